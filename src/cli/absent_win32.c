@@ -9,6 +9,7 @@ const char *absent_why(const char *name)
 {
 	static const char *const known[][2] = {
 		{ "top", "use tidemark view, or report, on the trace that is being written" },
+		{ "bench", "use tidemark record several times, then check or diff on all traces" },
 		{ "replay", "allocators are preloaded, which is Linux's; a trace of Windows is "
 			    "replayed there" },
 		{ "--strict-vm", "all calls go through ntdll and are seen; leave the option out" },

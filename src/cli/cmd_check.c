@@ -64,6 +64,8 @@ enum annotation { ANNOTATE_NONE, ANNOTATE_GITHUB, ANNOTATE_GITLAB };
 struct request {
 	struct query_options options;
 	struct check_options check;
+	const char **paths; // of the runs; owned, the texts are borrowed
+	size_t paths_count, paths_capacity;
 	const char *baseline, *junit, *sarif;
 	const char **lists; // files of suppressions; owned, the texts are borrowed
 	size_t lists_count, lists_capacity;
@@ -80,6 +82,9 @@ static void request_fini(struct request *request)
 	str_fini(&request->old_baseline);
 	mem_free(request->section);
 	mem_free(request->lists);
+	mem_free(request->paths);
+	for (int figure = 0; figure < CHECK_FIGURES; figure++)
+		mem_free(request->check.limits[figure].runs.values);
 }
 
 // ---- the command line ----
@@ -97,6 +102,12 @@ static bool take_limit(struct args *args, struct request *request, enum check_fi
 static bool take(struct args *args, struct request *request, int id)
 {
 	switch (id) {
+	case ARGS_OPERAND:
+		request->paths = mem_grow(request->paths, &request->paths_capacity,
+					  request->paths_count + 1, sizeof *request->paths);
+		request->paths[request->paths_count++] = args->value;
+		request->options.path = request->paths[0];
+		return true;
 	case OPTION_BASELINE:
 		request->baseline = args->value;
 		return true;
@@ -261,13 +272,56 @@ static int judge(const struct request *request, const struct check *check)
 	return check->exceeded ? EXIT_CHECK_FAILED : EXIT_ANSWERED;
 }
 
-static int answer(const struct request *request, struct query_context *asked)
+// The runs, read and judged as one.
+struct runs {
+	struct query_context *asked;
+	struct check *checks;
+	size_t count;
+	struct check check;
+};
+
+static void runs_fini(struct runs *runs)
+{
+	check_fini(&runs->check);
+	for (size_t i = 0; i < runs->count; i++) {
+		check_fini(&runs->checks[i]);
+		query_context_close(&runs->asked[i]);
+	}
+	mem_free(runs->checks);
+	mem_free(runs->asked);
+}
+
+static bool read_runs(const struct request *request, struct runs *runs, struct err *err)
+{
+	struct query_context_options context = query_options_context(
+		&cmd_check, &request->options,
+		request->check.limits[CHECK_GROWTH].given ? &check_window_rules : &check_rules);
+
+	runs->asked = mem_alloc(request->paths_count, sizeof *runs->asked);
+	runs->checks = mem_alloc(request->paths_count, sizeof *runs->checks);
+	for (size_t i = 0; i < request->paths_count; i++) {
+		struct query_context *asked = &runs->asked[i];
+
+		context.path = request->paths[i];
+		if (!query_options_open(&context, asked, err))
+			return false;
+		runs->count++;
+		if (!check_find(&runs->checks[i], asked, &request->check, err))
+			return false;
+		for (size_t w = 0; i > 0 && w < asked->warnings_count; w++)
+			query_context_warn(&runs->asked[0], "%s: %s", request->paths[i],
+					   asked->warnings[w]);
+	}
+	check_join(&runs->check, runs->checks, runs->count);
+	return true;
+}
+
+static int answer(const struct request *request, const struct runs *runs)
 {
 	struct sink sink = sink_to_file(stdout);
 	struct err err = { 0 };
-	struct check check;
 	const struct check_page page = {
-		.check = &check,
+		.check = &runs->check,
 		.suppressions = request->check.suppressions,
 		.all_frames = request->options.all_frames,
 		.colour = print_options_colour(&request->options.print),
@@ -275,20 +329,18 @@ static int answer(const struct request *request, struct query_context *asked)
 	};
 	int code;
 
-	if (!check_find(&check, asked, &request->check, &err))
-		return args_fail(&cmd_check, &err);
 	write_answer(request, &page, &sink);
-	code = judge(request, &check);
+	code = judge(request, &runs->check);
 	if (!sink_ok(&sink, &err) || !write_files(request, &page, &err))
 		code = args_fail(&cmd_check, &err);
-	check_fini(&check);
+	if (request->options.print.json || request->markdown || request->generate)
+		query_options_warn(&cmd_check, &runs->asked[0], NULL);
 	return code;
 }
 
 static int ask(struct request *request)
 {
-	struct query_context_options context;
-	struct query_context asked;
+	struct runs runs = { 0 };
 	struct err err = { 0 };
 	int code;
 
@@ -302,15 +354,9 @@ static int ask(struct request *request)
 		return args_fail(&cmd_check, &err);
 	}
 	request->check.sites_max = request->generate ? 0 : request->options.rows_max;
-	context = query_options_context(
-		&cmd_check, &request->options,
-		request->check.limits[CHECK_GROWTH].given ? &check_window_rules : &check_rules);
-	if (!query_options_open(&context, &asked, &err))
-		return args_fail(&cmd_check, &err);
-	code = answer(request, &asked);
-	if (request->options.print.json || request->markdown || request->generate)
-		query_options_warn(&cmd_check, &asked, NULL);
-	query_context_close(&asked);
+	code = read_runs(request, &runs, &err) ? answer(request, &runs)
+					       : args_fail(&cmd_check, &err);
+	runs_fini(&runs);
 	return code;
 }
 
@@ -329,11 +375,12 @@ static int run(int argc, char **argv)
 const struct command cmd_check = {
 	.name = "check",
 	.brief = "fail if a trace exceeds limits: for continuous integration",
-	.usage = "FILE LIMITS [options]",
+	.usage = "FILE... LIMITS [options]",
 	.text = "Compares figures of what the filters select with limits, given here or in a\n"
 		"baseline that is committed beside the sources. Exit code 1 says that a limit is\n"
 		"exceeded, 3 that the trace is not whole, lost events, or is sampled: such a\n"
-		"trace never passes.\n",
+		"trace never passes. Several files are runs of one program: each must keep to the\n"
+		"limits; with a baseline whose runs differ, it is their means that are compared.\n",
 	.examples =
 		"  tidemark check app.tide --max-peak 100M --max-live-at-exit 0\n"
 		"  tidemark check app.tide --frame '^parse_' --max-allocations 10000\n"

@@ -76,7 +76,8 @@ extern const struct command cmd_repair;
 extern const struct command cmd_bundle;
 extern const struct command cmd_symbols;
 extern const struct command cmd_ctl;
-extern const struct command cmd_top; // Linux
+extern const struct command cmd_top;   // Linux
+extern const struct command cmd_bench; // Linux
 extern const struct command cmd_attach;
 extern const struct command cmd_watch;   // Windows
 extern const struct command cmd_watched; // hidden, Windows: what a watched program is started by

@@ -24,6 +24,7 @@ static const struct command *const commands[] = {
 	&cmd_watched,
 #else
 	&cmd_top,
+	&cmd_bench,
 #endif
 	&cmd_report,
 	&cmd_window,

@@ -55,6 +55,15 @@ def each_limit_passes_at_its_figure_and_fails_below_it():
 
 
 @test
+def how_much_was_recorded_is_said_whatever_is_limited():
+    path = program()
+    equal(2006, answer("info", path)["events"]["total"])
+    for words in ((), ("--max-growth", "1G"), ("--frame", "format")):
+        equal(2006, answer("check", path, "--max-peak", "1G", *words)["trace"]["events"], words)
+    check(", 2,006 events" in verdict(path, "--max-peak", "1G", code=0))
+
+
+@test
 def filters_and_windows_choose_what_is_limited():
     path = program()
     verdict(path, "--frame", "^session$", "--max-live-at-exit", "3000", code=0)
@@ -143,6 +152,85 @@ def a_section_of_a_long_filter_is_kept_whole():
     verdict(path, "--baseline", "long", "--update", code=0)
     verdict(path, "--baseline", "long", "--frame", long, code=0)
     check(f"[--frame {long}]\n" in open("long", encoding="utf-8").read())
+
+
+# ---- several runs ----
+
+def runs_of(prefix, leaks, seeds):
+    """Runs of a program whose peak, and nothing else, differs from run to run."""
+    paths = []
+    for number, seed in enumerate(seeds):
+        trace = Trace()
+        trace.free(SECOND + 10, trace.alloc(SECOND, stack("export"), MIB + seed * 1000))
+        for step in range(leaks):
+            trace.alloc(2 * SECOND + step, stack("session", "serve"), 1000)
+        paths.append(trace.write(f"{prefix}{number}.tide"))
+    return paths
+
+
+@test
+def of_several_runs_each_keeps_to_a_limit():
+    runs = runs_of("k", 3, (5, 9, 1))
+    verdict(*runs, "--max-peak", str(MIB + 9000), code=0)
+    text = verdict(*runs, "--max-peak", str(MIB + 8999), code=1)
+    check("at most in 3 runs" in text, text)
+    told = answer("check", *runs, "--max-peak", str(MIB + 8999), check=1)
+    peak = told["figures"][0]
+    equal(([MIB + 5000, MIB + 9000, MIB + 1000], MIB + 9000, False),
+          (peak["runs"], peak["value"], peak["compared"]))
+    equal(MIB + 9000, peak["sites"][0]["value"], "the sites are those of the run with most")
+
+
+@test
+def a_baseline_that_differs_is_exceeded_only_by_more_than_runs_differ():
+    old = runs_of("b", 3, (50, 20, 70, 40))
+    verdict(*old, "--baseline", "runs.baseline", "--update", code=0)
+    text = open("runs.baseline", encoding="utf-8").read()
+    check(f"peak = {MIB + 50000} {MIB + 20000} {MIB + 70000} {MIB + 40000}\n" in text, text)
+    check("allocations = 4\n" in text, "what is alike is one value:", text)
+    same = runs_of("s", 3, (60, 75, 30))
+    check("not more than runs differ by" in verdict(*same, "--baseline", "runs.baseline", code=0))
+    more = runs_of("m", 3, (90, 95, 99))
+    text = verdict(*more, "--baseline", "runs.baseline", "--junit", "runs.xml", "--sarif", "runs.sarif", code=1)
+    check("in the mean of 3 runs" in text and "more by" in text and "export" in text, text)
+    check("more by" in open("runs.xml", encoding="utf-8").read())
+    told = answer("check", *more, "--baseline", "runs.baseline", check=1)
+    peak = told["figures"][0]
+    check(peak["compared"] and 0 < peak["least_change"] < 50000, peak)
+    equal([False] * 3, [row["exceeded"] for row in told["figures"][1:4]])
+    # What is exact needs one run, and is not hidden by what is not.
+    leaky = runs_of("l", 4, (50, 20, 70, 40))
+    check("FAILED  allocations" in verdict(*leaky, "--baseline", "runs.baseline", code=1))
+
+
+@test
+def too_few_runs_are_not_judged_and_say_how_many_it_takes():
+    verdict(*runs_of("b", 3, (50, 20, 70, 40)), "--baseline", "few.baseline", "--update", code=0)
+    done = run("check", *runs_of("one", 3, (45,)), "--baseline", "few.baseline", check=3)
+    check("3 runs are needed to compare with its 4, and there is 1" in done.stderr, done.stderr)
+    verdict(*runs_of("b", 3, (50, 20, 70, 40)), "--baseline", "few.baseline", "--update", code=0)
+
+
+@test
+def a_baseline_of_runs_goes_down_when_runs_are_lower_and_not_by_chance():
+    verdict(*runs_of("b", 3, (50, 20, 70, 40)), "--baseline", "down.baseline", "--update", code=0)
+    before = open("down.baseline", encoding="utf-8").read()
+    verdict(*runs_of("c", 3, (30, 45, 25)), "--baseline", "down.baseline", "--update", code=0)
+    equal(before, open("down.baseline", encoding="utf-8").read(), "lower by chance")
+    verdict(*runs_of("d", 3, (3, 4, 5)), "--baseline", "down.baseline", "--update", code=0)
+    check(f"peak = {MIB + 3000} {MIB + 4000} {MIB + 5000}\n" in
+          open("down.baseline", encoding="utf-8").read())
+    for bad in ("peak = 1 x", "peak =", "peak = 1 -2"):
+        with open("bad.baseline", "w", encoding="utf-8") as file:
+            file.write(f"[all]\n{bad}\n")
+        check("line 2" in refused("check", "b0.tide", "--baseline", "bad.baseline"), bad)
+
+
+@test
+def a_run_that_is_not_whole_is_named():
+    runs = runs_of("w", 3, (1, 2))
+    done = run("check", *runs, sampled(), "--max-peak", "1G", check=3)
+    check("sampled.tide: " in done.stderr, done.stderr)
 
 
 # ---- suppressions ----

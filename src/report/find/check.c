@@ -80,7 +80,6 @@ static void settle(struct check_row *row, uint64_t sites_max)
 		qsort(row->sites, row->sites_count, sizeof *row->sites, heaviest_first);
 	if (sites_max && row->sites_count > sites_max)
 		row->sites_count = (size_t)sites_max;
-	row->exceeded = row->known && row->limit.given && row->value > row->limit.most;
 }
 
 static void fill(struct check *check, const struct heap *heap, const struct check_options *options)
@@ -241,6 +240,7 @@ bool check_find(struct check *check, struct query_context *asked,
 		check->rows[figure] = (struct check_row){
 			.figure = figure,
 			.limit = options->limits[figure],
+			.asked = asked,
 		};
 	if (!check_asked(asked, err) || !read_growth(check, err) ||
 	    !query_context_select(asked, err)) {
@@ -249,6 +249,7 @@ bool check_find(struct check *check, struct query_context *asked,
 	}
 	query_context_whole(asked, &whole, NULL, NULL);
 	heap = whole.heap;
+	asked->events = heap_totals(heap)->events;
 	query_context_caution(asked);
 	query_context_matched(asked, heap_totals(heap)->counts.allocated.count);
 	fill(check, heap, options);
@@ -256,19 +257,18 @@ bool check_find(struct check *check, struct query_context *asked,
 	check_read_expectations(asked, &check->rows[CHECK_UNEXPECTED]);
 	set_values(check, heap);
 	judge_trace(check, heap_totals(heap));
-	for (int figure = 0; figure < CHECK_FIGURES; figure++) {
+	for (int figure = 0; figure < CHECK_FIGURES; figure++)
 		settle(&check->rows[figure], options->sites_max);
-		check->judged += check->rows[figure].limit.given;
-		check->exceeded += check->rows[figure].exceeded;
-	}
 	whole_fini(&whole);
 	return true;
 }
 
 void check_fini(struct check *check)
 {
-	for (int figure = 0; figure < CHECK_FIGURES; figure++)
+	for (int figure = 0; figure < CHECK_FIGURES; figure++) {
 		mem_free(check->rows[figure].sites);
+		mem_free(check->rows[figure].runs.values);
+	}
 	mem_free(check->refusal);
 	*check = (struct check){ 0 };
 }

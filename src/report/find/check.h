@@ -1,10 +1,11 @@
 // check: whether a trace keeps to limits, for continuous integration.
 //
-//     query_context_open      with check_rules (check_window_rules where growth is limited)
+//     for each run of the program, most often one:
+//       query_context_open    with check_rules (check_window_rules where growth is limited)
 //       check_find            reads the trace once
-//       check_text …          in one or several forms
-//       check_fini
-//     query_context_close
+//     check_join              all of them as one, and whether it keeps to the limits
+//     check_text …            in one or several forms
+//     check_fini, query_context_close
 //
 // A limit is about one figure of what the filters select. A trace that was cut, that lost events,
 // that is sampled or still being written keeps to no limit: it is not judged, whatever its figures
@@ -17,7 +18,7 @@
 //     # what tidemark check --baseline compares with
 //     [all]
 //     peak = 1048576
-//     allocations = 1234
+//     allocations = 1234 1240 1229       of three runs
 //     [--frame ^parse_]
 //     temporary = 10
 //
@@ -47,9 +48,16 @@ enum check_figure {
 // "peak" …, as in --max-peak.
 extern const char *const check_names[CHECK_FIGURES];
 
+// A figure's values in several runs. Fields are private.
+struct check_runs {
+	uint64_t *values; // owned
+	size_t count, capacity;
+};
+
 struct check_limit {
 	bool given, of_baseline;
-	uint64_t most;
+	uint64_t most;          // of a baseline that differs from run to run: the mean
+	struct check_runs runs; // of the baseline; borrowed
 };
 
 struct check_options {
@@ -68,15 +76,23 @@ struct check_site {
 struct check_row {
 	enum check_figure figure;
 	struct check_limit limit;
+	// The most of all runs, of which the sites are; the mean, where it is compared with a
+	// baseline that differs from run to run.
 	uint64_t value;
 	bool known, exceeded;
 	struct check_site *sites; // owned; the heaviest first, as many as were asked for
 	size_t sites_count, sites_total;
+	const struct query_context *asked; // whose they are; borrowed
+
+	struct check_runs runs; // owned; after check_join
+	bool compared;          // with chance
+	double least_change;    // that it is higher by, if it is exceeded; of what is compared
 };
 
 struct check {
-	struct query_context *asked; // borrowed
-	const char *path;            // of the trace; borrowed
+	struct query_context *asked; // of the first run; borrowed
+	const char *path;            // of its trace; borrowed
+	size_t runs_count;
 	struct check_row rows[CHECK_FIGURES];
 	struct heap_amount suppressed;
 	size_t suppressed_sites;
@@ -90,9 +106,25 @@ bool check_find(struct check *check, struct query_context *asked,
 		const struct check_options *options, struct err *err);
 void check_fini(struct check *check); // accepts { 0 }
 
+// All runs as one, judged: `check` takes from them what it needs; they are still to be ended, the
+// contexts they were asked of after `check`.
+void check_join(struct check *check, struct check *runs, size_t count);
+
+void check_runs_add(struct check_runs *runs, uint64_t value);
+uint64_t check_runs_least(const struct check_runs *runs);
+uint64_t check_runs_most(const struct check_runs *runs);
+uint64_t check_runs_mean(const struct check_runs *runs); // to the nearest whole
+bool check_runs_vary(const struct check_runs *runs);
+
+// Whether new runs are lower than old ones: all of them, where the old are alike; else by more than
+// runs differ among themselves.
+bool check_runs_lower(const struct check_runs *runs, const struct check_runs *old);
+
 struct check_page {
 	const struct check *check;               // borrowed
 	const struct suppressions *suppressions; // borrowed; NULL: none
+	const char *const *paths;                // of the traces; borrowed, of check_figures_json
+	size_t paths_count;
 	bool all_frames, colour;
 	unsigned width;
 };
@@ -108,14 +140,17 @@ typedef void check_format(const struct check_page *page, struct sink *sink);
 check_format check_text, check_markdown, check_json, check_junit, check_sarif, check_github,
 	check_gitlab, check_generate;
 
+// What the runs have, without limits; as JSON (docs/schema/bench.json).
+check_format check_figures, check_figures_json;
+
 // "peak 1.2 MiB, at most 1.0 MiB": one row in words. Appends.
 void check_describe(const struct check_row *row, struct str *text);
 
 // What a baseline calls the filters: "all", "--frame ^parse_". Owned by the caller.
 char *check_section(const struct selection_words *words);
 
-// Set the limits of figures that have none from a section of a baseline. ERR_USAGE, with the line,
-// on what is none.
+// Set the limits of figures that have none from a section of a baseline; the caller frees the
+// values of their runs. ERR_USAGE, with the line, on what is none.
 bool check_read_baseline(const char *path, const char *text, const char *section,
 			 struct check_limit limits[static CHECK_FIGURES], struct err *err);
 

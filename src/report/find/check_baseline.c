@@ -52,15 +52,36 @@ static bool is_header_of(const char *line, const char *section)
 	       memcmp(line + 1, section, length) == 0;
 }
 
-// "peak = 123"; CHECK_FIGURES: it is none.
-static enum check_figure take_figure(const char *line, uint64_t *value)
+// "123 125 120": at least one number, and nothing else.
+static bool take_runs(const char *text, struct check_runs *runs)
+{
+	struct str word = { 0 };
+	bool good = *text != 0;
+	uint64_t value;
+
+	while (good && *text) {
+		size_t length = strcspn(text, " \t");
+
+		str_clear(&word);
+		str_add_bytes(&word, text, length);
+		good = str_parse_count(str_get(&word), &value);
+		if (good)
+			check_runs_add(runs, value);
+		text += length + strspn(text + length, " \t");
+	}
+	str_fini(&word);
+	return good;
+}
+
+// "peak = 123"; CHECK_FIGURES: it is none. The caller frees the values, in either case.
+static enum check_figure take_figure(const char *line, struct check_runs *runs)
 {
 	size_t length = strcspn(line, " \t=");
 	const char *rest = line + length + strspn(line + length, " \t=");
 
 	for (int figure = 0; figure < CHECK_FIGURES; figure++)
 		if (strlen(check_names[figure]) == length &&
-		    memcmp(check_names[figure], line, length) == 0 && str_parse_count(rest, value))
+		    memcmp(check_names[figure], line, length) == 0 && take_runs(rest, runs))
 			return figure;
 	return CHECK_FIGURES;
 }
@@ -69,19 +90,19 @@ static enum check_figure take_figure(const char *line, uint64_t *value)
 static bool read_line(const char *line, const char *section, bool *ours,
 		      struct check_limit limits[static CHECK_FIGURES])
 {
+	struct check_runs runs = { 0 };
 	enum check_figure figure;
-	uint64_t value;
 
 	if (is_header(line)) {
 		*ours = is_header_of(line, section);
 		return true;
 	}
-	figure = take_figure(line, &value);
-	if (figure == CHECK_FIGURES)
-		return false;
-	if (*ours && !limits[figure].given)
-		limits[figure] = (struct check_limit){ true, true, value };
-	return true;
+	figure = take_figure(line, &runs);
+	if (figure != CHECK_FIGURES && *ours && !limits[figure].given)
+		limits[figure] = (struct check_limit){ true, true, check_runs_most(&runs), runs };
+	else
+		mem_free(runs.values);
+	return figure != CHECK_FIGURES;
 }
 
 bool check_read_baseline(const char *path, const char *text, const char *section,
@@ -102,6 +123,17 @@ bool check_read_baseline(const char *path, const char *text, const char *section
 	return good;
 }
 
+// All values, so that later runs can be compared with how much these differ; one, if they do not.
+static void write_figure(enum check_figure figure, const struct check_runs *runs, struct sink *sink)
+{
+	size_t count = check_runs_vary(runs) ? runs->count : 1;
+
+	sink_format(sink, "%s =", check_names[figure]);
+	for (size_t i = 0; i < count; i++)
+		sink_format(sink, " %" PRIu64, runs->values[i]);
+	sink_text(sink, "\n");
+}
+
 // The figures of this run, and what the baseline had where that stays.
 static void write_section(const struct check *check,
 			  const struct check_limit old[static CHECK_FIGURES], const char *section,
@@ -111,11 +143,11 @@ static void write_section(const struct check *check,
 	for (int figure = 0; figure < CHECK_FIGURES; figure++) {
 		const struct check_row *row = &check->rows[figure];
 		bool stays = old[figure].given &&
-			     (!row->known || (!force && row->value > old[figure].most));
+			     (!row->known ||
+			      (!force && !check_runs_lower(&row->runs, &old[figure].runs)));
 
 		if (stays || row->known)
-			sink_format(sink, "%s = %" PRIu64 "\n", check_names[figure],
-				    stays ? old[figure].most : row->value);
+			write_figure(figure, stays ? &old[figure].runs : &row->runs, sink);
 	}
 }
 
@@ -145,5 +177,7 @@ void check_write_baseline(const struct check *check, const char *text, const cha
 	}
 	if (!written)
 		write_section(check, old, section, force, sink);
+	for (int figure = 0; figure < CHECK_FIGURES; figure++)
+		mem_free(old[figure].runs.values);
 	str_fini(&line);
 }

@@ -8,11 +8,21 @@
 
 #include <ctype.h>
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 // ---- our own ----
 
-static void write_row(const struct check *check, const struct check_row *row, struct json *json)
+static void write_values(struct json *json, const char *key, const struct check_runs *runs)
+{
+	json_key(json, key);
+	json_array_begin(json);
+	for (size_t i = 0; i < runs->count; i++)
+		json_u64(json, runs->values[i]);
+	json_array_end(json);
+}
+
+static void write_row(const struct check_row *row, struct json *json)
 {
 	json_object_begin(json);
 	json_kv_string(json, "figure", check_names[row->figure]);
@@ -20,6 +30,14 @@ static void write_row(const struct check *check, const struct check_row *row, st
 	json_kv_u64_if(json, "limit", row->limit.given, row->limit.most);
 	json_kv_bool(json, "of_baseline", row->limit.of_baseline);
 	json_kv_bool(json, "exceeded", row->exceeded);
+	json_kv_bool(json, "compared", row->compared);
+	json_key(json, "least_change");
+	if (row->compared && row->least_change > -INFINITY)
+		json_i64(json, (int64_t)llround(row->least_change));
+	else
+		json_null(json);
+	write_values(json, "runs", &row->runs);
+	write_values(json, "baseline_runs", &row->limit.runs);
 	json_kv_u64(json, "sites_total", row->sites_total);
 	json_key(json, "sites");
 	json_array_begin(json);
@@ -27,7 +45,7 @@ static void write_row(const struct check *check, const struct check_row *row, st
 		json_object_begin(json);
 		json_kv_u64(json, "value", row->sites[i].value);
 		json_kv_u64(json, "count", row->sites[i].count);
-		query_write_place(check->asked, json, row->sites[i].process, row->sites[i].stack);
+		query_write_place(row->asked, json, row->sites[i].process, row->sites[i].stack);
 		json_object_end(json);
 	}
 	json_array_end(json);
@@ -72,7 +90,7 @@ void check_json(const struct check_page *page, struct sink *sink)
 	json_key(&json, "figures");
 	json_array_begin(&json);
 	for (int figure = 0; figure < CHECK_FIGURES; figure++)
-		write_row(check, &check->rows[figure], &json);
+		write_row(&check->rows[figure], &json);
 	json_array_end(&json);
 	json_object_end(&json);
 	sink_text(sink, "\n");
@@ -80,10 +98,9 @@ void check_json(const struct check_page *page, struct sink *sink)
 
 // ---- places in the source ----
 
-static const struct symbol *face_of(const struct check *check, const struct check_row *row)
+static const struct symbol *face_of(const struct check_row *row)
 {
-	return row->sites_count ? names_face(check->asked->names, row->sites[0].stack, false)
-				: NULL;
+	return row->sites_count ? names_face(row->asked->names, row->sites[0].stack, false) : NULL;
 }
 
 // The path of a file below the folder in which the program was started, else all of it.
@@ -165,7 +182,7 @@ static void write_location(const struct check *check, const struct symbol *face,
 // `row` NULL: that nothing could be judged.
 static void write_result(const struct check *check, const struct check_row *row, struct json *json)
 {
-	const struct symbol *face = row ? face_of(check, row) : NULL;
+	const struct symbol *face = row ? face_of(row) : NULL;
 	struct str text = { 0 }, rule = { 0 };
 
 	add_row_words(check, row, &text);
@@ -255,7 +272,7 @@ void check_sarif(const struct check_page *page, struct sink *sink)
 
 static void write_issue(const struct check *check, const struct check_row *row, struct json *json)
 {
-	const struct symbol *face = row ? face_of(check, row) : NULL;
+	const struct symbol *face = row ? face_of(row) : NULL;
 	const char *name = row ? check_names[row->figure] : "not-judged";
 	struct str text = { 0 }, print = { 0 };
 
@@ -335,7 +352,7 @@ static void write_case(const struct check *check, const struct check_row *row, s
 		for (size_t i = 0; i < row->sites_count; i++) {
 			struct str name = { 0 };
 
-			names_add_function(check->asked->names, row->sites[i].stack, false, &name);
+			names_add_function(row->asked->names, row->sites[i].stack, false, &name);
 			sink_format(sink, "%" PRIu64 "  ", row->sites[i].value);
 			write_xml(sink, str_get(&name));
 			sink_text(sink, "\n");

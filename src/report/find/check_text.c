@@ -8,6 +8,7 @@
 #include "base/mem.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 enum { FIGURES_COLUMNS = 30, CALLERS_SHOWN = 4, NAME_COLUMNS = 100 };
@@ -32,6 +33,21 @@ static void add_value(struct str *out, enum check_figure figure, uint64_t value)
 		str_add(out, " a minute");
 }
 
+// Behind the mean.
+static void describe_compared(const struct check_row *row, struct str *text)
+{
+	str_format(text, " in the mean of %zu runs, in the baseline's %zu ", row->runs.count,
+		   row->limit.runs.count);
+	add_value(text, row->figure, row->limit.most);
+	if (row->exceeded) {
+		str_add(text, ": more by ");
+		add_value(text, row->figure, (uint64_t)llround(row->least_change));
+		str_add(text, " at least");
+	} else {
+		str_add(text, ": not more than runs differ by");
+	}
+}
+
 void check_describe(const struct check_row *row, struct str *text)
 {
 	str_format(text, "%s ", check_names[row->figure]);
@@ -39,6 +55,15 @@ void check_describe(const struct check_row *row, struct str *text)
 		add_value(text, row->figure, row->value);
 	else
 		str_add(text, "not known");
+	if (row->known && row->compared) {
+		describe_compared(row, text);
+		return;
+	}
+	if (row->known && row->runs.count > 1)
+		str_format(text,
+			   check_runs_vary(&row->runs) ? " at most in %zu runs"
+						       : " in each of %zu runs",
+			   row->runs.count);
 	if (!row->limit.given)
 		return;
 	str_add(text, row->limit.of_baseline ? ", at most as in the baseline: " : ", at most ");
@@ -71,6 +96,8 @@ static void write_sites(const struct check_row *row, struct stack_text *stacks)
 		paper_field(paper, PAPER_PLAIN,
 			    is_bytes(row->figure) ? str_count(site->count, text) : "", 10, true);
 		sink_text(paper->sink, "   ");
+		stacks->names = row->asked->names;
+		stacks->reader = row->asked->reader;
 		stack_text_write(stacks, site->process, site->stack);
 	}
 	if (row->sites_count < row->sites_total)
@@ -145,12 +172,13 @@ static void add_cell(struct str *out, const char *text)
 	}
 }
 
-static void add_site(const struct check *check, stack_id stack, struct str *out)
+static void add_site(const struct check_row *row, stack_id stack, struct str *out)
 {
-	const struct symbol *face = names_face(check->asked->names, stack, false);
+	struct names *names = row->asked->names;
+	const struct symbol *face = names_face(names, stack, false);
 	struct str name = { 0 };
 
-	names_add_function(check->asked->names, stack, false, &name);
+	names_add_function(names, stack, false, &name);
 	add_cell(out, str_get(&name));
 	if (face && face->file) {
 		str_add(out, " ");
@@ -194,7 +222,7 @@ void check_markdown(const struct check_page *page, struct sink *sink)
 			str_add(&text, "| ");
 			add_value(&text, figure, row->sites[i].value);
 			str_add(&text, " | ");
-			add_site(check, row->sites[i].stack, &text);
+			add_site(row, row->sites[i].stack, &text);
 			str_add(&text, " |\n");
 		}
 	}
@@ -222,7 +250,7 @@ static void write_error(const struct check *check, const struct check_row *row, 
 	struct str text = { 0 }, words = { 0 };
 
 	if (row && row->sites_count)
-		face = names_face(check->asked->names, row->sites[0].stack, false);
+		face = names_face(row->asked->names, row->sites[0].stack, false);
 	str_add(&text, "::error ");
 	if (face && face->file) {
 		str_add(&text, "file=");
@@ -260,8 +288,7 @@ void check_generate(const struct check_page *page, struct sink *sink)
 
 	for (size_t i = 0; i < row->sites_count; i++) {
 		const struct check_site *site = &row->sites[i];
-		const struct symbol *face =
-			names_face(page->check->asked->names, site->stack, false);
+		const struct symbol *face = names_face(row->asked->names, site->stack, false);
 		struct str line = { 0 };
 
 		if (face && face->function)

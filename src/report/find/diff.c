@@ -666,7 +666,7 @@ bool diff_enough_runs(const struct diff_side sides[static 2], struct err *err)
 	       err_set(err, ERR_USAGE,
 		       "%" PRIu32 " and %" PRIu32 " runs are too few to tell a change from what "
 		       "runs differ by anyway: 4 and 4, 3 and 4, 2 and 5, or 1 and 19 are "
-		       "enough; 1 and 1 are compared exactly",
+		       "enough (try: tidemark bench --runs 5); 1 and 1 are compared exactly",
 		       a, b);
 }
 
