@@ -27,8 +27,9 @@ const struct command cmd_trim = {
 	.brief = "the trace of a window alone",
 	.usage = "FILE -o OUT [--from TIME] [--to TIME]",
 	.text = "OUT holds what happened in the window. Of the time before it, it holds the calls\n"
-		"that began what lives when the window begins, with their own times and stacks,\n"
-		"and all calls on virtual memory: levels, classes and frees are those of FILE.\n"
+		"that began what lives when the window begins, and those on virtual memory that\n"
+		"made the address space what it is then, with their own times and stacks: levels,\n"
+		"classes and frees are those of FILE.\n"
 		"Times stay, too: 12.5s is the same moment in both.\n",
 	.examples = "  tidemark trim app.tide --from 10s --to 20s -o part.tide\n"
 		    "  tidemark trim app.tide --from mark:load --to mark:loaded -o load.tide\n",
@@ -47,7 +48,6 @@ static bool write_window(const struct query_options *options, const struct query
 		.to_ns = asked->to_given ? asked->to_ns : UINT64_MAX,
 		.kept = trim->numbers,
 		.kept_count = trim->count,
-		.before_count = trim->count + trim->vm_count,
 		.mark = MOMENT_TRIMMED,
 	};
 	const struct rewrite_input input = { .path = options->path };
@@ -103,8 +103,7 @@ static int answer(struct args *args, struct query_options *options)
 		args_warn(&cmd_trim, "the trace is not complete: what is whole of it is there");
 	if (ok)
 		printf("%s: %s events, %s of them say what was there before\n", options->output,
-		       str_count(result.events, events),
-		       str_count(trim.count + trim.vm_count, before));
+		       str_count(result.events, events), str_count(trim.count, before));
 	trim_fini(&trim);
 	if (!ok && err.kind == ERR_STOPPED)
 		interrupt_end();

@@ -42,6 +42,9 @@ bool file_remove_in(int folder, const char *name);
 bool file_rename_in(int folder, const char *from, const char *to); // replaces
 bool file_close(int fd);                                           // false and errno
 
+// `fd` leads to what `other` leads to, from now on, at the same place in it.
+void file_become(int fd, int other);
+
 // Bytes from `at`, wherever the descriptor is: how many there were, fewer only at the end.
 // -1 and errno.
 ptrdiff_t file_read_at(int fd, void *bytes, size_t size, uint64_t at);

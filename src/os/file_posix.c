@@ -92,6 +92,11 @@ bool file_close(int fd)
 	return close(fd) == 0;
 }
 
+void file_become(int fd, int other)
+{
+	dup3(other, fd, O_CLOEXEC);
+}
+
 ptrdiff_t file_read_at(int fd, void *bytes, size_t size, uint64_t at)
 {
 	size_t done = 0;

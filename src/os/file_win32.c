@@ -210,6 +210,11 @@ bool file_close(int fd)
 	return _close(fd) == 0;
 }
 
+void file_become(int fd, int other)
+{
+	_dup2(other, fd);
+}
+
 ptrdiff_t file_read_at(int fd, void *bytes, size_t size, uint64_t at)
 {
 	size_t done = 0;

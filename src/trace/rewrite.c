@@ -28,7 +28,15 @@ struct side {
 	// trace.
 	uint32_t began, ended;
 	uint64_t *began_at;
+	size_t began_capacity;
 	uint32_t reached; // parts of what was reachable that were passed
+	// Definitions that are in the new trace: so many of each kind, and frames that may be named
+	// later.
+	struct copied {
+		uint32_t processes, threads, modules, frames, stacks, heaps, files;
+	} copied;
+	frame_id *nameless;
+	size_t nameless_count, nameless_capacity;
 };
 
 struct rewrite {
@@ -37,10 +45,11 @@ struct rewrite {
 	struct side *sides;
 	size_t count;
 	struct writer *writer;
-	struct map bundled; // hashes of build-ids
-	struct map numbers; // of addresses, in the order in which they are met
-	size_t kept;        // so many of the window's kept events are passed
-	bool begun;         // the window has
+	struct map bundled;    // hashes of build-ids
+	struct map numbers;    // of addresses, in the order in which they are met
+	size_t kept;           // so many of the window's kept events are passed
+	bool begun;            // the window has
+	uint64_t before_count; // events of the new trace before it
 	uint64_t addresses_count;
 };
 
@@ -74,8 +83,10 @@ static const char *text_of(const struct rewrite *rewrite, const struct trace_not
 
 static void copy_processes(struct rewrite *rewrite, struct side *side)
 {
-	for (process_id id = 0; id < reader_processes_count(side->reader); id++) {
-		struct trace_process process = *reader_process(side->reader, id);
+	for (; side->copied.processes < reader_processes_count(side->reader);
+	     side->copied.processes++) {
+		struct trace_process process =
+			*reader_process(side->reader, side->copied.processes);
 
 		if (process.parent != TRACE_NONE)
 			process.parent += side->processes;
@@ -85,28 +96,51 @@ static void copy_processes(struct rewrite *rewrite, struct side *side)
 			process.args_count = 0;
 		writer_add_process(rewrite->writer, &process);
 	}
-	for (thread_id id = 0; id < reader_threads_count(side->reader); id++) {
-		const struct trace_thread *thread = reader_thread(side->reader, id);
+	for (; side->copied.threads < reader_threads_count(side->reader); side->copied.threads++) {
+		const struct trace_thread *thread =
+			reader_thread(side->reader, side->copied.threads);
 
 		writer_add_thread(rewrite->writer, thread->process + side->processes, thread->tid,
 				  thread->name);
 	}
 }
 
-static void copy_names(struct rewrite *rewrite, struct side *side, frame_id frame)
+// False: it has none.
+static bool copy_names(struct rewrite *rewrite, struct side *side, frame_id frame)
 {
 	struct trace_name names[NAMES_MAX];
 	size_t count;
 	const struct trace_name *told = reader_frame_names(side->reader, frame, &count);
 
 	if (!told)
-		return;
+		return false;
 	for (size_t i = 0; i < count && i < NAMES_MAX; i++) {
 		names[i] = told[i];
 		names[i].file = path_of(rewrite, told[i].file);
 	}
 	writer_add_name(rewrite->writer, frame + side->frames, names,
 			count < NAMES_MAX ? count : NAMES_MAX);
+	return true;
+}
+
+// Frames in no file get their names later than the items that use them.
+static void add_nameless(struct rewrite *rewrite, struct side *side, frame_id frame)
+{
+	if (!rewrite->options->more || reader_frame(side->reader, frame)->module)
+		return;
+	side->nameless = mem_grow(side->nameless, &side->nameless_capacity,
+				  side->nameless_count + 1, sizeof *side->nameless);
+	side->nameless[side->nameless_count++] = frame;
+}
+
+static void name_nameless(struct rewrite *rewrite, struct side *side)
+{
+	size_t left = 0;
+
+	for (size_t i = 0; i < side->nameless_count; i++)
+		if (!copy_names(rewrite, side, side->nameless[i]))
+			side->nameless[left++] = side->nameless[i];
+	side->nameless_count = left;
 }
 
 // Where code is: without addresses, at its place in the file, or a number where it is in none.
@@ -123,8 +157,8 @@ static void copy_code(struct rewrite *rewrite, struct side *side)
 {
 	struct reader *reader = side->reader;
 
-	for (module_id id = 1; id < reader_modules_count(reader); id++) {
-		struct trace_module module = *reader_module(reader, id);
+	for (; side->copied.modules < reader_modules_count(reader); side->copied.modules++) {
+		struct trace_module module = *reader_module(reader, side->copied.modules);
 
 		module.process += side->processes;
 		module.path = path_of(rewrite, module.path);
@@ -135,15 +169,18 @@ static void copy_code(struct rewrite *rewrite, struct side *side)
 		}
 		writer_add_module(rewrite->writer, &module);
 	}
-	for (frame_id id = 1; id < reader_frames_count(reader); id++) {
+	name_nameless(rewrite, side);
+	for (; side->copied.frames < reader_frames_count(reader); side->copied.frames++) {
+		frame_id id = side->copied.frames;
 		const struct trace_frame *frame = reader_frame(reader, id);
 
 		writer_add_frame(rewrite->writer, frame->module ? frame->module + side->modules : 0,
 				 pc_of(rewrite, side, id), frame->flags);
-		copy_names(rewrite, side, id);
+		if (!copy_names(rewrite, side, id))
+			add_nameless(rewrite, side, id);
 	}
-	for (stack_id id = 1; id < reader_stacks_count(reader); id++) {
-		const struct trace_stack *stack = reader_stack(reader, id);
+	for (; side->copied.stacks < reader_stacks_count(reader); side->copied.stacks++) {
+		const struct trace_stack *stack = reader_stack(reader, side->copied.stacks);
 
 		writer_add_stack(rewrite->writer, stack->parent ? stack->parent + side->stacks : 0,
 				 stack->frame + side->frames, stack->flags);
@@ -152,16 +189,16 @@ static void copy_code(struct rewrite *rewrite, struct side *side)
 
 static void copy_memory(struct rewrite *rewrite, struct side *side)
 {
-	for (heap_id id = 1; id < reader_heaps_count(side->reader); id++) {
-		struct trace_heap heap = *reader_heap(side->reader, id);
+	for (; side->copied.heaps < reader_heaps_count(side->reader); side->copied.heaps++) {
+		struct trace_heap heap = *reader_heap(side->reader, side->copied.heaps);
 
 		heap.process += side->processes;
 		if (rewrite->options->addresses && heap.handle)
-			heap.handle = id;
+			heap.handle = side->copied.heaps;
 		writer_add_heap(rewrite->writer, &heap);
 	}
-	for (file_id id = 1; id < reader_files_count(side->reader); id++) {
-		struct trace_file file = *reader_file(side->reader, id);
+	for (; side->copied.files < reader_files_count(side->reader); side->copied.files++) {
+		struct trace_file file = *reader_file(side->reader, side->copied.files);
 
 		file.path = path_of(rewrite, file.path);
 		writer_add_file(rewrite->writer, &file);
@@ -190,6 +227,7 @@ static void copy_bundles(struct rewrite *rewrite, struct side *side)
 	}
 }
 
+// Those that are not in the new trace yet.
 static void copy_definitions(struct rewrite *rewrite, struct side *side)
 {
 	copy_processes(rewrite, side);
@@ -199,6 +237,17 @@ static void copy_definitions(struct rewrite *rewrite, struct side *side)
 
 // ---- items ----
 
+// What the event of that number is in the new trace. Within a window none is left out, so what
+// stands later in the file than the events that it is about has its place, too.
+static uint64_t number_of(const struct rewrite *rewrite, uint64_t number, uint64_t passed)
+{
+	const struct rewrite_window *window = rewrite->options->window;
+
+	if (!window || !rewrite->begun || number < window->from_number)
+		return passed;
+	return number - window->from_number + rewrite->before_count;
+}
+
 static void put_snapshot(struct rewrite *rewrite, struct side *side, uint32_t index)
 {
 	struct trace_snapshot snapshot;
@@ -207,8 +256,8 @@ static void put_snapshot(struct rewrite *rewrite, struct side *side, uint32_t in
 		return;
 	snapshot.process += side->processes;
 	snapshot.time_ns += (uint64_t)side->offset_ns;
-	snapshot.began = side->began_at[index];
-	snapshot.ended = writer_events_count(rewrite->writer);
+	snapshot.began = number_of(rewrite, snapshot.began, side->began_at[index]);
+	snapshot.ended = number_of(rewrite, snapshot.ended, writer_events_count(rewrite->writer));
 	for (uint32_t i = 0; i < snapshot.mappings_count; i++)
 		if (snapshot.mappings[i].file)
 			snapshot.mappings[i].file += side->files;
@@ -245,7 +294,7 @@ static void put_reach(struct rewrite *rewrite, struct side *side, uint32_t index
 		return;
 	reach.process += side->processes;
 	reach.time_ns += (uint64_t)side->offset_ns;
-	reach.number = writer_events_count(rewrite->writer);
+	reach.number = number_of(rewrite, reach.number, writer_events_count(rewrite->writer));
 	for (uint64_t i = 0; i < reach.count; i++) {
 		reach.blocks[i].thread += side->threads;
 		reach.blocks[i].stack += reach.blocks[i].stack ? side->stacks : 0;
@@ -259,6 +308,8 @@ static void pass_snapshots(struct rewrite *rewrite, struct side *side, uint64_t 
 {
 	uint32_t count = reader_snapshots_count(side->reader);
 
+	side->began_at =
+		mem_grow(side->began_at, &side->began_capacity, count, sizeof *side->began_at);
 	while (side->began < count && reader_snapshot(side->reader, side->began)->began <= number)
 		side->began_at[side->began++] = writer_events_count(rewrite->writer);
 	while (side->ended < side->began &&
@@ -354,6 +405,7 @@ static void begin_window(struct rewrite *rewrite)
 	};
 
 	writer_note(rewrite->writer, &mark);
+	rewrite->before_count = writer_events_count(rewrite->writer);
 	rewrite->begun = true;
 }
 
@@ -362,8 +414,6 @@ static bool keeps_event(struct rewrite *rewrite, struct trace_event *event)
 {
 	const struct rewrite_window *window = rewrite->options->window;
 
-	if (event->vm)
-		return true;
 	if (rewrite->kept == window->kept_count || window->kept[rewrite->kept] != event->number)
 		return false;
 	rewrite->kept++;
@@ -403,6 +453,21 @@ static bool keeps_item(struct rewrite *rewrite, struct side *side)
 	return is_event ? keeps_event(rewrite, &side->event) : keeps_note(&side->note);
 }
 
+// The side's next item. At the present end of an input that grows, what was defined since is copied
+// first.
+static void read_item(struct rewrite *rewrite, struct side *side)
+{
+	const struct rewrite_options *options = rewrite->options;
+
+	side->item = reader_next(side->reader, &side->event, &side->note);
+	while (side->item == READER_END && options->more && options->more(options->context)) {
+		reader_grown(side->reader);
+		side->item = reader_next(side->reader, &side->event, &side->note);
+	}
+	if (options->more)
+		copy_definitions(rewrite, side);
+}
+
 static bool copy_items(struct rewrite *rewrite, struct err *err)
 {
 	const struct rewrite_options *options = rewrite->options;
@@ -412,7 +477,7 @@ static bool copy_items(struct rewrite *rewrite, struct err *err)
 		struct side *side = &rewrite->sides[i];
 
 		reader_rewind(side->reader);
-		side->item = reader_next(side->reader, &side->event, &side->note);
+		read_item(rewrite, side);
 	}
 	for (;;) {
 		struct side *first = &rewrite->sides[0];
@@ -433,7 +498,7 @@ static bool copy_items(struct rewrite *rewrite, struct err *err)
 		} else {
 			put_note(rewrite, first);
 		}
-		first->item = reader_next(first->reader, &first->event, &first->note);
+		read_item(rewrite, first);
 	}
 	for (size_t i = 0; i < rewrite->count; i++)
 		pass_snapshots(rewrite, &rewrite->sides[i], UINT64_MAX);
@@ -482,8 +547,11 @@ static bool open_sides(struct rewrite *rewrite, struct err *err)
 			return err_wrap(err, "cannot read %s", side->path);
 		if (!fits(&rewrite->sides[0], side, err))
 			return false;
-		side->began_at =
-			mem_alloc(reader_snapshots_count(side->reader) + 1, sizeof *side->began_at);
+		// What counts from 0 in the trace is copied from there, all else from 1.
+		side->copied = (struct copied){
+			.modules = 1, .frames = 1, .stacks = 1, .heaps = 1, .files = 1
+		};
+		reader_follow(side->reader, options->more != NULL);
 	}
 	return true;
 }
@@ -556,7 +624,7 @@ static void describe(struct rewrite *rewrite, struct trace_info *info, struct st
 		add_word(&texts[1], "no-addresses", strlen("no-addresses"));
 	if (rewrite->options->window)
 		str_format(&texts[1], "%strimmed=%" PRIu64, texts[1].length ? " " : "",
-			   rewrite->options->window->before_count);
+			   (uint64_t)rewrite->options->window->kept_count);
 	info->command = rewrite->options->arguments ? "" : (char *)str_get(&texts[0]);
 	info->options = (char *)str_get(&texts[1]);
 	if (rewrite->options->paths) {
@@ -616,11 +684,10 @@ static void put_end(struct rewrite *rewrite)
 	writer_end(rewrite->writer, &end);
 }
 
-static bool write_all(struct rewrite *rewrite, int fd, struct err *err)
+static bool write_items(struct rewrite *rewrite, int fd, struct err *err)
 {
 	struct str texts[2] = { { 0 }, { 0 } };
 	struct trace_info info;
-	bool ok;
 
 	describe(rewrite, &info, texts);
 	rewrite->writer = writer_new(fd, &info, err);
@@ -633,10 +700,20 @@ static bool write_all(struct rewrite *rewrite, int fd, struct err *err)
 		copy_definitions(rewrite, &rewrite->sides[i]);
 	for (size_t i = 0; i < rewrite->count; i++)
 		copy_bundles(rewrite, &rewrite->sides[i]);
-	ok = copy_items(rewrite, err);
-	if (ok)
-		put_end(rewrite);
-	return ok && writer_ok(rewrite->writer, err);
+	return copy_items(rewrite, err);
+}
+
+static void release(struct rewrite *rewrite)
+{
+	writer_free(rewrite->writer);
+	for (size_t i = 0; i < rewrite->count; i++) {
+		reader_close(rewrite->sides[i].reader);
+		mem_free(rewrite->sides[i].began_at);
+		mem_free(rewrite->sides[i].nameless);
+	}
+	mem_free(rewrite->sides);
+	map_fini(&rewrite->bundled);
+	map_fini(&rewrite->numbers);
 }
 
 bool rewrite_traces(const struct rewrite_options *options, int fd, struct rewrite_result *result,
@@ -647,14 +724,30 @@ bool rewrite_traces(const struct rewrite_options *options, int fd, struct rewrit
 
 	*result = (struct rewrite_result){ 0 };
 	rewrite.sides = mem_alloc(options->inputs_count, sizeof *rewrite.sides);
-	ok = open_sides(&rewrite, err) && write_all(&rewrite, fd, err);
-	writer_free(rewrite.writer);
-	for (size_t i = 0; i < rewrite.count; i++) {
-		reader_close(rewrite.sides[i].reader);
-		mem_free(rewrite.sides[i].began_at);
-	}
-	mem_free(rewrite.sides);
-	map_fini(&rewrite.bundled);
-	map_fini(&rewrite.numbers);
+	ok = open_sides(&rewrite, err) && write_items(&rewrite, fd, err);
+	if (ok)
+		put_end(&rewrite);
+	ok = ok && writer_ok(rewrite.writer, err);
+	release(&rewrite);
 	return ok;
+}
+
+struct writer *rewrite_continue(const struct rewrite_options *options, int fd,
+				struct rewrite_result *result, struct err *err)
+{
+	struct rewrite rewrite = { .options = options, .result = result };
+	struct writer *writer = NULL;
+
+	ASSERT(options->inputs_count == 1 && options->more);
+	*result = (struct rewrite_result){ 0 };
+	rewrite.sides = mem_alloc(1, sizeof *rewrite.sides);
+	if (open_sides(&rewrite, err) && write_items(&rewrite, fd, err)) {
+		writer_flush(rewrite.writer);
+		if (writer_ok(rewrite.writer, err)) {
+			writer = rewrite.writer;
+			rewrite.writer = NULL;
+		}
+	}
+	release(&rewrite);
+	return writer;
 }

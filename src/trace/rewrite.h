@@ -12,21 +12,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct writer;
+
 struct rewrite_input {
 	const char *path;
 	int64_t offset_ns; // its clock is moved by so much
 };
 
-// A window of the one input. Of the events before it those of `kept` (numbers, rising) stay, and
-// calls on virtual memory; of the notes those that say what is, not what happened. A mark is put
+// A window of the one input. Of the events before it those of `kept` (numbers, rising) stay; of the
+// notes those that say what is, not what happened. A mark is put
 // where the window begins.
 struct rewrite_window {
 	uint64_t from_number, from_ns; // from this event on
 	uint64_t to_number, to_ns;     // before this event, and nothing later than that time
 	const uint64_t *kept;
 	size_t kept_count;
-	uint64_t before_count; // with those on virtual memory
-	const char *mark;      // its name
+	const char *mark; // its name
 };
 
 struct rewrite_options {
@@ -39,6 +40,9 @@ struct rewrite_options {
 	bool addresses; // blocks are numbered, code is where its file has it, and what is
 			// made of addresses is left out: virtual memory, snapshots
 	bool (*stopped)(void *context); // may be NULL
+	// The one input is still being written: asked at its present end whether to look for more.
+	// NULL: it is whole.
+	bool (*more)(void *context);
 	void *context;
 };
 
@@ -52,5 +56,11 @@ struct rewrite_result {
 // Write to the descriptor, which stays the caller's.
 bool rewrite_traces(const struct rewrite_options *options, int fd, struct rewrite_result *result,
 		    struct err *err);
+
+// Write the one input to the descriptor, and do not end the new trace: whoever writes the input
+// goes on with the writer that is returned, which gives every definition the id that it has there.
+// What the input's writer has not flushed is not in it. NULL: `err` says why.
+struct writer *rewrite_continue(const struct rewrite_options *options, int fd,
+				struct rewrite_result *result, struct err *err);
 
 #endif

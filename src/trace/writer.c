@@ -1,5 +1,6 @@
 #include "trace/writer.h"
 
+#include "os/file.h"
 #include "trace/bundle_reader.h"
 #include "trace/chain.h"
 #include "trace/columns.h"
@@ -203,17 +204,40 @@ struct writer *writer_new(int fd, const struct trace_info *info, struct err *err
 	return writer;
 }
 
-void writer_free(struct writer *writer)
+static void writer_fini(struct writer *writer)
 {
-	if (!writer)
-		return;
 	chain_fini(&writer->chain);
 	columns_encoder_fini(&writer->columns);
 	bytes_fini(&writer->records);
 	bytes_fini(&writer->names);
 	mem_free(writer->frames);
 	mem_free(writer->stacks);
+}
+
+void writer_free(struct writer *writer)
+{
+	if (!writer)
+		return;
+	writer_fini(writer);
 	mem_free(writer);
+}
+
+void writer_become(struct writer *writer, struct writer *other)
+{
+	int fd = writer->chain.out.fd;
+
+	ASSERT(writer->processes_count == other->processes_count);
+	ASSERT(writer->threads_count == other->threads_count);
+	ASSERT(writer->modules_count == other->modules_count);
+	ASSERT(writer->frames_count == other->frames_count);
+	ASSERT(writer->stacks_count == other->stacks_count);
+	ASSERT(writer->heaps_count == other->heaps_count);
+	ASSERT(writer->files_count == other->files_count);
+	writer_fini(writer);
+	*writer = *other;
+	writer->chain.out.fd = fd;
+	file_become(fd, other->chain.out.fd);
+	mem_free(other);
 }
 
 process_id writer_add_process(struct writer *writer, const struct trace_process *process)

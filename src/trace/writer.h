@@ -80,6 +80,10 @@ void writer_flush(struct writer *writer);
 // The end record: the trace is complete. Nothing may be added after it.
 void writer_end(struct writer *writer, const struct trace_end *end);
 
+// Go on with the file of another writer: the descriptor leads there from now on. `other` is freed,
+// and its descriptor stays the caller's. Both have the same definitions.
+void writer_become(struct writer *writer, struct writer *other);
+
 // The id that the next definition of a kind will have.
 uint32_t writer_threads_count(const struct writer *writer);
 uint32_t writer_modules_count(const struct writer *writer);

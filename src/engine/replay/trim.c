@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "engine/replay/lives.h"
+#include "engine/replay/trim_vm.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@ struct half {
 
 struct reading {
 	struct trim *trim;
+	struct trim_vm *vm;
 	struct half *halves; // by thread
 	size_t count, capacity;
 };
@@ -69,10 +71,9 @@ static void add_event(struct reading *reading, struct lives *lives, const struct
 {
 	struct half *half;
 
-	if (event->vm) {
-		reading->trim->vm_count++;
+	trim_vm_add_event(reading->vm, event);
+	if (event->vm)
 		return;
-	}
 	lives_add_event(lives, event);
 	if (event->kind > TRACE_FAILED)
 		return;
@@ -88,6 +89,14 @@ static int by_number(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
+static void keep_vm(void *context, uint64_t number)
+{
+	struct trim *trim = context;
+
+	trim->vm_count++;
+	keep(trim, number);
+}
+
 static void gather(struct reading *reading, struct lives *lives)
 {
 	struct trim *trim = reading->trim;
@@ -101,6 +110,7 @@ static void gather(struct reading *reading, struct lives *lives)
 		if (half->open)
 			keep(trim, half->number);
 	}
+	trim_vm_each(reading->vm, keep_vm, trim);
 	if (trim->count)
 		qsort(trim->numbers, trim->count, sizeof *trim->numbers, by_number);
 }
@@ -117,13 +127,16 @@ void trim_find(struct reader *reader, const struct moment_edge *from, struct pro
 	uint64_t items = 0;
 
 	*trim = (struct trim){ 0 };
+	reading.vm = trim_vm_new(reader);
 	reader_rewind(reader);
 	while ((item = reader_next(reader, &event, &note)) != READER_END) {
 		if (++items % ITEMS_PER_UPDATE == 0)
 			progress_update(progress, reader_position(reader));
 		if (item == READER_NOTE) {
-			if (note.time_ns <= from->time_ns)
+			if (note.time_ns <= from->time_ns) {
 				lives_add_note(lives, &note);
+				trim_vm_add_note(reading.vm, &note);
+			}
 			continue;
 		}
 		if (moment_passed(from, event.number, event.time_ns))
@@ -133,6 +146,7 @@ void trim_find(struct reader *reader, const struct moment_edge *from, struct pro
 	}
 	gather(&reading, lives);
 	lives_free(lives);
+	trim_vm_free(reading.vm);
 	mem_free(reading.halves);
 	reader_rewind(reader);
 }

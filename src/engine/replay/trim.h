@@ -2,8 +2,8 @@
 // its beginning the same blocks live as in the whole trace.
 //
 // These are the calls that began the blocks that live there, the first halves of reallocs whose
-// second halves come later, and calls on virtual memory, of which the state of the address space
-// is made. The pass ends where the window begins.
+// second halves come later, and the calls on virtual memory that the state of the address spaces
+// is made of (trim_vm.h). The pass ends where the window begins.
 #ifndef ENGINE_TRIM_H
 #define ENGINE_TRIM_H
 
@@ -11,13 +11,13 @@
 #include "engine/moment.h"
 
 struct trim {
-	uint64_t *numbers; // of the kept calls on heaps, rising; owned
+	uint64_t *numbers; // of the kept calls, rising; owned
 	size_t count, capacity;
-	uint64_t vm_count;    // calls on virtual memory before the window; all of them are kept
+	uint64_t vm_count;    // of them, those on virtual memory
 	uint64_t from_number; // the window's first event
 };
 
-// Reads the trace up to `from`, and rewinds the reader.
+// Reads the trace up to `from`, and rewinds the reader, which has been scanned.
 void trim_find(struct reader *reader, const struct moment_edge *from, struct progress *progress,
 	       struct trim *trim);
 void trim_fini(struct trim *trim);

@@ -1,0 +1,128 @@
+#include "engine/replay/trim_newest.h"
+
+#include "engine/replay/trim.h"
+#include "os/file.h"
+#include "trace/rewrite.h"
+#include "trace/store.h"
+#include "trace/walk.h"
+#include "trace/writer.h"
+
+#include <errno.h>
+
+// Whether the block is not to be in the new file, by what was asked for.
+static bool leaves_out(const struct trim_newest_options *options, const struct block *block,
+		       uint64_t at)
+{
+	return options->last || block->first_ns <= options->old_ns ||
+	       (options->most_bytes && at + options->most_bytes < options->file_bytes);
+}
+
+// The block to begin with. False: it is the first one.
+static bool find_edge(const struct trim_newest_options *options, struct moment_edge *edge,
+		      struct err *err)
+{
+	bool by_size = !options->last && !options->old_ns, found = false;
+	struct store store;
+	struct walk walk;
+	struct block block;
+	uint64_t at, count = 0;
+
+	*edge = (struct moment_edge){ .exact = true };
+	if (!store_open(&store, options->path, err))
+		return false;
+	walk_init(&walk);
+	while (walk_next(&walk, &store, &block, &at)) {
+		bool out = leaves_out(options, &block, at);
+
+		if (block.type != BLOCK_EVENTS)
+			continue;
+		if (!out && !by_size)
+			break;
+		edge->number = block.first_event;
+		edge->time_ns = block.first_ns;
+		found = ++count > 1;
+		if (!out)
+			break;
+	}
+	store_close(&store);
+	return found;
+}
+
+static bool find_kept(const struct trim_newest_options *options, const struct moment_edge *edge,
+		      struct trim *trim, struct err *err)
+{
+	struct reader *reader = reader_open(options->path, err);
+	struct progress progress;
+	bool ok;
+
+	if (!reader)
+		return false;
+	ok = reader_scan(reader, err);
+	if (ok) {
+		reader_stop(reader, options->stopped, options->context);
+		progress_begin(&progress, PROGRESS_NONE, "", 0);
+		trim_find(reader, edge, &progress, trim);
+		progress_end(&progress);
+	}
+	reader_close(reader);
+	return ok;
+}
+
+bool trim_newest_write(struct trim_newest *newest, const struct trim_newest_options *options,
+		       struct err *err)
+{
+	struct rewrite_input input = { .path = options->path };
+	struct rewrite_window window = { .to_number = UINT64_MAX,
+					 .to_ns = UINT64_MAX,
+					 .mark = MOMENT_TRIMMED };
+	const struct rewrite_options rewrite = {
+		.inputs = &input,
+		.inputs_count = 1,
+		.window = &window,
+		.stopped = options->stopped,
+		.more = options->more,
+		.context = options->context,
+	};
+	struct rewrite_result result;
+	struct moment_edge edge;
+	struct trim trim = { 0 };
+
+	*newest = (struct trim_newest){ .fresh = { .fd = -1 } };
+	if (find_edge(options, &edge, err) && find_kept(options, &edge, &trim, err) &&
+	    fresh_open(&newest->fresh, options->path, true, err)) {
+		window.from_number = edge.number;
+		window.from_ns = newest->from_ns = edge.time_ns;
+		window.kept = trim.numbers;
+		window.kept_count = trim.count;
+		newest->writer = rewrite_continue(&rewrite, newest->fresh.fd, &result, err);
+	}
+	trim_fini(&trim);
+	return newest->writer != NULL;
+}
+
+bool trim_newest_place(struct trim_newest *newest, const char *former, struct err *err)
+{
+	const char *path = str_get(&newest->fresh.path);
+
+	if (former && !file_rename(path, former, false))
+		return err_errno(err, errno, "cannot rename %s to %s", path, former);
+	if (!file_rename(str_get(&newest->fresh.temporary), path, true))
+		return err_errno(err, errno, "cannot write %s", path);
+	str_clear(&newest->fresh.temporary);
+	return true;
+}
+
+struct writer *trim_newest_take(struct trim_newest *newest)
+{
+	struct writer *writer = newest->writer;
+
+	newest->writer = NULL;
+	return writer;
+}
+
+void trim_newest_close(struct trim_newest *newest)
+{
+	writer_free(newest->writer);
+	newest->writer = NULL;
+	fresh_close(&newest->fresh);
+}
