@@ -51,8 +51,9 @@ bool moment_parse_duration(const char *text, int64_t *duration_ns)
 		const char *name;
 		uint64_t ns;
 	} units[] = {
-		{ "ns", 1 },         { "us", 1000 },         { "µs", 1000 },     { "ms", 1000000 },
-		{ "s", 1000000000 }, { "min", 60000000000 }, { "", 1000000000 },
+		{ "ns", 1 },          { "us", 1000 },         { "µs", 1000 },
+		{ "ms", 1000000 },    { "s", 1000000000 },    { "min", 60000000000 },
+		{ "m", 60000000000 }, { "h", 3600000000000 }, { "", 1000000000 },
 	};
 	bool minus = *text == '-';
 	const char *unit = text + (minus || *text == '+');
