@@ -4,6 +4,10 @@
 
 #include "base/str.h"
 #include "collect/control.h"
+#include "trace/fresh.h"
+#include "trace/repair.h"
+
+#include <inttypes.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +19,8 @@ static int run(int argc, char **argv);
 
 const struct command cmd_ctl = {
 	.name = "ctl",
-	.brief = "stop, start or end the recording of a running program, set a mark, search it",
-	.usage = "PID start|stop|detach|reachability|mark NAME",
+	.brief = "stop, start or end the recording of a running program, mark, save or search it",
+	.usage = "PID start|stop|detach|reachability|save FILE|mark NAME",
 	.text = "PID is a process that is being recorded.\n\n"
 		"  stop       allocations of the process are not recorded from now on; frees are\n"
 		"  start      they are again, also if it was recorded --paused\n"
@@ -24,16 +28,19 @@ const struct command cmd_ctl = {
 		"             it\n"
 		"  detach     the recording ends, the program runs on\n"
 		"  reachability\n"
-		"             which of its blocks nothing points to is found out now\n",
+		"             which of its blocks nothing points to is found out now\n"
+		"  save FILE  a copy of the trace as it is now; the recording goes on\n",
 	.examples = "  tidemark record --paused ./server &\n"
 		    "  tidemark ctl 4242 start\n"
 		    "  tidemark ctl 4242 mark load\n"
-		    "  tidemark window tidemark.server.4242.tide --from mark:load\n",
+		    "  tidemark window tidemark.server.4242.tide --from mark:load\n"
+		    "  tidemark ctl 4242 save now.tide\n",
 	.options = options,
 	.run = run,
 };
 
-static const char *const verb_words[] = { "mark", "stop", "start", "detach", "reachability", NULL };
+static const char *const verb_words[] = { "mark",         "stop", "start", "detach",
+					  "reachability", "save", NULL };
 
 static bool take_pid(struct args *args, const char *word, uint32_t *pid)
 {
@@ -59,9 +66,11 @@ static bool take_verb(struct args *args, const char *word, uint32_t *verb)
 	if (nearest)
 		return args_mistake(
 			args,
-			"'%s' is not start, stop, detach, reachability or mark; did you mean '%s'?",
+			"'%s' is not start, stop, detach, reachability, save or mark; did you mean "
+			"'%s'?",
 			word, nearest);
-	return args_mistake(args, "'%s' is not start, stop, detach, reachability or mark", word);
+	return args_mistake(args, "'%s' is not start, stop, detach, reachability, save or mark",
+			    word);
 }
 
 static bool take_name(struct args *args, const char *name, struct control_request *request)
@@ -72,6 +81,21 @@ static bool take_name(struct args *args, const char *name, struct control_reques
 		return args_mistake(args, "a mark's name has 1 to %d bytes", CONTROL_TEXT_MAX - 1);
 	strcpy(request->text, name);
 	return true;
+}
+
+// A whole trace of what the recording has so far.
+static bool save(const char *path, const char *output, struct err *err)
+{
+	struct repair_result result;
+	struct fresh fresh = { .fd = -1 };
+	bool ok = fresh_open(&fresh, output, false, err) &&
+		  repair_trace(path, fresh.fd, &result, err) && fresh_keep(&fresh, err);
+	char events[28];
+
+	fresh_close(&fresh);
+	if (ok)
+		printf("%s: %s events so far\n", output, str_count(result.events, events));
+	return ok;
 }
 
 static int run(int argc, char **argv)
@@ -95,17 +119,23 @@ static int run(int argc, char **argv)
 		words[count++] = args.value;
 	}
 	if (!args_need(&args, words[0], "a PID") || !take_pid(&args, words[0], &request.pid) ||
-	    !args_need(&args, words[1], "start, stop, detach, reachability or mark") ||
+	    !args_need(&args, words[1], "start, stop, detach, reachability, save or mark") ||
 	    !take_verb(&args, words[1], &request.verb))
 		return args.exit_code;
 	if (request.verb == CONTROL_MARK && !take_name(&args, words[2], &request))
 		return args.exit_code;
-	if (request.verb != CONTROL_MARK && words[2]) {
+	if (request.verb == CONTROL_SAVE &&
+	    (!args_need(&args, words[2], "the FILE to save it to") ||
+	     !fresh_check(words[2], false, &err)))
+		return err.kind ? args_fail(&cmd_ctl, &err) : args.exit_code;
+	if (request.verb != CONTROL_MARK && request.verb != CONTROL_SAVE && words[2]) {
 		args_mistake(&args, "too many words: '%s'", words[2]);
 		return args.exit_code;
 	}
 	if (!control_ask(&request, said, &err))
 		return args_fail(&cmd_ctl, &err);
+	if (request.verb == CONTROL_SAVE)
+		return save(said, words[2], &err) ? EXIT_ANSWERED : args_fail(&cmd_ctl, &err);
 	if (*said)
 		puts(said);
 	return EXIT_ANSWERED;

@@ -34,6 +34,9 @@ enum {
 	RECORD_STRICT,
 	RECORD_BUNDLE,
 	RECORD_INDEX,
+	RECORD_MAX_SIZE,
+	RECORD_KEEP,
+	RECORD_ROTATE,
 	RECORD_JIT,
 	RECORD_NATIVE,
 	RECORD_QUIET,
@@ -72,6 +75,12 @@ static const struct option_row record_options[] = {
 	  "pack the symbols into the trace, so that it reads the same elsewhere" },
 	{ RECORD_INDEX, 0, "index", NULL,
 	  "build the index that windows need while recording, when the machine is idle" },
+	{ RECORD_KEEP, 0, "keep", "TIME",
+	  "keep the newest part of the trace, at least so long (10m), and what lived before it" },
+	{ RECORD_MAX_SIZE, 0, "max-size", "SIZE",
+	  "keep the newest part that fits into SIZE (1G), in the same manner" },
+	{ RECORD_ROTATE, 0, "rotate", "SIZE|TIME",
+	  "begin a new file after so much (1G), or so long (1h); older ones are FILE.1.tide, …" },
 	{ RECORD_JIT, 0, "jit", NULL,
 	  "ask runtimes (node, Java, Python 3.12, .NET) by their environment to name the code that "
 	  "they generate" },
@@ -80,6 +89,8 @@ static const struct option_row record_options[] = {
 	{ RECORD_QUIET, 'q', "quiet", NULL, "print no summary at the end" },
 	{ 0 },
 };
+
+enum { RECORD_BYTES_MIN = 8 << 20 };
 
 struct record {
 	struct args args;
@@ -176,25 +187,60 @@ static bool record_take(struct record *record, uint32_t option, const char *name
 	return true;
 }
 
-static bool record_duration(struct record *record)
+// What the user said of how the recording is kept, as the trace has it.
+static void record_add_words(struct record *record, const char *name)
+{
+	str_format(&record->options_text, "%s%s=%s", record->options_text.length > 0 ? " " : "",
+		   name, record->args.value);
+}
+
+static bool record_time(struct record *record, const char *name, uint64_t *ns)
 {
 	int64_t duration_ns;
 
-	if (!record_take(record, 0, "duration"))
+	if (!record_take(record, 0, name))
 		return false;
 	if (moment_parse_duration(record->args.value, &duration_ns) && duration_ns > 0) {
-		record->launch.duration_ns = (uint64_t)duration_ns;
+		*ns = (uint64_t)duration_ns;
 		return true;
 	}
-	return args_mistake(&record->args,
-			    "--duration %s: a time such as 30s, 500ms or 5m expected",
-			    record->args.value);
+	return args_mistake(&record->args, "--%s %s: a time such as 30s, 500ms or 5m expected",
+			    name, record->args.value);
+}
+
+static bool record_bytes(struct record *record, const char *name, uint64_t *bytes)
+{
+	if (!record_take(record, 0, name) || !args_bytes(&record->args, bytes))
+		return false;
+	if (*bytes < RECORD_BYTES_MIN)
+		return args_mistake(&record->args, "--%s %s: at least 8M", name,
+				    record->args.value);
+	record_add_words(record, name);
+	return true;
+}
+
+// "1h" is a time, "1G" a size.
+static bool record_rotate(struct record *record)
+{
+	struct keep_wishes *keep = &record->launch.keep;
+	int64_t duration_ns;
+	size_t length = strlen(record->args.value);
+	bool is_time = length > 0 && strchr("smhn", record->args.value[length - 1]) &&
+		       moment_parse_duration(record->args.value, &duration_ns);
+
+	if (!is_time)
+		return record_bytes(record, "rotate", &keep->rotate_bytes);
+	if (!record_time(record, "rotate", &keep->rotate_ns))
+		return false;
+	record_add_words(record, "rotate");
+	return true;
 }
 
 // What was asked for, together. False: it makes no sense.
 static bool record_check(struct record *record)
 {
 	struct args *args = &record->args;
+	const struct keep_wishes *keep = &record->launch.keep;
 	bool attaches = record->launch.attach_pid != 0;
 
 	if (attaches && args->at < args->argc)
@@ -212,6 +258,12 @@ static bool record_check(struct record *record)
 	    record->launch.segment_options & SEGMENT_REACHABILITY)
 		return args_mistake(args, "--reachability needs every block, and --sample leaves "
 					  "most of them out");
+	if (keep_wishes_any(keep) && record->launch.index)
+		return args_mistake(args, "--index follows one file that grows: not with --keep, "
+					  "--max-size or --rotate");
+	if (keep_wishes_rotate(keep) && (keep->keep_ns || keep->max_bytes))
+		return args_mistake(args, "--rotate keeps all, in several files: not with --keep "
+					  "or --max-size");
 	if (!attaches && args->at >= args->argc)
 		return args_mistake(args, "needs a program to run, or -p PID");
 	return true;
@@ -240,7 +292,7 @@ static bool record_parse(struct record *record, int argc, char **argv)
 				return false;
 			break;
 		case RECORD_DURATION:
-			if (!record_duration(record))
+			if (!record_time(record, "duration", &record->launch.duration_ns))
 				return false;
 			break;
 		case RECORD_FREE_STACKS:
@@ -285,6 +337,19 @@ static bool record_parse(struct record *record, int argc, char **argv)
 			if (!record_take(record, 0, "index"))
 				return false;
 			record->launch.index = true;
+			break;
+		case RECORD_MAX_SIZE:
+			if (!record_bytes(record, "max-size", &record->launch.keep.max_bytes))
+				return false;
+			break;
+		case RECORD_KEEP:
+			if (!record_time(record, "keep", &record->launch.keep.keep_ns))
+				return false;
+			record_add_words(record, "keep");
+			break;
+		case RECORD_ROTATE:
+			if (!record_rotate(record))
+				return false;
 			break;
 		case RECORD_JIT:
 			if (!record_take(record, 0, "jit"))

@@ -50,6 +50,9 @@ struct collector {
 	bool launcher_gone;                          // and will not hear what we say
 	bool holding;                                // COLLECT_HOLD was said, and
 	bool holds;                                  // done: nothing is delivered
+	void *keep;                                  // what keeps the trace short; NULL: nothing
+	bool keep_holds;                             // and wants that nothing is delivered
+	uint64_t left_out;                           // events that the trace has no more
 	bool stopping;                               // somebody wants us to finish now
 	bool failed;                                 // the trace cannot be written
 	struct err why;                              // why it cannot
@@ -190,7 +193,10 @@ static void do_control(struct collector *collector, const struct door_event *eve
 		// A pause that began in the program itself ends with its next allocation.
 		atomic_fetch_add(&image->share.segment->resumes, 1);
 		break;
+	case CONTROL_SAVE:
 	case CONTROL_WHERE:
+		if (event->request.verb == CONTROL_SAVE)
+			writer_flush(collector->writer);
 		door_answer(collector->door, event,
 			    control_where(collector->options->output_fd, text) ? CONTROL_DONE
 									       : CONTROL_REFUSED,
@@ -358,7 +364,7 @@ static uint64_t dense_sleep(const struct collector *collector, uint64_t events)
 // How long to sleep if no bell rings.
 static uint64_t next_sleep(struct collector *collector, uint64_t events)
 {
-	if (collector->held || collector->holds)
+	if (collector->held || collector->holds || collector->keep_holds)
 		return SLEEP_HELD_NS;
 	if (collector->sealed) // nobody there can wake us
 		return SLEEP_MIN_NS;
@@ -421,16 +427,116 @@ static void give_up(struct collector *collector)
 	trace_builder_tell(&collector->trace_builder, &message);
 }
 
+// ---- A trace that is kept short -------------------------------------------------------------
+
+static void fill_end(struct collector *collector, struct trace_end *end)
+{
+	struct trace_builder *trace_builder = &collector->trace_builder;
+
+	process_list_weigh(&collector->process_list);
+	*end = (struct trace_end){
+		.duration_ns = trace_builder->now_ns,
+		.events = writer_events_count(collector->writer),
+		.events_lost = trace_builder->events_lost,
+		.waited_ns = trace_builder->waited_ns,
+		.tick_median_ns = tick_median_ns(&collector->tick),
+		.tick_worst_ns = tick_worst_ns(&collector->tick),
+		.guest_bytes_peak = collector->process_list.guest_bytes_peak,
+		.collector_bytes_peak = tool_own_resident_max(),
+		.collector_cpu_ns = now_cpu_ns(),
+		.stacks_incomplete = trace_builder->stacks_incomplete,
+		.stacks_verified = trace_builder->stacks_verified,
+		.stacks_mismatched = trace_builder->stacks_mismatched,
+		.unseen = trace_builder->unseen,
+		.why = collector->stopping && !collector->failed ? "stopped while programs ran"
+								 : collector->why.text,
+	};
+	if (collector->stopping && !collector->failed && collector->main_ended)
+		end->why = (char *)"";
+}
+
+// The new file has all that was written by now, but what it leaves out.
+static void take_kept(struct collector *collector)
+{
+	const struct collect_keep *keep = collector->options->keep;
+	uint64_t before = writer_events_count(collector->writer), left_out;
+	struct trace_end end;
+
+	if (keep->ends(collector->keep)) {
+		fill_end(collector, &end);
+		writer_end(collector->writer, &end);
+	}
+	writer_become(collector->writer, keep->take(collector->keep));
+	keep->taken(collector->keep);
+	left_out = before - writer_events_count(collector->writer);
+	collector->left_out += left_out;
+	rss_snapshots_moved(&collector->looks, left_out);
+	collector->keep_holds = false;
+}
+
+// What was held is delivered again.
+static void end_keep(struct collector *collector)
+{
+	const struct collect_keep *keep = collector->options->keep;
+
+	if (collector->keep == NULL)
+		return;
+	if (keep->stop(collector->keep))
+		take_kept(collector);
+	keep->end(collector->keep);
+	collector->keep = NULL;
+	collector->keep_holds = false;
+}
+
+static void flush_for_keep(struct collector *collector)
+{
+	writer_flush(collector->writer);
+	collector->options->keep->flushed(collector->keep);
+}
+
+static void serve_keep(struct collector *collector)
+{
+	const struct collect_keep *keep = collector->options->keep;
+
+	if (collector->keep == NULL || !writer_ok(collector->writer, &collector->why))
+		return;
+	switch (keep->wish(collector->keep, writer_bytes(collector->writer),
+			   tick_now(&collector->tick))) {
+	case COLLECT_KEEP_NOTHING:
+		break;
+	case COLLECT_KEEP_HOLD:
+		collector->keep_holds = true;
+		flush_for_keep(collector);
+		break;
+	case COLLECT_KEEP_FLUSH:
+		flush_for_keep(collector);
+		break;
+	case COLLECT_KEEP_TAKE:
+		take_kept(collector);
+		break;
+	case COLLECT_KEEP_SAY:
+		trace_builder_warn(&collector->trace_builder, TRACE_NONE,
+				   keep->text(collector->keep));
+		collector->keep_holds = false;
+		break;
+	}
+}
+
 static void run(struct collector *collector)
 {
 	while (!collector->failed) {
 		uint32_t bell = tick_bell(&collector->tick);
 		uint64_t events;
+		bool holds;
 
 		handle_events(collector);
 		rss_snapshots_serve(&collector->looks);
-		events = collector->holds && !collector->stopping ? 0 : pass(collector);
+		if (collector->stopping)
+			end_keep(collector);
+		holds = collector->holds || collector->keep_holds;
+		events = holds && !collector->stopping ? 0 : pass(collector);
 		hold(collector);
+		serve_keep(collector);
 		if (!writer_ok(collector->writer, &collector->why)) {
 			give_up(collector);
 		} else if (collector->stopping) {
@@ -467,32 +573,6 @@ static void note_nobody(struct collector *collector)
 	str_fini(&line);
 }
 
-static void fill_end(struct collector *collector, struct trace_end *end)
-{
-	struct trace_builder *trace_builder = &collector->trace_builder;
-
-	process_list_weigh(&collector->process_list);
-	*end = (struct trace_end){
-		.duration_ns = trace_builder->now_ns,
-		.events = writer_events_count(collector->writer),
-		.events_lost = trace_builder->events_lost,
-		.waited_ns = trace_builder->waited_ns,
-		.tick_median_ns = tick_median_ns(&collector->tick),
-		.tick_worst_ns = tick_worst_ns(&collector->tick),
-		.guest_bytes_peak = collector->process_list.guest_bytes_peak,
-		.collector_bytes_peak = tool_own_resident_max(),
-		.collector_cpu_ns = now_cpu_ns(),
-		.stacks_incomplete = trace_builder->stacks_incomplete,
-		.stacks_verified = trace_builder->stacks_verified,
-		.stacks_mismatched = trace_builder->stacks_mismatched,
-		.unseen = trace_builder->unseen,
-		.why = collector->stopping && !collector->failed ? "stopped while programs ran"
-								 : collector->why.text,
-	};
-	if (collector->stopping && !collector->failed && collector->main_ended)
-		end->why = (char *)"";
-}
-
 // A realloc ends one block and begins another; one that failed does neither.
 static void count_blocks(const struct trace_builder *trace_builder, struct collect_summary *summary)
 {
@@ -521,9 +601,9 @@ static void tell_done(struct collector *collector, const struct trace_end *end, 
 	struct collect_message message = { .kind = COLLECT_DONE };
 
 	*summary = (struct collect_summary){
-		.events = writer_events_kept(collector->writer),
+		.events = writer_events_kept(collector->writer) + collector->left_out,
 		.events_lost = end->events_lost + count_events(&collector->trace_builder) -
-			       writer_events_kept(collector->writer),
+			       writer_events_kept(collector->writer) - collector->left_out,
 		.processes = collector->trace_builder.processes_count,
 		.forked = collector->trace_builder.forked_count,
 		.duration_ns = end->duration_ns,
@@ -570,6 +650,7 @@ static bool finish(struct collector *collector, struct collect_summary *summary,
 	struct trace_end end;
 	bool complete;
 
+	end_keep(collector);
 	note_losses(collector);
 	note_nobody(collector);
 	writer_flush(collector->writer);
@@ -617,6 +698,8 @@ static bool begin(struct collector *collector, struct trace_info *info, struct e
 		   &collector->process_list);
 	collector->sleep_ns = SLEEP_MIN_NS;
 	collector->flush_ns = FLUSH_NS;
+	if (options->keep != NULL)
+		collector->keep = options->keep->begin(options->keep_wishes, options->output_fd);
 	collector->door = door_open(options, &collector->tick, err);
 	if (collector->door == NULL)
 		return false;
@@ -628,6 +711,7 @@ static bool begin(struct collector *collector, struct trace_info *info, struct e
 
 static void release(struct collector *collector)
 {
+	end_keep(collector);
 	while (collector->controls != NULL) {
 		struct door_event *event = collector->controls;
 

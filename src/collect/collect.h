@@ -43,6 +43,7 @@
 struct collect_message;
 struct door;
 struct trace_reach;
+struct writer;
 
 // How blocks are found that a process can reach (reachability.h): by who launches us, because the
 // collector does not know blocks. Called in the collector's thread.
@@ -54,6 +55,32 @@ struct collect_reach {
 		     struct err *err);
 	// It goes on. Returns how long it was stopped.
 	uint64_t (*release)(void *stopped);
+};
+
+enum collect_keep_wish {
+	COLLECT_KEEP_NOTHING,
+	COLLECT_KEEP_FLUSH, // what was delivered is to be in the file: then say so by `flushed`
+	COLLECT_KEEP_HOLD,  // the same, and nothing more is to be delivered
+	COLLECT_KEEP_TAKE,  // go on with the writer that `take` gives
+	COLLECT_KEEP_SAY,   // warn of `text`, and do not hold any more
+};
+
+// How the trace is kept short while it is written (record --keep, --max-size, --rotate): by who
+// launches us, because the collector does not read traces. Called in the collector's thread.
+struct collect_keep {
+	void *(*begin)(const void *wishes, int output_fd);
+	// After each pass, with what was written by now.
+	enum collect_keep_wish (*wish)(void *keep, uint64_t trace_bytes, uint64_t now_ns);
+	void (*flushed)(void *keep);
+	// The writer of the new file, which is the caller's; its descriptor is needed until
+	// `taken`. The old file is ended first where `ends` says so.
+	bool (*ends)(void *keep);
+	struct writer *(*take)(void *keep);
+	void (*taken)(void *keep);
+	const char *(*text)(void *keep);
+	// Leave off, before anything is delivered that was held. True: `take` first, it was done.
+	bool (*stop)(void *keep);
+	void (*end)(void *keep);
 };
 
 struct collect_options {
@@ -77,6 +104,8 @@ struct collect_options {
 	int listen_fd;   // a listening socket that is used instead of socket_name; -1: none
 	bool until_idle; // nobody will say when the main program has ended
 	const struct collect_reach *reach; // NULL: reachability is not asked for
+	const struct collect_keep *keep;   // NULL: the trace has the whole recording
+	const void *keep_wishes;           // for it; borrowed
 	bool attached; // the launcher is in a program that ran: the recording ends with either
 };
 

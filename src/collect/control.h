@@ -23,7 +23,8 @@ enum control_verb {
 	CONTROL_START = 3,
 	CONTROL_DETACH = 4,
 	CONTROL_REACHABILITY = 5,
-	CONTROL_WHERE = 6,
+	CONTROL_SAVE = 6, // all that was delivered is put into the file; answered as CONTROL_WHERE
+	CONTROL_WHERE = 7,
 };
 
 enum control_status {
@@ -61,8 +62,8 @@ void control_reply(int fd, const struct control_sender *sender, enum control_sta
 		   const char *text);
 
 // False: nobody records the process, or it was refused, or the collector did not answer. `text`
-// (NULL: unwanted) is what it answered: to CONTROL_WHERE the path of the trace, to others what is
-// to be printed.
+// (NULL: unwanted) is what it answered: to CONTROL_WHERE and CONTROL_SAVE the path of the trace, to
+// others what is to be printed.
 bool control_ask(const struct control_request *request, char text[CONTROL_TEXT_MAX],
 		 struct err *err);
 

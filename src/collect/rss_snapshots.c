@@ -369,3 +369,11 @@ void rss_snapshots_finish(struct image *image)
 		trace_builder_note(image->trace_builder, TRACE_NOTE_SNAPSHOTS_MISSED,
 				   image->process, TRACE_NONE, missed, "");
 }
+
+void rss_snapshots_moved(struct rss_snapshots *looks, uint64_t left_out)
+{
+	for (struct image *image = looks->process_list->images; image; image = image->next) {
+		image->look.began -= image->look_open ? left_out : 0;
+		image->look.ended -= image->look_open ? left_out : 0;
+	}
+}

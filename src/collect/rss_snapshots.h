@@ -49,4 +49,7 @@ void rss_snapshots_end(struct image *image);
 // resident memory.
 void rss_snapshots_finish(struct image *image);
 
+// So many events are not in the trace any more: snapshots that are open are of smaller numbers.
+void rss_snapshots_moved(struct rss_snapshots *looks, uint64_t left_out);
+
 #endif

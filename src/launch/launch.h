@@ -19,6 +19,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "collect/collect.h"
+#include "launch/keep_wishes.h"
 
 struct launch_options {
 	char *const *argv;          // the program and its arguments; NULL: attach_pid
@@ -29,6 +30,7 @@ struct launch_options {
 	bool force;                 // overwrite the output
 	bool strict;                // refuse, or fail, where something is not recorded
 	bool index;                 // build the window index while recording
+	struct keep_wishes keep;    // Linux: how the trace is kept short
 	bool jit;                 // Linux: have runtimes write down the functions of generated code
 	uint32_t segment_options; // enum segment_option
 	uint64_t sample_bytes;    // mean distance of samples; 0: record every call

@@ -6,6 +6,7 @@
 #include "launch/collector_process_linux.h"
 #include "launch/indexer_linux.h"
 #include "launch/inspect.h"
+#include "launch/keeper_linux.h"
 #include "launch/output.h"
 #include "launch/preload.h"
 #include "launch/program.h"
@@ -256,11 +257,18 @@ static bool launch_open_output(struct launch *launch, struct err *err)
 		.pid = (uint64_t)launch->starter.pid,
 		.force = launch->options->force,
 	};
+	uint64_t size;
 
 	launch->output_fd =
 		output_create(&options, &launch->result->path, &launch->output_created, err);
 	if (launch->output_fd < 0)
 		str_clear(&launch->result->path);
+	if (launch->output_fd >= 0 && keep_wishes_any(&launch->options->keep) &&
+	    !file_is_regular(launch->output_fd, &size))
+		return err_set(err, ERR_USAGE,
+			       "%s: only a file can be kept short (try: without --max-size, --keep "
+			       "and --rotate)",
+			       str_get(&launch->result->path));
 	return launch->output_fd >= 0;
 }
 
@@ -358,6 +366,8 @@ static bool launch_open_collector(struct launch *launch, struct err *err)
 		.socket_name = launch->session,
 		.segment_options = launch->options->segment_options,
 		.reach = &reach_scan,
+		.keep = keep_wishes_any(&launch->options->keep) ? &keeper_calls : NULL,
+		.keep_wishes = &launch->options->keep,
 		.attached = launch->options->attach_pid != 0,
 		.before_fd = launch->before_fd,
 		.report_fd = -1,

@@ -42,7 +42,9 @@ static void keep_note(void *context, const struct trace_note *note)
 			   str_get(&who), detail);
 		break;
 	case TRACE_NOTE_MESSAGE:
-		str_format(&text, "%s: %s", str_get(&who), detail);
+		if (process)
+			str_format(&text, "%s: ", str_get(&who));
+		str_add(&text, detail);
 		break;
 	default:
 		break;

@@ -179,7 +179,7 @@ def mistakes_are_told_in_one_line():
     for because, *words in (("is not a process id", "x", "start"),
                             ("is not a process id", "0", "start"),
                             ("did you mean 'start'", "1", "stort"), ("a PID",),
-                            ("start, stop, detach, reachability or mark", "1"), ("needs a NAME", "1", "mark"),
+                            ("start, stop, detach, reachability, save or mark", "1"), ("needs a NAME", "1", "mark"),
                             ("1 to 255 bytes", "1", "mark", "n" * 256),
                             ("1 to 255 bytes", "1", "mark", ""),
                             ("too many words", "1", "stop", "now"),

@@ -1,0 +1,26 @@
+// keep_wishes: how the trace of a recording is to be kept short (keeper_linux.h).
+#ifndef LAUNCH_KEEP_WISHES_H
+#define LAUNCH_KEEP_WISHES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+// What is 0 is not asked for.
+struct keep_wishes {
+	uint64_t max_bytes;    // the trace is at most so large
+	uint64_t keep_ns;      // it has at least the newest so long
+	uint64_t rotate_bytes; // files of about so large, the older ones as NAME.1.tide, …
+	uint64_t rotate_ns;    // or of so long
+};
+
+static inline bool keep_wishes_rotate(const struct keep_wishes *wishes)
+{
+	return wishes->rotate_bytes || wishes->rotate_ns;
+}
+
+static inline bool keep_wishes_any(const struct keep_wishes *wishes)
+{
+	return wishes->max_bytes || wishes->keep_ns || keep_wishes_rotate(wishes);
+}
+
+#endif
