@@ -73,7 +73,7 @@
  * 64-bit ARM it is read through the global offset table whatever the code model, because a plain
  * reference from a position-dependent executable is settled at link time, to NULL. That table is in
  * every dynamic executable and library, so there is nothing to export, and no dlsym. A static
- * executable has nobody to ask and finds NULL: it cannot be recorded anyway.
+ * executable has nobody to ask and finds NULL: it is recorded, but these calls do nothing in it.
  *
  * On Windows each file that includes this header brings a place of a few bytes, in a section
  * ".tidemrk" of its module. The recorder writes the address of its functions into all such places

@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "collect/collect.h"
 #include "collect/peer.h"
+#include "launch/loader_linux.h"
 #include "launch/output.h"
 #include "launch/program.h"
 #include "launch/reach_scan_linux.h"
@@ -235,6 +236,7 @@ static bool collect(const struct wishes *wishes, int output_fd, struct err *err)
 		.socket_name = wishes->socket,
 		.segment_options = wishes->segment_options,
 		.reach = &reach_scan,
+		.enter = &loader_children,
 		.report_fd = -1,
 		.stop_fd = arrange_signals(),
 		.listen_fd = -1,

@@ -83,6 +83,17 @@ struct collect_keep {
 	void (*end)(void *keep);
 };
 
+// How the recorder comes into a static program that a recorded process is about to execute: by
+// ptrace, and so by who launches us. Both are called in one thread of the door's.
+struct collect_enter {
+	// `file`: the program, open. Its thread `tid` is to stop when it has executed it. 0, or an
+	// enum note_exec: it will not be recorded, and goes on.
+	uint32_t (*prepare)(uint32_t tid, int file);
+	// It may go on, and execute. Returns when the program was entered and runs, or nothing was
+	// executed, which a byte from `connection` says. False: it runs without, `err` says why.
+	bool (*finish)(uint32_t pid, uint32_t tid, int connection, struct err *err);
+};
+
 struct collect_options {
 	int output_fd;           // the trace; stays the caller's
 	const char *socket_name; // abstract, without the leading NUL; borrowed
@@ -106,6 +117,7 @@ struct collect_options {
 	const struct collect_reach *reach; // NULL: reachability is not asked for
 	const struct collect_keep *keep;   // NULL: the trace has the whole recording
 	const void *keep_wishes;           // for it; borrowed
+	const struct collect_enter *enter; // NULL: static programs are not entered
 	bool attached; // the launcher is in a program that ran: the recording ends with either
 };
 

@@ -3,8 +3,11 @@
 #include "base/mem.h"
 #include "collect/door_queue.h"
 #include "collect/peer.h"
+#include "os/now.h"
+#include "wire/lane_event.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stddef.h>
@@ -24,6 +27,8 @@ enum {
 	VISITORS_MAX = 128,
 	VISIT_S_MAX = 5,
 	BACKLOG = 4096,
+	ENTERING_NAPS = 2000,
+	ENTERING_NAP_NS = 1000000,
 };
 
 // What an epoll entry means; the high half of its data. The low half is a descriptor or an image.
@@ -56,7 +61,8 @@ struct door {
 	uint32_t images_count;
 	uint32_t first_pid; // of the first image
 	_Atomic bool refusing;
-	_Atomic uint32_t busy; // visitors inside
+	_Atomic uint32_t busy;     // visitors inside
+	_Atomic uint32_t entering; // static programs: threads of entry_main
 
 	struct door_queue queue;
 };
@@ -100,7 +106,7 @@ static bool hello_valid(const struct segment_hello *hello, size_t size)
 	return size >= offsetof(struct segment_hello, exe) && hello->magic == SEGMENT_MAGIC &&
 	       hello->version == SEGMENT_VERSION &&
 	       hello->exe_length <= size - offsetof(struct segment_hello, exe) &&
-	       hello->start >= SEGMENT_START_EXEC && hello->start <= SEGMENT_START_ATTACH;
+	       hello->start >= SEGMENT_START_EXEC && hello->start <= SEGMENT_START_ENTER;
 }
 
 static bool wanted(const struct door *door, const struct segment_hello *hello,
@@ -198,6 +204,87 @@ static void refuse(struct door *door, int fd, const struct segment_hello *hello,
 	send_welcome(fd, &no, -1, -1);
 }
 
+static void refuse_entry(int fd)
+{
+	struct segment_welcome no = {
+		.magic = SEGMENT_MAGIC,
+		.version = SEGMENT_VERSION,
+		.refused = NOTE_EXEC_UNTRACED,
+	};
+
+	send(fd, &no, sizeof no, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+// A visitor who is about to execute a static program.
+struct entry {
+	struct door *door;
+	int fd;
+	uint32_t pid, tid;
+	int file;
+};
+
+static void *entry_main(void *argument)
+{
+	struct entry *entry = argument;
+	struct door *door = entry->door;
+	const struct collect_enter *enter = door->options->enter;
+	struct segment_welcome welcome = {
+		.magic = SEGMENT_MAGIC,
+		.version = SEGMENT_VERSION,
+		.refused = enter->prepare(entry->tid, entry->file),
+	};
+	struct err err = { .kind = ERR_NONE };
+	bool stops = welcome.refused == 0;
+
+	prctl(PR_SET_NAME, "tidemark-entry");
+	close(entry->file);
+	send(entry->fd, &welcome, sizeof welcome, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (stops && !enter->finish(entry->pid, entry->tid, entry->fd, &err))
+		door_queue_warn(&door->queue, &err);
+	close(entry->fd);
+	mem_free(entry);
+	atomic_fetch_sub(&door->busy, 1);
+	atomic_fetch_sub(&door->entering, 1);
+	return NULL;
+}
+
+// The visitor is the thread's from here on. False: it is not.
+static bool enter(struct door *door, int fd, const struct segment_hello *hello,
+		  const struct ucred *from)
+{
+	struct entry *entry;
+	pthread_attr_t attributes;
+	char path[64];
+	pthread_t thread;
+	bool begun;
+
+	if (door->options->enter == NULL || hello->pid != (uint32_t)from->pid)
+		return false;
+	entry = mem_alloc(1, sizeof *entry);
+	*entry = (struct entry){ door, fd, hello->pid, hello->fork_lane, -1 };
+	snprintf(path, sizeof path, "/proc/%u/fd/%u", hello->pid, hello->parent_image);
+	entry->file = open(path, O_RDONLY | O_CLOEXEC);
+	pthread_attr_init(&attributes);
+	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+	atomic_fetch_add(&door->entering, 1);
+	begun = entry->file >= 0 && pthread_create(&thread, &attributes, entry_main, entry) == 0;
+	pthread_attr_destroy(&attributes);
+	if (begun)
+		return true;
+	atomic_fetch_sub(&door->entering, 1);
+	if (entry->file >= 0)
+		close(entry->file);
+	mem_free(entry);
+	return false;
+}
+
+// It belongs to nobody here any more.
+static void visitor_goes_on(struct door *door, struct visitor *visitor)
+{
+	epoll_ctl(door->epoll_fd, EPOLL_CTL_DEL, visitor->fd, NULL);
+	*visitor = door->visitors[--door->visitors_count];
+}
+
 // Hear a hello, if it is there. The visitor is gone afterwards, or still silent.
 static void hear(struct door *door, struct visitor *visitor)
 {
@@ -209,7 +296,14 @@ static void hear(struct door *door, struct visitor *visitor)
 	if (size < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (size > 0 && getsockopt(visitor->fd, SOL_SOCKET, SO_PEERCRED, &from, &length) == 0) {
-		if (hello_valid(&hello, (size_t)size) && wanted(door, &hello, &from)) {
+		if (hello_valid(&hello, (size_t)size) && wanted(door, &hello, &from) &&
+		    hello.start == SEGMENT_START_ENTER) {
+			if (enter(door, visitor->fd, &hello, &from)) {
+				visitor_goes_on(door, visitor);
+				return;
+			}
+			refuse_entry(visitor->fd);
+		} else if (hello_valid(&hello, (size_t)size) && wanted(door, &hello, &from)) {
 			welcome_image(door, visitor->fd, &hello, &from);
 		} else {
 			refuse(door, visitor->fd, &hello, &from);
@@ -459,6 +553,10 @@ void door_close(struct door *door)
 	pthread_join(door->thread, NULL);
 	while (door->visitors_count > 0)
 		visitor_leaves(door, &door->visitors[0]);
+	for (int i = 0; i < ENTERING_NAPS && atomic_load(&door->entering) > 0; i++)
+		now_sleep(ENTERING_NAP_NS);
+	if (atomic_load(&door->entering) > 0)
+		return; // one of them has it still; the process ends now
 	door_queue_fini(&door->queue);
 	give_back(door);
 }

@@ -84,6 +84,40 @@ static struct image_exec *exec_of(struct image *image, uint32_t pid)
 	return pid == image->arrival->hello.pid ? &image->exec : &image->vfork_exec;
 }
 
+static void tell_unseen(struct image *image, struct image_exec *exec)
+{
+	static const char *const why[] = {
+		[NOTE_EXEC_OK] = "it did not load the recorder, or that was not let to say hello",
+		[NOTE_EXEC_STATIC] = "it is statically linked",
+		[NOTE_EXEC_SETUID] = "it runs with other privileges",
+		[NOTE_EXEC_NO_LIBRARY] = "the recorder is out of its reach",
+		[NOTE_EXEC_32_BIT] = "there is no recorder for 32-bit programs here",
+		[NOTE_EXEC_ELSEWHERE] = "its environment names another recording",
+		[NOTE_EXEC_ASAN] =
+			"its AddressSanitizer refuses to be loaded after another library "
+			"(try: ASAN_OPTIONS=verify_asan_link_order=0)",
+		[NOTE_EXEC_NO_ROOM] = "its arguments leave no room for the recorder in its "
+				      "environment",
+		[NOTE_EXEC_STRIPPED] = "it is statically linked, and stripped: nothing says where "
+				       "its allocator is",
+		[NOTE_EXEC_GO] = "it is statically linked, and Go's, whose frees are its garbage "
+				 "collector's",
+		[NOTE_EXEC_NO_LIBC] = "it is statically linked, and its C library is neither glibc "
+				      "nor musl",
+		[NOTE_EXEC_NO_MALLOC] = "it is statically linked, and no malloc is among its "
+					"symbols",
+		[NOTE_EXEC_UNTRACED] = "it is statically linked, and the collector may not trace "
+				       "it (try: CAP_SYS_PTRACE, or kernel.yama.ptrace_scope below "
+				       "2)",
+	};
+	char line[512];
+
+	snprintf(line, sizeof line, "%s is not recorded: %s", exec->path,
+		 why[exec->reason <= NOTE_EXEC_UNTRACED ? exec->reason : NOTE_EXEC_OK]);
+	trace_builder_unseen(image->trace_builder, image->process, line);
+	exec->told = true;
+}
+
 // A vfork child will say hello for itself. Where its parent sees itself as we do, so does it.
 static void await_hello(struct image *image, uint32_t pid, const struct payload *payload)
 {
@@ -102,6 +136,7 @@ static void read_exec(struct image *image, struct payload *payload)
 	uint32_t reason = (uint32_t)take(payload, 4);
 	uint32_t pid = (uint32_t)take(payload, 4);
 	struct image_exec *exec = exec_of(image, pid);
+	char *path;
 
 	if (payload->short_)
 		return;
@@ -109,9 +144,14 @@ static void read_exec(struct image *image, struct payload *payload)
 		await_hello(image, pid, payload);
 		return;
 	}
+	path = mem_copy_bytes(payload->at, payload->left);
+	// One vfork child comes after the other: the one before has executed what it announced.
+	if (exec != &image->exec && exec->path != NULL && !exec->told &&
+	    strcmp(exec->path, path) != 0)
+		tell_unseen(image, exec);
 	forget_exec(exec);
 	exec->reason = reason;
-	exec->path = mem_copy_bytes(payload->at, payload->left);
+	exec->path = path;
 }
 
 static void read_exec_failed(struct image *image, struct payload *payload)
@@ -353,29 +393,6 @@ void notes_reader_read(struct image *image, struct stream *notes, uint64_t limit
 		read_note(image, head[0], (struct payload){ .at = in + 4, .left = head[1] });
 		reader->at += sizeof head + head[1];
 	}
-}
-
-static void tell_unseen(struct image *image, struct image_exec *exec)
-{
-	static const char *const why[] = {
-		[NOTE_EXEC_OK] = "it did not load the recorder, or that was not let to say hello",
-		[NOTE_EXEC_STATIC] = "it is statically linked",
-		[NOTE_EXEC_SETUID] = "it runs with other privileges",
-		[NOTE_EXEC_NO_LIBRARY] = "the recorder is out of its reach",
-		[NOTE_EXEC_32_BIT] = "there is no recorder for 32-bit programs here",
-		[NOTE_EXEC_ELSEWHERE] = "its environment names another recording",
-		[NOTE_EXEC_ASAN] =
-			"its AddressSanitizer refuses to be loaded after another library "
-			"(try: ASAN_OPTIONS=verify_asan_link_order=0)",
-		[NOTE_EXEC_NO_ROOM] = "its arguments leave no room for the recorder in its "
-				      "environment",
-	};
-	char line[512];
-
-	snprintf(line, sizeof line, "%s is not recorded: %s", exec->path,
-		 why[exec->reason <= NOTE_EXEC_NO_ROOM ? exec->reason : NOTE_EXEC_OK]);
-	trace_builder_unseen(image->trace_builder, image->process, line);
-	exec->told = true;
 }
 
 void notes_reader_check_exec(struct image *image, uint64_t now_ns, bool over)

@@ -60,12 +60,23 @@ static unsigned long attachable_number(const struct attachable_status *status, c
 	return strtoul(attachable_field(status, name), NULL, base);
 }
 
-static bool attachable_may_all(void)
+bool attachable_may_all(void)
 {
 	struct attachable_status own;
 
 	return attachable_status("self", &own) &&
 	       attachable_number(&own, "\nCapEff:\t", 16) >> ATTACHABLE_CAP_PTRACE & 1;
+}
+
+pid_t attachable_tracer(pid_t pid)
+{
+	struct attachable_status status;
+	char who[16];
+
+	snprintf(who, sizeof(who), "%d", (int)pid);
+	return attachable_status(who, &status)
+		       ? (pid_t)attachable_number(&status, "\nTracerPid:\t", 10)
+		       : 0;
 }
 
 static bool attachable_descends(pid_t pid)
@@ -85,7 +96,7 @@ static bool attachable_descends(pid_t pid)
 }
 
 // Yama's rule. Tests put a file of their own in its place.
-static int attachable_scope(void)
+int attachable_scope(void)
 {
 	const char *path = getenv("TIDEMARK_TEST_PTRACE_SCOPE");
 	char text[16] = "0";

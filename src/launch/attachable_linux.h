@@ -23,6 +23,13 @@ enum attachable attachable_look(pid_t pid, const char *library, struct err *err)
 // environment is (preload.h).
 char **attachable_arguments(pid_t pid, struct str *program);
 
+// Yama's rule (kernel.yama.ptrace_scope), and whether it is not for us (CAP_SYS_PTRACE).
+int attachable_scope(void);
+bool attachable_may_all(void);
+
+// Who traces that process or thread; 0: nobody.
+pid_t attachable_tracer(pid_t pid);
+
 // Why the kernel refused with `number`, where it did so all the same. Always false.
 bool attachable_refused(pid_t pid, int number, struct err *err);
 

@@ -14,7 +14,7 @@
 
 enum inspect_verdict {
 	INSPECT_OK,
-	INSPECT_STATIC,     // no dynamic loader: nothing can be preloaded
+	INSPECT_STATIC,     // no dynamic loader, and the recorder cannot be brought in otherwise
 	INSPECT_PRIVILEGED, // runs with other rights than ours: the loader ignores LD_PRELOAD
 	INSPECT_BITS,       // a program of 32 bits that there may be no recorder for
 	INSPECT_MACHINE,    // another processor's
@@ -25,6 +25,7 @@ struct inspect {
 	enum inspect_verdict verdict;
 	uint8_t bits;    // of the program: 64, 32, or 0 (not known)
 	bool musl;       // its loader is musl's
+	bool enters;     // it is static: the recorder is to be brought in (loader_linux.h)
 	struct str file; // what was looked at in the end: an interpreter, or the program
 	struct str why;  // one line for a person; empty if there is nothing to say
 };

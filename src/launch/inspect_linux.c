@@ -1,6 +1,7 @@
 #include "launch/inspect.h"
 
 #include "launch/elf_look.h"
+#include "launch/loader_linux.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -86,7 +87,24 @@ static bool inspect_preloads_asan(void)
 	return list && (strstr(list, "libasan.so") || strstr(list, "libclang_rt.asan"));
 }
 
-static void inspect_elf(struct inspect *inspect, const struct elf_look *look, bool recorder_32)
+// Nothing is preloaded there.
+static void inspect_static(struct inspect *inspect, int fd)
+{
+	struct str why = { 0 };
+
+	inspect->enters = loader_look(fd, &why) == 0;
+	if (!inspect->enters) {
+		inspect->verdict = INSPECT_STATIC;
+		str_format(&inspect->why,
+			   "%s is linked statically, and %s; its memory calls are not seen "
+			   "(programs that it starts are)",
+			   str_get(&inspect->file), str_get(&why));
+	}
+	str_fini(&why);
+}
+
+static void inspect_elf(struct inspect *inspect, int fd, const struct elf_look *look,
+			bool recorder_32)
 {
 	const char *file = str_get(&inspect->file);
 	bool i386 = look->machine == EM_386 && look->bits == 32;
@@ -113,11 +131,7 @@ static void inspect_elf(struct inspect *inspect, const struct elf_look *look, bo
 		inspect->verdict = INSPECT_MACHINE;
 		str_format(&inspect->why, "%s is for another processor: it is not recorded", file);
 	} else if (!look->interpreter && !look->is_library) {
-		inspect->verdict = INSPECT_STATIC;
-		str_format(&inspect->why,
-			   "%s is linked statically: nothing can be loaded into it, so its memory "
-			   "calls are not seen (programs that it starts are)",
-			   file);
+		inspect_static(inspect, fd);
 	} else if ((look->needs_asan || inspect_preloads_asan()) && !inspect_asan_follows()) {
 		inspect->verdict = INSPECT_ASAN;
 		str_format(&inspect->why,
@@ -138,7 +152,7 @@ void inspect_program(struct inspect *inspect, const char *path, bool recorder_32
 	if (fd >= 0) {
 		struct elf_look look = elf_look_at(fd);
 
-		inspect_elf(inspect, &look, recorder_32);
+		inspect_elf(inspect, fd, &look, recorder_32);
 		close(fd);
 	}
 	rights = inspect_rights(str_get(&inspect->file));

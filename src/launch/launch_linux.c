@@ -7,6 +7,7 @@
 #include "launch/indexer_linux.h"
 #include "launch/inspect.h"
 #include "launch/keeper_linux.h"
+#include "launch/loader_linux.h"
 #include "launch/output.h"
 #include "launch/preload.h"
 #include "launch/program.h"
@@ -64,6 +65,7 @@ struct launch {
 	bool hung_up; // the terminal is gone, and the program was told
 	bool asked_to_stop;
 	bool started;     // the program was let go
+	bool seized;      // it is static, and stops at its start
 	bool stopped;     // the collector said why it records no more
 	bool attached;    // the recorder is in a program that is not our child
 	char **arguments; // of that one
@@ -368,6 +370,7 @@ static bool launch_open_collector(struct launch *launch, struct err *err)
 		.reach = &reach_scan,
 		.keep = keep_wishes_any(&launch->options->keep) ? &keeper_calls : NULL,
 		.keep_wishes = &launch->options->keep,
+		.enter = &loader_children,
 		.attached = launch->options->attach_pid != 0,
 		.before_fd = launch->before_fd,
 		.report_fd = -1,
@@ -470,9 +473,53 @@ static bool launch_attach(struct launch *launch, struct err *err)
 	return true;
 }
 
+static void launch_tell_static(struct launch *launch, const struct err *err)
+{
+	launch->result->whole = false;
+	launch_tell(launch,
+		    "%s is linked statically, and %s; its memory calls are not seen (programs that "
+		    "it starts are)",
+		    str_get(&launch->inspect.file), err->text);
+}
+
+// A static program is to stop at its start. False: it may not be, under --strict.
+static bool launch_seize(struct launch *launch, struct err *err)
+{
+	if (!launch->inspect.enters)
+		return true;
+	launch->seized = loader_seize(launch->starter.pid, err);
+	if (launch->seized)
+		return true;
+	if (launch->options->strict)
+		return err_set(err, ERR_USAGE,
+			       "%s is linked statically, and %s (--strict: not started)",
+			       str_get(&launch->inspect.file), err->text);
+	launch_tell_static(launch, err);
+	return true;
+}
+
+// It does: the recorder is brought in.
+static void launch_enter(void *context)
+{
+	struct launch *launch = context;
+	pid_t pid = launch->starter.pid;
+	struct err err = { .kind = ERR_NONE };
+
+	if (!launch->seized || !loader_wait(pid, pid, -1))
+		return;
+	if (launch->starter.bare)
+		loader_leave(pid);
+	else if (!loader_enter(pid, str_get(&launch->library), &err))
+		launch_tell_static(launch, &err);
+}
+
 static bool launch_go(struct launch *launch, struct err *err)
 {
-	int error = starter_go(&launch->starter);
+	int error;
+
+	if (!launch_seize(launch, err))
+		return false;
+	error = starter_go(&launch->starter, launch_enter, launch);
 
 	launch->started = true;
 	launch->program_pid = launch->starter.pid;

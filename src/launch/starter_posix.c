@@ -91,7 +91,7 @@ static void starter_reap(struct starter *starter)
 	starter->pid = 0;
 }
 
-int starter_go(struct starter *starter)
+int starter_go(struct starter *starter, void (*meanwhile)(void *context), void *context)
 {
 	int error = 0;
 	ssize_t got;
@@ -99,6 +99,8 @@ int starter_go(struct starter *starter)
 	// A child that is gone already is found by whoever waits for it.
 	got = write(starter->go_fd, "g", 1);
 	close(starter->go_fd);
+	if (meanwhile)
+		meanwhile(context);
 	do {
 		got = read(starter->error_fd, &error, sizeof(error));
 		starter->bare |= got == (ssize_t)sizeof(error) && error == STARTER_BARE;

@@ -22,8 +22,9 @@ struct starter {
 bool starter_fork(struct starter *starter, const char *path, char *const *argv,
 		  char *const *environment, char *const *bare_environment, struct err *err);
 
-// Start the program. 0, or the errno with which exec failed; the child is then gone.
-int starter_go(struct starter *starter);
+// Start the program. 0, or the errno with which exec failed; the child is then gone. `meanwhile`
+// (NULL: nothing) is called when it has been given the word.
+int starter_go(struct starter *starter, void (*meanwhile)(void *context), void *context);
 
 // Never start it. Accepts { 0 } and one that was started.
 void starter_cancel(struct starter *starter);

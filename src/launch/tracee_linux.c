@@ -276,6 +276,30 @@ static bool tracee_run(struct tracee_thread *thread, enum __ptrace_request how, 
 	return WSTOPSIG(status) == number;
 }
 
+bool tracee_arrive(struct tracee *tracee, pid_t pid, struct err *err)
+{
+	uint64_t none = tracee_no_signals();
+	struct tracee_thread *thread;
+
+	*tracee = (struct tracee){ .pid = pid, .began_ns = now_steady_ns() };
+	tracee->threads = mem_grow(tracee->threads, &tracee->capacity, 1, sizeof(*thread));
+	tracee->count = 1;
+	thread = &tracee->threads[0];
+	*thread = (struct tracee_thread){ .tid = pid };
+	tracee->mask = tracee_mask(thread, &none);
+	if (ptrace(PTRACE_INTERRUPT, pid, NULL, NULL) == 0 &&
+	    ptrace(PTRACE_CONT, pid, NULL, NULL) == 0 && tracee_stands(thread))
+		return true;
+	return err_set(err, ERR_IO, "process %d has ended", (int)pid);
+}
+
+void tracee_depart(struct tracee *tracee)
+{
+	if (tracee->count > 0 && !tracee->threads[0].gone)
+		tracee_mask(&tracee->threads[0], &tracee->mask);
+	tracee_release(tracee);
+}
+
 bool tracee_step(struct tracee_thread *thread)
 {
 	uint64_t none = tracee_no_signals();

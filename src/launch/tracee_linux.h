@@ -28,6 +28,7 @@ struct tracee_thread {
 
 struct tracee {
 	pid_t pid;
+	uint64_t mask; // tracee_arrive: the signals that the thread had blocked
 	struct tracee_thread *threads;
 	size_t count, capacity;
 	uint64_t began_ns; // when the first was asked to stop
@@ -50,6 +51,13 @@ uint64_t tracee_release(struct tracee *tracee);
 
 // The ids of the process's threads: *count of them, to be freed. NULL: there is no such process.
 pid_t *tracee_list(pid_t pid, size_t *count);
+
+// A process that was seized and is in its exec comes to its first instruction, and gets no
+// signal until it departs. False: it has ended, or something else has come between.
+bool tracee_arrive(struct tracee *tracee, pid_t pid, struct err *err);
+
+// It goes on, untraced. Accepts { 0 }.
+void tracee_depart(struct tracee *tracee);
 
 // Memory. False: not all of it is there.
 bool tracee_read(pid_t pid, uint64_t at, void *bytes, size_t size);

@@ -1,6 +1,7 @@
 #include "recorder/allocators_linux.h"
 
 #include "recorder/notes.h"
+#include "recorder/static_linux.h"
 #include "recorder/text.h"
 #include "wire/lane_event.h"
 
@@ -27,6 +28,9 @@ static const char *allocators_name(const struct scope_object *object)
 		{ "mi_malloc", "mimalloc" },         { "scalable_malloc", "tbbmalloc" },
 		{ "__libc_start_main", "musl" },
 	};
+
+	if (static_is()) // its C library's, unless its own takes the place of that
+		return static_find("__libc_setup_tls", false) ? "glibc" : "musl";
 
 	for (size_t i = 0; i < sizeof(signs) / sizeof(*signs); i++) {
 		if (scope_find(object, signs[i].function))
@@ -67,7 +71,7 @@ void allocators_add_real(void)
 		if (!allocators[i].path[0] && allocators[i].seen == NOTE_SEEN_EXPORTED)
 			return; // what asks for malloc comes to that one
 	}
-	if (scope_next("malloc", &object))
+	if (!static_is() && scope_next("malloc", &object))
 		allocators_add(object, NOTE_SEEN_NAME, NULL);
 }
 

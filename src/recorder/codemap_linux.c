@@ -7,6 +7,7 @@
 #include "recorder/python.h"
 #include "recorder/recording.h"
 #include "recorder/scope_linux.h"
+#include "recorder/static_linux.h"
 #include "recorder/text.h"
 #include "recorder/vm.h"
 
@@ -97,7 +98,8 @@ void codemap_start(void)
 		return;
 	codemap_modules = recording_pages(sizeof(*codemap_modules) * CODEMAP_MODULES_MAX, false);
 	codemap_start_frames();
-	*(void **)&codemap_linker_find = scope_next("_dl_find_object", NULL);
+	if (!static_is()) // whose list is of what it has loaded itself
+		*(void **)&codemap_linker_find = scope_next("_dl_find_object", NULL);
 	if (!codemap_linker_find)
 		codemap_linker_find = codemap_find_in_list;
 }

@@ -11,6 +11,7 @@
 #include "recorder/recording.h"
 #include "recorder/relocate.h"
 #include "recorder/scope_linux.h"
+#include "recorder/static_linux.h"
 #include "recorder/text.h"
 #include "recorder/vm.h"
 #include "wire/lane_event.h"
@@ -65,7 +66,8 @@ static struct {
 	uint8_t *at[ENTER_HOOKS_MAX];
 	uint8_t *moved[ENTER_HOOKS_MAX]; // the trampolines
 	uint8_t seen[ENTER_HOOKS_MAX];   // enum note_seen
-	bool twice[ENTER_HOOKS_MAX];
+	uint32_t bytes[ENTER_HOOKS_MAX]; // of the function, where a symbol says that
+	bool twice[ENTER_HOOKS_MAX], local[ENTER_HOOKS_MAX];
 	uint32_t done;
 	char refused[ENTER_TEXT_MAX]; // names, and why
 } enter_now;
@@ -77,6 +79,7 @@ static struct {
 	uintptr_t bias;
 } enter_known[ENTER_KNOWN_MAX]; // have been looked at
 static bool enter_started;
+static bool enter_plain;     // a static program's operators are left alone
 static uint32_t enter_count; // of functions that were entered
 
 static const char *enter_why(enum relocate_reason reason)
@@ -202,9 +205,10 @@ static size_t enter_bridge(uint8_t *out, const uint8_t *real, const void *hook)
 	return ENTER_REAL_BYTES + relocate_jump_far(out + ENTER_REAL_BYTES, (uintptr_t)hook);
 }
 
-// Make the function at `at` begin with a jump to `hook`. NULL: done, and `*moved` is its beginning
-// now. Else why not.
-static const char *enter_move(uint8_t *at, void *hook, uint8_t **moved)
+// Make the function at `at` begin with a jump to `hook`, which is told the real function or
+// (`plain`) gets all registers as they are. NULL: done, and `*moved` is its beginning now. Else why
+// not.
+static const char *enter_move(uint8_t *at, void *hook, bool plain, uint8_t **moved)
 {
 	struct enter_object *place = enter_now.place;
 	uint8_t *trampoline = place->pages + place->used;
@@ -224,7 +228,10 @@ static const char *enter_move(uint8_t *at, void *hook, uint8_t **moved)
 		return enter_why(reason);
 	if (ENTER_WIDE) {
 		target = trampoline + copied.written;
-		enter_bridge(trampoline + copied.written, trampoline, hook);
+		if (plain)
+			relocate_jump_far(trampoline + copied.written, (uintptr_t)hook);
+		else
+			enter_bridge(trampoline + copied.written, trampoline, hook);
 	}
 	if (!relocate_jump(jump, (uintptr_t)at, (uintptr_t)target, ENTER_WIDE) ||
 	    !late_write(at, jump, sizeof(jump)))
@@ -314,7 +321,7 @@ static void enter_find_exported(void)
 	}
 }
 
-// What is a local function of several files is that of none.
+// What is a local function of several files is that of none; one that they share comes after these.
 static void enter_find_symbol(const struct elf_symbol *symbol, const char *name, bool debug)
 {
 	uint32_t hook = enter_hook_of(name);
@@ -323,11 +330,14 @@ static void enter_find_symbol(const struct elf_symbol *symbol, const char *name,
 	if (hook == UINT32_MAX || enter_now.at[hook] == at ||
 	    (uintptr_t)at - enter_now.place->start >= enter_now.place->end - enter_now.place->start)
 		return;
-	if (enter_now.at[hook]) {
+	if (enter_now.at[hook] && !(enter_now.local[hook] && symbol->info >> 4 != 0)) {
 		enter_now.twice[hook] |= enter_now.seen[hook] != NOTE_SEEN_EXPORTED;
 		return;
 	}
+	enter_now.twice[hook] = false;
+	enter_now.local[hook] = symbol->info >> 4 == 0;
 	enter_now.at[hook] = at;
+	enter_now.bytes[hook] = (uint32_t)symbol->size;
 	enter_now.seen[hook] = debug ? NOTE_SEEN_DEBUG : NOTE_SEEN_SYMBOLS;
 }
 
@@ -367,7 +377,8 @@ static bool enter_has(enum enter_family family)
 			continue;
 		for (size_t u = 0; u < 4; u++)
 			usual[u] |= text_equal(name, begins[u]);
-		if (text_equal(name, "malloc") && enter_now.seen[i] == NOTE_SEEN_EXPORTED)
+		if (text_equal(name, "malloc") &&
+		    (static_is() || enter_now.seen[i] == NOTE_SEEN_EXPORTED))
 			return true;
 		for (const char *at = name; at < name + length; at++) {
 			gives |= text_after(at, "free") || text_after(at, "dalloc");
@@ -393,7 +404,7 @@ static void enter_one(uint32_t number)
 	if (!ENTER_WIDE && entry->function)
 		why = "is a second one of this name";
 	else if (!enter_now.moved[number])
-		why = enter_move(body, entry->hook, &enter_now.moved[number]);
+		why = enter_move(body, entry->hook, false, &enter_now.moved[number]);
 	if (why) {
 		enter_refuse(entry->name, why);
 		return;
@@ -428,11 +439,22 @@ static const char *enter_name(const bool *has)
 				      : NULL;
 }
 
+// Whether a static program has none but malloc and its like, and no operators that do without.
+static bool enter_is_plain(const bool *has)
+{
+	for (uint32_t family = 0; family < ENTER_FAMILIES; family++) {
+		if (has[family] && family != ENTER_USUAL)
+			return false;
+	}
+	return !enter_name(has);
+}
+
 // Patch all that was found. Returns the best that says where it is (enum note_seen).
 static uint32_t enter_all(const bool *has)
 {
 	uint32_t seen = NOTE_SEEN_STRIPPED;
 
+	enter_plain = static_is() && enter_is_plain(has);
 	enter_now.place->pages = NULL;
 	enter_now.place->used = 0;
 	if (enter_find_page() && (!enter_protect(true) || !enter_protect(false)))
@@ -440,7 +462,8 @@ static uint32_t enter_all(const bool *has)
 	for (uint32_t i = 0; i < enter_hooks_count(); i++) {
 		struct hook_entry *entry = &__start_entered[i];
 
-		if (!enter_now.at[i] || enter_now.twice[i] || !has[enter_family_of(entry->name)])
+		if (!enter_now.at[i] || enter_now.twice[i] || !has[enter_family_of(entry->name)] ||
+		    (enter_plain && text_after(entry->name, "_Z")))
 			continue;
 		if (enter_now.seen[i] < seen)
 			seen = enter_now.seen[i];
@@ -452,6 +475,22 @@ static uint32_t enter_all(const bool *has)
 	if (enter_now.place->pages)
 		enter_protect(true);
 	return seen;
+}
+
+// What calls the allocator from inside of it: its own functions, which are in one place.
+static void enter_add_inside(const struct scope_object *object)
+{
+	uintptr_t start = UINTPTR_MAX, end = 0;
+
+	for (uint32_t i = 0; i < enter_hooks_count(); i++) {
+		uintptr_t at = (uintptr_t)enter_now.at[i];
+
+		if (!enter_now.moved[i])
+			continue;
+		start = at < start ? at : start;
+		end = at + enter_now.bytes[i] > end ? at + enter_now.bytes[i] : end;
+	}
+	inside_add_code(object, start, end);
 }
 
 // Look whether the object has an allocator that calls itself, and enter it. False: it is stripped.
@@ -466,7 +505,7 @@ static bool enter_look(const struct scope_object *object, bool exported)
 		return true;
 	if (exported)
 		enter_find_exported();
-	named = inside_is_libc(object) || enter_find_named();
+	named = (inside_is_libc(object) && !static_is()) || enter_find_named();
 	for (uint32_t family = 0; family < ENTER_FAMILIES; family++)
 		any |= has[family] = enter_has(family);
 	if (object == scope_objects() && !has[ENTER_USUAL] && enter_now.at[enter_hook_of("malloc")])
@@ -475,7 +514,9 @@ static bool enter_look(const struct scope_object *object, bool exported)
 		enter_now.place->object = object;
 		allocators_add(object, enter_all(has), enter_name(has));
 	}
-	if (enter_now.done)
+	if (enter_now.done && enter_plain)
+		enter_add_inside(object);
+	else if (enter_now.done)
 		inside_add_entered(object);
 	if (enter_now.refused[0])
 		notes_message(NOTE_MESSAGE_ENTRIES, enter_now.refused);
@@ -542,6 +583,27 @@ static bool enter_asks_for_malloc(const struct scope_object *object)
 	return false;
 }
 
+bool enter_function(const char *name, void *hook, void **real)
+{
+	uint8_t *at = scope_find(scope_objects(), name);
+	uint8_t *moved = NULL;
+	const char *why;
+
+	if (!at || !enter_now.place || !enter_now.place->pages || !enter_protect(false))
+		return false;
+	at = enter_body(at);
+	why = enter_move(at, hook, true, &moved);
+	enter_protect(true);
+	if (!why && real)
+		*real = moved;
+	return !why;
+}
+
+bool enter_skips_operators(void)
+{
+	return enter_plain;
+}
+
 uint32_t enter_functions(void)
 {
 	return enter_count;
@@ -556,7 +618,8 @@ void enter_start(void)
 		return;
 	enter_hash_all();
 	enter_started = true;
-	if (enter_meet(program) && !enter_look(program, true) && !enter_asks_for_malloc(program))
+	if (enter_meet(program) && !enter_look(program, !static_is()) &&
+	    !enter_asks_for_malloc(program))
 		allocators_add(program, NOTE_SEEN_STRIPPED, "unknown");
 	// Where we came late, nobody finds us by name either.
 	if (late_is() && scope_next("malloc", &first) && enter_meet(first))

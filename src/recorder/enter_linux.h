@@ -18,6 +18,9 @@
 // several names of one address are one function. What cannot be moved is left as it is, and
 // reported.
 //
+// In a program that is linked statically (static_linux.h) all is entered by the symbol table. What
+// its malloc calls itself comes from known functions, so that what they call back is the program's.
+//
 // A library that is loaded later is looked at when the linker has relocated it, before its code
 // runs; when it goes, so do its trampolines.
 #ifndef RECORDER_ENTER_LINUX_H
@@ -25,6 +28,7 @@
 
 #include "wire/compiler.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 // Patch what can be patched, and tell what cannot. Called once per image, before any other thread
@@ -36,6 +40,13 @@ HIDDEN void enter_loaded(void);
 
 // The linker is about to unmap this.
 HIDDEN void enter_unloaded(uintptr_t start, uintptr_t bytes);
+
+// A static program: make its function of that name lead to `hook`, and `*real` (may be NULL) to be
+// what it was. False: there is none, or it cannot be.
+HIDDEN bool enter_function(const char *name, void *hook, void **real);
+
+// Whether that program's operators new and delete were left as they are: they call its malloc.
+HIDDEN bool enter_skips_operators(void);
 
 // How many functions were entered.
 HIDDEN uint32_t enter_functions(void);

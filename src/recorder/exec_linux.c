@@ -387,13 +387,70 @@ static long exec_make_without(const struct exec_ask *ask, struct exec_environmen
 	return exec_make_anew(ask, env, false);
 }
 
+// ---- Static programs ----------------------------------------------------------------------------
+
+enum {
+	EXEC_SET_PTRACER = 0x59616d61, // PR_SET_PTRACER
+	EXEC_NOSIGNAL = 0x4000,        // MSG_NOSIGNAL
+};
+
+// Nothing is loaded into one: the collector is asked to bring the recorder in, as soon as it is
+// there. Returns why not (enum note_exec); `*line`: the connection, which ends with the exec.
+static COLD uint32_t exec_ask_entry(const struct exec_ask *ask, long *line)
+{
+	const size_t bytes = offsetof(struct segment_hello, exe); // all but the last, large field
+	struct segment_welcome welcome;
+	struct segment_hello hello; // as large as what exec_make_anew takes
+	long file;
+
+	*line = -1;
+	if (kernel_sealed)
+		return NOTE_EXEC_STATIC;
+	file = exec_open(ask);
+	if (kernel_failed(file))
+		return NOTE_EXEC_STATIC;
+	// Who is not our ancestor may trace us only if we say so (Yama).
+	kernel(__NR_prctl, EXEC_SET_PTRACER, recording_state->segment->collector_pid, 0, 0, 0);
+	memset(&hello, 0, bytes);
+	hello.magic = SEGMENT_MAGIC;
+	hello.version = SEGMENT_VERSION;
+	hello.start = SEGMENT_START_ENTER;
+	hello.pid = kernel_process_id();
+	hello.fork_lane = kernel_thread_id();
+	hello.parent_image = (uint32_t)file;
+	*line = recording_connect();
+	memset(&welcome, 0, sizeof(welcome));
+	welcome.refused = NOTE_EXEC_STATIC;
+	if (!kernel_failed(*line) &&
+	    kernel(__NR_sendto, *line, &hello, bytes, EXEC_NOSIGNAL, 0, 0) == (long)bytes)
+		kernel(__NR_read, *line, &welcome, sizeof(welcome));
+	kernel(__NR_close, file);
+	if (welcome.refused && !kernel_failed(*line)) {
+		kernel(__NR_close, *line);
+		*line = -1;
+	}
+	return welcome.refused;
+}
+
+// Nothing was executed: the collector lets us go.
+static COLD void exec_end_entry(long line)
+{
+	char byte = 0;
+
+	if (kernel_failed(line))
+		return;
+	if (kernel(__NR_sendto, line, &byte, 1, EXEC_NOSIGNAL, 0, 0) == 1)
+		kernel(__NR_read, line, &byte, 1);
+	kernel(__NR_close, line);
+}
+
 static long exec_ask_call(const struct exec_ask *ask)
 {
 	struct library_image image = { 0 };
 	struct exec_environment env;
 	uint32_t reason;
+	long result, line = -1;
 	bool tells;
-	long result;
 
 	// A child that comes from a bare system call, and has allocated nothing yet.
 	if (recording_phase() == RECORDING_NEW && recording_state)
@@ -403,6 +460,8 @@ static long exec_ask_call(const struct exec_ask *ask)
 		return exec_make(ask, ask->envp);
 	reason = exec_look(ask, &image, &tells);
 	env = exec_read(ask->envp, image);
+	if (reason == NOTE_EXEC_STATIC)
+		reason = exec_ask_entry(ask, &line);
 	if (reason == NOTE_EXEC_OK && env.elsewhere)
 		reason = NOTE_EXEC_ELSEWHERE;
 	if (reason == NOTE_EXEC_OK && (image.asan || env.asan) && !env.asan_behind)
@@ -413,6 +472,7 @@ static long exec_ask_call(const struct exec_ask *ask)
 	result = exec_make_with(ask, &env, reason);
 	if (result == -EXEC_E2BIG)
 		result = exec_make_without(ask, &env, tells);
+	exec_end_entry(line);
 	if (tells)
 		exec_tell_failed(result);
 	return result;

@@ -8,6 +8,7 @@
 #include "recorder/inside_linux.h"
 #include "recorder/real_linux.h"
 #include "recorder/scope_linux.h"
+#include "recorder/static_linux.h"
 
 #ifndef HOOK_ENTERED
 __thread struct event_new event_new __attribute__((tls_model("initial-exec")));
@@ -16,9 +17,10 @@ __thread struct event_new event_new __attribute__((tls_model("initial-exec")));
 static COLD void hook_find(struct hook_entry *entry, bool *records, void *fallback)
 {
 	struct scope_object *object = NULL;
-	void *function = scope_next(entry->name, &object);
+	void *function = static_is() ? static_operator(entry->name)
+				     : scope_next(entry->name, &object);
 
-	*records = function && scope_find(object, "malloc");
+	*records = object && scope_find(object, "malloc");
 	__atomic_store_n(&entry->function, function ? function : fallback, __ATOMIC_RELEASE);
 }
 
@@ -71,6 +73,8 @@ static void hook_no_delete(void *ptr)
 #define HOOK_UNLESS_RECORDED if (false)
 #endif
 
+// Passing on is a jump, which nothing on the stack may be in the way of: what is needed for
+// recording begins after it.
 #define HOOK_NEW_AS(symbol, alignment, parameters, arguments)                      \
 	HOOK_SHOWN void *HOOK_NAME(symbol)                                         \
 	HOOK_ARGUMENTS parameters;                                                 \
@@ -78,9 +82,7 @@ static void hook_no_delete(void *ptr)
 	HOOK_ARGUMENTS parameters                                                  \
 	{                                                                          \
 		HOOK_ENTRY(symbol);                                                \
-		struct inside before = { 0 };                                      \
 		void *(*function)parameters;                                       \
-		void *ptr;                                                         \
                                                                                    \
 		HOOK_FIND(hook_no_new);                                            \
 		HOOK_UNLESS_RECORDED                                               \
@@ -89,12 +91,17 @@ static void hook_no_delete(void *ptr)
 				event_new = (struct event_new){ size, alignment }; \
 			return function arguments;                                 \
 		}                                                                  \
-		if (inside_begins(&before, HOOK_FRAME))                            \
-			return inside_got(&before, function arguments);            \
-		ptr = function arguments;                                          \
-		inside_ends(&before, ptr);                                         \
-		hook_new_done(ptr, size, alignment, HOOK_FRAME);                   \
-		return ptr;                                                        \
+		{                                                                  \
+			struct inside before = { 0 };                              \
+			void *ptr;                                                 \
+                                                                                   \
+			if (inside_begins(&before, HOOK_FRAME))                    \
+				return inside_got(&before, function arguments);    \
+			ptr = function arguments;                                  \
+			inside_ends(&before, ptr);                                 \
+			hook_new_done(ptr, size, alignment, HOOK_FRAME);           \
+			return ptr;                                                \
+		}                                                                  \
 	}
 
 #define HOOK_DELETE_AS(symbol, parameters, arguments)                \
@@ -102,7 +109,6 @@ static void hook_no_delete(void *ptr)
 	HOOK_SHOWN void HOOK_NAME(symbol) HOOK_ARGUMENTS parameters  \
 	{                                                            \
 		HOOK_ENTRY(symbol);                                  \
-		struct inside before = { 0 };                        \
 		void(*function) parameters;                          \
                                                                      \
 		HOOK_FIND(hook_no_delete);                           \
@@ -111,14 +117,18 @@ static void hook_no_delete(void *ptr)
 			function arguments;                          \
 			return;                                      \
 		}                                                    \
-		if (inside_begins(&before, HOOK_FRAME)) {            \
-			inside_gives(ptr);                           \
+		{                                                    \
+			struct inside before = { 0 };                \
+                                                                     \
+			if (inside_begins(&before, HOOK_FRAME)) {    \
+				inside_gives(ptr);                   \
+				function arguments;                  \
+				return;                              \
+			}                                            \
+			hook_delete_begins(ptr, HOOK_FRAME);         \
 			function arguments;                          \
-			return;                                      \
+			inside_ends(&before, NULL);                  \
 		}                                                    \
-		hook_delete_begins(ptr, HOOK_FRAME);                 \
-		function arguments;                                  \
-		inside_ends(&before, NULL);                          \
 	}
 
 // The names are the Itanium C++ ABI's: n/d new/delete, w/a single/array, m or j size_t, then

@@ -143,6 +143,18 @@ static void inside_add_libc(const struct scope_object *object)
 
 static _Atomic int inside_lock;
 
+void inside_add_code(const struct scope_object *object, uintptr_t start, uintptr_t end)
+{
+	inside_add(scope_ourselves(), true); // a function that ends in a call of another one
+	if (start >= end || inside_count == INSIDE_LIBRARIES_MAX)
+		return;
+	inside_libraries[inside_count] = (struct inside_library){ object, start, end, true, false };
+	__atomic_fetch_add(&inside_count, 1, __ATOMIC_RELEASE);
+	inside_libc_start = start;
+	inside_libc_bytes = end - start;
+	inside_watched = true;
+}
+
 void inside_add_entered(const struct scope_object *object)
 {
 	uint64_t signals = kernel_block_signals();

@@ -50,8 +50,9 @@ HIDDEN extern __thread struct inside inside_mine __attribute__((tls_model("initi
 // Whether it is the C library.
 HIDDEN bool inside_is_libc(const struct scope_object *object);
 
-// Where the program's own libc is entered (late_linux.h): the code of its malloc. It frees there
-// what a thread that ends has kept for reuse, which for the program was freed before.
+// Where the program's own libc is entered (late_linux.h, static_linux.h): the code of its malloc.
+// It frees there what a thread that ends has kept for reuse, which for the program was freed
+// before.
 HIDDEN extern uintptr_t inside_libc_start, inside_libc_bytes;
 
 static inline bool inside_from_libc(const uintptr_t *frame)
@@ -64,6 +65,10 @@ HIDDEN void inside_find(void);
 
 // One more of them, found by a name of its own. Nothing is done for the C library.
 HIDDEN void inside_add_allocator(const struct scope_object *object);
+
+// A part of an object that was entered: code that calls the allocator from inside of it. What it
+// calls otherwise is the program's.
+HIDDEN void inside_add_code(const struct scope_object *object, uintptr_t start, uintptr_t end);
 
 // The same of one that was entered, be it a C library in another namespace; and it is gone.
 HIDDEN void inside_add_entered(const struct scope_object *object);

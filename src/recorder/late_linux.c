@@ -6,6 +6,7 @@
 #include "recorder/lane.h"
 #include "recorder/recording.h"
 #include "recorder/scope_linux.h"
+#include "recorder/static_linux.h"
 #include "recorder/text.h"
 #include "wire/attach.h"
 
@@ -260,6 +261,10 @@ void tidemark_late_v1(struct attach_call *call)
 {
 	if (call->magic != ATTACH_MAGIC || call->version != SEGMENT_VERSION) {
 		call->status = ATTACH_OTHER;
+		return;
+	}
+	if (call->verb == ATTACH_ENTER) {
+		static_begin(call);
 		return;
 	}
 	if (!late_is()) {

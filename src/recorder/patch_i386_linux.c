@@ -341,14 +341,13 @@ static void patch_linker(uint8_t *at, const uint8_t *end)
 
 void patch_start(void)
 {
-	struct scope_object *libc = NULL;
+	const struct scope_object *libc = scope_libc();
 	struct scope_object *linker = NULL;
 
 	for (uint32_t number = 0; number < PATCH_NUMBERS; number++)
 		if (vm_is_call(number) || exec_is_call(number) || number == PATCH_NR_OLD_MMAP ||
 		    number == PATCH_NR_IPC)
 			patch_wanted[number / 32] |= 1u << number % 32;
-	scope_next("execve", &libc);
 	scope_next("___tls_get_addr", &linker);
 	for (size_t i = 0; libc && i < patch_functions_count; i++)
 		patch_function(libc, &patch_functions[i]);

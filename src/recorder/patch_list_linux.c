@@ -40,14 +40,11 @@ const size_t patch_functions_count = sizeof(patch_functions) / sizeof(*patch_fun
 
 struct patch_code patch_code_of(const struct scope_object *object)
 {
-	const struct elf_header *elf = (const void *)object->bias;
 	struct patch_code code = { 0 };
-	const struct elf_program *program;
+	uint16_t count = 0;
+	const struct elf_program *program = scope_programs(object, &count);
 
-	if (!object->bias || memcmp(elf->identity, "\177ELF", 4) != 0)
-		return code;
-	program = (const void *)(object->bias + elf->program_at);
-	for (uint16_t i = 0; i < elf->program_count; i++) {
+	for (uint16_t i = 0; program && i < count; i++) {
 		uintptr_t at = object->bias + program[i].address;
 
 		if (program[i].type != ELF_LOAD || !(program[i].flags & ELF_EXECUTABLE))
@@ -62,13 +59,11 @@ struct patch_code patch_code_of(const struct scope_object *object)
 void patch_tell(void)
 {
 	bool wanted = recording_state->options & SEGMENT_STRICT_VM;
-	struct scope_object *libc = NULL;
-
 	if (patch_dispatched)
 		strict_thread(); // a forked child has to begin anew
 	if (patch_dispatched)
 		notes_calls(NOTE_CALLS_DISPATCHED, "");
-	else if (!scope_next("execve", &libc))
+	else if (!scope_libc())
 		notes_calls(NOTE_CALLS_INTERPOSED, "it has no C library, and makes them itself");
 	else if (!patch_missing)
 		notes_calls(NOTE_CALLS_PATCHED,

@@ -272,9 +272,8 @@ static void patch_any(const struct scope_object *libc)
 
 struct patch_code patch_libc(void)
 {
-	struct scope_object *libc = NULL;
+	const struct scope_object *libc = scope_libc();
 
-	scope_next("execve", &libc);
 	return libc ? patch_code_of(libc) : (struct patch_code){ 0 };
 }
 
@@ -300,11 +299,10 @@ static void patch_strict(const struct scope_object *libc)
 
 void patch_start(void)
 {
-	struct scope_object *libc = NULL;
+	const struct scope_object *libc = scope_libc();
 	struct scope_object *linker = NULL;
 	bool strict;
 
-	scope_next("execve", &libc);
 	scope_next("__tls_get_addr", &linker);
 	for (size_t i = 0; libc && i < patch_functions_count; i++)
 		patch_function(libc, &patch_functions[i]);

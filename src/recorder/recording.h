@@ -150,6 +150,9 @@ HIDDEN bool recording_grow_frames(void);
 // call for each megabyte: now and then, on slow paths.
 HIDDEN void recording_measure(void);
 
+// A descriptor that is connected to the collector, or a negative errno.
+HIDDEN long recording_connect(void);
+
 // Have libc tell us of forks, from now on. False: it cannot.
 HIDDEN bool recording_watch_forks(void);
 

@@ -15,6 +15,7 @@
 #include "recorder/real_linux.h"
 #include "recorder/sample.h"
 #include "recorder/scope_linux.h"
+#include "recorder/static_linux.h"
 #include "recorder/text.h"
 #include "recorder/unwind.h"
 #include "recorder/vm.h"
@@ -303,7 +304,7 @@ static long recording_connect_to(long fd)
 	return kernel_failed(kernel(__NR_connect, fd, &name, sizeof(name))) ? connected : 0;
 }
 
-static long recording_connect(void)
+long recording_connect(void)
 {
 	long timeout[2] = { RECORDING_ANSWER_S, 0 };
 	long fd = kernel(__NR_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -566,8 +567,10 @@ static bool recording_prepare(void)
 static void recording_find_tid(void)
 {
 	enum { PLACE = sizeof(void *) == 8 ? 0x2d0 : 0x68 };
+	bool glibc = scope_next("gnu_get_libc_version", NULL) ||
+		     (static_is() && scope_next("__libc_setup_tls", NULL));
 
-	kernel_tid_at = scope_next("gnu_get_libc_version", NULL) ? PLACE : 0;
+	kernel_tid_at = glibc ? PLACE : 0;
 	if (kernel_thread_id_told() != kernel_thread_id())
 		kernel_tid_at = 0;
 }
@@ -679,6 +682,7 @@ static bool recording_start(struct recording_state *state)
 		patch_start();
 		late_write_many(false);
 		enter_start();
+		static_enter();
 		allocators_add_real();
 	} else {
 		allocators_tell();

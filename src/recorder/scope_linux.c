@@ -3,6 +3,7 @@
 #include "recorder/elf.h"
 #include "recorder/kernel.h"
 #include "recorder/late_linux.h"
+#include "recorder/static_linux.h"
 #include "recorder/text.h"
 
 // What we import, all weak: scope_linux.c is the only file that imports anything (imports.txt).
@@ -252,13 +253,22 @@ static void *scope_look(const struct scope_object *object, const struct scope_wa
 	return (void *)(object->bias + found->value);
 }
 
+static bool scope_is_static(const struct scope_object *object)
+{
+	return unlikely(static_is()) && object == scope_objects();
+}
+
 void *scope_find(const struct scope_object *object, const char *name)
 {
+	if (scope_is_static(object))
+		return static_find(name, false);
 	return scope_look(object, &(struct scope_wanted){ name, false });
 }
 
 void *scope_find_data(const struct scope_object *object, const char *name)
 {
+	if (scope_is_static(object))
+		return static_find(name, true);
 	return scope_look(object, &(struct scope_wanted){ name, true });
 }
 
@@ -288,7 +298,7 @@ struct scope_object *scope_ourselves(void)
 
 bool scope_is_late(void)
 {
-	const struct scope_object *at = scope_objects();
+	const struct scope_object *at = static_is() ? NULL : scope_objects();
 
 	for (; at && at->bias != (uintptr_t)__ehdr_start; at = at->next) {
 		if (scope_find(at, "__libc_start_main"))
@@ -302,7 +312,7 @@ void *scope_next(const char *name, struct scope_object **object)
 	const struct scope_object *ourselves = scope_ourselves();
 	struct scope_object *at = ourselves ? ourselves->next : NULL;
 
-	for (at = late_is() ? scope_objects() : at; at; at = at->next) {
+	for (at = late_is() || static_is() ? scope_objects() : at; at; at = at->next) {
 		void *found = at == ourselves ? NULL : scope_find(at, name);
 
 		if (found) {
@@ -312,6 +322,16 @@ void *scope_next(const char *name, struct scope_object **object)
 		}
 	}
 	return NULL;
+}
+
+struct scope_object *scope_libc(void)
+{
+	struct scope_object *object = NULL;
+
+	if (static_is())
+		return scope_objects();
+	scope_next("execve", &object);
+	return object;
 }
 
 const struct elf_program *scope_programs(const struct scope_object *object, uint16_t *count)

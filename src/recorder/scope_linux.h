@@ -34,9 +34,13 @@ HIDDEN struct scope_object *scope_ourselves(void);
 // Whether we were loaded when the program ran already: after the C library.
 HIDDEN bool scope_is_late(void);
 
-// Address of the function `name` in the first object after ours (where we came late, of all but
-// ours) that defines it; NULL if none does. `*object` (may be NULL) says which.
+// Address of the function `name` in the first object after ours (where we came late, or into a
+// static program, of all but ours) that defines it; NULL if none does. `*object` (may be NULL) says
+// which.
 HIDDEN void *scope_next(const char *name, struct scope_object **object);
+
+// What makes system calls for the program: the C library, or a static program itself. NULL: nobody.
+HIDDEN struct scope_object *scope_libc(void);
 
 // Address of `name` in this object alone, or NULL.
 HIDDEN void *scope_find(const struct scope_object *object, const char *name);

@@ -3,6 +3,7 @@
 #include "recorder/kernel.h"
 #include "recorder/python.h"
 #include "recorder/scope_linux.h"
+#include "recorder/static_linux.h"
 #include "recorder/text.h"
 #include "recorder/unwind.h"
 #include "wire/segment.h"
@@ -88,6 +89,11 @@ static bool unwind_calls(uintptr_t pc, const char *exit)
 	return false;
 }
 
+static bool unwind_calls_exit(uintptr_t pc)
+{
+	return unwind_calls(pc, "exit") || unwind_calls(pc, "pthread_exit");
+}
+
 // Code of the linker's without .eh_frame. With musl the linker is libc as well, which also calls
 // back (qsort): what comes first is what ends the process or the thread when it is returned to.
 static bool unwind_is_linker_entry(uintptr_t pc, const struct codemap_place *place)
@@ -96,7 +102,7 @@ static bool unwind_is_linker_entry(uintptr_t pc, const struct codemap_place *pla
 
 	if (exit - place->start >= place->end - place->start)
 		return true;
-	return unwind_calls(pc, "exit") || unwind_calls(pc, "pthread_exit");
+	return unwind_calls_exit(pc);
 }
 
 // Code without .eh_frame from which everything comes: the linker's entry, which runs constructors,
@@ -107,7 +113,9 @@ static bool unwind_is_entry(uintptr_t pc, const struct codemap_place *place)
 
 	if (place->start && place->start == scope_auxiliary(AT_BASE))
 		return unwind_is_linker_entry(pc, place);
-	return pc >= entry && pc - entry < UNWIND_ENTRY_BYTES;
+	if (pc >= entry && pc - entry < UNWIND_ENTRY_BYTES)
+		return true;
+	return static_is() && unwind_calls_exit(pc); // musl's start, in the program
 }
 
 // The main thread's lies far above all mappings.

@@ -5,6 +5,7 @@
 #include "recorder/event.h"
 #include "recorder/own_linux.h"
 #include "recorder/scope_linux.h"
+#include "recorder/static_linux.h"
 #include "recorder/strict_linux.h"
 #include "recorder/text.h"
 #include "recorder/vm_put.h"
@@ -33,32 +34,23 @@ static bool vm_write_inside(const struct vm_write_range *range, uintptr_t pc)
 
 static struct vm_write_range vm_write_range_of(const struct scope_object *object)
 {
-	const struct elf_header *elf = object ? (const void *)object->bias : NULL;
 	struct vm_write_range range = { 0 };
-	const struct elf_program *program;
 
-	if (!elf || memcmp(elf->identity, "\177ELF", 4) != 0)
-		return range;
-	program = (const void *)(object->bias + elf->program_at);
-	range.start = object->bias;
-	for (uint16_t i = 0; i < elf->program_count; i++) {
-		uintptr_t end = object->bias + program[i].address + program[i].memory_size;
-
-		if (program[i].type == ELF_LOAD && end > range.end)
-			range.end = end;
-	}
+	if (!object || !scope_span(object, &range.start, &range.end))
+		return (struct vm_write_range){ 0 };
 	return range;
 }
 
 void vm_write_start(void)
 {
-	struct scope_object *libc = NULL, *linker = NULL;
+	const struct scope_object *libc = scope_libc();
+	struct scope_object *linker = NULL;
 
 	if (vm_write_ours.end)
 		return;
-	scope_next("execve", &libc);
 	scope_next("__tls_get_addr", &linker);
-	vm_write_libc = vm_write_range_of(libc);
+	if (!static_is()) // of which the program is a part
+		vm_write_libc = vm_write_range_of(libc);
 	if (linker != libc)
 		vm_write_linker = vm_write_range_of(linker);
 	if (libc)

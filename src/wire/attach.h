@@ -8,6 +8,10 @@
 // it was when it was loaded. All three call nothing of the program's but, at the first start, what
 // registers for fork.
 //
+// A statically linked program has no linker that could load a library: the launcher maps it there,
+// before the program's first call of its allocator, and calls the same function with ATTACH_ENTER,
+// which joins the session that the environment names, and changes code itself.
+//
 // Freestanding, of fixed layout: included by the recorder and by the launcher.
 #ifndef WIRE_ATTACH_H
 #define WIRE_ATTACH_H
@@ -26,12 +30,13 @@ enum attach_verb {
 	ATTACH_START = 1,
 	ATTACH_ASK = 2,
 	ATTACH_STOP = 3,
+	ATTACH_ENTER = 4,
 };
 
 enum attach_status {
 	ATTACH_DONE = 1,
 	ATTACH_RUNS = 2,    // START: it records already
-	ATTACH_FAILED = 3,  // START: `why` and `error` say why (enum segment_why, errno)
+	ATTACH_FAILED = 3,  // START, ENTER: `why` and `error` say why (enum segment_why, errno)
 	ATTACH_BUSY = 4,    // STOP: a thread is in the midst of an event
 	ATTACH_IDLE = 5,    // ASK, STOP: it does not record
 	ATTACH_PRELOAD = 6, // it was there from the program's start

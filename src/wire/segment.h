@@ -43,7 +43,7 @@
 
 enum {
 	SEGMENT_MAGIC = 0x4d534454, // "TDSM"
-	SEGMENT_VERSION = 7,
+	SEGMENT_VERSION = 8,
 
 	SEGMENT_LANES_MAX = 4096,
 	SEGMENT_FRAMES_MAX = 1 << 20,
@@ -168,6 +168,11 @@ enum segment_start {
 	SEGMENT_START_EXEC = 1,   // a fresh image
 	SEGMENT_START_FORK = 2,   // a copy of a recorded image
 	SEGMENT_START_ATTACH = 3, // one that ran already
+	// No image: thread fork_lane of process pid is about to execute a static program, open
+	// as its descriptor parent_image. The welcome refuses, with an enum note_exec that says
+	// why, or not, without descriptors: then the recorder is brought into the program, unless
+	// a byte comes before the connection ends, which says that nothing was executed.
+	SEGMENT_START_ENTER = 4,
 };
 
 // Guest to collector, one datagram.

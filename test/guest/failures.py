@@ -176,29 +176,30 @@ def the_programs_limits_are_not_the_collectors():
 
 
 @test
-def a_static_executable_runs_and_we_say_why_nothing_is_seen():
-    ended = run([TIDEMARK, "record", "-o", "t.tide", program("still_static"), "0"])
+def a_stripped_static_executable_runs_and_we_say_why_nothing_is_seen():
+    equal(0, run(["strip", "-o", "still_static", program("still_static")]).code, "strip")
+    ended = run([TIDEMARK, "record", "-o", "t.tide", "./still_static", "0"])
     equal(0, ended.code, f"exit code ({ended.err})")
     equal("ready\n", ended.out, "standard output")
     check("statically" in ended.err, "no message:", ended.err)
     equal(0, run([TIDEMARK, "info", "t.tide"]).code, "info of the empty trace")
-    ended = run([TIDEMARK, "record", "--strict", "-o", "s.tide", program("still_static"), "0"])
+    ended = run([TIDEMARK, "record", "--strict", "-o", "s.tide", "./still_static", "0"])
     equal(125, ended.code, "exit code under --strict")
     equal("", ended.out, "nothing was started")
     check(not os.path.exists("s.tide"), "a file was left behind")
 
 
 @test
-def a_static_child_is_told_as_well():
-    ended = run([TIDEMARK, "record", "-o", "t.tide", "sh", "-c",
-                 f"{program('still_static')} 0; true"])
+def a_stripped_static_child_is_told_as_well():
+    equal(0, run(["strip", "-o", "still_static", program("still_static")]).code, "strip")
+    ended = run([TIDEMARK, "record", "-o", "t.tide", "sh", "-c", "./still_static 0; true"])
     equal(0, ended.code, f"exit code ({ended.err})")
     trace = Trace()
     unseen = [line for kind, _, line in trace.notes if kind == "exec-unseen"]
     check(any("still_static" in line for line in unseen), "no note:", trace.notes)
     equal(1, sum("still_static" in line for line in ended.lines()[:-2]), f"lines in {ended.err}")
     ended = run([TIDEMARK, "record", "--strict", "-o", "s.tide", "sh", "-c",
-                 f"{program('still_static')} 0; true"])
+                 "./still_static 0; true"])
     equal(125, ended.code, "exit code under --strict")
 
 

@@ -1,0 +1,205 @@
+#include "launch/loader_file_linux.h"
+
+#include "launch/loader_linux.h"
+#include "wire/lane_event.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+enum { LOADER_FILE_NOTE_MAX = 4096 };
+
+// Functions that are looked for.
+static void loader_file_meet(struct loader_file *file, const char *name, const GElf_Sym *symbol)
+{
+	static const char *const setups[] = { "__libc_setup_tls", "__init_tls", "static_init_tls" };
+
+	for (size_t i = 0; i < sizeof(setups) / sizeof(*setups); i++)
+		if (strcmp(name, setups[i]) == 0)
+			file->setup = symbol->st_value;
+	if (strcmp(name, "malloc") == 0)
+		file->allocates = symbol->st_value;
+	if (strcmp(name, "runtime.mallocgc") == 0)
+		file->go = true;
+}
+
+static void loader_file_read_symbols(struct loader_file *file, Elf *elf, Elf_Scn *section,
+				     const GElf_Shdr *header)
+{
+	Elf_Data *data = elf_getdata(section, NULL);
+	size_t count = header->sh_entsize ? header->sh_size / header->sh_entsize : 0;
+	GElf_Sym symbol;
+
+	for (size_t i = 1; data && i < count && i < INT_MAX; i++) {
+		const char *name;
+
+		if (!gelf_getsym(data, (int)i, &symbol))
+			break;
+		if (GELF_ST_TYPE(symbol.st_info) != STT_FUNC || !symbol.st_shndx ||
+		    !symbol.st_value)
+			continue;
+		name = elf_strptr(elf, header->sh_link, symbol.st_name);
+		file->symbols = true;
+		if (name)
+			loader_file_meet(file, name, &symbol);
+	}
+}
+
+static void loader_file_read_sections(struct loader_file *file, Elf *elf)
+{
+	Elf_Scn *section = NULL;
+	GElf_Shdr header;
+	size_t names;
+
+	if (elf_getshdrstrndx(elf, &names) != 0)
+		return;
+	while ((section = elf_nextscn(elf, section)) != NULL) {
+		const char *name;
+
+		if (!gelf_getshdr(section, &header))
+			continue;
+		name = elf_strptr(elf, names, header.sh_name);
+		file->go |= name && (strcmp(name, ".go.buildinfo") == 0 ||
+				     strcmp(name, ".note.go.buildid") == 0);
+		if (header.sh_type == SHT_SYMTAB)
+			loader_file_read_symbols(file, elf, section, &header);
+	}
+}
+
+static void loader_file_read_build_id(struct loader_file *file, Elf *elf, const GElf_Phdr *program)
+{
+	Elf_Data *data;
+	GElf_Nhdr note;
+	size_t at = 0, name, value;
+
+	if (program->p_offset > INT64_MAX || program->p_filesz > LOADER_FILE_NOTE_MAX)
+		return;
+	data = elf_getdata_rawchunk(elf, (int64_t)program->p_offset, program->p_filesz, ELF_T_NHDR);
+	while (data && (at = gelf_getnote(data, at, &note, &name, &value)) > 0) {
+		if (note.n_type != NT_GNU_BUILD_ID || note.n_namesz != 4 ||
+		    note.n_descsz > sizeof(file->build_id) || note.n_descsz < 2)
+			continue;
+		file->build_id_length = note.n_descsz;
+		memcpy(file->build_id, (const char *)data->d_buf + value, note.n_descsz);
+	}
+}
+
+// The file of debugging information that belongs to it, as the recorder finds it too.
+static int loader_file_open_debug(const struct loader_file *file)
+{
+	struct str path = { 0 };
+	int fd = -1;
+
+	if (file->build_id_length == 0)
+		return -1;
+	str_add(&path, "/usr/lib/debug/.build-id/");
+	for (size_t i = 0; i < file->build_id_length; i++)
+		str_format(&path, "%02x%s", file->build_id[i], i == 0 ? "/" : "");
+	str_add(&path, ".debug");
+	fd = open(str_get(&path), O_RDONLY | O_CLOEXEC);
+	str_fini(&path);
+	return fd;
+}
+
+static void loader_file_read_debug(struct loader_file *file)
+{
+	int fd = loader_file_open_debug(file);
+	Elf *elf;
+
+	if (fd < 0)
+		return;
+	elf = elf_begin(fd, ELF_C_READ, NULL);
+	if (elf && elf_kind(elf) == ELF_K_ELF)
+		loader_file_read_sections(file, elf);
+	elf_end(elf);
+	close(fd);
+}
+
+bool loader_file_read(int fd, struct loader_file *file)
+{
+	size_t count = 0;
+	Elf *elf;
+
+	*file = (struct loader_file){ 0 };
+	if (elf_version(EV_CURRENT) == EV_NONE)
+		return false;
+	elf = elf_begin(fd, ELF_C_READ, NULL);
+	if (!elf || elf_kind(elf) != ELF_K_ELF || !gelf_getehdr(elf, &file->header) ||
+	    elf_getphdrnum(elf, &count) != 0 || count > LOADER_FILE_PROGRAMS_MAX) {
+		elf_end(elf);
+		return false;
+	}
+	for (size_t i = 0; i < count; i++) {
+		GElf_Phdr *program = &file->programs[file->programs_count];
+
+		if (!gelf_getphdr(elf, (int)i, program))
+			continue;
+		file->programs_count++;
+		if (program->p_type == PT_NOTE)
+			loader_file_read_build_id(file, elf, program);
+	}
+	loader_file_read_sections(file, elf);
+	elf_end(elf);
+	if (!file->symbols)
+		loader_file_read_debug(file);
+	return true;
+}
+
+// The kernel gives a traced process no rights that its tracer has not.
+static bool loader_file_has_rights(int fd)
+{
+	struct stat status;
+	char capability[64];
+
+	return fstat(fd, &status) == 0 &&
+	       ((status.st_mode & S_ISUID) ||
+		(status.st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) ||
+		fgetxattr(fd, "security.capability", capability, sizeof(capability)) > 0);
+}
+
+static uint32_t loader_file_judge(int fd)
+{
+	struct loader_file file;
+
+	if (!loader_file_read(fd, &file) || file.header.e_machine != EM_X86_64 ||
+	    file.header.e_ident[EI_CLASS] != ELFCLASS64)
+		return NOTE_EXEC_STATIC;
+	if (loader_file_has_rights(fd))
+		return NOTE_EXEC_SETUID;
+	if (file.go && !file.setup)
+		return NOTE_EXEC_GO;
+	if (!file.symbols)
+		return NOTE_EXEC_STRIPPED;
+	if (!file.setup)
+		return NOTE_EXEC_NO_LIBC;
+	return file.allocates ? NOTE_EXEC_OK : NOTE_EXEC_NO_MALLOC;
+}
+
+uint32_t loader_look(int fd, struct str *why)
+{
+	static const char *const texts[] = {
+		[NOTE_EXEC_STATIC] = "not a program of 64 bits, for which alone there is a way in",
+		[NOTE_EXEC_SETUID] = "runs with other privileges, which the system would not give "
+				     "it if the recorder came in",
+		[NOTE_EXEC_GO] = "is Go's: its garbage collector frees, which no function tells "
+				 "of, and a return address of ours on a goroutine's stack would "
+				 "end it (try: its own profile, runtime/pprof)",
+		[NOTE_EXEC_STRIPPED] =
+			"stripped: nothing says where its allocator is (try: a "
+			"build that is not stripped, or its debugging information in "
+			"/usr/lib/debug/.build-id)",
+		[NOTE_EXEC_NO_LIBC] =
+			"its C library is neither glibc nor musl, as its symbols show",
+		[NOTE_EXEC_NO_MALLOC] = "no malloc is among its symbols: what it allocates with is "
+					"not known",
+	};
+	uint32_t verdict = loader_file_judge(fd);
+
+	if (verdict && why)
+		str_add(why, texts[verdict]);
+	return verdict;
+}

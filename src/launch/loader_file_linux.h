@@ -1,0 +1,30 @@
+// loader_file: what has to be known of a statically linked program to bring the recorder into it.
+//
+// Its headers and a few of its symbols; where it is stripped, those of the file of debugging
+// information that its build-id leads to. For files that anybody may have made, read by libelf.
+#ifndef LAUNCH_LOADER_FILE_LINUX_H
+#define LAUNCH_LOADER_FILE_LINUX_H
+
+#include <gelf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { LOADER_FILE_PROGRAMS_MAX = 64 };
+
+struct loader_file {
+	GElf_Ehdr header;
+	GElf_Phdr programs[LOADER_FILE_PROGRAMS_MAX];
+	size_t programs_count;
+	uint64_t setup;     // the C library's function that sets threads up, or 0
+	uint64_t allocates; // malloc
+	bool symbols;       // it has a symbol table of its own functions
+	bool go;
+	uint8_t build_id[32];
+	size_t build_id_length;
+};
+
+// False: it is no ELF file, or has too many program headers.
+bool loader_file_read(int fd, struct loader_file *file);
+
+#endif

@@ -1,0 +1,74 @@
+// static: the recorder in a program that is linked statically, brought in by the launcher before
+// the program's first call of its allocator (launch/loader_linux.h).
+//
+// What differs: nobody binds a symbol to us, so all that is seen is entered (enter_linux.h): the
+// allocator, and what asks the kernel for memory where its system-call sites do not look as
+// patch_linux.h knows them. Where a function is says the program's own symbol table, which
+// scope_linux.h reads for us; the program is its own C library. The list of loaded objects, which
+// the launcher makes, has two: the program and the recorder.
+//
+// Of 64 bits only.
+#ifndef RECORDER_STATIC_LINUX_H
+#define RECORDER_STATIC_LINUX_H
+
+#include "recorder/elf.h"
+#include "wire/compiler.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct attach_call;
+
+#ifdef __x86_64__
+
+// Whether it is such a program. From static_begin on.
+HIDDEN bool static_is(void);
+
+// Where in the program a function (or `data`) of that name is. NULL: nowhere, or in several files
+// that each have their own. (What is hidden, as all of libc in a position-independent program, is
+// local in the end.)
+HIDDEN void *static_find(const char *name, bool data);
+
+// Enter what asks the kernel for memory where that is not seen otherwise, and what forks. Does
+// nothing in another program.
+HIDDEN void static_enter(void);
+
+// What an operator new of the program's that was entered is, by its name.
+HIDDEN void *static_operator(const char *name);
+
+// Join the session and enter the program. The answer is in `call`.
+HIDDEN void static_begin(struct attach_call *call);
+
+#else
+
+static inline bool static_is(void)
+{
+	return false;
+}
+
+static inline void *static_find(const char *name, bool data)
+{
+	(void)name;
+	(void)data;
+	return NULL;
+}
+
+static inline void static_enter(void)
+{
+}
+
+static inline void *static_operator(const char *name)
+{
+	(void)name;
+	return NULL;
+}
+
+static inline void static_begin(struct attach_call *call)
+{
+	(void)call;
+}
+
+#endif
+
+#endif
