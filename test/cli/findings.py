@@ -327,6 +327,168 @@ def two_copies_of_a_library_are_told_and_two_libraries_are_not():
         equal(expected, sum(one["kind"] == "libraries" for one in told), other)
 
 
+# ---- pages ----
+
+PAGE = 4096
+HEAP = 0x5000000
+
+
+def listed(name, lines, kind):
+    told = answer("findings", assemble(name, "\n".join([*lines, "end", ""])), "-n", "0")
+    return [one for one in told["findings"] if one["kind"] == kind]
+
+
+def pages_of(ranges):
+    return [f"pages {low:#x}-{high:#x}" for low, high in ranges]
+
+
+@test
+def large_blocks_that_are_never_touched_are_told_and_touched_ones_are_not():
+    size = 8 * MIB
+    for resident, expected in ((size // 8, ["table"]), (size, [])):
+        base = 0x7f0000000000
+        told = listed("untouched", [
+            "process p pid=9", "thread t p tid=9", f"stack s {stack('table')}",
+            f"@1 t mmap s {base} {size + PAGE} prot=rw flags=private|anonymous origin=allocator",
+            f"@2 t malloc s {base + 16} {size}",
+            f"snapshot p reason=growth at={3 * SECOND * 1000} rss={resident}",
+            f"mapping {base:#x}-{base + size + PAGE:#x} prot=rw rss={resident}",
+            *pages_of([(base, base + resident)]), f"@{4 * SECOND * 1000} t malloc s 0x1000 10",
+            f"@{5 * SECOND * 1000} end p exit=0"], "untouched")
+        equal(expected, [site(one) for one in told])
+        if told:
+            check(told[0]["figures"]["untouched_bytes"] > 6 * MIB, told)
+
+
+def sparse(name, every, seconds, resident=True):
+    """A heap of 8 MiB of which each `every`th page has one small block, and the rest none: they were
+    freed. Its end is after so many seconds."""
+    count = 2048
+    lines = ["process p pid=9", "thread t p tid=9", f"stack s {stack('node')}", f"stack b {stack('bulk')}",
+             f"@1 t brk {HEAP} -> {HEAP + count * PAGE} origin=allocator"]
+    lines += [f"@2 t malloc {'s' if page % every == 0 else 'b'} {HEAP + page * PAGE + 16} {64 if page % every == 0 else 4000}"
+              for page in range(count)]
+    lines += [f"@3 t free {HEAP + page * PAGE + 16}" for page in range(count) if page % every]
+    end = seconds * SECOND * 1000
+    lines += [f"snapshot p reason=exit at={end} rss={count * PAGE}",
+              f"mapping {HEAP:#x}-{HEAP + count * PAGE:#x} prot=rw rss={count * PAGE if resident else 0}",
+              *(pages_of([(HEAP, HEAP + count * PAGE)]) if resident else []), f"@{end} end p exit=0"]
+    return name, lines
+
+
+@test
+def pages_that_few_small_blocks_keep_are_told_and_of_a_short_run_or_full_pages_are_not():
+    [one] = listed(*sparse("pinned", 2, 20), "pinned")
+    equal(("node", 1024 * PAGE, "certain"), (site(one), one["saves"]["peak_bytes"], one["sure"]))
+    equal([], listed(*sparse("brief", 2, 5), "pinned"))
+    equal([], listed(*sparse("few", 64, 20), "pinned"))  # 32 pages
+
+
+@test
+def free_pages_that_could_go_back_are_told_and_what_the_kernel_has_already_is_not():
+    [one] = listed(*sparse("freepages", 8, 20), "free-pages")
+    equal((1792 * PAGE, 256 * 64), (one["figures"]["free_bytes"], one["figures"]["live_bytes"]))
+    equal([], listed(*sparse("given", 8, 20, resident=False), "free-pages"))
+    equal([], listed(*sparse("short", 8, 5), "free-pages"))
+
+
+# ---- addresses ----
+
+def cut_up(step, asked, bits=32):
+    """An address space of which each `step` MiB begin with a page of the program's; then a call fails."""
+    lines = [f"process p pid=9 bits={bits}", "thread t p tid=9", f"stack c {stack('cutter')}",
+             f"stack s {stack('load')}"]
+    lines += [f"@1 t mmap c {at} {PAGE} prot=rw flags=private|anonymous"
+              for at in range(step * MIB, 1 << 32, step * MIB)]
+    return [*lines, f"@2 t failed s {asked * MIB}", "@3 end p exit=0"]
+
+
+@test
+def holes_too_small_for_what_fails_are_told_and_a_failure_for_another_reason_is_not():
+    [one] = listed("holes", cut_up(256, 300), "holes")
+    equal(("load", 300 * MIB, "space"), (site(one), one["figures"]["size_bytes"], one["view"].split("tab=")[1].split("&")[0]))
+    check(one["figures"]["free_bytes"] > 3000 * MIB and one["figures"]["largest_bytes"] < 300 * MIB, one)
+    equal([], listed("room", cut_up(512, 300), "holes"))
+    equal([], listed("sixty-four", cut_up(256, 300, bits=64), "holes"))
+    equal([], listed("absurd", cut_up(256, 3000), "holes"))
+
+
+def with_stacks(count, used, bits=32, limit=None):
+    size, base = 8 * MIB, 0x10000000
+    lines = [f"process p pid=9 bits={bits}", "thread t p tid=9", f"stack s {stack('start_workers')}",
+             f"stack b {stack('work')}"]
+    lines += [f"@1 t mmap s {base + k * size} {size} prot=rw flags=private|anonymous|stack origin=libc"
+              for k in range(count)]
+    lines += ["@2 t malloc b 0x8000010 100", f"snapshot p reason=growth at=1000000 rss={count * used}"]
+    for k in range(count):
+        top = base + (k + 1) * size
+        lines += [f"mapping {top - size:#x}-{top:#x} prot=rw rss={used}", *pages_of([(top - used, top)])]
+    lines.append("@2000000 t malloc b 0x8000110 100")
+    if limit:
+        lines.append(f"@2000001 mapped-limit p value={limit}")
+    return [*lines, "@3000000 end p exit=0"]
+
+
+@test
+def stacks_that_take_addresses_and_are_not_used_are_told_and_used_or_harmless_ones_are_not():
+    [one] = listed("stacks", with_stacks(80, 16 * PAGE), "thread-stacks")
+    equal((80, 640 * MIB, 80 * 16 * PAGE), tuple(one["figures"][key] for key in
+                                                 ("stacks", "bytes", "resident_bytes")))
+    equal([], listed("fewstacks", with_stacks(20, 16 * PAGE), "thread-stacks"))
+    equal([], listed("usedstacks", with_stacks(80, 4 * MIB), "thread-stacks"))
+    equal([], listed("wide", with_stacks(80, 16 * PAGE, bits=64), "thread-stacks"))
+    equal(1, len(listed("limited", with_stacks(20, 16 * PAGE, bits=64, limit=1 << 30), "thread-stacks")))
+
+
+def reserving(size, host="Windows x86_64", bits=32):
+    lines = [f'trace host="{host}"', f"process p pid=9 bits={bits}", "thread t p tid=9",
+             f"stack s {stack('reserve_slab')}", f"stack b {stack('work')}", "@1 t malloc b 0x8000010 100"]
+    lines += [f"@2 t mmap s {0x10000000 + k * 0x20000} {size} prot=rw flags=private|anonymous" for k in range(700)]
+    return [*lines, "@3 end p exit=0"]
+
+
+@test
+def reservations_that_lose_the_rest_of_their_slots_are_told_and_whole_ones_are_not():
+    [one] = listed("slots", reserving(PAGE), "unaligned")
+    equal(("reserve_slab", 700, 700 * (65536 - PAGE)),
+          (site(one), one["figures"]["reservations"], one["figures"]["lost_bytes"]))
+    equal([], listed("whole", reserving(0x10000), "unaligned"))
+    equal([], listed("linux", reserving(PAGE, host="Linux x86_64"), "unaligned"))
+    equal([], listed("win64", reserving(PAGE, bits=64), "unaligned"))
+
+
+# ---- what a process is made of ----
+
+def constructors(*later, from_main=False):
+    outer = '"dl_open_worker" < "main"' if from_main else '"_dl_start_user"'
+    return ['trace command="./app"', 'process p pid=1 exe="/bin/app"', "thread t p tid=1",
+            'module m p 0x10000-0x20000 build-id=aa "/usr/lib/libheavy.so.1"',
+            "frame f m 0x11000", 'name f "register_all" "r.c":3',
+            f'stack s "malloc" < f < "call_init" < "_dl_init" < {outer}', 'stack w "malloc" < "work" < "main"',
+            'stack u "malloc" < f < "use" < "main"',
+            "+1 t malloc s 0x100000 2000000", "+1 t malloc w 0x400000 1000", *later, "+1 end p exit=0"]
+
+
+@test
+def a_library_that_only_allocates_before_main_is_told_and_one_that_is_used_is_not():
+    [one] = listed("early", constructors(), "early")
+    check("libheavy.so.1 takes 1.9 MiB in 1 blocks before main" in one["what"] and one["sure"] == "possible", one)
+    equal([], listed("used", constructors("+1 t malloc u 0x500000 10"), "early"))
+    equal([], listed("opened", constructors(from_main=True), "early"))
+
+
+@test
+def two_c_runtimes_are_told_and_one_beside_windows_own_is_not():
+    for other, expected in (("C:\\\\app\\\\MSVCR100.dll", 1), ("C:\\\\Windows\\\\msvcrt.dll", 0)):
+        told = listed("runtimes", [
+            'trace command="app.exe" host="Windows x86_64"', "process p pid=1", "thread t p tid=1",
+            'module m1 p 0x10000-0x20000 "C:\\\\Windows\\\\System32\\\\ucrtbase.dll"',
+            f'module m2 p 0x30000-0x40000 "{other}"', "frame f1 m1 0x11000", "frame f2 m2 0x31000",
+            "stack s1 f1", "stack s2 f2", "+1 t malloc s1 0x1000 10", "+1 t malloc s2 0x2000 10",
+            "+1 end p exit=0"], "runtimes")
+        equal(expected, len(told), other)
+
+
 # ---- the command ----
 
 @test

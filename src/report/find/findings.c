@@ -151,10 +151,41 @@ const struct findings_kind findings_kinds[] = {
 	  findings_cache },
 	{ "step", "a step that stays", FINDINGS_NOTE, 0,
 	  "A site that grew in one or two steps: a table, a phase of the program.", findings_step },
+	{ "holes", "the address space is cut up", FINDINGS_PROBLEM, FINDINGS_EVERY_CALL,
+	  "In a process of 32 bits an allocation failed though as much was free: no hole was "
+	  "large enough. By what was mapped at that moment; the part below 64 KiB is not counted.",
+	  findings_holes },
+	{ "thread-stacks", "threads' stacks take addresses and are not used", FINDINGS_NOTE,
+	  FINDINGS_SNAPSHOTS | FINDINGS_NO_FILTER,
+	  "In the snapshot with most resident memory, threads' stacks take an eighth of what the "
+	  "process may map (4 GiB, or its limit) or more, and less than an eighth of that is "
+	  "resident. In a process of 64 bits without a limit they cost nothing.",
+	  findings_thread_stacks },
+	{ "unaligned", "reservations of less than whole 64 KiB", FINDINGS_NOTE, FINDINGS_NO_FILTER,
+	  "In a process of 32 bits on Windows: addresses after reservations, up to the next "
+	  "multiple of 64 KiB, which no other reservation can have. 32 MiB or more of one stack.",
+	  findings_unaligned },
+	{ "early", "a library allocates before main and never again", FINDINGS_SAVING,
+	  FINDINGS_NO_FILTER,
+	  "Blocks that constructors of a library allocated before main and that lived at the "
+	  "peak, of a library that is on no other stack. It may be linked and not be used; or "
+	  "it is used and allocates nothing.",
+	  findings_early },
+	{ "runtimes", "two C runtimes", FINDINGS_NOTE, 0,
+	  "Two of Microsoft's C runtimes (msvcr100.dll, ucrtbase.dll) in one process, both on "
+	  "stacks of allocations: each has its own files, locale and errno, and blocks of one "
+	  "must not be freed by the other. msvcrt.dll is Windows' own and is not counted.",
+	  findings_runtimes },
 	{ "slack", "sizes just over a size class", FINDINGS_SAVING, FINDINGS_NEVER,
 	  "Needs the usable size of blocks, which is not recorded. For glibc see overhead.", NULL },
 	{ "contention", "threads wait for one arena", FINDINGS_SAVING, FINDINGS_NEVER,
-	  "Needs the time that calls of malloc take, which is not recorded.", NULL },
+	  "Needs the time that calls of malloc take, which is not recorded. When calls came does "
+	  "not show it: a thread that waits for an arena makes none.",
+	  NULL },
+	{ "ended-threads", "memory of ended threads", FINDINGS_NOTE, FINDINGS_NEVER,
+	  "Needs the ends of threads, which are not recorded. elsewhere tells what other threads "
+	  "free, growth what is never freed.",
+	  NULL },
 	{ 0 },
 };
 

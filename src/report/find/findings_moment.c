@@ -152,7 +152,7 @@ bool findings_overhead(struct findings *findings, const struct findings_kind *ki
 
 // ---- untouched ----
 
-static bool load_largest(const struct findings *findings, struct trace_snapshot *snapshot)
+bool findings_load_largest(const struct findings *findings, struct trace_snapshot *snapshot)
 {
 	const struct reader *reader = findings->asked->reader;
 	const struct query *query = &findings->asked->selection.query;
@@ -208,7 +208,7 @@ bool findings_untouched(struct findings *findings, const struct findings_kind *k
 	size_t count;
 
 	(void)err;
-	if (!load_largest(findings, &snapshot))
+	if (!findings_load_largest(findings, &snapshot))
 		return true;
 	pages_init(&pages, &snapshot);
 	present = read_at(findings, snapshot.began);

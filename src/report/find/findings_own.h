@@ -124,6 +124,10 @@ bool findings_check_only(const struct findings_page *page, struct err *err);
 const char *findings_allocator(const struct findings *findings, process_id process);
 bool findings_is_glibc(const struct findings *findings, process_id process); // or not known
 
+// The snapshot of a selected process with most resident memory and a list of its pages; the caller
+// ends it (snapshot_fini). False: there is none.
+bool findings_load_largest(const struct findings *findings, struct trace_snapshot *snapshot);
+
 // Go through the lives of all blocks, into the facts.
 void findings_read_lives(struct findings *findings);
 
@@ -138,5 +142,7 @@ findings_look findings_freed_twice, findings_freed_wrong, findings_mismatch, fin
 	findings_killed;
 findings_look findings_pinned, findings_free_pages, findings_overhead, findings_untouched,
 	findings_processes, findings_libraries, findings_unreachable;
+findings_look findings_holes, findings_thread_stacks, findings_unaligned;
+findings_look findings_early, findings_runtimes;
 
 #endif

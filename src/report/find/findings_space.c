@@ -1,0 +1,296 @@
+// Findings about the address space: what fails though enough is free, threads' stacks that take
+// what is scarce, reservations on Windows that lose the rest of their slot. All three matter only
+// where addresses are few: processes of 32 bits, or under a limit of what may be mapped.
+#include "report/find/findings_own.h"
+
+#include "base/map.h"
+#include "base/mem.h"
+#include "report/ask/pages.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum {
+	SCARCE_PART = 8, // of what may be mapped: what threads' stacks take
+	UNUSED_PART = 8, // of a stack: what is resident
+	UNALIGNED_LEAST = 32 << 20,
+};
+
+// A size that no process of 32 bits can have.
+#define ABSURD (UINT64_C(1) << 31)
+
+static uint64_t may_map(const struct findings *findings, const struct space *space, process_id id)
+{
+	const struct trace_process *process = reader_process(findings->asked->reader, id);
+	uint64_t most = space_limit(space, id);
+
+	return process->mapped_limit && process->mapped_limit < most ? process->mapped_limit : most;
+}
+
+static struct present *read_present(const struct findings *findings,
+				    const struct present_options *given)
+{
+	struct query_context *asked = findings->asked;
+	struct progress progress;
+	struct present_options options = *given;
+	struct present *present;
+
+	options.query = &asked->selection.query;
+	options.inherits = TRACE_NONE;
+	options.progress = &progress;
+	reader_rewind(asked->reader);
+	progress_begin(&progress, asked->options.window.progress, "reading",
+		       reader_bytes(asked->reader));
+	present = present_read(asked->reader, &options);
+	progress_end(&progress);
+	return present;
+}
+
+// ---- holes ----
+
+// The failure of a process of which most was free.
+struct hole {
+	process_id process;
+	stack_id stack;
+	uint64_t size, time_ns, count;
+	struct ranges_holes free;
+};
+
+struct looking_for_holes {
+	const struct findings *findings;
+	struct hole *list;
+	size_t count, capacity;
+};
+
+static void look_at_failure(void *context, const struct space *space,
+			    const struct trace_event *event)
+{
+	struct looking_for_holes *looking = context;
+	const struct reader *reader = looking->findings->asked->reader;
+	const struct trace_thread *thread = reader_thread(reader, event->thread);
+	const struct ranges *ranges;
+	struct ranges_holes holes;
+	size_t i;
+
+	if ((event->kind != TRACE_FAILED && event->kind != TRACE_REALLOC_FAILED) || !thread ||
+	    event->size >= ABSURD || reader_process(reader, thread->process)->bits != 32 ||
+	    !query_has_process(&looking->findings->asked->selection.query, thread->process) ||
+	    !(ranges = space_ranges(space, thread->process)))
+		return;
+	holes = ranges_holes(ranges, SPACE_SLOT, space_limit(space, thread->process));
+	if (holes.largest >= event->size || holes.bytes < event->size || !ranges_bytes(ranges))
+		return;
+	for (i = 0; i < looking->count; i++)
+		if (looking->list[i].process == thread->process)
+			break;
+	if (i == looking->count) {
+		looking->list =
+			mem_grow(looking->list, &looking->capacity, i + 1, sizeof *looking->list);
+		looking->list[looking->count++] = (struct hole){ .process = thread->process };
+	}
+	looking->list[i].count++;
+	if (looking->list[i].count > 1 && holes.bytes <= looking->list[i].free.bytes)
+		return;
+	looking->list[i].stack = event->stack;
+	looking->list[i].size = event->size;
+	looking->list[i].time_ns = event->time_ns;
+	looking->list[i].free = holes;
+}
+
+static void tell_holes(struct findings *findings, const struct findings_kind *kind,
+		       const struct hole *hole)
+{
+	struct finding *finding =
+		findings_add(findings, kind, FINDINGS_CERTAIN, hole->process, hole->stack);
+	char *function = findings_function(findings, hole->stack);
+	char size[16], bytes[16], largest[16], count[28];
+
+	findings_say(&finding->what,
+		     "%s asks for %s and gets none though %s are free: the largest hole has %s.",
+		     function, str_bytes(hole->size, size), str_bytes(hole->free.bytes, bytes),
+		     str_bytes(hole->free.largest, largest));
+	findings_say(&finding->why,
+		     "by what was mapped when it failed; %s such failure%s in this process",
+		     str_count(hole->count, count), hole->count == 1 ? "" : "s");
+	findings_say(&finding->advice, "smaller pieces; what cuts the address space up (the map "
+				       "names it) first and together; or 64 bits");
+	findings_figure(finding, "size_bytes", "asked for", FINDINGS_BYTES, hole->size);
+	findings_figure(finding, "free_bytes", "free", FINDINGS_BYTES, hole->free.bytes);
+	findings_figure(finding, "largest_bytes", "largest hole", FINDINGS_BYTES,
+			hole->free.largest);
+	findings_figure(finding, "holes", "holes", FINDINGS_COUNT, hole->free.count);
+	findings_figure(finding, "failed", "failures", FINDINGS_COUNT, hole->count);
+	finding->tab = "space";
+	finding->from_ns = hole->time_ns ? hole->time_ns - 1 : 0;
+	finding->to_ns = hole->time_ns;
+	findings_command(findings, finding, "map", "", false, false);
+	mem_free(function);
+}
+
+bool findings_holes(struct findings *findings, const struct findings_kind *kind, struct err *err)
+{
+	struct looking_for_holes looking = { .findings = findings };
+	const struct present_options options = {
+		.at_exit = true,
+		.before = look_at_failure,
+		.context = &looking,
+	};
+
+	(void)err;
+	if (!findings->facts->failed_count)
+		return true;
+	present_free(read_present(findings, &options));
+	for (size_t i = 0; i < looking.count; i++)
+		tell_holes(findings, kind, &looking.list[i]);
+	mem_free(looking.list);
+	return true;
+}
+
+// ---- threads' stacks ----
+
+bool findings_thread_stacks(struct findings *findings, const struct findings_kind *kind,
+			    struct err *err)
+{
+	struct present_options options = { .edge = { .exact = true } };
+	struct trace_snapshot snapshot = { 0 };
+	const struct ranges *ranges;
+	struct present *present;
+	struct pages pages = { 0 };
+	uint64_t bytes = 0, resident = 0, count = 0, most;
+	stack_id stack = 0;
+
+	(void)err;
+	if (!findings_load_largest(findings, &snapshot))
+		return true;
+	options.edge.number = snapshot.began;
+	present = read_present(findings, &options);
+	pages_init(&pages, &snapshot);
+	ranges = space_ranges(present_space(present), snapshot.process);
+	most = may_map(findings, present_space(present), snapshot.process);
+	for (struct range *range = ranges ? ranges_from(ranges, 0) : NULL; range;
+	     range = ranges_from(ranges, range->end)) {
+		if (space_owner(present_space(present), range) != SPACE_THREAD_STACK)
+			continue;
+		bytes += range->end - range->start;
+		resident += pages_between(&pages, range->start, range->end);
+		count += range->protection != 0; // its guard is a range of its own
+		stack = range->stack;
+	}
+	if (bytes >= most / SCARCE_PART && resident < bytes / UNUSED_PART) {
+		struct finding *finding =
+			findings_add(findings, kind, FINDINGS_CERTAIN, snapshot.process, stack);
+		char number[28], size[16], used[16], limit[16];
+
+		findings_say(&finding->what,
+			     "%s threads' stacks take %s of %s that the process may map, and use "
+			     "%s.",
+			     str_count(count, number), str_bytes(bytes, size),
+			     str_bytes(most, limit), str_bytes(resident, used));
+		findings_say(&finding->why, "by the kernel's list of pages in the snapshot with "
+					    "most resident memory");
+		findings_say(
+			&finding->advice,
+			"smaller stacks (pthread_attr_setstacksize, ulimit -s), fewer threads");
+		findings_figure(finding, "stacks", "stacks", FINDINGS_COUNT, count);
+		findings_figure(finding, "bytes", "reserved", FINDINGS_BYTES, bytes);
+		findings_figure(finding, "resident_bytes", "resident", FINDINGS_BYTES, resident);
+		findings_figure(finding, "limit_bytes", "may be mapped", FINDINGS_BYTES, most);
+		finding->tab = "space";
+		findings_command(findings, finding, "map", "", false, false);
+	}
+	pages_fini(&pages);
+	present_free(present);
+	snapshot_fini(&snapshot);
+	return true;
+}
+
+// ---- reservations that do not fill their slots ----
+
+struct lost_rest {
+	uint64_t count, bytes;
+};
+
+// What is lost behind the ranges of one process, by the stack that reserved.
+static void add_rests(const struct ranges *ranges, struct map *places, struct lost_rest **rests,
+		      stack_id **stacks, size_t *count)
+{
+	size_t capacity = 0, stacks_capacity = 0;
+
+	for (struct range *range = ranges_from(ranges, 0), *next; range; range = next) {
+		uint64_t slot_end = (range->end + SPACE_SLOT - 1) / SPACE_SLOT * SPACE_SLOT;
+		uint64_t *at;
+		bool added;
+
+		next = ranges_from(ranges, range->end);
+		if (range->file || !range->stack || (next && next->start < slot_end) ||
+		    slot_end == range->end)
+			continue;
+		at = map_put(places, range->stack, &added);
+		if (added) {
+			*at = *count;
+			*rests = mem_grow(*rests, &capacity, *count + 1, sizeof **rests);
+			*stacks = mem_grow(*stacks, &stacks_capacity, *count + 1, sizeof **stacks);
+			(*rests)[*count] = (struct lost_rest){ 0 };
+			(*stacks)[(*count)++] = range->stack;
+		}
+		(*rests)[*at].count++;
+		(*rests)[*at].bytes += slot_end - range->end;
+	}
+}
+
+static void tell_unaligned(struct findings *findings, const struct findings_kind *kind,
+			   process_id process, stack_id stack, const struct lost_rest *rest)
+{
+	struct finding *finding = findings_add(findings, kind, FINDINGS_CERTAIN, process, stack);
+	char *function = findings_function(findings, stack);
+	char count[28], bytes[16];
+
+	findings_say(&finding->what,
+		     "%s reservations of %s lose %s of addresses: what is left of their last 64 "
+		     "KiB can be no other's.",
+		     str_count(rest->count, count), function, str_bytes(rest->bytes, bytes));
+	findings_say(&finding->why, "Windows reserves at multiples of 64 KiB; counted at the end");
+	findings_say(&finding->advice,
+		     "reserve multiples of 64 KiB, one large piece, and commit parts of it");
+	findings_figure(finding, "reservations", "reservations", FINDINGS_COUNT, rest->count);
+	findings_figure(finding, "lost_bytes", "lost", FINDINGS_BYTES, rest->bytes);
+	finding->tab = "space";
+	findings_command(findings, finding, "map", "", false, false);
+	mem_free(function);
+}
+
+bool findings_unaligned(struct findings *findings, const struct findings_kind *kind,
+			struct err *err)
+{
+	const struct reader *reader = findings->asked->reader;
+	const struct present_options options = { .at_exit = true };
+	struct present *present = NULL;
+
+	(void)err;
+	if (strncmp(reader_info(reader)->host, "Windows", 7) != 0)
+		return true;
+	for (process_id id = 0; id < reader_processes_count(reader); id++) {
+		struct lost_rest *rests = NULL;
+		stack_id *stacks = NULL;
+		struct map places = { 0 };
+		const struct ranges *ranges;
+		size_t count = 0;
+
+		if (reader_process(reader, id)->bits != 32 ||
+		    !query_has_process(&findings->asked->selection.query, id))
+			continue;
+		if (!present)
+			present = read_present(findings, &options);
+		ranges = space_ranges(present_space(present), id);
+		if (ranges)
+			add_rests(ranges, &places, &rests, &stacks, &count);
+		for (size_t i = 0; i < count; i++)
+			if (rests[i].bytes >= UNALIGNED_LEAST)
+				tell_unaligned(findings, kind, id, stacks[i], &rests[i]);
+		mem_free(rests);
+		mem_free(stacks);
+		map_fini(&places);
+	}
+	present_free(present);
+	return true;
+}
