@@ -354,7 +354,33 @@ capture_step(struct capture *capture, struct capture_walk *walk, struct capture_
 						      : 0);
 }
 
-// The same, where it is not among the rules used lately.
+// The walk ends here. If no thread can begin there, the last frame's rule is wrong: once more,
+// without the tables that it is from.
+static __attribute__((noinline)) enum capture_went capture_doubt(struct capture *capture,
+								 struct capture_walk *walk,
+								 struct capture_fresh **fresh,
+								 enum capture_went went)
+{
+	struct capture_fresh *last = *fresh - (went == CAPTURE_WENT_PAST);
+
+	if (went >= CAPTURE_WENT_NOWHERE || last < capture->fresh ||
+	    unwind_may_end(walk->slot, last->pc))
+		return went;
+	last->rule = unwind_doubt(last->pc, last->rule);
+	if (!last->rule)
+		return CAPTURE_WENT_NOWHERE;
+	*fresh = last;
+	walk->slot = last->slot;
+	walk->sp = last->slot + UNWIND_WORD;
+	walk->pc = last->pc;
+	walk->rbp = last->rbp;
+	went = capture_step(capture, walk, last);
+	if (went == CAPTURE_WENT_TO_END && !unwind_may_end(walk->slot, last->pc))
+		return CAPTURE_WENT_NOWHERE;
+	return went;
+}
+
+// The rule for a return address, where it is not among those used lately.
 static inline unwind_rule capture_find_far(struct capture *capture, uint64_t key)
 {
 	uint64_t at = (key ^ key >> 7) % CAPTURE_FAR_RULES;
@@ -408,6 +434,8 @@ static inline uint32_t capture_walk_out(struct capture *capture, struct capture_
 		fresh->rbp = walk->rbp;
 		fresh->rule = capture_find_rule(capture, walk->pc);
 		went = capture_step(capture, walk, fresh);
+		if (unlikely(went != CAPTURE_WENT_OUT))
+			went = capture_doubt(capture, walk, &fresh, went);
 		if (unlikely(went != CAPTURE_WENT_OUT)) {
 			walk->end = went == CAPTURE_WENT_PAST ? fresh : fresh + 1;
 			walk->lost = went >= CAPTURE_WENT_NOWHERE;

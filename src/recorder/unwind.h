@@ -226,6 +226,14 @@ HIDDEN void unwind_replace(uint64_t key, unwind_rule rule);
 // The end of the stack on which `here` is, if it is the calling thread's own.
 HIDDEN uintptr_t unwind_stack_end(uintptr_t here);
 
+// Of the system: whether a walk may end at `pc`, where there is no return address at `slot`. False:
+// no thread begins there, so it has lost its way.
+HIDDEN bool unwind_may_end(uintptr_t slot, uintptr_t pc);
+
+// Of the system: the rule for `key` led to where no thread begins. One of kind UNWIND_GUESS_BLIND
+// in its place, which is kept; 0: it is not from tables, or nothing better can be found.
+HIDDEN unwind_rule unwind_doubt(uint64_t key, unwind_rule rule);
+
 // The same: many rules are in use, and the table is worth a huge page.
 HIDDEN void unwind_collapse(void);
 

@@ -119,6 +119,20 @@ static bool unwind_is_entry(uintptr_t pc, const struct codemap_place *place)
 }
 
 // The main thread's lies far above all mappings.
+bool unwind_may_end(uintptr_t slot, uintptr_t pc)
+{
+	(void)slot;
+	(void)pc;
+	return true;
+}
+
+unwind_rule unwind_doubt(uint64_t key, unwind_rule rule)
+{
+	(void)key;
+	(void)rule;
+	return UNWIND_NONE;
+}
+
 uintptr_t unwind_stack_end(uintptr_t here)
 {
 	uintptr_t end = scope_stack_end();

@@ -1,9 +1,14 @@
 #include "recorder/cfi.h"
 #include "recorder/codemap.h"
 #include "recorder/kernel.h"
+#include "recorder/patch_win32.h"
 #include "recorder/pdata.h"
+#include "recorder/recording.h"
+#include "recorder/recording_win32.h"
 #include "recorder/unwind.h"
 #include "wire/segment.h"
+
+#define UNWIND_FRAME_BITS (0xffffffull << 16)
 
 // Large pages are not to be had without a privilege.
 void unwind_collapse(void)
@@ -22,6 +27,35 @@ static unwind_rule unwind_compile_32(const struct codemap_place *place, uintptr_
 	if (unwind_kind(rule) == UNWIND_NONE || unwind_kind(rule) == UNWIND_STOP)
 		rule = UNWIND_GUESS_BLIND;
 	return rule;
+}
+
+// Threads begin in ntdll. A stack that the program made itself may end anywhere.
+bool unwind_may_end(uintptr_t slot, uintptr_t pc)
+{
+	const uintptr_t *block = (const void *)kernel_teb();
+
+	return sizeof(void *) == 8 || slot < block[2] || slot >= block[1] || patch_from_ntdll(pc);
+}
+
+// Assembly has tables that say nothing of what it pushes.
+unwind_rule unwind_doubt(uint64_t key, unwind_rule rule)
+{
+	uintptr_t pc = (uintptr_t)(key & ~UNWIND_EXACT);
+	struct codemap_place place;
+	bool from_table;
+
+	if (sizeof(void *) == 8)
+		return UNWIND_NONE;
+	recording_lock(&recording_state->code_lock);
+	place = codemap_find(pc - 1);
+	from_table = place.eh_header && (cfi_compile(place.eh_header, pc - 1, pc, NULL) &
+					 ~UNWIND_FRAME_BITS) == (rule & ~UNWIND_FRAME_BITS);
+	if (from_table) {
+		rule = UNWIND_GUESS_BLIND | (rule & UNWIND_FRAME_BITS);
+		unwind_replace(key, rule);
+	}
+	recording_unlock(&recording_state->code_lock);
+	return from_table ? rule : (unwind_rule)UNWIND_NONE;
 }
 
 uintptr_t unwind_stack_end(uintptr_t here)
