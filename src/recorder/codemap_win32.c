@@ -5,6 +5,7 @@
 #include "recorder/codemap.h"
 #include "recorder/eh_win32.h"
 #include "recorder/epilogue.h"
+#include "recorder/fpo_win32.h"
 #include "recorder/kernel.h"
 #include "recorder/notes.h"
 #include "recorder/nt_win32.h"
@@ -22,6 +23,7 @@ enum {
 	CODEMAP_DEBUG_BYTES = 28, // of one entry
 	CODEMAP_CODEVIEW = 2,
 	CODEMAP_ID_BYTES = 20, // GUID and age
+	CODEMAP_NAME_AT = 4 + CODEMAP_ID_BYTES,
 	CODEMAP_NAME_MAX = 12,
 };
 
@@ -33,6 +35,9 @@ struct codemap_module {
 	bool eh_made; // 32 bits: what follows was looked for
 	uint8_t *eh_header;
 	size_t eh_bytes;
+	bool fpo_made; // the same of the PDB
+	struct fpo_table *fpo;
+	struct nt_text path; // the loader's text, there as long as the module is
 };
 
 static struct codemap_module *codemap_modules;
@@ -77,10 +82,9 @@ static bool codemap_is_plain(const char *path, const char *name)
 	return (!file[i] || file[i] == '.') && text_equal(name + i, ".pdb");
 }
 
-// What tells the image's debug file: GUID, age, and the file's name if that is another than the
-// image's. Returns how many bytes; 0: there is none.
-static uint32_t codemap_debug_id(const uint8_t *base, uint32_t bytes, const char *path,
-				 uint8_t id[32])
+// What the image says of its PDB: a record of GUID, age and name. Returns where it is, and its
+// bytes; NULL: there is none.
+static const uint8_t *codemap_pdb(const uint8_t *base, uint32_t bytes, uint32_t *record_bytes)
 {
 	const uint8_t *headers = base + codemap_32(base + 0x3c);
 	size_t directories = sizeof(void *) == 8 ? 24 + 112 : 24 + 96;
@@ -88,33 +92,44 @@ static uint32_t codemap_debug_id(const uint8_t *base, uint32_t bytes, const char
 	uint32_t at = codemap_32(directory), size = codemap_32(directory + 4);
 
 	if (!at || at > bytes || size > bytes - at)
-		return 0;
+		return NULL;
 	for (; size >= CODEMAP_DEBUG_BYTES;
 	     size -= CODEMAP_DEBUG_BYTES, at += CODEMAP_DEBUG_BYTES) {
 		const uint8_t *entry = base + at;
 		uint32_t length = codemap_32(entry + 16), where = codemap_32(entry + 20);
-		const char *name = (const char *)base + where + 4 + CODEMAP_ID_BYTES;
-		const char *file = name;
-		uint32_t name_length = 0;
 
 		if (codemap_32(entry + 12) != CODEMAP_CODEVIEW || !where || where > bytes ||
-		    length > bytes - where || length < 4 + CODEMAP_ID_BYTES + 1 ||
+		    length > bytes - where || length < CODEMAP_NAME_AT + 1 ||
 		    memcmp(base + where, "RSDS", 4) != 0)
 			continue;
-		memcpy(id, base + where + 4, CODEMAP_ID_BYTES);
-		for (const char *c = name; c < (const char *)base + where + length && *c; c++)
-			file = *c == '\\' || *c == '/' ? c + 1 : file;
-		while (file + name_length < (const char *)base + where + length &&
-		       file[name_length])
-			name_length++;
-		if (name_length > CODEMAP_NAME_MAX ||
-		    file + name_length >= (const char *)base + where + length ||
-		    codemap_is_plain(path, file))
-			return CODEMAP_ID_BYTES;
-		memcpy(id + CODEMAP_ID_BYTES, file, name_length);
-		return CODEMAP_ID_BYTES + name_length;
+		*record_bytes = length;
+		return base + where;
 	}
-	return 0;
+	return NULL;
+}
+
+// What tells the image's debug file: GUID, age, and the file's name if that is another than the
+// image's. Returns how many bytes; 0: there is none.
+static uint32_t codemap_debug_id(const uint8_t *base, uint32_t bytes, const char *path,
+				 uint8_t id[32])
+{
+	uint32_t length, name_length = 0;
+	const uint8_t *record = codemap_pdb(base, bytes, &length);
+	const char *end = (const char *)record + length, *file;
+
+	if (!record)
+		return 0;
+	memcpy(id, record + 4, CODEMAP_ID_BYTES);
+	file = (const char *)record + CODEMAP_NAME_AT;
+	for (const char *c = file; c < end && *c; c++)
+		file = *c == '\\' || *c == '/' ? c + 1 : file;
+	while (file + name_length < end && file[name_length])
+		name_length++;
+	if (name_length > CODEMAP_NAME_MAX || file + name_length >= end ||
+	    codemap_is_plain(path, file))
+		return CODEMAP_ID_BYTES;
+	memcpy(id + CODEMAP_ID_BYTES, file, name_length);
+	return CODEMAP_ID_BYTES + name_length;
 }
 
 static struct codemap_module *codemap_at(uintptr_t pc)
@@ -138,8 +153,9 @@ static void codemap_add(uint8_t *base, uint32_t bytes, const struct nt_text *pat
 	if (codemap_modules_used == CODEMAP_MODULES_MAX || codemap_at((uintptr_t)base))
 		return;
 	module = &codemap_modules[codemap_modules_used++];
-	*module =
-		(struct codemap_module){ .base = base, .bytes = bytes, .id = codemap_modules_used };
+	*module = (struct codemap_module){
+		.base = base, .bytes = bytes, .path = *path, .id = codemap_modules_used
+	};
 	utf_decode(path->text, path->bytes / 2, codemap_path, sizeof(codemap_path));
 	text = codemap_path;
 	id_length = codemap_debug_id(base, bytes, text, id);
@@ -158,6 +174,8 @@ static void codemap_remove(const uint8_t *base)
 	module->gone = true;
 	if (module->eh_header)
 		recording_give_back(module->eh_header, module->eh_bytes);
+	if (module->fpo)
+		recording_give_back(module->fpo, module->fpo->bytes);
 	notes_module_gone(module->id);
 	__atomic_fetch_add(&capture_epoch, 1, __ATOMIC_SEQ_CST);
 	unwind_forget();
@@ -224,4 +242,29 @@ struct codemap_place codemap_find(uintptr_t pc)
 	module->eh_made = true;
 	place.eh_header = module->eh_header;
 	return place;
+}
+
+const struct fpo_row *codemap_frame_data(uintptr_t pc, uintptr_t *base)
+{
+	struct codemap_module *module = codemap_at(pc);
+	const uint8_t *record;
+	uint32_t length;
+
+	if (!module)
+		return NULL;
+	*base = (uintptr_t)module->base;
+	if (!module->fpo_made) {
+		module->fpo_made = true;
+		record = codemap_pdb(module->base, module->bytes, &length);
+		if (record) {
+			const char *name = (const char *)record + CODEMAP_NAME_AT;
+			uint32_t name_length = 0;
+
+			while (name_length < length - CODEMAP_NAME_AT && name[name_length])
+				name_length++;
+			module->fpo = fpo_load(&module->path, name, name_length, record + 4,
+					       module->bytes);
+		}
+	}
+	return module->fpo ? fpo_find(module->fpo, (uint32_t)(pc - *base)) : NULL;
 }

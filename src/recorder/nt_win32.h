@@ -46,6 +46,12 @@ enum {
 	NT_PAGE_GUARD = 0x100,
 	NT_VIEW_UNMAP = 2,
 	NT_SYNCHRONIZE = 0x100000,
+	NT_FILE_READ = 1,
+	NT_FILE_SHARED = 7,   // others may read, write, delete
+	NT_FILE_WAITS = 0x20, // a call returns when it is done
+	NT_FILE_NO_FOLDER = 0x40,
+	NT_FILE_STANDARD = 5, // of NtQueryInformationFile
+	NT_OBJECT_ANY_CASE = 0x40,
 	NT_THREAD_SUSPENDED = 1, // of NtCreateUserProcess
 	NT_BASIC_INFORMATION = 0,
 	NT_FILE_NAME = 2,
@@ -80,6 +86,11 @@ struct nt_object {
 	struct nt_text *name;
 	uint32_t attributes;
 	void *security, *quality;
+};
+
+// What a call to a file tells when it ends.
+struct nt_outcome {
+	uintptr_t status, bytes;
 };
 
 struct nt_region {
@@ -204,6 +215,13 @@ typedef NT_CALL void nt_dll_told(uint32_t reason, const struct nt_dll_notice *no
 
 // As the system has them.
 NT nt_status NtClose(void *handle);
+NT nt_status NtOpenFile(void **file, uint32_t access, struct nt_object *object,
+			struct nt_outcome *outcome, uint32_t share, uint32_t options);
+NT nt_status NtQueryInformationFile(void *file, struct nt_outcome *outcome, void *out,
+				    uint32_t bytes, uint32_t what);
+NT nt_status NtReadFile(void *file, void *event, void *routine, void *context,
+			struct nt_outcome *outcome, void *out, uint32_t bytes, const int64_t *at,
+			const uint32_t *key);
 NT nt_status NtDelayExecution(uint8_t alertable, const int64_t *interval);
 NT nt_status NtFlushInstructionCache(void *process, const void *at, size_t bytes);
 NT nt_status NtOpenProcess(void **process, uint32_t access, struct nt_object *object,

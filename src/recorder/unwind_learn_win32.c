@@ -12,7 +12,9 @@
 // the stack.
 #include "recorder/capture.h"
 #include "recorder/codemap.h"
+#include "recorder/codemap_win32.h"
 #include "recorder/epilogue.h"
+#include "recorder/fpo.h"
 #include "recorder/insn.h"
 #include "recorder/kernel.h"
 #include "recorder/patch_win32.h"
@@ -26,6 +28,9 @@ enum {
 	LEARN_JUMPS_MAX = 4,
 	LEARN_OWN_FRAMES = 32,
 	LEARN_PUSHES_MAX = 8,
+	LEARN_BEGINNINGS = 4,
+	LEARN_PUSHED_MAX = 128,
+	LEARN_ALIGNED = 16,
 	LEARN_HEADERS_AT = 0x3c, // where an image says where its headers are
 	LEARN_ENTRY_AT = 0x28,   // and they where it begins
 	LEARN_POPS_MAX = 48,
@@ -50,6 +55,7 @@ enum learn_verdict {
 struct learn_call {
 	enum learn_verdict verdict;
 	uintptr_t target; // the function that it names, or 0
+	bool sure;        // the place was reached from there
 	unwind_rule made; // of the frame, by that function, or UNWIND_NONE
 };
 
@@ -162,7 +168,7 @@ static uintptr_t learn_through_jumps(uintptr_t target)
 // `near`: only a function that begins not far before the place can be the one.
 static struct learn_call learn_judge(const struct learn_frame *frame, uintptr_t back, bool near)
 {
-	struct learn_call call = { LEARN_NO_CALL, 0, UNWIND_NONE };
+	struct learn_call call = { LEARN_NO_CALL, 0, false, UNWIND_NONE };
 	enum epilogue_reach reach;
 	uintptr_t target;
 
@@ -179,6 +185,7 @@ static struct learn_call learn_judge(const struct learn_frame *frame, uintptr_t 
 	if (near && frame->pc - target >= LEARN_FUNCTION_MAX)
 		return call;
 	reach = epilogue_reaches(target, frame->pc, &call.made);
+	call.sure = reach == EPILOGUE_REACHES;
 	if (reach == EPILOGUE_REACHES ||
 	    (reach == EPILOGUE_MAYBE && frame->pc - target < LEARN_FUNCTION_MAX))
 		call.verdict = LEARN_HERE;
@@ -297,6 +304,109 @@ static unwind_rule learn_by_epilogue(const struct learn_frame *frame)
 	return guess;
 }
 
+// Where the function that begins at `target` keeps its caller's ebp, from the cfa; 0: nowhere.
+static int64_t learn_kept(uintptr_t target)
+{
+	uint32_t bytes;
+	const uint8_t *code = epilogue_code(target, &bytes);
+
+	for (int64_t i = 0; code && i < LEARN_PUSHES_MAX && code[i] >= 0x50 && code[i] < 0x58; i++)
+		if (code[i] == 0x55)
+			return -2 * UNWIND_WORD - i * UNWIND_WORD;
+	return 0;
+}
+
+// How many bytes the instruction at `pc` adds to esp.
+static int32_t learn_adds(uintptr_t pc)
+{
+	uint32_t bytes;
+	const uint8_t *code = epilogue_code(pc, &bytes);
+	int32_t sign = code && code[1] == 0xec ? -1 : 1;
+
+	if (!code || (code[1] != 0xc4 && code[1] != 0xec))
+		return 0;
+	if (code[0] == 0x83)
+		return sign * (int8_t)code[2];
+	return code[0] == 0x81 ? sign * (int32_t)learn_32(pc + 2) : 0;
+}
+
+// How many bytes the function pushed for the call that goes on, if `*sure`: as many as what was
+// called removes, or as the function itself removes when it goes on. If it takes as many from the
+// stack again, they are a part of its frame. Not sure: at least so many.
+static int32_t learn_pushed(const struct learn_frame *frame, bool *sure)
+{
+	uintptr_t called, base, inner = frame->inner ? frame->inner : learn_hook(frame->sp);
+	int32_t adds = learn_adds(frame->pc), pops;
+	const struct fpo_row *row;
+
+	learn_called(frame->pc, &called);
+	pops = learn_pops(frame, called);
+	row = inner ? codemap_frame_data(inner - 1, &base) : NULL;
+	if (pops < 0 && row)
+		pops = row->arguments;
+	*sure = true;
+	if (pops > 0)
+		return adds == -pops ? 0 : pops;
+	if (adds > 0)
+		return adds;
+	*sure = pops == 0 && row && row->arguments == 0;
+	return 0;
+}
+
+// Where the caller's ebp is, from the cfa, as the row and the function's beginning say; 0: in ebp.
+static int64_t learn_row_keeps(const struct fpo_row *row, uintptr_t base)
+{
+	return row->keeps_somewhere ? learn_kept(base + row->function) : row->kept_at * UNWIND_WORD;
+}
+
+// By the size of the frame, as the PDB says: the return address lies that far out, and further by
+// what the function has pushed for this call. That is what was removed since, by what was called or
+// by the function's next instruction; else the first word that fits is taken, as a guess.
+static unwind_rule learn_by_size(const struct learn_frame *frame, const struct fpo_row *row,
+				 uintptr_t base)
+{
+	int64_t kept = learn_row_keeps(row, base);
+	bool sure;
+	int32_t pushed = learn_pushed(frame, &sure);
+
+	if (kept && !unwind_can_save_at(kept))
+		return UNWIND_NONE;
+	for (int32_t more = -UNWIND_WORD; more <= LEARN_PUSHED_MAX; more += UNWIND_WORD) {
+		int64_t cfa = row->frame + (more < 0 ? pushed : more) + UNWIND_WORD;
+		unwind_rule rule = kept ? unwind_make_saving(UNWIND_RSP, cfa, kept, 0)
+					: unwind_make(UNWIND_RSP, cfa, 0);
+
+		rule = learn_try(rule, frame, sure && more < 0);
+		if (rule != UNWIND_NONE)
+			return rule;
+	}
+	return UNWIND_NONE;
+}
+
+// By the PDB.
+static unwind_rule learn_by_data(const struct learn_frame *frame)
+{
+	uintptr_t base;
+	const struct fpo_row *row = codemap_frame_data(frame->pc - 1, &base);
+	unwind_rule made, rule;
+
+	if (!row)
+		return UNWIND_NONE;
+	if (row->kind == FPO_BY_EBP)
+		return unwind_can_save_at(row->kept_at * UNWIND_WORD)
+			       ? learn_try(unwind_make_saving(UNWIND_RBP, row->frame,
+							      row->kept_at * UNWIND_WORD, 0),
+					   frame, true)
+			       : UNWIND_NONE;
+	if (epilogue_reaches(base + row->function, frame->pc, &made) == EPILOGUE_REACHES &&
+	    made != UNWIND_NONE && learn_slot(made, frame) >= frame->sp + (uintptr_t)row->frame) {
+		rule = learn_try(made, frame, true);
+		if (rule != UNWIND_NONE)
+			return rule;
+	}
+	return learn_by_size(frame, row, base);
+}
+
 // Whether a function begins with push ebp; mov ebp, esp.
 static bool learn_keeps_chain(uintptr_t target)
 {
@@ -344,6 +454,36 @@ static unwind_rule learn_by_entry(const struct learn_frame *frame)
 		       : (unwind_rule)UNWIND_NONE;
 }
 
+// Whether a function may begin there: linkers and compilers put other functions' ends before it, or
+// what fills the room between them.
+static bool learn_may_begin(uintptr_t at)
+{
+	uint8_t before = *(const uint8_t *)(at - 1);
+
+	return at % LEARN_ALIGNED == 0 || before == 0xcc || before == 0x90 || before == 0xc3 ||
+	       before == 0;
+}
+
+// By the nearest beginning of a function that keeps the chain, if its code leads to the place: it
+// may call what it likes, ebp stays.
+static unwind_rule learn_by_beginning(const struct learn_frame *frame)
+{
+	uintptr_t least = codemap_find(frame->pc - 1).start + KERNEL_PAGE, at = frame->pc - 1;
+	uint32_t tries = 0;
+	unwind_rule rule;
+
+	if (frame->pc - least > LEARN_FUNCTION_MAX)
+		least = frame->pc - LEARN_FUNCTION_MAX;
+	for (; at > least && tries < LEARN_BEGINNINGS; at--) {
+		if (!learn_keeps_chain(at) || !learn_may_begin(at))
+			continue;
+		tries++;
+		if (epilogue_reaches(at, frame->pc, &rule) == EPILOGUE_REACHES)
+			return rule == UNWIND_NONE ? rule : learn_try(rule, frame, true);
+	}
+	return UNWIND_NONE;
+}
+
 // Whether the chain leads on to a return address.
 static bool learn_chain_holds(const struct learn_frame *frame)
 {
@@ -352,18 +492,6 @@ static bool learn_chain_holds(const struct learn_frame *frame)
 
 	return slot && learn_word(slot, &back) &&
 	       learn_judge(frame, back, true).verdict > LEARN_ELSEWHERE;
-}
-
-// Where the function that begins at `target` keeps its caller's ebp, from the cfa; 0: nowhere.
-static int64_t learn_kept(uintptr_t target)
-{
-	uint32_t bytes;
-	const uint8_t *code = epilogue_code(target, &bytes);
-
-	for (int64_t i = 0; code && i < LEARN_PUSHES_MAX && code[i] >= 0x50 && code[i] < 0x58; i++)
-		if (code[i] == 0x55)
-			return -2 * UNWIND_WORD - i * UNWIND_WORD;
-	return 0;
 }
 
 // What the words show, if the call there names nothing or a function of which only that is known.
@@ -392,11 +520,10 @@ static unwind_rule learn_by_words(const struct learn_frame *frame)
 		if (call.verdict == LEARN_HERE && call.made != UNWIND_NONE) {
 			if (learn_slot(call.made, frame) == at)
 				return call.made;
-		} else if (call.verdict == LEARN_HERE || (call.verdict == LEARN_BY_REGISTER &&
-							  !chained && guess == UNWIND_NONE)) {
+		} else if (call.verdict == LEARN_HERE && (call.sure || !chained)) {
+			return learn_scanned(frame, at, call.target);
+		} else if (call.verdict == LEARN_BY_REGISTER && !chained && guess == UNWIND_NONE) {
 			guess = learn_scanned(frame, at, call.target);
-			if (call.verdict == LEARN_HERE)
-				return guess;
 		}
 	}
 	return guess;
@@ -420,6 +547,8 @@ unwind_rule unwind_learn(unwind_rule rule, uint64_t key, uintptr_t inner, uintpt
 			unwind_rule chain = learn_by_chain(&frame);
 
 			chain = chain != UNWIND_NONE ? chain : learn_by_entry(&frame);
+			chain = chain != UNWIND_NONE ? chain : learn_by_data(&frame);
+			chain = chain != UNWIND_NONE ? chain : learn_by_beginning(&frame);
 			found = chain != UNWIND_NONE ? chain : found;
 		}
 		if (found == UNWIND_NONE)

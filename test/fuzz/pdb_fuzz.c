@@ -1,6 +1,7 @@
 // Any bytes as what names of Windows modules are read from. The first byte says as what: a PDB, an
 // image, or a name of Microsoft's C++ compilers.
 #include "base/mem.h"
+#include "recorder/fpo.h"
 #include "symbols/pdb.h"
 #include "symbols/pe_dwarf.h"
 #include "symbols/undecorate.h"
@@ -20,6 +21,48 @@ static void use_names(struct pe_names *names)
 			abort();
 }
 
+struct bytes {
+	const uint8_t *at;
+	size_t count;
+};
+
+static bool read_at(void *context, uint64_t at, void *out, size_t count)
+{
+	const struct bytes *bytes = context;
+
+	if (at > bytes->count || count > bytes->count - at)
+		return false;
+	memcpy(out, bytes->at + at, count);
+	return true;
+}
+
+static void give_back(void *pages, size_t count)
+{
+	(void)count;
+	free(pages);
+}
+
+// As the recorder reads it, for the image that its head names.
+static void try_frames(const uint8_t *data, size_t size, const struct pdb *pdb)
+{
+	struct bytes bytes = { data, size };
+	struct fpo_file file = { &bytes, size, read_at, malloc, give_back };
+	uint32_t age = pdb_age(pdb);
+	struct fpo_table *table;
+	uint8_t id[FPO_ID_BYTES];
+
+	memcpy(id, pdb_guid(pdb), 16);
+	memcpy(id + 16, &age, 4);
+	table = fpo_read(&file, id, CODE_END);
+	for (uint32_t rva = CODE; table && rva < CODE_END; rva += 3) {
+		const struct fpo_row *row = fpo_find(table, rva);
+
+		if (row && (rva < row->from || rva >= row->end))
+			abort();
+	}
+	free(table);
+}
+
 static void try_pdb(const uint8_t *data, size_t size)
 {
 	struct places places = { 0 };
@@ -35,6 +78,7 @@ static void try_pdb(const uint8_t *data, size_t size)
 		if (pdb_find(pdb, rva, &places) != (places.count > 0))
 			abort();
 	}
+	try_frames(data, size, pdb);
 	pe_names_init(&names, &none);
 	pdb_add_publics(pdb, &names);
 	use_names(&names);

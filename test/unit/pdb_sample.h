@@ -1,5 +1,6 @@
 // A small PDB, put together byte by byte: a function with another inlined into it, which has a
-// third inlined; a thunk; a public symbol without a record of its own; lines of two files.
+// third inlined; a thunk; a public symbol without a record of its own; lines of two files; frames
+// of three functions.
 #ifndef TEST_UNIT_PDB_SAMPLE_H
 #define TEST_UNIT_PDB_SAMPLE_H
 
@@ -8,7 +9,7 @@
 
 #include <string.h>
 
-enum { SAMPLE_BLOCK = 512, SAMPLE_STREAMS = 9 };
+enum { SAMPLE_BLOCK = 512, SAMPLE_STREAMS = 11, SAMPLE_PROGRAM = 9 };
 
 static const uint8_t sample_guid[16] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 };
 
@@ -219,7 +220,8 @@ static inline void sample_ids(struct str *out, bool items)
 
 static inline void sample_names(struct str *out)
 {
-	static const char texts[] = "\0a.c\0b.h";
+	static const char texts[] = "\0a.c\0b.h\0"
+				    "$T0 .raSearch = $eip $T0 ^ = $esp $T0 4 + = $ebp $T0 8 - ^ =";
 
 	sample_32(out, 0xeffeeffe);
 	sample_32(out, 1);
@@ -255,7 +257,7 @@ static inline void sample_debug(struct str *out, size_t symbols, size_t lines)
 	sample_32(out, 4 + 28);
 	for (int i = 0; i < 4; i++)
 		sample_32(out, 0);
-	sample_32(out, 12);
+	sample_32(out, 20);
 	while (out->length < 64)
 		sample_8(out, 0);
 	str_add_bytes(out, modules.text, modules.length);
@@ -265,9 +267,13 @@ static inline void sample_debug(struct str *out, size_t symbols, size_t lines)
 	sample_32(out, 0x70);
 	for (int i = 0; i < 4; i++)
 		sample_32(out, 0);
-	for (int i = 0; i < 5; i++)
+	sample_16(out, 9); // frames of the old form
+	for (int i = 0; i < 4; i++)
 		sample_16(out, 0xffff);
 	sample_16(out, 6); // section headers
+	for (int i = 0; i < 3; i++)
+		sample_16(out, 0xffff);
+	sample_16(out, 10); // frames with programs
 	str_fini(&modules);
 }
 
@@ -293,6 +299,30 @@ static inline void sample_public(struct str *out, uint32_t at, const char *name)
 	sample_record(out, 0x110e, &record);
 }
 
+static inline void sample_old_frame(struct str *out, uint32_t rva, uint32_t length, uint32_t words,
+				    unsigned bits)
+{
+	sample_32(out, rva);
+	sample_32(out, length);
+	sample_32(out, words); // of locals, of arguments
+	sample_16(out, 3);
+	sample_16(out, bits);
+}
+
+static inline void sample_frame(struct str *out, uint32_t rva, uint32_t end, unsigned prologue,
+				unsigned saved, bool first)
+{
+	sample_32(out, rva);
+	sample_32(out, end - rva);
+	sample_32(out, 20); // of locals
+	sample_32(out, 8);  // of arguments
+	sample_32(out, 0);
+	sample_32(out, SAMPLE_PROGRAM);
+	sample_16(out, prologue);
+	sample_16(out, saved);
+	sample_32(out, first ? 4 : 0);
+}
+
 // Append the whole file.
 static inline void sample_pdb(struct str *out)
 {
@@ -312,6 +342,12 @@ static inline void sample_pdb(struct str *out)
 	sample_debug(&streams[3], symbols, streams[7].length - symbols);
 	sample_public(&streams[8], 0x70, "?only@public@@YAXXZ");
 	sample_public(&streams[8], 0x10, "_outer");
+	// 2 bytes of prologue, 2 registers, ebp is used; the other one has a frame pointer.
+	sample_old_frame(&streams[9], 0x1060, 0x10, 5, 2 | 2 << 8 | 1 << 12);
+	sample_old_frame(&streams[9], 0x1070, 0x10, 0, 3 << 14);
+	sample_frame(&streams[10], 0x1010, 0x1050, 4, 0, true);
+	sample_frame(&streams[10], 0x1011, 0x1050, 3, 4, false);
+	sample_frame(&streams[10], 0x1013, 0x1050, 1, 8, false);
 	sample_32(&directory, SAMPLE_STREAMS);
 	for (int i = 0; i < SAMPLE_STREAMS; i++)
 		sample_32(&directory, (uint32_t)streams[i].length);
