@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "engine/index/index_ask.h"
 #include "engine/index/index_disk.h"
+#include "engine/index/index_moment.h"
 #include "engine/index/plain.h"
 #include "engine/window_series.h"
 #include "engine/window_source.h"
@@ -121,6 +122,8 @@ static bool find_index(struct window *window, const char *path, const char *trac
 	if (!options->rebuild && index_open(&window->index, path, identity, window->reader, &why))
 		return true;
 	index_close(&window->index);
+	if (options->existing)
+		return err_set(err, ERR_FORMAT, "there is no index");
 	if (!options->rebuild && why.kind == ERR_IO) {
 		*err = why;
 		return false;
@@ -182,7 +185,9 @@ static bool open_index(struct window *window, const char *trace_path,
 		return false;
 	path = options->index_path ? mem_copy_text(options->index_path)
 				   : window_source_path(trace_path, identity.recording_id, &cached);
-	file_share_folder(path, trace_path); // it may be of before, or the trace was closed since
+	// It may be of before, or the trace was closed since.
+	if (!options->existing)
+		file_share_folder(path, trace_path);
 	ok = find_index(window, path, trace_path, &identity, options, err);
 	if (ok && cached)
 		index_disk_keep(path, cache_bytes);
@@ -240,6 +245,8 @@ struct window *window_open(const char *trace_path, struct reader *reader,
 	window->plain = wanted.plain ||
 			(!wanted.index_path && !wanted.rebuild && !wanted.always && !wanted.shape &&
 			 ok && reader_stats(reader)->events <= PLAIN_EVENTS);
+	if (ok && window->plain && wanted.existing)
+		ok = err_set(err, ERR_FORMAT, "there is no index");
 	if (ok)
 		ok = window->plain ? open_plain(window, &wanted, err)
 				   : open_index(window, trace_path, &wanted, err);
@@ -310,6 +317,31 @@ static bool failed(struct window *window, struct err *err)
 	snprintf(err->text + length, sizeof err->text - length,
 		 " (try again: the index will be built again)");
 	return false;
+}
+
+// ---- moments ----
+
+struct present *window_source_moment(struct window *window, const struct present_options *options)
+{
+	struct err err = { 0 };
+	struct present *present;
+
+	if (window->plain || !index_moment_knows(&window->index, window->reader, options))
+		return NULL;
+	present = index_moment(&window->index, window->reader, options, &err);
+	if (!present)
+		failed(window, &err);
+	return present;
+}
+
+bool window_source_calls(struct window *window, const struct present_options *options)
+{
+	struct err err = { 0 };
+
+	if (window->plain || !index_moment_knows(&window->index, window->reader, options))
+		return false;
+	return index_moment_calls(&window->index, window->reader, options, &err) ||
+	       failed(window, &err);
 }
 
 // Whether places could be found so far.

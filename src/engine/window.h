@@ -91,6 +91,7 @@ struct window_options {
 	const char *index_path; // NULL: beside the trace, else in the user's cache directory
 	uint64_t memory_bytes;  // for building and asking; 0: 256 MiB. Too little: ERR_LIMIT
 	bool rebuild;           // whatever index there is
+	bool existing;          // one that is there, or none: window_open builds nothing
 	bool always;            // of a small trace too, which needs none
 	bool plain; // no index: all lifetimes in memory, every answer by going through them. For
 		    // small traces and for tests, where it is what the index must agree with
@@ -108,7 +109,8 @@ struct window_options {
 
 // Opens the index of the trace that `reader` reads from `trace_path`, and builds it first where
 // it is missing, unfinished, stale or damaged. `reader` is borrowed until window_close, and is
-// moved: rewound, scanned, read. NULL on failure.
+// moved: rewound, scanned, read. NULL on failure, and where options->existing has nothing to open:
+// then *err says nothing that anybody needs to hear.
 struct window *window_open(const char *trace_path, struct reader *reader,
 			   const struct window_options *options, struct err *err);
 void window_close(struct window *window); // NULL is allowed

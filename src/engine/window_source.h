@@ -7,6 +7,13 @@
 // The number of the event of a step; UINT64_MAX: none.
 bool window_source_number(struct window *window, uint64_t step, uint64_t *number, struct err *err);
 
+// What is allocated at one moment, and what calls on virtual memory there were (index_moment.h), if
+// there is an index that says it. NULL, false: there is none, or it is damaged; the trace has it.
+struct present;
+struct present_options;
+struct present *window_source_moment(struct window *window, const struct present_options *options);
+bool window_source_calls(struct window *window, const struct present_options *options);
+
 // The one that window_open was given.
 struct reader *window_source_reader(struct window *window);
 

@@ -321,21 +321,15 @@ void tracefrag_write(struct query_context *asked, process_id process, struct sin
 		.process = process,
 		.windows = reader_is_windows(asked->reader),
 	};
-	struct progress progress;
-	struct present_options options = {
+	const struct present_options options = {
 		.at_exit = true,
 		.inherits = TRACE_NONE,
-		.progress = &progress,
 		.before = before_event,
 		.after = after_event,
 		.context = &list,
 	};
 
-	reader_rewind(asked->reader);
-	progress_begin(&progress, asked->options.window.progress, "reading",
-		       reader_bytes(asked->reader));
-	present_free(present_read(asked->reader, &options));
-	progress_end(&progress);
+	moment_view_calls(asked, &options, "reading");
 	if (list.count)
 		qsort(list.all, list.count, sizeof *list.all, by_stack);
 	write_all(&list, sink);

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "engine/index/index.h"
 #include "engine/index/index_ask.h"
+#include "engine/index/index_moment.h"
 #include "engine/index/index_read.h"
 #include "engine/whole.h"
 #include "engine/window.h"
@@ -87,6 +88,7 @@ static void write_trace(void)
 	};
 	struct err err = { 0 };
 	struct writer *writer = writer_new(fd, &info, &err);
+	const struct trace_vm vm = { .protection = 3, .flags = 0x22 };
 	uint64_t dice = 88172645463325252u;
 
 	must(writer != NULL, err.text);
@@ -105,6 +107,12 @@ static void write_trace(void)
 			event.kind = TRACE_MALLOC;
 			event.stack = 1 + (stack_id)(dice >> 20) % STACKS;
 			event.size = 8 << (dice >> 50) % 4;
+		}
+		if (i % 50 == 7) {
+			event.kind = i % 100 == 7 ? TRACE_MMAP : TRACE_MUNMAP;
+			event.address &= ~(uint64_t)4095;
+			event.size = 0x3000;
+			event.vm = &vm;
 		}
 		writer_event(writer, &event);
 	}
@@ -303,6 +311,27 @@ static void ask_all(struct index *index)
 	index_clock_fini(&clock);
 }
 
+static void ask_moments(struct index *index)
+{
+	for (unsigned i = 0; i < QUERIES; i++) {
+		struct present_options options = {
+			.at_exit = i == 0,
+			.inherits = TRACE_NONE,
+			.undated = i % 2,
+			.edge = { .time_ns = EVENTS * 1000 / (i + 1),
+				  .number = EVENTS / (i + 1),
+				  .exact = i % 3 == 1 },
+		};
+		struct err err = { 0 };
+		struct present *present = index_moment(index, scene.reader, &options, &err);
+		size_t count;
+
+		if (present)
+			mem_free(present_blocks(present, 0, true, &count));
+		present_free(present);
+	}
+}
+
 static void use_believed(void)
 {
 	struct index index;
@@ -313,6 +342,7 @@ static void use_believed(void)
 		for (unsigned i = 0; i < INDEX_VAULTS; i++)
 			believe(index_files_vault(&index.files, i, name));
 		ask_all(&index);
+		ask_moments(&index);
 	}
 	index_close(&index);
 }

@@ -424,6 +424,10 @@ static bool spoil(struct sample_random *random)
 // Ask everything. Each answer is right, or there is none.
 static void ask_spoiled(struct pair *pair, struct window *window)
 {
+	struct moment_sides sides = moment_sides_of(pair->plain_reader, window, pair->random.state);
+
+	for (int i = 0; i < 3; i++)
+		check_moment(&sides);
 	for (int i = 0; i < 12; i++) {
 		struct window_query query = random_query(pair);
 		struct window_detail details[3] = { { .group = 0 },

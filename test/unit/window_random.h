@@ -16,6 +16,8 @@ struct window_random {
 	bool one_process;
 	bool clean; // no lost, orphan or undone calls
 	bool huge;  // some blocks have gigabytes
+	bool late;  // calls after the end of their process, too
+	bool calls; // all calls on virtual memory, where blocks are, and processes that begin
 };
 
 struct window_generator {
@@ -23,7 +25,7 @@ struct window_generator {
 	const struct window_random *like;
 	struct writer *writer;
 	uint64_t time_ns;
-	bool over[RANDOM_PROCESSES];
+	bool over[RANDOM_PROCESSES], begun[RANDOM_PROCESSES];
 	bool alive[RANDOM_PROCESSES][3][RANDOM_SLOTS];
 	bool half[RANDOM_THREADS]; // a realloc is between its halves
 	uint64_t half_address[RANDOM_THREADS];
@@ -195,6 +197,46 @@ static inline void one_mapping(struct window_generator *generator, thread_id thr
 	emit(generator, event);
 }
 
+// Calls of all kinds where blocks are.
+static inline void one_call_on_space(struct window_generator *generator, thread_id thread)
+{
+	static const uint8_t kinds[] = { TRACE_MMAP,     TRACE_MMAP,    TRACE_MUNMAP, TRACE_MREMAP,
+					 TRACE_MPROTECT, TRACE_MADVISE, TRACE_MAPPED, TRACE_BRK };
+	struct trace_vm vm = {
+		.protection = (uint32_t)below(generator, 4),
+		.flags = below(generator, 2) ? 0x22 : 0x32,
+		.origin = (uint8_t)(below(generator, 3) ? TRACE_ORIGIN_ALLOCATOR
+							: TRACE_ORIGIN_PROGRAM),
+		.old_size = 0x1000 * below(generator, 4),
+		.error = below(generator, 12) ? 0 : 12,
+	};
+	struct trace_event event = {
+		.thread = thread,
+		.kind = kinds[below(generator, sizeof kinds)],
+		.address = 0x10000 + below(generator, 16) * 0x1000 + below(generator, 20) / 19,
+		.size = 0x1000 * (1 + below(generator, 6)),
+		.stack = (stack_id)below(generator, 3),
+		.vm = &vm,
+	};
+
+	if (event.kind == TRACE_MADVISE)
+		vm.flags = 4;
+	if (event.kind == TRACE_MREMAP || event.kind == TRACE_BRK)
+		event.old_address = 0x10000 + below(generator, 16) * 0x1000;
+	emit(generator, event);
+}
+
+static inline void one_beginning(struct window_generator *generator, process_id process)
+{
+	if (generator->begun[process])
+		return;
+	generator->begun[process] = true;
+	writer_note(generator->writer, &(struct trace_note){ .kind = TRACE_NOTE_PROCESS_START,
+							     .process = process,
+							     .thread = TRACE_NONE,
+							     .time_ns = generator->time_ns });
+}
+
 static inline void one_item(struct window_generator *generator)
 {
 	uint32_t processes = generator->like->one_process ? 1 : RANDOM_PROCESSES;
@@ -204,8 +246,13 @@ static inline void one_item(struct window_generator *generator)
 
 	if (below(generator, 100) < generator->like->idle_share)
 		generator->time_ns += below(generator, 50) ? below(generator, 100) : 1000000;
-	if (generator->over[process])
+	if (generator->over[process] && !generator->like->late)
 		return;
+	if (generator->like->calls && below(generator, 8) == 0) {
+		one_beginning(generator, process);
+		one_call_on_space(generator, thread);
+		return;
+	}
 	if (what < 4) {
 		writer_note(generator->writer, &(struct trace_note){ .kind = TRACE_NOTE_MARK,
 								     .process = process,

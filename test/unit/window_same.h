@@ -9,6 +9,7 @@
 #include "engine/window.h"
 #include "engine/window_series.h"
 #include "test/test.h"
+#include "test/unit/moment_same.h"
 #include "test/unit/sample_trace.h"
 
 #include <stdlib.h>
@@ -529,8 +530,20 @@ static inline void check_places(struct pair *pair)
 	}
 }
 
+// Moments are few: they have a test of their own.
+static inline void check_moments(struct pair *pair)
+{
+	struct moment_sides sides =
+		moment_sides_of(pair->plain_reader, pair->index, pair->random.state);
+
+	for (int i = 0; i < 6; i++)
+		check_moment(&sides);
+	check_calls(&sides);
+}
+
 static inline void check_all(struct pair *pair, int windows)
 {
+	check_moments(pair);
 	check_places(pair);
 	for (int i = 0; i < windows; i++) {
 		struct window_query query = random_query(pair);

@@ -41,6 +41,12 @@ struct index_range {
 	uint64_t from, to;
 };
 
+// A beginning of a block of the trace, in its order: from there it can be read again.
+struct index_places {
+	struct reader_place *list;
+	size_t count, capacity;
+};
+
 struct index {
 	struct index_identity identity;
 	struct index_shape shape;
@@ -56,6 +62,15 @@ struct index {
 	size_t exits_count;
 	struct index_range *destroys; // rising
 	size_t destroys_count;
+	// First halves of reallocs that changed nothing, and where they were found to: the trace
+	// itself has the block gone in between.
+	struct index_range *undone;
+	size_t undone_count;
+	struct index_places places;
+	// The trace has what the index says in another way than its events, one by one, do:
+	// damage, events after the end of their process, heaps of other processes. Moments are
+	// then asked of the trace (index_moment.h).
+	bool odd;
 	struct window_mark *marks; // names are owned
 	size_t marks_count;
 	struct plain vm; // the layer of virtual memory
@@ -118,6 +133,8 @@ bool index_head_write(const struct index *index, struct err *err);
 void index_head_put_tables(struct index_out *out, const struct index_files *files);
 void index_head_put_cells(struct index_out *out, const struct cells *cells);
 void index_head_put_marks(struct index_out *out, const struct index *index);
+void index_head_put_moments(struct index_out *out, const struct index *index);
+void index_head_take_moments(struct index_in *in, struct index *index);
 void index_head_take_tables(struct index_in *in, struct index_files *files);
 void index_head_take_marks(struct index_in *in, struct index *index);
 void index_head_take_cells(struct index_in *in, const struct reader *reader, struct cells *cells,

@@ -67,6 +67,7 @@ enum half_state { HALF_NONE, HALF_ENDED, HALF_UNDONE };
 static void add_half(struct index_work *work, const struct trace_event *event, uint32_t space)
 {
 	bool undone = map_find(&work->undone, event->number) != NULL;
+	uint64_t step = index_pair_raw(&work->pair);
 
 	if (undone)
 		index_pair_nothing(&work->pair);
@@ -75,7 +76,40 @@ static void add_half(struct index_work *work, const struct trace_event *event, u
 	work->halves[event->thread] = (struct index_half_call){
 		.address = event->address,
 		.state = undone ? HALF_UNDONE : HALF_ENDED,
+		.step = step,
 	};
+}
+
+// The second half of one that failed.
+static void undo(struct index_work *work, const struct trace_event *event)
+{
+	struct index_half_call *half = &work->halves[event->thread];
+	struct index *index = &work->index;
+
+	work->missed |= half->state == HALF_ENDED && half->address == event->address;
+	if (half->state == HALF_UNDONE) {
+		index->undone = mem_grow(index->undone, &work->undone_capacity,
+					 index->undone_count + 1, sizeof *index->undone);
+		index->undone[index->undone_count++] =
+			(struct index_range){ half->step, index_pair_raw(&work->pair) };
+	}
+	index_pair_nothing(&work->pair);
+}
+
+static uint32_t space_of_heap(struct index_work *work, const struct index_ahead_event *next)
+{
+	size_t before = work->pair.spaces_count;
+	uint32_t space =
+		index_pair_space(&work->pair, next->process, next->event.heap, next->forked);
+
+	if (work->pair.spaces_count > before) {
+		const struct trace_heap *heap;
+
+		index_ahead_rest(&work->ahead);
+		heap = reader_heap(work->reader, next->event.heap);
+		work->index.odd |= !heap || heap->process != next->process;
+	}
+	return space;
 }
 
 static uint32_t space_of(struct index_work *work, const struct index_ahead_event *next)
@@ -83,7 +117,7 @@ static uint32_t space_of(struct index_work *work, const struct index_ahead_event
 	uint32_t *space = &work->space_of[next->process];
 
 	if (next->event.heap != 0)
-		return index_pair_space(&work->pair, next->process, next->event.heap, next->forked);
+		return space_of_heap(work, next);
 	if (*space == SPACE_NONE)
 		*space = index_pair_space(&work->pair, next->process, 0, next->forked);
 	return *space;
@@ -111,6 +145,9 @@ static void add_event(struct index_work *work, const struct index_ahead_event *n
 	index_pair_at(pair, event->time_ns, event->number);
 	vm_lives_add_event(&work->vm, event, next->process, index_pair_raw(pair));
 	work->index.calls += trace_kind_is_call(event->kind);
+	work->index.odd |= work->index.exits[next->process].step != WINDOW_NEVER;
+	if (event->kind >= TRACE_HEAP_ALLOC && event->kind <= TRACE_HEAP_DESTROY)
+		work->index.odd |= event->heap == 0;
 	switch (event->kind) {
 	case TRACE_MALLOC:
 	case TRACE_CALLOC:
@@ -132,8 +169,7 @@ static void add_event(struct index_work *work, const struct index_ahead_event *n
 		add_half(work, event, space);
 		return;
 	case TRACE_REALLOC_UNDO:
-		work->missed |= half->state == HALF_ENDED && half->address == event->address;
-		index_pair_nothing(pair);
+		undo(work, event);
 		break;
 	case TRACE_HEAP_RESET:
 	case TRACE_HEAP_DESTROY:
@@ -155,6 +191,7 @@ static void end_process(struct index_work *work, const struct trace_note *note)
 	index_pair_at(&work->pair, note->time_ns, UINT64_MAX);
 	step = index_pair_exit(&work->pair, note->process);
 	vm_lives_add_note(&work->vm, note, step);
+	work->index.odd |= exit->step != WINDOW_NEVER;
 	if (exit->step != WINDOW_NEVER)
 		return;
 	exit->step = step;
@@ -264,9 +301,24 @@ static void expect(const struct index_work *work, const struct index_ahead_event
 		index_pair_expect(&work->pair, space, event->old_address);
 }
 
+// Where the trace can be read from again.
+static void add_place(struct index_work *work, const struct reader_place *place)
+{
+	struct index_places *places = &work->index.places;
+
+	if (places->count > 0 && places->list[places->count - 1].at == place->at)
+		return;
+	places->list =
+		mem_grow(places->list, &places->capacity, places->count + 1, sizeof *places->list);
+	places->list[places->count] = *place;
+	places->list[places->count++].items = 0;
+}
+
 static void add_events(struct index_work *work, const struct index_ahead_batch *batch)
 {
 	size_t soon = 0;
+
+	add_place(work, &batch->place);
 
 	for (size_t i = 0; i < batch->count; i++) {
 		for (; soon < batch->count && soon < i + EXPECT_EVENTS; soon++)
@@ -390,6 +442,10 @@ static void finalize(struct index_work *work)
 		range->from = index_pair_final(pair, range->from);
 		range->to = range->from + count;
 	}
+	for (size_t i = 0; i < index->undone_count; i++) {
+		index->undone[i].from = index_pair_final(pair, index->undone[i].from);
+		index->undone[i].to = index_pair_final(pair, index->undone[i].to);
+	}
 	for (size_t i = 0; i < index->marks_count; i++)
 		index->marks[i].edge = index_pair_final_edge(pair, index->marks[i].edge);
 	for (size_t i = 0; i < index->vm.lives_count; i++) {
@@ -405,6 +461,9 @@ static void finalize(struct index_work *work)
 	index->inherited = pair->inherited;
 	index->lost = pair->lost;
 	index->never_count = pair->never_count;
+	// What is known of damage hangs on how far a trace was read.
+	index->odd |= reader_skipped(work->reader) > 0 || reader_unknown(work->reader) > 0 ||
+		      (reader_end(work->reader) && !reader_sound(work->reader));
 }
 
 static bool build_all(struct index_work *work, struct err *err)
@@ -434,10 +493,8 @@ static bool build_all(struct index_work *work, struct err *err)
 	     index_store_finish(&work->store, err) &&
 	     index_identify(&index->identity, work->trace_path, work->reader, UINT64_MAX, err) &&
 	     index_head_write(index, err);
-	if (ok) {
+	if (ok)
 		file_remove_in(index->directory, "state");
-		file_remove_in(index->directory, "vm-calls");
-	}
 	return ok;
 }
 
@@ -474,7 +531,6 @@ static void release(struct index_work *work)
 	if (work->feed.store)
 		index_feed_finish(&work->feed);
 	vm_lives_fini(&work->vm);
-	vault_close(&work->vm_calls);
 	index_pair_close(&work->pair);
 	index_store_close(&work->store);
 	index_close(&work->index);
@@ -510,7 +566,7 @@ static bool resume(struct index_work *work, const char *path, struct err *err)
 		 (unsigned)(reader_position(work->reader) * 100 / reader_bytes(work->reader)));
 	if (work->wish->say)
 		work->wish->say(work->wish->context, text);
-	vm_lives_keep(&work->vm, &work->vm_calls);
+	vm_lives_keep(&work->vm, &work->index.files.calls);
 	return true;
 }
 
@@ -524,13 +580,12 @@ static bool begin(struct index_work *work, const char *path, struct err *err)
 		return false;
 	file_remove_in(work->index.directory, "head");
 	file_remove_in(work->index.directory, "state");
-	if (!vault_create(&work->vm_calls, work->index.directory, "vm-calls", err) ||
-	    !open_store(work, true, err))
+	if (!open_store(work, true, err))
 		return false;
 	reader_rewind(work->reader);
 	index_feed_at(&work->feed, 0, UINT64_MAX);
 	index_feed_nothing(&work->feed);
-	vm_lives_keep(&work->vm, &work->vm_calls);
+	vm_lives_keep(&work->vm, &work->index.files.calls);
 	return true;
 }
 

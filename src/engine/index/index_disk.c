@@ -16,6 +16,7 @@ static const char ending[] = ".tide-index";
 static void each_file(const char *path, void (*tell)(void *context, const char *path),
 		      void *context)
 {
+	// "vm-calls" is of indexes up to version 8.
 	static const char *const others[] = { "head",     "head.new", "state",    "state.new",
 					      "vm-calls", "whole",    "whole.new" };
 	const size_t others_count = sizeof others / sizeof *others;

@@ -29,6 +29,7 @@ static void open_batch(struct index_feed *feed)
 
 	batch->first = feed->step;
 	batch->count = batch->runs_count = batch->jumps_count = batch->exits_count = 0;
+	batch->addresses_count = 0;
 	feed->open = batch;
 }
 
@@ -110,9 +111,22 @@ uint64_t index_feed_begin(struct index_feed *feed, uint32_t cell)
 	return add(feed, cell << 1, 0);
 }
 
-uint64_t index_feed_end(struct index_feed *feed, uint32_t cell, uint64_t begin)
+uint64_t index_feed_end(struct index_feed *feed, uint32_t cell, uint64_t begin, uint64_t address)
 {
+	struct index_batch *batch = feed->open;
+
+	if ((feed->step - begin) >> feed->store->shape.long_log2) {
+		batch->addresses = mem_grow(batch->addresses, &batch->addresses_capacity,
+					    batch->addresses_count + (size_t)1,
+					    sizeof *batch->addresses);
+		batch->addresses[batch->addresses_count++] = address;
+	}
 	return add(feed, cell << 1 | 1, begin);
+}
+
+uint64_t index_feed_orphan(struct index_feed *feed, uint32_t cell)
+{
+	return add(feed, cell << 1 | 1, 0);
 }
 
 uint64_t index_feed_nothing(struct index_feed *feed)

@@ -48,9 +48,10 @@ static inline void index_feed_at(struct index_feed *feed, uint64_t time_ns, uint
 	feed->number = number;
 }
 
-// Each is one step; its number is returned. `begin` 0: an orphan.
+// Each is one step; its number is returned. `begin` is a step, and not 0.
 uint64_t index_feed_begin(struct index_feed *feed, uint32_t cell);
-uint64_t index_feed_end(struct index_feed *feed, uint32_t cell, uint64_t begin);
+uint64_t index_feed_end(struct index_feed *feed, uint32_t cell, uint64_t begin, uint64_t address);
+uint64_t index_feed_orphan(struct index_feed *feed, uint32_t cell);
 uint64_t index_feed_nothing(struct index_feed *feed);
 uint64_t index_feed_exit(struct index_feed *feed, process_id process);
 

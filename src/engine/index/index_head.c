@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { VERSION = 8 };
+enum { VERSION = 9 };
 
 // What a site or a cell takes at least.
 enum { SITE_BYTES_MIN = 5, CELL_BYTES_MIN = 2 };
@@ -76,6 +76,10 @@ void index_head_put_tables(struct index_out *out, const struct index_files *file
 	put_snapshots(out, &files->never_sites_snapshots);
 	index_out_put_array(out, files->never_blocks, files->never_blocks_count,
 			    sizeof *files->never_blocks);
+	for (size_t i = 0; i < INDEX_ADDRESSES; i++)
+		index_out_put_array(out, files->address_blocks[i].list,
+				    files->address_blocks[i].count,
+				    sizeof *files->address_blocks[i].list);
 }
 
 static void put_vaults(struct index_out *out, const struct index_files *files)
@@ -178,6 +182,7 @@ static void put_all(struct index_out *out, const struct index *index)
 	index_out_put_u64(out, index->never_count);
 	index_out_put_array(out, index->exits, index->exits_count, sizeof *index->exits);
 	index_out_put_array(out, index->destroys, index->destroys_count, sizeof *index->destroys);
+	index_head_put_moments(out, index);
 	index_head_put_marks(out, index);
 	put_vaults(out, &index->files);
 	index_head_put_tables(out, &index->files);
@@ -242,6 +247,29 @@ void index_head_take_tables(struct index_in *in, struct index_files *files)
 	files->never_blocks =
 		index_in_take_array(in, &files->never_blocks_count, sizeof *files->never_blocks);
 	files->never_blocks_capacity = files->never_blocks_count;
+	for (size_t i = 0; i < INDEX_ADDRESSES; i++) {
+		struct index_address_blocks *blocks = &files->address_blocks[i];
+
+		blocks->list = index_in_take_array(in, &blocks->count, sizeof *blocks->list);
+		blocks->capacity = blocks->count;
+	}
+}
+
+void index_head_put_moments(struct index_out *out, const struct index *index)
+{
+	index_out_put_array(out, index->undone, index->undone_count, sizeof *index->undone);
+	index_out_put_array(out, index->places.list, index->places.count,
+			    sizeof *index->places.list);
+	index_out_put_u64(out, index->odd);
+}
+
+void index_head_take_moments(struct index_in *in, struct index *index)
+{
+	index->undone = index_in_take_array(in, &index->undone_count, sizeof *index->undone);
+	index->places.list =
+		index_in_take_array(in, &index->places.count, sizeof *index->places.list);
+	index->places.capacity = index->places.count;
+	index->odd = index_in_take_u64(in) != 0;
 }
 
 static bool take_vaults(struct index_in *in, struct index_files *files, int directory,
@@ -317,8 +345,9 @@ static bool is_sane(const struct index *index)
 	for (size_t i = 0; i < INDEX_LONGS; i++) {
 		uint64_t records = index->files.longs[i].size / sizeof(struct index_long);
 
-		if (index->files.sparse_count[i] !=
-		    (records + (UINT64_C(1) << shape->sparse_log2) - 1) >> shape->sparse_log2)
+		if (index->files.sparse_count[i] != (records + (UINT64_C(1) << shape->sparse_log2) -
+						     1) >> shape->sparse_log2 ||
+		    index->files.address_blocks[i].count != index->files.sparse_count[i])
 			return false;
 	}
 	for (size_t i = 0; i < index->files.chunks_count; i++) {
@@ -331,7 +360,8 @@ static bool is_sane(const struct index *index)
 	}
 	steps = UINT64_C(1) << shape->sparse_log2;
 	return index->files.never_blocks_count ==
-	       index->never_count / steps + (index->never_count % steps > 0);
+		       index->never_count / steps + (index->never_count % steps > 0) &&
+	       index->files.address_blocks[INDEX_OF_NEVER].count == index->files.never_blocks_count;
 }
 
 static bool read_head(struct index *index, struct index_in *in,
@@ -358,6 +388,7 @@ static bool read_head(struct index *index, struct index_in *in,
 	index->never_count = index_in_take_u64(in);
 	index->exits = index_in_take_array(in, &index->exits_count, sizeof *index->exits);
 	index->destroys = index_in_take_array(in, &index->destroys_count, sizeof *index->destroys);
+	index_head_take_moments(in, index);
 	index_head_take_marks(in, index);
 	if (!take_vaults(in, &index->files, index->directory, err))
 		return false;
@@ -402,6 +433,8 @@ void index_close(struct index *index)
 	mem_free(index->marks);
 	mem_free(index->exits);
 	mem_free(index->destroys);
+	mem_free(index->undone);
+	mem_free(index->places.list);
 	*index = (struct index){ .directory = -1 };
 }
 

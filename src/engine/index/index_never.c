@@ -148,61 +148,130 @@ bool index_never_at(struct index *index, uint64_t before, uint64_t *entries, str
 	return ok;
 }
 
+// What nothing ended, some of it at a time.
+struct sorted {
+	uint64_t *keys, *scratch; // by step: place in the lists below
+	uint64_t *values, *addresses;
+	size_t count, capacity;
+};
+
+enum { SORTED_BYTES = 4 * sizeof(uint64_t), PLACE_BITS = LIVE_TABLE_CELL_BITS };
+
+static void sorted_init(struct sorted *sorted, size_t capacity)
+{
+	*sorted = (struct sorted){ .capacity = capacity };
+	sorted->keys = mem_resize(NULL, capacity, sizeof *sorted->keys);
+	sorted->scratch = mem_resize(NULL, capacity, sizeof *sorted->scratch);
+	sorted->values = mem_resize(NULL, capacity, sizeof *sorted->values);
+	sorted->addresses = mem_resize(NULL, capacity, sizeof *sorted->addresses);
+}
+
+static void sorted_fini(struct sorted *sorted)
+{
+	mem_free(sorted->keys);
+	mem_free(sorted->scratch);
+	mem_free(sorted->values);
+	mem_free(sorted->addresses);
+}
+
+static bool take_one(struct spill *spill, uint64_t *value, uint64_t *address)
+{
+	return spill_get(spill, value, sizeof *value) && spill_get(spill, address, sizeof *address);
+}
+
+// Take as many as there is room for, and put them into the order of their beginnings: no two begin
+// at one step.
+static void sorted_take(struct sorted *sorted, struct index_pair *pair)
+{
+	sorted->count = 0;
+	while (sorted->count < sorted->capacity &&
+	       take_one(&pair->never, &sorted->values[sorted->count],
+			&sorted->addresses[sorted->count])) {
+		uint64_t *value = &sorted->values[sorted->count];
+		uint64_t step = index_pair_final(pair, live_table_step(*value));
+
+		*value = live_table_value(step, live_table_cell(*value));
+		sorted->keys[sorted->count] = step << PLACE_BITS | sorted->count;
+		sorted->count++;
+	}
+	radix_sort(sorted->keys, sorted->scratch, sorted->count, PLACE_BITS);
+}
+
+static size_t place_of(const struct sorted *sorted, size_t i)
+{
+	return (size_t)(sorted->keys[i] & ((UINT64_C(1) << PLACE_BITS) - 1));
+}
+
+// A run that was written, and its next entry; value UINT64_MAX: there is none.
+struct run {
+	struct spill spill;
+	uint64_t value, address;
+};
+
+static void run_next(struct run *run)
+{
+	if (!take_one(&run->spill, &run->value, &run->address))
+		run->value = UINT64_MAX;
+}
+
+static bool run_write(struct run *run, const struct sorted *sorted, int directory, struct err *err)
+{
+	if (!spill_open(&run->spill, directory, RUN_BUFFER, err))
+		return false;
+	for (size_t i = 0; i < sorted->count; i++) {
+		spill_put(&run->spill, &sorted->values[place_of(sorted, i)], sizeof(uint64_t));
+		spill_put(&run->spill, &sorted->addresses[place_of(sorted, i)], sizeof(uint64_t));
+	}
+	spill_turn(&run->spill);
+	run_next(run);
+	return true;
+}
+
+static void merge_runs(struct run *runs, size_t count, struct index_store *store)
+{
+	for (;;) {
+		struct run *least = &runs[0];
+
+		for (size_t i = 1; i < count; i++)
+			if (runs[i].value < least->value)
+				least = &runs[i];
+		if (least->value == UINT64_MAX)
+			return;
+		index_store_never(store, least->value, least->address);
+		run_next(least);
+	}
+}
+
 bool index_pair_never(struct index_pair *pair, struct index_store *store, uint64_t memory_bytes,
 		      struct err *err)
 {
-	size_t chunk = memory_bytes / 16 + 1, runs_count, count = 0;
-	struct spill *runs;
-	uint64_t *list, *scratch;
-	uint64_t *heads;
+	size_t chunk = memory_bytes / SORTED_BYTES + 1, runs_count;
+	struct sorted sorted;
+	struct run *runs;
 	bool ok = true;
 
 	spill_turn(&pair->never);
 	if (chunk > pair->never_count)
 		chunk = (size_t)pair->never_count + 1;
+	if (chunk > (size_t)1 << PLACE_BITS)
+		chunk = (size_t)1 << PLACE_BITS;
 	runs_count = (size_t)(pair->never_count / chunk) + 1;
-	list = mem_resize(NULL, chunk, sizeof *list);
-	scratch = mem_resize(NULL, chunk, sizeof *scratch);
 	runs = mem_alloc(runs_count, sizeof *runs);
-	heads = mem_alloc(runs_count, sizeof *heads);
+	sorted_init(&sorted, chunk);
 	for (size_t i = 0; i < runs_count && ok; i++) {
-		for (count = 0; count < chunk && spill_get(&pair->never, &list[count], 8); count++)
-			list[count] = live_table_value(
-				index_pair_final(pair, live_table_step(list[count])),
-				live_table_cell(list[count]));
-		// No two begin at one step.
-		radix_sort(list, scratch, count, LIVE_TABLE_CELL_BITS);
-		if (runs_count == 1)
-			break;
-		ok = spill_open(&runs[i], pair->directory, RUN_BUFFER, err);
-		for (size_t k = 0; ok && k < count; k++)
-			spill_put(&runs[i], &list[k], 8);
-		if (ok)
-			spill_turn(&runs[i]);
-		if (!ok || !spill_get(&runs[i], &heads[i], 8))
-			heads[i] = UINT64_MAX;
+		sorted_take(&sorted, pair);
+		ok = runs_count == 1 || run_write(&runs[i], &sorted, pair->directory, err);
 	}
-	for (size_t k = 0; k < count && runs_count == 1; k++)
-		index_store_never(store, list[k]);
-	mem_free(list);
-	mem_free(scratch);
-	while (ok && runs_count > 1) {
-		size_t least = 0;
-
-		for (size_t i = 1; i < runs_count; i++)
-			if (heads[i] < heads[least])
-				least = i;
-		if (heads[least] == UINT64_MAX)
-			break;
-		index_store_never(store, heads[least]);
-		if (!spill_get(&runs[least], &heads[least], 8))
-			heads[least] = UINT64_MAX;
-	}
+	for (size_t i = 0; i < sorted.count && runs_count == 1; i++)
+		index_store_never(store, sorted.values[place_of(&sorted, i)],
+				  sorted.addresses[place_of(&sorted, i)]);
+	sorted_fini(&sorted);
+	if (ok && runs_count > 1)
+		merge_runs(runs, runs_count, store);
 	for (size_t i = 0; i < runs_count; i++) {
-		ok = ok && (!runs[i].fd || spill_ok(&runs[i], err));
-		spill_close(&runs[i]);
+		ok = ok && (!runs[i].spill.fd || spill_ok(&runs[i].spill, err));
+		spill_close(&runs[i].spill);
 	}
 	mem_free(runs);
-	mem_free(heads);
 	return ok && spill_ok(&pair->never, err);
 }

@@ -92,10 +92,16 @@ static uint32_t orphan_cell(struct index_pair *pair, uint32_t space, thread_id t
 	return (uint32_t)*cell;
 }
 
-static void add_never(struct index_pair *pair, uint64_t value)
+static void add_never(struct index_pair *pair, uint64_t value, uint64_t address)
 {
 	spill_put(&pair->never, &value, sizeof value);
+	spill_put(&pair->never, &address, sizeof address);
 	pair->never_count++;
+}
+
+static uint64_t address_of(uint64_t key)
+{
+	return key & ((UINT64_C(1) << SPACE_ADDRESS_BITS) - 1);
 }
 
 // Take out of the table what lived when its process ended.
@@ -110,7 +116,7 @@ static void sweep(struct index_pair *pair)
 	while ((slot = live_table_next(alive, &at)) != NULL) {
 		// What moves up into the gap is looked at next.
 		while (slot->key && pair->spaces[(slot->key >> SPACE_ADDRESS_BITS) - 1].over) {
-			add_never(pair, slot->value);
+			add_never(pair, slot->value, address_of(slot->key));
 			live_table_remove(alive, slot);
 		}
 	}
@@ -152,21 +158,23 @@ static uint64_t step_begin(struct index_pair *pair, uint32_t cell)
 	return raw;
 }
 
-static uint64_t step_end(struct index_pair *pair, uint64_t value)
+static uint64_t step_end(struct index_pair *pair, uint64_t value, uint64_t address)
 {
 	uint64_t raw;
 
 	if (!pair->parts)
-		return index_feed_end(pair->feed, live_table_cell(value), live_table_step(value));
+		return index_feed_end(pair->feed, live_table_cell(value), live_table_step(value),
+				      address);
 	raw = row_other(pair, ROW_END);
 	spill_put_varint(&pair->row, value);
+	spill_put_varint(&pair->row, address);
 	return raw;
 }
 
 static void step_orphan(struct index_pair *pair, uint32_t cell)
 {
 	if (!pair->parts) {
-		index_feed_end(pair->feed, cell, 0);
+		index_feed_orphan(pair->feed, cell);
 		return;
 	}
 	row_other(pair, ROW_ORPHAN);
@@ -196,7 +204,7 @@ static void odd_begin(struct index_pair *pair, uint32_t space, uint64_t address,
 	uint64_t *value = map_put(&pair->spaces[space].odd, address, &added);
 
 	if (!added) {
-		step_end(pair, *value);
+		step_end(pair, *value, address);
 		pair->lost++;
 	}
 	*value = live_table_value(step_begin(pair, cell), cell);
@@ -219,7 +227,7 @@ static void odd_free(struct index_pair *pair, uint32_t space, uint64_t address, 
 	uint64_t *found = map_find(&pair->spaces[space].odd, address);
 
 	if (found) {
-		step_end(pair, *found);
+		step_end(pair, *found, address);
 		map_remove(&pair->spaces[space].odd, address);
 	} else if (is_inherited(pair, space, address)) {
 		index_pair_nothing(pair);
@@ -228,17 +236,21 @@ static void odd_free(struct index_pair *pair, uint32_t space, uint64_t address, 
 	}
 }
 
-static int compare_u64(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+struct odd_block {
+	uint64_t value, address;
+};
 
-	return x < y ? -1 : x > y;
+static int by_value(const void *a, const void *b)
+{
+	const struct odd_block *x = a, *y = b;
+
+	return x->value < y->value ? -1 : x->value > y->value;
 }
 
 uint64_t index_pair_destroy(struct index_pair *pair, uint32_t space, uint64_t *first)
 {
 	struct map *odd = &pair->spaces[space].odd;
-	uint64_t *list = mem_alloc(odd->count + 1, sizeof *list);
+	struct odd_block *list = mem_alloc(odd->count + 1, sizeof *list);
 	uint64_t address, value, count = 0;
 	size_t at = 0;
 
@@ -249,10 +261,10 @@ uint64_t index_pair_destroy(struct index_pair *pair, uint32_t space, uint64_t *f
 		return 0;
 	}
 	while (map_next(odd, &at, &address, &value))
-		list[count++] = value;
-	qsort(list, count, sizeof *list, compare_u64);
+		list[count++] = (struct odd_block){ value, address };
+	qsort(list, count, sizeof *list, by_value);
 	for (size_t i = 0; i < count; i++)
-		step_end(pair, list[i]);
+		step_end(pair, list[i].value, list[i].address);
 	if (count == 0)
 		index_pair_nothing(pair);
 	map_clear(odd);
@@ -273,9 +285,7 @@ static enum answer_kind take(struct index_pair *pair, uint64_t key, uint64_t *va
 		live_table_remove(&pair->alive, slot);
 		return ANSWER_END;
 	}
-	return is_inherited(pair, space, key & ((UINT64_C(1) << SPACE_ADDRESS_BITS) - 1))
-		       ? ANSWER_NOTHING
-		       : ANSWER_ORPHAN;
+	return is_inherited(pair, space, address_of(key)) ? ANSWER_NOTHING : ANSWER_ORPHAN;
 }
 
 static void free_now(struct index_pair *pair, uint32_t space, uint64_t key, thread_id thread)
@@ -284,7 +294,7 @@ static void free_now(struct index_pair *pair, uint32_t space, uint64_t key, thre
 
 	switch (take(pair, key, &value)) {
 	case ANSWER_END:
-		step_end(pair, value);
+		step_end(pair, value, address_of(key));
 		break;
 	case ANSWER_ORPHAN:
 		step_orphan(pair, orphan_cell(pair, space, thread));
@@ -302,7 +312,7 @@ static void alloc_now(struct index_pair *pair, uint64_t key, uint32_t cell)
 
 	if (!added) {
 		index_feed_end(pair->feed, live_table_cell(slot->value),
-			       live_table_step(slot->value));
+			       live_table_step(slot->value), address_of(key));
 		pair->lost++;
 	}
 	slot->value = live_table_value(index_feed_begin(pair->feed, cell), cell);
@@ -435,7 +445,7 @@ uint64_t index_pair_exit(struct index_pair *pair, process_id process)
 		space->over = true;
 		pair->over_count++;
 		while (map_next(&space->odd, &at, &address, &value))
-			add_never(pair, value);
+			add_never(pair, value, address);
 		map_fini(&space->odd);
 	}
 	if (!pair->parts)
@@ -463,6 +473,7 @@ static void pair_alloc(struct index_pair *pair, struct index_part *part, uint64_
 	if (!added) {
 		answer(part, raw, ANSWER_LOST);
 		spill_put(&part->answers, &slot->value, 8);
+		spill_put_varint(&part->answers, address_of(key));
 	}
 	slot->value = live_table_value(raw, cell);
 }
@@ -474,12 +485,14 @@ static void pair_free(struct index_pair *pair, struct index_part *part, uint64_t
 	enum answer_kind kind = take(pair, key, &value);
 
 	answer(part, raw, kind);
-	if (kind == ANSWER_END)
+	if (kind == ANSWER_END) {
 		spill_put(&part->answers, &value, 8);
-	else if (kind == ANSWER_ORPHAN)
+		spill_put_varint(&part->answers, address_of(key));
+	} else if (kind == ANSWER_ORPHAN) {
 		spill_put_varint(&part->answers,
 				 orphan_cell(pair, (uint32_t)(key >> SPACE_ADDRESS_BITS) - 1,
 					     thread));
+	}
 }
 
 static bool pair_part(struct index_pair *pair, struct index_part *part, struct err *err)
@@ -523,7 +536,7 @@ static void empty_table(struct index_pair *pair)
 	size_t at = 0;
 
 	while ((slot = live_table_next(&pair->alive, &at)) != NULL)
-		add_never(pair, slot->value);
+		add_never(pair, slot->value, address_of(slot->key));
 	live_table_fini(&pair->alive);
 }
 
@@ -535,7 +548,7 @@ static void empty_odd(struct index_pair *pair)
 		size_t at = 0;
 
 		while (map_next(&pair->spaces[i].odd, &at, &address, &value))
-			add_never(pair, value);
+			add_never(pair, value, address);
 		map_clear(&pair->spaces[i].odd);
 	}
 }
@@ -554,6 +567,7 @@ static void next_answer(struct index_part *part)
 	spill_get(&part->answers, &part->next_kind, 1);
 	if (part->next_kind == ANSWER_LOST || part->next_kind == ANSWER_END) {
 		spill_get(&part->answers, &word, 8);
+		spill_get_varint(&part->answers, &part->next_address);
 		part->next_begin = live_table_step(word);
 		part->next_cell = live_table_cell(word);
 	} else if (part->next_kind != ANSWER_NOTHING) {
@@ -593,7 +607,8 @@ static void feed_lost(struct index_pair *pair, struct index_part *part, uint64_t
 {
 	if (part->next_raw != raw || part->next_kind != ANSWER_LOST)
 		return;
-	index_feed_end(pair->feed, part->next_cell, index_pair_final(pair, part->next_begin));
+	index_feed_end(pair->feed, part->next_cell, index_pair_final(pair, part->next_begin),
+		       part->next_address);
 	pair->lost_raw = mem_grow(pair->lost_raw, &pair->lost_capacity, pair->lost_count + 1,
 				  sizeof *pair->lost_raw);
 	pair->lost_raw[pair->lost_count++] = raw;
@@ -606,10 +621,10 @@ static void feed_answer(struct index_pair *pair, struct index_part *part)
 	switch (part->next_kind) {
 	case ANSWER_END:
 		index_feed_end(pair->feed, part->next_cell,
-			       index_pair_final(pair, part->next_begin));
+			       index_pair_final(pair, part->next_begin), part->next_address);
 		break;
 	case ANSWER_ORPHAN:
-		index_feed_end(pair->feed, part->next_cell, 0);
+		index_feed_orphan(pair->feed, part->next_cell);
 		break;
 	default:
 		index_feed_nothing(pair->feed);
@@ -621,10 +636,12 @@ static void feed_answer(struct index_pair *pair, struct index_part *part)
 // One entry of the row that is no call on a block with a key. True if it was a step.
 static bool feed_other(struct index_pair *pair, enum row_other other)
 {
-	uint64_t word = 0;
+	uint64_t word = 0, address = 0;
 
 	if (other != ROW_NOTHING)
 		spill_get_varint(&pair->row, &word);
+	if (other == ROW_END)
+		spill_get_varint(&pair->row, &address);
 	switch (other) {
 	case ROW_TIME:
 		pair->feed->time_ns += word;
@@ -640,10 +657,10 @@ static bool feed_other(struct index_pair *pair, enum row_other other)
 		return true;
 	case ROW_END:
 		index_feed_end(pair->feed, live_table_cell(word),
-			       index_pair_final(pair, live_table_step(word)));
+			       index_pair_final(pair, live_table_step(word)), address);
 		return true;
 	case ROW_ORPHAN:
-		index_feed_end(pair->feed, (uint32_t)word, 0);
+		index_feed_orphan(pair->feed, (uint32_t)word);
 		return true;
 	default:
 		index_feed_nothing(pair->feed);

@@ -41,7 +41,7 @@ struct index_part {
 	size_t lives;      // when parts began
 	uint64_t last_raw; // while writing either
 	uint64_t next_raw; // of the next answer; UINT64_MAX: none
-	uint64_t next_begin;
+	uint64_t next_begin, next_address;
 	uint32_t next_cell;
 	uint8_t next_kind;
 };
@@ -62,7 +62,7 @@ struct index_pair {
 	struct index_space *spaces;
 	size_t spaces_count, spaces_capacity;
 	struct map space_of; // process << 32 | heap: number + 1
-	struct spill never;  // live_table_value of blocks whose process has ended
+	struct spill never;  // blocks whose process has ended: live_table_value, address
 	uint64_t never_count;
 	uint64_t inherited, lost, orphans;
 

@@ -210,6 +210,30 @@ bool index_block_load(struct index *index, uint64_t number, unsigned what,
 	return true;
 }
 
+bool index_block_jumps(struct index *index, uint64_t number, struct index_block *block,
+		       struct err *err)
+{
+	const struct index_block_entry *entry = &index->files.blocks[number];
+	struct bits_head head;
+	size_t size;
+	bool ok;
+
+	if (!is_sound(index, entry))
+		return bad_block(index, number, err);
+	if (!vault_read(&index->files.events, entry->events_at, &head, sizeof head, err))
+		return false;
+	block->first = number << index->shape.block_log2;
+	block->count = steps_of_block(index, number);
+	if (head.count != block->count || head.jumps_at > entry->events_size)
+		return bad_block(index, number, err);
+	size = entry->events_size - head.jumps_at;
+	block->bytes = mem_grow(block->bytes, &block->bytes_capacity, size + 8, 1);
+	ok = vault_read(&index->files.events, entry->events_at + head.jumps_at, block->bytes, size,
+			err);
+	return ok && (take_jumps(block, block->bytes, block->bytes + size) ||
+		      bad_block(index, number, err));
+}
+
 // ---- times ----
 
 enum { COARSE_LOG2 = 8 };

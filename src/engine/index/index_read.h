@@ -44,6 +44,10 @@ void index_block_fini(struct index_block *block);
 bool index_block_load(struct index *index, uint64_t number, unsigned what,
 		      struct index_block *block, struct err *err);
 
+// Its numbers of events alone: `first`, `count` and `jumps`.
+bool index_block_jumps(struct index *index, uint64_t number, struct index_block *block,
+		       struct err *err);
+
 // The time of a step, kept for those that ask again nearby. `= { 0 }` is a valid clock.
 struct index_clock {
 	struct index_clock_block **blocks;

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum { VERSION = 8 };
+enum { VERSION = 9 };
 
 static const char magic[8] = "TIDESTA\n";
 
@@ -49,6 +49,9 @@ static void put_store(struct index_out *out, const struct index_store *store)
 	index_out_put_u64(out, store->sites_next);
 	index_out_put(out, store->building, sizeof store->building);
 	index_out_put(out, store->building_count, sizeof store->building_count);
+	for (unsigned i = 0; i < INDEX_LONGS; i++)
+		index_out_put_array(out, store->addresses[i], index_store_waiting(store, i),
+				    sizeof *store->addresses[i]);
 	index_postings_save(store->postings, out);
 }
 
@@ -65,13 +68,15 @@ static void put_feed(struct index_out *out, const struct index_feed *feed)
 	index_out_put_array(out, batch->runs, batch->runs_count, sizeof *batch->runs);
 	index_out_put_array(out, batch->jumps, batch->jumps_count, sizeof *batch->jumps);
 	index_out_put_array(out, batch->exits, batch->exits_count, sizeof *batch->exits);
+	index_out_put_array(out, batch->addresses, batch->addresses_count,
+			    sizeof *batch->addresses);
 }
 
 static bool put_never(struct index_out *out, struct spill *never)
 {
 	uint64_t values[512];
 
-	index_out_put_u64(out, never->size / sizeof *values);
+	index_out_put_u64(out, never->size / (2 * sizeof *values));
 	for (uint64_t at = 0; at < never->size; at += sizeof values) {
 		uint64_t left = never->size - at;
 		size_t size = left < sizeof values ? (size_t)left : sizeof values;
@@ -119,7 +124,6 @@ static bool put_all(struct index_out *out, struct index_work *work,
 	index_out_put(out, place, sizeof *place);
 	for (unsigned i = 0; i < INDEX_VAULTS; i++)
 		put_vault(out, index_files_vault(&index->files, i, name));
-	put_vault(out, &work->vm_calls);
 	index_head_put_tables(out, &index->files);
 	index_head_put_cells(out, &index->cells);
 	index_head_put_marks(out, index);
@@ -128,6 +132,8 @@ static bool put_all(struct index_out *out, struct index_work *work,
 	put_map(out, &work->undone);
 	index_out_put_array(out, index->exits, index->exits_count, sizeof *index->exits);
 	index_out_put_array(out, index->destroys, index->destroys_count, sizeof *index->destroys);
+	index_head_put_moments(out, index);
+	index_out_put_u64(out, work->vm.events);
 	index_out_put_array(out, work->halves, work->threads_count, sizeof *work->halves);
 	put_store(out, &work->store);
 	put_feed(out, &work->feed);
@@ -215,6 +221,22 @@ static void take_counts(struct index_in *in, struct index_store *store)
 	mem_free(counts);
 }
 
+static void take_addresses(struct index_in *in, struct index_store *store)
+{
+	uint32_t block = 1u << store->shape.sparse_log2;
+
+	for (unsigned i = 0; i < INDEX_LONGS; i++) {
+		size_t count = index_in_take_count(in, sizeof *store->addresses[i]);
+
+		if (count != index_store_waiting(store, i))
+			in->bad = true;
+		if (in->bad || store->files->longs[i].size == 0)
+			continue;
+		store->addresses[i] = mem_alloc(block, sizeof *store->addresses[i]);
+		index_in_take(in, store->addresses[i], count * sizeof *store->addresses[i]);
+	}
+}
+
 static void take_store(struct index_in *in, struct index_store *store)
 {
 	store->step = index_in_take_u64(in);
@@ -228,6 +250,7 @@ static void take_store(struct index_in *in, struct index_store *store)
 	store->sites_next = index_in_take_u64(in);
 	index_in_take(in, store->building, sizeof store->building);
 	index_in_take(in, store->building_count, sizeof store->building_count);
+	take_addresses(in, store);
 	if (!index_postings_load(store->postings, in, store->table))
 		in->bad = true;
 }
@@ -241,6 +264,24 @@ static uint32_t take_list(struct index_in *in, void *list, size_t most, size_t s
 	if (!in->bad)
 		index_in_take(in, list, count * size);
 	return in->bad ? 0 : (uint32_t)count;
+}
+
+// There must be one for each lifetime that is long enough.
+static void take_batch_addresses(struct index_in *in, const struct index_feed *feed)
+{
+	struct index_batch *batch = feed->open;
+	unsigned log2 = feed->store->shape.long_log2;
+	size_t count, longs = 0;
+
+	mem_free(batch->addresses);
+	batch->addresses = index_in_take_array(in, &count, sizeof *batch->addresses);
+	batch->addresses_count = (uint32_t)count;
+	batch->addresses_capacity = count;
+	for (uint32_t i = 0; i < batch->count; i++)
+		longs += (batch->ops[i] & 1) && batch->begins[i] &&
+			 (batch->first + i - batch->begins[i]) >> log2;
+	if (longs != count)
+		in->bad = true;
 }
 
 static void take_feed(struct index_in *in, struct index_feed *feed, uint32_t cells)
@@ -265,6 +306,7 @@ static void take_feed(struct index_in *in, struct index_feed *feed, uint32_t cel
 	batch->exits = index_in_take_array(in, &exits, sizeof *batch->exits);
 	batch->exits_count = (uint32_t)exits;
 	batch->exits_capacity = exits;
+	take_batch_addresses(in, feed);
 	if (batch->count && (!batch->runs_count || !batch->jumps_count))
 		in->bad = true;
 }
@@ -309,11 +351,11 @@ static void take_pair(struct index_in *in, struct index_pair *pair)
 		}
 		live_table_put(&pair->alive, slot.key, &added)->value = slot.value;
 	}
-	count = index_in_take_count(in, sizeof(uint64_t));
-	for (size_t i = 0; i < count; i++) {
-		uint64_t value = index_in_take_u64(in);
+	count = index_in_take_count(in, 2 * sizeof(uint64_t));
+	for (size_t i = 0; i < 2 * count; i++) {
+		uint64_t word = index_in_take_u64(in);
 
-		spill_put(&pair->never, &value, sizeof value);
+		spill_put(&pair->never, &word, sizeof word);
 	}
 	pair->never_count = count;
 }
@@ -341,8 +383,6 @@ static bool take_all(struct index_in *in, struct index_work *work, const struct 
 		if (!take_vault(in, vault, index->directory, name, err))
 			return false;
 	}
-	if (!take_vault(in, &work->vm_calls, index->directory, "vm-calls", err))
-		return false;
 	index_head_take_tables(in, &index->files);
 	index_head_take_cells(in, work->reader, &index->cells, add_site, add_cell);
 	index_head_take_marks(in, index);
@@ -352,6 +392,9 @@ static bool take_all(struct index_in *in, struct index_work *work, const struct 
 	take_counted(in, index->exits, index->exits_count, sizeof *index->exits);
 	index->destroys = index_in_take_array(in, &index->destroys_count, sizeof *index->destroys);
 	work->destroys_capacity = index->destroys_count;
+	index_head_take_moments(in, index);
+	work->undone_capacity = index->undone_count;
+	work->vm.events = index_in_take_u64(in);
 	take_counted(in, work->halves, work->threads_count, sizeof *work->halves);
 	take_store(in, &work->store);
 	take_feed(in, &work->feed, index->cells.cells_count);
@@ -359,6 +402,16 @@ static bool take_all(struct index_in *in, struct index_work *work, const struct 
 	if (in->bad || work->store.step != work->feed.open->first)
 		return bad(err);
 	return reader_go(work->reader, place) || bad(err);
+}
+
+// They are added as if the items came again; where the trace is by now is known better.
+static bool replay_calls(struct index_work *work, struct err *err)
+{
+	uint64_t events = work->vm.events;
+	bool ok = vm_lives_replay(&work->vm, &work->index.files.calls, err);
+
+	work->vm.events = events;
+	return ok;
 }
 
 bool index_work_load(struct index_work *work, struct err *err)
@@ -386,5 +439,5 @@ bool index_work_load(struct index_work *work, struct err *err)
 	index_in_close(&in);
 	if (!ok)
 		return false;
-	return vm_lives_replay(&work->vm, &work->vm_calls, err);
+	return replay_calls(work, err);
 }

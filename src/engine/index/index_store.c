@@ -25,6 +25,7 @@ void index_batch_fini(struct index_batch *batch)
 	mem_free(batch->runs);
 	mem_free(batch->jumps);
 	mem_free(batch->exits);
+	mem_free(batch->addresses);
 	*batch = (struct index_batch){ 0 };
 }
 
@@ -43,6 +44,8 @@ struct vault *index_files_vault(struct index_files *files, unsigned i, char name
 		{ &files->posts, "posts" },
 		{ &files->posts_sites, "posts-sites" },
 		{ &files->never_sites, "never-sites" },
+		{ &files->addresses, "addresses" },
+		{ &files->calls, "calls" },
 	};
 	unsigned singles = sizeof single / sizeof *single;
 
@@ -68,6 +71,8 @@ void index_files_close(struct index_files *files)
 		vault_close(index_files_vault(files, i, name));
 	for (size_t i = 0; i < INDEX_LONGS; i++)
 		mem_free(files->sparse[i]);
+	for (size_t i = 0; i < INDEX_ADDRESSES; i++)
+		mem_free(files->address_blocks[i].list);
 	mem_free(files->blocks);
 	mem_free(files->chunks);
 	mem_free(files->posts_marks);
@@ -111,6 +116,8 @@ void index_store_close(struct index_store *store)
 	mem_free(store->bytes);
 	mem_free(store->never_counts);
 	mem_free(store->never_values);
+	for (size_t i = 0; i < INDEX_ADDRESSES; i++)
+		mem_free(store->addresses[i]);
 	mem_free(store->sites);
 	index_postings_free(store->postings);
 	*store = (struct index_store){ 0 };
@@ -211,7 +218,30 @@ static void put_events(struct index_store *store, const struct index_batch *batc
 
 // ---- long lifetimes ----
 
-static void put_long(struct index_store *store, uint64_t end, uint64_t begin, uint32_t cell)
+uint32_t index_store_waiting(const struct index_store *store, unsigned of)
+{
+	uint64_t records = of < INDEX_LONGS
+				   ? store->files->longs[of].size / sizeof(struct index_long)
+				   : store->never_count;
+
+	return (uint32_t)records & ((1u << store->shape.sparse_log2) - 1);
+}
+
+// Of one more of a file, which is already counted there.
+static void put_address(struct index_store *store, unsigned of, uint64_t address)
+{
+	uint32_t block = 1u << store->shape.sparse_log2;
+	uint32_t waiting = index_store_waiting(store, of);
+
+	if (!store->addresses[of])
+		store->addresses[of] = mem_alloc(block, sizeof **store->addresses);
+	store->addresses[of][waiting ? waiting - 1 : block - 1] = address;
+	if (waiting == 0)
+		index_addresses_write(store->files, of, store->addresses[of], block);
+}
+
+static void put_long(struct index_store *store, uint64_t end, uint64_t begin, uint32_t cell,
+		     uint64_t address)
 {
 	unsigned log2 = 63 - (unsigned)__builtin_clzll(end - begin);
 	unsigned class = log2 - store->shape.long_log2;
@@ -240,6 +270,7 @@ static void put_long(struct index_store *store, uint64_t end, uint64_t begin, ui
 		files->sparse[class][files->sparse_count[class]++] = end;
 	}
 	vault_append(vault, &record, sizeof record);
+	put_address(store, class, address);
 }
 
 // ---- levels ----
@@ -354,8 +385,9 @@ static void begin_one(struct index_store *store, uint64_t step, uint32_t id, uin
 	}
 }
 
+// `addresses`: of this and the long lifetimes that end after it; moved on if it is one.
 static void end_one(struct index_store *store, uint64_t step, uint32_t id, uint64_t begin,
-		    uint64_t size, struct heap_amount *process)
+		    uint64_t size, struct heap_amount *process, const uint64_t **addresses)
 {
 	// An orphan.
 	if (begin == 0) {
@@ -368,7 +400,7 @@ static void end_one(struct index_store *store, uint64_t step, uint32_t id, uint6
 	store->level.count--;
 	store->level.bytes -= size;
 	if ((step - begin) >> store->shape.long_log2)
-		put_long(store, step, begin, id);
+		put_long(store, step, begin, id, *(*addresses)++);
 }
 
 static void exit_one(struct index_store *store, process_id id)
@@ -401,6 +433,7 @@ static void count_steps(struct index_store *store, const struct index_batch *bat
 	const struct cells *table = store->table;
 	const struct index_run *run = batch->runs, *runs_end = run + batch->runs_count;
 	const struct index_run *exit = batch->exits, *exits_end = exit + batch->exits_count;
+	const uint64_t *addresses = batch->addresses;
 	uint64_t time_ns = run->value;
 	// Sites lie all over memory, and say only which process it is.
 	bool several = !cells_of_one_process(table);
@@ -422,7 +455,7 @@ static void count_steps(struct index_store *store, const struct index_batch *bat
 			store->sites[i] = cell.site;
 			if (op & 1)
 				end_one(store, batch->first + i, id, batch->begins[i], cell.size,
-					amount);
+					amount, &addresses);
 			else
 				begin_one(store, batch->first + i, id, cell.size, amount);
 		}
@@ -649,13 +682,14 @@ void index_store_over(struct index_store *store)
 		mem_alloc((size_t)1 << store->shape.sparse_log2, sizeof *store->never_values);
 }
 
-void index_store_never(struct index_store *store, uint64_t value)
+void index_store_never(struct index_store *store, uint64_t value, uint64_t address)
 {
 	uint32_t block = 1u << store->shape.sparse_log2;
 
 	store->never_values[store->never_count++ % block] = value;
 	if (store->never_count % block == 0)
 		index_never_write(store->files, store->never_values, block);
+	put_address(store, INDEX_OF_NEVER, address);
 	store->never_counts[live_table_cell(value)].begun++;
 	if (store->never_count >= store->never_next)
 		snapshot_never(store);
@@ -673,6 +707,10 @@ bool index_store_finish(struct index_store *store, struct err *err)
 		index_postings_write(store->postings, store->table, files);
 	if (never > 0)
 		index_never_write(files, store->never_values, never);
+	for (unsigned i = 0; i < INDEX_ADDRESSES; i++)
+		if (index_store_waiting(store, i) > 0)
+			index_addresses_write(files, i, store->addresses[i],
+					      index_store_waiting(store, i));
 	for (unsigned i = 0; i < INDEX_VAULTS; i++) {
 		struct vault *vault = index_files_vault(files, i, name);
 

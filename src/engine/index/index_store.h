@@ -20,6 +20,11 @@
 //                their ends: which of them span a window is close together
 //     never      what nothing ended, in order of beginning, in blocks of 2^sparse_log2; and
 //                counts by cell and site, now and then
+//     addresses  where those of `long` and `never` were, 2^sparse_log2 of one file at a time: with
+//                these, what lived at a moment is known but for the last 2^long_log2 steps,
+//                which are read from the trace (index_moment.h)
+//     calls      the calls on virtual memory, and those that failed, and the beginnings and ends of
+//                processes (engine/space/vm_calls.h)
 //     levels0 .. the level of each 256 steps: highest and last, bytes and count, and the time;
 //                each further file sums up 4 entries of the one before
 //     posts      for chunks of steps and each site in them: its steps, with sums for each 1024 of
@@ -59,11 +64,12 @@ struct index_batch {
 	uint32_t count;
 	uint32_t *ops;           // cell << 1 | ends
 	uint64_t *begins;        // where ops ends: the step that began it; 0: an orphan
+	uint64_t *addresses;     // of lifetimes of 2^long_log2 steps and more that end, one by one
 	struct index_run *runs;  // times, beginning at 0
 	struct index_run *jumps; // events' numbers that are not one more; the first is at 0
 	struct index_run *exits; // processes that end
-	uint32_t runs_count, jumps_count, exits_count;
-	size_t exits_capacity;
+	uint32_t runs_count, jumps_count, exits_count, addresses_count;
+	size_t exits_capacity, addresses_capacity;
 };
 
 void index_batch_init(struct index_batch *batch, const struct index_shape *shape);
@@ -142,12 +148,27 @@ struct index_never_block {
 	uint64_t step; // that the first one began
 };
 
+// Where so many addresses are packed in `addresses`: 2^sparse_log2 of one file, or what is left.
+// index_addresses.c says how.
+struct index_addresses {
+	uint64_t at;
+	uint32_t size, count;
+};
+
+struct index_address_blocks {
+	struct index_addresses *list;
+	size_t count, capacity;
+};
+
 enum { INDEX_LONGS = 24, INDEX_LEVELS = 9, INDEX_LEVEL_STEP_LOG2 = 2 };
+
+// The blocks of addresses of each of `long`, and of `never`.
+enum { INDEX_OF_NEVER = INDEX_LONGS, INDEX_ADDRESSES };
 
 // All that is on disk, and what is known of it in memory.
 struct index_files {
 	struct vault events, times, cells, sites, never, never_cells, never_sites, posts,
-		posts_sites;
+		posts_sites, addresses, calls;
 	struct vault longs[INDEX_LONGS], levels[INDEX_LEVELS];
 	struct index_block_entry *blocks;
 	size_t blocks_count, blocks_capacity;
@@ -161,6 +182,7 @@ struct index_files {
 	size_t posts_marks_count, posts_marks_capacity;
 	struct index_never_block *never_blocks;
 	size_t never_blocks_count, never_blocks_capacity;
+	struct index_address_blocks address_blocks[INDEX_ADDRESSES];
 };
 
 // A lifetime of a long file.
@@ -194,7 +216,8 @@ struct index_store {
 	struct index_count *never_counts;
 	uint64_t *never_values; // of a block that is not yet written
 	uint64_t never_count, never_next;
-	struct err err; // the first failure
+	uint64_t *addresses[INDEX_ADDRESSES]; // of blocks that are not yet written
+	struct err err;                       // the first failure
 };
 
 // How many of a cell began, and how many of them live.
@@ -213,7 +236,7 @@ void index_store_add(struct index_store *store, const struct index_batch *batch)
 
 // After the last batch. Then what nothing ended: live_table_value(step, cell), rising.
 void index_store_over(struct index_store *store);
-void index_store_never(struct index_store *store, uint64_t value);
+void index_store_never(struct index_store *store, uint64_t value, uint64_t address);
 
 // Room for counts by so many cells.
 void index_store_counts(struct index_store *store, size_t cells);
@@ -242,12 +265,20 @@ bool index_postings_load(struct index_postings *postings, struct index_in *in,
 // one.
 void index_never_write(struct index_files *files, const uint64_t *values, uint32_t count);
 
+// A block of addresses (index_addresses.c), at least one: `of` a file of long lifetimes, or of
+// INDEX_OF_NEVER.
+void index_addresses_write(struct index_files *files, unsigned of, const uint64_t *addresses,
+			   uint32_t count);
+
+// How many addresses of a file of long lifetimes wait for their block to be full.
+uint32_t index_store_waiting(const struct index_store *store, unsigned of);
+
 // Close all files. Accepts { 0 }.
 void index_files_close(struct index_files *files);
 
 // All vaults one after the other, and what their files are called. Those that must be there from
 // the beginning come first.
-enum { INDEX_VAULTS_FIRST = 10, INDEX_VAULTS = 9 + INDEX_LEVELS + INDEX_LONGS };
+enum { INDEX_VAULTS_FIRST = 12, INDEX_VAULTS = 11 + INDEX_LEVELS + INDEX_LONGS };
 struct vault *index_files_vault(struct index_files *files, unsigned i, char name[24]);
 
 #endif

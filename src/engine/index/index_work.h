@@ -11,7 +11,7 @@
 // are rare: the build ends the block, and where the second half says that it did not end, begins
 // anew with the numbers of all such halves (lives_find_undone).
 //
-// Of virtual memory the calls are kept (`vm-calls`) and added again: they are few.
+// The calls on virtual memory that the index has (`calls`) are added again: they are few.
 #ifndef ENGINE_INDEX_WORK_H
 #define ENGINE_INDEX_WORK_H
 
@@ -24,6 +24,7 @@
 struct index_half_call {
 	uint64_t address;
 	uint64_t state;
+	uint64_t step; // raw
 };
 
 struct index_work {
@@ -33,7 +34,6 @@ struct index_work {
 	struct index_ahead ahead;
 	struct index_pair pair;
 	struct vm_lives vm;
-	struct vault vm_calls;
 	struct reader *reader;
 	const char *trace_path;
 	const struct index_wish *wish;
@@ -45,7 +45,7 @@ struct index_work {
 	bool missed;       // there is one that is not among them
 	uint32_t processes_count, threads_count;
 	struct progress progress;
-	size_t destroys_capacity;
+	size_t destroys_capacity, undone_capacity;
 	bool whole;      // nothing will be added to the trace
 	uint64_t looks;  // times that was looked whether to write the state
 	uint64_t due_ns; // when it is to be

@@ -247,7 +247,7 @@ static void apply_malloc(struct present *present, process_id process,
 	half->active = false;
 }
 
-static void apply_event(struct present *present, const struct trace_event *event)
+void present_add_event(struct present *present, const struct trace_event *event)
 {
 	const struct trace_thread *thread = reader_thread(present->reader, event->thread);
 	const struct present_options *options = &present->options;
@@ -324,7 +324,7 @@ static void end_process(struct present *present, const struct trace_note *note)
 	}
 }
 
-static void apply_note(struct present *present, const struct trace_note *note)
+void present_add_note(struct present *present, const struct trace_note *note)
 {
 	if (note->process >= present->processes_count)
 		return;
@@ -356,7 +356,6 @@ static void read_items(struct present *present)
 	enum reader_item item;
 	uint64_t items = 0;
 
-	learn(present);
 	while ((item = reader_next(present->reader, &event, &note)) != READER_END) {
 		if (event.thread >= present->threads_count || item == READER_NOTE)
 			learn(present);
@@ -366,31 +365,79 @@ static void read_items(struct present *present)
 				break;
 			if (event.stack >= reader_stacks_count(present->reader))
 				event.stack = 0;
-			apply_event(present, &event);
+			present_add_event(present, &event);
 		} else {
 			if (!options->at_exit && passed_by(present, &note))
 				break;
-			apply_note(present, &note);
+			present_add_note(present, &note);
 		}
 		if (options->progress && ++items % PROGRESS_EVERY == 0)
 			progress_update(options->progress, reader_position(present->reader));
 	}
 }
 
-struct present *present_read(struct reader *reader, const struct present_options *options)
+struct present *present_new(struct reader *reader, const struct present_options *options)
 {
 	struct present *present = mem_alloc(1, sizeof *present);
 
 	present->reader = reader;
 	present->options = *options;
+	present->options.before = present->options.after = NULL;
 	present->space = space_new(NULL);
-	read_items(present);
+	learn(present);
+	return present;
+}
+
+void present_listen(struct present *present, const struct present_options *options)
+{
+	present->options.before = options->before;
+	present->options.after = options->after;
+}
+
+void present_put(struct present *present, const struct present_block *block)
+{
+	const struct trace_event event = {
+		.number = block->number,
+		.time_ns = block->time_ns,
+		.address = block->address,
+		.size = block->size,
+		.thread = block->thread,
+		.stack = block->stack,
+		.heap = block->heap,
+	};
+	struct blocks *blocks;
+
+	if (block->process >= present->processes_count || block->heap >= present->heaps_count)
+		return;
+	blocks = block->heap ? &present->heaps[block->heap]
+			     : &present->processes[block->process].blocks;
+	allocate(present, blocks, block->process, &event);
+}
+
+void present_settle(struct present *present, uint64_t events)
+{
+	present->events = events;
+	for (process_id id = 0; id < present->processes_count; id++) {
+		struct blocks_cursor cursor = { 0 };
+
+		while (blocks_next(&present->processes[id].blocks, &cursor))
+			space_claim_whole(present->space, id, cursor.address);
+	}
 	for (process_id id = 0; id < present->processes_count; id++) {
 		struct blocks_cursor cursor = { 0 };
 
 		while (blocks_next(&present->processes[id].blocks, &cursor))
 			space_claim(present->space, id, cursor.address);
 	}
+}
+
+struct present *present_read(struct reader *reader, const struct present_options *options)
+{
+	struct present *present = present_new(reader, options);
+
+	present_listen(present, options);
+	read_items(present);
+	present_settle(present, present->events);
 	return present;
 }
 

@@ -5,6 +5,13 @@
 //       present_space     what is mapped (space.h), each mapping with its owner
 //     present_free
 //
+// Who knows some of it in another way (index_moment.h) puts it together:
+//
+//     present_new
+//       present_add_event, present_add_note     items, those that are known
+//       present_put                             a block that lives
+//     present_settle                            then it is as if it had been read
+//
 // Blocks begin and end as heap.h says: a realloc ends one and begins another, a failed one changes
 // nothing, an allocation where a block lives ends that one. Owners are final: every live block of
 // malloc has claimed the mapping that it is in (space_claim).
@@ -26,6 +33,8 @@ struct present_options {
 	struct moment_edge edge;
 	process_id inherits; // this forked process knows the blocks that its parent left it, too;
 			     // TRACE_NONE: none does
+	// Nobody looks at the blocks' times and numbers: where it is cheaper, they are 0.
+	bool undated;
 	struct progress *progress; // NULL: none
 	// Called for each event on virtual memory, and each call that failed, before it is applied;
 	// and after each that was. NULL: nobody.
@@ -49,7 +58,17 @@ struct present_block {
 
 struct present;
 
+// Read the trace up to the moment.
 struct present *present_read(struct reader *reader, const struct present_options *options);
+
+// What present_read does, in parts. `before` and `after` are called from present_listen on.
+struct present *present_new(struct reader *reader, const struct present_options *options);
+void present_listen(struct present *present, const struct present_options *options);
+void present_add_event(struct present *present, const struct trace_event *event);
+void present_add_note(struct present *present, const struct trace_note *note);
+void present_put(struct present *present, const struct present_block *block);
+void present_settle(struct present *present, uint64_t events); // that are before the moment
+
 void present_free(struct present *present); // NULL is allowed
 
 // The blocks of malloc's heap, and of others if `all_heaps`, by rising address; of equal ones by

@@ -636,6 +636,25 @@ static void make_foreign(struct space *space, struct space_process_state *proces
 			give_to_allocator(space, range);
 }
 
+void space_claim_whole(struct space *space, process_id id, uint64_t address)
+{
+	struct space_process_state *process = &space->processes[id];
+	const struct range *range;
+
+	if (id >= space->processes_count || process->foreign ||
+	    (address >= process->quiet_start && address < process->quiet_end))
+		return;
+	range = ranges_find(&process->ranges, address);
+	if (!range)
+		return;
+	if (range->owner != SPACE_MALLOC_LARGE) {
+		process->quiet_start = range->start;
+		process->quiet_end = range->end;
+	} else if (!glibc_could(range, address)) {
+		make_foreign(space, process);
+	}
+}
+
 bool space_claim(struct space *space, process_id id, uint64_t address)
 {
 	struct space_process_state *process = &space->processes[id];

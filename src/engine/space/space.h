@@ -171,6 +171,10 @@ void space_learn(struct space *space, const struct reader *reader);
 // Cheap enough to be called for every block. True: that was news.
 bool space_claim(struct space *space, process_id process, uint64_t address);
 
+// Where all heap blocks of a moment are claimed, in whatever order: what a block says of malloc as
+// a whole counts first, so call this for each of them before space_claim.
+void space_claim_whole(struct space *space, process_id process, uint64_t address);
+
 // NULL where there is no such process; space_all sums up all of them.
 const struct space_totals *space_process(const struct space *space, process_id process);
 const struct space_totals *space_all(const struct space *space);

@@ -31,6 +31,7 @@ struct space_process_state {
 	struct ranges ranges;
 	struct space_totals totals;
 	struct space_state_claim *claims; // CLAIMS_MAX; NULL until the first
+	uint64_t quiet_start, quiet_end;  // of space_claim_whole: a range that says nothing
 	uint64_t limit;
 	process_id parent;
 	bool forked;

@@ -2,8 +2,6 @@
 
 #include "base/mem.h"
 
-#include <string.h>
-
 static struct window_cell cell_of(const struct space_commit *commit)
 {
 	return (struct window_cell){ .process = commit->process,
@@ -106,21 +104,17 @@ void vm_lives_fini(struct vm_lives *lives)
 	*lives = (struct vm_lives){ 0 };
 }
 
-// An entry of what is kept: one that had an effect.
-struct vm_call {
-	uint64_t step, address;
-	uint64_t what; // enum vm_call_what
-	uint64_t process;
-	struct trace_event event;
-	struct trace_vm vm;
-	struct trace_note note;
-};
-
-enum vm_call_what { VM_CALL_EVENT, VM_CALL_CLAIM, VM_CALL_NOTE };
-
 void vm_lives_keep(struct vm_lives *lives, struct vault *calls)
 {
 	lives->calls = calls;
+}
+
+static void keep(struct vm_lives *lives, struct vm_call *call)
+{
+	if (!lives->calls)
+		return;
+	call->step = lives->step;
+	vm_calls_put(lives->calls, &lives->last, call);
 }
 
 static void add_call(struct vm_lives *lives, const struct trace_event *event)
@@ -133,18 +127,15 @@ static void add_call(struct vm_lives *lives, const struct trace_event *event)
 void vm_lives_add_event(struct vm_lives *lives, const struct trace_event *event, process_id process,
 			uint64_t step)
 {
-	struct vm_call call;
+	struct vm_call call = { .events = event->number };
 
 	lives->step = step;
+	lives->events = event->number + 1;
 	if (trace_kind_is_vm(event->kind)) {
 		add_call(lives, event);
-		if (!lives->calls)
-			return;
-		memset(&call, 0, sizeof call);
-		call.step = step;
 		call.event = *event;
 		call.vm = *event->vm;
-		vault_append(lives->calls, &call, sizeof call);
+		keep(lives, &call);
 		return;
 	}
 	switch (event->kind) {
@@ -154,15 +145,18 @@ void vm_lives_add_event(struct vm_lives *lives, const struct trace_event *event,
 	case TRACE_BEFORE:
 	case TRACE_REALLOC:
 	case TRACE_REALLOC_ALLOC:
-		if (!lives->any || !space_claim(lives->space, process, event->address) ||
-		    !lives->calls)
+		if (!lives->any || !space_claim(lives->space, process, event->address))
 			break;
-		memset(&call, 0, sizeof call);
-		call.step = step;
 		call.what = VM_CALL_CLAIM;
 		call.process = process;
-		call.address = event->address;
-		vault_append(lives->calls, &call, sizeof call);
+		call.event.address = event->address;
+		keep(lives, &call);
+		break;
+	case TRACE_FAILED:
+	case TRACE_REALLOC_FAILED:
+	case TRACE_REALLOC_UNDO:
+		call.event = *event;
+		keep(lives, &call);
 		break;
 	default:
 		break;
@@ -171,46 +165,34 @@ void vm_lives_add_event(struct vm_lives *lives, const struct trace_event *event,
 
 void vm_lives_add_note(struct vm_lives *lives, const struct trace_note *note, uint64_t step)
 {
-	struct vm_call call;
+	struct vm_call call = { .what = VM_CALL_NOTE, .events = lives->events, .note = *note };
 
 	lives->step = step;
 	space_learn(lives->space, lives->reader);
 	space_add_note(lives->space, note);
-	if (!lives->calls ||
-	    (note->kind != TRACE_NOTE_PROCESS_START && note->kind != TRACE_NOTE_PROCESS_END))
-		return;
-	memset(&call, 0, sizeof call);
-	call.step = step;
-	call.what = VM_CALL_NOTE;
-	call.note = *note;
-	call.note.text = "";
-	vault_append(lives->calls, &call, sizeof call);
+	if (note->kind == TRACE_NOTE_PROCESS_START || note->kind == TRACE_NOTE_PROCESS_END)
+		keep(lives, &call);
 }
 
-static bool replay(struct vm_lives *lives, struct vm_call *call)
+static bool replay(struct vm_lives *lives, const struct vm_call *call)
 {
-	const struct trace_thread *thread;
-
 	lives->step = call->step;
+	lives->events = call->events;
+	space_learn(lives->space, lives->reader);
 	switch (call->what) {
 	case VM_CALL_EVENT:
-		thread = reader_thread(lives->reader, call->event.thread);
-		call->event.vm = &call->vm;
-		if (!thread || !trace_kind_is_vm(call->event.kind) ||
-		    call->event.stack >= reader_stacks_count(lives->reader) ||
-		    call->vm.file >= reader_files_count(lives->reader))
+		lives->events++;
+		if (!vm_calls_fit(call, lives->reader))
 			return false;
-		add_call(lives, &call->event);
+		if (trace_kind_is_vm(call->event.kind))
+			add_call(lives, &call->event);
 		return true;
 	case VM_CALL_CLAIM:
 		if (call->process >= reader_processes_count(lives->reader))
 			return false;
-		space_learn(lives->space, lives->reader);
-		space_claim(lives->space, (process_id)call->process, call->address);
+		space_claim(lives->space, call->process, call->event.address);
 		return true;
 	default:
-		call->note.text = "";
-		space_learn(lives->space, lives->reader);
 		space_add_note(lives->space, &call->note);
 		return true;
 	}
@@ -219,14 +201,13 @@ static bool replay(struct vm_lives *lives, struct vm_call *call)
 bool vm_lives_replay(struct vm_lives *lives, const struct vault *calls, struct err *err)
 {
 	uint8_t *bytes = vault_copy(calls, err);
-	bool ok = bytes && calls->size % sizeof(struct vm_call) == 0;
+	const uint8_t *at = bytes;
+	struct vm_call call;
+	bool ok = bytes != NULL;
 
-	for (uint64_t at = 0; ok && at < calls->size; at += sizeof(struct vm_call)) {
-		struct vm_call call;
-
-		memcpy(&call, bytes + at, sizeof call);
-		ok = replay(lives, &call);
-	}
+	while (ok && at < bytes + calls->size)
+		ok = vm_calls_next(&at, bytes + calls->size, &lives->last, &call) &&
+		     replay(lives, &call);
 	mem_free(bytes);
 	return ok || err_set(err, ERR_FORMAT, "the state of the index is damaged");
 }

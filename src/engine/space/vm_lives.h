@@ -6,6 +6,7 @@
 #include "engine/index/plain.h"
 #include "engine/index/vault.h"
 #include "engine/space/space.h"
+#include "engine/space/vm_calls.h"
 
 struct vm_lives {
 	struct plain *plain; // borrowed: takes the lifetimes
@@ -14,14 +15,16 @@ struct vm_lives {
 	struct map of_commit;        // id: index of the life
 	uint64_t step;               // of the item that is being added
 	bool any;                    // the trace has calls on virtual memory
-	struct vault *calls;         // borrowed: keeps what was added; NULL
+	uint64_t events;             // of the trace, so far
+	struct vault *calls;         // borrowed: keeps what was added (vm_calls.h); NULL
+	struct vm_calls_last last;
 };
 
 void vm_lives_init(struct vm_lives *lives, struct plain *plain, const struct reader *reader);
 void vm_lives_fini(struct vm_lives *lives);
 
-// From here on all that has an effect is kept in `calls`. Replay: what was kept there is added
-// again, instead of the items. False: it is damaged.
+// From here on all that has an effect, and each call that failed, is kept in `calls`. Replay: what
+// was kept there is added again, instead of the items. False: it is damaged.
 void vm_lives_keep(struct vm_lives *lives, struct vault *calls);
 bool vm_lives_replay(struct vm_lives *lives, const struct vault *calls, struct err *err);
 

@@ -1,5 +1,6 @@
 #include "report/ask/moment_view.h"
 
+#include "engine/window_source.h"
 #include "report/table/lines.h"
 
 #include <inttypes.h>
@@ -15,22 +16,56 @@ bool moment_view_check(const char *at, struct err *err)
 	return is_exit(at) || moment_check(at, err);
 }
 
+static struct present *read_trace(struct query_context *asked,
+				  const struct present_options *options, const char *what)
+{
+	struct present_options more = *options;
+	struct progress progress;
+	struct present *present;
+
+	more.progress = &progress;
+	reader_rewind(asked->reader);
+	progress_begin(&progress, asked->options.window.progress, what,
+		       reader_bytes(asked->reader));
+	present = present_read(asked->reader, &more);
+	progress_end(&progress);
+	return present;
+}
+
+static struct window *index_of(struct query_context *asked)
+{
+	opened_existing_index(asked->opened, &asked->options.window);
+	return asked->opened->window;
+}
+
+struct present *moment_view_find(struct query_context *asked, const struct present_options *options,
+				 const char *what)
+{
+	struct window *window = index_of(asked);
+	struct present *present = window ? window_source_moment(window, options) : NULL;
+
+	return present ? present : read_trace(asked, options, what);
+}
+
+void moment_view_calls(struct query_context *asked, const struct present_options *options,
+		       const char *what)
+{
+	struct window *window = index_of(asked);
+
+	if (!window || !window_source_calls(window, options))
+		present_free(read_trace(asked, options, what));
+}
+
 void moment_view_read(struct query_context *asked, const struct present_options *more)
 {
 	struct present_options options = { .inherits = TRACE_NONE };
-	struct progress progress;
 
 	if (more)
 		options = *more;
 	options.query = &asked->selection.query;
 	options.at_exit = asked->at_exit;
 	options.edge = asked->edge;
-	options.progress = &progress;
-	reader_rewind(asked->reader);
-	progress_begin(&progress, asked->options.window.progress, "reading",
-		       reader_bytes(asked->reader));
-	asked->present = present_read(asked->reader, &options);
-	progress_end(&progress);
+	asked->present = moment_view_find(asked, &options, "reading");
 	asked->complete = reader_complete(asked->reader);
 	query_context_caution(asked);
 }

@@ -1,7 +1,7 @@
 // moment_view: a trace as it was at one moment: what a query context about a moment is asked.
 //
 //     query_context_open     the trace, its names, the filters, the moment
-//       moment_view_read         replays the trace up to there
+//       moment_view_read         what was there: from the index, or the trace up to the moment
 //         asked.present              blocks and mappings (engine/replay/present.h)
 //         moment_view_choose         for questions about one process: which
 //         moment_view_write_…        what all answers have in common
@@ -19,9 +19,19 @@
 // What is written as a moment at all, "exit" included: ERR_USAGE if not.
 bool moment_view_check(const char *at, struct err *err);
 
-// Replay up to the moment. `more` (NULL: nothing) gives what else the engine is to do; its query,
-// moment and progress are set here.
+// Find what is there. `more` (NULL: nothing) gives what else the engine is to do; its query, moment
+// and progress are set here. Where there is an index, it is asked (index_moment.h); none is built
+// for this: one pass over the trace, as far as the moment, costs less.
 void moment_view_read(struct query_context *asked, const struct present_options *more);
+
+// The same at another moment, which `options` has, for the caller to free. `what` is said beside a
+// progress bar.
+struct present *moment_view_find(struct query_context *asked, const struct present_options *options,
+				 const char *what);
+
+// All calls on virtual memory of the trace, for options->before and options->after.
+void moment_view_calls(struct query_context *asked, const struct present_options *options,
+		       const char *what);
 
 // Warn of what the address space was given and could not believe.
 void moment_view_warn_of_space(struct query_context *asked);

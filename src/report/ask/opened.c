@@ -21,6 +21,16 @@ bool opened_index(struct opened *opened, const struct window_options *options, s
 	return opened->window != NULL;
 }
 
+void opened_existing_index(struct opened *opened, const struct window_options *options)
+{
+	struct window_options existing = *options;
+	struct err ignored = { 0 };
+
+	existing.existing = true;
+	if (!opened->window)
+		opened->window = window_open(opened->path, opened->reader, &existing, &ignored);
+}
+
 bool opened_share(struct opened *opened, const struct opened *from,
 		  const struct symbols_options *symbols, struct err *err)
 {

@@ -29,6 +29,9 @@ bool opened_open(struct opened *opened, const char *path, const struct symbols_o
 // Does nothing where the index is open.
 bool opened_index(struct opened *opened, const struct window_options *options, struct err *err);
 
+// Open the index if there is one; else `window` stays NULL.
+void opened_existing_index(struct opened *opened, const struct window_options *options);
+
 // The same trace once more, for another thread, with the index of `from`, which is open and is
 // borrowed: close it last.
 bool opened_share(struct opened *opened, const struct opened *from,

@@ -378,11 +378,9 @@ static void set_part(struct address_map *address_map)
 // The whole trace, for the curve and the failures.
 static void read_whole(struct address_map *address_map)
 {
-	struct progress progress;
-	struct present_options options = {
+	const struct present_options options = {
 		.at_exit = true,
 		.inherits = TRACE_NONE,
-		.progress = &progress,
 		.before = before_event,
 		.after = after_event,
 		.context = address_map,
@@ -392,11 +390,7 @@ static void read_whole(struct address_map *address_map)
 	address_map->points = mem_alloc(ADDRESS_MAP_POINTS, sizeof *address_map->points);
 	for (int i = 0; i < ADDRESS_MAP_POINTS; i++)
 		address_map->points[i].free_min = address_map->points[i].largest_min = UINT64_MAX;
-	reader_rewind(address_map->asked->reader);
-	progress_begin(&progress, address_map->asked->options.window.progress, "drawing",
-		       reader_bytes(address_map->asked->reader));
-	present_free(present_read(address_map->asked->reader, &options));
-	progress_end(&progress);
+	moment_view_calls(address_map->asked, &options, "drawing");
 	fill_points(address_map);
 }
 
@@ -682,12 +676,14 @@ bool address_map_set_range(struct address_map_options *options, const char *text
 bool address_map_init(struct address_map *address_map, struct query_context *asked,
 		      const struct address_map_options *options, struct err *err)
 {
+	const struct present_options undated = { .inherits = TRACE_NONE, .undated = true };
+
 	*address_map = (struct address_map){
 		.asked = asked,
 		.options = options,
 		.granularity = options->granularity,
 	};
-	moment_view_read(asked, NULL);
+	moment_view_read(asked, &undated);
 	moment_view_warn_of_space(asked);
 	if (!moment_view_choose(asked, &address_map->process, err))
 		return false;

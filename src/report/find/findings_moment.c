@@ -23,22 +23,13 @@ enum {
 // What is there behind so many events.
 static struct present *read_at(const struct findings *findings, uint64_t events)
 {
-	struct query_context *asked = findings->asked;
-	struct progress progress;
 	const struct present_options options = {
-		.query = &asked->selection.query,
+		.query = &findings->asked->selection.query,
 		.edge = { .number = events, .exact = true },
 		.inherits = TRACE_NONE,
-		.progress = &progress,
 	};
-	struct present *present;
 
-	reader_rewind(asked->reader);
-	progress_begin(&progress, asked->options.window.progress, "reading",
-		       reader_bytes(asked->reader));
-	present = present_read(asked->reader, &options);
-	progress_end(&progress);
-	return present;
+	return moment_view_find(findings->asked, &options, "reading");
 }
 
 // Blocks of one line of the program at a moment.

@@ -202,11 +202,12 @@ static bool find_snapshot(const struct pins *pins, struct trace_snapshot *snapsh
 bool pins_init(struct pins *pins, struct query_context *asked, const struct pins_options *options,
 	       struct err *err)
 {
+	const struct present_options undated = { .inherits = TRACE_NONE, .undated = true };
 	struct proc_memory proc_memory = { .pins = pins };
 	struct trace_snapshot snapshot = { 0 };
 
 	*pins = (struct pins){ .asked = asked, .options = options };
-	moment_view_read(asked, NULL);
+	moment_view_read(asked, &undated);
 	moment_view_warn_of_space(asked);
 	moment_view_warn_of_samples(asked);
 	if (!choose(pins, err))

@@ -272,7 +272,7 @@ static void take_purge(void *context, const struct space *space, const struct tr
 // Divide what the snapshot saw up among what the trace knows at the context's moment.
 static void weigh(struct rss_breakdown *rss_breakdown, const struct trace_snapshot *snapshot)
 {
-	struct present_options more = { .inherits = snapshot->process };
+	struct present_options more = { .inherits = snapshot->process, .undated = true };
 	struct query_context *asked = rss_breakdown->asked;
 	struct moment_edge edge = asked->edge;
 	struct present *blocks = NULL;

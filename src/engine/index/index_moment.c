@@ -1,0 +1,578 @@
+// The blocks that live at a moment are found in three places. Say long lifetimes are those of
+// 131,072 steps and more, and the moment is behind step 10,000,000:
+//
+//     long files, never   what began before step 9,850,000 and ends at 10,000,000 or later, or
+//                         never. Anything else that began before is over.
+//     the trace           from 9,850,000 to 10,000,000: what begins there and is not ended there.
+//                         9,850,000 is where a block of the trace begins, at least 131,072 steps
+//                         before the moment.
+//
+// The trace's events are applied to what the index has put there, as if all before had been read. A
+// free of a block that is not there, because it is over anyway, changes nothing.
+//
+// A realloc in two halves that failed ends its block and lets it begin again; for the index it
+// never ended. So where a moment is between the halves, the trace is read from before the first.
+#include "engine/index/index_moment.h"
+
+#include "base/mem.h"
+#include "base/radix.h"
+#include "engine/index/live_table.h"
+#include "engine/space/vm_calls.h"
+
+enum {
+	POSITION_BITS = LIVE_TABLE_CELL_BITS, // of a key that is sorted by step
+	LOOK_EVERY = 1 << 16,                 // events between two looks at who wants to stop
+};
+
+// A block that lives, as the index has it.
+struct live {
+	uint64_t value; // live_table_value
+	uint64_t address;
+};
+
+struct asking {
+	struct index *index;
+	struct reader *reader;
+	const struct present_options *options;
+	struct present *present;
+	uint64_t edge, number; // of the moment
+	uint64_t first_step;   // from there on the trace is read
+	struct live *lives;
+	size_t count, capacity;
+	struct err *err;
+};
+
+// ---- numbers of events ----
+
+// Blocks of steps, for the numbers of their events. `= { 0 }` is a valid one.
+struct numbers {
+	struct index *index;
+	struct index_block block;
+	uint64_t loaded; // number of the block + 1
+	struct err *err;
+};
+
+static bool load_numbers(struct numbers *numbers, uint64_t block)
+{
+	if (numbers->loaded == block + 1)
+		return true;
+	numbers->loaded = 0;
+	if (!index_block_jumps(numbers->index, block, &numbers->block, numbers->err))
+		return false;
+	numbers->loaded = block + 1;
+	return true;
+}
+
+static uint32_t run_end(const struct index_block *block, uint32_t run)
+{
+	return run + 1 < block->jumps_count ? block->jumps[run + 1].at : block->count;
+}
+
+// Where the last event below `number` is in the block, as its step; UINT64_MAX: nowhere.
+static uint64_t last_below(const struct index_block *block, uint64_t number)
+{
+	for (uint32_t i = block->jumps_count; i-- > 0;) {
+		uint64_t at = block->jumps[i].at, value = block->jumps[i].value;
+		uint64_t count = run_end(block, i) - at;
+
+		if (value == UINT64_MAX) { // of no event; the next one counts on, from 0
+			at++;
+			count--;
+			value = 0;
+		}
+		if (count == 0 || value >= number)
+			continue;
+		return block->first + at + (number - value < count ? number - value : count) - 1;
+	}
+	return UINT64_MAX;
+}
+
+// The step after the last event below `number`.
+static bool edge_of_number(struct numbers *numbers, uint64_t number, uint64_t *edge)
+{
+	uint64_t low = 0, high = numbers->index->files.blocks_count;
+
+	// The last block that has such an event; one without any event is passed over.
+	*edge = WINDOW_START;
+	while (low < high) {
+		uint64_t middle = low + (high - low) / 2, at = middle;
+		uint64_t found = UINT64_MAX;
+
+		for (;; at--) {
+			if (!load_numbers(numbers, at))
+				return false;
+			found = last_below(&numbers->block, number);
+			if (at == low || last_below(&numbers->block, UINT64_MAX) != UINT64_MAX)
+				break;
+		}
+		if (found == UINT64_MAX) {
+			high = at;
+			continue;
+		}
+		if (found + 1 > *edge)
+			*edge = found + 1;
+		low = middle + 1;
+	}
+	return true;
+}
+
+// The number of the event of a step; UINT64_MAX: it is of none.
+static bool number_of(struct numbers *numbers, uint64_t step, uint64_t *number)
+{
+	const struct index_block *block = &numbers->block;
+	uint32_t run = 0, at;
+
+	if (!load_numbers(numbers, step >> numbers->index->shape.block_log2))
+		return false;
+	at = (uint32_t)(step - block->first);
+	for (uint32_t end = block->jumps_count; end - run > 1;) {
+		uint32_t middle = run + (end - run) / 2;
+
+		if (block->jumps[middle].at <= at)
+			run = middle;
+		else
+			end = middle;
+	}
+	*number = block->jumps[run].value + (at - block->jumps[run].at);
+	return true;
+}
+
+// How many events there are before an edge: the number of the last one, and one more.
+static bool events_before(struct numbers *numbers, uint64_t edge, uint64_t *events)
+{
+	*events = 0;
+	while (edge-- > WINDOW_START) {
+		if (!number_of(numbers, edge, events))
+			return false;
+		++*events;
+		if (*events)
+			return true;
+	}
+	return true;
+}
+
+static bool find_edge(struct numbers *numbers, const struct moment_edge *moment, uint64_t *edge,
+		      uint64_t *events)
+{
+	struct index *index = numbers->index;
+	struct index_clock clock = { 0 };
+	uint64_t number = UINT64_MAX;
+	bool ok;
+
+	if (!moment->exact) {
+		ok = index_clock_edge(&clock, index, moment->time_ns, edge, numbers->err);
+		index_clock_fini(&clock);
+		return ok && events_before(numbers, *edge, events);
+	}
+	if (moment->number == UINT64_MAX)
+		*edge = index->steps_end;
+	else if (!edge_of_number(numbers, moment->number, edge))
+		return false;
+	if (!events_before(numbers, *edge, events))
+		return false;
+	// Ends of processes that are here come before an event that is not in the trace.
+	while (*events < moment->number && *edge < index->steps_end) {
+		if (!number_of(numbers, *edge, &number))
+			return false;
+		if (number != UINT64_MAX)
+			break;
+		++*edge;
+	}
+	return true;
+}
+
+bool index_moment_edge(struct index *index, const struct moment_edge *moment, uint64_t *edge,
+		       uint64_t *number, struct err *err)
+{
+	struct numbers numbers = { .index = index, .err = err };
+	bool ok = find_edge(&numbers, moment, edge, number);
+
+	index_block_fini(&numbers.block);
+	return ok;
+}
+
+// ---- what the index knows ----
+
+static void add_live(struct asking *asking, uint64_t value, uint64_t address)
+{
+	asking->lives = mem_grow(asking->lives, &asking->capacity, asking->count + 1,
+				 sizeof *asking->lives);
+	asking->lives[asking->count++] = (struct live){ value, address };
+}
+
+static bool is_known(const struct asking *asking, uint64_t value)
+{
+	return live_table_cell(value) < asking->index->cells.cells_count ||
+	       err_set(asking->err, ERR_FORMAT, "the index is damaged: a lifetime");
+}
+
+// A block of records of a long file, all of which may be wanted. False: an error, or `over`.
+static bool take_longs(struct asking *asking, unsigned class, size_t block,
+		       const struct index_long *list, uint32_t count, uint64_t *addresses,
+		       bool *over, uint64_t until)
+{
+	bool loaded = false;
+
+	for (uint32_t i = 0; i < count; i++) {
+		*over = list[i].end >= until;
+		if (*over)
+			return true;
+		if (list[i].end < asking->edge ||
+		    live_table_step(list[i].begin) >= asking->first_step)
+			continue;
+		if (!is_known(asking, list[i].begin))
+			return false;
+		if (!loaded && !index_addresses_read(asking->index, class, block, count, addresses,
+						     asking->err))
+			return false;
+		loaded = true;
+		add_live(asking, list[i].begin, addresses[i]);
+	}
+	return true;
+}
+
+// Long lifetimes of a class end soon enough after the moment.
+static bool find_longs_of(struct asking *asking, unsigned class, struct index_long *list,
+			  uint64_t *addresses)
+{
+	struct index *index = asking->index;
+	unsigned log2 = class + index->shape.long_log2 + 1;
+	uint64_t until = class + 1 < INDEX_LONGS && log2 < 63
+				 ? asking->first_step + (UINT64_C(1) << log2)
+				 : UINT64_MAX;
+	uint64_t records = index->files.longs[class].size / sizeof *list;
+	uint64_t size = UINT64_C(1) << index->shape.sparse_log2;
+	const uint64_t *sparse = index->files.sparse[class];
+	size_t low = 0, high = index->files.sparse_count[class];
+	bool over = false;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (sparse[middle] < asking->edge)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (size_t block = low ? low - 1 : 0; block * size < records && !over; block++) {
+		uint64_t left = records - block * size;
+		uint32_t count = (uint32_t)(left < size ? left : size);
+
+		if (!index_go_on(index, asking->err) ||
+		    !vault_read(&index->files.longs[class], block * size * sizeof *list, list,
+				count * sizeof *list, asking->err) ||
+		    !take_longs(asking, class, block, list, count, addresses, &over, until))
+			return false;
+	}
+	return true;
+}
+
+static bool find_longs(struct asking *asking)
+{
+	size_t size = (size_t)1 << asking->index->shape.sparse_log2;
+	struct index_long *list = mem_resize(NULL, size, sizeof *list);
+	uint64_t *addresses = mem_resize(NULL, size, sizeof *addresses);
+	bool ok = true;
+
+	for (unsigned class = 0; ok && class < INDEX_LONGS; class ++)
+		ok = find_longs_of(asking, class, list, addresses);
+	mem_free(list);
+	mem_free(addresses);
+	return ok;
+}
+
+static bool find_never(struct asking *asking)
+{
+	struct index *index = asking->index;
+	uint64_t size = UINT64_C(1) << index->shape.sparse_log2;
+	uint64_t *values = mem_resize(NULL, (size_t)size, sizeof *values);
+	uint64_t *addresses = mem_resize(NULL, (size_t)size, sizeof *addresses);
+	bool ok = true;
+
+	for (size_t block = 0; ok && block < index->files.never_blocks_count &&
+			       index->files.never_blocks[block].step < asking->first_step;
+	     block++) {
+		uint64_t left = index->never_count - block * size;
+		uint32_t count = (uint32_t)(left < size ? left : size);
+
+		ok = index_go_on(index, asking->err) &&
+		     index_never_read(index, block * size, count, values, asking->err) &&
+		     index_addresses_read(index, INDEX_OF_NEVER, block, count, addresses,
+					  asking->err);
+		for (uint32_t i = 0; ok && i < count; i++) {
+			if (live_table_step(values[i]) >= asking->first_step)
+				break;
+			ok = is_known(asking, values[i]);
+			add_live(asking, values[i], addresses[i]);
+		}
+	}
+	mem_free(values);
+	mem_free(addresses);
+	return ok;
+}
+
+// ---- putting them together ----
+
+// At a moment, what a process had is gone when it has ended.
+static bool has_ended(const struct asking *asking, process_id process)
+{
+	return !asking->options->at_exit && process < asking->index->exits_count &&
+	       asking->index->exits[process].step < asking->edge;
+}
+
+static void put(struct asking *asking, const struct live *live, uint64_t number, uint64_t time_ns)
+{
+	const struct cells *cells = &asking->index->cells;
+	struct cells_cell cell = cells_cell(cells, live_table_cell(live->value));
+	const struct cells_site *site = cells_site(cells, cell.site);
+	const struct present_block block = {
+		.address = live->address,
+		.size = cell.size,
+		.number = number,
+		.time_ns = time_ns,
+		.process = site->process,
+		.thread = site->thread,
+		.stack = site->stack,
+		.heap = site->heap,
+	};
+
+	if (!has_ended(asking, site->process))
+		present_put(asking->present, &block);
+}
+
+// In the order of beginnings, so that each block of steps is read once.
+static bool put_dated(struct asking *asking)
+{
+	uint64_t *keys = mem_resize(NULL, asking->count + 1, sizeof *keys);
+	uint64_t *scratch = mem_resize(NULL, asking->count + 1, sizeof *scratch);
+	struct numbers numbers = { .index = asking->index, .err = asking->err };
+	struct index_clock clock = { 0 };
+	bool ok = true;
+
+	for (size_t i = 0; i < asking->count; i++)
+		keys[i] = live_table_step(asking->lives[i].value) << POSITION_BITS | i;
+	radix_sort(keys, scratch, asking->count, POSITION_BITS);
+	mem_free(scratch);
+	for (size_t i = 0; ok && i < asking->count; i++) {
+		const struct live *live =
+			&asking->lives[keys[i] & ((UINT64_C(1) << POSITION_BITS) - 1)];
+		uint64_t step = live_table_step(live->value), number = 0, time_ns = 0;
+
+		ok = number_of(&numbers, step, &number) &&
+		     index_clock_time(&clock, asking->index, step, &time_ns, asking->err);
+		if (ok)
+			put(asking, live, number, time_ns);
+	}
+	index_clock_fini(&clock);
+	index_block_fini(&numbers.block);
+	mem_free(keys);
+	return ok;
+}
+
+static bool put_lives(struct asking *asking)
+{
+	const struct query *query = asking->options->query;
+
+	if (asking->count >> POSITION_BITS)
+		return err_set(asking->err, ERR_LIMIT, "too many blocks live at that moment");
+	if (!asking->options->undated || (query && query->event))
+		return put_dated(asking);
+	for (size_t i = 0; i < asking->count; i++)
+		put(asking, &asking->lives[i], 0, 0);
+	return true;
+}
+
+// ---- what the trace knows ----
+
+// From where the trace must be read: the last place that is early enough.
+static bool find_place(struct asking *asking, struct numbers *numbers, struct reader_place *place)
+{
+	const struct index *index = asking->index;
+	const struct reader_place *list = index->places.list;
+	uint64_t longest = UINT64_C(1) << index->shape.long_log2, events;
+	uint64_t step = asking->edge > longest ? asking->edge - longest : 0;
+	size_t low = 0, high = index->places.count;
+
+	for (size_t i = 0; i < index->undone_count; i++)
+		if (index->undone[i].from < asking->edge && index->undone[i].to >= asking->edge &&
+		    index->undone[i].from < step)
+			step = index->undone[i].from;
+	if (!events_before(numbers, step, &events))
+		return false;
+	// Both halves of a realloc that is one event are read again.
+	events -= events > 0;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (list[middle].next_number <= events)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == 0)
+		return err_set(asking->err, ERR_FORMAT, "the index is damaged: places");
+	*place = list[low - 1];
+	return edge_of_number(numbers, place->next_number, &asking->first_step);
+}
+
+// Heaps alone: what is left of a failed call is in the list of calls.
+static bool is_of_heap(const struct trace_event *event)
+{
+	return !trace_kind_is_vm(event->kind) && event->kind != TRACE_FAILED &&
+	       event->kind != TRACE_REALLOC_FAILED;
+}
+
+static bool read_tail(struct asking *asking)
+{
+	uint64_t last = 0, events = 0;
+	struct trace_event event;
+	struct trace_note note;
+	enum reader_item item;
+
+	while ((item = reader_next(asking->reader, &event, &note)) != READER_END) {
+		if (item == READER_NOTE)
+			continue;
+		if (event.number >= asking->number)
+			break;
+		last = event.number + 1;
+		if (is_of_heap(&event))
+			present_add_event(asking->present, &event);
+		if (++events % LOOK_EVERY == 0 && !index_go_on(asking->index, asking->err))
+			return false;
+	}
+	return last == asking->number || asking->number == 0 ||
+	       err_set(asking->err, ERR_FORMAT, "the index is damaged: an event is missing");
+}
+
+static bool add_tail(struct asking *asking)
+{
+	struct numbers numbers = { .index = asking->index, .err = asking->err };
+	struct reader_place place;
+	bool ok = find_place(asking, &numbers, &place);
+
+	index_block_fini(&numbers.block);
+	return ok &&
+	       (reader_go(asking->reader, &place) ||
+		err_set(asking->err, ERR_FORMAT, "the index is damaged: a place")) &&
+	       find_longs(asking) && find_never(asking) && put_lives(asking) && read_tail(asking);
+}
+
+// ---- address spaces ----
+
+// Whether a call is after the moment.
+static bool is_after(const struct present_options *options, const struct vm_call *call)
+{
+	const struct moment_edge *edge = &options->edge;
+
+	if (options->at_exit)
+		return false;
+	if (call->what == VM_CALL_EVENT)
+		return moment_passed(edge, call->event.number, call->event.time_ns);
+	if (!edge->exact)
+		return call->note.time_ns > edge->time_ns;
+	// Right at an exact edge an end of a process is after it, and its beginning is not.
+	return call->events > edge->number ||
+	       (call->events == edge->number && call->note.kind == TRACE_NOTE_PROCESS_END);
+}
+
+static bool can_be(const struct reader *reader, const struct vm_call *call)
+{
+	if (call->what == VM_CALL_NOTE)
+		return call->note.process < reader_processes_count(reader);
+	return call->what != VM_CALL_EVENT || vm_calls_fit(call, reader);
+}
+
+static void add_call(struct present *present, const struct vm_call *call)
+{
+	if (call->what == VM_CALL_EVENT)
+		present_add_event(present, &call->event);
+	else if (call->what == VM_CALL_NOTE)
+		present_add_note(present, &call->note);
+}
+
+// Calls are read some at a time: a call that is cut is read again with the next. `present` NULL:
+// they are only looked at.
+static bool go_through(struct index *index, struct present *present, const struct reader *reader,
+		       const struct present_options *options, struct err *err)
+{
+	enum { AT_ONCE = 1 << 20 };
+	struct vault *vault = &index->files.calls;
+	struct vm_calls_last last = { 0 };
+	uint8_t *bytes = mem_resize(NULL, AT_ONCE, 1);
+	uint64_t from = 0;
+	bool ok = true, more = true;
+
+	while (ok && more && from < vault->size) {
+		uint64_t left = vault->size - from;
+		size_t size = left < AT_ONCE ? (size_t)left : AT_ONCE;
+		const uint8_t *at = bytes, *end = bytes + size;
+		bool whole = size == left;
+
+		ok = index_go_on(index, err) && vault_read(vault, from, bytes, size, err);
+		while (ok && more && at < end && (whole || end - at > VM_CALLS_BYTES_MAX)) {
+			struct vm_call call;
+
+			ok = vm_calls_next(&at, end, &last, &call) && can_be(reader, &call);
+			more = ok && !is_after(options, &call);
+			if (more && present)
+				add_call(present, &call);
+			if (!ok)
+				err_set(err, ERR_FORMAT, "the index is damaged: calls");
+		}
+		from += (uint64_t)(at - bytes);
+	}
+	mem_free(bytes);
+	return ok;
+}
+
+// Whoever listens hears of a call once: so damage must be found before.
+static bool add_calls(struct index *index, struct present *present, const struct reader *reader,
+		      const struct present_options *options, struct err *err)
+{
+	if ((options->before || options->after) && !go_through(index, NULL, reader, options, err))
+		return false;
+	present_listen(present, options);
+	return go_through(index, present, reader, options, err);
+}
+
+bool index_moment_knows(const struct index *index, const struct reader *reader,
+			const struct present_options *options)
+{
+	const struct trace_process *process = reader_process(reader, options->inherits);
+
+	return !index->odd && (!process || process->start != TRACE_START_FORK);
+}
+
+struct present *index_moment(struct index *index, struct reader *reader,
+			     const struct present_options *options, struct err *err)
+{
+	const struct moment_edge all = { .number = UINT64_MAX, .exact = true };
+	struct asking asking = {
+		.index = index,
+		.reader = reader,
+		.options = options,
+		.present = present_new(reader, options),
+		.err = err,
+	};
+	bool ok = index_moment_edge(index, options->at_exit ? &all : &options->edge, &asking.edge,
+				    &asking.number, err) &&
+		  add_tail(&asking) && add_calls(index, asking.present, reader, options, err);
+
+	mem_free(asking.lives);
+	if (!ok) {
+		present_free(asking.present);
+		return NULL;
+	}
+	present_settle(asking.present, asking.number);
+	return asking.present;
+}
+
+bool index_moment_calls(struct index *index, struct reader *reader,
+			const struct present_options *options, struct err *err)
+{
+	struct present *present = present_new(reader, options);
+	bool ok = add_calls(index, present, reader, options, err);
+
+	present_free(present);
+	return ok;
+}
