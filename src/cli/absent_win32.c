@@ -22,6 +22,7 @@ const char *absent_why(const char *name)
 		{ "--native",
 		  "frames of Python are not read there, so that the interpreter's are in "
 		  "all stacks; leave the option out" },
+		{ "--usdt", "such probes are Linux's; leave the option out" },
 		{ "--keep", "a trace is not cut there while it is written; use tidemark trim" },
 		{ "--max-size", "a trace is not cut there while it is written; use tidemark trim" },
 		{ "--rotate", "a trace is not cut there while it is written; use tidemark trim" },

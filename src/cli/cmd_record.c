@@ -24,6 +24,7 @@ enum {
 	RECORD_FORCE,
 	RECORD_FREE_STACKS,
 	RECORD_SAMPLE,
+	RECORD_USDT,
 	RECORD_VERIFY_STACKS,
 	RECORD_RSS_EXACT,
 	RECORD_REACHABILITY,
@@ -54,6 +55,9 @@ static const struct option_row record_options[] = {
 	{ RECORD_FREE_STACKS, 0, "free-stacks", NULL, "record the stack of every free as well" },
 	{ RECORD_SAMPLE, 0, "sample", "BYTES",
 	  "record one allocation in BYTES of them, at random (512K): for production" },
+	{ RECORD_USDT, 0, "usdt", NULL,
+	  "with --sample: tell each sample by the probes otel_memory:alloc and free, for "
+	  "OpenTelemetry's profiler, bpftrace, gdb" },
 	{ RECORD_VERIFY_STACKS, 0, "verify-stacks", NULL,
 	  "walk every stack a second time, without the cache, and count differences (slow)" },
 	{ RECORD_RSS_EXACT, 0, "rss-exact", NULL,
@@ -264,6 +268,8 @@ static bool record_check(struct record *record)
 	if (keep_wishes_rotate(keep) && (keep->keep_ns || keep->max_bytes))
 		return args_mistake(args, "--rotate keeps all, in several files: not with --keep "
 					  "or --max-size");
+	if (record->launch.sample_bytes == 0 && record->launch.segment_options & SEGMENT_USDT)
+		return args_mistake(args, "--usdt tells of samples: it needs --sample BYTES");
 	if (!attaches && args->at >= args->argc)
 		return args_mistake(args, "needs a program to run, or -p PID");
 	return true;
@@ -300,6 +306,10 @@ static bool record_parse(struct record *record, int argc, char **argv)
 			break;
 		case RECORD_SAMPLE:
 			if (!record_sample(record))
+				return false;
+			break;
+		case RECORD_USDT:
+			if (!record_take(record, SEGMENT_USDT, "usdt"))
 				return false;
 			break;
 		case RECORD_VERIFY_STACKS:

@@ -9,6 +9,7 @@
 #include "recorder/event.h"
 #include "recorder/python.h"
 #include "recorder/sample.h"
+#include "recorder/usdt_linux.h"
 
 #ifdef __x86_64__
 #define HOOK_REGISTER // r9
@@ -90,12 +91,22 @@ static inline __attribute__((always_inline)) void hook_allocated(uint32_t type, 
 		event_changed(type, call->address, call->size, call->frame);
 }
 
+// Whether the block that call->address begins, a sample by its size, is one from here on.
+static inline bool hook_keeps(const struct event_call *call)
+{
+	if (!sample_keep(call->address))
+		return false;
+	if (unlikely(usdt_is_watched()))
+		usdt_alloc(call->address, call->size, sample_way.points * sample_mean);
+	return true;
+}
+
 // The same where it has to be seen first whether the allocation is one of the samples.
 static inline __attribute__((always_inline)) void
 hook_allocated_maybe(uint32_t type, uint32_t more, const struct event_call *call)
 {
 	if (unlikely(sample_mean) && call->address &&
-	    (sample_passes(&sample_way, call->size) || !sample_keep(call->address)))
+	    (sample_passes(&sample_way, call->size) || !hook_keeps(call)))
 		return;
 	hook_allocated(type, more, call);
 }

@@ -45,7 +45,7 @@ static COLD void *hook_malloc_sampled(size_t size, const uintptr_t *frame HOOK_T
 	void *ptr = HOOK_REAL(malloc)(size);
 	struct event_call call = { (uintptr_t)ptr, size, 0, frame };
 
-	if ((ptr && sample_keep(call.address)) || (!ptr && size))
+	if ((ptr && hook_keeps(&call)) || (!ptr && size))
 		hook_allocated(LANE_MALLOC, 0, &call);
 	return ptr;
 }
@@ -221,11 +221,11 @@ hook_realloc_block(void *ptr, size_t size, const uintptr_t *frame, hook_resizes 
 		clock_set_exact(lane);
 	start = hook_start(lane);
 	call.size = size;
+	call.address = result ? (uintptr_t)result : call.address;
 	if (unlikely(sample_mean) && result &&
-	    (sample_passes(&sample_way, size) || !sample_keep((uintptr_t)result))) {
+	    (sample_passes(&sample_way, size) || !hook_keeps(&call))) {
 		at = start; // it reads as if the block had been freed, which for samples is right
 	} else if (likely(result && !(client_state & CLIENT_PAUSED))) {
-		call.address = (uintptr_t)result;
 		at = event_put(lane, start, LANE_REALLOC_ALLOC,
 			       EVENT_ADDRESS | EVENT_SIZE | event_stack(lane, frame), &call);
 	} else if (size && !result) {

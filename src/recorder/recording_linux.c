@@ -18,6 +18,7 @@
 #include "recorder/static_linux.h"
 #include "recorder/text.h"
 #include "recorder/unwind.h"
+#include "recorder/usdt_linux.h"
 #include "recorder/vm.h"
 
 struct recording_state *recording_state;
@@ -670,6 +671,7 @@ static bool recording_start(struct recording_state *state)
 		recording_tell_unseen();
 		return false;
 	}
+	usdt_on = state->segment->options & SEGMENT_USDT;
 	recording_find_tid();
 	codemap_start();
 	clock_start();

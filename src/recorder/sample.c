@@ -4,6 +4,9 @@
 #include "recorder/kernel.h"
 #include "recorder/recording.h"
 #include "wire/counter.h"
+#ifndef KERNEL_NT
+#include "recorder/usdt_linux.h"
+#endif
 
 // The set: lines of eight addresses. What finds no room in its line of the first table goes to one
 // of a few lines of the second, which is touched only then.
@@ -13,6 +16,7 @@ enum {
 	SAMPLE_FAR_LOG2 = 17,
 	SAMPLE_FAR_LINES = 16, // that are tried
 	SAMPLE_FILTER_MAX = UINT8_MAX,
+	SAMPLE_POINTS_MAX = 4096,
 };
 
 struct sample_line {
@@ -184,8 +188,36 @@ static COLD bool sample_is_off(void)
 	return sample_mean == 0 || sample_mean == SAMPLE_UNKNOWN;
 }
 
+// The way goes on behind the first sample in a block, of which `rest` bytes are left. How far it is
+// to the next one does not depend on what was before: so further samples in the block need not be
+// looked for, unless somebody wants their number.
+static void sample_go_on(struct sample_way *way, uint64_t rest)
+{
+	way->left = sample_draw(way);
+#ifndef KERNEL_NT
+	if (likely(!usdt_is_watched()))
+		return;
+	way->points = 1;
+	// Of a block that would take long, the mean number.
+	if (rest / sample_mean >= SAMPLE_POINTS_MAX) {
+		way->points += rest / sample_mean;
+		return;
+	}
+	while ((uint64_t)way->left <= rest) {
+		way->points++;
+		rest -= (uint64_t)way->left;
+		way->left = sample_draw(way);
+	}
+	way->left -= (int64_t)rest;
+#else
+	(void)rest;
+#endif
+}
+
 COLD bool sample_hit(struct sample_way *way, uint64_t size)
 {
+	uint64_t rest = (uint64_t)-way->left;
+
 	if (sample_is_off())
 		return true;
 	if (!way->seed) { // the thread's first: nothing was drawn yet
@@ -195,8 +227,9 @@ COLD bool sample_hit(struct sample_way *way, uint64_t size)
 			way->left = first - (int64_t)size;
 			return false;
 		}
+		rest = size - (uint64_t)first;
 	}
-	way->left = sample_draw(way);
+	sample_go_on(way, rest);
 	return true;
 }
 
@@ -208,5 +241,9 @@ COLD bool sample_was_hit(uint64_t address)
 	if (!sample_take(address))
 		return false;
 	sample_count(address, -1);
+#ifndef KERNEL_NT
+	if (unlikely(usdt_is_watched()))
+		usdt_free(address);
+#endif
 	return true;
 }

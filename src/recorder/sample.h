@@ -33,6 +33,7 @@ HIDDEN extern uint8_t sample_filter[1 << SAMPLE_FILTER_LOG2]; // counts of sampl
 struct sample_way {
 	int64_t left; // bytes to go
 	uint64_t seed;
+	uint64_t points; // samples in the last block that was hit; only while somebody watches
 };
 
 #ifndef KERNEL_NT

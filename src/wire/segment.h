@@ -162,6 +162,7 @@ enum segment_option {
 	SEGMENT_STRICT_VM = 1 << 6,    // system calls that the program makes itself are seen too
 	SEGMENT_REACHABILITY = 1 << 7, // reachable blocks are looked for at the end
 	SEGMENT_NATIVE = 1 << 8,       // the collector's: frames of interpreters stay in stacks
+	SEGMENT_USDT = 1 << 9,         // samples fire probes (recorder/usdt_linux.h)
 };
 
 enum segment_start {

@@ -5,9 +5,10 @@
 import json
 import math
 import os
+import subprocess
 
 from libguest import (TIDEMARK, Trace, check, environment, equal, main, program, record,
-                      record_witnessed, report, run, test)
+                      record_witnessed, report, run, test, wait_for)
 
 PYTHON = ("d = [bytearray(i % 5000) for i in range(60000)]; e = [str(i) * 10 for i in "
           "range(100000)]; d = d[::3]; del e; import os; os._exit(0)")
@@ -174,6 +175,58 @@ def a_distance_that_is_none_is_refused():
         equal(125, ended.code, f"--sample {word}")
         check("--sample" in ended.err, ended.err)
     equal(0, run([TIDEMARK, "record", "-q", "--sample", "1T", "/bin/true"]).code, "--sample 1T")
+
+
+
+GDB = """set pagination off
+break -probe-stap otel_memory:alloc
+commands
+silent
+printf "alloc %lu %lu %lu\\n", $_probe_arg0, $_probe_arg1, $_probe_arg2
+continue
+end
+break -probe-stap otel_memory:free
+commands
+silent
+printf "free %lu\\n", $_probe_arg0
+continue
+end
+continue
+"""
+
+
+@test
+def whoever_watches_the_probes_sees_the_samples():
+    """A debugger comes while the program runs: what its probes say from then on is what the end of the
+    trace has."""
+    with open("watch.gdb", "w") as file:
+        file.write(GDB)
+    process = subprocess.Popen([TIDEMARK, "record", "-q", "-o", "usdt.tide", "--sample", "64K",
+                                "--usdt", program("goes_on"), "30000", "100000"],
+                               env=environment(), stdout=subprocess.DEVNULL)
+    find = ["pgrep", "-P", str(process.pid), "-x", "goes_on"]
+    wait_for(lambda: subprocess.run(find, capture_output=True, check=False).stdout, "the program")
+    pid = subprocess.check_output(find, text=True).split()[0]
+    watched = run(["/usr/bin/gdb", "-nx", "-batch", "-p", pid, "-x", "watch.gdb"])
+    equal(0, process.wait())
+    lines = [line.split() for line in watched.out.splitlines() if line.startswith(("alloc", "free"))]
+    seen, made = [], []
+    for kind, address, *more in lines:
+        seen.append((kind, int(address), int(more[0]) if more else 0))
+        if more:
+            check(int(more[1]) == (64 << 10) * max(1, int(more[1]) >> 16), more)
+    check(len(seen) > 20 and {kind for kind, *_ in seen} == {"alloc", "free"}, watched.out)
+    for event in Trace("usdt.tide").events:
+        if "free" in event.kind:
+            made.append(("free", event.address, 0))
+        elif event.kind == "realloc":
+            made += [("free", event.old, 0), ("alloc", event.address, event.size)]
+        elif event.kind in ("malloc", "calloc", "realloc-alloc"):
+            made.append(("alloc", event.address, event.size))
+    equal(made[-len(seen):], seen, "the probes")
+    refused = run([TIDEMARK, "record", "--usdt", "true"])
+    check(refused.code == 125 and "--sample" in refused.err, refused.err)
+
 
 
 main()
