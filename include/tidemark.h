@@ -73,7 +73,9 @@
  * 64-bit ARM it is read through the global offset table whatever the code model, because a plain
  * reference from a position-dependent executable is settled at link time, to NULL. That table is in
  * every dynamic executable and library, so there is nothing to export, and no dlsym. A static
- * executable has nobody to ask and finds NULL: it is recorded, but these calls do nothing in it.
+ * executable has nobody to bind it and finds NULL. There, on x86-64, the recorder fills in a variable
+ * instead, tidemark_place, that each file which includes this header has; it finds these by the
+ * executable's symbol table, without which it could not record it either.
  *
  * On Windows each file that includes this header brings a place of a few bytes, in a section
  * ".tidemrk" of its module. The recorder writes the address of its functions into all such places
@@ -126,11 +128,17 @@ struct tidemark_client {
 
 #if !defined(TIDEMARK_DISABLE) && defined(__ELF__) && (defined(__GNUC__) || defined(__clang__))
 #if defined(__x86_64__)
-#define TIDEMARK_FIND(client)                                      \
-	__asm__(".weak tidemark_client_v1\n\t"                     \
-		"mov{q tidemark_client_v1@GOTPCREL(%%rip), %0|"    \
-		" %0, QWORD PTR tidemark_client_v1@GOTPCREL[rip]}" \
-		: "=r"(client))
+/* Of a static executable; else it stays NULL. */
+static const struct tidemark_client *volatile tidemark_place __attribute__((__unused__));
+#define TIDEMARK_FIND(client)                                              \
+	do {                                                               \
+		__asm__(".weak tidemark_client_v1\n\t"                     \
+			"mov{q tidemark_client_v1@GOTPCREL(%%rip), %0|"    \
+			" %0, QWORD PTR tidemark_client_v1@GOTPCREL[rip]}" \
+			: "=r"(client));                                   \
+		if (!(client))                                             \
+			(client) = tidemark_place;                         \
+	} while (0)
 #elif defined(__i386__)
 #define TIDEMARK_FIND(client)                                   \
 	__asm__(".weak tidemark_client_v1\n\t"                  \

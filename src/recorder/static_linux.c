@@ -104,6 +104,25 @@ static bool static_read(void)
 	return static_hash_all();
 }
 
+// ---- tidemark.h ---------------------------------------------------------------------------------
+
+// Each file of the program that includes it has a place for the address of our functions. An
+// optimiser of the whole program may number them.
+static void static_fill_places(void)
+{
+	static const char name[] = "tidemark_place";
+
+	for (size_t i = 1; i < static_symbols.count; i++) {
+		const struct elf_symbol *symbol = &static_symbols.symbols[i];
+		const char *rest = text_after(static_name(symbol), name);
+
+		if (rest && (!*rest || *rest == '.') && (symbol->info & 0xf) == STATIC_DATA &&
+		    symbol->section && symbol->size == sizeof(void *))
+			*(const void **)(scope_objects()->bias + symbol->value) =
+				&tidemark_client_v1;
+	}
+}
+
 // ---- What asks the kernel -----------------------------------------------------------------------
 
 // The hooks of hook_vm_linux.c, under the names by which the program calls what they are for.
@@ -215,5 +234,6 @@ void static_begin(struct attach_call *call)
 		call->status = ATTACH_FAILED;
 		return;
 	}
+	static_fill_places();
 	call->status = ATTACH_DONE;
 }

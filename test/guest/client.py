@@ -271,11 +271,14 @@ def the_header_finds_the_recorder_however_the_program_is_linked():
 
 
 @test
-def a_static_program_runs_as_if_the_header_were_not_there():
-    for options in (["-static", "-no-pie"], ["-static-pie", "-fPIE"]):
+def the_header_works_in_a_static_program():
+    for options in (["-static", "-no-pie"], ["-static-pie", "-fPIE"],
+                    ["-static", "-O2", "-flto"]):
         made, errors = compile_text(["gcc"], SMALL, "small", *options)
         check(made, errors)
         equal("no\n", run(["./small"], env=environment(LD_PRELOAD=LIBRARY)).out, f"{options}")
+        equal("yes\n", record(["./small"], "--force").out, f"{options}: recorded")
+        equal(["small"], [item.text for item in items() if item.kind == "mark"], "marks")
 
 
 @test
