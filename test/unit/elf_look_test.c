@@ -4,7 +4,9 @@
 #include "base/mem.h"
 #include "launch/elf_look.h"
 #include "launch/inspect.h"
+#include "launch/loader_linux.h"
 #include "os/file.h"
+#include "wire/lane_event.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -110,10 +112,88 @@ static void inspected(const char *path, enum inspect_verdict verdict, const char
 	inspect_fini(&inspect);
 }
 
+// A static program, as large as it is, or without what says where its sections are.
+static const char *copied(const char *name, bool stripped)
+{
+	struct file_view view;
+	struct err err = { 0 };
+	const char *path;
+	Elf64_Ehdr header;
+	uint8_t *bytes;
+
+	CHECK(file_view_open(&view, program("still_static"), &err));
+	bytes = mem_alloc(view.size, 1);
+	memcpy(bytes, view.bytes, view.size);
+	memcpy(&header, bytes, sizeof(header));
+	if (stripped)
+		header.e_shoff = header.e_shnum = header.e_shstrndx = 0;
+	memcpy(bytes, &header, sizeof(header));
+	path = written(name, bytes, view.size, 0755);
+	mem_free(bytes);
+	file_view_close(&view);
+	return path;
+}
+
+static uint32_t judged(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct str why = { 0 };
+	uint32_t verdict;
+
+	CHECK(fd >= 0);
+	verdict = loader_look(fd, &why);
+	CHECK_EQ(verdict == NOTE_EXEC_OK, why.length == 0);
+	str_fini(&why);
+	close(fd);
+	return verdict;
+}
+
+TEST(loader_knows_by_symbols_whether_a_static_program_can_be_entered)
+{
+	const char *path = copied("privileged", false);
+
+	CHECK_EQ(NOTE_EXEC_OK, judged(program("still_static")));
+	CHECK_EQ(0, chmod(path, 04755));
+	CHECK_EQ(NOTE_EXEC_SETUID, judged(path));
+	CHECK_EQ(NOTE_EXEC_STRIPPED, judged(copied("stripped", true)));
+	CHECK_EQ(NOTE_EXEC_STATIC, judged(written("none", "", 0, 0755)));
+}
+
+// Where the headers of sections are, damage leads to other tables and other strings.
+TEST(loader_survives_every_damaged_header)
+{
+	const char *path = copied("damaged", false);
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	Elf64_Ehdr header;
+	struct stat status;
+
+	CHECK(fd >= 0 && fstat(fd, &status) == 0);
+	CHECK_EQ((ssize_t)sizeof(header), pread(fd, &header, sizeof(header), 0));
+	for (off_t at = 0;
+	     at < (off_t)(header.e_shoff + (Elf64_Off)header.e_shnum * sizeof(Elf64_Shdr)); at++) {
+		uint8_t byte, damaged;
+
+		if (at == (off_t)(sizeof(header) + 4 * sizeof(Elf64_Phdr)))
+			at = (off_t)header.e_shoff;
+		CHECK_EQ(1, pread(fd, &byte, 1, at));
+		damaged = byte ^ 0xff;
+		CHECK_EQ(1, pwrite(fd, &damaged, 1, at));
+		judged(path);
+		CHECK_EQ(1, pwrite(fd, &byte, 1, at));
+	}
+	CHECK_EQ(NOTE_EXEC_OK, judged(path));
+	for (off_t cut = status.st_size; cut > 0; cut -= cut < 600 ? 1 : 4999) {
+		CHECK_EQ(0, ftruncate(fd, cut));
+		judged(path);
+	}
+	close(fd);
+}
+
 TEST(inspect_says_what_cannot_be_recorded)
 {
 	inspected(program("still"), INSPECT_OK, NULL);
-	inspected(program("still_static"), INSPECT_STATIC, "linked statically");
+	inspected(program("still_static"), INSPECT_OK, NULL);
+	inspected(copied("stripped", true), INSPECT_STATIC, "linked statically");
 	inspected(program("toy_malloc"), INSPECT_OK, NULL);
 	inspected(program("toy_malloc_hidden"), INSPECT_OK, NULL);
 	inspected("/nonexistent", INSPECT_OK, NULL);
@@ -123,12 +203,12 @@ TEST(inspect_follows_scripts_to_what_will_run)
 {
 	char line[5000];
 	char first[4096];
-	int length = snprintf(line, sizeof(line), "#! %s -x\necho\n", program("still_static"));
+	int length = snprintf(line, sizeof(line), "#! %s -x\necho\n", copied("stripped", true));
 
 	strcpy(first, written("first", line, (size_t)length, 0755));
-	inspected(first, INSPECT_STATIC, "still_static");
+	inspected(first, INSPECT_STATIC, "stripped");
 	length = snprintf(line, sizeof(line), "#!%s\n", first);
-	inspected(written("second", line, (size_t)length, 0755), INSPECT_STATIC, "still_static");
+	inspected(written("second", line, (size_t)length, 0755), INSPECT_STATIC, "stripped");
 	length = snprintf(line, sizeof(line), "#!%s/loop\n", test_temp_dir());
 	inspected(written("loop", line, (size_t)length, 0755), INSPECT_OK, NULL);
 }
