@@ -252,17 +252,23 @@ static void *entry_main(void *argument)
 static bool enter(struct door *door, int fd, const struct segment_hello *hello,
 		  const struct ucred *from)
 {
+	uint32_t tid = hello->fork_lane;
 	struct entry *entry;
 	pthread_attr_t attributes;
 	char path[64];
 	pthread_t thread;
 	bool begun;
 
-	if (door->options->enter == NULL || hello->pid != (uint32_t)from->pid)
+	// In another PID namespace only a process's first thread is known to us.
+	if (hello->fork_lane == hello->pid)
+		tid = (uint32_t)from->pid;
+	else if (hello->pid != (uint32_t)from->pid)
+		tid = 0;
+	if (door->options->enter == NULL || tid == 0)
 		return false;
 	entry = mem_alloc(1, sizeof *entry);
-	*entry = (struct entry){ door, fd, hello->pid, hello->fork_lane, -1 };
-	snprintf(path, sizeof path, "/proc/%u/fd/%u", hello->pid, hello->parent_image);
+	*entry = (struct entry){ door, fd, (uint32_t)from->pid, tid, -1 };
+	snprintf(path, sizeof path, "/proc/%u/fd/%u", (uint32_t)from->pid, hello->parent_image);
 	entry->file = open(path, O_RDONLY | O_CLOEXEC);
 	pthread_attr_init(&attributes);
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
