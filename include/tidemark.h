@@ -73,9 +73,9 @@
  * 64-bit ARM it is read through the global offset table whatever the code model, because a plain
  * reference from a position-dependent executable is settled at link time, to NULL. That table is in
  * every dynamic executable and library, so there is nothing to export, and no dlsym. A static
- * executable has nobody to bind it and finds NULL. There, on x86-64, the recorder fills in a variable
- * instead, tidemark_place, that each file which includes this header has; it finds these by the
- * executable's symbol table, without which it could not record it either.
+ * executable has nobody to bind it and finds NULL. There, on x86-64, the recorder fills in a
+ * variable instead, tidemark_place, that each file which includes this header has; it finds these
+ * by the executable's symbol table, without which it could not record it either.
  *
  * On Windows each file that includes this header brings a place of a few bytes, in a section
  * ".tidemrk" of its module. The recorder writes the address of its functions into all such places
