@@ -91,7 +91,33 @@ static bool exec_can(long error)
 	       error != -EXEC_EBADF && error != -EXEC_ENAMETOOLONG && error != -EXEC_ELOOP;
 }
 
-// Whether the image will not load the recorder, and why (enum note_exec). `*can`: there is one.
+// Whether the file is the dynamic linker itself, called as a program: it has no linker of its own,
+// and loads the recorder into what it runs.
+static bool exec_is_linker(const char *path, struct library_image *image)
+{
+	const char *name = path;
+
+	for (const char *at = path; *at; at++)
+		name = *at == '/' ? at + 1 : name;
+	image->musl |= text_after(name, "ld-musl-") != NULL;
+	return image->musl || text_after(name, "ld-linux") || text_after(name, "ld.so");
+}
+
+// Whether such a call only asks for something, and runs no program.
+static bool exec_only_asks(const struct exec_ask *ask)
+{
+	static const char *const words[] = { "--verify", "--list", "--help", "--version" };
+	const char *const *argv = (const char *const *)ask->argv;
+
+	for (size_t i = 1; argv && argv[0] && argv[i] && text_after(argv[i], "--"); i++)
+		for (size_t k = 0; k < sizeof(words) / sizeof(*words); k++)
+			if (text_after(argv[i], words[k]))
+				return true;
+	return false;
+}
+
+// Whether the image will not load the recorder, and why (enum note_exec). `*can`: there is one that
+// has something to tell.
 static uint32_t exec_look(const struct exec_ask *ask, struct library_image *image, bool *can)
 {
 	struct elf_file head = { .size = 0 };
@@ -111,6 +137,10 @@ static uint32_t exec_look(const struct exec_ask *ask, struct library_image *imag
 		image->bits = head.class->bits;
 		image->asan = sanitizer_needed(fd, &head);
 		reason = exec_look_inside(&head, image);
+	}
+	if (reason == NOTE_EXEC_STATIC && exec_is_linker(ask->path, image)) {
+		reason = NOTE_EXEC_OK;
+		*can = !exec_only_asks(ask);
 	}
 	kernel(__NR_close, fd);
 	if (file.mode & EXEC_SETUID ||

@@ -181,6 +181,27 @@ def an_image_that_the_collector_is_out_of_reach_for_is_told_of():
     check_strict("net", "hidden", "vfork", *PROGRAM)
 
 
+LINKER = "/lib64/ld-linux-x86-64.so.2"
+
+
+@test
+def a_program_that_the_linker_is_told_to_run_is_recorded():
+    for words in (LINKER, f"env -i {LINKER}", f"{LINKER} --argv0 other"):
+        ended = run([TIDEMARK, "record", "--force", "--strict", "-o", "t.tide", "sh", "-c",
+                     f"{words} /bin/sh -c 'echo ready'; true"])
+        equal((0, "ready\n"), (ended.code, ended.out), f"{words} ({ended.err})")
+        check(complete(), f"the trace of {words} is called cut ({ended.err})")
+        check(len(Trace().processes) >= 2, f"{words}: {ended.err}")
+
+
+@test
+def a_linker_that_only_answers_is_nothing_that_is_missing():
+    for words in (f"{LINKER} --verify /bin/sh", f"{LINKER} --list /bin/sh", "ldd /bin/sh"):
+        ended = run([TIDEMARK, "record", "--force", "--strict", "-o", "t.tide", "sh", "-c",
+                     f"{words} >out; true"])
+        equal(0, ended.code, f"exit code of {words} under --strict ({ended.err})")
+
+
 # Execs WORDS with so many bytes of arguments behind them; 7 is for more than there may be.
 EXECS = """
 import os, resource
