@@ -26,6 +26,7 @@ const char *absent_why(const char *name)
 		{ "--keep", "a trace is not cut there while it is written; use tidemark trim" },
 		{ "--max-size", "a trace is not cut there while it is written; use tidemark trim" },
 		{ "--rotate", "a trace is not cut there while it is written; use tidemark trim" },
+		{ "--language-heaps", "heaps of Python are not read there; leave the option out" },
 		{ "--index", "the first question builds the index; leave the option out" },
 	};
 

@@ -77,6 +77,7 @@ static bool read_words(struct wishes *wishes, struct err *err)
 		{ "paused", SEGMENT_PAUSED },
 		{ "no-follow", SEGMENT_NO_FOLLOW },
 		{ "reachability", SEGMENT_REACHABILITY },
+		{ "language-heaps", SEGMENT_LANGUAGE_HEAPS },
 		{ "force", 0 },
 	};
 	char *words = mem_copy_text(wishes->words);

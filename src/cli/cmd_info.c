@@ -270,11 +270,11 @@ static void print_flags(uint64_t flags)
 		printf(" 0x%" PRIx64, flags);
 }
 
-// Those of Windows: with what flags they were made, and called.
+// Those of Windows, with what flags they were made, and called, and those of languages.
 static void print_heaps(const struct info *info, bool all)
 {
 	uint32_t shown = 0, more = 0;
-	char count[28];
+	char count[28], text[READER_HEAP_TEXT];
 
 	for (heap_id id = 1; id < reader_heaps_count(info->reader); id++) {
 		const struct trace_heap *heap = reader_heap(info->reader, id);
@@ -286,8 +286,15 @@ static void print_heaps(const struct info *info, bool all)
 			more++;
 			continue;
 		}
-		printf("%-11s0x%" PRIx64 " of process %u", shown++ == 0 ? "heaps" : "",
-		       heap->handle, reader_process(info->reader, heap->process)->pid);
+		printf("%-11s%s of process %u", shown++ == 0 ? "heaps" : "",
+		       reader_heap_name(heap, text),
+		       reader_process(info->reader, heap->process)->pid);
+		if (reader_heap_is_language(heap)) {
+			if (info_next_flags(info, id, &flags, &calls))
+				printf(": %s allocations", str_count(calls, count));
+			putchar('\n');
+			continue;
+		}
 		if (heap->created) {
 			printf(", made with");
 			print_flags(heap->flags);

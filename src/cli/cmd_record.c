@@ -40,6 +40,7 @@ enum {
 	RECORD_ROTATE,
 	RECORD_JIT,
 	RECORD_NATIVE,
+	RECORD_LANGUAGE_HEAPS,
 	RECORD_QUIET,
 };
 
@@ -90,6 +91,8 @@ static const struct option_row record_options[] = {
 	  "they generate" },
 	{ RECORD_NATIVE, 0, "native", NULL,
 	  "of a Python program, keep the interpreter's own frames in the stacks, too" },
+	{ RECORD_LANGUAGE_HEAPS, 0, "language-heaps", NULL,
+	  "record what Python gives out of its own heaps, object by object: pymem, pyobject" },
 	{ RECORD_QUIET, 'q', "quiet", NULL, "print no summary at the end" },
 	{ 0 },
 };
@@ -255,6 +258,13 @@ static bool record_check(struct record *record)
 	if (attaches && record->launch.jit)
 		return args_mistake(args, "--jit needs a program that record starts: one that runs "
 					  "cannot be asked any more");
+	if (attaches && record->launch.segment_options & SEGMENT_LANGUAGE_HEAPS)
+		return args_mistake(args, "--language-heaps needs a program that record starts: "
+					  "what its interpreter has given out before is not known");
+	if (record->launch.segment_options & SEGMENT_USDT &&
+	    record->launch.segment_options & SEGMENT_LANGUAGE_HEAPS)
+		return args_mistake(args, "--usdt fires probes for malloc's blocks alone: not with "
+					  "--language-heaps");
 	if (attaches && record->launch.segment_options & SEGMENT_PAUSED)
 		return args_mistake(args, "--paused needs a program that record starts (try: "
 					  "tidemark ctl PID stop)");
@@ -369,6 +379,10 @@ static bool record_parse(struct record *record, int argc, char **argv)
 			break;
 		case RECORD_NATIVE:
 			if (!record_take(record, SEGMENT_NATIVE, "native"))
+				return false;
+			break;
+		case RECORD_LANGUAGE_HEAPS:
+			if (!record_take(record, SEGMENT_LANGUAGE_HEAPS, "language-heaps"))
 				return false;
 			break;
 		case RECORD_QUIET:

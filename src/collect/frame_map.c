@@ -89,8 +89,10 @@ static void mark(struct frame_map *map, frame_id id, const struct segment_frame 
 {
 	module_id module = frame_map_module(map, frame->module);
 
+	bool own = module != 0 && (module == map->interpreter || module == map->recorder);
+
 	language_mark(map->language, id,
-		      (module != 0 && module == map->interpreter ? LANGUAGE_INTERPRETER : 0) |
+		      (own ? LANGUAGE_INTERPRETER : 0) |
 			      (frame->flags & SEGMENT_FRAME_EVALUATOR ? LANGUAGE_EVALUATOR : 0));
 }
 
@@ -167,6 +169,7 @@ void frame_map_inherit(struct frame_map *map, struct frame_map *parent, uint32_t
 	if (parent == NULL)
 		return;
 	map->interpreter = parent->interpreter;
+	map->recorder = parent->recorder;
 	for (uint32_t id = 1; id < frames_count; id++)
 		if (frame_map_get(parent, id) == 0)
 			break;

@@ -37,6 +37,7 @@ struct frame_map {
 	size_t ids_capacity;
 	struct language *language; // borrowed; NULL: none
 	module_id interpreter;     // 0: none
+	module_id recorder;        // our library, by which an interpreter asks for memory; 0: none
 	struct code_name *codes;   // functions of the language, by the guest's number
 	size_t codes_count, codes_capacity;
 	uint32_t tag;           // of the image in edit_cache.h; 0: none

@@ -34,6 +34,14 @@ static uint64_t take(struct payload *payload, size_t size)
 	return value;
 }
 
+static bool is_recorder(const char *path)
+{
+	static const char name[] = "libtidemark";
+	const char *slash = strrchr(path, '/');
+
+	return strncmp(slash != NULL ? slash + 1 : path, name, sizeof name - 1) == 0;
+}
+
 static void read_module(struct image *image, struct payload *payload)
 {
 	struct trace_module module = { .process = image->process };
@@ -41,6 +49,7 @@ static void read_module(struct image *image, struct payload *payload)
 	struct str path = { 0 };
 	uint8_t build_id_length;
 	size_t length;
+	module_id added;
 	char *named;
 
 	module.start = take(payload, 8);
@@ -58,8 +67,10 @@ static void read_module(struct image *image, struct payload *payload)
 			   : mem_copy_text(image->arrival->exe);
 	peer_file(image->pid, named, &path, &module.file_size, &module.file_mtime_ns);
 	module.path = (char *)(uintptr_t)str_get(&path);
-	frame_map_add_module(&image->frames, id,
-			     writer_add_module(image->trace_builder->writer, &module));
+	added = writer_add_module(image->trace_builder->writer, &module);
+	frame_map_add_module(&image->frames, id, added);
+	if (is_recorder(module.path))
+		image->frames.recorder = added;
 	str_fini(&path);
 	mem_free(named);
 }

@@ -144,6 +144,14 @@ static const uint64_t gained[16] = {
 	[TRACE_REALLOC_ALLOC] = UINT64_MAX,
 };
 
+// The handle is one of Windows, which has no name, or stands for a heap of a language.
+static char *heap_name(const struct stream *stream)
+{
+	static char names[][16] = { "", "pymem", "pyobject", "zend" };
+
+	return names[stream->handle <= LANE_HEAP_ZEND ? stream->handle : 0];
+}
+
 // The heap of the stream's next event. A handle is given again when its heap is gone.
 static COLD heap_id find_heap(struct trace_builder *trace_builder, struct stream *stream)
 {
@@ -153,7 +161,7 @@ static COLD heap_id find_heap(struct trace_builder *trace_builder, struct stream
 	if (*heap == 0) {
 		const struct trace_heap new_one = { .process = image->process,
 						    .handle = stream->handle,
-						    .name = (char[1]){ 0 } };
+						    .name = heap_name(stream) };
 
 		*heap = writer_add_heap(trace_builder->writer, &new_one);
 	}

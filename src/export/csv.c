@@ -261,7 +261,7 @@ static void cell_heap(struct rows *rows, heap_id id)
 	CELL(rows, "heap");
 	if (!heap)
 		word(rows, "malloc");
-	else if (heap->handle)
+	else if (heap->handle && !heap->name[0])
 		address(rows, true, heap->handle);
 	else
 		text(rows, heap->name);

@@ -141,14 +141,9 @@ static inline void end_row(struct rowset *rows)
 static uint32_t heap_name(struct rowset *rows, heap_id id)
 {
 	const struct trace_heap *heap = id ? reader_heap(rows->reader, id) : NULL;
-	char handle[24];
+	char text[READER_HEAP_TEXT];
 
-	if (!heap)
-		return number_of(rows, "malloc");
-	if (!heap->handle)
-		return number_of(rows, heap->name);
-	snprintf(handle, sizeof handle, "0x%" PRIx64, heap->handle);
-	return number_of(rows, handle);
+	return number_of(rows, reader_heap_name(heap, text));
 }
 
 static uint32_t heap_of(struct rowset *rows, heap_id id)

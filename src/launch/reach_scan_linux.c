@@ -298,7 +298,7 @@ static struct trace_reach_block *reach_scan_blocks(const struct present *present
 						   process_id process, size_t *count,
 						   bool **inherited)
 {
-	struct present_block *blocks = present_blocks(present, process, false, count);
+	struct present_block *blocks = present_blocks(present, process, PRESENT_HEAP, count);
 	struct trace_reach_block *list = mem_alloc(*count + 1, sizeof(*list));
 
 	*inherited = mem_alloc(*count + 1, sizeof(**inherited));

@@ -129,6 +129,11 @@ void client_read_frames(void)
 	__atomic_fetch_or(&client_state, CLIENT_READS_FRAMES, __ATOMIC_ACQ_REL);
 }
 
+void client_language_heaps(void)
+{
+	__atomic_fetch_or(&client_state, CLIENT_LANGUAGE_HEAPS, __ATOMIC_ACQ_REL);
+}
+
 void client_name_thread(const char *name)
 {
 	struct lane *lane = lane_enter();

@@ -20,6 +20,7 @@ enum client_state {
 	CLIENT_PAUSED = 1,
 	CLIENT_READS_FRAMES =
 		2, // not in the short way: an interpreter's frames are read (python.h)
+	CLIENT_LANGUAGE_HEAPS = 4, // the heaps of a language are recorded (language_heap.h)
 };
 HIDDEN extern uint32_t client_state;
 
@@ -27,8 +28,9 @@ HIDDEN extern uint32_t client_state;
 // now.
 HIDDEN bool client_stays_paused(void);
 
-// CLIENT_READS_FRAMES from here on.
+// CLIENT_READS_FRAMES, or CLIENT_LANGUAGE_HEAPS, from here on.
 HIDDEN void client_read_frames(void);
+HIDDEN void client_language_heaps(void);
 
 // The image begins with a pause (SEGMENT_PAUSED).
 HIDDEN void client_begin_paused(void);

@@ -2,9 +2,11 @@
 
 #include "recorder/allocators_linux.h"
 #include "recorder/hook_linux.h"
+#include "recorder/hook_python_linux.h"
 #include "recorder/inside_linux.h"
 #include "recorder/insn.h"
 #include "recorder/kernel.h"
+#include "recorder/language_heap.h"
 #include "recorder/late_linux.h"
 #include "recorder/notes.h"
 #include "recorder/object_file_linux.h"
@@ -624,9 +626,12 @@ void enter_start(void)
 	// Where we came late, nobody finds us by name either.
 	if (late_is() && scope_next("malloc", &first) && enter_meet(first))
 		enter_look(first, true);
+	language_heap_meet(program);
 	for (const struct scope_object *at = program->next; at; at = at->next) {
-		if (enter_meet(at))
+		if (enter_meet(at)) {
 			enter_library(at);
+			language_heap_meet(at);
+		}
 	}
 }
 
@@ -640,8 +645,10 @@ void enter_loaded(void)
 	signals = kernel_block_signals();
 	recording_lock(&recording_state->enter_lock);
 	for (const struct scope_object *at = scope_objects(); at; at = at->next) {
-		if (enter_meet(at))
+		if (enter_meet(at)) {
 			enter_library(at);
+			language_heap_meet(at);
+		}
 	}
 	for (const void *at = NULL; (first = scope_next_namespace(&at));)
 		enter_namespace(first);
@@ -669,6 +676,7 @@ void enter_unloaded(uintptr_t start, uintptr_t bytes)
 		return;
 	signals = kernel_block_signals();
 	recording_lock(&recording_state->enter_lock);
+	hook_python_unloaded(start, bytes);
 	for (uint32_t i = 0; i < ENTER_OBJECTS_MAX; i++) {
 		if (enter_objects[i].object && enter_objects[i].start - start < bytes)
 			enter_leave(&enter_objects[i]);

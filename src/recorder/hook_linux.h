@@ -7,6 +7,8 @@
 
 #include "recorder/client.h"
 #include "recorder/event.h"
+#include "recorder/hook_python_linux.h"
+#include "recorder/language_heap.h"
 #include "recorder/python.h"
 #include "recorder/sample.h"
 #include "recorder/usdt_linux.h"
@@ -74,13 +76,28 @@ static inline __attribute__((always_inline)) uint8_t *hook_start(const struct la
 	return lane->ring + (lane->head & lane->mask);
 }
 
+// What is to be known before an allocation is recorded (client_state). True: it is done, or is not
+// to be.
+static inline bool hook_otherwise(uint32_t type, uint32_t fields, const struct event_call *call)
+{
+	if (unlikely(client_state & CLIENT_PAUSED) && client_stays_paused())
+		return true;
+	if (likely(!(client_state & CLIENT_LANGUAGE_HEAPS)))
+		return false;
+	if (unlikely(hook_python_begins))
+		hook_python_look(call->frame[1]);
+	if (unlikely(!call->address))
+		return language_heap_takes(LANE_FAILED, EVENT_SIZE | EVENT_STACK, call);
+	return language_heap_takes(type, fields, call);
+}
+
 // An allocation of `type`, with fields `more` besides the usual ones. Address 0: it failed.
 static inline __attribute__((always_inline)) void hook_allocated(uint32_t type, uint32_t more,
 								 const struct event_call *call)
 {
 	uint32_t fields = EVENT_ADDRESS | EVENT_SIZE | EVENT_STACK | more;
 
-	if (unlikely(client_state) && client_stays_paused())
+	if (unlikely(client_state) && hook_otherwise(type, fields, call))
 		return;
 	if (unlikely(!call->address))
 		event_record(LANE_FAILED, EVENT_SIZE | EVENT_STACK, 0, call->size, 0, call->frame);
@@ -111,10 +128,21 @@ hook_allocated_maybe(uint32_t type, uint32_t more, const struct event_call *call
 	hook_allocated(type, more, call);
 }
 
+// In a lane that has events of a language's heaps: true if the free is recorded, or is not to be.
+static inline bool hook_freed_otherwise(const struct event_call *call)
+{
+	return language_heap_backs((uintptr_t)call->address) ||
+	       (lane_get_mine()->heap && language_heap_takes(LANE_FREE, EVENT_ADDRESS, call));
+}
+
 // The block at call->address is about to be freed.
 static inline __attribute__((always_inline)) void hook_freed(const struct event_call *call)
 {
-	if (unlikely(lane_get_mine()->free_stacks) ||
+	struct lane *lane = lane_get_mine();
+
+	if (unlikely(lane->of_languages) && hook_freed_otherwise(call))
+		return;
+	if (unlikely(lane->free_stacks) ||
 	    unlikely(!event_quick(LANE_FREE, EVENT_ADDRESS, call->address, 0, NULL)))
 		event_record(LANE_FREE, EVENT_ADDRESS, call->address, 0, 0, call->frame);
 }
@@ -122,8 +150,9 @@ static inline __attribute__((always_inline)) void hook_freed(const struct event_
 // What makes `ptr` another block of that size, or the same one; NULL: it failed.
 typedef void *(*hook_resizes)(void *ptr, size_t size, void *more);
 
-// A realloc by that function, with what it is given besides. Recorded on both sides.
-HIDDEN void *hook_resize(void *ptr, size_t size, const uintptr_t *frame, hook_resizes resize,
-			 void *more);
+// A realloc by that function, with what it is given besides, of a block of that heap (enum
+// lane_language_heap, or 0). Recorded on both sides.
+HIDDEN void *hook_resize(uint64_t heap, void *ptr, size_t size, const uintptr_t *frame,
+			 hook_resizes resize, void *more);
 
 #endif

@@ -190,7 +190,7 @@ static __attribute__((noinline)) void *hook_named_again(struct hook_named_call *
 		return inside_got(&before, (void *)hook_named_do(call));
 	}
 	if (ptr) {
-		result = hook_resize(ptr, bytes, frame, hook_named_resize, call);
+		result = hook_resize(0, ptr, bytes, frame, hook_named_resize, call);
 		inside_ends(&before, result);
 		return result;
 	}
@@ -279,7 +279,7 @@ static void *hook_xallocx_resize(void *ptr, size_t size, void *more)
 		HOOK_UNLESS(x.call.function, 0);                                   \
 		if (inside_begins(&before, HOOK_FRAME))                            \
 			return hook_named_do(&x.call);                             \
-		hook_resize(ptr, size, HOOK_FRAME, hook_xallocx_resize, &x);       \
+		hook_resize(0, ptr, size, HOOK_FRAME, hook_xallocx_resize, &x);    \
 		inside_ends(&before, NULL);                                        \
 		return x.had;                                                      \
 	}

@@ -170,14 +170,16 @@ HOOK void *calloc HOOK_ARGUMENTS(size_t count, size_t size)
 }
 
 // A realloc of a block that was not recorded: what comes of it may be.
-static COLD void *hook_realloc_passed(void *ptr, size_t size, const uintptr_t *frame,
+static COLD void *hook_realloc_passed(uint64_t heap, void *ptr, size_t size, const uintptr_t *frame,
 				      hook_resizes resize, void *more)
 {
 	struct event_call call = { 0, size, 0, frame };
 	void *result = resize(ptr, size, more);
 
 	call.address = (uintptr_t)result;
-	if (result || size)
+	if (unlikely(heap))
+		language_heap_made(heap, LANE_MALLOC, &call);
+	else if (result || size)
 		hook_allocated_maybe(LANE_MALLOC, 0, &call);
 	return result;
 }
@@ -185,20 +187,26 @@ static COLD void *hook_realloc_passed(void *ptr, size_t size, const uintptr_t *f
 // The block `ptr` is given up, and what comes of it is recorded as the other half. The lane stays
 // busy in between, so that a signal handler's events do not come between the halves.
 static inline __attribute__((always_inline)) void *
-hook_realloc_block(void *ptr, size_t size, const uintptr_t *frame, hook_resizes resize, void *more)
+hook_realloc_block(uint64_t heap, void *ptr, size_t size, const uintptr_t *frame,
+		   hook_resizes resize, void *more)
 {
 	struct event_call call = { (uintptr_t)ptr, 0, 0, frame };
 	struct lane *lane;
 	uint8_t *start, *at;
 	void *result;
 
+	if (unlikely(client_state & CLIENT_LANGUAGE_HEAPS) && language_heap_backs((uintptr_t)ptr))
+		return resize(ptr, size, more);
 	if (inside_gives(ptr) || (unlikely(sample_mean) && sample_passed(call.address)))
-		return hook_realloc_passed(ptr, size, frame, resize, more);
+		return hook_realloc_passed(heap, ptr, size, frame, resize, more);
 	lane = lane_enter();
 	if (unlikely(!lane))
 		return resize(ptr, size, more);
-	if (unlikely(client_state) && python_on)
-		python_write(lane);
+	if (unlikely(client_state)) {
+		language_heap_turn(lane, heap);
+		if (python_on)
+			python_write(lane);
+	}
 	start = hook_start(lane);
 	at = event_put(lane, start, LANE_REALLOC_FREE, EVENT_ADDRESS, &call);
 	if (unlikely(!at)) {
@@ -240,9 +248,10 @@ hook_realloc_block(void *ptr, size_t size, const uintptr_t *frame, hook_resizes 
 }
 
 #ifndef HOOK_ENTERED
-void *hook_resize(void *ptr, size_t size, const uintptr_t *frame, hook_resizes resize, void *more)
+void *hook_resize(uint64_t heap, void *ptr, size_t size, const uintptr_t *frame,
+		  hook_resizes resize, void *more)
 {
-	return hook_realloc_block(ptr, size, frame, resize, more);
+	return hook_realloc_block(heap, ptr, size, frame, resize, more);
 }
 #endif
 
@@ -272,11 +281,12 @@ hook_realloc(void *ptr, size_t size, const uintptr_t *frame HOOK_TAKES_REAL)
 
 	if (inside_begins(&before, frame)) {
 		if (ptr && !inside_gives(ptr) && before.helps)
-			return hook_realloc_block(ptr, size, frame, hook_real_realloc, HOOK_MORE);
+			return hook_realloc_block(0, ptr, size, frame, hook_real_realloc,
+						  HOOK_MORE);
 		return inside_got(&before, HOOK_REAL(realloc)(ptr, size));
 	}
 	if (likely(ptr)) {
-		result = hook_realloc_block(ptr, size, frame, hook_real_realloc, HOOK_MORE);
+		result = hook_realloc_block(0, ptr, size, frame, hook_real_realloc, HOOK_MORE);
 		inside_ends(&before, result);
 		return result;
 	}

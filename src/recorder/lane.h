@@ -41,12 +41,13 @@ struct lane {
 	uint64_t *owners;             // the process's ownership table (order.h)
 	struct lane_check *verify;    // of SEGMENT_VERIFY, else NULL
 	bool free_stacks;
+	bool of_languages;         // it has had events of a language's heaps (language_heap.h)
 	bool between;              // busy, but in the real realloc: its VM calls go here
 	bool exact;                // --clock=ns
 	_Atomic uint64_t exact_ns; // then, the time of the event in the making
 	uint64_t room;             // limit but for the clock's sake
 	struct clock clock;
-	uint64_t heap;                // Windows: whose blocks the events are of
+	uint64_t heap;                // whose blocks the events are of
 	uint32_t heap_flags;          // Windows: and what calls that allocate are given
 	uintptr_t inside;             // Windows: the outermost hook of a heap that is being called
 	size_t asked;                 // Windows: by it, if it allocates

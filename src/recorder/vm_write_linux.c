@@ -3,6 +3,7 @@
 #include "recorder/capture.h"
 #include "recorder/elf.h"
 #include "recorder/event.h"
+#include "recorder/language_heap.h"
 #include "recorder/own_linux.h"
 #include "recorder/scope_linux.h"
 #include "recorder/static_linux.h"
@@ -70,8 +71,8 @@ bool vm_write_is_linker(uintptr_t pc)
 
 // From the stack just taken: whose call is it? Within our malloc it is the allocator's, and within
 // libc's free, which asks for memory too where it is a thread's first call on the heap (our free is
-// not in the stack: it jumps there). Else the caller of the function that made the call decides,
-// which is the frame `first`.
+// not in the stack: it jumps there). A language's allocator, which our hooks call, is the program.
+// Else the caller of the function that made the call decides, which is the frame `first`.
 static uint8_t vm_write_origin(const struct capture *capture, uint32_t first)
 {
 	uint32_t depth = capture->depth;
@@ -82,6 +83,9 @@ static uint8_t vm_write_origin(const struct capture *capture, uint32_t first)
 
 		if (strict_calls_handler(pc))
 			break; // what it interrupted has nothing to do with it
+		if (pc - (uintptr_t)__start_language_hooks <
+		    (uintptr_t)(__stop_language_hooks - __start_language_hooks))
+			break; // an interpreter takes an arena
 		if (vm_write_inside(&vm_write_ours, pc) || vm_write_inside(&vm_write_free, pc))
 			return LANE_VM_ALLOCATOR;
 		if (!caller && !vm_write_inside(&vm_write_sbrk, pc))

@@ -147,11 +147,12 @@ static void json_heaps(struct json *json, const struct info *info)
 		json_object_begin(json);
 		json_kv_u64(json, "process_id", heap->process);
 		json_key(json, "handle");
-		if (heap->handle != 0)
+		if (heap->handle != 0 && !heap->name[0])
 			json_hex(json, heap->handle);
 		else
 			json_null(json);
-		json_kv_string(json, "name", heap->handle != 0 ? NULL : heap->name);
+		json_kv_string(json, "name",
+			       heap->handle != 0 && !heap->name[0] ? NULL : heap->name);
 		json_key(json, "created_flags");
 		if (heap->created)
 			json_u64(json, heap->flags);

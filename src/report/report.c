@@ -8,7 +8,7 @@
 
 enum { MESSAGES_MAX = 20 }; // notes of the trace that are repeated in the report
 
-// What a report counts is malloc's: select_allocations refuses other layers and heaps.
+// What a report counts is malloc's and heaps of languages: select_allocations refuses the others.
 const struct query_context_rules report_rules = { .about = QUERY_CONTEXT_EVENTS };
 
 // What the recording wanted its user to know.
@@ -55,7 +55,7 @@ static void keep_note(void *context, const struct trace_note *note)
 	str_fini(&who);
 }
 
-// The allocations that were asked for. What a report counts is malloc's.
+// The allocations that were asked for.
 static bool select_allocations(struct report *report, struct err *err)
 {
 	const struct selection *selection = &report->asked->selection;
@@ -65,10 +65,11 @@ static bool select_allocations(struct report *report, struct err *err)
 			       "a report is about the heap; for virtual memory try: tidemark "
 			       "window --layer vm");
 	for (heap_id id = 1; id < selection->query.heaps_count; id++)
-		if (selection->query.heaps[id])
+		if (selection->query.heaps[id] &&
+		    !reader_heap_is_language(reader_heap(report->asked->reader, id)))
 			return err_set(err, ERR_USAGE,
-				       "a report is about malloc's heap; for others try: tidemark "
-				       "window --heap");
+				       "a report is about malloc's heap, and those of languages; "
+				       "for others try: tidemark window --heap");
 	return query_context_select(report->asked, err);
 }
 

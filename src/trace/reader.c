@@ -4,6 +4,7 @@
 #include "wire/compiler.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static bool open_preamble(struct reader *reader, const char *path, struct err *err)
@@ -707,6 +708,21 @@ uint32_t reader_files_count(const struct reader *reader)
 const struct trace_heap *reader_heap(const struct reader *reader, heap_id id)
 {
 	return id < reader->defs.heaps_count ? &reader->defs.heaps[id] : NULL;
+}
+
+bool reader_heap_is_language(const struct trace_heap *heap)
+{
+	return heap && heap->handle && heap->name[0];
+}
+
+const char *reader_heap_name(const struct trace_heap *heap, char text[static READER_HEAP_TEXT])
+{
+	if (!heap)
+		return "malloc";
+	if (heap->name[0] || heap->handle == 0)
+		return heap->name;
+	snprintf(text, READER_HEAP_TEXT, "0x%" PRIx64, heap->handle);
+	return text;
 }
 
 const struct trace_file *reader_file(const struct reader *reader, file_id id)

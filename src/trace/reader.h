@@ -134,6 +134,14 @@ const struct trace_stack *reader_stack(const struct reader *reader, stack_id id)
 uint32_t reader_heaps_count(const struct reader *reader);
 uint32_t reader_files_count(const struct reader *reader);
 const struct trace_heap *reader_heap(const struct reader *reader, heap_id id);
+
+// Whether it is a heap of a language's own: of malloc's layer, and its blocks are nowhere in
+// malloc's.
+bool reader_heap_is_language(const struct trace_heap *heap);
+
+// What a heap is called: its name, or its handle, which is put into `text`; "malloc" for NULL.
+enum { READER_HEAP_TEXT = 24 };
+const char *reader_heap_name(const struct trace_heap *heap, char text[static READER_HEAP_TEXT]);
 const struct trace_file *reader_file(const struct reader *reader, file_id id);
 
 // Snapshots of memory met so far, in the file's order, from 0. One from the list has no arrays

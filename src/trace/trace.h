@@ -141,7 +141,7 @@ struct trace_event {
 struct trace_heap {
 	heap_id id;
 	process_id process;
-	uint64_t handle; // a Windows heap's handle; 0: a pool, which has a name
+	uint64_t handle; // a Windows heap's; 0: a pool, which has a name; a language's has both
 	bool created;    // while it was recorded: then with these
 	uint32_t flags;  // as HeapCreate takes them
 	char *name;      // never NULL

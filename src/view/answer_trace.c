@@ -227,16 +227,15 @@ static void write_threads(const struct reader *reader, struct json *json)
 
 static void write_heaps(const struct reader *reader, struct json *json)
 {
+	char text[READER_HEAP_TEXT];
+
 	json_key(json, "heaps");
 	json_array_begin(json);
 	json_string(json, "malloc");
 	for (heap_id id = 1; id < reader_heaps_count(reader); id++) {
 		const struct trace_heap *heap = reader_heap(reader, id);
 
-		if (heap->handle)
-			json_hex(json, heap->handle);
-		else
-			json_string(json, heap->name);
+		json_string(json, reader_heap_name(heap, text));
 	}
 	json_array_end(json);
 }

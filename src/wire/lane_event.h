@@ -68,9 +68,9 @@ enum lane_extra {
 	LANE_EXTRA_POOL = 1,
 	LANE_EXTRA_NAME = 2, // u8[16] name (NUL-padded): that the program gives its thread
 	// u64 handle, u32 flags: from here on the lane's events on blocks are of that heap
-	// (Windows), and calls that allocate have these flags; a handle of 0, as at first: of
-	// malloc's. These pairs are numbered from 1 as they come, up to LANE_HEAPS_MAX; a LANE_HEAP
-	// goes back to one of them.
+	// (Windows; elsewhere enum lane_language_heap), and calls that allocate have these flags; a
+	// handle of 0, as at first: of malloc's. These pairs are numbered from 1 as they come, up
+	// to LANE_HEAPS_MAX; a LANE_HEAP goes back to one of them.
 	LANE_EXTRA_HEAP = 3,
 	LANE_EXTRA_HEAP_NEW = 4, // u64 handle, u32 flags: the heap was made, with these
 	// u16 keep with LANE_PYTHON_CUT, u16 push, then push x u32 frame ids with
@@ -83,6 +83,13 @@ enum lane_extra {
 
 #define LANE_PYTHON_ENTRY (UINT32_C(1) << 31)
 #define LANE_PYTHON_CUT (1 << 15) // outer frames are missing; keep is 0 where that changes
+
+// Heaps of languages, by their handles; the text is the heap's name in the trace.
+enum lane_language_heap {
+	LANE_HEAP_PYMEM = 1,
+	LANE_HEAP_PYOBJECT = 2,
+	LANE_HEAP_ZEND = 3,
+};
 
 enum lane_pool {
 	LANE_POOL_ALLOC = 1,

@@ -153,16 +153,17 @@ struct segment_clock {
 
 // What the user asked for; in segment_welcome.options.
 enum segment_option {
-	SEGMENT_FREE_STACKS = 1 << 0,  // a stack with every free
-	SEGMENT_CLOCK_NS = 1 << 1,     // each event has its own time
-	SEGMENT_NO_FOLLOW = 1 << 2,    // do not record children
-	SEGMENT_PAUSED = 1 << 3,       // a fresh image begins without recording allocations
-	SEGMENT_VERIFY = 1 << 4,       // walk every stack again without the cache, and compare
-	SEGMENT_RSS_EXACT = 1 << 5,    // a snapshot whenever resident memory grew by 1 %
-	SEGMENT_STRICT_VM = 1 << 6,    // system calls that the program makes itself are seen too
-	SEGMENT_REACHABILITY = 1 << 7, // reachable blocks are looked for at the end
-	SEGMENT_NATIVE = 1 << 8,       // the collector's: frames of interpreters stay in stacks
-	SEGMENT_USDT = 1 << 9,         // samples fire probes (recorder/usdt_linux.h)
+	SEGMENT_FREE_STACKS = 1 << 0,     // a stack with every free
+	SEGMENT_CLOCK_NS = 1 << 1,        // each event has its own time
+	SEGMENT_NO_FOLLOW = 1 << 2,       // do not record children
+	SEGMENT_PAUSED = 1 << 3,          // a fresh image begins without recording allocations
+	SEGMENT_VERIFY = 1 << 4,          // walk every stack again without the cache, and compare
+	SEGMENT_RSS_EXACT = 1 << 5,       // a snapshot whenever resident memory grew by 1 %
+	SEGMENT_STRICT_VM = 1 << 6,       // system calls that the program makes itself are seen too
+	SEGMENT_REACHABILITY = 1 << 7,    // reachable blocks are looked for at the end
+	SEGMENT_NATIVE = 1 << 8,          // the collector's: frames of interpreters stay in stacks
+	SEGMENT_USDT = 1 << 9,            // samples fire probes (recorder/usdt_linux.h)
+	SEGMENT_LANGUAGE_HEAPS = 1 << 10, // heaps of languages are recorded (language_heap.h)
 };
 
 enum segment_start {

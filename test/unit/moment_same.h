@@ -67,8 +67,8 @@ static inline void check_blocks(const struct present *right, const struct presen
 				process_id process, bool undated)
 {
 	size_t count, others;
-	struct present_block *blocks = present_blocks(right, process, true, &count);
-	struct present_block *other = present_blocks(found, process, true, &others);
+	struct present_block *blocks = present_blocks(right, process, PRESENT_ALL, &count);
+	struct present_block *other = present_blocks(found, process, PRESENT_ALL, &others);
 
 	CHECK_EQ(count, others);
 	for (size_t i = 0; i < count && i < others; i++) {

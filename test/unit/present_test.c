@@ -35,7 +35,7 @@ static const char *blocks_of(const struct present *present, process_id process)
 {
 	static char text[512];
 	size_t count;
-	struct present_block *blocks = present_blocks(present, process, true, &count);
+	struct present_block *blocks = present_blocks(present, process, PRESENT_ALL, &count);
 	size_t length = 0;
 
 	text[0] = 0;
@@ -154,7 +154,7 @@ TEST(present_a_query_marks_what_it_selects)
 	struct reader *reader = assembled_open(two_processes);
 	struct present *present = present_read(reader, &options);
 	size_t count;
-	struct present_block *blocks = present_blocks(present, 0, true, &count);
+	struct present_block *blocks = present_blocks(present, 0, PRESENT_ALL, &count);
 
 	CHECK_EQ(2, count);
 	CHECK(!blocks[0].selected);

@@ -558,7 +558,7 @@ static int by_address(const void *a, const void *b)
 }
 
 struct present_block *present_blocks(const struct present *present, process_id process,
-				     bool all_heaps, size_t *count)
+				     enum present_heaps heaps, size_t *count)
 {
 	struct present_block *list = NULL;
 	size_t first;
@@ -568,10 +568,11 @@ struct present_block *present_blocks(const struct present *present, process_id p
 		return NULL;
 	collect(present, &present->processes[process].blocks, process, 0, &list, count);
 	first = *count;
-	for (heap_id heap = 1; all_heaps && heap < present->heaps_count; heap++) {
+	for (heap_id heap = 1; heap < present->heaps_count; heap++) {
 		const struct trace_heap *found = reader_heap(present->reader, heap);
 
-		if (found && found->process == process)
+		if (found && found->process == process &&
+		    (heaps == PRESENT_ALL || reader_heap_is_language(found)))
 			collect(present, &present->heaps[heap], process, heap, &list, count);
 	}
 	if (*count > first)

@@ -71,10 +71,15 @@ void present_settle(struct present *present, uint64_t events); // that are befor
 
 void present_free(struct present *present); // NULL is allowed
 
-// The blocks of malloc's heap, and of others if `all_heaps`, by rising address; of equal ones by
-// heap. The caller frees the array (mem_free).
+// Whose blocks.
+enum present_heaps {
+	PRESENT_HEAP, // malloc's, and those of languages, which are nowhere in malloc's
+	PRESENT_ALL,  // those of Windows heaps and of pools, too
+};
+
+// The blocks by rising address; of equal ones by heap. The caller frees the array (mem_free).
 struct present_block *present_blocks(const struct present *present, process_id process,
-				     bool all_heaps, size_t *count);
+				     enum present_heaps heaps, size_t *count);
 
 // A block lay at `address` earlier on: the mapping around it is the allocator's.
 void present_claim(struct present *present, process_id process, uint64_t address);

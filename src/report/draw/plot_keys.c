@@ -69,17 +69,13 @@ static void name_thread(const struct query_context *asked, thread_id id, struct 
 static void name_heap(const struct query_context *asked, const struct window_cell *cell,
 		      struct str *name)
 {
-	const struct trace_heap *heap;
+	char text[READER_HEAP_TEXT];
 
 	if (cell->layer != WINDOW_HEAP || cell->heap == 0) {
 		str_add(name, cell->layer == WINDOW_HEAP ? "malloc" : "(no heap)");
 		return;
 	}
-	heap = reader_heap(asked->reader, cell->heap);
-	if (heap->name[0])
-		str_add(name, heap->name);
-	else
-		str_format(name, "0x%llx", (unsigned long long)heap->handle);
+	str_add(name, reader_heap_name(reader_heap(asked->reader, cell->heap), text));
 }
 
 static void name_symbol(const struct symbol *symbol, struct str *name)

@@ -78,7 +78,7 @@ static void add_blocks(struct active *active, process_id process, uint8_t *stdio
 	struct present_block *blocks;
 	size_t count;
 
-	blocks = present_blocks(asked->present, process, true, &count);
+	blocks = present_blocks(asked->present, process, PRESENT_ALL, &count);
 	for (size_t i = 0; i < count; i++) {
 		const struct present_block *block = &blocks[i];
 		const struct range *range;
@@ -100,7 +100,8 @@ static void add_blocks(struct active *active, process_id process, uint8_t *stdio
 		if (block->size < active->options->bytes_min)
 			continue;
 		range = ranges_find(space_ranges(space, process), block->address);
-		if (block->heap)
+		if (block->heap &&
+		    !reader_heap_is_language(reader_heap(asked->reader, block->heap)))
 			row.owner = "pool";
 		else if (is_stdio(asked, stdio, block->stack))
 			row.owner = "stdio";

@@ -20,27 +20,39 @@ static uint64_t chunk_of(uint64_t size, unsigned bits)
 	return chunk < least ? least : chunk;
 }
 
-static bool is_glibc(const struct chunk_extent *chunk_extent, unsigned bits)
+// Whether the block is a language's own, in a mapping that is not glibc's.
+static bool is_language(const struct present_block *block, const struct ranges *ranges)
+{
+	const struct range *range = block->heap ? ranges_find(ranges, block->address) : NULL;
+
+	return range && range->owner != SPACE_MALLOC_HEAP && range->owner != SPACE_MALLOC_ARENA &&
+	       range->owner != SPACE_MALLOC_LARGE;
+}
+
+static bool is_glibc(const struct chunk_extent *chunk_extent, const struct ranges *ranges,
+		     unsigned bits)
 {
 	uint64_t close = 0;
 
 	for (size_t i = 0; i + 1 < chunk_extent->count; i++)
-		if (chunk_extent->blocks[i + 1].address - chunk_extent->blocks[i].address <
-		    chunk_of(chunk_extent->blocks[i].size, bits))
+		if (!is_language(&chunk_extent->blocks[i], ranges) &&
+		    chunk_extent->blocks[i + 1].address - chunk_extent->blocks[i].address <
+			    chunk_of(chunk_extent->blocks[i].size, bits))
 			close++;
 	return close * 1000 <= chunk_extent->count * STRAY_PER_MILLE;
 }
 
-static void moor_glibc(struct chunk_extent *chunk_extent, const struct space *space,
-		       process_id process, unsigned bits)
+static void moor_glibc(struct chunk_extent *chunk_extent, const struct ranges *ranges,
+		       unsigned bits)
 {
-	const struct ranges *ranges = space_ranges(space, process);
 	uint64_t header = bits == 32 ? 4 : 8;
 
 	for (size_t i = 0; i < chunk_extent->count; i++) {
 		const struct present_block *block = &chunk_extent->blocks[i];
 		const struct range *range = ranges_find(ranges, block->address);
 
+		if (is_language(block, ranges))
+			continue;
 		chunk_extent->starts[i] = block->address - header;
 		chunk_extent->ends[i] = chunk_extent->starts[i] + chunk_of(block->size, bits);
 		if (range && range->owner == SPACE_MALLOC_LARGE) {
@@ -51,7 +63,9 @@ static void moor_glibc(struct chunk_extent *chunk_extent, const struct space *sp
 	}
 }
 
-static void moor_other(struct chunk_extent *chunk_extent)
+// `languages`: only what is a language's own.
+static void moor_other(struct chunk_extent *chunk_extent, const struct ranges *ranges,
+		       bool languages)
 {
 	struct map least = { 0 }; // size -> the least distance to the next block
 
@@ -59,7 +73,11 @@ static void moor_other(struct chunk_extent *chunk_extent)
 		uint64_t distance =
 			chunk_extent->blocks[i + 1].address - chunk_extent->blocks[i].address;
 		bool added;
-		uint64_t *known = map_put(&least, chunk_extent->blocks[i].size, &added);
+		uint64_t *known;
+
+		if (languages && !is_language(&chunk_extent->blocks[i], ranges))
+			continue;
+		known = map_put(&least, chunk_extent->blocks[i].size, &added);
 
 		if (distance >= chunk_extent->blocks[i].size && (added || distance < *known))
 			*known = distance;
@@ -68,6 +86,9 @@ static void moor_other(struct chunk_extent *chunk_extent)
 		const struct present_block *block = &chunk_extent->blocks[i];
 		const uint64_t *known = map_find(&least, block->size);
 		uint64_t room = up(block->size, 16);
+
+		if (languages && !is_language(block, ranges))
+			continue;
 
 		// Blocks that are never neighbours say nothing of their rounding.
 		if (known && *known && *known < 2 * room + SPACE_PAGE)
@@ -81,15 +102,16 @@ static void moor_other(struct chunk_extent *chunk_extent)
 void chunk_extent_init(struct chunk_extent *chunk_extent, const struct present *present,
 		       process_id process, unsigned bits)
 {
+	const struct ranges *ranges = space_ranges(present_space(present), process);
+
 	*chunk_extent = (struct chunk_extent){ 0 };
-	chunk_extent->blocks = present_blocks(present, process, false, &chunk_extent->count);
+	chunk_extent->blocks = present_blocks(present, process, PRESENT_HEAP, &chunk_extent->count);
 	chunk_extent->starts = mem_alloc(chunk_extent->count + 1, sizeof *chunk_extent->starts);
 	chunk_extent->ends = mem_alloc(chunk_extent->count + 1, sizeof *chunk_extent->ends);
-	chunk_extent->glibc = is_glibc(chunk_extent, bits);
+	chunk_extent->glibc = is_glibc(chunk_extent, ranges, bits);
 	if (chunk_extent->glibc)
-		moor_glibc(chunk_extent, present_space(present), process, bits);
-	else
-		moor_other(chunk_extent);
+		moor_glibc(chunk_extent, ranges, bits);
+	moor_other(chunk_extent, ranges, chunk_extent->glibc);
 	// A berth ends where the next begins; a block whose end was not seen may lie in another.
 	for (size_t i = 0; i < chunk_extent->count; i++) {
 		uint64_t next = i + 1 < chunk_extent->count ? chunk_extent->starts[i + 1]

@@ -5,6 +5,8 @@
 // (4 in 32-bit programs), and the whole rounded up to 16, at least 32 (16 and 16 there); a block
 // that has a mapping of its own has all of it. Else the allocator is another's, and a block's
 // berth is the least distance from any block of its size to the next. Berths never overlap.
+// So it is with small blocks of a language's heap, which are in mappings that are not glibc's; its
+// large ones are glibc's.
 #ifndef REPORT_CHUNK_EXTENT_H
 #define REPORT_CHUNK_EXTENT_H
 
@@ -17,7 +19,7 @@ struct chunk_extent {
 	bool glibc;
 };
 
-// Of the live blocks of malloc in a process.
+// Of the live blocks of malloc, and of the heaps of languages, in a process.
 void chunk_extent_init(struct chunk_extent *chunk_extent, const struct present *present,
 		       process_id process, unsigned bits);
 void chunk_extent_fini(struct chunk_extent *chunk_extent);

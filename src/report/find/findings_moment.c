@@ -203,7 +203,7 @@ bool findings_untouched(struct findings *findings, const struct findings_kind *k
 		return true;
 	pages_init(&pages, &snapshot);
 	present = read_at(findings, snapshot.began);
-	blocks = present_blocks(present, snapshot.process, false, &count);
+	blocks = present_blocks(present, snapshot.process, PRESENT_HEAP, &count);
 	for (size_t i = 0; i < count; i++) {
 		const struct present_block *block = &blocks[i];
 		uint64_t resident =

@@ -172,7 +172,7 @@ static bool choose(struct pins *pins, struct err *err)
 		if (!query_has_process(&asked->selection.query, id) ||
 		    moment_view_passes_over(asked, id))
 			continue;
-		mem_free(present_blocks(asked->present, id, false, &count));
+		mem_free(present_blocks(asked->present, id, PRESENT_HEAP, &count));
 		if (count > most) {
 			most = count;
 			pins->process = id;

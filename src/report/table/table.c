@@ -83,14 +83,11 @@ static uint64_t of_stack(struct table *table, uint32_t **cache, stack_id stack,
 static uint64_t label_heap(struct table *table, const struct window_cell *cell)
 {
 	const struct trace_heap *heap = reader_heap(table->asked->reader, cell->heap);
-	char handle[24];
+	char text[READER_HEAP_TEXT];
 
 	if (cell->layer != WINDOW_HEAP)
 		return labels_text(table->labels, "(virtual memory)");
-	if (cell->heap == 0 || !heap)
-		return labels_text(table->labels, "malloc");
-	snprintf(handle, sizeof handle, "0x%" PRIx64, heap->handle);
-	return labels_text(table->labels, heap->handle ? handle : heap->name);
+	return labels_text(table->labels, reader_heap_name(cell->heap ? heap : NULL, text));
 }
 
 // Whether the value of the key is a function of a cell.
