@@ -40,7 +40,7 @@ answer_function answer_sizes_histogram, answer_sizes_life;
 
 // What stands out.
 answer_function answer_findings_growth, answer_findings_transients, answer_findings_peaks,
-	answer_findings_diff;
+	answer_findings_diff, answer_findings_all;
 
 // Moments.
 answer_function answer_moments_map, answer_moments_active, answer_moments_reconcile;

@@ -6,6 +6,7 @@
 #include "engine/prominence.h"
 #include "engine/window_series.h"
 #include "report/find/diff.h"
+#include "report/find/findings.h"
 #include "report/find/growth.h"
 #include "report/find/transients.h"
 
@@ -13,11 +14,32 @@
 #include <string.h>
 
 enum {
+	FINDINGS_ROWS = 5, // of each kind, as the command has it
 	PEAKS_DEFAULT = 20,
 	PEAKS_EXACT_STEPS = 4 << 20, // of longer windows the tops are looked for in buckets
 	PEAKS_BUCKETS = 4096,
 	PEAKS_PART = 200, // of the highest: what rises less is no peak to a person
 };
+
+// What is wrong or could be cheaper: the first page.
+bool answer_findings_all(struct answer *answer, struct err *err)
+{
+	struct query_context asked;
+	struct findings findings;
+	struct findings_page page = { .findings = &findings };
+	bool good;
+
+	if (!answer_rows(answer, FINDINGS_ROWS, &page.rows_max, err) ||
+	    !answer_ask(answer, &findings_rules, &asked, err))
+		return false;
+	good = findings_find(&findings, &asked, err);
+	if (good) {
+		good = findings_json(&page, answer->sink, err);
+		findings_fini(&findings);
+	}
+	query_context_close(&asked);
+	return good;
+}
 
 bool answer_findings_growth(struct answer *answer, struct err *err)
 {

@@ -76,6 +76,7 @@ static bool add_answers(struct html_export *single, struct json *json, struct er
 		{ "marks", "/api/marks", NULL },
 		{ "peaks", "/api/peaks", "n=100" },
 		{ "sizelife", "/api/sizelife", NULL },
+		{ "findings", "/api/findings", NULL },
 		{ "growth", "/api/growth", NULL },
 		{ "transients", "/api/transients", "n=50" },
 		{ "reconcile", "/api/reconcile", NULL },

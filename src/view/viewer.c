@@ -82,6 +82,7 @@ static const struct endpoint {
 	{ "/api/tree", AT_SUMS, answer_window_tree },
 	{ "/api/histogram", AT_SUMS, answer_sizes_histogram },
 	{ "/api/sizelife", AT_CURVES, answer_sizes_life },
+	{ "/api/findings", AT_REPLAYS, answer_findings_all },
 	{ "/api/growth", AT_REPLAYS, answer_findings_growth },
 	{ "/api/transients", AT_REPLAYS, answer_findings_transients },
 	{ "/api/peaks", AT_REPLAYS, answer_findings_peaks },

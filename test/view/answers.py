@@ -161,6 +161,8 @@ def a_tree_that_is_cut_keeps_what_leads_to_large_impacts():
 def findings_are_those_of_the_commands():
     path = exercise2()
     with Server(path) as server:
+        same(server, "/api/findings", "findings", path)
+        same(server, "/api/findings?n=1&from=5%25", "findings", path, "-n", "1", "--from", "5%")
         same(server, "/api/growth?n=10", "growth", path)
         same(server, "/api/growth?n=0&min-bytes=100&from=5%25", "growth", path, "-n", "0",
              "--min-bytes", "100", "--from", "5%")

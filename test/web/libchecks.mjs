@@ -13,7 +13,7 @@ const SCREENS = ["window", "flame", "sizes", "threads", "space", "growth", "peak
 const HEAP10S = { "impact:impacting": [319, 12760, 12760], "impact:persistent": [528, 103120, 0], "": [847, 115880, 12760] };
 const LAST4 = { "impact:transient": [4, 4 * BUFFER, 0], "impact:persistent": [2, 2 * BUFFER, 0], "": [6, 62914560, 0] };
 
-const home = (state = "") => given.url + (state ? `&${state}` : "");
+const home = (state = "tab=window") => `${given.url}&${state || "tab=window"}`;
 const phase = (name) => `from=mark:ex2.${name}.begin&to=mark:ex2.${name}.end`;
 const dragPhase = (page, name, shift) =>
 	drag(page, marks[`ex2.${name}.begin`], marks[`ex2.${name}.end`], given.duration_ns, shift);
@@ -295,6 +295,8 @@ test("all of it with the keyboard alone", async (browser) => {
 	await until("help is open", () => page.locator("dialog[open]").count(), (n) => n === 1);
 	await page.keyboard.press("Escape");
 	await until("help is shut", () => page.locator("dialog[open]").count(), (n) => n === 0);
+	await page.keyboard.press("0");
+	await untilEqual("tab-findings", "the first page", () => page.locator("[role='tab'][aria-selected='true']").getAttribute("id"));
 	for (let i = 1; i <= SCREENS.length; i++) {
 		await page.keyboard.press(String(i));
 		await untilEqual(`tab-${SCREENS[i - 1]}`, "the tab", () => page.locator("[role='tab'][aria-selected='true']").getAttribute("id"));
@@ -402,6 +404,32 @@ test("a low window and twice the size keep a panel that can be used", async (bro
 			if (folder) await page.screenshot({ path: path.join(folder, `small-${screen}-${width}.png`) });
 			await page.context().close();
 		}
+});
+
+test("the first page shows findings, and each opens where it is proven", async (browser) => {
+	const page = await browser.open(given.findings);
+	await ready(page);
+	const told = await until("findings", () => page.locator(".finding").count(), (n) => n > 0);
+	equal(told, await page.locator(".finding .evidence").count(), "a way to each");
+	await untilEqual("tab-findings", "the tab", () => page.locator("[role='tab'][aria-selected='true']").getAttribute("id"));
+	check((await page.textContent(".missed summary")).includes("not looked for"), "what was not looked for");
+	check((await page.textContent("[data-finding='peak#1'] code")).startsWith("tidemark transients"), "the command");
+	await page.locator("[data-finding='peak#1'] .evidence").click();
+	await untilEqual("tab-window", "its view", () => page.locator("[role='tab'][aria-selected='true']").getAttribute("id"));
+	check(/from=5\d{9}ns&to=5\d{9}ns/.test(new URL(page.url()).hash), `the time of the peak: ${page.url()}`);
+	await page.keyboard.press("Backspace");
+	await until("back", () => page.locator(".finding").count(), (n) => n === told);
+	const folder = screensFolder();
+	for (const [scheme, width, height] of [["light", 1280, 860], ["dark", 1024, 640], ["light", 512, 320]]) {
+		const small = await browser.open(given.findings, { scheme, width, height });
+		await until("findings", () => small.locator(".finding").count(), (n) => n === told);
+		const wide = await small.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+		check(wide <= 0, `no line is wider than ${width}: ${wide}`);
+		await small.evaluate(readFileSync(AXE, "utf8"));
+		const found = await small.evaluate(() => globalThis.axe.run(".findings", { resultTypes: ["violations"] }));
+		equal([], found.violations.map((one) => `${one.id}: ${one.nodes[0].html}`), `axe, ${scheme}`);
+		if (folder) await small.screenshot({ path: path.join(folder, `findings-${scheme}-${width}.png`) });
+	}
 });
 
 test("a name from a stranger's program is text and nothing else", async (browser) => {

@@ -82,6 +82,24 @@ def html_export_file():
     return "single.html"
 
 
+def with_findings():
+    """A peak of one short buffer, a block that is freed twice, a site that could save calls."""
+    lines = ['trace command="./app"', 'process p pid=7 exe="/bin/app"', "thread t p tid=7",
+             'stack b "malloc" < "base" < "main"', 'stack e "malloc" < "export" "export.c":10 < "main" "app.c":80',
+             'stack f "malloc" < "format" "format.c":3 < "main" "app.c":90',
+             "@1ms t malloc b 0x100000 2097152"]
+    for step in range(12000):
+        lines += [f"@{2000000 + step * 1000} t malloc f 0x90000 100", f"@{2000500 + step * 1000} t free 0x90000"]
+    lines += ["@5s t malloc e 0x1000000 8388608", "@5020ms t free 0x1000000", "@6s t malloc f 0x50000 40",
+              "@7s t free 0x50000", "@8s t free 0x50000", "@10s end p exit=0", "end", ""]
+    with open("findings.txt", "w", encoding="utf-8") as file:
+        file.write("\n".join(lines))
+    done = run(TIDEMARK, "dump", "--assemble", "findings.txt", "-o", "findings.tide")
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    return serve("findings.tide")
+
+
 def prepare():
     exercise = os.path.join(BUILD, "test", "programs", "exercise2")
     record("ex2.tide", exercise, EX2_SCALE=os.environ.get("EX2_SCALE", "0.05"))
@@ -101,7 +119,7 @@ def prepare():
         "diff_allocated": diff["total"]["allocated"]["bytes"], "hostile": hostile(), "cut": serve("cut.tide"),
         "growth": next(row["verdict"] for row in growth["rows"]
                        if any(frame["function"] == "InnerLoopOperation" for frame in row["stack"])),
-        "gone": serve("gone.tide"), "single": html_export_file(),
+        "gone": serve("gone.tide"), "findings": with_findings(), "single": html_export_file(),
     }
 
 

@@ -20,7 +20,7 @@ const WORK: Record<string, string> = {
 	"timeline heap": "the heap's curve", "timeline vm": "the curve of virtual memory", "timeline rss": "the curve of resident memory",
 	"timeline cumulative": "what was allocated so far", window: "the table", tree: "the flame graph", histogram: "sizes", sizelife: "lifetimes",
 	map: "the address space", active: "what lives there", reconcile: "resident memory", info: "events", "diff/timeline": "the other curve",
-	diff: "differences",
+	diff: "differences", findings: "findings",
 };
 
 export class Shell implements App {
@@ -51,7 +51,7 @@ export class Shell implements App {
 		this.screens = screensOf(this);
 		this.tabs = h("div", { class: "tabs", role: "tablist", "aria-label": "Views" },
 			...this.screens.map((screen, i) => h("button", {
-				type: "button", role: "tab", id: `tab-${screen.id}`, "aria-controls": "panel", title: `${screen.title} (${i + 1})`,
+				type: "button", role: "tab", id: `tab-${screen.id}`, "aria-controls": "panel", title: `${screen.title} (${i})`,
 				onclick: () => this.store.set({ tab: screen.id }),
 			}, screen.title)));
 	}
@@ -98,7 +98,7 @@ export class Shell implements App {
 	}
 
 	private get current(): Screen {
-		return this.screens.find((screen) => screen.id === this.store.state.tab) ?? this.screens[0];
+		return this.screens.find((screen) => screen.id === this.store.state.tab) ?? this.screens[1];
 	}
 
 	private update(changed: Set<keyof State>): void {
@@ -325,8 +325,8 @@ export class Shell implements App {
 	}
 
 	private sharedKey(key: string): boolean {
-		if (/^[1-9]$/.test(key) && Number(key) <= this.screens.length) {
-			this.store.set({ tab: this.screens[Number(key) - 1].id });
+		if (/^[0-9]$/.test(key) && Number(key) < this.screens.length) {
+			this.store.set({ tab: this.screens[Number(key)].id });
 			return true;
 		}
 		switch (key) {

@@ -89,8 +89,10 @@ describe("the address", () => {
 		expect(parseState(formatState(odd))).toEqual(odd);
 	});
 	it("is empty where nothing was chosen", () => {
-		expect(formatState(state({}))).toBe("");
-		expect(parseState("t=0123&nonsense=1")).toEqual(DEFAULTS);
+		expect(formatState(state({}))).toBe("tab=window");
+		expect(parseState("t=0123&nonsense=1")).toEqual(state({ tab: "findings" }));
+		expect(parseState("t=0123&tab=window")).toEqual(DEFAULTS);
+		expect(parseState("t=0123&from=1s")).toEqual(state({ from: "1s" }));
 	});
 	it("leaves out what makes no sense", () => {
 		const parsed = parseState("by=nonsense&columns=x,size&layer=disk&row=evil:1&not-row=9");

@@ -350,6 +350,26 @@ export interface Change {
 	count: number;
 }
 
+export interface Finding extends StackRow {
+	id: string;
+	kind: string;
+	class: "error" | "problem" | "saving" | "note";
+	sure: string;
+	what: string;
+	why: string;
+	advice: string;
+	command: string;
+	view: string;
+	saves: { peak_bytes: number | null; calls: number | null };
+}
+
+export interface Findings {
+	total: number;
+	findings: Finding[];
+	findings_left_out: number;
+	not_looked_for: { kind: string; title: string; why: string }[];
+}
+
 export interface DiffRow extends StackRow {
 	state: "both" | "new" | "gone" | "moved";
 	exe: string;

@@ -91,6 +91,8 @@ export function formatState(state: State): string {
 			words.append(name, Array.isArray(value) ? value.join(",") : value === true ? "1" : String(value));
 		}
 	}
+	// Nothing at all is the first page.
+	if (words.size === 0) words.append("tab", state.tab);
 	// Kept readable: what need not be escaped in a fragment is not.
 	return words.toString().replace(/%3A/g, ":").replace(/%2C/g, ",").replace(/%2F/g, "/").replace(/%23/g, "%23");
 }
@@ -118,6 +120,11 @@ export function opposite([word, value]: Filter): Filter[] | null {
 	}
 }
 
+function isKnown(word: string): boolean {
+	return ["only", "open", "selected", ...FILTER_WORDS].includes(word) ||
+		(Object.keys(DEFAULTS) as (keyof State)[]).some((key) => (NAMES[key] ?? key) === word);
+}
+
 // What is not understood is left out: an address from another version still opens.
 export function parseState(text: string): State {
 	const words = new URLSearchParams(text);
@@ -135,6 +142,7 @@ export function parseState(text: string): State {
 		else state[key] = typeof DEFAULTS[key] === "boolean" ? value === "1" : value;
 	}
 	const result = state as unknown as State;
+	if (![...words.keys()].some((word) => isKnown(word))) result.tab = "findings";
 	result.open = words.getAll("open");
 	result.filters = filters;
 	result.by = result.by.filter((key) => KEYS.includes(key));

@@ -126,6 +126,8 @@ function commandOf(state: State, file: string, other: string | null, edges: stri
 	case "space":
 		return ["map", name, ...(state.at ? ["--at", quote(readableWord(state.at))] : []),
 			...(state.mapProcess ? ["--process", quote(state.mapProcess)] : []), "--rows", "200"];
+	case "findings":
+		return ["findings", name, ...edges];
 	case "growth":
 		return ["growth", name, ...edges, "--rows", "200"];
 	case "peaks":

@@ -1,6 +1,6 @@
 // data: what stands inside a page from a file: allocations alike in stack, size and so on, counted by
 // the stretches of time in which they began and ended (docs/viewer.md, tidemark-view-data-1).
-import type { Diff, Growth, Info, MapAnswer, Mark, Peaks, Reconcile, SizeLife, Timeline, Transients, View } from "../ask/types";
+import type { Diff, Findings, Growth, Info, MapAnswer, Mark, Peaks, Reconcile, SizeLife, Timeline, Transients, View } from "../ask/types";
 
 export interface Cells {
 	layer: number[];
@@ -34,6 +34,7 @@ export interface Data {
 	timelines: Record<string, Timeline | undefined>;
 	peaks?: Peaks | null;
 	sizelife?: SizeLife | null;
+	findings?: Findings | null;
 	growth?: Growth | null;
 	transients?: Transients | null;
 	maps?: MapAnswer[];

@@ -45,6 +45,7 @@ export class EmbeddedSource implements Source {
 		case "diff/timeline": return timelineOf(new Question(data, params), data.diff_timelines ?? {}, true);
 		case "histogram": return histogramOf(new Question(data, params));
 		case "sizelife": return this.whole(data.sizelife, "lifetimes", params);
+		case "findings": return this.whole(data.findings, "findings", params);
 		case "growth": return this.whole(data.growth, "growth", params);
 		case "transients": return this.whole(data.transients, "spikes", params);
 		case "peaks": return this.peaks(params);

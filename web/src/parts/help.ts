@@ -10,7 +10,7 @@ const KEYS: [string, string][] = [
 	["m", "on the timeline: the next phase between marks"],
 	["n", "the next peak"],
 	["Backspace", "the window before (as the browser's way back)"],
-	["1 … 9", "views"],
+	["0 … 9", "views; 0 is the first page, findings"],
 	["↑ ↓ ← →", "in a table: rows, open and shut; Enter selects"],
 	["f, x", "filter to the selected row, or it out"],
 	["s", "the stack of the selected row"],
