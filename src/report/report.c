@@ -196,6 +196,36 @@ void report_free(struct report *report)
 	mem_free(report);
 }
 
+// "python3.11", "libpython3.11.so.1.0".
+static bool is_python(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	const char *name = slash ? slash + 1 : path;
+
+	return strncmp(name, "python3", 7) == 0 || strncmp(name, "libpython3.", 11) == 0;
+}
+
+enum report_language_heaps report_language_heaps(const struct report *report)
+{
+	const struct query_context *asked = report->asked;
+	const struct query *query = &asked->selection.query;
+	enum report_language_heaps found = REPORT_NO_LANGUAGE;
+
+	for (module_id id = 1; id < reader_modules_count(asked->reader); id++) {
+		const struct trace_module *module = reader_module(asked->reader, id);
+
+		if (module && query_has_process(query, module->process) && is_python(module->path))
+			found = REPORT_NOT_RECORDED;
+	}
+	for (heap_id id = 1; id < reader_heaps_count(asked->reader); id++) {
+		const struct trace_heap *heap = reader_heap(asked->reader, id);
+
+		if (reader_heap_is_language(heap) && query_has_process(query, heap->process))
+			found = REPORT_RECORDED;
+	}
+	return found;
+}
+
 const struct trace_heap *report_next_pool(const struct report *report, heap_id id)
 {
 	const struct query *query = &report->asked->selection.query;

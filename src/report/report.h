@@ -56,6 +56,15 @@ void report_free(struct report *report); // NULL is allowed
 // The next pool of those that the filters leave, after `id` (0: the first); NULL at the end.
 const struct trace_heap *report_next_pool(const struct report *report, heap_id id);
 
+// Whether the selected processes have a language with heaps of its own (Python: by the name of a
+// module), and whether what it gives out of them is in the trace.
+enum report_language_heaps {
+	REPORT_NO_LANGUAGE,
+	REPORT_NOT_RECORDED, // its small objects are in no figure
+	REPORT_RECORDED,
+};
+enum report_language_heaps report_language_heaps(const struct report *report);
+
 // "exit 0", "signal SIGKILL", "exec", "unknown".
 const char *report_exit(const struct trace_process *process, char out[static 32]);
 

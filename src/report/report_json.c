@@ -203,6 +203,11 @@ static void write_heap(struct json *json, const struct report *report)
 	const struct heap_totals *totals = heap_totals(report->heap);
 	const struct heap_counts *counts = &totals->counts;
 	uint64_t before = report_before(report, TRACE_NONE);
+	static const char *const heaps[] = {
+		[REPORT_NO_LANGUAGE] = NULL,
+		[REPORT_NOT_RECORDED] = "not recorded",
+		[REPORT_RECORDED] = "recorded",
+	};
 
 	json_key(json, "heap");
 	json_object_begin(json);
@@ -226,6 +231,7 @@ static void write_heap(struct json *json, const struct report *report)
 	json_kv_u64(json, "orphan_frees", counts->orphan_frees);
 	json_kv_u64(json, "lost_frees", counts->lost_frees);
 	write_errors(json, report);
+	json_kv_text(json, "language_heaps", heaps[report_language_heaps(report)]);
 	json_object_end(json);
 }
 

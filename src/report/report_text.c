@@ -245,6 +245,11 @@ static void write_totals(struct page *page)
 	write_exceptions(page, counts);
 	if (!page->parts)
 		write_memory(page);
+	if (report_language_heaps(page->report) == REPORT_NOT_RECORDED)
+		paper_paragraph(&page->paper, PAPER_DIM, "  python",
+				"objects of up to 512 bytes are in arenas that the interpreter "
+				"maps, unless PYTHONMALLOC=malloc was set, and in no figure of the "
+				"heap (record --language-heaps has each)");
 	sink_text(page->paper.sink, "\n");
 }
 

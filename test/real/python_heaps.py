@@ -87,6 +87,7 @@ def each_object_is_in_its_heap_once_with_its_line():
                for row in ask("window", pymalloc, "--by", "heap")["rows"]}
     equal({"malloc", "pymem", "pyobject"}, set(by_heap))
     equal(heap_of(pymalloc)["allocations"], sum(by_heap.values()), "the heaps together")
+    equal("recorded", ask("report", pymalloc)["heap"]["language_heaps"])
     only = ask("report", pymalloc, "--heap", "pyobject")["heap"]["allocations"]
     equal(by_heap["pyobject"], only, "report --heap")
 
@@ -106,6 +107,18 @@ def events_are_those_of_pythonmalloc():
     before, after = heap_of("heaps.tide"), heap_of(recorded())
     more = after["allocations"] - before["allocations"]
     check(abs(more) < 20, more, "allocations more than with malloc: tables of arenas are four")
+
+
+@test
+def a_report_without_the_heaps_says_so():
+    run("off.tide")
+    equal("not recorded", ask("report", "off.tide")["heap"]["language_heaps"])
+    text = subprocess.run([TIDEMARK, "report", "off.tide"], capture_output=True, text=True,
+                          timeout=60, check=True).stdout
+    check("--language-heaps" in text, text[:1000])
+    text = subprocess.run([TIDEMARK, "report", recorded()], capture_output=True, text=True,
+                          timeout=60, check=True).stdout
+    check("--language-heaps" not in text.split("\n\n")[1], text[:1000])
 
 
 @test
