@@ -68,7 +68,6 @@ static struct {
 	uint8_t *at[ENTER_HOOKS_MAX];
 	uint8_t *moved[ENTER_HOOKS_MAX]; // the trampolines
 	uint8_t seen[ENTER_HOOKS_MAX];   // enum note_seen
-	uint32_t bytes[ENTER_HOOKS_MAX]; // of the function, where a symbol says that
 	bool twice[ENTER_HOOKS_MAX], local[ENTER_HOOKS_MAX];
 	uint32_t done;
 	char refused[ENTER_TEXT_MAX]; // names, and why
@@ -339,7 +338,6 @@ static void enter_find_symbol(const struct elf_symbol *symbol, const char *name,
 	enter_now.twice[hook] = false;
 	enter_now.local[hook] = symbol->info >> 4 == 0;
 	enter_now.at[hook] = at;
-	enter_now.bytes[hook] = (uint32_t)symbol->size;
 	enter_now.seen[hook] = debug ? NOTE_SEEN_DEBUG : NOTE_SEEN_SYMBOLS;
 }
 
@@ -479,20 +477,33 @@ static uint32_t enter_all(const bool *has)
 	return seen;
 }
 
-// What calls the allocator from inside of it: its own functions, which are in one place.
-static void enter_add_inside(const struct scope_object *object)
+// Whether it is its C library's allocator. What calls that from inside are its own functions: of
+// glibc they are in one file, of musl in several.
+static bool enter_is_libc(void)
+{
+	const void *taken = static_find("malloc", false);
+
+	return taken && (taken == static_find("__libc_malloc", false) ||
+			 static_find("__libc_malloc_impl", false));
+}
+
+static void enter_add_inside(void)
 {
 	uintptr_t start = UINTPTR_MAX, end = 0;
 
 	for (uint32_t i = 0; i < enter_hooks_count(); i++) {
-		uintptr_t at = (uintptr_t)enter_now.at[i];
+		uintptr_t at = (uintptr_t)enter_now.at[i], bytes;
 
 		if (!enter_now.moved[i])
 			continue;
+		bytes = static_size(at);
 		start = at < start ? at : start;
-		end = at + enter_now.bytes[i] > end ? at + enter_now.bytes[i] : end;
+		end = at + bytes > end ? at + bytes : end;
+		if (!static_find("__libc_setup_tls", false))
+			inside_add_code(at, bytes);
 	}
-	inside_add_code(object, start, end);
+	if (static_find("__libc_setup_tls", false) && start < end)
+		inside_add_code(start, end - start);
 }
 
 // Look whether the object has an allocator that calls itself, and enter it. False: it is stripped.
@@ -516,8 +527,8 @@ static bool enter_look(const struct scope_object *object, bool exported)
 		enter_now.place->object = object;
 		allocators_add(object, enter_all(has), enter_name(has));
 	}
-	if (enter_now.done && enter_plain)
-		enter_add_inside(object);
+	if (enter_now.done && enter_plain && enter_is_libc())
+		enter_add_inside();
 	else if (enter_now.done)
 		inside_add_entered(object);
 	if (enter_now.refused[0])

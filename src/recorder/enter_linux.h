@@ -19,7 +19,7 @@
 // reported.
 //
 // In a program that is linked statically (static_linux.h) all is entered by the symbol table. What
-// its malloc calls itself comes from known functions, so that what they call back is the program's.
+// its C library's malloc calls itself comes from functions whose places are known.
 //
 // A library that is loaded later is looked at when the linker has relocated it, before its code
 // runs; when it goes, so do its trampolines.

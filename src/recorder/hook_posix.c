@@ -76,6 +76,8 @@ HOOK void *malloc HOOK_ARGUMENTS(size_t size)
 
 	if (unlikely(inside_watched))
 		return hook_malloc_watched(size, HOOK_FRAME HOOK_GIVES_REAL);
+	if (INSIDE_OWN(HOOK_FRAME))
+		return HOOK_REAL(malloc)(size);
 	if (unlikely(sample_mean)) {
 		if (likely(sample_passes(&sample_way, size)))
 			return HOOK_REAL(malloc)(size);
@@ -118,6 +120,8 @@ HOOK void free HOOK_ARGUMENTS(void *ptr)
 {
 	if (unlikely(inside_watched))
 		hook_free_watched(ptr, HOOK_FRAME HOOK_GIVES_REAL);
+	else if (INSIDE_OWN(HOOK_FRAME))
+		HOOK_REAL(free)(ptr);
 	else if (unlikely(sample_mean) && likely(sample_passed((uintptr_t)ptr)))
 		HOOK_REAL(free)(ptr);
 	else

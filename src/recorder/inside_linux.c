@@ -9,6 +9,7 @@
 enum {
 	INSIDE_LIBRARIES_MAX = 64,
 	INSIDE_KEPT_MAX = 1000,
+	INSIDE_OWN_MAX = 32,
 	INSIDE_KEPT_PLACES = 4096,
 	INSIDE_KEPT_NEAR = 64,       // places where a block may be
 	INSIDE_NEAR_BYTES = 1 << 20, // so close to each other, frames are of one stack
@@ -143,16 +144,37 @@ static void inside_add_libc(const struct scope_object *object)
 
 static _Atomic int inside_lock;
 
-void inside_add_code(const struct scope_object *object, uintptr_t start, uintptr_t end)
+uintptr_t inside_own_start, inside_own_bytes, inside_ours_start, inside_ours_bytes;
+
+static struct {
+	uintptr_t start, bytes;
+} inside_own[INSIDE_OWN_MAX];
+static uint32_t inside_own_count;
+
+void inside_add_code(uintptr_t start, uintptr_t bytes)
 {
-	inside_add(scope_ourselves(), true); // a function that ends in a call of another one
-	if (start >= end || inside_count == INSIDE_LIBRARIES_MAX)
+	uintptr_t end = inside_own_start + inside_own_bytes, ours;
+
+	if (inside_own_count == INSIDE_OWN_MAX || !bytes)
 		return;
-	inside_libraries[inside_count] = (struct inside_library){ object, start, end, true, false };
-	__atomic_fetch_add(&inside_count, 1, __ATOMIC_RELEASE);
-	inside_libc_start = start;
-	inside_libc_bytes = end - start;
-	inside_watched = true;
+	inside_own[inside_own_count].start = start;
+	inside_own[inside_own_count++].bytes = bytes;
+	if (inside_own_count == 1 || start < inside_own_start)
+		inside_own_start = start;
+	if (start + bytes > end)
+		end = start + bytes;
+	inside_own_bytes = end - inside_own_start;
+	if (scope_span(scope_ourselves(), &inside_ours_start, &ours))
+		inside_ours_bytes = ours - inside_ours_start;
+}
+
+bool inside_is_own_code(uintptr_t pc)
+{
+	for (uint32_t i = 0; i < inside_own_count; i++) {
+		if (pc - inside_own[i].start < inside_own[i].bytes)
+			return true;
+	}
+	return false;
 }
 
 void inside_add_entered(const struct scope_object *object)

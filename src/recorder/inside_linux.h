@@ -50,9 +50,8 @@ HIDDEN extern __thread struct inside inside_mine __attribute__((tls_model("initi
 // Whether it is the C library.
 HIDDEN bool inside_is_libc(const struct scope_object *object);
 
-// Where the program's own libc is entered (late_linux.h, static_linux.h): the code of its malloc.
-// It frees there what a thread that ends has kept for reuse, which for the program was freed
-// before.
+// Where the program's own libc is entered (late_linux.h): the code of its malloc. It frees there
+// what a thread that ends has kept for reuse, which for the program was freed before.
 HIDDEN extern uintptr_t inside_libc_start, inside_libc_bytes;
 
 static inline bool inside_from_libc(const uintptr_t *frame)
@@ -66,9 +65,8 @@ HIDDEN void inside_find(void);
 // One more of them, found by a name of its own. Nothing is done for the C library.
 HIDDEN void inside_add_allocator(const struct scope_object *object);
 
-// A part of an object that was entered: code that calls the allocator from inside of it. What it
-// calls otherwise is the program's.
-HIDDEN void inside_add_code(const struct scope_object *object, uintptr_t start, uintptr_t end);
+// One more function, or several in a row, of inside_is_own.
+HIDDEN void inside_add_code(uintptr_t start, uintptr_t bytes);
 
 // The same of one that was entered, be it a C library in another namespace; and it is gone.
 HIDDEN void inside_add_entered(const struct scope_object *object);
@@ -78,13 +76,35 @@ HIDDEN void inside_remove(const struct scope_object *object);
 // is not there any more, it is none from here on.
 HIDDEN bool inside_is_nested(struct inside *before, const uintptr_t *frame);
 
+// Of a static program whose C library's allocator is entered, and which has no other: all that
+// calls the hooks from inside is known by address, without looking what goes on (inside_watched is
+// false): functions of the allocator, and ours, in which one of them may end with a jump.
+HIDDEN extern uintptr_t inside_own_start, inside_own_bytes, inside_ours_start, inside_ours_bytes;
+
+// Whether this address, between the first and the last of these functions, is in one of them.
+HIDDEN bool inside_is_own_code(uintptr_t pc);
+
+static inline bool inside_is_own(const uintptr_t *frame)
+{
+	if (unlikely(frame[1] - inside_own_start < inside_own_bytes))
+		return inside_is_own_code(frame[1]);
+	return unlikely(frame[1] - inside_ours_start < inside_ours_bytes);
+}
+
+// For hooks that are found by name there is no such program.
+#ifdef HOOK_ENTERED
+#define INSIDE_OWN(frame) inside_is_own(frame)
+#else
+#define INSIDE_OWN(frame) false
+#endif
+
 // A call begins. True: it is the allocator's own, to be passed on and not recorded. Else `*before`,
 // all zero at first, is for inside_ends.
 static inline __attribute__((always_inline)) bool inside_begins(struct inside *before,
 								const uintptr_t *frame)
 {
 	if (likely(!inside_watched))
-		return false;
+		return INSIDE_OWN(frame);
 	*before = inside_mine;
 	if (unlikely(before->frame) && inside_is_nested(before, frame))
 		return true;

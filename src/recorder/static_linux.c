@@ -91,6 +91,20 @@ void *static_find(const char *name, bool data)
 	return found && !twice ? (void *)(scope_objects()->bias + found->value) : NULL;
 }
 
+uintptr_t static_size(uintptr_t at)
+{
+	uintptr_t bytes = 0;
+
+	for (size_t i = 1; i < static_symbols.count; i++) {
+		const struct elf_symbol *symbol = &static_symbols.symbols[i];
+
+		if ((symbol->info & 0xf) == STATIC_FUNCTION && symbol->section &&
+		    scope_objects()->bias + symbol->value == at && symbol->size > bytes)
+			bytes = symbol->size;
+	}
+	return bytes;
+}
+
 // The symbol table stays mapped, for lookups in forked children.
 static bool static_read(void)
 {

@@ -30,6 +30,9 @@ HIDDEN bool static_is(void);
 // local in the end.)
 HIDDEN void *static_find(const char *name, bool data);
 
+// How long the function at this address is; 0: it is not known.
+HIDDEN uintptr_t static_size(uintptr_t at);
+
 // Enter what asks the kernel for memory where that is not seen otherwise, and what forks. Does
 // nothing in another program.
 HIDDEN void static_enter(void);
@@ -52,6 +55,12 @@ static inline void *static_find(const char *name, bool data)
 	(void)name;
 	(void)data;
 	return NULL;
+}
+
+static inline uintptr_t static_size(uintptr_t at)
+{
+	(void)at;
+	return 0;
 }
 
 static inline void static_enter(void)
