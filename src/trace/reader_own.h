@@ -1,5 +1,5 @@
-// reader_own: what the parts of the reader share: reader.c, which plays, and reader_seek.c, which
-// finds places.
+// reader_own: what the parts of the reader share: reader.c, which plays, reader_seek.c, which finds
+// places, and reader_tables.c, which answers.
 #ifndef TRACE_READER_OWN_H
 #define TRACE_READER_OWN_H
 
