@@ -63,6 +63,7 @@ void reader_close(struct reader *reader)
 {
 	if (!reader)
 		return;
+	reader_alone(reader);
 	store_close(&reader->store);
 	defs_fini(&reader->defs);
 	mem_free(reader->end.why);
@@ -299,9 +300,114 @@ static void load_first_defs(struct reader *reader)
 	memcpy(info->recording_id, reader->preamble.recording_id, sizeof info->recording_id);
 }
 
+// ---- what is decoded ahead ----
+
+void reader_set_threads(struct reader *reader, enum reader_threads threads)
+{
+	reader->threads = threads;
+}
+
+void reader_alone(struct reader *reader)
+{
+	reader_ahead_end(reader->ahead);
+	reader->ahead = NULL;
+	reader->chunk = NULL;
+	reader->played = 0;
+}
+
+static bool wants_ahead(const struct reader *reader)
+{
+	enum { LATER = 2 };
+
+	return reader->threads == READER_THREADS_ALWAYS ||
+	       (reader->threads == READER_THREADS_LARGE && reader->played >= LATER);
+}
+
+// Is the block at `at`, which the walk `before` comes to, decoded ahead? Then its first chunk is
+// there.
+static bool play_ahead(struct reader *reader, const struct walk *before, uint64_t at)
+{
+	if (!reader->ahead && !reader->follows && wants_ahead(reader))
+		reader->ahead = reader_ahead_start(&reader->store, before);
+	if (!reader->ahead)
+		return false;
+	reader->chunk = reader_ahead_next(reader->ahead, at);
+	reader->chunk_at = 0;
+	if (!reader->chunk)
+		reader_alone(reader);
+	return reader->chunk != NULL;
+}
+
+// The chunk with the next event of the block, or what comes after the last.
+static inline enum columns_result find_chunk(struct reader *reader)
+{
+	while (unlikely(reader->chunk_at == reader->chunk->count)) {
+		if (reader->chunk->result != COLUMNS_EVENT) {
+			reader->events.unknown = reader->chunk->unknown;
+			return reader->chunk->result;
+		}
+		reader->chunk = reader_ahead_next(reader->ahead, reader->events_at);
+		reader->chunk_at = 0;
+		ASSERT(reader->chunk); // a block that was begun is decoded to its end
+	}
+	return COLUMNS_EVENT;
+}
+
+// The number of the next event of the block.
+static inline uint64_t next_event_number(struct reader *reader)
+{
+	if (!reader->chunk)
+		return reader->events.number;
+	if (find_chunk(reader) != COLUMNS_EVENT)
+		return reader->chunk->number;
+	return reader->chunk->events[reader->chunk_at].number;
+}
+
+static inline enum columns_result next_event(struct reader *reader, struct trace_event *event)
+{
+	enum columns_result result;
+
+	if (!reader->chunk)
+		return columns_next(&reader->events, event);
+	result = find_chunk(reader);
+	if (result == COLUMNS_EVENT)
+		*event = reader->chunk->events[reader->chunk_at++];
+	return result;
+}
+
+static uint32_t run_of_chunk(struct reader *reader, struct trace_event *events, uint32_t max)
+{
+	const struct trace_event *next;
+	uint32_t count;
+
+	if (find_chunk(reader) != COLUMNS_EVENT)
+		return 0;
+	next = &reader->chunk->events[reader->chunk_at];
+	count = reader->chunk->runs[reader->chunk_at];
+	if (count > max)
+		count = max;
+	if (count == 0 || next->thread >= reader->defs.threads_count ||
+	    next->time_ns < reader->last_ns)
+		return 0;
+	memcpy(events, next, count * sizeof *events);
+	reader->chunk_at += count;
+	reader->last_ns = events->time_ns;
+	return count;
+}
+
+// ---- playing ----
+
+static void begin_events(struct reader *reader, const struct block *block, uint64_t at)
+{
+	reader->in_events = true;
+	reader->events_at = at;
+	reader->next_number = block->first_event + block->events_count;
+	reader->played++;
+}
+
 // Begin to play an EVENTS block.
-static bool play_events(struct reader *reader, const struct block *block, uint64_t at,
-			struct err *err)
+static bool play_events(struct reader *reader, const struct walk *before, const struct block *block,
+			uint64_t at, struct err *err)
 {
 	struct bytes_cursor payload;
 
@@ -311,20 +417,24 @@ static bool play_events(struct reader *reader, const struct block *block, uint64
 		reader->next_number = block->first_event + block->events_count;
 		return true;
 	}
+	reader->chunk = NULL;
+	if (play_ahead(reader, before, at)) {
+		begin_events(reader, block, at);
+		return true;
+	}
 	if (!walk_load(&reader->loader, &reader->store, block, at, &payload, err))
 		return false;
 	if (!columns_decoder_init(&reader->events, payload, block->events_count, block->first_event,
 				  block->first_ns))
 		return err_set(err, ERR_FORMAT, "columns are damaged");
-	reader->in_events = true;
-	reader->events_at = at;
-	reader->next_number = block->first_event + block->events_count;
+	begin_events(reader, block, at);
 	return true;
 }
 
 // Go on to the next block. False at the end of the file.
 static bool play_block(struct reader *reader)
 {
+	struct walk before = reader->play;
 	struct bytes_cursor payload;
 	struct err err = { 0 };
 	struct block block;
@@ -333,7 +443,7 @@ static bool play_block(struct reader *reader)
 	if (!walk_next(&reader->play, &reader->store, &block, &at))
 		return false;
 	if (block.type == BLOCK_EVENTS) {
-		if (!play_events(reader, &block, at, &err))
+		if (!play_events(reader, &before, &block, at, &err))
 			walk_reject(&reader->play, at, err.text);
 	} else if (block.type == BLOCK_DEFS || block.type == BLOCK_END) {
 		if (!reader_take_block(reader, &reader->loader, &block, at, &payload, &err))
@@ -401,7 +511,9 @@ static inline bool event_settle(struct reader *reader, struct trace_event *event
 	}
 	if (unlikely(event->vm != NULL) && event->vm->file >= reader->defs.files_count) {
 		reader->defs.refused++;
-		reader->events.vm.file = 0;
+		reader->vm = *event->vm;
+		reader->vm.file = 0;
+		event->vm = &reader->vm;
 	}
 	if (unlikely(event->heap >= reader->defs.heaps_count)) {
 		reader->defs.refused++;
@@ -439,9 +551,10 @@ enum reader_item reader_next(struct reader *reader, struct trace_event *event,
 				return READER_END;
 			continue;
 		}
-		if (note_due(reader, reader->events.number))
+		if (unlikely(reader->waiting_count > 0) &&
+		    note_due(reader, next_event_number(reader)))
 			return next_note(reader, note);
-		result = columns_next(&reader->events, event);
+		result = next_event(reader, event);
 		if (unlikely(result != COLUMNS_EVENT)) {
 			end_events(reader, result == COLUMNS_DAMAGED);
 		} else if (likely(event_settle(reader, event))) {
@@ -483,27 +596,39 @@ bool reader_over(const struct reader *reader)
 	return reader->at_end;
 }
 
-uint32_t reader_run(struct reader *reader, struct trace_event *events, uint32_t max)
+static uint32_t run_of_block(struct reader *reader, struct trace_event *events, uint32_t max)
 {
 	uint32_t count;
 
-	if (!reader->in_events || note_due(reader, reader->events.number))
-		return 0;
-	if (reader->waiting_count > 0) {
-		uint64_t next = reader->waiting[reader->waiting_next].number;
-
-		if (next - reader->events.number < max)
-			max = (uint32_t)(next - reader->events.number);
-	}
 	if (reader->events.thread >= reader->defs.threads_count ||
 	    reader->events.time_ns < reader->last_ns)
 		return 0;
 	count = columns_run(&reader->events, events, max);
+	if (count > 0)
+		reader->last_ns = reader->events.time_ns;
+	return count;
+}
+
+uint32_t reader_run(struct reader *reader, struct trace_event *events, uint32_t max)
+{
+	uint32_t count;
+
+	if (!reader->in_events)
+		return 0;
+	if (reader->waiting_count > 0) {
+		uint64_t number = next_event_number(reader);
+
+		if (note_due(reader, number))
+			return 0;
+		if (reader->waiting_count > 0 &&
+		    reader->waiting[reader->waiting_next].number - number < max)
+			max = (uint32_t)(reader->waiting[reader->waiting_next].number - number);
+	}
+	count = reader->chunk ? run_of_chunk(reader, events, max)
+			      : run_of_block(reader, events, max);
 	for (uint32_t i = 0; i < count; i++)
 		if (unlikely(events[i].stack >= reader->defs.stacks_count))
 			event_settle(reader, &events[i]);
-	if (count > 0)
-		reader->last_ns = reader->events.time_ns;
 	reader->place.items += count;
 	return count;
 }

@@ -10,7 +10,7 @@
 // missing. A block that is damaged in the middle is skipped, counted in reader_skipped, and the
 // reader goes on at the next whole one.
 //
-// One thread. Definitions stay in memory (they grow with the program, not with the run).
+// One thread calls. Definitions stay in memory (they grow with the program, not with the run).
 #ifndef TRACE_READER_H
 #define TRACE_READER_H
 
@@ -43,6 +43,11 @@ bool reader_next_note(struct reader *reader, struct trace_note *note);
 
 // Whether READER_END was given because there is no more (not because of reader_stop).
 bool reader_over(const struct reader *reader);
+
+// Blocks of events are decoded ahead in a thread, once a few were played one after the other
+// (READER_THREADS_LARGE); from the first on, or never.
+enum reader_threads { READER_THREADS_LARGE, READER_THREADS_ALWAYS, READER_THREADS_NEVER };
+void reader_set_threads(struct reader *reader, enum reader_threads threads);
 
 // Back to the first item. Definitions that were read stay.
 void reader_rewind(struct reader *reader);

@@ -7,6 +7,7 @@
 #include "trace/columns.h"
 #include "trace/defs.h"
 #include "trace/reader.h"
+#include "trace/reader_ahead.h"
 #include "trace/seek.h"
 #include "trace/store.h"
 #include "trace/walk.h"
@@ -32,14 +33,20 @@ struct reader {
 	struct walk_loader loader;
 	bool in_events;
 	bool at_end;
-	bool skips;                  // what is in blocks of events
-	bool follows;                // the file may grow: at its end, no note is delivered early
-	bool (*stop)(void *context); // see reader_stop
-	void *stop_context;          // borrowed
-	struct reader_place place;   // the last one between blocks with no note waiting
-	struct columns_decoder events;
-	uint64_t events_at;   // offset of the block being played
-	uint64_t next_number; // of the event after the last block played
+	bool skips;                    // what is in blocks of events
+	bool follows;                  // the file may grow: at its end, no note is delivered early
+	bool (*stop)(void *context);   // see reader_stop
+	void *stop_context;            // borrowed
+	struct reader_place place;     // the last one between blocks with no note waiting
+	struct columns_decoder events; // unless there are chunks
+	enum reader_threads threads;
+	uint32_t played;            // blocks of events since the position was last changed
+	struct reader_ahead *ahead; // ours; NULL: the blocks are decoded here
+	const struct reader_ahead_chunk *chunk; // of the block being played; NULL: by `events`
+	uint32_t chunk_at;                      // its next event
+	struct trace_vm vm;                     // of an event of a chunk, where it was settled
+	uint64_t events_at;                     // offset of the block being played
+	uint64_t next_number;                   // of the event after the last block played
 	uint64_t last_ns;
 	struct waiting *waiting;
 	size_t waiting_next, waiting_count, waiting_capacity;
@@ -63,6 +70,9 @@ struct reader {
 
 // What is read from here on needs nothing of what was read before.
 void reader_set_place(struct reader *reader);
+
+// Decode no more ahead.
+void reader_alone(struct reader *reader);
 
 // Take in what a DEFS block (once) or an END block says. False if its payload is damaged.
 bool reader_take_block(struct reader *reader, struct walk_loader *loader, const struct block *block,

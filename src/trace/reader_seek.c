@@ -22,6 +22,7 @@ static void leave_position(struct reader *reader)
 		reader->missed = reader->play.missed;
 	if (reader->play.damaged && !reader->damaged.damaged)
 		reader->damaged = reader->play;
+	reader_alone(reader);
 	reader->in_events = reader->at_end = false;
 	reader->waiting_next = reader->waiting_count = 0;
 	reader->texts.size = 0;

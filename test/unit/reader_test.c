@@ -1,4 +1,5 @@
 // What trace/reader.h promises about files that are cut, damaged, newer or not traces at all.
+#include "base/crc32c.h"
 #include "test/test.h"
 #include "test/unit/sample_trace.h"
 #include "trace/block.h"
@@ -11,19 +12,76 @@
 
 #include <sys/stat.h>
 
+enum {
+	EVENTS_MAX = 7, // read at once
+	COMPARED = 9,   // of so many files one is read in all ways
+};
+
 // What a reading came to.
 struct reading {
 	bool opened;
 	uint64_t events, notes;
 	uint64_t first_number, last_number;
+	uint32_t sum; // of all items
 	bool complete;
 	uint64_t skipped, unknown;
 	struct err err;
 };
 
+static uint32_t add_event(uint32_t sum, struct trace_event event)
+{
+	if (event.vm)
+		sum = crc32c(sum, event.vm, offsetof(struct trace_vm, origin) + 1);
+	return crc32c(sum, &event, offsetof(struct trace_event, align_log2) + 1);
+}
+
+// As read_next, or a few at once where they can be had so.
+static enum reader_item read_some(struct reader *reader, struct trace_event *events,
+				  uint32_t *count, struct trace_note *note, bool runs)
+{
+	*count = runs ? reader_run(reader, events, EVENTS_MAX) : 0;
+	if (*count > 0)
+		return READER_EVENT;
+	*count = 1;
+	return reader_next(reader, events, note);
+}
+
+// The same items, whoever decodes them, one by one and many at once.
+static void compare_ways(const char *path, const struct reading *right)
+{
+	for (int way = 0; way < 4; way++) {
+		struct reading reading = { 0 };
+		struct reader *reader = reader_open(path, &reading.err);
+		struct trace_event events[EVENTS_MAX];
+		struct trace_note note;
+		enum reader_item item;
+		uint32_t count;
+
+		reader_set_threads(reader, way & 1 ? READER_THREADS_ALWAYS : READER_THREADS_NEVER);
+		while ((item = read_some(reader, events, &count, &note, way & 2)) != READER_END) {
+			if (item == READER_NOTE) {
+				reading.notes++;
+				reading.sum = crc32c(reading.sum, &note.time_ns, 8);
+				continue;
+			}
+			for (uint32_t i = 0; i < count; i++)
+				reading.sum = add_event(reading.sum, events[i]);
+			reading.events += count;
+		}
+		CHECK_EQ(right->events, reading.events);
+		CHECK_EQ(right->notes, reading.notes);
+		CHECK_EQ(right->sum, reading.sum);
+		CHECK_EQ(right->complete, reader_complete(reader));
+		CHECK_EQ(right->skipped, reader_skipped(reader));
+		CHECK_EQ(right->unknown, reader_unknown(reader));
+		reader_close(reader);
+	}
+}
+
 // Read all of it and check, item by item, what is promised of any file whatever.
 static struct reading read_all(const char *path)
 {
+	static unsigned calls;
 	struct reading reading = { 0 };
 	struct reader *reader = reader_open(path, &reading.err);
 	struct trace_event event;
@@ -44,8 +102,10 @@ static struct reading read_all(const char *path)
 		if (item == READER_NOTE) {
 			CHECK(note.text != NULL);
 			reading.notes++;
+			reading.sum = crc32c(reading.sum, &note.time_ns, 8);
 			continue;
 		}
+		reading.sum = add_event(reading.sum, event);
 		CHECK(columns_of_kind(event.kind) != 0);
 		CHECK(event.heap < reader_heaps_count(reader));
 		CHECK_EQ(trace_kind_is_vm(event.kind), event.vm != NULL);
@@ -77,6 +137,8 @@ static struct reading read_all(const char *path)
 	reading.skipped = reader_skipped(reader);
 	reading.unknown = reader_unknown(reader);
 	reader_close(reader);
+	if (calls++ % COMPARED == 0)
+		compare_ways(path, &reading);
 	return reading;
 }
 

@@ -1,0 +1,178 @@
+#include "trace/reader_ahead.h"
+
+#include "base/mem.h"
+#include "os/thread.h"
+
+#include <pthread.h>
+
+// Waking costs some microseconds, a chunk is decoded in ten: who waits for room is woken when half
+// of the chunks are free.
+enum { ROOM = READER_AHEAD_CHUNKS / 2 };
+
+struct reader_ahead {
+	struct store store; // its descriptor is borrowed; the size is that of the beginning
+	struct walk walk;
+	struct walk_loader loader;
+	struct columns_decoder decoder;
+	struct reader_ahead_chunk *chunks;
+
+	struct thread *thread;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	uint64_t filled, given, done; // chunks that were decoded, were asked for, are done with
+	bool waits;                   // the thread, for room
+	bool dry;                     // it has no more
+	bool over;                    // nobody wants more
+};
+
+static struct reader_ahead_chunk *chunk_at(struct reader_ahead *ahead, uint64_t number)
+{
+	return &ahead->chunks[number % READER_AHEAD_CHUNKS];
+}
+
+// False: nobody wants it.
+static bool wait_for_room(struct reader_ahead *ahead)
+{
+	bool wanted;
+
+	pthread_mutex_lock(&ahead->lock);
+	if (ahead->filled == ahead->done + READER_AHEAD_CHUNKS) {
+		ahead->waits = true;
+		while (!ahead->over && ahead->filled > ahead->done + ROOM)
+			pthread_cond_wait(&ahead->changed, &ahead->lock);
+		ahead->waits = false;
+	}
+	wanted = !ahead->over;
+	pthread_mutex_unlock(&ahead->lock);
+	return wanted;
+}
+
+static void hand_over(struct reader_ahead *ahead)
+{
+	pthread_mutex_lock(&ahead->lock);
+	ahead->filled++;
+	if (ahead->filled == ahead->given) // somebody waits for it
+		pthread_cond_broadcast(&ahead->changed);
+	pthread_mutex_unlock(&ahead->lock);
+}
+
+static void fill(struct reader_ahead *ahead, struct reader_ahead_chunk *chunk)
+{
+	struct columns_decoder *decoder = &ahead->decoder;
+	uint32_t vms = 0;
+
+	chunk->count = 0;
+	chunk->result = COLUMNS_EVENT;
+	while (chunk->count < READER_AHEAD_EVENTS && vms < READER_AHEAD_VMS) {
+		struct trace_event *event = &chunk->events[chunk->count];
+		uint32_t run = columns_run(decoder, event, READER_AHEAD_EVENTS - chunk->count);
+
+		for (uint32_t i = 0; i < run; i++)
+			chunk->runs[chunk->count + i] = (uint16_t)(run - i);
+		chunk->count += run;
+		if (run > 0)
+			continue;
+		chunk->result = columns_next(decoder, event);
+		if (chunk->result != COLUMNS_EVENT)
+			break;
+		chunk->runs[chunk->count++] = 0;
+		if (event->vm) {
+			chunk->vms[vms] = *event->vm;
+			event->vm = &chunk->vms[vms++];
+		}
+	}
+	chunk->number = decoder->number;
+	chunk->unknown = decoder->unknown;
+}
+
+// All chunks of a block. False: there will be no more.
+static bool decode_block(struct reader_ahead *ahead, const struct block *block, uint64_t at)
+{
+	struct bytes_cursor payload;
+	struct err ignored = { 0 };
+	bool more = true;
+
+	if (!walk_load(&ahead->loader, &ahead->store, block, at, &payload, &ignored) ||
+	    !columns_decoder_init(&ahead->decoder, payload, block->events_count, block->first_event,
+				  block->first_ns))
+		return false;
+	while (more) {
+		struct reader_ahead_chunk *chunk;
+
+		if (!wait_for_room(ahead))
+			return false;
+		chunk = chunk_at(ahead, ahead->filled);
+		chunk->at = at;
+		fill(ahead, chunk);
+		more = chunk->result == COLUMNS_EVENT;
+		hand_over(ahead);
+	}
+	return true;
+}
+
+static void *decode(void *context)
+{
+	struct reader_ahead *ahead = context;
+	struct block block;
+	uint64_t at;
+
+	while (walk_next(&ahead->walk, &ahead->store, &block, &at))
+		if (block.type == BLOCK_EVENTS && !decode_block(ahead, &block, at))
+			break;
+	pthread_mutex_lock(&ahead->lock);
+	ahead->dry = true;
+	pthread_cond_broadcast(&ahead->changed);
+	pthread_mutex_unlock(&ahead->lock);
+	return NULL;
+}
+
+struct reader_ahead *reader_ahead_start(const struct store *store, const struct walk *from)
+{
+	struct reader_ahead *ahead = mem_alloc(1, sizeof *ahead);
+
+	ahead->store = *store;
+	ahead->walk = *from;
+	ahead->chunks = mem_alloc(READER_AHEAD_CHUNKS, sizeof *ahead->chunks);
+	pthread_mutex_init(&ahead->lock, NULL);
+	pthread_cond_init(&ahead->changed, NULL);
+	ahead->thread = thread_start(decode, ahead);
+	if (ahead->thread)
+		return ahead;
+	reader_ahead_end(ahead);
+	return NULL;
+}
+
+const struct reader_ahead_chunk *reader_ahead_next(struct reader_ahead *ahead, uint64_t at)
+{
+	const struct reader_ahead_chunk *chunk = NULL;
+
+	pthread_mutex_lock(&ahead->lock);
+	ahead->done = ahead->given++;
+	if (ahead->waits && ahead->filled <= ahead->done + ROOM)
+		pthread_cond_broadcast(&ahead->changed);
+	while (ahead->filled < ahead->given && !ahead->dry)
+		pthread_cond_wait(&ahead->changed, &ahead->lock);
+	if (ahead->filled >= ahead->given)
+		chunk = chunk_at(ahead, ahead->given - 1);
+	pthread_mutex_unlock(&ahead->lock);
+	return chunk && chunk->at == at ? chunk : NULL;
+}
+
+void reader_ahead_end(struct reader_ahead *ahead)
+{
+	if (!ahead)
+		return;
+	if (ahead->thread) {
+		pthread_mutex_lock(&ahead->lock);
+		ahead->over = true;
+		pthread_cond_broadcast(&ahead->changed);
+		pthread_mutex_unlock(&ahead->lock);
+		thread_join(ahead->thread);
+	}
+	pthread_mutex_destroy(&ahead->lock);
+	pthread_cond_destroy(&ahead->changed);
+	walk_loader_fini(&ahead->loader);
+	columns_decoder_fini(&ahead->decoder);
+	mem_free(ahead->chunks);
+	mem_free(ahead);
+}
