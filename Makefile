@@ -19,7 +19,7 @@ WERROR ?= false
 NINJA = ninja $(if $(JOBS),-j $(JOBS)) -C
 RUN_TESTS = tools/run-tests
 
-.PHONY: all build demo test check bench soak tidy format asan asan-view tsan fuzz wine i386 packages web install deps clean help
+.PHONY: all build demo test check bench bench-scale soak tidy format asan asan-view tsan fuzz wine i386 packages web install deps clean help
 
 all: build
 
@@ -67,6 +67,9 @@ bench: deps-bench deps-win build win wine
 	@TIDEMARK_BUILD=$(BUILD) tools/bench-export
 	@TIDEMARK_BUILD=$(BUILD) tools/bench-windows
 	@TIDEMARK_BUILD=$(BUILD) tools/win-bench
+
+bench-scale: deps-bench build
+	@TIDEMARK_BUILD=$(BUILD) tools/bench-windows --scale
 
 tidy: deps-tidy build
 	@tools/tidy --build $(BUILD)
