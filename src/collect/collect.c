@@ -263,6 +263,9 @@ static void handle_events(struct collector *collector)
 								 event->message.pid),
 					     event->message.text);
 			break;
+		case DOOR_SPARES:
+			spares_add(&collector->process_list.spares, event->pool);
+			break;
 		case DOOR_CONTROL:
 			*collector->controls_end = event;
 			collector->controls_end = &event->next;
@@ -318,6 +321,7 @@ static uint64_t pass(struct collector *collector)
 	else
 		for (image = process_list->images; image != NULL; image = image->next)
 			image_read_notes(image);
+	spares_pass(&process_list->spares, process_list);
 	process_list_settle(process_list);
 	for (image = process_list->images; image != NULL; image = image->next) {
 		if (image->final && image->exited && !image->replaced && !image->end_placed)
@@ -342,6 +346,8 @@ static uint64_t pass(struct collector *collector)
 		process_list_end(process_list, false);
 		process_list_settle(process_list);
 		process_list_tell_lost(process_list);
+	} else {
+		process_list_reap(process_list);
 	}
 	if (look_ns >= collector->flush_ns) {
 		collector->flush_ns = look_ns + FLUSH_NS;
@@ -700,7 +706,8 @@ static bool begin(struct collector *collector, struct trace_info *info, struct e
 	collector->flush_ns = FLUSH_NS;
 	if (options->keep != NULL)
 		collector->keep = options->keep->begin(options->keep_wishes, options->output_fd);
-	collector->door = door_open(options, &collector->tick, err);
+	collector->door = collector->process_list.spares.door =
+		door_open(options, &collector->tick, err);
 	if (collector->door == NULL)
 		return false;
 	if (options->door != NULL)
@@ -719,6 +726,7 @@ static void release(struct collector *collector)
 		mem_free(event);
 	}
 	door_close(collector->door);
+	collector->process_list.spares.door = NULL;
 	merge_fini(&collector->merge);
 	process_list_fini(&collector->process_list);
 	trace_builder_fini(&collector->trace_builder);

@@ -14,6 +14,7 @@
 #include "collect/control.h"
 #include "collect/peer.h"
 #include "collect/share.h"
+#include "collect/spares.h"
 #include "collect/tick.h"
 
 // An image that has been welcomed.
@@ -23,6 +24,8 @@ struct door_arrival {
 	uint32_t parent_pid; // the same
 	uint64_t time_ns;
 	int pidfd;
+	struct spare *spare; // whose segment it is; NULL: its own
+	bool pid_unsure;     // it had ended before it could be looked for: `pid` is its own number
 	struct share share;
 	struct segment_hello hello; // lengths checked
 	char *exe;
@@ -40,6 +43,7 @@ enum door_event_kind {
 	DOOR_WARNING, // `text`
 	DOOR_UNSEEN,  // a program that `message.pid` started is not recorded: `text`
 	DOOR_CONTROL, // `request`, of `sender`
+	DOOR_SPARES,  // somebody asked for `pool`
 };
 
 struct door_event {
@@ -48,6 +52,7 @@ struct door_event {
 	uint32_t image;
 	uint64_t time_ns;
 	struct door_arrival *arrival;   // the taker's
+	struct spare_pool *pool;        // the taker's
 	struct collect_message message; // DOOR_MESSAGE; text also for DOOR_WARNING, DOOR_UNSEEN
 	struct control_request request;
 	struct control_sender sender;
@@ -69,6 +74,13 @@ struct door_event *door_take(struct door *door);
 // Answer a DOOR_CONTROL.
 void door_answer(const struct door *door, const struct door_event *event,
 		 enum control_status status, const char *text);
+
+// A number for one more image.
+uint32_t door_number(struct door *door);
+
+// The end of image `image`, whose process the pidfd is of, will be a DOOR_EXIT. False: it cannot be
+// watched.
+bool door_watch(struct door *door, int pidfd, uint32_t image);
 
 // From now on no image is welcomed.
 void door_refuse(struct door *door);

@@ -58,8 +58,8 @@ struct door {
 	pthread_t thread;
 	struct visitor visitors[VISITORS_MAX];
 	size_t visitors_count;
-	uint32_t images_count;
-	uint32_t first_pid; // of the first image
+	_Atomic uint32_t images_count; // numbers given away
+	uint32_t first_pid;            // of the first image
 	_Atomic bool refusing;
 	_Atomic uint32_t busy;     // visitors inside
 	_Atomic uint32_t entering; // static programs: threads of entry_main
@@ -78,25 +78,24 @@ static bool watch(struct door *door, int fd, enum watched what, uint32_t which)
 	return epoll_ctl(door->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
-// Send the welcome, with the clock and the segment unless it is a refusal.
-static bool send_welcome(int fd, const struct segment_welcome *welcome, int clock_fd,
-			 int segment_fd)
+// Send the welcome, with what it is about unless it is a refusal.
+static bool send_welcome(int fd, const struct segment_welcome *welcome, const int *fds,
+			 size_t count)
 {
-	int fds[2] = { clock_fd, segment_fd };
 	union {
 		struct cmsghdr header;
-		char bytes[CMSG_SPACE(sizeof fds)];
+		char bytes[CMSG_SPACE(SEGMENT_SPARES_AT_ONCE * sizeof *fds)];
 	} control = { 0 };
 	struct iovec part = { (void *)(uintptr_t)welcome, sizeof *welcome };
 	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
 
-	if (welcome->refused == 0) {
+	if (count > 0) {
 		message.msg_control = control.bytes;
-		message.msg_controllen = sizeof control.bytes;
+		message.msg_controllen = CMSG_SPACE(count * sizeof *fds);
 		control.header.cmsg_level = SOL_SOCKET;
 		control.header.cmsg_type = SCM_RIGHTS;
-		control.header.cmsg_len = CMSG_LEN(sizeof fds);
-		memcpy(CMSG_DATA(&control.header), fds, sizeof fds);
+		control.header.cmsg_len = CMSG_LEN(count * sizeof *fds);
+		memcpy(CMSG_DATA(&control.header), fds, count * sizeof *fds);
 	}
 	return sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof *welcome;
 }
@@ -106,7 +105,7 @@ static bool hello_valid(const struct segment_hello *hello, size_t size)
 	return size >= offsetof(struct segment_hello, exe) && hello->magic == SEGMENT_MAGIC &&
 	       hello->version == SEGMENT_VERSION &&
 	       hello->exe_length <= size - offsetof(struct segment_hello, exe) &&
-	       hello->start >= SEGMENT_START_EXEC && hello->start <= SEGMENT_START_ENTER;
+	       hello->start >= SEGMENT_START_EXEC && hello->start <= SEGMENT_START_SPARES;
 }
 
 static bool wanted(const struct door *door, const struct segment_hello *hello,
@@ -117,7 +116,10 @@ static bool wanted(const struct door *door, const struct segment_hello *hello,
 	if (geteuid() != 0 && from->uid != geteuid())
 		return false;
 	if ((door->options->segment_options & SEGMENT_NO_FOLLOW) && door->first_pid != 0)
-		return (uint32_t)from->pid == door->first_pid && hello->start != SEGMENT_START_FORK;
+		return (uint32_t)from->pid == door->first_pid &&
+		       hello->start != SEGMENT_START_FORK &&
+		       hello->start != SEGMENT_START_FORK_HELPED &&
+		       hello->start != SEGMENT_START_SPARES;
 	return true;
 }
 
@@ -129,12 +131,13 @@ static void welcome_image(struct door *door, int fd, const struct segment_hello 
 	struct segment_welcome welcome = {
 		.magic = SEGMENT_MAGIC,
 		.version = SEGMENT_VERSION,
-		.image = door->images_count + 1,
+		.image = door_number(door),
 		.options = door->options->segment_options,
 		.collector_pid = (uint32_t)getpid(),
 		.segment_bytes = segment_ring_at(SEGMENT_LANES_MAX),
 		.pid = (uint32_t)from->pid,
 	};
+	bool helped = hello->start == SEGMENT_START_FORK_HELPED;
 	struct door_event *event;
 	struct err err;
 
@@ -142,13 +145,15 @@ static void welcome_image(struct door *door, int fd, const struct segment_hello 
 	arrival->image = welcome.image;
 	arrival->pid = (uint32_t)from->pid;
 	arrival->hello = *hello;
+	if (helped)
+		arrival->hello.start = SEGMENT_START_FORK;
 	arrival->exe = mem_copy_bytes(hello->exe, hello->exe_length);
-	arrival->pidfd = peer_pidfd(fd, arrival->pid);
+	arrival->pidfd = peer_pidfd(helped ? -1 : fd, arrival->pid);
 	if (!share_open(&arrival->share, welcome.image, welcome.options,
 			door->options->info.sample_bytes, &err)) {
 		door_queue_warn(&door->queue, &err);
 		welcome.refused = 1;
-		send_welcome(fd, &welcome, -1, -1);
+		send_welcome(fd, &welcome, NULL, 0);
 		door_arrival_free(arrival);
 		return;
 	}
@@ -156,11 +161,11 @@ static void welcome_image(struct door *door, int fd, const struct segment_hello 
 	arrival->parent_pid = peer_parent(arrival->pid);
 	arrival->args = peer_args(arrival->pid, &arrival->args_count);
 	peer_space(arrival->pid, arrival->hello.abi == 32 ? 32 : 64, &arrival->space);
-	if (!send_welcome(fd, &welcome, door->tick->session.fd, arrival->share.fd)) {
+	if (!send_welcome(fd, &welcome, (const int[]){ door->tick->session.fd, arrival->share.fd },
+			  2)) {
 		door_arrival_free(arrival);
 		return;
 	}
-	door->images_count++;
 	if (door->first_pid == 0)
 		door->first_pid = arrival->pid;
 	event = door_queue_event(DOOR_ARRIVAL);
@@ -201,7 +206,49 @@ static void refuse(struct door *door, int fd, const struct segment_hello *hello,
 			(unsigned)from->pid);
 	if (err.text[0] != '\0')
 		door_queue_warn(&door->queue, &err);
-	send_welcome(fd, &no, -1, -1);
+	send_welcome(fd, &no, NULL, 0);
+}
+
+// As many spares as are wanted and can be had. Their processes have to be found in /proc.
+static void give_spares(struct door *door, int fd, const struct segment_hello *hello,
+			const struct ucred *from)
+{
+	struct spare_pool *pool = mem_alloc(1, sizeof *pool);
+	struct segment_welcome welcome = {
+		.magic = SEGMENT_MAGIC,
+		.version = SEGMENT_VERSION,
+		.options = door->options->segment_options,
+		.collector_pid = (uint32_t)getpid(),
+		.segment_bytes = segment_ring_at(SEGMENT_LANES_MAX),
+		.pid = (uint32_t)from->pid,
+	};
+	int fds[SEGMENT_SPARES_AT_ONCE];
+	struct door_event *event;
+	struct err err;
+
+	pool->owner = hello->parent_image;
+	pool->abi = hello->abi;
+	pool->exe = mem_copy_bytes(hello->exe, hello->exe_length);
+	while (pool->count < hello->frames_count && pool->count < SEGMENT_SPARES_AT_ONCE &&
+	       peer_parent((uint32_t)getpid()) != 0) {
+		struct spare *spare = &pool->spares[pool->count];
+
+		spare->pool = pool;
+		spare->image = door_number(door);
+		if (!share_open(&spare->share, spare->image, welcome.options,
+				door->options->info.sample_bytes, &err))
+			break;
+		atomic_store(&spare->share.segment->claim, SEGMENT_CLAIM_FREE);
+		fds[pool->count++] = spare->share.fd;
+	}
+	welcome.refused = pool->count == 0;
+	if (!send_welcome(fd, &welcome, fds, pool->count) || pool->count == 0) {
+		spares_pool_free(pool);
+		return;
+	}
+	event = door_queue_event(DOOR_SPARES);
+	event->pool = pool;
+	door_queue_put(&door->queue, event);
 }
 
 static void refuse_entry(int fd)
@@ -302,17 +349,21 @@ static void hear(struct door *door, struct visitor *visitor)
 	if (size < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (size > 0 && getsockopt(visitor->fd, SOL_SOCKET, SO_PEERCRED, &from, &length) == 0) {
-		if (hello_valid(&hello, (size_t)size) && wanted(door, &hello, &from) &&
-		    hello.start == SEGMENT_START_ENTER) {
+		if (size > (ssize_t)offsetof(struct segment_hello, start) &&
+		    hello.start == SEGMENT_START_FORK_HELPED)
+			from.pid = (pid_t)peer_parent((uint32_t)from.pid);
+		if (!hello_valid(&hello, (size_t)size) || !wanted(door, &hello, &from)) {
+			refuse(door, visitor->fd, &hello, &from);
+		} else if (hello.start == SEGMENT_START_SPARES) {
+			give_spares(door, visitor->fd, &hello, &from);
+		} else if (hello.start == SEGMENT_START_ENTER) {
 			if (enter(door, visitor->fd, &hello, &from)) {
 				visitor_goes_on(door, visitor);
 				return;
 			}
 			refuse_entry(visitor->fd);
-		} else if (hello_valid(&hello, (size_t)size) && wanted(door, &hello, &from)) {
-			welcome_image(door, visitor->fd, &hello, &from);
 		} else {
-			refuse(door, visitor->fd, &hello, &from);
+			welcome_image(door, visitor->fd, &hello, &from);
 		}
 	}
 	visitor_leaves(door, visitor);
@@ -576,6 +627,16 @@ void door_answer(const struct door *door, const struct door_event *event,
 		 enum control_status status, const char *text)
 {
 	control_reply(door->control_fd, &event->sender, status, text);
+}
+
+uint32_t door_number(struct door *door)
+{
+	return atomic_fetch_add(&door->images_count, 1) + 1;
+}
+
+bool door_watch(struct door *door, int pidfd, uint32_t image)
+{
+	return watch(door, pidfd, WATCHED_PROCESS, image);
 }
 
 void door_refuse(struct door *door)

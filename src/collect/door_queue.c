@@ -19,6 +19,7 @@ void door_queue_fini(struct door_queue *queue)
 
 	while ((event = door_queue_take(queue)) != NULL) {
 		door_arrival_free(event->arrival);
+		spares_pool_free(event->pool);
 		mem_free(event);
 	}
 	pthread_mutex_destroy(&queue->lock);

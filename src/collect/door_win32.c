@@ -311,6 +311,20 @@ void door_answer(const struct door *door, const struct door_event *event,
 	control_reply(-1, &event->sender, status, text);
 }
 
+uint32_t door_number(struct door *door)
+{
+	(void)door;
+	return 0;
+}
+
+bool door_watch(struct door *door, int pidfd, uint32_t image)
+{
+	(void)door;
+	(void)pidfd;
+	(void)image;
+	return false; // there are no spares here
+}
+
 void door_refuse(struct door *door)
 {
 	atomic_store(&door->refusing, true);

@@ -15,6 +15,7 @@ struct image *image_new(struct door_arrival *arrival, struct trace_builder *trac
 
 	image->id = arrival->image;
 	image->pid = arrival->pid;
+	image->pid_unsure = arrival->pid_unsure;
 	image->process = TRACE_NONE;
 	image->trace_builder = trace_builder;
 	image->arrival = arrival;
@@ -77,6 +78,13 @@ void image_close(struct image *image)
 	image->look_open = false;
 	mem_free(image->exec.path);
 	mem_free(image->vfork_exec.path);
+	if (image->arrival->spare != NULL && image->spares != NULL) {
+		// One that was looked for in vain had ended, if its number was known.
+		spares_release(image->spares, image->arrival->spare,
+			       image->exited &&
+				       (!image->pid_unsure || image->arrival->hello.pid != 0));
+		memset(&image->arrival->share, 0, sizeof image->arrival->share);
+	}
 	memset(&image->share, 0, sizeof image->share);
 	door_arrival_free(image->arrival);
 	image->arrival = NULL;
@@ -377,6 +385,22 @@ bool image_lanes_drained(const struct image *image)
 			return false;
 	}
 	return true;
+}
+
+bool image_read_out(const struct image *image)
+{
+	uint32_t count = lanes_used(image);
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct stream *stream = i < image->streams_count ? image->streams[i] : NULL;
+		uint64_t head =
+			atomic_load_explicit(&image->share.lanes[i].head, memory_order_acquire);
+
+		if (stream == NULL ? head != 0
+				   : !stream->reader.broken && stream->reader.at != head)
+			return false;
+	}
+	return image->events_waiting == 0 && image_drained(image);
 }
 
 bool image_drained(const struct image *image)

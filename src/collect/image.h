@@ -72,9 +72,11 @@ enum {
 struct image {
 	struct image *next;                  // the process list's
 	struct trace_builder *trace_builder; // borrowed
+	struct spares *spares;               // borrowed: whose segment it may have; NULL: none
 	struct pending_exec *pending_exec; // borrowed: vfork children that exec; NULL: nobody asks
 	uint32_t id;                       // the door's
 	uint32_t pid;
+	bool pid_unsure; // it may be another process's (door.h)
 	uint32_t generation;
 	process_id process;           // TRACE_NONE: not begun yet
 	struct door_arrival *arrival; // hello, share, pidfd, names; ours
@@ -190,6 +192,9 @@ struct image_event *image_event_add(struct image *image, uint8_t kind, uint64_t 
 
 // The process ended at about `time_ns`: the end has its place among the others' items.
 void image_place_end(struct image *image, uint64_t time_ns);
+
+// Everything published has been delivered, also what no look has seen yet.
+bool image_read_out(const struct image *image);
 
 // Everything seen in the lanes of events has been delivered.
 bool image_lanes_drained(const struct image *image);

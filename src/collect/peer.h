@@ -19,6 +19,20 @@ int peer_pidfd(int socket_fd, uint32_t pid);
 // The process that it is a child of; 0: not known.
 uint32_t peer_parent(uint32_t pid);
 
+// Which process a child is that cannot say it.
+struct peer_wanted {
+	uint32_t pid;                                  // as it sees itself; 0: not known
+	uint32_t parent;                               // the process that forked it; 0: not known
+	uint64_t since_ns;                             // CLOCK_MONOTONIC: it began after that
+	uint64_t until_ns;                             // and had by then
+	bool (*is_known)(void *context, uint32_t pid); // a process that it is not
+	void *context;
+};
+
+// As we see it; 0: there is no such process. Of several the newest. One that is not the parent's
+// child, or its sibling, is it only if the parent has ended.
+uint32_t peer_find(const struct peer_wanted *wanted);
+
 // Its arguments: an array in one allocation (mem_free); the first 64 KiB of them.
 char **peer_args(uint32_t pid, uint32_t *count);
 

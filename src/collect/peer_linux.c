@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -13,6 +14,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 // Newer than the headers that we build with.
@@ -87,6 +89,84 @@ uint32_t peer_parent(uint32_t pid)
 	const char *field = stat_field(pid, 4, bytes, sizeof bytes);
 
 	return field != NULL ? (uint32_t)strtoul(field, NULL, 10) : 0;
+}
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec time;
+
+	clock_gettime(clock, &time);
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+// The number that the process has in its own namespace, which is the last one.
+static uint32_t own_number(uint32_t pid)
+{
+	char text[4096], path[64];
+	const char *line, *end;
+
+	snprintf(path, sizeof path, "/proc/%u/status", pid);
+	read_proc(path, text, sizeof text);
+	line = strstr(text, "\nNSpid:");
+	if (line == NULL)
+		return pid;
+	end = strchrnul(line + 1, '\n');
+	while (end > line && end[-1] != '\t')
+		end--;
+	return (uint32_t)strtoul(end, NULL, 10);
+}
+
+// When it began, in clock ticks since the system did.
+static uint64_t began_ticks(uint32_t pid)
+{
+	char bytes[1024];
+	const char *field = stat_field(pid, 22, bytes, sizeof bytes);
+
+	return field != NULL ? strtoull(field, NULL, 10) : UINT64_MAX;
+}
+
+static bool has_ended(uint32_t pid)
+{
+	char bytes[1024];
+	const char *state = stat_field(pid, 3, bytes, sizeof bytes);
+
+	return state == NULL || *state == 'Z' || *state == 'X';
+}
+
+uint32_t peer_find(const struct peer_wanted *wanted)
+{
+	enum { SLACK_TICKS = 3 }; // our clocks are not the kernel's
+	uint64_t tick_ns = 1000000000u / (uint64_t)sysconf(_SC_CLK_TCK);
+	uint64_t apart_ns = clock_ns(CLOCK_BOOTTIME) - clock_ns(CLOCK_MONOTONIC);
+	uint64_t since = (wanted->since_ns + apart_ns) / tick_ns;
+	uint64_t until = (wanted->until_ns + apart_ns) / tick_ns + SLACK_TICKS;
+	bool orphan = wanted->parent == 0 || has_ended(wanted->parent);
+	uint32_t above = wanted->parent != 0 ? peer_parent(wanted->parent) : 0;
+	DIR *directory = opendir("/proc");
+	uint32_t found = 0;
+	uint64_t found_began = 0;
+	const struct dirent *entry;
+
+	while (directory != NULL && (entry = readdir(directory)) != NULL) {
+		uint32_t pid = (uint32_t)strtoul(entry->d_name, NULL, 10), parent;
+		uint64_t began;
+
+		if (pid == 0 || (began = began_ticks(pid)) > until || began + SLACK_TICKS < since ||
+		    began < found_began)
+			continue;
+		parent = peer_parent(pid);
+		if (wanted->pid == 0 ? wanted->parent == 0 || parent != wanted->parent
+				     : own_number(pid) != wanted->pid)
+			continue;
+		if ((!orphan && parent != wanted->parent && parent != above) ||
+		    wanted->is_known(wanted->context, pid))
+			continue;
+		found = pid;
+		found_began = began;
+	}
+	if (directory != NULL)
+		closedir(directory);
+	return found;
 }
 
 char **peer_args(uint32_t pid, uint32_t *count)

@@ -39,6 +39,7 @@ void process_list_fini(struct process_list *process_list)
 	free_list(process_list->arrivals);
 	free_list(process_list->images);
 	free_list(process_list->ended);
+	spares_fini(&process_list->spares);
 	pending_exec_fini(&process_list->pending_exec);
 	map_fini(&process_list->processes);
 	map_fini(&process_list->generations);
@@ -57,7 +58,8 @@ static struct image *find_id(struct image *list, uint32_t id)
 // The newest image of a process that has not been followed by another.
 static struct image *find_pid(struct image *list, uint32_t pid)
 {
-	while (list != NULL && (list->pid != pid || list->replaced || list->exited))
+	while (list != NULL &&
+	       (list->pid != pid || list->pid_unsure || list->replaced || list->exited))
 		list = list->next;
 	return list;
 }
@@ -81,10 +83,12 @@ static void take_out(struct image **list, struct image *image)
 void process_list_arrive(struct process_list *process_list, struct door_arrival *arrival)
 {
 	struct image *image = image_new(arrival, process_list->trace_builder);
-	struct image *before = find_pid(process_list->arrivals, image->pid);
+	struct image *before = image->pid_unsure ? NULL
+						 : find_pid(process_list->arrivals, image->pid);
 	uint64_t *generation;
 
-	if (before == NULL)
+	image->spares = &process_list->spares;
+	if (before == NULL && !image->pid_unsure)
 		before = find_pid(process_list->images, image->pid);
 	generation = map_put(&process_list->generations, image->pid, NULL);
 	if (before != NULL) {
@@ -99,7 +103,8 @@ void process_list_arrive(struct process_list *process_list, struct door_arrival 
 	}
 	image->pending_exec = &process_list->pending_exec;
 	pending_exec_hear(&process_list->pending_exec, arrival->hello.pid, image->id);
-	*generation = image->generation;
+	if (!image->pid_unsure)
+		*generation = image->generation;
 	append(&process_list->arrivals, image);
 }
 
@@ -126,6 +131,29 @@ struct image *process_list_find(const struct process_list *process_list, uint32_
 		if (image->pid == pid && image->begun && !image->replaced && !image->exited)
 			return image;
 	return NULL;
+}
+
+struct image *process_list_image(const struct process_list *process_list, uint32_t id)
+{
+	struct image *const lists[] = { process_list->images, process_list->arrivals,
+					process_list->ended };
+	struct image *image = NULL;
+
+	for (size_t i = 0; i < 3 && image == NULL; i++)
+		image = find_id(lists[i], id);
+	return image;
+}
+
+bool process_list_lives(const struct process_list *process_list, uint32_t id)
+{
+	return find_id(process_list->images, id) != NULL ||
+	       find_id(process_list->arrivals, id) != NULL;
+}
+
+bool process_list_knows(const struct process_list *process_list, uint32_t pid)
+{
+	return find_pid(process_list->images, pid) != NULL ||
+	       find_pid(process_list->arrivals, pid) != NULL;
 }
 
 process_id process_list_number(const struct process_list *process_list, uint32_t pid)
@@ -194,7 +222,8 @@ static void begin(struct process_list *process_list, struct image *image)
 	process_list->parents = mem_grow(process_list->parents, &process_list->parents_capacity,
 					 (size_t)image->process + 1, sizeof *process_list->parents);
 	process_list->parents[image->process] = process.parent;
-	*map_put(&process_list->processes, image->pid, NULL) = (uint64_t)image->process + 1;
+	if (!image->pid_unsure)
+		*map_put(&process_list->processes, image->pid, NULL) = (uint64_t)image->process + 1;
 	if (parent != NULL)
 		pools_inherit(&image->pools, &parent->pools, arrival->hello.pools_count);
 	if (arrival->hello.start == SEGMENT_START_FORK)
@@ -260,10 +289,10 @@ static bool same_process_before(const struct process_list *process_list, const s
 {
 	for (const struct image *other = process_list->arrivals; other != image;
 	     other = other->next)
-		if (other->pid == image->pid)
+		if (other->pid == image->pid && !other->pid_unsure)
 			return true;
 	for (const struct image *other = process_list->images; other != NULL; other = other->next)
-		if (other->pid == image->pid)
+		if (other->pid == image->pid && !other->pid_unsure)
 			return true;
 	return false;
 }
@@ -287,7 +316,7 @@ static void settle(struct process_list *process_list, struct image *image)
 	struct image_event *event;
 	struct image *parent;
 
-	if (image->promised || same_process_before(process_list, image) ||
+	if (image->promised || (!image->pid_unsure && same_process_before(process_list, image)) ||
 	    parent_waits(process_list, image))
 		return;
 	if (hello->start == SEGMENT_START_FORK) {
@@ -309,9 +338,12 @@ static void settle(struct process_list *process_list, struct image *image)
 // The first image whose notes were not read: it may speak of any child that came after it.
 static uint32_t first_unread(const struct process_list *process_list)
 {
-	const struct image *image = process_list->arrivals; // in the order of their numbers
-	uint32_t first = image != NULL ? image->id : UINT32_MAX;
+	const struct image *image = process_list->arrivals;
+	uint32_t first = UINT32_MAX;
 
+	for (; image != NULL; image = image->next)
+		if (image->id < first) // that of a spare is older than its arrival
+			first = image->id;
 	for (image = process_list->images; image != NULL; image = image->next)
 		if (!image->notes_read && image->id < first)
 			first = image->id;
@@ -410,9 +442,9 @@ static bool find_status(struct process_list *process_list, struct image *image,
 		*exit = TRACE_EXIT_EXEC;
 		return true;
 	}
-	if (peer_exit(image->arrival->pidfd, image->pid, exit, value))
+	if (!image->pid_unsure && peer_exit(image->arrival->pidfd, image->pid, exit, value))
 		return true;
-	if (told != NULL) {
+	if (told != NULL && !image->pid_unsure) {
 		peer_decode((int)(uint32_t)(*told - 1), exit, value);
 		return true;
 	}
@@ -567,6 +599,20 @@ void process_list_end(struct process_list *process_list, bool all)
 	}
 	if (all)
 		give_up_awaited(process_list);
+}
+
+void process_list_reap(struct process_list *process_list)
+{
+	struct image *image, *next;
+
+	for (image = process_list->images; image != NULL; image = next) {
+		next = image->next;
+		if (image->arrival->spare == NULL || !image->exited || image->replaced ||
+		    (image->end_placed && !image->end_told) || !image_read_out(image))
+			continue;
+		image->final = true;
+		end_image(process_list, image, false);
+	}
 }
 
 bool process_list_empty(struct process_list *process_list)

@@ -12,6 +12,7 @@
 #include "base/map.h"
 #include "collect/image.h"
 #include "collect/pending_exec.h"
+#include "collect/spares.h"
 
 struct process_list {
 	struct trace_builder *trace_builder; // borrowed
@@ -26,8 +27,9 @@ struct process_list {
 	struct map generations;           // pid -> its newest image's generation
 	struct map statuses;              // pid -> wait status + 1 as the launcher says
 	struct pending_exec pending_exec; // have not said hello yet
-	uint64_t awaited_ns;              // since when there is nobody else; 0: there is
-	process_id *parents;              // by process id
+	struct spares spares;
+	uint64_t awaited_ns; // since when there is nobody else; 0: there is
+	process_id *parents; // by process id
 	size_t parents_count, parents_capacity;
 	uint64_t guest_bytes, guest_bytes_peak; // of ours in all images
 };
@@ -51,6 +53,15 @@ struct image *process_list_find(const struct process_list *process_list, uint32_
 // The process of that pid, also when it has ended; TRACE_NONE: there was none.
 process_id process_list_number(const struct process_list *process_list, uint32_t pid);
 
+// The image of that number, if it is kept; NULL: it is not.
+struct image *process_list_image(const struct process_list *process_list, uint32_t id);
+
+// Whether that image is not over yet.
+bool process_list_lives(const struct process_list *process_list, uint32_t id);
+
+// Whether the process of that pid has an image that is not over yet.
+bool process_list_knows(const struct process_list *process_list, uint32_t pid);
+
 // Let those begin that can. After the notes of all images were read.
 void process_list_settle(struct process_list *process_list);
 
@@ -59,6 +70,10 @@ bool process_list_special(void *context, struct stream *stream, const struct lan
 
 // End those whose last event is delivered. With `all`: everybody, as still running.
 void process_list_end(struct process_list *process_list, bool all);
+
+// The same while the order is held, of those whose spare a child may wait for that is waited for,
+// if all that they did is delivered: they have ended before it began.
+void process_list_reap(struct process_list *process_list);
 
 // Once a pass: tell of awaited processes that have ended.
 void process_list_tell_lost(struct process_list *process_list);

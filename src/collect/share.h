@@ -24,6 +24,10 @@ void share_close(struct share *share); // accepts { 0 } and a share that was clo
 void share_begin(struct share *share, void *base, uint32_t image, uint32_t options,
 		 uint64_t sample_bytes, uint32_t collector_pid);
 
+// Its memory is given back and all is 0, for another image with the same options, by a guest that
+// has it mapped. False: the system cannot.
+bool share_empty(struct share *share, uint32_t image);
+
 // Map lane `lane`'s ring twice. NULL when the system refuses.
 const uint8_t *share_map_ring(const struct share *share, uint32_t lane);
 void share_unmap_ring(const uint8_t *ring, uint32_t lane); // NULL is allowed

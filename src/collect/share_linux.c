@@ -1,6 +1,7 @@
 #include "collect/share.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -39,6 +40,17 @@ void share_close(struct share *share)
 	munmap(share->segment, SEGMENT_RINGS_AT);
 	close(share->fd);
 	memset(share, 0, sizeof *share);
+}
+
+bool share_empty(struct share *share, uint32_t image)
+{
+	const struct segment was = *share->segment;
+
+	if (fallocate(share->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+		      (off_t)segment_ring_at(SEGMENT_LANES_MAX)) != 0)
+		return false;
+	share_begin(share, share->segment, image, was.options, was.sample_bytes, was.collector_pid);
+	return true;
 }
 
 const uint8_t *share_map_ring(const struct share *share, uint32_t lane)

@@ -17,6 +17,8 @@ enum {
 	HOOK_VM_EINVAL = 22,
 	HOOK_VM_ENOSYS = 38,
 	HOOK_VM_CLONE_VM = 0x100,
+	HOOK_VM_CLONE_FS = 0x200,
+	HOOK_VM_CLONE_THREAD = 0x10000,
 	HOOK_VM_SET_SECCOMP = 22, // PR_SET_SECCOMP, and the modes
 	HOOK_VM_STRICT = 1,
 	HOOK_VM_FILTER = 2,
@@ -47,6 +49,15 @@ int remap_file_pages(void *start, size_t size, int protection, size_t page, int 
 long syscall(long number, long a, long b, long c, long d, long e, long f);
 int _Fork(void);
 int prctl(int option, long a, long b, long c, long d);
+int clone(int (*function)(void *), void *stack, int flags, void *argument, long a, long b, long c);
+int chroot(const char *path);
+int mount(const char *from, const char *to, const char *type, unsigned long flags,
+	  const void *data);
+int pivot_root(const char *root, const char *old);
+int setns(int fd, int type);
+int umount(const char *path);
+int umount2(const char *path, int flags);
+int unshare(int flags);
 _Noreturn void _exit(int status);
 _Noreturn void _Exit(int status);
 
@@ -279,6 +290,85 @@ EXPORT int _Fork(void)
 	return result;
 }
 
+// ---- Where children may not reach the collector ------------------------------------------------
+
+// A child that shares the root and is no thread: a sandbox's, which moves its maker's root.
+static bool hook_vm_shares_root(unsigned long flags)
+{
+	return (flags & HOOK_VM_CLONE_FS) && !(flags & HOOK_VM_CLONE_THREAD);
+}
+
+// The call by number, after which things may not be where they were.
+static bool hook_vm_moves(long number, long first)
+{
+	static const uint16_t numbers[] = {
+		__NR_chroot, __NR_mount, __NR_pivot_root, __NR_setns, __NR_umount2, __NR_unshare,
+	};
+
+	if (number == __NR_clone)
+		return hook_vm_shares_root((unsigned long)first);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+		if (numbers[i] == number)
+			return true;
+	return false;
+}
+
+static COLD long hook_vm_move(long number, long a, long b, long c, long d, long e)
+{
+	if (kernel_has_no_thread_block())
+		return hook_vm_result(kernel_call6_bare(number, a, b, c, d, e, 0));
+	recording_expect_children();
+	return hook_vm_result(kernel_pass(number, a, b, c, d, e));
+}
+
+EXPORT int chroot(const char *path)
+{
+	return (int)hook_vm_move(__NR_chroot, (long)path, 0, 0, 0, 0);
+}
+
+EXPORT int mount(const char *from, const char *to, const char *type, unsigned long flags,
+		 const void *data)
+{
+	return (int)hook_vm_move(__NR_mount, (long)from, (long)to, (long)type, (long)flags,
+				 (long)data);
+}
+
+EXPORT int pivot_root(const char *root, const char *old)
+{
+	return (int)hook_vm_move(__NR_pivot_root, (long)root, (long)old, 0, 0, 0);
+}
+
+EXPORT int setns(int fd, int type)
+{
+	return (int)hook_vm_move(__NR_setns, fd, type, 0, 0, 0);
+}
+
+EXPORT int umount(const char *path)
+{
+	return (int)hook_vm_move(__NR_umount2, (long)path, 0, 0, 0, 0);
+}
+
+EXPORT int umount2(const char *path, int flags)
+{
+	return (int)hook_vm_move(__NR_umount2, (long)path, flags, 0, 0, 0);
+}
+
+EXPORT int unshare(int flags)
+{
+	return (int)hook_vm_move(__NR_unshare, flags, 0, 0, 0, 0);
+}
+
+// The child begins on a stack of its own and never comes back here.
+EXPORT int clone(int (*function)(void *), void *stack, int flags, void *argument, long a, long b,
+		 long c)
+{
+	if (!real.clone)
+		return (int)hook_vm_result(-HOOK_VM_ENOSYS);
+	if (hook_vm_shares_root((unsigned long)flags))
+		recording_expect_children();
+	return real.clone(function, stack, flags, argument, a, b, c);
+}
+
 // A system-call filter (seccomp) for this thread or all. From before it on no call of ours is made.
 static COLD long hook_vm_filter(bool strict, long number, const long words[5])
 {
@@ -323,6 +413,8 @@ EXPORT long syscall(long number, long a, long b, long c, long d, long e, long f)
 {
 	if (unlikely(number == __NR_prctl))
 		hook_vm_look_at_prctl(a, b);
+	if (unlikely(hook_vm_moves(number, a)) && !kernel_has_no_thread_block())
+		recording_expect_children();
 	if (real.syscall && !hook_vm_forks(number, a, b) && !hook_vm_filters(number, a, b) &&
 	    (patch_covers(PATCH_SYSCALL) || number < 0 || number >= PATCH_NUMBERS ||
 	     !(vm_is_call((uint32_t)number) || exec_is_call((uint32_t)number))))
@@ -340,6 +432,8 @@ EXPORT long syscall(long number, long a, long b, long c, long d, long e, long f)
 // The end without destructors.
 _Noreturn static void hook_vm_exit(int status)
 {
+	while (kernel_has_no_thread_block())
+		kernel_call6_bare(__NR_exit_group, status, 0, 0, 0, 0, 0);
 	vm_end();
 	for (;;)
 		kernel_pass(__NR_exit_group, status);

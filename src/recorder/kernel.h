@@ -147,6 +147,7 @@ enum {
 	KERNEL_MADV_COLLAPSE = 25,
 	KERNEL_MREMAP_MAYMOVE = 1,
 	KERNEL_MREMAP_FIXED = 2,
+	KERNEL_LIMIT_DATA = 2,      // RLIMIT_DATA
 	KERNEL_LIMIT_ADDRESSES = 9, // RLIMIT_AS
 	KERNEL_AT_FDCWD = -100,
 	KERNEL_ESRCH = 3,
@@ -271,6 +272,13 @@ static inline uintptr_t kernel_thread_block(void)
 	__asm__("mov %%gs:0, %0" : "=r"(block));
 #endif
 	return block;
+}
+
+// A thread's block begins with its own address, by each libc. One that is all zeros is a sandbox's,
+// for a child that only makes a call or two: what is thread-local may not be touched there.
+static inline bool kernel_has_no_thread_block(void)
+{
+	return unlikely(!kernel_thread_block());
 }
 
 // The same number for all, where libc does not say it.

@@ -34,11 +34,14 @@ static uint64_t *lane_owners(void)
 
 static struct lane *lane_create(uint32_t id)
 {
+	// Kept over fork. A sealed child, which can have no pages, has those of its parent, wiped.
+	static struct lane *kept[SEGMENT_LANES_MAX];
 	struct recording_state *state = recording_state;
-	struct lane *lane = recording_pages(sizeof(*lane), true);
+	struct lane *lane = kernel_sealed ? kept[id] : recording_pages(sizeof(*lane), true);
 
 	if (!lane)
 		return NULL;
+	kept[id] = lane;
 	lane->ring = recording_map_ring(id);
 	lane->owners = lane_owners();
 	if (!lane->ring || !lane->owners)
@@ -156,6 +159,7 @@ void lane_prepare(bool strict, uint32_t spare)
 
 	recording_lock(&state->lanes_lock);
 	first = state->lanes_count;
+	spare -= spare < state->free_count ? spare : state->free_count; // a filter that was not set
 	while (state->lanes_count < SEGMENT_LANES_MAX && state->lanes_count < first + spare &&
 	       lane_create(state->lanes_count))
 		state->lanes_count++;
@@ -166,6 +170,11 @@ void lane_prepare(bool strict, uint32_t spare)
 		clock_forbid();
 	recording_unlock(&state->lanes_lock);
 	kernel_restore_signals(signals);
+}
+
+void lane_forget(void)
+{
+	lane_set_mine(lane_nobody());
 }
 
 // The collector is asked to look at the lanes.
@@ -310,7 +319,9 @@ COLD struct lane *lane_enter_slow(struct lane *lane)
 		clock_pass(lane);
 		return lane;
 	}
-	if (kernel_nested() || (recording_phase() != RECORDING_ON && !recording_begin())) {
+	if (unlikely(recording_phase() != RECORDING_ON && !kernel_nested()) && recording_begin())
+		lane = lane_get_mine(); // a forked child forgets what it had
+	if (kernel_nested() || recording_phase() != RECORDING_ON) {
 		if (recording_state)
 			lane_drop();
 		return NULL;

@@ -134,6 +134,9 @@ HIDDEN struct lane *lane_enter_slow(struct lane *lane);
 // memory. `strict`: the processor's counter cannot be read either.
 HIDDEN void lane_prepare(bool strict, uint32_t spare);
 
+// In a forked child: the thread has no lane yet, whatever it had in its parent.
+HIDDEN void lane_forget(void);
+
 // For a busy lane: wait until `bytes` more than LANE_ROOM fit. False: they never will (the event is
 // dropped).
 HIDDEN bool lane_wait_room(struct lane *lane, uint64_t bytes);

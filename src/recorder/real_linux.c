@@ -120,6 +120,7 @@ static void real_find_vm(void)
 		{ "__errno_location", (void **)&real.errno_location },
 		REAL_VM(prctl),
 		{ "_Fork", (void **)&real.bare_fork },
+		REAL_VM(clone),
 #undef REAL_VM
 	};
 

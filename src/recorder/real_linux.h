@@ -45,6 +45,7 @@ struct real {
 	long (*syscall)(long, long, long, long, long, long, long);
 	int *(*errno_location)(void);
 	int (*bare_fork)(void); // _Fork
+	int (*clone)(int (*)(void *), void *, int, void *, long, long, long);
 	int (*prctl)(int, long, long, long, long);
 };
 

@@ -85,6 +85,10 @@ static inline uint32_t recording_phase(void)
 HIDDEN void recording_before_fork(void);
 HIDDEN void recording_after_fork(long result);
 
+// The process is about to go where its children may not reach the collector, or to send its own
+// files' root there: have segments that they can take (wire/segment.h, enum segment_claim).
+HIDDEN void recording_expect_children(void);
+
 // The process is about to come under a system-call filter: prepare for making no call any more, and
 // make none. False: it was so already, or this is a vfork child, whose memory is its parent's.
 HIDDEN bool recording_seal(bool strict);

@@ -1,4 +1,4 @@
-#include "recorder/recording.h"
+#include "recorder/recording_own.h"
 
 #include "recorder/allocators_linux.h"
 #include "recorder/alone_linux.h"
@@ -24,17 +24,7 @@
 struct recording_state *recording_state;
 
 enum {
-	AF_UNIX = 1,
-	SOCK_SEQPACKET = 5,
-	SOCK_CLOEXEC = 0x80000,
-	SOL_SOCKET = 1,
-	SO_RCVTIMEO = 20,
-	SCM_RIGHTS = 1,
-	MSG_CMSG_CLOEXEC = 0x40000000,
-	MSG_NOSIGNAL = 0x4000,
-	AT_EXECFN = 31,
 	RECORDING_EMFILE = 24,
-	RECORDING_ANSWER_S = 20, // how long a collector may take to answer a hello
 	RECORDING_REGIONS_MAX = 8192,
 	RECORDING_FRAMES_FIRST = 1 << 16,
 	RECORDING_PAGES_AT_ONCE = 256,
@@ -53,46 +43,21 @@ struct recording_region {
 };
 
 // Kept over fork, unlike the state.
-static uint32_t recording_image; // our image id; in a child that has not begun: its parent's
+uint32_t recording_image;
 static struct recording_region recording_regions[RECORDING_REGIONS_MAX]; // private memory of ours
 static uint32_t recording_regions_count;
 static struct recording_region recording_shared[RECORDING_REGIONS_MAX]; // mappings of the segment
 static uint32_t recording_shared_count;
-// Of the thread's last fork: the lane it had, and how far it had written.
-static __thread uint32_t recording_fork_lane;
-static __thread uint64_t recording_fork_head;
+__thread uint32_t recording_fork_lane;
+__thread uint64_t recording_fork_head;
 static bool recording_apart;   // in another namespace of processes than the collector
 static bool recording_refused; // by the collector, or there is none: do not ask again
 // Of the last process in this line of forks that was recorded: mapped in its children too.
 static struct segment *recording_parent;
-static uint32_t recording_why, recording_error; // why the hello failed: enum segment_why, errno
-static char recording_session_name[108];
+static struct segment_clock *recording_clock; // of the last one, too
+uint32_t recording_why, recording_error;
+char recording_session_name[108];
 static char recording_session_variable[128];
-
-struct recording_socket_name {
-	uint16_t family;
-	char path[108];
-};
-
-struct recording_message {
-	void *name;
-	uint32_t name_length;
-	struct {
-		void *base;
-		size_t size;
-	} * parts;
-	size_t parts_count;
-	void *control;
-	size_t control_length;
-	int flags;
-};
-
-struct recording_control {
-	size_t length;
-	int level;
-	int type;
-	int descriptors[2];
-};
 
 const char *recording_session(void)
 {
@@ -169,7 +134,9 @@ bool recording_seal(bool strict)
 		lane = lane_enter(); // the list of mappings is told while it can be
 		if (lane)
 			lane_leave(lane, lane->ring, lane->ring);
-		few = UNWIND_WORD == 4 || kernel_limit(KERNEL_LIMIT_ADDRESSES) != UINT64_MAX;
+		few = UNWIND_WORD == 4 || kernel_limit(KERNEL_LIMIT_ADDRESSES) != UINT64_MAX ||
+		      kernel_limit(KERNEL_LIMIT_DATA) != UINT64_MAX;
+		recording_prepare_spares();
 		lane_prepare(strict, few ? RECORDING_SPARE_FEW : RECORDING_SPARE);
 		vm_seal();
 		__atomic_store_n(&recording_state->segment->sealed, 1, __ATOMIC_RELEASE);
@@ -280,113 +247,11 @@ static void recording_keep_variable(char *out, size_t size, const char *name, co
 	memcpy(out + name_length + 1, value, value_length + 1);
 }
 
-// False: the hello fails, for this reason.
-static bool recording_fail(uint32_t why, long result)
+bool recording_fail(uint32_t why, long result)
 {
 	recording_why = why;
 	recording_error = kernel_failed(result) ? (uint32_t)-result : 0;
 	return false;
-}
-
-// To the abstract name or, in another network namespace, which knows it not, by the path.
-static long recording_connect_to(long fd)
-{
-	static const char before[] = SEGMENT_PATH;
-	struct recording_socket_name name = { .family = AF_UNIX };
-	size_t length = text_length(recording_session_name);
-	long connected;
-
-	memcpy(name.path + 1, recording_session_name, length); // abstract: a NUL comes first
-	connected = kernel(__NR_connect, fd, &name, 2 + 1 + length);
-	if (!kernel_failed(connected) || sizeof(before) + length > sizeof(name.path))
-		return connected;
-	memcpy(name.path, before, sizeof(before) - 1);
-	memcpy(name.path + sizeof(before) - 1, recording_session_name, length + 1);
-	return kernel_failed(kernel(__NR_connect, fd, &name, sizeof(name))) ? connected : 0;
-}
-
-long recording_connect(void)
-{
-	long timeout[2] = { RECORDING_ANSWER_S, 0 };
-	long fd = kernel(__NR_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	long connected;
-
-	if (kernel_failed(fd)) {
-		recording_fail(SEGMENT_WHY_SOCKET, fd);
-		return fd;
-	}
-	kernel(__NR_setsockopt, fd, SOL_SOCKET, SO_RCVTIMEO, timeout, sizeof(timeout));
-	connected = recording_connect_to(fd);
-	if (!kernel_failed(connected))
-		return fd;
-	recording_fail(SEGMENT_WHY_CONNECT, connected);
-	kernel(__NR_close, fd);
-	return connected;
-}
-
-static bool recording_say_hello(long fd)
-{
-	static struct segment_hello hello; // large: not on a stranger's stack
-	long length;
-
-	memset(&hello, 0, sizeof(hello));
-	hello.magic = SEGMENT_MAGIC;
-	hello.version = SEGMENT_VERSION;
-	hello.start = recording_image ? SEGMENT_START_FORK
-		      : late_is()     ? SEGMENT_START_ATTACH
-				      : SEGMENT_START_EXEC;
-	hello.pid = kernel_process_id();
-	hello.parent_pid = (uint32_t)kernel(__NR_getppid);
-	hello.parent_image = recording_image;
-	hello.frames_count = recording_image ? codemap_frames_count() : 1;
-	hello.modules_count = recording_image ? codemap_modules_count() : 1;
-	hello.pools_count = client_pools_count();
-	hello.abi = 8 * sizeof(void *);
-	hello.fork_lane = recording_image ? recording_fork_lane : 0;
-	hello.fork_head = recording_image ? recording_fork_head : 0;
-	length = kernel(__NR_readlink, "/proc/self/exe", hello.exe, sizeof(hello.exe));
-	if (length <= 0) {
-		const char *path = (const char *)scope_auxiliary(AT_EXECFN);
-
-		length = path ? (long)text_length(path) : 0;
-		if (length > (long)sizeof(hello.exe))
-			length = sizeof(hello.exe);
-		memcpy(hello.exe, path, (size_t)length);
-	}
-	hello.exe_length = (uint32_t)length;
-	length += (long)offsetof(struct segment_hello, exe);
-	return kernel(__NR_sendto, fd, &hello, length, MSG_NOSIGNAL, 0, 0) == length;
-}
-
-// The answer and its two descriptors. False: refused, or no answer.
-static bool recording_hear(long fd, struct segment_welcome *welcome, int descriptors[2])
-{
-	struct {
-		void *base;
-		size_t size;
-	} part = { welcome, sizeof(*welcome) };
-	struct recording_control control = { 0 };
-	struct recording_message message = {
-		.parts = (void *)&part,
-		.parts_count = 1,
-		.control = &control,
-		.control_length = sizeof(control),
-	};
-
-	long got = kernel(__NR_recvmsg, fd, &message, MSG_CMSG_CLOEXEC);
-
-	if (got != sizeof(*welcome))
-		return recording_fail(SEGMENT_WHY_ANSWER, got);
-	if (welcome->refused)
-		return recording_fail(0, 0); // the collector knows
-	if (welcome->magic != SEGMENT_MAGIC || welcome->version != SEGMENT_VERSION)
-		return recording_fail(SEGMENT_WHY_ANSWER, 0);
-	if (message.control_length < sizeof(size_t) + 16 || control.level != SOL_SOCKET ||
-	    control.type != SCM_RIGHTS || control.length < sizeof(size_t) + 8 + 2 * sizeof(int))
-		return recording_fail(SEGMENT_WHY_SOCKET, -RECORDING_EMFILE);
-	descriptors[0] = control.descriptors[0];
-	descriptors[1] = control.descriptors[1];
-	return true;
 }
 
 // A mapping of the segment: a forked child, which gets a segment of its own, unmaps it.
@@ -396,23 +261,28 @@ static void recording_note_shared(void *at, size_t bytes)
 
 	if (i < RECORDING_REGIONS_MAX)
 		recording_shared[i] = (struct recording_region){ (uintptr_t)at, bytes };
-	vm_own(at, bytes, false);
 }
 
-// In a forked child: what the parent had mapped of its segment.
-static void recording_drop_shared(void)
+// In a forked child: the first `count` mappings are what the parent had of its segment. One is
+// kept.
+static void recording_drop_shared(uint32_t count, const void *kept)
 {
-	for (uint32_t i = 0; i < recording_shared_count && i < RECORDING_REGIONS_MAX; i++) {
-		const struct recording_region *region = &recording_shared[i];
+	uint32_t all = recording_shared_count;
 
-		vm_own((const void *)region->start, region->bytes, true);
-		kernel(__NR_munmap, region->start, region->bytes);
-	}
 	recording_shared_count = 0;
+	for (uint32_t i = 0; i < all && i < RECORDING_REGIONS_MAX; i++) {
+		const struct recording_region region = recording_shared[i];
+
+		if (i >= count || (kept && region.start == (uintptr_t)kept)) {
+			recording_shared[recording_shared_count++] = region;
+			continue;
+		}
+		vm_own((const void *)region.start, region.bytes, true);
+		kernel(__NR_munmap, region.start, region.bytes);
+	}
 }
 
-// A part of the segment, or the clock page.
-static void *recording_map(int fd, uint32_t part_at, size_t bytes)
+void *recording_map_part(int fd, uint32_t part_at, size_t bytes)
 {
 	long at = kernel_map(0, bytes, KERNEL_PROT_READ | KERNEL_PROT_WRITE,
 			     KERNEL_MAP_SHARED | KERNEL_MAP_NORESERVE, fd, part_at);
@@ -420,16 +290,24 @@ static void *recording_map(int fd, uint32_t part_at, size_t bytes)
 	if (kernel_failed(at))
 		return NULL;
 	kernel(__NR_madvise, at, bytes, KERNEL_MADV_DONTDUMP);
-	recording_note_shared((void *)at, bytes);
+	vm_own((void *)at, bytes, false);
 	return (void *)at;
+}
+
+static void *recording_map(int fd, uint32_t part_at, size_t bytes)
+{
+	void *at = recording_map_part(fd, part_at, bytes);
+
+	if (at)
+		recording_note_shared(at, bytes);
+	return at;
 }
 
 // Without a descriptor a part of the file is mapped again by way of a mapping that begins there: an
 // old size of 0 duplicates a shared one, at any length. So the second half of a ring is mapped with
 // a page more, and that page is where the next ring begins.
-uint8_t *recording_map_ring(uint32_t lane)
+uint8_t *recording_map_ring_at(uint8_t **next, uint32_t lane, bool noted)
 {
-	struct recording_state *state = recording_state;
 	size_t bytes = segment_ring_bytes(lane);
 	long at = kernel_map(0, bytes * 2 + KERNEL_PAGE, KERNEL_PROT_NONE,
 			     KERNEL_MAP_PRIVATE | KERNEL_MAP_ANONYMOUS | KERNEL_MAP_NORESERVE, -1,
@@ -438,8 +316,7 @@ uint8_t *recording_map_ring(uint32_t lane)
 	if (kernel_failed(at))
 		return NULL;
 	for (size_t half = 0; half < 2; half++) {
-		long mapped = kernel(__NR_mremap, state->next_ring, 0,
-				     half ? bytes + KERNEL_PAGE : bytes,
+		long mapped = kernel(__NR_mremap, *next, 0, half ? bytes + KERNEL_PAGE : bytes,
 				     KERNEL_MREMAP_MAYMOVE | KERNEL_MREMAP_FIXED,
 				     at + (long)(half * bytes));
 
@@ -448,9 +325,18 @@ uint8_t *recording_map_ring(uint32_t lane)
 			return NULL;
 		}
 	}
-	recording_note_shared((void *)at, bytes * 2 + KERNEL_PAGE);
-	state->next_ring = (uint8_t *)at + bytes * 2;
+	vm_own((void *)at, bytes * 2 + KERNEL_PAGE, false);
+	if (noted)
+		recording_note_shared((void *)at, bytes * 2 + KERNEL_PAGE);
+	*next = (uint8_t *)at + bytes * 2;
 	return (uint8_t *)at;
+}
+
+uint8_t *recording_map_ring(uint32_t lane)
+{
+	uint8_t *ready = recording_ring_of_spare(lane);
+
+	return ready ? ready : recording_map_ring_at(&recording_state->next_ring, lane, true);
 }
 
 // Twice as many frames, at another place. The old ones stay mapped: it happens a few times at most.
@@ -465,6 +351,7 @@ bool recording_grow_frames(void)
 	at = kernel(__NR_mremap, state->frames, 0, bytes, KERNEL_MREMAP_MAYMOVE);
 	if (kernel_failed(at))
 		return false;
+	vm_own((void *)at, bytes, false);
 	recording_note_shared((void *)at, bytes);
 	state->frames = (struct segment_frame *)at;
 	state->frames_room *= 2;
@@ -488,40 +375,98 @@ static bool recording_map_all(struct recording_state *state, const struct segmen
 	state->segment = (struct segment *)(head + SEGMENT_HEADER_AT);
 	state->shared = (struct lane_shared *)(head + SEGMENT_LANES_AT);
 	state->options = welcome->options;
-	state->pid = kernel_pid = kernel_process_id();
-	recording_apart = welcome->pid != state->pid;
 	state->lanes_count = 1;
 	state->notes_ring = recording_map_ring(0);
 	return state->notes_ring != NULL;
 }
 
-// Hello to welcome. False: this process is not recorded.
-static bool recording_join(struct recording_state *state)
+// Hello to welcome. False: this process is not recorded so. `pid`: its own.
+static bool recording_join_as(struct recording_state *state, uint32_t start, uint32_t pid)
 {
-	struct segment_welcome welcome = { 0 };
-	int descriptors[2] = { -1, -1 };
-	long fd = recording_connect();
+	struct recording_answer answer;
 	bool joined;
 
-	if (kernel_failed(fd))
-		return false;
-	joined = recording_say_hello(fd) && recording_hear(fd, &welcome, descriptors);
-	kernel(__NR_close, fd);
-	if (!joined)
+	if (!recording_talk(start, pid, 0, &answer))
 		return false;
 	recording_parent = NULL;
-	recording_drop_shared();
+	recording_drop_shared(RECORDING_REGIONS_MAX, NULL);
+	recording_drop_spares();
 	recording_fail(SEGMENT_WHY_MEMORY, 0);
-	joined = recording_map_all(state, &welcome, descriptors);
-	kernel(__NR_close, descriptors[0]);
-	kernel(__NR_close, descriptors[1]);
+	joined = recording_map_all(state, &answer.welcome, answer.descriptors);
+	state->pid = kernel_pid = pid;
+	recording_apart = answer.welcome.pid != pid;
+	while (answer.count > 0)
+		kernel(__NR_close, answer.descriptors[--answer.count]);
 	state->copy = recording_image != 0;
-	recording_image = welcome.image;
+	recording_image = answer.welcome.image;
 	if (joined) {
 		recording_parent = state->segment;
+		recording_clock = state->clock;
 		__atomic_store_n(&state->segment->joined, 1, __ATOMIC_RELEASE);
 	}
 	return joined;
+}
+
+// A forked child that has no descriptor left, and one thread. A process that shares its memory, and
+// has descriptors of its own to close, says hello for it.
+static __attribute__((noinline)) bool recording_join_helped(struct recording_state *state)
+{
+	enum { CLONE_VM = 0x100, CLONE_VFORK = 0x4000, WALL = 0x40000000 };
+	uint32_t pid = kernel_process_id();
+	long child = kernel(__NR_clone, CLONE_VM | CLONE_VFORK, 0, 0, 0, 0);
+
+	if (child == 0) {
+		for (int fd = 0; fd < 3; fd++)
+			kernel(__NR_close, fd);
+		recording_join_as(state, SEGMENT_START_FORK_HELPED, pid);
+		kernel(__NR_exit, 0);
+	}
+	if (kernel_failed(child))
+		return false;
+	kernel(__NR_wait4, child, NULL, WALL, 0);
+	return state->segment && state->segment == recording_parent;
+}
+
+// A sealed child: fork tells it its number; a bare one's is its parent's still.
+static void recording_know_pid(void)
+{
+	if (kernel_sealed)
+		kernel_pid = kernel_thread_id_told() != kernel_pid ? kernel_thread_id_told() : 0;
+}
+
+// A forked child that cannot say hello has a segment of its parent's spares.
+static bool recording_join_spare(struct recording_state *state)
+{
+	uint32_t parents = recording_shared_count;
+
+	state->pid = kernel_process_id();
+	if (!recording_take_spare(state, recording_clock))
+		return false;
+	kernel_pid = state->pid;
+	if (!kernel_sealed)
+		recording_drop_shared(parents, recording_clock);
+	recording_parent = state->segment;
+	recording_image = state->segment->image;
+	recording_apart = true; // it may be
+	state->copy = true;
+	return true;
+}
+
+static bool recording_join(struct recording_state *state)
+{
+	uint32_t start = recording_image ? SEGMENT_START_FORK
+			 : late_is()     ? SEGMENT_START_ATTACH
+					 : SEGMENT_START_EXEC;
+
+	recording_know_pid();
+	if (kernel_sealed)
+		recording_fail(SEGMENT_WHY_FILTER, 0);
+	else if (recording_join_as(state, start, kernel_process_id()))
+		return true;
+	if (start != SEGMENT_START_FORK || !recording_why || recording_why == SEGMENT_WHY_MEMORY)
+		return false;
+	return recording_join_spare(state) ||
+	       (recording_error == RECORDING_EMFILE && recording_join_helped(state));
 }
 
 // A forked child that is not recorded leaves word of it in its parent's segment, and so do those
@@ -534,8 +479,6 @@ static void recording_tell_unseen(void)
 
 	if (!parent || !recording_why)
 		return;
-	if (kernel_sealed) // fork tells a child its number; a bare one's is its parent's still
-		kernel_pid = kernel_thread_id_told() != kernel_pid ? kernel_thread_id_told() : 0;
 	at = __atomic_fetch_add(&parent->unseen_count, 1, __ATOMIC_ACQ_REL) % SEGMENT_UNSEEN_MAX;
 	unseen = &parent->unseen[at];
 	if (__atomic_load_n(&unseen->ready, __ATOMIC_ACQUIRE))
@@ -653,9 +596,8 @@ static bool recording_start(struct recording_state *state)
 	bool fresh = recording_image == 0;
 	enum recording_let let = RECORDING_LET;
 
-	if (kernel_sealed)
-		recording_refused = !recording_fail(SEGMENT_WHY_FILTER, 0);
 	if (recording_refused) {
+		recording_know_pid();
 		recording_tell_unseen();
 		return false;
 	}
@@ -672,10 +614,14 @@ static bool recording_start(struct recording_state *state)
 		return false;
 	}
 	usdt_on = state->segment->options & SEGMENT_USDT;
-	recording_find_tid();
-	codemap_start();
-	clock_start();
-	recording_measure();
+	if (!kernel_sealed) {
+		recording_find_tid();
+		codemap_start();
+		clock_start();
+		recording_measure();
+	}
+	if (!fresh)
+		lane_forget();
 	__atomic_store_n(&state->phase, RECORDING_ON, __ATOMIC_RELEASE);
 	if (fresh && (state->options & SEGMENT_PAUSED))
 		client_begin_paused();
@@ -690,6 +636,10 @@ static bool recording_start(struct recording_state *state)
 		allocators_tell();
 	}
 	patch_tell();
+	if (kernel_sealed) {
+		lane_prepare(kernel_sealed == KERNEL_SEALED_STRICT, RECORDING_SPARE_LANES);
+		notes_message(NOTE_MESSAGE_FILTER, "");
+	}
 	if (!clock_counter_allowed)
 		notes_message(NOTE_MESSAGE_COUNTER, "");
 	recording_is_refused_calls = let == RECORDING_REFUSED;
@@ -786,7 +736,8 @@ void recording_tell_why(uint32_t *why, uint32_t *error)
 
 void recording_unmap(void)
 {
-	recording_drop_shared();
+	recording_drop_shared(RECORDING_REGIONS_MAX, NULL);
+	recording_drop_spares();
 	for (uint32_t i = 0; i < recording_regions_count && i < RECORDING_REGIONS_MAX; i++) {
 		if (recording_regions[i].bytes)
 			kernel(__NR_munmap, recording_regions[i].start, recording_regions[i].bytes);

@@ -175,6 +175,9 @@ enum segment_start {
 	// why, or not, without descriptors: then the recorder is brought into the program, unless
 	// a byte comes before the connection ends, which says that nothing was executed.
 	SEGMENT_START_ENTER = 4,
+	// As FORK, said by a child of the one that it is about, which has no descriptor left.
+	SEGMENT_START_FORK_HELPED = 5,
+	SEGMENT_START_SPARES = 6, // none: image `parent_image` wants `frames_count` spares
 };
 
 // Guest to collector, one datagram.
@@ -195,7 +198,8 @@ struct segment_hello {
 	char exe[4096];         // path of the executable; only exe_length bytes are sent
 };
 
-// Collector to guest, one datagram, with two descriptors: clock, segment.
+// Collector to guest, one datagram, with two descriptors: clock, segment. For SEGMENT_START_SPARES
+// with as many as there are, at most SEGMENT_SPARES_AT_ONCE, each a spare segment.
 struct segment_welcome {
 	uint32_t magic;
 	uint32_t version;
@@ -206,6 +210,32 @@ struct segment_welcome {
 	uint64_t segment_bytes;
 	uint32_t pid; // the guest's as the collector sees it
 	uint32_t zero;
+};
+
+enum { SEGMENT_SPARES_AT_ONCE = 16 };
+
+// A *spare* is a segment that has its number but no guest. A process that is about to go where the
+// collector cannot be reached asks for some and keeps them mapped; a forked child that can say no
+// hello claims one, without any call, and is an image from then on. The collector finds out by
+// looking. When the child has ended, its segment is emptied and free again, under another number.
+enum segment_claim {
+	SEGMENT_CLAIM_NONE = 0, // no spare, or one that is out of use
+	SEGMENT_CLAIM_FREE = 1,
+	SEGMENT_CLAIM_HELD = 2, // by a child, which fills in the rest
+	SEGMENT_CLAIM_DONE = 3, // it has
+	SEGMENT_CLAIM_SEEN = 4, // by the collector
+};
+
+// What the hello of a child says that claimed its segment.
+struct segment_claimed {
+	uint32_t pid;          // as it sees itself; 0: it could not ask
+	uint32_t parent_image; // as in a hello, and so are these
+	uint32_t frames_count;
+	uint32_t modules_count;
+	uint32_t pools_count;
+	uint32_t fork_lane;
+	uint64_t fork_head;
+	uint64_t time_ns; // of the session
 };
 
 enum segment_look {
@@ -279,6 +309,9 @@ struct segment {
 	// lanes of threads that have ended are 0.
 	_Atomic uint32_t sweep;
 	struct segment_unseen unseen[SEGMENT_UNSEEN_MAX];
+
+	_Alignas(64) _Atomic uint32_t claim; // enum segment_claim
+	_Alignas(8) struct segment_claimed claimed;
 };
 
 // Frame `id` of the image: code address and the module it lay in when it was first seen. Filled
@@ -324,7 +357,10 @@ _Static_assert(offsetof(struct segment, sample_bytes) == 24 &&
 		       offsetof(struct segment, rss_max) == 128 &&
 		       offsetof(struct segment, look_floor) == 200 &&
 		       offsetof(struct segment, unseen) == 264 &&
-		       sizeof(struct segment_unseen) == 32 && sizeof(struct segment) == 1344,
+		       sizeof(struct segment_unseen) == 32 &&
+		       offsetof(struct segment, claim) == 1344 &&
+		       offsetof(struct segment, claimed) == 1352 &&
+		       sizeof(struct segment_claimed) == 40 && sizeof(struct segment) == 1408,
 	       "a header is laid out alike");
 _Static_assert(offsetof(struct segment_clock, tick_ns) == 16 &&
 		       offsetof(struct segment_clock, beat) == 136 &&

@@ -105,6 +105,18 @@ def stacks_under_the_filter_reach_the_beginning():
 
 
 @test
+def children_that_are_forked_under_the_filter_are_recorded():
+    calls = "madvise,mremap,socket,connect,recvmsg,openat,prctl,kill,tgkill,gettid,futex"
+    for action in ("kill", "trap", "eperm", "enosys"):
+        more = ",rt_sigprocmask" if action in ("eperm", "enosys") else ""
+        trace = check_exact(sandboxed(action, calls + more, "f3", 1000), 4000)
+        equal(4, len(trace.processes), "processes")
+        parents = [fields.get("parent") for fields in trace.processes.values()]
+        equal([None, "p0", "p1", "p2"], parents, "whose children they are")
+        check_said()
+
+
+@test
 def an_image_under_a_filter_that_kills_runs_and_is_told_of():
     for action in ("kill", "trap"):
         ended = sandboxed(action, "socket,connect,recvmsg", 0, 10, *IMAGE)

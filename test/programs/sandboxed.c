@@ -8,9 +8,10 @@
 //
 // Before, 100 blocks of 7801 bytes. Then, in THREADS threads that are started under the filter
 // (0: in the main thread), ROUNDS pairs of 7802 bytes each; with a + at the end of THREADS each of
-// them lives until all have allocated. A call that is trapped is counted by a
-// handler of SIGSYS, and the count written to standard output behind "trapped ". With PROGRAM, that
-// is executed then.
+// them lives until all have allocated. With an f before it, THREADS is how many children there are,
+// each forked by the one before, after which they do the same. A call that is trapped is counted by
+// a handler of SIGSYS, and the count written to standard output behind "trapped ". With PROGRAM,
+// that is executed then.
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -26,6 +27,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { STEPS_MAX = 128, BEFORE = 100, CANNOT = 77 };
@@ -136,6 +138,24 @@ static void *work(void *unused)
 	return unused;
 }
 
+// A line of children, each of which waits for its own.
+static void work_in_children(int count)
+{
+	pid_t pid;
+	int status;
+
+	work(NULL);
+	if (count == 0)
+		return;
+	pid = fork();
+	if (pid == 0) {
+		work_in_children(count - 1);
+		syscall(SYS_exit_group, 0);
+	}
+	if (pid < 0 || wait4(pid, &status, 0, NULL) != pid || status != 0)
+		syscall(SYS_exit_group, 1);
+}
+
 int main(int argc, char **argv)
 {
 	pthread_t threads[256];
@@ -151,7 +171,9 @@ int main(int argc, char **argv)
 	for (int i = 0; i < BEFORE; i++)
 		(void)malloc(7801);
 	install(argv[1], argv[2]);
-	if (count == 0)
+	if (argv[3][0] == 'f')
+		work_in_children(atoi(argv[3] + 1));
+	else if (count == 0)
 		work(NULL);
 	for (int i = 0; i < count; i++)
 		if (pthread_create(&threads[i], NULL, work, NULL) != 0)

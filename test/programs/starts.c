@@ -5,6 +5,7 @@
 // Obstacles:
 //     net              a network of its own, which needs root
 //     hidden           nothing of /tmp, which needs root
+//     unseen           net and hidden by system calls that nothing of libc makes
 //     pids             processes of their own, which needs root: the next child is number 1
 //     users            users of their own, and a network
 //     fds              all descriptors are in use
@@ -12,7 +13,7 @@
 //     env=nonsense     ... its environment with TIDEMARK_SESSION=nonsense
 //     env=other        ... with the name of a recording that there is not
 // Ways, where the child allocates 10 blocks of 7701 bytes and frees 9 of them:
-//     fork bare raw clone clone3 cloned double
+//     fork bare raw clone clone3 cloned double, and line: 100 children, one after the other
 // Ways to PROGRAM, in this process: execve execveat fexecve memfd raw-execveat; in a child: spawn
 // vfork. What cannot be done ends with 77.
 #include <errno.h>
@@ -32,7 +33,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { BLOCKS = 10, BLOCK_BYTES = 7701, STACK_BYTES = 256 << 10, CANNOT = 77 };
+enum { CHILDREN = 100, BLOCKS = 10, BLOCK_BYTES = 7701, STACK_BYTES = 256 << 10, CANNOT = 77 };
 
 extern char **environ;
 
@@ -115,6 +116,9 @@ static int start_child(const char *way)
 		await(clone(cloned, (char *)malloc(STACK_BYTES) + STACK_BYTES, SIGCHLD, NULL));
 	else if (strcmp(way, "double") == 0)
 		start_double();
+	else if (strcmp(way, "line") == 0)
+		for (int i = 0; i < CHILDREN; i++)
+			child_or(fork());
 	else
 		return 0;
 	return 1;
@@ -197,6 +201,36 @@ static char **with_session(const char *value)
 	return list;
 }
 
+// A call of our own.
+static long call(long number, long a, long b, long c, long d)
+{
+	long result;
+
+#ifdef __x86_64__
+	register long r10 __asm__("r10") = d;
+	register long r8 __asm__("r8") = 0;
+
+	__asm__ volatile("syscall"
+			 : "=a"(result)
+			 : "0"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8)
+			 : "rcx", "r11", "memory");
+#else
+	__asm__ volatile("int $0x80"
+			 : "=a"(result)
+			 : "0"(number), "b"(a), "c"(b), "d"(c), "S"(d), "D"(0)
+			 : "memory");
+#endif
+	return result;
+}
+
+static void hide_unseen(void)
+{
+	if (call(SYS_unshare, CLONE_NEWNET | CLONE_NEWNS, 0, 0, 0) != 0 ||
+	    call(SYS_mount, (long)"none", (long)"/", 0, MS_REC | MS_PRIVATE) != 0 ||
+	    call(SYS_mount, (long)"none", (long)"/tmp", (long)"tmpfs", 0) != 0)
+		fail("unseen");
+}
+
 static int obstruct(const char *obstacle)
 {
 	static char *nothing[] = { NULL };
@@ -215,6 +249,8 @@ static int obstruct(const char *obstacle)
 		    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
 		    mount("none", "/tmp", "tmpfs", 0, NULL))
 			fail("mount");
+	} else if (strcmp(obstacle, "unseen") == 0) {
+		hide_unseen();
 	} else if (strcmp(obstacle, "fds") == 0) {
 		take_descriptors();
 	} else if (strcmp(obstacle, "env=empty") == 0) {

@@ -1,0 +1,166 @@
+// What a process says to the collector when it begins, and what it hears: one datagram each way,
+// over a socket that is closed at once.
+#include "recorder/recording_own.h"
+
+#include "recorder/client.h"
+#include "recorder/codemap.h"
+#include "recorder/scope_linux.h"
+#include "recorder/text.h"
+
+enum {
+	AF_UNIX = 1,
+	SOCK_SEQPACKET = 5,
+	SOCK_CLOEXEC = 0x80000,
+	SOL_SOCKET = 1,
+	SO_RCVTIMEO = 20,
+	SCM_RIGHTS = 1,
+	MSG_CMSG_CLOEXEC = 0x40000000,
+	MSG_NOSIGNAL = 0x4000,
+	AT_EXECFN = 31,
+	TALK_EMFILE = 24,
+	TALK_ANSWER_S = 20, // how long a collector may take to answer a hello
+};
+
+struct recording_socket_name {
+	uint16_t family;
+	char path[108];
+};
+
+struct recording_message {
+	void *name;
+	uint32_t name_length;
+	struct {
+		void *base;
+		size_t size;
+	} * parts;
+	size_t parts_count;
+	void *control;
+	size_t control_length;
+	int flags;
+};
+
+struct recording_control {
+	size_t length;
+	int level;
+	int type;
+	int descriptors[SEGMENT_SPARES_AT_ONCE];
+};
+
+// To the abstract name or, in another network namespace, which knows it not, by the path.
+static long recording_connect_to(long fd)
+{
+	static const char before[] = SEGMENT_PATH;
+	struct recording_socket_name name = { .family = AF_UNIX };
+	size_t length = text_length(recording_session_name);
+	long connected;
+
+	memcpy(name.path + 1, recording_session_name, length); // abstract: a NUL comes first
+	connected = kernel(__NR_connect, fd, &name, 2 + 1 + length);
+	if (!kernel_failed(connected) || sizeof(before) + length > sizeof(name.path))
+		return connected;
+	memcpy(name.path, before, sizeof(before) - 1);
+	memcpy(name.path + sizeof(before) - 1, recording_session_name, length + 1);
+	return kernel_failed(kernel(__NR_connect, fd, &name, sizeof(name))) ? connected : 0;
+}
+
+long recording_connect(void)
+{
+	long timeout[2] = { TALK_ANSWER_S, 0 };
+	long fd = kernel(__NR_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	long connected;
+
+	if (kernel_failed(fd)) {
+		recording_fail(SEGMENT_WHY_SOCKET, fd);
+		return fd;
+	}
+	kernel(__NR_setsockopt, fd, SOL_SOCKET, SO_RCVTIMEO, timeout, sizeof(timeout));
+	connected = recording_connect_to(fd);
+	if (!kernel_failed(connected))
+		return fd;
+	recording_fail(SEGMENT_WHY_CONNECT, connected);
+	kernel(__NR_close, fd);
+	return connected;
+}
+
+static bool recording_say_hello(long fd, uint32_t start, uint32_t pid, uint32_t spares)
+{
+	static struct segment_hello hello; // large: not on a stranger's stack
+	bool forked = start == SEGMENT_START_FORK || start == SEGMENT_START_FORK_HELPED;
+	long length;
+
+	memset(&hello, 0, sizeof(hello));
+	hello.magic = SEGMENT_MAGIC;
+	hello.version = SEGMENT_VERSION;
+	hello.start = start;
+	hello.pid = pid;
+	hello.parent_pid = (uint32_t)kernel(__NR_getppid);
+	hello.parent_image = recording_image;
+	hello.frames_count = forked ? codemap_frames_count() : spares ? spares : 1;
+	hello.modules_count = forked ? codemap_modules_count() : 1;
+	hello.pools_count = client_pools_count();
+	hello.abi = 8 * sizeof(void *);
+	hello.fork_lane = forked ? recording_fork_lane : 0;
+	hello.fork_head = forked ? recording_fork_head : 0;
+	length = kernel(__NR_readlink, "/proc/self/exe", hello.exe, sizeof(hello.exe));
+	if (length <= 0) {
+		const char *path = (const char *)scope_auxiliary(AT_EXECFN);
+
+		length = path ? (long)text_length(path) : 0;
+		if (length > (long)sizeof(hello.exe))
+			length = sizeof(hello.exe);
+		memcpy(hello.exe, path, (size_t)length);
+	}
+	hello.exe_length = (uint32_t)length;
+	length += (long)offsetof(struct segment_hello, exe);
+	return kernel(__NR_sendto, fd, &hello, length, MSG_NOSIGNAL, 0, 0) == length;
+}
+
+// The answer and its descriptors. False: refused, or no answer.
+static bool recording_hear(long fd, uint32_t wanted, struct recording_answer *answer)
+{
+	struct segment_welcome *welcome = &answer->welcome;
+	struct {
+		void *base;
+		size_t size;
+	} part = { welcome, sizeof(*welcome) };
+	struct recording_control control = { 0 };
+	struct recording_message message = {
+		.parts = (void *)&part,
+		.parts_count = 1,
+		.control = &control,
+		.control_length = sizeof(control),
+	};
+	long got = kernel(__NR_recvmsg, fd, &message, MSG_CMSG_CLOEXEC);
+
+	if (got != sizeof(*welcome))
+		return recording_fail(SEGMENT_WHY_ANSWER, got);
+	if (message.control_length >= sizeof(size_t) + 8 && control.level == SOL_SOCKET &&
+	    control.type == SCM_RIGHTS && control.length >= sizeof(size_t) + 8)
+		answer->count = (uint32_t)((control.length - sizeof(size_t) - 8) / sizeof(int));
+	if (answer->count > SEGMENT_SPARES_AT_ONCE)
+		answer->count = SEGMENT_SPARES_AT_ONCE;
+	memcpy(answer->descriptors, control.descriptors, sizeof(answer->descriptors));
+	if (welcome->refused)
+		return recording_fail(0, 0); // the collector knows
+	if (welcome->magic != SEGMENT_MAGIC || welcome->version != SEGMENT_VERSION)
+		return recording_fail(SEGMENT_WHY_ANSWER, 0);
+	if (answer->count < wanted) // there was room for some of them
+		return recording_fail(SEGMENT_WHY_SOCKET, -TALK_EMFILE);
+	return true;
+}
+
+bool recording_talk(uint32_t start, uint32_t pid, uint32_t spares, struct recording_answer *answer)
+{
+	uint32_t wanted = spares ? 1 : 2; // clock and segment
+	long fd = recording_connect();
+	bool heard;
+
+	memset(answer, 0, sizeof(*answer));
+	if (kernel_failed(fd))
+		return false;
+	heard = recording_say_hello(fd, start, pid, spares) && recording_hear(fd, wanted, answer);
+	kernel(__NR_close, fd);
+	while (!heard && answer->count > 0)
+		kernel(__NR_close, answer->descriptors[--answer->count]);
+	return heard;
+}
