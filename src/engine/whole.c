@@ -208,7 +208,7 @@ static bool take(struct whole *whole, const struct reader *reader, const char *p
 	if (good) {
 		whole->heap = take_heap(&in, reader);
 		index_in_take(&in, &whole->vm, sizeof whole->vm);
-		whole->pools = pool_totals_new();
+		whole->pools = pool_totals_new(reader);
 		take_pools(&in, reader, whole->pools);
 		good = !in.bad && in.at == in.end;
 		if (!good)
@@ -233,7 +233,7 @@ static void take_other(void *context, const struct trace_event *event)
 	const struct passing *passing = context;
 	const struct trace_thread *thread = reader_thread(passing->reader, event->thread);
 
-	if (pool_totals_wants(event)) {
+	if (trace_kind_is_pool(event->kind)) {
 		if (event->heap < reader_heaps_count(passing->reader))
 			pool_totals_add(passing->whole->pools, event);
 		return;
@@ -260,7 +260,7 @@ static void pass(struct whole *whole, struct reader *reader, const struct whole_
 	struct progress progress;
 
 	whole->heap = heap_new(wish->query);
-	whole->pools = pool_totals_new();
+	whole->pools = pool_totals_new(reader);
 	heap_on_vm(whole->heap, take_other, &passing);
 	reader_rewind(reader);
 	progress_begin(&progress, wish->window->progress, "reading", reader_bytes(reader));

@@ -84,6 +84,12 @@ static inline bool trace_kind_is_call(unsigned kind)
 	       kind != TRACE_REALLOC_UNDO;
 }
 
+// Whether the kind is a call on a pool, or the end of a heap.
+static inline bool trace_kind_is_pool(unsigned kind)
+{
+	return kind >= TRACE_HEAP_ALLOC && kind <= TRACE_HEAP_DESTROY;
+}
+
 // Whether the kind is of virtual memory, and `vm` is set.
 static inline bool trace_kind_is_vm(unsigned kind)
 {

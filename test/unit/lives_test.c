@@ -38,10 +38,11 @@ static void tell_end(void *context, const struct lives_block *block, const struc
 		   causes[end->cause], origins[block->origin]);
 }
 
-static void tell_undo(void *context, const struct lives_block *block)
+static void tell_undo(void *context, const struct lives_block *block, const struct lives_end *end)
 {
 	struct story *story = context;
 
+	(void)end;
 	str_format(&story->text, "!%llx,%llu ", (unsigned long long)block->address,
 		   (unsigned long long)block->size);
 }
@@ -192,10 +193,11 @@ static void sum_end(void *context, const struct lives_block *block, const struct
 	}
 }
 
-static void sum_undo(void *context, const struct lives_block *block)
+static void sum_undo(void *context, const struct lives_block *block, const struct lives_end *end)
 {
 	struct heap_counts *counts = &((struct sums *)context)->processes[block->process];
 
+	(void)end;
 	if (block->origin == LIVES_INHERITED)
 		counts->inherited_frees--;
 	if (block->origin == LIVES_ORPHAN)
@@ -229,7 +231,7 @@ static void check_counts(const struct heap_counts *expected, const struct heap_c
 
 static void add_pool_call(void *context, const struct trace_event *event)
 {
-	if (pool_totals_wants(event))
+	if (trace_kind_is_pool(event->kind))
 		pool_totals_add(context, event);
 }
 
@@ -239,7 +241,7 @@ static void check_random(uint64_t seed, const struct window_random *like)
 	struct progress progress = { .mode = PROGRESS_NONE };
 	struct sums sums = { 0 };
 	const struct lives_watcher watcher = { sum_begin, sum_end, sum_undo, &sums };
-	struct pool_totals *pools = pool_totals_new();
+	struct pool_totals *pools = pool_totals_new(reader);
 	struct heap *heap = heap_new(NULL);
 	struct err err = { 0 };
 	struct lives *lives;

@@ -4,10 +4,8 @@
 // outlived a window. So this reads the trace once, pairs each block's beginning with its end, and
 // keeps two bits for each event; whoever reads the trace a second time asks for them.
 //
-// Blocks are those of malloc and of named heaps, distinguished by heap and address, by the rules of
-// heap.h: a realloc ends one and begins another; one that failed changes nothing; an allocation
-// where a block lives ends that one unseen. A block that did not end, or only with its process,
-// lived until the trace's end, or the process's, and has not been freed.
+// Blocks are those of malloc and of named heaps, by the rules of lives.h. A block that did not end,
+// or only with its process, lived until the trace's end, or the process's, and has not been freed.
 #ifndef ENGINE_EVENT_BITMAP_H
 #define ENGINE_EVENT_BITMAP_H
 
@@ -18,7 +16,7 @@
 struct event_bitmap;
 
 // Reads the trace from its beginning, and rewinds the reader. `window` says what the query's types
-// are about. Memory: two bits for each event, 50 bytes for each block that lives at one time.
+// are about. Memory: two bits for each event, 80 bytes for each block that lives at one time.
 struct event_bitmap *event_bitmap_new(struct reader *reader, const struct query *query,
 				      const struct moment_edge window[2],
 				      struct progress *progress);

@@ -1,8 +1,6 @@
 // Reading a trace from end to end, for what it adds up to.
 #include "engine/replay/heap_own.h"
 
-#include "engine/replay/pool_totals.h"
-
 enum {
 	EXPECT_EVENTS = 64,       // read ahead of the counting, see blocks_expect
 	PROGRESS_EVERY = 1 << 11, // batches between two looks at the progress bar
@@ -69,7 +67,7 @@ static enum reader_item read_events(struct heap *heap, struct reader *reader,
 			}
 			if (event->thread >= heap->threads_count)
 				heap_learn(heap, reader);
-			if ((event->vm || pool_totals_wants(event)) && heap->on_vm)
+			if ((event->vm || trace_kind_is_pool(event->kind)) && heap->on_vm)
 				heap->on_vm(heap->on_vm_context, event);
 			expect(heap, event, run);
 			runs[runs_count++] = run;

@@ -1,15 +1,21 @@
 #include "engine/replay/lives.h"
 
 #include "base/mem.h"
+#include "engine/moment.h"
+#include "engine/query.h"
 #include "engine/replay/blocks.h"
 
 #include <string.h>
 
-enum { PROGRESS_EVERY = 1 << 16 };
+enum {
+	PROGRESS_EVERY = 1 << 16,
+	RUN_MAX = 64, // events taken from the reader at once
+};
 
 // The blocks of one heap of one process; their `site` is a place in lives->list.
 struct lives_heap {
 	process_id process;
+	heap_id heap;
 	struct blocks blocks;
 };
 
@@ -17,6 +23,7 @@ struct lives_heap {
 struct lives_half {
 	bool open;
 	struct lives_block block; // that it ended
+	struct lives_end end;
 };
 
 struct lives {
@@ -29,6 +36,7 @@ struct lives {
 	struct lives_heap *heaps;
 	size_t heaps_count, heaps_capacity;
 	struct map heap_of;    // process << 32 | heap: heap + 1
+	size_t latest;         // of heaps: the one that was asked for last
 	struct map *inherited; // by process: addresses of such blocks that were freed
 	size_t processes_count, processes_capacity;
 	struct lives_half *halves; // by thread
@@ -42,7 +50,8 @@ struct lives *lives_new(const struct reader *reader, const struct lives_watcher 
 	struct lives *lives = mem_alloc(1, sizeof *lives);
 
 	lives->reader = reader;
-	lives->watcher = *watcher;
+	if (watcher)
+		lives->watcher = *watcher;
 	lives->undone = undone;
 	lives->count = 1;
 	return lives;
@@ -66,16 +75,22 @@ void lives_free(struct lives *lives)
 
 static struct blocks *blocks_of(struct lives *lives, process_id process, heap_id heap)
 {
+	const struct lives_heap *latest = lives->heaps + lives->latest;
+	uint64_t *at;
 	bool added;
-	uint64_t *at = map_put(&lives->heap_of, (uint64_t)process << 32 | heap, &added);
 
+	if (lives->heaps_count && latest->process == process && latest->heap == heap)
+		return &lives->heaps[lives->latest].blocks;
+	at = map_put(&lives->heap_of, (uint64_t)process << 32 | heap, &added);
 	if (added) {
 		lives->heaps = mem_grow(lives->heaps, &lives->heaps_capacity,
 					lives->heaps_count + 1, sizeof *lives->heaps);
-		lives->heaps[lives->heaps_count] = (struct lives_heap){ .process = process };
+		lives->heaps[lives->heaps_count] =
+			(struct lives_heap){ .process = process, .heap = heap };
 		*at = ++lives->heaps_count;
 	}
-	return &lives->heaps[*at - 1].blocks;
+	lives->latest = (size_t)*at - 1;
+	return &lives->heaps[lives->latest].blocks;
 }
 
 static struct map *inherited_of(struct lives *lives, process_id process)
@@ -112,6 +127,7 @@ static size_t keep(struct lives *lives, const struct lives_block *block)
 
 	if (at) {
 		lives->spare = (size_t)lives->list[at].number;
+		__builtin_prefetch(&lives->list[lives->spare], 1); // for the next one
 	} else {
 		at = lives->count++;
 		ASSERT(at < UINT32_MAX);
@@ -147,14 +163,15 @@ static struct lives_end end_by(const struct trace_event *event, enum lives_cause
 static void tell_end(struct lives *lives, const struct lives_block *block,
 		     const struct lives_end *end)
 {
-	lives->watcher.end(lives->watcher.context, block, end);
+	if (lives->watcher.end)
+		lives->watcher.end(lives->watcher.context, block, end);
 }
 
-// Put a block where none should be; one that is there ended unseen.
-static void place(struct lives *lives, const struct lives_block *block,
+// Put a block where none should be in a process; one that is there ended unseen.
+static void place(struct lives *lives, process_id process, const struct lives_block *block,
 		  const struct trace_event *event)
 {
-	struct blocks *blocks = blocks_of(lives, block->process, block->heap);
+	struct blocks *blocks = blocks_of(lives, process, block->heap);
 	bool added;
 	struct block *slot = blocks_put(blocks, block->address, &added);
 
@@ -186,8 +203,9 @@ static void begin(struct lives *lives, const struct trace_event *event, process_
 		.moved = moved,
 	};
 
-	place(lives, &block, event);
-	lives->watcher.begin(lives->watcher.context, &block);
+	place(lives, process, &block, event);
+	if (lives->watcher.begin)
+		lives->watcher.begin(lives->watcher.context, &block);
 }
 
 // A block that no event began.
@@ -229,17 +247,17 @@ static struct lives_block end(struct lives *lives, const struct trace_event *eve
 }
 
 // The realloc failed: what its first half ended lives on.
-static void undo(struct lives *lives, const struct trace_event *event,
+static void undo(struct lives *lives, const struct trace_event *event, process_id process,
 		 const struct lives_half *half)
 {
 	if (!half->open || half->block.address != event->address)
 		return;
-	if (half->block.origin == LIVES_BEGUN)
-		place(lives, &half->block, event);
+	if (half->block.origin == LIVES_BEGUN || half->block.origin == LIVES_COPY)
+		place(lives, process, &half->block, event);
 	else if (half->block.origin == LIVES_INHERITED)
-		map_remove(inherited_of(lives, half->block.process), event->address);
+		map_remove(inherited_of(lives, process), event->address);
 	if (lives->watcher.undo)
-		lives->watcher.undo(lives->watcher.context, &half->block);
+		lives->watcher.undo(lives->watcher.context, &half->block, &half->end);
 }
 
 // ---- many at once ----
@@ -322,13 +340,14 @@ static void reallocate(struct lives *lives, const struct trace_event *event, pro
 		if (lives->undone && map_find(lives->undone, event->number))
 			return;
 		half->block = end(lives, event, process, event->address, LIVES_REALLOC);
+		half->end = end_by(event, LIVES_REALLOC);
 		half->open = true;
 		return;
 	case TRACE_REALLOC_ALLOC:
 		begin(lives, event, process, true, half->open ? half->block.address : 0);
 		break;
 	case TRACE_REALLOC_UNDO:
-		undo(lives, event, half);
+		undo(lives, event, process, half);
 		break;
 	}
 	half->open = false;
@@ -339,6 +358,31 @@ static void destroy(struct lives *lives, const struct trace_event *event, proces
 	struct lives_end how = end_by(event, LIVES_DESTROY);
 
 	end_all(lives, blocks_of(lives, process, event->heap), process, &how);
+}
+
+static uint64_t ended_address(const struct trace_event *event)
+{
+	return event->kind == TRACE_REALLOC ? event->old_address : event->address;
+}
+
+void lives_expect(struct lives *lives, const struct trace_event *events, uint32_t count)
+{
+	const struct trace_thread *thread = count ? reader_thread(lives->reader, events->thread)
+						  : NULL;
+
+	if (!thread || !reader_process(lives->reader, thread->process))
+		return;
+	for (uint32_t i = 0; i < count; i++)
+		blocks_expect(blocks_of(lives, thread->process, events[i].heap),
+			      ended_address(&events[i]));
+	for (uint32_t i = 0; i < count; i++) {
+		const struct block *block =
+			blocks_find(blocks_of(lives, thread->process, events[i].heap),
+				    ended_address(&events[i]));
+
+		if (block)
+			__builtin_prefetch(&lives->list[block->site], 1);
+	}
 }
 
 void lives_add_event(struct lives *lives, const struct trace_event *event)
@@ -403,6 +447,86 @@ void lives_finish(struct lives *lives, uint64_t time_ns)
 	};
 
 	end_all(lives, NULL, TRACE_NONE, &how);
+}
+
+void lives_put(struct lives *lives, process_id process, const struct lives_block *block)
+{
+	const struct trace_event now = { .number = lives->next_number, .thread = TRACE_NONE };
+
+	place(lives, process, block, &now);
+}
+
+void lives_inherit(struct lives *lives, process_id parent, process_id child)
+{
+	size_t count;
+	uint32_t *list = list_blocks(lives, blocks_of(lives, parent, 0), parent, &count);
+
+	for (size_t i = 0; i < count; i++) {
+		struct lives_block block = lives->list[list[i]];
+
+		block.origin = LIVES_COPY;
+		lives_put(lives, child, &block);
+	}
+	mem_free(list);
+}
+
+void lives_read(struct lives *lives, struct reader *reader, struct progress *progress)
+{
+	struct trace_event events[RUN_MAX];
+	struct trace_note note;
+	enum reader_item item = READER_EVENT;
+	uint32_t runs = 0;
+
+	reader_rewind(reader);
+	while (item != READER_END) {
+		uint32_t count = reader_run(reader, events, RUN_MAX);
+
+		item = count ? READER_EVENT : reader_next(reader, events, &note);
+		if (count == 0)
+			count = item == READER_EVENT;
+		lives_expect(lives, events, count);
+		for (uint32_t i = 0; i < count; i++)
+			lives_add_event(lives, &events[i]);
+		if (item == READER_NOTE)
+			lives_add_note(lives, &note);
+		if (++runs % (PROGRESS_EVERY / RUN_MAX) == 0)
+			progress_update(progress, reader_position(reader));
+	}
+	lives_finish(lives, moment_duration(reader));
+	reader_rewind(reader);
+}
+
+bool lives_selects(const struct query *query, const struct lives_block *block)
+{
+	const struct trace_event event = {
+		.kind = block->kind,
+		.number = block->number,
+		.time_ns = block->time_ns,
+		.address = block->address,
+		.size = block->size,
+		.thread = block->thread,
+		.stack = block->stack,
+		.heap = block->heap,
+	};
+
+	return query_has_process(query, block->process) && query_has_thread(query, block->thread) &&
+	       (!query->stack || query->stack(query->context, block->stack)) &&
+	       (!query->event || query->event(query->event_context, &event));
+}
+
+void lives_each_of(const struct lives *lives, process_id process, bool all_heaps,
+		   void (*each)(void *context, const struct lives_block *block), void *context)
+{
+	for (size_t i = 0; i < lives->heaps_count; i++) {
+		const struct lives_heap *heap = &lives->heaps[i];
+		struct blocks_cursor cursor = { 0 };
+		const struct block *block;
+
+		if (heap->process != process || (heap->heap && !all_heaps))
+			continue;
+		while ((block = blocks_next(&heap->blocks, &cursor)))
+			each(context, &lives->list[block->site]);
+	}
 }
 
 void lives_each(struct lives *lives, void (*each)(void *context, const struct lives_block *block),

@@ -43,6 +43,7 @@ enum lives_origin {
 	LIVES_BEGUN,     // by an event
 	LIVES_INHERITED, // from the parent of a forked process; size, stack … are not known
 	LIVES_ORPHAN,    // unknown; the same
+	LIVES_COPY,      // in a forked process, of a block of its parent's (lives_inherit)
 };
 
 struct lives_block {
@@ -50,7 +51,7 @@ struct lives_block {
 	uint64_t number;        // of the event that began it
 	uint64_t time_ns;
 	uint64_t old_address; // if moved
-	process_id process;
+	process_id process;   // that allocated it
 	thread_id thread;
 	stack_id stack;
 	heap_id heap;
@@ -77,25 +78,50 @@ struct lives_end {
 	stack_id stack;   // 0: none
 };
 
-// The listener. Blocks are borrowed for the call.
+// The listener. Blocks are borrowed for the call. Any of the functions may be NULL.
 struct lives_watcher {
 	void (*begin)(void *context, const struct lives_block *block);
 	void (*end)(void *context, const struct lives_block *block, const struct lives_end *end);
-	void (*undo)(void *context, const struct lives_block *block); // it never ended; may be NULL
+	// It never ended; `end` is what was said of it.
+	void (*undo)(void *context, const struct lives_block *block, const struct lives_end *end);
 	void *context;
 };
 
 struct lives;
+struct query;
 
-// The reader must know processes and threads before their events are added. `undone` (NULL: those
-// are given to `undo`) has the numbers of first halves that change nothing. All are borrowed.
+// The reader must know processes and threads before their events are added. `watcher` may be NULL.
+// `undone` (NULL: those are given to `undo`) has the numbers of first halves that change nothing.
+// Reader and map are borrowed.
 struct lives *lives_new(const struct reader *reader, const struct lives_watcher *watcher,
 			const struct map *undone);
 void lives_free(struct lives *lives); // NULL is allowed
 
+// These events, which are added soon, are of one thread (reader_run): begin to fetch from memory
+// what they end. Hides most of what a cache costs.
+void lives_expect(struct lives *lives, const struct trace_event *events, uint32_t count);
+
 // Each item. Events of unknown threads and on virtual memory are ignored.
 void lives_add_event(struct lives *lives, const struct trace_event *event);
 void lives_add_note(struct lives *lives, const struct trace_note *note);
+
+// All items of the reader, then lives_finish. Rewinds it, before and after.
+void lives_read(struct lives *lives, struct reader *reader, struct progress *progress);
+
+// A block of a process that is known in another way lives from here on.
+void lives_put(struct lives *lives, process_id process, const struct lives_block *block);
+
+// A forked process has a copy of each block of its parent's malloc heap from here on. Without this
+// its frees of them are of INHERITED blocks.
+void lives_inherit(struct lives *lives, process_id parent, process_id child);
+
+// Whether a query selects a block by its process, thread, stack, and the event that began it.
+bool lives_selects(const struct query *query, const struct lives_block *block);
+
+// What lives in malloc's heap of a process and, if `all_heaps`, in its others: heap after heap, a
+// region (blocks.h) after the other.
+void lives_each_of(const struct lives *lives, process_id process, bool all_heaps,
+		   void (*each)(void *context, const struct lives_block *block), void *context);
 
 // What lives now, in the order in which it began.
 void lives_each(struct lives *lives, void (*each)(void *context, const struct lives_block *block),

@@ -1,94 +1,35 @@
 #include "engine/replay/plateau.h"
 
-#include "base/mem.h"
-#include "engine/replay/blocks.h"
-
-#include <string.h>
+#include "engine/replay/lives.h"
 
 // Less than this given back changes little.
 enum { RELEASE_MIN = 64 << 10 };
 
-// The first half of a realloc, by thread.
-struct plateau_half {
-	uint64_t address, size;
-	bool active;
-};
-
-struct plateau_state {
-	struct plateau *plateau;
-	struct blocks blocks;
-	struct plateau_half *halves;
-	size_t halves_capacity;
-	uint64_t live_bytes;
-};
-
-static void begin(struct plateau_state *state, uint64_t address, uint64_t size)
+// Pools are inside of memory that was allocated otherwise.
+static uint64_t bytes_of(const struct lives_block *block)
 {
-	bool added;
-	struct block *block = blocks_put(&state->blocks, address, &added);
-
-	if (!added)
-		state->live_bytes -= blocks_size(&state->blocks, block);
-	blocks_set_size(&state->blocks, block, size);
-	block->owner = 1;
-	state->live_bytes += size;
+	return block->kind == TRACE_HEAP_ALLOC ? 0 : block->size;
 }
 
-// The size of the block that ended; 0 if there was none.
-static uint64_t end(struct plateau_state *state, uint64_t address)
+static void begin(void *context, const struct lives_block *block)
 {
-	struct block block;
-	uint64_t size = 0;
+	uint64_t *live_bytes = context;
 
-	blocks_take(&state->blocks, address, &block, &size);
-	state->live_bytes -= size;
-	return size;
+	*live_bytes += bytes_of(block);
 }
 
-static struct plateau_half *half_of(struct plateau_state *state, thread_id thread)
+static void end(void *context, const struct lives_block *block, const struct lives_end *end)
 {
-	size_t before = state->halves_capacity;
+	uint64_t *live_bytes = context;
 
-	state->halves = mem_grow(state->halves, &state->halves_capacity, thread + (size_t)1,
-				 sizeof *state->halves);
-	memset(state->halves + before, 0,
-	       (state->halves_capacity - before) * sizeof *state->halves);
-	return &state->halves[thread];
+	(void)end;
+	*live_bytes -= bytes_of(block);
 }
 
-static void apply(struct plateau_state *state, const struct trace_event *event)
+static void undo(void *context, const struct lives_block *block, const struct lives_end *end)
 {
-	struct plateau_half *half;
-
-	switch (event->kind) {
-	case TRACE_REALLOC:
-		end(state, event->old_address);
-		begin(state, event->address, event->size);
-		break;
-	case TRACE_MALLOC:
-	case TRACE_CALLOC:
-	case TRACE_ALIGNED:
-	case TRACE_BEFORE:
-	case TRACE_REALLOC_ALLOC:
-		begin(state, event->address, event->size);
-		break;
-	case TRACE_FREE:
-		end(state, event->address);
-		break;
-	case TRACE_REALLOC_FREE:
-		half = half_of(state, event->thread);
-		*half = (struct plateau_half){ .address = event->address, .active = true };
-		half->size = end(state, event->address);
-		break;
-	case TRACE_REALLOC_UNDO:
-		half = half_of(state, event->thread);
-		if (half->active && half->address == event->address)
-			begin(state, half->address, half->size);
-		half->active = false;
-		break;
-	default:
-		break;
-	}
+	(void)end;
+	begin(context, block);
 }
 
 // Bytes that the call gives back.
@@ -118,10 +59,10 @@ static uint64_t released(const struct trace_event *event)
 	}
 }
 
-static void set(struct plateau_state *state, const struct trace_event *event)
+static void set(struct plateau *plateau, uint64_t live_bytes, const struct trace_event *event)
 {
-	state->plateau->bytes = state->live_bytes;
-	state->plateau->edge = (struct moment_edge){
+	plateau->bytes = live_bytes;
+	plateau->edge = (struct moment_edge){
 		.time_ns = event->time_ns,
 		.number = event->number + 1,
 		.exact = true,
@@ -131,7 +72,9 @@ static void set(struct plateau_state *state, const struct trace_event *event)
 void plateau_find(struct plateau *plateau, struct reader *reader, process_id process,
 		  uint64_t number)
 {
-	struct plateau_state state = { .plateau = plateau };
+	uint64_t live_bytes = 0;
+	const struct lives_watcher watcher = { begin, end, undo, &live_bytes };
+	struct lives *lives = lives_new(reader, &watcher, NULL);
 	struct trace_event event;
 	struct trace_note note;
 	enum reader_item item;
@@ -147,16 +90,15 @@ void plateau_find(struct plateau *plateau, struct reader *reader, process_id pro
 		if (!thread || thread->process != process)
 			continue;
 		if (!trace_kind_is_vm(event.kind)) {
-			apply(&state, &event);
-			if (state.live_bytes > plateau->bytes)
-				set(&state, &event);
+			lives_add_event(lives, &event);
+			if (live_bytes > plateau->bytes)
+				set(plateau, live_bytes, &event);
 		} else if (released(&event) >= RELEASE_MIN) {
-			set(&state, &event);
+			set(plateau, live_bytes, &event);
 			plateau->from_ns = event.time_ns;
 		}
 	}
-	plateau->bytes_end = state.live_bytes;
+	plateau->bytes_end = live_bytes;
 	reader_rewind(reader);
-	blocks_fini(&state.blocks);
-	mem_free(state.halves);
+	lives_free(lives);
 }

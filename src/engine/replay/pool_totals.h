@@ -7,12 +7,12 @@
 //
 // Blocks of a pool are inside of memory that was allocated otherwise, so they are in no figure of
 // malloc's. What a forked child finds in its copy of a pool is not known: frees of it are unknown
-// ones. Memory: 16 bytes and a bit for each block that lives.
+// ones. Memory as lives.h says.
 #ifndef ENGINE_POOL_TOTALS_H
 #define ENGINE_POOL_TOTALS_H
 
 #include "engine/replay/heap.h"
-#include "trace/trace.h"
+#include "trace/reader.h"
 
 struct pool_totals;
 
@@ -27,13 +27,11 @@ struct pool_total {
 	bool used;              // any of these was seen
 };
 
-struct pool_totals *pool_totals_new(void);
+// The reader is borrowed, and must know processes and threads before their events are added.
+struct pool_totals *pool_totals_new(const struct reader *reader);
 void pool_totals_free(struct pool_totals *totals); // NULL is allowed
 
-// Whether an event is one of those that a pool has.
-bool pool_totals_wants(const struct trace_event *event);
-
-// An event that it wants.
+// One of trace_kind_is_pool.
 void pool_totals_add(struct pool_totals *totals, const struct trace_event *event);
 
 // Borrowed until the next call.

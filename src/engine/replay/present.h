@@ -12,9 +12,8 @@
 //       present_put                             a block that lives
 //     present_settle                            then it is as if it had been read
 //
-// Blocks begin and end as heap.h says: a realloc ends one and begins another, a failed one changes
-// nothing, an allocation where a block lives ends that one. Owners are final: every live block of
-// malloc has claimed the mapping that it is in (space_claim).
+// Blocks begin and end as lives.h says. Owners are final: every live block of malloc has claimed
+// the mapping that it is in (space_claim).
 //
 // One pass; memory goes with what lives. One thread.
 #ifndef ENGINE_PRESENT_H

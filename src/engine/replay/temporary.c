@@ -306,10 +306,9 @@ void temporary_read(struct reader *reader, const struct query *query,
 	while (item != READER_END) {
 		uint32_t count = reader_run(reader, events, RUN_MAX);
 
-		if (count == 0) {
-			item = reader_next(reader, events, &note);
+		item = count ? READER_EVENT : reader_next(reader, events, &note);
+		if (count == 0)
 			count = item == READER_EVENT;
-		}
 		learn(temporary, reader);
 		for (uint32_t i = 0; i < count; i++)
 			temporary_add_event(temporary, &events[i]);

@@ -290,10 +290,11 @@ static void on_end(void *context, const struct lives_block *block, const struct 
 }
 
 // It never ended: nor did its growth.
-static void on_undo(void *context, const struct lives_block *block)
+static void on_undo(void *context, const struct lives_block *block, const struct lives_end *end)
 {
 	struct pass *pass = context;
 
+	(void)end;
 	for (size_t i = 0; i < pass->threads_count; i++) {
 		struct thread_facts *thread = &pass->threads[i];
 
