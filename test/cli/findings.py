@@ -168,7 +168,11 @@ def growing(step_size, steps, buffers, by_copy=False):
 @test
 def a_buffer_that_grows_by_constants_is_told_and_one_that_doubles_is_not():
     [one] = found(growing(lambda size: size + 64, 1000, 1), "constant-growth")
-    equal(("append", 999), (site(one), one["figures"]["steps"]))
+    equal(("append", 999, "certain"), (site(one), one["figures"]["steps"], one["sure"]))
+    # By copies it may be a queue of blocks that are larger and larger.
+    [one] = found(growing(lambda size: size + 64, 1000, 1, by_copy=True), "constant-growth")
+    equal("likely", one["sure"])
+    check("a queue of blocks" in one["why"], one)
     equal([], found(growing(lambda size: size * 2, 18, 2), "constant-growth"))
 
 

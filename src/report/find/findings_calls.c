@@ -334,7 +334,15 @@ bool findings_constant_growth(struct findings *findings, const struct findings_k
 			     "%s enlarges a buffer by constant amounts: %s steps, up to %s copied.",
 			     function, str_count(group->steps, steps),
 			     str_bytes(group->copied, copied));
-		findings_say(&finding->why, "counted: most steps are as large as the step before");
+		findings_say(&finding->why, "%s",
+			     group->by_copy ? "a larger block is allocated by the same stack, and "
+					      "then the old one is freed, mostly by as much as "
+					      "before; a queue of blocks whose sizes grow looks "
+					      "the same"
+					    : "counted: most steps are as large as the step "
+					      "before");
+		if (group->by_copy)
+			finding->sure = FINDINGS_LIKELY;
 		findings_say(&finding->advice, "enlarge by half or double");
 		finding->saves_calls = group->steps;
 		mem_free(function);
