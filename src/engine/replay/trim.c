@@ -43,12 +43,6 @@ static struct half *half_of(struct reading *reading, thread_id thread)
 	return &reading->halves[thread];
 }
 
-static void begin(void *context, const struct lives_block *block)
-{
-	(void)context;
-	(void)block;
-}
-
 // The last end of a thread, in case that it is a first half.
 static void end(void *context, const struct lives_block *block, const struct lives_end *end)
 {
@@ -119,7 +113,7 @@ void trim_find(struct reader *reader, const struct moment_edge *from, struct pro
 	       struct trim *trim)
 {
 	struct reading reading = { .trim = trim };
-	const struct lives_watcher watcher = { .begin = begin, .end = end, .context = &reading };
+	const struct lives_watcher watcher = { .end = end, .context = &reading };
 	struct lives *lives = lives_new(reader, &watcher, NULL);
 	struct trace_event event;
 	struct trace_note note;

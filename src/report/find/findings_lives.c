@@ -47,22 +47,8 @@ static struct thread_facts *thread_of(struct pass *pass, thread_id thread)
 // Whether the filters select it.
 static bool is_asked_for(const struct pass *pass, const struct lives_block *block)
 {
-	const struct query *query = &pass->findings->asked->selection.query;
-	const struct trace_event event = {
-		.kind = TRACE_MALLOC,
-		.number = block->number,
-		.time_ns = block->time_ns,
-		.address = block->address,
-		.size = block->size,
-		.thread = block->thread,
-		.stack = block->stack,
-		.heap = block->heap,
-	};
-
 	return block->origin == LIVES_BEGUN && block->heap == 0 &&
-	       query_has_process(query, block->process) && query_has_thread(query, block->thread) &&
-	       (!query->stack || query->stack(query->context, block->stack)) &&
-	       (!query->event || query->event(query->event_context, &event));
+	       lives_selects(&pass->findings->asked->selection.query, block);
 }
 
 // ---- buffers that grow ----
