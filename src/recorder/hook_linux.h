@@ -76,28 +76,15 @@ static inline __attribute__((always_inline)) uint8_t *hook_start(const struct la
 	return lane->ring + (lane->head & lane->mask);
 }
 
-// What is to be known before an allocation is recorded (client_state). True: it is done, or is not
-// to be.
-static inline bool hook_otherwise(uint32_t type, uint32_t fields, const struct event_call *call)
-{
-	if (unlikely(client_state & CLIENT_PAUSED) && client_stays_paused())
-		return true;
-	if (likely(!(client_state & CLIENT_LANGUAGE_HEAPS)))
-		return false;
-	if (unlikely(hook_python_begins))
-		hook_python_look(call->frame[1]);
-	if (unlikely(!call->address))
-		return language_heap_takes(LANE_FAILED, EVENT_SIZE | EVENT_STACK, call);
-	return language_heap_takes(type, fields, call);
-}
-
 // An allocation of `type`, with fields `more` besides the usual ones. Address 0: it failed.
 static inline __attribute__((always_inline)) void hook_allocated(uint32_t type, uint32_t more,
 								 const struct event_call *call)
 {
 	uint32_t fields = EVENT_ADDRESS | EVENT_SIZE | EVENT_STACK | more;
 
-	if (unlikely(client_state) && hook_otherwise(type, fields, call))
+	if (unlikely(client_state) &&
+	    language_heap_otherwise(type, fields, call->address, call->size, call->align_log2,
+				    call->frame))
 		return;
 	if (unlikely(!call->address))
 		event_record(LANE_FAILED, EVENT_SIZE | EVENT_STACK, 0, call->size, 0, call->frame);
@@ -128,19 +115,12 @@ hook_allocated_maybe(uint32_t type, uint32_t more, const struct event_call *call
 	hook_allocated(type, more, call);
 }
 
-// In a lane that has events of a language's heaps: true if the free is recorded, or is not to be.
-static inline bool hook_freed_otherwise(const struct event_call *call)
-{
-	return language_heap_backs((uintptr_t)call->address) ||
-	       (lane_get_mine()->heap && language_heap_takes(LANE_FREE, EVENT_ADDRESS, call));
-}
-
 // The block at call->address is about to be freed.
 static inline __attribute__((always_inline)) void hook_freed(const struct event_call *call)
 {
 	struct lane *lane = lane_get_mine();
 
-	if (unlikely(lane->of_languages) && hook_freed_otherwise(call))
+	if (unlikely(lane->of_languages) && language_heap_frees(call->address, call->frame))
 		return;
 	if (unlikely(lane->free_stacks) ||
 	    unlikely(!event_quick(LANE_FREE, EVENT_ADDRESS, call->address, 0, NULL)))

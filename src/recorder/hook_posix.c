@@ -262,14 +262,16 @@ void *hook_resize(uint64_t heap, void *ptr, size_t size, const uintptr_t *frame,
 #if defined(HOOK_ENTERED) && defined(HOOK_REGISTER)
 #define HOOK_MORE hook_real
 
-static void *hook_real_realloc(void *ptr, size_t size, void *hook_real)
+static inline __attribute__((always_inline)) void *hook_real_realloc(void *ptr, size_t size,
+								     void *hook_real)
 {
 	return HOOK_REAL(realloc)(ptr, size);
 }
 #else
 #define HOOK_MORE NULL
 
-static void *hook_real_realloc(void *ptr, size_t size, void *more)
+static inline __attribute__((always_inline)) void *hook_real_realloc(void *ptr, size_t size,
+								     void *more)
 {
 	(void)more;
 	return HOOK_REAL(realloc)(ptr, size);

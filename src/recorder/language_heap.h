@@ -71,6 +71,14 @@ HIDDEN void language_heap_freed(uint64_t heap, uintptr_t block, const uintptr_t 
 // or is held, or if it is not to be recorded.
 HIDDEN bool language_heap_takes(uint32_t type, uint32_t fields, const struct event_call *call);
 
+// What is to be known before an allocation is recorded (client_state). True: it is done, or is not
+// to be. By value, so that nothing of a hook's is in memory.
+HIDDEN bool language_heap_otherwise(uint32_t type, uint32_t fields, uint64_t address, uint64_t size,
+				    uint8_t align_log2, const uintptr_t *frame);
+
+// In a lane that has events of a language's heaps: true if the free is recorded, or is not to be.
+HIDDEN bool language_heap_frees(uint64_t address, const uintptr_t *frame);
+
 // Whether the thread is in a call that gives up the block that free or realloc was given: it is
 // the one that the call was given, or begins with a debugging allocator's header before that.
 HIDDEN bool language_heap_backs(uintptr_t block);

@@ -109,6 +109,30 @@ bool language_heap_backs(uintptr_t block)
 	       mine->block - block < language_heap_usable((void *)block);
 }
 
+bool language_heap_otherwise(uint32_t type, uint32_t fields, uint64_t address, uint64_t size,
+			     uint8_t align_log2, const uintptr_t *frame)
+{
+	struct event_call call = { address, size, align_log2, frame };
+
+	if (unlikely(client_state & CLIENT_PAUSED) && client_stays_paused())
+		return true;
+	if (likely(!(client_state & CLIENT_LANGUAGE_HEAPS)))
+		return false;
+	if (unlikely(hook_python_begins))
+		hook_python_look(frame[1]);
+	if (unlikely(!address))
+		return language_heap_takes(LANE_FAILED, EVENT_SIZE | EVENT_STACK, &call);
+	return language_heap_takes(type, fields, &call);
+}
+
+bool language_heap_frees(uint64_t address, const uintptr_t *frame)
+{
+	struct event_call call = { address, 0, 0, frame };
+
+	return language_heap_backs((uintptr_t)address) ||
+	       (lane_get_mine()->heap && language_heap_takes(LANE_FREE, EVENT_ADDRESS, &call));
+}
+
 // ---- Calls ----------------------------------------------------------------------------------
 
 bool language_heap_begins(uint64_t heap, uintptr_t block, const uintptr_t *frame)
