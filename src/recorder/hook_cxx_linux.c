@@ -10,17 +10,22 @@
 #include "recorder/scope_linux.h"
 #include "recorder/static_linux.h"
 
+// How an operator is passed on: recorded, or not.
+enum { HOOK_CALLS, HOOK_JUMPS, HOOK_RECORDS };
+
 #ifndef HOOK_ENTERED
 __thread struct event_new event_new __attribute__((tls_model("initial-exec")));
 
 // Of an operator's calls: whether they are recorded here.
-static COLD void hook_find(struct hook_entry *entry, bool *records, void *fallback)
+static COLD void hook_find(struct hook_entry *entry, uint8_t *how, void *fallback)
 {
 	struct scope_object *object = NULL;
 	void *function = static_is() ? static_operator(entry->name)
 				     : scope_next(entry->name, &object);
 
-	*records = object && scope_find(object, "malloc");
+	*how = object && scope_find(object, "malloc") ? HOOK_RECORDS
+	       : static_is()                          ? HOOK_JUMPS
+						      : HOOK_CALLS;
 	__atomic_store_n(&entry->function, function ? function : fallback, __ATOMIC_RELEASE);
 }
 
@@ -58,12 +63,13 @@ static void hook_no_delete(void *ptr)
 
 // What is behind the operator; and return where that counts itself.
 #define HOOK_FIND(nobody)                                                  \
-	static bool records;                                               \
+	static uint8_t how;                                                \
                                                                            \
 	if (unlikely(!__atomic_load_n(&entry.function, __ATOMIC_ACQUIRE))) \
-		hook_find(&entry, &records, (void *)(nobody));             \
+		hook_find(&entry, &how, (void *)(nobody));                 \
 	*(void **)&function = entry.function
-#define HOOK_UNLESS_RECORDED if (likely(!records))
+#define HOOK_UNLESS_RECORDED if (likely(how != HOOK_RECORDS))
+#define HOOK_BY_JUMP unlikely(how == HOOK_JUMPS)
 #else
 #ifdef HOOK_REGISTER
 #define HOOK_FIND(nobody) *(void **)&function = hook_real
@@ -71,10 +77,15 @@ static void hook_no_delete(void *ptr)
 #define HOOK_FIND(nobody) *(void **)&function = entry.function
 #endif
 #define HOOK_UNLESS_RECORDED if (false)
+#define HOOK_BY_JUMP false
 #endif
 
-// Passing on is a jump, which nothing on the stack may be in the way of: what is needed for
-// recording begins after it.
+// Passing on is a call: its frame says that the program asked by an operator, which for delete
+// nothing else does (libstdc++'s jumps to free), and by which new with free is found. In a static
+// program it is a jump, because an exception could not pass the frame; so nothing on the stack may
+// be in the way of it, and what is needed for recording begins after it.
+#define HOOK_CALLED __asm__ volatile("" ::: "memory")
+
 #define HOOK_NEW_AS(symbol, alignment, parameters, arguments)                      \
 	HOOK_SHOWN void *HOOK_NAME(symbol)                                         \
 	HOOK_ARGUMENTS parameters;                                                 \
@@ -89,7 +100,11 @@ static void hook_no_delete(void *ptr)
 		{                                                                  \
 			if (alignment)                                             \
 				event_new = (struct event_new){ size, alignment }; \
-			return function arguments;                                 \
+			if (HOOK_BY_JUMP)                                          \
+				return function arguments;                         \
+			void *passed = function arguments;                         \
+			HOOK_CALLED;                                               \
+			return passed;                                             \
 		}                                                                  \
 		{                                                                  \
 			struct inside before = { 0 };                              \
@@ -114,7 +129,12 @@ static void hook_no_delete(void *ptr)
 		HOOK_FIND(hook_no_delete);                           \
 		HOOK_UNLESS_RECORDED                                 \
 		{                                                    \
+			if (HOOK_BY_JUMP) {                          \
+				function arguments;                  \
+				return;                              \
+			}                                            \
 			function arguments;                          \
+			HOOK_CALLED;                                 \
 			return;                                      \
 		}                                                    \
 		{                                                    \
