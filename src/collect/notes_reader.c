@@ -120,11 +120,14 @@ static void tell_unseen(struct image *image, struct image_exec *exec)
 		[NOTE_EXEC_UNTRACED] = "it is statically linked, and the collector may not trace "
 				       "it (try: CAP_SYS_PTRACE, or kernel.yama.ptrace_scope below "
 				       "2)",
+		[NOTE_EXEC_OPERATORS] = "it is statically linked, and its operators new are an "
+					"allocator's own, whose exceptions could not pass the "
+					"recorder",
 	};
 	char line[512];
 
 	snprintf(line, sizeof line, "%s is not recorded: %s", exec->path,
-		 why[exec->reason <= NOTE_EXEC_UNTRACED ? exec->reason : NOTE_EXEC_OK]);
+		 why[exec->reason <= NOTE_EXEC_OPERATORS ? exec->reason : NOTE_EXEC_OK]);
 	trace_builder_unseen(image->trace_builder, image->process, line);
 	exec->told = true;
 }

@@ -21,6 +21,12 @@ static void loader_file_meet(struct loader_file *file, const char *name, const G
 	for (size_t i = 0; i < sizeof(setups) / sizeof(*setups); i++)
 		if (strcmp(name, setups[i]) == 0)
 			file->setup = symbol->st_value;
+	static const char *const allocators[] = { "tc_malloc", "mi_malloc", "mallocx", "je_mallocx",
+						  "arena_malloc_hard" };
+
+	for (size_t i = 0; i < sizeof(allocators) / sizeof(*allocators); i++)
+		file->allocator |= strcmp(name, allocators[i]) == 0;
+	file->operators |= strcmp(name, "_Znwm") == 0;
 	if (strcmp(name, "malloc") == 0)
 		file->allocates = symbol->st_value;
 	if (strcmp(name, "runtime.mallocgc") == 0)
@@ -176,6 +182,8 @@ static uint32_t loader_file_judge(int fd)
 		return NOTE_EXEC_STRIPPED;
 	if (!file.setup)
 		return NOTE_EXEC_NO_LIBC;
+	if (file.allocator && file.operators)
+		return NOTE_EXEC_OPERATORS;
 	return file.allocates ? NOTE_EXEC_OK : NOTE_EXEC_NO_MALLOC;
 }
 
@@ -194,6 +202,9 @@ uint32_t loader_look(int fd, struct str *why)
 			"/usr/lib/debug/.build-id)",
 		[NOTE_EXEC_NO_LIBC] =
 			"its C library is neither glibc nor musl, as its symbols show",
+		[NOTE_EXEC_OPERATORS] = "its operators new are an allocator's own (tcmalloc, "
+					"mimalloc, jemalloc), whose exceptions could not pass the "
+					"recorder (try: a dynamic build)",
 		[NOTE_EXEC_NO_MALLOC] = "no malloc is among its symbols: what it allocates with is "
 					"not known",
 	};

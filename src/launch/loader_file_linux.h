@@ -20,6 +20,8 @@ struct loader_file {
 	uint64_t allocates; // malloc
 	bool symbols;       // it has a symbol table of its own functions
 	bool go;
+	bool operators; // C++'s new
+	bool allocator; // one with operators of its own: tcmalloc, mimalloc, jemalloc
 	uint8_t build_id[32];
 	size_t build_id_length;
 };

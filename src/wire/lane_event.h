@@ -297,12 +297,13 @@ enum note_exec {
 	NOTE_EXEC_ASAN = 6,       // its AddressSanitizer will not come behind another library
 	NOTE_EXEC_NO_ROOM = 7,    // its arguments leave none for us in its environment
 	// Of static programs: they are stripped; Go's; have no C library that is known, or no
-	// malloc; they may not be traced.
+	// malloc; may not be traced.
 	NOTE_EXEC_STRIPPED = 8,
 	NOTE_EXEC_GO = 9,
 	NOTE_EXEC_NO_LIBC = 10,
 	NOTE_EXEC_NO_MALLOC = 11,
 	NOTE_EXEC_UNTRACED = 12,
+	NOTE_EXEC_OPERATORS = 13, // its operators new are an allocator's own, and may throw
 };
 
 enum note_message {

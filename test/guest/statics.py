@@ -24,7 +24,7 @@ def build(way, name="statics.c", *options):
         raise Skip(f"needs {command[0]}")
     source = os.path.join(SOURCE, "test", "programs", name)
     path = f"./{way}"
-    made = run([*command, "-g", "-O1", "-fno-builtin", "-pthread", *options, source, "-o", path])
+    made = run([*command, "-g", "-O1", "-fno-builtin", "-pthread", source, *options, "-o", path])
     equal(0, made.code, made.err)
     return path
 
@@ -160,6 +160,16 @@ def what_cannot_be_entered_says_why():
     shutil.copy(path, "privileged")
     os.chmod("privileged", 0o4755)
     refused(["./privileged"], "privileges")
+
+
+@test
+def operators_that_throw_past_us_are_not_entered():
+    path = build("static", "statics_cxx.cpp", "-Wl,--whole-archive", "-ltcmalloc_minimal",
+                 "-Wl,--no-whole-archive") if os.path.exists(
+                     "/usr/lib/x86_64-linux-gnu/libtcmalloc_minimal.a") else None
+    if not path:
+        raise Skip("needs a static tcmalloc")
+    refused([path], "exceptions", "dynamic build")
 
 
 @test
