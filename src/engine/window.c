@@ -344,6 +344,11 @@ bool window_source_calls(struct window *window, const struct present_options *op
 	       failed(window, &err);
 }
 
+bool window_source_go(struct window *window, uint64_t number)
+{
+	return !window->plain && index_moment_go(&window->index, window->reader, number);
+}
+
 // Whether places could be found so far.
 static bool is_sound(struct window *window, struct err *err)
 {

@@ -14,6 +14,10 @@ struct present_options;
 struct present *window_source_moment(struct window *window, const struct present_options *options);
 bool window_source_calls(struct window *window, const struct present_options *options);
 
+// Move the reader to before the event of a number, not far. False: nobody knows how; it is where it
+// was, or at the beginning.
+bool window_source_go(struct window *window, uint64_t number);
+
 // The one that window_open was given.
 struct reader *window_source_reader(struct window *window);
 

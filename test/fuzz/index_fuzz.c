@@ -327,7 +327,7 @@ static void ask_moments(struct index *index)
 		size_t count;
 
 		if (present)
-			mem_free(present_blocks(present, 0, true, &count));
+			mem_free(present_blocks(present, 0, PRESENT_ALL, &count));
 		present_free(present);
 	}
 }

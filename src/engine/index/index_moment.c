@@ -37,6 +37,7 @@ struct asking {
 	struct present *present;
 	uint64_t edge, number; // of the moment
 	uint64_t first_step;   // from there on the trace is read
+	bool between_halves;   // of a realloc that failed: the trace takes a block that lives
 	struct live *lives;
 	size_t count, capacity;
 	struct err *err;
@@ -340,78 +341,154 @@ static void put(struct asking *asking, const struct live *live, uint64_t number,
 		present_put(asking->present, &block);
 }
 
-// In the order of beginnings, so that each block of steps is read once.
-static bool put_dated(struct asking *asking)
+// When each began.
+struct dates {
+	uint64_t *numbers, *times_ns; // by place in the list
+};
+
+static uint64_t place_of(uint64_t key)
 {
-	uint64_t *keys = mem_resize(NULL, asking->count + 1, sizeof *keys);
-	uint64_t *scratch = mem_resize(NULL, asking->count + 1, sizeof *scratch);
+	return key & ((UINT64_C(1) << POSITION_BITS) - 1);
+}
+
+// Places in the list, by the upper bits that their keys have.
+static void sort_keys(uint64_t *keys, size_t count)
+{
+	uint64_t *scratch = mem_resize(NULL, count + 1, sizeof *scratch);
+
+	radix_sort(keys, scratch, count, POSITION_BITS);
+	mem_free(scratch);
+}
+
+// In the order of beginnings, so that each block of steps is read once.
+static bool find_dates(struct asking *asking, uint64_t *keys, struct dates *dates)
+{
 	struct numbers numbers = { .index = asking->index, .err = asking->err };
 	struct index_clock clock = { 0 };
 	bool ok = true;
 
+	dates->numbers = mem_resize(NULL, asking->count + 1, sizeof *dates->numbers);
+	dates->times_ns = mem_resize(NULL, asking->count + 1, sizeof *dates->times_ns);
 	for (size_t i = 0; i < asking->count; i++)
 		keys[i] = live_table_step(asking->lives[i].value) << POSITION_BITS | i;
-	radix_sort(keys, scratch, asking->count, POSITION_BITS);
-	mem_free(scratch);
+	sort_keys(keys, asking->count);
 	for (size_t i = 0; ok && i < asking->count; i++) {
-		const struct live *live =
-			&asking->lives[keys[i] & ((UINT64_C(1) << POSITION_BITS) - 1)];
-		uint64_t step = live_table_step(live->value), number = 0, time_ns = 0;
+		uint64_t at = place_of(keys[i]), step = live_table_step(asking->lives[at].value);
 
-		ok = number_of(&numbers, step, &number) &&
-		     index_clock_time(&clock, asking->index, step, &time_ns, asking->err);
-		if (ok)
-			put(asking, live, number, time_ns);
+		ok = number_of(&numbers, step, &dates->numbers[at]) &&
+		     index_clock_time(&clock, asking->index, step, &dates->times_ns[at],
+				      asking->err);
 	}
 	index_clock_fini(&clock);
 	index_block_fini(&numbers.block);
-	mem_free(keys);
 	return ok;
+}
+
+// Neighbours in memory one after the other: tables of blocks are by address (blocks.h).
+static void put_all(struct asking *asking, uint64_t *keys, const struct dates *dates)
+{
+	enum { REGION_LOG2 = 16 };
+
+	for (size_t i = 0; i < asking->count; i++)
+		keys[i] = asking->lives[i].address >> REGION_LOG2 << POSITION_BITS | i;
+	sort_keys(keys, asking->count);
+	for (size_t i = 0; i < asking->count; i++) {
+		uint64_t at = place_of(keys[i]);
+
+		put(asking, &asking->lives[at], dates->numbers ? dates->numbers[at] : 0,
+		    dates->numbers ? dates->times_ns[at] : 0);
+	}
 }
 
 static bool put_lives(struct asking *asking)
 {
 	const struct query *query = asking->options->query;
+	bool dated = !asking->options->undated || (query && query->event);
+	struct dates dates = { 0 };
+	uint64_t *keys;
+	bool ok = true;
 
+	if (asking->options->spaces_only && !asking->between_halves)
+		return true;
 	if (asking->count >> POSITION_BITS)
 		return err_set(asking->err, ERR_LIMIT, "too many blocks live at that moment");
-	if (!asking->options->undated || (query && query->event))
-		return put_dated(asking);
-	for (size_t i = 0; i < asking->count; i++)
-		put(asking, &asking->lives[i], 0, 0);
-	return true;
+	keys = mem_resize(NULL, asking->count + 1, sizeof *keys);
+	if (dated)
+		ok = find_dates(asking, keys, &dates);
+	if (ok)
+		put_all(asking, keys, &dates);
+	mem_free(dates.numbers);
+	mem_free(dates.times_ns);
+	mem_free(keys);
+	asking->count = 0;
+	return ok;
+}
+
+// Blocks that nobody asks for have a say in whose mappings are: all of them as one, then each.
+static void claim_lives(const struct asking *asking,
+			void (*claim)(struct present *present, process_id process,
+				      uint64_t address))
+{
+	const struct cells *cells = &asking->index->cells;
+
+	for (size_t i = 0; i < asking->count; i++) {
+		const struct live *live = &asking->lives[i];
+		struct cells_cell cell = cells_cell(cells, live_table_cell(live->value));
+		const struct cells_site *site = cells_site(cells, cell.site);
+
+		if (site->heap == 0 && !has_ended(asking, site->process))
+			claim(asking->present, site->process, live->address);
+	}
 }
 
 // ---- what the trace knows ----
+
+// The last place that is before an event.
+static bool place_before(const struct index *index, uint64_t number, struct reader_place *place)
+{
+	const struct reader_place *list = index->places.list;
+	size_t low = 0, high = index->places.count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (list[middle].next_number <= number)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low > 0)
+		*place = list[low - 1];
+	return low > 0;
+}
+
+bool index_moment_go(const struct index *index, struct reader *reader, uint64_t number)
+{
+	struct reader_place place;
+
+	return !index->odd && place_before(index, number, &place) && reader_go(reader, &place);
+}
 
 // From where the trace must be read: the last place that is early enough.
 static bool find_place(struct asking *asking, struct numbers *numbers, struct reader_place *place)
 {
 	const struct index *index = asking->index;
-	const struct reader_place *list = index->places.list;
 	uint64_t longest = UINT64_C(1) << index->shape.long_log2, events;
 	uint64_t step = asking->edge > longest ? asking->edge - longest : 0;
-	size_t low = 0, high = index->places.count;
 
-	for (size_t i = 0; i < index->undone_count; i++)
-		if (index->undone[i].from < asking->edge && index->undone[i].to >= asking->edge &&
-		    index->undone[i].from < step)
+	for (size_t i = 0; i < index->undone_count; i++) {
+		if (index->undone[i].from >= asking->edge || index->undone[i].to < asking->edge)
+			continue;
+		asking->between_halves = true;
+		if (index->undone[i].from < step)
 			step = index->undone[i].from;
+	}
 	if (!events_before(numbers, step, &events))
 		return false;
 	// Both halves of a realloc that is one event are read again.
 	events -= events > 0;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (list[middle].next_number <= events)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == 0)
+	if (!place_before(index, events, place))
 		return err_set(asking->err, ERR_FORMAT, "the index is damaged: places");
-	*place = list[low - 1];
 	return edge_of_number(numbers, place->next_number, &asking->first_step);
 }
 
@@ -558,13 +635,15 @@ struct present *index_moment(struct index *index, struct reader *reader,
 				    &asking.number, err) &&
 		  add_tail(&asking) && add_calls(index, asking.present, reader, options, err);
 
-	mem_free(asking.lives);
-	if (!ok) {
+	if (ok) {
+		claim_lives(&asking, present_claim_whole);
+		present_settle(asking.present, asking.number);
+		claim_lives(&asking, present_claim);
+	} else {
 		present_free(asking.present);
-		return NULL;
 	}
-	present_settle(asking.present, asking.number);
-	return asking.present;
+	mem_free(asking.lives);
+	return ok ? asking.present : NULL;
 }
 
 bool index_moment_calls(struct index *index, struct reader *reader,

@@ -31,6 +31,9 @@ struct present *index_moment(struct index *index, struct reader *reader,
 bool index_moment_calls(struct index *index, struct reader *reader,
 			const struct present_options *options, struct err *err);
 
+// Move the reader to before an event, not far. False: nobody knows how.
+bool index_moment_go(const struct index *index, struct reader *reader, uint64_t number);
+
 // The edge of a moment: events and ends of processes before it are before the moment. `number`: of
 // the last event before it, and one more.
 bool index_moment_edge(struct index *index, const struct moment_edge *moment, uint64_t *edge,

@@ -233,14 +233,20 @@ static bool same_region(const struct present_block *block, const struct lives_bl
 	       block->heap == next->heap;
 }
 
+static bool is_wanted(const struct present *present, enum present_heaps heaps,
+		      const struct lives_block *block)
+{
+	return !block->heap || heaps == PRESENT_ALL ||
+	       reader_heap_is_language(reader_heap(present->reader, block->heap));
+}
+
 static void gather(void *context, const struct lives_block *block)
 {
 	struct sorting *sorting = context;
 	const struct query *query = sorting->present->options.query;
 	uint64_t *region;
 
-	if (block->heap && sorting->heaps != PRESENT_ALL &&
-	    !reader_heap_is_language(reader_heap(sorting->present->reader, block->heap)))
+	if (!is_wanted(sorting->present, sorting->heaps, block))
 		return;
 	sorting->others |= block->heap != 0;
 	if (sorting->count == 0 || !same_region(&sorting->blocks[sorting->count - 1], block)) {
@@ -329,6 +335,32 @@ struct present_block *present_blocks(const struct present *present, process_id p
 	mem_free(sorting.keys);
 	mem_free(sorting.scratch);
 	return list;
+}
+
+struct counting {
+	const struct present *present;
+	enum present_heaps heaps;
+	size_t count;
+};
+
+static void count_block(void *context, const struct lives_block *block)
+{
+	struct counting *counting = context;
+
+	counting->count += is_wanted(counting->present, counting->heaps, block);
+}
+
+size_t present_count(const struct present *present, process_id process, enum present_heaps heaps)
+{
+	struct counting counting = { .present = present, .heaps = heaps };
+
+	lives_each_of(present->lives, process, true, count_block, &counting);
+	return counting.count;
+}
+
+void present_claim_whole(struct present *present, process_id process, uint64_t address)
+{
+	space_claim_whole(present->space, process, address);
 }
 
 void present_claim(struct present *present, process_id process, uint64_t address)

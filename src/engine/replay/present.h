@@ -32,8 +32,9 @@ struct present_options {
 	struct moment_edge edge;
 	process_id inherits; // this forked process knows the blocks that its parent left it, too;
 			     // TRACE_NONE: none does
-	// Nobody looks at the blocks' times and numbers: where it is cheaper, they are 0.
-	bool undated;
+	// Nobody looks at the blocks' times and numbers: where it is cheaper, they are 0. Or at
+	// blocks at all: where it is cheaper, they are not there, and have claimed their mappings.
+	bool undated, spaces_only;
 	struct progress *progress; // NULL: none
 	// Called for each event on virtual memory, and each call that failed, before it is applied;
 	// and after each that was. NULL: nobody.
@@ -80,7 +81,12 @@ enum present_heaps {
 struct present_block *present_blocks(const struct present *present, process_id process,
 				     enum present_heaps heaps, size_t *count);
 
-// A block lay at `address` earlier on: the mapping around it is the allocator's.
+// How many those are.
+size_t present_count(const struct present *present, process_id process, enum present_heaps heaps);
+
+// A block lay at `address` earlier on: the mapping around it is the allocator's. Of many such
+// blocks, present_claim_whole is called for each first (space_claim_whole).
+void present_claim_whole(struct present *present, process_id process, uint64_t address);
 void present_claim(struct present *present, process_id process, uint64_t address);
 
 // The address spaces, with final owners.

@@ -56,6 +56,16 @@ void moment_view_calls(struct query_context *asked, const struct present_options
 		present_free(read_trace(asked, options, what));
 }
 
+bool moment_view_go(struct query_context *asked, uint64_t number)
+{
+	struct window *window = index_of(asked);
+
+	if (window && window_source_go(window, number))
+		return true;
+	reader_rewind(asked->reader);
+	return false;
+}
+
 void moment_view_read(struct query_context *asked, const struct present_options *more)
 {
 	struct present_options options = { .inherits = TRACE_NONE };

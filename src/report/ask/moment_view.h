@@ -33,6 +33,10 @@ struct present *moment_view_find(struct query_context *asked, const struct prese
 void moment_view_calls(struct query_context *asked, const struct present_options *options,
 		       const char *what);
 
+// Move the reader to before the event of a number: not far, where there is an index; else (false)
+// to the beginning.
+bool moment_view_go(struct query_context *asked, uint64_t number);
+
 // Warn of what the address space was given and could not believe.
 void moment_view_warn_of_space(struct query_context *asked);
 

@@ -676,14 +676,18 @@ bool address_map_set_range(struct address_map_options *options, const char *text
 bool address_map_init(struct address_map *address_map, struct query_context *asked,
 		      const struct address_map_options *options, struct err *err)
 {
-	const struct present_options undated = { .inherits = TRACE_NONE, .undated = true };
+	const struct present_options spaces = {
+		.inherits = TRACE_NONE,
+		.undated = true,
+		.spaces_only = true,
+	};
 
 	*address_map = (struct address_map){
 		.asked = asked,
 		.options = options,
 		.granularity = options->granularity,
 	};
-	moment_view_read(asked, &undated);
+	moment_view_read(asked, &spaces);
 	moment_view_warn_of_space(asked);
 	if (!moment_view_choose(asked, &address_map->process, err))
 		return false;

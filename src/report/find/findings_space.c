@@ -5,6 +5,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "report/ask/moment_view.h"
 #include "report/ask/pages.h"
 
 #include <inttypes.h>
@@ -30,20 +31,11 @@ static uint64_t may_map(const struct findings *findings, const struct space *spa
 static struct present *read_present(const struct findings *findings,
 				    const struct present_options *given)
 {
-	struct query_context *asked = findings->asked;
-	struct progress progress;
 	struct present_options options = *given;
-	struct present *present;
 
-	options.query = &asked->selection.query;
+	options.query = &findings->asked->selection.query;
 	options.inherits = TRACE_NONE;
-	options.progress = &progress;
-	reader_rewind(asked->reader);
-	progress_begin(&progress, asked->options.window.progress, "reading",
-		       reader_bytes(asked->reader));
-	present = present_read(asked->reader, &options);
-	progress_end(&progress);
-	return present;
+	return moment_view_find(findings->asked, &options, "reading");
 }
 
 // ---- holes ----

@@ -167,12 +167,11 @@ static bool choose(struct pins *pins, struct err *err)
 	size_t most = 0;
 
 	for (process_id id = 0; id < reader_processes_count(asked->reader); id++) {
-		size_t count;
+		size_t count = present_count(asked->present, id, PRESENT_HEAP);
 
 		if (!query_has_process(&asked->selection.query, id) ||
 		    moment_view_passes_over(asked, id))
 			continue;
-		mem_free(present_blocks(asked->present, id, PRESENT_HEAP, &count));
 		if (count > most) {
 			most = count;
 			pins->process = id;

@@ -332,7 +332,8 @@ static void count_between(struct rss_breakdown_between *between, const struct tr
 	}
 }
 
-// Read all of the trace: what stands between the marks, and how high resident memory ever was.
+// What stands between the marks, and how high resident memory ever was. Where no index says that
+// the trace is sound, all of it is read.
 static void read_around(struct rss_breakdown *rss_breakdown)
 {
 	struct reader *reader = rss_breakdown->asked->reader;
@@ -340,16 +341,16 @@ static void read_around(struct rss_breakdown *rss_breakdown)
 	struct trace_event event;
 	struct trace_note note;
 	enum reader_item item;
-	uint64_t number = 0;
+	bool sound = moment_view_go(rss_breakdown->asked, header->began);
 
-	reader_rewind(reader);
 	while ((item = reader_next(reader, &event, &note)) != READER_END) {
 		if (item == READER_NOTE)
 			continue;
-		if (number >= header->began && number < header->ended &&
+		if (sound && event.number >= header->ended)
+			break;
+		if (event.number >= header->began && event.number < header->ended &&
 		    reader_thread(reader, event.thread)->process == header->process)
 			count_between(&rss_breakdown->between, &event);
-		number++;
 	}
 	rss_breakdown->rss_max_bytes = reader_process(reader, header->process)->rss_max_bytes;
 }
