@@ -70,8 +70,8 @@ bool peer_pages(uint32_t pid, struct peer_pages *pages);
 uint64_t peer_proportional(uint32_t pid, struct peer_kinds *kinds);
 
 // Where it may map something, and how much: the lowest address, the one after the highest; bytes
-// mapped (RLIMIT_AS), and private and writable ones (RLIMIT_DATA). 0: not known, or no limit. Not
-// on Windows, where the guest says it (NOTE_SPACE).
+// mapped (RLIMIT_AS), and private and writable ones (RLIMIT_DATA). 0: not known, or no limit. All
+// 0 on Windows, where the guest says it (NOTE_SPACE).
 struct peer_space {
 	uint64_t low, end;
 	uint64_t mapped_limit, data_limit;
