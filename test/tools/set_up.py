@@ -13,7 +13,8 @@ TOOLS = {"deps": ("cannot install: chromium", 1), "win-build": ("nothing is buil
          "wine-set-up": ("this root may not have mounts of its own (unshare -m)", 77),
          "i386-set-up": ("apt-get failed", 1),
          "packages-set-up": ("npm has no such package", 1),
-         "web": ("npm could not fetch the packages", 1)}
+         "web": ("npm could not fetch the packages", 1),
+         "fuzz": ("no clang with libFuzzer here", 77)}
 
 
 def set_up(what, works):
