@@ -525,6 +525,9 @@ static void serve_keep(struct collector *collector)
 				   keep->text(collector->keep));
 		collector->keep_holds = false;
 		break;
+	case COLLECT_KEEP_GO_ON:
+		collector->keep_holds = false;
+		break;
 	}
 }
 

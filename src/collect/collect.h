@@ -63,6 +63,7 @@ enum collect_keep_wish {
 	COLLECT_KEEP_HOLD,  // the same, and nothing more is to be delivered
 	COLLECT_KEEP_TAKE,  // go on with the writer that `take` gives
 	COLLECT_KEEP_SAY,   // warn of `text`, and do not hold any more
+	COLLECT_KEEP_GO_ON, // do not hold any more
 };
 
 // How the trace is kept short while it is written (record --keep, --max-size, --rotate): by who

@@ -38,6 +38,7 @@ struct keeper {
 	// The collector's alone.
 	uint64_t began_ns;   // where the file's window begins
 	uint64_t high_bytes; // when it is to be cut
+	uint64_t new_bytes;  // what it had when it was new: definitions, and what lived
 	bool stopped_early;  // it has its size, and waits
 	bool weigh;          // the file is new, and nobody has looked at its size
 	bool large;          // what lives is as large as the file may be: that was said
@@ -154,7 +155,10 @@ static void *work(void *context)
 		.path = keeper->path,
 		.file_bytes = keeper->file_bytes,
 		.last = keeper->rotates,
-		.old_ns = wishes->keep_ns ? keeper->now_ns - wishes->keep_ns : 0,
+		// The size may ask for it before anything is old.
+		.old_ns = wishes->keep_ns && keeper->now_ns > wishes->keep_ns
+				  ? keeper->now_ns - wishes->keep_ns
+				  : 0,
 		.most_bytes = wishes->max_bytes / 4,
 		.more = more,
 		.stopped = stopped,
@@ -203,8 +207,9 @@ static bool is_due(struct keeper *keeper, uint64_t trace_bytes, uint64_t now_ns)
 	const struct keep_wishes *wishes = &keeper->wishes;
 	uint64_t span_ns = now_ns - keeper->began_ns;
 
-	keeper->rotates = (wishes->rotate_bytes && trace_bytes >= wishes->rotate_bytes) ||
-			  (wishes->rotate_ns && span_ns >= wishes->rotate_ns);
+	keeper->rotates =
+		(wishes->rotate_bytes && trace_bytes >= keeper->new_bytes + wishes->rotate_bytes) ||
+		(wishes->rotate_ns && span_ns >= wishes->rotate_ns);
 	return keeper->rotates || (wishes->max_bytes && trace_bytes >= keeper->high_bytes) ||
 	       (wishes->keep_ns && span_ns / 2 >= wishes->keep_ns);
 }
@@ -228,6 +233,7 @@ static enum collect_keep_wish look_at_size(struct keeper *keeper, uint64_t trace
 	uint64_t max_bytes = keeper->wishes.max_bytes;
 
 	keeper->weigh = false;
+	keeper->new_bytes = trace_bytes;
 	keeper->high_bytes = max_bytes / 4 * 3;
 	if (!max_bytes || trace_bytes <= keeper->high_bytes)
 		return COLLECT_KEEP_NOTHING;
@@ -251,9 +257,9 @@ static enum collect_keep_wish wait_for_more(struct keeper *keeper, uint64_t trac
 {
 	end_thread(keeper);
 	keeper->stage = IDLE;
-	keeper->began_ns = now_ns - keeper->wishes.keep_ns;
+	keeper->began_ns = now_ns > keeper->wishes.keep_ns ? now_ns - keeper->wishes.keep_ns : 0;
 	keeper->high_bytes = trace_bytes + keeper->wishes.max_bytes / 4;
-	return COLLECT_KEEP_NOTHING;
+	return COLLECT_KEEP_GO_ON;
 }
 
 static enum collect_keep_wish wish(void *context, uint64_t trace_bytes, uint64_t now_ns)
