@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "cli/interrupt.h"
+#include "cli/remote.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -174,6 +175,21 @@ static int args_next_letter(struct args *args)
 	return args_found(args, row);
 }
 
+// A trace in a database is a file from here on.
+static int args_operand_of(struct args *args, const char *word)
+{
+	struct err err = { 0 };
+
+	args->value = word;
+	if (!remote_is(word))
+		return ARGS_OPERAND;
+	args->value = remote_fetch(word, &err);
+	if (args->value)
+		return ARGS_OPERAND;
+	args->exit_code = args_fail(args->command, &err);
+	return ARGS_EXIT;
+}
+
 int args_next(struct args *args)
 {
 	const char *word;
@@ -194,8 +210,7 @@ int args_next(struct args *args)
 		if (args->stops_at_operand)
 			return ARGS_END;
 		args->at++;
-		args->value = word;
-		return ARGS_OPERAND;
+		return args_operand_of(args, word);
 	}
 	args->at++;
 	if (word[1] == '-')

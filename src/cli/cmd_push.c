@@ -27,13 +27,15 @@ const struct command cmd_push = {
 	.usage = "FILE… --to clickhouse://HOST:PORT/DATABASE",
 	.text = "Sends the rows of each trace (docs/schema/rows.md) to ClickHouse, and makes the\n"
 		"tables there. A push that broke off goes on where it was when it is run again;\n"
-		"a trace that is there already is not sent again. docs/howto/fleet.md has what\n"
-		"to ask there.\n",
+		"a trace that is there already is not sent again. All commands take\n"
+		"clickhouse://HOST:PORT/DATABASE?trace=NUMBER in place of a file then.\n"
+		"docs/howto/fleet.md has what to ask there.\n",
 	.examples = "  tidemark push app.tide --to clickhouse://db.example:8123/memory\n"
 		    "  tidemark push nightly/*.tide --to clickhouses://db.example/memory \\\n"
 		    "      --credentials ~/.config/clickhouse\n",
 	.notes = "Environment:\n"
-		 "  TIDEMARK_CLICKHOUSE_USER, TIDEMARK_CLICKHOUSE_PASSWORD   who sends\n",
+		 "  TIDEMARK_CLICKHOUSE_USER, TIDEMARK_CLICKHOUSE_PASSWORD   who sends or asks\n"
+		 "  TIDEMARK_CLICKHOUSE_CREDENTIALS   a file as for --credentials\n",
 	.options = push_options,
 	.run = run,
 };
@@ -94,7 +96,7 @@ static bool push_file(const struct pushing *pushing, struct clickhouse *clickhou
 static bool push_all(const struct pushing *pushing, struct err *err)
 {
 	struct clickhouse *clickhouse = clickhouse_new(&pushing->place, err);
-	bool good = clickhouse && push_prepare(clickhouse, err);
+	bool good = clickhouse && tables_make(clickhouse, err);
 
 	for (size_t i = 0; i < pushing->files_count && good; i++)
 		good = push_file(pushing, clickhouse, pushing->files[i], err);

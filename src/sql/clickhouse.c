@@ -16,6 +16,7 @@ struct clickhouse {
 	struct str server; // "HOST:PORT", for messages
 	struct str base;   // "http://HOST:PORT/?…&query="
 	struct str database;
+	unsigned tries_max;
 	bool (*stop)(void *context);
 	bool busy; // the last try
 };
@@ -65,8 +66,8 @@ static bool take_place(struct clickhouse *clickhouse, const char *url, struct er
 	if (strchr(server, '@'))
 		return err_set(err, ERR_USAGE,
 			       "no user or password in a place: they come from "
-			       "TIDEMARK_CLICKHOUSE_USER and TIDEMARK_CLICKHOUSE_PASSWORD, or "
-			       "--credentials FILE");
+			       "TIDEMARK_CLICKHOUSE_USER and TIDEMARK_CLICKHOUSE_PASSWORD, or a "
+			       "file (TIDEMARK_CLICKHOUSE_CREDENTIALS)");
 	if (!database || !is_name(database + 1) ||
 	    !take_server(clickhouse, server, (size_t)(database - server), tls))
 		return err_set(err, ERR_USAGE, "a place is clickhouse://HOST:PORT/DATABASE");
@@ -97,7 +98,8 @@ static bool take_credentials(struct clickhouse *clickhouse, const char *path, st
 	struct str file = { 0 };
 	char *rest = NULL;
 
-	if (path) {
+	path = path ? path : getenv("TIDEMARK_CLICKHOUSE_CREDENTIALS");
+	if (path && *path) {
 		if (!secret_read(path, &file, err)) {
 			str_fini(&file);
 			return false;
@@ -120,6 +122,7 @@ struct clickhouse *clickhouse_new(const struct clickhouse_place *place, struct e
 	struct clickhouse *clickhouse = mem_alloc(1, sizeof *clickhouse);
 
 	clickhouse->stop = place->stop;
+	clickhouse->tries_max = place->tries ? place->tries : TRIES;
 	if (take_place(clickhouse, place->url, err) && (clickhouse->http = http_new(err)) &&
 	    take_credentials(clickhouse, place->credentials, err))
 		return clickhouse;
@@ -150,7 +153,7 @@ bool clickhouse_may_retry(const struct clickhouse *clickhouse)
 
 bool clickhouse_wait(const struct clickhouse *clickhouse, unsigned tries)
 {
-	if (tries >= TRIES || (clickhouse->stop && clickhouse->stop(NULL)))
+	if (tries >= clickhouse->tries_max || (clickhouse->stop && clickhouse->stop(NULL)))
 		return false;
 	now_sleep((uint64_t)PAUSE_NS << (tries - 1));
 	return !clickhouse->stop || !clickhouse->stop(NULL);
@@ -197,8 +200,7 @@ static bool try_once(struct clickhouse *clickhouse, const char *url, const struc
 	size_t before = answer->length;
 
 	clickhouse->busy = true;
-	if (!http_post(clickhouse->http, url, bytes ? bytes->text : NULL, bytes ? bytes->length : 0,
-		       &status, answer, err))
+	if (!http_post(clickhouse->http, url, bytes->text, bytes->length, &status, answer, err))
 		return err_wrap(err, "no answer from %s", clickhouse->server.text);
 	clickhouse->busy = false;
 	if (status == 200)
@@ -211,18 +213,23 @@ static bool try_once(struct clickhouse *clickhouse, const char *url, const struc
 bool clickhouse_run(struct clickhouse *clickhouse, const char *sql, const struct str *bytes,
 		    bool once, struct str *answer, struct err *err)
 {
-	struct str url = { 0 };
+	struct str url = { 0 }, statement = { 0 };
 	unsigned tries = 0;
 	bool good;
 
 	str_add(&url, clickhouse->base.text);
-	if (bytes)
-		str_add(&url, "&decompress=1");
-	str_add(&url, "&query=");
-	http_escape(clickhouse->http, sql, &url);
+	if (bytes) {
+		str_add(&url, "&decompress=1&query=");
+		http_escape(clickhouse->http, sql, &url);
+	} else {
+		// An answer is whole, or is an error.
+		str_add(&url, "&wait_end_of_query=1");
+		str_add(&statement, sql);
+	}
 	do
-		good = try_once(clickhouse, url.text, bytes, answer, err);
+		good = try_once(clickhouse, url.text, bytes ? bytes : &statement, answer, err);
 	while (!good && !once && clickhouse->busy && clickhouse_wait(clickhouse, ++tries));
 	str_fini(&url);
+	str_fini(&statement);
 	return good;
 }

@@ -2,7 +2,7 @@
 //
 // A place is clickhouse://HOST[:PORT]/DATABASE (clickhouses:// with TLS). User and password are
 // never in it: they come from $TIDEMARK_CLICKHOUSE_USER and $TIDEMARK_CLICKHOUSE_PASSWORD, or from
-// a file for its owner alone. No message has them.
+// a file for its owner alone ($TIDEMARK_CLICKHOUSE_CREDENTIALS). No message has them.
 //
 // What does not come through is tried again, some times, with pauses that grow: no connection, a
 // server that is too busy. Who must not do a thing twice says so by a name of its own (push.h).
@@ -19,6 +19,7 @@ struct clickhouse;
 struct clickhouse_place {
 	const char *url;
 	const char *credentials; // a file of two lines, user and password; NULL: the environment
+	unsigned tries;          // 0: eight, some twelve seconds
 	bool (*stop)(void *context); // asked between two tries, of NULL; NULL: never
 };
 

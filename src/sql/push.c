@@ -3,145 +3,27 @@
 #include "base/mem.h"
 #include "export/parquet_encode.h"
 #include "export/protobuf.h"
+#include "os/file.h"
 #include "os/random.h"
+#include "sql/pieces.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <zstd.h>
 
-enum { PIECE = 1 << 20, LEVEL = 1, OLDEST_MAJOR = 18, OLDEST_MINOR = 16 };
+enum { PIECE = 1 << 20, LEVEL = 1 };
 
 struct push {
 	struct clickhouse *clickhouse;
 	struct push_result *result;
+	const struct reader *reader;
 	char trace[33];
 	uint64_t block;   // of the table
 	struct str known; // a line for each block that is recorded: "TABLE\tBLOCK\n"
 	struct str raw, packed, text, answer;
 	ZSTD_CCtx *zstd;
 };
-
-static const char *const types[] = {
-	[ROWSET_U32] = "UInt32",  [ROWSET_U64] = "UInt64",         [ROWSET_DOUBLE] = "Float64",
-	[ROWSET_TEXT] = "String", [ROWSET_LIST] = "Array(UInt32)",
-};
-
-// What rows are in the order of, after the trace.
-static const char *const orders[] = {
-	[ROWSET_ALLOCATIONS] = "begin_ns", [ROWSET_STACKS] = "stack",
-	[ROWSET_FRAMES] = "frame",         [ROWSET_PROCESSES] = "process",
-	[ROWSET_THREADS] = "thread",       [ROWSET_MODULES] = "module",
-	[ROWSET_MARKS] = "event",          [ROWSET_RSS] = "time_ns",
-	[ROWSET_RUNS] = "began_unix_ns",
-};
-
-// ---- tables ----
-
-static bool run(struct clickhouse *clickhouse, struct str *sql, struct str *answer, struct err *err)
-{
-	bool good;
-
-	str_clear(answer);
-	good = clickhouse_run(clickhouse, str_get(sql), NULL, false, answer, err);
-	str_clear(sql);
-	return good;
-}
-
-static bool check_version(struct clickhouse *clickhouse, struct str *sql, struct str *answer,
-			  struct err *err)
-{
-	unsigned major, minor;
-
-	str_add(sql, "SELECT version()");
-	if (!run(clickhouse, sql, answer, err))
-		return false;
-	if (sscanf(str_get(answer), "%u.%u", &major, &minor) != 2)
-		return err_set(err, ERR_IO, "what answers there is not ClickHouse");
-	if (major < OLDEST_MAJOR || (major == OLDEST_MAJOR && minor < OLDEST_MINOR))
-		return err_set(err, ERR_IO, "ClickHouse %u.%u is too old: %u.%u or newer", major,
-			       minor, OLDEST_MAJOR, OLDEST_MINOR);
-	return true;
-}
-
-static void add_table(const char *database, enum rowset_table_id id, struct str *sql)
-{
-	const struct rowset_table *table = &rowset_tables[id];
-
-	str_format(sql, "CREATE TABLE IF NOT EXISTS %s.%s_rows (", database, table->name);
-	for (unsigned i = 0; i < table->columns_count; i++)
-		str_format(sql, "`%s` %s, ", table->columns[i].name, types[table->columns[i].type]);
-	str_format(sql, "block UInt64, part UInt64) ENGINE = MergeTree() ORDER BY (trace, %s)",
-		   orders[id]);
-}
-
-static void add_view(const char *database, enum rowset_table_id id, struct str *sql)
-{
-	const struct rowset_table *table = &rowset_tables[id];
-
-	str_format(sql, "CREATE VIEW IF NOT EXISTS %s.%s AS SELECT ", database, table->name);
-	for (unsigned i = 0; i < table->columns_count; i++)
-		str_format(sql, "%s`%s`", i ? ", " : "", table->columns[i].name);
-	str_format(sql,
-		   " FROM %s.%s_rows WHERE (trace, block, part) IN (SELECT trace, block, min(part) "
-		   "FROM %s.blocks WHERE name = '%s' GROUP BY trace, block)",
-		   database, table->name, database, table->name);
-}
-
-static bool make_tables(struct clickhouse *clickhouse, struct str *sql, struct str *answer,
-			struct err *err)
-{
-	const char *database = clickhouse_database(clickhouse);
-	bool good;
-
-	str_format(sql, "CREATE DATABASE IF NOT EXISTS %s", database);
-	good = run(clickhouse, sql, answer, err);
-	str_format(sql,
-		   "CREATE TABLE IF NOT EXISTS %s.blocks (trace String, name String, block UInt64, "
-		   "part UInt64, rows UInt64, schema_version UInt32) ENGINE = MergeTree() "
-		   "ORDER BY (trace, name, block)",
-		   database);
-	good = good && run(clickhouse, sql, answer, err);
-	for (enum rowset_table_id id = 0; id < ROWSET_TABLES && good; id++) {
-		str_clear(sql);
-		add_table(database, id, sql);
-		good = run(clickhouse, sql, answer, err);
-		add_view(database, id, sql);
-		good = good && run(clickhouse, sql, answer, err);
-	}
-	str_clear(sql);
-	return good;
-}
-
-static bool check_schema(struct clickhouse *clickhouse, struct str *sql, struct str *answer,
-			 struct err *err)
-{
-	unsigned version;
-
-	str_format(sql, "SELECT max(schema_version) FROM %s.blocks",
-		   clickhouse_database(clickhouse));
-	if (!run(clickhouse, sql, answer, err))
-		return false;
-	if (sscanf(str_get(answer), "%u", &version) != 1)
-		return err_set(err, ERR_IO, "what answers there is not ClickHouse");
-	return version <= ROWSET_SCHEMA_VERSION ||
-	       err_set(err, ERR_IO,
-		       "the tables there are of version %u, which a newer tidemark has made; "
-		       "this one writes %d",
-		       version, ROWSET_SCHEMA_VERSION);
-}
-
-bool push_prepare(struct clickhouse *clickhouse, struct err *err)
-{
-	struct str sql = { 0 }, answer = { 0 };
-	bool good = check_version(clickhouse, &sql, &answer, err) &&
-		    make_tables(clickhouse, &sql, &answer, err) &&
-		    check_schema(clickhouse, &sql, &answer, err);
-
-	str_fini(&sql);
-	str_fini(&answer);
-	return good;
-}
 
 // ---- a block as bytes ----
 
@@ -191,14 +73,19 @@ static void put_text(struct str *raw, const char *text, size_t length)
 	str_add_bytes(raw, text, length);
 }
 
+static void put_head(struct push *push, const char *name, const char *type)
+{
+	put_text(&push->raw, name, strlen(name));
+	put_text(&push->raw, type, strlen(type));
+}
+
 static void put_column(struct push *push, const struct rowset_batch *batch, unsigned i)
 {
 	const struct rowset_column *column = &batch->table->columns[i];
 	const uint64_t *values = batch->values[i];
 	struct str *raw = &push->raw;
 
-	put_text(raw, column->name, strlen(column->name));
-	put_text(raw, types[column->type], strlen(types[column->type]));
+	put_head(push, column->name, tables_types[column->type]);
 	switch (column->type) {
 	case ROWSET_TEXT:
 		for (size_t row = 0; row < batch->count; row++) {
@@ -219,50 +106,63 @@ static void put_column(struct push *push, const struct rowset_batch *batch, unsi
 
 static void put_constant(struct push *push, const char *name, uint64_t value, size_t count)
 {
-	put_text(&push->raw, name, strlen(name));
-	put_text(&push->raw, "UInt64", 6);
+	put_head(push, name, "UInt64");
 	for (size_t i = 0; i < count; i++)
 		str_add_bytes(&push->raw, &value, sizeof value);
 }
 
+// How many rows a block has, and what puts them into push->raw.
+struct block {
+	const char *table;
+	size_t rows;
+	void (*put)(struct push *push, const void *what);
+	const void *what;
+	unsigned columns;
+};
+
+static void put_batch(struct push *push, const void *what)
+{
+	const struct rowset_batch *batch = what;
+
+	for (unsigned i = 0; i < batch->table->columns_count; i++)
+		put_column(push, batch, i);
+}
+
 // The rows in the format Native.
-static void pack_batch(struct push *push, const struct rowset_batch *batch, uint64_t part)
+static void pack_block(struct push *push, const struct block *block, uint64_t part)
 {
 	str_clear(&push->raw);
 	str_clear(&push->packed);
-	protobuf_varint(&push->raw, batch->table->columns_count + 2);
-	protobuf_varint(&push->raw, batch->count);
-	for (unsigned i = 0; i < batch->table->columns_count; i++)
-		put_column(push, batch, i);
-	put_constant(push, "block", push->block, batch->count);
-	put_constant(push, "part", part, batch->count);
+	protobuf_varint(&push->raw, block->columns + 2);
+	protobuf_varint(&push->raw, block->rows);
+	block->put(push, block->what);
+	put_constant(push, "block", push->block, block->rows);
+	put_constant(push, "part", part, block->rows);
 	pack(push, true);
 }
 
 // ---- sending ----
 
-static bool record(struct push *push, const struct rowset_batch *batch, uint64_t part,
-		   struct err *err)
+static bool record(struct push *push, const struct block *block, uint64_t part, struct err *err)
 {
 	str_clear(&push->text);
 	str_format(&push->text,
 		   "INSERT INTO %s.blocks (trace, name, block, part, rows, schema_version) VALUES "
 		   "('%s', '%s', %" PRIu64 ", %" PRIu64 ", %zu, %d)",
-		   clickhouse_database(push->clickhouse), push->trace, batch->table->name,
-		   push->block, part, batch->count, ROWSET_SCHEMA_VERSION);
+		   clickhouse_database(push->clickhouse), push->trace, block->table, push->block,
+		   part, block->rows, ROWSET_SCHEMA_VERSION);
 	str_clear(&push->answer);
 	return clickhouse_run(push->clickhouse, push->text.text, NULL, false, &push->answer, err);
 }
 
-static bool send(struct push *push, const struct rowset_batch *batch, uint64_t *part,
-		 struct err *err)
+static bool send(struct push *push, const struct block *block, uint64_t *part, struct err *err)
 {
 	if (!random_bytes(part, sizeof *part, err))
 		return false;
-	pack_batch(push, batch, *part);
+	pack_block(push, block, *part);
 	str_clear(&push->text);
 	str_format(&push->text, "INSERT INTO %s.%s_rows FORMAT Native",
-		   clickhouse_database(push->clickhouse), batch->table->name);
+		   clickhouse_database(push->clickhouse), block->table);
 	str_clear(&push->answer);
 	return clickhouse_run(push->clickhouse, push->text.text, &push->packed, true, &push->answer,
 			      err);
@@ -287,24 +187,37 @@ static bool begin_table(void *context, const struct rowset_table *table, struct 
 	return true;
 }
 
-static bool add_batch(void *context, const struct rowset_batch *batch, struct err *err)
+// Unless it is known.
+static bool add_block(struct push *push, const struct block *block, struct err *err)
 {
-	struct push *push = context;
 	uint64_t part = 0;
 	unsigned tries = 0;
 	bool good = true;
 
-	if (is_known(push, batch->table->name)) {
-		push->result->rows_known += batch->count;
-		push->block++;
+	if (is_known(push, block->table)) {
+		push->result->rows_known += block->rows;
 		return true;
 	}
-	while (!(good = send(push, batch, &part, err)) && clickhouse_may_retry(push->clickhouse) &&
+	while (!(good = send(push, block, &part, err)) && clickhouse_may_retry(push->clickhouse) &&
 	       clickhouse_wait(push->clickhouse, ++tries))
 		push->result->tries_again++;
-	push->result->rows_sent += batch->count;
+	push->result->rows_sent += block->rows;
 	push->result->bytes_sent += push->packed.length;
-	good = good && record(push, batch, part, err);
+	return good && record(push, block, part, err);
+}
+
+static bool add_batch(void *context, const struct rowset_batch *batch, struct err *err)
+{
+	struct push *push = context;
+	const struct block block = {
+		.table = batch->table->name,
+		.rows = batch->count,
+		.put = put_batch,
+		.what = batch,
+		.columns = batch->table->columns_count,
+	};
+	bool good = add_block(push, &block, err);
+
 	push->block++;
 	return good;
 }
@@ -317,14 +230,87 @@ static bool end_table(void *context, const struct rowset_table *table, struct er
 	return true;
 }
 
+// ---- the file ----
+
+struct piece {
+	const char *file; // "": the trace; else what its names are of
+	uint64_t at;
+	const void *bytes;
+	size_t size;
+};
+
+static void put_piece(struct push *push, const void *what)
+{
+	const struct piece *piece = what;
+
+	put_head(push, "trace", "String");
+	put_text(&push->raw, push->trace, strlen(push->trace));
+	put_head(push, "file", "String");
+	put_text(&push->raw, piece->file, strlen(piece->file));
+	put_constant(push, "at", piece->at, 1);
+	put_constant(push, "size", piece->size, 1);
+	put_head(push, "bytes", "String");
+	put_text(&push->raw, piece->bytes, piece->size);
+	pack(push, false);
+}
+
+// The same file has the same pieces in each push, whatever other files there are.
+static bool add_pieces(struct push *push, const char *file, const uint8_t *bytes, size_t size,
+		       struct err *err)
+{
+	bool good = true;
+
+	for (size_t at = 0; at < size && good; at += PIECES_SIZE) {
+		const struct piece piece = {
+			.file = file,
+			.at = at,
+			.bytes = bytes + at,
+			.size = size - at < PIECES_SIZE ? size - at : PIECES_SIZE,
+		};
+		const struct block block = { "pieces", 1, put_piece, &piece, 5 };
+		const uint64_t key[] = { index_set_hash_text(file), at };
+
+		push->block = index_set_hash(key, 2);
+		good = add_block(push, &block, err);
+	}
+	return good;
+}
+
+// Names that are in the trace already are in its file.
+static bool add_names(void *context, const uint8_t *label, size_t length, const void *bytes,
+		      size_t size, struct err *err)
+{
+	struct push *push = context;
+	char file[PIECES_FILE_MAX];
+	size_t there_size;
+	const void *there = reader_bundle(push->reader, label, length, &there_size);
+
+	if (there && there_size == size && memcmp(there, bytes, size) == 0)
+		return true;
+	pieces_file(label, length, file);
+	return add_pieces(push, file, bytes, size, err);
+}
+
+static bool add_file(struct push *push, const struct query_context *asked, struct err *err)
+{
+	struct file_view view;
+	bool good;
+
+	if (!file_view_open(&view, asked->options.path, err))
+		return false;
+	good = add_pieces(push, "", view.bytes, view.size, err) &&
+	       symbols_pack(asked->symbols, add_names, push, err);
+	file_view_close(&view);
+	return good;
+}
+
 static bool find_known(struct push *push, struct err *err)
 {
 	str_format(&push->text,
 		   "SELECT name, block FROM %s.blocks WHERE trace = '%s' GROUP BY name, block",
 		   clickhouse_database(push->clickhouse), push->trace);
 	str_add_char(&push->known, '\n');
-	return run(push->clickhouse, &push->text, &push->answer, err) &&
-	       (str_add(&push->known, str_get(&push->answer)), true);
+	return clickhouse_run(push->clickhouse, push->text.text, NULL, false, &push->known, err);
 }
 
 bool push_trace(struct clickhouse *clickhouse, const struct export_source *source,
@@ -333,6 +319,7 @@ bool push_trace(struct clickhouse *clickhouse, const struct export_source *sourc
 	struct push push = {
 		.clickhouse = clickhouse,
 		.result = result,
+		.reader = source->asked->reader,
 		.zstd = ZSTD_createCCtx(),
 	};
 	const struct rowset_receiver receiver = { begin_table, add_batch, end_table, &push };
@@ -341,7 +328,7 @@ bool push_trace(struct clickhouse *clickhouse, const struct export_source *sourc
 	if (!push.zstd)
 		mem_none(1, PIECE);
 	rowset_trace_name(source->asked->reader, push.trace);
-	good = find_known(&push, err) &&
+	good = find_known(&push, err) && add_file(&push, source->asked, err) &&
 	       rowset_write(source, (1u << ROWSET_TABLES) - 1, &receiver, err);
 	ZSTD_freeCCtx(push.zstd);
 	str_fini(&push.known);

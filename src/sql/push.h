@@ -7,12 +7,14 @@
 // least number. So a try that broke off is never seen, a push that broke off goes on where it was,
 // and two pushes at once send what is seen once.
 //
-// Tables are TABLE_rows, views are TABLE (docs/schema/rows.md).
+// The trace itself is sent, too, as the file that it is, in pieces; and the names of its code
+// (symbols_pack), so that it reads the same wherever it is fetched to (pull.h). It takes little
+// room beside its rows.
 #ifndef SQL_PUSH_H
 #define SQL_PUSH_H
 
 #include "export/rowset.h"
-#include "sql/clickhouse.h"
+#include "sql/tables.h"
 
 struct push_result {
 	uint64_t rows_sent, rows_known; // these were there already
@@ -20,11 +22,7 @@ struct push_result {
 	uint64_t tries_again;
 };
 
-// Make the tables where they are missing. False: it is not ClickHouse, or too old, or has tables of
-// another version.
-bool push_prepare(struct clickhouse *clickhouse, struct err *err);
-
-// After push_prepare, of a question as rowset_write takes it.
+// After tables_make, of a question as rowset_write takes it.
 bool push_trace(struct clickhouse *clickhouse, const struct export_source *source,
 		struct push_result *result, struct err *err);
 

@@ -1,0 +1,106 @@
+#include "cli/remote.h"
+
+#include "base/mem.h"
+#include "cli/interrupt.h"
+#include "os/file.h"
+#include "sql/pull.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { TRIES = 3 }; // who asks waits for it
+
+// The paths of this run.
+static struct {
+	char **paths;
+	size_t count, capacity;
+} kept;
+
+bool remote_is(const char *word)
+{
+	return clickhouse_is(word);
+}
+
+// "…?trace=X" without it, and X.
+static bool take_apart(const char *word, struct str *place, const char **wanted, struct err *err)
+{
+	const char *question = strchr(word, '?');
+
+	*wanted = "";
+	if (!question) {
+		str_add(place, word);
+		return true;
+	}
+	str_add_bytes(place, word, (size_t)(question - word));
+	if (strncmp(question, "?trace=", 7) != 0)
+		return err_set(err, ERR_USAGE,
+			       "a trace there is clickhouse://HOST:PORT/DATABASE?trace=NUMBER");
+	*wanted = question + 7;
+	return true;
+}
+
+static bool make_folder(struct str *path, struct err *err)
+{
+	static const char *const parts[] = { "", "/tidemark", "/traces" };
+	char *caches = file_caches();
+	bool good = caches != NULL;
+
+	if (!good)
+		return err_set(err, ERR_IO, "no folder for caches (HOME is not set)");
+	str_add(path, caches);
+	mem_free(caches);
+	for (size_t i = 0; i < sizeof parts / sizeof *parts && good; i++) {
+		str_add(path, parts[i]);
+		good = file_look(path->text) == FILE_IS_FOLDER ||
+		       file_make_folder(path->text, true) ||
+		       file_look(path->text) == FILE_IS_FOLDER;
+	}
+	return good || err_set(err, ERR_IO, "cannot make the folder %s", path->text);
+}
+
+// One of another size is another: it was sent anew with more names, say.
+static bool fetch(struct pull *pull, struct str *path, struct err *err)
+{
+	bool named = true;
+
+	if (!make_folder(path, err))
+		return false;
+	str_format(path, "/%s-%" PRIu64 ".tide", pull_trace(pull), pull_bytes(pull));
+	if (file_look(path->text) == FILE_IS_REGULAR)
+		return true;
+	if (!pull_write(pull, path->text, PROGRESS_AUTO, &named, err))
+		return false;
+	if (!named)
+		fprintf(stderr,
+			"tidemark: trace %s was cut short: its names are those that this "
+			"machine has\n",
+			pull_trace(pull));
+	return true;
+}
+
+const char *remote_fetch(const char *word, struct err *err)
+{
+	struct clickhouse_place place = { .tries = TRIES, .stop = interrupt_came };
+	struct str url = { 0 }, path = { 0 };
+	struct clickhouse *clickhouse = NULL;
+	struct pull *pull = NULL;
+	const char *wanted;
+	bool good = take_apart(word, &url, &wanted, err);
+
+	place.url = str_get(&url);
+	interrupt_watch();
+	good = good && (clickhouse = clickhouse_new(&place, err)) &&
+	       (pull = pull_new(clickhouse, wanted, err)) && fetch(pull, &path, err);
+	interrupt_leave();
+	pull_free(pull);
+	clickhouse_free(clickhouse);
+	str_fini(&url);
+	if (!good) {
+		str_fini(&path);
+		return NULL;
+	}
+	kept.paths = mem_grow(kept.paths, &kept.capacity, kept.count + 1, sizeof *kept.paths);
+	kept.paths[kept.count] = str_take(&path);
+	return kept.paths[kept.count++];
+}

@@ -1,0 +1,283 @@
+#include "sql/pull.h"
+
+#include "base/mem.h"
+#include "os/file.h"
+#include "sql/pieces.h"
+#include "sql/tables.h"
+#include "trace/bundle.h"
+#include "trace/fresh.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { NAMED_MAX = 4, DIGITS = 32 };
+
+struct piece {
+	char file[PIECES_FILE_MAX];
+	uint64_t at, size, part;
+};
+
+struct pull {
+	struct clickhouse *clickhouse;
+	char trace[DIGITS + 1];
+	struct piece *pieces; // of each file, in the order of their places
+	size_t count, capacity;
+	uint64_t bytes, done;
+	struct str sql, answer;
+	struct progress progress;
+};
+
+static bool ask(struct pull *pull, struct err *err)
+{
+	bool good;
+
+	str_clear(&pull->answer);
+	good = clickhouse_run(pull->clickhouse, str_get(&pull->sql), NULL, false, &pull->answer,
+			      err);
+	str_clear(&pull->sql);
+	return good;
+}
+
+// ---- which ----
+
+static bool is_beginning(const char *wanted)
+{
+	size_t length = strlen(wanted);
+
+	return length <= DIGITS && strspn(wanted, "0123456789abcdef") == length;
+}
+
+static bool refuse(struct pull *pull, const char *wanted, size_t count, const char *several,
+		   struct err *err)
+{
+	const char *database = clickhouse_database(pull->clickhouse);
+	const char *more = count > NAMED_MAX ? ", …" : "";
+
+	if (count > 1 && *wanted)
+		return err_set(err, ERR_USAGE, "several traces in %s begin with %s: %s%s", database,
+			       wanted, several, more);
+	if (count > 1)
+		return err_set(err, ERR_USAGE, "say which with ?trace=: %s has %s%s", database,
+			       several, more);
+	if (*wanted)
+		return err_set(err, ERR_USAGE, "there is no trace %s in %s", wanted, database);
+	return err_set(err, ERR_USAGE, "there is no trace in %s", database);
+}
+
+// Of lines of a number each.
+static bool choose(struct pull *pull, const char *wanted, struct err *err)
+{
+	const char *line = str_get(&pull->answer);
+	struct str several = { 0 };
+	size_t count = 0;
+
+	for (const char *end; (end = strchr(line, '\n')); line = end + 1) {
+		if (end - line != DIGITS || strspn(line, "0123456789abcdef") != DIGITS) {
+			str_fini(&several);
+			return err_set(err, ERR_IO, "the database names a trace that is none");
+		}
+		memcpy(pull->trace, line, DIGITS);
+		if (count++ < NAMED_MAX)
+			str_format(&several, "%s%s", count > 1 ? ", " : "", pull->trace);
+	}
+	if (count != 1)
+		refuse(pull, wanted, count, str_get(&several), err);
+	str_fini(&several);
+	return count == 1;
+}
+
+static bool find_trace(struct pull *pull, const char *wanted, struct err *err)
+{
+	if (!is_beginning(wanted))
+		return err_set(err, ERR_USAGE,
+			       "?trace= is the number of a trace, or its beginning (0 to 9, a to "
+			       "f)");
+	str_format(
+		&pull->sql,
+		"SELECT trace FROM %s.runs WHERE trace LIKE '%s%%' GROUP BY trace ORDER BY trace "
+		"LIMIT %d",
+		clickhouse_database(pull->clickhouse), wanted, NAMED_MAX + 1);
+	return ask(pull, err) && choose(pull, wanted, err);
+}
+
+// ---- its pieces ----
+
+static bool take_piece(struct pull *pull, const char *line, struct err *err)
+{
+	struct piece piece = { 0 };
+	const char *tab = strchr(line, '\t');
+	const struct piece *last = pull->count ? &pull->pieces[pull->count - 1] : NULL;
+	uint64_t end;
+
+	if (!tab || (size_t)(tab - line) >= sizeof piece.file ||
+	    sscanf(tab, "%" SCNu64 "%" SCNu64 "%" SCNu64, &piece.at, &piece.size, &piece.part) != 3)
+		return err_set(err, ERR_IO, "the database's list of pieces makes no sense");
+	memcpy(piece.file, line, (size_t)(tab - line));
+	end = last && strcmp(last->file, piece.file) == 0 ? last->at + last->size : 0;
+	if (piece.at != end || piece.size == 0 || piece.size > PIECES_SIZE)
+		return err_set(err, ERR_IO, "a piece of trace %s is missing there", pull->trace);
+	pull->pieces =
+		mem_grow(pull->pieces, &pull->capacity, pull->count + 1, sizeof *pull->pieces);
+	pull->pieces[pull->count++] = piece;
+	pull->bytes += piece.size;
+	return true;
+}
+
+static bool list_pieces(struct pull *pull, struct err *err)
+{
+	const char *database = clickhouse_database(pull->clickhouse);
+
+	str_format(&pull->sql,
+		   "SELECT file, at, size, part FROM %s.pieces_rows WHERE trace = '%s' AND (block, "
+		   "part) IN (SELECT block, min(part) FROM %s.blocks WHERE trace = '%s' AND name = "
+		   "'pieces' GROUP BY block) ORDER BY file, at",
+		   database, pull->trace, database, pull->trace);
+	if (!ask(pull, err))
+		return false;
+	for (const char *line = str_get(&pull->answer), *end; (end = strchr(line, '\n'));
+	     line = end + 1)
+		if (!take_piece(pull, line, err))
+			return false;
+	if (pull->count == 0 || pull->pieces[0].file[0] != '\0')
+		return err_set(err, ERR_IO,
+			       "trace %s was sent without its file, by an earlier tidemark: push "
+			       "it again",
+			       pull->trace);
+	return true;
+}
+
+struct pull *pull_new(struct clickhouse *clickhouse, const char *wanted, struct err *err)
+{
+	struct pull *pull = mem_alloc(1, sizeof *pull);
+
+	pull->clickhouse = clickhouse;
+	if (tables_check(clickhouse, err) && find_trace(pull, wanted, err) &&
+	    list_pieces(pull, err))
+		return pull;
+	pull_free(pull);
+	return NULL;
+}
+
+void pull_free(struct pull *pull)
+{
+	if (!pull)
+		return;
+	mem_free(pull->pieces);
+	str_fini(&pull->sql);
+	str_fini(&pull->answer);
+	mem_free(pull);
+}
+
+const char *pull_trace(const struct pull *pull)
+{
+	return pull->trace;
+}
+
+uint64_t pull_bytes(const struct pull *pull)
+{
+	return pull->bytes;
+}
+
+// ---- the file ----
+
+// Its bytes, in the answer: a length of seven bits a byte is before them.
+static const char *read_piece(struct pull *pull, const struct piece *piece, struct err *err)
+{
+	const unsigned char *bytes;
+	uint64_t length = 0;
+	unsigned shift = 0;
+	size_t at = 0;
+
+	str_format(&pull->sql,
+		   "SELECT bytes FROM %s.pieces_rows WHERE trace = '%s' AND file = '%s' AND at = "
+		   "%" PRIu64 " AND part = %" PRIu64 " FORMAT RowBinary",
+		   clickhouse_database(pull->clickhouse), pull->trace, piece->file, piece->at,
+		   piece->part);
+	if (!ask(pull, err))
+		return NULL;
+	bytes = (const unsigned char *)str_get(&pull->answer);
+	do
+		length |= (uint64_t)(bytes[at] & 0x7f) << shift;
+	while ((bytes[at++] & 0x80) && (shift += 7) < 35 && at < pull->answer.length);
+	if (length != piece->size || pull->answer.length - at != length) {
+		err_set(err, ERR_IO, "a piece of trace %s has another size than it had",
+			pull->trace);
+		return NULL;
+	}
+	pull->done += piece->size;
+	progress_update(&pull->progress, pull->done);
+	return (const char *)bytes + at;
+}
+
+// The pieces of a file, from the first on. How many there were; 0 with *err.
+static size_t read_file(struct pull *pull, size_t first, int fd, struct str *out, struct err *err)
+{
+	const char *file = pull->pieces[first].file;
+	size_t i = first;
+
+	for (; i < pull->count && strcmp(pull->pieces[i].file, file) == 0; i++) {
+		const struct piece *piece = &pull->pieces[i];
+		const char *bytes = read_piece(pull, piece, err);
+
+		if (!bytes)
+			return 0;
+		if (out)
+			str_add_bytes(out, bytes, piece->size);
+		else if (!file_write_all(fd, bytes, piece->size, err))
+			return 0;
+	}
+	return i - first;
+}
+
+static bool add_names(struct pull *pull, size_t first, struct bundle *bundle, struct err *err)
+{
+	uint8_t label[PIECES_LABEL_MAX];
+	struct str bytes = { 0 };
+	bool good = true;
+
+	while (first < pull->count && good) {
+		size_t length = pieces_label(pull->pieces[first].file, label);
+		size_t count;
+
+		str_clear(&bytes);
+		count = read_file(pull, first, -1, &bytes, err);
+		good = count > 0 && (length > 0 || err_set(err, ERR_IO, "names of no file")) &&
+		       bundle_add(bundle, label, length, bytes.text, bytes.length, err);
+		first += count;
+	}
+	str_fini(&bytes);
+	return good && bundle_end(bundle, err);
+}
+
+static bool write_fresh(struct pull *pull, struct fresh *fresh, bool *named, struct err *err)
+{
+	size_t first = read_file(pull, 0, fresh->fd, NULL, err);
+	struct err unended = { 0 };
+	struct bundle *bundle;
+	bool good;
+
+	*named = first == pull->count;
+	if (first == 0 || *named)
+		return first > 0;
+	bundle = bundle_begin(str_get(&fresh->temporary), &unended);
+	*named = bundle != NULL;
+	good = !bundle || add_names(pull, first, bundle, err);
+	bundle_free(bundle);
+	return good;
+}
+
+bool pull_write(struct pull *pull, const char *path, enum progress_mode mode, bool *named,
+		struct err *err)
+{
+	struct fresh fresh = { .fd = -1 };
+	bool good;
+
+	if (!fresh_open(&fresh, path, true, err))
+		return false;
+	progress_begin(&pull->progress, mode, "fetching", pull->bytes);
+	good = write_fresh(pull, &fresh, named, err) && fresh_keep(&fresh, err);
+	progress_end(&pull->progress);
+	fresh_close(&fresh);
+	return good;
+}
