@@ -1,4 +1,4 @@
-#include "launch/launch.h"
+#include "launch/launch_own.h"
 
 #include "base/mem.h"
 #include "launch/attachable_linux.h"
@@ -8,9 +8,7 @@
 #include "launch/inspect.h"
 #include "launch/keeper_linux.h"
 #include "launch/loader_linux.h"
-#include "launch/output.h"
 #include "launch/preload.h"
-#include "launch/program.h"
 #include "launch/reach_scan_linux.h"
 #include "launch/runtimes_linux.h"
 #include "launch/starter_posix.h"
@@ -79,38 +77,14 @@ struct launch {
 	char host[sizeof(struct utsname)];
 };
 
-static void launch_tell(const struct launch *launch, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-
-static void launch_tell(const struct launch *launch, const char *format, ...)
-{
-	struct str line = { 0 };
-	va_list list;
-
-	va_start(list, format);
-	str_vformat(&line, format, list);
-	va_end(list);
-	launch->options->tell(str_get(&line));
-	str_fini(&line);
-}
-
 // What the program is, and whether that is acceptable.
 static bool launch_look(struct launch *launch, struct err *err)
 {
 	struct inspect *inspect = &launch->inspect;
-	const char *name = launch->options->argv[0];
 	bool unseen;
 
-	switch (program_find(name, getenv("PATH"), &launch->program, err)) {
-	case PROGRAM_MISSING:
-		launch->result->end = LAUNCH_NOT_FOUND;
+	if (!launch_find(launch->options, launch->result, getenv("PATH"), &launch->program, err))
 		return false;
-	case PROGRAM_REFUSED:
-		launch->result->end = LAUNCH_NOT_EXECUTABLE;
-		return false;
-	case PROGRAM_FOUND:
-		break;
-	}
 	if (!preload_find_library(&launch->library, err))
 		return false;
 	preload_find_either(str_get(&launch->library), &launch->either);
@@ -120,7 +94,7 @@ static bool launch_look(struct launch *launch, struct err *err)
 		return err_set(err, ERR_USAGE, "%s (--strict: not started)",
 			       str_get(&inspect->why));
 	if (inspect->why.length > 0)
-		launch_tell(launch, "%s", str_get(&inspect->why));
+		launch_tell(launch->options, "%s", str_get(&inspect->why));
 	return true;
 }
 
@@ -189,12 +163,10 @@ static void launch_describe(struct launch *launch, struct trace_info *info)
 	memset(info, 0, sizeof(*info));
 	if (getrandom(info->recording_id, sizeof(info->recording_id), 0) < 0)
 		memcpy(info->recording_id, launch->session, sizeof(info->recording_id));
-	info->tool = (char *)launch->options->tool;
 	info->host = launch->host;
 	info->command = (char *)str_get(&launch->command);
 	info->directory = launch->directory;
-	info->options = (char *)launch->options->options_text;
-	info->sample_bytes = launch->options->sample_bytes;
+	launch_describe_options(launch->options, info);
 }
 
 // What stands in LD_PRELOAD. NULL: nothing, the loader would only complain about it.
@@ -216,7 +188,7 @@ static void launch_make_environment(struct launch *launch)
 
 	if (launch->options->jit) {
 		asked = runtimes_environment(environ, &told);
-		launch_tell(launch, "%s", str_get(&told));
+		launch_tell(launch->options, "%s", str_get(&told));
 	}
 	launch->environment =
 		preload_environment(asked ? asked : environ, launch_entry(launch), launch->session);
@@ -253,18 +225,11 @@ static bool launch_catch_signals(struct launch *launch, struct err *err)
 
 static bool launch_open_output(struct launch *launch, struct err *err)
 {
-	struct output_options options = {
-		.pattern = launch->options->output_pattern,
-		.program = program_base_name(str_get(&launch->program)),
-		.pid = (uint64_t)launch->starter.pid,
-		.force = launch->options->force,
-	};
 	uint64_t size;
 
 	launch->output_fd =
-		output_create(&options, &launch->result->path, &launch->output_created, err);
-	if (launch->output_fd < 0)
-		str_clear(&launch->result->path);
+		launch_create_output(launch->options, launch->result, str_get(&launch->program),
+				     (uint64_t)launch->starter.pid, &launch->output_created, err);
 	if (launch->output_fd >= 0 && keep_wishes_any(&launch->options->keep) &&
 	    !file_is_regular(launch->output_fd, &size))
 		return err_set(err, ERR_USAGE,
@@ -311,7 +276,7 @@ static void launch_detach(struct launch *launch)
 	launch->attached = false;
 	if (!attacher_end((pid_t)launch->options->attach_pid, launch->session, &launch->figures,
 			  &err))
-		launch_tell(launch, "warning: %s", err.text);
+		launch_tell(launch->options, "warning: %s", err.text);
 	launch->result->stop_ns = launch->figures.stop_ns;
 	launch_note_attached(launch);
 }
@@ -336,24 +301,22 @@ static bool launch_hear(struct launch *launch, struct collect_message *message, 
 	switch (message->kind) {
 	case COLLECT_WARNING:
 		result->whole = false; // something is not seen: no harm but under --strict
-		launch_tell(launch, "%s", message->text);
+		launch_tell(launch->options, "%s", message->text);
 		break;
 	case COLLECT_STOPPED:
 		result->whole = false;
 		if (!launch->started || launch->stopped || result->closed)
 			break;
 		launch->stopped = true;
-		launch_tell(launch, "warning: the recording ended early: %s; the program runs on",
+		launch_tell(launch->options,
+			    "warning: the recording ended early: %s; the program runs on",
 			    message->text);
 		break;
 	case COLLECT_LEAVE:
 		launch_leave(launch);
 		break;
 	case COLLECT_DONE:
-		result->closed = true;
-		result->summary = message->summary;
-		if (!message->summary.complete || message->summary.events_lost > 0)
-			result->whole = false;
+		launch_close(result, message);
 		break;
 	default:
 		break;
@@ -398,13 +361,14 @@ static void launch_tell_attached(const struct launch *launch)
 	const struct attacher_figures *figures = &launch->figures;
 	char stop[24], walk[24];
 
-	launch_tell(launch,
+	launch_tell(launch->options,
 		    "attached to process %u, which stood still for %s, and for %s while its "
 		    "%" PRIu64 " blocks were read (Ctrl-C ends the recording)",
 		    launch->options->attach_pid, str_duration(figures->stop_ns, stop),
 		    str_duration(figures->walk_ns, walk), launch->before_count);
 	if (figures->kept)
-		launch_tell(launch, "warning: %u of %u places of its code could not be changed",
+		launch_tell(launch->options,
+			    "warning: %u of %u places of its code could not be changed",
 			    figures->kept, figures->places + figures->kept);
 }
 
@@ -448,7 +412,7 @@ static void launch_send_before(struct launch *launch, struct glibc_heap *before)
 		str_add(&before->why, err.text);
 	launch->before_count = before->count;
 	if (before->why.length > 0)
-		launch_tell(launch, "warning: what was allocated before is not known: %s",
+		launch_tell(launch->options, "warning: what was allocated before is not known: %s",
 			    str_get(&before->why));
 	collector_process_say(&launch->collector_process, COLLECT_BEFORE,
 			      (pid_t)launch->options->attach_pid, str_get(&before->why));
@@ -476,7 +440,7 @@ static bool launch_attach(struct launch *launch, struct err *err)
 static void launch_tell_static(struct launch *launch, const struct err *err)
 {
 	launch->result->whole = false;
-	launch_tell(launch,
+	launch_tell(launch->options,
 		    "%s is linked statically, and %s; its memory calls are not seen (programs that "
 		    "it starts are)",
 		    str_get(&launch->inspect.file), err->text);
@@ -525,7 +489,7 @@ static bool launch_go(struct launch *launch, struct err *err)
 	launch->program_pid = launch->starter.pid;
 	if (error == 0 && launch->starter.bare) {
 		launch->result->whole = false;
-		launch_tell(launch,
+		launch_tell(launch->options,
 			    "%s is not recorded: its arguments leave no room for the recorder in "
 			    "its environment",
 			    str_get(&launch->program));
@@ -606,7 +570,7 @@ static void launch_lose_collector(struct launch *launch)
 		return;
 	launch->result->whole = false;
 	collector_process_kill(&launch->collector_process);
-	launch_tell(launch,
+	launch_tell(launch->options,
 		    "warning: the collector died; %sthe trace holds what was written until then",
 		    launch->program_pid > 0 ? "the program runs on unrecorded; " : "");
 }
@@ -649,9 +613,7 @@ static void launch_wait(struct launch *launch)
 		if (count == 0 && launch->hung_up)
 			launch_stop(launch);
 		if (count == 0 && !launch->asked_to_stop)
-			launch_tell(launch, "the program has ended; waiting for processes of it "
-					    "that live on, or for the trace to be written "
-					    "(Ctrl-C ends the recording)");
+			launch_tell(launch->options, LAUNCH_WAITING);
 		if (count == 0)
 			launch->told_waiting = true;
 		while (read(launch->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
@@ -671,7 +633,7 @@ static void launch_open_indexer(struct launch *launch)
 
 	if (launch->options->index &&
 	    !indexer_open(&launch->indexer, str_get(&launch->result->path), &err))
-		launch_tell(launch, "warning: no index: %s", err.text);
+		launch_tell(launch->options, "warning: no index: %s", err.text);
 }
 
 // The trace is whole, or as whole as it will be: its index, too. Ctrl-C leaves the rest of it for
@@ -696,7 +658,7 @@ static void launch_wait_for_index(struct launch *launch)
 		int count = poll(ready, 2, told ? -1 : LAUNCH_PATIENCE_MS);
 
 		if (count == 0)
-			launch_tell(launch,
+			launch_tell(launch->options,
 				    "the trace is whole; finishing its index (Ctrl-C leaves "
 				    "that to the first question)");
 		told |= count == 0;
@@ -711,11 +673,11 @@ static void launch_wait_for_index(struct launch *launch)
 		launch->result->indexed = true;
 		break;
 	case INDEXER_STOPPED:
-		launch_tell(launch,
+		launch_tell(launch->options,
 			    "the index is not finished; the first question goes on with it");
 		break;
 	case INDEXER_FAILED:
-		launch_tell(launch, "warning: no index: %s", err.text);
+		launch_tell(launch->options, "warning: no index: %s", err.text);
 		break;
 	}
 }
@@ -782,9 +744,7 @@ void launch_run(const struct launch_options *options, struct launch_result *resu
 		.signal_fd = -1,
 	};
 
-	memset(result, 0, sizeof(*result));
-	result->end = LAUNCH_FAILED;
-	result->whole = true;
+	launch_begin(result);
 	launch_fill_standard();
 	if (launch_start(&launch, err)) {
 		result->end = LAUNCH_RAN;
@@ -813,9 +773,4 @@ void launch_run(const struct launch_options *options, struct launch_result *resu
 	str_fini(&launch.library);
 	str_fini(&launch.either);
 	str_fini(&launch.command);
-}
-
-void launch_result_fini(struct launch_result *result)
-{
-	str_fini(&result->path);
 }

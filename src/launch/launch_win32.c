@@ -1,12 +1,11 @@
 // The collector is a thread of this process, and so nothing outlives us: who ends tidemark.exe ends
 // the recording, with a trace that is whole up to its last block. The program runs on.
-#include "launch/launch.h"
+#include "launch/launch_own.h"
 
 #include "base/mem.h"
 #include "collect/door_win32.h"
 #include "collect/obstacle_win32.h"
 #include "launch/command_win32.h"
-#include "launch/output.h"
 #include "launch/program.h"
 
 #include <io.h>
@@ -49,21 +48,6 @@ struct launch {
 
 // The one that runs, for the console's handler.
 static struct launch *volatile launch_now;
-
-static void launch_tell(const struct launch *launch, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-
-static void launch_tell(const struct launch *launch, const char *format, ...)
-{
-	struct str line = { 0 };
-	va_list list;
-
-	va_start(list, format);
-	str_vformat(&line, format, list);
-	va_end(list);
-	launch->options->tell(str_get(&line));
-	str_fini(&line);
-}
 
 // ---- The collector --------------------------------------------------------------------------
 
@@ -119,22 +103,19 @@ static bool launch_hear(struct launch *launch)
 			break;
 		case COLLECT_WARNING:
 			result->whole = false;
-			launch_tell(launch, "%s", message.text);
+			launch_tell(launch->options, "%s", message.text);
 			break;
 		case COLLECT_STOPPED:
 			result->whole = false;
 			if (!launch->stopped && !result->closed)
-				launch_tell(launch,
+				launch_tell(launch->options,
 					    "warning: the recording ended early: %s; the program "
 					    "runs on",
 					    message.text);
 			launch->stopped = true;
 			break;
 		case COLLECT_DONE:
-			result->closed = true;
-			result->summary = message.summary;
-			if (!message.summary.complete || message.summary.events_lost > 0)
-				result->whole = false;
+			launch_close(result, &message);
 			break;
 		default:
 			break;
@@ -165,12 +146,10 @@ static void launch_describe(struct launch *launch)
 	snprintf(launch->host, sizeof launch->host, "Windows x86_64");
 	if (CoCreateGuid(&id) == S_OK)
 		memcpy(info->recording_id, &id, sizeof info->recording_id);
-	info->tool = (char *)launch->options->tool;
 	info->host = launch->host;
 	info->command = (char *)str_get(&launch->command);
 	info->directory = launch->directory;
-	info->options = (char *)launch->options->options_text;
-	info->sample_bytes = launch->options->sample_bytes;
+	launch_describe_options(launch->options, info);
 }
 
 static bool launch_open_collector(struct launch *launch, struct err *err)
@@ -224,16 +203,8 @@ static bool launch_create(struct launch *launch, struct err *err)
 	STARTUPINFOW startup = { .cb = sizeof startup };
 	const char *obstacle;
 
-	switch (program_find(launch->options->argv[0], NULL, &launch->program, err)) {
-	case PROGRAM_MISSING:
-		launch->result->end = LAUNCH_NOT_FOUND;
+	if (!launch_find(launch->options, launch->result, NULL, &launch->program, err))
 		return false;
-	case PROGRAM_REFUSED:
-		launch->result->end = LAUNCH_NOT_EXECUTABLE;
-		return false;
-	case PROGRAM_FOUND:
-		break;
-	}
 	obstacle = obstacle_of_image(str_get(&launch->program));
 	if (obstacle != NULL && launch->options->strict)
 		return err_set(err, ERR_IO, "%s: %s (--strict: not started)",
@@ -292,17 +263,9 @@ static bool launch_attach(struct launch *launch, struct err *err)
 
 static bool launch_open_output(struct launch *launch, struct err *err)
 {
-	struct output_options options = {
-		.pattern = launch->options->output_pattern,
-		.program = program_base_name(str_get(&launch->program)),
-		.pid = launch->child.dwProcessId,
-		.force = launch->options->force,
-	};
-
 	launch->output_fd =
-		output_create(&options, &launch->result->path, &launch->output_created, err);
-	if (launch->output_fd < 0)
-		str_clear(&launch->result->path);
+		launch_create_output(launch->options, launch->result, str_get(&launch->program),
+				     launch->child.dwProcessId, &launch->output_created, err);
 	return launch->output_fd >= 0;
 }
 
@@ -317,7 +280,7 @@ static void launch_tell_guard(const struct launch *launch)
 	if (guard == NULL)
 		return;
 	snprintf(message.text, sizeof message.text, "%s %s", program_base_name(program), guard);
-	launch_tell(launch, "%s", message.text);
+	launch_tell(launch->options, "%s", message.text);
 	door_post(launch->door, &message);
 }
 
@@ -366,9 +329,7 @@ static void launch_wait(struct launch *launch)
 						     patient ? INFINITE : LAUNCH_PATIENCE_MS);
 
 		if (which == WAIT_TIMEOUT) {
-			launch_tell(launch, "the program has ended; waiting for processes of it "
-					    "that live on, or for the trace to be written "
-					    "(Ctrl-C ends the recording)");
+			launch_tell(launch->options, LAUNCH_WAITING);
 			launch->told_waiting = true;
 		} else if (which == WAIT_OBJECT_0 + 2) {
 			GetExitCodeProcess(launch->child.hProcess, &code);
@@ -409,9 +370,7 @@ void launch_run(const struct launch_options *options, struct launch_result *resu
 {
 	struct launch launch = { .options = options, .result = result, .output_fd = -1 };
 
-	memset(result, 0, sizeof *result);
-	result->end = LAUNCH_FAILED;
-	result->whole = true;
+	launch_begin(result);
 	launch.last = &launch.first;
 	launch.spoken = CreateEventW(NULL, FALSE, FALSE, NULL);
 	InitializeCriticalSection(&launch.lock);
@@ -439,9 +398,4 @@ void launch_run(const struct launch_options *options, struct launch_result *resu
 	DeleteCriticalSection(&launch.lock);
 	str_fini(&launch.program);
 	str_fini(&launch.command);
-}
-
-void launch_result_fini(struct launch_result *result)
-{
-	str_fini(&result->path);
 }

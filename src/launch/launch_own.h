@@ -1,0 +1,33 @@
+// launch, between its parts: what does not depend on the system (launch.c).
+#ifndef LAUNCH_LAUNCH_OWN_H
+#define LAUNCH_LAUNCH_OWN_H
+
+#include "launch/launch.h"
+
+#define LAUNCH_WAITING                                                      \
+	"the program has ended; waiting for processes of it that live on, " \
+	"or for the trace to be written (Ctrl-C ends the recording)"
+
+// A line for the user, now.
+void launch_tell(const struct launch_options *options, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+// Nothing is known to be missing yet, and nothing was started.
+void launch_begin(struct launch_result *result);
+
+// The file that options->argv[0] stands for, into `program`. False: result->end and *err say why.
+bool launch_find(const struct launch_options *options, struct launch_result *result,
+		 const char *search, struct str *program, struct err *err);
+
+// Create the output of a program that has that pid; its name becomes result->path. A descriptor,
+// or -1.
+int launch_create_output(const struct launch_options *options, struct launch_result *result,
+			 const char *program, uint64_t pid, bool *created, struct err *err);
+
+// What the trace says of our options. Borrowed.
+void launch_describe_options(const struct launch_options *options, struct trace_info *info);
+
+// The collector has closed the trace: `message` is its COLLECT_DONE.
+void launch_close(struct launch_result *result, const struct collect_message *message);
+
+#endif
