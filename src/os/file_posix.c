@@ -37,7 +37,7 @@ int file_open_in(int folder, const char *name, unsigned how)
 	// Without O_NONBLOCK, opening a FIFO would wait for somebody to write to it.
 	int flags = O_CLOEXEC | (how & FILE_WRITE        ? O_RDWR
 				 : how & FILE_ONLY_WRITE ? O_WRONLY
-							 : O_RDONLY | O_NONBLOCK);
+							 : O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	int fd;
 
 	if (how & FILE_NEW)
@@ -396,43 +396,6 @@ bool file_read_all(int fd, struct str *out, struct err *err)
 	}
 	mem_free(buffer);
 	return got == 0 || err_errno(err, errno, "cannot read");
-}
-
-bool file_read_regular(const char *path, size_t size_max, struct str *out, struct err *err)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	struct stat status;
-	bool good;
-
-	if (fd < 0)
-		return err_errno(err, errno, "cannot open it");
-	if (fstat(fd, &status) != 0)
-		good = err_errno(err, errno, "cannot look at it");
-	else if (!S_ISREG(status.st_mode))
-		good = err_set(err, ERR_IO, "it is not a regular file");
-	else if ((uint64_t)status.st_size > size_max)
-		good = err_set(err, ERR_IO, "it is larger than %zu bytes", size_max);
-	else
-		good = file_read_all(fd, out, err);
-	close(fd);
-	return good;
-}
-
-bool file_write_all(int fd, const void *bytes, size_t size, struct err *err)
-{
-	const char *at = bytes;
-
-	while (size > 0) {
-		ssize_t put = write(fd, at, size);
-
-		if (put < 0 && errno == EINTR)
-			continue;
-		if (put < 0)
-			return err_errno(err, errno, "cannot write");
-		at += put;
-		size -= (size_t)put;
-	}
-	return true;
 }
 
 // For file systems that know no file without a name.

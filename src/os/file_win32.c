@@ -600,39 +600,6 @@ bool file_read_all(int fd, struct str *out, struct err *err)
 	return ok || err_errno(err, errno, "cannot read");
 }
 
-bool file_read_regular(const char *path, size_t size_max, struct str *out, struct err *err)
-{
-	int fd = file_open(path, FILE_READ);
-	LARGE_INTEGER size;
-	bool good;
-
-	if (fd < 0)
-		return err_errno(err, errno, "cannot open it");
-	if (GetFileType(handle_of(fd)) != FILE_TYPE_DISK || !GetFileSizeEx(handle_of(fd), &size))
-		good = err_set(err, ERR_IO, "it is not a regular file");
-	else if ((uint64_t)size.QuadPart > size_max)
-		good = err_set(err, ERR_IO, "it is larger than %zu bytes", size_max);
-	else
-		good = file_read_all(fd, out, err);
-	file_close(fd);
-	return good;
-}
-
-bool file_write_all(int fd, const void *bytes, size_t size, struct err *err)
-{
-	const char *at = bytes;
-
-	while (size > 0) {
-		ptrdiff_t put = file_write_some(fd, at, size);
-
-		if (put <= 0)
-			return err_errno(err, put < 0 ? errno : EIO, "cannot write");
-		at += put;
-		size -= (size_t)put;
-	}
-	return true;
-}
-
 int file_temp(struct err *err)
 {
 	static unsigned serial;

@@ -1,0 +1,41 @@
+#include "os/file.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+
+bool file_read_regular(const char *path, size_t size_max, struct str *out, struct err *err)
+{
+	int fd = file_open(path, FILE_READ);
+	uint64_t size;
+	bool good;
+
+	if (fd < 0)
+		return err_errno(err, errno, "cannot open it");
+	if (!file_is_regular(fd, &size))
+		good = err_set(err, ERR_IO, "it is not a regular file");
+	else if (size > size_max)
+		good = err_set(err, ERR_IO, "it is larger than %zu bytes", size_max);
+	else
+		good = file_read_all(fd, out, err);
+	file_close(fd);
+	return good;
+}
+
+bool file_write_all(int fd, const void *bytes, size_t size, struct err *err)
+{
+	const char *at = bytes;
+
+	while (size > 0) {
+		ptrdiff_t put = file_write_some(fd, at, size);
+
+		if (put < 0 && errno == EINTR)
+			continue;
+		if (put <= 0)
+			return err_errno(err, put < 0 ? errno : EIO, "cannot write");
+		ASSERT((size_t)put <= size);
+		at += put;
+		size -= (size_t)put;
+	}
+	return true;
+}
