@@ -6,9 +6,8 @@
 
 struct library;
 
-// By path, or by a name that the system looks for. NULL: why is appended.
+// By path, or by a name that the system looks for; it stays. NULL: why is appended.
 struct library *library_open(const char *name, struct str *why);
-void library_close(struct library *library); // NULL is allowed
 
 // "libNAME.so", or as such a file is called here. Append.
 void library_name(const char *name, struct str *file);

@@ -12,12 +12,6 @@ struct library *library_open(const char *name, struct str *why)
 	return handle;
 }
 
-void library_close(struct library *library)
-{
-	if (library)
-		dlclose(library);
-}
-
 void library_name(const char *name, struct str *file)
 {
 	str_format(file, "lib%s.so", name);

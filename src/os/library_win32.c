@@ -17,12 +17,6 @@ struct library *library_open(const char *name, struct str *why)
 	return (struct library *)handle;
 }
 
-void library_close(struct library *library)
-{
-	if (library)
-		FreeLibrary((HMODULE)library);
-}
-
 void library_name(const char *name, struct str *file)
 {
 	str_format(file, "%s.dll", name);
