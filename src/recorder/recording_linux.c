@@ -28,10 +28,8 @@ enum {
 	RECORDING_REGIONS_MAX = 8192,
 	RECORDING_FRAMES_FIRST = 1 << 16,
 	RECORDING_PAGES_AT_ONCE = 256,
-	RECORDING_NAP_NS = 50000,
 	RECORDING_SPARE = 256,           // lanes of a process under a filter
 	RECORDING_SPARE_FEW = 64,        // the same where addresses are scarce
-	RECORDING_NAP_LANES = 16,        // so many more: naps are longer by the shortest one
 	RECORDING_SILENT_NS = 200000000, // no beat and no such process: the collector is gone
 };
 
@@ -177,19 +175,20 @@ void recording_forbid_counter(void)
 	kernel_restore_signals(signals);
 }
 
-void recording_stop(void)
+uint64_t recording_patience_ns(void)
 {
-	if (recording_state)
-		__atomic_store_n(&recording_state->phase, RECORDING_OFF, __ATOMIC_RELEASE);
+	return kernel_sealed || recording_apart ? RECORDING_SILENT_SEALED_NS : RECORDING_SILENT_NS;
 }
 
 // One that has ended and that nobody has waited for can be sent signals, too.
-static bool recording_collector_lives(void)
+bool recording_collector_lives(void)
 {
 	char path[64], text[128];
 	uint32_t pid = recording_state->segment->collector_pid;
 	long fd, got;
 
+	if (kernel_sealed || recording_apart)
+		return false; // it cannot be asked
 	if (kernel(__NR_kill, pid, 0) == -KERNEL_ESRCH)
 		return false;
 	text_put_fd(path, "/proc/", pid);
@@ -204,34 +203,6 @@ static bool recording_collector_lives(void)
 		if (text_after(at, ") Z"))
 			return false;
 	return true;
-}
-
-bool recording_wait_is_vain(struct recording_wait *wait)
-{
-	struct recording_state *state = recording_state;
-	uint32_t beats = __atomic_load_n(&state->clock->beats, __ATOMIC_RELAXED);
-	// Hundreds that look again and again would leave the collector no time.
-	long shortest_ns =
-		RECORDING_NAP_NS * (1 + (long)(state->lanes_count / RECORDING_NAP_LANES));
-	long nap_ns = shortest_ns << (wait->naps / 4 < 5 ? wait->naps / 4 : 5);
-
-	if (__atomic_load_n(&state->clock->now_ns, __ATOMIC_RELAXED) == SEGMENT_CLOCK_STOP)
-		return true;
-	if (beats != wait->beats) {
-		wait->beats = beats;
-		wait->silent_ns = 0;
-	} else if ((kernel_sealed || recording_apart) &&
-		   wait->silent_ns > RECORDING_SILENT_SEALED_NS) {
-		return true; // it cannot be asked whether the collector lives
-	} else if (!kernel_sealed && !recording_apart && wait->silent_ns > RECORDING_SILENT_NS) {
-		if (!recording_collector_lives())
-			return true;
-		wait->silent_ns = 0;
-	}
-	kernel_sleep_ns(nap_ns);
-	wait->silent_ns += (uint64_t)nap_ns;
-	wait->naps++;
-	return false;
 }
 
 // "NAME=value" into `out`.

@@ -1,10 +1,15 @@
-// recording, between its parts: recording_linux.c (start, fork, stop), recording_talk_linux.c (what
-// is said to the collector) and recording_spares_linux.c (segments for children that cannot say
-// anything). What is declared here is kept over fork.
+// recording, between its parts: recording_wait.c (of all systems), recording_linux.c (start, fork,
+// stop), recording_talk_linux.c (what is said to the collector) and recording_spares_linux.c
+// (segments for children that cannot say anything). What is declared here is kept over fork.
 #ifndef RECORDER_RECORDING_OWN_H
 #define RECORDER_RECORDING_OWN_H
 
 #include "recorder/recording.h"
+
+// Of the system: how long the collector may be silent until it is asked after, and whether it
+// lives. Where it cannot be asked it is dead by then.
+HIDDEN uint64_t recording_patience_ns(void);
+HIDDEN bool recording_collector_lives(void);
 
 // Our image's number; in a child that has not begun: its parent's.
 HIDDEN extern uint32_t recording_image;

@@ -5,6 +5,7 @@
 #include "recorder/codemap.h"
 #include "recorder/notes.h"
 #include "recorder/patch_win32.h"
+#include "recorder/recording_own.h"
 #include "recorder/sample.h"
 #include "recorder/text.h"
 #include "recorder/unwind.h"
@@ -16,7 +17,6 @@ enum {
 	RECORDING_REGIONS_MAX = 8192,
 	RECORDING_FRAMES_FIRST = 1 << 16,
 	RECORDING_RING_TRIES = 16,
-	RECORDING_NAP_NS = 50000,
 	RECORDING_SILENT_NS = 200000000, // no beat and no such process: the collector is gone
 	RECORDING_QUERY_LIMITED = 0x1000,
 };
@@ -96,17 +96,16 @@ void recording_measure(void)
 	__atomic_store_n(&recording_state->segment->guest_bytes, bytes, __ATOMIC_RELAXED);
 }
 
-void recording_stop(void)
+uint64_t recording_patience_ns(void)
 {
-	if (recording_state)
-		__atomic_store_n(&recording_state->phase, RECORDING_OFF, __ATOMIC_RELEASE);
+	return RECORDING_SILENT_NS;
 }
 
 // What cannot be opened for another reason than that it is gone is there.
-static bool recording_collector_lives(uint32_t pid)
+bool recording_collector_lives(void)
 {
 	struct nt_object object = { .length = sizeof(object) };
-	struct nt_client client = { pid, 0 };
+	struct nt_client client = { recording_state->segment->collector_pid, 0 };
 	const int64_t at_once = 0;
 	void *process = NULL;
 	nt_status status = NtOpenProcess(&process, NT_SYNCHRONIZE, &object, &client);
@@ -117,28 +116,6 @@ static bool recording_collector_lives(uint32_t pid)
 	ended = NtWaitForSingleObject(process, 0, &at_once) == NT_SUCCESS;
 	NtClose(process);
 	return !ended;
-}
-
-bool recording_wait_is_vain(struct recording_wait *wait)
-{
-	struct recording_state *state = recording_state;
-	uint32_t beats = __atomic_load_n(&state->clock->beats, __ATOMIC_RELAXED);
-	long nap_ns = RECORDING_NAP_NS << (wait->naps / 4 < 5 ? wait->naps / 4 : 5);
-
-	if (__atomic_load_n(&state->clock->now_ns, __ATOMIC_RELAXED) == SEGMENT_CLOCK_STOP)
-		return true;
-	if (beats != wait->beats) {
-		wait->beats = beats;
-		wait->silent_ns = 0;
-	} else if (wait->silent_ns > RECORDING_SILENT_NS) {
-		if (!recording_collector_lives(state->segment->collector_pid))
-			return true;
-		wait->silent_ns = 0;
-	}
-	kernel_sleep_ns(nap_ns);
-	wait->silent_ns += (uint64_t)nap_ns;
-	wait->naps++;
-	return false;
 }
 
 // A part of a section, mapped at `at`, or anywhere if that is NULL. Its memory is only reserved
@@ -158,7 +135,7 @@ static void *recording_map(void *section, void *at, uint64_t offset, size_t byte
 	return at;
 }
 
-static void *recording_map_part(void *section, uint64_t offset, size_t bytes)
+static void *recording_map_noted(void *section, uint64_t offset, size_t bytes)
 {
 	void *at = recording_map(section, NULL, offset, bytes);
 
@@ -205,7 +182,7 @@ bool recording_grow_frames(void)
 
 	if (state->frames_room >= SEGMENT_FRAMES_MAX)
 		return false;
-	at = recording_map_part(recording_segment_section, SEGMENT_FRAMES_AT, bytes);
+	at = recording_map_noted(recording_segment_section, SEGMENT_FRAMES_AT, bytes);
 	if (!at)
 		return false;
 	state->frames = at;
@@ -215,14 +192,14 @@ bool recording_grow_frames(void)
 
 static bool recording_map_all(struct recording_state *state, const struct invite *invite)
 {
-	uint8_t *head =
-		recording_map_part(recording_segment_section, SEGMENT_HEADER_AT, SEGMENT_FRAMES_AT);
+	uint8_t *head = recording_map_noted(recording_segment_section, SEGMENT_HEADER_AT,
+					    SEGMENT_FRAMES_AT);
 
 	recording_session_view =
-		recording_map_part((void *)(uintptr_t)invite->session, 0, INVITE_SESSION_BYTES);
+		recording_map_noted((void *)(uintptr_t)invite->session, 0, INVITE_SESSION_BYTES);
 	state->frames_room = RECORDING_FRAMES_FIRST;
-	state->frames = recording_map_part(recording_segment_section, SEGMENT_FRAMES_AT,
-					   RECORDING_FRAMES_FIRST * SEGMENT_FRAME_BYTES);
+	state->frames = recording_map_noted(recording_segment_section, SEGMENT_FRAMES_AT,
+					    RECORDING_FRAMES_FIRST * SEGMENT_FRAME_BYTES);
 	if (!head || !recording_session_view || !state->frames)
 		return false;
 	state->clock = (struct segment_clock *)(void *)recording_session_view;
