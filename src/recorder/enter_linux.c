@@ -83,22 +83,6 @@ static bool enter_started;
 static bool enter_plain;     // a static program's operators are left alone
 static uint32_t enter_count; // of functions that were entered
 
-static const char *enter_why(enum relocate_reason reason)
-{
-	switch (reason) {
-	case RELOCATE_UNKNOWN:
-		return "begins with an instruction that is not known";
-	case RELOCATE_BRANCH:
-		return "begins with a branch that cannot be moved";
-	case RELOCATE_REACH:
-		return "begins with an operand that would be out of reach";
-	case RELOCATE_SHORT:
-		return "is too short";
-	default:
-		return "may not be changed";
-	}
-}
-
 static void enter_refuse(const char *name, const char *why)
 {
 	size_t used = text_length(enter_now.refused);
@@ -219,14 +203,14 @@ static const char *enter_move(uint8_t *at, void *hook, bool plain, uint8_t **mov
 	enum relocate_reason reason;
 
 	if (!place->pages)
-		return enter_why(RELOCATE_DONE);
+		return relocate_why(RELOCATE_DONE);
 	if (place->used + ENTER_ONE_BYTES > ENTER_PAGES_BYTES)
 		return "comes when there is no room any more";
-	reason = relocate_copy_walked(at, ENTER_LOOK_BYTES, (uintptr_t)at, trampoline,
-				      (uintptr_t)trampoline, RELOCATE_JUMP_BYTES, ENTER_WIDE,
-				      &copied);
+	reason = relocate_copy(at, ENTER_LOOK_BYTES, (uintptr_t)at, trampoline,
+			       (uintptr_t)trampoline, RELOCATE_JUMP_BYTES,
+			       RELOCATE_WALKED | (ENTER_WIDE ? RELOCATE_WIDE : 0), &copied);
 	if (reason != RELOCATE_DONE)
-		return enter_why(reason);
+		return relocate_why(reason);
 	if (ENTER_WIDE) {
 		target = trampoline + copied.written;
 		if (plain)
@@ -236,7 +220,7 @@ static const char *enter_move(uint8_t *at, void *hook, bool plain, uint8_t **mov
 	}
 	if (!relocate_jump(jump, (uintptr_t)at, (uintptr_t)target, ENTER_WIDE) ||
 	    !late_write(at, jump, sizeof(jump)))
-		return enter_why(RELOCATE_DONE);
+		return relocate_why(RELOCATE_DONE);
 	place->used += ENTER_ONE_BYTES;
 	*moved = trampoline;
 	return NULL;

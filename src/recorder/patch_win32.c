@@ -26,22 +26,6 @@ struct patch_work {
 static uint8_t *patch_page;
 static uint32_t patch_used;
 
-static const char *patch_why(enum relocate_reason reason)
-{
-	switch (reason) {
-	case RELOCATE_UNKNOWN:
-		return "begins with an instruction that is not known";
-	case RELOCATE_BRANCH:
-		return "begins with a branch that cannot be moved";
-	case RELOCATE_REACH:
-		return "begins with an operand that would be out of reach";
-	case RELOCATE_SHORT:
-		return "is too short";
-	default:
-		return "cannot be changed";
-	}
-}
-
 // Pages for code within reach of ntdll. On 32 bits all of memory is.
 static bool patch_find_page(void)
 {
@@ -107,9 +91,10 @@ static const char *patch_prepare(struct patch_work *work)
 	if (patch_used + RELOCATE_BYTES_MAX + RELOCATE_FAR_BYTES > PATCH_PAGES_BYTES)
 		return "comes when there is no room any more";
 	reason = relocate_copy(function, PATCH_LOOK_BYTES, (uintptr_t)function, trampoline,
-			       (uintptr_t)trampoline, RELOCATE_JUMP_BYTES, wide, &moved);
+			       (uintptr_t)trampoline, RELOCATE_JUMP_BYTES, wide ? RELOCATE_WIDE : 0,
+			       &moved);
 	if (reason != RELOCATE_DONE)
-		return patch_why(reason);
+		return relocate_why(reason);
 	if (wide) { // the hook is out of a short jump's reach
 		target = trampoline + moved.written;
 		relocate_jump_far(trampoline + moved.written, (uintptr_t)work->hook->hook);

@@ -273,7 +273,7 @@ static enum relocate_reason relocate_do(struct relocate_state state, struct relo
 }
 
 enum relocate_reason relocate_copy(const uint8_t *code, size_t size, uint64_t code_at, uint8_t *to,
-				   uint64_t to_at, size_t need, bool wide,
+				   uint64_t to_at, size_t need, unsigned how,
 				   struct relocate *relocate)
 {
 	struct relocate_state state = { .code = code,
@@ -282,23 +282,25 @@ enum relocate_reason relocate_copy(const uint8_t *code, size_t size, uint64_t co
 					.to = to,
 					.to_at = to_at,
 					.need = need,
-					.wide = wide };
+					.wide = how & RELOCATE_WIDE,
+					.walked = how & RELOCATE_WALKED };
 
 	return relocate_do(state, relocate);
 }
 
-enum relocate_reason relocate_copy_walked(const uint8_t *code, size_t size, uint64_t code_at,
-					  uint8_t *to, uint64_t to_at, size_t need, bool wide,
-					  struct relocate *relocate)
+const char *relocate_why(enum relocate_reason reason)
 {
-	struct relocate_state state = { .code = code,
-					.size = size,
-					.code_at = code_at,
-					.to = to,
-					.to_at = to_at,
-					.need = need,
-					.wide = wide,
-					.walked = true };
-
-	return relocate_do(state, relocate);
+	switch (reason) {
+	case RELOCATE_UNKNOWN:
+		return "begins with an instruction that is not known";
+	case RELOCATE_BRANCH:
+		return "begins with a branch that cannot be moved";
+	case RELOCATE_REACH:
+		return "begins with an operand that would be out of reach";
+	case RELOCATE_SHORT:
+		return "is too short";
+	case RELOCATE_DONE:
+		break;
+	}
+	return "may not be changed";
 }

@@ -33,19 +33,23 @@ struct relocate {
 	bool begins_in_jump; // somebody else's jump stood there
 };
 
+enum relocate_how {
+	RELOCATE_WIDE = 1, // 64-bit mode
+	// A call that is moved returns to after where it was, and not to its copy: whoever walks or
+	// unwinds the stack finds the function itself. (A processor that keeps return addresses
+	// twice would refuse such a return.)
+	RELOCATE_WALKED = 2,
+};
+
 // Copy instructions from `code`, of which `size` bytes can be read, to `to`, where they are to run,
 // until at least `need` bytes are taken; a jump to what follows them comes after. `code_at` and
-// `to_at` are where both are for the processor.
+// `to_at` are where both are for the processor; `how` is of enum relocate_how.
 HIDDEN enum relocate_reason relocate_copy(const uint8_t *code, size_t size, uint64_t code_at,
-					  uint8_t *to, uint64_t to_at, size_t need, bool wide,
+					  uint8_t *to, uint64_t to_at, size_t need, unsigned how,
 					  struct relocate *relocate);
 
-// The same, but a call that is moved returns to after where it was, and not to its copy: whoever
-// walks or unwinds the stack finds the function itself. (A processor that keeps return addresses
-// twice would refuse such a return.)
-HIDDEN enum relocate_reason relocate_copy_walked(const uint8_t *code, size_t size, uint64_t code_at,
-						 uint8_t *to, uint64_t to_at, size_t need,
-						 bool wide, struct relocate *relocate);
+// What is the matter with a function, as an end of a sentence that begins with its name.
+HIDDEN const char *relocate_why(enum relocate_reason reason);
 
 // A jump from `at` to `target`, within 2 GiB. Returns how many bytes were written to `out`; 0: it
 // does not reach.

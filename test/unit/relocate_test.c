@@ -12,8 +12,8 @@ static uint8_t moved[RELOCATE_BYTES_MAX];
 static enum relocate_reason copy(const void *code, size_t size, bool wide, struct relocate *result)
 {
 	memset(moved, 0x55, sizeof moved);
-	return relocate_copy(test_guarded_copy(code, size), size, CODE_AT, moved, TO_AT, 5, wide,
-			     result);
+	return relocate_copy(test_guarded_copy(code, size), size, CODE_AT, moved, TO_AT, 5,
+			     wide ? RELOCATE_WIDE : 0, result);
 }
 
 static int32_t distance_at(size_t at)
@@ -107,7 +107,7 @@ TEST(relocate_refuses_what_would_not_reach)
 	struct relocate result;
 
 	CHECK_EQ(RELOCATE_REACH, relocate_copy(load, sizeof load, 0x180000000, moved, 0x200000000,
-					       5, true, &result));
+					       5, RELOCATE_WIDE, &result));
 }
 
 // A function that was moved is called: it does what it did.
@@ -124,7 +124,7 @@ TEST(relocate_makes_functions_that_run)
 	CHECK(pages != MAP_FAILED);
 	memcpy(pages, code, sizeof code);
 	CHECK_EQ(RELOCATE_DONE, relocate_copy(pages, sizeof code, (uint64_t)pages, pages + 4096,
-					      (uint64_t)pages + 4096, 5, true, &result));
+					      (uint64_t)pages + 4096, 5, RELOCATE_WIDE, &result));
 	memset(pages, 0xcc, result.taken);
 	*(void **)&run = pages + 4096;
 	CHECK_EQ(5, run(3));
@@ -145,9 +145,9 @@ TEST(relocate_lets_calls_return_to_the_function_itself)
 
 	CHECK(pages != MAP_FAILED);
 	memcpy(pages, code, sizeof code);
-	CHECK_EQ(RELOCATE_DONE,
-		 relocate_copy_walked(pages, sizeof code, (uint64_t)pages, pages + 4096,
-				      (uint64_t)pages + 4096, 5, true, &result));
+	CHECK_EQ(RELOCATE_DONE, relocate_copy(pages, sizeof code, (uint64_t)pages, pages + 4096,
+					      (uint64_t)pages + 4096, 5,
+					      RELOCATE_WIDE | RELOCATE_WALKED, &result));
 	CHECK_EQ(9, result.taken);
 	memset(pages, 0xcc, 5);
 	*(void **)&run = pages + 4096;
