@@ -3,6 +3,8 @@
 //
 // Passing on is a jump: a frame of ours in a stack would say that the call was made within our
 // malloc.
+#include "recorder/hook_vm_linux.h"
+
 #include "recorder/exec_linux.h"
 #include "recorder/kernel.h"
 #include "recorder/patch_linux.h"
@@ -25,41 +27,6 @@ enum {
 	HOOK_VM_SET_TSC = 26, // PR_SET_TSC, PR_TSC_SIGSEGV
 	HOOK_VM_TSC_SIGSEGV = 2,
 };
-
-// The C library's declarations are not for us: these are the same.
-void *mmap(void *address, size_t size, int protection, int flags, int fd, long offset);
-void *mmap64(void *address, size_t size, int protection, int flags, int fd, int64_t offset);
-int munmap(void *address, size_t size);
-void *mremap(void *old, size_t old_size, size_t size, int flags, void *address);
-int brk(void *address);
-void *sbrk(intptr_t more);
-int mprotect(void *address, size_t size, int protection);
-int pkey_mprotect(void *address, size_t size, int protection, int key);
-int madvise(void *address, size_t size, int advice);
-int posix_madvise(void *address, size_t size, int advice);
-long process_madvise(int fd, const void *vectors, size_t count, int advice, unsigned flags);
-int mlock(const void *address, size_t size);
-int mlock2(const void *address, size_t size, unsigned flags);
-int munlock(const void *address, size_t size);
-int mlockall(int flags);
-int munlockall(void);
-void *shmat(int id, const void *address, int flags);
-int shmdt(const void *address);
-int remap_file_pages(void *start, size_t size, int protection, size_t page, int flags);
-long syscall(long number, long a, long b, long c, long d, long e, long f);
-int _Fork(void);
-int prctl(int option, long a, long b, long c, long d);
-int clone(int (*function)(void *), void *stack, int flags, void *argument, long a, long b, long c);
-int chroot(const char *path);
-int mount(const char *from, const char *to, const char *type, unsigned long flags,
-	  const void *data);
-int pivot_root(const char *root, const char *old);
-int setns(int fd, int type);
-int umount(const char *path);
-int umount2(const char *path, int flags);
-int unshare(int flags);
-_Noreturn void _exit(int status);
-_Noreturn void _Exit(int status);
 
 static long hook_vm_result(long result)
 {

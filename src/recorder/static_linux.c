@@ -2,6 +2,7 @@
 
 #include "recorder/enter_linux.h"
 #include "recorder/hook_linux.h"
+#include "recorder/hook_vm_linux.h"
 #include "recorder/kernel.h"
 #include "recorder/object_file_linux.h"
 #include "recorder/patch_linux.h"
@@ -140,19 +141,6 @@ static void static_fill_places(void)
 // ---- What asks the kernel -----------------------------------------------------------------------
 
 // The hooks of hook_vm_linux.c, under the names by which the program calls what they are for.
-int _Fork(void);
-int prctl(int option, long a, long b, long c, long d);
-long syscall(long number, long a, long b, long c, long d, long e, long f);
-void *mmap(void *address, size_t size, int protection, int flags, int fd, long offset);
-void *mmap64(void *address, size_t size, int protection, int flags, int fd, int64_t offset);
-int munmap(void *address, size_t size);
-void *mremap(void *old, size_t old_size, size_t size, int flags, void *address);
-int brk(void *address);
-void *sbrk(intptr_t more);
-int mprotect(void *address, size_t size, int protection);
-int madvise(void *address, size_t size, int advice);
-void _exit(int status);
-
 static const struct {
 	const char *name;
 	void *hook;
