@@ -1,7 +1,5 @@
 #include "recorder/event.h"
 
-#include "recorder/client.h"
-#include "recorder/python.h"
 #include "recorder/recording.h"
 
 enum {
@@ -236,17 +234,9 @@ void event_record(uint32_t type, uint32_t fields, uint64_t address, uint64_t siz
 {
 	struct event_call call = { address, size, align_log2, frame };
 	struct lane *lane = lane_enter();
-	uint8_t *start, *at;
 
-	if (unlikely(!lane))
-		return;
-	if (type == LANE_FREE && lane->free_stacks)
-		fields |= EVENT_STACK;
-	if (unlikely(client_state) && python_on && (fields & EVENT_STACK))
-		python_write(lane);
-	start = lane->ring + (lane->head & lane->mask);
-	at = event_put(lane, start, type, fields, &call);
-	lane_leave(lane, start, likely(at) ? at : start);
+	if (likely(lane))
+		event_append(lane, type, fields, &call);
 }
 
 void event_changed(uint32_t type, uint64_t address, uint64_t size, const uintptr_t *frame)

@@ -2,8 +2,10 @@
 #ifndef RECORDER_EVENT_H
 #define RECORDER_EVENT_H
 
+#include "recorder/client.h"
 #include "recorder/lane.h"
 #include "recorder/order.h"
+#include "recorder/python.h"
 
 enum {
 	EVENT_ADDRESS = 1, // has one
@@ -167,6 +169,22 @@ static inline __attribute__((always_inline)) uint32_t event_stack(const struct l
 	bool same = likely(!lane->verify) && capture_is_same(&lane->capture, frame);
 
 	return same ? 0 : EVENT_STACK;
+}
+
+// In a lane that was entered: append one event, and leave the lane. A free has a stack where the
+// lane's frees have one.
+static inline __attribute__((always_inline)) void
+event_append(struct lane *lane, uint32_t type, uint32_t fields, const struct event_call *call)
+{
+	uint8_t *start, *at;
+
+	if (type == LANE_FREE && lane->free_stacks)
+		fields |= EVENT_STACK;
+	if (unlikely(client_state) && python_on && (fields & EVENT_STACK))
+		python_write(lane);
+	start = lane->ring + (lane->head & lane->mask);
+	at = event_put(lane, start, type, fields, call);
+	lane_leave(lane, start, likely(at) ? at : start);
 }
 
 // Enter the lane, append one event, leave. What cannot be recorded is counted.

@@ -5,7 +5,6 @@
 // next definition is, is told by its library: one that defines malloc as well is an allocator, and
 // its operators are recorded here; any other's are jumped to, and leave no frame of ours behind.
 #include "recorder/hook_linux.h"
-#include "recorder/inside_linux.h"
 #include "recorder/real_linux.h"
 #include "recorder/scope_linux.h"
 #include "recorder/static_linux.h"
@@ -39,14 +38,6 @@ static void hook_new_done(void *ptr, size_t size, size_t alignment, const uintpt
 		hook_allocated_maybe(LANE_ALIGNED, EVENT_ALIGN, &call);
 	else
 		hook_allocated_maybe(LANE_MALLOC, 0, &call);
-}
-
-static void hook_delete_begins(void *ptr, const uintptr_t *frame)
-{
-	struct event_call call = { (uintptr_t)ptr, 0, 0, frame };
-
-	if (ptr && !inside_gives(ptr) && !(sample_mean && sample_passed(call.address)))
-		hook_freed(&call);
 }
 
 #ifndef HOOK_ENTERED
@@ -145,7 +136,7 @@ static void hook_no_delete(void *ptr)
 				function arguments;                  \
 				return;                              \
 			}                                            \
-			hook_delete_begins(ptr, HOOK_FRAME);         \
+			hook_gives(ptr, HOOK_FRAME);                 \
 			function arguments;                          \
 			inside_ends(&before, NULL);                  \
 		}                                                    \

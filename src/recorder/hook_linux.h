@@ -8,6 +8,7 @@
 #include "recorder/client.h"
 #include "recorder/event.h"
 #include "recorder/hook_python_linux.h"
+#include "recorder/inside_linux.h"
 #include "recorder/language_heap.h"
 #include "recorder/python.h"
 #include "recorder/sample.h"
@@ -125,6 +126,15 @@ static inline __attribute__((always_inline)) void hook_freed(const struct event_
 	if (unlikely(lane->free_stacks) ||
 	    unlikely(!event_quick(LANE_FREE, EVENT_ADDRESS, call->address, 0, NULL)))
 		event_record(LANE_FREE, EVENT_ADDRESS, call->address, 0, 0, call->frame);
+}
+
+// The program gives the block `ptr` to an allocator's function, whose frame it is.
+static __attribute__((noinline, unused)) void hook_gives(void *ptr, const uintptr_t *frame)
+{
+	struct event_call call = { (uintptr_t)ptr, 0, 0, frame };
+
+	if (ptr && !inside_gives(ptr) && !(sample_mean && sample_passed(call.address)))
+		hook_freed(&call);
 }
 
 // What makes `ptr` another block of that size, or the same one; NULL: it failed.

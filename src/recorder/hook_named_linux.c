@@ -7,7 +7,6 @@
 // What such a function calls itself is its own business (inside_linux.h). What frees a block may be
 // any of them.
 #include "recorder/hook_linux.h"
-#include "recorder/inside_linux.h"
 #include "recorder/scope_linux.h"
 #include "recorder/text.h"
 
@@ -67,14 +66,6 @@ static __attribute__((noinline)) void hook_named_took(const struct event_call *c
 		hook_allocated_maybe(LANE_ALIGNED, EVENT_ALIGN, call);
 	else
 		hook_allocated_maybe(LANE_MALLOC, 0, call);
-}
-
-static __attribute__((noinline)) void hook_named_gives(void *ptr, const uintptr_t *frame)
-{
-	struct event_call call = { (uintptr_t)ptr, 0, 0, frame };
-
-	if (ptr && !inside_gives(ptr) && !(sample_mean && sample_passed(call.address)))
-		hook_freed(&call);
 }
 
 static inline size_t hook_named_product(size_t count, size_t size)
@@ -151,7 +142,7 @@ static inline size_t hook_named_product(size_t count, size_t size)
 			function arguments;                          \
 			return;                                      \
 		}                                                    \
-		hook_named_gives(ptr, HOOK_FRAME);                   \
+		hook_gives(ptr, HOOK_FRAME);                         \
 		function arguments;                                  \
 		inside_ends(&before, NULL);                          \
 	}
@@ -423,7 +414,7 @@ static bool hook_mi_block_ends(const void *heap, const void *area, void *block, 
 	(void)heap;
 	(void)area;
 	(void)size;
-	hook_named_gives(block, frame);
+	hook_gives(block, frame);
 	return true;
 }
 

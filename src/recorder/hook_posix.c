@@ -7,7 +7,6 @@
 // Built with frame pointers: the walk of the stack starts at a hook's own frame. What a real
 // function calls itself is passed on (inside_linux.h).
 #include "recorder/hook_linux.h"
-#include "recorder/inside_linux.h"
 #include "recorder/python.h"
 #include "recorder/real_linux.h"
 

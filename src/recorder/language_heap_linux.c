@@ -58,18 +58,11 @@ static void language_heap_put(uint64_t heap, uint32_t type, uint32_t fields,
 			      const struct event_call *call)
 {
 	struct lane *lane = lane_enter();
-	uint8_t *start, *at;
 
 	if (unlikely(!lane))
 		return;
-	if (type == LANE_FREE && lane->free_stacks)
-		fields |= EVENT_STACK;
 	language_heap_turn(lane, heap);
-	if (python_on && (fields & EVENT_STACK))
-		python_write(lane);
-	start = lane->ring + (lane->head & lane->mask);
-	at = event_put(lane, start, type, fields, call);
-	lane_leave(lane, start, likely(at) ? at : start);
+	event_append(lane, type, fields, call);
 }
 
 bool language_heap_takes(uint32_t type, uint32_t fields, const struct event_call *call)
