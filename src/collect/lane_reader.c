@@ -211,7 +211,8 @@ static bool take_frames(struct lane_reader *reader, const uint8_t *in, uint64_t 
 		list = reader->lists[keep - 1];
 	for (uint32_t i = 0; i < push; i++) {
 		uint32_t id = lane_reader_load32(in + 4 + 4 * (size_t)i);
-		frame_id frame = frame_map_get(reader->frames, id & ~LANE_PYTHON_ENTRY);
+		uint32_t number = id & ~LANE_PYTHON_ENTRY;
+		frame_id frame = number ? frame_map_get(reader->frames, number) : 0;
 
 		list = language_push(language, list, frame | (id & LANE_PYTHON_ENTRY));
 		reader->lists[keep + i] = list;

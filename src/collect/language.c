@@ -90,9 +90,13 @@ static void add_group(struct merging *merging)
 
 	if (merging->own_count == 0)
 		return;
-	do
-		add(merging, language->own[--merging->own_count] & ~LANGUAGE_ENTRY);
-	while (merging->own_count > 0 && !(language->own[merging->own_count - 1] & LANGUAGE_ENTRY));
+	do {
+		frame_id frame = language->own[--merging->own_count] & ~LANGUAGE_ENTRY;
+
+		if (frame != 0)
+			add(merging, frame);
+	} while (merging->own_count > 0 &&
+		 !(language->own[merging->own_count - 1] & LANGUAGE_ENTRY));
 	merging->groups--;
 }
 

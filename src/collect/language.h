@@ -28,7 +28,7 @@ enum language_frame_flag {
 // A list of frames: the innermost, and the list of those outside of it.
 struct language_node {
 	uint32_t outer;
-	uint32_t frame; // frame_id, with LANGUAGE_ENTRY
+	uint32_t frame; // frame_id, with LANGUAGE_ENTRY; 0: of no function, it is not shown
 };
 
 struct language {

@@ -301,7 +301,8 @@ static void read_language(struct image *image, struct payload *payload)
 	if (!payload->short_ && module == 0) {
 		snprintf(line, sizeof line,
 			 "%s: its functions are not in the stacks, which are the interpreter's own "
-			 "(those of Python 3.11, as it is released, are read)",
+			 "(those of Python 3.9, 3.11, 3.12 and 3.13, as they are released, are "
+			 "read)",
 			 text);
 		trace_builder_note(image->trace_builder, TRACE_NOTE_MESSAGE, image->process,
 				   TRACE_NONE, 0, line);

@@ -4,6 +4,7 @@
 #include "recorder/enter_linux.h"
 #include "recorder/kernel.h"
 #include "recorder/lane.h"
+#include "recorder/python.h"
 #include "recorder/recording.h"
 #include "recorder/scope_linux.h"
 #include "recorder/static_linux.h"
@@ -182,6 +183,7 @@ static void late_reset(void)
 	struct late_data data = late_find_data();
 	struct late_kept kept = late_kept;
 
+	python_leave();
 	recording_unmap();
 	memcpy(data.start, kept.pristine, (size_t)(data.zeros - data.start));
 	memset(data.zeros, 0, (size_t)(data.end - data.zeros));

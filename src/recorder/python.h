@@ -1,13 +1,13 @@
 // python: the frames of a Python program, read from the interpreter's memory.
 //
-// The interpreter of CPython 3.11 runs all Python functions in one C function, the evaluator: which
-// of them called which is in a list of its own frames. In each process where the interpreter is
+// The interpreter of CPython runs Python's functions in one C function, the evaluator: which of
+// them called which is in a list of its own frames. In each process where the interpreter is
 // found (codemap meets a module that defines _PyRuntime), and where its version is known and its
-// layout is what is expected, each event with a stack comes in its lane after an edit of the list
-// of Python frames (LANE_EXTRA_PYTHON), if that has changed. The collector puts both stacks
-// together.
+// layout is what is expected (python_layout.h), each event with a stack comes in its lane after an
+// edit of the list of Python frames (LANE_EXTRA_PYTHON), if that has changed. The collector puts
+// both stacks together.
 //
-//     _PyRuntime -> the thread state that has the GIL -> cframe -> innermost frame -> previous …
+//     _PyRuntime -> the thread state that has the GIL -> innermost frame -> previous …
 //
 // Nothing of the interpreter is called. A thread's frames change only in the thread itself, so that
 // they may be read at any time there. Its state is the one that the interpreter keeps for it in its
@@ -15,8 +15,9 @@
 // may be freed in that moment. Of more than 4,096 frames the outer ones are missing
 // (LANE_PYTHON_CUT).
 // A frame is numbered as others are (codemap_frame): by the number of its code object, and
-// the line. A code object's names are reported when it is first seen (NOTE_CODE). When it is freed
-// and another one is put at its address, the words that describe it differ.
+// the line. A code object's names are reported when it is first seen (NOTE_CODE). All code objects
+// are freed through us (the type's tp_dealloc is ours): after one was, no frame is taken to be what
+// it was, and the words that describe its code object are looked at anew.
 #ifndef RECORDER_PYTHON_H
 #define RECORDER_PYTHON_H
 
@@ -46,9 +47,16 @@ HIDDEN bool python_is_same(void);
 // In a lane that was entered, before an event with a stack: put what has changed, and publish it.
 HIDDEN void python_write(struct lane *lane);
 
+// The recording ends, and the program goes on: nothing of the interpreter's leads to us.
+HIDDEN void python_leave(void);
+
 #else
 
 #define python_on false
+
+static inline void python_leave(void)
+{
+}
 
 static inline void python_meet(const struct scope_object *object, uint32_t module,
 			       const uint8_t *eh_header)

@@ -6,40 +6,11 @@
 #include "recorder/insn.h"
 #include "recorder/lane.h"
 #include "recorder/notes.h"
+#include "recorder/python_layout.h"
 #include "recorder/scope_linux.h"
 #include "recorder/text.h"
 
-// Offsets in the interpreter's structs: 3.11, 64 bits, as it is built for users.
 enum {
-	PYTHON_RUNTIME_FINALIZING = 24, // _PyRuntimeState
-	PYTHON_RUNTIME_HEAD = 40,       // interpreters.head
-	PYTHON_RUNTIME_MAIN = 48,       // .main: another one, if there are several
-	PYTHON_RUNTIME_CURRENT = 576,   // gilstate.tstate_current
-	PYTHON_RUNTIME_KEY = 592,       // gilstate.autoTSSkey: is it made; the pthread_key_t
-	PYTHON_THREAD_CFRAME = 56,      // PyThreadState
-	PYTHON_THREAD_IDENT = 152,      // pthread_self() of its thread
-	PYTHON_CFRAME_FRAME = 8,
-	PYTHON_FRAME_CODE = 32, // _PyInterpreterFrame
-	PYTHON_FRAME_PREVIOUS = 48,
-	PYTHON_FRAME_INSTRUCTION = 56,
-	PYTHON_FRAME_IS_ENTRY = 68,
-	PYTHON_CODE_FIRST_LINE = 72,
-	PYTHON_CODE_FILE = 112,
-	PYTHON_CODE_NAME = 128, // qualified
-	PYTHON_CODE_LINES = 136,
-	PYTHON_CODE_BYTES = 184, // the instructions; so much a code object has without them
-	PYTHON_TYPE_BASIC_SIZE = 32,
-	PYTHON_OBJECT_TYPE = 8,
-	PYTHON_OBJECT_SIZE = 16,
-	PYTHON_TEXT_HASH = 24, // of names, which are interned, it is known
-	PYTHON_BYTES_TEXT = 32,
-	PYTHON_TEXT_STATE = 32,
-	PYTHON_TEXT_ASCII = 48,
-	PYTHON_TEXT_OTHER = 72,
-};
-
-enum {
-	PYTHON_VERSION = 0x030b,
 	PYTHON_DEPTH_MAX = 4096,
 	PYTHON_PLACES = 1024,
 	PYTHON_KNOWN = 4096, // places in code, of a lane
@@ -55,10 +26,10 @@ struct python_entry {
 	uintptr_t frame;
 	uintptr_t code;
 	uintptr_t instruction;
-	uintptr_t lines; // of the code object: another one at its address has mostly another
-	uint64_t stamp;  // of the code object
-	uint32_t id;     // with LANE_PYTHON_ENTRY
+	uint64_t stamp; // of the code object
+	uint32_t id;    // with LANE_PYTHON_ENTRY; 0: is_nothing
 	bool is_entry;
+	bool is_nothing; // it is of no function that the program has
 };
 
 // A place in code that has a frame's number.
@@ -72,6 +43,7 @@ struct python_place {
 // What a lane knows.
 struct python_stack {
 	uintptr_t thread; // its state, when it last had the GIL
+	uint32_t deaths;  // of code objects, until it was read
 	uint32_t depth;
 	bool cut;                                      // there are more, outside of them
 	uint16_t places[PYTHON_PLACES];                // of frames in entries, by address
@@ -90,8 +62,15 @@ bool python_on;
 
 // Set once, when the interpreter is found.
 static uintptr_t python_runtime;
-static bool python_key_proven; // PYTHON_KEY_FIRST is: the state with the GIL was there
+static struct python_layout python_at; // its version's
+static bool python_key_proven;         // PYTHON_KEY_FIRST is: the state with the GIL was there
 static uintptr_t python_code_type;
+static void (*python_free_code)(void *code); // of that type
+
+// How many code objects were freed, each of which may have had frames that are known, and whose
+// memory is another one's from here on.
+static uint32_t python_deaths;
+
 static uintptr_t python_hot, python_hot_end;
 static uintptr_t python_cold, python_cold_end;
 
@@ -114,31 +93,6 @@ static inline bool python_is_pointer(uintptr_t value)
 }
 
 // ---- The interpreter ------------------------------------------------------------------------
-
-// Whether _PyThreadState_UncheckedGet reads the word that we would read: mov distance(%rip),%rax,
-// and in a library, where that is the address of _PyRuntime, mov offset(%rax),%rax; ret.
-static bool python_has_layout(uintptr_t getter, uintptr_t runtime)
-{
-	static const uint8_t landing[] = { 0xf3, 0x0f, 0x1e, 0xfa };
-	static const uint8_t load[] = { 0x48, 0x8b, 0x05 }, load_more[] = { 0x48, 0x8b, 0x80 };
-	const uint8_t *code = (const uint8_t *)getter;
-	int32_t distance, offset;
-	uintptr_t at;
-
-	if (!getter)
-		return false;
-	if (memcmp(code, landing, sizeof(landing)) == 0)
-		code += sizeof(landing);
-	if (memcmp(code, load, sizeof(load)) != 0)
-		return false;
-	memcpy(&distance, code + 3, sizeof(distance));
-	at = (uintptr_t)code + 7 + (uintptr_t)(intptr_t)distance;
-	if (code[7] == 0xc3)
-		return at == runtime + PYTHON_RUNTIME_CURRENT;
-	memcpy(&offset, code + 10, sizeof(offset));
-	return memcmp(code + 7, load_more, sizeof(load_more)) == 0 && code[14] == 0xc3 &&
-	       offset == PYTHON_RUNTIME_CURRENT && python_word(at) == runtime;
-}
 
 // The compiler puts what is seldom done elsewhere: a branch leads from the evaluator into the midst
 // of another entry of .eh_frame.
@@ -184,35 +138,59 @@ static void python_version_text(uint32_t version, char *text)
 	*text = 0;
 }
 
+static void python_code_freed(void *code)
+{
+	__atomic_fetch_add(&python_deaths, 1, __ATOMIC_RELAXED);
+	python_free_code(code);
+}
+
+// From here on code objects are freed through us.
+static void python_watch_code(void)
+{
+	uintptr_t *free_code = (uintptr_t *)(python_code_type + PYTHON_TYPE_FREE);
+
+	memcpy(&python_free_code, free_code, sizeof(python_free_code));
+	*(volatile uintptr_t *)free_code = (uintptr_t)python_code_freed;
+}
+
+void python_leave(void)
+{
+	volatile uintptr_t *free_code = (uintptr_t *)(python_code_type + PYTHON_TYPE_FREE);
+
+	if (python_on && *free_code == (uintptr_t)python_code_freed)
+		*free_code = (uintptr_t)python_free_code;
+}
+
 void python_meet(const struct scope_object *object, uint32_t module, const uint8_t *eh_header)
 {
 	uintptr_t runtime = (uintptr_t)scope_find_data(object, "_PyRuntime");
-	const unsigned long *version = scope_find_data(object, "Py_Version");
-	uintptr_t type = (uintptr_t)scope_find_data(object, "PyCode_Type");
 	uintptr_t evaluator = (uintptr_t)scope_find(object, "_PyEval_EvalFrameDefault");
+	const struct python_layout *layout;
 	char text[16] = "";
+	uint32_t version;
 	bool known;
 
 	if (!runtime || !evaluator || python_on)
 		return;
+	layout = python_layout_find(object, runtime, &version);
 	if (version)
-		python_version_text((uint32_t)*version, text);
-	known = version && *version >> 16 == PYTHON_VERSION && type && eh_header &&
-		python_has_layout((uintptr_t)scope_find(object, "_PyThreadState_UncheckedGet"),
-				  runtime) &&
-		python_word(type + PYTHON_TYPE_BASIC_SIZE) == PYTHON_CODE_BYTES &&
+		python_version_text(version, text);
+	known = layout && eh_header &&
 		cfi_extent(eh_header, evaluator, &python_hot, &python_hot_end);
 	notes_language(known ? module : 0, "python", text);
 	if (!known)
 		return;
 	python_find_cold(eh_header);
-	python_code_type = type;
+	python_at = *layout;
+	python_code_type = (uintptr_t)scope_find_data(object, "PyCode_Type");
 	python_runtime = runtime;
 	python_codes_room = PYTHON_CODES_FIRST;
 	python_codes = recording_pages(sizeof(*python_codes) * python_codes_room, true);
-	python_on = python_codes != NULL;
-	if (python_on)
-		client_read_frames();
+	if (!python_codes)
+		return;
+	python_watch_code();
+	python_on = true;
+	client_read_frames();
 }
 
 bool python_is_evaluator(uintptr_t pc)
@@ -260,7 +238,7 @@ static void python_read_text(uintptr_t object, char *text)
 	state = (uint32_t)python_word(object + PYTHON_TEXT_STATE);
 	kind = state >> 2 & 7;
 	length = python_word(object + PYTHON_OBJECT_SIZE);
-	at = object + (state & 1 << 6 ? PYTHON_TEXT_ASCII : PYTHON_TEXT_OTHER);
+	at = object + (state & 1 << 6 ? python_at.text_ascii : python_at.text_other);
 	if (!(state & 1 << 5) || (kind != 1 && kind != 2 && kind != 4))
 		return;
 	for (uintptr_t i = 0; i < length && used + 4 <= PYTHON_NAME_BYTES; i++) {
@@ -294,21 +272,12 @@ static int32_t python_signed(const uint8_t **at, const uint8_t *end)
 	return value & 1 ? -(int32_t)(value >> 1) : (int32_t)(value >> 1);
 }
 
-// The line of the instruction, by co_linetable (Objects/locations.md of CPython); 0: it has none.
-static uint32_t python_line(uintptr_t code, uintptr_t instruction)
+// The line of the unit of code, by co_linetable (Objects/locations.md of CPython); 0: it has none.
+static uint32_t python_line_adaptive(const uint8_t *at, const uint8_t *end, uintptr_t unit,
+				     uint32_t line)
 {
-	uintptr_t lines = python_word(code + PYTHON_CODE_LINES);
-	const uint8_t *at = (const uint8_t *)lines + PYTHON_BYTES_TEXT;
-	uintptr_t size = python_word(lines + PYTHON_OBJECT_SIZE);
-	uintptr_t unit = (instruction - code - PYTHON_CODE_BYTES) / 2, units = 0;
-	uint32_t line = (uint32_t)python_word(code + PYTHON_CODE_FIRST_LINE);
-	const uint8_t *end;
+	uintptr_t units = 0;
 
-	if (instruction < code + PYTHON_CODE_BYTES) // it has not begun yet
-		return line;
-	if (size > PYTHON_LINES_MAX)
-		return 0;
-	end = at + size;
 	while (at < end) {
 		uint8_t head = *at++, kind = head >> 3 & 15;
 
@@ -323,6 +292,38 @@ static uint32_t python_line(uintptr_t code, uintptr_t instruction)
 			at++;
 	}
 	return 0;
+}
+
+// By co_lnotab (Objects/lnotab_notes.txt): steps of bytes and lines.
+static uint32_t python_line_by_steps(const uint8_t *at, const uint8_t *end, uintptr_t byte,
+				     uint32_t line)
+{
+	uintptr_t bytes = 0;
+
+	for (; at + 1 < end; at += 2) {
+		bytes += at[0];
+		if (bytes > byte)
+			break;
+		line += (uint32_t)(at[1] ^ 0x80) - 0x80u;
+	}
+	return line;
+}
+
+static uint32_t python_line(uintptr_t code, uintptr_t instruction)
+{
+	uintptr_t lines = python_word(code + python_at.lines);
+	const uint8_t *at = (const uint8_t *)lines + PYTHON_BYTES_TEXT;
+	uintptr_t size = python_word(lines + PYTHON_OBJECT_SIZE);
+	uintptr_t first = python_at.offsets ? 0 : code + python_at.code_bytes;
+	uint32_t line = (uint32_t)python_word(code + python_at.first_line);
+
+	if (instruction < first || (uint32_t)instruction == UINT32_MAX) // it has not begun yet
+		return line;
+	if (size > PYTHON_LINES_MAX)
+		return 0;
+	if (python_at.offsets)
+		return python_line_by_steps(at, at + size, instruction, line);
+	return python_line_adaptive(at, at + size, (instruction - first) / 2, line);
 }
 
 static struct python_code *python_find_code(struct python_code *codes, uint32_t room,
@@ -368,14 +369,14 @@ static inline uint64_t python_ends(uintptr_t at, uintptr_t size)
 // at the same addresses again, so it is by contents, too.
 static inline uint64_t python_stamp(uintptr_t code)
 {
-	uintptr_t name = python_word(code + PYTHON_CODE_NAME);
-	uintptr_t file = python_word(code + PYTHON_CODE_FILE);
-	uintptr_t lines = python_word(code + PYTHON_CODE_LINES);
+	uintptr_t name = python_word(code + python_at.name);
+	uintptr_t file = python_word(code + python_at.file);
+	uintptr_t lines = python_word(code + python_at.lines);
 
-	return (python_word(code + PYTHON_CODE_FIRST_LINE) ^ code << 1) * 0x9e3779b97f4a7c15u +
+	return (python_word(code + python_at.first_line) ^ code << 1) * 0x9e3779b97f4a7c15u +
 	       (python_word(name + PYTHON_TEXT_HASH) ^ name) * 0xbf58476d1ce4e5b9u +
 	       (file ^ lines << 7) * 0x94d049bb133111ebu +
-	       python_ends(file + PYTHON_TEXT_ASCII, python_word(file + PYTHON_OBJECT_SIZE)) +
+	       python_ends(file + python_at.text_ascii, python_word(file + PYTHON_OBJECT_SIZE)) +
 	       3 * python_ends(lines + PYTHON_BYTES_TEXT, python_word(lines + PYTHON_OBJECT_SIZE));
 }
 
@@ -395,8 +396,8 @@ static uint32_t python_number(uintptr_t code, uint64_t stamp)
 	python_codes_used += !known->code;
 	seen.number = ++python_codes_count;
 	*known = seen;
-	python_read_text(python_word(code + PYTHON_CODE_NAME), name);
-	python_read_text(python_word(code + PYTHON_CODE_FILE), file);
+	python_read_text(python_word(code + python_at.name), name);
+	python_read_text(python_word(code + python_at.file), file);
 	notes_code(seen.number, name, file);
 	return seen.number;
 }
@@ -441,7 +442,7 @@ static COLD bool python_belongs(uintptr_t thread)
 		void *base;
 		uintptr_t bytes;
 	} here = { &ident, sizeof(ident) },
-	  there = { (void *)(thread + PYTHON_THREAD_IDENT), sizeof(ident) };
+	  there = { (void *)(thread + python_at.ident), sizeof(ident) };
 
 	return kernel(__NR_process_vm_readv, kernel_pid, &here, 1, &there, 1, 0) ==
 		       (long)sizeof(ident) &&
@@ -452,7 +453,7 @@ static COLD bool python_belongs(uintptr_t thread)
 // until the thread itself ends it. 0: none, or the word is elsewhere in this C library.
 static inline uintptr_t python_own(void)
 {
-	uint64_t key = python_word(python_runtime + PYTHON_RUNTIME_KEY); // is it made, and which
+	uint64_t key = python_word(python_runtime + python_at.key); // is it made, and which
 
 	if (unlikely((uint32_t)key != 1) || unlikely(key >> 32 >= PYTHON_KEYS))
 		return 0;
@@ -465,26 +466,45 @@ static inline uintptr_t python_own(void)
 static COLD uintptr_t python_thread_apart(struct python_stack *stack, uintptr_t current,
 					  uintptr_t own)
 {
-	bool several = python_word(python_runtime + PYTHON_RUNTIME_HEAD) !=
-		       python_word(python_runtime + PYTHON_RUNTIME_MAIN);
+	bool several = python_word(python_runtime + python_at.head) !=
+		       python_word(python_runtime + python_at.main);
 
 	if (current && (several || !python_key_proven) && python_belongs(current)) {
 		stack->thread = current;
 		return current;
 	}
-	if (python_word(python_runtime + PYTHON_RUNTIME_FINALIZING))
+	if (python_word(python_runtime + python_at.finalizing))
 		return 0;
 	if (python_key_proven && (!several || stack->thread == own))
 		return own;
 	return stack->thread && python_belongs(stack->thread) ? stack->thread : 0;
 }
 
+// From 3.12 on no word says who has the GIL; what the thread keeps is its state, whichever
+// interpreter's. Another thread that ends the interpreter may free it.
+static COLD uintptr_t python_thread_kept(struct python_stack *stack, uintptr_t own)
+{
+	uintptr_t ends = python_word(python_runtime + python_at.finalizing);
+
+	if (!own || (ends && ends != own) || (!python_key_proven && !python_belongs(own)))
+		return 0;
+	python_key_proven = true;
+	stack->thread = own;
+	return own;
+}
+
 // The state of this thread, or 0. No state that may be another thread's is read.
 static inline uintptr_t python_thread(struct python_stack *stack)
 {
-	uintptr_t current = python_word(python_runtime + PYTHON_RUNTIME_CURRENT);
-	uintptr_t own = python_own();
+	uintptr_t own = python_own(), current;
 
+	if (!python_at.current) {
+		if (likely(own == stack->thread) &&
+		    likely(!python_word(python_runtime + python_at.finalizing)))
+			return own;
+		return python_thread_kept(stack, own);
+	}
+	current = python_word(python_runtime + python_at.current);
 	if (unlikely(!own || own != current))
 		return python_thread_apart(stack, current, own);
 	python_key_proven = true;
@@ -494,26 +514,33 @@ static inline uintptr_t python_thread(struct python_stack *stack)
 
 static inline bool python_is_entry(uintptr_t frame)
 {
-	return *(const uint8_t *)(frame + PYTHON_FRAME_IS_ENTRY) != 0;
+	return (*(const volatile uint8_t *)(frame + python_at.is_entry) & python_at.entry_mask) ==
+	       python_at.entry_value;
+}
+
+static inline uintptr_t python_instruction(uintptr_t frame)
+{
+	uintptr_t word = python_word(frame + python_at.instruction);
+
+	return python_at.offsets ? (uint32_t)word : word;
 }
 
 // Whether the frame is what was read.
 static inline bool python_holds(const struct python_entry *entry)
 {
-	return python_word(entry->frame + PYTHON_FRAME_CODE) == entry->code &&
-	       python_word(entry->frame + PYTHON_FRAME_INSTRUCTION) == entry->instruction &&
-	       python_word(entry->code + PYTHON_CODE_LINES) == entry->lines &&
+	return python_word(entry->frame + python_at.code) == entry->code &&
+	       python_instruction(entry->frame) == entry->instruction &&
 	       python_is_entry(entry->frame) == entry->is_entry;
 }
 
-// Zero if the frame of `entry` is called from that outside of it, which is where it was. An
-// instruction is of one code object.
+// Zero if the frame of `entry` is called from that outside of it, which is what it was.
 static inline uintptr_t python_differs(const struct python_entry *entry)
 {
 	const struct python_entry *outer = entry - 1;
 
-	return (python_word(entry->frame + PYTHON_FRAME_PREVIOUS) ^ outer->frame) |
-	       (python_word(outer->frame + PYTHON_FRAME_INSTRUCTION) ^ outer->instruction) |
+	return (python_word(entry->frame + python_at.previous) ^ outer->frame) |
+	       (python_word(outer->frame + python_at.code) ^ outer->code) |
+	       (python_instruction(outer->frame) ^ outer->instruction) |
 	       (uintptr_t)(python_is_entry(outer->frame) ^ outer->is_entry);
 }
 
@@ -527,7 +554,17 @@ static inline bool python_outer_hold(const struct python_stack *stack, uint32_t 
 		if (unlikely(python_differs(entry)))
 			return false;
 	}
-	return python_word(entry->frame + PYTHON_FRAME_PREVIOUS) == 0;
+	return python_word(entry->frame + python_at.previous) == 0;
+}
+
+// Between a class and its __init__() the interpreter has code of its own, from 3.12 on: without a
+// name (3.12), or with one that is its file's name, too, and no line.
+static bool python_is_shim(uintptr_t code)
+{
+	uintptr_t name = python_word(code + python_at.name);
+
+	return !name || (name == python_word(code + python_at.file) &&
+			 !(uint32_t)python_word(code + python_at.first_line));
 }
 
 // False: it is not a frame, and nothing here is what it was taken for.
@@ -536,13 +573,16 @@ static bool python_read(uintptr_t frame, struct python_entry *entry)
 	if (unlikely(!python_is_pointer(frame)))
 		return false;
 	entry->frame = frame;
-	entry->code = python_word(frame + PYTHON_FRAME_CODE);
+	entry->code = python_word(frame + python_at.code);
+	entry->instruction = python_instruction(frame);
+	entry->is_entry = python_is_entry(frame);
+	entry->is_nothing = entry->is_entry && python_at.entry_apart;
+	if (entry->is_nothing)
+		return true;
 	if (unlikely(!python_is_pointer(entry->code)) ||
 	    unlikely(python_word(entry->code + PYTHON_OBJECT_TYPE) != python_code_type))
 		return false;
-	entry->instruction = python_word(frame + PYTHON_FRAME_INSTRUCTION);
-	entry->lines = python_word(entry->code + PYTHON_CODE_LINES);
-	entry->is_entry = python_is_entry(frame);
+	entry->is_nothing = python_is_shim(entry->code);
 	return true;
 }
 
@@ -563,29 +603,40 @@ static uint32_t python_walk(struct python_stack *stack, uintptr_t frame, uint32_
 		}
 		if (!python_read(frame, &stack->fresh[*count]))
 			return 0;
-		frame = python_word(frame + PYTHON_FRAME_PREVIOUS);
+		frame = python_word(frame + python_at.previous);
 	}
 	*cut = frame != 0;
 	return 0;
 }
 
-// Put the fresh ones on top of `join` entries. Returns how many frames are the same as before.
-static uint32_t python_put(struct python_stack *stack, uint32_t join, uint32_t count)
+// The number of a frame that was read. `before`: what was there, if no code object was freed since.
+static uint32_t python_describe(struct python_stack *stack, struct python_entry *entry,
+				const struct python_entry *before)
+{
+	uint32_t id = 0;
+
+	if (before && before->frame == entry->frame && before->code == entry->code)
+		entry->stamp = before->stamp; // it has gone on
+	else if (!entry->is_nothing)
+		entry->stamp = python_stamp(entry->code);
+	if (!entry->is_nothing)
+		id = python_frame(stack, entry);
+	return id | (entry->is_entry ? LANE_PYTHON_ENTRY : 0);
+}
+
+// Put the fresh ones on top of `join` entries. `anew`: code objects were freed. Returns how many
+// frames are the same as before.
+static uint32_t python_put(struct python_stack *stack, uint32_t join, uint32_t count, bool anew)
 {
 	uint32_t same = join;
 
 	for (uint32_t i = 0; i < count; i++) {
 		struct python_entry *entry = &stack->fresh[count - 1 - i];
 		uint32_t at = join + i;
+		struct python_entry *before = at < stack->depth ? &stack->entries[at] : NULL;
 
-		if (at < stack->depth && stack->entries[at].frame == entry->frame &&
-		    stack->entries[at].code == entry->code &&
-		    stack->entries[at].lines == entry->lines)
-			entry->stamp = stack->entries[at].stamp; // it has gone on
-		else
-			entry->stamp = python_stamp(entry->code);
-		entry->id = python_frame(stack, entry) | (entry->is_entry ? LANE_PYTHON_ENTRY : 0);
-		if (same == at && at < stack->depth && stack->entries[at].id == entry->id)
+		entry->id = python_describe(stack, entry, anew ? NULL : before);
+		if (same == at && before && before->id == entry->id)
 			same++;
 		stack->entries[at] = *entry;
 		stack->places[entry->frame >> 4 & (PYTHON_PLACES - 1)] = (uint16_t)at;
@@ -615,12 +666,14 @@ static void python_put_edit(struct lane *lane, const struct python_stack *stack,
 // The innermost frame; 0: none.
 static inline uintptr_t python_innermost(struct python_stack *stack)
 {
-	uintptr_t thread = python_thread(stack), cframe;
+	uintptr_t thread = python_thread(stack), word;
 
 	if (unlikely(!thread))
 		return 0;
-	cframe = python_word(thread + PYTHON_THREAD_CFRAME);
-	return likely(python_is_pointer(cframe)) ? python_word(cframe + PYTHON_CFRAME_FRAME) : 0;
+	word = python_word(thread + python_at.innermost);
+	if (python_at.through == PYTHON_DIRECT)
+		return word;
+	return likely(python_is_pointer(word)) ? python_word(word + python_at.through) : 0;
 }
 
 bool python_is_same(void)
@@ -629,7 +682,7 @@ bool python_is_same(void)
 	const struct python_entry *top;
 	uintptr_t frame;
 
-	if (unlikely(!stack))
+	if (unlikely(!stack) || unlikely(stack->deaths != python_deaths))
 		return false;
 	frame = python_innermost(stack);
 	if (unlikely(!stack->depth))
@@ -642,9 +695,9 @@ bool python_is_same(void)
 void python_write(struct lane *lane)
 {
 	struct python_stack *stack = lane->python;
-	uint32_t join, count, keep;
+	uint32_t join, count, keep, deaths;
 	uintptr_t innermost;
-	bool cut;
+	bool cut, anew;
 
 	if (unlikely(!stack)) {
 		lane->python = stack = recording_pages(sizeof(*stack), true);
@@ -652,12 +705,15 @@ void python_write(struct lane *lane)
 			return;
 	}
 	innermost = python_innermost(stack);
-	join = python_walk(stack, innermost, stack->depth, &count, &cut);
+	deaths = __atomic_load_n(&python_deaths, __ATOMIC_RELAXED);
+	anew = deaths != stack->deaths;
+	stack->deaths = deaths;
+	join = python_walk(stack, innermost, anew ? 0 : stack->depth, &count, &cut);
 	if (likely(!count && join == stack->depth))
 		return;
 	if (join + count > PYTHON_DEPTH_MAX)
 		join = python_walk(stack, innermost, 0, &count, &cut);
-	keep = python_put(stack, join, count);
+	keep = python_put(stack, join, count, anew);
 	if (keep == join + count && keep == stack->depth && cut == stack->cut)
 		return;
 	if (cut != stack->cut)

@@ -77,7 +77,7 @@ enum lane_extra {
 	// LANE_PYTHON_ENTRY, outermost first: an edit of the lane's list of frames of Python, in
 	// which all its events that have a stack are from here on. Each ENTRY belongs, with those
 	// after it up to the next one, into one frame of the stack that has
-	// SEGMENT_FRAME_EVALUATOR.
+	// SEGMENT_FRAME_EVALUATOR. A frame 0 is of no function: it is not shown.
 	LANE_EXTRA_PYTHON = 5,
 };
 
