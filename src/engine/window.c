@@ -4,6 +4,7 @@
 #include "engine/index/index_ask.h"
 #include "engine/index/index_disk.h"
 #include "engine/index/index_moment.h"
+#include "engine/index/index_plateau.h"
 #include "engine/index/plain.h"
 #include "engine/window_series.h"
 #include "engine/window_source.h"
@@ -342,6 +343,16 @@ bool window_source_calls(struct window *window, const struct present_options *op
 		return false;
 	return index_moment_calls(&window->index, window->reader, options, &err) ||
 	       failed(window, &err);
+}
+
+bool window_source_plateau(struct window *window, process_id process, uint64_t number,
+			   struct plateau *plateau)
+{
+	struct err err = { 0 };
+
+	return !window->plain && (index_plateau(&window->index, &window->clock, window->reader,
+						process, number, plateau, &err) ||
+				  failed(window, &err));
 }
 
 bool window_source_go(struct window *window, uint64_t number)

@@ -14,6 +14,11 @@ struct present_options;
 struct present *window_source_moment(struct window *window, const struct present_options *options);
 bool window_source_calls(struct window *window, const struct present_options *options);
 
+// The plateau of a process that ends before an event (plateau.h). False: as above.
+struct plateau;
+bool window_source_plateau(struct window *window, process_id process, uint64_t number,
+			   struct plateau *plateau);
+
 // Move the reader to before the event of a number, not far. False: nobody knows how; it is where it
 // was, or at the beginning.
 bool window_source_go(struct window *window, uint64_t number);

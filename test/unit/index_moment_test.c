@@ -19,6 +19,13 @@ static const struct window_random kinds[] = {
 	  .one_process = true,
 	  .calls = true },
 	{ .events = EVENTS, .addresses = 900, .free_share = 40, .idle_share = 40, .huge = true },
+	{ .events = EVENTS,
+	  .addresses = 500,
+	  .free_share = 45,
+	  .idle_share = 20,
+	  .one_process = true,
+	  .one_heap = true,
+	  .calls = true },
 };
 
 static const char *trace_path(void)
@@ -62,7 +69,10 @@ static void check_trace(uint64_t seed, const struct window_random *like,
 	for (int i = 0; i < MOMENTS; i++)
 		check_moment(&sides);
 	check_calls(&sides);
+	for (int i = 0; i < MOMENTS; i++)
+		check_plateaus(&sides);
 	CHECK_EQ(known, sides.known > MOMENTS / 2);
+	CHECK_EQ(known && (!like->one_process || like->one_heap), sides.plateaus > MOMENTS / 2);
 	close_sides(&sides);
 }
 
@@ -71,7 +81,7 @@ TEST(a_moment_is_the_same_from_the_index_and_from_the_trace)
 	const struct window_options options = { 0 };
 
 	for (uint64_t seed = 1; seed <= 30; seed++)
-		check_trace(seed, &kinds[seed % 5], &options, true);
+		check_trace(seed, &kinds[seed % 6], &options, true);
 }
 
 TEST(so_it_is_where_blocks_do_not_fit_into_memory)
@@ -79,7 +89,7 @@ TEST(so_it_is_where_blocks_do_not_fit_into_memory)
 	const struct window_options options = { .alive_bytes = 1 };
 
 	for (uint64_t seed = 1; seed <= 10; seed++)
-		check_trace(seed, &kinds[seed % 5], &options, true);
+		check_trace(seed, &kinds[seed % 6], &options, true);
 }
 
 TEST(so_it_is_with_blocks_of_steps_of_the_usual_size)
@@ -88,7 +98,7 @@ TEST(so_it_is_with_blocks_of_steps_of_the_usual_size)
 	const struct window_options options = { .shape = &shape };
 
 	for (uint64_t seed = 1; seed <= 5; seed++)
-		check_trace(seed, &kinds[seed % 5], &options, true);
+		check_trace(seed, &kinds[seed % 6], &options, true);
 }
 
 TEST(a_trace_with_calls_after_the_end_of_their_process_is_read_itself)
@@ -108,7 +118,7 @@ TEST(moments_of_a_cut_trace_are_those_of_what_is_left)
 
 	for (uint64_t seed = 1; seed <= 10; seed++) {
 		struct moment_sides sides =
-			open_sides(seed, &kinds[seed % 5], &options, 9000 + seed * 777);
+			open_sides(seed, &kinds[seed % 6], &options, 9000 + seed * 777);
 
 		for (int i = 0; i < MOMENTS; i++)
 			check_moment(&sides);

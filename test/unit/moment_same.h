@@ -5,6 +5,7 @@
 #define TEST_UNIT_MOMENT_SAME_H
 
 #include "base/mem.h"
+#include "engine/replay/plateau.h"
 #include "engine/replay/present.h"
 #include "engine/window_source.h"
 #include "test/test.h"
@@ -15,7 +16,7 @@ struct moment_sides {
 	struct reader *reader;
 	struct window *window;
 	struct sample_random random;
-	uint64_t events, duration_ns, known;
+	uint64_t events, duration_ns, known, plateaus;
 };
 
 static inline struct moment_sides moment_sides_of(struct reader *reader, struct window *window,
@@ -213,6 +214,27 @@ static inline void check_calls(struct moment_sides *sides)
 		return;
 	CHECK_EQ(right.count, found.count);
 	CHECK_EQ(right.sum, found.sum);
+}
+
+// The plateau of each process that ends before some event.
+static inline void check_plateaus(struct moment_sides *sides)
+{
+	uint64_t number = sample_below(&sides->random, sides->events + 2);
+
+	for (process_id id = 0; id < reader_processes_count(sides->reader); id++) {
+		struct plateau right, found;
+
+		if (!window_source_plateau(sides->window, id, number, &found))
+			continue;
+		sides->plateaus++;
+		plateau_find(&right, sides->reader, id, number);
+		CHECK_EQ(right.bytes, found.bytes);
+		CHECK_EQ(right.bytes_end, found.bytes_end);
+		CHECK_EQ(right.from_ns, found.from_ns);
+		CHECK_EQ(right.edge.number, found.edge.number);
+		CHECK_EQ(right.edge.time_ns, found.edge.time_ns);
+		CHECK_EQ(right.edge.exact, found.edge.exact);
+	}
 }
 
 #endif

@@ -14,10 +14,11 @@ struct window_random {
 	uint32_t free_share; // of 100: how many calls try to free
 	uint32_t idle_share; // of 100: how often time goes on
 	bool one_process;
-	bool clean; // no lost, orphan or undone calls
-	bool huge;  // some blocks have gigabytes
-	bool late;  // calls after the end of their process, too
-	bool calls; // all calls on virtual memory, where blocks are, and processes that begin
+	bool one_heap; // no pools
+	bool clean;    // no lost, orphan or undone calls
+	bool huge;     // some blocks have gigabytes
+	bool late;     // calls after the end of their process, too
+	bool calls;    // all calls on virtual memory, where blocks are, and processes that begin
 };
 
 struct window_generator {
@@ -107,8 +108,8 @@ static inline void one_call(struct window_generator *generator, thread_id thread
 			    process_id process)
 {
 	bool clean = generator->like->clean;
-	heap_id heap = process == 0 && below(generator, 8) == 0 ? 1 + (heap_id)below(generator, 2)
-								: 0;
+	bool pool = process == 0 && !generator->like->one_heap && below(generator, 8) == 0;
+	heap_id heap = pool ? 1 + (heap_id)below(generator, 2) : 0;
 	bool frees = below(generator, 100) < generator->like->free_share;
 	bool *alive = generator->alive[process][heap];
 	uint32_t at = slot(generator, process, heap,
@@ -214,7 +215,7 @@ static inline void one_call_on_space(struct window_generator *generator, thread_
 		.thread = thread,
 		.kind = kinds[below(generator, sizeof kinds)],
 		.address = 0x10000 + below(generator, 16) * 0x1000 + below(generator, 20) / 19,
-		.size = 0x1000 * (1 + below(generator, 6)),
+		.size = 0x1000 * (1 + below(generator, 6)) << (below(generator, 6) ? 0 : 4),
 		.stack = (stack_id)below(generator, 3),
 		.vm = &vm,
 	};

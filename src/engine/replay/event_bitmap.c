@@ -110,7 +110,9 @@ struct event_bitmap *event_bitmap_new(struct reader *reader, const struct query 
 				      const struct moment_edge window[2], struct progress *progress)
 {
 	struct event_bitmap *event_bitmap = mem_alloc(1, sizeof *event_bitmap);
-	const struct lives_watcher watcher = { NULL, end_block, undo, event_bitmap };
+	const struct lives_watcher watcher = { .end = end_block,
+					       .undo = undo,
+					       .context = event_bitmap };
 	struct lives *lives = lives_new(reader, &watcher, NULL);
 
 	event_bitmap->query = query;

@@ -414,6 +414,11 @@ void lives_add_event(struct lives *lives, const struct trace_event *event)
 	case TRACE_HEAP_DESTROY:
 		destroy(lives, event, thread->process);
 		break;
+	case TRACE_FAILED:
+	case TRACE_REALLOC_FAILED:
+		if (lives->watcher.failed)
+			lives->watcher.failed(lives->watcher.context, event);
+		break;
 	}
 	if (closes_half(event) && event->thread < lives->threads_count)
 		lives->halves[event->thread].open = false;

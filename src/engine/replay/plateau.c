@@ -59,6 +59,11 @@ static uint64_t released(const struct trace_event *event)
 	}
 }
 
+bool plateau_begins_with(const struct trace_event *event)
+{
+	return released(event) >= RELEASE_MIN;
+}
+
 static void set(struct plateau *plateau, uint64_t live_bytes, const struct trace_event *event)
 {
 	plateau->bytes = live_bytes;
@@ -73,7 +78,7 @@ void plateau_find(struct plateau *plateau, struct reader *reader, process_id pro
 		  uint64_t number)
 {
 	uint64_t live_bytes = 0;
-	const struct lives_watcher watcher = { begin, end, undo, &live_bytes };
+	const struct lives_watcher watcher = { begin, end, undo, &live_bytes, NULL };
 	struct lives *lives = lives_new(reader, &watcher, NULL);
 	struct trace_event event;
 	struct trace_note note;
@@ -93,7 +98,7 @@ void plateau_find(struct plateau *plateau, struct reader *reader, process_id pro
 			lives_add_event(lives, &event);
 			if (live_bytes > plateau->bytes)
 				set(plateau, live_bytes, &event);
-		} else if (released(&event) >= RELEASE_MIN) {
+		} else if (plateau_begins_with(&event)) {
 			set(plateau, live_bytes, &event);
 			plateau->from_ns = event.time_ns;
 		}

@@ -16,6 +16,9 @@ struct plateau {
 	uint64_t from_ns;        // when memory was given back last; 0: never
 };
 
+// Whether a plateau begins behind this call on virtual memory: it gave memory back.
+bool plateau_begins_with(const struct trace_event *event);
+
 // Reads the trace up to the event `number` and rewinds the reader.
 void plateau_find(struct plateau *plateau, struct reader *reader, process_id process,
 		  uint64_t number);

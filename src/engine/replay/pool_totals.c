@@ -51,7 +51,7 @@ static void end(void *context, const struct lives_block *block, const struct liv
 struct pool_totals *pool_totals_new(const struct reader *reader)
 {
 	struct pool_totals *totals = mem_alloc(1, sizeof *totals);
-	const struct lives_watcher watcher = { begin, end, NULL, totals };
+	const struct lives_watcher watcher = { .begin = begin, .end = end, .context = totals };
 
 	totals->lives = lives_new(reader, &watcher, NULL);
 	return totals;

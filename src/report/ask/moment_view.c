@@ -56,6 +56,15 @@ void moment_view_calls(struct query_context *asked, const struct present_options
 		present_free(read_trace(asked, options, what));
 }
 
+void moment_view_plateau(struct query_context *asked, process_id process, uint64_t number,
+			 struct plateau *plateau)
+{
+	struct window *window = index_of(asked);
+
+	if (!window || !window_source_plateau(window, process, number, plateau))
+		plateau_find(plateau, asked->reader, process, number);
+}
+
 bool moment_view_go(struct query_context *asked, uint64_t number)
 {
 	struct window *window = index_of(asked);

@@ -13,6 +13,7 @@
 #define REPORT_MOMENT_VIEW_H
 
 #include "base/json.h"
+#include "engine/replay/plateau.h"
 #include "report/ask/query_context.h"
 #include "report/table/paper.h"
 
@@ -32,6 +33,10 @@ struct present *moment_view_find(struct query_context *asked, const struct prese
 // All calls on virtual memory of the trace, for options->before and options->after.
 void moment_view_calls(struct query_context *asked, const struct present_options *options,
 		       const char *what);
+
+// The plateau of a process that ends before an event. The reader is moved.
+void moment_view_plateau(struct query_context *asked, process_id process, uint64_t number,
+			 struct plateau *plateau);
 
 // Move the reader to before the event of a number: not far, where there is an index; else (false)
 // to the beginning.

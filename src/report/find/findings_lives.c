@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "engine/replay/lives.h"
 
-enum { PROGRESS_EVERY = 1 << 16, ORPHANS_MAX = 1000 };
+enum { ORPHANS_MAX = 1000 };
 
 // A buffer that grew at least once.
 struct chain {
@@ -299,8 +299,9 @@ static bool is_failed(const void *context, uint32_t position, const void *key)
 	return there->process == wanted->process && there->stack == wanted->stack;
 }
 
-static void count_failed(struct pass *pass, const struct trace_event *event)
+static void on_failed(void *context, const struct trace_event *event)
 {
+	struct pass *pass = context;
 	struct findings_facts *facts = pass->facts;
 	const struct query *query = &pass->findings->asked->selection.query;
 	const struct trace_thread *thread =
@@ -424,7 +425,7 @@ static void read_before_orphans(struct findings *findings)
 		.facts = facts,
 		.by_address = mem_alloc(facts->orphans_count, sizeof *pass.by_address),
 	};
-	const struct lives_watcher watcher = { remember_begin, remember_end, NULL, &pass };
+	const struct lives_watcher watcher = { remember_begin, remember_end, NULL, &pass, NULL };
 	struct lives *lives = lives_new(reader, &watcher, NULL);
 	uint64_t last = facts->orphans[facts->orphans_count - 1].number;
 	struct trace_event event = { 0 };
@@ -448,39 +449,16 @@ static void read_before_orphans(struct findings *findings)
 
 // ---- the pass ----
 
-static void read_all(struct pass *pass, struct lives *lives, struct progress *progress)
-{
-	struct reader *reader = pass->findings->asked->reader;
-	struct trace_event event;
-	struct trace_note note;
-	enum reader_item item;
-	uint64_t count = 0;
-
-	reader_rewind(reader);
-	while ((item = reader_next(reader, &event, &note)) != READER_END) {
-		if (++count % PROGRESS_EVERY == 0)
-			progress_update(progress, reader_position(reader));
-		if (item == READER_NOTE) {
-			lives_add_note(lives, &note);
-			continue;
-		}
-		if (event.kind == TRACE_FAILED || event.kind == TRACE_REALLOC_FAILED)
-			count_failed(pass, &event);
-		lives_add_event(lives, &event);
-	}
-	lives_finish(lives, reader_stats(reader)->last_ns);
-}
-
 void findings_read_lives(struct findings *findings)
 {
 	struct pass pass = { .findings = findings, .facts = findings->facts };
-	const struct lives_watcher watcher = { on_begin, on_end, on_undo, &pass };
+	const struct lives_watcher watcher = { on_begin, on_end, on_undo, &pass, on_failed };
 	struct lives *lives = lives_new(findings->asked->reader, &watcher, NULL);
 	struct progress progress;
 
 	progress_begin(&progress, findings->asked->options.window.progress, "lives of blocks",
 		       reader_bytes(findings->asked->reader));
-	read_all(&pass, lives, &progress);
+	lives_read(lives, findings->asked->reader, &progress);
 	progress_end(&progress);
 	lives_free(lives);
 	if (findings->facts->orphans_count)

@@ -380,8 +380,8 @@ static void find_plateau(struct rss_breakdown *rss_breakdown)
 {
 	struct plateau *plateau = &rss_breakdown->plateau;
 
-	plateau_find(plateau, rss_breakdown->asked->reader, rss_breakdown->header->process,
-		     rss_breakdown->header->began);
+	moment_view_plateau(rss_breakdown->asked, rss_breakdown->header->process,
+			    rss_breakdown->header->began, plateau);
 	if (plateau->bytes <= plateau->bytes_end)
 		*plateau = (struct plateau){ 0 };
 }
