@@ -1,6 +1,6 @@
 // index_plateau: a plateau of resident memory (engine/replay/plateau.h), from an index.
 //
-// The last release is in the list of calls on virtual memory, and the highest level behind it in
+// The last release is in the list of calls on virtual memory, and the highest level after it in
 // the files of levels: neither costs what the trace is long. Where other processes allocated too,
 // the steps of the plateau are gone through.
 #ifndef ENGINE_INDEX_PLATEAU_H

@@ -16,7 +16,7 @@ struct plateau {
 	uint64_t from_ns;        // when memory was given back last; 0: never
 };
 
-// Whether a plateau begins behind this call on virtual memory: it gave memory back.
+// Whether a plateau begins after this call on virtual memory: it gave memory back.
 bool plateau_begins_with(const struct trace_event *event);
 
 // Reads the trace up to the event `number` and rewinds the reader.
