@@ -169,7 +169,7 @@ static void print_elsewhere(const struct trace_process *process, int indent)
 
 static void print_process(const struct info *info, const struct trace_process *process, int depth)
 {
-	char exit[32], count[28], began[24];
+	char exit[48], count[28], began[24];
 
 	printf("  %*s%-8u ", 2 * (depth < 20 ? depth : 20), "", process->pid);
 	print_plain(process->exe[0] ? process->exe : "(not known)");
@@ -179,7 +179,7 @@ static void print_process(const struct info *info, const struct trace_process *p
 		printf(" (forked)");
 	if (process->start == TRACE_START_ATTACH)
 		printf(" (attached)");
-	printf("  %s", report_exit(process, exit));
+	printf("  %s", report_exit_words(process, exit));
 	printf("  from %s", str_duration(process->began_ns, began));
 	if (process->ended_ns != UINT64_MAX)
 		printf(" to %s", str_duration(process->ended_ns, began));

@@ -6,6 +6,7 @@
 #include "collect/peer.h"
 #include "collect/rss_snapshots.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -498,15 +499,22 @@ static void unpromise(struct process_list *process_list, const struct image *par
 
 // The end of the process into the trace. False: not yet.
 // An image that was welcomed and never heard of it. (A forked child leaves word of that itself.)
-static void check_joined(struct process_list *process_list, const struct image *image)
+static void check_joined(struct process_list *process_list, const struct image *image,
+			 enum trace_exit exit, uint32_t value)
 {
 	struct str line = { 0 };
 
 	if (atomic_load(&image->share.segment->joined) != 0 ||
 	    image->arrival->hello.start == SEGMENT_START_FORK)
 		return;
-	str_format(&line, "%s is not recorded: it heard no answer to its hello",
-		   image->arrival->exe);
+	if (exit == TRACE_EXIT_CODE && value >= UINT32_C(0xc0000000)) // Windows could not load it
+		str_format(&line,
+			   "%s is not recorded: it ended before its first instruction, with status "
+			   "0x%08" PRIx32 ": a DLL that it needs, or a function of one, is missing",
+			   image->arrival->exe, value);
+	else
+		str_format(&line, "%s is not recorded: it heard no answer to its hello",
+			   image->arrival->exe);
 	trace_builder_unseen(process_list->trace_builder, image->process, str_get(&line));
 	str_fini(&line);
 }
@@ -522,7 +530,7 @@ static bool tell_end(struct process_list *process_list, struct image *image, boo
 		return false;
 	notes_reader_check_exec(image, tick_now(process_list->tick), !image->replaced);
 	notes_reader_check_children(image);
-	check_joined(process_list, image);
+	check_joined(process_list, image, exit, value);
 	trace_builder_time(process_list->trace_builder,
 			   running ? tick_now(process_list->tick) : image->exited_ns);
 	take_counts(process_list, image);

@@ -38,7 +38,7 @@ static void write_process(struct report *report, struct paper *paper,
 	struct str cut = { 0 };
 	struct sink sink = sink_to_str(&cut);
 	struct paper strip = { .sink = &sink };
-	char number[28], ended[32];
+	char number[28], ended[48];
 	size_t used;
 
 	if (!report->asked->selection.query.processes)

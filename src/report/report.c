@@ -276,13 +276,57 @@ const char *report_exit(const struct trace_process *process, char out[static 32]
 	return out;
 }
 
-const char *report_ending(const struct report *report, process_id id, char out[static 32])
+// What ends a program of Windows ends it with a status. Source: Microsoft, "NTSTATUS Values"
+// ([MS-ERREF] 2.3.1); the last one is what Microsoft's C++ compilers throw with.
+static const char *status_name(uint32_t status)
+{
+	static const struct {
+		uint32_t status;
+		const char *name;
+	} names[] = {
+		{ 0x80000003, "breakpoint" },
+		{ 0xc0000005, "access violation" },
+		{ 0xc0000006, "page not read" },
+		{ 0xc0000017, "no memory" },
+		{ 0xc000001d, "illegal instruction" },
+		{ 0xc000007b, "bad image" },
+		{ 0xc0000094, "division by zero" },
+		{ 0xc00000fd, "stack overflow" },
+		{ 0xc0000135, "DLL not found" },
+		{ 0xc0000139, "entry point not found" },
+		{ 0xc000013a, "Ctrl-C" },
+		{ 0xc0000142, "DLL did not start" },
+		{ 0xc0000374, "heap corruption" },
+		{ 0xc0000409, "fail fast" },
+		{ 0xc0000417, "invalid C runtime parameter" },
+		{ 0xe06d7363, "C++ exception" },
+	};
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (names[i].status == status)
+			return names[i].name;
+	return NULL;
+}
+
+const char *report_exit_words(const struct trace_process *process, char out[static 48])
+{
+	const char *name;
+
+	if (process->exit != TRACE_EXIT_CODE || process->exit_value < UINT32_C(0x80000000))
+		return report_exit(process, out);
+	name = status_name(process->exit_value);
+	snprintf(out, 48, "exit 0x%08" PRIx32 "%s%s", process->exit_value, name ? ", " : "",
+		 name ? name : "");
+	return out;
+}
+
+const char *report_ending(const struct report *report, process_id id, char out[static 48])
 {
 	const struct trace_process *process = reader_process(report->asked->reader, id);
 
 	if (process->exit == TRACE_EXIT_UNKNOWN && report->complete)
 		return "still running";
-	return report_exit(process, out);
+	return report_exit_words(process, out);
 }
 
 size_t report_symbol_notes(const struct report *report, const char *const **lines)

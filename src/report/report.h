@@ -67,6 +67,8 @@ enum report_language_heaps report_language_heaps(const struct report *report);
 
 // "exit 0", "signal SIGKILL", "exec", "unknown".
 const char *report_exit(const struct trace_process *process, char out[static 32]);
+// For people: a status of Windows in its usual form, "exit 0xc0000005, access violation".
+const char *report_exit_words(const struct trace_process *process, char out[static 48]);
 
 // The keys of a process that tell its life: exe, args, exit, began_ns, ended_ns.
 void report_json_life(struct json *json, const struct trace_process *process);
@@ -75,8 +77,8 @@ void report_json_life(struct json *json, const struct trace_process *process);
 // are among the inherited ones of heap.h.
 uint64_t report_before(const struct report *report, process_id process);
 
-// The same as report_exit for people: "still running" where that is what unknown means.
-const char *report_ending(const struct report *report, process_id id, char out[static 32]);
+// The same as report_exit_words, and "still running" where that is what unknown means.
+const char *report_ending(const struct report *report, process_id id, char out[static 48]);
 
 // What could not be named, and what would help; a line each, into the report's warnings. Call it
 // after the stacks were written, for it speaks of those.

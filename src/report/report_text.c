@@ -66,7 +66,7 @@ static void write_headline(struct page *page)
 	const struct heap_totals *totals = heap_totals(page->report->heap);
 	const struct trace_info *info = reader_info(page->report->asked->reader);
 	uint32_t processes = reader_processes_count(page->report->asked->reader);
-	char duration[24], events[28], text[32];
+	char duration[24], events[28], text[48];
 
 	paper_foreign(&page->paper, PAPER_BOLD, *info->command ? info->command : "(no command)",
 		      page->paper.width);

@@ -326,6 +326,17 @@ def colour_is_for_terminals_and_on_request():
 
 
 @test
+def a_status_of_windows_is_shown_as_people_know_it_and_stays_a_number_in_json():
+    for status, words in ((0xc0000005, "exit 0xc0000005, access violation"), (0xc0001234, "exit 0xc0001234"),
+                          (255, "exit 255")):
+        path = assemble("status", "\n".join(["trace", "process p pid=9 exe=x.exe", "thread t p tid=9", 'stack s "main"',
+                                             "@1 t malloc s 0x1000 8", f"@2 end p exit={status}", ""]))
+        assert f"process 9, {words}\n" in run("report", path).stdout, status
+        assert f"  {words}  from" in run("info", path).stdout, status
+        assert [process["exit"] for process in report(path)["trace"]["processes"]] == [f"exit {status}"]
+
+
+@test
 def all_frames_shows_what_is_folded():
     path = assemble("kitchen")
     assert "xmalloc" not in run("report", path).stdout

@@ -2,7 +2,7 @@
 """Commands and options that a system lacks are refused in words: that they are not available on this
 system, why, and what to use. A program that the recorder cannot enter is said so, and why, by its file
 alone: one of ARM64, which Wine cannot run, and one of x64 whose headers say that its code is ARM64EC,
-which Wine runs."""
+which Wine runs. So is one that Windows cannot load."""
 # timeout: 240
 # parallel: yes
 import os
@@ -122,6 +122,19 @@ def guarded():
               and info["trace"]["complete"], info)
 
 
+def unloaded():
+    """What Windows cannot load, since a DLL of it is missing, says so."""
+    with open("own.exe", "rb") as file:
+        image = file.read()
+    with open("unloaded.exe", "wb") as file:
+        file.write(re.sub(rb"(?i)msvcrt\.dll\0", b"absent.dll\0", image))
+    done = record("unloaded.tide", "--", windows_path("unloaded.exe"))
+    check("a missing DLL is named as the reason", "unloaded.exe is not recorded: it ended before its first "
+          "instruction, with status 0xc0000135: a DLL that it needs" in done.stderr, done)
+    info = ask("info", "unloaded.tide")
+    check("the trace says so", not info["trace"]["complete"], info)
+
+
 def attach(words):
     command = [libwin.WINE_RUN, "--prefix", "prefix", "--time", "100", "--",
                windows_path("arm64ec.exe"), "wait"]
@@ -142,6 +155,7 @@ done = libwin.wine(EXE, "plot", "x.tide", "live", "-o", "x.svg", prefix="prefix"
 check("no remedy of another system is named", done.returncode != 0 and "apt" not in done.stderr, done)
 unentered()
 guarded()
+unloaded()
 libwin.end_prefix()
 done = subprocess.run([os.environ["TIDEMARK"], "watch", "x.exe"], capture_output=True, text=True, check=False)
 refused(done, 2, "watch", "Linux")
