@@ -461,6 +461,31 @@ def reservations_that_lose_the_rest_of_their_slots_are_told_and_whole_ones_are_n
     equal([], listed("win64", reserving(PAGE, bits=64), "unaligned"))
 
 
+def mapping_and_allocating(mapped, blocks):
+    """A program that maps so many MiB itself, and blocks of 1 MiB in mappings of their own."""
+    lines = ["trace", "process p pid=9 exe=/bin/app", "thread t p tid=9", f"stack s {stack('pool_refill')}",
+             f"stack b {stack('work')}",
+             f"@2 t mmap s 0x10000000 {mapped * MIB} prot=rw flags=private|anonymous"]
+    for k in range(blocks):
+        base = 0x40000000 + k * 0x200000
+        lines += [f"@{3 + 2 * k} t mmap b {base:#x} {MIB + PAGE} prot=rw flags=private|anonymous",
+                  f"@{4 + 2 * k} t malloc b {base + 16:#x} {MIB}"]
+    return [*lines, "@3000 end p exit=0"]
+
+
+@test
+def memory_outside_the_heap_is_told_and_a_small_pool_or_large_blocks_are_not():
+    [one] = listed("pool", mapping_and_allocating(64, 4), "outside")
+    # The last mapping is the peak, and its block comes after it: it is in neither figure.
+    equal(("pool_refill", 64 * MIB, 3 * (MIB + PAGE)),
+          (site(one), one["figures"]["outside_bytes"], one["figures"]["heap_bytes"]))
+    equal([], listed("smallpool", mapping_and_allocating(7, 1), "outside"))
+    equal([], listed("blocks", mapping_and_allocating(16, 32), "outside"))
+    equal([], listed("large", ["trace", "process p pid=9 exe=/bin/app", "thread t p tid=9", f"stack b {stack('work')}",
+                               f"@2 t mmap b 0x10000000 {64 * MIB + PAGE} prot=rw flags=private|anonymous",
+                               f"@3 t malloc b 0x10000010 {64 * MIB}", "@9 end p exit=0"], "outside"))
+
+
 # ---- what a process is made of ----
 
 def constructors(*later, from_main=False):

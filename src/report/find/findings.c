@@ -165,6 +165,12 @@ const struct findings_kind findings_kinds[] = {
 	  "In a process of 32 bits on Windows: addresses after reservations, up to the next "
 	  "multiple of 64 KiB, which no other reservation can have. 32 MiB or more of one stack.",
 	  findings_unaligned },
+	{ "outside", "memory outside the heap", FINDINGS_NOTE, FINDINGS_NO_FILTER,
+	  "When most was committed, the program had committed 8 MiB or more itself (mmap, "
+	  "VirtualAlloc), and more than the allocators that tidemark sees. It may be a pool, "
+	  "generated code, a garbage collector's heap, or an allocator of its own without "
+	  "symbols: what is allocated inside of it is in no figure of the heap.",
+	  findings_outside },
 	{ "early", "a library allocates before main and never again", FINDINGS_SAVING,
 	  FINDINGS_NO_FILTER,
 	  "Blocks that constructors of a library allocated before main and that lived at the "

@@ -142,7 +142,7 @@ findings_look findings_freed_twice, findings_freed_wrong, findings_mismatch, fin
 	findings_killed;
 findings_look findings_pinned, findings_free_pages, findings_overhead, findings_untouched,
 	findings_processes, findings_libraries, findings_unreachable;
-findings_look findings_holes, findings_thread_stacks, findings_unaligned;
+findings_look findings_holes, findings_thread_stacks, findings_unaligned, findings_outside;
 findings_look findings_early, findings_runtimes;
 
 #endif

@@ -1,6 +1,7 @@
 // Findings about the address space: what fails though enough is free, threads' stacks that take
 // what is scarce, reservations on Windows that lose the rest of their slot. All three matter only
-// where addresses are few: processes of 32 bits, or under a limit of what may be mapped.
+// where addresses are few: processes of 32 bits, or under a limit of what may be mapped. And memory
+// that is no heap's, of which the heap's figures say nothing.
 #include "report/find/findings_own.h"
 
 #include "base/map.h"
@@ -15,6 +16,7 @@ enum {
 	SCARCE_PART = 8, // of what may be mapped: what threads' stacks take
 	UNUSED_PART = 8, // of a stack: what is resident
 	UNALIGNED_LEAST = 32 << 20,
+	OUTSIDE_LEAST = 8 << 20,
 };
 
 // A size that no process of 32 bits can have.
@@ -282,6 +284,102 @@ bool findings_unaligned(struct findings *findings, const struct findings_kind *k
 		mem_free(rests);
 		mem_free(stacks);
 		map_fini(&places);
+	}
+	present_free(present);
+	return true;
+}
+
+// ---- memory outside the heap ----
+
+struct outside {
+	uint64_t bytes, heap_bytes; // committed: by the program itself, by allocators that are seen
+	uint64_t most;              // of one stack
+	stack_id stack;             // that one
+};
+
+// What the call at the peak committed is left out: if it is a block's, the block comes after it.
+static void add_outside(const struct space *space, const struct ranges *ranges,
+			uint64_t peak_number, struct outside *outside)
+{
+	struct map places = { 0 };
+
+	for (struct range *range = ranges_from(ranges, 0); range;
+	     range = ranges_from(ranges, range->end)) {
+		uint64_t bytes = range->end - range->start, *sum;
+		const struct space_commit *commit = space_commit(space, range);
+		enum space_owner owner = space_owner(space, range);
+		bool added;
+
+		if (!commit || range->file || commit->number == peak_number)
+			continue;
+		if (owner >= SPACE_MALLOC_HEAP && owner <= SPACE_ALLOCATOR)
+			outside->heap_bytes += bytes;
+		if (owner != SPACE_PROGRAM)
+			continue;
+		outside->bytes += bytes;
+		sum = map_put(&places, range->stack, &added);
+		*sum = added ? bytes : *sum + bytes;
+		if (range->stack && *sum > outside->most) {
+			outside->most = *sum;
+			outside->stack = range->stack;
+		}
+	}
+	map_fini(&places);
+}
+
+static void tell_outside(struct findings *findings, const struct findings_kind *kind,
+			 process_id process, const struct outside *outside)
+{
+	struct finding *finding =
+		findings_add(findings, kind, FINDINGS_CERTAIN, process, outside->stack);
+	char *function = findings_function(findings, outside->stack);
+	char bytes[16], all[16], most[16];
+
+	findings_say(&finding->what,
+		     "%s of %s committed are outside the heap: the program asked the system for "
+		     "them itself, %s of them in %s.",
+		     str_bytes(outside->bytes, bytes),
+		     str_bytes(outside->bytes + outside->heap_bytes, all),
+		     str_bytes(outside->most, most), function);
+	findings_say(&finding->why,
+		     "by the owners of what was mapped when most was committed; what "
+		     "is inside of it is in no figure of the heap");
+	findings_say(
+		&finding->advice,
+		"look at the layer of virtual memory; if the program has an allocator of its "
+		"own there, its symbols (a -dbg package, a PDB) let tidemark record its calls");
+	findings_figure(finding, "outside_bytes", "outside the heap", FINDINGS_BYTES,
+			outside->bytes);
+	findings_figure(finding, "heap_bytes", "the heap's", FINDINGS_BYTES, outside->heap_bytes);
+	findings_figure(finding, "most_bytes", "of one stack", FINDINGS_BYTES, outside->most);
+	finding->tab = "space";
+	findings_command(findings, finding, "window", "--layer vm", false, false);
+	mem_free(function);
+}
+
+bool findings_outside(struct findings *findings, const struct findings_kind *kind, struct err *err)
+{
+	const struct space_totals *totals = &findings->facts->whole.vm;
+	const struct present_options options = {
+		.edge = { .exact = true, .number = totals->committed_peak_number + 1 },
+		.undated = true,
+	};
+	struct present *present;
+
+	(void)err;
+	if (totals->committed_peak_bytes < OUTSIDE_LEAST)
+		return true;
+	present = read_present(findings, &options);
+	for (process_id id = 0; id < reader_processes_count(findings->asked->reader); id++) {
+		const struct ranges *ranges = space_ranges(present_space(present), id);
+		struct outside outside = { 0 };
+
+		if (!ranges || !query_has_process(&findings->asked->selection.query, id))
+			continue;
+		add_outside(present_space(present), ranges, totals->committed_peak_number,
+			    &outside);
+		if (outside.bytes >= OUTSIDE_LEAST && outside.bytes > outside.heap_bytes)
+			tell_outside(findings, kind, id, &outside);
 	}
 	present_free(present);
 	return true;
