@@ -87,7 +87,13 @@ bool inside_is_libc(const struct scope_object *object)
 	return scope_find(object, "__libc_start_main") != NULL;
 }
 
-// The C library's own functions call none of ours.
+// The functions of glibc's allocator call none of ours. musl's do: calloc calls malloc by name,
+// memalign and posix_memalign aligned_alloc. Its linker is the C library as well.
+static bool inside_calls_by_name(const struct scope_object *object)
+{
+	return !inside_is_libc(object) || !scope_find(object, "gnu_get_libc_version");
+}
+
 static bool inside_is_allocator(const struct scope_object *object)
 {
 	static const char *const names[] = { "malloc",         "calloc",        "realloc", "free",
@@ -95,7 +101,7 @@ static bool inside_is_allocator(const struct scope_object *object)
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		if (scope_find(object, names[i]))
-			return !inside_is_libc(object);
+			return inside_calls_by_name(object);
 	}
 	return false;
 }
@@ -107,7 +113,7 @@ void inside_find(void)
 	if (!ourselves)
 		return;
 	for (const struct scope_object *at = ourselves->next; at; at = at->next) {
-		if (!scope_is_linker(at) && inside_is_allocator(at))
+		if ((!scope_is_linker(at) || inside_is_libc(at)) && inside_is_allocator(at))
 			inside_add(at, true);
 	}
 	if (inside_count)

@@ -51,6 +51,25 @@ int main(void)
 }
 """
 
+ALIGNED = r"""
+#include <malloc.h>
+#include <stdlib.h>
+int main(void)
+{
+	void *block = 0;
+	void *volatile kept; // so that nothing is optimized away
+	for (int i = 0; i < 50; i++) {
+		posix_memalign(&block, 64, 7911), free(block);
+		kept = aligned_alloc(128, 7912), free(kept);
+		kept = memalign(256, 7913), free(kept);
+		kept = valloc(7914), free(kept);
+		kept = calloc(3, 2639), kept = realloc(kept, 7916), free(kept);
+		kept = malloc(7918), free(kept);
+	}
+	return 0;
+}
+"""
+
 
 def build(*command, text=PROGRAM):
     with open("program.c", "w", encoding="utf-8") as file:
@@ -103,6 +122,20 @@ def a_stack_that_goes_through_musl_itself_is_whole_or_marked():
     for stack in {event.stack for event in events}:
         ours = [trace.module_of(frame) == "program" for frame in trace.frames_of(stack)]
         check(trace.stacks[stack][2] or ours.count(True) > 1 and not ours[-1], ours)
+
+
+@test
+def what_musls_functions_call_themselves_counts_once():
+    if not shutil.which("musl-gcc"):
+        raise Skip("needs musl-gcc")
+    build("musl-gcc", "-O1", text=ALIGNED)
+    record(["./program"])
+    trace = Trace()
+    check_whole(trace)
+    kinds = {7911: "aligned", 7912: "aligned", 7913: "aligned", 7914: "aligned", 7917: "calloc", 7918: "malloc"}
+    for size, kind in kinds.items():
+        equal([kind] * 50, [event.kind for event in trace.of_size(size)], size)
+    equal(50, len([event for event in trace.of_size(7916) if event.kind.startswith("realloc")]))
 
 
 @test
