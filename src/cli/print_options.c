@@ -18,8 +18,17 @@ enum print_options_taken print_options_take(struct args *args, struct print_opti
 	int index;
 
 	if (id == PRINT_OPTIONS_JSON || (id >= PRINT_OPTIONS_FORMS && id < PRINT_OPTIONS_END)) {
-		print->json = id == PRINT_OPTIONS_JSON;
-		print->form = print->json ? NULL : forms[id - PRINT_OPTIONS_FORMS];
+		const struct sheet_form *form =
+			id == PRINT_OPTIONS_JSON ? NULL : forms[id - PRINT_OPTIONS_FORMS];
+
+		if ((print->json && form) || (print->form && print->form != form)) {
+			args_mistake(args,
+				     "an answer has one form: of --json, --csv and --markdown "
+				     "one at a time");
+			return PRINT_OPTIONS_MISTAKE;
+		}
+		print->json = !form;
+		print->form = form;
 		return PRINT_OPTIONS_TAKEN;
 	}
 	switch (id) {

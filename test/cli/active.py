@@ -148,15 +148,38 @@ def a_mark_and_the_peak_are_moments():
     at_mark = active(carved(), "--at", "mark:end of shredding")
     assert at_mark["at_ns"] == 7_000_000 and not at_mark["at_exit"]
     assert 0x50000000 not in {int(row["address"], 16) for row in at_mark["rows"]}
-    # of the heap layer, a pool of the program's included
-    assert active(carved(), "--at", "peak")["heap"]["bytes"] == 1_054_104
+    # The peak is of all heaps; a pool's blocks are parts of others, and in a sum of their own.
+    told = active(carved(), "--at", "peak")
+    assert told["heap"]["bytes"] + told["pools"]["bytes"] == 1_054_104 and told["pools"]["bytes"], told
     assert active(carved(), "--at", "end")["rows"] == []
+
+
+@test
+def live_at_exit_is_the_reports_with_pools_too():
+    told = active(carved())
+    report = answer("report", carved())
+    assert told["heap"] == report["heap"]["live_at_exit"], (told["heap"], report["heap"])
+    rows = [row for row in told["rows"] if row["owner"] == "pool"]
+    assert told["pools"] == {"count": len(rows), "bytes": sum(row["size"] for row in rows)}
+    assert told["pools"]["count"] == 1 and "of what the pools have" in run("active", carved()).stdout
+    assert told["rows_left_out"] == 0
+    only = active(carved(), "--heap", "chips")
+    assert only["heap"]["count"] == 0 and only["pools"] == told["pools"], only
+
+
+@test
+def an_answer_has_one_form():
+    for command in ("active", "report", "window", "growth", "transients"):
+        for words in (("--json", "--csv"), ("--csv", "--markdown"), ("--markdown", "--json")):
+            done = run(command, carved(), *words, check=2)
+            assert done.stderr.count("\n") == 1 and "one at a time" in done.stderr, done
+        run(command, carved(), "--json", "--json")
 
 
 @test
 def the_table_says_what_the_json_says():
     text = run("active", carved()).stdout
-    assert "at exit" in text and "in 7 blocks" in text and "left out here (--layer vm)" in text
+    assert "at exit" in text and "in 6 blocks" in text and "left out here (--layer vm)" in text
     assert "0xf7000008  malloc-large grow_table  src/table.c:30" in text
     assert "main-stack   [stack]" in text
     assert "more (-n 0: all)" in run("active", carved(), "-n", "3").stdout

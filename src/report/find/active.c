@@ -70,6 +70,15 @@ static bool is_stdio(const struct query_context *asked, uint8_t *known, stack_id
 	return answer == STDIO_YES;
 }
 
+// A pool of the program's own, by tidemark.h. It hands out parts of what it has from malloc or
+// mmap, and is a layer for itself.
+static bool is_pool(const struct query_context *asked, heap_id id)
+{
+	const struct trace_heap *heap = id ? reader_heap(asked->reader, id) : NULL;
+
+	return heap && !heap->handle;
+}
+
 static void add_blocks(struct active *active, process_id process, uint8_t *stdio)
 {
 	const struct query_context *asked = active->asked;
@@ -82,6 +91,8 @@ static void add_blocks(struct active *active, process_id process, uint8_t *stdio
 	for (size_t i = 0; i < count; i++) {
 		const struct present_block *block = &blocks[i];
 		const struct range *range;
+		bool pool = is_pool(asked, block->heap);
+		struct heap_amount *amount = pool ? &active->pools : &active->heap;
 		struct active_row row = {
 			.address = block->address,
 			.size = block->size,
@@ -95,13 +106,12 @@ static void add_blocks(struct active *active, process_id process, uint8_t *stdio
 
 		if (!block->selected || block->inherited)
 			continue;
-		active->heap.count++;
-		active->heap.bytes += block->size;
+		amount->count++;
+		amount->bytes += block->size;
 		if (block->size < active->options->bytes_min)
 			continue;
 		range = ranges_find(space_ranges(space, process), block->address);
-		if (block->heap &&
-		    !reader_heap_is_language(reader_heap(asked->reader, block->heap)))
+		if (pool)
 			row.owner = "pool";
 		else if (is_stdio(asked, stdio, block->stack))
 			row.owner = "stdio";
@@ -219,8 +229,8 @@ void active_init(struct active *active, struct query_context *asked,
 			add_mappings(active, id);
 	}
 	mem_free(stdio);
-	query_context_matched(asked,
-			      active->heap.count + active->vm.count + active->left_out.count);
+	query_context_matched(asked, active->heap.count + active->pools.count + active->vm.count +
+					     active->left_out.count);
 	if (active->count)
 		qsort(active->rows, active->count, sizeof *active->rows, largest_first);
 	active->shown = active->count;
@@ -246,6 +256,14 @@ static void write_totals(const struct active *active, struct paper *paper)
 		paper_format(paper, PAPER_PLAIN, "  in %s block%s\n",
 			     str_count(active->heap.count, count),
 			     paper_plural(active->heap.count));
+	}
+	if (active->pools.count) {
+		paper_text(paper, PAPER_PLAIN, "  pools     ");
+		paper_field(paper, PAPER_BOLD, str_bytes(active->pools.bytes, bytes), 11, true);
+		paper_format(paper, PAPER_PLAIN,
+			     "  in %s block%s, parts of what the pools have from malloc or mmap\n",
+			     str_count(active->pools.count, count),
+			     paper_plural(active->pools.count));
 	}
 	if (active->layers & QUERY_VM) {
 		paper_text(paper, PAPER_PLAIN, "  mappings  ");
@@ -285,11 +303,16 @@ static void write_row(const struct active *active, const struct active_row *row,
 	stack_text_write(stacks, row->process, row->stack);
 }
 
+static uint64_t rows_count(const struct active *active)
+{
+	return active->heap.count + active->pools.count + active->vm.count;
+}
+
 // What is not listed: behind the last row, and smaller than --min-bytes.
 static void write_rest(const struct active *active, struct paper *paper)
 {
-	uint64_t rest = active->heap.count + active->vm.count - active->shown;
-	uint64_t bytes = active->heap.bytes + active->vm.bytes;
+	uint64_t rest = rows_count(active) - active->shown;
+	uint64_t bytes = active->heap.bytes + active->pools.bytes + active->vm.bytes;
 	char text[16], count[28];
 
 	if (rest == 0)
@@ -444,6 +467,11 @@ void active_write_json(const struct active *active, struct sink *sink)
 	json_kv_u64(&json, "count", active->heap.count);
 	json_kv_u64(&json, "bytes", active->heap.bytes);
 	json_object_end(&json);
+	json_key(&json, "pools");
+	json_object_begin(&json);
+	json_kv_u64(&json, "count", active->pools.count);
+	json_kv_u64(&json, "bytes", active->pools.bytes);
+	json_object_end(&json);
 	json_key(&json, "vm");
 	json_object_begin(&json);
 	json_kv_u64(&json, "count", active->vm.count);
@@ -455,7 +483,7 @@ void active_write_json(const struct active *active, struct sink *sink)
 	rows = sheet_in_json(&json);
 	active_rows(active, &rows);
 	json_array_end(&json);
-	json_kv_u64(&json, "rows_left_out", active->heap.count + active->vm.count - active->shown);
+	json_kv_u64(&json, "rows_left_out", rows_count(active) - active->shown);
 	json_key(&json, "mappings_of_malloc");
 	json_object_begin(&json);
 	json_kv_u64(&json, "count", active->left_out.count);
