@@ -8,7 +8,7 @@
 enum { ROWS_DEFAULT = 3 };
 
 static const struct option_row rows[] = {
-	QUERY_OPTIONS_ROW_AT("peak (the default) or exit"),
+	QUERY_OPTIONS_ROW_AT("peak (the default), exit, or a moment: the last snapshot before it"),
 	QUERY_OPTIONS_ROW_ROWS("show N stacks of each line (0: all)"),
 	QUERY_OPTIONS_ROW_ALL_FRAMES,
 	PRINT_OPTIONS_ROW_JSON("reconcile.json"),
@@ -16,9 +16,11 @@ static const struct option_row rows[] = {
 	{ 0 },
 };
 
-static bool is_peak(const struct query_options *options)
+static enum rss_breakdown_at which(const struct query_options *options)
 {
-	return !options->at || strcmp(options->at, "peak") == 0;
+	if (!options->at || strcmp(options->at, "peak") == 0)
+		return RSS_BREAKDOWN_AT_PEAK;
+	return strcmp(options->at, "exit") == 0 ? RSS_BREAKDOWN_AT_EXIT : RSS_BREAKDOWN_AT_MOMENT;
 }
 
 static bool answer(const void *request, struct query_context *asked, struct sink *sink,
@@ -28,7 +30,7 @@ static bool answer(const void *request, struct query_context *asked, struct sink
 	struct paper paper = query_options_paper(options, sink);
 	struct rss_breakdown rss_breakdown;
 
-	if (!rss_breakdown_init(&rss_breakdown, asked, is_peak(options), err))
+	if (!rss_breakdown_init(&rss_breakdown, asked, which(options), err))
 		return false;
 	if (options->print.json)
 		rss_breakdown_write_json(&rss_breakdown, sink, options->rows_max);
@@ -46,13 +48,10 @@ static int run(int argc, char **argv)
 	struct args args;
 
 	args_init(&args, &cmd_reconcile, argc, argv);
-	if (!query_options_take_all(&args, &options)) {
-		// The mistake was told.
-	} else if (!is_peak(&options) && strcmp(options.at, "exit") != 0) {
-		args_mistake(&args, "--at is peak or exit: only there are snapshots");
-	} else {
+	if (query_options_take_all(&args, &options)) {
 		context = query_options_context(&cmd_reconcile, &options, &rss_breakdown_rules);
-		context.at = NULL; // it is the snapshot's
+		if (which(&options) != RSS_BREAKDOWN_AT_MOMENT)
+			context.at = NULL; // it is the snapshot's
 		args.exit_code =
 			query_options_print(&cmd_reconcile, &options, &context, answer, &options);
 	}
@@ -71,6 +70,7 @@ const struct command cmd_reconcile = {
 		"it. Beside them: what is live and was never touched.\n",
 	.examples = "  tidemark reconcile app.tide            at the peak of resident memory\n"
 		    "  tidemark reconcile app.tide --at exit  just before the process ended\n"
+		    "  tidemark reconcile app.tide --at 12s   at the last snapshot before that\n"
 		    "  tidemark reconcile app.tide -n 0 --json\n",
 	.options = rows,
 	.shared = filters_rows,

@@ -88,7 +88,8 @@ bool answer_moments_reconcile(struct answer *answer, struct err *err)
 	    !answer_rows(answer, ANSWER_ROWS_DEFAULT, &rows, err) ||
 	    !open_moment(answer, &rss_breakdown_rules, NULL, &asked, err))
 		return false;
-	good = rss_breakdown_init(&rss_breakdown, &asked, moment == 0, err);
+	good = rss_breakdown_init(&rss_breakdown, &asked,
+				  moment == 0 ? RSS_BREAKDOWN_AT_PEAK : RSS_BREAKDOWN_AT_EXIT, err);
 	if (good) {
 		rss_breakdown_write_json(&rss_breakdown, answer->sink, rows);
 		rss_breakdown_fini(&rss_breakdown);

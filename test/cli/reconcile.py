@@ -97,6 +97,14 @@ def each_byte_is_in_the_line_that_a_second_count_says():
 
 
 @test
+def a_moment_is_that_of_the_last_snapshot_before_it():
+    path, wanted, _, _ = build("moment", 1, glibc)
+    answer = reconcile(path, "--at", "18ns")
+    assert lines_of(answer) == wanted and answer["at_ns"] == 15, answer
+    assert "so early" in run("reconcile", path, "--at", "14ns", check=2).stderr
+
+
+@test
 def without_smaps_the_sum_is_that_of_the_pages_and_it_is_said():
     path, wanted, _, _ = build("pages", 0, glibc, more=" flags=4")
     answer = reconcile(path)
@@ -228,7 +236,8 @@ def what_cannot_be_answered_is_refused_in_one_line():
                      "snapshot p reason=exit flags=2\nmapping 0x1000-0x2000 rss=4096\nend\n")
     for words, part in (([none], "no snapshot of resident memory"),
                         ([path, "--at", "exit"], "at the end of a process"),
-                        ([path, "--at", "5s"], "peak or exit"),
+                        ([path, "--at", "0"], "so early"),
+                        ([path, "--at", "soon"], "--at"),
                         ([blind, "--at", "exit"], "does not say which pages")):
         done = run("reconcile", *words, check=2)
         assert part in done.stderr and done.stderr.count("\n") == 1 and not done.stdout, done

@@ -230,8 +230,14 @@ static void divide(struct rss_breakdown *rss_breakdown, const struct trace_snaps
 	pages_fini(&pages);
 }
 
+// Whether a snapshot was over at the moment that is asked for.
+static bool is_before(const struct trace_snapshot *snapshot, const struct moment_edge *edge)
+{
+	return edge->exact ? snapshot->ended <= edge->number : snapshot->time_ns <= edge->time_ns;
+}
+
 // The snapshot that is asked for, of the selected processes; UINT32_MAX: there is none.
-static uint32_t choose(const struct query_context *asked, bool peak)
+static uint32_t choose(const struct query_context *asked, enum rss_breakdown_at at)
 {
 	uint32_t best = UINT32_MAX;
 	uint64_t most = 0;
@@ -240,9 +246,10 @@ static uint32_t choose(const struct query_context *asked, bool peak)
 		const struct trace_snapshot *each = reader_snapshot(asked->reader, i);
 
 		if (!query_has_process(&asked->selection.query, each->process) ||
-		    (!peak && each->reason != TRACE_SNAPSHOT_EXIT))
+		    (at == RSS_BREAKDOWN_AT_EXIT && each->reason != TRACE_SNAPSHOT_EXIT) ||
+		    (at == RSS_BREAKDOWN_AT_MOMENT && !is_before(each, &asked->edge)))
 			continue;
-		if (best == UINT32_MAX || each->rss_bytes > most) {
+		if (best == UINT32_MAX || at == RSS_BREAKDOWN_AT_MOMENT || each->rss_bytes > most) {
 			best = i;
 			most = each->rss_bytes;
 		}
@@ -386,19 +393,24 @@ static void find_plateau(struct rss_breakdown *rss_breakdown)
 		*plateau = (struct plateau){ 0 };
 }
 
-bool rss_breakdown_init(struct rss_breakdown *rss_breakdown, struct query_context *asked, bool peak,
-			struct err *err)
+bool rss_breakdown_init(struct rss_breakdown *rss_breakdown, struct query_context *asked,
+			enum rss_breakdown_at at, struct err *err)
 {
+	static const char *const missing[] = {
+		[RSS_BREAKDOWN_AT_PEAK] = "",
+		[RSS_BREAKDOWN_AT_EXIT] = " at the end of a process (try --at peak)",
+		[RSS_BREAKDOWN_AT_MOMENT] = " so early (try --at peak)",
+	};
 	struct trace_snapshot snapshot = { 0 };
 	uint32_t index;
 
 	*rss_breakdown = (struct rss_breakdown){ .asked = asked };
-	index = choose(asked, peak);
+	index = choose(asked, at);
 	if (index == UINT32_MAX)
 		return err_set(err, ERR_USAGE,
 			       "the trace has no snapshot of resident memory%s; where a run has no "
 			       "time for one, record --rss-exact takes it",
-			       peak ? "" : " at the end of a process (try --at peak)");
+			       missing[at]);
 	rss_breakdown->header = reader_snapshot(asked->reader, index);
 	if (rss_breakdown->header->flags & TRACE_SNAPSHOT_NO_PAGES)
 		return err_set(err, ERR_USAGE,
@@ -417,7 +429,7 @@ bool rss_breakdown_init(struct rss_breakdown *rss_breakdown, struct query_contex
 		.exact = true,
 	};
 	read_around(rss_breakdown);
-	if (peak)
+	if (at == RSS_BREAKDOWN_AT_PEAK)
 		find_plateau(rss_breakdown);
 	weigh(rss_breakdown, &snapshot);
 	if (rss_breakdown->lines[RSS_BREAKDOWN_UNEXPLAINED])

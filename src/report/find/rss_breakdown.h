@@ -103,10 +103,15 @@ struct rss_breakdown {
 	struct map numbers; // private
 };
 
-// `peak`: the snapshot with the most resident memory; else the last one at the end of a process.
-// Sets the context's moment and reads it. ERR_USAGE: no such snapshot.
-bool rss_breakdown_init(struct rss_breakdown *rss_breakdown, struct query_context *asked, bool peak,
-			struct err *err);
+enum rss_breakdown_at {
+	RSS_BREAKDOWN_AT_PEAK,   // the snapshot with the most resident memory
+	RSS_BREAKDOWN_AT_EXIT,   // of those at ends of processes, that with the most
+	RSS_BREAKDOWN_AT_MOMENT, // the last one before the context's moment
+};
+
+// Sets the context's moment to the snapshot's and reads it. ERR_USAGE: no such snapshot.
+bool rss_breakdown_init(struct rss_breakdown *rss_breakdown, struct query_context *asked,
+			enum rss_breakdown_at at, struct err *err);
 void rss_breakdown_fini(struct rss_breakdown *rss_breakdown);
 
 // At most `rows_max` rows a line (0: all).
