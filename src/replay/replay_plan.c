@@ -3,7 +3,13 @@
 #include "base/mem.h"
 #include "engine/replay/blocks.h"
 
-enum { SAMPLES_BY_TIME = 400, SAMPLES_BY_EVENT = 400, ITEMS_PER_UPDATE = 1 << 14 };
+enum {
+	SAMPLES_BY_TIME = 400,
+	SAMPLES_BY_EVENT = 400,
+	SAMPLES_BY_SNAPSHOT = 200,
+	RUN_MAX = 64,              // events taken from the reader at once, all of one thread
+	RUNS_PER_UPDATE = 1 << 11, // of these between two looks at the progress bar
+};
 
 // The first half of a realloc whose second half may come: its block has no address now.
 struct half {
@@ -28,6 +34,7 @@ struct reading {
 	uint64_t live_bytes, live_count, number;
 	uint64_t next_ns, next_number;
 	uint32_t samples;
+	uint32_t snapshot; // of the recording, that comes next
 };
 
 static uint32_t take_slot(struct reading *reading)
@@ -256,12 +263,61 @@ static void add_event(struct reading *reading, const struct trace_event *event)
 
 // ---- samples ----
 
+static void put_sample(struct reading *reading, uint64_t time_ns, uint64_t number)
+{
+	struct replay_plan *plan = reading->plan;
+
+	if (reading->samples >= REPLAY_RING_SAMPLES)
+		return;
+	plan->samples[reading->samples] = (struct replay_plan_sample){
+		.time_ns = time_ns,
+		.number = number,
+		.live_bytes = reading->live_bytes,
+		.live_count = reading->live_count,
+	};
+	put(reading,
+	    &(struct replay_ring_record){ .op = REPLAY_RING_SAMPLE, .slot = reading->samples++ });
+	plan->samples_count = reading->samples;
+}
+
+// How many events were over at a snapshot of the recording. One that was taken before memory was
+// given back was taken inside of a free, which stands before it and was not over.
+static uint64_t events_before(const struct trace_snapshot *snapshot)
+{
+	bool inside = snapshot->reason == TRACE_SNAPSHOT_RELEASE;
+
+	return snapshot->began > inside ? snapshot->began - inside : 0;
+}
+
+// Where the recording has a snapshot of resident memory before this event, one is taken too, so
+// that both can be compared.
+static void sample_with_snapshots(struct reading *reading, const struct trace_event *event)
+{
+	const struct reader *reader = reading->plan->reader;
+	uint32_t count = reader_snapshots_count(reader);
+	uint32_t step = count / SAMPLES_BY_SNAPSHOT + 1;
+
+	if (!reading->put)
+		return;
+	for (; reading->snapshot < count; reading->snapshot += step) {
+		const struct trace_snapshot *snapshot = reader_snapshot(reader, reading->snapshot);
+
+		uint64_t before = events_before(snapshot);
+
+		if (snapshot->process != reading->plan->process || before == 0)
+			continue;
+		if (before > event->number)
+			return;
+		put_sample(reading, snapshot->time_ns, before - 1);
+	}
+}
+
 static void sample(struct reading *reading, const struct trace_event *event)
 {
 	struct replay_plan *plan = reading->plan;
 	uint64_t span_ns = plan->last_ns - plan->first_ns;
 
-	if (!reading->put || reading->samples >= REPLAY_RING_SAMPLES)
+	if (!reading->put)
 		return;
 	if (event->time_ns < reading->next_ns && event->number < reading->next_number &&
 	    event->number != plan->peak_number && event->number + 1 < plan->last_number)
@@ -270,15 +326,7 @@ static void sample(struct reading *reading, const struct trace_event *event)
 		reading->next_ns = event->time_ns + span_ns / SAMPLES_BY_TIME + 1;
 	if (event->number >= reading->next_number)
 		reading->next_number = event->number + plan->last_number / SAMPLES_BY_EVENT + 1;
-	plan->samples[reading->samples] = (struct replay_plan_sample){
-		.time_ns = event->time_ns,
-		.number = event->number,
-		.live_bytes = reading->live_bytes,
-		.live_count = reading->live_count,
-	};
-	put(reading,
-	    &(struct replay_ring_record){ .op = REPLAY_RING_SAMPLE, .slot = reading->samples++ });
-	plan->samples_count = reading->samples;
+	put_sample(reading, event->time_ns, event->number);
 }
 
 // ---- reading ----
@@ -293,31 +341,55 @@ static bool is_mine(const struct reading *reading, const struct trace_event *eve
 		event->kind == TRACE_BEFORE);
 }
 
+// Begin to fetch from memory what these events will begin and end.
+static void expect(const struct reading *reading, const struct trace_event *events, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		blocks_expect(&reading->blocks, events[i].address);
+		if (events[i].kind == TRACE_REALLOC)
+			blocks_expect(&reading->blocks, events[i].old_address);
+	}
+}
+
+static void take_event(struct reading *reading, const struct trace_event *event)
+{
+	struct replay_plan *plan = reading->plan;
+
+	reading->number = event->number;
+	if (!reading->put) {
+		if (!plan->last_number)
+			plan->first_ns = event->time_ns;
+		plan->last_ns = event->time_ns;
+		plan->last_number = event->number + 1;
+	}
+	sample_with_snapshots(reading, event);
+	add_event(reading, event);
+	sample(reading, event);
+	end_thread(reading, event);
+}
+
 static void read_events(struct reading *reading, struct progress *progress)
 {
 	struct replay_plan *plan = reading->plan;
-	struct trace_event event;
+	struct trace_event events[RUN_MAX];
 	struct trace_note note;
-	enum reader_item item;
-	uint64_t items = 0;
+	uint64_t runs = 0;
 
 	reader_rewind(plan->reader);
-	while (!reading->stopped &&
-	       (item = reader_next(plan->reader, &event, &note)) != READER_END) {
-		if (progress && ++items % ITEMS_PER_UPDATE == 0)
+	while (!reading->stopped) {
+		uint32_t count = reader_run(plan->reader, events, RUN_MAX);
+		enum reader_item item = count ? READER_EVENT
+					      : reader_next(plan->reader, events, &note);
+
+		if (item == READER_END)
+			break;
+		if (progress && ++runs % RUNS_PER_UPDATE == 0)
 			progress_update(progress, reader_position(plan->reader));
-		if (item != READER_EVENT || !is_mine(reading, &event))
-			continue;
-		reading->number = event.number;
-		if (!reading->put) {
-			if (!plan->last_number)
-				plan->first_ns = event.time_ns;
-			plan->last_ns = event.time_ns;
-			plan->last_number = event.number + 1;
+		if (item == READER_EVENT && is_mine(reading, &events[0])) {
+			expect(reading, events, count);
+			for (uint32_t i = 0; i < (count ? count : 1); i++)
+				take_event(reading, &events[i]);
 		}
-		add_event(reading, &event);
-		sample(reading, &event);
-		end_thread(reading, &event);
 	}
 }
 

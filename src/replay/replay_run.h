@@ -16,6 +16,7 @@ struct replay_run_options {
 // What came out, by the plan's samples. All of it is the driver's own measure.
 struct replay_run {
 	uint64_t events, failed, cpu_ns, minor_faults, major_faults;
+	uint64_t took_ns;  // from start to end, with reading the trace
 	char library[256]; // that malloc was in
 	struct replay_ring_sample samples[REPLAY_RING_SAMPLES];
 	struct replay_ring_class classes[REPLAY_RING_CLASSES];

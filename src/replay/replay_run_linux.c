@@ -27,6 +27,14 @@ struct playing {
 	bool has_chunk;
 };
 
+static uint64_t now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
 // ---- the environment ----
 
 static bool is_name(const char *entry, const char *setting)
@@ -217,11 +225,13 @@ bool replay_run_play(struct replay_plan *plan, const struct replay_run_options *
 		     struct replay_run *run, struct err *err)
 {
 	struct playing playing = { .options = options, .file = -1 };
+	uint64_t began_ns = now();
 	bool good = make_ring(&playing, err) && start(&playing, err) && play(&playing, plan, err) &&
 		    check_library(&playing, err);
 
 	if (good)
 		copy(&playing, run);
+	run->took_ns = now() - began_ns;
 	if (playing.pid) {
 		kill(playing.pid, SIGKILL);
 		has_ended(&playing, 0);

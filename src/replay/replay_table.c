@@ -265,6 +265,7 @@ void replay_table_json(const struct replay_table *table, struct sink *sink)
 	json_kv_u64(&json, "peak_live_bytes", plan->peak_bytes);
 	json_kv_u64(&json, "peak_live_count", plan->peak_count);
 	json_kv_u64(&json, "driver_cpu_ns", table->dry->cpu_ns);
+	json_kv_u64(&json, "driver_took_ns", table->dry->took_ns);
 	json_key(&json, "runs");
 	json_array_begin(&json);
 	for (size_t i = 0; i < table->count; i++)
