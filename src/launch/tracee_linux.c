@@ -330,10 +330,39 @@ static void tracee_set_out(struct tracee_thread *thread, struct tracee_walker *w
 	walker->set = walker->runs = tracee_poke(thread, place, &trap, 1);
 }
 
-// See whether it has come to its place. `wait`: it was told to stop, and will.
-static void tracee_look_at(struct tracee_thread *thread, struct tracee_walker *walker,
-			   uint64_t place, bool wait)
+// Whether a trap was met and is yet to be told: the stop that was asked for came before it.
+static bool tracee_has_trap(pid_t tid)
 {
+	struct __ptrace_peeksiginfo_args from = { .off = 0, .flags = 0, .nr = 1 };
+	siginfo_t pending;
+
+	for (; ptrace(PTRACE_PEEKSIGINFO, tid, &from, &pending) == 1; from.off++)
+		if (pending.si_signo == SIGTRAP)
+			return true;
+	return false;
+}
+
+// Those that go, and where to.
+struct tracee_walk {
+	struct tracee *tracee;
+	struct tracee_walker *walkers;
+	const uint64_t *places;
+};
+
+// Whether there is a trap of ours just before `at`: that of another thread may be met as well.
+static bool tracee_is_behind_trap(const struct tracee_walk *walk, uint64_t at)
+{
+	for (size_t i = 0; i < walk->tracee->count; i++)
+		if (walk->walkers[i].set && walk->places[i] + 1 == at)
+			return true;
+	return false;
+}
+
+// See whether it has come to its place. `wait`: it was told to stop, and will.
+static void tracee_look_at(const struct tracee_walk *walk, size_t i, bool wait)
+{
+	struct tracee_thread *thread = &walk->tracee->threads[i];
+	struct tracee_walker *walker = &walk->walkers[i];
 	struct user_regs_struct *registers = &thread->registers;
 	int status;
 	pid_t got = waitpid(thread->tid, &status, __WALL | (wait ? 0 : WNOHANG));
@@ -344,11 +373,15 @@ static void tracee_look_at(struct tracee_thread *thread, struct tracee_walker *w
 	if (!thread->gone && !wait && tracee_is_ours(status) &&
 	    ptrace(PTRACE_CONT, thread->tid, NULL, NULL) == 0)
 		return; // of an earlier stop
+	if (!thread->gone && tracee_is_ours(status) && tracee_has_trap(thread->tid) &&
+	    ptrace(PTRACE_CONT, thread->tid, NULL, NULL) == 0)
+		tracee_wait(thread, &status);
 	walker->runs = false;
 	if (thread->gone || ptrace(PTRACE_GETREGS, thread->tid, NULL, registers) != 0)
 		return;
-	if (WSTOPSIG(status) == SIGTRAP && !tracee_is_ours(status) && registers->rip == place + 1) {
-		registers->rip = place;
+	if (WSTOPSIG(status) == SIGTRAP && !tracee_is_ours(status) &&
+	    tracee_is_behind_trap(walk, registers->rip)) {
+		registers->rip--;
 		ptrace(PTRACE_SETREGS, thread->tid, NULL, registers);
 	}
 }
@@ -356,6 +389,7 @@ static void tracee_look_at(struct tracee_thread *thread, struct tracee_walker *w
 void tracee_run_to(struct tracee *tracee, const uint64_t *places, uint64_t patience_ns)
 {
 	struct tracee_walker *walkers = mem_alloc(tracee->count, sizeof(*walkers));
+	const struct tracee_walk walk = { tracee, walkers, places };
 	uint64_t end_ns = now_steady_ns() + patience_ns;
 	bool running = true;
 
@@ -373,7 +407,7 @@ void tracee_run_to(struct tracee *tracee, const uint64_t *places, uint64_t patie
 				continue;
 			if (late)
 				ptrace(PTRACE_INTERRUPT, tracee->threads[i].tid, NULL, NULL);
-			tracee_look_at(&tracee->threads[i], &walkers[i], places[i], late);
+			tracee_look_at(&walk, i, late);
 			running |= walkers[i].runs;
 		}
 		if (running && !late)
