@@ -54,7 +54,7 @@ static uint64_t attacher_find(const struct attacher *attacher, const char *name)
 	for (size_t i = 0; i < sizeof(places) / sizeof(*places) && !found; i++) {
 		const struct objects_one *object = objects_named(&attacher->objects, places[i]);
 
-		found = object ? objects_symbol(&attacher->objects, object, name) : 0;
+		found = object ? objects_symbol(&attacher->objects, object, name, NULL) : 0;
 	}
 	return found;
 }
@@ -82,7 +82,7 @@ static uint64_t attacher_find_entry(const struct attacher *attacher)
 		const char *name = strrchr(objects->list[i].path, '/');
 
 		if (name && strncmp(name, "/libtidemark", 12) == 0)
-			found = objects_symbol(objects, &objects->list[i], "tidemark_late_v1");
+			found = objects_symbol(objects, &objects->list[i], "tidemark_late_v1", NULL);
 	}
 	return found;
 }
@@ -182,7 +182,7 @@ static bool attacher_handles_signal(const struct attacher *attacher, uint64_t sp
 // Whether an allocator is in that file.
 static bool attacher_allocates(const struct attacher *attacher, const struct objects_one *object)
 {
-	return objects_symbol(&attacher->objects, object, "malloc") != 0;
+	return objects_symbol(&attacher->objects, object, "malloc", NULL) != 0;
 }
 
 // Can the thread load a library here? In its own code it can, where that is no allocator's, and
@@ -191,14 +191,13 @@ static bool attacher_is_safe(const struct attacher *attacher, const struct trace
 {
 	const struct user_regs_struct *registers = &thread->registers;
 	const struct objects_one *object = objects_at(&attacher->objects, registers->rip);
-	const char *name = object ? strrchr(object->path, '/') : NULL;
-	bool own = object && !attacher_allocates(attacher, object) &&
-		   !(name && strncmp(name, "/ld-", 4) == 0);
+	bool linker = object && objects_is_linker(object);
+	bool own = object && !attacher_allocates(attacher, object) && !linker;
 
 	if (registers->cs != 0x33)
 		return false;
 	if ((int64_t)registers->orig_rax >= 0)
-		own = attacher_waits(registers) && !(name && strncmp(name, "/ld-", 4) == 0);
+		own = attacher_waits(registers) && !linker;
 	return own && !attacher_handles_signal(attacher, registers->rsp);
 }
 
@@ -395,6 +394,7 @@ static uint32_t attacher_write(const struct tracee *tracee, const struct tracee_
 // Stop all threads. Where what was allocated before is wanted, none is inside of the allocator
 // then, or (*why) that did not come to be.
 static bool attacher_stop(struct attacher *attacher, struct tracee *tracee,
+			  const struct attach_patch *list, uint32_t count,
 			  struct glibc_heap *before, struct attacher_figures *figures,
 			  struct err *err)
 {
@@ -404,7 +404,7 @@ static bool attacher_stop(struct attacher *attacher, struct tracee *tracee,
 		if (!tracee_stop(tracee, attacher->pid, err))
 			return false;
 		if (!before ||
-		    glibc_heap_settle(&attacher->objects, tracee,
+		    glibc_heap_settle(&attacher->objects, tracee, list, count,
 				      try < ATTACHER_SETTLES / 2 ? ATTACHER_SETTLE_NS : UINT64_MAX))
 			return true;
 		if (try == ATTACHER_SETTLES) {
@@ -447,7 +447,7 @@ static bool attacher_patch(struct attacher *attacher, struct glibc_heap *before,
 		return err_set(err, ERR_IO,
 			       "process %d: no function of its allocator could be entered",
 			       (int)attacher->pid);
-	if (!attacher_stop(attacher, &tracee, before, figures, err)) {
+	if (!attacher_stop(attacher, &tracee, list, count, before, figures, err)) {
 		mem_free(list);
 		return false;
 	}

@@ -87,7 +87,7 @@ static void glibc_heap_add(struct glibc_heap *heap, uint64_t address, uint64_t s
 static bool glibc_heap_find_version(struct glibc_heap_walk *walk)
 {
 	const struct objects_one *libc = objects_libc(walk->objects);
-	uint64_t at = libc ? objects_symbol(walk->objects, libc, "gnu_get_libc_version") : 0;
+	uint64_t at = libc ? objects_symbol(walk->objects, libc, "gnu_get_libc_version", NULL) : 0;
 	uint8_t code[16];
 	int32_t distance;
 
@@ -582,10 +582,10 @@ static bool glibc_heap_is_replaced(const struct objects *objects)
 		const struct objects_one *object = &objects->list[i];
 		const char *name = strrchr(object->path, '/');
 
-		if (name && strncmp(name, "/ld-", 4) != 0 &&
+		if (name && !objects_is_linker(object) &&
 		    strncmp(name, "/libtidemark", 12) != 0 &&
 		    !(libc && object->inode == libc->inode) &&
-		    objects_symbol(objects, object, "malloc"))
+		    objects_symbol(objects, object, "malloc", NULL))
 			return true;
 	}
 	return false;

@@ -17,6 +17,8 @@
 #include "launch/objects_linux.h"
 #include "launch/tracee_linux.h"
 
+struct attach_patch;
+
 struct glibc_heap {
 	// In no order. Sizes are what may be used: what was asked for, rounded up.
 	struct collect_block *blocks;
@@ -28,9 +30,11 @@ struct glibc_heap {
 	struct str why; // not empty: not read, or not surely
 };
 
-// Have each thread that is inside of malloc come out of it, while the others wait. False:
-// one did not within `most_ns` since they were stopped.
-bool glibc_heap_settle(const struct objects *objects, struct tracee *tracee, uint64_t most_ns);
+// Have each thread that is inside of malloc come out of it, while the others wait. One that is at
+// one of the `entries` is not inside. False: one did not within `most_ns` since they were stopped.
+bool glibc_heap_settle(const struct objects *objects, struct tracee *tracee,
+		       const struct attach_patch *entries, uint32_t entries_count,
+		       uint64_t most_ns);
 
 // False: nothing is known of what it has allocated; `why` says why.
 bool glibc_heap_read(struct glibc_heap *heap, const struct objects *objects,

@@ -1,10 +1,14 @@
 // Threads that are in the midst of malloc come out of it: what they would leave half done could not
-// be read, and the block that such a call returns would be in no event.
+// be read, and the block that such a call returns would be in no event. In it is who is in the C
+// library's, or in a library's that stands in front of it (which may have called that, or not yet,
+// and where the recorder of an earlier recording counts as one).
 #include "launch/glibc_heap_linux.h"
 
 #include "base/mem.h"
 #include "os/now.h"
+#include "wire/attach.h"
 
+#include <linux/futex.h>
 #include <sys/syscall.h>
 
 enum {
@@ -12,82 +16,135 @@ enum {
 	GLIBC_HEAP_STATIC_BYTES = 0x2900, // of malloc.o before malloc, at most
 	GLIBC_HEAP_LAST_BYTES = 0x100,    // of the last function there
 	GLIBC_HEAP_FRAME_WORDS = 12,      // that what malloc calls may have on the stack
-	GLIBC_HEAP_STACK_WORDS = 128,     // that are looked at for the way out
+	GLIBC_HEAP_STACK_WORDS = 512,     // that are looked at for the way out
 	GLIBC_HEAP_ROUNDS = 5,
 	GLIBC_HEAP_PATIENCE_NS = 2000000,
 };
 
+static const char *const glibc_heap_names[GLIBC_HEAP_ENTRIES] = {
+	"malloc",  "free",        "calloc",       "realloc",        "memalign",    "valloc",
+	"pvalloc", "malloc_trim", "malloc_stats", "posix_memalign", "malloc_info", "malloc_usable_size",
+};
+
+// A stretch of code of an allocator.
+struct glibc_heap_span {
+	uint64_t start, end;
+};
+
 struct glibc_heap_code {
 	const struct objects *objects;
-	uint64_t start, end; // of malloc.o
-	uint64_t entries[GLIBC_HEAP_ENTRIES];
+	struct glibc_heap_span *spans; // the first is of malloc.o
+	size_t count, capacity;
+	const struct attach_patch *entries;
+	uint32_t entries_count;
 	struct objects_one libc;
 };
 
-// Its functions that are seen from outside; those that are not are before malloc.
-static bool glibc_heap_find_code(const struct objects *objects, struct glibc_heap_code *code)
+static void glibc_heap_add_span(struct glibc_heap_code *code, uint64_t start, uint64_t end)
 {
-	static const char *const names[GLIBC_HEAP_ENTRIES] = {
-		"malloc",       "free",           "calloc",      "realloc",
-		"memalign",     "valloc",         "pvalloc",     "malloc_trim",
-		"malloc_stats", "posix_memalign", "malloc_info", "malloc_usable_size",
-	};
+	code->spans = mem_grow(code->spans, &code->capacity, code->count + 1, sizeof(*code->spans));
+	code->spans[code->count++] = (struct glibc_heap_span){ start, end };
+}
+
+// Its functions that are seen from outside; those that are not are before malloc.
+static void glibc_heap_find_libc(struct glibc_heap_code *code)
+{
+	uint64_t start = UINT64_MAX, end = 0;
+
+	for (size_t i = 0; i < GLIBC_HEAP_ENTRIES; i++) {
+		uint64_t at = objects_symbol(code->objects, &code->libc, glibc_heap_names[i], NULL);
+
+		if (at && at - GLIBC_HEAP_STATIC_BYTES < start)
+			start = at - GLIBC_HEAP_STATIC_BYTES;
+		if (at + GLIBC_HEAP_LAST_BYTES > end)
+			end = at + GLIBC_HEAP_LAST_BYTES;
+	}
+	glibc_heap_add_span(code, start, end);
+}
+
+// What stands in front of it: all of a library, and of the program the functions themselves.
+static void glibc_heap_find_front(struct glibc_heap_code *code, const struct objects_one *object)
+{
+	for (size_t i = 0; i < GLIBC_HEAP_ENTRIES; i++) {
+		uint64_t size, at = objects_symbol(code->objects, object, glibc_heap_names[i], &size);
+
+		if (at && object == code->objects->list)
+			glibc_heap_add_span(code, at, at + size);
+	}
+	if (object != code->objects->list)
+		glibc_heap_add_span(code, object->start, object->end);
+}
+
+static bool glibc_heap_find_code(struct glibc_heap_code *code)
+{
+	const struct objects *objects = code->objects;
 	const struct objects_one *libc = objects_libc(objects);
 
-	*code = (struct glibc_heap_code){ .objects = objects, .start = UINT64_MAX };
-	if (!libc)
+	if (!libc || !objects_symbol(objects, libc, "malloc", NULL))
 		return false;
 	code->libc = *libc;
-	for (size_t i = 0; i < GLIBC_HEAP_ENTRIES; i++) {
-		uint64_t at = objects_symbol(objects, libc, names[i]);
+	glibc_heap_find_libc(code);
+	for (size_t i = 0; i < objects->count; i++) {
+		const struct objects_one *object = &objects->list[i];
 
-		code->entries[i] = at;
-		if (at && at - GLIBC_HEAP_STATIC_BYTES < code->start)
-			code->start = at - GLIBC_HEAP_STATIC_BYTES;
-		if (at + GLIBC_HEAP_LAST_BYTES > code->end)
-			code->end = at + GLIBC_HEAP_LAST_BYTES;
+		if (object->inode != libc->inode && !objects_is_linker(object) &&
+		    objects_symbol(objects, object, "malloc", NULL))
+			glibc_heap_find_front(code, object);
 	}
-	return code->entries[0] != 0;
+	return true;
 }
 
 static bool glibc_heap_is_in(const struct glibc_heap_code *code, uint64_t at)
 {
-	return at >= code->start && at < code->end;
+	for (size_t i = 0; i < code->count; i++)
+		if (at >= code->spans[i].start && at < code->spans[i].end)
+			return true;
+	return false;
 }
 
-// Whether the thread is in a system call that malloc makes.
+// A thread that is about to enter comes by the hook.
+static bool glibc_heap_is_entry(const struct glibc_heap_code *code, uint64_t at)
+{
+	for (uint32_t i = 0; i < code->entries_count; i++)
+		if (at == code->entries[i].at)
+			return true;
+	return false;
+}
+
+// Whether the thread is in a system call that malloc makes, or in none. Locks are waited for by
+// FUTEX_WAIT, conditions otherwise.
 static bool glibc_heap_asks(const struct user_regs_struct *registers)
 {
 	static const uint16_t calls[] = { SYS_mmap,    SYS_munmap,   SYS_brk,  SYS_mremap,
 					  SYS_madvise, SYS_mprotect, SYS_futex };
 
+	if (registers->orig_rax == SYS_futex)
+		return (registers->rsi & (uint32_t)FUTEX_CMD_MASK) == FUTEX_WAIT;
 	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++)
 		if (registers->orig_rax == calls[i])
 			return true;
 	return (int64_t)registers->orig_rax < 0;
 }
 
-// Whether malloc was called and has not returned: it is there, or it has called what is in libc,
-// too, and nothing that has much of a stack.
-static bool glibc_heap_is_inside(const struct glibc_heap_code *code,
-				 const struct tracee_thread *thread)
+// The words at the top of the thread's stack, `count` or as many as are there.
+static size_t glibc_heap_stack(const struct tracee_thread *thread, uint64_t *words, size_t count)
 {
-	const struct user_regs_struct *registers = &thread->registers;
-	uint64_t words[GLIBC_HEAP_FRAME_WORDS];
+	uint64_t at = thread->registers.rsp & ~(uint64_t)7;
 
-	for (size_t i = 0; i < GLIBC_HEAP_ENTRIES; i++)
-		if (registers->rip == code->entries[i])
-			return false;
-	if (glibc_heap_is_in(code, registers->rip))
-		return true;
-	if (registers->rip < code->libc.start || registers->rip >= code->libc.end ||
-	    !glibc_heap_asks(registers) ||
-	    !tracee_read(thread->tid, registers->rsp, words, sizeof(words)))
-		return false;
-	for (size_t i = 0; i < GLIBC_HEAP_FRAME_WORDS; i++)
-		if (glibc_heap_is_in(code, words[i]))
-			return true;
-	return false;
+	while (count > 0 && !tracee_read(thread->tid, at, words, count * sizeof(*words)))
+		count /= 2;
+	return count;
+}
+
+// So many words an allocator's callees may have on the stack, where they are at `at`; 0: it calls
+// nothing there.
+static size_t glibc_heap_callee_words(const struct glibc_heap_code *code, uint64_t at)
+{
+	const struct objects_one *object = objects_at(code->objects, at);
+
+	if (object && objects_is_linker(object)) // finds a function at its first call
+		return GLIBC_HEAP_STACK_WORDS;
+	return at >= code->libc.start && at < code->libc.end ? GLIBC_HEAP_FRAME_WORDS : 0;
 }
 
 // Whether `at` is behind a call instruction, in code.
@@ -106,17 +163,39 @@ static bool glibc_heap_is_return(const struct glibc_heap_code *code, pid_t pid, 
 	return false;
 }
 
+// Whether malloc was called and has not returned: it is there, or it has called what is in the
+// C library or the linker, and nothing that has much of a stack.
+static bool glibc_heap_is_inside(const struct glibc_heap_code *code,
+				 const struct tracee_thread *thread)
+{
+	const struct user_regs_struct *registers = &thread->registers;
+	uint64_t words[GLIBC_HEAP_STACK_WORDS];
+	size_t count;
+
+	if (glibc_heap_is_entry(code, registers->rip))
+		return false;
+	if (glibc_heap_is_in(code, registers->rip))
+		return true;
+	if (!glibc_heap_asks(registers))
+		return false;
+	count = glibc_heap_stack(thread, words, glibc_heap_callee_words(code, registers->rip));
+	for (size_t i = 0; i < count; i++)
+		if (glibc_heap_is_in(code, words[i]) &&
+		    glibc_heap_is_return(code, thread->tid, words[i]))
+			return true;
+	return false;
+}
+
 // Where a thread that is inside will come back to: the first return address on its stack that is
 // not malloc's own. 0: none is seen.
 static uint64_t glibc_heap_way_out(const struct glibc_heap_code *code,
 				   const struct tracee_thread *thread)
 {
 	uint64_t words[GLIBC_HEAP_STACK_WORDS];
+	size_t count = glibc_heap_stack(thread, words, GLIBC_HEAP_STACK_WORDS);
 	bool inside = glibc_heap_is_in(code, thread->registers.rip);
 
-	if (!tracee_read(thread->tid, thread->registers.rsp, words, sizeof(words)))
-		return 0;
-	for (size_t i = 0; i < GLIBC_HEAP_STACK_WORDS; i++) {
+	for (size_t i = 0; i < count; i++) {
 		bool own = glibc_heap_is_in(code, words[i]);
 
 		if (inside && !own && glibc_heap_is_return(code, thread->tid, words[i]))
@@ -126,11 +205,16 @@ static uint64_t glibc_heap_way_out(const struct glibc_heap_code *code,
 	return 0;
 }
 
-bool glibc_heap_settle(const struct objects *objects, struct tracee *tracee, uint64_t most_ns)
+bool glibc_heap_settle(const struct objects *objects, struct tracee *tracee,
+		       const struct attach_patch *entries, uint32_t entries_count, uint64_t most_ns)
 {
 	uint64_t *places = mem_alloc(tracee->count, sizeof(*places));
-	struct glibc_heap_code code;
-	bool inside = glibc_heap_find_code(objects, &code);
+	struct glibc_heap_code code = {
+		.objects = objects,
+		.entries = entries,
+		.entries_count = entries_count,
+	};
+	bool inside = glibc_heap_find_code(&code);
 
 	for (int round = 0; inside && round < GLIBC_HEAP_ROUNDS &&
 			    (round == 0 || now_steady_ns() - tracee->began_ns < most_ns);
@@ -146,6 +230,7 @@ bool glibc_heap_settle(const struct objects *objects, struct tracee *tracee, uin
 		if (inside)
 			tracee_run_to(tracee, places, GLIBC_HEAP_PATIENCE_NS);
 	}
+	mem_free(code.spans);
 	mem_free(places);
 	return !inside;
 }

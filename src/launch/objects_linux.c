@@ -131,9 +131,9 @@ static bool objects_find_tables(const struct objects *objects, const struct obje
 	       objects_dynamic(objects, tables->bias + dynamic->p_vaddr, tables);
 }
 
-// Whether this symbol is the function of that name. *address is set then.
+// Whether this symbol is the function of that name. *address and *size are set then.
 static bool objects_is(const struct objects *objects, const struct objects_tables *tables,
-		       uint32_t index, const char *name, uint64_t *address)
+		       uint32_t index, const char *name, uint64_t *address, uint64_t *size)
 {
 	size_t length = strlen(name) + 1;
 	char found[64];
@@ -147,16 +147,17 @@ static bool objects_is(const struct objects *objects, const struct objects_table
 	    memcmp(found, name, length) != 0)
 		return false;
 	*address = tables->bias + symbol.st_value;
+	*size = symbol.st_size;
 	return true;
 }
 
 uint64_t objects_symbol(const struct objects *objects, const struct objects_one *object,
-			const char *name)
+			const char *name, uint64_t *size)
 {
 	struct objects_tables tables;
 	uint32_t head[4], index, entry = 0,
 				 hash = 5381; // buckets, first symbol, words of the filter
-	uint64_t address, chain;
+	uint64_t address, chain, length;
 
 	if (!objects_find_tables(objects, object, &tables) ||
 	    !tracee_read(objects->pid, tables.hash, head, sizeof(head)) || head[0] == 0)
@@ -172,10 +173,17 @@ uint64_t objects_symbol(const struct objects *objects, const struct objects_one 
 		if (!tracee_read(objects->pid, chain + 4 * (uint64_t)(index - head[1]), &entry, 4))
 			return 0;
 		if ((entry | 1) == (hash | 1) &&
-		    objects_is(objects, &tables, index, name, &address))
+		    objects_is(objects, &tables, index, name, &address, size ? size : &length))
 			return address;
 	}
 	return 0;
+}
+
+bool objects_is_linker(const struct objects_one *object)
+{
+	const char *name = strrchr(object->path, '/');
+
+	return name && strncmp(name, "/ld-", 4) == 0;
 }
 
 const struct objects_one *objects_at(const struct objects *objects, uint64_t address)

@@ -30,9 +30,12 @@ bool objects_read(struct objects *objects, pid_t pid);
 void objects_fini(struct objects *objects); // accepts { 0 }
 
 // The address of a function; 0: the object exports none of that name. One whose address its own
-// code chooses (an ifunc) is none.
+// code chooses (an ifunc) is none. *size: how long it is; NULL: that is not wanted.
 uint64_t objects_symbol(const struct objects *objects, const struct objects_one *object,
-			const char *name);
+			const char *name, uint64_t *size);
+
+// Whether it is the dynamic linker.
+bool objects_is_linker(const struct objects_one *object);
 
 // The object that an address is in, or NULL.
 const struct objects_one *objects_at(const struct objects *objects, uint64_t address);

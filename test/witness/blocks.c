@@ -2,11 +2,13 @@
 //
 // Loaded with LD_PRELOAD. What lives is in `blocks_table`, which test/guest/before.py reads from
 // the process's memory: where a block is, and how much of it may be used. Blocks of threads, of the
-// dynamic linker and of libc itself are among them.
+// dynamic linker and of libc itself are among them. With BLOCKS_SLOW=N in the environment each call
+// takes so many pauses more, before and after glibc's.
 #include <errno.h>
 #include <malloc.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { BLOCKS_MAX = 1 << 21 };
@@ -26,6 +28,14 @@ extern void *__libc_memalign(size_t alignment, size_t size);
 extern void __libc_free(void *ptr);
 
 static atomic_flag lock = ATOMIC_FLAG_INIT;
+static unsigned slow;
+
+__attribute__((constructor)) static void read_environment(void)
+{
+	const char *text = getenv("BLOCKS_SLOW");
+
+	slow = text ? (unsigned)atoi(text) : 0;
+}
 
 static void enter(void)
 {
@@ -35,6 +45,8 @@ static void enter(void)
 
 static void leave(void)
 {
+	for (unsigned i = 0; i < slow; i++)
+		__builtin_ia32_pause();
 	atomic_flag_clear_explicit(&lock, memory_order_release);
 }
 
