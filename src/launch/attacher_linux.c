@@ -82,7 +82,8 @@ static uint64_t attacher_find_entry(const struct attacher *attacher)
 		const char *name = strrchr(objects->list[i].path, '/');
 
 		if (name && strncmp(name, "/libtidemark", 12) == 0)
-			found = objects_symbol(objects, &objects->list[i], "tidemark_late_v1", NULL);
+			found = objects_symbol(objects, &objects->list[i], "tidemark_late_v1",
+					       NULL);
 	}
 	return found;
 }
@@ -440,6 +441,7 @@ static bool attacher_patch(struct attacher *attacher, struct glibc_heap *before,
 	struct attach_patch *list = attacher_list(attacher);
 	uint32_t count = attacher->answer.patches_count;
 	struct tracee tracee;
+	static const uint32_t waits = 0;
 	bool out = true;
 	uint64_t stood_ns;
 
@@ -454,10 +456,12 @@ static bool attacher_patch(struct attacher *attacher, struct glibc_heap *before,
 	for (size_t i = 0; i < tracee.count && out; i++)
 		if (!tracee.threads[i].gone)
 			out = attacher_step_out(&tracee.threads[i], list, count);
-	if (out && attacher_any_thread(&tracee))
+	if (out && attacher_any_thread(&tracee)) {
 		figures->places = attacher_write(&tracee, attacher_any_thread(&tracee), list, count,
 						 offsetof(struct attach_patch, before),
 						 offsetof(struct attach_patch, after));
+		tracee_write(attacher->pid, attacher->answer.waits_at, &waits, sizeof(waits));
+	}
 	attacher_read_before(attacher, &tracee, before, figures);
 	figures->kept = count - figures->places;
 	figures->threads = (uint32_t)tracee.count;

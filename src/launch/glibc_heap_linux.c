@@ -582,8 +582,7 @@ static bool glibc_heap_is_replaced(const struct objects *objects)
 		const struct objects_one *object = &objects->list[i];
 		const char *name = strrchr(object->path, '/');
 
-		if (name && !objects_is_linker(object) &&
-		    strncmp(name, "/libtidemark", 12) != 0 &&
+		if (name && !objects_is_linker(object) && strncmp(name, "/libtidemark", 12) != 0 &&
 		    !(libc && object->inode == libc->inode) &&
 		    objects_symbol(objects, object, "malloc", NULL))
 			return true;

@@ -22,8 +22,9 @@ enum {
 };
 
 static const char *const glibc_heap_names[GLIBC_HEAP_ENTRIES] = {
-	"malloc",  "free",        "calloc",       "realloc",        "memalign",    "valloc",
-	"pvalloc", "malloc_trim", "malloc_stats", "posix_memalign", "malloc_info", "malloc_usable_size",
+	"malloc",       "free",           "calloc",      "realloc",
+	"memalign",     "valloc",         "pvalloc",     "malloc_trim",
+	"malloc_stats", "posix_memalign", "malloc_info", "malloc_usable_size",
 };
 
 // A stretch of code of an allocator.
@@ -66,7 +67,8 @@ static void glibc_heap_find_libc(struct glibc_heap_code *code)
 static void glibc_heap_find_front(struct glibc_heap_code *code, const struct objects_one *object)
 {
 	for (size_t i = 0; i < GLIBC_HEAP_ENTRIES; i++) {
-		uint64_t size, at = objects_symbol(code->objects, object, glibc_heap_names[i], &size);
+		uint64_t size,
+			at = objects_symbol(code->objects, object, glibc_heap_names[i], &size);
 
 		if (at && object == code->objects->list)
 			glibc_heap_add_span(code, at, at + size);

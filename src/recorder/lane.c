@@ -326,6 +326,9 @@ COLD struct lane *lane_enter_slow(struct lane *lane)
 			lane_drop();
 		return NULL;
 	}
+	// A hook that a thread was in since an earlier recording: its call is none of this one.
+	if (unlikely(__atomic_load_n(&recording_state->waits, __ATOMIC_ACQUIRE)))
+		return NULL;
 	lane = lane_find_open(lane);
 	if (!lane)
 		lane_drop();

@@ -45,6 +45,11 @@ const char *late_session(void)
 	return late_session_name[0] ? late_session_name : NULL;
 }
 
+bool late_waits(void)
+{
+	return late_begins;
+}
+
 void late_pages(const void *start, size_t bytes, bool gone)
 {
 	for (uint32_t i = 0; gone && i < late_code_count; i++) {
@@ -209,6 +214,7 @@ static void late_answer(struct attach_call *call)
 	call->lane_at = (intptr_t)((uintptr_t)&lane_mine - kernel_thread_block());
 	call->nobody = (uintptr_t)lane_nobody_words;
 	call->session_at = (uintptr_t)late_session_name;
+	call->waits_at = recording_state ? (uintptr_t)&recording_state->waits : 0;
 	call->entered = enter_functions();
 }
 

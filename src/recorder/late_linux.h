@@ -24,6 +24,10 @@ HIDDEN bool late_is(void);
 // The name of the session that the launcher brought; NULL: none, nothing is to be recorded.
 HIDDEN const char *late_session(void);
 
+// Whether it begins now: then hooks record nothing until the launcher has written all of the code.
+// A thread may have been in one since an earlier recording.
+HIDDEN bool late_waits(void);
+
 // Change code of the program: at once, or (late, as it begins) when the launcher does. At most
 // ATTACH_PATCH_BYTES. False: it cannot be.
 HIDDEN bool late_write(uint8_t *at, const uint8_t *bytes, size_t length);

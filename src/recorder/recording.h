@@ -52,6 +52,7 @@ struct recording_state {
 	struct lane *lanes[SEGMENT_LANES_MAX];
 	uint64_t notes_head;
 	uint8_t *notes_ring;
+	_Atomic uint32_t waits; // not 0: hooks record nothing yet (wire/attach.h)
 	uint32_t resumes;       // of segment->resumes, that were heeded
 	bool copy;              // a forked child: its memory is its parent's
 	uint32_t baseline_told; // what was mapped at the beginning

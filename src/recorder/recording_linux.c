@@ -593,6 +593,7 @@ static bool recording_start(struct recording_state *state)
 	}
 	if (!fresh)
 		lane_forget();
+	state->waits = late_waits();
 	__atomic_store_n(&state->phase, RECORDING_ON, __ATOMIC_RELEASE);
 	if (fresh && (state->options & SEGMENT_PAUSED))
 		client_begin_paused();

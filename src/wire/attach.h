@@ -3,10 +3,10 @@
 // The launcher stops a thread, loads the recorder's library there, and calls `tidemark_late_v1`
 // with a `struct attach_call` in memory that it has mapped for that. ATTACH_START joins the session
 // and prepares the hooks, but changes no code: it lists the bytes to be written, which the launcher
-// does while all threads are stopped. ATTACH_ASK gives the same list again. ATTACH_STOP, when the
-// code is as it was and no thread is in the recorder, unmaps what the recorder had and makes it as
-// it was when it was loaded. All three call nothing of the program's but, at the first start, what
-// registers for fork.
+// does while all threads are stopped, and records nothing until the launcher has said so then.
+// ATTACH_ASK gives the same list again. ATTACH_STOP, when the code is as it was and no thread is in
+// the recorder, unmaps what the recorder had and makes it as it was when it was loaded. All three
+// call nothing of the program's but, at the first start, what registers for fork.
 //
 // A statically linked program has no linker that could load a library: the launcher maps it there,
 // before the program's first call of its allocator, and calls the same function with ATTACH_ENTER,
@@ -72,11 +72,12 @@ struct attach_call {
 	int64_t lane_at;
 	uint64_t nobody;
 	uint64_t session_at; // where the session's name is: "" while there is none
+	uint64_t waits_at;   // uint32_t; nothing is recorded until it is 0
 	uint32_t entered;    // functions of the allocator that are entered
 	uint32_t reserved;
 };
 
-_Static_assert(sizeof(struct attach_patch) == 32 && sizeof(struct attach_call) == 840,
+_Static_assert(sizeof(struct attach_patch) == 32 && sizeof(struct attach_call) == 848,
 	       "the same for programs of 32 bits");
 
 #endif
