@@ -10,6 +10,11 @@ enum {
 	OBJECT_SEEK_END = 2,
 	OBJECT_NAME_MAX = 32,
 	OBJECT_FUNCTION = 2, // STT_FUNC
+	OBJECT_PROGBITS = 1, // of sections
+	OBJECT_NOTE = 7,
+	OBJECT_LINK_LAST = 8,  // so many sections are looked at for .gnu_debuglink, the last
+	OBJECT_LINK_MAX = 200, // of its name
+	OBJECT_CHECKED_MAX = 64 << 20, // bytes of a debug file that is known by its checksum alone
 };
 
 // ---- The file -----------------------------------------------------------------------------------
@@ -212,21 +217,172 @@ static bool object_file_debug_path(const struct scope_object *object, char path[
 	return true;
 }
 
+// What .gnu_debuglink says: the debug file's name, and its checksum.
+struct object_file_link {
+	char name[OBJECT_LINK_MAX + 8];
+	uint32_t crc;
+};
+
+static bool object_file_read_link(struct object_file *file, struct object_file_link *link)
+{
+	uint32_t count = file->elf.section_count, last = count;
+
+	for (; last > 1 && count - last < OBJECT_LINK_LAST; last--) {
+		const struct elf_section *section = object_file_section(file, last - 1);
+		uint64_t size, length;
+
+		if (!section)
+			return false;
+		size = section->size;
+		if (section->type != OBJECT_PROGBITS || section->flags || size < 8 ||
+		    size > sizeof(link->name) ||
+		    !object_file_is_named(file, section, ".gnu_debuglink"))
+			continue;
+		if (!object_file_read(file, section->offset, link->name, (size_t)size))
+			return false;
+		memcpy(&link->crc, link->name + size - 4, 4);
+		link->name[size - 4] = 0;
+		length = text_length(link->name);
+		for (size_t i = 0; i < length; i++) {
+			if (link->name[i] == '/')
+				return false;
+		}
+		return length > 0;
+	}
+	return false;
+}
+
+// The checksum of a whole file, as .gnu_debuglink has it.
+static bool object_file_crc(const struct object_file *file, uint32_t *crc)
+{
+	uint32_t table[256], value = UINT32_MAX;
+	uint8_t bytes[1024];
+
+	if (file->bytes > OBJECT_CHECKED_MAX)
+		return false;
+	for (uint32_t i = 0; i < 256; i++) {
+		table[i] = i;
+		for (int bit = 0; bit < 8; bit++)
+			table[i] = table[i] >> 1 ^ (table[i] & 1 ? 0xedb88320u : 0);
+	}
+	for (uint64_t at = 0; at < file->bytes; at += sizeof(bytes)) {
+		uint64_t left = file->bytes - at;
+		size_t now = left < sizeof(bytes) ? (size_t)left : sizeof(bytes);
+
+		if (!object_file_read(file, at, bytes, now))
+			return false;
+		for (size_t i = 0; i < now; i++)
+			value = table[(value ^ bytes[i]) & 255] ^ value >> 8;
+	}
+	*crc = ~value;
+	return true;
+}
+
+// Whether a debug file has that build-id. `*any`: it has one.
+static bool object_file_has_id(struct object_file *file, const uint8_t *id, uint32_t length,
+			       bool *any)
+{
+	uint8_t note[16 + 32];
+	const struct elf_section *section;
+
+	*any = false;
+	for (uint32_t i = 1; (section = object_file_section(file, i)); i++) {
+		struct elf_program seen = { 0 };
+		const uint8_t *found;
+		uint32_t bytes = 0;
+
+		if (section->type != OBJECT_NOTE || section->size > sizeof(note) ||
+		    !object_file_read(file, section->offset, note, (size_t)section->size))
+			continue;
+		seen.memory_size = section->size;
+		found = scope_build_id((uintptr_t)note, &seen, &bytes);
+		if (!found)
+			continue;
+		*any = true;
+		return bytes == length && memcmp(found, id, length) == 0;
+	}
+	return false;
+}
+
+// By its build-id where both have one, as elsewhere; else by its checksum.
+static bool object_file_belongs(struct object_file *file, const struct scope_object *object,
+				uint32_t crc)
+{
+	uint32_t length = 0, own;
+	const uint8_t *id = object_file_build_id(object, &length);
+	bool any, same = object_file_has_id(file, id, length, &any);
+
+	if (id && any)
+		return same;
+	return object_file_crc(file, &own) && own == crc;
+}
+
+// Where the object's file is: its folder, with the last slash. 0: it is not known.
+static size_t object_file_folder(const struct scope_object *object, char path[OBJECT_PATH_MAX])
+{
+	size_t length = text_length(object->name);
+	long got;
+
+	if (object->name[0] && length < OBJECT_PATH_MAX) {
+		memcpy(path, object->name, length);
+	} else {
+		got = kernel(__NR_readlink, "/proc/self/exe", path, OBJECT_PATH_MAX);
+		length = kernel_failed(got) || got >= OBJECT_PATH_MAX ? 0 : (size_t)got;
+	}
+	while (length && path[length - 1] != '/')
+		length--;
+	return length;
+}
+
+// As debuggers do: FOLDER/NAME, FOLDER/.debug/NAME, /usr/lib/debug/FOLDER/NAME.
+static bool object_file_open_link(struct object_file *file, const struct scope_object *object,
+				  const struct object_file_link *link)
+{
+	static const char *const before[] = { "", "", "/usr/lib/debug" };
+	static const char *const between[] = { "", ".debug/", "" };
+	char folder[OBJECT_PATH_MAX], path[OBJECT_PATH_MAX];
+	size_t length = object_file_folder(object, folder);
+
+	for (size_t i = 0; length && i < sizeof(before) / sizeof(*before); i++) {
+		const char *parts[] = { before[i], folder, between[i], link->name };
+		size_t used = 0;
+
+		for (size_t part = 0; part < sizeof(parts) / sizeof(*parts); part++) {
+			size_t bytes = part == 1 ? length : text_length(parts[part]);
+
+			if (used + bytes >= sizeof(path))
+				return false;
+			memcpy(path + used, parts[part], bytes);
+			used += bytes;
+		}
+		path[used] = 0;
+		if (!object_file_open_path(file, path, NULL))
+			continue;
+		if (object_file_belongs(file, object, link->crc))
+			return true;
+		object_file_close(file);
+	}
+	return false;
+}
+
 bool object_file_symbols(const struct scope_object *object, struct object_symbols *symbols,
 			 bool *stripped)
 {
 	struct object_file file;
+	struct object_file_link link;
 	char path[OBJECT_PATH_MAX];
-	bool found;
+	bool found, linked;
 
 	*stripped = false;
 	if (!object_file_open(&file, object))
 		return false;
 	found = object_file_map_symbols(&file, symbols);
+	linked = !found && object_file_read_link(&file, &link);
 	object_file_close(&file);
 	*stripped = !found;
-	if (found || !object_file_debug_path(object, path) ||
-	    !object_file_open_path(&file, path, NULL))
+	if (found ||
+	    !((object_file_debug_path(object, path) && object_file_open_path(&file, path, NULL)) ||
+	      (linked && object_file_open_link(&file, object, &link))))
 		return found;
 	found = object_file_map_symbols(&file, symbols);
 	symbols->debug = found;

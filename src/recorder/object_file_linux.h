@@ -51,8 +51,9 @@ struct object_symbols {
 	size_t pages_bytes[2];
 };
 
-// The object's, where it names functions that are not exported. False: it is stripped, and there is
-// no debug file of its build-id; or (`*stripped` is false) its file cannot be had.
+// The object's, where it names functions that are not exported. False: it is stripped, and no debug
+// file belongs to it, neither by build-id nor by its .gnu_debuglink; or (`*stripped` is false) its
+// file cannot be had.
 HIDDEN bool object_file_symbols(const struct scope_object *object, struct object_symbols *symbols,
 				bool *stripped);
 HIDDEN void object_file_forget(struct object_symbols *symbols);

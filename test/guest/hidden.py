@@ -155,6 +155,44 @@ def by_a_debug_file():
     equal(("jemalloc", "program", "debug-file"), allocators()[0][0], "the allocator")
 
 
+def linked(folder, *options):
+    """A stripped program, whose debug file its .gnu_debuglink leads to."""
+    os.makedirs(folder, exist_ok=True)
+    program = build("program", jemalloc("jemalloc", "je_"), "je_", *options)
+    debug = os.path.join(folder, "program.debug")
+    subprocess.run(["objcopy", "--only-keep-debug", program, debug], check=True)
+    subprocess.run(["strip", program], check=True)
+    subprocess.run(["objcopy", f"--add-gnu-debuglink={debug}", program], check=True)
+    return program, debug
+
+
+@test
+def by_a_debug_file_that_the_program_names():
+    for folder in (".", ".debug"):
+        for options in ([], ["-Wl,--build-id=none"]):
+            program, debug = linked(folder, *options)
+            record([program], "--strict", "-f")
+            check_seen()
+            equal(("jemalloc", "program", "debug-file"), allocators()[0][0], f"{debug}: it")
+            os.remove(debug)
+
+
+@test
+def not_by_a_debug_file_of_another_build():
+    for options in ([], ["-Wl,--build-id=none"]):
+        program, debug = linked(".", *options)
+        with open(debug, "r+b") as file:
+            data = file.read()
+            note = re.search(r"Build ID: ([0-9a-f]+)", run(["readelf", "-n", debug]).out)
+            check(bool(note) != bool(options), "a build-id?", note)
+            at = data.find(bytes.fromhex(note[1])) if note else len(data) - 1
+            file.seek(at)
+            file.write(bytes([data[at] ^ 1]))
+        record([program], "-f")
+        equal(0, len(Trace().of_size(7801)), "blocks seen")
+        os.remove(debug)
+
+
 @test
 def a_stripped_one_is_said_to_be_unseen_if_it_is_there():
     program = build("program", jemalloc("jemalloc", "je_"), "je_", "-DOWN_ALONE")
