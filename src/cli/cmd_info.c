@@ -156,6 +156,16 @@ static void print_allocators(const struct trace_process *process, int indent)
 	}
 }
 
+static void print_interpreter(const struct trace_process *process, int indent)
+{
+	if (!process->interpreter)
+		return;
+	printf("%*s", indent, "");
+	print_plain(process->interpreter);
+	printf(process->interpreter_read ? ", its functions are in the stacks\n"
+					 : ", by its own functions\n");
+}
+
 // What is not in the trace, for it was done to others.
 static void print_elsewhere(const struct trace_process *process, int indent)
 {
@@ -187,6 +197,7 @@ static void print_process(const struct info *info, const struct trace_process *p
 	       info->process_threads[process->id] == 1 ? "" : "s");
 	printf("  %s events\n", str_count(info->process_events[process->id], count));
 	print_allocators(process, 2 * (depth < 20 ? depth : 20) + 11);
+	print_interpreter(process, 2 * (depth < 20 ? depth : 20) + 11);
 	print_memory(process, 2 * (depth < 20 ? depth : 20) + 11);
 	print_elsewhere(process, 2 * (depth < 20 ? depth : 20) + 11);
 }

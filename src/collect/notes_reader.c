@@ -297,7 +297,11 @@ static void read_language(struct image *image, struct payload *payload)
 	char *text = mem_copy_bytes(payload->at, payload->left);
 	char line[256];
 
-	image->frames.interpreter = frame_map_module(&image->frames, module);
+	if (!payload->short_)
+		trace_builder_note(image->trace_builder, TRACE_NOTE_INTERPRETER, image->process,
+				   TRACE_NONE, module != 0 && module != NOTE_LANGUAGE_NAMED, text);
+	if (module != NOTE_LANGUAGE_NAMED)
+		image->frames.interpreter = frame_map_module(&image->frames, module);
 	if (!payload->short_ && module == 0) {
 		snprintf(line, sizeof line,
 			 "%s: its functions are not in the stacks, which are the interpreter's own "

@@ -2,6 +2,7 @@
 
 #include "recorder/eh_linux.h"
 #include "recorder/elf.h"
+#include "recorder/interpreters_linux.h"
 #include "recorder/kernel.h"
 #include "recorder/notes.h"
 #include "recorder/python.h"
@@ -217,6 +218,7 @@ struct codemap_place codemap_find(uintptr_t pc)
 	place.module = module->id;
 	codemap_tell(module, object.link_map->bias, object.link_map->name);
 	python_meet(object.link_map, module->id, place.eh_header);
+	interpreters_meet(object.link_map);
 	return place;
 }
 

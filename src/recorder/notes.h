@@ -17,7 +17,8 @@ HIDDEN void notes_module(uint32_t id, uint64_t start, uint64_t end, uint64_t bia
 // The module was unmapped.
 HIDDEN void notes_module_gone(uint32_t id);
 
-// An interpreter was found in that module; 0: its frames are not read.
+// An interpreter was found in that module; 0: its frames are not read; NOTE_LANGUAGE_NAMED: nor are
+// those of any other of its kind.
 HIDDEN void notes_language(uint32_t module, const char *name, const char *version);
 
 // A function of Python that frames speak of.

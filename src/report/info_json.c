@@ -101,6 +101,8 @@ static void json_processes(struct json *json, const struct info *info)
 		json_kv_text(json, "memory_calls_why", process->calls_why);
 		json_kv_u64(json, "calls_elsewhere", process->calls_elsewhere);
 		json_allocators(json, process);
+		json_kv_text(json, "interpreter", process->interpreter);
+		json_kv_bool(json, "interpreter_read", process->interpreter_read);
 		json_kv_u64_if(json, "rss_max_bytes", process->rss_max_bytes > 0,
 			       process->rss_max_bytes);
 		json_kv_u64_if(json, "pss_max_bytes", process->pss_max_bytes > 0,

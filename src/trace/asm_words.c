@@ -60,6 +60,7 @@ static const char *const notes[] = {
 	[TRACE_NOTE_CALLS_ELSEWHERE] = "calls-elsewhere",
 	[TRACE_NOTE_ALLOCATOR] = "allocator",
 	[TRACE_NOTE_BEFORE] = "blocks-before",
+	[TRACE_NOTE_INTERPRETER] = "interpreter",
 };
 
 enum {

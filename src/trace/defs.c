@@ -64,6 +64,7 @@ static void process_fini(struct trace_process *process)
 	mem_free(process->exe);
 	mem_free(process->calls_why);
 	mem_free(process->before_why);
+	mem_free(process->interpreter);
 	for (uint32_t i = 0; i < process->allocators_count; i++) {
 		mem_free(process->allocators[i].name);
 		mem_free(process->allocators[i].file);
@@ -700,6 +701,14 @@ static void apply_before(struct trace_process *process, const struct trace_note 
 	process->before_why = note->text[0] ? mem_copy_text(note->text) : NULL;
 }
 
+static void apply_interpreter(struct trace_process *process, const struct trace_note *note)
+{
+	if (note->kind != TRACE_NOTE_INTERPRETER || process->interpreter)
+		return;
+	process->interpreter = mem_copy_text(note->text);
+	process->interpreter_read = note->value == 1;
+}
+
 // Notes may be read more than once: the first and the last of them stay what they are.
 static void apply_pause(struct trace_process *process, const struct trace_note *note)
 {
@@ -722,6 +731,7 @@ void defs_apply_note(struct defs *defs, const struct trace_note *note)
 		apply_pause(&defs->processes[note->process], note);
 		apply_before(&defs->processes[note->process], note);
 		apply_allocator(&defs->processes[note->process], note);
+		apply_interpreter(&defs->processes[note->process], note);
 	}
 	if (note->kind == TRACE_NOTE_PROCESS_END && note->process < defs->processes_count) {
 		struct trace_process *process = &defs->processes[note->process];

@@ -105,6 +105,7 @@ static bool note_makes_sense(const struct trace_note *note)
 	case TRACE_NOTE_CALLS_ELSEWHERE:
 	case TRACE_NOTE_ALLOCATOR:
 	case TRACE_NOTE_BEFORE:
+	case TRACE_NOTE_INTERPRETER:
 		return note->process != TRACE_NONE;
 	case TRACE_NOTE_THREAD_NAME:
 		return note->thread != TRACE_NONE;

@@ -310,6 +310,8 @@ struct trace_process {
 	char *before_why;      // else why not; NULL: nobody said
 	struct trace_allocator *allocators;
 	uint32_t allocators_count;
+	char *interpreter;     // "python 3.12.1", the first that was found; NULL: none is known
+	bool interpreter_read; // its functions are in the stacks, by the recorder
 	uint64_t rss_max_bytes, pss_max_bytes, swap_max_bytes;
 	uint64_t minor_faults, major_faults;
 	uint64_t snapshots_missed;
@@ -426,6 +428,7 @@ enum trace_note_kind {
 	TRACE_NOTE_ALLOCATOR = 29,       // process, value: enum trace_seen, text: what, and where
 	// process, value: how many TRACE_BEFORE it has, all in front of this; text: why none
 	TRACE_NOTE_BEFORE = 30,
+	TRACE_NOTE_INTERPRETER = 31, // process, value: 1 if its functions are in stacks, text: what
 	TRACE_NOTES_COUNT,
 };
 

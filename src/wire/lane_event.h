@@ -264,11 +264,14 @@ enum note_type {
 	// u32 enum note_seen, then text: what it is, a space and the path of its file (neither:
 	// the executable).
 	NOTE_ALLOCATOR = 19,
-	NOTE_LANGUAGE =
-		20,      // u32 module of the interpreter, 0: it is not read; then its name, version
+	// u32 module of the interpreter whose frames are read, 0: they are not, and it should be
+	// said, NOTE_LANGUAGE_NAMED: they are never; then its name, a space, its version.
+	NOTE_LANGUAGE = 20,
 	NOTE_CODE = 21,  // u32 number, u16 length of the function's name, the name, then its file
 	NOTE_SPACE = 24, // u64 lowest address that is given, u64 the one after the highest
 };
+
+#define NOTE_LANGUAGE_NAMED UINT32_MAX
 
 // How a process's calls on virtual memory are seen.
 enum note_calls {

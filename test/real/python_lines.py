@@ -190,6 +190,9 @@ def each_stack_is_what_python_sees():
     said = subprocess.run([TIDEMARK, "info", "t.tide"], capture_output=True, text=True,
                           check=True).stdout
     check("not sure where" not in said and "not in the stacks" not in said, said)
+    version = subprocess.run([debian_python(), "-V"], capture_output=True, text=True,
+                             check=True).stdout.strip().lower()
+    check(f"{version}, its functions are in the stacks" in said, version, said)
 
 
 @test
