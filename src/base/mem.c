@@ -75,6 +75,13 @@ void *mem_grow(void *items, size_t *capacity, size_t need, size_t size_bytes)
 	return items;
 }
 
+int mem_compare_u64(const void *a, const void *b)
+{
+	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+
+	return (left > right) - (left < right);
+}
+
 _Noreturn void mem_assert_failed(const char *what, const char *file, int line)
 {
 	fprintf(stderr, "tidemark: a mistake of ours at %s:%d: %s\n", file, line, what);

@@ -68,6 +68,9 @@ const void *mem_search(const void *bytes, size_t size, const void *what, size_t 
 typedef int mem_compare(const void *a, const void *b, void *context);
 void mem_sort(void *items, size_t count, size_t size_bytes, mem_compare *compare, void *context);
 
+// qsort's comparison of two uint64_t.
+int mem_compare_u64(const void *a, const void *b);
+
 // Make room for at least `need` items in `*items` of `*capacity` items; doubles. Use it as
 //     vec = mem_grow(vec, &capacity, count + 1, sizeof *vec);
 void *mem_grow(void *items, size_t *capacity, size_t need, size_t size_bytes);

@@ -443,6 +443,36 @@ static struct window_query tidy(const struct window *window, const struct window
 	return whole;
 }
 
+// What answers about heaps: a list of lifetimes, or the index (NULL). What is by lifetime the index
+// cannot sum up, so that a list is made for it.
+struct heaps {
+	const struct plain *list;
+	struct plain made;
+};
+
+static bool by_lifetime(const struct window_query *query)
+{
+	return query->lifetime_min_ns || query->lifetime_max_ns;
+}
+
+// Begin a question: its edges are put into the trace, and what will answer about heaps is found: a
+// list, if `listed`. False: it cannot be asked.
+static bool begin(struct window *window, const struct window_query *query, bool listed,
+		  struct window_query *whole, struct heaps *heaps, struct err *err)
+{
+	*whole = tidy(window, query);
+	*heaps = (struct heaps){ .list = window->plain ? &window->heap : NULL };
+	if (!is_sound(window, err))
+		return false;
+	if (window->plain || !asks(query, WINDOW_HEAP) || !listed)
+		return true;
+	heaps->list = &heaps->made;
+	if (index_collect(&window->index, &window->clock, whole, &heaps->made, err))
+		return true;
+	plain_fini(&heaps->made);
+	return failed(window, err);
+}
+
 bool window_ask(struct window *window, const struct window_query *query,
 		struct window_result *result, struct err *err)
 {
@@ -506,17 +536,19 @@ static void merge_detail(struct window_detail *detail, const struct window_detai
 bool window_detail(struct window *window, const struct window_query *query,
 		   struct window_detail *details, size_t count, struct err *err)
 {
-	struct window_query whole = tidy(window, query);
+	struct window_query whole;
 	struct window_detail *vm;
-	bool ok = is_sound(window, err);
+	struct heaps heaps;
+	bool ok = true;
 
-	if (!ok)
+	if (!begin(window, query, by_lifetime(query), &whole, &heaps, err))
 		return false;
-	if (window->plain)
-		plain_detail(&window->heap, &whole, details, count);
+	if (heaps.list)
+		plain_detail(heaps.list, &whole, details, count);
 	else if (asks(query, WINDOW_HEAP))
 		ok = index_detail(&window->index, &window->clock, &whole, details, count, err) ||
 		     failed(window, err);
+	plain_fini(&heaps.made);
 	if (!ok || !asks(query, WINDOW_VM))
 		return ok;
 	vm = mem_alloc(count + 1, sizeof *vm);
@@ -553,7 +585,84 @@ bool window_walk(struct window *window, const struct window_query *query,
 	return true;
 }
 
-// ---- levels over time ----
+// ---- changes, one by one ----
+
+bool window_curve(struct window *window, const struct window_query *query,
+		  bool (*whole)(void *context, const struct window_stretch *stretch),
+		  bool (*each)(void *context, const struct window_change *change), void *context,
+		  struct err *err)
+{
+	struct window_query all;
+	struct heaps heaps;
+	bool ok = true;
+
+	if (!begin(window, query, by_lifetime(query), &all, &heaps, err))
+		return false;
+	if (!asks(query, WINDOW_HEAP))
+		plain_changes(window->vm, &all, each, context);
+	else if (heaps.list)
+		plain_changes(heaps.list, &all, each, context);
+	else if (whole)
+		ok = index_curve(&window->index, &all, whole, each, context, err);
+	else
+		ok = index_changes(&window->index, &all, each, context, err);
+	plain_fini(&heaps.made);
+	return ok || failed(window, err);
+}
+
+bool window_changes(struct window *window, const struct window_query *query,
+		    bool (*each)(void *context, const struct window_change *change), void *context,
+		    struct err *err)
+{
+	return window_curve(window, query, NULL, each, context, err);
+}
+
+// ---- sums by group ----
+
+// The three questions that have sums for an answer: who answers each, and how many numbers an item
+// of its answer is.
+static const struct sums_question {
+	void (*plain)(const struct plain *plain, const struct window_query *query,
+		      const struct window_sums *to);
+	bool (*index)(struct index *index, struct index_clock *clock,
+		      const struct window_query *query, const struct window_sums *to,
+		      struct err *err);
+	size_t numbers;
+	bool listed; // the index does not select by lifetime
+} series_question = { plain_series, index_series, sizeof(struct window_bucket) / 8, true },
+  flows_question = { plain_flows, index_flows, sizeof(struct window_flow) / 8, true },
+  lifetimes_question = { plain_lifetimes, index_lifetimes, sizeof(struct heap_amount) / 8, false };
+
+// Of the heaps, into `to`; of virtual memory into a second one of the same form, which is added.
+static bool ask_sums(struct window *window, const struct sums_question *question,
+		     const struct window_query *query, const struct window_sums *to,
+		     struct err *err)
+{
+	size_t count = to->groups_count * to->count * question->numbers;
+	struct window_sums vm = *to;
+	struct window_query whole;
+	struct heaps heaps;
+	bool ok = true;
+
+	if (!begin(window, query, question->listed && by_lifetime(query), &whole, &heaps, err))
+		return false;
+	memset(to->numbers, 0, count * sizeof *to->numbers);
+	if (heaps.list)
+		question->plain(heaps.list, &whole, to);
+	else if (asks(query, WINDOW_HEAP))
+		ok = question->index(&window->index, &window->clock, &whole, to, err);
+	plain_fini(&heaps.made);
+	if (!ok)
+		return failed(window, err);
+	if (!asks(query, WINDOW_VM))
+		return true;
+	vm.numbers = mem_alloc(count + 1, sizeof *vm.numbers);
+	question->plain(window->vm, &whole, &vm);
+	for (size_t i = 0; i < count; i++)
+		to->numbers[i] += vm.numbers[i];
+	mem_free(vm.numbers);
+	return true;
+}
 
 // The query with the times of its buckets filled in.
 static struct window_query with_axis(struct window *window, const struct window_query *query)
@@ -567,41 +676,30 @@ static struct window_query with_axis(struct window *window, const struct window_
 	return whole;
 }
 
-// Groups of both layers: a bucket of one is empty, as a rule.
-static void add_buckets(struct window_bucket *to, const struct window_bucket *from, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		to[i].bytes_peak += from[i].bytes_peak;
-		to[i].bytes_low += from[i].bytes_low;
-		to[i].count_peak += from[i].count_peak;
-		to[i].bytes_end += from[i].bytes_end;
-		to[i].count_end += from[i].count_end;
-	}
-}
-
 bool window_series(struct window *window, const struct window_query *query, size_t groups_count,
 		   struct window_bucket *buckets, size_t count, struct err *err)
 {
 	struct window_query whole = with_axis(window, query);
-	struct window_bucket *vm;
+	const struct window_sums to = { groups_count, count, .buckets = buckets };
 
-	if (!is_sound(window, err))
-		return false;
-	if (!asks(query, WINDOW_HEAP)) {
-		plain_series(window->vm, &whole, groups_count, buckets, count);
-		return true;
-	}
-	if (window->plain)
-		plain_series(&window->heap, &whole, groups_count, buckets, count);
-	else if (!index_series(&window->index, &whole, groups_count, buckets, count, err))
-		return failed(window, err);
-	if (!asks(query, WINDOW_VM))
-		return true;
-	vm = mem_alloc(groups_count * count + 1, sizeof *vm);
-	plain_series(window->vm, &whole, groups_count, vm, count);
-	add_buckets(buckets, vm, groups_count * count);
-	mem_free(vm);
-	return true;
+	return ask_sums(window, &series_question, &whole, &to, err);
+}
+
+bool window_flows(struct window *window, const struct window_query *query, size_t groups_count,
+		  struct window_flow *flows, size_t count, struct err *err)
+{
+	struct window_query whole = with_axis(window, query);
+	const struct window_sums to = { groups_count, count, .flows = flows };
+
+	return ask_sums(window, &flows_question, &whole, &to, err);
+}
+
+bool window_lifetimes(struct window *window, const struct window_query *query, size_t groups_count,
+		      struct heap_amount *classes, struct err *err)
+{
+	const struct window_sums to = { groups_count, WINDOW_LIFETIME_CLASSES, .classes = classes };
+
+	return ask_sums(window, &lifetimes_question, query, &to, err);
 }
 
 bool window_timeline(struct window *window, const struct window_query *query,
@@ -616,87 +714,4 @@ bool window_timeline(struct window *window, const struct window_query *query,
 	if (window->plain || !asks(query, WINDOW_HEAP))
 		return window_series(window, &whole, 1, buckets, count, err);
 	return index_timeline(&window->index, &whole, buckets, count, err) || failed(window, err);
-}
-
-bool window_changes(struct window *window, const struct window_query *query,
-		    bool (*each)(void *context, const struct window_change *change), void *context,
-		    struct err *err)
-{
-	struct window_query whole = tidy(window, query);
-
-	if (!is_sound(window, err))
-		return false;
-	if (!asks(query, WINDOW_HEAP))
-		plain_changes(window->vm, &whole, each, context);
-	else if (window->plain)
-		plain_changes(&window->heap, &whole, each, context);
-	else
-		return index_changes(&window->index, &whole, each, context, err) ||
-		       failed(window, err);
-	return true;
-}
-
-bool window_curve(struct window *window, const struct window_query *query,
-		  bool (*whole)(void *context, const struct window_stretch *stretch),
-		  bool (*each)(void *context, const struct window_change *change), void *context,
-		  struct err *err)
-{
-	struct window_query all = tidy(window, query);
-
-	if (window->plain || !asks(query, WINDOW_HEAP))
-		return window_changes(window, query, each, context, err);
-	return is_sound(window, err) &&
-	       (index_curve(&window->index, &all, whole, each, context, err) ||
-		failed(window, err));
-}
-
-bool window_flows(struct window *window, const struct window_query *query, size_t groups_count,
-		  struct window_flow *flows, size_t count, struct err *err)
-{
-	struct window_query whole = with_axis(window, query);
-	struct window_flow *vm;
-
-	if (!is_sound(window, err))
-		return false;
-	memset(flows, 0, groups_count * count * sizeof *flows);
-	if (window->plain)
-		plain_flows(&window->heap, &whole, groups_count, flows, count);
-	else if (asks(query, WINDOW_HEAP) &&
-		 !index_flows(&window->index, &whole, groups_count, flows, count, err))
-		return failed(window, err);
-	if (!asks(query, WINDOW_VM))
-		return true;
-	vm = mem_alloc(groups_count * count + 1, sizeof *vm);
-	plain_flows(window->vm, &whole, groups_count, vm, count);
-	for (size_t i = 0; i < groups_count * count; i++) {
-		flows[i].allocated = window_sum(flows[i].allocated, vm[i].allocated);
-		flows[i].freed = window_sum(flows[i].freed, vm[i].freed);
-	}
-	mem_free(vm);
-	return true;
-}
-
-bool window_lifetimes(struct window *window, const struct window_query *query, size_t groups_count,
-		      struct heap_amount *classes, struct err *err)
-{
-	size_t count = groups_count * WINDOW_LIFETIME_CLASSES;
-	struct window_query whole = tidy(window, query);
-	struct heap_amount *vm;
-
-	if (!is_sound(window, err))
-		return false;
-	memset(classes, 0, count * sizeof *classes);
-	if (window->plain)
-		plain_lifetimes(&window->heap, &whole, groups_count, classes);
-	else if (asks(query, WINDOW_HEAP) && !index_lifetimes(&window->index, &window->clock,
-							      &whole, groups_count, classes, err))
-		return failed(window, err);
-	if (!asks(query, WINDOW_VM))
-		return true;
-	vm = mem_alloc(count + 1, sizeof *vm);
-	plain_lifetimes(window->vm, &whole, groups_count, vm);
-	for (size_t i = 0; i < count; i++)
-		classes[i] = window_sum(classes[i], vm[i]);
-	mem_free(vm);
-	return true;
 }

@@ -78,6 +78,18 @@ enum { WINDOW_LIFETIME_CLASSES = 64 * 8 };
 bool window_lifetimes(struct window *window, const struct window_query *query, size_t groups_count,
 		      struct heap_amount *classes, struct err *err);
 
+// Where the answer to one of the three questions by group goes, zero before: items[group * count +
+// i], for groups below groups_count. Each is nothing but sums, so that those of two layers add up.
+struct window_sums {
+	size_t groups_count, count;
+	union {
+		struct window_bucket *buckets;
+		struct window_flow *flows;
+		struct heap_amount *classes; // WINDOW_LIFETIME_CLASSES each
+		uint64_t *numbers;
+	};
+};
+
 // 0 to 7 ns have a class each; then eight classes to each power of two.
 uint32_t window_lifetime_class(uint64_t lifetime_ns);
 

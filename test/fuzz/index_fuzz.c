@@ -284,6 +284,9 @@ static void ask_all(struct index *index)
 	struct window_bucket buckets[BUCKETS * GROUPS];
 	struct window_flow flows[BUCKETS * GROUPS];
 	struct heap_amount classes[GROUPS * WINDOW_LIFETIME_CLASSES];
+	const struct window_sums series = { GROUPS, BUCKETS, .buckets = buckets };
+	const struct window_sums flowing = { GROUPS, BUCKETS, .flows = flows };
+	const struct window_sums ages = { GROUPS, WINDOW_LIFETIME_CLASSES, .classes = classes };
 	struct index_clock clock = { 0 };
 
 	for (unsigned i = 0; i < QUERIES; i++) {
@@ -300,12 +303,12 @@ static void ask_all(struct index *index)
 		index_detail(index, &clock, &query, details, 3, &err);
 		index_walk(index, &clock, &query, any, &count, &err);
 		index_timeline(index, &query, buckets, BUCKETS, &err);
-		index_series(index, &query, GROUPS, buckets, BUCKETS, &err);
+		index_series(index, &clock, &query, &series, &err);
 		memset(flows, 0, sizeof flows);
-		index_flows(index, &query, GROUPS, flows, BUCKETS, &err);
+		index_flows(index, &clock, &query, &flowing, &err);
 		index_changes(index, &query, any_change, &count, &err);
 		memset(classes, 0, sizeof classes);
-		index_lifetimes(index, &clock, &query, GROUPS, classes, &err);
+		index_lifetimes(index, &clock, &query, &ages, &err);
 		index_number(index, query.from, &number, &err);
 	}
 	index_clock_fini(&clock);

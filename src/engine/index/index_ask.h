@@ -59,8 +59,9 @@ bool index_walk(struct index *index, struct index_clock *clock, const struct win
 		bool (*each)(void *context, const struct window_allocation *allocation),
 		void *context, struct err *err);
 
-// The lifetimes of a window as a list, for what asks of it again and again. More than there is room
-// for: ERR_LIMIT.
+// The lifetimes of a window as a list: for what asks of it again and again, and for questions by
+// lifetime, which none of those below answers but index_walk and index_lifetimes. More than there
+// is room for: ERR_LIMIT.
 bool index_collect(struct index *index, struct index_clock *clock, const struct window_query *query,
 		   struct plain *plain, struct err *err);
 
@@ -68,17 +69,17 @@ bool index_collect(struct index *index, struct index_clock *clock, const struct 
 bool index_detail(struct index *index, struct index_clock *clock, const struct window_query *query,
 		  struct window_detail *details, size_t count, struct err *err);
 
-// The query's from_ns and to_ns are set. `groups_count` and `count` as in window_series.h.
+// The query's from_ns and to_ns are set. The three with `to` have one form, for a table of them.
 bool index_timeline(struct index *index, const struct window_query *query,
 		    struct window_bucket *buckets, size_t count, struct err *err);
 // What window_detail tells of all there is, without lifetimes: from levels.
 bool index_peak_of_all(struct index *index, struct index_clock *clock,
 		       const struct window_query *query, struct window_detail *detail,
 		       struct err *err);
-bool index_series(struct index *index, const struct window_query *query, size_t groups_count,
-		  struct window_bucket *buckets, size_t count, struct err *err);
-bool index_flows(struct index *index, const struct window_query *query, size_t groups_count,
-		 struct window_flow *flows, size_t count, struct err *err);
+bool index_series(struct index *index, struct index_clock *clock, const struct window_query *query,
+		  const struct window_sums *to, struct err *err);
+bool index_flows(struct index *index, struct index_clock *clock, const struct window_query *query,
+		 const struct window_sums *to, struct err *err);
 bool index_changes(struct index *index, const struct window_query *query,
 		   bool (*each)(void *context, const struct window_change *change), void *context,
 		   struct err *err);
@@ -87,8 +88,8 @@ bool index_curve(struct index *index, const struct window_query *query,
 		 bool (*each)(void *context, const struct window_change *change), void *context,
 		 struct err *err);
 bool index_lifetimes(struct index *index, struct index_clock *clock,
-		     const struct window_query *query, size_t groups_count,
-		     struct heap_amount *classes, struct err *err);
+		     const struct window_query *query, const struct window_sums *to,
+		     struct err *err);
 
 // Peaks, first and last allocation by postings, of those groups that have few sites and steps
 // enough to be merged; done[i] says of which details that was so. state_of[group] is the number of

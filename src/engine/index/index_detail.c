@@ -126,20 +126,13 @@ static bool detail_step(void *context, const struct index_scan_step *step)
 	return true;
 }
 
-static int compare_u64(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 static void sort_lifetimes(struct window_detail *detail, uint64_t *lifetimes)
 {
 	size_t count = (size_t)detail->lifetimes;
 
 	if (count == 0)
 		return;
-	qsort(lifetimes, count, sizeof *lifetimes, compare_u64);
+	qsort(lifetimes, count, sizeof *lifetimes, mem_compare_u64);
 	detail->lifetime_median_ns = lifetimes[(count - 1) / 2];
 	detail->lifetime_p99_ns = lifetimes[(count - 1) * 99 / 100];
 }
@@ -587,17 +580,9 @@ bool index_detail(struct index *index, struct index_clock *clock, const struct w
 {
 	struct detailing detailing = { .index = index, .clock = clock, .err = err };
 	struct batch all = { .details = details, .count = count, .groups_count = 1 };
-	struct plain plain = { 0 };
 	uint64_t *ends;
 	bool ok;
 
-	if (query->lifetime_min_ns || query->lifetime_max_ns) {
-		ok = index_collect(index, clock, query, &plain, err);
-		if (ok)
-			plain_detail(&plain, query, details, count);
-		plain_fini(&plain);
-		return ok;
-	}
 	if (query->peaks_only && !query->by_size && count == 1 && is_whole(index, query, details))
 		return index_peak_of_all(index, clock, query, details, err);
 	if (count == 0)

@@ -13,11 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool by_lifetime(const struct window_query *query)
-{
-	return query->lifetime_min_ns || query->lifetime_max_ns;
-}
-
 // ---- a list of the window's lifetimes ----
 
 struct collecting {
@@ -83,19 +78,6 @@ bool index_collect(struct index *index, struct index_clock *clock, const struct 
 		       most);
 }
 
-// The same for one question by lifetime, whose levels are then found in the list.
-static bool collect(struct index *index, const struct window_query *query, struct plain *plain,
-		    struct err *err)
-{
-	struct index_clock clock = { 0 };
-	bool ok = index_collect(index, &clock, query, plain, err);
-
-	index_clock_fini(&clock);
-	if (!ok)
-		plain_fini(plain);
-	return ok;
-}
-
 // ---- series ----
 
 struct series {
@@ -116,10 +98,11 @@ static bool series_step(void *context, const struct index_scan_step *step)
 	return true;
 }
 
-bool index_series(struct index *index, const struct window_query *query, size_t groups_count,
-		  struct window_bucket *buckets, size_t count, struct err *err)
+bool index_series(struct index *index, struct index_clock *clock, const struct window_query *query,
+		  const struct window_sums *to, struct err *err)
 {
-	struct series series = { .axis = { query->from_ns, query->to_ns, count } };
+	struct series series = { .axis = { query->from_ns, query->to_ns, to->count } };
+	size_t groups_count = to->groups_count;
 	struct index_groups groups;
 	struct index_scan scan = { .index = index,
 				   .groups = &groups,
@@ -129,21 +112,14 @@ bool index_series(struct index *index, const struct window_query *query, size_t 
 				   .context = &series,
 				   .visit = series_step };
 	struct heap_amount *levels;
-	struct plain plain = { 0 };
 	bool ok;
 
-	if (by_lifetime(query)) {
-		if (!collect(index, query, &plain, err))
-			return false;
-		plain_series(&plain, query, groups_count, buckets, count);
-		plain_fini(&plain);
-		return true;
-	}
+	(void)clock;
 	index_groups_init(&groups, index, query);
 	series.rows = mem_alloc(groups_count + 1, sizeof *series.rows);
 	levels = index_scan_levels(index, query, query->from, groups_count, err);
 	for (size_t g = 0; levels && g < groups_count; g++)
-		buckets_begin(&series.rows[g], buckets + g * count, levels[g]);
+		buckets_begin(&series.rows[g], to->buckets + g * to->count, levels[g]);
 	ok = levels && index_scan(&scan, err);
 	for (size_t g = 0; ok && g < groups_count; g++)
 		buckets_end(&series.rows[g], &series.axis);
@@ -404,15 +380,14 @@ bool index_peak_of_all(struct index *index, struct index_clock *clock,
 
 struct flowing {
 	struct buckets_axis axis;
-	struct window_flow *flows;
-	size_t count;
+	const struct window_sums *to;
 };
 
 static bool flow_step(void *context, const struct index_scan_step *step)
 {
 	const struct flowing *flowing = context;
-	struct window_flow *flow = &flowing->flows[step->group * flowing->count +
-						   buckets_find(&flowing->axis, step->time_ns)];
+	struct window_flow *flow = &flowing->to->flows[step->group * flowing->to->count +
+						       buckets_find(&flowing->axis, step->time_ns)];
 	struct heap_amount *amount = step->up ? &flow->allocated : &flow->freed;
 
 	if (step->exit)
@@ -422,29 +397,21 @@ static bool flow_step(void *context, const struct index_scan_step *step)
 	return true;
 }
 
-bool index_flows(struct index *index, const struct window_query *query, size_t groups_count,
-		 struct window_flow *flows, size_t count, struct err *err)
+bool index_flows(struct index *index, struct index_clock *clock, const struct window_query *query,
+		 const struct window_sums *to, struct err *err)
 {
-	struct flowing flowing = { { query->from_ns, query->to_ns, count }, flows, count };
+	struct flowing flowing = { { query->from_ns, query->to_ns, to->count }, to };
 	struct index_groups groups;
 	struct index_scan scan = { .index = index,
 				   .groups = &groups,
 				   .from = query->from,
 				   .to = query->to,
-				   .groups_count = (uint32_t)groups_count,
+				   .groups_count = (uint32_t)to->groups_count,
 				   .context = &flowing,
 				   .visit = flow_step };
-	struct plain plain = { 0 };
 	bool ok;
 
-	if (by_lifetime(query)) {
-		if (!collect(index, query, &plain, err))
-			return false;
-		plain_flows(&plain, query, groups_count, flows, count);
-		plain_fini(&plain);
-		return true;
-	}
-	memset(flows, 0, groups_count * count * sizeof *flows);
+	(void)clock;
 	index_groups_init(&groups, index, query);
 	ok = index_scan(&scan, err);
 	index_groups_fini(&groups);
@@ -492,16 +459,8 @@ bool index_changes(struct index *index, const struct window_query *query,
 				   .single_exits = true,
 				   .context = &changing,
 				   .visit = change_step };
-	struct plain plain = { 0 };
 	bool ok;
 
-	if (by_lifetime(query)) {
-		if (!collect(index, query, &plain, err))
-			return false;
-		plain_changes(&plain, query, each, context);
-		plain_fini(&plain);
-		return true;
-	}
 	index_groups_init(&groups, index, query);
 	ok = index_scan(&scan, err);
 	index_groups_fini(&groups);
@@ -519,13 +478,6 @@ struct curve {
 	size_t exits_count, exit;
 };
 
-static int compare_steps(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 static void find_exits(struct curve *curve)
 {
 	const struct index *index = curve->scan.index;
@@ -535,7 +487,7 @@ static void find_exits(struct curve *curve)
 		if (index->exits[i].step >= curve->scan.from &&
 		    index->exits[i].step < curve->scan.to)
 			curve->exits[curve->exits_count++] = index->exits[i].step;
-	qsort(curve->exits, curve->exits_count, sizeof *curve->exits, compare_steps);
+	qsort(curve->exits, curve->exits_count, sizeof *curve->exits, mem_compare_u64);
 }
 
 // Whether a process ends between two steps. Asked in rising order.
@@ -621,7 +573,7 @@ bool index_curve(struct index *index, const struct window_query *query,
 	bool ok;
 
 	to = to < have ? to : have;
-	if (by_lifetime(query) || from >= to)
+	if (from >= to)
 		return index_changes(index, query, each, context, err);
 	find_exits(&curve);
 	index_groups_init(&groups, index, query);
@@ -643,8 +595,7 @@ bool index_curve(struct index *index, const struct window_query *query,
 // ---- lifetimes ----
 
 struct aging {
-	struct heap_amount *classes;
-	size_t groups_count;
+	const struct window_sums *to;
 	const struct window_query *query;
 };
 
@@ -653,25 +604,25 @@ static bool age_one(void *context, const struct window_allocation *allocation)
 	const struct aging *aging = context;
 	struct heap_amount *class;
 
-	if (allocation->group >= aging->groups_count || allocation->end_kind == WINDOW_END_EXIT ||
-	    allocation->end_kind == WINDOW_END_EXEC || allocation->end < aging->query->from ||
-	    allocation->end >= aging->query->to)
+	if (allocation->group >= aging->to->groups_count ||
+	    allocation->end_kind == WINDOW_END_EXIT || allocation->end_kind == WINDOW_END_EXEC ||
+	    allocation->end < aging->query->from || allocation->end >= aging->query->to)
 		return true;
-	class = &aging->classes[allocation->group * (size_t)WINDOW_LIFETIME_CLASSES +
-				window_lifetime_class(allocation->end_ns - allocation->begin_ns)];
+	class = &aging->to->classes[allocation->group * aging->to->count +
+				    window_lifetime_class(allocation->end_ns -
+							  allocation->begin_ns)];
 	class->count++;
 	class->bytes += allocation->cell.size;
 	return true;
 }
 
 bool index_lifetimes(struct index *index, struct index_clock *clock,
-		     const struct window_query *query, size_t groups_count,
-		     struct heap_amount *classes, struct err *err)
+		     const struct window_query *query, const struct window_sums *to,
+		     struct err *err)
 {
-	struct aging aging = { classes, groups_count, query };
+	struct aging aging = { to, query };
 	struct window_query all = *query;
 
 	all.walk_types = 0;
-	memset(classes, 0, groups_count * WINDOW_LIFETIME_CLASSES * sizeof *classes);
 	return index_walk(index, clock, &all, age_one, &aging, err);
 }

@@ -386,13 +386,6 @@ static void find_peak(const struct changes *changes, const struct window_query *
 	}
 }
 
-static int compare_u64(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 // First, last, and lifetimes of one group.
 static void find_times(const struct plain *plain, const uint32_t *groups,
 		       const struct window_query *query, struct window_detail *detail)
@@ -420,7 +413,7 @@ static void find_times(const struct plain *plain, const uint32_t *groups,
 		lifetimes[count++] = life->end_ns - life->begin_ns;
 	}
 	if (count)
-		qsort(lifetimes, count, sizeof *lifetimes, compare_u64);
+		qsort(lifetimes, count, sizeof *lifetimes, mem_compare_u64);
 	detail->lifetimes = count;
 	detail->lifetime_median_ns = count ? lifetimes[(count - 1) / 2] : 0;
 	detail->lifetime_p99_ns = count ? lifetimes[(count - 1) * 99 / 100] : 0;
@@ -441,10 +434,11 @@ void plain_detail(const struct plain *plain, const struct window_query *query,
 	mem_free(changes.list);
 }
 
-void plain_series(const struct plain *plain, const struct window_query *query, size_t groups_count,
-		  struct window_bucket *buckets, size_t count)
+void plain_series(const struct plain *plain, const struct window_query *query,
+		  const struct window_sums *to)
 {
-	struct buckets_axis axis = { query->from_ns, query->to_ns, count };
+	struct buckets_axis axis = { query->from_ns, query->to_ns, to->count };
+	size_t groups_count = to->groups_count;
 	struct changes changes = changes_of(plain, query);
 	struct buckets_row *rows = mem_alloc(groups_count + 1, sizeof *rows);
 	size_t i = 0, first;
@@ -453,7 +447,7 @@ void plain_series(const struct plain *plain, const struct window_query *query, s
 		if (changes.list[i].group < groups_count)
 			apply(&rows[changes.list[i].group].level, &changes.list[i]);
 	for (size_t g = 0; g < groups_count; g++)
-		buckets_begin(&rows[g], buckets + g * count, rows[g].level);
+		buckets_begin(&rows[g], to->buckets + g * to->count, rows[g].level);
 	for (first = i; i < changes.count; i++) {
 		struct heap_amount levels = { 0 };
 
@@ -523,21 +517,20 @@ struct heap_amount plain_peak(const struct plain *plain, enum window_layer layer
 	return peak;
 }
 
-void plain_flows(const struct plain *plain, const struct window_query *query, size_t groups_count,
-		 struct window_flow *flows, size_t count)
+void plain_flows(const struct plain *plain, const struct window_query *query,
+		 const struct window_sums *to)
 {
-	struct buckets_axis axis = { query->from_ns, query->to_ns, count };
+	struct buckets_axis axis = { query->from_ns, query->to_ns, to->count };
 	uint32_t *groups = groups_of(plain, query);
 
-	memset(flows, 0, groups_count * count * sizeof *flows);
 	for (size_t i = 0; i < plain->lives_count; i++) {
 		const struct plain_life *life = &plain->lives[i];
 		uint64_t size = plain->cells[life->cell].size;
 		struct window_flow *row;
 
-		if (groups[life->cell] >= groups_count || !lifetime_fits(plain, query, life))
+		if (groups[life->cell] >= to->groups_count || !lifetime_fits(plain, query, life))
 			continue;
-		row = flows + groups[life->cell] * count;
+		row = to->flows + groups[life->cell] * to->count;
 		if (inside(query, life->begin))
 			add_to(&row[buckets_find(&axis, life->begin_ns)].allocated, size);
 		if (inside(query, life->end))
@@ -547,20 +540,19 @@ void plain_flows(const struct plain *plain, const struct window_query *query, si
 }
 
 void plain_lifetimes(const struct plain *plain, const struct window_query *query,
-		     size_t groups_count, struct heap_amount *classes)
+		     const struct window_sums *to)
 {
 	uint32_t *groups = groups_of(plain, query);
 
-	memset(classes, 0, groups_count * WINDOW_LIFETIME_CLASSES * sizeof *classes);
 	for (size_t i = 0; i < plain->lives_count; i++) {
 		const struct plain_life *life = &plain->lives[i];
 		uint32_t group = groups[life->cell];
 
-		if (group >= groups_count || !inside(query, life->end) ||
+		if (group >= to->groups_count || !inside(query, life->end) ||
 		    !lifetime_fits(plain, query, life))
 			continue;
-		add_to(&classes[group * (size_t)WINDOW_LIFETIME_CLASSES +
-				window_lifetime_class(life->end_ns - life->begin_ns)],
+		add_to(&to->classes[group * to->count +
+				    window_lifetime_class(life->end_ns - life->begin_ns)],
 		       plain->cells[life->cell].size);
 	}
 	mem_free(groups);

@@ -75,14 +75,14 @@ void plain_detail(const struct plain *plain, const struct window_query *query,
 bool plain_walk(const struct plain *plain, const struct window_query *query,
 		bool (*each)(void *context, const struct window_allocation *allocation),
 		void *context);
-void plain_series(const struct plain *plain, const struct window_query *query, size_t groups_count,
-		  struct window_bucket *buckets, size_t count);
+void plain_series(const struct plain *plain, const struct window_query *query,
+		  const struct window_sums *to);
 void plain_changes(const struct plain *plain, const struct window_query *query,
 		   bool (*each)(void *context, const struct window_change *change), void *context);
-void plain_flows(const struct plain *plain, const struct window_query *query, size_t groups_count,
-		 struct window_flow *flows, size_t count);
+void plain_flows(const struct plain *plain, const struct window_query *query,
+		 const struct window_sums *to);
 void plain_lifetimes(const struct plain *plain, const struct window_query *query,
-		     size_t groups_count, struct heap_amount *classes);
+		     const struct window_sums *to);
 
 // The highest level of a layer in bytes, the count then, and the edge after the step that first
 // reached it.
