@@ -1,9 +1,7 @@
 #include "trace/reader_ahead.h"
 
 #include "base/mem.h"
-#include "os/thread.h"
-
-#include <pthread.h>
+#include "os/worker.h"
 
 // Waking costs some microseconds, a chunk is decoded in ten: who waits for room is woken when half
 // of the chunks are free.
@@ -16,13 +14,10 @@ struct reader_ahead {
 	struct columns_decoder decoder;
 	struct reader_ahead_chunk *chunks;
 
-	struct thread *thread;
-	pthread_mutex_t lock;
-	pthread_cond_t changed;
+	struct worker worker;
 	uint64_t filled, given, done; // chunks that were decoded, were asked for, are done with
 	bool waits;                   // the thread, for room
 	bool dry;                     // it has no more
-	bool over;                    // nobody wants more
 };
 
 static struct reader_ahead_chunk *chunk_at(struct reader_ahead *ahead, uint64_t number)
@@ -35,25 +30,25 @@ static bool wait_for_room(struct reader_ahead *ahead)
 {
 	bool wanted;
 
-	pthread_mutex_lock(&ahead->lock);
+	pthread_mutex_lock(&ahead->worker.lock);
 	if (ahead->filled == ahead->done + READER_AHEAD_CHUNKS) {
 		ahead->waits = true;
-		while (!ahead->over && ahead->filled > ahead->done + ROOM)
-			pthread_cond_wait(&ahead->changed, &ahead->lock);
+		while (!ahead->worker.over && ahead->filled > ahead->done + ROOM)
+			pthread_cond_wait(&ahead->worker.changed, &ahead->worker.lock);
 		ahead->waits = false;
 	}
-	wanted = !ahead->over;
-	pthread_mutex_unlock(&ahead->lock);
+	wanted = !ahead->worker.over;
+	pthread_mutex_unlock(&ahead->worker.lock);
 	return wanted;
 }
 
 static void hand_over(struct reader_ahead *ahead)
 {
-	pthread_mutex_lock(&ahead->lock);
+	pthread_mutex_lock(&ahead->worker.lock);
 	ahead->filled++;
 	if (ahead->filled == ahead->given) // somebody waits for it
-		pthread_cond_broadcast(&ahead->changed);
-	pthread_mutex_unlock(&ahead->lock);
+		pthread_cond_broadcast(&ahead->worker.changed);
+	pthread_mutex_unlock(&ahead->worker.lock);
 }
 
 static void fill(struct reader_ahead *ahead, struct reader_ahead_chunk *chunk)
@@ -119,10 +114,10 @@ static void *decode(void *context)
 	while (walk_next(&ahead->walk, &ahead->store, &block, &at))
 		if (block.type == BLOCK_EVENTS && !decode_block(ahead, &block, at))
 			break;
-	pthread_mutex_lock(&ahead->lock);
+	pthread_mutex_lock(&ahead->worker.lock);
 	ahead->dry = true;
-	pthread_cond_broadcast(&ahead->changed);
-	pthread_mutex_unlock(&ahead->lock);
+	pthread_cond_broadcast(&ahead->worker.changed);
+	pthread_mutex_unlock(&ahead->worker.lock);
 	return NULL;
 }
 
@@ -133,10 +128,8 @@ struct reader_ahead *reader_ahead_start(const struct store *store, const struct 
 	ahead->store = *store;
 	ahead->walk = *from;
 	ahead->chunks = mem_alloc(READER_AHEAD_CHUNKS, sizeof *ahead->chunks);
-	pthread_mutex_init(&ahead->lock, NULL);
-	pthread_cond_init(&ahead->changed, NULL);
-	ahead->thread = thread_start(decode, ahead);
-	if (ahead->thread)
+	worker_start(&ahead->worker, decode, ahead);
+	if (ahead->worker.thread)
 		return ahead;
 	reader_ahead_end(ahead);
 	return NULL;
@@ -146,15 +139,15 @@ const struct reader_ahead_chunk *reader_ahead_next(struct reader_ahead *ahead, u
 {
 	const struct reader_ahead_chunk *chunk = NULL;
 
-	pthread_mutex_lock(&ahead->lock);
+	pthread_mutex_lock(&ahead->worker.lock);
 	ahead->done = ahead->given++;
 	if (ahead->waits && ahead->filled <= ahead->done + ROOM)
-		pthread_cond_broadcast(&ahead->changed);
+		pthread_cond_broadcast(&ahead->worker.changed);
 	while (ahead->filled < ahead->given && !ahead->dry)
-		pthread_cond_wait(&ahead->changed, &ahead->lock);
+		pthread_cond_wait(&ahead->worker.changed, &ahead->worker.lock);
 	if (ahead->filled >= ahead->given)
 		chunk = chunk_at(ahead, ahead->given - 1);
-	pthread_mutex_unlock(&ahead->lock);
+	pthread_mutex_unlock(&ahead->worker.lock);
 	return chunk && chunk->at == at ? chunk : NULL;
 }
 
@@ -162,15 +155,7 @@ void reader_ahead_end(struct reader_ahead *ahead)
 {
 	if (!ahead)
 		return;
-	if (ahead->thread) {
-		pthread_mutex_lock(&ahead->lock);
-		ahead->over = true;
-		pthread_cond_broadcast(&ahead->changed);
-		pthread_mutex_unlock(&ahead->lock);
-		thread_join(ahead->thread);
-	}
-	pthread_mutex_destroy(&ahead->lock);
-	pthread_cond_destroy(&ahead->changed);
+	worker_end(&ahead->worker);
 	walk_loader_fini(&ahead->loader);
 	columns_decoder_fini(&ahead->decoder);
 	mem_free(ahead->chunks);

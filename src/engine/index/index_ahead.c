@@ -147,19 +147,19 @@ static void *fill_batches(void *context)
 {
 	struct index_ahead *ahead = context;
 
-	pthread_mutex_lock(&ahead->lock);
-	while (!ahead->over) {
+	pthread_mutex_lock(&ahead->worker.lock);
+	while (!ahead->worker.over) {
 		if (!may_fill(ahead)) {
-			pthread_cond_wait(&ahead->changed, &ahead->lock);
+			pthread_cond_wait(&ahead->worker.changed, &ahead->worker.lock);
 			continue;
 		}
-		pthread_mutex_unlock(&ahead->lock);
+		pthread_mutex_unlock(&ahead->worker.lock);
 		fill(ahead, batch_at(ahead, ahead->filled));
-		pthread_mutex_lock(&ahead->lock);
+		pthread_mutex_lock(&ahead->worker.lock);
 		ahead->filled++;
-		pthread_cond_broadcast(&ahead->changed);
+		pthread_cond_broadcast(&ahead->worker.changed);
 	}
-	pthread_mutex_unlock(&ahead->lock);
+	pthread_mutex_unlock(&ahead->worker.lock);
 	return NULL;
 }
 
@@ -170,32 +170,30 @@ void index_ahead_start(struct index_ahead *ahead, struct reader *reader, struct 
 	for (unsigned i = 0; i < INDEX_AHEAD_BATCHES; i++)
 		ahead->batches[i].events =
 			mem_alloc(batch_events, sizeof *ahead->batches[i].events);
-	pthread_mutex_init(&ahead->lock, NULL);
-	pthread_cond_init(&ahead->changed, NULL);
-	ahead->thread = thread_start(fill_batches, ahead);
+	worker_start(&ahead->worker, fill_batches, ahead);
 }
 
 const struct index_ahead_batch *index_ahead_next(struct index_ahead *ahead)
 {
-	pthread_mutex_lock(&ahead->lock);
+	pthread_mutex_lock(&ahead->worker.lock);
 	ahead->done = ahead->given++;
-	pthread_cond_broadcast(&ahead->changed);
-	while (ahead->thread && ahead->filled < ahead->given)
-		pthread_cond_wait(&ahead->changed, &ahead->lock);
-	pthread_mutex_unlock(&ahead->lock);
-	if (!ahead->thread)
+	pthread_cond_broadcast(&ahead->worker.changed);
+	while (ahead->worker.thread && ahead->filled < ahead->given)
+		pthread_cond_wait(&ahead->worker.changed, &ahead->worker.lock);
+	pthread_mutex_unlock(&ahead->worker.lock);
+	if (!ahead->worker.thread)
 		fill(ahead, batch_at(ahead, ahead->filled++));
 	return batch_at(ahead, ahead->given - 1);
 }
 
 void index_ahead_rest(struct index_ahead *ahead)
 {
-	if (!ahead->thread)
+	if (!ahead->worker.thread)
 		return;
-	pthread_mutex_lock(&ahead->lock);
+	pthread_mutex_lock(&ahead->worker.lock);
 	while (may_fill(ahead))
-		pthread_cond_wait(&ahead->changed, &ahead->lock);
-	pthread_mutex_unlock(&ahead->lock);
+		pthread_cond_wait(&ahead->worker.changed, &ahead->worker.lock);
+	pthread_mutex_unlock(&ahead->worker.lock);
 }
 
 struct reader_place index_ahead_place(const struct index_ahead *ahead)
@@ -209,15 +207,7 @@ void index_ahead_finish(struct index_ahead *ahead)
 {
 	if (!ahead->reader)
 		return;
-	if (ahead->thread) {
-		pthread_mutex_lock(&ahead->lock);
-		ahead->over = true;
-		pthread_cond_broadcast(&ahead->changed);
-		pthread_mutex_unlock(&ahead->lock);
-		thread_join(ahead->thread);
-	}
-	pthread_mutex_destroy(&ahead->lock);
-	pthread_cond_destroy(&ahead->changed);
+	worker_end(&ahead->worker);
 	for (unsigned i = 0; i < INDEX_AHEAD_BATCHES; i++)
 		mem_free(ahead->batches[i].events);
 	*ahead = (struct index_ahead){ 0 };

@@ -14,10 +14,8 @@
 #define ENGINE_INDEX_AHEAD_H
 
 #include "engine/index/cells.h"
-#include "os/thread.h"
+#include "os/worker.h"
 #include "trace/reader.h"
-
-#include <pthread.h>
 
 enum { INDEX_AHEAD_BATCHES = 16 };
 
@@ -47,11 +45,8 @@ struct index_ahead {
 	uint32_t processes_count, threads_count;
 	struct index_ahead_batch batches[INDEX_AHEAD_BATCHES];
 
-	struct thread *thread; // NULL: there is none
-	pthread_mutex_t lock;
-	pthread_cond_t changed;
+	struct worker worker;
 	uint64_t filled, given, done; // batches that were read, were asked for, are done with
-	bool over;
 };
 
 // From where the reader is. The first batch is read when it is asked for.

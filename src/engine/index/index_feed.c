@@ -6,20 +6,20 @@ static void *store_batches(void *context)
 {
 	struct index_feed *feed = context;
 
-	pthread_mutex_lock(&feed->lock);
+	pthread_mutex_lock(&feed->worker.lock);
 	for (;;) {
-		while (feed->given == feed->taken && !feed->over)
-			pthread_cond_wait(&feed->changed, &feed->lock);
+		while (feed->given == feed->taken && !feed->worker.over)
+			pthread_cond_wait(&feed->worker.changed, &feed->worker.lock);
 		if (feed->given == feed->taken)
 			break;
-		pthread_mutex_unlock(&feed->lock);
+		pthread_mutex_unlock(&feed->worker.lock);
 		index_store_add(feed->store, &feed->batches[feed->taken % INDEX_FEED_BATCHES]);
-		pthread_mutex_lock(&feed->lock);
+		pthread_mutex_lock(&feed->worker.lock);
 		feed->taken++;
 		feed->store_bytes = index_store_bytes(feed->store);
-		pthread_cond_broadcast(&feed->changed);
+		pthread_cond_broadcast(&feed->worker.changed);
 	}
-	pthread_mutex_unlock(&feed->lock);
+	pthread_mutex_unlock(&feed->worker.lock);
 	return NULL;
 }
 
@@ -40,48 +40,46 @@ void index_feed_start(struct index_feed *feed, struct index_store *store)
 				     .store_bytes = index_store_bytes(store) };
 	for (unsigned i = 0; i < INDEX_FEED_BATCHES; i++)
 		index_batch_init(&feed->batches[i], &store->shape);
-	pthread_mutex_init(&feed->lock, NULL);
-	pthread_cond_init(&feed->changed, NULL);
-	feed->thread = thread_start(store_batches, feed);
+	worker_start(&feed->worker, store_batches, feed);
 	open_batch(feed);
 }
 
 // Give the open batch to the thread, and wait for one that is free.
 static void hand_over(struct index_feed *feed)
 {
-	if (!feed->thread) {
+	if (!feed->worker.thread) {
 		index_store_add(feed->store, feed->open);
 		open_batch(feed);
 		return;
 	}
-	pthread_mutex_lock(&feed->lock);
+	pthread_mutex_lock(&feed->worker.lock);
 	feed->given++;
-	pthread_cond_broadcast(&feed->changed);
+	pthread_cond_broadcast(&feed->worker.changed);
 	while (feed->given - feed->taken >= INDEX_FEED_BATCHES)
-		pthread_cond_wait(&feed->changed, &feed->lock);
-	pthread_mutex_unlock(&feed->lock);
+		pthread_cond_wait(&feed->worker.changed, &feed->worker.lock);
+	pthread_mutex_unlock(&feed->worker.lock);
 	open_batch(feed);
 }
 
 void index_feed_rest(struct index_feed *feed)
 {
-	if (!feed->thread)
+	if (!feed->worker.thread)
 		return;
-	pthread_mutex_lock(&feed->lock);
+	pthread_mutex_lock(&feed->worker.lock);
 	while (feed->given != feed->taken)
-		pthread_cond_wait(&feed->changed, &feed->lock);
-	pthread_mutex_unlock(&feed->lock);
+		pthread_cond_wait(&feed->worker.changed, &feed->worker.lock);
+	pthread_mutex_unlock(&feed->worker.lock);
 }
 
 uint64_t index_feed_bytes(struct index_feed *feed)
 {
 	uint64_t bytes;
 
-	if (!feed->thread)
+	if (!feed->worker.thread)
 		return index_store_bytes(feed->store);
-	pthread_mutex_lock(&feed->lock);
+	pthread_mutex_lock(&feed->worker.lock);
 	bytes = feed->store_bytes;
-	pthread_mutex_unlock(&feed->lock);
+	pthread_mutex_unlock(&feed->worker.lock);
 	return bytes;
 }
 
@@ -148,15 +146,7 @@ void index_feed_finish(struct index_feed *feed)
 {
 	if (feed->open->count > 0)
 		hand_over(feed);
-	if (feed->thread) {
-		pthread_mutex_lock(&feed->lock);
-		feed->over = true;
-		pthread_cond_broadcast(&feed->changed);
-		pthread_mutex_unlock(&feed->lock);
-		thread_join(feed->thread);
-	}
-	pthread_mutex_destroy(&feed->lock);
-	pthread_cond_destroy(&feed->changed);
+	worker_end(&feed->worker);
 	for (unsigned i = 0; i < INDEX_FEED_BATCHES; i++)
 		index_batch_fini(&feed->batches[i]);
 	*feed = (struct index_feed){ 0 };

@@ -8,9 +8,7 @@
 #define ENGINE_INDEX_FEED_H
 
 #include "engine/index/index_store.h"
-#include "os/thread.h"
-
-#include <pthread.h>
+#include "os/worker.h"
 
 enum { INDEX_FEED_BATCHES = 3 };
 
@@ -23,12 +21,9 @@ struct index_feed {
 	uint64_t last_time_ns, last_number;
 	uint32_t full; // steps in a batch
 
-	struct thread *thread; // NULL: there is none
-	pthread_mutex_t lock;
-	pthread_cond_t changed;
+	struct worker worker;
 	unsigned given, taken; // batches handed over, batches stored
 	uint64_t store_bytes;  // of memory that the store uses
-	bool over;
 };
 
 // The caller begins with step 0, which does nothing.

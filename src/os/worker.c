@@ -1,0 +1,22 @@
+#include "os/worker.h"
+
+void worker_start(struct worker *worker, void *(*work)(void *context), void *context)
+{
+	pthread_mutex_init(&worker->lock, NULL);
+	pthread_cond_init(&worker->changed, NULL);
+	worker->over = false;
+	worker->thread = thread_start(work, context);
+}
+
+void worker_end(struct worker *worker)
+{
+	if (worker->thread) {
+		pthread_mutex_lock(&worker->lock);
+		worker->over = true;
+		pthread_cond_broadcast(&worker->changed);
+		pthread_mutex_unlock(&worker->lock);
+		thread_join(worker->thread);
+	}
+	pthread_mutex_destroy(&worker->lock);
+	pthread_cond_destroy(&worker->changed);
+}
