@@ -1,6 +1,7 @@
 #include "trace/asm_reach.h"
 
 #include "base/mem.h"
+#include "trace/asm_vm.h"
 #include "trace/asm_words.h"
 #include "trace/reach.h"
 
@@ -21,29 +22,16 @@ bool asm_reach_read(struct asm_text *text)
 	};
 
 	*reach = (struct trace_reach){
-		.process = text->last_process,
 		.reason = TRACE_SNAPSHOT_EXIT,
 		.time_ns = text->time_ns,
 		.number = writer_events_count(text->writer),
 		.blocks = reach->blocks,
 	};
-	if (!asm_text_if_label(text, 'p', &reach->process) && reach->process == TRACE_NONE)
-		return asm_text_fail(text, NULL, "a process has to be defined before");
-	while (asm_text_peek(text)) {
-		struct asm_word *word = asm_text_peek(text);
-		const char *value;
-		bool taken;
-
-		if (!asm_text_field(text, fields, &taken))
-			return false;
-		if (taken)
-			continue;
-		value = asm_text_value(text, "reason");
-		if (!value || !asm_words_find_reason(value, &reach->reason) || reach->reason == 0)
-			return asm_text_fail(text, word,
-					     "reason=exit|asked|mark, at=, number=, stopped=, "
-					     "read=, first=, total= or flags= expected");
-	}
+	if (!asm_text_process(text, "a reach line", &reach->process) ||
+	    !asm_text_fields(text, fields, asm_vm_take_reason, &reach->reason,
+			     "reason=exit|asked|mark, at=, number=, stopped=, read=, first=, "
+			     "total= or flags= expected"))
+		return false;
 	reach->flags = (uint32_t)flags;
 	text->reach_open = true;
 	return true;

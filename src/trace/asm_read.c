@@ -30,13 +30,9 @@ static size_t parse_hex(const char *text, uint8_t *out, size_t max)
 	return length / 2;
 }
 
-static bool read_trace(struct asm_text *text)
+static bool take_about(struct asm_text *text, void *context)
 {
-	struct trace_info *info = &text->info;
-	const struct asm_field numbers[] = { { "began", &info->began_unix_ns, 0 },
-					     { "tick", &info->tick_ns, 0 },
-					     { "sample", &info->sample_bytes, 0 },
-					     { NULL, NULL, 0 } };
+	struct trace_info *info = context;
 	const struct {
 		const char *key;
 		char **text;
@@ -45,35 +41,35 @@ static bool read_trace(struct asm_text *text)
 		      { "command", &info->command },
 		      { "directory", &info->directory },
 		      { "options", &info->options } };
+	const char *value = asm_text_value(text, "id");
+
+	if (value)
+		return parse_hex(value, info->recording_id, 16) == 16;
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+		value = asm_text_value(text, texts[i].key);
+		if (!value)
+			continue;
+		mem_free(*texts[i].text);
+		*texts[i].text = mem_copy_text(value);
+		return true;
+	}
+	return false;
+}
+
+static bool read_trace(struct asm_text *text)
+{
+	struct trace_info *info = &text->info;
+	const struct asm_field numbers[] = { { "began", &info->began_unix_ns, 0 },
+					     { "tick", &info->tick_ns, 0 },
+					     { "sample", &info->sample_bytes, 0 },
+					     { NULL, NULL, 0 } };
 
 	if (text->writer)
 		return asm_text_fail(text, &text->lex.words[0],
 				     "trace lines come before all others");
-	while (asm_text_peek(text)) {
-		struct asm_word *word = asm_text_peek(text);
-		bool taken;
-		char *value;
-
-		if (!asm_text_field(text, numbers, &taken))
-			return false;
-		for (size_t i = 0; i < sizeof texts / sizeof *texts && !taken; i++) {
-			value = asm_text_value(text, texts[i].key);
-			if (!value)
-				continue;
-			mem_free(*texts[i].text);
-			*texts[i].text = mem_copy_text(value);
-			taken = true;
-		}
-		if (taken)
-			continue;
-		value = asm_text_value(text, "id");
-		if (!value || parse_hex(value, info->recording_id, 16) != 16)
-			return asm_text_fail(
-				text, word,
-				"id=HEX (32 digits), began=, tick=, sample=, tool=, host=, "
-				"command=, directory= or options= expected");
-	}
-	return true;
+	return asm_text_fields(text, numbers, take_about, info,
+			       "id=HEX (32 digits), began=, tick=, sample=, tool=, host=, "
+			       "command=, directory= or options= expected");
 }
 
 static bool read_process(struct asm_text *text)
@@ -128,17 +124,14 @@ static bool read_process(struct asm_text *text)
 
 static bool read_thread(struct asm_text *text)
 {
-	process_id process = text->last_process;
+	process_id process;
 	uint64_t tid = 0;
 	const struct asm_field fields[] = { { "tid", &tid, UINT32_MAX }, { NULL, NULL, 0 } };
 	const char *name = "";
 	bool taken;
 
-	if (!asm_text_new_label(text, 't', writer_threads_count(text->writer)))
-		return false;
-	if (!asm_text_if_label(text, 'p', &process) && process == TRACE_NONE)
-		return asm_text_fail(text, NULL, "a process has to be defined before a thread");
-	if (!asm_text_field(text, fields, &taken))
+	if (!asm_text_new_label(text, 't', writer_threads_count(text->writer)) ||
+	    !asm_text_process(text, "a thread", &process) || !asm_text_field(text, fields, &taken))
 		return false;
 	if (asm_text_peek(text)) {
 		if (!asm_text_peek(text)->quoted)
@@ -152,9 +145,27 @@ static bool read_thread(struct asm_text *text)
 	return true;
 }
 
+static bool take_module_word(struct asm_text *text, void *context)
+{
+	struct trace_module *module = context;
+	const struct asm_word *word = asm_text_peek(text);
+	const char *value = asm_text_value(text, "build-id");
+	size_t length;
+
+	if (!value) {
+		module->path = word->quoted ? asm_text_quoted(text) : module->path;
+		return word->quoted;
+	}
+	length = parse_hex(value, module->build_id, sizeof module->build_id);
+	if (length == SIZE_MAX)
+		return asm_text_fail(text, word, "build-id=HEX of at most 32 bytes expected");
+	module->build_id_length = (uint8_t)length;
+	return true;
+}
+
 static bool read_module(struct asm_text *text)
 {
-	struct trace_module module = { .process = text->last_process, .path = "" };
+	struct trace_module module = { .path = "" };
 	const struct asm_field fields[] = { { "bias", &module.bias, 0 },
 					    { "file-size", &module.file_size, 0 },
 					    { "file-time", &module.file_mtime_ns, 0 },
@@ -162,37 +173,12 @@ static bool read_module(struct asm_text *text)
 
 	if (!asm_text_new_label(text, 'm', writer_modules_count(text->writer)))
 		return false;
-	if (!asm_text_if_label(text, 'p', &module.process) && module.process == TRACE_NONE)
-		return asm_text_fail(text, NULL, "a process has to be defined before a module");
-	if (!asm_text_range(text, &module.start, &module.end))
+	if (!asm_text_process(text, "a module", &module.process) ||
+	    !asm_text_range(text, &module.start, &module.end) ||
+	    !asm_text_fields(text, fields, take_module_word, &module,
+			     "bias=, file-size=, file-time=, build-id=HEX or a path in quotes "
+			     "expected"))
 		return false;
-	while (asm_text_peek(text)) {
-		struct asm_word *word = asm_text_peek(text);
-		const char *value;
-		bool taken;
-
-		if (!asm_text_field(text, fields, &taken))
-			return false;
-		if (taken)
-			continue;
-		value = asm_text_value(text, "build-id");
-		if (value) {
-			size_t length = parse_hex(value, module.build_id, sizeof module.build_id);
-
-			if (length == SIZE_MAX)
-				return asm_text_fail(text, word,
-						     "build-id=HEX of at most 32 bytes expected");
-			module.build_id_length = (uint8_t)length;
-		} else if (word->quoted) {
-			module.path = word->text;
-			text->at++;
-		} else {
-			return asm_text_fail(
-				text, word,
-				"bias=, file-size=, file-time=, build-id=HEX or a path in "
-				"quotes expected");
-		}
-	}
 	writer_add_module(text->writer, &module);
 	return true;
 }
@@ -345,6 +331,15 @@ static bool read_stack(struct asm_text *text)
 	return ok;
 }
 
+static bool take_why(struct asm_text *text, void *context)
+{
+	char **why = context;
+	char *value = asm_text_value(text, "why");
+
+	*why = value ? value : *why;
+	return value != NULL;
+}
+
 static bool read_end(struct asm_text *text)
 {
 	struct trace_end end = { .why = "" };
@@ -363,20 +358,9 @@ static bool read_end(struct asm_text *text)
 					    { NULL, NULL, 0 } };
 
 	end.duration_ns = text->time_ns;
-	while (asm_text_peek(text)) {
-		struct asm_word *word = asm_text_peek(text);
-		char *value;
-		bool taken;
-
-		if (!asm_text_field(text, fields, &taken))
-			return false;
-		value = taken ? NULL : asm_text_value(text, "why");
-		if (value)
-			end.why = value;
-		else if (!taken)
-			return asm_text_fail(text, word,
-					     "duration=, why=TEXT or another total expected");
-	}
+	if (!asm_text_fields(text, fields, take_why, &end.why,
+			     "duration=, why=TEXT or another total expected"))
+		return false;
 	writer_end(text->writer, &end);
 	return true;
 }

@@ -130,3 +130,38 @@ bool asm_text_field(struct asm_text *text, const struct asm_field *fields, bool 
 	}
 	return true;
 }
+
+bool asm_text_fields(struct asm_text *text, const struct asm_field *fields,
+		     bool (*other)(struct asm_text *text, void *context), void *context,
+		     const char *expected)
+{
+	while (asm_text_peek(text)) {
+		const struct asm_word *word = asm_text_peek(text);
+		bool taken;
+
+		if (!asm_text_field(text, fields, &taken))
+			return false;
+		if (!taken && !other(text, context))
+			return text->err->kind == ERR_NONE ? asm_text_fail(text, word, expected)
+							   : false;
+	}
+	return true;
+}
+
+char *asm_text_quoted(struct asm_text *text)
+{
+	struct asm_word *word = asm_text_peek(text);
+
+	if (!word || !word->quoted)
+		return NULL;
+	text->at++;
+	return word->text;
+}
+
+bool asm_text_process(struct asm_text *text, const char *what, process_id *process)
+{
+	*process = text->last_process;
+	return asm_text_if_label(text, 'p', process) || *process != TRACE_NONE ||
+	       asm_lex_fail(&text->lex, NULL, text->err, "a process has to be defined before %s",
+			    what);
+}

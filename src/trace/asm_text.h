@@ -69,4 +69,16 @@ char *asm_text_value(struct asm_text *text, const char *key);
 // The next word if it is one of the fields. *taken says whether it was.
 bool asm_text_field(struct asm_text *text, const struct asm_field *fields, bool *taken);
 
+// The rest of the line: fields, in any order, and among them words that `other` takes, one at a
+// time. A word that is neither fails with `expected`, if `other` has not said what is wrong.
+bool asm_text_fields(struct asm_text *text, const struct asm_field *fields,
+		     bool (*other)(struct asm_text *text, void *context), void *context,
+		     const char *expected);
+
+// The next word if it is in quotes: moves past it, and returns its text. Else NULL.
+char *asm_text_quoted(struct asm_text *text);
+
+// p1, or nothing where a process was defined: that one. `what` needs it, for the message.
+bool asm_text_process(struct asm_text *text, const char *what, process_id *process);
+
 #endif

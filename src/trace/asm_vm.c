@@ -98,7 +98,7 @@ bool asm_vm_read_event(struct asm_text *text, struct trace_event *event)
 
 bool asm_vm_read_heap(struct asm_text *text)
 {
-	struct trace_heap heap = { .process = text->last_process, .name = "" };
+	struct trace_heap heap = { .name = "" };
 	uint64_t created = UINT64_MAX;
 	const struct asm_field fields[] = { { "handle", &heap.handle, 0 },
 					    { "created", &created, UINT32_MAX },
@@ -107,8 +107,8 @@ bool asm_vm_read_heap(struct asm_text *text)
 
 	if (!asm_text_new_label(text, 'h', writer_heaps_count(text->writer)))
 		return false;
-	if (!asm_text_if_label(text, 'p', &heap.process) && heap.process == TRACE_NONE)
-		return asm_text_fail(text, NULL, "a process has to be defined before a heap");
+	if (!asm_text_process(text, "a heap", &heap.process))
+		return false;
 	do {
 		if (!asm_text_field(text, fields, &taken))
 			return false;
@@ -127,6 +127,14 @@ bool asm_vm_read_heap(struct asm_text *text)
 	return true;
 }
 
+static bool take_path(struct asm_text *text, void *context)
+{
+	struct trace_file *file = context;
+
+	file->path = asm_text_quoted(text);
+	return file->path != NULL;
+}
+
 bool asm_vm_read_file(struct asm_text *text)
 {
 	struct trace_file file = { .path = "" };
@@ -134,22 +142,20 @@ bool asm_vm_read_file(struct asm_text *text)
 					    { "inode", &file.inode, 0 },
 					    { NULL, NULL, 0 } };
 
-	if (!asm_text_new_label(text, 'x', writer_files_count(text->writer)))
+	if (!asm_text_new_label(text, 'x', writer_files_count(text->writer)) ||
+	    !asm_text_fields(text, fields, take_path, &file,
+			     "device=, inode= or a path in quotes expected"))
 		return false;
-	while (asm_text_peek(text)) {
-		bool taken;
-
-		if (!asm_text_field(text, fields, &taken))
-			return false;
-		if (taken)
-			continue;
-		if (!asm_text_peek(text)->quoted)
-			return asm_text_fail(text, asm_text_peek(text),
-					     "device=, inode= or a path in quotes expected");
-		file.path = asm_text_take(text, "a path")->text;
-	}
 	writer_add_file(text->writer, &file);
 	return true;
+}
+
+bool asm_vm_take_reason(struct asm_text *text, void *context)
+{
+	uint8_t *reason = context;
+	const char *value = asm_text_value(text, "reason");
+
+	return value && asm_words_find_reason(value, reason) && *reason != 0;
 }
 
 bool asm_vm_read_snapshot(struct asm_text *text)
@@ -169,7 +175,6 @@ bool asm_vm_read_snapshot(struct asm_text *text)
 	};
 
 	*snapshot = (struct trace_snapshot){
-		.process = text->last_process,
 		.reason = TRACE_SNAPSHOT_ASKED,
 		.time_ns = text->time_ns,
 		.began = writer_events_count(text->writer),
@@ -178,25 +183,11 @@ bool asm_vm_read_snapshot(struct asm_text *text)
 		.pages = snapshot->pages,
 	};
 	snapshot->ended = snapshot->began;
-	if (!asm_text_if_label(text, 'p', &snapshot->process) && snapshot->process == TRACE_NONE)
-		return asm_text_fail(text, NULL, "a process has to be defined before a snapshot");
-	while (asm_text_peek(text)) {
-		struct asm_word *word = asm_text_peek(text);
-		const char *value;
-		bool taken;
-
-		if (!asm_text_field(text, fields, &taken))
-			return false;
-		if (taken)
-			continue;
-		value = asm_text_value(text, "reason");
-		if (!value || !asm_words_find_reason(value, &snapshot->reason) ||
-		    snapshot->reason == 0)
-			return asm_text_fail(
-				text, word,
-				"reason=release|exit|growth|asked, at=, began=, ended=, "
-				"page=, rss=, rss-max=, cost= or flags= expected");
-	}
+	if (!asm_text_process(text, "a snapshot", &snapshot->process) ||
+	    !asm_text_fields(text, fields, asm_vm_take_reason, &snapshot->reason,
+			     "reason=release|exit|growth|asked, at=, began=, ended=, page=, rss=, "
+			     "rss-max=, cost= or flags= expected"))
+		return false;
 	if (snapshot->ended < snapshot->began)
 		return asm_text_fail(text, NULL, "a snapshot that ended before it began");
 	if (__builtin_popcountll(snapshot->page_bytes) != 1)
@@ -220,6 +211,24 @@ static bool take_part(struct asm_text *text, uint64_t before, uint64_t *start, u
 	return *start >= before || asm_text_fail(text, word, "ranges must rise");
 }
 
+static bool take_mapping_word(struct asm_text *text, void *context)
+{
+	struct trace_mapping *mapping = context;
+	const char *value;
+
+	if (asm_text_is(asm_text_peek(text), "shared")) {
+		mapping->shared = true;
+		text->at++;
+		return true;
+	}
+	value = asm_text_value(text, "prot");
+	if (value)
+		return asm_words_find_protection(value, &mapping->protection) &&
+		       mapping->protection <= 7;
+	value = asm_text_value(text, "file");
+	return value && asm_labels_find(&text->labels, 'x', value, &mapping->file);
+}
+
 bool asm_vm_read_mapping(struct asm_text *text)
 {
 	struct trace_snapshot *snapshot = &text->snapshot;
@@ -240,31 +249,11 @@ bool asm_vm_read_mapping(struct asm_text *text)
 	};
 
 	if (!take_part(text, count ? snapshot->mappings[count - 1].end : 0, &mapping.start,
-		       &mapping.end))
+		       &mapping.end) ||
+	    !asm_text_fields(text, fields, take_mapping_word, &mapping,
+			     "prot=, shared, offset=, file=LABEL, rss= or another part of it "
+			     "expected"))
 		return false;
-	while (asm_text_peek(text)) {
-		struct asm_word *word = asm_text_peek(text);
-		const char *value;
-		bool taken;
-
-		if (!asm_text_field(text, fields, &taken))
-			return false;
-		if (taken)
-			continue;
-		if (asm_text_is(word, "shared")) {
-			mapping.shared = taken = true;
-			text->at++;
-		} else if ((value = asm_text_value(text, "prot")) != NULL) {
-			taken = asm_words_find_protection(value, &mapping.protection) &&
-				mapping.protection <= 7;
-		} else if ((value = asm_text_value(text, "file")) != NULL) {
-			taken = asm_labels_find(&text->labels, 'x', value, &mapping.file);
-		}
-		if (!taken)
-			return asm_text_fail(text, word,
-					     "prot=, shared, offset=, file=LABEL, rss= or another "
-					     "part of it expected");
-	}
 	snapshot->mappings = mem_grow(snapshot->mappings, &text->mappings_capacity, count + 1,
 				      sizeof *snapshot->mappings);
 	snapshot->mappings[snapshot->mappings_count++] = mapping;

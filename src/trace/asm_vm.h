@@ -22,6 +22,9 @@ bool asm_vm_read_snapshot(struct asm_text *text);
 bool asm_vm_read_mapping(struct asm_text *text);
 bool asm_vm_read_pages(struct asm_text *text);
 
+// reason=…, into a uint8_t: for asm_text_fields.
+bool asm_vm_take_reason(struct asm_text *text, void *reason);
+
 // Write the snapshot that is open, if one is.
 void asm_vm_close_snapshot(struct asm_text *text);
 
