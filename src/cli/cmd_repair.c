@@ -3,7 +3,7 @@
 
 #include "base/str.h"
 #include "trace/fresh.h"
-#include "trace/reader.h"
+#include "trace/reader_pass.h"
 #include "trace/repair.h"
 
 #include <inttypes.h>
@@ -73,12 +73,11 @@ static bool repair(const char *path, const char *output, bool force, struct err 
 static bool already_whole(const char *path, bool *whole, struct err *err)
 {
 	struct reader *reader = reader_open(path, err);
-	struct trace_event event;
-	struct trace_note note;
+	struct reader_pass pass = { .reader = reader };
 
 	if (!reader)
 		return false;
-	while (reader_next(reader, &event, &note) != READER_END)
+	while (reader_pass_next(&pass) != READER_END)
 		;
 	*whole = reader_sound(reader);
 	reader_close(reader);

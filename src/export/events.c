@@ -1,8 +1,7 @@
 #include "export/events.h"
 
 #include "base/map.h"
-
-enum { UPDATE_EVERY = 1 << 14 };
+#include "trace/reader_pass.h"
 
 struct reading {
 	const struct query_context *asked;
@@ -136,19 +135,13 @@ static void add_event(struct reading *reading, struct trace_event *event)
 static void read_items(struct reading *reading, struct progress *progress)
 {
 	struct reader *reader = reading->asked->reader;
-	struct trace_event event;
-	struct trace_note note;
-	enum reader_item item;
-	uint64_t items = 0;
+	struct reader_pass pass = reader_pass_begin(reader, progress);
 
-	reader_rewind(reader);
-	while ((item = reader_next(reader, &event, &note)) != READER_END) {
-		if (++items % UPDATE_EVERY == 0)
-			progress_update(progress, reader_position(reader));
-		if (item == READER_EVENT)
-			add_event(reading, &event);
+	while (reader_pass_next(&pass) != READER_END) {
+		if (pass.item == READER_EVENT)
+			add_event(reading, &pass.event);
 		else
-			add_note(reading, &note);
+			add_note(reading, &pass.note);
 	}
 	enter(reading, reading->next_number, UINT64_MAX);
 	if (reading->watcher->whole_lives)

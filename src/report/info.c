@@ -1,6 +1,7 @@
 #include "report/info.h"
 
 #include "base/mem.h"
+#include "trace/reader_pass.h"
 
 #include <string.h>
 
@@ -45,33 +46,30 @@ static void count_items(struct info *info, struct reader *reader, enum progress_
 	uint64_t *by_thread = NULL;
 	size_t capacity = 0;
 	struct progress progress;
-	struct trace_event event;
-	struct trace_note note;
-	enum reader_item item;
+	struct reader_pass pass = { .reader = reader, .progress = &progress };
 
 	progress_begin(&progress, mode, "reading", reader_bytes(reader));
-	while ((item = reader_next(reader, &event, &note)) != READER_END) {
+	while (reader_pass_next(&pass) != READER_END) {
+		const struct trace_event *event = &pass.event;
 		size_t old = capacity;
 
-		if (item == READER_NOTE) {
-			take_note(info, &note);
-			info->last_ns = note.time_ns;
+		info->last_ns = reader_pass_time(&pass);
+		if (pass.item == READER_NOTE) {
+			take_note(info, &pass.note);
 			continue;
 		}
-		if (event.thread >= capacity) {
-			by_thread = mem_grow(by_thread, &capacity, event.thread + 1u,
+		if (event->thread >= capacity) {
+			by_thread = mem_grow(by_thread, &capacity, event->thread + 1u,
 					     sizeof *by_thread);
 			memset(by_thread + old, 0, (capacity - old) * sizeof *by_thread);
 		}
-		by_thread[event.thread] += trace_kind_is_call(event.kind);
-		info->kinds[event.kind]++;
-		info->calls += trace_kind_is_call(event.kind);
-		info->deep += is_deep(reader, event.stack);
-		if (event.heap != 0 && takes_flags(event.kind))
-			++*map_put(&info->flags, (uint64_t)event.heap << 32 | event.flags, NULL);
-		info->last_ns = event.time_ns;
-		if ((++info->events & 0xffff) == 0)
-			progress_update(&progress, reader_position(reader));
+		by_thread[event->thread] += trace_kind_is_call(event->kind);
+		info->kinds[event->kind]++;
+		info->calls += trace_kind_is_call(event->kind);
+		info->deep += is_deep(reader, event->stack);
+		if (event->heap != 0 && takes_flags(event->kind))
+			++*map_put(&info->flags, (uint64_t)event->heap << 32 | event->flags, NULL);
+		info->events++;
 	}
 	progress_end(&progress);
 	info->process_events = mem_alloc(reader_processes_count(reader) + 1u, sizeof(uint64_t));

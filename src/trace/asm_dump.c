@@ -4,6 +4,7 @@
 #include "trace/asm_reach.h"
 #include "trace/asm_vm.h"
 #include "trace/asm_words.h"
+#include "trace/reader_pass.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -234,26 +235,23 @@ static void dump_note(const struct trace_note *note, struct sink *sink)
 
 static void dump_items(struct reader *reader, const struct asm_options *options, struct sink *sink)
 {
-	struct trace_event event;
-	struct trace_note note;
-	enum reader_item item;
+	struct reader_pass pass = { .reader = reader };
 	uint64_t count = 0;
 
-	while (count < options->count &&
-	       (item = reader_next(reader, &event, &note)) != READER_END) {
-		uint64_t time_ns = item == READER_EVENT ? event.time_ns : note.time_ns;
+	while (count < options->count && reader_pass_next(&pass) != READER_END) {
+		const struct trace_event *event = pass.item == READER_EVENT ? &pass.event : NULL;
+		uint64_t time_ns = reader_pass_time(&pass);
 
 		if (time_ns < options->from_ns)
 			continue;
 		if (time_ns > options->to_ns)
 			break;
-		if (item == READER_EVENT && options->wants &&
-		    !options->wants(options->context, &event))
+		if (event && options->wants && !options->wants(options->context, event))
 			continue;
-		if (item == READER_EVENT)
-			dump_event(&event, sink);
+		if (event)
+			dump_event(event, sink);
 		else
-			dump_note(&note, sink);
+			dump_note(&pass.note, sink);
 		count++;
 	}
 }

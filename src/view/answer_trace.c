@@ -7,6 +7,7 @@
 #include "os/file.h"
 #include "os/now.h"
 #include "report/info.h"
+#include "trace/reader_pass.h"
 
 #include <string.h>
 
@@ -243,20 +244,13 @@ static void write_heaps(const struct reader *reader, struct json *json)
 // Whether resident memory was sampled, as far as the beginning tells: true also where it does not.
 static bool has_samples(struct reader *reader)
 {
-	struct trace_event event;
-	struct trace_note note;
-	enum reader_item item;
+	struct reader_pass pass = reader_pass_begin(reader, NULL);
 	bool found = false;
-	int seen = 0;
 
+	while (!found && pass.items < PROBED_ITEMS && reader_pass_next(&pass) != READER_END)
+		found = pass.item == READER_NOTE && pass.note.kind == TRACE_NOTE_RSS;
 	reader_rewind(reader);
-	while (!found && seen < PROBED_ITEMS &&
-	       (item = reader_next(reader, &event, &note)) != READER_END) {
-		found = item == READER_NOTE && note.kind == TRACE_NOTE_RSS;
-		seen++;
-	}
-	reader_rewind(reader);
-	return found || seen == PROBED_ITEMS;
+	return found || pass.items == PROBED_ITEMS;
 }
 
 static void write_has(const struct answer *answer, struct json *json)

@@ -18,6 +18,7 @@
 #include "base/radix.h"
 #include "engine/index/live_table.h"
 #include "engine/space/vm_calls.h"
+#include "trace/reader_pass.h"
 
 enum {
 	POSITION_BITS = LIVE_TABLE_CELL_BITS, // of a key that is sorted by step
@@ -501,19 +502,19 @@ static bool is_of_heap(const struct trace_event *event)
 
 static bool read_tail(struct asking *asking)
 {
+	struct reader_pass pass = { .reader = asking->reader };
 	uint64_t last = 0, events = 0;
-	struct trace_event event;
-	struct trace_note note;
-	enum reader_item item;
 
-	while ((item = reader_next(asking->reader, &event, &note)) != READER_END) {
-		if (item == READER_NOTE)
+	while (reader_pass_next(&pass) != READER_END) {
+		const struct trace_event *event = &pass.event;
+
+		if (pass.item == READER_NOTE)
 			continue;
-		if (event.number >= asking->number)
+		if (event->number >= asking->number)
 			break;
-		last = event.number + 1;
-		if (is_of_heap(&event))
-			present_add_event(asking->present, &event);
+		last = event->number + 1;
+		if (is_of_heap(event))
+			present_add_event(asking->present, event);
 		if (++events % LOOK_EVERY == 0 && !index_go_on(asking->index, asking->err))
 			return false;
 	}

@@ -9,10 +9,9 @@
 #include "engine/index/plain.h"
 #include "engine/replay/lives.h"
 #include "engine/space/vm_lives.h"
+#include "trace/reader_pass.h"
 
 #include <stdlib.h>
-
-enum { LOOK_EVERY = 1 << 16 }; // events between two looks at the progress bar
 
 // The addresses where blocks live, of one heap of one process: to the index of the life.
 struct space_table {
@@ -267,38 +266,37 @@ bool plain_build(struct plain *plain, struct plain *vm, struct plain_steps *step
 {
 	struct build build = { .plain = plain, .steps = steps, .reader = reader };
 	uint32_t processes = reader_processes_count(reader), threads = reader_threads_count(reader);
-	struct trace_event event;
-	struct trace_note note;
-	enum reader_item item;
-	uint32_t items = 0;
+	struct reader_pass pass;
 	bool stopped = false;
 
 	build.inherited = mem_alloc(processes + (size_t)1, sizeof *build.inherited);
 	vm_lives_init(&build.vm, vm, reader);
 	add_step(&build, 0, UINT64_MAX);
-	lives_find_undone(reader, &build.undone, progress); // rewinds
-	while (!stopped && (item = reader_next(reader, &event, &note)) != READER_END) {
-		if (item == READER_EVENT && event.thread < threads &&
-		    reader_thread(reader, event.thread)->process < processes) {
-			if (event.stack >= reader_stacks_count(reader))
-				event.stack = 0;
-			vm_lives_add_event(&build.vm, &event,
-					   reader_thread(reader, event.thread)->process,
+	lives_find_undone(reader, &build.undone, progress);
+	pass = reader_pass_begin(reader, progress);
+	while (!stopped && reader_pass_next(&pass) != READER_END) {
+		struct trace_event *event = &pass.event;
+		const struct trace_note *note = &pass.note;
+
+		if (pass.item == READER_NOTE) {
+			vm_lives_add_note(&build.vm, note, steps->count);
+			if (note->kind == TRACE_NOTE_PROCESS_END && note->process < processes)
+				end_process(&build, note);
+			else if (note->kind == TRACE_NOTE_MARK)
+				add_mark(&build, note);
+			plain->duration_ns = note->time_ns;
+		} else if (event->thread < threads &&
+			   reader_thread(reader, event->thread)->process < processes) {
+			if (event->stack >= reader_stacks_count(reader))
+				event->stack = 0;
+			vm_lives_add_event(&build.vm, event,
+					   reader_thread(reader, event->thread)->process,
 					   steps->count);
-			add_event(&build, &event);
-			plain->duration_ns = event.time_ns;
-		} else if (item == READER_NOTE) {
-			vm_lives_add_note(&build.vm, &note, steps->count);
-			if (note.kind == TRACE_NOTE_PROCESS_END && note.process < processes)
-				end_process(&build, &note);
-			else if (note.kind == TRACE_NOTE_MARK)
-				add_mark(&build, &note);
-			plain->duration_ns = note.time_ns;
+			add_event(&build, event);
+			plain->duration_ns = event->time_ns;
 		}
-		if (++items % LOOK_EVERY)
-			continue;
-		progress_update(progress, reader_position(reader));
-		stopped = stop && stop(context);
+		if (pass.items % READER_PASS_LOOK_EVERY == 0)
+			stopped = stop && stop(context);
 	}
 	if (reader_end(reader) && reader_end(reader)->duration_ns > plain->duration_ns)
 		plain->duration_ns = reader_end(reader)->duration_ns;

@@ -4,6 +4,7 @@
 #include "engine/moment.h"
 #include "engine/query.h"
 #include "engine/replay/blocks.h"
+#include "trace/reader_pass.h"
 
 #include <string.h>
 
@@ -566,26 +567,21 @@ static void look(struct open_half *half, const struct trace_event *event, struct
 void lives_find_undone(struct reader *reader, struct map *undone, struct progress *progress)
 {
 	struct open_half *halves = NULL;
-	struct trace_event event;
-	struct trace_note note;
-	enum reader_item item;
-	uint64_t items = 0;
+	struct reader_pass pass = reader_pass_begin(reader, progress);
 	size_t capacity = 0;
 
-	reader_rewind(reader);
-	while ((item = reader_next(reader, &event, &note)) != READER_END) {
-		if (++items % PROGRESS_EVERY == 0)
-			progress_update(progress, reader_position(reader));
-		if (item != READER_EVENT || event.thread >= reader_threads_count(reader))
+	while (reader_pass_next(&pass) != READER_END) {
+		thread_id thread = pass.event.thread;
+
+		if (pass.item == READER_NOTE || thread >= reader_threads_count(reader))
 			continue;
-		if (event.thread >= capacity) {
+		if (thread >= capacity) {
 			size_t before = capacity;
 
-			halves = mem_grow(halves, &capacity, event.thread + (size_t)1,
-					  sizeof *halves);
+			halves = mem_grow(halves, &capacity, thread + (size_t)1, sizeof *halves);
 			memset(halves + before, 0, (capacity - before) * sizeof *halves);
 		}
-		look(&halves[event.thread], &event, undone);
+		look(&halves[thread], &pass.event, undone);
 	}
 	mem_free(halves);
 	reader_rewind(reader);

@@ -1,6 +1,7 @@
 #include "engine/replay/plateau.h"
 
 #include "engine/replay/lives.h"
+#include "trace/reader_pass.h"
 
 // Less than this given back changes little.
 enum { RELEASE_MIN = 64 << 10 };
@@ -80,27 +81,27 @@ void plateau_find(struct plateau *plateau, struct reader *reader, process_id pro
 	uint64_t live_bytes = 0;
 	const struct lives_watcher watcher = { begin, end, undo, &live_bytes, NULL };
 	struct lives *lives = lives_new(reader, &watcher, NULL);
-	struct trace_event event;
-	struct trace_note note;
-	enum reader_item item;
+	struct reader_pass pass = reader_pass_begin(reader, NULL);
 
 	*plateau = (struct plateau){ .edge = { .exact = true } };
-	reader_rewind(reader);
-	while ((item = reader_next(reader, &event, &note)) != READER_END) {
+	while (reader_pass_next(&pass) != READER_END) {
+		const struct trace_event *event = &pass.event;
 		const struct trace_thread *thread;
 
-		if (item == READER_EVENT && event.number >= number)
+		if (pass.item == READER_NOTE)
+			continue;
+		if (event->number >= number)
 			break;
-		thread = item == READER_EVENT ? reader_thread(reader, event.thread) : NULL;
+		thread = reader_thread(reader, event->thread);
 		if (!thread || thread->process != process)
 			continue;
-		if (!trace_kind_is_vm(event.kind)) {
-			lives_add_event(lives, &event);
+		if (!trace_kind_is_vm(event->kind)) {
+			lives_add_event(lives, event);
 			if (live_bytes > plateau->bytes)
-				set(plateau, live_bytes, &event);
-		} else if (plateau_begins_with(&event)) {
-			set(plateau, live_bytes, &event);
-			plateau->from_ns = event.time_ns;
+				set(plateau, live_bytes, event);
+		} else if (plateau_begins_with(event)) {
+			set(plateau, live_bytes, event);
+			plateau->from_ns = event->time_ns;
 		}
 	}
 	plateau->bytes_end = live_bytes;

@@ -3,11 +3,10 @@
 #include "base/mem.h"
 #include "engine/replay/lives.h"
 #include "engine/replay/trim_vm.h"
+#include "trace/reader_pass.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-enum { ITEMS_PER_UPDATE = 1 << 14 };
 
 // The first half of a realloc that is still open: it, and the call that began its block.
 struct half {
@@ -76,13 +75,6 @@ static void add_event(struct reading *reading, struct lives *lives, const struct
 	half->number = event->number;
 }
 
-static int by_number(const void *a, const void *b)
-{
-	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
-
-	return (left > right) - (left < right);
-}
-
 static void keep_vm(void *context, uint64_t number)
 {
 	struct trim *trim = context;
@@ -106,7 +98,7 @@ static void gather(struct reading *reading, struct lives *lives)
 	}
 	trim_vm_each(reading->vm, keep_vm, trim);
 	if (trim->count)
-		qsort(trim->numbers, trim->count, sizeof *trim->numbers, by_number);
+		qsort(trim->numbers, trim->count, sizeof *trim->numbers, mem_compare_u64);
 }
 
 void trim_find(struct reader *reader, const struct moment_edge *from, struct progress *progress,
@@ -115,28 +107,22 @@ void trim_find(struct reader *reader, const struct moment_edge *from, struct pro
 	struct reading reading = { .trim = trim };
 	const struct lives_watcher watcher = { .end = end, .context = &reading };
 	struct lives *lives = lives_new(reader, &watcher, NULL);
-	struct trace_event event;
-	struct trace_note note;
-	enum reader_item item;
-	uint64_t items = 0;
+	struct reader_pass pass = reader_pass_begin(reader, progress);
 
 	*trim = (struct trim){ 0 };
 	reading.vm = trim_vm_new(reader);
-	reader_rewind(reader);
-	while ((item = reader_next(reader, &event, &note)) != READER_END) {
-		if (++items % ITEMS_PER_UPDATE == 0)
-			progress_update(progress, reader_position(reader));
-		if (item == READER_NOTE) {
-			if (note.time_ns <= from->time_ns) {
-				lives_add_note(lives, &note);
-				trim_vm_add_note(reading.vm, &note);
+	while (reader_pass_next(&pass) != READER_END) {
+		if (pass.item == READER_NOTE) {
+			if (pass.note.time_ns <= from->time_ns) {
+				lives_add_note(lives, &pass.note);
+				trim_vm_add_note(reading.vm, &pass.note);
 			}
 			continue;
 		}
-		if (moment_passed(from, event.number, event.time_ns))
+		if (moment_passed(from, pass.event.number, pass.event.time_ns))
 			break;
-		trim->from_number = event.number + 1;
-		add_event(&reading, lives, &event);
+		trim->from_number = pass.event.number + 1;
+		add_event(&reading, lives, &pass.event);
 	}
 	gather(&reading, lives);
 	lives_free(lives);

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "engine/space/space.h"
+#include "trace/reader_pass.h"
 
 #include <string.h>
 
@@ -214,28 +215,27 @@ static void add_resident(struct chart *chart, struct query_context *asked,
 			 struct residence *residence, const char *name)
 {
 	struct chart_curve *curve = chart_add_curve(chart, name);
-	struct trace_event event;
-	struct trace_note note;
-	enum reader_item item;
+	struct reader_pass pass = reader_pass_begin(asked->reader, NULL);
 	uint64_t before = 0;
 	bool inside = false;
 	uint32_t next = 0;
 
-	reader_rewind(asked->reader);
-	while ((item = reader_next(asked->reader, &event, &note)) != READER_END) {
-		if (item != READER_NOTE)
+	while (reader_pass_next(&pass) != READER_END) {
+		uint64_t time_ns = pass.note.time_ns;
+
+		if (pass.item != READER_NOTE)
 			continue;
-		if (note.time_ns > asked->to_ns)
+		if (time_ns > asked->to_ns)
 			break;
-		add_snapshots(curve, asked, residence, &next, note.time_ns);
+		add_snapshots(curve, asked, residence, &next, time_ns);
 		before = residence->total;
-		if (!residence_note(residence, asked, &note))
+		if (!residence_note(residence, asked, &pass.note))
 			continue;
-		if (note.time_ns >= asked->from_ns && !inside)
+		if (time_ns >= asked->from_ns && !inside)
 			chart_add_point(curve, (double)asked->from_ns, (double)before);
-		inside |= note.time_ns >= asked->from_ns;
+		inside |= time_ns >= asked->from_ns;
 		if (inside)
-			chart_add_point(curve, (double)note.time_ns, (double)residence->total);
+			chart_add_point(curve, (double)time_ns, (double)residence->total);
 	}
 	reader_rewind(asked->reader);
 	if (!inside)
@@ -391,16 +391,13 @@ bool plot_time_faults(struct chart *chart, struct query_context *asked,
 		      const struct plot_options *options, struct err *err)
 {
 	struct faults faults = { .asked = asked, .count = options->buckets };
-	struct trace_event event;
-	struct trace_note note;
-	enum reader_item item;
+	struct reader_pass pass = reader_pass_begin(asked->reader, NULL);
 
 	for (int kind = 0; kind < FAULTS_KINDS; kind++)
 		faults.counts[kind] = mem_alloc(faults.count, sizeof(double));
-	reader_rewind(asked->reader);
-	while ((item = reader_next(asked->reader, &event, &note)) != READER_END)
-		if (item == READER_NOTE)
-			faults_note(&faults, &note);
+	while (reader_pass_next(&pass) != READER_END)
+		if (pass.item == READER_NOTE)
+			faults_note(&faults, &pass.note);
 	reader_rewind(asked->reader);
 	chart->y = (struct chart_axis){ .label = "page faults per second", .unit = CHART_COUNT };
 	if (faults.samples > 0) {
@@ -464,28 +461,24 @@ static void holes_take(struct holes *holes, uint64_t time_ns)
 static void follow_holes(struct holes *holes)
 {
 	const struct query_context *asked = holes->asked;
+	struct reader_pass pass = reader_pass_begin(asked->reader, NULL);
 	struct space *space = space_new(NULL);
-	struct trace_event event;
-	struct trace_note note;
-	enum reader_item item;
 
-	reader_rewind(asked->reader);
-	while ((item = reader_next(asked->reader, &event, &note)) != READER_END) {
-		uint64_t time_ns = item == READER_NOTE ? note.time_ns : event.time_ns;
-		bool matters = item == READER_NOTE || trace_kind_is_vm(event.kind);
+	while (reader_pass_next(&pass) != READER_END) {
+		uint64_t time_ns = reader_pass_time(&pass);
 
 		if (time_ns > asked->to_ns)
 			break;
-		if (!matters)
+		if (pass.item == READER_EVENT && !trace_kind_is_vm(pass.event.kind))
 			continue;
 		holes_take(holes, time_ns); // as it was until now
 		space_learn(space, asked->reader);
-		if (item == READER_NOTE)
-			space_add_note(space, &note);
+		if (pass.item == READER_NOTE)
+			space_add_note(space, &pass.note);
 		else
-			space_add_event(space, &event);
-		if (item == READER_EVENT || note.kind == TRACE_NOTE_PROCESS_END ||
-		    note.kind == TRACE_NOTE_PROCESS_START)
+			space_add_event(space, &pass.event);
+		if (pass.item == READER_EVENT || pass.note.kind == TRACE_NOTE_PROCESS_END ||
+		    pass.note.kind == TRACE_NOTE_PROCESS_START)
 			holes->now = largest_hole(holes, space);
 		holes_take(holes, time_ns);
 	}

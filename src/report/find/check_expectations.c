@@ -4,6 +4,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "trace/reader_pass.h"
 
 #include <string.h>
 
@@ -100,18 +101,16 @@ static bool expects(const struct reader *reader)
 void check_read_expectations(const struct query_context *asked, struct check_row *row)
 {
 	struct expectations all = { .query = &asked->selection.query, .row = row };
-	struct trace_event event;
-	struct trace_note note;
-	enum reader_item item;
+	struct reader_pass pass;
 
 	if (!expects(asked->reader))
 		return;
-	reader_rewind(asked->reader);
-	while ((item = reader_next(asked->reader, &event, &note)) != READER_END) {
-		if (item == READER_NOTE)
-			take_note(&all, &note);
+	pass = reader_pass_begin(asked->reader, NULL);
+	while (reader_pass_next(&pass) != READER_END) {
+		if (pass.item == READER_NOTE)
+			take_note(&all, &pass.note);
 		else
-			take_event(&all, asked->reader, &event);
+			take_event(&all, asked->reader, &pass.event);
 	}
 	map_fini(&all.places);
 	mem_free(all.depths);

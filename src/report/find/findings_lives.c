@@ -6,6 +6,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "engine/replay/lives.h"
+#include "trace/reader_pass.h"
 
 enum { ORPHANS_MAX = 1000 };
 
@@ -428,20 +429,17 @@ static void read_before_orphans(struct findings *findings)
 	const struct lives_watcher watcher = { remember_begin, remember_end, NULL, &pass, NULL };
 	struct lives *lives = lives_new(reader, &watcher, NULL);
 	uint64_t last = facts->orphans[facts->orphans_count - 1].number;
-	struct trace_event event = { 0 };
-	struct trace_note note;
-	enum reader_item item;
+	struct reader_pass items = reader_pass_begin(reader, NULL);
 
 	for (uint32_t i = 0; i < facts->orphans_count; i++)
 		pass.by_address[i] = i;
 	mem_sort(pass.by_address, facts->orphans_count, sizeof *pass.by_address, compare_addresses,
 		 facts);
-	reader_rewind(reader);
-	while (event.number < last && (item = reader_next(reader, &event, &note)) != READER_END) {
-		if (item == READER_NOTE)
-			lives_add_note(lives, &note);
+	while (items.event.number < last && reader_pass_next(&items) != READER_END) {
+		if (items.item == READER_NOTE)
+			lives_add_note(lives, &items.note);
 		else
-			lives_add_event(lives, &event);
+			lives_add_event(lives, &items.event);
 	}
 	lives_free(lives);
 	mem_free(pass.by_address);

@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "report/ask/pages.h"
 #include "report/find/chunk_extent.h"
+#include "trace/reader_pass.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -345,19 +346,19 @@ static void read_around(struct rss_breakdown *rss_breakdown)
 {
 	struct reader *reader = rss_breakdown->asked->reader;
 	const struct trace_snapshot *header = rss_breakdown->header;
-	struct trace_event event;
-	struct trace_note note;
-	enum reader_item item;
+	struct reader_pass pass = { .reader = reader };
 	bool sound = moment_view_go(rss_breakdown->asked, header->began);
 
-	while ((item = reader_next(reader, &event, &note)) != READER_END) {
-		if (item == READER_NOTE)
+	while (reader_pass_next(&pass) != READER_END) {
+		const struct trace_event *event = &pass.event;
+
+		if (pass.item == READER_NOTE)
 			continue;
-		if (sound && event.number >= header->ended)
+		if (sound && event->number >= header->ended)
 			break;
-		if (event.number >= header->began && event.number < header->ended &&
-		    reader_thread(reader, event.thread)->process == header->process)
-			count_between(&rss_breakdown->between, &event);
+		if (event->number >= header->began && event->number < header->ended &&
+		    reader_thread(reader, event->thread)->process == header->process)
+			count_between(&rss_breakdown->between, event);
 	}
 	rss_breakdown->rss_max_bytes = reader_process(reader, header->process)->rss_max_bytes;
 }

@@ -1,0 +1,49 @@
+// reader_pass: item by item through a trace, with a bar that says how far it is.
+//
+//     struct reader_pass pass = reader_pass_begin(reader, &progress);   // from the first item on
+//     while (reader_pass_next(&pass) != READER_END)
+//             if (pass.item == READER_EVENT)
+//                     … pass.event …
+//
+// One that goes on from where the reader is begins with { .reader = reader }. What it was before,
+// the caller makes of it: reader_rewind at the end, if the next one expects that.
+#ifndef TRACE_READER_PASS_H
+#define TRACE_READER_PASS_H
+
+#include "base/progress.h"
+#include "trace/reader.h"
+
+enum { READER_PASS_LOOK_EVERY = 1 << 16 }; // items between two looks at the clock
+
+struct reader_pass {
+	struct reader *reader;     // borrowed
+	struct progress *progress; // borrowed; NULL: there is no bar
+	uint64_t items;            // so many were read
+	enum reader_item item;     // what the last one is,
+	struct trace_event event;  // and itself, valid until the next
+	struct trace_note note;
+};
+
+static inline struct reader_pass reader_pass_begin(struct reader *reader, struct progress *progress)
+{
+	reader_rewind(reader);
+	return (struct reader_pass){ .reader = reader, .progress = progress };
+}
+
+static inline enum reader_item reader_pass_next(struct reader_pass *pass)
+{
+	pass->item = reader_next(pass->reader, &pass->event, &pass->note);
+	if (pass->item == READER_END)
+		return READER_END;
+	if (++pass->items % READER_PASS_LOOK_EVERY == 0 && pass->progress)
+		progress_update(pass->progress, reader_position(pass->reader));
+	return pass->item;
+}
+
+// When the last item happened.
+static inline uint64_t reader_pass_time(const struct reader_pass *pass)
+{
+	return pass->item == READER_NOTE ? pass->note.time_ns : pass->event.time_ns;
+}
+
+#endif
