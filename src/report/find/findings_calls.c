@@ -61,10 +61,22 @@ static struct group *group_of(struct findings *findings, struct groups *groups, 
 	return &groups->list[at];
 }
 
-static void groups_fini(struct groups *groups)
+// Gather what there is by line, and consider each line that has one. The lines are forgotten then.
+static bool consider_each(struct findings *findings, const struct findings_kind *kind,
+			  void (*gather)(struct findings *findings, struct groups *groups),
+			  void (*consider)(struct findings *findings,
+					   const struct findings_kind *kind,
+					   const struct group *group))
 {
-	index_set_fini(&groups->known);
-	mem_free(groups->list);
+	struct groups groups = { 0 };
+
+	gather(findings, &groups);
+	for (size_t i = 0; i < groups.count; i++)
+		if (groups.list[i].frame)
+			consider(findings, kind, &groups.list[i]);
+	index_set_fini(&groups.known);
+	mem_free(groups.list);
+	return true;
 }
 
 static size_t depth_of(const struct reader *reader, stack_id stack)
@@ -101,15 +113,13 @@ static bool is_same_call(struct findings *findings, stack_id stack, stack_id fre
 	}
 }
 
-static struct groups group_pairs(struct findings *findings)
+static void group_pairs(struct findings *findings, struct groups *groups)
 {
 	const struct findings_facts *facts = findings->facts;
-	struct groups groups = { 0 };
 
 	for (size_t i = 0; i < facts->pairs_count; i++) {
 		const struct findings_pair *pair = &facts->pairs[i];
-		struct group *group =
-			group_of(findings, &groups, pair->process, pair->stack, false);
+		struct group *group = group_of(findings, groups, pair->process, pair->stack, false);
 
 		group->count += pair->count;
 		group->bytes += pair->bytes;
@@ -125,20 +135,23 @@ static struct groups group_pairs(struct findings *findings)
 		group->stack = pair->stack;
 		group->freed_by = pair->freed_by;
 	}
-	return groups;
 }
 
 // ---- temporaries ----
 
-static void tell_temporaries(struct findings *findings, const struct findings_kind *kind,
-			     const struct group *group)
+static void consider_temporaries(struct findings *findings, const struct findings_kind *kind,
+				 const struct group *group)
 {
 	bool same = group->same_call >= group->count - group->count / 20;
-	struct finding *finding =
-		findings_add(findings, kind, FINDINGS_CERTAIN, group->process, group->stack);
-	char *function = findings_function(findings, group->stack);
+	struct finding *finding;
+	char *function;
 	char count[28], size[16];
 
+	if (group->temporary < findings_calls_min(findings) ||
+	    group->temporary < group->count - group->count / 20)
+		return;
+	finding = findings_add(findings, kind, FINDINGS_CERTAIN, group->process, group->stack);
+	function = findings_function(findings, group->stack);
 	findings_say(&finding->what,
 		     "%s allocates %s blocks that are freed before the next allocation%s, the "
 		     "largest of %s.",
@@ -171,71 +184,56 @@ static void tell_temporaries(struct findings *findings, const struct findings_ki
 bool findings_temporaries(struct findings *findings, const struct findings_kind *kind,
 			  struct err *err)
 {
-	struct groups groups = group_pairs(findings);
-
 	(void)err;
-	for (size_t i = 0; i < groups.count; i++) {
-		const struct group *group = &groups.list[i];
+	return consider_each(findings, kind, group_pairs, consider_temporaries);
+}
 
-		if (group->frame && group->temporary >= findings_calls_min(findings) &&
-		    group->temporary >= group->count - group->count / 20)
-			tell_temporaries(findings, kind, group);
+static void consider_elsewhere(struct findings *findings, const struct findings_kind *kind,
+			       const struct group *group)
+{
+	struct finding *finding;
+	char *function;
+	char count[28], all[28];
+
+	if (group->elsewhere < findings_calls_min(findings) || group->elsewhere < group->count / 2)
+		return;
+	finding = findings_add(findings, kind, FINDINGS_CERTAIN, group->process, group->stack);
+	function = findings_function(findings, group->stack);
+	findings_say(&finding->what, "%s of %s blocks of %s are freed by another thread.",
+		     str_count(group->elsewhere, count), str_count(group->count, all), function);
+	findings_say(&finding->why, "counted; what it costs is not measured");
+	findings_say(&finding->advice, "hand them over in batches%s",
+		     findings_is_glibc(findings, group->process)
+			     ? ", or take an allocator that is made for it"
+			     : "");
+	findings_figure(finding, "elsewhere_count", "by another thread", FINDINGS_COUNT,
+			group->elsewhere);
+	findings_figure(finding, "freed_count", "freed", FINDINGS_COUNT, group->count);
+	if (findings->facts->free_stacks && group->freed_by) {
+		finding->other_role = "freed by";
+		finding->other_stack = group->freed_by;
 	}
-	groups_fini(&groups);
-	return true;
+	findings_command(findings, finding, "window", "--by thread,stack", true, true);
+	mem_free(function);
 }
 
 bool findings_elsewhere(struct findings *findings, const struct findings_kind *kind,
 			struct err *err)
 {
-	struct groups groups = group_pairs(findings);
-
 	(void)err;
-	for (size_t i = 0; i < groups.count; i++) {
-		const struct group *group = &groups.list[i];
-		struct finding *finding;
-		char *function;
-		char count[28], all[28];
-
-		if (!group->frame || group->elsewhere < findings_calls_min(findings) ||
-		    group->elsewhere < group->count / 2)
-			continue;
-		finding = findings_add(findings, kind, FINDINGS_CERTAIN, group->process,
-				       group->stack);
-		function = findings_function(findings, group->stack);
-		findings_say(&finding->what, "%s of %s blocks of %s are freed by another thread.",
-			     str_count(group->elsewhere, count), str_count(group->count, all),
-			     function);
-		findings_say(&finding->why, "counted; what it costs is not measured");
-		findings_say(&finding->advice, "hand them over in batches%s",
-			     findings_is_glibc(findings, group->process)
-				     ? ", or take an allocator that is made for it"
-				     : "");
-		findings_figure(finding, "elsewhere_count", "by another thread", FINDINGS_COUNT,
-				group->elsewhere);
-		findings_figure(finding, "freed_count", "freed", FINDINGS_COUNT, group->count);
-		if (findings->facts->free_stacks && group->freed_by) {
-			finding->other_role = "freed by";
-			finding->other_stack = group->freed_by;
-		}
-		findings_command(findings, finding, "window", "--by thread,stack", true, true);
-		mem_free(function);
-	}
-	groups_fini(&groups);
-	return true;
+	return consider_each(findings, kind, group_pairs, consider_elsewhere);
 }
 
 // ---- containers ----
 
-static struct groups group_chains(struct findings *findings)
+static void group_chains(struct findings *findings, struct groups *groups)
 {
 	const struct findings_facts *facts = findings->facts;
-	struct groups groups = { 0 };
 
 	for (size_t i = 0; i < facts->chains_count; i++) {
 		const struct findings_chains *chains = &facts->chains[i];
-		struct group *group = group_of(findings, &groups, chains->process, chains->stack,
-					       chains->by_copy);
+		struct group *group =
+			group_of(findings, groups, chains->process, chains->stack, chains->by_copy);
 
 		group->chains += chains->chains;
 		group->steps += chains->steps;
@@ -250,7 +248,6 @@ static struct groups group_chains(struct findings *findings)
 		group->most = chains->steps;
 		group->stack = chains->stack;
 	}
-	return groups;
 }
 
 static bool grows_by_constants(const struct findings *findings, const struct group *group)
@@ -277,76 +274,71 @@ static struct finding *add_container(struct findings *findings, const struct fin
 	return finding;
 }
 
+static void consider_containers(struct findings *findings, const struct findings_kind *kind,
+				const struct group *group)
+{
+	struct finding *finding;
+	char *function;
+	char steps[28], count[28];
+
+	if (group->steps < findings_calls_min(findings) ||
+	    group->steps < STEPS_EACH * group->chains || grows_by_constants(findings, group))
+		return;
+	finding = add_container(findings, kind, group);
+	function = findings_function(findings, group->stack);
+	findings_say(&finding->what, "%s buffer%s of %s grow%s step by step: %s steps.",
+		     str_count(group->chains, count), group->chains == 1 ? "" : "s", function,
+		     group->chains == 1 ? "s" : "", str_count(group->steps, steps));
+	findings_say(&finding->why, group->by_copy
+					    ? "a larger block is allocated by the same stack, and "
+					      "then the old one is freed"
+					    : "counted: each step is a realloc to a larger size");
+	findings_say(&finding->advice,
+		     "reserve what it will need, or begin with a size that mostly fits");
+	finding->saves_calls = group->steps * (group->by_copy ? 2 : 1);
+	if (group->by_copy)
+		finding->sure = FINDINGS_LIKELY;
+	mem_free(function);
+}
+
 bool findings_containers(struct findings *findings, const struct findings_kind *kind,
 			 struct err *err)
 {
-	struct groups groups = group_chains(findings);
-
 	(void)err;
-	for (size_t i = 0; i < groups.count; i++) {
-		const struct group *group = &groups.list[i];
-		struct finding *finding;
-		char *function;
-		char steps[28], count[28];
+	return consider_each(findings, kind, group_chains, consider_containers);
+}
 
-		if (!group->frame || group->steps < findings_calls_min(findings) ||
-		    group->steps < STEPS_EACH * group->chains ||
-		    grows_by_constants(findings, group))
-			continue;
-		finding = add_container(findings, kind, group);
-		function = findings_function(findings, group->stack);
-		findings_say(&finding->what, "%s buffer%s of %s grow%s step by step: %s steps.",
-			     str_count(group->chains, count), group->chains == 1 ? "" : "s",
-			     function, group->chains == 1 ? "s" : "",
-			     str_count(group->steps, steps));
-		findings_say(&finding->why,
-			     group->by_copy ? "a larger block is allocated by the same stack, and "
-					      "then the old one is freed"
-					    : "counted: each step is a realloc to a larger size");
-		findings_say(&finding->advice,
-			     "reserve what it will need, or begin with a size that mostly fits");
-		finding->saves_calls = group->steps * (group->by_copy ? 2 : 1);
-		if (group->by_copy)
-			finding->sure = FINDINGS_LIKELY;
-		mem_free(function);
-	}
-	groups_fini(&groups);
-	return true;
+static void consider_constant_growth(struct findings *findings, const struct findings_kind *kind,
+				     const struct group *group)
+{
+	struct finding *finding;
+	char *function;
+	char steps[28], copied[16];
+
+	if (!grows_by_constants(findings, group))
+		return;
+	finding = add_container(findings, kind, group);
+	function = findings_function(findings, group->stack);
+	findings_say(&finding->what,
+		     "%s enlarges a buffer by constant amounts: %s steps, up to %s copied.",
+		     function, str_count(group->steps, steps), str_bytes(group->copied, copied));
+	findings_say(&finding->why, "%s",
+		     group->by_copy ? "a larger block is allocated by the same stack, and "
+				      "then the old one is freed, mostly by as much as "
+				      "before; a queue of blocks whose sizes grow looks "
+				      "the same"
+				    : "counted: most steps are as large as the step "
+				      "before");
+	if (group->by_copy)
+		finding->sure = FINDINGS_LIKELY;
+	findings_say(&finding->advice, "enlarge by half or double");
+	finding->saves_calls = group->steps;
+	mem_free(function);
 }
 
 bool findings_constant_growth(struct findings *findings, const struct findings_kind *kind,
 			      struct err *err)
 {
-	struct groups groups = group_chains(findings);
-
 	(void)err;
-	for (size_t i = 0; i < groups.count; i++) {
-		const struct group *group = &groups.list[i];
-		struct finding *finding;
-		char *function;
-		char steps[28], copied[16];
-
-		if (!group->frame || !grows_by_constants(findings, group))
-			continue;
-		finding = add_container(findings, kind, group);
-		function = findings_function(findings, group->stack);
-		findings_say(&finding->what,
-			     "%s enlarges a buffer by constant amounts: %s steps, up to %s copied.",
-			     function, str_count(group->steps, steps),
-			     str_bytes(group->copied, copied));
-		findings_say(&finding->why, "%s",
-			     group->by_copy ? "a larger block is allocated by the same stack, and "
-					      "then the old one is freed, mostly by as much as "
-					      "before; a queue of blocks whose sizes grow looks "
-					      "the same"
-					    : "counted: most steps are as large as the step "
-					      "before");
-		if (group->by_copy)
-			finding->sure = FINDINGS_LIKELY;
-		findings_say(&finding->advice, "enlarge by half or double");
-		finding->saves_calls = group->steps;
-		mem_free(function);
-	}
-	groups_fini(&groups);
-	return true;
+	return consider_each(findings, kind, group_chains, consider_constant_growth);
 }
