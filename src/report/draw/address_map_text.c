@@ -1,5 +1,6 @@
 // The address space for people: figures, the map in characters, curves, the table.
 #include "report/draw/address_map.h"
+#include "report/table/query_write.h"
 #include "report/table/stack_text.h"
 
 #include <inttypes.h>
@@ -381,15 +382,10 @@ static void write_failures(const struct address_map *address_map, struct stack_t
 
 void address_map_write_text(const struct address_map *address_map, struct paper *paper)
 {
-	struct stack_text stacks = {
-		.paper = paper,
-		.names = address_map->asked->names,
-		.reader = address_map->asked->reader,
-		.indent = GROUP_COLUMNS,
-		.all_frames = address_map->options->all_frames,
-		.callers_max = 3,
-	};
+	struct stack_text stacks = query_write_stacks(address_map->asked, paper, GROUP_COLUMNS, 3,
+						      address_map->options->all_frames);
 
+	stacks.several = false; // all are of one process
 	moment_view_write_headline(address_map->asked, paper, address_map->process);
 	write_figures(address_map, paper);
 	write_legend(address_map, paper);

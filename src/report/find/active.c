@@ -327,15 +327,8 @@ static void write_rest(const struct active *active, struct paper *paper)
 void active_write_text(const struct active *active, struct paper *paper)
 {
 	const struct query_context *asked = active->asked;
-	struct stack_text stacks = {
-		.paper = paper,
-		.names = asked->names,
-		.reader = asked->reader,
-		.indent = 53,
-		.all_frames = active->options->all_frames,
-		.several = reader_processes_count(asked->reader) > 1,
-		.callers_max = 4,
-	};
+	struct stack_text stacks =
+		query_write_stacks(asked, paper, 53, 4, active->options->all_frames);
 
 	moment_view_write_headline(asked, paper, TRACE_NONE);
 	write_totals(active, paper);

@@ -127,15 +127,8 @@ void check_text(const struct check_page *page, struct sink *sink)
 {
 	const struct check *check = page->check;
 	struct paper paper = { .sink = sink, .colour = page->colour, .width = page->width };
-	struct stack_text stacks = {
-		.paper = &paper,
-		.names = check->asked->names,
-		.reader = check->asked->reader,
-		.indent = FIGURES_COLUMNS,
-		.callers_max = CALLERS_SHOWN,
-		.all_frames = page->all_frames,
-		.several = reader_processes_count(check->asked->reader) > 1,
-	};
+	struct stack_text stacks = query_write_stacks(check->asked, &paper, FIGURES_COLUMNS,
+						      CALLERS_SHOWN, page->all_frames);
 
 	query_write_headline(check->asked, &paper);
 	for (int figure = 0; figure < CHECK_FIGURES; figure++) {
@@ -155,9 +148,7 @@ void check_text(const struct check_page *page, struct sink *sink)
 	write_suppressed(page, &paper);
 	if (check->refusal)
 		paper_paragraph(&paper, PAPER_WARNING, "not judged", check->refusal);
-	query_write_symbol_notes(check->asked, &paper);
-	stack_text_hint(&stacks);
-	stack_text_fini(&stacks);
+	query_write_last(check->asked, &stacks);
 }
 
 // ---- Markdown ----

@@ -165,15 +165,8 @@ bool findings_text(const struct findings_page *page, struct sink *sink, struct e
 {
 	const struct findings *findings = page->findings;
 	struct paper paper = { .sink = sink, .colour = page->colour, .width = page->width };
-	struct stack_text stacks = {
-		.paper = &paper,
-		.names = findings->asked->names,
-		.reader = findings->asked->reader,
-		.indent = INDENT,
-		.callers_max = page->only ? 0 : CALLERS_SHOWN,
-		.all_frames = page->all_frames,
-		.several = reader_processes_count(findings->asked->reader) > 1,
-	};
+	struct stack_text stacks = query_write_stacks(
+		findings->asked, &paper, INDENT, page->only ? 0 : CALLERS_SHOWN, page->all_frames);
 	size_t left_out = 0;
 
 	if (!findings_check_only(page, err))
@@ -199,9 +192,7 @@ bool findings_text(const struct findings_page *page, struct sink *sink, struct e
 		paper_format(&paper, PAPER_DIM, "… %zu more (-n 0 shows all)\n\n", left_out);
 	if (!page->only)
 		write_missed(findings, &paper);
-	query_write_symbol_notes(findings->asked, &paper);
-	stack_text_hint(&stacks);
-	stack_text_fini(&stacks);
+	query_write_last(findings->asked, &stacks);
 	return true;
 }
 

@@ -180,21 +180,12 @@ static void write_summary(const struct growth_page *page, struct paper *paper)
 void growth_text(const struct growth_page *page, struct sink *sink)
 {
 	struct paper paper = { .sink = sink, .colour = page->colour, .width = page->width };
-	struct stack_text stacks = {
-		.paper = &paper,
-		.names = page->asked->names,
-		.reader = page->asked->reader,
-		.indent = FIGURES_COLUMNS,
-		.callers_max = CALLERS_SHOWN,
-		.all_frames = page->all_frames,
-		.several = reader_processes_count(page->asked->reader) > 1,
-	};
+	struct stack_text stacks = query_write_stacks(page->asked, &paper, FIGURES_COLUMNS,
+						      CALLERS_SHOWN, page->all_frames);
 
 	query_write_headline(page->asked, &paper);
 	write_summary(page, &paper);
 	for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
 		write_section(page, i, &stacks);
-	query_write_symbol_notes(page->asked, &paper);
-	stack_text_hint(&stacks);
-	stack_text_fini(&stacks);
+	query_write_last(page->asked, &stacks);
 }

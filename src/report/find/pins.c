@@ -251,17 +251,12 @@ static void write_figure(struct paper *paper, const char *label, uint64_t pages,
 
 void pins_write_text(const struct pins *pins, struct paper *paper)
 {
-	struct stack_text stacks = {
-		.paper = paper,
-		.names = pins->asked->names,
-		.reader = pins->asked->reader,
-		.indent = ROW_COLUMNS,
-		.all_frames = pins->options->all_frames,
-		.callers_max = 3,
-	};
+	struct stack_text stacks =
+		query_write_stacks(pins->asked, paper, ROW_COLUMNS, 3, pins->options->all_frames);
 	uint64_t most = pins->options->rows_max ? pins->options->rows_max : UINT64_MAX;
 	char bytes[16], more[16], count[28];
 
+	stacks.several = false; // all are of one process
 	moment_view_write_headline(pins->asked, paper, pins->process);
 	write_figure(paper, "pinned", pins->pages_pinned, "that a few small blocks keep");
 	paper_format(paper, PAPER_PLAIN, "%23s%s live on them: at most %s a page\n", "",

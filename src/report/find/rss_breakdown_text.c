@@ -1,5 +1,6 @@
 // Resident memory and who holds it, for people.
 #include "report/find/rss_breakdown.h"
+#include "report/table/query_write.h"
 #include "report/table/stack_text.h"
 
 #include <inttypes.h>
@@ -202,16 +203,11 @@ static void write_witnesses(const struct rss_breakdown *rss_breakdown, struct pa
 void rss_breakdown_write_text(const struct rss_breakdown *rss_breakdown, struct paper *paper,
 			      uint64_t rows_max, bool all_frames)
 {
-	struct stack_text stacks = {
-		.paper = paper,
-		.names = rss_breakdown->asked->names,
-		.reader = rss_breakdown->asked->reader,
-		.indent = ROW_COLUMNS,
-		.all_frames = all_frames,
-		.callers_max = 2,
-	};
+	struct stack_text stacks =
+		query_write_stacks(rss_breakdown->asked, paper, ROW_COLUMNS, 2, all_frames);
 	char count[28];
 
+	stacks.several = false; // all are of one process
 	moment_view_write_headline(rss_breakdown->asked, paper, rss_breakdown->header->process);
 	paper_format(paper, PAPER_BOLD, "RESIDENT MEMORY");
 	paper_format(paper, PAPER_DIM, "  a snapshot taken %s\n", reason_of(rss_breakdown->header));

@@ -196,21 +196,12 @@ static void write_all_series(const struct transients *t, struct stack_text *stac
 void transients_text(const struct transients *t, struct sink *sink)
 {
 	struct paper paper = { .sink = sink, .colour = t->colour, .width = t->width };
-	struct stack_text stacks = {
-		.paper = &paper,
-		.names = t->asked->names,
-		.reader = t->asked->reader,
-		.indent = FIGURES_COLUMNS,
-		.callers_max = CALLERS_SHOWN,
-		.all_frames = t->all_frames,
-		.several = reader_processes_count(t->asked->reader) > 1,
-	};
+	struct stack_text stacks =
+		query_write_stacks(t->asked, &paper, FIGURES_COLUMNS, CALLERS_SHOWN, t->all_frames);
 
 	query_write_headline(t->asked, &paper);
 	write_level(t, &paper);
 	write_all_spikes(t, &stacks);
 	write_all_series(t, &stacks);
-	query_write_symbol_notes(t->asked, &paper);
-	stack_text_hint(&stacks);
-	stack_text_fini(&stacks);
+	query_write_last(t->asked, &stacks);
 }

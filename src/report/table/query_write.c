@@ -44,6 +44,27 @@ void query_write_symbol_notes(const struct query_context *asked, struct paper *p
 		paper_paragraph(paper, PAPER_WARNING, "symbols", lines[i]);
 }
 
+struct stack_text query_write_stacks(const struct query_context *asked, struct paper *paper,
+				     unsigned indent, unsigned callers_max, bool all_frames)
+{
+	return (struct stack_text){
+		.paper = paper,
+		.names = asked->names,
+		.reader = asked->reader,
+		.indent = indent,
+		.callers_max = callers_max,
+		.all_frames = all_frames,
+		.several = reader_processes_count(asked->reader) > 1,
+	};
+}
+
+void query_write_last(const struct query_context *asked, struct stack_text *stacks)
+{
+	query_write_symbol_notes(asked, stacks->paper);
+	stack_text_hint(stacks);
+	stack_text_fini(stacks);
+}
+
 // ---- for programs ----
 
 void query_write_warnings(const struct query_context *asked, struct json *json)

@@ -5,7 +5,7 @@
 
 #include "base/json.h"
 #include "report/ask/query_context.h"
-#include "report/table/paper.h"
+#include "report/table/stack_text.h"
 
 // "./app --serve / 3.2 s, 1,234 events, process 42", the window where it is not the whole, the
 // warnings, and an empty line.
@@ -13,6 +13,14 @@ void query_write_headline(const struct query_context *asked, struct paper *paper
 
 // The symbols that could not be used.
 void query_write_symbol_notes(const struct query_context *asked, struct paper *paper);
+
+// The stacks of a page, after figures of `indent` columns; which process, where there are several.
+struct stack_text query_write_stacks(const struct query_context *asked, struct paper *paper,
+				     unsigned indent, unsigned callers_max, bool all_frames);
+
+// What a page ends with: which symbols could not be used, and what to do for better names. Ends
+// `stacks`.
+void query_write_last(const struct query_context *asked, struct stack_text *stacks);
 
 // "warnings": […].
 void query_write_warnings(const struct query_context *asked, struct json *json);
