@@ -248,6 +248,23 @@ static const struct {
 	  "line 5, column 13: blocks have to rise" },
 	{ "process p\nsnapshot began=5 ended=4\n",
 	  "line 2, column 18: a snapshot that ended before it began" },
+	{ "process p\nmodule m 0x10-0x20 build-id=abc\n",
+	  "line 2, column 20: build-id=HEX of at most 32 bytes expected" },
+	{ "process p\nmodule m 0x10-0x20 bias=1 path\n",
+	  "line 2, column 27: bias=, file-size=, file-time=, build-id=HEX or a path in quotes "
+	  "expected" },
+	{ "file x inode=1 path\n",
+	  "line 1, column 16: device=, inode= or a path in quotes expected" },
+	{ "process p\nsnapshot reason=none\n",
+	  "line 2, column 10: reason=release|exit|growth|asked, at=, began=, ended=, page=, rss=, "
+	  "rss-max=, cost= or flags= expected" },
+	{ "process p\nsnapshot\nmapping 0x1000-0x2000 prot=rw shared prot=q\n",
+	  "line 3, column 38: prot=, shared, offset=, file=LABEL, rss= or another part of it "
+	  "expected" },
+	{ "process p\nend why=\"no room\" reason=3\n",
+	  "line 2, column 19: duration=, why=TEXT or another total expected" },
+	{ "snapshot\n", "line 1, column 1: a process has to be defined before a snapshot" },
+	{ "heap h\n", "line 1, column 6: a process has to be defined before a heap" },
 };
 
 // So dumps a trace in which nothing happened, and so it comes back.
