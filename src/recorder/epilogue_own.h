@@ -1,0 +1,84 @@
+// epilogue, between its parts: what an instruction does to esp and ebp (epilogue_insn.c), and which
+// instructions are followed (epilogue.c).
+#ifndef RECORDER_EPILOGUE_OWN_H
+#define RECORDER_EPILOGUE_OWN_H
+
+#include "recorder/epilogue.h"
+#include "recorder/insn.h"
+#include "recorder/text.h"
+
+enum {
+	EPILOGUE_MODRM_ABSOLUTE = 5, // of mode 0
+
+	EAX = 0,
+	ECX = 1,
+	EDX = 2,
+	EBX = 3,
+	ESP = 4,
+	EBP = 5,
+	ESI = 6,
+	EDI = 7,
+	REGISTERS = 8,
+};
+
+enum epilogue_base {
+	BASE_UNKNOWN,
+	BASE_ESP,    // esp as it was at the start
+	BASE_EBP,    // ebp as it was
+	BASE_AT_ESP, // what is in memory there
+	BASE_AT_EBP,
+};
+
+struct epilogue_value {
+	enum epilogue_base base;
+	int32_t at; // of what is in memory
+	int32_t offset;
+};
+
+struct epilogue_state {
+	uintptr_t pc;
+	bool keeps_ebp;  // the ebp of the start is
+	int32_t kept_at; // there, from the esp of the start
+	struct epilogue_value registers[REGISTERS];
+};
+
+// The instruction in hand.
+struct epilogue_at {
+	struct insn insn;
+	const uint8_t *op; // its opcode
+	uintptr_t next;
+	// If it has a modrm:
+	uint8_t mode, reg, rm;
+	bool has_address;
+	struct epilogue_value address;
+};
+
+static inline int32_t epilogue_32(const uint8_t *at)
+{
+	int32_t value;
+
+	memcpy(&value, at, 4);
+	return value;
+}
+
+// The register has a value that is not known, or more than it had.
+HIDDEN void epilogue_lose(struct epilogue_state *state, uint32_t which);
+HIDDEN void epilogue_add(struct epilogue_state *state, uint32_t which, int32_t bytes);
+
+// leave: mov esp, ebp; pop ebp.
+HIDDEN void epilogue_leave(struct epilogue_state *state);
+
+// push of anything.
+HIDDEN void epilogue_push(struct epilogue_state *state, const struct epilogue_at *at);
+
+// A call has come back, and has removed so many bytes of arguments, or EPILOGUE_POPS_UNKNOWN.
+HIDDEN void epilogue_called(struct epilogue_state *state, int32_t pops);
+
+// What the modrm byte names, whether the instruction has one or not.
+HIDDEN void epilogue_operand(struct epilogue_at *at, const uint8_t *modrm,
+			     const struct epilogue_state *state);
+
+// What any instruction does that goes on with the next one.
+HIDDEN void epilogue_plain(struct epilogue_state *state, const struct epilogue_at *at);
+
+#endif
