@@ -1,14 +1,20 @@
+// A perf map is a file in /tmp, where anybody may put one. It is read only if it is a regular file
+// of the process's own user or root's, no link, and was written since the process began: one of pid
+// 4711 may be left over from another process 4711 of last week. For that the start of the process,
+// which the kernel counts since boot, is turned into a date; a file that is up to a second older is
+// taken, since dates of files are coarse.
 #include "collect/code_lists.h"
 
 #include "base/mem.h"
 #include "collect/code_names.h"
+#include "collect/peer.h"
+#include "os/now.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { CODE_LISTS_SLACK_NS = 1000000000 }; // file systems' times are coarse
@@ -16,30 +22,9 @@ enum { CODE_LISTS_SLACK_NS = 1000000000 }; // file systems' times are coarse
 // When the process began, since 1970; 0: not known.
 static uint64_t find_began(uint32_t pid)
 {
-	struct timespec wall, boot;
-	char path[64], text[1024], *at;
-	unsigned long long ticks = 0;
-	ssize_t length;
-	int fd;
+	uint64_t age_ns = peer_age_ns(pid);
 
-	snprintf(path, sizeof path, "/proc/%u/stat", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	length = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
-	if (fd >= 0)
-		close(fd);
-	text[length > 0 ? length : 0] = 0;
-	at = strrchr(text, ')'); // the name before may hold anything
-	if (at == NULL ||
-	    sscanf(at + 1,
-		   " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d "
-		   "%llu",
-		   &ticks) != 1)
-		return 0;
-	clock_gettime(CLOCK_REALTIME, &wall);
-	clock_gettime(CLOCK_BOOTTIME, &boot);
-	return (uint64_t)wall.tv_sec * 1000000000 + (uint64_t)wall.tv_nsec -
-	       ((uint64_t)boot.tv_sec * 1000000000 + (uint64_t)boot.tv_nsec -
-		ticks * (1000000000 / (uint64_t)sysconf(_SC_CLK_TCK)));
+	return age_ns != 0 ? now_wall_ns() - age_ns : 0;
 }
 
 void code_lists_open(struct code_lists *lists, uint32_t pid)

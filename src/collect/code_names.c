@@ -1,6 +1,16 @@
+// For example, frames at 0x7f0024 and 0x7f0030 are in no file, and the program's perf map has the
+// line
+//
+//     7f0010 40 JS:*add /app/m.js:12:3
+//
+// a function at 0x7f0010 of 0x40 bytes, which both are in. The wanted addresses are sorted, so the
+// first one from 0x7f0010 on is found by bisection, and those up to 0x7f0050 follow it. Its name is
+// V8's: `*` says how it was compiled, and the text becomes function "add", file "/app/m.js", line
+// 12.
 #include "collect/code_names.h"
 
 #include "base/mem.h"
+#include "collect/payload.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -73,6 +83,7 @@ static void take_name(struct code_wanted *wanted, const char *name, size_t lengt
 	if (wanted->length != 0 &&
 	    (wanted->length != length || memcmp(wanted->name, name, length) != 0))
 		wanted->several = true;
+	ASSERT(length <= CODE_NAMES_LENGTH);
 	wanted->name = name;
 	wanted->length = (uint32_t)length;
 }
@@ -107,29 +118,7 @@ bool code_names_find_in_map(struct code_wanted *wanted, size_t count, const char
 
 // ---- Jitdumps -------------------------------------------------------------------------------
 
-// The bytes of one record.
-struct dump {
-	const uint8_t *at;
-	size_t left;
-	bool short_;
-};
-
-static uint64_t take(struct dump *dump, size_t size)
-{
-	uint64_t value = 0;
-
-	if (dump->left < size) {
-		dump->short_ = true;
-		dump->left = 0;
-		return 0;
-	}
-	memcpy(&value, dump->at, size);
-	dump->at += size;
-	dump->left -= size;
-	return value;
-}
-
-static void skip(struct dump *dump, size_t size)
+static void skip(struct payload *dump, size_t size)
 {
 	dump->short_ |= dump->left < size;
 	size = size < dump->left ? size : dump->left;
@@ -138,7 +127,7 @@ static void skip(struct dump *dump, size_t size)
 }
 
 // A text with its NUL. NULL: it has none.
-static const char *take_text(struct dump *dump, size_t *length)
+static const char *take_text(struct payload *dump, size_t *length)
 {
 	const uint8_t *end = dump->left ? memchr(dump->at, 0, dump->left) : NULL;
 	const char *text = (const char *)dump->at;
@@ -156,7 +145,7 @@ static const char *take_text(struct dump *dump, size_t *length)
 // Lines of the function that the next record is of.
 struct dump_lines {
 	uint64_t start;
-	struct dump entries; // count of them
+	struct payload entries; // count of them
 	uint64_t count;
 	uint64_t told_ns;
 };
@@ -164,13 +153,13 @@ struct dump_lines {
 // The last entry at or before the address.
 static void find_line(struct code_wanted *wanted, const struct dump_lines *lines, size_t *work)
 {
-	struct dump entries = lines->entries;
+	struct payload entries = lines->entries;
 
 	wanted->file = NULL;
 	wanted->line = 0;
 	for (uint64_t i = 0; i<lines->count && * work> 1; i++, (*work)--) {
-		uint64_t address = take(&entries, 8);
-		uint32_t line = (uint32_t)take(&entries, 4);
+		uint64_t address = payload_take(&entries, 8);
+		uint32_t line = (uint32_t)payload_take(&entries, 4);
 		size_t length = 0;
 		const char *file;
 
@@ -196,7 +185,7 @@ static bool is_better(const struct code_wanted *wanted, uint64_t since_ns)
 	return wanted->told_ns > seen_ns && since_ns < wanted->told_ns;
 }
 
-static void take_load(struct code_wanted *wanted, size_t count, struct dump record,
+static void take_load(struct code_wanted *wanted, size_t count, struct payload record,
 		      uint64_t since_ns, const struct dump_lines *lines, size_t *work)
 {
 	uint64_t start, size;
@@ -204,8 +193,8 @@ static void take_load(struct code_wanted *wanted, size_t count, struct dump reco
 	const char *name;
 
 	skip(&record, 16); // process, thread, address in its file
-	start = take(&record, 8);
-	size = take(&record, 8);
+	start = payload_take(&record, 8);
+	size = payload_take(&record, 8);
 	skip(&record, 8); // number
 	name = take_text(&record, &length);
 	if (record.short_ || length == 0 || size > CODE_NAMES_FUNCTION_BYTES)
@@ -223,32 +212,33 @@ static void take_load(struct code_wanted *wanted, size_t count, struct dump reco
 	}
 }
 
-static void take_lines(struct dump record, struct dump_lines *lines)
+static void take_lines(struct payload record, struct dump_lines *lines)
 {
-	lines->start = take(&record, 8);
-	lines->count = take(&record, 8);
+	lines->start = payload_take(&record, 8);
+	lines->count = payload_take(&record, 8);
 	lines->entries = record;
 }
 
 bool code_names_find_in_dump(struct code_wanted *wanted, size_t count, const uint8_t *bytes,
 			     size_t length)
 {
-	struct dump dump = { bytes, length, false };
+	struct payload dump = { bytes, length, false };
 	struct dump_lines lines = { 0 };
 	size_t work = CODE_NAMES_WORK;
 	uint64_t header;
 
 	sort_wanted(wanted, count);
-	if (take(&dump, 4) != JITDUMP_MAGIC || take(&dump, 4) == 0)
+	if (payload_take(&dump, 4) != JITDUMP_MAGIC || payload_take(&dump, 4) == 0)
 		return true;
-	header = take(&dump, 4);
+	header = payload_take(&dump, 4);
 	if (header < JITDUMP_HEADER || header - 12 > dump.left)
 		return true;
 	dump.at += header - 12;
 	dump.left -= header - 12;
 	while (dump.left >= JITDUMP_RECORD && work > 1) {
-		uint64_t kind = take(&dump, 4), size = take(&dump, 4), since_ns = take(&dump, 8);
-		struct dump record = { dump.at, (size_t)size - JITDUMP_RECORD, false };
+		uint64_t kind = payload_take(&dump, 4), size = payload_take(&dump, 4),
+			 since_ns = payload_take(&dump, 8);
+		struct payload record = { dump.at, (size_t)size - JITDUMP_RECORD, false };
 
 		if (size < JITDUMP_RECORD || size - JITDUMP_RECORD > dump.left)
 			return true; // it is being written, or cut
@@ -330,6 +320,7 @@ void code_names_split(const struct code_wanted *wanted, struct trace_name *name)
 {
 	char *text = mem_copy_bytes(wanted->name, wanted->length);
 
+	ASSERT(wanted->length > 0 && wanted->length <= CODE_NAMES_LENGTH);
 	for (char *at = text; *at != 0; at++) // a terminal would obey
 		*at = (unsigned char)*at < ' ' || *at == 0x7f ? '?' : *at;
 	memset(name, 0, sizeof *name);

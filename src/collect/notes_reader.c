@@ -1,8 +1,15 @@
+// For example, the bytes 08 00 04 00 d2 04 00 00 in lane 0 are a note of type 8 (NOTE_FORK_FAILED)
+// with 4 bytes: thread 0x4d2 = 1234 announced a fork, and it made no child. The last fork of that
+// thread which the order has not passed is marked, so that nobody waits for a hello.
+//
+// A note that is too short says less than it should, and is dropped; one that says that it is
+// longer than what was published is damage, and the lane is given up.
 #include "collect/notes_reader.h"
 
 #include "base/mem.h"
 #include "collect/image.h"
 #include "collect/mappings.h"
+#include "collect/payload.h"
 #include "collect/peer.h"
 #include "wire/lane_event.h"
 
@@ -11,28 +18,6 @@
 
 // An exec that fails says so within microseconds.
 enum { EXEC_SURE_NS = 50000000 };
-
-// What is left of a note's payload.
-struct payload {
-	const uint8_t *at;
-	size_t left;
-	bool short_; // something was missing
-};
-
-static uint64_t take(struct payload *payload, size_t size)
-{
-	uint64_t value = 0;
-
-	if (payload->left < size) {
-		payload->short_ = true;
-		payload->left = 0;
-		return 0;
-	}
-	memcpy(&value, payload->at, size);
-	payload->at += size;
-	payload->left -= size;
-	return value;
-}
 
 static bool is_recorder(const char *path)
 {
@@ -45,20 +30,20 @@ static bool is_recorder(const char *path)
 static void read_module(struct image *image, struct payload *payload)
 {
 	struct trace_module module = { .process = image->process };
-	uint32_t id = (uint32_t)take(payload, 4);
+	uint32_t id = (uint32_t)payload_take(payload, 4);
 	struct str path = { 0 };
 	uint8_t build_id_length;
 	size_t length;
 	module_id added;
 	char *named;
 
-	module.start = take(payload, 8);
-	module.end = take(payload, 8);
-	module.bias = take(payload, 8);
-	build_id_length = (uint8_t)take(payload, 1);
+	module.start = payload_take(payload, 8);
+	module.end = payload_take(payload, 8);
+	module.bias = payload_take(payload, 8);
+	build_id_length = (uint8_t)payload_take(payload, 1);
 	for (size_t i = 0; i < sizeof module.build_id; i++)
-		module.build_id[i] = (uint8_t)take(payload, 1);
-	length = (size_t)take(payload, 2);
+		module.build_id[i] = (uint8_t)payload_take(payload, 1);
+	length = (size_t)payload_take(payload, 2);
 	if (payload->short_ || length > payload->left || id == 0)
 		return;
 	if (build_id_length <= sizeof module.build_id)
@@ -77,7 +62,7 @@ static void read_module(struct image *image, struct payload *payload)
 
 static void read_module_gone(struct image *image, struct payload *payload)
 {
-	module_id module = frame_map_module(&image->frames, (uint32_t)take(payload, 4));
+	module_id module = frame_map_module(&image->frames, (uint32_t)payload_take(payload, 4));
 
 	if (module != 0)
 		trace_builder_note(image->trace_builder, TRACE_NOTE_MODULE_GONE, image->process,
@@ -126,6 +111,7 @@ static void tell_unseen(struct image *image, struct image_exec *exec)
 	};
 	char line[512];
 
+	ASSERT(exec->path != NULL && !exec->told);
 	snprintf(line, sizeof line, "%s is not recorded: %s", exec->path,
 		 why[exec->reason <= NOTE_EXEC_OPERATORS ? exec->reason : NOTE_EXEC_OK]);
 	trace_builder_unseen(image->trace_builder, image->process, line);
@@ -147,8 +133,8 @@ static void await_hello(struct image *image, uint32_t pid, const struct payload 
 
 static void read_exec(struct image *image, struct payload *payload)
 {
-	uint32_t reason = (uint32_t)take(payload, 4);
-	uint32_t pid = (uint32_t)take(payload, 4);
+	uint32_t reason = (uint32_t)payload_take(payload, 4);
+	uint32_t pid = (uint32_t)payload_take(payload, 4);
 	struct image_exec *exec = exec_of(image, pid);
 	char *path;
 
@@ -172,8 +158,8 @@ static void read_exec_failed(struct image *image, struct payload *payload)
 {
 	uint32_t pid;
 
-	take(payload, 4); // which error does not matter
-	pid = (uint32_t)take(payload, 4);
+	payload_take(payload, 4); // which error does not matter
+	pid = (uint32_t)payload_take(payload, 4);
 	forget_exec(exec_of(image, pid));
 	if (image->pending_exec != NULL)
 		pending_exec_drop(image->pending_exec, pid);
@@ -194,7 +180,7 @@ static void read_message(struct image *image, struct payload *payload)
 			"it would have unmapped, protected or replaced memory of the recorder: "
 			"that is kept out of its calls (mmap and mremap onto it fail with ENOMEM)",
 	};
-	uint32_t what = (uint32_t)take(payload, 4);
+	uint32_t what = (uint32_t)payload_take(payload, 4);
 	char *text = mem_copy_bytes(payload->at, payload->left);
 	char line[1024];
 
@@ -215,7 +201,7 @@ static void read_message(struct image *image, struct payload *payload)
 
 static void read_pool(struct image *image, struct payload *payload)
 {
-	uint32_t number = (uint32_t)take(payload, 4);
+	uint32_t number = (uint32_t)payload_take(payload, 4);
 
 	if (!payload->short_)
 		pools_add(&image->pools, number, payload->at, payload->left);
@@ -224,16 +210,16 @@ static void read_pool(struct image *image, struct payload *payload)
 // A fork, or what becomes a note of kind `note`: all begin alike.
 static void read_place(struct image *image, struct payload *payload, uint8_t note)
 {
-	uint64_t time_ns = take(payload, 8);
-	uint32_t tid = (uint32_t)take(payload, 4);
-	uint32_t lane = (uint32_t)take(payload, 4);
-	uint64_t head = take(payload, 8);
+	uint64_t time_ns = payload_take(payload, 8);
+	uint32_t tid = (uint32_t)payload_take(payload, 4);
+	uint32_t lane = (uint32_t)payload_take(payload, 4);
+	uint64_t head = payload_take(payload, 8);
 	struct image_event *event;
 
 	if (payload->short_)
 		return;
 	if (note == TRACE_NOTE_PAUSE) {
-		note = take(payload, 1) != 0 ? TRACE_NOTE_PAUSE : TRACE_NOTE_RESUME;
+		note = payload_take(payload, 1) != 0 ? TRACE_NOTE_PAUSE : TRACE_NOTE_RESUME;
 		payload->left = 0;
 	}
 	event = image_event_add(image, note != 0 ? LANE_ITEM_MARK : LANE_ITEM_FORK, time_ns, tid,
@@ -245,7 +231,7 @@ static void read_place(struct image *image, struct payload *payload, uint8_t not
 
 static void read_fork_failed(struct image *image, struct payload *payload)
 {
-	uint32_t tid = (uint32_t)take(payload, 4);
+	uint32_t tid = (uint32_t)payload_take(payload, 4);
 
 	for (size_t i = image->events_count; i-- > 0;) {
 		struct image_event *event = &image->events[i];
@@ -259,7 +245,7 @@ static void read_fork_failed(struct image *image, struct payload *payload)
 
 static void read_maps(struct image *image, struct payload *payload)
 {
-	uint32_t number = (uint32_t)take(payload, 4);
+	uint32_t number = (uint32_t)payload_take(payload, 4);
 
 	if (!payload->short_)
 		mappings_list(image, number, (const char *)payload->at, payload->left);
@@ -269,7 +255,7 @@ static void read_maps(struct image *image, struct payload *payload)
 // enum note_seen are those of the trace.
 static void read_as_is(struct image *image, struct payload *payload, enum trace_note_kind kind)
 {
-	uint32_t how = (uint32_t)take(payload, 4);
+	uint32_t how = (uint32_t)payload_take(payload, 4);
 	char *text = mem_copy_bytes(payload->at, payload->left);
 
 	if (!payload->short_)
@@ -280,7 +266,7 @@ static void read_as_is(struct image *image, struct payload *payload, enum trace_
 
 static void read_space(struct image *image, struct payload *payload)
 {
-	uint64_t low = take(payload, 8), end = take(payload, 8);
+	uint64_t low = payload_take(payload, 8), end = payload_take(payload, 8);
 
 	if (payload->short_)
 		return;
@@ -293,7 +279,7 @@ static void read_space(struct image *image, struct payload *payload)
 // An interpreter was found, and its frames are read or not.
 static void read_language(struct image *image, struct payload *payload)
 {
-	uint32_t module = (uint32_t)take(payload, 4);
+	uint32_t module = (uint32_t)payload_take(payload, 4);
 	char *text = mem_copy_bytes(payload->at, payload->left);
 	char line[256];
 
@@ -316,8 +302,8 @@ static void read_language(struct image *image, struct payload *payload)
 
 static void read_code(struct image *image, struct payload *payload)
 {
-	uint32_t number = (uint32_t)take(payload, 4);
-	size_t length = (size_t)take(payload, 2);
+	uint32_t number = (uint32_t)payload_take(payload, 4);
+	size_t length = (size_t)payload_take(payload, 2);
 
 	if (payload->short_ || length > payload->left)
 		return;
@@ -327,8 +313,8 @@ static void read_code(struct image *image, struct payload *payload)
 
 static void read_file(struct image *image, struct payload *payload)
 {
-	uint32_t number = (uint32_t)take(payload, 4);
-	uint64_t device = take(payload, 8), inode = take(payload, 8);
+	uint32_t number = (uint32_t)payload_take(payload, 4);
+	uint64_t device = payload_take(payload, 8), inode = payload_take(payload, 8);
 
 	if (!payload->short_)
 		mappings_file(image, number, device, inode, (const char *)payload->at,
@@ -398,6 +384,7 @@ void notes_reader_read(struct image *image, struct stream *notes, uint64_t limit
 {
 	struct lane_reader *reader = &notes->reader;
 
+	ASSERT(notes->lane == 0);
 	while (!reader->broken && reader->at != limit) {
 		const uint8_t *in = reader->ring + (reader->at & reader->mask);
 		uint64_t left = limit - reader->at;

@@ -19,6 +19,9 @@ int peer_pidfd(int socket_fd, uint32_t pid);
 // The process that it is a child of; 0: not known.
 uint32_t peer_parent(uint32_t pid);
 
+// Linux: how long ago the process began, to the kernel's tick of 10 ms; 0: not known.
+uint64_t peer_age_ns(uint32_t pid);
+
 // Which process a child is that cannot say it.
 struct peer_wanted {
 	uint32_t pid;                                  // as it sees itself; 0: not known

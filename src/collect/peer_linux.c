@@ -1,3 +1,11 @@
+// Nearly all that is known of another process is in /proc/PID/stat, as words in a row. The second
+// is the program's name in parentheses, and may hold anything: "1234 (a) b) S 1 …" is a process
+// called "a) b". So fields are counted from the last parenthesis: 3 is the state, 4 the parent, 22
+// when it began, 52 how it ended.
+//
+// A pidfd is of one process, for ever; a pid may be another's by the time that /proc is read. So
+// what is asked by pid is asked while the process waits for our answer, or does not decide
+// anything.
 #include "collect/peer.h"
 
 #include "base/mem.h"
@@ -59,6 +67,7 @@ static size_t read_proc(const char *path, char *bytes, size_t size)
 	size_t length = 0;
 	ssize_t got;
 
+	ASSERT(size > 1);
 	if (fd < 0)
 		return 0;
 	while (length < size - 1 && (got = read(fd, bytes + length, size - 1 - length)) > 0)
@@ -74,6 +83,7 @@ static const char *stat_field(uint32_t pid, int number, char *bytes, size_t size
 	char path[64];
 	char *at;
 
+	ASSERT(number >= 3); // the name before may hold blanks
 	snprintf(path, sizeof path, "/proc/%u/stat", pid);
 	if (read_proc(path, bytes, size) == 0)
 		return NULL;
@@ -123,6 +133,14 @@ static uint64_t began_ticks(uint32_t pid)
 	const char *field = stat_field(pid, 22, bytes, sizeof bytes);
 
 	return field != NULL ? strtoull(field, NULL, 10) : UINT64_MAX;
+}
+
+uint64_t peer_age_ns(uint32_t pid)
+{
+	uint64_t began = began_ticks(pid);
+	uint64_t tick_ns = 1000000000u / (uint64_t)sysconf(_SC_CLK_TCK);
+
+	return began != UINT64_MAX ? clock_ns(CLOCK_BOOTTIME) - began * tick_ns : 0;
 }
 
 static bool has_ended(uint32_t pid)
