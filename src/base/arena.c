@@ -1,3 +1,7 @@
+// Chunks of 64 KiB, from which pieces are taken one after the other. For example, 10 bytes, then 24
+// at a multiple of 16: they begin at 0 and at 16, and 40 are used. What does not fit begins a new
+// chunk, and what is left of the old one is wasted; what is larger than a chunk gets one of its own
+// size.
 #include "base/arena.h"
 
 #include "base/mem.h"
@@ -17,6 +21,7 @@ static void *take(struct arena *arena, size_t size_bytes, size_t alignment)
 {
 	size_t at = (arena->used + alignment - 1) & ~(alignment - 1);
 
+	ASSERT(alignment > 0 && (alignment & (alignment - 1)) == 0);
 	if (!arena->chunks || at > arena->size || arena->size - at < size_bytes) {
 		size_t size = size_bytes > CHUNK_BYTES ? size_bytes : CHUNK_BYTES;
 		struct arena_chunk *chunk;
@@ -29,6 +34,7 @@ static void *take(struct arena *arena, size_t size_bytes, size_t alignment)
 		at = 0;
 	}
 	arena->used = at + size_bytes;
+	ASSERT(arena->used <= arena->size);
 	return arena->chunks->bytes + at;
 }
 

@@ -1,3 +1,7 @@
+// Eight bytes at a time ("slicing by 8"): tables[k][b] is what byte b, k bytes before the end of
+// the eight, does to the checksum, so that eight look-ups, which do not wait for each other, are
+// one step. Where the processor has an instruction for it, that is used. Of the text "123456789"
+// the checksum is 0xe3069283.
 #include "base/crc32c.h"
 
 #include <string.h>

@@ -1,3 +1,7 @@
+// The set has positions only, of items that the caller keeps: 8 bytes a slot, whatever its key is.
+// For example, texts in an array: the slot of "main" holds part of its hash and 7 + 1. A search for
+// "main" compares the hash first, and asks the caller only where that is equal whether item 7 is
+// "main".
 #include "base/index_set.h"
 
 #include "base/mem.h"
@@ -65,6 +69,7 @@ uint32_t index_set_put(struct index_set *set, uint64_t hash, index_set_same *sam
 		*slot = (struct index_set_slot){ fold(hash), position + 1 };
 		set->count++;
 	}
+	ASSERT(slot->position > 0);
 	return slot->position - 1;
 }
 

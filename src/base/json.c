@@ -1,3 +1,6 @@
+// What stands before a value depends on what was written: nothing after a key, a comma if its
+// object or array has something already. So that is kept for each depth (filled), and whoever
+// writes names neither commas nor lines.
 #include "base/json.h"
 
 #include "base/mem.h"
@@ -9,6 +12,7 @@
 
 void json_init(struct json *json, struct sink *sink, bool pretty)
 {
+	ASSERT(sink != NULL);
 	*json = (struct json){ .sink = sink, .pretty = pretty };
 }
 
@@ -81,6 +85,7 @@ size_t json_utf8_length(const unsigned char *at, size_t left)
 	uint32_t code;
 	size_t length;
 
+	ASSERT(left > 0);
 	if (at[0] < 0x80)
 		return 1;
 	if (at[0] < 0xc2 || at[0] > 0xf4)

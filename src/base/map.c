@@ -1,3 +1,14 @@
+// Open addressing: a key is in the first free slot from its home on. Key 0 means a free slot, and
+// so the pair with key 0 is kept beside the table.
+//
+// Removing closes the gap, instead of marking it. For example, of 8 slots, A and B have home 2, C
+// has home 3, and D has home 5:
+//
+//     slot      2  3  4  5
+//     holds     A  B  C  D      A is removed: B moves to 2, C to 3, and D stays: 5 is its home
+//     then      B  C  -  D
+//
+// so that a search for C, which begins at 3 and would end at a free slot, still finds it.
 #include "base/map.h"
 
 #include "base/mem.h"
@@ -39,6 +50,7 @@ static void grow(struct map *map)
 	map->capacity = old_capacity ? old_capacity * 2 : CAPACITY_FIRST;
 	ASSERT(map->capacity > old_capacity);
 	map->slots = mem_alloc(map->capacity, sizeof *map->slots);
+	ASSERT((map->capacity & (map->capacity - 1)) == 0);
 	for (size_t i = 0; i < old_capacity; i++) {
 		if (old[i].key)
 			*slot_of(map, old[i].key) = old[i];
@@ -130,6 +142,7 @@ bool map_remove(struct map *map, uint64_t key)
 	slot = slot_of(map, key);
 	if (!slot->key)
 		return false;
+	ASSERT(slot->key == key && map->count > 0);
 	close_gap(map, (size_t)(slot - map->slots));
 	map->count--;
 	return true;

@@ -70,6 +70,7 @@ void *mem_grow(void *items, size_t *capacity, size_t need, size_t size_bytes)
 			mem_none(need, size_bytes);
 		larger *= 2;
 	}
+	ASSERT(size_bytes > 0 && larger >= need);
 	items = mem_resize(items, larger, size_bytes);
 	*capacity = larger;
 	return items;

@@ -1,3 +1,7 @@
+// An area that grows has more addresses than memory. For example, to 3 MiB: rounded up to 4 MiB by
+// pages of 2 MiB, 16 MiB of addresses are reserved, of which the first 4 can be used. It grows to
+// 16 MiB where it is; beyond that, other addresses are reserved, and the kernel moves the pages
+// there (mremap), which copies nothing.
 #include "base/mem.h"
 
 #include <malloc.h>
@@ -46,6 +50,7 @@ static uint8_t *reserve(size_t size_bytes)
 	uint8_t *ptr =
 		mmap(NULL, more, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
+	ASSERT(size_bytes % MEM_AREA_SMALL == 0);
 	if (ptr == MAP_FAILED)
 		mem_none(1, size_bytes);
 	head = -(uintptr_t)ptr & (MEM_AREA_SMALL - 1);
@@ -59,6 +64,7 @@ static void move_area(struct mem_area *area, size_t reserved)
 {
 	uint8_t *to = reserve(reserved);
 
+	ASSERT(area->size <= area->reserved && reserved > area->reserved);
 	if (area->size && mremap(area->at, area->size, area->size, MREMAP_MAYMOVE | MREMAP_FIXED,
 				 to) == MAP_FAILED)
 		mem_none(1, area->size);
@@ -83,6 +89,7 @@ void mem_area_grow(struct mem_area *area, size_t size_bytes)
 	if (size > area->reserved)
 		move_area(area,
 			  (size * SPARE + MEM_AREA_SMALL - 1) & ~(size_t)(MEM_AREA_SMALL - 1));
+	ASSERT(size >= size_bytes && size <= area->reserved);
 	end = (uint8_t *)area->at + area->size;
 	if (mprotect(end, size - area->size, PROT_READ | PROT_WRITE))
 		mem_none(1, size_bytes);

@@ -1,5 +1,7 @@
 #include "base/progress.h"
 
+#include "base/mem.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,6 +68,7 @@ static void show_bar(const char *what, int percent)
 	char cells[BAR_CELLS + 1];
 	int full = percent * BAR_CELLS / 100;
 
+	ASSERT(percent >= 0 && percent <= 100);
 	memset(cells, '.', BAR_CELLS);
 	memset(cells, '#', (size_t)full);
 	cells[BAR_CELLS] = '\0';

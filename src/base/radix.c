@@ -1,4 +1,10 @@
+// From the lowest digit to the highest, 11 bits at a time, each pass keeping the order of the one
+// before. For example, keys of 20 bits over 12 bits that only ride along (shift 12): all have their
+// highest bit below 2^32, so two passes do, over bits 12 to 22 and 23 to 33, and equal keys stay in
+// the order that they had. Where the last pass ends in `scratch`, the list is copied back.
 #include "base/radix.h"
+
+#include "base/mem.h"
 
 #include <string.h>
 
@@ -8,6 +14,7 @@ void radix_sort(uint64_t *list, uint64_t *scratch, size_t count, unsigned shift)
 {
 	uint64_t *from = list, *to = scratch, *swap, all = 0;
 
+	ASSERT(shift < 64 && (count == 0 || list != scratch));
 	for (size_t i = 0; i < count; i++)
 		all |= list[i];
 	for (; shift < 64 && all >> shift; shift += DIGIT) {

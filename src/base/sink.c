@@ -1,20 +1,25 @@
 #include "base/sink.h"
 
+#include "base/mem.h"
+
 #include <errno.h>
 #include <string.h>
 
 struct sink sink_to_file(FILE *file)
 {
+	ASSERT(file != NULL);
 	return (struct sink){ .file = file };
 }
 
 struct sink sink_to_str(struct str *str)
 {
+	ASSERT(str != NULL);
 	return (struct sink){ .str = str };
 }
 
 static void failed(struct sink *sink)
 {
+	ASSERT(!sink->error); // the first one counts
 	sink->error = errno ? errno : EIO;
 }
 

@@ -1,3 +1,5 @@
+// Text that grows by doubling. A str that was never added to has no memory, and text NULL; str_get
+// makes "" of it. `capacity` counts the NUL, `length` does not: of 16 bytes, 15 can be used.
 #include "base/str.h"
 
 #include "base/mem.h"
@@ -13,6 +15,7 @@ static void reserve(struct str *str, size_t more)
 		return;
 	ASSERT(more < SIZE_MAX - str->length);
 	str->text = mem_grow(str->text, &str->capacity, str->length + more + 1, 1);
+	ASSERT(str->length + more < str->capacity);
 }
 
 void str_fini(struct str *str)
@@ -53,6 +56,7 @@ void str_add_digits(struct str *str, uint64_t value, unsigned base)
 {
 	char digits[64], *at = digits + sizeof digits;
 
+	ASSERT(base >= 2 && base <= 16);
 	// A division by a number that the compiler knows is none.
 	for (; base == 10 && value >= 10; value /= 10)
 		*--at = (char)('0' + value % 10);
@@ -134,6 +138,7 @@ const char *str_count(uint64_t count, char out[static 28])
 	int length = snprintf(digits, sizeof digits, "%" PRIu64, count);
 	char *to = out;
 
+	ASSERT(length > 0 && length <= 20);
 	for (int i = 0; i < length; i++) {
 		if (i > 0 && (length - i) % 3 == 0)
 			*to++ = ',';
@@ -266,6 +271,7 @@ static size_t edit_distance(const char *a, size_t a_length, const char *b, size_
 	size_t *above = rows[1];
 	size_t *row = rows[2];
 
+	ASSERT(a_length <= WORD_MAX && b_length <= WORD_MAX);
 	for (size_t j = 0; j <= b_length; j++)
 		before[j] = above[j] = j;
 	for (size_t i = 1; i <= a_length; i++) {

@@ -30,6 +30,7 @@ static uint64_t before_put(struct image *image, int fd)
 	uint64_t at = 0;
 	ptrdiff_t got;
 
+	ASSERT(image->begun);
 	while ((got = file_read_at(fd, batch, BEFORE_BATCH * sizeof(*batch), at)) > 0) {
 		size_t blocks = (size_t)got / sizeof(*batch);
 

@@ -1,3 +1,11 @@
+// The collector's loop: hear what came to the door, deliver what the lanes have, sleep.
+//
+// How long to sleep is a trade. Each pass costs something by itself; but rings must not fill, and
+// what is recorded should be in the file soon. So a pass that found nothing doubles the sleep, from
+// 1 to 20 ms, and one that found something sets it to 1 ms. Where one thread alone does so much
+// that a pass of a millisecond has more than 1,024 events, the sleep is chosen so that the next
+// pass has some 16,384: after 20,000 events in 2 ms, 2 ms * 16,384 / 20,000 = 1.6 ms. A guest whose
+// ring is half full rings the bell, which ends the sleep at once.
 #include "collect/collect.h"
 
 #include "base/mem.h"
@@ -224,6 +232,7 @@ static void do_controls(struct collector *collector)
 	while (collector->controls != NULL) {
 		struct door_event *event = collector->controls;
 
+		ASSERT(event->kind == DOOR_CONTROL);
 		collector->controls = event->next;
 		do_control(collector, event);
 		mem_free(event);
@@ -238,6 +247,7 @@ static void handle_events(struct collector *collector)
 	while ((event = door_take(collector->door)) != NULL) {
 		switch (event->kind) {
 		case DOOR_ARRIVAL:
+			ASSERT(event->arrival != NULL);
 			process_list_arrive(&collector->process_list, event->arrival);
 			break;
 		case DOOR_EXIT:
@@ -264,6 +274,7 @@ static void handle_events(struct collector *collector)
 					     event->message.text);
 			break;
 		case DOOR_SPARES:
+			ASSERT(event->pool != NULL);
 			spares_add(&collector->process_list.spares, event->pool);
 			break;
 		case DOOR_CONTROL:
@@ -360,8 +371,10 @@ static uint64_t pass(struct collector *collector)
 // pass costs something by itself. But no ring gets half full meanwhile.
 static uint64_t dense_sleep(const struct collector *collector, uint64_t events)
 {
-	uint64_t sleep_ns = collector->since_ns * PASS_EVENTS / events;
+	uint64_t sleep_ns;
 
+	ASSERT(events > 0);
+	sleep_ns = collector->since_ns * PASS_EVENTS / events;
 	if (sleep_ns < SLEEP_MIN_NS)
 		return SLEEP_MIN_NS;
 	return sleep_ns < SLEEP_DENSE_NS ? sleep_ns : SLEEP_DENSE_NS;
@@ -382,6 +395,7 @@ static uint64_t next_sleep(struct collector *collector, uint64_t events)
 		collector->sleep_ns = SLEEP_MIN_NS;
 	else if (collector->sleep_ns < SLEEP_MAX_NS)
 		collector->sleep_ns *= 2;
+	ASSERT(collector->sleep_ns >= SLEEP_MIN_NS);
 	return collector->sleep_ns < SLEEP_MAX_NS ? collector->sleep_ns : SLEEP_MAX_NS;
 }
 
@@ -660,6 +674,7 @@ static bool finish(struct collector *collector, struct collect_summary *summary,
 	bool complete;
 
 	end_keep(collector);
+	ASSERT(collector->keep == NULL && !collector->keep_holds);
 	note_losses(collector);
 	note_nobody(collector);
 	writer_flush(collector->writer);

@@ -1,3 +1,15 @@
+// The door's thread sleeps in epoll. What wakes it, for a program that is started and ends:
+//
+//     a connection         a visitor; it has 5 s to say hello
+//     its hello            checked: version, user, whether it is wanted. A segment is made, and its
+//                          descriptor goes back with the welcome, by SCM_RIGHTS. DOOR_ARRIVAL
+//     the pidfd            is readable when the process has ended. DOOR_EXIT
+//
+// so that the program has waited for one answer, and not for the collector. Nothing
+// of a hello is believed but what its socket says of itself: the pid is the kernel's.
+//
+// A visitor that is about to execute a static program (SEGMENT_START_ENTER) gets a thread of its
+// own, since that is to be stopped and entered, which takes milliseconds.
 #include "collect/door.h"
 
 #include "base/mem.h"
@@ -89,6 +101,7 @@ static bool send_welcome(int fd, const struct segment_welcome *welcome, const in
 	struct iovec part = { (void *)(uintptr_t)welcome, sizeof *welcome };
 	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
 
+	ASSERT(count <= SEGMENT_SPARES_AT_ONCE);
 	if (count > 0) {
 		message.msg_control = control.bytes;
 		message.msg_controllen = CMSG_SPACE(count * sizeof *fds);
@@ -181,6 +194,7 @@ static void welcome_image(struct door *door, int fd, const struct segment_hello 
 
 static void visitor_leaves(struct door *door, struct visitor *visitor)
 {
+	ASSERT(door->visitors_count > 0);
 	close(visitor->fd);
 	*visitor = door->visitors[--door->visitors_count];
 	atomic_fetch_sub(&door->busy, 1);
@@ -334,6 +348,7 @@ static bool enter(struct door *door, int fd, const struct segment_hello *hello,
 // It belongs to nobody here any more.
 static void visitor_goes_on(struct door *door, struct visitor *visitor)
 {
+	ASSERT(door->visitors_count > 0);
 	epoll_ctl(door->epoll_fd, EPOLL_CTL_DEL, visitor->fd, NULL);
 	*visitor = door->visitors[--door->visitors_count];
 }

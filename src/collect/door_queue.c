@@ -1,3 +1,5 @@
+// A list with a lock: the door's thread puts, the collector takes. `last` is where the next one's
+// address goes, the list's beginning if it is empty, and so there is no case of its own for that.
 #include "collect/door_queue.h"
 
 #include "base/mem.h"
@@ -35,6 +37,7 @@ struct door_event *door_queue_event(enum door_event_kind kind)
 
 void door_queue_put(struct door_queue *queue, struct door_event *event)
 {
+	ASSERT(event->next == NULL);
 	event->time_ns = tick_now(queue->tick);
 	pthread_mutex_lock(&queue->lock);
 	*queue->last = event;

@@ -1,4 +1,10 @@
+// Two lines have the same hash: an edit is in one of them or not known. For example, A was put
+// there, then B: B is in the first line, and A in the second. C comes: it takes the first, B the
+// second, and A is lost, which is counted. With as many lost as the small table has lines, the
+// large one is taken, empty; what was in the small one is learned anew, within a batch or two.
 #include "collect/edit_cache.h"
+
+#include "base/mem.h"
 
 #include <string.h>
 
@@ -28,6 +34,7 @@ void edit_cache_fini(struct edit_cache *cache)
 
 static COLD void grow(struct edit_cache *cache)
 {
+	ASSERT(cache->many == NULL);
 	cache->many = mem_map(MANY * sizeof *cache->many);
 	use(cache, cache->many, EDIT_CACHE_BITS_MANY);
 }
@@ -41,6 +48,7 @@ void edit_cache_put(struct edit_cache *cache, struct edit_cache_line *lines,
 		    const struct edit_cache_key *key, stack_id parent, const stack_id *ids,
 		    uint32_t push)
 {
+	ASSERT(push > 0 && push <= EDIT_CACHE_PUSHES);
 	cache->lost += lines[1].what != 0;
 	if (unlikely(cache->many == NULL && cache->lost >= FEW))
 		grow(cache);

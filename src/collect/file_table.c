@@ -38,6 +38,7 @@ file_id file_table_put(struct file_table *table, uint64_t device, uint64_t inode
 	if (length == 0 && inode == 0)
 		return 0;
 	for (; (index = map_find(&table->map, hash)) != NULL; hash++) {
+		ASSERT(*index > 0 && *index <= table->count);
 		file = &table->files[*index - 1];
 		if (file->device == device && file->inode == inode &&
 		    strlen(file->path) == length && memcmp(file->path, path, length) == 0)

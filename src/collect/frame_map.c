@@ -1,3 +1,11 @@
+// For example, a process has used its frame numbers 1 to 99, and forks. The child's hello says
+// frames_count 100: its own segment begins with frame 100, and numbers below are its parent's. So
+// frame_map_inherit looks all of 1 to 99 up in the parent's map, and copies the trace's ids. If the
+// parent is gone (its map was freed), ids stay 0, and each of these frames becomes the one frame
+// that is unknown; the child's own are known as ever.
+//
+// A number that the guest has not published is damage: frame_map_find says 0, and the lane is given
+// up.
 #include "collect/frame_map.h"
 
 #include "base/mem.h"
@@ -35,6 +43,7 @@ static void grow_ids(struct frame_map *map, uint32_t id)
 		return;
 	map->ids = mem_grow(map->ids, &map->ids_capacity, (size_t)id + 1, sizeof *map->ids);
 	memset(map->ids + before, 0, (map->ids_capacity - before) * sizeof *map->ids);
+	ASSERT(id < map->ids_capacity);
 }
 
 static frame_id unknown_frame(struct frame_map *map)
@@ -115,6 +124,7 @@ frame_id frame_map_find(struct frame_map *map, uint32_t id)
 	grow_ids(map, id);
 	map->ids[id] =
 		writer_add_frame(map->writer, frame_map_module(map, frame.module), frame.pc, flags);
+	ASSERT(map->ids[id] != 0); // so it is not looked up again
 	if (map->language != NULL)
 		mark(map, map->ids[id], &frame);
 	if (frame_map_module(map, frame.module) == 0)
@@ -135,6 +145,7 @@ void frame_map_add_module(struct frame_map *map, uint32_t id, module_id module)
 		memset(map->modules + before, 0, (id + 1 - before) * sizeof *map->modules);
 		map->modules_count = (size_t)id + 1;
 	}
+	ASSERT(id < map->modules_count && map->modules_count <= map->modules_capacity);
 	map->modules[id] = module;
 }
 

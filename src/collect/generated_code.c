@@ -1,3 +1,8 @@
+// When an image is over, the frames of its stacks that are in no file are looked for in the lists
+// that its runtime has written: the jitdump first, which has times, then the perf map with what is
+// left. For example, 120 frames, of which the jitdump names 100 and the map 15: the trace gets 115
+// names, and a message that says "115 of 120 addresses of generated code have the names that it
+// wrote for perf".
 #include "collect/generated_code.h"
 
 #include "base/mem.h"
@@ -41,6 +46,7 @@ static void naming_put(struct naming *naming)
 		naming->named++;
 		naming->unsure += wanted->several;
 	}
+	ASSERT(left <= naming->count);
 	naming->count = left;
 }
 

@@ -1,3 +1,16 @@
+// Two looks at a lane's head. For example, a lane was read up to byte 4,000. The first look finds
+// the head at 4,096, the second, a moment later, at 4,200:
+//
+//     4,000 .. 4,096    to be delivered in this pass
+//     4,096 .. 4,200    in the next one, unless something of this pass has to wait for it
+//
+// With IMAGE_TICKS the second part is not even decoded. Its time is what its first record says
+// (note_tail), 7,300 ns for example: up to there nothing in it can matter, and lanes go on tick by
+// tick. Where the order comes to that time, all that was seen is decoded (image_decode_rest).
+//
+// A ring holds the last so many bytes. A head that is further than that from what was read was
+// written by a guest that has overwritten itself, or its memory: the lane is given up, and its tail
+// follows its head, so that no thread waits for room.
 #include "collect/image.h"
 
 #include "base/mem.h"
@@ -117,6 +130,7 @@ struct stream *image_stream(struct image *image, uint32_t lane)
 		memset(image->streams + before, 0, (count - before) * sizeof *image->streams);
 		image->streams_count = count;
 	}
+	ASSERT(lane < image->streams_count);
 	stream = image->streams[lane];
 	if (stream != NULL)
 		return stream;
@@ -263,6 +277,7 @@ static bool fill_on(struct stream *stream, size_t max)
 {
 	size_t before = stream->end;
 
+	ASSERT(stream->image->mode != IMAGE_ALL && stream->lane != 0);
 	stream->reader.echoes = true;
 	fill(stream, stream->cut, max);
 	stream->reader.echoes = false;
@@ -298,6 +313,7 @@ bool image_take_row(struct stream *stream, uint64_t limit_ns, struct lane_reader
 
 void image_refill_past(struct stream *stream, uint64_t time_ns)
 {
+	ASSERT(stream->image->mode == IMAGE_TICKS && stream->first < stream->end);
 	// Tick behind tick would otherwise get a place of its own in memory.
 	if (stream->first >= IMAGE_CHUNK)
 		stream_settle(stream);
@@ -311,6 +327,7 @@ bool image_skim_past(struct stream *stream, uint64_t time_ns, bool *contested)
 	enum lane_reader_skimmed skimmed;
 	uint64_t end_ns;
 
+	ASSERT(stream->image->mode == IMAGE_TICKS && stream->first < stream->end);
 	if (stream->items[stream->end - 1].time_ns > time_ns)
 		return true;
 	if (stream->barriers != NULL || stream->lane == 0)
@@ -328,6 +345,7 @@ static void decode_all(struct image *image, struct stream *stream)
 {
 	size_t from = stream->end;
 
+	ASSERT(image->mode == IMAGE_ALL && stream->lane != 0);
 	fill(stream, stream->cut, SIZE_MAX / 2);
 	stream_add_runs(stream, &image->slots, from, true);
 	stream->inner = from = stream->end;
@@ -338,6 +356,7 @@ static void decode_all(struct image *image, struct stream *stream)
 
 void image_decode_rest(struct image *image)
 {
+	ASSERT(image->mode == IMAGE_TICKS);
 	image->mode = IMAGE_ALL;
 	for (uint32_t i = 1; i < image->streams_count; i++) {
 		struct stream *stream = image->streams[i];
@@ -425,6 +444,7 @@ static void grow_threads(struct image *image)
 	size_t capacity = image->threads_capacity > 0 ? image->threads_capacity * 2 : 16;
 	struct image_thread *threads = mem_alloc(capacity, sizeof *threads);
 
+	ASSERT(capacity > image->threads_count && (capacity & (capacity - 1)) == 0);
 	for (size_t i = 0; i < image->threads_capacity; i++)
 		if (image->threads[i].tid != 0)
 			*thread_place(threads, capacity, image->threads[i].tid) = image->threads[i];
@@ -446,6 +466,7 @@ struct image_thread *image_thread_put(struct image *image, uint32_t tid)
 		thread->tid = tid;
 		image->threads_count++;
 	}
+	ASSERT(thread->tid == tid && image->threads_count < image->threads_capacity);
 	return thread;
 }
 
@@ -461,6 +482,7 @@ struct image_event *image_event_add(struct image *image, uint8_t kind, uint64_t 
 	event = &image->events[image->events_count++];
 	*event = (struct image_event){ .tid = tid, .lane = lane, .head = head };
 	image->events_waiting++;
+	ASSERT(image->events_waiting <= image->events_count);
 	stream = lane < SEGMENT_LANES_MAX ? image_stream(image, lane) : NULL;
 	if (lane != 0 && stream != NULL) {
 		stream_add_barrier(stream, kind, head, time_ns, detail);
@@ -484,6 +506,7 @@ void image_place_end(struct image *image, uint64_t time_ns)
 	struct stream *stream = image_stream(image, 0);
 	struct lane_item *item;
 
+	ASSERT(!image->end_placed && image->exited);
 	image->end_placed = true;
 	if (stream == NULL)
 		return;
@@ -496,6 +519,7 @@ void image_place_end(struct image *image, uint64_t time_ns)
 void image_event_pass(struct image *image, struct image_event *event)
 {
 	ASSERT(!event->passed && image->events_waiting > 0);
+	ASSERT(event >= image->events && event < image->events + image->events_count);
 	event->passed = true;
 	mem_free(event->name);
 	event->name = NULL;

@@ -1,3 +1,12 @@
+// How the table grows in place. The upper bits of a stack's hash name its bucket: of 1,024 buckets,
+// hash 0x80200000 has bucket 0x80200000 >> 22 = 512, and of 2,048 it has 0x80200000 >> 21 = 1,025.
+// What is in bucket b goes to 2b or 2b + 1, which are never before b. So from the last bucket down
+// to the first, each is emptied and its stacks are put where they belong, and nothing has to be
+// copied to a second table. Two kinds of stacks cannot be put at once: those that had found no room
+// in their own bucket and had gone on to one far after it, and those whose buckets are full up to
+// the table's end. They wait in a list, which is a handful, until all buckets were emptied.
+//
+// 1,024 buckets have 4,096 places, and are doubled with stack number 2,561: five eighths are full.
 #include "collect/interner.h"
 
 #include "base/mem.h"
@@ -10,6 +19,7 @@ enum { BITS_FIRST = 10 };
 // Room for 2^bits buckets, where the table is; those that were not there are free.
 static void set_capacity(struct interner *interner, unsigned bits)
 {
+	ASSERT(bits >= BITS_FIRST && bits < 32);
 	interner->buckets_count = (size_t)1 << bits;
 	interner->shift = 32 - bits;
 	mem_area_grow(&interner->area, interner->buckets_count * sizeof *interner->buckets);
@@ -52,6 +62,7 @@ static void put(struct interner *interner, const struct homeless *stack)
 	struct interner_bucket *bucket = interner_bucket(interner, stack->hash);
 	size_t at = 0;
 
+	ASSERT(stack->id != 0);
 	while (bucket->ids[INTERNER_SLOTS - 1] != 0)
 		bucket = next_of(interner, bucket);
 	while (bucket->ids[at] != 0)
@@ -130,6 +141,7 @@ struct interner_row interner_get(struct interner *interner, stack_id id)
 
 	if (interner->keys == NULL)
 		keep_keys(interner);
+	ASSERT(id != 0 && id < interner->keys_capacity);
 	callers = (uint32_t)(interner->keys[id] >> 32);
 	if (callers >= UINT32_MAX - UINT8_MAX)
 		return (struct interner_row){ .frame = (frame_id)interner->keys[id],

@@ -1,3 +1,16 @@
+// For example, the current stack is main, loop, parse: the guest's frames 5, 8, 9, and the trace's
+// stacks 1, 2, 3. The edit "keep 2, push 11, 12" comes.
+//
+// If the cache has it, for callers' stack 2, then that is all: frames become 5, 8, 11, 12, and the
+// ids 1, 2 and the two that the line has. What hash the frames 11 and 12 have is not known then, so
+// `hashed` falls to 2.
+//
+// If it does not have it, it becomes a part, and waits. The next edit, "keep 3, push 14", is
+// decoded on top of what is ahead, 5, 8, 11, 14. When the batch is settled, the first part is
+// looked up frame by frame: catch_up makes the hashes of what is kept, ask_part those of 11 and 12,
+// and asks for their places in memory; then the second part's are asked for; and then answer_part
+// looks at all of them. The waits for memory overlap, which is what it is all for: one by one, each
+// frame would be a cache miss.
 #include "collect/lane_path.h"
 
 #include "base/mem.h"
@@ -35,6 +48,7 @@ static COLD void grow(struct lane_path *path, size_t depth)
 	size_t capacity = path->capacity > 0 ? path->capacity : DEPTH_FIRST;
 	bool first = path->capacity == 0;
 
+	ASSERT(depth > path->capacity);
 	while (capacity < depth)
 		capacity *= 2;
 	path->frames = mem_resize(path->frames, EDIT_CACHE_CALLERS + capacity, sizeof(uint32_t));
@@ -103,6 +117,8 @@ struct lane_path_edit *lane_path_find_numbered(struct lane_path *path, const uin
 
 void lane_path_learn(const struct lane_path *path, struct lane_path_edit *edit)
 {
+	ASSERT(edit->keep <= path->depth &&
+	       (size_t)edit->keep + EDIT_CACHE_PUSHES <= path->capacity);
 	edit->parent = path->ids[edit->keep];
 	memcpy(edit->ids, &path->ids[1 + edit->keep], sizeof edit->ids);
 }
@@ -168,6 +184,7 @@ struct lane_path_whole *lane_path_find_whole(struct lane_path *path, const uint8
 
 void lane_path_learn_whole(const struct lane_path *path, struct lane_path_whole *whole)
 {
+	ASSERT(whole->depth > 0 && whole->depth <= whole->capacity && whole->depth == path->depth);
 	memcpy(whole->ids, &path->ids[1], whole->depth * sizeof *whole->ids);
 	whole->known = true;
 }
@@ -180,6 +197,7 @@ bool lane_path_again_whole(struct lane_path *path, uint32_t head, stack_id *stac
 	if (number >= path->wholes_count || !path->wholes[number].known)
 		return false;
 	whole = &path->wholes[number];
+	ASSERT(whole->depth > 0 && whole->depth <= path->capacity);
 	memcpy(lane_path_frames(path->frames, 0), &whole->edit[1],
 	       whole->depth * sizeof *whole->edit);
 	memcpy(&path->ids[1], whole->ids, whole->depth * sizeof *whole->ids);
@@ -265,6 +283,7 @@ static uint64_t catch_up(const struct walk *walk, uint32_t keep)
 	struct lane_path *path = walk->path;
 	uint64_t hash = hash_of(path, path->hashed);
 
+	ASSERT(path->hashed <= path->capacity && keep <= path->capacity);
 	for (; path->hashed < keep; path->hashed++) {
 		uint32_t number = *lane_path_frames(path->settled, path->hashed);
 
@@ -339,6 +358,7 @@ static bool learn_part(const struct walk *walk, const struct lane_part *part, st
 	struct lane_path *path = walk->path;
 	stack_id parent;
 
+	ASSERT(part->push <= EDIT_CACHE_PUSHES);
 	if (!ask_part(walk, part, walk->pushes))
 		return false;
 	parent = path->ids[part->keep];
@@ -371,6 +391,7 @@ static size_t settle_rest(const struct walk *walk, const struct lane_part *parts
 				break;
 			pushes += parts[asked].push;
 		}
+		ASSERT(pushes <= PUSHES && asked <= count);
 		for (; answered < asked; answered++) {
 			stacks[answered] =
 				answer_part(walk, &parts[answered], &walk->pushes[answers]);
@@ -388,6 +409,7 @@ size_t lane_path_settle(struct lane_path *path, struct lane_path_scratch *scratc
 	bool adapts = scratch->misses <
 		      scratch->misses_max; // else it was done when they began to wait
 
+	ASSERT(count <= LANE_PARTS_MAX);
 	for (size_t i = 0; i < count; i++) {
 		const struct lane_part *part = &scratch->part[i];
 		const struct edit_cache_line *line;

@@ -66,6 +66,7 @@ static const uint8_t *settle_stacks(struct lane_reader *reader, struct batch *ba
 	stacks[0] = 0;
 	known = lane_path_settle(&reader->path, reader->scratch, batch->edits.parts, reader->frames,
 				 stacks);
+	ASSERT(known <= batch->edits.parts);
 	for (size_t i = batch->edits.first; i < batch->items; i++) {
 		if (unlikely(items[i].stack > known)) {
 			batch->items = i;
@@ -123,6 +124,7 @@ static size_t take_one(struct lane_reader *reader, const struct edit *edit)
 	length = lane_path_take(&reader->path, &scratch->edits, reader->frames->tag, &next,
 				edit->at, edit->at, edit->left);
 	batch.edits.parts = (size_t)(next - scratch->part);
+	ASSERT(batch.edits.parts <= LANE_PARTS_MAX);
 	if (length == 0 || settle_stacks(reader, &batch, NULL) != NULL)
 		return 0;
 	if (edit->whole != NULL)
@@ -181,6 +183,7 @@ const uint8_t *lane_reader_edit(struct lane_reader *reader, struct lane_reader_e
 	length = lane_path_take(&reader->path, &scratch->edits, reader->frames->tag, &next, record,
 				edit.at, edit.left);
 	edits->parts = (size_t)(next - scratch->part);
+	ASSERT(edits->parts <= LANE_PARTS_MAX);
 	*current = (uint32_t)edits->parts;
 	if (length == 0)
 		return NULL;
@@ -274,6 +277,7 @@ static struct lane_item heap_item(const struct lane_reader *reader, struct lane_
 
 static void add_heap(struct lane_reader *reader, const struct lane_item *item)
 {
+	ASSERT(reader->heaps_count < LANE_HEAPS_MAX);
 	reader->heaps = mem_grow(reader->heaps, &reader->heaps_capacity, reader->heaps_count + 1,
 				 sizeof *reader->heaps);
 	reader->heaps[reader->heaps_count++] =
@@ -345,6 +349,7 @@ static void end_call(struct lane_reader *reader, const struct lane_vm *end)
 {
 	struct lane_reader_call *call;
 
+	ASSERT(reader->calls_first <= reader->calls_end);
 	if (reader->calls_first == reader->calls_end)
 		return;
 	call = &reader->calls[reader->calls_end - 1];
@@ -641,6 +646,7 @@ static size_t decode_batch(struct lane_reader *reader, uint64_t limit, struct la
 	batch.edits.parts = 0;
 	reader->scratch->misses = 0;
 	at = take_events(reader, in, end < stop ? end : stop, end, &batch, items, max);
+	ASSERT(batch.items <= max && at >= in && at <= end);
 	if (batch.edits.parts > 0) {
 		const uint8_t *bad = settle_stacks(reader, &batch, items);
 
@@ -662,6 +668,7 @@ static size_t decode_batch(struct lane_reader *reader, uint64_t limit, struct la
 				(uint64_t)(end - in), items, &made);
 	if (length == 0)
 		reader->broken = true;
+	ASSERT(length <= limit - reader->at);
 	reader->at += length;
 	return length != 0 && made;
 }

@@ -11,6 +11,8 @@
 // again". None of these is decoded. That is right only if a turn ends with the address and stack
 // that it began with, because records hold differences.
 #include "collect/lane_reader_own.h"
+
+#include "base/mem.h"
 #include "wire/varint.h"
 
 enum {
@@ -265,6 +267,7 @@ take_events(struct rowing *rowing, const uint8_t *in, bool free_stacks)
 // The row ends before its event `at`.
 static COLD void cut_row(struct columns_row *row, uint32_t at)
 {
+	ASSERT(at <= row->count);
 	while (row->count > at) {
 		uint8_t kind = row->kind[--row->count];
 
@@ -296,6 +299,8 @@ static void count_kinds(struct columns_row *row)
 {
 	uint64_t callocs = count_callocs(row);
 
+	ASSERT(row->count <= COLUMNS_ROW_MAX && row->begun <= row->count &&
+	       row->moved + callocs <= row->begun);
 	row->counts = (row->begun - row->moved - callocs) << 8 * TRACE_MALLOC |
 		      callocs << 8 * TRACE_CALLOC |
 		      (uint64_t)(row->count - row->begun) << 8 * TRACE_FREE |
@@ -337,6 +342,7 @@ static const uint8_t *settle(const struct rowing *rowing)
 	stack_id stacks[LANE_PARTS_MAX + 1];
 	size_t parts = rowing->edits.parts, known;
 
+	ASSERT(parts <= LANE_PARTS_MAX);
 	stacks[0] = 0;
 	known = lane_path_settle(&reader->path, reader->scratch, parts, reader->frames, stacks);
 	put_stacks(rowing, stacks, known);
@@ -431,6 +437,7 @@ static COLD void give_back(const struct rowing *rowing, const uint8_t *in, uint6
 	struct lane_reader_row *out = rowing->out;
 	struct columns_row *row = &out->row;
 
+	ASSERT(row->count > 0 && row->kind[row->count - 1] == TRACE_FREE);
 	if (out->echoes > 0) {
 		out->echoes--;
 		reader->at -= (uint64_t)(in - rowing->begin[row->count - out->echoed]);

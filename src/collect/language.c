@@ -1,3 +1,16 @@
+// For example, in a native stack `eval` is the interpreter's evaluator, and Py_Main and call are
+// its own frames, too:
+//
+//     native, outermost first      main  Py_Main  eval  call  eval  malloc's caller
+//     of the language              a (first in its evaluator), b, c (first in its evaluator)
+//     put together                 main           a, b        c     malloc's caller
+//
+// There are two evaluators and two groups, so each evaluator gets one. If the list of the language
+// had been cut, and only c were known, the groups would be assigned from the innermost on: one
+// group is left when the second evaluator comes, and the first gets nothing.
+//
+// Both are kept as trees: list a, b, c is a node (outer: the node of a, b; frame: c). So a pair is
+// (stack, node), 64 bits, and is put together once.
 #include "collect/language.h"
 
 #include "base/mem.h"
@@ -53,6 +66,7 @@ uint32_t language_push(struct language *language, uint32_t outer, uint32_t frame
 {
 	uint64_t *node = map_put(&language->nodes_by, (uint64_t)outer << 32 | frame, NULL);
 
+	ASSERT(outer < language->nodes_count);
 	if (*node == 0) {
 		*node = language->nodes_count;
 		language->nodes = mem_grow(language->nodes, &language->nodes_capacity,
@@ -90,6 +104,7 @@ static void add_group(struct merging *merging)
 
 	if (merging->own_count == 0)
 		return;
+	ASSERT(merging->groups > 0);
 	do {
 		frame_id frame = language->own[--merging->own_count] & ~LANGUAGE_ENTRY;
 
@@ -157,6 +172,7 @@ stack_id language_merge(struct language *language, stack_id stack, uint32_t node
 {
 	uint64_t *merged = map_put(&language->merged, (uint64_t)node << 32 | stack, NULL);
 
+	ASSERT(stack != 0 && node > LANGUAGE_CUT && node < language->nodes_count);
 	if (*merged == 0)
 		*merged = put_together(language, stack, node);
 	return (stack_id)*merged;

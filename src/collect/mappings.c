@@ -1,3 +1,10 @@
+// For example, the kernel lists one anonymous mapping, 0x1000-0x9000, of which 0x3000-0x5000 is the
+// recorder's own, which it said before (LANE_VM_OWN): neighbours with the same rights are one line.
+// It becomes three events, of 0x2000, 0x2000 and 0x4000 bytes, the one in the middle with the
+// recorder as its origin.
+//
+// A list that comes when there was one already corrects what is thought: what is between two lines
+// is free (put_gap). A list of a part corrects only what it names.
 #include "collect/mappings.h"
 
 #include "base/mem.h"
@@ -36,6 +43,7 @@ void mappings_file(struct image *image, uint32_t number, uint64_t device, uint64
 		memset(image->files + before, 0,
 		       (image->files_capacity - before) * sizeof *image->files);
 	}
+	ASSERT(number < image->files_capacity);
 	code_lists_mapped(&image->code_lists, image->pid, path, length);
 	image->files[number] =
 		file_table_put(&image->trace_builder->files, device, inode, path, length);
@@ -97,6 +105,7 @@ static void wait_for_end(struct stream *stream)
 
 static void put(struct trace_builder *trace_builder, const struct trace_event *event)
 {
+	ASSERT(event->kind < sizeof trace_builder->kinds / sizeof *trace_builder->kinds);
 	trace_builder->kinds[event->kind]++;
 	writer_event(trace_builder->writer, event);
 }
@@ -147,6 +156,7 @@ static uint64_t own_until(const struct image *image, uint64_t at, uint64_t end, 
 	for (size_t i = 0; i < image->own_count; i++)
 		if (image->own[i].start > at && image->own[i].start < end)
 			end = image->own[i].start;
+	ASSERT(end > at); // so that who goes on from there comes to an end
 	return end;
 }
 
@@ -241,6 +251,7 @@ void mappings_event(struct trace_builder *trace_builder, struct stream *stream)
 	struct trace_event event = { .time_ns = trace_builder_time(trace_builder, item->time_ns) };
 	struct trace_vm vm;
 
+	ASSERT(item->kind == LANE_VM);
 	if (lane_reader_vm(reader)->open)
 		wait_for_end(stream);
 	call = lane_reader_take_vm(reader);

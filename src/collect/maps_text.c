@@ -1,5 +1,6 @@
 #include "collect/maps_text.h"
 
+#include "base/mem.h"
 #include "wire/lane_event.h"
 
 #include <string.h>
@@ -37,6 +38,7 @@ bool maps_text_next(const char **text, const char *end, struct maps_line *line)
 	const char *stop = memchr(*text, '\n', (size_t)(end - *text));
 	struct words words = { .at = *text, .end = stop ? stop : end };
 
+	ASSERT(*text <= end && words.end <= end);
 	*text = stop ? stop + 1 : end;
 	*line = (struct maps_line){ 0 };
 	line->start = take_number(&words, 16, '-');

@@ -18,6 +18,7 @@
 void merge_init(struct merge *merge, struct trace_builder *trace_builder, merge_special *special,
 		void *context)
 {
+	ASSERT(special != NULL);
 	memset(merge, 0, sizeof *merge);
 	merge->trace_builder = trace_builder;
 	merge->special = special;
@@ -87,6 +88,7 @@ static void sift_down(struct merge *merge, size_t at)
 
 static void heap_push(struct merge *merge, struct stream *stream)
 {
+	ASSERT(stream->heap_at == 0 && stream->first < stream->inner);
 	merge->heap = mem_grow(merge->heap, &merge->heap_capacity, merge->heap_count + 2,
 			       sizeof *merge->heap);
 	merge->heap[++merge->heap_count] = stream;
@@ -98,6 +100,7 @@ static void heap_remove(struct merge *merge, struct stream *stream)
 	size_t at = stream->heap_at;
 	struct stream *last = merge->heap[merge->heap_count--];
 
+	ASSERT(at > 0 && merge->heap[at] == stream);
 	stream->heap_at = 0;
 	if (last == stream)
 		return;
@@ -138,6 +141,7 @@ static inline void consume(struct stream *stream)
 		struct slots *slots = &stream->image->slots;
 		struct slots_run *run = &slots->runs[item->run];
 
+		ASSERT(run->lane == stream->lane && run->inner + run->outer > 0);
 		if (stream->first < stream->inner)
 			run->inner--;
 		else
@@ -162,6 +166,7 @@ static inline bool deliver(struct merge *merge, struct stream *stream, bool fold
 {
 	struct lane_item *item = &stream->items[stream->first];
 
+	ASSERT(stream->first < stream->end);
 	if (likely(item->kind <= LANE_FAILED)) {
 		stream->stirred = true;
 		trace_builder_event(merge->trace_builder, stream, fold);
@@ -226,6 +231,7 @@ static void join_halves(struct stream *stream, struct lane_item *second)
 	struct lane_item *place = &stream->items[stream->first + 1];
 	struct lane_item half = *second;
 
+	ASSERT(second >= place && second < &stream->items[stream->end]);
 	if (likely(second == place))
 		return;
 	memmove(place + 1, place, (size_t)(second - place) * sizeof *place);
@@ -241,6 +247,7 @@ static size_t run_rows(struct merge *merge, struct stream *stream, uint64_t limi
 	struct lane_reader_row row;
 	size_t count = 0;
 
+	ASSERT(stream->first == stream->inner);
 	if (!trace_builder_takes_rows(stream))
 		return IMAGE_CHUNK;
 	while (image_take_row(stream, limit_ns, &row)) {
@@ -372,6 +379,7 @@ static bool run_row(struct merge *merge, struct stream *stream, uint64_t limit_n
 	}
 	if (item == items)
 		return false;
+	ASSERT(item <= end);
 	stream->stirred = true;
 	trace_builder_ordered_row(merge->trace_builder, stream, items, (size_t)(item - items));
 	return true;
@@ -379,6 +387,7 @@ static bool run_row(struct merge *merge, struct stream *stream, uint64_t limit_n
 
 static void want(struct merge *merge, struct stream *stream)
 {
+	ASSERT(!stream->wanted);
 	merge->pulls = mem_grow(merge->pulls, &merge->pulls_capacity, merge->pulls_count + 1,
 				sizeof *merge->pulls);
 	merge->pulls[merge->pulls_count++] = stream;
@@ -390,6 +399,7 @@ static void unwant(struct merge *merge)
 {
 	struct stream *stream = merge->pulls[--merge->pulls_count];
 
+	ASSERT(stream->wanted);
 	stream->wanted = false;
 	if (merge->pulls_count == 0 || stream->heap_at == 0)
 		return;
@@ -411,6 +421,7 @@ static COLD bool break_order(struct merge *merge)
 {
 	struct stream *earliest = merge->pulls[0];
 
+	ASSERT(merge->pulls_count > 1); // none waits for itself
 	for (size_t i = 1; i < merge->pulls_count; i++)
 		if (time_of(merge->pulls[i]) < time_of(earliest))
 			earliest = merge->pulls[i];
@@ -427,6 +438,7 @@ static bool step(struct merge *merge, struct stream *first, uint64_t limit_ns)
 {
 	bool held = false;
 
+	ASSERT(merge->pulls_count == 0);
 	want(merge, first);
 	while (merge->pulls_count > 0 && !held) {
 		struct stream *stream = merge->pulls[merge->pulls_count - 1];
@@ -515,6 +527,7 @@ static bool is_in_tick(const struct stream *stream, uint64_t now_ns)
 // Decode all that the lanes have in the tick; it belongs to runs, as add_runs says.
 static void order_tick(struct image *image, bool contested)
 {
+	ASSERT(image->mode == IMAGE_TICKS);
 	image->slots.clashed = false;
 	for (uint32_t i = 1; i < image->streams_count; i++) {
 		struct stream *stream = image->streams[i];
@@ -565,6 +578,7 @@ static bool run_ticks(struct merge *merge, struct stream *stream, uint64_t limit
 	struct image *image = stream->image;
 	uint64_t now_ns = time_of(stream);
 
+	ASSERT(image->mode == IMAGE_TICKS);
 	if (stream->lane == 0)
 		return run_alone(merge, stream, limit_ns);
 	if (stream->items[stream->first].kind == LANE_ITEM_FORK) {
@@ -596,6 +610,7 @@ bool merge_run(struct merge *merge)
 		uint64_t limit_ns = second_time(merge);
 		bool going;
 
+		ASSERT(stream->heap_at == 1 && stream->first < stream->inner);
 		if (stream->image->mode == IMAGE_ALL)
 			going = run_together(merge, stream, limit_ns);
 		else if (stream->image->mode == IMAGE_TICKS)

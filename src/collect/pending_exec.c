@@ -1,3 +1,9 @@
+// For example, a shell (pid 100) starts `ls` by vfork: child 101 announces its exec of /bin/ls in
+// 100's lane, and becomes /bin/ls. Until its linker has loaded the recorder and that has said
+// hello, the recording knows of 101 only by this. If the shell ends meanwhile, the recording is not
+// over: 101 is awaited. Its hello takes it out. If it ends without one, it was a program that could
+// not be recorded, which is said. That it has ended is seen by its pidfd, and believed a pass
+// later: its hello may be on the way.
 #include "collect/pending_exec.h"
 
 #include "base/mem.h"
@@ -7,6 +13,7 @@
 
 static void take_out(struct pending_exec *pending_exec, size_t at)
 {
+	ASSERT(at < pending_exec->count);
 	peer_close(pending_exec->all[at].pidfd);
 	mem_free(pending_exec->all[at].path);
 	pending_exec->all[at] = pending_exec->all[--pending_exec->count];
@@ -88,6 +95,7 @@ static char *take_path(struct pending_exec *pending_exec, size_t at, process_id 
 {
 	char *path = pending_exec->all[at].path;
 
+	ASSERT(path != NULL);
 	*parent = pending_exec->all[at].parent;
 	pending_exec->all[at].path = NULL;
 	take_out(pending_exec, at);

@@ -24,6 +24,7 @@ static struct pools_one *put(struct pools *pools, uint32_t number)
 		pools->list[pools->count++] = (struct pools_one){ .number = number };
 		*place = pools->count;
 	}
+	ASSERT(*place <= pools->count && pools->list[*place - 1].number == number);
 	return &pools->list[*place - 1];
 }
 

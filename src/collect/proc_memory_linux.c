@@ -1,3 +1,7 @@
+// What of each mapping is resident is read either by pages, where the kernel has a call for all of
+// a process at once, or from smaps. For example, mapping 0x1000-0x5000, and pages 0x2000-0x4000
+// present and 0x4000-0x6000 swapped out: 0x2000 bytes are resident, 0x1000 swapped out, and the
+// rest of the second run belongs to the next mapping, which count_pages goes on with.
 #include "collect/proc_memory.h"
 
 #include "base/mem.h"
@@ -160,6 +164,7 @@ static void add_pages(struct trace_snapshot *snapshot, size_t *capacity, uint64_
 	struct trace_pages *last =
 		snapshot->pages_count ? &snapshot->pages[snapshot->pages_count - 1] : NULL;
 
+	ASSERT(!last || last->start < last->end);
 	if (flags == 0 || start >= end || (last && start < last->end))
 		return;
 	if (last && last->end == start && last->flags == flags) {
@@ -227,6 +232,7 @@ static void read_pages(int fd, struct trace_snapshot *snapshot)
 	uint64_t page = snapshot->page_bytes;
 	size_t capacity = 0;
 
+	ASSERT(page > 0);
 	for (uint32_t i = 0; i < snapshot->mappings_count; i++) {
 		const struct trace_mapping *mapping = &snapshot->mappings[i];
 		uint64_t at = mapping->start;

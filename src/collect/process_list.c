@@ -1,3 +1,16 @@
+// Where an image begins. For example, process 100 forks at 5 ms, its child 101 says hello at 6 ms,
+// and execs at 9 ms:
+//
+//     note of a fork in 100's lane    the order comes there and finds the hello that repeats lane
+//                                     and head: 101 begins, with what 100 had at that point
+//     (no hello yet)                  the order waits for it, 1 s at most; then 101 begins where
+//                                     its hello was, and forks_late counts it
+//     second hello of pid 101         an exec: the first image of 101 is `replaced`, and ends when
+//                                     its lanes are read; the second one begins then
+//
+// So an image is in `arrivals` until its place has come, in `images` until all that it did is
+// delivered and it is known how its process ended, and in `ended`, of which the last 64 are kept,
+// since a child that is late may ask for their numbers.
 #include "collect/process_list.h"
 
 #include "base/mem.h"
@@ -75,8 +88,10 @@ static void append(struct image **list, struct image *image)
 
 static void take_out(struct image **list, struct image *image)
 {
-	while (*list != image)
+	while (*list != image) {
+		ASSERT(*list != NULL);
 		list = &(*list)->next;
+	}
 	*list = image->next;
 	image->next = NULL;
 }
@@ -175,6 +190,7 @@ static process_id parent_of(struct process_list *process_list, const struct imag
 		return parent->process;
 	// An exec leaves the parent as it was.
 	process = map_find(&process_list->processes, image->pid);
+	ASSERT(process == NULL || *process - 1 < process_list->parents_capacity);
 	if (image->generation > 0 && process != NULL)
 		return process_list->parents[*process - 1];
 	process = map_find(&process_list->processes, image->arrival->parent_pid);
@@ -210,11 +226,13 @@ static void begin(struct process_list *process_list, struct image *image)
 		.args = arrival->args,
 	};
 
+	ASSERT(!image->begun && image->process == TRACE_NONE);
 	if (process.start == TRACE_START_FORK && process.parent == TRACE_NONE)
 		process.start = TRACE_START_EXEC; // nobody to inherit from
 	take_out(&process_list->arrivals, image);
 	append(&process_list->images, image);
 	image->process = writer_add_process(process_list->trace_builder->writer, &process);
+	ASSERT(image->process != TRACE_NONE);
 	image->begun = true;
 	rss_snapshots_welcome(image, process.parent != TRACE_NONE);
 	process_list->began_count++;
@@ -369,6 +387,7 @@ static bool pass_fork(struct process_list *process_list, struct image_event *eve
 {
 	uint64_t now_ns = tick_now(process_list->tick);
 
+	ASSERT(!event->passed);
 	if (event->child != NULL) {
 		begin(process_list, event->child);
 		tell_start(event->child);
@@ -497,7 +516,6 @@ static void unpromise(struct process_list *process_list, const struct image *par
 			image->promised = false;
 }
 
-// The end of the process into the trace. False: not yet.
 // An image that was welcomed and never heard of it. (A forked child leaves word of that itself.)
 static void check_joined(struct process_list *process_list, const struct image *image,
 			 enum trace_exit exit, uint32_t value)
@@ -519,11 +537,13 @@ static void check_joined(struct process_list *process_list, const struct image *
 	str_fini(&line);
 }
 
+// The end of the process into the trace. False: not yet.
 static bool tell_end(struct process_list *process_list, struct image *image, bool running)
 {
 	enum trace_exit exit = TRACE_EXIT_UNKNOWN;
 	uint32_t value = 0;
 
+	ASSERT(image->begun && image->arrival != NULL);
 	if (image->end_told)
 		return true;
 	if (!running && !find_status(process_list, image, &exit, &value))
@@ -547,6 +567,7 @@ static bool end_image(struct process_list *process_list, struct image *image, bo
 {
 	if (!tell_end(process_list, image, running))
 		return false;
+	ASSERT(image->end_told);
 	take_out(&process_list->images, image);
 	unpromise(process_list, image);
 	image_close(image);

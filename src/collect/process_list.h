@@ -30,7 +30,7 @@ struct process_list {
 	struct spares spares;
 	uint64_t awaited_ns; // since when there is nobody else; 0: there is
 	process_id *parents; // by process id
-	size_t parents_count, parents_capacity;
+	size_t parents_capacity;
 	uint64_t guest_bytes, guest_bytes_peak; // of ours in all images
 };
 

@@ -1,5 +1,7 @@
 #include "collect/session.h"
 
+#include "base/mem.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
@@ -46,6 +48,7 @@ void session_close(struct session *session)
 
 void session_ring(const struct session *session)
 {
+	ASSERT(session->clock != NULL);
 	session_wake(&session->clock->bell);
 }
 

@@ -1,4 +1,9 @@
+// A ring is mapped twice, end to end, so that a record that goes over the ring's end can be read,
+// and written, as if it went on. For example, of a ring of 65,536 bytes a record of 20 bytes at
+// 65,530: its bytes from 65,536 on are, in the second mapping, the ring's first 14.
 #include "collect/share.h"
+
+#include "base/mem.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -59,6 +64,7 @@ const uint8_t *share_map_ring(const struct share *share, uint32_t lane)
 	off_t at = (off_t)segment_ring_at(lane);
 	uint8_t *ring = mmap(NULL, 2 * size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
+	ASSERT(lane < SEGMENT_LANES_MAX);
 	if (ring == MAP_FAILED)
 		return NULL;
 	for (size_t i = 0; i < 2; i++)

@@ -1,5 +1,7 @@
 #include "collect/share.h"
 
+#include "base/mem.h"
+
 #include <stdint.h>
 #include <string.h>
 #include <windows.h>
@@ -80,6 +82,7 @@ const uint8_t *share_map_ring(const struct share *share, uint32_t lane)
 	size_t size = segment_ring_bytes(lane);
 	uint8_t *ring = NULL;
 
+	ASSERT(lane < SEGMENT_LANES_MAX);
 	for (int i = 0; i < PLACE_TRIES && ring == NULL; i++)
 		ring = map_twice(section_of(share), segment_ring_at(lane), size);
 	if (ring == NULL)

@@ -1,3 +1,16 @@
+// Each slot has a list of runs, by their owner sequence. For example, slot 5:
+//
+//     run 1: lane 2, interval 7, 3 events wait
+//     run 2: lane 4, interval 8, 1 event
+//     run 3: lane 2, interval 9, 2 events
+//
+// first[5] is 1. The event of lane 4 has run 2, which is not the first, so what is before it in the
+// list is looked at: run 1 has events, and lane 2 goes on first. With its third event run 1 is
+// taken away, run 2 is the first, and the event of lane 4 can go. Run 3 was added after run 1, the
+// last one that its lane had in the slot: the search for its place began there, and not at the
+// first.
+//
+// Numbers of runs are used again; `free` is the list of those. Number 0 is none.
 #include "collect/slots.h"
 
 #include "base/mem.h"
@@ -16,6 +29,7 @@ static uint32_t take_run(struct slots *slots)
 	uint32_t run = slots->free;
 
 	if (run != 0) {
+		ASSERT(run < slots->count);
 		slots->free = slots->runs[run].next;
 		return run;
 	}
@@ -42,6 +56,8 @@ uint32_t slots_add(struct slots *slots, uint32_t slot, uint64_t owner, uint32_t 
 		after = next;
 		next = slots->runs[next].next;
 	}
+	ASSERT(next == 0 ||
+	       (slots->runs[next].slot == slot && slots->runs[next].previous == after));
 	slots->runs[run] = (struct slots_run){
 		.owner = owner, .slot = slot, .next = next, .previous = after, .lane = lane
 	};
@@ -58,6 +74,7 @@ void slots_remove(struct slots *slots, uint32_t run)
 {
 	struct slots_run *gone = &slots->runs[run];
 
+	ASSERT(run != 0 && run < slots->count);
 	ASSERT(gone->inner == 0 && gone->outer == 0);
 	if (gone->previous != 0)
 		slots->runs[gone->previous].next = gone->next;

@@ -1,3 +1,12 @@
+// For example, a process that is about to be sealed asks for spares, and gets 4. A child of its
+// that can make no call at all finds the first one's word FREE, and makes it its own: CLAIMED, then
+// it writes who its parent is and where that was, then DONE. The next pass sees DONE, looks in
+// /proc for a process that began between then and now with the right parent, and lets an image
+// arrive, with a hello made of what was written. When that image is over and its process surely is,
+// too, the segment's memory is given back, and the word is FREE again.
+//
+// A pool is given back as soon as its owner is over, none of its spares is taken, and none can be
+// taken any more: each FREE becomes NONE by an exchange, which fails where a child was faster.
 #include "collect/spares.h"
 
 #include "base/mem.h"
@@ -10,6 +19,7 @@ void spares_pool_free(struct spare_pool *pool)
 {
 	if (pool == NULL)
 		return;
+	ASSERT(pool->taken == 0);
 	for (size_t i = 0; i < pool->count; i++)
 		share_close(&pool->spares[i].share);
 	mem_free(pool->exe);
@@ -28,6 +38,7 @@ void spares_fini(struct spares *spares)
 
 void spares_add(struct spares *spares, struct spare_pool *pool)
 {
+	ASSERT(pool->count > 0 && pool->taken == 0);
 	pool->next = spares->pools;
 	spares->pools = pool;
 }
@@ -95,6 +106,7 @@ static void arrive(struct spares *spares, struct process_list *process_list, str
 	uint64_t now_ns = tick_now(process_list->tick);
 	bool found;
 
+	ASSERT(!spare->taken && spare->pool->taken < spare->pool->count);
 	atomic_store(&segment->claim, SEGMENT_CLAIM_SEEN);
 	spare->taken = true;
 	spare->pool->taken++;
@@ -180,6 +192,7 @@ void spares_release(struct spares *spares, struct spare *spare, bool clean)
 {
 	uint32_t image = spares->door != NULL ? door_number(spares->door) : 0;
 
+	ASSERT(spare->taken && spare->pool->taken > 0);
 	spare->taken = false;
 	spare->pool->taken--;
 	if (clean && spares->door != NULL && share_empty(&spare->share, image)) {

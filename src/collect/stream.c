@@ -1,3 +1,15 @@
+// Where a lane's items are. For example, first 3, inner 7, end 10:
+//
+//     0 1 2 | 3 4 5 6 | 7 8 9
+//     done    before    between the looks
+//
+// stream_settle moves items 3 to 9 to the front: first 0, inner 4, end 7. stream_promote then says
+// that all of them are before the first look of the pass that begins.
+//
+// An echo stands for repetitions of the two items before it: "malloc, free, echo of 3" are eight
+// items, which stream_expand makes of it where lanes have to wait for each other, since then each
+// of them needs its own place. Who delivers an echo as it is does so right after those two, and so
+// they are still in the array.
 #include "collect/stream.h"
 
 #include "base/mem.h"
@@ -14,6 +26,7 @@ struct stream *stream_new(struct image *image, uint32_t lane)
 {
 	struct stream *stream = mem_alloc(1, sizeof *stream);
 
+	ASSERT(lane < SEGMENT_LANES_MAX);
 	stream->image = image;
 	stream->lane = lane;
 	stream->thread = TRACE_NONE;
@@ -43,6 +56,7 @@ struct lane_item *stream_push(struct stream *stream)
 {
 	struct lane_item *item;
 
+	ASSERT(stream->inner <= stream->end && stream->end <= stream->capacity);
 	stream->items =
 		mem_grow(stream->items, &stream->capacity, stream->end + 1, sizeof *stream->items);
 	item = &stream->items[stream->end++];
@@ -86,6 +100,8 @@ static void shorten_echo(struct stream *stream, size_t at)
 {
 	struct lane_item *item;
 
+	ASSERT(at >= stream->first + 2 && stream->items[at].kind == LANE_ITEM_ECHO &&
+	       stream->items[at].detail > 1);
 	stream_push(stream);
 	stream_push(stream);
 	item = &stream->items[at];
@@ -148,6 +164,7 @@ bool stream_fill(struct stream *stream, uint64_t limit, size_t max)
 		room = stream->capacity - stream->end;
 		if (room > wanted - stream->end)
 			room = wanted - stream->end;
+		ASSERT(room > 0 && stream->end + room <= stream->capacity);
 		stream->end += lane_reader_decode(reader, stop, stream->items + stream->end, room);
 		if (unlikely(reader->undone))
 			mend_frees(stream);
@@ -178,6 +195,7 @@ void stream_settle(struct stream *stream)
 {
 	size_t count = stream->end - stream->first;
 
+	ASSERT(stream->first <= stream->inner && stream->inner <= stream->end);
 	if (stream->first > 0 && count > 0)
 		memmove(stream->items, stream->items + stream->first,
 			count * sizeof *stream->items);
@@ -195,6 +213,7 @@ struct stream_interval *stream_interval_get(struct stream *stream, uint32_t slot
 {
 	struct stream_interval **chunk;
 
+	ASSERT(slot < LANE_SLOTS);
 	if (unlikely(stream->chunks == NULL))
 		stream->chunks = mem_alloc(STREAM_CHUNKS, sizeof *stream->chunks);
 	chunk = &stream->chunks[slot / STREAM_CHUNK_SLOTS];
@@ -242,6 +261,7 @@ static inline void add_run(struct stream *stream, struct slots *slots, struct la
 	struct slots_run *run;
 	uint32_t after = interval->run;
 
+	ASSERT(item->run == 0 && lane_item_has_slot(item));
 	if (item->owner != 0 && item->owner != interval->owner) {
 		interval->owner = item->owner;
 		interval->run = 0;
@@ -258,11 +278,13 @@ static inline void add_run(struct stream *stream, struct slots *slots, struct la
 
 void stream_add_run(struct stream *stream, struct slots *slots, size_t at)
 {
+	ASSERT(at >= stream->first && at < stream->inner);
 	add_run(stream, slots, &stream->items[at], true);
 }
 
 void stream_add_runs(struct stream *stream, struct slots *slots, size_t from, bool inner)
 {
+	ASSERT(from >= stream->first && from <= stream->end);
 	for (size_t i = from; i < stream->end; i++) {
 		struct lane_item *item = &stream->items[i];
 
@@ -281,6 +303,7 @@ void stream_drop_runs(struct stream *stream, struct slots *slots)
 		if (item->run == 0)
 			continue;
 		run = &slots->runs[item->run];
+		ASSERT(run->lane == stream->lane && run->inner + run->outer > 0);
 		interval = stream_interval_get(stream, run->slot);
 		interval->owner = run->owner;
 		interval->run = 0;
@@ -300,6 +323,7 @@ void stream_promote(struct stream *stream, struct slots *slots)
 		uint32_t run = stream->items[i].run;
 
 		if (run != 0) {
+			ASSERT(slots->runs[run].outer > 0);
 			slots->runs[run].outer--;
 			slots->runs[run].inner++;
 		}

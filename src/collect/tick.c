@@ -1,5 +1,15 @@
+// What a beat says. For example, the counter runs at 2.4 GHz, and when the page is made it is at
+// 1,000,000,000 with the clock at 0 ns. 100 us later it is at 1,000,240,000. The rate is 100,000 *
+// 2^32 / 240,000 = 1,789,569,706 (nanoseconds for each count, 32 bits after the point), and the
+// beat says: count 1,000,240,000 is 100,000 ns, with that rate. A guest that reads 1,000,264,000
+// makes of it 100,000 + (24,000 * rate >> 32) = 109,999 ns, and raises the tick to 100,000.
+//
+// The rate is of what is a second or two old, because the system's own clock is pulled right all
+// the time. A rate that differs from the last by more than a 128th is not believed at first: the
+// machine slept, or runs on another processor now, and counting begins anew.
 #include "collect/tick.h"
 
+#include "base/mem.h"
 #include "os/now.h"
 #include "wire/counter.h"
 
@@ -17,6 +27,7 @@ enum {
 
 static void count_length(struct segment_clock *clock, uint64_t length_ns)
 {
+	ASSERT(counter_place(length_ns) < SEGMENT_LENGTHS);
 	atomic_fetch_add(&clock->lengths[counter_place(length_ns)], 1);
 	if (length_ns > atomic_load(&clock->worst_ns))
 		atomic_store(&clock->worst_ns, length_ns);
@@ -176,6 +187,7 @@ static void drop_page(struct tick *tick)
 
 bool tick_open(struct tick *tick, uint64_t period_ns, enum tick_source source, struct err *err)
 {
+	ASSERT(period_ns > 0);
 	memset(tick, 0, sizeof *tick);
 	tick->period_ns = period_ns;
 	if (!make_page(tick, err))
@@ -214,6 +226,7 @@ void tick_close(struct tick *tick)
 
 uint64_t tick_now(const struct tick *tick)
 {
+	ASSERT(tick->clock != NULL);
 	return now_steady_ns() - tick->clock->began_ns;
 }
 

@@ -1,3 +1,14 @@
+// How items become events. For example, realloc moves a block of 40 bytes from 0x5010 to 0x9020:
+//
+//     LANE_REALLOC_FREE   0x5010                } one TRACE_REALLOC: old_address 0x5010,
+//     LANE_REALLOC_ALLOC  0x9020, 40, a stack   } address 0x9020, size 40
+//
+// if both are near enough to each other; else they stay two events, and others may come between.
+//
+// Most items need no care, and go as rows: arrays that the writer copies into its columns. malloc,
+// free and that realloc are three events of which two begin a block and one of these has moved:
+// count 3, begun 2, moved 1, and sizes and stacks only of the two. An echo of 1,000 is written as a
+// row of its two events and the number 1,000.
 #include "collect/trace_builder.h"
 
 #include "base/mem.h"
@@ -14,13 +25,14 @@ enum { THREAD_AGAIN_NS = 100000000 };
 void trace_builder_init(struct trace_builder *trace_builder, struct writer *writer,
 			const struct collect_options *options)
 {
+	ASSERT(writer != NULL && options != NULL);
 	memset(trace_builder, 0, sizeof *trace_builder);
 	trace_builder->writer = writer;
 	trace_builder->options = options;
 	trace_builder->free_stacks = options->segment_options & SEGMENT_FREE_STACKS;
 	interner_init(&trace_builder->interner, writer);
 	language_init(&trace_builder->language, &trace_builder->interner,
-		      options != NULL && options->segment_options & SEGMENT_NATIVE);
+		      options->segment_options & SEGMENT_NATIVE);
 	trace_builder->scratch = lane_path_scratch_new(&trace_builder->interner);
 	trace_builder->scratch->language = &trace_builder->language;
 	file_table_init(&trace_builder->files, writer);
@@ -89,6 +101,7 @@ void trace_builder_unseen(struct trace_builder *trace_builder, process_id proces
 static bool same_thread(const struct trace_builder *trace_builder, const struct image *image,
 			const struct image_thread *thread)
 {
+	ASSERT(thread->known && thread->lane < SEGMENT_LANES_MAX);
 	return atomic_load(&image->share.lanes[thread->lane].tid) == thread->tid ||
 	       trace_builder->now_ns - thread->seen_ns < THREAD_AGAIN_NS;
 }
@@ -100,6 +113,7 @@ void trace_builder_thread(struct trace_builder *trace_builder, struct stream *st
 	struct image_thread *thread = image_thread_put(image, tid);
 	char text[16];
 
+	ASSERT(image->process != TRACE_NONE);
 	memcpy(text, name, sizeof text);
 	text[15] = 0;
 	if (!thread->known || !same_thread(trace_builder, image, thread)) {
@@ -111,6 +125,7 @@ void trace_builder_thread(struct trace_builder *trace_builder, struct stream *st
 	}
 	thread->lane = stream->lane;
 	thread->seen_ns = trace_builder->now_ns;
+	ASSERT(thread->known && thread->id != TRACE_NONE);
 	stream->thread = thread->id;
 	stream->named &= stream->tid == tid;
 	stream->tid = tid;
@@ -165,6 +180,7 @@ static COLD heap_id find_heap(struct trace_builder *trace_builder, struct stream
 
 		*heap = writer_add_heap(trace_builder->writer, &new_one);
 	}
+	ASSERT(*heap != 0 && *heap <= UINT32_MAX);
 	stream->heaps_gone = image->heaps_gone;
 	return (heap_id)*heap;
 }
@@ -251,6 +267,8 @@ static inline size_t fill_row(struct columns_row *row, const struct lane_item *i
 		}
 		columns_row_push(row, kind, item->address, item->size, item->stack);
 	}
+	ASSERT(row->count <= COLUMNS_ROW_MAX && row->begun <= row->count &&
+	       row->moved <= row->begun);
 	return (size_t)(item - first);
 }
 
@@ -320,6 +338,7 @@ void trace_builder_ordered_row(struct trace_builder *trace_builder, struct strea
 	struct columns_row row;
 	size_t filled;
 
+	ASSERT(count > 0 && count <= COLUMNS_ROW_MAX);
 	begin_row(trace_builder, stream, items->time_ns, &row);
 	filled = fill_row(&row, items, items + count, row.time_ns, true);
 	ASSERT(filled == count);
@@ -336,6 +355,7 @@ static void echo_row(struct trace_builder *trace_builder, struct stream *stream,
 	struct columns_row part;
 	struct trace_event event;
 
+	ASSERT(taken->echoed > 0 && taken->echoed <= row->count && times <= UINT32_MAX);
 	while (walk.at > row->count - taken->echoed) {
 		uint8_t kind = row->kind[--walk.at];
 
@@ -356,6 +376,7 @@ static void echo_row(struct trace_builder *trace_builder, struct stream *stream,
 void trace_builder_lane_row(struct trace_builder *trace_builder, struct stream *stream,
 			    struct lane_reader_row *row)
 {
+	ASSERT(row->row.count > 0 && trace_builder_takes_rows(stream));
 	own_row(trace_builder, stream, row->row.time_ns, &row->row);
 	stream->halved = false;
 	count_row(trace_builder, &row->row);
@@ -405,7 +426,7 @@ void trace_builder_echo(struct trace_builder *trace_builder, struct stream *stre
 	uint64_t times = echo->detail;
 	struct columns_row row;
 
-	ASSERT(stream->first >= 2);
+	ASSERT(stream->first >= 2 && echo->kind == LANE_ITEM_ECHO);
 	if (unlikely(stream->image->quiet)) {
 		quiet_echo(trace_builder, stream);
 		return;
@@ -454,6 +475,7 @@ void trace_builder_event(struct trace_builder *trace_builder, struct stream *str
 		.align_log2 = item->align_log2,
 	};
 
+	ASSERT(item->kind <= LANE_FAILED && stream->first + fold < stream->end);
 	trace_builder_stream_thread(trace_builder, stream);
 	if (fold) {
 		item++;
@@ -512,6 +534,7 @@ void trace_builder_client(struct trace_builder *trace_builder, struct stream *st
 	};
 
 	trace_builder_stream_thread(trace_builder, stream);
+	ASSERT(item->kind == LANE_ITEM_NAME || lane_item_is_pool(item));
 	if (item->kind == LANE_ITEM_NAME) {
 		name_thread(trace_builder, stream, item);
 		return;

@@ -1,4 +1,11 @@
+// The collector is a process of its own, which the program's end, a terminal that hangs up, or a
+// launcher that is killed do not take along: the trace is finished in any case. It keeps nothing of
+// ours: standard descriptors lead nowhere, 3 is the trace, 4 the socket to us, 5 what was allocated
+// before, if there is any, and all from 6 on are closed. To put them there, each is first
+// duplicated to a number from 6 on, since the trace may be 4 and the socket 3.
 #include "launch/collector_process_linux.h"
+
+#include "base/mem.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,6 +41,7 @@ static void collector_process_arrange(int output_fd, int report_fd, int before_f
 	int before = before_fd < 0 ? -1
 				   : fcntl(before_fd, F_DUPFD_CLOEXEC, COLLECTOR_PROCESS_ABOVE_FD);
 
+	ASSERT(output_fd >= 0 && report_fd >= 0);
 	for (int fd = 0; fd < 3 && nowhere >= 0; fd++)
 		dup2(nowhere, fd);
 	dup3(output, COLLECTOR_PROCESS_OUTPUT_FD, O_CLOEXEC);
@@ -88,6 +96,7 @@ static void collector_process_tell(int fd, enum collect_message_kind kind, pid_t
 {
 	struct collect_message message;
 
+	ASSERT(fd >= 0);
 	memset(&message, 0, sizeof(message));
 	message.kind = kind;
 	message.pid = (uint32_t)pid;
@@ -126,6 +135,7 @@ bool collector_process_open(struct collector_process *collector_process,
 {
 	int pair[2];
 
+	ASSERT(collector_process->pid == 0 && options->output_fd >= 0);
 	collector_process->fd = -1;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
 		return err_errno(err, errno, "cannot make a socket");
@@ -208,6 +218,7 @@ void collector_process_close(struct collector_process *collector_process)
 		if (collector_process->pid > 0)
 			poll(NULL, 0, COLLECTOR_PROCESS_NAP_MS);
 	}
+	ASSERT(collector_process->fd < 0);
 	collector_process_kill(collector_process);
 	while (collector_process->pid > 0 && waitpid(collector_process->pid, NULL, 0) < 0 &&
 	       errno == EINTR)

@@ -1,5 +1,10 @@
+// The index of a recording is built in a process of its own, at idle priority, while the trace
+// grows: it reads what is there, asks every 100 ms whether there is more, and is told ('w') when
+// the trace is whole. From then on somebody waits, and it has the priority of others. 's' ends it,
+// and what is built so far is kept for the first question.
 #include "launch/indexer_linux.h"
 
+#include "base/mem.h"
 #include "engine/window.h"
 
 #include <errno.h>
@@ -85,6 +90,7 @@ _Noreturn static void follow(const char *trace_path, int fd)
 	struct err err = { 0 };
 	sigset_t none;
 
+	ASSERT(fd != SOCKET_FD); // or it would be closed below
 	dup3(fd, SOCKET_FD, O_CLOEXEC);
 	close_range(SOCKET_FD + 1, ~0u, 0);
 	// The terminal's signals are for the program; whoever wants to end us may.
@@ -104,6 +110,7 @@ bool indexer_open(struct indexer *indexer, const char *trace_path, struct err *e
 {
 	int pair[2];
 
+	ASSERT(indexer->pid == 0);
 	*indexer = (struct indexer){ .fd = -1 };
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
 		return err_errno(err, errno, "cannot make a socket");
@@ -147,6 +154,7 @@ enum indexer_end indexer_close(struct indexer *indexer, uint64_t *cpu_ns, struct
 	ssize_t got;
 	int status = 0;
 
+	ASSERT(indexer->pid > 0 && indexer->fd >= 0);
 	do
 		got = recv(indexer->fd, text, sizeof text - 1, 0);
 	while (got < 0 && errno == EINTR);

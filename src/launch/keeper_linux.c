@@ -1,3 +1,15 @@
+// Keeping a trace short takes a thread that reads it, and writes a new one of what is newest; the
+// collector goes on meanwhile. For example, --max-size 100M:
+//
+//     75 MB        the thread begins, and aims at 25 MB of the newest events
+//     WANTS_FLUSH  it is at the end of what is in the file: the collector flushes, it reads on
+//     WANTS_HOLD   that took less than 50 ms, or 10 times are over: the collector is to hold
+//     100 MB       were the thread not done by then, the collector would hold at once
+//     DONE         the new file has the name; the collector writes on in it
+//
+// Where what lives takes more than 75 MB by itself, nothing is gained by beginning again at 75: it
+// is tried anew with 50 MB more, and the user hears once that the file is larger than was asked
+// for.
 #include "launch/keeper_linux.h"
 
 #include "base/mem.h"
@@ -216,6 +228,7 @@ static bool is_due(struct keeper *keeper, uint64_t trace_bytes, uint64_t now_ns)
 
 static enum collect_keep_wish start(struct keeper *keeper, uint64_t trace_bytes, uint64_t now_ns)
 {
+	ASSERT(keeper->thread == NULL && keeper->stage == IDLE);
 	keeper->file_bytes = trace_bytes;
 	keeper->now_ns = now_ns;
 	keeper->stopped_early = false;
@@ -247,6 +260,7 @@ static enum collect_keep_wish look_at_size(struct keeper *keeper, uint64_t trace
 
 static void end_thread(struct keeper *keeper)
 {
+	ASSERT(keeper->thread == NULL || keeper->cancelled || keeper->stage >= DONE);
 	thread_join(keeper->thread);
 	keeper->thread = NULL;
 }
@@ -320,6 +334,7 @@ static struct writer *take(void *context)
 {
 	struct keeper *keeper = context;
 
+	ASSERT(keeper->stage == DONE);
 	end_thread(keeper);
 	return trim_newest_take(&keeper->newest);
 }
@@ -328,6 +343,7 @@ static void taken(void *context)
 {
 	struct keeper *keeper = context;
 
+	ASSERT(keeper->thread == NULL && keeper->stage == DONE);
 	trim_newest_close(&keeper->newest);
 	keeper->began_ns = keeper->newest.from_ns;
 	keeper->weigh = true;
@@ -357,6 +373,7 @@ static void end(void *context)
 {
 	struct keeper *keeper = context;
 
+	ASSERT(keeper->thread == NULL);
 	str_fini(&keeper->said);
 	pthread_mutex_destroy(&keeper->lock);
 	pthread_cond_destroy(&keeper->changed);

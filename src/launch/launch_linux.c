@@ -1,3 +1,9 @@
+// Who hears of signals. The program is in our process group, so Ctrl-C in the terminal reaches both
+// of us by itself. The kernel says which it was: a signal that another process sent to us alone has
+// ssi_code 0 or less, and is passed on; one from the terminal has not, and passing it on would give
+// it to the program twice. For example, `kill -TERM` of our pid: passed on. Ctrl-C: not, nor is
+// SIGINT or SIGQUIT from anywhere. Once the program has ended, all of them mean that we should not
+// wait for what it left behind.
 #include "launch/launch_own.h"
 
 #include "base/mem.h"
@@ -150,6 +156,7 @@ static void launch_describe(struct launch *launch, struct trace_info *info)
 	struct utsname host;
 	char *const *words = launch->arguments ? launch->arguments : launch->options->argv;
 
+	ASSERT(launch->command.length == 0);
 	for (size_t i = 0; words[i]; i++) {
 		if (i > 0)
 			str_add_char(&launch->command, ' ');
@@ -199,6 +206,7 @@ static void launch_make_environment(struct launch *launch)
 // Environment, and the process that becomes the program.
 static bool launch_prepare(struct launch *launch, struct err *err)
 {
+	ASSERT(launch->program.length > 0);
 	if (!preload_session(launch->session, err))
 		return false;
 	launch_make_environment(launch);
@@ -271,6 +279,7 @@ static void launch_detach(struct launch *launch)
 {
 	struct err err = { 0 };
 
+	ASSERT(launch->options->attach_pid != 0 || !launch->attached);
 	if (!launch->attached)
 		return;
 	launch->attached = false;
@@ -342,6 +351,7 @@ static bool launch_open_collector(struct launch *launch, struct err *err)
 	};
 	struct collect_message message = { .kind = 0 };
 
+	ASSERT(launch->output_fd >= 0 && launch->signal_fd >= 0);
 	launch_describe(launch, &options.info);
 	if (!collector_process_open(&launch->collector_process, &options, err))
 		return false;
@@ -381,6 +391,7 @@ static bool launch_begin_time(struct launch *launch, struct err *err)
 
 	if (ns == 0)
 		return true;
+	ASSERT(launch->timer_fd < 0);
 	launch->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	return (launch->timer_fd >= 0 && timerfd_settime(launch->timer_fd, 0, &timer, NULL) == 0) ||
 	       err_errno(err, errno, "cannot make a timer");
@@ -405,6 +416,7 @@ static void launch_send_before(struct launch *launch, struct glibc_heap *before)
 	size_t bytes = before->count * sizeof(*before->blocks);
 	struct err err = { 0 };
 
+	ASSERT(!launch->attached);
 	if (launch->options->sample_bytes > 0)
 		str_add(&before->why, "the recording is sampled");
 	else if (before->why.length == 0 &&
@@ -485,6 +497,7 @@ static bool launch_go(struct launch *launch, struct err *err)
 		return false;
 	error = starter_go(&launch->starter, launch_enter, launch);
 
+	ASSERT(!launch->started && launch->program_pid == 0);
 	launch->started = true;
 	launch->program_pid = launch->starter.pid;
 	if (error == 0 && launch->starter.bare) {
@@ -577,6 +590,7 @@ static void launch_lose_collector(struct launch *launch)
 
 static void launch_end_time(struct launch *launch)
 {
+	ASSERT(launch->timer_fd >= 0);
 	close(launch->timer_fd);
 	launch->timer_fd = -1;
 	launch_leave(launch);
@@ -585,6 +599,7 @@ static void launch_end_time(struct launch *launch)
 // A program that is not our child has ended.
 static void launch_note_end(struct launch *launch)
 {
+	ASSERT(launch->program_fd >= 0);
 	close(launch->program_fd);
 	launch->program_fd = -1;
 	launch->attached = false;
@@ -598,6 +613,7 @@ static void launch_wait(struct launch *launch)
 	struct collect_message message;
 	struct signalfd_siginfo info;
 
+	ASSERT(launch->started);
 	launch_reap(launch);
 	while (launch->program_pid > 0 || launch->collector_process.fd >= 0) {
 		bool waits = launch->program_pid == 0 && !launch->attached && !launch->told_waiting;
@@ -647,6 +663,7 @@ static void launch_wait_for_index(struct launch *launch)
 
 	if (indexer->pid == 0)
 		return;
+	ASSERT(launch->program_pid == 0 && launch->collector_process.fd < 0);
 	indexer_whole(indexer);
 	if (launch->asked_to_stop)
 		indexer_stop(indexer);

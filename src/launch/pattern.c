@@ -1,4 +1,7 @@
+// For example, "%e-%p.%n.tide" with program "a/b" of pid 42, and number 0: "a_b-42.0.tide".
 #include "launch/pattern.h"
+
+#include "base/mem.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -7,6 +10,7 @@ enum { PATTERN_WORD_MAX = 100 };
 
 static void pattern_add_word(struct str *out, const char *word)
 {
+	ASSERT(word != NULL);
 	for (int i = 0; i < PATTERN_WORD_MAX && word[i] != '\0'; i++) {
 		unsigned char c = (unsigned char)word[i];
 

@@ -1,3 +1,6 @@
+// "$LIB" in LD_PRELOAD is what each linker makes of it, "lib/x86_64-linux-gnu" in a process of 64
+// bits and "lib/i386-linux-gnu" in one of 32: so one entry loads either library, if both are in
+// folders so named next to each other. Where they are not, only programs of 64 bits are recorded.
 #include "launch/preload.h"
 
 #include "base/mem.h"
@@ -139,6 +142,7 @@ char **preload_environment(char *const *environment, const char *library, const 
 	if (library)
 		result[used++] = preload_entry("LD_PRELOAD", library, had);
 	result[used++] = preload_entry("TIDEMARK_SESSION", session, "");
+	ASSERT(used <= count + 2 && result[used] == NULL);
 	return result;
 }
 

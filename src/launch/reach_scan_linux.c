@@ -75,6 +75,7 @@ static void reach_scan_fetch(struct reach_scan_state *scan, struct iovec *here, 
 	if (count == 0)
 		return;
 	errno = 0;
+	ASSERT(count <= PARTS_MAX && wanted <= REACH_SEARCH_PART + 2 * SPACE_PAGE);
 	got = process_vm_readv(scan->tracee.pid, here, count, there, count, 0);
 	scan->reach->read_bytes += wanted;
 	if (got == (ssize_t)wanted)
@@ -94,6 +95,7 @@ static const uint8_t *reach_scan_bytes(struct reach_scan_state *scan, uint64_t s
 	struct iovec here[PARTS_MAX], there[PARTS_MAX];
 	size_t size = (size_t)(end - start), parts = 0;
 
+	ASSERT(start < end && count <= PAGES_MAX && size <= REACH_SEARCH_PART + 2 * SPACE_PAGE);
 	if (scan->pagemap < 0 ||
 	    pread(scan->pagemap, pages, count * 8, (off_t)(first * 8)) != (ssize_t)(count * 8))
 		memset(pages, 0xff, sizeof(pages));

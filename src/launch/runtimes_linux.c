@@ -69,6 +69,7 @@ char **runtimes_environment(char *const *environment, struct str *line)
 		str_format(&entry, "%s=%s", variable->name, variable->value);
 		result[count++] = str_take(&entry);
 	}
+	ASSERT(result[count] == NULL && entry.length == 0);
 	str_fini(&entry);
 	return result;
 }

@@ -1,3 +1,8 @@
+// The child is forked before there is a recording, and waits at a pipe for one byte. Another pipe,
+// closed on exec, brings its errno back: 4 bytes say that the exec failed, and an end without any
+// that it succeeded. For example, a program whose arguments leave no room for LD_PRELOAD: E2BIG, so
+// the child writes -1, tries once more in the environment without us, and the end of the pipe says
+// that this time it went well; `bare` is set, for nothing will be recorded.
 #include "launch/starter_posix.h"
 
 #include "base/mem.h"
@@ -59,6 +64,7 @@ bool starter_fork(struct starter *starter, const char *path, char *const *argv,
 	int go[2];
 	int error[2];
 
+	ASSERT(argv[0] != NULL && starter->pid == 0);
 	if (pipe2(go, O_CLOEXEC) != 0)
 		return err_errno(err, errno, "cannot make a pipe");
 	if (pipe2(error, O_CLOEXEC) != 0) {
@@ -86,6 +92,7 @@ bool starter_fork(struct starter *starter, const char *path, char *const *argv,
 
 static void starter_reap(struct starter *starter)
 {
+	ASSERT(starter->pid > 0);
 	while (waitpid(starter->pid, NULL, 0) < 0 && errno == EINTR)
 		;
 	starter->pid = 0;
@@ -96,6 +103,7 @@ int starter_go(struct starter *starter, void (*meanwhile)(void *context), void *
 	int error = 0;
 	ssize_t got;
 
+	ASSERT(starter->pid > 0 && starter->go_fd >= 0);
 	// A child that is gone already is found by whoever waits for it.
 	got = write(starter->go_fd, "g", 1);
 	close(starter->go_fd);

@@ -26,6 +26,7 @@ bool file_write_all(int fd, const void *bytes, size_t size, struct err *err)
 {
 	const char *at = bytes;
 
+	ASSERT(fd >= 0);
 	while (size > 0) {
 		ptrdiff_t put = file_write_some(fd, at, size);
 

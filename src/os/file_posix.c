@@ -1,3 +1,5 @@
+// What is viewed and cannot be mapped (a pipe, a file of /proc, which says that it has 0 bytes) is
+// read into pages that are given back like a mapping, so that who closes a view need not know.
 #include "os/file.h"
 
 #include "base/mem.h"
@@ -40,6 +42,8 @@ int file_open_in(int folder, const char *name, unsigned how)
 							 : O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	int fd;
 
+	ASSERT(!(how & FILE_WRITE && how & FILE_ONLY_WRITE));
+	ASSERT(!(how & FILE_EMPTY) || how & (FILE_WRITE | FILE_ONLY_WRITE));
 	if (how & FILE_NEW)
 		flags |= O_CREAT | O_EXCL;
 	if (how & FILE_CREATE)
@@ -112,6 +116,7 @@ ptrdiff_t file_read_at(int fd, void *bytes, size_t size, uint64_t at)
 			break;
 		done += (size_t)got;
 	}
+	ASSERT(done <= size);
 	return (ptrdiff_t)done;
 }
 
@@ -311,6 +316,7 @@ FILE *file_stream(const char *path, const char *mode)
 {
 	char ours[8];
 
+	ASSERT(strlen(mode) < sizeof ours - 1);
 	snprintf(ours, sizeof ours, "%se", mode);
 	return fopen(path, ours);
 }
@@ -368,6 +374,7 @@ bool file_view_fd(struct file_view *view, int fd, struct err *err)
 	bytes = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (bytes == MAP_FAILED)
 		return err_errno(err, errno, "cannot map it");
+	ASSERT(bytes != NULL && status.st_size > 0);
 	mapped_watch(bytes, (size_t)status.st_size);
 	*view = (struct file_view){ .bytes = bytes, .size = (size_t)status.st_size };
 	return true;
@@ -375,6 +382,7 @@ bool file_view_fd(struct file_view *view, int fd, struct err *err)
 
 void file_view_close(struct file_view *view)
 {
+	ASSERT(view->size == 0 || view->bytes != NULL);
 	if (view->size > 0) {
 		mapped_forget(view->bytes);
 		munmap((void *)view->bytes, view->size);

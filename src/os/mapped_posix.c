@@ -1,3 +1,7 @@
+// For example, a file of three pages is viewed, and another program cuts it to one. A read in the
+// second page is a SIGBUS: the handler finds the mapping, puts a page of zeros there, and notes
+// that it is torn. The reader goes on with zeros, which no checksum agrees with, and when the view
+// is closed mapped_forget says that it was torn.
 #include "os/mapped.h"
 
 #include "base/mem.h"
@@ -53,6 +57,7 @@ void mapped_watch(const void *start, size_t size)
 	struct sigaction action = { .sa_sigaction = on_bus, .sa_flags = SA_SIGINFO };
 	struct link *link;
 
+	ASSERT(start != NULL && size > 0);
 	pthread_mutex_lock(&mutex);
 	sigaction(SIGBUS, &action, NULL);
 	for (link = atomic_load(&links); link && atomic_load(&link->size) > 0; link = link->next)

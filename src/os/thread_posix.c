@@ -15,6 +15,7 @@ struct thread *thread_start(void *(*work)(void *context), void *context)
 	sigset_t all, before;
 	int number;
 
+	ASSERT(work != NULL);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	number = pthread_create(&thread->id, NULL, work, context);

@@ -12,6 +12,7 @@ struct thread *thread_start(void *(*work)(void *context), void *context)
 {
 	struct thread *thread = mem_alloc(1, sizeof *thread);
 
+	ASSERT(work != NULL);
 	if (pthread_create(&thread->id, NULL, work, context) == 0)
 		return thread;
 	mem_free(thread);

@@ -1,5 +1,6 @@
 #include "os/tool.h"
 
+#include "base/mem.h"
 #include "os/file.h"
 
 #include <dlfcn.h>
@@ -77,6 +78,7 @@ enum tool_result tool_run(const char *const *arguments, struct str *said, struct
 	pid_t pid;
 	int number;
 
+	ASSERT(arguments[0] != NULL);
 	if (pipe2(ends, O_CLOEXEC) != 0) {
 		err_errno(err, errno, "cannot run %s", arguments[0]);
 		return TOOL_FAILED;
@@ -102,6 +104,7 @@ static bool start_apart(const char *const *arguments, struct err *err)
 	pid_t pid;
 	int number;
 
+	ASSERT(arguments[0] != NULL);
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
 	posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
@@ -130,6 +133,7 @@ bool tool_folder(struct str *path, struct err *err)
 	const char *in = getenv("TMPDIR");
 
 	str_format(path, "%s/tidemark.XXXXXX", in && *in ? in : "/tmp");
+	ASSERT(path->length > 6);
 	if (mkdtemp(path->text))
 		return true;
 	return err_errno(err, errno, "cannot make %s", path->text);

@@ -1,3 +1,11 @@
+// An address is looked for in the linker's list of objects. While the linker loads one, it maps the
+// object's code before it lists it, and a walk may come through there (a hook of its own is called
+// meanwhile). For example, code was mapped at 0x7f2000-0x7f9000 by the linker, and 0x7f3456 is
+// looked for: it is no object's, but coming, so what is found is not kept, and asked again the next
+// time. Once the linker lists 0x7f2000, it has come.
+//
+// A module is known by where it begins. Unmapped, it is `gone`, and the same address is another
+// module if something is loaded there again.
 #include "recorder/codemap.h"
 
 #include "recorder/eh_linux.h"

@@ -1,3 +1,12 @@
+// For example, an executable has its own malloc at 0x401000, which begins
+//
+//     41 57             push %r15
+//     49 89 ff          mov %rdi,%r15         5 bytes: enough for a jump
+//
+// They are copied to a trampoline in a page below the executable, with a jump to 0x401005 after
+// them, and in their place is a jump to the hook, by way of the trampoline's page, since the hook
+// is out of a short jump's reach. The hook's real function is the trampoline: it does what malloc
+// did.
 #include "recorder/enter_linux.h"
 
 #include "recorder/allocators_linux.h"

@@ -1,3 +1,16 @@
+// For example, malloc(64) returns 0x7f0050, and the lane's last address was 0x7f0000; its stack
+// keeps the outermost 3 frames of the last one, and then has frame 7:
+//
+//     11 21          type 1, 1 byte of address, 1 of size, LANE_STACK
+//     a0             0x50 as a zigzag number: 2 * 0x50
+//     40             64
+//     03 00 01 00    keep 3, push 1
+//     07 00 00 00    frame 7
+//
+// 12 bytes. The next malloc(64) from the same place needs no edit: 4 bytes, if its block is near;
+// and if the edit of a memo comes again, it is two bytes for its number (event_put_numbered).
+//
+// What is here is what is seldom: event.h has the way of nearly all events, inline.
 #include "recorder/event.h"
 
 #include "recorder/recording.h"

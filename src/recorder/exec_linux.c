@@ -1,3 +1,15 @@
+// What a new image needs is in its environment. For example, a program executes /bin/ls with
+//
+//     PATH=/bin  LD_PRELOAD=/x.so
+//
+// and what the kernel gets is
+//
+//     PATH=/bin  TIDEMARK_SESSION=…  LD_PRELOAD=/opt/…/preload/$LIB/libtidemark.so:/x.so
+//
+// with the texts that stay where they are, and a new list of pointers, on the stack if it is small:
+// this may be a vfork child, which has its parent's memory. Before the call, a note says what is
+// about to be, and with NOTE_EXEC_OK the collector awaits a hello. If the call comes back, another
+// note says that it failed.
 #include "recorder/exec_linux.h"
 
 #include "recorder/elf_file.h"

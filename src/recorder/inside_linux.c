@@ -1,3 +1,16 @@
+// For example, a program calls calloc of an allocator library, whose calloc calls malloc by name,
+// which is ours again:
+//
+//     program, frame 0x7ffd00      calloc's hook: inside_mine.frame is 0x7ffd00 from here on
+//       the library's calloc
+//         frame 0x7ffc80           malloc's hook: all frames in between are of the library, so it
+//                                  is the allocator's own: passed on, not recorded
+//
+//     the library's new_handler, the program's own function, calls malloc
+//         frame 0x7ffb00           a frame in between is the program's: its call, and recorded
+//
+// The blocks that a nested call returned to a library that only helps an allocator are remembered,
+// up to 1,000 of them, since they may be freed from outside.
 #include "recorder/inside_linux.h"
 
 #include "recorder/kernel.h"

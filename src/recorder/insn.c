@@ -1,3 +1,11 @@
+// For example, in 64-bit mode:
+//
+//     48 8b 05 01 02 03 04   mov 0x04030201(%rip),%rax
+//
+// 48 is REX, a prefix; the opcode is 8b, at byte 1, and the table says 'm': a modrm follows. It is
+// 05, mode 0 with base 5, which means rip and 32 bits: rip_at is 3, and the length 7. In 32-bit
+// mode 48 is `dec %eax`, an instruction of one byte; and 8b 05 names an address, so rip_at would be
+// 0.
 #include "recorder/insn.h"
 
 // What follows an opcode. The letters of the tables below.

@@ -1,3 +1,15 @@
+// How far a lane may write without a look. For example, a ring of 65,536 bytes, of which the
+// collector has read up to 90,000 (bytes since the lane began), and the lane is at 100,000:
+//
+//     room 122,768    half a ring after the collector: up to there nothing is asked
+//     beyond that     the bell is rung, and room is 155,536, the whole ring
+//     at that end     the thread waits, and naps, until the collector has read on
+//
+// The collector reads on every millisecond or so, and so a lane seldom comes further than half a
+// ring.
+//
+// `limit` is at most `room`, and less where the clock is to be read before. 0 means busy: a signal
+// handler that allocates finds no room, and so the slow way, where it gets a lane of its own.
 #include "recorder/lane.h"
 
 #include "recorder/clock.h"

@@ -1,3 +1,12 @@
+// For example, a function that a program gives Windows to look a table up:
+//
+//     48 2b 0a         sub (%rdx),%rcx     free: it reads, and writes a register
+//     48 89 4c 24 08   mov %rcx,8(%rsp)    a store, but to its own frame
+//     77 10            ja forward          a jump, to no place before itself
+//     c3               ret
+//
+// is simple. With `mov %rcx,(%rdx)` it writes to something that is not its own; with `call`, it
+// does what nobody knows; with a jump backwards, it might never end.
 #include "recorder/leaf.h"
 
 #include "recorder/insn.h"

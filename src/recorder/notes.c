@@ -1,3 +1,10 @@
+// Lane 0 is shared by all threads, under a lock. For example, module 3 was unmapped:
+//
+//     02 00 04 00    NOTE_MODULE_GONE, 4 bytes follow
+//     03 00 00 00    module 3
+//
+// The head of lane 0 is published when the record is whole, and so is what speaks of it only later:
+// an event with a frame of a new module is published after the note that says what module that is.
 #include "recorder/notes.h"
 
 #include "recorder/kernel.h"

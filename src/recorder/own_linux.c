@@ -1,3 +1,7 @@
+// Most calls that give memory away have nothing of ours in their range, and must find that out
+// fast. Memory is cut into chunks of 2 MiB, and each has a byte in a filter of 4,096: munmap of 64
+// KiB at 0x7f1234560000 looks at byte (0x7f1234560000 >> 21) % 4096 alone, and is done if that is
+// 0. Bytes are never cleared: a chunk in which something of ours was is looked at in full for ever.
 #include "recorder/own_linux.h"
 
 #include "recorder/kernel.h"

@@ -1,3 +1,7 @@
+// For example, ntdll's function at 0x77a41230 gets a jump. Functions begin at multiples of 16, so
+// the five bytes lie in one word of eight that is aligned, and are written with the three after
+// them in one store: a thread that calls it at this moment finds the old beginning or the new one,
+// and never half of each.
 #include "recorder/patch_win32.h"
 
 #include "recorder/kernel.h"

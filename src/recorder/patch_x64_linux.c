@@ -1,3 +1,16 @@
+// For example, libc's munmap has, at 0x7f0011a0:
+//
+//     b8 0b 00 00 00    mov $11,%eax
+//     0f 05             syscall
+//     48 3d 01 f0 …     cmp
+//
+// Seven bytes, of which five become a jump to a thunk that was made for this site. The thunk saves
+// what the kernel would have kept, calls patch_call(&registers, 11, 0x7f0011a7) and jumps to
+// 0x7f0011a7, the cmp, with the result in rax. The bytes of the `syscall` are still there, and
+// nothing comes to them.
+//
+// A site is found by its bytes alone, b8 .. .. .. .. 0f 05 with a number that is wanted, within the
+// first 64 bytes of a function that is known to make that call.
 #include "recorder/patch_linux.h"
 
 #include "recorder/exec_linux.h"

@@ -1,3 +1,16 @@
+// For example, a function that begins
+//
+//     1   push %rbp               code at  1: push, register 5
+//     5   sub $0x30,%rsp          code at  5: allocation, 5 for (5 + 1) * 8
+//     10  lea 0x20(%rsp),%rbp     code at 10: frame register is set; offset 2 * 16
+//
+// and is asked about in its middle. Undone from the last code to the first: rsp was rbp - 0x20;
+// with the allocation undone, rbp + 0x10; there lies the caller's rbp, and 8 further the return
+// address, at rbp + 0x18. So the cfa is rbp + 0x20, and rbp is at cfa - 16: UNWIND_RBP, 32, -16.
+//
+// A place that the prologue has not passed, 5 for example, undoes only what has run: the push,
+// which makes UNWIND_RSP, 16. In an epilogue the codes are wrong: there, what is left of it is read
+// from the instructions themselves.
 #include "recorder/pdata.h"
 
 #include "recorder/insn.h"

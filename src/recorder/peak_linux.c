@@ -1,3 +1,8 @@
+// For example, a program has 300 MiB and frees 100 of them by munmap. Before the call, at most once
+// a tick, the kernel is asked for the highest resident memory so far: 300 MiB. The collector's
+// floor was 200, from the last snapshot: so now may be the peak. The thread sets look_state to
+// ASKED, rings the bell, and sleeps on that word: 200 ms until the collector seems not to listen
+// (ASKED becomes IDLE again, and nothing is lost but the snapshot), 5 s if it is taking one.
 #include "recorder/peak_linux.h"
 
 #include "recorder/kernel.h"

@@ -1,3 +1,6 @@
+// At first each function is one of ours that finds all of them: the first malloc of the process
+// looks for malloc and its family, puts what it finds in `real`, and calls real.malloc, which is
+// libc's now. From the second call on nothing is asked any more.
 #include "recorder/real_linux.h"
 
 #include "recorder/inside_linux.h"

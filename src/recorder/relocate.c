@@ -1,3 +1,13 @@
+// For example, the function `sub $8,%rsp; call f; …` at 0x10000000, of which 5 bytes are needed:
+//
+//     48 83 ec 08       the same                                     4 bytes taken, 4 written
+//     e8 05 00 00 00    push $0x10000009; movl $0,4(%rsp); jmp f     9 taken, 22 written
+//     (goes on)         jmp *0(%rip); 0x10000009                     36 written
+//
+// An instruction is taken as a whole, so 9 bytes are free. The call became a push of the address
+// after the old call, and a jump: f returns to the function itself, and whoever walks the stack
+// finds no address of ours. (Without RELOCATE_WALKED it would be a call in the copy, with another
+// distance.)
 #include "recorder/relocate.h"
 
 #include "recorder/insn.h"

@@ -1,3 +1,13 @@
+// The distance to the next sample is -ln(u) * mean with u random between 0 and 1, all in integers.
+// For example, with a mean of 512 KiB and the random word 2^63, u is a half: -log2(u) is 1, which
+// has no digits after the point; times ln 2 that is 0.693; times 524,288, and one more, 363,409
+// bytes. With the word 2^62, twice that. The digits of a logarithm come from squaring: 1.5 squared
+// is 2.25, that is 2 or more, so the first digit is 1, and it goes on with 1.125; squared, 1.266:
+// 0; and so on.
+//
+// A free asks sample_filter first: one byte, which counts the sampled blocks whose hash has these
+// 17 bits. With 1,000 sampled blocks, 131,072 counters are 0 but for 1,000 at most, so 99 of 100
+// frees cost one load.
 #include "recorder/sample.h"
 
 #include "recorder/clock.h"

@@ -1,3 +1,11 @@
+// How a name is found, as the linker finds it. For example, malloc: its hash (h * 33 + c, from
+// 5381) is 0x0d39ad3d. libc's GNU hash table has buckets; with 1,009 of them, bucket 221,883,709 %
+// 1,009 says at which symbol those of this bucket begin. The chain has a hash for each symbol from
+// there on, whose lowest bit says that it is the bucket's last; the name is compared where the
+// other 31 bits are the same.
+//
+// The objects are taken in the linker's order, from the one after ours: that is what RTLD_NEXT
+// means.
 #include "recorder/scope_linux.h"
 
 #include "recorder/elf.h"

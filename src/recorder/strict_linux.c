@@ -1,3 +1,11 @@
+// For example, Go's runtime has a `syscall` instruction of its own at 0x40a010, with 9 (mmap) in
+// rax. The kernel finds that kernel_gate of the thread is 1 and the address not in libc, and sends
+// SIGSYS. The handler has the registers of the call: number 9, its six arguments, and 0x40a012 to
+// go on at. It makes the call by vm_call, as a patched site of libc would, with the program's stack
+// for the walk, and puts the result in the rax that the handler's return restores: to the program
+// it looks like a system call that took two microseconds.
+//
+// While a call of ours is made the gate is 0, and so it is not dispatched itself.
 #include "recorder/strict_linux.h"
 
 #include "recorder/exec_linux.h"

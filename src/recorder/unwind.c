@@ -1,3 +1,11 @@
+// The table is read without a lock. For example, the rule for return address 0x401234 is in set
+//
+//     line = 0x401234 % 64 = 52,  (0x401234 ^ 0x401234 >> 9 ^ 52 * 64) % 2 MiB, down to 64 bytes
+//
+// at byte 0x3f00, in one of four entries {key ^ rule, rule}. A reader that gets the first word of
+// an old entry and the second of a new one finds that their exclusive-or is not 0x401234, and takes
+// the slow way, which has the lock. So writers need no more than to put 0 into `rule`, then the
+// check, then the rule.
 #include "recorder/unwind.h"
 
 #include "recorder/capture.h"

@@ -1,3 +1,8 @@
+// A call that is seen at its site has no frame of ours to begin a walk at. So it is lent one: the
+// two words below the caller's stack pointer, in the red zone, become rbp and the address after the
+// site, as if that had been called; the walk is taken; and the two words are what they were. For
+// example, rsp is 0x7ffd1000, and the site's thunk returns to 0x7f0011a7: 0x7ffd0ff8 holds
+// 0x7f0011a7 and 0x7ffd0ff0 rbp, for some hundred nanoseconds, on the thread's own stack.
 #include "recorder/vm_write_linux.h"
 
 #include "recorder/capture.h"
