@@ -1,6 +1,7 @@
 #include "engine/window.h"
 
 #include "base/mem.h"
+#include "base/rising.h"
 #include "engine/index/index_ask.h"
 #include "engine/index/index_disk.h"
 #include "engine/index/index_moment.h"
@@ -373,8 +374,6 @@ static bool is_sound(struct window *window, struct err *err)
 
 uint64_t window_edge_at(struct window *window, uint64_t time_ns)
 {
-	size_t low = 1, high = window->steps.count;
-
 	if (!window->plain) {
 		uint64_t edge = WINDOW_START;
 
@@ -382,15 +381,8 @@ uint64_t window_edge_at(struct window *window, uint64_t time_ns)
 		index_clock_edge(&window->clock, &window->index, time_ns, &edge, &window->err);
 		return edge;
 	}
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (window->steps.times_ns[middle] <= time_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	// The baseline is the first step, at any time.
+	return 1 + rising_upto(window->steps.times_ns + 1, window->steps.count - 1, time_ns);
 }
 
 uint64_t window_edge_time(struct window *window, uint64_t edge)

@@ -1,6 +1,7 @@
 #include "import/spans.h"
 
 #include "base/mem.h"
+#include "base/rising.h"
 
 #include <string.h>
 
@@ -13,17 +14,7 @@ void spans_fini(struct spans *spans)
 // The first span that ends at or behind `at`.
 static size_t find(const struct spans *spans, uint64_t at)
 {
-	size_t low = 0, high = spans->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (spans->items[middle].end < at)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return RISING_BELOW(spans->items, spans->count, end, at);
 }
 
 // `count` spans in place of those from `first` to `last`, which is excluded.

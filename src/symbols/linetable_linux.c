@@ -1,6 +1,7 @@
 #include "symbols/linetable.h"
 
 #include "base/mem.h"
+#include "base/rising.h"
 
 #include <dwarf.h>
 #include <stdlib.h>
@@ -291,22 +292,14 @@ bool linetable_find(const struct linetable *table, uint64_t address, uint32_t *f
 {
 	const struct linetable_sequence *sequence;
 	const struct linetable_row *rows;
-	size_t low = 0, high;
+	size_t low;
 	uint32_t at;
 
 	if (!nest_find(&table->nest, address, &at))
 		return false;
 	sequence = &table->sequences[at];
 	rows = table->rows + sequence->first;
-	high = sequence->count;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (rows[middle].address <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	low = RISING_UPTO(rows, sequence->count, address, address);
 	if (low == 0)
 		return false;
 	*file = rows[low - 1].file;

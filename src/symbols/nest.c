@@ -1,6 +1,7 @@
 #include "symbols/nest.h"
 
 #include "base/mem.h"
+#include "base/rising.h"
 
 #include <stdlib.h>
 
@@ -121,16 +122,8 @@ void nest_fini(struct nest *nest)
 
 bool nest_find(const struct nest *nest, uint64_t address, uint32_t *value)
 {
-	size_t low = 0, high = nest->count;
+	size_t low = RISING_UPTO(nest->pieces, nest->count, end, address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (nest->pieces[middle].end <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	if (low == nest->count || nest->pieces[low].start > address)
 		return false;
 	*value = nest->pieces[low].value;

@@ -1,6 +1,7 @@
 #include "symbols/pdb.h"
 
 #include "base/mem.h"
+#include "base/rising.h"
 #include "symbols/le.h"
 #include "symbols/msf.h"
 #include "symbols/pdb_ids.h"
@@ -288,16 +289,8 @@ uint32_t pdb_age(const struct pdb *pdb)
 
 static const struct part *find_part(const struct pdb *pdb, uint32_t rva)
 {
-	size_t low = 0, high = pdb->parts_count;
+	size_t low = RISING_UPTO(pdb->parts, pdb->parts_count, rva, rva);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (pdb->parts[middle].rva <= rva)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	return low > 0 && rva < pdb->parts[low - 1].end ? &pdb->parts[low - 1] : NULL;
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/rising.h"
 #include "symbols/le.h"
 
 #include <stdlib.h>
@@ -543,16 +544,8 @@ static void set_line(const struct pdb_module *module, const struct row *row,
 
 static bool find_line(const struct pdb_module *module, uint32_t rva, struct pdb_place *place)
 {
-	size_t low = 0, high = module->lines_count;
+	size_t low = RISING_UPTO(module->lines, module->lines_count, rva, rva);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (module->lines[middle].rva <= rva)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	if (low == 0 || rva >= module->lines[low - 1].end)
 		return false;
 	set_line(module, &module->lines[low - 1], place);

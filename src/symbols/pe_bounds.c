@@ -1,6 +1,7 @@
 #include "symbols/pe_bounds.h"
 
 #include "base/mem.h"
+#include "base/rising.h"
 #include "symbols/le.h"
 
 #include <stdlib.h>
@@ -92,17 +93,7 @@ void pe_bounds_fini(struct pe_bounds *bounds)
 // The last function that begins at or before `rva`; SIZE_MAX: none.
 static size_t last_before(const struct pe_bounds *bounds, uint32_t rva)
 {
-	size_t low = 0, high = bounds->functions_count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (bounds->functions[middle].start <= rva)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low - 1;
+	return RISING_UPTO(bounds->functions, bounds->functions_count, start, rva) - 1;
 }
 
 bool pe_bounds_find(const struct pe_bounds *bounds, uint32_t rva, uint32_t *start, uint32_t *end,

@@ -1,6 +1,7 @@
 #include "symbols/pe_names.h"
 
 #include "base/mem.h"
+#include "base/rising.h"
 #include "base/str.h"
 #include "symbols/le.h"
 
@@ -201,16 +202,8 @@ void pe_names_build(struct pe_names *names)
 // The last entry at or before `rva`, or NULL.
 static const struct pe_names_entry *last_before(const struct pe_names *names, uint32_t rva)
 {
-	size_t low = 0, high = names->count;
+	size_t low = RISING_UPTO(names->entries, names->count, rva, rva);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (names->entries[middle].rva <= rva)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	return low > 0 ? &names->entries[low - 1] : NULL;
 }
 

@@ -1,6 +1,7 @@
 #include "engine/index/index_ask.h"
 
 #include "base/mem.h"
+#include "base/rising.h"
 #include "engine/index/index_lists.h"
 #include "engine/index/index_rows.h"
 #include "engine/index/index_tally.h"
@@ -495,17 +496,7 @@ static bool ask_lifetimes(struct index *index, const struct window_query *query,
 // The first range of steps that end with a heap that is not over before a step.
 static size_t range_at(const struct index *index, uint64_t step)
 {
-	size_t low = 0, high = index->destroys_count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (index->destroys[middle].to <= step)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return RISING_UPTO(index->destroys, index->destroys_count, to, step);
 }
 
 bool index_destroyed(const struct index *index, uint64_t step)
@@ -590,7 +581,7 @@ static bool ask_destroyed(struct index *index, const struct window_query *query,
 
 // ---- single allocations ----
 
-struct html_export {
+struct single {
 	struct index *index;
 	struct index_clock *clock;
 	const struct window_query *query;
@@ -602,7 +593,7 @@ struct html_export {
 };
 
 // How and when it ended, if nothing but its process ended it.
-static bool learn_exit(struct html_export *single, struct window_allocation *allocation)
+static bool learn_exit(struct single *single, struct window_allocation *allocation)
 {
 	const struct index *index = single->index;
 	process_id process = allocation->cell.process;
@@ -619,7 +610,7 @@ static bool learn_exit(struct html_export *single, struct window_allocation *all
 
 static bool single_one(void *context, uint32_t cell, uint64_t begin, uint64_t end)
 {
-	struct html_export *single = context;
+	struct single *single = context;
 	const struct window_query *query = single->query;
 	struct window_allocation allocation = { .begin = begin,
 						.end = end,
@@ -687,7 +678,7 @@ static bool find_blocks(struct index_groups *groups, const struct window_query *
 
 // One side of what lives at an edge: begun before a step, or not.
 struct side {
-	struct html_export *single;
+	struct single *single;
 	uint64_t step;
 	bool before;
 };
@@ -700,7 +691,7 @@ static bool single_of_side(void *context, uint32_t cell, uint64_t begin, uint64_
 }
 
 // All but what both began and ended in the window lives at one of its edges.
-static bool walk_edges(struct html_export *single, struct err *err)
+static bool walk_edges(struct single *single, struct err *err)
 {
 	const struct window_query *query = single->query;
 	struct side before = { single, query->from, true };
@@ -719,12 +710,12 @@ bool index_walk(struct index *index, struct index_clock *clock, const struct win
 		bool (*each)(void *context, const struct window_allocation *allocation),
 		void *context, struct err *err)
 {
-	struct html_export single = { .index = index,
-				      .clock = clock,
-				      .query = query,
-				      .each = each,
-				      .context = context,
-				      .err = err };
+	struct single single = { .index = index,
+				 .clock = clock,
+				 .query = query,
+				 .each = each,
+				 .context = context,
+				 .err = err };
 	const struct index_visitor visitor = { &single, single_one };
 	uint8_t *marks;
 	bool ok;

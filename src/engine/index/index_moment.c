@@ -16,6 +16,7 @@
 
 #include "base/mem.h"
 #include "base/radix.h"
+#include "base/rising.h"
 #include "engine/index/live_table.h"
 #include "engine/space/vm_calls.h"
 #include "trace/reader_pass.h"
@@ -122,19 +123,14 @@ static bool edge_of_number(struct numbers *numbers, uint64_t number, uint64_t *e
 static bool number_of(struct numbers *numbers, uint64_t step, uint64_t *number)
 {
 	const struct index_block *block = &numbers->block;
-	uint32_t run = 0, at;
+	uint32_t at;
+	size_t run;
 
 	if (!load_numbers(numbers, step >> numbers->index->shape.block_log2))
 		return false;
 	at = (uint32_t)(step - block->first);
-	for (uint32_t end = block->jumps_count; end - run > 1;) {
-		uint32_t middle = run + (end - run) / 2;
-
-		if (block->jumps[middle].at <= at)
-			run = middle;
-		else
-			end = middle;
-	}
+	run = RISING_UPTO(block->jumps, block->jumps_count, at, at);
+	run = run ? run - 1 : 0;
 	*number = block->jumps[run].value + (at - block->jumps[run].at);
 	return true;
 }
@@ -245,17 +241,9 @@ static bool find_longs_of(struct asking *asking, unsigned class, struct index_lo
 	uint64_t records = index->files.longs[class].size / sizeof *list;
 	uint64_t size = UINT64_C(1) << index->shape.sparse_log2;
 	const uint64_t *sparse = index->files.sparse[class];
-	size_t low = 0, high = index->files.sparse_count[class];
+	size_t low = rising_below(sparse, index->files.sparse_count[class], asking->edge);
 	bool over = false;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (sparse[middle] < asking->edge)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	for (size_t block = low ? low - 1 : 0; block * size < records && !over; block++) {
 		uint64_t left = records - block * size;
 		uint32_t count = (uint32_t)(left < size ? left : size);
@@ -448,16 +436,8 @@ static void claim_lives(const struct asking *asking,
 static bool place_before(const struct index *index, uint64_t number, struct reader_place *place)
 {
 	const struct reader_place *list = index->places.list;
-	size_t low = 0, high = index->places.count;
+	size_t low = RISING_UPTO(list, index->places.count, next_number, number);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (list[middle].next_number <= number)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	if (low > 0)
 		*place = list[low - 1];
 	return low > 0;

@@ -1,6 +1,7 @@
 // What nothing ended: sorted, at once or in runs that are merged; packed; and read again.
 #include "base/mem.h"
 #include "base/radix.h"
+#include "base/rising.h"
 #include "engine/index/index_pair.h"
 #include "engine/index/index_read.h"
 
@@ -121,19 +122,11 @@ bool index_never_read(struct index *index, uint64_t first, size_t count, uint64_
 bool index_never_at(struct index *index, uint64_t before, uint64_t *entries, struct err *err)
 {
 	const struct index_files *files = &index->files;
-	size_t low = 0, high = files->never_blocks_count, count;
+	size_t low = RISING_BELOW(files->never_blocks, files->never_blocks_count, step, before);
+	size_t count;
 	uint64_t *values;
 	bool ok;
 
-	// The blocks whose first entry began before.
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (files->never_blocks[middle].step < before)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	*entries = 0;
 	if (low == 0)
 		return true;

@@ -1,6 +1,7 @@
 #include "engine/index/index_pair.h"
 
 #include "base/mem.h"
+#include "base/rising.h"
 #include "base/str.h"
 
 #include <stdio.h>
@@ -578,19 +579,11 @@ static void next_answer(struct index_part *part)
 
 static size_t lost_before(const struct index_pair *pair, uint64_t raw)
 {
-	size_t low = 0, high = pair->lost_count;
+	size_t count = pair->lost_count;
 
-	if (high == 0 || raw > pair->lost_raw[high - 1])
-		return high;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (pair->lost_raw[middle] < raw)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	if (count == 0 || raw > pair->lost_raw[count - 1])
+		return count;
+	return rising_below(pair->lost_raw, count, raw);
 }
 
 uint64_t index_pair_final(const struct index_pair *pair, uint64_t raw)

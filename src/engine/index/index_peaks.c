@@ -1,5 +1,6 @@
 // Peaks from postings: what the sites of a group did, without the steps of all others. Sums over
 // runs of postings lie beside them, so that a site that did very much is not read as a whole.
+#include "base/rising.h"
 #include "engine/index/index_ask.h"
 #include "engine/index/index_lists.h"
 
@@ -58,17 +59,9 @@ static bool find_entry(struct index *index, const struct index_chunk *chunk, uin
 	uint8_t bytes[INDEX_POSTS_MARK * ENTRY_MAX];
 	const struct index_posts_mark *marks = index->files.posts_marks + chunk->first_mark;
 	uint32_t all = (chunk->sites_count + INDEX_POSTS_MARK - 1) / INDEX_POSTS_MARK;
-	uint32_t low = 0, high = all;
+	uint32_t low = (uint32_t)RISING_UPTO(marks, all, site, site);
 	uint64_t begin, end;
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (marks[middle].site <= site)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	if (low == 0)
 		return false;
 	begin = marks[low - 1].sites_at;

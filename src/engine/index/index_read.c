@@ -1,6 +1,7 @@
 #include "engine/index/index_read.h"
 
 #include "base/mem.h"
+#include "base/rising.h"
 
 #include <string.h>
 
@@ -348,17 +349,9 @@ bool index_clock_time(struct index_clock *clock, struct index *index, uint64_t s
 // The last block that does not begin later.
 static size_t block_at(const struct index *index, uint64_t time_ns)
 {
-	size_t low = 0, high = index->files.blocks_count;
+	size_t upto = RISING_UPTO(index->files.blocks, index->files.blocks_count, time_ns, time_ns);
 
-	while (high - low > 1) {
-		size_t middle = low + (high - low) / 2;
-
-		if (index->files.blocks[middle].time_ns <= time_ns)
-			low = middle;
-		else
-			high = middle;
-	}
-	return low;
+	return upto ? upto - 1 : 0;
 }
 
 bool index_clock_edge(struct index_clock *clock, struct index *index, uint64_t time_ns,
@@ -366,20 +359,12 @@ bool index_clock_edge(struct index_clock *clock, struct index *index, uint64_t t
 {
 	size_t low = block_at(index, time_ns);
 	const struct index_clock_block *block;
-	uint32_t first = 0, end;
+	size_t first;
 
 	block = times_of(clock, index, low, err);
 	if (!block)
 		return false;
-	end = block->count;
-	while (first < end) {
-		uint32_t middle = first + (end - first) / 2;
-
-		if (block->runs[middle].value <= time_ns)
-			first = middle + 1;
-		else
-			end = middle;
-	}
+	first = RISING_UPTO(block->runs, block->count, value, time_ns);
 	*edge = ((uint64_t)low << index->shape.block_log2) +
 		(first < block->count ? block->runs[first].at : steps_of_block(index, low));
 	if (*edge < WINDOW_START)

@@ -9,6 +9,7 @@
 // Lifetimes that span a window are found by their length: long ones in files by powers of two,
 // shorter ones because they end within 2^17 steps after the window, endless ones in `never`.
 #include "base/mem.h"
+#include "base/rising.h"
 #include "engine/index/index_read.h"
 #include "engine/index/live_table.h"
 
@@ -57,17 +58,9 @@ static struct piece begin_piece(struct vault *vault, const struct index_snapshot
 static const struct index_snapshot *last_before(const struct index_snapshots *snapshots,
 						uint64_t edge)
 {
-	size_t low = 0, high = snapshots->count;
+	size_t upto = RISING_UPTO(snapshots->list, snapshots->count, step, edge);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (snapshots->list[middle].step <= edge)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low ? &snapshots->list[low - 1] : NULL;
+	return upto ? &snapshots->list[upto - 1] : NULL;
 }
 
 // The snapshot nearest to an edge; NULL: the beginning of all, where all counts are 0.
@@ -488,19 +481,11 @@ static bool visit_longs(struct index *index, unsigned class, uint64_t from, uint
 {
 	struct vault *vault = &index->files.longs[class];
 	const uint64_t *sparse = index->files.sparse[class];
-	size_t low = 0, high = index->files.sparse_count[class];
+	size_t low = rising_below(sparse, index->files.sparse_count[class], from);
 	uint64_t record, records = vault->size / sizeof(struct index_long);
 	struct index_long *list;
 	bool ok = true, over = false;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (sparse[middle] < from)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	record = (uint64_t)(low ? low - 1 : 0) << index->shape.sparse_log2;
 	list = mem_resize(NULL, RECORDS, sizeof *list);
 	for (; record < records && ok && *more && !over; record += RECORDS) {
@@ -631,20 +616,10 @@ static const struct index_snapshot *never_before(struct index *index,
 						 const struct index_snapshots *snapshots,
 						 uint64_t before, struct err *err)
 {
-	size_t low = 0, high = snapshots->count;
 	uint64_t entries;
 
-	if (!index_never_at(index, before, &entries, err))
-		return NULL;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (snapshots->list[middle].step <= entries)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low ? &snapshots->list[low - 1] : NULL;
+	return index_never_at(index, before, &entries, err) ? last_before(snapshots, entries)
+							    : NULL;
 }
 
 static bool never_counts(struct index *index, uint64_t before, uint32_t *counts, struct err *err)

@@ -7,6 +7,7 @@
 // time is looked up, but of those long lifetimes whose blocks do not tell.
 #include "engine/index/index_tally.h"
 #include "base/mem.h"
+#include "base/rising.h"
 #include "engine/index/live_table.h"
 #include "os/thread.h"
 
@@ -336,17 +337,7 @@ static void add_blocks(struct work *work)
 // The first entry of a file's sparse index that does not end before a step.
 static size_t sparse_at(const struct index_files *files, unsigned class, uint64_t step)
 {
-	size_t low = 0, high = files->sparse_count[class];
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (files->sparse[class][middle] < step)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return rising_below(files->sparse[class], files->sparse_count[class], step);
 }
 
 // Those that began before the window's end, and end in it or behind.

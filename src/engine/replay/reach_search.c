@@ -1,6 +1,7 @@
 #include "engine/replay/reach_search.h"
 
 #include "base/mem.h"
+#include "base/rising.h"
 
 #include <string.h>
 
@@ -110,18 +111,11 @@ static void make_spans(struct reach_search *search)
 static const struct span *find_span(struct reach_search *search, uint64_t value)
 {
 	const struct span *latest = &search->spans[search->latest];
-	size_t low = 0, high = search->spans_count;
+	size_t low;
 
 	if (value >= latest->start && value < latest->end)
 		return latest;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (search->spans[middle].end <= value)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	low = RISING_UPTO(search->spans, search->spans_count, end, value);
 	if (low == search->spans_count || value < search->spans[low].start)
 		return NULL;
 	search->latest = low;

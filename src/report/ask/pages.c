@@ -1,6 +1,7 @@
 #include "report/ask/pages.h"
 
 #include "base/mem.h"
+#include "base/rising.h"
 
 void pages_init(struct pages *pages, const struct trace_snapshot *snapshot)
 {
@@ -31,18 +32,9 @@ void pages_fini(struct pages *pages)
 // Resident bytes below `address`.
 static uint64_t below(const struct pages *pages, uint64_t address)
 {
-	size_t low = 0;
-	size_t high = pages->count;
+	// The first range that does not begin before the address.
+	size_t low = rising_below(pages->starts, pages->count, address);
 
-	// The first range that begins at or behind the address.
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (pages->starts[middle] < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	if (low == 0)
 		return 0;
 	low--;

@@ -1,6 +1,7 @@
 #include "report/find/reached.h"
 
 #include "base/mem.h"
+#include "base/rising.h"
 #include "base/str.h"
 
 #include <inttypes.h>
@@ -51,17 +52,9 @@ bool reached_load(const struct reader *reader, process_id process, uint8_t reaso
 
 const struct trace_reach_block *reached_find(const struct trace_reach *reach, uint64_t address)
 {
-	uint64_t low = 0, high = reach->count;
+	size_t low = RISING_UPTO(reach->blocks, reach->count, address, address);
 	const struct trace_reach_block *block;
 
-	while (low < high) {
-		uint64_t middle = low + (high - low) / 2;
-
-		if (reach->blocks[middle].address <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	if (low == 0)
 		return NULL;
 	block = &reach->blocks[low - 1];
