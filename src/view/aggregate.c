@@ -1,6 +1,7 @@
 #include "view/aggregate.h"
 
 #include "base/mem.h"
+#include "base/rising.h"
 #include "engine/moment.h"
 #include "engine/space/space.h"
 #include "view/octave.h"
@@ -198,19 +199,11 @@ static uint32_t by_group(void *context, const struct window_cell *cell)
 // The bucket of a step; -1 before the recording.
 static int64_t bucket_of(const struct aggregate *aggregate, uint64_t step)
 {
-	size_t low = 0, high = aggregate->buckets;
+	size_t upto = rising_upto(aggregate->edges, aggregate->buckets, step);
 
 	if (step < WINDOW_START)
 		return -1;
-	while (high - low > 1) {
-		size_t middle = low + (high - low) / 2;
-
-		if (aggregate->edges[middle] <= step)
-			low = middle;
-		else
-			high = middle;
-	}
-	return (int64_t)low;
+	return upto ? (int64_t)upto - 1 : 0;
 }
 
 static bool take_allocation(void *context, const struct window_allocation *allocation)
@@ -414,7 +407,7 @@ void aggregate_fini(struct aggregate *aggregate)
 // ---- writing ----
 
 // Texts and frames get numbers as they are met.
-struct bundle_reader {
+struct packing {
 	const struct aggregate *aggregate;
 	const struct scrub *scrub; // NULL: nothing is hidden
 	struct labels *texts;      // labels of texts, from 1; number 0 is ""
@@ -425,53 +418,52 @@ struct bundle_reader {
 	uint32_t *faces;
 };
 
-static uint32_t text_number(struct bundle_reader *bundle_reader, const char *text)
+static uint32_t text_number(struct packing *packing, const char *text)
 {
-	uint32_t number = text && *text ? labels_text(bundle_reader->texts, text) : 0;
+	uint32_t number = text && *text ? labels_text(packing->texts, text) : 0;
 
-	if (number > bundle_reader->texts_count)
-		bundle_reader->texts_count = number;
+	if (number > packing->texts_count)
+		packing->texts_count = number;
 	return number;
 }
 
 // The same of a path, and of a name that may have one in it.
-static uint32_t path_number(struct bundle_reader *bundle_reader, const char *path)
+static uint32_t path_number(struct packing *packing, const char *path)
 {
 	struct str text = { 0 };
 	uint32_t number;
 
-	if (!bundle_reader->scrub || !path)
-		return text_number(bundle_reader, path);
-	scrub_path(bundle_reader->scrub, path, strlen(path), &text);
-	number = text_number(bundle_reader, str_get(&text));
+	if (!packing->scrub || !path)
+		return text_number(packing, path);
+	scrub_path(packing->scrub, path, strlen(path), &text);
+	number = text_number(packing, str_get(&text));
 	str_fini(&text);
 	return number;
 }
 
-static uint32_t name_number(struct bundle_reader *bundle_reader, const char *name)
+static uint32_t name_number(struct packing *packing, const char *name)
 {
 	struct str text = { 0 };
 	uint32_t number;
 
-	if (!bundle_reader->scrub || !name)
-		return text_number(bundle_reader, name);
-	scrub_words(bundle_reader->scrub, name, strlen(name), &text);
-	number = text_number(bundle_reader, str_get(&text));
+	if (!packing->scrub || !name)
+		return text_number(packing, name);
+	scrub_words(packing->scrub, name, strlen(name), &text);
+	number = text_number(packing, str_get(&text));
 	str_fini(&text);
 	return number;
 }
 
-static uint32_t frame_number(struct bundle_reader *bundle_reader, const struct symbol *symbol)
+static uint32_t frame_number(struct packing *packing, const struct symbol *symbol)
 {
 	bool added;
-	uint64_t *number = map_put(&bundle_reader->frame_of, (uint64_t)(uintptr_t)symbol, &added);
+	uint64_t *number = map_put(&packing->frame_of, (uint64_t)(uintptr_t)symbol, &added);
 
 	if (added) {
-		bundle_reader->frames =
-			mem_grow(bundle_reader->frames, &bundle_reader->frames_capacity,
-				 bundle_reader->frames_count + 1, sizeof *bundle_reader->frames);
-		*number = bundle_reader->frames_count;
-		bundle_reader->frames[bundle_reader->frames_count++] = symbol;
+		packing->frames = mem_grow(packing->frames, &packing->frames_capacity,
+					   packing->frames_count + 1, sizeof *packing->frames);
+		*number = packing->frames_count;
+		packing->frames[packing->frames_count++] = symbol;
 	}
 	return (uint32_t)*number;
 }
@@ -481,25 +473,24 @@ static bool is_folded(const struct aggregate *aggregate, size_t number)
 	return number == 0 || number == aggregate->rest;
 }
 
-static void write_stacks(struct bundle_reader *bundle_reader, struct json *json)
+static void write_stacks(struct packing *packing, struct json *json)
 {
-	const struct aggregate *aggregate = bundle_reader->aggregate;
+	const struct aggregate *aggregate = packing->aggregate;
 
 	json_key(json, "stacks");
 	json_array_begin(json);
 	for (size_t i = 0; i < aggregate->stacks_count; i++) {
 		struct names_stack stack = { 0 };
 
-		bundle_reader->faces[i] = FOLDED;
+		packing->faces[i] = FOLDED;
 		if (!is_folded(aggregate, i))
 			stack = names_stack(aggregate->opened->names, aggregate->stacks[i]);
 		json_array_begin(json);
 		for (size_t line = 0; line < stack.count; line++)
-			json_u64(json, frame_number(bundle_reader, stack.lines[line].symbol));
+			json_u64(json, frame_number(packing, stack.lines[line].symbol));
 		json_array_end(json);
 		if (stack.count > 0)
-			bundle_reader->faces[i] =
-				frame_number(bundle_reader, stack.lines[stack.user].symbol);
+			packing->faces[i] = frame_number(packing, stack.lines[stack.user].symbol);
 	}
 	json_array_end(json);
 	json_key(json, "stack_ids");
@@ -510,26 +501,25 @@ static void write_stacks(struct bundle_reader *bundle_reader, struct json *json)
 	json_key(json, "faces");
 	json_array_begin(json);
 	for (size_t i = 0; i < aggregate->stacks_count; i++)
-		json_i64(json,
-			 bundle_reader->faces[i] == FOLDED ? -1 : (int64_t)bundle_reader->faces[i]);
+		json_i64(json, packing->faces[i] == FOLDED ? -1 : (int64_t)packing->faces[i]);
 	json_array_end(json);
 	json_kv_u64_if(json, "rest", aggregate->rest > 0, aggregate->rest);
 }
 
 enum frame_column { FUNCTION, FILE_NAME, LINE, MODULE, OFFSET, INLINED, FRAME_COLUMNS };
 
-static uint64_t frame_figure(struct bundle_reader *bundle_reader, const struct symbol *symbol,
+static uint64_t frame_figure(struct packing *packing, const struct symbol *symbol,
 			     enum frame_column column)
 {
 	switch (column) {
 	case FUNCTION:
-		return name_number(bundle_reader, symbol->function);
+		return name_number(packing, symbol->function);
 	case FILE_NAME:
-		return path_number(bundle_reader, symbol->file);
+		return path_number(packing, symbol->file);
 	case LINE:
 		return symbol->line;
 	case MODULE:
-		return path_number(bundle_reader, symbol->module);
+		return path_number(packing, symbol->module);
 	case OFFSET:
 		return symbol->offset;
 	case INLINED:
@@ -539,7 +529,7 @@ static uint64_t frame_figure(struct bundle_reader *bundle_reader, const struct s
 	return symbol->inlined;
 }
 
-static void write_frames(struct bundle_reader *bundle_reader, struct json *json)
+static void write_frames(struct packing *packing, struct json *json)
 {
 	static const char *const words[FRAME_COLUMNS] = { "function", "file",   "line",
 							  "module",   "offset", "inlined" };
@@ -549,8 +539,8 @@ static void write_frames(struct bundle_reader *bundle_reader, struct json *json)
 	for (int column = 0; column < FRAME_COLUMNS; column++) {
 		json_key(json, words[column]);
 		json_array_begin(json);
-		for (size_t i = 0; i < bundle_reader->frames_count; i++)
-			json_u64(json, frame_figure(bundle_reader, bundle_reader->frames[i],
+		for (size_t i = 0; i < packing->frames_count; i++)
+			json_u64(json, frame_figure(packing, packing->frames[i],
 						    (enum frame_column)column));
 		json_array_end(json);
 	}
@@ -573,11 +563,11 @@ enum cell_column {
 	CELL_COLUMNS
 };
 
-static int64_t cell_figure(struct bundle_reader *bundle_reader, const struct aggregate_cell *cell,
+static int64_t cell_figure(struct packing *packing, const struct aggregate_cell *cell,
 			   enum cell_column column)
 {
 	const struct aggregate_group *group =
-		&bundle_reader->aggregate->groups[cell->key >> (2 * END_BITS + KIND_BITS)];
+		&packing->aggregate->groups[cell->key >> (2 * END_BITS + KIND_BITS)];
 	const uint64_t bucket_mask = (1 << END_BITS) - 1;
 
 	switch (column) {
@@ -590,7 +580,7 @@ static int64_t cell_figure(struct bundle_reader *bundle_reader, const struct agg
 	case HEAP:
 		return group->layer ? -1 : (int64_t)group->heap;
 	case OWNER:
-		return group->layer ? text_number(bundle_reader,
+		return group->layer ? text_number(packing,
 						  space_owner_word((enum space_owner)group->owner))
 				    : 0;
 	case STACK:
@@ -612,12 +602,12 @@ static int64_t cell_figure(struct bundle_reader *bundle_reader, const struct agg
 	return (int64_t)cell->bytes;
 }
 
-static void write_cells(struct bundle_reader *bundle_reader, struct json *json)
+static void write_cells(struct packing *packing, struct json *json)
 {
 	static const char *const words[CELL_COLUMNS] = { "layer", "process", "thread", "heap",
 							 "owner", "stack",   "octave", "begin",
 							 "end",   "kind",    "count",  "bytes" };
-	const struct aggregate *aggregate = bundle_reader->aggregate;
+	const struct aggregate *aggregate = packing->aggregate;
 
 	json_key(json, "cells");
 	json_object_begin(json);
@@ -625,7 +615,7 @@ static void write_cells(struct bundle_reader *bundle_reader, struct json *json)
 		json_key(json, words[column]);
 		json_array_begin(json);
 		for (size_t i = 0; i < aggregate->cells_count; i++)
-			json_i64(json, cell_figure(bundle_reader, &aggregate->cells[i],
+			json_i64(json, cell_figure(packing, &aggregate->cells[i],
 						   (enum cell_column)column));
 		json_array_end(json);
 	}
@@ -635,7 +625,7 @@ static void write_cells(struct bundle_reader *bundle_reader, struct json *json)
 void aggregate_write(const struct aggregate *aggregate, const struct scrub *scrub,
 		     struct json *json)
 {
-	struct bundle_reader bundle_reader = {
+	struct packing packing = {
 		.aggregate = aggregate,
 		.scrub = scrub,
 		.texts = labels_new(LABELS_EXACT, aggregate->opened->reader,
@@ -653,17 +643,17 @@ void aggregate_write(const struct aggregate *aggregate, const struct scrub *scru
 	for (size_t i = 0; i < aggregate->marks; i++)
 		json_u64(json, aggregate->mark_edges[i]);
 	json_array_end(json);
-	write_stacks(&bundle_reader, json);
-	write_frames(&bundle_reader, json);
-	write_cells(&bundle_reader, json);
+	write_stacks(&packing, json);
+	write_frames(&packing, json);
+	write_cells(&packing, json);
 	json_key(json, "strings");
 	json_array_begin(json);
 	json_string(json, "");
-	for (uint32_t i = 1; i <= bundle_reader.texts_count; i++)
-		json_string(json, labels_get_text(bundle_reader.texts, i));
+	for (uint32_t i = 1; i <= packing.texts_count; i++)
+		json_string(json, labels_get_text(packing.texts, i));
 	json_array_end(json);
-	labels_free(bundle_reader.texts);
-	map_fini(&bundle_reader.frame_of);
-	mem_free(bundle_reader.frames);
-	mem_free(bundle_reader.faces);
+	labels_free(packing.texts);
+	map_fini(&packing.frame_of);
+	mem_free(packing.frames);
+	mem_free(packing.faces);
 }

@@ -36,7 +36,7 @@ enum {
 // ---- who is in the way ----
 
 // Mappings by who made them, and what the space were without each.
-struct proc_memory {
+struct weighing {
 	const struct space *space;
 	process_id process;
 	uint64_t low, high;
@@ -64,24 +64,24 @@ static bool same_group(const struct address_map_group *group, const struct range
 }
 
 // The position of a range's group. Keys are hashes: one that is taken by another group moves on.
-static size_t group_of(struct proc_memory *proc_memory, const struct range *range)
+static size_t group_of(struct weighing *weighing, const struct range *range)
 {
-	uint8_t owner = (uint8_t)space_owner(proc_memory->space, range);
+	uint8_t owner = (uint8_t)space_owner(weighing->space, range);
 	uint64_t key = mix(mix(range->stack, range->stack ? 0 : range->file), owner);
 	uint64_t *number;
 	bool added;
 
 	for (;; key++) {
-		number = map_put(&proc_memory->numbers, key, &added);
+		number = map_put(&weighing->numbers, key, &added);
 		if (added)
 			break;
-		if (same_group(&proc_memory->groups[*number], range, owner))
+		if (same_group(&weighing->groups[*number], range, owner))
 			return *number;
 	}
-	*number = proc_memory->count;
-	proc_memory->groups = mem_grow(proc_memory->groups, &proc_memory->capacity,
-				       proc_memory->count + 1, sizeof *proc_memory->groups);
-	proc_memory->groups[proc_memory->count] = (struct address_map_group){
+	*number = weighing->count;
+	weighing->groups = mem_grow(weighing->groups, &weighing->capacity, weighing->count + 1,
+				    sizeof *weighing->groups);
+	weighing->groups[weighing->count] = (struct address_map_group){
 		.stack = range->stack,
 		.file = range->file,
 		.owner = owner,
@@ -89,7 +89,7 @@ static size_t group_of(struct proc_memory *proc_memory, const struct range *rang
 		.size_min = UINT64_MAX,
 		.age_min_ns = UINT64_MAX,
 	};
-	return proc_memory->count++;
+	return weighing->count++;
 }
 
 // Free bytes of the slot at `address` from there on, or down from there, as far as `limit`.
@@ -99,30 +99,29 @@ static uint64_t rest_of_slot(uint64_t address, uint64_t granularity)
 }
 
 // The hole [from, to) between two mappings: what of it lies in slots that one of them is in.
-static void share_waste(struct proc_memory *proc_memory, uint64_t from, uint64_t to, size_t below,
+static void share_waste(struct weighing *weighing, uint64_t from, uint64_t to, size_t below,
 			size_t above)
 {
-	uint64_t up = rest_of_slot(from, proc_memory->granularity);
+	uint64_t up = rest_of_slot(from, weighing->granularity);
 	uint64_t down;
 
 	if (below != SIZE_MAX) {
 		if (up > to - from)
 			up = to - from;
-		proc_memory->groups[below].waste += up;
+		weighing->groups[below].waste += up;
 		from += up;
 	}
-	down = to % proc_memory->granularity;
+	down = to % weighing->granularity;
 	if (down > to - from)
 		down = to - from;
 	if (above != SIZE_MAX)
-		proc_memory->groups[above].waste += down;
+		weighing->groups[above].waste += down;
 }
 
-static void count_piece(struct proc_memory *proc_memory, size_t group, const struct range *range)
+static void count_piece(struct weighing *weighing, size_t group, const struct range *range)
 {
-	struct address_map_group *into = &proc_memory->groups[group];
-	uint64_t age = proc_memory->now_ns > range->time_ns ? proc_memory->now_ns - range->time_ns
-							    : 0;
+	struct address_map_group *into = &weighing->groups[group];
+	uint64_t age = weighing->now_ns > range->time_ns ? weighing->now_ns - range->time_ns : 0;
 
 	into->bytes += range->end - range->start;
 	if (range->commit)
@@ -135,9 +134,9 @@ static void count_piece(struct proc_memory *proc_memory, size_t group, const str
 }
 
 // A mapping, all its pieces, is over.
-static void count_mapping(struct proc_memory *proc_memory, size_t group, uint64_t size)
+static void count_mapping(struct weighing *weighing, size_t group, uint64_t size)
 {
-	struct address_map_group *into = &proc_memory->groups[group];
+	struct address_map_group *into = &weighing->groups[group];
 
 	into->count++;
 	if (size < into->size_min)
@@ -146,18 +145,17 @@ static void count_mapping(struct proc_memory *proc_memory, size_t group, uint64_
 		into->size_max = size;
 }
 
-static void widen(struct proc_memory *proc_memory, size_t group, uint64_t hole)
+static void widen(struct weighing *weighing, size_t group, uint64_t hole)
 {
-	if (hole > proc_memory->groups[group].largest_without)
-		proc_memory->groups[group].largest_without = hole;
+	if (hole > weighing->groups[group].largest_without)
+		weighing->groups[group].largest_without = hole;
 }
 
 // Where the hole below the range of a group ends, which begins at `from`.
-static uint64_t hole_end(const struct proc_memory *proc_memory, size_t group,
-			 const struct range *range, uint64_t from)
+static uint64_t hole_end(const struct weighing *weighing, size_t group, const struct range *range,
+			 uint64_t from)
 {
-	uint64_t gap = proc_memory->groups[group].owner == SPACE_MAIN_STACK ? proc_memory->stack_gap
-									    : 0;
+	uint64_t gap = weighing->groups[group].owner == SPACE_MAIN_STACK ? weighing->stack_gap : 0;
 
 	if (range->start <= from)
 		return range->start;
@@ -165,65 +163,64 @@ static uint64_t hole_end(const struct proc_memory *proc_memory, size_t group,
 }
 
 // The hole [from, to): what of it can be given.
-static void count_hole(struct proc_memory *proc_memory, uint64_t from, uint64_t to)
+static void count_hole(struct weighing *weighing, uint64_t from, uint64_t to)
 {
-	if (proc_memory->align)
-		from += rest_of_slot(from, proc_memory->align);
-	if (to > from && to - from > proc_memory->largest)
-		proc_memory->largest = to - from;
+	if (weighing->align)
+		from += rest_of_slot(from, weighing->align);
+	if (to > from && to - from > weighing->largest)
+		weighing->largest = to - from;
 }
 
 // Walks the ranges once. Those side by side of one group, with the holes around them, would be one
 // hole without the group.
-static void take_census(struct proc_memory *proc_memory)
+static void take_census(struct weighing *weighing)
 {
-	const struct ranges *ranges = space_ranges(proc_memory->space, proc_memory->process);
-	const struct range *range = ranges_from(ranges, proc_memory->low);
-	uint64_t free_from =
-		proc_memory->low; // where the hole below the present group's run begins
-	uint64_t last_end = proc_memory->low;
+	const struct ranges *ranges = space_ranges(weighing->space, weighing->process);
+	const struct range *range = ranges_from(ranges, weighing->low);
+	uint64_t free_from = weighing->low; // where the hole below the present group's run begins
+	uint64_t last_end = weighing->low;
 	uint64_t number = UINT64_MAX;
 	uint64_t began = 0; // of the present mapping
 	size_t present = SIZE_MAX;
 
-	for (; range && range->start < proc_memory->high; range = ranges_from(ranges, last_end)) {
-		size_t group = group_of(proc_memory, range);
-		uint64_t end = hole_end(proc_memory, group, range, last_end);
+	for (; range && range->start < weighing->high; range = ranges_from(ranges, last_end)) {
+		size_t group = group_of(weighing, range);
+		uint64_t end = hole_end(weighing, group, range, last_end);
 
 		if (present != SIZE_MAX)
-			widen(proc_memory, present, end - free_from);
+			widen(weighing, present, end - free_from);
 		if (end > last_end)
-			count_hole(proc_memory, last_end, end);
-		if (proc_memory->granularity && range->start > last_end)
-			share_waste(proc_memory, last_end, range->start, present, group);
+			count_hole(weighing, last_end, end);
+		if (weighing->granularity && range->start > last_end)
+			share_waste(weighing, last_end, range->start, present, group);
 		if (group != present || range->start != last_end || range->number != number) {
 			if (present != SIZE_MAX)
-				count_mapping(proc_memory, present, last_end - began);
+				count_mapping(weighing, present, last_end - began);
 			began = range->start;
 		}
 		if (group != present)
 			free_from = last_end;
-		count_piece(proc_memory, group, range);
+		count_piece(weighing, group, range);
 		present = group;
 		number = range->number;
 		last_end = range->end;
 	}
-	if (last_end < proc_memory->high)
-		count_hole(proc_memory, last_end, proc_memory->high);
+	if (last_end < weighing->high)
+		count_hole(weighing, last_end, weighing->high);
 	if (present == SIZE_MAX)
 		return;
-	count_mapping(proc_memory, present, last_end - began);
-	if (last_end >= proc_memory->high)
+	count_mapping(weighing, present, last_end - began);
+	if (last_end >= weighing->high)
 		return;
-	widen(proc_memory, present, proc_memory->high - free_from);
-	if (proc_memory->granularity)
-		share_waste(proc_memory, last_end, proc_memory->high, present, SIZE_MAX);
+	widen(weighing, present, weighing->high - free_from);
+	if (weighing->granularity)
+		share_waste(weighing, last_end, weighing->high, present, SIZE_MAX);
 }
 
-static void census_fini(struct proc_memory *proc_memory)
+static void census_fini(struct weighing *weighing)
 {
-	map_fini(&proc_memory->numbers);
-	mem_free(proc_memory->groups);
+	map_fini(&weighing->numbers);
+	mem_free(weighing->groups);
 }
 
 // What nobody can do without, or should be blamed for.
@@ -245,7 +242,7 @@ static uint64_t lowest_given(const struct address_map *address_map)
 static void add_failure(struct address_map *address_map, const struct space *space,
 			const struct trace_event *event)
 {
-	struct proc_memory proc_memory = {
+	struct weighing weighing = {
 		.space = space,
 		.process = address_map->process,
 		.align = reader_is_windows(address_map->asked->reader) ? SPACE_SLOT : 0,
@@ -272,21 +269,21 @@ static void add_failure(struct address_map *address_map, const struct space *spa
 	};
 	failure->holes = ranges_holes(space_ranges(space, address_map->process), failure->low,
 				      failure->high);
-	proc_memory.now_ns = event->time_ns;
-	proc_memory.low = lowest_given(address_map);
-	if (proc_memory.low < failure->low)
-		proc_memory.low = failure->low;
-	proc_memory.high = failure->high;
-	take_census(&proc_memory);
-	failure->holes.largest = proc_memory.largest;
-	for (size_t i = 0; i < proc_memory.count; i++) {
-		const struct address_map_group *group = &proc_memory.groups[i];
+	weighing.now_ns = event->time_ns;
+	weighing.low = lowest_given(address_map);
+	if (weighing.low < failure->low)
+		weighing.low = failure->low;
+	weighing.high = failure->high;
+	take_census(&weighing);
+	failure->holes.largest = weighing.largest;
+	for (size_t i = 0; i < weighing.count; i++) {
+		const struct address_map_group *group = &weighing.groups[i];
 
 		if (!is_fixture(group->owner) && group->largest_without > failure->holes.largest &&
 		    group->largest_without > failure->culprit.largest_without)
 			failure->culprit = *group;
 	}
-	census_fini(&proc_memory);
+	census_fini(&weighing);
 }
 
 static bool is_failure(const struct trace_event *event)
@@ -615,7 +612,7 @@ static bool group_selected(const struct address_map *address_map,
 
 static void make_table(struct address_map *address_map)
 {
-	struct proc_memory proc_memory = {
+	struct weighing weighing = {
 		.space = present_space(address_map->asked->present),
 		.process = address_map->process,
 		.low = address_map->low,
@@ -624,9 +621,9 @@ static void make_table(struct address_map *address_map)
 		.now_ns = present_time(address_map->asked->present, address_map->process),
 	};
 
-	take_census(&proc_memory);
-	for (size_t i = 0; i < proc_memory.count; i++) {
-		struct address_map_group *group = &proc_memory.groups[i];
+	take_census(&weighing);
+	for (size_t i = 0; i < weighing.count; i++) {
+		struct address_map_group *group = &weighing.groups[i];
 
 		if (group->largest_without < address_map->holes.largest)
 			group->largest_without = address_map->holes.largest;
@@ -640,7 +637,7 @@ static void make_table(struct address_map *address_map)
 	if (address_map->groups_count)
 		qsort(address_map->groups, address_map->groups_count, sizeof *address_map->groups,
 		      most_in_the_way_first);
-	census_fini(&proc_memory);
+	census_fini(&weighing);
 }
 
 bool address_map_set_granularity(struct address_map_options *options, uint64_t bytes,
