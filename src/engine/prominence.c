@@ -1,3 +1,16 @@
+// A stack of hills that are still open.
+//
+// For example, levels 0, 10, 6, 12, 0 with rise_min 3:
+//
+//     10   a hill begins at the valley 0, and has risen by 10
+//      6   it falls by 4, more than 3: what comes next may be a hill of its own
+//     12   a second one begins at the valley 6, and has risen by 6: they are two. The first is a
+//          spike of 10 over 6; from now on it is the left part of a union with the valley 6
+//      0   the second is a spike of 12 over 6, and goes into the union: two spikes, top 12. That
+//          ends at 0 too: a group of two, whose body is the valley 6, and its base 0
+//
+// With rise_min 5 the fall to 6 would not matter: the hill goes on to 12, and is one spike of 12
+// over 0.
 #include "engine/prominence.h"
 
 #include "base/mem.h"

@@ -1,3 +1,11 @@
+// The floor, its slope and the verdict.
+//
+// For example, twelve buckets whose lowest levels are 0, 10, 20 … 110: no bucket is lower than one
+// before it, so they are the floor. It grew by 110; the two largest rises are 10 each, far from
+// three quarters of that; the last third (from bucket 8 on) has 30, more than a ninth: GROWS, with
+// a slope of 10 a bucket and a fit of 1. If the last bucket were 0, the floor would be 0
+// everywhere: all was given back, and the verdict is STEADY. If bucket 1 were 100 and the rest 110,
+// the rises of 100 and 10 would be all there is: STEPS.
 #include "engine/trend.h"
 
 #include "base/mem.h"

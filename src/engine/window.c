@@ -1,3 +1,24 @@
+// The front of three machines: a list of lifetimes (plain.c), an index, and for virtual memory
+// always a list, since a program maps far less often than it allocates.
+//
+// A trace of up to 65,536 events is paired into a list when it is opened, and each question goes
+// through that. For a longer one the index is opened, or built if it is missing: one process
+// builds, others wait for its lock and find it done. Whatever answers, a question has edges that
+// are in the trace and layers; heap figures and those of virtual memory add up (ask_sums), but for
+// peaks of one group that has both, whose sum is the best there is (merge_detail).
+//
+// For example, levels by stack in 100 buckets of a trace of ten million events, of all layers:
+//
+//     begin        edges into the trace; no filter by lifetime: the index answers
+//     index_series fills items[group * 100 + bucket] for the heap
+//     plain_series fills a second array of the same form from the list of mappings
+//     ask_sums     adds the second to the first, number by number
+//
+// With --lifetime the index has no sums that help: begin collects the lifetimes of the window into
+// a list first, and plain_series is asked for both.
+//
+// A damaged index is found out by a question. It is marked as unusable, the answer says to try
+// again, and the next opening builds it anew.
 #include "engine/window.h"
 
 #include "base/mem.h"

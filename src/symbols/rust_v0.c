@@ -1,3 +1,16 @@
+// The grammar of RFC 2603, one function a rule.
+//
+// For example, _RNvCs1234_7mycrate3foo, of which `name` begins after _R:
+//
+//     N v                a path in the namespace of values, which ends with a name
+//       C s1234_ 7mycrate  inside of a crate, with the number s1234_ that tells it from others
+//       3foo               the name
+//     mycrate::foo
+//
+// Numbers are in base 62 and end with _; a reference backwards, B and a number, is a place in
+// `text`, from which the same rule is read again. That may refer further back, and a name of 100
+// bytes can so say something of a megabyte: each rule that nests counts a step (enter), and depth,
+// steps and text are bounded.
 #include "symbols/rust_v0.h"
 
 #include "symbols/rust_text.h"

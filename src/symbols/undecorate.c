@@ -1,3 +1,20 @@
+// By recursive descent, with a text for what was read and a list for what is referred to.
+//
+// For example, ?push_back@?$vector@HV?$allocator@H@std@@@std@@QEAAXH@Z:
+//
+//     ?                       a symbol follows
+//     push_back@              its name
+//     ?$vector@               a template as the next scope, vector, with arguments
+//       H                       int
+//       V?$allocator@H@std@@    a class: allocator of int, in std
+//     @                       no more arguments
+//     std@@                   the scope of vector; @ ends the scopes
+//     QEAAXH@Z                a public method, void (int): read, and not written
+//
+// A digit stands for the name, or the type of an argument, that was read as that number; a template
+// begins a numbering of its own. Names grow by references to references: what all of them wrote is
+// counted, and ends at 64 KiB; depth and steps are bounded too. A name that is not understood is
+// shown as it is.
 #include "symbols/undecorate.h"
 
 #include "base/mem.h"

@@ -1,3 +1,23 @@
+// The frame of a block: which kinds have which columns, which columns there are, and how long each
+// is.
+//
+// For example, a block of one thread with two events, malloc(64) at 0x1000 by stack 3 and its free.
+// It says that two kinds are in it: malloc has the columns kind, thread, time, address, its low
+// bits, size and stack; free has kind, thread, time, address, low bits and the stack that frees.
+// The last is 0, as nearly always, and a column of zeros alone is left out, so the columns are
+//
+//     kind     1 4            (TRACE_MALLOC, TRACE_FREE)
+//     thread   a run: the thread, twice
+//     time     a run: 0 after the block's first time, twice
+//     address  differences to the address before, without their low four bits
+//     low      those bits
+//     size     64             one entry: free has none
+//     stack    3              one entry
+//
+// A reader that knows a kind holds the block's word for it against its own: at least the columns
+// that it knows the kind by have to be there. One that does not know a kind steps over its entries,
+// since the block says in which columns they are. A length that is longer than what is left makes
+// the block damaged, and no byte of it is believed.
 #include "trace/columns_next.h"
 
 #define BIT(column) (UINT64_C(1) << (column))

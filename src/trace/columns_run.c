@@ -1,4 +1,13 @@
 // Many events at once: what columns_next does, for those that nearly all are.
+//
+// A kind's recipe is made once for each block. In nearly all blocks malloc's is ADDRESS, HIGH, LOW,
+// SIZE and STACK, and that of free ADDRESS, HIGH and LOW. The loop over a run of events of one
+// thread and one time looks at the recipe's bits alone, and the cursors of the columns are local
+// variables.
+//
+// Where a number in the run turns out to be damaged, all that the run did to the decoder has to be
+// undone. What was predicted cannot be: the block is begun anew, and read event by event up to
+// where the run began (come_back), where columns_next finds the damage and says which event it is.
 #include "trace/columns_next.h"
 
 // What an event of a kind has in this block, as far as runs know it.

@@ -1,3 +1,22 @@
+// Playing a trace: block by block, and where the notes come in between.
+//
+// Definitions and notes are in DEFS blocks, events in EVENTS blocks. A DEFS block is taken into the
+// tables once, when the reader first comes to it; its notes wait until the event that they are
+// before. For example, a DEFS block with notes of the numbers 5 and 9, and after it an EVENTS block
+// of the events 3 to 10. Items come as
+//
+//     event 3, event 4, note (5), event 5 … event 8, note (9), event 9, event 10
+//
+// Waiting notes that no event follows are given at the end of the file: those after the last event,
+// and those whose events did not make it into it.
+//
+// An id in an event is held against the tables as it passes (event_settle): one that is not defined
+// is none, and counted as refused; an event of a thread that is not known is left out. Times and
+// event numbers never fall for who reads, whatever the file says.
+//
+// A block is decoded here, or, once two were played one after the other, by the thread of
+// reader_ahead.c, from whose chunks the events are then taken. Both give the same items: a place in
+// the trace (reader_place) is a block and how many items after its beginning.
 #include "trace/reader_own.h"
 
 #include "trace/end.h"

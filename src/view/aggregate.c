@@ -1,3 +1,14 @@
+// One try after the other, until there are few enough cells.
+//
+// A cell's key is its group, the bucket in which it was born, the one in which it died and how,
+// packed into 64 bits: 11 bits for each bucket and 3 for the kind are below the group's number. For
+// example, group 5 born in bucket 2, freed by a call in bucket 7: birth is stored as 3, since 0 is
+// what lived before the recording, and the key is 5 << 25 | 3 << 14 | 7 << 3 | 1.
+//
+// The first try has 512 ticks of time. Where there are more cells than may be, what is folded next
+// is what a reader misses least: stacks that weigh little go into "rest" until 1,000 are left, then
+// threads are folded, then ticks made wider, down to 128, and only then go more stacks and more
+// ticks (coarsen). Each try goes through all allocations again.
 #include "view/aggregate.h"
 
 #include "base/mem.h"

@@ -1,3 +1,6 @@
+// A bucket has its right border and not its left one. For example, four buckets of (0, 100]: time
+// 25 is in the first, 26 in the second, 100 in the last; what is outside goes to the nearest. The
+// product of a time and a count may need more than 64 bits: nanoseconds of a day are 47.
 #include "engine/index/buckets.h"
 
 size_t buckets_find(const struct buckets_axis *axis, uint64_t time_ns)

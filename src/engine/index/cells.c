@@ -1,3 +1,15 @@
+// Two dictionaries, and entries that never move.
+//
+// A cell is packed into one word: 28 bits of its site, 35 of its size. Site 5 and 64 bytes are 64
+// << 28 | 5 = 0x400000005. A size of 2^35 bytes (32 GiB) or more is in a table of its own: the word
+// has the size's place there, and bit 35 above the site's bits says so.
+//
+// A slot of a dictionary is 32 bits: the entry's number in the lower 28, and four bits of its hash
+// above, so that of 16 slots that are not the one, 15 are passed over without looking at the entry.
+//
+// Most questions are asked again and again about one stack: first_of_stack has the site that a
+// stack had last, and each site the cell that it had last. Only where both are others is a hash
+// computed.
 #include "engine/index/cells.h"
 
 #include "base/mem.h"

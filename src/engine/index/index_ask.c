@@ -1,3 +1,24 @@
+// The rows of a window, from sums, and its single allocations, from steps.
+//
+// Four figures of a site say all that a row has (struct index_figures): what began in the window,
+// what lived at its two edges, and what lived at both. The classes are differences of them
+// (index_rows.c). For example, a site that had 100 blocks at the first edge and 130 at the last,
+// began 600 in between, and has 90 that lived all through:
+//
+//     stay                   90   persistent (AOFO)
+//     from - stay            10   there before, freed in it (AOFI)
+//     to - stay              40   begun in it, still there (AIFO)
+//     begun - (to - stay)   560   begun and freed in it (AIFI)
+//
+// `begun`, `from` and `to` are read from snapshots of counts near the edges, and from the steps
+// between the snapshot and the edge. `stay` is no difference of counts: it is found from lifetimes.
+// In a window of up to shape.short_steps (2^20) its own steps are read, and what ended in them and
+// began before is taken from `from`: the 10 above. In a longer one it is the lifetimes that span
+// the window, which are in the `long` files, since a lifetime shorter than 2^17 steps spans no
+// window of 2^20.
+//
+// Sites are asked for where the query does not look at sizes, cells where it does. By lifetime
+// neither helps: every end in the window is looked at (index_tally.c).
 #include "engine/index/index_ask.h"
 
 #include "base/mem.h"

@@ -1,3 +1,23 @@
+// The row of calls, the parts, and how both come together again. index_pair.h has the plan.
+//
+// A *raw* step is one for each call. Pairing may find that a call has two steps: where an address
+// is given out that still lives, the old block ended unseen, just before. In memory that is known
+// at once. With parts it is known only once the part was paired, so steps are numbered twice. For
+// example, three calls on one address, the second a malloc whose free was not seen:
+//
+//     call              raw   answer of the part                 final steps
+//     malloc 0x10         0   -                                  0 begin
+//     malloc 0x10         1   LOST: block of raw 0 ended here    1 end of 0, 2 begin
+//     free   0x10         2   END: block of raw 1                3 end of 2
+//
+// Raw steps that had a lost block before them are in lost_raw, rising: here { 1 }. The final number
+// of the step that a call itself is, is its raw one and how many of those are not after it
+// (index_pair_final: 1 + 1 = 2, and 2 + 1 = 3); an edge before a call is also before the lost
+// block's end (index_pair_final_edge: 1 + 0 = 1). What a part answers about beginnings is raw, too,
+// and becomes final on the way to the feed.
+//
+// Rows and answers are read in the order in which they were written, each file once, so nothing is
+// looked for: a call takes the next answer of the part that its byte names.
 #include "engine/index/index_pair.h"
 
 #include "base/mem.h"

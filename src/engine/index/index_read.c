@@ -1,3 +1,14 @@
+// Blocks of steps, decoded as far as a question needs, and the time of a step.
+//
+// For example, the step with the word 13 is `cell << 1 | ends`: an end of a block of cell 6. Its
+// lifetime is the next varint of those of ends: 40 at step 100,000 means that step 99,960 began it;
+// 0 is an orphan, which nothing began. A block's words are packed, with as many bits each as the
+// highest needs, so any step is found without those before it, but lifetimes are not: a mark each
+// 1,024 steps says where they go on.
+//
+// Of the time only changes are kept. A tick of 100 us holds a thousand steps of a busy program, so
+// that a block of 65,536 steps has some dozens of changes; the clock keeps those of the blocks that
+// were asked for, in a sixteenth of the memory.
 #include "engine/index/index_read.h"
 
 #include "base/mem.h"

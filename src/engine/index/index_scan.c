@@ -1,3 +1,16 @@
+// The steps of a window, one by one, and the ends of processes among them.
+//
+// A step in the index says which cell it is about and whether something ends; its group is looked
+// up in a table by cell that was made once (index_scan_prepare). The end of a process is a step
+// that does nothing else: what the process still had is not in it, and is found here from the
+// counts at the very end of the index, where a block that nothing ended is still counted as alive.
+// For example, process 7 ends at step 500 with three blocks of group 0 (96 bytes together) and one
+// of group 2 (8 bytes). The visitor sees, before step 501:
+//
+//     step 500, group 0, exit, amount { 3, 96 }, last = false
+//     step 500, group 2, exit, amount { 1,  8 }, last = true
+//
+// so that a level between the two, which never was, is not taken for one.
 #include "engine/index/index_scan.h"
 
 #include "base/map.h"

@@ -1,3 +1,14 @@
+// Steps in, files out; index_store.h says which and why.
+//
+// A batch is 65,536 steps. For each one the block of events is packed, with as many bits for a step
+// as its highest cell needs; counts by cell move; levels and postings are fed. Every so often
+// counts are written as a snapshot: not sooner than 2^18 steps after the last, and not sooner than
+// twice as many steps as there are cells. With 10,000 cells that is every 262,144 steps, with a
+// million cells every two million, so that snapshots do not outgrow the steps between them.
+//
+// Levels are a pyramid. For example, 4,096 steps are 16 entries of levels0 (256 steps each), four
+// of levels1, one of levels2. An entry has the highest, lowest and last level of its steps, and so
+// four of them make one of the next file without the steps being seen again.
 #include "engine/index/index_store.h"
 
 #include "base/mem.h"

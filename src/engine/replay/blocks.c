@@ -1,3 +1,14 @@
+// Tables of regions, in pieces of memory.
+//
+// A region is 64 KiB of addresses. For example, blocks at 0x7f1200041230 and 0x7f1200041260: both
+// are in region 0x7f120004, and their places in it are 0x1230 and 0x1260. In a table of 16 slots a
+// place's home is its number of 16 bytes, and that number's 64th part, modulo 16: 0x123 + 4 is 7,
+// and 0x126 + 4 is 10. What is side by side in the program is side by side here. The 64th part
+// keeps blocks apart that are 1 KiB or 4 KiB from each other, which would all have one home.
+//
+// A table that is seven eighths full doubles, one of which an eighth is used shrinks. Those that
+// are given back are kept by size, chained through their own first bytes, for the next region that
+// needs one of that size.
 #include "engine/replay/blocks.h"
 
 #include "base/mem.h"

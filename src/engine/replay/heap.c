@@ -1,3 +1,26 @@
+// What each event does to the counts.
+//
+// A block is counted by a site, or by none: block->site is SITE_NONE where the query leaves its
+// stack, size or process out. It is put into the table all the same, since its free would else be
+// that of a block that nobody knows.
+//
+// What a site held at the peak is found without a second pass. A number, the epoch, rises with each
+// new peak of the level; a site that is about to change compares its own with it, and saves what it
+// holds where they differ (site_settle). For example, with one site A that has a block of 100 bytes
+// and one B that gets one of 50:
+//
+//     event       level   epoch   A (live, saved)    B (live, saved)
+//     A + 100       100   0 > 1   100, -             0, -
+//     B + 50        150   1 > 2   100, -             50, 0 (saved at epoch 1)
+//     A - 100        50   2       0, 100 (at 2)      50, 0
+//     the end        50   2       0, 100             50, 50 (saved by heap_finish)
+//
+// 100 and 50 are the 150 of the peak. A site that did not change after the peak costs nothing until
+// the end.
+//
+// Runs of calls of one thread are the common case, and most recordings are neither sampled nor
+// filtered by event: the functions marked TWICE are compiled once for that case (`plain`), where
+// what they would ask is known, and once for all others.
 #include "engine/replay/heap_own.h"
 
 #include "base/mem.h"

@@ -1,3 +1,14 @@
+// Blocks in tables by address, their records in a list, and the halves of reallocs by thread.
+//
+// A block's record is in `list`, and what the table by address has of it is the place there. Places
+// that are free are chained through `number`: for example, after blocks 1, 2 and 3 began and 2 and
+// then 3 ended, spare is 3, list[3].number is 2, list[2].number is 0; the next block that begins
+// takes place 3, and the one after it place 2.
+//
+// What was begun and ended by one thread's realloc may have another thread's events between. The
+// first half keeps the block that it ended in its thread's lives_half, open until the thread's next
+// call on malloc's heap. Should that say that the realloc failed, the block is put back as it was,
+// under the same number, and the watcher is told that it never ended.
 #include "engine/replay/lives.h"
 
 #include "base/mem.h"

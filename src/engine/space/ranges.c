@@ -1,3 +1,15 @@
+// An AVL tree whose nodes sum up what is below them.
+//
+// Each node has the bytes, the holes and the largest hole of its subtree, made from those of its
+// children and the gaps beside its own range (sum_up). For example, three ranges of a page each:
+//
+//                     [0x4000, 0x5000)    low 0x1000, high 0xa000, 0x3000 bytes, 2 holes,
+//                      /            \      the largest 0x4000 at 0x5000
+//     [0x1000, 0x2000)               [0x9000, 0xa000)
+//
+// The gap on the left is 0x2000, that on the right 0x4000; neither child has one of its own. A
+// question about holes in a part of the space takes whole subtrees where it can, so it costs O(log
+// n). A change sums up the nodes from where it was up to the root, and turns those that lean.
 #include "engine/space/ranges.h"
 
 #include "base/mem.h"

@@ -1,3 +1,10 @@
+// Slots to segments, and whose the waste is.
+//
+// For example, slots of 64 KiB and a mapping of 4 KiB at 0x7f0000010000 with nothing else up to
+// 0x7f0000020000: the slot is its owner's, and the 60 KiB after the page are free, but of no use to
+// whoever reserves whole slots. They are the waste of that mapping, which is the one below them.
+// Had the page been at the slot's end, the free bytes before it would be its waste too, as there is
+// nothing below in the slot.
 #include "report/draw/address_map.h"
 
 #include "base/map.h"

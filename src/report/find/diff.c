@@ -1,3 +1,14 @@
+// Runs of both sides, one after the other, into one list of rows.
+//
+// A row's number is that of its program and of what its stack reads as, which is the same in all
+// runs (stack_match.h). For example, three runs before and three after: a row has six values of
+// each figure, those of a run in which it is not are 0, and what is shown is the difference of the
+// two means. Whether it is called a change says engine/significance.h, from the six values of all
+// rows together.
+//
+// Processes are matched apart from stacks, by their program and by the process that started them,
+// in the order in which they were started: the second gcc of make on one side is the second gcc of
+// make on the other.
 #include "report/find/diff.h"
 
 #include "base/map.h"

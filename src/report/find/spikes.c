@@ -1,3 +1,14 @@
+// Three passes over the window: the level, the buffers, and who made it.
+//
+// The level goes through engine/prominence.h. Where nothing is left out, it does so by stretches of
+// some hundred steps, whose highest and lowest levels the index knows: only a stretch in which
+// something could begin or end is looked into (meter_pass). What ends with its process is held back
+// until something happens after it, so that the fall to 0 at the end is no spike's end. For
+// example, levels 0, 5 MiB, 1 MiB, and the process ends: the spike is 4 MiB over 1 MiB, and not 5
+// MiB over 0.
+//
+// Of more than a million spikes the lower half goes. The tops of those that will be shown are then
+// looked up once more, with what each place held there (spike_sites.c).
 #include "report/find/spikes.h"
 
 #include "base/map.h"

@@ -1,3 +1,18 @@
+// From the engine's groups to rows.
+//
+// The engine is given a function from a cell to a number. Here it is a tuple of what the keys make
+// of the cell, numbered in the order of first sight (find_group). For example, with --by
+// process,stack three cells: process 0 with stack 7, process 0 with stack 9, which reads the same
+// as 7 and so has its label, and process 2 with stack 7. The tuples are (no orphan, 0, label 1),
+// the same, and (no orphan, 2, label 1): two groups, 0 and 1, and after two questions (of depth 1
+// and 2) four rows: process 0, its stack; process 2, its stack.
+//
+// Impact and type are no function of a cell, since one cell has allocations of all four: a group of
+// the engine has four sums, and becomes up to four rows there (rows_of_group). A mark is a window
+// of its own, so the question is asked once for each phase.
+//
+// Labels cost names, and names cost symbols: stacks are looked up only after a first question,
+// which needs none, has said which are in the window (find_present).
 #include "report/table/table.h"
 
 #include "base/mem.h"
