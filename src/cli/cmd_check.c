@@ -60,6 +60,8 @@ static const struct option_row rows[] = {
 
 static const char *const annotations[] = { "none", "github", "gitlab", NULL };
 enum annotation { ANNOTATE_NONE, ANNOTATE_GITHUB, ANNOTATE_GITLAB };
+_Static_assert(sizeof annotations / sizeof *annotations == ANNOTATE_GITLAB + 2,
+	       "a word each, and the end");
 
 struct request {
 	struct query_options options;

@@ -12,6 +12,8 @@ static const struct sheet_form *const forms[] = { SHEET_FORMS(FORM) };
 
 static const char *const color_words[] = { "auto", "always", "never", NULL };
 static const char *const progress_words[] = { "auto", "none", "plain", "bar", NULL };
+_Static_assert(sizeof progress_words / sizeof *progress_words == PROGRESS_BAR + 2,
+	       "a word each, and the end");
 
 enum print_options_taken print_options_take(struct args *args, struct print_options *print, int id)
 {

@@ -34,6 +34,7 @@ struct prominence_entry {
 void prominence_init(struct prominence *crest, uint64_t rise_min, uint64_t edge, uint64_t level,
 		     void (*tell)(void *context, const struct prominence_hill *hill), void *context)
 {
+	ASSERT(tell);
 	*crest = (struct prominence){
 		.rise_min = rise_min ? rise_min : 1,
 		.tell = tell,
@@ -98,6 +99,7 @@ static void split(struct prominence *crest, size_t index, uint64_t valley)
 {
 	struct prominence_entry *entry = &crest->stack[index];
 
+	ASSERT(index + 1 < crest->count);
 	if (!entry->split) {
 		tell(crest, entry, valley);
 		entry->split = true;
@@ -122,6 +124,7 @@ static void rise(struct prominence *crest, uint64_t edge, uint64_t level)
 {
 	struct prominence_entry *top = crest->count ? &crest->stack[crest->count - 1] : NULL;
 
+	ASSERT(level > crest->level);
 	if (!crest->rising && (!top || top->top - crest->level >= crest->rise_min)) {
 		push(crest);
 		top = &crest->stack[crest->count - 1];
@@ -142,6 +145,7 @@ static void rise(struct prominence *crest, uint64_t edge, uint64_t level)
 
 static void fall(struct prominence *crest, uint64_t level)
 {
+	ASSERT(level < crest->level);
 	crest->rising = false;
 	while (crest->count && crest->stack[crest->count - 1].left >= level) {
 		const struct prominence_entry *entry = &crest->stack[crest->count - 1];
@@ -158,6 +162,7 @@ static void fall(struct prominence *crest, uint64_t level)
 
 void prominence_add(struct prominence *crest, uint64_t edge, uint64_t level)
 {
+	ASSERT(crest->tell);
 	if (level > crest->level)
 		rise(crest, edge, level);
 	else if (level < crest->level)

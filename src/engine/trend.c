@@ -29,6 +29,7 @@ static double theil_sen(const uint64_t *floor, size_t count)
 	size_t at = 0;
 	double median;
 
+	ASSERT(count >= 2);
 	for (size_t i = 0; i < count; i++)
 		for (size_t j = i + 1; j < count; j++)
 			slopes[at++] = (double)(floor[j] - floor[i]) / (double)(j - i);
@@ -65,6 +66,7 @@ static enum trend_verdict judge(const uint64_t *floor, size_t count, uint64_t gr
 	uint64_t late = floor[count - 1] - floor[2 * count / 3];
 	uint64_t last = floor[count - 1] - floor[5 * count / 6];
 
+	ASSERT(count >= TREND_BUCKETS_MIN);
 	for (size_t i = 1; i < count; i++) {
 		uint64_t rise = floor[i] - floor[i - 1];
 

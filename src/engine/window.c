@@ -35,6 +35,11 @@
 #include <stdio.h>
 #include <string.h>
 
+_Static_assert(sizeof(struct window_bucket) % sizeof(uint64_t) == 0,
+	       "sums are added number by number");
+_Static_assert(sizeof(struct window_flow) % sizeof(uint64_t) == 0, "the same");
+_Static_assert(sizeof(struct heap_amount) == 2 * sizeof(uint64_t), "the same");
+
 enum {
 	MEMORY_DEFAULT = 256 << 20,
 	MEMORY_LEAST = 32 << 20,
@@ -62,6 +67,7 @@ static bool open_plain(struct window *window, const struct window_options *optio
 	struct progress progress;
 	bool built;
 
+	ASSERT(!window->shares);
 	progress_begin(&progress, options->progress, "pairing", reader_bytes(window->reader));
 	built = plain_build(&window->heap, &window->own_vm, &window->steps, window->reader,
 			    &progress, options->stop, options->context);
@@ -203,6 +209,7 @@ static bool open_index(struct window *window, const char *trace_path,
 	bool ok, cached = false;
 	char *path;
 
+	ASSERT(!window->shares);
 	if (!index_disk_limit(&cache_bytes, err) ||
 	    !index_identify(&identity, trace_path, window->reader, UINT64_MAX, err))
 		return false;
@@ -262,6 +269,7 @@ struct window *window_open(const char *trace_path, struct reader *reader,
 	struct window_options wanted = *options;
 	bool ok;
 
+	ASSERT(options);
 	window->reader = reader;
 	window->index.directory = -1;
 	ok = heed_wish(&wanted, err) && reader_scan(reader, err);
@@ -303,6 +311,7 @@ struct window *window_share(const struct window *window, struct reader *reader)
 {
 	struct window *other = mem_alloc(1, sizeof *other);
 
+	ASSERT(window->vm);
 	*other = *window;
 	other->reader = reader;
 	other->shares = true;
@@ -410,6 +419,7 @@ uint64_t window_edge_time(struct window *window, uint64_t edge)
 {
 	uint64_t time_ns = 0;
 
+	ASSERT(window->facts.steps_end > 0);
 	if (edge == 0)
 		return 0;
 	if (edge > window->facts.steps_end)
@@ -428,6 +438,7 @@ const struct window_mark *window_marks(const struct window *window, size_t *coun
 
 bool window_source_number(struct window *window, uint64_t step, uint64_t *number, struct err *err)
 {
+	ASSERT(step < window->facts.steps_end);
 	if (!window->plain)
 		return index_number(&window->index, step, number, err) || failed(window, err);
 	*number = window->steps.numbers[step];
@@ -518,6 +529,7 @@ struct window_rest *window_result_make_rest(struct window_result *result, size_t
 {
 	size_t count = group + (size_t)1;
 
+	ASSERT(group != WINDOW_SKIP);
 	if (group >= result->rests_count) {
 		result->rests = mem_grow(result->rests, capacity, count, sizeof *result->rests);
 		memset(result->rests + result->rests_count, 0,
@@ -584,6 +596,7 @@ bool window_walk(struct window *window, const struct window_query *query,
 {
 	struct window_query whole = tidy(window, query);
 
+	ASSERT(each);
 	if (!is_sound(window, err))
 		return false;
 	if (window->plain) {
@@ -609,6 +622,7 @@ bool window_curve(struct window *window, const struct window_query *query,
 	struct heaps heaps;
 	bool ok = true;
 
+	ASSERT(each);
 	if (!begin(window, query, by_lifetime(query), &all, &heaps, err))
 		return false;
 	if (!asks(query, WINDOW_HEAP))
@@ -657,6 +671,8 @@ static bool ask_sums(struct window *window, const struct sums_question *question
 	struct heaps heaps;
 	bool ok = true;
 
+	ASSERT(to->count > 0);
+	ASSERT(question->numbers > 0);
 	if (!begin(window, query, question->listed && by_lifetime(query), &whole, &heaps, err))
 		return false;
 	memset(to->numbers, 0, count * sizeof *to->numbers);

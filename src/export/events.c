@@ -1,6 +1,7 @@
 #include "export/events.h"
 
 #include "base/map.h"
+#include "base/mem.h"
 #include "trace/reader_pass.h"
 
 struct reading {
@@ -169,6 +170,7 @@ void events_read(const struct export_source *source, const struct events_watcher
 	const struct lives_watcher lives = { .begin = begin, .end = end, .context = &reading };
 	struct progress progress;
 
+	ASSERT(watcher);
 	progress_begin(&progress, asked->options.window.progress, "reading",
 		       reader_bytes(asked->reader));
 	lives_find_undone(asked->reader, &reading.undone, &progress);

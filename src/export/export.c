@@ -1,4 +1,5 @@
 #include "export/export.h"
+#include "base/mem.h"
 #include "export/events.h"
 
 #include <inttypes.h>
@@ -34,6 +35,7 @@ bool export_write(const struct export_format *format, struct export_source *sour
 	struct samples samples = { 0 }, against = { 0 };
 	bool good;
 
+	ASSERT(format && sink);
 	if (!format->has_samples)
 		return (format->rules || events_prepare(source->asked, err)) &&
 		       format->write(source, sink, err) && sink_ok(sink, err);

@@ -82,6 +82,7 @@ struct parquet *parquet_new(const struct rowset_table *table, struct sink *sink)
 {
 	struct parquet *parquet = mem_alloc(1, sizeof *parquet);
 
+	ASSERT(table->columns_count > 0);
 	parquet->table = table;
 	parquet->sink = sink;
 	parquet->zstd = ZSTD_createCCtx();

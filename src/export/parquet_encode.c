@@ -142,6 +142,7 @@ void parquet_encode_hybrid(struct str *out, const uint32_t *values, size_t count
 	size_t from = 0; // from here to `at` there are no runs
 	size_t at = 0;
 
+	ASSERT(bits <= 32);
 	while (at < count) {
 		size_t end = at + 1;
 

@@ -1,5 +1,7 @@
 #include "export/protobuf.h"
 
+#include "base/mem.h"
+
 #include <string.h>
 
 // The low three bits of a tag: how long the value is.
@@ -21,6 +23,7 @@ static void add_tag(struct str *out, unsigned field, enum wire_type type)
 
 void protobuf_u64(struct str *out, unsigned field, uint64_t value)
 {
+	ASSERT(field > 0);
 	if (value == 0)
 		return;
 	add_tag(out, field, WIRE_VARINT);
@@ -29,6 +32,7 @@ void protobuf_u64(struct str *out, unsigned field, uint64_t value)
 
 void protobuf_i64(struct str *out, unsigned field, int64_t value)
 {
+	ASSERT(field > 0);
 	protobuf_u64(out, field, (uint64_t)value);
 }
 
@@ -39,6 +43,7 @@ void protobuf_bool(struct str *out, unsigned field, bool value)
 
 void protobuf_fixed64(struct str *out, unsigned field, uint64_t value)
 {
+	ASSERT(field > 0);
 	if (value == 0)
 		return;
 	add_tag(out, field, WIRE_FIXED64);
@@ -50,12 +55,14 @@ void protobuf_double(struct str *out, unsigned field, double value)
 {
 	uint64_t bits;
 
+	ASSERT(field > 0);
 	memcpy(&bits, &value, sizeof bits);
 	protobuf_fixed64(out, field, bits);
 }
 
 void protobuf_bytes(struct str *out, unsigned field, const void *bytes, size_t length)
 {
+	ASSERT(field > 0);
 	add_tag(out, field, WIRE_BYTES);
 	protobuf_varint(out, length);
 	str_add_bytes(out, bytes, length);

@@ -578,6 +578,7 @@ bool rowset_write(const struct export_source *source, unsigned tables,
 	char trace[33];
 	bool good = true;
 
+	ASSERT(tables != 0);
 	rowset_trace_name(rows.reader, trace);
 	rows.trace = number_of(&rows, trace);
 	rows.batch.texts = &rows.texts;

@@ -36,6 +36,7 @@ uint64_t stack_levels_row_ns(const struct stack_levels *levels, uint32_t number)
 {
 	uint64_t whole = levels->to_ns - levels->from_ns;
 
+	ASSERT(levels->row_count > 0 && number < levels->row_count);
 	return levels->from_ns + whole / levels->row_count * (number + 1) +
 	       whole % levels->row_count * (number + 1) / levels->row_count;
 }

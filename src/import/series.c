@@ -301,6 +301,7 @@ static void limit_blocks(struct series *series)
 
 void series_end(struct series *series)
 {
+	ASSERT(series->name);
 	limit_blocks(series);
 	// What is less first, so that no level is higher than that of a snapshot.
 	for (size_t i = 0; i < series->sums_count; i++)

@@ -1,5 +1,7 @@
 #include "trace/asm_text.h"
 
+#include "base/mem.h"
+
 #include <string.h>
 
 bool asm_text_fail(struct asm_text *text, const struct asm_word *word, const char *what)
@@ -113,6 +115,7 @@ bool asm_text_field(struct asm_text *text, const struct asm_field *fields, bool 
 {
 	struct asm_word *word = asm_text_peek(text);
 
+	ASSERT(fields);
 	*taken = false;
 	for (; word && fields->key; fields++) {
 		const char *value = asm_text_value(text, fields->key);
@@ -135,6 +138,7 @@ bool asm_text_fields(struct asm_text *text, const struct asm_field *fields,
 		     bool (*other)(struct asm_text *text, void *context), void *context,
 		     const char *expected)
 {
+	ASSERT(fields && other && expected);
 	while (asm_text_peek(text)) {
 		const struct asm_word *word = asm_text_peek(text);
 		bool taken;

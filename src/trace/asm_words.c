@@ -67,6 +67,7 @@ enum {
 	EVENTS_COUNT = sizeof events / sizeof *events,
 	NOTES_COUNT = sizeof notes / sizeof *notes,
 };
+_Static_assert(EVENTS_COUNT == TRACE_UNMAPPED + 1, "the last kind has a word, too");
 
 static const char *word_of(const char *const *words, size_t count, uint8_t kind)
 {

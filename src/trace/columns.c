@@ -20,6 +20,8 @@
 // the block damaged, and no byte of it is believed.
 #include "trace/columns_next.h"
 
+#include "base/mem.h"
+
 #define BIT(column) (UINT64_C(1) << (column))
 #define ADDRESS (BIT(COLUMN_ADDRESS) | BIT(COLUMN_ADDRESS_LOW))
 #define EVERY (BIT(COLUMN_KIND) | BIT(COLUMN_THREAD) | BIT(COLUMN_TIME))
@@ -98,6 +100,7 @@ size_t columns_finish(struct columns_encoder *encoder, struct bytes *out, size_t
 	size_t count = 0;
 	uint64_t kept;
 
+	ASSERT(encoder->count <= COLUMNS_EVENTS_MAX);
 	columns_close(encoder);
 	kept = columns_kept(encoder);
 	bytes_add_varint(out, (uint64_t)__builtin_popcountll(encoder->kinds_used));

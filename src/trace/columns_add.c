@@ -8,6 +8,7 @@
 // varints at a time without a branch (put_four).
 #include "trace/columns.h"
 
+#include "base/mem.h"
 #include "base/sse2.h"
 #include "wire/compiler.h"
 
@@ -392,6 +393,7 @@ void columns_add(struct columns_encoder *encoder, const struct trace_event *even
 {
 	uint64_t columns = columns_written(encoder, event->kind);
 
+	ASSERT(encoder->count < COLUMNS_EVENTS_MAX);
 	ASSERT(columns != 0);
 	open_row(encoder, event->thread, time_ns, 1);
 	encoder->run_ns_count++;
@@ -577,6 +579,7 @@ void columns_add_row(struct columns_encoder *encoder, const struct columns_row *
 {
 	struct bytes *kinds = &encoder->column[COLUMN_KIND];
 
+	ASSERT(row->count <= COLUMNS_EVENTS_MAX - encoder->count);
 	ASSERT(row->count <= COLUMNS_ROW_MAX);
 	if (row->count < SHORT_ROW) {
 		add_short_row(encoder, row);

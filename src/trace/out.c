@@ -1,5 +1,6 @@
 #include "trace/out.h"
 
+#include "base/mem.h"
 #include "os/file.h"
 
 #include <errno.h>
@@ -61,6 +62,7 @@ bool out_write(struct out *out, const void *bytes, size_t size, bool last, struc
 	const char *at = bytes;
 	size_t left = size;
 
+	ASSERT(bytes || size == 0);
 	if (!last && out->regular && !out_reserve(out, size, err))
 		return false;
 	while (left > 0) {

@@ -139,6 +139,7 @@ const struct reader_ahead_chunk *reader_ahead_next(struct reader_ahead *ahead, u
 {
 	const struct reader_ahead_chunk *chunk = NULL;
 
+	ASSERT(ahead->worker.thread);
 	pthread_mutex_lock(&ahead->worker.lock);
 	ahead->done = ahead->given++;
 	if (ahead->waits && ahead->filled <= ahead->done + ROOM)

@@ -100,6 +100,7 @@ void walk_retry(struct walk *walk)
 
 void walk_reject(struct walk *walk, uint64_t at, const char *why)
 {
+	ASSERT(at >= BLOCK_PREAMBLE_BYTES);
 	note_damage(walk, at, why);
 	walk->missed++;
 	walk->at = at + BLOCK_HEADER_BYTES;

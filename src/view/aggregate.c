@@ -644,6 +644,7 @@ void aggregate_write(const struct aggregate *aggregate, const struct scrub *scru
 		.faces = mem_alloc(aggregate->stacks_count + 1, sizeof(uint32_t)),
 	};
 
+	ASSERT(aggregate->edges);
 	json_key(json, "edges_ns");
 	json_array_begin(json);
 	for (size_t i = 0; i <= aggregate->buckets; i++)

@@ -99,6 +99,7 @@ bool params_take_number(struct params *params, const char *name, uint64_t least,
 	const char *value;
 	uint64_t found;
 
+	ASSERT(least <= most);
 	if (!params_take(params, name, &value, err))
 		return false;
 	if (!value)
@@ -128,6 +129,7 @@ bool params_take_word(struct params *params, const char *name, const char *const
 	struct str list = { 0 };
 	const char *value;
 
+	ASSERT(words);
 	if (!params_take(params, name, &value, err))
 		return false;
 	if (!value)

@@ -1,5 +1,6 @@
 #include "view/query_queue.h"
 
+#include "base/mem.h"
 #include "os/now.h"
 
 #include <string.h>
@@ -158,6 +159,7 @@ enum query_queue_turn query_queue_leave(struct query_queue *query_queue)
 {
 	enum query_queue_turn turn;
 
+	ASSERT(query_queue->busy);
 	pthread_mutex_lock(&query_queue->mutex);
 	progress_listen(NULL);
 	turn = atomic_load(&query_queue->turn);

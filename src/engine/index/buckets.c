@@ -3,11 +3,14 @@
 // product of a time and a count may need more than 64 bits: nanoseconds of a day are 47.
 #include "engine/index/buckets.h"
 
+#include "base/mem.h"
+
 size_t buckets_find(const struct buckets_axis *axis, uint64_t time_ns)
 {
 	unsigned __int128 scaled;
 	size_t bucket;
 
+	ASSERT(axis->count > 0);
 	if (time_ns <= axis->from_ns)
 		return 0;
 	if (time_ns >= axis->to_ns)
@@ -19,6 +22,7 @@ size_t buckets_find(const struct buckets_axis *axis, uint64_t time_ns)
 
 static void open_bucket(struct buckets_row *row, size_t bucket)
 {
+	ASSERT(row->buckets);
 	row->buckets[bucket] = (struct window_bucket){
 		.bytes_peak = row->level.bytes,
 		.bytes_low = row->level.bytes,
@@ -57,5 +61,6 @@ void buckets_set(struct buckets_row *row, struct heap_amount level)
 
 void buckets_end(struct buckets_row *row, const struct buckets_axis *axis)
 {
+	ASSERT(row->buckets && row->at < axis->count);
 	buckets_go(row, axis->count - 1);
 }

@@ -16,6 +16,11 @@
 
 #include <string.h>
 
+_Static_assert(sizeof(struct cells_site) == 24, "what the header promises of memory");
+_Static_assert(CELLS_SEGMENTS == CELLS_MAX >> CELLS_SEGMENT_LOG2,
+	       "a segment for each number there may be");
+_Static_assert(CELLS_MAX == 1 << CELLS_SITE_BITS, "a packed cell has room for any site");
+
 enum { SEGMENT = 1 << CELLS_SEGMENT_LOG2, SLOTS_MIN = 1 << 10 };
 
 static void *new_segment(const struct cells *cells, size_t size_bytes)
@@ -240,6 +245,7 @@ uint32_t cells_add_cell(struct cells *cells, uint32_t site, uint64_t size)
 	uint64_t hash;
 	size_t at;
 
+	ASSERT(site < cells->sites_count);
 	if (id && cells_cell(cells, id).size == size)
 		return id;
 	if (is_full(cells->cells_count, cells->cell_slots_count))
@@ -303,6 +309,7 @@ void cells_expect_cell(const struct cells *cells, stack_id stack, uint64_t size)
 
 void cells_load_site(struct cells *cells, uint32_t id, const struct cells_site *site)
 {
+	ASSERT(id < CELLS_MAX);
 	if (!cells->sites[id >> CELLS_SEGMENT_LOG2])
 		cells->sites[id >> CELLS_SEGMENT_LOG2] = new_segment(cells, sizeof **cells->sites);
 	*cells_site(cells, id) = *site;
@@ -313,6 +320,7 @@ void cells_load_site(struct cells *cells, uint32_t id, const struct cells_site *
 
 void cells_load_cell(struct cells *cells, uint32_t id, const struct cells_cell *cell)
 {
+	ASSERT(id < CELLS_MAX);
 	put_cell(cells, id, cell);
 	if (!cells_site(cells, cell->site)->last)
 		cells_site(cells, cell->site)->last = id;

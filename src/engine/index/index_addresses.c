@@ -166,6 +166,8 @@ void index_addresses_write(struct index_files *files, unsigned of, const uint64_
 		NULL, HEAD_MAX + PARTS_MAX * (size_t)PART_MAX + 8 + count * sizeof(uint64_t), 1);
 	size_t size = put(out, addresses, count, parts);
 
+	ASSERT(count > 0);
+	ASSERT(of < INDEX_ADDRESSES);
 	blocks->list =
 		mem_grow(blocks->list, &blocks->capacity, blocks->count + 1, sizeof *blocks->list);
 	blocks->list[blocks->count++] =

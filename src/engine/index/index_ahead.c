@@ -110,6 +110,7 @@ static void find_cell(struct cells *cells, struct index_ahead_event *next)
 
 static void fill(struct index_ahead *ahead, struct index_ahead_batch *batch)
 {
+	ASSERT(ahead->full > 0);
 	batch->place = reader_place(ahead->reader);
 	batch->count = 0;
 	batch->item = READER_EVENT;
@@ -132,6 +133,7 @@ static void fill(struct index_ahead *ahead, struct index_ahead_batch *batch)
 
 static struct index_ahead_batch *batch_at(struct index_ahead *ahead, uint64_t number)
 {
+	ASSERT(ahead->full > 0);
 	return &ahead->batches[number % INDEX_AHEAD_BATCHES];
 }
 
@@ -166,6 +168,8 @@ static void *fill_batches(void *context)
 void index_ahead_start(struct index_ahead *ahead, struct reader *reader, struct cells *cells,
 		       size_t batch_events)
 {
+	ASSERT(batch_events > 0);
+	ASSERT(cells->sites_count > 0 && cells->cells_count > 0);
 	*ahead = (struct index_ahead){ .reader = reader, .cells = cells, .full = batch_events };
 	for (unsigned i = 0; i < INDEX_AHEAD_BATCHES; i++)
 		ahead->batches[i].events =
@@ -175,6 +179,8 @@ void index_ahead_start(struct index_ahead *ahead, struct reader *reader, struct 
 
 const struct index_ahead_batch *index_ahead_next(struct index_ahead *ahead)
 {
+	ASSERT(ahead->reader);
+	ASSERT(ahead->given == ahead->done || ahead->given == ahead->done + 1);
 	pthread_mutex_lock(&ahead->worker.lock);
 	ahead->done = ahead->given++;
 	pthread_cond_broadcast(&ahead->worker.changed);

@@ -38,6 +38,7 @@ void index_groups_init(struct index_groups *groups, struct index *index,
 {
 	uint32_t keys = query->by_size ? index->cells.cells_count : index->cells.sites_count;
 
+	ASSERT(index->cells.sites_count > 0);
 	*groups = (struct index_groups){ .index = index, .query = query };
 	groups->of = mem_resize(NULL, keys, sizeof *groups->of);
 	for (uint32_t i = 0; i < keys; i++)
@@ -120,6 +121,7 @@ static bool load_all(bool (*load)(void *state, unsigned part, struct err *err), 
 	struct loading loading = { .load = load, .state = state, .parts = parts };
 	struct thread *thread = thread_start(load_parts, &loading);
 
+	ASSERT(parts > 0 && parts <= PARTS_MAX);
 	load_parts(&loading);
 	if (thread)
 		thread_join(thread);
@@ -430,6 +432,7 @@ static bool find_sites(void *context, uint32_t first, uint32_t count, struct ind
 	bool ends = is_short(state->index, state->query);
 	struct bits_sums from[INDEX_STRIPE], to[INDEX_STRIPE];
 
+	ASSERT(count <= INDEX_STRIPE);
 	if (!index_sums_next(state->from_sums, from, count, err) ||
 	    !index_sums_next(state->to_sums, to, count, err))
 		return false;
@@ -741,6 +744,8 @@ bool index_walk(struct index *index, struct index_clock *clock, const struct win
 	uint8_t *marks;
 	bool ok;
 
+	ASSERT(each);
+	ASSERT(query->from <= query->to);
 	index_groups_init(&single.groups, index, query);
 	if (query->walk_types && !(query->walk_types & 1u << WINDOW_AIFI) &&
 	    !is_short(index, query)) {
@@ -765,6 +770,7 @@ bool index_ask(struct index *index, const struct window_query *query, struct win
 	struct index_rows rows;
 	bool ok;
 
+	ASSERT(query->from <= query->to);
 	if (by_lifetime(query))
 		ok = ask_lifetimes(index, query, result, err);
 	else

@@ -583,6 +583,7 @@ bool index_detail(struct index *index, struct index_clock *clock, const struct w
 	uint64_t *ends;
 	bool ok;
 
+	ASSERT(query->from <= query->to);
 	if (query->peaks_only && !query->by_size && count == 1 && is_whole(index, query, details))
 		return index_peak_of_all(index, clock, query, details, err);
 	if (count == 0)

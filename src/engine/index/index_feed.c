@@ -47,6 +47,7 @@ void index_feed_start(struct index_feed *feed, struct index_store *store)
 // Give the open batch to the thread, and wait for one that is free.
 static void hand_over(struct index_feed *feed)
 {
+	ASSERT(feed->open && feed->open->count > 0);
 	if (!feed->worker.thread) {
 		index_store_add(feed->store, feed->open);
 		open_batch(feed);
@@ -88,6 +89,7 @@ static uint64_t add(struct index_feed *feed, uint32_t op, uint64_t begin)
 	struct index_batch *batch = feed->open;
 	uint32_t at = batch->count;
 
+	ASSERT(batch->count < feed->full);
 	batch->ops[at] = op;
 	batch->begins[at] = begin;
 	if (at == 0 || feed->time_ns != feed->last_time_ns)
@@ -144,6 +146,7 @@ uint64_t index_feed_exit(struct index_feed *feed, process_id process)
 
 void index_feed_finish(struct index_feed *feed)
 {
+	ASSERT(feed->open);
 	if (feed->open->count > 0)
 		hand_over(feed);
 	worker_end(&feed->worker);

@@ -12,6 +12,12 @@
 #include <stdio.h>
 #include <string.h>
 
+_Static_assert(sizeof(struct index_exit) == 24, "is on disk as it is in memory");
+_Static_assert(sizeof(struct index_range) == 16, "is on disk as it is in memory");
+_Static_assert(sizeof(struct index_identity) == 32, "is on disk as it is in memory");
+_Static_assert(sizeof(struct index_shape) == 40, "is on disk as it is in memory");
+_Static_assert(sizeof(struct reader_place) == 40, "is on disk as it is in memory");
+
 enum { VERSION = 9 };
 
 // What a site or a cell takes at least.

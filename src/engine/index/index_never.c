@@ -12,6 +12,7 @@ void index_never_write(struct index_files *files, const uint64_t *values, uint32
 	uint8_t *bytes = mem_alloc(count + (size_t)1, sizeof(uint32_t) + STEP_MAX), *at = bytes;
 	uint32_t *cells = mem_resize(NULL, count, sizeof *cells), all = 0, width = 1;
 
+	ASSERT(count > 0);
 	for (uint32_t i = 0; i < count; i++)
 		all |= cells[i] = live_table_cell(values[i]);
 	while (all >> width)

@@ -92,6 +92,7 @@ uint32_t index_pair_space(struct index_pair *pair, process_id process, heap_id h
 // Whether a key can name a block there, so that it is in the tables.
 static bool has_key(const struct index_pair *pair, uint32_t space, uint64_t address)
 {
+	ASSERT(space < pair->spaces_count);
 	return pair->spaces[space].heap == 0 && address >> SPACE_ADDRESS_BITS == 0 &&
 	       space < LIVE_TABLE_SPACES;
 }
@@ -106,6 +107,7 @@ static uint32_t orphan_cell(struct index_pair *pair, uint32_t space, thread_id t
 	bool added;
 	uint64_t *cell = map_put(&pair->orphan_cells, (uint64_t)space << 32 | thread, &added);
 
+	ASSERT(space < pair->spaces_count);
 	if (added) {
 		index_ahead_rest(pair->ahead);
 		*cell = cells_add_cell(pair->cells, cells_add_site(pair->cells, &site), 0);
@@ -275,6 +277,7 @@ uint64_t index_pair_destroy(struct index_pair *pair, uint32_t space, uint64_t *f
 	uint64_t address, value, count = 0;
 	size_t at = 0;
 
+	ASSERT(space < pair->spaces_count);
 	*first = index_pair_raw(pair);
 	if (pair->spaces[space].heap == 0) {
 		mem_free(list);
@@ -345,6 +348,7 @@ static void open_parts(struct index_pair *pair)
 {
 	char text[200], a[16];
 
+	ASSERT(!pair->parts);
 	pair->parts = mem_alloc(LIVE_TABLE_PARTS, sizeof *pair->parts);
 	pair->raw = pair->feed->step;
 	pair->row_time_ns = pair->feed->last_time_ns;
@@ -368,6 +372,7 @@ static void put_call(struct index_pair *pair, struct index_part *part, enum call
 {
 	uint8_t bytes[9];
 
+	ASSERT(pair->raw >= part->last_raw);
 	bytes[0] = (uint8_t)kind;
 	memcpy(bytes + 1, &key, 8);
 	spill_put(&part->calls, bytes, sizeof bytes);
@@ -688,6 +693,7 @@ static void feed_row(struct index_pair *pair, bool (*stop)(void *context), void 
 	uint64_t raw = pair->feed->step, word;
 	uint8_t byte;
 
+	ASSERT(pair->parts);
 	while (spill_get(&pair->row, &byte, 1)) {
 		struct index_part *part = &pair->parts[byte >> 2];
 

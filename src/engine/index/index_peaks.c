@@ -90,6 +90,7 @@ static bool find_entry(struct index *index, const struct index_chunk *chunk, uin
 
 static struct run *push_run(struct runs *runs, struct run run)
 {
+	ASSERT(run.count > 0);
 	runs->list = mem_grow(runs->list, &runs->capacity, runs->count + 1, sizeof *runs->list);
 	runs->list[runs->count] = run;
 	runs->postings += run.count;
@@ -291,6 +292,7 @@ static void walk_sums(struct walking *walking, const struct run *run)
 	struct window_detail *detail = walking->detail;
 	uint64_t high = walking->level.bytes + (uint64_t)run->skip.bytes_max;
 
+	ASSERT(run->summed);
 	if (high > detail->peak_bytes) {
 		detail->peak_bytes = high;
 		walking->peak_run = run;

@@ -77,6 +77,7 @@ static void count_site(struct index_postings *postings, uint32_t site)
 void index_postings_add(struct index_postings *postings, const struct index_batch *batch,
 			const uint32_t *sites)
 {
+	ASSERT(postings->filled + batch->count <= postings->size);
 	memcpy(postings->ops + postings->filled, batch->ops, batch->count * sizeof *batch->ops);
 	postings->filled += batch->count;
 	for (uint32_t i = 0; i < batch->count; i++)

@@ -107,6 +107,7 @@ void index_rows_add(struct index_rows *rows, uint32_t id, uint64_t size,
 	const struct cells_site *site = cells_site(&index->cells, id);
 	struct index_rows_entry *entry = &rows->batch[rows->count];
 
+	ASSERT(rows->count < INDEX_ROWS_BATCH);
 	entry->figures = *figures;
 	entry->rest = (struct window_rest){ 0 };
 	if (site->orphans) {
@@ -131,6 +132,7 @@ void index_rows_add(struct index_rows *rows, uint32_t id, uint64_t size,
 void index_rows_begin(struct index_rows *rows, const struct index *index,
 		      const struct window_query *query, struct window_result *result, uint32_t keys)
 {
+	ASSERT(query->from <= query->to);
 	*rows = (struct index_rows){
 		.index = index, .query = query, .result = result, .capacity = result->rows_count
 	};

@@ -474,6 +474,8 @@ bool index_scan(struct index_scan *scan, struct err *err)
 	bool prepared = scan->all || scan->of_cell != NULL, ok;
 	struct drops drops;
 
+	ASSERT(scan->visit);
+	ASSERT(scan->all || scan->groups);
 	if (!prepared)
 		index_scan_prepare(scan);
 	ok = find_drops(scan, &drops, err) && go_through(scan, &drops, err);
@@ -491,6 +493,7 @@ struct heap_amount *index_scan_levels(struct index *index, const struct window_q
 	struct window_result result = { 0 };
 	bool ok;
 
+	ASSERT(groups_count < INDEX_GROUP_UNKNOWN);
 	at.from = at.to = edge;
 	at.exit_frees = true;
 	ok = index_ask(index, &at, &result, err);

@@ -114,6 +114,8 @@ bool index_series(struct index *index, struct index_clock *clock, const struct w
 	struct heap_amount *levels;
 	bool ok;
 
+	ASSERT(to->count > 0);
+	ASSERT(query->from <= query->to);
 	(void)clock;
 	index_groups_init(&groups, index, query);
 	series.rows = mem_alloc(groups_count + 1, sizeof *series.rows);
@@ -137,6 +139,7 @@ static void put_level(struct buckets_row *row, const struct buckets_axis *axis,
 {
 	struct heap_amount high = { level->count_max, level->bytes_max };
 
+	ASSERT(row->buckets);
 	buckets_go(row, buckets_find(axis, level->time_ns));
 	buckets_set(row, high);
 	buckets_set(row, (struct heap_amount){ level->count_end, level->bytes_min });
@@ -181,6 +184,7 @@ static bool put_levels(struct index *index, unsigned file, uint64_t from, uint64
 	uint64_t at = from >> log2, end = to >> log2;
 	bool ok = true;
 
+	ASSERT(file < INDEX_LEVELS);
 	for (; at < end && ok; at += ENTRIES) {
 		size_t count = end - at < ENTRIES ? (size_t)(end - at) : ENTRIES;
 
@@ -207,6 +211,7 @@ static unsigned best_file(const struct index *index, uint64_t steps, size_t coun
 {
 	unsigned file = 0;
 
+	ASSERT(count > 0);
 	while (file + 1 < INDEX_LEVELS && index->files.levels[file + 1].size > 0 &&
 	       steps / count >> (index->shape.level_log2 + (file + 1) * INDEX_LEVEL_STEP_LOG2) >= 4)
 		file++;
@@ -281,6 +286,8 @@ bool index_timeline(struct index *index, const struct window_query *query,
 	struct heap_amount level;
 	bool ok;
 
+	ASSERT(count > 0);
+	ASSERT(query->from <= query->to);
 	ok = level_at(index, query->from, &line, &level, err);
 	buckets_begin(&line.row, buckets, level);
 	if (ok && steps / count >> index->shape.level_log2 == 0)
@@ -411,6 +418,7 @@ bool index_flows(struct index *index, struct index_clock *clock, const struct wi
 				   .visit = flow_step };
 	bool ok;
 
+	ASSERT(to->count > 0);
 	(void)clock;
 	index_groups_init(&groups, index, query);
 	ok = index_scan(&scan, err);
@@ -461,6 +469,8 @@ bool index_changes(struct index *index, const struct window_query *query,
 				   .visit = change_step };
 	bool ok;
 
+	ASSERT(each);
+	ASSERT(query->from <= query->to);
 	index_groups_init(&groups, index, query);
 	ok = index_scan(&scan, err);
 	index_groups_fini(&groups);
@@ -572,6 +582,7 @@ bool index_curve(struct index *index, const struct window_query *query,
 					 .visit = change_step } };
 	bool ok;
 
+	ASSERT(whole && each);
 	to = to < have ? to : have;
 	if (from >= to)
 		return index_changes(index, query, each, context, err);
@@ -623,6 +634,7 @@ bool index_lifetimes(struct index *index, struct index_clock *clock,
 	struct aging aging = { to, query };
 	struct window_query all = *query;
 
+	ASSERT(to->count == WINDOW_LIFETIME_CLASSES);
 	all.walk_types = 0;
 	return index_walk(index, clock, &all, age_one, &aging, err);
 }

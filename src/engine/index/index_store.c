@@ -18,6 +18,17 @@
 #include <stdio.h>
 #include <string.h>
 
+_Static_assert(sizeof(struct index_level) == 48, "is on disk as it is in memory");
+_Static_assert(sizeof(struct index_chunk) == 40, "is on disk as it is in memory");
+_Static_assert(sizeof(struct index_posts_mark) == 16, "is on disk as it is in memory");
+_Static_assert(sizeof(struct index_skip) == 40, "is on disk as it is in memory");
+_Static_assert(sizeof(struct index_block_entry) == 32, "is on disk as it is in memory");
+_Static_assert(sizeof(struct index_snapshot) == 32, "is on disk as it is in memory");
+_Static_assert(sizeof(struct index_never_block) == 16, "is on disk as it is in memory");
+_Static_assert(sizeof(struct index_addresses) == 16, "is on disk as it is in memory");
+_Static_assert(sizeof(struct index_long) == 16, "is on disk as it is in memory");
+_Static_assert(sizeof(struct index_count) == 8, "two counts in the slot of a cell");
+
 void index_batch_init(struct index_batch *batch, const struct index_shape *shape)
 {
 	size_t steps = (size_t)1 << shape->block_log2;
@@ -60,6 +71,7 @@ struct vault *index_files_vault(struct index_files *files, unsigned i, char name
 	};
 	unsigned singles = sizeof single / sizeof *single;
 
+	ASSERT(i < INDEX_VAULTS);
 	if (i < singles) {
 		snprintf(name, 24, "%s", single[i].name);
 		return single[i].vault;
@@ -235,6 +247,7 @@ uint32_t index_store_waiting(const struct index_store *store, unsigned of)
 				   ? store->files->longs[of].size / sizeof(struct index_long)
 				   : store->never_count;
 
+	ASSERT(of < INDEX_ADDRESSES);
 	return (uint32_t)records & ((1u << store->shape.sparse_log2) - 1);
 }
 
@@ -645,6 +658,9 @@ void index_store_add(struct index_store *store, const struct index_batch *batch)
 	struct index_files *files = store->files;
 	struct index_block_entry entry;
 
+	ASSERT(batch->first == store->step);
+	ASSERT(batch->count > 0 && batch->count <= 1u << store->shape.block_log2);
+	ASSERT(batch->runs_count > 0 && batch->runs[0].at == 0);
 	if (store->err.kind != ERR_NONE)
 		return;
 	files->blocks = mem_grow(files->blocks, &files->blocks_capacity, files->blocks_count + 1,

@@ -104,6 +104,7 @@ bool index_stripes_run(const struct index_stripes *stripes, uint32_t end, struct
 	struct run run = { .stripes = stripes, .end = end };
 	struct thread *thread = NULL;
 
+	ASSERT(stripes->find && stripes->take);
 	run.figures = mem_resize(NULL, (size_t)AHEAD * INDEX_STRIPE, sizeof *run.figures);
 	pthread_mutex_init(&run.lock, NULL);
 	pthread_cond_init(&run.changed, NULL);

@@ -415,6 +415,7 @@ bool index_sums_next(struct index_sums *sums, struct bits_sums *out, uint32_t co
 	uint32_t keys = shifts->snapshot ? shifts->snapshot->keys : 0;
 	uint64_t columns[BITS_COLUMNS_MAX][BITS_GROUP];
 
+	ASSERT(count > 0);
 	for (uint32_t at = 0; at < count; at += BITS_GROUP, sums->next += BITS_GROUP) {
 		bool there = sums->next < keys;
 

@@ -13,7 +13,13 @@
 // read.
 #include "engine/index/live_table.h"
 
+#include "base/mem.h"
+
 #include <string.h>
+
+_Static_assert(sizeof(struct live_table_slot) * LIVE_TABLE_BUCKET == 64,
+	       "a bucket is a cache line");
+_Static_assert(LIVE_TABLE_PARTS == 1 << 6, "a part is named by the six highest bits of a hash");
 
 enum {
 	BUCKETS_MIN = 4,
@@ -65,6 +71,7 @@ struct live_table_slot *live_table_find(const struct live_table *alive, uint64_t
 	struct live_table_slot *first, *second;
 	unsigned found, also;
 
+	ASSERT(key != 0);
 	if (alive->count == 0)
 		return NULL;
 	first = home(alive, hash);
@@ -234,6 +241,7 @@ struct live_table_slot *live_table_put(struct live_table *alive, uint64_t key, b
 {
 	struct live_table_slot *slot = live_table_find(alive, key);
 
+	ASSERT(key != 0);
 	*added = !slot;
 	if (slot)
 		return slot;
@@ -254,6 +262,7 @@ static struct live_table_slot *move_last(struct live_table *alive, struct live_t
 
 void live_table_remove(struct live_table *alive, struct live_table_slot *slot)
 {
+	ASSERT(slot->key != 0 && alive->count > 0);
 	alive->count--;
 	if (alive->rest_count > 0 && slot >= alive->rest && slot < alive->rest + alive->rest_count)
 		slot = move_last(alive, slot);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+_Static_assert(sizeof(struct plain_life) == 56, "what the header promises of memory");
+
 // ---- the list ----
 
 void plain_fini(struct plain *plain)
@@ -78,6 +80,7 @@ uint32_t plain_cell(struct plain *plain, const struct window_cell *cell)
 
 size_t plain_add(struct plain *plain, const struct plain_life *life)
 {
+	ASSERT(life->cell < plain->cells_count);
 	plain->lives = mem_grow(plain->lives, &plain->lives_capacity, plain->lives_count + 1,
 				sizeof *plain->lives);
 	plain->lives[plain->lives_count] = *life;
@@ -86,6 +89,7 @@ size_t plain_add(struct plain *plain, const struct plain_life *life)
 
 void plain_add_orphan(struct plain *plain, uint64_t step, uint32_t cell)
 {
+	ASSERT(cell < plain->cells_count);
 	plain->orphans = mem_grow(plain->orphans, &plain->orphans_capacity,
 				  plain->orphans_count + 1, sizeof *plain->orphans);
 	plain->orphans[plain->orphans_count++] = (struct plain_orphan){ step, cell };
@@ -231,6 +235,7 @@ void plain_ask(const struct plain *plain, const struct window_query *query,
 	uint32_t *groups = groups_of(plain, query);
 	struct rows rows = { result, result->rows_count, result->rests_count };
 
+	ASSERT(query->from <= query->to);
 	for (size_t i = 0; i < plain->lives_count; i++) {
 		const struct plain_life *life = &plain->lives[i];
 		uint32_t group = groups[life->cell];
@@ -443,6 +448,7 @@ void plain_series(const struct plain *plain, const struct window_query *query,
 	struct buckets_row *rows = mem_alloc(groups_count + 1, sizeof *rows);
 	size_t i = 0, first;
 
+	ASSERT(to->count > 0);
 	for (; i < changes.count && changes.list[i].step < query->from; i++)
 		if (changes.list[i].group < groups_count)
 			apply(&rows[changes.list[i].group].level, &changes.list[i]);
@@ -523,6 +529,7 @@ void plain_flows(const struct plain *plain, const struct window_query *query,
 	struct buckets_axis axis = { query->from_ns, query->to_ns, to->count };
 	uint32_t *groups = groups_of(plain, query);
 
+	ASSERT(to->count > 0);
 	for (size_t i = 0; i < plain->lives_count; i++) {
 		const struct plain_life *life = &plain->lives[i];
 		uint64_t size = plain->cells[life->cell].size;
@@ -544,6 +551,7 @@ void plain_lifetimes(const struct plain *plain, const struct window_query *query
 {
 	uint32_t *groups = groups_of(plain, query);
 
+	ASSERT(to->count == WINDOW_LIFETIME_CLASSES);
 	for (size_t i = 0; i < plain->lives_count; i++) {
 		const struct plain_life *life = &plain->lives[i];
 		uint32_t group = groups[life->cell];

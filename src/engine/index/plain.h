@@ -3,7 +3,7 @@
 // What window.h promises, said as directly as it can be: nothing is summed up beforehand, nothing
 // is paired by anything but its definition. It answers for the layer of virtual memory, whose
 // lifetimes are few, for traces opened `plain`, and in the tests it is what the index must agree
-// with. 72 bytes a lifetime.
+// with. 56 bytes a lifetime.
 //
 // Lifetimes are added in any order. One thread.
 #ifndef ENGINE_PLAIN_H

@@ -108,6 +108,7 @@ void vault_append(struct vault *vault, const void *bytes, size_t size)
 {
 	const uint8_t *from = bytes;
 
+	ASSERT(vault->fd >= 0);
 	vault->size += size;
 	while (size > 0) {
 		size_t part = vault->buffer_size - vault->filled;
@@ -125,6 +126,7 @@ void vault_append(struct vault *vault, const void *bytes, size_t size)
 
 bool vault_finish(struct vault *vault, struct err *err)
 {
+	ASSERT(vault->fd >= 0);
 	flush(vault);
 	mem_free(vault->buffer);
 	vault->buffer = NULL;

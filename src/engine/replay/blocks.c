@@ -15,6 +15,8 @@
 
 #include <string.h>
 
+_Static_assert(sizeof(struct block) == 16, "what the header promises of memory");
+
 enum {
 	REGION_BITS = 16, // of an address, within its region
 	GRANULE_BITS = 4, // blocks are 16 bytes apart at least in nearly every allocator
@@ -99,6 +101,7 @@ static void add_piece(struct blocks *blocks)
 
 static unsigned class_of(size_t capacity)
 {
+	ASSERT(capacity >= SLOTS_MIN && (capacity & (capacity - 1)) == 0);
 	return (unsigned)__builtin_ctzll(capacity / SLOTS_MIN);
 }
 
@@ -166,6 +169,7 @@ static void renew_directory(struct blocks *blocks)
 	struct blocks old = *blocks;
 	size_t used = 0;
 
+	ASSERT((blocks->capacity & (blocks->capacity - 1)) == 0);
 	for (size_t i = 0; i < old.capacity; i++)
 		used += old.regions[i].count > 0;
 	if (blocks->capacity == 0)
@@ -211,6 +215,7 @@ static void resize(struct blocks *blocks, struct blocks_region *region, size_t c
 {
 	struct blocks_region old = *region;
 
+	ASSERT(capacity > region->count);
 	region->slots = new_table(blocks, capacity);
 	region->capacity = (uint32_t)capacity;
 	for (size_t i = 0; i < old.capacity; i++)

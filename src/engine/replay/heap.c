@@ -484,6 +484,7 @@ void heap_count_event(struct heap *heap, const struct trace_event *event, bool u
 	struct pending ended;
 	bool call = trace_kind_is_call(event->kind);
 
+	ASSERT(!heap->finished);
 	if (event->thread >= heap->threads_count)
 		return;
 	if (event->kind > TRACE_FAILED && event->kind != TRACE_BEFORE) {
@@ -552,6 +553,7 @@ void heap_add_run(struct heap *heap, const struct trace_event *events, uint32_t 
 		     events->number >= heap->before_end && !(heap->query && heap->query->event);
 	struct pending ended;
 
+	ASSERT(count > 0 && events->thread < heap->threads_count);
 	for (uint32_t i = 0; i < count; i++) {
 		const struct trace_event *event = &events[i];
 		bool begins = event->kind <= TRACE_ALIGNED;

@@ -534,6 +534,7 @@ bool lives_selects(const struct query *query, const struct lives_block *block)
 void lives_each_of(const struct lives *lives, process_id process, bool all_heaps,
 		   void (*each)(void *context, const struct lives_block *block), void *context)
 {
+	ASSERT(each);
 	for (size_t i = 0; i < lives->heaps_count; i++) {
 		const struct lives_heap *heap = &lives->heaps[i];
 		struct blocks_cursor cursor = { 0 };
@@ -552,6 +553,7 @@ void lives_each(struct lives *lives, void (*each)(void *context, const struct li
 	size_t count;
 	uint32_t *list = list_blocks(lives, NULL, TRACE_NONE, &count);
 
+	ASSERT(each);
 	for (size_t i = 0; i < count; i++)
 		each(context, &lives->list[list[i]]);
 	mem_free(list);

@@ -139,6 +139,7 @@ static uint32_t turn_right(const struct ranges *ranges, uint32_t at)
 {
 	uint32_t up = ranges->nodes[at].left;
 
+	ASSERT(ranges->nodes[at].left);
 	ranges->nodes[at].left = ranges->nodes[up].right;
 	ranges->nodes[up].right = at;
 	sum_up(ranges, at);
@@ -150,6 +151,7 @@ static uint32_t turn_left(const struct ranges *ranges, uint32_t at)
 {
 	uint32_t up = ranges->nodes[at].right;
 
+	ASSERT(ranges->nodes[at].right);
 	ranges->nodes[at].right = ranges->nodes[up].left;
 	ranges->nodes[up].left = at;
 	sum_up(ranges, at);
@@ -224,6 +226,7 @@ void ranges_insert(struct ranges *ranges, const struct range *range)
 {
 	uint32_t added = new_node(ranges, range);
 
+	ASSERT(range->start < range->end);
 	ranges->root = insert_below(ranges, ranges->root, added);
 	ranges->used++;
 }

@@ -1,5 +1,6 @@
 #include "engine/space/vm_calls.h"
 
+#include "base/mem.h"
 #include "engine/index/index_bits.h"
 
 enum {
@@ -79,6 +80,7 @@ void vm_calls_put(struct vault *calls, struct vm_calls_last *last, const struct 
 	uint64_t fields[FIELDS] = { 0 }, set = 0;
 	uint8_t out[BYTES_MAX], *at = out;
 
+	ASSERT(call->what <= VM_CALL_NOTE);
 	take_apart(call, last, fields);
 	for (unsigned i = 0; i < FIELDS; i++)
 		set |= (uint64_t)(fields[i] != 0) << i;

@@ -15,6 +15,7 @@ static const char *const words[KEYS_COUNT + 1] = {
 
 const char *keys_word(enum keys_key key)
 {
+	ASSERT(key < KEYS_COUNT);
 	return words[key];
 }
 

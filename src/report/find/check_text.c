@@ -50,6 +50,7 @@ static void describe_compared(const struct check_row *row, struct str *text)
 
 void check_describe(const struct check_row *row, struct str *text)
 {
+	ASSERT(row->figure < CHECK_FIGURES);
 	str_format(text, "%s ", check_names[row->figure]);
 	if (row->known)
 		add_value(text, row->figure, row->value);

@@ -24,6 +24,8 @@
 #include <string.h>
 
 const char *const diff_order_words[] = { "live", "peak", "allocated", "count", "temporary", NULL };
+_Static_assert(sizeof diff_order_words / sizeof *diff_order_words == DIFF_ORDERS + 1,
+	       "a word each, and the end");
 
 int64_t diff_bytes(const struct diff_pair *pair)
 {
@@ -127,6 +129,7 @@ struct diff_verdict diff_judge(const struct diff *diff, const struct diff_amount
 	double values[SIGNIFICANCE_RUNS_MAX];
 	struct significance_verdict verdict;
 
+	ASSERT(figure < DIFF_FIGURES);
 	set_values(diff, amounts, number, figure, by_count, values);
 	if (!diff->significance)
 		return (struct diff_verdict){ values[1] - values[0], values[1] - values[0],

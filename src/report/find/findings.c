@@ -23,7 +23,11 @@ const struct query_context_rules findings_rules = {
 };
 
 const char *const findings_sure_words[] = { "possible", "likely", "certain" };
+_Static_assert(sizeof findings_sure_words / sizeof *findings_sure_words == FINDINGS_CERTAIN + 1,
+	       "a word each");
 const char *const findings_class_words[] = { "note", "saving", "problem", "error" };
+_Static_assert(sizeof findings_class_words / sizeof *findings_class_words == FINDINGS_ERROR + 1,
+	       "a word each");
 
 // ---- the table ----
 
@@ -241,6 +245,7 @@ struct finding *findings_add(struct findings *findings, const struct findings_ki
 {
 	struct finding *finding;
 
+	ASSERT(kind);
 	findings->list = mem_grow(findings->list, &findings->capacity, findings->count + 1,
 				  sizeof *findings->list);
 	finding = &findings->list[findings->count++];

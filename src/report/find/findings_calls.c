@@ -70,6 +70,7 @@ static bool consider_each(struct findings *findings, const struct findings_kind 
 {
 	struct groups groups = { 0 };
 
+	ASSERT(gather && consider);
 	gather(findings, &groups);
 	for (size_t i = 0; i < groups.count; i++)
 		if (groups.list[i].frame)

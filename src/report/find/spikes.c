@@ -36,6 +36,7 @@ struct meter {
 
 static void meter_read(struct meter *meter, const struct window_change *change)
 {
+	ASSERT(meter->step);
 	if (change->exit) {
 		meter->held += change->bytes;
 		meter->held_edge = change->edge;

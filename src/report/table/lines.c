@@ -1,5 +1,6 @@
 #include "report/table/lines.h"
 
+#include "base/mem.h"
 #include "report/ask/cxxname.h"
 #include "symbols/drive.h"
 
@@ -65,6 +66,7 @@ void lines_write(struct lines *lines, const struct symbol *symbol, enum paper_st
 	struct str name = { 0 };
 	size_t least;
 
+	ASSERT(lines->paper);
 	lines->count++;
 	lines->unnamed += !is_named(symbol);
 	lines->windows |= drive_is(symbol->module);
@@ -157,6 +159,7 @@ void lines_write_callers(struct lines *lines, const struct names_stack *stack, s
 
 void lines_write_notes(struct lines *lines, const char *const *notes, size_t notes_count)
 {
+	ASSERT(lines->paper);
 	for (size_t i = 0; i < notes_count; i++)
 		paper_paragraph(lines->paper, PAPER_WARNING, "symbols", notes[i]);
 	if (lines->windows && lines->unnamed * 20 > lines->count)

@@ -1,5 +1,6 @@
 #include "report/table/query_write.h"
 
+#include "base/mem.h"
 #include "report/table/lines.h"
 
 #include <inttypes.h>
@@ -47,6 +48,7 @@ void query_write_symbol_notes(const struct query_context *asked, struct paper *p
 struct stack_text query_write_stacks(const struct query_context *asked, struct paper *paper,
 				     unsigned indent, unsigned callers_max, bool all_frames)
 {
+	ASSERT(asked->names && asked->reader);
 	return (struct stack_text){
 		.paper = paper,
 		.names = asked->names,
@@ -60,6 +62,7 @@ struct stack_text query_write_stacks(const struct query_context *asked, struct p
 
 void query_write_last(const struct query_context *asked, struct stack_text *stacks)
 {
+	ASSERT(stacks->paper);
 	query_write_symbol_notes(asked, stacks->paper);
 	stack_text_hint(stacks);
 	stack_text_fini(stacks);

@@ -74,6 +74,7 @@ struct sheet_cell sheet_field(const struct sheet_at *at)
 	size_t offset = at->column->at & ((1 << SHEET_FIELD_BITS) - 1);
 	struct sheet_cell cell = { 0 };
 
+	ASSERT(at->row);
 	memcpy(&cell.u64, (const char *)at->row + offset, at->column->at >> SHEET_FIELD_BITS);
 	return cell;
 }
@@ -194,6 +195,7 @@ void sheet_row(struct sheet *sheet, const void *row)
 
 void sheet_end(struct sheet *sheet)
 {
+	ASSERT(sheet->columns);
 	if (sheet->form->end)
 		sheet->form->end(sheet);
 	mem_free(sheet->columns);
@@ -288,6 +290,7 @@ static const struct sheet_form in_json = { .name = "json", .part = true, .row = 
 
 struct sheet sheet_in_json(struct json *json)
 {
+	ASSERT(json);
 	return (struct sheet){ .form = &in_json, .sink = json->sink, .json = json };
 }
 

@@ -1,5 +1,7 @@
 #include "report/table/stack_text.h"
 
+#include "base/mem.h"
+
 #include <inttypes.h>
 
 enum { ENDING_COLUMNS_MAX = 200 };
@@ -31,6 +33,7 @@ void stack_text_write(struct stack_text *text, process_id process, stack_id stac
 	uint64_t *number;
 	bool added;
 
+	ASSERT(text->paper && text->names && text->reader);
 	text->lines.paper = text->paper;
 	text->lines.indent = text->indent;
 	text->lines.all_frames = text->all_frames;

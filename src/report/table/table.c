@@ -247,6 +247,7 @@ struct window_query table_query(struct table *table, size_t depth, const struct 
 	struct window_query query = query_context_query(table->asked, QUERY_CONTEXT_ALL,
 							table->asked->from, table->asked->to);
 
+	ASSERT(depth <= table->options->keys.count);
 	for (size_t i = 0; i < depth; i++) {
 		query.by_size |= table->options->keys.list[i] == KEYS_SIZE;
 		query.by_thread |= table->options->keys.list[i] == KEYS_THREAD;
@@ -346,6 +347,7 @@ static void add_row(struct table *table, size_t depth, const struct place *place
 		.group = window_present(sums).count ? group_number : WINDOW_SKIP,
 	};
 
+	ASSERT(depth > 0);
 	if (row.parent != TABLE_NONE)
 		table_add_row(table, &row);
 }

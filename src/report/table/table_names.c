@@ -8,7 +8,9 @@
 #include <string.h>
 
 static const char *const impact_words[] = { "impacting", "transient", "persistent" };
+_Static_assert(sizeof impact_words / sizeof *impact_words == TABLE_PERSISTENT + 1, "a word each");
 static const char *const type_words[] = { "AIFI", "AIFO", "AOFI", "AOFO" };
+_Static_assert(sizeof type_words / sizeof *type_words == WINDOW_TYPES, "a word each");
 
 const char *table_type_word(uint64_t type)
 {

@@ -35,6 +35,7 @@ uint32_t table_find_child(const struct table *table, uint32_t parent, uint64_t v
 {
 	const struct table_row row = { .parent = parent, .value = value, .orphans = orphans };
 
+	ASSERT(parent < table->rows_count);
 	return index_set_find(&table->children, hash_row(&row), is_row, table, &row);
 }
 
@@ -50,6 +51,7 @@ void table_drop(struct table *table, uint32_t parent, const struct window_row *s
 {
 	size_t before = table->dropped_capacity;
 
+	ASSERT(parent != TABLE_NONE);
 	if (parent >= before) {
 		table->dropped = mem_grow(table->dropped, &table->dropped_capacity,
 					  parent + (size_t)1, sizeof *table->dropped);
@@ -114,6 +116,7 @@ static bool is_of_types(const struct table *table, size_t depth)
 
 void table_begin_level(struct table *table, size_t depth)
 {
+	ASSERT(!table->choosing);
 	table->level_begin = table->rows_count;
 	table->choose_at = 0;
 	table->choosing = depth > 0 && chooses(table->options) && !is_of_types(table, depth);

@@ -575,6 +575,7 @@ void tree_walk(struct tree *tree, tree_visit *visit, void *context)
 		.whole_size = tree_weight(whole, TABLE_SIZE),
 	};
 
+	ASSERT(visit);
 	if (tree->limited) {
 		visit_kept(tree, visit, context);
 		return;

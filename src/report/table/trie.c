@@ -254,6 +254,7 @@ struct window_row trie_passing(const struct trie *trie, struct trie_place place)
 	const struct trie_node *node = &trie->nodes[place.stack];
 	uint32_t from = node->row;
 
+	ASSERT(place.stack < trie->count);
 	if (place.stack == 0)
 		return trie->without;
 	if (node->ends && !ends_behind(trie, place))
@@ -265,6 +266,7 @@ struct window_row trie_ending(const struct trie *trie, uint32_t stack)
 {
 	const struct trie_node *node = &trie->nodes[stack];
 
+	ASSERT(stack < trie->count);
 	if (stack == 0)
 		return trie->without;
 	return rows_between(trie, node->row, node->row + node->ends);
