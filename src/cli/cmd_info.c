@@ -5,6 +5,7 @@
 #include "report/info.h"
 #include "report/report.h"
 #include "trace/asm_words.h"
+#include "trace/label.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -69,6 +70,20 @@ static void print_words(const char *label, const char *text)
 	putchar('\n');
 }
 
+static void print_labels(const char *text)
+{
+	struct label label;
+
+	while (label_next(&text, &label)) {
+		struct str line = { 0 };
+
+		str_format(&line, "%.*s = %.*s", (int)label.name_length, label.name,
+			   (int)label.value_length, label.value);
+		print_words("label", str_get(&line));
+		str_fini(&line);
+	}
+}
+
 static void print_head(const struct info *info)
 {
 	const struct reader *reader = info->reader;
@@ -93,6 +108,7 @@ static void print_head(const struct info *info)
 	print_words("command", head->command);
 	print_words("in", head->directory);
 	print_words("options", head->options);
+	print_labels(head->labels);
 	if (head->sample_bytes > 0)
 		printf("%-11sone allocation in %s is in the trace\n", "sampled",
 		       str_bytes(head->sample_bytes, time));

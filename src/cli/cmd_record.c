@@ -7,6 +7,8 @@
 #include "engine/moment.h"
 #include "launch/launch.h"
 #include "launch/leave.h"
+#include "launch/output.h"
+#include "trace/label.h"
 #include "wire/segment.h"
 
 #include <stdio.h>
@@ -41,6 +43,7 @@ enum {
 	RECORD_JIT,
 	RECORD_NATIVE,
 	RECORD_LANGUAGE_HEAPS,
+	RECORD_LABEL,
 	RECORD_QUIET,
 };
 
@@ -93,6 +96,9 @@ static const struct option_row record_options[] = {
 	  "of a Python program, keep the interpreter's own frames in the stacks, too" },
 	{ RECORD_LANGUAGE_HEAPS, 0, "language-heaps", NULL,
 	  "record what Python gives out of its own heaps, object by object: pymem, pyobject" },
+	{ RECORD_LABEL, 0, "label", "NAME=VALUE",
+	  "say in the trace what the run is (version=1.2, branch=…), for tidemark fleet; "
+	  "host=… is said too, then" },
 	{ RECORD_QUIET, 'q', "quiet", NULL, "print no summary at the end" },
 	{ 0 },
 };
@@ -103,6 +109,7 @@ struct record {
 	struct args args;
 	struct launch_options launch;
 	struct str options_text;
+	struct str labels;
 	bool bundle;
 	bool quiet;
 };
@@ -199,6 +206,30 @@ static void record_add_words(struct record *record, const char *name)
 {
 	str_format(&record->options_text, "%s%s=%s", record->options_text.length > 0 ? " " : "",
 		   name, record->args.value);
+}
+
+// A later one of a name replaces nothing: it is a mistake.
+static bool record_label(struct record *record)
+{
+	const char *word = record->args.value, *wrong = label_wrong(word);
+
+	if (!wrong && label_find(str_get(&record->labels), word, strcspn(word, "=")))
+		wrong = "there is one of this name";
+	str_format(&record->labels, "%s\n", word);
+	return !wrong || args_mistake(&record->args, "--label %s: %s", word, wrong);
+}
+
+static void record_add_host(struct record *record)
+{
+	char host[LABEL_VALUE_MAX] = "";
+	struct str label = { 0 };
+
+	output_host(host, sizeof host);
+	str_format(&label, "host=%s", host);
+	if (record->labels.length > 0 && *host && !label_wrong(label.text) &&
+	    !label_find(record->labels.text, "host", 4))
+		str_format(&record->labels, "%s\n", label.text);
+	str_fini(&label);
 }
 
 static bool record_time(struct record *record, const char *name, uint64_t *ns)
@@ -385,6 +416,10 @@ static bool record_parse(struct record *record, int argc, char **argv)
 			if (!record_take(record, SEGMENT_LANGUAGE_HEAPS, "language-heaps"))
 				return false;
 			break;
+		case RECORD_LABEL:
+			if (!record_label(record))
+				return false;
+			break;
 		case RECORD_QUIET:
 			record->quiet = true;
 			break;
@@ -394,7 +429,9 @@ static bool record_parse(struct record *record, int argc, char **argv)
 		return false;
 	record->launch.argv = argv + args->at;
 	record->launch.tool = "tidemark " TIDEMARK_VERSION;
+	record_add_host(record);
 	record->launch.options_text = str_get(&record->options_text);
+	record->launch.labels = str_get(&record->labels);
 	record->launch.tell = summary_tell;
 	return true;
 }
@@ -425,6 +462,7 @@ static int record_run(int argc, char **argv)
 
 	if (!record_parse(&record, argc, argv)) {
 		str_fini(&record.options_text);
+		str_fini(&record.labels);
 		return record.args.exit_code == EXIT_USAGE ? EXIT_NOT_RECORDED
 							   : record.args.exit_code;
 	}
@@ -435,5 +473,6 @@ static int record_run(int argc, char **argv)
 		code = summary_failed(&result, &err);
 	launch_result_fini(&result);
 	str_fini(&record.options_text);
+	str_fini(&record.labels);
 	return code;
 }

@@ -64,6 +64,7 @@ void launch_describe_options(const struct launch_options *options, struct trace_
 {
 	info->tool = (char *)options->tool;
 	info->options = (char *)options->options_text;
+	info->labels = (char *)options->labels;
 	info->sample_bytes = options->sample_bytes;
 }
 

@@ -35,6 +35,7 @@ struct launch_options {
 	uint32_t segment_options; // enum segment_option
 	uint64_t sample_bytes;    // mean distance of samples; 0: record every call
 	const char *options_text; // what of it all the trace should say
+	const char *labels;       // of the run (trace/label.h); NULL: none
 	const char *tool;         // "tidemark 0.1.0"
 
 	// Called with each line for the user that does not wait until the end.

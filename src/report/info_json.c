@@ -2,8 +2,27 @@
 #include "report/info.h"
 
 #include "base/json.h"
+#include "base/mem.h"
 #include "report/report.h"
 #include "trace/asm_words.h"
+#include "trace/label.h"
+
+static void json_labels(struct json *json, const char *text)
+{
+	struct label label;
+
+	json_key(json, "labels");
+	json_object_begin(json);
+	while (label_next(&text, &label)) {
+		char *name = mem_copy_bytes(label.name, label.name_length);
+		char *value = mem_copy_bytes(label.value, label.value_length);
+
+		json_kv_string(json, name, value);
+		mem_free(name);
+		mem_free(value);
+	}
+	json_object_end(json);
+}
 
 static void json_trace(struct json *json, const struct info *info)
 {
@@ -30,6 +49,7 @@ static void json_trace(struct json *json, const struct info *info)
 	json_kv_text(json, "command", head->command);
 	json_kv_text(json, "directory", head->directory);
 	json_kv_text(json, "options", head->options);
+	json_labels(json, head->labels);
 	json_kv_u64_if(json, "sample_bytes", head->sample_bytes > 0, head->sample_bytes);
 	json_kv_u64_if(json, "tick_ns", head->tick_ns > 0, head->tick_ns);
 	json_kv_u64_if(json, "tick_median_ns", ticks, ticks ? end->tick_median_ns : 0);

@@ -65,6 +65,7 @@ static void dump_info(const struct reader *reader, struct sink *sink)
 	put_trace_text(sink, "command", info->command);
 	put_trace_text(sink, "directory", info->directory);
 	put_trace_text(sink, "options", info->options);
+	put_trace_text(sink, "labels", info->labels);
 }
 
 static void dump_process(const struct trace_process *process, struct sink *sink)

@@ -36,11 +36,9 @@ static bool take_about(struct asm_text *text, void *context)
 	const struct {
 		const char *key;
 		char **text;
-	} texts[] = { { "tool", &info->tool },
-		      { "host", &info->host },
-		      { "command", &info->command },
-		      { "directory", &info->directory },
-		      { "options", &info->options } };
+	} texts[] = { { "tool", &info->tool },       { "host", &info->host },
+		      { "command", &info->command }, { "directory", &info->directory },
+		      { "options", &info->options }, { "labels", &info->labels } };
 	const char *value = asm_text_value(text, "id");
 
 	if (value)
@@ -69,7 +67,7 @@ static bool read_trace(struct asm_text *text)
 				     "trace lines come before all others");
 	return asm_text_fields(text, numbers, take_about, info,
 			       "id=HEX (32 digits), began=, tick=, sample=, tool=, host=, "
-			       "command=, directory= or options= expected");
+			       "command=, directory=, options= or labels= expected");
 }
 
 static bool read_process(struct asm_text *text)
@@ -633,5 +631,6 @@ bool asm_read(const char *text, size_t length, int fd, struct err *err)
 	mem_free(assembly.info.command);
 	mem_free(assembly.info.directory);
 	mem_free(assembly.info.options);
+	mem_free(assembly.info.labels);
 	return ok;
 }

@@ -23,6 +23,7 @@ void defs_init(struct defs *defs)
 	defs->info.command = mem_copy_text("");
 	defs->info.directory = mem_copy_text("");
 	defs->info.options = mem_copy_text("");
+	defs->info.labels = mem_copy_text("");
 	// Id 0 is "none" in these.
 	defs->modules = mem_grow(NULL, &defs->modules_capacity, 1, sizeof *defs->modules);
 	defs->modules[0] = (struct trace_module){ .path = mem_copy_text("") };
@@ -45,6 +46,7 @@ static void info_fini(struct trace_info *info)
 	mem_free(info->command);
 	mem_free(info->directory);
 	mem_free(info->options);
+	mem_free(info->labels);
 }
 
 static void names_fini(struct defs_names *names)
@@ -268,6 +270,7 @@ static bool read_info(struct defs *defs, struct bytes_cursor *in)
 	info->options = bytes_next_text(in);
 	info->trimmed = find_trimmed(info->options);
 	info->sample_bytes = bytes_left(in) > 0 ? bytes_next(in) : 0;
+	info->labels = bytes_left(in) > 0 ? bytes_next_text(in) : mem_copy_text("");
 	defs->info_seen = !in->bad;
 	return !in->bad;
 }

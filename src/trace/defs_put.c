@@ -25,8 +25,10 @@ void defs_put_info(struct bytes *out, const struct trace_info *info)
 	bytes_add_text(&content, info->command, DEFS_TEXT_MAX);
 	bytes_add_text(&content, info->directory, DEFS_TEXT_MAX);
 	bytes_add_text(&content, info->options, DEFS_TEXT_MAX);
-	if (info->sample_bytes > 0)
+	if (info->sample_bytes > 0 || (info->labels && *info->labels))
 		bytes_add_varint(&content, info->sample_bytes);
+	if (info->labels && *info->labels)
+		bytes_add_text(&content, info->labels, DEFS_TEXT_MAX);
 	defs_put(out, DEFS_INFO, &content);
 	bytes_fini(&content);
 }

@@ -4,6 +4,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "trace/label.h"
 #include "trace/reach.h"
 #include "trace/reader.h"
 #include "trace/snapshot.h"
@@ -594,7 +595,18 @@ static void add_word(struct str *words, const char *word, size_t length)
 	str_add_bytes(words, word, length);
 }
 
-static void describe(struct rewrite *rewrite, struct trace_info *info, struct str texts[2])
+// Labels of all that are put side by side; of one name the first one's.
+static void add_labels(struct str *labels, const char *more)
+{
+	struct label label;
+
+	while (label_next(&more, &label))
+		if (!label_find(str_get(labels), label.name, label.name_length))
+			str_format(labels, "%.*s=%.*s\n", (int)label.name_length, label.name,
+				   (int)label.value_length, label.value);
+}
+
+static void describe(struct rewrite *rewrite, struct trace_info *info, struct str texts[3])
 {
 	const struct trace_info *first = reader_info(rewrite->sides[0].reader);
 
@@ -615,6 +627,8 @@ static void describe(struct rewrite *rewrite, struct trace_info *info, struct st
 			mem_free(word);
 			at += length;
 		}
+		if (!rewrite->options->arguments && !rewrite->options->paths)
+			add_labels(&texts[2], own->labels);
 		if (own->tick_ns > info->tick_ns)
 			info->tick_ns = own->tick_ns;
 		for (size_t byte = 0; i > 0 && byte < sizeof info->recording_id; byte++)
@@ -627,6 +641,7 @@ static void describe(struct rewrite *rewrite, struct trace_info *info, struct st
 			   (uint64_t)rewrite->options->window->kept_count);
 	info->command = rewrite->options->arguments ? "" : (char *)str_get(&texts[0]);
 	info->options = (char *)str_get(&texts[1]);
+	info->labels = (char *)str_get(&texts[2]);
 	if (rewrite->options->paths) {
 		info->directory = "";
 		info->host = reader_is_windows(rewrite->sides[0].reader) ? "Windows" : "";
@@ -686,13 +701,14 @@ static void put_end(struct rewrite *rewrite)
 
 static bool write_items(struct rewrite *rewrite, int fd, struct err *err)
 {
-	struct str texts[2] = { { 0 }, { 0 } };
+	struct str texts[3] = { { 0 }, { 0 }, { 0 } };
 	struct trace_info info;
 
 	describe(rewrite, &info, texts);
 	rewrite->writer = writer_new(fd, &info, err);
 	str_fini(&texts[0]);
 	str_fini(&texts[1]);
+	str_fini(&texts[2]);
 	if (!rewrite->writer)
 		return false;
 	place(rewrite);

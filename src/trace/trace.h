@@ -462,11 +462,12 @@ struct trace_info {
 	char *command;          // the command line that was recorded, quoted for a shell
 	char *directory;        // where it was started
 	char *options;          // "free-stacks clock=ns", may be empty
-	uint64_t tick_ns;       // 0: each event has its own time
-	uint64_t sample_bytes;  // 0: every call; else a block of s bytes is in the trace with
-				// probability 1 - exp(-s / sample_bytes)
-	uint64_t trimmed;       // so many events at the beginning only say what was there before
-				// the window that the trace was trimmed to; 0: it was not
+	char *labels; // "version=1.2\nhost=web1\n" (label.h), may be empty; a writer's may be NULL
+	uint64_t tick_ns;      // 0: each event has its own time
+	uint64_t sample_bytes; // 0: every call; else a block of s bytes is in the trace with
+			       // probability 1 - exp(-s / sample_bytes)
+	uint64_t trimmed;      // so many events at the beginning only say what was there before
+			       // the window that the trace was trimmed to; 0: it was not
 };
 
 // Totals that the collector writes when a recording ends well; a reader of a cut trace has none.

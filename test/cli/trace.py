@@ -326,4 +326,24 @@ def bundle_refuses_a_trace_that_is_cut_and_says_what_to_do():
     equal(before, read("cut.tide"))
 
 
+@test
+def what_was_said_of_a_run_is_in_info_and_goes_with_it():
+    run("record", "-q", "-f", "-o", "labels.tide", "--label", "version=1.2", "--label", "note=a b=c", "--", "true")
+    found = json.loads(run("info", "labels.tide", "--json").stdout)["trace"]["labels"]
+    assert found["version"] == "1.2" and found["note"] == "a b=c" and found["host"], found
+    assert "label      note = a b=c\n" in run("info", "labels.tide").stdout
+    with open("labels.txt", "w", encoding="utf-8") as file:
+        file.write(run("dump", "labels.tide").stdout)
+    for words in (("dump", "--assemble", "labels.txt"), ("trim", "labels.tide", "--from", "10%"),
+                  ("merge", "labels.tide", "labels.tide")):
+        run(*words, "-o", "same.tide", "--force")
+        assert json.loads(run("info", "same.tide", "--json").stdout)["trace"]["labels"] == found, words
+    run("strip", "labels.tide", "-o", "same.tide", "--force")
+    assert json.loads(run("info", "same.tide", "--json").stdout)["trace"]["labels"] == {}
+    run("record", "-q", "-f", "-o", "labels.tide", "--", "true")
+    assert json.loads(run("info", "labels.tide", "--json").stdout)["trace"]["labels"] == {}
+    for odd in (["a"], ["=b"], ["a b=c"], ["a=b\nc=d"], ["a=1", "--label", "a=2"], ["a=" + "x" * 300]):
+        refused(125, "record", "--label", *odd, "--", "true")
+
+
 main()

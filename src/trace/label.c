@@ -1,0 +1,52 @@
+#include "trace/label.h"
+
+#include <ctype.h>
+#include <string.h>
+
+bool label_next(const char **text, struct label *label)
+{
+	while (*text && **text) {
+		const char *line = *text;
+		size_t length = strcspn(line, "\n");
+		const char *sign = memchr(line, '=', length);
+
+		*text = line + length + (line[length] == '\n');
+		if (!sign || sign == line)
+			continue;
+		*label = (struct label){
+			.name = line,
+			.value = sign + 1,
+			.name_length = (size_t)(sign - line),
+			.value_length = length - (size_t)(sign - line) - 1,
+		};
+		return true;
+	}
+	return false;
+}
+
+bool label_find(const char *text, const char *name, size_t length)
+{
+	struct label label;
+
+	while (label_next(&text, &label))
+		if (label.name_length == length && memcmp(label.name, name, length) == 0)
+			return true;
+	return false;
+}
+
+const char *label_wrong(const char *word)
+{
+	const char *sign = strchr(word, '=');
+
+	if (!sign || sign == word)
+		return "NAME=VALUE expected";
+	if (sign - word > LABEL_NAME_MAX || strlen(sign + 1) > LABEL_VALUE_MAX)
+		return "a name has at most 64 bytes, a value 256";
+	for (const char *at = word; at < sign; at++)
+		if (!isalnum((unsigned char)*at) && !strchr("-_.", *at))
+			return "a name is letters, digits, '-', '_' and '.'";
+	for (const char *at = sign; *at; at++)
+		if ((unsigned char)*at < ' ' || *at == 0x7f)
+			return "a value is one line of text";
+	return NULL;
+}

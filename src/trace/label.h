@@ -1,0 +1,27 @@
+// label: what the user said of a run: its version, its host, anything (record --label NAME=VALUE).
+//
+// Labels are a text, a line "NAME=VALUE" each. What is no such line is stepped over.
+#ifndef TRACE_LABEL_H
+#define TRACE_LABEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { LABEL_NAME_MAX = 64, LABEL_VALUE_MAX = 256 };
+
+struct label {
+	const char *name, *value; // borrowed from the text; neither ends with a NUL
+	size_t name_length, value_length;
+};
+
+// The next one, and *text is what follows it. NULL is a text without any.
+bool label_next(const char **text, struct label *label);
+
+// Whether there is one of this name.
+bool label_find(const char *text, const char *name, size_t length);
+
+// Whether "NAME=VALUE" can be one: a name of letters, digits, '-', '_' and '.', a value without
+// line ends. NULL: it can. Else what is wrong.
+const char *label_wrong(const char *word);
+
+#endif
