@@ -181,7 +181,7 @@ static int args_operand_of(struct args *args, const char *word)
 	struct err err = { 0 };
 
 	args->value = word;
-	if (!remote_is(word))
+	if (args->command->takes_places || !remote_is(word))
 		return ARGS_OPERAND;
 	args->value = remote_fetch(word, &err);
 	if (args->value)

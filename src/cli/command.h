@@ -29,6 +29,7 @@ struct command {
 	const struct option_row *shared;  // rows shared between commands, such as the filters
 	const char *shared_title;         // their heading in the help: "Filters"
 	bool hidden;                      // not in the list of commands: we call it ourselves
+	bool takes_places;                // its operands are databases, not traces in them (fleet)
 	bool keeps_signals; // main leaves signal dispositions as they were given (record)
 
 	// argv[0] is the first word after the verb. Returns an exit code.
@@ -69,6 +70,7 @@ extern const struct command cmd_dump;
 extern const struct command cmd_export;
 extern const struct command cmd_import;
 extern const struct command cmd_sql;
+extern const struct command cmd_fleet;
 extern const struct command cmd_push;
 extern const struct command cmd_merge;
 extern const struct command cmd_strip;

@@ -49,6 +49,7 @@ static const struct command *const commands[] = {
 	&cmd_export,
 	&cmd_sql,
 	&cmd_push,
+	&cmd_fleet,
 	&cmd_import,
 	&cmd_merge,
 	&cmd_strip,

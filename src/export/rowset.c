@@ -4,7 +4,9 @@
 #include "base/mem.h"
 #include "engine/replay/weight.h"
 #include "export/events.h"
+#include "export/rowset_sites.h"
 #include "report/report.h"
+#include "trace/label.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -39,7 +41,9 @@ struct rowset {
 	uint64_t sample_bytes;
 	struct rowset_rss *rss;
 	size_t rss_count, rss_capacity;
-	bool rss_read;
+	bool lives_read; // so that these are known: resident memory, and
+	struct rowset_sites sites;
+	struct identity *of_stack; // by stack; NULL: not known yet
 };
 
 // A trace that was made from text may have no id: then it is what is in it.
@@ -180,6 +184,7 @@ static void put_allocation(void *context, const struct lives_block *block,
 {
 	struct rowset *rows = context;
 
+	rowset_sites_add(&rows->sites, block, end);
 	put(rows, rows->trace);
 	put(rows, block->process);
 	put(rows, block->thread);
@@ -248,7 +253,7 @@ static void write_allocations(struct rowset *rows)
 	rows->sample_bytes = reader_info(rows->reader)->sample_bytes;
 	name_words(rows);
 	events_read(rows->source, &watcher);
-	rows->rss_read = true;
+	rows->lives_read = true;
 }
 
 // ---- stacks and frames ----
@@ -338,35 +343,49 @@ static void put_face(struct rowset *rows, stack_id id)
 	str_fini(&text);
 }
 
-static void write_stacks(struct rowset *rows)
+static void identify_stacks(struct rowset *rows)
 {
 	uint32_t count = reader_stacks_count(rows->reader);
 	uint32_t frames = reader_frames_count(rows->reader);
-	struct identity *of_frame = mem_alloc(frames + 1, sizeof *of_frame);
-	struct identity *of_stack = mem_alloc(count + 1, sizeof *of_stack);
+	struct identity *of_frame, *of_stack;
 
+	if (rows->of_stack)
+		return;
+	of_frame = mem_alloc(frames + 1, sizeof *of_frame);
+	rows->of_stack = of_stack = mem_alloc(count + 1, sizeof *of_stack);
 	for (frame_id id = 1; id < frames; id++)
 		of_frame[id] = identity_of(rows, id);
-	for (stack_id id = 1; id < count && rows->good; id++) {
+	for (stack_id id = 1; id < count; id++) {
 		const struct trace_stack *stack = reader_stack(rows->reader, id);
 		frame_id frame = stack->frame < frames ? stack->frame : 0;
 		stack_id parent = stack->parent < id ? stack->parent : 0;
 
 		of_stack[id].code = mix(of_stack[parent].code, of_frame[frame].code);
 		of_stack[id].names = mix(of_stack[parent].names, of_frame[frame].names);
+	}
+	mem_free(of_frame);
+}
+
+static void write_stacks(struct rowset *rows)
+{
+	uint32_t count = reader_stacks_count(rows->reader);
+
+	identify_stacks(rows);
+	for (stack_id id = 1; id < count && rows->good; id++) {
+		const struct trace_stack *stack = reader_stack(rows->reader, id);
+		stack_id parent = stack->parent < id ? stack->parent : 0;
+
 		put(rows, rows->trace);
 		put(rows, id);
 		put(rows, parent);
 		put(rows, put_frames(rows, id));
 		put(rows, rows->batch.items_count);
 		put_face(rows, id);
-		put(rows, of_stack[id].code);
-		put(rows, of_stack[id].names);
+		put(rows, rows->of_stack[id].code);
+		put(rows, rows->of_stack[id].names);
 		put(rows, (stack->flags & TRACE_STACK_INCOMPLETE) != 0);
 		end_row(rows);
 	}
-	mem_free(of_frame);
-	mem_free(of_stack);
 }
 
 static void put_function(struct rowset *rows, const struct symbol *symbol)
@@ -490,30 +509,84 @@ static void write_marks(struct rowset *rows)
 	}
 }
 
-static void ignore_end(void *context, const struct lives_block *block, const struct lives_end *end)
+static void add_to_site(void *context, const struct lives_block *block, const struct lives_end *end)
 {
-	(void)context;
-	(void)block;
-	(void)end;
+	struct rowset *rows = context;
+
+	rowset_sites_add(&rows->sites, block, end);
+}
+
+// Unless allocations were written.
+static void read_lives(struct rowset *rows)
+{
+	const struct events_watcher watcher = {
+		.end = add_to_site,
+		.note = keep_rss,
+		.context = rows,
+		.whole_lives = true,
+		.process = TRACE_NONE,
+	};
+
+	if (!rows->lives_read)
+		events_read(rows->source, &watcher);
+	rows->lives_read = true;
+}
+
+static uint64_t names_identity(void *context, stack_id stack)
+{
+	const struct rowset *rows = context;
+
+	return stack < reader_stacks_count(rows->reader) ? rows->of_stack[stack].names : 0;
+}
+
+static void write_sites(struct rowset *rows)
+{
+	read_lives(rows);
+	identify_stacks(rows);
+	rowset_sites_join(&rows->sites, names_identity, rows);
+	for (size_t i = 0; i < rows->sites.count && rows->good; i++) {
+		const struct rowset_site *site = &rows->sites.sites[i];
+
+		put(rows, rows->trace);
+		put(rows, site->identity);
+		put(rows, site->stack);
+		put_face(rows, site->stack);
+		put_double(rows, (double)site->count / WEIGHT_UNIT);
+		put_double(rows, (double)site->bytes / WEIGHT_UNIT);
+		put_double(rows, (double)site->kept_count / WEIGHT_UNIT);
+		put_double(rows, (double)site->kept_bytes / WEIGHT_UNIT);
+		put_double(rows, site->byte_ns / 1e9);
+		end_row(rows);
+	}
 }
 
 static void write_rss(struct rowset *rows)
 {
-	const struct events_watcher watcher = {
-		.end = ignore_end,
-		.note = keep_rss,
-		.context = rows,
-		.process = TRACE_NONE,
-	};
-
-	if (!rows->rss_read)
-		events_read(rows->source, &watcher);
+	read_lives(rows);
 	for (size_t i = 0; i < rows->rss_count; i++) {
 		put(rows, rows->trace);
 		put(rows, rows->rss[i].process);
 		put(rows, rows->rss[i].time_ns);
 		put(rows, rows->rss[i].bytes);
 		end_row(rows);
+	}
+}
+
+static void write_labels(struct rowset *rows)
+{
+	const char *text = reader_info(rows->reader)->labels;
+	struct label label;
+
+	while (label_next(&text, &label)) {
+		char *name = mem_copy_bytes(label.name, label.name_length);
+		char *value = mem_copy_bytes(label.value, label.value_length);
+
+		put(rows, rows->trace);
+		put_text(rows, name);
+		put_text(rows, value);
+		end_row(rows);
+		mem_free(name);
+		mem_free(value);
 	}
 }
 
@@ -549,6 +622,8 @@ static void (*const writers[])(struct rowset *rows) = {
 	[ROWSET_MODULES] = write_modules,
 	[ROWSET_MARKS] = write_marks,
 	[ROWSET_RSS] = write_rss,
+	[ROWSET_SITES] = write_sites,
+	[ROWSET_LABELS] = write_labels,
 	[ROWSET_RUNS] = write_runs,
 };
 
@@ -582,6 +657,7 @@ bool rowset_write(const struct export_source *source, unsigned tables,
 	rowset_trace_name(rows.reader, trace);
 	rows.trace = number_of(&rows, trace);
 	rows.batch.texts = &rows.texts;
+	rowset_sites_init(&rows.sites, rows.reader);
 	for (unsigned i = 0; i < ROWSET_COLUMNS_MAX; i++)
 		rows.batch.values[i] = mem_alloc(ROWSET_BATCH, sizeof *rows.batch.values[i]);
 	for (enum rowset_table_id id = 0; id < ROWSET_TABLES && good; id++)
@@ -592,6 +668,8 @@ bool rowset_write(const struct export_source *source, unsigned tables,
 	mem_free(rows.batch.items);
 	mem_free(rows.heaps);
 	mem_free(rows.rss);
+	mem_free(rows.of_stack);
+	rowset_sites_fini(&rows.sites);
 	string_table_fini(&rows.texts);
 	return good;
 }

@@ -79,6 +79,25 @@ static const struct rowset_column rss[] = {
 	{ "bytes", ROWSET_U64, ROWSET_NEAR },
 };
 
+static const struct rowset_column sites[] = {
+	{ "trace", ROWSET_TEXT, ROWSET_FEW },
+	{ "site", ROWSET_U64, ROWSET_RANDOM },
+	{ "stack", ROWSET_U32, ROWSET_NEAR },
+	{ "function", ROWSET_TEXT, ROWSET_FEW },
+	{ "module", ROWSET_TEXT, ROWSET_FEW },
+	{ "count", ROWSET_DOUBLE, ROWSET_RANDOM },
+	{ "bytes", ROWSET_DOUBLE, ROWSET_RANDOM },
+	{ "kept_count", ROWSET_DOUBLE, ROWSET_FEW },
+	{ "kept_bytes", ROWSET_DOUBLE, ROWSET_FEW },
+	{ "byte_seconds", ROWSET_DOUBLE, ROWSET_RANDOM },
+};
+
+static const struct rowset_column labels[] = {
+	{ "trace", ROWSET_TEXT, ROWSET_FEW },
+	{ "name", ROWSET_TEXT, ROWSET_FEW },
+	{ "value", ROWSET_TEXT, ROWSET_FEW },
+};
+
 static const struct rowset_column runs[] = {
 	{ "trace", ROWSET_TEXT, ROWSET_FEW },
 	{ "schema_version", ROWSET_U32, ROWSET_RANDOM },
@@ -104,6 +123,8 @@ const struct rowset_table rowset_tables[ROWSET_TABLES] = {
 	[ROWSET_MODULES] = { "modules", COLUMNS(modules) },
 	[ROWSET_MARKS] = { "marks", COLUMNS(marks) },
 	[ROWSET_RSS] = { "rss", COLUMNS(rss) },
+	[ROWSET_SITES] = { "sites", COLUMNS(sites) },
+	[ROWSET_LABELS] = { "labels", COLUMNS(labels) },
 	[ROWSET_RUNS] = { "runs", COLUMNS(runs) },
 };
 

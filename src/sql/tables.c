@@ -16,6 +16,7 @@ static const char *const orders[] = {
 	[ROWSET_FRAMES] = "frame",         [ROWSET_PROCESSES] = "process",
 	[ROWSET_THREADS] = "thread",       [ROWSET_MODULES] = "module",
 	[ROWSET_MARKS] = "event",          [ROWSET_RSS] = "time_ns",
+	[ROWSET_LABELS] = "name",          [ROWSET_SITES] = "site",
 	[ROWSET_RUNS] = "began_unix_ns",
 };
 
@@ -159,7 +160,7 @@ static bool check_there(struct clickhouse *clickhouse, struct str *sql, struct s
 
 	str_format(sql,
 		   "SELECT count() FROM system.tables WHERE database = '%s' AND name IN ('pieces', "
-		   "'runs')",
+		   "'sites')",
 		   database);
 	if (!run(clickhouse, sql, answer, err))
 		return false;

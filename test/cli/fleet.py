@@ -9,7 +9,7 @@ import shutil
 import time
 import types
 
-from libanswer import assemble, make, refused, run
+from libanswer import answer, assemble, make, refused, run, sampled
 from libclickhouse import Server, free_port
 from libtests import check, equal, main, test
 
@@ -161,6 +161,150 @@ def a_server_that_is_not_there_is_said_soon():
     check(time.monotonic() - begin < 60)
     check("no user or password" in refused("report", "clickhouse://me:s3cret@127.0.0.1:1/memory"))
     check("s3cret" not in refused("report", "clickhouse://me:s3cret@127.0.0.1:1/memory"))
+
+
+# ---- many traces ----
+
+HOSTS = ("web1", "web2", "web3", "web4", "web5")
+ODD = "odd\tname'\\ of \"it\""
+
+
+def levels(version, host):
+    """What the sites of a run hold all the time."""
+    number = int(host[-1])
+    return {"cache": 900_000 if host == "web4" else 100_000 + number,
+            "leak": 10_000 + 100 * number + (30_000 if version == "1.1" else 0),
+            **({ODD: 5_000} if version == "1.1" and number < 3 else {})}
+
+
+def fleet_of(server):
+    """A run of each version on each host; those of 1.1 began a day later. The last one has no labels."""
+    runs = [(version, host) for version in ("1.0", "1.1") for host in HOSTS] + [(None, None)]
+    files = []
+    for number, (version, host) in enumerate(runs, 1):
+        day = 1_700_000_000 + (86_400 if version == "1.1" else 0)
+        lines = [f"trace id={number:032x} began={(day + number) * 10**9} tick=0 command=\"./server\""]
+        if version:
+            lines.append(f"trace labels=\"version={version}\\nhost={host}\\n\"")
+        lines += ["process p pid=1 exe=\"/bin/server\"", "thread t p tid=1"]
+        sites = levels(version, host) if version else {"cache": 1}
+        for site, (name, size) in enumerate(sites.items(), 1):
+            quoted = name.replace("\\", "\\\\").replace('"', '\\"').replace("\t", "\\t")
+            lines += [f"frame f{site} {site}", f"name f{site} \"{quoted}\"", f"stack s{site} f{site}"]
+        lines += [f"@0 t malloc s{site} {site * 0x1000000} {size}" for site, size in enumerate(sites.values(), 1)]
+        files.append(assemble(f"run{number}", "\n".join(lines + ["end duration=2000000000"]) + "\n"))
+    run("push", *files, "--to", server.place)
+
+
+def fleet(server, question, *words, **more):
+    return answer("fleet", question, server.place, *words, **more)
+
+
+def mean(values):
+    return sum(values) / len(values)
+
+
+def error(values):
+    """Twice the standard error of the mean, squared."""
+    middle = mean(values)
+    return 4 * sum((value - middle) ** 2 for value in values) / (len(values) - 1) / len(values)
+
+
+def near(expected, found):
+    check(abs(expected - found) <= 1, expected, found)
+
+
+@test
+def what_many_traces_say_is_what_their_sites_add_up_to():
+    with database("questions") as server:
+        fleet_of(server)
+        all_runs = [levels(version, host) for version in ("1.0", "1.1") for host in HOSTS] + [{"cache": 1}]
+        found = fleet(server, "sites", "-n", "0")
+        equal(11, found["runs"])
+        equal(["cache", "leak", ODD], [row["function"] for row in found["rows"]])
+        for row in found["rows"]:
+            held = [each.get(row["function"], 0) for each in all_runs]
+            near(2 * sum(held), row["byte_seconds"])
+            near(mean(held), row["level_bytes"])
+            equal([sum(map(bool, held))] * 2, [row["runs"], row["allocated_count"]])
+            equal([max(held), sum(held), sum(held)], [row[key] for key in ("level_most_bytes", "kept_bytes", "allocated_bytes")])
+        near(1e6, 1e6 * sum(row["share"] for row in found["rows"]))
+        equal(1, len(fleet(server, "sites", "-n", "1")["rows"]))
+        equal([5, 10], [fleet(server, "sites", "--label", label)["runs"] for label in ("version=1.0", "version=1.1")][:1]
+              + [fleet(server, "sites", "--label", "host=web1")["runs"] * 5])
+
+        # Which grew, from the last version but one to the last.
+        for words in ((), ("--before", "1.0", "--after", "1.1"), ("--ago", "23h")):
+            found = fleet(server, "grew", *words)
+            equal(["1.0", "1.1", 5, 5], [found[key] for key in ("before", "after", "runs_before", "runs_after")])
+            equal(["leak", ODD], [row["function"] for row in found["rows"]])
+        for row in found["rows"]:
+            before, after = ([levels(version, host).get(row["function"], 0) for host in HOSTS] for version in ("1.0", "1.1"))
+            near(mean(after) - mean(before), row["change_bytes"])
+            near((error(before) + error(after)) ** 0.5, row["spread_bytes"])
+            near(mean(after), row["after_bytes"])
+        equal(["yes", "no"], [row["sure"] for row in found["rows"]])
+        equal("one run", fleet(server, "grew", "--label", "host=web1")["rows"][0]["sure"])
+
+        # Which hosts are not like the others, and why.
+        found = fleet(server, "hosts")
+        equal({"web4": "cache"}, {row["host"]: row["most_above"] for row in found["rows"] if row["outlier"] == "yes"})
+        for row in found["rows"]:
+            held = [sum(levels(version, row["host"]).values()) for version in ("1.0", "1.1")]
+            equal([2, min(held), max(held)], [row[key] for key in ("runs", "least_bytes", "most_bytes")])
+            near(mean(held), row["level_bytes"])
+        equal({"too few"}, {row["outlier"] for row in fleet(server, "hosts", "--label", "host=web1")["rows"]})
+
+        # The trend of all, of a function, of one with everything in its name, of a site's number.
+        for words, names in (((), None), (("--site", "leak"), {"leak"}), (("--site", ODD), {ODD})):
+            rows = fleet(server, "trend", *words)["rows"]
+            equal(["1.0", "1.1"], [row["version"] for row in rows])
+            for row in rows:
+                held = [sum(size for name, size in levels(row["version"], host).items() if not names or name in names)
+                        for host in HOSTS]
+                near(mean(held), row["level_bytes"])
+                near(error(held) ** 0.5, row["spread_bytes"])
+                equal([min(held), max(held), 5], [row["least_bytes"], row["most_bytes"], row["hosts"]])
+        number = fleet(server, "grew")["rows"][0]["site"]
+        equal(fleet(server, "trend", "--site", "leak")["rows"], fleet(server, "trend", "--site", str(number))["rows"])
+
+        found = fleet(server, "traces", "-n", "0")["rows"]
+        equal([f"{number:032x}" for number in (10, 9, 8, 7, 6, 11, 5, 4, 3, 2, 1)], [row["trace"] for row in found])
+        equal(["web5", "1.1", 2.0, "./server"], [found[0][key] for key in ("host", "version", "seconds", "command")])
+        for form in ((), ("--csv",), ("--jsonl",)):
+            for question in ("sites", "grew", "hosts", "trend", "traces"):
+                lines = run("fleet", question, server.place, *form).stdout.split("\n")
+                check(len(lines) >= 3 and "\t" not in "".join(lines) or form == ("--csv",), question, form)
+
+
+@test
+def what_a_fleet_cannot_answer_is_said_in_one_line():
+    with database("refused") as server:
+        place = server.place
+        check("no trace was sent to refused" in refused("fleet", "sites", place, code=3))
+        run("push", assemble("kitchen"), "--to", place)
+        for words, said in ((("grew",), "has the label version"), (("hosts",), "has the label host"),
+                            (("trend",), "has the label version"), (("sites", "--label", "a=b"), "no run"),
+                            (("sites", "--site", "x"), "--site is for trend"), (("trend", "--ago", "1h"), "are for grew"),
+                            (("sites", "--since", "soon"), "a time"), (("sites", "--label", "x"), "NAME=VALUE"),
+                            (("site",), "did you mean sites"), (("grew", "--before", "1", "--ago", "1h"), "not both")):
+            check(said in refused("fleet", words[0], place, *words[1:]), words)
+        check("QUESTION" in refused("fleet"))
+        check("a database" in refused("fleet", "sites"))
+        check("clickhouse://" in refused("fleet", "sites", "kitchen.tide"))
+        check("no run" in refused("fleet", "sites", place, "--since", "1s"))
+    with database("versions") as server:
+        fleet_of(server)
+        place = server.place
+        for words, said in ((("--after", "1.0"), "no version before 1.0"), (("--before", "9"), "no run has version=9"),
+                            (("--after", "it's"), "no run has version=it's"), (("--ago", "48h"), "old enough"),
+                            (("--before", "1.1"), "compared with itself")):
+            check(said in refused("fleet", "grew", place, *words), words)
+        check("no site is called nothing" in refused("fleet", "trend", place, "--site", "nothing"))
+        # What is less than whole, or of samples, is said.
+        check("not complete" not in run("fleet", "sites", place).stdout)
+        run("push", sampled(), "--to", place)
+        check("1 of the runs were sampled" in run("fleet", "sites", place).stdout)
 
 
 main()

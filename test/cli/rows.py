@@ -9,7 +9,7 @@ import json
 import os
 import subprocess
 
-from libanswer import SOURCE, answer, assemble, make, refused, run
+from libanswer import SOURCE, answer, assemble, make, refused, run, sampled
 from libtests import check, equal, main, test
 from librows import columns, databases, questions, sql
 
@@ -285,6 +285,27 @@ def a_folder_of_tables_appears_whole_and_replaces_only_tables():
     equal(len(columns()) + 1, len(os.listdir("there")))
     refused("export", path, "--format", "parquet", "-o", "missing/there", code=3)
     check(not [name for name in os.listdir(".") if name.endswith(".part")], os.listdir("."))
+
+
+@test
+def sites_add_up_to_their_allocations():
+    databases()
+    for path in (assemble("kitchen"), assemble("family"), make("random.tide", 300, 500, 20_000), sampled()):
+        kept = "end_ns = 18446744073709551615"
+        expected = sql(path, f"""
+            SELECT coalesce(names_identity, 0) AS site, coalesce(sum(weight) FILTER (kind <> 'before'), 0) AS count,
+                   coalesce(sum(weighted_bytes) FILTER (kind <> 'before'), 0) AS bytes,
+                   coalesce(sum(weight) FILTER ({kept}), 0) AS kept_count,
+                   coalesce(sum(weighted_bytes) FILTER ({kept}), 0) AS kept_bytes,
+                   sum(weighted_bytes * (least(gone_ns, duration_ns) - begin_ns)) / 1e9 AS byte_seconds
+            FROM allocations a LEFT JOIN stacks s USING (trace, stack) JOIN runs USING (trace)
+            GROUP BY 1 ORDER BY 1""")
+        found = sql(path, "SELECT site, count, bytes, kept_count, kept_bytes, byte_seconds FROM sites ORDER BY site")
+        check(len(expected) > 1 or path == "sampled.tide")
+        for one, other in zip(expected, found, strict=True):
+            equal(one["site"], other["site"])
+            for key, value in one.items():
+                check(abs(value - other[key]) <= 1e-9 * abs(value), path, one, other)
 
 
 main()

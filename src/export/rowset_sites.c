@@ -1,0 +1,81 @@
+#include "export/rowset_sites.h"
+
+#include "base/map.h"
+#include "base/mem.h"
+#include "engine/moment.h"
+#include "engine/replay/weight.h"
+
+void rowset_sites_init(struct rowset_sites *sites, const struct reader *reader)
+{
+	sites->sample_bytes = reader_info(reader)->sample_bytes;
+	sites->duration_ns = moment_duration(reader);
+	sites->count = reader_stacks_count(reader) + 1u;
+	sites->sites = mem_alloc(sites->count, sizeof *sites->sites);
+}
+
+void rowset_sites_fini(struct rowset_sites *sites)
+{
+	mem_free(sites->sites);
+	*sites = (struct rowset_sites){ 0 };
+}
+
+void rowset_sites_add(struct rowset_sites *sites, const struct lives_block *block,
+		      const struct lives_end *end)
+{
+	struct rowset_site *site = &sites->sites[block->stack < sites->count ? block->stack : 0];
+	struct weight weight = weight_of(sites->sample_bytes, block->size);
+	uint64_t from_ns = block->kind == TRACE_BEFORE ? 0 : block->time_ns;
+	uint64_t to_ns = end->cause < LIVES_RUNNING ? end->time_ns : sites->duration_ns;
+
+	if (block->kind != TRACE_BEFORE) {
+		site->count += weight.count;
+		site->bytes += weight.bytes;
+	}
+	if (end->cause >= LIVES_EXIT) {
+		site->kept_count += weight.count;
+		site->kept_bytes += weight.bytes;
+	}
+	if (to_ns > from_ns)
+		site->byte_ns += (double)weight.bytes / WEIGHT_UNIT * (double)(to_ns - from_ns);
+}
+
+static bool is_empty(const struct rowset_site *site)
+{
+	return site->count == 0 && site->kept_count == 0 && site->byte_ns == 0;
+}
+
+static void add_up(struct rowset_site *site, const struct rowset_site *more)
+{
+	site->count += more->count;
+	site->bytes += more->bytes;
+	site->kept_count += more->kept_count;
+	site->kept_bytes += more->kept_bytes;
+	site->byte_ns += more->byte_ns;
+}
+
+void rowset_sites_join(struct rowset_sites *sites,
+		       uint64_t (*identity_of)(void *context, stack_id stack), void *context)
+{
+	struct map seen = { 0 };
+	size_t joined = 0;
+
+	for (size_t i = 0; i < sites->count; i++) {
+		struct rowset_site site = sites->sites[i];
+		uint64_t *number;
+		bool made;
+
+		if (is_empty(&site))
+			continue;
+		site.stack = (stack_id)i;
+		site.identity = identity_of(context, (stack_id)i);
+		number = map_put(&seen, site.identity, &made);
+		if (made) {
+			*number = joined;
+			sites->sites[joined++] = site;
+		} else {
+			add_up(&sites->sites[*number], &site);
+		}
+	}
+	sites->count = joined;
+	map_fini(&seen);
+}

@@ -1,0 +1,36 @@
+// rowset_sites: what each stack's blocks add up to, while allocations are written: the table
+// `sites`.
+#ifndef EXPORT_ROWSET_SITES_H
+#define EXPORT_ROWSET_SITES_H
+
+#include "engine/replay/lives.h"
+#include "trace/reader.h"
+
+// Counts and bytes in units (engine/replay/weight.h).
+struct rowset_site {
+	uint64_t count, bytes;           // allocated
+	uint64_t kept_count, kept_bytes; // of them and of those from before: no call ended them
+	double byte_ns;                  // bytes times how long they were there, in whole bytes
+	stack_id stack;                  // the first one that has the names
+	uint64_t identity;               // of its names
+};
+
+struct rowset_sites {
+	uint64_t sample_bytes, duration_ns;
+	struct rowset_site *sites; // by stack, until they are joined
+	size_t count;
+};
+
+void rowset_sites_init(struct rowset_sites *sites, const struct reader *reader);
+void rowset_sites_fini(struct rowset_sites *sites); // accepts { 0 }
+
+// A block, with its end.
+void rowset_sites_add(struct rowset_sites *sites, const struct lives_block *block,
+		      const struct lives_end *end);
+
+// Join stacks of equal names, of which `identity_of` says the number. Then `sites` has one of each,
+// in the order of their first stacks, and none without blocks.
+void rowset_sites_join(struct rowset_sites *sites,
+		       uint64_t (*identity_of)(void *context, stack_id stack), void *context);
+
+#endif

@@ -1,0 +1,79 @@
+#include "sql/answer_rows.h"
+
+#include "base/mem.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+// A cell ends at a tab or a line end; what stands for these in it is put back in place. Where it
+// ends.
+static char *take_cell(char *at)
+{
+	static const char escapes[] = "tnrbf0", means[] = "\t\n\r\b\f";
+	char *out = at;
+
+	for (; *at && *at != '\t' && *at != '\n'; at++) {
+		const char *escape;
+
+		if (*at != '\\' || !at[1]) {
+			*out++ = *at;
+			continue;
+		}
+		at++;
+		escape = strchr(escapes, *at);
+		*out++ = !escape ? *at : *escape == '0' ? ' ' : means[escape - escapes];
+	}
+	if (out < at)
+		*out = '\0';
+	return at;
+}
+
+bool answer_rows_take(struct answer_rows *cells, struct str *text, size_t columns, struct err *err)
+{
+	size_t capacity = 0, count = 0;
+	char *at;
+
+	*cells = (struct answer_rows){ .text = str_take(text), .columns = columns };
+	for (at = cells->text; at && *at;) {
+		char *end, how;
+
+		cells->cells = mem_grow(cells->cells, &capacity, count + 1, sizeof *cells->cells);
+		cells->cells[count++] = at;
+		end = take_cell(at);
+		how = *end;
+		*end = '\0';
+		// A line ends where the last column does, and nowhere else.
+		if (how != (count % columns ? '\t' : '\n')) {
+			answer_rows_fini(cells);
+			return err_set(err, ERR_IO, "the database's answer makes no sense");
+		}
+		at = end + 1;
+	}
+	cells->rows = count / columns;
+	return true;
+}
+
+void answer_rows_fini(struct answer_rows *cells)
+{
+	mem_free(cells->text);
+	mem_free(cells->cells);
+	*cells = (struct answer_rows){ 0 };
+}
+
+const char *answer_rows_text(const struct answer_rows *cells, size_t row, size_t column)
+{
+	return cells->cells[row * cells->columns + column];
+}
+
+double answer_rows_real(const struct answer_rows *cells, size_t row, size_t column)
+{
+	double value = strtod(answer_rows_text(cells, row, column), NULL);
+
+	return isfinite(value) ? value : 0;
+}
+
+uint64_t answer_rows_u64(const struct answer_rows *cells, size_t row, size_t column)
+{
+	return strtoull(answer_rows_text(cells, row, column), NULL, 10);
+}
