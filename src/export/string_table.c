@@ -17,7 +17,6 @@ uint32_t string_table_add(struct string_table *table, const char *text)
 	uint32_t number = index_set_put(&table->numbers, index_set_hash_text(wanted), is_text,
 					table, wanted, (uint32_t)table->count);
 
-	ASSERT(text);
 	if (number == table->count) {
 		table->texts = mem_grow(table->texts, &table->capacity, table->count + 1,
 					sizeof *table->texts);
