@@ -550,12 +550,19 @@ static bool enter_meet(const struct scope_object *object)
 	return false; // there are too many
 }
 
-// A library that exports malloc is found by name, if by anybody.
+// A library that exports malloc is found by name, if others call it. What is not the first one, or
+// calls itself all the same, is entered; calls that came by name count once (inside_linux.h).
 static void enter_library(const struct scope_object *object)
 {
-	if (object != scope_ourselves() && !scope_is_linker(object) &&
-	    !scope_find(object, "malloc") && !scope_find(object, "gnu_get_libc_version"))
+	struct scope_object *first = NULL;
+
+	if (object == scope_ourselves() || scope_is_linker(object) ||
+	    scope_find(object, "gnu_get_libc_version"))
+		return;
+	if (!scope_find(object, "malloc"))
 		enter_look(object, false);
+	else if (scope_is_symbolic(object) || (scope_next("malloc", &first) && first != object))
+		enter_look(object, true);
 }
 
 // In another namespace (dlmopen) nobody finds us: its C library is entered as well.

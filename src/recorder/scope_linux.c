@@ -38,6 +38,8 @@ enum {
 	DT_GNU_HASH = 0x6ffffef5,
 	DT_VERSYM = 0x6ffffff0,
 	DT_DEBUG = 21,
+	DT_FLAGS = 30,
+	DF_SYMBOLIC = 2,
 	STT_OBJECT = 1,
 	STT_FUNC = 2,
 	STT_GNU_IFUNC = 10,
@@ -278,6 +280,15 @@ void *scope_find_data(const struct scope_object *object, const char *name)
 	if (scope_is_static(object))
 		return static_find(name, true);
 	return scope_look(object, &(struct scope_wanted){ name, true });
+}
+
+bool scope_is_symbolic(const struct scope_object *object)
+{
+	for (const struct elf_pair *at = object->dynamic; at && at->tag; at++) {
+		if (at->tag == DT_FLAGS)
+			return at->value & DF_SYMBOLIC;
+	}
+	return false;
 }
 
 bool scope_asks(const struct scope_object *object, const char *name)

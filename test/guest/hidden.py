@@ -133,6 +133,24 @@ def in_a_library_that_comes_and_goes():
 
 
 @test
+def in_a_library_that_exports_it_and_does_not_ask_who_comes_first():
+    archive = jemalloc("jemalloc_pic")
+    for link in ("-Bsymbolic", "-Bsymbolic-functions"):
+        subprocess.run(["gcc", "-g", "-O1", "-fno-builtin", "-DOWN(name)=name", "-shared", "-fPIC",
+                        TEXT, archive, f"-Wl,{link}", "-lm", "-lpthread", "-ldl", "-o", "plugin"],
+                       check=True)
+        plugin = os.path.abspath("plugin")
+        cases = [("dlopen", {}, 1)]
+        if link == "-Bsymbolic":
+            cases.append(("there", {"LD_PRELOAD": plugin}, 1))
+        for how, variables, count in cases:
+            record([caller(), how, "1", plugin], "--strict", "-f",
+                   env=environment(**ROOMY, **variables))
+            check_seen(c_library=count)
+            check(("jemalloc", "plugin", "exported") in allocators()[0], allocators()[0])
+
+
+@test
 def by_a_debug_file():
     need_root()
     program = build("program", jemalloc("jemalloc", "je_"), "je_")
