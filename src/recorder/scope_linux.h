@@ -46,7 +46,7 @@ HIDDEN struct scope_object *scope_libc(void);
 HIDDEN void *scope_find(const struct scope_object *object, const char *name);
 HIDDEN void *scope_find_data(const struct scope_object *object, const char *name);
 
-// Whether it is linked so that what it defines it calls itself, whoever comes before it (-Bsymbolic;
+// Whether it is linked so that it calls itself what it defines, whoever comes before (-Bsymbolic;
 // -Bsymbolic-functions leaves no trace).
 HIDDEN bool scope_is_symbolic(const struct scope_object *object);
 

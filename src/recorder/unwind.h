@@ -24,7 +24,7 @@
 //     SIGNAL     the frame of a signal handler's return: everything is in the context that the
 //                kernel has put after sp
 //     SIGNAL_OLD the same for i386 handlers that asked for no siginfo: another context
-//     GUESS      no rule (generated code, or code without .eh_frame): a chain through rbp
+//     GUESS      no rule: a chain through rbp
 //     SCANNED    sp + offset, as a look at the stack has found (unwind_learn): a guess as well
 //     MACHINE    sp + offset, of Windows' code that an exception or an interrupt leads to: the
 //                processor has pushed the address of the interrupted instruction as if it were a
@@ -57,8 +57,8 @@ enum unwind_kind {
 	UNWIND_RBP_DEREF = 3,
 	UNWIND_RSP_DEREF = 4,
 	UNWIND_SIGNAL = 5,
-	UNWIND_GUESS = 6,       // generated code: engines keep the rbp chain
-	UNWIND_GUESS_BLIND = 7, // a file's code without .eh_frame: what follows may be wrong
+	UNWIND_GUESS = 6,
+	UNWIND_GUESS_BLIND = 7, // generated code, a file's without .eh_frame: it may be wrong
 	UNWIND_END = 8,
 	UNWIND_STOP = 9,
 	UNWIND_END_HERE = 10, // not a frame at all: the one before was outermost

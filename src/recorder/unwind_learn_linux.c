@@ -1,12 +1,13 @@
-// unwind_learn on Linux: code of a file without .eh_frame, of which the frame pointer is proven.
+// unwind_learn on Linux: code without .eh_frame, of which the frame pointer is proven.
 //
-// Browsers are built so: frame pointers, and no tables. That code has a frame pointer cannot be
-// seen at a return address, and rbp may as well be a register like any other there. But the
-// function says it itself, further on: it takes its frame down before it returns. From the return
-// address its instructions are followed, on all ways, to its ends. A way on which nothing writes to
-// rbp up to `leave; ret`, or to a `pop %rbp; ret` with the stack pointer at rbp, says that the
-// caller's rbp is at rbp, and the return address after it. Where the stack pointer is counted (add,
-// pop), it has to come to just the rbp that the frame has now. All ends have to say so.
+// Browsers are built so, and what engines generate mostly is: frame pointers, and no tables. That
+// code has a frame pointer cannot be seen at a return address, and rbp may as well be a register
+// like any other there. But the function says it itself, further on: it takes its frame down before
+// it returns. From the return address its instructions are followed, on all ways, to its ends. A
+// way on which nothing writes to rbp up to `leave; ret`, or to a `pop %rbp; ret` with the stack
+// pointer at rbp, says that the caller's rbp is at rbp, and the return address after it. Where the
+// stack pointer is counted (add, pop), it has to come to just the rbp that the frame has now. All
+// ends have to say so.
 //
 // What comes after a call that does not return belongs to another function. That one sets its own
 // rbp up, which ends the way, or takes down another frame. So ends without a call before them
@@ -346,8 +347,7 @@ static bool learn_by_call(struct learn_frame *frame)
 	    !learn_can_read(frame, frame->rbp, 2 * UNWIND_WORD))
 		return false;
 	back = ((const uintptr_t *)frame->rbp)[1];
-	if (back < KERNEL_PAGE || back > UNWIND_ADDRESS_MAX || !codemap_find(back - 1).module ||
-	    !learn_can_read(frame, back - 7, 7))
+	if (back < KERNEL_PAGE || back > UNWIND_ADDRESS_MAX || !learn_can_read(frame, back - 7, 7))
 		return false;
 	at = (const uint8_t *)back;
 	if (at[-5] == 0xe8)
@@ -367,20 +367,21 @@ unwind_rule unwind_learn(unwind_rule rule, uint64_t key, uintptr_t inner, uintpt
 	int64_t tries = unwind_cfa_offset(rule) / UNWIND_WORD;
 	uint32_t id = unwind_frame(rule);
 	uint64_t signals;
-	bool proven;
+	bool proven, coming;
 
 	(void)inner;
 	if (tries >= LEARN_TRIES || (key & UNWIND_EXACT) || kernel_sealed || kernel_nested())
 		return rule;
 	signals = kernel_block_signals();
 	recording_lock(&recording_state->code_lock);
-	proven = codemap_find(frame.pc - 1).module && learn_by_call(&frame) &&
-		 learn_by_code(&frame);
+	coming = codemap_find(frame.pc - 1).coming; // a library, and nothing lasts there
+	proven = !coming && learn_by_call(&frame) && learn_by_code(&frame);
 	if (proven)
 		rule = unwind_make_saving(UNWIND_RBP, 2 * UNWIND_WORD, -2 * UNWIND_WORD, id);
 	else
 		rule = unwind_make(UNWIND_GUESS_BLIND, (tries + 1) * UNWIND_WORD, id);
-	unwind_replace(key, rule);
+	if (!coming)
+		unwind_replace(key, rule);
 	recording_unlock(&recording_state->code_lock);
 	kernel_restore_signals(signals);
 	if (proven) // what was guessed before is known now

@@ -146,14 +146,12 @@ unwind_rule unwind_make_rule(uint64_t key, bool *lasts)
 	uintptr_t pc = key & UNWIND_EXACT ? exact_pc : exact_pc - 1;
 	struct codemap_place place = codemap_find(pc);
 	bool starts_here = false;
-	unwind_rule rule = UNWIND_GUESS;
+	unwind_rule rule = UNWIND_GUESS_BLIND;
 	uint32_t frame;
 
 	*lasts = !place.coming;
 	if (place.eh_header)
 		rule = cfi_compile(place.eh_header, pc, exact_pc, &starts_here);
-	else if (place.module)
-		rule = UNWIND_GUESS_BLIND;
 	if (unwind_kind(rule) == UNWIND_NONE) {
 		if ((starts_here || unwind_is_behind_return(exact_pc)) && !(key & UNWIND_EXACT))
 			return UNWIND_END_HERE; // makecontext's trampoline

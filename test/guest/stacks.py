@@ -5,7 +5,7 @@
 import collections
 import collections
 
-from libguest import (TIDEMARK, Trace, check, check_whole, equal, main, program,
+from libguest import (BITS, TIDEMARK, Skip, Trace, check, check_whole, equal, main, program,
                       record, record_witnessed, report, run, test)
 
 FLAG_INCOMPLETE, FLAG_CUT = 1, 2
@@ -215,6 +215,51 @@ def what_was_thought_of_an_address_is_forgotten_when_a_library_comes_there():
         for stack in {event.stack for event in events}:
             module = trace.frames[trace.stacks[stack][0]][0]
             check("stale_library" in trace.modules.get(module, ""), when, module, trace.modules)
+
+
+GENERATED = r"""
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+// push %rbp; mov %rsp,%rbp; call *%rsi; pop %rbp; and as the one ends a return, as the other one
+// pop %rcx; jmp *%rcx, which may be anything.
+static const unsigned char says[] = { 0x55, 0x48, 0x89, 0xe5, 0xff, 0xd6, 0x5d, 0xc3 };
+static const unsigned char silent[] = { 0x55, 0x48, 0x89, 0xe5, 0xff, 0xd6, 0x5d, 0x59, 0xff, 0xe1 };
+int main(void)
+{
+	unsigned char *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *(*call)(size_t, void *(*)(size_t));
+	memcpy(code, says, sizeof(says));
+	memcpy(code + 64, silent, sizeof(silent));
+	for (int i = 0; i < 500; i++) {
+		*(void **)&call = code;
+		free(call(7431, malloc));
+		*(void **)&call = code + 64;
+		free(call(7432, malloc));
+	}
+	return 0;
+}
+"""
+
+
+@test
+def generated_code_is_proven_by_its_own_instructions_or_marked():
+    if BITS == 32:
+        raise Skip("of 32 bits nothing is proven")
+    with open("generated.c", "w", encoding="ascii") as file:
+        file.write(GENERATED)
+    run(["gcc", "-O1", "-fno-builtin", "-o", "generated", "generated.c"])
+    record(["./generated"])
+    trace = Trace()
+    check_whole(trace)
+    for size, marked in ((7431, 0), (7432, FLAG_INCOMPLETE)):
+        events = trace.of_size(size)
+        equal(500, len(events), "blocks")
+        for stack in {event.stack for event in events}:
+            equal(marked, trace.stacks[stack][2] & FLAG_INCOMPLETE, f"{size}: is it marked")
+            check(trace.depth(stack) >= 4, "a stack was cut", trace.depth(stack))
 
 
 @test
