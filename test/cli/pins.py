@@ -85,6 +85,22 @@ def pages_that_are_not_resident_do_not_count():
 
 
 @test
+def a_snapshot_that_was_read_while_the_program_went_on_is_of_no_moment():
+    for ended, quiet in ((2, True), (3, False)):
+        with open("growth.txt", "w", encoding="utf-8") as file:
+            file.write("process p pid=9\nthread t p tid=9\nstack a by_a < main\n"
+                       f"@1 t brk {HEAP} -> {HEAP + 4 * PAGE} origin=allocator\n"
+                       f"@2 t malloc a {HEAP + 16} 24\n"
+                       f"snapshot p reason=growth began=2 ended={ended}\n"
+                       f"mapping {HEAP}-{HEAP + 4 * PAGE} prot=rw rss={PAGE}\n"
+                       f"pages {HEAP + PAGE}-{HEAP + 2 * PAGE}\n"
+                       f"@3 t malloc a {HEAP + 2 * PAGE} 24\nend\n")
+        run("dump", "--assemble", "growth.txt", "-o", "growth.tide", "--force")
+        found = pins("growth.tide", "--at", "2ns")
+        assert (found["resident"], found["pages_pinned"]) == (quiet, 0 if quiet else 1), found
+
+
+@test
 def mistakes_are_told_in_one_line():
     path, _, _ = build("plain", 1, True)
     for words, part in ((["pins"], "a trace FILE"), (["pins", path, "--max-live", "4096"], "less than"),

@@ -180,7 +180,8 @@ static bool choose(struct pins *pins, struct err *err)
 	return most || err_set(err, ERR_USAGE, "no blocks are live at that moment");
 }
 
-// The snapshot that was taken at the moment: between the last event before it and itself.
+// The snapshot that was taken at the moment: nothing happened while it was read. Of one that took
+// longer it is not known whether a page was looked at before or after an event.
 static bool find_snapshot(const struct pins *pins, struct trace_snapshot *snapshot)
 {
 	const struct reader *reader = pins->asked->reader;
@@ -189,7 +190,7 @@ static bool find_snapshot(const struct pins *pins, struct trace_snapshot *snapsh
 	for (uint32_t i = 0; i < reader_snapshots_count(reader); i++) {
 		const struct trace_snapshot *each = reader_snapshot(reader, i);
 		bool now = pins->asked->at_exit ? each->reason == TRACE_SNAPSHOT_EXIT
-						: each->began <= events && events <= each->ended;
+						: each->began == events && events == each->ended;
 
 		if (each->process == pins->process && now &&
 		    !(each->flags & TRACE_SNAPSHOT_NO_PAGES))
