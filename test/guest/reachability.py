@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 
 import libguest
 from libguest import (TIDEMARK, Skip, check, environment, equal, main, program, record, run, test)
@@ -120,28 +119,14 @@ def a_text_and_a_merged_trace_say_the_same():
     equal(2 * sum(size for size in STATES if STATES[size] == "held"), figures["held"]["bytes"])
 
 
-LEAKER = """
-import ctypes, sys
-libc = ctypes.CDLL(None)
-libc.malloc.restype = ctypes.c_void_p
-libc.malloc(70001)
-libc.memset(ctypes.c_void_p(libc.malloc(60001)), 0, 60001)
-print("ready", flush=True)
-for line in sys.stdin:
-    libc.malloc(70002)
-    print("done", flush=True)
-"""
-
-
 @test
 def a_running_program_is_searched_when_it_is_asked_for():
-    running = subprocess.Popen([TIDEMARK, "record", "-q", "-o", "t.tide", "--", sys.executable, "-u",
-                                "-c", LEAKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                               text=True, env=environment())
+    running = subprocess.Popen([TIDEMARK, "record", "-q", "-o", "t.tide", "--", program("reaches"),
+                                "lines"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                               env=environment())
     equal("ready\n", running.stdout.readline())
-    listed = run(["pgrep", "-P", str(running.pid), "-f", "python3"]).out.split()
-    pids = [pid for pid in listed if os.path.basename(os.readlink(f"/proc/{pid}/exe"))
-            .startswith("python3")]
+    listed = run(["pgrep", "-P", str(running.pid), "-f", "reaches"]).out.split()
+    pids = [pid for pid in listed if os.readlink(f"/proc/{pid}/exe").endswith("/reaches")]
     equal(1, len(pids), listed)
     for _ in range(2):
         ended = run([TIDEMARK, "ctl", pids[0], "reachability"])
@@ -155,7 +140,10 @@ def a_running_program_is_searched_when_it_is_asked_for():
     equal(0, running.wait(timeout=60))
     text = run([TIDEMARK, "dump", "t.tide"]).out
     equal(2, len(re.findall(r"^reach p0 reason=asked", text, re.M)), "searches")
-    equal(["unreachable"] * 2, re.findall(r"^(\w+) 0x\w+ 70001 t", text, re.M), "what was lost")
+    for size, state in STATES.items():
+        equal([state] * 2, re.findall(rf"^(reachable|inside|unreachable|held) 0x\w+ {size} t", text,
+                                      re.M), f"the block of {size}")
+    equal(["unreachable"], re.findall(r"^(\w+) 0x\w+ 70002 t", text, re.M)[:1], "one that followed")
 
 
 @test

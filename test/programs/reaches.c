@@ -16,6 +16,9 @@
 //     1015   a local variable of main has it                       reachable
 //     1016   pthread_setspecific has it                            reachable
 //     1017   a global has its address, xored                       unreachable
+//
+// With an argument it says "ready" before it ends, and for each line that it is given loses a block
+// of 70,002 bytes and says "done".
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -80,7 +83,28 @@ static __attribute__((noinline)) void wipe(void)
 		room[i] = 0;
 }
 
-int main(void)
+static __attribute__((noinline)) void lose_more(void)
+{
+	block(70002);
+}
+
+static void go_on(void)
+{
+	char line;
+
+	if (write(1, "ready\n", 6) != 6)
+		return;
+	while (read(0, &line, 1) == 1) {
+		if (line != '\n')
+			continue;
+		lose_more();
+		wipe();
+		if (write(1, "done\n", 5) != 5)
+			return;
+	}
+}
+
+int main(int argc, char **arguments)
 {
 	void *volatile local = block(1015);
 	pthread_t thread;
@@ -103,5 +127,8 @@ int main(void)
 	pthread_create(&thread, NULL, runs, NULL);
 	pthread_barrier_wait(&ready);
 	wipe();
+	if (argc > 1)
+		go_on();
+	(void)arguments;
 	exit(local == NULL);
 }
