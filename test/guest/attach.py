@@ -200,14 +200,17 @@ FORKING = """
 import os, sys, time
 print("ready", flush=True)
 sys.stdin.readline()
+done, tell = os.pipe()
 child = os.fork()
 for _ in range(2000):
     kept = [bytearray(70123) for _ in range(3)]
 if child == 0:
+    os.write(tell, b"x")
     while not os.path.exists("over"):
         kept = [bytearray(70123) for _ in range(3)]
         time.sleep(0.001)
     os._exit(3)
+os.read(done, 1)
 print("forked", child, flush=True)
 sys.stdin.readline()
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
