@@ -57,8 +57,9 @@ struct glibc_heap_walk {
 	uint64_t main;  // main_arena
 	uint64_t start; // of its heap
 	uint64_t mapped_count, mapped_bytes;
-	struct map heaps;  // of arenas: where one begins, and how long it is
-	struct map unused; // chunks in fastbins and tcaches, and the tcaches themselves: address
+	uint64_t cached_max; // of a size, in a tcache; 0: there are none
+	struct map heaps;    // of arenas: where one begins, and how long it is
+	struct map unused;   // chunks in fastbins and tcaches, and the tcaches themselves: address
 	uint64_t window_at;
 	size_t window_size;
 	uint8_t window[GLIBC_HEAP_WINDOW];
@@ -209,6 +210,7 @@ static bool glibc_heap_find_parameters(struct glibc_heap_walk *walk)
 		walk->start = words[0];
 		walk->mapped_count = (uint32_t)(pages ? words[-5] >> 32 : words[-4]);
 		walk->mapped_bytes = words[-2];
+		walk->cached_max = words[3];
 		return true;
 	}
 	return glibc_heap_fail(walk, "the parameters of its malloc were not found");
@@ -465,7 +467,10 @@ static bool glibc_heap_walk_tcaches(struct glibc_heap_walk *walk)
 		if (seen[i].threads > seen[best].threads ||
 		    (seen[i].threads == seen[best].threads && seen[i].blocks > seen[best].blocks))
 			best = i;
-	for (size_t i = 0; seen[best].threads && i < tracee->count; i++) {
+	if (!seen[best].threads) // who has allocated has one
+		return walk->cached_max == 0 || walk->heap->count == 0 ||
+		       glibc_heap_fail(walk, "no thread's cache of free blocks was found");
+	for (size_t i = 0; i < tracee->count; i++) {
 		uint64_t base = tracee->threads[i].registers.fs_base, at;
 
 		if (tracee->threads[i].gone || !base ||

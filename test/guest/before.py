@@ -137,6 +137,33 @@ def their_frees_are_frees_and_windows_begin_behind_them():
     check("before" in run([TIDEMARK, "info", "t.tide"]).out, "info")
 
 
+@test
+def a_cache_of_free_blocks_that_makes_no_sense_is_said():
+    running = Running([program("before"), "0"]).ready()
+    with open(f"/proc/{running.pid}/maps", encoding="utf-8") as maps:
+        heap = min(int(line.split("-")[0], 16) for line in maps if "[heap]" in line)
+    with open(f"/proc/{running.pid}/mem", "r+b", buffering=0) as memory:
+        memory.seek(heap + 16 + 2 * 40)  # how many of one size are in the main thread's
+        count, = struct.unpack("<H", memory.read(2))
+        memory.seek(heap + 16 + 2 * 40)
+        memory.write(struct.pack("<H", count + 1))
+        ended = run([TIDEMARK, "record", "-p", str(running.pid), "-o", "t.tide", "--duration", "50ms"])
+        memory.seek(heap + 16 + 2 * 40)
+        memory.write(struct.pack("<H", count))
+    equal(0, ended.code, ended.err)
+    check("is not known: no thread's cache of free blocks was found" in ended.err, ended.err)
+    running.end(7)
+
+
+@test
+def blocks_where_nothing_is_cached():
+    running = Running([program("before"), "2"],
+                      GLIBC_TUNABLES="glibc.malloc.tcache_count=0").ready()
+    record(running)
+    compare(known_to(running), read_before())
+    running.end(7)
+
+
 PYTHON = "import json\nd = [json.loads(json.dumps([{'a': i, 'b': str(i)} for i in range(n)]))\n" \
          " for n in range(200)]\nprint('ready', flush=True)\ninput()\n"
 
