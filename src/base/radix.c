@@ -37,3 +37,33 @@ void radix_sort(uint64_t *list, uint64_t *scratch, size_t count, unsigned shift)
 	if (from != list && count)
 		memcpy(list, from, count * sizeof *list);
 }
+
+void radix_sort_pairs(struct radix_pair *list, struct radix_pair *scratch, size_t count)
+{
+	struct radix_pair *from = list, *to = scratch, *swap;
+	uint64_t differ = 0;
+
+	for (size_t i = 0; i < count; i++)
+		differ |= list[i].key ^ list[0].key;
+	for (unsigned shift = 0; shift < 64 && differ >> shift; shift += DIGIT) {
+		size_t starts[DIGITS] = { 0 }, sum = 0;
+
+		// Bits that all have are passed over.
+		shift += (unsigned)__builtin_ctzll(differ >> shift);
+		for (size_t i = 0; i < count; i++)
+			starts[from[i].key >> shift & (DIGITS - 1)]++;
+		for (size_t digit = 0; digit < DIGITS; digit++) {
+			size_t here = starts[digit];
+
+			starts[digit] = sum;
+			sum += here;
+		}
+		for (size_t i = 0; i < count; i++)
+			to[starts[from[i].key >> shift & (DIGITS - 1)]++] = from[i];
+		swap = from;
+		from = to;
+		to = swap;
+	}
+	if (from != list && count)
+		memcpy(list, from, count * sizeof *list);
+}

@@ -55,3 +55,26 @@ TEST(what_is_equal_above_the_shift_stays_in_its_order)
 	for (unsigned bits = 14; bits <= 64; bits++)
 		check(MOST, bits, 13);
 }
+
+TEST(pairs_are_in_the_order_of_their_keys_and_equal_ones_stay_as_they_were)
+{
+	enum { COUNT = 5000 };
+	struct radix_pair *list = mem_alloc(COUNT, sizeof *list);
+	struct radix_pair *scratch = mem_alloc(COUNT, sizeof *scratch);
+
+	for (unsigned shift = 0; shift < 64; shift += 7) {
+		for (uint64_t i = 0; i < COUNT; i++)
+			list[i] = (struct radix_pair){
+				UINT64_C(0x7000000000000001) ^ next_random() % 900 << shift, i
+			};
+		radix_sort_pairs(list, scratch, COUNT);
+		for (size_t i = 1; i < COUNT; i++) {
+			CHECK(list[i - 1].key <= list[i].key);
+			if (list[i - 1].key == list[i].key)
+				CHECK(list[i - 1].value < list[i].value);
+		}
+	}
+	radix_sort_pairs(list, scratch, 0);
+	mem_free(list);
+	mem_free(scratch);
+}

@@ -21,16 +21,7 @@
 #include "engine/space/vm_calls.h"
 #include "trace/reader_pass.h"
 
-enum {
-	POSITION_BITS = LIVE_TABLE_CELL_BITS, // of a key that is sorted by step
-	LOOK_EVERY = 1 << 16,                 // events between two looks at who wants to stop
-};
-
-// A block that lives, as the index has it.
-struct live {
-	uint64_t value; // live_table_value
-	uint64_t address;
-};
+enum { LOOK_EVERY = 1 << 16 }; // events between two looks at who wants to stop
 
 struct asking {
 	struct index *index;
@@ -40,7 +31,8 @@ struct asking {
 	uint64_t edge, number; // of the moment
 	uint64_t first_step;   // from there on the trace is read
 	bool between_halves;   // of a realloc that failed: the trace takes a block that lives
-	struct live *lives;
+	// What lives, as the index has it: live_table_value and address.
+	struct radix_pair *lives;
 	size_t count, capacity;
 	struct err *err;
 };
@@ -52,6 +44,7 @@ struct numbers {
 	struct index *index;
 	struct index_block block;
 	uint64_t loaded; // number of the block + 1
+	size_t run;      // of it, that was asked for last
 	struct err *err;
 };
 
@@ -59,7 +52,7 @@ static bool load_numbers(struct numbers *numbers, uint64_t block)
 {
 	if (numbers->loaded == block + 1)
 		return true;
-	numbers->loaded = 0;
+	numbers->loaded = numbers->run = 0;
 	if (!index_block_jumps(numbers->index, block, &numbers->block, numbers->err))
 		return false;
 	numbers->loaded = block + 1;
@@ -129,8 +122,14 @@ static bool number_of(struct numbers *numbers, uint64_t step, uint64_t *number)
 	if (!load_numbers(numbers, step >> numbers->index->shape.block_log2))
 		return false;
 	at = (uint32_t)(step - block->first);
-	run = RISING_UPTO(block->jumps, block->jumps_count, at, at);
-	run = run ? run - 1 : 0;
+	run = numbers->run;
+	// The next that is asked for is mostly in the same run.
+	if (block->jumps[run].at > at ||
+	    (run + 1 < block->jumps_count && block->jumps[run + 1].at <= at)) {
+		run = RISING_UPTO(block->jumps, block->jumps_count, at, at);
+		run = run ? run - 1 : 0;
+	}
+	numbers->run = run;
 	*number = block->jumps[run].value + (at - block->jumps[run].at);
 	return true;
 }
@@ -195,7 +194,7 @@ static void add_live(struct asking *asking, uint64_t value, uint64_t address)
 {
 	asking->lives = mem_grow(asking->lives, &asking->capacity, asking->count + 1,
 				 sizeof *asking->lives);
-	asking->lives[asking->count++] = (struct live){ value, address };
+	asking->lives[asking->count++] = (struct radix_pair){ value, address };
 }
 
 static bool is_known(const struct asking *asking, uint64_t value)
@@ -310,107 +309,147 @@ static bool has_ended(const struct asking *asking, process_id process)
 	       asking->index->exits[process].step < asking->edge;
 }
 
-static void put(struct asking *asking, const struct live *live, uint64_t number, uint64_t time_ns)
+static struct present_block block_of(const struct asking *asking, const struct radix_pair *live)
 {
 	const struct cells *cells = &asking->index->cells;
-	struct cells_cell cell = cells_cell(cells, live_table_cell(live->value));
+	struct cells_cell cell = cells_cell(cells, live_table_cell(live->key));
 	const struct cells_site *site = cells_site(cells, cell.site);
-	const struct present_block block = {
-		.address = live->address,
+
+	return (struct present_block){
+		.address = live->value,
 		.size = cell.size,
-		.number = number,
-		.time_ns = time_ns,
 		.process = site->process,
 		.thread = site->thread,
 		.stack = site->stack,
 		.heap = site->heap,
 	};
-
-	if (!has_ended(asking, site->process))
-		present_put(asking->present, &block);
 }
 
-// When each began.
-struct dates {
-	uint64_t *numbers, *times_ns; // by place in the list
-};
-
-static uint64_t place_of(uint64_t key)
+static void sort_pairs(struct radix_pair *pairs, size_t count)
 {
-	return key & ((UINT64_C(1) << POSITION_BITS) - 1);
-}
+	struct radix_pair *scratch = mem_alloc_table(count + 1, sizeof *scratch);
 
-// Places in the list, by the upper bits that their keys have.
-static void sort_keys(uint64_t *keys, size_t count)
-{
-	uint64_t *scratch = mem_resize(NULL, count + 1, sizeof *scratch);
-
-	radix_sort(keys, scratch, count, POSITION_BITS);
+	radix_sort_pairs(pairs, scratch, count);
 	mem_free(scratch);
 }
 
-// In the order of beginnings, so that each block of steps is read once.
-static bool find_dates(struct asking *asking, uint64_t *keys, struct dates *dates)
+// When one began.
+struct date {
+	uint64_t number, time_ns;
+};
+
+// Of each of the lives, which are in the order of their beginnings then, so that each block of
+// steps is read once. NULL: it cannot be read.
+static struct date *find_dates(struct asking *asking)
 {
 	struct numbers numbers = { .index = asking->index, .err = asking->err };
+	struct date *dates = mem_alloc_table(asking->count + 1, sizeof *dates);
 	struct index_clock clock = { 0 };
 	bool ok = true;
 
-	dates->numbers = mem_resize(NULL, asking->count + 1, sizeof *dates->numbers);
-	dates->times_ns = mem_resize(NULL, asking->count + 1, sizeof *dates->times_ns);
-	for (size_t i = 0; i < asking->count; i++)
-		keys[i] = live_table_step(asking->lives[i].value) << POSITION_BITS | i;
-	sort_keys(keys, asking->count);
+	sort_pairs(asking->lives, asking->count);
 	for (size_t i = 0; ok && i < asking->count; i++) {
-		uint64_t at = place_of(keys[i]), step = live_table_step(asking->lives[at].value);
+		uint64_t step = live_table_step(asking->lives[i].key);
 
-		ok = number_of(&numbers, step, &dates->numbers[at]) &&
-		     index_clock_time(&clock, asking->index, step, &dates->times_ns[at],
-				      asking->err);
+		ok = number_of(&numbers, step, &dates[i].number) &&
+		     index_clock_time(&clock, asking->index, step, &dates[i].time_ns, asking->err);
 	}
 	index_clock_fini(&clock);
 	index_block_fini(&numbers.block);
-	return ok;
+	if (!ok) {
+		mem_free(dates);
+		return NULL;
+	}
+	return dates;
 }
 
-// Neighbours in memory one after the other: tables of blocks are by address (blocks.h).
-static void put_all(struct asking *asking, uint64_t *keys, const struct dates *dates)
+// Places in the list of lives, by process, then by address.
+static struct radix_pair *find_order(const struct asking *asking)
 {
-	enum { REGION_LOG2 = 16 };
+	struct radix_pair *order = mem_alloc_table(asking->count + 1, sizeof *order);
 
 	for (size_t i = 0; i < asking->count; i++)
-		keys[i] = asking->lives[i].address >> REGION_LOG2 << POSITION_BITS | i;
-	sort_keys(keys, asking->count);
-	for (size_t i = 0; i < asking->count; i++) {
-		uint64_t at = place_of(keys[i]);
+		order[i] = (struct radix_pair){ asking->lives[i].value, i };
+	sort_pairs(order, asking->count);
+	if (reader_processes_count(asking->reader) == 1)
+		return order;
+	for (size_t i = 0; i < asking->count; i++)
+		order[i].key = block_of(asking, &asking->lives[order[i].value]).process;
+	sort_pairs(order, asking->count);
+	return order;
+}
 
-		put(asking, &asking->lives[at], dates->numbers ? dates->numbers[at] : 0,
-		    dates->numbers ? dates->times_ns[at] : 0);
+static bool is_before(const struct present_block *a, const struct present_block *b)
+{
+	return a->process == b->process && a->address == b->address && a->heap < b->heap;
+}
+
+// By process, then by address, then by heap, without those of processes that ended.
+static struct present_block *make_blocks(const struct asking *asking, const struct date *dates,
+					 size_t *count)
+{
+	enum { LIVES_AHEAD = 32, CELLS_AHEAD = 16 };
+	struct radix_pair *order = find_order(asking);
+	struct present_block *blocks = mem_alloc_table(asking->count + 1, sizeof *blocks);
+
+	*count = 0;
+	for (size_t i = 0; i < asking->count; i++) {
+		uint64_t place = order[i].value;
+		struct present_block block;
+		size_t at = *count;
+
+		if (i + LIVES_AHEAD < asking->count) {
+			mem_expect(&asking->lives[order[i + LIVES_AHEAD].value]);
+			if (dates)
+				mem_expect(&dates[order[i + LIVES_AHEAD].value]);
+			cells_expect(
+				&asking->index->cells,
+				live_table_cell(asking->lives[order[i + CELLS_AHEAD].value].key));
+		}
+		block = block_of(asking, &asking->lives[place]);
+		if (has_ended(asking, block.process))
+			continue;
+		if (dates) {
+			block.number = dates[place].number;
+			block.time_ns = dates[place].time_ns;
+		}
+		for (; at > 0 && is_before(&block, &blocks[at - 1]); at--)
+			blocks[at] = blocks[at - 1];
+		blocks[at] = block;
+		++*count;
 	}
+	mem_free(order);
+	return blocks;
 }
 
 static bool put_lives(struct asking *asking)
 {
 	const struct query *query = asking->options->query;
-	bool dated = !asking->options->undated || (query && query->event);
-	struct dates dates = { 0 };
-	uint64_t *keys;
-	bool ok = true;
+	struct present_block *blocks;
+	struct date *dates = NULL;
+	size_t count;
 
 	if (asking->options->spaces_only && !asking->between_halves)
 		return true;
-	if (asking->count >> POSITION_BITS)
-		return err_set(asking->err, ERR_LIMIT, "too many blocks live at that moment");
-	keys = mem_resize(NULL, asking->count + 1, sizeof *keys);
-	if (dated)
-		ok = find_dates(asking, keys, &dates);
-	if (ok)
-		put_all(asking, keys, &dates);
-	mem_free(dates.numbers);
-	mem_free(dates.times_ns);
-	mem_free(keys);
-	asking->count = 0;
-	return ok;
+	if (!asking->options->undated || (query && query->event)) {
+		dates = find_dates(asking);
+		if (!dates)
+			return false;
+	}
+	blocks = make_blocks(asking, dates, &count);
+	mem_free(dates);
+	mem_free(asking->lives);
+	asking->lives = NULL;
+	asking->count = asking->capacity = 0;
+	if (!asking->between_halves) {
+		present_put_all(asking->present, blocks, count);
+		return true;
+	}
+	// The trace takes one of them.
+	for (size_t i = 0; i < count; i++)
+		present_put(asking->present, &blocks[i]);
+	mem_free(blocks);
+	return true;
 }
 
 // Blocks that nobody asks for have a say in whose mappings are: all of them as one, then each.
@@ -421,12 +460,12 @@ static void claim_lives(const struct asking *asking,
 	const struct cells *cells = &asking->index->cells;
 
 	for (size_t i = 0; i < asking->count; i++) {
-		const struct live *live = &asking->lives[i];
-		struct cells_cell cell = cells_cell(cells, live_table_cell(live->value));
+		const struct radix_pair *live = &asking->lives[i];
+		struct cells_cell cell = cells_cell(cells, live_table_cell(live->key));
 		const struct cells_site *site = cells_site(cells, cell.site);
 
 		if (site->heap == 0 && !has_ended(asking, site->process))
-			claim(asking->present, site->process, live->address);
+			claim(asking->present, site->process, live->value);
 	}
 }
 
@@ -587,7 +626,8 @@ static bool go_through(struct index *index, struct present *present, const struc
 static bool add_calls(struct index *index, struct present *present, const struct reader *reader,
 		      const struct present_options *options, struct err *err)
 {
-	if ((options->before || options->after) && !go_through(index, NULL, reader, options, err))
+	if ((options->before || options->after || options->noted) &&
+	    !go_through(index, NULL, reader, options, err))
 		return false;
 	present_listen(present, options);
 	return go_through(index, present, reader, options, err);

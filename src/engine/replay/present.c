@@ -5,6 +5,7 @@
 #include "engine/replay/lives.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum {
 	RUN_MAX = 64,             // events taken from the reader at once
@@ -16,6 +17,8 @@ struct present {
 	struct present_options options;
 	struct space *space;
 	struct lives *lives;
+	struct present_block *sure; // that live beside those; see present_put_all
+	size_t sure_count;
 	uint64_t events;
 };
 
@@ -25,6 +28,7 @@ void present_free(struct present *present)
 		return;
 	space_free(present->space);
 	lives_free(present->lives);
+	mem_free(present->sure);
 	mem_free(present);
 }
 
@@ -80,6 +84,8 @@ void present_add_note(struct present *present, const struct trace_note *note)
 	space_learn(present->space, present->reader);
 	space_add_note(present->space, note);
 	lives_add_note(present->lives, note);
+	if (present->options.noted && (ends || note->kind == TRACE_NOTE_PROCESS_START))
+		present->options.noted(present->options.context, present->space, note);
 }
 
 // Whether a note lies behind the moment. One that stands right at an exact edge is before it,
@@ -140,6 +146,7 @@ struct present *present_new(struct reader *reader, const struct present_options 
 	present->reader = reader;
 	present->options = *options;
 	present->options.before = present->options.after = NULL;
+	present->options.noted = NULL;
 	present->space = space_new(NULL);
 	present->lives = lives_new(reader, NULL, NULL);
 	space_learn(present->space, reader);
@@ -150,6 +157,7 @@ void present_listen(struct present *present, const struct present_options *optio
 {
 	present->options.before = options->before;
 	present->options.after = options->after;
+	present->options.noted = options->noted;
 }
 
 void present_put(struct present *present, const struct present_block *block)
@@ -169,27 +177,72 @@ void present_put(struct present *present, const struct present_block *block)
 		lives_put(present->lives, block->process, &begun);
 }
 
+void present_put_all(struct present *present, struct present_block *blocks, size_t count)
+{
+	ASSERT(!present->sure);
+	present->sure = blocks;
+	present->sure_count = count;
+}
+
+// Of a process.
+static const struct present_block *sure_of(const struct present *present, process_id process,
+					   size_t *count)
+{
+	size_t low = 0, high = present->sure_count, first;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (present->sure[middle].process < process)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	first = low;
+	high = present->sure_count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (present->sure[middle].process <= process)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	*count = low - first;
+	return present->sure + first;
+}
+
 struct claiming {
 	struct space *space;
 	process_id process;
 	bool whole;
 };
 
-static void claim(void *context, const struct lives_block *block)
+static void claim(const struct claiming *claiming, uint64_t address)
 {
-	const struct claiming *claiming = context;
-
 	if (claiming->whole)
-		space_claim_whole(claiming->space, claiming->process, block->address);
+		space_claim_whole(claiming->space, claiming->process, address);
 	else
-		space_claim(claiming->space, claiming->process, block->address);
+		space_claim(claiming->space, claiming->process, address);
+}
+
+static void claim_life(void *context, const struct lives_block *block)
+{
+	claim(context, block->address);
 }
 
 static void claim_all(struct present *present, bool whole)
 {
-	for (process_id id = 0; id < reader_processes_count(present->reader); id++)
-		lives_each_of(present->lives, id, false, claim,
-			      &(struct claiming){ present->space, id, whole });
+	for (process_id id = 0; id < reader_processes_count(present->reader); id++) {
+		struct claiming claiming = { present->space, id, whole };
+		size_t count;
+		const struct present_block *sure = sure_of(present, id, &count);
+
+		lives_each_of(present->lives, id, false, claim_life, &claiming);
+		for (size_t i = 0; i < count; i++)
+			if (sure[i].heap == 0)
+				claim(&claiming, sure[i].address);
+	}
 }
 
 void present_settle(struct present *present, uint64_t events)
@@ -233,11 +286,10 @@ static bool same_region(const struct present_block *block, const struct lives_bl
 	       block->heap == next->heap;
 }
 
-static bool is_wanted(const struct present *present, enum present_heaps heaps,
-		      const struct lives_block *block)
+static bool is_wanted(const struct present *present, enum present_heaps heaps, heap_id heap)
 {
-	return !block->heap || heaps == PRESENT_ALL ||
-	       reader_heap_is_language(reader_heap(present->reader, block->heap));
+	return !heap || heaps == PRESENT_ALL ||
+	       reader_heap_is_language(reader_heap(present->reader, heap));
 }
 
 static void gather(void *context, const struct lives_block *block)
@@ -246,7 +298,7 @@ static void gather(void *context, const struct lives_block *block)
 	const struct query *query = sorting->present->options.query;
 	uint64_t *region;
 
-	if (!is_wanted(sorting->present, sorting->heaps, block))
+	if (!is_wanted(sorting->present, sorting->heaps, block->heap))
 		return;
 	sorting->others |= block->heap != 0;
 	if (sorting->count == 0 || !same_region(&sorting->blocks[sorting->count - 1], block)) {
@@ -313,8 +365,8 @@ static int by_address(const void *a, const void *b)
 	return x->heap < y->heap ? -1 : x->heap > y->heap;
 }
 
-struct present_block *present_blocks(const struct present *present, process_id process,
-				     enum present_heaps heaps, size_t *count)
+static struct present_block *sort_lives(const struct present *present, process_id process,
+					enum present_heaps heaps, size_t *count)
 {
 	struct sorting sorting = { .present = present, .process = process, .heaps = heaps };
 	struct present_block *list;
@@ -337,6 +389,86 @@ struct present_block *present_blocks(const struct present *present, process_id p
 	return list;
 }
 
+static bool selects(const struct query *query, const struct present_block *block)
+{
+	const struct lives_block life = {
+		.address = block->address,
+		.size = block->size,
+		.number = block->number,
+		.time_ns = block->time_ns,
+		.process = block->process,
+		.thread = block->thread,
+		.stack = block->stack,
+		.heap = block->heap,
+	};
+
+	return lives_selects(query, &life);
+}
+
+// What of two lists is wanted, put together at the end of the first, which has room for both.
+static size_t merge_back(const struct present *present, enum present_heaps heaps,
+			 struct present_block *sure, size_t sure_count,
+			 const struct present_block *lives, size_t lives_count)
+{
+	const struct query *query = present->options.query;
+	bool narrows = query && query_narrows(query);
+	size_t end = sure_count + lives_count, at = end;
+
+	while (sure_count > 0) {
+		struct present_block *block = &sure[sure_count - 1];
+
+		if (lives_count > 0 && by_address(&lives[lives_count - 1], block) > 0) {
+			sure[--at] = lives[--lives_count];
+			continue;
+		}
+		sure_count--;
+		if (!is_wanted(present, heaps, block->heap))
+			continue;
+		block->selected = !narrows || selects(query, block);
+		sure[--at] = *block;
+	}
+	while (lives_count > 0)
+		sure[--at] = lives[--lives_count];
+	if (at > 0)
+		memmove(sure, sure + at, (end - at) * sizeof *sure);
+	return end - at;
+}
+
+struct present_block *present_blocks(const struct present *present, process_id process,
+				     enum present_heaps heaps, size_t *count)
+{
+	size_t lives_count, sure_count;
+	struct present_block *lives = sort_lives(present, process, heaps, &lives_count), *list;
+	const struct present_block *sure = sure_of(present, process, &sure_count);
+
+	*count = lives_count;
+	if (sure_count == 0)
+		return lives;
+	list = mem_alloc_table(sure_count + lives_count, sizeof *list);
+	memcpy(list, sure, sure_count * sizeof *list);
+	*count = merge_back(present, heaps, list, sure_count, lives, lives_count);
+	mem_free(lives);
+	return list;
+}
+
+struct present_block *present_take_blocks(struct present *present, process_id process,
+					  enum present_heaps heaps, size_t *count)
+{
+	size_t lives_count, sure_count;
+	struct present_block *lives, *list;
+
+	sure_of(present, process, &sure_count);
+	if (sure_count == 0 || sure_count < present->sure_count)
+		return present_blocks(present, process, heaps, count);
+	lives = sort_lives(present, process, heaps, &lives_count);
+	list = mem_resize(present->sure, sure_count + lives_count, sizeof *list);
+	present->sure = NULL;
+	present->sure_count = 0;
+	*count = merge_back(present, heaps, list, sure_count, lives, lives_count);
+	mem_free(lives);
+	return list;
+}
+
 struct counting {
 	const struct present *present;
 	enum present_heaps heaps;
@@ -347,14 +479,18 @@ static void count_block(void *context, const struct lives_block *block)
 {
 	struct counting *counting = context;
 
-	counting->count += is_wanted(counting->present, counting->heaps, block);
+	counting->count += is_wanted(counting->present, counting->heaps, block->heap);
 }
 
 size_t present_count(const struct present *present, process_id process, enum present_heaps heaps)
 {
 	struct counting counting = { .present = present, .heaps = heaps };
+	size_t sure_count;
+	const struct present_block *sure = sure_of(present, process, &sure_count);
 
 	lives_each_of(present->lives, process, true, count_block, &counting);
+	for (size_t i = 0; i < sure_count; i++)
+		counting.count += is_wanted(present, heaps, sure[i].heap);
 	return counting.count;
 }
 

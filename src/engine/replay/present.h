@@ -9,7 +9,7 @@
 //
 //     present_new
 //       present_add_event, present_add_note     items, those that are known
-//       present_put                             a block that lives
+//       present_put, present_put_all            blocks that live
 //     present_settle                            then it is as if it had been read
 //
 // Blocks begin and end as lives.h says. Owners are final: every live block of malloc has claimed
@@ -40,6 +40,8 @@ struct present_options {
 	// and after each that was. NULL: nobody.
 	void (*before)(void *context, const struct space *space, const struct trace_event *event);
 	void (*after)(void *context, const struct space *space, const struct trace_event *event);
+	// The same after the beginning and the end of each process.
+	void (*noted)(void *context, const struct space *space, const struct trace_note *note);
 	void *context;
 };
 
@@ -61,13 +63,18 @@ struct present;
 // Read the trace up to the moment.
 struct present *present_read(struct reader *reader, const struct present_options *options);
 
-// What present_read does, in parts. `before` and `after` are called from present_listen on.
+// What present_read does, in parts. `before`, `after` and `noted` are called from present_listen
+// on.
 struct present *present_new(struct reader *reader, const struct present_options *options);
 void present_listen(struct present *present, const struct present_options *options);
 void present_add_event(struct present *present, const struct trace_event *event);
 void present_add_note(struct present *present, const struct trace_note *note);
 void present_put(struct present *present, const struct present_block *block);
 void present_settle(struct present *present, uint64_t events); // that are before the moment
+
+// Many at once: blocks that live at the moment whatever is added, by process, then by address, then
+// by heap. Once only. The list becomes the present's (mem_free).
+void present_put_all(struct present *present, struct present_block *blocks, size_t count);
 
 void present_free(struct present *present); // NULL is allowed
 
@@ -80,6 +87,10 @@ enum present_heaps {
 // The blocks by rising address; of equal ones by heap. The caller frees the array (mem_free).
 struct present_block *present_blocks(const struct present *present, process_id process,
 				     enum present_heaps heaps, size_t *count);
+
+// The same for who needs them once: they may be gone from the present then, and take no room twice.
+struct present_block *present_take_blocks(struct present *present, process_id process,
+					  enum present_heaps heaps, size_t *count);
 
 // How many those are.
 size_t present_count(const struct present *present, process_id process, enum present_heaps heaps);

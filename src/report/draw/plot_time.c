@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "engine/space/space.h"
-#include "trace/reader_pass.h"
+#include "report/ask/moment_view.h"
 
 #include <string.h>
 
@@ -215,27 +215,24 @@ static void add_resident(struct chart *chart, struct query_context *asked,
 			 struct residence *residence, const char *name)
 {
 	struct chart_curve *curve = chart_add_curve(chart, name);
-	struct reader_pass pass = reader_pass_begin(asked->reader, NULL);
+	struct trace_note note;
 	uint64_t before = 0;
 	bool inside = false;
 	uint32_t next = 0;
 
-	while (reader_pass_next(&pass) != READER_END) {
-		uint64_t time_ns = pass.note.time_ns;
-
-		if (pass.item != READER_NOTE)
-			continue;
-		if (time_ns > asked->to_ns)
+	reader_rewind(asked->reader);
+	while (reader_next_note(asked->reader, &note)) {
+		if (note.time_ns > asked->to_ns)
 			break;
-		add_snapshots(curve, asked, residence, &next, time_ns);
+		add_snapshots(curve, asked, residence, &next, note.time_ns);
 		before = residence->total;
-		if (!residence_note(residence, asked, &pass.note))
+		if (!residence_note(residence, asked, &note))
 			continue;
-		if (time_ns >= asked->from_ns && !inside)
+		if (note.time_ns >= asked->from_ns && !inside)
 			chart_add_point(curve, (double)asked->from_ns, (double)before);
-		inside |= time_ns >= asked->from_ns;
+		inside |= note.time_ns >= asked->from_ns;
 		if (inside)
-			chart_add_point(curve, (double)time_ns, (double)residence->total);
+			chart_add_point(curve, (double)note.time_ns, (double)residence->total);
 	}
 	reader_rewind(asked->reader);
 	if (!inside)
@@ -391,13 +388,13 @@ bool plot_time_faults(struct chart *chart, struct query_context *asked,
 		      const struct plot_options *options, struct err *err)
 {
 	struct faults faults = { .asked = asked, .count = options->buckets };
-	struct reader_pass pass = reader_pass_begin(asked->reader, NULL);
+	struct trace_note note;
 
 	for (int kind = 0; kind < FAULTS_KINDS; kind++)
 		faults.counts[kind] = mem_alloc(faults.count, sizeof(double));
-	while (reader_pass_next(&pass) != READER_END)
-		if (pass.item == READER_NOTE)
-			faults_note(&faults, &pass.note);
+	reader_rewind(asked->reader);
+	while (reader_next_note(asked->reader, &note))
+		faults_note(&faults, &note);
 	reader_rewind(asked->reader);
 	chart->y = (struct chart_axis){ .label = "page faults per second", .unit = CHART_COUNT };
 	if (faults.samples > 0) {
@@ -421,6 +418,7 @@ struct holes {
 	double *lowest; // by bucket; negative: nothing was seen in it
 	size_t count;
 	double now; // -1: there is no address space yet
+	bool begun; // the window has a level
 };
 
 static double largest_hole(const struct holes *holes, const struct space *space)
@@ -442,48 +440,76 @@ static double largest_hole(const struct holes *holes, const struct space *space)
 	return least;
 }
 
+static void holes_put(struct holes *holes, size_t bucket)
+{
+	if (holes->lowest[bucket] < 0 || holes->now < holes->lowest[bucket])
+		holes->lowest[bucket] = holes->now;
+}
+
+// The level has been what it is until this time. The window begins with one, too.
 static void holes_take(struct holes *holes, uint64_t time_ns)
 {
 	const struct query_context *asked = holes->asked;
 	double share;
 	size_t bucket;
 
-	if (time_ns < asked->from_ns || holes->now < 0)
+	if (time_ns < asked->from_ns)
+		return;
+	if (!holes->begun && holes->now >= 0)
+		holes_put(holes, 0);
+	holes->begun = true;
+	if (holes->now < 0)
 		return;
 	share = (double)(time_ns - asked->from_ns) / (double)(asked->to_ns - asked->from_ns);
 	bucket = (size_t)(share * (double)holes->count);
-	if (bucket >= holes->count)
-		bucket = holes->count - 1;
-	if (holes->lowest[bucket] < 0 || holes->now < holes->lowest[bucket])
-		holes->lowest[bucket] = holes->now;
+	holes_put(holes, bucket < holes->count ? bucket : holes->count - 1);
 }
 
-static void follow_holes(struct holes *holes)
+static void before_call(void *context, const struct space *space, const struct trace_event *event)
 {
-	const struct query_context *asked = holes->asked;
-	struct reader_pass pass = reader_pass_begin(asked->reader, NULL);
-	struct space *space = space_new(NULL);
+	struct holes *holes = context;
 
-	while (reader_pass_next(&pass) != READER_END) {
-		uint64_t time_ns = reader_pass_time(&pass);
+	(void)space;
+	if (trace_kind_is_vm(event->kind) && event->time_ns <= holes->asked->to_ns)
+		holes_take(holes, event->time_ns);
+}
 
-		if (time_ns > asked->to_ns)
-			break;
-		if (pass.item == READER_EVENT && !trace_kind_is_vm(pass.event.kind))
-			continue;
-		holes_take(holes, time_ns); // as it was until now
-		space_learn(space, asked->reader);
-		if (pass.item == READER_NOTE)
-			space_add_note(space, &pass.note);
-		else
-			space_add_event(space, &pass.event);
-		if (pass.item == READER_EVENT || pass.note.kind == TRACE_NOTE_PROCESS_END ||
-		    pass.note.kind == TRACE_NOTE_PROCESS_START)
-			holes->now = largest_hole(holes, space);
-		holes_take(holes, time_ns);
-	}
+static void change(struct holes *holes, const struct space *space, uint64_t time_ns)
+{
+	if (time_ns > holes->asked->to_ns)
+		return;
+	holes_take(holes, time_ns);
+	holes->now = largest_hole(holes, space);
+	holes_take(holes, time_ns);
+}
+
+static void after_call(void *context, const struct space *space, const struct trace_event *event)
+{
+	if (trace_kind_is_vm(event->kind))
+		change(context, space, event->time_ns);
+}
+
+static void after_note(void *context, const struct space *space, const struct trace_note *note)
+{
+	change(context, space, note->time_ns);
+}
+
+static void follow_holes(struct holes *holes, struct query_context *asked)
+{
+	const struct present_options options = {
+		.inherits = TRACE_NONE,
+		.edge = { .number = UINT64_MAX, .exact = true },
+		.spaces_only = true,
+		.before = before_call,
+		.after = after_call,
+		.noted = after_note,
+		.context = holes,
+	};
+
+	moment_view_calls(asked, &options, "drawing");
+	if (!holes->begun)
+		holes_take(holes, asked->from_ns);
 	reader_rewind(asked->reader);
-	space_free(space);
 }
 
 bool plot_time_holes(struct chart *chart, struct query_context *asked,
@@ -498,7 +524,7 @@ bool plot_time_holes(struct chart *chart, struct query_context *asked,
 	holes.lowest = mem_alloc(holes.count, sizeof *holes.lowest);
 	for (size_t i = 0; i < holes.count; i++)
 		holes.lowest[i] = -1;
-	follow_holes(&holes);
+	follow_holes(&holes, asked);
 	chart->y = (struct chart_axis){ .label = "largest hole", .unit = CHART_BYTES };
 	curve = chart_add_curve(chart, "largest hole");
 	for (size_t i = 0; i < holes.count; i++) {

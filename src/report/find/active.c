@@ -17,13 +17,57 @@ static const char *const stdio_functions[] = { "_IO_file_doallocate", "__GI__IO_
 // For each stack whether stdio is in it.
 enum { STDIO_UNKNOWN, STDIO_NO, STDIO_YES };
 
+enum { ROWS_MORE = 4096 }; // than are shown, before they are sorted
+
+static int largest_first(const void *a, const void *b)
+{
+	const struct active_row *x = a;
+	const struct active_row *y = b;
+
+	if (x->size != y->size)
+		return x->size > y->size ? -1 : 1;
+	if (x->process != y->process)
+		return x->process < y->process ? -1 : 1;
+	if (x->address != y->address)
+		return x->address < y->address ? -1 : 1;
+	return x->heap < y->heap ? -1 : x->heap > y->heap;
+}
+
+// So many rows as are asked for are known that come before it.
+static bool comes_too_late(const struct active *active, const struct active_row *row)
+{
+	uint64_t most = active->options->rows_max;
+
+	return most && active->sorted >= most && largest_first(row, &active->rows[most - 1]) > 0;
+}
+
+static void sort_rows(struct active *active)
+{
+	uint64_t most = active->options->rows_max;
+
+	if (active->kept)
+		qsort(active->rows, active->kept, sizeof *active->rows, largest_first);
+	if (most && active->kept > most)
+		active->kept = (size_t)most;
+	active->sorted = active->kept;
+}
+
+// Of millions of blocks a few are shown: now and then what cannot be among them goes.
 static void add_row(struct active *active, const struct active_row *row)
 {
+	size_t fresh = active->kept - active->sorted;
+
 	if (row->size < active->options->bytes_min)
 		return;
+	active->count++;
+	if (comes_too_late(active, row))
+		return;
+	if (active->options->rows_max && fresh >= ROWS_MORE &&
+	    fresh - ROWS_MORE >= active->options->rows_max)
+		sort_rows(active);
 	active->rows =
-		mem_grow(active->rows, &active->capacity, active->count + 1, sizeof *active->rows);
-	active->rows[active->count++] = *row;
+		mem_grow(active->rows, &active->capacity, active->kept + 1, sizeof *active->rows);
+	active->rows[active->kept++] = *row;
 }
 
 static bool frame_is_stdio(const struct query_context *asked, frame_id frame)
@@ -87,7 +131,7 @@ static void add_blocks(struct active *active, process_id process, uint8_t *stdio
 	struct present_block *blocks;
 	size_t count;
 
-	blocks = present_blocks(asked->present, process, PRESENT_ALL, &count);
+	blocks = present_take_blocks(asked->present, process, PRESENT_ALL, &count);
 	for (size_t i = 0; i < count; i++) {
 		const struct present_block *block = &blocks[i];
 		const struct range *range;
@@ -110,6 +154,10 @@ static void add_blocks(struct active *active, process_id process, uint8_t *stdio
 		amount->bytes += block->size;
 		if (block->size < active->options->bytes_min)
 			continue;
+		if (comes_too_late(active, &row)) {
+			active->count++;
+			continue;
+		}
 		range = ranges_find(space_ranges(space, process), block->address);
 		if (pool)
 			row.owner = "pool";
@@ -191,20 +239,6 @@ static void add_mappings(struct active *active, process_id process)
 	}
 }
 
-static int largest_first(const void *a, const void *b)
-{
-	const struct active_row *x = a;
-	const struct active_row *y = b;
-
-	if (x->size != y->size)
-		return x->size > y->size ? -1 : 1;
-	if (x->process != y->process)
-		return x->process < y->process ? -1 : 1;
-	if (x->address != y->address)
-		return x->address < y->address ? -1 : 1;
-	return x->heap < y->heap ? -1 : x->heap > y->heap;
-}
-
 void active_init(struct active *active, struct query_context *asked,
 		 const struct active_options *options)
 {
@@ -231,11 +265,8 @@ void active_init(struct active *active, struct query_context *asked,
 	mem_free(stdio);
 	query_context_matched(asked, active->heap.count + active->pools.count + active->vm.count +
 					     active->left_out.count);
-	if (active->count)
-		qsort(active->rows, active->count, sizeof *active->rows, largest_first);
-	active->shown = active->count;
-	if (options->rows_max && active->shown > options->rows_max)
-		active->shown = options->rows_max;
+	sort_rows(active);
+	active->shown = active->kept;
 }
 
 void active_fini(struct active *active)

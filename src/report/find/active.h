@@ -38,12 +38,13 @@ struct active_row {
 struct active {
 	struct query_context *asked; // borrowed
 	const struct active_options *options;
-	struct active_row *rows;  // the largest first
-	size_t count, capacity;   // of the rows that are large enough
-	size_t shown;             // the first so many are shown
-	unsigned layers;          // set of enum query_layer
-	struct heap_amount heap;  // selected, whatever their size; as report counts them
-	struct heap_amount pools; // blocks of the program's own pools, parts of others
+	struct active_row *rows; // the largest first
+	size_t count;            // of those that are large enough, also where not all are kept
+	size_t kept, sorted, capacity; // private: of `rows`
+	size_t shown;                  // the first so many are shown
+	unsigned layers;               // set of enum query_layer
+	struct heap_amount heap;       // selected, whatever their size; as report counts them
+	struct heap_amount pools;      // blocks of the program's own pools, parts of others
 	struct heap_amount vm;
 	uint64_t vm_committed;
 	struct heap_amount left_out; // mappings of malloc, where blocks are listed

@@ -99,15 +99,17 @@ static void moor_other(struct chunk_extent *chunk_extent, const struct ranges *r
 	map_fini(&least);
 }
 
-void chunk_extent_init(struct chunk_extent *chunk_extent, const struct present *present,
+void chunk_extent_init(struct chunk_extent *chunk_extent, struct present *present,
 		       process_id process, unsigned bits)
 {
 	const struct ranges *ranges = space_ranges(present_space(present), process);
 
 	*chunk_extent = (struct chunk_extent){ 0 };
-	chunk_extent->blocks = present_blocks(present, process, PRESENT_HEAP, &chunk_extent->count);
-	chunk_extent->starts = mem_alloc(chunk_extent->count + 1, sizeof *chunk_extent->starts);
-	chunk_extent->ends = mem_alloc(chunk_extent->count + 1, sizeof *chunk_extent->ends);
+	chunk_extent->blocks =
+		present_take_blocks(present, process, PRESENT_HEAP, &chunk_extent->count);
+	chunk_extent->starts =
+		mem_alloc_table(chunk_extent->count + 1, sizeof *chunk_extent->starts);
+	chunk_extent->ends = mem_alloc_table(chunk_extent->count + 1, sizeof *chunk_extent->ends);
 	chunk_extent->glibc = is_glibc(chunk_extent, ranges, bits);
 	if (chunk_extent->glibc)
 		moor_glibc(chunk_extent, ranges, bits);

@@ -19,8 +19,9 @@ struct chunk_extent {
 	bool glibc;
 };
 
-// Of the live blocks of malloc, and of the heaps of languages, in a process.
-void chunk_extent_init(struct chunk_extent *chunk_extent, const struct present *present,
+// Of the live blocks of malloc, and of the heaps of languages, in a process. They may be gone from
+// the present then (present_take_blocks).
+void chunk_extent_init(struct chunk_extent *chunk_extent, struct present *present,
 		       process_id process, unsigned bits);
 void chunk_extent_fini(struct chunk_extent *chunk_extent);
 

@@ -81,8 +81,8 @@ static void lines_list_fini(struct lines_list *lines)
 
 // ---- overhead ----
 
-static void count_overhead(struct findings *findings, const struct present *present,
-			   process_id process, struct lines_list *lines)
+static void count_overhead(struct findings *findings, struct present *present, process_id process,
+			   struct lines_list *lines)
 {
 	struct chunk_extent extent = { 0 };
 

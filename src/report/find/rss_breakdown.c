@@ -188,30 +188,38 @@ static int by_line_then_largest(const void *a, const void *b)
 	return x->file < y->file ? -1 : x->file > y->file;
 }
 
-// `blocks` (NULL: those of the snapshot's moment) has the blocks.
-static void divide(struct rss_breakdown *rss_breakdown, const struct trace_snapshot *snapshot,
-		   const struct present *blocks)
+static unsigned bits_of(const struct rss_breakdown *rss_breakdown)
 {
 	const struct reader *reader = rss_breakdown->asked->reader;
+
+	return reader_process(reader, rss_breakdown->header->process)->bits;
+}
+
+// Whose blocks they are: the plateau's, or those of the snapshot's moment.
+static void divide(struct rss_breakdown *rss_breakdown, const struct trace_snapshot *snapshot)
+{
 	const struct ranges *ranges =
 		space_ranges(present_space(rss_breakdown->asked->present), snapshot->process);
 	struct pages pages;
-	struct chunk_extent chunk_extent;
+	struct chunk_extent own = { 0 }, *chunk_extent = rss_breakdown->of_plateau;
 	const struct range *range;
 	uint64_t known = 0;
 	size_t first = 0;
 
 	pages_init(&pages, snapshot);
-	chunk_extent_init(&chunk_extent, blocks ? blocks : rss_breakdown->asked->present,
-			  snapshot->process, reader_process(reader, snapshot->process)->bits);
-	for (size_t i = 0; blocks && i < chunk_extent.count; i++)
+	for (size_t i = 0; chunk_extent && i < chunk_extent->count; i++)
 		present_claim(rss_breakdown->asked->present, snapshot->process,
-			      chunk_extent.blocks[i].address);
-	rss_breakdown->glibc = chunk_extent.glibc;
-	rss_breakdown->blocks = chunk_extent.count;
-	add_blocks(rss_breakdown, &chunk_extent, &pages);
+			      chunk_extent->blocks[i].address);
+	if (!chunk_extent) {
+		chunk_extent = &own;
+		chunk_extent_init(&own, rss_breakdown->asked->present, snapshot->process,
+				  bits_of(rss_breakdown));
+	}
+	rss_breakdown->glibc = chunk_extent->glibc;
+	rss_breakdown->blocks = chunk_extent->count;
+	add_blocks(rss_breakdown, chunk_extent, &pages);
 	for (uint64_t at = 0; (range = ranges_from(ranges, at)); at = range->end)
-		add_mapping(rss_breakdown, range, &chunk_extent, &first, &pages);
+		add_mapping(rss_breakdown, range, chunk_extent, &first, &pages);
 	for (int line = 0; line < RSS_BREAKDOWN_LINES; line++)
 		known += rss_breakdown->lines[line];
 	// A heap block in no known mapping is live all the same, so that this may be less than
@@ -227,7 +235,7 @@ static void divide(struct rss_breakdown *rss_breakdown, const struct trace_snaps
 	if (rss_breakdown->rows_count)
 		qsort(rss_breakdown->rows, rss_breakdown->rows_count, sizeof *rss_breakdown->rows,
 		      by_line_then_largest);
-	chunk_extent_fini(&chunk_extent);
+	chunk_extent_fini(&own);
 	pages_fini(&pages);
 }
 
@@ -277,25 +285,39 @@ static void take_purge(void *context, const struct space *space, const struct tr
 	    (event->size + SPACE_PAGE - 1) & ~(uint64_t)(SPACE_PAGE - 1));
 }
 
+// The blocks that were there on the plateau, once.
+static void find_blocks(struct rss_breakdown *rss_breakdown)
+{
+	const struct present_options undated = { .inherits = rss_breakdown->header->process,
+						 .undated = true };
+	struct query_context *asked = rss_breakdown->asked;
+	struct moment_edge edge = asked->edge;
+
+	asked->edge = rss_breakdown->plateau.edge;
+	moment_view_read(asked, &undated);
+	rss_breakdown->of_plateau = mem_alloc(1, sizeof *rss_breakdown->of_plateau);
+	chunk_extent_init(rss_breakdown->of_plateau, asked->present, rss_breakdown->header->process,
+			  bits_of(rss_breakdown));
+	present_free(asked->present);
+	asked->present = NULL;
+	asked->edge = edge;
+}
+
 // Divide what the snapshot saw up among what the trace knows at the context's moment.
 static void weigh(struct rss_breakdown *rss_breakdown, const struct trace_snapshot *snapshot)
 {
-	struct present_options more = { .inherits = snapshot->process, .undated = true };
-	struct query_context *asked = rss_breakdown->asked;
-	struct moment_edge edge = asked->edge;
-	struct present *blocks = NULL;
+	struct present_options more = {
+		.inherits = snapshot->process,
+		.undated = true,
+		.after = take_purge,
+		.context = rss_breakdown,
+	};
 
-	if (rss_breakdown->plateau.bytes) {
-		asked->edge = rss_breakdown->plateau.edge;
-		moment_view_read(asked, &more);
-		blocks = asked->present;
-		asked->edge = edge;
-	}
-	more.after = take_purge;
-	more.context = rss_breakdown;
-	moment_view_read(asked, &more);
-	divide(rss_breakdown, snapshot, blocks);
-	present_free(blocks);
+	if (rss_breakdown->plateau.bytes && !rss_breakdown->of_plateau)
+		find_blocks(rss_breakdown);
+	more.spaces_only = rss_breakdown->of_plateau != NULL;
+	moment_view_read(rss_breakdown->asked, &more);
+	divide(rss_breakdown, snapshot);
 }
 
 static void forget(struct rss_breakdown *rss_breakdown)
@@ -304,10 +326,12 @@ static void forget(struct rss_breakdown *rss_breakdown)
 		.asked = rss_breakdown->asked,
 		.header = rss_breakdown->header,
 		.plateau = rss_breakdown->plateau,
+		.of_plateau = rss_breakdown->of_plateau,
 		.between = rss_breakdown->between,
 		.rss_max_bytes = rss_breakdown->rss_max_bytes,
 	};
 
+	rss_breakdown->of_plateau = NULL;
 	rss_breakdown_fini(rss_breakdown);
 	*rss_breakdown = kept;
 }
@@ -443,6 +467,9 @@ bool rss_breakdown_init(struct rss_breakdown *rss_breakdown, struct query_contex
 
 void rss_breakdown_fini(struct rss_breakdown *rss_breakdown)
 {
+	if (rss_breakdown->of_plateau)
+		chunk_extent_fini(rss_breakdown->of_plateau);
+	mem_free(rss_breakdown->of_plateau);
 	map_fini(&rss_breakdown->numbers);
 	mem_free(rss_breakdown->rows);
 	*rss_breakdown = (struct rss_breakdown){ 0 };

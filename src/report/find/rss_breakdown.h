@@ -100,7 +100,9 @@ struct rss_breakdown {
 	uint64_t rss_max_bytes; // the highest of the whole process, as far as it is recorded
 	struct rss_breakdown_row *rows; // by line, the largest first
 	size_t rows_count, rows_capacity;
-	struct map numbers; // private
+	struct map
+		numbers; // private, as this: the plateau's blocks; NULL: there is none, or not yet
+	struct chunk_extent *of_plateau;
 };
 
 enum rss_breakdown_at {
