@@ -10,7 +10,7 @@
 #define COLLECT_DOOR_H
 
 #include "base/err.h"
-#include "collect/collect.h"
+#include "collect/collect_types.h"
 #include "collect/control.h"
 #include "collect/peer.h"
 #include "collect/share.h"

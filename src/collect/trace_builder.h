@@ -4,7 +4,7 @@
 #ifndef COLLECT_TRACE_BUILDER_H
 #define COLLECT_TRACE_BUILDER_H
 
-#include "collect/collect.h"
+#include "collect/collect_types.h"
 #include "collect/file_table.h"
 #include "collect/interner.h"
 #include "collect/lane_path.h"

@@ -1,7 +1,6 @@
 #include "os/file.h"
 
 #include "base/mem.h"
-#include "os/tool.h"
 #include "os/wide_win32.h"
 
 #include <ctype.h>
@@ -66,6 +65,8 @@ static int open_wide(const uint16_t *path, unsigned how)
 	HANDLE handle;
 	int fd;
 
+	ASSERT(!(how & FILE_WRITE && how & FILE_ONLY_WRITE));
+	ASSERT(!(how & FILE_EMPTY) || how & (FILE_WRITE | FILE_ONLY_WRITE));
 	if (how & FILE_WRITE)
 		access |= GENERIC_WRITE;
 	if (how & FILE_ONLY_WRITE)
@@ -235,6 +236,7 @@ ptrdiff_t file_read_at(int fd, void *bytes, size_t size, uint64_t at)
 			break;
 		done += got;
 	}
+	ASSERT(done <= size);
 	return (ptrdiff_t)done;
 }
 
@@ -345,7 +347,7 @@ bool file_may_write(const char *path)
 	if (!(attributes & FILE_ATTRIBUTE_DIRECTORY)) {
 		fd = file_open(path, FILE_WRITE);
 	} else {
-		str_format(&probe, "%s/tidemark-%u.tmp", path, tool_own_pid());
+		str_format(&probe, "%s/tidemark-%lu.tmp", path, GetCurrentProcessId());
 		fd = file_open(str_get(&probe), FILE_WRITE | FILE_NEW | FILE_VANISHES);
 		str_fini(&probe);
 	}
@@ -492,6 +494,7 @@ FILE *file_stream(const char *path, const char *mode)
 	wchar_t ours[8] = { 0 };
 	FILE *stream;
 
+	ASSERT(strlen(mode) <= 5);
 	for (size_t i = 0; mode[i] && i < 5; i++)
 		ours[i] = (wchar_t)mode[i];
 	wcscat(ours, L"bN");
@@ -581,6 +584,7 @@ bool file_view_fd(struct file_view *view, int fd, struct err *err)
 
 void file_view_close(struct file_view *view)
 {
+	ASSERT(view->size == 0 || view->bytes != NULL);
 	if (view->size > 0)
 		UnmapViewOfFile(view->bytes);
 	*view = (struct file_view){ 0 };
@@ -609,7 +613,7 @@ int file_temp(struct err *err)
 	int fd;
 
 	wide_add(&path, (const uint16_t *)folder, count);
-	str_format(&path, "tidemark-%u-%u.tmp", tool_own_pid(), serial++);
+	str_format(&path, "tidemark-%lu-%u.tmp", GetCurrentProcessId(), serial++);
 	fd = file_open(str_get(&path), FILE_WRITE | FILE_NEW | FILE_VANISHES);
 	if (fd < 0)
 		err_errno(err, errno, "cannot create %s", str_get(&path));
