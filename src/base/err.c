@@ -1,3 +1,5 @@
+// For example, err_errno(&err, ENOENT, "cannot open %s", "a.tide") and then err_wrap(&err,
+// "report"): "report: cannot open a.tide: No such file or directory".
 #include "base/err.h"
 
 #include <stdarg.h>

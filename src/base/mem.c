@@ -1,3 +1,4 @@
+// mem_grow doubles from 16 items on: for 17 of them it makes room for 32.
 #include "base/mem.h"
 
 #include <stdio.h>

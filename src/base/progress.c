@@ -1,3 +1,6 @@
+// Short work shows nothing: for half a second no bar is drawn, and then ten times a second, or a
+// line each second where there is no terminal. Who listens (the viewer) is told of each step at
+// once.
 #include "base/progress.h"
 
 #include "base/mem.h"

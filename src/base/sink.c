@@ -1,3 +1,5 @@
+// An error is kept, the first one, and nothing is written after it: who writes a report of a
+// thousand lines asks once, at the end.
 #include "base/sink.h"
 
 #include "base/mem.h"

@@ -117,6 +117,7 @@ _Noreturn static void collector_process_child(const struct collect_options *opti
 	struct collect_options own = *options;
 	struct err err = { 0 };
 
+	ASSERT(report_fd >= 0);
 	collector_process_leave_group();
 	collector_process_reset_signals();
 	collector_process_raise_limits();

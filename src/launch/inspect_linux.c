@@ -1,5 +1,10 @@
+// For example, a script that begins "#!/usr/bin/env python3": what the kernel runs is /usr/bin/env,
+// and that is what is looked at, for its class, its interpreter, and whether it runs with other
+// rights. A file that cannot be read says nothing, and is started all the same: the kernel will
+// know.
 #include "launch/inspect.h"
 
+#include "base/mem.h"
 #include "launch/elf_look.h"
 #include "launch/loader_linux.h"
 
@@ -155,6 +160,7 @@ void inspect_program(struct inspect *inspect, const char *path, bool recorder_32
 		inspect_elf(inspect, fd, &look, recorder_32);
 		close(fd);
 	}
+	ASSERT(inspect->file.length > 0);
 	rights = inspect_rights(str_get(&inspect->file));
 	if (rights && inspect->verdict != INSPECT_STATIC) {
 		inspect->verdict = INSPECT_PRIVILEGED;

@@ -1,3 +1,5 @@
+// What launching has in common on all systems: finding the program, creating the output, and what
+// the result says once the collector has closed the trace.
 #include "launch/launch_own.h"
 
 #include "base/mem.h"

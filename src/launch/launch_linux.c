@@ -221,6 +221,7 @@ static bool launch_catch_signals(struct launch *launch, struct err *err)
 				       SIGHUP,  SIGUSR1, SIGUSR2, SIGCONT };
 	sigset_t set;
 
+	ASSERT(launch->signal_fd < 0);
 	sigemptyset(&set);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		sigaddset(&set, numbers[i]);
@@ -358,6 +359,7 @@ static bool launch_open_collector(struct launch *launch, struct err *err)
 	// The collector's alone: a trace is being written for as long as that one lives.
 	close(launch->output_fd);
 	launch->output_fd = -1;
+	ASSERT(launch->collector_process.fd >= 0);
 	while (launch_hear(launch, &message, LAUNCH_START_MS))
 		if (message.kind == COLLECT_READY)
 			return true;
@@ -771,6 +773,7 @@ void launch_run(const struct launch_options *options, struct launch_result *resu
 	} else {
 		launch_undo(&launch);
 	}
+	ASSERT(result->end != LAUNCH_RAN || launch.program_pid == 0);
 	collector_process_close(&launch.collector_process);
 	launch_sweep(&launch);
 	if (launch.output_fd >= 0)

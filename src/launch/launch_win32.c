@@ -57,6 +57,7 @@ static void launch_listen(void *context, const struct collect_message *message)
 	struct launch *launch = context;
 	struct launch_message *heard = mem_alloc(1, sizeof *heard);
 
+	ASSERT(message->kind != 0);
 	heard->message = *message;
 	EnterCriticalSection(&launch->lock);
 	*launch->last = heard;
@@ -163,6 +164,7 @@ static bool launch_open_collector(struct launch *launch, struct err *err)
 	launch->collect.tell = launch_listen;
 	launch->collect.tell_context = launch;
 	launch->collect.door = &launch->door;
+	ASSERT(launch->output_fd >= 0 && launch->collector == NULL);
 	launch->collector = CreateThread(NULL, 0, launch_collect, launch, 0, NULL);
 	if (launch->collector == NULL)
 		return err_set(err, ERR_IO, "cannot start the collector");
@@ -322,6 +324,7 @@ static void launch_wait(struct launch *launch)
 	bool closed = false;
 	DWORD code = 0;
 
+	ASSERT(launch->collector != NULL && launch->child.hProcess != NULL);
 	while (!closed) {
 		DWORD count = launch->ended ? 2 : 3;
 		bool patient = !launch->ended || launch->told_waiting;
@@ -372,6 +375,7 @@ void launch_run(const struct launch_options *options, struct launch_result *resu
 
 	launch_begin(result);
 	launch.last = &launch.first;
+	ASSERT(launch_now == NULL); // one at a time
 	launch.spoken = CreateEventW(NULL, FALSE, FALSE, NULL);
 	InitializeCriticalSection(&launch.lock);
 	launch_now = &launch;

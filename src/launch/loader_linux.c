@@ -192,6 +192,7 @@ struct loader {
 
 static struct tracee_thread *loader_thread(struct loader *loader)
 {
+	ASSERT(loader->tracee.count > 0);
 	return &loader->tracee.threads[0];
 }
 
@@ -270,6 +271,7 @@ static void loader_give_back(struct loader *loader)
 {
 	struct tracee_thread *thread = loader_thread(loader);
 
+	ASSERT(loader->loan.thread == thread);
 	tracee_give_back(&loader->loan);
 	tracee_poke(thread, thread->registers.rip, loader->gate, sizeof(loader->gate));
 }
@@ -338,6 +340,7 @@ static int64_t loader_map_segment(struct loader *loader, const Elf64_Phdr *segme
 				 protection, MAP_PRIVATE | MAP_FIXED, (uint64_t)fd,
 				 segment->p_offset & ~(uint64_t)(LOADER_PAGE - 1));
 
+	ASSERT(loader->recorder % LOADER_PAGE == 0 && after <= loader->recorder_bytes);
 	if (got >= 0 && after > more)
 		got = loader_ask(loader, SYS_mmap, loader->recorder + more, after - more,
 				 protection, MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS, UINT64_MAX,
@@ -462,6 +465,7 @@ static uint8_t *loader_relocate(const struct loader *loader, const struct loader
 	for (size_t i = 0; i < count; i++)
 		if (programs[i].p_type == PT_LOAD && (programs[i].p_flags & PF_W))
 			*segment = &programs[i];
+	ASSERT(*segment != NULL && tables->symbols != NULL && tables->strings != NULL);
 	data = mem_alloc(1, (*segment)->p_filesz + LOADER_PAGE);
 	memcpy(data, loader->library + (*segment)->p_offset, (*segment)->p_filesz);
 	for (int part = 0; part < 2; part++)
@@ -516,6 +520,7 @@ static Elf64_Phdr loader_plan_tls(struct loader *loader, uint64_t *own_offset)
 	uint64_t vaddr = own ? own->p_vaddr : 0;
 	Elf64_Phdr tls = { .p_type = PT_TLS, .p_flags = PF_R };
 
+	ASSERT(loader->recorder_tls != NULL);
 	// As the linker did, whose code has these distances in it.
 	*own_offset = size + ((0 - size - vaddr) & (align - 1));
 	tls.p_align = align > LOADER_TLS_ALIGN ? align : LOADER_TLS_ALIGN;
@@ -544,6 +549,7 @@ static void loader_write_headers(const struct loader *loader, struct loader_bloc
 			program->p_vaddr = program->p_paddr = at;
 		}
 	}
+	ASSERT(block->programs_count <= LOADER_FILE_PROGRAMS_MAX);
 	if (!placed)
 		block->programs[block->programs_count++] = *tls;
 }

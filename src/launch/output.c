@@ -1,3 +1,7 @@
+// For example, no -o, the program `app` of pid 42, in a folder that has tidemark.app.42.tide
+// already: that name is tried first, is there, and so is the next one with a number,
+// tidemark.app.42.1.tide. With -o t.tide the name has no number, and a file that is there is an
+// error unless --force was given.
 #include "launch/output.h"
 
 #include "launch/pattern.h"

@@ -1,4 +1,10 @@
+// For example, "ls" with PATH "/opt/bin:/usr/bin", where /opt/bin/ls is there and not executable:
+// it is remembered that one was, and /usr/bin/ls is found. Were that not there, the error would be
+// "ls is not executable", not "no such program". An empty entry of PATH means the working
+// directory.
 #include "launch/program.h"
+
+#include "base/mem.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -76,6 +82,7 @@ enum program_found program_find(const char *name, const char *search, struct str
 		more = search[length] != '\0';
 		search += length + 1;
 	}
+	ASSERT(error == ENOENT || error == EACCES);
 	if (error == ENOENT) {
 		err_set(err, ERR_USAGE, "%s: no such program in PATH", name);
 		return PROGRAM_MISSING;

@@ -1,3 +1,11 @@
+// Reading what a process has, while it stands still. Only pages that were touched are read: for
+// example a thread's stack of 8 MiB of which 3 pages were ever used is 2,048 words of
+// /proc/PID/pagemap and 12 KiB of memory. What was never touched is zeros, and no address is.
+//
+// Roots are read by what they are: registers of all threads, stacks from their stack pointers on
+// (less 128 bytes of red zone), a library's variables, and all other memory that may be written and
+// is no allocator's. A stack whose thread has ended is no root. Of malloc's own heap nothing is
+// read as a root: its blocks are reached, or not.
 #include "launch/reach_scan_linux.h"
 
 #include "base/mem.h"
@@ -128,6 +136,7 @@ static const uint8_t *reach_scan_bytes(struct reach_scan_state *scan, uint64_t s
 static void reach_scan_root(struct reach_scan_state *scan, uint64_t start, uint64_t end,
 			    enum trace_reach_place place, bool beginnings_only)
 {
+	ASSERT(start <= end);
 	while (start < end) {
 		uint64_t part = end - start < REACH_SEARCH_PART ? end - start : REACH_SEARCH_PART;
 		const uint8_t *bytes = reach_scan_bytes(scan, start, start + part);
@@ -260,6 +269,7 @@ static void reach_scan_mapping(struct reach_scan_state *scan, uint64_t start, ui
 			owner = SPACE_MAIN_STACK;
 			next = end;
 		}
+		ASSERT(next > start); // so that this comes to an end
 		reach_scan_part(scan, start, next, owner, is_libc);
 		start = next;
 	}
@@ -338,6 +348,7 @@ static bool reach_scan_search(struct reach_scan_state *scan, const struct presen
 		if (!inherited[i])
 			reach->blocks[reach->count++] = reach->blocks[i];
 	mem_free(inherited);
+	ASSERT(reach->count <= count);
 	reach->total = reach->count;
 	return ok && (!scan->ended || err_set(err, ERR_IO, "it has ended meanwhile"));
 }
@@ -353,6 +364,7 @@ static bool reach_scan_read(void *stopped, int trace_fd, process_id process,
 	char path[48];
 	bool ok;
 
+	ASSERT(scan->tracee.count > 0 && trace_fd >= 0);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", trace_fd);
 	reader = reader_open(path, err);
 	if (!reader)

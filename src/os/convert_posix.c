@@ -1,5 +1,6 @@
 #include "os/convert.h"
 
+#include "base/mem.h"
 #include "os/file.h"
 #include "os/tool.h"
 
@@ -28,6 +29,7 @@ static bool start(int in, int out, const char *format, pid_t *pid, struct err *e
 	posix_spawn_file_actions_t actions;
 	int error;
 
+	ASSERT(in >= 0 && out >= 0);
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_adddup2(&actions, in, STDIN_FILENO);
 	posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);

@@ -82,6 +82,7 @@ void http_free(struct http *http)
 
 void http_header(struct http *http, const char *header)
 {
+	ASSERT(http->curl != NULL);
 	http->headers = http->slist_append(http->headers, header);
 }
 
@@ -110,6 +111,7 @@ bool http_post(struct http *http, const char *url, const void *bytes, size_t siz
 	CURLcode code;
 	long number = 0;
 
+	ASSERT(size == 0 || bytes != NULL);
 	http->easy_setopt(curl, CURLOPT_URL, url);
 	http->easy_setopt(curl, CURLOPT_HTTPHEADER, http->headers);
 	http->easy_setopt(curl, CURLOPT_POST, 1L);

@@ -1,6 +1,8 @@
 // library_posix: dlopen. A handle is given out as it is.
 #include "os/library.h"
 
+#include "base/mem.h"
+
 #include <dlfcn.h>
 
 struct library *library_open(const char *name, struct str *why)
@@ -19,5 +21,6 @@ void library_name(const char *name, struct str *file)
 
 void *library_find(struct library *library, const char *name)
 {
+	ASSERT(library != NULL);
 	return dlsym(library, name);
 }

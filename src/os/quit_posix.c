@@ -1,5 +1,7 @@
 #include "os/quit.h"
 
+#include "base/mem.h"
+
 #include <signal.h>
 #include <stddef.h>
 
@@ -19,6 +21,7 @@ void quit_wait(void)
 {
 	int number;
 
+	ASSERT(sigismember(&signals, SIGINT) == 1); // quit_watch was called
 	while (sigwait(&signals, &number) != 0)
 		;
 	pthread_sigmask(SIG_UNBLOCK, &signals, NULL);

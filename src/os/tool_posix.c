@@ -1,3 +1,6 @@
+// A tool that is run has no input, and what it says on stderr is read to its end, for the message:
+// a tool that failed says why. For example, gnuplot that is not there: TOOL_MISSING, as
+// posix_spawnp says ENOENT, and the caller names the package.
 #include "os/tool.h"
 
 #include "base/mem.h"

@@ -28,6 +28,7 @@ static void add_word(struct str *line, const char *word)
 {
 	size_t slashes = 0;
 
+	ASSERT(word != NULL);
 	if (line->length > 0)
 		str_add_char(line, ' ');
 	str_add_char(line, '"');

@@ -1,3 +1,15 @@
+// How the rule for a return address comes about. For example, 0x401234: the rule is for the byte
+// before it, 0x401233, since a call may be the last instruction of its function. Of its object:
+//
+//     .eh_frame has a row for it    that row as a rule (cfi.c)
+//     .eh_frame, but no row         a signal's return, by its bytes; the entry of the program or of
+//                                   the linker, where all stacks end; else a guess, and the stack
+//                                   is marked
+//     no .eh_frame                  a guess, marked
+//     no object                     generated code: a guess by the chain through rbp
+//
+// A rule that is not surely for good, because the linker is just mapping an object there, is used
+// for this walk and asked for again.
 #include "recorder/cfi.h"
 #include "recorder/codemap.h"
 #include "recorder/kernel.h"

@@ -1,3 +1,15 @@
+// What a call does to memory decides when it is recorded. For example:
+//
+//     mmap(NULL, 64 KiB)           after it: nobody can have used the memory before. One record
+//     munmap(p, 4 KiB)             BEGIN before it, END after it with how it went: between both,
+//                                  another thread may be given the addresses
+//     mmap(p, 4 KiB, MAP_FIXED)    takes and gives back at once: as munmap
+//     munmap(p, 200 MiB)           the same; and before it a look whether this is the peak, as
+//                                  from 64 KiB on
+//
+// A call that gives memory back also makes what is known of stacks and code there untrue: that is
+// forgotten before it (capture_epoch, code_lock), and after it once more, where something else may
+// have been mapped there in between.
 #include "recorder/vm.h"
 
 #include "recorder/capture.h"

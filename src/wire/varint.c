@@ -1,3 +1,6 @@
+// For example, 300 is 1 0010 1100 in binary: the low seven bits, 010 1100, with the bit for "more",
+// ac; then 10, 02. Two bytes, ac 02. 80 00 would be 0 in two bytes, which the decoder refuses:
+// there is one way to write each number.
 #include "wire/varint.h"
 
 size_t varint_encode(uint64_t value, uint8_t *out)
