@@ -64,16 +64,15 @@ static void add_runs(struct fleet *fleet)
 		   "(SELECT trace, duration_ns / 1e9 AS seconds, began_unix_ns AS began, "
 		   "sample_bytes > 0 AS sampled, complete = 0 AS cut, command, own_version AS "
 		   "version, own_host AS host "
-		   "FROM %s.runs ANY LEFT JOIN (SELECT trace, maxIf(value, name = ",
+		   "FROM %s.runs AS r ANY LEFT JOIN (SELECT trace, maxIf(value, name = ",
 		   fleet->database);
 	add_text(sql, fleet->wish->version);
 	str_add(sql, ") AS own_version, maxIf(value, name = ");
 	add_text(sql, fleet->wish->host);
-	str_format(
-		sql,
-		") AS own_host FROM %s.labels GROUP BY trace) USING (trace) WHERE duration_ns > 0 "
-		"AND began_unix_ns >= %" PRIu64,
-		fleet->database, fleet->wish->since_unix_ns);
+	str_format(sql,
+		   ") AS own_host FROM %s.labels GROUP BY trace) AS l USING (trace) "
+		   "WHERE duration_ns > 0 AND began_unix_ns >= %" PRIu64,
+		   fleet->database, fleet->wish->since_unix_ns);
 	add_labels(fleet);
 	str_add(sql, ")");
 }
@@ -95,9 +94,9 @@ static void add_sites(struct fleet *fleet)
 		str_add(sql, " OR toString(site) = ");
 		add_text(sql, site);
 	}
-	str_add(sql, ") ANY LEFT JOIN ");
+	str_add(sql, ") AS s ANY LEFT JOIN ");
 	add_runs(fleet);
-	str_add(sql, " USING (trace) WHERE seconds > 0)");
+	str_add(sql, " AS r USING (trace) WHERE seconds > 0)");
 }
 
 static void add_limit(struct fleet *fleet)
@@ -459,7 +458,7 @@ static bool find_trend(struct fleet *fleet, struct err *err)
 		"SELECT own, sum(whole), sum(whole * whole), min(whole), max(whole), count() "
 		"FROM (SELECT trace, max(version) AS own, sum(level) AS whole FROM ");
 	add_sites(fleet);
-	str_add(&fleet->sql, " GROUP BY trace) GROUP BY own");
+	str_add(&fleet->sql, " GROUP BY trace) GROUP BY own ORDER BY own");
 	if (!ask(fleet, 6, &levels, err)) {
 		answer_rows_fini(&versions);
 		return false;
