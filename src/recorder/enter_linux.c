@@ -10,6 +10,7 @@
 #include "recorder/enter_linux.h"
 
 #include "recorder/allocators_linux.h"
+#include "recorder/enter_table_linux.h"
 #include "recorder/hook_linux.h"
 #include "recorder/hook_python_linux.h"
 #include "recorder/inside_linux.h"
@@ -442,11 +443,58 @@ static bool enter_is_plain(const bool *has)
 	return !enter_name(has);
 }
 
+// Where the function of that name is, if it is exported.
+static const uint8_t *enter_exported(const char *name)
+{
+	uint32_t hook = enter_hook_of(name);
+
+	return hook != UINT32_MAX && enter_now.seen[hook] == NOTE_SEEN_EXPORTED ? enter_now.at[hook]
+										: NULL;
+}
+
+// Functions beside those that are exported, which allocate as they do. They have to be found before
+// those are changed.
+static void enter_find_unchecked(uint8_t *found[ENTER_TABLES])
+{
+	const struct enter_table exported = {
+		enter_exported("malloc"),  enter_exported("calloc"), enter_exported("memalign"),
+		enter_exported("realloc"), enter_exported("free"),   enter_now.place->start,
+		enter_now.place->end,
+	};
+
+	memset(found, 0, ENTER_TABLES * sizeof(*found));
+	if (ENTER_WIDE && exported.malloc && exported.calloc && exported.memalign &&
+	    exported.realloc && exported.free)
+		enter_table_find(&exported, found);
+}
+
+// Some may be exported, too, by another name (nothrow new).
+static void enter_unchecked(uint8_t *const found[ENTER_TABLES])
+{
+	static const char *const names[ENTER_TABLES] = { "malloc", "calloc", "realloc" };
+
+	for (uint32_t i = 0; i < ENTER_TABLES; i++) {
+		struct hook_entry *entry = &__start_entered[enter_hook_of(names[i])];
+		const char *why;
+		uint8_t *moved;
+
+		if (!found[i] || enter_moved(found[i]))
+			continue;
+		why = enter_move(found[i], entry->hook, false, &moved);
+		if (why)
+			enter_refuse(names[i], why);
+		else
+			enter_count++;
+	}
+}
+
 // Patch all that was found. Returns the best that says where it is (enum note_seen).
 static uint32_t enter_all(const bool *has)
 {
 	uint32_t seen = NOTE_SEEN_STRIPPED;
+	uint8_t *unchecked[ENTER_TABLES];
 
+	enter_find_unchecked(unchecked);
 	enter_plain = static_is() && enter_is_plain(has);
 	enter_now.place->pages = NULL;
 	enter_now.place->used = 0;
@@ -465,6 +513,7 @@ static uint32_t enter_all(const bool *has)
 		else
 			entry->function = entry->function ? NULL : enter_now.at[i];
 	}
+	enter_unchecked(unchecked);
 	if (enter_now.place->pages)
 		enter_protect(true);
 	return seen;

@@ -18,6 +18,9 @@
 // may know that one; several names of one address are one function. What cannot be moved is left as
 // it is, and reported.
 //
+// What is not exported and goes through the same table of functions as malloc is entered with it
+// (enter_table_linux.h).
+//
 // In a program that is linked statically (static_linux.h) all is entered by the symbol table. What
 // its C library's malloc calls itself comes from functions whose places are known.
 //

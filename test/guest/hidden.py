@@ -173,6 +173,76 @@ def by_a_debug_file():
     equal(("jemalloc", "program", "debug-file"), allocators()[0][0], "the allocator")
 
 
+# As chromium's: what malloc calls is in a table, and so is what is not exported.
+TABLE = r"""
+#include <stddef.h>
+#include <string.h>
+static char memory[64 << 20];
+static size_t used;
+static void *take(size_t size, void *more)
+{
+	char *ptr;
+	(void)more;
+	used = (used + 63) & ~(size_t)63;
+	ptr = memory + used + 64;
+	*(size_t *)(ptr - 8) = size;
+	used += size + 64;
+	return ptr;
+}
+static void *zero(size_t count, size_t size, void *more) { return take(count * size, more); }
+static void *line(size_t to, size_t size, void *more) { (void)to; return take(size, more); }
+static void *grow(void *ptr, size_t size, void *more)
+{
+	size_t old = ptr ? *(size_t *)((char *)ptr - 8) : 0;
+	char *now = take(size, more);
+	return old ? memcpy(now, ptr, old < size ? old : size) : now;
+}
+static void drop(void *ptr, void *more) { (void)ptr, (void)more; }
+static const struct table {
+	void *(*alloc)(size_t, void *), *(*alloc_unchecked)(size_t, void *);
+	void *(*zero)(size_t, size_t, void *), *(*zero_unchecked)(size_t, size_t, void *);
+	void *(*line)(size_t, size_t, void *), *(*line_unchecked)(size_t, size_t, void *);
+	void *(*grow)(void *, size_t, void *), *(*grow_unchecked)(void *, size_t, void *);
+	void (*drop)(void *, void *);
+} table = { take, take, zero, zero, line, line, grow, grow, drop };
+static const struct table *volatile chain = &table;
+#define OUTSIDE __attribute__((noinline))
+#define INSIDE __attribute__((visibility("hidden"), noinline))
+OUTSIDE void *malloc(size_t size) { return chain->alloc(size, 0); }
+INSIDE void *unchecked(size_t size) { return chain->alloc_unchecked(size, 0); }
+OUTSIDE void *calloc(size_t count, size_t size) { return chain->zero(count, size, 0); }
+INSIDE void *unchecked_zero(size_t count, size_t size) { return chain->zero_unchecked(count, size, 0); }
+OUTSIDE void *memalign(size_t to, size_t size) { return chain->line(to, size, 0); }
+OUTSIDE void *realloc(void *ptr, size_t size) { return chain->grow(ptr, size, 0); }
+INSIDE void *unchecked_grow(void *ptr, size_t size) { return chain->grow_unchecked(ptr, size, 0); }
+OUTSIDE void free(void *ptr) { chain->drop(ptr, 0); }
+int main(void)
+{
+	for (int i = 0; i < 100; i++) {
+		free(unchecked(7801));
+		free(unchecked_zero(2, 3902));
+		free(unchecked_grow(malloc(7802), 7803));
+	}
+	return 0;
+}
+"""
+
+
+@test
+def functions_of_a_stripped_one_that_go_through_the_same_table():
+    with open("table.c", "w", encoding="ascii") as file:
+        file.write(TABLE)
+    subprocess.run(["gcc", "-O2", "-fno-builtin", "-rdynamic", "-s", "-o", "table", "table.c"],
+                   check=True)
+    record([os.path.abspath("table")], "--strict")
+    told = Trace()
+    told.check_ownership()
+    expected = {size: (100, 100) for size in (7801, 7804, 7802, 7803)}
+    equal(expected, {size: (len(told.of_size(size)), told.frees_of_size(size))
+                     for size in expected}, "blocks by size, and their ends")
+    equal(100, told.counts().reallocations, "reallocations")
+
+
 def linked(folder, *options):
     """A stripped program, whose debug file its .gnu_debuglink leads to."""
     os.makedirs(folder, exist_ok=True)
