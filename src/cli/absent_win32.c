@@ -15,6 +15,7 @@ const char *absent_why(const char *name)
 		{ "--strict-vm", "all calls go through ntdll and are seen; leave the option out" },
 		{ "--rss-exact", "snapshots of resident memory are Linux's; use map, and active "
 				 "--layer vm, for what is committed" },
+		{ "--reachability-at", "a process cannot be searched from outside here yet" },
 		{ "--reachability", "a process cannot be searched from outside here yet" },
 		{ "--duration", "press Ctrl-C when it is time; leave the option out" },
 		{ "--jit", "no runtime writes names of generated code for perf there; leave the "

@@ -30,6 +30,7 @@ enum {
 	RECORD_VERIFY_STACKS,
 	RECORD_RSS_EXACT,
 	RECORD_REACHABILITY,
+	RECORD_REACHABILITY_AT,
 	RECORD_STRICT_VM,
 	RECORD_CLOCK,
 	RECORD_PAUSED,
@@ -68,6 +69,8 @@ static const struct option_row record_options[] = {
 	  "a snapshot of memory at every 1 % of growth, whatever it costs (default 10 %)" },
 	{ RECORD_REACHABILITY, 0, "reachability", NULL,
 	  "at the program's end, find out which blocks nothing points to any more" },
+	{ RECORD_REACHABILITY_AT, 0, "reachability-at", "MARK",
+	  "the same whenever the program sets this mark (tidemark.h, ctl PID mark)" },
 	{ RECORD_STRICT_VM, 0, "strict-vm", NULL,
 	  "see memory calls that the program makes without libc, too (Go; 2 us for each of its own "
 	  "system calls)" },
@@ -300,7 +303,7 @@ static bool record_check(struct record *record)
 		return args_mistake(args, "--paused needs a program that record starts (try: "
 					  "tidemark ctl PID stop)");
 	if (record->launch.sample_bytes > 0 &&
-	    record->launch.segment_options & SEGMENT_REACHABILITY)
+	    (record->launch.segment_options & SEGMENT_REACHABILITY || record->launch.reach_mark))
 		return args_mistake(args, "--reachability needs every block, and --sample leaves "
 					  "most of them out");
 	if (keep_wishes_any(keep) && record->launch.index)
@@ -363,6 +366,19 @@ static bool record_parse(struct record *record, int argc, char **argv)
 		case RECORD_REACHABILITY:
 			if (!record_take(record, SEGMENT_REACHABILITY, "reachability"))
 				return false;
+			break;
+		case RECORD_REACHABILITY_AT:
+			if (!record_take(record, 0, "reachability-at"))
+				return false;
+			if (!*record->args.value ||
+			    strlen(record->args.value) >= SEGMENT_MARK_BYTES)
+				return args_mistake(
+					&record->args,
+					"--reachability-at takes the name of a mark, of at "
+					"most %d bytes",
+					SEGMENT_MARK_BYTES - 1);
+			record->launch.reach_mark = record->args.value;
+			record_add_words(record, "reachability-at");
 			break;
 		case RECORD_STRICT_VM:
 			if (!record_take(record, SEGMENT_STRICT_VM, "strict-vm"))

@@ -163,13 +163,12 @@ static void answer_searcher(void *context, const struct trace_reach *found)
 }
 
 static void ask_for_reachability(struct collector *collector, struct image *image,
-				 const struct door_event *event)
+				 const struct door_event *event, uint8_t reason)
 {
 	struct searcher *searcher = mem_alloc(1, sizeof *searcher);
 
 	*searcher = (struct searcher){ collector->door, *event };
-	if (reachability_ask(&collector->reachability, image, TRACE_SNAPSHOT_ASKED, answer_searcher,
-			     searcher))
+	if (reachability_ask(&collector->reachability, image, reason, answer_searcher, searcher))
 		return;
 	mem_free(searcher);
 	door_answer(collector->door, event, CONTROL_REFUSED,
@@ -211,7 +210,7 @@ static void do_control(struct collector *collector, const struct door_event *eve
 			    text);
 		return;
 	case CONTROL_REACHABILITY:
-		ask_for_reachability(collector, image, event);
+		ask_for_reachability(collector, image, event, TRACE_SNAPSHOT_ASKED);
 		return;
 	case CONTROL_DETACH:
 		door_answer(collector->door, event, CONTROL_DONE, "");
@@ -224,6 +223,11 @@ static void do_control(struct collector *collector, const struct door_event *eve
 	trace_builder_time(trace_builder, event->time_ns);
 	trace_builder_note(trace_builder, kind, image->process, TRACE_NONE, 0,
 			   kind == TRACE_NOTE_MARK ? event->request.text : "");
+	if (kind == TRACE_NOTE_MARK && collector->options->reach_mark &&
+	    strcmp(event->request.text, collector->options->reach_mark) == 0) {
+		ask_for_reachability(collector, image, event, TRACE_SNAPSHOT_MARK);
+		return;
+	}
 	door_answer(collector->door, event, CONTROL_DONE, "");
 }
 

@@ -85,6 +85,7 @@ struct collect_options {
 	int listen_fd;   // a listening socket that is used instead of socket_name; -1: none
 	bool until_idle; // nobody will say when the main program has ended
 	const struct collect_reach *reach; // NULL: reachability is not asked for
+	const char *reach_mark; // at this mark, too; shorter than SEGMENT_MARK_BYTES; NULL: none
 	const struct collect_keep *keep;   // NULL: the trace has the whole recording
 	const void *keep_wishes;           // for it; borrowed
 	const struct collect_enter *enter; // NULL: static programs are not entered

@@ -136,6 +136,14 @@ static bool wanted(const struct door *door, const struct segment_hello *hello,
 	return true;
 }
 
+static void set_reach_mark(const struct door *door, struct share *share)
+{
+	const char *mark = door->options->reach_mark;
+
+	if (mark)
+		strncpy(share->segment->reach_mark, mark, SEGMENT_MARK_BYTES - 1);
+}
+
 // Make a segment for the one who said hello, and answer.
 static void welcome_image(struct door *door, int fd, const struct segment_hello *hello,
 			  const struct ucred *from)
@@ -170,6 +178,7 @@ static void welcome_image(struct door *door, int fd, const struct segment_hello 
 		door_arrival_free(arrival);
 		return;
 	}
+	set_reach_mark(door, &arrival->share);
 	// While the peer waits for us, /proc surely speaks of it and not of a successor.
 	arrival->parent_pid = peer_parent(arrival->pid);
 	arrival->args = peer_args(arrival->pid, &arrival->args_count);
@@ -252,6 +261,7 @@ static void give_spares(struct door *door, int fd, const struct segment_hello *h
 		if (!share_open(&spare->share, spare->image, welcome.options,
 				door->options->info.sample_bytes, &err))
 			break;
+		set_reach_mark(door, &spare->share);
 		atomic_store(&spare->share.segment->claim, SEGMENT_CLAIM_FREE);
 		fds[pool->count++] = spare->share.fd;
 	}

@@ -291,27 +291,32 @@ static bool is_searched(const struct image *image)
 	return image->share.segment->options & SEGMENT_REACHABILITY;
 }
 
-// One that is to be searched at its end, and has no place yet: that it will have soon.
-static bool waits_to_begin(const struct image *image)
+// What a search is for, where one is asked for: the end of the process, or a mark; else 0.
+static uint8_t search_reason(const struct image *image)
 {
-	return !image->begun && is_searched(image) &&
-	       atomic_load(&image->share.segment->look_reason) == TRACE_SNAPSHOT_EXIT;
+	uint32_t reason = atomic_load(&image->share.segment->look_reason);
+
+	if (reason == TRACE_SNAPSHOT_MARK || (reason == TRACE_SNAPSHOT_EXIT && is_searched(image)))
+		return (uint8_t)reason;
+	return 0;
 }
 
 static void serve_all(struct rss_snapshots *looks, struct image *images)
 {
 	for (struct image *image = images; image != NULL; image = image->next) {
 		uint32_t asked = SEGMENT_LOOK_ASKED;
+		uint8_t reason;
 
-		if (image->share.segment == NULL || waits_to_begin(image) ||
+		// One that is to be searched, and has no place yet, will have it soon.
+		if (image->share.segment == NULL || (!image->begun && search_reason(image)) ||
 		    !atomic_compare_exchange_strong(&image->share.segment->look_state, &asked,
 						    SEGMENT_LOOK_TAKING))
 			continue;
-		serve(looks, image);
-		if (!image->begun || !is_searched(image) ||
-		    atomic_load(&image->share.segment->look_reason) != TRACE_SNAPSHOT_EXIT ||
-		    !reachability_ask(looks->reachability, image, TRACE_SNAPSHOT_EXIT,
-				      answer_reached, image))
+		reason = search_reason(image);
+		if (reason != TRACE_SNAPSHOT_MARK)
+			serve(looks, image);
+		if (!image->begun || !reason ||
+		    !reachability_ask(looks->reachability, image, reason, answer_reached, image))
 			answer(image);
 	}
 }

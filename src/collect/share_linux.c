@@ -55,6 +55,7 @@ bool share_empty(struct share *share, uint32_t image)
 		      (off_t)segment_ring_at(SEGMENT_LANES_MAX)) != 0)
 		return false;
 	share_begin(share, share->segment, image, was.options, was.sample_bytes, was.collector_pid);
+	memcpy(share->segment->reach_mark, was.reach_mark, sizeof was.reach_mark);
 	return true;
 }
 

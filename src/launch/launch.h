@@ -33,6 +33,7 @@ struct launch_options {
 	struct keep_wishes keep;    // Linux: how the trace is kept short
 	bool jit;                 // Linux: have runtimes write down the functions of generated code
 	uint32_t segment_options; // enum segment_option
+	const char *reach_mark;   // Linux: look for reachable blocks at this mark; NULL: at none
 	uint64_t sample_bytes;    // mean distance of samples; 0: record every call
 	const char *options_text; // what of it all the trace should say
 	const char *labels;       // of the run (trace/label.h); NULL: none

@@ -341,6 +341,7 @@ static bool launch_open_collector(struct launch *launch, struct err *err)
 		.socket_name = launch->session,
 		.segment_options = launch->options->segment_options,
 		.reach = &reach_scan,
+		.reach_mark = launch->options->reach_mark,
 		.keep = keep_wishes_any(&launch->options->keep) ? &keeper_calls : NULL,
 		.keep_wishes = &launch->options->keep,
 		.enter = &loader_children,

@@ -6,6 +6,7 @@
 #include "recorder/notes.h"
 #include "recorder/python.h"
 #include "recorder/recording.h"
+#include "recorder/vm.h"
 
 // The table, as tidemark.h declares it.
 struct client_table {
@@ -86,6 +87,18 @@ static void client_note_place(const struct client_text *mark, bool paused)
 	lane_leave(lane, at, at);
 }
 
+// Whether this is the mark at which reachable blocks are looked for.
+static bool client_is_searched(const struct client_text *mark)
+{
+	struct recording_state *state = recording_state;
+	const char *wanted = state ? state->segment->reach_mark : "";
+	uint32_t i = 0;
+
+	while (i < mark->length && i < SEGMENT_MARK_BYTES && wanted[i] == mark->bytes[i])
+		i++;
+	return i > 0 && i == mark->length && i < SEGMENT_MARK_BYTES && wanted[i] == '\0';
+}
+
 static void client_mark(const char *name, const char *suffix)
 {
 	struct client_text text;
@@ -94,6 +107,8 @@ static void client_mark(const char *name, const char *suffix)
 	client_add_text(&text, name, CLIENT_TEXT_MAX);
 	client_add_text(&text, suffix, CLIENT_TEXT_MAX + 16);
 	client_note_place(&text, false);
+	if (client_is_searched(&text))
+		vm_mark();
 }
 
 static void client_pause(int paused)

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum peak_reason { PEAK_RELEASE = 1, PEAK_EXIT = 2 };
+enum peak_reason { PEAK_RELEASE = 1, PEAK_EXIT = 2, PEAK_MARK = 5 };
 
 // Once per image: what resident memory the kernel remembers from the image before.
 HIDDEN void peak_start(void);

@@ -52,4 +52,7 @@ HIDDEN void vm_seal(void);
 // The process is about to end, by a call that runs no destructors: a last look at its memory.
 HIDDEN void vm_end(void);
 
+// A mark was set at which reachable blocks are looked for: wait until that is done.
+HIDDEN void vm_mark(void);
+
 #endif

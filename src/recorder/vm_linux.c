@@ -750,6 +750,19 @@ void vm_end(void)
 	vm_write_leave(&door);
 }
 
+void vm_mark(void)
+{
+	struct vm_write_door door;
+
+	if (recording_phase() != RECORDING_ON || !recording_state->baseline_told ||
+	    kernel_process_id() != recording_state->pid)
+		return;
+	door = vm_write_enter();
+	if (door.lane)
+		vm_look(door.lane, PEAK_MARK);
+	vm_write_leave(&door);
+}
+
 // The last moment that is ours: all of the program's own work is done.
 __attribute__((destructor)) static void vm_finish(void)
 {

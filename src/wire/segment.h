@@ -53,6 +53,7 @@ enum {
 	SEGMENT_HEADER_BYTES = 4096, // that are used
 	SEGMENT_LANES_AT = SEGMENT_HEADER_AT + SEGMENT_PART_BYTES,
 	SEGMENT_LANE_BYTES = 128,
+	SEGMENT_MARK_BYTES = 64,
 	SEGMENT_FRAMES_AT = SEGMENT_LANES_AT + SEGMENT_LANES_MAX * SEGMENT_LANE_BYTES,
 	SEGMENT_FRAME_BYTES = 16,
 	SEGMENT_RINGS_AT = SEGMENT_FRAMES_AT + SEGMENT_FRAMES_MAX * SEGMENT_FRAME_BYTES,
@@ -312,6 +313,10 @@ struct segment {
 
 	_Alignas(64) _Atomic uint32_t claim; // enum segment_claim
 	_Alignas(8) struct segment_claimed claimed;
+
+	// By the collector, before the guest maps it: the name of the mark at which the guest asks
+	// for a search of what is reachable, and waits; "": at none.
+	char reach_mark[SEGMENT_MARK_BYTES];
 };
 
 // Frame `id` of the image: code address and the module it lay in when it was first seen. Filled
@@ -360,7 +365,9 @@ _Static_assert(offsetof(struct segment, sample_bytes) == 24 &&
 		       sizeof(struct segment_unseen) == 32 &&
 		       offsetof(struct segment, claim) == 1344 &&
 		       offsetof(struct segment, claimed) == 1352 &&
-		       sizeof(struct segment_claimed) == 40 && sizeof(struct segment) == 1408,
+		       sizeof(struct segment_claimed) == 40 &&
+		       offsetof(struct segment, reach_mark) == 1392 &&
+		       sizeof(struct segment) == 1472,
 	       "a header is laid out alike");
 _Static_assert(offsetof(struct segment_clock, tick_ns) == 16 &&
 		       offsetof(struct segment_clock, beat) == 136 &&

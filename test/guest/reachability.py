@@ -146,6 +146,86 @@ def a_running_program_is_searched_when_it_is_asked_for():
     equal(["unreachable"], re.findall(r"^(\w+) 0x\w+ 70002 t", text, re.M)[:1], "one that followed")
 
 
+MARKED = r"""
+#include "tidemark.h"
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static void *volatile kept[2];
+static __attribute__((noinline)) void begin(void)
+{
+	kept[0] = malloc(71001);
+	kept[1] = malloc(71002);
+}
+static __attribute__((noinline)) void clear(void)
+{
+	char room[4096];
+	memset(room, 0, sizeof(room));
+	__asm__ volatile("" : : "r"(room) : "memory");
+}
+int main(void)
+{
+	begin();
+	tidemark_mark("other");
+	kept[0] = NULL;
+	clear();
+	tidemark_mark("dropped");
+	kept[1] = NULL;
+	clear();
+	tidemark_mark("dropped too");
+	return 0;
+}
+"""
+
+
+def marked():
+    with open("marked.c", "w", encoding="utf-8") as file:
+        file.write(MARKED)
+    equal(0, run(["gcc", "-O1", "-I", os.path.join(os.environ["TIDEMARK_SOURCE"], "include"), "marked.c",
+                  "-o", "marked"]).code)
+
+
+@test
+def a_program_is_searched_at_a_mark_and_waits_for_it():
+    marked()
+    for mark, states in (("other", ("reachable", "reachable")), ("dropped", ("unreachable", "reachable")),
+                         ("dropped too", ("unreachable", "unreachable"))):
+        record(["./marked"], "--reachability-at", mark, "--force")
+        text = run([TIDEMARK, "dump", "t.tide"]).out
+        equal(["mark"], re.findall(r"^reach p0 reason=(\w+)", text, re.M), mark)
+        told = lines()
+        equal(states, (told[71001][0], told[71002][0]), mark)
+        way = ask("active", "t.tide", "--why", told[71001][2])
+        equal(states[0], way["state"], mark)
+    record(["./marked"], "--reachability-at", "dropped", "--reachability", "--force")
+    text = run([TIDEMARK, "dump", "t.tide"]).out
+    equal(["mark", "exit"], re.findall(r"^reach p0 reason=(\w+)", text, re.M))
+    # What was live at exit is said of exit.
+    equal(71001 + 71002, ask("report", "t.tide", "--size", "71001..71002")["heap"]["reachability"]
+          ["unreachable"]["bytes"])
+    record(["./marked"], "--reachability-at", "no such mark", "--force")
+    equal([], re.findall(r"^reach", run([TIDEMARK, "dump", "t.tide"]).out, re.M))
+    for words in (["--reachability-at", "m" * 64], ["--reachability-at", ""],
+                  ["--reachability-at", "m", "--sample", "1K"]):
+        equal(125, run([TIDEMARK, "record", "-o", "s.tide", *words, "--", "./marked"]).code)
+
+
+@test
+def a_mark_from_outside_is_one_too():
+    running = subprocess.Popen([TIDEMARK, "record", "-q", "-o", "t.tide", "--reachability-at", "now", "--",
+                                "/usr/bin/python3", "-u", "-c", LEAKER], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, text=True, env=environment())
+    equal("ready\n", running.stdout.readline())
+    pid = run(["pgrep", "-P", str(running.pid), "-x", "python3"]).out.split()[0]
+    equal("", run([TIDEMARK, "ctl", pid, "mark", "then"]).out)
+    ended = run([TIDEMARK, "ctl", pid, "mark", "now"])
+    check(re.match(r"unreachable .* in [\d,]+ blocks, of [\d,]+ that are live", ended.out), ended)
+    running.stdin.close()
+    equal(0, running.wait(timeout=60))
+    text = run([TIDEMARK, "dump", "t.tide"]).out
+    equal(["mark"], re.findall(r"^reach p0 reason=(\w+)", text, re.M))
+
+
 @test
 def the_recorder_alone_searches_too():
     env = environment(LD_PRELOAD=libguest.LIBRARY, TIDEMARK_OPTIONS="reachability",
