@@ -75,11 +75,18 @@ uint64_t peer_proportional(uint32_t pid, struct peer_kinds *kinds);
 // Where it may map something, and how much: the lowest address, the one after the highest; bytes
 // mapped (RLIMIT_AS), and private and writable ones (RLIMIT_DATA). 0: not known, or no limit. All
 // 0 on Windows, where the guest says it (NOTE_SPACE).
+// And what its control group may hold, the least of those that it is in, and how often the kernel
+// has killed for lack of memory there.
 struct peer_space {
 	uint64_t low, end;
 	uint64_t mapped_limit, data_limit;
+	uint64_t group_limit, group_kills;
+	char group_events[256]; // the file that counts; "": none
 };
 void peer_space(uint32_t pid, int bits, struct peer_space *space);
+
+// How often it has killed there since then.
+uint64_t peer_killed(const struct peer_space *space);
 
 // Whether it has such a thread. True where that is not known.
 bool peer_thread_lives(uint32_t pid, uint32_t tid);

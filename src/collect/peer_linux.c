@@ -348,6 +348,83 @@ static uint64_t limit_of(const char *text, const char *name)
 	return line ? strtoull(line + strlen(name), NULL, 10) : 0;
 }
 
+// ---- the control group ----
+
+// The two forms that the kernel has of it: where its hierarchy is mounted, and what its files are.
+static const struct group_form {
+	const char *line; // of /proc/PID/cgroup
+	const char *mount, *limit, *events;
+} group_forms[] = {
+	{ ":memory:", "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.oom_control" },
+	{ "0::", "/sys/fs/cgroup", "memory.max", "memory.events" },
+	{ "0::", "/sys/fs/cgroup/unified", "memory.max", "memory.events" },
+};
+
+static uint64_t group_kills(const char *path)
+{
+	char text[512];
+	const char *at = read_proc(path, text, sizeof text) ? strstr(text, "oom_kill ") : NULL;
+
+	return at ? strtoull(at + strlen("oom_kill "), NULL, 10) : 0;
+}
+
+// Of a group that has one. What is "max", or rounded down from it, is none.
+static void group_lower(const struct group_form *form, const char *group, uint64_t *limit)
+{
+	char path[512], text[64];
+	uint64_t value;
+
+	if ((size_t)snprintf(path, sizeof path, "%s%s/%s", form->mount, group, form->limit) >=
+		    sizeof path ||
+	    !read_proc(path, text, sizeof text))
+		return;
+	value = strtoull(text, NULL, 10);
+	if (value && value < UINT64_C(1) << 60 && (!*limit || value < *limit))
+		*limit = value;
+}
+
+// The group's own limit, and those of the groups around it.
+static void group_look(const struct group_form *form, char *group, struct peer_space *space)
+{
+	char path[sizeof space->group_events];
+	char *slash;
+
+	if ((size_t)snprintf(path, sizeof path, "%s%s/%s", form->mount, group, form->events) <
+		    sizeof path &&
+	    access(path, R_OK) == 0) {
+		memcpy(space->group_events, path, sizeof path);
+		space->group_kills = group_kills(path);
+	}
+	for (; (slash = strrchr(group, '/')); *slash = '\0')
+		group_lower(form, group, &space->group_limit);
+}
+
+static void find_group(uint32_t pid, struct peer_space *space)
+{
+	char path[64], text[4096];
+
+	snprintf(path, sizeof path, "/proc/%u/cgroup", pid);
+	for (size_t i = 0; i < sizeof group_forms / sizeof *group_forms; i++) {
+		const struct group_form *form = &group_forms[i];
+		char *line = read_proc(path, text, sizeof text) ? strstr(text, form->line) : NULL;
+
+		if (!line)
+			continue;
+		line += strlen(form->line);
+		line[strcspn(line, "\n")] = '\0';
+		group_look(form, line, space);
+		if (space->group_events[0])
+			return;
+	}
+}
+
+uint64_t peer_killed(const struct peer_space *space)
+{
+	uint64_t now = space->group_events[0] ? group_kills(space->group_events) : 0;
+
+	return now > space->group_kills ? now - space->group_kills : 0;
+}
+
 void peer_space(uint32_t pid, int bits, struct peer_space *space)
 {
 	char path[64], text[4096];
@@ -359,6 +436,7 @@ void peer_space(uint32_t pid, int bits, struct peer_space *space)
 	if (bits == 32 && read_proc(path, text, sizeof text) &&
 	    strtoull(text, NULL, 16) & PERSONALITY_3GB)
 		space->end = END_3GB;
+	find_group(pid, space);
 	snprintf(path, sizeof path, "/proc/%u/limits", pid);
 	if (!read_proc(path, text, sizeof text))
 		return;

@@ -268,6 +268,7 @@ static void tell_start(struct image *image)
 	tell_figure(image, TRACE_NOTE_ADDRESS_END, space->end);
 	tell_figure(image, TRACE_NOTE_MAPPED_LIMIT, space->mapped_limit);
 	tell_figure(image, TRACE_NOTE_DATA_LIMIT, space->data_limit);
+	tell_figure(image, TRACE_NOTE_GROUP_LIMIT, space->group_limit);
 }
 
 // Begin at the moment of the hello, wherever that falls among the others' events.
@@ -556,6 +557,8 @@ static bool tell_end(struct process_list *process_list, struct image *image, boo
 	take_counts(process_list, image);
 	generated_code_name(image, process_list->tick->clock->began_ns);
 	rss_snapshots_finish(image);
+	if (exit == TRACE_EXIT_SIGNAL)
+		tell_figure(image, TRACE_NOTE_GROUP_KILLS, peer_killed(&image->arrival->space));
 	writer_process_end(process_list->trace_builder->writer, image->process,
 			   process_list->trace_builder->now_ns, exit, value);
 	image->end_told = true;

@@ -61,6 +61,8 @@ static const char *const notes[] = {
 	[TRACE_NOTE_ALLOCATOR] = "allocator",
 	[TRACE_NOTE_BEFORE] = "blocks-before",
 	[TRACE_NOTE_INTERPRETER] = "interpreter",
+	[TRACE_NOTE_GROUP_LIMIT] = "group-limit",
+	[TRACE_NOTE_GROUP_KILLS] = "group-kills",
 };
 
 enum {

@@ -657,6 +657,8 @@ static void apply_figure(struct trace_process *process, const struct trace_note 
 		[TRACE_NOTE_MAPPED_LIMIT] = &process->mapped_limit,
 		[TRACE_NOTE_DATA_LIMIT] = &process->data_limit,
 		[TRACE_NOTE_CALLS_ELSEWHERE] = &process->calls_elsewhere,
+		[TRACE_NOTE_GROUP_LIMIT] = &process->group_limit,
+		[TRACE_NOTE_GROUP_KILLS] = &process->group_kills,
 	};
 
 	if (note->kind < TRACE_NOTES_COUNT && most[note->kind] && note->value > *most[note->kind])

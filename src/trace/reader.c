@@ -125,6 +125,8 @@ static bool note_makes_sense(const struct trace_note *note)
 	case TRACE_NOTE_ALLOCATOR:
 	case TRACE_NOTE_BEFORE:
 	case TRACE_NOTE_INTERPRETER:
+	case TRACE_NOTE_GROUP_LIMIT:
+	case TRACE_NOTE_GROUP_KILLS:
 		return note->process != TRACE_NONE;
 	case TRACE_NOTE_THREAD_NAME:
 		return note->thread != TRACE_NONE;

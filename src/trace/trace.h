@@ -318,7 +318,9 @@ struct trace_process {
 	uint64_t address_low, address_end; // what it may map: the lowest, and after the highest
 	uint64_t mapped_limit;             // of bytes mapped (RLIMIT_AS)
 	uint64_t data_limit;               // of bytes that are private and writable (RLIMIT_DATA)
-	uint64_t calls_elsewhere;          // on the memory of other processes, not recorded
+	uint64_t group_limit;              // of bytes that its control group may hold
+	uint64_t group_kills; // of processes of its group, for lack of memory, until its own end
+	uint64_t calls_elsewhere; // on the memory of other processes, not recorded
 	bool paused; // at some time, first and last; allocations were not recorded then
 	uint64_t paused_first_ns, paused_last_ns, resumed_last_ns;
 };
@@ -429,6 +431,10 @@ enum trace_note_kind {
 	// process, value: how many TRACE_BEFORE it has, all in front of this; text: why none
 	TRACE_NOTE_BEFORE = 30,
 	TRACE_NOTE_INTERPRETER = 31, // process, value: 1 if its functions are in stacks, text: what
+	TRACE_NOTE_GROUP_LIMIT = 32, // process, value: bytes that its control group may hold
+	// process, value: how many processes the kernel has killed in its control group for lack of
+	// memory since it began, where a signal has ended it
+	TRACE_NOTE_GROUP_KILLS = 33,
 	TRACE_NOTES_COUNT,
 };
 

@@ -267,7 +267,7 @@ def failed_calls_are_told_with_why_and_a_trace_without_has_none():
     trace.failed(20, "load", 1 << 33)
     told = {site(one): one for one in found(trace, "failed")}
     check("computed wrong" in told["parse"]["why"], told["parse"])
-    check("cgroup" in told["load"]["why"], told["load"])
+    check("control group" in told["load"]["why"], told["load"])
 
 
 @test
@@ -284,6 +284,15 @@ def a_process_killed_with_much_memory_is_told_and_one_with_little_is_not():
         equal(size > MIB, bool(one), path)
         if one:
             equal(("load", "last"), (site(one[0]), one[0]["other"]["stack"][1]["function"]))
+            equal("possible", one[0]["sure"])
+            lines = text.split("\n")
+            at = next(i for i, line in enumerate(lines) if "end p0 signal=9" in line)
+            time = lines[at].split()[0]
+            lines[at:at] = [f"{time} group-limit p0 value={200 * MIB}", f"{time} group-kills p0 value=2"]
+            [one] = [each for each in answer("findings", assemble("killed2", "\n".join(lines)))["findings"]
+                     if each["kind"] == "killed"]
+            equal(("likely", 200 * MIB), (one["sure"], one["figures"]["group_limit_bytes"]))
+            check("killed 2 processes" in one["why"], one["why"])
 
 
 # ---- moments ----

@@ -2,8 +2,10 @@
 # parallel: yes
 """Findings in a program that was really run, and makes each mistake once."""
 import json
+import os
 
-from libguest import TIDEMARK, check, equal, main, program, record, run, test
+import libguest
+from libguest import Skip, TIDEMARK, check, equal, main, program, record, run, test
 
 
 def findings(*words, trace="t.tide"):
@@ -50,6 +52,62 @@ def each_mistake_is_found_and_what_looks_like_it_is_not():
     equal(20000, of_kind(told, "elsewhere", "hand_over")["figures"]["elsewhere_count"])
     check(not any(one["kind"] in ("growth", "freed-twice", "freed-wrong", "killed", "processes")
                   for one in told["findings"]), [one["id"] for one in told["findings"]])
+
+
+HOARDS = r"""
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static __attribute__((noinline)) void *hoard(size_t size) { return memset(malloc(size), 1, size); }
+int main(int argc, char **argv)
+{
+	static void *volatile kept[1000];
+	for (int i = 0; i < atoi(argv[1]); i++)
+		kept[i] = hoard(1 << 20);
+	return argc > 2 ? kill(getpid(), SIGKILL) : 0;
+}
+"""
+GROUPS = ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")
+
+
+def make_group(limit):
+    """A control group of its own for memory; its path."""
+    for mount, file in GROUPS:
+        path = os.path.join(mount, f"tidemark-test-{os.getpid()}")
+        try:
+            os.mkdir(path)
+        except OSError:
+            continue
+        try:
+            with open(os.path.join(path, file), "w", encoding="utf-8") as out:
+                out.write(str(limit))
+            return path
+        except OSError:
+            os.rmdir(path)
+    raise Skip("no control group for memory can be made here")
+
+
+@test
+def a_process_killed_for_lack_of_memory_is_told_by_its_group_and_one_that_kills_itself_is_not():
+    with open("hoards.c", "w", encoding="utf-8") as file:
+        file.write(HOARDS)
+    equal(0, run(["gcc", "-O1", "-g", "hoards.c", "-o", "hoards"]).code)
+    group = make_group(160 << 20)
+    try:
+        for words, sure in ((["900"], "likely"), (["80", "itself"], "possible")):
+            record(["sh", "-c", f"echo $$ > {group}/cgroup.procs; exec ./hoards {' '.join(words)}"],
+                   "--force", code=-9)
+            one = of_kind(findings(), "killed", "hoard")
+            equal(sure, one["sure"], one["why"])
+            equal(160 << 20, one["figures"]["group_limit_bytes"])
+            check("hoard has" in one["what"], one["what"])
+            equal(1 << 20, one["figures"]["last_size_bytes"])
+            check(("killed 1 process" in one["why"]) == (sure == "likely"), one["why"])
+    finally:
+        libguest.wait_for(lambda: not open(os.path.join(group, "cgroup.procs"), encoding="utf-8").read(),
+                          "the group to be empty")
+        os.rmdir(group)
 
 
 main()

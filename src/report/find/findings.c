@@ -69,8 +69,10 @@ const struct findings_kind findings_kinds[] = {
 	  findings_failures },
 	{ "killed", "killed while it held memory", FINDINGS_PROBLEM, FINDINGS_EVERY_CALL,
 	  "A process that SIGKILL ended while it held 64 MiB or more: who held most, and who "
-	  "asked last. The signal's sender is not recorded, nor are the limits of its cgroup: "
-	  "look into the kernel's log for an out-of-memory kill.",
+	  "asked last. Whether it was for lack of memory is the kernel's count in the process's "
+	  "control group (likely: it went up while the process ran; of several processes killed "
+	  "there it may have been another). A kill for lack of memory of the whole machine is in "
+	  "the kernel's log alone (possible).",
 	  findings_killed },
 	{ "growth", "memory grows without end", FINDINGS_PROBLEM, 0,
 	  "A site whose live bytes grow and do not come back, to the end (tidemark growth says "

@@ -248,7 +248,11 @@ static void add_limits(const struct trace_process *process, const struct finding
 			   str_bytes(process->mapped_limit, limit));
 	if (process->data_limit && process->data_limit != UINT64_MAX)
 		str_format(text, "its data may be %s; ", str_bytes(process->data_limit, limit));
-	str_add(text, "what its cgroup may have is not recorded");
+	if (process->group_limit)
+		str_format(text, "its control group may hold %s",
+			   str_bytes(process->group_limit, limit));
+	else
+		str_add(text, "no limit of a control group was seen");
 }
 
 bool findings_failures(struct findings *findings, const struct findings_kind *kind, struct err *err)
@@ -301,6 +305,32 @@ static const struct heap_site *holds_most(const struct findings *findings, proce
 	return most;
 }
 
+static void say_killer(struct finding *finding, const struct trace_process *process)
+{
+	struct str limit = { 0 };
+	char bytes[16], count[28];
+
+	if (process->group_limit)
+		str_format(&limit, "; the group may hold %s",
+			   str_bytes(process->group_limit, bytes));
+	if (process->group_kills)
+		findings_say(&finding->why,
+			     "the kernel killed %s process%s of its control group for lack of "
+			     "memory while it ran%s",
+			     str_count(process->group_kills, count),
+			     process->group_kills == 1 ? "" : "es", str_get(&limit));
+	else
+		findings_say(&finding->why,
+			     "who sent the signal is not recorded, and no kill for lack of memory "
+			     "was counted in its control group%s: look into the kernel's log",
+			     str_get(&limit));
+	findings_say(&finding->advice, "see findings about growth and peaks, or raise the limit");
+	if (process->group_limit)
+		findings_figure(finding, "group_limit_bytes", "its group may hold", FINDINGS_BYTES,
+				process->group_limit);
+	str_fini(&limit);
+}
+
 bool findings_killed(struct findings *findings, const struct findings_kind *kind, struct err *err)
 {
 	const struct reader *reader = findings->asked->reader;
@@ -319,18 +349,16 @@ bool findings_killed(struct findings *findings, const struct findings_kind *kind
 		    !counts || counts->live_at_exit.bytes < KILLED_BYTES_MIN ||
 		    !(most = holds_most(findings, id)))
 			continue;
-		finding = findings_add(findings, kind, FINDINGS_POSSIBLE, id, most->stack);
+		finding = findings_add(findings, kind,
+				       process->group_kills ? FINDINGS_LIKELY : FINDINGS_POSSIBLE,
+				       id, most->stack);
 		function = findings_function(findings, most->stack);
 		findings_say(&finding->what,
 			     "process %" PRIu32 " was killed (SIGKILL) while it held %s, of which "
 			     "%s has %s.",
 			     process->pid, str_bytes(counts->live_at_exit.bytes, held), function,
 			     str_bytes(most->live_at_exit.bytes, site));
-		findings_say(&finding->why,
-			     "who sent the signal is not recorded: for lack of memory the "
-			     "kernel's log says so");
-		findings_say(&finding->advice, "see findings about growth and peaks, or raise the "
-					       "limit");
+		say_killer(finding, process);
 		findings_figure(finding, "live_bytes", "held", FINDINGS_BYTES,
 				counts->live_at_exit.bytes);
 		findings_figure(finding, "site_bytes", "of this site", FINDINGS_BYTES,
