@@ -2,13 +2,12 @@
 
 #include "base/mem.h"
 #include "engine/replay/blocks.h"
+#include "trace/reader_pass.h"
 
 enum {
 	SAMPLES_BY_TIME = 400,
 	SAMPLES_BY_EVENT = 400,
 	SAMPLES_BY_SNAPSHOT = 200,
-	RUN_MAX = 64,              // events taken from the reader at once, all of one thread
-	RUNS_PER_UPDATE = 1 << 11, // of these between two looks at the progress bar
 };
 
 // The first half of a realloc whose second half may come: its block has no address now.
@@ -371,25 +370,15 @@ static void take_event(struct reading *reading, const struct trace_event *event)
 static void read_events(struct reading *reading, struct progress *progress)
 {
 	struct replay_plan *plan = reading->plan;
-	struct trace_event events[RUN_MAX];
-	struct trace_note note;
-	uint64_t runs = 0;
+	struct reader_runs runs = { .reader = plan->reader, .progress = progress };
 
 	reader_rewind(plan->reader);
-	while (!reading->stopped) {
-		uint32_t count = reader_run(plan->reader, events, RUN_MAX);
-		enum reader_item item = count ? READER_EVENT
-					      : reader_next(plan->reader, events, &note);
-
-		if (item == READER_END)
-			break;
-		if (progress && ++runs % RUNS_PER_UPDATE == 0)
-			progress_update(progress, reader_position(plan->reader));
-		if (item == READER_EVENT && is_mine(reading, &events[0])) {
-			expect(reading, events, count);
-			for (uint32_t i = 0; i < (count ? count : 1); i++)
-				take_event(reading, &events[i]);
-		}
+	while (!reading->stopped && reader_runs_next(&runs) != READER_END) {
+		if (runs.count == 0 || !is_mine(reading, runs.events))
+			continue;
+		expect(reading, runs.events, runs.count);
+		for (uint32_t i = 0; i < runs.count; i++)
+			take_event(reading, &runs.events[i]);
 	}
 }
 

@@ -19,11 +19,6 @@
 
 #include <string.h>
 
-enum {
-	PROGRESS_EVERY = 1 << 16,
-	RUN_MAX = 64, // events taken from the reader at once
-};
-
 // The blocks of one heap of one process; their `site` is a place in lives->list.
 struct lives_heap {
 	process_id process;
@@ -489,25 +484,17 @@ void lives_inherit(struct lives *lives, process_id parent, process_id child)
 
 void lives_read(struct lives *lives, struct reader *reader, struct progress *progress)
 {
-	struct trace_event events[RUN_MAX];
-	struct trace_note note;
+	struct reader_runs runs = { .reader = reader, .progress = progress };
 	enum reader_item item = READER_EVENT;
-	uint32_t runs = 0;
 
 	reader_rewind(reader);
 	while (item != READER_END) {
-		uint32_t count = reader_run(reader, events, RUN_MAX);
-
-		item = count ? READER_EVENT : reader_next(reader, events, &note);
-		if (count == 0)
-			count = item == READER_EVENT;
-		lives_expect(lives, events, count);
-		for (uint32_t i = 0; i < count; i++)
-			lives_add_event(lives, &events[i]);
+		item = reader_runs_next(&runs);
+		lives_expect(lives, runs.events, runs.count);
+		for (uint32_t i = 0; i < runs.count; i++)
+			lives_add_event(lives, &runs.events[i]);
 		if (item == READER_NOTE)
-			lives_add_note(lives, &note);
-		if (++runs % (PROGRESS_EVERY / RUN_MAX) == 0)
-			progress_update(progress, reader_position(reader));
+			lives_add_note(lives, &runs.note);
 	}
 	lives_finish(lives, moment_duration(reader));
 	reader_rewind(reader);

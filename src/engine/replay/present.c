@@ -3,14 +3,10 @@
 #include "base/mem.h"
 #include "base/radix.h"
 #include "engine/replay/lives.h"
+#include "trace/reader_pass.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-enum {
-	RUN_MAX = 64,             // events taken from the reader at once
-	PROGRESS_EVERY = 1 << 11, // of these between two looks at the progress bar
-};
 
 struct present {
 	struct reader *reader;
@@ -116,26 +112,20 @@ static bool apply_events(struct present *present, struct trace_event *events, ui
 
 static void read_items(struct present *present)
 {
-	struct trace_event events[RUN_MAX];
-	struct trace_note note;
-	uint64_t runs = 0;
+	struct reader_runs runs = { .reader = present->reader,
+				    .progress = present->options.progress };
 	bool more = true;
 
 	while (more) {
-		uint32_t count = reader_run(present->reader, events, RUN_MAX);
-		enum reader_item item = count ? READER_EVENT
-					      : reader_next(present->reader, events, &note);
+		enum reader_item item = reader_runs_next(&runs);
 
 		if (item == READER_EVENT)
-			more = apply_events(present, events, count ? count : 1);
+			more = apply_events(present, runs.events, runs.count);
 		else if (item == READER_END ||
-			 (!present->options.at_exit && passed_by(present, &note)))
+			 (!present->options.at_exit && passed_by(present, &runs.note)))
 			more = false;
 		else
-			present_add_note(present, &note);
-		if (present->options.progress && ++runs % PROGRESS_EVERY == 0)
-			progress_update(present->options.progress,
-					reader_position(present->reader));
+			present_add_note(present, &runs.note);
 	}
 }
 

@@ -2,13 +2,9 @@
 
 #include "base/mem.h"
 #include "engine/replay/blocks.h"
+#include "trace/reader_pass.h"
 
 #include <string.h>
-
-enum {
-	RUN_MAX = 64,             // events taken from the reader at once
-	PROGRESS_EVERY = 1 << 11, // of these between two looks at the progress bar
-};
 
 // A thread's latest allocation. It lives as long as its address is in the table of its heap, with
 // the thread for owner.
@@ -295,27 +291,19 @@ void temporary_read(struct reader *reader, const struct query *query,
 		    const struct temporary_visitor *visitor, struct progress *progress)
 {
 	struct temporary *temporary;
-	struct trace_event events[RUN_MAX];
-	struct trace_note note;
+	struct reader_runs runs = { .reader = reader, .progress = progress };
 	enum reader_item item = READER_EVENT;
-	uint32_t runs = 0;
 
 	if (reader_info(reader)->sample_bytes > 0)
 		return;
 	temporary = temporary_new(query, visitor);
 	while (item != READER_END) {
-		uint32_t count = reader_run(reader, events, RUN_MAX);
-
-		item = count ? READER_EVENT : reader_next(reader, events, &note);
-		if (count == 0)
-			count = item == READER_EVENT;
+		item = reader_runs_next(&runs);
 		learn(temporary, reader);
-		for (uint32_t i = 0; i < count; i++)
-			temporary_add_event(temporary, &events[i]);
+		for (uint32_t i = 0; i < runs.count; i++)
+			temporary_add_event(temporary, &runs.events[i]);
 		if (item == READER_NOTE)
-			temporary_add_note(temporary, &note);
-		if (++runs % PROGRESS_EVERY == 0)
-			progress_update(progress, reader_position(reader));
+			temporary_add_note(temporary, &runs.note);
 	}
 	temporary_free(temporary);
 }
