@@ -9,6 +9,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+_Static_assert(TRACE_UNMAPPED <= UINT8_MAX, "kinds are kept in a byte");
+
 struct asm_options asm_dump_all(void)
 {
 	return (struct asm_options){
@@ -29,12 +31,6 @@ static void put_text(struct sink *sink, const char *before, const char *text)
 }
 
 // " key=number", if it is not what it would be anyway.
-static void put_number(struct sink *sink, const char *key, uint64_t value, uint64_t usual)
-{
-	if (value != usual)
-		sink_format(sink, " %s=%" PRIu64, key, value);
-}
-
 static void put_trace_text(struct sink *sink, const char *key, const char *text)
 {
 	if (!*text)
@@ -73,15 +69,15 @@ static void dump_process(const struct trace_process *process, struct sink *sink)
 	sink_format(sink, "process p%u pid=%u", process->id, process->pid);
 	if (process->parent != TRACE_NONE)
 		sink_format(sink, " parent=p%u", process->parent);
-	put_number(sink, "generation", process->generation, 0);
+	asm_words_put_number(sink, "generation", process->generation, 0);
 	if (process->start == TRACE_START_FORK)
 		sink_text(sink, " start=fork");
 	else if (process->start == TRACE_START_ATTACH)
 		sink_text(sink, " start=attach");
 	else
-		put_number(sink, "start", process->start, TRACE_START_EXEC);
-	put_number(sink, "bits", process->bits, 64);
-	put_number(sink, "began", process->began_ns, 0);
+		asm_words_put_number(sink, "start", process->start, TRACE_START_EXEC);
+	asm_words_put_number(sink, "bits", process->bits, 64);
+	asm_words_put_number(sink, "began", process->began_ns, 0);
 	put_text(sink, " exe=", process->exe);
 	for (uint32_t i = 0; i < process->args_count; i++) {
 		sink_text(sink, " arg=");
@@ -101,8 +97,8 @@ static void dump_module(const struct trace_module *module, struct sink *sink)
 {
 	sink_format(sink, "module m%u p%u 0x%" PRIx64 "-0x%" PRIx64 " bias=0x%" PRIx64, module->id,
 		    module->process, module->start, module->end, module->bias);
-	put_number(sink, "file-size", module->file_size, 0);
-	put_number(sink, "file-time", module->file_mtime_ns, 0);
+	asm_words_put_number(sink, "file-size", module->file_size, 0);
+	asm_words_put_number(sink, "file-time", module->file_mtime_ns, 0);
 	if (module->build_id_length > 0) {
 		sink_text(sink, " build-id=");
 		put_hex(sink, module->build_id, module->build_id_length);
@@ -121,7 +117,7 @@ static void dump_frame(const struct reader *reader, frame_id id, struct sink *si
 	if (frame->module != 0)
 		sink_format(sink, " m%u", frame->module);
 	sink_format(sink, " 0x%" PRIx64, frame->pc);
-	put_number(sink, "flags", frame->flags, 0);
+	asm_words_put_number(sink, "flags", frame->flags, 0);
 	sink_text(sink, "\n");
 	names = reader_frame_names(reader, id, &count);
 	if (!names)
@@ -144,7 +140,7 @@ static void dump_stack(const struct reader *reader, stack_id id, struct sink *si
 	const struct trace_stack *stack = reader_stack(reader, id);
 
 	sink_format(sink, "stack s%u", id);
-	put_number(sink, "flags", stack->flags, 0);
+	asm_words_put_number(sink, "flags", stack->flags, 0);
 	sink_format(sink, " f%u", stack->frame);
 	if (stack->parent != 0)
 		sink_format(sink, " < s%u", stack->parent);
@@ -209,7 +205,7 @@ static void dump_ending(uint64_t value, struct sink *sink)
 		if (value == TRACE_EXIT_EXEC)
 			sink_text(sink, " exec");
 		else
-			put_number(sink, "value", value, 0);
+			asm_words_put_number(sink, "value", value, 0);
 	}
 }
 
@@ -229,7 +225,7 @@ static void dump_note(const struct trace_note *note, struct sink *sink)
 	if (note->kind == TRACE_NOTE_PROCESS_END)
 		dump_ending(note->value, sink);
 	else
-		put_number(sink, "value", note->value, 0);
+		asm_words_put_number(sink, "value", note->value, 0);
 	put_text(sink, " ", note->text);
 	sink_text(sink, "\n");
 }
@@ -260,17 +256,17 @@ static void dump_items(struct reader *reader, const struct asm_options *options,
 static void dump_end(const struct trace_end *end, struct sink *sink)
 {
 	sink_format(sink, "end duration=%" PRIu64, end->duration_ns);
-	put_number(sink, "events-lost", end->events_lost, 0);
-	put_number(sink, "waited", end->waited_ns, 0);
-	put_number(sink, "tick-median", end->tick_median_ns, 0);
-	put_number(sink, "tick-worst", end->tick_worst_ns, 0);
-	put_number(sink, "guest-bytes", end->guest_bytes_peak, 0);
-	put_number(sink, "collector-bytes", end->collector_bytes_peak, 0);
-	put_number(sink, "collector-cpu", end->collector_cpu_ns, 0);
-	put_number(sink, "stacks-incomplete", end->stacks_incomplete, 0);
-	put_number(sink, "stacks-verified", end->stacks_verified, 0);
-	put_number(sink, "stacks-mismatched", end->stacks_mismatched, 0);
-	put_number(sink, "unseen", end->unseen, 0);
+	asm_words_put_number(sink, "events-lost", end->events_lost, 0);
+	asm_words_put_number(sink, "waited", end->waited_ns, 0);
+	asm_words_put_number(sink, "tick-median", end->tick_median_ns, 0);
+	asm_words_put_number(sink, "tick-worst", end->tick_worst_ns, 0);
+	asm_words_put_number(sink, "guest-bytes", end->guest_bytes_peak, 0);
+	asm_words_put_number(sink, "collector-bytes", end->collector_bytes_peak, 0);
+	asm_words_put_number(sink, "collector-cpu", end->collector_cpu_ns, 0);
+	asm_words_put_number(sink, "stacks-incomplete", end->stacks_incomplete, 0);
+	asm_words_put_number(sink, "stacks-verified", end->stacks_verified, 0);
+	asm_words_put_number(sink, "stacks-mismatched", end->stacks_mismatched, 0);
+	asm_words_put_number(sink, "unseen", end->unseen, 0);
 	put_text(sink, " why=", end->why);
 	sink_text(sink, "\n");
 }

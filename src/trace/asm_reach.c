@@ -105,22 +105,16 @@ void asm_reach_close(struct asm_text *text)
 
 // ---- writing ----
 
-static void put_number(struct sink *sink, const char *key, uint64_t value)
-{
-	if (value != 0)
-		sink_format(sink, " %s=%" PRIu64, key, value);
-}
-
 static void dump_part(const struct trace_reach *reach, struct sink *sink)
 {
 	sink_format(sink, "reach p%u reason=", reach->process);
 	asm_words_put_reason(sink, reach->reason);
 	sink_format(sink, " at=%" PRIu64 " number=%" PRIu64, reach->time_ns, reach->number);
-	put_number(sink, "stopped", reach->stopped_ns);
-	put_number(sink, "read", reach->read_bytes);
-	put_number(sink, "first", reach->first);
-	put_number(sink, "total", reach->total);
-	put_number(sink, "flags", reach->flags);
+	asm_words_put_number(sink, "stopped", reach->stopped_ns, 0);
+	asm_words_put_number(sink, "read", reach->read_bytes, 0);
+	asm_words_put_number(sink, "first", reach->first, 0);
+	asm_words_put_number(sink, "total", reach->total, 0);
+	asm_words_put_number(sink, "flags", reach->flags, 0);
 	sink_text(sink, "\n");
 	for (uint64_t i = 0; i < reach->count; i++) {
 		const struct trace_reach_block *block = &reach->blocks[i];

@@ -293,12 +293,6 @@ void asm_vm_close_snapshot(struct asm_text *text)
 	text->snapshot_open = false;
 }
 
-static void put_number(struct sink *sink, const char *key, uint64_t value)
-{
-	if (value != 0)
-		sink_format(sink, " %s=%" PRIu64, key, value);
-}
-
 static void dump_vm(uint8_t kind, const struct trace_vm *vm, struct sink *sink)
 {
 	if (has(kind, COLUMN_PROTECTION)) {
@@ -317,7 +311,7 @@ static void dump_vm(uint8_t kind, const struct trace_vm *vm, struct sink *sink)
 		sink_text(sink, " origin=");
 		asm_words_put_origin(sink, vm->origin);
 	}
-	put_number(sink, "error", vm->error);
+	asm_words_put_number(sink, "error", vm->error, 0);
 }
 
 void asm_vm_dump_event(const struct trace_event *event, struct sink *sink)
@@ -352,15 +346,15 @@ static void dump_mapping(const struct trace_mapping *mapping, struct sink *sink)
 		sink_format(sink, " file=x%u", mapping->file);
 	if (mapping->offset != 0)
 		sink_format(sink, " offset=0x%" PRIx64, mapping->offset);
-	put_number(sink, "rss", mapping->rss);
-	put_number(sink, "pss", mapping->pss);
-	put_number(sink, "shared-clean", mapping->shared_clean);
-	put_number(sink, "shared-dirty", mapping->shared_dirty);
-	put_number(sink, "private-clean", mapping->private_clean);
-	put_number(sink, "private-dirty", mapping->private_dirty);
-	put_number(sink, "anonymous", mapping->anonymous);
-	put_number(sink, "swap", mapping->swap);
-	put_number(sink, "locked", mapping->locked);
+	asm_words_put_number(sink, "rss", mapping->rss, 0);
+	asm_words_put_number(sink, "pss", mapping->pss, 0);
+	asm_words_put_number(sink, "shared-clean", mapping->shared_clean, 0);
+	asm_words_put_number(sink, "shared-dirty", mapping->shared_dirty, 0);
+	asm_words_put_number(sink, "private-clean", mapping->private_clean, 0);
+	asm_words_put_number(sink, "private-dirty", mapping->private_dirty, 0);
+	asm_words_put_number(sink, "anonymous", mapping->anonymous, 0);
+	asm_words_put_number(sink, "swap", mapping->swap, 0);
+	asm_words_put_number(sink, "locked", mapping->locked, 0);
 	sink_text(sink, "\n");
 }
 
@@ -371,10 +365,10 @@ static void dump_snapshot(const struct trace_snapshot *snapshot, struct sink *si
 	sink_format(sink, " at=%" PRIu64 " began=%" PRIu64 " ended=%" PRIu64, snapshot->time_ns,
 		    snapshot->began, snapshot->ended);
 	sink_format(sink, " page=%" PRIu64, snapshot->page_bytes);
-	put_number(sink, "rss", snapshot->rss_bytes);
-	put_number(sink, "rss-max", snapshot->rss_bytes_max);
-	put_number(sink, "cost", snapshot->cost_ns);
-	put_number(sink, "flags", snapshot->flags);
+	asm_words_put_number(sink, "rss", snapshot->rss_bytes, 0);
+	asm_words_put_number(sink, "rss-max", snapshot->rss_bytes_max, 0);
+	asm_words_put_number(sink, "cost", snapshot->cost_ns, 0);
+	asm_words_put_number(sink, "flags", snapshot->flags, 0);
 	sink_text(sink, "\n");
 	for (uint32_t i = 0; i < snapshot->mappings_count; i++)
 		dump_mapping(&snapshot->mappings[i], sink);
@@ -405,8 +399,8 @@ void asm_vm_dump_definitions(const struct reader *reader, struct sink *sink)
 		const struct trace_file *file = reader_file(reader, id);
 
 		sink_format(sink, "file x%u", id);
-		put_number(sink, "device", file->device);
-		put_number(sink, "inode", file->inode);
+		asm_words_put_number(sink, "device", file->device, 0);
+		asm_words_put_number(sink, "inode", file->inode, 0);
 		sink_text(sink, " ");
 		asm_words_quote(sink, file->path);
 		sink_text(sink, "\n");

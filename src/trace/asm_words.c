@@ -2,6 +2,7 @@
 
 #include "trace/asm_lex.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 static const char *const events[] = {
@@ -102,6 +103,12 @@ const char *asm_words_note(uint8_t kind)
 uint8_t asm_words_find_note(const char *word)
 {
 	return find(notes, NOTES_COUNT, word);
+}
+
+void asm_words_put_number(struct sink *sink, const char *key, uint64_t value, uint64_t usual)
+{
+	if (value != usual)
+		sink_format(sink, " %s=%" PRIu64, key, value);
 }
 
 void asm_words_quote(struct sink *sink, const char *text)

@@ -30,6 +30,9 @@ bool asm_words_find_pages(const char *text, uint8_t *flags);
 void asm_words_put_reason(struct sink *sink, uint8_t reason);
 bool asm_words_find_reason(const char *text, uint8_t *reason);
 
+// " key=value", unless it is the usual one.
+void asm_words_put_number(struct sink *sink, const char *key, uint64_t value, uint64_t usual);
+
 // Write `text` in quotes: " and \ with a \ before them, control bytes and bytes that are not ASCII
 // as \xhh, so that any bytes survive and a dump is ASCII.
 void asm_words_quote(struct sink *sink, const char *text);

@@ -23,26 +23,17 @@ static uint64_t magnitude(int64_t value)
 }
 
 // "+1.5 MiB", "-12 B", "0"; a true minus is as wide as a plus.
-static void format_bytes(int64_t value, struct str *out)
+static void format_amount(int64_t value, bool by_count, struct str *out)
 {
-	char bytes[16];
+	char text[28];
 
 	str_clear(out);
-	if (value)
-		str_format(out, "%s%s", value < 0 ? "−" : "+", str_bytes(magnitude(value), bytes));
-	else
+	if (!value)
 		str_add(out, "0");
-}
-
-static void format_count(int64_t value, struct str *out)
-{
-	char count[28];
-
-	str_clear(out);
-	if (value)
-		str_format(out, "%s%s", value < 0 ? "−" : "+", str_count(magnitude(value), count));
 	else
-		str_add(out, "0");
+		str_format(out, "%s%s", value < 0 ? "−" : "+",
+			   by_count ? str_count(magnitude(value), text)
+				    : str_bytes(magnitude(value), text));
 }
 
 // What is shown of a change that runs differ by among themselves.
@@ -52,10 +43,7 @@ static void format_count(int64_t value, struct str *out)
 static void format_change(int64_t value, bool by_count, const struct diff_verdict *verdict,
 			  struct str *out)
 {
-	if (by_count)
-		format_count(value, out);
-	else
-		format_bytes(value, out);
+	format_amount(value, by_count, out);
 	if (value && !verdict->changed) {
 		str_clear(out);
 		str_add(out, WITHIN_RUNS);
@@ -75,8 +63,8 @@ static void format_interval(const struct diff *diff, bool by_count,
 		str_add(out, "exactly");
 		return;
 	}
-	(by_count ? format_count : format_bytes)(llround(verdict->low), out);
-	(by_count ? format_count : format_bytes)(llround(verdict->high), &high);
+	format_amount(llround(verdict->low), by_count, out);
+	format_amount(llround(verdict->high), by_count, &high);
 	str_format(out, " to %s", str_get(&high));
 	str_fini(&high);
 }
