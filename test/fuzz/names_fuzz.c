@@ -16,9 +16,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void try_name(const uint8_t *data, size_t size)
 {
+	enum { TEXT_MAX_BYTES = 2 << 20 }; // more than any of the demanglers may write
 	char *name = mem_copy_bytes(data, size);
+	char *text = demangle(name), *again = demangle(name);
 
-	mem_free(demangle(name));
+	// Nothing is left of one name for the next, and a name that is understood says something.
+	if (!text != !again || (text && strcmp(text, again) != 0))
+		abort();
+	if (text && (!*text || strlen(text) > TEXT_MAX_BYTES))
+		abort();
+	mem_free(text);
+	mem_free(again);
 	mem_free(name);
 }
 
@@ -51,7 +59,8 @@ static void try_lines(const uint8_t *data, size_t size)
 
 	linetable_read(&table, &source, 0);
 	for (uint64_t at = 0; at < 0x4000; at += 7)
-		linetable_find(&table, at, &file, &line);
+		if (linetable_find(&table, at, &file, &line) && table.rows_count == 0)
+			abort();
 	linetable_fini(&table);
 }
 
