@@ -1,3 +1,15 @@
+// Row groups of pages, a dictionary where it pays, and the footer that says where all is.
+//
+// For example, the column `process` of a batch of 100,000 rows with three processes: the three
+// numbers are a dictionary page, and the rows are two pages of numbers of 2 bits, 65,536 and 34,464
+// of them, that say which. The column `begin_ns` has as many values as rows: they are written as
+// differences, in blocks that each have as many bits as their largest needs. Where the table says
+// that a column has few values, and a batch has more than DICTIONARY_MAX, it is written without a
+// dictionary there.
+//
+// Offsets are known only as pages are written, so what a reader needs to find them (the schema, and
+// for each column of each row group where it is and its least and greatest value) comes last, with
+// its length and the four bytes PAR1 after it.
 #include "export/parquet.h"
 
 #include "base/mem.h"
@@ -37,6 +49,7 @@ static const struct {
 	[ROWSET_DOUBLE] = { TYPE_DOUBLE, -1, 8 }, [ROWSET_TEXT] = { TYPE_BYTES, 0, 0 },
 	[ROWSET_LIST] = { TYPE_INT32, 13, 4 },
 };
+_Static_assert(sizeof kinds / sizeof *kinds == ROWSET_LIST + 1, "a type each");
 
 struct slot {
 	uint64_t key;

@@ -1,3 +1,14 @@
+// Records to tables, without believing them.
+//
+// A record names the id that it defines. In order that is the next one; a higher one means that a
+// block was lost, and the gap is filled with entries that say "not known": for example, stacks 0 to
+// 99 are there and a record defines 150 to 160. Then 100 to 149 are filled, and an event with stack
+// 120 has a stack of which nothing is known, instead of none. At most DEFS_GAP_MAX entries are
+// filled in a whole trace, so that a record that claims id 4,000,000,000 is refused, and does not
+// take the memory.
+//
+// What an entry refers to must be there before it: a thread's process, a stack's parent. A parent
+// has a lower id than its stack, so no walk from a stack outwards goes in circles.
 #include "trace/defs.h"
 
 #include "trace/reach.h"

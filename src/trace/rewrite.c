@@ -1,3 +1,16 @@
+// Items of several traces, merged by time, with ids that are moved.
+//
+// Definitions of a trace go into the new one when they are met, in their order, and each trace's
+// ids are moved by what the traces before it have. For example, two traces with 3 and 2 processes:
+// process 1 of the second is process 4 of the new one, and a thread of it refers to 4. Where 0 is
+// none (modules, frames, stacks, heaps, files), 0 stays 0.
+//
+// One item of each trace waits, and the earliest of them is written; at one time that of the first
+// trace. Events are numbered anew as they are written, so what refers to a number of an event
+// (snapshots, what was reachable) is moved to where that event is now.
+//
+// Without addresses, those of blocks are numbered in the order in which they are met, and those of
+// code are their places in the file.
 #include "trace/rewrite.h"
 
 #include "base/index_set.h"

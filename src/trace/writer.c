@@ -1,5 +1,23 @@
+// Definitions before the events that use them, and a file that is whole at any moment.
+//
+// What is defined waits as records, and frames and stacks as lists; events wait in columns. Before
+// a block of events is written, all that waits is, as one DEFS block, so a reader never meets an id
+// that it does not know. For example, 70,000 events with 300 stacks among them make
+//
+//     DEFS     what runs, and the first definitions   (when the writer was made)
+//     DEFS     the 300 stacks, their frames, and notes
+//     EVENTS   65,536 events
+//     EVENTS   the rest, at the next flush
+//
+// Notes are records too: each has the number of the event that it is before, and so it may be in
+// the file before events that came earlier.
+//
+// Where writing fails, the file is cut back to the last whole block, and the end record, which says
+// why, goes into room that was kept for it. Where there was no such room, the last block of events
+// makes it (put_last_words), and the events in it are counted as lost.
 #include "trace/writer.h"
 
+#include "base/mem.h"
 #include "os/file.h"
 #include "trace/bundle_reader.h"
 #include "trace/chain.h"
@@ -137,6 +155,7 @@ static void put_events(struct writer *writer)
 		.last_ns = writer->columns.last_ns,
 	};
 
+	ASSERT(writer->columns.count <= COLUMNS_EVENTS_MAX);
 	if (writer->columns.count == 0)
 		return;
 	writer->whole = mark_here(writer);
@@ -468,6 +487,7 @@ void writer_note(struct writer *writer, const struct trace_note *note)
 void writer_process_end(struct writer *writer, process_id process, uint64_t time_ns,
 			enum trace_exit exit, uint32_t exit_value)
 {
+	ASSERT(process < writer->processes_count);
 	writer_note(writer, &(struct trace_note){
 				    .kind = TRACE_NOTE_PROCESS_END,
 				    .process = process,

@@ -1,3 +1,20 @@
+// Sums by place, of which what passes a place is a difference.
+//
+// Rows are put into the order in which one walks the trie, a caller before all those that it
+// called. Their sums are added up from the first to the last, once. For example, stacks main (10
+// bytes of its own), main < f (20), main < f < g (30) and main < h (40):
+//
+//     row          0      1      2      3
+//     ends at      main   f      g      h
+//     its bytes    10     20     30     40
+//     sums         0      10     30     60     100
+//
+// The sums are of the rows before. f and all that it calls are rows 1 and 2: 60 - 10 = 50 bytes. So
+// each node needs the first of its rows and how many there are with those below, whatever is asked
+// of it.
+//
+// A stack ends at the innermost function that is no allocator wrapper; rows whose stacks then end
+// at one place are one row (merge_rows).
 #include "report/table/trie.h"
 
 #include "base/mem.h"
