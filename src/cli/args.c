@@ -239,6 +239,7 @@ bool args_word(struct args *args, const char *const *words, int *index)
 {
 	struct str list = { 0 };
 
+	ASSERT(words);
 	for (int i = 0; words[i]; i++) {
 		if (strcmp(words[i], args->value) == 0) {
 			str_fini(&list);

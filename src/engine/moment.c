@@ -323,6 +323,7 @@ bool moment_find(const char *text, const struct reader *reader, moment_peak *pea
 	int64_t time_ns;
 	const char *word;
 
+	ASSERT(text && edge);
 	if (!moment_check(text, err))
 		return false;
 	word = parse_word(text, &time_ns);

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+_Static_assert(QUERY_OWNER(SPACE_OWNERS_COUNT) <= 32, "owners are bits of a set");
+
 void query_fini(struct query *query)
 {
 	mem_free(query->processes);

@@ -307,6 +307,7 @@ static const char *const causes[] = {
 	[LIVES_DESTROY] = "destroy", [LIVES_EXIT] = "exit",       [LIVES_EXEC] = "exec",
 	[LIVES_RUNNING] = "running",
 };
+_Static_assert(sizeof causes / sizeof *causes == LIVES_RUNNING + 1, "a word each");
 
 static void write_begin(void *context, const struct lives_block *block)
 {

@@ -62,6 +62,7 @@ void protobuf_double(struct str *out, unsigned field, double value)
 
 void protobuf_bytes(struct str *out, unsigned field, const void *bytes, size_t length)
 {
+	ASSERT(bytes || length == 0);
 	ASSERT(field > 0);
 	add_tag(out, field, WIRE_BYTES);
 	protobuf_varint(out, length);

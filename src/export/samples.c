@@ -10,6 +10,8 @@ const char *const samples_values[] = {
 	"impacting", "size",  "count", "allocated", "allocations",
 	"freed",     "frees", "live",  "blocks",    NULL,
 };
+_Static_assert(sizeof samples_values / sizeof *samples_values == SAMPLES_VALUES + 1,
+	       "a word each, and the end");
 
 const char *samples_unit(enum samples_value value)
 {

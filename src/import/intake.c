@@ -259,6 +259,7 @@ frame_id intake_frame_names(struct intake *intake, uint64_t pc, const struct tra
 {
 	frame_id frame;
 
+	ASSERT(names && count > 0);
 	if (!writer_of(intake))
 		return 0;
 	frame = writer_add_frame(intake->writer, 0, pc, 0);
@@ -273,6 +274,7 @@ frame_id intake_frame_named(struct intake *intake, const struct trace_name *name
 	struct text_row *row;
 	bool added;
 
+	ASSERT(names && count > 0);
 	for (size_t i = 0; i < count; i++)
 		str_format(&key, "%s\n%s\n%" PRIu32 "\n", names[i].function, names[i].file,
 			   names[i].line);

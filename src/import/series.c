@@ -90,6 +90,7 @@ static struct sum *sum_of(struct series *series, thread_id thread, stack_id stac
 	uint32_t at = index_set_put(&series->by_key, index_set_hash(key, 3), same_sum, series,
 				    &wanted, (uint32_t)series->sums_count);
 
+	ASSERT(series->sums_count < UINT32_MAX);
 	if (at == series->sums_count) {
 		series->sums = mem_grow(series->sums, &series->sums_capacity,
 					series->sums_count + 1, sizeof *series->sums);

@@ -7,6 +7,8 @@
 #include <stdio.h>
 
 const char *const replay_table_touches[] = { "none", "first", "all", NULL };
+_Static_assert(sizeof replay_table_touches / sizeof *replay_table_touches == REPLAY_RING_ALL + 2,
+	       "a word each, and the end");
 
 static const char *const touched[] = {
 	[REPLAY_RING_NONE] = "blocks are not touched: what is resident is what allocators need for "

@@ -1,5 +1,6 @@
 #include "symbols/demangle.h"
 
+#include "base/mem.h"
 #include "base/str.h"
 #include "symbols/rust.h"
 #include "symbols/undecorate.h"
@@ -55,6 +56,7 @@ char *demangle(const char *name)
 {
 	char *text;
 
+	ASSERT(name);
 	if (name[0] == '?')
 		return undecorate(name);
 	text = rust_demangle(name);

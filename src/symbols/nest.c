@@ -124,6 +124,7 @@ bool nest_find(const struct nest *nest, uint64_t address, uint32_t *value)
 {
 	size_t low = RISING_UPTO(nest->pieces, nest->count, end, address);
 
+	ASSERT(value);
 	if (low == nest->count || nest->pieces[low].start > address)
 		return false;
 	*value = nest->pieces[low].value;

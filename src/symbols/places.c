@@ -17,6 +17,7 @@ struct place *places_add(struct places *places)
 {
 	struct place *place;
 
+	ASSERT(places->count <= PLACES_MAX);
 	if (places->count == PLACES_MAX)
 		return NULL;
 	places->items = mem_grow(places->items, &places->capacity, places->count + 1,

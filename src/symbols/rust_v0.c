@@ -13,6 +13,7 @@
 // steps and text are bounded.
 #include "symbols/rust_v0.h"
 
+#include "base/mem.h"
 #include "symbols/rust_text.h"
 
 #include <inttypes.h>
@@ -65,6 +66,7 @@ static bool enter(struct v0 *v0)
 
 static void leave(struct v0 *v0)
 {
+	ASSERT(v0->depth > 0);
 	v0->depth--;
 }
 

@@ -789,6 +789,7 @@ char *undecorate(const char *name)
 	struct reading reading = { .at = name + 1 };
 	struct str text = { 0 };
 
+	ASSERT(name);
 	if (name[0] != '?' || strlen(name) > NAME_MAX_BYTES)
 		return NULL;
 	read_name(&reading, &text, true);

@@ -44,6 +44,7 @@ bool asm_labels_find(const struct asm_labels *labels, char class, const char *te
 	uint64_t hash;
 	const struct asm_label *entry = look(labels, class, text, &hash);
 
+	ASSERT(text);
 	if (entry)
 		*id = entry->id;
 	return entry != NULL;
@@ -53,6 +54,7 @@ bool asm_labels_add(struct asm_labels *labels, char class, const char *text, uin
 {
 	uint64_t hash;
 
+	ASSERT(text);
 	if (look(labels, class, text, &hash))
 		return false;
 	labels->entries = mem_grow(labels->entries, &labels->capacity, labels->count + 1,

@@ -6,6 +6,7 @@
 
 bool asm_text_fail(struct asm_text *text, const struct asm_word *word, const char *what)
 {
+	ASSERT(what);
 	return asm_lex_fail(&text->lex, word, text->err, "%s", what);
 }
 
@@ -156,6 +157,7 @@ char *asm_text_quoted(struct asm_text *text)
 {
 	struct asm_word *word = asm_text_peek(text);
 
+	ASSERT(text->at <= text->lex.count);
 	if (!word || !word->quoted)
 		return NULL;
 	text->at++;

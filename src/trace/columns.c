@@ -22,6 +22,10 @@
 
 #include "base/mem.h"
 
+_Static_assert(COLUMNS_COUNT <= COLUMNS_MAX, "sets of columns are bits");
+_Static_assert(COLUMNS_ROW_MAX <= COLUMNS_EVENTS_MAX, "a row fits into a block");
+_Static_assert(COLUMNS_LOW_BITS < COLUMNS_NEAR_BITS, "parts of one difference");
+
 #define BIT(column) (UINT64_C(1) << (column))
 #define ADDRESS (BIT(COLUMN_ADDRESS) | BIT(COLUMN_ADDRESS_LOW))
 #define EVERY (BIT(COLUMN_KIND) | BIT(COLUMN_THREAD) | BIT(COLUMN_TIME))

@@ -59,6 +59,7 @@ static bool search(const struct store *store, uint64_t from, struct block *block
 
 bool walk_next(struct walk *walk, const struct store *store, struct block *block, uint64_t *at)
 {
+	ASSERT(walk->at >= BLOCK_PREAMBLE_BYTES);
 	for (;;) {
 		uint64_t end;
 

@@ -33,7 +33,9 @@ enum {
 };
 
 // How an allocation ended, as the page is told.
+_Static_assert(TICKS_FIRST + AGGREGATE_MARKS_MAX + 1 < 1 << END_BITS, "an edge fits into a key");
 enum kind { KIND_NEVER, KIND_CALL, KIND_HEAP, KIND_EXIT, KIND_EXEC };
+_Static_assert(KIND_EXEC < 1 << KIND_BITS, "a kind fits into a key");
 
 static enum kind kind_of(uint8_t end)
 {

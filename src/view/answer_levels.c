@@ -12,6 +12,8 @@
 enum layer { LAYER_HEAP, LAYER_VM, LAYER_RSS, LAYER_CUMULATIVE, LAYER_LARGEST_FREE };
 
 static const char *const layer_words[] = { "heap", "vm", "rss", "cumulative", NULL };
+_Static_assert(sizeof layer_words / sizeof *layer_words == LAYER_LARGEST_FREE + 1,
+	       "a word each but the last, and the end");
 
 struct levels {
 	struct query_context asked;

@@ -59,6 +59,7 @@ bool packed_add(struct str *out, const void *bytes, size_t size, struct err *err
 	struct str compressed = { 0 };
 	bool good = compress_into(&compressed, bytes, size, err);
 
+	ASSERT(bytes || size == 0);
 	if (good)
 		add_base64(out, (const unsigned char *)str_get(&compressed), compressed.length);
 	str_fini(&compressed);

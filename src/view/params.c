@@ -152,6 +152,7 @@ bool params_take_flag(struct params *params, const char *name, bool *flag, struc
 	static const char *const words[] = { "0", "1", NULL };
 	int index = *flag;
 
+	ASSERT(flag);
 	if (!params_take_word(params, name, words, &index, err))
 		return false;
 	*flag = index == 1;

@@ -1,6 +1,7 @@
 #include "view/refusal.h"
 
 #include "base/json.h"
+#include "base/mem.h"
 
 static const struct kind {
 	unsigned status;
@@ -24,6 +25,7 @@ static const struct kind {
 
 unsigned refusal_status(enum refusal refusal)
 {
+	ASSERT(refusal < REFUSALS);
 	return kinds[refusal].status;
 }
 
@@ -48,6 +50,7 @@ void refusal_write(enum refusal refusal, const char *text, struct str *body)
 	struct sink sink = sink_to_str(body);
 	struct json json;
 
+	ASSERT(refusal != REFUSAL_NONE && refusal < REFUSALS);
 	json_init(&json, &sink, false);
 	json_object_begin(&json);
 	json_kv_string(&json, "schema", "tidemark-view-error-1");

@@ -31,6 +31,9 @@
 #include <stdatomic.h>
 #include <string.h>
 
+_Static_assert(INDEX_STRIPE % BITS_GROUP == 0, "a stripe is whole groups of sums");
+_Static_assert(WINDOW_TYPES == 4, "four classes are made of the four figures");
+
 // ---- groups ----
 
 void index_groups_init(struct index_groups *groups, struct index *index,

@@ -28,6 +28,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+_Static_assert(LIVE_TABLE_PARTS <= 1 << 6, "a part is in the upper six bits of a byte");
+_Static_assert(LIVE_TABLE_SPACES <= UINT16_MAX, "a space is in the upper 16 bits of a key");
+
 enum {
 	PART_BUFFER = 1 << 15,
 	ROW_BUFFER = 1 << 18,

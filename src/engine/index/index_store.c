@@ -18,6 +18,10 @@
 #include <stdio.h>
 #include <string.h>
 
+_Static_assert(CELLS_SITE_BITS + 1 <= BITS_WIDTH_MAX, "a step's word is a cell and a bit");
+_Static_assert(LIVE_TABLE_CELL_BITS - CELLS_SITE_BITS == 0,
+	       "a value of the live table has room for any cell");
+
 _Static_assert(sizeof(struct index_level) == 48, "is on disk as it is in memory");
 _Static_assert(sizeof(struct index_chunk) == 40, "is on disk as it is in memory");
 _Static_assert(sizeof(struct index_posts_mark) == 16, "is on disk as it is in memory");

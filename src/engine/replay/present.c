@@ -133,6 +133,7 @@ struct present *present_new(struct reader *reader, const struct present_options 
 {
 	struct present *present = mem_alloc(1, sizeof *present);
 
+	ASSERT(reader);
 	present->reader = reader;
 	present->options = *options;
 	present->options.before = present->options.after = NULL;

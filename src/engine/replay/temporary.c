@@ -51,6 +51,7 @@ struct temporary *temporary_new(const struct query *query, const struct temporar
 {
 	struct temporary *temporary = mem_alloc(1, sizeof *temporary);
 
+	ASSERT(visitor);
 	temporary->query = query;
 	temporary->visitor = visitor;
 	return temporary;

@@ -109,6 +109,7 @@ void trim_find(struct reader *reader, const struct moment_edge *from, struct pro
 	struct lives *lives = lives_new(reader, &watcher, NULL);
 	struct reader_pass pass = reader_pass_begin(reader, progress);
 
+	ASSERT(from);
 	*trim = (struct trim){ 0 };
 	reading.vm = trim_vm_new(reader);
 	while (reader_pass_next(&pass) != READER_END) {

@@ -3,6 +3,9 @@
 #include "base/mem.h"
 #include "engine/space/space_state.h"
 
+_Static_assert(SPACE_SLOT % SPACE_PAGE == 0, "a slot is whole pages");
+_Static_assert(SPACE_OWNERS_COUNT <= UINT8_MAX, "owners are kept in a byte");
+
 enum {
 	FLAG_FIXED = 0x10,
 	FLAG_HUGETLB = 0x40000,
@@ -513,6 +516,7 @@ void space_add_event(struct space *space, const struct trace_event *event)
 	};
 	process_id id;
 
+	ASSERT(event->vm || !trace_kind_is_vm(event->kind));
 	if (!trace_kind_is_vm(event->kind) || !event->vm || event->thread >= space->threads_count)
 		return;
 	id = space->threads[event->thread];

@@ -161,6 +161,7 @@ struct names_stack names_stack(struct names *names, stack_id stack)
 	struct names_stack result = { 0 };
 	stack_id id = stack;
 
+	ASSERT(names->reader);
 	while (id) {
 		const struct trace_stack *node = reader_stack(names->reader, id);
 		const struct found *found;

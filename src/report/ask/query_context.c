@@ -442,6 +442,7 @@ bool query_context_level(struct query_context *asked, uint64_t edge, struct heap
 	struct window_query query = query_context_query(asked, QUERY_CONTEXT_ALL, edge, edge);
 	struct window_result result;
 
+	ASSERT(level);
 	query.exit_frees = true;
 	if (!window_ask(asked->window, &query, &result, err))
 		return false;

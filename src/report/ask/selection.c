@@ -18,6 +18,7 @@ void selection_words_add(struct selection_words *words, enum selection_kind kind
 {
 	struct selection_list *list = &words->lists[kind];
 
+	ASSERT(kind < SELECTION_KINDS && word);
 	list->words = mem_grow(list->words, &list->capacity, list->count + 1, sizeof *list->words);
 	list->words[list->count++] = word;
 }
@@ -51,6 +52,7 @@ const char *selection_words_get(const struct selection_words *words, enum select
 {
 	const struct selection_list *list = &words->lists[kind];
 
+	ASSERT(kind < SELECTION_KINDS);
 	return list->count ? list->words[list->count - 1] : NULL;
 }
 

@@ -289,6 +289,7 @@ bool growth_find(struct growth *growth, struct query_context *asked,
 	size_t count;
 	bool ok;
 
+	ASSERT(asked->window);
 	*growth = (struct growth){
 		.grown_min = options->grown_min ? options->grown_min : GROWTH_BYTES_MIN,
 	};

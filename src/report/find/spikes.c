@@ -635,6 +635,7 @@ bool spikes_find(struct spikes *spikes, struct query_context *asked,
 	struct survey survey = { .asked = asked };
 	bool ok;
 
+	ASSERT(asked->window);
 	*spikes = (struct spikes){ 0 };
 	if (!query_context_match(asked, err) || !find_levels(spikes, asked, err))
 		return false;

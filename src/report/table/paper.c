@@ -1,5 +1,6 @@
 #include "report/table/paper.h"
 
+#include "base/mem.h"
 #include "report/ask/cxxname.h"
 
 #include <string.h>
@@ -10,12 +11,15 @@ static const char *const starts[] = {
 	[PAPER_DIM] = "\033[2m",
 	[PAPER_WARNING] = "\033[33m",
 };
+_Static_assert(sizeof starts / sizeof *starts == PAPER_WARNING + 1, "a start for each style");
 
 void paper_text(struct paper *paper, enum paper_style style, const char *text)
 {
 	bool styled = paper->colour && style != PAPER_PLAIN;
 	size_t length;
 
+	ASSERT(style <= PAPER_WARNING);
+	ASSERT(text);
 	// A style ends with its line, so that no pager carries it into the next.
 	for (; *text; text += length) {
 		length = strcspn(text, "\n");
@@ -52,6 +56,7 @@ static void pad(struct paper *paper, size_t used, unsigned columns)
 void paper_field(struct paper *paper, enum paper_style style, const char *text, unsigned columns,
 		 bool right)
 {
+	ASSERT(text);
 	if (right)
 		pad(paper, cxxname_columns(text), columns);
 	paper_text(paper, style, text);
@@ -84,6 +89,7 @@ void paper_paragraph(struct paper *paper, enum paper_style style, const char *la
 	size_t columns = indent;
 	struct str line = { 0 };
 
+	ASSERT(label && text);
 	str_format(&line, "%s: ", label);
 	while (*text) {
 		size_t length = strcspn(text, " ");
