@@ -4,8 +4,10 @@
 """A trace in ClickHouse is asked as one in a file is, by every command, with the same answers."""
 import atexit
 import contextlib
+import http.server
 import os
 import shutil
+import threading
 import time
 import types
 
@@ -161,6 +163,45 @@ def a_server_that_is_not_there_is_said_soon():
     check(time.monotonic() - begin < 60)
     check("no user or password" in refused("report", "clickhouse://me:s3cret@127.0.0.1:1/memory"))
     check("s3cret" not in refused("report", "clickhouse://me:s3cret@127.0.0.1:1/memory"))
+
+
+class Nonsense(http.server.BaseHTTPRequestHandler):
+    """Answers what a server of tidemark's would, as far as it is told, and something else from then on."""
+
+    def do_POST(self):  # pylint: disable=invalid-name
+        self.rfile.read(int(self.headers["Content-Length"] or 0))
+        body = self.server.answers[min(self.server.asked, len(self.server.answers) - 1)]
+        self.server.asked += 1
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+@test
+def a_server_that_answers_nonsense_is_refused_with_one_line():
+    trace = b"0123456789abcdef0123456789abcdef\n"
+    begin = [b"18.16.1\n", b"2\n", b"1\n"]
+    for words, answers, said in (
+            (("report",), [b"hello"], "not ClickHouse"), (("fleet", "sites"), [b"1.1.54\n"], "too old"),
+            (("fleet", "sites"), begin[:1] + [b"what\n"], "no trace was sent"), (("report",), begin[:2] + [b"x\n"], "not ClickHouse"),
+            (("report",), begin + [b"0123\n"], "names a trace that is none"), (("report",), begin + [trace, b"\x1b[2J\n"], "makes no sense"),
+            (("report",), begin + [trace, b"\t0\t4000000000\t1\n"], "is missing"),
+            (("report",), begin + [trace, b"\t0\t18446744073709551615\t1\n"], "is missing"),
+            (("report",), begin + [trace, b"ff\t0\t5\t1\n"], "without its file"),
+            (("report",), begin + [trace, b"\t0\t5\t1\n", b"\xff\xff\xff\xff\xff\xff\xff\xff"], "another size"),
+            (("report",), begin + [trace, b"\t0\t5\t1\n", b"\x05hello"], "not a tidemark trace"),
+            (("fleet", "sites"), begin + [b"1\t2\n"], "makes no sense"), (("fleet", "sites"), begin + [b"1\t2\t3\t4\t5"], "makes no sense"),
+            (("fleet", "sites"), begin + [b"1\t1\t1\t0\t0\n", b"nan\tinf\n", b"\\"], "makes no sense")):
+        with http.server.HTTPServer(("127.0.0.1", 0), Nonsense) as server:
+            server.asked, server.answers = 0, answers
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            found = refused(*words, f"clickhouse://127.0.0.1:{server.server_port}/memory", code=None)
+            server.shutdown()
+        check(said in found and "\x1b" not in found, answers, found)
 
 
 # ---- many traces ----
