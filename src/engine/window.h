@@ -176,6 +176,7 @@ struct window_query {
 	unsigned walk_types;     // window_walk: set of enum window_type, as bits, that are wanted.
 				 // Others may be given too; without AIFI it costs what lives at the
 				 // edges. 0: all
+	bool undated;            // window_walk: nobody looks at begin_ns and end_ns; they may be 0
 	// Only allocations that lived at least, at most, so long: until they ended, or else their
 	// process, or else the trace. Both 0: all, and orphans too. By scan.
 	uint64_t lifetime_min_ns, lifetime_max_ns;

@@ -30,6 +30,7 @@ enum {
 	KIND_BITS = 3,
 	THREADS_MAX = 10000, // that the page is told of
 	FOLDED = UINT32_MAX,
+	STRETCHES = 1 << 15, // in which buckets are looked up
 };
 
 // How an allocation ended, as the page is told.
@@ -209,14 +210,47 @@ static uint32_t by_group(void *context, const struct window_cell *cell)
 	return find_group(aggregate, &group);
 }
 
-// The bucket of a step; -1 before the recording.
+// The bucket of a step; -1 before the recording. It lies between that of the step's stretch and
+// that of the next.
 static int64_t bucket_of(const struct aggregate *aggregate, uint64_t step)
 {
-	size_t upto = rising_upto(aggregate->edges, aggregate->buckets, step);
+	uint64_t stretch = step >> aggregate->stretch_log2;
+	size_t low, high;
 
 	if (step < WINDOW_START)
 		return -1;
-	return upto ? (int64_t)upto - 1 : 0;
+	if (stretch >= STRETCHES)
+		return (int64_t)aggregate->buckets - 1;
+	low = aggregate->stretches[stretch];
+	high = aggregate->stretches[stretch + 1] + (size_t)1;
+	while (high - low > 1) {
+		size_t middle = low + (high - low) / 2;
+
+		if (aggregate->edges[middle] <= step)
+			low = middle;
+		else
+			high = middle;
+	}
+	return (int64_t)low;
+}
+
+// The bucket that each stretch of steps begins in.
+static void set_stretches(struct aggregate *aggregate)
+{
+	uint64_t end = aggregate->edges[aggregate->buckets];
+	size_t bucket = 0;
+
+	aggregate->stretch_log2 = 0;
+	while (end >> aggregate->stretch_log2 >= STRETCHES)
+		aggregate->stretch_log2++;
+	mem_free(aggregate->stretches);
+	aggregate->stretches = mem_alloc(STRETCHES + 1, sizeof *aggregate->stretches);
+	for (uint64_t i = 0; i <= STRETCHES; i++) {
+		while (bucket + 1 < aggregate->buckets &&
+		       aggregate->edges[bucket + 1] <= i << aggregate->stretch_log2)
+			bucket++;
+		aggregate->stretches[i] = (uint32_t)bucket;
+	}
 }
 
 static bool take_allocation(void *context, const struct window_allocation *allocation)
@@ -305,6 +339,7 @@ static void set_edges(struct aggregate *aggregate)
 	}
 	aggregate->edges[count + 1] = window_facts(aggregate->opened->window)->steps_end;
 	aggregate->edges_ns[count + 1] = moment_duration(aggregate->opened->reader);
+	set_stretches(aggregate);
 	mem_free(places);
 }
 
@@ -317,6 +352,7 @@ static bool count_cells(struct aggregate *aggregate, bool *fits, struct err *err
 		.layers = WINDOW_HEAP | WINDOW_VM,
 		.by_size = true,
 		.by_thread = aggregate->threads,
+		.undated = true,
 		.group = by_group,
 		.context = aggregate,
 	};
@@ -410,6 +446,7 @@ void aggregate_fini(struct aggregate *aggregate)
 	mem_free(aggregate->edges);
 	mem_free(aggregate->edges_ns);
 	mem_free(aggregate->mark_edges);
+	mem_free(aggregate->stretches);
 	mem_free(aggregate->stacks);
 	mem_free(aggregate->numbers);
 	mem_free(aggregate->groups);

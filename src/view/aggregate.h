@@ -38,7 +38,9 @@ struct aggregate {
 	size_t ticks, buckets;
 	bool threads;               // distinguished
 	uint64_t *edges, *edges_ns; // buckets + 1
-	size_t *mark_edges;         // which of them is a mark's, by mark
+	uint32_t *stretches;        // private: the bucket of every 2^stretch_log2th step
+	unsigned stretch_log2;
+	size_t *mark_edges; // which of them is a mark's, by mark
 	size_t marks;
 	stack_id *stacks; // by number: the trace's; 0 is "no stack"
 	size_t stacks_count, stacks_total;

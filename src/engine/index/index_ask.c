@@ -644,6 +644,7 @@ static bool single_one(void *context, uint32_t cell, uint64_t begin, uint64_t en
 						.end_kind = WINDOW_END_FREE,
 						.begin_thread = TRACE_NONE,
 						.end_thread = TRACE_NONE };
+	bool dated = !query->undated || by_lifetime(query);
 	uint64_t lifetime_ns;
 
 	if (single->stopped)
@@ -652,16 +653,16 @@ static bool single_one(void *context, uint32_t cell, uint64_t begin, uint64_t en
 	if (allocation.group == WINDOW_SKIP)
 		return true;
 	allocation.cell = index_cell(single->index, cell);
-	if (!index_clock_time(single->clock, single->index, begin, &allocation.begin_ns,
-			      single->err)) {
+	if (dated && !index_clock_time(single->clock, single->index, begin, &allocation.begin_ns,
+				       single->err)) {
 		single->failed = single->stopped = true;
 		return false;
 	}
 	if (end == WINDOW_NEVER) {
 		if (!learn_exit(single, &allocation))
 			return true;
-	} else if (!index_clock_time(single->clock, single->index, end, &allocation.end_ns,
-				     single->err)) {
+	} else if (dated && !index_clock_time(single->clock, single->index, end, &allocation.end_ns,
+					      single->err)) {
 		single->failed = single->stopped = true;
 		return false;
 	} else if (index_destroyed(single->index, end)) {

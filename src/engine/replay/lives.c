@@ -37,8 +37,11 @@ struct lives {
 	const struct reader *reader;
 	struct lives_watcher watcher;
 	const struct map *undone;
-	struct lives_block *list; // from 1; `number` of a spare place is the next spare one
-	size_t count, capacity;
+	// From 1; `number` of a spare place is the next spare one. It is read all over: so the
+	// system is asked for large pages.
+	struct lives_block *list;
+	struct mem_area area; // where it is
+	size_t count;
 	size_t spare;
 	struct lives_heap *heaps;
 	size_t heaps_count, heaps_capacity;
@@ -73,7 +76,7 @@ void lives_free(struct lives *lives)
 	for (size_t i = 0; i < lives->processes_count; i++)
 		map_fini(&lives->inherited[i]);
 	map_fini(&lives->heap_of);
-	mem_free(lives->list);
+	mem_area_fini(&lives->area);
 	mem_free(lives->heaps);
 	mem_free(lives->inherited);
 	mem_free(lives->halves);
@@ -138,8 +141,8 @@ static size_t keep(struct lives *lives, const struct lives_block *block)
 	} else {
 		at = lives->count++;
 		ASSERT(at < UINT32_MAX);
-		lives->list =
-			mem_grow(lives->list, &lives->capacity, lives->count, sizeof *lives->list);
+		mem_area_grow(&lives->area, lives->count * sizeof *lives->list);
+		lives->list = lives->area.at;
 	}
 	lives->list[at] = *block;
 	return at;
