@@ -163,21 +163,10 @@ static bool attacher_waits(const struct user_regs_struct *registers)
 // Whether a signal handler was called on this stack: then what it interrupted is not known.
 static bool attacher_handles_signal(const struct attacher *attacher, uint64_t sp)
 {
-	static const uint8_t restorer[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
-	static uint64_t words[ATTACHER_STACK_WORDS];
 	const struct objects_one *libc = objects_libc(&attacher->objects);
-	size_t count = ATTACHER_STACK_WORDS;
-	uint8_t code[sizeof(restorer)];
+	uint64_t at;
 
-	sp &= ~(uint64_t)7;
-	while (count > 1 && !tracee_read(attacher->pid, sp, words, count * 8))
-		count /= 2;
-	for (size_t i = 0; i < count; i++)
-		if (libc && words[i] - libc->start < libc->end - libc->start &&
-		    tracee_read(attacher->pid, words[i], code, sizeof(code)) &&
-		    memcmp(code, restorer, sizeof(code)) == 0)
-			return true;
-	return false;
+	return libc && tracee_interrupted(attacher->pid, libc->start, libc->end, &at, &sp);
 }
 
 // Whether an allocator is in that file.

@@ -17,6 +17,7 @@ enum {
 	GLIBC_HEAP_LAST_BYTES = 0x100,    // of the last function there
 	GLIBC_HEAP_FRAME_WORDS = 12,      // that what malloc calls may have on the stack
 	GLIBC_HEAP_STACK_WORDS = 512,     // that are looked at for the way out
+	GLIBC_HEAP_HANDLERS = 4,          // of signals, each in another one
 	GLIBC_HEAP_ROUNDS = 5,
 	GLIBC_HEAP_PATIENCE_NS = 2000000,
 };
@@ -128,10 +129,11 @@ static bool glibc_heap_asks(const struct user_regs_struct *registers)
 	return (int64_t)registers->orig_rax < 0;
 }
 
-// The words at the top of the thread's stack, `count` or as many as are there.
-static size_t glibc_heap_stack(const struct tracee_thread *thread, uint64_t *words, size_t count)
+// The words of the thread's stack from `sp` on, `count` or as many as are there.
+static size_t glibc_heap_stack(const struct tracee_thread *thread, uint64_t sp, uint64_t *words,
+			       size_t count)
 {
-	uint64_t at = thread->registers.rsp & ~(uint64_t)7;
+	uint64_t at = sp & ~(uint64_t)7;
 
 	while (count > 0 && !tracee_read(thread->tid, at, words, count * sizeof(*words)))
 		count /= 2;
@@ -165,26 +167,44 @@ static bool glibc_heap_is_return(const struct glibc_heap_code *code, pid_t pid, 
 	return false;
 }
 
-// Whether malloc was called and has not returned: it is there, or it has called what is in the
-// C library or the linker, and nothing that has much of a stack.
-static bool glibc_heap_is_inside(const struct glibc_heap_code *code,
-				 const struct tracee_thread *thread)
+// Whether malloc was called from a thread that is at `at`, and has not returned: it is there, or it
+// has called what is in the C library or the linker, and nothing that has much of a stack.
+static bool glibc_heap_is_called(const struct glibc_heap_code *code,
+				 const struct tracee_thread *thread, uint64_t at, uint64_t sp)
 {
-	const struct user_regs_struct *registers = &thread->registers;
 	uint64_t words[GLIBC_HEAP_STACK_WORDS];
 	size_t count;
 
-	if (glibc_heap_is_entry(code, registers->rip))
+	if (glibc_heap_is_entry(code, at))
 		return false;
-	if (glibc_heap_is_in(code, registers->rip))
+	if (glibc_heap_is_in(code, at))
 		return true;
-	if (!glibc_heap_asks(registers))
-		return false;
-	count = glibc_heap_stack(thread, words, glibc_heap_callee_words(code, registers->rip));
+	count = glibc_heap_stack(thread, sp, words, glibc_heap_callee_words(code, at));
 	for (size_t i = 0; i < count; i++)
 		if (glibc_heap_is_in(code, words[i]) &&
 		    glibc_heap_is_return(code, thread->tid, words[i]))
 			return true;
+	return false;
+}
+
+// The same for where the thread is, and for what its signal handlers have interrupted. From these
+// there is no way out but time.
+static bool glibc_heap_is_inside(const struct glibc_heap_code *code,
+				 const struct tracee_thread *thread, bool *interrupted)
+{
+	uint64_t at = thread->registers.rip, sp = thread->registers.rsp;
+
+	*interrupted = false;
+	if (glibc_heap_is_in(code, at) || glibc_heap_asks(&thread->registers))
+		if (glibc_heap_is_called(code, thread, at, sp))
+			return true;
+	for (int i = 0; i < GLIBC_HEAP_HANDLERS; i++) {
+		if (!tracee_interrupted(thread->tid, code->libc.start, code->libc.end, &at, &sp))
+			return false;
+		*interrupted = true;
+		if (glibc_heap_is_called(code, thread, at, sp))
+			return true;
+	}
 	return false;
 }
 
@@ -194,7 +214,8 @@ static uint64_t glibc_heap_way_out(const struct glibc_heap_code *code,
 				   const struct tracee_thread *thread)
 {
 	uint64_t words[GLIBC_HEAP_STACK_WORDS];
-	size_t count = glibc_heap_stack(thread, words, GLIBC_HEAP_STACK_WORDS);
+	size_t count =
+		glibc_heap_stack(thread, thread->registers.rsp, words, GLIBC_HEAP_STACK_WORDS);
 	bool inside = glibc_heap_is_in(code, thread->registers.rip);
 
 	for (size_t i = 0; i < count; i++) {
@@ -224,9 +245,11 @@ bool glibc_heap_settle(const struct objects *objects, struct tracee *tracee,
 		inside = false;
 		for (size_t i = 0; i < tracee->count; i++) {
 			const struct tracee_thread *thread = &tracee->threads[i];
-			bool in = !thread->gone && glibc_heap_is_inside(&code, thread);
+			bool interrupted;
+			bool in = !thread->gone &&
+				  glibc_heap_is_inside(&code, thread, &interrupted);
 
-			places[i] = in ? glibc_heap_way_out(&code, thread) : 0;
+			places[i] = in && !interrupted ? glibc_heap_way_out(&code, thread) : 0;
 			inside |= in;
 		}
 		if (inside)

@@ -9,17 +9,27 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/ucontext.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { TRACEE_VECTORS_BYTES = 16384, TRACEE_ROUNDS = 100, TRACEE_NAP_NS = 20000 };
+enum {
+	TRACEE_VECTORS_BYTES = 16384,
+	TRACEE_ROUNDS = 100,
+	TRACEE_NAP_NS = 20000,
+	TRACEE_STACK_WORDS = 2048, // that are looked at
+	// Registers in a struct ucontext.
+	TRACEE_CONTEXT_SP = offsetof(ucontext_t, uc_mcontext.gregs[REG_RSP]),
+	TRACEE_CONTEXT_AT = offsetof(ucontext_t, uc_mcontext.gregs[REG_RIP]),
+};
 
 pid_t *tracee_list(pid_t pid, size_t *count)
 {
@@ -235,6 +245,29 @@ bool tracee_poke(const struct tracee_thread *thread, uint64_t at, const void *by
 		return false;
 	memcpy(&word, bytes, size);
 	return ptrace(PTRACE_POKETEXT, thread->tid, (void *)(uintptr_t)at, word) == 0;
+}
+
+bool tracee_interrupted(pid_t pid, uint64_t start, uint64_t end, uint64_t *at, uint64_t *sp)
+{
+	// mov $SYS_rt_sigreturn, %rax; syscall
+	static const uint8_t restorer[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
+	static uint64_t words[TRACEE_STACK_WORDS];
+	size_t count = TRACEE_STACK_WORDS;
+	uint64_t from = *sp & ~(uint64_t)7;
+	uint8_t code[sizeof(restorer)];
+
+	while (count > 1 && !tracee_read(pid, from, words, count * 8))
+		count /= 2;
+	for (size_t i = 0; i < count; i++) {
+		if (words[i] - start >= end - start ||
+		    !tracee_read(pid, words[i], code, sizeof(code)) ||
+		    memcmp(code, restorer, sizeof(code)) != 0)
+			continue;
+		// A struct ucontext lies behind it.
+		return tracee_read(pid, from + 8 * (i + 1) + TRACEE_CONTEXT_SP, sp, sizeof(*sp)) &&
+		       tracee_read(pid, from + 8 * (i + 1) + TRACEE_CONTEXT_AT, at, sizeof(*at));
+	}
+	return false;
 }
 
 static uint64_t tracee_mask(const struct tracee_thread *thread, const uint64_t *set)

@@ -63,6 +63,10 @@ void tracee_depart(struct tracee *tracee);
 bool tracee_read(pid_t pid, uint64_t at, void *bytes, size_t size);
 bool tracee_write(pid_t pid, uint64_t at, const void *bytes, size_t size);
 
+// Whether a signal handler was called on the stack from *sp on; it comes back to code of the C
+// library's, in [start, end). *at and *sp are what it interrupted then.
+bool tracee_interrupted(pid_t pid, uint64_t start, uint64_t end, uint64_t *at, uint64_t *sp);
+
 // At most 8 bytes of code, which nobody may write otherwise.
 bool tracee_poke(const struct tracee_thread *thread, uint64_t at, const void *bytes, size_t size);
 

@@ -197,6 +197,17 @@ def a_thread_in_a_library_in_front_of_malloc_comes_out_of_it_first():
 
 
 @test
+def a_thread_in_a_signal_handler_that_has_interrupted_malloc_is_waited_for():
+    running = Running([program("attached"), "1", "100", "signals"], LD_PRELOAD="").ready()
+    for number in range(5):
+        record(running, "20ms")
+        heap = report()["heap"]
+        check_frees(heap, number)
+        check(heap["frees"] > 10 and heap["before"]["count"] > 50, heap)
+    running.end(7)
+
+
+@test
 def a_server_under_load_is_read_with_no_orphan():
     if not shutil.which("redis-server"):
         raise Skip("needs redis-server")

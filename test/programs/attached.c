@@ -3,14 +3,17 @@
 // Before that it has as many blocks of 7901 bytes as it is told, a quarter of which the threads
 // free in the loop, one after the other. Each round is a malloc, a realloc, a calloc and two frees,
 // of sizes that nobody else has. At the end it says how often its threads went round and how many
-// blocks did not hold what they should, and exits with 7. Of what is recorded in between it must be
-// true that nothing is lost, that each block of these sizes is freed by who has it, and that stacks
-// lead to main or to the thread's start.
+// blocks did not hold what they should, and exits with 7. With a third argument the threads are in
+// a signal handler for half of the time, most often one that has interrupted malloc. Of what is
+// recorded in between it must be true that nothing is lost, that each block of these sizes is freed
+// by who has it, and that stacks lead to main or to the thread's start.
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 enum { SIZE_FIRST = 7911, SIZE_GROWN = 7921, SIZE_ZEROED = 7931, KEPT_BYTES = 7901 };
@@ -20,6 +23,22 @@ static _Atomic long rounds;
 static _Atomic long wrong;
 static void **kept;
 static long kept_count, threads_count;
+
+static void take_time(int number)
+{
+	(void)number;
+	for (int i = 0; i < 2000; i++)
+		__builtin_ia32_pause();
+}
+
+static void interrupt_often(void)
+{
+	const struct itimerval often = { { 0, 200 }, { 0, 200 } };
+	struct sigaction action = { .sa_handler = take_time, .sa_flags = SA_RESTART };
+
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &often, NULL);
+}
 
 static void *go_round(void *argument)
 {
@@ -52,6 +71,7 @@ static void *go_round(void *argument)
 int main(int argc, char **argv)
 {
 	pthread_t threads[64];
+	sigset_t timer;
 	char byte;
 
 	threads_count = argc > 1 ? atol(argv[1]) : 4;
@@ -59,8 +79,13 @@ int main(int argc, char **argv)
 	kept = calloc((size_t)kept_count, sizeof(*kept));
 	for (long i = 0; i < kept_count; i++)
 		kept[i] = malloc(KEPT_BYTES);
+	if (argc > 3)
+		interrupt_often();
 	for (long i = 0; i < threads_count; i++)
 		pthread_create(&threads[i], NULL, go_round, (void *)(intptr_t)i);
+	sigemptyset(&timer);
+	sigaddset(&timer, SIGALRM);
+	pthread_sigmask(SIG_BLOCK, &timer, NULL); // it is for the others
 	printf("ready\n");
 	fflush(stdout);
 	while (read(0, &byte, 1) > 0)
