@@ -55,6 +55,7 @@ struct glibc_heap_walk {
 	pid_t pid;
 	unsigned minor;
 	uint64_t main;  // main_arena
+	bool begun;     // it was there, whether it made sense or not
 	uint64_t start; // of its heap
 	uint64_t mapped_count, mapped_bytes;
 	uint64_t cached_max; // of a size, in a tcache; 0: there are none
@@ -154,8 +155,7 @@ static bool glibc_heap_read_data(struct glibc_heap_walk *walk)
 // ---- Arenas -------------------------------------------------------------------------------------
 
 // Whether these words are an arena's: each bin is empty, or its first chunk leads back to it.
-static bool glibc_heap_is_arena(const struct glibc_heap_walk *walk, uint64_t at,
-				const uint64_t *words)
+static bool glibc_heap_is_arena(struct glibc_heap_walk *walk, uint64_t at, const uint64_t *words)
 {
 	const uint64_t *bins = words + GLIBC_HEAP_BINS_AT;
 	unsigned empty = 0;
@@ -167,6 +167,7 @@ static bool glibc_heap_is_arena(const struct glibc_heap_walk *walk, uint64_t at,
 	}
 	if (empty < GLIBC_HEAP_EMPTY_MIN)
 		return false;
+	walk->begun = true;
 	for (unsigned i = 0; i < GLIBC_HEAP_BINS; i++) {
 		uint64_t bin = at + (GLIBC_HEAP_BINS_AT + 2 * i) * 8 - GLIBC_HEAP_HEADER;
 		uint64_t back;
@@ -612,7 +613,7 @@ bool glibc_heap_read(struct glibc_heap *heap, const struct objects *objects,
 	     glibc_heap_walk_mapped(walk);
 	if (ok) {
 		glibc_heap_sift(walk);
-	} else if (!walk->main && walk->data && glibc_heap_is_replaced(objects)) {
+	} else if (!walk->begun && walk->data && glibc_heap_is_replaced(objects)) {
 		str_clear(&heap->why); // it has allocated nothing with glibc's
 		ok = true;
 	}

@@ -13,7 +13,7 @@
 
 enum {
 	GLIBC_HEAP_ENTRIES = 12,
-	GLIBC_HEAP_STATIC_BYTES = 0x2900, // of malloc.o before malloc, at most
+	GLIBC_HEAP_STATIC_BYTES = 0x4200, // of malloc.o before malloc, at most
 	GLIBC_HEAP_LAST_BYTES = 0x100,    // of the last function there
 	GLIBC_HEAP_FRAME_WORDS = 12,      // that what malloc calls may have on the stack
 	GLIBC_HEAP_STACK_WORDS = 512,     // that are looked at for the way out
@@ -175,10 +175,8 @@ static bool glibc_heap_is_called(const struct glibc_heap_code *code,
 	uint64_t words[GLIBC_HEAP_STACK_WORDS];
 	size_t count;
 
-	if (glibc_heap_is_entry(code, at))
-		return false;
 	if (glibc_heap_is_in(code, at))
-		return true;
+		return !glibc_heap_is_entry(code, at);
 	count = glibc_heap_stack(thread, sp, words, glibc_heap_callee_words(code, at));
 	for (size_t i = 0; i < count; i++)
 		if (glibc_heap_is_in(code, words[i]) &&
