@@ -213,10 +213,11 @@ def a_program_is_searched_at_a_mark_and_waits_for_it():
 @test
 def a_mark_from_outside_is_one_too():
     running = subprocess.Popen([TIDEMARK, "record", "-q", "-o", "t.tide", "--reachability-at", "now", "--",
-                                "/usr/bin/python3", "-u", "-c", LEAKER], stdin=subprocess.PIPE,
+                                program("reaches"), "lines"], stdin=subprocess.PIPE,
                                stdout=subprocess.PIPE, text=True, env=environment())
     equal("ready\n", running.stdout.readline())
-    pid = run(["pgrep", "-P", str(running.pid), "-x", "python3"]).out.split()[0]
+    pid = next(pid for pid in run(["pgrep", "-P", str(running.pid), "-f", "reaches"]).out.split()
+               if os.readlink(f"/proc/{pid}/exe").endswith("/reaches"))
     equal("", run([TIDEMARK, "ctl", pid, "mark", "then"]).out)
     ended = run([TIDEMARK, "ctl", pid, "mark", "now"])
     check(re.match(r"unreachable .* in [\d,]+ blocks, of [\d,]+ that are live", ended.out), ended)
