@@ -1,3 +1,7 @@
+// Each collector listens on an abstract socket "tidemark-ctl-PID", by datagrams. Who asks for
+// process 4711 need not know which collector has it: all that /proc/net/unix lists are asked, 256
+// at most. A collector without that process says so, and the one that has it answers. The kernel
+// says whose datagram it is; only the same user and root are heard.
 #include "collect/control.h"
 
 #include "collect/maps_text.h"

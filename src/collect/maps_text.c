@@ -1,3 +1,9 @@
+// For example, the line
+//
+//     7f0000001000-7f0000003000 r-xp 00001000 fd:01 4711    /usr/lib/libz.so.1.2
+//
+// is from 0x7f0000001000 to 0x7f0000003000, protection 1 | 4 (read, execute), private, from byte
+// 0x1000 of the file; the device is 0xfd << 20 | 1. What is not such a line is passed over.
 #include "collect/maps_text.h"
 
 #include "base/mem.h"

@@ -1,3 +1,6 @@
+// For example, a program creates pool 1, "frames": nothing is in the trace yet. Its first block
+// makes it heap 5 of the trace, say, under that name. After a fork the child has the pool's name,
+// and its first block there makes a heap of its own, 6: blocks of the two never mix.
 #include "collect/pools.h"
 
 #include "base/mem.h"

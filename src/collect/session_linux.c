@@ -1,3 +1,7 @@
+// The clock page is memory that all guests map, and the bell a word in it: who rings it raises it,
+// and wakes who sleeps on it (a futex). The collector reads the word before it looks for work, and
+// sleeps only while the word is what it read: a bell that was rung in between ends the sleep at
+// once.
 #include "collect/session.h"
 
 #include "base/mem.h"

@@ -1,3 +1,6 @@
+// For example, with NODE_OPTIONS=--inspect in the environment, --jit makes it "--inspect
+// --perf-basic-prof --interpreted-frames-native-stack"; what is not a list of options, as
+// PYTHONPERFSUPPORT, is left as it was set.
 #include "launch/runtimes_linux.h"
 
 #include "base/mem.h"

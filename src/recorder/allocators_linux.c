@@ -1,3 +1,6 @@
+// An allocator is named by a function that only it has: `mallocx` is jemalloc's, `tc_malloc`
+// tcmalloc's, `gnu_get_libc_version` says that it is glibc's own. Where a library has two of them,
+// the one that is first in the table below names it.
 #include "recorder/allocators_linux.h"
 
 #include "recorder/notes.h"

@@ -1,3 +1,10 @@
+// What a program says by tidemark.h goes through a table of functions, whose size says which of
+// them this recorder has: a program that was built with a newer header finds a smaller size, and
+// does not call what is not there.
+//
+// A mark or a pause belongs between what the thread wrote and what it writes next. So the lane is
+// busy while the note is written, with the lane's head in it: at head 4,096, the mark is after the
+// event that ends there and before the one that begins there, whatever other threads do.
 #include "recorder/client.h"
 
 #include "recorder/clock.h"

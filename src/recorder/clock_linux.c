@@ -1,3 +1,6 @@
+// The kernel maps a small library into each process, the vdso, whose clock_gettime reads the
+// counter without a system call. Where the program has forbidden the counter (PR_SET_TSC), reading
+// it would be a fault, in the vdso too, and the kernel is asked itself.
 #include "recorder/clock.h"
 #include "recorder/kernel.h"
 #include "recorder/recording.h"

@@ -1,3 +1,7 @@
+// A program that needs a shared AddressSanitizer ends at its start if another library was loaded
+// before that. It is known before the exec: the first entries of the file's dynamic section name
+// the libraries that it needs, by their places in a table of texts. For example "libasan.so.8" is
+// one; so is an entry of LD_PRELOAD with that name.
 #include "recorder/sanitizer_linux.h"
 
 #include "recorder/kernel.h"

@@ -1,3 +1,10 @@
+// The program's symbol table is read from its file, and hashed once, since some hundred names are
+// looked for. A name is what the whole program means by it only if it is global, or if all local
+// functions of that name are at one address: two files that each have a static `init` have none
+// that could be entered by it.
+//
+// For example, musl's `malloc` in a static program is global; in one that is position-independent,
+// all of libc was made local by the linker, and there is one `malloc`: found in both.
 #include "recorder/static_linux.h"
 
 #include "recorder/enter_linux.h"

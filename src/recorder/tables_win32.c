@@ -1,3 +1,10 @@
+// For example, a runtime has generated code at 0x20000000-0x20010000 and says so by
+// RtlAddGrowableFunctionTable with 3 entries, room for 100. A walk that comes to 0x20000420 finds
+// no module there, and this table: its entries are read where the program has them, by bisection if
+// they are sorted, and the one with 0x20000420 in it is as good as an image's (pdata.c).
+//
+// Of code that was asked for before its table was added, a rule was made that is a guess. So the
+// range of what was asked for in vain is kept, and a table that is added there makes rules anew.
 #include "recorder/tables_win32.h"
 
 #include "recorder/capture.h"
