@@ -11,7 +11,7 @@ import libwin
 from libwin import check
 
 NAMES = ["ntdll.dll", "kernel32.dll", "kernelbase.dll", "msvcrt.dll", "ucrtbase.dll"]
-PARTS = ["epilogue", "cfi", "eh_win32", "insn", "text"]
+PARTS = ["epilogue", "epilogue_insn", "cfi", "eh_win32", "insn", "text"]
 FOLDER = os.path.join(libwin.SOURCE, "src")
 
 libwin.need_wine()
