@@ -57,7 +57,7 @@ void mapped_watch(const void *start, size_t size)
 	struct sigaction action = { .sa_sigaction = on_bus, .sa_flags = SA_SIGINFO };
 	struct link *link;
 
-	ASSERT(start != NULL && size > 0);
+	ASSERT(start != NULL); // of an empty file, too
 	pthread_mutex_lock(&mutex);
 	sigaction(SIGBUS, &action, NULL);
 	for (link = atomic_load(&links); link && atomic_load(&link->size) > 0; link = link->next)
