@@ -1,15 +1,39 @@
 // mem_grow doubles from 16 items on: for 17 of them it makes room for 32.
 #include "base/mem.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { EXIT_NO_MEMORY = 3, CAPACITY_FIRST = 16 };
+enum { EXIT_NO_MEMORY = 3, CAPACITY_FIRST = 16, LAST_WORDS_BYTES = 256 };
+
+static void say_on_stderr(const char *text)
+{
+	fprintf(stderr, "tidemark: %s\n", text);
+}
+
+static void (*say)(const char *text) = say_on_stderr;
+
+void mem_say_by(void (*how)(const char *text))
+{
+	say = how ? how : say_on_stderr;
+}
+
+__attribute__((format(printf, 1, 2))) static void say_last(const char *format, ...)
+{
+	char text[LAST_WORDS_BYTES];
+	va_list values;
+
+	va_start(values, format);
+	vsnprintf(text, sizeof text, format, values);
+	va_end(values);
+	say(text);
+}
 
 _Noreturn void mem_none(size_t count, size_t size_bytes)
 {
-	fprintf(stderr, "tidemark: not enough memory for %zu x %zu bytes\n", count, size_bytes);
+	say_last("not enough memory for %zu x %zu bytes", count, size_bytes);
 	exit(EXIT_NO_MEMORY);
 }
 
@@ -86,6 +110,6 @@ int mem_compare_u64(const void *a, const void *b)
 
 _Noreturn void mem_assert_failed(const char *what, const char *file, int line)
 {
-	fprintf(stderr, "tidemark: a mistake of ours at %s:%d: %s\n", file, line, what);
+	say_last("a mistake of ours at %s:%d: %s", file, line, what);
 	abort();
 }

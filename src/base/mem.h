@@ -75,11 +75,14 @@ int mem_compare_u64(const void *a, const void *b);
 //     vec = mem_grow(vec, &capacity, count + 1, sizeof *vec);
 void *mem_grow(void *items, size_t *capacity, size_t need, size_t size_bytes);
 
-// Says where, and aborts. ASSERT calls it.
 // There is no memory for `count` items of `size_bytes` each: the end.
 _Noreturn void mem_none(size_t count, size_t size_bytes);
 
-// Where ASSERT ends up.
+// What a process says last, by mem_none and by ASSERT, is a line on stderr. Who has no stderr that
+// is read sets another way; `text` has no "tidemark: " and no end of line. NULL: stderr again.
+void mem_say_by(void (*how)(const char *text));
+
+// Says where, and aborts. ASSERT calls it.
 _Noreturn void mem_assert_failed(const char *what, const char *file, int line);
 
 #define ASSERT(condition) \

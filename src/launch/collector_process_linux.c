@@ -112,6 +112,11 @@ static void collector_process_leave_group(void)
 	setpgid(0, 0);
 }
 
+static void collector_process_say_last(const char *text)
+{
+	collector_process_tell(COLLECTOR_PROCESS_REPORT_FD, COLLECT_WARNING, 0, text);
+}
+
 _Noreturn static void collector_process_child(const struct collect_options *options, int report_fd)
 {
 	struct collect_options own = *options;
@@ -122,6 +127,7 @@ _Noreturn static void collector_process_child(const struct collect_options *opti
 	collector_process_reset_signals();
 	collector_process_raise_limits();
 	collector_process_arrange(options->output_fd, report_fd, options->before_fd);
+	mem_say_by(collector_process_say_last); // its stderr is /dev/null
 	own.output_fd = COLLECTOR_PROCESS_OUTPUT_FD;
 	own.report_fd = COLLECTOR_PROCESS_REPORT_FD;
 	own.before_fd = options->before_fd < 0 ? -1 : COLLECTOR_PROCESS_BEFORE_FD;

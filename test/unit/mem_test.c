@@ -138,3 +138,31 @@ TEST(mem_area_grows_and_keeps_what_was_there)
 	CHECK(!area.at && area.size == 0);
 	mem_area_fini(&area);
 }
+
+static int said_to;
+
+static void say_to(const char *text)
+{
+	if (write(said_to, text, strlen(text)) < 0)
+		_exit(1);
+}
+
+static void ask_for_too_much(void)
+{
+	mem_say_by(say_to);
+	mem_alloc(SIZE_MAX, 2);
+}
+
+TEST(mem_last_words_go_where_they_are_read)
+{
+	char text[128] = { 0 };
+	int pair[2];
+
+	CHECK_EQ(0, pipe(pair));
+	said_to = pair[1];
+	CHECK(status_of(ask_for_too_much) != 0);
+	close(pair[1]);
+	CHECK(read(pair[0], text, sizeof text - 1) > 0);
+	CHECK_CONTAINS("not enough memory for", text);
+	close(pair[0]);
+}
