@@ -52,11 +52,10 @@ static bool begins(const char *text, const char *with)
 	return strncmp(text, with, strlen(with)) == 0;
 }
 
-char *demangle(const char *name)
+static char *read_name(const char *name)
 {
 	char *text;
 
-	ASSERT(name);
 	if (name[0] == '?')
 		return undecorate(name);
 	text = rust_demangle(name);
@@ -65,5 +64,17 @@ char *demangle(const char *name)
 	// The demangler would also take "i" for int: plain names are not for it.
 	if (begins(name, "_Z") || begins(name, "_GLOBAL_"))
 		return demangle_cpp(name);
+	return NULL;
+}
+
+char *demangle(const char *name)
+{
+	char *text;
+
+	ASSERT(name);
+	text = read_name(name);
+	if (!text || *text)
+		return text;
+	mem_free(text); // a crate without a name, say: the name as it is says more
 	return NULL;
 }

@@ -312,3 +312,8 @@ TEST(decorated_names_that_refer_to_each_other_come_to_an_end)
 	mem_free(demangle(str_get(&name)));
 	str_fini(&name);
 }
+
+TEST(a_name_that_reads_as_nothing_is_shown_as_it_is)
+{
+	CHECK_STR(NULL, demangle("_RCskIICzL_0")); // a crate whose name is empty
+}
