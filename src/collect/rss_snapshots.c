@@ -307,8 +307,10 @@ static void serve_all(struct rss_snapshots *looks, struct image *images)
 		uint32_t asked = SEGMENT_LOOK_ASKED;
 		uint8_t reason;
 
-		// One that is to be searched, and has no place yet, will have it soon.
-		if (image->share.segment == NULL || (!image->begun && search_reason(image)) ||
+		// One that is to be searched, or of which no snapshot is to be missed
+		// (--rss-exact), and has no place yet, will have it soon.
+		if (image->share.segment == NULL ||
+		    (!image->begun && (looks->exact || search_reason(image))) ||
 		    !atomic_compare_exchange_strong(&image->share.segment->look_state, &asked,
 						    SEGMENT_LOOK_TAKING))
 			continue;
