@@ -151,9 +151,10 @@ void present_listen(struct present *present, const struct present_options *optio
 	present->options.noted = options->noted;
 }
 
-void present_put(struct present *present, const struct present_block *block)
+// A block as lives.h has it.
+static struct lives_block life_of(const struct present_block *block)
 {
-	const struct lives_block begun = {
+	return (struct lives_block){
 		.address = block->address,
 		.size = block->size,
 		.number = block->number,
@@ -163,6 +164,11 @@ void present_put(struct present *present, const struct present_block *block)
 		.stack = block->stack,
 		.heap = block->heap,
 	};
+}
+
+void present_put(struct present *present, const struct present_block *block)
+{
+	const struct lives_block begun = life_of(block);
 
 	if (reader_process(present->reader, block->process))
 		lives_put(present->lives, block->process, &begun);
@@ -382,16 +388,7 @@ static struct present_block *sort_lives(const struct present *present, process_i
 
 static bool selects(const struct query *query, const struct present_block *block)
 {
-	const struct lives_block life = {
-		.address = block->address,
-		.size = block->size,
-		.number = block->number,
-		.time_ns = block->time_ns,
-		.process = block->process,
-		.thread = block->thread,
-		.stack = block->stack,
-		.heap = block->heap,
-	};
+	const struct lives_block life = life_of(block);
 
 	return lives_selects(query, &life);
 }
