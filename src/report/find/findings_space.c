@@ -308,7 +308,6 @@ static void add_outside(const struct space *space, const struct ranges *ranges,
 		uint64_t bytes = range->end - range->start, *sum;
 		const struct space_commit *commit = space_commit(space, range);
 		enum space_owner owner = space_owner(space, range);
-		bool added;
 
 		if (!commit || range->file || commit->number == peak_number)
 			continue;
@@ -317,8 +316,8 @@ static void add_outside(const struct space *space, const struct ranges *ranges,
 		if (owner != SPACE_PROGRAM)
 			continue;
 		outside->bytes += bytes;
-		sum = map_put(&places, range->stack, &added);
-		*sum = added ? bytes : *sum + bytes;
+		sum = map_put(&places, range->stack, NULL);
+		*sum += bytes;
 		if (range->stack && *sum > outside->most) {
 			outside->most = *sum;
 			outside->stack = range->stack;
