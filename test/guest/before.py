@@ -185,26 +185,25 @@ def check_frees(heap, what):
           f"{what}: lost frees, frees of what is not known, orphans")
 
 
-@test
-def a_thread_in_a_library_in_front_of_malloc_comes_out_of_it_first():
-    running = Running([program("attached"), "1", "100"], BLOCKS_SLOW="100").ready()
-    for number in range(3):
+def attach_again(running, times):
+    for number in range(times):
         record(running, "20ms")
         heap = report()["heap"]
         check_frees(heap, number)
         check(heap["frees"] > 10 and heap["before"]["count"] > 50, heap)
     running.end(7)
+
+
+@test
+def a_thread_in_a_library_in_front_of_malloc_comes_out_of_it_first():
+    running = Running([program("attached"), "1", "100"], BLOCKS_SLOW="100").ready()
+    attach_again(running, 3)
 
 
 @test
 def a_thread_in_a_signal_handler_that_has_interrupted_malloc_is_waited_for():
     running = Running([program("attached"), "1", "100", "signals"], LD_PRELOAD="").ready()
-    for number in range(5):
-        record(running, "20ms")
-        heap = report()["heap"]
-        check_frees(heap, number)
-        check(heap["frees"] > 10 and heap["before"]["count"] > 50, heap)
-    running.end(7)
+    attach_again(running, 5)
 
 
 @test
