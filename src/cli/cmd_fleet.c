@@ -6,6 +6,7 @@
 #include "cli/interrupt.h"
 #include "engine/moment.h"
 #include "os/now.h"
+#include "report/ask/cxxname.h"
 #include "report/table/paper.h"
 #include "sql/fleet.h"
 #include "trace/label.h"
@@ -247,17 +248,8 @@ static void add_cell(const struct sheet_column *column, struct sheet *sheet, con
 		sheet_add_figure(column, &cell, "-", out);
 }
 
-static unsigned columns_of(const char *text)
-{
-	unsigned count = 0;
-
-	for (; *text; text++)
-		count += ((unsigned char)*text & 0xc0) != 0x80;
-	return count;
-}
-
 static void write_line(struct paper *paper, char *const *cells, const struct question *question,
-		       const unsigned *widths, enum paper_style style)
+		       const size_t *widths, enum paper_style style)
 {
 	size_t last = question->count;
 
@@ -265,7 +257,7 @@ static void write_line(struct paper *paper, char *const *cells, const struct que
 		last--;
 	for (size_t i = 0; i < last; i++) {
 		bool left = question->columns[i].kind == SHEET_TEXT;
-		unsigned used = columns_of(cells[i]);
+		size_t used = cxxname_columns(cells[i]);
 
 		if (!question->columns[i].word)
 			continue;
@@ -285,20 +277,20 @@ static void write_text(struct paper *paper, const struct question *question,
 	struct sheet sheet = { .form = &sheet_jsonl, .sink = paper->sink };
 	size_t columns = question->count;
 	char **cells = mem_alloc((answer->count + 1) * columns, sizeof *cells);
-	unsigned *widths = mem_alloc(columns, sizeof *widths);
+	size_t *widths = mem_alloc(columns, sizeof *widths);
 
 	for (size_t row = 0; row <= answer->count; row++)
 		for (size_t i = 0; i < columns; i++) {
 			const struct sheet_column *column = &question->columns[i];
 			struct str cell = { 0 };
-			unsigned used;
+			size_t used;
 
 			if (row == 0)
 				str_add(&cell, column->word ? column->word : "");
 			else if (column->word)
 				add_cell(column, &sheet, &answer->rows[row - 1], &cell);
 			str_add(&cell, "");
-			used = columns_of(str_get(&cell));
+			used = cxxname_columns(str_get(&cell));
 			widths[i] = used > widths[i] ? used : widths[i];
 			cells[row * columns + i] = cell.text ? str_take(&cell) : mem_copy_text("");
 		}
@@ -345,6 +337,15 @@ static void write_head(struct paper *paper, const struct asking *asking,
 
 // ---- for programs ----
 
+static void write_rows(struct sheet *sheet, const struct question *question,
+		       const struct fleet_answer *answer)
+{
+	sheet_begin(sheet, question->columns, question->count);
+	for (size_t i = 0; i < answer->count; i++)
+		sheet_row(sheet, &answer->rows[i]);
+	sheet_end(sheet);
+}
+
 static void write_json(struct sink *sink, const struct asking *asking,
 		       const struct fleet_answer *answer)
 {
@@ -365,30 +366,17 @@ static void write_json(struct sink *sink, const struct asking *asking,
 	json_key(&json, "rows");
 	json_array_begin(&json);
 	sheet = sheet_in_json(&json);
-	sheet_begin(&sheet, asking->question->columns, asking->question->count);
-	for (size_t i = 0; i < answer->count; i++)
-		sheet_row(&sheet, &answer->rows[i]);
-	sheet_end(&sheet);
+	write_rows(&sheet, asking->question, answer);
 	json_array_end(&json);
 	json_object_end(&json);
 	sink_text(sink, "\n");
-}
-
-static void write_rows(struct sink *sink, const struct asking *asking,
-		       const struct fleet_answer *answer)
-{
-	struct sheet sheet = { .form = asking->print.form, .sink = sink };
-
-	sheet_begin(&sheet, asking->question->columns, asking->question->count);
-	for (size_t i = 0; i < answer->count; i++)
-		sheet_row(&sheet, &answer->rows[i]);
-	sheet_end(&sheet);
 }
 
 static bool write_answer(const struct asking *asking, const struct fleet_answer *answer,
 			 struct err *err)
 {
 	struct sink sink = sink_to_file(stdout);
+	struct sheet sheet = { .form = asking->print.form, .sink = &sink };
 	struct paper paper = {
 		.sink = &sink,
 		.width = print_options_width(),
@@ -398,7 +386,7 @@ static bool write_answer(const struct asking *asking, const struct fleet_answer 
 	if (asking->print.json) {
 		write_json(&sink, asking, answer);
 	} else if (asking->print.form) {
-		write_rows(&sink, asking, answer);
+		write_rows(&sheet, asking->question, answer);
 	} else {
 		write_head(&paper, asking, answer);
 		write_text(&paper, asking->question, answer);
