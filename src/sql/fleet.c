@@ -165,25 +165,25 @@ static double error_of(double sum, double squares, uint64_t n)
 	return variance > 0 ? 4 * variance / (double)n : 0;
 }
 
-static bool fleet_begin(struct fleet *fleet, struct clickhouse *clickhouse,
-			const struct fleet_wish *wish, struct fleet_answer *answer, struct err *err)
+// The runs are counted first, for every question.
+static bool answer_with(bool (*find)(struct fleet *fleet, struct err *err),
+			struct clickhouse *clickhouse, const struct fleet_wish *wish,
+			struct fleet_answer *answer, struct err *err)
 {
-	*answer = (struct fleet_answer){ 0 };
-	*fleet = (struct fleet){
+	struct fleet fleet = {
 		.clickhouse = clickhouse,
 		.database = clickhouse_database(clickhouse),
 		.wish = wish,
 		.answer = answer,
 	};
-	return tables_check(clickhouse, err) && count_runs(fleet, err);
-}
+	bool good;
 
-static bool fleet_end(struct fleet *fleet, bool good)
-{
-	str_fini(&fleet->sql);
-	str_fini(&fleet->text);
+	*answer = (struct fleet_answer){ 0 };
+	good = tables_check(clickhouse, err) && count_runs(&fleet, err) && find(&fleet, err);
+	str_fini(&fleet.sql);
+	str_fini(&fleet.text);
 	if (!good)
-		fleet_answer_fini(fleet->answer);
+		fleet_answer_fini(answer);
 	return good;
 }
 
@@ -254,10 +254,7 @@ static bool find_sites(struct fleet *fleet, struct err *err)
 bool fleet_sites(struct clickhouse *clickhouse, const struct fleet_wish *wish,
 		 struct fleet_answer *answer, struct err *err)
 {
-	struct fleet fleet;
-
-	return fleet_end(&fleet, fleet_begin(&fleet, clickhouse, wish, answer, err) &&
-					 find_sites(&fleet, err));
+	return answer_with(find_sites, clickhouse, wish, answer, err);
 }
 
 // ---- versions ----
@@ -416,10 +413,7 @@ static bool find_grew(struct fleet *fleet, struct err *err)
 bool fleet_grew(struct clickhouse *clickhouse, const struct fleet_wish *wish,
 		struct fleet_answer *answer, struct err *err)
 {
-	struct fleet fleet;
-
-	return fleet_end(&fleet, fleet_begin(&fleet, clickhouse, wish, answer, err) &&
-					 find_grew(&fleet, err));
+	return answer_with(find_grew, clickhouse, wish, answer, err);
 }
 
 // ---- trend ----
@@ -451,6 +445,7 @@ static void take_trend(const struct answer_rows *levels, const struct answer_row
 static bool find_trend(struct fleet *fleet, struct err *err)
 {
 	struct answer_rows versions, levels;
+	bool found;
 
 	if (!find_versions(fleet, &versions, err))
 		return false;
@@ -466,20 +461,17 @@ static bool find_trend(struct fleet *fleet, struct err *err)
 	for (size_t i = 0; i < versions.rows; i++)
 		take_trend(&levels, &versions, i, add_row(fleet->answer));
 	answer_rows_fini(&versions);
-	if (levels.rows == 0)
-		err_set(err, ERR_USAGE, "no site is called %s there (try: tidemark fleet sites)",
-			fleet->wish->site ? fleet->wish->site : "anything");
+	found = levels.rows > 0;
 	answer_rows_fini(&levels);
-	return err->kind == ERR_NONE;
+	return found ||
+	       err_set(err, ERR_USAGE, "no site is called %s there (try: tidemark fleet sites)",
+		       fleet->wish->site ? fleet->wish->site : "anything");
 }
 
 bool fleet_trend(struct clickhouse *clickhouse, const struct fleet_wish *wish,
 		 struct fleet_answer *answer, struct err *err)
 {
-	struct fleet fleet;
-
-	return fleet_end(&fleet, fleet_begin(&fleet, clickhouse, wish, answer, err) &&
-					 find_trend(&fleet, err));
+	return answer_with(find_trend, clickhouse, wish, answer, err);
 }
 
 // ---- hosts ----
@@ -586,10 +578,7 @@ static bool find_hosts(struct fleet *fleet, struct err *err)
 bool fleet_hosts(struct clickhouse *clickhouse, const struct fleet_wish *wish,
 		 struct fleet_answer *answer, struct err *err)
 {
-	struct fleet fleet;
-
-	return fleet_end(&fleet, fleet_begin(&fleet, clickhouse, wish, answer, err) &&
-					 find_hosts(&fleet, err));
+	return answer_with(find_hosts, clickhouse, wish, answer, err);
 }
 
 // ---- traces ----
@@ -620,8 +609,5 @@ static bool find_traces(struct fleet *fleet, struct err *err)
 bool fleet_traces(struct clickhouse *clickhouse, const struct fleet_wish *wish,
 		  struct fleet_answer *answer, struct err *err)
 {
-	struct fleet fleet;
-
-	return fleet_end(&fleet, fleet_begin(&fleet, clickhouse, wish, answer, err) &&
-					 find_traces(&fleet, err));
+	return answer_with(find_traces, clickhouse, wish, answer, err);
 }

@@ -166,19 +166,30 @@ def a_server_that_is_not_there_is_said_soon():
 
 
 class Nonsense(http.server.BaseHTTPRequestHandler):
-    """Answers what a server of tidemark's would, as far as it is told, and something else from then on."""
+    """Answers what a server of tidemark's would, as far as it is told, and something else from then on;
+    that it is too busy where it is told nothing."""
 
     def do_POST(self):  # pylint: disable=invalid-name
         self.rfile.read(int(self.headers["Content-Length"] or 0))
         body = self.server.answers[min(self.server.asked, len(self.server.answers) - 1)]
         self.server.asked += 1
-        self.send_response(200)
+        self.send_response(200 if body else 503)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
 
     def log_message(self, *_):
         pass
+
+
+@contextlib.contextmanager
+def saying(answers):
+    """The place of a server that answers so."""
+    with http.server.HTTPServer(("127.0.0.1", 0), Nonsense) as server:
+        server.asked, server.answers = 0, answers
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"clickhouse://127.0.0.1:{server.server_port}/memory"
+        server.shutdown()
 
 
 @test
@@ -196,12 +207,16 @@ def a_server_that_answers_nonsense_is_refused_with_one_line():
             (("report",), begin + [trace, b"\t0\t5\t1\n", b"\x05hello"], "not a tidemark trace"),
             (("fleet", "sites"), begin + [b"1\t2\n"], "makes no sense"), (("fleet", "sites"), begin + [b"1\t2\t3\t4\t5"], "makes no sense"),
             (("fleet", "sites"), begin + [b"1\t1\t1\t0\t0\n", b"nan\tinf\n", b"\\"], "makes no sense")):
-        with http.server.HTTPServer(("127.0.0.1", 0), Nonsense) as server:
-            server.asked, server.answers = 0, answers
-            threading.Thread(target=server.serve_forever, daemon=True).start()
-            found = refused(*words, f"clickhouse://127.0.0.1:{server.server_port}/memory", code=None)
-            server.shutdown()
+        with saying(answers) as place:
+            found = refused(*words, place, code=None)
         check(said in found and "\x1b" not in found, answers, found)
+
+
+@test
+def a_server_that_was_busy_is_asked_again_and_its_answer_counts():
+    with saying([b"", b"18.16.1\n", b"2\n", b"1\n", b"1\t1\t1\t0\t0\n", b"v1\t5\t5\t1\t1\n",
+                 b"v1\t10\t100\t10\t10\t1\n"]) as place:
+        check("v1" in run("fleet", "trend", place).stdout)
 
 
 # ---- many traces ----
