@@ -20,6 +20,7 @@
 #include "recorder/late_linux.h"
 #include "recorder/notes.h"
 #include "recorder/object_file_linux.h"
+#include "recorder/real_linux.h"
 #include "recorder/recording.h"
 #include "recorder/relocate.h"
 #include "recorder/scope_linux.h"
@@ -548,15 +549,21 @@ static void enter_add_inside(void)
 		inside_add_code(start, end - start);
 }
 
+// False: there is no room for one more.
+static bool enter_begin(const struct scope_object *object)
+{
+	memset(&enter_now, 0, sizeof(enter_now));
+	enter_now.object = object;
+	enter_now.place = enter_find_place(object);
+	return enter_now.place;
+}
+
 // Look whether the object has an allocator that calls itself, and enter it. False: it is stripped.
 static bool enter_look(const struct scope_object *object, bool exported)
 {
 	bool has[ENTER_FAMILIES], any = false, named;
 
-	memset(&enter_now, 0, sizeof(enter_now));
-	enter_now.object = object;
-	enter_now.place = enter_find_place(object);
-	if (!enter_now.place)
+	if (!enter_begin(object))
 		return true;
 	if (exported)
 		enter_find_exported();
@@ -576,6 +583,35 @@ static bool enter_look(const struct scope_object *object, bool exported)
 	if (enter_now.refused[0])
 		notes_message(NOTE_MESSAGE_ENTRIES, enter_now.refused);
 	return any || named;
+}
+
+// The C library's malloc is found by name, and we come before it. Who asks that library itself
+// (a plug-in that was opened with RTLD_DEEPBIND, dlsym with RTLD_NEXT or a handle) comes by its
+// entries, and what came by name goes past them.
+static void enter_libc(void)
+{
+	static const bool has[ENTER_FAMILIES] = { [ENTER_USUAL] = true };
+	const struct scope_object *libc = scope_libc();
+
+	if (!ENTER_WIDE || static_is() || !libc || !scope_find(libc, "gnu_get_libc_version") ||
+	    !enter_begin(libc))
+		return;
+	for (uint32_t i = 0; i < enter_hooks_count(); i++) {
+		if (real_get(__start_entered[i].name))
+			enter_now.at[i] = scope_find(libc, __start_entered[i].name);
+	}
+	inside_know_libc(libc);
+	late_write_many(true);
+	enter_all(has);
+	late_write_many(false);
+	for (uint32_t i = 0; i < enter_hooks_count(); i++) {
+		void **real_one = real_get(__start_entered[i].name);
+
+		if (real_one && enter_now.moved[i] && *real_one == enter_now.at[i])
+			*real_one = enter_now.moved[i];
+	}
+	if (enter_now.refused[0])
+		notes_message(NOTE_MESSAGE_ENTRIES, enter_now.refused);
 }
 
 // True: it is new to us.
@@ -686,6 +722,8 @@ void enter_start(void)
 	// Where we came late, nobody finds us by name either.
 	if (late_is() && scope_next("malloc", &first) && enter_meet(first))
 		enter_look(first, true);
+	else if (!late_is())
+		enter_libc();
 	language_heap_meet(program);
 	for (const struct scope_object *at = program->next; at; at = at->next) {
 		if (enter_meet(at)) {

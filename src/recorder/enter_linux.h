@@ -21,6 +21,9 @@
 // What is not exported and goes through the same table of functions as malloc is entered with it
 // (enter_table_linux.h).
 //
+// The C library's malloc is found by name, so we come before it; what asks that library itself for
+// it finds a jump at its beginning, too (../../docs/notes/0031-who-asks-libc-itself.md).
+//
 // In a program that is linked statically (static_linux.h) all is entered by the symbol table. What
 // its C library's malloc calls itself comes from functions whose places are known.
 //

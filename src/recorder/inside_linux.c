@@ -137,7 +137,7 @@ void inside_find(void)
 
 // Of the C library, entered (enter_linux.h), only the allocator's own code is inside: from its
 // first function to its last.
-static void inside_add_libc(const struct scope_object *object)
+static bool inside_find_libc(const struct scope_object *object)
 {
 	static const char *const names[] = { "malloc",       "free",           "calloc",
 					     "realloc",      "memalign",       "valloc",
@@ -154,11 +154,24 @@ static void inside_add_libc(const struct scope_object *object)
 		if (at > end)
 			end = at;
 	}
-	inside_add(scope_ourselves(), true); // a function that ends in a call of another one
-	inside_libraries[inside_count] = (struct inside_library){ object, start, end, true, false };
-	__atomic_fetch_add(&inside_count, 1, __ATOMIC_RELEASE);
+	if (start >= end)
+		return false;
 	inside_libc_start = start;
 	inside_libc_bytes = end - start;
+	return true;
+}
+
+static void inside_add_libc(const struct scope_object *object)
+{
+	struct inside_library library = { object, 0, 0, true, false };
+
+	if (!inside_find_libc(object) || inside_count == INSIDE_LIBRARIES_MAX)
+		return;
+	inside_add(scope_ourselves(), true); // a function that ends in a call of another one
+	library.start = inside_libc_start;
+	library.end = inside_libc_start + inside_libc_bytes;
+	inside_libraries[inside_count] = library;
+	__atomic_fetch_add(&inside_count, 1, __ATOMIC_RELEASE);
 }
 
 static _Atomic int inside_lock;
@@ -194,6 +207,12 @@ bool inside_is_own_code(uintptr_t pc)
 			return true;
 	}
 	return false;
+}
+
+void inside_know_libc(const struct scope_object *object)
+{
+	inside_add_libc(object);
+	inside_add_code(inside_libc_start, inside_libc_bytes);
 }
 
 void inside_add_entered(const struct scope_object *object)

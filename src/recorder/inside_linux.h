@@ -72,6 +72,10 @@ HIDDEN void inside_add_code(uintptr_t start, uintptr_t bytes);
 HIDDEN void inside_add_entered(const struct scope_object *object);
 HIDDEN void inside_remove(const struct scope_object *object);
 
+// The C library's malloc is entered beside what comes to it by name: what its own code calls there,
+// and what our hooks do, is the allocator's. Nobody looks for more than that.
+HIDDEN void inside_know_libc(const struct scope_object *object);
+
 // Whether the hook with this frame was called by the real function that `before` is in. If `before`
 // is not there any more, it is none from here on.
 HIDDEN bool inside_is_nested(struct inside *before, const uintptr_t *frame);

@@ -5,6 +5,7 @@
 
 #include "recorder/inside_linux.h"
 #include "recorder/scope_linux.h"
+#include "recorder/text.h"
 
 static void *real_first_malloc(size_t size)
 {
@@ -131,6 +132,28 @@ static void real_find_vm(void)
 		*functions[i].function = scope_next(functions[i].name, NULL);
 }
 
+static const struct {
+	const char *name;
+	void **function;
+} real_family[] = {
+#define REAL(name)                         \
+	{                                  \
+#name, (void **)&real.name \
+	}
+	REAL(malloc),   REAL(calloc), REAL(realloc), REAL(free),           REAL(aligned_alloc),
+	REAL(memalign), REAL(valloc), REAL(pvalloc), REAL(posix_memalign),
+#undef REAL
+};
+
+void **real_get(const char *name)
+{
+	for (size_t i = 0; i < sizeof(real_family) / sizeof(*real_family); i++) {
+		if (text_equal(real_family[i].name, name))
+			return real_family[i].function;
+	}
+	return NULL;
+}
+
 void real_find(void)
 {
 	static bool found;
@@ -140,15 +163,9 @@ void real_find(void)
 		return;
 	found = true;
 	inside_find();
-	*(void **)&real.malloc = real_or_none("malloc");
-	*(void **)&real.calloc = real_or_none("calloc");
-	*(void **)&real.realloc = real_or_none("realloc");
-	*(void **)&real.free = real_or_none("free");
-	*(void **)&real.aligned_alloc = real_or_none("aligned_alloc");
-	*(void **)&real.memalign = real_or_none("memalign");
-	*(void **)&real.valloc = real_or_none("valloc");
-	*(void **)&real.pvalloc = real_or_none("pvalloc");
 	aligned = scope_next("posix_memalign", NULL);
+	for (size_t i = 0; i < sizeof(real_family) / sizeof(*real_family); i++)
+		*real_family[i].function = real_or_none(real_family[i].name);
 	real_find_vm();
 	*(void **)&real.posix_memalign = aligned ? aligned : (void *)real_no_posix_memalign;
 }

@@ -54,4 +54,7 @@ HIDDEN extern struct real real;
 // Look all of them up. Idempotent. Called under recording_begin, before any other thread exists.
 HIDDEN void real_find(void);
 
+// Where the function of that name is kept, if it is one of malloc's family; or NULL.
+HIDDEN void **real_get(const char *name);
+
 #endif
