@@ -46,7 +46,8 @@ static void add_labels(struct fleet *fleet)
 		const char *label = fleet->wish->labels[i];
 		size_t length = strcspn(label, "=");
 
-		str_format(&fleet->sql, " AND trace IN (SELECT trace FROM %s.labels WHERE name = ",
+		str_format(&fleet->sql,
+			   " AND trace GLOBAL IN (SELECT trace FROM %s.labels WHERE name = ",
 			   fleet->database);
 		add_quoted(&fleet->sql, label, length);
 		str_add(&fleet->sql, " AND value = ");
@@ -64,7 +65,7 @@ static void add_runs(struct fleet *fleet)
 		   "(SELECT trace, duration_ns / 1e9 AS seconds, began_unix_ns AS began, "
 		   "sample_bytes > 0 AS sampled, complete = 0 AS cut, command, own_version AS "
 		   "version, own_host AS host "
-		   "FROM %s.runs AS r ANY LEFT JOIN (SELECT trace, maxIf(value, name = ",
+		   "FROM %s.runs AS r GLOBAL ANY LEFT JOIN (SELECT trace, maxIf(value, name = ",
 		   fleet->database);
 	add_text(sql, fleet->wish->version);
 	str_add(sql, ") AS own_version, maxIf(value, name = ");

@@ -128,11 +128,12 @@ static bool list_pieces(struct pull *pull, struct err *err)
 {
 	const char *database = clickhouse_database(pull->clickhouse);
 
-	str_format(&pull->sql,
-		   "SELECT file, at, size, part FROM %s.pieces_rows WHERE trace = '%s' AND (block, "
-		   "part) IN (SELECT block, min(part) FROM %s.blocks WHERE trace = '%s' AND name = "
-		   "'pieces' GROUP BY block) ORDER BY file, at",
-		   database, pull->trace, database, pull->trace);
+	str_format(
+		&pull->sql,
+		"SELECT file, at, size, part FROM %s.pieces_rows WHERE trace = '%s' AND part "
+		"GLOBAL IN (SELECT min(part) FROM %s.blocks WHERE trace = '%s' AND name = 'pieces' "
+		"AND until >= today() GROUP BY block) ORDER BY file, at",
+		database, pull->trace, database, pull->trace);
 	if (!ask(pull, err))
 		return false;
 	for (const char *line = str_get(&pull->answer), *end; (end = strchr(line, '\n'));
@@ -140,10 +141,11 @@ static bool list_pieces(struct pull *pull, struct err *err)
 		if (!take_piece(pull, line, err))
 			return false;
 	if (pull->count == 0 || pull->pieces[0].file[0] != '\0')
-		return err_set(err, ERR_IO,
-			       "trace %s was sent without its file, by an earlier tidemark: push "
-			       "it again",
-			       pull->trace);
+		return err_set(
+			err, ERR_IO,
+			"the file of trace %s is not there: it was sent to be kept for a time "
+			"(--ttl), or by an earlier tidemark; push it again",
+			pull->trace);
 	return true;
 }
 

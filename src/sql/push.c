@@ -1,172 +1,127 @@
+// push: what is sent, in which order. A batch of rows is put in the order of the server's key
+// first, which is cheaper here (numbers, by their digits) than there (rows, by comparing the
+// trace's name with itself each time): it cost a third of the server's time.
+//
+// Blocks go to the shards in turn, beginning with one that hangs on the trace, so that both a large
+// trace and many small ones spread. The same block goes to the same shard in each push.
+//
+// The row of `runs` is sent when all else is there (lanes_wait): with it a trace is whole.
 #include "sql/push.h"
 
 #include "base/mem.h"
-#include "export/parquet_encode.h"
-#include "export/protobuf.h"
+#include "base/radix.h"
 #include "os/file.h"
-#include "os/random.h"
+#include "os/now.h"
+#include "sql/lanes.h"
+#include "sql/native.h"
 #include "sql/pieces.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <zstd.h>
 
-enum { PIECE = 1 << 20, LEVEL = 1 };
+enum { OWN_COLUMNS = 2, DAY_S = 86400 }; // until, part
 
 struct push {
-	struct clickhouse *clickhouse;
+	struct shards *shards;
+	struct lanes *lanes;
 	struct push_result *result;
 	const struct reader *reader;
 	char trace[33];
+	uint64_t trace_hash;
 	uint64_t block;   // of the table
+	unsigned until;   // for all but those tables that `fleet` asks
 	struct str known; // a line for each block that is recorded: "TABLE\tBLOCK\n"
-	struct str raw, packed, text, answer;
-	ZSTD_CCtx *zstd;
+	struct native native;
+	struct radix_pair *order; // of the rows of a batch, and room for as many
+	uint64_t *values;         // of a column in that order
+	bool ordered;             // the batch is in that order as it is
 };
 
 // ---- a block as bytes ----
 
-// ClickHouse's compressed block: a checksum, which it was asked not to look at, the method, and
-// both sizes.
-static void pack_piece(struct push *push, const char *bytes, size_t size)
-{
-	struct {
-		uint8_t checksum[16], method, sizes[8];
-	} head = { .method = 0x90 };
-	size_t room = ZSTD_compressBound(size);
-	struct str *out = &push->packed;
-	uint32_t both[2];
-	size_t packed;
+// How many rows a block has, and what puts their columns.
+struct block {
+	const char *table;
+	size_t rows;
+	void (*put)(struct push *push, const void *what);
+	const void *what;
+	unsigned columns, until;
+};
 
-	out->text = mem_grow(out->text, &out->capacity, out->length + sizeof head + room + 1, 1);
-	packed = ZSTD_compressCCtx(push->zstd, out->text + out->length + sizeof head, room, bytes,
-				   size, LEVEL);
-	ASSERT(!ZSTD_isError(packed));
-	both[0] = (uint32_t)(packed + 9);
-	both[1] = (uint32_t)size;
-	memcpy(head.sizes, both, sizeof both);
-	memcpy(out->text + out->length, &head, sizeof head);
-	out->length += sizeof head + packed;
+// Of the key after the trace. What has lists is in order as it comes.
+static const uint64_t *keys_of(const struct rowset_batch *batch)
+{
+	const struct rowset_table *table = batch->table;
+	const char *name = tables_orders[table - rowset_tables];
+
+	for (unsigned i = 0; i < table->columns_count; i++)
+		if (strcmp(table->columns[i].name, name) == 0)
+			return table->columns[i].type == ROWSET_TEXT ? NULL : batch->values[i];
+	return NULL;
 }
 
-// All whole pieces; at the end also the rest.
-static void pack(struct push *push, bool end)
+static void find_order(struct push *push, const struct rowset_batch *batch)
 {
-	size_t at = 0;
+	const uint64_t *keys = keys_of(batch);
 
-	for (; push->raw.length - at >= PIECE; at += PIECE)
-		pack_piece(push, push->raw.text + at, PIECE);
-	if (end && push->raw.length > at) {
-		pack_piece(push, push->raw.text + at, push->raw.length - at);
-		at = push->raw.length;
+	push->ordered = true;
+	if (!keys || batch->items_count > 0)
+		return;
+	for (size_t row = 0; row < batch->count; row++) {
+		push->ordered = push->ordered && (row == 0 || keys[row - 1] <= keys[row]);
+		push->order[row] = (struct radix_pair){ keys[row], row };
 	}
-	if (at > 0) {
-		memmove(push->raw.text, push->raw.text + at, push->raw.length - at);
-		push->raw.length -= at;
+	if (!push->ordered)
+		radix_sort_pairs(push->order, push->order + ROWSET_BATCH, batch->count);
+}
+
+static void put_texts(struct push *push, const struct string_table *texts, const uint64_t *values,
+		      size_t count)
+{
+	for (size_t row = 0; row < count; row++) {
+		const char *text = texts->texts[values[row]];
+
+		native_text(&push->native, text, strlen(text));
 	}
-}
-
-static void put_text(struct str *raw, const char *text, size_t length)
-{
-	protobuf_varint(raw, length);
-	str_add_bytes(raw, text, length);
-}
-
-static void put_head(struct push *push, const char *name, const char *type)
-{
-	put_text(&push->raw, name, strlen(name));
-	put_text(&push->raw, type, strlen(type));
 }
 
 static void put_column(struct push *push, const struct rowset_batch *batch, unsigned i)
 {
 	const struct rowset_column *column = &batch->table->columns[i];
 	const uint64_t *values = batch->values[i];
-	struct str *raw = &push->raw;
+	struct native *native = &push->native;
 
-	put_head(push, column->name, tables_types[column->type]);
+	if (!push->ordered) {
+		for (size_t row = 0; row < batch->count; row++)
+			push->values[row] = values[push->order[row].value];
+		values = push->values;
+	}
+	native_head(native, column->name, tables_types[column->type]);
 	switch (column->type) {
 	case ROWSET_TEXT:
-		for (size_t row = 0; row < batch->count; row++) {
-			const char *text = batch->texts->texts[values[row]];
-
-			put_text(raw, text, strlen(text));
-		}
+		put_texts(push, batch->texts, values, batch->count);
 		break;
 	case ROWSET_LIST:
-		parquet_encode_plain(raw, values, batch->count, 8);
-		str_add_bytes(raw, batch->items, batch->items_count * sizeof *batch->items);
+		native_numbers(native, values, batch->count, 8);
+		native_bytes(native, batch->items, batch->items_count * sizeof *batch->items);
 		break;
 	default:
-		parquet_encode_plain(raw, values, batch->count, column->type == ROWSET_U32 ? 4 : 8);
+		native_numbers(native, values, batch->count, column->type == ROWSET_U32 ? 4 : 8);
 	}
-	pack(push, false);
 }
-
-static void put_constant(struct push *push, const char *name, uint64_t value, size_t count)
-{
-	put_head(push, name, "UInt64");
-	for (size_t i = 0; i < count; i++)
-		str_add_bytes(&push->raw, &value, sizeof value);
-}
-
-// How many rows a block has, and what puts them into push->raw.
-struct block {
-	const char *table;
-	size_t rows;
-	void (*put)(struct push *push, const void *what);
-	const void *what;
-	unsigned columns;
-};
 
 static void put_batch(struct push *push, const void *what)
 {
 	const struct rowset_batch *batch = what;
 
+	ASSERT(batch->count <= ROWSET_BATCH);
+	find_order(push, batch);
 	for (unsigned i = 0; i < batch->table->columns_count; i++)
 		put_column(push, batch, i);
 }
 
-// The rows in the format Native.
-static void pack_block(struct push *push, const struct block *block, uint64_t part)
-{
-	str_clear(&push->raw);
-	str_clear(&push->packed);
-	protobuf_varint(&push->raw, block->columns + 2);
-	protobuf_varint(&push->raw, block->rows);
-	block->put(push, block->what);
-	put_constant(push, "block", push->block, block->rows);
-	put_constant(push, "part", part, block->rows);
-	pack(push, true);
-}
-
 // ---- sending ----
-
-static bool record(struct push *push, const struct block *block, uint64_t part, struct err *err)
-{
-	str_clear(&push->text);
-	str_format(&push->text,
-		   "INSERT INTO %s.blocks (trace, name, block, part, rows, schema_version) VALUES "
-		   "('%s', '%s', %" PRIu64 ", %" PRIu64 ", %zu, %d)",
-		   clickhouse_database(push->clickhouse), push->trace, block->table, push->block,
-		   part, block->rows, ROWSET_SCHEMA_VERSION);
-	str_clear(&push->answer);
-	return clickhouse_run(push->clickhouse, push->text.text, NULL, false, &push->answer, err);
-}
-
-static bool send(struct push *push, const struct block *block, uint64_t *part, struct err *err)
-{
-	if (!random_bytes(part, sizeof *part, err))
-		return false;
-	pack_block(push, block, *part);
-	str_clear(&push->text);
-	str_format(&push->text, "INSERT INTO %s.%s_rows FORMAT Native",
-		   clickhouse_database(push->clickhouse), block->table);
-	str_clear(&push->answer);
-	return clickhouse_run(push->clickhouse, push->text.text, &push->packed, true, &push->answer,
-			      err);
-}
 
 static bool is_known(const struct push *push, const char *table)
 {
@@ -177,33 +132,56 @@ static bool is_known(const struct push *push, const char *table)
 	return mem_search(str_get(&push->known), push->known.length, line, length) != NULL;
 }
 
+static bool wait(struct push *push, struct err *err)
+{
+	struct lanes_result result;
+	bool good = lanes_wait(push->lanes, &result, err);
+
+	push->result->rows_sent = result.rows;
+	push->result->bytes_sent = result.bytes;
+	push->result->tries_again = result.again;
+	return good;
+}
+
 static bool begin_table(void *context, const struct rowset_table *table, struct err *err)
 {
 	struct push *push = context;
 
-	(void)table;
-	(void)err;
 	push->block = 0;
-	return true;
+	return table != &rowset_tables[ROWSET_RUNS] || wait(push, err);
 }
 
 // Unless it is known.
 static bool add_block(struct push *push, const struct block *block, struct err *err)
 {
-	uint64_t part = 0;
-	unsigned tries = 0;
-	bool good = true;
+	struct native *native = &push->native;
+	struct lanes_block sent = {
+		.table = block->table,
+		.number = push->block,
+		.rows = block->rows,
+		.until = block->until,
+	};
 
 	if (is_known(push, block->table)) {
 		push->result->rows_known += block->rows;
 		return true;
 	}
-	while (!(good = send(push, block, &part, err)) && clickhouse_may_retry(push->clickhouse) &&
-	       clickhouse_wait(push->clickhouse, ++tries))
-		push->result->tries_again++;
-	push->result->rows_sent += block->rows;
-	push->result->bytes_sent += push->packed.length;
-	return good && record(push, block, part, err);
+	native_begin(native, block->columns + OWN_COLUMNS, block->rows);
+	block->put(push, block->what);
+	native_date(native, "until", block->until, block->rows);
+	native_end(native);
+	sent.packed = native->packed;
+	native->packed = (struct str){ 0 };
+	return lanes_send(push->lanes,
+			  (push->trace_hash + push->block) % shards_count(push->shards), &sent,
+			  err);
+}
+
+// What `fleet` asks of is small, and kept.
+static bool is_kept(const struct rowset_table *table)
+{
+	return table == &rowset_tables[ROWSET_SITES] || table == &rowset_tables[ROWSET_LABELS] ||
+	       table == &rowset_tables[ROWSET_RUNS];
 }
 
 static bool add_batch(void *context, const struct rowset_batch *batch, struct err *err)
@@ -215,6 +193,7 @@ static bool add_batch(void *context, const struct rowset_batch *batch, struct er
 		.put = put_batch,
 		.what = batch,
 		.columns = batch->table->columns_count,
+		.until = is_kept(batch->table) ? TABLES_FOR_GOOD : push->until,
 	};
 	bool good = add_block(push, &block, err);
 
@@ -242,16 +221,16 @@ struct piece {
 static void put_piece(struct push *push, const void *what)
 {
 	const struct piece *piece = what;
+	struct native *native = &push->native;
 
-	put_head(push, "trace", "String");
-	put_text(&push->raw, push->trace, strlen(push->trace));
-	put_head(push, "file", "String");
-	put_text(&push->raw, piece->file, strlen(piece->file));
-	put_constant(push, "at", piece->at, 1);
-	put_constant(push, "size", piece->size, 1);
-	put_head(push, "bytes", "String");
-	put_text(&push->raw, piece->bytes, piece->size);
-	pack(push, false);
+	native_head(native, "trace", "String");
+	native_text(native, push->trace, strlen(push->trace));
+	native_head(native, "file", "String");
+	native_text(native, piece->file, strlen(piece->file));
+	native_constant(native, "at", piece->at, 1);
+	native_constant(native, "size", piece->size, 1);
+	native_head(native, "bytes", "String");
+	native_text(native, piece->bytes, piece->size);
 }
 
 // The same file has the same pieces in each push, whatever other files there are.
@@ -267,7 +246,7 @@ static bool add_pieces(struct push *push, const char *file, const uint8_t *bytes
 			.bytes = bytes + at,
 			.size = size - at < PIECES_SIZE ? size - at : PIECES_SIZE,
 		};
-		const struct block block = { "pieces", 1, put_piece, &piece, 5 };
+		const struct block block = { "pieces", 1, put_piece, &piece, 5, push->until };
 		const uint64_t key[] = { index_set_hash_text(file), at };
 
 		push->block = index_set_hash(key, 2);
@@ -306,35 +285,55 @@ static bool add_file(struct push *push, const struct query_context *asked, struc
 
 static bool find_known(struct push *push, struct err *err)
 {
-	str_format(&push->text,
-		   "SELECT name, block FROM %s.blocks WHERE trace = '%s' GROUP BY name, block",
-		   clickhouse_database(push->clickhouse), push->trace);
+	struct clickhouse *clickhouse = shards_server(push->shards, 0);
+	struct str sql = { 0 };
+	bool good;
+
+	str_format(
+		&sql,
+		"SELECT name, block FROM %s.blocks WHERE trace = '%s' AND until >= today() GROUP "
+		"BY name, block",
+		clickhouse_database(clickhouse), push->trace);
 	str_add_char(&push->known, '\n');
-	return clickhouse_run(push->clickhouse, push->text.text, NULL, false, &push->known, err);
+	good = clickhouse_run(clickhouse, sql.text, NULL, false, &push->known, err);
+	str_fini(&sql);
+	return good;
 }
 
-bool push_trace(struct clickhouse *clickhouse, const struct export_source *source,
+static bool send_all(struct push *push, const struct export_source *source, struct err *err)
+{
+	const struct rowset_receiver receiver = { begin_table, add_batch, end_table, push };
+	struct err other = { 0 };
+	bool good = find_known(push, err) && add_file(push, source->asked, err) &&
+		    rowset_write(source, (1u << ROWSET_TABLES) - 1, &receiver, err);
+
+	return wait(push, good ? err : &other) && good;
+}
+
+bool push_trace(struct shards *shards, const struct export_source *source, unsigned keep_days,
 		struct push_result *result, struct err *err)
 {
 	struct push push = {
-		.clickhouse = clickhouse,
+		.shards = shards,
 		.result = result,
 		.reader = source->asked->reader,
-		.zstd = ZSTD_createCCtx(),
+		.until = TABLES_FOR_GOOD,
+		.order = mem_alloc(2 * ROWSET_BATCH, sizeof *push.order),
+		.values = mem_alloc(ROWSET_BATCH, sizeof *push.values),
 	};
-	const struct rowset_receiver receiver = { begin_table, add_batch, end_table, &push };
+	uint64_t today = now_wall_ns() / 1000000000 / DAY_S;
 	bool good;
 
-	if (!push.zstd)
-		mem_none(1, PIECE);
+	if (keep_days && today + keep_days < TABLES_FOR_GOOD)
+		push.until = (unsigned)today + keep_days;
 	rowset_trace_name(source->asked->reader, push.trace);
-	good = find_known(&push, err) && add_file(&push, source->asked, err) &&
-	       rowset_write(source, (1u << ROWSET_TABLES) - 1, &receiver, err);
-	ZSTD_freeCCtx(push.zstd);
+	push.trace_hash = index_set_hash_text(push.trace);
+	push.lanes = lanes_new(shards, push.trace, err);
+	good = push.lanes && send_all(&push, source, err);
+	lanes_free(push.lanes);
+	mem_free(push.order);
+	mem_free(push.values);
+	native_fini(&push.native);
 	str_fini(&push.known);
-	str_fini(&push.raw);
-	str_fini(&push.packed);
-	str_fini(&push.text);
-	str_fini(&push.answer);
 	return good;
 }

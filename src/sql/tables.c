@@ -1,17 +1,24 @@
+// tables: on a single server all is in one database:
+//
+//     memory          allocations_rows, …, pieces_rows, blocks    rows
+//                     allocations, …, pieces                      views of what is whole
+//
+// Of a cluster each server has that as `memory_shard`, and as `memory` tables of the same names as
+// the views that are Distributed over the views of all (and over blocks and pieces_rows, for
+// pull): what is whole is known where it lies, and sums are made there.
 #include "sql/tables.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { OLDEST_MAJOR = 18, OLDEST_MINOR = 16 };
+enum { OLDEST_MAJOR = 18, OLDEST_MINOR = 16, TTL_MAJOR = 19, TTL_MINOR = 6 };
 
 const char *const tables_types[] = {
 	[ROWSET_U32] = "UInt32",  [ROWSET_U64] = "UInt64",         [ROWSET_DOUBLE] = "Float64",
 	[ROWSET_TEXT] = "String", [ROWSET_LIST] = "Array(UInt32)",
 };
 
-// What rows are in the order of, after the trace.
-static const char *const orders[] = {
+const char *const tables_orders[] = {
 	[ROWSET_ALLOCATIONS] = "begin_ns", [ROWSET_STACKS] = "stack",
 	[ROWSET_FRAMES] = "frame",         [ROWSET_PROCESSES] = "process",
 	[ROWSET_THREADS] = "thread",       [ROWSET_MODULES] = "module",
@@ -20,130 +27,207 @@ static const char *const orders[] = {
 	[ROWSET_RUNS] = "began_unix_ns",
 };
 
-typedef bool tables_step(struct clickhouse *clickhouse, struct str *sql, struct str *answer,
-			 struct err *err);
+// Asking one server.
+struct making {
+	struct clickhouse *clickhouse;
+	const char *database; // that has the rows
+	const char *cluster;  // NULL: none
+	bool ages;            // it takes rows away that are old
+	struct str sql, answer;
+};
 
-static bool run(struct clickhouse *clickhouse, struct str *sql, struct str *answer, struct err *err)
+typedef bool tables_step(struct making *making, struct err *err);
+
+static bool run(struct making *making, struct err *err)
 {
 	bool good;
 
-	str_clear(answer);
-	good = clickhouse_run(clickhouse, str_get(sql), NULL, false, answer, err);
-	str_clear(sql);
+	str_clear(&making->answer);
+	good = clickhouse_run(making->clickhouse, str_get(&making->sql), NULL, false,
+			      &making->answer, err);
+	str_clear(&making->sql);
 	return good;
 }
 
-static bool check_version(struct clickhouse *clickhouse, struct str *sql, struct str *answer,
-			  struct err *err)
+static bool check_version(struct making *making, struct err *err)
 {
 	unsigned major, minor;
 
-	str_add(sql, "SELECT version()");
-	if (!run(clickhouse, sql, answer, err))
+	str_add(&making->sql, "SELECT version()");
+	if (!run(making, err))
 		return false;
-	if (sscanf(str_get(answer), "%u.%u", &major, &minor) != 2)
+	if (sscanf(str_get(&making->answer), "%u.%u", &major, &minor) != 2)
 		return err_set(err, ERR_IO, "what answers there is not ClickHouse");
 	if (major < OLDEST_MAJOR || (major == OLDEST_MAJOR && minor < OLDEST_MINOR))
 		return err_set(err, ERR_IO, "ClickHouse %u.%u is too old: %u.%u or newer", major,
 			       minor, OLDEST_MAJOR, OLDEST_MINOR);
+	making->ages = major > TTL_MAJOR || (major == TTL_MAJOR && minor >= TTL_MINOR);
 	return true;
 }
 
-static void add_table(const char *database, enum rowset_table_id id, struct str *sql)
+// ---- rows ----
+
+// Long after nobody sees them any more, whatever the server thinks the time is.
+static void add_age(struct making *making)
+{
+	if (making->ages)
+		str_add(&making->sql, " TTL until + INTERVAL 2 DAY");
+}
+
+static void add_table(struct making *making, enum rowset_table_id id)
 {
 	const struct rowset_table *table = &rowset_tables[id];
 
-	str_format(sql, "CREATE TABLE IF NOT EXISTS %s.%s_rows (", database, table->name);
+	str_format(&making->sql, "CREATE TABLE IF NOT EXISTS %s.%s_rows (", making->database,
+		   table->name);
 	for (unsigned i = 0; i < table->columns_count; i++)
-		str_format(sql, "`%s` %s, ", table->columns[i].name,
+		str_format(&making->sql, "`%s` %s, ", table->columns[i].name,
 			   tables_types[table->columns[i].type]);
-	str_format(sql, "block UInt64, part UInt64) ENGINE = MergeTree() ORDER BY (trace, %s)",
-		   orders[id]);
+	str_format(&making->sql,
+		   "until Date, part UInt64) ENGINE = MergeTree() ORDER BY (trace, %s)",
+		   tables_orders[id]);
+	add_age(making);
 }
 
 // Only rows of the recorded part of each block. Numbers of parts are at random and of 64 bits: they
 // tell by themselves, several times as fast as with trace and block beside them.
-static void add_seen(const char *database, const char *name, struct str *sql)
+static void add_seen(struct making *making, const char *name)
 {
-	str_format(sql,
+	str_format(&making->sql,
 		   " FROM %s.%s_rows WHERE part IN (SELECT min(part) FROM %s.blocks WHERE name = "
-		   "'%s' GROUP BY trace, block)",
-		   database, name, database, name);
+		   "'%s' AND until >= today() GROUP BY trace, block)",
+		   making->database, name, making->database, name);
 }
 
-static void add_view(const char *database, enum rowset_table_id id, struct str *sql)
+static void add_view(struct making *making, enum rowset_table_id id)
 {
 	const struct rowset_table *table = &rowset_tables[id];
 
-	str_format(sql, "CREATE VIEW IF NOT EXISTS %s.%s AS SELECT ", database, table->name);
+	str_format(&making->sql, "CREATE VIEW IF NOT EXISTS %s.%s AS SELECT ", making->database,
+		   table->name);
 	for (unsigned i = 0; i < table->columns_count; i++)
-		str_format(sql, "%s`%s`", i ? ", " : "", table->columns[i].name);
-	add_seen(database, table->name, sql);
+		str_format(&making->sql, "%s`%s`", i ? ", " : "", table->columns[i].name);
+	add_seen(making, table->name);
 }
 
-static void add_blocks(const char *database, struct str *sql)
+static void add_blocks(struct making *making)
 {
-	str_format(sql,
+	str_format(&making->sql,
 		   "CREATE TABLE IF NOT EXISTS %s.blocks (trace String, name String, block UInt64, "
-		   "part UInt64, rows UInt64, schema_version UInt32) ENGINE = MergeTree() "
-		   "ORDER BY (trace, name, block)",
-		   database);
+		   "part UInt64, rows UInt64, until Date, schema_version UInt32) "
+		   "ENGINE = MergeTree() ORDER BY (trace, name, block)",
+		   making->database);
+	add_age(making);
 }
 
 // A piece is megabytes: each is found by itself.
-static void add_pieces(const char *database, struct str *sql)
+static void add_pieces(struct making *making)
 {
-	str_format(sql,
+	str_format(&making->sql,
 		   "CREATE TABLE IF NOT EXISTS %s.pieces_rows (trace String, file String, "
-		   "at UInt64, size UInt64, bytes String, block UInt64, part UInt64) "
-		   "ENGINE = MergeTree() ORDER BY (trace, file, at) "
-		   "SETTINGS index_granularity = 1",
-		   database);
+		   "at UInt64, size UInt64, bytes String, until Date, part UInt64) "
+		   "ENGINE = MergeTree() ORDER BY (trace, file, at)",
+		   making->database);
+	add_age(making);
+	str_add(&making->sql, " SETTINGS index_granularity = 1");
 }
 
-static void add_pieces_view(const char *database, struct str *sql)
+static void add_pieces_view(struct making *making)
 {
-	str_format(sql,
+	str_format(&making->sql,
 		   "CREATE VIEW IF NOT EXISTS %s.pieces AS SELECT trace, file, at, size, bytes",
-		   database);
-	add_seen(database, "pieces", sql);
+		   making->database);
+	add_seen(making, "pieces");
 }
 
-static bool make(struct clickhouse *clickhouse, struct str *sql, struct str *answer,
-		 struct err *err)
+static bool make_rows(struct making *making, struct err *err)
 {
-	static void (*const others[])(const char *, struct str *) = { add_blocks, add_pieces,
-								      add_pieces_view };
-	const char *database = clickhouse_database(clickhouse);
+	static void (*const others[])(struct making *) = { add_blocks, add_pieces,
+							   add_pieces_view };
 	bool good;
 
-	str_format(sql, "CREATE DATABASE IF NOT EXISTS %s", database);
-	good = run(clickhouse, sql, answer, err);
+	str_format(&making->sql, "CREATE DATABASE IF NOT EXISTS %s", making->database);
+	good = run(making, err);
 	for (size_t i = 0; i < sizeof others / sizeof *others && good; i++) {
-		others[i](database, sql);
-		good = run(clickhouse, sql, answer, err);
+		others[i](making);
+		good = run(making, err);
 	}
 	for (enum rowset_table_id id = 0; id < ROWSET_TABLES && good; id++) {
-		add_table(database, id, sql);
-		good = run(clickhouse, sql, answer, err);
+		add_table(making, id);
+		good = run(making, err);
 		if (!good)
 			break;
-		add_view(database, id, sql);
-		good = run(clickhouse, sql, answer, err);
+		add_view(making, id);
+		good = run(making, err);
 	}
 	return good;
 }
 
-static bool check_schema(struct clickhouse *clickhouse, struct str *sql, struct str *answer,
-			 struct err *err)
+// ---- over all shards ----
+
+static bool make_one_over(struct making *making, const char *name, struct err *err)
+{
+	const char *database = clickhouse_database(making->clickhouse);
+
+	str_format(&making->sql,
+		   "CREATE TABLE IF NOT EXISTS %s.%s AS %s.%s ENGINE = Distributed('%s', '%s', "
+		   "'%s')",
+		   database, name, making->database, name, making->cluster, making->database, name);
+	return run(making, err);
+}
+
+static bool make_over(struct making *making, struct err *err)
+{
+	static const char *const others[] = { "blocks", "pieces", "pieces_rows" };
+	bool good;
+
+	if (!making->cluster)
+		return true;
+	str_format(&making->sql, "CREATE DATABASE IF NOT EXISTS %s",
+		   clickhouse_database(making->clickhouse));
+	good = run(making, err);
+	for (size_t i = 0; i < sizeof others / sizeof *others && good; i++)
+		good = make_one_over(making, others[i], err);
+	for (enum rowset_table_id id = 0; id < ROWSET_TABLES && good; id++)
+		good = make_one_over(making, rowset_tables[id].name, err);
+	return good;
+}
+
+// A database that has rows is not spread later, and the other way round: half would be elsewhere.
+static bool check_cluster(struct making *making, struct err *err)
+{
+	const char *database = clickhouse_database(making->clickhouse);
+	bool spread;
+
+	str_format(&making->sql,
+		   "SELECT engine FROM system.tables WHERE database = '%s' AND name = 'blocks'",
+		   database);
+	if (!run(making, err))
+		return false;
+	spread = strcmp(str_get(&making->answer), "Distributed\n") == 0;
+	if (!making->answer.length || spread == (making->cluster != NULL))
+		return true;
+	if (spread)
+		return err_set(err, ERR_USAGE,
+			       "%s there is spread over a cluster: say --cluster NAME, and a "
+			       "server of each shard",
+			       database);
+	return err_set(err, ERR_USAGE,
+		       "%s there has rows that are on this server alone: name another database "
+		       "for the cluster",
+		       database);
+}
+
+// ---- what is there ----
+
+static bool check_schema(struct making *making, struct err *err)
 {
 	unsigned version;
 
-	str_format(sql, "SELECT max(schema_version) FROM %s.blocks",
-		   clickhouse_database(clickhouse));
-	if (!run(clickhouse, sql, answer, err))
+	str_format(&making->sql, "SELECT max(schema_version) FROM %s.blocks", making->database);
+	if (!run(making, err))
 		return false;
-	if (sscanf(str_get(answer), "%u", &version) != 1)
+	if (sscanf(str_get(&making->answer), "%u", &version) != 1)
 		return err_set(err, ERR_IO, "what answers there is not ClickHouse");
 	return version <= ROWSET_SCHEMA_VERSION ||
 	       err_set(err, ERR_IO,
@@ -153,46 +237,62 @@ static bool check_schema(struct clickhouse *clickhouse, struct str *sql, struct 
 }
 
 // Views that are missing: nothing was sent there, or by an earlier one.
-static bool check_there(struct clickhouse *clickhouse, struct str *sql, struct str *answer,
-			struct err *err)
+static bool check_there(struct making *making, struct err *err)
 {
-	const char *database = clickhouse_database(clickhouse);
-
-	str_format(sql,
+	str_format(&making->sql,
 		   "SELECT count() FROM system.tables WHERE database = '%s' AND name IN ('pieces', "
 		   "'sites')",
-		   database);
-	if (!run(clickhouse, sql, answer, err))
+		   making->database);
+	if (!run(making, err))
 		return false;
-	if (strcmp(str_get(answer), "2\n") == 0)
+	if (strcmp(str_get(&making->answer), "2\n") == 0)
 		return true;
-	return err_set(err, ERR_IO, "no trace was sent to %s there (try: tidemark push)", database);
+	return err_set(err, ERR_IO, "no trace was sent to %s there (try: tidemark push)",
+		       making->database);
 }
 
-static bool in_turn(struct clickhouse *clickhouse, tables_step *const *steps, struct err *err)
+static bool in_turn(struct making *making, tables_step *const *steps, struct err *err)
 {
-	struct str sql = { 0 }, answer = { 0 };
 	bool good = true;
 
 	for (; *steps && good; steps++) {
-		str_clear(&sql);
-		good = (*steps)(clickhouse, &sql, &answer, err);
+		str_clear(&making->sql);
+		good = (*steps)(making, err);
 	}
-	str_fini(&sql);
-	str_fini(&answer);
+	str_fini(&making->sql);
+	str_fini(&making->answer);
 	return good;
 }
 
-bool tables_make(struct clickhouse *clickhouse, struct err *err)
+bool tables_make(struct shards *shards, bool *ages, struct err *err)
 {
-	static tables_step *const steps[] = { check_version, make, check_schema, NULL };
+	static tables_step *const steps[] = { check_version, check_cluster, make_rows,
+					      check_schema,  make_over,     NULL };
 
-	return in_turn(clickhouse, steps, err);
+	if (ages)
+		*ages = true;
+	for (size_t i = 0; i < shards_count(shards); i++) {
+		struct making making = {
+			.clickhouse = shards_server(shards, i),
+			.database = shards_database(shards),
+			.cluster = shards_cluster(shards),
+		};
+
+		if (!in_turn(&making, steps, err))
+			return false;
+		if (ages)
+			*ages = *ages && making.ages;
+	}
+	return true;
 }
 
 bool tables_check(struct clickhouse *clickhouse, struct err *err)
 {
 	static tables_step *const steps[] = { check_version, check_there, check_schema, NULL };
+	struct making making = {
+		.clickhouse = clickhouse,
+		.database = clickhouse_database(clickhouse),
+	};
 
-	return in_turn(clickhouse, steps, err);
+	return in_turn(&making, steps, err);
 }

@@ -1,22 +1,32 @@
 // tables: what a database of many traces has in it (docs/schema/rows.md), and how each row is seen
 // once.
 //
-// Rows are in TABLE_rows, and bear block and part; questions are asked of the views TABLE, which
-// show the rows of one part of each block: of those in the table `blocks` the one of the least
-// number. Beside the tables of rows there are `pieces`: the traces themselves, as the files that
-// they are (push.h).
+// Rows are in TABLE_rows, and bear the number of their part; questions are asked of the views
+// TABLE, which show the rows of one part of each block: of those in the table `blocks` the one of
+// the least number. Beside the tables of rows there are `pieces`: the traces themselves, as the
+// files that they are (push.h).
+//
+// Each block says until which day it is seen (`blocks.until`). A server that can (19.6 and newer)
+// takes its rows away some days later by itself.
 #ifndef SQL_TABLES_H
 #define SQL_TABLES_H
 
 #include "export/rowset.h"
-#include "sql/clickhouse.h"
+#include "sql/shards.h"
 
 // What ClickHouse calls the types of columns, by enum rowset_type.
 extern const char *const tables_types[];
 
-// Make the tables where they are missing. False: it is not ClickHouse, or too old, or has tables of
-// another version.
-bool tables_make(struct clickhouse *clickhouse, struct err *err);
+// The column that rows of a table are in the order of, after the trace; by enum rowset_table_id.
+extern const char *const tables_orders[];
+
+// Rows that are kept for good: the 31st of December 2099.
+enum { TABLES_FOR_GOOD = 47481 };
+
+// Make the tables where they are missing, on each of the servers. False: one is not ClickHouse, or
+// too old, or has tables of another version, or of another cluster. *ages (unless NULL): each of
+// them takes rows away that are old.
+bool tables_make(struct shards *shards, bool *ages, struct err *err);
 
 // The same for those who ask: false also where there are none.
 bool tables_check(struct clickhouse *clickhouse, struct err *err);

@@ -132,7 +132,7 @@ def what_is_not_there_is_said_in_one_line():
         run("push", path, "--to", place)
         run("report", f"{place}?trace={trace}")
         # Tables that a newer one has made.
-        server.ask("INSERT INTO memory.blocks VALUES ('x', 'x', 0, 0, 0, 99)")
+        server.ask("INSERT INTO memory.blocks VALUES ('x', 'x', 0, 0, 0, '2099-12-31', 99)")
         check("newer tidemark" in refused("report", f"{place}?trace={trace}", code=3))
 
 
@@ -141,13 +141,13 @@ def a_piece_that_is_missing_or_of_another_size_is_refused():
     path = assemble("kitchen")
     with database("broken") as server:
         push(server, path)
-        columns = "trace, file, at, size, bytes, block, part"
+        columns = "trace, file, at, size, bytes, until, part"
         server.ask("CREATE TABLE memory.other AS memory.pieces_rows ENGINE = MergeTree() ORDER BY (trace, file, at)")
         server.ask(f"INSERT INTO memory.other SELECT {columns} FROM memory.pieces_rows")
-        for change, said in (("trace, file, at + 1, size, bytes, block, part", "is missing"),
-                             ("trace, file, at, size + 9999999, bytes, block, part", "is missing"),
-                             ("trace, file, at, size + 1, bytes, block, part", "another size"),
-                             ("trace, file, at, size, '', block, part", "another size")):
+        for change, said in (("trace, file, at + 1, size, bytes, until, part", "is missing"),
+                             ("trace, file, at, size + 9999999, bytes, until, part", "is missing"),
+                             ("trace, file, at, size + 1, bytes, until, part", "another size"),
+                             ("trace, file, at, size, '', until, part", "another size")):
             server.ask("DROP TABLE memory.pieces_rows")
             server.ask("CREATE TABLE memory.pieces_rows AS memory.other ENGINE = MergeTree() ORDER BY (trace, file, at)")
             server.ask(f"INSERT INTO memory.pieces_rows SELECT {change} FROM memory.other")
@@ -202,7 +202,7 @@ def a_server_that_answers_nonsense_is_refused_with_one_line():
             (("report",), begin + [b"0123\n"], "names a trace that is none"), (("report",), begin + [trace, b"\x1b[2J\n"], "makes no sense"),
             (("report",), begin + [trace, b"\t0\t4000000000\t1\n"], "is missing"),
             (("report",), begin + [trace, b"\t0\t18446744073709551615\t1\n"], "is missing"),
-            (("report",), begin + [trace, b"ff\t0\t5\t1\n"], "without its file"),
+            (("report",), begin + [trace, b"ff\t0\t5\t1\n"], "push it again"),
             (("report",), begin + [trace, b"\t0\t5\t1\n", b"\xff\xff\xff\xff\xff\xff\xff\xff"], "another size"),
             (("report",), begin + [trace, b"\t0\t5\t1\n", b"\x05hello"], "not a tidemark trace"),
             (("fleet", "sites"), begin + [b"1\t2\n"], "makes no sense"), (("fleet", "sites"), begin + [b"1\t2\t3\t4\t5"], "makes no sense"),

@@ -91,8 +91,37 @@ def who_sends_is_in_no_place_and_in_no_message():
         push(server.place, path, env={"TIDEMARK_CLICKHOUSE_USER": "writer", "TIDEMARK_CLICKHOUSE_PASSWORD": "s3cret"})
         run("push", path, "--to", server.place, "--credentials", "who")
         # Tables that a newer one has made.
-        server.ask("INSERT INTO memory.blocks VALUES ('x', 'x', 0, 0, 0, 99)")
+        server.ask("INSERT INTO memory.blocks VALUES ('x', 'x', 0, 0, 0, '2099-12-31', 99)")
         check("newer tidemark" in push(server.place, path, code=3).stderr)
+
+
+@test
+def what_has_a_time_to_live_is_not_seen_after_it():
+    path = assemble("kitchen")
+    with Server() as server:
+        # 18.16 has no TTL of its own: that is said, once.
+        said = run("push", path, assemble("family"), "--to", server.place, "--ttl", "90d").stderr
+        equal(1, said.count("this ClickHouse has no TTL"), said)
+        whole = server.ask("SELECT count() FROM memory.allocations")
+        days = server.ask("SELECT DISTINCT toInt64(until) - toInt64(today()) FROM memory.blocks WHERE name = 'allocations'")
+        equal([["90"]], days)
+        equal(whole, server.ask("SELECT count() FROM memory.allocations_rows WHERE until - 90 = today()"))
+        # The last day, and the day after.
+        for age, seen in ((90, whole), (91, [["0"]])):
+            server.ask("DROP TABLE IF EXISTS memory.other")
+            server.ask("CREATE TABLE memory.other AS memory.blocks ENGINE = MergeTree() ORDER BY trace")
+            server.ask(f"INSERT INTO memory.other SELECT trace, name, block, part, rows, until - {age}, schema_version FROM memory.blocks")
+            server.ask("RENAME TABLE memory.blocks TO memory.kept, memory.other TO memory.blocks")
+            equal(seen, server.ask("SELECT count() FROM memory.allocations"))
+            if age == 90:
+                server.ask("RENAME TABLE memory.blocks TO memory.other, memory.kept TO memory.blocks")
+        # It was there: what fleet asks stays.
+        equal([["2"]], server.ask("SELECT count() FROM memory.runs"))
+        check("push it again" in refused("report", server.place + "?trace=" + sql(path, "SELECT trace FROM runs")[0]["trace"], code=3))
+        push(server.place, path, "family.tide")
+        equal(whole, server.ask("SELECT count() FROM memory.allocations"))
+    for odd in ("90", "d", "-1d", "0d", "1h", "99999999d"):
+        check("90d expected" in refused("push", path, "--to", server.place, "--ttl", odd))
 
 
 # ---- servers that are none ----

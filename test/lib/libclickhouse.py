@@ -1,4 +1,5 @@
 """libclickhouse: servers of Debian's ClickHouse on loopback, in folders of the test."""
+import contextlib
 import os
 import shutil
 import socket
@@ -17,6 +18,7 @@ CONFIG = """<yandex>
 <users_config>{folder}/users.xml</users_config><default_profile>default</default_profile>
 <default_database>default</default_database><mark_cache_size>100000000</mark_cache_size>
 <max_concurrent_queries>20</max_concurrent_queries>
+<remote_servers>{clusters}</remote_servers>
 </yandex>
 """
 USERS = """<yandex>
@@ -39,7 +41,7 @@ def free_port():
 class Server:
     """A server that runs until `stop` or `kill`; `start` goes on with its data."""
 
-    def __init__(self, name="server"):
+    def __init__(self, name="server", tcp=None, clusters=""):
         self.program = shutil.which("clickhouse-server") or shutil.which("clickhouse-server", path="/usr/sbin")
         if not self.program:
             raise Skip("needs Debian's clickhouse-server")
@@ -48,7 +50,8 @@ class Server:
         os.makedirs(self.folder + "/data")
         self.http = free_port()
         with open(self.folder + "/config.xml", "w", encoding="ascii") as file:
-            file.write(CONFIG.format(folder=self.folder, http=self.http, tcp=free_port(), inter=free_port()))
+            file.write(CONFIG.format(folder=self.folder, http=self.http, tcp=tcp or free_port(), inter=free_port(),
+                                     clusters=clusters))
         with open(self.folder + "/users.xml", "w", encoding="ascii") as file:
             file.write(USERS)
         self.place = f"clickhouse://127.0.0.1:{self.http}/memory"
@@ -87,3 +90,13 @@ class Server:
                 return [line.split("\t") for line in answer.read().decode().splitlines()]
         except urllib.error.HTTPError as error:
             raise AssertionError(error.read().decode()) from error
+
+
+@contextlib.contextmanager
+def cluster(count=2):
+    """Servers that are the shards of a cluster `two`, and the place that names them all."""
+    ports = [free_port() for _ in range(count)]
+    shards = "".join(f"<shard><replica><host>127.0.0.1</host><port>{port}</port></replica></shard>" for port in ports)
+    with contextlib.ExitStack() as stack:
+        servers = [stack.enter_context(Server(f"shard{number}", port, f"<two>{shards}</two>")) for number, port in enumerate(ports)]
+        yield servers, "clickhouse://" + ",".join(f"127.0.0.1:{server.http}" for server in servers) + "/memory"
