@@ -166,9 +166,10 @@ static void ask_for_reachability(struct collector *collector, struct image *imag
 				 const struct door_event *event, uint8_t reason)
 {
 	struct searcher *searcher = mem_alloc(1, sizeof *searcher);
+	const struct image_asker asker = { .found = answer_searcher, .context = searcher };
 
 	*searcher = (struct searcher){ collector->door, *event };
-	if (reachability_ask(&collector->reachability, image, reason, answer_searcher, searcher))
+	if (reachability_ask(&collector->reachability, image, reason, &asker))
 		return;
 	mem_free(searcher);
 	door_answer(collector->door, event, CONTROL_REFUSED,
@@ -414,7 +415,7 @@ static bool over(struct collector *collector)
 		nobody_comes = collector->process_list.began_count > 0 ||
 			       tick_now(&collector->tick) > FIRST_HELLO_NS;
 	if (!nobody_comes || !process_list_empty(&collector->process_list) ||
-	    !door_idle(collector->door)) {
+	    !door_idle(collector->door) || reachability_busy(&collector->reachability)) {
 		collector->idle_passes = 0;
 		return false;
 	}
@@ -434,6 +435,7 @@ static void finish_running(struct collector *collector)
 			break;
 		tick_sleep(&collector->tick, tick_bell(&collector->tick), SLEEP_HELD_NS);
 	}
+	reachability_finish(&collector->reachability);
 	reachability_cancel(&collector->reachability);
 	process_list_end(&collector->process_list, true);
 }

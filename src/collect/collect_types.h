@@ -15,14 +15,20 @@ struct trace_reach;
 struct writer;
 
 // How blocks are found that a process can reach (reachability.h): by who launches us, because the
-// collector does not know blocks. Called in the collector's thread.
+// collector does not know blocks. Called in the collector's thread, but for `read` of a copy.
 struct collect_reach {
 	// Stop all its threads. NULL: `err` says why not.
 	void *(*stop)(uint32_t pid, struct err *err);
-	// The trace has everything that the process did: fill in flags, read_bytes and the blocks.
+	// Copy what it has; it goes on, and was stopped for so long. False: it cannot be copied,
+	// and is stopped still.
+	bool (*copy)(void *stopped, uint64_t *stopped_ns);
+	// The trace has everything that the process did before the event `reach->number`: fill in
+	// flags, read_bytes and the blocks. Of a copy this may be called in any thread.
 	bool (*read)(void *stopped, int trace_fd, process_id process, struct trace_reach *reach,
 		     struct err *err);
-	// It goes on. Returns how long it was stopped.
+	// A copy is not wanted any more: `read` is to fail soon. From any thread.
+	void (*abandon)(void *stopped);
+	// It goes on, or the copy is no more. Returns how long it was stopped; 0 of a copy.
 	uint64_t (*release)(void *stopped);
 };
 

@@ -57,6 +57,14 @@ struct image_own {
 	uint64_t start, end;
 };
 
+// Who waits for what of an image is reachable (reachability.h). Both are called, in this order, but
+// for those that are NULL.
+struct image_asker {
+	void (*gone_on)(void *context); // the process is not stopped any more
+	void (*found)(void *context, const struct trace_reach *found); // NULL: it is not known
+	void *context;
+};
+
 // How the lanes are put into one order in this pass.
 enum image_mode {
 	IMAGE_ALONE, // one lane alone has something
@@ -137,8 +145,7 @@ struct image {
 	uint32_t look_missed; // asked for, and there was no time
 	void *reach_stopped;  // reachability.h: by collect_reach; NULL: it runs
 	uint8_t reach_reason;
-	void (*reach_then)(void *context, const struct trace_reach *found);
-	void *reach_context;
+	struct image_asker reach_asker;
 };
 
 // Takes the arrival over.

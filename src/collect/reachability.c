@@ -1,43 +1,75 @@
 // A process is stopped first, and searched when all that it did before is in the trace: which
 // blocks there are is read from the trace itself. So reachability_ask only stops it, and a later
-// pass, after which the image's lanes are drained, flushes the writer and searches. For example,
-// 1,000 blocks live, and 3 of them are in no register, no stack, no global and no block that is
-// reached: of these three, the one that nothing points to is unreachable, and two that it points to
-// are held by it.
+// pass, after which the image's lanes are drained, flushes the writer, copies the process and has
+// the copy searched. For example, 1,000 blocks live, and 3 of them are in no register, no stack, no
+// global and no block that is reached: of these three, the one that nothing points to is
+// unreachable, and two that it points to are held by it.
+//
+// Where a trace is kept short (record --keep), events may have other numbers when the search is
+// over: there the process is searched while it is stopped.
 #include "collect/reachability.h"
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "os/thread.h"
 #include "trace/reach.h"
 
-static void warn(struct image *image, const char *what, const struct err *err)
+#include <stdatomic.h>
+
+enum { REACHABILITY_JOBS_MAX = 2 }; // who asks more often than is searched, has to wait
+
+struct reachability_job {
+	struct reachability_job *next;
+	struct thread *thread; // NULL: it has not begun
+	const struct reachability *reachability;
+	void *copy;
+	uint32_t pid;
+	struct trace_reach found;
+	struct image_asker asker;
+	struct err err;
+	bool done;
+	_Atomic bool over;
+};
+
+static void warn(const struct reachability *reachability, process_id process, uint32_t pid,
+		 const char *what, const struct err *err)
 {
 	struct str text = { 0 };
 
-	str_format(&text, "reachability of process %u is not known: %s: %s", image->pid, what,
-		   err->text);
-	trace_builder_warn(image->trace_builder, image->process, str_get(&text));
+	str_format(&text, "reachability of process %u is not known: %s: %s", pid, what, err->text);
+	trace_builder_warn(reachability->process_list->trace_builder, process, str_get(&text));
 	str_fini(&text);
 }
 
 bool reachability_ask(struct reachability *reachability, struct image *image, uint8_t reason,
-		      void (*then)(void *context, const struct trace_reach *found), void *context)
+		      const struct image_asker *asker)
 {
 	const struct collect_reach *reach = reachability->options->reach;
 	struct err err = { .kind = ERR_NONE };
 
-	ASSERT(then != NULL && image->begun);
+	ASSERT(image->begun);
 	if (reach == NULL || image->reach_stopped != NULL)
 		return false;
 	image->reach_stopped = reach->stop(image->pid, &err);
 	if (image->reach_stopped == NULL) {
-		warn(image, "it cannot be stopped", &err);
+		warn(reachability, image->process, image->pid, "it cannot be stopped", &err);
 		return false;
 	}
 	image->reach_reason = reason;
-	image->reach_then = then;
-	image->reach_context = context;
+	image->reach_asker = *asker;
 	return true;
+}
+
+static void say_gone_on(const struct image_asker *asker)
+{
+	if (asker->gone_on)
+		asker->gone_on(asker->context);
+}
+
+static void say_found(const struct image_asker *asker, const struct trace_reach *found)
+{
+	if (asker->found)
+		asker->found(asker->context, found);
 }
 
 // It goes on. Who waits for that hears of it first: a guest must not wait for what is over.
@@ -53,10 +85,90 @@ static void let_go(const struct reachability *reachability, struct image *image,
 		found->stopped_ns = stopped_ns;
 		writer_reach(image->trace_builder->writer, found);
 	}
-	image->reach_then(image->reach_context, done ? found : NULL);
+	say_gone_on(&image->reach_asker);
+	say_found(&image->reach_asker, done ? found : NULL);
 }
 
-static void search(const struct reachability *reachability, struct image *image)
+// ---- a copy ----
+
+static void *search_copy(void *context)
+{
+	struct reachability_job *job = context;
+	const struct collect_options *options = job->reachability->options;
+
+	job->done = options->reach->read(job->copy, options->output_fd, job->found.process,
+					 &job->found, &job->err);
+	atomic_store(&job->over, true);
+	return NULL;
+}
+
+// Where there is no thread to be had, it is searched here and now.
+static void begin(struct reachability_job *job)
+{
+	if (job == NULL || job->thread != NULL || job->over)
+		return;
+	job->thread = thread_start(search_copy, job);
+	if (job->thread == NULL)
+		search_copy(job);
+}
+
+// The first is over: write what it found, unless nothing can be written.
+static void end(struct reachability *reachability, bool writes)
+{
+	struct reachability_job *job = reachability->jobs;
+
+	thread_join(job->thread);
+	ASSERT(job->over);
+	reachability->options->reach->release(job->copy);
+	if (job->done && writes)
+		writer_reach(reachability->process_list->trace_builder->writer, &job->found);
+	else if (writes)
+		warn(reachability, job->found.process, job->pid, "its memory was not searched",
+		     &job->err);
+	say_found(&job->asker, job->done && writes ? &job->found : NULL);
+	reach_fini(&job->found);
+	reachability->jobs = job->next;
+	mem_free(job);
+}
+
+static size_t count_jobs(const struct reachability *reachability)
+{
+	const struct reachability_job *job = reachability->jobs;
+	size_t count = 0;
+
+	for (; job != NULL; job = job->next)
+		count++;
+	return count;
+}
+
+// False: it cannot be copied, and is stopped still.
+static bool copy(struct reachability *reachability, struct image *image, struct trace_reach *found)
+{
+	struct reachability_job **last = &reachability->jobs, *job;
+
+	if (reachability->options->keep != NULL ||
+	    !reachability->options->reach->copy(image->reach_stopped, &found->stopped_ns))
+		return false;
+	job = mem_alloc(1, sizeof *job);
+	*job = (struct reachability_job){
+		.reachability = reachability,
+		.copy = image->reach_stopped,
+		.pid = image->pid,
+		.found = *found,
+		.asker = image->reach_asker,
+		.err = { .kind = ERR_NONE },
+	};
+	while (*last != NULL)
+		last = &(*last)->next;
+	*last = job;
+	image->reach_stopped = NULL;
+	say_gone_on(&job->asker);
+	return true;
+}
+
+// ---- passes ----
+
+static void search(struct reachability *reachability, struct image *image)
 {
 	const struct collect_options *options = reachability->options;
 	struct writer *writer = image->trace_builder->writer;
@@ -70,10 +182,12 @@ static void search(const struct reachability *reachability, struct image *image)
 
 	writer_flush(writer);
 	found.number = writer_events_count(writer);
+	if (copy(reachability, image, &found))
+		return;
 	done = options->reach->read(image->reach_stopped, options->output_fd, image->process,
 				    &found, &err);
 	if (!done)
-		warn(image, "its memory was not searched", &err);
+		warn(reachability, image->process, image->pid, "its memory was not searched", &err);
 	let_go(reachability, image, done, &found);
 	reach_fini(&found);
 }
@@ -82,9 +196,28 @@ void reachability_pass(struct reachability *reachability)
 {
 	struct image *image = reachability->process_list->images;
 
+	while (reachability->jobs != NULL && reachability->jobs->over)
+		end(reachability, true);
 	for (; image != NULL; image = image->next)
-		if (image->reach_stopped != NULL && image_drained(image))
+		if (image->reach_stopped != NULL && image_drained(image) &&
+		    count_jobs(reachability) < REACHABILITY_JOBS_MAX)
 			search(reachability, image);
+	begin(reachability->jobs);
+}
+
+bool reachability_busy(const struct reachability *reachability)
+{
+	return reachability->jobs != NULL;
+}
+
+void reachability_finish(struct reachability *reachability)
+{
+	while (reachability->jobs != NULL) {
+		begin(reachability->jobs);
+		thread_join(reachability->jobs->thread);
+		reachability->jobs->thread = NULL;
+		end(reachability, true);
+	}
 }
 
 void reachability_cancel(struct reachability *reachability)
@@ -94,6 +227,16 @@ void reachability_cancel(struct reachability *reachability)
 	for (; image != NULL; image = image->next)
 		if (image->reach_stopped != NULL)
 			let_go(reachability, image, false, NULL);
+	for (struct reachability_job *job = reachability->jobs; job != NULL; job = job->next)
+		reachability->options->reach->abandon(job->copy);
+	while (reachability->jobs != NULL) {
+		if (reachability->jobs->thread == NULL)
+			reachability->jobs->over = true;
+		else
+			thread_join(reachability->jobs->thread);
+		reachability->jobs->thread = NULL;
+		end(reachability, false);
+	}
 }
 
 void reachability_describe(const struct trace_reach *found, struct str *text)

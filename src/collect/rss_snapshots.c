@@ -279,9 +279,8 @@ static void serve(struct rss_snapshots *looks, struct image *image)
 		spend(looks, now_steady_ns() - asked_ns, resident);
 }
 
-static void answer_reached(void *context, const struct trace_reach *found)
+static void answer_searched(void *context)
 {
-	(void)found;
 	answer(context);
 }
 
@@ -304,6 +303,7 @@ static uint8_t search_reason(const struct image *image)
 static void serve_all(struct rss_snapshots *looks, struct image *images)
 {
 	for (struct image *image = images; image != NULL; image = image->next) {
+		const struct image_asker asker = { answer_searched, NULL, image };
 		uint32_t asked = SEGMENT_LOOK_ASKED;
 		uint8_t reason;
 
@@ -318,7 +318,7 @@ static void serve_all(struct rss_snapshots *looks, struct image *images)
 		if (reason != TRACE_SNAPSHOT_MARK)
 			serve(looks, image);
 		if (!image->begun || !reason ||
-		    !reachability_ask(looks->reachability, image, reason, answer_reached, image))
+		    !reachability_ask(looks->reachability, image, reason, &asker))
 			answer(image);
 	}
 }

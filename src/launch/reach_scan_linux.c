@@ -1,6 +1,7 @@
-// Reading what a process has, while it stands still. Only pages that were touched are read: for
-// example a thread's stack of 8 MiB of which 3 pages were ever used is 2,048 words of
-// /proc/PID/pagemap and 12 KiB of memory. What was never touched is zeros, and no address is.
+// Reading what a process has, while it stands still, or what its copy has. Only pages that were
+// touched are read: for example a thread's stack of 8 MiB of which 3 pages were ever used is 2,048
+// words of /proc/PID/pagemap and 12 KiB of memory. What was never touched is zeros, and no address
+// is.
 //
 // Roots are read by what they are: registers of all threads, stacks from their stack pointers on
 // (less 128 bytes of red zone), a library's variables, and all other memory that may be written and
@@ -11,11 +12,13 @@
 #include "base/mem.h"
 #include "engine/replay/present.h"
 #include "engine/replay/reach_search.h"
+#include "launch/process_copy_linux.h"
 #include "launch/tracee_linux.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/uio.h>
@@ -31,7 +34,9 @@ enum {
 #define PAGE_THERE (UINT64_C(3) << 62)
 
 struct reach_scan_state {
-	struct tracee tracee;
+	struct tracee tracee; // its threads as they were; stopped unless there is a copy
+	struct process_copy copy;
+	pid_t pid;   // whose memory is read
 	int pagemap; // -1: all pages are read
 	uint8_t *buffer;
 	bool ended; // the process was killed meanwhile
@@ -44,8 +49,13 @@ struct reach_scan_state {
 static uint64_t reach_scan_release(void *stopped)
 {
 	struct reach_scan_state *scan = stopped;
-	uint64_t stood_ns = scan->tracee.count > 0 ? tracee_release(&scan->tracee) : 0;
+	uint64_t stood_ns = 0;
 
+	if (scan->copy.pid)
+		mem_free(scan->tracee.threads);
+	else if (scan->tracee.count > 0)
+		stood_ns = tracee_release(&scan->tracee);
+	process_copy_end(&scan->copy);
 	if (scan->pagemap >= 0)
 		close(scan->pagemap);
 	mem_free(scan->buffer);
@@ -56,17 +66,41 @@ static uint64_t reach_scan_release(void *stopped)
 static void *reach_scan_stop(uint32_t pid, struct err *err)
 {
 	struct reach_scan_state *scan = mem_alloc(1, sizeof(*scan));
-	char path[48];
 
 	scan->pagemap = -1;
+	process_copy_prepare(&scan->copy, (pid_t)pid);
 	if (!tracee_stop(&scan->tracee, (pid_t)pid, err)) {
 		reach_scan_release(scan);
 		return NULL;
 	}
-	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)pid);
-	scan->pagemap = open(path, O_RDONLY | O_CLOEXEC);
-	scan->buffer = mem_alloc(1, REACH_SEARCH_PART + 2 * SPACE_PAGE);
+	scan->pid = scan->tracee.pid;
 	return scan;
+}
+
+static bool reach_scan_copy(void *stopped, uint64_t *stopped_ns)
+{
+	struct reach_scan_state *scan = stopped;
+	struct tracee_thread *threads;
+	size_t count = scan->tracee.count;
+	pid_t pid = scan->tracee.pid;
+
+	ASSERT(!scan->copy.pid && count > 0);
+	if (!process_copy_make(&scan->copy, &scan->tracee))
+		return false;
+	threads = mem_alloc(count, sizeof(*threads));
+	memcpy(threads, scan->tracee.threads, count * sizeof(*threads));
+	*stopped_ns = tracee_release(&scan->tracee);
+	scan->tracee = (struct tracee){ .pid = pid, .threads = threads, .count = count };
+	scan->pid = scan->copy.pid;
+	return true;
+}
+
+static void reach_scan_abandon(void *stopped)
+{
+	struct reach_scan_state *scan = stopped;
+
+	if (scan->copy.pid)
+		kill(scan->copy.pid, SIGKILL); // what is read then is nothing
 }
 
 // ---- reading its memory ----
@@ -84,12 +118,12 @@ static void reach_scan_fetch(struct reach_scan_state *scan, struct iovec *here, 
 		return;
 	errno = 0;
 	ASSERT(count <= PARTS_MAX && wanted <= REACH_SEARCH_PART + 2 * SPACE_PAGE);
-	got = process_vm_readv(scan->tracee.pid, here, count, there, count, 0);
+	got = process_vm_readv(scan->pid, here, count, there, count, 0);
 	scan->reach->read_bytes += wanted;
 	if (got == (ssize_t)wanted)
 		return;
 	for (size_t i = 0; i < count; i++)
-		if (process_vm_readv(scan->tracee.pid, &here[i], 1, &there[i], 1, 0) !=
+		if (process_vm_readv(scan->pid, &here[i], 1, &there[i], 1, 0) !=
 		    (ssize_t)here[i].iov_len)
 			scan->reach->flags |= TRACE_REACH_PARTIAL;
 	scan->ended |= errno == ESRCH;
@@ -130,6 +164,8 @@ static const uint8_t *reach_scan_bytes(struct reach_scan_state *scan, uint64_t s
 		there[parts++] = (struct iovec){ (void *)(uintptr_t)from, to - from };
 	}
 	reach_scan_fetch(scan, here, there, parts);
+	if (scan->copy.pid)
+		process_copy_amend(&scan->copy, start, end, scan->buffer);
 	return scan->buffer;
 }
 
@@ -281,7 +317,7 @@ static bool reach_scan_roots(struct reach_scan_state *scan, struct err *err)
 	bool mapped = false;
 	FILE *maps;
 
-	snprintf(name, sizeof(name), "/proc/%d/maps", (int)scan->tracee.pid);
+	snprintf(name, sizeof(name), "/proc/%d/maps", (int)scan->pid);
 	maps = fopen(name, "re");
 	if (!maps)
 		return err_set(err, ERR_IO, "cannot read %s", name);
@@ -358,13 +394,16 @@ static bool reach_scan_read(void *stopped, int trace_fd, process_id process,
 {
 	struct reach_scan_state *scan = stopped;
 	struct present_options options = { .inherits = process,
-					   .edge = { .number = UINT64_MAX, .exact = true } };
+					   .edge = { .number = reach->number, .exact = true } };
 	struct present *present;
 	struct reader *reader;
 	char path[48];
 	bool ok;
 
 	ASSERT(scan->tracee.count > 0 && trace_fd >= 0);
+	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)scan->pid);
+	scan->pagemap = open(path, O_RDONLY | O_CLOEXEC);
+	scan->buffer = mem_alloc(1, REACH_SEARCH_PART + 2 * SPACE_PAGE);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", trace_fd);
 	reader = reader_open(path, err);
 	if (!reader)
@@ -385,6 +424,8 @@ static bool reach_scan_read(void *stopped, int trace_fd, process_id process,
 
 const struct collect_reach reach_scan = {
 	.stop = reach_scan_stop,
+	.copy = reach_scan_copy,
 	.read = reach_scan_read,
+	.abandon = reach_scan_abandon,
 	.release = reach_scan_release,
 };

@@ -1,8 +1,9 @@
 // reach_scan: finds out which blocks of a process are reachable, from outside.
 //
 //     stop        all its threads are stopped
-//       read      with a trace that has all that they did: what is reachable
-//     release     they go on
+//       copy      it is copied (process_copy_linux.h), and goes on
+//       read      with a trace that has all that they did: what is reachable, there or in the copy
+//     release     they go on; the copy is no more
 //
 // Which blocks live, and whose each mapping is, is the trace's to say (present.h). Roots are
 // the registers of all threads; their stacks, from the stack pointer on; and all memory that may be
@@ -17,7 +18,7 @@
 
 #include "collect/collect.h"
 
-// For collect_options. Stopping takes at most some milliseconds; `read` needs the trace as a file.
+// For collect_options. `read` needs the trace as a file.
 extern const struct collect_reach reach_scan;
 
 #endif

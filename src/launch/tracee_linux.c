@@ -459,18 +459,11 @@ void tracee_run_to(struct tracee *tracee, const uint64_t *places, uint64_t patie
 	mem_free(walkers);
 }
 
-bool tracee_borrow(struct tracee_loan *loan, struct tracee_thread *thread, uint64_t gate,
-		   struct err *err)
+bool tracee_borrow_plainly(struct tracee_loan *loan, struct tracee_thread *thread, uint64_t gate,
+			   struct err *err)
 {
-	const uint64_t arguments[6] = { 0,
-					TRACEE_STACK_BYTES,
-					PROT_READ | PROT_WRITE,
-					MAP_PRIVATE | MAP_ANONYMOUS,
-					UINT64_MAX,
-					0 };
 	uint64_t none = tracee_no_signals();
 	struct iovec part;
-	int64_t stack;
 
 	*loan = (struct tracee_loan){ .thread = thread, .gate = gate };
 	loan->vectors = mem_alloc(1, TRACEE_VECTORS_BYTES);
@@ -482,6 +475,22 @@ bool tracee_borrow(struct tracee_loan *loan, struct tracee_thread *thread, uint6
 	}
 	loan->vectors_size = part.iov_len;
 	loan->mask = tracee_mask(thread, &none);
+	return true;
+}
+
+bool tracee_borrow(struct tracee_loan *loan, struct tracee_thread *thread, uint64_t gate,
+		   struct err *err)
+{
+	const uint64_t arguments[6] = { 0,
+					TRACEE_STACK_BYTES,
+					PROT_READ | PROT_WRITE,
+					MAP_PRIVATE | MAP_ANONYMOUS,
+					UINT64_MAX,
+					0 };
+	int64_t stack;
+
+	if (!tracee_borrow_plainly(loan, thread, gate, err))
+		return false;
 	stack = tracee_ask(loan, SYS_mmap, arguments);
 	if (stack > 0 || stack < -4095) {
 		loan->stack = (uint64_t)stack;
@@ -528,7 +537,8 @@ bool tracee_call(struct tracee_loan *loan, uint64_t function, uint64_t first, ui
 	return registers.rip == 0;
 }
 
-int64_t tracee_ask(struct tracee_loan *loan, uint64_t number, const uint64_t arguments[6])
+static struct user_regs_struct tracee_question(const struct tracee_loan *loan, uint64_t number,
+					       const uint64_t arguments[6])
 {
 	struct user_regs_struct registers = loan->thread->registers;
 
@@ -540,9 +550,43 @@ int64_t tracee_ask(struct tracee_loan *loan, uint64_t number, const uint64_t arg
 	registers.r10 = arguments[3];
 	registers.r8 = arguments[4];
 	registers.r9 = arguments[5];
+	return registers;
+}
+
+int64_t tracee_ask(struct tracee_loan *loan, uint64_t number, const uint64_t arguments[6])
+{
+	struct user_regs_struct registers = tracee_question(loan, number, arguments);
+
 	if (!tracee_go(loan, &registers, PTRACE_SINGLESTEP, SIGTRAP))
 		return -ESRCH;
 	return (int64_t)registers.rax;
+}
+
+bool tracee_fork(struct tracee_loan *loan, struct tracee_thread *child)
+{
+	static const uint64_t nothing[6];
+	struct user_regs_struct registers = tracee_question(loan, SYS_clone, nothing);
+	const struct user_regs_struct kept = loan->thread->registers;
+	pid_t tid = loan->thread->tid;
+	unsigned long message = 0;
+	int status;
+
+	*child = (struct tracee_thread){ .gone = true };
+	if (ptrace(PTRACE_SETOPTIONS, tid, NULL, (void *)PTRACE_O_TRACECLONE) != 0)
+		return false;
+	// The first stop is where the child is there and the call is not over; or its failure.
+	if (tracee_go(loan, &registers, PTRACE_SINGLESTEP, SIGTRAP) &&
+	    (int64_t)registers.rax == -ENOSYS &&
+	    ptrace(PTRACE_GETEVENTMSG, tid, NULL, &message) == 0 && message > 0) {
+		child->tid = (pid_t)message;
+		tracee_run(loan->thread, PTRACE_SINGLESTEP, SIGTRAP);
+		loan->thread->registers = kept;
+	}
+	ptrace(PTRACE_SETOPTIONS, tid, NULL, NULL);
+	if (child->tid == 0 || !tracee_wait(child, &status))
+		return false;
+	ptrace(PTRACE_SETOPTIONS, child->tid, NULL, (void *)PTRACE_O_EXITKILL);
+	return ptrace(PTRACE_GETREGS, child->tid, NULL, &child->registers) == 0;
 }
 
 void tracee_give_back(struct tracee_loan *loan)

@@ -93,12 +93,21 @@ enum { TRACEE_STACK_BYTES = 512 << 10, TRACEE_PARAMETERS_AT = 64 }; // from `sta
 bool tracee_borrow(struct tracee_loan *loan, struct tracee_thread *thread, uint64_t gate,
 		   struct err *err);
 
+// The same without a stack, for tracee_ask alone: nothing is mapped in the process.
+bool tracee_borrow_plainly(struct tracee_loan *loan, struct tracee_thread *thread, uint64_t gate,
+			   struct err *err);
+
 // Call a function with two arguments. False: it did not come back (the thread is as it was).
 bool tracee_call(struct tracee_loan *loan, uint64_t function, uint64_t first, uint64_t second,
 		 uint64_t *result);
 
 // Ask the kernel. Its answer, a negative errno among them.
 int64_t tracee_ask(struct tracee_loan *loan, uint64_t number, const uint64_t arguments[6]);
+
+// Fork the process: *child, our tracee as well, has its memory as it is now, and is stopped before
+// its first instruction. It ends when we do. Its parent gets no signal of that, and has to wait for
+// it by __WALL. False: it cannot be.
+bool tracee_fork(struct tracee_loan *loan, struct tracee_thread *child);
 
 // The thread is as it was. Accepts { 0 }.
 void tracee_give_back(struct tracee_loan *loan);

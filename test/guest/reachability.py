@@ -238,6 +238,117 @@ def the_recorder_alone_searches_too():
                    if size in STATES})
 
 
+# What a program does that goes on while a copy of it is searched, and what it must not see of that:
+# no child, no signal, no open end of a pipe. What it keeps from its children is searched, too.
+COPIED = r"""
+#include "tidemark.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void *volatile kept[2], **apart;
+static volatile int children;
+static void on_child(int number) { children += number != 0; }
+static __attribute__((noinline)) void begin(void)
+{
+	kept[0] = malloc(71001);
+	kept[1] = malloc(71002);
+	*apart = malloc(71003);
+}
+int main(int argc, char **argv)
+{
+	void *lists[2000];
+	int pipes[2];
+	char byte;
+
+	(void)argv;
+	signal(SIGCHLD, on_child);
+	apart = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (apart == MAP_FAILED || pipe(pipes) != 0 || madvise(apart, 4096, argc > 1 ? MADV_DONTFORK : MADV_WIPEONFORK) != 0)
+		return 1;
+	begin();
+	for (int i = 0; i < 2000; i++)
+		lists[i] = malloc(4096);
+	tidemark_mark("now");
+	// It has gone on, and is not searched as it is from here on.
+	for (int round = 0; round < 100; round++) {
+		kept[0] = NULL;
+		for (int i = 0; i < 2000; i++) {
+			memset(lists[i], 0, 4096);
+			free(lists[i]);
+			lists[i] = malloc(4096);
+		}
+	}
+	close(pipes[1]);
+	if (read(pipes[0], &byte, 1) != 0)
+		return 2; // the copy had it open
+	if (wait(NULL) != -1 || errno != ECHILD || children != 0)
+		return 3;
+	return 0;
+}
+"""
+
+
+def copied(*words):
+    with open("copied.c", "w", encoding="utf-8") as file:
+        file.write(COPIED)
+    equal(0, run(["gcc", "-O1", "-I", os.path.join(os.environ["TIDEMARK_SOURCE"], "include"), "copied.c",
+                  "-o", "copied"]).code)
+    record(["./copied", *words], "--reachability-at", "now")
+    text = run([TIDEMARK, "dump", "t.tide"]).out
+    found = re.search(r"^reach p0 reason=mark at=(\d+) number=(\d+)", text, re.M)
+    check(found, text[-500:])
+    # It is of the moment of the mark, however much came after it.
+    check(int(found[2]) < 3000, found[0])
+    told = lines()
+    equal(["reachable"] * 3, [told[size][0] for size in (71001, 71002, 71003)])
+    equal(2000, len(re.findall(r"^reachable 0x\w+ 4096 t", text, re.M)))
+
+
+@test
+def the_program_goes_on_while_a_copy_is_searched_and_sees_nothing_of_it():
+    copied()
+
+
+@test
+def what_cannot_be_copied_is_searched_while_it_stands():
+    copied("kept from children")
+
+
+@test
+def no_copy_is_left_over():
+    running = subprocess.Popen([TIDEMARK, "record", "-q", "-o", "t.tide", "--", program("reaches"),
+                                "lines"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                               env=environment())
+    equal("ready\n", running.stdout.readline())
+    pid = next(pid for pid in run(["pgrep", "-P", str(running.pid), "-f", "reaches"]).out.split()
+               if os.readlink(f"/proc/{pid}/exe").endswith("/reaches"))
+    for _ in range(5):
+        equal(0, run([TIDEMARK, "ctl", pid, "reachability"]).code)
+        equal("", run(["pgrep", "-P", pid]).out)
+    running.stdin.close()
+    equal(0, running.wait(timeout=60))
+
+
+@test
+def memory_that_was_not_read_is_told():
+    record([program("reaches")], "--reachability")
+    text = run([TIDEMARK, "dump", "t.tide"]).out
+    text = re.sub(r"^(reach p0 .*total=\d+)$", r"\1 flags=2", text, flags=re.M)
+    with open("t.txt", "w", encoding="utf-8") as file:
+        file.write(text)
+    equal(0, run([TIDEMARK, "dump", "--assemble", "t.txt", "-o", "a.tide"]).code)
+    told = ask("report", "a.tide")
+    equal(None, told["heap"]["reachability"])
+    check(any("could not be read" in line for line in told["trace"]["warnings"]), told["trace"])
+    equal(3, run([TIDEMARK, "check", "a.tide", "--max-unreachable", "0"]).code)
+
+
 # --- As others see it ---
 
 @test

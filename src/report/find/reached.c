@@ -223,6 +223,10 @@ void reached_read(struct reached *reached, const struct query_context *asked)
 	if (reached->flags & TRACE_REACH_BLIND)
 		say(reached, "not all blocks are known (a pause, or attached to a process that "
 			     "ran): what they held looks unreachable");
+	if (reached->flags & TRACE_REACH_PARTIAL)
+		say(reached,
+		    "some memory of a process could not be read: what only that held looks "
+		    "unreachable");
 	str_fini(&text);
 	reached->known = !reached->why;
 }
