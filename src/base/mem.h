@@ -75,6 +75,14 @@ int mem_compare_u64(const void *a, const void *b);
 //     vec = mem_grow(vec, &capacity, count + 1, sizeof *vec);
 void *mem_grow(void *items, size_t *capacity, size_t need, size_t size_bytes);
 
+// The place of one more item at the end of `list`, which holds `count` of `capacity` items. It
+// counts from now on, and what is in it is not set:
+//     *MEM_ADD(log->lines, log->count, log->capacity) = line;
+// What is assigned must not look at `list` or `count`: C does not say which side comes first.
+#define MEM_ADD(list, count, capacity)                                                \
+	((list) = mem_grow((list), &(capacity), (size_t)(count) + 1, sizeof *(list)), \
+	 &(list)[(count)++])
+
 // There is no memory for `count` items of `size_bytes` each: the end.
 _Noreturn void mem_none(size_t count, size_t size_bytes);
 

@@ -105,9 +105,8 @@ static bool take(struct args *args, struct request *request, int id)
 {
 	switch (id) {
 	case ARGS_OPERAND:
-		request->paths = mem_grow(request->paths, &request->paths_capacity,
-					  request->paths_count + 1, sizeof *request->paths);
-		request->paths[request->paths_count++] = args->value;
+		*MEM_ADD(request->paths, request->paths_count, request->paths_capacity) =
+			args->value;
 		request->options.path = request->paths[0];
 		return true;
 	case OPTION_BASELINE:
@@ -116,9 +115,8 @@ static bool take(struct args *args, struct request *request, int id)
 	case OPTION_UPDATE:
 		return request->update = true;
 	case OPTION_SUPPRESSIONS:
-		request->lists = mem_grow(request->lists, &request->lists_capacity,
-					  request->lists_count + 1, sizeof *request->lists);
-		request->lists[request->lists_count++] = args->value;
+		*MEM_ADD(request->lists, request->lists_count, request->lists_capacity) =
+			args->value;
 		return true;
 	case OPTION_GENERATE:
 		return request->generate = true;

@@ -43,8 +43,7 @@ static bool add_run(struct request *request, int side, const char *path)
 {
 	struct runs *runs = &request->runs[side];
 
-	runs->paths = mem_grow(runs->paths, &runs->capacity, runs->count + 1, sizeof *runs->paths);
-	runs->paths[runs->count++] = path;
+	*MEM_ADD(runs->paths, runs->count, runs->capacity) = path;
 	return true;
 }
 

@@ -426,9 +426,7 @@ static bool take_label(struct args *args, struct asking *asking)
 {
 	const char *wrong = label_wrong(args->value);
 
-	asking->labels = mem_grow(asking->labels, &asking->labels_capacity,
-				  asking->wish.labels_count + 1, sizeof *asking->labels);
-	asking->labels[asking->wish.labels_count++] = args->value;
+	*MEM_ADD(asking->labels, asking->wish.labels_count, asking->labels_capacity) = args->value;
 	asking->wish.labels = asking->labels;
 	return !wrong || args_mistake(args, "--label %s: %s", args->value, wrong);
 }

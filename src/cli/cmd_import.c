@@ -94,9 +94,7 @@ static bool take_option(struct args *args, int id, struct import *import)
 	case IMPORT_FORMAT:
 		return take_format(args, import);
 	case ARGS_OPERAND:
-		import->inputs = mem_grow(import->inputs, &import->inputs_capacity,
-					  import->inputs_count + 1, sizeof *import->inputs);
-		import->inputs[import->inputs_count++] =
+		*MEM_ADD(import->inputs, import->inputs_count, import->inputs_capacity) =
 			(struct import_input){ .path = args->value };
 		return true;
 	default:

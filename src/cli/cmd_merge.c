@@ -68,9 +68,8 @@ static bool take_option(struct args *args, int id, struct merge *merge)
 					     &merge->inputs[merge->count - 1].offset_ns) ||
 		       args_mistake(args, "\"%s\" is not a time (try: 120ms, -1.5s)", args->value);
 	case ARGS_OPERAND:
-		merge->inputs = mem_grow(merge->inputs, &merge->capacity, merge->count + 1,
-					 sizeof *merge->inputs);
-		merge->inputs[merge->count++] = (struct rewrite_input){ .path = args->value };
+		*MEM_ADD(merge->inputs, merge->count, merge->capacity) =
+			(struct rewrite_input){ .path = args->value };
 		return true;
 	default:
 		return false;

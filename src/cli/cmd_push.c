@@ -151,9 +151,8 @@ static bool take_option(struct args *args, int id, struct pushing *pushing)
 {
 	switch (id) {
 	case ARGS_OPERAND:
-		pushing->files = mem_grow(pushing->files, &pushing->files_capacity,
-					  pushing->files_count + 1, sizeof *pushing->files);
-		pushing->files[pushing->files_count++] = args->value;
+		*MEM_ADD(pushing->files, pushing->files_count, pushing->files_capacity) =
+			args->value;
 		return true;
 	case PUSH_TO:
 		pushing->place.url = args->value;

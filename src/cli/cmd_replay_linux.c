@@ -105,9 +105,7 @@ static bool is_there(const char *library)
 static void add(struct plans *plans, const char *allocator, const char *library,
 		const char *setting)
 {
-	plans->list =
-		mem_grow(plans->list, &plans->capacity, plans->count + 1, sizeof *plans->list);
-	plans->list[plans->count++] = (struct planned){
+	*MEM_ADD(plans->list, plans->count, plans->capacity) = (struct planned){
 		.allocator = mem_copy_text(allocator),
 		.library = library ? mem_copy_text(library) : NULL,
 		.setting = setting ? mem_copy_text(setting) : NULL,
@@ -372,10 +370,8 @@ static bool take(struct args *args, struct request *request, int id)
 		if (!strchr(args->value, '='))
 			return args_mistake(args, "--settings takes NAME=VALUE|VALUE, not '%s'",
 					    args->value);
-		request->settings = mem_grow(request->settings, &request->settings_capacity,
-					     request->settings_count + 1,
-					     sizeof *request->settings);
-		request->settings[request->settings_count++] = args->value;
+		*MEM_ADD(request->settings, request->settings_count, request->settings_capacity) =
+			args->value;
 		return true;
 	case OPTION_SVG:
 		request->picture.output.path = args->value;

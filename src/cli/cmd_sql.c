@@ -175,9 +175,7 @@ static bool take_option(struct args *args, int id, struct sql *sql)
 {
 	switch (id) {
 	case ARGS_OPERAND:
-		sql->words = mem_grow(sql->words, &sql->words_capacity, sql->words_count + 1,
-				      sizeof *sql->words);
-		sql->words[sql->words_count++] = args->value;
+		*MEM_ADD(sql->words, sql->words_count, sql->words_capacity) = args->value;
 		return true;
 	case SQL_PARQUET:
 		sql->parquet = true;

@@ -44,9 +44,7 @@ file_id file_table_put(struct file_table *table, uint64_t device, uint64_t inode
 		    strlen(file->path) == length && memcmp(file->path, path, length) == 0)
 			return file->id;
 	}
-	table->files =
-		mem_grow(table->files, &table->capacity, table->count + 1, sizeof *table->files);
-	file = &table->files[table->count++];
+	file = MEM_ADD(table->files, table->count, table->capacity);
 	*file = (struct trace_file){
 		.device = device,
 		.inode = inode,

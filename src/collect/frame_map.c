@@ -66,9 +66,7 @@ static uint32_t published_count(const struct frame_map *map)
 
 static void add_loose(struct frame_map *map, uint64_t pc, frame_id frame)
 {
-	map->loose = mem_grow(map->loose, &map->loose_capacity, map->loose_count + 1,
-			      sizeof *map->loose);
-	map->loose[map->loose_count++] = (struct frame_map_loose){
+	*MEM_ADD(map->loose, map->loose_count, map->loose_capacity) = (struct frame_map_loose){
 		.pc = pc,
 		.seen_ns = map->now_ns != NULL ? *map->now_ns : 0,
 		.frame = frame,

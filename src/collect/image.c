@@ -477,9 +477,7 @@ struct image_event *image_event_add(struct image *image, uint8_t kind, uint64_t 
 	struct image_event *event;
 	struct stream *stream;
 
-	image->events = mem_grow(image->events, &image->events_capacity, image->events_count + 1,
-				 sizeof *image->events);
-	event = &image->events[image->events_count++];
+	event = MEM_ADD(image->events, image->events_count, image->events_capacity);
 	*event = (struct image_event){ .tid = tid, .lane = lane, .head = head };
 	image->events_waiting++;
 	ASSERT(image->events_waiting <= image->events_count);

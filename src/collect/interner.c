@@ -108,9 +108,7 @@ static COLD void grow(struct interner *interner)
 				put(interner, &stack);
 				continue;
 			}
-			waiting = mem_grow(waiting, &waiting_capacity, waiting_count + 1,
-					   sizeof *waiting);
-			waiting[waiting_count++] = stack;
+			*MEM_ADD(waiting, waiting_count, waiting_capacity) = stack;
 		}
 	}
 	for (size_t i = 0; i < waiting_count; i++)

@@ -278,9 +278,7 @@ static struct lane_item heap_item(const struct lane_reader *reader, struct lane_
 static void add_heap(struct lane_reader *reader, const struct lane_item *item)
 {
 	ASSERT(reader->heaps_count < LANE_HEAPS_MAX);
-	reader->heaps = mem_grow(reader->heaps, &reader->heaps_capacity, reader->heaps_count + 1,
-				 sizeof *reader->heaps);
-	reader->heaps[reader->heaps_count++] =
+	*MEM_ADD(reader->heaps, reader->heaps_count, reader->heaps_capacity) =
 		(struct lane_reader_heap){ item->address, item->detail };
 }
 
@@ -416,9 +414,7 @@ static COLD size_t decode_vm(struct lane_reader *reader, const uint8_t *begin, u
 	}
 	if (head & LANE_VM_HAS_STACK)
 		item->stack = with_frames(reader, reader->stack);
-	reader->calls = mem_grow(reader->calls, &reader->calls_capacity, reader->calls_end + 1,
-				 sizeof *reader->calls);
-	call = &reader->calls[reader->calls_end++];
+	call = MEM_ADD(reader->calls, reader->calls_end, reader->calls_capacity);
 	call->body = body;
 	call->open = body.part == LANE_VM_BEGIN;
 	*made = true;

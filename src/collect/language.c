@@ -69,9 +69,7 @@ uint32_t language_push(struct language *language, uint32_t outer, uint32_t frame
 	ASSERT(outer < language->nodes_count);
 	if (*node == 0) {
 		*node = language->nodes_count;
-		language->nodes = mem_grow(language->nodes, &language->nodes_capacity,
-					   language->nodes_count + 1, sizeof *language->nodes);
-		language->nodes[language->nodes_count++] =
+		*MEM_ADD(language->nodes, language->nodes_count, language->nodes_capacity) =
 			(struct language_node){ .outer = outer, .frame = frame };
 	}
 	return (uint32_t)*node;
@@ -124,9 +122,8 @@ static size_t take_apart(struct merging *merging, stack_id stack, uint32_t node)
 	while (stack != 0) {
 		struct interner_row row = interner_get(language->interner, stack);
 
-		language->frames = mem_grow(language->frames, &language->frames_capacity,
-					    merging->frames_count + 1, sizeof *language->frames);
-		language->frames[merging->frames_count++] = row.frame;
+		*MEM_ADD(language->frames, merging->frames_count, language->frames_capacity) =
+			row.frame;
 		evaluators += (flags_of(language, row.frame) & LANGUAGE_EVALUATOR) != 0;
 		merging->flags = row.flags;
 		stack = row.parent;
@@ -134,9 +131,7 @@ static size_t take_apart(struct merging *merging, stack_id stack, uint32_t node)
 	while (node > LANGUAGE_CUT) {
 		const struct language_node *at = &language->nodes[node];
 
-		language->own = mem_grow(language->own, &language->own_capacity,
-					 merging->own_count + 1, sizeof *language->own);
-		language->own[merging->own_count++] = at->frame;
+		*MEM_ADD(language->own, merging->own_count, language->own_capacity) = at->frame;
 		merging->groups += (at->frame & LANGUAGE_ENTRY) || at->outer <= LANGUAGE_CUT;
 		node = at->outer;
 	}

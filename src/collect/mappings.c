@@ -56,9 +56,7 @@ void mappings_list(struct image *image, uint32_t number, const char *text, size_
 	if (!last || last->number != number) {
 		if (image->lists_count >= LISTS_MAX)
 			return;
-		image->lists = mem_grow(image->lists, &image->lists_capacity,
-					image->lists_count + 1, sizeof *image->lists);
-		last = &image->lists[image->lists_count++];
+		last = MEM_ADD(image->lists, image->lists_count, image->lists_capacity);
 		*last = (struct image_list){ .number = number };
 	}
 	str_add_bytes(&last->text, text, length);
@@ -133,9 +131,7 @@ static void own_put(struct image *image, uint64_t start, uint64_t size)
 {
 	if (image->own_count >= OWN_MAX || size == 0 || start > UINT64_MAX - size - PAGE_BYTES)
 		return;
-	image->own = mem_grow(image->own, &image->own_capacity, image->own_count + 1,
-			      sizeof *image->own);
-	image->own[image->own_count++] = (struct image_own){
+	*MEM_ADD(image->own, image->own_count, image->own_capacity) = (struct image_own){
 		.start = start,
 		.end = (start + size + PAGE_BYTES - 1) & ~(uint64_t)(PAGE_BYTES - 1),
 	};

@@ -388,9 +388,7 @@ static bool run_row(struct merge *merge, struct stream *stream, uint64_t limit_n
 static void want(struct merge *merge, struct stream *stream)
 {
 	ASSERT(!stream->wanted);
-	merge->pulls = mem_grow(merge->pulls, &merge->pulls_capacity, merge->pulls_count + 1,
-				sizeof *merge->pulls);
-	merge->pulls[merge->pulls_count++] = stream;
+	*MEM_ADD(merge->pulls, merge->pulls_count, merge->pulls_capacity) = stream;
 	stream->wanted = true;
 }
 

@@ -45,24 +45,20 @@ void pending_exec_add(struct pending_exec *pending_exec, process_id parent, uint
 	if (was_heard(pending_exec, pid))
 		return;
 	pidfd = host_pid != 0 ? peer_pidfd(-1, host_pid) : -1;
-	pending_exec->all = mem_grow(pending_exec->all, &pending_exec->capacity,
-				     pending_exec->count + 1, sizeof *pending_exec->all);
-	pending_exec->all[pending_exec->count++] = (struct pending_exec_process){
-		.pid = pid,
-		.pidfd = pidfd,
-		.gone = host_pid != 0 && pidfd < 0,
-		.parent = parent,
-		.path = mem_copy_text(path),
-	};
+	*MEM_ADD(pending_exec->all, pending_exec->count, pending_exec->capacity) =
+		(struct pending_exec_process){
+			.pid = pid,
+			.pidfd = pidfd,
+			.gone = host_pid != 0 && pidfd < 0,
+			.parent = parent,
+			.path = mem_copy_text(path),
+		};
 }
 
 void pending_exec_hear(struct pending_exec *pending_exec, uint32_t pid, uint32_t image)
 {
 	pending_exec_drop(pending_exec, pid);
-	pending_exec->hellos = mem_grow(pending_exec->hellos, &pending_exec->hellos_capacity,
-					pending_exec->hellos_count + 1,
-					sizeof *pending_exec->hellos);
-	pending_exec->hellos[pending_exec->hellos_count++] =
+	*MEM_ADD(pending_exec->hellos, pending_exec->hellos_count, pending_exec->hellos_capacity) =
 		(struct pending_exec_hello){ .pid = pid, .image = image };
 }
 

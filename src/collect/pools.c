@@ -22,9 +22,8 @@ static struct pools_one *put(struct pools *pools, uint32_t number)
 	uint64_t *place = map_put(&pools->places, number, NULL);
 
 	if (*place == 0) {
-		pools->list = mem_grow(pools->list, &pools->capacity, pools->count + 1,
-				       sizeof *pools->list);
-		pools->list[pools->count++] = (struct pools_one){ .number = number };
+		*MEM_ADD(pools->list, pools->count, pools->capacity) =
+			(struct pools_one){ .number = number };
 		*place = pools->count;
 	}
 	ASSERT(*place <= pools->count && pools->list[*place - 1].number == number);

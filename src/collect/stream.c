@@ -57,9 +57,7 @@ struct lane_item *stream_push(struct stream *stream)
 	struct lane_item *item;
 
 	ASSERT(stream->inner <= stream->end && stream->end <= stream->capacity);
-	stream->items =
-		mem_grow(stream->items, &stream->capacity, stream->end + 1, sizeof *stream->items);
-	item = &stream->items[stream->end++];
+	item = MEM_ADD(stream->items, stream->end, stream->capacity);
 	memset(item, 0, sizeof *item);
 	return item;
 }

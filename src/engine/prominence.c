@@ -73,9 +73,7 @@ static bool tell(const struct prominence *crest, const struct prominence_entry *
 
 static void push(struct prominence *crest)
 {
-	crest->stack =
-		mem_grow(crest->stack, &crest->capacity, crest->count + 1, sizeof *crest->stack);
-	crest->stack[crest->count++] = (struct prominence_entry){
+	*MEM_ADD(crest->stack, crest->count, crest->capacity) = (struct prominence_entry){
 		.left = crest->level,
 		.left_edge = crest->edge,
 		.top = crest->level,

@@ -323,9 +323,7 @@ static bool parse_range(const char *text, bool (*parse)(const char *, uint64_t *
 
 static void push_size(struct query *query, struct query_range range)
 {
-	query->sizes = mem_grow(query->sizes, &query->sizes_capacity, query->sizes_count + 1,
-				sizeof *query->sizes);
-	query->sizes[query->sizes_count++] = range;
+	*MEM_ADD(query->sizes, query->sizes_count, query->sizes_capacity) = range;
 }
 
 bool query_add_size(struct query *query, const char *word, struct err *err)

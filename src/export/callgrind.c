@@ -59,9 +59,7 @@ static void add(struct callgrind *callgrind, struct location_line at, int64_t ca
 	struct cost *cost;
 
 	if (found == callgrind->count) {
-		callgrind->costs = mem_grow(callgrind->costs, &callgrind->capacity,
-					    callgrind->count + 1, sizeof *callgrind->costs);
-		callgrind->costs[callgrind->count++] = fresh;
+		*MEM_ADD(callgrind->costs, callgrind->count, callgrind->capacity) = fresh;
 	}
 	cost = &callgrind->costs[found];
 	if (cost->stack_number == callgrind->stack_number)

@@ -84,9 +84,7 @@ static uint32_t stack_of(struct firefox *firefox, stack_id stack)
 
 		if (!node)
 			break;
-		firefox->path = mem_grow(firefox->path, &firefox->path_capacity, depth + 1,
-					 sizeof *firefox->path);
-		firefox->path[depth++] = stack;
+		*MEM_ADD(firefox->path, depth, firefox->path_capacity) = stack;
 		stack = node->parent < stack ? node->parent : 0;
 	}
 	if (stack && known)

@@ -283,8 +283,7 @@ static void push_children(struct flamegraph *flamegraph, struct place parent, st
 
 	for (uint32_t at = flamegraph->nodes[parent.node].child; at;
 	     at = flamegraph->nodes[at].sibling) {
-		children = mem_grow(children, &capacity, count + 1, sizeof *children);
-		children[count++] = at;
+		*MEM_ADD(children, count, capacity) = at;
 	}
 	if (count)
 		mem_sort(children, count, sizeof *children, compare_names, flamegraph);

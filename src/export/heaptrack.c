@@ -125,9 +125,7 @@ static uint64_t trace_of(struct heaptrack *heaptrack, stack_id stack)
 
 		if (!node)
 			break;
-		heaptrack->path = mem_grow(heaptrack->path, &heaptrack->path_capacity, depth + 1,
-					   sizeof *heaptrack->path);
-		heaptrack->path[depth++] = stack;
+		*MEM_ADD(heaptrack->path, depth, heaptrack->path_capacity) = stack;
 		stack = node->parent < stack ? node->parent : 0;
 	}
 	number = stack && known ? *known : 0;
@@ -159,9 +157,7 @@ static uint32_t kind_of(struct heaptrack *heaptrack, const struct lives_block *b
 
 	if (found < heaptrack->kinds_count)
 		return found;
-	heaptrack->kinds = mem_grow(heaptrack->kinds, &heaptrack->kinds_capacity,
-				    heaptrack->kinds_count + 1, sizeof *heaptrack->kinds);
-	heaptrack->kinds[heaptrack->kinds_count++] = kind;
+	*MEM_ADD(heaptrack->kinds, heaptrack->kinds_count, heaptrack->kinds_capacity) = kind;
 	str_format(&heaptrack->text, "a %" PRIx64 " %" PRIx64 "\n", kind.size,
 		   trace_of(heaptrack, kind.stack));
 	return found;

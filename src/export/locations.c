@@ -41,10 +41,8 @@ static uint32_t add_function(struct locations *locations, const struct symbol *s
 					(uint32_t)locations->functions_count);
 
 	if (number == locations->functions_count) {
-		locations->functions =
-			mem_grow(locations->functions, &locations->functions_capacity,
-				 locations->functions_count + 1, sizeof *locations->functions);
-		locations->functions[locations->functions_count++] = function;
+		*MEM_ADD(locations->functions, locations->functions_count,
+			 locations->functions_capacity) = function;
 	}
 	return number;
 }

@@ -115,9 +115,7 @@ struct lines {
 
 static void push(struct lines *lines, struct line line)
 {
-	lines->list =
-		mem_grow(lines->list, &lines->capacity, lines->count + 1, sizeof *lines->list);
-	lines->list[lines->count++] = line;
+	*MEM_ADD(lines->list, lines->count, lines->capacity) = line;
 }
 
 // The smallest first: lines are taken from the end.

@@ -234,9 +234,7 @@ static void keep_rss(void *context, const struct trace_note *note)
 
 	if (note->kind != TRACE_NOTE_RSS)
 		return;
-	rows->rss =
-		mem_grow(rows->rss, &rows->rss_capacity, rows->rss_count + 1, sizeof *rows->rss);
-	rows->rss[rows->rss_count++] =
+	*MEM_ADD(rows->rss, rows->rss_count, rows->rss_capacity) =
 		(struct rowset_rss){ note->process, note->time_ns, note->value };
 }
 
@@ -322,9 +320,7 @@ static uint64_t put_frames(struct rowset *rows, stack_id id)
 
 		if (!stack)
 			break;
-		batch->items = mem_grow(batch->items, &batch->items_capacity,
-					batch->items_count + 1, sizeof *batch->items);
-		batch->items[batch->items_count++] = stack->frame;
+		*MEM_ADD(batch->items, batch->items_count, batch->items_capacity) = stack->frame;
 		depth++;
 		id = stack->parent < id ? stack->parent : 0;
 	}

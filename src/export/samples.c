@@ -111,9 +111,7 @@ static uint32_t group(void *context, const struct window_cell *cell)
 	found = index_set_put(&making->known, hash_sample(&sample), is_sample, samples, &sample,
 			      (uint32_t)samples->count);
 	if (found == samples->count) {
-		samples->list = mem_grow(samples->list, &samples->capacity, samples->count + 1,
-					 sizeof *samples->list);
-		samples->list[samples->count++] = sample;
+		*MEM_ADD(samples->list, samples->count, samples->capacity) = sample;
 	}
 	return found;
 }

@@ -13,9 +13,7 @@ static struct stack_level *level_of(struct stack_levels *levels, const struct li
 
 	if (added) {
 		*number = levels->count;
-		levels->list = mem_grow(levels->list, &levels->capacity, levels->count + 1,
-					sizeof *levels->list);
-		levels->list[levels->count++] = (struct stack_level){
+		*MEM_ADD(levels->list, levels->count, levels->capacity) = (struct stack_level){
 			.process = block->process,
 			.stack = block->stack,
 			.peaks = levels->peaks,

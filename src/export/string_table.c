@@ -18,9 +18,7 @@ uint32_t string_table_add(struct string_table *table, const char *text)
 					table, wanted, (uint32_t)table->count);
 
 	if (number == table->count) {
-		table->texts = mem_grow(table->texts, &table->capacity, table->count + 1,
-					sizeof *table->texts);
-		table->texts[table->count++] = mem_copy_text(wanted);
+		*MEM_ADD(table->texts, table->count, table->capacity) = mem_copy_text(wanted);
 	}
 	return number;
 }

@@ -383,9 +383,8 @@ static struct stream *stream_of(struct etl_file *file, const uint8_t *header)
 			return NULL;
 		}
 		*at = file->streams_count;
-		file->streams = mem_grow(file->streams, &file->streams_capacity,
-					 file->streams_count + 1, sizeof *file->streams);
-		file->streams[file->streams_count++] = (struct stream){ .cpu = cpu };
+		*MEM_ADD(file->streams, file->streams_count, file->streams_capacity) =
+			(struct stream){ .cpu = cpu };
 	}
 	return &file->streams[*at];
 }

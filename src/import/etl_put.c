@@ -34,9 +34,8 @@ void etl_put_fini(struct etl_put *put)
 static struct etl_owner *owner_of(struct etl_put *put, uint32_t process)
 {
 	while (put->owners_count <= process) {
-		put->owners = mem_grow(put->owners, &put->owners_capacity, put->owners_count + 1,
-				       sizeof *put->owners);
-		put->owners[put->owners_count++] = (struct etl_owner){ .space = ++put->spaces };
+		*MEM_ADD(put->owners, put->owners_count, put->owners_capacity) =
+			(struct etl_owner){ .space = ++put->spaces };
 	}
 	return &put->owners[process];
 }

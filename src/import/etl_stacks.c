@@ -74,9 +74,7 @@ static uint32_t put_node(struct etl_stacks *stacks, uint32_t callers, uint64_t f
 				    &node, (uint32_t)stacks->nodes_count);
 
 	if (at == stacks->nodes_count) {
-		stacks->nodes = mem_grow(stacks->nodes, &stacks->nodes_capacity,
-					 stacks->nodes_count + 1, sizeof *stacks->nodes);
-		stacks->nodes[stacks->nodes_count++] = node;
+		*MEM_ADD(stacks->nodes, stacks->nodes_count, stacks->nodes_capacity) = node;
 	}
 	return at;
 }
@@ -109,9 +107,8 @@ static struct key *key_of(struct etl_stacks *stacks, uint64_t key)
 
 	if (added) {
 		*at = stacks->keys_count;
-		stacks->keys = mem_grow(stacks->keys, &stacks->keys_capacity,
-					stacks->keys_count + 1, sizeof *stacks->keys);
-		stacks->keys[stacks->keys_count++] = (struct key){ 0 };
+		*MEM_ADD(stacks->keys, stacks->keys_count, stacks->keys_capacity) =
+			(struct key){ 0 };
 	}
 	return &stacks->keys[*at];
 }

@@ -307,9 +307,7 @@ static void add_image_event(struct etl_system *system, const struct etl_event *e
 	image.loaded = here ? event->time : 0;
 	if (event->opcode == IMAGE_UNLOAD)
 		image.unloaded = event->time;
-	system->images = mem_grow(system->images, &system->images_capacity,
-				  system->images_count + 1, sizeof *system->images);
-	system->images[system->images_count++] = image;
+	*MEM_ADD(system->images, system->images_count, system->images_capacity) = image;
 	*open = system->images_count;
 }
 
@@ -328,9 +326,7 @@ static void add_rsds(struct etl_system *system, const struct etl_event *event)
 		return;
 	memcpy(rsds.id, id, sizeof rsds.id);
 	rsds.pdb = take_narrow(&cursor);
-	system->rsds = mem_grow(system->rsds, &system->rsds_capacity, system->rsds_count + 1,
-				sizeof *system->rsds);
-	system->rsds[system->rsds_count++] = rsds;
+	*MEM_ADD(system->rsds, system->rsds_count, system->rsds_capacity) = rsds;
 }
 
 void etl_system_add(struct etl_system *system, const struct etl_event *event)

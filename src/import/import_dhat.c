@@ -150,9 +150,8 @@ static bool read_frames(struct dhat *dhat, struct point *point)
 		}
 		if (!take_number(dhat, &number) || number > UINT32_MAX)
 			return false;
-		dhat->numbers = mem_grow(dhat->numbers, &dhat->numbers_capacity,
-					 dhat->numbers_count + 1, sizeof *dhat->numbers);
-		dhat->numbers[dhat->numbers_count++] = (uint32_t)number;
+		*MEM_ADD(dhat->numbers, dhat->numbers_count, dhat->numbers_capacity) =
+			(uint32_t)number;
 	}
 	return false;
 }
@@ -174,9 +173,7 @@ static bool read_point(struct dhat *dhat)
 		return false;
 	while (next_key(dhat, &first, &key)) {
 		if (!key) {
-			dhat->points = mem_grow(dhat->points, &dhat->points_capacity,
-						dhat->points_count + 1, sizeof *dhat->points);
-			dhat->points[dhat->points_count++] = point;
+			*MEM_ADD(dhat->points, dhat->points_count, dhat->points_capacity) = point;
 			return true;
 		}
 		known = strcmp(key, "fs") == 0;
@@ -223,9 +220,7 @@ static bool read_names(struct dhat *dhat)
 		name = take_string(dhat);
 		if (!name)
 			return false;
-		dhat->names = mem_grow(dhat->names, &dhat->names_capacity, dhat->names_count + 1,
-				       sizeof *dhat->names);
-		dhat->names[dhat->names_count++] = name;
+		*MEM_ADD(dhat->names, dhat->names_count, dhat->names_capacity) = name;
 	}
 	return false;
 }

@@ -378,9 +378,7 @@ static void follow_thread(struct etl *etl, const struct etl_event *event)
 		return;
 	if (event->opcode == SWITCH) {
 		while (etl->running_count <= event->cpu) {
-			etl->running = mem_grow(etl->running, &etl->running_capacity,
-						etl->running_count + 1, sizeof *etl->running);
-			etl->running[etl->running_count++] = 0;
+			*MEM_ADD(etl->running, etl->running_count, etl->running_capacity) = 0;
 		}
 		etl->running[event->cpu] = first + 1;
 	} else if (event->opcode >= THREAD_START && event->opcode <= THREAD_IS_THERE) {

@@ -104,10 +104,8 @@ static bool take_addresses(struct profile *profile, const char *at, struct told 
 
 		if (!number_parse_hex(at, length, &address))
 			return false;
-		profile->addresses = mem_grow(profile->addresses, &profile->addresses_capacity,
-					      profile->addresses_count + 1,
-					      sizeof *profile->addresses);
-		profile->addresses[profile->addresses_count++] = address;
+		*MEM_ADD(profile->addresses, profile->addresses_count,
+			 profile->addresses_capacity) = address;
 		at += length;
 	}
 	told->frames = profile->addresses_count - told->first;
@@ -116,10 +114,8 @@ static bool take_addresses(struct profile *profile, const char *at, struct told 
 
 static struct told *add_told(struct profile *profile, const struct told *told)
 {
-	profile->all = mem_grow(profile->all, &profile->capacity, profile->count + 1,
-				sizeof *profile->all);
-	profile->all[profile->count] = *told;
-	return &profile->all[profile->count++];
+	*MEM_ADD(profile->all, profile->count, profile->capacity) = *told;
+	return &profile->all[profile->count - 1];
 }
 
 static bool read_line(struct profile *profile, const char *line)

@@ -167,9 +167,8 @@ static bool read_string(struct heaptrack *heaptrack, char *at)
 
 	if (!take_text(heaptrack, &at, true, &text, &length))
 		return false;
-	heaptrack->strings = mem_grow(heaptrack->strings, &heaptrack->strings_capacity,
-				      heaptrack->strings_count + 1, sizeof *heaptrack->strings);
-	heaptrack->strings[heaptrack->strings_count++] = mem_copy_bytes(text, length);
+	*MEM_ADD(heaptrack->strings, heaptrack->strings_count, heaptrack->strings_capacity) =
+		mem_copy_bytes(text, length);
 	return true;
 }
 
@@ -336,9 +335,7 @@ static bool read_pair(struct heaptrack *heaptrack, char *at)
 
 	if (!take_hex(&at, &pair.size) || !take_stack(heaptrack, &at, &pair.stack))
 		return false;
-	heaptrack->pairs = mem_grow(heaptrack->pairs, &heaptrack->pairs_capacity,
-				    heaptrack->pairs_count + 1, sizeof *heaptrack->pairs);
-	heaptrack->pairs[heaptrack->pairs_count++] = pair;
+	*MEM_ADD(heaptrack->pairs, heaptrack->pairs_count, heaptrack->pairs_capacity) = pair;
 	return true;
 }
 

@@ -90,9 +90,7 @@ static module_id module_of(struct mtrace *mtrace, const char *path, size_t lengt
 		if (strlen(known->path) == length && memcmp(known->path, path, length) == 0)
 			return known->id;
 	}
-	mtrace->modules = mem_grow(mtrace->modules, &mtrace->modules_capacity,
-				   mtrace->modules_count + 1, sizeof *mtrace->modules);
-	known = &mtrace->modules[mtrace->modules_count++];
+	known = MEM_ADD(mtrace->modules, mtrace->modules_count, mtrace->modules_capacity);
 	module.path = known->path = mem_copy_bytes(path, length);
 	module.process = intake_process(mtrace->intake, NULL);
 	known->id = intake_add_module(mtrace->intake, &module);

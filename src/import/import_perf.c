@@ -85,9 +85,8 @@ static struct perf_event *call_of(struct perf *perf, const char *thread)
 	number_parse(thread, strlen(thread), &tid);
 	at = map_put(&perf->calls, tid, &added);
 	if (added) {
-		perf->pending = mem_grow(perf->pending, &perf->pending_capacity,
-					 perf->pending_count + 1, sizeof *perf->pending);
-		perf->pending[perf->pending_count++] = (struct perf_event){ 0 };
+		*MEM_ADD(perf->pending, perf->pending_count, perf->pending_capacity) =
+			(struct perf_event){ 0 };
 		*at = perf->pending_count;
 	}
 	return &perf->pending[*at - 1];

@@ -129,9 +129,8 @@ static void add_function(struct profile *profile, struct bytes_cursor message)
 			function.file = field.number;
 	}
 	*map_put(&profile->function_of, id, NULL) = profile->functions_count;
-	profile->functions = mem_grow(profile->functions, &profile->functions_capacity,
-				      profile->functions_count + 1, sizeof *profile->functions);
-	profile->functions[profile->functions_count++] = function;
+	*MEM_ADD(profile->functions, profile->functions_count, profile->functions_capacity) =
+		function;
 }
 
 static void add_mapping(struct profile *profile, struct bytes_cursor message)
@@ -150,9 +149,7 @@ static void add_mapping(struct profile *profile, struct bytes_cursor message)
 		if (field.tag > 0 && field.tag < sizeof into / sizeof *into)
 			*into[field.tag] = field.number;
 	*map_put(&profile->mapping_of, id, NULL) = profile->mappings_count;
-	profile->mappings = mem_grow(profile->mappings, &profile->mappings_capacity,
-				     profile->mappings_count + 1, sizeof *profile->mappings);
-	profile->mappings[profile->mappings_count++] = mapping;
+	*MEM_ADD(profile->mappings, profile->mappings_count, profile->mappings_capacity) = mapping;
 }
 
 static void add_location(struct profile *profile, struct bytes_cursor message)
@@ -165,16 +162,12 @@ static void add_location(struct profile *profile, struct bytes_cursor message)
 		if (field.tag == 1)
 			id = field.number;
 	*map_put(&profile->location_of, id, NULL) = profile->locations_count;
-	profile->locations = mem_grow(profile->locations, &profile->locations_capacity,
-				      profile->locations_count + 1, sizeof *profile->locations);
-	profile->locations[profile->locations_count++] = whole;
+	*MEM_ADD(profile->locations, profile->locations_count, profile->locations_capacity) = whole;
 }
 
 static void add_string(struct profile *profile, struct bytes_cursor string)
 {
-	profile->strings = mem_grow(profile->strings, &profile->strings_capacity,
-				    profile->strings_count + 1, sizeof *profile->strings);
-	profile->strings[profile->strings_count++] = string;
+	*MEM_ADD(profile->strings, profile->strings_count, profile->strings_capacity) = string;
 }
 
 static void read_tables(struct profile *profile)

@@ -172,9 +172,7 @@ static bool read_reservation(struct tracefrag *tracefrag, const char *at)
 	each.type = (uint32_t)type;
 	each.protection = access_of(protection);
 	each.stack = tracefrag->stack;
-	tracefrag->all = mem_grow(tracefrag->all, &tracefrag->capacity, tracefrag->count + 1,
-				  sizeof *tracefrag->all);
-	tracefrag->all[tracefrag->count++] = each;
+	*MEM_ADD(tracefrag->all, tracefrag->count, tracefrag->capacity) = each;
 	return true;
 }
 

@@ -145,9 +145,7 @@ static struct text_row *put_text(struct texts *texts, const char *text, size_t l
 
 	*added = at == texts->count;
 	if (*added) {
-		texts->rows = mem_grow(texts->rows, &texts->capacity, texts->count + 1,
-				       sizeof *texts->rows);
-		texts->rows[texts->count++] = (struct text_row){
+		*MEM_ADD(texts->rows, texts->count, texts->capacity) = (struct text_row){
 			.text = mem_copy_bytes(text, length),
 			.space = space,
 		};

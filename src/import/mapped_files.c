@@ -44,9 +44,7 @@ void mapped_files_add(struct mapped_files *mappings, const char *line)
 	if (!path)
 		return;
 	row.path = mem_copy_text(path);
-	mappings->rows = mem_grow(mappings->rows, &mappings->capacity, mappings->count + 1,
-				  sizeof *mappings->rows);
-	mappings->rows[mappings->count++] = row;
+	*MEM_ADD(mappings->rows, mappings->count, mappings->capacity) = row;
 }
 
 // What the address in the file's own terms is less than its offset in it, by its table of segments;

@@ -92,9 +92,7 @@ static struct sum *sum_of(struct series *series, thread_id thread, stack_id stac
 
 	ASSERT(series->sums_count < UINT32_MAX);
 	if (at == series->sums_count) {
-		series->sums = mem_grow(series->sums, &series->sums_capacity,
-					series->sums_count + 1, sizeof *series->sums);
-		series->sums[series->sums_count++] = wanted;
+		*MEM_ADD(series->sums, series->sums_count, series->sums_capacity) = wanted;
 	}
 	return &series->sums[at];
 }

@@ -78,9 +78,8 @@ static bool glibc_heap_fail(struct glibc_heap_walk *walk, const char *why)
 
 static void glibc_heap_add(struct glibc_heap *heap, uint64_t address, uint64_t size)
 {
-	heap->blocks =
-		mem_grow(heap->blocks, &heap->capacity, heap->count + 1, sizeof(*heap->blocks));
-	heap->blocks[heap->count++] = (struct collect_block){ address, size };
+	*MEM_ADD(heap->blocks, heap->count, heap->capacity) =
+		(struct collect_block){ address, size };
 }
 
 // ---- What is where ------------------------------------------------------------------------------

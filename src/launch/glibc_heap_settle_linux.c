@@ -44,8 +44,7 @@ struct glibc_heap_code {
 
 static void glibc_heap_add_span(struct glibc_heap_code *code, uint64_t start, uint64_t end)
 {
-	code->spans = mem_grow(code->spans, &code->capacity, code->count + 1, sizeof(*code->spans));
-	code->spans[code->count++] = (struct glibc_heap_span){ start, end };
+	*MEM_ADD(code->spans, code->count, code->capacity) = (struct glibc_heap_span){ start, end };
 }
 
 // Its functions that are seen from outside; those that are not are before malloc.

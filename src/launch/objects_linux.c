@@ -44,9 +44,7 @@ static void objects_add(struct objects *objects, const struct maps_line *line)
 	}
 	if (!line->inode || line->offset > 0)
 		return;
-	objects->list = mem_grow(objects->list, &objects->capacity, objects->count + 1,
-				 sizeof(*objects->list));
-	objects->list[objects->count++] = (struct objects_one){
+	*MEM_ADD(objects->list, objects->count, objects->capacity) = (struct objects_one){
 		.path = mem_copy_bytes(line->path, line->path_length),
 		.device = line->device,
 		.inode = line->inode,

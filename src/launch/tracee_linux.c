@@ -97,9 +97,7 @@ static bool tracee_seize(struct tracee *tracee, pid_t tid, struct err *err)
 {
 	struct tracee_thread *thread;
 
-	tracee->threads = mem_grow(tracee->threads, &tracee->capacity, tracee->count + 1,
-				   sizeof(*tracee->threads));
-	thread = &tracee->threads[tracee->count++];
+	thread = MEM_ADD(tracee->threads, tracee->count, tracee->capacity);
 	*thread = (struct tracee_thread){ .tid = tid };
 	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) != 0) {
 		thread->gone = true;

@@ -45,9 +45,7 @@ static uint32_t take_slot(struct reading *reading)
 
 static void give_slot(struct reading *reading, uint32_t slot)
 {
-	reading->spare = mem_grow(reading->spare, &reading->spare_capacity,
-				  reading->spare_count + 1, sizeof *reading->spare);
-	reading->spare[reading->spare_count++] = slot;
+	*MEM_ADD(reading->spare, reading->spare_count, reading->spare_capacity) = slot;
 }
 
 // ---- records ----

@@ -10,9 +10,7 @@ static void keep_message(struct info *info, const char *before, const char *text
 	struct str line = { 0 };
 
 	str_format(&line, "%s%s", before, text);
-	info->messages = mem_grow(info->messages, &info->messages_capacity,
-				  info->messages_count + 1, sizeof *info->messages);
-	info->messages[info->messages_count++] = str_take(&line);
+	*MEM_ADD(info->messages, info->messages_count, info->messages_capacity) = str_take(&line);
 }
 
 static void take_note(struct info *info, const struct trace_note *note)

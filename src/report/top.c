@@ -194,9 +194,7 @@ void top_list(struct top *top)
 		if ((!row.live.count && !row.grown && row.allocations_s == 0.0) ||
 		    !top_passes(top, row.stack))
 			continue;
-		top->rows = mem_grow(top->rows, &top->rows_capacity, top->rows_count + 1,
-				     sizeof(*top->rows));
-		top->rows[top->rows_count++] = row;
+		*MEM_ADD(top->rows, top->rows_count, top->rows_capacity) = row;
 	}
 	if (top->rows_count)
 		mem_sort(top->rows, top->rows_count, sizeof(*top->rows), top_compare, top);

@@ -97,9 +97,7 @@ static void find_areas(struct list *list, const struct trace_event *event)
 
 static void touch(struct list *list, uint64_t position)
 {
-	list->touched = mem_grow(list->touched, &list->touched_capacity, list->touched_count + 1,
-				 sizeof *list->touched);
-	list->touched[list->touched_count++] = position;
+	*MEM_ADD(list->touched, list->touched_count, list->touched_capacity) = position;
 }
 
 // Add (or take away) what of each reservation lies in the areas.

@@ -38,8 +38,7 @@ bool answer_rows_take(struct answer_rows *cells, struct str *text, size_t column
 	for (at = cells->text; at && *at;) {
 		char *end, how;
 
-		cells->cells = mem_grow(cells->cells, &capacity, count + 1, sizeof *cells->cells);
-		cells->cells[count++] = at;
+		*MEM_ADD(cells->cells, count, capacity) = at;
 		end = take_cell(at);
 		how = *end;
 		*end = '\0';

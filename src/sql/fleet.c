@@ -119,19 +119,15 @@ static bool ask(struct fleet *fleet, size_t columns, struct answer_rows *cells, 
 	str_clear(&fleet->sql);
 	if (!good)
 		return false;
-	answer->texts = mem_grow(answer->texts, &answer->texts_capacity, answer->texts_count + 1,
-				 sizeof *answer->texts);
-	answer->texts[answer->texts_count++] = cells->text;
+	*MEM_ADD(answer->texts, answer->texts_count, answer->texts_capacity) = cells->text;
 	cells->text = NULL;
 	return true;
 }
 
 static struct fleet_row *add_row(struct fleet_answer *answer)
 {
-	answer->rows =
-		mem_grow(answer->rows, &answer->capacity, answer->count + 1, sizeof *answer->rows);
-	answer->rows[answer->count] = (struct fleet_row){ 0 };
-	return &answer->rows[answer->count++];
+	*MEM_ADD(answer->rows, answer->count, answer->capacity) = (struct fleet_row){ 0 };
+	return &answer->rows[answer->count - 1];
 }
 
 // ---- the runs ----

@@ -117,9 +117,7 @@ static bool take_piece(struct pull *pull, const char *line, struct err *err)
 	end = last && strcmp(last->file, piece.file) == 0 ? last->at + last->size : 0;
 	if (piece.at != end || piece.size == 0 || piece.size > PIECES_SIZE)
 		return err_set(err, ERR_IO, "a piece of trace %s is missing there", pull->trace);
-	pull->pieces =
-		mem_grow(pull->pieces, &pull->capacity, pull->count + 1, sizeof *pull->pieces);
-	pull->pieces[pull->count++] = piece;
+	*MEM_ADD(pull->pieces, pull->count, pull->capacity) = piece;
 	pull->bytes += piece.size;
 	return true;
 }

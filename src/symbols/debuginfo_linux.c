@@ -59,9 +59,8 @@ struct range_list {
 static void add_range(struct range_list *ranges, uint64_t start, uint64_t end, uint32_t depth,
 		      uint32_t value)
 {
-	ranges->items = mem_grow(ranges->items, &ranges->capacity, ranges->count + 1,
-				 sizeof *ranges->items);
-	ranges->items[ranges->count++] = (struct nest_range){ start, end, depth, value };
+	*MEM_ADD(ranges->items, ranges->count, ranges->capacity) =
+		(struct nest_range){ start, end, depth, value };
 }
 
 // Add the addresses of `die`, if it has any.
@@ -270,9 +269,7 @@ static uint32_t visit(const struct debuginfo *debuginfo, struct unit *unit,
 		return inside;
 	if (at == NO_NODE || !has_addresses(die) || !add_ranges(debuginfo, ranges, die, depth, at))
 		return tag == DW_TAG_subprogram ? NO_NODE : inside;
-	unit->nodes = mem_grow(unit->nodes, &unit->nodes_capacity, unit->nodes_count + 1,
-			       sizeof *unit->nodes);
-	unit->nodes[unit->nodes_count++] = (struct node){
+	*MEM_ADD(unit->nodes, unit->nodes_count, unit->nodes_capacity) = (struct node){
 		.die = *die,
 		.caller = tag == DW_TAG_inlined_subroutine ? inside : NO_NODE,
 	};

@@ -154,9 +154,7 @@ static void add_row(struct linetable *table, struct machine *machine)
 	if (machine->address < machine->low)
 		machine->low = machine->address;
 	machine->last = machine->address;
-	table->rows = mem_grow(table->rows, &table->rows_capacity, table->rows_count + 1,
-			       sizeof *table->rows);
-	table->rows[table->rows_count++] =
+	*MEM_ADD(table->rows, table->rows_count, table->rows_capacity) =
 		(struct linetable_row){ machine->address, machine->file, machine->line };
 }
 
@@ -177,9 +175,7 @@ static void end_sequence(struct linetable *table, const struct linetable_source 
 		qsort(table->rows + machine->first, count, sizeof *table->rows, compare_rows);
 	if (count > 0 && machine->low < machine->address && machine->low >= source->code_start &&
 	    machine->low < source->code_end) {
-		table->sequences = mem_grow(table->sequences, &table->sequences_capacity,
-					    table->sequences_count + 1, sizeof *table->sequences);
-		table->sequences[table->sequences_count++] =
+		*MEM_ADD(table->sequences, table->sequences_count, table->sequences_capacity) =
 			(struct linetable_sequence){ machine->low, machine->address, machine->first,
 						     count };
 	} else {

@@ -137,9 +137,7 @@ static void read_modules(struct pdb *pdb, struct extent list)
 		const uint8_t *bytes = list.bytes + at;
 		struct module *module;
 
-		pdb->modules = mem_grow(pdb->modules, &pdb->modules_capacity,
-					pdb->modules_count + 1, sizeof *pdb->modules);
-		module = &pdb->modules[pdb->modules_count++];
+		module = MEM_ADD(pdb->modules, pdb->modules_count, pdb->modules_capacity);
 		*module = (struct module){
 			.stream = le_16(bytes + 34),
 			.head = { le_32(bytes + 36), le_32(bytes + 40), le_32(bytes + 44) },

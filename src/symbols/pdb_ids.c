@@ -56,9 +56,7 @@ static void read_table(const struct msf *msf, uint32_t number, struct pdb_ids_ta
 
 		if (length < 2 || length > end - at - 2)
 			break;
-		table->places = mem_grow(table->places, &table->capacity, table->count + 1,
-					 sizeof *table->places);
-		table->places[table->count++] = (uint32_t)at;
+		*MEM_ADD(table->places, table->count, table->capacity) = (uint32_t)at;
 		at += 2 + length;
 	}
 }

@@ -96,9 +96,7 @@ static void add_range(struct reading *reading, uint32_t start, uint32_t end, uin
 {
 	if (end <= start)
 		return;
-	reading->ranges = mem_grow(reading->ranges, &reading->ranges_capacity,
-				   reading->ranges_count + 1, sizeof *reading->ranges);
-	reading->ranges[reading->ranges_count++] =
+	*MEM_ADD(reading->ranges, reading->ranges_count, reading->ranges_capacity) =
 		(struct nest_range){ start, end, reading->depth, node };
 }
 
@@ -222,11 +220,9 @@ static void begin_row(struct inlined *inlined)
 	if (!inlined->open)
 		inlined->from = inlined->at;
 	inlined->open = true;
-	module->rows = mem_grow(module->rows, &module->rows_capacity, module->rows_count + 1,
-				sizeof *module->rows);
-	module->rows[module->rows_count++] = (struct row){ inlined->base + inlined->at,
-							   inlined->base + inlined->at,
-							   inlined->line, inlined->file };
+	*MEM_ADD(module->rows, module->rows_count, module->rows_capacity) =
+		(struct row){ inlined->base + inlined->at, inlined->base + inlined->at,
+			      inlined->line, inlined->file };
 	module->nodes[inlined->node].rows_count++;
 }
 

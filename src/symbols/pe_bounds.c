@@ -116,9 +116,7 @@ static void add_start(struct pe_bounds *bounds, uint64_t rva)
 
 	if (!section || !section->code)
 		return;
-	bounds->starts = mem_grow(bounds->starts, &bounds->starts_capacity,
-				  bounds->starts_count + 1, sizeof *bounds->starts);
-	bounds->starts[bounds->starts_count++] = (uint32_t)rva;
+	*MEM_ADD(bounds->starts, bounds->starts_count, bounds->starts_capacity) = (uint32_t)rva;
 }
 
 // What the calls in it lead to, wherever an instruction may begin.

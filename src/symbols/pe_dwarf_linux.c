@@ -24,9 +24,7 @@ static Elf64_Shdr *add_header(struct elf_maker *maker, const char *name, size_t 
 {
 	Elf64_Shdr *header;
 
-	maker->headers = mem_grow(maker->headers, &maker->capacity, maker->count + 1,
-				  sizeof *maker->headers);
-	header = &maker->headers[maker->count++];
+	header = MEM_ADD(maker->headers, maker->count, maker->capacity);
 	memset(header, 0, sizeof *header);
 	header->sh_name = (Elf64_Word)maker->names.length;
 	header->sh_addralign = 1;

@@ -58,9 +58,7 @@ static struct pe_names_entry *add(struct pe_names *names, uint32_t rva, const ch
 {
 	struct pe_names_entry *entry;
 
-	names->entries = mem_grow(names->entries, &names->capacity, names->count + 1,
-				  sizeof *names->entries);
-	entry = &names->entries[names->count++];
+	entry = MEM_ADD(names->entries, names->count, names->capacity);
 	*entry = (struct pe_names_entry){ .rva = rva, .name = name, .rank = (uint8_t)rank };
 	return entry;
 }
@@ -83,9 +81,7 @@ static const char *symbol_name(struct pe_names *names, const uint8_t *symbol)
 	if (symbol[7] == 0)
 		return (const char *)symbol;
 	copy = mem_copy_bytes(symbol, 8);
-	names->owned = mem_grow(names->owned, &names->owned_capacity, names->owned_count + 1,
-				sizeof *names->owned);
-	names->owned[names->owned_count++] = copy;
+	*MEM_ADD(names->owned, names->owned_count, names->owned_capacity) = copy;
 	return copy;
 }
 

@@ -20,9 +20,7 @@ struct place *places_add(struct places *places)
 	ASSERT(places->count <= PLACES_MAX);
 	if (places->count == PLACES_MAX)
 		return NULL;
-	places->items = mem_grow(places->items, &places->capacity, places->count + 1,
-				 sizeof *places->items);
-	place = &places->items[places->count++];
+	place = MEM_ADD(places->items, places->count, places->capacity);
 	*place = (struct place){ 0 };
 	return place;
 }

@@ -30,7 +30,5 @@ void remarks_add(struct remarks *remarks, const char *format, ...)
 			return;
 		}
 	}
-	remarks->lines = mem_grow(remarks->lines, &remarks->capacity, remarks->count + 1,
-				  sizeof *remarks->lines);
-	remarks->lines[remarks->count++] = str_take(&line);
+	*MEM_ADD(remarks->lines, remarks->count, remarks->capacity) = str_take(&line);
 }

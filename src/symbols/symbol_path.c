@@ -35,9 +35,7 @@ static void add_folder(struct symbol_path *path, const char *text, size_t length
 			mem_free(found);
 			return;
 		}
-	path->folders =
-		mem_grow(path->folders, &path->capacity, path->count + 1, sizeof *path->folders);
-	path->folders[path->count++] = found;
+	*MEM_ADD(path->folders, path->count, path->capacity) = found;
 }
 
 // What stands between stars, from `skip` words on.

@@ -199,9 +199,7 @@ static size_t add_file(struct symbols *symbols, const struct trace_module *modul
 	file->memory_bytes = memory_bytes(module);
 	file->bits = process ? process->bits : 0;
 	make_label(file, module);
-	symbols->files = mem_grow(symbols->files, &symbols->files_capacity,
-				  symbols->files_count + 1, sizeof *symbols->files);
-	symbols->files[symbols->files_count++] = file;
+	*MEM_ADD(symbols->files, symbols->files_count, symbols->files_capacity) = file;
 	first = map_put(&symbols->files_by_label,
 			hash_bytes(HASH_SEED, file->label, file->label_length), NULL);
 	if (*first == 0)

@@ -154,9 +154,7 @@ void symbols_bundle_add(struct symbols_bundle_maker *maker, uint64_t offset,
 	ASSERT(places->count <= PLACES_MAX);
 	if (maker->places.size / PLACE_BYTES > UINT32_MAX - PLACES_MAX)
 		return;
-	maker->entries = mem_grow(maker->entries, &maker->entries_capacity,
-				  maker->entries_count + 1, sizeof *maker->entries);
-	entry = &maker->entries[maker->entries_count++];
+	entry = MEM_ADD(maker->entries, maker->entries_count, maker->entries_capacity);
 	entry->offset = offset;
 	entry->first = (uint32_t)(maker->places.size / PLACE_BYTES);
 	entry->count = (uint32_t)places->count;

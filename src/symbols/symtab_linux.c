@@ -86,9 +86,7 @@ static void add_symbol(struct symtab *symtab, const struct sections *sections,
 		return;
 	if (symbol->st_value < section->start || symbol->st_value >= section->end)
 		return;
-	symtab->entries = mem_grow(symtab->entries, &symtab->capacity, symtab->count + 1,
-				   sizeof *symtab->entries);
-	entry = &symtab->entries[symtab->count++];
+	entry = MEM_ADD(symtab->entries, symtab->count, symtab->capacity);
 	entry->start = symbol->st_value;
 	entry->sized = symbol->st_size > 0;
 	entry->end = section->end; // for a symbol without a size; symtab_build shortens it

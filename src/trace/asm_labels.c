@@ -57,9 +57,7 @@ bool asm_labels_add(struct asm_labels *labels, char class, const char *text, uin
 	ASSERT(text);
 	if (look(labels, class, text, &hash))
 		return false;
-	labels->entries = mem_grow(labels->entries, &labels->capacity, labels->count + 1,
-				   sizeof *labels->entries);
-	labels->entries[labels->count++] = (struct asm_label){
+	*MEM_ADD(labels->entries, labels->count, labels->capacity) = (struct asm_label){
 		.text_at = labels->texts.length,
 		.id = id,
 		.class = class,

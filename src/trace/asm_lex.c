@@ -125,9 +125,7 @@ static bool split(struct asm_lex *lex, const char *at, const char *end, struct e
 			at++;
 		if (at == end || *at == ';')
 			return true;
-		lex->words =
-			mem_grow(lex->words, &lex->capacity, lex->count + 1, sizeof *lex->words);
-		word = &lex->words[lex->count++];
+		word = MEM_ADD(lex->words, lex->count, lex->capacity);
 		*word = (struct asm_word){ .column = (size_t)(at - begin) + 1 };
 		if (!take_word(lex, &at, end, &out, word, err))
 			return false;

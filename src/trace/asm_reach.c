@@ -85,9 +85,7 @@ bool asm_reach_read_block(struct asm_text *text)
 		return false;
 	if (reach->count > 0 && block.address <= reach->blocks[reach->count - 1].address)
 		return asm_text_fail(text, NULL, "blocks have to rise");
-	reach->blocks = mem_grow(reach->blocks, &text->reach_capacity, (size_t)reach->count + 1,
-				 sizeof *reach->blocks);
-	reach->blocks[reach->count++] = block;
+	*MEM_ADD(reach->blocks, reach->count, text->reach_capacity) = block;
 	return asm_text_at_end(text);
 }
 

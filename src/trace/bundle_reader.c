@@ -14,10 +14,8 @@ void bundle_reader_fini(struct bundle_reader *bundle_reader)
 
 void bundle_reader_add(struct bundle_reader *bundle_reader, uint64_t block_at)
 {
-	bundle_reader->blocks = mem_grow(bundle_reader->blocks, &bundle_reader->blocks_capacity,
-					 bundle_reader->blocks_count + 1,
-					 sizeof *bundle_reader->blocks);
-	bundle_reader->blocks[bundle_reader->blocks_count++] = block_at;
+	*MEM_ADD(bundle_reader->blocks, bundle_reader->blocks_count,
+		 bundle_reader->blocks_capacity) = block_at;
 }
 
 bool bundle_reader_decode(struct bytes_cursor payload, struct bundle_reader_part *part,
@@ -76,10 +74,8 @@ static void read_labels(struct bundle_reader *bundle_reader, struct walk_loader 
 		if (!load(loader, store, at, &part, &bytes))
 			continue;
 		part.block_at = at;
-		bundle_reader->parts =
-			mem_grow(bundle_reader->parts, &bundle_reader->parts_capacity,
-				 bundle_reader->parts_count + 1, sizeof *bundle_reader->parts);
-		bundle_reader->parts[bundle_reader->parts_count++] = part;
+		*MEM_ADD(bundle_reader->parts, bundle_reader->parts_count,
+			 bundle_reader->parts_capacity) = part;
 	}
 }
 
@@ -157,10 +153,8 @@ const void *bundle_reader_find(struct bundle_reader *bundle_reader, const struct
 		walk_loader_fini(&loader);
 		if (!file)
 			return NULL;
-		bundle_reader->files =
-			mem_grow(bundle_reader->files, &bundle_reader->files_capacity,
-				 bundle_reader->files_count + 1, sizeof *bundle_reader->files);
-		bundle_reader->files[bundle_reader->files_count++] = file;
+		*MEM_ADD(bundle_reader->files, bundle_reader->files_count,
+			 bundle_reader->files_capacity) = file;
 	}
 	*size = (size_t)file->size;
 	return file->bytes;

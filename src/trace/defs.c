@@ -117,51 +117,37 @@ void defs_fini(struct defs *defs)
 
 static void add_process(struct defs *defs, const struct trace_process *process)
 {
-	defs->processes = mem_grow(defs->processes, &defs->processes_capacity,
-				   defs->processes_count + 1, sizeof *defs->processes);
-	defs->processes[defs->processes_count++] = *process;
+	*MEM_ADD(defs->processes, defs->processes_count, defs->processes_capacity) = *process;
 }
 
 static void add_thread(struct defs *defs, const struct trace_thread *thread)
 {
-	defs->threads = mem_grow(defs->threads, &defs->threads_capacity, defs->threads_count + 1,
-				 sizeof *defs->threads);
-	defs->threads[defs->threads_count++] = *thread;
+	*MEM_ADD(defs->threads, defs->threads_count, defs->threads_capacity) = *thread;
 }
 
 static void add_module(struct defs *defs, const struct trace_module *module)
 {
-	defs->modules = mem_grow(defs->modules, &defs->modules_capacity, defs->modules_count + 1,
-				 sizeof *defs->modules);
-	defs->modules[defs->modules_count++] = *module;
+	*MEM_ADD(defs->modules, defs->modules_count, defs->modules_capacity) = *module;
 }
 
 static void add_frame(struct defs *defs, const struct trace_frame *frame)
 {
-	defs->frames = mem_grow(defs->frames, &defs->frames_capacity, defs->frames_count + 1,
-				sizeof *defs->frames);
-	defs->frames[defs->frames_count++] = *frame;
+	*MEM_ADD(defs->frames, defs->frames_count, defs->frames_capacity) = *frame;
 }
 
 static void add_stack(struct defs *defs, const struct trace_stack *stack)
 {
-	defs->stacks = mem_grow(defs->stacks, &defs->stacks_capacity, defs->stacks_count + 1,
-				sizeof *defs->stacks);
-	defs->stacks[defs->stacks_count++] = *stack;
+	*MEM_ADD(defs->stacks, defs->stacks_count, defs->stacks_capacity) = *stack;
 }
 
 static void add_heap(struct defs *defs, const struct trace_heap *heap)
 {
-	defs->heaps = mem_grow(defs->heaps, &defs->heaps_capacity, defs->heaps_count + 1,
-			       sizeof *defs->heaps);
-	defs->heaps[defs->heaps_count++] = *heap;
+	*MEM_ADD(defs->heaps, defs->heaps_count, defs->heaps_capacity) = *heap;
 }
 
 static void add_file(struct defs *defs, const struct trace_file *file)
 {
-	defs->files = mem_grow(defs->files, &defs->files_capacity, defs->files_count + 1,
-			       sizeof *defs->files);
-	defs->files[defs->files_count++] = *file;
+	*MEM_ADD(defs->files, defs->files_count, defs->files_capacity) = *file;
 }
 
 // May the table be filled with unknown entries from `count` to `first`?
@@ -567,9 +553,7 @@ static bool read_snapshot(struct defs *defs, struct bytes_cursor *in)
 		return false;
 	snapshot.bytes = mem_alloc(snapshot.size, 1);
 	memcpy(snapshot.bytes, in->at, snapshot.size);
-	defs->snapshots = mem_grow(defs->snapshots, &defs->snapshots_capacity,
-				   defs->snapshots_count + 1, sizeof *defs->snapshots);
-	defs->snapshots[defs->snapshots_count++] = snapshot;
+	*MEM_ADD(defs->snapshots, defs->snapshots_count, defs->snapshots_capacity) = snapshot;
 	return true;
 }
 
@@ -591,9 +575,7 @@ static bool read_reach(struct defs *defs, struct bytes_cursor *in)
 		return false;
 	reach.bytes = mem_alloc(reach.size, 1);
 	memcpy(reach.bytes, in->at, reach.size);
-	defs->reaches = mem_grow(defs->reaches, &defs->reaches_capacity, defs->reaches_count + 1,
-				 sizeof *defs->reaches);
-	defs->reaches[defs->reaches_count++] = reach;
+	*MEM_ADD(defs->reaches, defs->reaches_count, defs->reaches_capacity) = reach;
 	return true;
 }
 

@@ -142,9 +142,7 @@ static void add_nameless(struct rewrite *rewrite, struct side *side, frame_id fr
 {
 	if (!rewrite->options->more || reader_frame(side->reader, frame)->module)
 		return;
-	side->nameless = mem_grow(side->nameless, &side->nameless_capacity,
-				  side->nameless_count + 1, sizeof *side->nameless);
-	side->nameless[side->nameless_count++] = frame;
+	*MEM_ADD(side->nameless, side->nameless_count, side->nameless_capacity) = frame;
 }
 
 static void name_nameless(struct rewrite *rewrite, struct side *side)

@@ -10,9 +10,7 @@ void seek_fini(struct seek *seek)
 
 static void push(struct seek *seek, const struct seek_entry *entry)
 {
-	seek->entries =
-		mem_grow(seek->entries, &seek->capacity, seek->count + 1, sizeof *seek->entries);
-	seek->entries[seek->count++] = *entry;
+	*MEM_ADD(seek->entries, seek->count, seek->capacity) = *entry;
 }
 
 void seek_add(struct seek *seek, uint64_t at, const struct block *block)

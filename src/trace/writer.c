@@ -309,9 +309,7 @@ frame_id writer_add_frame(struct writer *writer, module_id module, uint64_t pc, 
 	ASSERT(module < writer->modules_count);
 	if (writer->failed)
 		return id;
-	writer->frames = mem_grow(writer->frames, &writer->frames_capacity, writer->frames_new + 1,
-				  sizeof *writer->frames);
-	writer->frames[writer->frames_new++] =
+	*MEM_ADD(writer->frames, writer->frames_new, writer->frames_capacity) =
 		(struct trace_frame){ .id = id, .module = module, .pc = pc, .flags = flags };
 	defs_grew(writer);
 	return id;
@@ -333,9 +331,7 @@ stack_id writer_add_stack(struct writer *writer, stack_id parent, frame_id frame
 	ASSERT(parent < id && frame < writer->frames_count);
 	if (writer->failed)
 		return id;
-	writer->stacks = mem_grow(writer->stacks, &writer->stacks_capacity, writer->stacks_new + 1,
-				  sizeof *writer->stacks);
-	writer->stacks[writer->stacks_new++] =
+	*MEM_ADD(writer->stacks, writer->stacks_new, writer->stacks_capacity) =
 		(struct trace_stack){ .parent = parent, .frame = frame, .flags = flags };
 	defs_grew(writer);
 	return id;

@@ -109,9 +109,7 @@ static void keep_spike(void *context, const struct prominence_hill *hill)
 
 	if (hill->spikes != 1)
 		return;
-	peaks->list =
-		mem_grow(peaks->list, &peaks->capacity, peaks->list_count + 1, sizeof *peaks->list);
-	peaks->list[peaks->list_count++] = (struct peak){
+	*MEM_ADD(peaks->list, peaks->list_count, peaks->capacity) = (struct peak){
 		.edge = hill->top_edge,
 		.bytes = hill->top,
 		.rise = hill->top - hill->base,

@@ -168,9 +168,7 @@ void index_addresses_write(struct index_files *files, unsigned of, const uint64_
 
 	ASSERT(count > 0);
 	ASSERT(of < INDEX_ADDRESSES);
-	blocks->list =
-		mem_grow(blocks->list, &blocks->capacity, blocks->count + 1, sizeof *blocks->list);
-	blocks->list[blocks->count++] =
+	*MEM_ADD(blocks->list, blocks->count, blocks->capacity) =
 		(struct index_addresses){ files->addresses.size, (uint32_t)size, count };
 	vault_append(&files->addresses, out, size);
 	mem_free(out);

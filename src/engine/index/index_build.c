@@ -130,9 +130,8 @@ static void destroy(struct index_work *work, uint32_t space)
 
 	if (count == 0)
 		return;
-	index->destroys = mem_grow(index->destroys, &work->destroys_capacity,
-				   index->destroys_count + 1, sizeof *index->destroys);
-	index->destroys[index->destroys_count++] = (struct index_range){ first, first + count };
+	*MEM_ADD(index->destroys, index->destroys_count, work->destroys_capacity) =
+		(struct index_range){ first, first + count };
 }
 
 static void add_event(struct index_work *work, const struct index_ahead_event *next)

@@ -113,9 +113,7 @@ static void add_one(void *context, const char *name)
 		}
 	}
 	path.text[before + length] = '\0';
-	bundle_reader->list = mem_grow(bundle_reader->list, &bundle_reader->capacity,
-				       bundle_reader->count + 1, sizeof *bundle_reader->list);
-	kept = &bundle_reader->list[bundle_reader->count++];
+	kept = MEM_ADD(bundle_reader->list, bundle_reader->count, bundle_reader->capacity);
 	*kept = (struct kept){
 		.path = str_take(&path),
 		.used_s = identity.changed_s,

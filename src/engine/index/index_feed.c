@@ -116,10 +116,8 @@ uint64_t index_feed_end(struct index_feed *feed, uint32_t cell, uint64_t begin, 
 	struct index_batch *batch = feed->open;
 
 	if ((feed->step - begin) >> feed->store->shape.long_log2) {
-		batch->addresses = mem_grow(batch->addresses, &batch->addresses_capacity,
-					    batch->addresses_count + (size_t)1,
-					    sizeof *batch->addresses);
-		batch->addresses[batch->addresses_count++] = address;
+		*MEM_ADD(batch->addresses, batch->addresses_count, batch->addresses_capacity) =
+			address;
 	}
 	return add(feed, cell << 1 | 1, begin);
 }
@@ -138,9 +136,8 @@ uint64_t index_feed_exit(struct index_feed *feed, process_id process)
 {
 	struct index_batch *batch = feed->open;
 
-	batch->exits = mem_grow(batch->exits, &batch->exits_capacity,
-				batch->exits_count + (size_t)1, sizeof *batch->exits);
-	batch->exits[batch->exits_count++] = (struct index_run){ batch->count, process };
+	*MEM_ADD(batch->exits, batch->exits_count, batch->exits_capacity) =
+		(struct index_run){ batch->count, process };
 	return add(feed, 0, 0);
 }
 

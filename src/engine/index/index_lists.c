@@ -133,9 +133,7 @@ static bool load_list(void *context, uint32_t number, const struct index_posts *
 	if (!vault_read(&loading->index->files.posts, entry->at + head,
 			lists->bytes + loading->filled, size, err))
 		return false;
-	lists->lists =
-		mem_grow(lists->lists, &lists->capacity, lists->count + 1, sizeof *lists->lists);
-	lists->lists[lists->count++] = (struct index_list){
+	*MEM_ADD(lists->lists, lists->count, lists->capacity) = (struct index_list){
 		.step = loading->filled,
 		.size = size,
 		.number = number,

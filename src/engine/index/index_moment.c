@@ -192,9 +192,8 @@ bool index_moment_edge(struct index *index, const struct moment_edge *moment, ui
 
 static void add_live(struct asking *asking, uint64_t value, uint64_t address)
 {
-	asking->lives = mem_grow(asking->lives, &asking->capacity, asking->count + 1,
-				 sizeof *asking->lives);
-	asking->lives[asking->count++] = (struct radix_pair){ value, address };
+	*MEM_ADD(asking->lives, asking->count, asking->capacity) =
+		(struct radix_pair){ value, address };
 }
 
 static bool is_known(const struct asking *asking, uint64_t value)

@@ -83,11 +83,9 @@ uint32_t index_pair_space(struct index_pair *pair, process_id process, heap_id h
 	uint64_t *at = map_put(&pair->space_of, (uint64_t)process << 32 | heap, &added);
 
 	if (added) {
-		pair->spaces = mem_grow(pair->spaces, &pair->spaces_capacity,
-					pair->spaces_count + 1, sizeof *pair->spaces);
-		pair->spaces[pair->spaces_count] =
+		*MEM_ADD(pair->spaces, pair->spaces_count, pair->spaces_capacity) =
 			(struct index_space){ .process = process, .heap = heap, .forked = forked };
-		*at = ++pair->spaces_count;
+		*at = pair->spaces_count;
 	}
 	return (uint32_t)*at - 1;
 }
@@ -630,9 +628,7 @@ static void feed_lost(struct index_pair *pair, struct index_part *part, uint64_t
 		return;
 	index_feed_end(pair->feed, part->next_cell, index_pair_final(pair, part->next_begin),
 		       part->next_address);
-	pair->lost_raw = mem_grow(pair->lost_raw, &pair->lost_capacity, pair->lost_count + 1,
-				  sizeof *pair->lost_raw);
-	pair->lost_raw[pair->lost_count++] = raw;
+	*MEM_ADD(pair->lost_raw, pair->lost_count, pair->lost_capacity) = raw;
 	pair->lost++;
 	next_answer(part);
 }

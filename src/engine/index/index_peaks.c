@@ -687,9 +687,7 @@ bool index_peaks(struct index *index, struct index_clock *clock, const struct wi
 		list = &members[state_of[group] - 1];
 		if (list->count > SITES_MAX)
 			continue;
-		list->sites = mem_grow(list->sites, &list->capacity, list->count + 1,
-				       sizeof *list->sites);
-		list->sites[list->count++] = site;
+		*MEM_ADD(list->sites, list->count, list->capacity) = site;
 	}
 	for (size_t i = 0; ok && i < count; i++) {
 		done[i] = false;

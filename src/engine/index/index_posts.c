@@ -297,24 +297,22 @@ static void put_piece(struct scribe *scribe)
 		several = !put_list(scribe, starts[site], count, false);
 		if (several)
 			put_list(scribe, starts[site], count, true);
-		scribe->entries = mem_grow(scribe->entries, &scribe->entries_capacity,
-					   scribe->entries_count + 1, sizeof *scribe->entries);
-		scribe->entries[scribe->entries_count++] = (struct entry){
-			.site = site, .word = count << 1 | several, .size = scribe->filled - before
-		};
+		*MEM_ADD(scribe->entries, scribe->entries_count, scribe->entries_capacity) =
+			(struct entry){ .site = site,
+					.word = count << 1 | several,
+					.size = scribe->filled - before };
 	}
 }
 
 static void add_mark(struct index_files *files, const struct index_chunk *chunk, uint32_t site,
 		     uint64_t at)
 {
-	files->posts_marks = mem_grow(files->posts_marks, &files->posts_marks_capacity,
-				      files->posts_marks_count + 1, sizeof *files->posts_marks);
-	files->posts_marks[files->posts_marks_count++] = (struct index_posts_mark){
-		.site = site,
-		.sites_at = (uint32_t)(files->posts_sites.size - chunk->sites_at),
-		.at = at,
-	};
+	*MEM_ADD(files->posts_marks, files->posts_marks_count, files->posts_marks_capacity) =
+		(struct index_posts_mark){
+			.site = site,
+			.sites_at = (uint32_t)(files->posts_sites.size - chunk->sites_at),
+			.at = at,
+		};
 }
 
 // A piece into the files, in its turn.
@@ -377,9 +375,7 @@ void index_postings_write(struct index_postings *postings, const struct cells *c
 	if (postings->filled == 0)
 		return;
 	sort_steps(postings, cells);
-	files->chunks = mem_grow(files->chunks, &files->chunks_capacity, files->chunks_count + 1,
-				 sizeof *files->chunks);
-	chunk = &files->chunks[files->chunks_count++];
+	chunk = MEM_ADD(files->chunks, files->chunks_count, files->chunks_capacity);
 	*chunk = (struct index_chunk){ .lists_at = files->posts.size,
 				       .sites_at = files->posts_sites.size,
 				       .first_mark = (uint32_t)files->posts_marks_count };

@@ -83,11 +83,9 @@ static void add_drop(struct drops *drops, struct map *known, const struct index_
 			*at = drops->count;
 	}
 	if (added) {
-		drops->list = mem_grow(drops->list, &drops->capacity, drops->count + 1,
-				       sizeof *drops->list);
-		drops->list[drops->count++] = (struct drop){ .step = exit->step,
-							     .time_ns = exit->time_ns,
-							     .group = group };
+		*MEM_ADD(drops->list, drops->count, drops->capacity) = (struct drop){
+			.step = exit->step, .time_ns = exit->time_ns, .group = group
+		};
 	}
 	drops->list[*at].amount.count += count;
 	drops->list[*at].amount.bytes += count * entry.size;
@@ -307,9 +305,7 @@ static bool find_kinds(const struct index_scan *scan, struct kinds *kinds)
 			continue;
 		if (!*number)
 			*number = ++kinds->sites;
-		kinds->list =
-			mem_grow(kinds->list, &capacity, kinds->count + 1, sizeof *kinds->list);
-		kinds->list[kinds->count++] =
+		*MEM_ADD(kinds->list, kinds->count, capacity) =
 			(struct kind){ cell.size, *number, scan->of_cell[id] };
 	}
 	if (kinds->count > 1)

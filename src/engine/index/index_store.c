@@ -496,11 +496,9 @@ static void count_steps(struct index_store *store, const struct index_batch *bat
 static struct index_snapshot *new_snapshot(struct index_snapshots *snapshots,
 					   const struct vault *vault, uint64_t step, uint32_t keys)
 {
-	snapshots->list = mem_grow(snapshots->list, &snapshots->capacity, snapshots->count + 1,
-				   sizeof *snapshots->list);
-	snapshots->list[snapshots->count] =
+	*MEM_ADD(snapshots->list, snapshots->count, snapshots->capacity) =
 		(struct index_snapshot){ .step = step, .at = vault->size, .keys = keys };
-	return &snapshots->list[snapshots->count++];
+	return &snapshots->list[snapshots->count - 1];
 }
 
 static uint32_t cells_seen(const struct index_store *store)

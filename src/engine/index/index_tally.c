@@ -316,9 +316,8 @@ static bool find_never(struct work *work, struct err *err)
 static void add_job(struct work *work, enum job_kind kind, unsigned class, uint64_t from,
 		    uint64_t to)
 {
-	work->jobs = mem_grow(work->jobs, &work->jobs_capacity, work->jobs_count + 1,
-			      sizeof *work->jobs);
-	work->jobs[work->jobs_count++] = (struct job){ kind, class, from, to };
+	*MEM_ADD(work->jobs, work->jobs_count, work->jobs_capacity) =
+		(struct job){ kind, class, from, to };
 }
 
 static void add_blocks(struct work *work)

@@ -128,9 +128,7 @@ static struct live_table_slot *make_gap(struct live_table *alive, struct live_ta
 
 static void add_rest(struct live_table *alive, struct live_table_slot slot)
 {
-	alive->rest = mem_grow(alive->rest, &alive->rest_capacity, alive->rest_count + 1,
-			       sizeof *alive->rest);
-	alive->rest[alive->rest_count++] = slot;
+	*MEM_ADD(alive->rest, alive->rest_count, alive->rest_capacity) = slot;
 }
 
 // A place for a key where both of its buckets are full: it takes that of another, which takes that

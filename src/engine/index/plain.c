@@ -70,9 +70,7 @@ uint32_t plain_cell(struct plain *plain, const struct window_cell *cell)
 		grow_table(plain);
 	at = find_slot(plain, cell);
 	if (!plain->table[at]) {
-		plain->cells = mem_grow(plain->cells, &plain->cells_capacity,
-					plain->cells_count + 1, sizeof *plain->cells);
-		plain->cells[plain->cells_count++] = *cell;
+		*MEM_ADD(plain->cells, plain->cells_count, plain->cells_capacity) = *cell;
 		plain->table[at] = (uint32_t)plain->cells_count;
 	}
 	return plain->table[at] - 1;
@@ -81,18 +79,15 @@ uint32_t plain_cell(struct plain *plain, const struct window_cell *cell)
 size_t plain_add(struct plain *plain, const struct plain_life *life)
 {
 	ASSERT(life->cell < plain->cells_count);
-	plain->lives = mem_grow(plain->lives, &plain->lives_capacity, plain->lives_count + 1,
-				sizeof *plain->lives);
-	plain->lives[plain->lives_count] = *life;
-	return plain->lives_count++;
+	*MEM_ADD(plain->lives, plain->lives_count, plain->lives_capacity) = *life;
+	return plain->lives_count - 1;
 }
 
 void plain_add_orphan(struct plain *plain, uint64_t step, uint32_t cell)
 {
 	ASSERT(cell < plain->cells_count);
-	plain->orphans = mem_grow(plain->orphans, &plain->orphans_capacity,
-				  plain->orphans_count + 1, sizeof *plain->orphans);
-	plain->orphans[plain->orphans_count++] = (struct plain_orphan){ step, cell };
+	*MEM_ADD(plain->orphans, plain->orphans_count, plain->orphans_capacity) =
+		(struct plain_orphan){ step, cell };
 }
 
 // ---- what a query says of one lifetime ----
@@ -414,8 +409,7 @@ static void find_times(const struct plain *plain, const uint32_t *groups,
 		}
 		if (!inside(query, life->end))
 			continue;
-		lifetimes = mem_grow(lifetimes, &capacity, count + 1, sizeof *lifetimes);
-		lifetimes[count++] = life->end_ns - life->begin_ns;
+		*MEM_ADD(lifetimes, count, capacity) = life->end_ns - life->begin_ns;
 	}
 	if (count)
 		qsort(lifetimes, count, sizeof *lifetimes, mem_compare_u64);

@@ -53,11 +53,9 @@ static struct map *table_of(struct build *build, process_id process, heap_id hea
 	uint64_t *at = map_put(&build->table_of, (uint64_t)process << 32 | heap, &added);
 
 	if (added) {
-		build->tables = mem_grow(build->tables, &build->tables_capacity,
-					 build->tables_count + 1, sizeof *build->tables);
-		build->tables[build->tables_count] =
+		*MEM_ADD(build->tables, build->tables_count, build->tables_capacity) =
 			(struct space_table){ .process = process, .heap = heap };
-		*at = ++build->tables_count;
+		*at = build->tables_count;
 	}
 	return &build->tables[*at - 1].live;
 }
@@ -237,9 +235,7 @@ static void add_mark(struct build *build, const struct trace_note *note)
 {
 	struct plain_steps *steps = build->steps;
 
-	steps->marks = mem_grow(steps->marks, &steps->marks_capacity, steps->marks_count + 1,
-				sizeof *steps->marks);
-	steps->marks[steps->marks_count++] = (struct window_mark){
+	*MEM_ADD(steps->marks, steps->marks_count, steps->marks_capacity) = (struct window_mark){
 		.name = mem_copy_text(note->text),
 		.process = note->process,
 		.thread = note->thread,

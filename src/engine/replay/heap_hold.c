@@ -48,9 +48,7 @@ static void hold_settle(struct heap *heap, const struct trace_event *event)
 
 static void hold(struct heap *heap, struct heap_held held)
 {
-	heap->held = mem_grow(heap->held, &heap->held_capacity, heap->held_count + 1,
-			      sizeof *heap->held);
-	heap->held[heap->held_count++] = held;
+	*MEM_ADD(heap->held, heap->held_count, heap->held_capacity) = held;
 	if (heap->held_count == HOLD_MAX)
 		heap_hold_no_more(heap);
 }

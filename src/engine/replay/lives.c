@@ -93,11 +93,9 @@ static struct blocks *blocks_of(struct lives *lives, process_id process, heap_id
 		return &lives->heaps[lives->latest].blocks;
 	at = map_put(&lives->heap_of, (uint64_t)process << 32 | heap, &added);
 	if (added) {
-		lives->heaps = mem_grow(lives->heaps, &lives->heaps_capacity,
-					lives->heaps_count + 1, sizeof *lives->heaps);
-		lives->heaps[lives->heaps_count] =
+		*MEM_ADD(lives->heaps, lives->heaps_count, lives->heaps_capacity) =
 			(struct lives_heap){ .process = process, .heap = heap };
-		*at = ++lives->heaps_count;
+		*at = lives->heaps_count;
 	}
 	lives->latest = (size_t)*at - 1;
 	return &lives->heaps[lives->latest].blocks;

@@ -339,10 +339,8 @@ static size_t put_region(struct sorting *sorting, size_t first, struct present_b
 	for (size_t i = first; i < sorting->count && blocks[i].heap == of->heap &&
 			       blocks[i].address >> REGION_SHIFT == of->address >> REGION_SHIFT;
 	     i++) {
-		sorting->keys = mem_grow(sorting->keys, &sorting->keys_capacity, count + 1,
-					 sizeof *sorting->keys);
-		sorting->keys[count++] = (blocks[i].address & ((1 << REGION_SHIFT) - 1)) << 32 |
-					 (i - first);
+		*MEM_ADD(sorting->keys, count, sorting->keys_capacity) =
+			(blocks[i].address & ((1 << REGION_SHIFT) - 1)) << 32 | (i - first);
 	}
 	sorting->scratch = mem_grow(sorting->scratch, &sorting->scratch_capacity, count,
 				    sizeof *sorting->scratch);

@@ -83,9 +83,7 @@ static void add_span(struct reach_search *search, size_t first, size_t last)
 			span.grains[i] = (uint32_t)at;
 		}
 	}
-	search->spans = mem_grow(search->spans, &search->spans_capacity, search->spans_count + 1,
-				 sizeof *search->spans);
-	search->spans[search->spans_count++] = span;
+	*MEM_ADD(search->spans, search->spans_count, search->spans_capacity) = span;
 }
 
 static void make_spans(struct reach_search *search)
@@ -231,9 +229,7 @@ void reach_search_root(struct reach_search *search, const void *bytes, size_t si
 			reach(search, to, TRACE_REACH_REACHABLE, place, is_register ? at : at + i);
 			continue;
 		}
-		search->inners = mem_grow(search->inners, &search->inners_capacity,
-					  search->inners_count + 1, sizeof *search->inners);
-		search->inners[search->inners_count++] =
+		*MEM_ADD(search->inners, search->inners_count, search->inners_capacity) =
 			(struct inner){ to & ~EDGE_INSIDE, (uint8_t)place,
 					is_register ? at : at + i };
 	}

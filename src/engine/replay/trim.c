@@ -23,9 +23,7 @@ struct reading {
 
 static void keep(struct trim *trim, uint64_t number)
 {
-	trim->numbers =
-		mem_grow(trim->numbers, &trim->capacity, trim->count + 1, sizeof *trim->numbers);
-	trim->numbers[trim->count++] = number;
+	*MEM_ADD(trim->numbers, trim->count, trim->capacity) = number;
 }
 
 static struct half *half_of(struct reading *reading, thread_id thread)

@@ -228,8 +228,7 @@ void trim_vm_add_event(struct trim_vm *trim, const struct trace_event *event)
 		call.act = ACT_OTHER; // parts are reserved, committed, given back: all is kept
 	else if (event->vm->error || !describe(event, &call))
 		return;
-	trim->calls = mem_grow(trim->calls, &trim->capacity, trim->count + 1, sizeof *trim->calls);
-	trim->calls[trim->count++] = call;
+	*MEM_ADD(trim->calls, trim->count, trim->capacity) = call;
 }
 
 void trim_vm_add_note(struct trim_vm *trim, const struct trace_note *note)
@@ -246,9 +245,7 @@ void trim_vm_add_note(struct trim_vm *trim, const struct trace_note *note)
 	if (note->kind != TRACE_NOTE_PROCESS_START || process->start != TRACE_START_FORK ||
 	    process->parent == TRACE_NONE)
 		return;
-	trim->forks = mem_grow(trim->forks, &trim->forks_capacity, trim->forks_count + 1,
-			       sizeof *trim->forks);
-	trim->forks[trim->forks_count++] =
+	*MEM_ADD(trim->forks, trim->forks_count, trim->forks_capacity) =
 		(struct fork){ trim->next_number, note->process, process->parent };
 }
 

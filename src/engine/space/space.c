@@ -52,20 +52,17 @@ void space_free(struct space *space)
 
 void space_add_process(struct space *space, const struct trace_process *process)
 {
-	space->processes = mem_grow(space->processes, &space->processes_capacity,
-				    space->processes_count + 1, sizeof *space->processes);
-	space->processes[space->processes_count++] = (struct space_process_state){
-		.limit = process->bits == 32 ? LIMIT_32 : LIMIT_64,
-		.parent = process->parent,
-		.forked = process->start == TRACE_START_FORK,
-	};
+	*MEM_ADD(space->processes, space->processes_count, space->processes_capacity) =
+		(struct space_process_state){
+			.limit = process->bits == 32 ? LIMIT_32 : LIMIT_64,
+			.parent = process->parent,
+			.forked = process->start == TRACE_START_FORK,
+		};
 }
 
 void space_add_thread(struct space *space, process_id process)
 {
-	space->threads = mem_grow(space->threads, &space->threads_capacity,
-				  space->threads_count + 1, sizeof *space->threads);
-	space->threads[space->threads_count++] = process;
+	*MEM_ADD(space->threads, space->threads_count, space->threads_capacity) = process;
 }
 
 void space_add_file(struct space *space, const struct trace_file *file)

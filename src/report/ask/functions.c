@@ -93,9 +93,7 @@ static uint32_t find(struct functions *functions, const struct symbol *symbol)
 
 	if (number < count)
 		return number;
-	functions->list = mem_grow(functions->list, &functions->capacity, functions->count + 1,
-				   sizeof *functions->list);
-	found = &functions->list[functions->count++];
+	found = MEM_ADD(functions->list, functions->count, functions->capacity);
 	*found = (struct function){ .symbol = symbol };
 	if (!functions->plain) {
 		found->wraps = names_is_wrapper(symbol);

@@ -166,9 +166,7 @@ static uint32_t label_frame(struct labels *labels, frame_id id)
 			   labels, str_get(&text), count);
 	str_fini(&text);
 	if (at == count) {
-		labels->places = mem_grow(labels->places, &labels->places_capacity,
-					  labels->places_count + 1, sizeof *labels->places);
-		labels->places[labels->places_count++] = id;
+		*MEM_ADD(labels->places, labels->places_count, labels->places_capacity) = id;
 	}
 	labels->frames[id] = at + 1;
 	return labels->frames[id];
@@ -221,9 +219,7 @@ uint32_t labels_stack(struct labels *labels, stack_id stack)
 	if (stack >= labels->stacks_count)
 		return 0;
 	for (stack_id id = stack; id && !labels->stacks[id];) {
-		labels->path = mem_grow(labels->path, &labels->path_capacity, depth + 1,
-					sizeof *labels->path);
-		labels->path[depth++] = id;
+		*MEM_ADD(labels->path, depth, labels->path_capacity) = id;
 		id = parent_of(reader_stack(labels->reader, id), id);
 	}
 	while (depth > 0) {

@@ -36,9 +36,8 @@ void query_context_warn(struct query_context *asked, const char *format, ...)
 			return;
 		}
 	}
-	asked->warnings = mem_grow(asked->warnings, &asked->warnings_capacity,
-				   asked->warnings_count + 1, sizeof *asked->warnings);
-	asked->warnings[asked->warnings_count++] = str_take(&text);
+	*MEM_ADD(asked->warnings, asked->warnings_count, asked->warnings_capacity) =
+		str_take(&text);
 }
 
 static void tell_caution(void *context, const char *text)

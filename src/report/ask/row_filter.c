@@ -101,9 +101,7 @@ bool row_filter_add(struct row_filter *filter, const char *word, bool out, struc
 	} else {
 		row.text = mem_copy_text(value);
 	}
-	filter->rows =
-		mem_grow(filter->rows, &filter->capacity, filter->count + 1, sizeof *filter->rows);
-	filter->rows[filter->count++] = row;
+	*MEM_ADD(filter->rows, filter->count, filter->capacity) = row;
 	filter->wants |= !out;
 	return true;
 }

@@ -19,8 +19,7 @@ void selection_words_add(struct selection_words *words, enum selection_kind kind
 	struct selection_list *list = &words->lists[kind];
 
 	ASSERT(kind < SELECTION_KINDS && word);
-	list->words = mem_grow(list->words, &list->capacity, list->count + 1, sizeof *list->words);
-	list->words[list->count++] = word;
+	*MEM_ADD(list->words, list->count, list->capacity) = word;
 }
 
 void selection_words_fini(struct selection_words *words)

@@ -86,17 +86,16 @@ static size_t group_of(struct weighing *weighing, const struct range *range)
 			return *number;
 	}
 	*number = weighing->count;
-	weighing->groups = mem_grow(weighing->groups, &weighing->capacity, weighing->count + 1,
-				    sizeof *weighing->groups);
-	weighing->groups[weighing->count] = (struct address_map_group){
-		.stack = range->stack,
-		.file = range->file,
-		.owner = owner,
-		.flags = range->flags,
-		.size_min = UINT64_MAX,
-		.age_min_ns = UINT64_MAX,
-	};
-	return weighing->count++;
+	*MEM_ADD(weighing->groups, weighing->count, weighing->capacity) =
+		(struct address_map_group){
+			.stack = range->stack,
+			.file = range->file,
+			.owner = owner,
+			.flags = range->flags,
+			.size_min = UINT64_MAX,
+			.age_min_ns = UINT64_MAX,
+		};
+	return weighing->count - 1;
 }
 
 // Free bytes of the slot at `address` from there on, or down from there, as far as `limit`.
@@ -449,10 +448,8 @@ static void add_segment(struct address_map *address_map, uint64_t start, uint64_
 			last->end = end;
 		return;
 	}
-	address_map->segments = mem_grow(address_map->segments, &address_map->segments_capacity,
-					 address_map->segments_count + 1,
-					 sizeof *address_map->segments);
-	address_map->segments[address_map->segments_count++] = (struct address_map_segment){
+	*MEM_ADD(address_map->segments, address_map->segments_count,
+		 address_map->segments_capacity) = (struct address_map_segment){
 		.start = start,
 		.end = end,
 		.skipped = skipped,
@@ -636,10 +633,8 @@ static void make_table(struct address_map *address_map)
 			group->largest_without = address_map->holes.largest;
 		if (!group_selected(address_map, group))
 			continue;
-		address_map->groups = mem_grow(address_map->groups, &address_map->groups_capacity,
-					       address_map->groups_count + 1,
-					       sizeof *address_map->groups);
-		address_map->groups[address_map->groups_count++] = *group;
+		*MEM_ADD(address_map->groups, address_map->groups_count,
+			 address_map->groups_capacity) = *group;
 	}
 	if (address_map->groups_count)
 		qsort(address_map->groups, address_map->groups_count, sizeof *address_map->groups,

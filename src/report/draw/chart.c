@@ -22,31 +22,25 @@ void chart_fini(struct chart *chart)
 
 struct chart_curve *chart_add_curve(struct chart *chart, const char *name)
 {
-	chart->curves = mem_grow(chart->curves, &chart->curves_capacity, chart->curves_count + 1,
-				 sizeof *chart->curves);
-	chart->curves[chart->curves_count] = (struct chart_curve){ .name = mem_copy_text(name) };
-	return &chart->curves[chart->curves_count++];
+	*MEM_ADD(chart->curves, chart->curves_count, chart->curves_capacity) =
+		(struct chart_curve){ .name = mem_copy_text(name) };
+	return &chart->curves[chart->curves_count - 1];
 }
 
 void chart_add_point(struct chart_curve *curve, double x, double y)
 {
-	curve->points =
-		mem_grow(curve->points, &curve->capacity, curve->count + 1, sizeof *curve->points);
-	curve->points[curve->count++] = (struct chart_point){ x, y };
+	*MEM_ADD(curve->points, curve->count, curve->capacity) = (struct chart_point){ x, y };
 }
 
 void chart_add_cell(struct chart *chart, const struct chart_cell *cell)
 {
-	chart->cells = mem_grow(chart->cells, &chart->cells_capacity, chart->cells_count + 1,
-				sizeof *chart->cells);
-	chart->cells[chart->cells_count++] = *cell;
+	*MEM_ADD(chart->cells, chart->cells_count, chart->cells_capacity) = *cell;
 }
 
 void chart_add_mark(struct chart *chart, double x, const char *name)
 {
-	chart->marks = mem_grow(chart->marks, &chart->marks_capacity, chart->marks_count + 1,
-				sizeof *chart->marks);
-	chart->marks[chart->marks_count++] = (struct chart_mark){ x, mem_copy_text(name) };
+	*MEM_ADD(chart->marks, chart->marks_count, chart->marks_capacity) =
+		(struct chart_mark){ x, mem_copy_text(name) };
 }
 
 // A name on one line of a comment.

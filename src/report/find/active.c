@@ -65,9 +65,7 @@ static void add_row(struct active *active, const struct active_row *row)
 	if (active->options->rows_max && fresh >= ROWS_MORE &&
 	    fresh - ROWS_MORE >= active->options->rows_max)
 		sort_rows(active);
-	active->rows =
-		mem_grow(active->rows, &active->capacity, active->kept + 1, sizeof *active->rows);
-	active->rows[active->kept++] = *row;
+	*MEM_ADD(active->rows, active->kept, active->capacity) = *row;
 }
 
 static bool frame_is_stdio(const struct query_context *asked, frame_id frame)

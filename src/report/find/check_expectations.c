@@ -77,9 +77,7 @@ static void take_event(struct expectations *all, const struct reader *reader,
 	place = map_put(&all->places, (uint64_t)process << 32 | event->stack, &added);
 	if (added) {
 		*place = all->row->sites_count;
-		all->row->sites = mem_grow(all->row->sites, &all->capacity,
-					   all->row->sites_count + 1, sizeof *all->row->sites);
-		all->row->sites[all->row->sites_count++] =
+		*MEM_ADD(all->row->sites, all->row->sites_count, all->capacity) =
 			(struct check_site){ .process = process, .stack = event->stack };
 	}
 	site = &all->row->sites[*place];

@@ -18,9 +18,7 @@
 
 void check_runs_add(struct check_runs *runs, uint64_t value)
 {
-	runs->values =
-		mem_grow(runs->values, &runs->capacity, runs->count + 1, sizeof *runs->values);
-	runs->values[runs->count++] = value;
+	*MEM_ADD(runs->values, runs->count, runs->capacity) = value;
 }
 
 uint64_t check_runs_most(const struct check_runs *runs)

@@ -248,9 +248,7 @@ struct finding *findings_add(struct findings *findings, const struct findings_ki
 	struct finding *finding;
 
 	ASSERT(kind);
-	findings->list = mem_grow(findings->list, &findings->capacity, findings->count + 1,
-				  sizeof *findings->list);
-	finding = &findings->list[findings->count++];
+	finding = MEM_ADD(findings->list, findings->count, findings->capacity);
 	*finding = (struct finding){
 		.kind = kind,
 		.sure = sure,
@@ -292,9 +290,7 @@ void findings_miss(struct findings *findings, const struct findings_kind *kind, 
 	va_start(args, format);
 	str_vformat(&text, format, args);
 	va_end(args);
-	findings->missed = mem_grow(findings->missed, &findings->missed_capacity,
-				    findings->missed_count + 1, sizeof *findings->missed);
-	findings->missed[findings->missed_count++] =
+	*MEM_ADD(findings->missed, findings->missed_count, findings->missed_capacity) =
 		(struct findings_missed){ kind, str_take(&text) };
 }
 

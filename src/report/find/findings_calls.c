@@ -54,9 +54,7 @@ static struct group *group_of(struct findings *findings, struct groups *groups, 
 				    &wanted, (uint32_t)groups->count);
 
 	if (at == groups->count) {
-		groups->list = mem_grow(groups->list, &groups->capacity, groups->count + 1,
-					sizeof *groups->list);
-		groups->list[groups->count++] = wanted;
+		*MEM_ADD(groups->list, groups->count, groups->capacity) = wanted;
 	}
 	return &groups->list[at];
 }

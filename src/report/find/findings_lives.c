@@ -78,9 +78,7 @@ static void add_chain(struct pass *pass, const struct lives_block *block, const 
 	struct findings_chains *sum;
 
 	if (at == facts->chains_count) {
-		facts->chains = mem_grow(facts->chains, &facts->chains_capacity,
-					 facts->chains_count + 1, sizeof *facts->chains);
-		facts->chains[facts->chains_count++] = wanted;
+		*MEM_ADD(facts->chains, facts->chains_count, facts->chains_capacity) = wanted;
 	}
 	sum = &facts->chains[at];
 	sum->chains++;
@@ -168,9 +166,7 @@ static struct findings_pair *pair_of(struct pass *pass, const struct lives_block
 				    &wanted, (uint32_t)facts->pairs_count);
 
 	if (at == facts->pairs_count) {
-		facts->pairs = mem_grow(facts->pairs, &facts->pairs_capacity,
-					facts->pairs_count + 1, sizeof *facts->pairs);
-		facts->pairs[facts->pairs_count++] = wanted;
+		*MEM_ADD(facts->pairs, facts->pairs_count, facts->pairs_capacity) = wanted;
 	}
 	return &facts->pairs[at];
 }
@@ -213,16 +209,15 @@ static void keep_orphan(struct pass *pass, const struct lives_block *block,
 	facts->orphans_total++;
 	if (facts->orphans_count == ORPHANS_MAX)
 		return;
-	facts->orphans = mem_grow(facts->orphans, &facts->orphans_capacity,
-				  facts->orphans_count + 1, sizeof *facts->orphans);
-	facts->orphans[facts->orphans_count++] = (struct findings_orphan){
-		.process = block->process,
-		.thread = end->thread,
-		.stack = end->stack,
-		.address = block->address,
-		.number = end->number,
-		.time_ns = end->time_ns,
-	};
+	*MEM_ADD(facts->orphans, facts->orphans_count, facts->orphans_capacity) =
+		(struct findings_orphan){
+			.process = block->process,
+			.thread = end->thread,
+			.stack = end->stack,
+			.address = block->address,
+			.number = end->number,
+			.time_ns = end->time_ns,
+		};
 }
 
 // ---- being told ----
@@ -321,9 +316,7 @@ static void on_failed(void *context, const struct trace_event *event)
 			   index_set_hash((const uint64_t[]){ wanted.process, wanted.stack }, 2),
 			   is_failed, facts, &wanted, (uint32_t)facts->failed_count);
 	if (at == facts->failed_count) {
-		facts->failed = mem_grow(facts->failed, &facts->failed_capacity,
-					 facts->failed_count + 1, sizeof *facts->failed);
-		facts->failed[facts->failed_count++] = wanted;
+		*MEM_ADD(facts->failed, facts->failed_count, facts->failed_capacity) = wanted;
 	}
 	sum = &facts->failed[at];
 	sum->count++;

@@ -58,9 +58,7 @@ static void add_block(struct findings *findings, struct lines_list *lines,
 
 	if (added) {
 		*at = lines->count;
-		lines->list = mem_grow(lines->list, &lines->capacity, lines->count + 1,
-				       sizeof *lines->list);
-		lines->list[lines->count++] =
+		*MEM_ADD(lines->list, lines->count, lines->capacity) =
 			(struct line){ .process = block->process, .frame = frame };
 	}
 	line = &lines->list[*at];

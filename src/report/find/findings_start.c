@@ -102,8 +102,7 @@ bool findings_early(struct findings *findings, const struct findings_kind *kind,
 		at = map_put(&known, (uint64_t)site->process << 32 | module, &added);
 		if (added) {
 			*at = count;
-			list = mem_grow(list, &capacity, count + 1, sizeof *list);
-			list[count++] =
+			*MEM_ADD(list, count, capacity) =
 				(struct early){ .process = site->process, .module = module };
 		}
 		early = &list[*at];

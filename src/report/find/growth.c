@@ -242,8 +242,7 @@ static void judge(struct judging *judging, const struct candidate *candidate,
 		row.trend.slope * GROWTH_BUCKETS * 1e9 / (double)(span->to_ns - span->from_ns);
 	row.since_ns = find_since(&row, floor);
 	list = &judging->growth->lists[row.trend.verdict];
-	list->rows = mem_grow(list->rows, &list->capacity, list->total + 1, sizeof *list->rows);
-	list->rows[list->total++] = row;
+	*MEM_ADD(list->rows, list->total, list->capacity) = row;
 	list->slope_per_s += row.slope_per_s;
 	list->grown += row.trend.grown;
 }

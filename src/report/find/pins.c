@@ -47,9 +47,8 @@ static struct pins_row *row_of(struct proc_memory *proc_memory, stack_id stack)
 
 	if (added) {
 		*number = pins->rows_count;
-		pins->rows = mem_grow(pins->rows, &pins->rows_capacity, pins->rows_count + 1,
-				      sizeof *pins->rows);
-		pins->rows[pins->rows_count++] = (struct pins_row){ .stack = stack };
+		*MEM_ADD(pins->rows, pins->rows_count, pins->rows_capacity) =
+			(struct pins_row){ .stack = stack };
 	}
 	return &pins->rows[*number];
 }

@@ -81,9 +81,7 @@ static struct reached_site *put_site(struct reached *reached, process_id process
 
 	if (added) {
 		*at = reached->count;
-		reached->sites = mem_grow(reached->sites, &reached->capacity, reached->count + 1,
-					  sizeof *reached->sites);
-		reached->sites[reached->count++] =
+		*MEM_ADD(reached->sites, reached->count, reached->capacity) =
 			(struct reached_site){ .process = process, .stack = stack };
 	}
 	return &reached->sites[*at];

@@ -88,10 +88,8 @@ static void add(struct rss_breakdown *rss_breakdown, uint8_t line, stack_id stac
 	number = map_put(&rss_breakdown->numbers, (uint64_t)line << 40 | who, &added);
 	if (added) {
 		*number = rss_breakdown->rows_count;
-		rss_breakdown->rows = mem_grow(rss_breakdown->rows, &rss_breakdown->rows_capacity,
-					       rss_breakdown->rows_count + 1,
-					       sizeof *rss_breakdown->rows);
-		rss_breakdown->rows[rss_breakdown->rows_count++] = (struct rss_breakdown_row){
+		*MEM_ADD(rss_breakdown->rows, rss_breakdown->rows_count,
+			 rss_breakdown->rows_capacity) = (struct rss_breakdown_row){
 			.line = line,
 			.stack = stack,
 			.file = stack ? 0 : file,

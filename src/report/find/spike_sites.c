@@ -118,9 +118,8 @@ static void add_change(struct open_row *open, const struct window_change *change
 	struct spikes_maker *maker;
 
 	if (*number == 0) {
-		open->spike_sites = mem_grow(open->spike_sites, &open->capacity, open->count + 1,
-					     sizeof *open->spike_sites);
-		open->spike_sites[open->count++] = (struct spikes_maker){ .place = change->group };
+		*MEM_ADD(open->spike_sites, open->count, open->capacity) =
+			(struct spikes_maker){ .place = change->group };
 		*number = open->count;
 	}
 	maker = &open->spike_sites[*number - 1];

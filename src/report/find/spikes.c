@@ -119,9 +119,7 @@ static void keep_hill(void *context, const struct prominence_hill *hill)
 		qsort(survey->hills, survey->hills_count, sizeof *survey->hills, higher);
 		survey->hills_count /= 2;
 	}
-	survey->hills = mem_grow(survey->hills, &survey->hills_capacity, survey->hills_count + 1,
-				 sizeof *survey->hills);
-	survey->hills[survey->hills_count++] = *hill;
+	*MEM_ADD(survey->hills, survey->hills_count, survey->hills_capacity) = *hill;
 }
 
 static uint32_t group_of(void *context, const struct window_cell *cell)

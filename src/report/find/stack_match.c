@@ -274,9 +274,7 @@ uint32_t stack_match_stack(struct stack_match *stack_match, process_id process, 
 
 	while (id && id < stack_match->known_count && !stack_match->known[id] &&
 	       (node = reader_stack(stack_match->reader, id))) {
-		stack_match->way = mem_grow(stack_match->way, &stack_match->way_capacity, count + 1,
-					    sizeof *stack_match->way);
-		stack_match->way[count++] = id;
+		*MEM_ADD(stack_match->way, count, stack_match->way_capacity) = id;
 		id = node->parent < id ? node->parent : 0;
 	}
 	number = id < stack_match->known_count ? stack_match->known[id] : 0;

@@ -103,11 +103,9 @@ bool suppressions_fits(const char *pattern, const char *text)
 
 static struct suppression *add(struct suppressions *suppressions, const char *path, unsigned line)
 {
-	suppressions->list = mem_grow(suppressions->list, &suppressions->capacity,
-				      suppressions->count + 1, sizeof *suppressions->list);
-	suppressions->list[suppressions->count] =
+	*MEM_ADD(suppressions->list, suppressions->count, suppressions->capacity) =
 		(struct suppression){ .path = path, .line = line };
-	return &suppressions->list[suppressions->count++];
+	return &suppressions->list[suppressions->count - 1];
 }
 
 // Take the last one back: it is for another tool.
@@ -131,9 +129,7 @@ static void add_part(struct suppression *suppression, enum part_kind kind, const
 		part.line = (unsigned)strtoul(colon + 1, NULL, 10);
 		*colon = '\0';
 	}
-	suppression->parts = mem_grow(suppression->parts, &suppression->parts_capacity,
-				      suppression->parts_count + 1, sizeof *suppression->parts);
-	suppression->parts[suppression->parts_count++] = part;
+	*MEM_ADD(suppression->parts, suppression->parts_count, suppression->parts_capacity) = part;
 }
 
 // Where reading is: a line without the blanks around it.

@@ -20,8 +20,7 @@ static const char *const state_sentences[TRACE_REACH_STATES_COUNT] = {
 
 static void add(struct why *why, uint32_t block)
 {
-	why->blocks = mem_grow(why->blocks, &why->capacity, why->count + 1, sizeof *why->blocks);
-	why->blocks[why->count++] = block;
+	*MEM_ADD(why->blocks, why->count, why->capacity) = block;
 }
 
 // From the block to those that hold it. A circle, which no recorder writes, ends.

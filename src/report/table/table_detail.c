@@ -58,9 +58,7 @@ bool table_row_in_type(const struct table *table, const struct table_row *row,
 
 static void add_change(struct scan *scan, uint32_t row, uint64_t step, uint64_t size, bool up)
 {
-	scan->changes = mem_grow(scan->changes, &scan->changes_capacity, scan->changes_count + 1,
-				 sizeof *scan->changes);
-	scan->changes[scan->changes_count++] =
+	*MEM_ADD(scan->changes, scan->changes_count, scan->changes_capacity) =
 		(struct change){ .step = step, .size = size, .row = row, .up = up };
 }
 
@@ -80,9 +78,7 @@ static void add_times(struct scan *scan, uint32_t row, const struct window_alloc
 	}
 	if (!by_call || allocation->end < scan->query.from || allocation->end >= scan->query.to)
 		return;
-	scan->lifetimes = mem_grow(scan->lifetimes, &scan->lifetimes_capacity,
-				   scan->lifetimes_count + 1, sizeof *scan->lifetimes);
-	scan->lifetimes[scan->lifetimes_count++] =
+	*MEM_ADD(scan->lifetimes, scan->lifetimes_count, scan->lifetimes_capacity) =
 		(struct lifetime){ allocation->end_ns - allocation->begin_ns, row };
 }
 

@@ -136,9 +136,7 @@ void table_add_row(struct table *table, const struct table_row *row)
 			choose(table);
 	}
 	ASSERT(table->rows_count < TABLE_NONE);
-	table->rows = mem_grow(table->rows, &table->rows_capacity, table->rows_count + 1,
-			       sizeof *table->rows);
-	table->rows[table->rows_count++] = *row;
+	*MEM_ADD(table->rows, table->rows_count, table->rows_capacity) = *row;
 }
 
 bool table_fits(const struct table *table, uint64_t rows, struct err *err)

@@ -110,9 +110,7 @@ bool table_single_add(struct table *table, const struct window_allocation *alloc
 	}
 	if (singles->count >= most && !prune(table, singles, most))
 		return false;
-	singles->list = mem_grow(singles->list, &singles->capacity, singles->count + 1,
-				 sizeof *singles->list);
-	singles->list[singles->count++] = single;
+	*MEM_ADD(singles->list, singles->count, singles->capacity) = single;
 	return true;
 }
 

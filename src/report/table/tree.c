@@ -27,8 +27,7 @@ struct path {
 
 static void path_push(struct path *path, uint64_t most, size_t kept)
 {
-	path->stops = mem_grow(path->stops, &path->capacity, path->count + 1, sizeof *path->stops);
-	path->stops[path->count++] = (struct stop){ most, kept };
+	*MEM_ADD(path->stops, path->count, path->capacity) = (struct stop){ most, kept };
 }
 
 static struct stop path_pop(struct path *path)
@@ -72,10 +71,8 @@ static void end_counted(struct proc_memory *proc_memory, size_t depth)
 
 		if (proc_memory->path.count == 0)
 			return;
-		proc_memory->largest = mem_grow(proc_memory->largest, &proc_memory->capacity,
-						proc_memory->count + 1,
-						sizeof *proc_memory->largest);
-		proc_memory->largest[proc_memory->count++] = stop.most;
+		*MEM_ADD(proc_memory->largest, proc_memory->count, proc_memory->capacity) =
+			stop.most;
 		proc_memory->nodes++;
 		if (proc_memory->count / 2 > proc_memory->wanted)
 			keep_largest(proc_memory);
@@ -122,9 +119,7 @@ static void end_selected(struct selecting *selecting, size_t depth)
 
 static void add_kept(struct tree *tree, const struct tree_node *node)
 {
-	tree->kept = mem_grow(tree->kept, &tree->kept_capacity, tree->kept_count + 1,
-			      sizeof *tree->kept);
-	tree->kept[tree->kept_count++] = *node;
+	*MEM_ADD(tree->kept, tree->kept_count, tree->kept_capacity) = *node;
 }
 
 static void select_node(void *context, const struct tree_node *node, const struct window_row *rest)

@@ -146,13 +146,12 @@ static void end_run(struct page *page)
 	// What is very deep is not moved further to the right.
 	if (!run->head && !run->deep)
 		str_add(&page->branches, run->last ? "  " : "│ ");
-	page->ways = mem_grow(page->ways, &page->ways_capacity, page->ways_count + 1,
-			      sizeof *page->ways);
-	page->ways[page->ways_count++] = (struct way){ .depth = last->depth,
-						       .children_count = last->children_count,
-						       .shown_count = last->shown_count,
-						       .rest = run->rest,
-						       .branches = page->branches.length };
+	*MEM_ADD(page->ways, page->ways_count, page->ways_capacity) =
+		(struct way){ .depth = last->depth,
+			      .children_count = last->children_count,
+			      .shown_count = last->shown_count,
+			      .rest = run->rest,
+			      .branches = page->branches.length };
 	run->count = 0;
 }
 
@@ -192,8 +191,7 @@ static void take_node(struct page *page, const struct tree_node *node,
 	// The head of a tree is in no run.
 	if (run->count == 0 || run->head || !tree_runs_on(&run->nodes[run->count - 1]))
 		begin_run(page, node);
-	run->nodes = mem_grow(run->nodes, &run->capacity, run->count + 1, sizeof *run->nodes);
-	run->nodes[run->count++] = *node;
+	*MEM_ADD(run->nodes, run->count, run->capacity) = *node;
 	run->rest = *rest;
 }
 

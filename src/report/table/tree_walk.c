@@ -47,9 +47,7 @@ struct walk {
 static void add_step(struct steps *steps, struct tree_step step)
 {
 	ASSERT(steps->count < UINT32_MAX);
-	steps->list =
-		mem_grow(steps->list, &steps->capacity, steps->count + 1, sizeof *steps->list);
-	steps->list[steps->count++] = step;
+	*MEM_ADD(steps->list, steps->count, steps->capacity) = step;
 }
 
 static struct trie_place place_of(const struct tree_step *step)
@@ -431,9 +429,7 @@ static void add_choice(struct walk *walk, struct choice choice, const struct win
 
 	for (size_t i = 0; i < sizeof choice.weights / sizeof *choice.weights; i++)
 		choice.weights[i] = tree_weight(row, walk->columns[i]);
-	walk->choices = mem_grow(walk->choices, &walk->choices_capacity, walk->choices_count + 1,
-				 sizeof *walk->choices);
-	walk->choices[walk->choices_count++] = choice;
+	*MEM_ADD(walk->choices, walk->choices_count, walk->choices_capacity) = choice;
 	if (rows_max == 0 || walk->choices_count / 2 < rows_max + SPARE)
 		return;
 	sort_choices(walk);
@@ -490,11 +486,9 @@ static void choose(struct walk *walk, struct tree_node *node, struct window_row 
 static void push_run(struct walk *walk, const struct tree_step *steps, uint32_t count,
 		     uint32_t depth)
 {
-	walk->runs = mem_grow(walk->runs, &walk->runs_capacity, walk->runs_count + 1,
-			      sizeof *walk->runs);
-	walk->runs[walk->runs_count++] = (struct run){ .begin = (uint32_t)walk->steps.count,
-						       .count = count,
-						       .depth = depth };
+	*MEM_ADD(walk->runs, walk->runs_count, walk->runs_capacity) = (struct run){
+		.begin = (uint32_t)walk->steps.count, .count = count, .depth = depth
+	};
 	for (uint32_t i = 0; i < count; i++)
 		add_step(&walk->steps, steps[i]);
 }

@@ -38,9 +38,7 @@ static uint32_t group(void *context, const struct window_cell *cell)
 	if (cell->orphans || !query_context_selects(making->asked, cell))
 		return WINDOW_SKIP;
 	if (!making->row_of[stack]) {
-		making->stacks = mem_grow(making->stacks, &making->capacity, making->rows + 1,
-					  sizeof *making->stacks);
-		making->stacks[making->rows++] = stack;
+		*MEM_ADD(making->stacks, making->rows, making->capacity) = stack;
 		making->row_of[stack] = (uint32_t)making->rows;
 	}
 	return making->row_of[stack] - 1;
