@@ -59,6 +59,20 @@ static void end(struct json *json, const char *bracket)
 	sink_write(json->sink, bracket, 1);
 }
 
+void json_begin(struct json *json, struct sink *sink, bool pretty, const char *schema)
+{
+	json_init(json, sink, pretty);
+	json_object_begin(json);
+	json_kv_string(json, "schema", schema);
+}
+
+void json_end(struct json *json)
+{
+	ASSERT(json->depth == 1); // all that was begun in it is ended
+	json_object_end(json);
+	sink_text(json->sink, "\n");
+}
+
 void json_object_begin(struct json *json)
 {
 	begin(json, "{");
@@ -261,4 +275,16 @@ void json_kv_bool(struct json *json, const char *key, bool value)
 {
 	json_key(json, key);
 	json_bool(json, value);
+}
+
+void json_kv_array(struct json *json, const char *key)
+{
+	json_key(json, key);
+	json_array_begin(json);
+}
+
+void json_kv_object(struct json *json, const char *key)
+{
+	json_key(json, key);
+	json_object_begin(json);
 }

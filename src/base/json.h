@@ -20,6 +20,10 @@ struct json {
 
 void json_init(struct json *json, struct sink *sink, bool pretty);
 
+// Begin a document of our own: an object, whose first key is its schema. End it, and its line.
+void json_begin(struct json *json, struct sink *sink, bool pretty, const char *schema);
+void json_end(struct json *json);
+
 // Values that hold others. A newline after the whole document is the caller's to write.
 void json_object_begin(struct json *json);
 void json_object_end(struct json *json);
@@ -54,5 +58,9 @@ void json_kv_u64_if(struct json *json, const char *key, bool known, uint64_t val
 void json_kv_string(struct json *json, const char *key, const char *text);
 void json_kv_text(struct json *json, const char *key, const char *text); // null if empty, too
 void json_kv_bool(struct json *json, const char *key, bool value);
+
+// A key, and the beginning of what it is of.
+void json_kv_array(struct json *json, const char *key);
+void json_kv_object(struct json *json, const char *key);
 
 #endif

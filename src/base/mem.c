@@ -101,6 +101,18 @@ void *mem_grow(void *items, size_t *capacity, size_t need, size_t size_bytes)
 	return items;
 }
 
+void *mem_reach(void *items, size_t *capacity, size_t index, size_t size_bytes)
+{
+	size_t before = *capacity;
+
+	if (index < before)
+		return items;
+	items = mem_grow(items, capacity, index + 1, size_bytes);
+	ASSERT(index < *capacity);
+	memset((char *)items + before * size_bytes, 0, (*capacity - before) * size_bytes);
+	return items;
+}
+
 int mem_compare_u64(const void *a, const void *b)
 {
 	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;

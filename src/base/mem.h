@@ -83,6 +83,12 @@ void *mem_grow(void *items, size_t *capacity, size_t need, size_t size_bytes);
 	((list) = mem_grow((list), &(capacity), (size_t)(count) + 1, sizeof *(list)), \
 	 &(list)[(count)++])
 
+// The place of the item `index` in `list` of `capacity` items, for which room is made; new room is
+// zero, up to the capacity. `index` is looked at twice.
+#define MEM_REACH(list, capacity, index) \
+	((list) = mem_reach((list), &(capacity), (size_t)(index), sizeof *(list)), &(list)[index])
+void *mem_reach(void *items, size_t *capacity, size_t index, size_t size_bytes);
+
 // There is no memory for `count` items of `size_bytes` each: the end.
 _Noreturn void mem_none(size_t count, size_t size_bytes);
 

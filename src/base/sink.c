@@ -58,6 +58,19 @@ void sink_format(struct sink *sink, const char *format, ...)
 	va_end(args);
 }
 
+bool sink_entity(struct sink *sink, char c)
+{
+	const char *entity = c == '<'   ? "&lt;"
+			     : c == '>' ? "&gt;"
+			     : c == '&' ? "&amp;"
+			     : c == '"' ? "&quot;"
+					: NULL;
+
+	if (entity)
+		sink_text(sink, entity);
+	return entity != NULL;
+}
+
 bool sink_ok(struct sink *sink, struct err *err)
 {
 	errno = 0;

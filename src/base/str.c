@@ -68,6 +68,14 @@ void str_add_digits(struct str *str, uint64_t value, unsigned base)
 	str_add_bytes(str, at, (size_t)(digits + sizeof digits - at));
 }
 
+void str_add_hex(struct str *str, const uint8_t *bytes, size_t length)
+{
+	for (size_t i = 0; i < length; i++) {
+		str_add_char(str, "0123456789abcdef"[bytes[i] >> 4]);
+		str_add_char(str, "0123456789abcdef"[bytes[i] & 15]);
+	}
+}
+
 void str_format(struct str *str, const char *format, ...)
 {
 	va_list args;
@@ -246,6 +254,14 @@ bool str_parse_bytes(const char *text, uint64_t *bytes)
 	return true;
 }
 
+int str_hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c = (char)(c | 0x20);
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
 bool str_parse_count(const char *text, uint64_t *count)
 {
 	uint64_t value;
@@ -326,4 +342,11 @@ const char *str_find_last(const char *text, char c, size_t length)
 		if (text[--length] == c)
 			return text + length;
 	return NULL;
+}
+
+const char *str_last_part(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
 }

@@ -24,7 +24,8 @@ void str_clear(struct str *str);
 void str_add(struct str *str, const char *text);
 void str_add_bytes(struct str *str, const void *bytes, size_t length);
 void str_add_char(struct str *str, char c);
-void str_add_digits(struct str *str, uint64_t value, unsigned base); // 2 to 16; fast
+void str_add_digits(struct str *str, uint64_t value, unsigned base);    // 2 to 16; fast
+void str_add_hex(struct str *str, const uint8_t *bytes, size_t length); // two digits a byte
 void str_format(struct str *str, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void str_vformat(struct str *str, const char *format, va_list args);
 
@@ -46,6 +47,9 @@ const char *str_duration(uint64_t duration_ns, char out[static 24]);
 // "12", "64K", "1.5MiB", "2G" -> bytes. False when it is not a size.
 bool str_parse_bytes(const char *text, uint64_t *bytes);
 
+// What a hexadecimal digit is worth, 0 to 15; -1: it is none.
+int str_hex_digit(char c);
+
 // A whole decimal number, nothing before or after it.
 bool str_parse_count(const char *text, uint64_t *count);
 
@@ -55,6 +59,9 @@ const char *str_nearest(const char *word, const char *const *words);
 
 // The last place of `c` in the first `length` bytes of `text`; NULL: it is not there.
 const char *str_find_last(const char *text, char c, size_t length);
+
+// What is after the last '/' of a path, or all of it.
+const char *str_last_part(const char *path);
 
 // The date of a time since 1970, in UTC. False: there is none.
 struct tm;
