@@ -352,9 +352,7 @@ static void write_json(struct sink *sink, const struct asking *asking,
 	struct sheet sheet;
 	struct json json;
 
-	json_init(&json, sink, true);
-	json_object_begin(&json);
-	json_kv_string(&json, "schema", "tidemark-fleet-1");
+	json_begin(&json, sink, true, "tidemark-fleet-1");
 	json_kv_string(&json, "question", asking->question->name);
 	json_kv_u64(&json, "runs", answer->all.runs);
 	json_kv_u64(&json, "runs_sampled", answer->all.sampled);
@@ -363,13 +361,11 @@ static void write_json(struct sink *sink, const struct asking *asking,
 	json_kv_string(&json, "after", answer->after);
 	json_kv_u64_if(&json, "runs_before", answer->before != NULL, answer->runs_before);
 	json_kv_u64_if(&json, "runs_after", answer->after != NULL, answer->runs_after);
-	json_key(&json, "rows");
-	json_array_begin(&json);
+	json_kv_array(&json, "rows");
 	sheet = sheet_in_json(&json);
 	write_rows(&sheet, asking->question, answer);
 	json_array_end(&json);
-	json_object_end(&json);
-	sink_text(sink, "\n");
+	json_end(&json);
 }
 
 static bool write_answer(const struct asking *asking, const struct fleet_answer *answer,

@@ -49,8 +49,7 @@ static void write_functions(struct dhat *dhat, const struct stack_level *level)
 	size_t depth = locations_of_stack(&dhat->locations, level->stack, &dhat->numbers,
 					  &dhat->numbers_capacity);
 
-	json_key(&dhat->json, "fs");
-	json_array_begin(&dhat->json);
+	json_kv_array(&dhat->json, "fs");
 	if (depth == 0)
 		json_u64(&dhat->json, WITHOUT);
 	for (size_t i = 0; i < depth; i++) {
@@ -121,8 +120,7 @@ static void write_table(struct dhat *dhat)
 	struct str text = { 0 };
 	size_t written = 0;
 
-	json_key(json, "ftbl");
-	json_array_begin(json);
+	json_kv_array(json, "ftbl");
 	json_string(json, "[root]");
 	json_string(json, "(no stack)");
 	for (size_t i = 0; i < dhat->levels.count && written < dhat->processes.count; i++) {
@@ -156,14 +154,12 @@ static bool write(const struct export_source *source, struct sink *sink, struct 
 	json_init(&dhat.json, sink, false);
 	json_object_begin(&dhat.json);
 	write_head(&dhat);
-	json_key(&dhat.json, "pps");
-	json_array_begin(&dhat.json);
+	json_kv_array(&dhat.json, "pps");
 	for (size_t i = 0; i < dhat.levels.count; i++)
 		write_level(&dhat, &dhat.levels.list[i]);
 	json_array_end(&dhat.json);
 	write_table(&dhat);
-	json_object_end(&dhat.json);
-	sink_text(sink, "\n");
+	json_end(&dhat.json);
 	stack_levels_say(&dhat.levels, "a file of DHAT");
 	locations_fini(&dhat.locations);
 	stack_levels_fini(&dhat.levels);

@@ -36,10 +36,8 @@ static void write_frames(struct speedscope *speedscope)
 	const struct locations *locations = &speedscope->locations;
 	struct json *json = &speedscope->json;
 
-	json_key(json, "shared");
-	json_object_begin(json);
-	json_key(json, "frames");
-	json_array_begin(json);
+	json_kv_object(json, "shared");
+	json_kv_array(json, "frames");
 	for (size_t i = 0; i < locations->lines_count; i++) {
 		const struct location_line *line = &locations->lines[i];
 		const struct location_function *function = &locations->functions[line->function];
@@ -127,12 +125,10 @@ static void write_profile(struct speedscope *speedscope, enum samples_value valu
 	json_kv_string(json, "unit", *samples_unit(value) == 'b' ? "bytes" : "none");
 	json_kv_u64(json, "startValue", 0);
 	json_kv_u64(json, "endValue", walk(speedscope, value, NULL));
-	json_key(json, "samples");
-	json_array_begin(json);
+	json_kv_array(json, "samples");
 	walk(speedscope, value, each_stack);
 	json_array_end(json);
-	json_key(json, "weights");
-	json_array_begin(json);
+	json_kv_array(json, "weights");
 	walk(speedscope, value, each_weight);
 	json_array_end(json);
 	json_object_end(json);
@@ -149,13 +145,11 @@ static void write_all(struct speedscope *speedscope)
 	json_kv_string(json, "name", info->command);
 	json_kv_u64(json, "activeProfileIndex", 0);
 	write_frames(speedscope);
-	json_key(json, "profiles");
-	json_array_begin(json);
+	json_kv_array(json, "profiles");
 	for (size_t i = 0; i < PROFILES; i++)
 		write_profile(speedscope, profiles[i].value, profiles[i].name);
 	json_array_end(json);
-	json_object_end(json);
-	sink_text(speedscope->json.sink, "\n");
+	json_end(json);
 }
 
 static bool write(const struct export_source *source, struct sink *sink, struct err *err)

@@ -178,8 +178,7 @@ void replay_table_text(const struct replay_table *table, struct paper *paper)
 static void write_samples(const struct replay_table *table, const struct replay_run *run,
 			  struct json *json)
 {
-	json_key(json, "samples");
-	json_array_begin(json);
+	json_kv_array(json, "samples");
 	for (uint32_t i = 0; i < table->plan->samples_count; i++) {
 		json_object_begin(json);
 		json_kv_u64(json, "time_ns", table->plan->samples[i].time_ns);
@@ -195,8 +194,7 @@ static void write_samples(const struct replay_table *table, const struct replay_
 
 static void write_json_classes(const struct replay_run *run, struct json *json)
 {
-	json_key(json, "classes");
-	json_array_begin(json);
+	json_kv_array(json, "classes");
 	for (unsigned i = 0; i < REPLAY_RING_CLASSES; i++) {
 		const struct replay_ring_class *class = &run->classes[i];
 
@@ -248,12 +246,9 @@ void replay_table_json(const struct replay_table *table, struct sink *sink)
 	const struct replay_plan *plan = table->plan;
 	struct json json;
 
-	json_init(&json, sink, true);
-	json_object_begin(&json);
-	json_kv_string(&json, "schema", "tidemark-replay-1");
+	json_begin(&json, sink, true, "tidemark-replay-1");
 	json_kv_bool(&json, "complete", reader_complete(table->asked->reader));
-	json_key(&json, "warnings");
-	json_array_begin(&json);
+	json_kv_array(&json, "warnings");
 	for (size_t i = 0; i < table->asked->warnings_count; i++)
 		json_string(&json, table->asked->warnings[i]);
 	json_array_end(&json);
@@ -268,13 +263,11 @@ void replay_table_json(const struct replay_table *table, struct sink *sink)
 	json_kv_u64(&json, "peak_live_count", plan->peak_count);
 	json_kv_u64(&json, "driver_cpu_ns", table->dry->cpu_ns);
 	json_kv_u64(&json, "driver_took_ns", table->dry->took_ns);
-	json_key(&json, "runs");
-	json_array_begin(&json);
+	json_kv_array(&json, "runs");
 	for (size_t i = 0; i < table->count; i++)
 		write_run(table, &table->rows[i], &json);
 	json_array_end(&json);
-	json_object_end(&json);
-	sink_text(sink, "\n");
+	json_end(&json);
 }
 
 // ---- the picture ----

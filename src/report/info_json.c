@@ -11,8 +11,7 @@ static void json_labels(struct json *json, const char *text)
 {
 	struct label label;
 
-	json_key(json, "labels");
-	json_object_begin(json);
+	json_kv_object(json, "labels");
 	while (label_next(&text, &label)) {
 		char *name = mem_copy_bytes(label.name, label.name_length);
 		char *value = mem_copy_bytes(label.value, label.value_length);
@@ -31,8 +30,7 @@ static void json_trace(struct json *json, const struct info *info)
 	bool ticks = end && head->tick_ns > 0;
 	struct str text = { 0 };
 
-	json_key(json, "trace");
-	json_object_begin(json);
+	json_kv_object(json, "trace");
 	json_kv_string(json, "file", info->path);
 	json_kv_u64(json, "bytes", reader_bytes(info->reader));
 	str_format(&text, "%u.%u", head->version_major, head->version_minor);
@@ -40,7 +38,7 @@ static void json_trace(struct json *json, const struct info *info)
 	json_kv_bool(json, "complete", info->whole);
 	json_kv_string(json, "problem", info->whole ? NULL : info->wrong.text);
 	str_clear(&text);
-	info_hex(&text, head->recording_id, sizeof head->recording_id);
+	str_add_hex(&text, head->recording_id, sizeof head->recording_id);
 	json_kv_string(json, "recording_id", text.text);
 	json_kv_u64_if(json, "began_unix_ns", head->began_unix_ns > 0, head->began_unix_ns);
 	json_kv_u64(json, "duration_ns", info_duration(info));
@@ -61,13 +59,11 @@ static void json_trace(struct json *json, const struct info *info)
 
 static void json_events(struct json *json, const struct info *info)
 {
-	json_key(json, "events");
-	json_object_begin(json);
+	json_kv_object(json, "events");
 	json_kv_u64(json, "total", info->calls);
 	json_kv_u64(json, "others", info->events - info->calls);
 	json_kv_u64(json, "lost", info_events_lost(info));
-	json_key(json, "by_kind");
-	json_object_begin(json);
+	json_kv_object(json, "by_kind");
 	for (uint8_t kind = 1; kind < INFO_KINDS; kind++)
 		if (asm_words_event(kind))
 			json_kv_u64(json, asm_words_event(kind), info->kinds[kind]);
@@ -82,8 +78,7 @@ static void json_events(struct json *json, const struct info *info)
 
 static void json_allocators(struct json *json, const struct trace_process *process)
 {
-	json_key(json, "allocators");
-	json_array_begin(json);
+	json_kv_array(json, "allocators");
 	for (uint32_t i = 0; i < process->allocators_count; i++) {
 		const struct trace_allocator *each = &process->allocators[i];
 
@@ -98,8 +93,7 @@ static void json_allocators(struct json *json, const struct trace_process *proce
 
 static void json_processes(struct json *json, const struct info *info)
 {
-	json_key(json, "processes");
-	json_array_begin(json);
+	json_kv_array(json, "processes");
 	for (process_id id = 0; id < reader_processes_count(info->reader); id++) {
 		const struct trace_process *process = reader_process(info->reader, id);
 		bool measured = process->rss_max_bytes > 0 || process->minor_faults > 0;
@@ -137,13 +131,12 @@ static void json_processes(struct json *json, const struct info *info)
 
 static void json_modules(struct json *json, const struct info *info)
 {
-	json_key(json, "modules");
-	json_array_begin(json);
+	json_kv_array(json, "modules");
 	for (module_id id = 1; id < reader_modules_count(info->reader); id++) {
 		const struct trace_module *module = reader_module(info->reader, id);
 		struct str build_id = { 0 };
 
-		info_hex(&build_id, module->build_id, module->build_id_length);
+		str_add_hex(&build_id, module->build_id, module->build_id_length);
 		json_object_begin(json);
 		json_kv_u64(json, "process_id", module->process);
 		json_kv_string(json, "path", module->path);
@@ -160,8 +153,7 @@ static void json_modules(struct json *json, const struct info *info)
 
 static void json_heaps(struct json *json, const struct info *info)
 {
-	json_key(json, "heaps");
-	json_array_begin(json);
+	json_kv_array(json, "heaps");
 	for (heap_id id = 1; id < reader_heaps_count(info->reader); id++) {
 		const struct trace_heap *heap = reader_heap(info->reader, id);
 		uint64_t flags = UINT64_MAX, count;
@@ -180,8 +172,7 @@ static void json_heaps(struct json *json, const struct info *info)
 			json_u64(json, heap->flags);
 		else
 			json_null(json);
-		json_key(json, "calls");
-		json_array_begin(json);
+		json_kv_array(json, "calls");
 		while (info_next_flags(info, id, &flags, &count)) {
 			json_object_begin(json);
 			json_kv_u64(json, "flags", flags);
@@ -203,8 +194,7 @@ static void json_rest(struct json *json, const struct info *info)
 	bool ended = end != &none; // what only the end of a recording says
 	struct info_snapshots snapshots = info_snapshots(info);
 
-	json_key(json, "stacks");
-	json_object_begin(json);
+	json_kv_object(json, "stacks");
 	json_kv_u64(json, "stacks", reader_stacks_count(reader) - 1);
 	json_kv_u64(json, "frames", reader_frames_count(reader) - 1);
 	json_kv_u64_if(json, "incomplete", ended, end->stacks_incomplete);
@@ -212,34 +202,29 @@ static void json_rest(struct json *json, const struct info *info)
 	json_kv_u64_if(json, "verified", ended, end->stacks_verified);
 	json_kv_u64_if(json, "mismatched", ended, end->stacks_mismatched);
 	json_object_end(json);
-	json_key(json, "notes");
-	json_object_begin(json);
+	json_kv_object(json, "notes");
 	json_kv_u64(json, "marks", info->notes[TRACE_NOTE_MARK]);
 	json_kv_u64(json, "rss", info->notes[TRACE_NOTE_RSS]);
 	json_kv_u64(json, "pss", info->notes[TRACE_NOTE_PSS]);
 	json_kv_u64(json, "pss_counted", info->shares_counted);
-	json_key(json, "messages");
-	json_array_begin(json);
+	json_kv_array(json, "messages");
 	for (size_t i = 0; i < info->messages_count; i++)
 		json_string(json, info->messages[i]);
 	json_array_end(json);
 	json_object_end(json);
-	json_key(json, "cost");
-	json_object_begin(json);
+	json_kv_object(json, "cost");
 	json_kv_u64_if(json, "guest_bytes_peak", ended, end->guest_bytes_peak);
 	json_kv_u64_if(json, "collector_bytes_peak", ended, end->collector_bytes_peak);
 	json_kv_u64_if(json, "collector_cpu_ns", ended, end->collector_cpu_ns);
 	json_kv_u64_if(json, "waited_ns", ended, end->waited_ns);
 	json_object_end(json);
-	json_key(json, "snapshots");
-	json_object_begin(json);
+	json_kv_object(json, "snapshots");
 	json_kv_u64(json, "count", snapshots.count);
 	json_kv_u64(json, "cost_ns", snapshots.cost_ns);
 	json_kv_u64(json, "by_pages", snapshots.by_pages);
 	json_kv_u64(json, "missed", snapshots.missed);
 	json_object_end(json);
-	json_key(json, "blocks");
-	json_object_begin(json);
+	json_kv_object(json, "blocks");
 	json_kv_u64(json, "total", stats->blocks);
 	json_kv_u64(json, "events", stats->events_blocks);
 	json_kv_u64(json, "definitions", stats->defs_blocks);
@@ -255,15 +240,12 @@ void info_write_json(const struct info *info, struct sink *sink)
 {
 	struct json json;
 
-	json_init(&json, sink, true);
-	json_object_begin(&json);
-	json_kv_string(&json, "schema", "tidemark-info-1");
+	json_begin(&json, sink, true, "tidemark-info-1");
 	json_trace(&json, info);
 	json_events(&json, info);
 	json_processes(&json, info);
 	json_modules(&json, info);
 	json_heaps(&json, info);
 	json_rest(&json, info);
-	json_object_end(&json);
-	sink_text(sink, "\n");
+	json_end(&json);
 }

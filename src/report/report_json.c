@@ -31,8 +31,7 @@ void report_json_life(struct json *json, const struct trace_process *process)
 	char exit[32];
 
 	json_kv_text(json, "exe", process->exe);
-	json_key(json, "args");
-	json_array_begin(json);
+	json_kv_array(json, "args");
 	for (uint32_t i = 0; i < process->args_count; i++)
 		json_string(json, process->args[i]);
 	json_array_end(json);
@@ -79,8 +78,7 @@ static void write_trace(struct json *json, const struct report *report)
 	const struct heap_totals *totals = heap_totals(report->heap);
 	const struct trace_info *info = reader_info(report->asked->reader);
 
-	json_key(json, "trace");
-	json_object_begin(json);
+	json_kv_object(json, "trace");
 	json_kv_bool(json, "complete", report->complete);
 	json_kv_u64(json, "events", totals->events);
 	json_kv_u64(json, "events_lost", totals->events_lost);
@@ -92,13 +90,11 @@ static void write_trace(struct json *json, const struct report *report)
 	json_kv_text(json, "directory", info->directory);
 	json_kv_text(json, "tool", info->tool);
 	json_kv_text(json, "host", info->host);
-	json_key(json, "warnings");
-	json_array_begin(json);
+	json_kv_array(json, "warnings");
 	for (size_t i = 0; i < report->asked->warnings_count; i++)
 		json_string(json, report->asked->warnings[i]);
 	json_array_end(json);
-	json_key(json, "processes");
-	json_array_begin(json);
+	json_kv_array(json, "processes");
 	for (process_id id = 0; id < reader_processes_count(report->asked->reader); id++)
 		if (query_has_process(&report->asked->selection.query, id))
 			write_process(json, report, id);
@@ -131,10 +127,8 @@ static void write_vm(struct json *json, const struct report *report)
 {
 	const struct space_totals *totals = &report->whole.vm;
 
-	json_key(json, "vm");
-	json_object_begin(json);
-	json_key(json, "calls");
-	json_object_begin(json);
+	json_kv_object(json, "vm");
+	json_kv_object(json, "calls");
 	for (int call = 0; call < SPACE_CALLS_COUNT; call++) {
 		json_key(json, space_call_word((enum space_call)call));
 		lines_json_begin(json);
@@ -159,8 +153,7 @@ static void write_pools(struct json *json, const struct report *report)
 {
 	const struct trace_heap *pool = report_next_pool(report, 0);
 
-	json_key(json, "pools");
-	json_array_begin(json);
+	json_kv_array(json, "pools");
 	for (; pool; pool = report_next_pool(report, pool->id)) {
 		const struct pool_total *total = pool_totals_get(report->whole.pools, pool->id);
 		const struct trace_process *process =
@@ -209,8 +202,7 @@ static void write_heap(struct json *json, const struct report *report)
 		[REPORT_RECORDED] = "recorded",
 	};
 
-	json_key(json, "heap");
-	json_object_begin(json);
+	json_kv_object(json, "heap");
 	json_kv_u64(json, "allocations", counts->allocated.count);
 	json_kv_u64(json, "frees", counts->frees);
 	write_reallocations(json, report, counts);
@@ -240,15 +232,12 @@ void report_json(struct report *report, struct sink *sink)
 	uint64_t left_out[SITES_QUESTIONS_COUNT];
 	struct json json;
 
-	json_init(&json, sink, true);
-	json_object_begin(&json);
-	json_kv_string(&json, "schema", "tidemark-report-1");
+	json_begin(&json, sink, true, "tidemark-report-1");
 	write_trace(&json, report);
 	write_heap(&json, report);
 	write_vm(&json, report);
 	write_pools(&json, report);
-	json_key(&json, "sites");
-	json_object_begin(&json);
+	json_kv_object(&json, "sites");
 	for (int i = 0; i < SITES_QUESTIONS_COUNT; i++) {
 		enum sites_question question = (enum sites_question)i;
 		struct sheet rows = sheet_in_json(&json);
@@ -260,11 +249,9 @@ void report_json(struct report *report, struct sink *sink)
 		left_out[i] = rows.left_out;
 	}
 	json_object_end(&json);
-	json_key(&json, "sites_left_out");
-	json_object_begin(&json);
+	json_kv_object(&json, "sites_left_out");
 	for (int i = 0; i < SITES_QUESTIONS_COUNT; i++)
 		json_kv_u64(&json, sites_key((enum sites_question)i), left_out[i]);
 	json_object_end(&json);
-	json_object_end(&json);
-	sink_text(sink, "\n");
+	json_end(&json);
 }

@@ -322,8 +322,7 @@ static void top_json_processes(struct top *top, struct json *json)
 {
 	const struct reader *reader = top->opened.reader;
 
-	json_key(json, "processes");
-	json_array_begin(json);
+	json_kv_array(json, "processes");
 	for (process_id id = 0; id < reader_processes_count(reader); id++) {
 		const struct heap_counts *counts = heap_process_so_far(top->heap, id);
 		const struct trace_process *process = reader_process(reader, id);
@@ -369,13 +368,10 @@ void top_write_json(struct top *top, struct sink *sink, size_t rows_max)
 	size_t shown = rows_max && rows_max < top->rows_count ? rows_max : top->rows_count;
 	struct json json;
 
-	json_init(&json, sink, true);
-	json_object_begin(&json);
-	json_kv_string(&json, "schema", "tidemark-top-1");
+	json_begin(&json, sink, true, "tidemark-top-1");
 	json_kv_bool(&json, "complete", reader_complete(top->opened.reader));
 	json_kv_bool(&json, "growing", reader_growing(top->opened.reader));
-	json_key(&json, "warnings");
-	json_array_begin(&json);
+	json_kv_array(&json, "warnings");
 	cautions_tell_origin(top->opened.reader, top_json_warning, &json);
 	json_array_end(&json);
 	json_kv_u64(&json, "at_ns", top->at_ns);
@@ -394,12 +390,10 @@ void top_write_json(struct top *top, struct sink *sink, size_t rows_max)
 	top_json_rate(&json, "frees_per_second",
 		      top_per_second(top, top->all.frees - top->all_before.frees));
 	top_json_processes(top, &json);
-	json_key(&json, "rows");
-	json_array_begin(&json);
+	json_kv_array(&json, "rows");
 	for (size_t i = 0; i < shown; i++)
 		top_json_row(top, &json, &top->rows[i]);
 	json_array_end(&json);
 	json_kv_u64(&json, "rows_left_out", top->rows_count - shown);
-	json_object_end(&json);
-	sink_text(sink, "\n");
+	json_end(&json);
 }

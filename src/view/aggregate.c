@@ -527,8 +527,7 @@ static void write_stacks(struct packing *packing, struct json *json)
 {
 	const struct aggregate *aggregate = packing->aggregate;
 
-	json_key(json, "stacks");
-	json_array_begin(json);
+	json_kv_array(json, "stacks");
 	for (size_t i = 0; i < aggregate->stacks_count; i++) {
 		struct names_stack stack = { 0 };
 
@@ -543,13 +542,11 @@ static void write_stacks(struct packing *packing, struct json *json)
 			packing->faces[i] = frame_number(packing, stack.lines[stack.user].symbol);
 	}
 	json_array_end(json);
-	json_key(json, "stack_ids");
-	json_array_begin(json);
+	json_kv_array(json, "stack_ids");
 	for (size_t i = 0; i < aggregate->stacks_count; i++)
 		json_u64(json, is_folded(aggregate, i) ? 0 : aggregate->stacks[i]);
 	json_array_end(json);
-	json_key(json, "faces");
-	json_array_begin(json);
+	json_kv_array(json, "faces");
 	for (size_t i = 0; i < aggregate->stacks_count; i++)
 		json_i64(json, packing->faces[i] == FOLDED ? -1 : (int64_t)packing->faces[i]);
 	json_array_end(json);
@@ -584,11 +581,9 @@ static void write_frames(struct packing *packing, struct json *json)
 	static const char *const words[FRAME_COLUMNS] = { "function", "file",   "line",
 							  "module",   "offset", "inlined" };
 
-	json_key(json, "frames");
-	json_object_begin(json);
+	json_kv_object(json, "frames");
 	for (int column = 0; column < FRAME_COLUMNS; column++) {
-		json_key(json, words[column]);
-		json_array_begin(json);
+		json_kv_array(json, words[column]);
 		for (size_t i = 0; i < packing->frames_count; i++)
 			json_u64(json, frame_figure(packing, packing->frames[i],
 						    (enum frame_column)column));
@@ -659,11 +654,9 @@ static void write_cells(struct packing *packing, struct json *json)
 							 "end",   "kind",    "count",  "bytes" };
 	const struct aggregate *aggregate = packing->aggregate;
 
-	json_key(json, "cells");
-	json_object_begin(json);
+	json_kv_object(json, "cells");
 	for (int column = 0; column < CELL_COLUMNS; column++) {
-		json_key(json, words[column]);
-		json_array_begin(json);
+		json_kv_array(json, words[column]);
 		for (size_t i = 0; i < aggregate->cells_count; i++)
 			json_i64(json, cell_figure(packing, &aggregate->cells[i],
 						   (enum cell_column)column));
@@ -684,21 +677,18 @@ void aggregate_write(const struct aggregate *aggregate, const struct scrub *scru
 	};
 
 	ASSERT(aggregate->edges);
-	json_key(json, "edges_ns");
-	json_array_begin(json);
+	json_kv_array(json, "edges_ns");
 	for (size_t i = 0; i <= aggregate->buckets; i++)
 		json_u64(json, aggregate->edges_ns[i]);
 	json_array_end(json);
-	json_key(json, "mark_edges");
-	json_array_begin(json);
+	json_kv_array(json, "mark_edges");
 	for (size_t i = 0; i < aggregate->marks; i++)
 		json_u64(json, aggregate->mark_edges[i]);
 	json_array_end(json);
 	write_stacks(&packing, json);
 	write_frames(&packing, json);
 	write_cells(&packing, json);
-	json_key(json, "strings");
-	json_array_begin(json);
+	json_kv_array(json, "strings");
 	json_string(json, "");
 	for (uint32_t i = 1; i <= packing.texts_count; i++)
 		json_string(json, labels_get_text(packing.texts, i));

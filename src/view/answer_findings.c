@@ -265,14 +265,11 @@ static void write_peaks(const struct peaks *peaks, struct sink *sink)
 	const struct query_context *asked = peaks->asked;
 	struct json json;
 
-	json_init(&json, sink, false);
-	json_object_begin(&json);
-	json_kv_string(&json, "schema", "tidemark-view-peaks-1");
+	json_begin(&json, sink, false, "tidemark-view-peaks-1");
 	json_kv_u64(&json, "from_ns", asked->from_ns);
 	json_kv_u64(&json, "to_ns", asked->to_ns);
 	json_kv_string(&json, "layer", asked->layers == WINDOW_VM ? "vm" : "heap");
-	json_key(&json, "peaks");
-	json_array_begin(&json);
+	json_kv_array(&json, "peaks");
 	for (size_t i = 0; i < peaks->list_count; i++) {
 		const struct peak *peak = &peaks->list[i];
 
@@ -284,8 +281,7 @@ static void write_peaks(const struct peaks *peaks, struct sink *sink)
 		json_object_end(&json);
 	}
 	json_array_end(&json);
-	json_object_end(&json);
-	sink_text(sink, "\n");
+	json_end(&json);
 }
 
 bool answer_findings_peaks(struct answer *answer, struct err *err)

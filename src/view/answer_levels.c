@@ -26,9 +26,7 @@ struct levels {
 
 static void begin(const struct levels *levels, struct json *json, struct sink *sink)
 {
-	json_init(json, sink, false);
-	json_object_begin(json);
-	json_kv_string(json, "schema", "tidemark-view-timeline-1");
+	json_begin(json, sink, false, "tidemark-view-timeline-1");
 	json_kv_string(json, "layer",
 		       levels->layer == LAYER_LARGEST_FREE ? "largest-free"
 							   : layer_words[levels->layer]);
@@ -37,18 +35,11 @@ static void begin(const struct levels *levels, struct json *json, struct sink *s
 	json_kv_u64(json, "buckets", levels->buckets);
 }
 
-static void end(struct json *json)
-{
-	json_object_end(json);
-	sink_text(json->sink, "\n");
-}
-
 // One figure of each bucket: the one that lies `at` bytes behind its beginning.
 static void write_column(struct json *json, const char *key, const struct window_bucket *buckets,
 			 size_t count, size_t at)
 {
-	json_key(json, key);
-	json_array_begin(json);
+	json_kv_array(json, key);
 	for (size_t i = 0; i < count; i++)
 		json_u64(json, *(const uint64_t *)((const char *)&buckets[i] + at));
 	json_array_end(json);
@@ -69,7 +60,7 @@ static void write_levels(const struct levels *levels, const struct window_bucket
 	write_column(&json, "end_bytes", buckets, levels->buckets,
 		     offsetof(struct window_bucket, bytes_end));
 	json_kv_u64(&json, "start_bytes", levels->start_bytes);
-	end(&json);
+	json_end(&json);
 }
 
 // Levels where some buckets know nothing: negative.
@@ -78,8 +69,7 @@ static void write_known(const struct levels *levels, const double *values, struc
 	struct json json;
 
 	begin(levels, &json, sink);
-	json_key(&json, "peak_bytes");
-	json_array_begin(&json);
+	json_kv_array(&json, "peak_bytes");
 	for (size_t i = 0; i < levels->buckets; i++) {
 		if (values[i] < 0)
 			json_null(&json);
@@ -91,7 +81,7 @@ static void write_known(const struct levels *levels, const double *values, struc
 	json_kv_string(&json, "most_count", NULL);
 	json_kv_string(&json, "end_bytes", NULL);
 	json_kv_string(&json, "start_bytes", NULL);
-	end(&json);
+	json_end(&json);
 }
 
 // ---- heap, vm ----
@@ -139,20 +129,18 @@ static bool give_flow(struct levels *levels, struct answer *answer, struct err *
 	good = window_flows(levels->asked.window, &query, 1, flows, levels->buckets, err);
 	if (good) {
 		begin(levels, &json, answer->sink);
-		json_key(&json, "peak_bytes");
-		json_array_begin(&json);
+		json_kv_array(&json, "peak_bytes");
 		for (size_t i = 0; i < levels->buckets; i++)
 			json_u64(&json, sum.bytes += flows[i].allocated.bytes);
 		json_array_end(&json);
-		json_key(&json, "most_count");
-		json_array_begin(&json);
+		json_kv_array(&json, "most_count");
 		for (size_t i = 0; i < levels->buckets; i++)
 			json_u64(&json, sum.count += flows[i].allocated.count);
 		json_array_end(&json);
 		json_kv_string(&json, "low_bytes", NULL);
 		json_kv_string(&json, "end_bytes", NULL);
 		json_kv_u64(&json, "start_bytes", 0);
-		end(&json);
+		json_end(&json);
 	}
 	mem_free(flows);
 	return good;

@@ -9,8 +9,7 @@
 
 static void write_amount(struct json *json, const char *key, struct heap_amount amount)
 {
-	json_key(json, key);
-	json_object_begin(json);
+	json_kv_object(json, key);
 	json_kv_u64(json, "count", amount.count);
 	json_kv_u64(json, "bytes", amount.bytes);
 	json_object_end(json);
@@ -84,17 +83,13 @@ bool answer_sizes_histogram(struct answer *answer, struct err *err)
 	good = query_context_check_layers(&asked, false, err) &&
 	       window_ask(asked.window, &query, &result, err);
 	if (good) {
-		json_init(&json, answer->sink, false);
-		json_object_begin(&json);
-		json_kv_string(&json, "schema", "tidemark-view-histogram-1");
+		json_begin(&json, answer->sink, false, "tidemark-view-histogram-1");
 		json_kv_u64(&json, "from_ns", asked.from_ns);
 		json_kv_u64(&json, "to_ns", asked.to_ns);
-		json_key(&json, "bins");
-		json_array_begin(&json);
+		json_kv_array(&json, "bins");
 		write_bins(&asked, &result, &json);
 		json_array_end(&json);
-		json_object_end(&json);
-		sink_text(answer->sink, "\n");
+		json_end(&json);
 		window_result_fini(&result);
 	}
 	query_context_close(&asked);
@@ -139,8 +134,7 @@ static uint32_t by_octave_of_life(void *context, const struct window_cell *cell)
 
 static void write_cells(const struct life *life, struct json *json)
 {
-	json_key(json, "cells");
-	json_array_begin(json);
+	json_kv_array(json, "cells");
 	for (uint32_t size = 0; size < OCTAVES; size++) {
 		for (uint32_t time = 0; time < OCTAVES; time++) {
 			const struct heap_amount *amount = &life->cells[size][time];
@@ -157,8 +151,7 @@ static void write_cells(const struct life *life, struct json *json)
 		}
 	}
 	json_array_end(json);
-	json_key(json, "never");
-	json_array_begin(json);
+	json_kv_array(json, "never");
 	for (uint32_t size = 0; size < OCTAVES; size++) {
 		if (life->never[size].count == 0)
 			continue;
@@ -188,14 +181,11 @@ bool answer_sizes_life(struct answer *answer, struct err *err)
 	query.context = &life;
 	good = window_walk(life.asked.window, &query, take_allocation, &life, err);
 	if (good) {
-		json_init(&json, answer->sink, false);
-		json_object_begin(&json);
-		json_kv_string(&json, "schema", "tidemark-view-sizelife-1");
+		json_begin(&json, answer->sink, false, "tidemark-view-sizelife-1");
 		json_kv_u64(&json, "from_ns", life.asked.from_ns);
 		json_kv_u64(&json, "to_ns", life.asked.to_ns);
 		write_cells(&life, &json);
-		json_object_end(&json);
-		sink_text(answer->sink, "\n");
+		json_end(&json);
 	}
 	mem_free(life.cells);
 	mem_free(life.never);

@@ -89,20 +89,16 @@ bool answer_trace_marks(struct answer *answer, struct err *err)
 
 	if (!params_check_taken(&answer->params, err))
 		return false;
-	json_init(&json, answer->sink, false);
-	json_object_begin(&json);
-	json_kv_string(&json, "schema", "tidemark-view-marks-1");
+	json_begin(&json, answer->sink, false, "tidemark-view-marks-1");
 	json_kv_u64(&json, "marks_left_out", count > MARKS_MAX ? count - MARKS_MAX : 0);
-	json_key(&json, "marks");
-	json_array_begin(&json);
+	json_kv_array(&json, "marks");
 	for (size_t i = 0; i < count && i < MARKS_MAX; i++) {
 		size_t of = count_alike(marks, count < MARKS_MAX ? count : MARKS_MAX, i, &nth);
 
 		write_mark(opened, &marks[i], nth, of, &json);
 	}
 	json_array_end(&json);
-	json_object_end(&json);
-	sink_text(answer->sink, "\n");
+	json_end(&json);
 	return true;
 }
 
@@ -143,16 +139,12 @@ bool answer_trace_progress(struct answer *answer, struct err *err)
 
 	if (!params_check_taken(&answer->params, err))
 		return false;
-	json_init(&json, answer->sink, false);
-	json_object_begin(&json);
-	json_kv_string(&json, "schema", "tidemark-view-progress-1");
-	json_key(&json, "questions");
-	json_array_begin(&json);
+	json_begin(&json, answer->sink, false, "tidemark-view-progress-1");
+	json_kv_array(&json, "questions");
 	for (size_t i = 0; i < sizeof queues / sizeof *queues; i++)
 		query_queue_each(queues[i], write_work, &json);
 	json_array_end(&json);
-	json_object_end(&json);
-	sink_text(answer->sink, "\n");
+	json_end(&json);
 	return true;
 }
 
@@ -160,8 +152,7 @@ bool answer_trace_progress(struct answer *answer, struct err *err)
 
 static void write_layers(const struct window_facts *facts, struct json *json)
 {
-	json_key(json, "layers");
-	json_array_begin(json);
+	json_kv_array(json, "layers");
 	if (facts->layers & WINDOW_HEAP)
 		json_string(json, "heap");
 	if (facts->layers & WINDOW_VM)
@@ -189,8 +180,7 @@ static void write_processes(const struct reader *reader, struct json *json)
 {
 	uint32_t count = reader_processes_count(reader);
 
-	json_key(json, "processes");
-	json_array_begin(json);
+	json_kv_array(json, "processes");
 	for (process_id id = 0; id < count && id < PROCESSES_MAX; id++) {
 		const struct trace_process *process = reader_process(reader, id);
 
@@ -211,8 +201,7 @@ static void write_threads(const struct reader *reader, struct json *json)
 {
 	uint32_t count = reader_threads_count(reader);
 
-	json_key(json, "threads");
-	json_array_begin(json);
+	json_kv_array(json, "threads");
 	for (thread_id id = 0; id < count && id < THREADS_MAX; id++) {
 		const struct trace_thread *thread = reader_thread(reader, id);
 
@@ -230,8 +219,7 @@ static void write_heaps(const struct reader *reader, struct json *json)
 {
 	char text[READER_HEAP_TEXT];
 
-	json_key(json, "heaps");
-	json_array_begin(json);
+	json_kv_array(json, "heaps");
 	json_string(json, "malloc");
 	for (heap_id id = 1; id < reader_heaps_count(reader); id++) {
 		const struct trace_heap *heap = reader_heap(reader, id);
@@ -257,8 +245,7 @@ static void write_has(const struct answer *answer, struct json *json)
 {
 	const struct opened *opened = &answer->query_queue->opened;
 
-	json_key(json, "has");
-	json_object_begin(json);
+	json_kv_object(json, "has");
 	json_kv_bool(json, "rss", has_samples(opened->reader));
 	json_kv_bool(json, "map", window_facts(opened->window)->layers & WINDOW_VM);
 	json_kv_bool(json, "snapshots", reader_snapshots_count(opened->reader) > 0);
@@ -268,8 +255,7 @@ static void write_has(const struct answer *answer, struct json *json)
 
 static void write_warnings(const struct query_context *asked, struct json *json)
 {
-	json_key(json, "warnings");
-	json_array_begin(json);
+	json_kv_array(json, "warnings");
 	for (size_t i = 0; i < asked->warnings_count; i++)
 		json_string(json, asked->warnings[i]);
 	json_array_end(json);
@@ -301,8 +287,7 @@ static void write_view(const struct answer *answer, const struct query_context *
 	write_path(answer, options->other, "diff_path", json);
 	json_kv_bool(json, "single_file", answer->viewer->html_export_file);
 	json_kv_bool(json, "scrubbed", answer->viewer->scrubbed);
-	json_key(json, "coarse");
-	json_array_begin(json);
+	json_kv_array(json, "coarse");
 	for (size_t i = 0; i < answer->viewer->coarse_count; i++)
 		json_string(json, answer->viewer->coarse[i]);
 	json_array_end(json);
@@ -313,8 +298,7 @@ static void write_view(const struct answer *answer, const struct query_context *
 	json_kv_u64(json, "steps", window_facts(opened->window)->steps_end - 1);
 	write_layers(window_facts(opened->window), json);
 	write_has(answer, json);
-	json_key(json, "peak");
-	json_object_begin(json);
+	json_kv_object(json, "peak");
 	write_peak(opened->window, WINDOW_HEAP, "heap", json);
 	write_peak(opened->window, WINDOW_VM, "vm", json);
 	json_object_end(json);

@@ -99,8 +99,7 @@ static bool add_timelines(struct html_export *single, struct json *json, const c
 	bool other = strcmp(path, "/api/timeline") != 0;
 	char query[64];
 
-	json_key(json, key);
-	json_object_begin(json);
+	json_kv_object(json, key);
 	for (int i = 0; layers[i]; i++) {
 		snprintf(query, sizeof query, "layer=%s&buckets=%zu", layers[i],
 			 single->aggregate.ticks);
@@ -129,8 +128,7 @@ static bool add_maps(struct html_export *single, struct json *json, struct err *
 	size_t count = maps_count(single);
 	char query[64];
 
-	json_key(json, "maps");
-	json_array_begin(json);
+	json_kv_array(json, "maps");
 	for (size_t i = 0; i < count; i++) {
 		snprintf(query, sizeof query, "at=%" PRIu64 "ns&n=50",
 			 (uint64_t)((unsigned __int128)duration * (2 * i + 1) / (2 * count)));
@@ -206,9 +204,7 @@ static bool make_json(struct html_export *single, struct err *err)
 
 	str_clear(&single->json);
 	tell_coarse(single);
-	json_init(&json, &sink, false);
-	json_object_begin(&json);
-	json_kv_string(&json, "schema", "tidemark-view-data-1");
+	json_begin(&json, &sink, false, "tidemark-view-data-1");
 	if (!add_answer(single, &json, "view", "/api/view", NULL, err) ||
 	    !add_answers(single, &json, err) ||
 	    !add_timelines(single, &json, "timelines", "/api/timeline", err) ||

@@ -51,12 +51,9 @@ void refusal_write(enum refusal refusal, const char *text, struct str *body)
 	struct json json;
 
 	ASSERT(refusal != REFUSAL_NONE && refusal < REFUSALS);
-	json_init(&json, &sink, false);
-	json_object_begin(&json);
-	json_kv_string(&json, "schema", "tidemark-view-error-1");
+	json_begin(&json, &sink, false, "tidemark-view-error-1");
 	json_kv_string(&json, "error", text);
 	json_kv_string(&json, "kind", kinds[refusal].word);
 	json_kv_bool(&json, "superseded", refusal == REFUSAL_SUPERSEDED);
-	json_object_end(&json);
-	sink_text(&sink, "\n");
+	json_end(&json);
 }

@@ -86,16 +86,13 @@ void sources_write_json(struct symbols *symbols, struct sink *sink)
 	const char *const *notes;
 	struct json json;
 
-	json_init(&json, sink, true);
-	json_object_begin(&json);
-	json_kv_string(&json, "schema", "tidemark-symbols-1");
-	json_key(&json, "modules");
-	json_array_begin(&json);
+	json_begin(&json, sink, true, "tidemark-symbols-1");
+	json_kv_array(&json, "modules");
 	for (size_t i = 0; i < count; i++) {
 		struct symbols_source source = symbols_source(symbols, i);
 		struct str build_id = { 0 };
 
-		info_hex(&build_id, source.build_id, source.build_id_length);
+		str_add_hex(&build_id, source.build_id, source.build_id_length);
 		json_object_begin(&json);
 		json_kv_string(&json, "path", source.path);
 		json_kv_string(&json, "build_id", build_id.length ? build_id.text : NULL);
@@ -108,12 +105,10 @@ void sources_write_json(struct symbols *symbols, struct sink *sink)
 		str_fini(&build_id);
 	}
 	json_array_end(&json);
-	json_key(&json, "notes");
-	json_array_begin(&json);
+	json_kv_array(&json, "notes");
 	count = symbols_notes(symbols, &notes);
 	for (size_t i = 0; i < count; i++)
 		json_string(&json, notes[i]);
 	json_array_end(&json);
-	json_object_end(&json);
-	sink_text(sink, "\n");
+	json_end(&json);
 }

@@ -43,8 +43,7 @@ static void write_group(const struct address_map *address_map, struct json *json
 static void write_failures(const struct address_map *address_map, struct json *json)
 {
 	json_kv_u64(json, "failures_count", address_map->failures_count);
-	json_key(json, "failures");
-	json_array_begin(json);
+	json_kv_array(json, "failures");
 	for (uint64_t i = 0; i < address_map->failures_count && i < ADDRESS_MAP_FAILURES_MAX; i++) {
 		const struct address_map_failure *failure = &address_map->failures[i];
 
@@ -80,8 +79,7 @@ static void write_ranges(const struct address_map *address_map, struct json *jso
 	const struct ranges *ranges = space_ranges(space, address_map->process);
 	const struct range *range;
 
-	json_key(json, "ranges");
-	json_array_begin(json);
+	json_kv_array(json, "ranges");
 	for (uint64_t at = 0; (range = ranges_from(ranges, at)); at = range->end) {
 		lines_json_begin(json);
 		write_hex(json, "start", range->start);
@@ -97,8 +95,7 @@ static void write_ranges(const struct address_map *address_map, struct json *jso
 
 static void write_curve(const struct address_map *address_map, struct json *json)
 {
-	json_key(json, "curve");
-	json_array_begin(json);
+	json_kv_array(json, "curve");
 	for (uint64_t i = 0; i < ADDRESS_MAP_POINTS; i++) {
 		const struct address_map_point *point = &address_map->points[i];
 
@@ -133,9 +130,7 @@ void address_map_write_json(const struct address_map *address_map, struct sink *
 						       : UINT64_MAX;
 	struct json json;
 
-	json_init(&json, sink, true);
-	json_object_begin(&json);
-	json_kv_string(&json, "schema", "tidemark-map-1");
+	json_begin(&json, sink, true, "tidemark-map-1");
 	json_kv_bool(&json, "complete", address_map->asked->complete);
 	query_write_warnings(address_map->asked, &json);
 	json_kv_u64(&json, "at_ns", moment_view_time(address_map->asked));
@@ -156,15 +151,13 @@ void address_map_write_json(const struct address_map *address_map, struct sink *
 	json_kv_u64(&json, "unusable", address_map->unusable);
 	json_kv_u64(&json, "mapped", address_map->reserved);
 	json_kv_u64(&json, "committed", address_map->committed);
-	json_key(&json, "owners");
-	json_object_begin(&json);
+	json_kv_object(&json, "owners");
 	for (int owner = 0; owner < SPACE_OWNERS_COUNT; owner++)
 		if (address_map->owners[owner])
 			json_kv_u64(&json, space_owner_word((enum space_owner)owner),
 				    address_map->owners[owner]);
 	json_object_end(&json);
-	json_key(&json, "rows");
-	json_array_begin(&json);
+	json_kv_array(&json, "rows");
 	for (size_t i = 0; i < address_map->groups_count && i < rows; i++)
 		write_group(address_map, &json, &address_map->groups[i]);
 	json_array_end(&json);
@@ -173,6 +166,5 @@ void address_map_write_json(const struct address_map *address_map, struct sink *
 	write_failures(address_map, &json);
 	write_curve(address_map, &json);
 	write_ranges(address_map, &json);
-	json_object_end(&json);
-	sink_text(sink, "\n");
+	json_end(&json);
 }

@@ -46,19 +46,15 @@ void check_figures_json(const struct check_page *page, struct sink *sink)
 	const struct check *check = page->check;
 	struct json json;
 
-	json_init(&json, sink, true);
-	json_object_begin(&json);
-	json_kv_string(&json, "schema", "tidemark-bench-1");
+	json_begin(&json, sink, true, "tidemark-bench-1");
 	query_write_trace(check->asked, &json);
 	json_kv_u64(&json, "runs", check->runs_count);
 	json_kv_string(&json, "refusal", check->refusal);
-	json_key(&json, "traces");
-	json_array_begin(&json);
+	json_kv_array(&json, "traces");
 	for (size_t i = 0; i < page->paths_count; i++)
 		json_string(&json, page->paths[i]);
 	json_array_end(&json);
-	json_key(&json, "figures");
-	json_array_begin(&json);
+	json_kv_array(&json, "figures");
 	for (int figure = 0; figure < CHECK_FIGURES; figure++) {
 		const struct check_row *row = &check->rows[figure];
 
@@ -70,14 +66,12 @@ void check_figures_json(const struct check_page *page, struct sink *sink)
 		json_kv_u64(&json, "least", check_runs_least(&row->runs));
 		json_kv_u64(&json, "most", check_runs_most(&row->runs));
 		json_kv_bool(&json, "varies", check_runs_vary(&row->runs));
-		json_key(&json, "values");
-		json_array_begin(&json);
+		json_kv_array(&json, "values");
 		for (size_t i = 0; i < row->runs.count; i++)
 			json_u64(&json, row->runs.values[i]);
 		json_array_end(&json);
 		json_object_end(&json);
 	}
 	json_array_end(&json);
-	json_object_end(&json);
-	sink_text(sink, "\n");
+	json_end(&json);
 }

@@ -15,8 +15,7 @@
 
 static void write_values(struct json *json, const char *key, const struct check_runs *runs)
 {
-	json_key(json, key);
-	json_array_begin(json);
+	json_kv_array(json, key);
 	for (size_t i = 0; i < runs->count; i++)
 		json_u64(json, runs->values[i]);
 	json_array_end(json);
@@ -39,8 +38,7 @@ static void write_row(const struct check_row *row, struct json *json)
 	write_values(json, "runs", &row->runs);
 	write_values(json, "baseline_runs", &row->limit.runs);
 	json_kv_u64(json, "sites_total", row->sites_total);
-	json_key(json, "sites");
-	json_array_begin(json);
+	json_kv_array(json, "sites");
 	for (size_t i = 0; i < row->sites_count; i++) {
 		json_object_begin(json);
 		json_kv_u64(json, "value", row->sites[i].value);
@@ -59,8 +57,7 @@ static void write_unused(const struct check_page *page, struct json *json)
 	unsigned line;
 	size_t at = 0;
 
-	json_key(json, "unused_suppressions");
-	json_array_begin(json);
+	json_kv_array(json, "unused_suppressions");
 	while (page->suppressions &&
 	       (name = suppressions_unused(page->suppressions, &at, &path, &line))) {
 		json_object_begin(json);
@@ -77,9 +74,7 @@ void check_json(const struct check_page *page, struct sink *sink)
 	const struct check *check = page->check;
 	struct json json;
 
-	json_init(&json, sink, true);
-	json_object_begin(&json);
-	json_kv_string(&json, "schema", "tidemark-check-1");
+	json_begin(&json, sink, true, "tidemark-check-1");
 	query_write_trace(check->asked, &json);
 	json_kv_bool(&json, "judged", !check->refusal);
 	json_kv_string(&json, "refusal", check->refusal);
@@ -87,13 +82,11 @@ void check_json(const struct check_page *page, struct sink *sink)
 	json_kv_u64(&json, "suppressed_count", check->suppressed.count);
 	json_kv_u64(&json, "suppressed_bytes", check->suppressed.bytes);
 	write_unused(page, &json);
-	json_key(&json, "figures");
-	json_array_begin(&json);
+	json_kv_array(&json, "figures");
 	for (int figure = 0; figure < CHECK_FIGURES; figure++)
 		write_row(&check->rows[figure], &json);
 	json_array_end(&json);
-	json_object_end(&json);
-	sink_text(sink, "\n");
+	json_end(&json);
 }
 
 // ---- places in the source ----
@@ -139,8 +132,7 @@ static void add_row_words(const struct check *check, const struct check_row *row
 
 static void write_message(struct json *json, const char *key, const char *text)
 {
-	json_key(json, key);
-	json_object_begin(json);
+	json_kv_object(json, key);
 	json_kv_string(json, "text", text);
 	json_object_end(json);
 }
@@ -152,23 +144,19 @@ static void write_location(const struct check *check, const struct symbol *face,
 	json_object_begin(json);
 	if (face->file) {
 		add_uri(&uri, below_directory(check, face->file));
-		json_key(json, "physicalLocation");
-		json_object_begin(json);
-		json_key(json, "artifactLocation");
-		json_object_begin(json);
+		json_kv_object(json, "physicalLocation");
+		json_kv_object(json, "artifactLocation");
 		json_kv_string(json, "uri", str_get(&uri));
 		json_object_end(json);
 		if (face->line) {
-			json_key(json, "region");
-			json_object_begin(json);
+			json_kv_object(json, "region");
 			json_kv_u64(json, "startLine", face->line);
 			json_object_end(json);
 		}
 		json_object_end(json);
 	}
 	if (face->function) {
-		json_key(json, "logicalLocations");
-		json_array_begin(json);
+		json_kv_array(json, "logicalLocations");
 		json_object_begin(json);
 		json_kv_string(json, "fullyQualifiedName", face->function);
 		json_kv_string(json, "kind", "function");
@@ -192,8 +180,7 @@ static void write_result(const struct check *check, const struct check_row *row,
 	json_kv_string(json, "level", "error");
 	write_message(json, "message", str_get(&text));
 	if (face && (face->file || face->function)) {
-		json_key(json, "locations");
-		json_array_begin(json);
+		json_kv_array(json, "locations");
 		write_location(check, face, json);
 		json_array_end(json);
 	}
@@ -226,13 +213,10 @@ static void write_tool(struct json *json)
 		"bytes a minute that sites kept growing by",
 	};
 
-	json_key(json, "tool");
-	json_object_begin(json);
-	json_key(json, "driver");
-	json_object_begin(json);
+	json_kv_object(json, "tool");
+	json_kv_object(json, "driver");
 	json_kv_string(json, "name", "tidemark");
-	json_key(json, "rules");
-	json_array_begin(json);
+	json_kv_array(json, "rules");
 	for (int figure = 0; figure < CHECK_FIGURES; figure++)
 		write_rule(check_names[figure], texts[figure], json);
 	write_rule("not-judged", "the trace is not whole, or its figures are estimates", json);
@@ -250,12 +234,10 @@ void check_sarif(const struct check_page *page, struct sink *sink)
 	json_object_begin(&json);
 	json_kv_string(&json, "$schema", "https://json.schemastore.org/sarif-2.1.0.json");
 	json_kv_string(&json, "version", "2.1.0");
-	json_key(&json, "runs");
-	json_array_begin(&json);
+	json_kv_array(&json, "runs");
 	json_object_begin(&json);
 	write_tool(&json);
-	json_key(&json, "results");
-	json_array_begin(&json);
+	json_kv_array(&json, "results");
 	if (check->refusal)
 		write_result(check, NULL, &json);
 	for (int figure = 0; figure < CHECK_FIGURES; figure++)
@@ -264,8 +246,7 @@ void check_sarif(const struct check_page *page, struct sink *sink)
 	json_array_end(&json);
 	json_object_end(&json);
 	json_array_end(&json);
-	json_object_end(&json);
-	sink_text(sink, "\n");
+	json_end(&json);
 }
 
 // ---- GitLab ----
@@ -287,12 +268,10 @@ static void write_issue(const struct check *check, const struct check_row *row, 
 	json_key(json, "fingerprint");
 	json_hex(json, index_set_hash_text(str_get(&print)));
 	json_kv_string(json, "severity", "major");
-	json_key(json, "location");
-	json_object_begin(json);
+	json_kv_object(json, "location");
 	json_kv_string(json, "path",
 		       face && face->file ? below_directory(check, face->file) : check->path);
-	json_key(json, "lines");
-	json_object_begin(json);
+	json_kv_object(json, "lines");
 	json_kv_u64(json, "begin", face && face->line ? face->line : 1);
 	json_object_end(json);
 	json_object_end(json);

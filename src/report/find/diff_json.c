@@ -223,21 +223,17 @@ void diff_json(const struct diff_page *page, struct sink *sink)
 	struct sheet rows;
 	struct json json;
 
-	json_init(&json, sink, true);
-	json_object_begin(&json);
-	json_kv_string(&json, "schema", "tidemark-diff-1");
+	json_begin(&json, sink, true, "tidemark-diff-1");
 	query_write_trace_as(page->sides[0].runs, &json, "before");
 	query_write_trace_as(page->sides[1].runs, &json, "after");
 	json_kv_u64(&json, "before_runs", diff->runs[0]);
 	json_kv_u64(&json, "after_runs", diff->runs[1]);
 	json_kv_string(&json, "layer", page->sides[0].runs->layers == WINDOW_VM ? "vm" : "heap");
 	json_kv_string(&json, "sort", diff_order_words[diff->order]);
-	json_key(&json, "total");
-	json_object_begin(&json);
+	json_kv_object(&json, "total");
 	write_figures(&json, diff, diff->totals, &diff->total_amounts, 0);
 	json_object_end(&json);
-	json_key(&json, "stacks");
-	json_object_begin(&json);
+	json_kv_object(&json, "stacks");
 	json_kv_u64(&json, "new", diff->appeared);
 	json_kv_u64(&json, "gone", diff->vanished);
 	json_kv_u64(&json, "moved", diff->moved);
@@ -245,18 +241,15 @@ void diff_json(const struct diff_page *page, struct sink *sink)
 	json_kv_u64(&json, "varied", diff->varied);
 	json_kv_u64(&json, "same", diff->same);
 	json_object_end(&json);
-	json_key(&json, "processes");
-	json_array_begin(&json);
+	json_kv_array(&json, "processes");
 	for (size_t i = 0; i < diff->processes_count; i++)
 		write_process(&json, page, i);
 	json_array_end(&json);
 	json_kv_u64(&json, "rows_total", diff->rows_total);
-	json_key(&json, "rows");
-	json_array_begin(&json);
+	json_kv_array(&json, "rows");
 	rows = sheet_in_json(&json);
 	diff_rows(page, &rows);
 	json_array_end(&json);
 	json_kv_u64(&json, "rows_left_out", diff->rows_left_out);
-	json_object_end(&json);
-	sink_text(sink, "\n");
+	json_end(&json);
 }

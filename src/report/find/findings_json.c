@@ -40,13 +40,11 @@ static void add_link(const struct findings *findings, const struct finding *find
 
 static void write_figures(struct json *json, const struct finding *finding)
 {
-	json_key(json, "figures");
-	json_object_begin(json);
+	json_kv_object(json, "figures");
 	for (size_t i = 0; i < finding->figures_count; i++)
 		json_kv_u64(json, finding->figures[i].key, finding->figures[i].value);
 	json_object_end(json);
-	json_key(json, "saves");
-	json_object_begin(json);
+	json_kv_object(json, "saves");
 	json_kv_u64_if(json, "peak_bytes", finding->saves_bytes > 0, finding->saves_bytes);
 	json_kv_u64_if(json, "calls", finding->saves_calls > 0, finding->saves_calls);
 	json_key(json, "cpu_ns"); // not measured
@@ -104,15 +102,12 @@ bool findings_json(const struct findings_page *page, struct sink *sink, struct e
 
 	if (!findings_check_only(page, err))
 		return false;
-	json_init(&json, sink, true);
-	json_object_begin(&json);
-	json_kv_string(&json, "schema", "tidemark-findings-1");
+	json_begin(&json, sink, true, "tidemark-findings-1");
 	query_write_trace(findings->asked, &json);
 	json_kv_u64(&json, "peak_bytes", findings->peak_bytes);
 	json_kv_u64(&json, "allocations", findings->allocations);
 	json_kv_u64(&json, "total", total);
-	json_key(&json, "findings");
-	json_array_begin(&json);
+	json_kv_array(&json, "findings");
 	for (size_t i = 0; i < findings->count; i++) {
 		const struct finding *finding = &findings->list[i];
 
@@ -124,8 +119,7 @@ bool findings_json(const struct findings_page *page, struct sink *sink, struct e
 	}
 	json_array_end(&json);
 	json_kv_u64(&json, "findings_left_out", total - shown);
-	json_key(&json, "not_looked_for");
-	json_array_begin(&json);
+	json_kv_array(&json, "not_looked_for");
 	for (size_t i = 0; i < findings->missed_count; i++) {
 		json_object_begin(&json);
 		json_kv_string(&json, "kind", findings->missed[i].kind->id);
@@ -134,7 +128,6 @@ bool findings_json(const struct findings_page *page, struct sink *sink, struct e
 		json_object_end(&json);
 	}
 	json_array_end(&json);
-	json_object_end(&json);
-	sink_text(sink, "\n");
+	json_end(&json);
 	return true;
 }

@@ -25,8 +25,7 @@ static void write_lows(const struct sheet_at *at)
 	const struct growth_row *row = at->row;
 	struct json *json = at->sheet->json;
 
-	json_key(json, at->column->name);
-	json_array_begin(json);
+	json_kv_array(json, at->column->name);
 	json_line_begin(json);
 	for (size_t i = 0; i < GROWTH_BUCKETS; i++)
 		json_u64(json, row->lows[i]);
@@ -86,9 +85,7 @@ void growth_json(const struct growth_page *page, struct sink *sink)
 	struct sheet rows;
 	struct json json;
 
-	json_init(&json, sink, true);
-	json_object_begin(&json);
-	json_kv_string(&json, "schema", "tidemark-growth-1");
+	json_begin(&json, sink, true, "tidemark-growth-1");
 	query_write_trace(page->asked, &json);
 	json_kv_u64(&json, "min_bytes", growth->grown_min);
 	json_kv_u64(&json, "live_bytes", growth->live.bytes);
@@ -97,8 +94,7 @@ void growth_json(const struct growth_page *page, struct sink *sink)
 	json_kv_u64(&json, "processes_not_judged", growth->skipped);
 	json_kv_u64(&json, "processes_too_brief", growth->brief);
 	json_kv_u64(&json, "sites_not_judged", growth->places_skipped);
-	json_key(&json, "totals");
-	json_object_begin(&json);
+	json_kv_object(&json, "totals");
 	for (size_t v = 0; v < ORDER_COUNT; v++) {
 		const struct growth_list *list = &growth->lists[order[v]];
 
@@ -111,12 +107,10 @@ void growth_json(const struct growth_page *page, struct sink *sink)
 		json_object_end(&json);
 	}
 	json_object_end(&json);
-	json_key(&json, "rows");
-	json_array_begin(&json);
+	json_kv_array(&json, "rows");
 	rows = sheet_in_json(&json);
 	growth_rows(page, &rows);
 	json_array_end(&json);
 	json_kv_u64(&json, "rows_left_out", rows.left_out);
-	json_object_end(&json);
-	sink_text(sink, "\n");
+	json_end(&json);
 }

@@ -298,9 +298,7 @@ void pins_write_json(const struct pins *pins, struct sink *sink)
 	uint64_t most = pins->options->rows_max ? pins->options->rows_max : UINT64_MAX;
 	struct json json;
 
-	json_init(&json, sink, true);
-	json_object_begin(&json);
-	json_kv_string(&json, "schema", "tidemark-pins-1");
+	json_begin(&json, sink, true, "tidemark-pins-1");
 	json_kv_bool(&json, "complete", pins->asked->complete);
 	query_write_warnings(pins->asked, &json);
 	json_kv_u64(&json, "process", reader_process(pins->asked->reader, pins->process)->pid);
@@ -317,8 +315,7 @@ void pins_write_json(const struct pins *pins, struct sink *sink)
 	json_kv_u64(&json, "pages_used", pins->pages_used);
 	json_kv_u64(&json, "live_bytes", pins->live_bytes);
 	json_kv_u64(&json, "pinned_bytes", pins->pinned_bytes);
-	json_key(&json, "rows");
-	json_array_begin(&json);
+	json_kv_array(&json, "rows");
 	for (size_t i = 0; i < pins->rows_count && i < most; i++) {
 		const struct pins_row *row = &pins->rows[i];
 
@@ -333,6 +330,5 @@ void pins_write_json(const struct pins *pins, struct sink *sink)
 	}
 	json_array_end(&json);
 	json_kv_u64(&json, "rows_left_out", pins->rows_count > most ? pins->rows_count - most : 0);
-	json_object_end(&json);
-	sink_text(sink, "\n");
+	json_end(&json);
 }

@@ -7,8 +7,7 @@ static void write_rows(const struct rss_breakdown *rss_breakdown, struct json *j
 {
 	uint64_t shown = 0, left_out = 0;
 
-	json_key(json, "rows");
-	json_array_begin(json);
+	json_kv_array(json, "rows");
 	for (size_t i = 0; i < rss_breakdown->rows_count; i++) {
 		const struct rss_breakdown_row *row = &rss_breakdown->rows[i];
 		const struct trace_file *file =
@@ -40,9 +39,7 @@ void rss_breakdown_write_json(const struct rss_breakdown *rss_breakdown, struct 
 	bool smaps = !(snapshot->flags & TRACE_SNAPSHOT_NO_SMAPS);
 	struct json json;
 
-	json_init(&json, sink, true);
-	json_object_begin(&json);
-	json_kv_string(&json, "schema", "tidemark-reconcile-1");
+	json_begin(&json, sink, true, "tidemark-reconcile-1");
 	json_kv_bool(&json, "complete", rss_breakdown->asked->complete);
 	query_write_warnings(rss_breakdown->asked, &json);
 	json_kv_u64(&json, "process",
@@ -51,8 +48,7 @@ void rss_breakdown_write_json(const struct rss_breakdown *rss_breakdown, struct 
 	json_kv_u64(&json, "at_ns", snapshot->time_ns);
 	json_kv_text(&json, "reason", snapshot->reason < 5 ? reasons[snapshot->reason] : NULL);
 	json_kv_u64(&json, "events_between", snapshot->ended - snapshot->began);
-	json_key(&json, "between");
-	json_object_begin(&json);
+	json_kv_object(&json, "between");
 	json_kv_u64(&json, "allocations", rss_breakdown->between.allocations);
 	json_kv_u64(&json, "allocated_bytes", rss_breakdown->between.allocated_bytes);
 	json_kv_u64(&json, "frees", rss_breakdown->between.frees);
@@ -73,14 +69,12 @@ void rss_breakdown_write_json(const struct rss_breakdown *rss_breakdown, struct 
 	json_key(&json, "blocks_at_ns");
 	json_u64(&json, rss_breakdown->plateau.bytes ? rss_breakdown->plateau.edge.time_ns
 						     : snapshot->time_ns);
-	json_key(&json, "free_parts");
-	json_object_begin(&json);
+	json_kv_object(&json, "free_parts");
 	for (int part = 0; part < RSS_BREAKDOWN_FREES; part++)
 		json_kv_u64(&json, rss_breakdown_free_key((enum rss_breakdown_free)part),
 			    rss_breakdown->frees[part]);
 	json_object_end(&json);
-	json_key(&json, "lines");
-	json_array_begin(&json);
+	json_kv_array(&json, "lines");
 	for (uint8_t line = 0; line < RSS_BREAKDOWN_LINES; line++) {
 		json_object_begin(&json);
 		json_kv_string(&json, "line", rss_breakdown_key((enum rss_breakdown_line)line));
@@ -89,17 +83,14 @@ void rss_breakdown_write_json(const struct rss_breakdown *rss_breakdown, struct 
 		json_object_end(&json);
 	}
 	json_array_end(&json);
-	json_key(&json, "untouched");
-	json_object_begin(&json);
+	json_kv_object(&json, "untouched");
 	json_kv_u64(&json, "bytes", rss_breakdown->untouched);
 	write_rows(rss_breakdown, &json, RSS_BREAKDOWN_UNTOUCHED, rows_max);
 	json_object_end(&json);
-	json_key(&json, "purges");
-	json_object_begin(&json);
+	json_kv_object(&json, "purges");
 	json_kv_u64(&json, "count", rss_breakdown->purges);
 	json_kv_u64(&json, "bytes", rss_breakdown->purged);
 	write_rows(rss_breakdown, &json, RSS_BREAKDOWN_PURGED, rows_max);
 	json_object_end(&json);
-	json_object_end(&json);
-	sink_text(sink, "\n");
+	json_end(&json);
 }

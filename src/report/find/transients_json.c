@@ -18,8 +18,7 @@ static void write_spike(struct json *json, const struct transients *t, const str
 	json_kv_bool(json, "hill", row->whole);
 	json_kv_u64(json, "spikes", row->hill.spikes);
 	json_kv_u64(json, "risen_bytes", row->risen);
-	json_key(json, "makers");
-	json_array_begin(json);
+	json_kv_array(json, "makers");
 	for (size_t i = 0; i < row->spike_sites_count; i++) {
 		const struct query_context_place *place =
 			&t->asked->places[row->spike_sites[i].place];
@@ -64,9 +63,7 @@ void transients_json(const struct transients *t, struct sink *sink)
 	const struct spikes *spikes = t->spikes;
 	struct json json;
 
-	json_init(&json, sink, true);
-	json_object_begin(&json);
-	json_kv_string(&json, "schema", "tidemark-transients-1");
+	json_begin(&json, sink, true, "tidemark-transients-1");
 	query_write_trace(t->asked, &json);
 	json_kv_u64(&json, "min_bytes", spikes->rise_min);
 	json_kv_u64(&json, "level_from_bytes", spikes->level_from);
@@ -74,22 +71,19 @@ void transients_json(const struct transients *t, struct sink *sink)
 	json_kv_u64(&json, "peak_bytes", spikes->peak);
 	json_kv_u64_if(&json, "peak_ns", spikes->peak > 0, spikes->peak_ns);
 	json_kv_u64(&json, "spikes_total", spikes->rows_total);
-	json_key(&json, "spikes");
-	json_array_begin(&json);
+	json_kv_array(&json, "spikes");
 	for (size_t i = 0; i < spikes->rows_count; i++)
 		write_spike(&json, t, &spikes->rows[i]);
 	json_array_end(&json);
 	json_kv_u64(&json, "spikes_left_out", spikes->rows_total - spikes->rows_count);
 	json_kv_u64(&json, "series_total", spikes->series_total);
 	json_kv_bool(&json, "series_all_followed", !spikes->sizes_dropped);
-	json_key(&json, "series");
-	json_array_begin(&json);
+	json_kv_array(&json, "series");
 	for (size_t i = 0; i < spikes->series_count; i++)
 		write_series(&json, t, &spikes->series[i]);
 	json_array_end(&json);
 	json_kv_u64(&json, "series_left_out", spikes->series_total - spikes->series_count);
-	json_object_end(&json);
-	sink_text(sink, "\n");
+	json_end(&json);
 }
 
 // ---- one table: a line for each maker of each spike, then one for each series ----

@@ -187,15 +187,12 @@ void why_write_json(const struct why *why, struct sink *sink)
 	struct str text = { 0 };
 	struct json json;
 
-	json_init(&json, sink, true);
-	json_object_begin(&json);
-	json_kv_string(&json, "schema", "tidemark-why-1");
+	json_begin(&json, sink, true, "tidemark-why-1");
 	json_kv_u64(&json, "address", why->address);
 	json_kv_u64(&json, "process_id", why->reach.process);
 	json_kv_u64(&json, "time_ns", why->reach.time_ns);
 	json_kv_string(&json, "state", reach_state_word(block_of(why, 0)->state));
-	json_key(&json, "blocks");
-	json_array_begin(&json);
+	json_kv_array(&json, "blocks");
 	for (size_t i = 0; i < why->count; i++) {
 		const struct trace_reach_block *block = block_of(why, i);
 		struct names_stack stack = names_stack(why->asked->names, block->stack);
@@ -213,7 +210,6 @@ void why_write_json(const struct why *why, struct sink *sink)
 	json_kv_string(&json, "place", reach_place_word(last->place));
 	json_kv_u64_if(&json, "place_at", last->place != TRACE_REACH_NOWHERE, last->at);
 	json_kv_text(&json, "root", str_get(&text));
-	json_object_end(&json);
-	sink_text(sink, "\n");
+	json_end(&json);
 	str_fini(&text);
 }

@@ -72,8 +72,7 @@ void query_write_last(const struct query_context *asked, struct stack_text *stac
 
 void query_write_warnings(const struct query_context *asked, struct json *json)
 {
-	json_key(json, "warnings");
-	json_array_begin(json);
+	json_kv_array(json, "warnings");
 	for (size_t i = 0; i < asked->warnings_count; i++)
 		json_string(json, asked->warnings[i]);
 	json_array_end(json);
@@ -83,8 +82,7 @@ void query_write_trace_as(const struct query_context *asked, struct json *json, 
 {
 	const struct trace_info *info = reader_info(asked->reader);
 
-	json_key(json, key);
-	json_object_begin(json);
+	json_kv_object(json, key);
 	json_kv_bool(json, "complete", reader_complete(asked->reader));
 	json_kv_u64(json, "events", asked->events);
 	json_kv_u64(json, "duration_ns", asked->duration_ns);

@@ -19,31 +19,25 @@ void table_json(struct table *table, struct sink *sink)
 	struct sheet rows;
 	struct json json;
 
-	json_init(&json, sink, true);
-	json_object_begin(&json);
-	json_kv_string(&json, "schema", "tidemark-window-1");
+	json_begin(&json, sink, true, "tidemark-window-1");
 	json_kv_u64(&json, "from_ns", asked->from_ns);
 	json_kv_u64(&json, "to_ns", asked->to_ns);
 	json_kv_bool(&json, "complete", reader_complete(asked->reader));
 	json_kv_bool(&json, "sampled", reader_info(asked->reader)->sample_bytes > 0);
 	json_kv_bool(&json, "exit_frees", asked->options.exit_frees);
-	json_key(&json, "by");
-	json_array_begin(&json);
+	json_kv_array(&json, "by");
 	for (size_t i = 0; i < keys->count; i++)
 		json_string(&json, keys_word(keys->list[i]));
 	json_array_end(&json);
-	json_key(&json, "warnings");
-	json_array_begin(&json);
+	json_kv_array(&json, "warnings");
 	for (size_t i = 0; i < asked->warnings_count; i++)
 		json_string(&json, asked->warnings[i]);
 	json_array_end(&json);
-	json_key(&json, "rows");
-	json_array_begin(&json);
+	json_kv_array(&json, "rows");
 	rows = sheet_in_json(&json);
 	table_rows(table, &rows);
 	json_array_end(&json);
 	json_kv_u64(&json, "rows_left_out", rows.left_out);
 	write_total(&json, table);
-	json_object_end(&json);
-	sink_text(sink, "\n");
+	json_end(&json);
 }

@@ -38,8 +38,7 @@ static const char *ending_word(uint8_t kind)
 static void write_allocation(struct json *json, const struct table *table,
 			     const struct window_allocation *allocation)
 {
-	json_key(json, "lifetime");
-	json_object_begin(json);
+	json_kv_object(json, "lifetime");
 	json_key(json, "address");
 	json_hex(json, allocation->address);
 	json_kv_u64(json, "size", allocation->cell.size);
@@ -101,8 +100,7 @@ static void write_keys(const struct sheet_at *at)
 
 	for (; row->depth > 0; row = &table->rows[row->parent])
 		path[row->depth - 1] = row;
-	json_key(json, "keys");
-	json_object_begin(json);
+	json_kv_object(json, "keys");
 	for (size_t i = 0; i < depth; i++) {
 		write_key(json, table, path[i]);
 		if (table_key(table, path[i]) == KEYS_PROCESS)

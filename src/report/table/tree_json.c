@@ -165,25 +165,20 @@ void tree_json(struct tree *tree, struct sink *sink)
 	struct sheet rows;
 	struct json json;
 
-	json_init(&json, sink, true);
-	json_object_begin(&json);
-	json_kv_string(&json, "schema", "tidemark-window-tree-1");
+	json_begin(&json, sink, true, "tidemark-window-tree-1");
 	json_kv_string(&json, "tree", tree_word(tree->kind));
 	json_kv_u64(&json, "from_ns", asked->from_ns);
 	json_kv_u64(&json, "to_ns", asked->to_ns);
 	json_kv_bool(&json, "complete", reader_complete(asked->reader));
 	json_kv_bool(&json, "sampled", reader_info(asked->reader)->sample_bytes > 0);
 	json_kv_bool(&json, "exit_frees", asked->options.exit_frees);
-	json_key(&json, "nodes");
-	json_array_begin(&json);
+	json_kv_array(&json, "nodes");
 	rows = sheet_in_json(&json);
 	tree_rows(tree, &rows);
 	json_array_end(&json);
 	json_kv_u64(&json, "nodes_left_out", tree->left_out + rows.left_out);
-	json_key(&json, "total");
-	json_object_begin(&json);
+	json_kv_object(&json, "total");
 	write_figures(&json, &tree->table->rows[0].sums);
 	json_object_end(&json);
-	json_object_end(&json);
-	sink_text(sink, "\n");
+	json_end(&json);
 }
