@@ -35,17 +35,6 @@ void frame_map_fini(struct frame_map *map)
 	memset(map, 0, sizeof *map);
 }
 
-static void grow_ids(struct frame_map *map, uint32_t id)
-{
-	size_t before = map->ids_capacity;
-
-	if (id < before)
-		return;
-	map->ids = mem_grow(map->ids, &map->ids_capacity, (size_t)id + 1, sizeof *map->ids);
-	memset(map->ids + before, 0, (map->ids_capacity - before) * sizeof *map->ids);
-	ASSERT(id < map->ids_capacity);
-}
-
 static frame_id unknown_frame(struct frame_map *map)
 {
 	if (map->unknown == 0)
@@ -85,7 +74,7 @@ static frame_id add_source(struct frame_map *map, uint32_t id, uint64_t pc)
 		.line = (uint32_t)pc,
 	};
 
-	grow_ids(map, id);
+	(void)MEM_REACH(map->ids, map->ids_capacity, id);
 	map->ids[id] = writer_add_frame(map->writer, 0, pc, TRACE_FRAME_SOURCE);
 	writer_add_name(map->writer, map->ids[id], &name, 1);
 	return map->ids[id];
@@ -119,7 +108,7 @@ frame_id frame_map_find(struct frame_map *map, uint32_t id)
 		return add_source(map, id, frame.pc);
 	if (frame.flags & SEGMENT_FRAME_EXACT_PC)
 		flags |= TRACE_FRAME_EXACT_PC;
-	grow_ids(map, id);
+	(void)MEM_REACH(map->ids, map->ids_capacity, id);
 	map->ids[id] =
 		writer_add_frame(map->writer, frame_map_module(map, frame.module), frame.pc, flags);
 	ASSERT(map->ids[id] != 0); // so it is not looked up again
@@ -138,9 +127,7 @@ void frame_map_add_module(struct frame_map *map, uint32_t id, module_id module)
 	if (id == 0 || id > before + 65536)
 		return;
 	if (id >= before) {
-		map->modules = mem_grow(map->modules, &map->modules_capacity, (size_t)id + 1,
-					sizeof *map->modules);
-		memset(map->modules + before, 0, (id + 1 - before) * sizeof *map->modules);
+		(void)MEM_REACH(map->modules, map->modules_capacity, id);
 		map->modules_count = (size_t)id + 1;
 	}
 	ASSERT(id < map->modules_count && map->modules_count <= map->modules_capacity);
@@ -157,11 +144,8 @@ void frame_map_add_code(struct frame_map *map, uint32_t number, char *function, 
 		mem_free(file);
 		return;
 	}
-	map->codes =
-		mem_grow(map->codes, &map->codes_capacity, (size_t)number + 1, sizeof *map->codes);
-	memset(map->codes + before, 0, (number + 1 - before) * sizeof *map->codes);
+	*MEM_REACH(map->codes, map->codes_capacity, number) = (struct code_name){ function, file };
 	map->codes_count = (size_t)number + 1;
-	map->codes[number] = (struct code_name){ function, file };
 }
 
 module_id frame_map_module(const struct frame_map *map, uint32_t id)
@@ -185,7 +169,7 @@ void frame_map_inherit(struct frame_map *map, struct frame_map *parent, uint32_t
 	if (frames_count > parent->ids_capacity)
 		frames_count = (uint32_t)parent->ids_capacity;
 	if (frames_count > 0) {
-		grow_ids(map, frames_count - 1);
+		(void)MEM_REACH(map->ids, map->ids_capacity, frames_count - 1);
 		memcpy(map->ids, parent->ids, frames_count * sizeof *map->ids);
 	}
 	for (uint32_t id = 1; id < modules_count && id < parent->modules_count; id++)

@@ -33,19 +33,10 @@ enum {
 void mappings_file(struct image *image, uint32_t number, uint64_t device, uint64_t inode,
 		   const char *path, size_t length)
 {
-	size_t before = image->files_capacity;
-
 	if (number == 0 || number > FILES_MAX)
 		return;
-	if (number >= before) {
-		image->files = mem_grow(image->files, &image->files_capacity, number + 1u,
-					sizeof *image->files);
-		memset(image->files + before, 0,
-		       (image->files_capacity - before) * sizeof *image->files);
-	}
-	ASSERT(number < image->files_capacity);
 	code_lists_mapped(&image->code_lists, image->pid, path, length);
-	image->files[number] =
+	*MEM_REACH(image->files, image->files_capacity, number) =
 		file_table_put(&image->trace_builder->files, device, inode, path, length);
 }
 

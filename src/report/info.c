@@ -49,19 +49,13 @@ static void count_items(struct info *info, struct reader *reader, enum progress_
 	progress_begin(&progress, mode, "reading", reader_bytes(reader));
 	while (reader_pass_next(&pass) != READER_END) {
 		const struct trace_event *event = &pass.event;
-		size_t old = capacity;
 
 		info->last_ns = reader_pass_time(&pass);
 		if (pass.item == READER_NOTE) {
 			take_note(info, &pass.note);
 			continue;
 		}
-		if (event->thread >= capacity) {
-			by_thread = mem_grow(by_thread, &capacity, event->thread + 1u,
-					     sizeof *by_thread);
-			memset(by_thread + old, 0, (capacity - old) * sizeof *by_thread);
-		}
-		by_thread[event->thread] += trace_kind_is_call(event->kind);
+		*MEM_REACH(by_thread, capacity, event->thread) += trace_kind_is_call(event->kind);
 		info->kinds[event->kind]++;
 		info->calls += trace_kind_is_call(event->kind);
 		info->deep += is_deep(reader, event->stack);
@@ -132,12 +126,6 @@ bool info_next_flags(const struct info *info, heap_id heap, uint64_t *flags, uin
 	}
 	*flags = best;
 	return best != UINT64_MAX;
-}
-
-void info_hex(struct str *out, const uint8_t *bytes, size_t size)
-{
-	for (size_t i = 0; i < size; i++)
-		str_format(out, "%02x", bytes[i]);
 }
 
 const char *info_calls(const struct trace_process *process)

@@ -476,16 +476,10 @@ static bool read_name(struct defs *defs, struct bytes_cursor *in)
 	frame_id frame = bytes_next_u32(in);
 	uint64_t count = bytes_next(in);
 	struct defs_names *names;
-	size_t old = defs->names_capacity;
 
 	if (in->bad || count > DEFS_NAMES_MAX || frame == 0 || frame >= defs->frames_count)
 		return false;
-	if (frame >= old) {
-		defs->names = mem_grow(defs->names, &defs->names_capacity, frame + 1u,
-				       sizeof *defs->names);
-		memset(defs->names + old, 0, (defs->names_capacity - old) * sizeof *defs->names);
-	}
-	names = &defs->names[frame];
+	names = MEM_REACH(defs->names, defs->names_capacity, frame);
 	if (names->count > 0)
 		return true;
 	names->names = mem_alloc(count + 1, sizeof *names->names);

@@ -170,15 +170,9 @@ static void grow_cell_slots(struct cells *cells)
 
 static uint32_t *first_of(struct cells *cells, stack_id stack)
 {
-	if (stack >= cells->stacks_capacity) {
-		size_t before = cells->stacks_capacity;
-
-		cells->first_of_stack = mem_grow(cells->first_of_stack, &cells->stacks_capacity,
-						 stack + (size_t)1, sizeof *cells->first_of_stack);
-		memset(cells->first_of_stack + before, 0,
-		       (cells->stacks_capacity - before) * sizeof *cells->first_of_stack);
-	}
-	return &cells->first_of_stack[stack];
+	if (stack < cells->stacks_capacity)
+		return &cells->first_of_stack[stack];
+	return MEM_REACH(cells->first_of_stack, cells->stacks_capacity, stack);
 }
 
 static void note_process(struct cells *cells, const struct cells_site *site)

@@ -32,16 +32,6 @@ struct index_postings {
 	size_t starts_capacity;
 };
 
-static void need_starts(struct index_postings *postings, size_t need)
-{
-	size_t before = postings->starts_capacity;
-
-	postings->starts = mem_grow(postings->starts, &postings->starts_capacity, need,
-				    sizeof *postings->starts);
-	memset(postings->starts + before, 0,
-	       (postings->starts_capacity - before) * sizeof *postings->starts);
-}
-
 struct index_postings *index_postings_new(const struct index_shape *shape)
 {
 	struct index_postings *postings = mem_alloc(1, sizeof *postings);
@@ -51,7 +41,7 @@ struct index_postings *index_postings_new(const struct index_shape *shape)
 	postings->sites = 1;
 	postings->ops = mem_alloc_table(postings->size, sizeof *postings->ops);
 	postings->order = mem_alloc_table(postings->size, sizeof *postings->order);
-	need_starts(postings, 3);
+	(void)MEM_REACH(postings->starts, postings->starts_capacity, 2);
 	return postings;
 }
 
@@ -69,7 +59,7 @@ static void count_site(struct index_postings *postings, uint32_t site)
 {
 	if (site >= postings->sites) {
 		postings->sites = site + 1;
-		need_starts(postings, site + (size_t)3);
+		(void)MEM_REACH(postings->starts, postings->starts_capacity, site + (size_t)2);
 	}
 	postings->starts[site + 2]++;
 }

@@ -387,15 +387,7 @@ static void make_room(struct index_store *store, const struct index_batch *batch
 
 static struct heap_amount *process_of(struct index_store *store, process_id process)
 {
-	if (process >= store->processes_capacity) {
-		size_t before = store->processes_capacity;
-
-		store->of_process = mem_grow(store->of_process, &store->processes_capacity,
-					     process + (size_t)1, sizeof *store->of_process);
-		memset(store->of_process + before, 0,
-		       (store->processes_capacity - before) * sizeof *store->of_process);
-	}
-	return &store->of_process[process];
+	return MEM_REACH(store->of_process, store->processes_capacity, process);
 }
 
 static void begin_one(struct index_store *store, uint64_t step, uint32_t id, uint64_t size,

@@ -138,16 +138,6 @@ static uint32_t new_site(struct heap *heap, process_id process, stack_id stack)
 	return index;
 }
 
-static void grow_stack_site(struct heap *heap, stack_id stack)
-{
-	size_t before = heap->stack_site_capacity;
-
-	heap->stack_site = mem_grow(heap->stack_site, &heap->stack_site_capacity, stack + (size_t)1,
-				    sizeof *heap->stack_site);
-	memset(heap->stack_site + before, 0,
-	       (heap->stack_site_capacity - before) * sizeof *heap->stack_site);
-}
-
 // One that is not the usual one of its stack, or not yet.
 static uint32_t find_other_site(struct heap *heap, process_id process, stack_id stack)
 {
@@ -155,9 +145,7 @@ static uint32_t find_other_site(struct heap *heap, process_id process, stack_id 
 	uint64_t *other;
 	bool added;
 
-	if (stack >= heap->stack_site_capacity)
-		grow_stack_site(heap, stack);
-	index = heap->stack_site[stack];
+	index = *MEM_REACH(heap->stack_site, heap->stack_site_capacity, stack);
 	if (index == SITE_UNSELECTED)
 		return SITE_NONE;
 	if (index == SITE_UNSEEN) {
@@ -254,10 +242,7 @@ static struct blocks *blocks_of(struct heap_process_state *process, heap_id id)
 	if (id == 0)
 		return &process->blocks;
 	if (id >= process->heaps_count) {
-		process->heaps = mem_grow(process->heaps, &process->heaps_capacity, id + (size_t)1,
-					  sizeof *process->heaps);
-		memset(process->heaps + process->heaps_count, 0,
-		       (id + 1 - process->heaps_count) * sizeof *process->heaps);
+		(void)MEM_REACH(process->heaps, process->heaps_capacity, id);
 		process->heaps_count = id + (size_t)1;
 	}
 	return &process->heaps[id];

@@ -576,13 +576,7 @@ void lives_find_undone(struct reader *reader, struct map *undone, struct progres
 
 		if (pass.item == READER_NOTE || thread >= reader_threads_count(reader))
 			continue;
-		if (thread >= capacity) {
-			size_t before = capacity;
-
-			halves = mem_grow(halves, &capacity, thread + (size_t)1, sizeof *halves);
-			memset(halves + before, 0, (capacity - before) * sizeof *halves);
-		}
-		look(&halves[thread], &pass.event, undone);
+		look(MEM_REACH(halves, capacity, thread), &pass.event, undone);
 	}
 	mem_free(halves);
 	reader_rewind(reader);

@@ -13,12 +13,7 @@ struct pool_totals {
 
 static struct pool_total *pool_of(struct pool_totals *totals, heap_id heap)
 {
-	size_t before = totals->capacity;
-
-	totals->pools =
-		mem_grow(totals->pools, &totals->capacity, heap + (size_t)1, sizeof *totals->pools);
-	memset(totals->pools + before, 0, (totals->capacity - before) * sizeof *totals->pools);
-	return &totals->pools[heap];
+	return MEM_REACH(totals->pools, totals->capacity, heap);
 }
 
 static void begin(void *context, const struct lives_block *block)

@@ -108,10 +108,7 @@ void temporary_add_thread(struct temporary *temporary, process_id process)
 static struct blocks *blocks_of(struct process_state *process, heap_id heap)
 {
 	if (heap >= process->heaps_count) {
-		process->heaps = mem_grow(process->heaps, &process->heaps_capacity,
-					  heap + (size_t)1, sizeof *process->heaps);
-		memset(process->heaps + process->heaps_count, 0,
-		       (heap + (size_t)1 - process->heaps_count) * sizeof *process->heaps);
+		(void)MEM_REACH(process->heaps, process->heaps_capacity, heap);
 		process->heaps_count = heap + (size_t)1;
 	}
 	return &process->heaps[heap];

@@ -28,16 +28,9 @@ static void keep(struct trim *trim, uint64_t number)
 
 static struct half *half_of(struct reading *reading, thread_id thread)
 {
-	size_t before = reading->count;
-
-	if (thread >= before) {
-		reading->halves = mem_grow(reading->halves, &reading->capacity, thread + (size_t)1,
-					   sizeof *reading->halves);
+	if (thread >= reading->count)
 		reading->count = thread + (size_t)1;
-		memset(reading->halves + before, 0,
-		       (reading->count - before) * sizeof *reading->halves);
-	}
-	return &reading->halves[thread];
+	return MEM_REACH(reading->halves, reading->capacity, thread);
 }
 
 // The last end of a thread, in case that it is a first half.

@@ -169,14 +169,10 @@ struct residence {
 
 static void residence_set(struct residence *residence, process_id process, uint64_t bytes)
 {
-	size_t before = residence->capacity;
+	uint64_t *at = MEM_REACH(residence->bytes, residence->capacity, process);
 
-	residence->bytes = mem_grow(residence->bytes, &residence->capacity, process + (size_t)1,
-				    sizeof *residence->bytes);
-	memset(residence->bytes + before, 0,
-	       (residence->capacity - before) * sizeof *residence->bytes);
-	residence->total += bytes - residence->bytes[process];
-	residence->bytes[process] = bytes;
+	residence->total += bytes - *at;
+	*at = bytes;
 }
 
 static bool residence_note(struct residence *residence, const struct query_context *asked,
@@ -340,7 +336,6 @@ static void faults_note(struct faults *faults, const struct trace_note *note)
 {
 	const struct reader *reader = faults->asked->reader;
 	int kind = note->kind == TRACE_NOTE_MAJOR ? FAULTS_MAJOR : FAULTS_MINOR;
-	size_t before = faults->capacities[kind];
 	const struct trace_process *process;
 	struct fault_last *last;
 	uint64_t from_ns;
@@ -350,11 +345,7 @@ static void faults_note(struct faults *faults, const struct trace_note *note)
 	    !query_has_process(&faults->asked->selection.query, note->process))
 		return;
 	faults->samples++;
-	faults->last[kind] = mem_grow(faults->last[kind], &faults->capacities[kind],
-				      note->process + (size_t)1, sizeof **faults->last);
-	memset(faults->last[kind] + before, 0,
-	       (faults->capacities[kind] - before) * sizeof **faults->last);
-	last = &faults->last[kind][note->process];
+	last = MEM_REACH(faults->last[kind], faults->capacities[kind], note->process);
 	process = reader_process(reader, note->process);
 	if (!last->known)
 		last->value = faults_before(faults, kind, note->process);

@@ -337,16 +337,8 @@ static uint32_t find_row(struct comparing *comparing, process_id process, stack_
 
 static uint32_t row_of(struct comparing *comparing, uint32_t place)
 {
-	size_t before = comparing->row_of_capacity;
-	uint32_t *row;
+	uint32_t *row = MEM_REACH(comparing->row_of, comparing->row_of_capacity, place);
 
-	if (place >= before) {
-		comparing->row_of = mem_grow(comparing->row_of, &comparing->row_of_capacity,
-					     place + (size_t)1, sizeof *comparing->row_of);
-		memset(comparing->row_of + before, 0,
-		       (comparing->row_of_capacity - before) * sizeof *comparing->row_of);
-	}
-	row = &comparing->row_of[place];
 	if (!*row)
 		*row = find_row(comparing, comparing->asked->places[place].process,
 				comparing->asked->places[place].stack) +

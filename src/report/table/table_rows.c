@@ -49,16 +49,8 @@ static bool chooses(const struct table_options *options)
 
 void table_drop(struct table *table, uint32_t parent, const struct window_row *sums)
 {
-	size_t before = table->dropped_capacity;
-
 	ASSERT(parent != TABLE_NONE);
-	if (parent >= before) {
-		table->dropped = mem_grow(table->dropped, &table->dropped_capacity,
-					  parent + (size_t)1, sizeof *table->dropped);
-		memset(table->dropped + before, 0,
-		       (table->dropped_capacity - before) * sizeof *table->dropped);
-	}
-	table->dropped[parent].rows++;
+	MEM_REACH(table->dropped, table->dropped_capacity, parent)->rows++;
 	window_add_row(&table->dropped[parent].sums, sums);
 }
 
