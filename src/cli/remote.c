@@ -40,32 +40,15 @@ static bool take_apart(const char *word, struct str *place, const char **wanted,
 	return true;
 }
 
-static bool make_folder(struct str *path, struct err *err)
-{
-	static const char *const parts[] = { "", "/tidemark", "/traces" };
-	char *caches = file_caches();
-	bool good = caches != NULL;
-
-	if (!good)
-		return err_set(err, ERR_IO, "no folder for caches (HOME is not set)");
-	str_add(path, caches);
-	mem_free(caches);
-	for (size_t i = 0; i < sizeof parts / sizeof *parts && good; i++) {
-		str_add(path, parts[i]);
-		good = file_look(path->text) == FILE_IS_FOLDER ||
-		       file_make_folder(path->text, true) ||
-		       file_look(path->text) == FILE_IS_FOLDER;
-	}
-	return good || err_set(err, ERR_IO, "cannot make the folder %s", path->text);
-}
-
 // One of another size is another: it was sent anew with more names, say.
 static bool fetch(struct pull *pull, struct str *path, struct err *err)
 {
 	bool named = true;
 
-	if (!make_folder(path, err))
-		return false;
+	if (!file_cache_folder("traces", path))
+		return path->length
+			       ? err_set(err, ERR_IO, "cannot make the folder %s", path->text)
+			       : err_set(err, ERR_IO, "no folder for caches (HOME is not set)");
 	str_format(path, "/%s-%" PRIu64 ".tide", pull_trace(pull), pull_bytes(pull));
 	if (file_look(path->text) == FILE_IS_REGULAR)
 		return true;

@@ -43,21 +43,17 @@ static bool can_write(const char *path)
 
 char *window_source_path(const char *trace_path, const uint8_t recording_id[16], bool *cached)
 {
-	char *path = beside(trace_path), *caches = NULL;
+	char *path = beside(trace_path);
 	struct str other = { 0 };
 
 	if (!can_write(path))
-		caches = file_caches();
-	*cached = caches != NULL;
-	if (!caches)
+		file_cache_folder("", &other);
+	*cached = other.length > 0;
+	if (!*cached)
 		return path;
-	str_format(&other, "%s/tidemark", caches);
-	file_make_folder(str_get(&other), true);
 	str_add_char(&other, '/');
-	for (int i = 0; i < 16; i++)
-		str_format(&other, "%02x", recording_id[i]);
+	str_add_hex(&other, recording_id, 16);
 	str_add(&other, ".tide-index");
-	mem_free(caches);
 	mem_free(path);
 	return str_take(&other);
 }

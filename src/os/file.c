@@ -40,3 +40,22 @@ bool file_write_all(int fd, const void *bytes, size_t size, struct err *err)
 	}
 	return true;
 }
+
+bool file_cache_folder(const char *name, struct str *path)
+{
+	const char *const parts[] = { "", "/tidemark", *name ? "/" : "", name };
+	char *caches = file_caches();
+	bool good = caches != NULL;
+
+	if (!good)
+		return false;
+	str_add(path, caches);
+	mem_free(caches);
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+		str_add(path, parts[i]);
+		good = good && (i == 2 || file_look(path->text) == FILE_IS_FOLDER ||
+				file_make_folder(path->text, true) ||
+				file_look(path->text) == FILE_IS_FOLDER);
+	}
+	return good;
+}

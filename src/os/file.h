@@ -109,6 +109,10 @@ const char *file_name(const char *path);
 // caller.
 char *file_caches(void);
 
+// The path of a folder of ours in there, appended and made as far as it is missing: "" is all that
+// we keep, a name a folder in it. False: no caches, or it cannot be made; errno says why.
+bool file_cache_folder(const char *name, struct str *path);
+
 // A whole file as memory, read-only. Owns its memory, not the file: renaming or removing the file
 // does no harm, but cutting it short while a view is open makes reading past its new end a SIGBUS.
 struct file_view {
