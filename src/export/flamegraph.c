@@ -154,15 +154,9 @@ static void write_text(struct sink *sink, const char *text, size_t length)
 	for (size_t i = 0; i < length && text[i]; i++) {
 		unsigned char c = (unsigned char)text[i];
 
-		if (c == '<')
-			sink_text(sink, "&lt;");
-		else if (c == '>')
-			sink_text(sink, "&gt;");
-		else if (c == '&')
-			sink_text(sink, "&amp;");
-		else if (c == '"')
-			sink_text(sink, "&quot;");
-		else if (c < ' ' || c >= 0x7f)
+		if (sink_entity(sink, text[i]))
+			continue;
+		if (c < ' ' || c >= 0x7f)
 			sink_text(sink, c < 0x80 || c >= 0xc0 ? "?" : "");
 		else
 			sink_write(sink, &c, 1);

@@ -31,11 +31,8 @@ static void write_text(struct picture *picture, unsigned x, const char *style, c
 {
 	sink_format(picture->sink, "<text x=\"%u\" y=\"%u\" class=\"%s\">", x, picture->y, style);
 	for (; *text; text++) {
-		if (*text == '<')
-			sink_text(picture->sink, "&lt;");
-		else if (*text == '&')
-			sink_text(picture->sink, "&amp;");
-		else if ((unsigned char)*text >= 0x20 && *text != 0x7f)
+		if (!sink_entity(picture->sink, *text) && (unsigned char)*text >= 0x20 &&
+		    *text != 0x7f)
 			sink_write(picture->sink, text, 1);
 	}
 	sink_text(picture->sink, "</text>\n");

@@ -3,6 +3,7 @@
 #include "report/ask/cxxname.h"
 #include "report/find/check.h"
 #include "report/table/query_write.h"
+#include "report/table/sheet.h"
 #include "report/table/stack_text.h"
 
 #include "base/mem.h"
@@ -154,72 +155,68 @@ void check_text(const struct check_page *page, struct sink *sink)
 
 // ---- Markdown ----
 
-// In a cell of a table.
-static void add_cell(struct str *out, const char *text)
-{
-	for (; *text; text++) {
-		if (strchr("|\\`*_<>[]", *text))
-			str_add_char(out, '\\');
-		str_add_char(out, *text);
-	}
-}
-
-static void add_site(const struct check_row *row, stack_id stack, struct str *out)
+static void write_site(const struct check_row *row, stack_id stack, struct sink *sink)
 {
 	struct names *names = row->asked->names;
 	const struct symbol *face = names_face(names, stack, false);
 	struct str name = { 0 };
 
 	names_add_function(names, stack, false, &name);
-	add_cell(out, str_get(&name));
+	sheet_write_markdown(sink, str_get(&name), SIZE_MAX);
 	if (face && face->file) {
-		str_add(out, " ");
-		add_cell(out, names_file(face->file));
-		str_format(out, ":%" PRIu32, face->line);
+		sink_text(sink, " ");
+		sheet_write_markdown(sink, names_file(face->file), SIZE_MAX);
+		sink_format(sink, ":%" PRIu32, face->line);
 	}
 	str_fini(&name);
+}
+
+static void write_value(struct sink *sink, enum check_figure figure, uint64_t value)
+{
+	struct str text = { 0 };
+
+	add_value(&text, figure, value);
+	sink_text(sink, str_get(&text));
+	str_fini(&text);
 }
 
 void check_markdown(const struct check_page *page, struct sink *sink)
 {
 	const struct check *check = page->check;
-	struct str text = { 0 };
 
-	str_add(&text, "### ");
-	add_cell(&text, reader_info(check->asked->reader)->command);
-	str_add(&text, "\n\n");
+	sink_text(sink, "### ");
+	sheet_write_markdown(sink, reader_info(check->asked->reader)->command, SIZE_MAX);
+	sink_text(sink, "\n\n");
 	if (check->refusal)
-		str_format(&text, "**not judged**: %s\n\n", check->refusal);
-	str_add(&text, "| | figure | is | at most |\n|---|---|---:|---:|\n");
+		sink_format(sink, "**not judged**: %s\n\n", check->refusal);
+	sink_text(sink, "| | figure | is | at most |\n|---|---|---:|---:|\n");
 	for (int figure = 0; figure < CHECK_FIGURES; figure++) {
 		const struct check_row *row = &check->rows[figure];
 
 		if (!row->known && !row->limit.given)
 			continue;
-		str_format(&text, "| %s | %s | ", verdict(check, row), check_names[figure]);
+		sink_format(sink, "| %s | %s | ", verdict(check, row), check_names[figure]);
 		if (row->known)
-			add_value(&text, figure, row->value);
-		str_add(&text, " | ");
+			write_value(sink, figure, row->value);
+		sink_text(sink, " | ");
 		if (row->limit.given)
-			add_value(&text, figure, row->limit.most);
-		str_add(&text, " |\n");
+			write_value(sink, figure, row->limit.most);
+		sink_text(sink, " |\n");
 	}
 	for (int figure = 0; figure < CHECK_FIGURES; figure++) {
 		const struct check_row *row = &check->rows[figure];
 
 		if (!row->exceeded || !row->sites_count)
 			continue;
-		str_format(&text, "\n| %s | site |\n|---:|---|\n", check_names[figure]);
+		sink_format(sink, "\n| %s | site |\n|---:|---|\n", check_names[figure]);
 		for (size_t i = 0; i < row->sites_count; i++) {
-			str_add(&text, "| ");
-			add_value(&text, figure, row->sites[i].value);
-			str_add(&text, " | ");
-			add_site(row, row->sites[i].stack, &text);
-			str_add(&text, " |\n");
+			sink_text(sink, "| ");
+			write_value(sink, figure, row->sites[i].value);
+			sink_text(sink, " | ");
+			write_site(row, row->sites[i].stack, sink);
+			sink_text(sink, " |\n");
 		}
 	}
-	sink_write(sink, str_get(&text), text.length);
-	str_fini(&text);
 }
 
 // ---- beside the source ----

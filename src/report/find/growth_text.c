@@ -143,8 +143,7 @@ static void write_section(const struct growth_page *page, size_t section, struct
 	for (size_t i = 0; i < list->count; i++)
 		write_row(page, &list->rows[i], stacks);
 	if (list->count < list->total)
-		paper_format(paper, PAPER_DIM, "  … %s more (-n 0 shows all)\n",
-			     str_count(list->total - list->count, count));
+		paper_more(paper, list->total - list->count);
 	sink_text(paper->sink, "\n");
 	str_fini(&rate);
 }

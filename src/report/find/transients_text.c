@@ -108,7 +108,7 @@ static void write_all_spikes(const struct transients *t, struct stack_text *stac
 {
 	const struct spikes *spikes = t->spikes;
 	struct paper *paper = stacks->paper;
-	char bytes[16], text[28];
+	char bytes[16];
 
 	paper_text(paper, PAPER_BOLD, "SPIKES");
 	if (spikes->peak == 0) {
@@ -126,8 +126,7 @@ static void write_all_spikes(const struct transients *t, struct stack_text *stac
 	if (write_spikes(t, stacks, false) == 0)
 		paper_text(paper, PAPER_DIM, "  none shorter than half of the time\n");
 	if (spikes->rows_total > spikes->rows_count)
-		paper_format(paper, PAPER_DIM, "  … %s more (-n 0 shows all)\n",
-			     str_count(spikes->rows_total - spikes->rows_count, text));
+		paper_more(paper, spikes->rows_total - spikes->rows_count);
 	sink_text(paper->sink, "\n");
 	if (write_spikes(t, stacks, true))
 		sink_text(paper->sink, "\n");
@@ -175,7 +174,6 @@ static void write_all_series(const struct transients *t, struct stack_text *stac
 {
 	const struct spikes *spikes = t->spikes;
 	struct paper *paper = stacks->paper;
-	char text[28];
 
 	if (spikes->series_total == 0)
 		return;
@@ -185,8 +183,7 @@ static void write_all_series(const struct transients *t, struct stack_text *stac
 	for (size_t i = 0; i < spikes->series_count; i++)
 		write_series(t, &spikes->series[i], stacks);
 	if (spikes->series_total > spikes->series_count)
-		paper_format(paper, PAPER_DIM, "  … %s more (-n 0 shows all)\n",
-			     str_count(spikes->series_total - spikes->series_count, text));
+		paper_more(paper, spikes->series_total - spikes->series_count);
 	if (spikes->sizes_dropped)
 		paper_text(paper, PAPER_DIM,
 			   "  so many different sizes that not all of them were followed\n");

@@ -135,3 +135,11 @@ void paper_foreign(struct paper *paper, enum paper_style style, const char *text
 	paper_text(paper, style, str_get(&safe));
 	str_fini(&safe);
 }
+
+void paper_more(struct paper *paper, uint64_t count)
+{
+	char text[28];
+
+	ASSERT(count > 0);
+	paper_format(paper, PAPER_DIM, "  … %s more (-n 0 shows all)\n", str_count(count, text));
+}

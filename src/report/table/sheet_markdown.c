@@ -17,19 +17,14 @@ struct sheet_grid {
 
 // ---- writing ----
 
-// Text in which nothing is Markdown's or HTML's.
-static void write_text(struct sink *sink, const char *text, size_t length)
+void sheet_write_markdown(struct sink *sink, const char *text, size_t length)
 {
 	for (size_t i = 0; i < length && text[i]; i++) {
 		unsigned char c = (unsigned char)text[i];
 
-		if (c == '<')
-			sink_text(sink, "&lt;");
-		else if (c == '>')
-			sink_text(sink, "&gt;");
-		else if (c == '&')
-			sink_text(sink, "&amp;");
-		else if (c < ' ' || c == 0x7f)
+		if (c != '"' && sink_entity(sink, text[i]))
+			continue;
+		if (c < ' ' || c == 0x7f)
 			sink_text(sink, "?");
 		else if (strchr("\\`*_[]|~#@", c))
 			sink_format(sink, "\\%c", c);
@@ -49,7 +44,7 @@ static void write_stack(struct sink *sink, const char *stack)
 
 		if (i < FRAMES_SHOWN) {
 			sink_text(sink, i ? "<br>" : "");
-			write_text(sink, stack, length);
+			sheet_write_markdown(sink, stack, length);
 		} else {
 			more++;
 		}
@@ -67,7 +62,7 @@ static void write_cell(struct sink *sink, const struct sheet_column *column,
 	else if (column->kind == SHEET_STACK)
 		write_stack(sink, plain);
 	else if (column->kind < SHEET_BYTES)
-		write_text(sink, plain, SIZE_MAX);
+		sheet_write_markdown(sink, plain, SIZE_MAX);
 	else if (!cell->unknown)
 		sheet_add_figure(column, cell, "−", sink->str);
 }
@@ -184,14 +179,14 @@ static void write_side(const struct sheet_page *page, int side, struct sink *sin
 	const char *command = reader_info(asked->reader)->command;
 
 	sink_text(sink, page->sides[1] ? side ? "**B** " : "**A** " : "");
-	write_text(sink, names_file(page->names[side]), SIZE_MAX);
+	sheet_write_markdown(sink, names_file(page->names[side]), SIZE_MAX);
 	sink_text(sink, *command ? ": " : "");
-	write_text(sink, command, SIZE_MAX);
+	sheet_write_markdown(sink, command, SIZE_MAX);
 	if (asked->from_given || asked->to_given) {
 		char *window = query_context_describe(asked);
 
 		sink_text(sink, "; ");
-		write_text(sink, window, SIZE_MAX);
+		sheet_write_markdown(sink, window, SIZE_MAX);
 		mem_free(window);
 	}
 	if (query_narrows(&asked->selection.query))
@@ -199,7 +194,7 @@ static void write_side(const struct sheet_page *page, int side, struct sink *sin
 	sink_text(sink, "\n\n");
 	for (size_t i = 0; i < asked->warnings_count; i++) {
 		sink_text(sink, "> **Warning:** ");
-		write_text(sink, asked->warnings[i], SIZE_MAX);
+		sheet_write_markdown(sink, asked->warnings[i], SIZE_MAX);
 		sink_text(sink, "\n\n");
 	}
 }
