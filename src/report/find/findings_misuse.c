@@ -37,33 +37,21 @@ static void add_free(struct findings *findings, const struct findings_kind *kind
 	findings_command(findings, finding, "dump", "", false, false);
 }
 
-// Whether an earlier one of the list is from the same place: it speaks for this one.
-static bool is_told(const struct findings_facts *facts, size_t i)
+// How many of the list's orphans, from one number to another, are of the same kind and from the
+// same place as this one. An earlier one speaks for those after it.
+static uint64_t count_alike(const struct findings_facts *facts, const struct findings_orphan *as,
+			    size_t from, size_t to)
 {
-	const struct findings_orphan *orphan = &facts->orphans[i];
-
-	for (size_t j = 0; j < i; j++) {
-		const struct findings_orphan *each = &facts->orphans[j];
-
-		if (each->process == orphan->process && each->stack == orphan->stack &&
-		    each->freed == orphan->freed && each->inside == orphan->inside &&
-		    each->allocated_by == orphan->allocated_by)
-			return true;
-	}
-	return false;
-}
-
-static uint64_t count_alike(const struct findings_facts *facts, size_t i)
-{
-	const struct findings_orphan *orphan = &facts->orphans[i];
 	uint64_t count = 0;
 
-	for (size_t j = i; j < facts->orphans_count; j++)
-		count += facts->orphans[j].process == orphan->process &&
-			 facts->orphans[j].stack == orphan->stack &&
-			 facts->orphans[j].freed == orphan->freed &&
-			 facts->orphans[j].inside == orphan->inside &&
-			 facts->orphans[j].allocated_by == orphan->allocated_by;
+	ASSERT(to <= facts->orphans_count);
+	for (size_t i = from; i < to; i++) {
+		const struct findings_orphan *each = &facts->orphans[i];
+
+		count += each->process == as->process && each->stack == as->stack &&
+			 each->freed == as->freed && each->inside == as->inside &&
+			 each->allocated_by == as->allocated_by;
+	}
 	return count;
 }
 
@@ -78,11 +66,12 @@ bool findings_freed_twice(struct findings *findings, const struct findings_kind 
 		struct finding *finding;
 		char what[96], size[16];
 
-		if (!orphan->freed || is_told(facts, i))
+		if (!orphan->freed || count_alike(facts, orphan, 0, i) > 0)
 			continue;
 		snprintf(what, sizeof what, "a block of %s at 0x%" PRIx64 " is freed twice",
 			 str_bytes(orphan->size, size), orphan->address);
-		add_free(findings, kind, orphan, FINDINGS_LIKELY, count_alike(facts, i), what);
+		add_free(findings, kind, orphan, FINDINGS_LIKELY,
+			 count_alike(facts, orphan, i, facts->orphans_count), what);
 		finding = &findings->list[findings->count - 1];
 		finding->stack = orphan->stack ? orphan->stack : orphan->allocated_by;
 		finding->other_role = orphan->stack ? "first by" : NULL;
@@ -108,12 +97,13 @@ bool findings_freed_wrong(struct findings *findings, const struct findings_kind 
 		struct finding *finding;
 		char what[128], size[16];
 
-		if (!orphan->inside || is_told(facts, i))
+		if (!orphan->inside || count_alike(facts, orphan, 0, i) > 0)
 			continue;
 		snprintf(what, sizeof what,
 			 "a pointer %" PRIu64 " bytes inside of a block of %s is freed",
 			 orphan->offset, str_bytes(orphan->size, size));
-		add_free(findings, kind, orphan, FINDINGS_CERTAIN, count_alike(facts, i), what);
+		add_free(findings, kind, orphan, FINDINGS_CERTAIN,
+			 count_alike(facts, orphan, i, facts->orphans_count), what);
 		finding = &findings->list[findings->count - 1];
 		if (!finding->stack)
 			finding->stack = orphan->allocated_by;
