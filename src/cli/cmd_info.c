@@ -413,7 +413,7 @@ static void print_modules(const struct reader *reader)
 		const struct trace_module *module = reader_module(reader, id);
 		struct str build_id = { 0 };
 
-		info_hex(&build_id, module->build_id, module->build_id_length);
+		str_add_hex(&build_id, module->build_id, module->build_id_length);
 		printf("  process %u  0x%012" PRIx64 "-0x%012" PRIx64 "  %-40s  ", module->process,
 		       module->start, module->end, build_id.length ? build_id.text : "-");
 		print_plain(module->path);

@@ -22,9 +22,8 @@ enum { EXEC_SURE_NS = 50000000 };
 static bool is_recorder(const char *path)
 {
 	static const char name[] = "libtidemark";
-	const char *slash = strrchr(path, '/');
 
-	return strncmp(slash != NULL ? slash + 1 : path, name, sizeof name - 1) == 0;
+	return strncmp(str_last_part(path), name, sizeof name - 1) == 0;
 }
 
 static void read_module(struct image *image, struct payload *payload)

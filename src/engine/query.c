@@ -23,9 +23,7 @@ void query_fini(struct query *query)
 // A path, or its last part.
 static bool names_file(const char *path, const char *word)
 {
-	const char *slash = strrchr(path, '/');
-
-	return strcmp(path, word) == 0 || (slash && strcmp(slash + 1, word) == 0);
+	return strcmp(path, word) == 0 || strcmp(str_last_part(path), word) == 0;
 }
 
 // The executable, or the program as it was called.
@@ -44,10 +42,9 @@ static bool no_process(const struct reader *reader, const char *word, struct err
 
 	for (process_id id = 0; id < count && id < SHOWN; id++) {
 		const struct trace_process *process = reader_process(reader, id);
-		const char *slash = strrchr(process->exe, '/');
 
 		str_format(&list, "%s#%" PRIu32 " %s (pid %" PRIu32 ")", id ? ", " : "", id,
-			   slash ? slash + 1 : process->exe, process->pid);
+			   str_last_part(process->exe), process->pid);
 	}
 	err_set(err, ERR_USAGE,
 		"no process '%s' in the trace (a pid, #N in the list of processes, a program's "

@@ -130,7 +130,7 @@ static void add_mapping(struct otlp *otlp, const struct trace_module *module)
 	struct str mapping = { 0 }, id = { 0 }, list = { 0 };
 
 	profile_add_mapping(&mapping, 1, module, &otlp->locations.strings);
-	profile_add_build_id(module, &id);
+	str_add_hex(&id, module->build_id, module->build_id_length);
 	if (id.length > 0) {
 		protobuf_varint(&list, table_attribute(otlp, "process.executable.build_id.gnu",
 						       str_get(&id), 0));

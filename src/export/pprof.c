@@ -131,7 +131,7 @@ static void write_mapping(struct pprof *pprof, const struct trace_module *module
 {
 	struct str id = { 0 };
 
-	profile_add_build_id(module, &id);
+	str_add_hex(&id, module->build_id, module->build_id_length);
 	str_clear(&pprof->message);
 	protobuf_u64(&pprof->message, 1, number);
 	profile_add_mapping(&pprof->message, 2, module, &pprof->locations.strings);

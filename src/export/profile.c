@@ -36,9 +36,3 @@ void profile_add_mapping(struct str *message, unsigned field, const struct trace
 	protobuf_u64(message, field + 2, module->start - module->bias);
 	protobuf_u64(message, field + 3, string_table_add(strings, module->path));
 }
-
-void profile_add_build_id(const struct trace_module *module, struct str *text)
-{
-	for (uint8_t i = 0; i < module->build_id_length; i++)
-		str_format(text, "%02x", module->build_id[i]);
-}

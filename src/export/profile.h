@@ -25,7 +25,4 @@ uint64_t profile_mapping(const struct reader *reader, struct map *mappings,
 void profile_add_mapping(struct str *message, unsigned field, const struct trace_module *module,
 			 struct string_table *strings);
 
-// In hexadecimal; nothing if it has none. Append.
-void profile_add_build_id(const struct trace_module *module, struct str *text);
-
 #endif

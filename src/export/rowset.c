@@ -119,8 +119,7 @@ static void put_hex(struct rowset *rows, const uint8_t *bytes, size_t length)
 {
 	struct str text = { 0 };
 
-	for (size_t i = 0; i < length; i++)
-		str_format(&text, "%02x", bytes[i]);
+	str_add_hex(&text, bytes, length);
 	put_text(rows, str_get(&text));
 	str_fini(&text);
 }

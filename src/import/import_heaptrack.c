@@ -178,13 +178,6 @@ static char *string_of(const struct heaptrack *heaptrack, uint64_t number)
 								: "";
 }
 
-static const char *last_part(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 // An instruction pointer of an interpreted file: its module, and the functions there, innermost
 // first.
 static bool read_pointer(struct heaptrack *heaptrack, char *at)
@@ -205,7 +198,8 @@ static bool read_pointer(struct heaptrack *heaptrack, char *at)
 			.line = line > UINT32_MAX ? 0 : (uint32_t)line,
 		};
 	if (count == 0 || !*names[0].function) {
-		str_format(&unknown, "%s 0x%" PRIx64, last_part(string_of(heaptrack, module)), pc);
+		str_format(&unknown, "%s 0x%" PRIx64, str_last_part(string_of(heaptrack, module)),
+			   pc);
 		names[0] = (struct trace_name){ .function = unknown.text, .file = "" };
 		count = 1;
 	}

@@ -1,9 +1,9 @@
 // import_jsonl: events as JSON, an object a line: what home-made loggers write.
 #include "base/mem.h"
+#include "base/str.h"
 #include "import/import_formats.h"
 #include "import/rows.h"
 
-#include <ctype.h>
 #include <string.h>
 
 enum { KEYS_MAX = 24, KEY_BYTES = 24 };
@@ -50,11 +50,11 @@ static bool take_code(const char *at, uint32_t *code)
 {
 	*code = 0;
 	for (int i = 0; i < 4; i++) {
-		unsigned char c = (unsigned char)at[i];
+		int digit = str_hex_digit(at[i]);
 
-		if (!isxdigit(c))
+		if (digit < 0)
 			return false;
-		*code = *code << 4 | (uint32_t)(isdigit(c) ? c - '0' : tolower(c) - 'a' + 10);
+		*code = *code << 4 | (uint32_t)digit;
 	}
 	return true;
 }

@@ -56,13 +56,6 @@ static const char *skip_word(const char *at, const char *word)
 	return at && strncmp(at, word, length) == 0 ? at + length : NULL;
 }
 
-static const char *last_part(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 static frame_id named(struct leaks *leaks, const char *function, const char *file, uint32_t line)
 {
 	struct trace_name name = { (char *)function, (char *)file, line };
@@ -76,7 +69,7 @@ static frame_id unnamed(struct leaks *leaks, const char *module, uint64_t addres
 	struct str text = { 0 };
 	frame_id frame;
 
-	str_format(&text, "%s 0x%" PRIx64, last_part(module), address);
+	str_format(&text, "%s 0x%" PRIx64, str_last_part(module), address);
 	frame = named(leaks, str_get(&text), "", 0);
 	str_fini(&text);
 	return frame;

@@ -103,8 +103,9 @@ static int loader_file_open_debug(const struct loader_file *file)
 	if (file->build_id_length == 0)
 		return -1;
 	str_add(&path, "/usr/lib/debug/.build-id/");
-	for (size_t i = 0; i < file->build_id_length; i++)
-		str_format(&path, "%02x%s", file->build_id[i], i == 0 ? "/" : "");
+	str_add_hex(&path, file->build_id, 1);
+	str_add_char(&path, '/');
+	str_add_hex(&path, file->build_id + 1, file->build_id_length - 1u);
 	str_add(&path, ".debug");
 	fd = open(str_get(&path), O_RDONLY | O_CLOEXEC);
 	str_fini(&path);

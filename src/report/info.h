@@ -51,9 +51,6 @@ double info_bytes_per_event(const struct info *info);
 // `*flags` is UINT64_MAX at first; false at the end.
 bool info_next_flags(const struct info *info, heap_id heap, uint64_t *flags, uint64_t *count);
 
-// "0a1b…": appends.
-void info_hex(struct str *out, const uint8_t *bytes, size_t size);
-
 // The snapshots of memory in the trace, and what was missed.
 struct info_snapshots {
 	uint64_t count, cost_ns;

@@ -199,8 +199,7 @@ void report_free(struct report *report)
 // "python3.11", "libpython3.11.so.1.0".
 static bool is_python(const char *path)
 {
-	const char *slash = strrchr(path, '/');
-	const char *name = slash ? slash + 1 : path;
+	const char *name = str_last_part(path);
 
 	return strncmp(name, "python3", 7) == 0 || strncmp(name, "libpython3.", 11) == 0;
 }

@@ -72,15 +72,7 @@ static struct object *try_path(struct hunt *hunt)
 static void add_build_id_path(struct str *path, const uint8_t *build_id, size_t length)
 {
 	str_format(path, "/.build-id/%02x/", build_id[0]);
-	for (size_t i = 1; i < length; i++)
-		str_format(path, "%02x", build_id[i]);
-}
-
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
+	str_add_hex(path, build_id + 1, length - 1);
 }
 
 static struct object *try_build_id(struct hunt *hunt, const char *root, size_t root_length)
@@ -98,8 +90,8 @@ static struct object *try_build_id(struct hunt *hunt, const char *root, size_t r
 // Below `root`: the module's own path, or (`flat`) just its name.
 static struct object *try_names(struct hunt *hunt, const char *root, size_t root_length, bool flat)
 {
-	const char *module = flat ? base_name(hunt->module) : hunt->module;
-	int directory_length = (int)(base_name(module) - module);
+	const char *module = flat ? str_last_part(hunt->module) : hunt->module;
+	int directory_length = (int)(str_last_part(module) - module);
 	struct object *object = NULL;
 
 	for (int i = 0; i < 3 && !object; i++) {
@@ -165,7 +157,7 @@ static struct object *try_user_directories(struct hunt *hunt)
 // Beside the module: what its debug link names.
 static struct object *try_beside(struct hunt *hunt)
 {
-	int directory_length = (int)(base_name(hunt->module) - hunt->module);
+	int directory_length = (int)(str_last_part(hunt->module) - hunt->module);
 	struct object *object;
 
 	if (!hunt->proof.link)
@@ -268,7 +260,7 @@ struct object *debugfile_find_shared(const struct search *search, const struct o
 	hunt.proof.length = (size_t)length;
 	str_clear(&hunt.path);
 	if (*name != '/')
-		str_format(&hunt.path, "%.*s", (int)(base_name(object->path) - object->path),
+		str_format(&hunt.path, "%.*s", (int)(str_last_part(object->path) - object->path),
 			   object->path);
 	str_add(&hunt.path, name);
 	found = try_path(&hunt);

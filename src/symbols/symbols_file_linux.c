@@ -146,8 +146,7 @@ static char *build_id_path(const struct symbols_file_identity *identity, const c
 	struct str path = { 0 };
 
 	str_format(&path, ".build-id/%02x/", identity->build_id[0]);
-	for (size_t i = 1; i < identity->build_id_length; i++)
-		str_format(&path, "%02x", identity->build_id[i]);
+	str_add_hex(&path, identity->build_id + 1, identity->build_id_length - 1u);
 	str_add(&path, ending);
 	return str_take(&path);
 }

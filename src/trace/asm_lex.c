@@ -1,6 +1,7 @@
 #include "trace/asm_lex.h"
 
 #include "base/mem.h"
+#include "base/str.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -35,14 +36,6 @@ bool asm_lex_fail(const struct asm_lex *lex, const struct asm_word *word, struct
 	return err_set(err, ERR_FORMAT, "line %zu, column %zu: %s", lex->line, column, text);
 }
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c = (char)(c | 0x20);
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 // The character behind a backslash at *at, which is moved behind it. -1: no such escape.
 static int escape(const char **at, const char *end)
 {
@@ -63,8 +56,8 @@ static int escape(const char **at, const char *end)
 	case 'x':
 		if (end - c < 3)
 			return -1;
-		high = hex_digit(c[1]);
-		low = hex_digit(c[2]);
+		high = str_hex_digit(c[1]);
+		low = str_hex_digit(c[2]);
 		*at = c + 3;
 		// A NUL would end the text.
 		return high < 0 || low < 0 || high + low == 0 ? -1 : high << 4 | low;
@@ -166,7 +159,7 @@ bool asm_lex_number(const char *text, const char *end, uint64_t *value)
 	if (text >= end)
 		return false;
 	for (; text < end; text++) {
-		int digit = hex_digit(*text);
+		int digit = str_hex_digit(*text);
 
 		if (digit < 0 || (uint64_t)digit >= base ||
 		    __builtin_mul_overflow(sum, base, &sum) ||

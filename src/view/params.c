@@ -6,16 +6,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-// 0 to 15; -1: no hexadecimal digit.
-static int digit_of(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 // Take the encoding off, in place.
 static bool decode(char *text, struct err *err)
 {
@@ -27,8 +17,8 @@ static bool decode(char *text, struct err *err)
 		} else if (*in != '%') {
 			*out++ = *in;
 		} else {
-			int high = digit_of(in[1]);
-			int low = high < 0 ? -1 : digit_of(in[2]);
+			int high = str_hex_digit(in[1]);
+			int low = high < 0 ? -1 : str_hex_digit(in[2]);
 
 			if (low < 0 || (high == 0 && low == 0))
 				return err_set(err, ERR_USAGE,

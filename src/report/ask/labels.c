@@ -107,8 +107,7 @@ static void describe_place(const struct labels *labels, const struct trace_frame
 		return;
 	}
 	str_add(text, module->path);
-	for (unsigned i = 0; i < module->build_id_length; i++)
-		str_format(text, "%02x", module->build_id[i]);
+	str_add_hex(text, module->build_id, module->build_id_length);
 	str_format(text, "\n%llx", (unsigned long long)(frame->pc - module->bias));
 }
 

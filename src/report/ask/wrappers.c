@@ -362,8 +362,7 @@ bool wrappers_match(const char *function)
 // Does the file's name begin as one of these?
 static bool is_named(const char *path, const char *const *beginnings)
 {
-	const char *slash = strrchr(path, '/');
-	const char *name = slash ? slash + 1 : path;
+	const char *name = str_last_part(path);
 
 	for (; *beginnings; beginnings++)
 		if (strncmp(name, *beginnings, strlen(*beginnings)) == 0)
