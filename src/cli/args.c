@@ -18,6 +18,7 @@ static int args_places_count;
 
 void args_from_file(char **argv, char *const *places, int count)
 {
+	ASSERT(count >= 0 && (count == 0 || places));
 	args_words = argv;
 	args_places = places;
 	args_places_count = count;
@@ -25,6 +26,7 @@ void args_from_file(char **argv, char *const *places, int count)
 
 void args_init(struct args *args, const struct command *command, int argc, char **argv)
 {
+	ASSERT(command && argc >= 0);
 	memset(args, 0, sizeof(*args));
 	args->command = command;
 	args->argc = argc;
@@ -154,6 +156,7 @@ static int args_next_letter(struct args *args)
 	char letter = *args->cluster++;
 	const struct option_row *row = args_find_letter(args->command, letter);
 
+	ASSERT(letter != '\0'); // a cluster that has ended is NULL
 	if (!row) {
 		args_mistake(args, "unknown option -%c", letter);
 		return ARGS_EXIT;
@@ -194,6 +197,7 @@ int args_next(struct args *args)
 {
 	const char *word;
 
+	ASSERT(args->at <= args->argc);
 	args->row = NULL;
 	args->value = NULL;
 	if (args->cluster)
@@ -221,6 +225,7 @@ int args_next(struct args *args)
 
 bool args_count(struct args *args, uint64_t *count)
 {
+	ASSERT(args->row && args->value); // of an option that has an argument
 	if (str_parse_count(args->value, count))
 		return true;
 	return args_mistake(args, "--%s needs a whole number, not '%s'", args->row->name,
@@ -229,6 +234,7 @@ bool args_count(struct args *args, uint64_t *count)
 
 bool args_bytes(struct args *args, uint64_t *bytes)
 {
+	ASSERT(args->row && args->value);
 	if (str_parse_bytes(args->value, bytes))
 		return true;
 	return args_mistake(args, "--%s needs a size such as 4096, 64K or 1.5MiB, not '%s'",
@@ -239,7 +245,7 @@ bool args_word(struct args *args, const char *const *words, int *index)
 {
 	struct str list = { 0 };
 
-	ASSERT(words);
+	ASSERT(words && args->row && args->value);
 	for (int i = 0; words[i]; i++) {
 		if (strcmp(words[i], args->value) == 0) {
 			str_fini(&list);
@@ -255,6 +261,7 @@ bool args_word(struct args *args, const char *const *words, int *index)
 
 bool args_operand(struct args *args, const char **operand)
 {
+	ASSERT(args->value);
 	if (*operand)
 		return args_mistake(args, "unexpected '%s' after '%s'", args->value, *operand);
 	*operand = args->value;

@@ -1,5 +1,7 @@
 #include "cli/filters.h"
 
+#include "base/mem.h"
+
 #define FILTER(kind) (FILTERS_FIRST + SELECTION_##kind)
 
 const char filters_title[] = "Filters (given twice: either; two kinds: both)";
@@ -30,10 +32,14 @@ const struct option_row filters_rows[] = {
 	{ 0 },
 };
 
+_Static_assert(sizeof filters_rows / sizeof *filters_rows == SELECTION_KINDS + 1,
+	       "an option for each kind of selection, and the end");
+
 bool filters_take(const struct args *args, struct selection_words *words, int id)
 {
 	if (id < FILTERS_FIRST || id >= FILTERS_FIRST + SELECTION_KINDS)
 		return false;
+	ASSERT(args->value); // each of them has an argument
 	selection_words_add(words, (enum selection_kind)(id - FILTERS_FIRST), args->value);
 	return true;
 }

@@ -9,6 +9,8 @@ enum { WIDTH_DEFAULT = 100, WIDTH_LEAST = 80, WIDTH_MOST = 120 };
 #define FORM(word, id, help) &sheet_##word,
 static const struct sheet_form *const forms[] = { SHEET_FORMS(FORM) };
 #undef FORM
+_Static_assert(sizeof forms / sizeof *forms == PRINT_OPTIONS_END - PRINT_OPTIONS_FORMS,
+	       "an option for each form");
 
 static const char *const color_words[] = { "auto", "always", "never", NULL };
 static const char *const progress_words[] = { "auto", "none", "plain", "bar", NULL };

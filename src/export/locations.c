@@ -40,6 +40,7 @@ static uint32_t add_function(struct locations *locations, const struct symbol *s
 					is_function, locations, &function,
 					(uint32_t)locations->functions_count);
 
+	ASSERT(number <= locations->functions_count);
 	if (number == locations->functions_count) {
 		*MEM_ADD(locations->functions, locations->functions_count,
 			 locations->functions_capacity) = function;
@@ -112,6 +113,7 @@ void locations_fold(struct locations *locations, stack_id stack, struct str *lin
 	while (depth-- > 0) {
 		const struct location *location = &locations->list[locations->path[depth]];
 
+		ASSERT(location->lines_first + location->lines_count <= locations->lines_count);
 		for (uint32_t i = location->lines_count; i-- > 0;) {
 			uint32_t function = locations->lines[location->lines_first + i].function;
 

@@ -124,6 +124,9 @@ void parquet_free(struct parquet *parquet)
 
 // ---- dictionaries ----
 
+_Static_assert(SLOTS > DICTIONARY_MAX && (SLOTS & (SLOTS - 1)) == 0, "a search ends");
+_Static_assert(PAGE_ROWS * 8 <= INT32_MAX, "a page's bytes are a number of 32 bits");
+
 static inline struct slot *slot_of(struct parquet *parquet, uint64_t key)
 {
 	size_t at = (key * UINT64_C(0x9e3779b97f4a7c15) >> 40) % SLOTS;
@@ -167,6 +170,7 @@ static bool number_values(struct parquet *parquet, const struct chunk *chunk)
 		}
 		parquet->numbers[i] = number - 1;
 	}
+	ASSERT(parquet->dictionary_count <= DICTIONARY_MAX);
 	return true;
 }
 
@@ -192,7 +196,7 @@ static void put_page(struct parquet *parquet, struct chunk *chunk, enum parquet_
 		mem_grow(parquet->compressed.text, &parquet->compressed.capacity, room + 1, 1);
 	size = ZSTD_compressCCtx(parquet->zstd, parquet->compressed.text, room,
 				 str_get(&parquet->page), parquet->page.length, LEVEL);
-	ASSERT(!ZSTD_isError(size));
+	ASSERT(!ZSTD_isError(size) && size <= room);
 	str_clear(&parquet->header);
 	thrift_begin(&thrift, 0);
 	thrift_i32(&thrift, 1, type);
@@ -237,6 +241,7 @@ static void add_values(struct parquet *parquet, const struct chunk *chunk, size_
 {
 	unsigned bits = parquet_encode_bits(parquet->dictionary_count - 1);
 
+	ASSERT(from + count <= chunk->count);
 	switch (chunk->encoding) {
 	case ENCODING_DICTIONARY:
 		str_add_char(&parquet->page, (char)bits);
@@ -301,6 +306,7 @@ static void put_data(struct parquet *parquet, struct chunk *chunk, const struct 
 		if (ends) {
 			size_t begin = from ? (size_t)ends[from - 1] : 0;
 
+			ASSERT(begin <= ends[to - 1] && ends[to - 1] <= chunk->count);
 			places = add_levels(&parquet->page, ends, from, to);
 			add_values(parquet, chunk, begin, (size_t)ends[to - 1] - begin);
 		} else {
@@ -316,6 +322,7 @@ static void put_number_statistics(struct thrift *thrift, const struct chunk *chu
 	unsigned width = kinds[chunk->column->type].width;
 	uint64_t least = chunk->values[0], greatest = least;
 
+	ASSERT(chunk->count > 0 && width <= sizeof least);
 	for (size_t i = 1; i < chunk->count; i++) {
 		least = chunk->values[i] < least ? chunk->values[i] : least;
 		greatest = chunk->values[i] > greatest ? chunk->values[i] : greatest;
@@ -436,6 +443,8 @@ static uint64_t put_column(struct parquet *parquet, struct thrift *thrift,
 		.begin = parquet->at,
 	};
 
+	ASSERT(column->type < sizeof kinds / sizeof *kinds);
+	ASSERT(!ends || batch->count == 0 || ends[batch->count - 1] == batch->items_count);
 	chunk.encoding = choose(parquet, &chunk);
 	if (chunk.encoding == ENCODING_DICTIONARY)
 		put_dictionary(parquet, &chunk, batch);
@@ -531,6 +540,7 @@ void parquet_end(struct parquet *parquet)
 	thrift_text(&thrift, 6, "tidemark " TIDEMARK_VERSION);
 	put_orders(&thrift, parquet->table);
 	thrift_end(&thrift);
+	ASSERT(thrift.depth == 0 && out->length <= UINT32_MAX);
 	length = (uint32_t)out->length;
 	emit(parquet, out->text, out->length);
 	emit(parquet, &length, sizeof length);

@@ -13,6 +13,7 @@ enum {
 	HYBRID_RUN_MIN = 16,
 	CHUNK = 1024, // values that are packed at once
 };
+_Static_assert(HYBRID_RUN_MIN > HYBRID_GROUP, "a run may give some of its values away");
 
 unsigned parquet_encode_bits(uint64_t value)
 {
@@ -23,6 +24,7 @@ void parquet_encode_plain(struct str *out, const uint64_t *values, size_t count,
 {
 	uint32_t narrow[CHUNK];
 
+	ASSERT(width == 4 || width == 8);
 	if (width == 8) {
 		str_add_bytes(out, values, count * 8);
 		return;
@@ -56,6 +58,7 @@ static size_t pack(uint8_t *out, const uint64_t *values, size_t count, unsigned 
 		used -= 64;
 		word = used ? values[i] >> (bits - used) : 0;
 	}
+	ASSERT(used < 64 && 8 * at + used == count * bits);
 	memcpy(out + at, &word, 8);
 	return at + (used + 7) / 8;
 }
@@ -75,6 +78,7 @@ static void add_block(struct str *out, int64_t deltas[DELTA_BLOCK], size_t count
 	uint8_t bits[DELTA_PARTS] = { 0 };
 	int64_t least = deltas[0];
 
+	ASSERT(count > 0 && count <= DELTA_BLOCK);
 	for (size_t i = 1; i < count; i++)
 		least = deltas[i] < least ? deltas[i] : least;
 	for (size_t p = 0; p * DELTA_PART < count; p++) {
@@ -110,6 +114,8 @@ void parquet_encode_delta(struct str *out, const uint64_t *values, size_t count)
 }
 
 // ---- runs, and numbers of few bits ----
+
+_Static_assert(CHUNK % HYBRID_GROUP == 0, "only the last group of all is filled up");
 
 static void add_packed(struct str *out, const uint32_t *values, size_t count, unsigned bits)
 {
@@ -153,6 +159,7 @@ void parquet_encode_hybrid(struct str *out, const uint32_t *values, size_t count
 
 			add_packed(out, values + from, whole, bits);
 			from += whole;
+			ASSERT(from < end); // a run is longer than what fills up a group
 			add_run(out, values[from], end - from, bits);
 			from = end;
 		}

@@ -76,6 +76,7 @@ void rowset_sites_join(struct rowset_sites *sites,
 			add_up(&sites->sites[*number], &site);
 		}
 	}
+	ASSERT(joined <= sites->count);
 	sites->count = joined;
 	map_fini(&seen);
 }

@@ -17,6 +17,7 @@ uint32_t string_table_add(struct string_table *table, const char *text)
 	uint32_t number = index_set_put(&table->numbers, index_set_hash_text(wanted), is_text,
 					table, wanted, (uint32_t)table->count);
 
+	ASSERT(number <= table->count);
 	if (number == table->count) {
 		*MEM_ADD(table->texts, table->count, table->capacity) = mem_copy_text(wanted);
 	}

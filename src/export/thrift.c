@@ -35,6 +35,7 @@ void thrift_begin(struct thrift *thrift, unsigned field)
 
 void thrift_end(struct thrift *thrift)
 {
+	ASSERT(thrift->depth > 0);
 	str_add_char(thrift->out, 0);
 	thrift->depth--;
 }
@@ -53,6 +54,7 @@ void thrift_i64(struct thrift *thrift, unsigned field, int64_t value)
 
 void thrift_binary(struct thrift *thrift, unsigned field, const void *bytes, size_t length)
 {
+	ASSERT(bytes || length == 0);
 	field_of(thrift, field, THRIFT_BINARY);
 	protobuf_varint(thrift->out, length);
 	str_add_bytes(thrift->out, bytes, length);

@@ -143,6 +143,7 @@ static struct text_row *put_text(struct texts *texts, const char *text, size_t l
 	uint32_t at = index_set_put(&texts->set, hash_wanted(&wanted), is_text, texts, &wanted,
 				    (uint32_t)texts->count);
 
+	ASSERT(at <= texts->count);
 	*added = at == texts->count;
 	if (*added) {
 		*MEM_ADD(texts->rows, texts->count, texts->capacity) = (struct text_row){
@@ -381,7 +382,8 @@ stack_id intake_stack_text(struct intake *intake, const char *text, enum intake_
 	if (!added)
 		return row->id;
 	at = (size_t)(row - intake->stacks.rows);
-	stack = make_stack(intake, text, order);
+	stack = make_stack(intake, text, order); // `row` may have moved
+	ASSERT(at < intake->stacks.count);
 	intake->stacks.rows[at].id = stack;
 	return stack;
 }

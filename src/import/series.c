@@ -90,7 +90,7 @@ static struct sum *sum_of(struct series *series, thread_id thread, stack_id stac
 	uint32_t at = index_set_put(&series->by_key, index_set_hash(key, 3), same_sum, series,
 				    &wanted, (uint32_t)series->sums_count);
 
-	ASSERT(series->sums_count < UINT32_MAX);
+	ASSERT(at <= series->sums_count && series->sums_count < UINT32_MAX);
 	if (at == series->sums_count) {
 		*MEM_ADD(series->sums, series->sums_count, series->sums_capacity) = wanted;
 	}
@@ -156,6 +156,7 @@ static void begin_block(struct series *series, struct sum *sum, uint64_t size)
 {
 	uint32_t at = series->spare;
 
+	ASSERT(at <= series->blocks_count);
 	if (at) {
 		series->spare = series->blocks[at - 1].below;
 	} else {
@@ -175,6 +176,8 @@ static void end_block(struct series *series, struct sum *sum)
 	uint32_t at = sum->top;
 	struct block *block = &series->blocks[at - 1];
 
+	ASSERT(at > 0 && at <= series->blocks_count);
+	ASSERT(sum->count > 0 && sum->bytes >= block->size); // it is one of them
 	put(series, sum, TRACE_FREE, 0, block->address, 0);
 	sum->count--;
 	sum->bytes -= block->size;
@@ -189,6 +192,7 @@ static void begin_blocks(struct series *series, struct sum *sum, uint64_t count,
 {
 	uint64_t size = bytes / count, larger = bytes % count;
 
+	ASSERT(larger < count);
 	for (uint64_t i = 0; i < count; i++)
 		begin_block(series, sum, size + (i < larger));
 }
@@ -249,6 +253,7 @@ static void come_and_go(struct series *series, struct sum *sum, uint64_t size)
 
 	put(series, sum, TRACE_MALLOC, 0, address, size);
 	let_go(series);
+	ASSERT(!series->held);
 	series->held = sum;
 	series->held_address = address;
 }
@@ -296,6 +301,7 @@ static void limit_blocks(struct series *series)
 	}
 	series->most = limit(series, total);
 	series->most_freed = limit(series, freed);
+	ASSERT(series->most > 0 && series->most_freed > 0);
 }
 
 void series_end(struct series *series)

@@ -23,6 +23,7 @@ static void replace(struct spans *spans, size_t first, size_t last, const struct
 {
 	size_t behind = spans->count - last;
 
+	ASSERT(first <= last && last <= spans->count && count <= 2);
 	spans->items = mem_grow(spans->items, &spans->capacity, first + count + behind + 1,
 				sizeof *spans->items);
 	memmove(spans->items + first + count, spans->items + last, behind * sizeof *with);
@@ -49,7 +50,7 @@ void spans_add(struct spans *spans, uint64_t start, uint64_t end)
 void spans_remove(struct spans *spans, uint64_t start, uint64_t end)
 {
 	size_t first = find(spans, start), last = first, count = 0;
-	struct span rest[2];
+	struct span rest[2]; // only the first and the last one reach beyond
 
 	for (; last < spans->count && spans->items[last].start < end; last++) {
 		const struct span *span = &spans->items[last];
@@ -75,5 +76,6 @@ uint64_t spans_gap(const struct spans *spans, uint64_t *start, uint64_t end)
 		return 0;
 	if (at < spans->count && spans->items[at].start < end)
 		end = spans->items[at].start;
+	ASSERT(end > *start);
 	return end - *start;
 }

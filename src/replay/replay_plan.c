@@ -38,6 +38,7 @@ struct reading {
 
 static uint32_t take_slot(struct reading *reading)
 {
+	ASSERT(reading->spare_count <= reading->slots);
 	if (reading->spare_count)
 		return reading->spare[--reading->spare_count];
 	return reading->slots++;
@@ -45,6 +46,7 @@ static uint32_t take_slot(struct reading *reading)
 
 static void give_slot(struct reading *reading, uint32_t slot)
 {
+	ASSERT(slot < reading->slots);
 	*MEM_ADD(reading->spare, reading->spare_count, reading->spare_capacity) = slot;
 }
 
@@ -60,6 +62,7 @@ static uint16_t number_of(struct reading *reading, thread_id id)
 {
 	struct replay_plan_thread *thread = &reading->plan->threads[id];
 
+	ASSERT(id < reading->plan->threads_count);
 	if (!reading->put || reading->plan->one_thread)
 		return 0;
 	if (!thread->running) {
@@ -100,6 +103,8 @@ static void end_thread(struct reading *reading, const struct trace_event *event)
 	put(reading,
 	    &(struct replay_ring_record){ .op = REPLAY_RING_THREAD_END, .thread = thread->number });
 	thread->running = false;
+	ASSERT(thread->number < reading->numbers_used);
+	ASSERT(reading->numbers_count < reading->plan->threads_count);
 	reading->numbers[reading->numbers_count++] = thread->number;
 }
 
@@ -120,6 +125,7 @@ static void raise(struct reading *reading, uint64_t bytes)
 
 static void lower(struct reading *reading, uint64_t bytes)
 {
+	ASSERT(reading->live_count > 0 && reading->live_bytes >= bytes);
 	reading->live_bytes -= bytes;
 	reading->live_count--;
 }
@@ -275,6 +281,7 @@ static void put_sample(struct reading *reading, uint64_t time_ns, uint64_t numbe
 	put(reading,
 	    &(struct replay_ring_record){ .op = REPLAY_RING_SAMPLE, .slot = reading->samples++ });
 	plan->samples_count = reading->samples;
+	ASSERT(plan->samples_count <= REPLAY_RING_SAMPLES);
 }
 
 // How many events were over at a snapshot of the recording. One that was taken before memory was

@@ -64,6 +64,7 @@ static char **make_environment(const struct replay_run_options *options)
 	}
 	if (options->setting)
 		made[used++] = mem_copy_text(options->setting);
+	ASSERT(used < count + 3); // NULL is last
 	return made;
 }
 
@@ -153,6 +154,7 @@ static bool put(void *context, const struct replay_ring_record *record)
 
 	if (!playing->has_chunk && !take_chunk(playing))
 		return false;
+	ASSERT(playing->filled < REPLAY_RING_RECORDS);
 	playing->ring->records[playing->chunk % REPLAY_RING_CHUNKS][playing->filled++] = *record;
 	if (playing->filled < REPLAY_RING_RECORDS && record->op != REPLAY_RING_END)
 		return true;
@@ -176,18 +178,11 @@ static bool tell_end(const struct playing *playing, struct err *err)
 		       WEXITSTATUS(playing->status), (unsigned long long)events);
 }
 
-static const char *base_of(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 // The loader says on stderr what it cannot preload, and goes on.
 static bool check_library(const struct playing *playing, struct err *err)
 {
 	const char *library = playing->ring->library;
-	bool own = strncmp(base_of(library), "libc.so", 7) == 0;
+	bool own = strncmp(str_last_part(library), "libc.so", 7) == 0;
 
 	if (own == !playing->options->library)
 		return true;

@@ -170,6 +170,7 @@ static void end_sequence(struct linetable *table, const struct linetable_source 
 {
 	size_t count = table->rows_count - machine->first;
 
+	ASSERT(machine->first <= table->rows_count);
 	// Sorting is for tables that break the rule of rising addresses; ties do not matter then.
 	if (!machine->sorted)
 		qsort(table->rows + machine->first, count, sizeof *table->rows, compare_rows);
@@ -265,6 +266,7 @@ void linetable_read(struct linetable *table, const struct linetable_source *sour
 			run_standard(table, &head, opcode, &cursor, &machine);
 		}
 	}
+	ASSERT(cursor.at <= cursor.end);
 	table->rows_count = machine.first; // a sequence without an end covers nothing
 	if (table->sequences_count > UINT32_MAX)
 		table->sequences_count = UINT32_MAX;
@@ -293,7 +295,9 @@ bool linetable_find(const struct linetable *table, uint64_t address, uint32_t *f
 
 	if (!nest_find(&table->nest, address, &at))
 		return false;
+	ASSERT(at < table->sequences_count);
 	sequence = &table->sequences[at];
+	ASSERT(sequence->first + sequence->count <= table->rows_count);
 	rows = table->rows + sequence->first;
 	low = RISING_UPTO(rows, sequence->count, address, address);
 	if (low == 0)

@@ -23,6 +23,7 @@ struct msf_entry {
 
 static uint64_t blocks_of(const struct msf *msf, uint32_t size_bytes)
 {
+	ASSERT(msf->block_bytes >= BLOCK_BYTES_MIN); // msf_open takes no others
 	return ((uint64_t)size_bytes + msf->block_bytes - 1) / msf->block_bytes;
 }
 
@@ -77,6 +78,7 @@ static bool read_entries(struct msf *msf)
 			return false;
 		msf->entries[i] = (struct msf_entry){ size_bytes, at };
 		at += (size_t)blocks * 4;
+		ASSERT(at <= msf->directory_bytes);
 		msf->streams_count = i + 1;
 	}
 	return true;

@@ -40,9 +40,11 @@ static void heap_push(struct heap *heap, const struct nest_range *range)
 
 static void heap_pop(struct heap *heap)
 {
-	const struct nest_range *last = heap->items[--heap->count];
+	const struct nest_range *last;
 	size_t at = 0;
 
+	ASSERT(heap->count > 0);
+	last = heap->items[--heap->count];
 	for (;;) {
 		size_t child = 2 * at + 1;
 
@@ -69,6 +71,7 @@ static void add_piece(struct nest *nest, uint64_t start, uint64_t end, uint32_t 
 {
 	struct nest_piece *last = nest->count > 0 ? &nest->pieces[nest->count - 1] : NULL;
 
+	ASSERT(start < end && (!last || last->end <= start)); // they rise, and none is empty
 	if (last && last->end == start && last->value == value)
 		last->end = end;
 	else
@@ -106,6 +109,7 @@ void nest_build(struct nest *nest, struct nest_range *ranges, size_t count)
 				add_piece(nest, at, until, heap.items[0]->value);
 			at = until;
 		}
+		ASSERT(heap.count <= next);
 		for (; next < count && ranges[next].start <= at; next++)
 			if (ranges[next].end > ranges[next].start)
 				heap_push(&heap, &ranges[next]);

@@ -53,6 +53,7 @@ static void read_build_id(struct object *object)
 		return;
 	memcpy(object->build_id, bytes, (size_t)length);
 	object->build_id_length = (size_t)length;
+	ASSERT(object->build_id_length > 0); // 0 is "none"
 }
 
 static void read_code_bounds(struct object *object)

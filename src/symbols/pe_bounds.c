@@ -103,6 +103,7 @@ bool pe_bounds_find(const struct pe_bounds *bounds, uint32_t rva, uint32_t *star
 
 	if (at == SIZE_MAX || rva >= bounds->functions[at].end)
 		return false;
+	ASSERT(bounds->functions[at].start <= rva);
 	*start = bounds->functions[at].start;
 	*end = bounds->functions[at].end;
 	*function = bounds->functions[at].function;
@@ -181,6 +182,7 @@ static void search(struct pe_bounds *bounds)
 	for (size_t i = 0; i < bounds->starts_count; i++)
 		if (count == 0 || bounds->starts[i] != bounds->starts[count - 1])
 			bounds->starts[count++] = bounds->starts[i];
+	ASSERT(count > 0 && count <= bounds->starts_count);
 	bounds->starts_count = count;
 }
 

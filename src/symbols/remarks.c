@@ -19,6 +19,7 @@ void remarks_add(struct remarks *remarks, const char *format, ...)
 	struct str line = { 0 };
 	va_list args;
 
+	ASSERT(remarks->count <= REMARKS_MAX);
 	if (remarks->count == REMARKS_MAX)
 		return;
 	va_start(args, format);

@@ -95,6 +95,7 @@ static void add_symbol(struct symtab *symtab, const struct sections *sections,
 	entry->name = name;
 	entry->source = GELF_ST_BIND(symbol->st_info) == STB_LOCAL ? source : NULL;
 	entry->preference = rate(symbol);
+	ASSERT(entry->start < entry->end && entry->end <= section->end);
 }
 
 static void add_section(struct symtab *symtab, const struct object *object,
@@ -136,6 +137,7 @@ size_t symtab_add(struct symtab *symtab, const struct object *object, uint32_t t
 			add_section(symtab, object, &sections, data, &header);
 	}
 	mem_free(sections.items);
+	ASSERT(symtab->count >= before);
 	return symtab->count - before;
 }
 
@@ -217,6 +219,7 @@ const char *symtab_find(const struct symtab *symtab, uint64_t offset, const char
 	*source = NULL;
 	if (!nest_find(&symtab->nest, offset, &entry))
 		return NULL;
+	ASSERT(entry < symtab->count);
 	*source = symtab->entries[entry].source;
 	return symtab->entries[entry].name;
 }
