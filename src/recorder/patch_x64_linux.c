@@ -10,32 +10,42 @@
 // nothing comes to them.
 //
 // A site is found by its bytes alone, b8 .. .. .. .. 0f 05 with a number that is wanted, within the
-// first 64 bytes of a function that is known to make that call.
+// first 64 bytes of a function that is known to make that call. Those of the program's own code are
+// looked for in patch_program_x64_linux.c.
 #include "recorder/patch_linux.h"
 
 #include "recorder/exec_linux.h"
 #include "recorder/kernel.h"
 #include "recorder/late_linux.h"
+#include "recorder/notes.h"
+#include "recorder/patch_program_linux.h"
 #include "recorder/recording.h"
+#include "recorder/relocate.h"
 #include "recorder/scope_linux.h"
+#include "recorder/static_linux.h"
 #include "recorder/strict_linux.h"
 #include "recorder/text.h"
 #include "recorder/vm.h"
 
 enum {
-	PATCH_SITE_BYTES = 7,
+	PATCH_JUMP_BYTES = RELOCATE_JUMP_BYTES,
+	PATCH_GET_FS = 0x1003,
+	PATCH_STACKS = 16,
+	PATCH_STACK_BYTES = 32 << 10,
 	PATCH_FUNCTION_BYTES = 64,
 	PATCH_EXECVEAT_BYTES = 128, // of fexecve
 	PATCH_THUNK_BYTES = 128,
 	PATCH_PAGES_BYTES = 2 * KERNEL_PAGE,
-	PATCH_ANY = UINT32_MAX,   // a site whose number comes in rax
+	PATCH_PAGES_MAX = 8,
 	PATCH_REACH = 0x70000000, // of a rel32 jump, with something to spare
 	PATCH_STEP = 1 << 20,
 };
 
-// Where thunks go: pages near the code that was found first.
-static uint8_t *patch_page;
-static uint32_t patch_used;
+// Where thunks go: pages near the code that they were made for.
+static struct patch_page {
+	uint8_t *at; // NULL: not made yet
+	uint32_t used;
+} patch_pages[PATCH_PAGES_MAX];
 
 // The registers of a system call as a thunk has saved them, and what lies above them on the stack.
 struct patch_registers {
@@ -58,24 +68,157 @@ static long patch_call(struct patch_registers *call, long number, uintptr_t back
 	return vm_call(&ask, number);
 }
 
-// May what was written be executed? Not everywhere: then nothing may lead to it.
-static bool patch_allowed(void)
+// What the thunks of the program's own code call. `again`: the call is to be made where it was.
+struct patch_outcome {
+	long result;
+	long again;
+};
+
+// A thread that libc did not make may have no memory of ours behind its thread pointer.
+static bool patch_has_block(void)
 {
-	if (kernel_failed(kernel(__NR_mprotect, patch_page, PATCH_PAGES_BYTES,
-				 KERNEL_PROT_READ | KERNEL_PROT_EXEC)) ||
-	    kernel_failed(kernel(__NR_mprotect, patch_page, PATCH_PAGES_BYTES,
-				 KERNEL_PROT_READ | KERNEL_PROT_WRITE)))
-		patch_used = PATCH_PAGES_BYTES;
-	return patch_used == 0;
+	uintptr_t block = kernel_thread_block(), at = 0;
+
+	return !kernel_sealed && block &&
+	       !kernel_failed(kernel(__NR_arch_prctl, PATCH_GET_FS, &at)) && at == block;
 }
 
-// A page for thunks within reach of `near`.
-static bool patch_find_page(uintptr_t near)
+// Or it shares that with the thread that made it. One that forked by itself has another number than
+// libc says.
+static bool patch_knows_thread(void)
+{
+	uint32_t tid;
+
+	if (!patch_has_block())
+		return false;
+	tid = kernel_thread_id();
+	return !kernel_tid_at || tid == kernel_thread_id_told() ||
+	       recording_phase() != RECORDING_ON || tid == recording_state->pid;
+}
+
+static COLD void patch_tell_thread(void)
+{
+	static _Atomic uint32_t told;
+	uint32_t pid;
+
+	if (kernel_sealed || recording_phase() != RECORDING_ON)
+		return;
+	pid = kernel_process_id();
+	if (__atomic_exchange_n(&told, pid, __ATOMIC_RELAXED) != pid)
+		notes_calls(NOTE_CALLS_PATCHED, "but not in threads that it makes itself");
+}
+
+static long patch_make_later(const struct vm_ask *ask)
+{
+	(void)ask;
+	return 0;
+}
+
+// The program's own code may stand on a stack of some hundred bytes: a call needs none. So its
+// calls are recorded on stacks of ours, with signals blocked: no handler begins on one. A slot is
+// taken if a thread of this process has it; those of a forked child's parent are free.
+static uint8_t *patch_stacks;
+static _Atomic uint32_t patch_stacks_pid[PATCH_STACKS];
+
+static uint32_t patch_take_stack(void)
+{
+	uint32_t pid = kernel_process_id();
+
+	for (uint32_t i = 0;; i = (i + 1) % PATCH_STACKS) {
+		uint32_t owner = __atomic_load_n(&patch_stacks_pid[i], __ATOMIC_RELAXED);
+
+		if (owner != pid &&
+		    __atomic_compare_exchange_n(&patch_stacks_pid[i], &owner, pid, false,
+						__ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			return i;
+		if (i + 1 == PATCH_STACKS)
+			kernel(__NR_sched_yield);
+	}
+}
+
+// What a call of the program's is made of, where two stacks meet.
+struct patch_program_call {
+	struct vm_ask ask;
+	long number;
+	long result;
+};
+
+static __attribute__((noinline)) void patch_make_program(struct patch_program_call *call)
+{
+	if (exec_is_call((uint32_t)call->number))
+		call->result = exec_call(call->number, call->ask.words);
+	else
+		call->result = vm_call(&call->ask, call->number);
+}
+
+static void patch_switch(struct patch_program_call *call, uint8_t *top)
+{
+	__asm__ volatile("mov %%rsp, %%rbx\n\t"
+			 "mov %[top], %%rsp\n\t"
+			 "call *%[function]\n\t"
+			 "mov %%rbx, %%rsp"
+			 : "+D"(call)
+			 : [top] "r"(top), [function] "r"(patch_make_program)
+			 : "rax", "rbx", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "memory",
+			   "cc");
+}
+
+// Of a thread that is not known nothing is recorded.
+static COLD struct patch_outcome patch_call_stranger(struct vm_ask *ask, long number, bool leaves)
+{
+	// A child that has its parent's thread pointer until it becomes another program.
+	if (exec_is_call((uint32_t)number) && patch_has_block())
+		return (struct patch_outcome){ exec_call(number, ask->words), false };
+	patch_tell_thread();
+	if (leaves)
+		return (struct patch_outcome){ 0, true };
+	ask->stranger = true;
+	return (struct patch_outcome){ vm_call(ask, number), false };
+}
+
+static struct patch_outcome patch_call_program(struct patch_registers *registers, long number,
+					       uintptr_t back)
+{
+	struct patch_program_call call = {
+		.ask = { .top = registers->stack, .rbp = registers->rbp, .back = back },
+		.number = number,
+	};
+	const long *words = registers->words;
+	// Who gives back the stack that it stands on, as a thread at its end, has none for us.
+	bool leaves = number == __NR_munmap &&
+		      (uintptr_t)registers->stack - (uintptr_t)words[0] < (uintptr_t)words[1];
+	uint64_t all = ~KERNEL_RAISED_BITS, old = 0;
+	uint32_t slot;
+
+	memcpy(call.ask.words, words, sizeof(call.ask.words));
+	if (!patch_knows_thread())
+		return patch_call_stranger(&call.ask, number, leaves);
+	if (leaves)
+		call.ask.make = patch_make_later;
+	kernel(__NR_rt_sigprocmask, 0 /* SIG_BLOCK */, &all, &old, sizeof(all));
+	slot = patch_take_stack();
+	patch_switch(&call, patch_stacks + (size_t)(slot + 1) * PATCH_STACK_BYTES);
+	__atomic_store_n(&patch_stacks_pid[slot], 0, __ATOMIC_RELEASE);
+	kernel(__NR_rt_sigprocmask, 2 /* SIG_SETMASK */, &old, 0, sizeof(old));
+	return (struct patch_outcome){ call.result, leaves };
+}
+
+// May what was written be executed? Not everywhere: then nothing may lead to it.
+static bool patch_allowed(struct patch_page *page)
+{
+	if (kernel_failed(kernel(__NR_mprotect, page->at, PATCH_PAGES_BYTES,
+				 KERNEL_PROT_READ | KERNEL_PROT_EXEC)) ||
+	    kernel_failed(kernel(__NR_mprotect, page->at, PATCH_PAGES_BYTES,
+				 KERNEL_PROT_READ | KERNEL_PROT_WRITE)))
+		page->used = PATCH_PAGES_BYTES;
+	return page->used == 0;
+}
+
+// Pages for thunks within reach of `near`, new ones.
+static bool patch_make_page(struct patch_page *page, uintptr_t near)
 {
 	uintptr_t base = near & ~(uintptr_t)(PATCH_STEP - 1);
 
-	if (patch_page)
-		return (uintptr_t)patch_page - near + PATCH_REACH < 2ul * PATCH_REACH;
 	for (uintptr_t distance = PATCH_STEP; distance < PATCH_REACH; distance += PATCH_STEP) {
 		for (int below = 1; below >= 0; below--) {
 			long at = kernel(__NR_mmap, below ? base - distance : base + distance,
@@ -85,14 +228,30 @@ static bool patch_find_page(uintptr_t near)
 					 -1, 0);
 
 			if (!kernel_failed(at)) {
-				patch_page = (uint8_t *)at;
-				vm_own(patch_page, PATCH_PAGES_BYTES, false);
-				late_pages(patch_page, PATCH_PAGES_BYTES, false);
-				return patch_allowed();
+				page->at = (uint8_t *)at;
+				page->used = 0;
+				vm_own(page->at, PATCH_PAGES_BYTES, false);
+				late_pages(page->at, PATCH_PAGES_BYTES, false);
+				return patch_allowed(page);
 			}
 		}
 	}
 	return false;
+}
+
+// Those that have room for one more thunk; NULL: there are none, and can be none.
+static struct patch_page *patch_find_page(uintptr_t near)
+{
+	for (size_t i = 0; i < PATCH_PAGES_MAX; i++) {
+		struct patch_page *page = &patch_pages[i];
+
+		if (!page->at)
+			return patch_make_page(page, near) ? page : NULL;
+		if ((uintptr_t)page->at - near + PATCH_REACH < 2ul * PATCH_REACH &&
+		    page->used + 2 * PATCH_THUNK_BYTES <= PATCH_PAGES_BYTES)
+			return page;
+	}
+	return NULL;
 }
 
 static uint8_t *patch_put(uint8_t *at, const void *bytes, size_t size)
@@ -101,8 +260,14 @@ static uint8_t *patch_put(uint8_t *at, const void *bytes, size_t size)
 	return at + size;
 }
 
+static uint8_t *patch_put_jump(uint8_t *at, const uint8_t *target)
+{
+	return at + relocate_jump(at, (uintptr_t)at, (uintptr_t)target, true);
+}
+
 // The thunk: keeps the red zone and every register but rax, rcx and r11, which the system call may
-// change too; calls patch_call(&registers, number, back); goes on after the site.
+// change too; calls patch_call(&registers, number, back), or patch_call_program; goes on after the
+// site or, when that says so, at its `syscall`.
 static uint8_t *patch_put_thunk(uint8_t *at, uint32_t number, const uint8_t *back)
 {
 	static const uint8_t enter[] = {
@@ -120,15 +285,20 @@ static uint8_t *patch_put_thunk(uint8_t *at, uint32_t number, const uint8_t *bac
 	static const uint8_t call[] = { 0x48, 0xb8 }; // mov $patch_call,%rax
 	static const uint8_t leave[] = {
 		0xff, 0xd0,                               // call *%rax
+		0x49, 0x89, 0xd3,                         // mov %rdx,%r11
 		0x48, 0x8d, 0x65, 0xd0,                   // lea -48(%rbp),%rsp
 		0x5f, 0x5e, 0x5a,                         // pop %rdi, %rsi, %rdx
 		0x41, 0x5a, 0x41, 0x58, 0x41, 0x59,       // pop %r10, %r8, %r9
 		0x5d,                                     // pop %rbp
 		0x48, 0x8d, 0xa4, 0x24, 0x80, 0,    0, 0, // lea 128(%rsp),%rsp
-		0xe9,                                     // jmp back
 	};
-	uint64_t function = (uint64_t)patch_call;
-	int32_t distance;
+	static const uint8_t again[] = {
+		0x4d, 0x85,        0xdb,       // test %r11,%r11
+		0x74, 0x0a,                    // jz over what follows
+		0xb8, __NR_munmap, 0,    0, 0, // mov $11,%eax
+	};
+	uint64_t function = number == PATCH_ANY ? (uint64_t)patch_call_program
+						: (uint64_t)patch_call;
 
 	at = patch_put(at, enter, sizeof(enter));
 	if (number == PATCH_ANY) {
@@ -142,25 +312,26 @@ static uint8_t *patch_put_thunk(uint8_t *at, uint32_t number, const uint8_t *bac
 	at = patch_put(at, call, sizeof(call));
 	at = patch_put(at, &function, 8);
 	at = patch_put(at, leave, sizeof(leave));
-	distance = (int32_t)(back - (at + 4));
-	return patch_put(at, &distance, 4);
+	if (number == PATCH_ANY) {
+		at = patch_put(at, again, sizeof(again));
+		at = patch_put_jump(at, back - PATCH_SYSCALL_BYTES);
+	}
+	return patch_put_jump(at, back);
 }
 
-// The thunk of syscall(): the instruction that it replaces, then a choice by number. What is not
-// for us is called in place, without touching the stack: it may be clone.
-static uint8_t *patch_put_choice(uint8_t *at, const uint8_t *back)
+// The thunk of a call whose number comes in rax: the instructions that it replaces, then a choice
+// by number. What is not for us is called where it was, without touching the stack: it may be
+// clone.
+static uint8_t *patch_put_choice(uint8_t *at, const uint8_t *moved, const uint8_t *back)
 {
 	static const uint8_t low[] = {
-		0x4c, 0x8b, 0x4c, 0x24, 0x08, // mov 8(%rsp),%r9
-		0x48, 0x83, 0xf8, 0x3f,       // cmp $63,%rax
-		0x77, 0x17,                   // ja high
-		0x49, 0xbb,                   // mov $wanted,%r11
+		0x48, 0x83, 0xf8, 0x3f, // cmp $63,%rax
+		0x77, 0x15,             // ja high
+		0x49, 0xbb,             // mov $wanted,%r11
 	};
 	static const uint8_t plain[] = {
 		0x49, 0x0f, 0xa3, 0xc3, // bt %rax,%r11
-		0x72, 0x44,             // jc ours
-		0x0f, 0x05,             // plain: syscall
-		0xe9,                   // jmp back
+		0x72, 0x42,             // jc ours; plain: jmp to the syscall
 	};
 	static const uint8_t high[] = {
 		0x48, 0x83, 0xf8, __NR_shmdt,                   // cmp $67,%rax
@@ -178,10 +349,9 @@ static uint8_t *patch_put_choice(uint8_t *at, const uint8_t *back)
 		0x74, 0x0a,                                     // je ours
 		0x48, 0x3d, 0x42, 0x01,       0x00, 0x00,       // cmp $322,%rax
 		0x74, 0x02,                                     // je ours
-		0xeb, 0xbc,                                     // jmp plain
+		0xeb, 0xbe,                                     // jmp plain
 	};
 	uint64_t wanted = 1ul << __NR_execve;
-	int32_t distance;
 
 	_Static_assert(__NR_mlock == 149 && __NR_munlockall == 152 && __NR_mlock2 == 325 &&
 			       __NR_remap_file_pages == 216 && __NR_pkey_mprotect == 329 &&
@@ -190,46 +360,48 @@ static uint8_t *patch_put_choice(uint8_t *at, const uint8_t *back)
 	for (uint32_t number = 0; number < 64; number++)
 		if (vm_is_call(number))
 			wanted |= 1ul << number;
+	at = patch_put(at, moved, (size_t)(back - PATCH_SYSCALL_BYTES - moved));
 	at = patch_put(at, low, sizeof(low));
 	at = patch_put(at, &wanted, 8);
 	at = patch_put(at, plain, sizeof(plain));
-	distance = (int32_t)(back - (at + 4));
-	at = patch_put(at, &distance, 4);
+	at = patch_put_jump(at, back - PATCH_SYSCALL_BYTES);
 	at = patch_put(at, high, sizeof(high));
 	return patch_put_thunk(at, PATCH_ANY, back);
 }
 
-static const uint8_t *patch_make_thunk(uint32_t number, const uint8_t *back)
-{
-	uint8_t *start = patch_page + patch_used;
-
-	if (number == PATCH_ANY)
-		patch_put_choice(start, back);
-	else
-		patch_put_thunk(start, number, back);
-	patch_used += number == PATCH_ANY ? 2 * PATCH_THUNK_BYTES : PATCH_THUNK_BYTES;
-	return start;
-}
-
-static bool patch_wanted(uint32_t number)
+bool patch_wanted(uint32_t number)
 {
 	return exec_is_call(number) || vm_is_call(number);
+}
+
+bool patch_put_site(uint8_t *site, uint32_t length, uint32_t number)
+{
+	uint8_t jump[PATCH_JUMP_BYTES];
+	const uint8_t *back = site + length;
+	struct patch_page *page;
+	uint8_t *thunk;
+
+	if (length < PATCH_SITE_BYTES || length > PATCH_SITE_BYTES_MAX)
+		return false;
+	if (number == PATCH_ANY && !patch_stacks)
+		patch_stacks = recording_pages((size_t)PATCH_STACKS * PATCH_STACK_BYTES, false);
+	page = patch_find_page((uintptr_t)site);
+	if (!page || (number == PATCH_ANY && !patch_stacks))
+		return false;
+	thunk = page->at + page->used;
+	if (number == PATCH_ANY)
+		patch_put_choice(thunk, site, back);
+	else
+		patch_put_thunk(thunk, number, back);
+	page->used += number == PATCH_ANY ? 2 * PATCH_THUNK_BYTES : PATCH_THUNK_BYTES;
+	relocate_jump(jump, (uintptr_t)site, (uintptr_t)thunk, true);
+	return late_write(site, jump, sizeof(jump));
 }
 
 // False: it may not be, or cannot.
 static bool patch_site(uint8_t *site, uint32_t number)
 {
-	uint8_t jump[5] = { 0xe9 };
-	const uint8_t *thunk;
-	int32_t distance;
-
-	if (patch_used + 2 * PATCH_THUNK_BYTES > PATCH_PAGES_BYTES ||
-	    !patch_find_page((uintptr_t)site))
-		return false;
-	thunk = patch_make_thunk(number, site + PATCH_SITE_BYTES);
-	distance = (int32_t)(thunk - (site + sizeof(jump)));
-	memcpy(jump + 1, &distance, 4);
-	if (!late_write(site, jump, sizeof(jump)))
+	if (!patch_put_site(site, PATCH_SITE_BYTES, number))
 		return false;
 	patch_done++;
 	return true;
@@ -327,8 +499,10 @@ void patch_start(void)
 	strict = (recording_state->options & SEGMENT_STRICT_VM) && libc && !patch_missing;
 	if (strict)
 		patch_strict(libc);
-	if (patch_page)
-		kernel(__NR_mprotect, patch_page, PATCH_PAGES_BYTES,
+	if (!static_is())
+		patch_program();
+	for (size_t i = 0; i < PATCH_PAGES_MAX && patch_pages[i].at; i++)
+		kernel(__NR_mprotect, patch_pages[i].at, PATCH_PAGES_BYTES,
 		       KERNEL_PROT_READ | KERNEL_PROT_EXEC);
 	patch_dispatched = strict && strict_start();
 	if (patch_missing)

@@ -25,6 +25,7 @@ struct vm_ask {
 	uintptr_t rbp;
 	// How it is made; NULL: as a system call. Returns what the kernel would.
 	long (*make)(const struct vm_ask *ask);
+	bool stranger; // a thread that has nothing of ours: it is made, and not recorded
 };
 
 // Make the call `number`, of virtual memory or not, and record it. Returns what the kernel did.

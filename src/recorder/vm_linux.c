@@ -625,7 +625,8 @@ static COLD long vm_spare_own(const struct vm_ask *ask, long number, struct own_
 	struct vm_ask piece = *ask;
 	long result = 0;
 
-	vm_tell_own();
+	if (!ask->stranger)
+		vm_tell_own();
 	if (number == KERNEL_NR_MMAP || number == __NR_mremap)
 		return -VM_ENOMEM;
 	while (about.start < about.end && !kernel_failed(result)) {
@@ -645,10 +646,15 @@ long vm_call(const struct vm_ask *ask, long number)
 {
 	struct own_range about, ours;
 
-	if (kernel_nested())
+	if (likely(!ask->stranger) && kernel_nested())
 		return ask->make ? ask->make(ask) : vm_relay(ask, number);
 	if (unlikely(vm_hits_own(ask, number, &about, &ours)))
 		return vm_spare_own(ask, number, about, ours);
+	if (unlikely(ask->stranger)) {
+		vm_look_up_from_now();
+		vm_missed();
+		return vm_relay(ask, number);
+	}
 	if (unlikely(recording_phase() == RECORDING_ON &&
 		     (!recording_state->baseline_told ||
 		      __atomic_load_n(&vm_list_due, __ATOMIC_RELAXED))))

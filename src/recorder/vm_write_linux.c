@@ -168,6 +168,14 @@ static bool vm_write_capture(struct lane *lane, const struct vm_ask *ask)
 	return differs;
 }
 
+// Whether the innermost frame is a function that makes calls for others; a program's own code makes
+// them for itself.
+static bool vm_write_is_wrapped(const struct vm_ask *ask)
+{
+	return ask->back && (!vm_write_libc.end || vm_write_inside(&vm_write_libc, ask->back) ||
+			     vm_write_inside(&vm_write_linker, ask->back));
+}
+
 // The call's stack, and whose it is.
 static enum vm_put_stack vm_write_last(struct lane *lane, struct lane_vm *record,
 				       const void *context)
@@ -175,7 +183,7 @@ static enum vm_put_stack vm_write_last(struct lane *lane, struct lane_vm *record
 	const struct vm_ask *ask = context;
 	bool differs = vm_write_capture(lane, ask);
 
-	record->origin = vm_write_origin(&lane->capture, ask->back ? 1 : 0);
+	record->origin = vm_write_origin(&lane->capture, vm_write_is_wrapped(ask) ? 1 : 0);
 	return differs ? VM_PUT_DIFFERS : VM_PUT_SAME;
 }
 

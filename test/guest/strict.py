@@ -48,10 +48,25 @@ def calls_without_libc_are_all_seen():
 
 
 @test
-def without_it_they_are_not():
-    record([PATH])
-    equal({"patched"}, {how for how, _ in calls_of()}, "how they were seen")
-    check("mremap" not in seen(Memory(PATH)), "calls that nobody can see")
+def without_it_they_are_seen_where_the_code_was_there_from_the_start():
+    ended = record([PATH], "--force")
+    equal({("patched", None)}, set(calls_of()), "how they were seen")
+    made, found = told(ended.out), seen(Memory(PATH))
+    equal(made, {kind: found.get(kind) for kind in made}, "calls of the program's own")
+    out = run([TIDEMARK, "window", "--json", "--layer", "vm", "--by", "stack", "t.tide"]).out
+    check('"churn"' in out and '"work"' in out, out[:3000])
+
+
+@test
+def who_gives_back_the_stack_it_stands_on_is_seen():
+    for how in ("thread", "clone"):
+        ended = record([program("raw_stack"), how], "--force")
+        equal(0, ended.code, f"exit code of {how}: {ended.err}")
+        equal({("patched", None if how == "thread" else
+                "but not in threads that it makes itself")}, set(calls_of()), how)
+        ends = [call for call in Memory(program("raw_stack")).calls
+                if call["kind"] == "munmap" and call["size"] == 77 * 4096]
+        equal(8 if how == "thread" else 0, len(ends), f"stacks that {how} gives back")
 
 
 @test

@@ -9,10 +9,10 @@ KEEP = ("unmap", "protect", "forget", "dontfork", "all")  # succeed, and do noth
 REFUSED = ("over", "away", "onto")  # cannot do what is asked, and fail
 
 
-def taken_away(way):
-    plain = run([program("unmaps"), way])
+def taken_away(*way):
+    plain = run([program("unmaps"), *way])
     equal(0, plain.code, f"exit code of {way} without us ({plain.err})")
-    ended = record([program("unmaps"), way], "--force")
+    ended = record([program("unmaps"), *way], "--force")
     trace = Trace()
     equal(0, trace.events_lost(), f"events lost by {way}")
     for size in (7951, 7952, 7953, 7954):
@@ -35,6 +35,16 @@ def what_takes_memory_away_takes_none_of_ours():
 def what_puts_something_in_our_place_fails():
     for way in REFUSED:
         plain, failed = taken_away(way)
+        check(failed > plain, f"{way}: {failed} calls failed")
+
+
+@test
+def nor_does_who_asks_the_kernel_itself():
+    for way in KEEP:
+        plain, failed = taken_away(way, "raw")
+        equal(plain, failed, f"calls of {way} that failed")
+    for way in REFUSED:
+        plain, failed = taken_away(way, "raw")
         check(failed > plain, f"{way}: {failed} calls failed")
 
 

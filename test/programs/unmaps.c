@@ -1,13 +1,13 @@
 // unmaps: takes memory away that it does not know, as sandboxes and restorers of checkpoints do.
 //
-//     unmaps WAY
+//     unmaps WAY [raw]
 //
 // Takes and gives back 1000 blocks of 7951 bytes; then goes through its mappings, and does WAY to
 // all but those of its own file, libc, the linker, the kernel, and what is anonymous and lies next
 // to one of these or holds its thread. WAY: unmap, protect, forget (madvise), dontfork, over (mmap
 // over it), away (mremap of it), onto (mremap onto it); all: one munmap for all neighbours that are
-// unknown. Then 1000 blocks of 7952 bytes, of 7953 in a thread, and of 7954 in a child. Prints how
-// many of its calls failed.
+// unknown; with `raw` by system-call instructions of its own. Then 1000 blocks of 7952 bytes, of
+// 7953 in a thread, and of 7954 in a child. Prints how many of its calls failed.
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,7 +27,7 @@ static struct mapping {
 	uintptr_t start, end;
 	int named, anonymous, known;
 } mappings[MAPPINGS_MAX];
-static int mappings_count, failed;
+static int mappings_count, failed, raw;
 
 static void *pairs(void *size)
 {
@@ -73,10 +74,65 @@ static void look(const char *self)
 				(mappings[i + 1].named && mappings[i + 1].start == mappings[i].end);
 }
 
+#ifdef __x86_64__
+// A call of our own making, at a place of its own for each that is written down below.
+static inline __attribute__((always_inline)) long own(long number, void *a, size_t b, long c,
+						      long d, void *e, long f)
+{
+	register long r10 __asm__("r10") = d;
+	register void *r8 __asm__("r8") = e;
+	register long r9 __asm__("r9") = f;
+	long result = number;
+
+	__asm__ volatile("syscall"
+			 : "+a"(result)
+			 : "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+			 : "rcx", "r11", "memory");
+	return (unsigned long)result > -4096ul ? -1 : result;
+}
+
+static int act_raw(const char *way, char *at, size_t bytes)
+{
+	static void *spare;
+
+	if (strcmp(way, "unmap") == 0)
+		return (int)own(SYS_munmap, at, bytes, 0, 0, NULL, 0);
+	if (strcmp(way, "protect") == 0)
+		return (int)own(SYS_mprotect, at, bytes, PROT_NONE, 0, NULL, 0);
+	if (strcmp(way, "forget") == 0)
+		return (int)own(SYS_madvise, at, bytes, MADV_DONTNEED, 0, NULL, 0);
+	if (strcmp(way, "dontfork") == 0)
+		return (int)own(SYS_madvise, at, bytes, MADV_DONTFORK, 0, NULL, 0);
+	if (strcmp(way, "over") == 0)
+		return own(SYS_mmap, at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+			   (void *)-1, 0) == -1
+			       ? -1
+			       : 0;
+	if (strcmp(way, "away") == 0)
+		return own(SYS_mremap, at, bytes, (long)(2 * bytes), MREMAP_MAYMOVE, NULL, 0) == -1
+			       ? -1
+			       : 0;
+	if (!spare)
+		spare = (void *)own(SYS_mmap, NULL, SPARE_BYTES, PROT_READ,
+				    MAP_PRIVATE | MAP_ANONYMOUS, (void *)-1, 0);
+	return own(SYS_mremap, spare, 4096, 4096, MREMAP_MAYMOVE | MREMAP_FIXED, at, 0) == -1 ? -1
+											      : 0;
+}
+
+#else
+static int act_raw(const char *way, char *at, size_t bytes)
+{
+	(void)way, (void)at, (void)bytes;
+	return -1;
+}
+#endif
+
 static int act(const char *way, char *at, size_t bytes)
 {
 	static char *spare;
 
+	if (raw)
+		return act_raw(way, at, bytes);
 	if (strcmp(way, "unmap") == 0)
 		return munmap(at, bytes);
 	if (strcmp(way, "protect") == 0)
@@ -123,6 +179,7 @@ int main(int argc, char **argv)
 
 	if (argc < 2 || !self)
 		return 2;
+	raw = argc > 2;
 	pairs((void *)7951);
 	look(self);
 	act_on_all(argv[1]);
