@@ -70,36 +70,6 @@ static bool find_parts(struct parts *parts, const uint64_t *addresses, uint32_t 
 	return true;
 }
 
-static unsigned width_of(uint64_t value)
-{
-	return value ? 64 - (unsigned)__builtin_clzll(value) : 0;
-}
-
-// Bits are added from the lowest on.
-struct packing {
-	uint8_t *at;
-	uint64_t word;
-	unsigned filled;
-};
-
-static void pack(struct packing *packing, uint64_t value, unsigned width)
-{
-	packing->word |= packing->filled < 64 ? value << packing->filled : 0;
-	packing->filled += width;
-	if (packing->filled < 64)
-		return;
-	memcpy(packing->at, &packing->word, 8);
-	packing->at += 8;
-	packing->filled -= 64;
-	packing->word = packing->filled ? value >> (width - packing->filled) : 0;
-}
-
-static uint8_t *pack_end(struct packing *packing)
-{
-	memcpy(packing->at, &packing->word, 8);
-	return packing->at + (packing->filled + 7) / 8;
-}
-
 // What all addresses have in common.
 static void look_at(const uint64_t *addresses, uint32_t count, unsigned *shift, uint64_t *lowest,
 		    uint64_t *highest)
@@ -122,21 +92,21 @@ static void look_at(const uint64_t *addresses, uint32_t count, unsigned *shift, 
 static uint64_t bytes_by_parts(const struct parts *parts, uint32_t count, unsigned shift)
 {
 	return parts->count * (uint64_t)2 +
-	       (uint64_t)count * (width_of(parts->count - 1) + PART_LOG2 - shift) / 8;
+	       (uint64_t)count * (pack_width(parts->count - 1) + PART_LOG2 - shift) / 8;
 }
 
 static size_t put(uint8_t *out, const uint64_t *addresses, uint32_t count, struct parts *parts)
 {
-	struct packing packing = { .at = out + 3 };
+	struct pack_bits packing = { .at = out + 3 };
 	uint64_t lowest, highest, last;
 	unsigned shift, width;
 	bool by_parts = find_parts(parts, addresses, count);
 
 	look_at(addresses, count, &shift, &lowest, &highest);
-	width = width_of((highest - lowest) >> shift);
+	width = pack_width((highest - lowest) >> shift);
 	by_parts = by_parts && bytes_by_parts(parts, count, shift) < (uint64_t)count * width / 8;
 	out[0] = (uint8_t)shift;
-	out[1] = by_parts ? (uint8_t)width_of(parts->count - 1) : NO_PARTS;
+	out[1] = by_parts ? (uint8_t)pack_width(parts->count - 1) : NO_PARTS;
 	out[2] = (uint8_t)(by_parts ? PART_LOG2 - shift : width);
 	last = by_parts ? parts->list[0] : lowest;
 	packing.at += bits_put_varint(packing.at, last);
@@ -148,13 +118,14 @@ static size_t put(uint8_t *out, const uint64_t *addresses, uint32_t count, struc
 	}
 	for (uint32_t i = 0; i < count; i++) {
 		if (!by_parts) {
-			pack(&packing, (addresses[i] - lowest) >> shift, width);
+			pack_bits(&packing, (addresses[i] - lowest) >> shift, width);
 			continue;
 		}
-		pack(&packing, parts->numbers[slot_of(parts, addresses[i] >> PART_LOG2)], out[1]);
-		pack(&packing, (addresses[i] & ((1 << PART_LOG2) - 1)) >> shift, out[2]);
+		pack_bits(&packing, parts->numbers[slot_of(parts, addresses[i] >> PART_LOG2)],
+			  out[1]);
+		pack_bits(&packing, (addresses[i] & ((1 << PART_LOG2) - 1)) >> shift, out[2]);
 	}
-	return (size_t)(pack_end(&packing) - out);
+	return (size_t)(pack_bits_end(&packing) - out);
 }
 
 void index_addresses_write(struct index_files *files, unsigned of, const uint64_t *addresses,

@@ -10,25 +10,8 @@
 #include <stdint.h>
 #include <string.h>
 
-// A block of events: this head; for each BITS_MARK steps where their lifetimes begin (u32); the
-// steps, `width` bits each, padded by 8 bytes; lifetimes as varints; jumps of the event's number.
-// Offsets count from the block's first byte.
-struct bits_head {
-	uint32_t count, width;
-	uint32_t lives_at, jumps_at;
-};
-
-enum { BITS_MARK = 1024, BITS_WIDTH_MAX = 30 };
-
-static inline size_t bits_marks(uint32_t count)
-{
-	return ((size_t)count + BITS_MARK - 1) / BITS_MARK;
-}
-
-static inline size_t bits_packed_size(uint32_t count, uint32_t width)
-{
-	return ((size_t)count * width + 7) / 8 + 8;
-}
+// So many keys there are between two marks of a snapshot (struct index_snapshot).
+enum { BITS_MARK = 1024 };
 
 static inline uint64_t bits_load(const uint8_t *at)
 {
@@ -36,34 +19,6 @@ static inline uint64_t bits_load(const uint8_t *at)
 
 	memcpy(&word, at, 8);
 	return word;
-}
-
-// `out` has bits_packed_size bytes.
-static inline void bits_pack(uint8_t *out, const uint32_t *values, uint32_t count, uint32_t width)
-{
-	uint64_t word = 0;
-	unsigned filled = 0;
-
-	for (uint32_t i = 0; i < count; i++) {
-		word |= (uint64_t)values[i] << filled;
-		filled += width;
-		if (filled >= 32) {
-			uint32_t half = (uint32_t)word;
-
-			memcpy(out, &half, 4);
-			out += 4;
-			word >>= 32;
-			filled -= 32;
-		}
-	}
-	memcpy(out, &word, 8);
-}
-
-static inline uint32_t bits_get(const uint8_t *packed, size_t index, uint32_t width)
-{
-	size_t bit = index * width;
-
-	return (uint32_t)(bits_load(packed + bit / 8) >> bit % 8) & ((1u << width) - 1);
 }
 
 // A varint, as in the trace. Returns its bytes: 1 to 10.
@@ -104,27 +59,6 @@ static inline uint64_t bits_take_varint(const uint8_t **at, const uint8_t *end)
 	}
 	*at = end + 1;
 	return 0;
-}
-
-// The same where 8 bytes from `end` on may be read: without a branch for each byte.
-static inline uint64_t bits_take_varint_wide(const uint8_t **at, const uint8_t *end)
-{
-	uint64_t word, stops;
-
-	if (*at >= end) {
-		*at = end + 1;
-		return 0;
-	}
-	word = bits_load(*at);
-	stops = ~word & UINT64_C(0x8080808080808080);
-	if (!stops)
-		return bits_take_varint(at, end);
-	*at += ((unsigned)__builtin_ctzll(stops) + 1) / 8;
-	// The bits up to its last byte's; then sevens to fourteens, to 28, to 56.
-	word &= stops ^ (stops - 1);
-	word = (word & UINT64_C(0x007f007f007f007f)) | (word & UINT64_C(0x7f007f007f007f00)) >> 1;
-	word = (word & UINT64_C(0x00003fff00003fff)) | (word & UINT64_C(0x3fff00003fff0000)) >> 2;
-	return (word & UINT64_C(0x0fffffff)) | (word & UINT64_C(0x0fffffff00000000)) >> 4;
 }
 
 // The sizes of postings, one after the other: most are among the last few that differ, the latest

@@ -18,7 +18,7 @@ _Static_assert(sizeof(struct index_identity) == 32, "is on disk as it is in memo
 _Static_assert(sizeof(struct index_shape) == 40, "is on disk as it is in memory");
 _Static_assert(sizeof(struct reader_place) == 40, "is on disk as it is in memory");
 
-enum { VERSION = 9 };
+enum { VERSION = 10 };
 
 // What a site or a cell takes at least.
 enum { SITE_BYTES_MIN = 5, CELL_BYTES_MIN = 2 };
@@ -69,9 +69,10 @@ static void put_snapshots(struct index_out *out, const struct index_snapshots *s
 
 void index_head_put_tables(struct index_out *out, const struct index_files *files)
 {
+	index_out_put(out, files->longs_count, sizeof files->longs_count);
 	for (size_t i = 0; i < INDEX_LONGS; i++)
-		index_out_put_array(out, files->sparse[i], files->sparse_count[i],
-				    sizeof **files->sparse);
+		index_out_put_array(out, files->longs_blocks[i].list, files->longs_blocks[i].count,
+				    sizeof *files->longs_blocks[i].list);
 	index_out_put_array(out, files->blocks, files->blocks_count, sizeof *files->blocks);
 	index_out_put_array(out, files->chunks, files->chunks_count, sizeof *files->chunks);
 	index_out_put_array(out, files->posts_marks, files->posts_marks_count,
@@ -234,10 +235,12 @@ static void take_snapshots(struct index_in *in, struct index_snapshots *snapshot
 
 void index_head_take_tables(struct index_in *in, struct index_files *files)
 {
+	index_in_take(in, files->longs_count, sizeof files->longs_count);
 	for (size_t i = 0; i < INDEX_LONGS; i++) {
-		files->sparse[i] =
-			index_in_take_array(in, &files->sparse_count[i], sizeof **files->sparse);
-		files->sparse_capacity[i] = files->sparse_count[i];
+		struct index_long_blocks *blocks = &files->longs_blocks[i];
+
+		blocks->list = index_in_take_array(in, &blocks->count, sizeof *blocks->list);
+		blocks->capacity = blocks->count;
 	}
 	files->blocks = index_in_take_array(in, &files->blocks_count, sizeof *files->blocks);
 	files->blocks_capacity = files->blocks_count;
@@ -343,17 +346,18 @@ static bool is_sane(const struct index *index)
 	if (shape->block_log2 < 4 || shape->block_log2 > 20 || shape->long_log2 < 1 ||
 	    shape->long_log2 > 30 || shape->level_log2 < 1 ||
 	    shape->level_log2 > shape->block_log2 || shape->chunk_log2 < shape->block_log2 ||
-	    shape->chunk_log2 > 28 || shape->skip_log2 > 20 || shape->sparse_log2 > 24)
+	    shape->chunk_log2 > 28 || shape->skip_log2 > 20 || shape->sparse_log2 > 20)
 		return false;
 	if (index->steps_end == 0 ||
 	    index->files.blocks_count != (index->steps_end + steps - 1) / steps)
 		return false;
 	for (size_t i = 0; i < INDEX_LONGS; i++) {
-		uint64_t records = index->files.longs[i].size / sizeof(struct index_long);
+		uint64_t blocks = index->files.longs_blocks[i].count;
+		uint64_t count = index->files.longs_count[i];
 
-		if (index->files.sparse_count[i] != (records + (UINT64_C(1) << shape->sparse_log2) -
-						     1) >> shape->sparse_log2 ||
-		    index->files.address_blocks[i].count != index->files.sparse_count[i])
+		if (count > index->steps_end ||
+		    blocks != (count + (1u << shape->sparse_log2) - 1) >> shape->sparse_log2 ||
+		    index->files.address_blocks[i].count != blocks)
 			return false;
 	}
 	for (size_t i = 0; i < index->files.chunks_count; i++) {

@@ -236,19 +236,15 @@ static bool find_longs_of(struct asking *asking, unsigned class, struct index_lo
 	uint64_t until = class + 1 < INDEX_LONGS && log2 < 63
 				 ? asking->first_step + (UINT64_C(1) << log2)
 				 : UINT64_MAX;
-	uint64_t records = index->files.longs[class].size / sizeof *list;
-	uint64_t size = UINT64_C(1) << index->shape.sparse_log2;
-	const uint64_t *sparse = index->files.sparse[class];
-	size_t low = rising_below(sparse, index->files.sparse_count[class], asking->edge);
+	const struct index_long_blocks *blocks = &index->files.longs_blocks[class];
+	size_t block = RISING_BELOW(blocks->list, blocks->count, end, asking->edge);
 	bool over = false;
 
-	for (size_t block = low ? low - 1 : 0; block * size < records && !over; block++) {
-		uint64_t left = records - block * size;
-		uint32_t count = (uint32_t)(left < size ? left : size);
+	for (block -= block > 0; block < blocks->count && !over; block++) {
+		uint32_t count = index_longs_in(index, class, block);
 
 		if (!index_go_on(index, asking->err) ||
-		    !vault_read(&index->files.longs[class], block * size * sizeof *list, list,
-				count * sizeof *list, asking->err) ||
+		    !index_longs_read(index, class, block, list, asking->err) ||
 		    !take_longs(asking, class, block, list, count, addresses, &over, until))
 			return false;
 	}

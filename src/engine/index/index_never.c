@@ -5,24 +5,23 @@
 #include "engine/index/index_pair.h"
 #include "engine/index/index_read.h"
 
-enum { RUN_BUFFER = 1 << 15, STEP_MAX = 10 };
+enum { RUN_BUFFER = 1 << 15 };
 
 void index_never_write(struct index_files *files, const uint64_t *values, uint32_t count)
 {
-	uint8_t *bytes = mem_alloc(count + (size_t)1, sizeof(uint32_t) + STEP_MAX), *at = bytes;
-	uint32_t *cells = mem_resize(NULL, count, sizeof *cells), all = 0, width = 1;
+	uint64_t *column = mem_resize(NULL, count, sizeof *column);
+	uint8_t *bytes = mem_resize(NULL, 2 * pack_bytes_max(count), 1), *at;
+	uint64_t last = live_table_step(values[0]);
 
 	ASSERT(count > 0);
 	for (uint32_t i = 0; i < count; i++)
-		all |= cells[i] = live_table_cell(values[i]);
-	while (all >> width)
-		width++;
-	*at++ = (uint8_t)width;
-	bits_pack(at, cells, count, width);
-	at += bits_packed_size(count, width);
-	for (uint32_t i = 1; i < count; i++)
-		at += bits_put_varint(at,
-				      live_table_step(values[i]) - live_table_step(values[i - 1]));
+		column[i] = live_table_cell(values[i]);
+	at = pack_put(bytes, column, count);
+	for (uint32_t i = 0; i < count; i++) {
+		column[i] = live_table_step(values[i]) - last;
+		last += column[i];
+	}
+	at = pack_put(at, column, count);
 	files->never_blocks = mem_grow(files->never_blocks, &files->never_blocks_capacity,
 				       files->never_blocks_count + 1, sizeof *files->never_blocks);
 	files->never_blocks[files->never_blocks_count++] = (struct index_never_block){
@@ -31,7 +30,7 @@ void index_never_write(struct index_files *files, const uint64_t *values, uint32
 	};
 	vault_append(&files->never, bytes, (size_t)(at - bytes));
 	mem_free(bytes);
-	mem_free(cells);
+	mem_free(column);
 }
 
 static uint64_t block_size(const struct index *index)
@@ -53,22 +52,24 @@ static bool damaged(struct err *err)
 }
 
 // One block of `count` values. False: it cannot be one.
-static bool unpack(const uint8_t *bytes, const uint8_t *end, uint64_t step, size_t count,
+static bool unpack(const uint8_t *at, const uint8_t *end, uint64_t step, size_t count,
 		   uint64_t steps_end, uint64_t *values)
 {
-	unsigned width = bytes < end ? *bytes : 0;
-	const uint8_t *cells = bytes + 1, *at;
+	uint64_t steps[PACK_GROUP];
 
-	if (width == 0 || width > LIVE_TABLE_CELL_BITS ||
-	    (size_t)(end - cells) < bits_packed_size((uint32_t)count, width))
+	if (!pack_take(&at, end, values, count))
 		return false;
-	at = cells + bits_packed_size((uint32_t)count, width);
-	for (size_t i = 0; i < count; i++) {
-		if (i > 0)
-			step += bits_take_varint(&at, end);
-		if (at > end || step >= steps_end)
+	for (size_t first = 0; first < count; first += PACK_GROUP) {
+		size_t here = count - first < PACK_GROUP ? count - first : PACK_GROUP;
+
+		if (!pack_take_group(&at, end, steps, (uint32_t)here))
 			return false;
-		values[i] = live_table_value(step, bits_get(cells, i, width));
+		for (size_t i = 0; i < here; i++) {
+			step += steps[i];
+			if (step >= steps_end || values[first + i] >> LIVE_TABLE_CELL_BITS)
+				return false;
+			values[first + i] = live_table_value(step, (uint32_t)values[first + i]);
+		}
 	}
 	return at == end;
 }
@@ -86,7 +87,7 @@ static bool read_blocks(struct index *index, size_t first, size_t end, uint64_t 
 
 	if (until < at || until > files->never.size)
 		return damaged(err);
-	bytes = mem_resize(NULL, (size_t)(until - at) + 1, 1);
+	bytes = mem_resize(NULL, (size_t)(until - at) + PACK_SLACK, 1);
 	ok = vault_read(&index->files.never, at, bytes, (size_t)(until - at), err);
 	for (size_t i = first; ok && i < end; i++) {
 		uint64_t next = i + 1 < end ? blocks[i + 1].at : until;

@@ -1,10 +1,8 @@
 // Blocks of steps, decoded as far as a question needs, and the time of a step.
 //
-// For example, the step with the word 13 is `cell << 1 | ends`: an end of a block of cell 6. Its
-// lifetime is the next varint of those of ends: 40 at step 100,000 means that step 99,960 began it;
-// 0 is an orphan, which nothing began. A block's words are packed, with as many bits each as the
-// highest needs, so any step is found without those before it, but lifetimes are not: a mark each
-// 1,024 steps says where they go on.
+// For example, the step with the word 13 is `cell << 1 | ends`: an end of a block of cell 6. What
+// it ended began at begins[step]: 99,960 at step 100,000 means that it lived for 40 steps; 0 is an
+// orphan, which nothing began. index_events.c says how blocks are packed.
 //
 // Of the time only changes are kept. A tick of 100 us holds a thousand steps of a busy program, so
 // that a block of 65,536 steps has some dozens of changes; the clock keeps those of the blocks that
@@ -35,89 +33,16 @@ static bool bad_block(const struct index *index, uint64_t number, struct err *er
 		       (unsigned long long)number, index->files.blocks_count);
 }
 
-// The steps of the block, and whether all cells are known.
-static bool unpack(const struct index *index, struct index_block *block, const uint8_t *packed,
-		   uint32_t width)
-{
-	uint32_t most = 0, mask = (1u << width) - 1;
-	size_t bit = 0;
-
-	block->ops = mem_grow(block->ops, &block->ops_capacity, block->count, sizeof *block->ops);
-	for (uint32_t i = 0; i < block->count; i++, bit += width) {
-		uint32_t op = (uint32_t)(bits_load(packed + bit / 8) >> bit % 8) & mask;
-
-		block->ops[i] = op;
-		most = op > most ? op : most;
-	}
-	return most >> 1 < index->cells.cells_count;
-}
-
-static bool take_lives(struct index_block *block, const uint8_t *at, const uint8_t *end)
-{
-	bool good = true;
-
-	block->begins = mem_grow(block->begins, &block->begins_capacity, block->count,
-				 sizeof *block->begins);
-	for (uint32_t i = 0; i < block->count; i++) {
-		uint64_t life;
-
-		if (!(block->ops[i] & 1)) {
-			block->begins[i] = 0;
-			continue;
-		}
-		life = bits_take_varint_wide(&at, end);
-		good &= life < block->first + i;
-		block->begins[i] = life ? block->first + i - life : 0;
-	}
-	return good && at <= end;
-}
-
-static bool take_ends(struct index_block *block, const uint8_t *at, const uint8_t *end)
-{
-	uint32_t ends = 0, known = 0;
-	bool good = true;
-
-	block->ends =
-		mem_grow(block->ends, &block->ends_capacity, block->count + 1, sizeof *block->ends);
-	for (uint32_t i = 0; i < block->count; i++) {
-		block->ends[ends].at = i;
-		ends += block->ops[i] & 1;
-	}
-	for (uint32_t i = 0; i < ends; i++) {
-		uint32_t step = block->ends[i].at;
-		uint64_t life = bits_take_varint_wide(&at, end);
-
-		good &= life < block->first + step;
-		block->ends[known] = (struct index_ended){
-			.begin = block->first + step - life,
-			.at = step,
-			.cell = block->ops[step] >> 1,
-		};
-		known += life != 0;
-	}
-	block->ends_count = known;
-	return good && at <= end;
-}
-
 static bool take_jumps(struct index_block *block, const uint8_t *at, const uint8_t *end)
 {
-	uint64_t count = bits_take_varint(&at, end), expected = 0, step = 0;
+	uint64_t count = bits_take_varint(&at, end);
 
 	if (count > block->count)
 		return false;
 	block->jumps = mem_grow(block->jumps, &block->jumps_capacity, (size_t)count + 1,
 				sizeof *block->jumps);
 	block->jumps_count = (uint32_t)count;
-	for (uint32_t i = 0; i < count; i++) {
-		uint64_t delta = bits_take_varint(&at, end);
-
-		step += delta;
-		expected += delta + bits_unzigzag(bits_take_varint(&at, end));
-		if (step >= block->count)
-			return false;
-		block->jumps[i] = (struct index_run){ (uint32_t)step, expected };
-	}
-	return at <= end && count > 0;
+	return index_events_take_jumps(at, end, block->jumps, (uint32_t)count, block->count);
 }
 
 // Sizes stand in the index, which may be damaged: nothing is made room for that cannot be there.
@@ -128,7 +53,7 @@ static bool is_within(const struct vault *vault, uint64_t at, uint64_t size)
 
 static bool is_sound(const struct index *index, const struct index_block_entry *entry)
 {
-	return entry->events_size >= sizeof(struct bits_head) &&
+	return entry->events_size >= sizeof(struct index_events_head) &&
 	       is_within(&index->files.events, entry->events_at, entry->events_size) &&
 	       is_within(&index->files.times, entry->times_at, entry->times_size);
 }
@@ -182,39 +107,61 @@ static uint32_t steps_of_block(const struct index *index, uint64_t number)
 	return left >> index->shape.block_log2 ? 1u << index->shape.block_log2 : (uint32_t)left;
 }
 
+static bool is_head_sound(const struct index_block *block, const struct index_events_head *head,
+			  uint32_t size)
+{
+	return head->count == block->count && head->words_count <= PACK_WORDS_MAX &&
+	       sizeof *head <= head->words_at && head->words_at <= head->lives_at &&
+	       head->lives_at <= head->jumps_at && head->jumps_at <= size;
+}
+
+// What is asked of the block but for times; its bytes are there.
+static bool take_block(const struct index *index, unsigned what, struct index_block *block,
+		       uint32_t size)
+{
+	struct index_events_head head;
+
+	memcpy(&head, block->bytes, sizeof head);
+	if (!is_head_sound(block, &head, size))
+		return false;
+	block->ops = mem_grow(block->ops, &block->ops_capacity, block->count, sizeof *block->ops);
+	if (!index_events_take_ops(block->bytes, &head, index->cells.cells_count, block->ops))
+		return false;
+	if (what & INDEX_LIVES) {
+		block->begins = mem_grow(block->begins, &block->begins_capacity, block->count,
+					 sizeof *block->begins);
+		if (!index_events_take_begins(block->bytes, &head, block->ops, block->first,
+					      block->begins))
+			return false;
+	}
+	if (what & INDEX_ENDS) {
+		block->ends = mem_grow(block->ends, &block->ends_capacity, block->count + (size_t)1,
+				       sizeof *block->ends);
+		if (!index_events_take_ends(block->bytes, &head, block->ops, block->first,
+					    block->ends, &block->ends_count))
+			return false;
+	}
+	return !(what & INDEX_JUMPS) ||
+	       take_jumps(block, block->bytes + head.jumps_at, block->bytes + size);
+}
+
 bool index_block_load(struct index *index, uint64_t number, unsigned what,
 		      struct index_block *block, struct err *err)
 {
 	const struct index_block_entry *entry = &index->files.blocks[number];
-	struct bits_head head;
-	size_t packed;
 
 	if (!index_go_on(index, err))
 		return false;
 	if (!is_sound(index, entry))
 		return bad_block(index, number, err);
-	block->bytes =
-		mem_grow(block->bytes, &block->bytes_capacity, entry->events_size + (size_t)8, 1);
+	block->bytes = mem_grow(block->bytes, &block->bytes_capacity,
+				entry->events_size + (size_t)PACK_SLACK, 1);
 	if (!vault_read(&index->files.events, entry->events_at, block->bytes, entry->events_size,
 			err))
 		return false;
-	memcpy(&head, block->bytes, sizeof head);
 	block->first = number << index->shape.block_log2;
 	block->count = steps_of_block(index, number);
-	packed = sizeof head + bits_marks(block->count) * 4;
-	if (head.count != block->count || head.width == 0 || head.width > BITS_WIDTH_MAX ||
-	    head.lives_at != packed + bits_packed_size(block->count, head.width) ||
-	    head.jumps_at < head.lives_at || head.jumps_at > entry->events_size ||
-	    !unpack(index, block, block->bytes + packed, head.width))
-		return bad_block(index, number, err);
-	if (what & INDEX_LIVES &&
-	    !take_lives(block, block->bytes + head.lives_at, block->bytes + head.jumps_at))
-		return bad_block(index, number, err);
-	if (what & INDEX_ENDS &&
-	    !take_ends(block, block->bytes + head.lives_at, block->bytes + head.jumps_at))
-		return bad_block(index, number, err);
-	if (what & INDEX_JUMPS &&
-	    !take_jumps(block, block->bytes + head.jumps_at, block->bytes + entry->events_size))
+	if (!take_block(index, what, block, entry->events_size))
 		return bad_block(index, number, err);
 	if (what & INDEX_TIMES && !take_times(index, entry, &block->runs, &block->runs_capacity,
 					      &block->runs_count, block->count, err))
@@ -226,7 +173,7 @@ bool index_block_jumps(struct index *index, uint64_t number, struct index_block 
 		       struct err *err)
 {
 	const struct index_block_entry *entry = &index->files.blocks[number];
-	struct bits_head head;
+	struct index_events_head head;
 	size_t size;
 	bool ok;
 

@@ -7,18 +7,13 @@
 
 #include "engine/index/index.h"
 #include "engine/index/index_bits.h"
+#include "engine/index/index_events.h"
 
 // How many of `each` bytes a question may keep, in a part of its memory that is 1 / `share`.
 size_t index_room(const struct index *index, uint64_t share, size_t each);
 
 // False, ERR_STOPPED: whoever asked does not want the answer any more.
 bool index_go_on(const struct index *index, struct err *err);
-
-// An end of what had begun.
-struct index_ended {
-	uint64_t begin;
-	uint32_t at, cell; // at: step of the block
-};
 
 // One block, decoded as far as was asked. `= { 0 }` is a valid one; keep it from load to load.
 struct index_block {
@@ -131,6 +126,11 @@ bool index_spanning_counts(struct index *index, uint64_t from, uint64_t to, uint
 // As index_spanning, of sums by site: the visitor is shown what no sums tell, `sums` is added to.
 bool index_spanning_sums(struct index *index, uint64_t from, uint64_t to, struct heap_amount *sums,
 			 const struct index_visitor *visitor, struct err *err);
+
+// How many long lifetimes a block of a class has, which is there; and they: any cells, any steps.
+uint32_t index_longs_in(const struct index *index, unsigned class, size_t block);
+bool index_longs_read(struct index *index, unsigned class, size_t block, struct index_long *list,
+		      struct err *err);
 
 // Entries of `never`, which are there: live_table_value(step, cell), rising; any cells.
 bool index_never_read(struct index *index, uint64_t first, size_t count, uint64_t *values,

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum { VERSION = 9 };
+enum { VERSION = 10 };
 
 static const char magic[8] = "TIDESTA\n";
 
@@ -49,9 +49,12 @@ static void put_store(struct index_out *out, const struct index_store *store)
 	index_out_put_u64(out, store->sites_next);
 	index_out_put(out, store->building, sizeof store->building);
 	index_out_put(out, store->building_count, sizeof store->building_count);
-	for (unsigned i = 0; i < INDEX_LONGS; i++)
+	for (unsigned i = 0; i < INDEX_LONGS; i++) {
+		index_out_put_array(out, store->longs[i], index_store_waiting(store, i),
+				    sizeof *store->longs[i]);
 		index_out_put_array(out, store->addresses[i], index_store_waiting(store, i),
 				    sizeof *store->addresses[i]);
+	}
 	index_postings_save(store->postings, out);
 }
 
@@ -221,19 +224,32 @@ static void take_counts(struct index_in *in, struct index_store *store)
 	mem_free(counts);
 }
 
-static void take_addresses(struct index_in *in, struct index_store *store)
+// A list of lifetimes that wait for their block to be full, or of their addresses. NULL: none do.
+static void *take_waiting(struct index_in *in, const struct index_store *store, unsigned class,
+			  size_t size)
 {
-	uint32_t block = 1u << store->shape.sparse_log2;
+	size_t count = index_in_take_count(in, size);
+	void *list;
 
+	if (count != index_store_waiting(store, class))
+		in->bad = true;
+	if (in->bad || count == 0)
+		return NULL;
+	list = mem_alloc((size_t)1 << store->shape.sparse_log2, size);
+	index_in_take(in, list, count * size);
+	return list;
+}
+
+static void take_longs(struct index_in *in, struct index_store *store)
+{
 	for (unsigned i = 0; i < INDEX_LONGS; i++) {
-		size_t count = index_in_take_count(in, sizeof *store->addresses[i]);
-
-		if (count != index_store_waiting(store, i))
+		store->longs[i] = take_waiting(in, store, i, sizeof *store->longs[i]);
+		store->addresses[i] = take_waiting(in, store, i, sizeof *store->addresses[i]);
+		for (uint32_t k = 0; store->longs[i] && k < index_store_waiting(store, i); k++)
+			if (live_table_cell(store->longs[i][k].begin) >= store->table->cells_count)
+				in->bad = true;
+		if (store->longs[i] && !store->files->longs[i].name[0])
 			in->bad = true;
-		if (in->bad || store->files->longs[i].size == 0)
-			continue;
-		store->addresses[i] = mem_alloc(block, sizeof *store->addresses[i]);
-		index_in_take(in, store->addresses[i], count * sizeof *store->addresses[i]);
 	}
 }
 
@@ -250,7 +266,7 @@ static void take_store(struct index_in *in, struct index_store *store)
 	store->sites_next = index_in_take_u64(in);
 	index_in_take(in, store->building, sizeof store->building);
 	index_in_take(in, store->building_count, sizeof store->building_count);
-	take_addresses(in, store);
+	take_longs(in, store);
 	if (!index_postings_load(store->postings, in, store->table))
 		in->bad = true;
 }

@@ -1,7 +1,7 @@
 // Steps in, files out; index_store.h says which and why.
 //
-// A batch is 65,536 steps. For each one the block of events is packed, with as many bits for a step
-// as its highest cell needs; counts by cell move; levels and postings are fed. Every so often
+// A batch is 65,536 steps. For each one the block of events is packed; counts by cell move; levels
+// and postings are fed. Every so often
 // counts are written as a snapshot: not sooner than 2^18 steps after the last, and not sooner than
 // twice as many steps as there are cells. With 10,000 cells that is every 262,144 steps, with a
 // million cells every two million, so that snapshots do not outgrow the steps between them.
@@ -13,12 +13,13 @@
 
 #include "base/mem.h"
 #include "engine/index/index_bits.h"
+#include "engine/index/index_events.h"
 #include "engine/index/live_table.h"
 
 #include <stdio.h>
 #include <string.h>
 
-_Static_assert(CELLS_SITE_BITS + 1 <= BITS_WIDTH_MAX, "a step's word is a cell and a bit");
+_Static_assert(CELLS_SITE_BITS + 1 <= 32, "a step's word is a cell and a bit");
 _Static_assert(LIVE_TABLE_CELL_BITS - CELLS_SITE_BITS == 0,
 	       "a value of the live table has room for any cell");
 
@@ -31,6 +32,7 @@ _Static_assert(sizeof(struct index_snapshot) == 32, "is on disk as it is in memo
 _Static_assert(sizeof(struct index_never_block) == 16, "is on disk as it is in memory");
 _Static_assert(sizeof(struct index_addresses) == 16, "is on disk as it is in memory");
 _Static_assert(sizeof(struct index_long) == 16, "is on disk as it is in memory");
+_Static_assert(sizeof(struct index_long_block) == 16, "is on disk as it is in memory");
 _Static_assert(sizeof(struct index_count) == 8, "two counts in the slot of a cell");
 
 void index_batch_init(struct index_batch *batch, const struct index_shape *shape)
@@ -97,7 +99,7 @@ void index_files_close(struct index_files *files)
 	for (unsigned i = 0; i < INDEX_VAULTS; i++)
 		vault_close(index_files_vault(files, i, name));
 	for (size_t i = 0; i < INDEX_LONGS; i++)
-		mem_free(files->sparse[i]);
+		mem_free(files->longs_blocks[i].list);
 	for (size_t i = 0; i < INDEX_ADDRESSES; i++)
 		mem_free(files->address_blocks[i].list);
 	mem_free(files->blocks);
@@ -124,6 +126,7 @@ bool index_store_open(struct index_store *store, const struct index_shape *shape
 	if (posts)
 		store->postings = index_postings_new(shape);
 	store->sites = mem_alloc((size_t)1 << shape->block_log2, sizeof *store->sites);
+	store->words = mem_alloc(1, sizeof *store->words);
 	store->cells_next = store->sites_next = shape->snapshot_steps;
 	store->never_next = shape->snapshot_steps;
 	for (unsigned i = 0; i < INDEX_VAULTS_FIRST && create; i++) {
@@ -145,6 +148,9 @@ void index_store_close(struct index_store *store)
 	mem_free(store->never_values);
 	for (size_t i = 0; i < INDEX_ADDRESSES; i++)
 		mem_free(store->addresses[i]);
+	for (size_t i = 0; i < INDEX_LONGS; i++)
+		mem_free(store->longs[i]);
+	mem_free(store->words);
 	mem_free(store->sites);
 	index_postings_free(store->postings);
 	*store = (struct index_store){ 0 };
@@ -184,62 +190,13 @@ static void put_times(struct index_store *store, const struct index_batch *batch
 	vault_append(&store->files->times, out, entry->times_size);
 }
 
-static uint8_t *put_jumps(uint8_t *at, const struct index_batch *batch)
-{
-	uint64_t expected = 0;
-	uint32_t last_at = 0;
-
-	at += bits_put_varint(at, batch->jumps_count);
-	for (uint32_t i = 0; i < batch->jumps_count; i++) {
-		const struct index_run *jump = &batch->jumps[i];
-
-		expected += jump->at - last_at;
-		at += bits_put_varint(at, jump->at - last_at);
-		at += bits_put_varint(at, bits_zigzag(jump->value - expected));
-		expected = jump->value;
-		last_at = jump->at;
-	}
-	return at;
-}
-
-// See struct bits_head for how a block lies in its file.
 static void put_events(struct index_store *store, const struct index_batch *batch,
 		       struct index_block_entry *entry)
 {
-	size_t marks = bits_marks(batch->count);
-	uint32_t width = 1, all = 0;
-	struct bits_head head = { 0 };
-	size_t packed;
-	uint8_t *out, *at;
+	uint8_t *out = scratch(store, index_events_bytes_max(batch));
 
-	for (uint32_t i = 0; i < batch->count; i++)
-		all |= batch->ops[i];
-	while (width < 32 && all >> width)
-		width++;
-	packed = bits_packed_size(batch->count, width);
-	out = scratch(store, sizeof head + marks * 4 + packed + batch->count * (size_t)10 +
-				     (batch->jumps_count + (size_t)1) * 20);
-	at = out + sizeof head + marks * 4;
-	bits_pack(at, batch->ops, batch->count, width);
-	at += packed;
-	head.lives_at = (uint32_t)(at - out);
-	for (uint32_t i = 0; i < batch->count; i++) {
-		if (i % BITS_MARK == 0) {
-			uint32_t mark = (uint32_t)(at - out);
-
-			memcpy(out + sizeof head + i / BITS_MARK * 4, &mark, 4);
-		}
-		if (batch->ops[i] & 1)
-			at += bits_put_varint(
-				at, batch->begins[i] ? batch->first + i - batch->begins[i] : 0);
-	}
-	head.jumps_at = (uint32_t)(at - out);
-	at = put_jumps(at, batch);
-	head.count = batch->count;
-	head.width = width;
-	memcpy(out, &head, sizeof head);
 	entry->events_at = store->files->events.size;
-	entry->events_size = (uint32_t)(at - out);
+	entry->events_size = (uint32_t)index_events_put(out, batch, store->words);
 	vault_append(&store->files->events, out, entry->events_size);
 }
 
@@ -247,12 +204,10 @@ static void put_events(struct index_store *store, const struct index_batch *batc
 
 uint32_t index_store_waiting(const struct index_store *store, unsigned of)
 {
-	uint64_t records = of < INDEX_LONGS
-				   ? store->files->longs[of].size / sizeof(struct index_long)
-				   : store->never_count;
+	uint64_t count = of < INDEX_LONGS ? store->files->longs_count[of] : store->never_count;
 
 	ASSERT(of < INDEX_ADDRESSES);
-	return (uint32_t)records & ((1u << store->shape.sparse_log2) - 1);
+	return (uint32_t)count & ((1u << store->shape.sparse_log2) - 1);
 }
 
 // Of one more of a file, which is already counted there.
@@ -268,36 +223,41 @@ static void put_address(struct index_store *store, unsigned of, uint64_t address
 		index_addresses_write(store->files, of, store->addresses[of], block);
 }
 
+// The file of a class, which is made when the first lifetime is met.
+static bool begin_longs(struct index_store *store, unsigned class)
+{
+	struct vault *vault = &store->files->longs[class];
+	struct err err = { 0 };
+	char name[24];
+
+	store->longs[class] =
+		mem_alloc((size_t)1 << store->shape.sparse_log2, sizeof **store->longs);
+	if (vault->name[0])
+		return true;
+	snprintf(name, sizeof name, "long%u", class);
+	if (vault_create(vault, store->directory, name, &err))
+		return true;
+	fail(store, &err);
+	vault->name[0] = 0;
+	return false;
+}
+
 static void put_long(struct index_store *store, uint64_t end, uint64_t begin, uint32_t cell,
 		     uint64_t address)
 {
 	unsigned log2 = 63 - (unsigned)__builtin_clzll(end - begin);
 	unsigned class = log2 - store->shape.long_log2;
-	struct index_long record = { end, live_table_value(begin, cell) };
-	struct index_files *files = store->files;
-	struct vault *vault;
-	struct err err = { 0 };
+	uint32_t block = 1u << store->shape.sparse_log2, waiting;
 
 	if (class >= INDEX_LONGS)
 		class = INDEX_LONGS - 1;
-	vault = &files->longs[class];
-	if (!vault->name[0]) {
-		char name[24];
-
-		snprintf(name, sizeof name, "long%u", class);
-		if (!vault_create(vault, store->directory, name, &err)) {
-			fail(store, &err);
-			vault->name[0] = 0;
-			return;
-		}
-	}
-	if (vault->size / sizeof record % (1u << store->shape.sparse_log2) == 0) {
-		files->sparse[class] =
-			mem_grow(files->sparse[class], &files->sparse_capacity[class],
-				 files->sparse_count[class] + 1, sizeof **files->sparse);
-		files->sparse[class][files->sparse_count[class]++] = end;
-	}
-	vault_append(vault, &record, sizeof record);
+	if (store->err.kind != ERR_NONE || (!store->longs[class] && !begin_longs(store, class)))
+		return;
+	waiting = index_store_waiting(store, class);
+	store->longs[class][waiting] = (struct index_long){ end, live_table_value(begin, cell) };
+	store->files->longs_count[class]++;
+	if (waiting + 1 == block)
+		index_longs_write(store->files, class, store->longs[class], block);
 	put_address(store, class, address);
 }
 
@@ -728,7 +688,10 @@ bool index_store_finish(struct index_store *store, struct err *err)
 		index_postings_write(store->postings, store->table, files);
 	if (never > 0)
 		index_never_write(files, store->never_values, never);
-	for (unsigned i = 0; i < INDEX_ADDRESSES; i++)
+	for (unsigned i = 0; i < INDEX_LONGS && store->err.kind == ERR_NONE; i++)
+		if (index_store_waiting(store, i) > 0)
+			index_longs_write(files, i, store->longs[i], index_store_waiting(store, i));
+	for (unsigned i = 0; i < INDEX_ADDRESSES && store->err.kind == ERR_NONE; i++)
 		if (index_store_waiting(store, i) > 0)
 			index_addresses_write(files, i, store->addresses[i],
 					      index_store_waiting(store, i));

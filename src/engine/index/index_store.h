@@ -10,14 +10,15 @@
 // An index is a directory of append-only files (vaults) and a file `head` that says what they
 // are, written last (index_head.c). What the files hold:
 //
-//     events     blocks of 2^block_log2 steps: what each step did, as bits, `cell << 1 | ends`;
+//     events     blocks of 2^block_log2 steps: what each step did, `cell << 1 | ends`;
 //                the lifetime in steps of each that ends; the events' numbers where they do not
-//                simply count on. Cell 0 is a step that does nothing.
+//                simply count on (index_events.c). Cell 0 is a step that does nothing.
 //     times      for each block, where the time changes
 //     cells      full counts by cell, now and then: how many began, how many live
 //     sites      the same by site, with bytes: what is asked by site needs no cells
 //     long0 ..   lifetimes of 2^long_log2 steps and more, a file for each power of two, in order of
-//                their ends: which of them span a window is close together
+//                their ends: which of them span a window is close together; 2^sparse_log2 are
+//                packed at a time (index_longs.c)
 //     never      what nothing ended, in order of beginning, in blocks of 2^sparse_log2; and
 //                counts by cell and site, now and then
 //     addresses  where those of `long` and `never` were, 2^sparse_log2 of one file at a time: with
@@ -36,6 +37,7 @@
 
 #include "engine/index/cells.h"
 #include "engine/index/index_io.h"
+#include "engine/index/pack.h"
 #include "engine/index/vault.h"
 
 // What sizes things have. Tests make them small, so that every path is taken.
@@ -140,9 +142,8 @@ struct index_skip {
 	int64_t count, count_max;
 };
 
-// What nothing ended, 2^sparse_log2 at a time (the last block may have fewer): a byte, the width of
-// a cell; the cells, so many bits each, padded by 8 bytes; of all but the first, how many steps
-// they began after the one before, as varints.
+// What nothing ended, 2^sparse_log2 at a time (the last block may have fewer): a column of cells
+// (pack.h), and one of how many steps they began after the one before; the first is 0.
 struct index_never_block {
 	uint64_t at;   // in the vault
 	uint64_t step; // that the first one began
@@ -160,6 +161,17 @@ struct index_address_blocks {
 	size_t count, capacity;
 };
 
+// 2^sparse_log2 long lifetimes of one file, or what is left.
+struct index_long_block {
+	uint64_t end; // the step that ended the first of them
+	uint64_t at;  // in the vault
+};
+
+struct index_long_blocks {
+	struct index_long_block *list;
+	size_t count, capacity;
+};
+
 enum { INDEX_LONGS = 24, INDEX_LEVELS = 9, INDEX_LEVEL_STEP_LOG2 = 2 };
 
 // The blocks of addresses of each of `long`, and of `never`.
@@ -174,8 +186,8 @@ struct index_files {
 	size_t blocks_count, blocks_capacity;
 	struct index_snapshots cells_snapshots, sites_snapshots;
 	struct index_snapshots never_snapshots, never_sites_snapshots;
-	uint64_t *sparse[INDEX_LONGS]; // the ending step of each 2^sparse_log2th record
-	size_t sparse_count[INDEX_LONGS], sparse_capacity[INDEX_LONGS];
+	struct index_long_blocks longs_blocks[INDEX_LONGS];
+	uint64_t longs_count[INDEX_LONGS]; // lifetimes, with those that wait for their block
 	struct index_chunk *chunks;
 	size_t chunks_count, chunks_capacity;
 	struct index_posts_mark *posts_marks;
@@ -185,7 +197,7 @@ struct index_files {
 	struct index_address_blocks address_blocks[INDEX_ADDRESSES];
 };
 
-// A lifetime of a long file.
+// A long lifetime.
 struct index_long {
 	uint64_t end;
 	uint64_t begin; // live_table_value(step, cell)
@@ -211,13 +223,15 @@ struct index_store {
 	uint32_t building_count[INDEX_LEVELS];
 	uint8_t *bytes; // scratch
 	size_t bytes_capacity;
+	struct pack_words *words;
 	struct index_postings *postings; // the chunk that is being filled
 	uint32_t *sites;                 // of the steps of a batch
 	struct index_count *never_counts;
 	uint64_t *never_values; // of a block that is not yet written
 	uint64_t never_count, never_next;
-	uint64_t *addresses[INDEX_ADDRESSES]; // of blocks that are not yet written
-	struct err err;                       // the first failure
+	struct index_long *longs[INDEX_LONGS]; // of blocks that are not yet written
+	uint64_t *addresses[INDEX_ADDRESSES];
+	struct err err; // the first failure
 };
 
 // How many of a cell began, and how many of them live.
@@ -270,7 +284,11 @@ void index_never_write(struct index_files *files, const uint64_t *values, uint32
 void index_addresses_write(struct index_files *files, unsigned of, const uint64_t *addresses,
 			   uint32_t count);
 
-// How many addresses of a file of long lifetimes wait for their block to be full.
+// A block of long lifetimes (index_longs.c), at least one.
+void index_longs_write(struct index_files *files, unsigned class, const struct index_long *list,
+		       uint32_t count);
+
+// How many lifetimes of a file, or of INDEX_OF_NEVER, wait for their block to be full.
 uint32_t index_store_waiting(const struct index_store *store, unsigned of);
 
 // Close all files. Accepts { 0 }.

@@ -480,19 +480,16 @@ static bool visit_longs(struct index *index, unsigned class, uint64_t from, uint
 			uint64_t before, const struct index_visitor *visitor, bool *more,
 			struct err *err)
 {
-	struct vault *vault = &index->files.longs[class];
-	const uint64_t *sparse = index->files.sparse[class];
-	size_t low = rising_below(sparse, index->files.sparse_count[class], from);
-	uint64_t record, records = vault->size / sizeof(struct index_long);
-	struct index_long *list;
+	const struct index_long_blocks *blocks = &index->files.longs_blocks[class];
+	size_t block = RISING_BELOW(blocks->list, blocks->count, end, from);
+	struct index_long *list =
+		mem_resize(NULL, (size_t)1 << index->shape.sparse_log2, sizeof *list);
 	bool ok = true, over = false;
 
-	record = (uint64_t)(low ? low - 1 : 0) << index->shape.sparse_log2;
-	list = mem_resize(NULL, RECORDS, sizeof *list);
-	for (; record < records && ok && *more && !over; record += RECORDS) {
-		size_t count = records - record < RECORDS ? (size_t)(records - record) : RECORDS;
+	for (block -= block > 0; block < blocks->count && ok && *more && !over; block++) {
+		size_t count = index_longs_in(index, class, block);
 
-		ok = vault_read(vault, record * sizeof *list, list, count * sizeof *list, err);
+		ok = index_longs_read(index, class, block, list, err);
 		for (size_t i = 0; ok && i < count && *more; i++) {
 			if (i + AHEAD < count)
 				expect_cell(index, live_table_cell(list[i + AHEAD].begin));
@@ -523,7 +520,7 @@ static bool visit_all_longs(struct index *index, uint64_t from, uint64_t to,
 
 		if (class + 1 < INDEX_LONGS && log2 < 63)
 			longest = from + (UINT64_C(1) << log2);
-		if (index->files.longs[class].size == 0 || longest <= to)
+		if (index->files.longs_count[class] == 0 || longest <= to)
 			continue;
 		if (!visit_longs(index, class, to, longest, from, visitor, more, err))
 			return false;

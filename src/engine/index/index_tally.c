@@ -21,7 +21,7 @@ enum job_kind { JOB_BLOCK, JOB_LONG, JOB_NEVER };
 struct job {
 	enum job_kind kind;
 	unsigned class;    // JOB_LONG
-	uint64_t from, to; // steps of a block, records, entries
+	uint64_t from, to; // steps of a block, entries; JOB_LONG: `from` is the block of lifetimes
 };
 
 // Where what a process had when it ended, or the trace did, must have begun: [from, to).
@@ -206,10 +206,9 @@ static bool count_longs(struct worker *worker, const struct job *job)
 	const struct work *work = worker->work;
 	struct index *index = work->index;
 	struct index_long *list = worker->records;
-	size_t records = (size_t)(job->to - job->from);
+	size_t records = index_longs_in(index, job->class, (size_t)job->from);
 
-	if (!vault_read(&index->files.longs[job->class], job->from * sizeof *list, list,
-			records * sizeof *list, &worker->err))
+	if (!index_longs_read(index, job->class, (size_t)job->from, list, &worker->err))
 		return false;
 	for (size_t i = 0; i < records; i++) {
 		uint64_t begin = live_table_step(list[i].begin);
@@ -333,10 +332,12 @@ static void add_blocks(struct work *work)
 			(at / size + 1) * size < end ? (at / size + 1) * size : end);
 }
 
-// The first entry of a file's sparse index that does not end before a step.
-static size_t sparse_at(const struct index_files *files, unsigned class, uint64_t step)
+// The first block of lifetimes that does not begin to end before a step.
+static size_t longs_at(const struct index_files *files, unsigned class, uint64_t step)
 {
-	return rising_below(files->sparse[class], files->sparse_count[class], step);
+	const struct index_long_blocks *blocks = &files->longs_blocks[class];
+
+	return RISING_BELOW(blocks->list, blocks->count, end, step);
 }
 
 // Those that began before the window's end, and end in it or behind.
@@ -344,21 +345,16 @@ static void add_longs(struct work *work)
 {
 	const struct index *index = work->index;
 	const struct index_files *files = &index->files;
-	unsigned sparse_log2 = index->shape.sparse_log2;
 
 	for (unsigned class = 0; class < INDEX_LONGS; class ++) {
-		uint64_t records = files->longs[class].size / sizeof(struct index_long);
 		unsigned log2 = class + index->shape.long_log2 + 1;
-		uint64_t to = work->query->to, end = records;
-		size_t first = sparse_at(files, class, to), last = files->sparse_count[class];
+		uint64_t to = work->query->to;
+		size_t at = longs_at(files, class, to), end = files->longs_blocks[class].count;
 
 		if (class + 1 < INDEX_LONGS && log2 < 63)
-			last = sparse_at(files, class, to + (UINT64_C(1) << log2));
-		if ((uint64_t)last << sparse_log2 < end)
-			end = (uint64_t)last << sparse_log2;
-		for (uint64_t at = first ? (uint64_t)(first - 1) << sparse_log2 : 0; at < end;
-		     at += RECORDS)
-			add_job(work, JOB_LONG, class, at, at + RECORDS < end ? at + RECORDS : end);
+			end = longs_at(files, class, to + (UINT64_C(1) << log2));
+		for (at -= at > 0; at < end; at++)
+			add_job(work, JOB_LONG, class, at, at + 1);
 	}
 }
 
@@ -403,7 +399,10 @@ static void *do_jobs(void *context)
 	struct work *work = worker->work;
 	size_t at;
 
-	worker->records = mem_resize(NULL, RECORDS, sizeof(struct index_long));
+	size_t records = (size_t)1 << work->index->shape.sparse_log2;
+
+	worker->records =
+		mem_resize(NULL, records > RECORDS ? records : RECORDS, sizeof(struct index_long));
 	while (!atomic_load(&work->failed) &&
 	       (at = atomic_fetch_add(&work->next, 1)) < work->jobs_count)
 		if (!do_job(worker, &work->jobs[at]))

@@ -1,0 +1,52 @@
+// index_events: a block of steps, as bytes and back (index_events.c says how).
+//
+//     index_events_put            a batch into bytes
+//     index_events_take_ops       the words of its steps; then, as they are needed:
+//       index_events_take_begins    by step, where what it ended began
+//       index_events_take_ends      the same of ends alone, in a list
+//       index_events_take_jumps     numbers of events
+//
+// Taking trusts nothing but `count`, which the caller holds against the index, and that the head's
+// places rise and are within the bytes; PACK_SLACK bytes after them may be read.
+#ifndef ENGINE_INDEX_EVENTS_H
+#define ENGINE_INDEX_EVENTS_H
+
+#include "engine/index/index_store.h"
+#include "engine/index/pack.h"
+
+// Offsets count from the block's first byte.
+struct index_events_head {
+	uint32_t count;       // of steps
+	uint32_t words_count; // at most PACK_WORDS_MAX; 0: steps are words, not numbers of words
+	uint32_t words_at, lives_at, jumps_at;
+	uint32_t by_begins; // of what ended there are beginnings, not lifetimes
+};
+
+// An end of what had begun.
+struct index_ended {
+	uint64_t begin;
+	uint32_t at, cell; // at: step of the block
+};
+
+// `out` has room for index_events_bytes_max. Returns how many they are.
+size_t index_events_bytes_max(const struct index_batch *batch);
+size_t index_events_put(uint8_t *out, const struct index_batch *batch, struct pack_words *words);
+
+// False: the bytes are no such block, or have a cell that is not there.
+bool index_events_take_ops(const uint8_t *bytes, const struct index_events_head *head,
+			   uint32_t cells_count, uint32_t *ops);
+
+// `first`: the block's first step. Orphans have 0 as a beginning. False: a beginning cannot be.
+bool index_events_take_begins(const uint8_t *bytes, const struct index_events_head *head,
+			      const uint32_t *ops, uint64_t first, uint64_t *begins);
+
+// All but orphans. `ends` has room for one more than there are steps.
+bool index_events_take_ends(const uint8_t *bytes, const struct index_events_head *head,
+			    const uint32_t *ops, uint64_t first, struct index_ended *ends,
+			    uint32_t *ends_count);
+
+// `count` of them, which follow their number.
+bool index_events_take_jumps(const uint8_t *at, const uint8_t *end, struct index_run *jumps,
+			     uint32_t count, uint32_t steps);
+
+#endif

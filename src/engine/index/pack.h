@@ -1,0 +1,102 @@
+// pack: columns of numbers in as few bits as they need, for the files of a window index.
+//
+// A column is groups of PACK_GROUP numbers. A group has one width for all; the few that need more
+// are patched: what they have above the width follows, with the places where it belongs. For
+// example 128 numbers, 126 of which are below 16 and two about a million: 4 bits each (64 bytes),
+// two places (2 bytes) and twice 16 bits, in place of 20 bits each (320 bytes).
+//
+//     byte     the width of a number, 0 to 56 or 64; and PACK_PATCHED
+//     bytes    if patched: how many are, the width of what they have above, the place of each
+//     bits     the numbers; then, from a whole byte on, what the patched ones have above
+//
+// Writing trusts its caller. Reading trusts nobody: it is given where its bytes end, of which the 8
+// after may be read too, and says false where they cannot be a column.
+#ifndef ENGINE_PACK_H
+#define ENGINE_PACK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+enum { PACK_GROUP = 128, PACK_PATCHED = 0x80, PACK_SLACK = 8 };
+
+// A group takes so many bytes at most, and PACK_SLACK more are written to.
+enum { PACK_GROUP_MAX = 3 + PACK_GROUP + 2 * PACK_GROUP * 8 };
+
+// How many bits a number has.
+static inline unsigned pack_width(uint64_t value)
+{
+	return value ? 64 - (unsigned)__builtin_clzll(value) : 0;
+}
+
+// One group of at most PACK_GROUP numbers. Returns the end of what it writes.
+uint8_t *pack_put_group(uint8_t *out, const uint64_t *values, uint32_t count);
+
+// *at is moved on. False: the bytes before `end` are no such group.
+bool pack_take_group(const uint8_t **at, const uint8_t *end, uint64_t *values, uint32_t count);
+
+// All groups of a column. A column of `count` takes pack_bytes_max(count).
+size_t pack_bytes_max(size_t count);
+uint8_t *pack_put(uint8_t *out, const uint64_t *values, size_t count);
+bool pack_take(const uint8_t **at, const uint8_t *end, uint64_t *values, size_t count);
+
+// Bits of any width, one number after the other, from the lowest on. `= { .at = out }` is a
+// beginning; pack_bits_end says where the next byte is. Up to 8 bytes after it are written to.
+struct pack_bits {
+	uint8_t *at;
+	uint64_t word;
+	unsigned filled;
+};
+
+static inline void pack_bits(struct pack_bits *bits, uint64_t value, unsigned width)
+{
+	bits->word |= value << bits->filled;
+	bits->filled += width;
+	if (bits->filled < 64)
+		return;
+	memcpy(bits->at, &bits->word, 8);
+	bits->at += 8;
+	bits->filled -= 64;
+	bits->word = bits->filled ? value >> (width - bits->filled) : 0;
+}
+
+static inline uint8_t *pack_bits_end(struct pack_bits *bits)
+{
+	memcpy(bits->at, &bits->word, 8);
+	return bits->at + (bits->filled + 7) / 8;
+}
+
+// Numbers in place of words of which there are few, in order of their first appearance.
+// `= { 0 }` is one without any.
+enum { PACK_WORDS_MAX = 1 << 12, PACK_WORDS_SLOTS = 4 * PACK_WORDS_MAX };
+
+struct pack_words {
+	uint64_t words[PACK_WORDS_MAX];
+	uint32_t count;
+	uint32_t turn; // of slots that are filled
+	struct pack_words_slot {
+		uint32_t turn;
+		uint32_t number;
+	} slots[PACK_WORDS_SLOTS];
+};
+
+// Forget all of them.
+void pack_words_clear(struct pack_words *words);
+
+// The number of a word, which may be new; PACK_WORDS_MAX: there are too many.
+static inline uint32_t pack_words_number(struct pack_words *words, uint64_t word)
+{
+	size_t slot = (size_t)(word * UINT64_C(0x9e3779b97f4a7c15) >> 40) % PACK_WORDS_SLOTS;
+
+	for (; words->slots[slot].turn == words->turn; slot = (slot + 1) % PACK_WORDS_SLOTS)
+		if (words->words[words->slots[slot].number] == word)
+			return words->slots[slot].number;
+	if (words->count == PACK_WORDS_MAX)
+		return PACK_WORDS_MAX;
+	words->slots[slot] = (struct pack_words_slot){ words->turn, words->count };
+	words->words[words->count] = word;
+	return words->count++;
+}
+
+#endif
