@@ -3,6 +3,8 @@
 #include "base/mem.h"
 #include "os/file.h"
 
+#include <string.h>
+
 enum { BEFORE_BATCH = 4096 };
 
 // The stack of them all: a frame that is nowhere, with a name.
@@ -47,14 +49,15 @@ static uint64_t before_put(struct image *image, int fd)
 	return count;
 }
 
-void before_place(struct image *image, int fd, const char *why)
+void before_place(struct image *image, int fd, const char *text)
 {
 	struct trace_builder *trace_builder = image->trace_builder;
-	uint64_t count = why[0] || fd < 0 ? 0 : before_put(image, fd);
+	bool known = strncmp(text, BEFORE_WITH, sizeof(BEFORE_WITH) - 1) == 0;
+	uint64_t count = known && fd >= 0 ? before_put(image, fd) : 0;
 
 	trace_builder_note(trace_builder, TRACE_NOTE_BEFORE, image->process, TRACE_NONE, count,
-			   why);
-	if (!why[0])
+			   text);
+	if (known)
 		trace_builder_note(trace_builder, TRACE_NOTE_MARK, image->process, TRACE_NONE, 0,
 				   TRACE_BEFORE_MARK);
 }

@@ -9,7 +9,11 @@
 
 #include "collect/image.h"
 
-// From the file `fd`. `why`: if not empty, nothing is known of them, and why.
-void before_place(struct image *image, int fd, const char *why);
+// Begins a text that says of which allocators they are: "with glibc, jemalloc", and after "; " of
+// which one they are not, and why.
+#define BEFORE_WITH TRACE_BEFORE_WITH
+
+// From the file `fd`. `text`: which they are (BEFORE_WITH), or why nothing is known of them.
+void before_place(struct image *image, int fd, const char *text);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "launch/attachable_linux.h"
+#include "launch/jemalloc_heap_linux.h"
 #include "launch/objects_linux.h"
 #include "launch/tracee_linux.h"
 #include "os/now.h"
@@ -417,8 +418,8 @@ static void attacher_read_before(struct attacher *attacher, const struct tracee 
 
 	if (!before || before->why.length > 0)
 		return;
-	if (objects_read(&now, attacher->pid))
-		glibc_heap_read(before, &now, tracee);
+	if (objects_read(&now, attacher->pid) && glibc_heap_read(before, &now, tracee))
+		jemalloc_heap_read(before, &now, tracee);
 	objects_fini(&now);
 	figures->walk_ns = now_steady_ns() - began_ns;
 }

@@ -2,6 +2,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "collect/before.h"
 #include "collect/maps_text.h"
 
 #include <stdio.h>
@@ -616,6 +617,8 @@ bool glibc_heap_read(struct glibc_heap *heap, const struct objects *objects,
 		str_clear(&heap->why); // it has allocated nothing with glibc's
 		ok = true;
 	}
+	if (ok)
+		str_add(&heap->with, "glibc");
 	map_fini(&walk->unused);
 	map_fini(&walk->heaps);
 	mem_free(walk->data);
@@ -623,9 +626,26 @@ bool glibc_heap_read(struct glibc_heap *heap, const struct objects *objects,
 	return ok;
 }
 
+void glibc_heap_note(struct glibc_heap *heap, struct str *text)
+{
+	bool known = heap->why.length == 0;
+	char *why = str_take(known ? &heap->but : &heap->why);
+
+	if (known)
+		str_format(text, BEFORE_WITH "%s%s%s", str_get(&heap->with), why[0] ? "; " : "",
+			   why);
+	else
+		str_add(text, why);
+	if (why[0])
+		str_format(&heap->why, "%sknown: %s", known ? "all " : "", why);
+	mem_free(why);
+}
+
 void glibc_heap_fini(struct glibc_heap *heap)
 {
 	mem_free(heap->blocks);
 	str_fini(&heap->why);
+	str_fini(&heap->with);
+	str_fini(&heap->but);
 	*heap = (struct glibc_heap){ 0 };
 }

@@ -27,7 +27,9 @@ struct glibc_heap {
 	uint32_t arenas;
 	uint32_t mapped; // of the blocks, those with a mapping of their own
 	char version[16];
-	struct str why; // not empty: not read, or not surely
+	struct str why;  // not empty: not read, or not surely
+	struct str with; // of which allocators they are: "glibc, jemalloc"
+	struct str but;  // of which one they are not, and why; empty: of all that are known
 };
 
 // Have each thread that is inside of malloc come out of it, while the others wait. One that is at
@@ -39,6 +41,10 @@ bool glibc_heap_settle(const struct objects *objects, struct tracee *tracee,
 // False: nothing is known of what it has allocated; `why` says why.
 bool glibc_heap_read(struct glibc_heap *heap, const struct objects *objects,
 		     const struct tracee *tracee);
+
+// What the trace says of them (collect/before.h). `why` is then for people, after "is not".
+void glibc_heap_note(struct glibc_heap *heap, struct str *text);
+
 void glibc_heap_fini(struct glibc_heap *heap); // accepts { 0 }
 
 #endif

@@ -417,6 +417,7 @@ static bool launch_hold(void *context, struct err *err)
 static void launch_send_before(struct launch *launch, struct glibc_heap *before)
 {
 	size_t bytes = before->count * sizeof(*before->blocks);
+	struct str text = { 0 };
 	struct err err = { 0 };
 
 	ASSERT(!launch->attached);
@@ -426,11 +427,13 @@ static void launch_send_before(struct launch *launch, struct glibc_heap *before)
 		 !file_write_all(launch->before_fd, before->blocks, bytes, &err))
 		str_add(&before->why, err.text);
 	launch->before_count = before->count;
+	glibc_heap_note(before, &text);
 	if (before->why.length > 0)
-		launch_tell(launch->options, "warning: what was allocated before is not known: %s",
+		launch_tell(launch->options, "warning: what was allocated before is not %s",
 			    str_get(&before->why));
 	collector_process_say(&launch->collector_process, COLLECT_BEFORE,
-			      (pid_t)launch->options->attach_pid, str_get(&before->why));
+			      (pid_t)launch->options->attach_pid, str_get(&text));
+	str_fini(&text);
 	glibc_heap_fini(before);
 }
 

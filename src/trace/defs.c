@@ -77,6 +77,7 @@ static void process_fini(struct trace_process *process)
 	mem_free(process->exe);
 	mem_free(process->calls_why);
 	mem_free(process->before_why);
+	mem_free(process->before_with);
 	mem_free(process->interpreter);
 	for (uint32_t i = 0; i < process->allocators_count; i++) {
 		mem_free(process->allocators[i].name);
@@ -685,12 +686,24 @@ static void apply_allocator(struct trace_process *process, const struct trace_no
 
 static void apply_before(struct trace_process *process, const struct trace_note *note)
 {
+	const char *text = note->text, *why;
+	size_t with = sizeof(TRACE_BEFORE_WITH) - 1, length;
+
 	if (note->kind != TRACE_NOTE_BEFORE)
 		return;
-	process->before = !note->text[0];
+	// Empty: of glibc's, as the first version of such a note had it.
+	if (strncmp(text, TRACE_BEFORE_WITH, with) == 0)
+		text += with;
+	else if (text[0])
+		with = 0;
+	process->before = with > 0;
 	process->before_count = note->value;
+	mem_free(process->before_with);
 	mem_free(process->before_why);
-	process->before_why = note->text[0] ? mem_copy_text(note->text) : NULL;
+	why = with ? strstr(text, "; ") : text;
+	process->before_why = why ? mem_copy_text(with ? why + 2 : why) : NULL;
+	length = why ? (size_t)(why - text) : strlen(text);
+	process->before_with = length ? mem_copy_bytes(text, length) : mem_copy_text("glibc");
 }
 
 static void apply_interpreter(struct trace_process *process, const struct trace_note *note)

@@ -115,6 +115,7 @@ enum trace_protection {
 // Of TRACE_BEFORE: the name of their stack's only frame, and the mark that comes after them.
 #define TRACE_BEFORE_NAME "[allocated before]"
 #define TRACE_BEFORE_MARK "attached"
+#define TRACE_BEFORE_WITH "with " // and of which allocators they are
 
 // What only calls on virtual memory have.
 struct trace_vm {
@@ -307,7 +308,8 @@ struct trace_process {
 	char *calls_why;       // why not TRACE_CALLS_PATCHED; may be NULL
 	bool before;           // what it had allocated before it was attached to is in the trace:
 	uint64_t before_count; // so many blocks
-	char *before_why;      // else why not; NULL: nobody said
+	char *before_with;     // of these allocators ("glibc, jemalloc"); NULL: nobody said
+	char *before_why;      // why not, or not all; NULL: nobody said
 	struct trace_allocator *allocators;
 	uint32_t allocators_count;
 	char *interpreter;     // "python 3.12.1", the first that was found; NULL: none is known
@@ -428,7 +430,8 @@ enum trace_note_kind {
 		27, // process, value: that may be private and writable (RLIMIT_DATA)
 	TRACE_NOTE_CALLS_ELSEWHERE = 28, // process, value: calls on other processes' memory
 	TRACE_NOTE_ALLOCATOR = 29,       // process, value: enum trace_seen, text: what, and where
-	// process, value: how many TRACE_BEFORE it has, all in front of this; text: why none
+	// process, value: how many TRACE_BEFORE it has, all in front of this; text: whose they are
+	// (TRACE_BEFORE_WITH), or why there are none
 	TRACE_NOTE_BEFORE = 30,
 	TRACE_NOTE_INTERPRETER = 31, // process, value: 1 if its functions are in stacks, text: what
 	TRACE_NOTE_GROUP_LIMIT = 32, // process, value: bytes that its control group may hold

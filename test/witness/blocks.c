@@ -1,9 +1,11 @@
-// blocks: knows each block that lives, by standing in front of glibc's malloc.
+// blocks: knows each block that lives, by standing in front of glibc's malloc; and as blocks_next
+// (BLOCKS_NEXT), in front of the next one.
 //
 // Loaded with LD_PRELOAD. What lives is in `blocks_table`, which test/guest/before.py reads from
 // the process's memory: where a block is, and how much of it may be used. Blocks of threads, of the
 // dynamic linker and of libc itself are among them. With BLOCKS_SLOW=N in the environment each call
 // takes so many pauses more, before and after glibc's.
+#include <dlfcn.h>
 #include <errno.h>
 #include <malloc.h>
 #include <stdatomic.h>
@@ -21,11 +23,31 @@ struct blocks_entry {
 extern struct blocks_entry blocks_table[BLOCKS_MAX];
 struct blocks_entry blocks_table[BLOCKS_MAX];
 
+#ifndef BLOCKS_NEXT
 extern void *__libc_malloc(size_t size);
 extern void *__libc_calloc(size_t count, size_t size);
 extern void *__libc_realloc(void *ptr, size_t size);
 extern void *__libc_memalign(size_t alignment, size_t size);
 extern void __libc_free(void *ptr);
+#else
+static void *next(const char *name)
+{
+	return dlsym(RTLD_NEXT, name);
+}
+
+#define NEXT(name) (*(name##_is ? &name##_is : (*(void **)&name##_is = next(#name), &name##_is)))
+static void *(*malloc_is)(size_t);
+static void *(*calloc_is)(size_t, size_t);
+static void *(*realloc_is)(void *, size_t);
+static void *(*memalign_is)(size_t, size_t);
+static void (*free_is)(void *);
+
+#define __libc_malloc NEXT(malloc)
+#define __libc_calloc NEXT(calloc)
+#define __libc_realloc NEXT(realloc)
+#define __libc_memalign NEXT(memalign)
+#define __libc_free NEXT(free)
+#endif
 
 static atomic_flag lock = ATOMIC_FLAG_INIT;
 static unsigned slow;
