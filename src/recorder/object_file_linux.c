@@ -1,3 +1,12 @@
+// Where the names of functions are looked for that an object does not export: in its own .symtab,
+// if that has local functions; else in a debug file, by its build-id; and where none is there by
+// that, in the one that .gnu_debuglink names, beside the object, in .debug, or below
+// /usr/lib/debug.
+//
+// For example, an object with the build-id 8f0a61… is looked for at
+// /usr/lib/debug/.build-id/8f/0a61….debug. A file found by .gnu_debuglink must prove that it
+// belongs: by an equal build-id where both have one, or by the checksum of all its bytes, which is
+// the reason why one of more than 64 MiB is not taken by that alone.
 #include "recorder/object_file_linux.h"
 
 #include "recorder/kernel.h"

@@ -1,3 +1,14 @@
+// On i386, libc calls the kernel by `call *%gs:0x10`, which is seven bytes, with the number in
+// eax. It becomes a call of patch_enter, which finds everything as the kernel would have found it,
+// passes on what is not for us as if it had not been there, and needs no code made at run time.
+// The dynamic linker uses the two bytes of `int $0x80`; they are replaced with the instruction
+// before them, which a stub of ours makes up for. Calls with six arguments have one helper in each
+// of the two.
+//
+// For example, libc's munmap has b8 5b 00 00 00, `mov $91,%eax`, and after it 65 ff 15 10 00 00 00.
+// These seven bytes become e8 and a distance, `call patch_enter`, and 66 90, a nop of two bytes.
+// The linker has b8 5b 00 00 00 cd 80, also seven bytes: all of it becomes a call of
+// patch_enter_munmap, which puts 91 into eax itself.
 #include "recorder/exec_linux.h"
 #include "recorder/kernel.h"
 #include "recorder/late_linux.h"
@@ -5,13 +16,6 @@
 #include "recorder/scope_linux.h"
 #include "recorder/text.h"
 #include "recorder/vm.h"
-
-// On i386, libc calls the kernel by `call *%gs:0x10`, which is seven bytes, with the number in
-// eax. It becomes a call of patch_enter, which finds everything as the kernel would have found it,
-// passes on what is not for us as if it had not been there, and needs no code made at run time.
-// The dynamic linker uses the two bytes of `int $0x80`; they are replaced with the instruction
-// before them, which a stub of ours makes up for. Calls with six arguments have one helper in each
-// of the two.
 
 enum {
 	PATCH_CALL_BYTES = 5,

@@ -1,3 +1,17 @@
+// What a lane has said of the stack of Python frames is kept with it, outermost first, and an event
+// says only what has changed. A frame is the same if its address, its code object and the
+// instruction in it are, and if those outside of it are. Where nothing has changed, an event costs
+// a comparison for each frame, and nothing is read anew but what is above a change.
+//
+// For example, entries are [main, work], and leaf() is called from work(). The walk begins at the
+// innermost frame: leaf's is not known and is read; work's is entry 1 and holds, and so does main's
+// outside of it. The edit is "keep 2, push 1": ten bytes, and four for leaf's number. If work() had
+// gone on to another line before, entry 1 would not hold: both are read, and the edit is "keep 1,
+// push 2".
+//
+// A code object that is freed leaves its address to another. Therefore the type's tp_dealloc counts
+// (python_deaths), and after a death nothing is taken to be the same by its address: each code
+// object is told by a stamp of what it has in it.
 #include "recorder/python.h"
 
 #include "recorder/cfi.h"

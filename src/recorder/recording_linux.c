@@ -1,3 +1,20 @@
+// An image of a program becomes a process of the recording at its first event, or when the dynamic
+// linker has loaded us, and a forked child at its own first event:
+//
+//     recording_begin      all signals blocked; one thread at a time
+//       recording_prepare    once for an image: which session, from the environment
+//       recording_join       hello, welcome, and the parts of the segment mapped
+//       …                    the clock, the walk, the patches
+//
+// What is static here survives a fork, and the state does not. So a child knows from
+// recording_image that it is one, and from recording_shared what it has to unmap of its parent's
+// segment.
+//
+// For example, process 100 forks 101 when all descriptors are in use. 101 cannot make a socket
+// (EMFILE). If 100 got a spare segment before, 101 takes that one. If not, it clones 102, which
+// shares its memory but not its table of descriptors: 102 closes 0 to 2, says hello in 101's name
+// (SEGMENT_START_FORK_HELPED), maps the segment for both, and ends. If that fails too, 101 writes
+// its pid and the reason into `unseen` of 100's segment, and is not asked again.
 #include "recorder/recording_own.h"
 
 #include "recorder/allocators_linux.h"
