@@ -105,7 +105,7 @@ struct merging {
 	const struct heap_site **sorted;
 	size_t count;
 	uint32_t *row_of; // by place in `sorted`
-	struct print_options {
+	struct appearance {
 		uint32_t who, stack; // labels
 	} * looks;                   // by row
 	uint32_t *first;             // by row: place of its first site
@@ -129,7 +129,7 @@ static void number_rows(struct merging *merging, enum sites_merge merge,
 	for (size_t i = 0; i < merging->count; i++) {
 		const struct heap_site *site = merging->sorted[i];
 		const struct trace_process *process = reader_process(reader, site->process);
-		struct print_options look = { site->process, labels_stack(labels, site->stack) };
+		struct appearance look = { site->process, labels_stack(labels, site->stack) };
 		uint32_t count = (uint32_t)merging->rows_count;
 
 		if (merge == SITES_AS_SHOWN && process)
@@ -137,6 +137,7 @@ static void number_rows(struct merging *merging, enum sites_merge merge,
 		merging->row_of[i] = index_set_put(
 			&known, index_set_hash((uint64_t[]){ look.who, look.stack }, 2), is_look,
 			merging, &look, count);
+		ASSERT(merging->row_of[i] <= count);
 		if (merging->row_of[i] == count) {
 			merging->looks = mem_grow(merging->looks, &merging->looks_capacity,
 						  count + (size_t)1, sizeof *merging->looks);
@@ -254,6 +255,7 @@ static void make_rows(struct sites *sites, const struct merging *merging, const 
 		const struct heap_site *site = merging->sorted[i];
 		struct sites_row *row = &sites->rows[places[merging->row_of[i]]];
 
+		ASSERT(merging->row_of[i] < merging->rows_count);
 		if (variances)
 			variances_merge(&all, &variances[site - merging->all]);
 		if (!chosen[merging->row_of[i]])
@@ -335,6 +337,7 @@ struct sites_list sites_list(const struct sites *sites, enum sites_question ques
 	}
 	mem_sort(list.rows, all, sizeof *list.rows, compare_rows, &question);
 	list.count = options->rows_max && options->rows_max < all ? (size_t)options->rows_max : all;
+	ASSERT(list.count <= sums->rows); // the rows that are shown are of those that were added up
 	list.rest_count = (size_t)sums->rows - list.count;
 	for (size_t i = 0; i < list.count; i++) {
 		list.rest.count -= list.rows[i]->amounts[question].count;
