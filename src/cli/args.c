@@ -1,3 +1,7 @@
+// For example, `report -an3 --prog=none -- -x.tide` gives the option all-frames, the option rows
+// with "3", the option progress with "none" (the only one that begins so), and the operand
+// "-x.tide": after "--" all words are operands. Letters may share a word until one of them takes
+// the rest of it as its argument.
 #include "cli/args.h"
 
 #include "base/mem.h"

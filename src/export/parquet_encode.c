@@ -1,3 +1,8 @@
+// For example, the values 100, 101, 103 and 106 as differences: the first one, 100; then of the
+// block 1, 2, 3 the least, 1, and what each is more than that, 0, 1, 2, in 2 bits each. Twenty
+// times 5 and then 1, 2, 3, as numbers of 3 bits: a run is its length times two (40) and the value
+// in a byte; what is no run is in groups of eight, so that the three are filled up with zeroes,
+// which the reader, who knows how many there are, leaves out.
 #include "export/parquet_encode.h"
 
 #include "base/mem.h"

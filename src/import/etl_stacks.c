@@ -73,6 +73,7 @@ static uint32_t put_node(struct etl_stacks *stacks, uint32_t callers, uint64_t f
 	uint32_t at = index_set_put(&stacks->by_frame, index_set_hash(pair, 2), same_node, stacks,
 				    &node, (uint32_t)stacks->nodes_count);
 
+	ASSERT(at > 0 && at <= stacks->nodes_count);
 	if (at == stacks->nodes_count) {
 		*MEM_ADD(stacks->nodes, stacks->nodes_count, stacks->nodes_capacity) = node;
 	}
@@ -96,7 +97,9 @@ uint32_t etl_stacks_put(struct etl_stacks *stacks, const uint8_t *frames, size_t
 
 uint64_t etl_stacks_frame(const struct etl_stacks *stacks, uint32_t node, uint32_t *callers)
 {
+	ASSERT(node < stacks->nodes_count);
 	*callers = stacks->nodes[node].callers;
+	ASSERT(*callers <= node); // who called was there first
 	return stacks->nodes[node].frame;
 }
 

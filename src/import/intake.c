@@ -1,3 +1,11 @@
+// What a source calls things, it is looked up by: a process, a thread, a module and a frame have a
+// text each, and equal texts are one definition. For example, the process "4242" is one with that
+// pid, and the process "worker", which is no number, gets the next number of those without one,
+// from 1. The frame "parse (a.c:12)" is the function parse, line 12 of a.c, at an address that no
+// other frame has; the frame "0x4010a0" is that address, in no module.
+//
+// The writer is made with the first definition: what the whole trace says of itself (intake_info,
+// intake_lacks) has to be known by then.
 #include "import/intake.h"
 
 #include "base/index_set.h"

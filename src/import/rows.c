@@ -79,6 +79,8 @@ static const struct op_name {
 	{ "rtlreallocateheap", TRACE_REALLOC },
 };
 
+_Static_assert(ROWS_COLUMNS <= UINT8_MAX && TRACE_FAILED <= UINT8_MAX, "as the tables have them");
+
 static const struct column_name *find_column(const char *name)
 {
 	for (size_t i = 0; i < sizeof column_names / sizeof *column_names; i++)

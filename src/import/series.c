@@ -1,3 +1,14 @@
+// What two snapshots differ by becomes events of blocks with addresses of our own. For each thread,
+// stack and size there is a sum, and the blocks that it is made of, the latest first.
+//
+// For example, a stack has 3 blocks of 300 bytes in the first snapshot, and 2 of 250 in the second.
+// At the first, three blocks of 100 bytes begin. At the second, the latest of them ends, which
+// leaves 2 of 200, and then the latest of these is resized to what the other one leaves of 250: a
+// realloc to 150 bytes at a new address. Where even no bytes at all would be too many for it, all
+// blocks of the sum end, and others begin.
+//
+// Sums that are less come first, then what came and went between the snapshots, then sums that are
+// more: so the level passes no height that no snapshot had.
 #include "import/series.h"
 
 #include "base/index_set.h"
@@ -177,7 +188,7 @@ static void end_block(struct series *series, struct sum *sum)
 	struct block *block = &series->blocks[at - 1];
 
 	ASSERT(at > 0 && at <= series->blocks_count);
-	ASSERT(sum->count > 0 && sum->bytes >= block->size); // it is one of them
+	ASSERT(sum->count > 0); // it is one of them; sums of bytes may have run over
 	put(series, sum, TRACE_FREE, 0, block->address, 0);
 	sum->count--;
 	sum->bytes -= block->size;

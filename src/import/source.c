@@ -102,6 +102,7 @@ static size_t unpack_gzip(struct source *source, char *out, size_t room)
 	gzip->next_out = (unsigned char *)out;
 	gzip->avail_out = (unsigned)room;
 	state = inflate(gzip, Z_NO_FLUSH);
+	ASSERT(gzip->avail_in <= source->packed_end && gzip->avail_out <= room);
 	source->packed_at = source->packed_end - gzip->avail_in;
 	source->open_frame = state != Z_STREAM_END;
 	if (state != Z_OK && state != Z_STREAM_END && state != Z_BUF_ERROR)
@@ -115,6 +116,7 @@ static size_t unpack_zstd(struct source *source, char *out, size_t room)
 	ZSTD_outBuffer to = { out, room, 0 };
 	size_t state = ZSTD_decompressStream(source->zstd, &to, &in);
 
+	ASSERT(in.pos <= source->packed_end && to.pos <= room);
 	source->packed_at = in.pos;
 	source->open_frame = state != 0;
 	if (ZSTD_isError(state))
@@ -167,6 +169,7 @@ static bool fill(struct source *source)
 			source->ended = true;
 	} while (count == 0 && !source->ended && source->err.kind == ERR_NONE);
 	source->end += count;
+	ASSERT(source->end < source->capacity); // there is a byte for the NUL
 	source->bytes[source->end] = '\0';
 	return count > 0;
 }
@@ -183,6 +186,7 @@ const char *source_head(struct source *source, size_t *length)
 
 static void take(struct source *source, size_t count)
 {
+	ASSERT(count <= source->end - source->at);
 	source->at += count;
 	source->taken += count;
 }

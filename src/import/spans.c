@@ -1,3 +1,6 @@
+// For example, [0, 10) and [20, 30) are two spans. With [10, 20) added they are one, [0, 30), since
+// spans that touch are joined; with [5, 25) removed from that they are [0, 5) and [25, 30). Both
+// ways the spans from the first that is reached to the last are replaced by at most two.
 #include "import/spans.h"
 
 #include "base/mem.h"

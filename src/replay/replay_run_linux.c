@@ -1,3 +1,7 @@
+// The driver is a process of its own, and what it has to do goes through memory that both have:
+// chunks of records, filled here and emptied there, each counted by one of two semaphores. Who
+// waits for an empty chunk looks ten times a second whether the driver has ended, or is to be
+// stopped, because a driver that was killed empties nothing any more.
 #include "replay/replay_run.h"
 
 #include "base/mem.h"

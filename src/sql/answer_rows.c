@@ -34,6 +34,7 @@ bool answer_rows_take(struct answer_rows *cells, struct str *text, size_t column
 	size_t capacity = 0, count = 0;
 	char *at;
 
+	ASSERT(columns > 0);
 	*cells = (struct answer_rows){ .text = str_take(text), .columns = columns };
 	for (at = cells->text; at && *at;) {
 		char *end, how;
@@ -62,6 +63,7 @@ void answer_rows_fini(struct answer_rows *cells)
 
 const char *answer_rows_text(const struct answer_rows *cells, size_t row, size_t column)
 {
+	ASSERT(column < cells->columns);
 	return cells->cells[row * cells->columns + column];
 }
 

@@ -155,6 +155,7 @@ bool clickhouse_wait(const struct clickhouse *clickhouse, unsigned tries)
 {
 	if (tries >= clickhouse->tries_max || (clickhouse->stop && clickhouse->stop(NULL)))
 		return false;
+	ASSERT(tries > 0);
 	now_sleep((uint64_t)PAUSE_NS << (tries - 1));
 	return !clickhouse->stop || !clickhouse->stop(NULL);
 }
@@ -183,6 +184,7 @@ static bool refuse(struct clickhouse *clickhouse, unsigned status, const char *a
 
 	for (; answer[length] && answer[length] != '\n' && length < SAID_MAX; length++)
 		line[length] = (unsigned char)answer[length] < ' ' ? ' ' : answer[length];
+	ASSERT(length < sizeof line);
 	line[length] = '\0';
 	clickhouse->busy = is_passing(answer) || status == 429 || status == 502 || status == 503;
 	if (status == 401 || status == 403 || strstr(answer, "Code: 516") ||

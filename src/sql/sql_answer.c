@@ -130,6 +130,7 @@ static void take_columns(void *context, const char *const *names, size_t count)
 {
 	struct answer *answer = context;
 
+	ASSERT(!answer->names);
 	answer->columns = count;
 	answer->names = mem_alloc(count, sizeof *answer->names);
 	for (size_t i = 0; i < count; i++)

@@ -1,3 +1,9 @@
+// A table is a program for a small machine: it has an address and a line, and makes a row of both
+// whenever it is told to. Most instructions are one byte that moves both and makes a row.
+//
+// For example, where lines step from -5 on in 14 steps, and such bytes begin at 13, the byte 75 is
+// the 62nd of them: 62 is 4 times 14 and 6, so the address rises by 4 (times the least length of an
+// instruction) and the line by 6 - 5 = 1.
 #include "symbols/linetable.h"
 
 #include "base/mem.h"

@@ -1,3 +1,6 @@
+// For example, a stream of 10,000 bytes in a file with blocks of 4,096 has three blocks. If their
+// numbers are 7, 8 and 9, the stream is the file's bytes from 28,672 on, and nothing is copied. If
+// they are 7, 12 and 8, it is a copy of two whole blocks and of 1,808 bytes of block 8.
 #include "symbols/msf.h"
 
 #include "base/mem.h"

@@ -1,3 +1,8 @@
+// For example, a function covers [0, 100), and one that was inlined into it [20, 40), a level
+// deeper. The pieces are [0, 20) of the outer one, [20, 40) of the inner one, and [40, 100) of the
+// outer one again. A sweep goes from address to address where something begins or ends; the ranges
+// that it is in are in a heap, the innermost on top. A range that has ended is taken out when it
+// comes to the top, and not before, as nothing asks for it below that.
 #include "symbols/nest.h"
 
 #include "base/mem.h"

@@ -184,6 +184,7 @@ static void read_parts(struct pdb *pdb, struct extent list)
 		pdb->parts[pdb->parts_count++] =
 			(struct part){ rva, rva + length, le_16(bytes + 16) };
 	}
+	ASSERT(pdb->parts_count <= count);
 	if (pdb->parts_count > 0)
 		qsort(pdb->parts, pdb->parts_count, sizeof *pdb->parts, compare_parts);
 }
@@ -214,6 +215,7 @@ static bool read_debug(struct pdb *pdb, struct err *err)
 
 		if (size > left)
 			return err_set(err, ERR_FORMAT, "a PDB file that is cut");
+		ASSERT(left <= pdb->debug.size_bytes - HEAD_BYTES);
 		lists[i] = (struct extent){ bytes + pdb->debug.size_bytes - left, size };
 		left -= size;
 	}
@@ -289,6 +291,7 @@ static const struct part *find_part(const struct pdb *pdb, uint32_t rva)
 {
 	size_t low = RISING_UPTO(pdb->parts, pdb->parts_count, rva, rva);
 
+	ASSERT(low <= pdb->parts_count);
 	return low > 0 && rva < pdb->parts[low - 1].end ? &pdb->parts[low - 1] : NULL;
 }
 
@@ -299,6 +302,7 @@ static struct pdb_module *open_module(struct pdb *pdb, size_t number)
 	if (number >= pdb->modules_count)
 		return NULL;
 	module = &pdb->modules[number];
+	ASSERT(!module->module || module->opened);
 	if (!module->opened && module->stream != NO_STREAM)
 		module->module = pdb_module_new(msf_read(&pdb->msf, module->stream), &module->head,
 						&pdb->sections);

@@ -31,6 +31,7 @@ static void read_symbols(struct pe *pe, uint32_t at, uint32_t count)
 	left -= (size_t)count * SYMBOL_BYTES;
 	if (left < 4)
 		return;
+	ASSERT(pe->symbols + (size_t)count * SYMBOL_BYTES + left == pe->bytes + pe->size_bytes);
 	bytes = le_32(pe->symbols + (size_t)count * SYMBOL_BYTES);
 	pe->strings = pe->symbols + (size_t)count * SYMBOL_BYTES;
 	pe->strings_bytes = bytes < left ? bytes : left;
@@ -139,6 +140,7 @@ static bool read_header(struct pe *pe, const uint8_t *header, size_t length, str
 		count = PE_DIRECTORIES;
 	if (count > (length - before) / 8)
 		count = (length - before) / 8;
+	ASSERT(count <= PE_DIRECTORIES && before + 8 * count <= length);
 	for (size_t i = 0; i < count; i++) {
 		pe->directories[i].rva = le_32(header + before + 8 * i);
 		pe->directories[i].size_bytes = le_32(header + before + 8 * i + 4);
@@ -221,6 +223,7 @@ const uint8_t *pe_rest(const struct pe *pe, uint32_t rva, size_t *size_bytes)
 
 	if (!section || !section->bytes || rva - section->rva >= section->bytes_count)
 		return NULL;
+	ASSERT(section->bytes >= pe->bytes && section->bytes < pe->bytes + pe->size_bytes);
 	*size_bytes = section->bytes_count - (rva - section->rva);
 	return section->bytes + (rva - section->rva);
 }

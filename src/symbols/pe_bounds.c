@@ -1,3 +1,7 @@
+// For example, on x86 (no exception directory), the bytes e8 0b 00 00 00 at 0x1000 call 0x1000 + 5
+// + 0x0b = 0x1010. That may also be a number that looks like a call: each place in a section of
+// code is taken for one. So a function that begins at 0x1000 ends at 0x1010 at the latest, and
+// before that where padding, or a return before a multiple of 16, says that another may begin.
 #include "symbols/pe_bounds.h"
 
 #include "base/mem.h"

@@ -1,3 +1,8 @@
+// For example, `malloc` and `__libc_malloc` are both global and cover the same 32 bytes. In the
+// sorted list `malloc` comes first, because it has fewer underscores; of two ranges that are equal,
+// a nest takes the one with the lower number, and so the first. A local label in the midst of them
+// has no size: it ends at the next symbol, or with its section, and is asked only where no symbol
+// with a size is, because its range is put one level further out.
 #include "symbols/symtab.h"
 
 #include "base/mem.h"

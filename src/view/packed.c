@@ -28,6 +28,7 @@ static bool compress_into(struct str *out, const void *bytes, size_t size, struc
 		stream.next_out = part;
 		stream.avail_out = sizeof part;
 		status = deflate(&stream, size == 0 ? Z_FINISH : Z_NO_FLUSH);
+		ASSERT(stream.avail_out <= sizeof part);
 		str_add_bytes(out, part, sizeof part - stream.avail_out);
 	}
 	deflateEnd(&stream);
@@ -38,6 +39,7 @@ static void add_base64(struct str *out, const unsigned char *bytes, size_t size)
 {
 	static const char digits[] =
 		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	_Static_assert(sizeof digits == 64 + 1, "a digit for six bits");
 
 	for (size_t i = 0; i < size; i += 3) {
 		size_t left = size - i;

@@ -55,6 +55,7 @@ bool params_parse(struct params *params, const char *query, struct err *err)
 			*equals++ = '\0';
 		if (!decode(part, err) || (equals && !decode(equals, err)))
 			return false;
+		ASSERT(params->count < PARAMS_MAX);
 		params->list[params->count++] =
 			(struct params_one){ .name = part, .value = equals ? equals : "" };
 	}

@@ -79,6 +79,7 @@ static void stop_who_is_there(struct query_queue *query_queue, enum query_queue_
 {
 	enum query_queue_turn mine = QUERY_QUEUE_MINE;
 
+	ASSERT(why != QUERY_QUEUE_MINE);
 	atomic_compare_exchange_strong(&query_queue->turn, &mine, why);
 }
 
@@ -91,6 +92,7 @@ static void line_up(struct query_queue *query_queue, struct query_queue_waiter *
 	for (; *link; link = &(*link)->next)
 		if (*lane && strcmp(lane_of((*link)->asker), lane) == 0)
 			(*link)->superseded = true;
+	ASSERT(!self->next);
 	*link = self;
 	if (query_queue->busy && *lane && strcmp(lane_of(&query_queue->asker), lane) == 0)
 		stop_who_is_there(query_queue, QUERY_QUEUE_SUPERSEDED);
@@ -101,8 +103,10 @@ static void leave_line(struct query_queue *query_queue, const struct query_queue
 {
 	struct query_queue_waiter **link = &query_queue->first;
 
-	while (*link != self)
+	while (*link != self) {
+		ASSERT(*link); // it is in the line
 		link = &(*link)->next;
+	}
 	*link = self->next;
 }
 
@@ -144,6 +148,7 @@ enum query_queue_turn query_queue_enter(struct query_queue *query_queue,
 	turn = wait_in_line(query_queue, &self);
 	leave_line(query_queue, &self);
 	if (turn == QUERY_QUEUE_MINE) {
+		ASSERT(!query_queue->busy && !query_queue->stopping);
 		query_queue->busy = true;
 		query_queue->asker = *asker;
 		query_queue->since_ns = now_steady_ns();

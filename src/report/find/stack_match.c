@@ -117,6 +117,7 @@ static uint32_t number_of(struct stack_match *stack_match, const char *text)
 		bool added;
 		uint64_t *number = map_put(&stack_match->texts, hash, &added);
 
+		ASSERT(added || *number < stack_match->text_count);
 		if (!added && strcmp(stack_match->text[*number], text) == 0)
 			return (uint32_t)*number + 1;
 		if (!added)
@@ -244,6 +245,7 @@ static uint32_t pair_of(struct stack_match *stack_match, uint32_t callers, uint3
 		stack_match->stacks[stack_match->stacks_count] = (struct stack){ callers, text };
 		*pair = stack_match->stacks_count++;
 	}
+	ASSERT(*pair > 0 && callers < stack_match->stacks_count);
 	return (uint32_t)*pair;
 }
 
@@ -277,6 +279,7 @@ uint32_t stack_match_stack(struct stack_match *stack_match, process_id process, 
 		*MEM_ADD(stack_match->way, count, stack_match->way_capacity) = id;
 		id = node->parent < id ? node->parent : 0;
 	}
+	ASSERT(stack_match->reader && stack_match->known); // somebody's turn
 	number = id < stack_match->known_count ? stack_match->known[id] : 0;
 	while (count-- > 0) {
 		id = stack_match->way[count];
@@ -292,8 +295,10 @@ size_t stack_match_frames(const struct stack_match *stack_match, uint32_t stack,
 {
 	size_t count = 0;
 
-	for (; stack && count < max; stack = stack_match->stacks[stack].callers)
+	for (; stack && count < max; stack = stack_match->stacks[stack].callers) {
+		ASSERT(stack < stack_match->stacks_count);
 		frames[count++] = stack_match->stacks[stack].text;
+	}
 	return count;
 }
 

@@ -127,6 +127,7 @@ void table_lay_out(struct table *table)
 		if (!none[i])
 			table->order[parent->children + parent->children_count++] = i;
 	}
+	ASSERT(at < table->rows_count); // all but the first are somebody's child
 	mem_free(none);
 }
 
@@ -151,6 +152,7 @@ void table_sort(struct table *table)
 			    ((options->rows_max && row->shown_count >= options->rows_max) ||
 			     (uint64_t)table_figure(child, TABLE_SIZE) < options->bytes_min))
 				continue;
+			ASSERT(row->shown_count <= c);
 			memmove(children + row->shown_count + 1, children + row->shown_count,
 				(c - row->shown_count) * sizeof *children);
 			children[row->shown_count++] = index;
@@ -171,6 +173,7 @@ uint32_t *table_list(const struct table *table, bool all, size_t *count)
 
 		for (uint32_t c = 0; c < children; c++)
 			list[(*count)++] = table->order[row->children + c];
+		ASSERT(*count <= table->rows_count);
 	}
 	return list;
 }
