@@ -111,7 +111,8 @@ static bool take_operand(struct args *args, struct request *request)
 	else if (!request->kind)
 		request->kind = args->value;
 	else
-		return args_mistake(args, "one trace and one kind, and then '%s'?", args->value);
+		return args_mistake(args, "unexpected '%s' after the trace and the kind",
+				    args->value);
 	return true;
 }
 

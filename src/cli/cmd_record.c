@@ -285,7 +285,8 @@ static bool record_check(struct record *record)
 	bool attaches = record->launch.attach_pid != 0;
 
 	if (attaches && args->at < args->argc)
-		return args_mistake(args, "-p %u: no program is started then, so '%s' is too much",
+		return args_mistake(args,
+				    "-p %u records a program that runs: it does not start '%s'",
 				    record->launch.attach_pid, args->argv[args->at]);
 	if (attaches && record->launch.segment_options & SEGMENT_STRICT_VM)
 		return args_mistake(args, "--strict-vm needs a program that record starts");
@@ -313,7 +314,7 @@ static bool record_check(struct record *record)
 		return args_mistake(args, "--rotate keeps all, in several files: not with --keep "
 					  "or --max-size");
 	if (record->launch.sample_bytes == 0 && record->launch.segment_options & SEGMENT_USDT)
-		return args_mistake(args, "--usdt tells of samples: it needs --sample BYTES");
+		return args_mistake(args, "--usdt reports samples: it needs --sample BYTES");
 	if (!attaches && args->at >= args->argc)
 		return args_mistake(args, "needs a program to run, or -p PID");
 	return true;

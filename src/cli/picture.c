@@ -149,7 +149,7 @@ bool picture_check(const struct picture *picture, struct err *err)
 {
 	static const char *const kept[] = { "", ".gnuplot", ".dat" };
 	bool can = tool_find("gnuplot") ||
-		   err_set(err, ERR_IO, "gnuplot draws the pictures, and is not there (%s)",
+		   err_set(err, ERR_IO, "gnuplot, which draws the pictures, is not there (%s)",
 			   absent_gnuplot);
 
 	for (size_t i = 0; i < (picture->keep ? 3 : 1) && can; i++) {

@@ -180,7 +180,7 @@ static bool take_time(struct rows *rows, const char *text, uint64_t *time_ns, st
 		return true;
 	}
 	if (!text || !*text)
-		return err_set(err, ERR_FORMAT, "there is no time");
+		return err_set(err, ERR_FORMAT, "the row has no time");
 	if (rows->time_scale == 0)
 		rows->time_scale = strchr(text, '.') ? NS_PER_S : 1;
 	if (!number_parse_time(text, rows->time_scale, time_ns))
@@ -249,7 +249,7 @@ bool rows_take(struct rows *rows, const char *const fields[ROWS_COLUMNS], struct
 
 	event.kind = kind_of(op, fields[ROWS_CALL]);
 	if (!*op)
-		return err_set(err, ERR_FORMAT, "there is no op");
+		return err_set(err, ERR_FORMAT, "the row has no op");
 	if (!take_time(rows, fields[ROWS_TIME], &event.time_ns, err) ||
 	    !take_number(fields[ROWS_ADDRESS], "address", &event.address, err) ||
 	    !take_number(fields[ROWS_SIZE], "size", &event.size, err) ||
