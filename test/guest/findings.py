@@ -5,7 +5,7 @@ import json
 import os
 
 import libguest
-from libguest import Skip, TIDEMARK, check, equal, main, program, record, run, test
+from libguest import Skip, TIDEMARK, check, environment, equal, main, program, record, run, test
 
 
 def findings(*words, trace="t.tide"):
@@ -52,6 +52,104 @@ def each_mistake_is_found_and_what_looks_like_it_is_not():
     equal(20000, of_kind(told, "elsewhere", "hand_over")["figures"]["elsewhere_count"])
     check(not any(one["kind"] in ("growth", "freed-twice", "freed-wrong", "killed", "processes")
                   for one in told["findings"]), [one["id"] for one in told["findings"]])
+
+
+# What jemalloc gives for 1,040 bytes is 1,280; what it gives for 1,024 is that.
+CLASSES = r"""
+#include <stdlib.h>
+#include <string.h>
+static void *volatile kept[3][10000];
+static __attribute__((noinline)) void over(int i) { kept[0][i] = memset(malloc(1040), 1, 1040); }
+static __attribute__((noinline)) void just(int i) { kept[1][i] = memset(malloc(1024), 1, 1024); }
+static __attribute__((noinline)) void lines(int i)
+{
+	kept[2][i] = memset(aligned_alloc(64, 72), 1, 72);
+}
+int main(int argc, char **argv)
+{
+	for (int i = 0; i < 10000; i++)
+		over(i);
+	for (int i = 0; i < 10000; i++)
+		just(i);
+	for (int i = 0; i < 10000 && argc > 1; i++)
+		lines(i);
+	return argv[0] == NULL;
+}
+"""
+
+
+@test
+def what_blocks_take_more_than_they_hold_is_seen_by_their_addresses():
+    with open("classes.c", "w", encoding="utf-8") as file:
+        file.write(CLASSES)
+    equal(0, run(["gcc", "-O1", "classes.c", "-o", "classes"]).code)
+    record(["./classes"], "-f")
+    equal([], [one["what"] for one in findings()["findings"] if one["kind"] == "slack"])
+    record(["./classes", "aligned"], "-f")
+    aligned = of_kind(findings(), "slack", "lines")
+    check("aligned" in aligned["what"], aligned)
+    jemalloc = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"
+    if not os.path.exists(jemalloc):
+        raise Skip("no jemalloc (sizes of other allocators)")
+    record(["./classes"], "-f", env=environment(LD_PRELOAD=jemalloc))
+    over = of_kind(findings(), "slack", "over")
+    equal(10000 * 240, over["saves"]["peak_bytes"])
+
+
+# Each thread leaves a block (leaves), or main frees it (gives). With a second argument all wait for
+# the end of the process.
+THREADS = r"""
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static void *volatile kept[100];
+static pthread_barrier_t all;
+static int stay;
+static __attribute__((noinline)) void *leaves(long i) { return kept[i] = memset(malloc(200000), 1, 200000); }
+static __attribute__((noinline)) void *gives(void) { return memset(malloc(200001), 1, 200001); }
+static void *work(void *number)
+{
+	void *given = gives();
+	leaves((long)number);
+	if (stay) {
+		pthread_barrier_wait(&all);
+		pause();
+	}
+	return given;
+}
+int main(int argc, char **argv)
+{
+	pthread_t threads[100];
+	long count = atoi(argv[1]);
+	void *given;
+	stay = argc > 2;
+	pthread_barrier_init(&all, NULL, (unsigned)count + 1);
+	for (long i = 0; i < count; i++)
+		pthread_create(&threads[i], NULL, work, (void *)i);
+	if (stay)
+		pthread_barrier_wait(&all);
+	for (long i = 0; i < count && !stay; i++) {
+		pthread_join(threads[i], &given);
+		free(given);
+	}
+	return 0;
+}
+"""
+
+
+@test
+def what_ended_threads_left_is_told_and_what_is_freed_or_of_few_or_of_those_that_live_is_not():
+    with open("threads.c", "w", encoding="utf-8") as file:
+        file.write(THREADS)
+    equal(0, run(["gcc", "-O1", "threads.c", "-o", "threads", "-pthread"]).code)
+    for words, count in ((["8"], 8), (["3"], 0), (["8", "stay"], 0)):
+        record(["./threads", *words], "-f")
+        some = [one for one in findings()["findings"] if one["kind"] == "ended-threads"]
+        equal([count] if count else [], [one["figures"]["threads"] for one in some], words)
+        if some:
+            check("leaves" in functions(some[0]), some[0])
+            equal(8 * 200000, some[0]["figures"]["bytes"])
 
 
 HOARDS = r"""

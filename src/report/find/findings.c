@@ -188,16 +188,27 @@ const struct findings_kind findings_kinds[] = {
 	  "stacks of allocations: each has its own files, locale and errno, and blocks of one "
 	  "must not be freed by the other. msvcrt.dll is Windows' own and is not counted.",
 	  findings_runtimes },
-	{ "slack", "sizes just over a size class", FINDINGS_SAVING, FINDINGS_NEVER,
-	  "Needs the usable size of blocks, which is not recorded. For glibc see overhead.", NULL },
+	{ "slack", "sizes just over a size class", FINDINGS_SAVING,
+	  FINDINGS_EVERY_CALL | FINDINGS_FREES,
+	  "Blocks at the peak that take more than they hold: with glibc those of one to three "
+	  "bytes over a size that it has, where that costs a quarter of them and three in four "
+	  "of a site's blocks are so; with other allocators, "
+	  "and aligned blocks, those that are further apart than they are large by an eighth, "
+	  "though nothing was ever allocated between. The usable size is not recorded: it is "
+	  "computed from glibc's rules, or seen by the addresses. What glibc takes for headers is "
+	  "overhead.",
+	  findings_slack },
 	{ "contention", "threads wait for one arena", FINDINGS_SAVING, FINDINGS_NEVER,
 	  "Needs the time that calls of malloc take, which is not recorded. When calls came does "
 	  "not show it: a thread that waits for an arena makes none.",
 	  NULL },
-	{ "ended-threads", "memory of ended threads", FINDINGS_NOTE, FINDINGS_NEVER,
-	  "Needs the ends of threads, which are not recorded. elsewhere tells what other threads "
-	  "free, growth what is never freed.",
-	  NULL },
+	{ "ended-threads", "memory of ended threads", FINDINGS_SAVING,
+	  FINDINGS_EVERY_CALL | FINDINGS_FREES,
+	  "Blocks of one line that four threads or more allocated which have ended, and that "
+	  "nothing had freed when the process ended. A thread has ended where libc gave its stack "
+	  "back, in that thread (glibc). Results that are kept to the end look the same: "
+	  "record --reachability says what nothing points to.",
+	  findings_ended_threads },
 	{ 0 },
 };
 

@@ -20,8 +20,7 @@ enum {
 	PROCESSES_MIN = 4,
 };
 
-// What is there behind so many events.
-static struct present *read_at(const struct findings *findings, uint64_t events)
+struct present *findings_present(const struct findings *findings, uint64_t events)
 {
 	const struct present_options options = {
 		.query = &findings->asked->selection.query,
@@ -127,7 +126,7 @@ bool findings_overhead(struct findings *findings, const struct findings_kind *ki
 	(void)err;
 	if (counts->peak.bytes < findings_bytes_min(findings))
 		return true;
-	present = read_at(findings, counts->peak_number + 1);
+	present = findings_present(findings, counts->peak_number + 1);
 	for (process_id id = 0; id < reader_processes_count(findings->asked->reader); id++)
 		count_overhead(findings, present, id, &lines);
 	present_free(present);
@@ -200,7 +199,7 @@ bool findings_untouched(struct findings *findings, const struct findings_kind *k
 	if (!findings_load_largest(findings, &snapshot))
 		return true;
 	pages_init(&pages, &snapshot);
-	present = read_at(findings, snapshot.began);
+	present = findings_present(findings, snapshot.began);
 	blocks = present_blocks(present, snapshot.process, PRESENT_HEAP, &count);
 	for (size_t i = 0; i < count; i++) {
 		const struct present_block *block = &blocks[i];

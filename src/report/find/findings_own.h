@@ -6,6 +6,7 @@
 #define REPORT_FINDINGS_OWN_H
 
 #include "base/index_set.h"
+#include "engine/replay/present.h"
 #include "engine/whole.h"
 #include "report/find/findings.h"
 #include "report/find/growth.h"
@@ -128,6 +129,9 @@ bool findings_is_glibc(const struct findings *findings, process_id process); // 
 // ends it (snapshot_fini). False: there is none.
 bool findings_load_largest(const struct findings *findings, struct trace_snapshot *snapshot);
 
+// What is there after so many events; the caller frees it.
+struct present *findings_present(const struct findings *findings, uint64_t events);
+
 // Go through the lives of all blocks, into the facts.
 void findings_read_lives(struct findings *findings);
 
@@ -144,5 +148,6 @@ findings_look findings_pinned, findings_free_pages, findings_overhead, findings_
 	findings_processes, findings_libraries, findings_unreachable;
 findings_look findings_holes, findings_thread_stacks, findings_unaligned, findings_outside;
 findings_look findings_early, findings_runtimes;
+findings_look findings_slack, findings_ended_threads;
 
 #endif

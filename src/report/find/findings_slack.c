@@ -1,0 +1,356 @@
+// Findings about what blocks take beside what they hold: sizes just over a size class, and aligned
+// blocks. The size that an allocator gave is not recorded. It is seen where blocks of one size are
+// next to each other, by the distance between them: for example, jemalloc has no class between
+// 1,024 and 1,280 bytes, so blocks of 1,040 are 1,280 apart, and nothing is ever allocated between.
+// A second pass looks for what was: where blocks of a loop are apart because a temporary was
+// allocated between them and freed, the room is not wasted, only free.
+//
+// glibc's classes are 16 bytes apart and need no distances: a block of 57 takes 80, one of 56 takes
+// 64. There, distances tell of alignment: the pieces that memalign cuts off and nobody uses.
+#include "report/find/findings_own.h"
+
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/rising.h"
+#include "engine/replay/lives.h"
+#include "report/find/chunk_extent.h"
+
+#include <stdlib.h>
+
+enum {
+	BLOCKS_MIN = 64, // of one size, before distances say anything
+	PART = 8,        // of its size that a block takes in vain
+	SMALL_PART = 4,  // the same of glibc's classes
+	CLASS = 16,      // bytes between glibc's
+	OVER_MAX = 3,    // bytes that a size is over one
+	ALIGNED = 64,    // what no block is by itself
+	USED_PART = 20,  // of the rooms between blocks that may have been used
+};
+
+// What blocks of one size in a process are like.
+struct slack_size {
+	uint64_t count, aligned;
+	uint64_t distance; // that most of them are from the next block, if most are equally far
+	uint64_t votes;    // for it, less those against it
+	uint64_t equal;    // blocks with just that
+};
+
+enum slack_way { SLACK_CLASS, SLACK_APART, SLACK_ALIGNED, SLACK_WAYS };
+
+// Blocks of one line of the program.
+struct slack_line {
+	process_id process;
+	frame_id frame;
+	enum slack_way way;
+	stack_id stack; // of the largest of them
+	uint64_t largest, count, bytes, more, rooms, used;
+	uint64_t all; // its blocks, with those that are not so
+};
+
+// Between two blocks.
+struct slack_room {
+	uint64_t start, end;
+	process_id process;
+	uint32_t line;
+};
+
+struct slack {
+	struct findings *findings;
+	struct slack_line *lines;
+	size_t lines_count, lines_capacity;
+	struct map known; // process, frame and way -> line
+	struct slack_room *rooms;
+	size_t rooms_count, rooms_capacity;
+};
+
+static uint32_t line_of(struct slack *slack, process_id process, stack_id stack, enum slack_way way)
+{
+	const struct trace_stack *user =
+		reader_stack(slack->findings->asked->reader, findings_user(slack->findings, stack));
+	frame_id frame = user ? user->frame : 0;
+	bool added;
+	uint64_t *at = map_put(&slack->known,
+			       ((uint64_t)process << 34) | ((uint64_t)frame << 2) | way, &added);
+
+	if (added) {
+		*at = slack->lines_count;
+		slack->lines = mem_grow(slack->lines, &slack->lines_capacity,
+					slack->lines_count + 1, sizeof *slack->lines);
+		slack->lines[slack->lines_count++] =
+			(struct slack_line){ .process = process, .frame = frame, .way = way };
+	}
+	return (uint32_t)*at;
+}
+
+static uint32_t add(struct slack *slack, const struct present_block *block, enum slack_way way,
+		    uint64_t more)
+{
+	uint32_t at = line_of(slack, block->process, block->stack, way);
+	struct slack_line *line = &slack->lines[at];
+
+	line->count++;
+	line->bytes += block->size;
+	line->more += more;
+	if (block->size >= line->largest) {
+		line->largest = block->size;
+		line->stack = block->stack;
+	}
+	return at;
+}
+
+static void add_room(struct slack *slack, const struct present_block *block, uint32_t line,
+		     uint64_t start, uint64_t end)
+{
+	slack->rooms = mem_grow(slack->rooms, &slack->rooms_capacity, slack->rooms_count + 1,
+				sizeof *slack->rooms);
+	slack->rooms[slack->rooms_count++] =
+		(struct slack_room){ start, end, block->process, line };
+	slack->lines[line].rooms++;
+}
+
+// ---- sizes ----
+
+static uint64_t distance_at(const struct chunk_extent *extent, size_t i)
+{
+	return i + 1 < extent->count ? extent->blocks[i + 1].address - extent->blocks[i].address
+				     : UINT64_MAX;
+}
+
+// The distance of more than half of a size's blocks, if there is one, wins the vote.
+static void measure(struct map *places, struct slack_size *sizes, const struct chunk_extent *extent)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < extent->count; i++) {
+		const struct present_block *block = &extent->blocks[i];
+		uint64_t distance = distance_at(extent, i);
+		bool added;
+		uint64_t *at = map_put(places, block->size, &added);
+		struct slack_size *size;
+
+		if (added)
+			*at = count++;
+		size = &sizes[*at];
+		size->count++;
+		size->aligned += block->address % ALIGNED == 0;
+		if (size->votes == 0)
+			size->distance = distance;
+		size->votes += distance == size->distance ? 1 : UINT64_MAX;
+	}
+	for (size_t i = 0; i < extent->count; i++) {
+		struct slack_size *size = &sizes[*map_find(places, extent->blocks[i].size)];
+
+		size->equal += distance_at(extent, i) == size->distance;
+	}
+}
+
+// Whether distances say what a block of the size takes, and that it is much more than `chunk`.
+static bool is_apart(const struct slack_size *size, uint64_t bytes, uint64_t chunk, bool glibc)
+{
+	return size->count >= BLOCKS_MIN && size->equal >= size->count / 2 &&
+	       size->distance < 2 * chunk + SPACE_PAGE && size->distance >= chunk + bytes / PART &&
+	       size->distance > chunk && (!glibc || size->aligned == size->count);
+}
+
+static void look_at(struct slack *slack, const struct chunk_extent *extent, size_t i,
+		    const struct slack_size *size, bool glibc, unsigned bits)
+{
+	const struct present_block *block = &extent->blocks[i];
+	uint64_t header = !glibc ? 0 : bits == 32 ? 4 : 8;
+	uint64_t chunk = (block->size + header + CLASS - 1) & ~(uint64_t)(CLASS - 1);
+	uint64_t over = (block->size + header) % CLASS;
+	uint32_t line;
+
+	if (!block->selected || !block->stack || block->size == 0)
+		return;
+	for (int way = SLACK_CLASS; way < SLACK_WAYS; way++) {
+		line = line_of(slack, block->process, block->stack, (enum slack_way)way);
+		slack->lines[line].all++;
+	}
+	if (is_apart(size, block->size, chunk, glibc)) {
+		line = add(slack, block, glibc ? SLACK_ALIGNED : SLACK_APART,
+			   size->distance - block->size);
+		if (distance_at(extent, i) == size->distance)
+			add_room(slack, block, line, block->address - header + chunk,
+				 block->address - header + size->distance);
+		return;
+	}
+	if (glibc && over >= 1 && over <= OVER_MAX && chunk > (bits == 32 ? 16 : 32))
+		add(slack, block, SLACK_CLASS, CLASS);
+}
+
+static void look_at_process(struct slack *slack, struct present *present, process_id process)
+{
+	const struct trace_process *of = reader_process(slack->findings->asked->reader, process);
+	struct chunk_extent extent = { 0 };
+	struct map places = { 0 };
+	struct slack_size *sizes;
+	bool glibc;
+
+	chunk_extent_init(&extent, present, process, of->bits);
+	glibc = extent.glibc && findings_is_glibc(slack->findings, process);
+	sizes = mem_alloc_table(extent.count + 1, sizeof *sizes);
+	measure(&places, sizes, &extent);
+	for (size_t i = 0; i < extent.count; i++)
+		look_at(slack, &extent, i, &sizes[*map_find(&places, extent.blocks[i].size)], glibc,
+			of->bits);
+	mem_free(sizes);
+	map_fini(&places);
+	chunk_extent_fini(&extent);
+}
+
+// ---- what was between ----
+
+static bool matters(struct findings *findings, const struct slack_line *line)
+{
+	uint64_t part = line->way == SLACK_CLASS ? SMALL_PART : PART;
+
+	return line->frame && line->more >= findings_bytes_min(findings) &&
+	       line->more >= line->bytes / part && line->used <= line->rooms / USED_PART &&
+	       line->count >= line->all / 4 * 3;
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct slack_room *x = a, *y = b;
+
+	if (x->process != y->process)
+		return x->process < y->process ? -1 : 1;
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+// The block was in a room, or over it.
+static void on_begin(void *context, const struct lives_block *block)
+{
+	struct slack *slack = context;
+	uint64_t end = block->address + (block->size ? block->size : 1);
+	size_t low = 0, high = slack->rooms_count;
+
+	if (block->heap)
+		return;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct slack_room *room = &slack->rooms[middle];
+
+		if (room->process < block->process ||
+		    (room->process == block->process && room->end <= block->address))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low < slack->rooms_count && slack->rooms[low].process == block->process &&
+	    slack->rooms[low].start < end)
+		slack->lines[slack->rooms[low].line].used++;
+}
+
+// The pass costs as much as the trace is long: only for what would be told.
+static bool asks_between(const struct slack *slack)
+{
+	for (size_t i = 0; i < slack->lines_count; i++)
+		if (slack->lines[i].rooms > 0 && matters(slack->findings, &slack->lines[i]))
+			return true;
+	return false;
+}
+
+static void look_between(struct slack *slack)
+{
+	const struct lives_watcher watcher = { on_begin, NULL, NULL, slack, NULL };
+	struct reader *reader = slack->findings->asked->reader;
+	struct lives *lives;
+	struct progress progress;
+
+	if (!asks_between(slack))
+		return;
+	qsort(slack->rooms, slack->rooms_count, sizeof *slack->rooms, by_place);
+	lives = lives_new(reader, &watcher, NULL);
+	progress_begin(&progress, slack->findings->asked->options.window.progress, "between blocks",
+		       reader_bytes(reader));
+	lives_read(lives, reader, &progress);
+	progress_end(&progress);
+	lives_free(lives);
+}
+
+// ---- telling ----
+
+static void say_what(struct findings *findings, struct finding *finding,
+		     const struct slack_line *line)
+{
+	char *function = findings_function(findings, line->stack);
+	char count[28], mean[16], whole[16], more[16];
+
+	str_count(line->count, count);
+	str_bytes(line->bytes / line->count, mean);
+	str_bytes((line->bytes + line->more) / line->count, whole);
+	str_bytes(line->more, more);
+	switch (line->way) {
+	case SLACK_CLASS:
+		findings_say(&finding->what,
+			     "%s blocks of %s, of %s in the mean, are one to three bytes over a "
+			     "size that glibc has: together they take %s more.",
+			     count, function, mean, more);
+		findings_say(&finding->why, "by glibc's rules, which the addresses of the blocks "
+					    "agree with, at the peak");
+		findings_say(&finding->advice,
+			     "make them smaller by so much: each then takes 16 bytes less");
+		break;
+	case SLACK_APART:
+		findings_say(&finding->what,
+			     "%s blocks of %s hold %s each in the mean and take %s.", count,
+			     function, mean, whole);
+		findings_say(&finding->why,
+			     "by the distances between their addresses at the peak; nothing was "
+			     "ever allocated between them");
+		findings_say(&finding->advice, "a size that the allocator has, or several of them "
+					       "in one block");
+		break;
+	case SLACK_ALIGNED:
+		findings_say(&finding->what,
+			     "%s aligned blocks of %s hold %s each in the mean and take %s.", count,
+			     function, mean, whole);
+		findings_say(&finding->why, "their addresses are multiples of 64, and nothing was "
+					    "ever allocated in what is between them");
+		findings_say(&finding->advice,
+			     "a smaller alignment, or an array that is aligned once");
+		break;
+	default:
+		break;
+	}
+	mem_free(function);
+}
+
+static void tell(struct findings *findings, const struct findings_kind *kind,
+		 const struct slack_line *line)
+{
+	struct finding *finding =
+		findings_add(findings, kind, FINDINGS_LIKELY, line->process, line->stack);
+
+	say_what(findings, finding, line);
+	findings_figure(finding, "count", "blocks", FINDINGS_COUNT, line->count);
+	findings_figure(finding, "bytes", "hold", FINDINGS_BYTES, line->bytes);
+	findings_figure(finding, "slack_bytes", "more", FINDINGS_BYTES, line->more);
+	finding->saves_bytes = line->more;
+	findings_command(findings, finding, "active", "--at peak", false, true);
+}
+
+bool findings_slack(struct findings *findings, const struct findings_kind *kind, struct err *err)
+{
+	const struct heap_counts *counts = &heap_totals(findings->facts->heap)->counts;
+	struct slack slack = { .findings = findings };
+	struct present *present;
+
+	(void)err;
+	if (counts->peak.bytes < findings_bytes_min(findings))
+		return true;
+	present = findings_present(findings, counts->peak_number + 1);
+	for (process_id id = 0; id < reader_processes_count(findings->asked->reader); id++)
+		look_at_process(&slack, present, id);
+	present_free(present);
+	look_between(&slack);
+	for (size_t i = 0; i < slack.lines_count; i++)
+		if (matters(findings, &slack.lines[i]))
+			tell(findings, kind, &slack.lines[i]);
+	mem_free(slack.rooms);
+	mem_free(slack.lines);
+	map_fini(&slack.known);
+	return true;
+}

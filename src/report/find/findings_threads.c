@@ -1,0 +1,198 @@
+// Findings about threads: what those that have ended left behind. A thread of glibc gives its stack
+// back as the last thing that it does: for example, after
+//
+//     mmap 0x7f0000000000 8392704 flags=stack      by who starts it
+//     malloc 0x7f0010000010 1048576                by the thread
+//     madvise 0x7f0000000000 8368128 dontneed      by libc, in the thread
+//
+// it has ended, and its block of 1 MiB is there. One such block may be a result. Where thread after
+// thread leaves some, and all of it is there at the end, nobody frees what a thread has.
+#include "report/find/findings_own.h"
+
+#include "base/map.h"
+#include "base/mem.h"
+#include "report/ask/moment_view.h"
+
+#include <stdlib.h>
+
+enum {
+	THREADS_MIN = 4, // that left something of one line
+	ADVICE_DONTNEED = 4,
+	FLAG_STACK = 0x20000,
+};
+
+// Which threads have ended, by their stacks.
+struct ended {
+	const struct reader *reader;
+	struct map stacks; // process and page -> 1
+	bool *list;        // by thread
+	uint32_t count;    // of threads
+	bool any;
+};
+
+static uint64_t stack_at(process_id process, uint64_t address)
+{
+	return (uint64_t)process << 48 | (address / SPACE_PAGE & ((UINT64_C(1) << 48) - 1));
+}
+
+static void on_call(void *context, const struct space *space, const struct trace_event *event)
+{
+	struct ended *ended = context;
+	const struct trace_thread *thread = reader_thread(ended->reader, event->thread);
+	const struct trace_vm *vm = event->vm;
+	bool added;
+
+	(void)space;
+	if (!vm || !thread)
+		return;
+	if (event->kind == TRACE_MMAP && (vm->flags & FLAG_STACK))
+		*map_put(&ended->stacks, stack_at(thread->process, event->address), &added) = 1;
+	if (event->kind != TRACE_MADVISE || vm->flags != ADVICE_DONTNEED ||
+	    vm->origin != TRACE_ORIGIN_LIBC || event->thread >= ended->count ||
+	    !map_find(&ended->stacks, stack_at(thread->process, event->address)))
+		return;
+	ended->list[event->thread] = ended->any = true;
+}
+
+// What one line left in threads that have ended.
+struct left {
+	process_id process;
+	frame_id frame;
+	thread_id thread;
+	stack_id stack;
+	uint64_t size;
+};
+
+static int by_line(const void *a, const void *b)
+{
+	const struct left *x = a, *y = b;
+
+	if (x->process != y->process)
+		return x->process < y->process ? -1 : 1;
+	if (x->frame != y->frame)
+		return x->frame < y->frame ? -1 : 1;
+	return x->thread < y->thread ? -1 : x->thread > y->thread;
+}
+
+static size_t gather(struct findings *findings, const struct ended *ended, struct present *present,
+		     process_id process, struct left **list, size_t *capacity, size_t count)
+{
+	size_t blocks_count;
+	struct present_block *blocks =
+		present_take_blocks(present, process, PRESENT_HEAP, &blocks_count);
+
+	for (size_t i = 0; i < blocks_count; i++) {
+		const struct present_block *block = &blocks[i];
+		stack_id user;
+
+		if (!block->selected || block->inherited || block->thread >= ended->count ||
+		    !ended->list[block->thread])
+			continue;
+		user = findings_user(findings, block->stack);
+		if (!user)
+			continue;
+		*list = mem_grow(*list, capacity, count + 1, sizeof **list);
+		(*list)[count++] = (struct left){
+			.process = process,
+			.frame = reader_stack(ended->reader, user)->frame,
+			.thread = block->thread,
+			.stack = block->stack,
+			.size = block->size,
+		};
+	}
+	mem_free(blocks);
+	return count;
+}
+
+// All of one line.
+static void consider(struct findings *findings, const struct findings_kind *kind,
+		     const struct left *list, size_t count)
+{
+	uint64_t bytes = 0, threads = 0, largest = 0;
+	const struct left *most = list;
+	struct finding *finding;
+	char size[16], number[28], blocks[28];
+	char *function;
+
+	for (size_t i = 0; i < count; i++) {
+		bytes += list[i].size;
+		threads += i == 0 || list[i].thread != list[i - 1].thread;
+		if (list[i].size > largest) {
+			largest = list[i].size;
+			most = &list[i];
+		}
+	}
+	if (threads < THREADS_MIN || bytes < findings_bytes_min(findings))
+		return;
+	finding = findings_add(findings, kind, FINDINGS_LIKELY, most->process, most->stack);
+	function = findings_function(findings, most->stack);
+	findings_say(&finding->what,
+		     "%s threads that have ended left %s of %s, and nothing freed it.",
+		     str_count(threads, number), str_bytes(bytes, size), function);
+	findings_say(&finding->why,
+		     "counted at the end of the process, of threads that gave their stacks back; "
+		     "whether something still uses the %s blocks is not recorded",
+		     str_count(count, blocks));
+	findings_say(&finding->advice, "free it where the thread ends, or where it is joined");
+	findings_figure(finding, "threads", "threads", FINDINGS_COUNT, threads);
+	findings_figure(finding, "count", "blocks", FINDINGS_COUNT, count);
+	findings_figure(finding, "bytes", "bytes", FINDINGS_BYTES, bytes);
+	finding->saves_bytes = bytes;
+	findings_command(findings, finding, "window", "--by thread,stack", false, true);
+	mem_free(function);
+}
+
+static void consider_all(struct findings *findings, const struct findings_kind *kind,
+			 struct ended *ended)
+{
+	const struct present_options options = {
+		.query = &findings->asked->selection.query,
+		.at_exit = true,
+		.inherits = TRACE_NONE,
+	};
+	struct present *present = moment_view_find(findings->asked, &options, "reading");
+	size_t count = 0, capacity = 0, first = 0;
+	struct left *list = NULL;
+
+	for (process_id id = 0; id < reader_processes_count(ended->reader); id++)
+		count = gather(findings, ended, present, id, &list, &capacity, count);
+	present_free(present);
+	if (count > 0)
+		qsort(list, count, sizeof *list, by_line);
+	for (size_t i = 1; i <= count; i++) {
+		if (i < count && list[i].process == list[first].process &&
+		    list[i].frame == list[first].frame)
+			continue;
+		consider(findings, kind, list + first, i - first);
+		first = i;
+	}
+	mem_free(list);
+}
+
+bool findings_ended_threads(struct findings *findings, const struct findings_kind *kind,
+			    struct err *err)
+{
+	struct ended ended = { .reader = findings->asked->reader };
+	const struct present_options options = {
+		.edge = { .number = UINT64_MAX, .exact = true },
+		.inherits = TRACE_NONE,
+		.before = on_call,
+		.context = &ended,
+	};
+
+	(void)err;
+	ended.count = reader_threads_count(ended.reader);
+	if (ended.count <= THREADS_MIN)
+		return true;
+	ended.list = mem_alloc(ended.count, sizeof *ended.list);
+	moment_view_calls(findings->asked, &options, "threads");
+	if (ended.any)
+		consider_all(findings, kind, &ended);
+	else if (ended.stacks.count == 0)
+		findings_miss(findings, kind,
+			      "no thread's stack is in the trace: that a thread has ended is "
+			      "seen of glibc's alone, on Linux, from the program's start");
+	map_fini(&ended.stacks);
+	mem_free(ended.list);
+	return true;
+}
