@@ -69,7 +69,8 @@ const struct command cmd_fleet = {
 		    "  tidemark fleet trend clickhouse://db.example/memory --site Session::open\n",
 	.notes = "Environment\n"
 		 "  TIDEMARK_CLICKHOUSE_USER, TIDEMARK_CLICKHOUSE_PASSWORD   who asks\n"
-		 "  TIDEMARK_CLICKHOUSE_CREDENTIALS   a file as for --credentials\n",
+		 "  TIDEMARK_CLICKHOUSE_CREDENTIALS   a file as for --credentials\n"
+		 "  TIDEMARK_CLICKHOUSE_CA   clickhouses://: who vouches for the server (PEM)\n",
 	.options = fleet_options,
 	.takes_places = true,
 	.run = run,

@@ -44,7 +44,8 @@ const struct command cmd_push = {
 		    "      --credentials ~/.config/clickhouse\n",
 	.notes = "Environment:\n"
 		 "  TIDEMARK_CLICKHOUSE_USER, TIDEMARK_CLICKHOUSE_PASSWORD   who sends or asks\n"
-		 "  TIDEMARK_CLICKHOUSE_CREDENTIALS   a file as for --credentials\n",
+		 "  TIDEMARK_CLICKHOUSE_CREDENTIALS   a file as for --credentials\n"
+		 "  TIDEMARK_CLICKHOUSE_CA   clickhouses://: who vouches for the server (PEM)\n",
 	.options = push_options,
 	.run = run,
 };

@@ -19,8 +19,14 @@ void http_free(struct http *http); // NULL is allowed
 // them.
 void http_header(struct http *http, const char *header);
 
+// Believe certificates that this file of certificates vouches for, in place of the system's.
+void http_trust(struct http *http, const char *path);
+
 // Append a text as part of a URL.
 void http_escape(struct http *http, const char *text, struct str *url);
+
+// Whether the last http_post would fail the same way again: the other side is not who it should be.
+bool http_is_final(const struct http *http);
 
 // Post the bytes; the answer is appended, whatever its status is (200: done). False: there was
 // none; *err says why, without the URL.

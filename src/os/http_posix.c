@@ -27,6 +27,9 @@ struct http {
 	struct library *library;
 	CURL *curl;
 	struct curl_slist *headers;
+	char *trusted;             // a file of certificates; NULL: the system's
+	char why[CURL_ERROR_SIZE]; // of the last request
+	bool final;
 #define FIELD(name) __typeof__(curl_##name) *name;
 	FUNCTIONS(FIELD)
 #undef FIELD
@@ -77,6 +80,7 @@ void http_free(struct http *http)
 		return;
 	http->easy_cleanup(http->curl);
 	http->slist_free_all(http->headers);
+	mem_free(http->trusted);
 	mem_free(http);
 }
 
@@ -84,6 +88,17 @@ void http_header(struct http *http, const char *header)
 {
 	ASSERT(http->curl != NULL);
 	http->headers = http->slist_append(http->headers, header);
+}
+
+void http_trust(struct http *http, const char *path)
+{
+	mem_free(http->trusted);
+	http->trusted = mem_copy_text(path);
+}
+
+bool http_is_final(const struct http *http)
+{
+	return http->final;
 }
 
 void http_escape(struct http *http, const char *text, struct str *url)
@@ -102,6 +117,20 @@ static size_t take(char *bytes, size_t size, size_t count, void *context)
 		return 0;
 	str_add_bytes(answer, bytes, size * count);
 	return size * count;
+}
+
+// Who the other side is, is always looked at; no answer leads elsewhere.
+static void set_safety(struct http *http)
+{
+	CURL *curl = http->curl;
+
+	http->easy_setopt(curl, CURLOPT_ERRORBUFFER, http->why);
+	http->easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 1L);
+	http->easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 2L);
+	http->easy_setopt(curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+	http->easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
+	if (http->trusted)
+		http->easy_setopt(curl, CURLOPT_CAINFO, http->trusted);
 }
 
 bool http_post(struct http *http, const char *url, const void *bytes, size_t size, unsigned *status,
@@ -124,9 +153,13 @@ bool http_post(struct http *http, const char *url, const void *bytes, size_t siz
 	http->easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_SECONDS);
 	http->easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
 	http->easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, (long)STALLED_SECONDS);
+	set_safety(http);
+	http->why[0] = '\0';
 	code = http->easy_perform(curl);
+	http->final = code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE;
 	if (code != CURLE_OK)
-		return err_set(err, ERR_IO, "%s", http->easy_strerror(code));
+		return err_set(err, ERR_IO, "%s",
+			       http->why[0] ? http->why : http->easy_strerror(code));
 	http->easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &number);
 	*status = (unsigned)number;
 	return true;

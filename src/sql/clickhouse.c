@@ -91,6 +91,14 @@ static void add_header(struct clickhouse *clickhouse, const char *name, const ch
 	str_fini(&header);
 }
 
+static void take_trust(struct clickhouse *clickhouse)
+{
+	const char *path = getenv("TIDEMARK_CLICKHOUSE_CA");
+
+	if (path && *path)
+		http_trust(clickhouse->http, path);
+}
+
 static bool take_credentials(struct clickhouse *clickhouse, const char *path, struct err *err)
 {
 	const char *user = getenv("TIDEMARK_CLICKHOUSE_USER");
@@ -124,8 +132,10 @@ struct clickhouse *clickhouse_new(const struct clickhouse_place *place, struct e
 	clickhouse->stop = place->stop;
 	clickhouse->tries_max = place->tries ? place->tries : TRIES;
 	if (take_place(clickhouse, place->url, err) && (clickhouse->http = http_new(err)) &&
-	    take_credentials(clickhouse, place->credentials, err))
+	    take_credentials(clickhouse, place->credentials, err)) {
+		take_trust(clickhouse);
 		return clickhouse;
+	}
 	clickhouse_free(clickhouse);
 	return NULL;
 }
@@ -202,8 +212,13 @@ static bool try_once(struct clickhouse *clickhouse, const char *url, const struc
 	size_t before = answer->length;
 
 	clickhouse->busy = true;
-	if (!http_post(clickhouse->http, url, bytes->text, bytes->length, &status, answer, err))
-		return err_wrap(err, "no answer from %s", clickhouse->server.text);
+	if (!http_post(clickhouse->http, url, bytes->text, bytes->length, &status, answer, err)) {
+		clickhouse->busy = !http_is_final(clickhouse->http);
+		return err_wrap(err,
+				clickhouse->busy ? "no answer from %s"
+						 : "%s is not who it should be, nothing was sent",
+				clickhouse->server.text);
+	}
 	clickhouse->busy = false;
 	if (status == 200)
 		return true;

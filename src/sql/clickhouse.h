@@ -4,6 +4,9 @@
 // never in it: they come from $TIDEMARK_CLICKHOUSE_USER and $TIDEMARK_CLICKHOUSE_PASSWORD, or from
 // a file for its owner alone ($TIDEMARK_CLICKHOUSE_CREDENTIALS). No message has them.
 //
+// With TLS the server's certificate is always looked at: by the system's, or by those in the file
+// that $TIDEMARK_CLICKHOUSE_CA names.
+//
 // What does not come through is tried again, some times, with pauses that grow: no connection, a
 // server that is too busy. Who must not do a thing twice says so by a name of its own (push.h).
 #ifndef SQL_CLICKHOUSE_H

@@ -28,9 +28,9 @@ def answer(command, *words, **more):
     return libschema.valid(found, f"{command}-tree" if "nodes" in found else command)
 
 
-def refused(*words, code=2):
+def refused(*words, code=2, **more):
     """Refused with one line on stderr, and nothing on stdout. That line."""
-    done = run(*words, check=code)
+    done = run(*words, check=code, **more)
     assert done.stdout == "" and done.stderr.count("\n") == 1, done
     return done.stderr
 
