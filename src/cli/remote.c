@@ -3,13 +3,17 @@
 #include "base/mem.h"
 #include "cli/interrupt.h"
 #include "os/file.h"
+#include "sql/kept.h"
 #include "sql/pull.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { TRIES = 3 }; // who asks waits for it
+
+static const uint64_t kept_bytes = (uint64_t)10 << 30; // of traces, and of their indexes
 
 // The paths of this run.
 static struct {
@@ -40,20 +44,38 @@ static bool take_apart(const char *word, struct str *place, const char **wanted,
 	return true;
 }
 
+static bool limit(uint64_t *bytes_max, struct err *err)
+{
+	const char *text = getenv("TIDEMARK_TRACES_MAX");
+
+	return !text || !*text || str_parse_bytes(text, bytes_max) ||
+	       err_set(err, ERR_USAGE, "TIDEMARK_TRACES_MAX is a size such as 10G, not %s", text);
+}
+
 // One of another size is another: it was sent anew with more names, say.
 static bool fetch(struct pull *pull, struct str *path, struct err *err)
 {
-	bool named = true;
+	struct str folder = { 0 };
+	uint64_t bytes_max = kept_bytes;
+	bool named = true, there;
 
 	if (!file_cache_folder("traces", path))
 		return path->length
 			       ? err_set(err, ERR_IO, "cannot make the folder %s", path->text)
 			       : err_set(err, ERR_IO, "no folder for caches (HOME is not set)");
+	if (!limit(&bytes_max, err))
+		return false;
+	str_add(&folder, path->text);
 	str_format(path, "/%s-%" PRIu64 ".tide", pull_trace(pull), pull_bytes(pull));
-	if (file_look(path->text) == FILE_IS_REGULAR)
+	there = kept_hold(path->text);
+	if (!there)
+		kept_make_room(folder.text, pull_bytes(pull), bytes_max);
+	str_fini(&folder);
+	if (there)
 		return true;
 	if (!pull_write(pull, path->text, PROGRESS_AUTO, &named, err))
 		return false;
+	kept_hold(path->text);
 	if (!named)
 		fprintf(stderr,
 			"tidemark: trace %s was cut short: its names are those that this "

@@ -61,6 +61,13 @@ bool file_cut(int fd, uint64_t size); // false and errno
 void file_claim(int fd);
 bool file_is_claimed(int fd);
 
+// Hold a file while the descriptor is open, beside others who do; or alone. False: others hold it
+// otherwise. On Windows none can be held alone.
+bool file_hold(int fd, bool alone);
+
+// When it was last changed, since 1970; 0: not known.
+uint64_t file_changed_ns(int fd);
+
 // Have room for `size` bytes from `at`, while the file keeps its size. False and errno: ENOSPC and
 // its like, or that it cannot be promised.
 bool file_reserve(int fd, uint64_t at, uint64_t size);

@@ -145,6 +145,20 @@ bool file_is_claimed(int fd)
 	return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
+bool file_hold(int fd, bool alone)
+{
+	return flock(fd, (alone ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0 || errno == ENOLCK;
+}
+
+uint64_t file_changed_ns(int fd)
+{
+	struct stat status;
+
+	if (fstat(fd, &status) < 0)
+		return 0;
+	return (uint64_t)status.st_mtim.tv_sec * 1000000000 + (uint64_t)status.st_mtim.tv_nsec;
+}
+
 bool file_reserve(int fd, uint64_t at, uint64_t size)
 {
 	return fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)at, (off_t)size) == 0;

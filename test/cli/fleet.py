@@ -7,11 +7,12 @@ import contextlib
 import http.server
 import os
 import shutil
+import subprocess
 import threading
 import time
 import types
 
-from libanswer import answer, assemble, make, refused, run, sampled
+from libanswer import TIDEMARK, answer, assemble, make, refused, run, sampled
 from libclickhouse import Server, free_port
 from libtests import check, equal, main, test
 
@@ -109,6 +110,53 @@ def names_come_with_it_to_machines_that_do_not_have_the_program():
         equal(when, os.stat(kept(trace)).st_ino)
         shutil.rmtree("caches")
         equal(here[1], run("window", server.place, "--by", "stack", "--csv").stdout)
+
+
+@test
+def fetched_traces_are_bounded_and_what_is_in_use_stays():
+    caches = os.path.abspath("bounded")
+    folder = caches + "/tidemark/traces"
+    paths = [assemble(f"bounded{number}", f"trace id={number:032x} began=1 tick=0\nprocess p pid=1\nthread t p tid=1\n"
+                      f"@0 t malloc 0x1000 {number}\nend\n") for number in (1, 2, 4)]
+    paths.insert(2, make("random.tide", 300, 500, 20_000))
+
+    def ask(number, limit="1G"):
+        run("window", f"{server.place}?trace={names[number - 1]}", "--by", "stack", "--from", "20%",
+            env={"XDG_CACHE_HOME": caches, "TIDEMARK_TRACES_MAX": limit, "TIDEMARK_INDEX": "always"})
+
+    def there():
+        return sorted(names.index(name[:32]) + 1 for name in os.listdir(folder) if name.endswith(".tide") and name[:32] in names)
+
+    with database("bounded") as server:
+        names = push(server, *paths)
+        for number in (1, 2, 3):
+            ask(number)
+        equal([1, 2, 3], there())
+        own = names[2]
+        check([name for name in os.listdir(folder) if name.startswith(own) and name.endswith("-index")], os.listdir(folder))
+        # The first is the one that was asked for last; the second is being looked at.
+        ask(1)
+        with subprocess.Popen([TIDEMARK, "view", f"{server.place}?trace={names[1]}", "--no-open"], stdout=subprocess.PIPE,
+                              env={**os.environ, "XDG_CACHE_HOME": caches}) as viewing:
+            check(viewing.stdout.readline())
+            for name in os.listdir(folder):
+                if name.startswith(own):
+                    os.utime(os.path.join(folder, name), (1, 1))
+            with open(folder + "/mine.tide", "wb") as file:
+                file.write(b"x" * 100)
+            used = sum(os.path.getsize(os.path.join(at, name)) for at, _, files in os.walk(folder) for name in files)
+            ask(4, limit=str(used - 100))
+            equal([1, 2, 4], there())
+            check(not [name for name in os.listdir(folder) if name.startswith(own)], os.listdir(folder))
+            # However small it is: what is asked for now, and what is held.
+            ask(3, limit="1")
+            equal([2, 3], there())
+            viewing.terminate()
+        ask(1, limit="1")
+        equal([1], there())
+        equal(100, os.path.getsize(folder + "/mine.tide"))
+        check("TIDEMARK_TRACES_MAX" in refused("window", f"{server.place}?trace={names[0]}",
+                                               env={"XDG_CACHE_HOME": caches, "TIDEMARK_TRACES_MAX": "much"}))
 
 
 @test

@@ -164,6 +164,7 @@ def a_server_that_answers_oddly_is_refused_with_one_line():
             ([(404, b"no such page\nmore\n")], "answers 404: no such page"),
             ([(200, b"18.16.1\n"), (500, b"Code: 243, e.displayText() = DB::Exception: Cannot reserve\x1b[2J\n")], "Cannot reserve"),
             ([(200, b"18.16.1\n"), (500, b"")], "answers 500"),
+            ([(206, b"18.16")] * 9, "no answer from"),
             ([(200, b"18.16.1\n")] + [(200, b"")] * 20, "not ClickHouse")):
         said, _asked = odd(*answers)
         check(expected in said and "\x1b" not in said, said)

@@ -1,0 +1,128 @@
+// kept: who asks for a trace locks its file together with others; who takes it away must have the
+// lock alone. The lock goes with the process, however it ends.
+//
+//     view    holds A.tide          fetch   wants room: B is the oldest, nobody holds it: goes
+//                                           A is the next: held, stays
+#include "sql/kept.h"
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "engine/index/index_disk.h"
+#include "os/file.h"
+
+#include <string.h>
+
+enum { DIGITS = 32 };
+
+static const char ending[] = ".tide";
+
+struct trace {
+	struct str path;
+	uint64_t bytes, asked_ns;
+	int fd;
+};
+
+struct folder {
+	const char *path;
+	struct trace *list;
+	size_t count, capacity;
+	uint64_t bytes;
+};
+
+bool kept_hold(const char *path)
+{
+	int fd = file_look(path) == FILE_IS_REGULAR ? file_open(path, FILE_READ) : -1;
+
+	if (fd < 0)
+		return false;
+	// Between the two it may have been taken away, and even fetched again.
+	if (!file_hold(fd, false) || file_look(path) != FILE_IS_REGULAR) {
+		file_close(fd);
+		return false;
+	}
+	file_touch(path);
+	return true;
+}
+
+// A trace as remote.c calls it; anything else in the folder is somebody's own.
+static bool is_trace(const char *name)
+{
+	size_t length = strlen(name);
+
+	return length > DIGITS + strlen(ending) && name[DIGITS] == '-' &&
+	       strspn(name, "0123456789abcdef") == DIGITS &&
+	       strcmp(name + length - strlen(ending), ending) == 0;
+}
+
+static void index_of(const struct trace *trace, struct str *path)
+{
+	str_clear(path);
+	str_format(path, "%s-index", trace->path.text);
+}
+
+static void tell(void *context, const char *name)
+{
+	struct folder *folder = context;
+	struct str index = { 0 };
+	struct trace *trace;
+
+	if (!is_trace(name))
+		return;
+	folder->list =
+		mem_grow(folder->list, &folder->capacity, folder->count + 1, sizeof *folder->list);
+	trace = &folder->list[folder->count];
+	*trace = (struct trace){ 0 };
+	str_format(&trace->path, "%s/%s", folder->path, name);
+	trace->fd = file_look(trace->path.text) == FILE_IS_REGULAR
+			    ? file_open(trace->path.text, FILE_READ)
+			    : -1;
+	if (trace->fd < 0 || !file_is_regular(trace->fd, &trace->bytes)) {
+		str_fini(&trace->path);
+		return;
+	}
+	trace->asked_ns = file_changed_ns(trace->fd);
+	index_of(trace, &index);
+	trace->bytes += index_disk_bytes(index.text);
+	str_fini(&index);
+	folder->bytes += trace->bytes;
+	folder->count++;
+}
+
+static int by_age(const void *a, const void *b, void *context)
+{
+	const struct trace *left = a, *right = b;
+
+	(void)context;
+	return left->asked_ns < right->asked_ns ? -1 : left->asked_ns > right->asked_ns;
+}
+
+static bool take_away(struct folder *folder, const struct trace *trace)
+{
+	struct str index = { 0 };
+
+	if (!file_hold(trace->fd, true) || !file_remove(trace->path.text))
+		return false;
+	index_of(trace, &index);
+	index_disk_remove(index.text);
+	str_fini(&index);
+	ASSERT(folder->bytes >= trace->bytes);
+	folder->bytes -= trace->bytes;
+	return true;
+}
+
+unsigned kept_make_room(const char *path, uint64_t bytes, uint64_t bytes_max)
+{
+	struct folder folder = { .path = path };
+	unsigned gone = 0;
+
+	file_list(path, tell, &folder);
+	mem_sort(folder.list, folder.count, sizeof *folder.list, by_age, NULL);
+	for (size_t i = 0; i < folder.count; i++) {
+		if (folder.bytes > bytes_max || bytes > bytes_max - folder.bytes)
+			gone += take_away(&folder, &folder.list[i]);
+		file_close(folder.list[i].fd);
+		str_fini(&folder.list[i].path);
+	}
+	mem_free(folder.list);
+	return gone;
+}
