@@ -360,9 +360,23 @@ void args_help(const struct command *command, FILE *file)
 	args_help_section(command->notes, file);
 }
 
+// One line, whatever is in it: a trace or a database may have put its own words there.
+static void say_line(const char *name, const char *text)
+{
+	char line[sizeof(struct err)];
+	size_t length = 0;
+
+	for (; text[length] && length + 1 < sizeof line; length++)
+		line[length] = (unsigned char)text[length] < ' ' || text[length] == 0x7f
+				       ? ' '
+				       : text[length];
+	line[length] = '\0';
+	fprintf(stderr, "tidemark %s: %s\n", name, line);
+}
+
 int args_fail(const struct command *command, const struct err *err)
 {
-	fprintf(stderr, "tidemark %s: %s\n", command->name, err->text);
+	say_line(command->name, err->text);
 	switch (err->kind) {
 	case ERR_NONE:
 	case ERR_IO:
