@@ -1,0 +1,159 @@
+// Any bytes as what a database answers: to who fetches a trace, asks a question of many, or sends
+// to a cluster. The first byte says which; each answer then is its length (two bytes; the top bit:
+// it is an error), and so many bytes. After the last one nobody answers any more.
+//
+// The connection is ours: these are the functions of os/http.
+#include "base/mem.h"
+#include "os/file.h"
+#include "os/http.h"
+#include "sql/fleet.h"
+#include "sql/pull.h"
+#include "sql/tables.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static struct {
+	const uint8_t *at;
+	size_t left;
+} answers;
+
+struct http {
+	int nothing;
+};
+
+struct http *http_new(struct err *err)
+{
+	(void)err;
+	return mem_alloc(1, sizeof(struct http));
+}
+
+void http_free(struct http *http)
+{
+	mem_free(http);
+}
+
+void http_header(struct http *http, const char *header)
+{
+	(void)http;
+	(void)header;
+}
+
+void http_trust(struct http *http, const char *path)
+{
+	(void)http;
+	(void)path;
+}
+
+bool http_is_final(const struct http *http)
+{
+	(void)http;
+	return false;
+}
+
+void http_escape(struct http *http, const char *text, struct str *url)
+{
+	(void)http;
+	str_add(url, text);
+}
+
+bool http_post(struct http *http, const char *url, const void *bytes, size_t size, unsigned *status,
+	       struct str *answer, struct err *err)
+{
+	size_t length;
+
+	(void)http;
+	(void)url;
+	(void)bytes;
+	(void)size;
+	if (answers.left < 2)
+		return err_set(err, ERR_IO, "nobody answers");
+	length = (size_t)answers.at[0] | (size_t)(answers.at[1] & 0x7f) << 8;
+	*status = answers.at[1] & 0x80 ? 500 : 200;
+	answers.at += 2;
+	answers.left -= 2;
+	length = length < answers.left ? length : answers.left;
+	str_add_bytes(answer, answers.at, length);
+	answers.at += length;
+	answers.left -= length;
+	return true;
+}
+
+// What is refused is refused in words.
+static void check(bool good, const struct err *err)
+{
+	if (!good && (!err->text[0] || err->kind == ERR_NONE))
+		abort();
+}
+
+static void fetch(struct clickhouse *clickhouse)
+{
+	struct err err = { 0 };
+	struct pull *pull = pull_new(clickhouse, "", &err);
+	char path[64];
+	bool named;
+
+	check(pull != NULL, &err);
+	if (!pull)
+		return;
+	snprintf(path, sizeof path, "/tmp/server_fuzz.%ld.tide", (long)getpid());
+	check(pull_write(pull, path, PROGRESS_NONE, &named, &err), &err);
+	file_remove(path);
+	pull_free(pull);
+}
+
+static void ask(struct clickhouse *clickhouse, fleet_question *question)
+{
+	const struct fleet_wish wish = { .version = "version", .host = "host" };
+	struct fleet_answer answer;
+	struct err err = { 0 };
+	bool good = question(clickhouse, &wish, &answer, &err);
+
+	check(good, &err);
+	if (!good)
+		return;
+	for (size_t i = 0; i < answer.count; i++)
+		if (answer.rows[i].name && strlen(answer.rows[i].name) > 1 << 16)
+			abort();
+	fleet_answer_fini(&answer);
+}
+
+static void spread(const char *url)
+{
+	const struct clickhouse_place place = { .url = url, .tries = 1 };
+	struct err err = { 0 };
+	struct shards *shards = shards_new(&place, "two", &err);
+	bool good = shards && tables_make(shards, NULL, &err);
+
+	check(good, &err);
+	if (good && shards_count(shards) != 2)
+		abort();
+	shards_free(shards);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static fleet_question *const questions[] = { fleet_sites, fleet_grew, fleet_hosts,
+						     fleet_trend, fleet_traces };
+	const struct clickhouse_place place = { .url = "clickhouse://db/memory", .tries = 1 };
+	struct err err = { 0 };
+	struct clickhouse *clickhouse;
+
+	if (size == 0)
+		return 0;
+	answers.at = data + 1;
+	answers.left = size - 1;
+	clickhouse = clickhouse_new(&place, &err);
+	if (data[0] == 'p')
+		fetch(clickhouse);
+	else if (data[0] == 'c')
+		spread("clickhouse://a:1,b:2/memory");
+	else if (data[0] - '0' < (int)(sizeof questions / sizeof *questions) && data[0] >= '0')
+		ask(clickhouse, questions[data[0] - '0']);
+	clickhouse_free(clickhouse);
+	return 0;
+}
