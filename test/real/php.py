@@ -41,6 +41,8 @@ def extensions_lose_no_free():
         heap = report["heap"]
         equal((0, 0), (heap["orphan_frees"], heap["lost_frees"]), "orphans and lost frees")
         equal([], report["trace"]["warnings"], "warnings")
+    info = run([TIDEMARK, "info", "t.tide"]).out
+    check("Zend's heap as its mappings" in info and "USE_ZEND_ALLOC=0" in info, info)
 
 
 @test
