@@ -254,7 +254,7 @@ static bool attachable_by_libraries(pid_t pid, struct err *err)
 	if (!libc)
 		return err_set(err, ERR_USAGE,
 			       "process %d is statically linked: it has no dynamic linker to load "
-			       "the recorder (try: link it dynamically)",
+			       "the recorder (try: tidemark record, which starts the program)",
 			       (int)pid);
 	return true;
 }

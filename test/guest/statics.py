@@ -156,7 +156,7 @@ def what_cannot_be_entered_says_why():
     with open("bare.c", "w", encoding="utf-8") as file:
         file.write(NO_LIBC)
     equal(0, run(["gcc", "-static", "-nostdlib", "bare.c", "-o", "bare"]).code, "bare")
-    refused(["./bare"], "neither glibc nor musl")
+    refused(["./bare"], "neither glibc nor musl", "cmem")
     shutil.copy(path, "privileged")
     os.chmod("privileged", 0o4755)
     refused(["./privileged"], "privileges")
