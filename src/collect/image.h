@@ -138,9 +138,10 @@ struct image {
 	uint64_t resident_max;
 	uint64_t look_resident; // the sample by which the last snapshot was taken
 	struct trace_snapshot look;
-	bool look_child; // of a recorded process
-	bool look_open;  // it is taken, and its end has no place yet
-	bool look_asked; // by the guest, whose lane has its marks
+	bool look_child;                  // of a recorded process
+	bool look_open;                   // it is taken, and its end has no place yet
+	bool look_asked;                  // by the guest, whose lane has its marks
+	uint32_t look_number, looks_seen; // those marks are these, of so many that were met
 	uint32_t look_passes;
 	uint32_t look_missed; // asked for, and there was no time
 	void *reach_stopped;  // reachability.h: by collect_reach; NULL: it runs

@@ -25,6 +25,8 @@ enum {
 	SPENT_SHARE = 100,     // of the recording's time, one part
 	END_FREE_NS = 1000000, // and this for the end of the program itself
 	RETRIES = 2,
+	LOOK_REASON_MASK = 0xff, // of look_reason; the rest is a number
+	LOOK_NUMBER_MASK = 0xffffff,
 	GROWTH_BYTES_MIN = 1 << 20,
 	// Of what it was, one part, by how many more may be taken: sixteen, four, less.
 	GROWTH_SHARE_AMPLE = 40,
@@ -248,7 +250,7 @@ static void answer(struct image *image)
 static void serve(struct rss_snapshots *looks, struct image *image)
 {
 	uint64_t asked_ns = atomic_load(&image->share.segment->look_asked_ns);
-	uint32_t reason = atomic_load(&image->share.segment->look_reason);
+	uint32_t reason = atomic_load(&image->share.segment->look_reason) & LOOK_REASON_MASK;
 	_Atomic uint64_t *floor = &image->share.segment->look_floor;
 	uint64_t began_ns = now_steady_ns();
 	uint64_t resident;
@@ -272,6 +274,7 @@ static void serve(struct rss_snapshots *looks, struct image *image)
 		take(looks, image, reason, way, asked_ns);
 		image->look_passes = 0;
 		image->look_asked = true;
+		image->look_number = atomic_load(&image->share.segment->look_reason) >> 8;
 		return;
 	}
 	image->look_missed++;
@@ -293,7 +296,7 @@ static bool is_searched(const struct image *image)
 // What a search is for, where one is asked for: the end of the process, or a mark; else 0.
 static uint8_t search_reason(const struct image *image)
 {
-	uint32_t reason = atomic_load(&image->share.segment->look_reason);
+	uint32_t reason = atomic_load(&image->share.segment->look_reason) & LOOK_REASON_MASK;
 
 	if (reason == TRACE_SNAPSHOT_MARK || (reason == TRACE_SNAPSHOT_EXIT && is_searched(image)))
 		return (uint8_t)reason;
@@ -356,15 +359,24 @@ void rss_snapshots_pass(struct rss_snapshots *looks)
 	}
 }
 
+// Is the snapshot that is open the one whose marks are being met? Those of an earlier one, which
+// may not have been taken, can still be in the lane.
+static bool is_marked(const struct image *image)
+{
+	return image->look_open && image->look_asked &&
+	       (image->looks_seen & LOOK_NUMBER_MASK) == image->look_number;
+}
+
 void rss_snapshots_begin(struct image *image)
 {
-	if (image->look_open && image->look_asked)
+	image->looks_seen++;
+	if (is_marked(image))
 		image->look.began = writer_events_count(image->trace_builder->writer);
 }
 
 void rss_snapshots_end(struct image *image)
 {
-	if (!image->look_open || !image->look_asked)
+	if (!is_marked(image))
 		return;
 	image->look.ended = writer_events_count(image->trace_builder->writer);
 	give(image);

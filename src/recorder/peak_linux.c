@@ -100,7 +100,8 @@ void peak_wait(enum peak_reason reason)
 	// Who is not our ancestor may stop us only if we say so (Yama).
 	if (state->segment->options & SEGMENT_REACHABILITY || reason == PEAK_MARK)
 		kernel(__NR_prctl, PEAK_SET_PTRACER, state->segment->collector_pid, 0, 0, 0);
-	__atomic_store_n(&state->segment->look_reason, reason, __ATOMIC_RELAXED);
+	__atomic_store_n(&state->segment->look_reason, reason | state->looks_count << 8,
+			 __ATOMIC_RELAXED);
 	__atomic_store_n(&state->segment->look_asked_ns, kernel_now_ns(), __ATOMIC_RELAXED);
 	__atomic_store_n(word, asked, __ATOMIC_RELEASE);
 	__atomic_fetch_add(&state->clock->bell, 1, __ATOMIC_SEQ_CST);

@@ -61,6 +61,7 @@ struct recording_state {
 	uint64_t rss_before;    // resident memory that was the last image's (peak_linux.c)
 	uint64_t look_ns;       // when the kernel was last asked for it
 	uint32_t looking;       // a thread waits for a snapshot
+	uint32_t looks_count;   // that have begun
 	uint32_t listing;       // a thread tells the list of mappings again
 	uint32_t lists_count;   // how often it was reported
 	uint32_t files_count;

@@ -177,6 +177,7 @@ static COLD void vm_look(struct lane *lane, enum peak_reason reason)
 	if (vm_incomplete && reason != PEAK_EXIT)
 		vm_list_again(lane);
 	if (vm_put_room(lane) && vm_write_put(lane, &begin, NULL)) {
+		recording_state->looks_count++;
 		peak_wait(reason);
 		if (vm_put_room(lane))
 			vm_write_put(lane, &end, NULL);

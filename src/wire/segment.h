@@ -297,11 +297,12 @@ struct segment {
 	// waits on the word; the collector sets TAKING, and DONE when it is done. The next one may
 	// be asked for in DONE as in IDLE.
 	_Alignas(64) _Atomic uint32_t look_state; // enum segment_look
-	_Atomic uint32_t look_reason;             // enum trace_snapshot_reason
-	_Atomic uint64_t look_floor;              // by the collector: ask when rss_max is above it
-	_Atomic uint64_t look_asked_ns;           // when it was asked for, CLOCK_MONOTONIC
-	_Atomic uint32_t look_child;  // by the collector: of a recorded process; it comes second
-	_Atomic uint32_t look_missed; // by the guest: it would have asked, but not in time
+	_Atomic uint32_t look_reason; // enum trace_snapshot_reason; in the upper 24 bits, how many
+				      // beginnings of looks its lanes have
+	_Atomic uint64_t look_floor;  // by the collector: ask when rss_max is above it
+	_Atomic uint64_t look_asked_ns; // when it was asked for, CLOCK_MONOTONIC
+	_Atomic uint32_t look_child;    // by the collector: of a recorded process; it comes second
+	_Atomic uint32_t look_missed;   // by the guest: it would have asked, but not in time
 
 	// By forked children that have no segment of their own: how many there were, and the last
 	// ones at their number modulo SEGMENT_UNSEEN_MAX.
