@@ -70,6 +70,18 @@ def who_gives_back_the_stack_it_stands_on_is_seen():
 
 
 @test
+def what_is_not_seen_is_said():
+    for options, told_of in (((), True), (("--strict-vm",), False)):
+        record([program("raw_late")], "--force", "--rss-exact", *options)
+        out = json.loads(run([TIDEMARK, "reconcile", "--json", "--at", "exit", "t.tide"]).out)
+        warnings = " ".join(out["warnings"])
+        equal(told_of, "some calls were not seen" in warnings, f"{options} {warnings}")
+        if told_of:
+            check("5.0 MiB should be mapped that is not, and 8.0 MiB is mapped" in warnings,
+                  warnings)
+
+
+@test
 def strace_sees_as_many():
     code = record_under_strace([PATH], "--strict-vm", env=environment())
     equal(0, code, "exit code")
