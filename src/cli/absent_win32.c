@@ -26,6 +26,8 @@ const char *absent_why(const char *name)
 		{ "--usdt", "such probes are Linux's; leave the option out" },
 		{ "--keep", "a trace is not cut there while it is written; use tidemark trim" },
 		{ "--max-size", "a trace is not cut there while it is written; use tidemark trim" },
+		{ "--push", "use tidemark push when the recording has ended" },
+		{ "--spool", "use tidemark push when the recording has ended" },
 		{ "--rotate", "a trace is not cut there while it is written; use tidemark trim" },
 		{ "--language-heaps", "heaps of Python are not read there; leave the option out" },
 		{ "--index", "the first question builds the index; leave the option out" },

@@ -3,18 +3,20 @@
 
 #include "base/mem.h"
 #include "cli/interrupt.h"
+#include "cli/running.h"
+#include "engine/moment.h"
 #include "export/events.h"
 #include "os/now.h"
-#include "sql/push.h"
+#include "sql/push_live.h"
 
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { PUSH_TO = 1, PUSH_CREDENTIALS, PUSH_CLUSTER, PUSH_TTL };
+enum { PUSH_TO = 1, PUSH_CREDENTIALS, PUSH_CLUSTER, PUSH_TTL, PUSH_FOLLOW, PUSH_EVERY };
 
-enum { DAYS_MAX = 36500 };
+enum { DAYS_MAX = 36500, SECOND_NS = 1000000000 };
 
 static const struct option_row push_options[] = {
 	{ PUSH_TO, 0, "to", "PLACE", "clickhouse://HOST:PORT/DATABASE; clickhouses:// with TLS" },
@@ -23,6 +25,9 @@ static const struct option_row push_options[] = {
 	{ PUSH_CLUSTER, 0, "cluster", "NAME",
 	  "spread over this cluster's shards: PLACE names a server of each, with commas" },
 	{ PUSH_TTL, 0, "ttl", "TIME", "what is sent is gone after so many days (90d)" },
+	{ PUSH_FOLLOW, 0, "follow", NULL,
+	  "send a trace while it is written, until it is not any more (record --push does so)" },
+	{ PUSH_EVERY, 0, "every", "TIME", "with --follow: no more often (10s)" },
 	PRINT_OPTIONS_ROW_PROGRESS,
 	PRINT_OPTIONS_ROWS_SYMBOLS,
 	{ 0 },
@@ -33,12 +38,13 @@ static int run(int argc, char **argv);
 const struct command cmd_push = {
 	.name = "push",
 	.brief = "send traces to a database of many",
-	.usage = "FILE… --to clickhouse://HOST:PORT/DATABASE",
+	.usage = "FILE… --to clickhouse://HOST:PORT/DATABASE, or PID --follow --to …",
 	.text = "Sends the rows of each trace (docs/schema/rows.md) to ClickHouse, and makes the\n"
 		"tables there. A push that broke off goes on where it was when it is run again;\n"
 		"a trace that is there already is not sent again. All commands take\n"
 		"clickhouse://HOST:PORT/DATABASE?trace=NUMBER in place of a file then.\n"
-		"docs/howto/fleet.md has what to ask there.\n",
+		"docs/howto/fleet.md has what to ask there. With --follow a trace is sent while\n"
+		"it is written; PID is a process that is being recorded.\n",
 	.examples = "  tidemark push app.tide --to clickhouse://db.example:8123/memory\n"
 		    "  tidemark push nightly/*.tide --to clickhouses://db.example/memory \\\n"
 		    "      --credentials ~/.config/clickhouse\n",
@@ -57,6 +63,8 @@ struct pushing {
 	struct clickhouse_place place;
 	const char *cluster;
 	unsigned keep_days; // 0: for good
+	bool follow;
+	int64_t every_ns;
 };
 
 static void say(void *context, const char *text)
@@ -75,33 +83,36 @@ static void print_rate(uint64_t rows, uint64_t ns)
 	printf(", %.2f s, %s rows/s", (double)ns / 1e9, count);
 }
 
+static void print_result(const char *file, const struct push_result *result, uint64_t ns)
+{
+	char size[16];
+
+	printf("%s: %" PRIu64 " rows sent (%s", file, result->rows_sent,
+	       str_bytes(result->bytes_sent, size));
+	print_rate(result->rows_sent, ns);
+	printf(")");
+	if (result->rows_known)
+		printf(", %" PRIu64 " were there already", result->rows_known);
+	printf("\n");
+}
+
 static bool send_trace(const struct pushing *pushing, struct shards *shards,
 		       struct export_source *source, const char *file, struct err *err)
 {
 	struct push_result result = { 0 };
 	uint64_t begin_ns = now_steady_ns();
-	char size[16];
 
-	if (reader_growing(source->asked->reader))
-		return err_set(err, ERR_IO, "%s is still being written: send it when it has ended",
-			       file);
 	if (!events_prepare(source->asked, err) ||
 	    !push_trace(shards, source, pushing->keep_days, &result, err))
 		return false;
-	printf("%s: %" PRIu64 " rows sent (%s", file, result.rows_sent,
-	       str_bytes(result.bytes_sent, size));
-	print_rate(result.rows_sent, now_steady_ns() - begin_ns);
-	printf(")");
-	if (result.rows_known)
-		printf(", %" PRIu64 " were there already", result.rows_known);
-	printf("\n");
+	print_result(file, &result, now_steady_ns() - begin_ns);
 	query_context_caution(source->asked);
 	query_options_warn(&cmd_push, source->asked, file);
 	return true;
 }
 
-static bool push_file(const struct pushing *pushing, struct shards *shards, const char *file,
-		      struct err *err)
+static bool push_trace_file(const struct pushing *pushing, struct shards *shards, const char *file,
+			    struct err *err)
 {
 	struct query_context_options options =
 		query_options_context(&cmd_push, &pushing->query, &query_context_events_rules);
@@ -119,11 +130,88 @@ static bool push_file(const struct pushing *pushing, struct shards *shards, cons
 	return good;
 }
 
+// ---- while it is written ----
+
+static void say_line(const char *line)
+{
+	fprintf(stderr, "tidemark push: %s\n", line);
+}
+
+static void say_dropped(const struct reader *reader, uint64_t from_ns, uint64_t to_ns)
+{
+	struct str line = { 0 };
+	char from[24], to[24];
+
+	str_format(&line, "not sent: what began and ended from %s to %s",
+		   str_duration(from_ns, from), str_duration(to_ns, to));
+	running_mark(reader, line.text);
+	str_add(&line, ", which the trace has no more (try: a larger --spool)");
+	say_line(line.text);
+	str_fini(&line);
+}
+
+static bool follow_file(const struct pushing *pushing, struct shards *shards, const char *file,
+			struct err *err)
+{
+	struct push_result result = { 0 };
+	uint64_t begin_ns = now_steady_ns();
+	const struct push_live_options options = {
+		.path = file,
+		.symbols = pushing->query.print.symbols,
+		.follow = pushing->follow,
+		.every_ns = (uint64_t)pushing->every_ns,
+		.stop = interrupt_came,
+		.say = say_line,
+		.dropped = say_dropped,
+	};
+	bool good;
+
+	interrupt_watch();
+	good = push_live_run(shards, &options, &result, err);
+	interrupt_leave();
+	if (good)
+		print_result(file, &result, now_steady_ns() - begin_ns);
+	else
+		err_wrap(err, "%s is not sent to its end (try: tidemark push %s)", file, file);
+	return good;
+}
+
+// Whether it is to be sent so: it is asked for, or was begun so.
+static bool is_followed(const struct pushing *pushing, struct shards *shards, const char *file,
+			bool *is, struct err *err)
+{
+	struct reader *reader = reader_open(file, err);
+	bool good = reader != NULL;
+
+	*is = pushing->follow;
+	if (good && !*is && reader_growing(reader))
+		good = err_set(err, ERR_IO,
+			       "%s is still being written: send it when it has ended, or with "
+			       "--follow",
+			       file);
+	if (good && !*is)
+		good = push_live_is(shards, reader, is, err);
+	reader_close(reader);
+	return good;
+}
+
+static bool push_operand(const struct pushing *pushing, struct shards *shards, const char *word,
+			 struct err *err)
+{
+	struct str path = { 0 };
+	bool is, good = running_trace(word, &path, err) &&
+			is_followed(pushing, shards, str_get(&path), &is, err) &&
+			(is ? follow_file : push_trace_file)(pushing, shards, str_get(&path), err);
+
+	str_fini(&path);
+	return good;
+}
+
 static bool push_all(const struct pushing *pushing, struct err *err)
 {
 	struct shards *shards = shards_new(&pushing->place, pushing->cluster, err);
 	bool ages = true;
-	bool good = shards && tables_make(shards, &ages, err);
+	bool good = shards && (pushing->follow || tables_make(shards, &ages, err));
 
 	if (good && pushing->keep_days && !ages)
 		fprintf(stderr,
@@ -131,7 +219,7 @@ static bool push_all(const struct pushing *pushing, struct err *err)
 			" but you must delete it (docs/howto/fleet.md)\n",
 			pushing->keep_days);
 	for (size_t i = 0; i < pushing->files_count && good; i++)
-		good = push_file(pushing, shards, pushing->files[i], err);
+		good = push_operand(pushing, shards, pushing->files[i], err);
 	shards_free(shards);
 	return good;
 }
@@ -165,6 +253,14 @@ static bool take_option(struct args *args, int id, struct pushing *pushing)
 	case PUSH_CLUSTER:
 		pushing->cluster = args->value;
 		return true;
+	case PUSH_FOLLOW:
+		pushing->follow = true;
+		return true;
+	case PUSH_EVERY:
+		return (moment_parse_duration(args->value, &pushing->every_ns) &&
+			pushing->every_ns > 0) ||
+		       args_mistake(args, "--every %s: a time such as 30s, 500ms or 5m expected",
+				    args->value);
 	case PUSH_TTL:
 		return take_days(args, &pushing->keep_days);
 	default:
@@ -183,12 +279,20 @@ static int answer(struct args *args, struct pushing *pushing)
 	if (!args_need(args, pushing->files_count ? "" : NULL, "a trace FILE") ||
 	    !args_need(args, pushing->place.url, "--to PLACE"))
 		return args->exit_code;
+	if (pushing->follow && (pushing->cluster || pushing->keep_days)) {
+		args_mistake(args, "--follow sends to one server, for good: not with --cluster or "
+				   "--ttl");
+		return args->exit_code;
+	}
 	return push_all(pushing, &err) ? EXIT_ANSWERED : args_fail(&cmd_push, &err);
 }
 
 static int run(int argc, char **argv)
 {
-	struct pushing pushing = { .place = { .stop = interrupt_came } };
+	struct pushing pushing = {
+		.place = { .stop = interrupt_came },
+		.every_ns = INT64_C(10) * SECOND_NS,
+	};
 	struct args args;
 	int code;
 

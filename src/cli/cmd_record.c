@@ -8,6 +8,7 @@
 #include "launch/launch.h"
 #include "launch/leave.h"
 #include "launch/output.h"
+#include "sql/clickhouse.h"
 #include "trace/label.h"
 #include "wire/segment.h"
 
@@ -41,6 +42,10 @@ enum {
 	RECORD_MAX_SIZE,
 	RECORD_KEEP,
 	RECORD_ROTATE,
+	RECORD_PUSH,
+	RECORD_SPOOL,
+	RECORD_CREDENTIALS,
+	RECORD_EVERY,
 	RECORD_JIT,
 	RECORD_NATIVE,
 	RECORD_LANGUAGE_HEAPS,
@@ -92,6 +97,13 @@ static const struct option_row record_options[] = {
 	  "keep the newest part that fits into SIZE (1G), in the same manner" },
 	{ RECORD_ROTATE, 0, "rotate", "SIZE|TIME",
 	  "begin a new file after so much (1G), or so long (1h); older ones are FILE.1.tide, …" },
+	{ RECORD_PUSH, 0, "push", "PLACE",
+	  "send the rows to clickhouse://HOST:PORT/DATABASE while recording (tidemark-push(1))" },
+	{ RECORD_SPOOL, 0, "spool", "SIZE",
+	  "with --push: what waits to be sent takes no more than that in FILE (1G)" },
+	{ RECORD_CREDENTIALS, 0, "credentials", "FILE",
+	  "with --push: user and password, a line each; for its owner alone" },
+	{ RECORD_EVERY, 0, "every", "TIME", "with --push: send no more often (10s)" },
 	{ RECORD_JIT, 0, "jit", NULL,
 	  "ask runtimes (node, Java, Python 3.12, .NET) by their environment to name the code that "
 	  "they generate" },
@@ -106,13 +118,17 @@ static const struct option_row record_options[] = {
 	{ 0 },
 };
 
-enum { RECORD_BYTES_MIN = 8 << 20 };
+enum { RECORD_BYTES_MIN = 8 << 20, RECORD_SPOOL_BYTES = 1 << 30, RECORD_FOLLOW_MAX = 12 };
 
 struct record {
 	struct args args;
 	struct launch_options launch;
 	struct str options_text;
 	struct str labels;
+	struct clickhouse_place push;
+	uint64_t spool_bytes, every_ns;
+	const char *every;
+	const char *follow[RECORD_FOLLOW_MAX]; // words of `tidemark push`
 	bool bundle;
 	bool quiet;
 };
@@ -277,6 +293,54 @@ static bool record_rotate(struct record *record)
 	return true;
 }
 
+static bool record_push(struct record *record)
+{
+	if (!record_take(record, 0, "push"))
+		return false;
+	record->push.url = record->args.value;
+	if (!clickhouse_is(record->args.value))
+		return args_mistake(&record->args, "a place is clickhouse://HOST:PORT/DATABASE");
+	record_add_text(record, "push");
+	return true;
+}
+
+// The trace is what waits to be sent: it is kept to its size as --max-size does.
+static bool record_check_push(struct record *record)
+{
+	struct args *args = &record->args;
+	struct keep_wishes *keep = &record->launch.keep;
+	const char *const words[] = { "push", "--follow", "--progress",
+				      "none", "--to",     record->push.url };
+	struct clickhouse *clickhouse;
+	struct err err = { 0 };
+	size_t count = sizeof words / sizeof *words;
+
+	if (!record->push.url)
+		return (!record->spool_bytes && !record->push.credentials && !record->every) ||
+		       args_mistake(args, "--spool, --credentials and --every need --push PLACE");
+	if (keep_wishes_rotate(keep))
+		return args_mistake(args, "--push sends one file that grows: not with --rotate");
+	if (record->launch.index)
+		return args_mistake(args, "--push cuts the trace to --spool: not with --index");
+	if (!(clickhouse = clickhouse_new(&record->push, &err)))
+		return args_mistake(args, "--push: %s", err.text);
+	clickhouse_free(clickhouse);
+	if (!keep->max_bytes && (record->spool_bytes || !keep->keep_ns))
+		keep->max_bytes = record->spool_bytes ? record->spool_bytes : RECORD_SPOOL_BYTES;
+	memcpy(record->follow, words, sizeof words);
+	if (record->push.credentials) {
+		record->follow[count++] = "--credentials";
+		record->follow[count++] = record->push.credentials;
+	}
+	if (record->every) {
+		record->follow[count++] = "--every";
+		record->follow[count++] = record->every;
+	}
+	record->launch.follow = record->follow;
+	record->launch.follow_quiet = record->quiet;
+	return true;
+}
+
 // What was asked for, together. False: it makes no sense.
 static bool record_check(struct record *record)
 {
@@ -317,7 +381,7 @@ static bool record_check(struct record *record)
 		return args_mistake(args, "--usdt reports samples: it needs --sample BYTES");
 	if (!attaches && args->at >= args->argc)
 		return args_mistake(args, "needs a program to run, or -p PID");
-	return true;
+	return record_check_push(record);
 }
 
 // False: return args.exit_code.
@@ -418,6 +482,22 @@ static bool record_parse(struct record *record, int argc, char **argv)
 		case RECORD_ROTATE:
 			if (!record_rotate(record))
 				return false;
+			break;
+		case RECORD_PUSH:
+			if (!record_push(record))
+				return false;
+			break;
+		case RECORD_SPOOL:
+			if (!record_bytes(record, "spool", &record->spool_bytes))
+				return false;
+			break;
+		case RECORD_CREDENTIALS:
+			record->push.credentials = args->value;
+			break;
+		case RECORD_EVERY:
+			if (!record_time(record, "every", &record->every_ns))
+				return false;
+			record->every = args->value;
 			break;
 		case RECORD_JIT:
 			if (!record_take(record, 0, "jit"))

@@ -1,8 +1,8 @@
 // tidemark top: what lives now, and what grows, of a recording that goes on.
 #include "cli/print_options.h"
+#include "cli/running.h"
 
 #include "base/mem.h"
-#include "collect/control.h"
 #include "report/top.h"
 
 #include <poll.h>
@@ -53,30 +53,6 @@ struct wish {
 	int sort;
 	struct print_options print;
 };
-
-// The trace of a process that is being recorded; else the word is a file's name.
-static bool find_trace(const char *word, struct str *path, struct err *err)
-{
-	struct control_request request = { .magic = CONTROL_MAGIC, .verb = CONTROL_WHERE };
-	char text[CONTROL_TEXT_MAX];
-	char *end;
-	unsigned long pid = strtoul(word, &end, 10);
-
-	if (word[0] < '0' || word[0] > '9' || *end || access(word, F_OK) == 0) {
-		str_add(path, word);
-		return true;
-	}
-	request.pid = (uint32_t)pid;
-	if (pid == 0 || pid > INT32_MAX)
-		return err_set(err, ERR_USAGE, "'%s' is not a process id", word);
-	if (!control_ask(&request, text, err))
-		return err_wrap(err,
-				"no recording to watch (try: tidemark record -p %lu, or a "
-				"trace FILE)",
-				pid);
-	str_add(path, text);
-	return true;
-}
 
 // ---- The screen ---------------------------------------------------------------------------------
 
@@ -232,7 +208,7 @@ static bool show(const struct wish *wish, struct err *err)
 {
 	struct str path = { 0 };
 	struct top top = { 0 };
-	bool ok = find_trace(wish->what, &path, err) &&
+	bool ok = running_trace(wish->what, &path, err) &&
 		  top_open(&top, str_get(&path), &wish->print.symbols, err);
 
 	if (ok) {

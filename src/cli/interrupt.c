@@ -11,14 +11,19 @@ static void remember(int number)
 	came = 1;
 }
 
+// Who started us may have had us ignore it.
+static bool ignored;
+
 void interrupt_watch(void)
 {
-	signal(SIGINT, remember);
+	ignored = signal(SIGINT, remember) == SIG_IGN;
+	if (ignored)
+		signal(SIGINT, SIG_IGN);
 }
 
 void interrupt_leave(void)
 {
-	signal(SIGINT, SIG_DFL);
+	signal(SIGINT, ignored ? SIG_IGN : SIG_DFL);
 }
 
 bool interrupt_came(void *context)

@@ -43,7 +43,11 @@ struct rowset {
 	size_t rss_count, rss_capacity;
 	bool lives_read; // so that these are known: resident memory, and
 	struct rowset_sites sites;
-	struct identity *of_stack; // by stack; NULL: not known yet
+	struct rowset_sites *adding;          // which of them a row of an allocation is added to
+	struct identity *of_frame, *of_stack; // by number: so many are known
+	uint32_t of_frame_count, of_stack_count;
+	bool cut;      // something is missing that the trace does not say
+	uint32_t from; // the first number of a table that is wanted
 };
 
 // A trace that was made from text may have no id: then it is what is in it.
@@ -183,7 +187,7 @@ static void put_allocation(void *context, const struct lives_block *block,
 {
 	struct rowset *rows = context;
 
-	rowset_sites_add(&rows->sites, block, end);
+	rowset_sites_add(rows->adding, block, end);
 	put(rows, rows->trace);
 	put(rows, block->process);
 	put(rows, block->thread);
@@ -247,8 +251,6 @@ static void write_allocations(struct rowset *rows)
 		.process = TRACE_NONE,
 	};
 
-	rows->sample_bytes = reader_info(rows->reader)->sample_bytes;
-	name_words(rows);
 	events_read(rows->source, &watcher);
 	rows->lives_read = true;
 }
@@ -338,19 +340,20 @@ static void put_face(struct rowset *rows, stack_id id)
 	str_fini(&text);
 }
 
+// Those that were met since the last time, too.
 static void identify_stacks(struct rowset *rows)
 {
 	uint32_t count = reader_stacks_count(rows->reader);
 	uint32_t frames = reader_frames_count(rows->reader);
 	struct identity *of_frame, *of_stack;
 
-	if (rows->of_stack)
-		return;
-	of_frame = mem_alloc(frames + 1, sizeof *of_frame);
-	rows->of_stack = of_stack = mem_alloc(count + 1, sizeof *of_stack);
-	for (frame_id id = 1; id < frames; id++)
+	of_frame = rows->of_frame =
+		mem_resize(rows->of_frame, frames + (size_t)1, sizeof *of_frame);
+	of_stack = rows->of_stack = mem_resize(rows->of_stack, count + (size_t)1, sizeof *of_stack);
+	of_frame[0] = of_stack[0] = (struct identity){ 0 };
+	for (frame_id id = rows->of_frame_count; id < frames; id++)
 		of_frame[id] = identity_of(rows, id);
-	for (stack_id id = 1; id < count; id++) {
+	for (stack_id id = rows->of_stack_count; id < count; id++) {
 		const struct trace_stack *stack = reader_stack(rows->reader, id);
 		frame_id frame = stack->frame < frames ? stack->frame : 0;
 		stack_id parent = stack->parent < id ? stack->parent : 0;
@@ -358,7 +361,8 @@ static void identify_stacks(struct rowset *rows)
 		of_stack[id].code = mix(of_stack[parent].code, of_frame[frame].code);
 		of_stack[id].names = mix(of_stack[parent].names, of_frame[frame].names);
 	}
-	mem_free(of_frame);
+	rows->of_frame_count = frames > 1 ? frames : 1;
+	rows->of_stack_count = count > 1 ? count : 1;
 }
 
 static void write_stacks(struct rowset *rows)
@@ -366,7 +370,7 @@ static void write_stacks(struct rowset *rows)
 	uint32_t count = reader_stacks_count(rows->reader);
 
 	identify_stacks(rows);
-	for (stack_id id = 1; id < count && rows->good; id++) {
+	for (stack_id id = rows->from; id < count && rows->good; id++) {
 		const struct trace_stack *stack = reader_stack(rows->reader, id);
 		stack_id parent = stack->parent < id ? stack->parent : 0;
 
@@ -419,7 +423,7 @@ static void put_frame(struct rowset *rows, const struct trace_frame *frame, size
 
 static void write_frames(struct rowset *rows)
 {
-	for (frame_id id = 1; id < reader_frames_count(rows->reader) && rows->good; id++) {
+	for (frame_id id = rows->from; id < reader_frames_count(rows->reader) && rows->good; id++) {
 		const struct trace_frame *frame = reader_frame(rows->reader, id);
 		size_t count;
 		const struct symbol *symbols = names_find(rows->names, id, &count);
@@ -473,7 +477,7 @@ static void write_threads(struct rowset *rows)
 
 static void write_modules(struct rowset *rows)
 {
-	for (module_id id = 1; id < reader_modules_count(rows->reader); id++) {
+	for (module_id id = rows->from; id < reader_modules_count(rows->reader); id++) {
 		const struct trace_module *module = reader_module(rows->reader, id);
 
 		put(rows, rows->trace);
@@ -493,7 +497,7 @@ static void write_marks(struct rowset *rows)
 	size_t count;
 	const struct trace_mark *marks = reader_marks(rows->reader, &count);
 
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = rows->from - 1; i < count; i++) {
 		put(rows, rows->trace);
 		put(rows, marks[i].number);
 		put(rows, marks[i].time_ns);
@@ -508,7 +512,7 @@ static void add_to_site(void *context, const struct lives_block *block, const st
 {
 	struct rowset *rows = context;
 
-	rowset_sites_add(&rows->sites, block, end);
+	rowset_sites_add(rows->adding, block, end);
 }
 
 // Unless allocations were written.
@@ -531,16 +535,20 @@ static uint64_t names_identity(void *context, stack_id stack)
 {
 	const struct rowset *rows = context;
 
-	return stack < reader_stacks_count(rows->reader) ? rows->of_stack[stack].names : 0;
+	return stack < rows->of_stack_count ? rows->of_stack[stack].names : 0;
 }
 
+// A later one may be asked for with more of them.
 static void write_sites(struct rowset *rows)
 {
+	struct rowset_sites sites;
+
 	read_lives(rows);
 	identify_stacks(rows);
-	rowset_sites_join(&rows->sites, names_identity, rows);
-	for (size_t i = 0; i < rows->sites.count && rows->good; i++) {
-		const struct rowset_site *site = &rows->sites.sites[i];
+	sites = rowset_sites_copy(rows->adding);
+	rowset_sites_join(&sites, names_identity, rows);
+	for (size_t i = 0; i < sites.count && rows->good; i++) {
+		const struct rowset_site *site = &sites.sites[i];
 
 		put(rows, rows->trace);
 		put(rows, site->identity);
@@ -553,6 +561,7 @@ static void write_sites(struct rowset *rows)
 		put_double(rows, site->byte_ns / 1e9);
 		end_row(rows);
 	}
+	rowset_sites_fini(&sites);
 }
 
 static void write_rss(struct rowset *rows)
@@ -565,6 +574,7 @@ static void write_rss(struct rowset *rows)
 		put(rows, rows->rss[i].bytes);
 		end_row(rows);
 	}
+	rows->rss_count = 0;
 }
 
 static void write_labels(struct rowset *rows)
@@ -602,7 +612,7 @@ static void write_runs(struct rowset *rows)
 	put(rows, info->tick_ns);
 	put(rows, info->sample_bytes);
 	put(rows, end ? end->events_lost : 0);
-	put(rows, reader_complete(rows->reader));
+	put(rows, reader_complete(rows->reader) && !rows->cut);
 	end_row(rows);
 }
 
@@ -635,36 +645,112 @@ static bool write_table(struct rowset *rows, enum rowset_table_id id)
 	return rows->good && receiver->end(receiver->context, table, rows->err);
 }
 
+struct rowset *rowset_new(const struct export_source *source,
+			  const struct rowset_receiver *receiver)
+{
+	struct rowset *rows = mem_alloc(1, sizeof *rows);
+	char trace[33];
+
+	rows->receiver = receiver;
+	rows->good = true;
+	rows->from = 1;
+	rows->of_frame_count = rows->of_stack_count = 1;
+	rowset_source(rows, source);
+	rowset_trace_name(rows->reader, trace);
+	rows->trace = number_of(rows, trace);
+	rows->batch.texts = &rows->texts;
+	rows->batch.table = &rowset_tables[ROWSET_ALLOCATIONS];
+	rowset_sites_init(&rows->sites, rows->reader);
+	rows->adding = &rows->sites;
+	rows->sample_bytes = reader_info(rows->reader)->sample_bytes;
+	name_words(rows);
+	for (unsigned i = 0; i < ROWSET_COLUMNS_MAX; i++)
+		rows->batch.values[i] = mem_alloc(ROWSET_BATCH, sizeof *rows->batch.values[i]);
+	return rows;
+}
+
+void rowset_free(struct rowset *rows)
+{
+	if (!rows)
+		return;
+	for (unsigned i = 0; i < ROWSET_COLUMNS_MAX; i++)
+		mem_free(rows->batch.values[i]);
+	mem_free(rows->batch.items);
+	mem_free(rows->heaps);
+	mem_free(rows->rss);
+	mem_free(rows->of_frame);
+	mem_free(rows->of_stack);
+	rowset_sites_fini(&rows->sites);
+	string_table_fini(&rows->texts);
+	mem_free(rows);
+}
+
+void rowset_source(struct rowset *rows, const struct export_source *source)
+{
+	rows->source = source;
+	rows->reader = source->asked->reader;
+	rows->names = source->asked->names;
+}
+
+void rowset_life(struct rowset *rows, const struct lives_block *block, const struct lives_end *end)
+{
+	put_allocation(rows, block, end);
+}
+
+void rowset_seen(struct rowset *rows, const struct lives_block *block, const struct lives_end *end)
+{
+	add_to_site(rows, block, end);
+}
+
+void rowset_note(struct rowset *rows, const struct trace_note *note)
+{
+	keep_rss(rows, note);
+}
+
+void rowset_aside(struct rowset *rows, struct rowset_sites *sites)
+{
+	if (sites)
+		*sites = rowset_sites_copy(&rows->sites);
+	rows->adding = sites ? sites : &rows->sites;
+}
+
+void rowset_cut(struct rowset *rows)
+{
+	rows->cut = true;
+}
+
+bool rowset_flush(struct rowset *rows, struct err *err)
+{
+	rows->err = err;
+	flush(rows);
+	return rows->good;
+}
+
+bool rowset_table(struct rowset *rows, enum rowset_table_id id, uint32_t from, struct err *err)
+{
+	bool good;
+
+	ASSERT(id != ROWSET_ALLOCATIONS && rows->batch.count == 0);
+	rows->err = err;
+	rows->from = from;
+	rows->lives_read = true; // by the caller
+	good = write_table(rows, id);
+	rows->from = 1;
+	rows->batch.table = &rowset_tables[ROWSET_ALLOCATIONS];
+	return good;
+}
+
 bool rowset_write(const struct export_source *source, unsigned tables,
 		  const struct rowset_receiver *receiver, struct err *err)
 {
-	struct rowset rows = {
-		.source = source,
-		.reader = source->asked->reader,
-		.names = source->asked->names,
-		.receiver = receiver,
-		.err = err,
-	};
-	char trace[33];
+	struct rowset *rows = rowset_new(source, receiver);
 	bool good = true;
 
 	ASSERT(tables != 0);
-	rowset_trace_name(rows.reader, trace);
-	rows.trace = number_of(&rows, trace);
-	rows.batch.texts = &rows.texts;
-	rowset_sites_init(&rows.sites, rows.reader);
-	for (unsigned i = 0; i < ROWSET_COLUMNS_MAX; i++)
-		rows.batch.values[i] = mem_alloc(ROWSET_BATCH, sizeof *rows.batch.values[i]);
+	rows->err = err;
 	for (enum rowset_table_id id = 0; id < ROWSET_TABLES && good; id++)
 		if (tables & 1u << id)
-			good = write_table(&rows, id);
-	for (unsigned i = 0; i < ROWSET_COLUMNS_MAX; i++)
-		mem_free(rows.batch.values[i]);
-	mem_free(rows.batch.items);
-	mem_free(rows.heaps);
-	mem_free(rows.rss);
-	mem_free(rows.of_stack);
-	rowset_sites_fini(&rows.sites);
-	string_table_fini(&rows.texts);
+			good = write_table(rows, id);
+	rowset_free(rows);
 	return good;
 }

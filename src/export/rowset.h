@@ -14,6 +14,7 @@
 #ifndef EXPORT_ROWSET_H
 #define EXPORT_ROWSET_H
 
+#include "engine/replay/lives.h"
 #include "export/export.h"
 #include "export/string_table.h"
 
@@ -86,6 +87,50 @@ struct rowset_receiver {
 // tables are whole. The question must be one that events_prepare has prepared.
 bool rowset_write(const struct export_source *source, unsigned tables,
 		  const struct rowset_receiver *receiver, struct err *err);
+
+// The same for one who reads the trace by himself, as it grows, and begins again with some tables:
+//
+//     rowset_new
+//       rowset_life       a row of `allocations`
+//       rowset_flush      those that were not given to the receiver yet; before
+//       rowset_table      any other table
+//     rowset_free
+//
+// Rows of allocations that do not fill a batch are not given before rowset_flush, and `begin` and
+// `end` are not called for that table.
+struct rowset;
+struct rowset_sites;
+
+struct rowset *rowset_new(const struct export_source *source,
+			  const struct rowset_receiver *receiver);
+void rowset_free(struct rowset *rowset); // NULL is allowed
+
+// The same recording from here on, in another file.
+void rowset_source(struct rowset *rowset, const struct export_source *source);
+
+// A row of `allocations`.
+void rowset_life(struct rowset *rowset, const struct lives_block *block,
+		 const struct lives_end *end);
+
+// It is no row, but a part of what the table `sites` adds up.
+void rowset_seen(struct rowset *rowset, const struct lives_block *block,
+		 const struct lives_end *end);
+
+// Rows of the table `rss` are made of notes, and are forgotten once they were given.
+void rowset_note(struct rowset *rowset, const struct trace_note *note);
+
+// From now on rows are added to a copy of the sums, which `sites` is (rowset_sites_fini ends it):
+// so that rows of what still lives can be given, and the sums with them. NULL: no more.
+void rowset_aside(struct rowset *rowset, struct rowset_sites *sites);
+
+// Rows are missing: the table `runs` is to say so.
+void rowset_cut(struct rowset *rowset);
+
+// Give the receiver what it was not given yet. False: it refused a batch, now or before.
+bool rowset_flush(struct rowset *rowset, struct err *err);
+
+// Of `stacks`, `frames`, `modules` and `marks` the rows from number `from` on; they count from 1.
+bool rowset_table(struct rowset *rowset, enum rowset_table_id id, uint32_t from, struct err *err);
 
 // What `trace` is in all rows of a trace: 32 hexadecimal digits.
 void rowset_trace_name(const struct reader *reader, char out[static 33]);

@@ -2,15 +2,24 @@
 
 #include "base/map.h"
 #include "base/mem.h"
-#include "engine/moment.h"
 #include "engine/replay/weight.h"
+
+#include <string.h>
 
 void rowset_sites_init(struct rowset_sites *sites, const struct reader *reader)
 {
 	sites->sample_bytes = reader_info(reader)->sample_bytes;
-	sites->duration_ns = moment_duration(reader);
-	sites->count = reader_stacks_count(reader) + 1u;
-	sites->sites = mem_alloc(sites->count, sizeof *sites->sites);
+}
+
+struct rowset_sites rowset_sites_copy(const struct rowset_sites *sites)
+{
+	struct rowset_sites copy = *sites;
+
+	copy.sites = mem_alloc(sites->count + 1, sizeof *copy.sites);
+	copy.capacity = sites->count + 1;
+	if (sites->count)
+		memcpy(copy.sites, sites->sites, sites->count * sizeof *copy.sites);
+	return copy;
 }
 
 void rowset_sites_fini(struct rowset_sites *sites)
@@ -19,13 +28,25 @@ void rowset_sites_fini(struct rowset_sites *sites)
 	*sites = (struct rowset_sites){ 0 };
 }
 
+static struct rowset_site *site_of(struct rowset_sites *sites, stack_id stack)
+{
+	if (stack >= sites->count) {
+		sites->sites = mem_grow(sites->sites, &sites->capacity, stack + (size_t)1,
+					sizeof *sites->sites);
+		memset(sites->sites + sites->count, 0,
+		       (stack + (size_t)1 - sites->count) * sizeof *sites->sites);
+		sites->count = stack + (size_t)1;
+	}
+	return &sites->sites[stack];
+}
+
 void rowset_sites_add(struct rowset_sites *sites, const struct lives_block *block,
 		      const struct lives_end *end)
 {
-	struct rowset_site *site = &sites->sites[block->stack < sites->count ? block->stack : 0];
+	struct rowset_site *site = site_of(sites, block->stack);
 	struct weight weight = weight_of(sites->sample_bytes, block->size);
 	uint64_t from_ns = block->kind == TRACE_BEFORE ? 0 : block->time_ns;
-	uint64_t to_ns = end->cause < LIVES_RUNNING ? end->time_ns : sites->duration_ns;
+	uint64_t to_ns = end->time_ns;
 
 	if (block->kind != TRACE_BEFORE) {
 		site->count += weight.count;

@@ -16,15 +16,18 @@ struct rowset_site {
 };
 
 struct rowset_sites {
-	uint64_t sample_bytes, duration_ns;
+	uint64_t sample_bytes;
 	struct rowset_site *sites; // by stack, until they are joined
-	size_t count;
+	size_t count, capacity;
 };
 
 void rowset_sites_init(struct rowset_sites *sites, const struct reader *reader);
 void rowset_sites_fini(struct rowset_sites *sites); // accepts { 0 }
 
-// A block, with its end.
+// What was added so far, to go on with apart.
+struct rowset_sites rowset_sites_copy(const struct rowset_sites *sites);
+
+// A block of a stack that the trace has, or of none (0), with its end.
 void rowset_sites_add(struct rowset_sites *sites, const struct lives_block *block,
 		      const struct lives_end *end);
 

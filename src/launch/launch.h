@@ -31,6 +31,8 @@ struct launch_options {
 	bool strict;                // refuse, or fail, where something is not recorded
 	bool index;                 // build the window index while recording
 	struct keep_wishes keep;    // Linux: how the trace is kept short
+	const char *const *follow; // Linux: words of a command that is run on the trace; NULL: none
+	bool follow_quiet;
 	bool jit;                 // Linux: have runtimes write down the functions of generated code
 	uint32_t segment_options; // enum segment_option
 	const char *reach_mark;   // Linux: look for reachable blocks at this mark; NULL: at none

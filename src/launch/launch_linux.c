@@ -10,6 +10,7 @@
 #include "launch/attachable_linux.h"
 #include "launch/attacher_linux.h"
 #include "launch/collector_process_linux.h"
+#include "launch/follower_linux.h"
 #include "launch/indexer_linux.h"
 #include "launch/inspect.h"
 #include "launch/keeper_linux.h"
@@ -61,6 +62,7 @@ struct launch {
 	struct starter starter;
 	struct collector_process collector_process;
 	struct indexer indexer;
+	struct follower follower;
 	int output_fd;
 	bool output_created; // it was not there before: remove it if nothing is recorded
 	int signal_fd;
@@ -129,26 +131,6 @@ static bool launch_look_at_running(struct launch *launch, struct err *err)
 	launch->starter.pid = pid;
 	launch->before_fd = memfd_create("tidemark-before", MFD_CLOEXEC);
 	return preload_session(launch->session, err);
-}
-
-// Words that a shell would read as anything else are quoted.
-static void launch_quote(struct str *out, const char *word)
-{
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				    "0123456789_-+=./,:@%^";
-
-	if (word[0] != '\0' && word[strspn(word, plain)] == '\0') {
-		str_add(out, word);
-		return;
-	}
-	str_add_char(out, '\'');
-	for (; *word != '\0'; word++) {
-		if (*word == '\'')
-			str_add(out, "'\\''");
-		else
-			str_add_char(out, *word);
-	}
-	str_add_char(out, '\'');
 }
 
 static void launch_describe(struct launch *launch, struct trace_info *info)
@@ -658,6 +640,15 @@ static void launch_open_indexer(struct launch *launch)
 		launch_tell(launch->options, "warning: no index: %s", err.text);
 }
 
+static void launch_open_follower(struct launch *launch)
+{
+	struct err err = { 0 };
+
+	if (!follower_open(&launch->follower, launch->options->follow,
+			   str_get(&launch->result->path), launch->options->follow_quiet, &err))
+		launch_tell(launch->options, "warning: %s (try: tidemark push)", err.text);
+}
+
 // The trace is whole, or as whole as it will be: its index, too. Ctrl-C leaves the rest of it for
 // later.
 static void launch_wait_for_index(struct launch *launch)
@@ -772,8 +763,10 @@ void launch_run(const struct launch_options *options, struct launch_result *resu
 	if (launch_start(&launch, err)) {
 		result->end = LAUNCH_RAN;
 		launch_open_indexer(&launch);
+		launch_open_follower(&launch);
 		launch_wait(&launch);
 		launch_wait_for_index(&launch);
+		result->whole &= follower_wait(&launch.follower, launch.signal_fd, options->tell);
 	} else {
 		launch_undo(&launch);
 	}

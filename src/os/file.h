@@ -38,6 +38,9 @@ int file_open_folder(const char *path);
 // Open a directory and lock it, until the descriptor is closed. -1: EWOULDBLOCK if another has the
 // lock. A file system without locks gives it to everybody.
 int file_lock_folder(const char *path);
+
+// Open a file to read and lock it in the same manner, beside those who only read or write it.
+int file_lock(const char *path);
 bool file_remove_in(int folder, const char *name);
 bool file_rename_in(int folder, const char *from, const char *to); // replaces
 bool file_close(int fd);                                           // false and errno

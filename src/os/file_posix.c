@@ -68,10 +68,8 @@ int file_open_folder(const char *path)
 	return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-int file_lock_folder(const char *path)
+static int lock(int fd)
 {
-	int fd = file_open_folder(path);
-
 	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0 &&
 	    (errno == EWOULDBLOCK || errno == EINTR)) {
 		close(fd);
@@ -79,6 +77,16 @@ int file_lock_folder(const char *path)
 		return -1;
 	}
 	return fd;
+}
+
+int file_lock_folder(const char *path)
+{
+	return lock(file_open_folder(path));
+}
+
+int file_lock(const char *path)
+{
+	return lock(file_open(path, FILE_READ));
 }
 
 bool file_remove_in(int folder, const char *name)

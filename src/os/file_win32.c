@@ -184,6 +184,11 @@ int file_lock_folder(const char *path)
 	return fd;
 }
 
+int file_lock(const char *path)
+{
+	return file_open(path, FILE_READ);
+}
+
 bool file_remove_in(int folder, const char *name)
 {
 	uint16_t *path = path_in(folder, name);

@@ -142,7 +142,8 @@ static bool list_pieces(struct pull *pull, struct err *err)
 		return err_set(
 			err, ERR_IO,
 			"the file of trace %s is not there: it was sent to be kept for a time "
-			"(--ttl), or by an earlier tidemark; push it again",
+			"(--ttl), or while it was recorded, which has not ended or cut the file "
+			"(--spool): ask its rows in SQL, or push it again",
 			pull->trace);
 	return true;
 }

@@ -310,30 +310,62 @@ static bool send_all(struct push *push, const struct export_source *source, stru
 	return wait(push, good ? err : &other) && good;
 }
 
+static bool begin(struct push *push, struct shards *shards, const struct reader *reader,
+		  struct push_result *result, struct err *err)
+{
+	*push = (struct push){
+		.shards = shards,
+		.result = result,
+		.reader = reader,
+		.until = TABLES_FOR_GOOD,
+		.order = mem_alloc(2 * ROWSET_BATCH, sizeof *push->order),
+		.values = mem_alloc(ROWSET_BATCH, sizeof *push->values),
+	};
+	rowset_trace_name(reader, push->trace);
+	push->trace_hash = index_set_hash_text(push->trace);
+	push->lanes = lanes_new(shards, push->trace, err);
+	return push->lanes != NULL;
+}
+
+static void end(struct push *push)
+{
+	lanes_free(push->lanes);
+	mem_free(push->order);
+	mem_free(push->values);
+	native_fini(&push->native);
+	str_fini(&push->known);
+}
+
 bool push_trace(struct shards *shards, const struct export_source *source, unsigned keep_days,
 		struct push_result *result, struct err *err)
 {
-	struct push push = {
-		.shards = shards,
-		.result = result,
-		.reader = source->asked->reader,
-		.until = TABLES_FOR_GOOD,
-		.order = mem_alloc(2 * ROWSET_BATCH, sizeof *push.order),
-		.values = mem_alloc(ROWSET_BATCH, sizeof *push.values),
-	};
 	uint64_t today = now_wall_ns() / 1000000000 / DAY_S;
-	bool good;
+	struct push push;
+	bool good = begin(&push, shards, source->asked->reader, result, err);
 
 	if (keep_days && today + keep_days < TABLES_FOR_GOOD)
 		push.until = (unsigned)today + keep_days;
-	rowset_trace_name(source->asked->reader, push.trace);
-	push.trace_hash = index_set_hash_text(push.trace);
-	push.lanes = lanes_new(shards, push.trace, err);
-	good = push.lanes && send_all(&push, source, err);
-	lanes_free(push.lanes);
-	mem_free(push.order);
-	mem_free(push.values);
-	native_fini(&push.native);
-	str_fini(&push.known);
+	good = good && send_all(&push, source, err);
+	end(&push);
+	return good;
+}
+
+bool push_file(struct shards *shards, const struct query_context *asked, struct push_result *result,
+	       struct err *err)
+{
+	struct push_result sent = { 0 };
+	struct err other = { 0 };
+	struct push push;
+	bool good = begin(&push, shards, asked->reader, &sent, err);
+
+	if (good) {
+		good = find_known(&push, err) && add_file(&push, asked, err);
+		good = wait(&push, good ? err : &other) && good;
+	}
+	end(&push);
+	result->rows_sent += sent.rows_sent;
+	result->rows_known += sent.rows_known;
+	result->bytes_sent += sent.bytes_sent;
+	result->tries_again += sent.tries_again;
 	return good;
 }

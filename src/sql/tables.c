@@ -8,6 +8,7 @@
 // pull): what is whole is known where it lies, and sums are made there.
 #include "sql/tables.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -99,6 +100,19 @@ static void add_seen(struct making *making, const char *name)
 		   making->database, name, making->database, name);
 }
 
+// The same, and of pictures the newest one. It is one look at `blocks`: so what ended and what is
+// open are of one moment.
+static void add_seen_now(struct making *making, const char *name)
+{
+	str_format(&making->sql,
+		   " FROM %s.%s_rows WHERE part IN (SELECT if(max(block) < %" PRIu64
+		   ", min(part), argMax(part, block)) FROM %s.blocks WHERE name = '%s' AND until "
+		   ">= today() GROUP BY trace, if(block < %" PRIu64 ", block, %" PRIu64
+		   " + intDiv(block, %" PRIu64 ")))",
+		   making->database, name, TABLES_PICTURE, making->database, name, TABLES_PICTURE,
+		   TABLES_PICTURE, TABLES_GENERATIONS);
+}
+
 static void add_view(struct making *making, enum rowset_table_id id)
 {
 	const struct rowset_table *table = &rowset_tables[id];
@@ -107,7 +121,7 @@ static void add_view(struct making *making, enum rowset_table_id id)
 		   table->name);
 	for (unsigned i = 0; i < table->columns_count; i++)
 		str_format(&making->sql, "%s`%s`", i ? ", " : "", table->columns[i].name);
-	add_seen(making, table->name);
+	add_seen_now(making, table->name);
 }
 
 static void add_blocks(struct making *making)

@@ -14,6 +14,11 @@
 #include "export/rowset.h"
 #include "sql/shards.h"
 
+// Blocks of a number from here on are of pictures (push_live.h): of those that are equal but for
+// the generation, their last 48 bits, the greatest is seen.
+#define TABLES_PICTURE (UINT64_C(1) << 63)
+#define TABLES_GENERATIONS (UINT64_C(1) << 48)
+
 // What ClickHouse calls the types of columns, by enum rowset_type.
 extern const char *const tables_types[];
 

@@ -1,0 +1,50 @@
+// "4242" is a process if there is no file of that name, and its collector is asked for the file
+// that it writes. A mark needs a process, too: the first one of the trace that its collector still
+// knows.
+#include "cli/running.h"
+
+#include "collect/control.h"
+#include "os/file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+bool running_trace(const char *word, struct str *path, struct err *err)
+{
+	struct control_request request = { .magic = CONTROL_MAGIC, .verb = CONTROL_WHERE };
+	char text[CONTROL_TEXT_MAX];
+	char *end;
+	unsigned long pid = strtoul(word, &end, 10);
+
+	if (word[0] < '0' || word[0] > '9' || *end || file_look(word) != FILE_IS_MISSING) {
+		str_add(path, word);
+		return true;
+	}
+	request.pid = (uint32_t)pid;
+	if (pid == 0 || pid > INT32_MAX)
+		return err_set(err, ERR_USAGE, "'%s' is not a process id", word);
+	if (!control_ask(&request, text, err))
+		return err_wrap(err,
+				"no recording to watch (try: tidemark record -p %lu, or a trace "
+				"FILE)",
+				pid);
+	str_add(path, text);
+	return true;
+}
+
+bool running_mark(const struct reader *reader, const char *name)
+{
+	struct control_request request = { .magic = CONTROL_MAGIC, .verb = CONTROL_MARK };
+	char text[CONTROL_TEXT_MAX];
+	bool done = false;
+
+	snprintf(request.text, sizeof request.text, "%s", name);
+	for (process_id id = 0; id < reader_processes_count(reader) && !done; id++) {
+		struct err ignored = { 0 };
+
+		request.pid = reader_process(reader, id)->pid;
+		done = reader_process(reader, id)->exit == TRACE_EXIT_UNKNOWN &&
+		       control_ask(&request, text, &ignored);
+	}
+	return done;
+}

@@ -1,0 +1,95 @@
+// The follower hears nothing of the terminal's keys, which are for the program: Ctrl-C ends the
+// program and with it the trace, and the follower sends the rest. Another Ctrl-C, while only it is
+// waited for, ends it, too.
+#include "launch/follower_linux.h"
+
+#include "base/mem.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/pidfd.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { WORDS_MAX = 16, PATIENCE_MS = 500 };
+
+_Noreturn static void become(const char *const *words, const char *path, bool quiet)
+{
+	const char *argv[WORDS_MAX + 4] = { "tidemark" };
+	size_t count = 1;
+	sigset_t none;
+	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+	for (; *words && count < WORDS_MAX; words++)
+		argv[count++] = *words;
+	argv[count++] = "--";
+	argv[count++] = path;
+	// Our output is the program's.
+	if (dup2(quiet && null >= 0 ? null : STDERR_FILENO, STDOUT_FILENO) < 0)
+		_exit(EXIT_FAILURE);
+	close_range(STDERR_FILENO + 1, ~0u, CLOSE_RANGE_CLOEXEC);
+	for (int number = 1; number < SIGRTMIN; number++)
+		signal(number, number == SIGTERM ? SIG_DFL : SIG_IGN);
+	signal(SIGCHLD, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	execv("/proc/self/exe", (char *const *)argv);
+	_exit(EXIT_FAILURE);
+}
+
+bool follower_open(struct follower *follower, const char *const *words, const char *path,
+		   bool quiet, struct err *err)
+{
+	ASSERT(follower->pid == 0);
+	if (!words)
+		return true;
+	follower->pid = fork();
+	if (follower->pid == 0)
+		become(words, path, quiet);
+	if (follower->pid > 0)
+		follower->fd = pidfd_open(follower->pid, 0);
+	if (follower->pid > 0 && follower->fd >= 0)
+		return true;
+	follower->pid = 0;
+	return err_errno(err, errno, "cannot start what sends the trace");
+}
+
+bool follower_wait(struct follower *follower, int signal_fd, void (*tell)(const char *line))
+{
+	struct signalfd_siginfo info;
+	bool told = false;
+	int status = 0;
+
+	if (follower->pid == 0)
+		return true;
+	for (;;) {
+		struct pollfd ready[] = {
+			{ .fd = signal_fd, .events = POLLIN },
+			{ .fd = follower->fd, .events = POLLIN },
+		};
+		int count = poll(ready, 2, told ? -1 : PATIENCE_MS);
+
+		if (count == 0)
+			tell("the trace is whole; sending the rest of it (Ctrl-C leaves that to "
+			     "tidemark push)");
+		told |= count == 0;
+		if (ready[1].revents)
+			break;
+		while (read(signal_fd, &info, sizeof info) == (ssize_t)sizeof info)
+			if (info.ssi_signo != SIGCHLD && info.ssi_signo != SIGCONT)
+				kill(follower->pid, SIGTERM);
+	}
+	close(follower->fd);
+	while (waitpid(follower->pid, &status, 0) < 0 && errno == EINTR)
+		;
+	follower->pid = 0;
+	if (WIFSIGNALED(status))
+		tell("warning: the trace is not sent to its end (try: tidemark push)");
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}

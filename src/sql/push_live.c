@@ -1,0 +1,359 @@
+// How the trace is read while it grows, and what of it is when a row. What is sent, and recorded,
+// is in push_live_send.c.
+//
+// A realloc in two halves ends a block that may live on (lives.h, `undo`): its row waits until the
+// next call of its thread tells, and is in the picture until then.
+#include "sql/push_live_own.h"
+
+#include "base/mem.h"
+#include "engine/moment.h"
+#include "os/file.h"
+#include "os/now.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { POLL_NS = 250000000, LOOK_EVERY = 1 << 12, LATEST = 6, BUCKET_NS = 100000, PLACES = 24 };
+
+// ---- rows ----
+
+// The place of the next row, and whether it is there already.
+static bool is_there(struct push_live *live)
+{
+	uint64_t place = live->now_ns / BUCKET_NS << PLACES;
+
+	if (place < live->next)
+		place = live->next;
+	live->next = place + 1;
+	return place < live->known;
+}
+
+static void emit(struct push_live *live, const struct lives_block *block,
+		 const struct lives_end *end)
+{
+	if (block->origin != LIVES_BEGUN)
+		return;
+	if (!is_there(live)) {
+		live->ended++;
+		rowset_life(live->rowset, block, end);
+	} else if (!live->reopened) {
+		live->result->rows_known++;
+		rowset_seen(live->rowset, block, end);
+	}
+}
+
+static struct push_live_half *half_of(struct push_live *live, thread_id thread)
+{
+	for (; live->halves_count <= thread; live->halves_count++) {
+		live->halves = mem_grow(live->halves, &live->halves_capacity,
+					live->halves_count + 1, sizeof *live->halves);
+		live->halves[live->halves_count] = (struct push_live_half){ 0 };
+	}
+	return &live->halves[thread];
+}
+
+static void settle(struct push_live *live, struct push_live_half *half)
+{
+	if (half->open)
+		emit(live, &half->block, &half->end);
+	half->open = false;
+}
+
+static void end(void *context, const struct lives_block *block, const struct lives_end *end)
+{
+	struct push_live *live = context;
+	const struct trace_event *event = &live->event;
+
+	if (end->cause == LIVES_REALLOC && event->kind == TRACE_REALLOC_FREE)
+		*half_of(live, event->thread) = (struct push_live_half){ true, *block, *end };
+	else
+		emit(live, block, end);
+}
+
+static void undo(void *context, const struct lives_block *block, const struct lives_end *end)
+{
+	struct push_live *live = context;
+
+	(void)block;
+	(void)end;
+	half_of(live, live->event.thread)->open = false;
+}
+
+static void add_event(struct push_live *live)
+{
+	struct trace_event *event = &live->event;
+
+	if (event->stack >= reader_stacks_count(live->asked.reader))
+		event->stack = 0;
+	live->now_ns = event->time_ns;
+	live->next_number = event->number + 1;
+	if (event->kind <= TRACE_FAILED && event->kind != TRACE_REALLOC_UNDO &&
+	    event->thread < live->halves_count)
+		settle(live, &live->halves[event->thread]);
+	lives_add_event(live->lives, event);
+}
+
+static void add_note(struct push_live *live, const struct trace_note *note)
+{
+	live->now_ns = note->time_ns;
+	live->event = (struct trace_event){ 0 };
+	lives_add_note(live->lives, note);
+	if (note->kind == TRACE_NOTE_RSS && note->time_ns >= live->known_rss) {
+		live->last_rss = note->time_ns + 1;
+		rowset_note(live->rowset, note);
+	}
+}
+
+// ---- the file ----
+
+static void close_file(struct push_live *live)
+{
+	lives_free(live->lives);
+	live->lives = NULL;
+	opened_close(&live->opened);
+	if (live->lock_fd >= 0)
+		file_close(live->lock_fd);
+	live->lock_fd = -1;
+}
+
+static bool open_file(struct push_live *live, struct err *err)
+{
+	const struct lives_watcher watcher = { .end = end, .undo = undo, .context = live };
+
+	live->lock_fd = file_lock(live->options->path);
+	if (live->lock_fd < 0 && errno == EWOULDBLOCK)
+		return err_set(err, ERR_IO, "%s is being sent by another tidemark push",
+			       live->options->path);
+	if (!opened_open(&live->opened, live->options->path, &live->options->symbols, err))
+		return false;
+	reader_follow(live->opened.reader, true);
+	live->asked.reader = live->opened.reader;
+	live->asked.names = live->opened.names;
+	live->asked.symbols = live->opened.symbols;
+	live->asked.options.path = live->options->path;
+	live->lives = lives_new(live->opened.reader, &watcher, NULL);
+	return true;
+}
+
+// Of a block, as a key.
+static uint64_t key_of(const struct lives_block *block)
+{
+	const uint64_t words[] = { block->process, block->heap, block->address, block->time_ns };
+
+	return index_set_hash(words, 4);
+}
+
+static void remember(void *context, const struct lives_block *block)
+{
+	map_put(context, key_of(block), NULL);
+}
+
+static void lose(void *context, const struct lives_block *block)
+{
+	struct push_live *live = context;
+	const struct lives_end gone = {
+		.cause = LIVES_LOST,
+		.number = live->next_number,
+		.time_ns = live->now_ns,
+		.thread = TRACE_NONE,
+	};
+
+	if (!map_find(&live->lived, key_of(block)))
+		emit(live, block, &gone);
+}
+
+// The trace goes on at a later time than it was left. What lived then and is not in it any more
+// has ended, nobody knows when.
+static void step_over(struct push_live *live)
+{
+	uint64_t began_ns = moment_begin(live->asked.reader);
+
+	lives_each(live->lives, remember, &live->lived);
+	live->now_ns = began_ns;
+	lives_each(live->before, lose, live);
+	map_fini(&live->lived);
+	lives_free(live->before);
+	live->before = NULL;
+}
+
+static void note_dropped(struct push_live *live, uint64_t from_ns)
+{
+	uint64_t to_ns = moment_begin(live->asked.reader);
+
+	if (!moment_is_trimmed(live->asked.reader) || to_ns <= from_ns)
+		return;
+	rowset_cut(live->rowset);
+	live->options->dropped(live->asked.reader, from_ns, to_ns);
+}
+
+// It was cut anew: the rest is in another file. False without an error: there is none.
+static bool reopen(struct push_live *live, struct err *err)
+{
+	struct push_live next = { 0 };
+	const struct export_source source = { .asked = &live->asked };
+	uint64_t left_ns = live->now_ns;
+	bool other;
+
+	if (!opened_open(&next.opened, live->options->path, &live->options->symbols, err))
+		return false;
+	other = reader_growing(next.opened.reader) || reader_end(next.opened.reader) ||
+		reader_info(next.opened.reader)->trimmed !=
+			reader_info(live->asked.reader)->trimmed;
+	other = other && memcmp(reader_info(next.opened.reader)->recording_id,
+				reader_info(live->asked.reader)->recording_id, 16) == 0;
+	opened_close(&next.opened);
+	if (!other)
+		return false;
+	live->before = live->lives;
+	live->lives = NULL;
+	close_file(live);
+	if (!open_file(live, err))
+		return false;
+	rowset_source(live->rowset, &source);
+	live->reopened = true;
+	live->known = live->next;
+	live->next = 0;
+	live->halves_count = 0;
+	live->known_rss = live->last_rss;
+	if (moment_is_trimmed(live->asked.reader) && moment_begin(live->asked.reader) > left_ns)
+		note_dropped(live, left_ns);
+	else
+		lives_free(live->before), live->before = NULL;
+	return true;
+}
+
+// ---- epochs ----
+
+static bool is_due(const struct push_live *live)
+{
+	uint64_t span_ns = now_steady_ns() - live->epoch_ns;
+
+	if (span_ns < live->options->every_ns || span_ns < live->took_ns)
+		return false;
+	// A picture is to be no more than what it comes with, or is rare.
+	return live->ended >= live->picture_rows / 2 || span_ns / LATEST >= live->options->every_ns;
+}
+
+static bool end_epoch(struct push_live *live, struct err *err)
+{
+	uint64_t began_ns = now_steady_ns();
+	bool good = !live->changed || push_live_send_epoch(live, err);
+
+	live->epoch_ns = now_steady_ns();
+	live->took_ns = live->epoch_ns - began_ns;
+	live->ended = 0;
+	live->changed = false;
+	return good;
+}
+
+// All that is in the file by now.
+static bool read_on(struct push_live *live, struct err *err)
+{
+	struct reader *reader = live->asked.reader;
+	struct trace_note note;
+	enum reader_item item;
+	uint64_t count = 0;
+
+	while (!live->failed && (item = reader_next(reader, &live->event, &note)) != READER_END) {
+		live->changed = true;
+		if (item == READER_EVENT)
+			add_event(live);
+		else
+			add_note(live, &note);
+		if (live->before && live->next_number >= reader_info(reader)->trimmed)
+			step_over(live);
+		if (++count % LOOK_EVERY == 0 && is_due(live) && !end_epoch(live, err))
+			return false;
+		if (count % LOOK_EVERY == 0 && live->options->stop(NULL))
+			return true;
+	}
+	return !live->failed || err_set(err, live->err.kind, "%s", live->err.text);
+}
+
+// The trace has no more, and will have none.
+static bool is_over(const struct push_live *live)
+{
+	return reader_end(live->asked.reader) || !reader_growing(live->asked.reader);
+}
+
+static bool follow(struct push_live *live, struct err *err)
+{
+	for (;;) {
+		if (!read_on(live, err))
+			return false;
+		if (live->options->stop(NULL))
+			return err_set(err, ERR_STOPPED, "stopped");
+		if (is_over(live)) {
+			bool ends = reader_end(live->asked.reader) != NULL;
+
+			// What its writer wrote between our last look and its end.
+			reader_grown(live->asked.reader);
+			if (!ends && reader_end(live->asked.reader))
+				continue;
+			if (ends || !reopen(live, err))
+				return !err->kind;
+			continue;
+		}
+		if (is_due(live) && !end_epoch(live, err))
+			return false;
+		now_sleep(POLL_NS);
+		reader_grown(live->asked.reader);
+	}
+}
+
+static bool finish(struct push_live *live, struct err *err)
+{
+	uint64_t end_ns = moment_duration(live->asked.reader);
+
+	for (size_t i = 0; i < live->halves_count; i++)
+		settle(live, &live->halves[i]);
+	if (end_ns > live->now_ns)
+		live->now_ns = end_ns;
+	live->event = (struct trace_event){ 0 };
+	lives_finish(live->lives, end_ns);
+	live->final = true;
+	if (live->failed)
+		return err_set(err, live->err.kind, "%s", live->err.text);
+	return push_live_send_epoch(live, err);
+}
+
+// All of it is in this file, if it never was cut.
+static bool send_file(struct push_live *live, struct err *err)
+{
+	if (moment_is_trimmed(live->asked.reader))
+		return true;
+	return push_file(live->shards, &live->asked, live->result, err);
+}
+
+bool push_live_run(struct shards *shards, const struct push_live_options *options,
+		   struct push_result *result, struct err *err)
+{
+	struct push_live live = {
+		.shards = shards,
+		.clickhouse = shards_server(shards, 0),
+		.options = options,
+		.result = result,
+		.lock_fd = -1,
+		.epoch_ns = now_steady_ns(),
+	};
+	const struct export_source source = { .asked = &live.asked };
+	bool good = open_file(&live, err);
+
+	if (good) {
+		rowset_trace_name(live.asked.reader, live.trace);
+		push_live_send_init(&live);
+		live.rowset = rowset_new(&source, &live.receiver);
+		good = push_live_send_tables(&live, err) && push_live_send_known(&live, err);
+		if (good && live.known)
+			note_dropped(&live, (live.known >> PLACES) * BUCKET_NS);
+		good = good && (live.whole || (follow(&live, err) && finish(&live, err))) &&
+		       send_file(&live, err);
+	}
+	close_file(&live);
+	lives_free(live.before);
+	map_fini(&live.lived);
+	rowset_free(live.rowset);
+	mem_free(live.halves);
+	push_live_send_fini(&live);
+	return good;
+}

@@ -1,0 +1,77 @@
+// push_live_own: what the two halves of push_live.h share.
+#ifndef SQL_PUSH_LIVE_OWN_H
+#define SQL_PUSH_LIVE_OWN_H
+
+#include "base/map.h"
+#include "engine/replay/lives.h"
+#include "export/rowset_sites.h"
+#include "sql/native.h"
+#include "sql/push_live.h"
+
+// The first half of a thread's realloc, whose second did not come yet.
+struct push_live_half {
+	bool open;
+	struct lives_block block;
+	struct lives_end end;
+};
+
+struct push_live {
+	struct shards *shards; // one server
+	struct clickhouse *clickhouse;
+	const struct push_live_options *options;
+	struct push_result *result;
+	char trace[33];
+	// The file.
+	int lock_fd;
+	struct opened opened;
+	struct query_context asked; // no more of it than what rowset and push_file look at
+	bool reopened;              // it is another file than the first
+	// Reading.
+	struct lives *lives, *before; // `before`: of the file before, until the new one is where it
+				      // begins
+	struct map lived;
+	struct push_live_half *halves; // by thread
+	size_t halves_count, halves_capacity;
+	struct trace_event event;
+	uint64_t now_ns, next_number;
+	uint64_t next;  // the place of the next row
+	uint64_t known; // rows before it are there
+	uint64_t known_rss, last_rss;
+	// The epoch.
+	struct rowset *rowset;
+	uint64_t took_ns;             // how long it took to send the last one
+	uint64_t epoch_ns;            // when it began
+	uint64_t ended, picture_rows; // rows in it; and in the last picture
+	bool changed, final, failed;
+	bool whole;     // all of it is there
+	struct err err; // why it failed
+	// Sending.
+	struct rowset_receiver receiver;
+	bool picture;                         // what is sent is of a picture
+	uint64_t generation;                  // of pictures
+	unsigned parts[ROWSET_TABLES];        // batches of a picture so far, and
+	unsigned parts_before[ROWSET_TABLES]; // of the last one
+	uint32_t counted[ROWSET_TABLES]; // rows of a table that were sent, of those that only grow
+	unsigned in_table;               // batches of it in this epoch
+	struct native native;
+	struct str sql, answer;
+	struct str records;                // of blocks that are sent, and are to be recorded
+	struct str stale, kept, last_kept; // parts of the present picture, and of the one before
+	uint64_t stale_rows;               // of pictures of before
+	bool told_away;                    // that the server is
+};
+
+void push_live_send_init(struct push_live *live);
+
+// Make the tables.
+bool push_live_send_tables(struct push_live *live, struct err *err);
+
+// What is there already. `whole`: all of it.
+bool push_live_send_known(struct push_live *live, struct err *err);
+
+// Send what is not there of the present epoch, and record it.
+bool push_live_send_epoch(struct push_live *live, struct err *err);
+
+void push_live_send_fini(struct push_live *live);
+
+#endif

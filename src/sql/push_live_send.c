@@ -1,0 +1,478 @@
+// What is sent of an epoch, and how it is numbered. A block of final rows bears:
+//
+//     allocations                        the place after its last row (push_live.h)
+//     stacks, frames, modules, marks     how many there are then, times 1024, and a count
+//     rss                                the time after the last one
+//     all others                         1, and a count: they are sent at the end
+//
+// A block of a picture is number n * 2^48 + generation beyond 2^63. Of each n the one of the
+// greatest generation is seen (tables.h), so a picture that has fewer blocks than the last one
+// records empty ones in their stead.
+#include "sql/push_live_own.h"
+
+#include "base/mem.h"
+#include "os/file.h"
+#include "os/now.h"
+#include "os/random.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { COUNTS = 1024, STALE_MIN = 100000, AWAY_NS = 250000000, AWAY_TIMES = 4 };
+
+static const enum rowset_table_id growing[] = { ROWSET_STACKS, ROWSET_FRAMES, ROWSET_MODULES,
+						ROWSET_MARKS };
+static const enum rowset_table_id pictured[] = { ROWSET_PROCESSES, ROWSET_THREADS, ROWSET_SITES,
+						 ROWSET_RUNS };
+
+static uint32_t count_of(const struct push_live *live, enum rowset_table_id id)
+{
+	const struct reader *reader = live->asked.reader;
+	size_t marks;
+
+	switch (id) {
+	case ROWSET_STACKS:
+		return reader_stacks_count(reader) - 1;
+	case ROWSET_FRAMES:
+		return reader_frames_count(reader) - 1;
+	case ROWSET_MODULES:
+		return reader_modules_count(reader) - 1;
+	default:
+		reader_marks(reader, &marks);
+		return (uint32_t)marks;
+	}
+}
+
+static uint64_t picture_block(const struct push_live *live, unsigned part)
+{
+	return TABLES_PICTURE + part * TABLES_GENERATIONS + live->generation;
+}
+
+static uint64_t block_of(struct push_live *live, enum rowset_table_id id)
+{
+	if (live->picture)
+		return picture_block(live, live->parts[id]++);
+	switch (id) {
+	case ROWSET_ALLOCATIONS:
+		return live->next;
+	case ROWSET_STACKS:
+	case ROWSET_FRAMES:
+	case ROWSET_MODULES:
+	case ROWSET_MARKS:
+		return (uint64_t)count_of(live, id) * COUNTS + live->in_table++;
+	case ROWSET_RSS:
+		return live->last_rss + live->in_table++;
+	default:
+		return 1 + live->in_table++;
+	}
+}
+
+// ---- sending ----
+
+static bool is_written(const char *path)
+{
+	int fd = file_open(path, FILE_READ);
+	bool claimed = fd >= 0 && file_is_claimed(fd);
+
+	if (fd >= 0)
+		file_close(fd);
+	return claimed;
+}
+
+// While the recording goes on, there is time: what comes waits in the file.
+static bool try_again(struct push_live *live, unsigned *tries, const struct err *err)
+{
+	const struct push_live_options *options = live->options;
+
+	if (!clickhouse_may_retry(live->clickhouse) || options->stop(NULL))
+		return false;
+	live->result->tries_again++;
+	if (!options->follow || !is_written(options->path))
+		return clickhouse_wait(live->clickhouse, ++*tries);
+	if (!live->told_away) {
+		str_clear(&live->answer);
+		str_format(&live->answer, "%s; what is recorded waits in %s", err->text,
+			   options->path);
+		options->say(str_get(&live->answer));
+	}
+	live->told_away = true;
+	for (unsigned i = 0; i < AWAY_TIMES && !options->stop(NULL); i++)
+		now_sleep(AWAY_NS);
+	return !options->stop(NULL);
+}
+
+static bool run_once(struct push_live *live, const struct str *bytes, struct err *err)
+{
+	*err = (struct err){ 0 };
+	str_clear(&live->answer);
+	return clickhouse_run(live->clickhouse, str_get(&live->sql), bytes, true, &live->answer,
+			      err);
+}
+
+// Until it is there. A statement that may be made twice.
+static bool run(struct push_live *live, struct err *err)
+{
+	unsigned tries = 0;
+	bool good;
+
+	while (!(good = run_once(live, NULL, err)) && try_again(live, &tries, err))
+		;
+	return good;
+}
+
+static void put_column(struct native *native, const struct rowset_batch *batch, unsigned i)
+{
+	const struct rowset_column *column = &batch->table->columns[i];
+	const uint64_t *values = batch->values[i];
+
+	native_head(native, column->name, tables_types[column->type]);
+	switch (column->type) {
+	case ROWSET_TEXT:
+		for (size_t row = 0; row < batch->count; row++) {
+			const char *text = batch->texts->texts[values[row]];
+
+			native_text(native, text, strlen(text));
+		}
+		break;
+	case ROWSET_LIST:
+		native_numbers(native, values, batch->count, 8);
+		native_bytes(native, batch->items, batch->items_count * sizeof *batch->items);
+		break;
+	default:
+		native_numbers(native, values, batch->count, column->type == ROWSET_U32 ? 4 : 8);
+	}
+}
+
+static void pack(struct push_live *live, const struct rowset_batch *batch, uint64_t part)
+{
+	struct native *native = &live->native;
+
+	native_begin(native, batch->table->columns_count + 2, batch->count);
+	for (unsigned i = 0; i < batch->table->columns_count; i++)
+		put_column(native, batch, i);
+	native_date(native, "until", TABLES_FOR_GOOD, batch->count);
+	native_constant(native, "part", part, batch->count);
+	native_end(native);
+}
+
+static void put_record(struct push_live *live, const char *table, uint64_t block, uint64_t part,
+		       size_t rows)
+{
+	str_format(&live->records, "%s('%s', '%s', %" PRIu64 ", %" PRIu64 ", %zu, toDate(%d), %d)",
+		   live->records.length ? ", " : "", live->trace, table, block, part, rows,
+		   TABLES_FOR_GOOD, ROWSET_SCHEMA_VERSION);
+	if (block >= TABLES_PICTURE)
+		str_format(&live->kept, "%s%" PRIu64, live->kept.length ? ", " : "", part);
+}
+
+// A batch is a part with a number at random: another one in each try.
+static bool send(struct push_live *live, const struct rowset_batch *batch, uint64_t block,
+		 struct err *err)
+{
+	uint64_t part = 0;
+	unsigned tries = 0;
+
+	for (;;) {
+		if (!random_bytes(&part, sizeof part, err))
+			return false;
+		pack(live, batch, part);
+		str_clear(&live->sql);
+		str_format(&live->sql, "INSERT INTO %s.%s_rows FORMAT Native",
+			   clickhouse_database(live->clickhouse), batch->table->name);
+		if (run_once(live, &live->native.packed, err))
+			break;
+		if (!try_again(live, &tries, err))
+			return false;
+	}
+	put_record(live, batch->table->name, block, part, batch->count);
+	live->result->rows_sent += batch->count;
+	live->result->bytes_sent += live->native.packed.length;
+	return true;
+}
+
+static bool begin_table(void *context, const struct rowset_table *table, struct err *err)
+{
+	struct push_live *live = context;
+
+	(void)table;
+	(void)err;
+	live->in_table = 0;
+	return true;
+}
+
+static bool add_batch(void *context, const struct rowset_batch *batch, struct err *err)
+{
+	struct push_live *live = context;
+	uint64_t block = block_of(live, (enum rowset_table_id)(batch->table - rowset_tables));
+
+	(void)err; // of a batch that fills while events are read nobody gives one
+	if (live->picture)
+		live->picture_rows += batch->count;
+	live->failed = live->failed || !send(live, batch, block, &live->err);
+	return !live->failed;
+}
+
+static bool end_table(void *context, const struct rowset_table *table, struct err *err)
+{
+	(void)context;
+	(void)table;
+	(void)err;
+	return true;
+}
+
+// ---- an epoch ----
+
+static bool send_growing(struct push_live *live, struct err *err)
+{
+	for (size_t i = 0; i < sizeof growing / sizeof *growing; i++) {
+		uint32_t count = count_of(live, growing[i]);
+		uint32_t *counted = &live->counted[growing[i]];
+
+		if (count > *counted && !rowset_table(live->rowset, growing[i], *counted + 1, err))
+			return false;
+		if (count > *counted)
+			*counted = count;
+	}
+	if (!live->counted[ROWSET_LABELS] && !rowset_table(live->rowset, ROWSET_LABELS, 1, err))
+		return false;
+	live->counted[ROWSET_LABELS] = 1;
+	return rowset_table(live->rowset, ROWSET_RSS, 1, err);
+}
+
+static struct lives_end running(const struct push_live *live)
+{
+	return (struct lives_end){
+		.cause = LIVES_RUNNING,
+		.number = live->next_number,
+		.time_ns = live->now_ns,
+		.thread = TRACE_NONE,
+	};
+}
+
+static void put_open(void *context, const struct lives_block *block)
+{
+	struct push_live *live = context;
+	const struct lives_end end = running(live);
+
+	if (block->origin == LIVES_BEGUN)
+		rowset_life(live->rowset, block, &end);
+}
+
+static bool send_pictured(struct push_live *live, struct err *err)
+{
+	for (size_t i = 0; i < sizeof pictured / sizeof *pictured; i++)
+		if (!rowset_table(live->rowset, pictured[i], 1, err))
+			return false;
+	return true;
+}
+
+static bool send_picture(struct push_live *live, struct err *err)
+{
+	struct rowset_sites sites;
+	bool good;
+
+	live->picture = true;
+	live->picture_rows = 0;
+	rowset_aside(live->rowset, &sites);
+	lives_each(live->lives, put_open, live);
+	for (size_t i = 0; i < live->halves_count; i++)
+		if (live->halves[i].open)
+			put_open(live, &live->halves[i].block);
+	good = rowset_flush(live->rowset, err) && send_pictured(live, err);
+	rowset_aside(live->rowset, NULL);
+	rowset_sites_fini(&sites);
+	live->picture = false;
+	return good;
+}
+
+static bool put_empty(struct push_live *live, struct err *err)
+{
+	for (enum rowset_table_id id = 0; id < ROWSET_TABLES; id++)
+		for (unsigned i = live->parts[id]; i < live->parts_before[id]; i++) {
+			uint64_t part;
+
+			if (!random_bytes(&part, sizeof part, err))
+				return false;
+			put_record(live, rowset_tables[id].name, picture_block(live, i), part, 0);
+		}
+	return true;
+}
+
+static bool record(struct push_live *live, struct err *err)
+{
+	str_clear(&live->sql);
+	str_format(&live->sql,
+		   "INSERT INTO %s.blocks (trace, name, block, part, rows, until, schema_version) "
+		   "VALUES ",
+		   clickhouse_database(live->clickhouse));
+	str_add(&live->sql, str_get(&live->records));
+	if (!run(live, err))
+		return false;
+	str_clear(&live->records);
+	memcpy(live->parts_before, live->parts, sizeof live->parts);
+	memset(live->parts, 0, sizeof live->parts);
+	if (live->told_away)
+		live->options->say("the server answers again");
+	live->told_away = false;
+	return true;
+}
+
+// Pictures that nobody sees any more; the last but one may still be read by who asked before.
+static void sweep(struct push_live *live)
+{
+	static const char *const tables[] = { "allocations_rows", "processes_rows", "threads_rows",
+					      "sites_rows",       "runs_rows",      "blocks" };
+	struct err err = { 0 };
+	bool good = true, due;
+
+	live->stale_rows += live->picture_rows;
+	due = live->stale.length > 0 &&
+	      (live->final || live->stale_rows >= STALE_MIN + 8 * live->picture_rows);
+	for (size_t i = 0; i < sizeof tables / sizeof *tables && good && due; i++) {
+		str_clear(&live->sql);
+		str_format(&live->sql,
+			   "ALTER TABLE %s.%s DELETE WHERE trace = '%s' AND part IN (%s)",
+			   clickhouse_database(live->clickhouse), tables[i], live->trace,
+			   str_get(&live->stale));
+		good = run_once(live, NULL, &err);
+	}
+	if (!good)
+		live->options->say(err.text);
+	if (due) {
+		live->stale_rows = 0;
+		str_clear(&live->stale);
+	}
+	if (live->last_kept.length > 0)
+		str_format(&live->stale, "%s%s", live->stale.length ? ", " : "",
+			   live->last_kept.text);
+	str_clear(&live->last_kept);
+	str_add(&live->last_kept, str_get(&live->kept));
+	str_clear(&live->kept);
+}
+
+bool push_live_send_epoch(struct push_live *live, struct err *err)
+{
+	bool good;
+
+	live->generation++;
+	good = rowset_flush(live->rowset, err) && send_growing(live, err) &&
+	       (live->final ? send_pictured(live, err) : send_picture(live, err)) &&
+	       put_empty(live, err) && record(live, err);
+	if (good)
+		sweep(live);
+	else if (live->failed)
+		*err = live->err;
+	return good;
+}
+
+// ---- what is there ----
+
+bool push_live_send_tables(struct push_live *live, struct err *err)
+{
+	unsigned tries = 0;
+	bool good;
+
+	do
+		*err = (struct err){ 0 };
+	while (!(good = tables_make(live->shards, NULL, err)) && try_again(live, &tries, err));
+	return good;
+}
+
+static bool ask(struct push_live *live, struct err *err)
+{
+	str_clear(&live->sql);
+	str_format(&live->sql,
+		   "SELECT name, max(if(block < %" PRIu64 ", block, 0)), max(if(block < %" PRIu64
+		   ", 0, block %% %" PRIu64 ")), max(if(block < %" PRIu64
+		   ", 0, 1 + intDiv(block - %" PRIu64 ", %" PRIu64
+		   "))) FROM %s.blocks WHERE trace = '%s' AND until >= today() AND name != "
+		   "'pieces' GROUP BY name",
+		   TABLES_PICTURE, TABLES_PICTURE, TABLES_GENERATIONS, TABLES_PICTURE,
+		   TABLES_PICTURE, TABLES_GENERATIONS, clickhouse_database(live->clickhouse),
+		   live->trace);
+	str_clear(&live->answer);
+	return run(live, err);
+}
+
+static bool take_known(struct push_live *live, const char *line, struct err *err)
+{
+	uint64_t last, generation, parts;
+	char name[32];
+	enum rowset_table_id id;
+
+	if (sscanf(line, "%31s\t%" SCNu64 "\t%" SCNu64 "\t%" SCNu64, name, &last, &generation,
+		   &parts) != 4 ||
+	    (id = rowset_find(name)) == ROWSET_TABLES || parts > UINT16_MAX)
+		return err_set(err, ERR_IO, "the database's list of blocks makes no sense");
+	if (generation > live->generation)
+		live->generation = generation;
+	live->parts_before[id] = (unsigned)parts;
+	live->counted[id] = (uint32_t)(last / COUNTS);
+	switch (id) {
+	case ROWSET_ALLOCATIONS:
+		live->known = last;
+		break;
+	case ROWSET_RSS:
+		live->known_rss = live->last_rss = last;
+		break;
+	case ROWSET_RUNS:
+		live->whole = last > 0;
+		break;
+	case ROWSET_LABELS:
+		live->counted[id] = last > 0;
+		break;
+	default:
+		break;
+	}
+	return true;
+}
+
+bool push_live_send_known(struct push_live *live, struct err *err)
+{
+	const char *line;
+	bool good = ask(live, err);
+
+	for (line = str_get(&live->answer); good && *line;) {
+		size_t length = strcspn(line, "\n");
+
+		good = take_known(live, line, err);
+		line += length + (line[length] == '\n');
+	}
+	return good;
+}
+
+bool push_live_is(struct shards *shards, const struct reader *reader, bool *is, struct err *err)
+{
+	struct clickhouse *clickhouse = shards_server(shards, 0);
+	struct str sql = { 0 }, answer = { 0 };
+	char trace[33];
+	bool good;
+
+	rowset_trace_name(reader, trace);
+	str_format(&sql,
+		   "SELECT count() FROM %s.blocks WHERE trace = '%s' AND name = 'runs' AND block "
+		   ">= %" PRIu64,
+		   clickhouse_database(clickhouse), trace, TABLES_PICTURE);
+	good = clickhouse_run(clickhouse, sql.text, NULL, false, &answer, err);
+	*is = good && strcmp(str_get(&answer), "0\n") != 0;
+	str_fini(&sql);
+	str_fini(&answer);
+	return good;
+}
+
+void push_live_send_init(struct push_live *live)
+{
+	live->receiver = (struct rowset_receiver){ begin_table, add_batch, end_table, live };
+}
+
+void push_live_send_fini(struct push_live *live)
+{
+	native_fini(&live->native);
+	str_fini(&live->sql);
+	str_fini(&live->answer);
+	str_fini(&live->records);
+	str_fini(&live->kept);
+	str_fini(&live->stale);
+	str_fini(&live->last_kept);
+}
