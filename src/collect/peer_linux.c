@@ -395,8 +395,13 @@ static void group_look(const struct group_form *form, char *group, struct peer_s
 		memcpy(space->group_events, path, sizeof path);
 		space->group_kills = group_kills(path);
 	}
-	for (; (slash = strrchr(group, '/')); *slash = '\0')
+	// In a namespace of groups the outermost one is at the mount itself.
+	do {
 		group_lower(form, group, &space->group_limit);
+		slash = strrchr(group, '/');
+		if (slash)
+			*slash = '\0';
+	} while (slash);
 }
 
 static void find_group(uint32_t pid, struct peer_space *space)

@@ -153,6 +153,7 @@ def what_ended_threads_left_is_told_and_what_is_freed_or_of_few_or_of_those_that
 
 
 HOARDS = r"""
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -163,6 +164,11 @@ int main(int argc, char **argv)
 	static void *volatile kept[1000];
 	for (int i = 0; i < atoi(argv[1]); i++)
 		kept[i] = hoard(1 << 20);
+	if (argc > 3) { // as the kernel would have counted
+		int file = open(argv[3], O_WRONLY | O_TRUNC);
+		if (file < 0 || write(file, "oom 1\noom_kill 3\n", 17) != 17)
+			return 1;
+	}
 	return argc > 2 ? kill(getpid(), SIGKILL) : 0;
 }
 """
@@ -206,6 +212,41 @@ def a_process_killed_for_lack_of_memory_is_told_by_its_group_and_one_that_kills_
         libguest.wait_for(lambda: not open(os.path.join(group, "cgroup.procs"), encoding="utf-8").read(),
                           "the group to be empty")
         os.rmdir(group)
+
+
+@test
+def the_limit_is_found_in_both_forms_and_in_the_groups_around():
+    """A tree of files at the place of the kernel's, in a namespace of mounts of our own."""
+    with open("hoards.c", "w", encoding="utf-8") as file:
+        file.write(HOARDS)
+    equal(0, run(["gcc", "-O1", "-g", "hoards.c", "-o", "hoards"]).code)
+    if run(["unshare", "-m", "true"]).code != 0:
+        raise Skip("no namespace of mounts can be made here")
+    with open("/proc/self/cgroup", encoding="utf-8") as file:
+        groups = dict(line.rstrip("\n").split(":", 2)[1:] for line in file)
+    forms = [(":memory:", "/memory", groups.get("memory"), "memory.limit_in_bytes", "memory.oom_control"),
+             ("0::", "", groups.get(""), "memory.max", "memory.events")]
+    tried = 0
+    for _, mount, group, limit, events in forms:
+        if group is None:
+            continue
+        tried += 1
+        root = "/sys/fs/cgroup" + mount
+        own = root + group.rstrip("/")
+        ended = run(["unshare", "-m", "sh", "-c", f"""
+mount -t tmpfs none /sys/fs/cgroup && mkdir -p {own} || exit 99
+echo max > {own}/{limit}
+echo {200 << 20} > {root}/{limit}
+printf 'oom 0\\noom_kill 1\\n' > {own}/{events}
+exec {TIDEMARK} record -q --force -o t.tide -- ./hoards 80 itself {own}/{events}"""])
+        if ended.code == 99:
+            raise Skip("no file system can be mounted here")
+        equal(-9, ended.code, ended.err)
+        one = of_kind(findings(), "killed", "hoard")
+        equal(("likely", 200 << 20), (one["sure"], one["figures"]["group_limit_bytes"]), limit)
+        check("killed 2 processes" in one["why"], one["why"])
+    if not tried:
+        raise Skip("no control group for memory here")
 
 
 main()
