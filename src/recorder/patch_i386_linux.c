@@ -19,6 +19,8 @@
 
 enum {
 	PATCH_CALL_BYTES = 5,
+	PATCH_SITE_BYTES = 7, // of libc's call
+	PATCH_PREFIX = 0x2e,  // a segment, which a near call has no use for
 	PATCH_FUNCTION_BYTES = 160,
 	PATCH_HELPER_BYTES = 32,
 	PATCH_NR_OLD_MMAP = 90,
@@ -212,40 +214,40 @@ long patch_call(struct patch_registers *call, long number)
 	return patch_make(&ask, number);
 }
 
-// Make the `bytes` at `site` a call of `target`. False: it may not be.
+// Make the `bytes` at `site` a call of `target`, one instruction that comes back behind them: to
+// where the kernel came back to, so that a thread may be on its way while they are changed, or put
+// back. What it is longer than a call needs are prefixes that mean nothing. False: it may not be.
 static bool patch_site(uint8_t *site, size_t bytes, void (*target)(void))
 {
-	static const uint8_t nothing[2][2] = { { 0x90 }, { 0x66, 0x90 } }; // of one byte, of two
-	uint8_t call[PATCH_CALL_BYTES + 2] = { 0xe8 };
-	uint32_t distance = (uint32_t)((uintptr_t)target - (uintptr_t)(site + PATCH_CALL_BYTES));
+	uint8_t call[PATCH_CALL_BYTES + 2] = { PATCH_PREFIX, PATCH_PREFIX };
+	uint32_t distance = (uint32_t)((uintptr_t)target - (uintptr_t)(site + bytes));
 
-	memcpy(call + 1, &distance, 4);
-	if (bytes > PATCH_CALL_BYTES)
-		memcpy(call + PATCH_CALL_BYTES, nothing[bytes - PATCH_CALL_BYTES - 1],
-		       bytes - PATCH_CALL_BYTES);
+	call[bytes - PATCH_CALL_BYTES] = 0xe8;
+	memcpy(call + bytes - 4, &distance, 4);
 	if (!late_write(site, call, bytes))
 		return false;
 	patch_done++;
 	return true;
 }
 
-static void patch_note_helper(const uint8_t *site)
+static void patch_note_helper(const uint8_t *site, size_t bytes)
 {
 	if (patch_helpers_count < sizeof(patch_helpers) / sizeof(*patch_helpers))
-		patch_helpers[patch_helpers_count++] = (uintptr_t)site + PATCH_CALL_BYTES;
+		patch_helpers[patch_helpers_count++] = (uintptr_t)site + bytes;
 }
 
 // The first site of libc's in [at, end), made ours. NULL: there is none that may be.
 static const uint8_t *patch_first(uint8_t *at, const uint8_t *end)
 {
-	static const uint8_t by_gs[] = { 0x65, 0xff, 0x15, 0x10, 0, 0, 0 }; // call *%gs:0x10
+	static const uint8_t by_gs[PATCH_SITE_BYTES] = { 0x65, 0xff, 0x15, 0x10 }; // call *%gs:0x10
+	static const uint8_t ours[] = { PATCH_PREFIX, PATCH_PREFIX, 0xe8 };
 
 	for (; at + sizeof(by_gs) <= end; at++) {
-		if (at[0] == 0xe8 && memcmp(at + PATCH_CALL_BYTES, "\x66\x90", 2) == 0) {
+		if (memcmp(at, ours, sizeof(ours)) == 0) {
 			uint32_t distance;
 
-			memcpy(&distance, at + 1, 4);
-			if (at + PATCH_CALL_BYTES + (int32_t)distance == (uint8_t *)patch_enter)
+			memcpy(&distance, at + sizeof(ours), 4);
+			if (at + PATCH_SITE_BYTES + (int32_t)distance == (uint8_t *)patch_enter)
 				return at; // done already
 		}
 		if (memcmp(at, by_gs, sizeof(by_gs)) == 0)
@@ -273,7 +275,7 @@ static bool patch_behind(uint8_t *function, uint32_t number)
 			behind += (int32_t)distance;
 			site = patch_first(behind, behind + PATCH_HELPER_BYTES);
 			if (site && !patch_helpers_count)
-				patch_note_helper(site);
+				patch_note_helper(site, PATCH_SITE_BYTES);
 			if (site)
 				return true;
 		}
@@ -339,7 +341,7 @@ static void patch_linker(uint8_t *at, const uint8_t *end)
 				continue;
 			if (patch_site(site, each->bytes, each->target) &&
 			    each->target == patch_enter_helper)
-				patch_note_helper(site);
+				patch_note_helper(site, each->bytes);
 		}
 }
 
