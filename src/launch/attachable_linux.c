@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "launch/objects_linux.h"
+#include "launch/preload.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -183,7 +184,8 @@ static bool attachable_by_state(pid_t pid, const struct attachable_status *statu
 	return true;
 }
 
-static bool attachable_by_file(pid_t pid, struct err *err)
+// `library` becomes the recorder of its class.
+static bool attachable_by_file(pid_t pid, struct str *library, struct err *err)
 {
 	unsigned char head[20] = { 0 };
 	char who[16];
@@ -194,11 +196,13 @@ static bool attachable_by_file(pid_t pid, struct err *err)
 			return err_set(err, ERR_USAGE, "process %d is the kernel's own", (int)pid);
 		return attachable_refused(pid, errno, err);
 	}
-	if (head[EI_CLASS] == ELFCLASS32)
-		return err_set(err, ERR_USAGE,
-			       "process %d is a program of 32 bits: such ones are recorded from "
-			       "their start only (try: tidemark record)",
-			       (int)pid);
+	if (head[EI_CLASS] == ELFCLASS32 && head[18] == EM_386)
+		return preload_find_narrow(library) ||
+		       err_set(err, ERR_USAGE,
+			       "process %d is a program of 32 bits, for which there is no "
+			       "recorder beside %s (try: a tidemark that was built where gcc can "
+			       "do -m32)",
+			       (int)pid, str_get(library));
 	if (head[EI_CLASS] != ELFCLASS64 || head[18] != EM_X86_64)
 		return err_set(err, ERR_USAGE,
 			       "process %d runs code for another processor, which is not recorded",
@@ -271,7 +275,7 @@ bool attachable_refused(pid_t pid, int number, struct err *err)
 		       (int)pid, err_text(number, text, sizeof(text)), (int)pid);
 }
 
-enum attachable attachable_look(pid_t pid, const char *library, struct err *err)
+enum attachable attachable_look(pid_t pid, struct str *library, struct err *err)
 {
 	struct attachable_status status;
 	char who[16];
@@ -282,8 +286,8 @@ enum attachable attachable_look(pid_t pid, const char *library, struct err *err)
 		return ATTACHABLE_NOT_THERE;
 	}
 	if (attachable_by_state(pid, &status, err) && attachable_by_rights(pid, &status, err) &&
-	    attachable_by_file(pid, err) && attachable_by_libraries(pid, err) &&
-	    attachable_by_place(pid, library, err))
+	    attachable_by_file(pid, library, err) && attachable_by_libraries(pid, err) &&
+	    attachable_by_place(pid, str_get(library), err))
 		return ATTACHABLE;
 	return ATTACHABLE_NOT;
 }

@@ -16,8 +16,9 @@ enum attachable {
 	ATTACHABLE_NOT,       // it may not be, or cannot
 };
 
-// `library`: the path of the recorder's.
-enum attachable attachable_look(pid_t pid, const char *library, struct err *err);
+// `library`: the path of the recorder's; it becomes that of the recorder for programs of 32 bits,
+// if the process is one.
+enum attachable attachable_look(pid_t pid, struct str *library, struct err *err);
 
 // Its arguments, ended by NULL, and into `program` the path of its file. To be freed as an
 // environment is (preload.h).

@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "launch/attachable_linux.h"
 #include "launch/jemalloc_heap_linux.h"
+#include "launch/narrow_linux.h"
 #include "launch/objects_linux.h"
 #include "launch/tracee_linux.h"
 #include "os/now.h"
@@ -24,8 +25,8 @@
 
 enum {
 	ATTACHER_LOAD_NOW = 2, // RTLD_NOW; its names are for nobody else
-	ATTACHER_CODE_BYTES = 64,
 	ATTACHER_STEPS_MAX = 64,
+	ATTACHER_HANDLERS = 4,       // of signals, each in another one
 	ATTACHER_STACK_WORDS = 2048, // that are looked at
 	ATTACHER_TRIES = 3000,
 	ATTACHER_PATIENCE = 16,
@@ -60,19 +61,6 @@ static uint64_t attacher_find(const struct attacher *attacher, const char *name)
 	return found;
 }
 
-static uint64_t attacher_find_gate(const struct attacher *attacher)
-{
-	uint64_t at = attacher_find(attacher, "syscall");
-	uint8_t code[ATTACHER_CODE_BYTES];
-
-	if (!at || !tracee_read(attacher->pid, at, code, sizeof(code)))
-		return 0;
-	for (size_t i = 0; i + 1 < sizeof(code); i++)
-		if (code[i] == 0x0f && code[i + 1] == 0x05)
-			return at + i;
-	return 0;
-}
-
 // The recorder, if it is loaded.
 static uint64_t attacher_find_entry(const struct attacher *attacher)
 {
@@ -102,7 +90,7 @@ static bool attacher_open(struct attacher *attacher, pid_t pid, struct err *err)
 // What is needed of its C library.
 static bool attacher_find_ways(struct attacher *attacher, struct err *err)
 {
-	attacher->gate = attacher_find_gate(attacher);
+	attacher->gate = objects_gate(&attacher->objects);
 	attacher->loader = attacher_find(attacher, "dlopen");
 	if (!attacher->loader)
 		attacher->loader = attacher_find(attacher, "__libc_dlopen_mode");
@@ -151,23 +139,24 @@ static bool attacher_waits(const struct user_regs_struct *registers)
 		SYS_connect,
 		SYS_flock,
 	};
-	uint64_t call = registers->orig_rax;
+	uint64_t call = narrow_call(registers);
 
 	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++)
 		if (call == calls[i])
 			return true;
 	// Locks of theirs are waited for by FUTEX_WAIT; conditions and ends of threads otherwise.
 	return call == SYS_futex &&
-	       (registers->rsi & (uint32_t)FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET;
+	       (narrow_second(registers) & (uint32_t)FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET;
 }
 
 // Whether a signal handler was called on this stack: then what it interrupted is not known.
-static bool attacher_handles_signal(const struct attacher *attacher, uint64_t sp)
+static bool attacher_handles_signal(const struct attacher *attacher,
+				    const struct tracee_thread *thread)
 {
-	const struct objects_one *libc = objects_libc(&attacher->objects);
-	uint64_t at;
+	uint64_t start, end, at = thread->registers.rip, sp = thread->registers.rsp;
 
-	return libc && tracee_interrupted(attacher->pid, libc->start, libc->end, &at, &sp);
+	return objects_restorers(&attacher->objects, &start, &end) &&
+	       tracee_interrupted(thread, start, end, &at, &sp);
 }
 
 // Whether an allocator is in that file.
@@ -185,11 +174,11 @@ static bool attacher_is_safe(const struct attacher *attacher, const struct trace
 	bool linker = object && objects_is_linker(object);
 	bool own = object && !attacher_allocates(attacher, object) && !linker;
 
-	if (registers->cs != 0x33)
+	if (registers->cs != (attacher->objects.narrow ? 0x23 : 0x33))
 		return false;
-	if ((int64_t)registers->orig_rax >= 0)
+	if (narrow_call(registers) != NARROW_NO_CALL)
 		own = attacher_waits(registers) && !linker;
-	return own && !attacher_handles_signal(attacher, registers->rsp);
+	return own && !attacher_handles_signal(attacher, thread);
 }
 
 // Stop one that can.
@@ -335,23 +324,56 @@ static struct attach_patch *attacher_list(const struct attacher *attacher)
 	return NULL;
 }
 
-// A thread that stands in bytes that are to be another instruction goes on until it does not.
+// Whether `at` is in bytes that are to be another instruction.
+static bool attacher_is_between(uint64_t at, const struct attach_patch *list, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (at > list[i].at && at - list[i].at < list[i].length)
+			return true;
+	return false;
+}
+
+// A thread that stands there goes on until it does not.
 static bool attacher_step_out(struct tracee_thread *thread, const struct attach_patch *list,
 			      uint32_t count)
 {
 	for (int step = 0; step < ATTACHER_STEPS_MAX; step++) {
-		bool inside = false;
-
-		for (uint32_t i = 0; i < count; i++) {
-			uint64_t into = thread->registers.rip - list[i].at;
-
-			inside |= into > 0 && into < list[i].length;
-		}
-		if (!inside)
+		if (!attacher_is_between(thread->registers.rip, list, count))
 			return true;
 		if (!tracee_step(thread))
 			return thread->gone;
 	}
+	return false;
+}
+
+// What a thread goes back to behind its signal handlers, `number` of them; where it is, for 0.
+// False: there are not so many. Called for 0, 1, … with the same *at and *sp.
+static bool attacher_context(const struct attacher *attacher, const struct tracee_thread *thread,
+			     int number, uint64_t *at, uint64_t *sp)
+{
+	uint64_t start, end;
+
+	if (number == 0) {
+		*at = thread->registers.rip;
+		*sp = thread->registers.rsp;
+		return true;
+	}
+	return number < ATTACHER_HANDLERS && objects_restorers(&attacher->objects, &start, &end) &&
+	       tracee_interrupted(thread, start, end, at, sp);
+}
+
+// Whether a signal handler will come back there, which cannot be made to.
+static bool attacher_comes_between(const struct attacher *attacher, const struct tracee *tracee,
+				   const struct attach_patch *list, uint32_t count)
+{
+	uint64_t at, sp;
+
+	for (size_t i = 0; i < tracee->count; i++)
+		for (int n = 0; !tracee->threads[i].gone &&
+				attacher_context(attacher, &tracee->threads[i], n, &at, &sp);
+		     n++)
+			if (n > 0 && attacher_is_between(at, list, count))
+				return true;
 	return false;
 }
 
@@ -382,23 +404,27 @@ static uint32_t attacher_write(const struct tracee *tracee, const struct tracee_
 	return written;
 }
 
-// Stop all threads. Where what was allocated before is wanted, none is inside of the allocator
-// then, or (*why) that did not come to be.
+// Stop all threads, none of which will come back to where code is written. Where what was allocated
+// before is wanted, none is inside of the allocator then, or (*why) that did not come to be.
 static bool attacher_stop(struct attacher *attacher, struct tracee *tracee,
 			  const struct attach_patch *list, uint32_t count,
 			  struct glibc_heap *before, struct attacher_figures *figures,
 			  struct err *err)
 {
 	for (int try = 0;; try++) {
+		bool between, settled;
 		uint64_t stood_ns;
 
 		if (!tracee_stop(tracee, attacher->pid, err))
 			return false;
-		if (!before ||
-		    glibc_heap_settle(&attacher->objects, tracee, list, count,
-				      try < ATTACHER_SETTLES / 2 ? ATTACHER_SETTLE_NS : UINT64_MAX))
+		between = attacher_comes_between(attacher, tracee, list, count);
+		settled = !before || between ||
+			  glibc_heap_settle(&attacher->objects, tracee, list, count,
+					    try < ATTACHER_SETTLES / 2 ? ATTACHER_SETTLE_NS
+								       : UINT64_MAX);
+		if (!between && settled)
 			return true;
-		if (try == ATTACHER_SETTLES) {
+		if (!between && try >= ATTACHER_SETTLES) {
 			str_add(&before->why, "a thread was in its allocator whenever it was "
 					      "stopped");
 			return true;
@@ -406,6 +432,11 @@ static bool attacher_stop(struct attacher *attacher, struct tracee *tracee,
 		stood_ns = tracee_release(tracee);
 		if (stood_ns > figures->stop_ns)
 			figures->stop_ns = stood_ns;
+		if (try >= 2 * ATTACHER_SETTLES)
+			return err_set(err, ERR_IO,
+				       "process %d: a signal handler of it has interrupted its "
+				       "allocator, and does not come back (try: again)",
+				       (int)attacher->pid);
 		now_sleep(ATTACHER_NAP_NS);
 	}
 }
@@ -471,12 +502,21 @@ static bool attacher_in(uint64_t at, const struct attach_range *range)
 	return at >= range->start && at < range->end;
 }
 
-// Whether a thread is in the recorder, or in code that it has made.
+// Whether the thread is in the recorder, or a signal handler has interrupted it there.
+static bool attacher_is_in(const struct attacher *attacher, const struct tracee_thread *thread)
+{
+	uint64_t at, sp;
+
+	for (int n = 0; attacher_context(attacher, thread, n, &at, &sp); n++)
+		if (attacher_in(at, &attacher->answer.text))
+			return true;
+	return false;
+}
+
 static bool attacher_is_inside(const struct attacher *attacher, const struct tracee *tracee)
 {
 	for (size_t i = 0; i < tracee->count; i++)
-		if (!tracee->threads[i].gone &&
-		    attacher_in(tracee->threads[i].registers.rip, &attacher->answer.text))
+		if (!tracee->threads[i].gone && attacher_is_in(attacher, &tracee->threads[i]))
 			return true;
 	return false;
 }
@@ -488,17 +528,21 @@ static bool attacher_may_come(const struct attacher *attacher, const struct trac
 {
 	static uint64_t words[ATTACHER_STACK_WORDS];
 	const struct user_regs_struct *at = &thread->registers;
-	const uint64_t registers[] = {
-		at->rip, at->rbx, at->rbp, at->r12, at->r13, at->r14, at->r15
-	};
-	uint64_t sp = at->rsp & ~(uint64_t)7;
-	size_t count = ATTACHER_STACK_WORDS;
+	bool narrow = narrow_is(at);
+	const uint64_t registers[] = { at->rip,
+				       at->rbx,
+				       at->rbp,
+				       narrow ? at->rsi : at->r12,
+				       narrow ? at->rdi : at->r13,
+				       narrow ? 0 : at->r14,
+				       narrow ? 0 : at->r15 };
+	uint64_t sp = at->rsp & ~(uint64_t)(narrow_bytes(narrow) - 1);
+	size_t count;
 
 	for (size_t i = 0; i < sizeof(registers) / sizeof(*registers); i++)
 		if (attacher_in(registers[i], range))
 			return true;
-	while (count > 1 && !tracee_read(attacher->pid, sp, words, count * 8))
-		count /= 2;
+	count = tracee_words(attacher->pid, sp, narrow, words, ATTACHER_STACK_WORDS);
 	for (size_t i = 0; i < count; i++)
 		if (attacher_in(words[i], range))
 			return true;
@@ -523,9 +567,9 @@ static void attacher_clean(const struct attacher *attacher, const struct tracee 
 	for (size_t i = 0; i < tracee->count; i++)
 		if (!tracee->threads[i].gone)
 			tracee_write(attacher->pid,
-				     tracee->threads[i].registers.fs_base +
+				     narrow_thread_pointer(&tracee->threads[i].registers) +
 					     (uint64_t)answer->lane_at,
-				     &answer->nobody, sizeof(answer->nobody));
+				     &answer->nobody, narrow_bytes(attacher->objects.narrow));
 }
 
 // With all threads stopped: have the recorder make itself as it was loaded. False: not now.

@@ -4,38 +4,74 @@
 #include "base/mem.h"
 #include "collect/before.h"
 #include "collect/maps_text.h"
+#include "launch/narrow_linux.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-// struct malloc_state, in words of 8 bytes.
+// What differs by the class of a program. Of struct malloc_state: places in words.
+struct glibc_heap_layout {
+	uint16_t word;     // bytes
+	uint16_t smallest; // chunk
+	uint16_t lead;     // before a chunk that has a mapping of its own
+	uint16_t fast_at, fast_count;
+	uint16_t fast_step; // from one size to the next one
+	uint16_t top_at, bins_at, next_at, system_at, arena_words;
+	uint32_t heap_bytes;   // of an arena that is not the main one
+	uint16_t heap_info[2]; // bytes of such a heap's own, before 2.35 and since
+};
+
+static const struct glibc_heap_layout glibc_heap_wide = {
+	.word = 8,
+	.smallest = 32,
+	.fast_at = 2,
+	.fast_count = 10,
+	.fast_step = 16,
+	.top_at = 12,
+	.bins_at = 14,
+	.next_at = 270,
+	.system_at = 273,
+	.arena_words = 275,
+	.heap_bytes = 64 << 20,
+	.heap_info = { 0x20, 0x30 },
+};
+
+// Chunks lie so that blocks are aligned to 16 bytes all the same: each begins 8 bytes before such
+// an address, so the first one of a page has 8 bytes before it.
+static const struct glibc_heap_layout glibc_heap_narrow = {
+	.word = 4,
+	.smallest = 16,
+	.lead = 8,
+	.fast_at = 3,
+	.fast_count = 11,
+	.fast_step = 8,
+	.top_at = 14,
+	.bins_at = 16,
+	.next_at = 274,
+	.system_at = 277,
+	.arena_words = 279,
+	.heap_bytes = 1 << 20,
+	.heap_info = { 0x18, 0x18 },
+};
+
 enum {
-	GLIBC_HEAP_ARENA_BYTES = 0x898,
-	GLIBC_HEAP_FAST_AT = 2,
-	GLIBC_HEAP_FAST_COUNT = 10,
-	GLIBC_HEAP_TOP_AT = 12,
-	GLIBC_HEAP_BINS_AT = 14,
 	GLIBC_HEAP_BINS = 127,
-	GLIBC_HEAP_NEXT_AT = 270,
-	GLIBC_HEAP_SYSTEM_AT = 273,
-	GLIBC_HEAP_ARENA_WORDS = GLIBC_HEAP_ARENA_BYTES / 8,
-	GLIBC_HEAP_EMPTY_MIN = 24, // bins that are empty, before the others are looked at
+	GLIBC_HEAP_ARENA_WORDS_MAX = 280,
+	GLIBC_HEAP_ALIGN = 16, // of blocks
 };
 
 enum {
 	GLIBC_HEAP_IN_USE = 1, // flags of a chunk's size: the one before it is in use
 	GLIBC_HEAP_MAPPED = 2,
 	GLIBC_HEAP_FLAGS = 7,
-	GLIBC_HEAP_CHUNK_MIN = 32,
-	GLIBC_HEAP_HEADER = 16,
 	GLIBC_HEAP_PAGE = 4096,
 	GLIBC_HEAP_WINDOW = 64 << 10, // that is read at once, where chunks are small
 	GLIBC_HEAP_LARGE = 2048,      // a chunk that is better stepped over
 	GLIBC_HEAP_LIST_MAX = 1 << 22,
 	GLIBC_HEAP_ARENAS_MAX = 1 << 14,
-	GLIBC_HEAP_TLS_BYTES = 8192, // below the thread pointer
+	GLIBC_HEAP_TLS_WORDS = 1024, // below the thread pointer
 	GLIBC_HEAP_TCACHE_BINS = 64,
 	GLIBC_HEAP_MANGLED_SINCE = 32, // 2.32: links of lists are mixed with their place
 	GLIBC_HEAP_WIDE_SINCE = 30,    // 2.30: counts of a tcache have 16 bits
@@ -46,11 +82,11 @@ enum {
 	GLIBC_HEAP_DATA_MAX = 1 << 20,
 };
 
-#define GLIBC_HEAP_HEAP_BYTES (UINT64_C(64) << 20) // of an arena that is not the main one
-
 // What is at hand while one process is read.
 struct glibc_heap_walk {
 	struct glibc_heap *heap;
+	const struct glibc_heap_layout *layout;
+	unsigned word, header; // bytes: of a word, and of a chunk before its block
 	const struct objects *objects;
 	const struct tracee *tracee;
 	pid_t pid;
@@ -77,6 +113,26 @@ static bool glibc_heap_fail(struct glibc_heap_walk *walk, const char *why)
 	return false;
 }
 
+// Read words of the process. False: not all of them are there.
+static bool glibc_heap_words(const struct glibc_heap_walk *walk, uint64_t at, uint64_t *words,
+			     size_t count)
+{
+	return tracee_words(walk->pid, at, walk->objects->narrow, words, count) == count;
+}
+
+// The first place from `at` on where a chunk may begin.
+static uint64_t glibc_heap_chunk_at(const struct glibc_heap_walk *walk, uint64_t at)
+{
+	return ((at + walk->header + GLIBC_HEAP_ALIGN - 1) & ~(uint64_t)(GLIBC_HEAP_ALIGN - 1)) -
+	       walk->header;
+}
+
+// A bin as a chunk, of an arena.
+static uint64_t glibc_heap_bin(const struct glibc_heap_walk *walk, uint64_t arena, unsigned number)
+{
+	return arena + (walk->layout->bins_at + 2 * number) * walk->word - walk->header;
+}
+
 static void glibc_heap_add(struct glibc_heap *heap, uint64_t address, uint64_t size)
 {
 	*MEM_ADD(heap->blocks, heap->count, heap->capacity) =
@@ -85,24 +141,38 @@ static void glibc_heap_add(struct glibc_heap *heap, uint64_t address, uint64_t s
 
 // ---- What is where ------------------------------------------------------------------------------
 
-// "2.36", from the function that returns it: lea text(%rip), %rax; ret.
+// The address that such a function returns, from its code at `at`: lea text(%rip), %rax; ret. Of
+// 32 bits: a call that finds out where it is; add $distance, %eax; lea distance(%eax), %eax; ret.
+// 0: it does not look so.
+static uint64_t glibc_heap_returned(bool narrow, uint64_t at, const uint8_t *code, size_t size)
+{
+	int32_t distances[2];
+
+	for (size_t i = 0; i + 11 <= size; i++) {
+		if (!narrow && memcmp(code + i, "\x48\x8d\x05", 3) == 0) {
+			memcpy(distances, code + i + 3, 4);
+			return at + i + 7 + (uint64_t)(int64_t)distances[0];
+		}
+		if (narrow && code[i] == 0x05 && code[i + 5] == 0x8d && code[i + 6] == 0x80) {
+			memcpy(&distances[0], code + i + 1, 4);
+			memcpy(&distances[1], code + i + 7, 4);
+			return (uint32_t)(at + i + (uint32_t)distances[0] + (uint32_t)distances[1]);
+		}
+	}
+	return 0;
+}
+
+// "2.36", from the function that returns it.
 static bool glibc_heap_find_version(struct glibc_heap_walk *walk)
 {
 	const struct objects_one *libc = objects_libc(walk->objects);
 	uint64_t at = libc ? objects_symbol(walk->objects, libc, "gnu_get_libc_version", NULL) : 0;
-	uint8_t code[16];
-	int32_t distance;
+	uint8_t code[24];
 
 	if (!at || !tracee_read(walk->pid, at, code, sizeof(code)))
 		return glibc_heap_fail(walk, "its C library is not glibc");
-	for (size_t i = 0; i + 7 < sizeof(code); i++) {
-		if (code[i] != 0x48 || code[i + 1] != 0x8d || code[i + 2] != 0x05)
-			continue;
-		memcpy(&distance, code + i + 3, sizeof(distance));
-		tracee_read(walk->pid, at + i + 7 + (uint64_t)(int64_t)distance,
-			    walk->heap->version, sizeof(walk->heap->version) - 1);
-		break;
-	}
+	at = glibc_heap_returned(walk->objects->narrow, at, code, sizeof(code));
+	tracee_read(walk->pid, at, walk->heap->version, sizeof(walk->heap->version) - 1);
 	if (strncmp(walk->heap->version, "2.", 2) == 0)
 		walk->minor = (unsigned)atoi(walk->heap->version + 2);
 	if (walk->minor >= GLIBC_HEAP_MINOR_MIN && walk->minor <= GLIBC_HEAP_MINOR_MAX)
@@ -144,9 +214,9 @@ static bool glibc_heap_read_data(struct glibc_heap_walk *walk)
 		    !glibc_heap_is_data(&line) || line.end - line.start > GLIBC_HEAP_DATA_MAX)
 			continue;
 		walk->data_at = line.start;
-		walk->data_count = (size_t)(line.end - line.start) / 8;
-		walk->data = mem_alloc(walk->data_count, 8);
-		if (tracee_read(walk->pid, line.start, walk->data, walk->data_count * 8))
+		walk->data_count = (size_t)(line.end - line.start) / walk->word;
+		walk->data = mem_alloc(walk->data_count, sizeof(*walk->data));
+		if (glibc_heap_words(walk, line.start, walk->data, walk->data_count))
 			return true;
 	}
 	return glibc_heap_fail(walk, "the variables of its C library cannot be read");
@@ -155,26 +225,22 @@ static bool glibc_heap_read_data(struct glibc_heap_walk *walk)
 // ---- Arenas -------------------------------------------------------------------------------------
 
 // Whether these words are an arena's: each bin is empty, or its first chunk leads back to it.
+// Before anything is read, all must be where chunks can be, as no other words are in such a row.
 static bool glibc_heap_is_arena(struct glibc_heap_walk *walk, uint64_t at, const uint64_t *words)
 {
-	const uint64_t *bins = words + GLIBC_HEAP_BINS_AT;
-	unsigned empty = 0;
+	const uint64_t *bins = words + walk->layout->bins_at;
 
-	for (unsigned i = 0; i < GLIBC_HEAP_BINS; i++) {
-		uint64_t bin = at + (GLIBC_HEAP_BINS_AT + 2 * i) * 8 - GLIBC_HEAP_HEADER;
-
-		empty += bins[2 * i] == bin && bins[2 * i + 1] == bin;
-	}
-	if (empty < GLIBC_HEAP_EMPTY_MIN)
-		return false;
+	for (unsigned i = 0; i < 2 * GLIBC_HEAP_BINS; i++)
+		if (bins[i] < GLIBC_HEAP_PAGE || bins[i] % walk->header)
+			return false;
 	walk->begun = true;
 	for (unsigned i = 0; i < GLIBC_HEAP_BINS; i++) {
-		uint64_t bin = at + (GLIBC_HEAP_BINS_AT + 2 * i) * 8 - GLIBC_HEAP_HEADER;
+		uint64_t bin = glibc_heap_bin(walk, at, i);
 		uint64_t back;
 
 		if (bins[2 * i] == bin)
 			continue;
-		if (!tracee_read(walk->pid, bins[2 * i] + 24, &back, sizeof(back)) || back != bin)
+		if (!glibc_heap_words(walk, bins[2 * i] + 3 * walk->word, &back, 1) || back != bin)
 			return false;
 	}
 	return true;
@@ -182,10 +248,10 @@ static bool glibc_heap_is_arena(struct glibc_heap_walk *walk, uint64_t at, const
 
 static bool glibc_heap_find_main(struct glibc_heap_walk *walk)
 {
-	for (size_t i = 0; i + GLIBC_HEAP_ARENA_WORDS <= walk->data_count; i += 2) {
-		uint64_t at = walk->data_at + i * 8;
+	for (size_t i = 0; i + walk->layout->arena_words <= walk->data_count; i += 2) {
+		uint64_t at = walk->data_at + i * walk->word;
 
-		if (walk->data[i + GLIBC_HEAP_NEXT_AT] < GLIBC_HEAP_PAGE ||
+		if (walk->data[i + walk->layout->next_at] < GLIBC_HEAP_PAGE ||
 		    !glibc_heap_is_arena(walk, at, walk->data + i))
 			continue;
 		walk->main = at;
@@ -194,22 +260,37 @@ static bool glibc_heap_find_main(struct glibc_heap_walk *walk)
 	return glibc_heap_fail(walk, "its C library has no heap, or none that is known");
 }
 
+// Of mp_, whose sbrk_base is at `words`: how many blocks may have mappings, and how many have. They
+// are numbers of 32 bits; a fifth one has come before them since 2.35.
+static void glibc_heap_mapped_counts(const struct glibc_heap_walk *walk, const uint64_t *words,
+				     uint32_t *most, uint32_t *now)
+{
+	bool pages = walk->minor >= GLIBC_HEAP_PAGES_SINCE;
+
+	if (walk->objects->narrow) {
+		*most = (uint32_t)words[-5];
+		*now = (uint32_t)words[-6];
+		return;
+	}
+	*most = (uint32_t)(pages ? words[-4] : words[-4] >> 32);
+	*now = (uint32_t)(pages ? words[-5] >> 32 : words[-4]);
+}
+
 // Where the main heap begins, and how many blocks have mappings: from mp_, which is found by its
-// limits of such blocks (mapped_max) and, after sbrk_base, of a tcache.
+// limits of such blocks and, after sbrk_base, of a tcache.
 static bool glibc_heap_find_parameters(struct glibc_heap_walk *walk)
 {
-	bool pages = walk->minor >= GLIBC_HEAP_PAGES_SINCE; // one more number before these
-
-	for (size_t i = 5; i + 3 < walk->data_count; i++) {
+	for (size_t i = 6; i + 3 < walk->data_count; i++) {
 		const uint64_t *words = walk->data + i;
-		uint32_t mapped_max = (uint32_t)(pages ? words[-4] : words[-4] >> 32);
+		uint32_t mapped_max, mapped_now;
 
+		glibc_heap_mapped_counts(walk, words, &mapped_max, &mapped_now);
 		if (mapped_max != GLIBC_HEAP_MAPPED_MAX || words[-2] > words[-1] ||
 		    words[1] > GLIBC_HEAP_TCACHE_BINS || words[2] > 1032 || words[3] > UINT16_MAX ||
 		    (words[1] != GLIBC_HEAP_TCACHE_BINS && words[0] == 0))
 			continue;
 		walk->start = words[0];
-		walk->mapped_count = (uint32_t)(pages ? words[-5] >> 32 : words[-4]);
+		walk->mapped_count = mapped_now;
 		walk->mapped_bytes = words[-2];
 		walk->cached_max = words[3];
 		return true;
@@ -223,7 +304,8 @@ static bool glibc_heap_word(struct glibc_heap_walk *walk, uint64_t at, size_t ah
 {
 	uint64_t into = at - walk->window_at;
 
-	if (at < walk->window_at || into + 8 > walk->window_size) {
+	*word = 0; // little-endian: of 32 bits, the upper half stays so
+	if (at < walk->window_at || into + walk->word > walk->window_size) {
 		uint64_t page_end = (at | (GLIBC_HEAP_PAGE - 1)) + 1;
 
 		walk->window_at = at;
@@ -237,7 +319,7 @@ static bool glibc_heap_word(struct glibc_heap_walk *walk, uint64_t at, size_t ah
 		}
 		into = 0;
 	}
-	memcpy(word, walk->window + into, 8);
+	memcpy(word, walk->window + into, walk->word);
 	return true;
 }
 
@@ -254,17 +336,18 @@ static uint64_t glibc_heap_walk_chunks(struct glibc_heap_walk *walk, uint64_t at
 	for (;;) {
 		uint64_t size;
 
-		if (at + GLIBC_HEAP_HEADER > end || !glibc_heap_word(walk, at + 8, ahead, &word))
+		if (at + walk->header > end ||
+		    !glibc_heap_word(walk, at + walk->word, ahead, &word))
 			return 0;
 		size = word & ~(uint64_t)GLIBC_HEAP_FLAGS;
 		if (before && (word & GLIBC_HEAP_IN_USE) && size != 0)
-			glibc_heap_add(walk->heap, before + GLIBC_HEAP_HEADER, before_size - 8);
+			glibc_heap_add(walk->heap, before + walk->header, before_size - walk->word);
 		if (at == top)
 			return top;
-		if (size == 0 || size == GLIBC_HEAP_HEADER) // what is put where a heap is left
-			return at + GLIBC_HEAP_HEADER;
-		if (size < GLIBC_HEAP_CHUNK_MIN || size % 16 || (word & GLIBC_HEAP_MAPPED) ||
-		    size > end - at)
+		if (size == 0 || size == walk->header) // what is put where a heap is left
+			return at + walk->header;
+		if (size < walk->layout->smallest || size % GLIBC_HEAP_ALIGN ||
+		    (word & GLIBC_HEAP_MAPPED) || size > end - at)
 			return 0;
 		before = at;
 		before_size = size;
@@ -281,10 +364,10 @@ static uint64_t glibc_heap_resume(struct glibc_heap_walk *walk, uint64_t at, uin
 	size_t kept = walk->heap->count;
 	uint64_t word, found = 0;
 
-	for (; at < end && !found; at += 16) {
-		if (!glibc_heap_word(walk, at + 8, GLIBC_HEAP_WINDOW, &word))
+	for (at = glibc_heap_chunk_at(walk, at); at < end && !found; at += GLIBC_HEAP_ALIGN) {
+		if (!glibc_heap_word(walk, at + walk->word, GLIBC_HEAP_WINDOW, &word))
 			return 0;
-		if ((word & GLIBC_HEAP_FLAGS) != GLIBC_HEAP_IN_USE || word < GLIBC_HEAP_CHUNK_MIN)
+		if ((word & GLIBC_HEAP_FLAGS) != GLIBC_HEAP_IN_USE || word < walk->layout->smallest)
 			continue;
 		found = glibc_heap_walk_chunks(walk, at, top, end);
 		if (!found)
@@ -295,15 +378,15 @@ static uint64_t glibc_heap_resume(struct glibc_heap_walk *walk, uint64_t at, uin
 
 static bool glibc_heap_walk_main(struct glibc_heap_walk *walk, const uint64_t *words)
 {
-	uint64_t top = words[GLIBC_HEAP_TOP_AT];
-	uint64_t system = words[GLIBC_HEAP_SYSTEM_AT];
+	uint64_t top = words[walk->layout->top_at];
+	uint64_t system = words[walk->layout->system_at];
 	uint64_t at, end;
 
 	if (walk->start == 0 || top < walk->start)
-		return top == walk->main + GLIBC_HEAP_BINS_AT * 8 - GLIBC_HEAP_HEADER ||
+		return top == glibc_heap_bin(walk, walk->main, 0) ||
 		       glibc_heap_fail(walk, "its main heap does not begin at the program's break");
 	end = walk->start + system;
-	at = glibc_heap_walk_chunks(walk, (walk->start + 15) & ~(uint64_t)15, top, end);
+	at = glibc_heap_walk_chunks(walk, glibc_heap_chunk_at(walk, walk->start), top, end);
 	while (at && at != top)
 		at = glibc_heap_resume(walk, at, top, end);
 	return at || glibc_heap_fail(walk, "the chunks of its main heap are not one chain");
@@ -313,22 +396,24 @@ static bool glibc_heap_walk_main(struct glibc_heap_walk *walk, const uint64_t *w
 static bool glibc_heap_walk_heaps(struct glibc_heap_walk *walk, uint64_t arena,
 				  const uint64_t *words)
 {
-	uint64_t top = words[GLIBC_HEAP_TOP_AT];
-	uint64_t info = arena & (GLIBC_HEAP_HEAP_BYTES - 1); // bytes of a heap's own
-	uint64_t first = top & ~(GLIBC_HEAP_HEAP_BYTES - 1);
+	const struct glibc_heap_layout *layout = walk->layout;
+	uint64_t top = words[layout->top_at];
+	uint64_t inside = layout->heap_bytes - 1;
+	uint64_t info = arena & inside; // bytes of a heap's own
+	uint64_t first = top & ~inside;
 	uint64_t head[3];
 
-	if (info != 0x20 && info != 0x30)
+	if (info != layout->heap_info[0] && info != layout->heap_info[1])
 		return glibc_heap_fail(walk, "an arena's heap has an unknown size");
 	for (uint64_t at = first; at;) {
 		uint64_t begin = at + info;
 
-		if (!tracee_read(walk->pid, at, head, sizeof(head)) || head[0] != arena ||
-		    head[2] > GLIBC_HEAP_HEAP_BYTES)
+		if (!glibc_heap_words(walk, at, head, 3) || head[0] != arena ||
+		    head[2] > layout->heap_bytes)
 			return glibc_heap_fail(walk, "a heap is not of the arena that has it");
 		*map_put(&walk->heaps, at, NULL) = head[2];
-		if (at == (arena & ~(GLIBC_HEAP_HEAP_BYTES - 1)))
-			begin = (arena + GLIBC_HEAP_ARENA_BYTES + 15) & ~(uint64_t)15;
+		if (at == (arena & ~inside))
+			begin = glibc_heap_chunk_at(walk, arena + layout->arena_words * walk->word);
 		if (!glibc_heap_walk_chunks(walk, begin, at == first ? top : 0, at + head[2]))
 			return glibc_heap_fail(walk, "the chunks of a heap are not one chain");
 		at = head[1];
@@ -345,28 +430,29 @@ static bool glibc_heap_follow(struct glibc_heap_walk *walk, uint64_t at, uint64_
 {
 	*count = 0;
 	while (at) {
-		uint64_t chunk = at - link, words[3];
+		uint64_t chunk = at - link, block = chunk + walk->header, words[3];
 
-		if (at % 16 || ++*count > most ||
-		    !tracee_read(walk->pid, chunk, words, sizeof(words)) ||
+		if (block % GLIBC_HEAP_ALIGN || ++*count > most ||
+		    !glibc_heap_words(walk, chunk, words, 3) ||
 		    (words[1] & ~(uint64_t)GLIBC_HEAP_FLAGS) != size)
 			return false;
 		if (found)
-			map_put(found, chunk + GLIBC_HEAP_HEADER, NULL);
+			map_put(found, block, NULL);
 		at = words[2];
 		if (walk->minor >= GLIBC_HEAP_MANGLED_SINCE)
-			at ^= (chunk + GLIBC_HEAP_HEADER) >> 12;
+			at ^= block >> 12;
 	}
 	return true;
 }
 
 static bool glibc_heap_walk_fastbins(struct glibc_heap_walk *walk, const uint64_t *words)
 {
+	const struct glibc_heap_layout *layout = walk->layout;
 	unsigned count;
 
-	for (unsigned i = 0; i < GLIBC_HEAP_FAST_COUNT; i++)
-		if (!glibc_heap_follow(walk, words[GLIBC_HEAP_FAST_AT + i],
-				       GLIBC_HEAP_CHUNK_MIN + 16 * (uint64_t)i, 0,
+	for (unsigned i = 0; i < layout->fast_count; i++)
+		if (!glibc_heap_follow(walk, words[layout->fast_at + i],
+				       layout->smallest + layout->fast_step * (uint64_t)i, 0,
 				       GLIBC_HEAP_LIST_MAX, &walk->unused, &count))
 			return glibc_heap_fail(walk, "a list of its free blocks is broken");
 	return true;
@@ -374,27 +460,36 @@ static bool glibc_heap_walk_fastbins(struct glibc_heap_walk *walk, const uint64_
 
 static bool glibc_heap_walk_arenas(struct glibc_heap_walk *walk)
 {
-	uint64_t words[GLIBC_HEAP_ARENA_WORDS];
+	uint64_t words[GLIBC_HEAP_ARENA_WORDS_MAX];
 	uint64_t arena = walk->main;
 
 	do {
-		if (!tracee_read(walk->pid, arena, words, sizeof(words)) ||
+		if (!glibc_heap_words(walk, arena, words, walk->layout->arena_words) ||
 		    walk->heap->arenas++ >= GLIBC_HEAP_ARENAS_MAX)
 			return glibc_heap_fail(walk, "the list of its arenas is broken");
 		if (!(arena == walk->main ? glibc_heap_walk_main(walk, words)
 					  : glibc_heap_walk_heaps(walk, arena, words)) ||
 		    !glibc_heap_walk_fastbins(walk, words))
 			return false;
-		arena = words[GLIBC_HEAP_NEXT_AT];
+		arena = words[walk->layout->next_at];
 	} while (arena != walk->main);
 	return true;
 }
 
 // ---- Tcaches ------------------------------------------------------------------------------------
 
+// Counts, and behind them lists.
 static uint64_t glibc_heap_tcache_bytes(const struct glibc_heap_walk *walk)
 {
-	return GLIBC_HEAP_TCACHE_BINS * (walk->minor >= GLIBC_HEAP_WIDE_SINCE ? 10u : 9u);
+	unsigned count = walk->minor >= GLIBC_HEAP_WIDE_SINCE ? 2 : 1;
+
+	return GLIBC_HEAP_TCACHE_BINS * (count + walk->word);
+}
+
+// The size of the chunk that a block of so many bytes is in.
+static uint64_t glibc_heap_chunk_bytes(const struct glibc_heap_walk *walk, uint64_t bytes)
+{
+	return (bytes + walk->word + GLIBC_HEAP_ALIGN - 1) & ~(uint64_t)(GLIBC_HEAP_ALIGN - 1);
 }
 
 // Whether the block at `at` is a thread's tcache, and how many blocks are in it (+ 1); 0: it is
@@ -407,30 +502,29 @@ static unsigned glibc_heap_read_tcache(struct glibc_heap_walk *walk, uint64_t at
 	uint64_t header;
 	unsigned total = 0;
 
-	if (at % 16 || at < GLIBC_HEAP_PAGE ||
-	    !tracee_read(walk->pid, at - 8, &header, sizeof(header)) ||
-	    (header & ~(uint64_t)GLIBC_HEAP_FLAGS) != size + GLIBC_HEAP_HEADER ||
+	if (at % GLIBC_HEAP_ALIGN || at < GLIBC_HEAP_PAGE ||
+	    !glibc_heap_words(walk, at - walk->word, &header, 1) ||
+	    (header & ~(uint64_t)GLIBC_HEAP_FLAGS) != glibc_heap_chunk_bytes(walk, size) ||
 	    (header & GLIBC_HEAP_MAPPED) || !tracee_read(walk->pid, at, bytes, size))
 		return 0;
 	for (unsigned i = 0; i < GLIBC_HEAP_TCACHE_BINS; i++) {
 		unsigned count = wide ? bytes[2 * i] | (unsigned)bytes[2 * i + 1] << 8 : bytes[i];
 		unsigned listed;
-		uint64_t first;
+		uint64_t first = 0;
 
-		memcpy(&first, bytes + size - 8 * (GLIBC_HEAP_TCACHE_BINS - i), 8);
+		memcpy(&first, bytes + size - walk->word * (GLIBC_HEAP_TCACHE_BINS - i),
+		       walk->word);
 		if (!count && !found) // what is no list any more may be left there
 			continue;
 		if (!glibc_heap_follow(walk, count ? first : 0,
-				       GLIBC_HEAP_CHUNK_MIN + 16 * (uint64_t)i, 16, count, found,
-				       &listed) ||
+				       walk->layout->smallest + GLIBC_HEAP_ALIGN * (uint64_t)i,
+				       walk->header, count, found, &listed) ||
 		    listed != count)
 			return 0;
 		total += count;
 	}
 	return total + 1;
 }
-
-enum { GLIBC_HEAP_TLS_WORDS = GLIBC_HEAP_TLS_BYTES / 8 };
 
 // How many threads have a tcache so many words below their thread pointer, and blocks in it.
 struct glibc_heap_tls {
@@ -443,7 +537,7 @@ static void glibc_heap_look_for_tcache(struct glibc_heap_walk *walk, uint64_t ba
 	static uint64_t words[GLIBC_HEAP_TLS_WORDS];
 	size_t count = GLIBC_HEAP_TLS_WORDS;
 
-	while (count > 1 && !tracee_read(walk->pid, base - 8 * count, words, 8 * count))
+	while (count > 1 && !glibc_heap_words(walk, base - walk->word * count, words, count))
 		count /= 2; // not all of it may be there
 	for (size_t i = 1; i <= count; i++) {
 		unsigned found = glibc_heap_read_tcache(walk, words[count - i], NULL);
@@ -461,9 +555,10 @@ static bool glibc_heap_walk_tcaches(struct glibc_heap_walk *walk)
 	size_t best = 0;
 
 	for (size_t i = 0; i < tracee->count; i++)
-		if (!tracee->threads[i].gone && tracee->threads[i].registers.fs_base)
-			glibc_heap_look_for_tcache(walk, tracee->threads[i].registers.fs_base,
-						   seen);
+		if (!tracee->threads[i].gone &&
+		    narrow_thread_pointer(&tracee->threads[i].registers))
+			glibc_heap_look_for_tcache(
+				walk, narrow_thread_pointer(&tracee->threads[i].registers), seen);
 	for (size_t i = 1; i <= GLIBC_HEAP_TLS_WORDS; i++)
 		if (seen[i].threads > seen[best].threads ||
 		    (seen[i].threads == seen[best].threads && seen[i].blocks > seen[best].blocks))
@@ -472,10 +567,10 @@ static bool glibc_heap_walk_tcaches(struct glibc_heap_walk *walk)
 		return walk->cached_max == 0 || walk->heap->count == 0 ||
 		       glibc_heap_fail(walk, "no thread's cache of free blocks was found");
 	for (size_t i = 0; i < tracee->count; i++) {
-		uint64_t base = tracee->threads[i].registers.fs_base, at;
+		uint64_t base = narrow_thread_pointer(&tracee->threads[i].registers), at;
 
 		if (tracee->threads[i].gone || !base ||
-		    !tracee_read(walk->pid, base - 8 * best, &at, sizeof(at)) || !at)
+		    !glibc_heap_words(walk, base - walk->word * best, &at, 1) || !at)
 			continue;
 		if (!glibc_heap_read_tcache(walk, at, &walk->unused))
 			return glibc_heap_fail(walk, "a thread's cache of free blocks is broken");
@@ -493,54 +588,54 @@ static bool glibc_heap_is_mapped(const struct glibc_heap_walk *walk, uint64_t at
 {
 	uint64_t words[2];
 
-	if (!tracee_read(walk->pid, at, words, sizeof(words)))
+	if (!glibc_heap_words(walk, at, words, 2))
 		return false;
 	*size = words[1] & ~(uint64_t)GLIBC_HEAP_FLAGS;
 	return (words[1] & GLIBC_HEAP_FLAGS) == GLIBC_HEAP_MAPPED && words[0] == before &&
-	       (before + *size) % GLIBC_HEAP_PAGE == 0 && *size > GLIBC_HEAP_HEADER &&
-	       *size <= end - at;
+	       (before + *size) % GLIBC_HEAP_PAGE == 0 && *size > walk->header && *size <= end - at;
 }
 
-// What an aligned block left at the start of its mapping is the header of all of it; its own is
-// further in, where the alignment wants it. Returns where the header is.
-static uint64_t glibc_heap_find_aligned(const struct glibc_heap_walk *walk, uint64_t page,
+// What an aligned block left at the start of its mapping, `chunk`, is the header of all of it; its
+// own is further in, where the alignment wants it. Returns where the header is.
+static uint64_t glibc_heap_find_aligned(const struct glibc_heap_walk *walk, uint64_t chunk,
 					uint64_t *size)
 {
-	uint64_t end = page + *size, own;
+	uint64_t end = chunk + *size, own;
 
-	for (uint64_t align = 32; align < *size; align *= 2) {
-		uint64_t at =
-			((page + GLIBC_HEAP_HEADER + align - 1) & ~(align - 1)) - GLIBC_HEAP_HEADER;
+	for (uint64_t align = 2 * GLIBC_HEAP_ALIGN; align < *size; align *= 2) {
+		uint64_t at = ((chunk + walk->header + align - 1) & ~(align - 1)) - walk->header;
 
-		if (at - page < GLIBC_HEAP_CHUNK_MIN)
+		if (at - chunk < walk->layout->smallest)
 			at += align;
-		if (at + GLIBC_HEAP_HEADER < end &&
-		    glibc_heap_is_mapped(walk, at, at - page, end, &own) && at + own == end) {
+		if (at + walk->header < end &&
+		    glibc_heap_is_mapped(walk, at, at - chunk + walk->layout->lead, end, &own) &&
+		    at + own == end) {
 			*size = own;
 			return at;
 		}
 	}
-	return page;
+	return chunk;
 }
 
 static void glibc_heap_walk_mapping(struct glibc_heap_walk *walk, uint64_t page, uint64_t end,
 				    uint64_t *bytes)
 {
 	while (page < end && walk->heap->mapped < walk->mapped_count) {
-		const uint64_t *heap = page % GLIBC_HEAP_HEAP_BYTES ? NULL
-								    : map_find(&walk->heaps, page);
+		const uint64_t *heap =
+			page % walk->layout->heap_bytes ? NULL : map_find(&walk->heaps, page);
 		uint64_t size, at;
 
 		if (heap) {
 			page += *heap;
 			continue;
 		}
-		if (!glibc_heap_is_mapped(walk, page, 0, end, &size)) {
+		at = page + walk->layout->lead;
+		if (!glibc_heap_is_mapped(walk, at, at - page, end, &size)) {
 			page += GLIBC_HEAP_PAGE;
 			continue;
 		}
-		at = glibc_heap_find_aligned(walk, page, &size);
-		glibc_heap_add(walk->heap, at + GLIBC_HEAP_HEADER, size - GLIBC_HEAP_HEADER);
+		at = glibc_heap_find_aligned(walk, at, &size);
+		glibc_heap_add(walk->heap, at + walk->header, size - walk->header);
 		walk->heap->mapped++;
 		*bytes += at + size - page;
 		page = at + size;
@@ -604,6 +699,9 @@ bool glibc_heap_read(struct glibc_heap *heap, const struct objects *objects,
 
 	*heap = (struct glibc_heap){ 0 };
 	walk->heap = heap;
+	walk->layout = objects->narrow ? &glibc_heap_narrow : &glibc_heap_wide;
+	walk->word = walk->layout->word;
+	walk->header = 2 * walk->word;
 	walk->objects = objects;
 	walk->tracee = tracee;
 	walk->pid = tracee->pid;

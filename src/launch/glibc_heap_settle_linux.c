@@ -5,6 +5,7 @@
 #include "launch/glibc_heap_linux.h"
 
 #include "base/mem.h"
+#include "launch/narrow_linux.h"
 #include "os/now.h"
 #include "wire/attach.h"
 
@@ -16,6 +17,7 @@ enum {
 	GLIBC_HEAP_STATIC_BYTES = 0x4200, // of malloc.o before malloc, at most
 	GLIBC_HEAP_LAST_BYTES = 0x100,    // of the last function there
 	GLIBC_HEAP_FRAME_WORDS = 12,      // that what malloc calls may have on the stack
+	GLIBC_HEAP_NARROW_WORDS = 32,     // the same of 32 bits, whose arguments are there, too
 	GLIBC_HEAP_STACK_WORDS = 512,     // that are looked at for the way out
 	GLIBC_HEAP_HANDLERS = 4,          // of signals, each in another one
 	GLIBC_HEAP_ROUNDS = 5,
@@ -40,6 +42,7 @@ struct glibc_heap_code {
 	const struct attach_patch *entries;
 	uint32_t entries_count;
 	struct objects_one libc;
+	struct glibc_heap_span restorers; // what signal handlers return to
 };
 
 static void glibc_heap_add_span(struct glibc_heap_code *code, uint64_t start, uint64_t end)
@@ -85,6 +88,7 @@ static bool glibc_heap_find_code(struct glibc_heap_code *code)
 	if (!libc || !objects_symbol(objects, libc, "malloc", NULL))
 		return false;
 	code->libc = *libc;
+	objects_restorers(objects, &code->restorers.start, &code->restorers.end);
 	glibc_heap_find_libc(code);
 	for (size_t i = 0; i < objects->count; i++) {
 		const struct objects_one *object = &objects->list[i];
@@ -120,23 +124,24 @@ static bool glibc_heap_asks(const struct user_regs_struct *registers)
 	static const uint16_t calls[] = { SYS_mmap,    SYS_munmap,   SYS_brk,  SYS_mremap,
 					  SYS_madvise, SYS_mprotect, SYS_futex };
 
-	if (registers->orig_rax == SYS_futex)
-		return (registers->rsi & (uint32_t)FUTEX_CMD_MASK) == FUTEX_WAIT;
+	uint64_t call = narrow_call(registers);
+
+	if (call == SYS_futex)
+		return (narrow_second(registers) & (uint32_t)FUTEX_CMD_MASK) == FUTEX_WAIT;
 	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++)
-		if (registers->orig_rax == calls[i])
+		if (call == calls[i])
 			return true;
-	return (int64_t)registers->orig_rax < 0;
+	return call == NARROW_NO_CALL;
 }
 
 // The words of the thread's stack from `sp` on, `count` or as many as are there.
 static size_t glibc_heap_stack(const struct tracee_thread *thread, uint64_t sp, uint64_t *words,
 			       size_t count)
 {
-	uint64_t at = sp & ~(uint64_t)7;
+	bool narrow = narrow_is(&thread->registers);
 
-	while (count > 0 && !tracee_read(thread->tid, at, words, count * sizeof(*words)))
-		count /= 2;
-	return count;
+	return tracee_words(thread->tid, sp & ~(uint64_t)(narrow_bytes(narrow) - 1), narrow, words,
+			    count);
 }
 
 // So many words an allocator's callees may have on the stack, where they are at `at`; 0: it calls
@@ -147,7 +152,12 @@ static size_t glibc_heap_callee_words(const struct glibc_heap_code *code, uint64
 
 	if (object && objects_is_linker(object)) // finds a function at its first call
 		return GLIBC_HEAP_STACK_WORDS;
-	return at >= code->libc.start && at < code->libc.end ? GLIBC_HEAP_FRAME_WORDS : 0;
+	if (code->objects->narrow && // where the kernel is entered
+	    at - code->objects->vdso_start < code->objects->vdso_end - code->objects->vdso_start)
+		return GLIBC_HEAP_NARROW_WORDS;
+	if (at < code->libc.start || at >= code->libc.end)
+		return 0;
+	return code->objects->narrow ? GLIBC_HEAP_NARROW_WORDS : GLIBC_HEAP_FRAME_WORDS;
 }
 
 // Whether `at` is behind a call instruction, in code.
@@ -155,7 +165,7 @@ static bool glibc_heap_is_return(const struct glibc_heap_code *code, pid_t pid, 
 {
 	uint8_t bytes[7];
 
-	if (at < 4096 || !objects_at(code->objects, at) ||
+	if (at < 4096 || !objects_is_code(code->objects, at) ||
 	    !tracee_read(pid, at - sizeof(bytes), bytes, sizeof(bytes)))
 		return false;
 	if (bytes[2] == 0xe8)
@@ -196,7 +206,8 @@ static bool glibc_heap_is_inside(const struct glibc_heap_code *code,
 		if (glibc_heap_is_called(code, thread, at, sp))
 			return true;
 	for (int i = 0; i < GLIBC_HEAP_HANDLERS; i++) {
-		if (!tracee_interrupted(thread->tid, code->libc.start, code->libc.end, &at, &sp))
+		if (!tracee_interrupted(thread, code->restorers.start, code->restorers.end, &at,
+					&sp))
 			return false;
 		*interrupted = true;
 		if (glibc_heap_is_called(code, thread, at, sp))

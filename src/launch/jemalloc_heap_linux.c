@@ -494,9 +494,11 @@ void jemalloc_heap_read(struct glibc_heap *heap, const struct objects *objects,
 	walk->tracee = tracee;
 	walk->leaf = mem_alloc(JEMALLOC_HEAP_ROOT, sizeof(*walk->leaf));
 	if (jemalloc_heap_find(walk, &other)) {
-		if (jemalloc_heap_read_data(walk) && jemalloc_heap_find_root(walk) &&
-		    jemalloc_heap_walk_tree(walk) && jemalloc_heap_walk_threads(walk) &&
-		    jemalloc_heap_sift(walk, from))
+		if (objects->narrow)
+			jemalloc_heap_fail(walk, "has a layout of 32 bits, which is not known");
+		else if (jemalloc_heap_read_data(walk) && jemalloc_heap_find_root(walk) &&
+			 jemalloc_heap_walk_tree(walk) && jemalloc_heap_walk_threads(walk) &&
+			 jemalloc_heap_sift(walk, from))
 			str_add(&heap->with, ", jemalloc");
 		str_add(&other, "5.3.0");
 	}

@@ -114,7 +114,7 @@ static bool launch_look_at_running(struct launch *launch, struct err *err)
 	if (!preload_find_library(&launch->library, err))
 		return false;
 	preload_find_either(str_get(&launch->library), &launch->either);
-	switch (attachable_look(pid, str_get(&launch->library), err)) {
+	switch (attachable_look(pid, &launch->library, err)) {
 	case ATTACHABLE_NOT_THERE:
 		launch->result->end = LAUNCH_NOT_FOUND;
 		return false;

@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "collect/maps_text.h"
+#include "launch/narrow_linux.h"
 #include "launch/tracee_linux.h"
 
 #include <elf.h>
@@ -9,9 +10,16 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
-enum { OBJECTS_PROGRAMS_MAX = 64, OBJECTS_DYNAMIC_MAX = 512, OBJECTS_CHAIN_MAX = 4096 };
+enum {
+	OBJECTS_PROGRAMS_MAX = 64,
+	OBJECTS_DYNAMIC_MAX = 512,
+	OBJECTS_CHAIN_MAX = 4096,
+	OBJECTS_FUNCTION_BYTES = 64,
+	OBJECTS_VDSO_BYTES = 4 * 4096
+};
 
 static bool objects_slurp(struct objects *objects)
 {
@@ -33,13 +41,27 @@ static bool objects_slurp(struct objects *objects)
 	return got == 0;
 }
 
+static void objects_add_code(struct objects_one *object, const struct maps_line *line)
+{
+	if (!(line->protection & PROT_EXEC))
+		return;
+	if (!object->code_end)
+		object->code_start = line->start;
+	object->code_end = line->end;
+}
+
 static void objects_add(struct objects *objects, const struct maps_line *line)
 {
 	struct objects_one *last = objects->count ? &objects->list[objects->count - 1] : NULL;
 
+	if (line->path_length == 6 && memcmp(line->path, "[vdso]", 6) == 0) {
+		objects->vdso_start = line->start;
+		objects->vdso_end = line->end;
+	}
 	if (last && line->inode == last->inode && line->device == last->device && line->inode &&
 	    line->offset > 0) {
 		last->end = line->end;
+		objects_add_code(last, line);
 		return;
 	}
 	if (!line->inode || line->offset > 0)
@@ -51,6 +73,19 @@ static void objects_add(struct objects *objects, const struct maps_line *line)
 		.start = line->start,
 		.end = line->end,
 	};
+	objects_add_code(&objects->list[objects->count - 1], line);
+}
+
+// By the first of its files: all are of one class.
+static bool objects_are_narrow(const struct objects *objects)
+{
+	unsigned char head[EI_NIDENT];
+
+	for (size_t i = 0; i < objects->count; i++)
+		if (tracee_read(objects->pid, objects->list[i].start, head, sizeof(head)) &&
+		    memcmp(head, ELFMAG, SELFMAG) == 0)
+			return head[EI_CLASS] == ELFCLASS32;
+	return false;
 }
 
 bool objects_read(struct objects *objects, pid_t pid)
@@ -66,6 +101,7 @@ bool objects_read(struct objects *objects, pid_t pid)
 	while (at < end)
 		if (maps_text_next(&at, end, &line))
 			objects_add(objects, &line);
+	objects->narrow = objects_are_narrow(objects);
 	return true;
 }
 
@@ -86,47 +122,91 @@ struct objects_tables {
 static bool objects_dynamic(const struct objects *objects, uint64_t at,
 			    struct objects_tables *tables)
 {
-	Elf64_Dyn entry;
+	uint64_t entry[2]; // tag and value
 
-	for (int i = 0; i < OBJECTS_DYNAMIC_MAX; i++, at += sizeof(entry)) {
-		if (!tracee_read(objects->pid, at, &entry, sizeof(entry)) || !entry.d_tag)
+	for (int i = 0; i < OBJECTS_DYNAMIC_MAX; i++, at += 2 * narrow_bytes(objects->narrow)) {
+		if (tracee_words(objects->pid, at, objects->narrow, entry, 2) < 2 || !entry[0])
 			break;
-		if (entry.d_un.d_ptr < tables->bias) // its linker has not made it an address
-			entry.d_un.d_ptr += tables->bias;
-		if (entry.d_tag == DT_SYMTAB)
-			tables->symbols = entry.d_un.d_ptr;
-		else if (entry.d_tag == DT_STRTAB)
-			tables->strings = entry.d_un.d_ptr;
-		else if (entry.d_tag == DT_GNU_HASH)
-			tables->hash = entry.d_un.d_ptr;
+		if (entry[1] < tables->bias) // its linker has not made it an address
+			entry[1] += tables->bias;
+		if (entry[0] == DT_SYMTAB)
+			tables->symbols = entry[1];
+		else if (entry[0] == DT_STRTAB)
+			tables->strings = entry[1];
+		else if (entry[0] == DT_GNU_HASH)
+			tables->hash = entry[1];
 	}
 	return tables->symbols && tables->strings && tables->hash;
+}
+
+// Where an object's program headers are, and how many. False: it is not of the process's class.
+static bool objects_head(const struct objects *objects, uint64_t start, uint64_t *at, int *count)
+{
+	union {
+		unsigned char ident[EI_NIDENT];
+		Elf64_Ehdr wide;
+		Elf32_Ehdr narrow;
+	} elf;
+
+	if (!tracee_read(objects->pid, start, &elf, sizeof(elf)) ||
+	    memcmp(elf.ident, ELFMAG, SELFMAG) != 0 ||
+	    elf.ident[EI_CLASS] != (objects->narrow ? ELFCLASS32 : ELFCLASS64))
+		return false;
+	*at = start + (objects->narrow ? elf.narrow.e_phoff : elf.wide.e_phoff);
+	*count = objects->narrow ? elf.narrow.e_phnum : elf.wide.e_phnum;
+	return *count <= OBJECTS_PROGRAMS_MAX;
 }
 
 static bool objects_find_tables(const struct objects *objects, const struct objects_one *object,
 				struct objects_tables *tables)
 {
-	Elf64_Phdr programs[OBJECTS_PROGRAMS_MAX];
-	const Elf64_Phdr *dynamic = NULL;
-	bool loaded = false;
-	Elf64_Ehdr elf;
+	union {
+		Elf64_Phdr wide[OBJECTS_PROGRAMS_MAX];
+		Elf32_Phdr narrow[OBJECTS_PROGRAMS_MAX];
+	} programs;
+	bool narrow = objects->narrow, loaded = false, found = false;
+	uint64_t at, dynamic = 0;
+	int count;
 
 	*tables = (struct objects_tables){ 0 };
-	if (!tracee_read(objects->pid, object->start, &elf, sizeof(elf)) ||
-	    memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0 || elf.e_ident[EI_CLASS] != ELFCLASS64 ||
-	    elf.e_phnum > OBJECTS_PROGRAMS_MAX ||
-	    !tracee_read(objects->pid, object->start + elf.e_phoff, programs,
-			 elf.e_phnum * sizeof(*programs)))
+	if (!objects_head(objects, object->start, &at, &count) ||
+	    !tracee_read(objects->pid, at, &programs,
+			 (unsigned)count * (narrow ? sizeof(Elf32_Phdr) : sizeof(Elf64_Phdr))))
 		return false;
-	for (int i = 0; i < elf.e_phnum; i++) {
-		if (programs[i].p_type == PT_LOAD && !loaded)
-			tables->bias = object->start - (programs[i].p_vaddr & ~(uint64_t)4095);
-		loaded |= programs[i].p_type == PT_LOAD;
-		if (programs[i].p_type == PT_DYNAMIC)
-			dynamic = &programs[i];
+	for (int i = 0; i < count; i++) {
+		uint32_t type = narrow ? programs.narrow[i].p_type : programs.wide[i].p_type;
+		uint64_t address = narrow ? programs.narrow[i].p_vaddr : programs.wide[i].p_vaddr;
+
+		if (type == PT_LOAD && !loaded)
+			tables->bias = object->start - (address & ~(uint64_t)4095);
+		loaded |= type == PT_LOAD;
+		if (type == PT_DYNAMIC) {
+			dynamic = address;
+			found = true;
+		}
 	}
-	return loaded && dynamic &&
-	       objects_dynamic(objects, tables->bias + dynamic->p_vaddr, tables);
+	return loaded && found && objects_dynamic(objects, tables->bias + dynamic, tables);
+}
+
+static bool objects_read_symbol(const struct objects *objects, uint64_t table, uint32_t index,
+				Elf64_Sym *symbol)
+{
+	Elf32_Sym narrow;
+
+	if (!objects->narrow)
+		return tracee_read(objects->pid, table + (uint64_t)index * sizeof(*symbol), symbol,
+				   sizeof(*symbol));
+	if (!tracee_read(objects->pid, table + (uint64_t)index * sizeof(narrow), &narrow,
+			 sizeof(narrow)))
+		return false;
+	*symbol = (Elf64_Sym){
+		.st_name = narrow.st_name,
+		.st_info = narrow.st_info,
+		.st_shndx = narrow.st_shndx,
+		.st_value = narrow.st_value,
+		.st_size = narrow.st_size,
+	};
+	return true;
 }
 
 // Whether this symbol is the function of that name. *address and *size are set then.
@@ -138,9 +218,8 @@ static bool objects_is(const struct objects *objects, const struct objects_table
 	Elf64_Sym symbol;
 
 	if (length > sizeof(found) ||
-	    !tracee_read(objects->pid, tables->symbols + (uint64_t)index * sizeof(symbol), &symbol,
-			 sizeof(symbol)) ||
-	    !symbol.st_shndx || !symbol.st_value || ELF64_ST_TYPE(symbol.st_info) != STT_FUNC ||
+	    !objects_read_symbol(objects, tables->symbols, index, &symbol) || !symbol.st_shndx ||
+	    !symbol.st_value || ELF64_ST_TYPE(symbol.st_info) != STT_FUNC ||
 	    !tracee_read(objects->pid, tables->strings + symbol.st_name, found, length) ||
 	    memcmp(found, name, length) != 0)
 		return false;
@@ -162,7 +241,7 @@ uint64_t objects_symbol(const struct objects *objects, const struct objects_one 
 		return 0;
 	for (const char *at = name; *at; at++)
 		hash = hash * 33 + (uint8_t)*at;
-	chain = tables.hash + sizeof(head) + (uint64_t)head[2] * 8;
+	chain = tables.hash + sizeof(head) + head[2] * narrow_bytes(objects->narrow);
 	if (!tracee_read(objects->pid, chain + 4 * (uint64_t)(hash % head[0]), &index, 4) ||
 	    index < head[1])
 		return 0;
@@ -192,6 +271,13 @@ const struct objects_one *objects_at(const struct objects *objects, uint64_t add
 	return NULL;
 }
 
+bool objects_is_code(const struct objects *objects, uint64_t address)
+{
+	const struct objects_one *object = objects_at(objects, address);
+
+	return object && address >= object->code_start && address < object->code_end;
+}
+
 const struct objects_one *objects_named(const struct objects *objects, const char *beginning)
 {
 	for (size_t i = 0; i < objects->count; i++) {
@@ -208,4 +294,34 @@ const struct objects_one *objects_libc(const struct objects *objects)
 	const struct objects_one *libc = objects_named(objects, "libc.so");
 
 	return libc ? libc : objects_named(objects, "libc-");
+}
+
+bool objects_restorers(const struct objects *objects, uint64_t *start, uint64_t *end)
+{
+	const struct objects_one *libc = objects_libc(objects);
+	bool kernels = objects->narrow && objects->vdso_end;
+
+	*start = kernels ? objects->vdso_start : libc ? libc->start : 0;
+	*end = kernels ? objects->vdso_end : libc ? libc->end : 0;
+	return *end > 0;
+}
+
+uint64_t objects_gate(const struct objects *objects)
+{
+	static const uint8_t gates[2][2] = { { 0x0f, 0x05 }, { 0xcd, 0x80 } }; // syscall, int $0x80
+	const struct objects_one *libc = objects_libc(objects);
+	uint64_t at = objects->vdso_start;
+	size_t bytes = (size_t)(objects->vdso_end - at);
+	uint8_t code[OBJECTS_VDSO_BYTES];
+
+	if (!objects->narrow) {
+		at = libc ? objects_symbol(objects, libc, "syscall", NULL) : 0;
+		bytes = OBJECTS_FUNCTION_BYTES;
+	}
+	if (!at || bytes > sizeof(code) || !tracee_read(objects->pid, at, code, bytes))
+		return 0;
+	for (size_t i = 0; i + 1 < bytes; i++)
+		if (memcmp(code + i, gates[objects->narrow], 2) == 0)
+			return at + i;
+	return 0;
 }

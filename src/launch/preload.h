@@ -22,6 +22,9 @@ bool preload_find_library(struct str *path, struct err *err);
 // it. `path` is left empty where there is none.
 void preload_find_either(const char *library, struct str *path);
 
+// `library` becomes the one for i386 beside it. False: there is none, and it stays what it is.
+bool preload_find_narrow(struct str *library);
+
 // A copy of `environment` with the two variables set; `library` NULL leaves LD_PRELOAD alone. The
 // caller owns it (preload_free_environment).
 char **preload_environment(char *const *environment, const char *library, const char *session);

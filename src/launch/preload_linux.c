@@ -85,24 +85,41 @@ bool preload_find_library(struct str *path, struct err *err)
 	return preload_check_path(str_get(path), err);
 }
 
-void preload_find_either(const char *library, struct str *path)
+// What "$LIB" is for programs of 64 bits, and for those of 32 in either packaging.
+static const char *const preload_classes[] = { "lib/x86_64-linux-gnu", "lib32",
+					       "lib/i386-linux-gnu" };
+
+// The library in that folder beside `library`. False: it is not there.
+static bool preload_find_class(const char *library, const char *class, struct str *path)
 {
-	// What "$LIB" is for programs of 64 bits, and for those of 32 in either packaging.
-	static const char *const places[] = { "lib/x86_64-linux-gnu", "lib32",
-					      "lib/i386-linux-gnu" };
 	const char *name = strrchr(library, '/');
-	int folder = name ? (int)(name + 1 - library) : 0;
-	bool found[3];
 
 	str_clear(path);
-	for (int i = 0; i < 3; i++) {
+	str_format(path, "%.*spreload/%s/libtidemark.so", name ? (int)(name + 1 - library) : 0,
+		   library, class);
+	return access(str_get(path), R_OK) == 0;
+}
+
+void preload_find_either(const char *library, struct str *path)
+{
+	bool found = preload_find_class(library, preload_classes[0], path) &&
+		     (preload_find_class(library, preload_classes[1], path) ||
+		      preload_find_class(library, preload_classes[2], path));
+
+	preload_find_class(library, "$LIB", path); // which is no folder's name
+	if (!found)
 		str_clear(path);
-		str_format(path, "%.*spreload/%s/libtidemark.so", folder, library, places[i]);
-		found[i] = access(str_get(path), R_OK) == 0;
-	}
-	str_clear(path);
-	if (found[0] && (found[1] || found[2]))
-		str_format(path, "%.*spreload/$LIB/libtidemark.so", folder, library);
+}
+
+bool preload_find_narrow(struct str *library)
+{
+	struct str path = { 0 };
+	bool found = (preload_find_class(str_get(library), preload_classes[1], &path) ||
+		      preload_find_class(str_get(library), preload_classes[2], &path)) &&
+		     preload_try(str_get(&path), library);
+
+	str_fini(&path);
+	return found;
 }
 
 static bool preload_is(const char *entry, const char *name)

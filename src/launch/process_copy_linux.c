@@ -52,6 +52,8 @@ static uint64_t process_copy_gate(pid_t pid)
 		    sscanf(line, "%" SCNx64 "-%" SCNx64, &start, &end) != 2 ||
 		    end - start > sizeof(code) || !tracee_read(pid, start, code, end - start))
 			continue;
+		if (code[4] != 2) // ELFCLASS64: of 32 bits there is none that we could use
+			continue;
 		for (size_t i = 0; i + 1 < end - start && !gate; i++)
 			if (code[i] == 0x0f && code[i + 1] == 0x05)
 				gate = start + i;

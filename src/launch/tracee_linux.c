@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "launch/attachable_linux.h"
+#include "launch/narrow_linux.h"
 #include "os/now.h"
 
 #include <dirent.h>
@@ -16,7 +17,6 @@
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
-#include <sys/ucontext.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,9 +26,6 @@ enum {
 	TRACEE_ROUNDS = 100,
 	TRACEE_NAP_NS = 20000,
 	TRACEE_STACK_WORDS = 2048, // that are looked at
-	// Registers in a struct ucontext.
-	TRACEE_CONTEXT_SP = offsetof(ucontext_t, uc_mcontext.gregs[REG_RSP]),
-	TRACEE_CONTEXT_AT = offsetof(ucontext_t, uc_mcontext.gregs[REG_RIP]),
 };
 
 pid_t *tracee_list(pid_t pid, size_t *count)
@@ -233,6 +230,22 @@ bool tracee_write(pid_t pid, uint64_t at, const void *bytes, size_t size)
 	return process_vm_writev(pid, &here, 1, &there, 1, 0) == (ssize_t)size;
 }
 
+size_t tracee_words(pid_t pid, uint64_t at, bool narrow, uint64_t *words, size_t count)
+{
+	size_t bytes = narrow_bytes(narrow);
+	uint8_t *read = (uint8_t *)words;
+
+	while (count > 0 && !tracee_read(pid, at, words, count * bytes))
+		count /= 2;
+	for (size_t i = count; narrow && i-- > 0;) { // the last first: they grow in place
+		uint32_t word;
+
+		memcpy(&word, read + i * sizeof(word), sizeof(word));
+		words[i] = word;
+	}
+	return count;
+}
+
 bool tracee_poke(const struct tracee_thread *thread, uint64_t at, const void *bytes, size_t size)
 {
 	long word;
@@ -245,25 +258,51 @@ bool tracee_poke(const struct tracee_thread *thread, uint64_t at, const void *by
 	return ptrace(PTRACE_POKETEXT, thread->tid, (void *)(uintptr_t)at, word) == 0;
 }
 
-bool tracee_interrupted(pid_t pid, uint64_t start, uint64_t end, uint64_t *at, uint64_t *sp)
+// What a signal handler returns to, if `at` is `into` bytes into that.
+static const struct narrow_restorer *tracee_restorer(pid_t pid, bool narrow, uint64_t at,
+						     size_t into)
 {
-	// mov $SYS_rt_sigreturn, %rax; syscall
-	static const uint8_t restorer[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
-	static uint64_t words[TRACEE_STACK_WORDS];
-	size_t count = TRACEE_STACK_WORDS;
-	uint64_t from = *sp & ~(uint64_t)7;
-	uint8_t code[sizeof(restorer)];
+	const struct narrow_restorer *restorer;
+	uint8_t code[sizeof(restorer->code)];
 
-	while (count > 1 && !tracee_read(pid, from, words, count * 8))
-		count /= 2;
+	for (size_t i = 0; (restorer = narrow_restorer(narrow, i)) != NULL; i++)
+		if (into < restorer->size && tracee_read(pid, at - into, code, restorer->size) &&
+		    memcmp(code, restorer->code, restorer->size) == 0)
+			return restorer;
+	return NULL;
+}
+
+// How many words below the stack pointer are to be looked at, too: one that is about to leave a
+// handler has taken the address of that code, and maybe a number, from its stack.
+static uint64_t tracee_taken(const struct tracee_thread *thread, bool narrow, uint64_t at)
+{
+	for (size_t into = 0; into < sizeof(((struct narrow_restorer *)NULL)->code); into++)
+		if (tracee_restorer(thread->tid, narrow, at, into))
+			return 2;
+	return 0;
+}
+
+bool tracee_interrupted(const struct tracee_thread *thread, uint64_t start, uint64_t end,
+			uint64_t *at, uint64_t *sp)
+{
+	static uint64_t words[TRACEE_STACK_WORDS];
+	bool narrow = narrow_is(&thread->registers);
+	size_t bytes = narrow_bytes(narrow), count;
+	uint64_t from = *sp & ~(uint64_t)(bytes - 1);
+
+	if (*at - start < end - start)
+		from -= bytes * tracee_taken(thread, narrow, *at);
+	count = tracee_words(thread->tid, from, narrow, words, TRACEE_STACK_WORDS);
 	for (size_t i = 0; i < count; i++) {
-		if (words[i] - start >= end - start ||
-		    !tracee_read(pid, words[i], code, sizeof(code)) ||
-		    memcmp(code, restorer, sizeof(code)) != 0)
-			continue;
-		// A struct ucontext lies behind it.
-		return tracee_read(pid, from + 8 * (i + 1) + TRACEE_CONTEXT_SP, sp, sizeof(*sp)) &&
-		       tracee_read(pid, from + 8 * (i + 1) + TRACEE_CONTEXT_AT, at, sizeof(*at));
+		const struct narrow_restorer *restorer =
+			words[i] - start < end - start
+				? tracee_restorer(thread->tid, narrow, words[i], 0)
+				: NULL;
+		uint64_t frame = from + bytes * (i + 1);
+
+		if (restorer) // what was interrupted lies behind it
+			return tracee_words(thread->tid, frame + restorer->sp, narrow, sp, 1) &&
+			       tracee_words(thread->tid, frame + restorer->at, narrow, at, 1);
 	}
 	return false;
 }
@@ -520,18 +559,24 @@ bool tracee_call(struct tracee_loan *loan, uint64_t function, uint64_t first, ui
 		 uint64_t *result)
 {
 	struct user_regs_struct registers = loan->thread->registers;
-	uint64_t back = 0; // nothing is there: a fault, which we see and the program does not
+	bool narrow = narrow_is(&registers);
+	// Nothing is at 0, to which it returns: a fault, which we see and the program does not. In
+	// programs of 32 bits the arguments are behind that.
+	const uint32_t narrows[3] = { 0, (uint32_t)first, (uint32_t)second };
+	const uint64_t wide = 0;
 
 	registers.rip = function;
 	registers.rdi = first;
 	registers.rsi = second;
 	registers.rax = 0;
-	registers.rsp = loan->stack + TRACEE_STACK_BYTES - 64 - 8;
+	registers.rsp = loan->stack + TRACEE_STACK_BYTES - 64 - narrow_bytes(narrow);
 	registers.rbp = 0;
-	if (!tracee_write(loan->thread->tid, registers.rsp, &back, sizeof(back)) ||
+	if (!tracee_write(loan->thread->tid, registers.rsp,
+			  narrow ? (const void *)narrows : (const void *)&wide,
+			  narrow ? sizeof(narrows) : sizeof(wide)) ||
 	    !tracee_go(loan, &registers, PTRACE_CONT, SIGSEGV))
 		return false;
-	*result = registers.rax;
+	*result = narrow ? (uint32_t)registers.rax : registers.rax;
 	return registers.rip == 0;
 }
 
@@ -541,13 +586,8 @@ static struct user_regs_struct tracee_question(const struct tracee_loan *loan, u
 	struct user_regs_struct registers = loan->thread->registers;
 
 	registers.rip = loan->gate;
-	registers.rax = number;
-	registers.rdi = arguments[0];
-	registers.rsi = arguments[1];
-	registers.rdx = arguments[2];
-	registers.r10 = arguments[3];
-	registers.r8 = arguments[4];
-	registers.r9 = arguments[5];
+	if (!narrow_ask(&registers, number, arguments))
+		registers.rax = UINT64_MAX; // which no kernel knows
 	return registers;
 }
 
@@ -557,7 +597,7 @@ int64_t tracee_ask(struct tracee_loan *loan, uint64_t number, const uint64_t arg
 
 	if (!tracee_go(loan, &registers, PTRACE_SINGLESTEP, SIGTRAP))
 		return -ESRCH;
-	return (int64_t)registers.rax;
+	return narrow_answer(&registers);
 }
 
 bool tracee_fork(struct tracee_loan *loan, struct tracee_thread *child)

@@ -63,9 +63,15 @@ void tracee_depart(struct tracee *tracee);
 bool tracee_read(pid_t pid, uint64_t at, void *bytes, size_t size);
 bool tracee_write(pid_t pid, uint64_t at, const void *bytes, size_t size);
 
-// Whether a signal handler was called on the stack from *sp on; it comes back to code of the C
-// library's, in [start, end). *at and *sp are what it interrupted then.
-bool tracee_interrupted(pid_t pid, uint64_t start, uint64_t end, uint64_t *at, uint64_t *sp);
+// Read up to `count` words, of 32 bits if `narrow`; fewer where not all are there. Returns how
+// many.
+size_t tracee_words(pid_t pid, uint64_t at, bool narrow, uint64_t *words, size_t count);
+
+// Whether a signal handler was called on the thread's stack from *sp on, where the thread is at
+// *at; it comes back to code in [start, end), which objects_restorers finds. *at and *sp are what
+// it interrupted then.
+bool tracee_interrupted(const struct tracee_thread *thread, uint64_t start, uint64_t end,
+			uint64_t *at, uint64_t *sp);
 
 // At most 8 bytes of code, which nobody may write otherwise.
 bool tracee_poke(const struct tracee_thread *thread, uint64_t at, const void *bytes, size_t size);
@@ -101,7 +107,8 @@ bool tracee_borrow_plainly(struct tracee_loan *loan, struct tracee_thread *threa
 bool tracee_call(struct tracee_loan *loan, uint64_t function, uint64_t first, uint64_t second,
 		 uint64_t *result);
 
-// Ask the kernel. Its answer, a negative errno among them.
+// Ask the kernel: a call by its number for x86-64, whatever the class of the program. Its answer, a
+// negative errno among them.
 int64_t tracee_ask(struct tracee_loan *loan, uint64_t number, const uint64_t arguments[6]);
 
 // Fork the process: *child, our tracee as well, has its memory as it is now, and is stopped before

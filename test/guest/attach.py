@@ -12,8 +12,8 @@ import subprocess
 import sys
 import time
 
-from libguest import (BUILD, LIBRARY, PATIENCE_SECONDS, TIDEMARK, Skip, check,
-                      environment, equal, main, need_root, program, run, test,
+from libguest import (BITS, BUILD, LIBRARY, PATIENCE_SECONDS, TIDEMARK, Skip, check,
+                      environment, equal, main, need_root, program, python, run, test,
                       wait_for)
 
 THREADS = 4
@@ -219,8 +219,8 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 @test
 def children_are_recorded_and_left_too():
-    running = Running(["/usr/bin/python3", "-u", "-c", FORKING],
-                      env=environment(PYTHONMALLOC="malloc")).ready()
+    command, variables = python()
+    running = Running([*command, "-u", "-c", FORKING], env=environment(**variables)).ready()
     recording = Running([TIDEMARK, "record", "-p", str(running.pid), "-o", "t.tide", "-f"])
     recording.process.stderr.readline()
     before = code_of(running.pid)
@@ -245,8 +245,8 @@ def children_are_recorded_and_left_too():
 def python_as_a_whole_and_a_server_under_load():
     script = "import json\nprint('ready', flush=True)\nd = None\nfor _ in range(600):\n" \
              " d = json.loads(json.dumps([{'a': i, 'b': str(i)} for i in range(200)]))\n"
-    running = Running(["/usr/bin/python3", "-c", script],
-                      env=environment(PYTHONMALLOC="malloc")).ready()
+    command, variables = python()
+    running = Running([*command, "-c", script], env=environment(**variables)).ready()
     attach(running)
     running.end(0)
     check_whole("t.tide", 1000)
@@ -313,8 +313,11 @@ def what_cannot_be_attached_to_is_refused_with_the_remedy():
 def another_kind_of_program_is_refused():
     small = program("still", 32)
     if os.path.exists(small):
+        shutil.copy(LIBRARY, "lonely.so")
         running = Running([small])
-        refused(running.pid, "32 bits")
+        wait_for(lambda: "still" in os.readlink(f"/proc/{running.pid}/exe"), "exec")
+        refused(running.pid, "32 bits", "no recorder beside", "gcc can do -m32",
+                env=environment(TIDEMARK_LIBRARY=os.path.abspath("lonely.so")))
         running.process.kill()
         running.process.communicate()
     with open("static.c", "w", encoding="utf-8") as source:
@@ -347,6 +350,8 @@ def public_copy():
     os.chmod(own, 0o777)
     for path in (TIDEMARK, LIBRARY, program("attached")):
         shutil.copy(path, own)
+    if BITS == 32:
+        shutil.copytree(os.path.join(BUILD, "preload"), os.path.join(own, "preload"))
     return own
 
 

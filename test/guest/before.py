@@ -11,10 +11,10 @@ import socket
 import struct
 import subprocess
 
-from libguest import (BUILD, PATIENCE_SECONDS, TIDEMARK, Skip, check, environment, equal, main,
-                      program, run, test, wait_for)
+from libguest import (BITS, BUILD, PATIENCE_SECONDS, TIDEMARK, Skip, check, environment, equal, main,
+                      program, python, run, test, wait_for)
 
-BLOCKS = os.path.join(BUILD, "test", "witness", "libblocks.so")
+BLOCKS = os.path.join(BUILD, "test", "witness", "libblocks.so" if BITS == 64 else "libblocks32.so")
 BLOCKS_NEXT = os.path.join(BUILD, "test", "witness", "libblocks_next.so")
 JEMALLOC = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"
 ENTRIES = 1 << 21
@@ -47,11 +47,12 @@ def symbol(path, name):
 def known_to(running, blocks=BLOCKS):
     """What the preload says lives: address to size."""
     with open(f"/proc/{running.pid}/maps", encoding="utf-8") as maps:
-        start = min(int(line.split("-")[0], 16) for line in maps if os.path.basename(blocks) in line)
+        start = min(int(line.split("-")[0], 16) for line in maps if blocks in line)
     with open(f"/proc/{running.pid}/mem", "rb") as memory:
         memory.seek(start + symbol(blocks, "blocks_table"))
-        table = memory.read(ENTRIES * 16)
-    return {at: size for at, size in struct.iter_unpack("<QQ", table) if at > 1}
+        table = memory.read(ENTRIES * BITS // 4)
+    words = "<QQ" if BITS == 64 else "<II"
+    return {at: size for at, size in struct.iter_unpack(words, table) if at > 1}
 
 
 def read_before(trace="t.tide"):
@@ -119,7 +120,8 @@ def many_blocks_and_a_break_that_the_program_moves():
 @test
 def their_frees_are_frees_and_windows_begin_behind_them():
     running = Running([program("before"), "3"]).ready()
-    recording = Running([TIDEMARK, "record", "-p", str(running.pid), "-o", "t.tide", "-f"])
+    recording = Running([TIDEMARK, "record", "-p", str(running.pid), "-o", "t.tide", "-f"],
+                        LD_PRELOAD="")
     recording.process.stderr.readline()
     running.end(7)
     recording.end(0)
@@ -168,6 +170,8 @@ def blocks_where_nothing_is_cached():
 
 def of_jemalloc(*command):
     """Blocks of jemalloc, compared with those that a preload in front of it knows."""
+    if BITS != 64:
+        raise Skip("its layout is known for 64 bits")
     if not os.path.exists(JEMALLOC):
         raise Skip("needs libjemalloc2")
     running = Running(command, LD_PRELOAD=f"{BLOCKS_NEXT} {JEMALLOC}").ready()
@@ -202,9 +206,9 @@ def python_on_jemalloc():
 
 @test
 def jemalloc_linked_into_the_program():
-    path = program("before_jemalloc")
-    if not os.path.exists(path):
-        raise Skip("needs a static jemalloc")
+    path = program("before_jemalloc", 64)
+    if BITS != 64 or not os.path.exists(path):
+        raise Skip("needs a static jemalloc of 64 bits")
     running = Running([path, "3"], LD_PRELOAD="").ready()
     recording = Running([TIDEMARK, "record", "-p", str(running.pid), "-o", "t.tide", "-f"])
     recording.process.stderr.readline()
@@ -220,6 +224,8 @@ def jemalloc_linked_into_the_program():
 
 @test
 def a_version_of_jemalloc_that_is_not_known_is_refused():
+    if BITS != 64:
+        raise Skip("its layout is known for 64 bits")
     with open(JEMALLOC, "rb") as file:
         library = file.read()
     with open("libjemalloc.so.2", "wb") as file:
@@ -234,13 +240,23 @@ def a_version_of_jemalloc_that_is_not_known_is_refused():
     running.end(7)
 
 
+@test
+def blocks_of_threads_that_share_arenas():
+    running = Running([program("before"), "4"],
+                      GLIBC_TUNABLES="glibc.malloc.arena_max=1").ready()
+    record(running)
+    compare(known_to(running), read_before())
+    running.end(7)
+
+
 PYTHON = "import json\nd = [json.loads(json.dumps([{'a': i, 'b': str(i)} for i in range(n)]))\n" \
          " for n in range(200)]\nprint('ready', flush=True)\ninput()\n"
 
 
 @test
-def python():
-    running = Running(["/usr/bin/python3", "-u", "-c", PYTHON], PYTHONMALLOC="malloc").ready()
+def python_as_a_whole():
+    command, variables = python()
+    running = Running([*command, "-u", "-c", PYTHON], **variables).ready()
     record(running)
     known = known_to(running)
     check(len(known) > 30000, len(known))
@@ -286,7 +302,8 @@ def a_server_under_load_is_read_with_no_orphan():
     script = "import json\nprint('ready', flush=True)\nkept = []\nfor n in range(1500):\n" \
              " kept.append(json.loads(json.dumps([{'a': i, 'b': str(i)} for i in range(100)])))\n" \
              " if n % 7 == 0: kept.clear()\n"
-    running = Running(["/usr/bin/python3", "-c", script], PYTHONMALLOC="malloc").ready()
+    command, variables = python()
+    running = Running([*command, "-c", script], **variables).ready()
     record(running, "1s")
     running.process.send_signal(signal.SIGKILL)
     running.process.communicate()

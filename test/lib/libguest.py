@@ -12,6 +12,7 @@ import re
 import struct
 import subprocess
 
+import libi386
 import libtests
 # Scripts take all that they need from here.
 from libtests import (PATIENCE_SECONDS, Failed, Skip, check, equal, main, test,  # noqa: F401
@@ -32,6 +33,16 @@ ROOT = os.geteuid() == 0
 
 def program(name, bits=BITS):
     return os.path.join(BUILD, "test", "programs", *(["i386"] if bits == 32 else []), name)
+
+
+def python():
+    """The system's python3 of the class, as a command and what its environment needs."""
+    if BITS == 64:
+        return ["/usr/bin/python3"], {"PYTHONMALLOC": "malloc"}
+    home, why = libi386.find()
+    if not home:
+        raise Skip(why)
+    return [libi386.program(home, "python3.11")], libi386.variables(home)
 
 
 def need_root():

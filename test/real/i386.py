@@ -6,7 +6,6 @@ calls on virtual memory as strace sees, each stack whole and as libgcc walks it.
 import importlib
 import json
 import os
-import subprocess
 import sys
 
 SOURCE = os.environ["TIDEMARK_SOURCE"]
@@ -14,6 +13,7 @@ sys.path.insert(0, os.path.join(SOURCE, "test", "guest"))
 os.environ["GUEST_BITS"] = "32"
 
 # pylint: disable=wrong-import-position
+import libi386  # noqa: E402
 from libguest import (LIBRARY_32, TIDEMARK, Trace, check, check_whole, environment,  # noqa: E402
                       equal, main, record, record_witnessed, report, run, test)
 from libmemory import Memory, count_strace, record_under_strace  # noqa: E402
@@ -47,23 +47,14 @@ except OSError as problem:
 """
 
 
-def home():
-    """Where they are. Skipped where they cannot be."""
-    done = subprocess.run([os.path.join(SOURCE, "tools", "i386-set-up"), "--where"],
-                          capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        print(f"1..0 # SKIP {done.stderr.strip().removeprefix('i386-set-up: ')}")
-        sys.exit(77)
-    return done.stdout.strip()
-
-
-HOME = home()
-ROOT = os.path.join(HOME, "root")
-LIBRARIES = ":".join(os.path.join(ROOT, folder, "i386-linux-gnu") for folder in ("lib", "usr/lib"))
-SQLITE = [os.path.join(ROOT, "usr/bin/sqlite3"), ":memory:", SQL]
-PYTHON3 = [os.path.join(ROOT, "usr/bin/python3.11"), "-c", PYTHON]
-VARIABLES = {"LD_LIBRARY_PATH": LIBRARIES, "PYTHONHOME": os.path.join(ROOT, "usr"),
-             "PYTHONHASHSEED": "0", "PYTHONMALLOC": "malloc", "PYTHONDONTWRITEBYTECODE": "1"}
+HOME, WHY = libi386.find()
+if not HOME:
+    print(f"1..0 # SKIP {WHY}")
+    sys.exit(77)
+LIBRARIES = libi386.libraries(HOME)
+SQLITE = [libi386.program(HOME, "sqlite3"), ":memory:", SQL]
+PYTHON3 = [libi386.program(HOME, "python3.11"), "-c", PYTHON]
+VARIABLES = libi386.variables(HOME)
 
 
 def check_recording(command, least, out):

@@ -74,7 +74,7 @@ static void leave(void)
 
 static struct blocks_entry *place_of(uintptr_t at, uintptr_t other)
 {
-	size_t i = at / 16 * 0x9e3779b97f4a7c15u >> 43;
+	size_t i = (size_t)(at / 16 * UINT64_C(0x9e3779b97f4a7c15) >> 43);
 
 	while (blocks_table[i % BLOCKS_MAX].at != at && blocks_table[i % BLOCKS_MAX].at != 0 &&
 	       blocks_table[i % BLOCKS_MAX].at != other)
