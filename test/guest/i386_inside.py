@@ -13,6 +13,6 @@ from libtests import main, take
 take("layered")
 take("nested")
 take("jumps")
-take("unmaps")
+take("unmaps", "what_")
 take("sandbox", "calls_that", "next_to_nothing", "threads_that_begin", "take_over")
 main()
