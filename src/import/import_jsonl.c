@@ -4,6 +4,7 @@
 #include "import/import_formats.h"
 #include "import/rows.h"
 
+#include <ctype.h>
 #include <string.h>
 
 enum { KEYS_MAX = 24, KEY_BYTES = 24 };

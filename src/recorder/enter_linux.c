@@ -192,12 +192,12 @@ static uint8_t *enter_body(uint8_t *at)
 }
 
 // What leads from the function to the hook: on the way it is told the real function.
-static size_t enter_bridge(uint8_t *out, const uint8_t *real, const void *hook)
+static size_t enter_bridge(uint8_t *out, const uint8_t *moved, const void *hook)
 {
 	static const uint8_t put[] = { 0x49, 0xb9 }; // movabs $real, %r9
 
 	memcpy(out, put, sizeof(put));
-	memcpy(out + sizeof(put), &real, sizeof(real));
+	memcpy(out + sizeof(put), &moved, sizeof(moved));
 	return ENTER_REAL_BYTES + relocate_jump_far(out + ENTER_REAL_BYTES, (uintptr_t)hook);
 }
 
@@ -681,7 +681,7 @@ static bool enter_asks_for_malloc(const struct scope_object *object)
 	return false;
 }
 
-bool enter_function(const char *name, void *hook, void **real)
+bool enter_function(const char *name, void *hook, void **real_one)
 {
 	uint8_t *at = scope_find(scope_objects(), name);
 	uint8_t *moved = NULL;
@@ -692,8 +692,8 @@ bool enter_function(const char *name, void *hook, void **real)
 	at = enter_body(at);
 	why = enter_move(at, hook, true, &moved);
 	enter_protect(true);
-	if (!why && real)
-		*real = moved;
+	if (!why && real_one)
+		*real_one = moved;
 	return !why;
 }
 

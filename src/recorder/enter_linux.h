@@ -49,7 +49,7 @@ HIDDEN void enter_unloaded(uintptr_t start, uintptr_t bytes);
 
 // A static program: make its function of that name lead to `hook`, and `*real` (may be NULL) to be
 // what it was. False: there is none, or it cannot be.
-HIDDEN bool enter_function(const char *name, void *hook, void **real);
+HIDDEN bool enter_function(const char *name, void *hook, void **real_one);
 
 // Whether that program's operators new and delete were left as they are: they call its malloc.
 HIDDEN bool enter_skips_operators(void);
