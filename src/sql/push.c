@@ -76,39 +76,16 @@ static void find_order(struct push *push, const struct rowset_batch *batch)
 		radix_sort_pairs(push->order, push->order + ROWSET_BATCH, batch->count);
 }
 
-static void put_texts(struct push *push, const struct string_table *texts, const uint64_t *values,
-		      size_t count)
-{
-	for (size_t row = 0; row < count; row++) {
-		const char *text = texts->texts[values[row]];
-
-		native_text(&push->native, text, strlen(text));
-	}
-}
-
 static void put_column(struct push *push, const struct rowset_batch *batch, unsigned i)
 {
-	const struct rowset_column *column = &batch->table->columns[i];
 	const uint64_t *values = batch->values[i];
-	struct native *native = &push->native;
 
 	if (!push->ordered) {
 		for (size_t row = 0; row < batch->count; row++)
 			push->values[row] = values[push->order[row].value];
 		values = push->values;
 	}
-	native_head(native, column->name, tables_types[column->type]);
-	switch (column->type) {
-	case ROWSET_TEXT:
-		put_texts(push, batch->texts, values, batch->count);
-		break;
-	case ROWSET_LIST:
-		native_numbers(native, values, batch->count, 8);
-		native_bytes(native, batch->items, batch->items_count * sizeof *batch->items);
-		break;
-	default:
-		native_numbers(native, values, batch->count, column->type == ROWSET_U32 ? 4 : 8);
-	}
+	tables_put_column(&push->native, batch, i, values);
 }
 
 static void put_batch(struct push *push, const void *what)

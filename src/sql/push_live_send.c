@@ -121,36 +121,13 @@ static bool run(struct push_live *live, struct err *err)
 	return good;
 }
 
-static void put_column(struct native *native, const struct rowset_batch *batch, unsigned i)
-{
-	const struct rowset_column *column = &batch->table->columns[i];
-	const uint64_t *values = batch->values[i];
-
-	native_head(native, column->name, tables_types[column->type]);
-	switch (column->type) {
-	case ROWSET_TEXT:
-		for (size_t row = 0; row < batch->count; row++) {
-			const char *text = batch->texts->texts[values[row]];
-
-			native_text(native, text, strlen(text));
-		}
-		break;
-	case ROWSET_LIST:
-		native_numbers(native, values, batch->count, 8);
-		native_bytes(native, batch->items, batch->items_count * sizeof *batch->items);
-		break;
-	default:
-		native_numbers(native, values, batch->count, column->type == ROWSET_U32 ? 4 : 8);
-	}
-}
-
 static void pack(struct push_live *live, const struct rowset_batch *batch, uint64_t part)
 {
 	struct native *native = &live->native;
 
 	native_begin(native, batch->table->columns_count + 2, batch->count);
 	for (unsigned i = 0; i < batch->table->columns_count; i++)
-		put_column(native, batch, i);
+		tables_put_column(native, batch, i, batch->values[i]);
 	native_date(native, "until", TABLES_FOR_GOOD, batch->count);
 	native_constant(native, "part", part, batch->count);
 	native_end(native);

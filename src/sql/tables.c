@@ -14,10 +14,34 @@
 
 enum { OLDEST_MAJOR = 18, OLDEST_MINOR = 16, TTL_MAJOR = 19, TTL_MINOR = 6 };
 
-const char *const tables_types[] = {
+// What ClickHouse calls the types of columns.
+static const char *const tables_types[] = {
 	[ROWSET_U32] = "UInt32",  [ROWSET_U64] = "UInt64",         [ROWSET_DOUBLE] = "Float64",
 	[ROWSET_TEXT] = "String", [ROWSET_LIST] = "Array(UInt32)",
 };
+
+void tables_put_column(struct native *native, const struct rowset_batch *batch, unsigned i,
+		       const uint64_t *values)
+{
+	const struct rowset_column *column = &batch->table->columns[i];
+
+	native_head(native, column->name, tables_types[column->type]);
+	switch (column->type) {
+	case ROWSET_TEXT:
+		for (size_t row = 0; row < batch->count; row++) {
+			const char *text = batch->texts->texts[values[row]];
+
+			native_text(native, text, strlen(text));
+		}
+		break;
+	case ROWSET_LIST:
+		native_numbers(native, values, batch->count, 8);
+		native_bytes(native, batch->items, batch->items_count * sizeof *batch->items);
+		break;
+	default:
+		native_numbers(native, values, batch->count, column->type == ROWSET_U32 ? 4 : 8);
+	}
+}
 
 const char *const tables_orders[] = {
 	[ROWSET_ALLOCATIONS] = "begin_ns", [ROWSET_STACKS] = "stack",

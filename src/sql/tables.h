@@ -12,6 +12,7 @@
 #define SQL_TABLES_H
 
 #include "export/rowset.h"
+#include "sql/native.h"
 #include "sql/shards.h"
 
 // Blocks of a number from here on are of pictures (push_live.h): of those that are equal but for
@@ -19,8 +20,9 @@
 #define TABLES_PICTURE (UINT64_C(1) << 63)
 #define TABLES_GENERATIONS (UINT64_C(1) << 48)
 
-// What ClickHouse calls the types of columns, by enum rowset_type.
-extern const char *const tables_types[];
+// Append column `i` of the batch with `values`, which are the batch's or the same in another order.
+void tables_put_column(struct native *native, const struct rowset_batch *batch, unsigned i,
+		       const uint64_t *values);
 
 // The column that rows of a table are in the order of, after the trace; by enum rowset_table_id.
 extern const char *const tables_orders[];
