@@ -59,7 +59,7 @@ struct collector {
 	bool holding;                                // COLLECT_HOLD was said, and
 	bool holds;                                  // done: nothing is delivered
 	void *keep;                                  // what keeps the trace short; NULL: nothing
-	bool keep_holds;                             // and wants that nothing is delivered
+	bool keep_holds;                             // and wants that nothing is written
 	uint64_t left_out;                           // events that the trace has no more
 	bool stopping;                               // somebody wants us to finish now
 	bool failed;                                 // the trace cannot be written
@@ -558,8 +558,11 @@ static void run(struct collector *collector)
 		uint64_t events;
 		bool holds;
 
-		handle_events(collector);
-		rss_snapshots_serve(&collector->looks);
+		// What is written while it holds would be in the former file alone.
+		if (!collector->keep_holds) {
+			handle_events(collector);
+			rss_snapshots_serve(&collector->looks);
+		}
 		if (collector->stopping)
 			end_keep(collector);
 		holds = collector->holds || collector->keep_holds;

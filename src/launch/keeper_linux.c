@@ -184,7 +184,9 @@ static void *work(void *context)
 	keeper->path[length > 0 ? length : 0] = 0;
 	keeper->round_ns = now_steady_ns();
 	keeper->rounds = 0;
-	if (trim_newest_write(&keeper->newest, &options, &keeper->err) && place(keeper)) {
+	// Cancelled before: what the collector wrote since was not read.
+	if (trim_newest_write(&keeper->newest, &options, &keeper->err) &&
+	    stage_of(keeper) == HELD && place(keeper)) {
 		go_to(keeper, DONE);
 		return NULL;
 	}

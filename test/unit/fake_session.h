@@ -46,14 +46,14 @@ static inline bool fake_session_hear(struct fake_session *session, uint32_t kind
 	return true;
 }
 
-static inline void fake_session_open_to(struct fake_session *session, uint32_t segment_options,
-					int output_fd)
+// With the options that are set in `session`, and those of every session.
+static inline void fake_session_begin(struct fake_session *session, uint32_t segment_options,
+				      int output_fd)
 {
 	static int number;
 	struct collect_message message;
 	int pair[2];
 
-	memset(session, 0, sizeof *session);
 	snprintf(session->socket_name, sizeof session->socket_name, "tidemark-test-%d-%d", getpid(),
 		 number++);
 	CHECK_EQ(0, socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair));
@@ -67,6 +67,8 @@ static inline void fake_session_open_to(struct fake_session *session, uint32_t s
 		.report_fd = pair[1],
 		.stop_fd = -1,
 		.listen_fd = -1,
+		.keep = session->options.keep,
+		.keep_wishes = session->options.keep_wishes,
 		.info = { .tool = (char *)"test",
 			  .host = (char *)"",
 			  .command = (char *)"fake",
@@ -77,13 +79,29 @@ static inline void fake_session_open_to(struct fake_session *session, uint32_t s
 	CHECK(fake_session_hear(session, COLLECT_READY, &message));
 }
 
-static inline void fake_session_open(struct fake_session *session, uint32_t segment_options)
+static inline void fake_session_open_to(struct fake_session *session, uint32_t segment_options,
+					int output_fd)
+{
+	memset(session, 0, sizeof *session);
+	fake_session_begin(session, segment_options, output_fd);
+}
+
+static inline void fake_session_open_kept(struct fake_session *session, uint32_t segment_options,
+					  const struct collect_keep *keep, const void *keep_wishes)
 {
 	const char *path = test_temp_path("fake.tide");
 
-	fake_session_open_to(session, segment_options,
-			     open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+	memset(session, 0, sizeof *session);
+	session->options.keep = keep;
+	session->options.keep_wishes = keep_wishes;
+	fake_session_begin(session, segment_options,
+			   open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
 	session->path = path;
+}
+
+static inline void fake_session_open(struct fake_session *session, uint32_t segment_options)
+{
+	fake_session_open_kept(session, segment_options, NULL, NULL);
 }
 
 static inline void fake_session_say(struct fake_session *session, uint32_t kind, uint32_t pid,
