@@ -25,12 +25,13 @@ SCRIPTS = {
     "leaves_a_child": ("setsid sleep 7654321 & exit 0", None),
     "counts_itself": ("echo 1..3; echo ok 1 - a; echo not ok 2 - b; echo 'ok 3 - c # SKIP no c'",
                       "skipped: fake/counts_itself: c: no c"),
+    "is_not_for_here": ("echo '1..0 # SKIP no such kernel'", "skipped: fake/is_not_for_here: no such kernel"),
     "stops_early": ("echo 1..3; echo ok 1 - a; exit 0",
                     "failed: fake/stops_early: ended after 1 of 3"),
     "is_long": ("# soak: only\nexit 1", None),
     "_helper": ("exit 1", None),
 }
-LAST_LINE = "6 passed, 6 failed, 2 skipped"
+LAST_LINE = "6 passed, 6 failed, 3 skipped"
 
 
 def sleepers():
