@@ -8,11 +8,12 @@ import os
 os.environ["GUEST_BITS"] = "32"
 
 # pylint: disable=wrong-import-position
-from libtests import main, take
+from libguest import main, need_32_bits
+from libtests import take
 
 take("layered")
 take("nested")
 take("jumps")
 take("unmaps", "what_")
 take("sandbox", "calls_that", "next_to_nothing", "threads_that_begin", "take_over")
-main()
+main(needs=need_32_bits)

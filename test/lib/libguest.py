@@ -45,6 +45,18 @@ def python():
     return [libi386.program(home, "python3.11")], libi386.variables(home)
 
 
+def why_not_32_bits():
+    """Why programs of 32 bits are not recorded here; None where they are."""
+    if not os.path.exists(LIBRARY_32):
+        return "this build has no recorder for 32-bit programs"
+    return libi386.why_none_runs()
+
+
+def need_32_bits():
+    if why_not_32_bits():
+        raise Skip(why_not_32_bits())
+
+
 def need_root():
     if not ROOT:
         raise Skip("needs root")

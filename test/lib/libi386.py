@@ -1,12 +1,23 @@
 """libi386: Debian's own programs of 32 bits, which tools/i386-set-up has unpacked outside the tree."""
+import functools
 import os
 import subprocess
 
 SOURCE = os.environ.get("TIDEMARK_SOURCE", ".")
 
 
+@functools.lru_cache(None)
+def why_none_runs():
+    """Why this machine runs no programs of 32 bits; None where it does."""
+    done = subprocess.run([os.path.join(SOURCE, "tools", "runs-32-bit")], capture_output=True,
+                          text=True, check=False)
+    return None if done.returncode == 0 else done.stderr.strip()
+
+
 def find():
     """Where they are, and why they are not; one of both is None."""
+    if why_none_runs():
+        return None, why_none_runs()
     done = subprocess.run([os.path.join(SOURCE, "tools", "i386-set-up"), "--where"],
                           capture_output=True, text=True, check=False)
     if done.returncode != 0:

@@ -112,11 +112,18 @@ def _is_chosen(name, parts):
     return any(part.replace("_", " ") in name for part in parts)
 
 
-def main(after=None):
+def main(after=None, needs=None):
     """Run all that is registered, calling `after` behind each, and end the script: with 1 if any failed.
-    In a script that another one imports it does nothing."""
+    Where needs() raises Skip, all of it is skipped. In a script that another one imports it does
+    nothing."""
     if sys._getframe(1).f_globals["__name__"] != "__main__":
         return
+    try:
+        if needs:
+            needs()
+    except Skip as reason:
+        print(reason)
+        sys.exit(77)
     chosen = [(name, function) for name, function in _cases
               if len(sys.argv) < 2 or _is_chosen(name, sys.argv[1:])]
     print(f"1..{len(chosen)}", flush=True)

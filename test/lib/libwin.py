@@ -8,10 +8,13 @@ import struct
 import subprocess
 import sys
 
+import libi386
+
 SOURCE = os.environ["TIDEMARK_SOURCE"]
 TOOLS = os.path.join(SOURCE, "tools")
 WINE_RUN = os.path.join(TOOLS, "wine-run")
 BITS = {64: "x86_64-w64-mingw32", 32: "i686-w64-mingw32"}
+WIDTHS = (64,) if libi386.why_none_runs() else (64, 32)  # of programs that can be run
 
 
 _passed = 0
@@ -40,8 +43,10 @@ def skip(reason):
     sys.exit(77)
 
 
-def need_wine():
-    """Skip, saying why, where Windows programs cannot be run or built."""
+def need_wine(bits=64):
+    """Skip, saying why, where Windows programs of so many bits cannot be run or built."""
+    if bits not in WIDTHS:
+        skip(libi386.why_none_runs())
     for target in BITS.values():
         if not shutil.which(f"{target}-gcc"):
             skip(f"there is no {target}-gcc here (make deps-win)")

@@ -14,8 +14,8 @@ os.environ["GUEST_BITS"] = "32"
 
 # pylint: disable=wrong-import-position
 import libi386  # noqa: E402
-from libguest import (LIBRARY_32, TIDEMARK, Trace, check, check_whole, environment,  # noqa: E402
-                      equal, main, record, record_witnessed, report, run, test)
+from libguest import (TIDEMARK, Trace, check, check_whole, environment, equal,  # noqa: E402
+                      main, need_32_bits, record, record_witnessed, report, run, test)
 from libmemory import Memory, count_strace, record_under_strace  # noqa: E402
 
 SQL = ("CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT); WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL "
@@ -49,7 +49,7 @@ except OSError as problem:
 
 HOME, WHY = libi386.find()
 if not HOME:
-    print(f"1..0 # SKIP {WHY}")
+    print(WHY)
     sys.exit(77)
 LIBRARIES = libi386.libraries(HOME)
 SQLITE = [libi386.program(HOME, "sqlite3"), ":memory:", SQL]
@@ -165,7 +165,4 @@ def a_full_address_space_is_told_with_who_fills_it():
     check(any("mmap.cpython" in (line["module"] or "") for line in failure["stack"]), failure["stack"])
 
 
-if not os.path.exists(LIBRARY_32):
-    print("1..0 # SKIP this build has no recorder for 32-bit programs")
-    sys.exit(77)
-main()
+main(needs=need_32_bits)

@@ -121,7 +121,7 @@ def watched():
 
 
 libwin.begin_prefix()
-for BITS in (64, 32):
+for BITS in libwin.WIDTHS:
     libwin.cross_compile(BITS, f"attached{BITS}.exe", "-I", libwin.SOURCE, "-fno-omit-frame-pointer",
                          "-fno-optimize-sibling-calls", PROGRAM)
     attach(BITS)

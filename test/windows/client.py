@@ -109,7 +109,7 @@ def sampled(bits):
 
 
 libwin.begin_prefix()
-for BITS in (64, 32):
+for BITS in libwin.WIDTHS:
     libwin.cross_compile(BITS, f"client{BITS}.exe", "-I", libwin.SOURCE, "-fno-omit-frame-pointer",
                          "-fno-optimize-sibling-calls", PROGRAM)
     alone = libwin.wine(f"./client{BITS}.exe", prefix="prefix")

@@ -11,7 +11,7 @@ import subprocess
 import libwin
 from libwin import ask, check, equal
 
-libwin.need_wine()
+libwin.need_wine(32)
 EXE = libwin.built("tidemark.exe")
 PROGRAM = os.path.join(libwin.SOURCE, "test", "programs", "win", "frag.c")
 SLOT, PAGE = 65536, 4096

@@ -64,7 +64,7 @@ def record(name):
     return found
 
 
-libwin.need_wine()
+libwin.need_wine(32)
 if not shutil.which("clang++") or not shutil.which("lld"):
     libwin.skip("there is no clang or lld here")
 libwin.begin_prefix()

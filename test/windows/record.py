@@ -183,13 +183,14 @@ def late(bits):
 
 def children():
     """A parent of either size, children of both."""
-    for bits, shell in ((64, r"C:\windows\system32\cmd.exe"), (32, r"C:\windows\syswow64\cmd.exe")):
+    shells = {64: r"C:\windows\system32\cmd.exe", 32: r"C:\windows\syswow64\cmd.exe"}
+    for bits in libwin.WIDTHS:
         trace = f"family{bits}.tide"
-        line = " & ".join(windows_path(f"exact{child}.exe") + " return" for child in (64, 32))
-        done = record(trace, shell, "/c", line)
+        line = " & ".join(windows_path(f"exact{child}.exe") + " return" for child in libwin.WIDTHS)
+        done = record(trace, shells[bits], "/c", line)
         processes = ask("info", "--json", trace)["processes"]
-        check(f"children of {bits} bits: three processes, {[p['bits'] for p in processes]}",
-              sorted(p["bits"] for p in processes) == sorted([bits, 64, 32]), done, processes)
+        check(f"children of {bits} bits: the processes, {[p['bits'] for p in processes]}",
+              sorted(p["bits"] for p in processes) == sorted([bits, *libwin.WIDTHS]), done, processes)
         for heap, allocs, frees, reallocs in re.findall(
                 r"heap (\w+) allocs (\d+) frees (\d+) reallocs (\d+)", done.stdout):
             row = heap_row(trace, int(heap, 16))
@@ -207,7 +208,7 @@ for BITS in (64, 32):
     check(f"the recorder of {BITS} bits imports ntdll alone",
           re.findall(r"DLL Name: (\S+)", said) == ["ntdll.dll"], said)
     libwin.cross_compile(BITS, f"exact{BITS}.exe", "-fno-omit-frame-pointer", PROGRAM)
-for BITS in (64, 32):
+for BITS in libwin.WIDTHS:
     for HOW, CODE in (("return", 0), ("exit", 7), ("terminate", 8), ("fault", 5), ("abort", 3),
                       ("threads", 0), ("raise", 0), ("destroy", 0), ("wrong", 0), ("damaged", 0), ("heaps", 0),
                       ("attach", 0)):

@@ -14,7 +14,7 @@ PROGRAM = os.path.join(libwin.SOURCE, "test", "programs", "win", "reload.c")
 SIZES = {"first": 1001, "second": 1002}
 
 libwin.begin_prefix()
-for BITS in (64, 32):
+for BITS in libwin.WIDTHS:
     for NAME, SIZE in SIZES.items():
         libwin.cross_compile(BITS, f"{NAME}.dll", "-shared", f"-DPART={NAME}", f"-DBYTES={SIZE}",
                              "-fno-omit-frame-pointer", "-Wl,--image-base,0x62000000",

@@ -14,7 +14,7 @@ NAMES = ["ntdll.dll", "kernel32.dll", "kernelbase.dll", "msvcrt.dll", "ucrtbase.
 PARTS = ["epilogue", "epilogue_insn", "cfi", "eh_win32", "insn", "text"]
 FOLDER = os.path.join(libwin.SOURCE, "src")
 
-libwin.need_wine()
+libwin.need_wine(32)
 subprocess.run(["i686-w64-mingw32-gcc", "-O2", "-I", FOLDER, "-o", "rules.exe",
                 os.path.join(libwin.SOURCE, "test", "programs", "win", "rules.c"),
                 *(os.path.join(FOLDER, "recorder", f"{part}.c") for part in PARTS)], check=True)

@@ -15,7 +15,7 @@ EXE = libwin.built("tidemark.exe")
 PROGRAM = os.path.join(libwin.SOURCE, "test", "programs", "win", "views.c")
 MIB = 1 << 20
 libwin.begin_prefix()
-for BITS in (64, 32):
+for BITS in libwin.WIDTHS:
     libwin.cross_compile(BITS, f"views{BITS}.exe", PROGRAM)
     DONE = libwin.wine(EXE, "record", "-o", f"views{BITS}.tide", "--",
                        libwin.windows_path(f"views{BITS}.exe"), prefix="prefix", text=True)

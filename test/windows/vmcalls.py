@@ -82,7 +82,7 @@ def try_size(bits):
 
 
 libwin.begin_prefix()
-for width in (64, 32):
+for width in libwin.WIDTHS:
     try_size(width)
 libwin.end_prefix()
 libwin.end()

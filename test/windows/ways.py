@@ -132,7 +132,7 @@ def check_program(name):
                  f"{name}: all stacks are proven")
 
 
-libwin.need_wine()
+libwin.need_wine(32)
 libwin.begin_prefix()
 try:
     for way, command in WAYS.items():

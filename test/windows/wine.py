@@ -32,7 +32,7 @@ int main(int argc, char **argv)
 
 with open("hello.c", "w", encoding="utf-8") as file:
     file.write(PROGRAM)
-for bits in (64, 32):
+for bits in libwin.WIDTHS:
     libwin.cross_compile(bits, f"hello{bits}.exe", "hello.c")
     # Wine itself, of which this is no test, now and then never gets as far as the program.
     for _ in range(2):
@@ -54,10 +54,10 @@ subprocess.run([libwin.WINE_RUN, "--prefix", "prefix", "--end"], check=True)
 check("a prefix stays", os.path.isdir("prefix/drive_c/windows"))
 
 before = set(os.listdir("."))
-process = subprocess.Popen([libwin.WINE_RUN, "--time", "40", "./hello32.exe", "60000", "y"],
+process = subprocess.Popen([libwin.WINE_RUN, "--time", "40", f"./hello{libwin.WIDTHS[-1]}.exe", "60000", "y"],
                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
 line = process.stdout.readline()
-check("without --prefix it runs in a fresh one", b"32 bits" in line, line)
+check("without --prefix it runs in a fresh one", b"%d bits" % libwin.WIDTHS[-1] in line, line)
 process.send_signal(signal.SIGTERM)
 check("a signal is passed on", process.wait(timeout=30) == 143, process.returncode)
 check("which is gone afterwards", set(os.listdir(".")) == before, os.listdir("."))
