@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 _Static_assert(QUERY_OWNER(SPACE_OWNERS_COUNT) <= 32, "owners are bits of a set");
@@ -33,25 +34,97 @@ static bool names_program(const struct trace_process *process, const char *word)
 	       (process->args_count > 0 && names_file(process->args[0], word));
 }
 
-// "no process 'x' in the trace; it has sh (pid 41), cc1 (pid 42) …"
-static bool no_process(const struct reader *reader, const char *word, struct err *err)
+// What a word that names nothing may have meant: "python3.11 (pid 12), sh (40 processes)".
+struct candidates {
+	const char *word;
+	struct candidate {
+		const char *name;
+		uint32_t count,
+			number; // of those so named: how many, and the first one's pid or tid
+		bool alike;     // its name has the word in it
+	} known[256];
+	size_t known_count;
+};
+
+// Each name once.
+static void add_candidate(struct candidates *candidates, const char *name, uint32_t number)
+{
+	size_t i = 0;
+
+	while (i < candidates->known_count && strcmp(candidates->known[i].name, name) != 0)
+		i++;
+	if (i == sizeof candidates->known / sizeof *candidates->known)
+		return;
+	if (i == candidates->known_count)
+		candidates->known[candidates->known_count++] = (struct candidate){
+			.name = name,
+			.number = number,
+			.alike = strstr(name, candidates->word) != NULL,
+		};
+	candidates->known[i].count++;
+}
+
+// What is most likely meant comes first.
+static int compare_candidates(const void *left, const void *right)
+{
+	const struct candidate *a = left, *b = right;
+
+	if (a->alike != b->alike)
+		return a->alike ? -1 : 1;
+	if (a->count != b->count)
+		return a->count > b->count ? -1 : 1;
+	return strcmp(a->name, b->name);
+}
+
+// "process" and "pid", or "thread" and "tid".
+static bool refuse_word(struct candidates *candidates, const char *what, const char *number,
+			const char *forms, struct err *err)
 {
 	enum { SHOWN = 8 };
-	uint32_t count = reader_processes_count(reader);
 	struct str list = { 0 };
 
-	for (process_id id = 0; id < count && id < SHOWN; id++) {
-		const struct trace_process *process = reader_process(reader, id);
+	qsort(candidates->known, candidates->known_count, sizeof *candidates->known,
+	      compare_candidates);
+	for (size_t i = 0; i < candidates->known_count && i < SHOWN; i++) {
+		const struct candidate *candidate = &candidates->known[i];
 
-		str_format(&list, "%s#%" PRIu32 " %s (pid %" PRIu32 ")", id ? ", " : "", id,
-			   str_last_part(process->exe), process->pid);
+		str_format(&list, "%s%s (", i ? ", " : "", candidate->name);
+		if (candidate->count > 1)
+			str_format(&list, "%" PRIu32 " %s%s)", candidate->count, what,
+				   strcmp(what, "process") == 0 ? "es" : "s");
+		else
+			str_format(&list, "%s %" PRIu32 ")", number, candidate->number);
 	}
-	err_set(err, ERR_USAGE,
-		"no process '%s' in the trace (a pid, #N in the list of processes, a program's "
-		"name or path); it has %s%s",
-		word, str_get(&list), count > SHOWN ? " …" : "");
+	err_set(err, ERR_USAGE, "no %s '%s' in the trace (%s); it has %s%s", what, candidates->word,
+		forms, str_get(&list), candidates->known_count > SHOWN ? " …" : "");
 	str_fini(&list);
 	return false;
+}
+
+static bool no_process(const struct reader *reader, const char *word, struct err *err)
+{
+	struct candidates candidates = { .word = word };
+
+	for (process_id id = 0; id < reader_processes_count(reader); id++) {
+		const struct trace_process *process = reader_process(reader, id);
+
+		add_candidate(&candidates, str_last_part(process->exe), process->pid);
+	}
+	return refuse_word(&candidates, "process", "pid",
+			   "a pid, #N in the list of processes, a program's name or path", err);
+}
+
+static bool no_thread(const struct reader *reader, const char *word, struct err *err)
+{
+	struct candidates candidates = { .word = word };
+
+	for (thread_id id = 0; id < reader_threads_count(reader); id++) {
+		const struct trace_thread *thread = reader_thread(reader, id);
+
+		add_candidate(&candidates, thread->name[0] ? thread->name : "(no name)",
+			      thread->tid);
+	}
+	return refuse_word(&candidates, "thread", "tid", "a tid, or a name", err);
 }
 
 bool query_add_process(struct query *query, const struct reader *reader, const char *word,
@@ -102,10 +175,7 @@ bool query_add_thread(struct query *query, const struct reader *reader, const ch
 			found = true;
 		}
 	}
-	if (!found)
-		return err_set(err, ERR_USAGE, "no thread '%s' in the trace (a tid, or a name)",
-			       word);
-	return true;
+	return found || no_thread(reader, word, err);
 }
 
 static bool is_heap(const struct trace_heap *heap, const char *word)

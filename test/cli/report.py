@@ -369,6 +369,19 @@ def mistakes_are_one_line_and_exit_code_2():
 
 
 @test
+def a_word_that_names_nothing_is_answered_with_what_there_is():
+    path = assemble("many", "".join(
+        f'process p{pid} pid={pid} exe="/bin/{"sh" if pid < 30 else "python3"}"\n'
+        f'thread t{pid} p{pid} tid={pid} "{"worker" if pid > 1 else "main"}"\n'
+        for pid in range(1, 31)) + "end\n")
+    for words, message in ((["--process", "pyth"], "it has python3 (pid 30), sh (29 processes)\n"),
+                           (["--process", "x"], "it has sh (29 processes), python3 (pid 30)\n"),
+                           (["--thread", "mai"], "it has main (tid 1), worker (29 threads)\n")):
+        done = run("report", path, *words, check=2)
+        assert done.stderr.endswith(message), done.stderr
+
+
+@test
 def what_cannot_be_read_is_said_with_exit_code_3():
     with open("other", "wb") as file:
         file.write(b"#!/bin/sh\n" * 100)
