@@ -3,7 +3,9 @@
 #include "base/mem.h"
 #include "launch/attachable_linux.h"
 #include "launch/jemalloc_heap_linux.h"
+#include "launch/mimalloc_heap_linux.h"
 #include "launch/narrow_linux.h"
+#include "launch/objects_inside_linux.h"
 #include "launch/objects_linux.h"
 #include "launch/tracee_linux.h"
 #include "os/now.h"
@@ -449,10 +451,30 @@ static void attacher_read_before(struct attacher *attacher, const struct tracee 
 
 	if (!before || before->why.length > 0)
 		return;
-	if (objects_read(&now, attacher->pid) && glibc_heap_read(before, &now, tracee))
+	if (objects_read(&now, attacher->pid) && glibc_heap_read(before, &now, tracee)) {
+		objects_inside_know(&now, &attacher->objects);
 		jemalloc_heap_read(before, &now, tracee);
+		mimalloc_heap_read(before, &now, tracee);
+	}
 	objects_fini(&now);
 	figures->walk_ns = now_steady_ns() - began_ns;
+}
+
+// Before anything stops: of what objects that were entered is there more to know?
+static void attacher_look_inside(struct attacher *attacher, const struct attach_patch *list,
+				 uint32_t count)
+{
+	const struct objects_one *libc = objects_libc(&attacher->objects);
+
+	for (size_t i = 0; i < attacher->objects.count; i++) {
+		struct objects_one *object = &attacher->objects.list[i];
+		bool entered = false;
+
+		for (uint32_t n = 0; n < count && !entered; n++)
+			entered = list[n].at >= object->start && list[n].at < object->end;
+		if (entered && object != libc && !objects_is_linker(object))
+			objects_inside_look(&attacher->objects, object);
+	}
 }
 
 // All threads stand still: their ends of time are of one moment.
@@ -470,6 +492,8 @@ static bool attacher_patch(struct attacher *attacher, struct glibc_heap *before,
 		return err_set(err, ERR_IO,
 			       "process %d: no function of its allocator could be entered",
 			       (int)attacher->pid);
+	if (before)
+		attacher_look_inside(attacher, list, count);
 	if (!attacher_stop(attacher, &tracee, list, count, before, figures, err)) {
 		mem_free(list);
 		return false;

@@ -26,6 +26,7 @@ struct glibc_heap {
 	uint64_t bytes;
 	uint32_t arenas;
 	uint32_t mapped; // of the blocks, those with a mapping of their own
+	size_t inexact;  // mimalloc's whose addresses the program may know by another one in them
 	char version[16];
 	struct str why;  // not empty: not read, or not surely
 	struct str with; // of which allocators they are: "glibc, jemalloc"

@@ -5,6 +5,7 @@
 #include "launch/glibc_heap_linux.h"
 
 #include "base/mem.h"
+#include "launch/loader_file_linux.h"
 #include "launch/narrow_linux.h"
 #include "os/now.h"
 #include "wire/attach.h"
@@ -93,6 +94,8 @@ static bool glibc_heap_find_code(struct glibc_heap_code *code)
 	for (size_t i = 0; i < objects->count; i++) {
 		const struct objects_one *object = &objects->list[i];
 
+		for (size_t n = 0; n < object->inside_count; n++)
+			glibc_heap_add_span(code, object->inside[n].start, object->inside[n].end);
 		if (object->inode != libc->inode && !objects_is_linker(object) &&
 		    objects_symbol(objects, object, "malloc", NULL))
 			glibc_heap_find_front(code, object);

@@ -9,7 +9,6 @@
 
 #include "base/map.h"
 #include "base/mem.h"
-#include "collect/maps_text.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -25,7 +24,6 @@ enum {
 	JEMALLOC_HEAP_ALIGN = 128,
 	JEMALLOC_HEAP_REGIONS_MAX = 512, // of a slab
 	JEMALLOC_HEAP_GIGABYTES_MAX = 256,
-	JEMALLOC_HEAP_DATA_MAX = 64 << 20,
 	JEMALLOC_HEAP_TEXT_MAX = 64 << 20, // of constants, where the version is
 	JEMALLOC_HEAP_TLS_BYTES = 64 << 10,
 	JEMALLOC_HEAP_TLS_WORDS = JEMALLOC_HEAP_TLS_BYTES / 8,
@@ -85,11 +83,6 @@ static uint64_t jemalloc_heap_size(unsigned szind)
 
 // ---- Where it is --------------------------------------------------------------------------------
 
-static bool jemalloc_heap_is_variables(const struct maps_line *line)
-{
-	return (line->protection & PROT_WRITE) && !line->shared;
-}
-
 // The text of its version, and whether it is ours; "" where it has none.
 static bool jemalloc_heap_find_text(const struct jemalloc_heap_walk *walk, struct str *other)
 {
@@ -122,7 +115,8 @@ static bool jemalloc_heap_find_text(const struct jemalloc_heap_walk *walk, struc
 	return found;
 }
 
-// Is there one? Who exports malloc, and says that it is jemalloc.
+// Is there one? Who exports malloc, or has a mallocx that is not exported, and says that it is
+// jemalloc.
 static bool jemalloc_heap_find(struct jemalloc_heap_walk *walk, struct str *other)
 {
 	const struct objects_one *libc = objects_libc(walk->objects);
@@ -134,11 +128,11 @@ static bool jemalloc_heap_find(struct jemalloc_heap_walk *walk, struct str *othe
 		walk->object = object;
 		if (!name || strncmp(name, "/libtidemark", 12) == 0 || objects_is_linker(object) ||
 		    (libc && object->inode == libc->inode) ||
-		    !objects_symbol(walk->objects, object, "malloc", NULL))
+		    (!object->mallocx && !objects_symbol(walk->objects, object, "malloc", NULL)))
 			continue;
 		if (jemalloc_heap_find_text(walk, other))
 			return true;
-		if (objects_symbol(walk->objects, object, "mallocx", NULL)) {
+		if (object->mallocx || objects_symbol(walk->objects, object, "mallocx", NULL)) {
 			walk->why = "has a layout that is not known";
 			return false;
 		}
@@ -147,30 +141,9 @@ static bool jemalloc_heap_find(struct jemalloc_heap_walk *walk, struct str *othe
 	return false;
 }
 
-// Its variables: the writable mappings of its file, and those without a file right behind them.
 static bool jemalloc_heap_read_data(struct jemalloc_heap_walk *walk)
 {
-	const char *at = walk->objects->text, *end = at + walk->objects->text_size;
-	uint64_t from = 0, to = 0;
-	struct maps_line line;
-
-	while (at < end) {
-		bool its;
-
-		if (!maps_text_next(&at, end, &line))
-			continue;
-		its = line.inode == walk->object->inode && line.device == walk->object->device;
-		if (!jemalloc_heap_is_variables(&line) ||
-		    !(its || (to && line.start == to && !line.inode)))
-			continue;
-		from = from ? from : line.start;
-		to = line.end;
-	}
-	if (from == to || to - from > JEMALLOC_HEAP_DATA_MAX)
-		return jemalloc_heap_fail(walk, "has its variables nowhere");
-	walk->data_count = (size_t)(to - from) / 8;
-	walk->data = mem_alloc(walk->data_count, 8);
-	return tracee_read(walk->tracee->pid, from, walk->data, walk->data_count * 8) ||
+	return objects_variables(walk->objects, walk->object, &walk->data, &walk->data_count) ||
 	       jemalloc_heap_fail(walk, "has variables that cannot be read");
 }
 
@@ -189,8 +162,7 @@ static void jemalloc_heap_find_gigabytes(struct jemalloc_heap_walk *walk)
 	struct maps_line line;
 
 	while (at < end) {
-		if (!maps_text_next(&at, end, &line) || line.inode ||
-		    !jemalloc_heap_is_variables(&line))
+		if (!maps_text_next(&at, end, &line) || line.inode || !objects_may_write(&line))
 			continue;
 		for (uint64_t i = line.start >> JEMALLOC_HEAP_LEAF_SHIFT;
 		     i <= (line.end - 1) >> JEMALLOC_HEAP_LEAF_SHIFT && i < JEMALLOC_HEAP_ROOT; i++)

@@ -11,7 +11,61 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-enum { LOADER_FILE_NOTE_MAX = 4096 };
+enum { LOADER_FILE_NOTE_MAX = 4096, LOADER_FILE_GAP = 4096 };
+
+// Whether two functions are of one span. Not where a program begins: what is before that are
+// constructors, and behind it are the program's own functions.
+static bool loader_file_are_near(const struct loader_file *file, uint64_t end, uint64_t start)
+{
+	return start <= end || (start - end <= LOADER_FILE_GAP &&
+				!(file->header.e_entry >= end && file->header.e_entry < start));
+}
+
+// Add a function to the code of an allocator, between whose functions are others of its files that
+// have no such name. What is full takes no more.
+static void loader_file_add_inside(struct loader_file *file, uint64_t start, uint64_t end)
+{
+	struct loader_file_span *list = file->inside;
+	size_t first = 0, last;
+
+	while (first < file->inside_count && list[first].end < start &&
+	       !loader_file_are_near(file, list[first].end, start))
+		first++;
+	last = first;
+	while (last < file->inside_count && loader_file_are_near(file, end, list[last].start)) {
+		start = list[last].start < start ? list[last].start : start;
+		end = list[last].end > end ? list[last].end : end;
+		last++;
+	}
+	if (first == last && file->inside_count == LOADER_FILE_SPANS_MAX)
+		return;
+	memmove(list + first + 1, list + last, (file->inside_count - last) * sizeof(*list));
+	file->inside_count += first + 1 - last;
+	list[first] = (struct loader_file_span){ start, end };
+}
+
+// A function of jemalloc or mimalloc: by its name, but for what compilers put elsewhere (x.cold).
+static void loader_file_meet_inside(struct loader_file *file, const char *name,
+				    const GElf_Sym *symbol)
+{
+	static const char *const begins[] = { "", "je_", "_rjem_", "_rjem_je_", "mi_", "_mi_" };
+	uint64_t at = symbol->st_value;
+	bool is = false;
+
+	for (size_t i = 0; i < sizeof(begins) / sizeof(*begins); i++) {
+		size_t length = strlen(begins[i]);
+
+		if (strncmp(name, begins[i], length) != 0)
+			continue;
+		is |= i > 0;
+		if (strcmp(name + length, "mallocx") == 0)
+			file->mallocx = at;
+	}
+	if (strcmp(name, "mi_version") == 0)
+		file->mi_version = at;
+	if (is && !strchr(name, '.') && symbol->st_size < INT_MAX && at < INT64_MAX)
+		loader_file_add_inside(file, at, at + symbol->st_size);
+}
 
 // Functions that are looked for.
 static void loader_file_meet(struct loader_file *file, const char *name, const GElf_Sym *symbol)
@@ -50,8 +104,10 @@ static void loader_file_read_symbols(struct loader_file *file, Elf *elf, Elf_Scn
 			continue;
 		name = elf_strptr(elf, header->sh_link, symbol.st_name);
 		file->symbols = true;
-		if (name)
-			loader_file_meet(file, name, &symbol);
+		if (!name)
+			continue;
+		loader_file_meet(file, name, &symbol);
+		loader_file_meet_inside(file, name, &symbol);
 	}
 }
 
@@ -131,7 +187,7 @@ bool loader_file_read(int fd, struct loader_file *file)
 	size_t count = 0;
 	Elf *elf;
 
-	*file = (struct loader_file){ 0 };
+	memset(file, 0, sizeof(*file));
 	if (elf_version(EV_CURRENT) == EV_NONE)
 		return false;
 	elf = elf_begin(fd, ELF_C_READ, NULL);

@@ -1,4 +1,5 @@
-// loader_file: what has to be known of a statically linked program to bring the recorder into it.
+// loader_file: what has to be known of a statically linked program to bring the recorder into it,
+// and of any file with an allocator inside that it does not export.
 //
 // Its headers and a few of its symbols; where it is stripped, those of the file of debugging
 // information that its build-id leads to. For files that anybody may have made, read by libelf.
@@ -10,7 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LOADER_FILE_PROGRAMS_MAX = 64 };
+enum { LOADER_FILE_PROGRAMS_MAX = 64, LOADER_FILE_SPANS_MAX = 256 };
+
+struct loader_file_span {
+	uint64_t start, end;
+};
 
 struct loader_file {
 	GElf_Ehdr header;
@@ -22,6 +27,11 @@ struct loader_file {
 	bool go;
 	bool operators; // C++'s new
 	bool allocator; // one with operators of its own: tcmalloc, mimalloc, jemalloc
+	// Of a jemalloc or mimalloc in it, exported or not: its code, in order, and two of its
+	// functions (0: it has none), by the file's addresses.
+	struct loader_file_span inside[LOADER_FILE_SPANS_MAX];
+	size_t inside_count;
+	uint64_t mallocx, mi_version;
 	uint8_t build_id[32];
 	size_t build_id_length;
 };

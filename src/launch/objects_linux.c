@@ -1,7 +1,6 @@
 #include "launch/objects_linux.h"
 
 #include "base/mem.h"
-#include "collect/maps_text.h"
 #include "launch/narrow_linux.h"
 #include "launch/tracee_linux.h"
 
@@ -18,7 +17,8 @@ enum {
 	OBJECTS_DYNAMIC_MAX = 512,
 	OBJECTS_CHAIN_MAX = 4096,
 	OBJECTS_FUNCTION_BYTES = 64,
-	OBJECTS_VDSO_BYTES = 4 * 4096
+	OBJECTS_VDSO_BYTES = 4 * 4096,
+	OBJECTS_VARIABLES_MAX = 64 << 20
 };
 
 static bool objects_slurp(struct objects *objects)
@@ -107,8 +107,10 @@ bool objects_read(struct objects *objects, pid_t pid)
 
 void objects_fini(struct objects *objects)
 {
-	for (size_t i = 0; i < objects->count; i++)
+	for (size_t i = 0; i < objects->count; i++) {
 		mem_free(objects->list[i].path);
+		mem_free(objects->list[i].inside);
+	}
 	mem_free(objects->list);
 	mem_free(objects->text);
 	*objects = (struct objects){ 0 };
@@ -188,6 +190,14 @@ static bool objects_find_tables(const struct objects *objects, const struct obje
 	return loaded && found && objects_dynamic(objects, tables->bias + dynamic, tables);
 }
 
+uint64_t objects_bias(const struct objects *objects, const struct objects_one *object)
+{
+	struct objects_tables tables;
+
+	objects_find_tables(objects, object, &tables);
+	return tables.bias;
+}
+
 static bool objects_read_symbol(const struct objects *objects, uint64_t table, uint32_t index,
 				Elf64_Sym *symbol)
 {
@@ -254,6 +264,37 @@ uint64_t objects_symbol(const struct objects *objects, const struct objects_one 
 			return address;
 	}
 	return 0;
+}
+
+bool objects_may_write(const struct maps_line *line)
+{
+	return (line->protection & PROT_WRITE) && !line->shared;
+}
+
+bool objects_variables(const struct objects *objects, const struct objects_one *object,
+		       uint64_t **words, size_t *count)
+{
+	const char *at = objects->text, *end = at + objects->text_size;
+	uint64_t from = 0, to = 0;
+	struct maps_line line;
+
+	while (at < end) {
+		bool its;
+
+		if (!maps_text_next(&at, end, &line))
+			continue;
+		its = line.inode == object->inode && line.device == object->device;
+		if (!objects_may_write(&line) ||
+		    !(its || (to && line.start == to && !line.path_length)))
+			continue;
+		from = from ? from : line.start;
+		to = line.end;
+	}
+	if (from == to || to - from > OBJECTS_VARIABLES_MAX)
+		return false;
+	*count = (size_t)(to - from) / sizeof(**words);
+	*words = mem_alloc(*count, sizeof(**words));
+	return tracee_read(objects->pid, from, *words, *count * sizeof(**words));
 }
 
 bool objects_is_linker(const struct objects_one *object)

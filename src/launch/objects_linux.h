@@ -6,16 +6,24 @@
 #ifndef LAUNCH_OBJECTS_LINUX_H
 #define LAUNCH_OBJECTS_LINUX_H
 
+#include "collect/maps_text.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+struct loader_file_span;
 
 struct objects_one {
 	char *path; // as the kernel has it
 	uint64_t device, inode;
 	uint64_t start, end;           // from its first byte to behind its last one
 	uint64_t code_start, code_end; // of these, what may be executed
+	// Of a jemalloc or mimalloc in it: code, and functions (objects_inside_linux.h); 0: none.
+	struct loader_file_span *inside;
+	size_t inside_count;
+	uint64_t mallocx, mi_version;
 };
 
 struct objects {
@@ -36,6 +44,17 @@ void objects_fini(struct objects *objects); // accepts { 0 }
 // code chooses (an ifunc) is none. *size: how long it is; NULL: that is not wanted.
 uint64_t objects_symbol(const struct objects *objects, const struct objects_one *object,
 			const char *name, uint64_t *size);
+
+// What is to be added to an address of its file.
+uint64_t objects_bias(const struct objects *objects, const struct objects_one *object);
+
+// Whether that mapping may be of variables: private, and written to.
+bool objects_may_write(const struct maps_line *line);
+
+// The variables of an object: the writable mappings of its file, and those without a file right
+// after them. *words are to be freed. False: they cannot be read, or are too many to be believed.
+bool objects_variables(const struct objects *objects, const struct objects_one *object,
+		       uint64_t **words, size_t *count);
 
 // Whether it is the dynamic linker.
 bool objects_is_linker(const struct objects_one *object);

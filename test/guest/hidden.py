@@ -8,28 +8,12 @@ import re
 import shutil
 import subprocess
 
-from libguest import (SOURCE, TIDEMARK, Skip, Trace, check, environment, equal, main, need_root,
-                      record, run, test)
+from libguest import (SOURCE, TIDEMARK, Skip, Trace, check, environment, equal, jemalloc, main,
+                      need_root, record, run, test)
 
-FOLDER = "/usr/lib/x86_64-linux-gnu"
 TEXT = os.path.join(SOURCE, "test", "programs", "own_allocator.c")
 SIZES = {7801: 1000, 7802: 1, 7803: 1, 7808: 1, 7903: 1, 70903: 1}
-NAMES = ("malloc", "calloc", "realloc", "memalign", "free", "aligned_alloc", "posix_memalign",
-         "valloc", "mallocx", "rallocx", "xallocx", "dallocx", "sdallocx")
 ROOMY = {"GLIBC_TUNABLES": "glibc.rtld.optional_static_tls=16384"}
-
-
-def jemalloc(name, prefix=""):
-    """jemalloc's archive, its functions called `prefix`…"""
-    path = os.path.join(FOLDER, f"lib{name}.a")
-    if not os.path.exists(path):
-        raise Skip(f"needs {path}")
-    if not prefix:
-        return path
-    new = os.path.abspath(f"{prefix}{name}.a")
-    words = [word for each in NAMES for word in ("--redefine-sym", f"{each}={prefix}{each}")]
-    subprocess.run(["objcopy", *words, path, new], check=True, stderr=subprocess.DEVNULL)
-    return new
 
 
 def build(name, archive, prefix="", *options):

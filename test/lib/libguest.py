@@ -57,6 +57,23 @@ def need_32_bits():
         raise Skip(why_not_32_bits())
 
 
+JEMALLOC_NAMES = ("malloc", "calloc", "realloc", "memalign", "free", "aligned_alloc", "posix_memalign",
+                  "valloc", "mallocx", "rallocx", "xallocx", "dallocx", "sdallocx")
+
+
+def jemalloc(name, prefix=""):
+    """jemalloc's archive, its functions called `prefix`…"""
+    path = f"/usr/lib/x86_64-linux-gnu/lib{name}.a"
+    if not os.path.exists(path):
+        raise Skip(f"needs {path}")
+    if not prefix:
+        return path
+    new = os.path.abspath(f"{prefix}{name}.a")
+    words = [word for each in JEMALLOC_NAMES for word in ("--redefine-sym", f"{each}={prefix}{each}")]
+    subprocess.run(["objcopy", *words, path, new], check=True, stderr=subprocess.DEVNULL)
+    return new
+
+
 def need_root():
     if not ROOT:
         raise Skip("needs root")
