@@ -7,6 +7,7 @@
 #include "engine/moment.h"
 #include "export/events.h"
 #include "os/now.h"
+#include "sql/otlp_push.h"
 #include "sql/push_live.h"
 
 #include <ctype.h>
@@ -14,12 +15,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PUSH_TO = 1, PUSH_CREDENTIALS, PUSH_CLUSTER, PUSH_TTL, PUSH_FOLLOW, PUSH_EVERY };
+enum {
+	PUSH_TO = 1,
+	PUSH_CREDENTIALS,
+	PUSH_CLUSTER,
+	PUSH_TTL,
+	PUSH_FOLLOW,
+	PUSH_EVERY,
+	PUSH_COMPRESSION
+};
 
 enum { DAYS_MAX = 36500, SECOND_NS = 1000000000 };
 
 static const struct option_row push_options[] = {
-	{ PUSH_TO, 0, "to", "PLACE", "clickhouse://HOST:PORT/DATABASE; clickhouses:// with TLS" },
+	{ PUSH_TO, 0, "to", "PLACE",
+	  "clickhouse://HOST:PORT/DATABASE or otlp://HOST:PORT; clickhouses:// … with TLS" },
 	{ PUSH_CREDENTIALS, 0, "credentials", "FILE",
 	  "user and password, a line each; for its owner alone" },
 	{ PUSH_CLUSTER, 0, "cluster", "NAME",
@@ -27,7 +37,8 @@ static const struct option_row push_options[] = {
 	{ PUSH_TTL, 0, "ttl", "TIME", "what is sent is gone after so many days (90d)" },
 	{ PUSH_FOLLOW, 0, "follow", NULL,
 	  "send a trace while it is written, until it is not any more (record --push does so)" },
-	{ PUSH_EVERY, 0, "every", "TIME", "with --follow: no more often (10s)" },
+	{ PUSH_EVERY, 0, "every", "TIME", "of a trace that is being written: no more often (10s)" },
+	{ PUSH_COMPRESSION, 0, "compression", "HOW", "otlp: gzip (the default) or none" },
 	PRINT_OPTIONS_ROW_PROGRESS,
 	PRINT_OPTIONS_ROWS_SYMBOLS,
 	{ 0 },
@@ -37,21 +48,27 @@ static int run(int argc, char **argv);
 
 const struct command cmd_push = {
 	.name = "push",
-	.brief = "send traces to a database of many",
-	.usage = "FILE… --to clickhouse://HOST:PORT/DATABASE, or PID --follow --to …",
+	.brief = "send traces to a database of many, or as profiles to OpenTelemetry",
+	.usage = "FILE… --to clickhouse://HOST:PORT/DATABASE, or FILE|PID --to otlp://HOST:PORT",
 	.text = "Sends the rows of each trace (docs/schema/rows.md) to ClickHouse, and makes the\n"
 		"tables there. A push that broke off goes on where it was when it is run again;\n"
 		"a trace that is there already is not sent again. All commands take\n"
 		"clickhouse://HOST:PORT/DATABASE?trace=NUMBER in place of a file then.\n"
 		"docs/howto/fleet.md has what to ask there. With --follow a trace is sent while\n"
-		"it is written; PID is a process that is being recorded.\n",
+		"it is written; PID is a process that is being recorded.\n\n"
+		"To otlp://HOST:PORT (4318) go profiles, by OTLP over HTTP: of a trace that is\n"
+		"being written what was allocated in the last seconds (--every) and what lives,\n"
+		"until it ends; of a finished one the whole, once.\n",
 	.examples = "  tidemark push app.tide --to clickhouse://db.example:8123/memory\n"
 		    "  tidemark push nightly/*.tide --to clickhouses://db.example/memory \\\n"
-		    "      --credentials ~/.config/clickhouse\n",
+		    "      --credentials ~/.config/clickhouse\n"
+		    "  tidemark push 4242 --to otlp://localhost:4318 --every 30s\n",
 	.notes = "Environment:\n"
 		 "  TIDEMARK_CLICKHOUSE_USER, TIDEMARK_CLICKHOUSE_PASSWORD   who sends or asks\n"
 		 "  TIDEMARK_CLICKHOUSE_CREDENTIALS   a file as for --credentials\n"
-		 "  TIDEMARK_CLICKHOUSE_CA   clickhouses://: who vouches for the server (PEM)\n",
+		 "  TIDEMARK_CLICKHOUSE_CA   clickhouses://: who vouches for the server (PEM)\n"
+		 "  OTEL_EXPORTER_OTLP_HEADERS   otlp://: NAME=VALUE,… that are sent as headers\n"
+		 "  OTEL_EXPORTER_OTLP_CERTIFICATE   otlps://: who vouches for it (PEM)\n",
 	.options = push_options,
 	.run = run,
 };
@@ -65,7 +82,11 @@ struct pushing {
 	unsigned keep_days; // 0: for good
 	bool follow;
 	int64_t every_ns;
+	int compression; // of push_compressions; otlp alone
+	bool compression_given;
 };
+
+static const char *const push_compressions[] = { "gzip", "none", NULL };
 
 static void say(void *context, const char *text)
 {
@@ -224,6 +245,53 @@ static bool push_all(const struct pushing *pushing, struct err *err)
 	return good;
 }
 
+// ---- profiles ----
+
+static bool profile_operand(const struct pushing *pushing, struct otlp_send *send, const char *word,
+			    struct err *err)
+{
+	struct otlp_push_result result = { 0 };
+	struct str path = { 0 };
+	char size[16];
+	bool good = running_trace(word, &path, err);
+
+	if (good) {
+		const struct otlp_push_options options = {
+			.path = str_get(&path),
+			.symbols = pushing->query.print.symbols,
+			.every_ns = (uint64_t)pushing->every_ns,
+			.stop = interrupt_came,
+			.say = say_line,
+		};
+
+		interrupt_watch();
+		good = otlp_push_run(send, &options, &result, err);
+		interrupt_leave();
+	}
+	if (good)
+		printf("%s: %" PRIu64 " %s sent (%s)\n", str_get(&path), result.messages,
+		       result.messages == 1 ? "message" : "messages",
+		       str_bytes(result.bytes, size));
+	str_fini(&path);
+	return good;
+}
+
+static bool profile_all(const struct pushing *pushing, struct err *err)
+{
+	const struct otlp_place place = {
+		.url = pushing->place.url,
+		.plain = pushing->compression != 0,
+		.stop = interrupt_came,
+	};
+	struct otlp_send *send = otlp_send_new(&place, err);
+	bool good = send != NULL;
+
+	for (size_t i = 0; i < pushing->files_count && good; i++)
+		good = profile_operand(pushing, send, pushing->files[i], err);
+	otlp_send_free(send);
+	return good;
+}
+
 static bool take_days(struct args *args, unsigned *days)
 {
 	char *end;
@@ -245,8 +313,12 @@ static bool take_option(struct args *args, int id, struct pushing *pushing)
 		return true;
 	case PUSH_TO:
 		pushing->place.url = args->value;
-		return clickhouse_is(args->value) ||
-		       args_mistake(args, "a place is clickhouse://HOST:PORT/DATABASE");
+		return clickhouse_is(args->value) || otlp_send_is(args->value) ||
+		       args_mistake(args, "a place is clickhouse://HOST:PORT/DATABASE or "
+					  "otlp://HOST:PORT");
+	case PUSH_COMPRESSION:
+		pushing->compression_given = true;
+		return args_word(args, push_compressions, &pushing->compression);
 	case PUSH_CREDENTIALS:
 		pushing->place.credentials = args->value;
 		return true;
@@ -268,6 +340,22 @@ static bool take_option(struct args *args, int id, struct pushing *pushing)
 	}
 }
 
+// Whether the words fit together.
+static bool check(struct args *args, const struct pushing *pushing)
+{
+	bool profiles = otlp_send_is(pushing->place.url);
+
+	if (profiles && (pushing->cluster || pushing->keep_days || pushing->place.credentials))
+		return args_mistake(args, "--cluster, --ttl and --credentials are for "
+					  "clickhouse:// (headers for a collector come from "
+					  "OTEL_EXPORTER_OTLP_HEADERS)");
+	if (pushing->compression_given && !profiles)
+		return args_mistake(args, "--compression is for otlp://");
+	return !pushing->follow || (!pushing->cluster && !pushing->keep_days) ||
+	       args_mistake(args, "--follow sends to one server, for good: not with --cluster or "
+				  "--ttl");
+}
+
 static int answer(struct args *args, struct pushing *pushing)
 {
 	struct err err = { 0 };
@@ -279,12 +367,11 @@ static int answer(struct args *args, struct pushing *pushing)
 	if (!args_need(args, pushing->files_count ? "" : NULL, "a trace FILE") ||
 	    !args_need(args, pushing->place.url, "--to PLACE"))
 		return args->exit_code;
-	if (pushing->follow && (pushing->cluster || pushing->keep_days)) {
-		args_mistake(args, "--follow sends to one server, for good: not with --cluster or "
-				   "--ttl");
+	if (!check(args, pushing))
 		return args->exit_code;
-	}
-	return push_all(pushing, &err) ? EXIT_ANSWERED : args_fail(&cmd_push, &err);
+	return (otlp_send_is(pushing->place.url) ? profile_all : push_all)(pushing, &err)
+		       ? EXIT_ANSWERED
+		       : args_fail(&cmd_push, &err);
 }
 
 static int run(int argc, char **argv)

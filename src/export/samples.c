@@ -116,11 +116,12 @@ static uint32_t group(void *context, const struct window_cell *cell)
 	return found;
 }
 
-// What the samples of a sampled recording stand for.
-static void scale(struct window_row *row, struct weight weight)
+void samples_scale(struct sample *sample, uint64_t mean_bytes)
 {
+	struct weight weight = weight_of(mean_bytes, sample->size);
+
 	for (int i = 0; i < WINDOW_TYPES; i++) {
-		struct heap_amount *amount = &row->type[i];
+		struct heap_amount *amount = &sample->row.type[i];
 		uint64_t samples = amount->count;
 
 		amount->count = weight_round(samples * weight.count);
@@ -150,7 +151,7 @@ static void fill(struct samples *samples, const struct window_result *result)
 		if (is_nothing(sample))
 			continue;
 		if (mean_bytes)
-			scale(&sample->row, weight_of(mean_bytes, sample->size));
+			samples_scale(sample, mean_bytes);
 		samples->list[kept++] = *sample;
 	}
 	samples->count = kept;
@@ -166,6 +167,12 @@ static int compare_samples(const void *a, const void *b)
 	if (left->thread != right->thread)
 		return left->thread < right->thread ? -1 : 1;
 	return left->size < right->size ? -1 : left->size > right->size;
+}
+
+void samples_sort(struct samples *samples)
+{
+	if (samples->count)
+		qsort(samples->list, samples->count, sizeof *samples->list, compare_samples);
 }
 
 bool samples_open(struct samples *samples, struct query_context *asked, bool by_size,
@@ -190,9 +197,9 @@ bool samples_open(struct samples *samples, struct query_context *asked, bool by_
 		fill(samples, &result);
 	window_result_fini(&result);
 	index_set_fini(&making.known);
-	if (good && samples->count)
-		qsort(samples->list, samples->count, sizeof *samples->list, compare_samples);
-	if (!good)
+	if (good)
+		samples_sort(samples);
+	else
 		samples_close(samples);
 	return good;
 }

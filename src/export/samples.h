@@ -59,6 +59,11 @@ void samples_close(struct samples *samples); // accepts { 0 }
 bool samples_next_stack(const struct samples *samples, size_t *first, enum samples_value value,
 			int64_t *sum);
 
+// Of a sampled recording, with that mean distance: from samples to what they stand for. Then put
+// the list in its order. Whoever has filled it in another way than by samples_open calls both.
+void samples_scale(struct sample *sample, uint64_t mean_bytes);
+void samples_sort(struct samples *samples);
+
 // What a sample has of it.
 int64_t samples_value(const struct sample *sample, enum samples_value value);
 

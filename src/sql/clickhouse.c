@@ -2,14 +2,14 @@
 
 #include "base/mem.h"
 #include "os/http.h"
-#include "os/now.h"
 #include "os/secret.h"
+#include "sql/place.h"
 
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { TRIES = 8, PAUSE_NS = 100000000, PORT = 8123, PORT_TLS = 8443, SAID_MAX = 200 };
+enum { PORT = 8123, PORT_TLS = 8443 };
 
 struct clickhouse {
 	struct http *http;
@@ -41,22 +41,6 @@ static bool is_name(const char *text)
 	return true;
 }
 
-// "HOST:PORT" or "[::1]:PORT"; the port may be missing.
-static bool take_server(struct clickhouse *clickhouse, const char *text, size_t length, bool tls)
-{
-	const char *bracket = memchr(text, ']', length);
-	const char *after = bracket ? bracket : text;
-	bool has_port = memchr(after, ':', length - (size_t)(after - text)) != NULL;
-
-	for (size_t i = 0; i < length; i++)
-		if (!isalnum((unsigned char)text[i]) && !strchr("-._:[]", text[i]))
-			return false;
-	str_add_bytes(&clickhouse->server, text, length);
-	if (!has_port)
-		str_format(&clickhouse->server, ":%d", tls ? PORT_TLS : PORT);
-	return length > 0;
-}
-
 static bool take_place(struct clickhouse *clickhouse, const char *url, struct err *err)
 {
 	bool tls = strncmp(url, scheme_tls, strlen(scheme_tls)) == 0;
@@ -69,7 +53,8 @@ static bool take_place(struct clickhouse *clickhouse, const char *url, struct er
 			       "TIDEMARK_CLICKHOUSE_USER and TIDEMARK_CLICKHOUSE_PASSWORD, or a "
 			       "file (TIDEMARK_CLICKHOUSE_CREDENTIALS)");
 	if (!database || !is_name(database + 1) ||
-	    !take_server(clickhouse, server, (size_t)(database - server), tls))
+	    !place_add_server(&clickhouse->server, server, (size_t)(database - server),
+			      tls ? PORT_TLS : PORT))
 		return err_set(err, ERR_USAGE, "a place is clickhouse://HOST:PORT/DATABASE");
 	str_add(&clickhouse->database, database + 1);
 	// Blocks of data bear no checksum of ClickHouse's own kind: the connection has its own.
@@ -130,7 +115,7 @@ struct clickhouse *clickhouse_new(const struct clickhouse_place *place, struct e
 	struct clickhouse *clickhouse = mem_alloc(1, sizeof *clickhouse);
 
 	clickhouse->stop = place->stop;
-	clickhouse->tries_max = place->tries ? place->tries : TRIES;
+	clickhouse->tries_max = place->tries;
 	if (take_place(clickhouse, place->url, err) && (clickhouse->http = http_new(err)) &&
 	    take_credentials(clickhouse, place->credentials, err)) {
 		take_trust(clickhouse);
@@ -163,11 +148,7 @@ bool clickhouse_may_retry(const struct clickhouse *clickhouse)
 
 bool clickhouse_wait(const struct clickhouse *clickhouse, unsigned tries)
 {
-	if (tries >= clickhouse->tries_max || (clickhouse->stop && clickhouse->stop(NULL)))
-		return false;
-	ASSERT(tries > 0);
-	now_sleep((uint64_t)PAUSE_NS << (tries - 1));
-	return !clickhouse->stop || !clickhouse->stop(NULL);
+	return place_wait(tries, clickhouse->tries_max, clickhouse->stop);
 }
 
 // ---- asking ----
@@ -189,20 +170,15 @@ static bool is_passing(const char *answer)
 static bool refuse(struct clickhouse *clickhouse, unsigned status, const char *answer,
 		   struct err *err)
 {
-	char line[SAID_MAX + 1];
-	size_t length = 0;
+	char line[PLACE_LINE];
 
-	for (; answer[length] && answer[length] != '\n' && length < SAID_MAX; length++)
-		line[length] = (unsigned char)answer[length] < ' ' ? ' ' : answer[length];
-	ASSERT(length < sizeof line);
-	line[length] = '\0';
 	clickhouse->busy = is_passing(answer) || status == 429 || status == 502 || status == 503;
 	if (status == 401 || status == 403 || strstr(answer, "Code: 516") ||
 	    strstr(answer, "Code: 193") || strstr(answer, "Code: 192"))
 		return err_set(err, ERR_IO, "%s refuses this user or password",
 			       clickhouse->server.text);
 	return err_set(err, ERR_IO, "%s answers %u: %s", clickhouse->server.text, status,
-		       length ? line : "nothing more");
+		       place_line(answer, strlen(answer), line));
 }
 
 static bool try_once(struct clickhouse *clickhouse, const char *url, const struct str *bytes,

@@ -11,7 +11,7 @@ import xml.etree.ElementTree
 
 import libschema
 from libanswer import SOURCE, TIDEMARK, answer, assemble, refused, run, sampled
-from libprotobuf import message, packed
+from libprotobuf import Otlp, message, packed
 from libtests import Skip, check, equal, main, test
 
 TRACES = ("kitchen", "family", "crowd")
@@ -178,28 +178,6 @@ def speedscope_holds_to_its_schema():
         equal([], list(libschema.wrong(found, schema, schema))[:5], name)
     found["profiles"][0]["weights"] = "none"
     check(list(libschema.wrong(found, schema, schema)), "the schema is held to")
-
-
-class Otlp:
-    def __init__(self, data):
-        top = message(data)
-        self.dictionary = message(top[2][0])
-        self.strings = [text.decode() for text in self.dictionary[5]]
-        self.resources = [message(each) for each in top.get(1, [])]
-
-    def profiles(self):
-        for resource in self.resources:
-            for scope in map(message, resource[2]):
-                yield from map(message, scope[2])
-
-    def sums(self):
-        found = {}
-        for profile in self.profiles():
-            name = self.strings[message(profile[1][0])[1][0]]
-            found.setdefault(name, 0)
-            found[name] += sum(packed(message(sample)[4][0])[0] for sample in profile.get(2, []))
-        return [found.get(name, 0) for name in ("alloc_objects", "alloc_space", "inuse_objects",
-                                                "inuse_space")]
 
 
 @test

@@ -1,12 +1,14 @@
 // Any bytes as what a database answers: to who fetches a trace, asks a question of many, or sends
-// to a cluster. The first byte says which; each answer then is its length (two bytes; the top bit:
-// it is an error), and so many bytes. After the last one nobody answers any more.
+// to a cluster; or as what a collector of profiles does. The first byte says which; each answer
+// then is its length (two bytes; the top bit: it is an error), and so many bytes. After the last
+// one nobody answers any more.
 //
 // The connection is ours: these are the functions of os/http.
 #include "base/mem.h"
 #include "os/file.h"
 #include "os/http.h"
 #include "sql/fleet.h"
+#include "sql/otlp_send.h"
 #include "sql/pull.h"
 #include "sql/tables.h"
 
@@ -135,6 +137,22 @@ static void spread(const char *url)
 	shards_free(shards);
 }
 
+static void profile(void)
+{
+	const struct otlp_place place = { .url = "otlp://collector" };
+	const struct str message = { .text = "x", .length = 1 };
+	struct otlp_said said = { 0 };
+	struct err err = { 0 };
+	struct otlp_send *send = otlp_send_new(&place, &err);
+	bool good = otlp_send_profiles(send, &message, true, &said, &err);
+
+	check(good, &err);
+	if (good && said.rejected && said.why.length == 0)
+		abort();
+	str_fini(&said.why);
+	otlp_send_free(send);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static fleet_question *const questions[] = { fleet_sites, fleet_grew, fleet_hosts,
@@ -147,6 +165,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	answers.at = data + 1;
 	answers.left = size - 1;
+	if (data[0] == 'o') {
+		profile();
+		return 0;
+	}
 	clickhouse = clickhouse_new(&place, &err);
 	if (data[0] == 'p')
 		fetch(clickhouse);

@@ -1,4 +1,4 @@
-"""libprotobuf: Protocol Buffers messages taken apart without their .proto: fields by number."""
+"""libprotobuf: Protocol Buffers messages taken apart without their .proto: fields by number; and OpenTelemetry's profiles."""
 import struct
 
 
@@ -48,3 +48,27 @@ def packed(data):
         value, at = varint(data, at)
         values.append(value - (1 << 64) if value >> 63 else value)
     return values
+
+
+class Otlp:
+    """A ProfilesData message, or an ExportProfilesServiceRequest, which looks the same."""
+
+    def __init__(self, data):
+        top = message(data)
+        self.dictionary = message(top[2][0])
+        self.strings = [text.decode() for text in self.dictionary[5]]
+        self.resources = [message(each) for each in top.get(1, [])]
+
+    def profiles(self):
+        for resource in self.resources:
+            for scope in map(message, resource[2]):
+                yield from map(message, scope[2])
+
+    def sums(self):
+        found = {}
+        for profile in self.profiles():
+            name = self.strings[message(profile[1][0])[1][0]]
+            found.setdefault(name, 0)
+            found[name] += sum(packed(message(sample)[4][0])[0] for sample in profile.get(2, []))
+        return [found.get(name, 0) for name in ("alloc_objects", "alloc_space", "inuse_objects",
+                                                "inuse_space")]

@@ -1,0 +1,447 @@
+// How a trace is added up while it grows. A sum is kept for each process, thread, stack and size:
+//
+//     live       blocks that live now
+//     begun      that began since what was sent last
+//     exited     of `live`: those whose process has ended meanwhile. They go with the next message.
+//
+// For example malloc(16) twice from one place, one freed, and the process exits: begun 2, live 1,
+// exited 1; after it was sent, 0 of each, and the sum is forgotten.
+#include "sql/otlp_push.h"
+
+#include "base/mem.h"
+#include "engine/moment.h"
+#include "engine/replay/lives.h"
+#include "export/export.h"
+#include "os/now.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum {
+	POLL_NS = 250000000,
+	LOOK_EVERY = 1 << 12,
+	MESSAGE_SAMPLES = 20000, // some MiB: collectors take 20 of them at once
+};
+
+struct sum {
+	process_id process;
+	thread_id thread;
+	stack_id stack;
+	uint64_t size;
+	uint64_t live, begun, exited;
+};
+
+// A block's place among those that began: its time, and how many of that time were before it.
+struct place {
+	uint64_t time_ns, count;
+};
+
+struct otlp_push {
+	struct otlp_send *send;
+	const struct otlp_push_options *options;
+	struct otlp_push_result *result;
+	struct opened opened;
+	struct query_context asked; // no more of it than what otlp.c looks at
+	struct lives *lives;
+	struct sum *sums;
+	size_t sums_count, sums_capacity;
+	struct index_set known;
+	struct place begins; // of the last block
+	struct place before; // up to here they were counted in another file
+	uint64_t now_ns;
+	uint64_t from_ns;  // where the period begins
+	uint64_t epoch_ns; // the same, of our clock
+	bool away;         // the collector is, and that was said
+};
+
+// ---- adding up ----
+
+static uint64_t hash_of(const struct sum *sum)
+{
+	const uint64_t words[] = { sum->process, sum->thread, sum->stack, sum->size };
+
+	return index_set_hash(words, 4);
+}
+
+static bool is_same(const void *context, uint32_t position, const void *key)
+{
+	const struct otlp_push *push = context;
+	const struct sum *there = &push->sums[position], *wanted = key;
+
+	return there->process == wanted->process && there->thread == wanted->thread &&
+	       there->stack == wanted->stack && there->size == wanted->size;
+}
+
+static struct sum *sum_of(struct otlp_push *push, const struct lives_block *block)
+{
+	const struct sum fresh = {
+		.process = block->process,
+		.thread = block->thread,
+		.stack = block->stack,
+		.size = block->size,
+	};
+	uint32_t at = index_set_put(&push->known, hash_of(&fresh), is_same, push, &fresh,
+				    (uint32_t)push->sums_count);
+
+	if (at == push->sums_count)
+		*MEM_ADD(push->sums, push->sums_count, push->sums_capacity) = fresh;
+	return &push->sums[at];
+}
+
+// Whether it was counted in the file of before.
+static bool was_counted(struct otlp_push *push, const struct lives_block *block)
+{
+	struct place *at = &push->begins;
+
+	at->count = at->time_ns == block->time_ns ? at->count + 1 : 1;
+	at->time_ns = block->time_ns;
+	return at->time_ns < push->before.time_ns ||
+	       (at->time_ns == push->before.time_ns && at->count <= push->before.count);
+}
+
+static void begin(void *context, const struct lives_block *block)
+{
+	struct otlp_push *push = context;
+	struct sum *sum = sum_of(push, block);
+
+	sum->live++;
+	if (block->kind != TRACE_BEFORE && !was_counted(push, block))
+		sum->begun++;
+}
+
+static void end(void *context, const struct lives_block *block, const struct lives_end *end)
+{
+	struct sum *sum;
+
+	if (block->origin != LIVES_BEGUN)
+		return;
+	sum = sum_of(context, block);
+	if (end->cause == LIVES_EXIT || end->cause == LIVES_EXEC)
+		sum->exited++;
+	else if (sum->live > 0)
+		sum->live--;
+}
+
+static void undo(void *context, const struct lives_block *block, const struct lives_end *end)
+{
+	(void)end;
+	if (block->origin == LIVES_BEGUN)
+		sum_of(context, block)->live++;
+}
+
+// Forget sums of nothing.
+static void forget_empty(struct otlp_push *push)
+{
+	size_t kept = 0;
+
+	index_set_fini(&push->known);
+	push->known = (struct index_set){ 0 };
+	for (size_t i = 0; i < push->sums_count; i++) {
+		const struct sum sum = push->sums[i];
+
+		if (!sum.live && !sum.begun)
+			continue;
+		push->sums[kept] = sum;
+		index_set_put(&push->known, hash_of(&sum), is_same, push, &sum, (uint32_t)kept);
+		kept++;
+	}
+	push->sums_count = kept;
+}
+
+// ---- a message ----
+
+static void add_sample(struct samples *samples, const struct sum *sum, uint32_t index,
+		       uint64_t mean_bytes)
+{
+	uint64_t both = sum->begun < sum->live ? sum->begun : sum->live;
+	const uint64_t counts[WINDOW_TYPES] = {
+		[WINDOW_AIFI] = sum->begun - both,
+		[WINDOW_AIFO] = both,
+		[WINDOW_AOFO] = sum->live - both,
+	};
+	struct sample *sample = MEM_ADD(samples->list, samples->count, samples->capacity);
+
+	*sample = (struct sample){
+		.process = sum->process,
+		.thread = sum->thread,
+		.stack = sum->stack,
+		.group = index,
+		.size = sum->size,
+	};
+	for (int type = 0; type < WINDOW_TYPES; type++)
+		sample->row.type[type] =
+			(struct heap_amount){ counts[type], counts[type] * sum->size };
+	if (mean_bytes)
+		samples_scale(sample, mean_bytes);
+}
+
+static void sent(struct otlp_push *push, const struct samples *samples)
+{
+	for (size_t i = 0; i < samples->count; i++) {
+		struct sum *sum = &push->sums[samples->list[i].group];
+
+		ASSERT(sum->exited <= sum->live);
+		sum->live -= sum->exited;
+		sum->begun = sum->exited = 0;
+	}
+}
+
+static bool send_samples(struct otlp_push *push, const struct samples *samples, bool once,
+			 struct err *err)
+{
+	struct export_source source = { .asked = &push->asked, .samples = samples };
+	struct otlp_said said = { 0 };
+	struct str message = { 0 }, line = { 0 };
+	struct sink sink = sink_to_str(&message);
+	bool good = otlp_format.write(&source, &sink, err) && sink_ok(&sink, err) &&
+		    otlp_send_profiles(push->send, &message, once, &said, err);
+
+	if (good) {
+		sent(push, samples);
+		push->result->messages++;
+		push->result->bytes += said.bytes;
+	}
+	if (good && said.rejected) {
+		str_format(&line, "%" PRIu64 " profiles were rejected: %s", said.rejected,
+			   str_get(&said.why));
+		push->options->say(str_get(&line));
+	} else if (good && said.why.length > 0) {
+		str_format(&line, "the collector says: %s", said.why.text);
+		push->options->say(line.text);
+	}
+	str_fini(&said.why);
+	str_fini(&message);
+	str_fini(&line);
+	return good;
+}
+
+// All that there is, in messages of so many samples. A stack, a process may be in several.
+static bool send_all(struct otlp_push *push, bool once, struct err *err)
+{
+	uint64_t mean_bytes = reader_info(push->opened.reader)->sample_bytes;
+	struct samples samples = { .asked = &push->asked, .by_size = true };
+	bool good = true;
+
+	for (size_t i = 0; i < push->sums_count; i++)
+		if (push->sums[i].live || push->sums[i].begun)
+			add_sample(&samples, &push->sums[i], (uint32_t)i, mean_bytes);
+	samples_sort(&samples);
+	for (size_t at = 0; at < samples.count && good; at += MESSAGE_SAMPLES) {
+		size_t left = samples.count - at;
+		struct samples part = samples;
+
+		part.list += at;
+		part.count = left < MESSAGE_SAMPLES ? left : MESSAGE_SAMPLES;
+		good = send_samples(push, &part, once, err);
+	}
+	samples_close(&samples);
+	return good;
+}
+
+// ---- periods ----
+
+static void say_away(struct otlp_push *push, const struct err *err)
+{
+	struct str line = { 0 };
+
+	if (!push->away)
+		str_format(&line, "%s; what is allocated goes into a later profile", err->text);
+	push->away = true;
+	if (line.length > 0)
+		push->options->say(line.text);
+	str_fini(&line);
+}
+
+// `last`: there is no later one, so it is tried for longer.
+static bool end_period(struct otlp_push *push, bool last, struct err *err)
+{
+	bool good;
+
+	push->asked.from_ns = push->from_ns;
+	push->asked.to_ns = push->now_ns;
+	good = send_all(push, !last, err);
+	if (!good && !last && otlp_send_may_retry(push->send)) {
+		say_away(push, err);
+		*err = (struct err){ 0 };
+		good = true;
+	} else if (good) {
+		if (push->away)
+			push->options->say("the collector answers again");
+		push->away = false;
+		push->from_ns = push->now_ns;
+		forget_empty(push);
+	}
+	push->epoch_ns = now_steady_ns();
+	return good;
+}
+
+static bool is_due(const struct otlp_push *push)
+{
+	return now_steady_ns() - push->epoch_ns >= push->options->every_ns;
+}
+
+// ---- the file ----
+
+static void close_file(struct otlp_push *push)
+{
+	lives_free(push->lives);
+	push->lives = NULL;
+	opened_close(&push->opened);
+}
+
+static bool open_file(struct otlp_push *push, struct err *err)
+{
+	const struct lives_watcher watcher = {
+		.begin = begin,
+		.end = end,
+		.undo = undo,
+		.context = push,
+	};
+
+	if (!opened_open(&push->opened, push->options->path, &push->options->symbols, err))
+		return false;
+	reader_follow(push->opened.reader, true);
+	push->asked.reader = push->opened.reader;
+	push->asked.names = push->opened.names;
+	push->asked.symbols = push->opened.symbols;
+	push->lives = lives_new(push->opened.reader, &watcher, NULL);
+	return true;
+}
+
+static void say_dropped(struct otlp_push *push)
+{
+	uint64_t to_ns = moment_begin(push->opened.reader);
+	struct str line = { 0 };
+	char from[24], to[24];
+
+	if (!moment_is_trimmed(push->opened.reader) || to_ns <= push->now_ns)
+		return;
+	str_format(&line,
+		   "what began and ended from %s to %s is in no profile: the trace has it no more "
+		   "(try: record with a larger --max-size or --keep)",
+		   str_duration(push->now_ns, from), str_duration(to_ns, to));
+	push->options->say(line.text);
+	str_fini(&line);
+}
+
+// It was cut anew, or rotated away: the rest is in another file of this name. What lives is found
+// there once more. False without an error: there is none.
+static bool reopen(struct otlp_push *push, struct err *err)
+{
+	const struct trace_info *info = reader_info(push->opened.reader);
+	const struct trace_info *other;
+	struct opened next;
+	bool is;
+
+	if (!opened_open(&next, push->options->path, &push->options->symbols, err))
+		return false;
+	other = reader_info(next.reader);
+	is = other->began_unix_ns == info->began_unix_ns &&
+	     (other->trimmed != info->trimmed ||
+	      memcmp(other->recording_id, info->recording_id, sizeof info->recording_id) != 0 ||
+	      (!reader_end(push->opened.reader) &&
+	       (reader_growing(next.reader) || reader_end(next.reader))));
+	opened_close(&next);
+	if (!is)
+		return false;
+	if (push->begins.time_ns > push->before.time_ns ||
+	    (push->begins.time_ns == push->before.time_ns &&
+	     push->begins.count > push->before.count))
+		push->before = push->begins;
+	push->begins = (struct place){ 0 };
+	for (size_t i = 0; i < push->sums_count; i++)
+		push->sums[i].live = push->sums[i].exited = 0;
+	close_file(push);
+	if (!open_file(push, err))
+		return false;
+	say_dropped(push);
+	return true;
+}
+
+// All that is in the file by now.
+static bool read_on(struct otlp_push *push, struct err *err)
+{
+	struct reader *reader = push->opened.reader;
+	struct trace_event event;
+	struct trace_note note;
+	enum reader_item item;
+	uint64_t count = 0;
+
+	while ((item = reader_next(reader, &event, &note)) != READER_END) {
+		uint64_t time_ns = item == READER_EVENT ? event.time_ns : note.time_ns;
+
+		if (item == READER_EVENT)
+			lives_add_event(push->lives, &event);
+		else
+			lives_add_note(push->lives, &note);
+		if (time_ns > push->now_ns)
+			push->now_ns = time_ns;
+		if (++count % LOOK_EVERY)
+			continue;
+		if (push->options->stop(NULL))
+			return true;
+		if (is_due(push) && push->lives && reader_growing(reader) &&
+		    !end_period(push, false, err))
+			return false;
+	}
+	return true;
+}
+
+// Once more, should there be no more in this file. False: there is no other; or *err says why.
+static bool goes_on(struct otlp_push *push, struct err *err)
+{
+	bool ends = reader_end(push->opened.reader) != NULL;
+
+	if (!ends && reader_growing(push->opened.reader))
+		return true;
+	// What its writer wrote between our last look and its end.
+	reader_grown(push->opened.reader);
+	if (!ends && reader_end(push->opened.reader))
+		return true;
+	return reopen(push, err);
+}
+
+static bool follow(struct otlp_push *push, struct err *err)
+{
+	for (;;) {
+		if (!read_on(push, err))
+			return false;
+		if (push->options->stop(NULL))
+			return err_set(err, ERR_STOPPED, "stopped");
+		if (!goes_on(push, err))
+			return !err->kind;
+		if (!reader_growing(push->opened.reader))
+			continue;
+		if (is_due(push) && !end_period(push, false, err))
+			return false;
+		now_sleep(POLL_NS);
+		reader_grown(push->opened.reader);
+	}
+}
+
+bool otlp_push_run(struct otlp_send *send, const struct otlp_push_options *options,
+		   struct otlp_push_result *result, struct err *err)
+{
+	struct otlp_push push = {
+		.send = send,
+		.options = options,
+		.result = result,
+		.epoch_ns = now_steady_ns(),
+	};
+	bool good = open_file(&push, err);
+
+	if (good) {
+		push.from_ns = moment_begin(push.opened.reader);
+		good = follow(&push, err);
+	}
+	if (good) {
+		uint64_t end_ns = moment_duration(push.opened.reader);
+
+		push.now_ns = end_ns > push.now_ns ? end_ns : push.now_ns;
+		good = end_period(&push, true, err);
+	}
+	close_file(&push);
+	index_set_fini(&push.known);
+	mem_free(push.sums);
+	return good;
+}

@@ -1,0 +1,57 @@
+#include "sql/place.h"
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "os/now.h"
+
+#include <ctype.h>
+#include <string.h>
+
+enum { PAUSE_NS = 100000000 };
+
+bool place_add_server(struct str *server, const char *text, size_t length, unsigned port)
+{
+	const char *bracket = memchr(text, ']', length);
+	const char *after = bracket ? bracket : text;
+	bool has_port = memchr(after, ':', length - (size_t)(after - text)) != NULL;
+
+	ASSERT(port > 0);
+	for (size_t i = 0; i < length; i++)
+		if (!isalnum((unsigned char)text[i]) && !strchr("-._:[]", text[i]))
+			return false;
+	str_add_bytes(server, text, length);
+	if (!has_port)
+		str_format(server, ":%u", port);
+	return length > 0;
+}
+
+bool place_wait(unsigned tries, unsigned tries_max, bool (*stop)(void *context))
+{
+	if (tries >= (tries_max ? tries_max : PLACE_TRIES) || (stop && stop(NULL)))
+		return false;
+	ASSERT(tries > 0);
+	now_sleep((uint64_t)PAUSE_NS << (tries - 1));
+	return !stop || !stop(NULL);
+}
+
+const char *place_line(const char *said, size_t length, char line[static PLACE_LINE])
+{
+	const unsigned char *at = (const unsigned char *)said;
+	size_t end = 0;
+
+	while (end < length && at[end] && at[end] != '\n' && end < PLACE_LINE - 1) {
+		size_t bytes = json_utf8_length(at + end, length - end);
+		bool shown = at[end] >= ' ' && at[end] != 127;
+
+		if (bytes == 0 || bytes > PLACE_LINE - 1 - end)
+			bytes = 1, shown = shown && at[end] < 0x80;
+		if (shown)
+			memcpy(line + end, said + end, bytes);
+		else
+			line[end] = at[end] < 0x80 ? ' ' : '?';
+		end += bytes;
+	}
+	ASSERT(end < PLACE_LINE);
+	line[end] = '\0';
+	return end ? line : "nothing more";
+}

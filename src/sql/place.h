@@ -1,0 +1,23 @@
+// place: what servers that something is sent to have in common, whatever is spoken there: how they
+// are named, how long one waits for them, and how what they say is passed on.
+#ifndef SQL_PLACE_H
+#define SQL_PLACE_H
+
+#include "base/str.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { PLACE_TRIES = 8, PLACE_LINE = 201 };
+
+// "HOST:PORT" or "[::1]:PORT", with `port` where none is said. Append. False: it is none of these.
+bool place_add_server(struct str *server, const char *text, size_t length, unsigned port);
+
+// Wait before try number `tries`, from 1: 0.1 s, then twice as long each time. False: there were
+// `tries_max` (0: PLACE_TRIES, some twelve seconds), or `stop` (of NULL; NULL: never) says so.
+bool place_wait(unsigned tries, unsigned tries_max, bool (*stop)(void *context));
+
+// What a server said, up to the end of a line, as UTF-8, with nothing in it that a terminal obeys.
+const char *place_line(const char *said, size_t length, char line[static PLACE_LINE]);
+
+#endif
