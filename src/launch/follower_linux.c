@@ -43,6 +43,17 @@ _Noreturn static void become(const char *const *words, const char *path, bool qu
 	_exit(EXIT_FAILURE);
 }
 
+static int follower_reap(struct follower *follower)
+{
+	int status = 0;
+
+	ASSERT(follower->pid > 0);
+	while (waitpid(follower->pid, &status, 0) < 0 && errno == EINTR)
+		;
+	follower->pid = 0;
+	return status;
+}
+
 bool follower_open(struct follower *follower, const char *const *words, const char *path,
 		   bool quiet, struct err *err)
 {
@@ -56,15 +67,20 @@ bool follower_open(struct follower *follower, const char *const *words, const ch
 		follower->fd = pidfd_open(follower->pid, 0);
 	if (follower->pid > 0 && follower->fd >= 0)
 		return true;
+	err_errno(err, errno, "cannot start what sends the trace");
+	if (follower->pid > 0) { // nobody would hear of its end
+		kill(follower->pid, SIGKILL);
+		follower_reap(follower);
+	}
 	follower->pid = 0;
-	return err_errno(err, errno, "cannot start what sends the trace");
+	return false;
 }
 
 bool follower_wait(struct follower *follower, int signal_fd, void (*tell)(const char *line))
 {
 	struct signalfd_siginfo info;
 	bool told = false;
-	int status = 0;
+	int status;
 
 	if (follower->pid == 0)
 		return true;
@@ -86,9 +102,7 @@ bool follower_wait(struct follower *follower, int signal_fd, void (*tell)(const 
 				kill(follower->pid, SIGTERM);
 	}
 	close(follower->fd);
-	while (waitpid(follower->pid, &status, 0) < 0 && errno == EINTR)
-		;
-	follower->pid = 0;
+	status = follower_reap(follower);
 	if (WIFSIGNALED(status))
 		tell("warning: the trace is not sent to its end (try: tidemark push)");
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0;

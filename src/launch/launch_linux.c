@@ -626,7 +626,7 @@ static void launch_wait(struct launch *launch)
 			launch_lose_collector(launch);
 		if (ready[2].revents)
 			launch_end_time(launch);
-		if (ready[3].revents)
+		if (ready[3].revents && launch->attached) // and not left just now
 			launch_note_end(launch);
 	}
 }

@@ -277,6 +277,23 @@ def refused(pid, *words, code=126, **more):
 
 
 @test
+def a_program_that_ends_just_as_it_is_left_has_ended_once():
+    """The launcher hears of both at one time: it was stopped meanwhile."""
+    running = looping(1)
+    recording = Running([TIDEMARK, "record", "-p", str(running.pid), "-o", "t.tide", "-f"])
+    recording.process.stderr.readline()
+    os.kill(recording.pid, signal.SIGSTOP)
+    wait_for(lambda: ") T " in open(f"/proc/{recording.pid}/stat", encoding="utf-8").read(), "T")
+    running.process.kill()
+    running.process.wait(PATIENCE_SECONDS)
+    os.kill(recording.pid, signal.SIGINT)
+    os.kill(recording.pid, signal.SIGCONT)
+    recording.end(0)
+    dump = run([TIDEMARK, "dump", "t.tide"]).out
+    equal(1, dump.count("attached while it ran"), "notes of the attachment")
+
+
+@test
 def what_cannot_be_attached_to_is_refused_with_the_remedy():
     refused(4194303, "there is no process 4194303", code=127)
     running = looping(1)

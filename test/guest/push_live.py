@@ -5,12 +5,14 @@
 whatever is killed, and at the end the rows are those that `push` sends of the whole trace."""
 import os
 import re
+import shutil
 import signal
+import socket
 import subprocess
 import time
 
 from libclickhouse import Server, free_port
-from libguest import TIDEMARK, check, environment, equal, main, program, test, wait_for
+from libguest import PATIENCE_SECONDS, TIDEMARK, Skip, check, environment, equal, main, program, test, wait_for
 
 NEVER = 2**64 - 1
 COLUMNS = {
@@ -199,6 +201,27 @@ def what_cannot_be_is_refused_before_the_program_starts():
         equal(125, done.returncode, words)
         check(done.stderr.count("\n") <= 2 and "s3cret" not in done.stderr, words, done.stderr)
     check(not os.path.exists("started"))
+
+
+@test
+def who_sends_and_cannot_be_watched_is_not_left_running():
+    if not shutil.which("strace"):
+        raise Skip("needs strace")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        done = subprocess.run(["strace", "-qq", "-o", "/dev/null", "-e", "trace=pidfd_open", "-e",
+                               "inject=pidfd_open:error=EMFILE", TIDEMARK, "record", "-f", "-o", "live.tide", "--push",
+                               f"clickhouse://127.0.0.1:{silent.getsockname()[1]}/memory", "/bin/true"],
+                              env=environment(), capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS)
+        check("cannot start what sends the trace: Too many open files" in done.stderr, done.stderr)
+        equal([], [pid for pid in os.listdir("/proc") if pid.isdigit() and is_sender(pid)], "who sends")
+
+
+def is_sender(pid):
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return b"--follow" in file.read() and os.readlink(f"/proc/{pid}/cwd") == os.getcwd()
+    except OSError:
+        return False
 
 
 @test
