@@ -161,7 +161,7 @@ static bool grown(const struct rss_snapshots *looks, const struct image *image)
 	return looks->exact || image->resident >= image->look.rss_bytes_max / 2 * GROWTH_UNASKED;
 }
 
-// Do the sums by mapping and by page differ by less than a five-hundredth?
+// Do the sums by mapping and by page agree?
 static bool agrees(const struct trace_snapshot *snapshot)
 {
 	uint64_t mapped = 0, present = 0;
@@ -171,7 +171,8 @@ static bool agrees(const struct trace_snapshot *snapshot)
 	for (uint32_t i = 0; i < snapshot->pages_count; i++)
 		if (snapshot->pages[i].flags & TRACE_PAGES_PRESENT)
 			present += snapshot->pages[i].end - snapshot->pages[i].start;
-	return (mapped > present ? mapped - present : present - mapped) <= mapped / 500;
+	return (mapped > present ? mapped - present : present - mapped) <=
+	       mapped / SNAPSHOT_AGREES_SHARE;
 }
 
 // By which part of what it is must resident memory grow before the next one? What is left of the

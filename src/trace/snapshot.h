@@ -10,6 +10,9 @@
 
 enum {
 	SNAPSHOT_PAGES_BYTES_MAX = 8 << 20, // of the ranges, written: further ones are cut
+	// Where the sums by mapping and by page differ by more than one part of so many, the
+	// process went on between the two readings.
+	SNAPSHOT_AGREES_SHARE = 500,
 };
 
 // Mappings and ranges MUST rise and not overlap, and ranges are on whole pages.

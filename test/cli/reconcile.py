@@ -21,7 +21,7 @@ def lines_of(answer):
 HEAP, OWN, STACK, LIBRARY, OURS = 0x500000, 0x700000, 0x800000, 0x900000, 0xa00000
 
 
-def build(name, seed, step, unknown_pages=0, more=""):
+def build(name, seed, step, unknown_pages=0, more="", mapped_more=0):
     """A heap of blocks `step(size)` apart; some pages of everything are resident. Returns the
     bytes of each line, byte by byte."""
     dice = random.Random(seed)
@@ -49,7 +49,7 @@ def build(name, seed, step, unknown_pages=0, more=""):
                       for page in range(start // PAGE, start // PAGE + count) if dice.random() < 0.6)
     resident += range(0xb00, 0xb00 + unknown_pages)
     lines += ["@20 t malloc a 0x720000 5", "snapshot p reason=release at=15 rss=1000000 rss-max=1100000" + more]
-    lines.append(f"mapping 0x500000-0xb10000 prot=rw rss={len(resident) * PAGE}")
+    lines.append(f"mapping 0x500000-0xb10000 prot=rw rss={(len(resident) + mapped_more) * PAGE}")
     lines += [f"pages {hex(page * PAGE)}-{hex((page + 1) * PAGE)}" for page in resident]
     lines += ["@30 t free 0x720000", "end"]
     # The snapshot was begun and done before the malloc of @20.
@@ -113,6 +113,18 @@ def without_smaps_the_sum_is_that_of_the_pages_and_it_is_said():
     assert sum(wanted.values()) == answer["smaps_bytes"]
     text = run("reconcile", path).stdout
     assert "in all (by pages)" in text and "smaps was not read" in text and "PSS" not in text, text
+
+
+@test
+def readings_of_a_program_that_went_on_meanwhile_are_marked():
+    for pages, marked in ((0, False), (1, True), (-1, True)):
+        path, wanted, _, _ = build(f"went_on{pages}", 0, glibc, mapped_more=pages)
+        answer = reconcile(path)
+        assert lines_of(answer) == wanted and answer["difference"] == pages * PAGE, answer
+        said = [line for line in answer["warnings"] if "differ by 4.0 KiB" in line and "went on" in line]
+        assert bool(said) == marked, answer["warnings"]
+        text = " ".join(run("reconcile", path).stdout.split())
+        assert marked == ("went on while this snapshot was read" in text), text
 
 
 @test

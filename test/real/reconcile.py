@@ -65,10 +65,14 @@ def check_balance(proof, name, trace, exe):
     proof.note(f"{name} at {when} ({balance['reason']}): smaps {smaps}, {lines}")
     proof.equal(f"{name}: the lines are what smaps says", smaps,
                 sum(lines.values()) + balance["difference"])
-    proof.check(abs(balance["difference"]) <= UNEXPLAINED_SHARE * smaps,
-                f"{name}: smaps and the page map agree", balance["difference"])
-    proof.check(lines["unexplained"] <= UNEXPLAINED_SHARE * smaps,
-                f"{name}: at most 0.5 % is unexplained", lines)
+    # Nobody waits for a snapshot that is taken because memory grew: a busy machine may let the program
+    # go on between its two readings, in each of several tries. Then it is marked, and by how much.
+    apart = abs(balance["difference"])
+    marked = any("went on while this snapshot was read" in line for line in balance["warnings"])
+    proof.check(apart <= UNEXPLAINED_SHARE * smaps or marked and balance["reason"] == "growth",
+                f"{name}: smaps and the page map agree", apart, balance["warnings"])
+    proof.check(lines["unexplained"] <= UNEXPLAINED_SHARE * smaps + (apart if marked else 0),
+                f"{name}: at most 0.5 % is unexplained", lines, apart)
     for line in balance["lines"]:
         if line["rows"]:
             proof.equal(f"{name}: the rows of {line['line']} add up", line["bytes"],

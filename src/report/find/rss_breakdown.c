@@ -5,6 +5,7 @@
 #include "report/ask/pages.h"
 #include "report/find/chunk_extent.h"
 #include "trace/reader_pass.h"
+#include "trace/snapshot.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -506,6 +507,24 @@ static void warn_of_unseen(struct rss_breakdown *rss_breakdown,
 			   first, second);
 }
 
+// A snapshot that the process did not wait for is read while it goes on: what it maps between the
+// two readings is in one of them alone, and may be in no mapping that was known when it began.
+static void warn_of_readings(struct rss_breakdown *rss_breakdown)
+{
+	int64_t difference = rss_breakdown->difference;
+	uint64_t bytes = (uint64_t)(difference < 0 ? -difference : difference);
+	char said[24];
+
+	if (bytes <= rss_breakdown->smaps_bytes / SNAPSHOT_AGREES_SHARE)
+		return;
+	str_bytes(bytes, said);
+	query_context_warn(rss_breakdown->asked,
+			   "the program went on while this snapshot was read: smaps and the page "
+			   "map differ by %s, and about as much may be in the wrong line (try "
+			   "another moment: --at TIME)",
+			   said);
+}
+
 bool rss_breakdown_init(struct rss_breakdown *rss_breakdown, struct query_context *asked,
 			enum rss_breakdown_at at, struct err *err)
 {
@@ -549,6 +568,7 @@ bool rss_breakdown_init(struct rss_breakdown *rss_breakdown, struct query_contex
 		weigh_again(rss_breakdown, &snapshot);
 	moment_view_warn_of_space(asked);
 	warn_of_unseen(rss_breakdown, &snapshot);
+	warn_of_readings(rss_breakdown);
 	moment_view_warn_of_samples(asked);
 	snapshot_fini(&snapshot);
 	return true;
