@@ -129,10 +129,10 @@ def a_damaged_index_gives_no_wrong_number():
     dice = random.Random(3)
     expected = right(path)
     refused = 0
-    for _ in range(25):
+    for _ in range(12):
         check_right(path)
-        name = dice.choice([name for name in os.listdir("damaged.tide-index")
-                            if os.path.getsize("damaged.tide-index/" + name)])
+        name = dice.choice(sorted(name for name in os.listdir("damaged.tide-index")
+                                  if os.path.getsize("damaged.tide-index/" + name)))
         with open("damaged.tide-index/" + name, "r+b") as file:
             at = dice.randrange(os.path.getsize(file.name))
             file.seek(at)
@@ -207,14 +207,14 @@ def a_budget_that_is_too_small_says_how_much_is_needed():
 
 @test
 def the_first_of_more_single_allocations_than_fit_are_found():
-    path = make("singles.tide", 300, 50000, 1200000)
+    path = make("singles.tide", 300, 50000, 600000)
     for words in (("--by", "lifetime", "-n", "5"), ("--by", "impact,lifetime", "-n", "3"),
                   ("--by", "stack,lifetime", "-n", "2", "--sort", "first"),
                   ("--by", "type,lifetime", "-n", "4", "--sort", "size", "--min-bytes", "40")):
-        few = json.loads(ask(path, *words, "--memory", "64M").stdout)
+        few = json.loads(ask(path, *words, "--memory", "32M").stdout)
         assert few == right(path, *words, "--memory", "3G"), words
         assert len(few["rows"]) > 0, words
-    done = ask(path, "--by", "lifetime", "--memory", "64M", check=4)
+    done = ask(path, "--by", "lifetime", "--memory", "32M", check=4)
     assert "single allocations do not fit" in done.stderr and "(-n)" in done.stderr, done.stderr
 
 

@@ -2,6 +2,7 @@
 """Programs of 32 bits that run already are attached to as those of 64: the same tests, with the same
 programs."""
 # timeout: 240
+# parallel: yes
 import os
 
 os.environ["GUEST_BITS"] = "32"

@@ -2,6 +2,7 @@
 """Eight threads hand each other blocks: the trace's order is what really happened, whoever's
 allocator it is, and whenever they are killed."""
 # timeout: 300
+# parallel: yes
 import glob
 import os
 import random

@@ -8,6 +8,7 @@ places, is never wrong. docs/notes/0001-order-without-clocks.md lists the rules.
 with MUTATIONS_ALL, in mutations_soak.py, all.
 """
 # timeout: 400
+# parallel: yes
 import concurrent.futures
 import json
 import os

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Under a system-call filter the recorder calls nothing, changes nothing and loses nothing."""
 # timeout: 180
+# parallel: yes
 import resource
 
 from libguest import BITS, TIDEMARK, Skip, Trace, check, equal, main, program, run, test

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What lives in a trace that is still being written: as text, as JSON, and on a terminal; by the
 process's number as well as by the file's name."""
+# parallel: yes
 import json
 import os
 import pty

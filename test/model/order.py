@@ -17,5 +17,5 @@ liborder.register([
     "NO_UNDO": {"OPERATIONS": 3},
     "LANE_RESET": {"OPERATIONS": 2},
     "STORE": {"OPERATIONS": 3},
-})
+}, "-O0")
 main()

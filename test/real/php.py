@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """PHP: its extensions are opened with RTLD_DEEPBIND, and find libc's malloc before ours. They are
 recorded all the same: no free of theirs is without its allocation."""
+# parallel: yes
 import glob
 import json
 import os

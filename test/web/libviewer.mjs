@@ -34,10 +34,11 @@ export async function main(tools) {
 	console.log(`1..${tests.length}`);
 	for (const [name, body] of tests) {
 		number++;
+		const began = Date.now();
 		try {
 			await body(tools);
 			equal([], tools.complaints(), "complaints of the browser");
-			console.log(`ok ${number} - ${name}`);
+			console.log(`ok ${number} - ${name}\n# ${((Date.now() - began) / 1000).toFixed(2)} s`);
 		} catch (error) {
 			if (error instanceof Skip) {
 				console.log(`ok ${number} - ${name} # SKIP ${error.message}`);
