@@ -1,7 +1,10 @@
 // Sizes are told by their place among the last ones that differ. Numbers in groups come back as
 // they were written, whatever their width, and bytes that are no group give none.
 #include "engine/index/index_bits.h"
+#include "engine/index/index_events.h"
 #include "test/test.h"
+
+#include <stdlib.h>
 
 TEST(a_size_that_was_among_the_last_three_has_a_place_and_others_none)
 {
@@ -88,4 +91,50 @@ TEST(a_width_that_nobody_writes_is_no_group)
 		CHECK_EQ(written ? 1 + 2 * width : 0,
 			 bits_take_group(bytes, BITS_GROUP_MAX, found, 1));
 	}
+}
+
+// Some steps of a block are the same as those of the whole of it: of one that has few kinds, and of
+// one that has too many to number them.
+static void check_some(uint32_t kinds)
+{
+	enum { STEPS = 1000 };
+	uint32_t ops[STEPS], all[STEPS], some[STEPS];
+	uint64_t begins[STEPS] = { 0 };
+	struct index_run jump = { 0, 1 };
+	struct index_batch batch = {
+		.first = 1,
+		.count = STEPS,
+		.ops = ops,
+		.begins = begins,
+		.jumps = &jump,
+		.jumps_count = 1,
+	};
+	struct pack_words *words = calloc(1, sizeof *words);
+	uint8_t *bytes = calloc(1, index_events_bytes_max(&batch) + PACK_SLACK);
+	struct index_events_head head;
+	uint64_t state = 88172645463325252u;
+
+	for (uint32_t i = 0; i < STEPS; i++) {
+		state = state * 6364136223846793005u + 1;
+		ops[i] = (uint32_t)((state >> 33) % kinds) << 1;
+	}
+	index_events_put(bytes, &batch, words);
+	memcpy(&head, bytes, sizeof head);
+	CHECK_EQ(kinds<100, head.words_count> 0);
+	CHECK(index_events_take_ops(bytes, &head, kinds, all));
+	CHECK_BYTES(ops, all, sizeof ops);
+	for (uint32_t from = 0; from < STEPS; from += 41)
+		for (uint32_t count = 1; from + count <= STEPS; count += 97) {
+			CHECK(index_events_take_some(bytes, &head, kinds, from, count, some));
+			CHECK_BYTES(ops + from, some, count * sizeof *ops);
+		}
+	CHECK(!index_events_take_some(bytes, &head, 1, 0, STEPS, some));
+	free(words);
+	free(bytes);
+}
+
+TEST(some_steps_of_a_block_are_those_of_the_whole)
+{
+	check_some(20);
+	check_some(100000);
 }

@@ -26,6 +26,11 @@ static size_t check_column(const uint64_t *values, size_t count)
 	CHECK(pack_take(&at, end, found, count));
 	CHECK(at == end);
 	CHECK_BYTES(values, found, count * sizeof *values);
+	at = bytes;
+	for (size_t i = 0; i < count; i += PACK_GROUP)
+		CHECK(pack_skip_group(&at, end,
+				      (uint32_t)(count - i < PACK_GROUP ? count - i : PACK_GROUP)));
+	CHECK(at == end);
 	for (const uint8_t *cut = bytes; cut < end; cut++) {
 		at = bytes;
 		CHECK(!pack_take(&at, cut, found, count));

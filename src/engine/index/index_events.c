@@ -160,53 +160,83 @@ static uint32_t group_of(uint32_t count, uint32_t first)
 	return count - first < PACK_GROUP ? count - first : PACK_GROUP;
 }
 
+// Some numbers of a column of `all`: those of [from, to).
+struct range {
+	uint32_t from, to, all;
+};
+
+// The next group of a column that has any of the range, in `group`, of which [*low, *high) are
+// asked for. *first: where the next one begins.
+static bool take_in_range(const uint8_t **at, const uint8_t *end, const struct range *range,
+			  uint32_t *first, uint64_t group[PACK_GROUP], uint32_t *low,
+			  uint32_t *high)
+{
+	uint32_t here = group_of(range->all, *first);
+
+	for (; *first + here <= range->from; here = group_of(range->all, *first)) {
+		if (!pack_skip_group(at, end, here))
+			return false;
+		*first += here;
+	}
+	if (!pack_take_group(at, end, group, here))
+		return false;
+	*low = range->from > *first ? range->from - *first : 0;
+	*high = range->to - *first < here ? range->to - *first : here;
+	*first += here;
+	return true;
+}
+
 // *most: the highest of the words.
 static bool take_numbers(const uint8_t *at, const uint8_t *end,
-			 const uint32_t words[PACK_WORDS_MAX], uint32_t *ops, uint32_t count,
-			 uint64_t *most)
+			 const uint32_t words[PACK_WORDS_MAX], uint32_t *ops,
+			 const struct range *range, uint64_t *most)
 {
 	uint64_t group[PACK_GROUP], numbers = 0;
-	uint32_t highest = 0;
+	uint32_t highest = 0, low, high;
 
-	for (uint32_t first = 0; first < count; first += PACK_GROUP) {
-		uint32_t here = group_of(count, first);
-
-		if (!pack_take_group(&at, end, group, here))
+	for (uint32_t first = 0; first < range->to;) {
+		if (!take_in_range(&at, end, range, &first, group, &low, &high))
 			return false;
-		for (uint32_t i = 0; i < here; i++) {
+		for (uint32_t i = low; i < high; i++) {
 			uint32_t word = words[group[i] % PACK_WORDS_MAX];
 
 			numbers |= group[i];
 			highest = word > highest ? word : highest;
-			ops[first + i] = word;
+			*ops++ = word;
 		}
 	}
 	*most = highest;
-	return at == end && numbers < PACK_WORDS_MAX;
+	return (at == end || range->to < range->all) && numbers < PACK_WORDS_MAX;
 }
 
 // Numbers below 2^32, the highest of which is *most.
-static bool take_words(const uint8_t *at, const uint8_t *end, uint32_t *words, uint32_t count,
-		       uint64_t *most)
+static bool take_words(const uint8_t *at, const uint8_t *end, uint32_t *words,
+		       const struct range *range, uint64_t *most)
 {
 	uint64_t group[PACK_GROUP];
+	uint32_t low, high;
 
-	for (uint32_t first = 0; first < count; first += PACK_GROUP) {
-		uint32_t here = group_of(count, first);
-
-		if (!pack_take_group(&at, end, group, here))
+	for (uint32_t first = 0; first < range->to;) {
+		if (!take_in_range(&at, end, range, &first, group, &low, &high))
 			return false;
-		for (uint32_t i = 0; i < here; i++) {
+		for (uint32_t i = low; i < high; i++) {
 			*most = group[i] > *most ? group[i] : *most;
-			words[first + i] = (uint32_t)group[i];
+			*words++ = (uint32_t)group[i];
 		}
 	}
-	return at == end;
+	return at == end || range->to < range->all;
 }
 
 bool index_events_take_ops(const uint8_t *bytes, const struct index_events_head *head,
 			   uint32_t cells_count, uint32_t *ops)
 {
+	return index_events_take_some(bytes, head, cells_count, 0, head->count, ops);
+}
+
+bool index_events_take_some(const uint8_t *bytes, const struct index_events_head *head,
+			    uint32_t cells_count, uint32_t from, uint32_t count, uint32_t *ops)
+{
+	const struct range range = { from, from + count, head->count };
 	const uint8_t *first = bytes + sizeof *head, *words_at = bytes + head->words_at,
 		      *end = bytes + head->lives_at;
 	uint32_t words[PACK_WORDS_MAX];
@@ -216,10 +246,12 @@ bool index_events_take_ops(const uint8_t *bytes, const struct index_events_head 
 	if (head->words_count > 0) {
 		// A number that is none has a word that is too high.
 		memset(words, 0xff, sizeof words);
-		ok = take_words(words_at, end, words, head->words_count, &most) &&
-		     take_numbers(first, words_at, words, ops, head->count, &most);
+		ok = take_words(words_at, end, words,
+				&(struct range){ 0, head->words_count, head->words_count },
+				&most) &&
+		     take_numbers(first, words_at, words, ops, &range, &most);
 	} else {
-		ok = words_at == end && take_words(first, end, ops, head->count, &most);
+		ok = words_at == end && take_words(first, end, ops, &range, &most);
 	}
 	return ok && most >> 1 < cells_count;
 }

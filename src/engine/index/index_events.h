@@ -1,6 +1,7 @@
 // index_events: a block of steps, as bytes and back (index_events.c says how).
 //
 //     index_events_put            a batch into bytes
+//     index_events_take_some      the words of some steps
 //     index_events_take_ops       the words of its steps; then, as they are needed:
 //       index_events_take_begins    by step, where what it ended began
 //       index_events_take_ends      the same of ends alone, in a list
@@ -35,6 +36,10 @@ size_t index_events_put(uint8_t *out, const struct index_batch *batch, struct pa
 // False: the bytes are no such block, or have a cell that is not there.
 bool index_events_take_ops(const uint8_t *bytes, const struct index_events_head *head,
 			   uint32_t cells_count, uint32_t *ops);
+
+// The same of `count` steps from `from` on, which there are: those before them are stepped over.
+bool index_events_take_some(const uint8_t *bytes, const struct index_events_head *head,
+			    uint32_t cells_count, uint32_t from, uint32_t count, uint32_t *ops);
 
 // `first`: the block's first step. Orphans have 0 as a beginning. False: a beginning cannot be.
 bool index_events_take_begins(const uint8_t *bytes, const struct index_events_head *head,

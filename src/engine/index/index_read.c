@@ -145,8 +145,9 @@ static bool take_block(const struct index *index, unsigned what, struct index_bl
 	       take_jumps(block, block->bytes + head.jumps_at, block->bytes + size);
 }
 
-bool index_block_load(struct index *index, uint64_t number, unsigned what,
-		      struct index_block *block, struct err *err)
+// Its bytes, and which steps it has.
+static bool read_block(struct index *index, uint64_t number, struct index_block *block,
+		       struct err *err)
 {
 	const struct index_block_entry *entry = &index->files.blocks[number];
 
@@ -156,11 +157,39 @@ bool index_block_load(struct index *index, uint64_t number, unsigned what,
 		return bad_block(index, number, err);
 	block->bytes = mem_grow(block->bytes, &block->bytes_capacity,
 				entry->events_size + (size_t)PACK_SLACK, 1);
-	if (!vault_read(&index->files.events, entry->events_at, block->bytes, entry->events_size,
-			err))
-		return false;
 	block->first = number << index->shape.block_log2;
 	block->count = steps_of_block(index, number);
+	return vault_read(&index->files.events, entry->events_at, block->bytes, entry->events_size,
+			  err);
+}
+
+bool index_block_part(struct index *index, uint64_t first, uint32_t count,
+		      struct index_block *block, struct err *err)
+{
+	uint64_t number = first >> index->shape.block_log2;
+	struct index_events_head head;
+
+	if (!read_block(index, number, block, err))
+		return false;
+	ASSERT(first - block->first + count <= block->count);
+	memcpy(&head, block->bytes, sizeof head);
+	block->ops = mem_grow(block->ops, &block->ops_capacity, count, sizeof *block->ops);
+	if (!is_head_sound(block, &head, index->files.blocks[number].events_size) ||
+	    !index_events_take_some(block->bytes, &head, index->cells.cells_count,
+				    (uint32_t)(first - block->first), count, block->ops))
+		return bad_block(index, number, err);
+	block->first = first;
+	block->count = count;
+	return true;
+}
+
+bool index_block_load(struct index *index, uint64_t number, unsigned what,
+		      struct index_block *block, struct err *err)
+{
+	const struct index_block_entry *entry = &index->files.blocks[number];
+
+	if (!read_block(index, number, block, err))
+		return false;
 	if (!take_block(index, what, block, entry->events_size))
 		return bad_block(index, number, err);
 	if (what & INDEX_TIMES && !take_times(index, entry, &block->runs, &block->runs_capacity,

@@ -39,6 +39,10 @@ void index_block_fini(struct index_block *block);
 bool index_block_load(struct index *index, uint64_t number, unsigned what,
 		      struct index_block *block, struct err *err);
 
+// The words of `count` steps from `first` on, all of one block and there: `first`, `count` and `ops`.
+bool index_block_part(struct index *index, uint64_t first, uint32_t count,
+		      struct index_block *block, struct err *err);
+
 // Its numbers of events alone: `first`, `count` and `jumps`.
 bool index_block_jumps(struct index *index, uint64_t number, struct index_block *block,
 		       struct err *err);

@@ -119,50 +119,73 @@ static void take_bits(const uint8_t *at, unsigned width, uint64_t *values, uint3
 		values[i] = bits_load(at + bit / 8) >> bit % 8 & mask;
 }
 
-static bool take_patches(const uint8_t *places, const uint8_t *at, unsigned width, unsigned above,
-			 uint32_t patched, uint64_t *values, uint32_t count)
+// A group, taken apart.
+struct parts {
+	unsigned width, above;
+	uint32_t patched;
+	const uint8_t *places, *numbers, *high;
+};
+
+// Moves *at to its end.
+static bool take_apart(const uint8_t **at, const uint8_t *end, uint32_t count, struct parts *parts)
+{
+	const uint8_t *from = *at;
+
+	ASSERT(count <= PACK_GROUP);
+	*parts = (struct parts){ 0 };
+	if (from >= end)
+		return false;
+	parts->width = *from++;
+	if (parts->width & PACK_PATCHED) {
+		parts->width &= PACK_PATCHED - 1;
+		if (end - from < 2)
+			return false;
+		parts->patched = *from++;
+		parts->above = *from++;
+		parts->places = from;
+		if (parts->patched > count || parts->width >= 64 || !can_be_width(parts->above) ||
+		    parts->patched > (size_t)(end - from))
+			return false;
+		from += parts->patched;
+	}
+	parts->numbers = from;
+	if (!can_be_width(parts->width) ||
+	    bytes_of(parts->width, count) + bytes_of(parts->above, parts->patched) >
+		    (size_t)(end - from))
+		return false;
+	parts->high = from + bytes_of(parts->width, count);
+	*at = parts->high + bytes_of(parts->above, parts->patched);
+	return true;
+}
+
+static bool take_patches(const struct parts *parts, uint64_t *values, uint32_t count)
 {
 	uint64_t high[PACK_GROUP];
 
-	take_bits(at, above, high, patched);
-	for (uint32_t i = 0; i < patched; i++) {
-		if (places[i] >= count)
+	take_bits(parts->high, parts->above, high, parts->patched);
+	for (uint32_t i = 0; i < parts->patched; i++) {
+		if (parts->places[i] >= count)
 			return false;
-		values[places[i]] |= high[i] << width;
+		values[parts->places[i]] |= high[i] << parts->width;
 	}
 	return true;
 }
 
+bool pack_skip_group(const uint8_t **at, const uint8_t *end, uint32_t count)
+{
+	struct parts parts;
+
+	return take_apart(at, end, count, &parts);
+}
+
 bool pack_take_group(const uint8_t **at, const uint8_t *end, uint64_t *values, uint32_t count)
 {
-	const uint8_t *from = *at, *places = NULL;
-	unsigned width, above = 0;
-	uint32_t patched = 0;
-	size_t size;
+	struct parts parts;
 
-	ASSERT(count <= PACK_GROUP);
-	if (from >= end)
+	if (!take_apart(at, end, count, &parts))
 		return false;
-	width = *from++;
-	if (width & PACK_PATCHED) {
-		width &= PACK_PATCHED - 1;
-		if (end - from < 2)
-			return false;
-		patched = *from++;
-		above = *from++;
-		places = from;
-		if (patched > count || width >= 64 || !can_be_width(above) ||
-		    patched > (size_t)(end - from))
-			return false;
-		from += patched;
-	}
-	size = bytes_of(width, count);
-	if (!can_be_width(width) || size + bytes_of(above, patched) > (size_t)(end - from))
-		return false;
-	take_bits(from, width, values, count);
-	from += size;
-	*at = from + bytes_of(above, patched);
-	return !patched || take_patches(places, from, width, above, patched, values, count);
+	take_bits(parts.numbers, parts.width, values, count);
+	return !parts.patched || take_patches(&parts, values, count);
 }
 
 size_t pack_bytes_max(size_t count)

@@ -36,6 +36,9 @@ uint8_t *pack_put_group(uint8_t *out, const uint64_t *values, uint32_t count);
 // *at is moved on. False: the bytes before `end` are no such group.
 bool pack_take_group(const uint8_t **at, const uint8_t *end, uint64_t *values, uint32_t count);
 
+// Move on past one, of which the numbers are not wanted.
+bool pack_skip_group(const uint8_t **at, const uint8_t *end, uint32_t count);
+
 // All groups of a column. A column of `count` takes pack_bytes_max(count).
 size_t pack_bytes_max(size_t count);
 uint8_t *pack_put(uint8_t *out, const uint64_t *values, size_t count);
