@@ -274,6 +274,28 @@ TEST(a_lifetime_filter_counts_any_number_of_one_kind)
 	reader_close(reader);
 }
 
+// What the blocks of steps say is not said once more by postings.
+TEST(a_site_that_does_most_of_it_takes_no_postings)
+{
+	const char *path = test_temp_path("crowd.tide");
+	struct window_options options = { .index_path = test_temp_path("crowd.tide-index"),
+					  .progress = PROGRESS_NONE };
+	struct reader *reader;
+	struct window *window;
+	struct stat status = { 0 };
+	struct err err = { 0 };
+
+	write_crowd(path);
+	reader = reader_open(path, &err);
+	window = window_open(path, reader, &options, &err);
+	CHECK_STR("", err.text);
+	CHECK_EQ(0, stat(test_temp_path("crowd.tide-index/posts"), &status));
+	CHECK(status.st_size > 0);
+	CHECK(status.st_size < 4 * CROWD / 256);
+	window_close(window);
+	reader_close(reader);
+}
+
 TEST(a_cut_trace_is_answered_for_as_far_as_it_goes)
 {
 	const struct window_random like = {
@@ -720,7 +742,7 @@ TEST(a_disk_that_is_full_is_an_error)
 
 	// Files may not grow: the nearest to a full disk that a test can have.
 	CHECK_EQ(0, getrlimit(RLIMIT_FSIZE, &before));
-	limit = (struct rlimit){ 70000, before.rlim_max };
+	limit = (struct rlimit){ 20000, before.rlim_max };
 	signal(SIGXFSZ, SIG_IGN);
 	CHECK_EQ(0, setrlimit(RLIMIT_FSIZE, &limit));
 	CHECK(open_index(reader, &options, &err) == NULL);

@@ -38,6 +38,8 @@ struct index_shape index_shape_for(uint64_t memory_bytes)
 		.level_log2 = 8,
 		.chunk_log2 = 22,
 		.skip_log2 = 10,
+		.stretch_log2 = 15,
+		.busy_log2 = 7,
 		.sparse_log2 = 12,
 		.short_steps = 1 << 20,
 	};
@@ -57,6 +59,8 @@ const struct index_shape index_shape_tiny = {
 	.level_log2 = 3,
 	.chunk_log2 = 9,
 	.skip_log2 = 2,
+	.stretch_log2 = 4,
+	.busy_log2 = 5,
 	.sparse_log2 = 2,
 	.short_steps = 100,
 };

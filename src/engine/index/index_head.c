@@ -15,10 +15,10 @@
 _Static_assert(sizeof(struct index_exit) == 24, "is on disk as it is in memory");
 _Static_assert(sizeof(struct index_range) == 16, "is on disk as it is in memory");
 _Static_assert(sizeof(struct index_identity) == 32, "is on disk as it is in memory");
-_Static_assert(sizeof(struct index_shape) == 40, "is on disk as it is in memory");
+_Static_assert(sizeof(struct index_shape) == 48, "is on disk as it is in memory");
 _Static_assert(sizeof(struct reader_place) == 40, "is on disk as it is in memory");
 
-enum { VERSION = 10 };
+enum { VERSION = 11 };
 
 // What a site or a cell takes at least.
 enum { SITE_BYTES_MIN = 5, CELL_BYTES_MIN = 2 };
@@ -346,7 +346,9 @@ static bool is_sane(const struct index *index)
 	if (shape->block_log2 < 4 || shape->block_log2 > 20 || shape->long_log2 < 1 ||
 	    shape->long_log2 > 30 || shape->level_log2 < 1 ||
 	    shape->level_log2 > shape->block_log2 || shape->chunk_log2 < shape->block_log2 ||
-	    shape->chunk_log2 > 28 || shape->skip_log2 > 20 || shape->sparse_log2 > 20)
+	    shape->chunk_log2 > 28 || shape->skip_log2 > 20 || shape->sparse_log2 > 20 ||
+	    shape->stretch_log2 > shape->block_log2 ||
+	    shape->chunk_log2 - shape->stretch_log2 > INDEX_STRETCHES_LOG2)
 		return false;
 	if (index->steps_end == 0 ||
 	    index->files.blocks_count != (index->steps_end + steps - 1) / steps)

@@ -1,6 +1,9 @@
 #include "engine/index/index_lists.h"
 
 #include "base/mem.h"
+#include "engine/index/pack.h"
+
+#include <string.h>
 
 bool index_lists_damaged(struct err *err)
 {
@@ -25,12 +28,13 @@ bool index_lists_entry(uint64_t *site, uint64_t *list_at, const uint8_t **at, co
 	*site += bits_take_varint(at, end);
 	count = bits_take_varint(at, end);
 	size = bits_take_varint(at, end);
-	*entry = (struct index_posts){ .count = (uint32_t)(count >> 1),
-				       .several = count & 1,
+	*entry = (struct index_posts){ .count = (uint32_t)(count >> INDEX_POSTS_LOG2),
+				       .form = count & ((1 << INDEX_POSTS_LOG2) - 1),
 				       .at = *list_at,
 				       .end = *list_at + size };
 	*list_at += size;
-	return *at <= end && size <= UINT32_MAX && count >> 1 <= INT32_MAX;
+	return *at <= end && size <= UINT32_MAX && count >> INDEX_POSTS_LOG2 <= INT32_MAX &&
+	       entry->form <= INDEX_POSTS_BUSY;
 }
 
 // The entries of chosen sites in a chunk's directory, which was read.
@@ -105,14 +109,97 @@ bool index_lists_count(struct index *index, const uint32_t *numbers, uint64_t fr
 	return true;
 }
 
+// ---- busy sites ----
+
+uint32_t index_stretches_in(const struct index *index, uint64_t chunk)
+{
+	const struct index_shape *shape = &index->shape;
+	uint64_t first = chunk << shape->chunk_log2, size = UINT64_C(1) << shape->chunk_log2;
+	uint64_t steps = index->steps_end - first < size ? index->steps_end - first : size;
+
+	ASSERT(first < index->steps_end);
+	return (uint32_t)((steps - 1) >> shape->stretch_log2) + 1;
+}
+
+// One column after the other, in `values`, which has room for one.
+static bool take_stretches(const uint8_t *at, const uint8_t *end, struct index_stretch *stretches,
+			   uint32_t count, uint64_t *values)
+{
+	for (unsigned column = 0; column < INDEX_STRETCH_COLUMNS; column++) {
+		if (!pack_take(&at, end, values, count))
+			return false;
+		for (uint32_t i = 0; i < count; i++) {
+			struct index_stretch *to = &stretches[i];
+
+			switch (column) {
+			case 0:
+				to->count = (uint32_t)values[i];
+				break;
+			case 1:
+				to->sums.bytes = (int64_t)bits_unzigzag(values[i]);
+				break;
+			case 2:
+				to->sums.bytes_max = (int64_t)values[i];
+				break;
+			case 3:
+				to->sums.count = (int64_t)bits_unzigzag(values[i]);
+				break;
+			default:
+				to->sums.count_max = (int64_t)values[i];
+			}
+		}
+	}
+	return at == end;
+}
+
+bool index_stretches_read(struct index *index, uint64_t chunk, const struct index_posts *entry,
+			  struct index_stretch *stretches, struct err *err)
+{
+	uint32_t count = index_stretches_in(index, chunk);
+	size_t size = (size_t)(entry->end - entry->at);
+	uint64_t *values = mem_resize(NULL, count, sizeof *values);
+	uint8_t *bytes = mem_resize(NULL, size + PACK_SLACK, 1);
+	bool ok = vault_read(&index->files.posts, entry->at, bytes, size, err);
+
+	memset(stretches, 0, count * sizeof *stretches);
+	ok = ok && (take_stretches(bytes, bytes + size, stretches, count, values) ||
+		    index_lists_damaged(err));
+	mem_free(values);
+	mem_free(bytes);
+	return ok;
+}
+
 // ---- lists ----
 
 struct loading {
 	struct index_lists *lists;
 	struct index *index;
-	uint64_t filled; // of lists->bytes
-	uint64_t first;  // step of the chunk
+	uint64_t chunk;
+	uint64_t filled;       // of lists->bytes
+	uint8_t *marks;        // NULL, or of blocks from `marked` on
+	uint64_t marked, most; // one more than the last of them
 };
+
+static bool mark_stretches(const struct loading *loading, const struct index_posts *entry,
+			   struct err *err)
+{
+	struct index *index = loading->index;
+	const struct index_shape *shape = &index->shape;
+	uint32_t count = index_stretches_in(index, loading->chunk);
+	struct index_stretch *stretches = mem_resize(NULL, count, sizeof *stretches);
+	bool ok = index_stretches_read(index, loading->chunk, entry, stretches, err);
+
+	for (uint32_t i = 0; ok && i < count; i++) {
+		uint64_t block = ((loading->chunk << shape->chunk_log2) +
+				  ((uint64_t)i << shape->stretch_log2)) >>
+				 shape->block_log2;
+
+		if (stretches[i].count > 0 && block >= loading->marked && block < loading->most)
+			loading->marks[block - loading->marked] = 1;
+	}
+	mem_free(stretches);
+	return ok;
+}
 
 // Read one list; until all are there, its places are offsets.
 static bool load_list(void *context, uint32_t number, const struct index_posts *entry,
@@ -123,8 +210,13 @@ static bool load_list(void *context, uint32_t number, const struct index_posts *
 	uint32_t run = 1u << loading->index->shape.skip_log2;
 	uint64_t runs = ((uint64_t)entry->count + run - 1) / run;
 	uint64_t head = runs > 1 ? runs * sizeof(struct index_skip) : 0;
+	uint64_t first = loading->chunk << loading->index->shape.chunk_log2;
 	size_t size;
 
+	if (entry->form == INDEX_POSTS_BUSY) {
+		lists->busy = true;
+		return !loading->marks || mark_stretches(loading, entry, err);
+	}
 	if (entry->end - entry->at < head)
 		return index_lists_damaged(err);
 	size = (size_t)(entry->end - entry->at - head);
@@ -138,9 +230,9 @@ static bool load_list(void *context, uint32_t number, const struct index_posts *
 		.size = size,
 		.number = number,
 		.left = entry->count + 1,
-		.several = entry->several,
-		.first = loading->first,
-		.last = loading->first + (UINT64_C(1) << loading->index->shape.chunk_log2) - 1,
+		.several = entry->form == INDEX_POSTS_SEVERAL,
+		.first = first,
+		.last = first + (UINT64_C(1) << loading->index->shape.chunk_log2) - 1,
 		.run = run,
 	};
 	loading->filled += size;
@@ -158,20 +250,27 @@ static bool begin_list(struct index_list *list, const uint8_t *bytes, struct err
 	return index_list_next(list, err);
 }
 
-bool index_lists_load(struct index_lists *lists, struct index *index, const uint32_t *numbers,
-		      uint64_t chunk, struct err *err)
+static bool load_lists(struct loading *loading, const uint32_t *numbers, struct err *err)
 {
-	struct loading loading = { .lists = lists,
-				   .index = index,
-				   .first = chunk << index->shape.chunk_log2 };
+	struct index_lists *lists = loading->lists;
 
 	lists->count = 0;
-	if (!visit_chunk(index, chunk, numbers, load_list, &loading, err))
+	lists->busy = false;
+	loading->filled = 0;
+	if (!visit_chunk(loading->index, loading->chunk, numbers, load_list, loading, err))
 		return false;
 	for (size_t i = 0; i < lists->count; i++)
 		if (!begin_list(&lists->lists[i], lists->bytes, err))
 			return false;
 	return true;
+}
+
+bool index_lists_load(struct index_lists *lists, struct index *index, const uint32_t *numbers,
+		      uint64_t chunk, struct err *err)
+{
+	struct loading loading = { .lists = lists, .index = index, .chunk = chunk };
+
+	return load_lists(&loading, numbers, err);
 }
 
 void index_lists_fini(struct index_lists *lists)
@@ -186,10 +285,16 @@ bool index_lists_mark(struct index *index, const uint32_t *numbers, uint64_t fro
 {
 	unsigned chunk_log2 = index->shape.chunk_log2, block_log2 = index->shape.block_log2;
 	struct index_lists lists = { 0 };
+	struct loading loading = { .lists = &lists,
+				   .index = index,
+				   .marks = marks,
+				   .marked = from >> block_log2,
+				   .most = ((to - 1) >> block_log2) + 1 };
 	bool ok = true;
 
 	for (uint64_t chunk = from >> chunk_log2; ok && chunk << chunk_log2 < to; chunk++) {
-		ok = index_lists_load(&lists, index, numbers, chunk, err);
+		loading.chunk = chunk;
+		ok = load_lists(&loading, numbers, err);
 		for (size_t i = 0; ok && i < lists.count; i++) {
 			struct index_list *list = &lists.lists[i];
 

@@ -6,7 +6,8 @@
 //       index_list_next      through one of them
 //     index_lists_fini
 //
-// Sites are chosen by numbers: numbers[site] is 0 for those that are not wanted.
+// Sites are chosen by numbers: numbers[site] is 0 for those that are not wanted. A site that is
+// busy in a chunk has no postings there: its steps are in the blocks.
 #ifndef ENGINE_INDEX_LISTS_H
 #define ENGINE_INDEX_LISTS_H
 
@@ -29,6 +30,7 @@ struct index_list {
 struct index_lists {
 	struct index_list *lists;
 	size_t count, capacity;
+	bool busy;      // a chosen site has no postings in this chunk
 	uint8_t *bytes; // private
 	size_t bytes_capacity;
 };
@@ -48,6 +50,11 @@ void index_lists_fini(struct index_lists *lists);
 // before it, or a mark's, and become its own and the next one's. False: the index is damaged.
 bool index_lists_entry(uint64_t *site, uint64_t *list_at, const uint8_t **at, const uint8_t *end,
 		       struct index_posts *entry);
+
+// What a busy site did in each stretch of a chunk: `stretches` has room for index_stretches_in.
+uint32_t index_stretches_in(const struct index *index, uint64_t chunk);
+bool index_stretches_read(struct index *index, uint64_t chunk, const struct index_posts *entry,
+			  struct index_stretch *stretches, struct err *err);
 
 // Sets *err; false.
 bool index_lists_damaged(struct err *err);
@@ -84,8 +91,9 @@ static inline bool index_list_next(struct index_list *list, struct err *err)
 	return (list->at <= list->end && list->step <= list->last) || index_lists_damaged(err);
 }
 
-// Which blocks have steps of the chosen sites in [from, to), all of which have postings:
-// marks[block - (from >> block_log2)] is set.
+// Which blocks have steps of the chosen sites in [from, to), all of which have postings or sums:
+// marks[block - (from >> block_log2)] is set. A block that only has some before or after may be,
+// too.
 bool index_lists_mark(struct index *index, const uint32_t *numbers, uint64_t from, uint64_t to,
 		      uint8_t *marks, struct err *err);
 

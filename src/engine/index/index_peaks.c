@@ -6,13 +6,15 @@
 // { bytes +4 KiB, bytes_max +20 KiB }: the level was 1,044 KiB at most in it, and is 1,028 KiB
 // after it. Where the peak so far is 2 MiB the run is done with. Where it is less, the run is
 // remembered, and its postings are read afterwards, to find the step and the count of blocks
-// (look_closer). A site of five million postings costs 4,883 skips and the postings of a few runs.
+// (look_closer). A site of five million postings costs its sums and the postings of a few runs.
+//
+// A site that is busy in a chunk has sums over stretches of steps in place of runs, and no
+// postings: what it did in a stretch is read from the block of steps.
 //
 // Runs that an edge of the window cuts are read posting by posting. Sites of one group are merged:
 // their skips do not add up, since each has its highest at a step of its own.
-#include "base/rising.h"
 #include "engine/index/index_ask.h"
-#include "engine/index/index_lists.h"
+#include "engine/index/index_runs.h"
 
 #include "base/mem.h"
 
@@ -24,246 +26,37 @@ enum {
 	POSTINGS_MAX = 1 << 20, // of a group of several sites, which are merged
 };
 
-// A run of postings of a site: its steps are > `after`, and <= `until`.
-struct run {
-	uint64_t chunk; // the chunk's first step
-	uint64_t at;    // of its bytes, in the vault
-	uint32_t size;  // bytes
-	uint32_t count;
-	uint64_t after, until;
-	uint64_t single; // the size of all, if not `several`
-	bool several, summed;
-	struct index_skip skip; // summed
-};
-
-struct runs {
-	struct run *list;
-	size_t count, capacity;
-	uint64_t postings;
-};
-
-// ---- finding a site's postings ----
-
-// The site's entry among those behind a mark. False without an error: there is none.
-static bool read_entry(const struct index_posts_mark *mark, const uint8_t *at, const uint8_t *end,
-		       uint32_t site, struct index_posts *entry, struct err *err)
-{
-	uint64_t is = mark->site, list_at = mark->at;
-
-	for (unsigned i = 0; i < INDEX_POSTS_MARK && at < end; i++) {
-		if (!index_lists_entry(&is, &list_at, &at, end, entry))
-			return index_lists_damaged(err);
-		if (is > site)
-			return false;
-		if (is == site)
-			return true;
-	}
-	return false;
-}
-
-// The entry of a site in a chunk. False without an error: it has none.
-static bool find_entry(struct index *index, const struct index_chunk *chunk, uint32_t site,
-		       struct index_posts *entry, struct err *err)
-{
-	enum { ENTRY_MAX = 16 }; // bytes: a count and two distances
-	uint8_t bytes[INDEX_POSTS_MARK * ENTRY_MAX];
-	const struct index_posts_mark *marks = index->files.posts_marks + chunk->first_mark;
-	uint32_t all = (chunk->sites_count + INDEX_POSTS_MARK - 1) / INDEX_POSTS_MARK;
-	uint32_t low = (uint32_t)RISING_UPTO(marks, all, site, site);
-	uint64_t begin, end;
-
-	if (low == 0)
-		return false;
-	begin = marks[low - 1].sites_at;
-	end = low < all ? marks[low].sites_at : chunk->sites_size;
-	if (begin > end || end - begin > sizeof bytes)
-		return index_lists_damaged(err);
-	if (!vault_read(&index->files.posts_sites, chunk->sites_at + begin, bytes,
-			(size_t)(end - begin), err) ||
-	    !read_entry(&marks[low - 1], bytes, bytes + (end - begin), site, entry, err))
-		return false;
-	if (entry->at < chunk->lists_at || entry->at > chunk->lists_at + chunk->lists_size ||
-	    entry->end > chunk->lists_at + chunk->lists_size)
-		return index_lists_damaged(err);
-	return true;
-}
-
-static struct run *push_run(struct runs *runs, struct run run)
-{
-	ASSERT(run.count > 0);
-	runs->list = mem_grow(runs->list, &runs->capacity, runs->count + 1, sizeof *runs->list);
-	runs->list[runs->count] = run;
-	runs->postings += run.count;
-	return &runs->list[runs->count++];
-}
-
-// The size that all postings of a list have, in front of them.
-static bool take_single(struct index *index, struct run *run, struct err *err)
-{
-	uint8_t bytes[10] = { 0 };
-	const uint8_t *at = bytes;
-	size_t size = run->size < sizeof bytes ? run->size : sizeof bytes;
-
-	if (run->several)
-		return true;
-	if (!vault_read(&index->files.posts, run->at, bytes, size, err))
-		return false;
-	run->single = bits_take_varint(&at, bytes + size);
-	if (at > bytes + size)
-		return index_lists_damaged(err);
-	run->at += (uint64_t)(at - bytes);
-	run->size -= (uint32_t)(at - bytes);
-	return true;
-}
-
-static bool add_runs(struct index *index, uint64_t chunk, const struct index_posts *entry,
-		     uint64_t from, uint64_t to, struct runs *runs, struct err *err)
-{
-	uint32_t count = entry->count, run_size = 1u << index->shape.skip_log2;
-	uint32_t summed = (count + run_size - 1) / run_size;
-	uint64_t chunk_end = chunk + (UINT64_C(1) << index->shape.chunk_log2) - 1, head = 0;
-	struct index_skip *skips = NULL;
-	struct run run = { .chunk = chunk,
-			   .at = entry->at,
-			   .count = count,
-			   .after = chunk,
-			   .until = chunk_end,
-			   .several = entry->several };
-	bool ok = count > 0 && entry->end - entry->at <= UINT32_MAX;
-
-	if (summed > 1) {
-		head = summed * sizeof *skips;
-		ok = ok && entry->end - entry->at >= head;
-		skips = mem_resize(NULL, summed, sizeof *skips);
-		ok = ok && vault_read(&index->files.posts, entry->at, skips, head, err);
-	}
-	if (!ok) {
-		mem_free(skips);
-		return err->kind == ERR_NONE ? index_lists_damaged(err) : false;
-	}
-	run.at += head;
-	run.size = (uint32_t)(entry->end - run.at);
-	if (!take_single(index, &run, err)) {
-		mem_free(skips);
-		return false;
-	}
-	if (!skips) {
-		// Postings of step 0 of a chunk have a distance of 0 to its beginning.
-		run.after = chunk - (chunk > 0);
-		push_run(runs, run);
-		return true;
-	}
-	for (uint32_t i = 0; i < summed && ok; i++) {
-		struct run part = run;
-
-		part.summed = true;
-		part.skip = skips[i];
-		part.after = i ? chunk + skips[i].step : chunk - (chunk > 0);
-		part.until = i + 1 < summed ? chunk + skips[i + 1].step : chunk_end;
-		part.count = i + 1 < summed ? run_size : count - i * run_size;
-		part.at = entry->at + head + skips[i].at;
-		ok = part.at <= entry->end &&
-		     (i + 1 == summed || (skips[i + 1].at >= skips[i].at &&
-					  entry->at + head + skips[i + 1].at <= entry->end));
-		if (!ok)
-			break;
-		part.size = (uint32_t)((i + 1 < summed ? entry->at + head + skips[i + 1].at
-						       : entry->end) -
-				       part.at);
-		if (part.until >= from && part.after < to)
-			push_run(runs, part);
-	}
-	mem_free(skips);
-	return ok || index_lists_damaged(err);
-}
-
-// All runs of a site with steps in [from, to).
-static bool find_runs(struct index *index, uint32_t site, uint64_t from, uint64_t to,
-		      struct runs *runs, struct err *err)
-{
-	for (uint64_t number = from >> index->shape.chunk_log2;
-	     number < index->files.chunks_count && number << index->shape.chunk_log2 < to;
-	     number++) {
-		struct index_posts entry;
-
-		if (find_entry(index, &index->files.chunks[number], site, &entry, err) &&
-		    !add_runs(index, number << index->shape.chunk_log2, &entry, from, to, runs,
-			      err))
-			return false;
-		if (err->kind != ERR_NONE)
-			return false;
-	}
-	return true;
-}
-
-// ---- reading postings ----
-
-struct posting {
-	uint64_t step;
-	uint64_t size;
-	uint32_t source; // which site of its group
-	bool ends;
-	bool exit; // set where those of several sites are merged: the end of the site's process
-};
-
-// The postings of a run. `list` has room for run->count.
-static bool read_run(struct index *index, const struct run *run, struct posting *list,
-		     struct err *err)
-{
-	uint8_t *bytes = mem_resize(NULL, run->size + (size_t)1, 1);
-	struct index_list at = {
-		.at = bytes,
-		.end = bytes + run->size,
-		.step = run->summed && run->skip.step ? run->chunk + run->skip.step : run->chunk,
-		.size = run->single,
-		.left = run->count + 1,
-		.several = run->several,
-		.last = UINT64_MAX,
-		.run = run->count,
-	};
-	bool ok = vault_read(&index->files.posts, run->at, bytes, run->size, err);
-
-	for (uint32_t i = 0; ok && i < run->count; i++) {
-		ok = index_list_next(&at, err);
-		list[i].step = at.step;
-		list[i].size = at.size;
-		list[i].ends = at.ends;
-	}
-	mem_free(bytes);
-	return ok;
-}
-
 // ---- one site ----
 
 struct walking {
-	struct index *index;
+	struct site_reading *reading;
 	uint64_t counted; // the level begins with all steps before this
 	uint64_t from, to;
 	struct heap_amount level;
 	struct window_detail *detail;
-	struct posting *list; // of one run
+	struct site_posting *list; // of one run
 	size_t list_capacity;
-	uint64_t first, last;        // steps of the first and last beginning in the window
-	const struct run *first_run; // where it may be, if it was not looked for
-	const struct run *last_run;
-	const struct run *peak_run;    // where the peak was reached, if that was not looked at
-	struct heap_amount peak_level; // before that run
+	uint64_t first, last;             // steps of the first and last beginning in the window
+	const struct site_run *first_run; // where it may be, if it was not looked for
+	const struct site_run *last_run;
+	const struct site_run *peak_run; // where the peak was reached, if that was not looked at
+	struct heap_amount peak_level;   // before that run
 };
 
-static bool load_run(struct walking *walking, const struct run *run, struct err *err)
+static bool load_run(struct walking *walking, const struct site_run *run, struct err *err)
 {
 	walking->list =
 		mem_grow(walking->list, &walking->list_capacity, run->count, sizeof *walking->list);
-	return read_run(walking->index, run, walking->list, err);
+	return index_runs_read(walking->reading, run, walking->list, err);
 }
 
-static void move(struct heap_amount *level, const struct posting *posting)
+static void move(struct heap_amount *level, const struct site_posting *posting)
 {
 	level->count += posting->ends ? UINT64_MAX : 1;
 	level->bytes += posting->ends ? 0 - posting->size : posting->size;
 }
 
-static void walk_posting(struct walking *walking, const struct posting *posting)
+static void walk_posting(struct walking *walking, const struct site_posting *posting)
 {
 	struct window_detail *detail = walking->detail;
 
@@ -287,7 +80,7 @@ static void walk_posting(struct walking *walking, const struct posting *posting)
 }
 
 // A run that lies in the window as a whole: its sums say it all.
-static void walk_sums(struct walking *walking, const struct run *run)
+static void walk_sums(struct walking *walking, const struct site_run *run)
 {
 	struct window_detail *detail = walking->detail;
 	uint64_t high = walking->level.bytes + (uint64_t)run->skip.bytes_max;
@@ -304,8 +97,8 @@ static void walk_sums(struct walking *walking, const struct run *run)
 	walking->level.count += (uint64_t)run->skip.count;
 }
 
-static bool has_beginning(const struct walking *walking, const struct run *run, uint64_t *first,
-			  uint64_t *last)
+static bool has_beginning(const struct walking *walking, const struct site_run *run,
+			  uint64_t *first, uint64_t *last)
 {
 	*first = WINDOW_NEVER;
 	*last = 0;
@@ -321,7 +114,7 @@ static bool has_beginning(const struct walking *walking, const struct run *run, 
 
 // What sums did not tell: the step of the peak and the blocks then, and of the first and last
 // beginning.
-static bool look_closer(struct walking *walking, const struct runs *runs, struct err *err)
+static bool look_closer(struct walking *walking, const struct site_runs *runs, struct err *err)
 {
 	struct window_detail *detail = walking->detail;
 	uint64_t first, last;
@@ -341,8 +134,8 @@ static bool look_closer(struct walking *walking, const struct runs *runs, struct
 		}
 	}
 	if (walking->first_run) {
-		for (const struct run *run = walking->first_run; run < runs->list + runs->count;
-		     run++) {
+		for (const struct site_run *run = walking->first_run;
+		     run < runs->list + runs->count; run++) {
 			if (!load_run(walking, run, err))
 				return false;
 			if (!has_beginning(walking, run, &first, &last))
@@ -351,7 +144,7 @@ static bool look_closer(struct walking *walking, const struct runs *runs, struct
 			break;
 		}
 	}
-	for (const struct run *run = walking->last_run; run && run >= runs->list; run--) {
+	for (const struct site_run *run = walking->last_run; run && run >= runs->list; run--) {
 		if (!load_run(walking, run, err))
 			return false;
 		if (has_beginning(walking, run, &first, &last) && last >= walking->from) {
@@ -374,12 +167,12 @@ static void reach(struct walking *walking)
 	detail->peak_count = detail->most_count = walking->level.count;
 }
 
-static bool walk_single(struct walking *walking, const struct run *run, struct err *err)
+static bool walk_single(struct walking *walking, const struct site_run *run, struct err *err)
 {
 	if (!load_run(walking, run, err))
 		return false;
 	for (uint32_t i = 0; i < run->count; i++) {
-		const struct posting *posting = &walking->list[i];
+		const struct site_posting *posting = &walking->list[i];
 
 		if (posting->step < walking->counted)
 			continue;
@@ -390,10 +183,10 @@ static bool walk_single(struct walking *walking, const struct run *run, struct e
 	return true;
 }
 
-static bool walk_runs(struct walking *walking, const struct runs *runs, struct err *err)
+static bool walk_runs(struct walking *walking, const struct site_runs *runs, struct err *err)
 {
 	for (size_t i = 0; i < runs->count; i++) {
-		const struct run *run = &runs->list[i];
+		const struct site_run *run = &runs->list[i];
 
 		if (run->summed && run->after + 1 >= walking->counted &&
 		    run->until < walking->from) {
@@ -431,13 +224,14 @@ static const struct index_exit *exit_of(const struct index *index, uint32_t site
 	return process < index->exits_count ? &index->exits[process] : &none;
 }
 
-static bool peak_of_site(struct index *index, struct index_clock *clock, uint32_t site,
+static bool peak_of_site(struct site_reading *reading, struct index_clock *clock, uint32_t site,
 			 uint64_t from, uint64_t to, struct window_detail *detail, struct err *err)
 {
+	struct index *index = reading->index;
 	struct walking walking = {
-		.index = index, .from = from, .to = to, .detail = detail, .first = WINDOW_NEVER
+		.reading = reading, .from = from, .to = to, .detail = detail, .first = WINDOW_NEVER
 	};
-	struct runs runs = { 0 };
+	struct site_runs runs = { 0 };
 	struct bits_sums sums;
 	bool ok;
 
@@ -447,7 +241,7 @@ static bool peak_of_site(struct index *index, struct index_clock *clock, uint32_
 		return true;
 	}
 	ok = index_site_sums(index, site, from, &sums, &walking.counted, err) &&
-	     find_runs(index, site, walking.counted, to, &runs, err);
+	     index_runs_find(index, site, walking.counted, to, &runs, err);
 	walking.level = (struct heap_amount){ sums.alive, sums.alive_bytes };
 	ok = ok && walk_runs(&walking, &runs, err) &&
 	     set_times(index, clock, walking.first, walking.last, detail, err);
@@ -463,7 +257,7 @@ struct member {
 	uint32_t site;
 	uint64_t counted; // `level` is that behind all steps before this
 	struct heap_amount level;
-	struct runs runs;
+	struct site_runs runs;
 	size_t next; // of the runs
 };
 
@@ -471,10 +265,11 @@ struct member {
 // the step that has its number.
 struct merge {
 	struct index *index;
+	struct site_reading *reading;
 	struct member *members;
 	size_t members_count;
 	uint64_t from, to;
-	struct posting *list; // of a chunk, in the window
+	struct site_posting *list; // of a chunk, in the window
 	size_t count, capacity;
 	struct heap_amount level;
 	struct window_detail *detail;
@@ -483,7 +278,7 @@ struct merge {
 
 static int compare_postings(const void *a, const void *b)
 {
-	const struct posting *x = a, *y = b;
+	const struct site_posting *x = a, *y = b;
 
 	return x->step != y->step ? (x->step < y->step ? -1 : 1) : y->exit - x->exit;
 }
@@ -501,8 +296,8 @@ static bool find_members(struct merge *merge, bool *many, struct err *err)
 			continue;
 		if (!index_site_sums(merge->index, member->site, merge->from, &sums,
 				     &member->counted, err) ||
-		    !find_runs(merge->index, member->site, member->counted, merge->to,
-			       &member->runs, err))
+		    !index_runs_find(merge->index, member->site, member->counted, merge->to,
+				     &member->runs, err))
 			return false;
 		member->level = (struct heap_amount){ sums.alive, sums.alive_bytes };
 		postings += member->runs.postings;
@@ -514,7 +309,7 @@ static bool find_members(struct merge *merge, bool *many, struct err *err)
 	return true;
 }
 
-static struct posting *make_room(struct merge *merge, size_t count)
+static struct site_posting *make_room(struct merge *merge, size_t count)
 {
 	merge->list =
 		mem_grow(merge->list, &merge->capacity, merge->count + count, sizeof *merge->list);
@@ -525,13 +320,13 @@ static struct posting *make_room(struct merge *merge, size_t count)
 static bool gather(struct merge *merge, uint32_t source, uint64_t end, struct err *err)
 {
 	struct member *member = &merge->members[source];
-	const struct runs *runs = &member->runs;
+	const struct site_runs *runs = &member->runs;
 
 	for (; member->next < runs->count && runs->list[member->next].chunk < end; member->next++) {
-		const struct run *run = &runs->list[member->next];
-		struct posting *list = make_room(merge, run->count + (size_t)1);
+		const struct site_run *run = &runs->list[member->next];
+		struct site_posting *list = make_room(merge, run->count + (size_t)1);
 
-		if (!read_run(merge->index, run, list, err))
+		if (!index_runs_read(merge->reading, run, list, err))
 			return false;
 		for (uint32_t k = 0; k < run->count; k++) {
 			if (list[k].step < member->counted || list[k].step >= merge->to)
@@ -556,7 +351,8 @@ static void gather_exits(struct merge *merge, uint64_t begin, uint64_t end)
 
 		if (step < merge->from || step < begin || step >= end || step >= merge->to)
 			continue;
-		*make_room(merge, 1) = (struct posting){ .step = step, .source = i, .exit = true };
+		*make_room(merge, 1) =
+			(struct site_posting){ .step = step, .source = i, .exit = true };
 		merge->count++;
 	}
 }
@@ -585,7 +381,7 @@ static void sweep(struct merge *merge)
 	if (merge->count)
 		qsort(merge->list, merge->count, sizeof *merge->list, compare_postings);
 	for (size_t i = 0; i < merge->count; i++) {
-		const struct posting *posting = &merge->list[i];
+		const struct site_posting *posting = &merge->list[i];
 		struct member *member = &merge->members[posting->source];
 
 		if (posting->exit) {
@@ -632,11 +428,13 @@ static bool merge_members(struct merge *merge, struct err *err)
 	return true;
 }
 
-static bool peak_of_sites(struct index *index, struct index_clock *clock, const uint32_t *sites,
-			  size_t count, const struct window_query *query,
+static bool peak_of_sites(struct site_reading *reading, struct index_clock *clock,
+			  const uint32_t *sites, size_t count, const struct window_query *query,
 			  struct window_detail *detail, bool *done, struct err *err)
 {
+	struct index *index = reading->index;
 	struct merge merge = { .index = index,
+			       .reading = reading,
 			       .members = mem_alloc(count + 1, sizeof *merge.members),
 			       .members_count = count,
 			       .from = query->from,
@@ -673,6 +471,7 @@ bool index_peaks(struct index *index, struct index_clock *clock, const struct wi
 		 size_t groups_count, bool *done, struct err *err)
 {
 	struct member_list *members = mem_alloc(count + 1, sizeof *members);
+	struct site_reading reading = { .index = index };
 	struct index_groups groups;
 	bool ok = true;
 
@@ -695,16 +494,17 @@ bool index_peaks(struct index *index, struct index_clock *clock, const struct wi
 			continue;
 		if (members[i].count == 1) {
 			done[i] = true;
-			ok = peak_of_site(index, clock, members[i].sites[0], query->from, query->to,
-					  &details[i], err);
+			ok = peak_of_site(&reading, clock, members[i].sites[0], query->from,
+					  query->to, &details[i], err);
 		} else {
-			ok = peak_of_sites(index, clock, members[i].sites, members[i].count, query,
-					   &details[i], &done[i], err);
+			ok = peak_of_sites(&reading, clock, members[i].sites, members[i].count,
+					   query, &details[i], &done[i], err);
 		}
 	}
 	for (size_t i = 0; i < count; i++)
 		mem_free(members[i].sites);
 	mem_free(members);
+	index_block_fini(&reading.stretch);
 	index_groups_fini(&groups);
 	return ok;
 }

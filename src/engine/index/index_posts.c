@@ -5,8 +5,12 @@
 // each run of 1024 is a *skip*: the sums of the run, so that a reader can step over it.
 //
 // If site 7 made steps 3, 10 and 12 of a chunk, all blocks of 64 bytes, its list is "64" once, then
-// the numbers 3, 7, 2, each with a bit for beginning or end. A site of five million steps has 4,883
-// skips, and its level at any edge costs the skips before it and at most one run.
+// the numbers 3, 7, 2, each with a bit for beginning or end.
+//
+// A *busy* site, which has one step in 128 and more, has no such list: the blocks of steps tell as
+// much, and are read as fast. Of it there are sums for each stretch of 2^15 steps: a site of five
+// million steps in a hundred million has 3,052 stretches, and its level at any edge costs the sums
+// before it and at most one stretch of steps.
 #include "engine/index/index_bits.h"
 #include "engine/index/index_store.h"
 
@@ -20,12 +24,12 @@ enum { PIECES_LOG2 = 6 }; // that a chunk is written in, about
 
 // The chunk that is being filled.
 struct index_postings {
-	uint32_t size;      // steps that a chunk has
-	uint32_t filled;    // steps that it has now
-	uint32_t skip_log2; // see index_shape
-	uint32_t sites;     // one more than the highest that it has
-	uint32_t *ops;      // by step of the chunk
-	uint32_t *order;    // steps << 1 | ends, by site
+	uint32_t size;                               // steps that a chunk has
+	uint32_t filled;                             // steps that it has now
+	uint32_t skip_log2, stretch_log2, busy_log2; // see index_shape
+	uint32_t sites;                              // one more than the highest that it has
+	uint32_t *ops;                               // by step of the chunk
+	uint32_t *order;                             // steps << 1 | ends, by site
 	// starts[site + 2] is how many steps a site has; once they are sorted, starts[site] is
 	// where they begin in `order`.
 	uint32_t *starts;
@@ -38,6 +42,8 @@ struct index_postings *index_postings_new(const struct index_shape *shape)
 
 	postings->size = 1u << shape->chunk_log2;
 	postings->skip_log2 = shape->skip_log2;
+	postings->stretch_log2 = shape->stretch_log2;
+	postings->busy_log2 = shape->busy_log2;
 	postings->sites = 1;
 	postings->ops = mem_alloc_table(postings->size, sizeof *postings->ops);
 	postings->order = mem_alloc_table(postings->size, sizeof *postings->order);
@@ -109,7 +115,7 @@ static void sort_steps(struct index_postings *postings, const struct cells *cell
 // What a list is, in front of its chunk's directory.
 struct entry {
 	uint32_t site;
-	uint32_t word; // count << 1 | several
+	uint32_t word; // count << INDEX_POSTS_LOG2 | form
 	uint64_t size; // bytes
 };
 
@@ -137,7 +143,8 @@ struct scribe {
 	size_t filled, capacity;
 	struct entry *entries;
 	size_t entries_count, entries_capacity;
-	uint64_t *sizes; // of a run of postings
+	uint64_t *sizes;   // of a run of postings
+	uint64_t *columns; // of a busy site
 };
 
 static void add_to_skip(struct index_skip *skip, bool ends, uint64_t size)
@@ -251,6 +258,66 @@ static bool put_list(struct scribe *scribe, uint32_t first, uint32_t count, bool
 	return true;
 }
 
+// ---- busy sites ----
+
+static bool is_busy(const struct index_postings *postings, uint32_t count)
+{
+	return (uint64_t)count << postings->busy_log2 >= postings->filled;
+}
+
+// What the site of some postings did before a step of the chunk. *first is moved on to the first
+// posting that is not before it, or to `end`.
+static struct index_stretch sum_stretch(struct scribe *scribe, uint32_t *first, uint32_t end,
+					uint32_t before)
+{
+	const struct index_postings *postings = scribe->writing->postings;
+	uint32_t most = 1u << postings->skip_log2;
+	struct index_stretch stretch = { 0 };
+
+	while (*first < end && postings->order[*first] >> 1 < before) {
+		uint32_t some = 0;
+
+		while (some<most && * first + some<end && postings->order[*first + some]>> 1 <
+		       before)
+			some++;
+		gather(scribe, *first, some, 0);
+		for (uint32_t i = 0; i < some; i++)
+			add_to_skip(&stretch.sums, postings->order[*first + i] & 1,
+				    scribe->sizes[i]);
+		stretch.count += some;
+		*first += some;
+	}
+	return stretch;
+}
+
+static void put_stretches(struct scribe *scribe, uint32_t first, uint32_t count)
+{
+	const struct index_postings *postings = scribe->writing->postings;
+	uint32_t stretches = ((postings->filled - 1) >> postings->stretch_log2) + 1;
+	uint64_t *to = scribe->columns;
+
+	for (uint32_t i = 0, end = first + count; i < stretches; i++, to++) {
+		struct index_stretch stretch =
+			sum_stretch(scribe, &first, end, (i + 1) << postings->stretch_log2);
+
+		to[0 * stretches] = stretch.count;
+		to[1 * stretches] = bits_zigzag((uint64_t)stretch.sums.bytes);
+		to[2 * stretches] = (uint64_t)stretch.sums.bytes_max;
+		to[3 * stretches] = bits_zigzag((uint64_t)stretch.sums.count);
+		to[4 * stretches] = (uint64_t)stretch.sums.count_max;
+	}
+	scribe->bytes = mem_grow(scribe->bytes, &scribe->capacity,
+				 scribe->filled + INDEX_STRETCH_COLUMNS * pack_bytes_max(stretches),
+				 1);
+	for (uint32_t i = 0; i < INDEX_STRETCH_COLUMNS; i++) {
+		uint8_t *at = scribe->bytes + scribe->filled;
+
+		scribe->filled +=
+			(size_t)(pack_put(at, scribe->columns + i * (size_t)stretches, stretches) -
+				 at);
+	}
+}
+
 // ---- pieces ----
 
 // The next sites that nobody has taken.
@@ -280,16 +347,20 @@ static void put_piece(struct scribe *scribe)
 	for (uint32_t site = scribe->first; site < scribe->end; site++) {
 		uint32_t count = starts[site + 1] - starts[site];
 		size_t before = scribe->filled;
-		bool several;
+		enum index_posts_form form = INDEX_POSTS_SINGLE;
 
 		if (count == 0 || cells_site(writing->cells, site)->orphans)
 			continue;
-		several = !put_list(scribe, starts[site], count, false);
-		if (several)
+		if (is_busy(writing->postings, count)) {
+			form = INDEX_POSTS_BUSY;
+			put_stretches(scribe, starts[site], count);
+		} else if (!put_list(scribe, starts[site], count, false)) {
+			form = INDEX_POSTS_SEVERAL;
 			put_list(scribe, starts[site], count, true);
+		}
 		*MEM_ADD(scribe->entries, scribe->entries_count, scribe->entries_capacity) =
 			(struct entry){ .site = site,
-					.word = count << 1 | several,
+					.word = count << INDEX_POSTS_LOG2 | form,
 					.size = scribe->filled - before };
 	}
 }
@@ -337,6 +408,10 @@ static void *write_pieces(void *context)
 	struct scribe scribe = { .writing = writing };
 
 	scribe.sizes = mem_alloc((size_t)1 << writing->postings->skip_log2, sizeof *scribe.sizes);
+	scribe.columns =
+		mem_alloc(((size_t)writing->postings->size >> writing->postings->stretch_log2) *
+				  INDEX_STRETCH_COLUMNS,
+			  sizeof *scribe.columns);
 	while (take_piece(&scribe)) {
 		put_piece(&scribe);
 		pthread_mutex_lock(&writing->lock);
@@ -352,6 +427,7 @@ static void *write_pieces(void *context)
 	mem_free(scribe.bytes);
 	mem_free(scribe.entries);
 	mem_free(scribe.sizes);
+	mem_free(scribe.columns);
 	return NULL;
 }
 

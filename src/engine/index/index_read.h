@@ -39,7 +39,7 @@ void index_block_fini(struct index_block *block);
 bool index_block_load(struct index *index, uint64_t number, unsigned what,
 		      struct index_block *block, struct err *err);
 
-// The words of `count` steps from `first` on, all of one block and there: `first`, `count` and `ops`.
+// The words of `count` steps from `first` on, all of one block and there: `first`, `count`, `ops`.
 bool index_block_part(struct index *index, uint64_t first, uint32_t count,
 		      struct index_block *block, struct err *err);
 

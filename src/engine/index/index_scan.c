@@ -139,13 +139,18 @@ static bool tell_drop(const struct index_scan *scan, const struct drop *drop)
 
 // ---- steps ----
 
+static bool is_drop_due(const struct drops *drops, size_t drop, uint64_t step)
+{
+	return drop < drops->count && drops->list[drop].step <= step;
+}
+
 // Of the drops that come before a step, or at it.
 static bool tell_drops(const struct index_scan *scan, const struct drops *drops, size_t *drop,
 		       uint64_t step)
 {
 	bool more = true;
 
-	while (more && *drop < drops->count && drops->list[*drop].step <= step)
+	while (more && is_drop_due(drops, *drop, step))
 		more = tell_drop(scan, &drops->list[(*drop)++]);
 	return more;
 }
@@ -176,10 +181,12 @@ static bool tell_block(const struct index_scan *scan, const struct index_block *
 
 		if (i + AHEAD < end)
 			expect_cell(scan, block->ops[i + AHEAD] >> 1);
+		told.group = group_of_cell(scan, cell);
+		if (told.group == WINDOW_SKIP && !is_drop_due(drops, *drop, block->first + i))
+			continue;
 		while (run + 1 < runs_end && run[1].at <= i)
 			run++;
 		more = tell_drops(scan, drops, drop, block->first + i);
-		told.group = group_of_cell(scan, cell);
 		if (told.group == WINDOW_SKIP || !more)
 			continue;
 		told.step = block->first + i;
@@ -409,6 +416,7 @@ static bool tell_slots(const struct index_scan *scan, struct slots *slots,
 	return true;
 }
 
+// In a chunk where a wanted site is busy, steps come from the blocks.
 static bool by_lists(struct index_scan *scan, const struct kinds *kinds, const struct drops *drops,
 		     struct err *err)
 {
@@ -419,6 +427,7 @@ static bool by_lists(struct index_scan *scan, const struct kinds *kinds, const s
 			       .taken = mem_alloc(words, sizeof *slots.taken),
 			       .words = words };
 	struct index_lists lists = { 0 };
+	struct index_block steps = { 0 };
 	struct index_clock clock = { 0 };
 	uint64_t chunk = UINT64_MAX;
 	size_t drop = 0;
@@ -433,9 +442,17 @@ static bool by_lists(struct index_scan *scan, const struct kinds *kinds, const s
 			chunk = first >> chunk_log2;
 			ok = index_lists_load(&lists, index, kinds->numbers, chunk, err);
 			// What the chunk has before the window.
-			ok = ok && fill_slots(scan, kinds, &lists, first, first, &slots, err);
+			ok = ok && (lists.busy ||
+				    fill_slots(scan, kinds, &lists, first, first, &slots, err));
 		}
-		ok = ok && index_go_on(index, err) &&
+		if (!ok)
+			break;
+		if (lists.busy) {
+			ok = load_block(scan, block, &steps, err);
+			more = ok && tell_block(scan, &steps, drops, &drop);
+			continue;
+		}
+		ok = index_go_on(index, err) &&
 		     fill_slots(scan, kinds, &lists, first, first + (UINT64_C(1) << block_log2),
 				&slots, err) &&
 		     tell_slots(scan, &slots, &clock, drops, &drop, &more, err);
@@ -444,6 +461,7 @@ static bool by_lists(struct index_scan *scan, const struct kinds *kinds, const s
 		tell_drops(scan, drops, &drop, WINDOW_NEVER);
 	index_clock_fini(&clock);
 	index_lists_fini(&lists);
+	index_block_fini(&steps);
 	mem_free(slots.list);
 	mem_free(slots.taken);
 	return ok;

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum { VERSION = 10 };
+enum { VERSION = 11 };
 
 static const char magic[8] = "TIDESTA\n";
 

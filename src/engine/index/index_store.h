@@ -29,7 +29,8 @@
 //     levels0 .. the level of each 256 steps: highest and last, bytes and count, and the time;
 //                each further file sums up 4 entries of the one before
 //     posts      for chunks of steps and each site in them: its steps, with sums for each 1024 of
-//                them, so that the peak of one site costs what that site did
+//                them, so that the peak of one site costs what that site did; or the sums alone,
+//                of a site that is in nearly each group of steps
 //
 // An exit takes the blocks of a process off the levels and is a step that does nothing else.
 #ifndef ENGINE_INDEX_STORE_H
@@ -49,6 +50,8 @@ struct index_shape {
 	uint32_t level_log2;     // steps in an entry of levels0: 8
 	uint32_t chunk_log2;     // steps in a chunk of postings: 22
 	uint32_t skip_log2;      // postings between two sums: 10
+	uint32_t stretch_log2;   // steps in a stretch of a busy site: 15; at most a block's
+	uint32_t busy_log2;      // a site is busy in a chunk if it has one step in 2^busy_log2: 7
 	uint32_t sparse_log2;    // long lifetimes, and endless ones, between two entries of their
 				 // index: 12
 	uint64_t short_steps;    // a window up to this is answered from its own steps: 2^20
@@ -119,17 +122,26 @@ struct index_posts_mark {
 };
 
 // The directory has, for each site that did anything, by rising site, three varints: its distance
-// to the one before, `count << 1 | several`, and the size of its list.
+// to the one before, `count << INDEX_POSTS_LOG2 | form`, and the size of its list.
 //
-// The postings of one site in one chunk: `count` of them from byte `at` of the vault on. First, if
-// there are more than 2^skip_log2, one struct index_skip for each run of so many. Then the
-// postings. If all have the same size: a varint of it, and for each a varint, `steps since the one
-// before << 1 | ends`. If they have several: for each a varint, `(steps since the one before <<
-// BITS_SIZES_LOG2 | place) << 1 | ends`, and a varint of its size where `place` is 0 (struct
-// bits_sizes, which begins anew with each run).
+// The postings of one site in one chunk: `count` of them from byte `at` of the vault on.
+//
+// The site is busy: no postings, since they would say again what the blocks do, step for step. For
+// each stretch of 2^stretch_log2 steps of the chunk what the site did there, in columns (pack.h):
+// how many postings, and as struct index_skip has them bytes and count (zigzag), bytes_max and
+// count_max.
+//
+// It is not: first, if there are more than 2^skip_log2, one struct index_skip for each run of so
+// many. Then the postings. If all have the same size: a varint of it, and for each a varint, `steps
+// since the one before << 1 | ends`. If they have several: for each a varint, `(steps since the one
+// before << BITS_SIZES_LOG2 | place) << 1 | ends`, and a varint of its size where `place` is 0
+// (struct bits_sizes, which begins anew with each run).
+enum index_posts_form { INDEX_POSTS_SINGLE, INDEX_POSTS_SEVERAL, INDEX_POSTS_BUSY };
+enum { INDEX_POSTS_LOG2 = 2 };
+
 struct index_posts {
 	uint32_t count;
-	bool several;
+	enum index_posts_form form;
 	uint64_t at, end;
 };
 
@@ -140,6 +152,13 @@ struct index_skip {
 	uint32_t step;            // of the chunk, of the posting before it
 	int64_t bytes, bytes_max; // change over the postings, and its highest prefix
 	int64_t count, count_max;
+};
+
+// What a busy site did in a stretch of steps.
+enum { INDEX_STRETCH_COLUMNS = 5, INDEX_STRETCHES_LOG2 = 12 }; // of a chunk, at most
+struct index_stretch {
+	uint32_t count; // of postings
+	struct index_skip sums;
 };
 
 // What nothing ended, 2^sparse_log2 at a time (the last block may have fewer): a column of cells
