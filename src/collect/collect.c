@@ -426,9 +426,10 @@ static bool over(struct collector *collector)
 static void finish_running(struct collector *collector)
 {
 	tick_stop(&collector->tick);
+	collector->trace_builder.stopped_ns = tick_now(&collector->tick);
 	door_refuse(collector->door);
 	// Twice, for what waits for a place; a fork's child that does not come is given up.
-	for (int i = 0; i < 100; i++) {
+	for (int i = 0; i < 100 || collector->held; i++) {
 		handle_events(collector);
 		pass(collector);
 		if (!collector->held && collector->process_list.arrivals == NULL && i > 0)
@@ -665,6 +666,13 @@ static void note_losses(struct collector *collector)
 		snprintf(text, sizeof text,
 			 "in %llu stacks it is not sure where the functions of Python belong",
 			 (unsigned long long)collector->trace_builder.language.unsure);
+		trace_builder_note(&collector->trace_builder, TRACE_NOTE_MESSAGE, TRACE_NONE,
+				   TRACE_NONE, 0, text);
+	}
+	if (collector->trace_builder.unbegun > 0) {
+		snprintf(text, sizeof text,
+			 "%llu programs had not begun when the recording ended, and are not in it",
+			 (unsigned long long)collector->trace_builder.unbegun);
 		trace_builder_note(&collector->trace_builder, TRACE_NOTE_MESSAGE, TRACE_NONE,
 				   TRACE_NONE, 0, text);
 	}

@@ -400,6 +400,14 @@ void notes_reader_read(struct image *image, struct stream *notes, uint64_t limit
 	}
 }
 
+// The recording was ended when a hello could still come.
+static bool is_under_way(const struct image *image, const struct image_exec *exec)
+{
+	uint64_t stopped_ns = image->trace_builder->stopped_ns;
+
+	return stopped_ns != 0 && exec->since_ns + NOTES_READER_HELLO_NS > stopped_ns;
+}
+
 void notes_reader_check_exec(struct image *image, uint64_t now_ns, bool over)
 {
 	struct image_exec *both[] = { &image->exec, &image->vfork_exec };
@@ -415,9 +423,13 @@ void notes_reader_check_exec(struct image *image, uint64_t now_ns, bool over)
 		if (!over && now_ns - exec->since_ns < EXEC_SURE_NS)
 			continue;
 		// An image that should be seen is given time, or until the end of its process.
-		if (exec->reason != NOTE_EXEC_OK || over ||
-		    now_ns - exec->since_ns > NOTES_READER_HELLO_NS)
+		if (exec->reason == NOTE_EXEC_OK && is_under_way(image, exec)) {
+			image->trace_builder->unbegun++;
+			exec->told = true;
+		} else if (exec->reason != NOTE_EXEC_OK || over ||
+			   now_ns - exec->since_ns > NOTES_READER_HELLO_NS) {
 			tell_unseen(image, exec);
+		}
 		if (!own)
 			forget_exec(exec);
 	}

@@ -98,8 +98,24 @@ static char *take_path(struct pending_exec *pending_exec, size_t at, process_id 
 	return path;
 }
 
-char *pending_exec_next_lost(struct pending_exec *pending_exec, process_id *parent)
+uint64_t pending_exec_forget_late(struct pending_exec *pending_exec, uint64_t since_ns)
 {
+	uint64_t count = 0;
+
+	for (size_t i = pending_exec->count; i-- > 0;) {
+		uint64_t first_ns = pending_exec->all[i].since_ns;
+
+		if (first_ns != 0 && first_ns < since_ns)
+			continue;
+		take_out(pending_exec, i);
+		count++;
+	}
+	return count;
+}
+
+char *pending_exec_next_lost(struct pending_exec *pending_exec, uint64_t now_ns, process_id *parent)
+{
+	ASSERT(now_ns > 0);
 	for (size_t i = pending_exec->count; i-- > 0;) {
 		struct pending_exec_process *process = &pending_exec->all[i];
 
@@ -109,6 +125,8 @@ char *pending_exec_next_lost(struct pending_exec *pending_exec, process_id *pare
 	for (size_t i = 0; i < pending_exec->count; i++) {
 		struct pending_exec_process *process = &pending_exec->all[i];
 
+		if (process->since_ns == 0)
+			process->since_ns = now_ns;
 		process->ended = process->gone ||
 				 (process->pidfd >= 0 && peer_ended(process->pidfd));
 	}

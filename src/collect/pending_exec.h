@@ -23,7 +23,8 @@ struct pending_exec_process {
 	bool gone;    // its pid was free again when its parent was read
 	bool ended;   // seen to have ended, when there may have been a hello that is not known yet
 	process_id parent;
-	char *path; // what it is about to be
+	uint64_t since_ns; // when it was first looked at; 0: not yet
+	char *path;        // what it is about to be
 };
 
 struct pending_exec_hello {
@@ -60,8 +61,12 @@ bool pending_exec_any(const struct pending_exec *pending_exec);
 
 // One that has ended without a hello: its path, to be freed with mem_free, and its parent. To be
 // asked for once a pass, until it is NULL: in the pass where it is first found to have ended, its
-// hello may be under way.
-char *pending_exec_next_lost(struct pending_exec *pending_exec, process_id *parent);
+// hello may be under way. `now_ns`: not 0.
+char *pending_exec_next_lost(struct pending_exec *pending_exec, uint64_t now_ns,
+			     process_id *parent);
+
+// Forget those that were not looked at before `since_ns`. Returns their number.
+uint64_t pending_exec_forget_late(struct pending_exec *pending_exec, uint64_t since_ns);
 
 // Give one up: the same. NULL: there is none.
 char *pending_exec_give_up(struct pending_exec *pending_exec, process_id *parent);

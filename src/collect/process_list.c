@@ -14,6 +14,7 @@
 #include "collect/process_list.h"
 
 #include "base/mem.h"
+#include "collect/door.h"
 #include "collect/generated_code.h"
 #include "collect/notes_reader.h"
 #include "collect/peer.h"
@@ -24,9 +25,10 @@
 #include <string.h>
 
 enum {
-	ENDED_MAX = 64,             // images whose numbers a late child may still inherit
-	FORK_WAIT_NS = 1000000000,  // for the hello of a child
-	STATUS_WAIT_NS = 300000000, // for the launcher to say how its child ended
+	ENDED_MAX = 64,                   // images whose numbers a late child may still inherit
+	FORK_WAIT_NS = 1000000000,        // for the hello of a child
+	FORK_WAIT_STOPPED_NS = 100000000, // from the end of the recording on
+	STATUS_WAIT_NS = 300000000,       // for the launcher to say how its child ended
 };
 
 void process_list_init(struct process_list *process_list, struct trace_builder *trace_builder,
@@ -383,6 +385,15 @@ void process_list_settle(struct process_list *process_list)
 
 // ---- Places in the order --------------------------------------------------------------------
 
+// The recording was ended, and whose hello has not come by now will not come.
+static bool is_refused(const struct process_list *process_list, uint64_t now_ns)
+{
+	uint64_t stopped_ns = process_list->trace_builder->stopped_ns;
+
+	return stopped_ns != 0 &&
+	       (door_idle(process_list->spares.door) || now_ns - stopped_ns > FORK_WAIT_STOPPED_NS);
+}
+
 // The order has come to a fork. False: wait for the child.
 static bool pass_fork(struct process_list *process_list, struct image_event *event)
 {
@@ -395,6 +406,8 @@ static bool pass_fork(struct process_list *process_list, struct image_event *eve
 		return true;
 	}
 	if (event->failed || !process_list->follow)
+		return true;
+	if (is_refused(process_list, now_ns))
 		return true;
 	if (event->deadline_ns == 0)
 		event->deadline_ns = now_ns + FORK_WAIT_NS;
@@ -553,7 +566,7 @@ static bool tell_end(struct process_list *process_list, struct image *image, boo
 	notes_reader_check_children(image);
 	check_joined(process_list, image, exit, value);
 	trace_builder_time(process_list->trace_builder,
-			   running ? tick_now(process_list->tick) : image->exited_ns);
+			   running ? process_list->trace_builder->stopped_ns : image->exited_ns);
 	take_counts(process_list, image);
 	generated_code_name(image, process_list->tick->clock->began_ns);
 	rss_snapshots_finish(image);
@@ -596,12 +609,28 @@ static bool tell_awaited(struct process_list *process_list, char *path, process_
 	return true;
 }
 
+// The recording was ended before those had to have begun.
+static void excuse_awaited(struct process_list *process_list)
+{
+	struct trace_builder *trace_builder = process_list->trace_builder;
+	uint64_t stopped_ns = trace_builder->stopped_ns, since_ns = 0;
+
+	if (stopped_ns == 0)
+		return;
+	if (stopped_ns > NOTES_READER_HELLO_NS)
+		since_ns = stopped_ns - NOTES_READER_HELLO_NS;
+	trace_builder->unbegun += pending_exec_forget_late(&process_list->pending_exec, since_ns);
+}
+
 void process_list_tell_lost(struct process_list *process_list)
 {
 	process_id parent;
 
+	excuse_awaited(process_list);
 	while (tell_awaited(process_list,
-			    pending_exec_next_lost(&process_list->pending_exec, &parent), parent))
+			    pending_exec_next_lost(&process_list->pending_exec,
+						   tick_now(process_list->tick), &parent),
+			    parent))
 		;
 }
 

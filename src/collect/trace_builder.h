@@ -32,6 +32,8 @@ struct trace_builder {
 	uint64_t lanes_broken;
 	uint64_t forks_late; // children whose place in the parent's order is not known
 	uint64_t unseen;     // programs and processes that began and are not recorded
+	uint64_t stopped_ns; // when the recording was ended while programs ran; 0: it was not
+	uint64_t unbegun;    // programs that had not said hello by then
 };
 
 void trace_builder_init(struct trace_builder *trace_builder, struct writer *writer,

@@ -170,8 +170,6 @@ uint8_t *event_put_stack(struct lane *lane, const uint8_t *start, uint8_t *at)
 void event_stopped(struct lane *lane)
 {
 	recording_stop();
-	if (recording_state->segment)
-		__atomic_fetch_add(&recording_state->segment->events_dropped, 1, __ATOMIC_RELAXED);
 	// Full, for ever: the next event takes the slow way and is refused.
 	lane->room = lane->open_limit = 1;
 }

@@ -201,12 +201,6 @@ static void lane_ring_bell(void)
 	kernel_wake(bell);
 }
 
-static void lane_drop(void)
-{
-	if (recording_state->segment)
-		__atomic_fetch_add(&recording_state->segment->events_dropped, 1, __ATOMIC_RELAXED);
-}
-
 bool lane_wait_room(struct lane *lane, uint64_t bytes)
 {
 	uint64_t size = lane->mask + 1;
@@ -334,8 +328,7 @@ COLD struct lane *lane_enter_slow(struct lane *lane)
 	if (unlikely(recording_phase() != RECORDING_ON && !kernel_nested()) && recording_begin())
 		lane = lane_get_mine(); // a forked child forgets what it had
 	if (kernel_nested() || recording_phase() != RECORDING_ON) {
-		if (recording_state)
-			lane_drop();
+		recording_drop();
 		return NULL;
 	}
 	// A hook that a thread was in since an earlier recording: its call is none of this one.
@@ -343,6 +336,6 @@ COLD struct lane *lane_enter_slow(struct lane *lane)
 		return NULL;
 	lane = lane_find_open(lane);
 	if (!lane)
-		lane_drop();
+		recording_drop();
 	return lane;
 }

@@ -135,7 +135,7 @@ void notes_exec(uint32_t reason, const char *path)
 
 	uint32_t pid = kernel_process_id(); // a vfork child writes into its parent's lane
 
-	if (!notes_open(&record, NOTE_EXEC))
+	if (recording_is_over() || !notes_open(&record, NOTE_EXEC))
 		return;
 	notes_put(&record, &reason, 4);
 	notes_put(&record, &pid, 4);
@@ -172,7 +172,7 @@ void notes_fork(uint64_t time_ns, uint32_t tid, uint32_t lane, uint64_t head)
 {
 	struct notes_record record;
 
-	if (notes_open_place(&record, NOTE_FORK, time_ns, tid, lane, head))
+	if (!recording_is_over() && notes_open_place(&record, NOTE_FORK, time_ns, tid, lane, head))
 		notes_close(&record);
 }
 

@@ -105,6 +105,20 @@ HIDDEN void recording_forbid_counter(void);
 // Record nothing more in this process.
 HIDDEN void recording_stop(void);
 
+// The recording was ended from outside: what the program does from here on is none of it.
+static inline bool recording_clock_is_over(const struct segment_clock *clock)
+{
+	return clock && __atomic_load_n(&clock->now_ns, __ATOMIC_RELAXED) == SEGMENT_CLOCK_STOP;
+}
+
+static inline bool recording_is_over(void)
+{
+	return recording_state && recording_clock_is_over(recording_state->clock);
+}
+
+// An event cannot be recorded: it is counted, if it is one of the recording.
+HIDDEN void recording_drop(void);
+
 // A wait for the collector. All zero at first.
 struct recording_wait {
 	uint32_t beats;     // the collector's, when last looked at

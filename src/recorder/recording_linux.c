@@ -465,7 +465,7 @@ static void recording_tell_unseen(void)
 	struct segment_unseen *unseen;
 	uint32_t at;
 
-	if (!parent || !recording_why)
+	if (!parent || !recording_why || recording_clock_is_over(recording_clock))
 		return;
 	at = __atomic_fetch_add(&parent->unseen_count, 1, __ATOMIC_ACQ_REL) % SEGMENT_UNSEEN_MAX;
 	unseen = &parent->unseen[at];

@@ -214,7 +214,8 @@ static bool recording_claim_spare(struct recording_state *state, struct segment_
 // Those of children that have ended are free again when the collector has read them.
 bool recording_take_spare(struct recording_state *state, struct segment_clock *clock)
 {
-	for (uint32_t naps = 0; recording_spares_count > 0 && clock; naps++) {
+	for (uint32_t naps = 0;
+	     recording_spares_count > 0 && clock && !recording_clock_is_over(clock); naps++) {
 		if (recording_claim_spare(state, clock))
 			return true;
 		if (naps == SPARES_NAPS)

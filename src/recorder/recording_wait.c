@@ -12,6 +12,14 @@ enum {
 	RECORDING_NAP_LANES = 16, // so many more: naps are longer by the shortest one
 };
 
+void recording_drop(void)
+{
+	struct recording_state *state = recording_state;
+
+	if (state && state->segment && !recording_is_over())
+		__atomic_fetch_add(&state->segment->events_dropped, 1, __ATOMIC_RELAXED);
+}
+
 bool recording_wait_is_vain(struct recording_wait *wait)
 {
 	struct recording_state *state = recording_state;
@@ -21,7 +29,7 @@ bool recording_wait_is_vain(struct recording_wait *wait)
 		RECORDING_NAP_NS * (1 + (long)(state->lanes_count / RECORDING_NAP_LANES));
 	long nap_ns = shortest_ns << (wait->naps / 4 < 5 ? wait->naps / 4 : 5);
 
-	if (__atomic_load_n(&state->clock->now_ns, __ATOMIC_RELAXED) == SEGMENT_CLOCK_STOP)
+	if (recording_is_over())
 		return true;
 	if (beats != wait->beats) {
 		wait->beats = beats;

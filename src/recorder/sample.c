@@ -182,7 +182,7 @@ COLD bool sample_keep(uint64_t address)
 	if (!sample_mean || sample_mean == SAMPLE_UNKNOWN)
 		return true;
 	if (!sample_put(address)) {
-		__atomic_fetch_add(&recording_state->segment->events_dropped, 1, __ATOMIC_RELAXED);
+		recording_drop();
 		return false;
 	}
 	sample_count(address, 1);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""However a program ends, no event is lost."""
+"""However a program ends, no event is lost; nor where the recording ends before it."""
 # timeout: 120
 # parallel: yes
 import os
@@ -7,8 +7,9 @@ import signal
 import subprocess
 import time
 
-from libguest import (PATIENCE_SECONDS, TIDEMARK, Trace, check, check_whole, children_of, counters,
-                      environment, equal, main, program, record_witnessed, report, test)
+from libguest import (PATIENCE_SECONDS, TIDEMARK, Trace, check, check_whole, children_of, closed,
+                      counters, environment, equal, finished, main, program, record_witnessed,
+                      report, started, test)
 
 PAIRS, KEPT = 5000, 100
 
@@ -95,6 +96,34 @@ def sigkill_in_mid_run_loses_no_call_that_had_returned():
     check_whole(trace)
     in_flight(trace, path)
     equal("signal SIGKILL", report()["trace"]["processes"][0]["exit"], "how it ended")
+
+
+def stopped(command, end):
+    """A recording that ends before its program, which `end` ends once the trace is closed."""
+    recorder = started(command, "--force", "--strict", "--duration", "300ms", stdin=subprocess.PIPE)
+    trace = closed("t.tide")
+    equal(None, recorder.poll(), "the program runs on")
+    end()
+    code, _, said = finished(recorder)
+    equal(7, code, f"exit code under --strict ({said})")
+    equal(0, trace.events_lost(), f"events lost ({said})")
+    equal("", trace.end.get("unseen", ""), f"programs that were not recorded ({said})")
+    os.remove("t.tide")
+
+
+@test
+def what_a_program_does_after_the_recording_is_not_lost():
+    stopped([program("attached"), "2", "10"], lambda: None) # its input ends with it
+
+
+@test
+def what_it_starts_after_the_recording_is_not_unseen():
+    loop = "echo ready; until [ -e over ]; do {}; done; exit 7"
+    for starts in ("/bin/true", "(exec /bin/true)", "(:)"):
+        for _ in range(3):
+            stopped(["/bin/sh", "-c", loop.format(starts)],
+                    lambda: open("over", "w", encoding="ascii").close())
+            os.remove("over")
 
 
 main()

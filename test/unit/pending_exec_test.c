@@ -30,7 +30,7 @@ static void end(pid_t pid)
 static void expect_lost(struct pending_exec *pending_exec, const char *path)
 {
 	process_id parent = 0;
-	char *lost = pending_exec_next_lost(pending_exec, &parent);
+	char *lost = pending_exec_next_lost(pending_exec, 1, &parent);
 
 	CHECK(lost != NULL && strcmp(lost, path) == 0);
 	CHECK_EQ(3, parent);
@@ -51,15 +51,16 @@ TEST(awaited_is_who_lives_and_has_not_said_hello)
 	pending_exec_drop(&pending_exec, (uint32_t)one);
 	CHECK(pending_exec_any(&pending_exec));
 	CHECK(pending_exec.count == 1 && strcmp(pending_exec.all[0].path, "/usr/bin/other") == 0);
-	CHECK(pending_exec_next_lost(&pending_exec, &parent) == NULL);
-	end(other);                                                    // a zombie
-	CHECK(pending_exec_next_lost(&pending_exec, &parent) == NULL); // its hello may be under way
+	CHECK(pending_exec_next_lost(&pending_exec, 1, &parent) == NULL);
+	end(other); // a zombie
+	CHECK(pending_exec_next_lost(&pending_exec, 1, &parent) ==
+	      NULL); // its hello may be under way
 	expect_lost(&pending_exec, "/usr/bin/other");
 	CHECK(!pending_exec_any(&pending_exec));
 	waitpid(other, NULL, 0);
 	pending_exec_add(&pending_exec, 3, (uint32_t)other, (uint32_t)other,
-			 "/usr/bin/other");                            // gone
-	CHECK(pending_exec_next_lost(&pending_exec, &parent) == NULL); // the same
+			 "/usr/bin/other");                               // gone
+	CHECK(pending_exec_next_lost(&pending_exec, 1, &parent) == NULL); // the same
 	expect_lost(&pending_exec, "/usr/bin/other");
 	end(one);
 	waitpid(one, NULL, 0);
