@@ -20,6 +20,7 @@
 #include "recorder/late_linux.h"
 #include "recorder/notes.h"
 #include "recorder/object_file_linux.h"
+#include "recorder/patch_linux.h"
 #include "recorder/real_linux.h"
 #include "recorder/recording.h"
 #include "recorder/relocate.h"
@@ -746,6 +747,7 @@ void enter_loaded(void)
 		if (enter_meet(at)) {
 			enter_library(at);
 			language_heap_meet(at);
+			patch_loaded(at);
 		}
 	}
 	for (const void *at = NULL; (first = scope_next_namespace(&at));)
@@ -775,6 +777,7 @@ void enter_unloaded(uintptr_t start, uintptr_t bytes)
 	signals = kernel_block_signals();
 	recording_lock(&recording_state->enter_lock);
 	hook_python_unloaded(start, bytes);
+	patch_unloaded(start, bytes);
 	for (uint32_t i = 0; i < ENTER_OBJECTS_MAX; i++) {
 		if (enter_objects[i].object && enter_objects[i].start - start < bytes)
 			enter_leave(&enter_objects[i]);

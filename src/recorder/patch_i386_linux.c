@@ -367,3 +367,14 @@ void patch_start(void)
 	if (patch_missing)
 		vm_look_up_from_now();
 }
+
+// Their own calls are not looked for.
+void patch_loaded(const struct scope_object *object)
+{
+	(void)object;
+}
+
+void patch_unloaded(uintptr_t start, uintptr_t bytes)
+{
+	(void)start, (void)bytes;
+}

@@ -24,12 +24,18 @@
 // Patch what can be patched. Called once per image, before any other thread exists.
 HIDDEN void patch_start(void);
 
+struct scope_object;
+
+// A library was loaded, and its code has not run yet.
+HIDDEN void patch_loaded(const struct scope_object *object);
+
+// One that was is about to be unmapped: its thunks go with it.
+HIDDEN void patch_unloaded(uintptr_t start, uintptr_t bytes);
+
 // Where the code of a library is.
 struct patch_code {
 	uintptr_t start, end; // 0: not known
 };
-
-struct scope_object;
 
 // Of a loaded object.
 HIDDEN struct patch_code patch_code_of(const struct scope_object *object);

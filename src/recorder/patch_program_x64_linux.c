@@ -17,6 +17,14 @@
 // moved, no branch of the object may go to the second; where the function jumps by a table, which
 // nobody can read, one alone is moved.
 //
+// Compilers that save bytes let several calls share one `syscall`, to which the others jump:
+//
+//     401190: b8 0a 00 00 00    mov $10,%eax
+//     401195: eb aa             jmp 401141
+//
+// A jump to 401141 passes by what was put at 40113c. So there, and where nothing before can be
+// moved, the `syscall` itself is moved with what follows it, if no branch goes in among these.
+//
 // The code is looked through in the file, and what is found there is looked at in memory: so the
 // pages of code that the program never uses do not become resident. An object that is not in a file
 // any more is left as it is.
@@ -26,6 +34,7 @@
 #include "recorder/elf.h"
 #include "recorder/insn.h"
 #include "recorder/kernel.h"
+#include "recorder/late_linux.h"
 #include "recorder/patch_linux.h"
 #include "recorder/scope_linux.h"
 #include "recorder/text.h"
@@ -42,11 +51,14 @@ enum {
 	PROGRAM_JUMP_BYTES = PATCH_SITE_BYTES - PATCH_SYSCALL_BYTES,
 };
 
-// A place that can be patched if nothing jumps behind its first byte.
+// A `syscall`, and what a jump can take the place of.
 struct program_site {
-	uint8_t *start;
-	uint32_t length;
-	bool several; // instructions that are moved
+	uint8_t *start;     // of the instructions before it that can be moved; NULL: there are none
+	uint8_t *call;      // the `syscall`
+	const uint8_t *end; // of the function around it; NULL: what follows cannot be moved
+	bool several;       // instructions before it are moved
+	bool entered;       // a branch goes to the `syscall`
+	bool unwanted;      // who comes there without a branch calls something else
 };
 
 static struct program_site program_sites[PROGRAM_SITES_MAX];
@@ -102,36 +114,38 @@ static uint32_t program_number(const uint8_t *code, const struct insn *insn, uin
 }
 
 // The walk is at a `syscall`.
-static void program_found(const struct program_walk *walk, const uint8_t *at)
+static void program_found(const struct program_walk *walk, const uint8_t *at, const uint8_t *end)
 {
 	uint32_t i = walk->count;
 
-	if (program_sites_count == PROGRAM_SITES_MAX ||
-	    (walk->number != PATCH_ANY && !patch_wanted(walk->number)))
+	struct program_site site = { .call = (uint8_t *)at, .end = end };
+
+	if (program_sites_count == PROGRAM_SITES_MAX)
 		return;
 	while (i > 0 && at - walk->starts[i - 1] < PROGRAM_JUMP_BYTES)
 		i--;
-	if (i == 0 || (walk->table && i < walk->count))
-		return;
-	i--;
-	program_sites[program_sites_count++] = (struct program_site){
-		.start = (uint8_t *)walk->starts[i],
-		.length = (uint32_t)(at + PATCH_SYSCALL_BYTES - walk->starts[i]),
-		.several = i + 1 < walk->count,
-	};
+	if (i > 0 && (!walk->table || i == walk->count)) {
+		site.start = (uint8_t *)walk->starts[i - 1];
+		site.several = i < walk->count;
+	}
+	// Of another number: it is for us only where a branch brings one of ours.
+	site.unwanted = walk->number != PATCH_ANY && !patch_wanted(walk->number);
+	program_sites[program_sites_count++] = site;
 }
 
-// Whether a branch from within a function goes behind the first byte of what a jump takes.
-static bool program_is_entered(const struct program_site *site, const uint8_t *target)
-{
-	return site->several && target > site->start && target < site->start + PROGRAM_JUMP_BYTES;
-}
-
-static void program_forget(const uint8_t *target, uint32_t from)
+// A branch goes to `target`.
+static void program_enter(const uint8_t *target, uint32_t from)
 {
 	for (uint32_t i = from; i < program_sites_count; i++) {
-		if (program_is_entered(&program_sites[i], target))
-			program_sites[i].length = 0;
+		struct program_site *site = &program_sites[i];
+
+		if (site->several && target > site->start &&
+		    target < site->start + PROGRAM_JUMP_BYTES)
+			site->start = NULL;
+		if (target == site->call)
+			site->entered = true;
+		if (target > site->call && target < site->call + PROGRAM_JUMP_BYTES)
+			site->end = NULL;
 	}
 }
 
@@ -161,11 +175,11 @@ static bool program_decode(const uint8_t *at, const uint8_t *end, uint32_t from,
 		opcode = at + insn.opcode_at;
 		if (targets) {
 			if (insn.relative_at)
-				program_forget(program_target(at, &insn), from);
+				program_enter(program_target(at, &insn), from);
 			continue;
 		}
 		if (opcode[0] == 0x0f && opcode[1] == 0x05 && insn.length == PATCH_SYSCALL_BYTES)
-			program_found(&walk, at);
+			program_found(&walk, at, end);
 		if (opcode[0] == 0xff && (opcode[1] & 0x38) == 0x20)
 			walk.table = true;
 		if (!program_may_move(at, &insn)) {
@@ -181,6 +195,8 @@ static bool program_decode(const uint8_t *at, const uint8_t *end, uint32_t from,
 		}
 		walk.starts[walk.count++] = at;
 	}
+	for (uint32_t i = from; walk.table && i < program_sites_count; i++)
+		program_sites[i].end = NULL;
 	return true;
 }
 
@@ -206,7 +222,7 @@ static void program_plain(uint8_t *at, const uint8_t *start)
 	memcpy(&number, at - 4, 4);
 	if (patch_wanted(number))
 		program_sites[program_sites_count++] =
-			(struct program_site){ at - PROGRAM_JUMP_BYTES, PATCH_SITE_BYTES, false };
+			(struct program_site){ .start = at - PROGRAM_JUMP_BYTES, .call = at };
 }
 
 // A stretch of an object's code, as its file has it.
@@ -274,7 +290,7 @@ static void program_look_for_branches(struct program_code *code, const uint8_t *
 		if ((at[i] & 0xfe) != 0xe8 && ((at[i] & 0xf0) != 0x80 || at[i - 1] != 0x0f))
 			continue;
 		__builtin_memcpy(&distance, at + i + 1, 4);
-		program_forget((const uint8_t *)address + i + 5 + distance, 0);
+		program_enter((const uint8_t *)address + i + 5 + distance, 0);
 	}
 }
 
@@ -296,20 +312,36 @@ static void program_read(struct program_code *code, program_look *look)
 	}
 }
 
+// Returns the end of what was changed, at least `taken`: up to there nothing else can be. A thread
+// of a program that is attached to may be in the call, and would come back to what is gone.
+static const uint8_t *program_put(const struct program_site *site, const uint8_t *taken)
+{
+	uint32_t behind = 0;
+
+	if (site->call < taken || (site->unwanted && !site->entered))
+		return taken;
+	if (site->end && !late_is() && (site->entered || !site->start || site->start < taken))
+		behind = patch_put_behind(site->call, site->end);
+	if (behind)
+		return site->call + behind;
+	if (site->unwanted || !site->start || site->start < taken ||
+	    !patch_put_site(site->start, (uint32_t)(site->call + PATCH_SYSCALL_BYTES - site->start),
+			    PATCH_ANY))
+		return taken;
+	return site->call + PATCH_SYSCALL_BYTES;
+}
+
 static void program_patch(struct program_code *code)
 {
-	bool several = false;
+	const uint8_t *taken = NULL;
 
 	program_sites_count = 0;
 	code->done = code->start;
 	program_read(code, program_look_for_calls);
-	for (uint32_t i = 0; i < program_sites_count; i++)
-		several |= program_sites[i].several;
-	if (several)
+	if (program_sites_count > 0)
 		program_read(code, program_look_for_branches);
 	for (uint32_t i = 0; i < program_sites_count; i++)
-		if (program_sites[i].length)
-			patch_put_site(program_sites[i].start, program_sites[i].length, PATCH_ANY);
+		taken = program_put(&program_sites[i], taken);
 }
 
 static void program_object(const struct scope_object *object, uint8_t *window)
@@ -340,10 +372,17 @@ static void program_object(const struct scope_object *object, uint8_t *window)
 	kernel(__NR_close, code.fd);
 }
 
-void patch_program(void)
+static bool program_is_theirs(const struct scope_object *object)
 {
-	const struct scope_object *libc = scope_libc();
 	uintptr_t kernels = scope_auxiliary(PROGRAM_VDSO);
+	struct patch_code code = patch_code_of(object);
+
+	return object != scope_libc() && object != scope_ourselves() && !scope_is_linker(object) &&
+	       (code.start < kernels || code.start - kernels > PROGRAM_VDSO_BYTES_MAX);
+}
+
+void patch_program(const struct scope_object *object, bool others)
+{
 	long window;
 
 	if (kernel_sealed)
@@ -352,11 +391,8 @@ void patch_program(void)
 			KERNEL_MAP_PRIVATE | KERNEL_MAP_ANONYMOUS, -1, 0);
 	if (kernel_failed(window))
 		return;
-	for (const struct scope_object *object = scope_objects(); object; object = object->next) {
-		struct patch_code code = patch_code_of(object);
-
-		if (object != libc && object != scope_ourselves() && !scope_is_linker(object) &&
-		    (code.start < kernels || code.start - kernels > PROGRAM_VDSO_BYTES_MAX))
+	for (; object; object = others ? object->next : NULL) {
+		if (program_is_theirs(object))
 			program_object(object, (uint8_t *)window);
 	}
 	kernel(__NR_munmap, window, PROGRAM_WINDOW_BYTES);

@@ -35,17 +35,21 @@ enum {
 	PATCH_FUNCTION_BYTES = 64,
 	PATCH_EXECVEAT_BYTES = 128, // of fexecve
 	PATCH_THUNK_BYTES = 128,
+	PATCH_MOVED_BYTES = 72, // of a call and what follows it, beside a choice in two thunks
 	PATCH_PAGES_BYTES = 2 * KERNEL_PAGE,
-	PATCH_PAGES_MAX = 8,
+	PATCH_PAGES_MAX = 64,
 	PATCH_REACH = 0x70000000, // of a rel32 jump, with something to spare
 	PATCH_STEP = 1 << 20,
 };
 
 // Where thunks go: pages near the code that they were made for.
 static struct patch_page {
-	uint8_t *at; // NULL: not made yet
+	uint8_t *at; // NULL: not made yet, or gone
 	uint32_t used;
+	uintptr_t near; // of a library that came later: its code; else 0
 } patch_pages[PATCH_PAGES_MAX];
+
+static bool patch_started; // what is loaded from here on may go again
 
 // The registers of a system call as a thunk has saved them, and what lies above them on the stack.
 struct patch_registers {
@@ -230,6 +234,7 @@ static bool patch_make_page(struct patch_page *page, uintptr_t near)
 			if (!kernel_failed(at)) {
 				page->at = (uint8_t *)at;
 				page->used = 0;
+				page->near = patch_started ? near : 0;
 				vm_own(page->at, PATCH_PAGES_BYTES, false);
 				late_pages(page->at, PATCH_PAGES_BYTES, false);
 				return patch_allowed(page);
@@ -265,10 +270,17 @@ static uint8_t *patch_put_jump(uint8_t *at, const uint8_t *target)
 	return at + relocate_jump(at, (uintptr_t)at, (uintptr_t)target, true);
 }
 
+// Where a thunk leads.
+struct patch_way {
+	const uint8_t *back;  // behind the call, as the program has it
+	const uint8_t *on;    // where it goes on from there
+	const uint8_t *again; // a `syscall` that goes on there, too
+};
+
 // The thunk: keeps the red zone and every register but rax, rcx and r11, which the system call may
 // change too; calls patch_call(&registers, number, back), or patch_call_program; goes on after the
 // site or, when that says so, at its `syscall`.
-static uint8_t *patch_put_thunk(uint8_t *at, uint32_t number, const uint8_t *back)
+static uint8_t *patch_put_thunk(uint8_t *at, uint32_t number, const struct patch_way *way)
 {
 	static const uint8_t enter[] = {
 		0x48, 0x8d, 0x64, 0x24, 0x80,       // lea -128(%rsp),%rsp
@@ -308,21 +320,20 @@ static uint8_t *patch_put_thunk(uint8_t *at, uint32_t number, const uint8_t *bac
 		at = patch_put(at, &number, 4);
 	}
 	at = patch_put(at, site, sizeof(site));
-	at = patch_put(at, &back, 8);
+	at = patch_put(at, &way->back, 8);
 	at = patch_put(at, call, sizeof(call));
 	at = patch_put(at, &function, 8);
 	at = patch_put(at, leave, sizeof(leave));
 	if (number == PATCH_ANY) {
 		at = patch_put(at, again, sizeof(again));
-		at = patch_put_jump(at, back - PATCH_SYSCALL_BYTES);
+		at = patch_put_jump(at, way->again);
 	}
-	return patch_put_jump(at, back);
+	return patch_put_jump(at, way->on);
 }
 
-// The thunk of a call whose number comes in rax: the instructions that it replaces, then a choice
-// by number. What is not for us is called where it was, without touching the stack: it may be
-// clone.
-static uint8_t *patch_put_choice(uint8_t *at, const uint8_t *moved, const uint8_t *back)
+// The thunk of a call whose number comes in rax: a choice by that. What is not for us is called
+// where it was, without touching the stack: it may be clone.
+static uint8_t *patch_put_choice(uint8_t *at, const struct patch_way *way)
 {
 	static const uint8_t low[] = {
 		0x48, 0x83, 0xf8, 0x3f, // cmp $63,%rax
@@ -360,13 +371,12 @@ static uint8_t *patch_put_choice(uint8_t *at, const uint8_t *moved, const uint8_
 	for (uint32_t number = 0; number < 64; number++)
 		if (vm_is_call(number))
 			wanted |= 1ul << number;
-	at = patch_put(at, moved, (size_t)(back - PATCH_SYSCALL_BYTES - moved));
 	at = patch_put(at, low, sizeof(low));
 	at = patch_put(at, &wanted, 8);
 	at = patch_put(at, plain, sizeof(plain));
-	at = patch_put_jump(at, back - PATCH_SYSCALL_BYTES);
+	at = patch_put_jump(at, way->again);
 	at = patch_put(at, high, sizeof(high));
-	return patch_put_thunk(at, PATCH_ANY, back);
+	return patch_put_thunk(at, PATCH_ANY, way);
 }
 
 bool patch_wanted(uint32_t number)
@@ -374,28 +384,63 @@ bool patch_wanted(uint32_t number)
 	return exec_is_call(number) || vm_is_call(number);
 }
 
-bool patch_put_site(uint8_t *site, uint32_t length, uint32_t number)
+// Room for a thunk of a call whose number comes in rax, and stacks for it. NULL: there is none.
+static struct patch_page *patch_prepare_choice(const uint8_t *site)
+{
+	if (!patch_stacks)
+		patch_stacks = recording_pages((size_t)PATCH_STACKS * PATCH_STACK_BYTES, false);
+	return patch_stacks ? patch_find_page((uintptr_t)site) : NULL;
+}
+
+static bool patch_lead(uint8_t *site, const uint8_t *thunk)
 {
 	uint8_t jump[PATCH_JUMP_BYTES];
+
+	relocate_jump(jump, (uintptr_t)site, (uintptr_t)thunk, true);
+	return late_write(site, jump, sizeof(jump));
+}
+
+bool patch_put_site(uint8_t *site, uint32_t length, uint32_t number)
+{
 	const uint8_t *back = site + length;
+	const struct patch_way way = { back, back, back - PATCH_SYSCALL_BYTES };
 	struct patch_page *page;
 	uint8_t *thunk;
 
 	if (length < PATCH_SITE_BYTES || length > PATCH_SITE_BYTES_MAX)
 		return false;
-	if (number == PATCH_ANY && !patch_stacks)
-		patch_stacks = recording_pages((size_t)PATCH_STACKS * PATCH_STACK_BYTES, false);
-	page = patch_find_page((uintptr_t)site);
-	if (!page || (number == PATCH_ANY && !patch_stacks))
+	page = number == PATCH_ANY ? patch_prepare_choice(site) : patch_find_page((uintptr_t)site);
+	if (!page)
 		return false;
 	thunk = page->at + page->used;
 	if (number == PATCH_ANY)
-		patch_put_choice(thunk, site, back);
+		patch_put_choice(patch_put(thunk, site, length - PATCH_SYSCALL_BYTES), &way);
 	else
-		patch_put_thunk(thunk, number, back);
+		patch_put_thunk(thunk, number, &way);
 	page->used += number == PATCH_ANY ? 2 * PATCH_THUNK_BYTES : PATCH_THUNK_BYTES;
-	relocate_jump(jump, (uintptr_t)site, (uintptr_t)thunk, true);
-	return late_write(site, jump, sizeof(jump));
+	return patch_lead(site, thunk);
+}
+
+uint32_t patch_put_behind(uint8_t *site, const uint8_t *end)
+{
+	struct patch_page *page = patch_prepare_choice(site);
+	uint8_t moved[RELOCATE_BYTES_MAX], *at;
+	struct patch_way way = { .back = site + PATCH_SYSCALL_BYTES };
+	struct relocate done;
+
+	if (!page)
+		return 0;
+	at = page->at + page->used;
+	if (relocate_copy(site, (size_t)(end - site), (uintptr_t)site, moved, (uintptr_t)at,
+			  PATCH_JUMP_BYTES, RELOCATE_WIDE | RELOCATE_WALKED, &done) ||
+	    done.written > PATCH_MOVED_BYTES)
+		return 0;
+	way.again = at;
+	way.on = at + PATCH_SYSCALL_BYTES;
+	at = patch_put(at, moved, done.written);
+	patch_put_choice(at, &way);
+	page->used += 2 * PATCH_THUNK_BYTES;
+	return patch_lead(site, at) ? done.taken : 0;
 }
 
 // False: it may not be, or cannot.
@@ -482,6 +527,41 @@ static void patch_strict(const struct scope_object *libc)
 		patch_code(libc, numbers[i]);
 }
 
+// What was written may run; there is no room for more, as it cannot be writable meanwhile.
+static void patch_close_pages(void)
+{
+	for (size_t i = 0; i < PATCH_PAGES_MAX; i++) {
+		struct patch_page *page = &patch_pages[i];
+
+		if (!page->at || page->used == PATCH_PAGES_BYTES)
+			continue;
+		kernel(__NR_mprotect, page->at, PATCH_PAGES_BYTES,
+		       KERNEL_PROT_READ | KERNEL_PROT_EXEC);
+		page->used = PATCH_PAGES_BYTES;
+	}
+}
+
+void patch_loaded(const struct scope_object *object)
+{
+	if (!patch_started || static_is() || late_is())
+		return;
+	patch_program(object, false);
+	patch_close_pages();
+}
+
+void patch_unloaded(uintptr_t start, uintptr_t bytes)
+{
+	for (size_t i = 0; i < PATCH_PAGES_MAX; i++) {
+		struct patch_page *page = &patch_pages[i];
+
+		if (!page->at || !page->near || page->near - start >= bytes)
+			continue;
+		vm_own(page->at, PATCH_PAGES_BYTES, true);
+		kernel(__NR_munmap, page->at, PATCH_PAGES_BYTES);
+		page->at = NULL;
+	}
+}
+
 void patch_start(void)
 {
 	const struct scope_object *libc = scope_libc();
@@ -500,10 +580,9 @@ void patch_start(void)
 	if (strict)
 		patch_strict(libc);
 	if (!static_is())
-		patch_program();
-	for (size_t i = 0; i < PATCH_PAGES_MAX && patch_pages[i].at; i++)
-		kernel(__NR_mprotect, patch_pages[i].at, PATCH_PAGES_BYTES,
-		       KERNEL_PROT_READ | KERNEL_PROT_EXEC);
+		patch_program(scope_objects(), true);
+	patch_close_pages();
+	patch_started = true;
 	patch_dispatched = strict && strict_start();
 	if (patch_missing)
 		vm_look_up_from_now();

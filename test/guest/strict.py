@@ -70,6 +70,16 @@ def who_gives_back_the_stack_it_stands_on_is_seen():
 
 
 @test
+def calls_of_libraries_that_are_opened_are_seen_too():
+    record([program("raw_opens"), program("libraw_library.so"), program("libplugin_a.so")],
+           "--force")
+    calls = Memory(program("raw_opens")).calls
+    for kind in ("mmap", "munmap"):
+        equal(40, sum(call["kind"] == kind and call["size"] == 77 * 4096 for call in calls),
+              f"calls of {kind} by the library")
+
+
+@test
 def what_is_not_seen_is_said():
     for options, told_of in (((), True), (("--strict-vm",), False)):
         record([program("raw_late")], "--force", "--rss-exact", *options)

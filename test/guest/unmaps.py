@@ -9,10 +9,10 @@ KEEP = ("unmap", "protect", "forget", "dontfork", "all")  # succeed, and do noth
 REFUSED = ("over", "away", "onto")  # cannot do what is asked, and fail
 
 
-def taken_away(*way):
-    plain = run([program("unmaps"), *way])
+def taken_away(*way, name="unmaps"):
+    plain = run([program(name), *way])
     equal(0, plain.code, f"exit code of {way} without us ({plain.err})")
-    ended = record([program("unmaps"), *way], "--force")
+    ended = record([program(name), *way], "--force")
     trace = Trace()
     equal(0, trace.events_lost(), f"events lost by {way}")
     for size in (7951, 7952, 7953, 7954):
@@ -38,14 +38,23 @@ def what_puts_something_in_our_place_fails():
         check(failed > plain, f"{way}: {failed} calls failed")
 
 
-@test
-def nor_does_who_asks_the_kernel_itself():
+def asks_the_kernel_itself(name):
     for way in KEEP:
-        plain, failed = taken_away(way, "raw")
+        plain, failed = taken_away(way, "raw", name=name)
         equal(plain, failed, f"calls of {way} that failed")
     for way in REFUSED:
-        plain, failed = taken_away(way, "raw")
+        plain, failed = taken_away(way, "raw", name=name)
         check(failed > plain, f"{way}: {failed} calls failed")
+
+
+@test
+def nor_does_who_asks_the_kernel_itself():
+    asks_the_kernel_itself("unmaps")
+
+
+@test
+def nor_does_who_does_so_by_one_instruction_for_all_calls():
+    asks_the_kernel_itself("unmaps_small")
 
 
 main()
