@@ -72,6 +72,7 @@ int launch_create_output(const struct launch_options *options, struct launch_res
 		.program = program_base_name(program),
 		.pid = pid,
 		.force = options->force,
+		.started = options->attach_pid == 0 ? program : NULL,
 	};
 	int fd = output_create(&output, &result->path, created, err);
 

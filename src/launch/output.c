@@ -7,6 +7,7 @@
 #include "launch/pattern.h"
 
 #include <errno.h>
+#include <string.h>
 #include <time.h>
 
 enum { NUMBERS_MAX = 100000, HOST_BYTES = 256 };
@@ -17,6 +18,18 @@ static const char *pattern_of(const struct output_options *options, uint64_t num
 	if (options->pattern)
 		return options->pattern;
 	return number == 0 ? "tidemark.%e.%p.tide" : "tidemark.%e.%p.%n.tide";
+}
+
+// Whether a trace may be written there.
+static bool may_be(const struct output_options *options, const char *path, struct err *err)
+{
+	bool stream = options->pattern && strcmp(options->pattern, "-") == 0;
+	const char *its = options->started ? output_is_its(path, options->started) : NULL;
+
+	if (its || stream)
+		err_set(err, ERR_USAGE, "%s cannot be the trace: it is %s (try: another -o)", path,
+			its ? its : "no file's name");
+	return !its && !stream;
 }
 
 int output_create(const struct output_options *options, struct str *path, bool *created,
@@ -39,6 +52,8 @@ int output_create(const struct output_options *options, struct str *path, bool *
 				    err))
 			return -1;
 		numbered = numbered || !options->pattern;
+		if (!may_be(options, str_get(path), err))
+			return -1;
 		fd = output_open(str_get(path), options->force && !numbered, created);
 		if (fd >= 0 || errno != EEXIST)
 			break;

@@ -12,18 +12,24 @@ struct output_options {
 	const char *program; // file name of the program, without folders
 	uint64_t pid;        // of the program
 	bool force;          // an existing file may be overwritten
+	const char *started; // the program's path, if it has our standard streams; else NULL
 };
 
 // Create it, readable and writable by its owner alone (it holds the program's arguments). `*path`
 // receives its name, `*created` whether it was not there before. Without a pattern, or with %n in
 // it, a name that is taken is followed by the next one; else a file that is there is an error,
-// unless forced. Returns a close-on-exec descriptor, or -1.
+// unless forced. What a started program is, reads or writes is refused in any case. Returns a
+// close-on-exec descriptor, or -1.
 int output_create(const struct output_options *options, struct str *path, bool *created,
 		  struct err *err);
 
 // Of the system. Create one file, or with `force` take the one that is there: a descriptor, or -1
 // with errno. The host's name into `host`, which is left as it is where that cannot be had.
 int output_open(const char *path, bool force, bool *created);
+
+// What the file is to a program at `program` that has our standard streams, in words: a trace that
+// is written there would destroy it, or be mixed with what the program writes. NULL: nothing.
+const char *output_is_its(const char *path, const char *program);
 void output_host(char *host, size_t room);
 
 #endif

@@ -19,6 +19,27 @@ int output_open(const char *path, bool force, bool *created)
 	return fd;
 }
 
+static bool same(const struct stat *one, const struct stat *other)
+{
+	return one->st_dev == other->st_dev && one->st_ino == other->st_ino;
+}
+
+const char *output_is_its(const char *path, const char *program)
+{
+	static const char *const streams[] = { "the program's input", "the program's output",
+					       "the program's errors" };
+	struct stat file, other;
+
+	if (stat(path, &file) != 0 || (stat("/dev/null", &other) == 0 && same(&file, &other)))
+		return NULL;
+	if (stat(program, &other) == 0 && same(&file, &other))
+		return "the program itself";
+	for (int fd = 0; fd < (int)(sizeof streams / sizeof *streams); fd++)
+		if (fstat(fd, &other) == 0 && same(&file, &other))
+			return streams[fd];
+	return NULL;
+}
+
 void output_host(char *host, size_t room)
 {
 	gethostname(host, room - 1);

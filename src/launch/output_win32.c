@@ -27,6 +27,14 @@ int output_open(const char *path, bool force, bool *created)
 	return _wsopen(wide, flags | _O_TRUNC, _SH_DENYNO, _S_IREAD | _S_IWRITE);
 }
 
+// The system itself refuses to open a file that runs or that another has open to write.
+const char *output_is_its(const char *path, const char *program)
+{
+	(void)path;
+	(void)program;
+	return NULL;
+}
+
 void output_host(char *host, size_t room)
 {
 	DWORD bytes = (DWORD)room;

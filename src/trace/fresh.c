@@ -4,11 +4,22 @@
 #include "os/tool.h"
 
 #include <errno.h>
+#include <string.h>
 
 static bool taken(const char *path, struct err *err)
 {
 	err_set(err, ERR_IO, "%s exists already (--force overwrites it)", path);
 	return true;
+}
+
+// Where "-" may stand for stdout, whoever takes it so does not come here.
+static bool is_stdout(const char *path, struct err *err)
+{
+	bool is = strcmp(path, "-") == 0;
+
+	if (is)
+		err_set(err, ERR_USAGE, "what is written here is a file, and - is none (try: ./-)");
+	return is;
 }
 
 // In the folder that it lies in a file can be made.
@@ -29,6 +40,8 @@ bool fresh_check(const char *path, bool replace, struct err *err)
 {
 	enum file_kind kind = file_look(path);
 
+	if (is_stdout(path, err))
+		return false;
 	if (kind == FILE_IS_FOLDER)
 		return err_errno(err, EISDIR, "cannot write %s", path);
 	if (kind == FILE_IS_OTHER)
@@ -44,6 +57,8 @@ bool fresh_open(struct fresh *fresh, const char *path, bool replace, struct err 
 
 	*fresh = (struct fresh){ .fd = -1, .replace = replace };
 	str_add(&fresh->path, path);
+	if (is_stdout(path, err))
+		return false;
 	if (kind == FILE_IS_OTHER || kind == FILE_IS_FOLDER) {
 		fresh->fd = file_open(path, FILE_ONLY_WRITE);
 	} else {

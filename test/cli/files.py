@@ -122,6 +122,16 @@ def a_device_is_written_to_and_stays_one():
 
 
 @test
+def a_dash_is_no_file():
+    whole = trace()
+    for words in (["repair", broken()], ["strip", whole], ["merge", whole, trace("kitchen")],
+                  ["trim", whole, "--from", "0%"], ["view", whole, "--html", "-"]):
+        words = words if "--html" in words else [*words, "-o", "-"]
+        assert "./-" in run(*words, check=2).stderr, words
+        assert not os.path.exists("-"), words
+
+
+@test
 def a_tool_that_is_missing_is_missed_before_the_work():
     """The trace is none, which only who begins to work finds out."""
     bare = {**os.environ, "PATH": "/nowhere"}

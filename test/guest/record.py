@@ -5,6 +5,7 @@
 import os
 import pty
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -86,6 +87,30 @@ def an_existing_file_is_overwritten_only_when_forced():
         equal("mine\n", file.read(), "the file")
     equal(0, run([TIDEMARK, "record", "--force", "-o", "t.tide", "true"]).code, "with --force")
     check_whole(Trace())
+
+
+@test
+def a_trace_is_never_written_to_what_the_program_is_reads_or_writes():
+    shutil.copy("/bin/true", "own")
+    with open("own", "rb") as file:
+        whole = file.read()
+    says(run([TIDEMARK, "record", "--force", "-o", "own", "./own"]), 125, "own", "program itself")
+    with open("own", "rb") as file:
+        equal(whole, file.read(), "the program")
+    for stream, what in ((0, "input"), (1, "output"), (2, "errors")):
+        line = f"exec {TIDEMARK} record --force -o all.txt touch started {stream}<>all.txt"
+        ended = run(["sh", "-c", line])
+        equal(125, ended.code, f"exit code ({ended.err})")
+        with open("all.txt", encoding="utf-8") as file:
+            said = ended.err + file.read()
+        check(f"program's {what}" in said and "another -o" in said, said)
+        os.remove("all.txt")
+    says(run([TIDEMARK, "record", "--force", "-o", "/dev/stdout", "touch", "started"]), 125,
+         "/dev/stdout", "program's output")
+    says(run([TIDEMARK, "record", "-o", "-", "touch", "started"]), 125, "another -o")
+    equal(["own"], files(), "files")
+    line = f"exec {TIDEMARK} record --force -o /dev/null true >/dev/null"
+    equal(0, run(["sh", "-c", line]).code, "to /dev/null, where its output goes too")
 
 
 @test
