@@ -26,6 +26,7 @@ enum {
 	HOOK_VM_FILTER = 2,
 	HOOK_VM_SET_TSC = 26, // PR_SET_TSC, PR_TSC_SIGSEGV
 	HOOK_VM_TSC_SIGSEGV = 2,
+	HOOK_VM_HELLO = 3, // descriptors that a child needs: a socket, and two that come
 };
 
 static long hook_vm_result(long result)
@@ -325,6 +326,49 @@ EXPORT int unshare(int flags)
 	return (int)hook_vm_move(__NR_unshare, flags, 0, 0, 0, 0);
 }
 
+// A limit of descriptors under which no child can ever say hello. What cannot be read is the
+// kernel's to refuse.
+static bool hook_vm_forbids_hello(long number, long first, long second, long third)
+{
+	bool of_any = number == __NR_prlimit64;
+	const uint64_t *limits = (const uint64_t *)(of_any ? third : second); // now, and at most
+
+	return (of_any || (number == __NR_setrlimit && sizeof(long) == sizeof(*limits))) &&
+	       (of_any ? second : first) == KERNEL_LIMIT_DESCRIPTORS &&
+	       kernel_can_read((uintptr_t)limits) && kernel_can_read((uintptr_t)(limits + 2) - 1) &&
+	       limits[1] < HOOK_VM_HELLO;
+}
+
+#ifdef __x86_64__
+static long hook_vm_limit(int pid, int which, const uint64_t *limits, uint64_t *old)
+{
+	if (unlikely(hook_vm_forbids_hello(__NR_prlimit64, pid, which, (long)limits)) &&
+	    !kernel_has_no_thread_block())
+		recording_expect_children();
+	return hook_vm_result(kernel_pass(__NR_prlimit64, pid, which, (long)limits, (long)old));
+}
+
+EXPORT int setrlimit(int which, const uint64_t *limits)
+{
+	return (int)hook_vm_limit(0, which, limits, NULL);
+}
+
+EXPORT int setrlimit64(int which, const uint64_t *limits)
+{
+	return (int)hook_vm_limit(0, which, limits, NULL);
+}
+
+EXPORT int prlimit(int pid, int which, const uint64_t *limits, uint64_t *old)
+{
+	return (int)hook_vm_limit(pid, which, limits, old);
+}
+
+EXPORT int prlimit64(int pid, int which, const uint64_t *limits, uint64_t *old)
+{
+	return (int)hook_vm_limit(pid, which, limits, old);
+}
+#endif
+
 // The child begins on a stack of its own and never comes back here.
 EXPORT int clone(int (*function)(void *), void *stack, int flags, void *argument, long a, long b,
 		 long c)
@@ -380,7 +424,8 @@ EXPORT long syscall(long number, long a, long b, long c, long d, long e, long f)
 {
 	if (unlikely(number == __NR_prctl))
 		hook_vm_look_at_prctl(a, b);
-	if (unlikely(hook_vm_moves(number, a)) && !kernel_has_no_thread_block())
+	if (unlikely(hook_vm_moves(number, a) || hook_vm_forbids_hello(number, a, b, c)) &&
+	    !kernel_has_no_thread_block())
 		recording_expect_children();
 	if (real.syscall && !hook_vm_forks(number, a, b) && !hook_vm_filters(number, a, b) &&
 	    (patch_covers(PATCH_SYSCALL) || number < 0 || number >= PATCH_NUMBERS ||

@@ -37,6 +37,10 @@ int setns(int fd, int type);
 int umount(const char *path);
 int umount2(const char *path, int flags);
 int unshare(int flags);
+int setrlimit(int which, const uint64_t *limits); // these four in 64 bits alone
+int setrlimit64(int which, const uint64_t *limits);
+int prlimit(int pid, int which, const uint64_t *limits, uint64_t *old);
+int prlimit64(int pid, int which, const uint64_t *limits, uint64_t *old);
 _Noreturn void _exit(int status);
 _Noreturn void _Exit(int status);
 

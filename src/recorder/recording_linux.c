@@ -396,7 +396,7 @@ static bool recording_join_as(struct recording_state *state, uint32_t start, uin
 }
 
 // A forked child that has no descriptor left, and one thread. A process that shares its memory, and
-// has descriptors of its own to close, says hello for it.
+// has descriptors of its own to close and limits of its own to raise, says hello for it.
 static __attribute__((noinline)) bool recording_join_helped(struct recording_state *state)
 {
 	enum { CLONE_VM = 0x100, CLONE_VFORK = 0x4000, WALL = 0x40000000 };
@@ -404,8 +404,13 @@ static __attribute__((noinline)) bool recording_join_helped(struct recording_sta
 	long child = kernel(__NR_clone, CLONE_VM | CLONE_VFORK, 0, 0, 0, 0);
 
 	if (child == 0) {
+		uint64_t limits[2];
+
 		for (int fd = 0; fd < 3; fd++)
 			kernel(__NR_close, fd);
+		kernel(__NR_prlimit64, 0, KERNEL_LIMIT_DESCRIPTORS, NULL, limits);
+		limits[0] = limits[1];
+		kernel(__NR_prlimit64, 0, KERNEL_LIMIT_DESCRIPTORS, limits, NULL);
 		recording_join_as(state, SEGMENT_START_FORK_HELPED, pid);
 		kernel(__NR_exit, 0);
 	}

@@ -295,4 +295,12 @@ def a_child_without_a_descriptor_left_is_recorded():
     check(complete(), "the trace is not called whole")
 
 
+@test
+def a_child_that_may_open_no_descriptor_is_recorded():
+    for limit in ("fds=now", "fds=never"):
+        for way in ("fork", "raw", "clone3", "double"):
+            check_seen(recorded(limit, way), 3 if way == "double" else 2)
+        check(complete(), f"the trace is not called whole ({limit})")
+
+
 main()

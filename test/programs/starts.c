@@ -9,6 +9,8 @@
 //     pids             processes of their own, which needs root: the next child is number 1
 //     users            users of their own, and a network
 //     fds              all descriptors are in use
+//     fds=now          the limit of descriptors is 0
+//     fds=never        ... and can be raised by nobody but root
 //     env=empty        PROGRAM gets no environment
 //     env=nonsense     ... its environment with TIDEMARK_SESSION=nonsense
 //     env=other        ... with the name of a recording that there is not
@@ -231,6 +233,20 @@ static void hide_unseen(void)
 		fail("unseen");
 }
 
+// No descriptor can be opened: for now, or whatever is closed or asked for.
+static void forbid_descriptors(int hard)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+		fail("getrlimit");
+	limit.rlim_cur = 0;
+	if (hard)
+		limit.rlim_max = 0;
+	if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+		fail("setrlimit");
+}
+
 static int obstruct(const char *obstacle)
 {
 	static char *nothing[] = { NULL };
@@ -253,6 +269,8 @@ static int obstruct(const char *obstacle)
 		hide_unseen();
 	} else if (strcmp(obstacle, "fds") == 0) {
 		take_descriptors();
+	} else if (strcmp(obstacle, "fds=now") == 0 || strcmp(obstacle, "fds=never") == 0) {
+		forbid_descriptors(strcmp(obstacle, "fds=never") == 0);
 	} else if (strcmp(obstacle, "env=empty") == 0) {
 		environment = nothing;
 	} else if (strcmp(obstacle, "env=nonsense") == 0) {
