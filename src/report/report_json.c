@@ -40,6 +40,19 @@ void report_json_life(struct json *json, const struct trace_process *process)
 	json_kv_u64_if(json, "ended_ns", process->ended_ns != UINT64_MAX, process->ended_ns);
 }
 
+// Frees of what no allocation is known of.
+static void write_strange_frees(struct json *json, const struct report *report,
+				const struct heap_counts *counts, uint64_t before)
+{
+	bool known = heap_judges_frees(report->heap);
+
+	json_kv_u64_if(json, "inherited_frees", known, counts->inherited_frees - before);
+	json_kv_u64_if(json, "before_frees", known, before);
+	lines_json_amount(json, "before", counts->before);
+	json_kv_u64_if(json, "orphan_frees", known, counts->orphan_frees);
+	json_kv_u64(json, "lost_frees", counts->lost_frees);
+}
+
 static void write_process(struct json *json, const struct report *report, process_id id)
 {
 	const struct trace_process *process = reader_process(report->asked->reader, id);
@@ -65,11 +78,7 @@ static void write_process(struct json *json, const struct report *report, proces
 	json_kv_u64_if(json, "peak_ns", counts->peak.bytes > 0, counts->peak_ns);
 	lines_json_amount(json, "live_at_exit", counts->live_at_exit);
 	write_known(json, report, "temporary", counts->temporary);
-	json_kv_u64(json, "inherited_frees", counts->inherited_frees - before);
-	json_kv_u64(json, "before_frees", before);
-	lines_json_amount(json, "before", counts->before);
-	json_kv_u64(json, "orphan_frees", counts->orphan_frees);
-	json_kv_u64(json, "lost_frees", counts->lost_frees);
+	write_strange_frees(json, report, counts, before);
 	json_object_end(json);
 }
 
@@ -217,11 +226,7 @@ static void write_heap(struct json *json, const struct report *report)
 	lines_json_amount(json, "live_at_exit", counts->live_at_exit);
 	write_reached(json, &report->reached);
 	write_known(json, report, "temporary", counts->temporary);
-	json_kv_u64(json, "inherited_frees", counts->inherited_frees - before);
-	json_kv_u64(json, "before_frees", before);
-	lines_json_amount(json, "before", counts->before);
-	json_kv_u64(json, "orphan_frees", counts->orphan_frees);
-	json_kv_u64(json, "lost_frees", counts->lost_frees);
+	write_strange_frees(json, report, counts, before);
 	write_errors(json, report);
 	json_kv_text(json, "language_heaps", heaps[report_language_heaps(report)]);
 	json_object_end(json);

@@ -138,6 +138,8 @@ static void write_exceptions(struct page *page, const struct heap_counts *counts
 		  "frees of addresses where nothing was known to live" },
 		{ "lost frees", counts->lost_frees,
 		  "blocks whose address was given out again before a free was seen" },
+		{ "left out", heap_unjudged_frees(page->report->heap),
+		  "frees of a parent's blocks or of none, which these filters say nothing of" },
 	};
 	char text[28];
 

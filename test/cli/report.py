@@ -269,6 +269,19 @@ def wrong(answer):
 
 
 @test
+def frees_of_which_no_filter_can_tell_are_neither_none_nor_silent():
+    whole = report(family())["heap"]
+    assert whole["inherited_frees"] > 0
+    some = report(family(), "--size", "0..")["heap"]
+    assert some["inherited_frees"] is None and some["orphan_frees"] is None, some
+    assert some["allocations"] == whole["allocations"]
+    left = whole["inherited_frees"] + whole["before_frees"] + whole["orphan_frees"]
+    said = run("report", family(), "--size", "0..").stdout
+    assert f"left out {left} frees" in " ".join(said.split()), said
+    assert wrong(report(family(), "--size", "0..")) == []
+
+
+@test
 def json_is_what_the_schema_says():
     for path in (family(), *map(assemble, ("kitchen", "family", "crowd", "nothing"))):
         assert wrong(report(path, "-n0")) == []

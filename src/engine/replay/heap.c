@@ -315,10 +315,26 @@ TWICE void allocate(struct heap *heap, struct heap_thread_state *thread,
 	live_add(heap, thread, site, event->size, event, plain);
 }
 
-// Whether calls that have no block of their own (failed ones, frees of nothing known) count.
-static bool counts_blockless(const struct heap *heap, const struct heap_thread_state *thread)
+bool heap_judges_frees(const struct heap *heap)
 {
-	return thread->selected && (!heap->query || !(heap->query->stack || heap->query->event));
+	return !heap->query || !(heap->query->stack || heap->query->event);
+}
+
+// Count a free of nothing known, or with -1 take it back. What chooses by stack or size says
+// nothing of it.
+static void count_unknown(struct heap *heap, struct heap_thread_state *thread, bool inherited,
+			  int one)
+{
+	struct heap_counts *counts = &heap->processes[thread->process].counts;
+
+	if (!thread->selected)
+		return;
+	if (!heap_judges_frees(heap))
+		heap->unjudged_frees += (uint64_t)one;
+	else if (inherited)
+		counts->inherited_frees += (uint64_t)one;
+	else
+		counts->orphan_frees += (uint64_t)one;
 }
 
 // A free of an address where nothing is known to live.
@@ -330,12 +346,7 @@ static void release_unknown(struct heap *heap, struct heap_thread_state *thread,
 	pending->inherited = false;
 	if (process->forked)
 		map_put(&process->inherited, address, &pending->inherited);
-	if (!counts_blockless(heap, thread))
-		return;
-	if (pending->inherited)
-		process->counts.inherited_frees++;
-	else
-		process->counts.orphan_frees++;
+	count_unknown(heap, thread, pending->inherited, 1);
 }
 
 // End the life of the block at `address`. What would be needed to take that back is left in
@@ -384,12 +395,7 @@ static void undo(struct heap *heap, struct heap_thread_state *thread,
 	if (!pending->known) {
 		if (pending->inherited)
 			map_remove(&process->inherited, event->address);
-		if (!counts_blockless(heap, thread))
-			return;
-		if (pending->inherited)
-			process->counts.inherited_frees--;
-		else
-			process->counts.orphan_frees--;
+		count_unknown(heap, thread, pending->inherited, -1);
 		return;
 	}
 	block = place_block(heap, thread, event, pending->size);
@@ -733,6 +739,12 @@ const struct heap_totals *heap_totals(const struct heap *heap)
 {
 	ASSERT(heap->finished);
 	return &heap->totals;
+}
+
+uint64_t heap_unjudged_frees(const struct heap *heap)
+{
+	ASSERT(heap->finished);
+	return heap->unjudged_frees;
 }
 
 const struct heap_counts *heap_process(const struct heap *heap, process_id process)

@@ -57,6 +57,7 @@ struct heap_held {
 struct heap {
 	const struct query *query; // borrowed; NULL: everything
 	struct heap_totals totals;
+	uint64_t unjudged_frees;
 	struct heap_amount level; // alive now, all processes
 	struct bound bound;
 	uint64_t peak_epoch; // counts new peaks

@@ -158,6 +158,16 @@ static const char *const wrappers[] = {
 	"core::*",
 	"<core::*",
 
+	// Ada, Free Pascal by its unit cmem, Go's calls of C, D.
+	"__gnat_malloc",
+	"__gnat_realloc",
+	"system__memory__alloc",
+	"CMEM_$$_*",
+	"SYSTEM_$$_GETMEM*",
+	"SYSTEM_$$_REALLOCMEM*",
+	"_cgo_*_Cfunc__CMalloc",
+	"core.stdc.stdlib.malloc",
+
 	// GLib: end the program or return zeroed memory; and copies of strings.
 	"g_malloc*",
 	"g_realloc*",
