@@ -157,9 +157,9 @@ struct heap *heap_of_figures(struct heap_figures *figures);
 // Of everything the query selects.
 const struct heap_totals *heap_totals(const struct heap *heap);
 
-// Whether it can be told of frees of nothing known (inherited and orphan frees) if the query selects
-// them. It cannot where that chooses by stack, size or fate: they are in no other figure then, and
-// so many there are of its threads.
+// Whether the query says of frees of nothing known (inherited and orphan frees) if they count. It
+// does not where it chooses by stack, size or fate: then they are in no other figure, and so many
+// there are of its threads.
 bool heap_judges_frees(const struct heap *heap);
 uint64_t heap_unjudged_frees(const struct heap *heap);
 
