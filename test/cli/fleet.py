@@ -255,6 +255,10 @@ def a_server_that_answers_nonsense_is_refused_with_one_line():
             (("report",), begin + [trace, b"\t0\t5\t1\n", b"\x05hello"], "not a tidemark trace"),
             (("fleet", "grew"), begin + [b"2\t2\t2\t0\t0\n", b"1.0\\nX\x1b[2J\t1\t1\t1\t1\n"], "no version before"),
             (("fleet", "sites"), begin + [b"1\t2\n"], "makes no sense"), (("fleet", "sites"), begin + [b"1\t2\t3\t4\t5"], "makes no sense"),
+            # Cut behind a tab; behind a line; a NUL in it.
+            (("fleet", "sites"), begin + [b"1\t1\t1\t0\t0\n", b"10\t"], "makes no sense"),
+            (("fleet", "traces"), begin + [b"1\t1\t1\t0\t0\n", trace[:-1] + b"\t1\t2\tv\th\t./it\n" + trace[:-1] + b"\t"], "makes no sense"),
+            (("fleet", "sites"), begin + [b"1\t1\t1\t0\t0\n", b"10\t20\n\0\t"], "makes no sense"),
             (("fleet", "sites"), begin + [b"1\t1\t1\t0\t0\n", b"nan\tinf\n", b"\\"], "makes no sense")):
         with saying(answers) as place:
             found = refused(*words, place, code=None)

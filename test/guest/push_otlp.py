@@ -97,8 +97,9 @@ def pid_of(process):
     def look():
         found[:] = subprocess.run(["pgrep", "-P", str(process.pid), "-x", "goes_on"], capture_output=True, text=True,
                                   check=False).stdout.split()
-        return found and os.path.exists("live.tide")
-    wait_for(look, "the program")
+        return found and subprocess.run([TIDEMARK, "ctl", found[0], "mark", "here"], env=environment(), capture_output=True,
+                                        check=False).returncode == 0
+    wait_for(look, "the program, being recorded")
     return found[0]
 
 
