@@ -418,15 +418,15 @@ def large_blocks_that_are_never_touched_are_told_and_touched_ones_are_not():
             check(told[0]["figures"]["untouched_bytes"] > 6 * MIB, told)
 
 
-def sparse(name, every, seconds, resident=True):
+def sparse(name, every, seconds, resident=True, freed=3):
     """A heap of 8 MiB of which each `every`th page has one small block, and the rest none: they were
-    freed. Its end is after so many seconds."""
+    freed at once, or when it says. Its end is after so many seconds."""
     count = 2048
     lines = ["process p pid=9", "thread t p tid=9", f"stack s {stack('node')}", f"stack b {stack('bulk')}",
              f"@1 t brk {HEAP} -> {HEAP + count * PAGE} origin=allocator"]
     lines += [f"@2 t malloc {'s' if page % every == 0 else 'b'} {HEAP + page * PAGE + 16} {64 if page % every == 0 else 4000}"
               for page in range(count)]
-    lines += [f"@3 t free {HEAP + page * PAGE + 16}" for page in range(count) if page % every]
+    lines += [f"@{freed} t free {HEAP + page * PAGE + 16}" for page in range(count) if page % every]
     end = seconds * SECOND * 1000
     lines += [f"snapshot p reason=exit at={end} rss={count * PAGE}",
               f"mapping {HEAP:#x}-{HEAP + count * PAGE:#x} prot=rw rss={count * PAGE if resident else 0}",
@@ -437,7 +437,8 @@ def sparse(name, every, seconds, resident=True):
 @test
 def pages_that_few_small_blocks_keep_are_told_and_of_a_short_run_or_full_pages_are_not():
     [one] = listed(*sparse("pinned", 2, 20), "pinned")
-    equal(("node", 1024 * PAGE, "certain"), (site(one), one["saves"]["peak_bytes"], one["sure"]))
+    equal(("node", 1024 * PAGE, "certain"), (site(one), one["saves"]["end_bytes"], one["sure"]))
+    equal(None, one["saves"]["peak_bytes"], "it is not about the peak")
     equal([], listed(*sparse("brief", 2, 5), "pinned"))
     equal([], listed(*sparse("few", 64, 20), "pinned"))  # 32 pages
 
@@ -448,6 +449,16 @@ def free_pages_that_could_go_back_are_told_and_what_the_kernel_has_already_is_no
     equal((1792 * PAGE, 256 * 64), (one["figures"]["free_bytes"], one["figures"]["live_bytes"]))
     equal([], listed(*sparse("given", 8, 20, resident=False), "free-pages"))
     equal([], listed(*sparse("short", 8, 5), "free-pages"))
+
+
+@test
+def of_a_process_that_frees_all_it_has_as_it_ends_no_page_is_told():
+    late = 20 * SECOND * 1000 - 1000
+    equal([], listed(*sparse("cleared", 8, 20, freed=late), "free-pages"))
+    equal([], listed(*sparse("kept", 2, 20, freed=late), "pinned"))
+    told = answer("findings", "kept.tide")
+    check(any(one["kind"] == "pinned" and "before its end" in one["why"]
+              for one in told["not_looked_for"]), told)
 
 
 # ---- addresses ----

@@ -58,7 +58,8 @@ const struct findings_kind findings_kinds[] = {
 	  "Blocks that were live when their process ended, and to which no pointer led any more: "
 	  "not from registers, stacks, globals or thread-local variables, nor from blocks that "
 	  "these lead to (record --reachability). Such a block cannot be freed: it is a leak. What "
-	  "only a leaked block holds is counted with it. A pointer that is kept in another form "
+	  "only a leaked block holds is counted with it. When the last pointer went is not known: "
+	  "destructors that run at the end may have held it until then. A pointer that is kept in another form "
 	  "(xored, compressed, in a file) looks like none. Sites of fewer than 16 KiB are left to "
 	  "tidemark report.",
 	  findings_unreachable },
@@ -133,7 +134,8 @@ const struct findings_kind findings_kinds[] = {
 	{ "free-pages", "free pages that could go back", FINDINGS_NOTE,
 	  FINDINGS_EVERY_CALL | FINDINGS_SNAPSHOTS | FINDINGS_NO_FILTER,
 	  "At the end of a process that ran for ten seconds or more, resident pages of glibc's "
-	  "heap without a block. malloc_trim(0) gives them back; MALLOC_TRIM_THRESHOLD_ and "
+	  "heap without a block. A process that freed most of what it had as it ended is not "
+	  "judged. malloc_trim(0) gives them back; MALLOC_TRIM_THRESHOLD_ and "
 	  "MALLOC_ARENA_MAX keep them fewer.",
 	  findings_free_pages },
 	{ "processes", "equal memory in several processes", FINDINGS_SAVING, FINDINGS_EVERY_CALL,

@@ -65,7 +65,8 @@ struct finding {
 	uint64_t from_ns, to_ns;
 	struct findings_figure figures[FINDINGS_FIGURES_MAX];
 	size_t figures_count;
-	uint64_t saves_bytes; // at the peak, at most
+	uint64_t saves_bytes; // at the peak, or at the end of the process, at most
+	bool at_end;
 	uint64_t saves_calls;
 	double weight; // private: share of all that it would save
 };

@@ -45,7 +45,10 @@ static void write_figures(struct json *json, const struct finding *finding)
 		json_kv_u64(json, finding->figures[i].key, finding->figures[i].value);
 	json_object_end(json);
 	json_kv_object(json, "saves");
-	json_kv_u64_if(json, "peak_bytes", finding->saves_bytes > 0, finding->saves_bytes);
+	json_kv_u64_if(json, "peak_bytes", finding->saves_bytes > 0 && !finding->at_end,
+		       finding->saves_bytes);
+	json_kv_u64_if(json, "end_bytes", finding->saves_bytes > 0 && finding->at_end,
+		       finding->saves_bytes);
 	json_kv_u64_if(json, "calls", finding->saves_calls > 0, finding->saves_calls);
 	json_key(json, "cpu_ns"); // not measured
 	json_null(json);

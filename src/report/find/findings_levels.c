@@ -163,11 +163,14 @@ static void tell_cache(struct findings *findings, const struct findings_kind *ki
 	char *function = findings_function(findings, finding->stack);
 	char grown[16], time[24];
 
-	findings_say(&finding->what, "%s grew by %s and is level since %s: a cache or a pool.",
+	findings_say(&finding->what,
+		     "what %s allocates grew by %s and no more since %s: a cache, a pool, or what "
+		     "was loaded.",
 		     function, str_bytes(row->trend.grown, grown),
 		     str_duration(row->since_ns, time));
-	findings_say(&finding->why, "less than a ninth of the growth is in the last third of the "
-				    "time, where a steady one would have a third");
+	findings_say(&finding->why,
+		     "less than a ninth of the growth is in the last third of the time; of growth "
+		     "without an end a third would be");
 	findings_say(&finding->advice,
 		     "nothing, if it is meant to be that large; a limit makes it smaller");
 	mem_free(function);
@@ -180,9 +183,13 @@ static void tell_step(struct findings *findings, const struct findings_kind *kin
 	char *function = findings_function(findings, finding->stack);
 	char grown[16], time[24];
 
-	findings_say(&finding->what, "%s took a step of %s at %s and stays.", function,
-		     str_bytes(row->trend.grown, grown), str_duration(row->since_ns, time));
-	findings_say(&finding->why, "its two largest rises are three quarters of all growth");
+	findings_say(&finding->what,
+		     "what %s allocates became %s more at %s, at once, and was still there at the "
+		     "end.",
+		     function, str_bytes(row->trend.grown, grown),
+		     str_duration(row->since_ns, time));
+	findings_say(&finding->why,
+		     "one or two rises make three quarters of all by which it grew");
 	findings_say(&finding->advice, "nothing, if it is needed from then on");
 	mem_free(function);
 }
@@ -249,11 +256,13 @@ static void tell_peak(struct findings *findings, const struct findings_kind *kin
 	finding->to_ns = row->end_ns;
 	finding->saves_bytes = saves;
 	findings_say(&finding->what,
-		     "the peak of %s is made by %s block%s of %s, %s together, for %s.",
-		     str_bytes(spikes->peak, peak), str_count((uint64_t)maker->count, count),
-		     maker->count == 1 ? "" : "s", function,
+		     "%s in %s block%s of %s %s on top of the rest for %s: that makes the peak of "
+		     "%s.",
 		     str_bytes((uint64_t)maker->bytes, risen),
-		     str_duration(row->half_end_ns - row->half_begin_ns, time));
+		     str_count((uint64_t)maker->count, count), maker->count == 1 ? "" : "s",
+		     function, maker->count == 1 ? "comes" : "come",
+		     str_duration(row->half_end_ns - row->half_begin_ns, time),
+		     str_bytes(spikes->peak, peak));
 	findings_say(&finding->why, "measured; without it the highest level would be %s",
 		     str_bytes(next, least));
 	findings_say(&finding->advice, "work in parts, or free what is no longer needed before "

@@ -8,7 +8,10 @@
 #include "engine/replay/lives.h"
 #include "trace/reader_pass.h"
 
-enum { ORPHANS_MAX = 1000 };
+enum {
+	ORPHANS_MAX = 1000,
+	LAST_PART = 20, // of the time that a process took: in which it clears up
+};
 
 // A buffer that grew at least once.
 struct chain {
@@ -222,11 +225,21 @@ static void keep_orphan(struct pass *pass, const struct lives_block *block,
 
 // ---- being told ----
 
+static struct findings_last *last_of(struct findings_facts *facts, process_id process)
+{
+	for (; facts->lasts_count <= process; facts->lasts_count++) {
+		facts->lasts = mem_grow(facts->lasts, &facts->lasts_capacity,
+					facts->lasts_count + 1, sizeof *facts->lasts);
+		facts->lasts[facts->lasts_count] = (struct findings_last){ 0 };
+	}
+	return &facts->lasts[process];
+}
+
 static void on_begin(void *context, const struct lives_block *block)
 {
 	struct pass *pass = context;
 	struct thread_facts *thread = thread_of(pass, block->thread);
-	struct findings_facts *facts = pass->facts;
+	struct findings_last *last;
 
 	if (block->heap)
 		return;
@@ -234,13 +247,26 @@ static void on_begin(void *context, const struct lives_block *block)
 		grow(pass, &thread->resized, block, thread->chain, false);
 	thread->resizing = false;
 	thread->latest = *block;
-	for (; facts->lasts_count <= block->process; facts->lasts_count++) {
-		facts->lasts = mem_grow(facts->lasts, &facts->lasts_capacity,
-					facts->lasts_count + 1, sizeof *facts->lasts);
-		facts->lasts[facts->lasts_count] = (struct findings_last){ 0 };
-	}
-	facts->lasts[block->process] =
-		(struct findings_last){ block->stack, block->size, block->time_ns };
+	last = last_of(pass->facts, block->process);
+	last->stack = block->stack;
+	last->size = block->size;
+	last->time_ns = block->time_ns;
+}
+
+// A block that was there before the process's last part began, and is freed in it.
+static void count_cleared(struct pass *pass, const struct lives_block *block, uint64_t freed_ns)
+{
+	const struct trace_process *process =
+		reader_process(pass->findings->asked->reader, block->process);
+	uint64_t took_ns, last_ns;
+
+	if (!process || process->exit == TRACE_EXIT_UNKNOWN ||
+	    process->ended_ns <= process->began_ns)
+		return; // it runs on
+	took_ns = process->ended_ns - process->began_ns;
+	last_ns = process->ended_ns - took_ns / LAST_PART;
+	if (block->time_ns < last_ns && freed_ns >= last_ns)
+		last_of(pass->facts, block->process)->cleared += block->size;
 }
 
 static void on_end(void *context, const struct lives_block *block, const struct lives_end *end)
@@ -262,6 +288,7 @@ static void on_end(void *context, const struct lives_block *block, const struct 
 	}
 	if (end->cause == LIVES_FREE) {
 		count_free(pass, block, end);
+		count_cleared(pass, block, end->time_ns);
 		if ((!chain.steps || chain.by_copy) && is_copied(pass, block, end)) {
 			grow(pass, block, &thread_of(pass, end->thread)->latest, chain, true);
 			return;

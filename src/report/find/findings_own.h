@@ -65,6 +65,7 @@ struct findings_failed {
 struct findings_last { // allocation of a process
 	stack_id stack;
 	uint64_t size, time_ns;
+	uint64_t cleared; // bytes that it freed in its last part, and had from before that
 };
 
 struct findings_facts {

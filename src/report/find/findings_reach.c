@@ -13,19 +13,23 @@ static void tell(struct findings *findings, const struct findings_kind *kind,
 	struct finding *finding =
 		findings_add(findings, kind, FINDINGS_LIKELY, site->process, site->stack);
 	char *function = findings_function(findings, site->stack);
-	char bytes[16], count[28], held[16], held_count[28];
+	char bytes[16], count[28], held_count[28];
+	struct str with = { 0 };
+	bool one = lost->count == 1;
 
-	findings_say(&finding->what, "%s in %s block%s of %s were lost when the process ended.",
-		     str_bytes(lost->bytes, bytes), str_count(lost->count, count),
-		     lost->count == 1 ? "" : "s", function);
 	if (site->holds.count > 0)
-		findings_say(&finding->why,
-			     "no pointer to them was found in its memory; %s in %s further blocks "
-			     "are held by them alone",
-			     str_bytes(site->holds.bytes, held),
-			     str_count(site->holds.count, held_count));
-	else
-		findings_say(&finding->why, "no pointer to them was found in its memory");
+		str_format(&with, " with %s more that only %s to", str_count(site->holds.count, held_count),
+			   one ? "it leads" : "they lead");
+	findings_say(&finding->what,
+		     "%s block%s of %s%s, %s in all, had not been freed at the end, and nothing "
+		     "pointed to %s any more.",
+		     str_count(lost->count, count), one ? "" : "s", function, str_get(&with),
+		     str_bytes(lost->bytes + site->holds.bytes, bytes), one ? "it" : "them");
+	findings_say(&finding->why,
+		     "no pointer to %s was found in its memory, behind all destructors: since when "
+		     "there was none is not known (record --reachability-at MARK asks earlier)",
+		     one ? "it" : "them");
+	str_fini(&with);
 	findings_say(&finding->advice,
 		     "free them where the last pointer to them is given up, or keep it");
 	findings_figure(finding, "count", "blocks", FINDINGS_COUNT, lost->count);
@@ -33,6 +37,7 @@ static void tell(struct findings *findings, const struct findings_kind *kind,
 	findings_figure(finding, "held_count", "held by them", FINDINGS_COUNT, site->holds.count);
 	findings_figure(finding, "held_bytes", "held", FINDINGS_BYTES, site->holds.bytes);
 	finding->saves_bytes = lost->bytes + site->holds.bytes;
+	finding->at_end = true;
 	findings_command(findings, finding, "active", "-n 0", false, true);
 	mem_free(function);
 }

@@ -84,7 +84,8 @@ static void write_saves(struct paper *paper, const struct finding *finding)
 	struct str text = { 0 };
 
 	if (finding->saves_bytes)
-		str_format(&text, "up to %s at the peak", str_bytes(finding->saves_bytes, bytes));
+		str_format(&text, "up to %s at the %s", str_bytes(finding->saves_bytes, bytes),
+			   finding->at_end ? "end" : "peak");
 	if (finding->saves_calls)
 		str_format(&text, "%s%s calls", text.length ? ", " : "up to ",
 			   str_count(finding->saves_calls, count));

@@ -138,6 +138,7 @@ static void consider(struct findings *findings, const struct findings_kind *kind
 	findings_figure(finding, "count", "blocks", FINDINGS_COUNT, count);
 	findings_figure(finding, "bytes", "bytes", FINDINGS_BYTES, bytes);
 	finding->saves_bytes = bytes;
+	finding->at_end = true;
 	findings_command(findings, finding, "window", "--by thread,stack", false, true);
 	mem_free(function);
 }

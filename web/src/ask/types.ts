@@ -360,7 +360,7 @@ export interface Finding extends StackRow {
 	advice: string;
 	command: string;
 	view: string;
-	saves: { peak_bytes: number | null; calls: number | null };
+	saves: { peak_bytes: number | null; end_bytes: number | null; calls: number | null };
 }
 
 export interface Findings {

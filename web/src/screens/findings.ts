@@ -63,6 +63,7 @@ export class FindingsScreen implements Screen {
 		const [badge, meaning] = CLASSES[finding.class];
 		const saves = [
 			finding.saves.peak_bytes ? `up to ${bytes(finding.saves.peak_bytes)} at the peak` : "",
+			finding.saves.end_bytes ? `up to ${bytes(finding.saves.end_bytes)} at the end` : "",
 			finding.saves.calls ? `up to ${plural(finding.saves.calls, "call")}` : "",
 		].filter(Boolean).join(", ");
 		const term = (name: string, ...what: (Node | string)[]) => [h("dt", {}, name), h("dd", {}, ...what)];
@@ -91,8 +92,8 @@ export class FindingsScreen implements Screen {
 	csv(): string | null {
 		if (!this.answer) return null;
 		const line = (cells: (string | number)[]) => cells.map((cell) => /[",\n]/.test(String(cell)) ? `"${String(cell).replace(/"/g, '""')}"` : String(cell)).join(",");
-		return csvTables([["Findings", [["id", "class", "sure", "what", "why", "advice", "saves_peak_bytes", "saves_calls", "command"],
-			...this.answer.findings.map((one) => [one.id, one.class, one.sure, one.what, one.why, one.advice, one.saves.peak_bytes ?? "", one.saves.calls ?? "", one.command])]
+		return csvTables([["Findings", [["id", "class", "sure", "what", "why", "advice", "saves_peak_bytes", "saves_end_bytes", "saves_calls", "command"],
+			...this.answer.findings.map((one) => [one.id, one.class, one.sure, one.what, one.why, one.advice, one.saves.peak_bytes ?? "", one.saves.end_bytes ?? "", one.saves.calls ?? "", one.command])]
 			.map((cells) => `${line(cells)}\n`).join("")]]);
 	}
 }
