@@ -59,9 +59,9 @@ const struct findings_kind findings_kinds[] = {
 	  "not from registers, stacks, globals or thread-local variables, nor from blocks that "
 	  "these lead to (record --reachability). Such a block cannot be freed: it is a leak. What "
 	  "only a leaked block holds is counted with it. When the last pointer went is not known: "
-	  "destructors that run at the end may have held it until then. A pointer that is kept in another form "
-	  "(xored, compressed, in a file) looks like none. Sites of fewer than 16 KiB are left to "
-	  "tidemark report.",
+	  "destructors that run at the end may have held it until then. A pointer that is kept in "
+	  "another form (xored, compressed, in a file) looks like none. Sites of fewer than 16 KiB "
+	  "are left to tidemark report.",
 	  findings_unreachable },
 	{ "failed", "allocations fail", FINDINGS_PROBLEM, FINDINGS_EVERY_CALL,
 	  "Calls of malloc and related functions that returned no memory. The sizes say why: "

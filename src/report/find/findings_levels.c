@@ -188,8 +188,7 @@ static void tell_step(struct findings *findings, const struct findings_kind *kin
 		     "end.",
 		     function, str_bytes(row->trend.grown, grown),
 		     str_duration(row->since_ns, time));
-	findings_say(&finding->why,
-		     "one or two rises make three quarters of all by which it grew");
+	findings_say(&finding->why, "one or two rises make three quarters of all by which it grew");
 	findings_say(&finding->advice, "nothing, if it is needed from then on");
 	mem_free(function);
 }

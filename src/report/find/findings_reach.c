@@ -18,7 +18,8 @@ static void tell(struct findings *findings, const struct findings_kind *kind,
 	bool one = lost->count == 1;
 
 	if (site->holds.count > 0)
-		str_format(&with, " with %s more that only %s to", str_count(site->holds.count, held_count),
+		str_format(&with, " with %s more that only %s to",
+			   str_count(site->holds.count, held_count),
 			   one ? "it leads" : "they lead");
 	findings_say(&finding->what,
 		     "%s block%s of %s%s, %s in all, had not been freed at the end, and nothing "
