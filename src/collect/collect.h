@@ -19,6 +19,7 @@
 //     frame_map       a guest's frame and module ids -> the trace's
 //     generated_code  names of frames in no file, by code_lists and code_names
 //     notes_reader    lane 0's notes; mappings, pools and file_table keep what they say
+//     hidden_allocator  files with an allocator inside that nothing names
 //     reachability    stops a process while it is found out which blocks are reachable
 //     rss_snapshots   resident memory, by proc_memory; sampler measures now and then
 //     trace_builder   counts, and writes the events

@@ -73,6 +73,7 @@ void image_close(struct image *image)
 	free_streams(image);
 	free_events(image);
 	code_lists_close(&image->code_lists);
+	hidden_allocator_fini(&image->hidden);
 	slots_fini(&image->slots);
 	touched_fini(&image->touched);
 	mem_free(image->threads);

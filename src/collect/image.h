@@ -10,6 +10,7 @@
 #include "collect/code_lists.h"
 #include "collect/door.h"
 #include "collect/frame_map.h"
+#include "collect/hidden_allocator.h"
 #include "collect/peer.h"
 #include "collect/pending_exec.h"
 #include "collect/pools.h"
@@ -91,6 +92,7 @@ struct image {
 	struct share share;           // arrival's, by value; segment NULL once closed
 	struct frame_map frames;
 	struct code_lists code_lists; // of its generated code
+	struct hidden_allocator_list hidden;
 	struct pools pools;
 	struct map handles;      // of heaps (Windows) -> heap_id; 0: gone
 	uint32_t heaps_gone;     // how many have been destroyed

@@ -7,6 +7,7 @@
 #include "collect/notes_reader.h"
 
 #include "base/mem.h"
+#include "collect/hidden_allocator.h"
 #include "collect/image.h"
 #include "collect/mappings.h"
 #include "collect/payload.h"
@@ -55,6 +56,10 @@ static void read_module(struct image *image, struct payload *payload)
 	frame_map_add_module(&image->frames, id, added);
 	if (is_recorder(module.path))
 		image->frames.recorder = added;
+	else
+		hidden_allocator_look(&image->hidden, &image->trace_builder->hidden, module.path,
+				      length > 0 ? named : "", module.file_size,
+				      module.file_mtime_ns);
 	str_fini(&path);
 	mem_free(named);
 }
@@ -263,6 +268,21 @@ static void read_as_is(struct image *image, struct payload *payload, enum trace_
 	mem_free(text);
 }
 
+// "jemalloc", of the executable, or "jemalloc /usr/lib/x.so".
+static void read_allocator(struct image *image, struct payload *payload)
+{
+	struct payload again = *payload;
+	char *text;
+
+	if (payload_take(&again, 4) == TRACE_SEEN_DEBUG && !again.short_) {
+		text = mem_copy_bytes(again.at, again.left);
+		hidden_allocator_enter(&image->hidden,
+				       text[strcspn(text, " ")] ? strchr(text, ' ') + 1 : "");
+		mem_free(text);
+	}
+	read_as_is(image, payload, TRACE_NOTE_ALLOCATOR);
+}
+
 static void read_space(struct image *image, struct payload *payload)
 {
 	uint64_t low = payload_take(payload, 8), end = payload_take(payload, 8);
@@ -369,7 +389,7 @@ static void read_note(struct image *image, uint16_t type, struct payload payload
 		read_as_is(image, &payload, TRACE_NOTE_CALLS);
 		break;
 	case NOTE_ALLOCATOR:
-		read_as_is(image, &payload, TRACE_NOTE_ALLOCATOR);
+		read_allocator(image, &payload);
 		break;
 	case NOTE_MAPS:
 		read_maps(image, &payload);
@@ -377,6 +397,30 @@ static void read_note(struct image *image, uint16_t type, struct payload payload
 	default: // of a newer recorder
 		break;
 	}
+}
+
+void notes_reader_tell_hidden(struct image *image)
+{
+	struct str text = { 0 };
+
+	for (size_t i = 0; i < image->hidden.count; i++) {
+		const struct hidden_allocator *each = &image->hidden.list[i];
+
+		if (hidden_allocator_is_entered(&image->hidden, each->name))
+			continue;
+		hidden_allocator_enter(&image->hidden, each->name); // it may be mapped twice
+		str_clear(&text);
+		str_format(&text, "%s%s%s", each->what, each->name[0] ? " " : "", each->name);
+		trace_builder_note(image->trace_builder, TRACE_NOTE_ALLOCATOR, image->process,
+				   TRACE_NONE, TRACE_SEEN_STRIPPED, str_get(&text));
+		str_clear(&text);
+		str_format(&text,
+			   "%s has %s inside and is stripped: what is allocated with that is not "
+			   "recorded (try: a build with symbols, or its debug file)",
+			   each->path, each->what);
+		trace_builder_warn(image->trace_builder, image->process, str_get(&text));
+	}
+	str_fini(&text);
 }
 
 void notes_reader_read(struct image *image, struct stream *notes, uint64_t limit)

@@ -22,4 +22,7 @@ void notes_reader_check_exec(struct image *image, uint64_t now_ns, bool over);
 // Tell of forked children that could not say hello. After the notes of the pass.
 void notes_reader_check_children(struct image *image);
 
+// The image is over: the user, and the trace, learn which allocators in its files are not seen.
+void notes_reader_tell_hidden(struct image *image);
+
 #endif

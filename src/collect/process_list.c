@@ -569,6 +569,7 @@ static bool tell_end(struct process_list *process_list, struct image *image, boo
 			   running ? process_list->trace_builder->stopped_ns : image->exited_ns);
 	take_counts(process_list, image);
 	generated_code_name(image, process_list->tick->clock->began_ns);
+	notes_reader_tell_hidden(image);
 	rss_snapshots_finish(image);
 	if (exit == TRACE_EXIT_SIGNAL)
 		tell_figure(image, TRACE_NOTE_GROUP_KILLS, peer_killed(&image->arrival->space));

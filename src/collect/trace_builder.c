@@ -44,6 +44,7 @@ void trace_builder_fini(struct trace_builder *trace_builder)
 	language_fini(&trace_builder->language);
 	interner_fini(&trace_builder->interner);
 	file_table_fini(&trace_builder->files);
+	map_fini(&trace_builder->hidden);
 }
 
 uint64_t trace_builder_time(struct trace_builder *trace_builder, uint64_t time_ns)

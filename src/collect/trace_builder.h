@@ -22,6 +22,7 @@ struct trace_builder {
 	const struct collect_options *options; // borrowed
 	bool free_stacks;
 	struct file_table files;
+	struct map hidden;  // hidden_allocator_look's
 	uint64_t kinds[64]; // events by enum trace_kind
 	uint64_t allocated_bytes;
 	uint64_t processes_count, forked_count;

@@ -161,6 +161,8 @@ const char *info_seen_how(const struct trace_allocator *allocator)
 					"asks for no malloc of others",
 	};
 
+	if (allocator->seen == TRACE_SEEN_STRIPPED && strcmp(allocator->name, "unknown") != 0)
+		return "not seen: its file is stripped, and nothing says where its functions are";
 	return words[allocator->seen];
 }
 

@@ -266,6 +266,24 @@ def not_by_a_debug_file_of_another_build():
 
 
 @test
+def a_stripped_one_is_told_though_the_program_asks_libc_too():
+    """In the program, and in a library that comes later; not if a debug file names it."""
+    program, plugin = build("program", jemalloc("jemalloc", "je_"), "je_"), build("plugin", jemalloc("jemalloc_pic"))
+    for name in (program, plugin):
+        subprocess.run(["strip", name], check=True)
+    for command, name in (([program], "program"), ([caller(), "dlopen", "3", plugin], "plugin")):
+        ended = run([TIDEMARK, "record", "-f", "-o", "t.tide", "--", *command], env=environment(**ROOMY))
+        equal(0, ended.code, ended.err)
+        check(("jemalloc", name, "stripped") in allocators()[0], allocators()[0])
+        said = f"{name} has jemalloc inside and is stripped: what is allocated with that is not recorded"
+        equal(1, ended.err.count(said), ended.err)
+        warnings = json.loads(run([TIDEMARK, "report", "--json", "t.tide"]).out)["trace"]["warnings"]
+        check(any(said in line for line in warnings), warnings)
+    ended = run([TIDEMARK, "record", "--strict", "-f", "-o", "t.tide", "--", program])
+    equal(125, ended.code, ended.err)
+
+
+@test
 def a_stripped_one_is_said_to_be_unseen_if_it_is_there():
     program = build("program", jemalloc("jemalloc", "je_"), "je_", "-DOWN_ALONE")
     subprocess.run(["strip", program], check=True)

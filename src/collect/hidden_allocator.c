@@ -1,0 +1,67 @@
+// For example, biome of npm is a stripped program with jemalloc inside, and asks libc for 46
+// blocks. At its end the trace gets the note "jemalloc", seen: stripped, and the user a line: what
+// it allocates with jemalloc is not recorded.
+#include "collect/hidden_allocator.h"
+
+#include "base/mem.h"
+
+#include <string.h>
+
+const char *const hidden_allocator_names[HIDDEN_ALLOCATOR_KINDS] = { "jemalloc", "mimalloc",
+								     "tcmalloc" };
+
+void hidden_allocator_fini(struct hidden_allocator_list *list)
+{
+	for (size_t i = 0; i < list->count; i++) {
+		mem_free(list->list[i].path);
+		mem_free(list->list[i].name);
+	}
+	mem_free(list->list);
+	str_fini(&list->entered);
+	*list = (struct hidden_allocator_list){ 0 };
+}
+
+// Two files of one number are rarer than anything here.
+static uint64_t hidden_allocator_number(const char *path, uint64_t size_bytes, uint64_t mtime_ns)
+{
+	uint64_t number = size_bytes * UINT64_C(0x9e3779b97f4a7c15) + mtime_ns;
+
+	for (; *path; path++)
+		number = (number ^ (uint8_t)*path) * UINT64_C(0x100000001b3);
+	return number;
+}
+
+void hidden_allocator_look(struct hidden_allocator_list *list, struct map *known, const char *path,
+			   const char *name, uint64_t size_bytes, uint64_t mtime_ns)
+{
+	uint64_t number = hidden_allocator_number(path, size_bytes, mtime_ns), *found;
+	bool added;
+
+	found = map_put(known, number, &added);
+	if (added)
+		*found = (uint64_t)(hidden_allocator_in(path) + 1);
+	if (*found == 0)
+		return;
+	ASSERT(*found <= HIDDEN_ALLOCATOR_KINDS);
+	*MEM_ADD(list->list, list->count, list->capacity) = (struct hidden_allocator){
+		.what = hidden_allocator_names[*found - 1],
+		.path = mem_copy_text(path),
+		.name = mem_copy_text(name),
+	};
+}
+
+void hidden_allocator_enter(struct hidden_allocator_list *list, const char *name)
+{
+	str_format(&list->entered, "\n%s\n", name);
+}
+
+bool hidden_allocator_is_entered(const struct hidden_allocator_list *list, const char *name)
+{
+	struct str line = { 0 };
+	bool is;
+
+	str_format(&line, "\n%s\n", name);
+	is = list->entered.length > 0 && strstr(str_get(&list->entered), str_get(&line));
+	str_fini(&line);
+	return is;
+}
