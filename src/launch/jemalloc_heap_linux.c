@@ -197,6 +197,12 @@ static bool jemalloc_heap_read_leaf(struct jemalloc_heap_walk *walk, uint64_t at
 					   JEMALLOC_HEAP_ROOT * sizeof(*walk->leaf));
 }
 
+// An element that was cleared has no extent, but a szind, which is that of none.
+static bool jemalloc_heap_is_empty(uint64_t element)
+{
+	return (element & JEMALLOC_HEAP_ADDRESS) == 0;
+}
+
 // Whether this is the leaf of that gigabyte: its first element leads to an extent that has it.
 static bool jemalloc_heap_is_leaf(struct jemalloc_heap_walk *walk, uint64_t at, uint64_t gigabyte)
 {
@@ -205,7 +211,7 @@ static bool jemalloc_heap_is_leaf(struct jemalloc_heap_walk *walk, uint64_t at, 
 
 	if (!jemalloc_heap_read_leaf(walk, at))
 		return false;
-	while (i < JEMALLOC_HEAP_ROOT && !walk->leaf[i])
+	while (i < JEMALLOC_HEAP_ROOT && jemalloc_heap_is_empty(walk->leaf[i]))
 		i++;
 	return i < JEMALLOC_HEAP_ROOT && jemalloc_heap_read_extent(walk, walk->leaf[i], &extent) &&
 	       jemalloc_heap_holds(&extent, gigabyte << JEMALLOC_HEAP_LEAF_SHIFT |
@@ -296,7 +302,8 @@ static bool jemalloc_heap_add_slab(struct jemalloc_heap_walk *walk,
 	return free == (extent->bits >> 28 & 0x3ff);
 }
 
-// An element of a leaf that says that its page is used.
+// An element of a leaf that says that its page is used. That of the last page of an extent that is
+// no slab may have an older szind: what comes after the first is not looked at.
 static bool jemalloc_heap_add_extent(struct jemalloc_heap_walk *walk, uint64_t element,
 				     uint64_t page)
 {
@@ -330,7 +337,7 @@ static bool jemalloc_heap_walk_tree(struct jemalloc_heap_walk *walk)
 		for (uint64_t i = 0; i < JEMALLOC_HEAP_ROOT; i++) {
 			uint64_t element = walk->leaf[i];
 
-			if (element && (element >> 2 & 7) == 0 &&
+			if (!jemalloc_heap_is_empty(element) && (element >> 2 & 7) == 0 &&
 			    !jemalloc_heap_add_extent(walk, element,
 						      gigabyte << JEMALLOC_HEAP_LEAF_SHIFT |
 							      i << JEMALLOC_HEAP_PAGE_SHIFT))
