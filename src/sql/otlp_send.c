@@ -213,16 +213,18 @@ static bool read_said(struct bytes_cursor in, uint64_t *number, struct bytes_cur
 	return true;
 }
 
+// Of an answer that breaks off in the middle nothing is believed.
 static void take_answer(const struct str *answer, struct otlp_said *said)
 {
 	struct bytes_cursor in = bytes_cursor(str_get(answer), answer->length), part;
 	struct bytes_cursor text = { 0 };
-	uint64_t field, value;
+	uint64_t field, value, rejected = 0;
 	char line[PLACE_LINE];
 
 	while (bytes_left(&in) > 0 && next_field(&in, &field, &value, &part))
-		if (field == FIELD_PARTIAL && !read_said(part, &said->rejected, &text))
+		if (field == FIELD_PARTIAL && !read_said(part, &rejected, &text))
 			return;
+	said->rejected = rejected;
 	if (bytes_left(&text) > 0)
 		str_add(&said->why, place_line((const char *)text.at, bytes_left(&text), line));
 	else if (said->rejected)
