@@ -139,7 +139,7 @@ static void write_exceptions(struct page *page, const struct heap_counts *counts
 		{ "lost frees", counts->lost_frees,
 		  "blocks whose address was given out again before a free was seen" },
 		{ "left out", heap_unjudged_frees(page->report->heap),
-		  "frees of a parent's blocks or of none, which these filters say nothing of" },
+		  "frees of inherited or unknown blocks, which the filters cannot judge" },
 	};
 	char text[28];
 
