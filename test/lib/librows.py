@@ -33,8 +33,10 @@ def questions():
 
 
 def columns():
-    """The columns of each table, as docs/schema/rows.md has them: name and type."""
+    """The columns of each table, as docs/schema/rows.md has them: name and type. A part of it without such is
+    about something else."""
     with open(os.path.join(SOURCE, "docs/schema/rows.md"), encoding="utf-8") as file:
         parts = re.split(r"^## ", file.read(), flags=re.M)[1:]
-    return {part.split("\n")[0]: re.findall(r"^\| `(\w+)` \| (text|u32|u64|double|list of u32) \|", part, re.M)
-            for part in parts}
+    found = {part.split("\n")[0]: re.findall(r"^\| `(\w+)` \| (text|u32|u64|double|list of u32) \|", part, re.M)
+             for part in parts}
+    return {table: rows for table, rows in found.items() if rows}
