@@ -6,7 +6,8 @@ import glob
 import os
 import shutil
 
-from libguest import (TIDEMARK, Skip, Trace, check, environment, equal, main, record, run, test)
+from libguest import (TIDEMARK, Skip, Trace, check, environment, equal, main, need_32_bits, record,
+                      run, test)
 
 SOURCE = """
 #include <stdio.h>
@@ -93,6 +94,7 @@ def programs_that_preload_a_sanitizer_start():
 
 @test
 def programs_of_32_bits_with_a_sanitizer_start():
+    need_32_bits()
     path = made("narrow", "gcc", "-m32", ASAN)
     check_runs(path)
     check_child_runs(path)

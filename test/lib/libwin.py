@@ -24,9 +24,16 @@ def check(name, condition, *said):
     """One test, by its name. A script ends with the first that fails."""
     global _passed
     if not condition:
-        raise SystemExit(f"not so: {name}: {said}")
+        raise SystemExit(f"not so: {name}: " + "\n".join(map(how_it_ended, said)))
     _passed += 1
     print(f"ok {name}", flush=True)
+
+
+def how_it_ended(said):
+    """What came out of a program says more than how it was called."""
+    if not isinstance(said, subprocess.CompletedProcess):
+        return str(said)
+    return "\n".join((f"exit code {said.returncode}", f"it wrote: {said.stdout}", f"it said: {said.stderr}"))
 
 
 def equal(expected, found, name):

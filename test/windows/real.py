@@ -32,8 +32,8 @@ COMMANDS = [
     [SYSTEM + "system32\\msiexec.exe", "/?"],
     [SMALL + "cmd.exe", "/c", "echo one & ver"],
 ]
-for name in ("gzip.exe", "cpio.exe"):
-    if os.path.exists(DEBIAN + name):
+for name in ("gzip.exe", "cpio.exe"):  # of 32 bits
+    if 32 in libwin.WIDTHS and os.path.exists(DEBIAN + name):
         shutil.copy(DEBIAN + name, name)
         COMMANDS.append(["Z:" + os.path.abspath(name).replace("/", "\\"), "--help"])
 

@@ -29,7 +29,7 @@ def pid_of(mark):
                 words = file.read().split(b"\0")
         except OSError:
             continue
-        if words[0].startswith(b"Z:") and mark.encode() in words:
+        if (words[0].startswith(b"Z:") or words[0] == EXE.encode()) and mark.encode() in words:
             return int(entry)
     return None
 
