@@ -44,6 +44,20 @@ int main(int argc, char **argv)
 	return 0;
 }
 """
+# Nothing is copied, so what is not touched is not resident.
+PLAIN = r"""
+#include <stdlib.h>
+int main(void)
+{
+	static void *blocks[20000];
+
+	for (int i = 0; i < 20000; i++)
+		blocks[i] = malloc(300 + i % 50);
+	for (int i = 0; i < 20000; i++)
+		free(blocks[i]);
+	return 0;
+}
+"""
 OWN = r"""
 #include <stddef.h>
 #include <stdint.h>
@@ -82,11 +96,11 @@ void *realloc(void *block, size_t size)
 """
 
 
-def recorded(name, *words):
+def recorded(name, *words, source=PROGRAM):
     path = name + ".tide"
     if not os.path.exists(path):
         with open(name + ".c", "w") as file:
-            file.write(PROGRAM)
+            file.write(source)
         subprocess.run(["gcc", "-O1", "-pthread", "-o", name, name + ".c"], check=True)
         subprocess.run([TIDEMARK, "record", "-o", path, "--", "./" + name, *words], check=True,
                        stderr=subprocess.DEVNULL)
@@ -136,11 +150,11 @@ def threads_take_turns_in_the_order_of_the_trace():
 
 @test
 def what_is_touched_is_what_is_resident():
-    path = recorded("one")
+    path = recorded("plain", source=PLAIN)
     sizes = [answer("replay", path, "--allocator", "jemalloc", "--touch", how)["runs"][0]
              ["peak_resident_bytes"] for how in ("none", "first", "all")]
     # What the allocator itself does in its background differs by a few pages.
-    assert sizes[0] <= sizes[1] <= 1.01 * sizes[2] and sizes[0] < 0.95 * sizes[2], sizes
+    assert sizes[0] <= sizes[1] <= 1.01 * sizes[2] and sizes[0] < 0.5 * sizes[2], sizes
     assert "not touched" in run("replay", path, "--allocator", "glibc", "--touch", "none").stdout
     assert "does not say" in run("replay", path, "--allocator", "glibc").stdout
 
