@@ -2,7 +2,6 @@
 """What a program had allocated before it was attached to is in the trace, block by block: compared
 with a preload that knows each block that lives (test/witness/blocks.c). Their frees are known."""
 # timeout: 240
-# parallel: yes
 import json
 import os
 import re
@@ -345,9 +344,12 @@ def check_frees(heap, what):
 
 def attach_again(running, times):
     for number in range(times):
-        record(running, "20ms")
-        heap = report()["heap"]
-        check_frees(heap, number)
+        for seconds in ("20ms", "1s", "20s"):  # others may have the processor meanwhile
+            record(running, seconds)
+            heap = report()["heap"]
+            check_frees(heap, number)
+            if heap["frees"] > 10:
+                break
         check(heap["frees"] > 10 and heap["before"]["count"] > 50, heap)
     running.end(7)
 
@@ -394,8 +396,8 @@ def a_server_under_load_is_read_with_no_orphan():
     equal(0, ended.code, ended.err)
     heap = report()
     equal((0, 0), (heap["heap"]["orphan_frees"], heap["heap"]["lost_frees"]), "redis")
-    check(not any("it had before with jemalloc" in line for line in heap["trace"]["warnings"]),
-          heap["trace"]["warnings"])
+    unread = [line.partition("(")[2] for line in heap["trace"]["warnings"] if "it had before with jemalloc" in line]
+    check(not unread, unread)
     check(heap["heap"]["before"]["count"] > 500, "blocks that redis had before")
 
 
