@@ -60,7 +60,7 @@ struct peer_kinds {
 };
 
 // Bytes of it that are swapped out, page faults so far, those that had to read and others, and
-// what is resident by kind.
+// what is resident by kind. False: it has ended, or is ending and has no memory any more.
 struct peer_pages {
 	uint64_t swapped, minor_faults, major_faults;
 	struct peer_kinds resident;

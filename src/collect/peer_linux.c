@@ -68,6 +68,7 @@ static size_t read_proc(const char *path, char *bytes, size_t size)
 	ssize_t got;
 
 	ASSERT(size > 1);
+	bytes[0] = 0;
 	if (fd < 0)
 		return 0;
 	while (length < size - 1 && (got = read(fd, bytes + length, size - 1 - length)) > 0)
@@ -287,6 +288,8 @@ bool peer_pages(uint32_t pid, struct peer_pages *pages)
 		return false;
 	snprintf(path, sizeof path, "/proc/%u/status", pid);
 	read_proc(path, text, sizeof text);
+	if (strstr(text, "\nVmRSS:") == NULL)
+		return false; // it is ending: its memory is gone, and was not 0 bytes
 	*pages = (struct peer_pages){
 		.swapped = figure_of(text, "\nVmSwap:"),
 		.minor_faults = minor,

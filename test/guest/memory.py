@@ -131,6 +131,7 @@ def shares_and_faults_are_sampled_beside_resident_memory():
     for word in ("rss", "pss", "minor-faults"):
         check(f" {word} p0 value=" in text, word)
     shares = re.findall(r" pss p0 value=(\d+)( \"carried\")?$", text, re.M)
+    check(not re.search(r" pss p0(?! value=)", text), "no share is 0, not even while it ends")
     counted = sum(1 for _, carried in shares if not carried)
     notes = json.loads(run([TIDEMARK, "info", "--json", "t.tide"]).out)["notes"]
     equal((len(shares), counted), (notes["pss"], notes["pss_counted"]), "shares, and those counted")
