@@ -52,17 +52,24 @@ bool args_mistake(struct args *args, const char *format, ...)
 	return false;
 }
 
+// The next of a command's own rows, which may be the beginnings of larger ones.
+static const struct option_row *args_row_after(const struct command *command,
+					       const struct option_row *row)
+{
+	size_t stride = command->options_stride;
+
+	return stride ? (const void *)((const char *)row + stride) : row + 1;
+}
+
 const struct option_row *args_row(const struct command *command, int number)
 {
-	const struct option_row *tables[] = { command->options, command->shared };
-
-	for (int i = 0; i < 2; i++) {
-		const struct option_row *row = tables[i];
-
-		for (; row && row->name; row++)
-			if (number-- == 0)
-				return row;
-	}
+	for (const struct option_row *row = command->options; row && row->name;
+	     row = args_row_after(command, row))
+		if (number-- == 0)
+			return row;
+	for (const struct option_row *row = command->shared; row && row->name; row++)
+		if (number-- == 0)
+			return row;
 	return number == 0 ? &args_help_row : NULL;
 }
 
@@ -316,12 +323,6 @@ static void args_help_row_print(const struct option_row *row, FILE *file)
 	args_help_wrap(row->help, column, file);
 }
 
-static void args_help_rows_print(const struct option_row *row, FILE *file)
-{
-	for (; row && row->name; row++)
-		args_help_row_print(row, file);
-}
-
 // Whole lines behind an empty one, whether or not the last of them ends.
 static void args_help_section(const char *text, FILE *file)
 {
@@ -347,11 +348,14 @@ void args_help(const struct command *command, FILE *file)
 		command->brief);
 	args_help_section(command->text, file);
 	fprintf(file, "\nOptions\n");
-	args_help_rows_print(command->options, file);
+	for (const struct option_row *row = command->options; row && row->name;
+	     row = args_row_after(command, row))
+		args_help_row_print(row, file);
 	args_help_row_print(&args_help_row, file);
 	if (command->shared) {
 		fprintf(file, "\n%s\n", command->shared_title);
-		args_help_rows_print(command->shared, file);
+		for (const struct option_row *row = command->shared; row->name; row++)
+			args_help_row_print(row, file);
 	}
 	if (command->examples)
 		fprintf(file, "\nExamples");

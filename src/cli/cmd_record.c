@@ -20,104 +20,6 @@
 #define TIDEMARK_VERSION "0.1.0"
 #endif
 
-enum {
-	RECORD_OUTPUT = 1,
-	RECORD_PID,
-	RECORD_DURATION,
-	RECORD_FORCE,
-	RECORD_FREE_STACKS,
-	RECORD_SAMPLE,
-	RECORD_USDT,
-	RECORD_VERIFY_STACKS,
-	RECORD_RSS_EXACT,
-	RECORD_REACHABILITY,
-	RECORD_REACHABILITY_AT,
-	RECORD_STRICT_VM,
-	RECORD_CLOCK,
-	RECORD_PAUSED,
-	RECORD_NO_FOLLOW,
-	RECORD_STRICT,
-	RECORD_BUNDLE,
-	RECORD_INDEX,
-	RECORD_MAX_SIZE,
-	RECORD_KEEP,
-	RECORD_ROTATE,
-	RECORD_PUSH,
-	RECORD_SPOOL,
-	RECORD_CREDENTIALS,
-	RECORD_EVERY,
-	RECORD_JIT,
-	RECORD_NATIVE,
-	RECORD_LANGUAGE_HEAPS,
-	RECORD_LABEL,
-	RECORD_QUIET,
-};
-
-static const struct option_row record_options[] = {
-	{ RECORD_OUTPUT, 'o', "output", "FILE",
-	  "write the trace to FILE; in it %e is the program, %p its pid, %t the time, %h the host, "
-	  "%n a number that makes it new" },
-	{ RECORD_FORCE, 'f', "force", NULL, "overwrite FILE" },
-	{ RECORD_PID, 'p', "pid", "PID",
-	  "record a program that runs already, from now on, instead of starting one" },
-	{ RECORD_DURATION, 0, "duration", "TIME",
-	  "end the recording after so long (30s, 500ms, 5m); the program runs on" },
-	{ RECORD_FREE_STACKS, 0, "free-stacks", NULL, "record the stack of every free as well" },
-	{ RECORD_SAMPLE, 0, "sample", "BYTES",
-	  "record one allocation in BYTES of them, at random (512K): for production" },
-	{ RECORD_USDT, 0, "usdt", NULL,
-	  "with --sample: tell each sample by the probes otel_memory:alloc and free, for "
-	  "OpenTelemetry's profiler, bpftrace, gdb" },
-	{ RECORD_VERIFY_STACKS, 0, "verify-stacks", NULL,
-	  "walk every stack a second time, without the cache, and count differences (slow)" },
-	{ RECORD_RSS_EXACT, 0, "rss-exact", NULL,
-	  "a snapshot of memory at every 1 % of growth, whatever it costs (default 10 %)" },
-	{ RECORD_REACHABILITY, 0, "reachability", NULL,
-	  "at the program's end, find out which blocks nothing points to any more" },
-	{ RECORD_REACHABILITY_AT, 0, "reachability-at", "MARK",
-	  "the same whenever the program sets this mark (tidemark.h, ctl PID mark)" },
-	{ RECORD_STRICT_VM, 0, "strict-vm", NULL,
-	  "see memory calls that the program makes without libc, too (Go; 2 us for each of its own "
-	  "system calls)" },
-	{ RECORD_CLOCK, 0, "clock", "tick|ns",
-	  "time events by a tick of 100 us (default), or each event by itself" },
-	{ RECORD_PAUSED, 0, "paused", NULL,
-	  "begin without recording allocations, until the program resumes (tidemark.h) or "
-	  "tidemark ctl starts it" },
-	{ RECORD_NO_FOLLOW, 0, "no-follow", NULL, "do not record the program's children" },
-	{ RECORD_STRICT, 0, "strict", NULL,
-	  "exit with 125 if anything is not recorded; do not even start what cannot be" },
-	{ RECORD_BUNDLE, 0, "bundle", NULL,
-	  "pack the symbols into the trace, so that it reads the same elsewhere" },
-	{ RECORD_INDEX, 0, "index", NULL,
-	  "build the index that windows need while recording, when the machine is idle" },
-	{ RECORD_KEEP, 0, "keep", "TIME",
-	  "keep the newest part of the trace, at least so long (10m), and what lived before it" },
-	{ RECORD_MAX_SIZE, 0, "max-size", "SIZE",
-	  "keep the newest part that fits into SIZE (1G), in the same manner" },
-	{ RECORD_ROTATE, 0, "rotate", "SIZE|TIME",
-	  "begin a new file after so much (1G), or so long (1h); older ones are FILE.1.tide, …" },
-	{ RECORD_PUSH, 0, "push", "PLACE",
-	  "send the rows to clickhouse://HOST:PORT/DATABASE while recording (tidemark-push(1))" },
-	{ RECORD_SPOOL, 0, "spool", "SIZE",
-	  "with --push: what waits to be sent takes no more than that in FILE (1G)" },
-	{ RECORD_CREDENTIALS, 0, "credentials", "FILE",
-	  "with --push: user and password, a line each; for its owner alone" },
-	{ RECORD_EVERY, 0, "every", "TIME", "with --push: send no more often (10s)" },
-	{ RECORD_JIT, 0, "jit", NULL,
-	  "ask runtimes (node, Java, Python 3.12, .NET) by their environment to name the code that "
-	  "they generate" },
-	{ RECORD_NATIVE, 0, "native", NULL,
-	  "of a Python program, keep the interpreter's own frames in the stacks, too" },
-	{ RECORD_LANGUAGE_HEAPS, 0, "language-heaps", NULL,
-	  "record what Python gives out of its own heaps, object by object: pymem, pyobject" },
-	{ RECORD_LABEL, 0, "label", "NAME=VALUE",
-	  "say in the trace what the run is (version=1.2, branch=…), for tidemark fleet; "
-	  "host=… is said too, then" },
-	{ RECORD_QUIET, 'q', "quiet", NULL, "print no summary at the end" },
-	{ 0 },
-};
-
 enum { RECORD_BYTES_MIN = 8 << 20, RECORD_SPOOL_BYTES = 1 << 30, RECORD_FOLLOW_MAX = 12 };
 
 struct record {
@@ -131,6 +33,279 @@ struct record {
 	const char *follow[RECORD_FOLLOW_MAX]; // words of `tidemark push`
 	bool bundle;
 	bool quiet;
+};
+
+// An option: what the user types, and what it does. All there is to say of one is in its row.
+struct record_option {
+	struct option_row row; // its id only says that it is one
+	bool (*take)(struct record *record, const struct record_option *option);
+	size_t field; // of struct record: what `take` sets, of the type that it takes for granted
+	uint32_t segment; // the bit that it sets
+	bool said;        // the trace says that it was given, and how
+};
+
+static void record_add_text(struct record *record, const char *text)
+{
+	str_format(&record->options_text, "%s%s", record->options_text.length > 0 ? " " : "", text);
+}
+
+static void record_add_segment(struct record *record, uint32_t bit, const char *text)
+{
+	if (record->launch.segment_options & bit)
+		return;
+	record->launch.segment_options |= bit;
+	record_add_text(record, text);
+}
+
+static bool record_parse_time(struct record *record, uint64_t *ns)
+{
+	int64_t duration_ns;
+
+	if (!moment_parse_duration(record->args.value, &duration_ns) || duration_ns <= 0)
+		return args_mistake(&record->args,
+				    "--%s %s: a time such as 30s, 500ms or 5m expected",
+				    record->args.row->name, record->args.value);
+	*ns = (uint64_t)duration_ns;
+	return true;
+}
+
+static bool record_parse_bytes(struct record *record, uint64_t *bytes)
+{
+	if (!args_bytes(&record->args, bytes))
+		return false;
+	return *bytes >= RECORD_BYTES_MIN ||
+	       args_mistake(&record->args, "--%s %s: at least 8M", record->args.row->name,
+			    record->args.value);
+}
+
+static void *record_field(struct record *record, const struct record_option *option)
+{
+	return (char *)record + option->field;
+}
+
+static bool record_flag(struct record *record, const struct record_option *option)
+{
+	*(bool *)record_field(record, option) = true;
+	return true;
+}
+
+static bool record_word(struct record *record, const struct record_option *option)
+{
+	*(const char **)record_field(record, option) = record->args.value;
+	return true;
+}
+
+static bool record_time(struct record *record, const struct record_option *option)
+{
+	return record_parse_time(record, record_field(record, option));
+}
+
+static bool record_bytes(struct record *record, const struct record_option *option)
+{
+	return record_parse_bytes(record, record_field(record, option));
+}
+
+static bool record_segment(struct record *record, const struct record_option *option)
+{
+	record_add_segment(record, option->segment, option->row.name);
+	return true;
+}
+
+static bool record_sample(struct record *record, const struct record_option *option)
+{
+	(void)option;
+	if (!args_bytes(&record->args, &record->launch.sample_bytes))
+		return false;
+	if (record->launch.sample_bytes == 0)
+		return args_mistake(&record->args, "--sample 0: at least one byte");
+	if (record->launch.sample_bytes > SEGMENT_SAMPLE_BYTES_MAX)
+		return args_mistake(&record->args, "--sample %s: at most 1 TiB",
+				    record->args.value);
+	return true;
+}
+
+static bool record_pid(struct record *record, const struct record_option *option)
+{
+	uint64_t pid;
+
+	(void)option;
+	if (!args_count(&record->args, &pid))
+		return false;
+	if (pid == 0 || pid > INT32_MAX)
+		return args_mistake(&record->args, "'%s' is not a process id", record->args.value);
+	record->launch.attach_pid = (uint32_t)pid;
+	return true;
+}
+
+static bool record_clock(struct record *record, const struct record_option *option)
+{
+	static const char *const words[] = { "tick", "ns", NULL };
+	int word;
+
+	(void)option;
+	if (!args_word(&record->args, words, &word))
+		return false;
+	if (word == 1)
+		record_add_segment(record, SEGMENT_CLOCK_NS, "clock=ns");
+	return true;
+}
+
+static bool record_reach_mark(struct record *record, const struct record_option *option)
+{
+	const char *mark = record->args.value;
+
+	if (!*mark || strlen(mark) >= SEGMENT_MARK_BYTES)
+		return args_mistake(&record->args,
+				    "--%s takes the name of a mark, of at most %d bytes",
+				    option->row.name, SEGMENT_MARK_BYTES - 1);
+	record->launch.reach_mark = mark;
+	return true;
+}
+
+// A later one of a name replaces nothing: it is a mistake.
+static bool record_label(struct record *record, const struct record_option *option)
+{
+	const char *word = record->args.value, *wrong = label_wrong(word);
+
+	if (!wrong && label_find(str_get(&record->labels), word, strcspn(word, "=")))
+		wrong = "there is one of this name";
+	str_format(&record->labels, "%s\n", word);
+	return !wrong || args_mistake(&record->args, "--%s %s: %s", option->row.name, word, wrong);
+}
+
+// "1h" is a time, "1G" a size.
+static bool record_rotate(struct record *record, const struct record_option *option)
+{
+	struct keep_wishes *keep = &record->launch.keep;
+	int64_t duration_ns;
+	size_t length = strlen(record->args.value);
+	bool is_time = length > 0 && strchr("smhn", record->args.value[length - 1]) &&
+		       moment_parse_duration(record->args.value, &duration_ns);
+
+	(void)option;
+	return is_time ? record_parse_time(record, &keep->rotate_ns)
+		       : record_parse_bytes(record, &keep->rotate_bytes);
+}
+
+static bool record_push(struct record *record, const struct record_option *option)
+{
+	record->push.url = record->args.value;
+	if (!clickhouse_is(record->args.value))
+		return args_mistake(&record->args, "a place is clickhouse://HOST:PORT/DATABASE");
+	record_add_text(record, option->row.name);
+	return true;
+}
+
+static bool record_every(struct record *record, const struct record_option *option)
+{
+	(void)option;
+	record->every = record->args.value;
+	return record_parse_time(record, &record->every_ns);
+}
+
+#define FLAG(name) .take = record_flag, .field = offsetof(struct record, name)
+#define WORD(name) .take = record_word, .field = offsetof(struct record, name)
+#define TIME(name) .take = record_time, .field = offsetof(struct record, name)
+#define BYTES(name) .take = record_bytes, .field = offsetof(struct record, name)
+#define SEGMENT(name) .take = record_segment, .segment = SEGMENT_##name
+#define OWN(name) .take = name
+#define SAID .said = true
+
+static const struct record_option record_options[] = {
+	{ { 1, 'o', "output", "FILE",
+	    "write the trace to FILE; in it %e is the program, %p its pid, %t the time, %h the "
+	    "host, %n a number that makes it new" },
+	  WORD(launch.output_pattern) },
+	{ { 1, 'f', "force", NULL, "overwrite FILE" }, FLAG(launch.force) },
+	{ { 1, 'p', "pid", "PID",
+	    "record a program that runs already, from now on, instead of starting one" },
+	  OWN(record_pid) },
+	{ { 1, 0, "duration", "TIME",
+	    "end the recording after so long (30s, 500ms, 5m); the program runs on" },
+	  TIME(launch.duration_ns) },
+	{ { 1, 0, "free-stacks", NULL, "record the stack of every free as well" },
+	  SEGMENT(FREE_STACKS) },
+	{ { 1, 0, "sample", "BYTES",
+	    "record one allocation in BYTES of them, at random (512K): for production" },
+	  OWN(record_sample) },
+	{ { 1, 0, "usdt", NULL,
+	    "with --sample: tell each sample by the probes otel_memory:alloc and free, for "
+	    "OpenTelemetry's profiler, bpftrace, gdb" },
+	  SEGMENT(USDT) },
+	{ { 1, 0, "verify-stacks", NULL,
+	    "walk every stack a second time, without the cache, and count differences (slow)" },
+	  SEGMENT(VERIFY) },
+	{ { 1, 0, "rss-exact", NULL,
+	    "a snapshot of memory at every 1 % of growth, whatever it costs (default 10 %)" },
+	  SEGMENT(RSS_EXACT) },
+	{ { 1, 0, "reachability", NULL,
+	    "at the program's end, find out which blocks nothing points to any more" },
+	  SEGMENT(REACHABILITY) },
+	{ { 1, 0, "reachability-at", "MARK",
+	    "the same whenever the program sets this mark (tidemark.h, ctl PID mark)" },
+	  OWN(record_reach_mark),
+	  SAID },
+	{ { 1, 0, "strict-vm", NULL,
+	    "see memory calls that the program makes without libc, too (Go; 2 us for each of its "
+	    "own system calls)" },
+	  SEGMENT(STRICT_VM) },
+	{ { 1, 0, "clock", "tick|ns",
+	    "time events by a tick of 100 us (default), or each event by itself" },
+	  OWN(record_clock) },
+	{ { 1, 0, "paused", NULL,
+	    "begin without recording allocations, until the program resumes (tidemark.h) or "
+	    "tidemark ctl starts it" },
+	  SEGMENT(PAUSED) },
+	{ { 1, 0, "no-follow", NULL, "do not record the program's children" }, SEGMENT(NO_FOLLOW) },
+	{ { 1, 0, "strict", NULL,
+	    "exit with 125 if anything is not recorded; do not even start what cannot be" },
+	  FLAG(launch.strict) },
+	{ { 1, 0, "bundle", NULL,
+	    "pack the symbols into the trace, so that it reads the same elsewhere" },
+	  FLAG(bundle) },
+	{ { 1, 0, "index", NULL,
+	    "build the index that windows need while recording, when the machine is idle" },
+	  FLAG(launch.index) },
+	{ { 1, 0, "keep", "TIME",
+	    "keep the newest part of the trace, at least so long (10m), and what lived before it" },
+	  TIME(launch.keep.keep_ns),
+	  SAID },
+	{ { 1, 0, "max-size", "SIZE",
+	    "keep the newest part that fits into SIZE (1G), in the same manner" },
+	  BYTES(launch.keep.max_bytes),
+	  SAID },
+	{ { 1, 0, "rotate", "SIZE|TIME",
+	    "begin a new file after so much (1G), or so long (1h); older ones are FILE.1.tide, …" },
+	  OWN(record_rotate),
+	  SAID },
+	{ { 1, 0, "push", "PLACE",
+	    "send the rows to clickhouse://HOST:PORT/DATABASE while recording (tidemark-push(1))" },
+	  OWN(record_push) },
+	{ { 1, 0, "spool", "SIZE",
+	    "with --push: what waits to be sent takes no more than that in FILE (1G)" },
+	  BYTES(spool_bytes),
+	  SAID },
+	{ { 1, 0, "credentials", "FILE",
+	    "with --push: user and password, a line each; for its owner alone" },
+	  WORD(push.credentials) },
+	{ { 1, 0, "every", "TIME", "with --push: send no more often (10s)" }, OWN(record_every) },
+	{ { 1, 0, "jit", NULL,
+	    "ask runtimes (node, Java, Python 3.12, .NET) by their environment to name the code "
+	    "that they generate" },
+	  FLAG(launch.jit),
+	  SAID },
+	{ { 1, 0, "native", NULL,
+	    "of a Python program, keep the interpreter's own frames in the stacks, too" },
+	  SEGMENT(NATIVE) },
+	{ { 1, 0, "language-heaps", NULL,
+	    "record what Python gives out of its own heaps, object by object: pymem, pyobject" },
+	  SEGMENT(LANGUAGE_HEAPS) },
+	{ { 1, 0, "label", "NAME=VALUE",
+	    "say in the trace what the run is (version=1.2, branch=…), for tidemark fleet; "
+	    "host=… is said too, then" },
+	  OWN(record_label) },
+	{ { 1, 'q', "quiet", NULL, "print no summary at the end" }, FLAG(quiet) },
+	{ .take = NULL },
 };
 
 static int record_run(int argc, char **argv);
@@ -152,157 +327,11 @@ const struct command cmd_record = {
 		 "installed\n"
 		 "\nSee also\n"
 		 "  tidemark report, tidemark info, tidemark-record(1)\n",
-	.options = record_options,
+	.options = &record_options[0].row,
+	.options_stride = sizeof *record_options,
 	.keeps_signals = true,
 	.run = record_run,
 };
-
-static bool record_sample(struct record *record)
-{
-	if (!args_bytes(&record->args, &record->launch.sample_bytes))
-		return false;
-	if (record->launch.sample_bytes == 0)
-		return args_mistake(&record->args, "--sample 0: at least one byte");
-	if (record->launch.sample_bytes > SEGMENT_SAMPLE_BYTES_MAX)
-		return args_mistake(&record->args, "--sample %s: at most 1 TiB",
-				    record->args.value);
-	return true;
-}
-
-static bool record_pid(struct record *record)
-{
-	uint64_t pid;
-
-	if (!args_count(&record->args, &pid))
-		return false;
-	if (pid == 0 || pid > INT32_MAX)
-		return args_mistake(&record->args, "'%s' is not a process id", record->args.value);
-	record->launch.attach_pid = (uint32_t)pid;
-	return true;
-}
-
-static void record_add_text(struct record *record, const char *text)
-{
-	str_format(&record->options_text, "%s%s", record->options_text.length > 0 ? " " : "", text);
-}
-
-static void record_add_option(struct record *record, uint32_t option, const char *text)
-{
-	if (record->launch.segment_options & option)
-		return;
-	record->launch.segment_options |= option;
-	record_add_text(record, text);
-}
-
-static bool record_clock(struct record *record)
-{
-	static const char *const words[] = { "tick", "ns", NULL };
-	int word;
-
-	if (!args_word(&record->args, words, &word))
-		return false;
-	if (word == 1)
-		record_add_option(record, SEGMENT_CLOCK_NS, "clock=ns");
-	return true;
-}
-
-// An option of the collector's or the recorder's. False: this system has it not.
-static bool record_take(struct record *record, uint32_t option, const char *name)
-{
-	char word[32];
-
-	snprintf(word, sizeof word, "--%s", name);
-	if (absent_why(word))
-		return args_mistake(&record->args, "%s is not available on %s: %s", word,
-				    absent_system, absent_why(word));
-	if (option)
-		record_add_option(record, option, name);
-	return true;
-}
-
-// What the user said of how the recording is kept, as the trace has it.
-static void record_add_words(struct record *record, const char *name)
-{
-	str_format(&record->options_text, "%s%s=%s", record->options_text.length > 0 ? " " : "",
-		   name, record->args.value);
-}
-
-// A later one of a name replaces nothing: it is a mistake.
-static bool record_label(struct record *record)
-{
-	const char *word = record->args.value, *wrong = label_wrong(word);
-
-	if (!wrong && label_find(str_get(&record->labels), word, strcspn(word, "=")))
-		wrong = "there is one of this name";
-	str_format(&record->labels, "%s\n", word);
-	return !wrong || args_mistake(&record->args, "--label %s: %s", word, wrong);
-}
-
-static void record_add_host(struct record *record)
-{
-	char host[LABEL_VALUE_MAX] = "";
-	struct str label = { 0 };
-
-	output_host(host, sizeof host);
-	str_format(&label, "host=%s", host);
-	if (record->labels.length > 0 && *host && !label_wrong(label.text) &&
-	    !label_find(record->labels.text, "host", 4))
-		str_format(&record->labels, "%s\n", label.text);
-	str_fini(&label);
-}
-
-static bool record_time(struct record *record, const char *name, uint64_t *ns)
-{
-	int64_t duration_ns;
-
-	if (!record_take(record, 0, name))
-		return false;
-	if (moment_parse_duration(record->args.value, &duration_ns) && duration_ns > 0) {
-		*ns = (uint64_t)duration_ns;
-		return true;
-	}
-	return args_mistake(&record->args, "--%s %s: a time such as 30s, 500ms or 5m expected",
-			    name, record->args.value);
-}
-
-static bool record_bytes(struct record *record, const char *name, uint64_t *bytes)
-{
-	if (!record_take(record, 0, name) || !args_bytes(&record->args, bytes))
-		return false;
-	if (*bytes < RECORD_BYTES_MIN)
-		return args_mistake(&record->args, "--%s %s: at least 8M", name,
-				    record->args.value);
-	record_add_words(record, name);
-	return true;
-}
-
-// "1h" is a time, "1G" a size.
-static bool record_rotate(struct record *record)
-{
-	struct keep_wishes *keep = &record->launch.keep;
-	int64_t duration_ns;
-	size_t length = strlen(record->args.value);
-	bool is_time = length > 0 && strchr("smhn", record->args.value[length - 1]) &&
-		       moment_parse_duration(record->args.value, &duration_ns);
-
-	if (!is_time)
-		return record_bytes(record, "rotate", &keep->rotate_bytes);
-	if (!record_time(record, "rotate", &keep->rotate_ns))
-		return false;
-	record_add_words(record, "rotate");
-	return true;
-}
-
-static bool record_push(struct record *record)
-{
-	if (!record_take(record, 0, "push"))
-		return false;
-	record->push.url = record->args.value;
-	if (!clickhouse_is(record->args.value))
-		return args_mistake(&record->args, "a place is clickhouse://HOST:PORT/DATABASE");
-	record_add_text(record, "push");
-	return true;
-}
 
 // The trace is what waits to be sent: it is kept to its size as --max-size does.
 static bool record_check_push(struct record *record)
@@ -384,6 +413,39 @@ static bool record_check(struct record *record)
 	return record_check_push(record);
 }
 
+static void record_add_host(struct record *record)
+{
+	char host[LABEL_VALUE_MAX] = "";
+	struct str label = { 0 };
+
+	output_host(host, sizeof host);
+	str_format(&label, "host=%s", host);
+	if (record->labels.length > 0 && *host && !label_wrong(label.text) &&
+	    !label_find(record->labels.text, "host", 4))
+		str_format(&record->labels, "%s\n", label.text);
+	str_fini(&label);
+}
+
+// Whether this system has the option, what it sets, and what the trace says of it.
+static bool record_take(struct record *record, const struct record_option *option)
+{
+	struct args *args = &record->args;
+	char word[32];
+
+	snprintf(word, sizeof word, "--%s", option->row.name);
+	if (absent_why(word))
+		return args_mistake(args, "%s is not available on %s: %s", word, absent_system,
+				    absent_why(word));
+	if (!option->take(record, option))
+		return false;
+	if (option->said) {
+		record_add_text(record, option->row.name);
+		if (args->value)
+			str_format(&record->options_text, "=%s", args->value);
+	}
+	return true;
+}
+
 // False: return args.exit_code.
 static bool record_parse(struct record *record, int argc, char **argv)
 {
@@ -392,136 +454,9 @@ static bool record_parse(struct record *record, int argc, char **argv)
 
 	args_init(args, &cmd_record, argc, argv);
 	args->stops_at_operand = true;
-	while ((id = args_next(args)) != ARGS_END) {
-		switch (id) {
-		case ARGS_EXIT:
+	while ((id = args_next(args)) != ARGS_END)
+		if (id == ARGS_EXIT || !record_take(record, (const void *)args->row))
 			return false;
-		case RECORD_OUTPUT:
-			record->launch.output_pattern = args->value;
-			break;
-		case RECORD_FORCE:
-			record->launch.force = true;
-			break;
-		case RECORD_PID:
-			if (!record_pid(record))
-				return false;
-			break;
-		case RECORD_DURATION:
-			if (!record_time(record, "duration", &record->launch.duration_ns))
-				return false;
-			break;
-		case RECORD_FREE_STACKS:
-			record_add_option(record, SEGMENT_FREE_STACKS, "free-stacks");
-			break;
-		case RECORD_SAMPLE:
-			if (!record_sample(record))
-				return false;
-			break;
-		case RECORD_USDT:
-			if (!record_take(record, SEGMENT_USDT, "usdt"))
-				return false;
-			break;
-		case RECORD_VERIFY_STACKS:
-			record_add_option(record, SEGMENT_VERIFY, "verify-stacks");
-			break;
-		case RECORD_RSS_EXACT:
-			if (!record_take(record, SEGMENT_RSS_EXACT, "rss-exact"))
-				return false;
-			break;
-		case RECORD_REACHABILITY:
-			if (!record_take(record, SEGMENT_REACHABILITY, "reachability"))
-				return false;
-			break;
-		case RECORD_REACHABILITY_AT:
-			if (!record_take(record, 0, "reachability-at"))
-				return false;
-			if (!*record->args.value ||
-			    strlen(record->args.value) >= SEGMENT_MARK_BYTES)
-				return args_mistake(
-					&record->args,
-					"--reachability-at takes the name of a mark, of at "
-					"most %d bytes",
-					SEGMENT_MARK_BYTES - 1);
-			record->launch.reach_mark = record->args.value;
-			record_add_words(record, "reachability-at");
-			break;
-		case RECORD_STRICT_VM:
-			if (!record_take(record, SEGMENT_STRICT_VM, "strict-vm"))
-				return false;
-			break;
-		case RECORD_PAUSED:
-			record_add_option(record, SEGMENT_PAUSED, "paused");
-			break;
-		case RECORD_CLOCK:
-			if (!record_clock(record))
-				return false;
-			break;
-		case RECORD_NO_FOLLOW:
-			record_add_option(record, SEGMENT_NO_FOLLOW, "no-follow");
-			break;
-		case RECORD_STRICT:
-			record->launch.strict = true;
-			break;
-		case RECORD_BUNDLE:
-			record->bundle = true;
-			break;
-		case RECORD_INDEX:
-			if (!record_take(record, 0, "index"))
-				return false;
-			record->launch.index = true;
-			break;
-		case RECORD_MAX_SIZE:
-			if (!record_bytes(record, "max-size", &record->launch.keep.max_bytes))
-				return false;
-			break;
-		case RECORD_KEEP:
-			if (!record_time(record, "keep", &record->launch.keep.keep_ns))
-				return false;
-			record_add_words(record, "keep");
-			break;
-		case RECORD_ROTATE:
-			if (!record_rotate(record))
-				return false;
-			break;
-		case RECORD_PUSH:
-			if (!record_push(record))
-				return false;
-			break;
-		case RECORD_SPOOL:
-			if (!record_bytes(record, "spool", &record->spool_bytes))
-				return false;
-			break;
-		case RECORD_CREDENTIALS:
-			record->push.credentials = args->value;
-			break;
-		case RECORD_EVERY:
-			if (!record_time(record, "every", &record->every_ns))
-				return false;
-			record->every = args->value;
-			break;
-		case RECORD_JIT:
-			if (!record_take(record, 0, "jit"))
-				return false;
-			record->launch.jit = true;
-			record_add_text(record, "jit");
-			break;
-		case RECORD_NATIVE:
-			if (!record_take(record, SEGMENT_NATIVE, "native"))
-				return false;
-			break;
-		case RECORD_LANGUAGE_HEAPS:
-			if (!record_take(record, SEGMENT_LANGUAGE_HEAPS, "language-heaps"))
-				return false;
-			break;
-		case RECORD_LABEL:
-			if (!record_label(record))
-				return false;
-			break;
-		case RECORD_QUIET:
-			record->quiet = true;
-			break;
-		}
-	}
 	if (!record_check(record))
 		return false;
 	record->launch.argv = argv + args->at;

@@ -8,11 +8,12 @@
 #define CLI_COMMAND_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 // One option. Tables of them end with an all-zero row.
 struct option_row {
-	int id;               // what args_next returns for it: from 1, unique within the command
-	char letter;          // 'o' for -o; 0: none
+	int id;      // what args_next returns for it, from 1; a row may also be asked for itself
+	char letter; // 'o' for -o; 0: none
 	const char *name;     // "output" for --output
 	const char *argument; // "FILE"; NULL: the option takes none
 	const char *help;     // one line, lower case, no full stop
@@ -26,6 +27,7 @@ struct command {
 	const char *examples;             // whole lines, two blanks in front; NULL: none
 	const char *notes;                // further sections (environment, see also); NULL: none
 	const struct option_row *options; // own options; NULL: none
+	size_t options_stride;            // from one of them to the next; 0: they are an array
 	const struct option_row *shared;  // rows shared between commands, such as the filters
 	const char *shared_title;         // their heading in the help: "Filters"
 	bool hidden;                      // not in the list of commands: we call it ourselves
