@@ -295,6 +295,69 @@ def a_process_killed_with_much_memory_is_told_and_one_with_little_is_not():
             check("killed 2 processes" in one["why"], one["why"])
 
 
+class Windows(Calls):
+    """Everything is in heaps that have a handle."""
+
+    def __init__(self):
+        super().__init__()
+        self.lines[0] += ' host="Windows x86_64"'
+        self.lines += ["heap w0 p0 handle=0x1f0000", "heap w1 p0 handle=0x2f0000"]
+
+    def alloc(self, time_us, stack, size, address=None, thread=0, heap=0):
+        address = super().alloc(time_us, stack, size, address, thread)
+        self.events[-1] = (time_us, self.events[-1][1].replace(f" {address:#x}", f" w{heap} {address:#x}"))
+        return address
+
+    def free_by(self, time_us, address, name, *callers, thread=0, heap=0):
+        super().free_by(time_us, address, name, *callers, thread=thread)
+        self.events[-1] = (time_us, self.events[-1][1].replace(f" {address:#x}", f" w{heap} {address:#x}"))
+
+
+@test
+def heaps_of_windows_are_looked_at_as_malloc_is_and_pools_and_languages_are_not():
+    trace = Windows()
+    for step in range(COUNT):
+        block = trace.alloc(step * 10, stack("format", "work"), 100 + step % 50, 0x10000)
+        trace.free_by(step * 10 + 1, block, "work", "run")
+    trace.note(COUNT * 10, f"t0 failed {trace.stack(stack('parse'))} w0 {(1 << 64) - 16}")
+    twice = trace.alloc(COUNT * 10 + 1, stack("session"), 48, 0x700000)
+    for time_us in (2, 3):
+        trace.free_by(COUNT * 10 + time_us, twice, "close")
+    told = answer("findings", trace.write("windows.tide"))["findings"]
+    equal({("temporaries", "format"), ("failed", "parse"), ("freed-twice", "close")},
+          {(one["kind"], site(one)) for one in told})
+    for heap in ('handle=0 "pool"', 'handle=0x3f0000 "pymem"'):
+        trace.lines = [f"heap w0 p0 {heap}" if line.startswith("heap w0") else line
+                       for line in trace.lines]
+        equal([], answer("findings", trace.write("windows.tide"))["findings"], heap)
+
+
+@test
+def a_block_of_another_heap_freed_is_told_and_an_address_that_another_heap_gave_out_is_not():
+    trace = Windows()
+    mixed = trace.alloc(0, stack("make"), 48, 0x700000, heap=1)
+    trace.free_by(10, mixed, "drop", heap=0)
+    again = trace.alloc(20, stack("first"), 48, 0x800000)
+    trace.free_by(30, again, "close")
+    trace.alloc(40, stack("second"), 48, 0x800000, heap=1)
+    trace.free_by(50, again, "close", heap=1)
+    told = [one for one in answer("findings", trace.write("mixed.tide"))["findings"]]
+    equal([("freed-wrong", "drop")], [(one["kind"], one["stack"][0]["function"]) for one in told])
+    check("of the heap 0x2f0000 is freed as one of the heap 0x1f0000" in told[0]["what"], told[0]["what"])
+    equal("make", told[0]["other"]["stack"][1]["function"])
+
+
+@test
+def what_a_heap_refuses_to_free_is_told_and_a_realloc_without_memory_is_not():
+    trace = Windows()
+    block = trace.alloc(0, stack("make"), 48, 0x700000)
+    trace.note(10, f"t0 realloc-failed {trace.stack(stack('drop'))} w1 {0x123450:#x} 0")
+    trace.note(20, f"t0 realloc-failed {trace.stack(stack('grow'))} w0 {block:#x} {1 << 40}")
+    told = answer("findings", trace.write("refused.tide"))["findings"]
+    equal({("freed-wrong", "drop", "certain"), ("failed", "grow", "certain")},
+          {(one["kind"], site(one), one["sure"]) for one in told})
+
+
 # ---- moments ----
 
 @test

@@ -41,18 +41,21 @@ const struct findings_kind findings_kinds[] = {
 	  "With --free-stacks it says which free came first. The last free must go, or the "
 	  "pointer must be cleared by the first; an address sanitizer build shows both at once.",
 	  findings_freed_twice },
-	{ "freed-wrong", "the inside of a block is freed", FINDINGS_ERROR,
+	{ "freed-wrong", "what is freed begins no block of that heap", FINDINGS_ERROR,
 	  CALLS | FINDINGS_ALL_SEEN,
-	  "A free of an address inside of a block that lives and begins elsewhere. Frees of what "
+	  "A free of an address inside of a block that lives and begins elsewhere, or of a block "
+	  "of another heap; on Windows also what a heap refuses to free. Frees of what "
 	  "no recorded call has returned are counted by tidemark report (orphans): they may be of "
 	  "an allocator that is not recorded, or from before the recording.",
 	  findings_freed_wrong },
 	{ "new-free", "allocated by one family, freed by another", FINDINGS_ERROR,
 	  CALLS | FINDINGS_FREE_STACKS,
 	  "A block of operator new that free ends, or a block of malloc that operator delete "
-	  "ends. It works with glibc, and breaks with other allocators and with sized delete. "
-	  "Reported only of modules whose calls of new and of delete were both seen elsewhere: one "
-	  "with operators of its own, which cannot be seen, is not blamed.",
+	  "ends; of new[] by delete, of new by delete[]; of new with an alignment by delete "
+	  "without one, and the other way. It works with glibc, and breaks with other allocators "
+	  "and with sized delete. Reported only of modules whose calls of new and of delete were "
+	  "both seen, and not of a process in which a file has operators of its own in place of "
+	  "the C++ library's: these may do as they like.",
 	  findings_mismatch },
 	{ "unreachable", "blocks that nothing points to", FINDINGS_PROBLEM, FINDINGS_EVERY_CALL,
 	  "Blocks that were live when their process ended, and to which no pointer led any more: "
@@ -352,16 +355,24 @@ const char *findings_allocator(const struct findings *findings, process_id id)
 	const struct trace_process *process = reader_process(findings->asked->reader, id);
 
 	for (uint32_t i = 0; process && i < process->allocators_count; i++)
-		if (process->allocators[i].seen != TRACE_SEEN_STRIPPED)
+		if (process->allocators[i].seen < TRACE_SEEN_STRIPPED)
 			return process->allocators[i].name;
 	return NULL;
+}
+
+bool findings_is_general(const struct findings *findings, heap_id id)
+{
+	const struct trace_heap *heap = id ? reader_heap(findings->asked->reader, id) : NULL;
+
+	return id == 0 || (heap && heap->handle && !reader_heap_is_language(heap));
 }
 
 bool findings_is_glibc(const struct findings *findings, process_id process)
 {
 	const char *allocator = findings_allocator(findings, process);
+	const char *host = reader_info(findings->asked->reader)->host;
 
-	return !allocator || strcmp(allocator, "glibc") == 0;
+	return allocator ? strcmp(allocator, "glibc") == 0 : strncmp(host, "Windows", 7) != 0;
 }
 
 // A function's name as an expression in quotes, for a shell: '^a::b$', and without its parameters

@@ -51,7 +51,7 @@ static struct thread_facts *thread_of(struct pass *pass, thread_id thread)
 // Whether the filters select it.
 static bool is_asked_for(const struct pass *pass, const struct lives_block *block)
 {
-	return block->origin == LIVES_BEGUN && block->heap == 0 &&
+	return block->origin == LIVES_BEGUN && findings_is_general(pass->findings, block->heap) &&
 	       lives_selects(&pass->findings->asked->selection.query, block);
 }
 
@@ -196,7 +196,7 @@ static bool is_copied(struct pass *pass, const struct lives_block *block,
 	const struct lives_block *latest = &thread_of(pass, end->thread)->latest;
 
 	return latest->number > block->number && latest->process == block->process &&
-	       latest->stack == block->stack && latest->heap == 0 && block->stack &&
+	       latest->stack == block->stack && latest->heap == block->heap && block->stack &&
 	       latest->size > block->size && latest->size / 4 <= block->size;
 }
 
@@ -207,7 +207,7 @@ static void keep_orphan(struct pass *pass, const struct lives_block *block,
 	const struct query *query = &pass->findings->asked->selection.query;
 
 	if (!query_has_process(query, block->process) || !query_has_thread(query, end->thread) ||
-	    end->cause == LIVES_LOST || block->heap)
+	    end->cause == LIVES_LOST || !findings_is_general(pass->findings, block->heap))
 		return;
 	facts->orphans_total++;
 	if (facts->orphans_count == ORPHANS_MAX)
@@ -217,10 +217,38 @@ static void keep_orphan(struct pass *pass, const struct lives_block *block,
 			.process = block->process,
 			.thread = end->thread,
 			.stack = end->stack,
+			.heap = block->heap,
 			.address = block->address,
 			.number = end->number,
 			.time_ns = end->time_ns,
 		};
+}
+
+// A free that a heap of Windows refused: both halves of a realloc of 0 bytes that failed.
+static bool is_refused(const struct trace_event *event)
+{
+	return event->kind == TRACE_REALLOC_FAILED && event->heap && event->size == 0;
+}
+
+static void keep_refused(struct pass *pass, const struct trace_event *event, process_id process)
+{
+	const struct lives_block block = {
+		.process = process,
+		.heap = event->heap,
+		.address = event->address,
+	};
+	const struct lives_end end = {
+		.cause = LIVES_FREE,
+		.thread = event->thread,
+		.stack = event->stack,
+		.number = event->number,
+		.time_ns = event->time_ns,
+	};
+	size_t count = pass->facts->orphans_count;
+
+	keep_orphan(pass, &block, &end);
+	if (pass->facts->orphans_count > count)
+		pass->facts->orphans[count].refused = true;
 }
 
 // ---- being told ----
@@ -241,7 +269,7 @@ static void on_begin(void *context, const struct lives_block *block)
 	struct thread_facts *thread = thread_of(pass, block->thread);
 	struct findings_last *last;
 
-	if (block->heap)
+	if (!findings_is_general(pass->findings, block->heap))
 		return;
 	if (block->moved && thread->resizing && thread->resized.address == block->old_address)
 		grow(pass, &thread->resized, block, thread->chain, false);
@@ -302,8 +330,11 @@ static void on_end(void *context, const struct lives_block *block, const struct 
 static void on_undo(void *context, const struct lives_block *block, const struct lives_end *end)
 {
 	struct pass *pass = context;
+	struct findings_facts *facts = pass->facts;
 
-	(void)end;
+	for (size_t i = facts->orphans_count; block->heap && i-- > 0;)
+		if (facts->orphans[i].number == end->number)
+			facts->orphans[i].refused = true;
 	for (size_t i = 0; i < pass->threads_count; i++) {
 		struct thread_facts *thread = &pass->threads[i];
 
@@ -332,8 +363,12 @@ static void on_failed(void *context, const struct trace_event *event)
 	struct findings_failed wanted = { .stack = event->stack, .size_min = UINT64_MAX }, *sum;
 	uint32_t at;
 
-	if (!thread || event->heap || !query_has_process(query, thread->process) ||
-	    !query_has_thread(query, event->thread) ||
+	if (thread && is_refused(event)) {
+		keep_refused(pass, event, thread->process);
+		return;
+	}
+	if (!thread || !findings_is_general(pass->findings, event->heap) ||
+	    !query_has_process(query, thread->process) || !query_has_thread(query, event->thread) ||
 	    (query->stack && !query->stack(query->context, event->stack)) ||
 	    (query->event && !query->event(query->event_context, event)))
 		return;
@@ -412,8 +447,12 @@ static void remember_begin(void *context, const struct lives_block *block)
 	size_t at = find_orphan(pass, block->address);
 	struct findings_orphan *orphan;
 
-	while (!block->heap && (orphan = next_inside(pass, &at, block, block->number))) {
+	while ((orphan = next_inside(pass, &at, block, block->number))) {
+		if (orphan->heap != block->heap && orphan->address != block->address)
+			continue; // a pool's lies inside of one of malloc's
 		orphan->freed = false;
+		orphan->mixed = orphan->heap != block->heap;
+		orphan->other_heap = block->heap;
 		orphan->inside = orphan->address != block->address;
 		orphan->allocated_by = block->stack;
 		orphan->size = block->size;
@@ -428,9 +467,13 @@ static void remember_end(void *context, const struct lives_block *block,
 	size_t at = find_orphan(pass, block->address);
 	struct findings_orphan *orphan;
 
-	if (block->origin != LIVES_BEGUN || block->heap)
+	if (block->origin != LIVES_BEGUN)
 		return;
 	while ((orphan = next_inside(pass, &at, block, end->number))) {
+		if (orphan->heap != block->heap) {
+			orphan->mixed &= orphan->address != block->address;
+			continue;
+		}
 		orphan->inside = false;
 		orphan->freed = orphan->address == block->address &&
 				(end->cause == LIVES_FREE || end->cause == LIVES_REALLOC);

@@ -50,6 +50,7 @@ static uint64_t count_alike(const struct findings_facts *facts, const struct fin
 
 		count += each->process == as->process && each->stack == as->stack &&
 			 each->freed == as->freed && each->inside == as->inside &&
+			 each->mixed == as->mixed && each->refused == as->refused &&
 			 each->allocated_by == as->allocated_by;
 	}
 	return count;
@@ -70,7 +71,8 @@ bool findings_freed_twice(struct findings *findings, const struct findings_kind 
 			continue;
 		snprintf(what, sizeof what, "a block of %s at 0x%" PRIx64 " is freed twice",
 			 str_bytes(orphan->size, size), orphan->address);
-		add_free(findings, kind, orphan, FINDINGS_LIKELY,
+		add_free(findings, kind, orphan,
+			 orphan->refused ? FINDINGS_CERTAIN : FINDINGS_LIKELY,
 			 count_alike(facts, orphan, i, facts->orphans_count), what);
 		finding = &findings->list[findings->count - 1];
 		finding->stack = orphan->stack ? orphan->stack : orphan->allocated_by;
@@ -86,6 +88,46 @@ bool findings_freed_twice(struct findings *findings, const struct findings_kind 
 	return true;
 }
 
+// What a pointer is that was freed wrongly: in a sentence, why, and what to do.
+struct wrong {
+	struct str what;
+	const char *why, *advice;
+};
+
+static struct wrong wrong_of(const struct findings *findings, const struct findings_orphan *orphan)
+{
+	const struct reader *reader = findings->asked->reader;
+	char text[READER_HEAP_TEXT], other[READER_HEAP_TEXT], size[16];
+	const char *heap =
+		reader_heap_name(orphan->heap ? reader_heap(reader, orphan->heap) : NULL, text);
+	struct wrong wrong = { 0 };
+
+	str_bytes(orphan->size, size);
+	if (orphan->inside) {
+		str_format(&wrong.what,
+			   "a pointer %" PRIu64 " bytes inside of a block of %s is freed",
+			   orphan->offset, size);
+		wrong.why = "the block lives, and begins elsewhere";
+		wrong.advice = "free the pointer that the allocation returned";
+	} else if (orphan->mixed) {
+		str_format(&wrong.what,
+			   "a block of %s of the heap %s is freed as one of the heap %s", size,
+			   reader_heap_name(orphan->other_heap
+						    ? reader_heap(reader, orphan->other_heap)
+						    : NULL,
+					    other),
+			   heap);
+		wrong.why = "it lives in the one, and no block of the other is there";
+		wrong.advice = "free it by the functions that belong to the allocation";
+	} else {
+		str_format(&wrong.what, "the heap %s refuses to free 0x%" PRIx64, heap,
+			   orphan->address);
+		wrong.why = "no block was seen there, or the heap is damaged";
+		wrong.advice = "free the pointer that the allocation returned, in its heap";
+	}
+	return wrong;
+}
+
 bool findings_freed_wrong(struct findings *findings, const struct findings_kind *kind,
 			  struct err *err)
 {
@@ -95,22 +137,22 @@ bool findings_freed_wrong(struct findings *findings, const struct findings_kind 
 	for (size_t i = 0; i < facts->orphans_count; i++) {
 		const struct findings_orphan *orphan = &facts->orphans[i];
 		struct finding *finding;
-		char what[128], size[16];
+		struct wrong wrong;
 
-		if (!orphan->inside || count_alike(facts, orphan, 0, i) > 0)
+		if (orphan->freed || !(orphan->inside || orphan->mixed || orphan->refused) ||
+		    count_alike(facts, orphan, 0, i) > 0)
 			continue;
-		snprintf(what, sizeof what,
-			 "a pointer %" PRIu64 " bytes inside of a block of %s is freed",
-			 orphan->offset, str_bytes(orphan->size, size));
+		wrong = wrong_of(findings, orphan);
 		add_free(findings, kind, orphan, FINDINGS_CERTAIN,
-			 count_alike(facts, orphan, i, facts->orphans_count), what);
+			 count_alike(facts, orphan, i, facts->orphans_count), str_get(&wrong.what));
 		finding = &findings->list[findings->count - 1];
 		if (!finding->stack)
 			finding->stack = orphan->allocated_by;
-		finding->other_role = "block of";
+		finding->other_role = orphan->allocated_by ? "block of" : NULL;
 		finding->other_stack = orphan->allocated_by;
-		findings_say(&finding->why, "the block lives, and begins elsewhere");
-		findings_say(&finding->advice, "free the pointer that the allocation returned");
+		findings_say(&finding->why, "%s", wrong.why);
+		findings_say(&finding->advice, "%s", wrong.advice);
+		str_fini(&wrong.what);
 	}
 	return true;
 }

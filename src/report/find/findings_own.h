@@ -48,9 +48,13 @@ struct findings_orphan {
 	process_id process;
 	thread_id thread;
 	stack_id stack;
+	heap_id heap; // that it was given to
 	uint64_t address, number, time_ns;
-	// What is known of the address: when a block ended there, or the block that it is inside.
-	bool freed, inside;
+	bool refused; // by that heap (Windows)
+	// What is known of the address: that a block ended there, the block that it is inside, or
+	// the one of another heap that begins there.
+	bool freed, inside, mixed;
+	heap_id other_heap;
 	stack_id freed_by, allocated_by;
 	uint64_t size, offset;
 };
@@ -125,6 +129,9 @@ bool findings_check_only(const struct findings_page *page, struct err *err);
 // The allocator of a process, as the recorder found it: "glibc", "jemalloc"; NULL: not known.
 const char *findings_allocator(const struct findings *findings, process_id process);
 bool findings_is_glibc(const struct findings *findings, process_id process); // or not known
+
+// Whether a heap is malloc's, or one of Windows' heaps: no pool, and no language's own.
+bool findings_is_general(const struct findings *findings, heap_id heap);
 
 // The snapshot of a selected process with most resident memory and a list of its pages; the caller
 // ends it (snapshot_fini). False: there is none.

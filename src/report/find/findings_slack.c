@@ -226,8 +226,8 @@ static void on_begin(void *context, const struct lives_block *block)
 	uint64_t end = block->address + (block->size ? block->size : 1);
 	size_t low = 0, high = slack->rooms_count;
 
-	if (block->heap)
-		return;
+	if (block->heap && !reader_heap(slack->findings->asked->reader, block->heap)->handle)
+		return; // a pool's, which lies in one of malloc's
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 		const struct slack_room *room = &slack->rooms[middle];
