@@ -78,6 +78,33 @@ void allocators_add_real(void)
 		allocators_add(object, NOTE_SEEN_NAME, NULL);
 }
 
+// An allocator's operators are its own family; a C++ library's (it has the exceptions as well) are
+// those that a program may put its own in place of.
+static bool allocators_has_operators(const struct scope_object *object)
+{
+	static const char *const names[] = {
+		"_ZdlPv", "_ZdaPv", "_Znwm", "_Znwj", "_Znam", "_Znaj"
+	};
+
+	if (object == scope_ourselves() || scope_is_linker(object) ||
+	    scope_find(object, "__cxa_begin_catch") || scope_find(object, "malloc"))
+		return false;
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		if (scope_find(object, names[i]))
+			return true;
+	}
+	return false;
+}
+
+void allocators_add_operators(void)
+{
+	for (const struct scope_object *at = static_is() ? NULL : scope_objects(); at;
+	     at = at->next) {
+		if (allocators_has_operators(at))
+			allocators_add(at, NOTE_SEEN_OPERATORS, "operators");
+	}
+}
+
 void allocators_tell(void)
 {
 	for (uint32_t i = 0; i < allocators_count; i++)

@@ -17,6 +17,9 @@ HIDDEN void allocators_add(const struct scope_object *object, uint32_t seen, con
 // The one behind our hooks of malloc, unless it is entered and was added so.
 HIDDEN void allocators_add_real(void);
 
+// Files with operators new and delete of their own, which are not those of the C++ library.
+HIDDEN void allocators_add_operators(void);
+
 // A forked child says it again.
 HIDDEN void allocators_tell(void);
 

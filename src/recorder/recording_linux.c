@@ -626,6 +626,7 @@ static bool recording_start(struct recording_state *state)
 		enter_start();
 		static_enter();
 		allocators_add_real();
+		allocators_add_operators();
 	} else {
 		allocators_tell();
 	}

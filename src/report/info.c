@@ -144,7 +144,7 @@ const char *info_seen(const struct trace_allocator *allocator)
 	static const char *const words[TRACE_SEEN_COUNT] = {
 		[TRACE_SEEN_NAME] = "name",         [TRACE_SEEN_EXPORTED] = "exported",
 		[TRACE_SEEN_SYMBOLS] = "symbols",   [TRACE_SEEN_DEBUG] = "debug-file",
-		[TRACE_SEEN_STRIPPED] = "stripped",
+		[TRACE_SEEN_STRIPPED] = "stripped", [TRACE_SEEN_OPERATORS] = "operators",
 	};
 
 	return words[allocator->seen];
@@ -159,6 +159,7 @@ const char *info_seen_how(const struct trace_allocator *allocator)
 		[TRACE_SEEN_DEBUG] = "by patched entries that its debug file names",
 		[TRACE_SEEN_STRIPPED] = "not seen, if there is one: the executable is stripped and "
 					"asks for no malloc of others",
+		[TRACE_SEEN_OPERATORS] = "new and delete of its own in place of the C++ library's",
 	};
 
 	if (allocator->seen == TRACE_SEEN_STRIPPED && strcmp(allocator->name, "unknown") != 0)

@@ -334,6 +334,9 @@ enum trace_seen {
 	TRACE_SEEN_SYMBOLS = 3,  // that the file's symbol table names
 	TRACE_SEEN_DEBUG = 4,    // that a debug file of it names
 	TRACE_SEEN_STRIPPED = 5, // not: if the executable has one, nothing says where
+	// No allocator: the file has operators new and delete of its own, in place of the C++
+	// library's.
+	TRACE_SEEN_OPERATORS = 6,
 	TRACE_SEEN_COUNT,
 };
 

@@ -287,6 +287,7 @@ enum note_seen {
 	NOTE_SEEN_SYMBOLS = 3,
 	NOTE_SEEN_DEBUG = 4,
 	NOTE_SEEN_STRIPPED = 5,
+	NOTE_SEEN_OPERATORS = 6,
 };
 
 // Why a new image will not be seen, as far as the exec'ing process can tell. 0: it will.

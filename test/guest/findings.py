@@ -54,6 +54,80 @@ def each_mistake_is_found_and_what_looks_like_it_is_not():
                   for one in told["findings"]), [one["id"] for one in told["findings"]])
 
 
+# new[] is freed by delete, by the one that belongs to it, and malloc by delete[]. With OWN the program
+# has operators of its own, as some have: then any of that is its own affair.
+FAMILIES = r"""
+#include <cstdlib>
+#include <new>
+#ifdef OWN
+void *operator new(size_t size) { return malloc(size); }
+void operator delete(void *block) noexcept { free(block); }
+void operator delete(void *block, size_t) noexcept { free(block); }
+#endif
+struct alignas(64) wide { char bytes[64]; };
+static void *volatile kept;
+static __attribute__((noinline)) void array_by_delete()
+{
+	kept = operator new[](24);
+	operator delete(kept);
+}
+static __attribute__((noinline)) void malloc_by_array()
+{
+	kept = malloc(24);
+	operator delete[](kept);
+}
+static __attribute__((noinline)) void aligned_by_delete()
+{
+	kept = operator new(64, std::align_val_t(64));
+	operator delete(kept);
+}
+static __attribute__((noinline)) void as_it_should_be()
+{
+	kept = operator new[](24);
+	operator delete[](kept);
+	kept = operator new(24);
+	operator delete(kept);
+	kept = new wide;
+	delete (wide *)kept;
+	kept = new wide[2];
+	delete[] (wide *)kept;
+	kept = aligned_alloc(64, 64);
+	free(kept);
+}
+int main()
+{
+	as_it_should_be();
+	array_by_delete();
+	malloc_by_array();
+	aligned_by_delete();
+}
+"""
+
+
+@test
+def families_are_told_apart_and_a_program_with_operators_of_its_own_is_not_blamed():
+    with open("families.cpp", "w", encoding="utf-8") as file:
+        file.write(FAMILIES)
+    equal(0, run(["g++", "-std=c++17", "-O1", "families.cpp", "-o", "families"]).code)
+    record(["./families"], "--free-stacks", "-f")
+    told = {functions(one)[one["user_frame"]]: (one["sure"], one["what"]) for one in findings()["findings"]
+            if one["kind"] == "new-free"}
+    equal({"array_by_delete": ("certain", "1 block of operator new[] is freed by operator delete."),
+           "malloc_by_array": ("likely", "1 block of malloc is freed by operator delete[]."),
+           "aligned_by_delete": ("certain", "1 block of operator new with an alignment is freed by "
+                                            "operator delete without an alignment.")},
+          told)
+    equal(0, run(["g++", "-std=c++17", "-O1", "-DOWN", "families.cpp", "-o", "own"]).code)
+    record(["./own"], "--free-stacks", "-f")
+    told = findings()
+    equal([], [one["what"] for one in told["findings"] if one["kind"] == "new-free"])
+    check(any(one["kind"] == "new-free" and "own" in one["why"] for one in told["not_looked_for"]),
+          told["not_looked_for"])
+    info = json.loads(run([TIDEMARK, "info", "--json", "t.tide"]).out)
+    seen = {one["seen"]: os.path.basename(one["file"]) for one in info["processes"][0]["allocators"]}
+    equal("own", seen.get("operators"), info["processes"][0]["allocators"])
+
+
 # What jemalloc gives for 1,040 bytes is 1,280; what it gives for 1,024 is that.
 CLASSES = r"""
 #include <stdlib.h>

@@ -73,7 +73,8 @@ static void tell_attached(const struct reader *reader,
 		if (process->before_why)
 			str_format(&text, " (%s)", process->before_why);
 		for (uint32_t i = 0; process->before && i < process->allocators_count; i++)
-			if (!strstr(process->before_with, process->allocators[i].name))
+			if (process->allocators[i].seen != TRACE_SEEN_OPERATORS &&
+			    !strstr(process->before_with, process->allocators[i].name))
 				str_format(&text, "; what it had before with %s is in no figure",
 					   process->allocators[i].name);
 		tell(context, str_get(&text));

@@ -161,7 +161,7 @@ bool findings_freed_wrong(struct findings *findings, const struct findings_kind 
 
 // A call as the recorder saw it: by a frame of its own operator, and from which module.
 struct call {
-	bool by_operator;
+	bool by_operator, array, aligned;
 	bool nameless; // the recorder's file is not the one that made the trace
 	module_id module;
 	frame_id frame; // the program's own innermost
@@ -190,46 +190,123 @@ static struct call call_of(struct findings *findings, stack_id stack, const char
 		frame_id frame = reader_stack(reader, at)->frame;
 		size_t count;
 		const struct symbol *symbols = names_find(findings->asked->names, frame, &count);
+		const char *function = count ? symbols[0].function : NULL;
 
 		if (!count || !is_recorders(reader, frame))
 			continue;
-		call.nameless |= !symbols[0].function;
-		call.by_operator |= symbols[0].function &&
-				    strncmp(symbols[0].function, word, strlen(word)) == 0;
+		call.nameless |= !function;
+		if (!function || strncmp(function, word, strlen(word)) != 0)
+			continue;
+		// The outermost is the one that the program called: new[] calls new.
+		call.by_operator = true;
+		call.array = function[strlen(word)] == '[';
+		call.aligned = strstr(function, "align_val_t") != NULL;
 	}
 	return call;
 }
 
 enum { HAS_NEW = 1, HAS_DELETE = 2 }; // of modules whose operators are seen
 
+// Whether these belong together. Aligned memory of malloc's family is freed by free.
+static bool is_matched(const struct call *begun, const struct call *ended)
+{
+	return begun->by_operator == ended->by_operator && begun->array == ended->array &&
+	       begun->aligned == ended->aligned;
+}
+
+// "operator new[] with an alignment".
+static char *call_name(const struct call *call, const char *by_operator, const char *else_by,
+		       bool alignment)
+{
+	struct str name = { 0 };
+
+	str_add(&name, call->by_operator ? by_operator : else_by);
+	str_add(&name, call->array ? "[]" : "");
+	if (call->by_operator && alignment)
+		str_add(&name, call->aligned ? " with an alignment" : " without an alignment");
+	return str_take(&name);
+}
+
 // Blocks of one line that another line frees by the other family.
 static void tell_mismatch(struct findings *findings, const struct findings_kind *kind,
-			  const struct findings_pair *pair, bool by_new)
+			  const struct findings_pair *pair, const struct call *begun,
+			  const struct call *ended)
 {
-	struct finding *finding =
-		findings_add(findings, kind, FINDINGS_LIKELY, pair->process, pair->stack);
+	bool operators = begun->by_operator && ended->by_operator;
+	bool alignment = operators && begun->aligned != ended->aligned;
+	struct finding *finding = findings_add(findings, kind,
+					       operators ? FINDINGS_CERTAIN : FINDINGS_LIKELY,
+					       pair->process, pair->stack);
+	char *by = call_name(begun, "operator new", "malloc", alignment);
+	char *freed = call_name(ended, "operator delete", "free", alignment);
 	char count[28];
 
 	findings_say(&finding->what, "%s block%s of %s %s freed by %s.",
-		     str_count(pair->count, count), pair->count == 1 ? "" : "s",
-		     by_new ? "operator new" : "malloc", pair->count == 1 ? "is" : "are",
-		     by_new ? "free" : "operator delete");
-	findings_say(&finding->why,
-		     "both calls were seen; an operator of the program's own that is "
-		     "inlined would look the same");
+		     str_count(pair->count, count), pair->count == 1 ? "" : "s", by,
+		     pair->count == 1 ? "is" : "are", freed);
+	findings_say(&finding->why, operators
+					    ? "both operators were seen as they were called"
+					    : "both calls were seen; an operator of the program's "
+					      "own that is inlined would look the same");
 	findings_say(&finding->advice, "free by the family that allocated");
 	findings_figure(finding, "count", "blocks", FINDINGS_COUNT, pair->count);
 	findings_figure(finding, "bytes", "bytes", FINDINGS_BYTES, pair->bytes);
 	finding->other_role = "freed by";
 	finding->other_stack = pair->freed_by;
 	findings_command(findings, finding, "report", "--all-frames", true, true);
+	mem_free(by);
+	mem_free(freed);
+}
+
+// The file whose own operators stand in place of the C++ library's in a process; NULL: there is
+// none. What these do with a block is the program's: delete[] may be free by way of its delete.
+static const char *own_operators(const struct findings *findings, process_id id)
+{
+	const struct trace_process *process = reader_process(findings->asked->reader, id);
+
+	for (uint32_t i = 0; process && i < process->allocators_count; i++)
+		if (process->allocators[i].seen == TRACE_SEEN_OPERATORS)
+			return process->allocators[i].file ? process->allocators[i].file
+							   : process->exe;
+	return NULL;
+}
+
+static void look_for_mismatches(struct findings *findings, const struct findings_kind *kind,
+				const uint8_t *seen)
+{
+	const struct findings_facts *facts = findings->facts;
+	struct map told = { 0 };
+	const char *own, *last = NULL;
+
+	for (size_t i = 0; i < facts->pairs_count; i++) {
+		const struct findings_pair *pair = &facts->pairs[i];
+		struct call begun = call_of(findings, pair->stack, "operator new");
+		struct call ended = call_of(findings, pair->freed_by, "operator delete");
+		bool added;
+
+		if (is_matched(&begun, &ended) || !begun.module || begun.module != ended.module ||
+		    seen[begun.module] != (HAS_NEW | HAS_DELETE))
+			continue;
+		own = own_operators(findings, pair->process);
+		if (own && (!last || strcmp(own, last) != 0))
+			findings_miss(findings, kind,
+				      "%s has operators new and delete of its own: what they do "
+				      "with a block is its own affair",
+				      own);
+		last = own ? own : last;
+		if (own)
+			continue;
+		map_put(&told, (uint64_t)begun.frame << 32 | ended.frame, &added);
+		if (added)
+			tell_mismatch(findings, kind, pair, &begun, &ended);
+	}
+	map_fini(&told);
 }
 
 bool findings_mismatch(struct findings *findings, const struct findings_kind *kind, struct err *err)
 {
 	const struct findings_facts *facts = findings->facts;
 	uint8_t *seen = mem_alloc(reader_modules_count(findings->asked->reader) + 1, 1);
-	struct map told = { 0 };
 	bool nameless = false;
 
 	(void)err;
@@ -241,24 +318,11 @@ bool findings_mismatch(struct findings *findings, const struct findings_kind *ki
 		seen[begun.module] |= begun.by_operator ? HAS_NEW : 0;
 		seen[ended.module] |= ended.by_operator ? HAS_DELETE : 0;
 	}
-	for (size_t i = 0; i < facts->pairs_count; i++) {
-		const struct findings_pair *pair = &facts->pairs[i];
-		struct call begun = call_of(findings, pair->stack, "operator new");
-		struct call ended = call_of(findings, pair->freed_by, "operator delete");
-		bool added;
-
-		if (begun.by_operator == ended.by_operator || !begun.module ||
-		    begun.module != ended.module || seen[begun.module] != (HAS_NEW | HAS_DELETE))
-			continue;
-		map_put(&told, (uint64_t)begun.frame << 32 | ended.frame, &added);
-		if (added)
-			tell_mismatch(findings, kind, pair, begun.by_operator);
-	}
+	look_for_mismatches(findings, kind, seen);
 	if (nameless)
 		findings_miss(findings, kind,
 			      "needs the names of the recorder that made the trace, and it is "
 			      "another one now (tidemark record --bundle)");
-	map_fini(&told);
 	mem_free(seen);
 	return true;
 }
