@@ -216,14 +216,24 @@ static void epilogue_switch(struct epilogue_machine *machine, uintptr_t table, u
 	machine->cut = true;
 }
 
+// Where the call or jump by a register or by memory leads to; 0: nobody knows.
+static uintptr_t epilogue_indirect(const struct epilogue_state *state, const struct epilogue_at *at)
+{
+	const struct epilogue_value *in = &state->registers[at->rm];
+
+	if (at->has_address)
+		return at->address.base == BASE_NUMBER ? epilogue_cell((uint32_t)at->address.offset)
+						       : 0;
+	if (in->base == BASE_NUMBER)
+		return (uint32_t)in->offset;
+	return in->base == BASE_AT_NUMBER && in->offset == 0 ? epilogue_cell((uint32_t)in->at) : 0;
+}
+
 // The instructions ff. False: the way ends.
 static bool epilogue_group(struct epilogue_machine *machine, const struct epilogue_at *at)
 {
 	struct epilogue_state *state = &machine->state;
-	bool absolute = at->mode == 0 && at->rm == EPILOGUE_MODRM_ABSOLUTE;
-	uintptr_t to = absolute && (at->reg == 2 || at->reg == 4)
-			       ? epilogue_cell((uintptr_t)(uint32_t)epilogue_32(at->op + 2))
-			       : 0;
+	uintptr_t to = at->reg == 2 || at->reg == 4 ? epilogue_indirect(state, at) : 0;
 
 	switch (at->reg) {
 	case 0:
@@ -324,6 +334,7 @@ static void epilogue_follow(struct epilogue_machine *machine)
 			code_at = state->pc;
 			code = epilogue_code(code_at, &bytes);
 		}
+		machine->cut |= !code;
 		if (!code || !epilogue_is_new(machine))
 			return;
 		if (!insn_decode(code + (state->pc - code_at), INSN_BYTES_MAX, false, &at.insn)) {

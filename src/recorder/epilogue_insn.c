@@ -20,13 +20,28 @@ void epilogue_add(struct epilogue_state *state, uint32_t which, int32_t bytes)
 	state->registers[which].offset += bytes;
 }
 
-static struct epilogue_value epilogue_load(struct epilogue_value address)
+static struct epilogue_value epilogue_number(int32_t number)
 {
-	if (address.base == BASE_ESP)
-		return (struct epilogue_value){ .base = BASE_AT_ESP, .at = address.offset };
-	if (address.base == BASE_EBP)
-		return (struct epilogue_value){ .base = BASE_AT_EBP, .at = address.offset };
-	return (struct epilogue_value){ .base = BASE_UNKNOWN };
+	return (struct epilogue_value){ .base = BASE_NUMBER, .offset = number };
+}
+
+// What lies in memory at an address. Inside of the esp of the start only what was put there since
+// means something, and of that no more is known than where the caller's ebp is.
+static struct epilogue_value epilogue_load(const struct epilogue_state *state,
+					   struct epilogue_value address)
+{
+	struct epilogue_value value = { .at = address.offset };
+
+	if (address.base == BASE_ESP && address.offset < 0)
+		value.base = state->keeps_ebp && state->kept_at == address.offset ? BASE_EBP
+										  : BASE_UNKNOWN;
+	else if (address.base == BASE_ESP)
+		value.base = BASE_AT_ESP;
+	else if (address.base == BASE_EBP)
+		value.base = BASE_AT_EBP;
+	else if (address.base == BASE_NUMBER)
+		value.base = BASE_AT_NUMBER;
+	return value;
 }
 
 // `which` is stored at an address: it may be the caller's ebp.
@@ -44,8 +59,10 @@ static void epilogue_store(struct epilogue_state *state, uint32_t which,
 
 static void epilogue_pop(struct epilogue_state *state, uint32_t which)
 {
-	struct epilogue_value value = epilogue_load(state->registers[ESP]);
+	struct epilogue_value from = state->registers[ESP], value = epilogue_load(state, from);
 
+	if (from.base == BASE_ESP && state->keeps_ebp && from.offset == state->kept_at)
+		state->keeps_ebp = false; // it is no longer on the stack
 	epilogue_add(state, ESP, 4);
 	state->registers[which] = value;
 }
@@ -87,8 +104,10 @@ void epilogue_operand(struct epilogue_at *at, const uint8_t *modrm,
 			return;
 		base = *more++ & 7;
 	}
-	if (at->mode == 0 && base == EPILOGUE_MODRM_ABSOLUTE)
+	if (at->mode == 0 && base == EPILOGUE_MODRM_ABSOLUTE) {
+		at->address = epilogue_number(epilogue_32(more));
 		return;
+	}
 	at->address = state->registers[base];
 	if (at->mode == 1)
 		at->address.offset += (int8_t)more[0];
@@ -171,8 +190,9 @@ static void epilogue_move(struct epilogue_state *state, const struct epilogue_at
 		if (at->insn.narrow)
 			epilogue_lose_reg(state, at, false);
 		else
-			state->registers[at->reg] = at->has_address ? epilogue_load(at->address)
-								    : state->registers[at->rm];
+			state->registers[at->reg] = at->has_address
+							    ? epilogue_load(state, at->address)
+							    : state->registers[at->rm];
 		break;
 	default: // lea
 		state->registers[at->reg] = at->address;
@@ -263,12 +283,17 @@ static void epilogue_other(struct epilogue_state *state, const struct epilogue_a
 	case 0x99:
 	case 0x9f:
 	case 0xa0:
-	case 0xa1:
 	case 0xd4 ... 0xd7:
 	case 0xe4 ... 0xe7:
 	case 0xec ... 0xef:
 		epilogue_lose(state, EAX);
 		epilogue_lose(state, EDX);
+		break;
+	case 0xa1:
+		state->registers[EAX] =
+			epilogue_load(state, epilogue_number(epilogue_32(at->op + 1)));
+		if (at->insn.narrow)
+			epilogue_lose(state, EAX);
 		break;
 	case 0x6c ... 0x6f:
 	case 0xa4 ... 0xa7:
@@ -282,7 +307,9 @@ static void epilogue_other(struct epilogue_state *state, const struct epilogue_a
 		epilogue_lose(state, op & 3);
 		break;
 	case 0xb8 ... 0xbf:
-		epilogue_lose(state, op & 7);
+		state->registers[op & 7] = epilogue_number(epilogue_32(at->op + 1));
+		if (at->insn.narrow)
+			epilogue_lose(state, op & 7);
 		break;
 	case 0xc0:
 	case 0xc1:

@@ -27,6 +27,8 @@ enum epilogue_base {
 	BASE_EBP,    // ebp as it was
 	BASE_AT_ESP, // what is in memory there
 	BASE_AT_EBP,
+	BASE_NUMBER, // none: the number alone
+	BASE_AT_NUMBER,
 };
 
 struct epilogue_value {

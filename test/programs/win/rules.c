@@ -160,6 +160,14 @@ static void put(size_t at, const char *hex)
 		code[at++] = (uint8_t)byte;
 }
 
+// Where `at` the address of `of` stands.
+static void put_address(size_t at, size_t of)
+{
+	uintptr_t address = (uintptr_t)code + of;
+
+	memcpy(code + at, &address, sizeof(address));
+}
+
 static void begin(void)
 {
 	memset(code, 0xcc, sizeof(code));
@@ -207,6 +215,17 @@ static void check_forms(void)
 	check("ways that agree", unwind_make(UNWIND_RSP, 16, 0), rule_at(64));
 	put(76, "83 c4 14 c3");
 	check("ways that differ", UNWIND_NONE, rule_at(64));
+	// je 105; push ebp; mov ebp,[esp+8]; pop ebp; nop; ret
+	put(96, "74 07 55 8b 6c 24 08 5d 90 c3");
+	check("ebp kept on one way only", unwind_make(UNWIND_RSP, 4, 0), rule_at(96));
+	// mov [esp-4],ebp; xor ebp,ebp; mov ebp,[esp-4]; ret
+	put(112, "89 6c 24 fc 33 ed 8b 6c 24 fc c3");
+	check("ebp kept by a move", unwind_make(UNWIND_RSP, 4, 0), rule_at(112));
+	put(128, "57 5d c3"); // push edi; pop ebp; ret
+	check("ebp from nobody knows where", UNWIND_NONE, rule_at(128));
+	// push ebp; pop ebp; push edi; push ebp; xor ebp,ebp; pop ebp; pop edi; ret
+	put(144, "55 5d 57 55 33 ed 5d 5f c3");
+	check("ebp kept twice", unwind_make(UNWIND_RSP, 4, 0), rule_at(144));
 
 	begin();
 	put(0, "e8 3b 00 00 00 83 c4 04 c3"); // call 64; add esp,4; ret
@@ -218,6 +237,20 @@ static void check_forms(void)
 	check("a call by a register", UNWIND_NONE, rule_at(16));
 	put(16, "ff d0 8b e5 5d c3"); // call eax; mov esp,ebp; pop ebp; ret
 	check("a call by a register in a frame of ebp", framed, rule_at(16));
+	put(128, "00 00 00 00"); // where an import table has the function's address
+	put_address(128, 64);
+	// mov esi,[128]; push …; call esi; …
+	put(16, "8b 35 00 00 00 00 51 51 ff d6 50 50 ff d6 83 c4 08 c3");
+	put_address(18, 128);
+	check("a function whose address was loaded", unwind_make(UNWIND_RSP, 12, 0), rule_at(16));
+	// mov eax,[128]; push …; call eax; …
+	put(16, "a1 00 00 00 00 51 51 ff d0 83 c4 08 c3 90 90 90 90 90");
+	put_address(17, 128);
+	check("and into eax", unwind_make(UNWIND_RSP, 12, 0), rule_at(16));
+	// mov esi,64; push …; call esi; …
+	put(16, "be 00 00 00 00 51 51 ff d6 83 c4 08 c3");
+	put_address(17, 64);
+	check("a function whose address is a number", unwind_make(UNWIND_RSP, 12, 0), rule_at(16));
 
 	begin();
 	put(0, "85 c0 74 05 e8 37 00 00 00 83 c4 04 c3"); // the call's way would go on at 9
