@@ -143,6 +143,9 @@ def without_stacks_of_frees_temporaries_say_what_would_have_told_more():
     told = answer("findings", "t.tide")
     check(any(missed["kind"] == "new-free" and "--free-stacks" in missed["why"]
               for missed in told["not_looked_for"]))
+    text = " ".join(run("findings", "t.tide").stdout.split())
+    equal(1, text.count("needs a snapshot of resident pages"), "a reason of several kinds is told once")
+    check("(and so: free-pages, thread-stacks)" in text, text)
 
 
 def growing(step_size, steps, buffers, by_copy=False):
@@ -197,6 +200,42 @@ def blocks_that_another_thread_frees_are_told_and_those_of_one_thread_are_not():
             trace.alloc(step * 10 + 1, stack("keep"), 8)
             trace.free_by(step * 10 + 2, block, "consume", thread=other if there else 0)
         equal(["produce"] if there else [], sites(trace, "elsewhere"))
+
+
+ARENA = 64 * MIB
+ROUNDS = 80000  # a call each 2 us and more
+
+
+def of_two_threads(size, arenas=(0, 0), turns=1):
+    """Two threads take a block and give it back, in turn after so many times. From 0: the break."""
+    trace = Calls(free_stacks=False)
+    there = trace.thread(43)
+    trace.note(0, f"t0 brk {trace.stack(stack('main'))} 0x1000000 -> 0x2000000 origin=allocator")
+    for arena in set(arenas) - {0}:
+        trace.note(0, f"t0 mmap {trace.stack(stack('start'))} {arena * ARENA - 4096:#x} {2 * ARENA} prot=none "
+                      "flags=private|anonymous|noreserve origin=allocator")
+    for step in range(ROUNDS):
+        at = step // turns % 2
+        block = (arenas[at] * ARENA or 0x1000000) + 4096 * (at + 1)
+        thread = there if at else 0
+        trace.alloc(step * 4, stack("take", "serve"), size, block, thread=thread)
+        trace.free(step * 4 + 2, block, thread=thread)
+    return trace
+
+
+@test
+def one_arena_of_two_threads_is_told_and_two_arenas_the_cache_or_one_after_the_other_are_not():
+    for arenas in ((0, 0), (7, 7)):
+        [one] = found(of_two_threads(2000, arenas), "contention")
+        equal(("take", "possible", 2), (site(one), one["sure"], one["figures"]["threads"]), arenas)
+        check(one["figures"]["calls"] >= 150000, one["figures"])
+    equal([], found(of_two_threads(2000, (0, 7)), "contention"))
+    equal([], found(of_two_threads(2000, (7, 9)), "contention"))
+    equal([], found(of_two_threads(1000), "contention"))
+    equal([], found(of_two_threads(2000, turns=ROUNDS // 4), "contention"))
+    told = answer("findings", "t.tide", "--size", "1..")
+    check(any(one["kind"] == "contention" and "without filters" in one["why"]
+              for one in told["not_looked_for"]), told["not_looked_for"])
 
 
 # ---- misuse ----

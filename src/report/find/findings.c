@@ -203,10 +203,14 @@ const struct findings_kind findings_kinds[] = {
 	  "computed from glibc's rules, or seen by the addresses. What glibc takes for headers is "
 	  "overhead.",
 	  findings_slack },
-	{ "contention", "threads wait for one arena", FINDINGS_SAVING, FINDINGS_NEVER,
-	  "Needs the time that calls of malloc take, which is not recorded. When calls came does "
-	  "not show it: a thread that waits for an arena makes none.",
-	  NULL },
+	{ "contention", "threads use one arena at the same time", FINDINGS_NOTE,
+	  CALLS | FINDINGS_NO_FILTER,
+	  "Stretches of 100 ms in which 50,000 calls or more need one of glibc's arenas locked, "
+	  "a tenth of them or more by another thread than the first. Whose arena it is, the "
+	  "addresses tell; a call that the thread's own cache serves (tcache, by its rules) needs "
+	  "no lock. At most so many: chunks that glibc puts into the cache unasked are unknown. "
+	  "Whether a thread waited is not recorded, so it is possible, never more.",
+	  findings_contention },
 	{ "ended-threads", "memory of ended threads", FINDINGS_SAVING,
 	  FINDINGS_EVERY_CALL | FINDINGS_FREES,
 	  "Blocks of one line that four threads or more allocated which have ended, and that "
@@ -306,6 +310,13 @@ void findings_miss(struct findings *findings, const struct findings_kind *kind, 
 	va_start(args, format);
 	str_vformat(&text, format, args);
 	va_end(args);
+	for (size_t i = 0; i < findings->missed_count; i++) {
+		if (findings->missed[i].kind != kind ||
+		    strcmp(findings->missed[i].why, str_get(&text)) != 0)
+			continue;
+		str_fini(&text);
+		return;
+	}
 	*MEM_ADD(findings->missed, findings->missed_count, findings->missed_capacity) =
 		(struct findings_missed){ kind, str_take(&text) };
 }
@@ -443,8 +454,11 @@ static bool gather(struct findings *findings, struct err *err)
 	findings->allocations = counts->allocated.count;
 	query_context_matched(asked, counts->allocated.count);
 	facts->free_stacks = strstr(reader_info(asked->reader)->options, "free-stacks") != NULL;
-	if (!reader_info(asked->reader)->sample_bytes)
-		findings_read_lives(findings);
+	if (reader_info(asked->reader)->sample_bytes)
+		return true;
+	if (!query_narrows(&asked->selection.query))
+		facts->arenas = findings_arenas_new(findings);
+	findings_read_lives(findings);
 	return true;
 }
 
@@ -471,8 +485,6 @@ static const char *cannot_look(const struct findings *findings, const struct fin
 	const struct reader *reader = asked->reader;
 	unsigned needs = kind->needs;
 
-	if (needs & FINDINGS_NEVER)
-		return kind->text;
 	if ((needs & FINDINGS_EVERY_CALL) && reader_info(reader)->sample_bytes)
 		return "needs every call, and the recording is sampled (record without --sample)";
 	if ((needs & FINDINGS_FREE_STACKS) && !findings->facts->free_stacks)
@@ -484,7 +496,7 @@ static const char *cannot_look(const struct findings *findings, const struct fin
 					    was_paused(reader) || !reader_complete(reader)))
 		return "needs a recording from a process's beginning, without pauses and losses";
 	if ((needs & FINDINGS_NO_FILTER) && query_narrows(&asked->selection.query))
-		return "is about pages, which all blocks share: ask without filters";
+		return "is about what all blocks share: ask without filters";
 	return NULL;
 }
 
@@ -543,6 +555,7 @@ static void free_facts(struct findings_facts *facts)
 	mem_free(facts->failed);
 	mem_free(facts->lasts);
 	mem_free(facts->users);
+	findings_arenas_free(facts->arenas);
 	mem_free(facts);
 }
 

@@ -271,6 +271,8 @@ static void on_begin(void *context, const struct lives_block *block)
 
 	if (!findings_is_general(pass->findings, block->heap))
 		return;
+	if (pass->facts->arenas)
+		findings_arenas_begin(pass->facts->arenas, block);
 	if (block->moved && thread->resizing && thread->resized.address == block->old_address)
 		grow(pass, &thread->resized, block, thread->chain, false);
 	thread->resizing = false;
@@ -303,6 +305,8 @@ static void on_end(void *context, const struct lives_block *block, const struct 
 	struct chain chain = take_chain(pass, block);
 	struct thread_facts *thread;
 
+	if (pass->facts->arenas)
+		findings_arenas_end(pass->facts->arenas, block, end);
 	if (block->origin == LIVES_ORPHAN)
 		keep_orphan(pass, block, end);
 	if (!is_asked_for(pass, block))

@@ -6,6 +6,7 @@
 #define REPORT_FINDINGS_OWN_H
 
 #include "base/index_set.h"
+#include "engine/replay/lives.h"
 #include "engine/replay/present.h"
 #include "engine/whole.h"
 #include "report/find/findings.h"
@@ -18,9 +19,8 @@ enum findings_needs {
 	FINDINGS_FREE_STACKS = 1 << 1, // record --free-stacks
 	FINDINGS_SNAPSHOTS = 1 << 2,   // of resident pages
 	FINDINGS_ALL_SEEN = 1 << 3,    // no event lost, never paused, not attached, not cut
-	FINDINGS_NO_FILTER = 1 << 4,   // is about pages, which all blocks share
+	FINDINGS_NO_FILTER = 1 << 4,   // is about what all blocks share: pages, locks
 	FINDINGS_FREES = 1 << 5,       // an import may have none
-	FINDINGS_NEVER = 1 << 6,       // nothing records it yet
 };
 
 // Blocks that one stack of a process allocated and another one freed (or that of no call: 0).
@@ -88,7 +88,8 @@ struct findings_facts {
 	size_t failed_count, failed_capacity;
 	struct findings_last *lasts; // by process
 	size_t lasts_count, lasts_capacity;
-	stack_id *users; // by stack: findings_user + 1; 0: not asked yet
+	struct findings_arenas *arenas; // NULL: not asked for
+	stack_id *users;                // by stack: findings_user + 1; 0: not asked yet
 	bool free_stacks;
 };
 
@@ -143,6 +144,14 @@ struct present *findings_present(const struct findings *findings, uint64_t event
 // Go through the lives of all blocks, into the facts.
 void findings_read_lives(struct findings *findings);
 
+// Who uses which arena of glibc when. NULL: no process has threads. It is given each block as it
+// begins and ends, in the order of the trace.
+struct findings_arenas *findings_arenas_new(struct findings *findings);
+void findings_arenas_begin(struct findings_arenas *arenas, const struct lives_block *block);
+void findings_arenas_end(struct findings_arenas *arenas, const struct lives_block *block,
+			 const struct lives_end *end);
+void findings_arenas_free(struct findings_arenas *arenas); // NULL is allowed
+
 // The kinds' functions.
 typedef bool findings_look(struct findings *findings, const struct findings_kind *kind,
 			   struct err *err);
@@ -156,6 +165,6 @@ findings_look findings_pinned, findings_free_pages, findings_overhead, findings_
 	findings_processes, findings_libraries, findings_unreachable;
 findings_look findings_holes, findings_thread_stacks, findings_unaligned, findings_outside;
 findings_look findings_early, findings_runtimes;
-findings_look findings_slack, findings_ended_threads;
+findings_look findings_slack, findings_ended_threads, findings_contention;
 
 #endif

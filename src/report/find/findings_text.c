@@ -119,18 +119,39 @@ static void write_finding(struct stack_text *stacks, const struct finding *findi
 	str_fini(&figures);
 }
 
+// Whether an earlier kind was not looked for by the same reason, and has named this one too.
+static bool is_told(const struct findings *findings, size_t missed)
+{
+	for (size_t i = 0; i < missed; i++)
+		if (strcmp(findings->missed[i].why, findings->missed[missed].why) == 0)
+			return true;
+	return false;
+}
+
 static void write_missed(const struct findings *findings, struct paper *paper)
 {
 	if (!findings->missed_count)
 		return;
 	paper_text(paper, PAPER_BOLD, "NOT LOOKED FOR\n");
 	for (size_t i = 0; i < findings->missed_count; i++) {
-		const struct findings_missed *missed = &findings->missed[i];
-		struct str label = { 0 };
+		const char *why = findings->missed[i].why;
+		struct str label = { 0 }, text = { 0 };
+		const char *begin = " (and so: ";
 
-		str_format(&label, "  %s", missed->kind->id);
-		paper_paragraph(paper, PAPER_DIM, str_get(&label), missed->why);
+		if (is_told(findings, i))
+			continue;
+		str_format(&label, "  %s", findings->missed[i].kind->id);
+		str_add(&text, why);
+		for (size_t j = i + 1; j < findings->missed_count; j++) {
+			if (strcmp(findings->missed[j].why, why) != 0)
+				continue;
+			str_format(&text, "%s%s", begin, findings->missed[j].kind->id);
+			begin = ", ";
+		}
+		str_add(&text, *begin == ',' ? ")" : "");
+		paper_paragraph(paper, PAPER_DIM, str_get(&label), str_get(&text));
 		str_fini(&label);
+		str_fini(&text);
 	}
 }
 
