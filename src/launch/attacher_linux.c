@@ -1,4 +1,4 @@
-#include "launch/attacher_linux.h"
+#include "launch/attacher_own_linux.h"
 
 #include "base/mem.h"
 #include "launch/attachable_linux.h"
@@ -28,26 +28,11 @@
 enum {
 	ATTACHER_LOAD_NOW = 2, // RTLD_NOW; its names are for nobody else
 	ATTACHER_STEPS_MAX = 64,
-	ATTACHER_HANDLERS = 4,       // of signals, each in another one
-	ATTACHER_STACK_WORDS = 2048, // that are looked at
+	ATTACHER_HANDLERS = 4, // of signals, each in another one
 	ATTACHER_TRIES = 3000,
-	ATTACHER_PATIENCE = 16,
-	ATTACHER_LEAVES = 300,
-	ATTACHER_NAP_NS = 1000000,
 	ATTACHER_SETTLES = 30,        // stops, until no thread is in the allocator
 	ATTACHER_SETTLE_NS = 8000000, // in a stop
 	ATTACHER_PATH_AT = 1024,      // in what a thread is lent, behind the call
-};
-
-// What is known of one process.
-struct attacher {
-	pid_t pid;
-	struct objects objects;
-	uint64_t gate;       // a system-call instruction
-	uint64_t loader;     // dlopen
-	uint64_t complainer; // dlerror
-	uint64_t entry;      // tidemark_late_v1; 0: the recorder is not there
-	struct attach_call answer;
 };
 
 static uint64_t attacher_find(const struct attacher *attacher, const char *name)
@@ -218,8 +203,8 @@ static bool attacher_find_thread(const struct attacher *attacher, struct tracee 
 // ---- Calls of the recorder ----------------------------------------------------------------------
 
 // The recorder does `verb`; its answer is in attacher->answer.
-static bool attacher_call(struct attacher *attacher, struct tracee_loan *loan,
-			  enum attach_verb verb, const char *session)
+bool attacher_call(struct attacher *attacher, struct tracee_loan *loan, enum attach_verb verb,
+		   const char *session)
 {
 	struct attach_call *call = &attacher->answer;
 	uint64_t at = loan->stack + TRACEE_PARAMETERS_AT;
@@ -312,7 +297,7 @@ static bool attacher_answers(const struct attacher *attacher, struct err *err)
 // ---- The code -----------------------------------------------------------------------------------
 
 // The list of patches, to be freed. NULL: there is none.
-static struct attach_patch *attacher_list(const struct attacher *attacher)
+struct attach_patch *attacher_list(const struct attacher *attacher)
 {
 	uint32_t count = attacher->answer.patches_count;
 	struct attach_patch *list;
@@ -350,8 +335,8 @@ static bool attacher_step_out(struct tracee_thread *thread, const struct attach_
 
 // What a thread goes back to behind its signal handlers, `number` of them; where it is, for 0.
 // False: there are not so many. Called for 0, 1, … with the same *at and *sp.
-static bool attacher_context(const struct attacher *attacher, const struct tracee_thread *thread,
-			     int number, uint64_t *at, uint64_t *sp)
+bool attacher_context(const struct attacher *attacher, const struct tracee_thread *thread,
+		      int number, uint64_t *at, uint64_t *sp)
 {
 	uint64_t start, end;
 
@@ -387,10 +372,9 @@ static struct tracee_thread *attacher_any_thread(struct tracee *tracee)
 	return NULL;
 }
 
-// Where `from` stands, write `to` (both are of each patch). Returns how many there were.
-static uint32_t attacher_write(const struct tracee *tracee, const struct tracee_thread *thread,
-			       const struct attach_patch *list, uint32_t count, size_t from,
-			       size_t to)
+// Where `from` is, write `to` (both are of each patch). Returns how many there were.
+uint32_t attacher_write(const struct tracee *tracee, const struct tracee_thread *thread,
+			const struct attach_patch *list, uint32_t count, size_t from, size_t to)
 {
 	uint8_t now[ATTACH_PATCH_BYTES];
 	uint32_t written = 0;
@@ -516,224 +500,6 @@ static bool attacher_patch(struct attacher *attacher, struct glibc_heap *before,
 	mem_free(list);
 	return figures->places > 0 ||
 	       err_set(err, ERR_IO, "process %d: its code could not be changed (try: again)",
-		       (int)attacher->pid);
-}
-
-// ---- The end ------------------------------------------------------------------------------------
-
-static bool attacher_in(uint64_t at, const struct attach_range *range)
-{
-	return at >= range->start && at < range->end;
-}
-
-// Whether the thread is in the recorder, or a signal handler has interrupted it there.
-static bool attacher_is_in(const struct attacher *attacher, const struct tracee_thread *thread)
-{
-	uint64_t at, sp;
-
-	for (int n = 0; attacher_context(attacher, thread, n, &at, &sp); n++)
-		if (attacher_in(at, &attacher->answer.text))
-			return true;
-	return false;
-}
-
-static bool attacher_is_inside(const struct attacher *attacher, const struct tracee *tracee)
-{
-	for (size_t i = 0; i < tracee->count; i++)
-		if (!tracee->threads[i].gone && attacher_is_in(attacher, &tracee->threads[i]))
-			return true;
-	return false;
-}
-
-// Whether the thread may come to code of the recorder's making: it is there, or its address is on
-// the stack or in a register that outlasts a call.
-static bool attacher_may_come(const struct attacher *attacher, const struct tracee_thread *thread,
-			      const struct attach_range *range)
-{
-	static uint64_t words[ATTACHER_STACK_WORDS];
-	const struct user_regs_struct *at = &thread->registers;
-	bool narrow = narrow_is(at);
-	const uint64_t registers[] = { at->rip,
-				       at->rbx,
-				       at->rbp,
-				       narrow ? at->rsi : at->r12,
-				       narrow ? at->rdi : at->r13,
-				       narrow ? 0 : at->r14,
-				       narrow ? 0 : at->r15 };
-	uint64_t sp = at->rsp & ~(uint64_t)(narrow_bytes(narrow) - 1);
-	size_t count;
-
-	for (size_t i = 0; i < sizeof(registers) / sizeof(*registers); i++)
-		if (attacher_in(registers[i], range))
-			return true;
-	count = tracee_words(attacher->pid, sp, narrow, words, ATTACHER_STACK_WORDS);
-	for (size_t i = 0; i < count; i++)
-		if (attacher_in(words[i], range))
-			return true;
-	return false;
-}
-
-static bool attacher_leads_there(const struct attacher *attacher, const struct tracee *tracee,
-				 const struct attach_range *range)
-{
-	for (size_t i = 0; i < tracee->count; i++)
-		if (!tracee->threads[i].gone &&
-		    attacher_may_come(attacher, &tracee->threads[i], range))
-			return true;
-	return false;
-}
-
-// The threads have no lane any more.
-static void attacher_clean(const struct attacher *attacher, const struct tracee *tracee)
-{
-	const struct attach_call *answer = &attacher->answer;
-
-	for (size_t i = 0; i < tracee->count; i++)
-		if (!tracee->threads[i].gone)
-			tracee_write(attacher->pid,
-				     narrow_thread_pointer(&tracee->threads[i].registers) +
-					     (uint64_t)answer->lane_at,
-				     &answer->nobody, narrow_bytes(attacher->objects.narrow));
-}
-
-// With all threads stopped: have the recorder make itself as it was loaded. False: not now.
-static bool attacher_reset(struct attacher *attacher, const struct tracee *tracee,
-			   struct tracee_loan *loan)
-{
-	const struct attach_call before = attacher->answer;
-	bool done = !attacher_is_inside(attacher, tracee) &&
-		    attacher_call(attacher, loan, ATTACH_STOP, NULL) &&
-		    attacher->answer.status != ATTACH_BUSY;
-
-	attacher->answer = before;
-	if (done)
-		attacher_clean(attacher, tracee);
-	return done;
-}
-
-// What the recorder there has changed. False: it does not record for this session.
-static bool attacher_ask(struct attacher *attacher, struct tracee_loan *loan, const char *session)
-{
-	return attacher_call(attacher, loan, ATTACH_ASK, NULL) &&
-	       attacher->answer.status == ATTACH_DONE &&
-	       (!session || strcmp(attacher->answer.session, session) == 0);
-}
-
-// One thread, whichever can be stopped. *there: the process has any.
-static bool attacher_stop_any(const struct attacher *attacher, struct tracee *tracee, bool *there)
-{
-	size_t count;
-	pid_t *list = tracee_list(attacher->pid, &count);
-	bool stopped = false;
-	struct err err;
-
-	*there = count > 0;
-
-	for (size_t i = 0; i < count && !stopped; i++)
-		stopped = tracee_stop_one(tracee, attacher->pid, list[i], &err);
-	mem_free(list);
-	return stopped;
-}
-
-// The pages that no thread's stack led to while all were stopped, as bits. Since then nothing does.
-// *all: there are no others.
-static uint64_t attacher_unused(const struct attacher *attacher, const struct tracee *tracee,
-				bool *all)
-{
-	uint64_t unused = 0;
-
-	*all = true;
-	for (uint32_t i = 0; i < attacher->answer.pages_count && i < ATTACH_PAGES_MAX; i++)
-		if (!attacher_leads_there(attacher, tracee, &attacher->answer.pages[i]))
-			unused |= UINT64_C(1) << i;
-		else
-			*all = false;
-	return unused;
-}
-
-static void attacher_unmap(const struct attacher *attacher, struct tracee_loan *loan,
-			   uint64_t unused)
-{
-	for (uint32_t i = 0; i < attacher->answer.pages_count && i < ATTACH_PAGES_MAX; i++) {
-		const struct attach_range *range = &attacher->answer.pages[i];
-		uint64_t arguments[6] = { range->start, range->end - range->start, 0, 0, 0, 0 };
-
-		if (unused >> i & 1)
-			tracee_ask(loan, SYS_munmap, arguments);
-	}
-}
-
-enum attacher_left { ATTACHER_LEFT, ATTACHER_NOT_YET, ATTACHER_NOT_THERE };
-
-// One thread has what it needs before the others are stopped, and does after they have gone on what
-// needs no stop. `patient`: code that may be needed yet is rather waited for than left for good.
-static enum attacher_left attacher_leave_with(struct attacher *attacher, struct tracee *tracee,
-					      struct tracee_loan *loan, const char *session,
-					      bool patient, struct attacher_figures *figures)
-{
-	struct attach_patch *list;
-	struct err err;
-	uint64_t unused, stood_ns;
-	bool done, all;
-
-	if (!attacher_ask(attacher, loan, session))
-		return ATTACHER_NOT_THERE;
-	list = attacher_list(attacher);
-	if (!tracee_stop_others(tracee, &err)) {
-		mem_free(list);
-		return ATTACHER_NOT_THERE;
-	}
-	if (list)
-		attacher_write(tracee, loan->thread, list, attacher->answer.patches_count,
-			       offsetof(struct attach_patch, after),
-			       offsetof(struct attach_patch, before));
-	mem_free(list);
-	unused = attacher_unused(attacher, tracee, &all);
-	done = (all || !patient) && attacher_reset(attacher, tracee, loan);
-	stood_ns = tracee_release_others(tracee, loan->thread->tid);
-	if (stood_ns > figures->stop_ns)
-		figures->stop_ns = stood_ns;
-	if (done)
-		attacher_unmap(attacher, loan, unused);
-	return done ? ATTACHER_LEFT : ATTACHER_NOT_YET;
-}
-
-static enum attacher_left attacher_try_to_leave(struct attacher *attacher, const char *session,
-						bool patient, struct attacher_figures *figures)
-{
-	enum attacher_left left = ATTACHER_NOT_YET;
-	struct tracee tracee;
-	struct tracee_thread own;
-	struct tracee_loan loan;
-	struct err err;
-	bool there;
-
-	if (!attacher->entry || !attacher_stop_any(attacher, &tracee, &there))
-		return attacher->entry && there ? ATTACHER_NOT_YET : ATTACHER_NOT_THERE;
-	own = tracee.threads[0]; // the list moves as it grows
-	if (tracee_borrow(&loan, &own, attacher->gate, &err)) {
-		left = attacher_leave_with(attacher, &tracee, &loan, session, patient, figures);
-		tracee_give_back(&loan);
-	}
-	tracee_release(&tracee);
-	return left;
-}
-
-// The code as it was; then, when nobody is inside any more, the recorder's memory.
-static bool attacher_leave(struct attacher *attacher, const char *session,
-			   struct attacher_figures *figures, struct err *err)
-{
-	for (int try = 0; try < ATTACHER_LEAVES; try++) {
-		if (try > 0) // a thread needs the processor to come out
-			now_sleep(ATTACHER_NAP_NS *
-				  (uint64_t)(try < ATTACHER_PATIENCE ? try : ATTACHER_PATIENCE));
-		if (attacher_try_to_leave(attacher, session, try < ATTACHER_PATIENCE, figures) !=
-		    ATTACHER_NOT_YET)
-			return true; // or it has ended, or is another program by now
-	}
-	return err_set(err, ERR_IO,
-		       "process %d: the recorder's memory stays there, since a thread does not "
-		       "come out of it",
 		       (int)attacher->pid);
 }
 

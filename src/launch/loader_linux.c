@@ -4,6 +4,7 @@
 #include "collect/collect.h"
 #include "launch/attachable_linux.h"
 #include "launch/loader_file_linux.h"
+#include "launch/placer_linux.h"
 #include "launch/preload.h"
 #include "launch/tracee_linux.h"
 #include "wire/attach.h"
@@ -145,26 +146,10 @@ void loader_leave(pid_t pid)
 
 // ---- In the new image ---------------------------------------------------------------------------
 
-// The list of objects that the recorder reads (scope_linux.c), as a dynamic linker has it.
-struct loader_object {
-	uint64_t bias, name, dynamic, next, previous;
-};
-
-struct loader_debug {
-	int32_t version, padding;
-	uint64_t objects, stop;
-	int32_t state, padding2;
-	uint64_t linker, next;
-};
-
-// What is mapped beside the recorder and stays: the list, its texts, program headers, and what
+// What is mapped beside the recorder and stays: what the placer writes, program headers, and what
 // thread-local variables begin as.
 struct loader_block {
-	struct loader_debug debug;
-	struct loader_object program, recorder;
-	uint64_t stack_end;
-	char empty[8];
-	char path[PATH_MAX];
+	struct placer_block placed;
 	Elf64_Phdr programs[LOADER_FILE_PROGRAMS_MAX + 1];
 	uint32_t programs_count;
 };
@@ -174,34 +159,17 @@ struct loader {
 	struct tracee tracee;
 	struct tracee_loan loan;
 	struct loader_file file;
-	const char *path;
-	const uint8_t *library; // its file, mapped here
-	size_t library_bytes;
-	uint64_t bias;                 // of the program
+	struct placer placer;
 	uint64_t headers_at, count_at; // in the auxiliary vector
 	uint64_t headers, count;       // what was there
-	uint64_t block;
-	uint64_t own_image; // where what the program's variables begin as is copied to
-	uint64_t recorder;  // where it is mapped
-	uint64_t recorder_bytes;
-	const Elf64_Phdr *recorder_tls;
-	uint64_t thread_offset; // of the recorder's variables, below the thread pointer
-	uint8_t gate[2];        // what was where a system call is made
-	uint64_t entry;         // tidemark_late_v1
+	uint64_t own_image;            // where what the program's variables begin as is copied to
+	uint8_t gate[2];               // what was where a system call is made
 };
 
 static struct tracee_thread *loader_thread(struct loader *loader)
 {
 	ASSERT(loader->tracee.count > 0);
 	return &loader->tracee.threads[0];
-}
-
-static bool loader_fail(const struct loader *loader, const char *what, int64_t number,
-			struct err *err)
-{
-	if (number < 0)
-		return err_errno(err, (int)-number, "process %d: %s", (int)loader->pid, what);
-	return err_set(err, ERR_IO, "process %d: %s", (int)loader->pid, what);
 }
 
 // Where the kernel has put the auxiliary vector.
@@ -214,7 +182,7 @@ static bool loader_find_auxv(struct loader *loader, struct err *err)
 	size_t nulls = 0, seen = 0;
 
 	if (!tracee_read(loader->pid, at, &argc, sizeof(argc)))
-		return loader_fail(loader, "its stack cannot be read", 0, err);
+		return placer_fail(loader->pid, "its stack cannot be read", 0, err);
 	at += (argc + 1) * sizeof(argc);
 	while (nulls < 2 && seen < LOADER_STACK_WORDS_MAX) {
 		size_t count = LOADER_READ_WORDS;
@@ -240,15 +208,9 @@ static bool loader_find_auxv(struct loader *loader, struct err *err)
 			entry = pair.a_un.a_val;
 		}
 	}
-	loader->bias = entry - loader->file.header.e_entry;
+	loader->placer.bias = entry - loader->file.header.e_entry;
 	return (loader->headers_at && loader->count_at && entry) ||
-	       loader_fail(loader, "the kernel does not say where its headers are", 0, err);
-}
-
-static int64_t loader_ask(struct loader *loader, long number, uint64_t a, uint64_t b, uint64_t c,
-			  uint64_t d, uint64_t e, uint64_t f)
-{
-	return tracee_ask(&loader->loan, (uint64_t)number, (const uint64_t[]){ a, b, c, d, e, f });
+	       placer_fail(loader->pid, "the kernel does not say where its headers are", 0, err);
 }
 
 // Borrow the thread, for which the bytes at its instruction are a system call meanwhile.
@@ -260,7 +222,7 @@ static bool loader_borrow(struct loader *loader, struct err *err)
 
 	if (!tracee_read(loader->pid, at, loader->gate, sizeof(loader->gate)) ||
 	    !tracee_poke(thread, at, call, sizeof(call)))
-		return loader_fail(loader, "its code cannot be changed", 0, err);
+		return placer_fail(loader->pid, "its code cannot be changed", 0, err);
 	if (tracee_borrow(&loader->loan, thread, at, err))
 		return true;
 	tracee_poke(thread, at, loader->gate, sizeof(loader->gate));
@@ -276,232 +238,7 @@ static void loader_give_back(struct loader *loader)
 	tracee_poke(thread, thread->registers.rip, loader->gate, sizeof(loader->gate));
 }
 
-// ---- The recorder -------------------------------------------------------------------------------
-
-static const Elf64_Phdr *loader_programs(const struct loader *loader, size_t *count)
-{
-	const Elf64_Ehdr *elf = (const void *)loader->library;
-
-	*count = elf->e_phnum;
-	return (const void *)(loader->library + elf->e_phoff);
-}
-
-static bool loader_open_library(struct loader *loader, struct err *err)
-{
-	int fd = open(loader->path, O_RDONLY | O_CLOEXEC);
-	const Elf64_Phdr *programs;
-	struct stat status;
-	void *pages = MAP_FAILED;
-	size_t count;
-
-	if (fd >= 0 && fstat(fd, &status) == 0 && status.st_size > (off_t)sizeof(Elf64_Ehdr) &&
-	    status.st_size < LOADER_LIBRARY_MAX)
-		pages = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (fd >= 0)
-		close(fd);
-	if (pages == MAP_FAILED)
-		return err_errno(err, errno, "cannot read %s", loader->path);
-	loader->library = pages;
-	loader->library_bytes = (size_t)status.st_size;
-	programs = loader_programs(loader, &count);
-	for (size_t i = 0; i < count; i++) {
-		if (programs[i].p_type == PT_TLS)
-			loader->recorder_tls = &programs[i];
-		if (programs[i].p_type == PT_LOAD)
-			loader->recorder_bytes = programs[i].p_vaddr + programs[i].p_memsz;
-	}
-	loader->recorder_bytes = (loader->recorder_bytes + LOADER_PAGE - 1) &
-				 ~(uint64_t)(LOADER_PAGE - 1);
-	return loader->recorder_tls ||
-	       err_set(err, ERR_IO, "%s is not a recorder of this version", loader->path);
-}
-
-// Its file as the program finds it: elsewhere another one may have that name, or none.
-static int64_t loader_open_there(struct loader *loader)
-{
-	uint64_t at = loader->loan.stack + TRACEE_PARAMETERS_AT;
-
-	if (!tracee_write(loader->pid, at, loader->path, strlen(loader->path) + 1))
-		return -EFAULT;
-	return loader_ask(loader, SYS_openat, (uint64_t)AT_FDCWD, at, O_RDONLY | O_CLOEXEC, 0, 0,
-			  0);
-}
-
-static int64_t loader_map_segment(struct loader *loader, const Elf64_Phdr *segment, int64_t fd)
-{
-	uint64_t start = segment->p_vaddr & ~(uint64_t)(LOADER_PAGE - 1);
-	uint64_t end = segment->p_vaddr + segment->p_filesz;
-	uint64_t after = segment->p_vaddr + segment->p_memsz;
-	uint64_t protection = ((segment->p_flags & PF_R) ? PROT_READ : 0u) |
-			      ((segment->p_flags & PF_W) ? PROT_WRITE : 0u) |
-			      ((segment->p_flags & PF_X) ? PROT_EXEC : 0u);
-	uint64_t more = (end + LOADER_PAGE - 1) & ~(uint64_t)(LOADER_PAGE - 1);
-	int64_t got = loader_ask(loader, SYS_mmap, loader->recorder + start, end - start,
-				 protection, MAP_PRIVATE | MAP_FIXED, (uint64_t)fd,
-				 segment->p_offset & ~(uint64_t)(LOADER_PAGE - 1));
-
-	ASSERT(loader->recorder % LOADER_PAGE == 0 && after <= loader->recorder_bytes);
-	if (got >= 0 && after > more)
-		got = loader_ask(loader, SYS_mmap, loader->recorder + more, after - more,
-				 protection, MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS, UINT64_MAX,
-				 0);
-	return got;
-}
-
-static bool loader_map(struct loader *loader, struct err *err)
-{
-	const Elf64_Phdr *programs;
-	int64_t fd = loader_open_there(loader), got;
-	size_t count;
-
-	if (fd < 0)
-		return loader_fail(loader, "the recorder is out of its reach", fd, err);
-	got = loader_ask(loader, SYS_mmap, 0, loader->recorder_bytes, PROT_NONE,
-			 MAP_PRIVATE | MAP_ANONYMOUS, UINT64_MAX, 0);
-	loader->recorder = (uint64_t)got;
-	programs = loader_programs(loader, &count);
-	for (size_t i = 0; i < count && got >= 0; i++)
-		if (programs[i].p_type == PT_LOAD)
-			got = loader_map_segment(loader, &programs[i], fd);
-	loader_ask(loader, SYS_close, (uint64_t)fd, 0, 0, 0, 0, 0);
-	return got >= 0 || loader_fail(loader, "the recorder cannot be mapped", got, err);
-}
-
-// What a dynamic linker reads of it.
-struct loader_tables {
-	const Elf64_Sym *symbols;
-	const char *strings;
-	const Elf64_Rela *parts[2];
-	size_t counts[2];
-	uint64_t dynamic;
-};
-
-static struct loader_tables loader_find_tables(const struct loader *loader)
-{
-	struct loader_tables tables = { 0 };
-	const Elf64_Phdr *programs;
-	const Elf64_Dyn *entry = NULL;
-	size_t count;
-
-	programs = loader_programs(loader, &count);
-	for (size_t i = 0; i < count; i++)
-		if (programs[i].p_type == PT_DYNAMIC) {
-			tables.dynamic = programs[i].p_vaddr;
-			entry = (const void *)(loader->library + programs[i].p_offset);
-		}
-	for (; entry && entry->d_tag != DT_NULL; entry++) {
-		const uint8_t *at = loader->library + entry->d_un.d_ptr; // all before its data
-
-		if (entry->d_tag == DT_SYMTAB)
-			tables.symbols = (const void *)at;
-		else if (entry->d_tag == DT_STRTAB)
-			tables.strings = (const void *)at;
-		else if (entry->d_tag == DT_RELA)
-			tables.parts[0] = (const void *)at;
-		else if (entry->d_tag == DT_JMPREL)
-			tables.parts[1] = (const void *)at;
-		else if (entry->d_tag == DT_RELASZ)
-			tables.counts[0] = entry->d_un.d_val / sizeof(Elf64_Rela);
-		else if (entry->d_tag == DT_PLTRELSZ)
-			tables.counts[1] = entry->d_un.d_val / sizeof(Elf64_Rela);
-	}
-	return tables;
-}
-
-// The two names that it takes from others, and its own.
-static uint64_t loader_symbol(const struct loader *loader, const struct loader_tables *tables,
-			      uint32_t number)
-{
-	const Elf64_Sym *symbol = &tables->symbols[number];
-	const char *name = tables->strings + symbol->st_name;
-
-	if (symbol->st_shndx != SHN_UNDEF)
-		return loader->recorder + symbol->st_value;
-	if (strcmp(name, "_r_debug") == 0)
-		return loader->block + offsetof(struct loader_block, debug);
-	if (strcmp(name, "__libc_stack_end") == 0)
-		return loader->block + offsetof(struct loader_block, stack_end);
-	return 0;
-}
-
-// False: of a kind that is not known.
-static bool loader_relocate_one(const struct loader *loader, const struct loader_tables *tables,
-				const Elf64_Rela *rela, uint64_t *value)
-{
-	uint64_t addend = (uint64_t)rela->r_addend;
-	uint32_t number = (uint32_t)ELF64_R_SYM(rela->r_info);
-
-	switch (ELF64_R_TYPE(rela->r_info)) {
-	case R_X86_64_RELATIVE:
-		*value = loader->recorder + addend;
-		return true;
-	case R_X86_64_64:
-		addend += loader_symbol(loader, tables, number);
-		*value = addend;
-		return true;
-	case R_X86_64_GLOB_DAT:
-	case R_X86_64_JUMP_SLOT:
-		*value = loader_symbol(loader, tables, number);
-		return true;
-	case R_X86_64_TPOFF64:
-		*value = (number ? tables->symbols[number].st_value : 0) + addend -
-			 loader->thread_offset;
-		return true;
-	default:
-		return false;
-	}
-}
-
-// The writable part of the recorder, relocated, and zeros to the end of its last page. It is in one
-// segment.
-static uint8_t *loader_relocate(const struct loader *loader, const struct loader_tables *tables,
-				const Elf64_Phdr **segment, struct err *err)
-{
-	const Elf64_Phdr *programs;
-	uint8_t *data;
-	size_t count;
-
-	programs = loader_programs(loader, &count);
-	for (size_t i = 0; i < count; i++)
-		if (programs[i].p_type == PT_LOAD && (programs[i].p_flags & PF_W))
-			*segment = &programs[i];
-	ASSERT(*segment != NULL && tables->symbols != NULL && tables->strings != NULL);
-	data = mem_alloc(1, (*segment)->p_filesz + LOADER_PAGE);
-	memcpy(data, loader->library + (*segment)->p_offset, (*segment)->p_filesz);
-	for (int part = 0; part < 2; part++)
-		for (size_t i = 0; i < tables->counts[part]; i++) {
-			const Elf64_Rela *rela = &tables->parts[part][i];
-			uint64_t at = rela->r_offset - (*segment)->p_vaddr, value;
-
-			if (at > (*segment)->p_filesz - sizeof(value) ||
-			    !loader_relocate_one(loader, tables, rela, &value)) {
-				mem_free(data);
-				err_set(err, ERR_IO, "%s cannot be relocated", loader->path);
-				return NULL;
-			}
-			memcpy(data + at, &value, sizeof(value));
-		}
-	return data;
-}
-
-static uint64_t loader_find_entry(const struct loader *loader, const struct loader_tables *tables)
-{
-	const uint32_t end =
-		(uint32_t)((const uint8_t *)tables->strings - (const uint8_t *)tables->symbols) /
-		sizeof(Elf64_Sym);
-
-	for (uint32_t i = 1; i < end; i++)
-		if (strcmp(tables->strings + tables->symbols[i].st_name, "tidemark_late_v1") == 0)
-			return loader->recorder + tables->symbols[i].st_value;
-	return 0;
-}
-
 // ---- Headers ------------------------------------------------------------------------------------
-
-static uint64_t loader_up(uint64_t value, uint64_t align)
-{
-	return (value + align - 1) & ~(align - 1);
-}
 
 static const Elf64_Phdr *loader_own_tls(const struct loader *loader)
 {
@@ -520,13 +257,13 @@ static Elf64_Phdr loader_plan_tls(struct loader *loader, uint64_t *own_offset)
 	uint64_t vaddr = own ? own->p_vaddr : 0;
 	Elf64_Phdr tls = { .p_type = PT_TLS, .p_flags = PF_R };
 
-	ASSERT(loader->recorder_tls != NULL);
+	ASSERT(loader->placer.tls != NULL);
 	// As the linker did, whose code has these distances in it.
 	*own_offset = size + ((0 - size - vaddr) & (align - 1));
 	tls.p_align = align > LOADER_TLS_ALIGN ? align : LOADER_TLS_ALIGN;
-	tls.p_memsz = loader_up(*own_offset + loader->recorder_tls->p_memsz, tls.p_align);
+	tls.p_memsz = placer_up(*own_offset + loader->placer.tls->p_memsz, tls.p_align);
 	tls.p_filesz = tls.p_memsz - *own_offset + (own ? own->p_filesz : 0);
-	loader->thread_offset = tls.p_memsz;
+	loader->placer.thread_offset = tls.p_memsz;
 	return tls;
 }
 
@@ -535,7 +272,8 @@ static Elf64_Phdr loader_plan_tls(struct loader *loader, uint64_t *own_offset)
 static void loader_write_headers(const struct loader *loader, struct loader_block *block,
 				 const Elf64_Phdr *tls)
 {
-	uint64_t at = loader->block + offsetof(struct loader_block, programs) - loader->bias;
+	uint64_t at = loader->placer.block + offsetof(struct loader_block, programs) -
+		      loader->placer.bias;
 	bool placed = false;
 
 	for (size_t i = 0; i < loader->file.programs_count; i++) {
@@ -554,82 +292,49 @@ static void loader_write_headers(const struct loader *loader, struct loader_bloc
 		block->programs[block->programs_count++] = *tls;
 }
 
-static void loader_write_list(const struct loader *loader, const struct loader_tables *tables,
-			      struct loader_block *block)
-{
-	uint64_t program = loader->block + offsetof(struct loader_block, program);
-	uint64_t recorder = loader->block + offsetof(struct loader_block, recorder);
-
-	block->debug = (struct loader_debug){ .version = 1, .objects = program };
-	block->program = (struct loader_object){
-		.bias = loader->bias,
-		.name = loader->block + offsetof(struct loader_block, empty),
-		.next = recorder,
-	};
-	block->recorder = (struct loader_object){
-		.bias = loader->recorder,
-		.name = loader->block + offsetof(struct loader_block, path),
-		.dynamic = loader->recorder + tables->dynamic,
-		.previous = program,
-	};
-	snprintf(block->path, sizeof(block->path), "%s", loader->path);
-}
-
-// Write all that is ours: the block, what variables begin as, and the recorder's data.
+// Write all that is ours: headers, what variables begin as, and the recorder.
 static bool loader_write(struct loader *loader, const Elf64_Phdr *planned, uint64_t own_offset,
 			 struct err *err)
 {
-	struct loader_tables tables = loader_find_tables(loader);
+	struct placer *placer = &loader->placer;
 	struct loader_block *block = mem_alloc(1, sizeof(*block));
 	uint8_t *image = mem_alloc(1, planned->p_filesz + 1);
-	const Elf64_Phdr *segment = NULL;
-	const Elf64_Phdr *theirs = loader->recorder_tls;
+	uint64_t at = placer->block + offsetof(struct loader_block, programs);
 	Elf64_Phdr tls = *planned;
-	uint64_t image_at = loader_up(loader->block + sizeof(*block), tls.p_align);
-	uint8_t *data = loader_relocate(loader, &tables, &segment, err);
-	bool done = data != NULL;
+	uint64_t image_at = placer_up(placer->block + sizeof(*block), tls.p_align);
+	bool placed, done;
 
-	tls.p_vaddr = tls.p_paddr = image_at - loader->bias;
-	block->stack_end = loader_thread(loader)->registers.rsp;
+	tls.p_vaddr = tls.p_paddr = image_at - placer->bias;
+	placer->stack_end = loader_thread(loader)->registers.rsp;
 	loader_write_headers(loader, block, &tls);
-	loader_write_list(loader, &tables, block);
-	loader->entry = loader_find_entry(loader, &tables);
-	if (done)
-		memcpy(image, data + (theirs->p_vaddr - segment->p_vaddr), theirs->p_filesz);
 	loader->own_image = image_at + tls.p_memsz - own_offset;
-	done = done && tracee_write(loader->pid, loader->block, block, sizeof(*block)) &&
+	placed = placer_write(placer, image, err);
+	done = placed &&
+	       tracee_write(loader->pid, at, block->programs,
+			    block->programs_count * sizeof(*block->programs)) &&
 	       tracee_write(loader->pid, image_at, image, tls.p_filesz) &&
-	       tracee_write(loader->pid, loader->recorder + segment->p_vaddr, data,
-			    loader_up(segment->p_vaddr + segment->p_filesz, LOADER_PAGE) -
-				    segment->p_vaddr) &&
-	       tracee_write(loader->pid, loader->headers_at,
-			    &(uint64_t){ loader->block + offsetof(struct loader_block, programs) },
-			    8) &&
+	       tracee_write(loader->pid, loader->headers_at, &at, 8) &&
 	       tracee_write(loader->pid, loader->count_at, &(uint64_t){ block->programs_count }, 8);
 	mem_free(image);
 	mem_free(block);
-	mem_free(data);
-	return done || err->kind != ERR_NONE ||
-	       loader_fail(loader, "its memory cannot be written", 0, err);
+	return done || (placed && placer_fail(loader->pid, "its memory cannot be written", 0, err));
 }
 
 // At the first instruction: everything is mapped and written, nothing was executed.
 static bool loader_prepare(struct loader *loader, struct err *err)
 {
+	struct placer *placer = &loader->placer;
 	uint64_t own_offset;
 	Elf64_Phdr tls = loader_plan_tls(loader, &own_offset);
 	size_t bytes = sizeof(struct loader_block) + tls.p_filesz + tls.p_align;
 	bool done = loader_borrow(loader, err);
-	int64_t block;
 
 	if (!done)
 		return false;
-	block = loader_ask(loader, SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS, UINT64_MAX, 0);
-	loader->block = (uint64_t)block;
-	if (block < 0 && block > -LOADER_PAGE)
-		done = loader_fail(loader, "no memory for its headers", block, err);
-	done = done && loader_map(loader, err) && loader_write(loader, &tls, own_offset, err);
+	placer->loan = &loader->loan;
+	placer->block = placer_room(placer, bytes, err);
+	done = placer->block && placer_map(placer, err) &&
+	       loader_write(loader, &tls, own_offset, err);
 	loader_give_back(loader);
 	return done;
 }
@@ -641,7 +346,7 @@ static bool loader_copy_image(const struct loader *loader)
 	size_t bytes = own ? own->p_filesz : 0;
 	uint8_t *image = mem_alloc(1, bytes + 1);
 	bool done = bytes == 0 ||
-		    (tracee_read(loader->pid, loader->bias + own->p_vaddr, image, bytes) &&
+		    (tracee_read(loader->pid, loader->placer.bias + own->p_vaddr, image, bytes) &&
 		     tracee_write(loader->pid, loader->own_image, image, bytes));
 
 	mem_free(image);
@@ -652,7 +357,7 @@ static bool loader_copy_image(const struct loader *loader)
 static bool loader_run_to_setup(struct loader *loader, struct err *err)
 {
 	struct tracee_thread *thread = loader_thread(loader);
-	uint64_t setup = loader->bias + loader->file.setup, back = 0;
+	uint64_t setup = loader->placer.bias + loader->file.setup, back = 0;
 
 	tracee_run_to(&loader->tracee, &setup, LOADER_SETUP_NS);
 	if (!thread->gone && thread->registers.rip == setup && loader_copy_image(loader) &&
@@ -662,7 +367,7 @@ static bool loader_run_to_setup(struct loader *loader, struct err *err)
 	tracee_write(loader->pid, loader->headers_at, &loader->headers, 8);
 	tracee_write(loader->pid, loader->count_at, &loader->count, 8);
 	return (back && !thread->gone && thread->registers.rip == back) ||
-	       loader_fail(loader, "it does not begin as its C library's programs do", 0, err);
+	       placer_fail(loader->pid, "it does not begin as its C library's programs do", 0, err);
 }
 
 static bool loader_start(struct loader *loader, struct err *err)
@@ -677,13 +382,13 @@ static bool loader_start(struct loader *loader, struct err *err)
 		return false;
 	at = loader->loan.stack + TRACEE_PARAMETERS_AT;
 	done = tracee_write(loader->pid, at, &call, sizeof(call)) &&
-	       tracee_call(&loader->loan, loader->entry, at, 0, &nothing) &&
+	       tracee_call(&loader->loan, loader->placer.entry, at, 0, &nothing) &&
 	       tracee_read(loader->pid, at, &call, sizeof(call));
 	loader_give_back(loader);
 	if (!done)
-		return loader_fail(loader, "the recorder did not come back", 0, err);
+		return placer_fail(loader->pid, "the recorder did not come back", 0, err);
 	return call.status == ATTACH_DONE ||
-	       loader_fail(loader, "the recorder could not begin", -(int64_t)call.error, err);
+	       placer_fail(loader->pid, "the recorder could not begin", -(int64_t)call.error, err);
 }
 
 static bool loader_ignores_traps(const struct loader *loader)
@@ -704,7 +409,7 @@ static bool loader_ignores_traps(const struct loader *loader)
 
 bool loader_enter(pid_t pid, const char *library, struct err *err)
 {
-	struct loader loader = { .pid = pid, .path = library };
+	struct loader loader = { .pid = pid, .placer = { .pid = pid, .path = library } };
 	char path[32];
 	bool done = true;
 	int fd;
@@ -717,19 +422,17 @@ bool loader_enter(pid_t pid, const char *library, struct err *err)
 	if (fd >= 0)
 		close(fd);
 	if (done && loader_ignores_traps(&loader))
-		done = loader_fail(&loader,
-				   "it ignores SIGSEGV or SIGTRAP, which would be so no more", 0,
-				   err);
+		done = placer_fail(pid, "it ignores SIGSEGV or SIGTRAP, which would be so no more",
+				   0, err);
 	if (!done) {
 		loader_leave(pid);
 		return false;
 	}
-	done = tracee_arrive(&loader.tracee, pid, err) && loader_open_library(&loader, err) &&
+	done = tracee_arrive(&loader.tracee, pid, err) && placer_open(&loader.placer, err) &&
 	       loader_find_auxv(&loader, err) && loader_prepare(&loader, err) &&
 	       loader_run_to_setup(&loader, err) && loader_start(&loader, err);
 	tracee_depart(&loader.tracee);
-	if (loader.library)
-		munmap((void *)(uintptr_t)loader.library, loader.library_bytes);
+	placer_close(&loader.placer);
 	return done;
 }
 

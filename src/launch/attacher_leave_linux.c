@@ -1,0 +1,230 @@
+// The end of a recording of a process that was attached to.
+#include "launch/attacher_own_linux.h"
+
+#include "base/mem.h"
+#include "launch/narrow_linux.h"
+#include "os/now.h"
+
+#include <stddef.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+enum {
+	ATTACHER_PATIENCE = 16,
+	ATTACHER_LEAVES = 300,
+};
+
+static bool attacher_in(uint64_t at, const struct attach_range *range)
+{
+	return at >= range->start && at < range->end;
+}
+
+// Whether the thread is in the recorder, or a signal handler has interrupted it there.
+static bool attacher_is_in(const struct attacher *attacher, const struct tracee_thread *thread)
+{
+	uint64_t at, sp;
+
+	for (int n = 0; attacher_context(attacher, thread, n, &at, &sp); n++)
+		if (attacher_in(at, &attacher->answer.text))
+			return true;
+	return false;
+}
+
+static bool attacher_is_inside(const struct attacher *attacher, const struct tracee *tracee)
+{
+	for (size_t i = 0; i < tracee->count; i++)
+		if (!tracee->threads[i].gone && attacher_is_in(attacher, &tracee->threads[i]))
+			return true;
+	return false;
+}
+
+// Whether the thread may come to code of the recorder's making: it is there, or its address is on
+// the stack or in a register that outlasts a call.
+static bool attacher_may_come(const struct attacher *attacher, const struct tracee_thread *thread,
+			      const struct attach_range *range)
+{
+	static uint64_t words[ATTACHER_STACK_WORDS];
+	const struct user_regs_struct *at = &thread->registers;
+	bool narrow = narrow_is(at);
+	const uint64_t registers[] = { at->rip,
+				       at->rbx,
+				       at->rbp,
+				       narrow ? at->rsi : at->r12,
+				       narrow ? at->rdi : at->r13,
+				       narrow ? 0 : at->r14,
+				       narrow ? 0 : at->r15 };
+	uint64_t sp = at->rsp & ~(uint64_t)(narrow_bytes(narrow) - 1);
+	size_t count;
+
+	for (size_t i = 0; i < sizeof(registers) / sizeof(*registers); i++)
+		if (attacher_in(registers[i], range))
+			return true;
+	count = tracee_words(attacher->pid, sp, narrow, words, ATTACHER_STACK_WORDS);
+	for (size_t i = 0; i < count; i++)
+		if (attacher_in(words[i], range))
+			return true;
+	return false;
+}
+
+static bool attacher_leads_there(const struct attacher *attacher, const struct tracee *tracee,
+				 const struct attach_range *range)
+{
+	for (size_t i = 0; i < tracee->count; i++)
+		if (!tracee->threads[i].gone &&
+		    attacher_may_come(attacher, &tracee->threads[i], range))
+			return true;
+	return false;
+}
+
+// The threads have no lane any more.
+static void attacher_clean(const struct attacher *attacher, const struct tracee *tracee)
+{
+	const struct attach_call *answer = &attacher->answer;
+
+	for (size_t i = 0; i < tracee->count; i++)
+		if (!tracee->threads[i].gone)
+			tracee_write(attacher->pid,
+				     narrow_thread_pointer(&tracee->threads[i].registers) +
+					     (uint64_t)answer->lane_at,
+				     &answer->nobody, narrow_bytes(attacher->objects.narrow));
+}
+
+// With all threads stopped: have the recorder make itself as it was loaded. False: not now.
+static bool attacher_reset(struct attacher *attacher, const struct tracee *tracee,
+			   struct tracee_loan *loan)
+{
+	const struct attach_call before = attacher->answer;
+	bool done = !attacher_is_inside(attacher, tracee) &&
+		    attacher_call(attacher, loan, ATTACH_STOP, NULL) &&
+		    attacher->answer.status != ATTACH_BUSY;
+
+	attacher->answer = before;
+	if (done)
+		attacher_clean(attacher, tracee);
+	return done;
+}
+
+// What the recorder there has changed. False: it records for somebody else, or for none.
+static bool attacher_ask(struct attacher *attacher, struct tracee_loan *loan, const char *session)
+{
+	return attacher_call(attacher, loan, ATTACH_ASK, NULL) &&
+	       attacher->answer.status == ATTACH_DONE &&
+	       (!session || strcmp(attacher->answer.session, session) == 0);
+}
+
+// One thread, whichever can be stopped. *there: the process has any.
+static bool attacher_stop_any(const struct attacher *attacher, struct tracee *tracee, bool *there)
+{
+	size_t count;
+	pid_t *list = tracee_list(attacher->pid, &count);
+	bool stopped = false;
+	struct err err;
+
+	*there = count > 0;
+
+	for (size_t i = 0; i < count && !stopped; i++)
+		stopped = tracee_stop_one(tracee, attacher->pid, list[i], &err);
+	mem_free(list);
+	return stopped;
+}
+
+// The pages that no thread's stack led to while all were stopped, as bits. Since then nothing does.
+// *all: there are no others.
+static uint64_t attacher_unused(const struct attacher *attacher, const struct tracee *tracee,
+				bool *all)
+{
+	uint64_t unused = 0;
+
+	*all = true;
+	for (uint32_t i = 0; i < attacher->answer.pages_count && i < ATTACH_PAGES_MAX; i++)
+		if (!attacher_leads_there(attacher, tracee, &attacher->answer.pages[i]))
+			unused |= UINT64_C(1) << i;
+		else
+			*all = false;
+	return unused;
+}
+
+static void attacher_unmap(const struct attacher *attacher, struct tracee_loan *loan,
+			   uint64_t unused)
+{
+	for (uint32_t i = 0; i < attacher->answer.pages_count && i < ATTACH_PAGES_MAX; i++) {
+		const struct attach_range *range = &attacher->answer.pages[i];
+		uint64_t arguments[6] = { range->start, range->end - range->start, 0, 0, 0, 0 };
+
+		if (unused >> i & 1)
+			tracee_ask(loan, SYS_munmap, arguments);
+	}
+}
+
+enum attacher_left { ATTACHER_LEFT, ATTACHER_NOT_YET, ATTACHER_NOT_THERE };
+
+// One thread has what it needs before the others are stopped, and does after they have gone on what
+// needs no stop. `patient`: code that may be needed yet is rather waited for than left for good.
+static enum attacher_left attacher_leave_with(struct attacher *attacher, struct tracee *tracee,
+					      struct tracee_loan *loan, const char *session,
+					      bool patient, struct attacher_figures *figures)
+{
+	struct attach_patch *list;
+	struct err err;
+	uint64_t unused, stood_ns;
+	bool done, all;
+
+	if (!attacher_ask(attacher, loan, session))
+		return ATTACHER_NOT_THERE;
+	list = attacher_list(attacher);
+	if (!tracee_stop_others(tracee, &err)) {
+		mem_free(list);
+		return ATTACHER_NOT_THERE;
+	}
+	if (list)
+		attacher_write(tracee, loan->thread, list, attacher->answer.patches_count,
+			       offsetof(struct attach_patch, after),
+			       offsetof(struct attach_patch, before));
+	mem_free(list);
+	unused = attacher_unused(attacher, tracee, &all);
+	done = (all || !patient) && attacher_reset(attacher, tracee, loan);
+	stood_ns = tracee_release_others(tracee, loan->thread->tid);
+	if (stood_ns > figures->stop_ns)
+		figures->stop_ns = stood_ns;
+	if (done)
+		attacher_unmap(attacher, loan, unused);
+	return done ? ATTACHER_LEFT : ATTACHER_NOT_YET;
+}
+
+static enum attacher_left attacher_try_to_leave(struct attacher *attacher, const char *session,
+						bool patient, struct attacher_figures *figures)
+{
+	enum attacher_left left = ATTACHER_NOT_YET;
+	struct tracee tracee;
+	struct tracee_thread own;
+	struct tracee_loan loan;
+	struct err err;
+	bool there;
+
+	if (!attacher->entry || !attacher_stop_any(attacher, &tracee, &there))
+		return attacher->entry && there ? ATTACHER_NOT_YET : ATTACHER_NOT_THERE;
+	own = tracee.threads[0]; // the list moves as it grows
+	if (tracee_borrow(&loan, &own, attacher->gate, &err)) {
+		left = attacher_leave_with(attacher, &tracee, &loan, session, patient, figures);
+		tracee_give_back(&loan);
+	}
+	tracee_release(&tracee);
+	return left;
+}
+
+bool attacher_leave(struct attacher *attacher, const char *session,
+		    struct attacher_figures *figures, struct err *err)
+{
+	for (int try = 0; try < ATTACHER_LEAVES; try++) {
+		if (try > 0) // a thread needs the processor to come out
+			now_sleep(ATTACHER_NAP_NS *
+				  (uint64_t)(try < ATTACHER_PATIENCE ? try : ATTACHER_PATIENCE));
+		if (attacher_try_to_leave(attacher, session, try < ATTACHER_PATIENCE, figures) !=
+		    ATTACHER_NOT_YET)
+			return true; // or it has ended, or is another program by now
+	}
+	return err_set(err, ERR_IO,
+		       "process %d: the recorder's memory stays there, since a thread does not "
+		       "come out of it",
+		       (int)attacher->pid);
+}

@@ -1,0 +1,48 @@
+// attacher, between its parts: the way in (attacher_linux.c), and the way out
+// (attacher_leave_linux.c).
+#ifndef LAUNCH_ATTACHER_OWN_LINUX_H
+#define LAUNCH_ATTACHER_OWN_LINUX_H
+
+#include "launch/attacher_linux.h"
+#include "launch/objects_linux.h"
+#include "launch/tracee_linux.h"
+#include "wire/attach.h"
+
+enum {
+	ATTACHER_STACK_WORDS = 2048, // that are looked at
+	ATTACHER_NAP_NS = 1000000,
+};
+
+// What is known of one process.
+struct attacher {
+	pid_t pid;
+	struct objects objects;
+	uint64_t gate;       // a system-call instruction
+	uint64_t loader;     // dlopen
+	uint64_t complainer; // dlerror
+	uint64_t entry;      // tidemark_late_v1; 0: the recorder is not there
+	struct attach_call answer;
+};
+
+// The recorder does `verb`; its answer is in attacher->answer.
+bool attacher_call(struct attacher *attacher, struct tracee_loan *loan, enum attach_verb verb,
+		   const char *session);
+
+// The list of patches, to be freed. NULL: there is none.
+struct attach_patch *attacher_list(const struct attacher *attacher);
+
+// What a thread goes back to behind its signal handlers, `number` of them; where it is, for 0.
+// False: there are not so many. Called for 0, 1, … with the same *at and *sp.
+bool attacher_context(const struct attacher *attacher, const struct tracee_thread *thread,
+		      int number, uint64_t *at, uint64_t *sp);
+
+// Where `from` is, write `to` (both are of each patch). Returns how many there were.
+uint32_t attacher_write(const struct tracee *tracee, const struct tracee_thread *thread,
+			const struct attach_patch *list, uint32_t count, size_t from, size_t to);
+
+// The code as it was; then, when nobody is inside any more, the recorder's memory. `session`: whose
+// recorder it has to be; NULL: anybody's.
+bool attacher_leave(struct attacher *attacher, const char *session,
+		    struct attacher_figures *figures, struct err *err);
+
+#endif
