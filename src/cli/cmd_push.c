@@ -6,6 +6,7 @@
 #include "cli/running.h"
 #include "engine/moment.h"
 #include "export/events.h"
+#include "os/file.h"
 #include "os/now.h"
 #include "sql/otlp_push.h"
 #include "sql/push_live.h"
@@ -153,6 +154,8 @@ static bool push_trace_file(const struct pushing *pushing, struct shards *shards
 
 // ---- while it is written ----
 
+static const char not_sent[] = "%s is not sent to its end (try: tidemark push %s)";
+
 static void say_line(const char *line)
 {
 	fprintf(stderr, "tidemark push: %s\n", line);
@@ -193,25 +196,47 @@ static bool follow_file(const struct pushing *pushing, struct shards *shards, co
 	if (good)
 		print_result(file, &result, now_steady_ns() - begin_ns);
 	else
-		err_wrap(err, "%s is not sent to its end (try: tidemark push %s)", file, file);
+		err_wrap(err, not_sent, file, file);
 	return good;
 }
 
-// Whether it is to be sent so: it is asked for, or was begun so.
-static bool is_followed(const struct pushing *pushing, struct shards *shards, const char *file,
-			bool *is, struct err *err)
+// Of a trace that ended: as it was begun to be sent. While it is held nobody sends it otherwise.
+static bool push_ended(const struct pushing *pushing, struct shards *shards,
+		       const struct reader *reader, const char *file, struct err *err)
+{
+	int fd = file_open(file, FILE_READ);
+	bool is = false, good;
+
+	if (fd >= 0 && !file_hold(fd, false))
+		good = err_set(err, ERR_IO, "%s is being sent by another tidemark push", file);
+	else
+		good = (!pushing->follow || tables_make(shards, NULL, err)) &&
+		       push_live_is(shards, reader, &is, err) &&
+		       (is || push_trace_file(pushing, shards, file, err));
+	if (fd >= 0)
+		file_close(fd);
+	if (!good && pushing->follow)
+		err_wrap(err, not_sent, file, file);
+	return good && (!is || follow_file(pushing, shards, file, err));
+}
+
+static bool push_file_of(const struct pushing *pushing, struct shards *shards, const char *file,
+			 struct err *err)
 {
 	struct reader *reader = reader_open(file, err);
-	bool good = reader != NULL;
+	bool good;
 
-	*is = pushing->follow;
-	if (good && !*is && reader_growing(reader))
+	if (!reader)
+		return false;
+	if (!reader_growing(reader))
+		good = push_ended(pushing, shards, reader, file, err);
+	else if (pushing->follow)
+		good = follow_file(pushing, shards, file, err);
+	else
 		good = err_set(err, ERR_IO,
 			       "%s is still being written: send it when it has ended, or with "
 			       "--follow",
 			       file);
-	if (good && !*is)
-		good = push_live_is(shards, reader, is, err);
 	reader_close(reader);
 	return good;
 }
@@ -220,9 +245,8 @@ static bool push_operand(const struct pushing *pushing, struct shards *shards, c
 			 struct err *err)
 {
 	struct str path = { 0 };
-	bool is, good = running_trace(word, &path, err) &&
-			is_followed(pushing, shards, str_get(&path), &is, err) &&
-			(is ? follow_file : push_trace_file)(pushing, shards, str_get(&path), err);
+	bool good = running_trace(word, &path, err) &&
+		    push_file_of(pushing, shards, str_get(&path), err);
 
 	str_fini(&path);
 	return good;

@@ -5,6 +5,9 @@
 //     rss                                the time after the last one
 //     all others                         1, and a count: they are sent at the end
 //
+// None is 0, which is the first of each table that is sent as a whole (push.h): so it shows which
+// way a trace was begun to be sent.
+//
 // A block of a picture is number n * 2^48 + generation beyond 2^63. Of each n the one of the
 // greatest generation is seen (tables.h), so a picture that has fewer blocks than the last one
 // records empty ones in their stead.
@@ -276,8 +279,27 @@ static bool put_empty(struct push_live *live, struct err *err)
 	return true;
 }
 
+// Nobody else has sent of this recording since the last epoch: a copy of the file may be elsewhere.
+static bool is_alone(struct push_live *live, struct err *err)
+{
+	uint64_t count, last;
+
+	str_clear(&live->sql);
+	str_format(&live->sql,
+		   "SELECT count(), max(block) FROM %s.blocks WHERE trace = '%s' AND name = 'runs'",
+		   clickhouse_database(live->clickhouse), live->trace);
+	if (!run(live, err))
+		return false;
+	if (sscanf(str_get(&live->answer), "%" SCNu64 "\t%" SCNu64, &count, &last) != 2)
+		return err_set(err, ERR_IO, "the database's list of blocks makes no sense");
+	return (live->generation > 1 ? last == TABLES_PICTURE + live->generation - 1 : !count) ||
+	       err_set(err, ERR_IO, "this recording is being sent by another tidemark push");
+}
+
 static bool record(struct push_live *live, struct err *err)
 {
+	if (!is_alone(live, err))
+		return false;
 	str_clear(&live->sql);
 	str_format(&live->sql,
 		   "INSERT INTO %s.blocks (trace, name, block, part, rows, until, schema_version) "
@@ -360,9 +382,9 @@ static bool ask(struct push_live *live, struct err *err)
 {
 	str_clear(&live->sql);
 	str_format(&live->sql,
-		   "SELECT name, max(if(block < %" PRIu64 ", block, 0)), max(if(block < %" PRIu64
-		   ", 0, block %% %" PRIu64 ")), max(if(block < %" PRIu64
-		   ", 0, 1 + intDiv(block - %" PRIu64 ", %" PRIu64
+		   "SELECT name, min(block), max(if(block < %" PRIu64
+		   ", block, 0)), max(if(block < %" PRIu64 ", 0, block %% %" PRIu64
+		   ")), max(if(block < %" PRIu64 ", 0, 1 + intDiv(block - %" PRIu64 ", %" PRIu64
 		   "))) FROM %s.blocks WHERE trace = '%s' AND until >= today() AND name != "
 		   "'pieces' GROUP BY name",
 		   TABLES_PICTURE, TABLES_PICTURE, TABLES_GENERATIONS, TABLES_PICTURE,
@@ -374,14 +396,17 @@ static bool ask(struct push_live *live, struct err *err)
 
 static bool take_known(struct push_live *live, const char *line, struct err *err)
 {
-	uint64_t last, generation, parts;
+	uint64_t first, last, generation, parts;
 	char name[32];
 	enum rowset_table_id id;
 
-	if (sscanf(line, "%31s\t%" SCNu64 "\t%" SCNu64 "\t%" SCNu64, name, &last, &generation,
-		   &parts) != 4 ||
+	if (sscanf(line, "%31s\t%" SCNu64 "\t%" SCNu64 "\t%" SCNu64 "\t%" SCNu64, name, &first,
+		   &last, &generation, &parts) != 5 ||
 	    (id = rowset_find(name)) == ROWSET_TABLES || parts > UINT16_MAX)
 		return err_set(err, ERR_IO, "the database's list of blocks makes no sense");
+	if (first == 0)
+		return err_set(err, ERR_IO,
+			       "a copy of this recording was sent there as a whole trace");
 	if (generation > live->generation)
 		live->generation = generation;
 	live->parts_before[id] = (unsigned)parts;
@@ -427,10 +452,10 @@ bool push_live_is(struct shards *shards, const struct reader *reader, bool *is, 
 	bool good;
 
 	rowset_trace_name(reader, trace);
-	str_format(&sql,
-		   "SELECT count() FROM %s.blocks WHERE trace = '%s' AND name = 'runs' AND block "
-		   ">= %" PRIu64,
-		   clickhouse_database(clickhouse), trace, TABLES_PICTURE);
+	str_format(
+		&sql,
+		"SELECT count() FROM %s.blocks WHERE trace = '%s' AND name = 'runs' AND block > 0",
+		clickhouse_database(clickhouse), trace);
 	good = clickhouse_run(clickhouse, sql.text, NULL, false, &answer, err);
 	*is = good && strcmp(str_get(&answer), "0\n") != 0;
 	str_fini(&sql);

@@ -85,21 +85,61 @@ def same_as_whole(server, trace="live.tide"):
 @test
 def each_is_counted_once_at_any_moment():
     with Server() as server:
-        process = start(server.place, "--label", "version=1", how=("threads",))
+        process = start(server.place, "--label", "version=1", operations="100000000", how=("threads",))
+        pid = pid_of(process)
         seen = []
-        while process.poll() is None:
+
+        def look():
             seen.append(count(server))
             equal(seen[-1][0], seen[-1][1], "rows and blocks")
+            # Some were seen while they lived.
+            return len({one[0] for one in seen}) > 3 and any(one[2] > 1000 for one in seen)
+        wait_for(look, "epochs")
+        os.kill(pid, signal.SIGTERM)
+        while process.poll() is None:
+            look()
             time.sleep(0.1)
         said = process.communicate()[1]
-        equal(0, process.returncode, said)
+        equal(-signal.SIGTERM, process.returncode, said)
         check("rows sent" in said, said)
-        # Some were seen while they lived.
-        check(len({one[0] for one in seen}) > 3 and any(one[2] > 1000 for one in seen), seen)
         same_as_whole(server)
         done = subprocess.run([TIDEMARK, "report", server.place, "--json"], env=environment(), capture_output=True, text=True,
                               check=False)
         equal(0, done.returncode, done.stderr)
+
+
+@test
+def a_trace_that_ended_is_sent_once_whichever_way():
+    subprocess.run([TIDEMARK, "record", "-q", "-o", "ended.tide", program("goes_on"), "20000", "0"], env=environment(),
+                   stdout=subprocess.DEVNULL, check=True)
+    with Server() as server:
+        whole = None
+        for ways in (((), ("--follow",)), (("--follow",), ()), (("--follow",), ("--follow",))):
+            for way in ways:
+                said = push("ended.tide", *way, "--to", server.place).stdout
+            check(" 0 rows sent" in said, ways, said)
+            whole = whole or {table: rows(server, table) for table in COLUMNS}
+            for table, values in whole.items():
+                equal(values, rows(server, table), (ways, table))
+            server.ask("DROP DATABASE memory")
+        # Both at once: the second of two that do not go together is refused.
+        both = [subprocess.Popen([TIDEMARK, "push", "ended.tide", *way, "--to", server.place], env=environment(),
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for way in ((), ("--follow",))]
+        for one in both:
+            said = one.communicate()[1]
+            check(one.returncode == 0 or "being sent by another" in said, one.returncode, said)
+        push("ended.tide", "--to", server.place)
+        for table, values in whole.items():
+            equal(values, rows(server, table), table)
+
+
+@test
+def what_ends_before_it_is_sent_is_sent_once():
+    with Server() as server:
+        process = start(server.place, "--every", "1h", operations="20000", pause="0")
+        said = process.communicate()[1]
+        equal(0, process.returncode, said)
+        same_as_whole(server)
 
 
 @test
@@ -133,14 +173,16 @@ def a_database_that_is_away_is_waited_for():
         pid = pid_of(process)
         wait_for(lambda: count(server)[0] > 500, "rows")
         server.kill()
-        time.sleep(1)
+        said = ""
+        while "waits in live.tide" not in said:
+            said += process.stderr.readline() or "(no more is said) waits in live.tide"
         server.start()
         before = count(server)[0]
         wait_for(lambda: count(server)[0] > before + 500, "more rows")
         os.kill(pid, signal.SIGTERM)
-        said = process.communicate()[1]
+        said += process.communicate()[1]
         equal(-signal.SIGTERM, process.returncode)
-        check("waits in live.tide" in said and "answers again" in said, said)
+        check("answers again" in said and "no more is said" not in said, said)
         same_as_whole(server)
 
 
