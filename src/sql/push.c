@@ -18,6 +18,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { OWN_COLUMNS = 2, DAY_S = 86400 }; // until, part
@@ -31,7 +32,7 @@ struct push {
 	uint64_t trace_hash;
 	uint64_t block;   // of the table
 	unsigned until;   // for all but those tables that `fleet` asks
-	struct str known; // a line for each block that is recorded: "TABLE\tBLOCK\n"
+	struct str known; // a line for each block that is recorded: "TABLE\tBLOCK\tROWS\n"
 	struct native native;
 	struct radix_pair *order; // of the rows of a batch, and room for as many
 	uint64_t *values;         // of a column in that order
@@ -100,13 +101,21 @@ static void put_batch(struct push *push, const void *what)
 
 // ---- sending ----
 
-static bool is_known(const struct push *push, const char *table)
+// The same number is the same rows, unless what was sent is another state of the recording.
+static bool find_block(const struct push *push, const struct block *block, bool *known,
+		       struct err *err)
 {
 	char line[64];
-	size_t length =
-		(size_t)snprintf(line, sizeof line, "\n%s\t%" PRIu64 "\n", table, push->block);
+	size_t length = (size_t)snprintf(line, sizeof line, "\n%s\t%" PRIu64 "\t", block->table,
+					 push->block);
+	const char *at = mem_search(str_get(&push->known), push->known.length, line, length);
 
-	return mem_search(str_get(&push->known), push->known.length, line, length) != NULL;
+	*known = at != NULL;
+	return !at || strcmp(block->table, rowset_tables[ROWSET_ALLOCATIONS].name) != 0 ||
+	       strtoull(at + length, NULL, 10) == block->rows ||
+	       err_set(err, ERR_IO,
+		       "the database has another part of this recording, trimmed or saved before "
+		       "it ended (try: another database)");
 }
 
 static bool wait(struct push *push, struct err *err)
@@ -132,6 +141,7 @@ static bool begin_table(void *context, const struct rowset_table *table, struct 
 static bool add_block(struct push *push, const struct block *block, struct err *err)
 {
 	struct native *native = &push->native;
+	bool known;
 	struct lanes_block sent = {
 		.table = block->table,
 		.number = push->block,
@@ -139,7 +149,9 @@ static bool add_block(struct push *push, const struct block *block, struct err *
 		.until = block->until,
 	};
 
-	if (is_known(push, block->table)) {
+	if (!find_block(push, block, &known, err))
+		return false;
+	if (known) {
 		push->result->rows_known += block->rows;
 		return true;
 	}
@@ -266,11 +278,10 @@ static bool find_known(struct push *push, struct err *err)
 	struct str sql = { 0 };
 	bool good;
 
-	str_format(
-		&sql,
-		"SELECT name, block FROM %s.blocks WHERE trace = '%s' AND until >= today() GROUP "
-		"BY name, block",
-		clickhouse_database(clickhouse), push->trace);
+	str_format(&sql,
+		   "SELECT name, block, max(rows) FROM %s.blocks WHERE trace = '%s' AND until >= "
+		   "today() GROUP BY name, block",
+		   clickhouse_database(clickhouse), push->trace);
 	str_add_char(&push->known, '\n');
 	good = clickhouse_run(clickhouse, sql.text, NULL, false, &push->known, err);
 	str_fini(&sql);

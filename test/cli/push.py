@@ -54,6 +54,18 @@ def a_window_has_the_same_answer_there():
 
 
 @test
+def another_part_of_a_recording_is_not_mixed_with_it():
+    path = make("random.tide", 300, 500, 20_000)
+    run("trim", path, "--from", "50%", "-o", "part.tide", check=0)
+    with Server() as server:
+        push(server.place, "part.tide")
+        before = server.ask("SELECT count(), sum(size) FROM memory.allocations")
+        check("another part of this recording" in push(server.place, path, code=3).stderr)
+        equal(before, server.ask("SELECT count(), sum(size) FROM memory.allocations"))
+        check("0 rows sent" in push(server.place, "part.tide").stdout)
+
+
+@test
 def what_the_howto_asks_is_answered():
     path = make("random.tide", 300, 500, 20_000)
     with open(os.path.join(SOURCE, "docs/howto/fleet.md"), encoding="utf-8") as file:
