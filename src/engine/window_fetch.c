@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "engine/window_source.h"
+#include "trace/effect.h"
 
 #include <stdlib.h>
 
@@ -29,33 +30,22 @@ static void learn_begin(struct window_allocation *allocation, const struct trace
 {
 	allocation->address = event->address;
 	allocation->begin_thread = event->thread;
-	allocation->reallocated = event->kind == TRACE_REALLOC ||
-				  event->kind == TRACE_REALLOC_ALLOC;
+	allocation->reallocated = effect_of(event->kind) & EFFECT_MOVES;
 }
 
 static void learn_end(struct window_allocation *allocation, const struct trace_event *event)
 {
+	unsigned effect = effect_of(event->kind);
+	bool moves = effect & EFFECT_ENDS && effect & EFFECT_MOVES;
+
 	allocation->end_thread = event->thread;
 	allocation->end_stack = event->stack;
-	switch (event->kind) {
-	case TRACE_FREE:
-	case TRACE_HEAP_FREE:
-	case TRACE_HEAP_RESET:
-	case TRACE_HEAP_DESTROY:
-		break;
-	case TRACE_REALLOC:
-		allocation->end_kind = event->old_address == allocation->address
-					       ? WINDOW_END_REALLOC
-					       : WINDOW_END_LOST;
-		break;
-	case TRACE_REALLOC_FREE:
+	if (effect & EFFECT_HALF || (moves && effect_ended(event) == allocation->address))
 		allocation->end_kind = WINDOW_END_REALLOC;
-		break;
-	default:
-		if (allocation->end_kind == WINDOW_END_FREE && !trace_kind_is_vm(event->kind))
-			allocation->end_kind = WINDOW_END_LOST;
-		break;
-	}
+	else if (moves ||
+		 (!(effect & (EFFECT_ENDS | EFFECT_DESTROYS)) &&
+		  allocation->end_kind == WINDOW_END_FREE && !trace_kind_is_vm(event->kind)))
+		allocation->end_kind = WINDOW_END_LOST;
 }
 
 static bool read_wanted(struct reader *reader, const struct wanted *wanted, size_t count,

@@ -9,6 +9,7 @@
 #include "engine/moment.h"
 #include "os/file.h"
 #include "os/now.h"
+#include "trace/effect.h"
 
 #include <errno.h>
 #include <string.h>
@@ -64,7 +65,7 @@ static void end(void *context, const struct lives_block *block, const struct liv
 	struct push_live *live = context;
 	const struct trace_event *event = &live->event;
 
-	if (end->cause == LIVES_REALLOC && event->kind == TRACE_REALLOC_FREE)
+	if (end->cause == LIVES_REALLOC && effect_of(event->kind) & EFFECT_HALF)
 		*half_of(live, event->thread) = (struct push_live_half){ true, *block, *end };
 	else
 		emit(live, block, end);
@@ -82,13 +83,13 @@ static void undo(void *context, const struct lives_block *block, const struct li
 static void add_event(struct push_live *live)
 {
 	struct trace_event *event = &live->event;
+	unsigned effect = effect_of(event->kind);
 
 	if (event->stack >= reader_stacks_count(live->asked.reader))
 		event->stack = 0;
 	live->now_ns = event->time_ns;
 	live->next_number = event->number + 1;
-	if (event->kind <= TRACE_FAILED && event->kind != TRACE_REALLOC_UNDO &&
-	    event->thread < live->halves_count)
+	if (effect & EFFECT_CALL && !(effect & EFFECT_UNDOES) && event->thread < live->halves_count)
 		settle(live, &live->halves[event->thread]);
 	lives_add_event(live->lives, event);
 }

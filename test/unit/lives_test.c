@@ -6,8 +6,23 @@
 #include "engine/replay/pool_totals.h"
 #include "test/unit/assembled.h"
 #include "test/unit/window_random.h"
+#include "trace/asm_words.h"
+#include "trace/effect.h"
 
 #include <stdio.h>
+
+// ---- what events do ----
+
+TEST(lives_change_by_every_kind_but_those_of_virtual_memory)
+{
+	for (unsigned kind = 0; kind <= UINT8_MAX; kind++) {
+		bool is_one = asm_words_event((uint8_t)kind) != NULL;
+
+		if ((effect_of(kind) != 0) != (is_one && !trace_kind_is_vm(kind)))
+			CHECK_STR(is_one ? asm_words_event((uint8_t)kind) : "nothing", "known");
+	}
+	CHECK(!(effect_of(TRACE_HEAP_FREE) & EFFECT_CALL)); // a pool's is no call on malloc's heap
+}
 
 // ---- each of them, in words ----
 

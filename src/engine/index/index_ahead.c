@@ -1,26 +1,11 @@
 #include "engine/index/index_ahead.h"
 
 #include "base/mem.h"
+#include "trace/effect.h"
 
 enum {
 	ROUND = 32, // events whose cells are looked for together
 };
-
-static bool allocates(const struct trace_event *event)
-{
-	switch (event->kind) {
-	case TRACE_MALLOC:
-	case TRACE_CALLOC:
-	case TRACE_ALIGNED:
-	case TRACE_BEFORE:
-	case TRACE_REALLOC:
-	case TRACE_REALLOC_ALLOC:
-	case TRACE_HEAP_ALLOC:
-		return true;
-	default:
-		return false;
-	}
-}
 
 // What was read goes into the batch, if its thread is known. All are of one thread.
 static void take(const struct index_ahead *ahead, struct index_ahead_batch *batch,
@@ -82,16 +67,16 @@ static void expect_cells(const struct cells *cells, const struct index_ahead_eve
 	if (cells->sites_count < LARGE)
 		return;
 	for (size_t i = 0; i < count; i++)
-		if (allocates(&events[i].event))
+		if (effect_of(events[i].event.kind) & EFFECT_BEGINS)
 			cells_expect_stack(cells, events[i].event.stack);
 	for (size_t i = 0; i < count; i++)
-		if (allocates(&events[i].event))
+		if (effect_of(events[i].event.kind) & EFFECT_BEGINS)
 			cells_expect_site(cells, events[i].event.stack);
 	for (size_t i = 0; i < count; i++)
-		if (allocates(&events[i].event))
+		if (effect_of(events[i].event.kind) & EFFECT_BEGINS)
 			cells_expect_slot(cells, events[i].event.stack, events[i].event.size);
 	for (size_t i = 0; i < count; i++)
-		if (allocates(&events[i].event))
+		if (effect_of(events[i].event.kind) & EFFECT_BEGINS)
 			cells_expect_cell(cells, events[i].event.stack, events[i].event.size);
 }
 
@@ -104,7 +89,7 @@ static void find_cell(struct cells *cells, struct index_ahead_event *next)
 					 .heap = event->heap };
 
 	next->cell = 0;
-	if (allocates(event))
+	if (effect_of(event->kind) & EFFECT_BEGINS)
 		next->cell = cells_add_cell(cells, cells_add_site(cells, &site), event->size);
 }
 

@@ -15,6 +15,7 @@
 #include "engine/replay/lives.h"
 #include "os/file.h"
 #include "os/now.h"
+#include "trace/effect.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -144,45 +145,29 @@ static void add_event(struct index_work *work, const struct index_ahead_event *n
 	struct index_half_call *half = &work->halves[event->thread];
 	struct index_pair *pair = &work->pair;
 	uint32_t space = space_of(work, next);
+	unsigned effect = effect_of(event->kind);
 
 	index_pair_at(pair, event->time_ns, event->number);
 	vm_lives_add_event(&work->vm, event, next->process, index_pair_raw(pair));
 	work->index.calls += trace_kind_is_call(event->kind);
 	work->index.odd |= work->index.exits[next->process].step != WINDOW_NEVER;
-	if (event->kind >= TRACE_HEAP_ALLOC && event->kind <= TRACE_HEAP_DESTROY)
+	if (trace_kind_is_pool(event->kind))
 		work->index.odd |= event->heap == 0;
-	switch (event->kind) {
-	case TRACE_MALLOC:
-	case TRACE_CALLOC:
-	case TRACE_ALIGNED:
-	case TRACE_BEFORE:
-	case TRACE_HEAP_ALLOC:
-	case TRACE_REALLOC_ALLOC:
-		index_pair_alloc(pair, space, event->address, next->cell);
-		break;
-	case TRACE_FREE:
-	case TRACE_HEAP_FREE:
-		index_pair_free(pair, space, event->address, event->thread);
-		break;
-	case TRACE_REALLOC:
-		index_pair_free(pair, space, event->old_address, event->thread);
-		index_pair_alloc(pair, space, event->address, next->cell);
-		break;
-	case TRACE_REALLOC_FREE:
+	if (effect & EFFECT_HALF) {
 		add_half(work, event, space);
 		return;
-	case TRACE_REALLOC_UNDO:
-		undo(work, event);
-		break;
-	case TRACE_HEAP_RESET:
-	case TRACE_HEAP_DESTROY:
-		destroy(work, space);
-		break;
-	default:
-		index_pair_nothing(pair);
-		break;
 	}
-	if (event->kind <= TRACE_FAILED) // not one that the allocator makes inside of a realloc
+	if (effect & EFFECT_ENDS)
+		index_pair_free(pair, space, effect_ended(event), event->thread);
+	if (effect & EFFECT_BEGINS)
+		index_pair_alloc(pair, space, event->address, next->cell);
+	if (effect & EFFECT_UNDOES)
+		undo(work, event);
+	else if (effect & EFFECT_DESTROYS)
+		destroy(work, space);
+	else if (!(effect & (EFFECT_ENDS | EFFECT_BEGINS)))
+		index_pair_nothing(pair);
+	if (effect & EFFECT_CALL)
 		half->state = HALF_NONE;
 }
 

@@ -19,6 +19,7 @@
 #include "base/rising.h"
 #include "engine/index/live_table.h"
 #include "engine/space/vm_calls.h"
+#include "trace/effect.h"
 #include "trace/reader_pass.h"
 
 enum { LOOK_EVERY = 1 << 16 }; // events between two looks at who wants to stop
@@ -510,8 +511,9 @@ static bool find_place(struct asking *asking, struct numbers *numbers, struct re
 // Heaps alone: what is left of a failed call is in the list of calls.
 static bool is_of_heap(const struct trace_event *event)
 {
-	return !trace_kind_is_vm(event->kind) && event->kind != TRACE_FAILED &&
-	       event->kind != TRACE_REALLOC_FAILED;
+	unsigned effect = effect_of(event->kind);
+
+	return effect && (!(effect & EFFECT_FAILS) || effect & EFFECT_UNDOES);
 }
 
 static bool read_tail(struct asking *asking)

@@ -9,6 +9,7 @@
 #include "engine/index/plain.h"
 #include "engine/replay/lives.h"
 #include "engine/space/vm_lives.h"
+#include "trace/effect.h"
 #include "trace/reader_pass.h"
 
 #include <stdlib.h>
@@ -172,38 +173,19 @@ static void destroy(struct build *build, const struct trace_event *event)
 
 static void add_event(struct build *build, const struct trace_event *event)
 {
+	unsigned effect = effect_of(event->kind);
+
 	build->steps->calls += trace_kind_is_call(event->kind);
-	switch (event->kind) {
-	case TRACE_MALLOC:
-	case TRACE_CALLOC:
-	case TRACE_ALIGNED:
-	case TRACE_BEFORE:
-	case TRACE_HEAP_ALLOC:
-	case TRACE_REALLOC_ALLOC:
+	if (effect & EFFECT_HALF && map_find(&build->undone, event->number))
+		effect = 0;
+	if (effect & EFFECT_ENDS)
+		release(build, event, effect_ended(event));
+	if (effect & EFFECT_BEGINS)
 		allocate(build, event);
-		break;
-	case TRACE_FREE:
-	case TRACE_HEAP_FREE:
-		release(build, event, event->address);
-		break;
-	case TRACE_REALLOC:
-		release(build, event, event->old_address);
-		allocate(build, event);
-		break;
-	case TRACE_REALLOC_FREE:
-		if (map_find(&build->undone, event->number))
-			add_step(build, event->time_ns, event->number);
-		else
-			release(build, event, event->address);
-		break;
-	case TRACE_HEAP_RESET:
-	case TRACE_HEAP_DESTROY:
+	if (effect & EFFECT_DESTROYS)
 		destroy(build, event);
-		break;
-	default:
+	if (!(effect & (EFFECT_ENDS | EFFECT_BEGINS | EFFECT_DESTROYS)))
 		add_step(build, event->time_ns, event->number);
-		break;
-	}
 }
 
 // What lives in a process now, lives until its end.

@@ -25,6 +25,7 @@
 
 #include "base/mem.h"
 #include "engine/replay/weight.h"
+#include "trace/effect.h"
 
 #include <string.h>
 
@@ -453,7 +454,7 @@ static void destroy(struct heap *heap, const struct trace_event *event)
 	struct blocks *blocks;
 	struct blocks_cursor cursor = { 0 };
 
-	if (event->kind != TRACE_HEAP_DESTROY || event->heap >= process->heaps_count)
+	if (event->heap >= process->heaps_count)
 		return;
 	blocks = &process->heaps[event->heap];
 	while ((block = blocks_next(blocks, &cursor))) {
@@ -473,15 +474,18 @@ void heap_count_event(struct heap *heap, const struct trace_event *event, bool u
 {
 	struct heap_thread_state *thread;
 	struct pending ended;
+	unsigned effect = effect_of(event->kind);
 	bool call = trace_kind_is_call(event->kind);
 
 	ASSERT(!heap->finished);
+	ASSERT(!undone || effect & EFFECT_HALF);
 	if (event->thread >= heap->threads_count)
 		return;
-	if (event->kind > TRACE_FAILED && event->kind != TRACE_BEFORE) {
+	if (!(effect & EFFECT_CALL) && event->kind != TRACE_BEFORE) {
 		// Of pools and of virtual memory: neither is malloc's.
 		pass_time(heap, event->time_ns);
-		if (heap->threads[event->thread].process < heap->processes_count)
+		if (effect & EFFECT_DESTROYS &&
+		    heap->threads[event->thread].process < heap->processes_count)
 			destroy(heap, event);
 		return;
 	}
@@ -498,40 +502,23 @@ void heap_count_event(struct heap *heap, const struct trace_event *event, bool u
 	if (call && thread->selected)
 		heap->totals.events_selected++;
 
-	switch (event->kind) {
-	case TRACE_MALLOC:
-	case TRACE_CALLOC:
-	case TRACE_ALIGNED:
-	case TRACE_BEFORE:
-		allocate(heap, thread, event, false);
-		break;
-	case TRACE_FREE:
-		release(heap, thread, event, event->address, &ended, false);
-		break;
-	case TRACE_REALLOC:
-		release(heap, thread, event, event->old_address, &ended, false);
-		reallocate(heap, thread, event);
-		break;
-	case TRACE_REALLOC_FREE:
-		if (undone)
-			break;
+	if (effect & EFFECT_HALF && !undone) {
 		if (!thread->pending)
 			thread->pending = mem_alloc(1, sizeof *thread->pending);
 		release(heap, thread, event, event->address, thread->pending, false);
 		thread->pending->active = true;
 		return;
-	case TRACE_REALLOC_ALLOC:
-		reallocate(heap, thread, event);
-		break;
-	case TRACE_REALLOC_UNDO:
-		undo(heap, thread, event);
-		count_failed(heap, thread, event);
-		break;
-	case TRACE_REALLOC_FAILED:
-	case TRACE_FAILED:
-		count_failed(heap, thread, event);
-		break;
 	}
+	if (effect & EFFECT_ENDS && !undone)
+		release(heap, thread, event, effect_ended(event), &ended, false);
+	if (effect & EFFECT_MOVES && effect & EFFECT_BEGINS)
+		reallocate(heap, thread, event);
+	else if (effect & EFFECT_BEGINS)
+		allocate(heap, thread, event, false);
+	if (effect & EFFECT_UNDOES)
+		undo(heap, thread, event);
+	if (effect & EFFECT_FAILS)
+		count_failed(heap, thread, event);
 	if (thread->pending)
 		thread->pending->active = false;
 }

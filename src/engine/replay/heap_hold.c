@@ -4,6 +4,7 @@
 // for: it counts as if its block had ended, until the other half says that it lives on.
 #include "base/mem.h"
 #include "engine/replay/heap_own.h"
+#include "trace/effect.h"
 
 enum { HOLD_MAX = 1 << 16 };
 
@@ -30,16 +31,16 @@ void heap_hold_no_more(struct heap *heap)
 static void hold_settle(struct heap *heap, const struct trace_event *event)
 {
 	struct heap_thread_state *thread = &heap->threads[event->thread];
+	unsigned effect = effect_of(event->kind);
 
 	if (thread->waits) {
 		struct heap_held *half = &heap->held[thread->held];
 
-		half->undone = event->kind == TRACE_REALLOC_UNDO &&
-			       event->address == half->event.address;
+		half->undone = effect & EFFECT_UNDOES && event->address == half->event.address;
 		thread->waits = false;
 		heap->held_waiting--;
 	}
-	if (event->kind == TRACE_REALLOC_FREE) {
+	if (effect & EFFECT_HALF) {
 		thread->waits = true;
 		thread->held = heap->held_count;
 		heap->held_waiting++;
@@ -56,7 +57,7 @@ static void hold(struct heap *heap, struct heap_held held)
 void heap_add_event(struct heap *heap, const struct trace_event *event)
 {
 	ASSERT(!heap->finished);
-	if (event->thread < heap->threads_count && event->kind <= TRACE_FAILED)
+	if (event->thread < heap->threads_count && effect_of(event->kind) & EFFECT_CALL)
 		hold_settle(heap, event);
 	if (heap->held_waiting) {
 		hold(heap, (struct heap_held){ .event = *event });

@@ -15,6 +15,7 @@
 #include "engine/moment.h"
 #include "engine/query.h"
 #include "engine/replay/blocks.h"
+#include "trace/effect.h"
 #include "trace/reader_pass.h"
 
 #include <string.h>
@@ -119,12 +120,6 @@ static struct lives_half *half_of(struct lives *lives, thread_id thread)
 		lives->halves[lives->threads_count] = (struct lives_half){ 0 };
 	}
 	return &lives->halves[thread];
-}
-
-// Calls on malloc's heap close the first half that their thread left open.
-static bool closes_half(const struct trace_event *event)
-{
-	return event->kind <= TRACE_FAILED;
 }
 
 // ---- the list ----
@@ -335,30 +330,14 @@ static void end_all(struct lives *lives, const struct blocks *only, process_id p
 
 // ---- items ----
 
-static void reallocate(struct lives *lives, const struct trace_event *event, process_id process,
-		       struct lives_half *half)
+static void end_half(struct lives *lives, const struct trace_event *event, process_id process,
+		     struct lives_half *half)
 {
-	switch (event->kind) {
-	case TRACE_REALLOC:
-		end(lives, event, process, event->old_address, LIVES_REALLOC);
-		begin(lives, event, process, true, event->old_address);
-		break;
-	case TRACE_REALLOC_FREE:
-		half->open = false;
-		if (lives->undone && map_find(lives->undone, event->number))
-			return;
-		half->block = end(lives, event, process, event->address, LIVES_REALLOC);
-		half->end = end_by(event, LIVES_REALLOC);
-		half->open = true;
+	half->open = !lives->undone || !map_find(lives->undone, event->number);
+	if (!half->open)
 		return;
-	case TRACE_REALLOC_ALLOC:
-		begin(lives, event, process, true, half->open ? half->block.address : 0);
-		break;
-	case TRACE_REALLOC_UNDO:
-		undo(lives, event, process, half);
-		break;
-	}
-	half->open = false;
+	half->block = end(lives, event, process, event->address, LIVES_REALLOC);
+	half->end = end_by(event, LIVES_REALLOC);
 }
 
 static void destroy(struct lives *lives, const struct trace_event *event, process_id process)
@@ -366,11 +345,6 @@ static void destroy(struct lives *lives, const struct trace_event *event, proces
 	struct lives_end how = end_by(event, LIVES_DESTROY);
 
 	end_all(lives, blocks_of(lives, process, event->heap), process, &how);
-}
-
-static uint64_t ended_address(const struct trace_event *event)
-{
-	return event->kind == TRACE_REALLOC ? event->old_address : event->address;
 }
 
 void lives_expect(struct lives *lives, const struct trace_event *events, uint32_t count)
@@ -382,11 +356,11 @@ void lives_expect(struct lives *lives, const struct trace_event *events, uint32_
 		return;
 	for (uint32_t i = 0; i < count; i++)
 		blocks_expect(blocks_of(lives, thread->process, events[i].heap),
-			      ended_address(&events[i]));
+			      effect_ended(&events[i]));
 	for (uint32_t i = 0; i < count; i++) {
 		const struct block *block =
 			blocks_find(blocks_of(lives, thread->process, events[i].heap),
-				    ended_address(&events[i]));
+				    effect_ended(&events[i]));
 
 		if (block)
 			__builtin_prefetch(&lives->list[block->site], 1);
@@ -396,40 +370,33 @@ void lives_expect(struct lives *lives, const struct trace_event *events, uint32_
 void lives_add_event(struct lives *lives, const struct trace_event *event)
 {
 	const struct trace_thread *thread = reader_thread(lives->reader, event->thread);
+	unsigned effect = effect_of(event->kind);
+	struct lives_half *half;
 
 	lives->next_number = event->number + 1;
 	if (!thread || !reader_process(lives->reader, thread->process))
 		return;
-	switch (event->kind) {
-	case TRACE_MALLOC:
-	case TRACE_CALLOC:
-	case TRACE_ALIGNED:
-	case TRACE_BEFORE:
-	case TRACE_HEAP_ALLOC:
-		begin(lives, event, thread->process, false, 0);
-		break;
-	case TRACE_FREE:
-	case TRACE_HEAP_FREE:
-		end(lives, event, thread->process, event->address, LIVES_FREE);
-		break;
-	case TRACE_REALLOC:
-	case TRACE_REALLOC_FREE:
-	case TRACE_REALLOC_ALLOC:
-	case TRACE_REALLOC_UNDO:
-		reallocate(lives, event, thread->process, half_of(lives, event->thread));
+	half = half_of(lives, event->thread);
+	if (effect & EFFECT_HALF) {
+		end_half(lives, event, thread->process, half);
 		return;
-	case TRACE_HEAP_RESET:
-	case TRACE_HEAP_DESTROY:
-		destroy(lives, event, thread->process);
-		break;
-	case TRACE_FAILED:
-	case TRACE_REALLOC_FAILED:
-		if (lives->watcher.failed)
-			lives->watcher.failed(lives->watcher.context, event);
-		break;
 	}
-	if (closes_half(event) && event->thread < lives->threads_count)
-		lives->halves[event->thread].open = false;
+	if (effect & EFFECT_ENDS)
+		end(lives, event, thread->process, effect_ended(event),
+		    effect & EFFECT_MOVES ? LIVES_REALLOC : LIVES_FREE);
+	if (effect & EFFECT_BEGINS)
+		begin(lives, event, thread->process, effect & EFFECT_MOVES,
+		      effect & EFFECT_ENDS                  ? event->old_address
+		      : effect & EFFECT_MOVES && half->open ? half->block.address
+							    : 0);
+	if (effect & EFFECT_UNDOES)
+		undo(lives, event, thread->process, half);
+	else if (effect & EFFECT_FAILS && lives->watcher.failed)
+		lives->watcher.failed(lives->watcher.context, event);
+	if (effect & EFFECT_DESTROYS)
+		destroy(lives, event, thread->process);
+	if (effect & EFFECT_CALL)
+		half->open = false;
 }
 
 void lives_add_note(struct lives *lives, const struct trace_note *note)
@@ -557,11 +524,13 @@ struct open_half {
 
 static void look(struct open_half *half, const struct trace_event *event, struct map *undone)
 {
-	if (event->kind == TRACE_REALLOC_UNDO && half->open && half->address == event->address)
+	unsigned effect = effect_of(event->kind);
+
+	if (effect & EFFECT_UNDOES && half->open && half->address == event->address)
 		map_put(undone, half->number, NULL);
-	if (closes_half(event))
+	if (effect & EFFECT_CALL)
 		half->open = false;
-	if (event->kind == TRACE_REALLOC_FREE)
+	if (effect & EFFECT_HALF)
 		*half = (struct open_half){ true, event->number, event->address };
 }
 

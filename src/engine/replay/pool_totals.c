@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "engine/replay/lives.h"
+#include "trace/effect.h"
 
 #include <string.h>
 
@@ -66,7 +67,7 @@ void pool_totals_add(struct pool_totals *totals, const struct trace_event *event
 	struct pool_total *total = pool_of(totals, event->heap);
 
 	total->used = true;
-	total->resets += event->kind == TRACE_HEAP_RESET || event->kind == TRACE_HEAP_DESTROY;
+	total->resets += (effect_of(event->kind) & EFFECT_DESTROYS) != 0;
 	lives_add_event(totals->lives, event);
 }
 

@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "base/radix.h"
 #include "engine/replay/lives.h"
+#include "trace/effect.h"
 #include "trace/reader_pass.h"
 
 #include <stdlib.h>
@@ -32,8 +33,7 @@ void present_add_event(struct present *present, const struct trace_event *event)
 {
 	const struct present_options *options = &present->options;
 	bool vm = trace_kind_is_vm(event->kind);
-	bool shown = vm || event->kind == TRACE_FAILED || event->kind == TRACE_REALLOC_FAILED ||
-		     event->kind == TRACE_REALLOC_UNDO;
+	bool shown = vm || effect_of(event->kind) & EFFECT_FAILS;
 
 	if (!reader_thread(present->reader, event->thread))
 		return;

@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "engine/replay/blocks.h"
+#include "trace/effect.h"
 #include "trace/reader_pass.h"
 
 #include <string.h>
@@ -212,28 +213,13 @@ static void destroy(struct temporary *temporary, const struct trace_event *event
 {
 	process_id process = temporary->threads[event->thread].process;
 
-	if (event->kind == TRACE_HEAP_DESTROY && event->heap > 0 &&
-	    event->heap < temporary->processes[process].heaps_count)
+	if (event->heap > 0 && event->heap < temporary->processes[process].heaps_count)
 		forget_heap(&temporary->processes[process].heaps[event->heap]);
-}
-
-static void reallocate_in_halves(struct temporary *temporary, struct thread_state *thread,
-				 const struct trace_event *event)
-{
-	if (event->kind == TRACE_REALLOC_FREE) {
-		release(temporary, thread, event, event->address, &thread->pending);
-		thread->pending.active = true;
-		return;
-	}
-	if (event->kind == TRACE_REALLOC_ALLOC)
-		allocate(temporary, thread, event);
-	else if (event->kind == TRACE_REALLOC_UNDO)
-		undo(temporary, thread, event);
-	thread->pending.active = false;
 }
 
 void temporary_add_event(struct temporary *temporary, const struct trace_event *event)
 {
+	unsigned effect = effect_of(event->kind);
 	struct thread_state *thread;
 	struct pending ended;
 
@@ -241,30 +227,18 @@ void temporary_add_event(struct temporary *temporary, const struct trace_event *
 	    temporary->threads[event->thread].process >= temporary->processes_count)
 		return;
 	thread = &temporary->threads[event->thread];
-	if (event->kind > TRACE_FAILED) {
+	if (effect & EFFECT_DESTROYS)
 		destroy(temporary, event);
+	if (!(effect & EFFECT_CALL) || !temporary->processes[thread->process].selected)
 		return;
-	}
-	if (!temporary->processes[thread->process].selected)
-		return;
-	switch (event->kind) {
-	case TRACE_MALLOC:
-	case TRACE_CALLOC:
-	case TRACE_ALIGNED:
+	if (effect & EFFECT_ENDS)
+		release(temporary, thread, event, effect_ended(event),
+			effect & EFFECT_HALF ? &thread->pending : &ended);
+	if (effect & EFFECT_BEGINS)
 		allocate(temporary, thread, event);
-		break;
-	case TRACE_FREE:
-		release(temporary, thread, event, event->address, &ended);
-		break;
-	case TRACE_REALLOC:
-		release(temporary, thread, event, event->old_address, &ended);
-		allocate(temporary, thread, event);
-		break;
-	default:
-		reallocate_in_halves(temporary, thread, event);
-		return;
-	}
-	thread->pending.active = false;
+	if (effect & EFFECT_UNDOES)
+		undo(temporary, thread, event);
+	thread->pending.active = effect & EFFECT_HALF;
 }
 
 void temporary_add_note(struct temporary *temporary, const struct trace_note *note)

@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "engine/replay/lives.h"
 #include "engine/replay/trim_vm.h"
+#include "trace/effect.h"
 #include "trace/reader_pass.h"
 
 #include <stdlib.h>
@@ -53,16 +54,17 @@ static void each(void *context, const struct lives_block *block)
 
 static void add_event(struct reading *reading, struct lives *lives, const struct trace_event *event)
 {
+	unsigned effect = effect_of(event->kind);
 	struct half *half;
 
 	trim_vm_add_event(reading->vm, event);
 	if (event->vm)
 		return;
 	lives_add_event(lives, event);
-	if (event->kind > TRACE_FAILED)
+	if (!(effect & EFFECT_CALL))
 		return;
 	half = half_of(reading, event->thread);
-	half->open = event->kind == TRACE_REALLOC_FREE;
+	half->open = effect & EFFECT_HALF;
 	half->number = event->number;
 }
 

@@ -1,6 +1,7 @@
 #include "engine/space/vm_lives.h"
 
 #include "base/mem.h"
+#include "trace/effect.h"
 
 static struct window_cell cell_of(const struct space_commit *commit)
 {
@@ -128,6 +129,7 @@ void vm_lives_add_event(struct vm_lives *lives, const struct trace_event *event,
 			uint64_t step)
 {
 	struct vm_call call = { .events = event->number };
+	unsigned effect = effect_of(event->kind);
 
 	lives->step = step;
 	lives->events = event->number + 1;
@@ -138,29 +140,17 @@ void vm_lives_add_event(struct vm_lives *lives, const struct trace_event *event,
 		keep(lives, &call);
 		return;
 	}
-	switch (event->kind) {
-	case TRACE_MALLOC:
-	case TRACE_CALLOC:
-	case TRACE_ALIGNED:
-	case TRACE_BEFORE:
-	case TRACE_REALLOC:
-	case TRACE_REALLOC_ALLOC:
-		if (!lives->any || !space_claim(lives->space, process, event->address))
-			break;
-		call.what = VM_CALL_CLAIM;
-		call.process = process;
-		call.event.address = event->address;
-		keep(lives, &call);
-		break;
-	case TRACE_FAILED:
-	case TRACE_REALLOC_FAILED:
-	case TRACE_REALLOC_UNDO:
+	if (effect & EFFECT_FAILS) {
 		call.event = *event;
 		keep(lives, &call);
-		break;
-	default:
-		break;
 	}
+	if (!(effect & EFFECT_BEGINS) || trace_kind_is_pool(event->kind) || !lives->any ||
+	    !space_claim(lives->space, process, event->address))
+		return;
+	call.what = VM_CALL_CLAIM;
+	call.process = process;
+	call.event.address = event->address;
+	keep(lives, &call);
 }
 
 void vm_lives_add_note(struct vm_lives *lives, const struct trace_note *note, uint64_t step)

@@ -9,6 +9,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "trace/effect.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -294,8 +295,7 @@ static void add_failure(struct address_map *address_map, const struct space *spa
 
 static bool is_failure(const struct trace_event *event)
 {
-	if (event->kind == TRACE_FAILED || event->kind == TRACE_REALLOC_FAILED ||
-	    event->kind == TRACE_REALLOC_UNDO)
+	if (effect_of(event->kind) & EFFECT_FAILS)
 		return true;
 	return event->vm && event->vm->error == ENOMEM_NUMBER &&
 	       (event->kind == TRACE_MMAP || event->kind == TRACE_MREMAP ||

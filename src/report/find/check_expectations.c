@@ -4,6 +4,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "trace/effect.h"
 #include "trace/reader_pass.h"
 
 #include <string.h>
@@ -56,8 +57,7 @@ static void take_note(struct expectations *all, const struct trace_note *note)
 
 static bool allocates(uint8_t kind)
 {
-	return kind == TRACE_MALLOC || kind == TRACE_CALLOC || kind == TRACE_ALIGNED ||
-	       kind == TRACE_REALLOC || kind == TRACE_REALLOC_ALLOC;
+	return effect_of(kind) & EFFECT_BEGINS && effect_of(kind) & EFFECT_CALL;
 }
 
 static void take_event(struct expectations *all, const struct reader *reader,

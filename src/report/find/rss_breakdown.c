@@ -4,6 +4,7 @@
 #include "engine/space/space_owner.h"
 #include "report/ask/pages.h"
 #include "report/find/chunk_extent.h"
+#include "trace/effect.h"
 #include "trace/reader_pass.h"
 #include "trace/snapshot.h"
 
@@ -338,30 +339,20 @@ static void forget(struct rss_breakdown *rss_breakdown)
 
 static void count_between(struct rss_breakdown_between *between, const struct trace_event *event)
 {
-	switch (event->kind) {
-	case TRACE_REALLOC:
-		between->frees++;
-		// fall through
-	case TRACE_MALLOC:
-	case TRACE_CALLOC:
-	case TRACE_ALIGNED:
-	case TRACE_REALLOC_ALLOC:
-		between->allocations++;
-		between->allocated_bytes += event->size;
-		break;
-	case TRACE_FREE:
-	case TRACE_REALLOC_FREE:
-		between->frees++;
-		break;
-	case TRACE_REALLOC_UNDO:
-		between->frees--;
-		break;
-	default:
-		if (!trace_kind_is_vm(event->kind) || event->vm->error)
-			break;
+	unsigned effect = effect_of(event->kind);
+
+	if (trace_kind_is_vm(event->kind) && !event->vm->error) {
 		between->calls++;
 		between->calls_bytes += event->size;
 	}
+	if (!(effect & EFFECT_CALL))
+		return;
+	if (effect & EFFECT_BEGINS) {
+		between->allocations++;
+		between->allocated_bytes += event->size;
+	}
+	between->frees += (effect & EFFECT_ENDS) != 0;
+	between->frees -= (effect & EFFECT_UNDOES) != 0;
 }
 
 // What stands between the marks, and how high resident memory ever was. Where no index says that
