@@ -565,13 +565,16 @@ def of_a_process_that_frees_all_it_has_as_it_ends_no_page_is_told():
 
 # ---- addresses ----
 
-def cut_up(step, asked, bits=32):
-    """An address space of which each `step` MiB begin with a page of the program's; then a call fails."""
+def cut_up(step, asked, bits=32, halves=False):
+    """An address space of which each `step` MiB begin with a page of the program's; then a call fails.
+    `halves`: it is a realloc during which another thread did something."""
     lines = [f"process p pid=9 bits={bits}", "thread t p tid=9", f"stack c {stack('cutter')}",
              f"stack s {stack('load')}"]
     lines += [f"@1 t mmap c {at} {PAGE} prot=rw flags=private|anonymous"
               for at in range(step * MIB, 1 << 32, step * MIB)]
-    return [*lines, f"@2 t failed s {asked * MIB}", "@3 end p exit=0"]
+    fails = (["@2 t malloc s 0x10 8", "@2 t realloc-free 0x10", f"@2 t realloc-undo s 0x10 {asked * MIB}"]
+             if halves else [f"@2 t failed s {asked * MIB}"])
+    return [*lines, *fails, "@3 end p exit=0"]
 
 
 @test
@@ -579,6 +582,8 @@ def holes_too_small_for_what_fails_are_told_and_a_failure_for_another_reason_is_
     [one] = listed("holes", cut_up(256, 300), "holes")
     equal(("load", 300 * MIB, "space"), (site(one), one["figures"]["size_bytes"], one["view"].split("tab=")[1].split("&")[0]))
     check(one["figures"]["free_bytes"] > 3000 * MIB and one["figures"]["largest_bytes"] < 300 * MIB, one)
+    [again] = listed("halves", cut_up(256, 300, halves=True), "holes")
+    equal((one["what"], one["figures"]), (again["what"], again["figures"]))
     equal([], listed("room", cut_up(512, 300), "holes"))
     equal([], listed("sixty-four", cut_up(256, 300, bits=64), "holes"))
     equal([], listed("absurd", cut_up(256, 3000), "holes"))

@@ -391,7 +391,7 @@ void lives_add_event(struct lives *lives, const struct trace_event *event)
 							    : 0);
 	if (effect & EFFECT_UNDOES)
 		undo(lives, event, thread->process, half);
-	else if (effect & EFFECT_FAILS && lives->watcher.failed)
+	if (effect & EFFECT_FAILS && lives->watcher.failed)
 		lives->watcher.failed(lives->watcher.context, event);
 	if (effect & EFFECT_DESTROYS)
 		destroy(lives, event, thread->process);

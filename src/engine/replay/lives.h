@@ -85,7 +85,7 @@ struct lives_watcher {
 	// It never ended; `end` is what was said of it.
 	void (*undo)(void *context, const struct lives_block *block, const struct lives_end *end);
 	void *context;
-	// A call that returned no memory; whatever lived lives on.
+	// A call that returned no memory; whatever lived lives on. After `undo`, where it is both.
 	void (*failed)(void *context, const struct trace_event *event);
 };
 

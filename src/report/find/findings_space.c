@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "report/ask/moment_view.h"
 #include "report/ask/pages.h"
+#include "trace/effect.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -66,8 +67,8 @@ static void look_at_failure(void *context, const struct space *space,
 	struct ranges_holes holes;
 	size_t i;
 
-	if ((event->kind != TRACE_FAILED && event->kind != TRACE_REALLOC_FAILED) || !thread ||
-	    event->size >= ABSURD || reader_process(reader, thread->process)->bits != 32 ||
+	if (!(effect_of(event->kind) & EFFECT_FAILS) || !thread || event->size >= ABSURD ||
+	    reader_process(reader, thread->process)->bits != 32 ||
 	    !query_has_process(&looking->findings->asked->selection.query, thread->process) ||
 	    !(ranges = space_ranges(space, thread->process)))
 		return;
