@@ -1,15 +1,18 @@
 // tidemark findings: what is wrong, or could be cheaper, ranked, with proof and advice.
+#include "cli/call_costs.h"
 #include "cli/query_options.h"
 
 #include "report/find/findings.h"
 
-enum { OPTION_EXPLAIN = 1, ROWS_DEFAULT = 5 };
+enum { OPTION_EXPLAIN = 1, OPTION_CPU, ROWS_DEFAULT = 5 };
 
 static const struct option_row rows[] = {
 	QUERY_OPTIONS_ROW_ROWS("show N findings of each kind (5; 0: all)"),
 	{ OPTION_EXPLAIN, 0, "explain", "ID",
 	  "what a kind is and how it is decided; with a FILE, that finding (growth#1) with its "
 	  "whole stack" },
+	{ OPTION_CPU, 0, "cpu", NULL,
+	  "measure what calls cost by a replay, and say what processor time would be saved" },
 	QUERY_OPTIONS_ROW_ALL_FRAMES,
 	QUERY_OPTIONS_ROW_MEMORY("for building and asking the index (256M)"),
 	PRINT_OPTIONS_ROW_JSON("findings.json"),
@@ -21,6 +24,7 @@ struct request {
 	struct query_options options;
 	const char *explain; // NULL: not given
 	const struct findings_kind *kind;
+	bool cpu;
 };
 
 static bool answer(const void *context, struct query_context *asked, struct sink *sink,
@@ -41,6 +45,12 @@ static bool answer(const void *context, struct query_context *asked, struct sink
 
 	if (!findings_find(&findings, asked, err))
 		return false;
+	if (request->cpu) {
+		struct call_costs *costs = call_costs_new(asked);
+
+		findings_price(&findings, call_costs_of, costs);
+		call_costs_free(costs);
+	}
 	good = options->print.json ? findings_json(&page, sink, err)
 				   : findings_text(&page, sink, err);
 	findings_fini(&findings);
@@ -64,6 +74,8 @@ static bool take_all(struct args *args, struct request *request)
 	while ((id = args_next(args)) != ARGS_END) {
 		if (id == OPTION_EXPLAIN)
 			request->explain = args->value;
+		else if (id == OPTION_CPU)
+			request->cpu = true;
 		else if (id == ARGS_EXIT ||
 			 query_options_take(args, &request->options, id) != PRINT_OPTIONS_TAKEN)
 			return false;

@@ -4,8 +4,8 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "cli/call_costs.h"
 #include "cli/interrupt.h"
-#include "launch/preload.h"
 #include "replay/replay_table.h"
 
 #include <stdlib.h>
@@ -237,22 +237,6 @@ static bool check(const struct query_context *asked, struct err *err)
 
 // ---- the whole ----
 
-static bool find_driver(struct str *path, struct err *err)
-{
-	struct str library = { 0 };
-	const char *slash;
-	bool found = preload_find_library(&library, err);
-
-	slash = found ? strrchr(str_get(&library), '/') : NULL;
-	str_format(path, "%.*stidemark-replay", slash ? (int)(slash + 1 - str_get(&library)) : 0,
-		   str_get(&library));
-	str_fini(&library);
-	if (found && access(str_get(path), X_OK) != 0)
-		return err_set(err, ERR_IO, "%s is not there (it is built with tidemark)",
-			       str_get(path));
-	return found;
-}
-
 static bool play(const struct request *request, struct replay_plan *plan, const char *driver,
 		 const struct planned *planned, struct replay_run **run, struct err *err)
 {
@@ -302,7 +286,7 @@ static bool play_all(const struct request *request, struct query_context *asked,
 	};
 	struct replay_run *dry = NULL;
 	struct str driver = { 0 };
-	bool good = find_driver(&driver, err) &&
+	bool good = call_costs_find_driver(&driver, err) &&
 		    play(request, plan, str_get(&driver), NULL, &dry, err);
 
 	table.dry = dry;

@@ -146,6 +146,10 @@ def without_stacks_of_frees_temporaries_say_what_would_have_told_more():
     text = " ".join(run("findings", "t.tide").stdout.split())
     equal(1, text.count("needs a snapshot of resident pages"), "a reason of several kinds is told once")
     check("(and so: free-pages, thread-stacks)" in text, text)
+    told = answer("findings", "t.tide", "--cpu")
+    equal([None], [one["saves"]["cpu_ns"] for one in told["findings"]])
+    check(any("which allocator it had is not known" in missed["why"]
+              for missed in told["not_looked_for"]), told["not_looked_for"])
 
 
 def growing(step_size, steps, buffers, by_copy=False):

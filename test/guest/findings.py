@@ -54,6 +54,21 @@ def each_mistake_is_found_and_what_looks_like_it_is_not():
                   for one in told["findings"]), [one["id"] for one in told["findings"]])
 
 
+@test
+def what_calls_cost_is_measured_by_a_replay_where_it_is_asked_for():
+    record([program("mistakes")], "-f")
+    saves = {one["kind"]: one["saves"] for one in findings()["findings"]}
+    equal((40000, None), (saves["temporaries"]["calls"], saves["temporaries"]["cpu_ns"]))
+    told = findings("--cpu")
+    saves = {one["kind"]: one["saves"] for one in told["findings"]}
+    check(saves["temporaries"]["cpu_ns"] > 0, saves)
+    equal((48000, None), (saves["containers"]["calls"], saves["containers"]["cpu_ns"]))
+    why = {one["kind"]: one["why"] for one in told["not_looked_for"]}
+    check("processor time" in why["containers"] and "temporaries" not in why, why)
+    text = run([TIDEMARK, "findings", "--cpu", "t.tide"]).out
+    check("of processor time as replayed" in text, text)
+
+
 # new[] is freed by delete, by the one that belongs to it, and malloc by delete[]. With OWN the program
 # has operators of its own, as some have: then any of that is its own affair.
 FAMILIES = r"""

@@ -586,6 +586,28 @@ bool findings_find(struct findings *findings, struct query_context *asked, struc
 	return good;
 }
 
+void findings_price(struct findings *findings, findings_cost *cost, void *context)
+{
+	ASSERT(cost);
+	for (size_t i = 0; i < findings->count; i++) {
+		struct finding *finding = &findings->list[i];
+		double begin_ns = 0, end_ns = 0;
+		const char *why;
+
+		if (!finding->saves_calls)
+			continue;
+		why = finding->saves_size
+			      ? cost(context, finding->process, finding->saves_size, &begin_ns,
+				     &end_ns)
+			      : "what its calls take depends on what they move, which a "
+				"replay does not measure";
+		if (why)
+			findings_miss(findings, finding->kind, "processor time: %s", why);
+		else
+			finding->saves_ns = (double)finding->saves_calls / 2 * (begin_ns + end_ns);
+	}
+}
+
 void findings_fini(struct findings *findings)
 {
 	for (size_t i = 0; i < findings->count; i++) {

@@ -68,7 +68,10 @@ struct finding {
 	uint64_t saves_bytes; // at the peak, or at the end of the process, at most
 	bool at_end;
 	uint64_t saves_calls;
-	double weight; // private: share of all that it would save
+	uint64_t saves_size; // of the blocks that half of these calls begin and half end, in the
+			     // mean; 0: they are others, and what they cost is not known
+	double saves_ns;     // of processor time (findings_price); 0: not known
+	double weight;       // private: share of all that it would save
 };
 
 struct findings;
@@ -108,6 +111,14 @@ struct findings {
 // False: the index cannot be read, or a filter that cannot be honoured.
 bool findings_find(struct findings *findings, struct query_context *asked, struct err *err);
 void findings_fini(struct findings *findings); // accepts { 0 }
+
+// What a call that begins a block of this size, and one that ends it, take in a process, in ns of
+// processor time. NULL, or why that is not known.
+typedef const char *findings_cost(void *context, process_id process, uint64_t size,
+				  double *begin_ns, double *end_ns);
+
+// Set what findings would save of it.
+void findings_price(struct findings *findings, findings_cost *cost, void *context);
 
 struct findings_page {
 	const struct findings *findings; // borrowed

@@ -172,6 +172,7 @@ static void consider_temporaries(struct findings *findings, const struct finding
 	findings_figure(finding, "bytes", "bytes", FINDINGS_BYTES, group->bytes);
 	findings_figure(finding, "size_bytes_max", "largest", FINDINGS_BYTES, group->size_max);
 	finding->saves_calls = 2 * group->temporary;
+	finding->saves_size = group->bytes / group->count + 1;
 	if (findings->facts->free_stacks && group->freed_by) {
 		finding->other_role = "freed by";
 		finding->other_stack = group->freed_by;

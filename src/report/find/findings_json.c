@@ -50,8 +50,7 @@ static void write_figures(struct json *json, const struct finding *finding)
 	json_kv_u64_if(json, "end_bytes", finding->saves_bytes > 0 && finding->at_end,
 		       finding->saves_bytes);
 	json_kv_u64_if(json, "calls", finding->saves_calls > 0, finding->saves_calls);
-	json_key(json, "cpu_ns"); // not measured
-	json_null(json);
+	json_kv_u64_if(json, "cpu_ns", finding->saves_ns >= 1, (uint64_t)finding->saves_ns);
 	json_object_end(json);
 }
 

@@ -341,6 +341,7 @@ static void tell_reuse(struct findings *findings, const struct findings_kind *ki
 	findings_figure(finding, "first_ns", "first", FINDINGS_TIME, series->first_ns);
 	findings_figure(finding, "last_ns", "last", FINDINGS_TIME, series->last_ns);
 	finding->saves_calls = 2 * (series->count - 1);
+	finding->saves_size = series->size;
 	findings_command(findings, finding, "transients", "", false, true);
 	str_fini(&more);
 	mem_free(function);

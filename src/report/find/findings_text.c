@@ -80,7 +80,7 @@ static void write_stack(struct stack_text *stacks, const char *label, process_id
 
 static void write_saves(struct paper *paper, const struct finding *finding)
 {
-	char bytes[16], count[28];
+	char bytes[16], count[28], time[24];
 	struct str text = { 0 };
 
 	if (finding->saves_bytes)
@@ -89,6 +89,9 @@ static void write_saves(struct paper *paper, const struct finding *finding)
 	if (finding->saves_calls)
 		str_format(&text, "%s%s calls", text.length ? ", " : "up to ",
 			   str_count(finding->saves_calls, count));
+	if (finding->saves_ns > 0)
+		str_format(&text, ", about %s of processor time as replayed",
+			   str_duration((uint64_t)finding->saves_ns, time));
 	if (text.length)
 		write_part(paper, "saves", str_get(&text));
 	str_fini(&text);
