@@ -50,11 +50,10 @@
  * from. tidemark_pool_reset ends all blocks of the pool at once, tidemark_pool_destroy the pool as
  * well. A free of a block that the pool does not have is counted, and does no harm.
  *
- * How not to count twice: a pool's blocks are in a heap of their own, which bears the pool's name.
- * `report` speaks of malloc's heap alone, where the pool's chunks are, if they come from malloc. A
- * window shows all heaps together; `--by heap` tells them apart, `--heap malloc` leaves the pools
- * out, and `--heap nodes` shows what is inside of one. If your chunks come from mmap they are in
- * no heap, and nothing is counted twice anywhere.
+ * Nothing is counted twice: a pool's blocks are in a heap of their own, which bears the pool's
+ * name, and no command counts them with malloc's, where the pool's chunks are, if they come from
+ * malloc. Each says that it leaves them out. `--heap nodes` shows what is inside of one, `--by
+ * heap` all heaps side by side; `report` and `active` list the pools below the heap.
  *
  * A pool belongs to the process that made it, and a forked child has a copy of it under the same
  * number. While the program is not being recorded, tidemark_pool_create returns 0, and calls with

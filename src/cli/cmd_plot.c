@@ -58,18 +58,20 @@ static bool answer_into(const struct request *request, struct chart *chart, stru
 {
 	const struct query_options *options = &request->options;
 	struct plot_options chosen = request->plot;
-	const struct query_context_options context =
+	struct query_context_options context =
 		query_options_context(&cmd_plot, options, plot_rules(request->plot.kind));
 	char *window = window_words(options);
 	struct query_context asked;
-	bool good = query_options_open(&context, &asked, err);
+	bool good;
 
+	context.by_heap = chosen.key == PLOT_BY_HEAP;
+	good = query_options_open(&context, &asked, err);
 	if (good) {
 		chosen.window = window;
 		chosen.layer_given = selection_words_get(&options->words, SELECTION_LAYER) != NULL;
 		good = plot_make(chart, &asked, &chosen, err);
-		query_options_warn(&cmd_plot, &asked,
-				   NULL); // the picture has room for the first alone
+		if (good) // the picture has room for the first alone
+			query_options_warn(&cmd_plot, &asked, NULL);
 		query_context_close(&asked);
 	}
 	free(window);

@@ -233,6 +233,7 @@ static int print(const struct request *request)
 		query_options_context(&cmd_window, &request->options, &query_context_window_rules);
 
 	context.exit_frees = request->exit_frees;
+	context.by_heap = keys_has(&request->table.keys, KEYS_HEAP);
 	if (keys_has(&request->table.keys, KEYS_LAYER))
 		context.layers = WINDOW_HEAP | WINDOW_VM;
 	return query_options_print(&cmd_window, &request->options, &context, answer, request);

@@ -232,7 +232,7 @@ const struct trace_heap *report_next_pool(const struct report *report, heap_id i
 	while (++id < reader_heaps_count(report->asked->reader)) {
 		const struct trace_heap *heap = reader_heap(report->asked->reader, id);
 
-		if (heap && heap->handle == 0 && query_has_process(query, heap->process) &&
+		if (reader_heap_is_pool(heap) && query_has_process(query, heap->process) &&
 		    query_has_heap(query, id) && pool_totals_get(report->whole.pools, id)->used)
 			return heap;
 	}

@@ -144,6 +144,9 @@ const struct trace_heap *reader_heap(const struct reader *reader, heap_id id);
 // malloc's.
 bool reader_heap_is_language(const struct trace_heap *heap);
 
+// Whether it is a pool of the program's own (tidemark.h): its blocks are parts of others.
+bool reader_heap_is_pool(const struct trace_heap *heap);
+
 // What a heap is called: its name, or its handle, which is put into `text`; "malloc" for NULL.
 enum { READER_HEAP_TEXT = 24 };
 const char *reader_heap_name(const struct trace_heap *heap, char text[static READER_HEAP_TEXT]);

@@ -74,6 +74,11 @@ bool reader_heap_is_language(const struct trace_heap *heap)
 	return heap && heap->handle && heap->name[0];
 }
 
+bool reader_heap_is_pool(const struct trace_heap *heap)
+{
+	return heap && heap->id && !heap->handle;
+}
+
 const char *reader_heap_name(const struct trace_heap *heap, char text[static READER_HEAP_TEXT])
 {
 	if (!heap)

@@ -296,7 +296,7 @@ bool answer_findings_peaks(struct answer *answer, struct err *err)
 	    !answer_ask(answer, &query_context_findings_rules, &asked, err))
 		return false;
 	peaks.in_buckets = asked.to - asked.from > PEAKS_EXACT_STEPS &&
-			   asked.from_ns < asked.to_ns && !query_narrows(&asked.selection.query);
+			   asked.from_ns < asked.to_ns && query_context_selects_all(&asked);
 	if (peaks.in_buckets)
 		good = find_in_buckets(&peaks, err);
 	else

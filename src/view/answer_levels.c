@@ -105,7 +105,7 @@ static bool give_levels(struct levels *levels, struct answer *answer, struct err
 	struct heap_amount start = { 0 };
 	bool good = query_context_level(asked, asked->from, &start, err);
 
-	if (good && query_narrows(&asked->selection.query))
+	if (good && !query_context_selects_all(asked))
 		good = window_series(asked->window, &query, 1, buckets, levels->buckets, err);
 	else if (good)
 		good = window_timeline(asked->window, &query, buckets, levels->buckets, err);

@@ -227,6 +227,11 @@ static void write_heaps(const struct reader *reader, struct json *json)
 		json_string(json, reader_heap_name(heap, text));
 	}
 	json_array_end(json);
+	json_kv_array(json, "pools");
+	for (heap_id id = 1; id < reader_heaps_count(reader); id++)
+		if (reader_heap_is_pool(reader_heap(reader, id)))
+			json_u64(json, id);
+	json_array_end(json);
 }
 
 // Whether resident memory was sampled, as far as the beginning tells: true also where it does not.

@@ -30,6 +30,7 @@ static bool open_context(struct answer *answer, struct request *request,
 {
 	if (!params_check_taken(&answer->params, err))
 		return false;
+	request->context.by_heap = keys_has(&request->table.keys, KEYS_HEAP);
 	if (keys_has(&request->table.keys, KEYS_LAYER))
 		request->context.layers = WINDOW_HEAP | WINDOW_VM;
 	return query_context_open(asked, &request->context, err);

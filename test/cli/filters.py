@@ -5,12 +5,14 @@
 What `report` counts with a filter is counted again here, from the lifetimes of all blocks as the
 text of the trace has them.
 """
+import difflib
 import json
 import os
 import random
+import re
 
-from libanswer import refused, run
-from libtests import main, test
+from libanswer import answer, refused, run
+from libtests import equal, main, test
 
 TIDEMARK = os.environ["TIDEMARK"]
 
@@ -195,6 +197,62 @@ def filters_of_heaps():
     assert "no heap 'arnea' in the trace; did you mean 'arena'?" in \
         refused("dump", "heaps.tide", "--heap", "arnea")
     assert "a report is about malloc's heap" in refused("report", "heaps.tide", "--heap", "arena")
+
+
+@test
+def blocks_of_pools_are_in_no_answer_about_the_heap():
+    """They are parts of blocks of malloc's, and count where they are asked for: the trace with a
+    pool has the figures of the trace without."""
+    lines = ["process p pid=1", "thread t p tid=1", 'stack s "carve" < "main"', 'heap h p "arena"']
+    for i in range(40):
+        at, now = (i + 1) << 20, (i + 1) * 100_000_000
+        lines += [f"@{now} t malloc s {at:#x} {4096 * (1 + i % 5)}",
+                  f"@{now + 10} t heap-alloc s h {at + 64:#x} 1000",
+                  f"@{now + 10} t heap-alloc s h {at + 2048:#x} 500",
+                  f"@{now + 20} t heap-free h {at + 64:#x}"]
+        if i % 3 == 0:
+            lines += [f"@{now + 30} t free {at:#x}", f"@{now + 40} t heap-free h 0x77"]
+    texts = {"with": lines, "without": [line for line in lines if "heap" not in line]}
+    for name, text in texts.items():
+        with open(name + ".txt", "w", encoding="utf-8") as file:
+            file.write("\n".join(text) + "\n@5000000000 end p exit=0\nend\n")
+        run("dump", "--assemble", name + ".txt", "-o", name + ".tide", "--force")
+
+    def told(name, *words):
+        found = answer(words[0], *([name + ".tide"] * (2 if words[0] == "diff" else 1)), *words[1:])
+        for key in ("warnings", "trace", "traces", "events", "file", "notes", "pools", "heaps",
+                    "before", "after"):
+            found.pop(key, None)
+        if words[0] == "active": # lists them apart
+            found = [found["heap"], [row for row in found["rows"] if row["owner"] != "pool"]]
+        return json.loads(re.sub(r'"(file|path|peak_event)": [^,}]*', '"":0', json.dumps(found)))
+
+    for words in (["report"], ["window"], ["window", "--by", "stack"], ["window", "--by", "size"],
+                  ["window", "--tree", "leaf"], ["window", "--from", "peak"], ["active"],
+                  ["active", "--at", "peak"], ["transients"], ["growth"], ["findings"],
+                  ["diff"], ["check", "--max-peak", "1G"]):
+        one, other = told("without", *words), told("with", *words)
+        assert one == other, (words, [line for line in difflib.ndiff(
+            *(json.dumps(each, indent=1).splitlines() for each in (one, other))) if line[0] in "+-"])
+    for kind in ("live", "sizes"):
+        drawn = []
+        for name in texts:
+            run("plot", name + ".tide", kind, "-f", "-o", "p.svg", "--keep")
+            with open("p.svg.dat", encoding="utf-8") as file:
+                drawn.append(file.read())
+        equal(drawn[1], drawn[0], kind)
+    assert "blocks of 1 pool" in run("plot", "with.tide", "live", "-f", "-o", "p.svg").stderr
+    for command in ("window", "transients", "growth", "findings"):
+        found = answer(command, "with.tide")
+        assert any("blocks of 1 pool" in text
+                   for text in found.get("trace", found)["warnings"]), command
+    both = answer("window", "with.tide", "--by", "heap")
+    rows = {row["keys"]["heap"]: row["count"] for row in both["rows"] if row["count"]}
+    equal((40, 80, 120), (rows["malloc"], rows["arena"], both["total"]["count"]), "by heap")
+    assert any("the total has both" in text for text in both["warnings"]), both["warnings"]
+    only = answer("window", "with.tide", "--heap", "arena")
+    equal((80, []), (only["total"]["count"], only["warnings"]), "the pool alone")
+    equal([40], [answer("window", "with.tide", "--not-row", "size:1")["total"]["count"]], "a filter")
 
 
 @test

@@ -43,7 +43,7 @@ function dataOf(lives: Life[]): Data {
 			schema: "", version: "0", file: "x.tide", diff: null, single_file: true, scrubbed: false, coarse: [], complete: true, sampled: false,
 			warnings: [], duration_ns: duration, steps: 1, layers: ["heap"], has: { rss: false, map: false, snapshots: false, source: false },
 			peak: { heap: { time_ns: 5000, bytes: 1, count: 1 } }, processes: [{ id: 0, pid: 42, exe: "/bin/app", began_ns: 0, ended_ns: null }],
-			threads: [{ tid: 42, process_id: 0, name: "app" }, { tid: 43, process_id: 0, name: "worker" }], heaps: ["malloc"], diff_duration_ns: null,
+			threads: [{ tid: 42, process_id: 0, name: "app" }, { tid: 43, process_id: 0, name: "worker" }], heaps: ["malloc"], pools: [], diff_duration_ns: null,
 		} as unknown as Data["view"],
 		info: {} as Data["info"],
 		marks: { marks: [{ name: "half", nth: 1, of: 1, time_ns: 6000, process_id: 0, pid: 42, tid: 42 }] },

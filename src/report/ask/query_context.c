@@ -247,15 +247,58 @@ static bool choose_layers(struct query_context *asked, struct err *err)
 	       err_set(err, ERR_USAGE, "one --layer at a time: heap and vm do not add up");
 }
 
+// Pools of the program's own whose blocks are left out, unless they are asked for. NULL: none; else
+// the last one's name.
+static const char *find_pools(const struct query_context *asked, unsigned *count)
+{
+	const struct query *query = &asked->selection.query;
+	const char *name = NULL;
+
+	*count = 0;
+	if (!(asked->layers & WINDOW_HEAP) || (query->heaps && !query->heaps_dropped))
+		return NULL;
+	for (heap_id id = 1; id < reader_heaps_count(asked->reader); id++) {
+		const struct trace_heap *heap = reader_heap(asked->reader, id);
+
+		if (!reader_heap_is_pool(heap) || !query_has_process(query, heap->process))
+			continue;
+		name = heap->name;
+		(*count)++;
+	}
+	return name;
+}
+
+// The window is found, by the peak of the heap alone where it says so.
+static void warn_of_pools(struct query_context *asked)
+{
+	unsigned count;
+	const char *name = find_pools(asked, &count);
+
+	asked->pools_out = name && !asked->options.by_heap;
+	if (asked->pools_out)
+		query_context_warn(
+			asked,
+			"blocks of %u pool%s of the program's, parts of others, are left "
+			"out (--heap '%s', --by heap)",
+			count, count == 1 ? "" : "s", name);
+	else if (name)
+		query_context_warn(asked,
+				   "blocks of the program's pools are parts of others: the total "
+				   "has both (--heap malloc: the heap alone)");
+}
+
 static bool prepare(struct query_context *asked, struct err *err)
 {
 	const struct query_context_options *options = &asked->options;
 	bool window = options->rules->about == QUERY_CONTEXT_WINDOW;
+	unsigned pools_count;
 
 	if (!check_filters(asked, err) ||
 	    !selection_init(&asked->selection, options->words, asked->reader, asked->names, err) ||
-	    !choose_layers(asked, err) || (window && !open_index(asked, err)) ||
-	    !find_window(asked, err))
+	    !choose_layers(asked, err) || (window && !open_index(asked, err)))
+		return false;
+	asked->pools_out = find_pools(asked, &pools_count) != NULL;
+	if (!find_window(asked, err))
 		return false;
 	asked->duration_ns = window ? window_facts(asked->window)->duration_ns
 				    : moment_duration(asked->reader);
@@ -267,6 +310,8 @@ static bool prepare(struct query_context *asked, struct err *err)
 		query_context_caution(asked);
 	else
 		cautions_tell_origin(asked->reader, tell_caution, asked);
+	if (window)
+		warn_of_pools(asked);
 	return true;
 }
 
@@ -336,11 +381,27 @@ void query_context_whole(struct query_context *asked, struct whole *whole,
 
 // ---- queries ----
 
+bool query_context_selects_all(const struct query_context *asked)
+{
+	return !query_narrows(&asked->selection.query) && !asked->pools_out;
+}
+
+bool query_context_judges_frees(const struct query_context *asked)
+{
+	const struct query *query = &asked->selection.query;
+
+	return !(query->stack || query->sizes_count || query->types || query->lifetime_given);
+}
+
 bool query_context_selects(const struct query_context *asked, const struct window_cell *cell)
 {
 	const struct query *query = &asked->selection.query;
 
-	if (cell->orphans && (query->stack || query->sizes_count || query->types))
+	if (cell->orphans && !query_context_judges_frees(asked))
+		return false;
+	// Parts of other blocks, and a layer of their own (tidemark.h).
+	if (asked->pools_out && cell->layer == WINDOW_HEAP &&
+	    reader_heap_is_pool(reader_heap(asked->reader, cell->heap)))
 		return false;
 	return query_has_process(query, cell->process) && query_has_thread(query, cell->thread) &&
 	       (!query->heaps || (cell->layer == WINDOW_HEAP ? query_has_heap(query, cell->heap)

@@ -65,6 +65,7 @@ struct query_context_options {
 	const char *at;               // a moment; NULL: "exit"
 	unsigned layers;              // what no --layer means, if not what the rules say
 	bool exit_frees;              // the same, if the rules do not say so
+	bool by_heap;                 // rows distinguish heaps: those of pools are among them
 };
 
 struct query_context_place {
@@ -102,6 +103,7 @@ struct query_context {
 	bool complete;           // as far as it was read
 
 	uint64_t peak_edge; // private: of the peak that a word asked for
+	bool pools_out;     // the trace has pools whose blocks are left out
 	char **warnings;    // what one must know before believing the figures, a line each
 	size_t warnings_count, warnings_capacity;
 };
@@ -152,6 +154,13 @@ struct window_query query_context_query(struct query_context *asked,
 // Whether the words select the cell, as far as it can tell: not by lifetime, which is in the query,
 // nor by impact. Frees of nothing known pass only where no filter asks for what they do not have.
 bool query_context_selects(const struct query_context *asked, const struct window_cell *cell);
+
+// Whether it selects all there is: no words narrow it, no pools are left out.
+bool query_context_selects_all(const struct query_context *asked);
+
+// Whether the words say of frees of nothing known if they count. Those that choose by stack, size,
+// lifetime or impact do not: then none is selected.
+bool query_context_judges_frees(const struct query_context *asked);
 
 // ERR_USAGE: both layers are asked about, and nothing tells them apart (`by_layer`: a key does).
 bool query_context_check_layers(const struct query_context *asked, bool by_layer, struct err *err);

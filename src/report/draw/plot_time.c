@@ -40,7 +40,7 @@ static bool add_layer(struct chart *chart, struct query_context *asked, unsigned
 	bool good;
 
 	query.layers = layer;
-	if (query_narrows(&asked->selection.query))
+	if (!query_context_selects_all(asked))
 		good = window_series(asked->window, &query, 1, buckets, options->buckets, err);
 	else
 		good = window_timeline(asked->window, &query, buckets, options->buckets, err);

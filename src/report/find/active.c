@@ -112,15 +112,6 @@ static bool is_stdio(const struct query_context *asked, uint8_t *known, stack_id
 	return answer == STDIO_YES;
 }
 
-// A pool of the program's own, by tidemark.h. It hands out parts of what it has from malloc or
-// mmap, and is a layer for itself.
-static bool is_pool(const struct query_context *asked, heap_id id)
-{
-	const struct trace_heap *heap = id ? reader_heap(asked->reader, id) : NULL;
-
-	return heap && !heap->handle;
-}
-
 static void add_blocks(struct active *active, process_id process, uint8_t *stdio)
 {
 	const struct query_context *asked = active->asked;
@@ -133,7 +124,8 @@ static void add_blocks(struct active *active, process_id process, uint8_t *stdio
 	for (size_t i = 0; i < count; i++) {
 		const struct present_block *block = &blocks[i];
 		const struct range *range;
-		bool pool = is_pool(asked, block->heap);
+		// Parts of other blocks: a layer of its own.
+		bool pool = reader_heap_is_pool(reader_heap(asked->reader, block->heap));
 		struct heap_amount *amount = pool ? &active->pools : &active->heap;
 		struct active_row row = {
 			.address = block->address,

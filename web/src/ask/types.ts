@@ -196,6 +196,7 @@ export interface View {
 	processes_left_out: number;
 	threads: { tid: number; process_id: number; name: string }[];
 	heaps: string[];
+	pools: number[];
 	diff_duration_ns: number | null;
 }
 

@@ -209,13 +209,15 @@ export class Question {
 			String(process.pid) === value || String(process.id) === value || process.exe === value || baseName(process.exe) === value ? [i] : []));
 		const thread = chosen("thread", (value) => view.threads.flatMap((thread, i) => String(thread.tid) === value || thread.name === value ? [i] : []));
 		const heap = chosen("heap", (value) => view.heaps.flatMap((name, i) => name === value ? [i] : []));
+		const named = this.words.has("heap") || (this.one("by") ?? "").split(",").includes("heap");
+		const pool = (cell: number) => !named && cells.layer[cell] === 0 && view.pools.includes(cells.heap[cell]);
 		const owners = this.rows("row").filter(([kind]) => kind === "owner").map(([, value]) => value);
 		const ownersOut = left.filter(([kind]) => kind === "owner").map(([, value]) => value);
 
 		for (let i = 0; i < cells.layer.length; i++) {
 			if (this.layer !== null && cells.layer[i] !== this.layer) continue;
 			if (!this.takesStack[cells.stack[i]] || (octaves && !octaves.has(cells.octave[i])) || octavesOut?.has(cells.octave[i])) continue;
-			if (!process(cells.process[i]) || !thread(cells.thread[i]) || !heap(cells.heap[i])) continue;
+			if (!process(cells.process[i]) || !thread(cells.thread[i]) || !heap(cells.heap[i]) || pool(i)) continue;
 			if ((owners.length > 0 && !owners.includes(this.ownerOf(i))) || ownersOut.includes(this.ownerOf(i))) continue;
 			take(i);
 		}
