@@ -493,7 +493,15 @@ def frees_of_nothing_known_have_a_row():
         assert all(row["count"] == 0 and row["size"] == 0 for row in rows)
     text = run("window", trace.path).stdout
     assert text.count("frees of addresses where nothing was known to live") == 1
-    assert window(trace.path, "--size", "..1G")["total"]["orphan_frees"] == 0
+    # What chooses by size, stack or fate cannot know.
+    for words in (("--size", "..1G"), ("--frame", "."), ("--lifetime", "..1h"), ("--impact", "transient")):
+        found = window(trace.path, *words)
+        assert found["total"]["orphan_frees"] is None, words
+        assert all(row["orphan_frees"] is None for row in found["rows"]), words
+        assert any(f"left out: {len(trace.orphans)} frees of addresses" in text
+                   for text in found["warnings"]), found["warnings"]
+        flat = run("window", trace.path, *words, "--csv").stdout
+        assert all(row["orphan_frees"] == "" for row in csv.DictReader(flat.splitlines())), flat
 
 
 @test

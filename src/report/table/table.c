@@ -713,6 +713,44 @@ static bool fill(struct table *table, struct err *err)
 	return good;
 }
 
+static uint32_t only_orphans(void *context, const struct window_cell *cell)
+{
+	const struct query_context *asked = context;
+	const struct query *query = &asked->selection.query;
+
+	return cell->orphans && query_has_process(query, cell->process) &&
+			       query_has_thread(query, cell->thread) &&
+			       query_has_heap(query, cell->heap) &&
+			       !(asked->pools_out &&
+				 reader_heap_is_pool(reader_heap(asked->reader, cell->heap)))
+		       ? 0
+		       : WINDOW_SKIP;
+}
+
+// Say how many frees of nothing known the filters say nothing of.
+static bool warn_of_orphans(struct query_context *asked, struct err *err)
+{
+	struct window_query query =
+		query_context_query(asked, QUERY_CONTEXT_ALL, asked->from, asked->to);
+	struct window_result result;
+	char count[28];
+
+	if (query_context_judges_frees(asked) || !(asked->layers & WINDOW_HEAP))
+		return true;
+	query.lifetime_min_ns = query.lifetime_max_ns = 0; // which they do not have
+	query.group = only_orphans;
+	query.context = asked;
+	if (!window_ask(asked->window, &query, &result, err))
+		return false;
+	if (result.total_rest.orphans)
+		query_context_warn(asked,
+				   "left out: %s frees of addresses where nothing was known to "
+				   "live, which these filters say nothing of",
+				   str_count(result.total_rest.orphans, count));
+	window_result_fini(&result);
+	return true;
+}
+
 struct table *table_new(struct query_context *asked, const struct table_options *options,
 			struct err *err)
 {
@@ -736,7 +774,8 @@ struct table *table_new(struct query_context *asked, const struct table_options 
 			(struct table_level){ .table = table, .depth = i, .width = i + 1 };
 	if (keys_has(&options->keys, KEYS_MARK))
 		find_phases(table);
-	if ((names_stacks(&options->keys) && !find_present(table, err)) || !fill(table, err)) {
+	if ((names_stacks(&options->keys) && !find_present(table, err)) || !fill(table, err) ||
+	    !warn_of_orphans(asked, err)) {
 		table_free(table);
 		return NULL;
 	}

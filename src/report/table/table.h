@@ -135,8 +135,8 @@ void table_text(struct table *table, struct sink *sink);
 void table_json(struct table *table, struct sink *sink);
 void table_rows(struct table *table, struct sheet *sheet);
 
-// An object of JSON with the figures of a row.
-void table_write_figures(struct json *json, const struct table_row *row);
+// An object of JSON with the figures of the total.
+void table_write_total(struct json *json, const struct table *table);
 
 // How many of the row's children are not rows, since they would not be shown; their sums are added
 // to *sums, if that is not NULL.

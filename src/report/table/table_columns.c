@@ -16,6 +16,14 @@ static struct sheet_cell get_figure(const struct sheet_at *at)
 	return table_cell(row, (enum table_column)at->column->at);
 }
 
+static struct sheet_cell get_orphans(const struct sheet_at *at)
+{
+	const struct table *table = at->sheet->context;
+	const struct table_row *row = at->row;
+
+	return sheet_u64(query_context_judges_frees(table->asked), row->rest.orphans);
+}
+
 static void write_amount(const struct sheet_at *at)
 {
 	struct heap_amount amount;
@@ -60,7 +68,7 @@ const struct sheet_column table_figures[TABLE_FIGURES] = {
 	AMOUNT(by_exit, "lived when their process exited"),
 	AMOUNT(by_exec, "lived when their process called exec"),
 	AMOUNT(by_destroy, "were freed with their heap"),
-	{ "orphan_frees", SHEET_COUNT, 0, SHEET_FIELD(struct table_row, rest.orphans),
+	{ "orphan_frees", SHEET_COUNT, 0, get_orphans,
 	  .meaning = "frees of addresses where nothing was known to live" },
 };
 

@@ -9,7 +9,7 @@ static void write_total(struct json *json, const struct table *table)
 		json_null(json);
 		return;
 	}
-	table_write_figures(json, &table->rows[0]);
+	table_write_total(json, table);
 }
 
 void table_json(struct table *table, struct sink *sink)

@@ -242,11 +242,12 @@ void table_rows(struct table *table, struct sheet *sheet)
 	sheet_end(sheet);
 }
 
-void table_write_figures(struct json *json, const struct table_row *row)
+void table_write_total(struct json *json, const struct table *table)
 {
 	struct sheet sheet = sheet_in_json(json);
 
+	sheet.context = table;
 	sheet_begin(&sheet, table_figures, TABLE_FIGURES);
-	sheet_row(&sheet, row);
+	sheet_row(&sheet, &table->rows[0]);
 	sheet_end(&sheet);
 }
