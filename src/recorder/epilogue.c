@@ -36,6 +36,9 @@ struct epilogue_end {
 
 struct epilogue_machine {
 	bool counts_pops;     // nothing else is of interest
+	bool goes_on;         // behind calls that do not come back, too
+	bool supposes;        // that calls of nobody knows what remove no arguments
+	bool ended;           // a way, at a call that does not come back
 	uintptr_t goal;       // 0: none
 	bool reached;         // then `state` stands before that call
 	bool cut;             // not all was seen
@@ -197,8 +200,14 @@ static bool epilogue_call(struct epilogue_machine *machine, uintptr_t function, 
 	}
 	if (function)
 		pops = epilogue_pops(function);
-	if (pops == EPILOGUE_NO_RETURN)
-		return false;
+	if (pops == EPILOGUE_NO_RETURN) {
+		machine->ended = true;
+		pops = EPILOGUE_POPS_UNKNOWN;
+		if (!machine->goes_on)
+			return false;
+	} else if (pops == EPILOGUE_POPS_UNKNOWN && machine->supposes) {
+		pops = 0;
+	}
 	epilogue_called(&machine->state, pops);
 	return true;
 }
@@ -350,18 +359,15 @@ static void epilogue_follow(struct epilogue_machine *machine)
 	machine->cut = true;
 }
 
-static void epilogue_go(struct epilogue_machine *machine, uintptr_t from)
+// From the machine's state on.
+static void epilogue_go_on(struct epilogue_machine *machine)
 {
 	uint32_t next = 0;
 
-	machine->reached = machine->cut = false;
+	machine->reached = machine->cut = machine->ended = false;
 	machine->insns_count = machine->ends_count = machine->different = 0;
 	machine->queue_count = 0;
 	memset(machine->seen, 0, sizeof(machine->seen));
-	memset(&machine->state, 0, sizeof(machine->state));
-	machine->state.registers[ESP].base = BASE_ESP;
-	machine->state.registers[EBP].base = BASE_EBP;
-	machine->state.pc = from;
 	epilogue_follow(machine);
 	while (!machine->reached && next < machine->queue_count) {
 		if (!machine->goal && machine->ends_count >= EPILOGUE_ENDS_ENOUGH)
@@ -369,6 +375,15 @@ static void epilogue_go(struct epilogue_machine *machine, uintptr_t from)
 		machine->state = machine->queue[next++];
 		epilogue_follow(machine);
 	}
+}
+
+static void epilogue_go(struct epilogue_machine *machine, uintptr_t from)
+{
+	memset(&machine->state, 0, sizeof(machine->state));
+	machine->state.registers[ESP].base = BASE_ESP;
+	machine->state.registers[EBP].base = BASE_EBP;
+	machine->state.pc = from;
+	epilogue_go_on(machine);
 }
 
 // ---- Questions ------------------------------------------------------------------------------
@@ -423,9 +438,13 @@ void epilogue_run(uintptr_t pc, struct epilogue_answer *answer)
 {
 	struct epilogue_machine *machine = &epilogue_outer;
 
-	machine->counts_pops = false;
+	machine->counts_pops = machine->supposes = machine->goes_on = false;
 	machine->goal = 0;
 	epilogue_go(machine, pc);
+	// What a compiler has put behind such a call says what it knew of the frame.
+	machine->goes_on = !machine->different && machine->ended;
+	if (machine->goes_on)
+		epilogue_go(machine, pc);
 	answer->count = 0;
 	answer->more = false;
 	answer->pops = machine->different ? machine->ends[0].pops : EPILOGUE_POPS_UNKNOWN;
@@ -446,27 +465,56 @@ void epilogue_run(uintptr_t pc, struct epilogue_answer *answer)
 	}
 }
 
-enum epilogue_reach epilogue_reaches(uintptr_t function, uintptr_t pc, unwind_rule *rule)
+// Whether the esp of the goal holds though it was supposed that no call removes arguments: it does
+// if all that was pushed on the way from the start through the goal to an end is taken from the
+// stack again, for no call can have pushed any.
+static bool epilogue_is_even(struct epilogue_machine *machine, int32_t pops)
+{
+	const struct epilogue_value *esp = &machine->ends[0].esp, *ebp = &machine->ends[0].ebp;
+
+	machine->state.pc = machine->goal;
+	machine->goal = 0;
+	epilogue_called(&machine->state, pops < 0 ? 0 : pops);
+	epilogue_go_on(machine);
+	return machine->different == 1 && esp->base == BASE_ESP && esp->offset == 0 &&
+	       ebp->base == BASE_EBP && ebp->offset == 0;
+}
+
+// The rule that a state at the goal says, of a function that begins with it at 0.
+static unwind_rule epilogue_made(const struct epilogue_state *state)
+{
+	const struct epilogue_value *esp = &state->registers[ESP], *ebp = &state->registers[EBP];
+	bool same = ebp->base == BASE_EBP && ebp->offset == 0;
+	int32_t kept = state->kept_at - EPILOGUE_ADDRESS;
+
+	if (!same && !state->keeps_ebp)
+		return UNWIND_NONE;
+	if (esp->base == BASE_ESP && esp->offset <= 0)
+		return epilogue_make(UNWIND_RSP, EPILOGUE_ADDRESS - esp->offset, !same, kept);
+	if (ebp->base == BASE_ESP && ebp->offset < 0)
+		return epilogue_make(UNWIND_RBP, EPILOGUE_ADDRESS - ebp->offset, true, kept);
+	return UNWIND_NONE;
+}
+
+enum epilogue_reach epilogue_reaches(uintptr_t function, uintptr_t pc, int32_t pops,
+				     unwind_rule *rule)
 {
 	struct epilogue_machine *machine = &epilogue_outer;
-	const struct epilogue_state *state = &machine->state;
-	const struct epilogue_value *esp = &state->registers[ESP], *ebp = &state->registers[EBP];
-	int32_t kept;
-	bool same;
+	unwind_rule supposed;
 
 	*rule = UNWIND_NONE;
-	machine->counts_pops = false;
+	machine->counts_pops = machine->supposes = machine->goes_on = false;
 	machine->goal = pc;
 	epilogue_go(machine, function);
 	if (!machine->reached)
 		return machine->cut ? EPILOGUE_MAYBE : EPILOGUE_NEVER;
-	same = ebp->base == BASE_EBP && ebp->offset == 0;
-	kept = state->kept_at - EPILOGUE_ADDRESS;
-	if (!same && !state->keeps_ebp)
+	*rule = epilogue_made(&machine->state);
+	if (*rule != UNWIND_NONE || machine->state.registers[ESP].base != BASE_UNKNOWN)
 		return EPILOGUE_REACHES;
-	if (esp->base == BASE_ESP && esp->offset <= 0)
-		*rule = epilogue_make(UNWIND_RSP, EPILOGUE_ADDRESS - esp->offset, !same, kept);
-	else if (ebp->base == BASE_ESP && ebp->offset < 0)
-		*rule = epilogue_make(UNWIND_RBP, EPILOGUE_ADDRESS - ebp->offset, true, kept);
+	machine->supposes = true;
+	epilogue_go(machine, function);
+	supposed = machine->reached ? epilogue_made(&machine->state) : (unwind_rule)UNWIND_NONE;
+	if (supposed != UNWIND_NONE && epilogue_is_even(machine, pops))
+		*rule = supposed;
 	return EPILOGUE_REACHES;
 }

@@ -41,9 +41,11 @@ HIDDEN int32_t epilogue_pops(uintptr_t function);
 
 enum epilogue_reach { EPILOGUE_NEVER, EPILOGUE_MAYBE, EPILOGUE_REACHES };
 
-// Whether a call that returns to `pc` can be reached from the function's start. If so, `*rule` is
-// the frame's there, counted from the frame address of what was called; UNWIND_NONE: it is unknown.
-HIDDEN enum epilogue_reach epilogue_reaches(uintptr_t function, uintptr_t pc, unwind_rule *rule);
+// Whether a call that returns to `pc`, and removes so many bytes of arguments (or
+// EPILOGUE_POPS_UNKNOWN), can be reached from the function's start. If so, `*rule` is the frame's
+// there, counted from the frame address of what was called; UNWIND_NONE: it is unknown.
+HIDDEN enum epilogue_reach epilogue_reaches(uintptr_t function, uintptr_t pc, int32_t pops,
+					    unwind_rule *rule);
 
 // Code was unmapped.
 HIDDEN void epilogue_forget(void);

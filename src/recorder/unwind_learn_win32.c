@@ -23,6 +23,7 @@
 
 enum {
 	LEARN_FUNCTION_MAX = 1 << 16, // so far may a place lie behind its function's start
+	LEARN_LARGE_MAX = 1 << 20,    // or, where more than the words of the stack says so
 	LEARN_SCAN_WORDS = 1024,
 	LEARN_TRIES = 8,
 	LEARN_JUMPS_MAX = 4,
@@ -31,6 +32,7 @@ enum {
 	LEARN_BEGINNINGS = 4,
 	LEARN_PUSHED_MAX = 128,
 	LEARN_ALIGNED = 16,
+	LEARN_INT3 = 0xcc,
 	LEARN_HEADERS_AT = 0x3c, // where an image says where its headers are
 	LEARN_ENTRY_AT = 0x28,   // and they where it begins
 	LEARN_POPS_MAX = 48,
@@ -42,6 +44,7 @@ enum {
 struct learn_frame {
 	uintptr_t pc, sp, rbp;
 	uintptr_t inner; // a place in the function that was called, 0: it is a hook of ours
+	int32_t pops;    // bytes of arguments that this function removes, or EPILOGUE_POPS_UNKNOWN
 };
 
 // Whether a call can have led to the frame.
@@ -184,10 +187,10 @@ static struct learn_call learn_judge(const struct learn_frame *frame, uintptr_t 
 	call.verdict = LEARN_ELSEWHERE;
 	if (near && frame->pc - target >= LEARN_FUNCTION_MAX)
 		return call;
-	reach = epilogue_reaches(target, frame->pc, &call.made);
+	reach = epilogue_reaches(target, frame->pc, frame->pops, &call.made);
 	call.sure = reach == EPILOGUE_REACHES;
 	if (reach == EPILOGUE_REACHES ||
-	    (reach == EPILOGUE_MAYBE && frame->pc - target < LEARN_FUNCTION_MAX))
+	    (reach == EPILOGUE_MAYBE && frame->pc - target < LEARN_LARGE_MAX))
 		call.verdict = LEARN_HERE;
 	return call;
 }
@@ -262,10 +265,11 @@ static uintptr_t learn_hook(uintptr_t sp)
 }
 
 // How many bytes of arguments were removed by the function that the walk came from.
-static int32_t learn_pops(const struct learn_frame *frame, uintptr_t called)
+static int32_t learn_pops(const struct learn_frame *frame)
 {
-	uintptr_t inner = frame->inner ? frame->inner : learn_hook(frame->sp);
-	int32_t pops = called ? epilogue_pops(called) : EPILOGUE_POPS_UNKNOWN;
+	uintptr_t inner = frame->inner ? frame->inner : learn_hook(frame->sp), called = 0;
+	int32_t pops = learn_called(frame->pc, &called) && called ? epilogue_pops(called)
+								  : EPILOGUE_POPS_UNKNOWN;
 	struct epilogue_answer answer;
 
 	if (pops >= 0 || !inner)
@@ -279,12 +283,11 @@ static unwind_rule learn_by_epilogue(const struct learn_frame *frame)
 {
 	struct epilogue_answer answer;
 	unwind_rule guess = UNWIND_NONE;
+	int32_t pops = frame->pops;
 	uintptr_t called;
-	int32_t pops;
 
 	if (!learn_called(frame->pc, &called))
 		return UNWIND_NONE;
-	pops = learn_pops(frame, called);
 	epilogue_run(frame->pc, &answer);
 	for (uint32_t i = 0; i < answer.count; i++) {
 		unwind_rule rule = answer.rules[i];
@@ -335,12 +338,10 @@ static int32_t learn_adds(uintptr_t pc)
 // stack again, they are a part of its frame. Not sure: at least so many.
 static int32_t learn_pushed(const struct learn_frame *frame, bool *sure)
 {
-	uintptr_t called, base, inner = frame->inner ? frame->inner : learn_hook(frame->sp);
-	int32_t adds = learn_adds(frame->pc), pops;
+	uintptr_t base, inner = frame->inner ? frame->inner : learn_hook(frame->sp);
+	int32_t adds = learn_adds(frame->pc), pops = frame->pops;
 	const struct fpo_row *row;
 
-	learn_called(frame->pc, &called);
-	pops = learn_pops(frame, called);
 	row = inner ? codemap_frame_data(inner - 1, &base) : NULL;
 	if (pops < 0 && row)
 		pops = row->arguments;
@@ -398,7 +399,8 @@ static unwind_rule learn_by_data(const struct learn_frame *frame)
 							      row->kept_at * UNWIND_WORD, 0),
 					   frame, true)
 			       : UNWIND_NONE;
-	if (epilogue_reaches(base + row->function, frame->pc, &made) == EPILOGUE_REACHES &&
+	if (epilogue_reaches(base + row->function, frame->pc, frame->pops, &made) ==
+		    EPILOGUE_REACHES &&
 	    made != UNWIND_NONE && learn_slot(made, frame) >= frame->sp + (uintptr_t)row->frame) {
 		rule = learn_try(made, frame, true);
 		if (rule != UNWIND_NONE)
@@ -445,8 +447,8 @@ static unwind_rule learn_by_entry(const struct learn_frame *frame)
 	uintptr_t headers = image + learn_32(image + LEARN_HEADERS_AT), slot, back, called;
 	unwind_rule rule;
 
-	if (epilogue_reaches(image + learn_32(headers + LEARN_ENTRY_AT), frame->pc, &rule) !=
-	    EPILOGUE_REACHES)
+	if (epilogue_reaches(image + learn_32(headers + LEARN_ENTRY_AT), frame->pc, frame->pops,
+			     &rule) != EPILOGUE_REACHES)
 		return UNWIND_NONE;
 	slot = rule == UNWIND_NONE ? 0 : learn_slot(rule, frame);
 	return slot && learn_word(slot, &back) && learn_called(back, &called)
@@ -460,12 +462,25 @@ static bool learn_may_begin(uintptr_t at)
 {
 	uint8_t before = *(const uint8_t *)(at - 1);
 
-	return at % LEARN_ALIGNED == 0 || before == 0xcc || before == 0x90 || before == 0xc3 ||
-	       before == 0;
+	return at % LEARN_ALIGNED == 0 || before == LEARN_INT3 || before == 0x90 ||
+	       before == 0xc3 || before == 0;
 }
 
-// By the nearest beginning of a function that keeps the chain, if its code leads to the place: it
-// may call what it likes, ebp stays.
+// Whether one does begin there, by what compilers of Microsoft's kind fill the room between
+// functions with, behind a return or more of it: one alone may follow a call that does not come
+// back.
+static bool learn_begins(uintptr_t at)
+{
+	const uint8_t *code = (const uint8_t *)at;
+
+	if (at % LEARN_ALIGNED || code[-1] != LEARN_INT3 || code[0] == LEARN_INT3)
+		return false;
+	return code[-2] == LEARN_INT3 || (code[-2] == 0xc3 && code[-6] != 0xe8) ||
+	       (code[-4] == 0xc2 && code[-2] == 0) || (code[-3] == 0x0f && code[-2] == 0x0b);
+}
+
+// By the nearest beginning of a function; or of one that keeps the chain, if its code leads to the
+// place: it may call what it likes, ebp stays.
 static unwind_rule learn_by_beginning(const struct learn_frame *frame)
 {
 	uintptr_t least = codemap_find(frame->pc - 1).start + KERNEL_PAGE, at = frame->pc - 1;
@@ -475,11 +490,15 @@ static unwind_rule learn_by_beginning(const struct learn_frame *frame)
 	if (frame->pc - least > LEARN_FUNCTION_MAX)
 		least = frame->pc - LEARN_FUNCTION_MAX;
 	for (; at > least && tries < LEARN_BEGINNINGS; at--) {
-		if (!learn_keeps_chain(at) || !learn_may_begin(at))
+		bool begins = learn_begins(at);
+
+		if (!begins && !(learn_keeps_chain(at) && learn_may_begin(at)))
 			continue;
 		tries++;
-		if (epilogue_reaches(at, frame->pc, &rule) == EPILOGUE_REACHES)
+		if (epilogue_reaches(at, frame->pc, frame->pops, &rule) == EPILOGUE_REACHES)
 			return rule == UNWIND_NONE ? rule : learn_try(rule, frame, true);
+		if (begins)
+			break;
 	}
 	return UNWIND_NONE;
 }
@@ -533,7 +552,7 @@ static unwind_rule learn_by_words(const struct learn_frame *frame)
 unwind_rule unwind_learn(unwind_rule rule, uint64_t key, uintptr_t inner, uintptr_t sp,
 			 uintptr_t rbp)
 {
-	struct learn_frame frame = { (uintptr_t)key, sp, rbp, inner };
+	struct learn_frame frame = { (uintptr_t)key, sp, rbp, inner, EPILOGUE_POPS_UNKNOWN };
 	int64_t tries = unwind_cfa_offset(rule) / UNWIND_WORD;
 	unwind_rule found = UNWIND_NONE;
 	uint32_t id = unwind_frame(rule);
@@ -542,6 +561,7 @@ unwind_rule unwind_learn(unwind_rule rule, uint64_t key, uintptr_t inner, uintpt
 		return rule;
 	recording_lock(&recording_state->code_lock);
 	if (codemap_find(frame.pc - 1).module) {
+		frame.pops = learn_pops(&frame);
 		found = learn_by_epilogue(&frame);
 		if (found == UNWIND_NONE || unwind_kind(found) == UNWIND_SCANNED) {
 			unwind_rule chain = learn_by_chain(&frame);

@@ -21,7 +21,10 @@ CALLERS = {
     7040: ["site", "derived::call", "virtually", "main"],
     7050: ["site"] + ["deeper"] * 6 + ["main"],
     7060: ["site", "through_jump", "main"],
+    7070: ["site", "calls_pointers", "by_addresses", "main"],
+    7080: ["site", "ends_thread", "never_back", "other_thread"],
 }
+FRAMELESS = (7070, 7080)  # the system misses assembly that makes no frame
 GCC = ["i686-w64-mingw32-g++", "-static"]
 # Without .eh_frame, as Microsoft's compilers leave it: the code itself is asked.
 BARE = ["-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-fno-exceptions", "-fno-rtti",
@@ -119,7 +122,8 @@ def check_program(name):
         seen[size] += 1
         found = [pc + 1 for pc in trace.addresses(stack)][1:]
         libwin.check(f"{name}: the system says the same callers of {size}",
-                     not said or any(found in (each, each[1:]) for each in said[size]),
+                     not said or int(size) in FRAMELESS
+                     or any(found in (each, each[1:]) for each in said[size]),
                      [hex(pc) for pc in found], said.get(size))
     libwin.check(f"{name}: all ways were gone", len(seen) == len(CALLERS), seen)
     libwin.check(f"{name}: no stack is another one when it is walked again",

@@ -74,7 +74,7 @@ static void compare(const uint8_t *header, const uint8_t *start, const uint8_t *
 	if (pops == EPILOGUE_NO_RETURN || unwind_kind(right) == UNWIND_STOP ||
 	    unwind_kind(right) == UNWIND_NONE)
 		return;
-	if (epilogue_reaches((uintptr_t)start, (uintptr_t)next, &made) == EPILOGUE_NEVER)
+	if (epilogue_reaches((uintptr_t)start, (uintptr_t)next, pops, &made) == EPILOGUE_NEVER)
 		counts->never++;
 	epilogue_run((uintptr_t)next, &answer);
 	for (uint32_t i = 0; i < answer.count; i++) {
@@ -256,6 +256,10 @@ static void check_forms(void)
 	put(0, "85 c0 74 05 e8 37 00 00 00 83 c4 04 c3"); // the call's way would go on at 9
 	put(64, "e8 0b 00 00 00 cc");
 	check("a call that does not come back", unwind_make(UNWIND_RSP, 8, 0), rule_at(0));
+	// call 64; lea esp,[ebp-4]; pop ecx; pop ebp; lea esp,[ecx-4]; ret
+	put(16, "e8 2b 00 00 00 8d 65 fc 59 5d 8d 61 fc c3");
+	check("code behind a call that does not come back",
+	      unwind_make_saving(UNWIND_RBP_DEREF, -4, 0, 0), rule_at(16));
 	put(64, "8b 4d f0 64 89 0d 00 00 00 00 59 5f 5f 5e 5b 8b e5 5d 51 c3");
 	put(32, "e8 1b 00 00 00 c2 10 00"); // call 64; ret 10h
 	check("a frame taken down by a function", framed, rule_at(32));
@@ -264,12 +268,25 @@ static void check_forms(void)
 	put(0, "55 83 ec 18 e8 37 00 00 00 83 c4 18 5d c3"); // push ebp; sub esp,18h; call 64
 	put(64, "c3");
 	check("from the start", EPILOGUE_REACHES,
-	      epilogue_reaches((uintptr_t)code, (uintptr_t)code + 9, &rule));
+	      epilogue_reaches((uintptr_t)code, (uintptr_t)code + 9, EPILOGUE_POPS_UNKNOWN, &rule));
 	check("the frame there", unwind_make(UNWIND_RSP, 32, 0), rule);
 	check("not behind a call", EPILOGUE_NEVER,
-	      epilogue_reaches((uintptr_t)code, (uintptr_t)code + 12, &rule));
+	      epilogue_reaches((uintptr_t)code, (uintptr_t)code + 12, EPILOGUE_POPS_UNKNOWN,
+			       &rule));
 	check("another function", EPILOGUE_NEVER,
-	      epilogue_reaches((uintptr_t)code + 64, (uintptr_t)code + 9, &rule));
+	      epilogue_reaches((uintptr_t)code + 64, (uintptr_t)code + 9, EPILOGUE_POPS_UNKNOWN,
+			       &rule));
+
+	begin();
+	// push esi; push 1; call eax; add esp,4; push 1; push 2; call eax; add esp,8; pop esi; ret
+	put(0, "56 6a 01 ff d0 83 c4 04 6a 01 6a 02 ff d0 83 c4 08 5e c3");
+	check("past calls by a register", EPILOGUE_REACHES,
+	      epilogue_reaches((uintptr_t)code, (uintptr_t)code + 14, EPILOGUE_POPS_UNKNOWN,
+			       &rule));
+	check("none of which removes arguments", unwind_make(UNWIND_RSP, 16, 0), rule);
+	put(15, "c4 04"); // add esp,4
+	epilogue_reaches((uintptr_t)code, (uintptr_t)code + 14, EPILOGUE_POPS_UNKNOWN, &rule);
+	check("one of which does", UNWIND_NONE, rule);
 	printf("forms %u wrong %u\n", forms, wrong);
 }
 

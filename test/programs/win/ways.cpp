@@ -148,6 +148,60 @@ WAY void through_jump(void)
 	jumps(7060);
 	touch(&after);
 }
+
+WAY void ends_thread(void)
+{
+	site(7080);
+	ExitThread(0);
+}
+
+// Without tables, and called by addresses that nobody knows beforehand: one whose own calls are so
+// as well, so that only all of them together say that none removes arguments; one that never
+// comes back, and has no end.
+extern "C" void calls_pointers(void (**pointers)(int));
+extern "C" void never_back(void);
+__asm__(".text\n\t.globl _calls_pointers, _never_back\n\t"
+	".skip 16, 0xcc\n\t.p2align 4, 0xcc\n_calls_pointers:\n\t"
+	"push %ebx\n\tpush %esi\n\tmov 12(%esp), %esi\n\t"
+	"push $7071\n\tmov (%esi), %eax\n\tcall *%eax\n\tadd $4, %esp\n\t"
+	"push $7070\n\tmov 4(%esi), %eax\n\tcall *%eax\n\t"
+	"push $7071\n\tmov (%esi), %eax\n\tcall *%eax\n\tadd $8, %esp\n\t"
+	"pop %esi\n\tpop %ebx\n\tret\n\t"
+	".skip 16, 0xcc\n\t.p2align 4, 0xcc\n_never_back:\n\tcall _ends_thread\n\tud2\n\t"
+	".skip 16, 0xcc\n\t.p2align 4, 0xcc\n");
+
+WAY void nothing(int)
+{
+}
+
+static void (*pointers[])(int) = { nothing, site };
+
+static struct {
+	void (*calls_pointers)(void (**)(int));
+	void (*never_back)(void);
+} table = { calls_pointers, never_back }, *volatile by_table = &table;
+
+// Behind what does not come back nobody knows how much was taken from the stack: ebp must say it.
+WAY DWORD WINAPI other_thread(void *)
+{
+	volatile char *room = (volatile char *)__builtin_alloca((size_t)one * 64);
+
+	room[0] = 1;
+	by_table->never_back();
+	touch(room);
+	return 0;
+}
+
+WAY void by_addresses(void)
+{
+	volatile int after = 0;
+	HANDLE other;
+
+	by_table->calls_pointers(pointers);
+	other = CreateThread(NULL, 0, other_thread, NULL, 0, NULL);
+	WaitForSingleObject(other, INFINITE);
+	touch(&after);
+}
 #endif
 
 WAY DWORD WINAPI thread(void *)
@@ -170,6 +224,7 @@ int main(void)
 	deeper(5 * one);
 #ifdef __i386__
 	through_jump();
+	by_addresses();
 #endif
 	other = CreateThread(NULL, 0, thread, NULL, 0, NULL);
 	WaitForSingleObject(other, INFINITE);
