@@ -1,3 +1,9 @@
+// What the collector asks of another process, by its handle. A pid alone says nothing once the
+// process has ended, since Windows gives it out again soon; whoever waits for an end therefore
+// keeps a handle, where Linux has a pidfd. The words of a command line are one text in the
+// process, which is parted as its own C runtime does; the table of words and their texts are one
+// allocation here, so that one mem_free frees all: for 2 words of 3 letters in UTF-8, 16 bytes of
+// pointers, then 4 + 4 of text.
 #include "collect/peer.h"
 
 #include "base/mem.h"

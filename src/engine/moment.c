@@ -1,3 +1,17 @@
+// A time that a user writes, found in a trace. In this order: begin, end or peak, perhaps with a
+// distance; mark:NAME; a share of the trace; a time. For example, of a trace of 10 s that was
+// trimmed to 2 s, with the marks "load" at 3 s and at 5 s:
+//
+//     begin         2 s, after the event where the trimming's mark is
+//     25%           4 s: 2 + (10 - 2) / 4
+//     -1.5s         8.5 s, from the end
+//     mark:load     the first one, exactly: events before it in the order are before it
+//     mark:load#2   the second, as is mark:load#-1
+//     mark:load#2+10ms    5.01 s; no longer exact
+//     mark:a+1s     a mark of the name "a+1s", if there is one; else 1 s after the first "a"
+//
+// A mark has a place in the order of events, a time only a tick: what is *exact* is compared by
+// the event's number.
 #include "engine/moment.h"
 
 #include "base/mem.h"

@@ -1,3 +1,14 @@
+// Words become sets: an array of flags by id for processes, threads and heaps, bits for layers,
+// owners and classes. For example, of a trace of python3 (pid 12) and sh (pid 40):
+//
+//     --process sh          { false, true }
+//     --process 40          the same, by pid
+//     --process 1, or #1    the same, by place: no process has the pid 1
+//     a second --process    is added: a set is an or
+//     drop python3          { false, true }: where nothing was named, it is dropped from all
+//
+// A word that names nothing is refused, with what there is: first what has the word in it, then
+// what there are most of.
 #include "engine/query.h"
 
 #include "base/mem.h"

@@ -1,3 +1,14 @@
+// Buffers of one processor are in order, so an event that is the first of all stays so for as long
+// as no other stream has an earlier one: `until` is when that may be. For example, with streams at
+// the times 10, 20, 90 and at 50, 60:
+//
+//     10, 20    of the first stream, until 50: no other was looked at
+//     90        is not before 50: look again. The second is the first now, until 90
+//     50, 60    of the second
+//     90        of the first
+//
+// Only one buffer of each stream is in memory; the next is read, and unpacked, when it has been
+// taken.
 #include "import/etl_file.h"
 
 #include "base/map.h"

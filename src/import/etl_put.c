@@ -1,3 +1,11 @@
+// The log has pids, base addresses and pointers; a trace has ids. Each is defined when it is first
+// needed, and kept in a map. A process may have several address spaces one after the other (images
+// are loaded anew), so frames are known by space and address. A command line becomes words as a
+// shell of Windows has it: for example
+//
+//     "C:\a b\x.exe" -q    is the words  C:\a b\x.exe  and  -q
+//
+// since blanks part words but within quotes, which are left out.
 #include "import/etl_put.h"
 
 #include "base/index_set.h"

@@ -1,3 +1,11 @@
+// A pid is used again, and so is an address. So each process knows the one before it with its pid,
+// and the latest is found by the pid: for example, pid 4242 from 1 s to 3 s and again from 7 s on.
+// Asked at 8 s the latest began before that; asked at 2 s it did not, and the one before it did.
+// Asked at 5 s, when there was none, it is the one that began next: its first events may come
+// before the event that says that it began.
+//
+// Images of a process are sorted when the log has been read; one is found by its base at or before
+// the address and by its time, looking back over those that may lie over it.
 #include "import/etl_system.h"
 
 #include "base/map.h"

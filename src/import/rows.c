@@ -1,3 +1,12 @@
+// A row is a call as its writer saw it; settle makes of it what it came to, so that all importers
+// need no rules of their own. For example
+//
+//     op=realloc  old=0x10  address=0x20  size=64    a realloc
+//     op=realloc  old=0     address=0x20  size=64    a malloc
+//     op=realloc  old=0x10  address=0     size=64    a realloc that failed: 0x10 lives on
+//     op=realloc  old=0x10  address=0     size=0     a free of 0x10
+//     op=malloc   address=0               size=64    a call that failed
+//     op=free     address=0                          nothing
 #include "import/rows.h"
 
 #include "import/number.h"

@@ -1,3 +1,8 @@
+// Bytes come in three steps: packed as they are read, unpacked into one buffer, and taken from
+// there line by line or all at once. Which packing it is the first bytes say: 1f 8b is gzip, 28 b5
+// 2f fd is zstd, all else is plain. A file may have several compressed frames one after the other,
+// as `cat a.gz b.gz` makes one. One that ends inside a frame was cut: what came before is
+// delivered, and source_cut says so.
 #include "import/source.h"
 
 #include "base/mem.h"

@@ -1,3 +1,16 @@
+// A chunk is a header and a block; its size has flags in the lowest bits, of which one says
+// whether the chunk before it is in use. So a heap is walked from its first chunk to its top, one
+// size after the other, and whether a chunk is free is said by the one after it. For example, of
+// 64 bits:
+//
+//     0x1000    size 0x31: 48 bytes, and what is before is in use
+//     0x1030    size 0x51: the chunk at 0x1000 is in use (flag 1); its block is at 0x1010, of 40
+//               bytes, since the next chunk's first word is its to use
+//     0x1080    size 0x40, no flag: the chunk at 0x1030 is free
+//
+// A chunk that seems in use may be in a fastbin or a tcache; these are read before, and left out.
+// Blocks are aligned to 16 bytes: of 32 bits, where a header has 8, the first chunk of a page at
+// 0x1000 is therefore at 0x1008.
 #include "launch/glibc_heap_linux.h"
 
 #include "base/map.h"

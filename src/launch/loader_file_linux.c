@@ -1,3 +1,12 @@
+// The code of an allocator inside of a file is a few spans: its functions are found by their
+// names, and what is between two of them is its own too, if that is at most a page, since inner
+// functions may have no such name. For example je_a at [0x1000, 0x1100) and je_b at [0x1800,
+// 0x1900):
+//
+//     usually                    one span, [0x1000, 0x1900)
+//     the entry is at 0x1400     two: what is after it are the program's own functions
+//
+// A list that is full takes no more functions, so it may say too little and never too much.
 #include "launch/loader_file_linux.h"
 
 #include "launch/loader_linux.h"

@@ -1,3 +1,14 @@
+// The kernel's list of mappings has several lines for a file, one for each segment: they are one
+// object. For example, of one inode:
+//
+//     7f00-7f26 r--p 00000000     it begins
+//     7f26-80a0 r-xp 00026000     its code
+//     80a0-80f6 r--p 001a0000     it ends at 80f6
+//
+// A function is found as the dynamic linker does it: the dynamic section has the tables of
+// symbols, names and hashes, and the GNU hash of the name says in which chain it is. All of that
+// is read from the process, in steps that are bounded, and a table that leads elsewhere leads to
+// nothing.
 #include "launch/objects_linux.h"
 
 #include "base/mem.h"

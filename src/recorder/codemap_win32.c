@@ -1,3 +1,11 @@
+// A module's number is its place in a table that is never moved, plus 1: so a frame that was
+// compiled for it keeps its meaning while others come and go, and one that is gone keeps its
+// place. Its name for a symbol store is the GUID and age of its PDB; the PDB's name is sent
+// besides only where it is not the module's own with another ending: Foo.dll with foo.pdb says
+// nothing new, Foo.dll with bar.pdb does.
+//
+// 32 bits have no tables of unwinding in the system's sense: there an image's DWARF, and the FPO
+// rows of its PDB, are looked for when the first frame of it is met.
 #include "recorder/codemap_win32.h"
 
 #include "recorder/capture.h"

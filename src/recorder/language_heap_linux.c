@@ -1,3 +1,15 @@
+// A lane's events are of one heap until it is turned to another. For example, of a thread that
+// allocates from Python's objects and then by malloc:
+//
+//     turn to pyobject     18 bytes: a head of three words, the heap's number in 8, 4 spare. Its
+//                          place is remembered, so a later turn to it takes 2
+//     the object           an event as ever
+//     turn to malloc (0)   the same as before, and malloc's event
+//
+// While a call on Python's heap lasts, what it asks of malloc is held back. If the block that the
+// call gives out lies in that of malloc, it is one block, and Python's: for example malloc(600) =
+// 0x1000 for an object of 584 bytes at 0x1010. If not, malloc's was something else, an arena or a
+// table, and is recorded as malloc's.
 #include "recorder/language_heap.h"
 
 #include "recorder/client.h"

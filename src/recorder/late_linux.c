@@ -1,3 +1,11 @@
+// Code of other threads may run while the recorder starts, so what it would change is only listed
+// here: place, length, the bytes before and after. The launcher stops all threads, steps them out
+// of these bytes, and writes. A place that is found again before that is listed once; of two
+// libraries at one place, of which the first was unloaded, the later counts. At the end the list
+// is gone through backwards by the launcher, with the bytes before.
+//
+// Our variables are copied as they were loaded, before anything is set: that copy is put back when
+// a recording ends, so that the next one begins as the first did.
 #include "recorder/late_linux.h"
 
 #include "recorder/elf.h"

@@ -1,3 +1,13 @@
+// Where the structures of a Python interpreter have what a stack needs, by tables for the versions
+// whose structures are known. A table is used only if the interpreter agrees: a code object has
+// the size that the table says; two small functions of the runtime, whose first 64 bytes are
+// looked at, read the words where the table has them; and from 3.13 on the runtime begins with a
+// table of its own, which must be equal: word 5 of it, at byte 40, is the offset of the list of
+// interpreters, and word 23 that of a thread's innermost frame.
+//
+// The version is a variable since 3.11 (0x030b04f0 is 3.11.4, of which the upper half, 0x030b,
+// chooses the table). Before, it is a text that Py_GetVersion gives snprintf, found as the address
+// that its code loads. What does not agree is not guessed: then there are no frames of Python.
 #include "recorder/python_layout.h"
 
 #include "recorder/scope_linux.h"

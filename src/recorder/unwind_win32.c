@@ -1,3 +1,11 @@
+// How one gets from a frame to its caller, by what Windows leaves. 64 bits: each function has a
+// table (pdata.h), so a rule is compiled from it; a rule that would lead inwards, one that ends
+// below the return address itself, is a stop. 32 bits: only some images have DWARF; elsewhere a
+// guess is made from what is on the stack, and a rule from a table that turns out wrong is
+// replaced by a guess too.
+//
+// A thread's stack ends in ntdll, which calls its first function. Below that is what the system
+// put there: code of no module, at which a walk has ended well.
 #include "recorder/cfi.h"
 #include "recorder/codemap.h"
 #include "recorder/kernel.h"

@@ -1,3 +1,13 @@
+// A region is two words: its start, in whose lowest bits, which are 0 in a page's address, is what
+// it is. For example private memory that is committed and may be read and written, at 0x10000, is
+// 0x10043 (1 read, 2 write, 64 committed). Windows says an access by one bit of eight:
+// PAGE_READWRITE is bit 2, and the table has 3 there, read and write.
+//
+// Two lists, the last one and the new one, both rise, so what differs is found in one pass over
+// both: a region that is not in the old list as it is now is reported, and so is what was something
+// and is free. A walk during which another thread has made a call is not reported, or is marked so
+// that the collector does not believe it; then the next one is compared with the last that was
+// believed.
 #include "recorder/walk_win32.h"
 
 #include "recorder/notes.h"

@@ -1,3 +1,7 @@
+// The trace is read while it is written, so each look takes what has come since the last one and
+// stops at the time that is shown. An event after that time is kept for the next look: of events
+// at 4.9 s, 5.0 s and 5.1 s a look until 5 s counts two, and the third is pending. What a site did
+// since the last look is the difference to its figures then, which are kept beside it.
 #include "report/top.h"
 
 #include "base/mem.h"

@@ -1,3 +1,15 @@
+// Where the debug file of a module may be, in the order in which it is looked for; the first that
+// proves to belong to it is taken. For example, for /usr/bin/app with the build-id abcd12… and a
+// .gnu_debuglink that says app.dbg, in a directory /d of the user's:
+//
+//     /d/.build-id/ab/cd12….debug
+//     /d/usr/bin/app.dbg             by the link's name
+//     /d/usr/bin/app.debug           by its own name
+//     /d/usr/bin/app                 a copy that was not stripped
+//     /d/app.dbg, /d/app.debug, /d/app
+//
+// Then the system's own directory, what is beside the module, and debuginfod. A file belongs to a
+// module that has a build-id if it has the same; to one without if its CRC is the link's.
 #include "symbols/debugfile.h"
 
 #include "base/mem.h"

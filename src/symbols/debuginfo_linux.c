@@ -1,3 +1,14 @@
+// An address is looked up twice: among units, by their ranges; then, once the unit's tree has been
+// walked, among its functions. A node is a function with code or one that was inlined, with the
+// node that it is inlined into; ranges are by depth, and the deepest that has the address is where
+// it is. For example
+//
+//     f   [0x10, 0x50)   depth 1
+//     g   [0x20, 0x30)   depth 2, inlined into f at line 7
+//
+// 0x24 is in g, by the line table at g's own line; and then in f, at line 7. The units' trees are
+// walked when first asked for, and everything that a file can make long is bounded: pieces of one
+// function, ranges of a unit, entries that are read in vain.
 #include "symbols/debuginfo.h"
 
 #include "base/map.h"

@@ -1,3 +1,14 @@
+// A PDB is read as far as it is asked. When it is opened, the debug stream says which modules
+// there are and which parts of the image each of them contributed; a module's stream is read when
+// an address in one of its parts is asked for, and kept. For example, of section 1 at RVA 0x1000
+// with 0x200 bytes
+//
+//     part  1:0x000, 0x80 bytes, module 3     [0x1000, 0x1080)
+//     part  1:0x080, 0x40 bytes, module 5     [0x1080, 0x10c0)
+//     part  1:0x200, …                        left out: it begins where the section ends
+//
+// 0x10a0 is in the second part: module 5 is read. What is in no part, or in a module without
+// symbols, is named by the public symbols.
 #include "symbols/pdb.h"
 
 #include "base/mem.h"

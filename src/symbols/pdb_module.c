@@ -1,3 +1,15 @@
+// A module's stream has records of symbols, which nest: a function, in it blocks and inlined
+// functions, each closed by an end. Inlined code is said by annotations, pairs of a step and its
+// value in one, two or four bytes. For example, of a function at 0x1000, inlined from line 10 of
+// its file:
+//
+//     0b 24    step 11, both in one number: 4 bytes further on, and a line more (36 = 2 << 4 | 4,
+//              and 2 is +1 with its sign lowest): a row begins at 0x1004, line 11
+//     04 08    step 4, the code is 8 bytes long: the row ends at 0x100c, and so does the range
+//
+// Addresses are of sections: number 1 and offset 0x10 is 0x1010 where section 1 is at 0x1000.
+// Lines of functions are in tables after the records, rising by address; a name is that of the
+// innermost range.
 #include "symbols/pdb_module.h"
 
 #include "base/map.h"

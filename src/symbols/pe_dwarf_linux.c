@@ -1,3 +1,14 @@
+// DWARF in a PE file is DWARF, only its sections have no ELF file around them, which libdw wants.
+// So one is put together in memory: sections of debug information as they are, those of code by
+// address and size alone, then a table of names, and the headers. For example, of an image with
+// the base 0x140000000
+//
+//     .text at RVA 0x1000, 0x2000 bytes    SHT_NOBITS, at 0x140001000
+//     .debug_info, 0x500 bytes             SHT_PROGBITS, its bytes are copied
+//     .data                                left out
+//
+// Addresses in the DWARF are those of the base, so an offset in the image is asked for as base +
+// offset.
 #include "symbols/pe_dwarf.h"
 
 #include "base/mem.h"

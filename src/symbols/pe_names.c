@@ -1,3 +1,11 @@
+// Names of code from tables that know different amounts, so each name has a rank: the best one at
+// an address is kept. For example, with "__malloc", "_malloc" and "malloc_dbg" all at 0x1010 in
+// the COFF table of a 64-bit image: of equal rank and linkage the one with fewer underscores at
+// its beginning is kept, malloc_dbg; of as many, the shorter.
+//
+// On x86 the compiler's "_f" is f and "@f@8" is f@8; an export bears its own name. A name whose
+// end is not known reaches to the next one only if the table lists local functions, too: else what
+// is between may be another function, that was stripped.
 #include "symbols/pe_names.h"
 
 #include "base/mem.h"

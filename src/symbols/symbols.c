@@ -1,3 +1,11 @@
+// From a frame to names: the frame's module is a file that was mapped, in however many processes;
+// the file is opened when it is first asked, and each offset in it is answered once. For example
+// libc, mapped at 0x7f1000000000 in one process and at 0x7e2000000000 in another: the frames at
+// 0x9a2f0 after either beginning are one offset of one file, and the second finds the answer that
+// the first has left.
+//
+// Answers never move, so that callers keep pointers into them. Files are one if path, identity and
+// size are; what was bundled with the trace comes before what is on this machine.
 #include "symbols/symbols.h"
 
 #include "base/map.h"

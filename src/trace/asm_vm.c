@@ -1,3 +1,13 @@
+// What words an event may have follows from its kind's columns (columns.h): "prot=" is taken where
+// the kind has a protection, and elsewhere it is a mistake. So a kind with new columns is read and
+// written as it is. For example
+//
+//     @1 t mmap s 0x7f0000 8192 prot=rw flags=private|anonymous
+//     @2 t mremap s 0x7f0000 8192 -> 0x7e0000 16384
+//
+// The second has an old address and an old size, so both stand before the arrow. Snapshots have
+// lines of their own: a snapshot, its mappings, and the pages of each; it is written when another
+// line comes.
 #include "trace/asm_vm.h"
 
 #include "trace/asm_words.h"

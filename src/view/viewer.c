@@ -1,3 +1,8 @@
+// One trace is opened three times, for questions of three kinds that must not wait for each other;
+// what is large (the index, the list of lifetimes) is shared by all. Memory is divided: for
+// example of 256 MiB and one trace each of the three queues has a fifth, 51 MiB, and two fifths
+// are for names and answers; with a second trace there are four queues and six parts, 42 MiB each.
+// The index is built before that, with all there is.
 #include "view/viewer.h"
 
 #include "base/mem.h"

@@ -1,3 +1,15 @@
+// Each chunk of the index has a directory of the sites that did anything in it, by rising number.
+// An entry is three varints: the distance to the site before, the count of postings with the form
+// of their list in its two lowest bits, and the size of the list. For example, after a mark of
+// site 7 whose list begins at byte 100,
+//
+//     00 0c 05       site 7, 3 postings in a list of form 0 (one size), in bytes 100 to 105
+//     02 15 09       site 9, 5 postings in a list of form 1 (several sizes), in 105 to 114
+//     04 a2 01 20    site 13, 40 postings, busy (form 2): in 114 to 146 are its stretches
+//
+// Numbers and places are sums over all entries before, so each 64th entry has a mark with both. A
+// site is busy where its postings would say again what the blocks do: its steps are found there,
+// and the stretches say in which blocks.
 #include "engine/index/index_lists.h"
 
 #include "base/mem.h"

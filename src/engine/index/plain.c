@@ -1,3 +1,14 @@
+// A lifetime has two ends. In the *classes* of a window a block that its process's end took is
+// still there, unless the query says that exits free; in the *level* it is gone. For example a
+// block that began with step 3 and was never freed, in a process that ended with step 9:
+//
+//     window [2, 5)       it begins inside; in the classes it has not ended
+//     window [5, 12)      present: 3 < 12, and its end (never) is after 5. With exit_frees it ends
+//                         inside, at 9
+//     level at step 10    without it, either way
+//
+// Each question goes through the whole list: what a cell's group is, whether the lifetime fits,
+// and where its two ends are by the window. Nothing is remembered from one question to the next.
 #include "engine/index/plain.h"
 
 #include "base/mem.h"

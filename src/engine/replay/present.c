@@ -1,3 +1,12 @@
+// Events go to two machines: calls on virtual memory to `space`, all others to `lives`. Where the
+// moment is depends on how it was given. A time is the end of its tick: all events of that time
+// are before it. An exact edge is before the event of its number, and of what has no number only a
+// process's end is kept out. For example with an edge at event 5 and, after event 4, the notes
+// "mark step" and "end p": the mark is before the moment, the end is not, so that p's blocks are
+// still there to be seen.
+//
+// What malloc has mapped is known only by its blocks: present_settle has each live one claim the
+// mapping around it, and then owners are final.
 #include "engine/replay/present.h"
 
 #include "base/mem.h"

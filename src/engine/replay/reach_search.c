@@ -1,3 +1,16 @@
+// Most words are no pointers, so that this is about saying no quickly: a comparison with the
+// lowest and the highest address, then with the span that was hit last, then a search among spans.
+// In a span of many blocks a table by grains of 256 bytes says where to begin. For example three
+// blocks, at 0x1000 of 32 bytes, at 0x1100 and at 0x1180 of 16:
+//
+//     grains      { 0, 1 }: the first block at or after 0x1000, and at or after 0x1100
+//     0x1188      grain 1, so from block 1 on: the last that begins before is block 2, and 8 < 16:
+//                 it points to the inside of block 2
+//     0x10f0      grain 0, block 0, but 0xf0 is after its 32 bytes: no pointer
+//     0x1100      the beginning of block 1
+//
+// Blocks are read in the order of their addresses, and what is near is read at once; what they
+// point to is kept as edges, and the walk from the roots on is made over these alone.
 #include "engine/replay/reach_search.h"
 
 #include "base/mem.h"

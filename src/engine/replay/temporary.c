@@ -1,3 +1,17 @@
+// A block is temporary if the thread that allocated it frees it before it allocates again. So only
+// the latest block of each thread can be one: the table of a heap has these and no others. For
+// example, of one thread:
+//
+//     malloc A      A is its latest
+//     free A        A was the latest: temporary
+//     malloc B
+//     malloc C      B can be temporary no more, and goes out of the table
+//     free B        not there: nothing
+//     realloc C, D  C ends as the latest: temporary; D is the latest now
+//
+// The other way of a realloc, in two halves, keeps what the first has ended: if it failed, what
+// was reported is taken back, and the block is the latest again, unless its thread has allocated
+// meanwhile.
 #include "engine/replay/temporary.h"
 
 #include "base/mem.h"

@@ -1,3 +1,12 @@
+// Sets of addresses are spans that rise and do not touch. For example [0, 4) and [8, 12):
+//
+//     add [4, 8)       touches both: one span, [0, 12)
+//     remove [2, 3)    [0, 2) and [3, 12)
+//     holds [4, 9)?    yes, as [3, 12) does
+//     hit by [2, 3)?   no
+//
+// Going backwards, what later calls have mapped anew or unmapped is such a set, per process; a
+// call whose span the set holds is over. Going forwards, what needed calls have mapped is another.
 #include "engine/replay/trim_vm.h"
 
 #include "base/map.h"

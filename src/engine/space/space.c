@@ -1,3 +1,15 @@
+// A call is checked before it is believed. What the kernel cannot have meant (an address that is
+// no page's beginning, a size of 0, more than there is) counts as absurd and changes nothing. Else
+// the pages go first that are there, then come the new ones (space_state.c): so mmap with
+// MAP_FIXED over a mapping is an unmapping and a mapping. For example, with 16 pages mapped from
+// 0x10000 on,
+//
+//     mmap 0x14000, 8 pages, fixed       [0x10000, 0x14000) stays, [0x14000, 0x1c000) is new,
+//                                        [0x1c000, 0x20000) stays, with its offset moved on
+//     the same, not fixed                the same, counted as overlapping: a call was not seen
+//     mmap 3 MiB, MAP_HUGETLB            4 MiB: huge pages have 2 MiB where the flags do not say
+//
+// A break that moves up makes the range below it longer; mremap moves ranges with their commits.
 #include "engine/space/space.h"
 
 #include "base/mem.h"

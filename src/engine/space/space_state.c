@@ -1,3 +1,15 @@
+// Ranges, and what is committed in them. A *commit* is what one call made usable: it begins when
+// pages become writable, it ends in parts, as they go. Ranges that one call touches are gathered,
+// so that neighbours are reported as one. For example:
+//
+//     mmap 0x10000, 4 pages, no rights    one range, reserved 16384, nothing committed
+//     mprotect 0x10000, 2 pages, rw       the range is cut at 0x12000; commit 1 begins, 8192 bytes
+//     munmap 0x10000, 1 page              a part of commit 1 ends: it is reported as commit 2, of
+//                                         4096 bytes at 0x10000, that ends; commit 1 goes on,
+//                                         with 4096 bytes at 0x11000
+//
+// So a commit that ends in parts was as many lifetimes, whose bytes add up to what it had. Bytes
+// that a forked process has from its parent, and tidemark's own, are summed apart.
 #include "engine/space/space_state.h"
 
 #include "base/mem.h"

@@ -1,3 +1,12 @@
+// A demangled name is read from left to right, brackets are skipped whole, and an operator's own
+// brackets are no brackets. For example, by position, "void ns::f<int>(long) const":
+//
+//     start 5         after the last blank outside of brackets: what was before is the return type
+//     end 15          at the bracket of the parameters: "ns::f<int>"
+//     params_end 21   after it
+//
+// A '(' that the name goes on after ("(anonymous namespace)::g", "f(int)::{lambda()#1}") is part
+// of the name. What is too long loses parts in a fixed order, the least telling first.
 #include "report/ask/cxxname.h"
 
 #include <string.h>

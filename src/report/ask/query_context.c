@@ -1,3 +1,11 @@
+// What is asked is settled in the order in which the parts need each other: the trace is opened,
+// the filters' words become ids in it, then the index is opened if a window or a peak is asked
+// for, then times become edges of the index, or moments for those who read events. An edge is
+// between two steps and a moment is before an event. For example edge 7 is after step 6; if that
+// was event 40, the moment is before event 41, exactly. The beginning of the trace has no event
+// before it: there the number is UINT64_MAX, and one more is 0.
+//
+// A warning is a sentence, and is said once: the list is compared as text.
 #include "report/ask/query_context.h"
 
 #include "base/mem.h"

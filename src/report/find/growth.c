@@ -1,3 +1,14 @@
+// The time in which a process is judged is its own, less a tenth at its start and a twentieth at
+// its end, where the window does not say otherwise. For example a process that ran from 0 to 100
+// s:
+//
+//     no window      10 s to 95 s, in 60 buckets of 1.42 s
+//     --from 20s     20 s to 96 s: the user's word is taken as it is, and a twentieth of 80 s goes
+//     --to 90s       9 s to 90 s: a tenth of 90 s goes, and nothing at the end
+//
+// Places are asked for in two steps, since a series for each would be large: what began and what
+// ended in that time says for all of them how much they grew, and only those that grew most have a
+// series made.
 #include "report/find/growth.h"
 
 #include "base/map.h"

@@ -1,3 +1,13 @@
+// Pages and the places of blocks are both gone through by rising address, once: `first` is the
+// first place that may still reach into the page. For example with --max-live 128, and places of
+// 48 bytes by stack a and of 32 by stack b on page 0x1000, and one of 48 by a on page 0x2000:
+//
+//     0x1000    80 bytes taken: pinned, by a and by b. Neither is alone on it
+//     0x2000    48 bytes taken: pinned by a alone: could go back if a's blocks were elsewhere
+//     0x3000    nothing taken: free
+//
+// A place is what the allocator took for a block, so it counts for the page; the bytes of a row
+// are the blocks' own.
 #include "report/find/pins.h"
 
 #include "base/map.h"

@@ -1,3 +1,13 @@
+// Resident bytes between two addresses are a difference of two sums over pages, so that a block is
+// charged with exactly the bytes of it that are there. For example with the pages 0x1000 and
+// 0x3000 resident, 0x2000 not, a block of 4608 bytes from 0x1f00 to 0x3100:
+//
+//     live         256 bytes of the first page and 256 of the last: 512
+//     untouched    4096: it lives and was never touched
+//
+// What is left of a mapping after its blocks and their rounding is the allocator's: free. Mappings
+// are gone through in the order of their addresses, and so are the places of blocks, once each;
+// each line of the answer is kept as rows by stack, or by file where there is none.
 #include "report/find/rss_breakdown.h"
 
 #include "base/mem.h"

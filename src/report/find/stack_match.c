@@ -1,3 +1,13 @@
+// A stack is a number for its callers and a number for the text of its innermost function, so
+// equal stacks of both traces come to one number, and a stack whose callers are known takes one
+// look-up. For example, of texts main = 1, f = 2, g = 3:
+//
+//     main          callers 0, text 1: stack 1
+//     main, f       callers 1, text 2: stack 2
+//     main, f, g    callers 2, text 3: stack 3
+//
+// In the other trace main, f, g is found as 0,1 then 1,2 then 2,3: stack 3 again, whatever its
+// addresses. A frame of inlined functions is several steps.
 #include "report/find/stack_match.h"
 
 #include "base/index_set.h"

@@ -1,3 +1,10 @@
+// A glob is compared without recursion: where a star was, it goes back there and lets the star
+// have a letter more. For example a*bc with abbc: a fits, b fits, c is not b: so back, the star
+// takes the first b, and bc is the rest. A pattern of LeakSanitizer's is a glob with a star at
+// either end that ^ or $ does not close: foo is *foo*, ^foo$ is foo itself.
+//
+// Valgrind's lists are compared frame by frame from the innermost on; "..." stands for any number
+// of frames, and is tried the same way as the star.
 #include "report/find/suppressions.h"
 
 #include "base/mem.h"

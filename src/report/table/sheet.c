@@ -1,3 +1,11 @@
+// A column's figure is mostly a field of the row, and then no function is written for it:
+// SHEET_FIELD packs where it is and how large into one number. For example an uint64_t at offset
+// 24 is 8 << SHEET_FIELD_BITS | 24, and sheet_field copies 8 bytes from there. The columns of a
+// site (process, function, line, stack) are the same for all tables, and come from the stack that
+// the sheet has at hand.
+//
+// A figure that is not known is empty in a flat form, but where the column says that 0 stands for
+// it, and null in JSON.
 #include "report/table/sheet.h"
 
 #include "base/mem.h"
