@@ -341,6 +341,8 @@ capture_step(struct capture *capture, struct capture_walk *walk, struct capture_
 		enum capture_went went = capture_step_guess(capture, &guess, fresh);
 
 		*walk = guess;
+		if (went == CAPTURE_WENT_OUT && unlikely(guess.pc < KERNEL_PAGE))
+			return CAPTURE_WENT_ASTRAY; // a number, and no code
 		return went;
 	} else {
 		struct capture_walk rare = *walk;

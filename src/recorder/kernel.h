@@ -354,11 +354,13 @@ static inline uint64_t kernel_limit(int which)
 }
 
 // Whether the page can be read. rt_sigprocmask copies the new mask in before it looks at what to do
-// with it, and refuses nonsense: EFAULT or EINVAL, and nothing changes. In a sealed process: false.
+// with it, and refuses nonsense: EFAULT or EINVAL, and nothing changes. At 0 there is no mask for
+// it, which is no mistake; and no page, which it does not see. In a sealed process: false.
 static inline bool kernel_can_read(uintptr_t page)
 {
-	return !kernel_sealed && kernel_pass(__NR_rt_sigprocmask, 12345 /* no such thing to do */,
-					     page, 0, 8) != -KERNEL_EFAULT;
+	return page && !kernel_sealed &&
+	       kernel_pass(__NR_rt_sigprocmask, 12345 /* no such thing to do */, page, 0, 8) !=
+		       -KERNEL_EFAULT;
 }
 
 #endif
