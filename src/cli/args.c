@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "cli/interrupt.h"
 #include "cli/remote.h"
+#include "trace/fresh.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -195,6 +196,8 @@ static int args_operand_of(struct args *args, const char *word)
 	struct err err = { 0 };
 
 	args->value = word;
+	if (!args->command->writes_operand)
+		fresh_spare(strcmp(word, "-") == 0 ? "/dev/stdin" : word);
 	if (args->command->takes_places || !remote_is(word))
 		return ARGS_OPERAND;
 	args->value = remote_fetch(word, &err);

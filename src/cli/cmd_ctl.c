@@ -19,6 +19,7 @@ static int run(int argc, char **argv);
 
 const struct command cmd_ctl = {
 	.name = "ctl",
+	.writes_operand = true,
 	.brief = "stop, start or end the recording of a running program, mark, save or search it",
 	.usage = "PID start|stop|detach|reachability|save FILE|mark NAME",
 	.text = "PID is a process that is being recorded.\n\n"

@@ -5,6 +5,7 @@
 #include "export/events.h"
 #include "export/export.h"
 #include "os/terminal.h"
+#include "trace/fresh.h"
 
 #include <string.h>
 
@@ -129,6 +130,7 @@ static bool take_option(struct args *args, int id, struct export *export)
 		return take_table(args, export);
 	case EXPORT_AGAINST:
 		export->against = args->value;
+		fresh_spare(export->against);
 		return true;
 	case QUERY_OPTIONS_OUTPUT:
 		export->query.output = strcmp(args->value, "-") == 0 ? NULL : args->value;

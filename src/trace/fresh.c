@@ -1,6 +1,8 @@
 #include "trace/fresh.h"
 
+#include "base/mem.h"
 #include "os/file.h"
+#include "os/identity.h"
 #include "os/tool.h"
 
 #include <errno.h>
@@ -10,6 +12,44 @@ static bool taken(const char *path, struct err *err)
 {
 	err_set(err, ERR_IO, "%s exists already (--force overwrites it)", path);
 	return true;
+}
+
+static struct {
+	const char **paths;
+	size_t count, capacity;
+} spared;
+
+void fresh_spare(const char *path)
+{
+	ASSERT(path != NULL);
+	*MEM_ADD(spared.paths, spared.count, spared.capacity) = path;
+}
+
+static bool same_file(const char *path, const struct identity *identity)
+{
+	struct identity other;
+	struct err err = { 0 };
+
+	return identity_find(&other, path, &err) && other.device == identity->device &&
+	       other.number == identity->number;
+}
+
+// Devices may be read and written.
+static bool is_read(const char *path, struct err *err)
+{
+	struct identity identity;
+	struct err ignored = { 0 };
+
+	if (file_look(path) != FILE_IS_REGULAR || !identity_find(&identity, path, &ignored))
+		return false;
+	for (size_t i = 0; i < spared.count; i++) {
+		if (!same_file(spared.paths[i], &identity))
+			continue;
+		err_set(err, ERR_USAGE, "%s is what is read: it would be lost (give another name)",
+			path);
+		return true;
+	}
+	return false;
 }
 
 // Where "-" may stand for stdout, whoever takes it so does not come here.
@@ -40,7 +80,7 @@ bool fresh_check(const char *path, bool replace, struct err *err)
 {
 	enum file_kind kind = file_look(path);
 
-	if (is_stdout(path, err))
+	if (is_stdout(path, err) || is_read(path, err))
 		return false;
 	if (kind == FILE_IS_FOLDER)
 		return err_errno(err, EISDIR, "cannot write %s", path);
@@ -57,7 +97,7 @@ bool fresh_open(struct fresh *fresh, const char *path, bool replace, struct err 
 
 	*fresh = (struct fresh){ .fd = -1, .replace = replace };
 	str_add(&fresh->path, path);
-	if (is_stdout(path, err))
+	if (is_stdout(path, err) || is_read(path, err))
 		return false;
 	if (kind == FILE_IS_OTHER || kind == FILE_IS_FOLDER) {
 		fresh->fd = file_open(path, FILE_ONLY_WRITE);

@@ -15,11 +15,15 @@ struct fresh {
 	struct str path, temporary; // no temporary name: written directly
 };
 
+// A file that is read: what is written from here on is never written over it, by whatever name it
+// is called. Borrowed. No more than a few thousand; a path that leads nowhere is none.
+void fresh_spare(const char *path);
+
 // Whether it will be possible, as far as one can see: before the work that makes what is to be
 // written. Nothing is touched.
 bool fresh_check(const char *path, bool replace, struct err *err);
 
-// Refuses a name that is taken, unless `replace` is set.
+// Refuses a name that is taken, unless `replace` is set, and with ERR_USAGE what is to be spared.
 bool fresh_open(struct fresh *fresh, const char *path, bool replace, struct err *err);
 
 // Give it its name.

@@ -74,6 +74,47 @@ def a_file_that_is_there_is_kept_unless_told():
 
 
 @test
+def what_is_read_is_not_written_over_by_whatever_name():
+    """The others besides writers() that write a trace, too; names that have an ending are links."""
+    more = [(["strip", trace()], "-o", ".tide"), (["trim", trace(), "--from", "0%"], "-o", ".tide"),
+            (["merge", trace(), trace("kitchen")], "-o", ".tide"),
+            (["import", trace()], "-o", ".tide"), (["sql", trace(), "select 1"], "-o", ".parquet"),
+            (["check", trace(), "--max-peak", "1G"], "--junit", ".xml"),
+            (["export", trace(), "--format", "flamegraph"], "-o", ".svg")]
+    for number, (words, option, ending) in enumerate([*writers(), *more]):
+        read = next(word for word in words if word.startswith(("space", "kitchen", "broken")) or "/" in word)
+        if "/" in read: # not in the tree
+            shutil.copy(read, "read.txt")
+            words = ["read.txt" if word == read else word for word in words]
+            read = "read.txt"
+        with open(read, "rb") as file:
+            was = file.read()
+        soft, hard = f"soft{number}{ending}", f"hard{number}{ending}"
+        os.symlink(read, soft)
+        os.link(read, hard)
+        fd = os.open(read, os.O_RDONLY)
+        fds = f"/proc/self/fd/{fd}"
+        for path in (read, "./" + read, soft, hard, fds):
+            if words[0] in ("plot", "map") and not path.endswith(ending):
+                continue
+            force = [] if option == "--junit" else ["-f"]
+            done = run(*words, option, path, *force, check=2, pass_fds=[fd])
+            assert "is what is read" in done.stderr and done.stderr.count("\n") == 1, (words, done)
+        with open(read, "rb") as file:
+            assert file.read() == was, words
+        os.close(fd)
+        os.remove(soft)
+        os.remove(hard)
+    with open(trace(), "rb") as file:
+        done = subprocess.run([os.environ["TIDEMARK"], "import", "-", "-o", trace(), "-f"], stdin=file,
+                              capture_output=True, check=False, text=True)
+    assert done.returncode == 2 and "is what is read" in done.stderr, done
+    assert "is what is read" in run("export", trace("kitchen"), "--format", "flamegraph", "--against",
+                                    trace(), "-o", trace(), "-f", check=2).stderr
+    assert not glob.glob("*.part")
+
+
+@test
 def what_can_not_be_written_is_told_before_the_trace_is_read():
     for words, option, ending in writers():
         file = next(at for at, word in enumerate(words) if word.startswith(("space", "kitchen"))
