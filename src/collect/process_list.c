@@ -534,11 +534,18 @@ static void unpromise(struct process_list *process_list, const struct image *par
 static void check_joined(struct process_list *process_list, const struct image *image,
 			 enum trace_exit exit, uint32_t value)
 {
+	struct trace_builder *trace_builder = process_list->trace_builder;
+	uint64_t stopped_ns = trace_builder->stopped_ns;
 	struct str line = { 0 };
 
 	if (atomic_load(&image->share.segment->joined) != 0 ||
 	    image->arrival->hello.start == SEGMENT_START_FORK)
 		return;
+	// The recording was ended while it may still have been about to hear of it.
+	if (stopped_ns != 0 && image->arrival->time_ns + NOTES_READER_HELLO_NS > stopped_ns) {
+		trace_builder->unbegun++;
+		return;
+	}
 	if (exit == TRACE_EXIT_CODE && value >= UINT32_C(0xc0000000)) // Windows could not load it
 		str_format(&line,
 			   "%s is not recorded: it ended before its first instruction, with status "
@@ -547,7 +554,7 @@ static void check_joined(struct process_list *process_list, const struct image *
 	else
 		str_format(&line, "%s is not recorded: it heard no answer to its hello",
 			   image->arrival->exe);
-	trace_builder_unseen(process_list->trace_builder, image->process, str_get(&line));
+	trace_builder_unseen(trace_builder, image->process, str_get(&line));
 	str_fini(&line);
 }
 
