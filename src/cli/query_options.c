@@ -2,6 +2,7 @@
 
 #include "cli/interrupt.h"
 #include "os/file.h"
+#include "report/ask/moment_view.h"
 #include "trace/fresh.h"
 
 #include <errno.h>
@@ -154,6 +155,8 @@ int query_options_print(const struct command *command, const struct query_option
 
 	if (!query_options_open(context, &asked, &err))
 		return args_fail(command, &err);
+	if (asked.window && asked.layers & WINDOW_VM)
+		moment_view_warn_of_calls(&asked);
 	good = answer(request, &asked, &sink, &err) && sink_ok(&sink, &err);
 	if (good && query_options_warns(options))
 		query_options_warn(command, &asked, NULL);

@@ -12,6 +12,7 @@
 #include "engine/index/index.h"
 #include "engine/index/index_disk.h"
 #include "engine/index/index_io.h"
+#include "engine/space/space_listed.h"
 #include "engine/window_source.h"
 #include "os/file.h"
 
@@ -223,6 +224,7 @@ static bool take(struct whole *whole, const struct reader *reader, const char *p
 struct passing {
 	struct whole *whole;
 	struct space *space;
+	struct space_listed *listed;
 	const struct reader *reader;
 	const struct whole_wish *wish;
 };
@@ -240,8 +242,10 @@ static void take_other(void *context, const struct trace_event *event)
 	}
 	space_learn(passing->space, passing->reader);
 	if (thread &&
-	    (!passing->wish->query || query_has_process(passing->wish->query, thread->process)))
+	    (!passing->wish->query || query_has_process(passing->wish->query, thread->process))) {
+		space_listed_pass(passing->listed, event->number);
 		space_add_event(passing->space, event);
+	}
 }
 
 static void take_note(void *context, const struct trace_note *note)
@@ -249,6 +253,8 @@ static void take_note(void *context, const struct trace_note *note)
 	const struct passing *passing = context;
 
 	space_learn(passing->space, passing->reader);
+	if (note->kind == TRACE_NOTE_PROCESS_END)
+		space_listed_end(passing->listed, note->process);
 	space_add_note(passing->space, note);
 	if (passing->wish->on_note)
 		passing->wish->on_note(passing->wish->context, note);
@@ -256,16 +262,18 @@ static void take_note(void *context, const struct trace_note *note)
 
 static void pass(struct whole *whole, struct reader *reader, const struct whole_wish *wish)
 {
-	struct passing passing = { whole, space_new(NULL), reader, wish };
+	struct passing passing = { whole, space_new(NULL), NULL, reader, wish };
 	struct progress progress;
 
 	whole->heap = heap_new(wish->query);
 	whole->pools = pool_totals_new(reader);
+	passing.listed = space_listed_new(passing.space, reader, wish->query, NULL);
 	heap_on_vm(whole->heap, take_other, &passing);
 	reader_rewind(reader);
 	progress_begin(&progress, wish->window->progress, "reading", reader_bytes(reader));
 	heap_read(whole->heap, reader, &progress, take_note, &passing);
 	progress_end(&progress);
+	space_listed_finish(passing.listed);
 	whole->vm = *space_all(passing.space);
 	space_free(passing.space);
 	heap_on_vm(whole->heap, NULL, NULL);

@@ -1,6 +1,8 @@
 #include "report/info.h"
 
 #include "base/mem.h"
+#include "engine/space/space_listed.h"
+#include "report/ask/cautions.h"
 #include "trace/reader_pass.h"
 
 #include <string.h>
@@ -43,9 +45,15 @@ static void count_items(struct info *info, struct reader *reader, enum progress_
 {
 	uint64_t *by_thread = NULL;
 	size_t capacity = 0;
+	struct str text = { 0 };
+	struct err ignored = { 0 }; // what is wrong is found again on the way
 	struct progress progress;
 	struct reader_pass pass = { .reader = reader, .progress = &progress };
+	struct space *space = space_new(NULL);
+	struct space_listed *listed;
 
+	reader_scan(reader, &ignored);
+	listed = space_listed_new(space, reader, NULL, NULL);
 	progress_begin(&progress, mode, "reading", reader_bytes(reader));
 	while (reader_pass_next(&pass) != READER_END) {
 		const struct trace_event *event = &pass.event;
@@ -53,6 +61,10 @@ static void count_items(struct info *info, struct reader *reader, enum progress_
 		info->last_ns = reader_pass_time(&pass);
 		if (pass.item == READER_NOTE) {
 			take_note(info, &pass.note);
+			space_learn(space, reader);
+			if (pass.note.kind == TRACE_NOTE_PROCESS_END)
+				space_listed_end(listed, pass.note.process);
+			space_add_note(space, &pass.note);
 			continue;
 		}
 		*MEM_REACH(by_thread, capacity, event->thread) += trace_kind_is_call(event->kind);
@@ -62,8 +74,19 @@ static void count_items(struct info *info, struct reader *reader, enum progress_
 		if (event->heap != 0 && takes_flags(event->kind))
 			++*map_put(&info->flags, (uint64_t)event->heap << 32 | event->flags, NULL);
 		info->events++;
+		if (trace_kind_is_vm(event->kind)) {
+			space_learn(space, reader);
+			space_listed_pass(listed, event->number);
+			space_add_event(space, event);
+		}
 	}
 	progress_end(&progress);
+	space_listed_finish(listed);
+	cautions_add_unlisted(space_all(space), &text);
+	if (text.length)
+		keep_message(info, "", text.text);
+	str_fini(&text);
+	space_free(space);
 	info->process_events = mem_alloc(reader_processes_count(reader) + 1u, sizeof(uint64_t));
 	info->process_threads = mem_alloc(reader_processes_count(reader) + 1u, sizeof(uint64_t));
 	for (thread_id id = 0; id < reader_threads_count(reader); id++) {

@@ -117,6 +117,10 @@ static void warn_of_damage(struct report *report)
 	cautions_add_wholeness(asked->reader, &text);
 	if (text.length > 0)
 		query_context_warn(asked, "%s", str_get(&text));
+	str_clear(&text);
+	cautions_add_unlisted(&report->whole.vm, &text);
+	if (text.length > 0)
+		query_context_warn(asked, "%s", str_get(&text));
 	str_fini(&text);
 	if (totals->events_lost > report->losses_told)
 		query_context_warn(asked, "%" PRIu64 " events were lost; the figures are too small",

@@ -89,6 +89,15 @@ def what_is_not_seen_is_said():
         if told_of:
             check("5.0 MiB should be mapped that is not, and 8.0 MiB is mapped" in warnings,
                   warnings)
+        for words in (["report"], ["map"], ["active"], ["window", "--layer", "vm"],
+                      ["transients", "--layer", "vm"], ["info"]):
+            found = json.loads(run([TIDEMARK, *words, "--json", "t.tide"]).out)
+            lines = found.get("warnings", found.get("trace", {}).get("warnings", [])) + \
+                found.get("notes", {}).get("messages", [])
+            equal(told_of, "some calls were not seen" in " ".join(lines), (options, words, lines))
+        # Of the heap's figures it takes nothing away.
+        out = run([TIDEMARK, "window", "--json", "t.tide"]).out
+        check("calls were not seen" not in out, out)
 
 
 @test

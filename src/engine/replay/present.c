@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/radix.h"
 #include "engine/replay/lives.h"
+#include "engine/space/space_listed.h"
 #include "trace/effect.h"
 #include "trace/reader_pass.h"
 
@@ -22,6 +23,7 @@ struct present {
 	struct reader *reader;
 	struct present_options options;
 	struct space *space;
+	struct space_listed *listed; // until it is settled
 	struct lives *lives;
 	struct present_block *sure; // that live beside those; see present_put_all
 	size_t sure_count;
@@ -32,6 +34,7 @@ void present_free(struct present *present)
 {
 	if (!present)
 		return;
+	space_listed_finish(present->listed);
 	space_free(present->space);
 	lives_free(present->lives);
 	mem_free(present->sure);
@@ -49,6 +52,8 @@ void present_add_event(struct present *present, const struct trace_event *event)
 	present->events = event->number + 1;
 	if (shown)
 		space_learn(present->space, present->reader);
+	if (vm)
+		space_listed_pass(present->listed, event->number);
 	if (options->before && shown)
 		options->before(options->context, present->space, event);
 	if (vm)
@@ -87,6 +92,8 @@ void present_add_note(struct present *present, const struct trace_note *note)
 	    process->parent != process->id && inherits(present, process->id))
 		lives_inherit(present->lives, process->parent, process->id);
 	space_learn(present->space, present->reader);
+	if (ends)
+		space_listed_end(present->listed, note->process);
 	space_add_note(present->space, note);
 	lives_add_note(present->lives, note);
 	if (present->options.noted && (ends || note->kind == TRACE_NOTE_PROCESS_START))
@@ -150,6 +157,8 @@ struct present *present_new(struct reader *reader, const struct present_options 
 	present->space = space_new(NULL);
 	present->lives = lives_new(reader, NULL, NULL);
 	space_learn(present->space, reader);
+	present->listed = space_listed_new(present->space, reader, options->query,
+					   options->at_exit ? NULL : &options->edge);
 	return present;
 }
 
@@ -255,6 +264,8 @@ void present_settle(struct present *present, uint64_t events)
 {
 	present->events = events;
 	space_learn(present->space, present->reader);
+	space_listed_finish(present->listed);
+	present->listed = NULL;
 	claim_all(present, true);
 	claim_all(present, false);
 }

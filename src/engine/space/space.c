@@ -587,6 +587,12 @@ void space_add_note(struct space *space, const struct trace_note *note)
 	space->processes[note->process].claims = NULL;
 }
 
+void space_set_unlisted(struct space *space, uint64_t gone_bytes, uint64_t unlisted_bytes)
+{
+	space->all.gone_bytes = gone_bytes;
+	space->all.unlisted_bytes = unlisted_bytes;
+}
+
 void space_learn(struct space *space, const struct reader *reader)
 {
 	space->windows = reader_is_windows(reader);

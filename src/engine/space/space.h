@@ -146,7 +146,10 @@ struct space_totals {
 	uint64_t own_bytes;              // tidemark's
 	uint64_t absurd;                 // calls that were not believed
 	uint64_t overlapping;            // mappings over others that should have been gone
-	uint64_t unknown; // calls that moved or protected what was not known to be mapped
+	uint64_t gone_bytes;     // that the kernel did not list (space_listed.h): calls that ended
+				 // them were not seen
+	uint64_t unlisted_bytes; // that it listed, and no call made
+	uint64_t unknown;        // calls that moved or protected what was not known to be mapped
 };
 
 struct space;
@@ -163,6 +166,9 @@ void space_add_file(struct space *space, const struct trace_file *file);
 // The next item. Events of other kinds than virtual memory's change nothing.
 void space_add_event(struct space *space, const struct trace_event *event);
 void space_add_note(struct space *space, const struct trace_note *note);
+
+// What space_listed.h found, into space_all.
+void space_set_unlisted(struct space *space, uint64_t gone_bytes, uint64_t unlisted_bytes);
 
 // All of the above: definitions that the reader has met since the last time, then the item.
 void space_learn(struct space *space, const struct reader *reader);

@@ -187,6 +187,21 @@ void cautions_tell_origin(const struct reader *reader,
 	tell_trimmed(reader, tell, context);
 }
 
+void cautions_add_unlisted(const struct space_totals *totals, struct str *text)
+{
+	char gone[24], unlisted[24];
+
+	ASSERT(text);
+	if (!totals->gone_bytes && !totals->unlisted_bytes)
+		return;
+	str_format(text,
+		   "by the calls that were recorded %s should be mapped that is not, and %s is "
+		   "mapped that should not be: some calls were not seen (record "
+		   "--strict-vm sees those of the program's own code)",
+		   str_bytes(totals->gone_bytes, gone),
+		   str_bytes(totals->unlisted_bytes, unlisted));
+}
+
 void cautions_tell(const struct reader *reader, void (*tell)(void *context, const char *text),
 		   void *context)
 {

@@ -3,10 +3,14 @@
 #define REPORT_CAUTIONS_H
 
 #include "base/str.h"
+#include "engine/space/space.h"
 #include "trace/reader.h"
 
 // That a trace is not whole, and why, into `text`; nothing of one that is.
 void cautions_add_wholeness(const struct reader *reader, struct str *text);
+
+// That what is mapped is not what calls say; nothing where it is.
+void cautions_add_unlisted(const struct space_totals *totals, struct str *text);
 
 // Tell each in a line: that the trace was cut, is sampled, lost events, was paused, was imported
 // and what its source did not say. The text is valid during the call.

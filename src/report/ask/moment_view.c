@@ -1,6 +1,7 @@
 #include "report/ask/moment_view.h"
 
 #include "engine/window_source.h"
+#include "report/ask/cautions.h"
 #include "report/table/lines.h"
 
 #include <inttypes.h>
@@ -95,10 +96,37 @@ static void warn_of_count(struct query_context *asked, uint64_t count, const cha
 		query_context_warn(asked, "%" PRIu64 " %s", count, what);
 }
 
+static void warn_of_calls(struct query_context *asked, const struct space_totals *totals)
+{
+	struct str text = { 0 };
+
+	cautions_add_unlisted(totals, &text);
+	if (text.length)
+		query_context_warn(asked, "%s", str_get(&text));
+	str_fini(&text);
+}
+
+void moment_view_warn_of_calls(struct query_context *asked)
+{
+	const struct present_options options = { .query = &asked->selection.query,
+						 .inherits = TRACE_NONE,
+						 .at_exit = true,
+						 .undated = true,
+						 .spaces_only = true };
+	struct present *present;
+
+	if (reader_snapshots_count(asked->reader) == 0)
+		return;
+	present = moment_view_find(asked, &options, "reading");
+	warn_of_calls(asked, space_all(present_space(present)));
+	present_free(present);
+}
+
 void moment_view_warn_of_space(struct query_context *asked)
 {
 	const struct space_totals *totals = space_all(present_space(asked->present));
 
+	warn_of_calls(asked, totals);
 	warn_of_count(asked, totals->absurd,
 		      "calls have ranges that no address space can hold; they were not believed");
 	warn_of_count(asked, totals->overlapping,

@@ -45,6 +45,9 @@ bool moment_view_go(struct query_context *asked, uint64_t number);
 // Warn of what the address space was given and could not believe.
 void moment_view_warn_of_space(struct query_context *asked);
 
+// The same for those who have no moment: only that calls were not seen.
+void moment_view_warn_of_calls(struct query_context *asked);
+
 // For answers about free memory: warn that in a sampled recording it is not.
 void moment_view_warn_of_samples(struct query_context *asked);
 

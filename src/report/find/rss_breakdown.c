@@ -419,95 +419,6 @@ static void find_plateau(struct rss_breakdown *rss_breakdown)
 		*plateau = (struct plateau){ 0 };
 }
 
-// Whether the kernel says of it what calls say.
-static bool is_comparable(uint8_t owner)
-{
-	return owner != SPACE_TIDEMARK && owner != SPACE_KERNEL && owner != SPACE_MAIN_STACK;
-}
-
-// Bytes of the ranges that the kernel did not list.
-static uint64_t bytes_gone(const struct rss_breakdown *rss_breakdown,
-			   const struct trace_snapshot *snapshot)
-{
-	const struct space *space = present_space(rss_breakdown->asked->present);
-	const struct ranges *ranges = space_ranges(space, snapshot->process);
-	uint64_t bytes = 0;
-	uint32_t i = 0;
-
-	for (const struct range *each = ranges_from(ranges, 0); each;
-	     each = ranges_from(ranges, each->end)) {
-		uint64_t at = each->start;
-
-		if (!is_comparable(space_owner(space, each)))
-			continue;
-		while (i < snapshot->mappings_count && snapshot->mappings[i].end <= at)
-			i++;
-		for (uint32_t j = i; j < snapshot->mappings_count && at < each->end &&
-				     snapshot->mappings[j].start < each->end;
-		     j++) {
-			if (snapshot->mappings[j].start > at)
-				bytes += snapshot->mappings[j].start - at;
-			at = snapshot->mappings[j].end;
-		}
-		if (at < each->end)
-			bytes += each->end - at;
-	}
-	return bytes;
-}
-
-// Bytes that the kernel listed and that are in no range.
-static uint64_t bytes_unknown(const struct rss_breakdown *rss_breakdown,
-			      const struct trace_snapshot *snapshot)
-{
-	const struct reader *reader = rss_breakdown->asked->reader;
-	const struct ranges *ranges =
-		space_ranges(present_space(rss_breakdown->asked->present), snapshot->process);
-	uint64_t bytes = 0;
-
-	for (uint32_t i = 0; i < snapshot->mappings_count; i++) {
-		const struct trace_mapping *mapping = &snapshot->mappings[i];
-		const struct trace_file *file = reader_file(reader, mapping->file);
-		uint8_t path = file ? space_owner_of_path(file->path).path : SPACE_OWNER_PLAIN;
-		uint64_t at = mapping->start;
-
-		if (path == SPACE_OWNER_STACK || path == SPACE_OWNER_KERNEL)
-			continue;
-		for (const struct range *each = ranges_from(ranges, at);
-		     each && each->start < mapping->end && at < mapping->end;
-		     each = ranges_from(ranges, each->end)) {
-			if (each->start > at)
-				bytes += each->start - at;
-			at = each->end;
-		}
-		if (at < mapping->end)
-			bytes += mapping->end - at;
-	}
-	return bytes;
-}
-
-// What is mapped was listed by the kernel, too: calls that nobody saw show there.
-static void warn_of_unseen(struct rss_breakdown *rss_breakdown,
-			   const struct trace_snapshot *snapshot)
-{
-	uint64_t gone, unknown;
-	char first[24], second[24];
-
-	if ((snapshot->flags & TRACE_SNAPSHOT_NO_SMAPS) || !snapshot->mappings_count ||
-	    snapshot->began != snapshot->ended || reader_is_windows(rss_breakdown->asked->reader))
-		return;
-	gone = bytes_gone(rss_breakdown, snapshot);
-	unknown = bytes_unknown(rss_breakdown, snapshot);
-	if (!gone && !unknown)
-		return;
-	str_bytes(gone, first);
-	str_bytes(unknown, second);
-	query_context_warn(rss_breakdown->asked,
-			   "by the calls that were recorded %s should be mapped that is not, and "
-			   "%s is mapped that should not be: some calls were not seen (record "
-			   "--strict-vm sees those of the program's own code)",
-			   first, second);
-}
-
 // A snapshot that the process did not wait for is read while it goes on: what it maps between the
 // two readings is in one of them alone, and may be in no mapping that was known when it began.
 static void warn_of_readings(struct rss_breakdown *rss_breakdown)
@@ -568,7 +479,6 @@ bool rss_breakdown_init(struct rss_breakdown *rss_breakdown, struct query_contex
 	if (rss_breakdown->lines[RSS_BREAKDOWN_UNEXPLAINED])
 		weigh_again(rss_breakdown, &snapshot);
 	moment_view_warn_of_space(asked);
-	warn_of_unseen(rss_breakdown, &snapshot);
 	warn_of_readings(rss_breakdown);
 	moment_view_warn_of_samples(asked);
 	snapshot_fini(&snapshot);

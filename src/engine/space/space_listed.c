@@ -1,0 +1,166 @@
+#include "engine/space/space_listed.h"
+
+#include "base/mem.h"
+#include "engine/space/space_owner.h"
+
+// The last good snapshot of a process, by process.
+struct waiting {
+	uint32_t index; // in the reader's list
+	uint64_t ended; // its place in the order
+	bool due;
+};
+
+struct space_listed {
+	struct space *space;
+	const struct reader *reader;
+	struct waiting *all;
+	uint32_t count, due;
+	uint64_t next; // the least of those that are due
+	uint64_t gone_bytes, unknown_bytes;
+};
+
+static bool is_good(const struct trace_snapshot *snapshot)
+{
+	return !(snapshot->flags & TRACE_SNAPSHOT_NO_SMAPS) && snapshot->mappings_count &&
+	       snapshot->began == snapshot->ended;
+}
+
+static void find_next(struct space_listed *listed)
+{
+	listed->next = UINT64_MAX;
+	for (uint32_t id = 0; id < listed->count; id++)
+		if (listed->all[id].due && listed->all[id].ended < listed->next)
+			listed->next = listed->all[id].ended;
+}
+
+struct space_listed *space_listed_new(struct space *space, const struct reader *reader,
+				      const struct query *query, const struct moment_edge *edge)
+{
+	struct space_listed *listed = mem_alloc(1, sizeof *listed);
+
+	*listed = (struct space_listed){ .space = space,
+					 .reader = reader,
+					 .count = reader_processes_count(reader),
+					 .next = UINT64_MAX };
+	if (reader_is_windows(reader))
+		return listed;
+	listed->all = mem_alloc(listed->count + (size_t)1, sizeof *listed->all);
+	for (uint32_t i = 0; i < reader_snapshots_count(reader); i++) {
+		const struct trace_snapshot *snapshot = reader_snapshot(reader, i);
+		uint64_t last = snapshot->ended ? snapshot->ended - 1 : 0;
+		bool late = edge && moment_passed(edge, last, snapshot->time_ns);
+
+		if (snapshot->process < listed->count && is_good(snapshot) && !late &&
+		    (!query || query_has_process(query, snapshot->process)))
+			listed->all[snapshot->process] =
+				(struct waiting){ i, snapshot->ended, true };
+	}
+	find_next(listed);
+	return listed;
+}
+
+// Whether the kernel says of it what calls say.
+static bool is_comparable(uint8_t owner)
+{
+	return owner != SPACE_TIDEMARK && owner != SPACE_KERNEL && owner != SPACE_MAIN_STACK;
+}
+
+// Bytes of the ranges that the kernel did not list.
+static uint64_t bytes_gone(const struct space *space, const struct trace_snapshot *snapshot)
+{
+	const struct ranges *ranges = space_ranges(space, snapshot->process);
+	uint64_t bytes = 0;
+	uint32_t i = 0;
+
+	for (const struct range *each = ranges_from(ranges, 0); each;
+	     each = ranges_from(ranges, each->end)) {
+		uint64_t at = each->start;
+
+		if (!is_comparable(space_owner(space, each)))
+			continue;
+		while (i < snapshot->mappings_count && snapshot->mappings[i].end <= at)
+			i++;
+		for (uint32_t j = i; j < snapshot->mappings_count && at < each->end &&
+				     snapshot->mappings[j].start < each->end;
+		     j++) {
+			if (snapshot->mappings[j].start > at)
+				bytes += snapshot->mappings[j].start - at;
+			at = snapshot->mappings[j].end;
+		}
+		if (at < each->end)
+			bytes += each->end - at;
+	}
+	return bytes;
+}
+
+// Bytes that the kernel listed and that are in no range.
+static uint64_t bytes_unknown(const struct space *space, const struct reader *reader,
+			      const struct trace_snapshot *snapshot)
+{
+	const struct ranges *ranges = space_ranges(space, snapshot->process);
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < snapshot->mappings_count; i++) {
+		const struct trace_mapping *mapping = &snapshot->mappings[i];
+		const struct trace_file *file = reader_file(reader, mapping->file);
+		uint8_t path = file ? space_owner_of_path(file->path).path : SPACE_OWNER_PLAIN;
+		uint64_t at = mapping->start;
+
+		if (path == SPACE_OWNER_STACK || path == SPACE_OWNER_KERNEL)
+			continue;
+		for (const struct range *each = ranges_from(ranges, at);
+		     each && each->start < mapping->end && at < mapping->end;
+		     each = ranges_from(ranges, each->end)) {
+			if (each->start > at)
+				bytes += each->start - at;
+			at = each->end;
+		}
+		if (at < mapping->end)
+			bytes += mapping->end - at;
+	}
+	return bytes;
+}
+
+static void compare(struct space_listed *listed, struct waiting *waiting)
+{
+	struct trace_snapshot snapshot = { 0 };
+
+	ASSERT(waiting->due);
+	waiting->due = false;
+	if (!reader_snapshot_load(listed->reader, waiting->index, &snapshot))
+		return;
+	space_learn(listed->space, listed->reader);
+	if (space_ranges(listed->space, snapshot.process) != NULL) {
+		listed->gone_bytes += bytes_gone(listed->space, &snapshot);
+		listed->unknown_bytes += bytes_unknown(listed->space, listed->reader, &snapshot);
+	}
+	snapshot_fini(&snapshot);
+}
+
+void space_listed_pass(struct space_listed *listed, uint64_t number)
+{
+	if (number < listed->next)
+		return;
+	for (uint32_t id = 0; id < listed->count; id++)
+		if (listed->all[id].due && listed->all[id].ended <= number)
+			compare(listed, &listed->all[id]);
+	find_next(listed);
+}
+
+void space_listed_end(struct space_listed *listed, process_id process)
+{
+	if (listed->next == UINT64_MAX || process >= listed->count || !listed->all[process].due)
+		return;
+	compare(listed, &listed->all[process]);
+	find_next(listed);
+}
+
+void space_listed_finish(struct space_listed *listed)
+{
+	if (!listed)
+		return;
+	space_listed_pass(listed, UINT64_MAX - 1);
+	space_set_unlisted(listed->space, listed->gone_bytes, listed->unknown_bytes);
+	mem_free(listed->all);
+	mem_free(listed);
+}
