@@ -10,7 +10,8 @@ import re
 STAR = re.compile(r"(?<![\w*/(`])\*([a-z][a-z-]*)\*(?![\w*])")
 STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 COMMENT = re.compile(r"//.*")
-PLACES = ("messages", "man", "headers")
+PLACES = ("messages", "man", "headers", "docs")
+NOT_FOR_USERS = ("docs/notes", "docs/glossary.md")
 GENERATED = ("page.html",)
 
 
@@ -93,6 +94,10 @@ def pieces(source):
         for number, line in enumerate(read(source, path).splitlines(), 1):
             if not line.startswith('.\\"'):
                 yield "man", path, number, line
+    for path in files_below(source, "docs", ".md"):
+        if not path.startswith(NOT_FOR_USERS):
+            for number, line in enumerate(read(source, path).splitlines(), 1):
+                yield "docs", path, number, line
 
 
 def check_words(source):

@@ -2,7 +2,7 @@
 //
 // A guest numbers its frames and modules from 1, densely, in its segment; the trace numbers those
 // of all images together. A frame is looked up when the first stack uses it. A forked child goes
-// on with the parent's numbers up to where the parent was, hence frame_map_inherit.
+// on with the parent's numbers up to where the parent was: frame_map_inherit.
 //
 // Guests can be corrupted: ids are checked, and a frame of an unknown module is one of none.
 #ifndef COLLECT_FRAME_MAP_H

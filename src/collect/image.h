@@ -159,7 +159,7 @@ void image_free(struct image *image); // NULL is allowed
 void image_close(struct image *image);
 
 // Look at all lanes: the first time, then the second (see merge.h), which returns how many bytes
-// they have between the looks. Before anything of it is decoded, both can be taken anew.
+// they have between the looks. Before anything of it is decoded, both can be taken again.
 void image_look(struct image *image);
 uint64_t image_look_again(struct image *image);
 

@@ -3,7 +3,7 @@
 // An edit keeps the outermost frames and pushes others. One that was seen lately is known as a
 // whole (edit_cache.h). Where too many are not, the rest of a batch is decoded first and looked
 // up afterwards, frame by frame (interner.h), so that the waits for memory overlap; long edits in
-// parts of up to EDIT_CACHE_PUSHES frames. Hence what is current when an edit is decoded can be
+// parts of up to EDIT_CACHE_PUSHES frames. So what is current when an edit is decoded can be
 // ahead of what is current when it is looked up, and both are kept.
 //
 // Edits that have a number in their lane are kept by it, with what they came to the last time: from

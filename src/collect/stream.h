@@ -1,7 +1,7 @@
 // stream: one lane on its way into the order: its reader, and the items that wait.
 //
 // Items [first, inner) are before the pass's first cut, [inner, end) between the two cuts. The
-// ownership intervals belong to the stream, hence to the lane, and survive its threads.
+// ownership intervals belong to the stream, and so to the lane, and survive its threads.
 #ifndef COLLECT_STREAM_H
 #define COLLECT_STREAM_H
 

@@ -6,7 +6,7 @@
 // processor is in memory. No length in the file is trusted.
 //
 //     etl_file_open
-//       etl_file_next     until false; etl_file_rewind begins anew
+//       etl_file_next     until false; etl_file_rewind begins again
 //     etl_file_close
 #ifndef IMPORT_ETL_FILE_H
 #define IMPORT_ETL_FILE_H

@@ -1,7 +1,7 @@
 // keeper: keeps the trace of a recording short while it is written (record --keep, --max-size,
 // --rotate).
 //
-// When the file is long enough, it is written anew beside the collector, without what is too old:
+// When the file is long enough, it is rewritten beside the collector, without what is too old:
 // what lived when its window begins stays, with the calls that began it (trim_newest.h).
 // The new file takes the old one's name, and the collector goes on with it:
 //

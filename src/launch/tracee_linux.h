@@ -6,7 +6,7 @@
 //       tracee_poke …        code is changed
 //     tracee_release         they go on, and know nothing
 //
-// A stopped thread may be in a system call: the kernel begins that anew when it goes on. While a
+// A stopped thread may be in a system call: the kernel begins that again when it goes on. While a
 // thread calls something for us its signals are blocked, its registers are all kept (those for
 // vectors, too), and it has a stack of ours; the others run, unless they were stopped.
 #ifndef LAUNCH_TRACEE_LINUX_H
@@ -40,7 +40,7 @@ bool tracee_stop(struct tracee *tracee, pid_t pid, struct err *err);
 // One alone. False, with err->kind ERR_NONE: it has ended, or is about to be stopped otherwise.
 bool tracee_stop_one(struct tracee *tracee, pid_t pid, pid_t tid, struct err *err);
 
-// The others, too, where some are stopped; time counts anew from here. False: none is stopped.
+// The others, too, where some are stopped; time counts again from here. False: none is stopped.
 bool tracee_stop_others(struct tracee *tracee, struct err *err);
 
 // All go on but one. Returns how long they were stopped.

@@ -5,7 +5,7 @@
 // it: each block of these heaps is seen from the first one on. What goes to PyMem_RawMalloc is
 // malloc's, as it is.
 //
-// While the interpreter begins, it may choose its allocators anew (PYTHONMALLOC, -X dev): ours is
+// While the interpreter begins, it may choose its allocators again (PYTHONMALLOC, -X dev): ours is
 // then put in front again, before an object is allocated, as each of these first does something
 // that calls malloc. Who wraps it later (tracemalloc), wraps ours; who replaces it is not seen.
 #ifndef RECORDER_HOOK_PYTHON_LINUX_H

@@ -87,7 +87,7 @@ struct lane_check {
 
 enum {
 	LANE_ROOM = 128,     // bytes that one event needs at most, without its stack
-	LANE_LEVELS_MAX = 4, // lanes of a thread that may be busy, before it begins anew
+	LANE_LEVELS_MAX = 4, // lanes of a thread that may be busy, before it begins again
 };
 
 // What a thread has before its first event: a struct lane's head, all zero. It stays so.

@@ -2,7 +2,7 @@
 // caller holds.
 //
 // A program gives the system a function of its own to ask for the tables of generated code. It is
-// made to be called while an exception is on its way, not in the midst of an allocation: it might
+// made to be called while an exception is on its way, not inside of an allocation: it might
 // wait for a lock that the calling thread holds, or allocate. One that calls nobody, writes to
 // nothing but its own frame, and has no loop, does neither, and comes to an end.
 #ifndef RECORDER_LEAF_H

@@ -17,7 +17,7 @@
 // A frame is numbered as others are (codemap_frame): by the number of its code object, and
 // the line. A code object's names are reported when it is first seen (NOTE_CODE). All code objects
 // are freed through us (the type's tp_dealloc is ours): after one was, no frame is taken to be what
-// it was, and the words that describe its code object are looked at anew.
+// it was, and the words that describe its code object are looked at again.
 #ifndef RECORDER_PYTHON_H
 #define RECORDER_PYTHON_H
 

@@ -1,7 +1,7 @@
 // recording: start, fork, stop; and the state that all threads of the process share.
 //
 // The state lives in pages that the kernel wipes in a forked child (MADV_WIPEONFORK): a child sees
-// "not started", zeroed locks and empty lanes, whatever its parent was doing, and starts anew at
+// "not started", zeroed locks and empty lanes, whatever its parent was doing, and starts again at
 // its first event, with a segment of its own. No lock is held across fork and no handler is needed
 // for it. A vfork child shares its parent's memory and is, for us, its parent's thread.
 #ifndef RECORDER_RECORDING_H

@@ -13,7 +13,7 @@
 // c; the third nothing. What did not come through is a part of the next period, so each block is
 // counted once as allocated.
 //
-// The trace may be cut anew while it is written (record --max-size, --keep): reading goes on in the
+// The trace may be cut while it is written (record --max-size, --keep): reading goes on in the
 // new file, and what was counted is not counted again. Memory: what lives, and some 150 bytes for
 // each process, thread, stack and size of it.
 #ifndef SQL_OTLP_PUSH_H

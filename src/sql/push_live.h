@@ -13,7 +13,7 @@
 // A block of final rows is numbered by where in the trace it ends: the time (in units of 100 us)
 // and a count within it. So who goes on, after whatever, reads the trace from its beginning and
 // leaves out the rows before the greatest number that is recorded. That holds as well where the
-// trace was cut anew meanwhile (record --max-size, --keep): times stay what they were. Where it was
+// trace was cut meanwhile (record --max-size, --keep): times stay what they were. Where it was
 // cut beyond what was sent, blocks that began and ended in between are not sent: that is said.
 #ifndef SQL_PUSH_LIVE_H
 #define SQL_PUSH_LIVE_H

@@ -206,7 +206,7 @@ void columns_append(struct columns_encoder *encoder, enum column column, const u
 void columns_pack(struct columns_encoder *encoder, enum column column, const uint64_t *value,
 		  size_t count);
 
-// Write the payload to `out` and begin anew. If `cuts` is not NULL, it gets where in `out` each
+// Write the payload to `out` and begin again. If `cuts` is not NULL, it gets where in `out` each
 // column begins, at most COLUMNS_MAX; returns their number.
 size_t columns_finish(struct columns_encoder *encoder, struct bytes *out, size_t *cuts);
 

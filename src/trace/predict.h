@@ -5,7 +5,7 @@
 // free in the order of allocation. So most addresses need no address: a *way* says which rule
 // holds. Blocks that begin in a block of events, and blocks that end in it, are numbered from 0,
 // each row by itself; blocks that ended wait in lists by size, the last one first, to be begun
-// anew. Where no rule holds, a number of either row may; else the way is PREDICT_FAR, and the
+// again. Where no rule holds, a number of either row may; else the way is PREDICT_FAR, and the
 // address is there as a difference.
 //
 // The side that writes chooses among the ways that are right (predict_row); the side that reads

@@ -1,4 +1,4 @@
-// rewrite: traces written anew as one: put side by side, and without what should not be passed on.
+// rewrite: traces rewritten as one: put side by side, and without what should not be passed on.
 //
 // Definitions keep their order, those of a trace after those of the one before; items are in the
 // order of time, and at one time in that of the traces. The order within each trace stays, so all

@@ -37,7 +37,7 @@ enum attach_status {
 	ATTACH_DONE = 1,
 	ATTACH_RUNS = 2,    // START: it records already
 	ATTACH_FAILED = 3,  // START, ENTER: `why` and `error` say why (enum segment_why, errno)
-	ATTACH_BUSY = 4,    // STOP: a thread is in the midst of an event
+	ATTACH_BUSY = 4,    // STOP: a thread is inside of an event
 	ATTACH_IDLE = 5,    // ASK, STOP: it does not record
 	ATTACH_PRELOAD = 6, // it was there from the program's start
 	ATTACH_OTHER = 7,   // it is another version's

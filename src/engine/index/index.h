@@ -1,7 +1,7 @@
 // index: the index of a trace on disk, opened.
 //
 // `FILE.tide-index` is a directory of files; index_store.h says what is in them. It is a cache:
-// it may be removed at any time, and is written anew where it is missing, unfinished, damaged, of
+// it may be removed at any time, and is rewritten where it is missing, unfinished, damaged, of
 // another version or of another trace. What it belongs to is known by the recording's id, and a
 // checksum over the headers of its blocks of events and definitions, which have the checksums of
 // what is in them. Symbols that are bundled with a trace later do not matter.

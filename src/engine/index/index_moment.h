@@ -9,7 +9,7 @@
 // before it, and those are read from the trace, from the beginning of one of its blocks on.
 // Address spaces come of the list of calls on them.
 //
-// A moment thus costs what lives at it, the calls on virtual memory before it, and some 200,000
+// So a moment costs what lives at it, the calls on virtual memory before it, and some 200,000
 // events, however long the trace is. Memory: as present.h.
 #ifndef ENGINE_INDEX_MOMENT_H
 #define ENGINE_INDEX_MOMENT_H

@@ -135,7 +135,7 @@ struct index_posts_mark {
 // many. Then the postings. If all have the same size: a varint of it, and for each a varint, `steps
 // since the one before << 1 | ends`. If they have several: for each a varint, `(steps since the one
 // before << BITS_SIZES_LOG2 | place) << 1 | ends`, and a varint of its size where `place` is 0
-// (struct bits_sizes, which begins anew with each run).
+// (struct bits_sizes, which begins again with each run).
 enum index_posts_form { INDEX_POSTS_SINGLE, INDEX_POSTS_SEVERAL, INDEX_POSTS_BUSY };
 enum { INDEX_POSTS_LOG2 = 2 };
 

@@ -9,7 +9,7 @@
 //
 // A realloc in two halves that failed changes nothing, but its first half is met first. Such calls
 // are rare: the build ends the block, and where the second half says that it did not end, begins
-// anew with the numbers of all such halves (lives_find_undone).
+// again with the numbers of all such halves (lives_find_undone).
 //
 // The calls on virtual memory that the index has (`calls`) are added again: they are few.
 #ifndef ENGINE_INDEX_WORK_H
@@ -56,7 +56,7 @@ struct index_work {
 void index_work_save(struct index_work *work);
 
 // Go on from a state: fills in what a new build would begin with, and moves the reader. False,
-// ERR_FORMAT: there is none that can be used, begin anew (what was taken is to be closed).
+// ERR_FORMAT: there is none that can be used, begin again (what was taken is to be closed).
 bool index_work_load(struct index_work *work, struct err *err);
 
 #endif

@@ -2,7 +2,7 @@
 // at that moment. All others, of which there may be any number, need not be kept.
 //
 // A call that maps is needed as long as a page of it is what that call made it. It is found by
-// going backwards: what a later call maps anew or unmaps is over, and a call whose pages are all
+// going backwards: what a later call maps again or unmaps is over, and a call whose pages are all
 // over is not needed. A call that unmaps is needed if, going forwards, it hits what a needed call
 // has mapped. For example
 //

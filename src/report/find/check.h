@@ -154,7 +154,7 @@ char *check_section(const struct selection_words *words);
 bool check_read_baseline(const char *path, const char *text, const char *section,
 			 struct check_limit limits[static CHECK_FIGURES], struct err *err);
 
-// The baseline anew, with the figures of `check` in its section: lower ones, and those that it did
+// The baseline again, with the figures of `check` in its section: lower ones, and those that it did
 // not have; with `force` higher ones too. Of figures that are not known it keeps what it has.
 void check_write_baseline(const struct check *check, const char *text, const char *section,
 			  bool force, struct sink *sink);

@@ -335,7 +335,7 @@ static void tell_reuse(struct findings *findings, const struct findings_kind *ki
 		     str_get(&more));
 	findings_say(&finding->why, "measured: no two of that size lived at the same time");
 	findings_say(&finding->advice, "allocate it once and keep it; beyond 128 KiB each one may "
-				       "be a mapping of its own, to be touched anew");
+				       "be a mapping of its own, to be touched again");
 	findings_figure(finding, "size_bytes", "each", FINDINGS_BYTES, series->size);
 	findings_figure(finding, "count", "times", FINDINGS_COUNT, series->count);
 	findings_figure(finding, "first_ns", "first", FINDINGS_TIME, series->first_ns);
