@@ -17,8 +17,9 @@ struct writer;
 // How blocks are found that a process can reach (reachability.h): by who launches us, because the
 // collector does not know blocks. Called in the collector's thread, but for `read` of a copy.
 struct collect_reach {
-	// Stop all its threads. NULL: `err` says why not.
-	void *(*stop)(uint32_t pid, struct err *err);
+	// Stop all its threads. NULL: `err` says why not. Below `dead_stack` the first one's stack
+	// has nothing of the program's any more; 0: it may have.
+	void *(*stop)(uint32_t pid, uint64_t dead_stack, struct err *err);
 	// Copy what it has; it goes on, and was stopped for so long. False: it cannot be copied,
 	// and is stopped still.
 	bool (*copy)(void *stopped, uint64_t *stopped_ns);

@@ -37,6 +37,7 @@ struct reach_scan_state {
 	struct tracee tracee; // its threads as they were; stopped unless there is a copy
 	struct process_copy copy;
 	pid_t pid;   // whose memory is read
+	uint64_t dead_stack; // below it the first thread's has nothing of the program's; 0: it may
 	int pagemap; // -1: all pages are read
 	uint8_t *buffer;
 	bool ended; // the process was killed meanwhile
@@ -63,10 +64,11 @@ static uint64_t reach_scan_release(void *stopped)
 	return stood_ns;
 }
 
-static void *reach_scan_stop(uint32_t pid, struct err *err)
+static void *reach_scan_stop(uint32_t pid, uint64_t dead_stack, struct err *err)
 {
 	struct reach_scan_state *scan = mem_alloc(1, sizeof(*scan));
 
+	scan->dead_stack = dead_stack;
 	scan->pagemap = -1;
 	process_copy_prepare(&scan->copy, (pid_t)pid);
 	if (!tracee_stop(&scan->tracee, (pid_t)pid, err)) {
@@ -190,7 +192,7 @@ static void reach_scan_registers(struct reach_scan_state *scan, unsigned word_by
 		const struct tracee_thread *thread = &scan->tracee.threads[i];
 		const unsigned long long *words = (const unsigned long long *)&thread->registers;
 
-		if (thread->gone)
+		if (thread->gone || (scan->dead_stack && thread->tid == scan->tracee.pid))
 			continue;
 		for (size_t j = 0; j < sizeof(thread->registers) / sizeof(*words); j++)
 			reach_search_root(scan->search, &words[j], word_bytes,
@@ -239,6 +241,8 @@ static void reach_scan_stack(struct reach_scan_state *scan, uint64_t start, uint
 		sp = start;
 	else
 		sp = sp - start > RED_ZONE ? sp - RED_ZONE : start;
+	if (scan->dead_stack > sp && scan->dead_stack < end)
+		sp = scan->dead_stack;
 	reach_scan_root(scan, sp & ~(uint64_t)7, end, TRACE_REACH_STACK, false);
 }
 

@@ -14,6 +14,7 @@
 
 #include "recorder/capture.h"
 #include "recorder/codemap.h"
+#include "recorder/dead_stack_linux.h"
 #include "recorder/enter_linux.h"
 #include "recorder/notes.h"
 #include "recorder/own_linux.h"
@@ -773,5 +774,11 @@ void vm_mark(void)
 // The last moment that is ours: all of the program's own work is done.
 __attribute__((destructor)) static void vm_finish(void)
 {
+	const uintptr_t *fp = __builtin_frame_address(0);
+
+	if (recording_phase() == RECORDING_ON &&
+	    recording_state->segment->options & SEGMENT_REACHABILITY)
+		__atomic_store_n(&recording_state->segment->look_stack, dead_stack_top(fp),
+				 __ATOMIC_RELAXED);
 	vm_end();
 }

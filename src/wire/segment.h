@@ -303,6 +303,9 @@ struct segment {
 	_Atomic uint64_t look_asked_ns; // when it was asked for, CLOCK_MONOTONIC
 	_Atomic uint32_t look_child;    // by the collector: of a recorded process; it comes second
 	_Atomic uint32_t look_missed;   // by the guest: it would have asked, but not in time
+	// By the guest, at its end: below this address its first thread's stack has nothing of the
+	// program's any more. 0: it may have.
+	_Atomic uint64_t look_stack;
 
 	// By forked children that have no segment of their own: how many there were, and the last
 	// ones at their number modulo SEGMENT_UNSEEN_MAX.

@@ -48,6 +48,32 @@ def each_block_is_what_the_program_says():
         equal({"count": len(sizes), "bytes": sum(sizes)}, figures[state], state)
 
 
+# The last block of a program. Its address is left on the stack by who allocated it. How main ends:
+ENDS = r"""
+#include <err.h>
+#include <stdlib.h>
+int main(int argc, char **argv)
+{
+	void *volatile block = malloc(4001);
+	switch (argc > 1 ? argv[1][0] : 0) {
+	case 'e': exit(0);
+	case 'r': err(0, "end"); // which calls exit inside of libc
+	}
+	return block == NULL;
+}
+"""
+
+
+@test
+def what_only_the_stack_of_a_main_that_has_returned_points_to_is_lost():
+    with open("ends.c", "w", encoding="utf-8") as file:
+        file.write(ENDS)
+    equal(0, run(["gcc", "-O0", "-g", "ends.c", "-o", "ends"]).code)
+    for words, state in ((["exit"], "reachable"), (["raise"], "reachable"), ([], "unreachable")):
+        record(["./ends", *words], "--reachability", "-f")
+        equal(state, lines()[4001][0], words)
+
+
 @test
 def the_way_to_a_block_is_told():
     record([program("reaches")], "--reachability")
