@@ -50,8 +50,8 @@ bool reachability_ask(struct reachability *reachability, struct image *image, ui
 	ASSERT(image->begun);
 	if (reach == NULL || image->reach_stopped != NULL)
 		return false;
-	image->reach_stopped = reach->stop(
-		image->pid, atomic_load(&image->share.segment->look_stack), &err);
+	image->reach_stopped =
+		reach->stop(image->pid, atomic_load(&image->share.segment->look_stack), &err);
 	if (image->reach_stopped == NULL) {
 		warn(reachability, image->process, image->pid, "it cannot be stopped", &err);
 		return false;

@@ -36,9 +36,9 @@ enum {
 struct reach_scan_state {
 	struct tracee tracee; // its threads as they were; stopped unless there is a copy
 	struct process_copy copy;
-	pid_t pid;   // whose memory is read
+	pid_t pid;           // whose memory is read
 	uint64_t dead_stack; // below it the first thread's has nothing of the program's; 0: it may
-	int pagemap; // -1: all pages are read
+	int pagemap;         // -1: all pages are read
 	uint8_t *buffer;
 	bool ended; // the process was killed meanwhile
 	struct reach_search *search;

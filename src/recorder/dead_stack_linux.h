@@ -1,6 +1,6 @@
 // dead_stack: what of the stack holds nothing of the program's any more, at its very end.
 //
-// Frames have gaps that nobody writes to, and there lie words of earlier calls. When main has
+// Frames have gaps that nobody writes to, and there are words of earlier calls. When main has
 // returned, all frames that are left are of exit and what it calls: whatever pointers they seem to
 // hold are old. A block that only such a word points to is lost all the same.
 #ifndef RECORDER_DEAD_STACK_LINUX_H

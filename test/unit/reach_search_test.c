@@ -85,6 +85,19 @@ TEST(reach_search_takes_no_inside_where_beginnings_are_asked_for)
 	CHECK_EQ(TRACE_REACH_INSIDE, heap.blocks[0].state);
 }
 
+TEST(reach_search_takes_what_is_behind_the_number_of_an_empty_array_for_its_block)
+{
+	static struct heap heap = { .at = 0x10000,
+				    .blocks = { { .address = 0x10000, .size = 8 },
+						{ .address = 0x10020, .size = 16 } },
+				    .count = 2 };
+	const uint64_t roots[] = { 0x10008, 0x10030 };
+
+	find(&heap, roots, 2, false);
+	CHECK_EQ(TRACE_REACH_INSIDE, heap.blocks[0].state);
+	CHECK_EQ(TRACE_REACH_UNREACHABLE, heap.blocks[1].state);
+}
+
 // One that holds an unreachable block which was found first takes it over.
 TEST(reach_search_finds_who_holds_whom_in_any_order)
 {
@@ -109,14 +122,19 @@ static uint64_t random_next(uint64_t *state)
 
 static int find_plainly(const struct heap *heap, uint64_t value, bool *inside)
 {
+	int at = -1;
+
 	for (size_t i = 0; i < heap->count; i++) {
-		uint64_t address = heap->blocks[i].address;
+		uint64_t address = heap->blocks[i].address, size = heap->blocks[i].size;
 
 		*inside = value != address;
-		if (value == address || (value > address && value < address + heap->blocks[i].size))
+		if (value == address)
 			return (int)i;
+		if (value > address && value < address + size + (size == 8))
+			at = (int)i;
 	}
-	return -1;
+	*inside = true;
+	return at;
 }
 
 static void check_plainly(const struct heap *heap, uint64_t root)

@@ -71,9 +71,14 @@ struct reach_search {
 
 // ---- where a word points to ----
 
+// Where a C++ program has an array of no elements with destructors, it keeps the address behind
+// their number, which is all that the block holds.
+enum { COUNT_BYTES = 8 };
+
 static uint64_t end_of(const struct trace_reach_block *block)
 {
-	uint64_t end = block->address + (block->size ? block->size : 1);
+	uint64_t end =
+		block->address + (block->size ? block->size : 1) + (block->size == COUNT_BYTES);
 
 	return end > block->address ? end : UINT64_MAX;
 }
@@ -154,7 +159,7 @@ static uint32_t find(struct reach_search *search, uint64_t value)
 	}
 	if (blocks[at].address == value)
 		return at;
-	return value - blocks[at].address < blocks[at].size ? at | EDGE_INSIDE : NONE;
+	return value < end_of(&blocks[at]) ? at | EDGE_INSIDE : NONE;
 }
 
 // ---- reading ----
