@@ -1,6 +1,7 @@
 #include "launch/attachable_linux.h"
 
 #include "base/mem.h"
+#include "launch/loader_file_linux.h"
 #include "launch/objects_linux.h"
 #include "launch/preload.h"
 
@@ -238,10 +239,49 @@ static bool attachable_by_place(pid_t pid, const char *library, struct err *err)
 	return true;
 }
 
+// A program that is linked statically, into which the recorder comes without a dynamic linker: only
+// where its C library can be given room for the recorder's variables in threads that are there.
+static bool attachable_alone(pid_t pid, const struct objects *objects, struct err *err)
+{
+	const struct objects_one *program = objects_program(objects);
+	struct loader_file file;
+	struct str why = { 0 };
+	char path[32];
+	bool linked = false;
+	int fd;
+
+	for (size_t i = 0; i < objects->count; i++)
+		linked |= objects->list[i].code_end && &objects->list[i] != program &&
+			  !strstr(objects->list[i].path, "/libtidemark");
+	if (linked)
+		return err_set(err, ERR_USAGE,
+			       "process %d is statically linked, and has loaded libraries by "
+			       "itself (try: tidemark record, which starts the program)",
+			       (int)pid);
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return attachable_refused(pid, errno, err);
+	if (loader_file_look(fd, &why))
+		err_set(err, ERR_USAGE, "process %d is statically linked, and %s", (int)pid,
+			str_get(&why));
+	else if (!loader_file_read(fd, &file) || !file.main_map || !file.tls_used)
+		err_set(err, ERR_USAGE,
+			"process %d is statically linked with a C library (musl) whose threads "
+			"have no room for the recorder's variables when they run already (try: "
+			"tidemark record, which starts the program)",
+			(int)pid);
+	else
+		linked = true;
+	str_fini(&why);
+	close(fd);
+	return linked;
+}
+
 static bool attachable_by_libraries(pid_t pid, struct err *err)
 {
 	struct objects objects;
-	bool musl, libc;
+	bool musl, libc, alone, may;
 
 	if (!objects_read(&objects, pid)) {
 		objects_fini(&objects);
@@ -249,7 +289,11 @@ static bool attachable_by_libraries(pid_t pid, struct err *err)
 	}
 	musl = objects_named(&objects, "ld-musl") != NULL;
 	libc = objects_named(&objects, "libc.so") || objects_named(&objects, "libc-");
+	alone = objects.alone;
+	may = !alone || attachable_alone(pid, &objects, err);
 	objects_fini(&objects);
+	if (alone)
+		return may;
 	if (musl)
 		return err_set(err, ERR_USAGE,
 			       "process %d is a program of musl's, which cannot load the recorder "

@@ -38,10 +38,8 @@ static bool attacher_is_inside(const struct attacher *attacher, const struct tra
 	return false;
 }
 
-// Whether the thread may come to code of the recorder's making: it is there, or its address is on
-// the stack or in a register that outlasts a call.
-static bool attacher_may_come(const struct attacher *attacher, const struct tracee_thread *thread,
-			      const struct attach_range *range)
+bool attacher_may_come(const struct attacher *attacher, const struct tracee_thread *thread,
+		       const struct attach_range *range)
 {
 	static uint64_t words[ATTACHER_STACK_WORDS];
 	const struct user_regs_struct *at = &thread->registers;

@@ -78,6 +78,10 @@ static bool attacher_open(struct attacher *attacher, pid_t pid, struct err *err)
 static bool attacher_find_ways(struct attacher *attacher, struct err *err)
 {
 	attacher->gate = objects_gate(&attacher->objects);
+	if (attacher->objects.alone)
+		return attacher->gate ||
+		       err_set(err, ERR_IO, "process %d: its code shows no call of the kernel",
+			       (int)attacher->pid);
 	attacher->loader = attacher_find(attacher, "dlopen");
 	if (!attacher->loader)
 		attacher->loader = attacher_find(attacher, "__libc_dlopen_mode");
@@ -93,6 +97,7 @@ static bool attacher_find_ways(struct attacher *attacher, struct err *err)
 static void attacher_close(struct attacher *attacher)
 {
 	objects_fini(&attacher->objects);
+	mem_free(attacher->file);
 }
 
 // ---- A thread that can load a library -----------------------------------------------------------
@@ -214,6 +219,7 @@ bool attacher_call(struct attacher *attacher, struct tracee_loan *loan, enum att
 	call->magic = ATTACH_MAGIC;
 	call->version = SEGMENT_VERSION;
 	call->verb = verb;
+	call->alone = attacher->objects.alone;
 	if (session)
 		snprintf(call->session, sizeof(call->session), "%s", session);
 	return tracee_write(attacher->pid, at, call, sizeof(*call)) &&
@@ -435,10 +441,12 @@ static void attacher_read_before(struct attacher *attacher, const struct tracee 
 
 	if (!before || before->why.length > 0)
 		return;
-	if (objects_read(&now, attacher->pid) && glibc_heap_read(before, &now, tracee)) {
+	if (objects_read(&now, attacher->pid)) {
 		objects_inside_know(&now, &attacher->objects);
-		jemalloc_heap_read(before, &now, tracee);
-		mimalloc_heap_read(before, &now, tracee);
+		if (glibc_heap_read(before, &now, tracee)) {
+			jemalloc_heap_read(before, &now, tracee);
+			mimalloc_heap_read(before, &now, tracee);
+		}
 	}
 	objects_fini(&now);
 	figures->walk_ns = now_steady_ns() - began_ns;
@@ -456,7 +464,8 @@ static void attacher_look_inside(struct attacher *attacher, const struct attach_
 
 		for (uint32_t n = 0; n < count && !entered; n++)
 			entered = list[n].at >= object->start && list[n].at < object->end;
-		if (entered && object != libc && !objects_is_linker(object))
+		if (entered && (object != libc || attacher->objects.alone) &&
+		    !objects_is_linker(object))
 			objects_inside_look(&attacher->objects, object);
 	}
 }
@@ -523,6 +532,52 @@ static bool attacher_is_heard(const char *session)
 	return found;
 }
 
+// Stop a program that is linked statically, where nobody creates a thread.
+static bool attacher_stop_alone(struct attacher *attacher, struct tracee *tracee, struct err *err)
+{
+	for (int try = 0; try < ATTACHER_TRIES; try++) {
+		if (!tracee_stop(tracee, attacher->pid, err))
+			return false;
+		if (attacher_any_thread(tracee) && attacher_may_place(attacher, tracee))
+			return true;
+		tracee_release(tracee);
+		now_sleep(ATTACHER_NAP_NS);
+	}
+	return err_set(err, ERR_IO,
+		       "process %d: a thread of it was about to create one whenever it was stopped "
+		       "(try: again)",
+		       (int)attacher->pid);
+}
+
+// The same as attacher_start. The recorder calls nothing of the program's there, so it does not
+// matter where its threads are.
+static bool attacher_start_alone(struct attacher *attacher, const char *library,
+				 const char *session, struct attacher_figures *figures,
+				 struct err *err)
+{
+	struct tracee tracee;
+	struct tracee_loan loan;
+	struct tracee_thread own;
+	bool ok;
+
+	if (!attacher_stop_alone(attacher, &tracee, err))
+		return false;
+	own = *attacher_any_thread(&tracee); // the list moves as it grows
+	ok = tracee_borrow(&loan, &own, attacher->gate, err);
+	if (ok) {
+		ok = attacher->entry || attacher_place(attacher, &tracee, &loan, library, err);
+		figures->stop_ns = tracee_release_others(&tracee, own.tid);
+		ok = ok && (attacher_call(attacher, &loan, ATTACH_START, session) ||
+			    err_set(err, ERR_IO, "process %d ended, or failed, in the recorder",
+				    (int)attacher->pid));
+		tracee_give_back(&loan);
+	}
+	figures->load_ns = tracee_release(&tracee);
+	figures->functions = attacher->answer.entered;
+	figures->session_at = attacher->answer.session_at - attacher->entry;
+	return ok;
+}
+
 // One thread loads the recorder and begins.
 static bool attacher_start(struct attacher *attacher, const char *library, const char *session,
 			   struct attacher_figures *figures, struct err *err)
@@ -531,6 +586,8 @@ static bool attacher_start(struct attacher *attacher, const char *library, const
 	struct tracee_loan loan;
 	bool ok;
 
+	if (attacher->objects.alone)
+		return attacher_start_alone(attacher, library, session, figures, err);
 	if (!attacher_find_thread(attacher, &tracee, err))
 		return false;
 	ok = tracee_borrow(&loan, &tracee.threads[0], attacher->gate, err);

@@ -17,16 +17,31 @@ enum {
 struct attacher {
 	pid_t pid;
 	struct objects objects;
-	uint64_t gate;       // a system-call instruction
-	uint64_t loader;     // dlopen
-	uint64_t complainer; // dlerror
-	uint64_t entry;      // tidemark_late_v1; 0: the recorder is not there
+	struct loader_file *file; // of a program that is linked statically
+	uint64_t bias;            // of that
+	uint64_t gate;            // a system-call instruction
+	uint64_t loader;          // dlopen
+	uint64_t complainer;      // dlerror
+	uint64_t entry;           // tidemark_late_v1; 0: the recorder is not there
 	struct attach_call answer;
 };
 
 // The recorder does `verb`; its answer is in attacher->answer.
 bool attacher_call(struct attacher *attacher, struct tracee_loan *loan, enum attach_verb verb,
 		   const char *session);
+
+// Put the recorder into a program that is linked statically, all of whose threads are stopped, by
+// the one that is borrowed. False: the process is as it was, but for memory that nothing leads to.
+bool attacher_place(struct attacher *attacher, const struct tracee *tracee,
+		    struct tracee_loan *loan, const char *library, struct err *err);
+
+// Whether no thread is about to create one, whose variables would be laid out as they were.
+bool attacher_may_place(struct attacher *attacher, const struct tracee *tracee);
+
+// Whether the thread may come to that code: it is there, or its address is on the stack or in a
+// register that outlasts a call.
+bool attacher_may_come(const struct attacher *attacher, const struct tracee_thread *thread,
+		       const struct attach_range *range);
 
 // The list of patches, to be freed. NULL: there is none.
 struct attach_patch *attacher_list(const struct attacher *attacher);

@@ -90,9 +90,11 @@ enum {
 	GLIBC_HEAP_WIDE_SINCE = 30,    // 2.30: counts of a tcache have 16 bits
 	GLIBC_HEAP_PAGES_SINCE = 35,   // 2.35: mp_ knows of huge pages
 	GLIBC_HEAP_MAPPED_MAX = 65536,
+	GLIBC_HEAP_PARAMETERS = 256, // bytes, at most
 	GLIBC_HEAP_MINOR_MIN = 27,
 	GLIBC_HEAP_MINOR_MAX = 41,
 	GLIBC_HEAP_DATA_MAX = 1 << 20,
+	GLIBC_HEAP_DATA_ALONE_MAX = 64 << 20,
 };
 
 // What is at hand while one process is read.
@@ -182,6 +184,8 @@ static bool glibc_heap_find_version(struct glibc_heap_walk *walk)
 	uint64_t at = libc ? objects_symbol(walk->objects, libc, "gnu_get_libc_version", NULL) : 0;
 	uint8_t code[24];
 
+	if (walk->objects->alone)
+		return libc->arena || glibc_heap_fail(walk, "its malloc is not glibc's");
 	if (!at || !tracee_read(walk->pid, at, code, sizeof(code)))
 		return glibc_heap_fail(walk, "its C library is not glibc");
 	at = glibc_heap_returned(walk->objects->narrow, at, code, sizeof(code));
@@ -219,12 +223,14 @@ static bool glibc_heap_is_data(const struct maps_line *line)
 static bool glibc_heap_read_data(struct glibc_heap_walk *walk)
 {
 	const struct objects_one *libc = objects_libc(walk->objects);
+	const uint64_t most = walk->objects->alone ? GLIBC_HEAP_DATA_ALONE_MAX
+						   : GLIBC_HEAP_DATA_MAX;
 	const char *at = NULL;
 	struct maps_line line;
 
 	while (glibc_heap_next_mapping(walk->objects, &at, &line)) {
 		if (line.inode != libc->inode || line.device != libc->device ||
-		    !glibc_heap_is_data(&line) || line.end - line.start > GLIBC_HEAP_DATA_MAX)
+		    !glibc_heap_is_data(&line) || line.end - line.start > most)
 			continue;
 		walk->data_at = line.start;
 		walk->data_count = (size_t)(line.end - line.start) / walk->word;
@@ -261,10 +267,13 @@ static bool glibc_heap_is_arena(struct glibc_heap_walk *walk, uint64_t at, const
 
 static bool glibc_heap_find_main(struct glibc_heap_walk *walk)
 {
+	uint64_t known = objects_libc(walk->objects)->arena;
+
 	for (size_t i = 0; i + walk->layout->arena_words <= walk->data_count; i += 2) {
 		uint64_t at = walk->data_at + i * walk->word;
 
-		if (walk->data[i + walk->layout->next_at] < GLIBC_HEAP_PAGE ||
+		if ((known && at != known) ||
+		    walk->data[i + walk->layout->next_at] < GLIBC_HEAP_PAGE ||
 		    !glibc_heap_is_arena(walk, at, walk->data + i))
 			continue;
 		walk->main = at;
@@ -293,14 +302,18 @@ static void glibc_heap_mapped_counts(const struct glibc_heap_walk *walk, const u
 // limits of such blocks and, after sbrk_base, of a tcache.
 static bool glibc_heap_find_parameters(struct glibc_heap_walk *walk)
 {
+	uint64_t known = objects_libc(walk->objects)->parameters;
+
 	for (size_t i = 6; i + 3 < walk->data_count; i++) {
 		const uint64_t *words = walk->data + i;
+		uint64_t into = walk->data_at + i * walk->word - known;
 		uint32_t mapped_max, mapped_now;
 
 		glibc_heap_mapped_counts(walk, words, &mapped_max, &mapped_now);
 		if (mapped_max != GLIBC_HEAP_MAPPED_MAX || words[-2] > words[-1] ||
 		    words[1] > GLIBC_HEAP_TCACHE_BINS || words[2] > 1032 || words[3] > UINT16_MAX ||
-		    (words[1] != GLIBC_HEAP_TCACHE_BINS && words[0] == 0))
+		    (words[1] != GLIBC_HEAP_TCACHE_BINS && words[0] == 0) ||
+		    (known && into >= GLIBC_HEAP_PARAMETERS))
 			continue;
 		walk->start = words[0];
 		walk->mapped_count = mapped_now;
@@ -704,6 +717,33 @@ static bool glibc_heap_is_replaced(const struct objects *objects)
 	return false;
 }
 
+static bool glibc_heap_walk_all(struct glibc_heap_walk *walk)
+{
+	return glibc_heap_find_parameters(walk) && glibc_heap_walk_arenas(walk) &&
+	       glibc_heap_walk_tcaches(walk) && glibc_heap_walk_mapped(walk);
+}
+
+// A static program does not say which version of glibc is in it. What differs between versions
+// makes no sense by the rules of another one: by which all of its heap does, it is read.
+static bool glibc_heap_walk_alone(struct glibc_heap_walk *walk)
+{
+	static const unsigned minors[] = { GLIBC_HEAP_PAGES_SINCE, GLIBC_HEAP_MANGLED_SINCE,
+					   GLIBC_HEAP_WIDE_SINCE, GLIBC_HEAP_MINOR_MIN };
+	struct glibc_heap *heap = walk->heap;
+
+	for (size_t i = 0; i < sizeof(minors) / sizeof(*minors); i++) {
+		str_clear(&heap->why);
+		map_fini(&walk->unused);
+		map_fini(&walk->heaps);
+		walk->unused = walk->heaps = (struct map){ 0 };
+		heap->count = heap->arenas = heap->mapped = 0;
+		walk->minor = minors[i];
+		if (glibc_heap_walk_all(walk))
+			return true;
+	}
+	return false;
+}
+
 bool glibc_heap_read(struct glibc_heap *heap, const struct objects *objects,
 		     const struct tracee *tracee)
 {
@@ -719,9 +759,8 @@ bool glibc_heap_read(struct glibc_heap *heap, const struct objects *objects,
 	walk->tracee = tracee;
 	walk->pid = tracee->pid;
 	ok = glibc_heap_find_version(walk) && glibc_heap_read_data(walk) &&
-	     glibc_heap_find_main(walk) && glibc_heap_find_parameters(walk) &&
-	     glibc_heap_walk_arenas(walk) && glibc_heap_walk_tcaches(walk) &&
-	     glibc_heap_walk_mapped(walk);
+	     glibc_heap_find_main(walk) &&
+	     (objects->alone ? glibc_heap_walk_alone(walk) : glibc_heap_walk_all(walk));
 	if (ok) {
 		glibc_heap_sift(walk);
 	} else if (!walk->begun && walk->data && glibc_heap_is_replaced(objects)) {

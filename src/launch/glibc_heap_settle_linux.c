@@ -86,11 +86,12 @@ static bool glibc_heap_find_code(struct glibc_heap_code *code)
 	const struct objects *objects = code->objects;
 	const struct objects_one *libc = objects_libc(objects);
 
-	if (!libc || !objects_symbol(objects, libc, "malloc", NULL))
+	if (!libc || !(objects->alone || objects_symbol(objects, libc, "malloc", NULL)))
 		return false;
 	code->libc = *libc;
 	objects_restorers(objects, &code->restorers.start, &code->restorers.end);
-	glibc_heap_find_libc(code);
+	if (!objects->alone) // of a static one it is among what is inside
+		glibc_heap_find_libc(code);
 	for (size_t i = 0; i < objects->count; i++) {
 		const struct objects_one *object = &objects->list[i];
 

@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "launch/elf_look.h"
-#include "launch/loader_linux.h"
+#include "launch/loader_file_linux.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -97,7 +97,7 @@ static void inspect_static(struct inspect *inspect, int fd)
 {
 	struct str why = { 0 };
 
-	inspect->enters = loader_look(fd, &why) == 0;
+	inspect->enters = loader_file_look(fd, &why) == 0;
 	if (!inspect->enters) {
 		inspect->verdict = INSPECT_STATIC;
 		str_format(&inspect->why,

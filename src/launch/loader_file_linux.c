@@ -9,7 +9,6 @@
 // A list that is full takes no more functions, so it may say too little and never too much.
 #include "launch/loader_file_linux.h"
 
-#include "launch/loader_linux.h"
 #include "wire/lane_event.h"
 
 #include <elf.h>
@@ -53,13 +52,55 @@ static void loader_file_add_inside(struct loader_file *file, uint64_t start, uin
 	list[first] = (struct loader_file_span){ start, end };
 }
 
-// A function of jemalloc or mimalloc: by its name, but for what compilers put elsewhere (x.cold).
+// Whether it is a function of glibc's malloc, between whose functions are few others.
+static bool loader_file_is_glibc(const char *name)
+{
+	static const char *const names[] = {
+		"__libc_malloc",
+		"__libc_free",
+		"__libc_calloc",
+		"__libc_realloc",
+		"__libc_memalign",
+		"_int_malloc",
+		"_int_free",
+		"_int_realloc",
+		"_int_memalign",
+		"_mid_memalign",
+		"_mid_memalign.isra.0",
+		"sysmalloc",
+		"systrim",
+		"systrim.constprop.0",
+		"malloc_consolidate",
+		"unlink_chunk",
+		"unlink_chunk.isra.0",
+		"tcache_init.part.0",
+		"ptmalloc_init",
+		"ptmalloc_init.part.0",
+		"munmap_chunk",
+		"arena_get2.part.0",
+		"arena_get_retry",
+		"new_heap",
+		"alloc_new_heap",
+		"__posix_memalign",
+		"__malloc_arena_thread_freeres",
+		"tcache_thread_shutdown",
+		"__malloc_usable_size",
+		"__malloc_trim",
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	return false;
+}
+
+// A function of an allocator's: by its name, but for what compilers put elsewhere (x.cold).
 static void loader_file_meet_inside(struct loader_file *file, const char *name,
 				    const GElf_Sym *symbol)
 {
 	static const char *const begins[] = { "", "je_", "_rjem_", "_rjem_je_", "mi_", "_mi_" };
 	uint64_t at = symbol->st_value;
-	bool is = false;
+	bool is = loader_file_is_glibc(name);
 
 	for (size_t i = 0; i < sizeof(begins) / sizeof(*begins); i++) {
 		size_t length = strlen(begins[i]);
@@ -72,7 +113,7 @@ static void loader_file_meet_inside(struct loader_file *file, const char *name,
 	}
 	if (strcmp(name, "mi_version") == 0)
 		file->mi_version = at;
-	if (is && !strchr(name, '.') && symbol->st_size < INT_MAX && at < INT64_MAX)
+	if (is && !strstr(name, ".cold") && symbol->st_size < INT_MAX && at < INT64_MAX)
 		loader_file_add_inside(file, at, at + symbol->st_size);
 }
 
@@ -92,8 +133,26 @@ static void loader_file_meet(struct loader_file *file, const char *name, const G
 	file->operators |= strcmp(name, "_Znwm") == 0;
 	if (strcmp(name, "malloc") == 0)
 		file->allocates = symbol->st_value;
+	if (strcmp(name, "pthread_create") == 0 || strcmp(name, "__pthread_create_2_1") == 0)
+		file->creates = (struct loader_file_span){ symbol->st_value,
+							   symbol->st_value + symbol->st_size };
 	if (strcmp(name, "runtime.mallocgc") == 0)
 		file->go = true;
+}
+
+// Variables that are looked for.
+static void loader_file_meet_variable(struct loader_file *file, const char *name, uint64_t at)
+{
+	if (strcmp(name, "_dl_main_map") == 0)
+		file->main_map = at;
+	else if (strcmp(name, "__rseq_offset") == 0)
+		file->sequence = at;
+	else if (strcmp(name, "_dl_tls_static_used") == 0)
+		file->tls_used = at;
+	else if (strcmp(name, "main_arena") == 0)
+		file->arena = at;
+	else if (strcmp(name, "mp_") == 0)
+		file->parameters = at;
 }
 
 static void loader_file_read_symbols(struct loader_file *file, Elf *elf, Elf_Scn *section,
@@ -108,10 +167,13 @@ static void loader_file_read_symbols(struct loader_file *file, Elf *elf, Elf_Scn
 
 		if (!gelf_getsym(data, (int)i, &symbol))
 			break;
-		if (GELF_ST_TYPE(symbol.st_info) != STT_FUNC || !symbol.st_shndx ||
-		    !symbol.st_value)
+		if (!symbol.st_shndx || !symbol.st_value)
 			continue;
 		name = elf_strptr(elf, header->sh_link, symbol.st_name);
+		if (name && GELF_ST_TYPE(symbol.st_info) == STT_OBJECT)
+			loader_file_meet_variable(file, name, symbol.st_value);
+		if (GELF_ST_TYPE(symbol.st_info) != STT_FUNC)
+			continue;
 		file->symbols = true;
 		if (!name)
 			continue;
@@ -253,7 +315,7 @@ static uint32_t loader_file_judge(int fd)
 	return file.allocates ? NOTE_EXEC_OK : NOTE_EXEC_NO_MALLOC;
 }
 
-uint32_t loader_look(int fd, struct str *why)
+uint32_t loader_file_look(int fd, struct str *why)
 {
 	static const char *const texts[] = {
 		[NOTE_EXEC_STATIC] = "not a program of 64 bits, for which alone there is a way in",

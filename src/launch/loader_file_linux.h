@@ -6,6 +6,8 @@
 #ifndef LAUNCH_LOADER_FILE_LINUX_H
 #define LAUNCH_LOADER_FILE_LINUX_H
 
+#include "base/str.h"
+
 #include <gelf.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,18 +25,29 @@ struct loader_file {
 	size_t programs_count;
 	uint64_t setup;     // the C library's function that sets threads up, or 0
 	uint64_t allocates; // malloc
-	bool symbols;       // it has a symbol table of its own functions
+	// Of glibc's, or 0: what it knows of the program as an object, where a thread has its
+	// restartable sequence, and how much of the room for thread-local variables is used; what
+	// creates threads.
+	uint64_t main_map, sequence, tls_used;
+	uint64_t arena, parameters; // of glibc's malloc: main_arena and mp_
+	struct loader_file_span creates;
+	bool symbols; // it has a symbol table of its own functions
 	bool go;
 	bool operators; // C++'s new
 	bool allocator; // one with operators of its own: tcmalloc, mimalloc, jemalloc
-	// Of a jemalloc or mimalloc in it, exported or not: its code, in order, and two of its
-	// functions (0: it has none), by the file's addresses.
+	// Of an allocator in it (glibc's, if it is linked in; jemalloc, mimalloc), exported or not:
+	// its code, in order, and two functions (0: it has none), by the file's addresses.
 	struct loader_file_span inside[LOADER_FILE_SPANS_MAX];
 	size_t inside_count;
 	uint64_t mallocx, mi_version;
 	uint8_t build_id[32];
 	size_t build_id_length;
 };
+
+// Whether the recorder can be brought into the program that is open as `fd`, an ELF file without an
+// interpreter: 0, or an enum note_exec, and `why` (may be NULL) says why not, in words that go on
+// after "it is linked statically, and".
+uint32_t loader_file_look(int fd, struct str *why);
 
 // False: it is no ELF file, or has too many program headers.
 bool loader_file_read(int fd, struct loader_file *file);

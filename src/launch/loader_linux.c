@@ -1,6 +1,7 @@
 #include "launch/loader_linux.h"
 
 #include "base/mem.h"
+#include "base/str.h"
 #include "collect/collect.h"
 #include "launch/attachable_linux.h"
 #include "launch/loader_file_linux.h"
@@ -440,7 +441,7 @@ bool loader_enter(pid_t pid, const char *library, struct err *err)
 
 static uint32_t loader_children_prepare(uint32_t tid, int file)
 {
-	uint32_t verdict = loader_look(file, NULL);
+	uint32_t verdict = loader_file_look(file, NULL);
 	struct err err;
 
 	if (verdict == NOTE_EXEC_OK && !loader_seize((pid_t)tid, &err))

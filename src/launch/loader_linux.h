@@ -1,6 +1,5 @@
 // loader: brings the recorder into a statically linked program, at its start. By ptrace.
 //
-//     loader_look        can it be entered? by its symbol table
 //     loader_seize       a process that is about to exec such a program shall stop then
 //     loader_enter       it did: the recorder is mapped and started, and the process let go
 //
@@ -21,18 +20,12 @@
 #define LAUNCH_LOADER_LINUX_H
 
 #include "base/err.h"
-#include "base/str.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 struct collect_enter;
-
-// Whether the recorder can be brought into the program that is open as `fd`, an ELF file without an
-// interpreter: 0, or an enum note_exec, and `why` (may be NULL) says why not, in words that go on
-// after "it is linked statically, and".
-uint32_t loader_look(int fd, struct str *why);
 
 // Thread `tid` of a process is to stop when it execs. False: that may not be.
 bool loader_seize(pid_t tid, struct err *err);

@@ -22,9 +22,12 @@ void objects_inside_look(const struct objects *objects, struct objects_one *obje
 	if (fd < 0)
 		return;
 	if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_ino == object->inode &&
-	    loader_file_read(fd, &file) && (file.mallocx || file.mi_version)) {
+	    loader_file_read(fd, &file) &&
+	    (file.mallocx || file.mi_version || (objects->alone && file.arena))) {
 		object->mallocx = file.mallocx ? bias + file.mallocx : 0;
 		object->mi_version = file.mi_version ? bias + file.mi_version : 0;
+		object->arena = objects->alone && file.arena ? bias + file.arena : 0;
+		object->parameters = object->arena && file.parameters ? bias + file.parameters : 0;
 		object->inside = mem_alloc(file.inside_count, sizeof(*object->inside));
 		for (size_t i = 0; i < file.inside_count; i++)
 			object->inside[object->inside_count++] = (struct loader_file_span){
@@ -45,5 +48,7 @@ void objects_inside_know(struct objects *objects, const struct objects *earlier)
 			continue;
 		object->mallocx = known->mallocx;
 		object->mi_version = known->mi_version;
+		object->arena = known->arena;
+		object->parameters = known->parameters;
 	}
 }

@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -99,6 +100,56 @@ static bool objects_are_narrow(const struct objects *objects)
 	return false;
 }
 
+// Where an object's program headers are, and how many. False: it is not of the process's class.
+static bool objects_head(const struct objects *objects, uint64_t start, uint64_t *at, int *count)
+{
+	union {
+		unsigned char ident[EI_NIDENT];
+		Elf64_Ehdr wide;
+		Elf32_Ehdr narrow;
+	} elf;
+
+	if (!tracee_read(objects->pid, start, &elf, sizeof(elf)) ||
+	    memcmp(elf.ident, ELFMAG, SELFMAG) != 0 ||
+	    elf.ident[EI_CLASS] != (objects->narrow ? ELFCLASS32 : ELFCLASS64))
+		return false;
+	*at = start + (objects->narrow ? elf.narrow.e_phoff : elf.wide.e_phoff);
+	*count = objects->narrow ? elf.narrow.e_phnum : elf.wide.e_phnum;
+	return *count <= OBJECTS_PROGRAMS_MAX;
+}
+
+const struct objects_one *objects_program(const struct objects *objects)
+{
+	struct stat status;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)objects->pid);
+	if (stat(path, &status) != 0)
+		return NULL;
+	for (size_t i = 0; i < objects->count; i++)
+		if (objects->list[i].inode == status.st_ino)
+			return &objects->list[i];
+	return NULL;
+}
+
+// Whether the kernel has started no dynamic linker for it.
+static bool objects_are_alone(const struct objects *objects)
+{
+	const struct objects_one *program = objects_program(objects);
+	Elf64_Phdr header;
+	uint64_t at;
+	int count;
+
+	if (!program || objects->narrow || objects_is_linker(program) ||
+	    !objects_head(objects, program->start, &at, &count))
+		return false;
+	for (int i = 0; i < count; i++, at += sizeof(header))
+		if (!tracee_read(objects->pid, at, &header, sizeof(header)) ||
+		    header.p_type == PT_INTERP)
+			return false;
+	return true;
+}
+
 bool objects_read(struct objects *objects, pid_t pid)
 {
 	struct maps_line line;
@@ -113,6 +164,7 @@ bool objects_read(struct objects *objects, pid_t pid)
 		if (maps_text_next(&at, end, &line))
 			objects_add(objects, &line);
 	objects->narrow = objects_are_narrow(objects);
+	objects->alone = objects_are_alone(objects);
 	return true;
 }
 
@@ -150,24 +202,6 @@ static bool objects_dynamic(const struct objects *objects, uint64_t at,
 			tables->hash = entry[1];
 	}
 	return tables->symbols && tables->strings && tables->hash;
-}
-
-// Where an object's program headers are, and how many. False: it is not of the process's class.
-static bool objects_head(const struct objects *objects, uint64_t start, uint64_t *at, int *count)
-{
-	union {
-		unsigned char ident[EI_NIDENT];
-		Elf64_Ehdr wide;
-		Elf32_Ehdr narrow;
-	} elf;
-
-	if (!tracee_read(objects->pid, start, &elf, sizeof(elf)) ||
-	    memcmp(elf.ident, ELFMAG, SELFMAG) != 0 ||
-	    elf.ident[EI_CLASS] != (objects->narrow ? ELFCLASS32 : ELFCLASS64))
-		return false;
-	*at = start + (objects->narrow ? elf.narrow.e_phoff : elf.wide.e_phoff);
-	*count = objects->narrow ? elf.narrow.e_phnum : elf.wide.e_phnum;
-	return *count <= OBJECTS_PROGRAMS_MAX;
 }
 
 static bool objects_find_tables(const struct objects *objects, const struct objects_one *object,
@@ -343,7 +377,8 @@ const struct objects_one *objects_named(const struct objects *objects, const cha
 
 const struct objects_one *objects_libc(const struct objects *objects)
 {
-	const struct objects_one *libc = objects_named(objects, "libc.so");
+	const struct objects_one *libc = objects->alone ? objects_program(objects)
+							: objects_named(objects, "libc.so");
 
 	return libc ? libc : objects_named(objects, "libc-");
 }
@@ -358,6 +393,23 @@ bool objects_restorers(const struct objects *objects, uint64_t *start, uint64_t 
 	return *end > 0;
 }
 
+// The first one in all code of a static program, which may have no function for it.
+static uint64_t objects_first_call(const struct objects *objects)
+{
+	const struct objects_one *program = objects_program(objects);
+	uint8_t code[4096];
+
+	for (uint64_t at = program->code_start; at + sizeof(code) <= program->code_end;
+	     at += sizeof(code)) {
+		if (!tracee_read(objects->pid, at, code, sizeof(code)))
+			return 0;
+		for (size_t i = 0; i + 1 < sizeof(code); i++)
+			if (code[i] == 0x0f && code[i + 1] == 0x05)
+				return at + i;
+	}
+	return 0;
+}
+
 uint64_t objects_gate(const struct objects *objects)
 {
 	static const uint8_t gates[2][2] = { { 0x0f, 0x05 }, { 0xcd, 0x80 } }; // syscall, int $0x80
@@ -366,6 +418,8 @@ uint64_t objects_gate(const struct objects *objects)
 	size_t bytes = (size_t)(objects->vdso_end - at);
 	uint8_t code[OBJECTS_VDSO_BYTES];
 
+	if (objects->alone)
+		return libc ? objects_first_call(objects) : 0;
 	if (!objects->narrow) {
 		at = libc ? objects_symbol(objects, libc, "syscall", NULL) : 0;
 		bytes = OBJECTS_FUNCTION_BYTES;

@@ -20,15 +20,17 @@ struct objects_one {
 	uint64_t device, inode;
 	uint64_t start, end;           // from its first byte to behind its last one
 	uint64_t code_start, code_end; // of these, what may be executed
-	// Of a jemalloc or mimalloc in it: code, and functions (objects_inside_linux.h); 0: none.
+	// Of an allocator in it: code, functions of a jemalloc or mimalloc, and variables of a
+	// glibc's that is linked in (objects_inside_linux.h); 0: none.
 	struct loader_file_span *inside;
 	size_t inside_count;
-	uint64_t mallocx, mi_version;
+	uint64_t mallocx, mi_version, arena, parameters;
 };
 
 struct objects {
 	pid_t pid;
 	bool narrow;                   // a process of 32 bits
+	bool alone;                    // its program is linked statically, and is its C library
 	uint64_t vdso_start, vdso_end; // the kernel's code there; 0: there is none
 	struct objects_one *list;
 	size_t count, capacity;
@@ -68,6 +70,9 @@ bool objects_is_code(const struct objects *objects, uint64_t address);
 // Its file's name begins so; NULL: none does.
 const struct objects_one *objects_named(const struct objects *objects, const char *beginning);
 
+// The program's file, or NULL.
+const struct objects_one *objects_program(const struct objects *objects);
+
 // The C library, or NULL.
 const struct objects_one *objects_libc(const struct objects *objects);
 
@@ -76,7 +81,7 @@ const struct objects_one *objects_libc(const struct objects *objects);
 bool objects_restorers(const struct objects *objects, uint64_t *start, uint64_t *end);
 
 // A system-call instruction: in libc's `syscall`; where a program of 32 bits enters the kernel, in
-// the kernel's code. 0: none was found.
+// the kernel's code; of a static program the first one. 0: none was found.
 uint64_t objects_gate(const struct objects *objects);
 
 #endif

@@ -17,6 +17,7 @@
 #include "recorder/lane.h"
 #include "recorder/late_linux.h"
 #include "recorder/scope_linux.h"
+#include "recorder/static_linux.h"
 #include "recorder/text.h"
 
 enum {
@@ -220,7 +221,7 @@ void inside_add_entered(const struct scope_object *object)
 	uint64_t signals = kernel_block_signals();
 
 	recording_lock(&inside_lock);
-	if (late_is() && !inside_libc_bytes && inside_is_libc(object)) {
+	if (late_is() && !static_is() && !inside_libc_bytes && inside_is_libc(object)) {
 		inside_add_libc(object);
 	} else {
 		inside_add(object, true);

@@ -29,6 +29,7 @@ EXPORT void tidemark_late_v1(struct attach_call *call);
 struct late_kept {
 	uint8_t *pristine; // a copy of our initialised variables as they were loaded
 	bool forks;        // libc tells of forks
+	bool alone;        // the program is linked statically
 };
 
 static struct late_kept late_kept;
@@ -43,6 +44,8 @@ bool late_is(void)
 {
 	static uint8_t known; // 1: no, 2: yes
 
+	if (late_kept.alone)
+		return true;
 	if (unlikely(!known))
 		known = scope_is_late() ? 2 : 1;
 	return known == 2;
@@ -197,6 +200,7 @@ static void late_reset(void)
 	struct late_kept kept = late_kept;
 
 	python_leave();
+	static_forget();
 	recording_unmap();
 	memcpy(data.start, kept.pristine, (size_t)(data.zeros - data.start));
 	memset(data.zeros, 0, (size_t)(data.end - data.zeros));
@@ -237,13 +241,16 @@ static uint32_t late_start(struct attach_call *call)
 	memcpy(late_session_name, call->session, sizeof(late_session_name));
 	late_session_name[sizeof(late_session_name) - 1] = 0;
 	late_begins = true;
-	if (!recording_begin()) {
+	late_kept.alone = call->alone;
+	if ((late_kept.alone && !static_find_program()) || !recording_begin()) {
 		recording_tell_why(&call->why, &call->error);
 		late_reset();
 		return ATTACH_FAILED;
 	}
 	late_begins = false;
-	if (!late_kept.forks)
+	if (late_kept.alone) // forks are seen where they are made (static_enter)
+		static_fill_places();
+	else if (!late_kept.forks)
 		late_kept.forks = recording_watch_forks();
 	return ATTACH_DONE;
 }
@@ -283,7 +290,7 @@ void tidemark_late_v1(struct attach_call *call)
 		static_begin(call);
 		return;
 	}
-	if (!late_is()) {
+	if (call->alone ? static_is() && !late_kept.alone : !late_is()) {
 		call->status = ATTACH_PRELOAD;
 		return;
 	}

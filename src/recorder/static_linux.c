@@ -130,7 +130,7 @@ static bool static_read(void)
 
 // Each file of the program that includes it has a place for the address of our functions. An
 // optimiser of the whole program may number them.
-static void static_fill_places(void)
+void static_fill_places(void)
 {
 	static const char name[] = "tidemark_place";
 
@@ -230,11 +230,22 @@ void static_enter(void)
 	enter_function("_Exit", (void *)_exit, NULL);
 }
 
-void static_begin(struct attach_call *call)
+bool static_find_program(void)
 {
 	static_program = true;
-	if (!static_read()) {
-		static_program = false;
+	static_program = static_read();
+	return static_program;
+}
+
+void static_forget(void)
+{
+	if (static_program)
+		object_file_forget(&static_symbols);
+}
+
+void static_begin(struct attach_call *call)
+{
+	if (!static_find_program()) {
 		call->status = ATTACH_FAILED;
 		return;
 	}

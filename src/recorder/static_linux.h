@@ -22,7 +22,7 @@ struct attach_call;
 
 #ifdef __x86_64__
 
-// Whether it is such a program. From static_begin on.
+// Whether it is such a program. From static_begin or static_find_program on.
 HIDDEN bool static_is(void);
 
 // Where in the program a function (or `data`) of that name is. NULL: nowhere, or in several files
@@ -42,6 +42,15 @@ HIDDEN void *static_operator(const char *name);
 
 // Join the session and enter the program. The answer is in `call`.
 HIDDEN void static_begin(struct attach_call *call);
+
+// The first of that, for a program that runs already: its symbols are read. False: they cannot be.
+HIDDEN bool static_find_program(void);
+
+// What tidemark.h asks for is found, where the recorder came late.
+HIDDEN void static_fill_places(void);
+
+// The program's symbols are needed no more. Does nothing in another program.
+HIDDEN void static_forget(void);
 
 #else
 
@@ -76,6 +85,19 @@ static inline void *static_operator(const char *name)
 static inline void static_begin(struct attach_call *call)
 {
 	(void)call;
+}
+
+static inline bool static_find_program(void)
+{
+	return false;
+}
+
+static inline void static_fill_places(void)
+{
+}
+
+static inline void static_forget(void)
+{
 }
 
 #endif

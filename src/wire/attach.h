@@ -10,7 +10,8 @@
 //
 // A statically linked program has no linker that could load a library: the launcher maps it there,
 // before the program's first call of its allocator, and calls the same function with ATTACH_ENTER,
-// which joins the session that the environment names, and changes code itself.
+// which joins the session that the environment names, and changes code itself. One that runs
+// already gets ATTACH_START, with `alone`.
 //
 // Freestanding, of fixed layout: included by the recorder and by the launcher.
 #ifndef WIRE_ATTACH_H
@@ -74,7 +75,7 @@ struct attach_call {
 	uint64_t session_at; // where the session's name is: "" while there is none
 	uint64_t waits_at;   // uint32_t; nothing is recorded until it is 0
 	uint32_t entered;    // functions of the allocator that are entered
-	uint32_t reserved;
+	uint32_t alone;      // START: the program is linked statically
 };
 
 _Static_assert(sizeof(struct attach_patch) == 32 && sizeof(struct attach_call) == 848,

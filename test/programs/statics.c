@@ -1,7 +1,8 @@
 // To be linked statically, in every way there is. Everything is counted by the program itself: it
 // prints, for each size that it asks for, how often it does; each block is freed again. With "tls"
 // as its argument it says what only a program can that nobody has been in; with "kill" it kills
-// itself in the midst of it; with "-" and programs it starts the first of these with the rest.
+// itself in the midst of it; with "-" and programs it starts the first of these with the rest; with
+// "wait" it says "ready", and begins when its standard input has a line.
 //
 //     7501, 7502, 7503   malloc, realloc of that, and realloc of that, by four threads, 1000 each
 //     7504               calloc, by main, 10
@@ -158,10 +159,19 @@ static void start(char **programs)
 	check(waitpid(pid, &status, 0) == pid && status == 0, "a program of ours");
 }
 
+static void wait_for_line(void)
+{
+	char byte;
+
+	check(write(1, "ready\n", 6) == 6 && read(0, &byte, 1) == 1, "nobody says go");
+}
+
 int main(int argc, char **argv)
 {
 	if (argc > 1 && strcmp(argv[1], "tls") == 0)
 		return say_traces();
+	if (argc > 1 && strcmp(argv[1], "wait") == 0)
+		wait_for_line();
 	check_variables();
 	signal(SIGUSR1, handle);
 	threads();

@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "launch/elf_look.h"
 #include "launch/inspect.h"
-#include "launch/loader_linux.h"
+#include "launch/loader_file_linux.h"
 #include "os/file.h"
 #include "wire/lane_event.h"
 
@@ -141,7 +141,7 @@ static uint32_t judged(const char *path)
 	uint32_t verdict;
 
 	CHECK(fd >= 0);
-	verdict = loader_look(fd, &why);
+	verdict = loader_file_look(fd, &why);
 	CHECK_EQ(verdict == NOTE_EXEC_OK, why.length == 0);
 	str_fini(&why);
 	close(fd);
