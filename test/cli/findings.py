@@ -732,4 +732,41 @@ def commands_that_are_named_show_what_they_should():
     check(one["view"].startswith("tab="), one)
 
 
+@test
+def commands_of_functions_without_a_name_show_their_figures_alone():
+    lines = ['trace command="./app" options="free-stacks"', "process p pid=1", "thread t p tid=1",
+             'module m p 0x10000-0x20000 build-id=aa "/opt/it\'s/app.so"',
+             "frame f1 m 0x11000", "frame f2 m 0x12000", "stack s1 f1", "stack s2 f2"]
+    for step in range(COUNT):
+        lines += [f"@{step * 10000 + 1} t malloc s1 0x1000 40", f"@{step * 10000 + 2} t free s1 0x1000",
+                  f"@{step * 10000 + 3} t malloc s2 0x2000 8", f"@{step * 10000 + 4} t free s2 0x2000"]
+    told = answer("findings", assemble("it's", "\n".join([*lines, f"@{COUNT * 10000} end p exit=0", "end", ""])))
+    commands = [one["command"] for one in told["findings"] if one["kind"] == "temporaries"]
+    equal(2, len(commands), told["findings"])
+    for command in commands:
+        shown = run(*shlex.split(command)).stdout
+        figures = [figure for figure in ("0x11000", "0x12000") if f"app.so+{figure}" in shown]
+        equal([figures[0]], figures, command)
+        check(figures[0] in command and f"in {COUNT:,} blocks, from 1 site" in shown, shown)
+
+
+@test
+def stacks_of_one_function_are_one_finding_and_steps_at_different_times_are_two():
+    trace = Trace()
+    for time_us in range(0, 70 * SECOND, 31250):
+        for caller in ("read", "write", "seek"):
+            trace.alloc(time_us, stack("leak", caller), 1500)
+    for time_us, caller in ((10, "early"), (11, "early too"), (50, "late")):
+        for step in range(500):
+            trace.alloc(time_us * SECOND + step * 10, stack("table", caller), 4000)
+    told = answer("findings", trace.write("one.tide", 70 * SECOND))["findings"]
+    [growth] = [one for one in told if one["kind"] == "growth"]
+    equal(("leak", 3), (site(growth), growth["figures"]["stacks"]))
+    check(growth["figures"]["live_at_exit_bytes"] == 3 * 2240 * 1500, growth["figures"])
+    shown = run(*shlex.split(growth["command"])).stdout
+    equal(3, sum("leak" in line for line in shown.split("\n") if "leak.c" in line), shown)
+    steps = sorted(one["figures"].get("stacks", 1) for one in told if one["kind"] == "step")
+    equal([1, 2], steps)
+
+
 main()

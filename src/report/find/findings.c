@@ -386,6 +386,21 @@ bool findings_is_glibc(const struct findings *findings, process_id process)
 	return allocator ? strcmp(allocator, "glibc") == 0 : strncmp(host, "Windows", 7) != 0;
 }
 
+// A word for a shell, in quotes where it needs them.
+static void add_word(struct str *out, const char *word)
+{
+	bool plain = !strpbrk(word, " \t\n'\"\\`$&|;<>()[]{}*?!#~");
+
+	str_add(out, plain ? "" : "'");
+	for (; *word; word++) {
+		if (*word == '\'')
+			str_add(out, "'\\''");
+		else
+			str_add_char(out, *word);
+	}
+	str_add(out, plain ? "" : "'");
+}
+
 // A function's name as an expression in quotes, for a shell: '^a::b$', and without its parameters
 // '^a::b\('.
 static void add_expression(struct str *out, const char *name)
@@ -414,7 +429,8 @@ void findings_command(const struct findings *findings, struct finding *finding, 
 	const struct symbol *face = names_face(findings->asked->names, finding->stack, false);
 	struct str text = { 0 };
 
-	str_format(&text, "%s %s", verb, findings->path);
+	str_format(&text, "%s ", verb);
+	add_word(&text, findings->path);
 	if (window && (finding->from_ns > 0 || finding->to_ns < findings->asked->duration_ns))
 		str_format(&text, " --from %" PRIu64 "ns --to %" PRIu64 "ns", finding->from_ns,
 			   finding->to_ns);
@@ -423,6 +439,15 @@ void findings_command(const struct findings *findings, struct finding *finding, 
 	if (frame && face && face->function) {
 		str_add(&text, " --frame ");
 		add_expression(&text, face->function);
+	} else if (frame && face) {
+		struct str name = { 0 };
+
+		// No expression is of a name that it does not have.
+		str_add(&name, "function:");
+		names_add_function(findings->asked->names, finding->stack, false, &name);
+		str_add(&text, " --row ");
+		add_word(&text, str_get(&name));
+		str_fini(&name);
 	}
 	if (*options)
 		str_format(&text, " %s", options);

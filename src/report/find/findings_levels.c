@@ -5,6 +5,7 @@
 #include "base/mem.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 enum {
 	PEAK_BLOCKS_MAX = 16,
@@ -41,10 +42,19 @@ static void add_figures(struct finding *finding, const struct growth_row *row)
 			(uint64_t)(row->trend.fit * 1000 + 0.5));
 }
 
+// What one function has, by all of its stacks of one verdict that matter.
+struct grown {
+	struct growth_row row; // the largest, with the sums
+	uint64_t largest;
+	size_t stacks;
+	uint64_t at_exit_bytes;
+};
+
 // A row of one verdict as a finding; its sentences are the caller's.
 static struct finding *add_row(struct findings *findings, const struct findings_kind *kind,
-			       const struct growth_row *row, enum findings_sure sure)
+			       const struct grown *grown, enum findings_sure sure)
 {
+	const struct growth_row *row = &grown->row;
 	const struct query_context_place *place = &findings->asked->places[row->place];
 	struct finding *finding = findings_add(findings, kind, sure, place->process, place->stack);
 
@@ -52,17 +62,67 @@ static struct finding *add_row(struct findings *findings, const struct findings_
 	finding->to_ns = row->to_ns;
 	finding->tab = "growth";
 	add_figures(finding, row);
+	if (grown->stacks > 1)
+		findings_figure(finding, "stacks", "stacks", FINDINGS_COUNT, grown->stacks);
 	findings_command(findings, finding, "growth", "", false, true);
 	return finding;
 }
 
-// Of a verdict, those that matter, each told by `tell`.
+// Two steps are one only if they are at one time.
+static bool is_one(const struct findings *findings, const struct growth_row *a,
+		   const struct growth_row *b, enum trend_verdict verdict)
+{
+	const struct query_context_place *x = &findings->asked->places[a->place];
+	const struct query_context_place *y = &findings->asked->places[b->place];
+	uint64_t apart_ns = a->since_ns > b->since_ns ? a->since_ns - b->since_ns
+						      : b->since_ns - a->since_ns;
+	char *one, *other;
+	bool same;
+
+	if (x->process != y->process ||
+	    (verdict == TREND_STEPS && apart_ns > 2 * (a->to_ns - a->from_ns) / GROWTH_BUCKETS))
+		return false;
+	one = findings_function(findings, x->stack);
+	other = findings_function(findings, y->stack);
+	same = strcmp(one, other) == 0;
+	mem_free(one);
+	mem_free(other);
+	return same;
+}
+
+static void add_stack(const struct findings *findings, struct grown *grown,
+		      const struct growth_row *row)
+{
+	const struct heap_site *site = site_of(findings, &findings->asked->places[row->place]);
+	struct growth_row *sum = &grown->row;
+	const struct growth_row before = *sum;
+
+	grown->stacks++;
+	grown->at_exit_bytes += site ? site->live_at_exit.bytes : 0;
+	if (row->trend.grown > grown->largest) {
+		grown->largest = row->trend.grown;
+		*sum = *row;
+	}
+	if (grown->stacks == 1)
+		return;
+	sum->trend.grown = before.trend.grown + row->trend.grown;
+	sum->trend.fit = before.trend.fit < row->trend.fit ? before.trend.fit : row->trend.fit;
+	sum->slope_per_s = before.slope_per_s + row->slope_per_s;
+	sum->grown_count = before.grown_count + row->grown_count;
+	sum->live.bytes = before.live.bytes + row->live.bytes;
+	sum->live.count = before.live.count + row->live.count;
+	sum->since_ns = before.since_ns > row->since_ns ? before.since_ns : row->since_ns;
+}
+
+// Of a verdict, those that matter, each reported by `tell`.
 static bool find_rows(struct findings *findings, const struct findings_kind *kind,
 		      enum trend_verdict verdict,
 		      void (*tell)(struct findings *findings, const struct findings_kind *kind,
-				   const struct growth_row *row))
+				   const struct grown *grown))
 {
 	const struct growth_list *list = &findings->facts->growth.lists[verdict];
+	struct grown *sums = NULL;
+	size_t count = 0, capacity = 0, at;
 	bool brief = false;
 
 	for (size_t i = 0; i < list->count; i++) {
@@ -70,11 +130,19 @@ static bool find_rows(struct findings *findings, const struct findings_kind *kin
 
 		if (row->trend.grown < findings_bytes_min(findings))
 			continue;
-		if (findings_lasts(findings, findings->asked->places[row->place].process))
-			tell(findings, kind, row);
-		else
+		if (!findings_lasts(findings, findings->asked->places[row->place].process)) {
 			brief = true;
+			continue;
+		}
+		for (at = 0; at < count && !is_one(findings, &sums[at].row, row, verdict);)
+			at++;
+		if (at == count)
+			*MEM_ADD(sums, count, capacity) = (struct grown){ 0 };
+		add_stack(findings, &sums[at], row);
 	}
+	for (size_t i = 0; i < count; i++)
+		tell(findings, kind, &sums[i]);
+	mem_free(sums);
 	if (brief)
 		findings_miss(findings, kind,
 			      "of processes that ran for less than %d s: they may only have built "
@@ -85,15 +153,14 @@ static bool find_rows(struct findings *findings, const struct findings_kind *kin
 
 // Whether what grew was still there when its process ended.
 static void add_ending(const struct findings *findings, struct finding *finding,
-		       const struct growth_row *row, struct str *text)
+		       const struct grown *grown, struct str *text)
 {
-	const struct heap_site *site = site_of(findings, &findings->asked->places[row->place]);
-
-	if (!site || reader_info(findings->asked->reader)->sample_bytes)
+	if (!site_of(findings, &findings->asked->places[grown->row.place]) ||
+	    reader_info(findings->asked->reader)->sample_bytes)
 		return;
 	findings_figure(finding, "live_at_exit_bytes", "live at exit", FINDINGS_BYTES,
-			site->live_at_exit.bytes);
-	str_add(text, site->live_at_exit.bytes >= row->trend.grown / 2
+			grown->at_exit_bytes);
+	str_add(text, grown->at_exit_bytes >= grown->row.trend.grown / 2
 			      ? "; at the end it was not freed"
 			      : "; at the end it was freed: something still knows all of it");
 }
@@ -108,10 +175,11 @@ static bool is_service(const struct findings *findings, const struct finding *fi
 }
 
 static void tell_growth(struct findings *findings, const struct findings_kind *kind,
-			const struct growth_row *row)
+			const struct grown *grown_of)
 {
+	const struct growth_row *row = &grown_of->row;
 	bool steady = row->trend.fit >= 0.9;
-	struct finding *finding = add_row(findings, kind, row, FINDINGS_POSSIBLE);
+	struct finding *finding = add_row(findings, kind, grown_of, FINDINGS_POSSIBLE);
 	char *function = findings_function(findings, finding->stack);
 	struct str why = { 0 };
 	char grown[16], rate[16], time[24];
@@ -126,11 +194,12 @@ static void tell_growth(struct findings *findings, const struct findings_kind *k
 		   "%s: R² %.3f of a straight line; of each sixtieth of the time only the "
 		   "lowest level counts",
 		   steady ? "steady" : "in bursts", row->trend.fit);
-	add_ending(findings, finding, row, &why);
+	add_ending(findings, finding, grown_of, &why);
 	if (steady && is_service(findings, finding))
 		finding->sure = FINDINGS_LIKELY;
-	else if (steady)
-		str_add(&why, "; a program that builds something up and ends looks the same");
+	else
+		str_format(&why, "; a program that builds something up and ends looks the same%s",
+			   steady ? "" : ", and so does a cache that is not full yet");
 	findings_say(&finding->why, "%s", str_get(&why));
 	findings_say(&finding->advice,
 		     "find who should let these blocks go: a list that is never emptied, a cache "
@@ -141,9 +210,10 @@ static void tell_growth(struct findings *findings, const struct findings_kind *k
 }
 
 static void tell_lately(struct findings *findings, const struct findings_kind *kind,
-			const struct growth_row *row)
+			const struct grown *grown_of)
 {
-	struct finding *finding = add_row(findings, kind, row, FINDINGS_POSSIBLE);
+	const struct growth_row *row = &grown_of->row;
+	struct finding *finding = add_row(findings, kind, grown_of, FINDINGS_POSSIBLE);
 	char *function = findings_function(findings, finding->stack);
 	char grown[16], time[24];
 
@@ -157,9 +227,10 @@ static void tell_lately(struct findings *findings, const struct findings_kind *k
 }
 
 static void tell_cache(struct findings *findings, const struct findings_kind *kind,
-		       const struct growth_row *row)
+		       const struct grown *grown_of)
 {
-	struct finding *finding = add_row(findings, kind, row, FINDINGS_LIKELY);
+	const struct growth_row *row = &grown_of->row;
+	struct finding *finding = add_row(findings, kind, grown_of, FINDINGS_LIKELY);
 	char *function = findings_function(findings, finding->stack);
 	char grown[16], time[24];
 
@@ -177,9 +248,10 @@ static void tell_cache(struct findings *findings, const struct findings_kind *ki
 }
 
 static void tell_step(struct findings *findings, const struct findings_kind *kind,
-		      const struct growth_row *row)
+		      const struct grown *grown_of)
 {
-	struct finding *finding = add_row(findings, kind, row, FINDINGS_CERTAIN);
+	const struct growth_row *row = &grown_of->row;
+	struct finding *finding = add_row(findings, kind, grown_of, FINDINGS_CERTAIN);
 	char *function = findings_function(findings, finding->stack);
 	char grown[16], time[24];
 
