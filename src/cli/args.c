@@ -42,6 +42,7 @@ bool args_mistake(struct args *args, const char *format, ...)
 {
 	va_list list;
 
+	ASSERT(args->command && format);
 	fprintf(stderr, "tidemark %s: ", args->command->name);
 	if (args->argv == args_words && args->at > 0 && args->at <= args_places_count)
 		fprintf(stderr, "%s: ", args_places[args->at - 1]);
@@ -59,11 +60,13 @@ static const struct option_row *args_row_after(const struct command *command,
 {
 	size_t stride = command->options_stride;
 
+	ASSERT(stride == 0 || stride > sizeof *row);
 	return stride ? (const void *)((const char *)row + stride) : row + 1;
 }
 
 const struct option_row *args_row(const struct command *command, int number)
 {
+	ASSERT(number >= 0);
 	for (const struct option_row *row = command->options; row && row->name;
 	     row = args_row_after(command, row))
 		if (number-- == 0)
@@ -91,6 +94,7 @@ static const struct option_row *args_find_name(const struct command *command, co
 	const struct option_row *found = NULL;
 	const struct option_row *row;
 
+	ASSERT(command && name);
 	*many = false;
 	for (int i = 0; (row = args_row(command, i)); i++) {
 		if (length == 0 || strncmp(row->name, name, length) != 0)
@@ -108,6 +112,7 @@ static const struct option_row *args_find_name(const struct command *command, co
 // An option was recognised; give its id, or help.
 static int args_found(struct args *args, const struct option_row *row)
 {
+	ASSERT(row);
 	args->row = row;
 	if (row != &args_help_row)
 		return row->id;
@@ -195,6 +200,7 @@ static int args_operand_of(struct args *args, const char *word)
 {
 	struct err err = { 0 };
 
+	ASSERT(args->command && word);
 	args->value = word;
 	if (!args->command->writes_operand)
 		fresh_spare(strcmp(word, "-") == 0 ? "/dev/stdin" : word);
@@ -290,6 +296,7 @@ bool args_need(struct args *args, const char *operand, const char *what)
 // `text` from `column` on, in lines of at most ARGS_HELP_WIDTH that begin at ARGS_HELP_COLUMN.
 static void args_help_wrap(const char *text, int column, FILE *file)
 {
+	ASSERT(text && column >= 0);
 	for (bool first = true; *text != '\0'; first = false) {
 		size_t length = strcspn(text, " ");
 

@@ -97,6 +97,7 @@ static bool take_limit(struct args *args, struct request *request, enum check_fi
 	bool calls = figure == CHECK_ALLOCATIONS || figure == CHECK_TEMPORARY ||
 		     figure == CHECK_UNEXPECTED;
 
+	ASSERT(figure < CHECK_FIGURES);
 	limit->given = true;
 	return calls ? args_count(args, &limit->most) : args_bytes(args, &limit->most);
 }

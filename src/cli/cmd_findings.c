@@ -110,7 +110,8 @@ static int run(int argc, char **argv)
 	} else if (!request.options.path) {
 		code = explain(&request);
 	} else {
-		context = query_options_context(&cmd_findings, &request.options, &findings_rules);
+		context = query_options_context(&cmd_findings, &request.options,
+						&query_context_findings_rules);
 		code = query_options_print(&cmd_findings, &request.options, &context, answer,
 					   &request);
 	}

@@ -3,6 +3,7 @@
 #include "cli/args.h"
 #include "cli/summary.h"
 
+#include "base/mem.h"
 #include "base/str.h"
 #include "engine/moment.h"
 #include "launch/launch.h"
@@ -107,6 +108,7 @@ static bool record_bytes(struct record *record, const struct record_option *opti
 
 static bool record_segment(struct record *record, const struct record_option *option)
 {
+	ASSERT(option->segment);
 	record_add_segment(record, option->segment, option->row.name);
 	return true;
 }
@@ -432,6 +434,7 @@ static bool record_take(struct record *record, const struct record_option *optio
 	struct args *args = &record->args;
 	char word[32];
 
+	ASSERT(option->take && args->row == &option->row);
 	snprintf(word, sizeof word, "--%s", option->row.name);
 	if (absent_why(word))
 		return args_mistake(args, "%s is not available on %s: %s", word, absent_system,

@@ -2,6 +2,7 @@
 // all along.
 #include "cli/query_options.h"
 
+#include "base/mem.h"
 #include "os/file.h"
 #include "report/table/table.h"
 #include "report/table/tree.h"
@@ -59,6 +60,7 @@ static const char *const tree_words[] = { "callers", "leaf", NULL };
 
 static bool take_tree(struct args *args, struct request *request, enum tree_kind kind)
 {
+	ASSERT(kind <= TREE_BUTTERFLY);
 	if (request->has_tree)
 		return args_mistake(args, "--tree, --flat and --butterfly: only one of them");
 	request->has_tree = true;

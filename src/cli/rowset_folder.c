@@ -1,5 +1,6 @@
 #include "cli/rowset_folder.h"
 
+#include "base/mem.h"
 #include "export/parquet.h"
 #include "os/file.h"
 #include "os/tool.h"
@@ -15,6 +16,7 @@ struct folder {
 
 void rowset_folder_file(const char *path, enum rowset_table_id id, struct str *file)
 {
+	ASSERT(id < ROWSET_TABLES);
 	str_format(file, "%s/%s.parquet", path, rowset_tables[id].name);
 }
 

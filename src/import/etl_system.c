@@ -251,6 +251,7 @@ uint32_t etl_system_find(struct etl_system *system, uint32_t pid, uint64_t time)
 
 const struct etl_process *etl_system_process(const struct etl_system *system, uint32_t number)
 {
+	ASSERT(number < system->processes_count);
 	return &system->processes[number];
 }
 
@@ -469,6 +470,7 @@ uint32_t etl_system_find_image(const struct etl_system *system, uint32_t pid, ui
 
 const struct etl_image *etl_system_image(const struct etl_system *system, uint32_t number)
 {
+	ASSERT(number < system->images_count);
 	return &system->images[number];
 }
 

@@ -76,6 +76,7 @@ void process_tree_lines(const struct process_tree *tree, size_t index, struct st
 	bool open[DEPTH_DRAWN_MAX + 1] = { false }; // does the column go on below?
 	unsigned depth = node->depth;
 
+	ASSERT(index < tree->count);
 	if (node->depth == 0)
 		return;
 	// Each ancestor is the nearest earlier node of a smaller depth.

@@ -1,5 +1,7 @@
 // The sites of a report as rows: those that answer one question after the other.
 #include "report/report.h"
+
+#include "base/mem.h"
 #include "report/table/lines.h"
 
 struct line {
@@ -70,6 +72,7 @@ static struct sheet_site site_of(const struct sheet *sheet, const void *of)
 static void add_row(struct sheet *sheet, const struct sites_row *row, enum sites_question question,
 		    size_t rank)
 {
+	ASSERT(question < SITES_QUESTIONS_COUNT && rank > 0);
 	sheet_row(sheet, &(struct line){
 				 row,
 				 sites_key(question),
@@ -86,6 +89,7 @@ static void add_row(struct sheet *sheet, const struct sites_row *row, enum sites
 void report_rows(const struct report *report, enum sites_question from, enum sites_question to,
 		 struct sheet *sheet)
 {
+	ASSERT(from <= to && to <= SITES_QUESTIONS_COUNT);
 	sheet->context = report;
 	sheet->site_of = site_of;
 	sheet_begin(sheet, columns, sizeof columns / sizeof *columns);

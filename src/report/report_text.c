@@ -156,6 +156,7 @@ static void write_error(struct page *page, enum sites_question question, uint64_
 {
 	double variance = page->report->sites.sums[question].variance;
 
+	ASSERT(question < SITES_QUESTIONS_COUNT);
 	if (!sampled(page) || bytes == 0)
 		return;
 	paper_format(&page->paper, PAPER_PLAIN, ", ± %.1f %%",
@@ -342,6 +343,7 @@ static void write_row(struct page *page, const struct sites_row *row, struct hea
 	uint64_t *number;
 	bool added;
 
+	ASSERT(question < SITES_QUESTIONS_COUNT);
 	write_figures(page, row->amounts[question], total, row->variances[question],
 		      sites_by_count(question));
 	describe_owner(page, row, &ending);
@@ -374,6 +376,7 @@ static void write_question(struct page *page, enum sites_question question)
 	bool by_count = sites_by_count(question);
 	char bytes[16], count[28], sites[28];
 
+	ASSERT(question < SITES_QUESTIONS_COUNT);
 	str_bytes(list.total.bytes, bytes);
 	str_count(list.total.count, count);
 	paper_text(&page->paper, PAPER_BOLD, titles[question]);

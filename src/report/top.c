@@ -279,6 +279,7 @@ static void top_write_row(struct top *top, struct lines *lines, size_t at)
 	char live[16], blocks[28], grown[24];
 	struct names_stack stack = names_stack(top->opened.names, row->stack);
 
+	ASSERT(at < top->rows_count);
 	paper_format(lines->paper, selected ? PAPER_BOLD : PAPER_PLAIN, "%10s %10s %10s %10.0f  ",
 		     str_bytes(row->live.bytes, live), str_count(row->live.count, blocks),
 		     top_change(row->grown, grown), row->allocations_s);

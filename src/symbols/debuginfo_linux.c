@@ -276,6 +276,7 @@ static uint32_t visit(const struct debuginfo *debuginfo, struct unit *unit,
 	int tag = dwarf_tag(die);
 	uint32_t at = (uint32_t)unit->nodes_count;
 
+	ASSERT(inside == NO_NODE || inside < unit->nodes_count);
 	if (tag != DW_TAG_subprogram && tag != DW_TAG_inlined_subroutine)
 		return inside;
 	if (at == NO_NODE || !has_addresses(die) || !add_ranges(debuginfo, ranges, die, depth, at))

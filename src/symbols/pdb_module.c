@@ -106,6 +106,7 @@ bool pdb_module_rva(const struct pdb_sections *sections, uint16_t number, uint32
 
 static void add_range(struct reading *reading, uint32_t start, uint32_t end, uint32_t node)
 {
+	ASSERT(node < reading->module->nodes_count);
 	if (end <= start)
 		return;
 	*MEM_ADD(reading->ranges, reading->ranges_count, reading->ranges_capacity) =
@@ -116,6 +117,7 @@ static uint32_t add_node(struct reading *reading, struct node node)
 {
 	struct pdb_module *module = reading->module;
 
+	ASSERT(reading->module->nodes_count < NO_NODE);
 	module->nodes = mem_grow(module->nodes, &module->nodes_capacity, module->nodes_count + 1,
 				 sizeof *module->nodes);
 	module->nodes[module->nodes_count] = node;
@@ -228,6 +230,7 @@ static void begin_row(struct inlined *inlined)
 {
 	struct pdb_module *module = inlined->reading->module;
 
+	ASSERT(inlined->node < inlined->reading->module->nodes_count);
 	end_row(inlined);
 	if (!inlined->open)
 		inlined->from = inlined->at;
@@ -579,6 +582,7 @@ size_t pdb_module_find(struct pdb_module *module, uint32_t rva, struct pdb_place
 	size_t found = 0;
 	uint32_t at;
 
+	ASSERT(count > 0);
 	if (!nest_find(&module->nest, rva, &at)) {
 		places[0] = (struct pdb_place){ .name = "", .file = NO_FILE };
 		return find_line(module, rva, &places[0]) ? 1 : 0;

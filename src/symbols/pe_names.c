@@ -66,6 +66,7 @@ static struct pe_names_entry *add(struct pe_names *names, uint32_t rva, const ch
 {
 	struct pe_names_entry *entry;
 
+	ASSERT(rank <= PE_NAMES_EXPORT && name);
 	entry = MEM_ADD(names->entries, names->count, names->capacity);
 	*entry = (struct pe_names_entry){ .rva = rva, .name = name, .rank = (uint8_t)rank };
 	return entry;

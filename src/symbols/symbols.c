@@ -496,6 +496,7 @@ struct symbols_source symbols_source(const struct symbols *symbols, size_t index
 		.build_id_length = file->build_id_length,
 	};
 
+	ASSERT(index < symbols->files_count);
 	symbols_file_status(file->file, &source.status);
 	if (file->bundled)
 		source.status.names = "bundle";

@@ -30,7 +30,7 @@ bool answer_findings_all(struct answer *answer, struct err *err)
 	bool good;
 
 	if (!answer_rows(answer, FINDINGS_ROWS, &page.rows_max, err) ||
-	    !answer_ask(answer, &findings_rules, &asked, err))
+	    !answer_ask(answer, &query_context_findings_rules, &asked, err))
 		return false;
 	good = findings_find(&findings, &asked, err);
 	if (good) {

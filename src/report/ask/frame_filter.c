@@ -52,6 +52,7 @@ bool frame_filter_add(struct frame_filter *filter, const char *expression,
 	struct wanted *added;
 	char why[128];
 
+	ASSERT(kind <= FRAME_FILTER_MODULE && expression);
 	filter->wanted = mem_grow(filter->wanted, &filter->capacity, filter->count + 1,
 				  sizeof *filter->wanted);
 	added = &filter->wanted[filter->count];

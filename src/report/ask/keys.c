@@ -21,6 +21,7 @@ const char *keys_word(enum keys_key key)
 
 bool keys_has(const struct keys *keys, enum keys_key key)
 {
+	ASSERT(key < KEYS_COUNT);
 	for (size_t i = 0; i < keys->count; i++)
 		if (keys->list[i] == key)
 			return true;

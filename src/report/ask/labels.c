@@ -41,6 +41,7 @@ struct labels *labels_new(enum labels_kind kind, const struct reader *reader, st
 {
 	struct labels *labels = mem_alloc(1, sizeof *labels);
 
+	ASSERT(reader && (kind == LABELS_EXACT || names));
 	labels->kind = kind;
 	labels->reader = reader;
 	labels->names = names;

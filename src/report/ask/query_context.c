@@ -490,6 +490,7 @@ struct window_query query_context_query(struct query_context *asked,
 {
 	const struct query *query = &asked->selection.query;
 
+	ASSERT(grouping <= QUERY_CONTEXT_BY_PLACE);
 	return (struct window_query){
 		.from = from,
 		.to = to,

@@ -139,6 +139,7 @@ static bool take_word(struct selection *selection, enum selection_kind kind, con
 {
 	const struct taker *taker = &takers[kind];
 
+	ASSERT(kind < SELECTION_KINDS);
 	if (taker->query)
 		return taker->query(&selection->query, word, err);
 	if (taker->frames) {

@@ -130,6 +130,7 @@ static void count_piece(struct weighing *weighing, size_t group, const struct ra
 	struct address_map_group *into = &weighing->groups[group];
 	uint64_t age = weighing->now_ns > range->time_ns ? weighing->now_ns - range->time_ns : 0;
 
+	ASSERT(group < weighing->count);
 	into->bytes += range->end - range->start;
 	if (range->commit)
 		into->committed += range->end - range->start;
@@ -145,6 +146,7 @@ static void count_mapping(struct weighing *weighing, size_t group, uint64_t size
 {
 	struct address_map_group *into = &weighing->groups[group];
 
+	ASSERT(group < weighing->count);
 	into->count++;
 	if (size < into->size_min)
 		into->size_min = size;
@@ -154,6 +156,7 @@ static void count_mapping(struct weighing *weighing, size_t group, uint64_t size
 
 static void widen(struct weighing *weighing, size_t group, uint64_t hole)
 {
+	ASSERT(group < weighing->count);
 	if (hole > weighing->groups[group].largest_without)
 		weighing->groups[group].largest_without = hole;
 }

@@ -5,6 +5,8 @@
 // hatched grey. The largest free block has a ground of its own.
 #include "report/draw/address_map.h"
 
+#include "base/mem.h"
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -206,6 +208,7 @@ static const struct curves used_curves = {
 
 static uint64_t value_of(const struct address_map *address_map, unsigned point, size_t at)
 {
+	ASSERT(point < ADDRESS_MAP_POINTS);
 	return *(const uint64_t *)((const char *)&address_map->points[point] + at);
 }
 

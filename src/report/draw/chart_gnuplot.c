@@ -2,6 +2,8 @@
 // The script holds its data, so it can be kept and changed.
 #include "report/draw/chart.h"
 
+#include "base/mem.h"
+
 #include <stdarg.h>
 #include <string.h>
 #include <strings.h>
@@ -51,6 +53,7 @@ static struct scale scale_of(enum chart_unit unit, double most)
 	size_t count = unit == CHART_COUNT ? 1 : 5;
 	size_t at = 0;
 
+	ASSERT(unit <= CHART_TIME);
 	// At least two of the larger unit, so that the tics are few and short; minutes from ten on.
 	while (at + 1 < count && most >= (unit == CHART_TIME && at == 3 ? 10 : 2) * list[at + 1].by)
 		at++;

@@ -245,6 +245,7 @@ const struct query_context_rules *plot_rules(enum plot_kind kind)
 {
 	bool whole = kind == PLOT_RSS || kind == PLOT_FAULTS || kind == PLOT_LARGEST_FREE;
 
+	ASSERT(kind < PLOT_KINDS);
 	return whole ? &whole_rules : &query_context_findings_rules;
 }
 

@@ -10,6 +10,7 @@ enum { STACK_FRAMES = 4 };
 
 void plot_keys_init(struct plot_keys *keys, struct query_context *asked, enum plot_key key)
 {
+	ASSERT(key < PLOT_KEYS);
 	*keys = (struct plot_keys){ .asked = asked, .key = key };
 }
 

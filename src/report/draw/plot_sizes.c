@@ -29,6 +29,7 @@ static double floor_of(struct classes classes, uint32_t number)
 	uint32_t part_bits = (uint32_t)__builtin_ctz(classes.parts);
 	uint32_t octave;
 
+	ASSERT(classes.parts > 0);
 	if (number < classes.parts)
 		return number > 0 ? number : 0.5; // a size of 0 has its place left of 1
 	octave = number / classes.parts - 1 + part_bits;

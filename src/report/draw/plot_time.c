@@ -12,6 +12,7 @@
 // Where bucket `bucket` of `count` begins.
 static double begin_of(const struct query_context *asked, size_t bucket, size_t count)
 {
+	ASSERT(count > 0);
 	return (double)asked->from_ns +
 	       (double)(asked->to_ns - asked->from_ns) * (double)bucket / (double)count;
 }
@@ -309,6 +310,7 @@ static void faults_spread(struct faults *faults, int kind, uint64_t from_ns, uin
 	double to = ((double)to_ns - (double)asked->from_ns) / width;
 	double length = to - from;
 
+	ASSERT(kind >= 0 && kind < FAULTS_KINDS);
 	if (to < 0 || from >= (double)faults->count)
 		return;
 	for (size_t i = from > 0 ? (size_t)from : 0; i < faults->count && (double)i <= to; i++) {
@@ -326,6 +328,7 @@ static uint64_t faults_before(const struct faults *faults, int kind, process_id 
 	const struct reader *reader = faults->asked->reader;
 	const struct trace_process *image = reader_process(reader, process);
 
+	ASSERT(kind >= 0 && kind < FAULTS_KINDS);
 	for (process_id id = process; image->generation > 0 && id-- > 0;)
 		if (reader_process(reader, id)->pid == image->pid && faults->last[kind][id].known)
 			return faults->last[kind][id].value;
@@ -368,6 +371,7 @@ static void faults_add_curve(const struct faults *faults, struct chart *chart, i
 	double seconds = (double)(asked->to_ns - asked->from_ns) / 1e9 / (double)faults->count;
 	double rate = 0;
 
+	ASSERT(kind >= 0 && kind < FAULTS_KINDS);
 	for (size_t i = 0; i < faults->count; i++) {
 		rate = faults->counts[kind][i] / seconds;
 		chart_add_point(curve, begin_of(asked, i, faults->count), rate);
@@ -433,6 +437,7 @@ static double largest_hole(const struct holes *holes, const struct space *space)
 
 static void holes_put(struct holes *holes, size_t bucket)
 {
+	ASSERT(bucket < holes->count);
 	if (holes->lowest[bucket] < 0 || holes->now < holes->lowest[bucket])
 		holes->lowest[bucket] = holes->now;
 }

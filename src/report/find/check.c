@@ -35,6 +35,7 @@ static struct check_site *add_site(struct check_row *row, size_t *capacity)
 
 static struct heap_amount amount_of(const struct heap_site *site, enum check_figure figure)
 {
+	ASSERT(figure < CHECK_FIGURES);
 	switch (figure) {
 	case CHECK_PEAK:
 		return site->at_peak;

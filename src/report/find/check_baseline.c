@@ -128,6 +128,7 @@ static void write_figure(enum check_figure figure, const struct check_runs *runs
 {
 	size_t count = check_runs_vary(runs) ? runs->count : 1;
 
+	ASSERT(figure < CHECK_FIGURES && runs);
 	sink_format(sink, "%s =", check_names[figure]);
 	for (size_t i = 0; i < count; i++)
 		sink_format(sink, " %" PRIu64, runs->values[i]);

@@ -1,10 +1,13 @@
 // What several runs of a program have, without a limit: `tidemark bench`.
 #include "report/find/check.h"
+
+#include "base/mem.h"
 #include "report/table/paper.h"
 #include "report/table/query_write.h"
 
 static bool is_bytes(enum check_figure figure)
 {
+	ASSERT(figure < CHECK_FIGURES);
 	return figure == CHECK_PEAK || figure == CHECK_LIVE_AT_EXIT || figure == CHECK_UNREACHABLE;
 }
 
@@ -12,6 +15,7 @@ static void write_value(struct paper *paper, enum check_figure figure, uint64_t 
 {
 	char text[28];
 
+	ASSERT(figure < CHECK_FIGURES);
 	paper_field(paper, PAPER_PLAIN,
 		    is_bytes(figure) ? str_bytes(value, text) : str_count(value, text), 14, true);
 }

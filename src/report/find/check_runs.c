@@ -186,6 +186,7 @@ static void take_row(struct check_row *row, struct check *runs, size_t count, in
 	struct check_runs values = { 0 };
 	bool known = true;
 
+	ASSERT(count > 0 && figure >= 0 && figure < CHECK_FIGURES);
 	for (size_t i = 0; i < count; i++) {
 		struct check_row *other = &runs[i].rows[figure];
 
@@ -203,6 +204,7 @@ static void take_row(struct check_row *row, struct check *runs, size_t count, in
 
 void check_join(struct check *check, struct check *runs, size_t count)
 {
+	ASSERT(count > 0); // runs: one at least
 	*check = runs[0];
 	check->refusal = NULL;
 	check->runs_count = count;

@@ -16,6 +16,7 @@ enum { FIGURES_COLUMNS = 30, CALLERS_SHOWN = 4, NAME_COLUMNS = 100 };
 
 static bool is_bytes(enum check_figure figure)
 {
+	ASSERT(figure < CHECK_FIGURES);
 	return figure == CHECK_PEAK || figure == CHECK_LIVE_AT_EXIT ||
 	       figure == CHECK_UNREACHABLE || figure == CHECK_GROWTH;
 }
@@ -24,6 +25,7 @@ static void add_value(struct str *out, enum check_figure figure, uint64_t value)
 {
 	char bytes[16], count[28];
 
+	ASSERT(figure < CHECK_FIGURES);
 	if (!is_bytes(figure))
 		str_add(out, str_count(value, count));
 	else if (value < 1024)
@@ -175,6 +177,7 @@ static void write_value(struct sink *sink, enum check_figure figure, uint64_t va
 {
 	struct str text = { 0 };
 
+	ASSERT(figure < CHECK_FIGURES);
 	add_value(&text, figure, value);
 	sink_text(sink, str_get(&text));
 	str_fini(&text);

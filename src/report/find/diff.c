@@ -78,6 +78,7 @@ static uint32_t runs_total(const struct diff *diff)
 static struct heap_amount *amount_at(const struct diff *diff, const struct diff_amounts *amounts,
 				     size_t number, uint32_t run)
 {
+	ASSERT(run < runs_total(diff));
 	return amounts->at + (number * runs_total(diff) + run) * DIFF_FIGURES;
 }
 
@@ -187,6 +188,7 @@ static void set_process(struct comparing *comparing, process_id id, uint32_t num
 {
 	struct diff_place *place = &comparing->processes[number].place[comparing->side];
 
+	ASSERT(number < comparing->processes_count);
 	if (place->process == TRACE_NONE)
 		*place = (struct diff_place){ comparing->run_of_side, id, 0 };
 	comparing->process_of[id] = number;
@@ -359,6 +361,7 @@ static void add_amount(struct comparing *comparing, enum diff_figure figure, uin
 		amount_at(diff, &diff->total_amounts, 0, run) + figure,
 	};
 
+	ASSERT(figure < DIFF_FIGURES);
 	for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
 		*sums[i] = window_sum(*sums[i], amount);
 }
@@ -532,6 +535,7 @@ static int64_t rank_of(const struct diff_row *row, enum diff_order order)
 {
 	const struct diff_pair *pair = &row->figures[ranks[order].figure];
 
+	ASSERT(order < DIFF_ORDERS);
 	return ranks[order].by_count ? diff_count(pair) : diff_bytes(pair);
 }
 
@@ -549,6 +553,7 @@ static uint64_t magnitude(int64_t value)
 // The bytes of the figure that ranks.
 static int64_t bytes_of(const struct diff_row *row, enum diff_order order)
 {
+	ASSERT(order < DIFF_ORDERS);
 	return diff_bytes(&row->figures[ranks[order].figure]);
 }
 
@@ -557,6 +562,7 @@ static uint64_t weight_of(const struct diff_row *row, enum diff_order order)
 {
 	const struct heap_amount *amount = &row->figures[ranks[order].figure].side[1];
 
+	ASSERT(order < DIFF_ORDERS);
 	return ranks[order].by_count ? amount->count : amount->bytes;
 }
 

@@ -1,4 +1,5 @@
 // A comparison for people: the totals, the processes, and the stacks that explain the change.
+#include "base/mem.h"
 #include "report/ask/cxxname.h"
 #include "report/find/diff.h"
 #include "report/table/query_write.h"
@@ -121,6 +122,7 @@ static void write_total(const struct diff *diff, struct paper *paper, const char
 	char before[28], after[28];
 	int64_t value = by_count ? diff_count(pair) : diff_bytes(pair);
 
+	ASSERT(figure < DIFF_FIGURES);
 	if (by_count) {
 		str_count(pair->side[0].count, before);
 		str_count(pair->side[1].count, after);
@@ -195,6 +197,7 @@ static void write_process_figure(const struct diff *diff, size_t number, enum di
 		diff_judge(diff, &diff->process_amounts, number, figure, by_count);
 	struct str text = { 0 };
 
+	ASSERT(figure < DIFF_FIGURES);
 	format_change(by_count ? diff_count(pair) : diff_bytes(pair), by_count, &verdict, &text);
 	paper_field(paper, PAPER_PLAIN, str_get(&text), COLUMN_WIDTH, true);
 	str_fini(&text);
@@ -267,6 +270,7 @@ static void choose_columns(enum diff_order order, const struct column *chosen[CO
 {
 	size_t count = 0;
 
+	ASSERT(order < DIFF_ORDERS);
 	for (size_t i = 0; i < COLUMNS_ALL; i++)
 		if (columns[i].order == order)
 			chosen[count++] = &columns[i];

@@ -14,14 +14,6 @@ enum {
 	NAME_COLUMNS = 60,       // of a function in a sentence
 };
 
-const struct query_context_rules findings_rules = {
-	.about = QUERY_CONTEXT_WINDOW,
-	.one_layer = true,
-	.refused = SELECTION_BIT(IMPACT),
-	.refusal = "makes no sense here (try: tidemark window)",
-	.exit_frees = true,
-};
-
 const char *const findings_sure_words[] = { "possible", "likely", "certain" };
 _Static_assert(sizeof findings_sure_words / sizeof *findings_sure_words == FINDINGS_CERTAIN + 1,
 	       "a word each");

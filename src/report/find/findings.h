@@ -2,7 +2,7 @@
 // in a sentence, with how sure that is, the figures and the stack that prove it, the command line
 // that shows it, what to do, and what it would save.
 //
-//     query_context_open    with findings_rules
+//     query_context_open    with query_context_findings_rules
 //       findings_find       reads the trace twice, asks the index, looks at single moments
 //       findings_text       (or findings_json)
 //       findings_fini
@@ -21,9 +21,6 @@
 
 #include "base/sink.h"
 #include "report/ask/query_context.h"
-
-// Windows of the heap; no --impact.
-extern const struct query_context_rules findings_rules;
 
 enum findings_sure { FINDINGS_POSSIBLE, FINDINGS_LIKELY, FINDINGS_CERTAIN };
 

@@ -125,6 +125,7 @@ static bool find_rows(struct findings *findings, const struct findings_kind *kin
 	size_t count = 0, capacity = 0, at;
 	bool brief = false;
 
+	ASSERT(verdict < TREND_VERDICTS && tell);
 	for (size_t i = 0; i < list->count; i++) {
 		const struct growth_row *row = &list->rows[i];
 

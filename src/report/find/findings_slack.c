@@ -72,6 +72,7 @@ static uint32_t line_of(struct slack *slack, process_id process, stack_id stack,
 	uint64_t *at = map_put(&slack->known,
 			       ((uint64_t)process << 34) | ((uint64_t)frame << 2) | way, &added);
 
+	ASSERT(way < SLACK_WAYS);
 	if (added) {
 		*at = slack->lines_count;
 		slack->lines = mem_grow(slack->lines, &slack->lines_capacity,
@@ -88,6 +89,7 @@ static uint32_t add(struct slack *slack, const struct present_block *block, enum
 	uint32_t at = line_of(slack, block->process, block->stack, way);
 	struct slack_line *line = &slack->lines[at];
 
+	ASSERT(way < SLACK_WAYS);
 	line->count++;
 	line->bytes += block->size;
 	line->more += more;
@@ -101,6 +103,7 @@ static uint32_t add(struct slack *slack, const struct present_block *block, enum
 static void add_room(struct slack *slack, const struct present_block *block, uint32_t line,
 		     uint64_t start, uint64_t end)
 {
+	ASSERT(line < slack->lines_count);
 	slack->rooms = mem_grow(slack->rooms, &slack->rooms_capacity, slack->rooms_count + 1,
 				sizeof *slack->rooms);
 	slack->rooms[slack->rooms_count++] =

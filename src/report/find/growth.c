@@ -27,6 +27,7 @@ const char *growth_key(enum trend_verdict verdict)
 		[TREND_STEPS] = "steps",
 	};
 
+	ASSERT(verdict < TREND_VERDICTS);
 	return keys[verdict];
 }
 

@@ -77,6 +77,7 @@ static void count_pinned(struct proc_memory *proc_memory, uint64_t page, size_t 
 	const struct present_block *blocks = proc_memory->chunk_extent.blocks;
 	bool alone = true;
 
+	ASSERT(first < last && last <= proc_memory->chunk_extent.count);
 	for (size_t i = first; i < last; i++) {
 		struct pins_row *row = row_of(proc_memory, blocks[i].stack);
 		uint64_t bytes =

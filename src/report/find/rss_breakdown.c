@@ -65,21 +65,25 @@ static const uint8_t line_of_owner[SPACE_OWNERS_COUNT] = {
 
 const char *rss_breakdown_key(enum rss_breakdown_line line)
 {
+	ASSERT(line < RSS_BREAKDOWN_LINES);
 	return words[line].key;
 }
 
 const char *rss_breakdown_title(enum rss_breakdown_line line)
 {
+	ASSERT(line < RSS_BREAKDOWN_LINES);
 	return words[line].title;
 }
 
 const char *rss_breakdown_free_key(enum rss_breakdown_free part)
 {
+	ASSERT(part < RSS_BREAKDOWN_FREES);
 	return parts[part].key;
 }
 
 const char *rss_breakdown_free_title(enum rss_breakdown_free part)
 {
+	ASSERT(part < RSS_BREAKDOWN_FREES);
 	return parts[part].title;
 }
 
@@ -262,6 +266,7 @@ static uint32_t choose(const struct query_context *asked, enum rss_breakdown_at 
 	uint32_t best = UINT32_MAX;
 	uint64_t most = 0;
 
+	ASSERT(at <= RSS_BREAKDOWN_AT_MOMENT);
 	for (uint32_t i = 0; i < reader_snapshots_count(asked->reader); i++) {
 		const struct trace_snapshot *each = reader_snapshot(asked->reader, i);
 

@@ -21,11 +21,13 @@ static const struct {
 
 const char *sites_key(enum sites_question question)
 {
+	ASSERT(question < SITES_QUESTIONS_COUNT);
 	return questions[question].key;
 }
 
 bool sites_by_count(enum sites_question question)
 {
+	ASSERT(question < SITES_QUESTIONS_COUNT);
 	return questions[question].by_count;
 }
 
@@ -156,6 +158,7 @@ static void number_rows(struct merging *merging, enum sites_merge merge,
 
 static struct heap_amount amount_of(const struct heap_site *site, enum sites_question question)
 {
+	ASSERT(question < SITES_QUESTIONS_COUNT);
 	switch (question) {
 	case SITES_LIVE_AT_EXIT:
 		return site->live_at_exit;
@@ -178,6 +181,7 @@ struct ranking {
 // Heaviest first; what weighs the same, in the order of processes and stacks.
 static int compare_amounts(enum sites_question question, struct heap_amount l, struct heap_amount r)
 {
+	ASSERT(question < SITES_QUESTIONS_COUNT);
 	if (questions[question].by_count) {
 		if (l.count != r.count)
 			return l.count > r.count ? -1 : 1;
@@ -217,6 +221,7 @@ static void choose_rows(struct sites *sites, const struct merging *merging,
 	uint32_t *ranks = mem_alloc(merging->rows_count, sizeof *ranks);
 	size_t count = 0;
 
+	ASSERT(question < SITES_QUESTIONS_COUNT);
 	for (size_t i = 0; i < merging->count; i++) {
 		struct heap_amount amount = amount_of(merging->sorted[i], question);
 

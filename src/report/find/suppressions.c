@@ -132,6 +132,7 @@ static void add_part(struct suppression *suppression, enum part_kind kind, const
 	struct part part = { .kind = kind, .glob = readable ? readable : mem_copy_text(glob) };
 	char *colon = strrchr(part.glob, ':');
 
+	ASSERT(kind <= PART_ANY && glob);
 	if (kind == PART_SOURCE && colon) {
 		part.line = (unsigned)strtoul(colon + 1, NULL, 10);
 		*colon = '\0';
@@ -287,6 +288,7 @@ static bool is_stack(const struct suppression *suppression, size_t part,
 {
 	size_t any = SIZE_MAX, again = 0;
 
+	ASSERT(part <= suppression->parts_count);
 	while (part < suppression->parts_count) {
 		const struct part *now = &suppression->parts[part];
 

@@ -40,6 +40,7 @@ void paper_format(struct paper *paper, enum paper_style style, const char *forma
 	struct str text = { 0 };
 	va_list args;
 
+	ASSERT(style <= PAPER_WARNING && format);
 	va_start(args, format);
 	str_vformat(&text, format, args);
 	va_end(args);
@@ -119,6 +120,7 @@ void paper_foreign(struct paper *paper, enum paper_style style, const char *text
 	size_t used = 0;
 	size_t at = 0;
 
+	ASSERT(style <= PAPER_WARNING && text);
 	while (text[at]) {
 		size_t length = 1;
 

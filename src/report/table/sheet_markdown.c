@@ -108,6 +108,7 @@ static void write_name(struct sink *sink, const struct sheet_column *column)
 
 static bool is_shown(const struct sheet *sheet, size_t column)
 {
+	ASSERT(column < sheet->count);
 	return sheet->grid->used[column] &&
 	       !(sheet->columns[column].flags & (SHEET_PROGRAMS | SHEET_HEADS));
 }

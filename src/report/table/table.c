@@ -117,6 +117,7 @@ static uint64_t value_of(struct table *table, enum keys_key key, const struct wi
 {
 	const struct trace_thread *thread;
 
+	ASSERT(key < KEYS_COUNT);
 	switch (key) {
 	case KEYS_PROCESS:
 		return cell->process;
@@ -305,6 +306,7 @@ static uint32_t find_row(const struct table *table, size_t depth, const struct p
 {
 	uint32_t row = 0;
 
+	ASSERT(depth <= table->options->keys.count);
 	for (size_t i = 0; i < depth && row != TABLE_NONE; i++) {
 		bool orphans = orphans_at(table, i, place);
 
@@ -325,6 +327,7 @@ static void keep_types(const struct table *table, struct window_row *row, struct
 
 bool table_typed(const struct table *table, size_t depth)
 {
+	ASSERT(depth <= table->options->keys.count);
 	for (size_t i = 0; i < depth; i++)
 		if (table->options->keys.list[i] == KEYS_TYPE ||
 		    table->options->keys.list[i] == KEYS_IMPACT)
@@ -584,6 +587,7 @@ static char *name_mark(const struct window_mark *marks, size_t count, size_t ind
 	struct str text = { 0 };
 	size_t same = 0, nth = 0;
 
+	ASSERT(index < count);
 	for (size_t i = 0; i < count; i++) {
 		same += strcmp(marks[i].name, marks[index].name) == 0;
 		nth = i == index ? same : nth;
@@ -670,6 +674,7 @@ static bool fill_level(struct table *table, size_t depth, struct err *err)
 	bool phased = false;
 	size_t times;
 
+	ASSERT(depth <= table->options->keys.count);
 	for (size_t i = 0; i < depth; i++)
 		phased |= keys->list[i] == KEYS_MARK;
 	times = phased ? table->phases_count : 1;

@@ -43,6 +43,7 @@ bool table_row_in_type(const struct table *table, const struct table_row *row,
 								     : 0);
 	unsigned types = table->asked->selection.query.types;
 
+	ASSERT(type < WINDOW_TYPES);
 	if (types && !(types >> type & 1))
 		return false;
 	for (; row->depth > 0; row = &table->rows[row->parent]) {
@@ -69,6 +70,7 @@ static void add_times(struct scan *scan, uint32_t row, const struct window_alloc
 		       allocation->end_kind != WINDOW_END_EXIT &&
 		       allocation->end_kind != WINDOW_END_EXEC;
 
+	ASSERT(row < scan->table->rows_count);
 	if (allocation->begin >= scan->query.from) {
 		// A row that holds one has an allocation, so 0 is a time too.
 		if (allocation->begin_ns < detail->first_ns)

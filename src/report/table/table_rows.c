@@ -103,6 +103,7 @@ static bool is_of_types(const struct table *table, size_t depth)
 {
 	enum keys_key key = table->options->keys.list[depth - 1];
 
+	ASSERT(depth > 0 && depth <= table->options->keys.count);
 	return key == KEYS_IMPACT || key == KEYS_TYPE;
 }
 
@@ -166,6 +167,7 @@ static void add_types(struct table *table, size_t depth)
 				 : TABLE_PERSISTENT + UINT64_C(1);
 	size_t count = table->level_begin;
 
+	ASSERT(depth > 0 && depth <= table->options->keys.count);
 	for (uint32_t parent = 0; parent < count; parent++) {
 		struct table_row row = { .parent = parent, .depth = (uint32_t)depth };
 
@@ -186,6 +188,7 @@ void table_end_level(struct table *table, size_t depth)
 	const struct keys *keys = &table->options->keys;
 	bool phased = false;
 
+	ASSERT(depth <= keys->count);
 	if (table->choosing)
 		choose(table);
 	table->choosing = false;

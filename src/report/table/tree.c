@@ -10,6 +10,7 @@ const char *tree_word(enum tree_kind kind)
 {
 	static const char *const words[] = { "callers", "leaf", "flat", "butterfly" };
 
+	ASSERT(kind <= TREE_BUTTERFLY);
 	return words[kind];
 }
 
