@@ -635,6 +635,9 @@ void process_list_tell_lost(struct process_list *process_list)
 	process_id parent;
 
 	excuse_awaited(process_list);
+	// A program may have been answered, and have run, before its hello is in the queue.
+	if (!pending_exec_any(&process_list->pending_exec) || !door_idle(process_list->spares.door))
+		return;
 	while (tell_awaited(process_list,
 			    pending_exec_next_lost(&process_list->pending_exec,
 						   tick_now(process_list->tick), &parent),
