@@ -151,6 +151,10 @@ static void print_memory(const struct trace_process *process, int indent)
 		printf(", %s page faults", str_count(process->minor_faults, count));
 	if (process->major_faults)
 		printf(" and %s that read", str_count(process->major_faults, count));
+	if (process->mapped_limit && process->mapped_limit != UINT64_MAX)
+		printf("; it may map %s (ulimit -v)", str_bytes(process->mapped_limit, bytes));
+	if (process->data_limit && process->data_limit != UINT64_MAX)
+		printf("; %s of data (ulimit -d)", str_bytes(process->data_limit, bytes));
 	putchar('\n');
 }
 

@@ -496,7 +496,16 @@ static bool find_status(struct process_list *process_list, struct image *image,
 static void take_counts(struct process_list *process_list, struct image *image)
 {
 	const struct segment *segment = image->share.segment;
+	static const char *const why[] = {
+		[0] = "the recorder could not keep them",
+		[SEGMENT_NO_LANE_MEMORY] = "no memory could be had to record more threads (a "
+					   "limit: ulimit -v, ulimit -d)",
+		[SEGMENT_NO_LANE_MORE] = "more than 4,095 threads ran at once",
+		[SEGMENT_NO_LANE_SEALED] = "its system-call filter forbids to map memory for more "
+					   "threads",
+	};
 	struct trace_builder *trace_builder = process_list->trace_builder;
+	uint32_t no_lane = atomic_load(&segment->no_lane);
 	uint64_t dropped = atomic_load(&segment->events_dropped);
 	uint32_t lanes_count = atomic_load(&segment->lanes_count);
 
@@ -510,7 +519,7 @@ static void take_counts(struct process_list *process_list, struct image *image)
 		return;
 	trace_builder->events_lost += dropped;
 	trace_builder_note(trace_builder, TRACE_NOTE_LOSS, image->process, TRACE_NONE, dropped,
-			   "the recorder could not keep them");
+			   why[no_lane < sizeof why / sizeof *why ? no_lane : 0]);
 }
 
 static void shorten_ended(struct process_list *process_list)

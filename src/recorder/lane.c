@@ -49,8 +49,13 @@ static struct lane *lane_create(uint32_t id)
 	// Kept over fork. A sealed child, which can have no pages, has those of its parent, wiped.
 	static struct lane *kept[SEGMENT_LANES_MAX];
 	struct recording_state *state = recording_state;
-	struct lane *lane = kernel_sealed ? kept[id] : recording_pages(sizeof(*lane), true);
+	size_t bytes = sizeof(struct lane) + 2 * segment_ring_bytes(id) + KERNEL_PAGE;
+	struct lane *lane = NULL;
 
+	if (kernel_sealed)
+		lane = kept[id];
+	else if (recording_has_room(bytes))
+		lane = recording_pages(sizeof(*lane), true);
 	if (!lane)
 		return NULL;
 	kept[id] = lane;
@@ -133,6 +138,12 @@ static void lane_wait_dead(uint32_t mine)
 	misses = state->free_count == 0;
 }
 
+static struct lane *lane_refuse(enum segment_no_lane why)
+{
+	__atomic_store_n(&recording_state->segment->no_lane, why, __ATOMIC_RELAXED);
+	return NULL;
+}
+
 // Under lanes_lock: a lane for thread `tid`, reused or new. NULL: no more than SEGMENT_LANES_MAX.
 static struct lane *lane_take(uint32_t tid)
 {
@@ -152,14 +163,15 @@ static struct lane *lane_take(uint32_t tid)
 	}
 	if (state->free_count)
 		return state->lanes[state->free_lanes[--state->free_count]];
-	if (state->lanes_count == SEGMENT_LANES_MAX || kernel_sealed)
-		return NULL;
+	if (kernel_sealed)
+		return lane_refuse(SEGMENT_NO_LANE_SEALED);
+	if (state->lanes_count == SEGMENT_LANES_MAX)
+		return lane_refuse(SEGMENT_NO_LANE_MORE);
 	lane = lane_create(state->lanes_count);
-	if (lane) {
-		state->lanes_count++;
-		__atomic_store_n(&state->segment->lanes_count, state->lanes_count,
-				 __ATOMIC_RELEASE);
-	}
+	if (!lane)
+		return lane_refuse(SEGMENT_NO_LANE_MEMORY);
+	state->lanes_count++;
+	__atomic_store_n(&state->segment->lanes_count, state->lanes_count, __ATOMIC_RELEASE);
 	return lane;
 }
 

@@ -158,6 +158,10 @@ static inline void recording_unlock(_Atomic int *lock)
 HIDDEN void *recording_pages(size_t bytes, bool wipe_on_fork);
 HIDDEN void recording_give_back(void *pages, size_t bytes);
 
+// Whether so much can be mapped, as far as a limit goes: what is mapped in parts and given up half
+// way would be the program's loss.
+HIDDEN bool recording_has_room(size_t bytes);
+
 // Map a lane's ring twice, end to end, so that no record wraps. NULL if the kernel has no room. A
 // forked child, which gets a segment of its own, unmaps it. Lane after lane, under lanes_lock.
 HIDDEN uint8_t *recording_map_ring(uint32_t lane);

@@ -96,6 +96,18 @@ void *recording_pages(size_t bytes, bool wipe_on_fork)
 	return pages;
 }
 
+bool recording_has_room(size_t bytes)
+{
+	long at = kernel_map(0, bytes, KERNEL_PROT_NONE,
+			     KERNEL_MAP_PRIVATE | KERNEL_MAP_ANONYMOUS | KERNEL_MAP_NORESERVE, -1,
+			     0);
+
+	if (kernel_failed(at))
+		return false;
+	kernel(__NR_munmap, at, bytes);
+	return true;
+}
+
 // Pages of ours that the kernel has really given.
 void recording_measure(void)
 {

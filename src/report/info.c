@@ -15,6 +15,19 @@ static void keep_message(struct info *info, const char *before, const char *text
 	*MEM_ADD(info->messages, info->messages_count, info->messages_capacity) = str_take(&line);
 }
 
+// Each reason once.
+static void keep_loss(struct info *info, const char *why)
+{
+	static const char before[] = "events were lost: ";
+
+	for (size_t i = 0; i < info->messages_count; i++)
+		if (strncmp(info->messages[i], before, sizeof before - 1) == 0 &&
+		    strcmp(info->messages[i] + sizeof before - 1, why) == 0)
+			return;
+	if (why[0])
+		keep_message(info, before, why);
+}
+
 static void take_note(struct info *info, const struct trace_note *note)
 {
 	if (note->kind < INFO_NOTES)
@@ -23,6 +36,8 @@ static void take_note(struct info *info, const struct trace_note *note)
 		info->shares_counted++;
 	if (note->kind == TRACE_NOTE_LOSS)
 		info->losses += note->value;
+	if (note->kind == TRACE_NOTE_LOSS)
+		keep_loss(info, note->text);
 	if (note->kind == TRACE_NOTE_MESSAGE)
 		keep_message(info, "", note->text);
 	if (note->kind == TRACE_NOTE_EXEC_UNSEEN)

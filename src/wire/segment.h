@@ -255,6 +255,13 @@ enum segment_why {
 	SEGMENT_WHY_FILTER = 5,  // a system-call filter, its parent's, is not to be tried
 };
 
+// Why there was no lane for a thread, whose events are dropped.
+enum segment_no_lane {
+	SEGMENT_NO_LANE_MEMORY = 1, // no memory could be mapped
+	SEGMENT_NO_LANE_MORE = 2,   // SEGMENT_LANES_MAX are in use
+	SEGMENT_NO_LANE_SEALED = 3, // those that were there before a system-call filter are in use
+};
+
 // A forked child that could not say hello says so here, in its parent's segment.
 struct segment_unseen {
 	_Atomic uint32_t ready;         // by the child: the rest is set; back to 0 by the collector
@@ -286,6 +293,7 @@ struct segment {
 	_Atomic uint64_t waited_ns;                // time threads waited for a full lane
 	_Atomic uint64_t guest_bytes;              // private memory the recorder took
 	_Atomic uint32_t sealed;     // 1: no system call is made, so that no bell wakes anybody
+	_Atomic uint32_t no_lane;    // enum segment_no_lane: why a thread got none
 	_Atomic uint64_t verified;   // SEGMENT_VERIFY: stacks walked twice
 	_Atomic uint64_t mismatched; // of them: the two walks differ
 	_Atomic uint32_t exit_noted; // 1: exit_status holds what _exit was given
@@ -362,6 +370,7 @@ _Static_assert(sizeof(_Atomic uint64_t) == 8 && _Alignof(_Atomic uint64_t) == 8,
 	       "a word that both sides change is in one piece");
 _Static_assert(offsetof(struct segment, sample_bytes) == 24 &&
 		       offsetof(struct segment, events_dropped) == 72 &&
+		       offsetof(struct segment, no_lane) == 100 &&
 		       offsetof(struct segment, verified) == 104 &&
 		       offsetof(struct segment, rss_max) == 128 &&
 		       offsetof(struct segment, look_floor) == 200 &&

@@ -246,7 +246,10 @@ def what_cannot_be_answered_is_refused_in_one_line():
     none = assemble("none", "process p pid=9\nthread t p tid=9\n@1 t malloc 0x10 5\nend\n")
     blind = assemble("blind", "process p pid=9\nthread t p tid=9\n@1 t malloc 0x10 5\n"
                      "snapshot p reason=exit flags=2\nmapping 0x1000-0x2000 rss=4096\nend\n")
-    for words, part in (([none], "no snapshot of resident memory"),
+    short = assemble("short", "process p pid=9\nthread t p tid=9\n@1 t malloc 0x10 5\n"
+                     "@2 snapshots-missed p value=3\nend\n")
+    for words, part in (([none], "no snapshot of resident memory: one is taken when memory has grown"),
+                        ([short], "3 were due, and there was no time (record --rss-exact"),
                         ([path, "--at", "exit"], "at the end of a process"),
                         ([path, "--at", "0"], "so early"),
                         ([path, "--at", "soon"], "--at"),

@@ -4,7 +4,8 @@
 # parallel: yes
 import collections
 
-from libguest import Trace, check, check_whole, equal, main, program, record_witnessed, test
+from libguest import (TIDEMARK, Trace, check, check_whole, equal, main, program, record,
+                      record_witnessed, run, test)
 
 
 def crowd(how):
@@ -43,6 +44,22 @@ def twenty_thousand_threads_one_after_the_other():
     equal(own, len(trace.of_size(7803)), "blocks")
     equal(own, trace.frees_of_size(7803), "frees")
     equal(own, len({event.thread for event in trace.of_size(7803)}), "threads")
+
+
+@test
+def a_thread_without_room_for_its_lane_is_counted_and_told_and_takes_nothing():
+    for more in (1024, 2048, 4096):
+        _, alone = map(int, run([program("crowd"), "tight", str(more)]).out.split())
+        ended = record([program("crowd"), "tight", str(more)], "--force", "--strict", code=125)
+        own, grown = map(int, ended.out.split())
+        # With more room there is a stack, and nothing else, either way.
+        check(grown <= alone + 64, f"{more} KiB: {grown} KiB for {alone} KiB")
+        trace = Trace()
+        equal(0, len(trace.of_size(7804)), "blocks of the thread")
+        check(trace.events_lost() >= 2 * own, f"{trace.events_lost()} events lost")
+        said = " ".join(run([TIDEMARK, "report", "t.tide"]).out.split())
+        check("no memory could be had to record more threads" in said, said)
+        check("no memory could be had" in run([TIDEMARK, "info", "t.tide"]).out, "info")
 
 
 main()

@@ -6,12 +6,16 @@
 //             that all share, free what was there: most frees are another thread's
 // together    1,000 threads at once, 100 pairs of 7801 bytes each, and one block of 7802 kept
 // in_turn     20,000 threads one after the other, each keeps and frees one block of 7803
+// tight KIB  a thread of 1,000 pairs of 7804 bytes, in a process that may map so much more, which
+//             leaves the recorder no lane for it; prints besides by how many KiB it has grown
 // busy N      N threads at once, 20,000 pairs each; prints the peak of its own memory, in KiB
 // Prints the number of allocations of its own.
 #include "guest.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
 
 enum { SLOTS = 1024, STEPS = 20000, TOGETHER = 1000, BUSY_SIZES = 16 };
 
@@ -61,6 +65,31 @@ static void *in_turn(void *argument)
 	return NULL;
 }
 
+static void *tight(void *argument)
+{
+	for (int i = 0; i < 1000; i++)
+		guest_pair(7804);
+	return argument;
+}
+
+static long mapped_kib(void)
+{
+	char text[64] = "";
+	int fd = open("/proc/self/statm", O_RDONLY);
+
+	guest_check(fd >= 0 && read(fd, text, sizeof text - 1) > 0, "statm");
+	close(fd);
+	return atol(text) * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+static void limit(long more_kib)
+{
+	rlim_t bytes = (rlim_t)(mapped_kib() + more_kib) * 1024;
+	const struct rlimit limits = { bytes, bytes };
+
+	guest_check(setrlimit(RLIMIT_AS, &limits) == 0, "setrlimit");
+}
+
 static void start(pthread_t *threads, int count, void *(*run)(void *))
 {
 	pthread_attr_t attributes;
@@ -96,6 +125,12 @@ int main(int argc, char **argv)
 		pthread_barrier_init(&all_here, NULL, (unsigned)count);
 		start(threads, count, busy);
 		guest_say("%ld\n", guest_peak_kib());
+	} else if (strcmp(how, "tight") == 0) {
+		long before = mapped_kib();
+
+		limit(argc > 2 ? atol(argv[2]) : 1024);
+		start(threads, 1, tight);
+		guest_say("%d %ld\n", 1000, mapped_kib() - before);
 	} else {
 		for (int i = 0; i < 20000; i++)
 			start(threads, 1, in_turn);

@@ -442,6 +442,29 @@ static void warn_of_readings(struct rss_breakdown *rss_breakdown)
 			   said);
 }
 
+// Why there is none: `missing` says of which moment.
+static bool refuse(const struct query_context *asked, const char *missing, struct err *err)
+{
+	uint64_t missed = 0;
+	char count[28];
+
+	for (process_id id = 0; id < reader_processes_count(asked->reader); id++)
+		if (query_has_process(&asked->selection.query, id))
+			missed += reader_process(asked->reader, id)->snapshots_missed;
+	if (missed)
+		return err_set(
+			err, ERR_USAGE,
+			"the trace has no snapshot of resident memory%s: %s %s due, and there "
+			"was no time (record --rss-exact takes them)",
+			missing, str_count(missed, count), missed == 1 ? "was" : "were");
+	return err_set(
+		err, ERR_USAGE,
+		"the trace has no snapshot of resident memory%s: one is taken when memory has "
+		"grown, and when a program exits; not where it is killed, or ends by a system "
+		"call of its own, or where the collector may not look",
+		missing);
+}
+
 bool rss_breakdown_init(struct rss_breakdown *rss_breakdown, struct query_context *asked,
 			enum rss_breakdown_at at, struct err *err)
 {
@@ -456,10 +479,7 @@ bool rss_breakdown_init(struct rss_breakdown *rss_breakdown, struct query_contex
 	*rss_breakdown = (struct rss_breakdown){ .asked = asked };
 	index = choose(asked, at);
 	if (index == UINT32_MAX)
-		return err_set(err, ERR_USAGE,
-			       "the trace has no snapshot of resident memory%s; where a run has no "
-			       "time for one, record --rss-exact takes it",
-			       missing[at]);
+		return refuse(asked, missing[at], err);
 	rss_breakdown->header = reader_snapshot(asked->reader, index);
 	if (rss_breakdown->header->flags & TRACE_SNAPSHOT_NO_PAGES)
 		return err_set(err, ERR_USAGE,
