@@ -22,7 +22,7 @@ PORTABLE = re.compile(r"(assert|ctype|errno|float|inttypes|limits|locale|math|pt
 LIBRARIES = re.compile(r"(zstd|zlib|ini|lzma|expat|dwarf|elf|gelf|microhttpd|regex|cpuid|\w+intrin)\.h|elfutils/.*")
 WITHOUT_LIBRARIES = ("wire", "recorder")  # freestanding: tools/tidy has their list
 
-RATIO_C_MIN, RATIO_H_MIN, ASSERTS_MIN = 0.052, 0.45, 5.4  # what there is; STYLE.md has the aims
+RATIO_C_MIN, RATIO_H_MIN, ASSERTS_MIN = 0.053, 0.45, 5.3  # what there is; STYLE.md has the aims
 
 
 def folder_of(path):

@@ -1,3 +1,12 @@
+// What each stack had at the peak is needed, and the peak is known only at the end. Peaks are
+// numbered, and a stack keeps its level when it first changes after one. For example
+//
+//     a allocates 10    level 10, peak 1
+//     b allocates 5     level 15, peak 2
+//     a frees 10        a has not changed since peak 2: it had 10 then
+//     the end           b has not changed since: it had 5
+//
+// which is 15 together, though nothing was copied at peak 1 or 2 but for stacks that changed.
 #include "export/stack_levels.h"
 
 #include "base/mem.h"

@@ -1,3 +1,10 @@
+// An old name of Rust's has its signs written between dollars, and "::" as two dots. For example
+//
+//     _$LT$impl$u20$core..Clone$GT$    <impl core::Clone>
+//
+// where LT and GT are signs with names, u20 is a character by its number, and the underscore is
+// there only because no identifier may begin with a dollar. What is between dollars and is no such
+// sign is left as it is, to the end.
 #include "symbols/rust_text.h"
 
 #include <string.h>

@@ -1,3 +1,11 @@
+// An element with stars has a kind in front, and folders after it. For example
+//
+//     srv*C:\sym*\\host\sym*https://a.b    the stores C:\sym and \\host\sym; a remark on the URL
+//     symsrv*symsrv.dll*C:\sym             the store C:\sym: two words are skipped
+//     D:\pdb                               the folder D:\pdb
+//
+// A file is looked for in each under its key: STORE/app.pdb/KEY/app.pdb for app.pdb. Each folder
+// is listed once, in the order in which they were said.
 #include "symbols/symbol_path.h"
 
 #include "base/mem.h"

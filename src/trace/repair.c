@@ -1,3 +1,13 @@
+// Blocks are copied as they are stored, without packing them again, and numbered again; what is
+// not whole is left out. For example, of blocks of events from 0 to 99, then one that is damaged,
+// then from 250 on:
+//
+//     the first       copied
+//     the second      left out
+//     a note          "150 events lost", before event 250
+//     the third       copied: its events keep their numbers
+//
+// So every figure that names an event is still true.
 #include "trace/repair.h"
 
 #include "trace/chain.h"

@@ -1,3 +1,10 @@
+// Entries are differences to the one before, so an entry takes a dozen bytes or so. For example
+// blocks at the bytes 64 and 5000, with 1000 events from 0 on and 900 from 1000 on:
+//
+//     64      the first: 64, event 0
+//     5000    4936 further on, 1000 events further on
+//
+// An event or a time is found by a search among the blocks of events, which rise by both.
 #include "trace/seek.h"
 
 #include <stdlib.h>

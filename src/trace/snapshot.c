@@ -1,3 +1,12 @@
+// Ranges are the distance to the end of the one before, and the length, in pages. For example,
+// with pages of 4096 bytes, [0x1000, 0x3000) and [0x5000, 0x6000) are
+//
+//     1 2 flags    from 0: a page is left out, two follow
+//     2 1 flags    from 0x3000: two are left out, one follows
+//
+// A reader adds, and refuses what would leave 64 bits: whatever the bytes are, ranges rise and do
+// not overlap. Of a process with more ranges than there is room for, the last are left out and the
+// snapshot says that it was cut.
 #include "trace/snapshot.h"
 
 // Behind the PROT_ bits.

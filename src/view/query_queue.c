@@ -1,3 +1,13 @@
+// Who waits is a node on its own thread's stack, in a list. For example, while one question is
+// being answered, with `a` waiting and `b` of the lane "drag":
+//
+//     c of "drag" comes    b is superseded and leaves the line: a, c
+//     d of "drag" comes    c leaves: a, d
+//     the first ends       a is at the queue, unless its browser has gone, which is looked for ten
+//                          times a second
+//
+// A question that is being answered is stopped in the same way, at the reader's or the index's
+// next block. What it had not finished is not believed.
 #include "view/query_queue.h"
 
 #include "base/mem.h"

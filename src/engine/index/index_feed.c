@@ -1,3 +1,12 @@
+// A batch has an operation for each step, and times and numbers of events only where they do not
+// follow from the step before. For example, of the steps 0, 1 and 2 of a batch, at the times 10,
+// 10 and 12, by the events 5, 6 and 9:
+//
+//     runs     0: 10    2: 12    a new time
+//     jumps    0: 5     2: 9     a number that is not the last one and 1
+//
+// A full batch goes to the thread that stores it, and the next of a few is filled meanwhile; where
+// no thread could be made, it is stored here.
 #include "engine/index/index_feed.h"
 
 #include "base/mem.h"

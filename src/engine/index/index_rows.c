@@ -1,3 +1,14 @@
+// Of a site or cell four sums are known: what lived at `from`, what lived at `to`, what lived at
+// both (`stay`), and what was begun in between. The four classes follow. For example, of blocks:
+// from 5, to 4, stay 3, begun 6
+//
+//     AOFO    3    before, and still there: stay
+//     AOFI    2    before, freed inside: from - stay
+//     AIFO    1    inside, still there: to - stay
+//     AIFI    5    inside, freed inside: begun - (to - stay)
+//
+// The end of a process is one step, so it is put on top of these: what lives at `to` is then its
+// rest, and where exits free, nothing lives at `to`.
 #include "engine/index/index_rows.h"
 
 #include "base/mem.h"

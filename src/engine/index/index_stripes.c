@@ -1,3 +1,7 @@
+// Stripes go round in a ring of eight: stripe 9 is found in the place where stripe 1 was, once
+// that has been taken. The finder waits when it is eight ahead, the taker when there is nothing,
+// and either wakes the other when four are there, so that not each stripe costs a wake-up. What
+// fails ends both: what was found before it is still taken.
 #include "engine/index/index_stripes.h"
 
 #include "base/mem.h"

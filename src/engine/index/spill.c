@@ -1,3 +1,7 @@
+// One buffer serves both ways: filled and written until spill_turn, then loaded and taken from.
+// For example, with a buffer of 64 bytes, putting 60 and then 40 writes the 60 to the file and
+// leaves 40 in the buffer; spill_turn writes these; the first spill_get loads 64 bytes, and what
+// it does not take is moved to the front when more is loaded.
 #include "engine/index/spill.h"
 
 #include "base/mem.h"

@@ -1,3 +1,12 @@
+// Bytes are gathered in a buffer of four pages and written when it is full, each page with its
+// checksum. For example 100,000 bytes, appended in whatever parts:
+//
+//     65,536    are in the file, in 4 pages of 16 KiB, with 4 sums
+//     34,464    wait in the buffer; vault_finish writes them as 2 pages and one of 1,696 bytes
+//
+// If the process ends before that, its successor is given the size, the sums and these 34,464
+// bytes, cuts the file to 65,536, and goes on as if nothing had been. A last page that is not full
+// is summed as far as it goes.
 #include "engine/index/vault.h"
 
 #include "base/crc32c.h"

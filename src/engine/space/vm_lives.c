@@ -1,3 +1,13 @@
+// A commit is a lifetime, of which a part may end. Then it is two: for example 8192 bytes from
+// step 3 on, of which 4096 are unmapped at step 9
+//
+//     before     begin 3, no end, 8192 bytes
+//     after      begin 3, no end, 4096 bytes
+//                begin 3, end 9,  4096 bytes
+//
+// which add up to what there was, at any moment. What malloc has claimed says whose a mapping is,
+// so the cell of a lifetime may still change while it lives. Beside them a list of the calls is
+// kept, from which a moment is put together again without reading the trace.
 #include "engine/space/vm_lives.h"
 
 #include "base/mem.h"

@@ -1,3 +1,8 @@
+// A stack's label is that of the pair (label of its callers, label of its frame), so a stack whose
+// callers are known takes one look-up, and equal stacks meet in equal pairs. For example main, f
+// in two processes of one program, where f is frame 7 in one and frame 12 in the other: both
+// frames have the label 2, since they read the same; the callers main have the label 1 in both; so
+// both stacks are the pair (1, 2), and one label.
 #include "report/ask/labels.h"
 
 #include "base/arena.h"

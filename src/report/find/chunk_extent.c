@@ -1,3 +1,12 @@
+// glibc has 8 bytes before a block and rounds the whole up to 16. For example, in a program of 64
+// bits:
+//
+//     25 bytes at 0x1010    25 + 8 = 33, so 48: from 0x1008 to 0x1038
+//     24 bytes at 0x1040    24 + 8 = 32: from 0x1038 to 0x1058. No gap
+//
+// If more than one pair in a thousand is closer than that, it is another allocator: then a size
+// takes the least distance that any block of it has to the next one. Of blocks of 24 bytes at
+// 0x1000, 0x1020 and 0x1060 that is 32.
 #include "report/find/chunk_extent.h"
 
 #include "base/map.h"

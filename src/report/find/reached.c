@@ -1,3 +1,11 @@
+// A leak is the block that nothing holds, and all that it holds with it. The holders are followed
+// from each lost block on, and what is met on the way is given the same answer. For example 3 is
+// held by 2, and 2 by 1, which is unreachable:
+//
+//     leak of 3    the path is 3, 2, and ends at 1: both are of leak 1
+//     leak of 2    known
+//
+// A path that comes back to where it has been ends there, whatever the trace says.
 #include "report/find/reached.h"
 
 #include "base/mem.h"

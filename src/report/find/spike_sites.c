@@ -1,3 +1,9 @@
+// Two ways to the same figures. A row of more than 2^18 steps is asked of the index by itself,
+// since that costs the same however long it is. Shorter ones are too, unless there are so many of
+// them that one pass costs less: then all allocations of their time go by once, and each counts
+// for the rows that are open. What a site adds to a spike is what it had more at the top than at
+// the beginning: a site that gave back 5 MiB and took 8 adds 3, and one that gave back more than
+// it took is no part of it.
 #include "report/find/spike_sites.h"
 
 #include "base/map.h"
