@@ -308,6 +308,22 @@ def annotations_are_githubs_commands_and_gitlabs_report():
 
 
 @test
+def places_are_below_the_folder_of_the_sources_and_without_dots():
+    for file, plain, below in (("/src/app/build/../lib/./x.c", "/src/app/lib/x.c", "app/lib/x.c"),
+                               ("/src/a/b/../../../../x.c", "/../x.c", "/../x.c"),
+                               ("../../lib/a/../x.c", "../../lib/x.c", "../../lib/x.c")):
+        trace = Trace()
+        trace.alloc(0, f'"malloc" "m.c":1 < "make" "{file}":7', 100)
+        path = trace.write("dots.tide")
+        text = verdict(path, "--max-peak", "5", "--annotate", "github", code=1)
+        check(f"::error file={plain},line=7," in text, text)
+        for name in ("CI_PROJECT_DIR", "GITHUB_WORKSPACE"):
+            [issue] = json.loads(verdict(path, "--max-peak", "5", "--annotate", "gitlab", code=1,
+                                         env={name: "/src"}))
+            equal(below, issue["location"]["path"], name)
+
+
+@test
 def markdown_is_a_table_of_figures_and_one_of_sites():
     text = verdict(program(), "--max-temporary", "5", "--max-peak", "1G", "--markdown", code=1)
     check("| FAILED | temporary | 1,001 | 5 |" in text, text)

@@ -143,6 +143,10 @@ check_format check_text, check_markdown, check_json, check_junit, check_sarif, c
 // What the runs have, without limits; as JSON (docs/schema/bench.json).
 check_format check_figures, check_figures_json;
 
+// A path without what ".." and "." in it take back: "/app/build/../src/x.c" is "/app/src/x.c".
+// Owned by the caller.
+char *check_plain_path(const char *path);
+
 // "peak 1.2 MiB, at most 1.0 MiB": one row in words. Appends.
 void check_describe(const struct check_row *row, struct str *text);
 

@@ -9,6 +9,7 @@
 #include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 // ---- our own ----
@@ -96,15 +97,58 @@ static const struct symbol *face_of(const struct check_row *row)
 	return row->sites_count ? names_face(row->asked->names, row->sites[0].stack, false) : NULL;
 }
 
-// The path of a file below the folder in which the program was started, else all of it.
-static const char *below_directory(const struct check *check, const char *path)
+// Where the last folder of what ends with '/' begins; `length`: there is none to go back from.
+static size_t last_folder(const char *text, size_t length)
 {
-	const char *directory = reader_info(check->asked->reader)->directory;
-	size_t length = strlen(directory);
+	size_t at = length;
 
-	return length && strncmp(path, directory, length) == 0 && path[length] == '/'
-		       ? path + length + 1
-		       : path;
+	if (length < 2)
+		return length;
+	for (at--; at > 0 && text[at - 1] != '/';)
+		at--;
+	return length - at == 3 && memcmp(text + at, "../", 3) == 0 ? length : at;
+}
+
+char *check_plain_path(const char *path)
+{
+	char *plain = mem_copy_text(path);
+	size_t length = 0, back;
+
+	while (*path) {
+		size_t part = strcspn(path, "/");
+
+		part += path[part] == '/';
+		back = part == 3 && memcmp(path, "../", 3) == 0 ? last_folder(plain, length)
+								: length;
+		if (back < length) {
+			length = back;
+		} else if (part != 2 || memcmp(path, "./", 2) != 0) {
+			memmove(plain + length, path, part);
+			length += part;
+		}
+		path += part;
+	}
+	plain[length] = '\0';
+	return plain;
+}
+
+// The path of a file below the folder of the sources, by the words of GitLab and GitHub, or in
+// which the program was started; else all of it.
+static void add_place(const struct check *check, const char *path, struct str *out)
+{
+	const char *folders[] = { getenv("CI_PROJECT_DIR"), getenv("GITHUB_WORKSPACE"),
+				  reader_info(check->asked->reader)->directory };
+	char *whole = check_plain_path(path);
+	size_t skipped = 0;
+
+	for (size_t i = 0; i < sizeof folders / sizeof *folders && !skipped; i++) {
+		size_t length = folders[i] ? strlen(folders[i]) : 0;
+
+		if (length && strncmp(whole, folders[i], length) == 0 && whole[length] == '/')
+			skipped = length + 1;
+	}
+	str_add(out, whole + skipped);
+	mem_free(whole);
 }
 
 // As a URI reference: what may not stand in one is escaped, a path from the root is a file's.
@@ -139,11 +183,12 @@ static void write_message(struct json *json, const char *key, const char *text)
 
 static void write_location(const struct check *check, const struct symbol *face, struct json *json)
 {
-	struct str uri = { 0 };
+	struct str uri = { 0 }, place = { 0 };
 
 	json_object_begin(json);
 	if (face->file) {
-		add_uri(&uri, below_directory(check, face->file));
+		add_place(check, face->file, &place);
+		add_uri(&uri, str_get(&place));
 		json_kv_object(json, "physicalLocation");
 		json_kv_object(json, "artifactLocation");
 		json_kv_string(json, "uri", str_get(&uri));
@@ -165,6 +210,7 @@ static void write_location(const struct check *check, const struct symbol *face,
 	}
 	json_object_end(json);
 	str_fini(&uri);
+	str_fini(&place);
 }
 
 // `row` NULL: that nothing could be judged.
@@ -255,9 +301,10 @@ static void write_issue(const struct check *check, const struct check_row *row, 
 {
 	const struct symbol *face = row ? face_of(row) : NULL;
 	const char *name = row ? check_names[row->figure] : "not-judged";
-	struct str text = { 0 }, print = { 0 };
+	struct str text = { 0 }, print = { 0 }, place = { 0 };
 
 	add_row_words(check, row, &text);
+	add_place(check, face && face->file ? face->file : check->path, &place);
 	// Equal for the same figure of the same place, whatever its value.
 	str_format(&print, "%s %s %s", name, reader_info(check->asked->reader)->command,
 		   face && face->function ? face->function : "");
@@ -269,8 +316,7 @@ static void write_issue(const struct check *check, const struct check_row *row, 
 	json_hex(json, index_set_hash_text(str_get(&print)));
 	json_kv_string(json, "severity", "major");
 	json_kv_object(json, "location");
-	json_kv_string(json, "path",
-		       face && face->file ? below_directory(check, face->file) : check->path);
+	json_kv_string(json, "path", str_get(&place));
 	json_kv_object(json, "lines");
 	json_kv_u64(json, "begin", face && face->line ? face->line : 1);
 	json_object_end(json);
@@ -278,6 +324,7 @@ static void write_issue(const struct check *check, const struct check_row *row, 
 	json_object_end(json);
 	str_fini(&text);
 	str_fini(&print);
+	str_fini(&place);
 }
 
 void check_gitlab(const struct check_page *page, struct sink *sink)

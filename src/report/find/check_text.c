@@ -245,8 +245,11 @@ static void write_error(const struct check *check, const struct check_row *row, 
 		face = names_face(row->asked->names, row->sites[0].stack, false);
 	str_add(&text, "::error ");
 	if (face && face->file) {
+		char *path = check_plain_path(face->file);
+
 		str_add(&text, "file=");
-		add_escaped(&text, face->file, true);
+		add_escaped(&text, path, true);
+		mem_free(path);
 		str_format(&text, ",line=%" PRIu32 ",", face->line);
 	}
 	str_format(&text, "title=tidemark %s::", row ? check_names[row->figure] : "check");
