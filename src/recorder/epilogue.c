@@ -158,6 +158,25 @@ static bool epilogue_sets_up(uintptr_t function)
 	return false;
 }
 
+// Large frames are touched page by page by a function that gets their size in eax. Microsoft's makes
+// the frame as well: xchg eax, esp; mov eax, [eax]. gcc's keeps all registers: push ecx; push eax;
+// cmp eax, 1000h. Whether the call was of one of these.
+static bool epilogue_touches(struct epilogue_state *state, uintptr_t function)
+{
+	uint32_t bytes;
+	const uint8_t *code = epilogue_code(function, &bytes);
+
+	if (code && memcmp(code, "\x51\x50\x3d\x00\x10\x00", 7) == 0)
+		return true;
+	for (uint32_t i = 0; code && i + 3 <= bytes && i < EPILOGUE_LEAVE_BYTES; i++)
+		if (memcmp(code + i, "\x94\x8b\x00", 3) == 0) {
+			epilogue_make_room(state, EAX);
+			epilogue_lose(state, EAX);
+			return true;
+		}
+	return false;
+}
+
 // Nothing but some arguments of that call was pushed.
 static bool epilogue_is_first(const struct epilogue_state *state)
 {
@@ -198,6 +217,8 @@ static bool epilogue_call(struct epilogue_machine *machine, uintptr_t function, 
 		epilogue_set_up(&machine->state);
 		return true;
 	}
+	if (function && epilogue_touches(&machine->state, function))
+		return true;
 	if (function)
 		pops = epilogue_pops(function);
 	if (pops == EPILOGUE_NO_RETURN) {

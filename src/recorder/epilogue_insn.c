@@ -151,13 +151,26 @@ static void epilogue_with_number(struct epilogue_state *state, const struct epil
 		epilogue_add(state, at->rm, at->reg == 0 ? value : -value);
 }
 
+void epilogue_make_room(struct epilogue_state *state, uint32_t which)
+{
+	const struct epilogue_value *value = &state->registers[which];
+
+	if (value->base == BASE_NUMBER)
+		epilogue_add(state, ESP, -value->offset);
+	else
+		epilogue_lose(state, ESP);
+}
+
 static void epilogue_arithmetic(struct epilogue_state *state, const struct epilogue_at *at)
 {
 	uint32_t form = at->op[0] & 7;
 
 	if (at->op[0] >= 0x38 && at->op[0] < 0x3e) // cmp
 		return;
-	if (form < 2)
+	if ((at->op[0] == 0x29 && at->mode == 3 && at->rm == ESP) ||
+	    (at->op[0] == 0x2b && at->mode == 3 && at->reg == ESP))
+		epilogue_make_room(state, form == 1 ? at->reg : at->rm);
+	else if (form < 2)
 		epilogue_lose_rm(state, at, form == 0);
 	else if (form < 4)
 		epilogue_lose_reg(state, at, form == 2);

@@ -67,6 +67,9 @@ static inline int32_t epilogue_32(const uint8_t *at)
 HIDDEN void epilogue_lose(struct epilogue_state *state, uint32_t which);
 HIDDEN void epilogue_add(struct epilogue_state *state, uint32_t which, int32_t bytes);
 
+// sub esp, register.
+HIDDEN void epilogue_make_room(struct epilogue_state *state, uint32_t which);
+
 // leave: mov esp, ebp; pop ebp.
 HIDDEN void epilogue_leave(struct epilogue_state *state);
 

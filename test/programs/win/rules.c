@@ -287,6 +287,26 @@ static void check_forms(void)
 	put(15, "c4 04"); // add esp,4
 	epilogue_reaches((uintptr_t)code, (uintptr_t)code + 14, EPILOGUE_POPS_UNKNOWN, &rule);
 	check("one of which does", UNWIND_NONE, rule);
+
+	begin();
+	put(64,
+	    "51 8d 4c 24 04 2b c8 1b c0 f7 d0 23 c8 8b c4 25 00 f0 ff ff 3b c8 72 0a 8b c1 59 94 "
+	    "8b 00 89 04 24 c3 2d 00 10 00 00 85 00 eb e9"); // _chkstk
+	// push ebp; mov eax,2254h; call 64; push 1; call 128; add esp,2258h; pop ebp; ret
+	put(0, "55 b8 54 22 00 00 e8 35 00 00 00 6a 01 e8 6e 00 00 00 81 c4 58 22 00 00 5d c3");
+	put(128, "c3");
+	epilogue_reaches((uintptr_t)code, (uintptr_t)code + 18, EPILOGUE_POPS_UNKNOWN, &rule);
+	check("a large frame that a function makes", unwind_make(UNWIND_RSP, 0x2260, 0), rule);
+	put(64,
+	    "51 50 3d 00 10 00 00 8d 4c 24 0c 72 15 81 e9 00 10 00 00 83 09 00 2d 00 10 00 00 3d "
+	    "00 10 00 00 77 eb 29 c1 83 09 00 58 59 c3"); // ___chkstk_ms
+	// push ebp; mov eax,2254h; call 64; sub esp,eax; call 128; add esp,2254h; pop ebp; ret
+	put(0, "55 b8 54 22 00 00 e8 35 00 00 00 29 c4 e8 6e 00 00 00 81 c4 54 22 00 00 5d c3");
+	epilogue_reaches((uintptr_t)code, (uintptr_t)code + 18, EPILOGUE_POPS_UNKNOWN, &rule);
+	check("or that is only asked for", unwind_make(UNWIND_RSP, 0x225c, 0), rule);
+	put(1, "90 90 90 90 90"); // for a size that nobody knows
+	epilogue_reaches((uintptr_t)code, (uintptr_t)code + 18, EPILOGUE_POPS_UNKNOWN, &rule);
+	check("of a size that is not known", UNWIND_NONE, rule);
 	printf("forms %u wrong %u\n", forms, wrong);
 }
 
