@@ -23,6 +23,8 @@ enum {
 	EPILOGUE_TABLE_ENTRIES = 16, // of a switch
 	EPILOGUE_POPS_KNOWN = 1024,
 	EPILOGUE_LEAVE_BYTES = 48,
+	EPILOGUE_THUNK_INSNS =
+		4, // from a call to the jump by a register that ends so short a function
 	EPILOGUE_FAIL_FAST = 0x29, // an interrupt that ends the process
 
 	EPILOGUE_ADDRESS = 4, // bytes of a return address
@@ -34,14 +36,22 @@ struct epilogue_end {
 	int32_t pops;
 };
 
+// With which esp a place was.
+struct epilogue_seen {
+	uint32_t pc;
+	int32_t offset;
+	uint8_t base;
+};
+
 struct epilogue_machine {
 	bool counts_pops;     // nothing else is of interest
-	bool goes_on;         // behind calls that do not come back, too
+	bool goes_on;         // behind calls that do not come back, and some jumps are ends
 	bool supposes;        // that calls of nobody knows what remove no arguments
-	bool ended;           // a way, at a call that does not come back
+	bool ended;           // a way, at such a call or at a jump by a register
 	uintptr_t goal;       // 0: none
 	bool reached;         // then `state` stands before that call
 	bool cut;             // not all was seen
+	bool loops;           // which change esp each time around
 	uint32_t insns_count; // that were followed
 	uint32_t ends_count;
 	uint32_t different; // of the ends that are kept
@@ -49,7 +59,7 @@ struct epilogue_machine {
 	struct epilogue_end ends[EPILOGUE_ANSWERS_MAX];
 	struct epilogue_state state;
 	struct epilogue_state queue[EPILOGUE_QUEUE];
-	uint64_t seen[EPILOGUE_SEEN];
+	struct epilogue_seen seen[EPILOGUE_SEEN];
 };
 
 static struct epilogue_machine epilogue_outer, epilogue_inner;
@@ -64,23 +74,30 @@ void epilogue_forget(void)
 	memset(epilogue_known, 0, sizeof(epilogue_known));
 }
 
+// Where it is noted how the place was seen, or is to be.
+static struct epilogue_seen *epilogue_seen(struct epilogue_machine *machine, uintptr_t pc)
+{
+	uint32_t at = (uint32_t)pc * 0x9e3779b1u >> 20 & (EPILOGUE_SEEN - 1);
+
+	while (machine->seen[at].pc && machine->seen[at].pc != (uint32_t)pc)
+		at = (at + 1) & (EPILOGUE_SEEN - 1);
+	return &machine->seen[at];
+}
+
 // Whether the place of the state is seen for the first time, or for the first time with an esp that
 // is known: the way around a call that removes nobody knows what may say more than the one through
 // it.
 static bool epilogue_is_new(struct epilogue_machine *machine)
 {
 	const struct epilogue_state *state = &machine->state;
-	uint64_t place = (uint64_t)state->pc << 1;
-	uint32_t at = (uint32_t)state->pc * 0x9e3779b1u >> 20 & (EPILOGUE_SEEN - 1);
+	const struct epilogue_value *esp = &state->registers[ESP];
+	struct epilogue_seen *seen = epilogue_seen(machine, state->pc);
 
-	place |= state->registers[ESP].base != BASE_UNKNOWN;
-	for (; machine->seen[at]; at = (at + 1) & (EPILOGUE_SEEN - 1)) {
-		if (machine->seen[at] == place || machine->seen[at] == (place | 1))
-			return false;
-		if (machine->seen[at] >> 1 == state->pc)
-			break;
-	}
-	machine->seen[at] = place;
+	if (seen->pc && (seen->base != BASE_UNKNOWN || esp->base == BASE_UNKNOWN))
+		return false;
+	seen->pc = (uint32_t)state->pc;
+	seen->base = (uint8_t)esp->base;
+	seen->offset = esp->offset;
 	return true;
 }
 
@@ -88,8 +105,12 @@ static bool epilogue_is_new(struct epilogue_machine *machine)
 
 static void epilogue_later(struct epilogue_machine *machine, uintptr_t pc)
 {
+	const struct epilogue_value *esp = &machine->state.registers[ESP];
+	const struct epilogue_seen *seen = epilogue_seen(machine, pc);
 	struct epilogue_state *state;
 
+	if (seen->pc && pc < machine->state.pc && esp->base == BASE_ESP && seen->base == BASE_ESP)
+		machine->loops |= seen->offset != esp->offset;
 	if (machine->queue_count == EPILOGUE_QUEUE) {
 		machine->cut = true;
 		return;
@@ -158,9 +179,9 @@ static bool epilogue_sets_up(uintptr_t function)
 	return false;
 }
 
-// Large frames are touched page by page by a function that gets their size in eax. Microsoft's makes
-// the frame as well: xchg eax, esp; mov eax, [eax]. gcc's keeps all registers: push ecx; push eax;
-// cmp eax, 1000h. Whether the call was of one of these.
+// Large frames are touched page by page by a function that gets their size in eax. Microsoft's
+// makes the frame as well: xchg eax, esp; mov eax, [eax]. gcc's keeps all registers: push ecx; push
+// eax; cmp eax, 1000h. Whether the call was of one of these.
 static bool epilogue_touches(struct epilogue_state *state, uintptr_t function)
 {
 	uint32_t bytes;
@@ -246,6 +267,31 @@ static void epilogue_switch(struct epilogue_machine *machine, uintptr_t table, u
 	machine->cut = true;
 }
 
+// A jump to where nobody knows, with the return address on top of the stack: the function that it
+// leads to removes it, and its arguments.
+static void epilogue_leads_away(struct epilogue_machine *machine)
+{
+	if (machine->counts_pops)
+		machine->cut = true;
+	else
+		epilogue_returns(machine, EPILOGUE_POPS_UNKNOWN);
+}
+
+// A return to what was pushed. Delphi's functions push where to go on when what they must do in any
+// case is done. False: the way ends.
+static bool epilogue_jump(struct epilogue_machine *machine, uintptr_t near)
+{
+	struct epilogue_state *state = &machine->state;
+
+	epilogue_add(state, ESP, EPILOGUE_ADDRESS);
+	state->pushed = false;
+	state->pc = state->number;
+	if (state->number - near + (1 << 16) <= 2 << 16)
+		return true;
+	epilogue_leads_away(machine);
+	return false;
+}
+
 // Where the call or jump by a register or by memory leads to; 0: nobody knows.
 static uintptr_t epilogue_indirect(const struct epilogue_state *state, const struct epilogue_at *at)
 {
@@ -279,8 +325,10 @@ static bool epilogue_group(struct epilogue_machine *machine, const struct epilog
 		else if (at->mode == 0 && at->rm == ESP && (at->op[2] & 0xc7) == 0x85)
 			epilogue_switch(machine, (uintptr_t)(uint32_t)epilogue_32(at->op + 3),
 					at->next);
+		else if (machine->goes_on && machine->insns_count <= EPILOGUE_THUNK_INSNS)
+			epilogue_leads_away(machine);
 		else
-			machine->cut = true;
+			machine->cut = machine->ended = true;
 		return false;
 	case 6:
 		epilogue_push(state, at);
@@ -319,6 +367,8 @@ static bool epilogue_step(struct epilogue_machine *machine, struct epilogue_at *
 	}
 	switch (op) {
 	case 0xc3:
+		if (epilogue_is_on_top(&machine->state))
+			return epilogue_jump(machine, at->next);
 		epilogue_returns(machine, 0);
 		return false;
 	case 0xc2:
@@ -385,7 +435,7 @@ static void epilogue_go_on(struct epilogue_machine *machine)
 {
 	uint32_t next = 0;
 
-	machine->reached = machine->cut = machine->ended = false;
+	machine->reached = machine->cut = machine->ended = machine->loops = false;
 	machine->insns_count = machine->ends_count = machine->different = 0;
 	machine->queue_count = 0;
 	memset(machine->seen, 0, sizeof(machine->seen));
@@ -501,16 +551,17 @@ static bool epilogue_is_even(struct epilogue_machine *machine, int32_t pops)
 	       ebp->base == BASE_EBP && ebp->offset == 0;
 }
 
-// The rule that a state at the goal says, of a function that begins with it at 0.
-static unwind_rule epilogue_made(const struct epilogue_state *state)
+// The rule that the state at the goal says, of a function that begins with it at 0.
+static unwind_rule epilogue_made(const struct epilogue_machine *machine)
 {
+	const struct epilogue_state *state = &machine->state;
 	const struct epilogue_value *esp = &state->registers[ESP], *ebp = &state->registers[EBP];
 	bool same = ebp->base == BASE_EBP && ebp->offset == 0;
 	int32_t kept = state->kept_at - EPILOGUE_ADDRESS;
 
 	if (!same && !state->keeps_ebp)
 		return UNWIND_NONE;
-	if (esp->base == BASE_ESP && esp->offset <= 0)
+	if (esp->base == BASE_ESP && esp->offset <= 0 && !machine->loops)
 		return epilogue_make(UNWIND_RSP, EPILOGUE_ADDRESS - esp->offset, !same, kept);
 	if (ebp->base == BASE_ESP && ebp->offset < 0)
 		return epilogue_make(UNWIND_RBP, EPILOGUE_ADDRESS - ebp->offset, true, kept);
@@ -529,12 +580,12 @@ enum epilogue_reach epilogue_reaches(uintptr_t function, uintptr_t pc, int32_t p
 	epilogue_go(machine, function);
 	if (!machine->reached)
 		return machine->cut ? EPILOGUE_MAYBE : EPILOGUE_NEVER;
-	*rule = epilogue_made(&machine->state);
+	*rule = epilogue_made(machine);
 	if (*rule != UNWIND_NONE || machine->state.registers[ESP].base != BASE_UNKNOWN)
 		return EPILOGUE_REACHES;
 	machine->supposes = true;
 	epilogue_go(machine, function);
-	supposed = machine->reached ? epilogue_made(&machine->state) : (unwind_rule)UNWIND_NONE;
+	supposed = machine->reached ? epilogue_made(machine) : (unwind_rule)UNWIND_NONE;
 	if (supposed != UNWIND_NONE && epilogue_is_even(machine, pops))
 		*rule = supposed;
 	return EPILOGUE_REACHES;

@@ -13,6 +13,8 @@
 void epilogue_lose(struct epilogue_state *state, uint32_t which)
 {
 	state->registers[which] = (struct epilogue_value){ .base = BASE_UNKNOWN };
+	if (which == ESP)
+		state->pushed = false;
 }
 
 void epilogue_add(struct epilogue_state *state, uint32_t which, int32_t bytes)
@@ -63,6 +65,11 @@ static void epilogue_pop(struct epilogue_state *state, uint32_t which)
 
 	if (from.base == BASE_ESP && state->keeps_ebp && from.offset == state->kept_at)
 		state->keeps_ebp = false; // it is no longer on the stack
+	if (epilogue_is_on_top(state)) {
+		if (state->number)
+			value = epilogue_number((int32_t)state->number);
+		state->pushed = false;
+	}
 	epilogue_add(state, ESP, 4);
 	state->registers[which] = value;
 }
@@ -242,6 +249,14 @@ static void epilogue_more(struct epilogue_state *state, const struct epilogue_at
 		epilogue_lose_reg(state, at, op == 0xc0);
 }
 
+// What lies at esp now; 0: something that is no return address.
+static void epilogue_note(struct epilogue_state *state, uintptr_t number)
+{
+	state->pushed = true;
+	state->number = number;
+	state->pushed_at = state->registers[ESP];
+}
+
 // Instructions of which the opcode says what they write.
 static void epilogue_other(struct epilogue_state *state, const struct epilogue_at *at)
 {
@@ -259,6 +274,8 @@ static void epilogue_other(struct epilogue_state *state, const struct epilogue_a
 	case 0x6a:
 	case 0x9c:
 		epilogue_push(state, at);
+		if (op == 0x68 && !at->insn.narrow)
+			epilogue_note(state, (uint32_t)epilogue_32(at->op + 1));
 		break;
 	case 0x9d:
 		epilogue_add(state, ESP, 4);
@@ -275,6 +292,9 @@ static void epilogue_other(struct epilogue_state *state, const struct epilogue_a
 		break;
 	case 0x86:
 	case 0x87:
+		if (at->address.base == state->registers[ESP].base &&
+		    at->address.offset == state->registers[ESP].offset)
+			epilogue_note(state, 0);
 		epilogue_lose_reg(state, at, op == 0x86);
 		epilogue_lose_rm(state, at, op == 0x86);
 		break;

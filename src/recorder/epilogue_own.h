@@ -42,6 +42,9 @@ struct epilogue_state {
 	bool keeps_ebp;  // the ebp of the start is
 	int32_t kept_at; // there, from the esp of the start
 	struct epilogue_value registers[REGISTERS];
+	bool pushed;                     // something is that is no return address:
+	uintptr_t number;                // this, or 0,
+	struct epilogue_value pushed_at; // there
 };
 
 // The instruction in hand.
@@ -54,6 +57,15 @@ struct epilogue_at {
 	bool has_address;
 	struct epilogue_value address;
 };
+
+// Whether that is on top of the stack.
+static inline bool epilogue_is_on_top(const struct epilogue_state *state)
+{
+	const struct epilogue_value *esp = &state->registers[ESP], *at = &state->pushed_at;
+
+	return state->pushed && esp->base == at->base && esp->at == at->at &&
+	       esp->offset == at->offset;
+}
 
 static inline int32_t epilogue_32(const uint8_t *at)
 {

@@ -289,6 +289,31 @@ static void check_forms(void)
 	check("one of which does", UNWIND_NONE, rule);
 
 	begin();
+	// call eax; xor eax,eax; pop edx; pop ecx; pop ecx; mov fs:[eax],edx; push 128; …; ret
+	put(0, "ff d0 33 c0 5a 59 59 64 89 10 68 00 00 00 00 e8 2c 00 00 00 c3");
+	put_address(11, 128);
+	put(64, "c3");
+	put(128, "8b e5 5d c3"); // mov esp,ebp; pop ebp; ret
+	check("on by a return", framed, rule_at(0));
+	check("on by a return, with all calls known", framed, rule_at(2));
+	// xor eax,eax; pop edx; push 128; call 64; pop eax; jmp eax
+	put(192, "33 c0 5a 68 00 00 00 00 e8 73 ff ff ff 58 ff e0");
+	put_address(196, 128);
+	check("on by a jump to what was pushed", framed, rule_at(192));
+	// pop ecx; pop edx; xchg [esp],eax; ret: so what loads libraries late goes on
+	put(160, "59 5a 87 04 24 c3");
+	check("to another function by a return", unwind_make(UNWIND_RSP, 16, 0), rule_at(160));
+	epilogue_run((uintptr_t)code + 160, &answer);
+	check("and nobody knows what that removes", (unwind_rule)EPILOGUE_POPS_UNKNOWN,
+	      (unwind_rule)answer.pops);
+	check("by its start neither", (unwind_rule)EPILOGUE_POPS_UNKNOWN,
+	      (unwind_rule)epilogue_pops((uintptr_t)code + 160));
+	put(176, "5a 59 ff e0"); // pop edx; pop ecx; jmp eax: Microsoft's do it so
+	check("by a jump", unwind_make(UNWIND_RSP, 12, 0), rule_at(176));
+	epilogue_run((uintptr_t)code + 176, &answer);
+	check("nor there", (unwind_rule)EPILOGUE_POPS_UNKNOWN, (unwind_rule)answer.pops);
+
+	begin();
 	put(64,
 	    "51 8d 4c 24 04 2b c8 1b c0 f7 d0 23 c8 8b c4 25 00 f0 ff ff 3b c8 72 0a 8b c1 59 94 "
 	    "8b 00 89 04 24 c3 2d 00 10 00 00 85 00 eb e9"); // _chkstk
@@ -307,6 +332,16 @@ static void check_forms(void)
 	put(1, "90 90 90 90 90"); // for a size that nobody knows
 	epilogue_reaches((uintptr_t)code, (uintptr_t)code + 18, EPILOGUE_POPS_UNKNOWN, &rule);
 	check("of a size that is not known", UNWIND_NONE, rule);
+
+	begin();
+	// push ebp; mov ebp,esp; mov ecx,8; push 0; push 0; dec ecx; jne 8; …: so Delphi does it
+	put(0, "55 8b ec b9 08 00 00 00 6a 00 6a 00 49 75 f9 e8 2c 00 00 00 8b e5 5d c3");
+	put(64, "c3");
+	epilogue_reaches((uintptr_t)code, (uintptr_t)code + 20, EPILOGUE_POPS_UNKNOWN, &rule);
+	check("a frame that a loop makes", framed, rule);
+	put(1, "90 90");
+	epilogue_reaches((uintptr_t)code, (uintptr_t)code + 20, EPILOGUE_POPS_UNKNOWN, &rule);
+	check("without ebp", UNWIND_NONE, rule);
 	printf("forms %u wrong %u\n", forms, wrong);
 }
 
