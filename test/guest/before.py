@@ -367,6 +367,12 @@ def a_thread_in_a_signal_handler_that_has_interrupted_malloc_is_waited_for():
 
 
 @test
+def threads_that_join_their_free_blocks_are_waited_for():
+    running = Running([program("attached"), "2", "100", "bins"], LD_PRELOAD="").ready()
+    attach_again(running, 3)
+
+
+@test
 def a_server_under_load_is_read_with_no_orphan():
     if not shutil.which("redis-server"):
         raise Skip("needs redis-server")

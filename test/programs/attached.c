@@ -3,26 +3,36 @@
 // Before that it has as many blocks of 7901 bytes as it is told, a quarter of which the threads
 // free in the loop, one after the other. Each round is a malloc, a realloc, a calloc and two frees,
 // of sizes that nobody else has. At the end it says how often its threads went round and how many
-// blocks did not hold what they should, and exits with 7. With a third argument the threads are in
-// a signal handler for half of the time, most often one that has interrupted malloc. Of what is
-// recorded in between it must be true that nothing is lost, that each block of these sizes is freed
-// by who has it, and that stacks lead to main or to the thread's start.
+// blocks did not hold what they should, and exits with 7. At "signals" the threads are in a signal
+// handler for half of the time, most often one that has interrupted malloc; at "bins" each has a
+// hundred thousand small free blocks side by side, and one call that joins them takes milliseconds
+// (malloc_consolidate). Of what is recorded in between it must be true that nothing is lost, that
+// each block of these sizes is freed by who has it, and that stacks lead to main or to the thread's
+// start.
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/time.h>
 #include <unistd.h>
 
-enum { SIZE_FIRST = 7911, SIZE_GROWN = 7921, SIZE_ZEROED = 7931, KEPT_BYTES = 7901 };
+enum {
+	SIZE_FIRST = 7911,
+	SIZE_GROWN = 7921,
+	SIZE_ZEROED = 7931,
+	KEPT_BYTES = 7901,
+	BIN_BLOCKS = 100000
+};
 
 static _Atomic int over;
 static _Atomic long rounds;
 static _Atomic long wrong;
 static void **kept;
 static long kept_count, threads_count;
+static int bins;
 
 static void take_time(int number)
 {
@@ -40,6 +50,20 @@ static void interrupt_often(void)
 	setitimer(ITIMER_REAL, &often, NULL);
 }
 
+// Small blocks that are freed, and a large one, for which they are joined.
+static void fill_bins(void)
+{
+	void **blocks = malloc(BIN_BLOCKS * sizeof(*blocks));
+
+	for (int i = 0; i < BIN_BLOCKS; i++)
+		blocks[i] = malloc(24);
+	for (int i = 0; i < BIN_BLOCKS; i++)
+		free(blocks[i]);
+	*(void *volatile *)blocks = malloc(5000);
+	free(blocks[0]);
+	free(blocks);
+}
+
 static void *go_round(void *argument)
 {
 	long number = (long)(intptr_t)argument;
@@ -47,9 +71,12 @@ static void *go_round(void *argument)
 	long next = number;
 
 	while (!atomic_load_explicit(&over, memory_order_relaxed)) {
-		char *first = malloc(SIZE_FIRST);
-		char *zeroed = calloc(1, SIZE_ZEROED);
+		char *first, *zeroed;
 
+		if (bins)
+			fill_bins();
+		first = malloc(SIZE_FIRST);
+		zeroed = calloc(1, SIZE_ZEROED);
 		first[0] = (char)done;
 		first = realloc(first, SIZE_GROWN);
 		if (first[0] != (char)done || zeroed[0] || zeroed[SIZE_ZEROED - 1])
@@ -79,7 +106,8 @@ int main(int argc, char **argv)
 	kept = calloc((size_t)kept_count, sizeof(*kept));
 	for (long i = 0; i < kept_count; i++)
 		kept[i] = malloc(KEPT_BYTES);
-	if (argc > 3)
+	bins = argc > 3 && strcmp(argv[3], "bins") == 0;
+	if (argc > 3 && !bins)
 		interrupt_often();
 	for (long i = 0; i < threads_count; i++)
 		pthread_create(&threads[i], NULL, go_round, (void *)(intptr_t)i);
