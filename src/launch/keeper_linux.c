@@ -20,11 +20,9 @@
 #include "os/now.h"
 #include "os/thread.h"
 
-#include <inttypes.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 enum {
@@ -124,41 +122,6 @@ static bool more(void *context)
 	return again;
 }
 
-// "app.tide" -> "app.3.tide"
-static void name_part(const struct keeper *keeper, struct str *name)
-{
-	static const char ending[] = ".tide";
-	size_t length = strlen(keeper->path), cut = sizeof ending - 1;
-
-	if (length <= cut || strcmp(keeper->path + length - cut, ending) != 0)
-		cut = 0;
-	str_add_bytes(name, keeper->path, length - cut);
-	str_format(name, ".%" PRIu32 "%s", keeper->parts + 1, keeper->path + length - cut);
-}
-
-// The next name that is not taken.
-static void find_part(struct keeper *keeper, struct str *name)
-{
-	do {
-		str_clear(name);
-		name_part(keeper, name);
-		keeper->parts++;
-	} while (file_look(str_get(name)) != FILE_IS_MISSING);
-}
-
-static bool place(struct keeper *keeper)
-{
-	struct str name = { 0 };
-	bool ok;
-
-	if (keeper->rotates)
-		find_part(keeper, &name);
-	ok = trim_newest_place(&keeper->newest, keeper->rotates ? str_get(&name) : NULL,
-			       &keeper->err);
-	str_fini(&name);
-	return ok;
-}
-
 static void *work(void *context)
 {
 	struct keeper *keeper = context;
@@ -186,7 +149,9 @@ static void *work(void *context)
 	keeper->rounds = 0;
 	// Cancelled before: what the collector wrote since was not read.
 	if (trim_newest_write(&keeper->newest, &options, &keeper->err) &&
-	    stage_of(keeper) == HELD && place(keeper)) {
+	    stage_of(keeper) == HELD &&
+	    trim_newest_place(&keeper->newest, keeper->rotates ? &keeper->parts : NULL,
+			      &keeper->err)) {
 		go_to(keeper, DONE);
 		return NULL;
 	}

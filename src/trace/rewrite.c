@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "trace/label.h"
+#include "trace/parts.h"
 #include "trace/reach.h"
 #include "trace/reader.h"
 #include "trace/snapshot.h"
@@ -650,6 +651,8 @@ static void describe(struct rewrite *rewrite, struct trace_info *info, struct st
 	if (rewrite->options->window)
 		str_format(&texts[1], "%strimmed=%" PRIu64, texts[1].length ? " " : "",
 			   (uint64_t)rewrite->options->window->kept_count);
+	if (rewrite->options->part)
+		parts_next_id(first->recording_id, info->recording_id);
 	info->command = rewrite->options->arguments ? "" : (char *)str_get(&texts[0]);
 	info->options = (char *)str_get(&texts[1]);
 	info->labels = (char *)str_get(&texts[2]);

@@ -39,6 +39,7 @@ struct rewrite_options {
 	bool paths;                          // files by their names alone, no folder, no host
 	bool addresses; // blocks are numbered, code is where its file has it, and what is
 			// made of addresses is left out: virtual memory, snapshots
+	bool part;      // the recording goes on in it as its next part (parts.h)
 	bool (*stopped)(void *context); // may be NULL
 	// The one input is still being written: asked at its present end whether to look for more.
 	// NULL: it is whole.

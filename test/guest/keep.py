@@ -105,6 +105,8 @@ def a_rotated_trace_has_it_all():
         check("NOT WHOLE" not in ask("info", name), name)
         before, allocations, left = figures(ask("report", name))
         check(allocations > 0 and before + allocations >= left, name, before, allocations, left)
+    equal(len(parts) + 1, len({re.search(r'"recording_id": "(\w+)"', ask("info", name, "--json"))[1]
+                               for name in parts + ["part.tide"]}))
     equal(int(re.search(r"live (\d+) ", done.stdout)[1]), figures(ask("report", "part.tide"))[2])
     equal(sum(figures(ask("report", name))[1] for name in parts + ["part.tide"]) >= int(OPERATIONS),
           True)

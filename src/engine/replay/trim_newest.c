@@ -2,6 +2,7 @@
 
 #include "engine/replay/trim.h"
 #include "os/file.h"
+#include "trace/parts.h"
 #include "trace/rewrite.h"
 #include "trace/store.h"
 #include "trace/walk.h"
@@ -79,6 +80,7 @@ bool trim_newest_write(struct trim_newest *newest, const struct trim_newest_opti
 		.inputs = &input,
 		.inputs_count = 1,
 		.window = &window,
+		.part = options->last,
 		.stopped = options->stopped,
 		.more = options->more,
 		.context = options->context,
@@ -100,12 +102,27 @@ bool trim_newest_write(struct trim_newest *newest, const struct trim_newest_opti
 	return newest->writer != NULL;
 }
 
-bool trim_newest_place(struct trim_newest *newest, const char *former, struct err *err)
+static bool rotate(const char *path, uint32_t *parts, struct err *err)
+{
+	struct str name = { 0 };
+	bool ok;
+
+	do {
+		str_clear(&name);
+		parts_name(path, ++*parts, &name);
+	} while (file_look(name.text) != FILE_IS_MISSING);
+	ok = file_rename(path, name.text, false) ||
+	     err_errno(err, errno, "cannot rename %s to %s", path, name.text);
+	str_fini(&name);
+	return ok;
+}
+
+bool trim_newest_place(struct trim_newest *newest, uint32_t *parts, struct err *err)
 {
 	const char *path = str_get(&newest->fresh.path);
 
-	if (former && !file_rename(path, former, false))
-		return err_errno(err, errno, "cannot rename %s to %s", path, former);
+	if (parts && !rotate(path, parts, err))
+		return false;
 	if (!file_rename(str_get(&newest->fresh.temporary), path, true))
 		return err_errno(err, errno, "cannot write %s", path);
 	str_clear(&newest->fresh.temporary);

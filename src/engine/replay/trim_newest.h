@@ -18,7 +18,7 @@ struct writer;
 struct trim_newest_options {
 	const char *path;
 	uint64_t file_bytes; // its size
-	bool last;           // begin with the last block; else
+	bool last; // begin with the last block, as another part of the recording (parts.h); else
 	uint64_t old_ns;     // one that begins by then is old enough; 0: none is by its age
 	uint64_t most_bytes; // what follows is to be at most so large; 0: as large as it is
 	// Asked at the present end of the trace whether to read on (trace/rewrite.h), and now and
@@ -38,8 +38,9 @@ struct trim_newest {
 bool trim_newest_write(struct trim_newest *newest, const struct trim_newest_options *options,
 		       struct err *err);
 
-// The trace's name, or `former` (NULL: none), is of the old file then.
-bool trim_newest_place(struct trim_newest *newest, const char *former, struct err *err);
+// It has the trace's name then. Unless `parts` is NULL the old file gets the next name of a part
+// that is not taken; *parts: the number of the last one.
+bool trim_newest_place(struct trim_newest *newest, uint32_t *parts, struct err *err);
 
 // The caller's. Its descriptor is ours, and open until trim_newest_close.
 struct writer *trim_newest_take(struct trim_newest *newest);
