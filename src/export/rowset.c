@@ -608,7 +608,7 @@ static void write_runs(struct rowset *rows)
 	put_text(rows, info->tool);
 	put_text(rows, info->options);
 	put(rows, info->began_unix_ns);
-	put(rows, moment_duration(rows->reader));
+	put(rows, moment_duration(rows->reader) - rows->sites.began_ns);
 	put(rows, info->tick_ns);
 	put(rows, info->sample_bytes);
 	put(rows, end ? end->events_lost : 0);

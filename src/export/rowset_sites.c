@@ -2,6 +2,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "engine/moment.h"
 #include "engine/replay/weight.h"
 
 #include <string.h>
@@ -9,6 +10,8 @@
 void rowset_sites_init(struct rowset_sites *sites, const struct reader *reader)
 {
 	sites->sample_bytes = reader_info(reader)->sample_bytes;
+	sites->before = reader_info(reader)->trimmed;
+	sites->began_ns = moment_begin(reader);
 }
 
 struct rowset_sites rowset_sites_copy(const struct rowset_sites *sites)
@@ -45,10 +48,11 @@ void rowset_sites_add(struct rowset_sites *sites, const struct lives_block *bloc
 {
 	struct rowset_site *site = site_of(sites, block->stack);
 	struct weight weight = weight_of(sites->sample_bytes, block->size);
-	uint64_t from_ns = block->kind == TRACE_BEFORE ? 0 : block->time_ns;
+	bool before = block->kind == TRACE_BEFORE || block->number < sites->before;
+	uint64_t from_ns = before ? sites->began_ns : block->time_ns;
 	uint64_t to_ns = end->time_ns;
 
-	if (block->kind != TRACE_BEFORE) {
+	if (!before) {
 		site->count += weight.count;
 		site->bytes += weight.bytes;
 	}
