@@ -11,7 +11,10 @@
 #include "trace/fresh.h"
 
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
+
+enum { DAYS_MAX = 36500 };
 
 enum { ARGS_HELP_COLUMN = 28, ARGS_HELP_WIDTH = 79, OPTIONS_MAX = 128 };
 
@@ -259,6 +262,19 @@ bool args_bytes(struct args *args, uint64_t *bytes)
 		return true;
 	return args_mistake(args, "--%s needs a size such as 4096, 64K or 1.5MiB, not '%s'",
 			    args->row->name, args->value);
+}
+
+bool args_days(struct args *args, unsigned *days)
+{
+	char *end;
+	unsigned long value = strtoul(args->value, &end, 10);
+
+	if (value == 0 || value > DAYS_MAX || strcmp(end, "d") != 0 || args->value[0] < '0' ||
+	    args->value[0] > '9')
+		return args_mistake(args, "--%s %s: a number of days such as 90d expected",
+				    args->row->name, args->value);
+	*days = (unsigned)value;
+	return true;
 }
 
 bool args_word(struct args *args, const char *const *words, int *index)

@@ -69,6 +69,7 @@ int args_next(struct args *args);
 // (NULL-terminated; its index). False: the mistake was printed, return args->exit_code.
 bool args_count(struct args *args, uint64_t *count);
 bool args_bytes(struct args *args, uint64_t *bytes);
+bool args_days(struct args *args, unsigned *days); // "90d"
 bool args_word(struct args *args, const char *const *words, int *index);
 
 // Exactly one operand is the most common case: call it for each ARGS_OPERAND; a second is a

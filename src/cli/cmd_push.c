@@ -26,7 +26,7 @@ enum {
 	PUSH_COMPRESSION
 };
 
-enum { DAYS_MAX = 36500, SECOND_NS = 1000000000 };
+enum { SECOND_NS = 1000000000 };
 
 static const struct option_row push_options[] = {
 	{ PUSH_TO, 0, "to", "PLACE",
@@ -152,6 +152,15 @@ static bool push_trace_file(const struct pushing *pushing, struct shards *shards
 	return good;
 }
 
+static void say_no_ages(unsigned keep_days)
+{
+	struct str line = { 0 };
+
+	tables_tell_no_ages(keep_days, &line);
+	say(NULL, line.text);
+	str_fini(&line);
+}
+
 // ---- while it is written ----
 
 static const char not_sent[] = "%s is not sent to its end (try: tidemark push %s)";
@@ -184,6 +193,7 @@ static bool follow_file(const struct pushing *pushing, struct shards *shards, co
 		.symbols = pushing->query.print.symbols,
 		.follow = pushing->follow,
 		.every_ns = (uint64_t)pushing->every_ns,
+		.keep_days = pushing->keep_days,
 		.stop = interrupt_came,
 		.say = say_line,
 		.dropped = say_dropped,
@@ -259,10 +269,7 @@ static bool push_all(const struct pushing *pushing, struct err *err)
 	bool good = shards && (pushing->follow || tables_make(shards, &ages, err));
 
 	if (good && pushing->keep_days && !ages)
-		fprintf(stderr,
-			"tidemark push: this ClickHouse has no TTL: after %u days this is not seen,"
-			" but you must delete it (docs/howto/fleet.md)\n",
-			pushing->keep_days);
+		say_no_ages(pushing->keep_days);
 	for (size_t i = 0; i < pushing->files_count && good; i++)
 		good = push_operand(pushing, shards, pushing->files[i], err);
 	shards_free(shards);
@@ -316,18 +323,6 @@ static bool profile_all(const struct pushing *pushing, struct err *err)
 	return good;
 }
 
-static bool take_days(struct args *args, unsigned *days)
-{
-	char *end;
-	unsigned long value = strtoul(args->value, &end, 10);
-
-	if (value == 0 || value > DAYS_MAX || strcmp(end, "d") != 0 || !isdigit(args->value[0]))
-		return args_mistake(args, "--ttl %s: a number of days such as 90d expected",
-				    args->value);
-	*days = (unsigned)value;
-	return true;
-}
-
 static bool take_option(struct args *args, int id, struct pushing *pushing)
 {
 	switch (id) {
@@ -358,7 +353,7 @@ static bool take_option(struct args *args, int id, struct pushing *pushing)
 		       args_mistake(args, "--every %s: a time such as 30s, 500ms or 5m expected",
 				    args->value);
 	case PUSH_TTL:
-		return take_days(args, &pushing->keep_days);
+		return args_days(args, &pushing->keep_days);
 	default:
 		return query_options_take(args, &pushing->query, id) == PRINT_OPTIONS_TAKEN;
 	}
@@ -375,9 +370,8 @@ static bool check(struct args *args, const struct pushing *pushing)
 					  "OTEL_EXPORTER_OTLP_HEADERS)");
 	if (pushing->compression_given && !profiles)
 		return args_mistake(args, "--compression is for otlp://");
-	return !pushing->follow || (!pushing->cluster && !pushing->keep_days) ||
-	       args_mistake(args, "--follow sends to one server, for good: not with --cluster or "
-				  "--ttl");
+	return !pushing->follow || !pushing->cluster ||
+	       args_mistake(args, "--follow sends to one server: not with --cluster");
 }
 
 static int answer(struct args *args, struct pushing *pushing)

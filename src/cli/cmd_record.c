@@ -21,7 +21,7 @@
 #define TIDEMARK_VERSION "0.1.0"
 #endif
 
-enum { RECORD_BYTES_MIN = 8 << 20, RECORD_SPOOL_BYTES = 1 << 30, RECORD_FOLLOW_MAX = 12 };
+enum { RECORD_BYTES_MIN = 8 << 20, RECORD_SPOOL_BYTES = 1 << 30, RECORD_FOLLOW_MAX = 14 };
 
 struct record {
 	struct args args;
@@ -30,7 +30,7 @@ struct record {
 	struct str labels;
 	struct clickhouse_place push;
 	uint64_t spool_bytes, every_ns;
-	const char *every;
+	const char *every, *ttl;
 	const char *follow[RECORD_FOLLOW_MAX]; // words of `tidemark push`
 	bool bundle;
 	bool quiet;
@@ -205,6 +205,15 @@ static bool record_every(struct record *record, const struct record_option *opti
 	return record_parse_time(record, &record->every_ns);
 }
 
+static bool record_ttl(struct record *record, const struct record_option *option)
+{
+	unsigned days;
+
+	(void)option;
+	record->ttl = record->args.value;
+	return args_days(&record->args, &days);
+}
+
 #define FLAG(name) .take = record_flag, .field = offsetof(struct record, name)
 #define WORD(name) .take = record_word, .field = offsetof(struct record, name)
 #define TIME(name) .take = record_time, .field = offsetof(struct record, name)
@@ -291,6 +300,8 @@ static const struct record_option record_options[] = {
 	    "with --push: user and password, a line each; for its owner alone" },
 	  WORD(push.credentials) },
 	{ { 1, 0, "every", "TIME", "with --push: send no more often (10s)" }, OWN(record_every) },
+	{ { 1, 0, "ttl", "TIME", "with --push: what is sent is gone after so many days (90d)" },
+	  OWN(record_ttl) },
 	{ { 1, 0, "jit", NULL,
 	    "ask runtimes (node, Java, Python 3.12, .NET) by their environment to name the code "
 	    "that they generate" },
@@ -347,16 +358,19 @@ static bool record_check_push(struct record *record)
 	size_t count = sizeof words / sizeof *words;
 
 	if (!record->push.url)
-		return (!record->spool_bytes && !record->push.credentials && !record->every) ||
-		       args_mistake(args, "--spool, --credentials and --every need --push PLACE");
-	if (keep_wishes_rotate(keep))
-		return args_mistake(args, "--push sends one file that grows: not with --rotate");
+		return (!record->spool_bytes && !record->push.credentials && !record->every &&
+			!record->ttl) ||
+		       args_mistake(args, "--spool, --credentials, --every and --ttl need --push "
+					  "PLACE");
+	if (keep_wishes_rotate(keep) && record->spool_bytes)
+		return args_mistake(args, "--rotate keeps all: not with --spool");
 	if (record->launch.index)
 		return args_mistake(args, "--push cuts the trace to --spool: not with --index");
 	if (!(clickhouse = clickhouse_new(&record->push, &err)))
 		return args_mistake(args, "--push: %s", err.text);
 	clickhouse_free(clickhouse);
-	if (!keep->max_bytes && (record->spool_bytes || !keep->keep_ns))
+	if (!keep->max_bytes && !keep_wishes_rotate(keep) &&
+	    (record->spool_bytes || !keep->keep_ns))
 		keep->max_bytes = record->spool_bytes ? record->spool_bytes : RECORD_SPOOL_BYTES;
 	memcpy(record->follow, words, sizeof words);
 	if (record->push.credentials) {
@@ -366,6 +380,10 @@ static bool record_check_push(struct record *record)
 	if (record->every) {
 		record->follow[count++] = "--every";
 		record->follow[count++] = record->every;
+	}
+	if (record->ttl) {
+		record->follow[count++] = "--ttl";
+		record->follow[count++] = record->ttl;
 	}
 	record->launch.follow = record->follow;
 	record->launch.follow_quiet = record->quiet;

@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OWN_COLUMNS = 2, DAY_S = 86400 }; // until, part
+enum { OWN_COLUMNS = 2 }; // until, part
 
 struct push {
 	struct shards *shards;
@@ -30,9 +30,9 @@ struct push {
 	const struct reader *reader;
 	char trace[33];
 	uint64_t trace_hash;
-	uint64_t block;   // of the table
-	unsigned until;   // for all but those tables that `fleet` asks
-	struct str known; // a line for each block that is recorded: "TABLE\tBLOCK\tROWS\n"
+	uint64_t block;          // of the table
+	unsigned day, keep_days; // for tables_until
+	struct str known;        // a line for each block that is recorded: "TABLE\tBLOCK\tROWS\n"
 	struct native native;
 	struct radix_pair *order; // of the rows of a batch, and room for as many
 	uint64_t *values;         // of a column in that order
@@ -166,13 +166,6 @@ static bool add_block(struct push *push, const struct block *block, struct err *
 			  err);
 }
 
-// What `fleet` asks of is small, and kept.
-static bool is_kept(const struct rowset_table *table)
-{
-	return table == &rowset_tables[ROWSET_SITES] || table == &rowset_tables[ROWSET_LABELS] ||
-	       table == &rowset_tables[ROWSET_RUNS];
-}
-
 static bool add_batch(void *context, const struct rowset_batch *batch, struct err *err)
 {
 	struct push *push = context;
@@ -182,7 +175,8 @@ static bool add_batch(void *context, const struct rowset_batch *batch, struct er
 		.put = put_batch,
 		.what = batch,
 		.columns = batch->table->columns_count,
-		.until = is_kept(batch->table) ? TABLES_FOR_GOOD : push->until,
+		.until = tables_until((enum rowset_table_id)(batch->table - rowset_tables),
+				      push->day, push->keep_days),
 	};
 	bool good = add_block(push, &block, err);
 
@@ -235,7 +229,14 @@ static bool add_pieces(struct push *push, const char *file, const uint8_t *bytes
 			.bytes = bytes + at,
 			.size = size - at < PIECES_SIZE ? size - at : PIECES_SIZE,
 		};
-		const struct block block = { "pieces", 1, put_piece, &piece, 5, push->until };
+		const struct block block = {
+			.table = "pieces",
+			.rows = 1,
+			.put = put_piece,
+			.what = &piece,
+			.columns = 5,
+			.until = tables_until(ROWSET_ALLOCATIONS, push->day, push->keep_days),
+		};
 		const uint64_t key[] = { index_set_hash_text(file), at };
 
 		push->block = index_set_hash(key, 2);
@@ -305,7 +306,6 @@ static bool begin(struct push *push, struct shards *shards, const struct reader 
 		.shards = shards,
 		.result = result,
 		.reader = reader,
-		.until = TABLES_FOR_GOOD,
 		.order = mem_alloc(2 * ROWSET_BATCH, sizeof *push->order),
 		.values = mem_alloc(ROWSET_BATCH, sizeof *push->values),
 	};
@@ -327,25 +327,26 @@ static void end(struct push *push)
 bool push_trace(struct shards *shards, const struct export_source *source, unsigned keep_days,
 		struct push_result *result, struct err *err)
 {
-	uint64_t today = now_wall_ns() / 1000000000 / DAY_S;
 	struct push push;
 	bool good = begin(&push, shards, source->asked->reader, result, err);
 
-	if (keep_days && today + keep_days < TABLES_FOR_GOOD)
-		push.until = (unsigned)today + keep_days;
+	push.day = tables_day(now_wall_ns());
+	push.keep_days = keep_days;
 	good = good && send_all(&push, source, err);
 	end(&push);
 	return good;
 }
 
-bool push_file(struct shards *shards, const struct query_context *asked, struct push_result *result,
-	       struct err *err)
+bool push_file(struct shards *shards, const struct query_context *asked, unsigned day,
+	       unsigned keep_days, struct push_result *result, struct err *err)
 {
 	struct push_result sent = { 0 };
 	struct err other = { 0 };
 	struct push push;
 	bool good = begin(&push, shards, asked->reader, &sent, err);
 
+	push.day = day;
+	push.keep_days = keep_days;
 	if (good) {
 		good = find_known(&push, err) && add_file(&push, asked, err);
 		good = wait(&push, good ? err : &other) && good;

@@ -27,8 +27,9 @@ struct push_result {
 bool push_trace(struct shards *shards, const struct export_source *source, unsigned keep_days,
 		struct push_result *result, struct err *err);
 
-// The file alone, with its names: of a trace whose rows were sent otherwise (push_live.h).
-bool push_file(struct shards *shards, const struct query_context *asked, struct push_result *result,
-	       struct err *err);
+// The file alone, with its names: of a trace whose rows were sent otherwise (push_live.h). Seen
+// as long as what is sent on that day.
+bool push_file(struct shards *shards, const struct query_context *asked, unsigned day,
+	       unsigned keep_days, struct push_result *result, struct err *err);
 
 #endif

@@ -10,11 +10,19 @@
 #include "os/file.h"
 #include "os/now.h"
 #include "trace/effect.h"
+#include "trace/parts.h"
 
 #include <errno.h>
 #include <string.h>
 
-enum { POLL_NS = 250000000, LOOK_EVERY = 1 << 12, LATEST = 6, BUCKET_NS = 100000, PLACES = 24 };
+enum {
+	POLL_NS = 250000000,
+	LOOK_EVERY = 1 << 12,
+	LATEST = 6,
+	BUCKET_NS = 100000,
+	PLACES = 24,
+	MISSED_MAX = 16
+};
 
 // ---- rows ----
 
@@ -318,16 +326,43 @@ static bool finish(struct push_live *live, struct err *err)
 	return push_live_send_epoch(live, err);
 }
 
-// All of it is in this file, if it never was cut.
+// All of it is in this file, if it never was cut. It may be called otherwise by now.
 static bool send_file(struct push_live *live, struct err *err)
 {
-	if (moment_is_trimmed(live->asked.reader))
+	const struct trace_info *info = reader_info(live->asked.reader);
+	struct str path = { 0 };
+	bool good;
+
+	if (moment_is_trimmed(live->asked.reader) && !parts_has(info))
 		return true;
-	return push_file(live->shards, &live->asked, live->result, err);
+	if (parts_has(info) && parts_find(live->options->path, info->recording_id, &path))
+		live->asked.options.path = str_get(&path);
+	good = push_file(live->shards, &live->asked, live->day, live->options->keep_days,
+			 live->result, err);
+	str_fini(&path);
+	return good;
 }
 
-bool push_live_run(struct shards *shards, const struct push_live_options *options,
-		   struct push_result *result, struct err *err)
+static bool send_trace(struct push_live *live, struct err *err)
+{
+	const struct export_source source = { .asked = &live->asked };
+	const struct trace_info *info = reader_info(live->asked.reader);
+	bool good;
+
+	rowset_trace_name(live->asked.reader, live->trace);
+	live->day = tables_day(info->began_unix_ns + moment_begin(live->asked.reader));
+	push_live_send_init(live);
+	live->rowset = rowset_new(&source, &live->receiver);
+	good = push_live_send_tables(live, err) && push_live_send_known(live, err);
+	if (good && live->known)
+		note_dropped(live, (live->known >> PLACES) * BUCKET_NS);
+	return good && (live->whole || (follow(live, err) && finish(live, err))) &&
+	       send_file(live, err);
+}
+
+// A part: the one of that id (NULL: any). *next: the id of the one after it.
+static bool run(struct shards *shards, const struct push_live_options *options, const uint8_t *id,
+		uint8_t next[static 16], struct push_result *result, struct err *err)
 {
 	struct push_live live = {
 		.shards = shards,
@@ -337,18 +372,16 @@ bool push_live_run(struct shards *shards, const struct push_live_options *option
 		.lock_fd = -1,
 		.epoch_ns = now_steady_ns(),
 	};
-	const struct export_source source = { .asked = &live.asked };
 	bool good = open_file(&live, err);
 
+	// Called otherwise since it was found: it is looked for again.
+	if (good && id && memcmp(reader_info(live.asked.reader)->recording_id, id, 16) != 0) {
+		close_file(&live);
+		return true;
+	}
 	if (good) {
-		rowset_trace_name(live.asked.reader, live.trace);
-		push_live_send_init(&live);
-		live.rowset = rowset_new(&source, &live.receiver);
-		good = push_live_send_tables(&live, err) && push_live_send_known(&live, err);
-		if (good && live.known)
-			note_dropped(&live, (live.known >> PLACES) * BUCKET_NS);
-		good = good && (live.whole || (follow(&live, err) && finish(&live, err))) &&
-		       send_file(&live, err);
+		good = send_trace(&live, err);
+		parts_next_id(reader_info(live.asked.reader)->recording_id, next);
 	}
 	close_file(&live);
 	lives_free(live.before);
@@ -356,5 +389,24 @@ bool push_live_run(struct shards *shards, const struct push_live_options *option
 	rowset_free(live.rowset);
 	mem_free(live.halves);
 	push_live_send_fini(&live);
+	return good;
+}
+
+bool push_live_run(struct shards *shards, const struct push_live_options *options,
+		   struct push_result *result, struct err *err)
+{
+	struct push_live_options of_part = *options;
+	struct str path = { 0 };
+	uint8_t next[16], id[16];
+	unsigned missed = 0;
+	bool good = run(shards, options, NULL, next, result, err);
+
+	while (good && missed < MISSED_MAX && parts_find(options->path, next, &path)) {
+		memcpy(id, next, sizeof id);
+		of_part.path = str_get(&path);
+		good = run(shards, &of_part, id, next, result, err);
+		missed = memcmp(id, next, sizeof id) == 0 ? missed + 1 : 0;
+	}
+	str_fini(&path);
 	return good;
 }

@@ -15,6 +15,9 @@
 // leaves out the rows before the greatest number that is recorded. That holds as well where the
 // trace was cut meanwhile (record --max-size, --keep): times stay what they were. Where it was
 // cut beyond what was sent, blocks that began and ended in between are not sent: that is said.
+//
+// Of a recording that is rotated each part is a trace (trace/parts.h): when one ends the next is
+// gone on with.
 #ifndef SQL_PUSH_LIVE_H
 #define SQL_PUSH_LIVE_H
 
@@ -26,6 +29,7 @@ struct push_live_options {
 	struct symbols_options symbols;
 	bool follow;                 // until it is no longer written
 	uint64_t every_ns;           // how long an epoch is, at least
+	unsigned keep_days;          // as for push_trace, counted from when the trace began
 	bool (*stop)(void *context); // of NULL
 	// A line for the user; and what was not sent, of times of the trace.
 	void (*say)(const char *line);

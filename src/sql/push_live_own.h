@@ -21,6 +21,8 @@ struct push_live {
 	const struct push_live_options *options;
 	struct push_result *result;
 	char trace[33];
+	unsigned day; // on which it began
+	bool plain;   // rows of it were sent as a whole trace
 	// The file.
 	int lock_fd;
 	struct opened opened;

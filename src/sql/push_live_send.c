@@ -124,6 +124,16 @@ static bool run(struct push_live *live, struct err *err)
 	return good;
 }
 
+static enum rowset_table_id id_of(const struct rowset_batch *batch)
+{
+	return (enum rowset_table_id)(batch->table - rowset_tables);
+}
+
+static unsigned until_of(const struct push_live *live, enum rowset_table_id id)
+{
+	return tables_until(id, live->day, live->options->keep_days);
+}
+
 static void pack(struct push_live *live, const struct rowset_batch *batch, uint64_t part)
 {
 	struct native *native = &live->native;
@@ -131,17 +141,17 @@ static void pack(struct push_live *live, const struct rowset_batch *batch, uint6
 	native_begin(native, batch->table->columns_count + 2, batch->count);
 	for (unsigned i = 0; i < batch->table->columns_count; i++)
 		tables_put_column(native, batch, i, batch->values[i]);
-	native_date(native, "until", TABLES_FOR_GOOD, batch->count);
+	native_date(native, "until", until_of(live, id_of(batch)), batch->count);
 	native_constant(native, "part", part, batch->count);
 	native_end(native);
 }
 
-static void put_record(struct push_live *live, const char *table, uint64_t block, uint64_t part,
-		       size_t rows)
+static void put_record(struct push_live *live, enum rowset_table_id id, uint64_t block,
+		       uint64_t part, size_t rows)
 {
-	str_format(&live->records, "%s('%s', '%s', %" PRIu64 ", %" PRIu64 ", %zu, toDate(%d), %d)",
-		   live->records.length ? ", " : "", live->trace, table, block, part, rows,
-		   TABLES_FOR_GOOD, ROWSET_SCHEMA_VERSION);
+	str_format(&live->records, "%s('%s', '%s', %" PRIu64 ", %" PRIu64 ", %zu, toDate(%u), %d)",
+		   live->records.length ? ", " : "", live->trace, rowset_tables[id].name, block,
+		   part, rows, until_of(live, id), ROWSET_SCHEMA_VERSION);
 	if (block >= TABLES_PICTURE)
 		str_format(&live->kept, "%s%" PRIu64, live->kept.length ? ", " : "", part);
 }
@@ -165,7 +175,7 @@ static bool send(struct push_live *live, const struct rowset_batch *batch, uint6
 		if (!try_again(live, &tries, err))
 			return false;
 	}
-	put_record(live, batch->table->name, block, part, batch->count);
+	put_record(live, id_of(batch), block, part, batch->count);
 	live->result->rows_sent += batch->count;
 	live->result->bytes_sent += live->native.packed.length;
 	return true;
@@ -184,7 +194,7 @@ static bool begin_table(void *context, const struct rowset_table *table, struct 
 static bool add_batch(void *context, const struct rowset_batch *batch, struct err *err)
 {
 	struct push_live *live = context;
-	uint64_t block = block_of(live, (enum rowset_table_id)(batch->table - rowset_tables));
+	uint64_t block = block_of(live, id_of(batch));
 
 	(void)err; // of a batch that fills while events are read nobody gives one
 	if (live->picture)
@@ -274,7 +284,7 @@ static bool put_empty(struct push_live *live, struct err *err)
 
 			if (!random_bytes(&part, sizeof part, err))
 				return false;
-			put_record(live, rowset_tables[id].name, picture_block(live, i), part, 0);
+			put_record(live, id, picture_block(live, i), part, 0);
 		}
 	return true;
 }
@@ -296,9 +306,19 @@ static bool is_alone(struct push_live *live, struct err *err)
 	       err_set(err, ERR_IO, "this recording is being sent by another tidemark push");
 }
 
+// All of a trace goes on one day, the definitions that later rows need with those of the first.
+static bool is_seen(const struct push_live *live, struct err *err)
+{
+	return until_of(live, ROWSET_ALLOCATIONS) >= tables_day(now_wall_ns()) ||
+	       err_set(err, ERR_IO,
+		       "the trace began more than %u days ago: what is sent of it would not be "
+		       "seen (try: record --rotate 1h)",
+		       live->options->keep_days);
+}
+
 static bool record(struct push_live *live, struct err *err)
 {
-	if (!is_alone(live, err))
+	if (!is_seen(live, err) || !is_alone(live, err))
 		return false;
 	str_clear(&live->sql);
 	str_format(&live->sql,
@@ -370,11 +390,16 @@ bool push_live_send_epoch(struct push_live *live, struct err *err)
 bool push_live_send_tables(struct push_live *live, struct err *err)
 {
 	unsigned tries = 0;
-	bool good;
+	bool good, ages;
 
 	do
 		*err = (struct err){ 0 };
-	while (!(good = tables_make(live->shards, NULL, err)) && try_again(live, &tries, err));
+	while (!(good = tables_make(live->shards, &ages, err)) && try_again(live, &tries, err));
+	if (good && live->options->keep_days && !ages && !live->result->rows_sent) {
+		str_clear(&live->answer);
+		tables_tell_no_ages(live->options->keep_days, &live->answer);
+		live->options->say(str_get(&live->answer));
+	}
 	return good;
 }
 
@@ -404,9 +429,9 @@ static bool take_known(struct push_live *live, const char *line, struct err *err
 		   &last, &generation, &parts) != 5 ||
 	    (id = rowset_find(name)) == ROWSET_TABLES || parts > UINT16_MAX)
 		return err_set(err, ERR_IO, "the database's list of blocks makes no sense");
-	if (first == 0)
-		return err_set(err, ERR_IO,
-			       "a copy of this recording was sent there as a whole trace");
+	live->plain = live->plain || first == 0;
+	if (id == ROWSET_RUNS && first == 0)
+		live->whole = true;
 	if (generation > live->generation)
 		live->generation = generation;
 	live->parts_before[id] = (unsigned)parts;
@@ -419,7 +444,7 @@ static bool take_known(struct push_live *live, const char *line, struct err *err
 		live->known_rss = live->last_rss = last;
 		break;
 	case ROWSET_RUNS:
-		live->whole = last > 0;
+		live->whole = live->whole || last > 0;
 		break;
 	case ROWSET_LABELS:
 		live->counted[id] = last > 0;
@@ -441,6 +466,9 @@ bool push_live_send_known(struct push_live *live, struct err *err)
 		good = take_known(live, line, err);
 		line += length + (line[length] == '\n');
 	}
+	if (good && live->plain && (!live->whole || reader_growing(live->asked.reader)))
+		return err_set(err, ERR_IO,
+			       "a copy of this recording was sent there as a whole trace");
 	return good;
 }
 

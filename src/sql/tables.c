@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { OLDEST_MAJOR = 18, OLDEST_MINOR = 16, TTL_MAJOR = 19, TTL_MINOR = 6 };
+enum { OLDEST_MAJOR = 18, OLDEST_MINOR = 16, TTL_MAJOR = 19, TTL_MINOR = 6, DAY_S = 86400 };
 
 // What ClickHouse calls the types of columns.
 static const char *const tables_types[] = {
@@ -51,6 +51,27 @@ const char *const tables_orders[] = {
 	[ROWSET_LABELS] = "name",          [ROWSET_SITES] = "site",
 	[ROWSET_RUNS] = "began_unix_ns",
 };
+
+unsigned tables_day(uint64_t unix_ns)
+{
+	return (unsigned)(unix_ns / 1000000000 / DAY_S);
+}
+
+unsigned tables_until(enum rowset_table_id id, unsigned day, unsigned keep_days)
+{
+	bool kept = id == ROWSET_SITES || id == ROWSET_LABELS || id == ROWSET_RUNS;
+
+	return kept || !keep_days || day + keep_days > TABLES_FOR_GOOD ? TABLES_FOR_GOOD
+								       : day + keep_days;
+}
+
+void tables_tell_no_ages(unsigned keep_days, struct str *line)
+{
+	str_format(line,
+		   "this ClickHouse has no TTL: after %u days this is not seen, but you must "
+		   "delete it (docs/howto/fleet.md)",
+		   keep_days);
+}
 
 // Asking one server.
 struct making {

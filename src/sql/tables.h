@@ -30,6 +30,14 @@ extern const char *const tables_orders[];
 // Rows that are kept for good: the 31st of December 2099.
 enum { TABLES_FOR_GOOD = 47481 };
 
+// The last day on which rows of a table are seen that are sent on that day, and kept for so many
+// (0: for good). What `fleet` asks of is small, and kept.
+unsigned tables_day(uint64_t unix_ns);
+unsigned tables_until(enum rowset_table_id id, unsigned day, unsigned keep_days);
+
+// That the server takes nothing away by itself.
+void tables_tell_no_ages(unsigned keep_days, struct str *line);
+
 // Make the tables where they are missing, on each of the servers. False: one is not ClickHouse, or
 // too old, or has tables of another version, or of another cluster. *ages (unless NULL): each of
 // them takes rows away that are old.

@@ -3,6 +3,8 @@
 # timeout: 300
 """`record --push`: while a program runs, its allocations come into ClickHouse; each is counted once at any moment,
 whatever is killed, and at the end the rows are those that `push` sends of the whole trace."""
+import glob
+import json
 import os
 import re
 import shutil
@@ -229,6 +231,50 @@ def a_cut_trace_is_sent_whole():
                                      .replace("AND function != '' AND 1", "AND stack != 0")))
 
 
+def figures_of(path):
+    """Of a part: recording id, blocks of before, allocations, blocks that live at its end."""
+    def json_of(*words):
+        done = subprocess.run([TIDEMARK, *words, "--json"], env=environment(), capture_output=True, text=True, check=False)
+        equal(0, done.returncode, done.stderr)
+        return json.loads(done.stdout)
+    heap = json_of("report", path)["heap"]
+    return json_of("info", path)["trace"]["recording_id"], heap["before"]["count"], heap["allocations"], heap["live_at_exit"]["count"]
+
+
+@test
+def each_part_of_a_rotated_recording_is_a_trace():
+    with Server() as server:
+        def runs(which):
+            try:
+                return int(server.ask(f"SELECT count() FROM memory.runs WHERE {which}")[0][0])
+            except AssertionError:
+                return 0
+        process = start(server.place, "--rotate", "1500ms", "--ttl", "30d", operations="100000000")
+        pid = pid_of(process)
+        wait_for(lambda: runs("complete = 1") >= 2, "parts")
+        os.kill(pid, signal.SIGTERM)
+        said = process.communicate()[1]
+        equal(-signal.SIGTERM, process.returncode, said)
+        equal(1, said.count("has no TTL"), said)
+        parts = sorted(glob.glob("live.*.tide"), key=lambda name: int(name.split(".")[1])) + ["live.tide"]
+        equal(len(parts), runs("complete = 1"), said)
+        equal([["30"]], server.ask("SELECT DISTINCT toInt64(until) - toInt64(today()) FROM memory.blocks WHERE name = 'allocations'"))
+        seen = set()
+        for path in parts:
+            trace, before, allocations, live = figures_of(path)
+            check(trace not in seen and (before > 0) == bool(seen), path, trace, before)
+            seen.add(trace)
+            equal([[str(allocations), str(live)]],
+                  server.ask(f"SELECT sum(count), sum(kept_count) FROM memory.sites WHERE trace = '{trace}'"), path)
+        said = push(*parts, "--to", server.place).stdout
+        equal(len(parts), said.count(" 0 rows sent"), said)
+        found = {table: rows(server, table) for table in COLUMNS}
+        server.ask("DROP DATABASE memory")
+        push(*parts, "--to", server.place)
+        for table, values in found.items():
+            equal(rows(server, table), values, table)
+
+
 @test
 def what_cannot_be_is_refused_before_the_program_starts():
     with open("who", "w", encoding="ascii") as file:
@@ -236,7 +282,8 @@ def what_cannot_be_is_refused_before_the_program_starts():
     os.chmod("who", 0o644)
     place = f"clickhouse://127.0.0.1:{free_port()}/memory"
     for words in (("--push", "http://127.0.0.1/x"), ("--push", "clickhouse://127.0.0.1"), ("--push", "clickhouse://a:s3cret@127.0.0.1/x"),
-                  ("--push", place, "--credentials", "who"), ("--push", place, "--spool", "1M"), ("--push", place, "--rotate", "1h"),
+                  ("--push", place, "--credentials", "who"), ("--push", place, "--spool", "1M"), ("--push", place, "--rotate", "1h", "--spool", "1G"),
+                  ("--push", place, "--ttl", "1h"), ("--ttl", "1d"),
                   ("--push", place, "--every", "soon"), ("--spool", "1G"), ("--push", place, "--index")):
         done = subprocess.run([TIDEMARK, "record", *words, "touch", "started"], env=environment(), capture_output=True, text=True,
                               check=False)
