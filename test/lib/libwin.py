@@ -7,6 +7,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import tempfile
 
 import libi386
 
@@ -87,18 +88,41 @@ def wine(*command, prefix=None, seconds=150, **keywords):
     """Run a Windows program to its end. On a busy machine Wine's own start.exe now and then cannot
     start it at all, and says so, or fails without a word: then once more."""
     place = ["--prefix", prefix] if prefix else []
-    keywords.setdefault("capture_output", True)
+    captures = keywords.pop("capture_output", True)
     for _ in range(3):
-        done = subprocess.run([WINE_RUN, *place, "--time", str(seconds), "--", *command],
-                              **keywords)
+        done = run_captured([WINE_RUN, *place, "--time", str(seconds), "--", *command], captures,
+                            **keywords)
         said = done.stdout or b""
         refused = (b"ShellExecuteEx failed" if isinstance(said, bytes) else
                    "ShellExecuteEx failed") in said
-        if not refused and (done.returncode == 0 or done.stdout or done.stderr or
-                            not keywords["capture_output"]):
+        if not refused and (done.returncode == 0 or done.stdout or done.stderr or not captures):
             break
         print(f"wine: {command[0]} was not started ({done})", flush=True)
     return done
+
+
+def run_captured(command, captures, text=False, **keywords):
+    """subprocess.run, but for its pipes: what Wine brings up beside a program (its desktop, above all)
+    lives on and holds their other ends, so that they have no end."""
+    if not captures:
+        return subprocess.run(command, text=text, **keywords)
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        done = subprocess.run(command, stdout=out, stderr=err, **keywords)
+        for stream in out, err:
+            stream.seek(0)
+        said = [stream.read() for stream in (out, err)]
+    if text:
+        said = [each.decode().replace("\r\n", "\n").replace("\r", "\n") for each in said]
+    done.stdout, done.stderr = said
+    return done
+
+
+def command_line(pid):
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
 
 
 def windows_path(name):

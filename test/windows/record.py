@@ -118,12 +118,8 @@ def wait_for_counts(path, least):
 
 def pid_of(beginning):
     for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/cmdline", "rb") as file:
-                if file.read().startswith(beginning):
-                    return int(pid)
-        except OSError:
-            pass
+        if libwin.command_line(pid).startswith(beginning):
+            return int(pid)
     raise SystemExit(f"no process begins with {beginning}")
 
 

@@ -50,6 +50,10 @@ done = libwin.wine("./hello64.exe", "60000", "x", prefix="prefix", seconds=2,
                    stdin=subprocess.DEVNULL)
 check("a program that takes too long is ended", done.returncode == 124, done)
 check("and not much later", time.monotonic() - begin < 50)
+done = libwin.wine("cmd.exe", "/c", "start /b hello64.exe 60000 lives-on & echo started", prefix="prefix",
+                   stdin=subprocess.DEVNULL)
+check("what a program leaves behind is not waited for", b"started" in done.stdout and any(
+    b"lives-on" in libwin.command_line(pid) for pid in filter(str.isdigit, os.listdir("/proc"))), done)
 subprocess.run([libwin.WINE_RUN, "--prefix", "prefix", "--end"], check=True)
 check("a prefix stays", os.path.isdir("prefix/drive_c/windows"))
 
