@@ -433,22 +433,22 @@ static bool attacher_stop(struct attacher *attacher, struct tracee *tracee,
 	}
 }
 
+// `now`: what is mapped then, which has changed.
 static void attacher_read_before(struct attacher *attacher, const struct tracee *tracee,
-				 struct glibc_heap *before, struct attacher_figures *figures)
+				 struct glibc_heap *before, struct objects *now,
+				 struct attacher_figures *figures)
 {
 	uint64_t began_ns = now_steady_ns();
-	struct objects now; // what is mapped has changed
 
 	if (!before || before->why.length > 0)
 		return;
-	if (objects_read(&now, attacher->pid)) {
-		objects_inside_know(&now, &attacher->objects);
-		if (glibc_heap_read(before, &now, tracee)) {
-			jemalloc_heap_read(before, &now, tracee);
-			mimalloc_heap_read(before, &now, tracee);
+	if (objects_read(now, attacher->pid)) {
+		objects_inside_know(now, &attacher->objects);
+		if (glibc_heap_read(before, now, tracee)) {
+			jemalloc_heap_read(before, now, tracee);
+			mimalloc_heap_read(before, now, tracee);
 		}
 	}
-	objects_fini(&now);
 	figures->walk_ns = now_steady_ns() - began_ns;
 }
 
@@ -476,6 +476,7 @@ static bool attacher_patch(struct attacher *attacher, struct glibc_heap *before,
 {
 	struct attach_patch *list = attacher_list(attacher);
 	uint32_t count = attacher->answer.patches_count;
+	struct objects now = { 0 };
 	struct tracee tracee;
 	static const uint32_t waits = 0;
 	bool out = true;
@@ -500,12 +501,15 @@ static bool attacher_patch(struct attacher *attacher, struct glibc_heap *before,
 						 offsetof(struct attach_patch, after));
 		tracee_write(attacher->pid, attacher->answer.waits_at, &waits, sizeof(waits));
 	}
-	attacher_read_before(attacher, &tracee, before, figures);
+	attacher_read_before(attacher, &tracee, before, &now, figures);
 	figures->kept = count - figures->places;
 	figures->threads = (uint32_t)tracee.count;
 	stood_ns = tracee_release(&tracee) - figures->walk_ns;
 	if (stood_ns > figures->stop_ns)
 		figures->stop_ns = stood_ns;
+	if (before)
+		glibc_heap_check(before, &now);
+	objects_fini(&now);
 	mem_free(list);
 	return figures->places > 0 ||
 	       err_set(err, ERR_IO, "process %d: its code could not be changed (try: again)",

@@ -15,7 +15,6 @@
 
 #include "base/map.h"
 #include "base/mem.h"
-#include "collect/before.h"
 #include "collect/maps_text.h"
 #include "launch/narrow_linux.h"
 
@@ -774,28 +773,4 @@ bool glibc_heap_read(struct glibc_heap *heap, const struct objects *objects,
 	mem_free(walk->data);
 	mem_free(walk);
 	return ok;
-}
-
-void glibc_heap_note(struct glibc_heap *heap, struct str *text)
-{
-	bool known = heap->why.length == 0;
-	char *why = str_take(known ? &heap->but : &heap->why);
-
-	if (known)
-		str_format(text, BEFORE_WITH "%s%s%s", str_get(&heap->with), why[0] ? "; " : "",
-			   why);
-	else
-		str_add(text, why);
-	if (why[0])
-		str_format(&heap->why, "%sknown: %s", known ? "all " : "", why);
-	mem_free(why);
-}
-
-void glibc_heap_fini(struct glibc_heap *heap)
-{
-	mem_free(heap->blocks);
-	str_fini(&heap->why);
-	str_fini(&heap->with);
-	str_fini(&heap->but);
-	*heap = (struct glibc_heap){ 0 };
 }

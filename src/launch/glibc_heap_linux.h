@@ -43,6 +43,10 @@ bool glibc_heap_settle(const struct objects *objects, struct tracee *tracee,
 bool glibc_heap_read(struct glibc_heap *heap, const struct objects *objects,
 		     const struct tracee *tracee);
 
+// Whether what was read, of all allocators, can be: each block in memory that is there, none
+// over another one. Else nothing is believed, and `why` says so. Needs no stop.
+void glibc_heap_check(struct glibc_heap *heap, const struct objects *objects);
+
 // What the trace says of them (collect/before.h). `why` is then for people, after "is not".
 void glibc_heap_note(struct glibc_heap *heap, struct str *text);
 
