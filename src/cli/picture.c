@@ -2,6 +2,7 @@
 
 #include "cli/absent.h"
 
+#include "base/mem.h"
 #include "base/str.h"
 #include "os/file.h"
 #include "os/tool.h"
@@ -152,6 +153,7 @@ bool picture_check(const struct picture *picture, struct err *err)
 		   err_set(err, ERR_IO, "gnuplot, which draws the pictures, is not there (%s)",
 			   absent_gnuplot);
 
+	ASSERT(picture->output.path);
 	for (size_t i = 0; i < (picture->keep ? 3 : 1) && can; i++) {
 		struct str path = { 0 };
 
@@ -165,7 +167,10 @@ bool picture_check(const struct picture *picture, struct err *err)
 bool picture_draw(const struct picture *picture, const struct chart *chart, struct err *err)
 {
 	struct picture_files files = { 0 };
-	bool good = set_up(picture, &files, err) && draw(picture, chart, &files, err);
+	bool good;
+
+	ASSERT(picture->output.path && chart);
+	good = set_up(picture, &files, err) && draw(picture, chart, &files, err);
 
 	clear_up(&files);
 	return good;

@@ -1,5 +1,6 @@
 #include "cli/query_options.h"
 
+#include "base/mem.h"
 #include "cli/interrupt.h"
 #include "os/file.h"
 #include "report/ask/moment_view.h"
@@ -153,6 +154,7 @@ int query_options_print(const struct command *command, const struct query_option
 	struct err err = { 0 };
 	bool good;
 
+	ASSERT(command && context->rules && answer);
 	if (!query_options_open(context, &asked, &err))
 		return args_fail(command, &err);
 	if (asked.window && asked.layers & WINDOW_VM)
@@ -203,6 +205,7 @@ bool query_options_write(const struct query_options *options, query_options_writ
 	FILE *file;
 	bool ok;
 
+	ASSERT(write);
 	if (!options->output)
 		return write_to(stdout, write, context, err);
 	if (!fresh_open(&fresh, options->output, options->force, err))

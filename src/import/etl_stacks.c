@@ -122,6 +122,7 @@ void etl_stacks_define(struct etl_stacks *stacks, uint64_t key, uint64_t time, u
 	struct key *row = key_of(stacks, key);
 	uint32_t number = (uint32_t)stacks->definitions_count + 1;
 
+	ASSERT(node < stacks->nodes_count && row->last < number);
 	stacks->definitions = mem_grow(stacks->definitions, &stacks->definitions_capacity, number,
 				       sizeof *stacks->definitions);
 	stacks->definitions[stacks->definitions_count++] =
