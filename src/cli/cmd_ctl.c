@@ -89,7 +89,7 @@ static bool save(const char *path, const char *output, struct err *err)
 {
 	struct repair_result result;
 	struct fresh fresh = { .fd = -1 };
-	bool ok = fresh_open(&fresh, output, false, err) &&
+	bool ok = fresh_open_of(&fresh, output, false, path, err) &&
 		  repair_trace(path, fresh.fd, &result, err) && fresh_keep(&fresh, err);
 	char events[28];
 

@@ -85,7 +85,7 @@ static bool write_merged(const struct merge *merge, struct rewrite_result *resul
 		.stopped = interrupt_came,
 	};
 	struct fresh fresh = { .fd = -1 };
-	bool ok = fresh_open(&fresh, merge->output, merge->force, err);
+	bool ok = fresh_open_of(&fresh, merge->output, merge->force, merge->inputs[0].path, err);
 
 	interrupt_watch();
 	ok = ok && rewrite_traces(&options, fresh.fd, result, err);

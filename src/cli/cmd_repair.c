@@ -53,7 +53,7 @@ static bool repair(const char *path, const char *output, bool force, struct err 
 	struct repair_result result;
 	struct fresh fresh = { .fd = -1 };
 	char bytes[16];
-	bool ok = fresh_open(&fresh, output, force, err) &&
+	bool ok = fresh_open_of(&fresh, output, force, path, err) &&
 		  repair_trace(path, fresh.fd, &result, err) && fresh_keep(&fresh, err);
 
 	fresh_close(&fresh);

@@ -58,7 +58,7 @@ static bool write_window(const struct query_options *options, const struct query
 		.stopped = interrupt_came,
 	};
 	struct fresh fresh = { .fd = -1 };
-	bool ok = fresh_open(&fresh, options->output, options->force, err);
+	bool ok = fresh_open_of(&fresh, options->output, options->force, options->path, err);
 
 	ok = ok && rewrite_traces(&rewrite, fresh.fd, result, err);
 	ok = ok && fresh_keep(&fresh, err);

@@ -98,6 +98,10 @@ bool file_touch(const char *path); // it was changed just now
 // may give it away. On Windows a folder has the rights of the one that it is in.
 bool file_share_folder(const char *path, const char *file);
 
+// Let those into an open file of ours, and nobody else, who may read or write the file at `path`.
+// Nothing on Windows, where it has the rights of its folder.
+void file_let_in(int fd, const char *path);
+
 // Tell the names of what is in a folder, in no order, without "." and "..". False and errno.
 bool file_list(const char *path, void (*tell)(void *context, const char *name), void *context);
 

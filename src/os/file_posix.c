@@ -250,6 +250,17 @@ bool file_touch(const char *path)
 	return utimensat(AT_FDCWD, path, NULL, 0) == 0;
 }
 
+void file_let_in(int fd, const char *path)
+{
+	struct stat from, is;
+
+	if (stat(path, &from) != 0 || fstat(fd, &is) != 0)
+		return;
+	if (from.st_gid != is.st_gid)
+		from.st_mode &= ~(mode_t)0070;
+	fchmod(fd, from.st_mode & 0666);
+}
+
 bool file_share_folder(const char *path, const char *file)
 {
 	// Not through a link: it may lead to a folder that is none of ours.

@@ -430,6 +430,12 @@ bool file_touch(const char *path)
 	return ok || failed(GetLastError());
 }
 
+void file_let_in(int fd, const char *path)
+{
+	(void)fd;
+	(void)path;
+}
+
 bool file_share_folder(const char *path, const char *file)
 {
 	(void)path;

@@ -93,7 +93,14 @@ bool fresh_check(const char *path, bool replace, struct err *err)
 
 bool fresh_open(struct fresh *fresh, const char *path, bool replace, struct err *err)
 {
+	return fresh_open_of(fresh, path, replace, path, err);
+}
+
+bool fresh_open_of(struct fresh *fresh, const char *path, bool replace, const char *of,
+		   struct err *err)
+{
 	enum file_kind kind = file_look(path);
+	bool alike = file_look(of) == FILE_IS_REGULAR;
 
 	*fresh = (struct fresh){ .fd = -1, .replace = replace };
 	str_add(&fresh->path, path);
@@ -105,7 +112,10 @@ bool fresh_open(struct fresh *fresh, const char *path, bool replace, struct err 
 		if (kind == FILE_IS_REGULAR && !replace && taken(path, err))
 			return false;
 		str_format(&fresh->temporary, "%s.%ld.part", path, (long)tool_own_pid());
-		fresh->fd = file_open(fresh->temporary.text, FILE_WRITE | FILE_NEW);
+		fresh->fd = file_open(fresh->temporary.text,
+				      FILE_WRITE | FILE_NEW | (alike ? FILE_PRIVATE : 0));
+		if (fresh->fd >= 0 && alike)
+			file_let_in(fresh->fd, of);
 	}
 	return fresh->fd >= 0 || err_errno(err, errno, "cannot write %s", path);
 }

@@ -24,7 +24,12 @@ void fresh_spare(const char *path);
 bool fresh_check(const char *path, bool replace, struct err *err);
 
 // Refuses a name that is taken, unless `replace` is set, and with ERR_USAGE what is to be spared.
+// Who may read what is replaced may read it.
 bool fresh_open(struct fresh *fresh, const char *path, bool replace, struct err *err);
+
+// The same of what is made of the file `of`: who may read that, and nobody else, may read it.
+bool fresh_open_of(struct fresh *fresh, const char *path, bool replace, const char *of,
+		   struct err *err);
 
 // Give it its name.
 bool fresh_keep(struct fresh *fresh, struct err *err);

@@ -69,6 +69,7 @@ def what_lives_is_what_lives_in_the_whole():
             equal(live(f"whole{how}.tide", layer), live(f"kept{how}.tide", layer), layer)
         check(os.path.getsize(f"kept{how}.tide") < os.path.getsize(f"whole{how}.tide") * 0.9)
     equal([], glob.glob("*.part"))
+    equal([0o600] * 4, [os.stat(name).st_mode & 0o777 for name in glob.glob("*.tide")])
 
 
 @test
@@ -103,6 +104,7 @@ def a_rotated_trace_has_it_all():
     check(len(parts) >= 2, parts)
     for name in parts + ["part.tide"]:
         check("NOT WHOLE" not in ask("info", name), name)
+        equal(0o600, os.stat(name).st_mode & 0o777, name)
         before, allocations, left = figures(ask("report", name))
         check(allocations > 0 and before + allocations >= left, name, before, allocations, left)
     equal(len(parts) + 1, len({re.search(r'"recording_id": "(\w+)"', ask("info", name, "--json"))[1]
@@ -126,6 +128,7 @@ def ctl_saves_what_there_is():
                                         env=environment(), capture_output=True,
                                         check=False).returncode == 0, "the collector")
         check(figures(ask("report", "now.tide"))[1] > 0)
+        equal(0o600, os.stat("now.tide").st_mode & 0o777)
         again = subprocess.run([TIDEMARK, "ctl", pid, "save", "now.tide"], env=environment(),
                                capture_output=True, text=True, check=False)
         check(again.returncode != 0 and "exists already" in again.stderr, again)
