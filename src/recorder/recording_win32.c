@@ -144,14 +144,14 @@ static void *recording_map_noted(void *section, uint64_t offset, size_t bytes)
 	return at;
 }
 
-// Two views side by side. Nothing reserves the place for both, so another thread may get in
-// between: then once more.
 bool recording_has_room(size_t bytes)
 {
 	(void)bytes;
 	return true;
 }
 
+// Two views side by side. Nothing reserves the place for both, so another thread may get in
+// between: then once more.
 uint8_t *recording_map_ring(uint32_t lane)
 {
 	size_t bytes = segment_ring_bytes(lane);
