@@ -241,6 +241,24 @@ def another_allocators_mappings_are_not_large_blocks():
 
 
 @test
+def calls_that_nobody_saw_are_said_where_calls_were_seen_at_all():
+    """The kernel's list and the calls, of the last snapshot; a process that has done nothing yet
+    has not said what is mapped."""
+    head = "process p pid=9\nthread t p tid=9\n@1 start p\n"
+    seen = "@2 t mmap 0x1000000 0x4000 prot=rw flags=private|anonymous\n"
+    tail = ("@3 t malloc 0x10 5\nsnapshot p reason=exit at=4\n"
+            "mapping 0x1000000-0x1003000 prot=rw rss=4096\n"
+            "mapping 0x2000000-0x2002000 prot=rw rss=4096\n@5 end p exit=0\nend\n")
+    for name, text, said in (("some", head + seen + tail, True), ("nothing", head + tail, False)):
+        path = assemble(name, text)
+        for words in (["report"], ["map"], ["info"], ["window", "--layer", "vm"]):
+            done = run(words[0], path, *words[1:], check=None)
+            out = " ".join((done.stdout + done.stderr).split())
+            assert ("recorded 4.0 KiB should be mapped that is not, and 8.0 KiB is mapped" in out) == said, \
+                (words, out)
+
+
+@test
 def what_cannot_be_answered_is_refused_in_one_line():
     path, _, _, _ = build("plain", 1, glibc)
     none = assemble("none", "process p pid=9\nthread t p tid=9\n@1 t malloc 0x10 5\nend\n")

@@ -124,13 +124,16 @@ static uint64_t bytes_unknown(const struct space *space, const struct reader *re
 static void compare(struct space_listed *listed, struct waiting *waiting)
 {
 	struct trace_snapshot snapshot = { 0 };
+	const struct ranges *ranges;
 
 	ASSERT(waiting->due);
 	waiting->due = false;
 	if (!reader_snapshot_load(listed->reader, waiting->index, &snapshot))
 		return;
 	space_learn(listed->space, listed->reader);
-	if (space_ranges(listed->space, snapshot.process) != NULL) {
+	ranges = space_ranges(listed->space, snapshot.process);
+	// A process that has done nothing yet has not said either what is mapped.
+	if (ranges && ranges_from(ranges, 0)) {
 		listed->gone_bytes += bytes_gone(listed->space, &snapshot);
 		listed->unknown_bytes += bytes_unknown(listed->space, listed->reader, &snapshot);
 	}
