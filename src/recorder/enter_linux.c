@@ -664,6 +664,7 @@ static void enter_namespace(const struct scope_object *first)
 				enter_look(at, true);
 			else
 				enter_library(at);
+			patch_loaded(at);
 		}
 		found |= defines;
 	}

@@ -368,10 +368,16 @@ void patch_start(void)
 		vm_look_up_from_now();
 }
 
-// Their own calls are not looked for.
+// Their own calls are not looked for, but another namespace has a C library of its own (dlmopen).
 void patch_loaded(const struct scope_object *object)
 {
-	(void)object;
+	uint32_t missing = patch_missing;
+
+	if (late_is() || !scope_find(object, "gnu_get_libc_version"))
+		return;
+	for (size_t i = 0; i < patch_functions_count; i++)
+		patch_function(object, &patch_functions[i]);
+	patch_missing = missing;
 }
 
 void patch_unloaded(uintptr_t start, uintptr_t bytes)

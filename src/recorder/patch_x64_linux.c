@@ -543,9 +543,19 @@ static void patch_close_pages(void)
 
 void patch_loaded(const struct scope_object *object)
 {
+	uint32_t missing = patch_missing;
+
 	if (!patch_started || static_is() || late_is())
 		return;
-	patch_program(object, false);
+	// Another namespace has a C library of its own (dlmopen), with more calls than are looked
+	// for elsewhere. Where it cannot be changed, nothing of ours becomes otherwise.
+	if (scope_find(object, "gnu_get_libc_version")) {
+		for (size_t i = 0; i < patch_functions_count; i++)
+			patch_function(object, &patch_functions[i]);
+		patch_missing = missing;
+	} else {
+		patch_program(object, false);
+	}
 	patch_close_pages();
 }
 

@@ -5,7 +5,7 @@
 import collections
 import json
 
-from libguest import (TIDEMARK, check, environment, equal, main, program, record, run, test)
+from libguest import (TIDEMARK, Trace, check, environment, equal, main, program, python, record, run, test)
 from libmemory import Memory, count_strace, map_differences, record_under_strace
 
 PATH = program("raw_calls")
@@ -77,6 +77,26 @@ def calls_of_libraries_that_are_opened_are_seen_too():
     for kind in ("mmap", "munmap"):
         equal(40, sum(call["kind"] == kind and call["size"] == 77 * 4096 for call in calls),
               f"calls of {kind} by the library")
+
+
+OTHER_NAMESPACE = """
+import ctypes
+libc = ctypes.CDLL(None)
+libc.dlmopen.restype = libc.dlsym.restype = ctypes.c_void_p
+library = ctypes.c_void_p(libc.dlmopen(ctypes.c_long(-1), LIBRARY, 2))
+work = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t)(libc.dlsym(library, b"plugin_work"))
+for _ in range(10): work(400001)
+"""
+
+
+@test
+def calls_of_the_c_library_of_another_namespace_are_seen():
+    command, variables = python()
+    script = OTHER_NAMESPACE.replace("LIBRARY", repr(program("libplugin_a.so").encode()))
+    record([*command, "-c", script], "--force", "--rss-exact", env=environment(**variables))
+    equal(10, len(Trace().of_size(400001)), "blocks")
+    out = run([TIDEMARK, "report", "--json", "t.tide"]).out
+    check("calls were not seen" not in out, json.loads(out)["trace"]["warnings"])
 
 
 @test
