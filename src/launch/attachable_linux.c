@@ -160,6 +160,13 @@ static bool attachable_by_state(pid_t pid, const struct attachable_status *statu
 			       (int)pid, leader, leader);
 	if (pid == getpid())
 		return err_set(err, ERR_USAGE, "process %d is tidemark itself", (int)pid);
+	if (state == 'Z' && attachable_number(status, "\nThreads:\t", 10) > 1)
+		return err_set(
+			err, ERR_USAGE,
+			"the main thread of process %d has ended (pthread_exit), and other "
+			"threads go on: what is mapped cannot be seen (try: tidemark record, "
+			"which starts the program)",
+			(int)pid);
 	if (state == 'Z' || state == 'X')
 		return err_set(err, ERR_USAGE, "process %d has ended", (int)pid);
 	if (tracer)

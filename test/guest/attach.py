@@ -339,8 +339,15 @@ def what_cannot_be_attached_to_is_refused_with_the_remedy():
     running.process.communicate(timeout=PATIENCE_SECONDS)
     zombie = Running(["/bin/true"])
     wait_for(lambda: ") Z " in open(f"/proc/{zombie.pid}/stat", encoding="utf-8").read(), "Z")
-    refused(zombie.pid, "has ended")
+    refused(zombie.pid, f"process {zombie.pid} has ended")
     zombie.end(0)
+    headless = Running(["/usr/bin/python3", "-c", "import ctypes, threading\n"
+                        "threading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+                        "ctypes.CDLL(None).pthread_exit(None)"])
+    wait_for(lambda: ") Z " in open(f"/proc/{headless.pid}/stat", encoding="utf-8").read(), "Z")
+    refused(headless.pid, "and other threads go on")
+    headless.process.kill()
+    headless.process.communicate()
 
 
 @test
