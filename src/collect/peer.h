@@ -82,6 +82,9 @@ struct peer_space {
 	uint64_t mapped_limit, data_limit;
 	uint64_t group_limit, group_kills;
 	char group_events[256]; // the file that counts; "": none
+	// Of the group around it, which counts what happens in it, too (version 2); else both 0.
+	bool group_counts_inner;
+	uint64_t group_around_kills;
 };
 void peer_space(uint32_t pid, int bits, struct peer_space *space);
 

@@ -357,10 +357,12 @@ static uint64_t limit_of(const char *text, const char *name)
 static const struct group_form {
 	const char *line; // of /proc/PID/cgroup
 	const char *mount, *limit, *events;
+	bool counts_inner; // a group's count has those of the groups in it
 } group_forms[] = {
-	{ ":memory:", "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.oom_control" },
-	{ "0::", "/sys/fs/cgroup", "memory.max", "memory.events" },
-	{ "0::", "/sys/fs/cgroup/unified", "memory.max", "memory.events" },
+	{ ":memory:", "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.oom_control",
+	  false },
+	{ "0::", "/sys/fs/cgroup", "memory.max", "memory.events", true },
+	{ "0::", "/sys/fs/cgroup/unified", "memory.max", "memory.events", true },
 };
 
 static uint64_t group_kills(const char *path)
@@ -369,6 +371,21 @@ static uint64_t group_kills(const char *path)
 	const char *at = read_proc(path, text, sizeof text) ? strstr(text, "oom_kill ") : NULL;
 
 	return at ? strtoull(at + strlen("oom_kill "), NULL, 10) : 0;
+}
+
+// The same of the group around it: of "/a/b/memory.events" it is "/a/memory.events".
+static uint64_t group_kills_around(const char *path)
+{
+	const char *file = strrchr(path, '/'), *folder = file;
+	char around[256];
+
+	while (folder && folder > path && folder[-1] != '/')
+		folder--;
+	if (!folder || folder == path ||
+	    (size_t)snprintf(around, sizeof around, "%.*s%s", (int)(folder - path - 1), path,
+			     file) >= sizeof around)
+		return 0;
+	return group_kills(around);
 }
 
 // Of a group that has one. What is "max", or rounded down from it, is none.
@@ -397,6 +414,9 @@ static void group_look(const struct group_form *form, char *group, struct peer_s
 	    access(path, R_OK) == 0) {
 		memcpy(space->group_events, path, sizeof path);
 		space->group_kills = group_kills(path);
+		space->group_counts_inner = form->counts_inner;
+		if (form->counts_inner)
+			space->group_around_kills = group_kills_around(path);
 	}
 	// In a namespace of groups the outermost one is at the mount itself.
 	do {
@@ -428,9 +448,17 @@ static void find_group(uint32_t pid, struct peer_space *space)
 
 uint64_t peer_killed(const struct peer_space *space)
 {
-	uint64_t now = space->group_events[0] ? group_kills(space->group_events) : 0;
+	uint64_t before = space->group_kills, now;
 
-	return now > space->group_kills ? now - space->group_kills : 0;
+	if (!space->group_events[0])
+		return 0;
+	now = group_kills(space->group_events);
+	// A group of its own (a scope, a container) goes with its last process.
+	if (space->group_counts_inner && access(space->group_events, R_OK) != 0) {
+		before = space->group_around_kills;
+		now = group_kills_around(space->group_events);
+	}
+	return now > before ? now - before : 0;
 }
 
 void peer_space(uint32_t pid, int bits, struct peer_space *space)

@@ -253,6 +253,8 @@ int main(int argc, char **argv)
 	static void *volatile kept[1000];
 	for (int i = 0; i < atoi(argv[1]); i++)
 		kept[i] = hoard(1 << 20);
+	if (argc > 4 && unlink(argv[4]) != 0) // the group goes with its last process
+		return 1;
 	if (argc > 3) { // as the kernel would have counted
 		int file = open(argv[3], O_WRONLY | O_TRUNC);
 		if (file < 0 || write(file, "oom 1\noom_kill 3\n", 17) != 17)
@@ -336,6 +338,49 @@ exec {TIDEMARK} record -q --force -o t.tide -- ./hoards 80 itself {own}/{events}
         check("killed 2 processes" in one["why"], one["why"])
     if not tried:
         raise Skip("no control group for memory here")
+
+
+def unified():
+    """Where the hierarchy of version 2 is."""
+    with open("/proc/mounts", encoding="utf-8") as file:
+        for line in file:
+            if line.split()[2] == "cgroup2":
+                return line.split()[1]
+    raise Skip("no control groups of version 2 here")
+
+
+@test
+def a_kill_in_a_group_of_version_2_that_is_gone_is_counted_by_the_one_around_it():
+    """In real groups, with a tree of files at the place of the kernel's."""
+    with open("hoards.c", "w", encoding="utf-8") as file:
+        file.write(HOARDS)
+    equal(0, run(["gcc", "-O1", "-g", "hoards.c", "-o", "hoards"]).code)
+    name = f"tidemark-test-{os.getpid()}"
+    top, own = os.path.join(unified(), name), f"/sys/fs/cgroup/{name}"
+    try:
+        os.makedirs(os.path.join(top, "scope"))
+    except OSError as error:
+        raise Skip("no control group of version 2 can be made here") from error
+    try:
+        for gone, sure in (([], "possible"), ([f"{own}/scope/memory.events"], "likely")):
+            ended = run(["unshare", "-m", "sh", "-c", f"""
+echo $$ > {top}/scope/cgroup.procs && mount -t tmpfs none /sys/fs/cgroup && mkdir -p {own}/scope || exit 99
+echo {300 << 20} > {own}/memory.max
+echo {200 << 20} > {own}/scope/memory.max
+printf 'oom 0\\noom_kill 1\\n' > {own}/memory.events
+printf 'oom 0\\noom_kill 0\\n' > {own}/scope/memory.events
+exec {TIDEMARK} record -q --force -o t.tide -- ./hoards 80 itself {own}/memory.events {' '.join(gone)}"""])
+            if ended.code == 99:
+                raise Skip("no file system can be mounted here")
+            equal(-9, ended.code, ended.err)
+            one = of_kind(findings(), "killed", "hoard")
+            equal((sure, 200 << 20), (one["sure"], one["figures"]["group_limit_bytes"]), one["why"])
+            check(("killed 2 processes" in one["why"]) == bool(gone), one["why"])
+    finally:
+        libguest.wait_for(lambda: not open(os.path.join(top, "scope/cgroup.procs"), encoding="utf-8").read(),
+                          "the group to be empty")
+        os.rmdir(os.path.join(top, "scope"))
+        os.rmdir(top)
 
 
 main()

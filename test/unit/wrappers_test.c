@@ -14,6 +14,8 @@ TEST(wrappers_know_what_allocates_for_others)
 		"g_malloc0",
 		"g_strdup_printf",
 		"xmalloc",
+		"__gmp_default_allocate",
+		"mpfr_asprintf",
 		"tidemark_pool_alloc",
 		"xrealloc",
 		"strdup",

@@ -33,6 +33,13 @@ static const char *const wrappers[] = {
 	"__vasprintf_chk",
 	"__asprintf_chk",
 	"_IO_vasprintf",
+	"__gmp_default_allocate",
+	"__gmp_default_reallocate",
+	"mpfr_allocate_func",
+	"mpfr_reallocate_func",
+	"mpfr_vasnprintf_aux",
+	"mpfr_asprintf",
+	"mpfr_vasprintf",
 
 	// Microsoft's C runtime, from the first to the universal one, and its debug forms.
 	"_malloc_base",
