@@ -357,6 +357,16 @@ class Windows(Calls):
 
 
 @test
+def what_windows_lacks_is_not_said_to_be_recorded_by_an_option():
+    trace = Windows()
+    trace.alloc(1, stack("main"), 100, 0x10000)
+    told = answer("findings", trace.write("windows.tide"))["not_looked_for"]
+    for kind in ("unreachable", "untouched"):
+        why = [one["why"] for one in told if one["kind"] == kind]
+        check(len(why) == 1 and "Windows" in why[0] and "record --r" not in why[0], kind, told)
+
+
+@test
 def heaps_of_windows_are_looked_at_as_malloc_is_and_pools_and_languages_are_not():
     trace = Windows()
     for step in range(COUNT):

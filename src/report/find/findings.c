@@ -506,6 +506,8 @@ static const char *cannot_look(const struct findings *findings, const struct fin
 		return "needs every call, and the recording is sampled (record without --sample)";
 	if ((needs & FINDINGS_FREE_STACKS) && !findings->facts->free_stacks)
 		return "needs the stacks of frees (tidemark record --free-stacks)";
+	if ((needs & FINDINGS_SNAPSHOTS) && reader_is_windows(reader))
+		return "needs snapshots of resident pages, which recordings on Windows do not have";
 	if ((needs & FINDINGS_SNAPSHOTS) && !has_snapshots(reader))
 		return "needs a snapshot of resident pages, which the trace does not have (a short "
 		       "run has none; tidemark record --rss-exact takes more of them)";

@@ -201,7 +201,9 @@ void reached_read(struct reached *reached, const struct query_context *asked)
 		.asked = reader_reaches_count(reader) > 0 ||
 			 strstr(reader_info(reader)->options, "reachability") != NULL,
 	};
-	if (!reached->asked)
+	if (!reached->asked && reader_is_windows(reader))
+		say(reached, "whether blocks are reachable is not recorded on Windows");
+	else if (!reached->asked)
 		say(reached, "whether blocks are reachable was not recorded (record "
 			     "--reachability)");
 	if (asked->selection.within || query->types || query->lifetime_given)
