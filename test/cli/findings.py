@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # parallel: yes
 """Each kind of finding: a trace in which it must be found, and one that only looks like it."""
+import os
 import random
 import shlex
 
@@ -275,6 +276,21 @@ def the_inside_of_a_block_freed_is_told_and_what_was_never_seen_is_not():
 
 
 @test
+def of_an_allocator_that_is_linked_in_wrong_frees_are_less_sure():
+    for seen, twice_sure, wrong_sure in ((1, "likely", "certain"), (2, "possible", "likely"),
+                                         (5, "possible", "likely"), (6, "likely", "certain")):
+        trace = Calls()
+        trace.note(0, f'allocator p0 value={seen} "unknown"')
+        twice = trace.alloc(1, stack("session"), 48)
+        for time_us in (10, 20):
+            trace.free_by(time_us, twice, "close")
+        trace.free_by(30, trace.alloc(25, stack("header"), 64) + 16, "release")
+        told = {one["kind"]: one for one in answer("findings", trace.write("own.tide"))["findings"]}
+        equal((twice_sure, wrong_sure), (told["freed-twice"]["sure"], told["freed-wrong"]["sure"]), seen)
+        equal(wrong_sure == "likely", "not seen" in told["freed-wrong"]["why"], seen)
+
+
+@test
 def wrong_frees_among_many_blocks_are_looked_up_in_time():
     trace = Calls()
     blocks = [trace.alloc(step, stack("node"), 40) for step in range(50000)]
@@ -336,6 +352,11 @@ def a_process_killed_with_much_memory_is_told_and_one_with_little_is_not():
                      if each["kind"] == "killed"]
             equal(("likely", 200 * MIB), (one["sure"], one["figures"]["group_limit_bytes"]))
             check("killed 2 processes" in one["why"], one["why"])
+    with open("killed.tide", "r+b") as file:
+        file.truncate(os.path.getsize("killed.tide") - 1)
+    told = answer("findings", "killed.tide")
+    check(any(one["kind"] == "killed" and "memory.oom.group" in one["why"]
+              for one in told["not_looked_for"]), told["not_looked_for"])
 
 
 class Windows(Calls):

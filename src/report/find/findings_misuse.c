@@ -37,6 +37,19 @@ static void add_free(struct findings *findings, const struct findings_kind *kind
 	findings_command(findings, finding, "dump", "", false, false);
 }
 
+// Whether the process's allocator is its own, so that functions of it may not be seen, which give
+// addresses out that free takes.
+static bool has_own_allocator(const struct findings *findings, process_id id)
+{
+	const struct trace_process *process = reader_process(findings->asked->reader, id);
+
+	for (uint32_t i = 0; process && i < process->allocators_count; i++)
+		if (process->allocators[i].seen != TRACE_SEEN_NAME &&
+		    process->allocators[i].seen != TRACE_SEEN_OPERATORS)
+			return true;
+	return false;
+}
+
 // How many of the list's orphans, from one number to another, are of the same kind and from the
 // same place as this one. An earlier one speaks for those after it.
 static uint64_t count_alike(const struct findings_facts *facts, const struct findings_orphan *as,
@@ -64,6 +77,7 @@ bool findings_freed_twice(struct findings *findings, const struct findings_kind 
 	(void)err;
 	for (size_t i = 0; i < facts->orphans_count; i++) {
 		const struct findings_orphan *orphan = &facts->orphans[i];
+		bool own = has_own_allocator(findings, orphan->process);
 		struct finding *finding;
 		char what[96], size[16];
 
@@ -72,17 +86,23 @@ bool findings_freed_twice(struct findings *findings, const struct findings_kind 
 		snprintf(what, sizeof what, "a block of %s at 0x%" PRIx64 " is freed twice",
 			 str_bytes(orphan->size, size), orphan->address);
 		add_free(findings, kind, orphan,
-			 orphan->refused ? FINDINGS_CERTAIN : FINDINGS_LIKELY,
+			 orphan->refused ? FINDINGS_CERTAIN
+			 : own           ? FINDINGS_POSSIBLE
+					 : FINDINGS_LIKELY,
 			 count_alike(facts, orphan, i, facts->orphans_count), what);
 		finding = &findings->list[findings->count - 1];
 		finding->stack = orphan->stack ? orphan->stack : orphan->allocated_by;
 		finding->other_role = orphan->stack ? "first by" : NULL;
 		finding->other_stack = orphan->freed_by;
-		findings_say(&finding->why,
-			     "it had been freed, and no allocation was seen at the address since%s",
-			     orphan->stack ? ""
-					   : "; the stack is that of the allocation; record "
-					     "--free-stacks shows that of the free");
+		findings_say(
+			&finding->why,
+			"it had been freed, and no allocation was seen at the address since%s%s",
+			own ? "; its allocator is linked into it or has no names, and a "
+			      "function of it that is not seen may have given it out again"
+			    : "",
+			orphan->stack ? ""
+				      : "; the stack is that of the allocation; record "
+					"--free-stacks shows that of the free");
 		findings_say(&finding->advice, "one of the two must not free it");
 	}
 	return true;
@@ -136,6 +156,7 @@ bool findings_freed_wrong(struct findings *findings, const struct findings_kind 
 	(void)err;
 	for (size_t i = 0; i < facts->orphans_count; i++) {
 		const struct findings_orphan *orphan = &facts->orphans[i];
+		bool own = !orphan->refused && has_own_allocator(findings, orphan->process);
 		struct finding *finding;
 		struct wrong wrong;
 
@@ -143,14 +164,17 @@ bool findings_freed_wrong(struct findings *findings, const struct findings_kind 
 		    count_alike(facts, orphan, 0, i) > 0)
 			continue;
 		wrong = wrong_of(findings, orphan);
-		add_free(findings, kind, orphan, FINDINGS_CERTAIN,
+		add_free(findings, kind, orphan, own ? FINDINGS_LIKELY : FINDINGS_CERTAIN,
 			 count_alike(facts, orphan, i, facts->orphans_count), str_get(&wrong.what));
 		finding = &findings->list[findings->count - 1];
 		if (!finding->stack)
 			finding->stack = orphan->allocated_by;
 		finding->other_role = orphan->allocated_by ? "block of" : NULL;
 		finding->other_stack = orphan->allocated_by;
-		findings_say(&finding->why, "%s", wrong.why);
+		findings_say(&finding->why, "%s%s", wrong.why,
+			     own ? "; its allocator is linked into it or has no names, and may "
+				   "have functions that are not seen and give out parts of blocks"
+				 : "");
 		findings_say(&finding->advice, "%s", wrong.advice);
 		str_fini(&wrong.what);
 	}
@@ -433,6 +457,11 @@ bool findings_killed(struct findings *findings, const struct findings_kind *kind
 	const struct findings_facts *facts = findings->facts;
 
 	(void)err;
+	if (!reader_complete(reader))
+		findings_miss(findings, kind,
+			      "the recording did not end by itself, so how its processes ended is "
+			      "not known; where the kernel kills all of a control group "
+			      "(memory.oom.group), it kills the collector with the program");
 	for (process_id id = 0; id < reader_processes_count(reader); id++) {
 		const struct trace_process *process = reader_process(reader, id);
 		const struct heap_counts *counts = heap_process(facts->heap, id);
