@@ -288,7 +288,7 @@ static bool attachable_alone(pid_t pid, const struct objects *objects, struct er
 static bool attachable_by_libraries(pid_t pid, struct err *err)
 {
 	struct objects objects;
-	bool musl, libc, alone, may;
+	bool musl, libc, alone, narrow, may;
 
 	if (!objects_read(&objects, pid)) {
 		objects_fini(&objects);
@@ -297,6 +297,7 @@ static bool attachable_by_libraries(pid_t pid, struct err *err)
 	musl = objects_named(&objects, "ld-musl") != NULL;
 	libc = objects_named(&objects, "libc.so") || objects_named(&objects, "libc-");
 	alone = objects.alone;
+	narrow = objects.narrow;
 	may = !alone || attachable_alone(pid, &objects, err);
 	objects_fini(&objects);
 	if (alone)
@@ -308,9 +309,11 @@ static bool attachable_by_libraries(pid_t pid, struct err *err)
 			       (int)pid);
 	if (!libc)
 		return err_set(err, ERR_USAGE,
-			       "process %d is statically linked: it has no dynamic linker to load "
-			       "the recorder (try: tidemark record, which starts the program)",
-			       (int)pid);
+			       "process %d is %s: there is nothing that could load the recorder "
+			       "(try: a dynamic build)",
+			       (int)pid,
+			       narrow ? "statically linked, and not of 64 bits"
+				      : "a program with another C library than glibc");
 	return true;
 }
 

@@ -318,7 +318,8 @@ static uint32_t loader_file_judge(int fd)
 uint32_t loader_file_look(int fd, struct str *why)
 {
 	static const char *const texts[] = {
-		[NOTE_EXEC_STATIC] = "not a program of 64 bits, for which alone there is a way in",
+		[NOTE_EXEC_STATIC] =
+			"not of 64 bits, as the recorder's way in needs (try: a dynamic build)",
 		[NOTE_EXEC_SETUID] = "runs with other privileges, which the system would not give "
 				     "it if the recorder came in",
 		[NOTE_EXEC_GO] = "is Go's: its garbage collector frees, which no function tells "

@@ -10,7 +10,7 @@ os.environ["GUEST_LINKED"] = "-static-pie -fPIE"
 os.environ.setdefault("ATTACH_ROUNDS", "8")
 
 # pylint: disable=wrong-import-position
-from libguest import TIDEMARK, Trace, equal, main, run, test
+from libguest import TIDEMARK, Trace, equal, main, run, test, why_not_32_bits
 from libtests import take
 
 take("attach", "twenty times", "from before", "who is killed")
@@ -37,13 +37,17 @@ def what_it_does_from_then_on_is_exact():
 
 @test
 def what_has_no_room_or_no_names_is_refused():
-    ways = ["static"] + (["musl"] if shutil.which("musl-gcc") else [])
-    for way in ways:
+    ways = {"static": "stripped"}
+    if shutil.which("musl-gcc"):
+        ways["musl"] = "musl"
+    if not why_not_32_bits():
+        ways["narrow"] = "not of 64 bits"
+    for way, said in ways.items():
         path = build(way)
         if way == "static":
             equal(0, run(["strip", path]).code, "strip")
         running = Running([path, "wait"]).ready()
-        refused(running.pid, "statically linked", "musl" if way == "musl" else "stripped", "try:")
+        refused(running.pid, "statically linked", said, "try:")
         out, _ = running.process.communicate("go\n")
         equal(run([path]).out, out, "what it says")
 

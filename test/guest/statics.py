@@ -6,13 +6,14 @@ import shutil
 import signal
 
 from libguest import (SOURCE, TIDEMARK, Skip, Trace, check, check_whole, environment, equal, main,
-                      record, run, test)
+                      record, run, test, why_not_32_bits)
 
 WAYS = {
     "static": ["gcc", "-static", "-no-pie"],
     "pie": ["gcc", "-static-pie", "-fPIE"],
     "musl": ["musl-gcc", "-static"],
     "dynamic": ["gcc"],
+    "narrow": ["gcc", "-m32", "-static"],
 }
 
 
@@ -88,7 +89,7 @@ def operators_count_once_and_exceptions_pass():
 
 @test
 def programs_start_each_other_in_every_order():
-    ways = [way for way in WAYS if shutil.which(WAYS[way][0])]
+    ways = [way for way in WAYS if way != "narrow" and shutil.which(WAYS[way][0])]
     paths = [build(way) for way in ways]
     chain = [*paths, *paths[::-1]]
     ended = record([chain[0], "-", *chain[1:]], "--strict")
@@ -149,6 +150,8 @@ def what_cannot_be_entered_says_why():
     path = build("static")
     equal(0, run(["strip", "-o", "stripped", path]).code, "strip")
     refused(["./stripped"], "stripped", "try:")
+    if not why_not_32_bits():
+        refused([build("narrow")], "not of 64 bits", "dynamic build")
     with open("scope", "w", encoding="ascii") as file:
         file.write("3\n")
     refused([path], "kernel.yama.ptrace_scope is 3", "dynamic build",
