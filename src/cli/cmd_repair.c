@@ -31,8 +31,9 @@ const struct command cmd_repair = {
 		"command reads cut and damaged traces as they are; a repaired one is faster to\n"
 		"seek in, says the same on every reading, and can take bundled symbols.",
 	.examples = "  tidemark repair app.tide              # writes app.repaired.tide\n"
-		    "  tidemark repair app.tide -o whole.tide --force\n",
+		    "  tidemark repair app.tide -o app.tide --force\n",
 	.options = repair_options,
+	.writes_operand = true,
 	.run = run,
 };
 

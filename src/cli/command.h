@@ -32,7 +32,7 @@ struct command {
 	const char *shared_title;         // their heading in the help: "Filters"
 	bool hidden;                      // not in the list of commands: we call it ourselves
 	bool takes_places;                // its operands are databases, not traces in them (fleet)
-	bool writes_operand;              // one of its operands is a file that it makes (ctl)
+	bool writes_operand;              // one of its operands may be the file that it makes (ctl)
 	bool keeps_signals; // main leaves signal dispositions as they were given (record)
 
 	// argv[0] is the first word after the verb. Returns an exit code.
