@@ -280,5 +280,5 @@ bool pull_write(struct pull *pull, const char *path, enum progress_mode mode, bo
 	good = write_fresh(pull, &fresh, named, err) && fresh_keep(&fresh, err);
 	progress_end(&pull->progress);
 	fresh_close(&fresh);
-	return good;
+	return good || err_wrap(err, "cannot fetch the trace to %s", path);
 }

@@ -12,7 +12,8 @@ import stat
 import subprocess
 import threading
 
-from libanswer import SOURCE, assemble, run
+from libanswer import SOURCE, assemble, make, run
+from libdisk import Disk
 from libtests import Skip, main, test
 
 
@@ -241,6 +242,31 @@ def every_page_of_the_manual_reads_without_a_warning():
     for words in (r"Software\Microsoft\Windows NT\CurrentVersion\Image File Execution Options\NAME.exe",
                   r"C:\traces\%e.%p.tide"):
         assert words.replace(" ", "") in shown, shown
+
+
+PICTURES = (".png", ".pdf")
+
+
+@test
+def what_does_not_fit_leaves_nothing_behind():
+    path = make("many.tide", 300, 500, 20_000)
+    words = [*writers(), (["trim", path, "--from", "20%"], "-o", ".tide"), (["merge", path, path], "-o", ".tide"),
+             *((["export", path, "--format", name], "-o", "." + name) for name in
+               ("pprof", "csv", "jsonl", "parquet", "heaptrack", "firefox", "perfetto", "speedscope", "folded", "callgrind"))]
+    with Disk("full", 64 << 10):
+        with open("full/other", "wb", buffering=0) as other:
+            try:
+                while other.write(bytes(4096)):
+                    pass
+            except OSError:
+                pass
+        for command, option, ending in words:
+            done = run(*command, option, "full/out" + ending, check=3)
+            # A tool that makes a picture has a word of its own.
+            assert "No space left on device" in done.stderr or ending in PICTURES, (command, done.stderr)
+            assert done.stderr.count("\n") == 1 or ending in PICTURES, (command, done.stderr)
+            assert "full/out" in done.stderr.splitlines()[-1] or "cannot write" in done.stderr, (command, done.stderr)
+            assert os.listdir("full") == ["other"], (command, os.listdir("full"))
 
 
 main()

@@ -6,7 +6,6 @@
 Whatever happened to its making, an answer is the one that a list of all lifetimes gives, or there
 is none and one line says why.
 """
-import ctypes
 import json
 import os
 import random
@@ -18,7 +17,8 @@ import subprocess
 import time
 
 from libanswer import TIDEMARK, make, measured, run
-from libtests import PATIENCE_SECONDS, Skip, main, test
+from libdisk import Disk
+from libtests import PATIENCE_SECONDS, main, test
 
 MIB = 1 << 20
 VIEW = ("--by", "stack", "--from", "20%", "--to", "70%")
@@ -219,31 +219,6 @@ def the_first_of_more_single_allocations_than_fit_are_found():
 
 
 # ---- full disks ----
-
-class Disk:
-    """A file system of a few MiB."""
-
-    def __init__(self, name, size):
-        self.name = name
-        os.mkdir(name)
-        self.libc = ctypes.CDLL(None, use_errno=True)
-        if os.geteuid() != 0 or self.mount(size, 0) != 0:
-            raise Skip("needs root, to make a small file system")
-
-    def mount(self, size, flags):
-        return self.libc.mount(b"tmpfs", self.name.encode(), b"tmpfs", flags,
-                               f"size={size}".encode())
-
-    def __enter__(self):
-        return self
-
-    def grow(self, size):
-        remount = 32
-        assert self.mount(size, remount) == 0
-
-    def __exit__(self, *why):
-        self.libc.umount2(self.name.encode(), 2)
-
 
 def check_full(disk, path, *words):
     """There is no room: one line, no index; then there is."""

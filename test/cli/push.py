@@ -11,6 +11,7 @@ import time
 
 from libanswer import SOURCE, answer, assemble, make, refused, run
 from libclickhouse import Server, free_port
+from libdisk import Disk
 from libtests import check, equal, main, test
 from librows import columns, databases, sql
 
@@ -51,6 +52,10 @@ def a_window_has_the_same_answer_there():
             .format(window["from_ns"], window["to_ns"]))
         equal(sorted([row["keys"]["type"], str(row["count"]), str(row["size"])] for row in window["rows"] if row["count"]),
               sorted(found))
+        with Disk("cache", 16 << 10):
+            said = run("report", server.place, check=3, env={"XDG_CACHE_HOME": os.path.abspath("cache")}).stderr
+            check("cannot fetch the trace to " in said and "No space left" in said and said.count("\n") == 1, said)
+            equal([], os.listdir("cache/tidemark/traces"))
 
 
 @test
