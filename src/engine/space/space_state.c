@@ -165,7 +165,8 @@ static void end(struct space *space, const struct range *range)
 	ending->size += range->end - range->start;
 }
 
-// Unmap what lies in [low, high). Returns whether anything did.
+// Unmap what lies in [low, high). Returns whether anything did whose end should have been
+// seen: on Windows the system ends by itself what walks alone have found.
 bool space_state_clear(struct space *space, process_id id, uint64_t low, uint64_t high)
 {
 	struct space_process_state *process = &space->processes[id];
@@ -177,7 +178,7 @@ bool space_state_clear(struct space *space, process_id id, uint64_t low, uint64_
 	while ((next = ranges_from(&process->ranges, low)) && next->start < high) {
 		struct range range = *next;
 
-		any = true;
+		any |= !space->windows || range.stack;
 		end(space, &range);
 		space_state_count(space, process, &range, false);
 		ranges_remove(&process->ranges, range.start);

@@ -72,7 +72,8 @@ struct space {
 	uint32_t beginning; // slot of a commit that begins; 0: none
 };
 
-// Unmap what is in [low, high). Returns whether anything did.
+// Unmap what is in [low, high). Returns whether anything did whose end should have been
+// seen: on Windows the system ends by itself what walks alone have found.
 bool space_state_clear(struct space *space, process_id id, uint64_t low, uint64_t high);
 
 // Map a range where nothing is. If it is writable it is committed by `stack` and `thread`.
