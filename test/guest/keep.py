@@ -98,6 +98,14 @@ def a_trace_keeps_to_its_size():
 
 
 @test
+def time_and_size_go_together():
+    record("both.tide", "--keep", "100ms", "--max-size", "8M")
+    has_less("both.tide", int(OPERATIONS))
+    info = ask("info", "both.tide")
+    check("keep=100ms" in info and "max-size=8M" in info, info)
+
+
+@test
 def a_rotated_trace_has_it_all():
     done = record("part.tide", "--rotate", "300ms")
     parts = sorted(glob.glob("part.*.tide"), key=lambda name: int(name.split(".")[1]))
