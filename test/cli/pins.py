@@ -101,6 +101,16 @@ def a_snapshot_that_was_read_while_the_program_went_on_is_of_no_moment():
 
 
 @test
+def a_recording_of_windows_is_refused_and_not_called_empty():
+    with open("heaps.txt", "w", encoding="utf-8") as file:
+        file.write('trace host="Windows x86_64"\nprocess p pid=9\nthread t p tid=9\nstack a by_a < main\n'
+                   "heap h p handle=0x1f0000\n@1 t malloc a h 0x1f0100 24\nend\n")
+    run("dump", "--assemble", "heaps.txt", "-o", "heaps.tide")
+    done = run("pins", "heaps.tide", check=2)
+    assert "heaps of Windows" in done.stderr and done.stderr.count("\n") == 1, done
+
+
+@test
 def mistakes_are_told_in_one_line():
     path, _, _ = build("plain", 1, True)
     for words, part in ((["pins"], "a trace FILE"), (["pins", path, "--max-live", "4096"], "less than"),

@@ -187,6 +187,10 @@ static bool choose(struct pins *pins, struct err *err)
 			pins->process = id;
 		}
 	}
+	if (!most && reader_is_windows(asked->reader))
+		return err_set(err, ERR_USAGE,
+			       "the pages of the heaps of Windows are not looked at (try: tidemark "
+			       "window --by heap)");
 	return most || err_set(err, ERR_USAGE, "no blocks are live at that moment");
 }
 
