@@ -400,6 +400,9 @@ def heaps_of_windows_are_looked_at_as_malloc_is_and_pools_and_languages_are_not(
     told = answer("findings", trace.write("windows.tide"))["findings"]
     equal({("temporaries", "format"), ("failed", "parse"), ("freed-twice", "close")},
           {(one["kind"], site(one)) for one in told})
+    why = {one["kind"]: one["why"] for one in answer("findings", "windows.tide")["not_looked_for"]}
+    for kind in ("slack", "overhead", "pinned", "contention"):
+        check("heaps of Windows" in why[kind], why)
     for heap in ('handle=0 "pool"', 'handle=0x3f0000 "pymem"'):
         trace.lines = [f"heap w0 p0 {heap}" if line.startswith("heap w0") else line
                        for line in trace.lines]

@@ -19,6 +19,28 @@ EXE = libwin.built("tidemark.exe")
 TIDEMARK = os.environ["TIDEMARK"]
 PROGRAM = os.path.join(libwin.SOURCE, "test", "programs", "win", "heaps.c")
 HEAP_GROWABLE = 2  # that HeapCreate adds
+# Frees one block twice and one in another heap than its own, and what is as it should be.
+WRONG = r"""
+#include <windows.h>
+__declspec(noinline) static void twice(HANDLE heap)
+{
+	void *block = HeapAlloc(heap, 0, 77);
+	HeapFree(heap, 0, block);
+	HeapFree(heap, 0, block);
+}
+__declspec(noinline) static void elsewhere(HANDLE heap, HANDLE other)
+{
+	HeapFree(other, 0, HeapAlloc(heap, 0, 48));
+	HeapFree(heap, 0, HeapAlloc(heap, 0, 49));
+}
+int main(void)
+{
+	HANDLE own = HeapCreate(0, 0, 0);
+	elsewhere(own, GetProcessHeap());
+	twice(GetProcessHeap());
+	return 0;
+}
+"""
 
 
 def own_table(said):
@@ -98,6 +120,16 @@ for BITS in libwin.WIDTHS:
         MINE = [(size, counts) for (heap, _tid, size), counts in OWN.items() if heap == HEAP]
         equal([sum(a for _size, (a, _f) in MINE), sum(size * a for size, (a, _f) in MINE),
                sum(f for _size, (_a, f) in MINE)], LOGGED[HEAP], f"{BITS} bits: the log of {HEAP}")
+    equal([], [one["what"] for one in ask("findings", TRACE)["findings"] if one["class"] == "error"],
+          f"{BITS} bits: no finding of a mistake")
+    with open("wrong.c", "w", encoding="utf-8") as FILE:
+        FILE.write(WRONG)
+    libwin.cross_compile(BITS, "wrong.exe", "wrong.c")
+    libwin.wine(EXE, "record", "-f", "-o", "wrong.tide", "--", libwin.windows_path("wrong.exe"), prefix="prefix")
+    equal({("freed-twice", "certain"), ("freed-wrong", "certain")},
+          {(one["kind"], one["sure"]) for one in ask("findings", "wrong.tide")["findings"]
+           if one["class"] == "error"},
+          f"{BITS} bits: what was freed wrongly")
 for KIND in ("cumulative", "live", "sizes"):
     picture(TRACE, KIND)
 # A trace of Linux, exported on both.

@@ -109,7 +109,8 @@ const struct findings_kind findings_kinds[] = {
 	  "128 KiB or more (tidemark transients lists them). One that is allocated once and kept "
 	  "would do.",
 	  findings_reuse },
-	{ "overhead", "small blocks cost more than they hold", FINDINGS_SAVING, FINDINGS_EVERY_CALL,
+	{ "overhead", "small blocks cost more than they hold", FINDINGS_SAVING,
+	  FINDINGS_LINUX | FINDINGS_EVERY_CALL,
 	  "At the peak, glibc's headers and rounding of a site's blocks are as many bytes as the "
 	  "blocks hold, or more. Computed from the addresses of the blocks, and only where these "
 	  "are glibc's. An array, or a pool that cuts large blocks, saves most of it.",
@@ -120,14 +121,14 @@ const struct findings_kind findings_kinds[] = {
 	  "space and commit, not memory; a smaller size would do, unless swapping took the pages.",
 	  findings_untouched },
 	{ "pinned", "few small blocks keep pages", FINDINGS_SAVING,
-	  FINDINGS_EVERY_CALL | FINDINGS_NO_FILTER,
+	  FINDINGS_LINUX | FINDINGS_EVERY_CALL | FINDINGS_NO_FILTER,
 	  "At the end of a process that ran for ten seconds or more, pages of the heap on which "
 	  "only a few small blocks are (tidemark pins). Long-lived small blocks that are "
 	  "allocated among short-lived ones do that: allocate them early, together, or from a "
 	  "pool of their own.",
 	  findings_pinned },
 	{ "free-pages", "free pages that could go back", FINDINGS_NOTE,
-	  FINDINGS_EVERY_CALL | FINDINGS_SNAPSHOTS | FINDINGS_NO_FILTER,
+	  FINDINGS_LINUX | FINDINGS_EVERY_CALL | FINDINGS_SNAPSHOTS | FINDINGS_NO_FILTER,
 	  "At the end of a process that ran for ten seconds or more, resident pages of glibc's "
 	  "heap without a block. A process that freed most of what it had as it ended is not "
 	  "judged. malloc_trim(0) gives them back; MALLOC_TRIM_THRESHOLD_ and "
@@ -186,7 +187,7 @@ const struct findings_kind findings_kinds[] = {
 	  "must not be freed by the other. msvcrt.dll is Windows' own and is not counted.",
 	  findings_runtimes },
 	{ "slack", "sizes just over a size class", FINDINGS_SAVING,
-	  FINDINGS_EVERY_CALL | FINDINGS_FREES,
+	  FINDINGS_LINUX | FINDINGS_EVERY_CALL | FINDINGS_FREES,
 	  "Blocks at the peak that take more than they hold: with glibc those of one to three "
 	  "bytes over a size that it has, where that costs a quarter of them and three in four "
 	  "of a site's blocks are so; with other allocators, "
@@ -196,7 +197,7 @@ const struct findings_kind findings_kinds[] = {
 	  "overhead.",
 	  findings_slack },
 	{ "contention", "threads use one arena at the same time", FINDINGS_NOTE,
-	  CALLS | FINDINGS_NO_FILTER,
+	  FINDINGS_LINUX | CALLS | FINDINGS_NO_FILTER,
 	  "Stretches of 100 ms in which 50,000 calls or more need one of glibc's arenas locked, "
 	  "a tenth of them or more by another thread than the first. Whose arena it is, the "
 	  "addresses tell; a call that the thread's own cache serves (tcache, by its rules) needs "
@@ -370,12 +371,16 @@ bool findings_is_general(const struct findings *findings, heap_id id)
 	return id == 0 || (heap && heap->handle && !reader_heap_is_language(heap));
 }
 
+static bool is_windows(const struct reader *reader)
+{
+	return strncmp(reader_info(reader)->host, "Windows", 7) == 0;
+}
+
 bool findings_is_glibc(const struct findings *findings, process_id process)
 {
 	const char *allocator = findings_allocator(findings, process);
-	const char *host = reader_info(findings->asked->reader)->host;
 
-	return allocator ? strcmp(allocator, "glibc") == 0 : strncmp(host, "Windows", 7) != 0;
+	return allocator ? strcmp(allocator, "glibc") == 0 : !is_windows(findings->asked->reader);
 }
 
 // A word for a shell, in quotes where it needs them.
@@ -514,6 +519,8 @@ static const char *cannot_look(const struct findings *findings, const struct fin
 	if ((needs & FINDINGS_ALL_SEEN) && (heap_totals(findings->facts->heap)->events_lost ||
 					    was_paused(reader) || !reader_complete(reader)))
 		return "needs a recording from a process's beginning, without pauses and losses";
+	if ((needs & FINDINGS_LINUX) && is_windows(reader))
+		return "how the heaps of Windows lay their blocks out is not known";
 	if ((needs & FINDINGS_NO_FILTER) && query_narrows(&asked->selection.query))
 		return "is about what all blocks share: ask without filters";
 	return NULL;
