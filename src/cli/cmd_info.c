@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "report/info.h"
+#include "report/own_heap.h"
 #include "report/report.h"
 #include "trace/asm_words.h"
 #include "trace/label.h"
@@ -176,29 +177,6 @@ static void print_allocators(const struct trace_process *process, int indent)
 	}
 }
 
-// What is seen of a runtime's own heap, which no function of malloc's tells of.
-static const char *heap_of(const char *interpreter)
-{
-	static const struct {
-		const char *begins, *heap;
-	} heaps[] = {
-		{ "php", "Zend's heap as its mappings of 2 MiB, block by block only with "
-			 "USE_ZEND_ALLOC=0" },
-		{ "ruby",
-		  "its objects' slots (40 bytes and more) as pages, what an object has besides "
-		  "block by block" },
-		{ "node", "V8's heap as mappings (--layer vm)" },
-		{ "java", "the collector's heap as mappings (--layer vm)" },
-		{ ".NET", "the collector's heap as mappings (--layer vm)" },
-		{ "perl", "all its values block by block" },
-	};
-
-	for (size_t i = 0; i < sizeof(heaps) / sizeof(*heaps); i++)
-		if (strncmp(interpreter, heaps[i].begins, strlen(heaps[i].begins)) == 0)
-			return heaps[i].heap;
-	return NULL;
-}
-
 static void print_interpreter(const struct trace_process *process, int indent)
 {
 	const char *heap;
@@ -209,7 +187,7 @@ static void print_interpreter(const struct trace_process *process, int indent)
 	print_plain(process->interpreter);
 	printf(process->interpreter_read ? ", its functions are in the stacks\n"
 					 : ", by its own functions\n");
-	heap = heap_of(process->interpreter);
+	heap = own_heap_of(process);
 	if (heap)
 		printf("%*s%s\n", indent + 2, "", heap);
 }

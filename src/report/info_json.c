@@ -1,5 +1,6 @@
 // What is in a trace, for programs: docs/schema/info.json describes it.
 #include "report/info.h"
+#include "report/own_heap.h"
 
 #include "base/json.h"
 #include "base/mem.h"
@@ -117,6 +118,7 @@ static void json_processes(struct json *json, const struct info *info)
 		json_allocators(json, process);
 		json_kv_text(json, "interpreter", process->interpreter);
 		json_kv_bool(json, "interpreter_read", process->interpreter_read);
+		json_kv_text(json, "own_heap", own_heap_of(process));
 		json_kv_u64_if(json, "rss_max_bytes", process->rss_max_bytes > 0,
 			       process->rss_max_bytes);
 		json_kv_u64_if(json, "pss_max_bytes", process->pss_max_bytes > 0,

@@ -3,6 +3,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "report/own_heap.h"
 #include "report/process_table.h"
 #include "report/table/lines.h"
 #include "report/table/paper.h"
@@ -203,6 +204,24 @@ static void write_reached(struct page *page)
 		     str_count(inside->count, count), paper_plural(inside->count));
 }
 
+// What runtimes have besides malloc's blocks, each kind of them once.
+static void write_own_heaps(struct page *page)
+{
+	const struct reader *reader = page->report->asked->reader;
+	const char *said = NULL;
+
+	for (process_id id = 0; id < reader_processes_count(reader); id++) {
+		const struct trace_process *process = reader_process(reader, id);
+		const char *heap = own_heap_of(process);
+
+		if (!heap || heap == said ||
+		    !query_has_process(&page->report->asked->selection.query, id))
+			continue;
+		said = heap;
+		paper_paragraph(&page->paper, PAPER_DIM, "  own heap", heap);
+	}
+}
+
 static void write_totals(struct page *page)
 {
 	const struct heap_totals *totals = heap_totals(page->report->heap);
@@ -253,6 +272,7 @@ static void write_totals(struct page *page)
 				"objects of up to 512 bytes are in arenas that the interpreter "
 				"maps, unless PYTHONMALLOC=malloc was set, and in no figure of the "
 				"heap (record --language-heaps has each)");
+	write_own_heaps(page);
 	sink_text(page->paper.sink, "\n");
 }
 

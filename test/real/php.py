@@ -44,6 +44,9 @@ def extensions_lose_no_free():
         equal([], report["trace"]["warnings"], "warnings")
     info = run([TIDEMARK, "info", "t.tide"]).out
     check("Zend's heap as its mappings" in info and "USE_ZEND_ALLOC=0" in info, info)
+    process = json.loads(run([TIDEMARK, "info", "--json", "t.tide"]).out)["processes"][0]
+    check(process["own_heap"].startswith("Zend's heap as its mappings"), process)
+    check("own heap: Zend's heap" in run([TIDEMARK, "report", "t.tide"]).out, "in the report")
 
 
 @test
