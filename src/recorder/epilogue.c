@@ -23,6 +23,7 @@ enum {
 	EPILOGUE_TABLE_ENTRIES = 16, // of a switch
 	EPILOGUE_POPS_KNOWN = 1024,
 	EPILOGUE_LEAVE_BYTES = 48,
+	EPILOGUE_JUMPS_MAX = 4,
 	EPILOGUE_THUNK_INSNS =
 		4, // from a call to the jump by a register that ends so short a function
 	EPILOGUE_FAIL_FAST = 0x29, // an interrupt that ends the process
@@ -151,6 +152,23 @@ static void epilogue_returns(struct epilogue_machine *machine, int32_t pops)
 		machine->ends[machine->different++] = end;
 }
 
+uintptr_t epilogue_behind_jumps(uintptr_t function)
+{
+	uint32_t bytes;
+
+	for (uint32_t i = 0; i < EPILOGUE_JUMPS_MAX; i++) {
+		const uint8_t *code = epilogue_code(function, &bytes);
+
+		if (code && code[0] == 0xe9)
+			function += 5 + (uintptr_t)epilogue_32(code + 1);
+		else if (code && code[0] == 0xff && code[1] == 0x25)
+			function = epilogue_cell((uint32_t)epilogue_32(code + 2));
+		else
+			break;
+	}
+	return function;
+}
+
 // Microsoft's functions with handlers end by a call of one that takes their frame down:
 // mov esp, ebp; pop ebp; push ecx; ret.
 static bool epilogue_takes_down(uintptr_t function)
@@ -229,6 +247,8 @@ static bool epilogue_call(struct epilogue_machine *machine, uintptr_t function, 
 		epilogue_add(&machine->state, ESP, -4);
 		return true;
 	}
+	if (function)
+		function = epilogue_behind_jumps(function);
 	if (function && epilogue_takes_down(function)) {
 		epilogue_leave(&machine->state);
 		return true;

@@ -33,6 +33,10 @@ HIDDEN const uint8_t *epilogue_code(uintptr_t at, uint32_t *bytes);
 // Where a jump by the memory at `at` leads to; 0: nobody knows.
 HIDDEN uintptr_t epilogue_cell(uintptr_t at);
 
+// Where jumps alone lead to from `function`: linkers write them for functions of other modules, and
+// for all while they work in steps.
+HIDDEN uintptr_t epilogue_behind_jumps(uintptr_t function);
+
 // What the code from the return address `pc` on says.
 HIDDEN void epilogue_run(uintptr_t pc, struct epilogue_answer *answer);
 

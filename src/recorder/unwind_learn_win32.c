@@ -26,7 +26,6 @@ enum {
 	LEARN_LARGE_MAX = 1 << 20,    // or, where more than the words of the stack says so
 	LEARN_SCAN_WORDS = 1024,
 	LEARN_TRIES = 8,
-	LEARN_JUMPS_MAX = 4,
 	LEARN_OWN_FRAMES = 32,
 	LEARN_PUSHES_MAX = 8,
 	LEARN_BEGINNINGS = 4,
@@ -150,24 +149,6 @@ static bool learn_called_in_generated(uintptr_t back)
 	       learn_is_by_register(code);
 }
 
-// Where jumps alone lead to from `target`: linkers write them for functions of other modules.
-static uintptr_t learn_through_jumps(uintptr_t target)
-{
-	uint32_t bytes;
-
-	for (uint32_t i = 0; i < LEARN_JUMPS_MAX; i++) {
-		const uint8_t *code = epilogue_code(target, &bytes);
-
-		if (code && code[0] == 0xe9)
-			target += 5 + learn_32(target + 1);
-		else if (code && code[0] == 0xff && code[1] == 0x25)
-			target = epilogue_cell(learn_32(target + 2));
-		else
-			break;
-	}
-	return target;
-}
-
 // `near`: only a function that begins not far before the place can be the one.
 static struct learn_call learn_judge(const struct learn_frame *frame, uintptr_t back, bool near)
 {
@@ -183,7 +164,7 @@ static struct learn_call learn_judge(const struct learn_frame *frame, uintptr_t 
 	call.verdict = LEARN_BY_REGISTER;
 	if (!target)
 		return call;
-	call.target = target = learn_through_jumps(target);
+	call.target = target = epilogue_behind_jumps(target);
 	call.verdict = LEARN_ELSEWHERE;
 	if (near && frame->pc - target >= LEARN_FUNCTION_MAX)
 		return call;

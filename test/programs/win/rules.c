@@ -263,6 +263,10 @@ static void check_forms(void)
 	put(64, "8b 4d f0 64 89 0d 00 00 00 00 59 5f 5f 5e 5b 8b e5 5d 51 c3");
 	put(32, "e8 1b 00 00 00 c2 10 00"); // call 64; ret 10h
 	check("a frame taken down by a function", framed, rule_at(32));
+	put(32, "e8 5b 00 00 00 c2 10 00"); // call 128; ret 10h
+	put(128,
+	    "e9 bb ff ff ff"); // jmp 64: linkers that work in steps lead all calls over such jumps
+	check("by one behind a jump", framed, rule_at(32));
 
 	begin();
 	put(0, "55 83 ec 18 e8 37 00 00 00 83 c4 18 5d c3"); // push ebp; sub esp,18h; call 64
