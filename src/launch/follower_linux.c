@@ -92,8 +92,8 @@ bool follower_wait(struct follower *follower, int signal_fd, void (*tell)(const 
 		int count = poll(ready, 2, told ? -1 : PATIENCE_MS);
 
 		if (count == 0)
-			tell("the trace is whole; sending the rest of it (Ctrl-C leaves that to "
-			     "tidemark push)");
+			tell("the recording has ended; sending the rest of it (Ctrl-C leaves that "
+			     "to tidemark push)");
 		told |= count == 0;
 		if (ready[1].revents)
 			break;
