@@ -368,6 +368,11 @@ def another_place_is_refused():
     need_root()
     running = Running(["unshare", "-n", program("attached"), "1", "1"]).ready()
     refused(running.pid, "network namespace", f"nsenter --net -t {running.pid}")
+    if shutil.which("nsenter"):  # which is what it is told to try
+        ended = run(["nsenter", "--net", "-t", str(running.pid), TIDEMARK, "record", "-p",
+                     str(running.pid), "-o", "t.tide", "--duration", "100ms"])
+        equal(0, ended.code, ended.err)
+        equal(1, len(report()["trace"]["processes"]), "processes")
     running.end(7)
     os.makedirs("root")
     code = f"import os, sys; os.chroot('{os.getcwd()}/root'); print('ready', flush=True);" \
