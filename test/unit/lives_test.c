@@ -28,13 +28,14 @@ TEST(lives_change_by_every_kind_but_those_of_virtual_memory)
 
 struct story {
 	struct str text;
-	bool undo;
+	struct lives *lives; // whose blocks are tagged with their sizes
 };
 
 static void tell_begin(void *context, const struct lives_block *block)
 {
 	struct story *story = context;
 
+	CHECK(lives_tag(story->lives, block, (uint32_t)block->size));
 	str_format(&story->text, "+%llx,%llu", (unsigned long long)block->address,
 		   (unsigned long long)block->size);
 	if (block->moved)
@@ -49,6 +50,8 @@ static void tell_end(void *context, const struct lives_block *block, const struc
 	static const char *const origins[] = { "", ":inherited", ":orphan" };
 	struct story *story = context;
 
+	CHECK_EQ(block->origin == LIVES_BEGUN ? block->size : 0, block->tag);
+	CHECK(end->cause == LIVES_LOST || !lives_tag(story->lives, block, 1));
 	str_format(&story->text, "-%llx:%s%s ", (unsigned long long)block->address,
 		   causes[end->cause], origins[block->origin]);
 }
@@ -89,7 +92,7 @@ static void check_story(const char *expected, const char *text, bool foreseen)
 
 	if (foreseen)
 		lives_find_undone(reader, &undone, &progress);
-	lives = lives_new(reader, &watcher, foreseen ? &undone : NULL);
+	story.lives = lives = lives_new(reader, &watcher, foreseen ? &undone : NULL);
 	read_all(reader, lives);
 	CHECK_STR(expected, str_get(&story.text));
 	lives_free(lives);

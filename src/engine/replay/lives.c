@@ -12,6 +12,7 @@
 #include "engine/replay/lives.h"
 
 #include "base/mem.h"
+#include "base/radix.h"
 #include "engine/moment.h"
 #include "engine/query.h"
 #include "engine/replay/blocks.h"
@@ -265,15 +266,6 @@ static void undo(struct lives *lives, const struct trace_event *event, process_i
 
 // ---- many at once ----
 
-static int compare_numbers(const void *a, const void *b, void *context)
-{
-	const struct lives *lives = context;
-	uint64_t x = lives->list[*(const uint32_t *)a].number;
-	uint64_t y = lives->list[*(const uint32_t *)b].number;
-
-	return x < y ? -1 : x > y;
-}
-
 static bool is_among(const struct lives_heap *heap, const struct blocks *only, process_id process)
 {
 	return only ? &heap->blocks == only : process == TRACE_NONE || heap->process == process;
@@ -284,10 +276,17 @@ static bool is_among(const struct lives_heap *heap, const struct blocks *only, p
 static uint32_t *list_blocks(struct lives *lives, const struct blocks *only, process_id process,
 			     size_t *count)
 {
-	uint32_t *list = NULL;
-	size_t capacity = 0;
+	struct radix_pair *pairs, *scratch;
+	uint32_t *list;
+	size_t all = 0;
 
 	*count = 0;
+	for (size_t i = 0; i < lives->heaps_count; i++)
+		if (is_among(&lives->heaps[i], only, process))
+			all += lives->heaps[i].blocks.count;
+	if (!all)
+		return NULL;
+	pairs = mem_alloc_table(all, sizeof *pairs);
 	for (size_t i = 0; i < lives->heaps_count; i++) {
 		const struct lives_heap *heap = &lives->heaps[i];
 		struct blocks_cursor cursor = { 0 };
@@ -295,13 +294,18 @@ static uint32_t *list_blocks(struct lives *lives, const struct blocks *only, pro
 
 		if (!is_among(heap, only, process))
 			continue;
-		while ((block = blocks_next(&heap->blocks, &cursor))) {
-			list = mem_grow(list, &capacity, *count + 1, sizeof *list);
-			list[(*count)++] = block->site;
-		}
+		while ((block = blocks_next(&heap->blocks, &cursor)))
+			pairs[(*count)++] =
+				(struct radix_pair){ lives->list[block->site].number, block->site };
 	}
-	if (*count)
-		mem_sort(list, *count, sizeof *list, compare_numbers, lives);
+	ASSERT(*count == all);
+	scratch = mem_alloc_table(all, sizeof *scratch);
+	radix_sort_pairs(pairs, scratch, *count);
+	mem_free(scratch);
+	list = mem_resize(NULL, *count, sizeof *list);
+	for (size_t i = 0; i < *count; i++)
+		list[i] = (uint32_t)pairs[i].value;
+	mem_free(pairs);
 	return list;
 }
 
@@ -429,6 +433,17 @@ void lives_finish(struct lives *lives, uint64_t time_ns)
 	end_all(lives, NULL, TRACE_NONE, &how);
 }
 
+bool lives_tag(struct lives *lives, const struct lives_block *block, uint32_t tag)
+{
+	struct blocks *blocks = blocks_of(lives, block->process, block->heap);
+	const struct block *slot = blocks_find(blocks, block->address);
+
+	if (!slot || lives->list[slot->site].number != block->number)
+		return false;
+	lives->list[slot->site].tag = tag;
+	return true;
+}
+
 void lives_put(struct lives *lives, process_id process, const struct lives_block *block)
 {
 	const struct trace_event now = { .number = lives->next_number, .thread = TRACE_NONE };
@@ -445,6 +460,7 @@ void lives_inherit(struct lives *lives, process_id parent, process_id child)
 		struct lives_block block = lives->list[list[i]];
 
 		block.origin = LIVES_COPY;
+		block.tag = 0;
 		lives_put(lives, child, &block);
 	}
 	mem_free(list);

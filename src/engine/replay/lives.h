@@ -58,6 +58,7 @@ struct lives_block {
 	uint8_t origin; // enum lives_origin
 	uint8_t kind;   // enum trace_kind: of the event that began it; 0 unless LIVES_BEGUN
 	bool moved;     // a realloc began it
+	uint32_t tag;   // what the listener wrote on it (lives_tag)
 };
 
 enum lives_cause {
@@ -109,6 +110,9 @@ void lives_add_note(struct lives *lives, const struct trace_note *note);
 
 // All items of the reader, then lives_finish. Rewinds it, before and after.
 void lives_read(struct lives *lives, struct reader *reader, struct progress *progress);
+
+// Write on a block that lives; where its end is undone, it is as it was. False: it does not live.
+bool lives_tag(struct lives *lives, const struct lives_block *block, uint32_t tag);
 
 // A block of a process that is known in another way lives from here on.
 void lives_put(struct lives *lives, process_id process, const struct lives_block *block);

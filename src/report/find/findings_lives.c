@@ -3,7 +3,6 @@
 // does not live: for what was there before.
 #include "report/find/findings_own.h"
 
-#include "base/map.h"
 #include "base/mem.h"
 #include "engine/replay/lives.h"
 #include "trace/reader_pass.h"
@@ -31,7 +30,7 @@ struct pass {
 	struct findings *findings;
 	struct findings_facts *facts;
 	struct index_set pairs, chains, failed;
-	struct map chain_of; // number of a live block: place in `grown`
+	struct lives *lives; // a block's tag is its place in `grown`; 0: it did not grow
 	struct chain *grown; // from 1; `steps` of a spare place is the next spare one
 	size_t grown_count, grown_capacity, spare;
 	struct thread_facts *threads;
@@ -94,18 +93,16 @@ static void add_chain(struct pass *pass, const struct lives_block *block, const 
 		sum->size_max = block->size;
 }
 
-// Take what is known of the block's growth out of the map; none is a chain without steps.
+// Take what is known of the growth of a block that ended; none is a chain without steps.
 static struct chain take_chain(struct pass *pass, const struct lives_block *block)
 {
-	uint64_t *at = map_find(&pass->chain_of, block->number);
 	struct chain chain = { 0 };
 
-	if (!at)
+	if (!block->tag)
 		return chain;
-	chain = pass->grown[*at];
-	pass->grown[*at].steps = pass->spare;
-	pass->spare = (size_t)*at;
-	map_remove(&pass->chain_of, block->number);
+	chain = pass->grown[block->tag];
+	pass->grown[block->tag].steps = pass->spare;
+	pass->spare = block->tag;
 	return chain;
 }
 
@@ -124,7 +121,11 @@ static void keep_chain(struct pass *pass, const struct lives_block *block,
 			mem_grow(pass->grown, &pass->grown_capacity, at + 1, sizeof *pass->grown);
 	}
 	pass->grown[at] = *chain;
-	*map_put(&pass->chain_of, block->number, NULL) = at;
+	ASSERT(at <= UINT32_MAX);
+	if (lives_tag(pass->lives, block, (uint32_t)at))
+		return;
+	pass->grown[at].steps = pass->spare; // it is over, too
+	pass->spare = at;
 }
 
 // `block` is `old`, which was larger or smaller, and lies elsewhere or not.
@@ -339,6 +340,8 @@ static void on_undo(void *context, const struct lives_block *block, const struct
 	for (size_t i = facts->orphans_count; block->heap && i-- > 0;)
 		if (facts->orphans[i].number == end->number)
 			facts->orphans[i].refused = true;
+	if (block->tag)
+		lives_tag(pass->lives, block, 0); // its place in `grown` is free
 	for (size_t i = 0; i < pass->threads_count; i++) {
 		struct thread_facts *thread = &pass->threads[i];
 
@@ -518,20 +521,19 @@ void findings_read_lives(struct findings *findings)
 {
 	struct pass pass = { .findings = findings, .facts = findings->facts };
 	const struct lives_watcher watcher = { on_begin, on_end, on_undo, &pass, on_failed };
-	struct lives *lives = lives_new(findings->asked->reader, &watcher, NULL);
 	struct progress progress;
 
+	pass.lives = lives_new(findings->asked->reader, &watcher, NULL);
 	progress_begin(&progress, findings->asked->options.window.progress, "lives of blocks",
 		       reader_bytes(findings->asked->reader));
-	lives_read(lives, findings->asked->reader, &progress);
+	lives_read(pass.lives, findings->asked->reader, &progress);
 	progress_end(&progress);
-	lives_free(lives);
+	lives_free(pass.lives);
 	if (findings->facts->orphans_count)
 		read_before_orphans(findings);
 	index_set_fini(&pass.pairs);
 	index_set_fini(&pass.chains);
 	index_set_fini(&pass.failed);
-	map_fini(&pass.chain_of);
 	mem_free(pass.grown);
 	mem_free(pass.threads);
 }
