@@ -4,6 +4,7 @@
 """`tidemark push`: every row of a trace is in ClickHouse once, whatever happens on the way, and the questions
 of `tidemark window` have the same answers there."""
 import http.server
+import json
 import os
 import re
 import threading
@@ -134,7 +135,8 @@ def what_has_a_time_to_live_is_not_seen_after_it():
                 server.ask("RENAME TABLE memory.blocks TO memory.other, memory.kept TO memory.blocks")
         # It was there: what fleet asks stays.
         equal([["2"]], server.ask("SELECT count() FROM memory.runs"))
-        check("push it again" in refused("report", server.place + "?trace=" + sql(path, "SELECT trace FROM runs")[0]["trace"], code=3))
+        trace = json.loads(run("info", "--json", path).stdout)["trace"]["recording_id"]
+        check("push it again" in refused("report", server.place + "?trace=" + trace, code=3))
         push(server.place, path, "family.tide")
         equal(whole, server.ask("SELECT count() FROM memory.allocations"))
     for odd in ("90", "d", "-1d", "0d", "1h", "99999999d"):
