@@ -4,7 +4,6 @@
 """`tidemark push`: every row of a trace is in ClickHouse once, whatever happens on the way, and the questions
 of `tidemark window` have the same answers there."""
 import http.server
-import json
 import os
 import re
 import threading
@@ -135,7 +134,7 @@ def what_has_a_time_to_live_is_not_seen_after_it():
                 server.ask("RENAME TABLE memory.blocks TO memory.other, memory.kept TO memory.blocks")
         # It was there: what fleet asks stays.
         equal([["2"]], server.ask("SELECT count() FROM memory.runs"))
-        trace = json.loads(run("info", "--json", path).stdout)["trace"]["recording_id"]
+        trace = server.ask("SELECT trace FROM memory.runs")[0][0]
         check("push it again" in refused("report", server.place + "?trace=" + trace, code=3))
         push(server.place, path, "family.tide")
         equal(whole, server.ask("SELECT count() FROM memory.allocations"))
