@@ -655,23 +655,54 @@ static void make_foreign(struct space *space, struct space_process_state *proces
 			give_to_allocator(space, range);
 }
 
+// The place among the claims of an address, for one kind of them.
+static struct space_state_claim *claim_at(struct space_process_state *process, bool whole,
+					  uint64_t address)
+{
+	if (!process->claims)
+		process->claims = mem_alloc((size_t)2 * CLAIMS_MAX, sizeof *process->claims);
+	return &process->claims[(address >> CLAIM_SHIFT) % CLAIMS_MAX + whole * CLAIMS_MAX];
+}
+
+static bool is_claimed(const struct space *space, const struct space_state_claim *claim,
+		       uint64_t address)
+{
+	return claim->epoch == space->epoch && address >= claim->start && address < claim->end;
+}
+
+// Of a break that was moved often there are many small ranges, touched in any order: so one that is
+// next to those there joins them, and is not kept where they are larger.
+static void keep_claim(const struct space *space, struct space_state_claim *claim,
+		       const struct range *range)
+{
+	bool is_new = claim->epoch != space->epoch;
+
+	if (!is_new && claim->end == range->start)
+		claim->end = range->end;
+	else if (!is_new && claim->start == range->end)
+		claim->start = range->start;
+	else if (is_new || claim->end - claim->start < range->end - range->start)
+		*claim = (struct space_state_claim){ range->start, range->end, space->epoch };
+}
+
 void space_claim_whole(struct space *space, process_id id, uint64_t address)
 {
 	struct space_process_state *process = &space->processes[id];
+	struct space_state_claim *claim;
 	const struct range *range;
 
-	if (id >= space->processes_count || process->foreign ||
-	    (address >= process->quiet_start && address < process->quiet_end))
+	if (id >= space->processes_count || process->foreign)
+		return;
+	claim = claim_at(process, true, address);
+	if (is_claimed(space, claim, address))
 		return;
 	range = ranges_find(&process->ranges, address);
 	if (!range)
 		return;
-	if (range->owner != SPACE_MALLOC_LARGE) {
-		process->quiet_start = range->start;
-		process->quiet_end = range->end;
-	} else if (!glibc_could(range, address)) {
+	if (range->owner != SPACE_MALLOC_LARGE)
+		keep_claim(space, claim, range);
+	else if (!glibc_could(range, address))
 		make_foreign(space, process);
-	}
 }
 
 bool space_claim(struct space *space, process_id id, uint64_t address)
@@ -684,10 +715,8 @@ bool space_claim(struct space *space, process_id id, uint64_t address)
 
 	if (id >= space->processes_count)
 		return false;
-	if (!process->claims)
-		process->claims = mem_alloc(CLAIMS_MAX, sizeof *process->claims);
-	claim = &process->claims[(address >> CLAIM_SHIFT) % CLAIMS_MAX];
-	if (claim->epoch == space->epoch && address >= claim->start && address < claim->end)
+	claim = claim_at(process, false, address);
+	if (is_claimed(space, claim, address))
 		return false;
 	range = ranges_find(&process->ranges, address);
 	if (!range)
@@ -700,7 +729,7 @@ bool space_claim(struct space *space, process_id id, uint64_t address)
 	number = range->number;
 	owner = range->owner;
 	if (owner != SPACE_MALLOC_LARGE || space_owner_yields(range, address))
-		*claim = (struct space_state_claim){ range->start, range->end, space->epoch };
+		keep_claim(space, claim, range);
 	if (owner == SPACE_ALLOCATOR || !space_owner_yields(range, address))
 		return false;
 	range = lowest_piece(&process->ranges, range);

@@ -21,7 +21,8 @@ enum {
 // A process of 64 bits has 2^47 bytes of addresses, and 2^56 if it asked for more.
 #define SPACE_STATE_LIMIT_57 (UINT64_C(1) << 56)
 
-// A mapping whose owner no heap block can change any more.
+// Mappings, one after the other, whose owners no heap block can change any more; or, of
+// space_claim_whole, that say nothing.
 struct space_state_claim {
 	uint64_t start, end;
 	uint64_t epoch; // of the map when that was so
@@ -30,8 +31,7 @@ struct space_state_claim {
 struct space_process_state {
 	struct ranges ranges;
 	struct space_totals totals;
-	struct space_state_claim *claims; // CLAIMS_MAX; NULL until the first
-	uint64_t quiet_start, quiet_end;  // of space_claim_whole: a range that says nothing
+	struct space_state_claim *claims; // CLAIMS_MAX of each kind; NULL until the first
 	uint64_t limit;
 	process_id parent;
 	bool forked;
