@@ -605,6 +605,28 @@ TEST(space_a_heap_block_gives_its_mapping_to_the_allocator)
 	scene_free(scene);
 }
 
+TEST(space_mappings_side_by_side_are_claimed_each_by_its_own_blocks)
+{
+	struct scene *scene = scene_new(64);
+
+	ADD(scene, TRACE_MMAP, 0x200000, 0x1000, RW);
+	ADD(scene, TRACE_MMAP, 0x201000, 0x1000, READ);
+	ADD(scene, TRACE_MMAP, 0x202000, 0x1000, RW);
+	ADD(scene, TRACE_MMAP, 0x203000, 0x2000, READ);
+	space_claim(scene->space, 0, 0x200010);
+	space_claim(scene->space, 0, 0x202010);
+	CHECK_STR("200000-201000 rw- allocator; 201000-202000 r-- program; "
+		  "202000-203000 rw- allocator; 203000-205000 r-- program",
+		  map_of(scene, 0));
+	CHECK(space_claim(scene->space, 0, 0x201010));
+	CHECK(!space_claim(scene->space, 0, 0x202020));
+	CHECK(space_claim(scene->space, 0, 0x203010));
+	CHECK_STR("200000-201000 rw- allocator; 201000-202000 r-- allocator; "
+		  "202000-203000 rw- allocator; 203000-205000 r-- allocator",
+		  map_of(scene, 0));
+	scene_free(scene);
+}
+
 TEST(space_a_large_block_is_one_until_another_lies_in_it)
 {
 	struct scene *scene = scene_new(64);
