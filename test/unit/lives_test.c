@@ -86,7 +86,9 @@ static void check_story(const char *expected, const char *text, bool foreseen)
 	struct reader *reader = assembled_open(text);
 	struct progress progress = { .mode = PROGRESS_NONE };
 	struct story story = { 0 };
-	const struct lives_watcher watcher = { tell_begin, tell_end, tell_undo, &story, NULL };
+	const struct lives_watcher watcher = {
+		.begin = tell_begin, .end = tell_end, .undo = tell_undo, .context = &story
+	};
 	struct map undone = { 0 };
 	struct lives *lives;
 
@@ -258,7 +260,9 @@ static void check_random(uint64_t seed, const struct window_random *like)
 	struct reader *reader = window_random_open(seed, like, 0);
 	struct progress progress = { .mode = PROGRESS_NONE };
 	struct sums sums = { 0 };
-	const struct lives_watcher watcher = { sum_begin, sum_end, sum_undo, &sums, NULL };
+	const struct lives_watcher watcher = {
+		.begin = sum_begin, .end = sum_end, .undo = sum_undo, .context = &sums
+	};
 	struct pool_totals *pools = pool_totals_new(reader);
 	struct heap *heap = heap_new(NULL);
 	struct err err = { 0 };

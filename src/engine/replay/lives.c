@@ -21,7 +21,8 @@
 
 #include <string.h>
 
-// The blocks of one heap of one process; their `site` is a place in lives->list.
+// The blocks of one heap of one process; their `site` is a place in lives->list, their `owner` the
+// tag + 1.
 struct lives_heap {
 	process_id process;
 	heap_id heap;
@@ -186,7 +187,7 @@ static void place(struct lives *lives, process_id process, const struct lives_bl
 		tell_end(lives, &lost, &end);
 	}
 	blocks_set_size(blocks, slot, block->size);
-	slot->owner = 1;
+	slot->owner = block->tag + 1;
 	slot->site = (uint32_t)keep(lives, block);
 }
 
@@ -366,8 +367,11 @@ void lives_expect(struct lives *lives, const struct trace_event *events, uint32_
 			blocks_find(blocks_of(lives, thread->process, events[i].heap),
 				    effect_ended(&events[i]));
 
-		if (block)
-			__builtin_prefetch(&lives->list[block->site], 1);
+		if (!block)
+			continue;
+		__builtin_prefetch(&lives->list[block->site], 1);
+		if (block->owner > 1 && lives->watcher.expect)
+			lives->watcher.expect(lives->watcher.context, block->owner - 1);
 	}
 }
 
@@ -436,11 +440,13 @@ void lives_finish(struct lives *lives, uint64_t time_ns)
 bool lives_tag(struct lives *lives, const struct lives_block *block, uint32_t tag)
 {
 	struct blocks *blocks = blocks_of(lives, block->process, block->heap);
-	const struct block *slot = blocks_find(blocks, block->address);
+	struct block *slot = blocks_find(blocks, block->address);
 
+	ASSERT(tag < LIVES_TAGS);
 	if (!slot || lives->list[slot->site].number != block->number)
 		return false;
 	lives->list[slot->site].tag = tag;
+	slot->owner = tag + 1;
 	return true;
 }
 

@@ -46,6 +46,8 @@ enum lives_origin {
 	LIVES_COPY,      // in a forked process, of a block of its parent's (lives_inherit)
 };
 
+#define LIVES_TAGS UINT32_MAX
+
 struct lives_block {
 	uint64_t address, size; // requested bytes
 	uint64_t number;        // of the event that began it
@@ -58,7 +60,7 @@ struct lives_block {
 	uint8_t origin; // enum lives_origin
 	uint8_t kind;   // enum trace_kind: of the event that began it; 0 unless LIVES_BEGUN
 	bool moved;     // a realloc began it
-	uint32_t tag;   // what the listener wrote on it (lives_tag)
+	uint32_t tag;   // what the listener wrote on it (lives_tag), below LIVES_TAGS
 };
 
 enum lives_cause {
@@ -88,6 +90,8 @@ struct lives_watcher {
 	void *context;
 	// A call that returned no memory; whatever lived lives on. After `undo`, where it is both.
 	void (*failed)(void *context, const struct trace_event *event);
+	// A block with this tag, which is not 0, will end soon (lives_expect).
+	void (*expect)(void *context, uint32_t tag);
 };
 
 struct lives;

@@ -79,7 +79,9 @@ void plateau_find(struct plateau *plateau, struct reader *reader, process_id pro
 		  uint64_t number)
 {
 	uint64_t live_bytes = 0;
-	const struct lives_watcher watcher = { begin, end, undo, &live_bytes, NULL };
+	const struct lives_watcher watcher = {
+		.begin = begin, .end = end, .undo = undo, .context = &live_bytes
+	};
 	struct lives *lives = lives_new(reader, &watcher, NULL);
 	struct reader_pass pass = reader_pass_begin(reader, NULL);
 

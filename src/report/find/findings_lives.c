@@ -121,7 +121,7 @@ static void keep_chain(struct pass *pass, const struct lives_block *block,
 			mem_grow(pass->grown, &pass->grown_capacity, at + 1, sizeof *pass->grown);
 	}
 	pass->grown[at] = *chain;
-	ASSERT(at <= UINT32_MAX);
+	ASSERT(at < LIVES_TAGS);
 	if (lives_tag(pass->lives, block, (uint32_t)at))
 		return;
 	pass->grown[at].steps = pass->spare; // it is over, too
@@ -331,6 +331,13 @@ static void on_end(void *context, const struct lives_block *block, const struct 
 		add_chain(pass, block, &chain);
 }
 
+static void expect(void *context, uint32_t tag)
+{
+	const struct pass *pass = context;
+
+	__builtin_prefetch(&pass->grown[tag], 1);
+}
+
 // It never ended: nor did its growth.
 static void on_undo(void *context, const struct lives_block *block, const struct lives_end *end)
 {
@@ -496,7 +503,9 @@ static void read_before_orphans(struct findings *findings)
 		.facts = facts,
 		.by_address = mem_alloc(facts->orphans_count, sizeof *pass.by_address),
 	};
-	const struct lives_watcher watcher = { remember_begin, remember_end, NULL, &pass, NULL };
+	const struct lives_watcher watcher = { .begin = remember_begin,
+					       .end = remember_end,
+					       .context = &pass };
 	struct lives *lives = lives_new(reader, &watcher, NULL);
 	uint64_t last = facts->orphans[facts->orphans_count - 1].number;
 	struct reader_pass items = reader_pass_begin(reader, NULL);
@@ -520,7 +529,9 @@ static void read_before_orphans(struct findings *findings)
 void findings_read_lives(struct findings *findings)
 {
 	struct pass pass = { .findings = findings, .facts = findings->facts };
-	const struct lives_watcher watcher = { on_begin, on_end, on_undo, &pass, on_failed };
+	const struct lives_watcher watcher = {
+		on_begin, on_end, on_undo, &pass, on_failed, expect,
+	};
 	struct progress progress;
 
 	pass.lives = lives_new(findings->asked->reader, &watcher, NULL);

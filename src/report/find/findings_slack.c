@@ -257,7 +257,7 @@ static bool asks_between(const struct slack *slack)
 
 static void look_between(struct slack *slack)
 {
-	const struct lives_watcher watcher = { on_begin, NULL, NULL, slack, NULL };
+	const struct lives_watcher watcher = { .begin = on_begin, .context = slack };
 	struct reader *reader = slack->findings->asked->reader;
 	struct lives *lives;
 	struct progress progress;
@@ -344,7 +344,7 @@ bool findings_slack(struct findings *findings, const struct findings_kind *kind,
 	(void)err;
 	if (counts->peak.bytes < findings_bytes_min(findings))
 		return true;
-	present = findings_present(findings, counts->peak_number + 1);
+	present = findings_present(findings, counts->peak_number + 1, false);
 	for (process_id id = 0; id < reader_processes_count(findings->asked->reader); id++)
 		look_at_process(&slack, present, id);
 	present_free(present);
