@@ -20,12 +20,13 @@ enum {
 	PROCESSES_MIN = 4,
 };
 
-struct present *findings_present(const struct findings *findings, uint64_t events)
+struct present *findings_present(const struct findings *findings, uint64_t events, bool dated)
 {
 	const struct present_options options = {
 		.query = &findings->asked->selection.query,
 		.edge = { .number = events, .exact = true },
 		.inherits = TRACE_NONE,
+		.undated = !dated,
 	};
 
 	return moment_view_find(findings->asked, &options, "reading");
@@ -126,7 +127,7 @@ bool findings_overhead(struct findings *findings, const struct findings_kind *ki
 	(void)err;
 	if (counts->peak.bytes < findings_bytes_min(findings))
 		return true;
-	present = findings_present(findings, counts->peak_number + 1);
+	present = findings_present(findings, counts->peak_number + 1, false);
 	for (process_id id = 0; id < reader_processes_count(findings->asked->reader); id++)
 		count_overhead(findings, present, id, &lines);
 	present_free(present);
@@ -199,7 +200,7 @@ bool findings_untouched(struct findings *findings, const struct findings_kind *k
 	if (!findings_load_largest(findings, &snapshot))
 		return true;
 	pages_init(&pages, &snapshot);
-	present = findings_present(findings, snapshot.began);
+	present = findings_present(findings, snapshot.began, true);
 	blocks = present_blocks(present, snapshot.process, PRESENT_HEAP, &count);
 	for (size_t i = 0; i < count; i++) {
 		const struct present_block *block = &blocks[i];

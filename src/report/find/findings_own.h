@@ -139,8 +139,8 @@ bool findings_is_general(const struct findings *findings, heap_id heap);
 // ends it (snapshot_fini). False: there is none.
 bool findings_load_largest(const struct findings *findings, struct trace_snapshot *snapshot);
 
-// What is there after so many events; the caller frees it.
-struct present *findings_present(const struct findings *findings, uint64_t events);
+// What is there after so many events, and when it began, if that is asked; the caller frees it.
+struct present *findings_present(const struct findings *findings, uint64_t events, bool dated);
 
 // Go through the lives of all blocks, into the facts.
 void findings_read_lives(struct findings *findings);

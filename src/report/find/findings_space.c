@@ -31,13 +31,15 @@ static uint64_t may_map(const struct findings *findings, const struct space *spa
 	return process->mapped_limit && process->mapped_limit < most ? process->mapped_limit : most;
 }
 
-static struct present *read_present(const struct findings *findings,
-				    const struct present_options *given)
+// No blocks.
+static struct present *read_spaces(const struct findings *findings,
+				   const struct present_options *given)
 {
 	struct present_options options = *given;
 
 	options.query = &findings->asked->selection.query;
 	options.inherits = TRACE_NONE;
+	options.undated = options.spaces_only = true;
 	return moment_view_find(findings->asked, &options, "reading");
 }
 
@@ -134,7 +136,7 @@ bool findings_holes(struct findings *findings, const struct findings_kind *kind,
 	(void)err;
 	if (!findings->facts->failed_count)
 		return true;
-	present_free(read_present(findings, &options));
+	present_free(read_spaces(findings, &options));
 	for (size_t i = 0; i < looking.count; i++)
 		tell_holes(findings, kind, &looking.list[i]);
 	mem_free(looking.list);
@@ -158,7 +160,7 @@ bool findings_thread_stacks(struct findings *findings, const struct findings_kin
 	if (!findings_load_largest(findings, &snapshot))
 		return true;
 	options.edge.number = snapshot.began;
-	present = read_present(findings, &options);
+	present = read_spaces(findings, &options);
 	pages_init(&pages, &snapshot);
 	ranges = space_ranges(present_space(present), snapshot.process);
 	most = may_map(findings, present_space(present), snapshot.process);
@@ -275,7 +277,7 @@ bool findings_unaligned(struct findings *findings, const struct findings_kind *k
 		    !query_has_process(&findings->asked->selection.query, id))
 			continue;
 		if (!present)
-			present = read_present(findings, &options);
+			present = read_spaces(findings, &options);
 		ranges = space_ranges(present_space(present), id);
 		if (ranges)
 			add_rests(ranges, &places, &rests, &stacks, &count);
@@ -362,14 +364,13 @@ bool findings_outside(struct findings *findings, const struct findings_kind *kin
 	const struct space_totals *totals = &findings->facts->whole.vm;
 	const struct present_options options = {
 		.edge = { .exact = true, .number = totals->committed_peak_number + 1 },
-		.undated = true,
 	};
 	struct present *present;
 
 	(void)err;
 	if (totals->committed_peak_bytes < OUTSIDE_LEAST)
 		return true;
-	present = read_present(findings, &options);
+	present = read_spaces(findings, &options);
 	for (process_id id = 0; id < reader_processes_count(findings->asked->reader); id++) {
 		const struct ranges *ranges = space_ranges(present_space(present), id);
 		struct outside outside = { 0 };

@@ -150,6 +150,7 @@ static void consider_all(struct findings *findings, const struct findings_kind *
 		.query = &findings->asked->selection.query,
 		.at_exit = true,
 		.inherits = TRACE_NONE,
+		.undated = true,
 	};
 	struct present *present = moment_view_find(findings->asked, &options, "reading");
 	size_t count = 0, capacity = 0, first = 0;
