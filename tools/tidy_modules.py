@@ -20,6 +20,10 @@ PORTABLE = re.compile(r"(assert|ctype|errno|float|inttypes|limits|locale|math|pt
                       r"stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|string|strings|time)\.h")
 # Libraries, and what the compiler brings.
 LIBRARIES = re.compile(r"(zstd|zlib|ini|lzma|expat|dwarf|elf|gelf|microhttpd|regex|cpuid|\w+intrin)\.h|elfutils/.*")
+# What only x86 has: its registers, its instructions by name, the compiler's words for it.
+PROCESSOR = re.compile(r"\b(rsp|rbp|rip|rax|rdi|eflags|rdtsc|user_regs_struct|cpuid\.h|emmintrin\.h|EM_X86_64|R_X86_64_\w+|"
+                       r"__x86_64__|__i386__)\b")
+PROCESSOR_FILE = re.compile(r"_(x64|i386)_|_win32\.[ch]$")  # and Windows, which has a page of its own
 WITHOUT_LIBRARIES = ("wire", "recorder")  # freestanding: tools/tidy has their list
 
 RATIO_C_MIN, RATIO_H_MIN, ASSERTS_MIN = 0.053, 0.45, 5.3  # what there is; STYLE.md has the aims
@@ -40,6 +44,21 @@ def check_systems(source):
                 yield path, number, f"<{name.group(1)}> outside of os/, *_posix, *_linux and *_win32"
             elif name and name.group(1).endswith("intrin.h") and folder_of(path) != "base":
                 yield path, number, f"<{name.group(1)}> outside of base/: sse2.h has a plain form of each"
+
+
+def check_processors(source):
+    """What is of a processor says so by its name, or in ARCHITECTURE.md, where a port begins."""
+    if not os.path.exists(os.path.join(source, "ARCHITECTURE.md")):
+        return
+    page = read(source, "ARCHITECTURE.md").partition("\n## To port it\n")[2].partition("\n## ")[0]
+    named = {os.path.basename(name) for name in re.findall(r"`([\w/]+\.[ch])`", page.partition("**macOS**")[0])}
+    for path in files_below(source, "src", ".c", ".h"):
+        name = os.path.basename(path)
+        if PROCESSOR_FILE.search(path) or name in named:
+            continue
+        found = PROCESSOR.search(read(source, path))
+        if found:
+            yield path, 1, f"{found.group()} is x86's: a row of ARCHITECTURE.md (To port it), or _x64 in its name"
 
 
 def stem_of(path):
@@ -170,6 +189,7 @@ def show(source):
 
 def findings(source):
     yield from check_systems(source)
+    yield from check_processors(source)
     yield from check_circles(source)
     yield from check_heads(source)
     yield from check_measures(source)

@@ -125,8 +125,8 @@ def check_named_files(source):
     """A source file that a comment or a document names is there."""
     paths = list(files_below(source, "src", ".c", ".h"))
     there = {os.path.basename(path) for path in [*paths, *files_below(source, "include", ".h")]}
-    named = re.compile(r"\((?:see )?(\w\w+\.[ch])\b(?!:)|\b((?:base|os|trace|wire|collect|engine|symbols|launch|report|"
-                       r"export|import|view|cli|recorder)/\w+\.[ch])\b")
+    folders = "|".join(sorted({path.split(os.sep)[1] for path in paths}))
+    named = re.compile(rf"\((?:see )?(\w\w+\.[ch])\b(?!:)|\b((?:{folders})/(?:\w+/)*\w+\.[ch])\b")
     for path in [*paths, *files_below(source, "docs", ".md"), "ARCHITECTURE.md", "CONTRIBUTING.md", "STYLE.md"]:
         if not os.path.exists(os.path.join(source, path)):
             continue
