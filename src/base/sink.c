@@ -34,7 +34,7 @@ void sink_write(struct sink *sink, const void *bytes, size_t length)
 		return;
 	}
 	errno = 0;
-	if (fwrite(bytes, 1, length, sink->file) != length)
+	if (!sink_put(sink->file, bytes, length))
 		failed(sink);
 }
 

@@ -15,9 +15,12 @@ struct sink {
 	int error;       // errno of the first failure, 0 for none
 };
 
-// Borrows the file or string; nothing is to be closed.
+// Borrows the file or string; nothing is to be closed. No other thread may use the file meanwhile.
 struct sink sink_to_file(FILE *file);
 struct sink sink_to_str(struct str *str);
+
+// The operating system's part: fwrite, without its lock, which costs more than a few bytes.
+bool sink_put(FILE *file, const void *bytes, size_t length);
 
 // Write bytes; text up to its NUL; text as printf would.
 void sink_write(struct sink *sink, const void *bytes, size_t length);
