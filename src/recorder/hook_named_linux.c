@@ -1,5 +1,5 @@
-// hook_named: allocators by names of their own: jemalloc's mallocx and its kin, tcmalloc's tc_…,
-// mimalloc's mi_…, and glibc's __libc_malloc.
+// hook_named: allocators by names of their own: jemalloc's mallocx and the like, tcmalloc's tc_…,
+// mimalloc's mi_…, and glibc's __libc_malloc. To add one: docs/howto/add-a-hook.md.
 //
 // A program that looks whether there is such a function finds ours in any case; where nobody else
 // has it, it does by malloc and its family what it would do, and is recorded there.
