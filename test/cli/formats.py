@@ -302,6 +302,20 @@ def a_flame_graph_against_another_trace_shows_what_changed():
 
 
 @test
+def every_format_is_in_the_help_the_man_page_and_the_document():
+    with open(f"{SOURCE}/docs/formats.md", encoding="utf-8") as file:
+        document = file.read()
+    for command in ("import", "export"):
+        said = refused(command, assemble("nothing"), "-o", "x", "--format", "nonsense")
+        names = re.split(", | or ", re.search("--format is (.*), not", said)[1])
+        with open(f"{SOURCE}/docs/man/tidemark-{command}.1", encoding="utf-8") as file:
+            page = file.read().replace("\\-", "-")
+        for place, text in (("help", run(command, "--help").stdout), ("man page", page), ("docs/formats.md", document)):
+            equal([], [name for name in names if not re.search(rf"(?<![\w-]){name}(?![\w-])", text)], f"{command}: {place}")
+        check(len(names) > 10, said)
+
+
+@test
 def a_flame_graph_of_nothing_says_so():
     check("nothing was allocated" in exported(assemble("nothing"), "flamegraph")[0])
 

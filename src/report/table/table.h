@@ -34,7 +34,7 @@ enum table_column {
 	TABLE_COUNT,
 	TABLE_ALLOCATED,
 	TABLE_FREED,
-	TABLE_PEAK,
+	TABLE_PEAK, // from here to TABLE_P99: what needs a row's single steps
 	TABLE_PEAK_COUNT,
 	TABLE_MOST_COUNT,
 	TABLE_FIRST,
@@ -47,8 +47,8 @@ enum table_column {
 	TABLE_FREED_COUNT = TABLE_COLUMNS, // for programs
 };
 
-// What a sheet of rows has besides the keys, in its order. People see those that have a word, in
-// the order of enum table_column.
+// What a sheet of rows has besides the keys, in its order, as table_columns.c declares it. People
+// see those that have a word, in the order of enum table_column.
 enum { TABLE_FIGURES = 18 };
 extern const struct sheet_column table_figures[TABLE_FIGURES];
 

@@ -1,5 +1,6 @@
 // state: all that the person has chosen, and nothing else. It is what stands behind the # of the
 // address: sending the address sends the state, and the browser's way back goes back in it.
+import { COLUMNS } from "./columns";
 
 export type Filter = [word: string, value: string];
 
@@ -38,8 +39,6 @@ export const ROW = /^(function|module|stack|owner):./s;
 export const NOT_ROW = /^(function|module|stack|owner|process|thread|heap|size):./s;
 export const KEYS = ["process", "layer", "heap", "thread", "owner", "module", "function", "stack",
 	"impact", "type", "size", "mark", "lifetime"];
-export const COLUMNS = ["impacting", "size", "count", "allocated", "freed", "peak", "peak-count",
-	"most-count", "first", "last", "median", "p99"];
 
 export const DEFAULTS: State = {
 	tab: "window",

@@ -2,7 +2,7 @@
 import { AskError } from "../ask/source";
 import type { Keys, TreeAnswer, TreeFigures, TreeNode, WindowAnswer, WindowRow } from "../ask/types";
 import { ROOTS } from "../app";
-import { VALUES } from "../parts/rows";
+import { COLUMN } from "../base/columns";
 import { faceAt, octaveRange } from "./data";
 import { IMPACT, Question, type Type } from "./question";
 
@@ -161,7 +161,7 @@ function exactPeak(question: Question): number | null {
 }
 
 function sortedRows(groups: { keys: Keys; more: Partial<WindowRow>; sums: Sums; order: number }[], sort: string, by: string[]): WindowRow[] {
-	const value = VALUES[sort] ?? "impacting_size";
+	const value = COLUMN[sort]?.value ?? "impacting_size";
 	const fixed = by[0] === "mark" || FIXED[by[0]] !== undefined;
 	const rows = groups.map((group) => ({ row: { keys: group.keys, ...group.more, ...figuresOf(group.sums) } as WindowRow, order: group.order }));
 	return rows.sort((a, b) => (fixed ? a.order - b.order : 0) || Math.abs(Number(b.row[value] ?? -1)) - Math.abs(Number(a.row[value] ?? -1)) ||

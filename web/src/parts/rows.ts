@@ -1,8 +1,8 @@
 // rows: the nested rows of the window's table. Each level is asked for by itself, with the row above
 // as a filter, so that the figures of every row are its own: a peak is no sum.
 import { type App, formatPath, keyText, keyValue, parsePath, pathParams, type Path, windowParams } from "../app";
-import type { Figures, WindowAnswer, WindowRow } from "../ask/types";
-import { COLUMNS } from "../base/state";
+import type { WindowAnswer, WindowRow } from "../ask/types";
+import { COLUMN, COLUMNS, type Details, isLater } from "../base/columns";
 
 export interface Node {
 	path: Path;
@@ -16,44 +16,6 @@ export interface Node {
 	open: boolean;
 	children: Node[];
 	leftOut: number;
-}
-
-export const VALUES: Record<string, keyof Figures> = {
-	impacting: "impacting_size", size: "size", count: "count", allocated: "allocated", freed: "freed",
-	peak: "peak_size", "peak-count": "peak_count", "most-count": "most_count", first: "first_ns", last: "last_ns",
-	median: "lifetime_median_ns", p99: "lifetime_p99_ns",
-};
-
-export const TITLES: Record<string, [title: string, hint: string]> = {
-	impacting: ["Impacting", "live bytes at the window's end less those at its beginning"],
-	size: ["Size", "bytes of all that lived for some part of the window"],
-	count: ["Count", "allocations that lived for some part of the window"],
-	allocated: ["Allocated", "bytes of allocations begun in the window"],
-	freed: ["Freed", "bytes of allocations ended in the window"],
-	peak: ["Peak", "the most bytes live at one time in the window"],
-	"peak-count": ["Peak count", "blocks live when the most bytes were"],
-	"most-count": ["Most count", "the most blocks live at one time in the window"],
-	first: ["First", "when the first in the window was allocated"],
-	last: ["Last", "when the last in the window was allocated"],
-	median: ["Median life", "half of those freed in the window lived no longer"],
-	p99: ["p99 life", "99 of 100 of those freed in the window lived no longer"],
-};
-
-// Columns that are no sums: what they need is found later than the rows, or not at all.
-const LATER: Record<string, Details> = {
-	peak: "peaks", "peak-count": "peaks", "most-count": "peaks", first: "peaks", last: "peaks", median: "1", p99: "1",
-};
-
-export type Details = "0" | "peaks" | "1";
-
-export function isLater(column: string): boolean {
-	return column in LATER;
-}
-
-// What the columns that are shown need.
-export function detailsFor(columns: string[]): Details {
-	const needs = columns.map((column) => LATER[column]);
-	return needs.includes("1") ? "1" : needs.includes("peaks") ? "peaks" : "0";
 }
 
 // These are open unless somebody shuts them.
@@ -112,7 +74,7 @@ function ordered(nodes: Node[], sort: string, rising: boolean): Node[] {
 	if (sort === "name") {
 		nodes.sort((a, b) => a.name.localeCompare(b.name));
 	} else if (!fixed) {
-		const value = VALUES[sort] ?? "impacting_size";
+		const value = COLUMN[sort]?.value ?? "impacting_size";
 		nodes.sort((a, b) => weight(b.row[value], sort) - weight(a.row[value], sort));
 	}
 	return rising && !fixed ? nodes.reverse() : nodes;

@@ -3,10 +3,11 @@
 import { type App, formatPath, frameName, framePlace, IMPACTS, messageOf, parsePath, stackLine, stackName, stackText } from "../app";
 import { isSuperseded } from "../ask/source";
 import type { Figures, WindowAnswer, WindowRow } from "../ask/types";
+import { COLUMN, type Details, detailsFor, isLater } from "../base/columns";
 import { fill, h } from "../base/dom";
 import type { State } from "../base/state";
 import { bytes, count, csvLine, duration, signedBytes } from "../base/text";
-import { type Details, detailsFor, flatten, isLater, loadLevel, type Node, parentOf, TITLES, VALUES } from "./rows";
+import { flatten, loadLevel, type Node, parentOf } from "./rows";
 
 const STEP = 200, SCREENFUL = 50; // rows below each row
 
@@ -103,7 +104,7 @@ export class TablePart {
 			"aria-sort": sort === key ? rising ? "ascending" : "descending" : "none",
 		}, h("button", { type: "button", title: hint, onclick: () => this.sortBy(key) }, title));
 
-		fill(this.head, header("name", "Name", "sort by name"), ...columns.map((column) => header(column, ...TITLES[column])));
+		fill(this.head, header("name", "Name", "sort by name"), ...columns.map((column) => header(column, COLUMN[column].title, COLUMN[column].hint)));
 	}
 
 	private sortBy(key: string): void {
@@ -145,7 +146,7 @@ export class TablePart {
 	}
 
 	private sortValue(row: Figures): number {
-		return Number(row[VALUES[this.app.store.state.sort] ?? "size"] ?? 0);
+		return Number(row[COLUMN[this.app.store.state.sort]?.value ?? "size"] ?? 0);
 	}
 
 	private line(node: Node, at: number, of: number, most: number): HTMLElement {
@@ -170,7 +171,7 @@ export class TablePart {
 		const { columns, sort } = this.app.store.state;
 
 		return columns.map((column) => {
-			const value = row[VALUES[column]];
+			const value = row[COLUMN[column].value];
 			const td = h("td", { class: `number ${column}`, "data-value": value ?? "", title: this.exactly(column, value) },
 				h("span", {}, value === null && this.counting && isLater(column) ? "…" : this.format(column, value)));
 			if (column === "impacting" && value) td.classList.add(value > 0 ? "grew" : "shrank");
@@ -183,16 +184,15 @@ export class TablePart {
 	}
 
 	private exactly(column: string, value: number | null): string {
-		if (value === null) return !isLater(column) ? "" : this.counting ? "is being counted" : ["median", "p99"].includes(column) ? "no call ended one here"
+		if (value === null) return !isLater(column) ? "" : this.counting ? "is being counted" : COLUMN[column].later === "1" ? "no call ended one here"
 			: "too many allocations to look at each: narrow the window or the filters";
-		if (["impacting", "size", "allocated", "freed", "peak"].includes(column)) return `${count(value)} bytes`;
-		return ["count", "peak-count", "most-count"].includes(column) ? count(value) : `${count(value)} ns`;
+		return count(value) + { bytes: " bytes", count: "", time: " ns" }[COLUMN[column].unit];
 	}
 
 	private format(column: string, value: number | null): string {
 		if (value === null) return "–";
-		if (["count", "peak-count", "most-count"].includes(column)) return count(value);
-		if (["first", "last", "median", "p99"].includes(column)) return duration(value);
+		if (COLUMN[column].unit === "count") return count(value);
+		if (COLUMN[column].unit === "time") return duration(value);
 		if (this.app.store.state.exact) return (column === "impacting" && value > 0 ? "+" : "") + count(value);
 		return column === "impacting" ? signedBytes(value) : bytes(value);
 	}
@@ -323,7 +323,7 @@ export class TablePart {
 		for (const node of flatten(this.nodes)) {
 			if (node.open && node.children.length > 0) continue;
 			const keys = by.map((_, i) => i < node.path.length ? this.label(node, i) : "");
-			lines.push(csvLine([...keys, ...columns.map((column) => node.row[VALUES[column]]), ...more.map(([, , value]) => value(node.row))]));
+			lines.push(csvLine([...keys, ...columns.map((column) => node.row[COLUMN[column].value]), ...more.map(([, , value]) => value(node.row))]));
 		}
 		if (leftOut > 0) lines.push(csvLine([`${count(leftOut)} more rows are not in this table`]));
 		return lines.join("");

@@ -1,8 +1,8 @@
 // window: the table of impacting, transient and persistent, by any keys.
 import { type App, filterOf, keyTitle, parsePath, type Screen } from "../app";
+import { COLUMN, COLUMNS } from "../base/columns";
 import { fill, h, select } from "../base/dom";
-import { COLUMNS, type Filter, KEYS, opposite, type State } from "../base/state";
-import { TITLES } from "../parts/rows";
+import { type Filter, KEYS, opposite, type State } from "../base/state";
 import { TablePart } from "../parts/table";
 
 const PRESETS: [string, string][] = [
@@ -110,7 +110,7 @@ export class WindowScreen implements Screen {
 		const state = this.app.store.state;
 		return h("details", { class: "menu" }, h("summary", {}, "Columns"),
 			h("div", { class: "menu-body", role: "group", "aria-label": "Columns" },
-				...COLUMNS.map((column) => h("label", { title: TITLES[column][1] },
+				...COLUMNS.map((column) => h("label", { title: COLUMN[column].hint },
 					h("input", {
 						type: "checkbox", value: column, checked: state.columns.includes(column),
 						onchange: (event: Event) => {
@@ -119,7 +119,7 @@ export class WindowScreen implements Screen {
 							const next = COLUMNS.filter((one) => one === column ? on : now.includes(one));
 							this.app.store.set({ columns: next.length > 0 ? next : ["size"] });
 						},
-					}), TITLES[column][0])),
+					}), COLUMN[column].title)),
 				h("hr"),
 				this.flag("exact", "Exact bytes"), this.flag("exitFrees", "Exit frees")));
 	}
