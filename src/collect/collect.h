@@ -6,8 +6,11 @@
 //
 //     door            answers hellos at once, in a thread of its own; also watches for deaths
 //     control         what `tidemark ctl` asks from outside
-//     tick            writes the clock page every 100 us, in a thread of its own
+//     tick            the clock page: what guests need to keep it going by themselves, or a thread
+//                     that writes it every 100 us where the processor's counter is of no use
+//     session         what all guests share: the clock page, and the bell that wakes the collector
 //     share, peer     a segment, mapped; the process at its other end
+//     spares          segments for children that cannot say hello
 //     process_list    all images, and those that said hello and have no place in the order yet
 //     pending_exec    images that were announced and have not said hello
 //     image           one process image: its lanes, ids, life and death
@@ -15,7 +18,9 @@
 //     lane_reader     bytes of a lane -> items, or whole rows; lane_path and edit_cache -> stacks
 //     slots, touched  which lanes have to wait for which
 //     merge           items of all lanes of all images -> one order
+//     before          what a process had when it was attached to, as items before its first
 //     interner        (caller's stack, frame) -> stack id
+//     language        native frames and those of an interpreted language -> one stack
 //     frame_map       a guest's frame and module ids -> the trace's
 //     generated_code  names of frames in no file, by code_lists and code_names
 //     notes_reader    lane 0's notes; mappings, pools and file_table keep what they say
