@@ -57,9 +57,15 @@ def glossary(source):
 
 
 def check_glossary(source):
-    """A starred word in a header has a row; a row has a use."""
+    """A starred word in a header has a row; a row has a use, and there is one of its words and what it is of."""
     words = glossary(source)
     known = set(words.values())
+    rows = set()
+    for number in words:
+        row = read(source, "docs/glossary.md").splitlines()[number - 1].split(" | ")[0]
+        if row in rows:
+            yield "docs/glossary.md", number, f"{row[2:]} has a row already"
+        rows.add(row)
     text = []
     for path in files_below(source, "src", ".c", ".h"):
         text.append(read(source, path).lower())
@@ -76,6 +82,20 @@ def check_glossary(source):
     for number, word in words.items():
         if not re.search(r"\b" + re.sub(r"[ -]", "[ _-]", re.escape(word).replace("\\", "")), text):
             yield "docs/glossary.md", number, f"**{word}** is used nowhere"
+
+
+def check_named_functions(source):
+    """A name with a header's own prefix that its comments have is in the code."""
+    headers = list(files_below(source, "src", ".h"))
+    code = set()
+    for path in [*headers, *files_below(source, "src", ".c", ".cpp")]:
+        code.update(re.findall(r"[a-z]\w+", COMMENT.sub("", read(source, path))))
+    for path in headers:
+        own = os.path.basename(path).split(".")[0]
+        for number, comment in comments(read(source, path)):
+            for name in re.findall(rf"\b{own}_\w+(?![\w…*]|\.\.|\.[ch]\b)", comment):
+                if name not in code and not any(name == os.path.basename(other)[:-2] for other in headers):
+                    yield path, number, f"{name} is not there"
 
 
 def pieces(source):
@@ -146,3 +166,4 @@ def findings(source):
     yield from check_glossary(source)
     yield from check_words(source)
     yield from check_named_files(source)
+    yield from check_named_functions(source)

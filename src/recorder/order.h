@@ -10,7 +10,7 @@
 // before the real call, each published before the hook goes on.
 //
 // The upper bit of `lane` is none of it: it says that a large block begins in the slot. What
-// happens to large blocks has a time of its own (order_marks), so that a peak across threads is
+// happens to large blocks has a time of its own (clock.h), so that a peak across threads is
 // known to within what small blocks do in one tick. That bit orders nothing.
 #ifndef RECORDER_ORDER_H
 #define RECORDER_ORDER_H

@@ -4,7 +4,7 @@
 // sample from an exponential distribution with that mean: so each byte has the same chance to be
 // hit, whatever was hit before, and a block of s bytes is sampled with probability
 // 1 - exp(-s / MEAN). That is all that an analyst needs to scale the figures without bias
-// (trace/trace.h, trace_sample_weight). A sampled block is recorded with everything; of the others
+// (engine/replay/weight.h). A sampled block is recorded with everything; of the others
 // nothing is, neither their allocation nor their end. A block of no bytes counts as one byte here.
 //
 // An allocation that is not hit costs one subtraction and a branch. A free has to know whether its

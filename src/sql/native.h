@@ -2,7 +2,7 @@
 //
 //     native_begin          how many columns and rows there are
 //       native_head         of each column, and then all its values:
-//       native_numbers, native_texts, native_constant, native_date, native_bytes
+//       native_numbers, native_text, native_constant, native_date, native_bytes
 //     native_end            `packed` is whole
 //
 // Not all columns need to be put by the same one: what is packed of several, one after the other,

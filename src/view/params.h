@@ -1,7 +1,7 @@
 // params: what is after the '?' of a request.
 //
 //     params_parse
-//       params_take, params_each …    one by one, by name
+//       params_take, params_take_…    one by one, by name
 //     params_check_taken              whatever nobody took is a mistake
 //     params_fini
 //

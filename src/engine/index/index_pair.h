@@ -4,7 +4,7 @@
 //       index_pair_alloc, _free            blocks of malloc
 //       index_pair_pool_…                  blocks of other heaps
 //       index_pair_nothing, _exit          other steps
-//     index_pair_finish                    all steps are fed, and what nothing ended
+//     index_pair_settle, _never            all steps are fed; and what nothing ended
 //     index_pair_close
 //
 // Blocks that live are kept in a table by their address (live_table.h). As long as that fits into

@@ -9,8 +9,8 @@
 //     at least  once as high as L + the largest prefix of any one thread + the smallest of all
 //               others, and as high as the level at both edges
 //
-// bound_high is the largest of the former, bound_low of the latter, over all ticks. For one thread
-// both are the peak itself. Constant time and memory per event.
+// `high` is the largest of the former, `low` of the latter, over all ticks. For one thread both are
+// the peak itself. Constant time and memory per event.
 #ifndef ENGINE_BOUND_H
 #define ENGINE_BOUND_H
 

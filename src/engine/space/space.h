@@ -1,9 +1,8 @@
 // space: the address space of each process, from the trace's calls on virtual memory.
 //
-//     space_new
+//     space_new                                              all questions may be asked at any time
 //       space_add_process, space_add_thread, space_add_file    before the items that use them
 //       space_add_event, space_add_note                        every item, in the trace's order
-//     space_finish                                             all questions may be asked before
 //     space_free
 //
 // What each call does to what is mapped:

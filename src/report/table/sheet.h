@@ -140,7 +140,7 @@ struct sheet_form {
 struct sheet {
 	const struct sheet_form *form; // borrowed, as all that is not said to be otherwise
 	struct sink *sink;
-	struct json *json;      // of sheet_json
+	struct json *json;      // of sheet_in_json
 	struct sheet_page page; // of forms that are one
 
 	// For the getters of columns, set by who writes rows.

@@ -74,7 +74,7 @@ struct table_options {
 struct table_row {
 	uint32_t parent; // TABLE_NONE: the total
 	uint32_t depth;  // keys that it has: 0 is the total
-	uint64_t value;  // of its last key: see table_value in table.c
+	uint64_t value;  // of its last key: see value_of in table.c
 	bool orphans;    // not allocations: frees of nothing known
 	struct window_row sums;
 	struct window_rest rest;
