@@ -1,13 +1,26 @@
 #!/usr/bin/env python3
 # parallel: yes
 """`tidemark merge` and `tidemark strip`: traces written anew say what they said."""
+import collections
 import os
 import re
 import subprocess
 
-from libanswer import TIDEMARK, answer, refused, run
+from libanswer import SOURCE, TIDEMARK, answer, assemble, refused, run
 from libtests import main, test
 
+# What is in no trace of test/traces.
+RARE = """trace command="x"
+process p pid=1 exe="/bin/x"
+thread t p tid=1 "x"
+@10 t malloc 0x1000 8
+snapshot reason=exit rss=8192
+mapping 0x1000-0x3000 prot=rw rss=4096
+pages 0x1000-0x2000
+reach at=5 number=18
+reachable 0x1000 8 t block=0x1000
+end duration=20
+"""
 CODE = {"one": "x = [str(i) * 20 for i in range(5000)]", "two": "y = [[i] for i in range(9000)]"}
 
 
@@ -97,6 +110,18 @@ def addresses_are_stripped_and_figures_stay():
     assert any("addresses were stripped" in line for line in said), said
     text = run("dump", "places.tide").stdout
     assert not re.search("0x[0-9a-f]{9,}", text), re.findall(".*0x[0-9a-f]{9,}.*", text)[:5]
+
+
+@test
+def each_kind_of_line_is_there_as_often_as_in_the_parts():
+    def kinds(path):
+        words = [re.match(r"(?:[@+]\d+ (?:\S+ )?)?([a-z-]+)", line) for line in run("dump", path).stdout.splitlines()]
+        return collections.Counter(word[1] for word in words if word and word[1] not in ("trace", "end"))
+
+    names = [name[:-4] for name in sorted(os.listdir(f"{SOURCE}/test/traces"))]
+    for path in [assemble("rare", RARE), *(assemble(name) for name in names)]:
+        run("merge", path, path, "-o", "twice.tide", "--force")
+        assert kinds("twice.tide") == collections.Counter(2 * list(kinds(path).elements())), path
 
 
 @test
