@@ -60,13 +60,13 @@ TEST(blocks_any_address_is_a_key_and_any_size_is_kept)
 
 // Addresses `distance` bytes apart come and go, few and then many at a time, so that tables grow,
 // are built anew, shrink and are given back again and again.
-static void live_long(uint64_t distance)
+static void live_long(uint64_t distance, bool roomy)
 {
 	enum { ADDRESSES = 5000, STEPS = 300000, TIDE = 40000 };
 	const uint64_t base = 0x7f0000000000;
 	static uint32_t list[ADDRESSES]; // 0: not there
 	struct blocks_cursor cursor = { 0 };
-	struct blocks blocks = { 0 };
+	struct blocks blocks = { .roomy = roomy };
 	const struct block *each;
 	size_t count = 0;
 
@@ -109,8 +109,10 @@ TEST(blocks_agree_with_a_list_through_a_long_random_life)
 	static const uint64_t distances[] = { 1, 8, 16, 48, 1024, 4096, 65536, 1 << 20 };
 
 	srand(4711);
-	for (size_t i = 0; i < sizeof distances / sizeof *distances; i++)
-		live_long(distances[i]);
+	for (size_t i = 0; i < sizeof distances / sizeof *distances; i++) {
+		live_long(distances[i], false);
+		live_long(distances[i], true);
+	}
 }
 
 // A program that goes through its address space keeps no memory of where it was.

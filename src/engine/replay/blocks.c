@@ -6,9 +6,9 @@
 // and 0x126 + 4 is 10. What is side by side in the program is side by side here. The 64th part
 // keeps blocks apart that are 1 KiB or 4 KiB from each other, which would all have one home.
 //
-// A table that is seven eighths full doubles, one of which an eighth is used shrinks. Those that
-// are given back are kept by size, chained through their own first bytes, for the next region that
-// needs one of that size.
+// A table that is seven eighths full (a roomy one: five) doubles, one of which an eighth is used
+// shrinks. Those that are given back are kept by size, chained through their own first bytes,
+// for the next region that needs one of that size.
 #include "engine/replay/blocks.h"
 
 #include "base/mem.h"
@@ -27,6 +27,7 @@ enum {
 	SLOTS_KEPT = 8, // tables up to here stay with a region that is empty
 	SPARSE = 8,     // fewer blocks than a slot in so many: the table shrinks
 	FULL = 7,       // more blocks than so many of FULL_OF slots: it grows
+	FULL_ROOMY = 5,
 	FULL_OF = 8,
 	SIZE_BITS = 64 - REGION_BITS,
 	PIECE_SLOTS_MIN = 64,
@@ -270,7 +271,8 @@ static struct blocks_region *make_room(struct blocks *blocks, uint64_t address)
 		*region = (struct blocks_region){ .key = key };
 		blocks->used++;
 	}
-	if ((region->count + 1) * FULL_OF > region->capacity * FULL)
+	if ((region->count + 1) * FULL_OF >
+	    region->capacity * (uint32_t)(blocks->roomy ? FULL_ROOMY : FULL))
 		resize(blocks, region, region->capacity ? region->capacity * (size_t)2 : SLOTS_MIN);
 	return region;
 }

@@ -97,7 +97,7 @@ static struct blocks *blocks_of(struct lives *lives, process_id process, heap_id
 	at = map_put(&lives->heap_of, (uint64_t)process << 32 | heap, &added);
 	if (added) {
 		*MEM_ADD(lives->heaps, lives->heaps_count, lives->heaps_capacity) =
-			(struct lives_heap){ .process = process, .heap = heap };
+			(struct lives_heap){ process, heap, { .roomy = true } };
 		*at = lives->heaps_count;
 	}
 	lives->latest = (size_t)*at - 1;
@@ -323,7 +323,7 @@ static void end_all(struct lives *lives, const struct blocks *only, process_id p
 		if (!is_among(heap, only, process))
 			continue;
 		blocks_fini(&heap->blocks);
-		heap->blocks = (struct blocks){ 0 };
+		heap->blocks = (struct blocks){ .roomy = true };
 	}
 	for (size_t i = 0; i < count; i++) {
 		struct lives_block block = drop(lives, list[i]);

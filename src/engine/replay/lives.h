@@ -31,7 +31,7 @@
 //     2  u  malloc         0x10 8     begin 0x10, 8 bytes
 //     3  t  realloc-alloc  0x40 32    begin 0x40, 32 bytes, moved from 0x10
 //
-// Memory: 80 bytes for each block that lives at one time. One thread.
+// Memory: some 100 bytes for each block that lives at one time. One thread.
 #ifndef ENGINE_LIVES_H
 #define ENGINE_LIVES_H
 
