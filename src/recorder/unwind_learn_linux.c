@@ -15,6 +15,20 @@
 // Besides, the return address found has to follow a call, and if that names a function, this has
 // to set up a frame pointer.
 //
+// Where that is not so, rbp may be a register like any other, and the frame has to be counted: musl
+// is built so, and what Rust begins a program with. From the return address on all ways to a return
+// the pushes, pops and sums on rsp have to come to the same. For example, after the call in
+//
+//     main: push %rax; …; call lang_start; pop %rcx; ret
+//
+// the way to `ret` adds 8: the return address is at rsp + 8, and the caller's rsp 16 above. A call
+// is made with rsp at a multiple of 16, so that this sum is always an odd multiple of 8. What comes
+// after a call that does not return is another function: it comes to an even one, and is passed
+// over, from where it begins as functions do if it does. And the call before the return address
+// found has to lead here, as far as it says where. One end without a call before it decides. Where
+// there is none, all ways have to be understood, or the function that was called has to make room
+// for just as much as it begins.
+//
 // What is not understood ends a way, and without any end that says so nothing is learned: the frame
 // stays a guess, and the stack is marked. Of 32 bits nothing is learned.
 #include "recorder/capture.h"
@@ -31,6 +45,9 @@ enum {
 	LEARN_STEPS = 800, // instructions in all
 	LEARN_WAYS = 48,   // and branches
 	LEARN_START_BYTES = 48,
+	LEARN_FUNCTION_BYTES = 1 << 20,
+	LEARN_CALL_ALIGN = 16,
+	LEARN_NOWHERE = INT32_MIN,
 	LEARN_RSP = 4,
 	LEARN_RBP = 5,
 };
@@ -43,13 +60,19 @@ struct learn_way {
 	bool down;     // rbp is the caller's again
 	bool called;   // it has come past a call, which may never return
 	bool behind;   // and that was the last instruction
+	// Where rsp is counted alone:
+	bool touched;     // something was written to rbp
+	int32_t saved_at; // and it was taken from there; LEARN_NOWHERE: it was not
 };
 
 struct learn_frame {
 	uintptr_t pc, sp, rbp;
-	uintptr_t page; // that can be read
+	uintptr_t page; // that can be read; 0: none is known
 	bool said[2];   // an end was come to that says what is looked for; [1]: past a call
 	bool denied[2]; // or one that does not
+	bool unclear;   // a way was lost
+	bool counted;   // rsp is counted alone, and what is found:
+	int32_t back_at[2], saved_at[2]; // of the return address and the caller's rbp, from sp
 	uint32_t steps;
 	uint32_t ways_count, next;
 	struct learn_way ways[LEARN_WAYS];
@@ -61,6 +84,7 @@ struct learn_insn {
 	const uint8_t *opcode;
 	uint32_t rex;
 	uint32_t reg, rm; // of its operands; rm 16: memory
+	uint32_t watched; // registers that are not to be written to, a bit each
 };
 
 // Whether the bytes there can be read; the page is remembered.
@@ -69,7 +93,7 @@ static bool learn_can_read(struct learn_frame *frame, uintptr_t at, uint32_t byt
 	uintptr_t first = at & ~(uintptr_t)(KERNEL_PAGE - 1);
 	uintptr_t last = (at + bytes - 1) & ~(uintptr_t)(KERNEL_PAGE - 1);
 
-	if (first == frame->page && last == first)
+	if (first && first == frame->page && last == first)
 		return true;
 	if (!kernel_can_read(first) || (last != first && !kernel_can_read(last)))
 		return false;
@@ -100,20 +124,21 @@ static bool learn_decode(struct learn_frame *frame, uintptr_t at, struct learn_i
 			     : 0;
 	modrm = found->opcode + (*found->opcode == 0x0f ? 2 : 1);
 	found->reg = (*modrm >> 3 & 7) | (found->rex & 4) << 1;
+	found->watched = 1u << LEARN_RSP | (frame->counted ? 0 : 1u << LEARN_RBP);
 	found->rm = *modrm >= 0xc0 ? (*modrm & 7u) | (found->rex & 1) << 3 : 16;
 	return true;
 }
 
-static bool learn_is_frame(uint32_t which)
+static bool learn_is_frame(const struct learn_insn *found, uint32_t which)
 {
-	return which == LEARN_RSP || which == LEARN_RBP;
+	return found->watched >> which & 1;
 }
 
-// Whether an instruction with both operands surely leaves rsp and rbp alone. It may read them.
+// Whether an instruction with both operands surely leaves what is watched alone. It may read it.
 static bool learn_leaves(const struct learn_insn *found)
 {
 	uint32_t opcode = *found->opcode, extension = found->reg & 7;
-	bool reg = learn_is_frame(found->reg), rm = learn_is_frame(found->rm);
+	bool reg = learn_is_frame(found, found->reg), rm = learn_is_frame(found, found->rm);
 
 	if (opcode >= 0x80 && opcode <= 0x83)
 		return !rm || extension == 7; // cmp
@@ -136,15 +161,15 @@ static bool learn_leaves(const struct learn_insn *found)
 }
 
 // Instructions without a second operand, or that are known by their opcode alone. False: it may
-// write to rsp or rbp.
+// write to what is watched.
 static bool learn_leaves_short(const struct learn_insn *found)
 {
 	uint32_t opcode = *found->opcode;
 	uint32_t which = (opcode & 7) | (found->rex & 1) << 3;
 
 	if (opcode >= 0x90 && opcode <= 0x97)
-		return opcode == 0x90 || !learn_is_frame(which);
-	return opcode < 0xb0 || opcode > 0xbf || !learn_is_frame(which);
+		return opcode == 0x90 || !learn_is_frame(found, which);
+	return opcode < 0xb0 || opcode > 0xbf || !learn_is_frame(found, which);
 }
 
 static bool learn_has_operands(uint32_t opcode)
@@ -163,8 +188,10 @@ static void learn_later(struct learn_frame *frame, const struct learn_way *way, 
 		if (frame->ways[i].at == to)
 			return;
 	}
-	if (frame->ways_count == LEARN_WAYS)
+	if (frame->ways_count == LEARN_WAYS) {
+		frame->unclear = true;
 		return;
+	}
 	frame->ways[frame->ways_count] = *way;
 	frame->ways[frame->ways_count++].at = to;
 }
@@ -178,10 +205,29 @@ static void learn_down(struct learn_frame *frame, struct learn_way *way)
 	way->rsp = 0; // of no further interest
 }
 
+// The same, where rsp is counted alone: at its return a way has come to the return address.
+static void learn_end_counted(struct learn_frame *frame, const struct learn_way *way)
+{
+	uint32_t i = way->called;
+
+	if (way->called && (way->rsp + UNWIND_WORD) % LEARN_CALL_ALIGN)
+		return; // another function's
+	if (way->rsp < 0 || (way->touched && way->saved_at == LEARN_NOWHERE) ||
+	    (way->rsp + UNWIND_WORD) % LEARN_CALL_ALIGN ||
+	    (frame->said[i] &&
+	     (way->rsp != frame->back_at[i] || way->saved_at != frame->saved_at[i])))
+		frame->denied[i] = true;
+	frame->said[i] = true;
+	frame->back_at[i] = way->rsp;
+	frame->saved_at[i] = way->saved_at;
+}
+
 // The way is at its end, where the function returns or jumps to another one.
 static void learn_end(struct learn_frame *frame, const struct learn_way *way)
 {
-	if (way->down)
+	if (frame->counted)
+		learn_end_counted(frame, way);
+	else if (way->down)
 		frame->said[way->called] = true;
 	else
 		frame->denied[way->called] = true;
@@ -194,7 +240,10 @@ static bool learn_stack(struct learn_frame *frame, struct learn_way *way,
 	const uint8_t *at = found->opcode;
 	bool wide = found->rex & 8;
 
-	if (*at == 0xc9) { // leave
+	if (frame->counted && *at == 0x5d && !(found->rex & 1)) {
+		way->saved_at = way->rsp;
+		way->rsp += UNWIND_WORD;
+	} else if (*at == 0xc9) { // leave
 		way->from_rbp = true;
 		way->rsp = 0;
 		learn_down(frame, way);
@@ -221,10 +270,12 @@ static bool learn_stack(struct learn_frame *frame, struct learn_way *way,
 	} else {
 		return false;
 	}
+	if (frame->counted && way->from_rbp && !way->called)
+		frame->denied[0] = true; // it has a frame pointer after all
 	return true;
 }
 
-// Of the map 0f, and of later ones. False: it may write to rsp or rbp, or the way ends there.
+// Of the map 0f, and of later ones. False: it may write to what is watched, or the way ends there.
 static bool learn_far(const struct learn_insn *found)
 {
 	uint32_t opcode = found->opcode[1];
@@ -234,10 +285,10 @@ static bool learn_far(const struct learn_insn *found)
 	if (opcode == 0x0b || opcode == 0xb9 || opcode == 0xff)
 		return false;
 	if (opcode >= 0xc8 && opcode <= 0xcf)
-		return !learn_is_frame((opcode & 7) | (found->rex & 1) << 3);
+		return !learn_is_frame(found, (opcode & 7) | (found->rex & 1) << 3);
 	if (opcode == 0x38 || opcode == 0x3a || opcode == 0x01)
 		return false;
-	return !learn_is_frame(found->reg) && !learn_is_frame(found->rm);
+	return !learn_is_frame(found, found->reg) && !learn_is_frame(found, found->rm);
 }
 
 // What fills the room between functions: after a call, it did not return.
@@ -249,6 +300,37 @@ static bool learn_is_filling(const struct learn_insn *found)
 	       (*at == 0x0f && (at[1] == 0x1f || at[1] == 0x0b));
 }
 
+// Whether an instruction that no way ends with leaves what is watched alone.
+static bool learn_goes_on(const struct learn_insn *found)
+{
+	uint32_t opcode = *found->opcode;
+
+	if (opcode == 0xff)
+		return (found->reg & 7) < 2 && !learn_is_frame(found, found->rm);
+	if (opcode == 0x0f || opcode == 0xc4 || opcode == 0xc5 || opcode == 0x62)
+		return learn_far(found);
+	if (opcode == 0xcc || opcode == 0xf4 || opcode == 0xc8 || opcode == 0x8f)
+		return false;
+	return learn_has_operands(opcode) ? learn_leaves(found) : learn_leaves_short(found);
+}
+
+// What functions begin with: endbr64, push, sub $N,%rsp.
+static bool learn_begins(const struct learn_insn *found)
+{
+	const uint8_t *at = found->opcode;
+
+	return (*at >= 0x50 && *at <= 0x57) || (*at == 0x0f && at[1] == 0x1e && at[2] == 0xfa) ||
+	       ((*at == 0x83 || *at == 0x81) && found->rm == LEARN_RSP && (found->reg & 7) == 5);
+}
+
+// int3, hlt, ud2: nothing comes after them.
+static bool learn_stops(const struct learn_insn *found)
+{
+	const uint8_t *at = found->opcode;
+
+	return *at == 0xcc || *at == 0xf4 || (*at == 0x0f && at[1] == 0x0b);
+}
+
 // One instruction, at which the way goes on or ends. False: it ends.
 static bool learn_step(struct learn_frame *frame, struct learn_way *way)
 {
@@ -257,9 +339,11 @@ static bool learn_step(struct learn_frame *frame, struct learn_way *way)
 	uintptr_t next, to = 0;
 	bool down;
 
-	if (!learn_decode(frame, way->at, &found))
+	if (!learn_decode(frame, way->at, &found)) {
+		frame->unclear = true;
 		return false;
-	if (way->behind && learn_is_filling(&found))
+	}
+	if (way->behind && (learn_is_filling(&found) || (frame->counted && learn_begins(&found))))
 		return false;
 	way->behind = false;
 	opcode = *found.opcode;
@@ -287,21 +371,25 @@ static bool learn_step(struct learn_frame *frame, struct learn_way *way)
 		return !way->down;
 	}
 	down = way->down;
-	if (learn_stack(frame, way, &found))
-		return !down && !frame->denied[way->called]; // down, only the return is left
-	if (opcode == 0xff)
-		return (found.reg & 7) < 2 && !learn_is_frame(found.rm);
-	if (opcode == 0x0f || opcode == 0xc4 || opcode == 0xc5 || opcode == 0x62)
-		return learn_far(&found);
-	if (opcode == 0xcc || opcode == 0xf4 || opcode == 0xc8 || opcode == 0x8f)
-		return false;
-	return learn_has_operands(opcode) ? learn_leaves(&found) : learn_leaves_short(&found);
+	if (learn_stack(frame, way, &found)) // down, only the return is left
+		return !down && !frame->denied[way->called] && !(frame->counted && way->from_rbp);
+	if (frame->counted) {
+		uint32_t watched = found.watched;
+
+		found.watched = 1u << LEARN_RBP;
+		way->touched |= !learn_goes_on(&found);
+		found.watched = watched;
+	}
+	if (learn_goes_on(&found))
+		return true;
+	frame->unclear |= !learn_stops(&found);
+	return false;
 }
 
 // Whether the function's own code says that its frame is at rbp.
 static bool learn_by_code(struct learn_frame *frame)
 {
-	struct learn_way first = { .at = frame->pc };
+	struct learn_way first = { .at = frame->pc, .saved_at = LEARN_NOWHERE };
 
 	learn_later(frame, &first, frame->pc);
 	while (frame->next < frame->ways_count) {
@@ -309,9 +397,12 @@ static bool learn_by_code(struct learn_frame *frame)
 
 		while (frame->steps++ < LEARN_STEPS && learn_step(frame, &way))
 			continue;
-		if (frame->denied[0])
-			return false;
+		if (frame->denied[0] || (frame->counted && frame->said[0]))
+			break;
 	}
+	if (frame->denied[0])
+		return false;
+	frame->unclear |= frame->steps >= LEARN_STEPS;
 	return frame->said[0] || (frame->said[1] && !frame->denied[1]);
 }
 
@@ -337,26 +428,98 @@ static bool learn_sets_up(struct learn_frame *frame, uintptr_t function)
 	return false;
 }
 
-// Whether the word after the one at rbp is a return address, and its call can have led here.
-static bool learn_by_call(struct learn_frame *frame)
+// Whether the word at `slot` is a return address. *target: of the call before it; 0: not said.
+static bool learn_is_return(struct learn_frame *frame, uintptr_t slot, uintptr_t *target)
 {
 	uintptr_t back;
 	const uint8_t *at;
 
-	if (frame->rbp % UNWIND_WORD || frame->rbp < frame->sp ||
-	    !learn_can_read(frame, frame->rbp, 2 * UNWIND_WORD))
+	*target = 0;
+	if (slot % UNWIND_WORD || slot < frame->sp || !learn_can_read(frame, slot, UNWIND_WORD))
 		return false;
-	back = ((const uintptr_t *)frame->rbp)[1];
+	back = *(const uintptr_t *)slot;
 	if (back < KERNEL_PAGE || back > UNWIND_ADDRESS_MAX || !learn_can_read(frame, back - 7, 7))
 		return false;
 	at = (const uint8_t *)back;
-	if (at[-5] == 0xe8)
-		return learn_sets_up(frame, back + (uintptr_t)(intptr_t)learn_number(at - 4, 4));
+	if (at[-5] == 0xe8) {
+		*target = back + (uintptr_t)(intptr_t)learn_number(at - 4, 4);
+		return true;
+	}
 	for (uint32_t bytes = 2; bytes <= 7; bytes++) { // ff /2, with a prefix or not
 		if (at[-(int)bytes] == 0xff && (at[1 - (int)bytes] >> 3 & 7) == 2)
 			return true;
 	}
 	return false;
+}
+
+// Whether the word after the one at rbp is a return address, and its call can have led here.
+static bool learn_by_call(struct learn_frame *frame)
+{
+	uintptr_t target;
+
+	return frame->rbp >= frame->sp && learn_can_read(frame, frame->rbp, UNWIND_WORD) &&
+	       learn_is_return(frame, frame->rbp + UNWIND_WORD, &target) &&
+	       (!target || learn_sets_up(frame, target));
+}
+
+// Whether the function there can be the one that we are in, or jumps, to it perhaps.
+static bool learn_leads_here(struct learn_frame *frame, uintptr_t function)
+{
+	static const uint8_t landing[] = { 0xf3, 0x0f, 0x1e, 0xfa };
+	struct learn_insn found;
+
+	if (function <= frame->pc && frame->pc - function < LEARN_FUNCTION_BYTES)
+		return true;
+	if (!learn_can_read(frame, function, sizeof(landing) + 2 * INSN_BYTES_MAX))
+		return false;
+	if (memcmp((const void *)function, landing, sizeof(landing)) == 0)
+		function += sizeof(landing);
+	return learn_decode(frame, function, &found) &&
+	       (*found.opcode == 0xe9 || (*found.opcode == 0xff && (found.reg & 7) == 4));
+}
+
+// Whether the function there begins by making room for so much.
+static bool learn_makes_room(struct learn_frame *frame, uintptr_t function, int32_t bytes)
+{
+	uintptr_t at = function;
+	struct learn_way way = { .saved_at = LEARN_NOWHERE };
+	struct learn_insn found;
+
+	while (at < function + LEARN_START_BYTES && -way.rsp < bytes &&
+	       learn_decode(frame, at, &found)) {
+		if (found.insn.relative_at || *found.opcode == 0xff || *found.opcode == 0xc3 ||
+		    (!learn_stack(frame, &way, &found) && !learn_goes_on(&found)))
+			return false;
+		at += found.insn.length;
+	}
+	return -way.rsp == bytes;
+}
+
+// The rule, by counting what its instructions do to rsp; 0: it is not proven.
+static unwind_rule learn_by_count(struct learn_frame *frame, uint32_t id)
+{
+	uintptr_t target;
+	int64_t cfa, saved;
+	uint32_t i;
+
+	frame->counted = true;
+	frame->unclear = false;
+	frame->steps = frame->ways_count = frame->next = 0;
+	frame->said[0] = frame->said[1] = frame->denied[0] = frame->denied[1] = false;
+	if (frame->sp % LEARN_CALL_ALIGN || !learn_by_code(frame))
+		return 0;
+	i = !frame->said[0];
+	cfa = frame->back_at[i] + UNWIND_WORD;
+	if (!learn_is_return(frame, frame->sp + (uintptr_t)frame->back_at[i], &target) ||
+	    (target && !learn_leads_here(frame, target)))
+		return 0;
+	if (i && frame->unclear &&
+	    !(target && target <= frame->pc && learn_makes_room(frame, target, frame->back_at[i])))
+		return 0;
+	if (frame->saved_at[i] == LEARN_NOWHERE)
+		return unwind_make(UNWIND_RSP, cfa, id);
+	saved = frame->saved_at[i] - cfa;
+	return unwind_can_save_at(saved) ? unwind_make_saving(UNWIND_RSP, cfa, saved, id) : 0;
 }
 
 // How often it was tried in vain is in the rule, where others have the cfa.
@@ -366,21 +529,23 @@ unwind_rule unwind_learn(unwind_rule rule, uint64_t key, uintptr_t inner, uintpt
 	struct learn_frame frame = { .pc = (uintptr_t)key, .sp = sp, .rbp = rbp };
 	int64_t tries = unwind_cfa_offset(rule) / UNWIND_WORD;
 	uint32_t id = unwind_frame(rule);
+	unwind_rule proven = 0;
+	struct codemap_place place;
 	uint64_t signals;
-	bool proven, coming;
 
 	(void)inner;
 	if (tries >= LEARN_TRIES || (key & UNWIND_EXACT) || kernel_sealed || kernel_nested())
 		return rule;
 	signals = kernel_block_signals();
 	recording_lock(&recording_state->code_lock);
-	coming = codemap_find(frame.pc - 1).coming; // a library, and nothing lasts there
-	proven = !coming && learn_by_call(&frame) && learn_by_code(&frame);
-	if (proven)
-		rule = unwind_make_saving(UNWIND_RBP, 2 * UNWIND_WORD, -2 * UNWIND_WORD, id);
-	else
-		rule = unwind_make(UNWIND_GUESS_BLIND, (tries + 1) * UNWIND_WORD, id);
-	if (!coming)
+	place = codemap_find(frame.pc - 1);
+	// One is coming: a library, and nothing lasts there.
+	if (!place.coming && learn_by_call(&frame) && learn_by_code(&frame))
+		proven = unwind_make_saving(UNWIND_RBP, 2 * UNWIND_WORD, -2 * UNWIND_WORD, id);
+	else if (place.module) // generated code is replaced by other code, and nobody says when
+		proven = learn_by_count(&frame, id);
+	rule = proven ? proven : unwind_make(UNWIND_GUESS_BLIND, (tries + 1) * UNWIND_WORD, id);
+	if (!place.coming)
 		unwind_replace(key, rule);
 	recording_unlock(&recording_state->code_lock);
 	kernel_restore_signals(signals);

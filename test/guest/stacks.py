@@ -272,9 +272,6 @@ def a_stack_that_cannot_be_walked_is_marked():
     for stack in {event.stack for event in events}:
         if trace.depth(stack) < 8:
             check(trace.stacks[stack][2] & FLAG_INCOMPLETE, "a stack was cut silently")
-    taken = int(trace.end["stacks-incomplete"])
-    check(f"{taken:,} times a stack was taken that is not proven whole"
-          in run([TIDEMARK, "info", "t.tide"]).out, taken)
 
 
 main()
