@@ -6,7 +6,7 @@
 // and 0x126 + 4 is 10. What is side by side in the program is side by side here. The 64th part
 // keeps blocks apart that are 1 KiB or 4 KiB from each other, which would all have one home.
 //
-// A table that is seven eighths full (a roomy one: five) doubles, one of which an eighth is used
+// A table that is seven eighths full (roomy: five) doubles, one of which an eighth is used
 // shrinks. Those that are given back are kept by size, chained through their own first bytes,
 // for the next region that needs one of that size.
 #include "engine/replay/blocks.h"
@@ -28,6 +28,7 @@ enum {
 	SPARSE = 8,     // fewer blocks than a slot in so many: the table shrinks
 	FULL = 7,       // more blocks than so many of FULL_OF slots: it grows
 	FULL_ROOMY = 5,
+	ROOMY_MAX = 1 << 20, // blocks, up to which memory is no matter
 	FULL_OF = 8,
 	SIZE_BITS = 64 - REGION_BITS,
 	PIECE_SLOTS_MIN = 64,
@@ -272,7 +273,8 @@ static struct blocks_region *make_room(struct blocks *blocks, uint64_t address)
 		blocks->used++;
 	}
 	if ((region->count + 1) * FULL_OF >
-	    region->capacity * (uint32_t)(blocks->roomy ? FULL_ROOMY : FULL))
+	    region->capacity *
+		    (uint32_t)(blocks->roomy || blocks->count < ROOMY_MAX ? FULL_ROOMY : FULL))
 		resize(blocks, region, region->capacity ? region->capacity * (size_t)2 : SLOTS_MIN);
 	return region;
 }

@@ -2,13 +2,13 @@
 //
 // What is side by side in the program's memory is side by side here: addresses fall into
 // *regions* of 64 KiB, and each region has a small table of its own, 16 bytes a slot, from an
-// eighth to seven eighths full; where `roomy` is set, to five eighths, which takes a fifth more
-// memory and finds small blocks side by side up to twice as fast. Programs touch neighbours one
-// after the other, so most lookups find the table and the slot in a cache, where one large table
-// would miss twice (page and line). Removing closes the gap, so there are no tombstones. A
-// region that is empty gives its table back, unless it is a small one: those go when the
-// directory of regions would have to grow. Tables that were given back are for other regions;
-// the system has them back with blocks_fini.
+// eighth to seven eighths full; while there are less than a million blocks, or where `roomy` is
+// set, to five eighths, which takes a fifth more memory and finds small blocks side by side up
+// to twice as fast. Programs touch neighbours one after the other, so most lookups find the
+// table and the slot in a cache, where one large table would miss twice (page and line).
+// Removing closes the gap, so there are no tombstones. A region that is empty gives its table
+// back, unless it is a small one: those go when the directory of regions would have to grow.
+// Tables that were given back are for other regions; the system has them back with blocks_fini.
 //
 //     directory (hash of the region)   slots of one region
 //     ┌────────────────────────────┐   ┌──────────────────────────────────┐
