@@ -542,7 +542,7 @@ unwind_rule unwind_learn(unwind_rule rule, uint64_t key, uintptr_t inner, uintpt
 	// One is coming: a library, and nothing lasts there.
 	if (!place.coming && learn_by_call(&frame) && learn_by_code(&frame))
 		proven = unwind_make_saving(UNWIND_RBP, 2 * UNWIND_WORD, -2 * UNWIND_WORD, id);
-	else if (place.module) // generated code is replaced by other code, and nobody says when
+	else if (place.module && tries == 0) // generated code is replaced, and nothing says when
 		proven = learn_by_count(&frame, id);
 	rule = proven ? proven : unwind_make(UNWIND_GUESS_BLIND, (tries + 1) * UNWIND_WORD, id);
 	if (!place.coming)
