@@ -6,12 +6,12 @@
 // it returns. From the return address its instructions are followed, on all ways, to its ends. A
 // way on which nothing writes to rbp up to `leave; ret`, or to a `pop %rbp; ret` with the stack
 // pointer at rbp, says that the caller's rbp is at rbp, and the return address after it. Where the
-// stack pointer is counted (add, pop), it has to come to just the rbp that the frame has now. All
-// ends have to say so.
+// stack pointer is counted (add, pop), it has to come to just the rbp that the frame has now.
 //
 // What comes after a call that does not return belongs to another function. That one sets its own
-// rbp up, which ends the way, or takes down another frame. So ends without a call before them
-// decide, and only where there are none those after calls; what fills room ends a way there.
+// rbp up, which ends the way, or takes down another frame. So an end without a call before it
+// decides, and these ways are followed first; only where there is none do those after calls, which
+// all have to say so; what fills room ends a way there.
 // Besides, the return address found has to follow a call, and if that names a function, this has
 // to set up a frame pointer.
 //
@@ -25,8 +25,8 @@
 // is made with rsp at a multiple of 16, so that this sum is always an odd multiple of 8. What comes
 // after a call that does not return is another function: it comes to an even one, and is passed
 // over, from where it begins as functions do if it does. And the call before the return address
-// found has to lead here, as far as it says where. One end without a call before it decides. Where
-// there is none, all ways have to be understood, or the function that was called has to make room
+// found has to lead here, as far as it says where. Where no end is without a call before it, all
+// ways have to be understood, or the function that was called has to make room
 // for just as much as it begins.
 //
 // What is not understood ends a way, and without any end that says so nothing is learned: the frame
@@ -60,6 +60,7 @@ struct learn_way {
 	bool down;     // rbp is the caller's again
 	bool called;   // it has come past a call, which may never return
 	bool behind;   // and that was the last instruction
+	bool gone;     // it was followed
 	// Where rsp is counted alone:
 	bool touched;     // something was written to rbp
 	int32_t saved_at; // and it was taken from there; LEARN_NOWHERE: it was not
@@ -74,7 +75,7 @@ struct learn_frame {
 	bool counted;   // rsp is counted alone, and what is found:
 	int32_t back_at[2], saved_at[2]; // of the return address and the caller's rbp, from sp
 	uint32_t steps;
-	uint32_t ways_count, next;
+	uint32_t ways_count;
 	struct learn_way ways[LEARN_WAYS];
 };
 
@@ -193,7 +194,18 @@ static void learn_later(struct learn_frame *frame, const struct learn_way *way, 
 		return;
 	}
 	frame->ways[frame->ways_count] = *way;
+	frame->ways[frame->ways_count].gone = false;
 	frame->ways[frame->ways_count++].at = to;
+}
+
+// Whether another way goes on here, or has: and came to no more calls.
+static bool learn_was_here(const struct learn_frame *frame, const struct learn_way *way)
+{
+	for (uint32_t i = 0; i < frame->ways_count; i++) {
+		if (frame->ways[i].at == way->at && frame->ways[i].called <= way->called)
+			return true;
+	}
+	return false;
 }
 
 // rbp is taken from the stack where rsp is now: is that where rbp says?
@@ -386,18 +398,39 @@ static bool learn_step(struct learn_frame *frame, struct learn_way *way)
 	return false;
 }
 
-// Whether the function's own code says that its frame is at rbp.
+// The next way to go: one that has come to no call, if there is any.
+static struct learn_way *learn_next(struct learn_frame *frame)
+{
+	struct learn_way *next = NULL;
+
+	for (uint32_t i = 0; i < frame->ways_count; i++) {
+		struct learn_way *way = &frame->ways[i];
+
+		if (!way->gone && (!next || way->called < next->called))
+			next = way;
+	}
+	return next;
+}
+
+// Whether the function's own code says where its frame is. An end without a call before it decides.
 static bool learn_by_code(struct learn_frame *frame)
 {
-	struct learn_way first = { .at = frame->pc, .saved_at = LEARN_NOWHERE };
+	struct learn_way first = { .at = frame->pc, .saved_at = LEARN_NOWHERE }, *next;
 
 	learn_later(frame, &first, frame->pc);
-	while (frame->next < frame->ways_count) {
-		struct learn_way way = frame->ways[frame->next++];
+	while ((next = learn_next(frame)) != NULL) {
+		struct learn_way way = *next;
 
-		while (frame->steps++ < LEARN_STEPS && learn_step(frame, &way))
-			continue;
-		if (frame->denied[0] || (frame->counted && frame->said[0]))
+		next->gone = true;
+		while (frame->steps++ < LEARN_STEPS && learn_step(frame, &way)) {
+			if (!way.down && learn_was_here(frame, &way))
+				break;
+			if (way.called && !next->called) { // the others first
+				learn_later(frame, &way, way.at);
+				break;
+			}
+		}
+		if (frame->denied[0] || frame->said[0])
 			break;
 	}
 	if (frame->denied[0])
@@ -504,7 +537,7 @@ static unwind_rule learn_by_count(struct learn_frame *frame, uint32_t id)
 
 	frame->counted = true;
 	frame->unclear = false;
-	frame->steps = frame->ways_count = frame->next = 0;
+	frame->steps = frame->ways_count = 0;
 	frame->said[0] = frame->said[1] = frame->denied[0] = frame->denied[1] = false;
 	if (frame->sp % LEARN_CALL_ALIGN || !learn_by_code(frame))
 		return 0;
