@@ -11,9 +11,8 @@
 // What comes after a call that does not return belongs to another function. That one sets its own
 // rbp up, which ends the way, or takes down another frame. So an end without a call before it
 // decides, and these ways are followed first; only where there is none do those after calls, which
-// all have to say so; what fills room ends a way there.
-// Besides, the return address found has to follow a call, and if that names a function, this has
-// to set up a frame pointer.
+// all have to say so; what fills room ends a way there. Besides, the return address found has to
+// follow a call, and if that names a function, this has to set up a frame pointer.
 //
 // Where that is not so, rbp may be a register like any other, and the frame has to be counted: musl
 // is built so, and what Rust begins a program with. From the return address on all ways to a return
@@ -26,8 +25,8 @@
 // after a call that does not return is another function: it comes to an even one, and is passed
 // over, from where it begins as functions do if it does. And the call before the return address
 // found has to lead here, as far as it says where. Where no end is without a call before it, all
-// ways have to be understood, or the function that was called has to make room
-// for just as much as it begins.
+// ways have to be understood, or the function that was called has to make room for just as much as
+// it begins.
 //
 // What is not understood ends a way, and without any end that says so nothing is learned: the frame
 // stays a guess, and the stack is marked. Of 32 bits nothing is learned.
@@ -85,7 +84,7 @@ struct learn_insn {
 	const uint8_t *opcode;
 	uint32_t rex;
 	uint32_t reg, rm; // of its operands; rm 16: memory
-	uint32_t watched; // registers that are not to be written to, a bit each
+	uint32_t watched; // registers that are not to be written to, a bit each; rsp and rbp
 };
 
 // Whether the bytes there can be read; the page is remembered.
@@ -125,7 +124,7 @@ static bool learn_decode(struct learn_frame *frame, uintptr_t at, struct learn_i
 			     : 0;
 	modrm = found->opcode + (*found->opcode == 0x0f ? 2 : 1);
 	found->reg = (*modrm >> 3 & 7) | (found->rex & 4) << 1;
-	found->watched = 1u << LEARN_RSP | (frame->counted ? 0 : 1u << LEARN_RBP);
+	found->watched = 1u << LEARN_RSP | 1u << LEARN_RBP;
 	found->rm = *modrm >= 0xc0 ? (*modrm & 7u) | (found->rex & 1) << 3 : 16;
 	return true;
 }
@@ -182,20 +181,19 @@ static bool learn_has_operands(uint32_t opcode)
 	       opcode == 0xf6 || opcode == 0xf7 || opcode == 0xfe || opcode == 0xff;
 }
 
-// Go on at `to` later.
-static void learn_later(struct learn_frame *frame, const struct learn_way *way, uintptr_t to)
+// Go on at `to` later. False: there is no room for another way.
+static bool learn_later(struct learn_frame *frame, const struct learn_way *way, uintptr_t to)
 {
 	for (uint32_t i = 0; i < frame->ways_count; i++) {
 		if (frame->ways[i].at == to)
-			return;
+			return true;
 	}
-	if (frame->ways_count == LEARN_WAYS) {
-		frame->unclear = true;
-		return;
-	}
+	if (frame->ways_count == LEARN_WAYS)
+		return false;
 	frame->ways[frame->ways_count] = *way;
 	frame->ways[frame->ways_count].gone = false;
 	frame->ways[frame->ways_count++].at = to;
+	return true;
 }
 
 // Whether another way goes on here, or has: and came to no more calls.
@@ -326,12 +324,20 @@ static bool learn_goes_on(const struct learn_insn *found)
 	return learn_has_operands(opcode) ? learn_leaves(found) : learn_leaves_short(found);
 }
 
+// endbr64
+static bool learn_lands(const struct learn_insn *found)
+{
+	const uint8_t *at = found->opcode;
+
+	return *at == 0x0f && at[1] == 0x1e && at[2] == 0xfa;
+}
+
 // What functions begin with: endbr64, push, sub $N,%rsp.
 static bool learn_begins(const struct learn_insn *found)
 {
 	const uint8_t *at = found->opcode;
 
-	return (*at >= 0x50 && *at <= 0x57) || (*at == 0x0f && at[1] == 0x1e && at[2] == 0xfa) ||
+	return (*at >= 0x50 && *at <= 0x57) || learn_lands(found) ||
 	       ((*at == 0x83 || *at == 0x81) && found->rm == LEARN_RSP && (found->reg & 7) == 5);
 }
 
@@ -371,7 +377,8 @@ static bool learn_step(struct learn_frame *frame, struct learn_way *way)
 		return false;
 	}
 	if (opcode == 0xe9 || opcode == 0xeb) {
-		learn_later(frame, way, to); // unless somebody was there: it may be a loop
+		// Unless somebody was there: it may be a loop.
+		frame->unclear |= !learn_later(frame, way, to);
 		return false;
 	}
 	if (opcode == 0xe8 || (opcode == 0xff && (found.reg & 7) == 2)) {
@@ -379,21 +386,20 @@ static bool learn_step(struct learn_frame *frame, struct learn_way *way)
 		return !way->down;
 	}
 	if (found.insn.relative_at) {
-		learn_later(frame, way, to);
+		frame->unclear |= !learn_later(frame, way, to);
 		return !way->down;
 	}
 	down = way->down;
 	if (learn_stack(frame, way, &found)) // down, only the return is left
 		return !down && !frame->denied[way->called] && !(frame->counted && way->from_rbp);
-	if (frame->counted) {
-		uint32_t watched = found.watched;
-
-		found.watched = 1u << LEARN_RBP;
-		way->touched |= !learn_goes_on(&found);
-		found.watched = watched;
-	}
 	if (learn_goes_on(&found))
 		return true;
+	if (frame->counted) { // rbp may be written to, which is noted
+		found.watched = 1u << LEARN_RSP;
+		way->touched = true;
+		if (learn_goes_on(&found))
+			return true;
+	}
 	frame->unclear |= !learn_stops(&found);
 	return false;
 }
@@ -425,10 +431,8 @@ static bool learn_by_code(struct learn_frame *frame)
 		while (frame->steps++ < LEARN_STEPS && learn_step(frame, &way)) {
 			if (!way.down && learn_was_here(frame, &way))
 				break;
-			if (way.called && !next->called) { // the others first
-				learn_later(frame, &way, way.at);
-				break;
-			}
+			if (way.called && !next->called && learn_later(frame, &way, way.at))
+				break; // the others first
 		}
 		if (frame->denied[0] || frame->said[0])
 			break;
@@ -437,6 +441,12 @@ static bool learn_by_code(struct learn_frame *frame)
 		return false;
 	frame->unclear |= frame->steps >= LEARN_STEPS;
 	return frame->said[0] || (frame->said[1] && !frame->denied[1]);
+}
+
+// By `jmp`, to where it says or to where a pointer does.
+static bool learn_jumps(const struct learn_insn *found)
+{
+	return *found->opcode == 0xe9 || (*found->opcode == 0xff && (found->reg & 7) == 4);
 }
 
 // Whether the function there sets up a frame pointer, or jumps elsewhere, where nobody looks.
@@ -453,7 +463,7 @@ static bool learn_sets_up(struct learn_frame *frame, uintptr_t function)
 		    ((opcode == 0x89 && found.rm == LEARN_RBP && found.reg == LEARN_RSP) ||
 		     (opcode == 0x8b && found.reg == LEARN_RBP && found.rm == LEARN_RSP)))
 			return true;
-		if (opcode == 0xe9 || (opcode == 0xff && (found.reg & 7) == 4))
+		if (learn_jumps(&found))
 			return true;
 		pushed |= opcode == 0x55 && !(found.rex & 1);
 		at += found.insn.length;
@@ -498,17 +508,15 @@ static bool learn_by_call(struct learn_frame *frame)
 // Whether the function there can be the one that we are in, or jumps, to it perhaps.
 static bool learn_leads_here(struct learn_frame *frame, uintptr_t function)
 {
-	static const uint8_t landing[] = { 0xf3, 0x0f, 0x1e, 0xfa };
 	struct learn_insn found;
 
 	if (function <= frame->pc && frame->pc - function < LEARN_FUNCTION_BYTES)
 		return true;
-	if (!learn_can_read(frame, function, sizeof(landing) + 2 * INSN_BYTES_MAX))
+	if (!learn_decode(frame, function, &found))
 		return false;
-	if (memcmp((const void *)function, landing, sizeof(landing)) == 0)
-		function += sizeof(landing);
-	return learn_decode(frame, function, &found) &&
-	       (*found.opcode == 0xe9 || (*found.opcode == 0xff && (found.reg & 7) == 4));
+	if (learn_lands(&found) && !learn_decode(frame, function + found.insn.length, &found))
+		return false;
+	return learn_jumps(&found);
 }
 
 // Whether the function there begins by making room for so much.
@@ -520,6 +528,7 @@ static bool learn_makes_room(struct learn_frame *frame, uintptr_t function, int3
 
 	while (at < function + LEARN_START_BYTES && -way.rsp < bytes &&
 	       learn_decode(frame, at, &found)) {
+		found.watched = 1u << LEARN_RSP;
 		if (found.insn.relative_at || *found.opcode == 0xff || *found.opcode == 0xc3 ||
 		    (!learn_stack(frame, &way, &found) && !learn_goes_on(&found)))
 			return false;
