@@ -553,6 +553,24 @@ static bool attacher_stop_alone(struct attacher *attacher, struct tracee *tracee
 		       (int)attacher->pid);
 }
 
+// The recorder is in the process: it begins.
+static bool attacher_call_start(struct attacher *attacher, struct tracee_loan *loan,
+				const char *session, struct err *err)
+{
+	return attacher_call(attacher, loan, ATTACH_START, session) ||
+	       err_set(err, ERR_IO, "process %d ended, or failed, in the recorder",
+		       (int)attacher->pid);
+}
+
+// It has begun, or not: the program goes on.
+static void attacher_let_go(const struct attacher *attacher, struct tracee *tracee,
+			    struct attacher_figures *figures)
+{
+	figures->load_ns = tracee_release(tracee);
+	figures->functions = attacher->answer.entered;
+	figures->session_at = attacher->answer.session_at - attacher->entry;
+}
+
 // The same as attacher_start. The recorder calls nothing of the program's there, so it does not
 // matter where its threads are.
 static bool attacher_start_alone(struct attacher *attacher, const char *library,
@@ -571,14 +589,10 @@ static bool attacher_start_alone(struct attacher *attacher, const char *library,
 	if (ok) {
 		ok = attacher->entry || attacher_place(attacher, &tracee, &loan, library, err);
 		figures->stop_ns = tracee_release_others(&tracee, own.tid);
-		ok = ok && (attacher_call(attacher, &loan, ATTACH_START, session) ||
-			    err_set(err, ERR_IO, "process %d ended, or failed, in the recorder",
-				    (int)attacher->pid));
+		ok = ok && attacher_call_start(attacher, &loan, session, err);
 		tracee_give_back(&loan);
 	}
-	figures->load_ns = tracee_release(&tracee);
-	figures->functions = attacher->answer.entered;
-	figures->session_at = attacher->answer.session_at - attacher->entry;
+	attacher_let_go(attacher, &tracee, figures);
 	return ok;
 }
 
@@ -597,14 +611,10 @@ static bool attacher_start(struct attacher *attacher, const char *library, const
 	ok = tracee_borrow(&loan, &tracee.threads[0], attacher->gate, err);
 	if (ok) {
 		ok = attacher_load(attacher, &loan, library, err) &&
-		     (attacher_call(attacher, &loan, ATTACH_START, session) ||
-		      err_set(err, ERR_IO, "process %d ended, or failed, in the recorder",
-			      (int)attacher->pid));
+		     attacher_call_start(attacher, &loan, session, err);
 		tracee_give_back(&loan);
 	}
-	figures->load_ns = tracee_release(&tracee);
-	figures->functions = attacher->answer.entered;
-	figures->session_at = attacher->answer.session_at - attacher->entry;
+	attacher_let_go(attacher, &tracee, figures);
 	return ok;
 }
 
