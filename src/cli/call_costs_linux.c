@@ -11,8 +11,9 @@
 
 // Of one process.
 struct process_costs {
-	struct replay_run *run; // NULL: not asked for yet, or not known
+	struct replay_run *run; // NULL: not asked for yet
 	char *why;              // not known; NULL: it is
+	double scale;           // of the means of calls
 };
 
 struct call_costs {
@@ -88,8 +89,11 @@ static bool measure(struct query_context *asked, process_id id, struct replay_ru
 	struct progress progress;
 	bool good;
 
-	if (!find_library(process, &options.library, err) || !call_costs_find_driver(&driver, err))
+	if (!find_library(process, &options.library, err) ||
+	    !call_costs_find_driver(&driver, err)) {
+		str_fini(&driver);
 		return false;
+	}
 	options.driver = str_get(&driver);
 	progress_begin(&progress, asked->options.window.progress, "costs of calls",
 		       reader_bytes(asked->reader));
@@ -137,6 +141,8 @@ const char *call_costs_of(void *context, process_id process, uint64_t size, doub
 		known->run = mem_alloc(1, sizeof *known->run);
 		if (!measure(costs->asked, process, known->run, &err))
 			known->why = mem_copy_text(err.text);
+		else
+			known->scale = scale_of(known->run);
 	}
 	if (known->why)
 		return known->why;
@@ -145,7 +151,7 @@ const char *call_costs_of(void *context, process_id process, uint64_t size, doub
 	class = &known->run->classes[log2];
 	if (!class->timed || !class->freed)
 		return "too few calls of that size were timed in a replay";
-	*begin_ns = mean_of(class->timed, class->timed_ns) * scale_of(known->run);
-	*end_ns = mean_of(class->freed, class->freed_ns) * scale_of(known->run);
+	*begin_ns = mean_of(class->timed, class->timed_ns) * known->scale;
+	*end_ns = mean_of(class->freed, class->freed_ns) * known->scale;
 	return NULL;
 }
