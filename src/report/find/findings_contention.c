@@ -112,24 +112,28 @@ static void on_call(void *context, const struct space *space, const struct trace
 
 static bool has_threads(const struct reader *reader)
 {
-	for (thread_id id = 1; id < reader_threads_count(reader); id++)
-		for (thread_id other = id; other-- > 0;)
-			if (reader_thread(reader, id)->process ==
-			    reader_thread(reader, other)->process)
-				return true;
-	return false;
+	bool *met = mem_alloc(reader_processes_count(reader) + (size_t)1, sizeof *met);
+	bool has = false;
+
+	for (thread_id id = 0; id < reader_threads_count(reader) && !has; id++) {
+		process_id process = reader_thread(reader, id)->process;
+
+		has = met[process];
+		met[process] = true;
+	}
+	mem_free(met);
+	return has;
 }
 
 struct findings_arenas *findings_arenas_new(struct findings *findings)
 {
 	const struct reader *reader = findings->asked->reader;
 	struct findings_arenas *arenas;
-	const struct present_options options = {
+	struct present_options options = {
 		.edge = { .number = UINT64_MAX, .exact = true },
 		.inherits = TRACE_NONE,
 		.before = on_call,
 	};
-	struct present_options asked = options;
 
 	if (!has_threads(reader))
 		return NULL;
@@ -141,8 +145,8 @@ struct findings_arenas *findings_arenas_new(struct findings *findings)
 	arenas->threads = mem_alloc(arenas->threads_count, sizeof *arenas->threads);
 	arenas->list = mem_grow(NULL, &arenas->capacity, ARENA_MAIN, sizeof *arenas->list);
 	arenas->count = ARENA_MAIN;
-	asked.context = arenas;
-	moment_view_calls(findings->asked, &asked, "arenas");
+	options.context = arenas;
+	moment_view_calls(findings->asked, &options, "arenas");
 	return arenas;
 }
 
