@@ -210,14 +210,12 @@ def absurd_ranges_are_told_and_not_believed():
 
 @test
 def what_a_walk_has_found_on_windows_may_end_unseen():
-    with open("walked.txt", "w", encoding="ascii") as file:
-        file.write('trace host="Windows x86_64"\nprocess p pid=5 bits=32\nthread t p tid=5\n'
-                   'module m p 0x400000-0x500000 "a.exe"\nframe f m 0x1000\nstack s f\n'
-                   "@1 t mapped 0x100000 0x100000 prot=none flags=private|anonymous origin=kernel\n"
-                   "@2 t mmap s 0x110000 0x3000 prot=rw flags=private|anonymous\n"
-                   "@3 t mmap s 0x112000 0x3000 prot=rw flags=private|anonymous\nend\n")
-    run("dump", "--assemble", "walked.txt", "-o", "walked.tide")
-    done = run("active", "walked.tide", "--json")
+    path = assemble("walked", 'trace host="Windows x86_64"\nprocess p pid=5 bits=32\nthread t p tid=5\n'
+                    'module m p 0x400000-0x500000 "a.exe"\nframe f m 0x1000\nstack s f\n'
+                    "@1 t mapped 0x100000 0x100000 prot=none flags=private|anonymous origin=kernel\n"
+                    "@2 t mmap s 0x110000 0x3000 prot=rw flags=private|anonymous\n"
+                    "@3 t mmap s 0x112000 0x3000 prot=rw flags=private|anonymous\nend\n")
+    done = run("active", path, "--json")
     assert "1 mappings are where others had not ended" in done.stderr, done.stderr
 
 

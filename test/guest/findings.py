@@ -266,6 +266,12 @@ int main(int argc, char **argv)
 GROUPS = ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")
 
 
+def build_hoards():
+    with open("hoards.c", "w", encoding="utf-8") as file:
+        file.write(HOARDS)
+    equal(0, run(["gcc", "-O1", "-g", "hoards.c", "-o", "hoards"]).code)
+
+
 def make_group(limit):
     """A control group of its own for memory; its path."""
     for mount, file in GROUPS:
@@ -285,9 +291,7 @@ def make_group(limit):
 
 @test
 def a_process_killed_for_lack_of_memory_is_told_by_its_group_and_one_that_kills_itself_is_not():
-    with open("hoards.c", "w", encoding="utf-8") as file:
-        file.write(HOARDS)
-    equal(0, run(["gcc", "-O1", "-g", "hoards.c", "-o", "hoards"]).code)
+    build_hoards()
     group = make_group(160 << 20)
     try:
         for words, sure in ((["900"], "likely"), (["80", "itself"], "possible")):
@@ -308,9 +312,7 @@ def a_process_killed_for_lack_of_memory_is_told_by_its_group_and_one_that_kills_
 @test
 def the_limit_is_found_in_both_forms_and_in_the_groups_around():
     """A tree of files at the place of the kernel's, in a namespace of mounts of our own."""
-    with open("hoards.c", "w", encoding="utf-8") as file:
-        file.write(HOARDS)
-    equal(0, run(["gcc", "-O1", "-g", "hoards.c", "-o", "hoards"]).code)
+    build_hoards()
     if run(["unshare", "-m", "true"]).code != 0:
         raise Skip("no namespace of mounts can be made here")
     with open("/proc/self/cgroup", encoding="utf-8") as file:
@@ -352,9 +354,7 @@ def unified():
 @test
 def a_kill_in_a_group_of_version_2_that_is_gone_is_counted_by_the_one_around_it():
     """In real groups, with a tree of files at the place of the kernel's."""
-    with open("hoards.c", "w", encoding="utf-8") as file:
-        file.write(HOARDS)
-    equal(0, run(["gcc", "-O1", "-g", "hoards.c", "-o", "hoards"]).code)
+    build_hoards()
     name = f"tidemark-test-{os.getpid()}"
     top, own = os.path.join(unified(), name), f"/sys/fs/cgroup/{name}"
     try:
