@@ -24,6 +24,10 @@ void str_clear(struct str *str);
 void str_add(struct str *str, const char *text);
 void str_add_bytes(struct str *str, const void *bytes, size_t length);
 void str_add_char(struct str *str, char c);
+
+// Append a word, quoted where a shell would read it as anything else.
+void str_add_shell(struct str *str, const char *word);
+
 void str_add_digits(struct str *str, uint64_t value, unsigned base);    // 2 to 16; fast
 void str_add_hex(struct str *str, const uint8_t *bytes, size_t length); // two digits a byte
 void str_format(struct str *str, const char *format, ...) __attribute__((format(printf, 2, 3)));

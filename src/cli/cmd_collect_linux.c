@@ -179,25 +179,6 @@ static void step_forward(void)
 	close(fd);
 }
 
-// As a shell would need it.
-static void quote(struct str *out, const char *word)
-{
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-				    "_-./=:,+@%";
-
-	if (word[0] != 0 && word[strspn(word, plain)] == 0) {
-		str_add(out, word);
-		return;
-	}
-	str_add_char(out, '\'');
-	for (; *word != 0; word++)
-		if (*word == '\'')
-			str_add(out, "'\\''");
-		else
-			str_add_char(out, *word);
-	str_add_char(out, '\'');
-}
-
 static void describe_command(uint32_t pid, struct str *out)
 {
 	uint32_t count;
@@ -206,7 +187,7 @@ static void describe_command(uint32_t pid, struct str *out)
 	for (uint32_t i = 0; i < count; i++) {
 		if (i > 0)
 			str_add_char(out, ' ');
-		quote(out, args[i]);
+		str_add_shell(out, args[i]);
 	}
 	mem_free(args);
 }

@@ -21,25 +21,6 @@ void launch_tell(const struct launch_options *options, const char *format, ...)
 	str_fini(&line);
 }
 
-void launch_quote(struct str *out, const char *word)
-{
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				    "0123456789_-+=./,:@%^";
-
-	if (word[0] != '\0' && word[strspn(word, plain)] == '\0') {
-		str_add(out, word);
-		return;
-	}
-	str_add_char(out, '\'');
-	for (; *word != '\0'; word++) {
-		if (*word == '\'')
-			str_add(out, "'\\''");
-		else
-			str_add_char(out, *word);
-	}
-	str_add_char(out, '\'');
-}
-
 void launch_begin(struct launch_result *result)
 {
 	memset(result, 0, sizeof *result);

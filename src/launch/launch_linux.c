@@ -142,7 +142,7 @@ static void launch_describe(struct launch *launch, struct trace_info *info)
 	for (size_t i = 0; words[i]; i++) {
 		if (i > 0)
 			str_add_char(&launch->command, ' ');
-		launch_quote(&launch->command, words[i]);
+		str_add_shell(&launch->command, words[i]);
 	}
 	if (!getcwd(launch->directory, sizeof(launch->directory)))
 		strcpy(launch->directory, "?");

@@ -12,9 +12,6 @@
 void launch_tell(const struct launch_options *options, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-// Append a word, quoted where a shell would read it as anything else.
-void launch_quote(struct str *out, const char *word);
-
 // Nothing is known to be missing yet, and nothing was started.
 void launch_begin(struct launch_result *result);
 

@@ -194,6 +194,25 @@ TEST(str_parse_count_takes_a_whole_number_and_nothing_else)
 
 static const char *const commands[] = { "record", "report", "info", "dump", "repair", NULL };
 
+TEST(str_add_shell_quotes_what_a_shell_would_read_otherwise)
+{
+	static const char *const words[][2] = {
+		{ "a-b_c+1=./,:@%^", "a-b_c+1=./,:@%^" },
+		{ "", "''" },
+		{ "a b", "'a b'" },
+		{ "it's", "'it'\\''s'" },
+		{ "$(x)", "'$(x)'" },
+	};
+
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+		struct str str = { 0 };
+
+		str_add_shell(&str, words[i][0]);
+		CHECK_STR(words[i][1], str_get(&str));
+		str_fini(&str);
+	}
+}
+
 TEST(str_nearest_suggests_what_was_probably_meant)
 {
 	CHECK_STR("record", str_nearest("recrod", commands));

@@ -371,31 +371,12 @@ bool findings_is_general(const struct findings *findings, heap_id id)
 	return id == 0 || (heap && heap->handle && !reader_heap_is_language(heap));
 }
 
-static bool is_windows(const struct reader *reader)
-{
-	return strncmp(reader_info(reader)->host, "Windows", 7) == 0;
-}
-
 bool findings_is_glibc(const struct findings *findings, process_id process)
 {
 	const char *allocator = findings_allocator(findings, process);
 
-	return allocator ? strcmp(allocator, "glibc") == 0 : !is_windows(findings->asked->reader);
-}
-
-// A word for a shell, in quotes where it needs them.
-static void add_word(struct str *out, const char *word)
-{
-	bool plain = !strpbrk(word, " \t\n'\"\\`$&|;<>()[]{}*?!#~");
-
-	str_add(out, plain ? "" : "'");
-	for (; *word; word++) {
-		if (*word == '\'')
-			str_add(out, "'\\''");
-		else
-			str_add_char(out, *word);
-	}
-	str_add(out, plain ? "" : "'");
+	return allocator ? strcmp(allocator, "glibc") == 0
+			 : !reader_is_windows(findings->asked->reader);
 }
 
 // A function's name as an expression in quotes, for a shell: '^a::b$', and without its parameters
@@ -427,7 +408,7 @@ void findings_command(const struct findings *findings, struct finding *finding, 
 	struct str text = { 0 };
 
 	str_format(&text, "%s ", verb);
-	add_word(&text, findings->path);
+	str_add_shell(&text, findings->path);
 	if (window && (finding->from_ns > 0 || finding->to_ns < findings->asked->duration_ns))
 		str_format(&text, " --from %" PRIu64 "ns --to %" PRIu64 "ns", finding->from_ns,
 			   finding->to_ns);
@@ -443,7 +424,7 @@ void findings_command(const struct findings *findings, struct finding *finding, 
 		str_add(&name, "function:");
 		names_add_function(findings->asked->names, finding->stack, false, &name);
 		str_add(&text, " --row ");
-		add_word(&text, str_get(&name));
+		str_add_shell(&text, str_get(&name));
 		str_fini(&name);
 	}
 	if (*options)
@@ -519,7 +500,7 @@ static const char *cannot_look(const struct findings *findings, const struct fin
 	if ((needs & FINDINGS_ALL_SEEN) && (heap_totals(findings->facts->heap)->events_lost ||
 					    was_paused(reader) || !reader_complete(reader)))
 		return "needs a recording from a process's beginning, without pauses and losses";
-	if ((needs & FINDINGS_LINUX) && is_windows(reader))
+	if ((needs & FINDINGS_LINUX) && reader_is_windows(reader))
 		return "how the heaps of Windows lay their blocks out is not known";
 	if ((needs & FINDINGS_NO_FILTER) && query_narrows(&asked->selection.query))
 		return "is about what all blocks share: ask without filters";
