@@ -2,8 +2,8 @@
 #include "cli/args.h"
 
 #include "base/mem.h"
+#include "report/ask/own_heap.h"
 #include "report/info.h"
-#include "report/own_heap.h"
 #include "report/report.h"
 #include "trace/asm_words.h"
 #include "trace/label.h"

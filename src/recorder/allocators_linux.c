@@ -8,7 +8,7 @@
 #include "recorder/text.h"
 #include "wire/lane_event.h"
 
-enum { ALLOCATORS_MAX = 32, ALLOCATORS_PATH_MAX = 256 };
+enum { ALLOCATORS_MAX = 32, ALLOCATORS_PATH_MAX = 256, ALLOCATORS_LAUNCHER_MAX = 64 << 10 };
 
 // The path is kept, since the library may be gone when a child is forked.
 struct allocator {
@@ -64,6 +64,30 @@ void allocators_add(const struct scope_object *object, uint32_t seen, const char
 	memcpy(new->path, path, text_length(path) + 1);
 	allocators_count++;
 	notes_allocator(seen, new->name, new->path);
+}
+
+static bool allocators_ask_any(const struct scope_object *object, const char *const *names,
+			       size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (scope_asks(object, names[i]))
+			return true;
+	}
+	return false;
+}
+
+bool allocators_may_hide(const struct scope_object *object)
+{
+	static const char *const mallocs[] = { "malloc",         "calloc",       "realloc", "free",
+					       "_Znwm",          "_Znwj",        "_Znam",   "_Znaj",
+					       "posix_memalign", "aligned_alloc" };
+	static const char *const kernels[] = { "mmap", "mmap64", "sbrk", "brk", "syscall" };
+	uintptr_t start, end;
+
+	if (allocators_ask_any(object, mallocs, sizeof(mallocs) / sizeof(*mallocs)))
+		return false;
+	return allocators_ask_any(object, kernels, sizeof(kernels) / sizeof(*kernels)) ||
+	       !scope_span(object, &start, &end) || end - start > ALLOCATORS_LAUNCHER_MAX;
 }
 
 void allocators_add_real(void)

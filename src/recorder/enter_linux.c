@@ -670,19 +670,6 @@ static void enter_namespace(const struct scope_object *first)
 	}
 }
 
-static bool enter_asks_for_malloc(const struct scope_object *object)
-{
-	static const char *const names[] = { "malloc",         "calloc",       "realloc", "free",
-					     "_Znwm",          "_Znwj",        "_Znam",   "_Znaj",
-					     "posix_memalign", "aligned_alloc" };
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-		if (scope_asks(object, names[i]))
-			return true;
-	}
-	return false;
-}
-
 bool enter_function(const char *name, void *hook, void **real_one)
 {
 	uint8_t *at = scope_find(scope_objects(), name);
@@ -719,7 +706,7 @@ void enter_start(void)
 	enter_hash_all();
 	enter_started = true;
 	if (enter_meet(program) && !enter_look(program, !static_is()) &&
-	    !enter_asks_for_malloc(program))
+	    allocators_may_hide(program))
 		allocators_add(program, NOTE_SEEN_STRIPPED, "unknown");
 	// Where we came late, nobody finds us by name either.
 	if (late_is() && scope_next("malloc", &first) && enter_meet(first))

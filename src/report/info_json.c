@@ -1,6 +1,6 @@
 // What is in a trace, for programs: docs/schema/info.json describes it.
+#include "report/ask/own_heap.h"
 #include "report/info.h"
-#include "report/own_heap.h"
 
 #include "base/json.h"
 #include "base/mem.h"

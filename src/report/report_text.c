@@ -3,7 +3,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
-#include "report/own_heap.h"
+#include "report/ask/own_heap.h"
 #include "report/process_table.h"
 #include "report/table/lines.h"
 #include "report/table/paper.h"

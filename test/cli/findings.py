@@ -671,9 +671,9 @@ def reservations_that_lose_the_rest_of_their_slots_are_told_and_whole_ones_are_n
     equal([], listed("win64", reserving(PAGE, bits=64), "unaligned"))
 
 
-def mapping_and_allocating(mapped, blocks):
+def mapping_and_allocating(mapped, blocks, mapper="pool_refill", *callers):
     """A program that maps so many MiB itself, and blocks of 1 MiB in mappings of their own."""
-    lines = ["trace", "process p pid=9 exe=/bin/app", "thread t p tid=9", f"stack s {stack('pool_refill')}",
+    lines = ["trace", "process p pid=9 exe=/bin/app", "thread t p tid=9", f"stack s {stack(mapper, *callers)}",
              f"stack b {stack('work')}",
              f"@2 t mmap s 0x10000000 {mapped * MIB} prot=rw flags=private|anonymous"]
     for k in range(blocks):
@@ -694,6 +694,27 @@ def memory_outside_the_heap_is_told_and_a_small_pool_or_large_blocks_are_not():
     equal([], listed("large", ["trace", "process p pid=9 exe=/bin/app", "thread t p tid=9", f"stack b {stack('work')}",
                                f"@2 t mmap b 0x10000000 {64 * MIB + PAGE} prot=rw flags=private|anonymous",
                                f"@3 t malloc b 0x10000010 {64 * MIB}", "@9 end p exit=0"], "outside"))
+
+
+@test
+def whose_the_memory_outside_the_heap_is_is_said_where_a_runtime_s_function_maps_it():
+    for heap, *mappers in (("V8 heap", "v8::base::OS::Allocate(void*, unsigned long)", "v8::internal::Heap::SetUp()"),
+                           ("Zend heap", "zend_mm_chunk_alloc"), ("SBCL heap", "os_alloc_gc_space"),
+                           ("Erlang heap", "syscall", "erts_mmap"), (None, "pool_refill"),
+                           (None, "uv_thread_create", "v8::internal::Builtin_HandleApiCall")):
+        [one] = listed("runtime", mapping_and_allocating(64, 4, *mappers), "outside")
+        equal((64 * MIB if heap else None, bool(heap)),
+              (one["figures"].get("runtime_bytes"), f" are of a runtime's heap: {heap}" in one["what"]), mappers)
+        name = heap or "(virtual memory)"
+        sizes = {row["keys"]["heap"]: row["size"] for row in
+                 answer("window", "runtime.tide", "--layer", "vm", "--by", "heap")["rows"]}
+        equal(64 * MIB, sizes[name] - (0 if heap else 4 * (MIB + PAGE)), sizes)
+        rows = answer("map", "runtime.tide", "--at", "peak")["rows"]
+        equal([("program", heap, 64 * MIB)], [(row["owner"], row["heap"], row["bytes"]) for row in rows
+                                              if row["bytes"] == 64 * MIB])
+        check(heap is None or f" {heap} " in run("map", "runtime.tide", "--at", "peak").stdout, mappers)
+    [one] = listed("zend", mapping_and_allocating(64, 4, "zend_mm_chunk_alloc"), "outside")
+    check("USE_ZEND_ALLOC=0" in one["advice"], one["advice"])
 
 
 # ---- what a process is made of ----

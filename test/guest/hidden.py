@@ -295,4 +295,15 @@ def a_stripped_one_is_said_to_be_unseen_if_it_is_there():
     equal([("glibc", "libc.so.6", "name")], allocators("o.tide")[0], "of one that asks for malloc")
 
 
+@test
+def a_launcher_that_only_calls_its_library_is_not_said_to_have_one():
+    for name, text, *options in (("liball.so", "int all(void) { free(malloc(7805)); return 0; }", "-shared", "-fPIC"),
+                                 ("launcher", "int all(void); int main(void) { return all(); }", "-L.", "-lall", "-Wl,-rpath,.", "-s")):
+        subprocess.run(["gcc", "-fno-builtin", "-include", "stdlib.h", "-x", "c", "-", "-o", name, *options],
+                       input=text, text=True, check=True)
+    record([os.path.abspath("launcher")], "--strict")
+    equal(1, len(Trace().of_size(7805)), "blocks seen")
+    equal([("glibc", "libc.so.6", "name")], allocators()[0])
+
+
 main()

@@ -2,6 +2,8 @@
 # timeout: 300
 # parallel: yes
 """node: threads, code made while it runs, and buffers outside its own heap."""
+import json
+
 import libreal
 
 SCRIPT = r"""
@@ -37,4 +39,8 @@ libreal.check_sane(proof, "node", recording)
 libreal.check_witness_of_same_run(proof, "node", recording, "counts")
 proof.check(recording.heap["allocations"] > 20_000, "node: more than 20,000 allocations",
             recording.heap)
+rows = json.loads(libreal.must_run("heaps", [libreal.TIDEMARK, "window", "--layer", "vm", "--by", "owner,heap",
+                                             "--json", recording.trace], env).output())["rows"]
+v8 = {row["keys"]["owner"]: row["size"] for row in rows if row["keys"].get("heap") == "V8 heap"}
+proof.check(list(v8) == ["program"] and v8["program"] > 4 << 20, "node: V8's heap is named", rows)
 proof.finish()

@@ -37,6 +37,7 @@ def extensions_lose_no_free():
     equal(0, plain.code, plain.err)
     for zend in ("1", "0"):
         ended = record(command, "--strict", "-f", env=environment(USE_ZEND_ALLOC=zend))
+        shutil.copy("t.tide", f"z{zend}.tide")
         equal(plain.out, ended.out, "PHP's own answer")
         report = json.loads(run([TIDEMARK, "report", "--json", "t.tide"]).out)
         heap = report["heap"]
@@ -46,6 +47,8 @@ def extensions_lose_no_free():
     check("Zend's heap as its mappings" in info and "USE_ZEND_ALLOC=0" in info, info)
     process = json.loads(run([TIDEMARK, "info", "--json", "t.tide"]).out)["processes"][0]
     check(process["own_heap"].startswith("Zend's heap as its mappings"), process)
+    answer = json.loads(run([TIDEMARK, "window", "--layer", "vm", "--by", "heap", "--json", "z1.tide"]).out)
+    check(any(row["keys"]["heap"] == "Zend heap" and row["size"] >= 2 << 20 for row in answer["rows"]), answer["rows"])
     check("own heap: Zend's heap" in run([TIDEMARK, "report", "t.tide"]).out, "in the report")
 
 

@@ -110,6 +110,7 @@ static const char *const wrappers[] = {
 	"__madvise",
 	"brk",
 	"sbrk",
+	"syscall",
 	"__brk*",
 	"__sbrk",
 	"__GI___sbrk",
@@ -369,6 +370,11 @@ static bool matches_any(const char *const *patterns, size_t count, const char *f
 		if (matches(patterns[i], base, length))
 			return true;
 	return false;
+}
+
+bool wrappers_match_pattern(const char *pattern, const char *function)
+{
+	return matches_any(&pattern, 1, function);
 }
 
 bool wrappers_match(const char *function)

@@ -12,6 +12,9 @@
 // `function` is a demangled name, with or without parameters. NULL is no wrapper.
 bool wrappers_match(const char *function);
 
+// Whether a name, without return type and parameters, is like `pattern`: '*' stands for any text.
+bool wrappers_match_pattern(const char *pattern, const char *function);
+
 // Is a function a wrapper because of the module (a path) that it is in? The recorder's own are:
 // what malloc asks of the kernel has come through them. In the C library and the dynamic linker
 // those without a name are: inner code of malloc, stdio or dlopen, which a library without debug

@@ -9,6 +9,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "report/ask/own_heap.h"
 #include "trace/effect.h"
 
 #include <inttypes.h>
@@ -730,6 +731,17 @@ const char *address_map_failure_word(const struct address_map_failure *failure)
 	default:
 		return "malloc";
 	}
+}
+
+const char *address_map_heap(const struct address_map *address_map,
+			     const struct address_map_group *group)
+{
+	const struct query_context *asked = address_map->asked;
+
+	if (group->owner != SPACE_PROGRAM)
+		return NULL;
+	return own_heap_mapped(asked->names, reader_process(asked->reader, address_map->process),
+			       group->stack);
 }
 
 void address_map_describe_type(const struct address_map_group *group, struct str *text)

@@ -133,6 +133,10 @@ void address_map_write_svg(const struct address_map *address_map, struct sink *s
 // "mmap", "malloc" …: what a failed call was.
 const char *address_map_failure_word(const struct address_map_failure *failure);
 
+// "V8 heap": the runtime's that mapped it; NULL: it is none's that is known.
+const char *address_map_heap(const struct address_map *address_map,
+			     const struct address_map_group *group);
+
 // "private rw- ---": type, and the protections that are among them.
 void address_map_describe_type(const struct address_map_group *group, struct str *text);
 

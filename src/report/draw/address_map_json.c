@@ -24,6 +24,7 @@ static void write_group(const struct address_map *address_map, struct json *json
 	address_map_describe_type(group, &type);
 	json_object_begin(json);
 	json_kv_string(json, "owner", space_owner_word((enum space_owner)group->owner));
+	json_kv_text(json, "heap", address_map_heap(address_map, group));
 	json_kv_u64(json, "count", group->count);
 	json_kv_u64(json, "bytes", group->bytes);
 	json_kv_u64(json, "committed", group->committed);

@@ -255,6 +255,7 @@ static void write_who(const struct address_map *address_map, struct stack_text *
 static void write_group(const struct address_map *address_map, struct stack_text *stacks,
 			const struct address_map_group *group)
 {
+	const char *heap = address_map_heap(address_map, group);
 	struct paper *paper = stacks->paper;
 	char text[28], more[16];
 	struct str line = { 0 };
@@ -267,7 +268,8 @@ static void write_group(const struct address_map *address_map, struct stack_text
 	paper_field(paper, group->waste ? PAPER_BOLD : PAPER_DIM, str_bytes(group->waste, more), 11,
 		    true);
 	sink_text(paper->sink, "  ");
-	paper_field(paper, PAPER_PLAIN, space_owner_word((enum space_owner)group->owner),
+	paper_field(paper, PAPER_PLAIN,
+		    heap ? heap : space_owner_word((enum space_owner)group->owner),
 		    GROUP_COLUMNS - 41, false);
 	write_who(address_map, stacks, group);
 	str_format(&line, "%*s", 30, "");

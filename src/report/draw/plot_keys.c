@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "engine/space/space.h"
+#include "report/ask/own_heap.h"
 
 #include <string.h>
 
@@ -72,8 +73,15 @@ static void name_heap(const struct query_context *asked, const struct window_cel
 {
 	char text[READER_HEAP_TEXT];
 
-	if (cell->layer != WINDOW_HEAP || cell->heap == 0) {
-		str_add(name, cell->layer == WINDOW_HEAP ? "malloc" : "(no heap)");
+	if (cell->layer != WINDOW_HEAP) {
+		const char *heap = own_heap_mapped(
+			asked->names, reader_process(asked->reader, cell->process), cell->stack);
+
+		str_add(name, heap && cell->owner == SPACE_PROGRAM ? heap : "(virtual memory)");
+		return;
+	}
+	if (cell->heap == 0) {
+		str_add(name, "malloc");
 		return;
 	}
 	str_add(name, reader_heap_name(reader_heap(asked->reader, cell->heap), text));
@@ -143,7 +151,10 @@ static uint64_t value_of(const struct plot_keys *keys, const struct window_cell 
 	case PLOT_BY_PROCESS:
 		return cell->process;
 	case PLOT_BY_HEAP:
-		return (uint64_t)cell->layer << 32 | cell->heap;
+		return cell->layer == WINDOW_HEAP
+			       ? cell->heap
+			       : (uint64_t)cell->layer << 56 | (uint64_t)cell->owner << 48 |
+					 (uint64_t)(cell->process & 0xffff) << 32 | cell->stack;
 	case PLOT_BY_THREAD:
 		return cell->thread;
 	case PLOT_BY_OWNER:

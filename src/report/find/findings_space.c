@@ -7,6 +7,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "report/ask/moment_view.h"
+#include "report/ask/own_heap.h"
 #include "report/ask/pages.h"
 #include "trace/effect.h"
 
@@ -298,12 +299,40 @@ struct outside {
 	uint64_t bytes, heap_bytes; // committed: by the program itself, by allocators that are seen
 	uint64_t most;              // of one stack
 	stack_id stack;             // that one
+	const char *heap;           // the runtime's that has most of it; NULL: none that is known
+	uint64_t runtime_bytes;     // its
 };
 
-// What the call at the peak committed is left out: if it is a block's, the block comes after it.
-static void add_outside(const struct space *space, const struct ranges *ranges,
-			uint64_t peak_number, struct outside *outside)
+// The runtime's heap that has most. `places`: by stack, bytes.
+static void find_runtime(const struct findings *findings, process_id process,
+			 const struct map *places, struct outside *outside)
 {
+	const struct trace_process *whose = reader_process(findings->asked->reader, process);
+	uint64_t stack, bytes;
+	struct map sums = { 0 }; // by the text's place
+
+	for (size_t at = 0; map_next(places, &at, &stack, &bytes);) {
+		const char *heap = own_heap_mapped(findings->asked->names, whose, (stack_id)stack);
+		uint64_t *sum = heap ? map_put(&sums, (uintptr_t)heap, NULL) : NULL;
+
+		if (!sum)
+			continue;
+		*sum += bytes;
+		if (*sum > outside->runtime_bytes) {
+			outside->runtime_bytes = *sum;
+			outside->heap = heap;
+		}
+	}
+	map_fini(&sums);
+}
+
+// What the call at the peak committed is left out: if it is a block's, the block comes after it.
+static void add_outside(const struct findings *findings, process_id process,
+			const struct present *present, uint64_t peak_number,
+			struct outside *outside)
+{
+	const struct space *space = present_space(present);
+	const struct ranges *ranges = space_ranges(space, process);
 	struct map places = { 0 };
 
 	for (struct range *range = ranges_from(ranges, 0); range;
@@ -326,36 +355,45 @@ static void add_outside(const struct space *space, const struct ranges *ranges,
 			outside->stack = range->stack;
 		}
 	}
+	find_runtime(findings, process, &places, outside);
 	map_fini(&places);
 }
 
 static void tell_outside(struct findings *findings, const struct findings_kind *kind,
 			 process_id process, const struct outside *outside)
 {
+	static const char other[] =
+		"look at the layer of virtual memory; if the program has an allocator of its own "
+		"there, its symbols (a -dbg package, a PDB) let tidemark record its calls";
 	struct finding *finding =
 		findings_add(findings, kind, FINDINGS_CERTAIN, process, outside->stack);
 	char *function = findings_function(findings, outside->stack);
-	char bytes[16], all[16], most[16];
+	char bytes[16], all[16], most[16], runtime[16];
 
 	findings_say(&finding->what,
 		     "%s of %s committed are outside the heap: the program asked the system for "
-		     "them itself, %s of them in %s.",
+		     "them itself, %s of them in %s.%s%s%s%s",
 		     str_bytes(outside->bytes, bytes),
 		     str_bytes(outside->bytes + outside->heap_bytes, all),
-		     str_bytes(outside->most, most), function);
+		     str_bytes(outside->most, most), function, outside->heap ? " " : "",
+		     outside->heap ? str_bytes(outside->runtime_bytes, runtime) : "",
+		     outside->heap ? " are of a runtime's heap: " : "",
+		     outside->heap ? outside->heap : "");
 	findings_say(&finding->why,
 		     "by the owners of what was mapped when most was committed; what "
 		     "is inside of it is in no figure of the heap");
-	findings_say(
-		&finding->advice,
-		"look at the layer of virtual memory; if the program has an allocator of its "
-		"own there, its symbols (a -dbg package, a PDB) let tidemark record its calls");
+	findings_say(&finding->advice, "%s",
+		     outside->heap ? own_heap_advice(outside->heap) : other);
 	findings_figure(finding, "outside_bytes", "outside the heap", FINDINGS_BYTES,
 			outside->bytes);
 	findings_figure(finding, "heap_bytes", "the heap's", FINDINGS_BYTES, outside->heap_bytes);
 	findings_figure(finding, "most_bytes", "of one stack", FINDINGS_BYTES, outside->most);
 	finding->tab = "space";
-	findings_command(findings, finding, "window", "--layer vm", false, false);
+	if (outside->heap)
+		findings_figure(finding, "runtime_bytes", outside->heap, FINDINGS_BYTES,
+				outside->runtime_bytes);
+	findings_command(findings, finding, "window",
+			 outside->heap ? "--layer vm --by heap,stack" : "--layer vm", false, false);
 	mem_free(function);
 }
 
@@ -377,8 +415,7 @@ bool findings_outside(struct findings *findings, const struct findings_kind *kin
 
 		if (!ranges || !query_has_process(&findings->asked->selection.query, id))
 			continue;
-		add_outside(present_space(present), ranges, totals->committed_peak_number,
-			    &outside);
+		add_outside(findings, id, present, totals->committed_peak_number, &outside);
 		if (outside.bytes >= OUTSIDE_LEAST && outside.bytes > outside.heap_bytes)
 			tell_outside(findings, kind, id, &outside);
 	}

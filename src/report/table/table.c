@@ -16,6 +16,7 @@
 #include "report/table/table.h"
 
 #include "base/mem.h"
+#include "report/ask/own_heap.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -95,13 +96,25 @@ static uint64_t of_stack(struct table *table, uint32_t **cache, stack_id stack,
 	return *known;
 }
 
+// A heap of a runtime, which is mappings.
+static uint64_t label_mapped(struct table *table, const struct window_cell *cell)
+{
+	const struct query_context *asked = table->asked;
+	const char *heap = NULL;
+
+	if (cell->owner == SPACE_PROGRAM)
+		heap = own_heap_mapped(asked->names, reader_process(asked->reader, cell->process),
+				       cell->stack);
+	return labels_text(table->labels, heap ? heap : "(virtual memory)");
+}
+
 static uint64_t label_heap(struct table *table, const struct window_cell *cell)
 {
 	const struct trace_heap *heap = reader_heap(table->asked->reader, cell->heap);
 	char text[READER_HEAP_TEXT];
 
 	if (cell->layer != WINDOW_HEAP)
-		return labels_text(table->labels, "(virtual memory)");
+		return label_mapped(table, cell);
 	return labels_text(table->labels, reader_heap_name(cell->heap ? heap : NULL, text));
 }
 

@@ -1,0 +1,113 @@
+// For example, node's stack of a mapping is OS::Allocate < VirtualMemory < SemiSpace::GrowTo < … <
+// main. Its innermost function that asks for itself is v8::base::OS::Allocate: it is of the V8
+// heap. A mapping that libuv makes, called from JavaScript, has V8's functions further out, and is
+// not.
+#include "report/ask/own_heap.h"
+
+#include "report/ask/wrappers.h"
+
+#include <string.h>
+
+const char *own_heap_of(const struct trace_process *process)
+{
+	static const struct {
+		const char *begins, *heap;
+	} heaps[] = {
+		{ "php", "Zend's heap as its mappings of 2 MiB, block by block only with "
+			 "USE_ZEND_ALLOC=0" },
+		{ "ruby",
+		  "its objects' slots (40 bytes and more) as pages, what an object has besides "
+		  "block by block" },
+		{ "node", "V8's heap as mappings (window --layer vm --by heap)" },
+		{ "java", "the collector's heap as mappings (window --layer vm --by heap)" },
+		{ ".NET", "the collector's heap as mappings (window --layer vm --by heap)" },
+	};
+
+	for (size_t i = 0; process->interpreter && i < sizeof(heaps) / sizeof(*heaps); i++)
+		if (strncmp(process->interpreter, heaps[i].begins, strlen(heaps[i].begins)) == 0)
+			return heaps[i].heap;
+	return NULL;
+}
+
+// "" begins itself alone.
+static bool own_heap_begins(const char *text, const char *beginning)
+{
+	return *beginning ? strncmp(text, beginning, strlen(beginning)) == 0 : !*text;
+}
+
+struct own_heap {
+	const char *heap;
+	const char *function; // a pattern; NULL: any, and of a file without symbols all of them
+	const char *module;   // how its file's name begins; "": it is in none; NULL: any
+	const char *language; // how the interpreter's name begins; NULL: any
+};
+
+// Where a file maps nothing but its heap, the file is enough.
+static const struct own_heap *own_heap_find(const struct symbol *symbol, const char *language)
+{
+	static const struct own_heap heaps[] = {
+		{ "V8 heap", "v8::*", NULL, NULL },
+		{ "Java VM", NULL, "libjvm.so", NULL },
+		{ ".NET heap", NULL, "libcoreclr.so", NULL },
+		{ ".NET heap", NULL, "libclrgc.so", NULL },
+		{ "Zend heap", "zend_mm_*", NULL, NULL },
+		{ "Zend heap", NULL, "php", "php" },
+		{ "Zend heap", NULL, "libphp", "php" },
+		{ "Ruby VM", NULL, "libruby", NULL },
+		{ "Python heap", "_PyObject_Arena*", NULL, NULL },
+		{ "Python heap", "_PyMem_Arena*", NULL, NULL },
+		{ "Python heap", NULL, "python3", "python" },
+		{ "Python heap", NULL, "libpython3", "python" },
+		{ "Python heap", NULL, "", "python" },
+		{ "SBCL heap", "os_alloc_gc_space", NULL, NULL },
+		{ "SBCL heap", "os_validate*", NULL, NULL },
+		{ "Haskell heap", "osCommitMemory", NULL, NULL },
+		{ "Haskell heap", "my_mmap*", NULL, NULL },
+		{ "OCaml heap", "caml_mem_*", NULL, NULL },
+		{ "Erlang heap", "erts_mmap*", NULL, NULL },
+		{ "Go heap", "x_cgo_mmap", NULL, NULL },
+		{ "Go heap", "runtime.*", NULL, NULL },
+		{ "Boehm GC", NULL, "libgc.so", NULL },
+		{ "LuaJIT", "lj_alloc_*", NULL, NULL },
+		{ "LuaJIT", NULL, "luajit", NULL },
+		{ "LuaJIT", NULL, "libluajit", NULL },
+		{ "Julia heap", "jl_gc_*", NULL, NULL },
+		{ "SpiderMonkey heap", "js::gc::*", NULL, NULL },
+		{ "PartitionAlloc", "partition_alloc::*", NULL, NULL },
+	};
+	const char *file = names_file(symbol->module);
+
+	for (size_t i = 0; i < sizeof(heaps) / sizeof(*heaps); i++) {
+		const struct own_heap *heap = &heaps[i];
+
+		if (heap->function && !wrappers_match_pattern(heap->function, symbol->function))
+			continue;
+		if (heap->module && !own_heap_begins(file, heap->module))
+			continue;
+		if (!heap->language || (language && own_heap_begins(language, heap->language)))
+			return heap;
+	}
+	return NULL;
+}
+
+const char *own_heap_mapped(struct names *names, const struct trace_process *process,
+			    stack_id stack)
+{
+	struct names_stack lines = names_stack(names, stack);
+	const struct own_heap *heap = NULL;
+
+	for (size_t i = 0; i < lines.count && i <= lines.user && !heap; i++)
+		heap = own_heap_find(lines.lines[i].symbol, process ? process->interpreter : NULL);
+	return heap ? heap->heap : NULL;
+}
+
+const char *own_heap_advice(const char *heap)
+{
+	if (strcmp(heap, "Python heap") == 0)
+		return "record it with --language-heaps, which tells of each object there";
+	if (strcmp(heap, "Zend heap") == 0)
+		return "record it with USE_ZEND_ALLOC=0 in its environment: each block there is "
+		       "then one of malloc's";
+	return "look at the layer of virtual memory by heap and stack; what is in a runtime's heap "
+	       "only its own tools say (a heap snapshot, a dump)";
+}

@@ -1,0 +1,19 @@
+// own_heap: the heap that the runtime of a language has of its own, which no function of malloc's
+// tells of, and how it is seen.
+#ifndef REPORT_OWN_HEAP_H
+#define REPORT_OWN_HEAP_H
+
+#include "report/ask/names.h"
+
+// "V8's heap as mappings (window --layer vm --by heap)". NULL: the process has none that is known.
+const char *own_heap_of(const struct trace_process *process);
+
+// Whose heap it is that a stack maps memory for, by the function of a runtime that asks for it:
+// "V8 heap". NULL: nobody's that is known. Of the program's own mappings (SPACE_PROGRAM) only.
+const char *own_heap_mapped(struct names *names, const struct trace_process *process,
+			    stack_id stack);
+
+// What shows more of it: "record it again with …".
+const char *own_heap_advice(const char *heap);
+
+#endif
