@@ -285,6 +285,14 @@ static bool attachable_alone(pid_t pid, const struct objects *objects, struct er
 	return linked;
 }
 
+// By the file that Debian's name of its dynamic linker is a link to: glibc's is libc.so.6.
+static bool attachable_has_musl(const struct objects *objects)
+{
+	const struct objects_one *libc = objects_named(objects, "libc.so");
+
+	return libc && strcmp(strrchr(libc->path, '/'), "/libc.so") == 0;
+}
+
 static bool attachable_by_libraries(pid_t pid, struct err *err)
 {
 	struct objects objects;
@@ -294,7 +302,7 @@ static bool attachable_by_libraries(pid_t pid, struct err *err)
 		objects_fini(&objects);
 		return attachable_refused(pid, errno, err);
 	}
-	musl = objects_named(&objects, "ld-musl") != NULL;
+	musl = objects_named(&objects, "ld-musl") || attachable_has_musl(&objects);
 	libc = objects_named(&objects, "libc.so") || objects_named(&objects, "libc-");
 	alone = objects.alone;
 	narrow = objects.narrow;

@@ -352,6 +352,13 @@ def what_cannot_be_attached_to_is_refused_with_the_remedy():
 
 @test
 def another_kind_of_program_is_refused():
+    if shutil.which("musl-gcc"):  # Debian's is a link to a file of another name than elsewhere
+        run(["musl-gcc", "-x", "c", "-", "-o", "of_musl"], text="#include <unistd.h>\nint main(void) { pause(); }".encode())
+        running = Running([os.path.abspath("of_musl")])
+        wait_for(lambda: "of_musl" in os.readlink(f"/proc/{running.pid}/exe"), "exec")
+        refused(running.pid, "a program of musl's", "try: tidemark record, which starts")
+        running.process.kill()
+        running.process.communicate()
     if not why_not_32_bits():
         small = program("still", 32)
         shutil.copy(LIBRARY, "lonely.so")
