@@ -3,6 +3,7 @@
 """Each kind of finding: a trace in which it must be found, and one that only looks like it."""
 import os
 import random
+import re
 import shlex
 
 from libanswer import answer, assemble, refused, run, sampled
@@ -401,7 +402,7 @@ def heaps_of_windows_are_looked_at_as_malloc_is_and_pools_and_languages_are_not(
     equal({("temporaries", "format"), ("failed", "parse"), ("freed-twice", "close")},
           {(one["kind"], site(one)) for one in told})
     why = {one["kind"]: one["why"] for one in answer("findings", "windows.tide")["not_looked_for"]}
-    for kind in ("slack", "overhead", "pinned", "contention"):
+    for kind in ("slack", "overhead", "contention"):
         check("heaps of Windows" in why[kind], why)
     for heap in ('handle=0 "pool"', 'handle=0x3f0000 "pymem"'):
         trace.lines = [f"heap w0 p0 {heap}" if line.startswith("heap w0") else line
@@ -558,6 +559,15 @@ def large_blocks_that_are_never_touched_are_told_and_touched_ones_are_not():
             check(told[0]["figures"]["untouched_bytes"] > 6 * MIB, told)
 
 
+def windows_heap(lines):
+    """The same in a heap of Windows, of which nobody knows what is resident."""
+    lines = [re.sub(r"brk (\d+) -> (\d+)", lambda at: f"mmap s {at[1]} {int(at[2]) - int(at[1])} prot=rw "
+                                                       "flags=private|anonymous", line) for line in lines]
+    lines = [re.sub(r"t (malloc .|free) ", r"t \1 w ", line) for line in lines
+             if not line.startswith(("snapshot", "mapping", "pages"))]
+    return ['trace host="Windows x86_64"', lines[0], "heap w p handle=0x1f0000", *lines[1:]]
+
+
 def sparse(name, every, seconds, resident=True, freed=3):
     """A heap of 8 MiB of which each `every`th page has one small block, and the rest none: they were
     freed at once, or when it says. Its end is after so many seconds."""
@@ -592,6 +602,19 @@ def free_pages_that_could_go_back_are_told_and_what_the_kernel_has_already_is_no
 
 
 @test
+def pages_of_windows_heaps_are_told_and_of_full_ones_or_a_short_run_they_are_not():
+    _, lines = sparse("", 2, 20)
+    for kind, figure in (("pinned", "pages_bytes"), ("free-pages", "free_bytes")):
+        [one] = listed("windows", windows_heap(lines), kind)
+        equal((1024 * PAGE, "likely"), (one["figures"][figure], one["sure"]))
+        check("resident" in one["why"] and "malloc_trim" not in one["advice"], one)
+        equal([], listed("winbrief", windows_heap(sparse("", 2, 5)[1]), kind))
+    equal([], listed("winfew", windows_heap(sparse("", 64, 20)[1]), "pinned"))
+    full = [line for line in lines if "t free" not in line]
+    equal([], listed("winfull", windows_heap(full), "free-pages"))
+
+
+@test
 def of_a_process_that_frees_all_it_has_as_it_ends_no_page_is_told():
     late = 20 * SECOND * 1000 - 1000
     equal([], listed(*sparse("cleared", 8, 20, freed=late), "free-pages"))
@@ -603,13 +626,16 @@ def of_a_process_that_frees_all_it_has_as_it_ends_no_page_is_told():
 
 # ---- addresses ----
 
-def cut_up(step, asked, bits=32, halves=False):
-    """An address space of which each `step` MiB begin with a page of the program's; then a call fails.
-    `halves`: it is a realloc during which another thread did something."""
+def cut_up(step, asked, bits=32, halves=False, end=1 << 32, own_end=None):
+    """An address space of which each `step` MiB, up to an end, begin with a page of the program's; then a
+    call fails. `halves`: it is a realloc during which another thread did something. `own_end`: what the
+    program says of its addresses."""
     lines = [f"process p pid=9 bits={bits}", "thread t p tid=9", f"stack c {stack('cutter')}",
              f"stack s {stack('load')}"]
+    if own_end:
+        lines += ["@0 address-low p value=65536", f"@0 address-end p value={own_end}"]
     lines += [f"@1 t mmap c {at} {PAGE} prot=rw flags=private|anonymous"
-              for at in range(step * MIB, 1 << 32, step * MIB)]
+              for at in range(step * MIB, end, step * MIB)]
     fails = (["@2 t malloc s 0x10 8", "@2 t realloc-free 0x10", f"@2 t realloc-undo s 0x10 {asked * MIB}"]
              if halves else [f"@2 t failed s {asked * MIB}"])
     return [*lines, *fails, "@3 end p exit=0"]
@@ -625,6 +651,10 @@ def holes_too_small_for_what_fails_are_told_and_a_failure_for_another_reason_is_
     equal([], listed("room", cut_up(512, 300), "holes"))
     equal([], listed("sixty-four", cut_up(256, 300, bits=64), "holes"))
     equal([], listed("absurd", cut_up(256, 3000), "holes"))
+    # Of a program that may not have all of 4 GiB, what it may have decides.
+    [half] = listed("half", cut_up(256, 300, end=1 << 31, own_end=0x7fff0000), "holes")
+    check(half["figures"]["free_bytes"] < 2048 * MIB, half)
+    equal([], listed("aware", cut_up(256, 300, end=1 << 31), "holes"))
 
 
 def with_stacks(count, used, bits=32, limit=None):

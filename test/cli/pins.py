@@ -13,20 +13,32 @@ def pins(path, *words):
     return answer("pins", path, *words)
 
 
-def build(name, seed, mapped, snapshot=False):
-    """A sparse heap of glibc's. Returns for each page the berths on it: (bytes, live, stack)."""
+def build(name, seed, mapped, snapshot=False, windows=None):
+    """A sparse heap of glibc's, or (bits) of Windows'. Returns for each page the berths on it: (bytes,
+    live, stack)."""
     dice = random.Random(seed)
-    lines = ["process p pid=9", "thread t p tid=9", "stack a by_a < main", "stack b by_b < main"]
-    if mapped:
+    lines = [f"process p pid=9 bits={windows or 64}", "thread t p tid=9", "stack a by_a < main",
+             "stack b by_b < main"]
+    heap, unit, least = "", 16, 32
+    if windows:
+        # A block of a pool is inside of another one, and counts for no page.
+        lines = ['trace host="Windows x86_64"', *lines, "heap w p handle=0x1f0000", 'heap q p handle=0 "pool"',
+                 f"@1 t malloc a q {HEAP + PAGES * PAGE - 64} 16"]
+        heap, unit, least = "w ", windows // 4, 16
+    if mapped and windows:
+        lines.append(f"@1 t mmap a {HEAP} {PAGES * PAGE} prot=rw flags=private|anonymous origin=allocator")
+        # Reserved, and not committed: no page.
+        lines.append(f"@1 t mmap a {HEAP + PAGES * PAGE} {PAGE} prot=none flags=private|anonymous origin=allocator")
+    elif mapped:
         lines.append(f"@1 t brk {HEAP} -> {HEAP + PAGES * PAGE} origin=allocator")
     pages, at = {}, HEAP + 16
     while True:
-        at += 16 * dice.randrange(0, 600)
+        at += unit * dice.randrange(0, 9600 // unit)
         size, stack = dice.choice([8, 24, 100, 1000, 3000, 9000]), dice.choice("ab")
-        chunk = max(32, (size + 8 + 15) // 16 * 16)
-        if at + chunk > HEAP + PAGES * PAGE:
+        chunk = max(least, (size + 8 + unit - 1) // unit * unit)
+        if at + chunk > HEAP + (PAGES - 1) * PAGE:
             break
-        lines.append(f"@2 t malloc {stack} {at} {size}")
+        lines.append(f"@2 t malloc {stack} {heap}{at} {size}")
         for page in range((at - 8) // PAGE, (at - 8 + chunk - 1) // PAGE + 1):
             low, high = page * PAGE, (page + 1) * PAGE
             pages.setdefault(page, []).append(
@@ -101,13 +113,14 @@ def a_snapshot_that_was_read_while_the_program_went_on_is_of_no_moment():
 
 
 @test
-def a_recording_of_windows_is_refused_and_not_called_empty():
-    with open("heaps.txt", "w", encoding="utf-8") as file:
-        file.write('trace host="Windows x86_64"\nprocess p pid=9\nthread t p tid=9\nstack a by_a < main\n'
-                   "heap h p handle=0x1f0000\n@1 t malloc a h 0x1f0100 24\nend\n")
-    run("dump", "--assemble", "heaps.txt", "-o", "heaps.tide")
-    done = run("pins", "heaps.tide", check=2)
-    assert "heaps of Windows" in done.stderr and done.stderr.count("\n") == 1, done
+def pages_of_windows_heaps_are_those_that_are_committed():
+    for bits in (64, 32):
+        for mapped in (True, False):
+            path, pages, _ = build(f"windows{bits}{mapped}", bits, mapped, windows=bits)
+            answer = pins(path)
+            assert (answer["mapped"], answer["resident"]) == (mapped, False)
+            check(answer, pages, 1024)
+            assert ("the heaps keep them committed" in run("pins", path).stdout) == mapped
 
 
 @test

@@ -305,8 +305,12 @@ static bool same_region(const struct present_block *block, const struct lives_bl
 
 static bool is_wanted(const struct present *present, enum present_heaps heaps, heap_id heap)
 {
-	return !heap || heaps == PRESENT_ALL ||
-	       reader_heap_is_language(reader_heap(present->reader, heap));
+	const struct trace_heap *known;
+
+	if (!heap || heaps == PRESENT_ALL)
+		return true;
+	known = reader_heap(present->reader, heap);
+	return known->handle || reader_heap_is_language(known);
 }
 
 static void gather(void *context, const struct lives_block *block)

@@ -80,8 +80,8 @@ void present_free(struct present *present); // NULL is allowed
 
 // Whose blocks.
 enum present_heaps {
-	PRESENT_HEAP, // malloc's, and those of languages, which are nowhere in malloc's
-	PRESENT_ALL,  // those of Windows heaps and of pools, too
+	PRESENT_HEAP, // those of malloc, of Windows' heaps, and of languages, which malloc has not
+	PRESENT_ALL,  // those of pools, too
 };
 
 // The blocks by rising address; of equal ones by heap. The caller frees the array (mem_free).

@@ -761,3 +761,12 @@ uint64_t space_limit(const struct space *space, process_id process)
 {
 	return process < space->processes_count ? space->processes[process].limit : 0;
 }
+
+uint64_t space_end(const struct space *space, const struct reader *reader, process_id process)
+{
+	const struct trace_process *of = reader_process(reader, process);
+	uint64_t limit = space_limit(space, process);
+
+	return of && of->address_end > of->address_low && limit <= LIMIT_64 ? of->address_end
+									    : limit;
+}

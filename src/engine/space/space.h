@@ -196,4 +196,9 @@ const struct space_commit *space_commit(const struct space *space, const struct 
 // The address after the last that a process may map: 2^32, or 2^47 (and more, once it did).
 uint64_t space_limit(const struct space *space, process_id process);
 
+// Where what the process may map ends: as it said itself (on Windows a program of 32 bits that is
+// not large-address-aware has 2 GiB), else space_limit. Who asked for more than the usual 2^47
+// bytes has got them.
+uint64_t space_end(const struct space *space, const struct reader *reader, process_id process);
+
 #endif

@@ -367,19 +367,15 @@ static void fill_points(struct address_map *address_map)
 
 static void set_part(struct address_map *address_map)
 {
-	const struct trace_process *process =
-		reader_process(address_map->asked->reader, address_map->process);
-	const struct space *space = present_space(address_map->asked->present);
+	const struct reader *reader = address_map->asked->reader;
 
 	address_map->low = address_map->options->low;
 	address_map->high = address_map->options->high;
 	if (address_map->high)
 		return;
-	address_map->low = process->address_low;
-	address_map->high = space_limit(space, address_map->process);
-	// Who asked for more than the usual 2^47 bytes has got them.
-	if (process->address_end > address_map->low && address_map->high <= UINT64_C(1) << 47)
-		address_map->high = process->address_end;
+	address_map->low = reader_process(reader, address_map->process)->address_low;
+	address_map->high =
+		space_end(present_space(address_map->asked->present), reader, address_map->process);
 }
 
 // The whole trace, for the curve and the failures.

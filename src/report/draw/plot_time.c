@@ -428,7 +428,7 @@ static double largest_hole(const struct holes *holes, const struct space *space)
 		if (!ranges || ranges->used == 0 ||
 		    !query_has_process(&holes->asked->selection.query, id))
 			continue;
-		hole = (double)ranges_holes(ranges, 64 << 10, space_limit(space, id)).largest;
+		hole = (double)ranges_holes(ranges, 64 << 10, space_end(space, reader, id)).largest;
 		if (least < 0 || hole < least)
 			least = hole;
 	}

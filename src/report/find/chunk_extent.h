@@ -7,6 +7,9 @@
 // berth is the least distance from any block of its size to the next. Berths never overlap.
 // So it is with small blocks of a language's heap, which are in mappings that are not glibc's; its
 // large ones are glibc's.
+//
+// A heap of Windows has 8 bytes before a block, and rounds the whole up to 16 (8 in 32-bit
+// programs). It may round more, so these places are the least that a block takes.
 #ifndef REPORT_CHUNK_EXTENT_H
 #define REPORT_CHUNK_EXTENT_H
 
@@ -19,10 +22,10 @@ struct chunk_extent {
 	bool glibc;
 };
 
-// Of the live blocks of malloc, and of the heaps of languages, in a process. They may be gone from
-// the present then (present_take_blocks).
+// Of the live blocks of malloc, of heaps of Windows, and of the heaps of languages, in a process of
+// the trace. They may be gone from the present then (present_take_blocks).
 void chunk_extent_init(struct chunk_extent *chunk_extent, struct present *present,
-		       process_id process, unsigned bits);
+		       const struct reader *reader, process_id process);
 void chunk_extent_fini(struct chunk_extent *chunk_extent);
 
 #endif

@@ -121,18 +121,19 @@ const struct findings_kind findings_kinds[] = {
 	  "space and commit, not memory; a smaller size would do, unless swapping took the pages.",
 	  findings_untouched },
 	{ "pinned", "few small blocks keep pages", FINDINGS_SAVING,
-	  FINDINGS_LINUX | FINDINGS_EVERY_CALL | FINDINGS_NO_FILTER,
+	  FINDINGS_EVERY_CALL | FINDINGS_NO_FILTER,
 	  "At the end of a process that ran for ten seconds or more, pages of the heap on which "
 	  "only a few small blocks are (tidemark pins). Long-lived small blocks that are "
 	  "allocated among short-lived ones do that: allocate them early, together, or from a "
 	  "pool of their own.",
 	  findings_pinned },
 	{ "free-pages", "free pages that could go back", FINDINGS_NOTE,
-	  FINDINGS_LINUX | FINDINGS_EVERY_CALL | FINDINGS_SNAPSHOTS | FINDINGS_NO_FILTER,
+	  FINDINGS_EVERY_CALL | FINDINGS_PAGES | FINDINGS_NO_FILTER,
 	  "At the end of a process that ran for ten seconds or more, resident pages of glibc's "
 	  "heap without a block. A process that freed most of what it had as it ended is not "
 	  "judged. malloc_trim(0) gives them back; MALLOC_TRIM_THRESHOLD_ and "
-	  "MALLOC_ARENA_MAX keep them fewer.",
+	  "MALLOC_ARENA_MAX keep them fewer. On Windows, committed pages of its heaps, "
+	  "resident or not; what has a heap of its own goes back with it (HeapDestroy).",
 	  findings_free_pages },
 	{ "processes", "equal memory in several processes", FINDINGS_SAVING, FINDINGS_EVERY_CALL,
 	  "At the peak, four or more processes forked from one another each hold about as much "
@@ -494,6 +495,8 @@ static const char *cannot_look(const struct findings *findings, const struct fin
 		return "needs the stacks of frees (tidemark record --free-stacks)";
 	if ((needs & FINDINGS_SNAPSHOTS) && reader_is_windows(reader))
 		return "needs snapshots of resident pages, which recordings on Windows do not have";
+	if ((needs & FINDINGS_PAGES) && !reader_is_windows(reader))
+		needs |= FINDINGS_SNAPSHOTS;
 	if ((needs & FINDINGS_SNAPSHOTS) && !has_snapshots(reader))
 		return "needs a snapshot of resident pages, which the trace does not have (a short "
 		       "run has none; tidemark record --rss-exact takes more of them)";

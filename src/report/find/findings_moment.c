@@ -86,8 +86,7 @@ static void count_overhead(struct findings *findings, struct present *present, p
 
 	if (!findings_is_glibc(findings, process))
 		return;
-	chunk_extent_init(&extent, present, process,
-			  reader_process(findings->asked->reader, process)->bits);
+	chunk_extent_init(&extent, present, findings->asked->reader, process);
 	for (size_t i = 0; extent.glibc && i < extent.count; i++)
 		if (extent.blocks[i].selected && extent.blocks[i].stack)
 			add_block(findings, lines, &extent.blocks[i],
@@ -256,7 +255,8 @@ static bool read_pages(struct findings *findings, const struct findings_kind *ki
 		return false;
 	if (pins_init(pins, at_end, &pins_options, &ignored) &&
 	    findings_lasts(findings, pins->process)) {
-		if (!findings_is_glibc(findings, pins->process))
+		if (!reader_is_windows(findings->asked->reader) &&
+		    !findings_is_glibc(findings, pins->process))
 			findings_miss(findings, kind,
 				      "the allocator is %s: which pages it uses for itself is not "
 				      "known",
@@ -324,6 +324,7 @@ bool findings_free_pages(struct findings *findings, const struct findings_kind *
 {
 	struct query_context at_end = { 0 };
 	struct pins pins = { 0 };
+	bool windows = reader_is_windows(findings->asked->reader);
 	uint64_t free_bytes;
 	struct finding *finding;
 	char bytes[16], live[16];
@@ -332,16 +333,23 @@ bool findings_free_pages(struct findings *findings, const struct findings_kind *
 	if (!read_pages(findings, kind, &at_end, &pins))
 		return true;
 	free_bytes = pins.pages_free * SPACE_PAGE;
-	if (pins.resident && free_bytes >= findings_bytes_min(findings) &&
+	if ((pins.resident || windows) && free_bytes >= findings_bytes_min(findings) &&
 	    pins.pages_free >= pins.pages / 5) {
-		finding = findings_add(findings, kind, FINDINGS_CERTAIN, pins.process, 0);
+		finding = findings_add(findings, kind, windows ? FINDINGS_LIKELY : FINDINGS_CERTAIN,
+				       pins.process, 0);
 		findings_say(&finding->what,
-			     "the heap keeps %s of resident pages without a block, beside %s that "
-			     "live.",
-			     str_bytes(free_bytes, bytes), str_bytes(pins.live_bytes, live));
-		findings_say(&finding->why, "by the kernel's list of pages at the end");
-		findings_say(&finding->advice, "malloc_trim(0) after a phase that freed much; "
-					       "fewer arenas (MALLOC_ARENA_MAX)");
+			     "the heap%s %s of %s pages without a block, beside %s that live.",
+			     windows ? "s keep" : " keeps", str_bytes(free_bytes, bytes),
+			     windows ? "committed" : "resident", str_bytes(pins.live_bytes, live));
+		findings_say(&finding->why, "%s",
+			     windows ? "by what the heaps had committed at the end; whether it was "
+				       "resident is not recorded"
+				     : "by the kernel's list of pages at the end");
+		findings_say(&finding->advice, "%s",
+			     windows ? "a heap of its own (HeapCreate) for a phase that frees "
+				       "much, destroyed after it"
+				     : "malloc_trim(0) after a phase that freed much; fewer arenas "
+				       "(MALLOC_ARENA_MAX)");
 		findings_figure(finding, "free_bytes", "free", FINDINGS_BYTES, free_bytes);
 		findings_figure(finding, "live_bytes", "live", FINDINGS_BYTES, pins.live_bytes);
 		finding->tab = "resident";

@@ -22,6 +22,7 @@ enum findings_needs {
 	FINDINGS_NO_FILTER = 1 << 4,   // is about what all blocks share: pages, locks
 	FINDINGS_FREES = 1 << 5,       // an import may have none
 	FINDINGS_LINUX = 1 << 6, // is about how allocators lay blocks out, which is known there
+	FINDINGS_PAGES = 1 << 7, // snapshots; on Windows what is committed does instead
 };
 
 // Blocks that one stack of a process allocated and another one freed (or that of no call: 0).

@@ -184,19 +184,19 @@ static void look_at(struct slack *slack, const struct chunk_extent *extent, size
 
 static void look_at_process(struct slack *slack, struct present *present, process_id process)
 {
-	const struct trace_process *of = reader_process(slack->findings->asked->reader, process);
+	const struct reader *reader = slack->findings->asked->reader;
 	struct chunk_extent extent = { 0 };
 	struct map places = { 0 };
 	struct slack_size *sizes;
 	bool glibc;
 
-	chunk_extent_init(&extent, present, process, of->bits);
+	chunk_extent_init(&extent, present, reader, process);
 	glibc = extent.glibc && findings_is_glibc(slack->findings, process);
 	sizes = mem_alloc_table(extent.count + 1, sizeof *sizes);
 	measure(&places, sizes, &extent);
 	for (size_t i = 0; i < extent.count; i++)
 		look_at(slack, &extent, i, &sizes[*map_find(&places, extent.blocks[i].size)], glibc,
-			of->bits);
+			reader_process(reader, process)->bits);
 	mem_free(sizes);
 	map_fini(&places);
 	chunk_extent_fini(&extent);

@@ -27,7 +27,7 @@ enum {
 static uint64_t may_map(const struct findings *findings, const struct space *space, process_id id)
 {
 	const struct trace_process *process = reader_process(findings->asked->reader, id);
-	uint64_t most = space_limit(space, id);
+	uint64_t most = space_end(space, findings->asked->reader, id);
 
 	return process->mapped_limit && process->mapped_limit < most ? process->mapped_limit : most;
 }
@@ -75,7 +75,7 @@ static void look_at_failure(void *context, const struct space *space,
 	    !query_has_process(&looking->findings->asked->selection.query, thread->process) ||
 	    !(ranges = space_ranges(space, thread->process)))
 		return;
-	holes = ranges_holes(ranges, SPACE_SLOT, space_limit(space, thread->process));
+	holes = ranges_holes(ranges, SPACE_SLOT, space_end(space, reader, thread->process));
 	if (holes.largest >= event->size || holes.bytes < event->size || !ranges_bytes(ranges))
 		return;
 	for (i = 0; i < looking->count; i++)

@@ -232,6 +232,6 @@ void findings_explain(const struct findings_kind *kind, struct sink *sink, unsig
 		sink_text(sink, "needs: tidemark record --free-stacks\n");
 	if (kind->needs & FINDINGS_EVERY_CALL)
 		sink_text(sink, "needs: every call (no --sample)\n");
-	if (kind->needs & FINDINGS_SNAPSHOTS)
+	if (kind->needs & (FINDINGS_SNAPSHOTS | FINDINGS_PAGES))
 		sink_text(sink, "needs: snapshots of resident pages\n");
 }

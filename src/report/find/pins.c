@@ -187,10 +187,6 @@ static bool choose(struct pins *pins, struct err *err)
 			pins->process = id;
 		}
 	}
-	if (!most && reader_is_windows(asked->reader))
-		return err_set(err, ERR_USAGE,
-			       "the pages of the heaps of Windows are not looked at (try: tidemark "
-			       "window --by heap)");
 	return most || err_set(err, ERR_USAGE, "no blocks are live at that moment");
 }
 
@@ -231,8 +227,7 @@ bool pins_init(struct pins *pins, struct query_context *asked, const struct pins
 	pins->resident = find_snapshot(pins, &snapshot);
 	if (pins->resident)
 		pages_init(&proc_memory.present, &snapshot);
-	chunk_extent_init(&proc_memory.chunk_extent, asked->present, pins->process,
-			  reader_process(asked->reader, pins->process)->bits);
+	chunk_extent_init(&proc_memory.chunk_extent, asked->present, asked->reader, pins->process);
 	for (size_t i = 0; i < proc_memory.chunk_extent.count; i++)
 		pins->live_bytes += proc_memory.chunk_extent.blocks[i].size;
 	if (pins->mapped)
@@ -280,7 +275,9 @@ void pins_write_text(const struct pins *pins, struct paper *paper)
 	if (pins->mapped)
 		write_figure(paper, "free", pins->pages_free,
 			     pins->resident ? "without a block, resident: could go back now"
-					    : "without a block: could go back now, if resident");
+			     : reader_is_windows(pins->asked->reader)
+				     ? "without a block: the heaps keep them committed"
+				     : "without a block: could go back now, if resident");
 	write_figure(paper, "used", pins->pages_used, "with more on them");
 	paper_text(paper, PAPER_DIM, "\n");
 	if (pins->rows_count) {

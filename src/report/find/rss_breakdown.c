@@ -203,13 +203,6 @@ static int by_line_then_largest(const void *a, const void *b)
 	return x->file < y->file ? -1 : x->file > y->file;
 }
 
-static unsigned bits_of(const struct rss_breakdown *rss_breakdown)
-{
-	const struct reader *reader = rss_breakdown->asked->reader;
-
-	return reader_process(reader, rss_breakdown->header->process)->bits;
-}
-
 // Whose blocks they are: the plateau's, or those of the snapshot's moment.
 static void divide(struct rss_breakdown *rss_breakdown, const struct trace_snapshot *snapshot)
 {
@@ -227,8 +220,8 @@ static void divide(struct rss_breakdown *rss_breakdown, const struct trace_snaps
 			      chunk_extent->blocks[i].address);
 	if (!chunk_extent) {
 		chunk_extent = &own;
-		chunk_extent_init(&own, rss_breakdown->asked->present, snapshot->process,
-				  bits_of(rss_breakdown));
+		chunk_extent_init(&own, rss_breakdown->asked->present, rss_breakdown->asked->reader,
+				  snapshot->process);
 	}
 	rss_breakdown->glibc = chunk_extent->glibc;
 	rss_breakdown->blocks = chunk_extent->count;
@@ -312,8 +305,8 @@ static void find_blocks(struct rss_breakdown *rss_breakdown)
 	asked->edge = rss_breakdown->plateau.edge;
 	moment_view_read(asked, &undated);
 	rss_breakdown->of_plateau = mem_alloc(1, sizeof *rss_breakdown->of_plateau);
-	chunk_extent_init(rss_breakdown->of_plateau, asked->present, rss_breakdown->header->process,
-			  bits_of(rss_breakdown));
+	chunk_extent_init(rss_breakdown->of_plateau, asked->present, asked->reader,
+			  rss_breakdown->header->process);
 	present_free(asked->present);
 	asked->present = NULL;
 	asked->edge = edge;
