@@ -25,6 +25,7 @@
 #include "base/rising.h"
 #include "engine/index/index_ask.h"
 #include "engine/index/index_disk.h"
+#include "engine/index/index_lives.h"
 #include "engine/index/index_moment.h"
 #include "engine/index/index_plateau.h"
 #include "engine/index/plain.h"
@@ -384,6 +385,16 @@ bool window_source_plateau(struct window *window, process_id process, uint64_t n
 	return !window->plain && (index_plateau(&window->index, &window->clock, window->reader,
 						process, number, plateau, &err) ||
 				  failed(window, &err));
+}
+
+bool window_source_lives(struct window *window, const struct lives_watcher *watcher,
+			 void (*over)(void *context, process_id process), struct progress *progress,
+			 bool *known, struct err *err)
+{
+	*known = !window->plain && index_lives_knows(&window->index);
+	return !*known ||
+	       index_lives(&window->index, window->reader, watcher, over, progress, err) ||
+	       failed(window, err);
 }
 
 bool window_source_go(struct window *window, uint64_t number)

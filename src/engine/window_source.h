@@ -19,6 +19,14 @@ struct plateau;
 bool window_source_plateau(struct window *window, process_id process, uint64_t number,
 			   struct plateau *plateau);
 
+// The lives of all blocks, as index_lives.h gives them. False with *err: that did not go well, and
+// what was given counts for nothing. *known is false where there is no index that says them.
+struct lives_watcher;
+struct progress;
+bool window_source_lives(struct window *window, const struct lives_watcher *watcher,
+			 void (*over)(void *context, process_id process), struct progress *progress,
+			 bool *known, struct err *err);
+
 // Move the reader to before the event of a number, not far. False: nobody knows how; it is where it
 // was, or at the beginning.
 bool window_source_go(struct window *window, uint64_t number);

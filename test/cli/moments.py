@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # timeout: 120
 # parallel: yes
-"""Moments are the same with an index as without: active, map, pins, reconcile, to the byte.
+"""Moments are the same with an index as without: active, map, pins, reconcile, and findings, to the
+byte.
 
 A real program is recorded and asked, then its index is built, whose blocks are so small that all
 but the last few events come from it. A byte of it is changed then: the trace is asked instead.
@@ -21,7 +22,8 @@ QUESTIONS = ([("active", "--at", at, "--json") for at in MOMENTS] +
              [("map", "--at", at, "--json") for at in MOMENTS] +
              [("map", "--tracefrag")] +
              [("pins", "--at", at, "--json") for at in MOMENTS] +
-             [("reconcile", "--at", at, "--json") for at in ("peak", "exit")])
+             [("reconcile", "--at", at, "--json") for at in ("peak", "exit")] +
+             [("findings", "--json", "-n", "0"), ("findings", "--size", "100..", "--json")])
 PROGRAM = """
 import mmap
 keep, maps = {}, []

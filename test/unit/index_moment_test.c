@@ -1,6 +1,7 @@
 // What an index says of a moment is what reading the trace up to there says.
 #include "base/mem.h"
 #include "engine/index/index.h"
+#include "engine/replay/lives.h"
 #include "test/unit/moment_same.h"
 #include "test/unit/window_random.h"
 
@@ -125,4 +126,122 @@ TEST(moments_of_a_cut_trace_are_those_of_what_is_left)
 		CHECK(sides.known > 0);
 		close_sides(&sides);
 	}
+}
+
+// ---- lives ----
+
+// What a listener is told, as one number: blocks by which of all that began they are.
+struct life_heard {
+	struct map ordinals; // by a block's number
+	uint64_t sum, begun, ended, failed;
+};
+
+static void hear_word(struct life_heard *heard, uint64_t word)
+{
+	heard->sum = (heard->sum ^ word) * UINT64_C(0x100000001b3);
+}
+
+static void hear_place(struct life_heard *heard, const struct lives_block *block)
+{
+	hear_word(heard, block->address);
+	hear_word(heard, block->size);
+	hear_word(heard, block->process);
+	hear_word(heard, block->thread);
+	hear_word(heard, block->stack);
+	hear_word(heard, block->heap);
+}
+
+static void hear_begin(void *context, const struct lives_block *block)
+{
+	struct life_heard *heard = context;
+
+	*map_put(&heard->ordinals, block->number, NULL) = ++heard->begun;
+	hear_place(heard, block);
+	hear_word(heard, block->time_ns);
+	hear_word(heard, block->old_address);
+	hear_word(heard, block->kind);
+	hear_word(heard, block->moved);
+}
+
+static void hear_end(void *context, const struct lives_block *block, const struct lives_end *end)
+{
+	struct life_heard *heard = context;
+	const uint64_t *ordinal = map_find(&heard->ordinals, block->number);
+
+	if (block->origin != LIVES_BEGUN || end->cause > LIVES_REALLOC)
+		return;
+	heard->ended++;
+	hear_place(heard, block);
+	hear_word(heard, ordinal ? *ordinal : 0);
+	hear_word(heard, end->cause);
+	hear_word(heard, end->number);
+	hear_word(heard, end->time_ns);
+	hear_word(heard, end->thread);
+	hear_word(heard, end->stack);
+}
+
+static void hear_failed(void *context, const struct trace_event *event)
+{
+	struct life_heard *heard = context;
+
+	heard->failed++;
+	hear_word(heard, event->number);
+}
+
+static void hear_over(void *context, process_id process)
+{
+	(void)context;
+	(void)process;
+}
+
+// True: the index knew.
+static bool check_lives(const struct moment_sides *sides)
+{
+	struct life_heard right = { 0 }, found = { 0 };
+	struct lives_watcher watcher = {
+		.begin = hear_begin, .end = hear_end, .failed = hear_failed, .context = &right
+	};
+	struct lives *lives = lives_new(sides->reader, &watcher, NULL);
+	struct err err = { 0 };
+	bool known;
+
+	lives_read(lives, sides->reader, NULL);
+	lives_free(lives);
+	watcher.context = &found;
+	CHECK(window_source_lives(sides->window, &watcher, hear_over, NULL, &known, &err));
+	CHECK_STR("", err.text);
+	if (known) {
+		CHECK_EQ(right.begun, found.begun);
+		CHECK_EQ(right.ended, found.ended);
+		CHECK_EQ(right.failed, found.failed);
+		CHECK_EQ(right.sum, found.sum);
+		CHECK(right.ended > EVENTS / 10);
+	} else {
+		CHECK_EQ(0, found.begun);
+	}
+	map_fini(&right.ordinals);
+	map_fini(&found.ordinals);
+	return known;
+}
+
+TEST(lives_are_the_same_from_the_index_where_it_knows_them)
+{
+	const struct index_shape shape = index_shape_for(256 << 20);
+	struct window_options options = { 0 };
+	int known = 0;
+
+	for (uint64_t seed = 1; seed <= 24; seed++) {
+		struct window_random like = kinds[seed % 6];
+		struct moment_sides sides;
+
+		// Orphans, lost frees, heaps that are destroyed: the index leaves these to others.
+		like.clean = seed % 4 != 0;
+		like.one_heap = seed % 8 < 6;
+		options.shape = seed % 3 ? NULL : &shape;
+		sides = open_sides(seed, &like, &options, 0);
+		known += check_lives(&sides);
+		close_sides(&sides);
+	}
+	CHECK(known >= 12);
+	CHECK(known < 24);
 }

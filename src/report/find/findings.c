@@ -462,8 +462,7 @@ static bool gather(struct findings *findings, struct err *err)
 		return true;
 	if (!query_narrows(&asked->selection.query))
 		facts->arenas = findings_arenas_new(findings);
-	findings_read_lives(findings);
-	return true;
+	return findings_read_lives(findings, err);
 }
 
 static bool was_paused(const struct reader *reader)

@@ -1,11 +1,19 @@
 // What the lives of blocks tell one by one, in one pass: who frees what, what grows by being moved,
 // what is freed that does not live, what failed. A second pass only where something was freed that
 // does not live: for what was there before.
+//
+// Where the trace has an index that knows which block a call ends, the pass follows that
+// (index_lives.h), in a third of the time and without a table of what lives; else it keeps one
+// (lives.h). The two differ in where it is written down that a block grew: `grown_at`, or its tag.
 #include "report/find/findings_own.h"
 
 #include "base/mem.h"
+#include "base/radix.h"
 #include "engine/replay/lives.h"
+#include "engine/window_source.h"
 #include "trace/reader_pass.h"
+
+#include <stdlib.h>
 
 enum {
 	ORPHANS_MAX = 1000,
@@ -16,14 +24,25 @@ enum {
 struct chain {
 	uint64_t steps, constant, copied, delta;
 	bool by_copy;
+	// Of the block that it has got to.
+	process_id process;
+	stack_id stack;
+	uint64_t size;
 };
 
 // Of each thread.
 struct thread_facts {
 	struct lives_block latest;  // that it allocated
+	bool latest_ended;          // known where an index is followed
 	struct lives_block resized; // that its realloc ended, until it begins again
 	bool resizing;
 	struct chain chain; // of that one
+};
+
+// Of each process that ended: the part of its time in which it clears up.
+struct last_part {
+	uint64_t began_ns; // 0: it runs on
+	uint64_t first;    // number of the first block that began in it
 };
 
 struct pass {
@@ -31,11 +50,26 @@ struct pass {
 	struct findings_facts *facts;
 	struct index_set pairs, chains, failed;
 	struct lives *lives; // a block's tag is its place in `grown`; 0: it did not grow
+	struct map grown_at; // without `lives`: the same, by the block's number
 	struct chain *grown; // from 1; `steps` of a spare place is the next spare one
 	size_t grown_count, grown_capacity, spare;
 	struct thread_facts *threads;
 	size_t threads_count, threads_capacity;
+	struct last_part *parts; // by process
+	size_t parts_count, parts_capacity;
 };
+
+static void pass_fini(struct pass *pass)
+{
+	lives_free(pass->lives);
+	index_set_fini(&pass->pairs);
+	index_set_fini(&pass->chains);
+	index_set_fini(&pass->failed);
+	map_fini(&pass->grown_at);
+	mem_free(pass->grown);
+	mem_free(pass->threads);
+	mem_free(pass->parts);
+}
 
 static struct thread_facts *thread_of(struct pass *pass, thread_id thread)
 {
@@ -66,12 +100,12 @@ static bool is_chains(const void *context, uint32_t position, const void *key)
 }
 
 // The buffer has its last size: what it took to get there.
-static void add_chain(struct pass *pass, const struct lives_block *block, const struct chain *chain)
+static void add_chain(struct pass *pass, const struct chain *chain)
 {
 	struct findings_facts *facts = pass->facts;
 	const struct findings_chains wanted = {
-		.process = block->process,
-		.stack = block->stack,
+		.process = chain->process,
+		.stack = chain->stack,
 		.by_copy = chain->by_copy,
 	};
 	const uint64_t numbers[] = { wanted.process, wanted.stack, wanted.by_copy };
@@ -89,21 +123,51 @@ static void add_chain(struct pass *pass, const struct lives_block *block, const 
 	sum->copied += chain->copied;
 	if (chain->steps > sum->longest)
 		sum->longest = chain->steps;
-	if (block->size > sum->size_max)
-		sum->size_max = block->size;
+	if (chain->size > sum->size_max)
+		sum->size_max = chain->size;
+}
+
+static size_t grown_place(struct pass *pass, const struct lives_block *block)
+{
+	const uint64_t *found;
+	size_t at;
+
+	if (pass->lives || pass->grown_at.count == 0)
+		return block->tag;
+	found = map_find(&pass->grown_at, block->number);
+	at = found ? (size_t)*found : 0;
+	if (found)
+		map_remove(&pass->grown_at, block->number);
+	return at;
 }
 
 // Take what is known of the growth of a block that ended; none is a chain without steps.
 static struct chain take_chain(struct pass *pass, const struct lives_block *block)
 {
 	struct chain chain = { 0 };
+	size_t at = grown_place(pass, block);
 
-	if (!block->tag)
+	if (!at)
 		return chain;
-	chain = pass->grown[block->tag];
-	pass->grown[block->tag].steps = pass->spare;
-	pass->spare = block->tag;
+	chain = pass->grown[at];
+	pass->grown[at].steps = pass->spare;
+	pass->spare = at;
 	return chain;
+}
+
+// Write down where the growth of a block is; false: the block does not live any more.
+static bool mark_grown(struct pass *pass, const struct lives_block *block, size_t at)
+{
+	const struct thread_facts *thread = thread_of(pass, block->thread);
+
+	ASSERT(at < LIVES_TAGS);
+	if (pass->lives)
+		return lives_tag(pass->lives, block, (uint32_t)at);
+	// Besides one that just began, blocks are asked about that their threads began last.
+	if (thread->latest.number == block->number && thread->latest_ended)
+		return false;
+	*map_put(&pass->grown_at, block->number, NULL) = at;
+	return true;
 }
 
 static void keep_chain(struct pass *pass, const struct lives_block *block,
@@ -121,8 +185,10 @@ static void keep_chain(struct pass *pass, const struct lives_block *block,
 			mem_grow(pass->grown, &pass->grown_capacity, at + 1, sizeof *pass->grown);
 	}
 	pass->grown[at] = *chain;
-	ASSERT(at < LIVES_TAGS);
-	if (lives_tag(pass->lives, block, (uint32_t)at))
+	pass->grown[at].process = block->process;
+	pass->grown[at].stack = block->stack;
+	pass->grown[at].size = block->size;
+	if (mark_grown(pass, block, at))
 		return;
 	pass->grown[at].steps = pass->spare; // it is over, too
 	pass->spare = at;
@@ -264,11 +330,26 @@ static struct findings_last *last_of(struct findings_facts *facts, process_id pr
 	return &facts->lasts[process];
 }
 
+static struct last_part *last_part_of(struct pass *pass, process_id process)
+{
+	while (pass->parts_count <= process) {
+		const struct trace_process *of = reader_process(pass->findings->asked->reader,
+								(process_id)pass->parts_count);
+		struct last_part part = { .first = UINT64_MAX };
+
+		if (of && of->exit != TRACE_EXIT_UNKNOWN && of->ended_ns > of->began_ns)
+			part.began_ns = of->ended_ns - (of->ended_ns - of->began_ns) / LAST_PART;
+		*MEM_ADD(pass->parts, pass->parts_count, pass->parts_capacity) = part;
+	}
+	return &pass->parts[process];
+}
+
 static void on_begin(void *context, const struct lives_block *block)
 {
 	struct pass *pass = context;
 	struct thread_facts *thread = thread_of(pass, block->thread);
 	struct findings_last *last;
+	struct last_part *part;
 
 	if (!findings_is_general(pass->findings, block->heap))
 		return;
@@ -278,6 +359,10 @@ static void on_begin(void *context, const struct lives_block *block)
 		grow(pass, &thread->resized, block, thread->chain, false);
 	thread->resizing = false;
 	thread->latest = *block;
+	thread->latest_ended = false;
+	part = last_part_of(pass, block->process);
+	if (block->time_ns >= part->began_ns && block->number < part->first)
+		part->first = block->number;
 	last = last_of(pass->facts, block->process);
 	last->stack = block->stack;
 	last->size = block->size;
@@ -287,16 +372,9 @@ static void on_begin(void *context, const struct lives_block *block)
 // A block that was there before the process's last part began, and is freed in it.
 static void count_cleared(struct pass *pass, const struct lives_block *block, uint64_t freed_ns)
 {
-	const struct trace_process *process =
-		reader_process(pass->findings->asked->reader, block->process);
-	uint64_t took_ns, last_ns;
+	const struct last_part *part = last_part_of(pass, block->process);
 
-	if (!process || process->exit == TRACE_EXIT_UNKNOWN ||
-	    process->ended_ns <= process->began_ns)
-		return; // it runs on
-	took_ns = process->ended_ns - process->began_ns;
-	last_ns = process->ended_ns - took_ns / LAST_PART;
-	if (block->time_ns < last_ns && freed_ns >= last_ns)
+	if (part->began_ns && freed_ns >= part->began_ns && block->number < part->first)
 		last_of(pass->facts, block->process)->cleared += block->size;
 }
 
@@ -304,8 +382,9 @@ static void on_end(void *context, const struct lives_block *block, const struct 
 {
 	struct pass *pass = context;
 	struct chain chain = take_chain(pass, block);
-	struct thread_facts *thread;
+	struct thread_facts *thread = thread_of(pass, block->thread);
 
+	thread->latest_ended |= thread->latest.number == block->number;
 	if (pass->facts->arenas)
 		findings_arenas_end(pass->facts->arenas, block, end);
 	if (block->origin == LIVES_ORPHAN)
@@ -328,7 +407,33 @@ static void on_end(void *context, const struct lives_block *block, const struct 
 		}
 	}
 	if (chain.steps)
-		add_chain(pass, block, &chain);
+		add_chain(pass, &chain);
+}
+
+static int compare_pairs(const void *a, const void *b)
+{
+	const struct radix_pair *x = a, *y = b;
+
+	return x->key < y->key ? -1 : x->key > y->key;
+}
+
+// What of a process (TRACE_NONE: of all) still lives ends, in the order in which it began.
+static void on_over(void *context, process_id process)
+{
+	struct pass *pass = context;
+	struct radix_pair *list = mem_alloc(pass->grown_at.count + 1, sizeof *list);
+	uint64_t number, place;
+	size_t count = 0, at = 0;
+
+	while (map_next(&pass->grown_at, &at, &number, &place))
+		if (process == TRACE_NONE || pass->grown[place].process == process)
+			list[count++] = (struct radix_pair){ number, place };
+	qsort(list, count, sizeof *list, compare_pairs);
+	for (size_t i = 0; i < count; i++) {
+		add_chain(pass, &pass->grown[list[i].value]);
+		map_remove(&pass->grown_at, list[i].key);
+	}
+	mem_free(list);
 }
 
 static void expect(void *context, uint32_t tag)
@@ -526,7 +631,42 @@ static void read_before_orphans(struct findings *findings)
 
 // ---- the pass ----
 
-void findings_read_lives(struct findings *findings)
+static void begin_again(struct pass *pass)
+{
+	struct findings *findings = pass->findings;
+	struct findings_facts *facts = pass->facts;
+
+	facts->pairs_count = facts->chains_count = facts->orphans_count = facts->failed_count = 0;
+	facts->lasts_count = facts->orphans_total = 0;
+	pass_fini(pass);
+	*pass = (struct pass){ .findings = findings, .facts = facts };
+	if (facts->arenas) {
+		findings_arenas_free(facts->arenas);
+		facts->arenas = findings_arenas_new(findings);
+	}
+}
+
+// False: there is no index that knows it, or it is damaged; or *err: somebody wants to stop.
+static bool follow_index(struct pass *pass, struct lives_watcher watcher, struct progress *progress,
+			 struct err *err)
+{
+	const struct query_context *asked = pass->findings->asked;
+	struct err damage = { 0 };
+	bool known = false;
+
+	// Filters may ask for what a block that ends has not (its time).
+	if (!asked->window || query_narrows(&asked->selection.query))
+		return false;
+	if (window_source_lives(asked->window, &watcher, on_over, progress, &known, &damage))
+		return known;
+	if (damage.kind == ERR_STOPPED)
+		*err = damage;
+	else
+		begin_again(pass);
+	return false;
+}
+
+bool findings_read_lives(struct findings *findings, struct err *err)
 {
 	struct pass pass = { .findings = findings, .facts = findings->facts };
 	const struct lives_watcher watcher = {
@@ -534,17 +674,15 @@ void findings_read_lives(struct findings *findings)
 	};
 	struct progress progress;
 
-	pass.lives = lives_new(findings->asked->reader, &watcher, NULL);
 	progress_begin(&progress, findings->asked->options.window.progress, "lives of blocks",
 		       reader_bytes(findings->asked->reader));
-	lives_read(pass.lives, findings->asked->reader, &progress);
+	if (!follow_index(&pass, watcher, &progress, err) && err->kind == ERR_NONE) {
+		pass.lives = lives_new(findings->asked->reader, &watcher, NULL);
+		lives_read(pass.lives, findings->asked->reader, &progress);
+	}
 	progress_end(&progress);
-	lives_free(pass.lives);
-	if (findings->facts->orphans_count)
+	pass_fini(&pass);
+	if (findings->facts->orphans_count && err->kind == ERR_NONE)
 		read_before_orphans(findings);
-	index_set_fini(&pass.pairs);
-	index_set_fini(&pass.chains);
-	index_set_fini(&pass.failed);
-	mem_free(pass.grown);
-	mem_free(pass.threads);
+	return err->kind == ERR_NONE;
 }

@@ -143,8 +143,8 @@ bool findings_load_largest(const struct findings *findings, struct trace_snapsho
 // What is there after so many events, and when it began, if that is asked; the caller frees it.
 struct present *findings_present(const struct findings *findings, uint64_t events, bool dated);
 
-// Go through the lives of all blocks, into the facts.
-void findings_read_lives(struct findings *findings);
+// Go through the lives of all blocks, into the facts. False: somebody wants to stop.
+bool findings_read_lives(struct findings *findings, struct err *err);
 
 // Who uses which arena of glibc when. NULL: no process has threads. It is given each block as it
 // begins and ends, in the order of the trace.
