@@ -37,7 +37,8 @@ enum {
 	FLUSH_NS = 1000000000,
 	LOOKS_MAX = 8,               // in a pass, until
 	LOOK_BYTES_MAX = 1 << 16,    // at most so much was written between two
-	IDLE_PASSES = 3,             // empty ones before the end is believed
+	IDLE_PASSES = 3,             // empty ones before the end is believed, and
+	SLEEP_END_NS = 250000,       // how long between two
 	FIRST_HELLO_NS = 2000000000, // how long nobody may come at all, with until_idle
 };
 
@@ -393,7 +394,7 @@ static uint64_t next_sleep(struct collector *collector, uint64_t events)
 	if (collector->sealed) // nobody there can wake us
 		return SLEEP_MIN_NS;
 	if (collector->idle_passes > 0 && !collector->options->until_idle)
-		return SLEEP_MIN_NS; // the launcher waits for the end
+		return SLEEP_END_NS; // the launcher waits for the end
 	if (events >= DENSE_EVENTS && collector->alone)
 		collector->sleep_ns = dense_sleep(collector, events);
 	else if (events > 0 || collector->process_list.arrivals != NULL)

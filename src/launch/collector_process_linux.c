@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -215,6 +216,17 @@ void collector_process_kill(const struct collector_process *collector_process)
 		kill(collector_process->pid, SIGKILL);
 }
 
+// Its end, or a nap where the kernel cannot tell of it.
+static void collector_process_await(const struct collector_process *collector_process)
+{
+	struct pollfd end = { .fd = pidfd_open(collector_process->pid, 0), .events = POLLIN };
+
+	ASSERT(collector_process->pid > 0);
+	poll(&end, end.fd >= 0, COLLECTOR_PROCESS_NAP_MS);
+	if (end.fd >= 0)
+		close(end.fd);
+}
+
 void collector_process_close(struct collector_process *collector_process)
 {
 	if (collector_process->fd >= 0)
@@ -223,7 +235,7 @@ void collector_process_close(struct collector_process *collector_process)
 	for (int nap = 0; collector_process->pid > 0 && nap < COLLECTOR_PROCESS_NAPS; nap++) {
 		collector_process_reap(collector_process);
 		if (collector_process->pid > 0)
-			poll(NULL, 0, COLLECTOR_PROCESS_NAP_MS);
+			collector_process_await(collector_process);
 	}
 	ASSERT(collector_process->fd < 0);
 	collector_process_kill(collector_process);
