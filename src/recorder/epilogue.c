@@ -24,6 +24,7 @@ enum {
 	EPILOGUE_POPS_KNOWN = 1024,
 	EPILOGUE_LEAVE_BYTES = 48,
 	EPILOGUE_JUMPS_MAX = 4,
+	EPILOGUE_BEHIND_BYTES = 64, // Delphi's handlers behind a return
 	EPILOGUE_THUNK_INSNS =
 		4, // from a call to the jump by a register that ends so short a function
 	EPILOGUE_FAIL_FAST = 0x29, // an interrupt that ends the process
@@ -312,6 +313,18 @@ static bool epilogue_jump(struct epilogue_machine *machine, uintptr_t near)
 	return false;
 }
 
+// Whether a return goes to the number on top of the stack. Where pops alone are counted, calls remove
+// nothing, so the number may be the argument that one of them has removed: Delphi goes on right
+// behind the return, where its handlers are.
+static bool epilogue_is_jump(const struct epilogue_machine *machine, uintptr_t next)
+{
+	const struct epilogue_state *state = &machine->state;
+
+	return epilogue_is_on_top(state) &&
+	       (!machine->counts_pops || !state->number ||
+		state->number - next <= EPILOGUE_BEHIND_BYTES);
+}
+
 // Where the call or jump by a register or by memory leads to; 0: nobody knows.
 static uintptr_t epilogue_indirect(const struct epilogue_state *state, const struct epilogue_at *at)
 {
@@ -387,7 +400,7 @@ static bool epilogue_step(struct epilogue_machine *machine, struct epilogue_at *
 	}
 	switch (op) {
 	case 0xc3:
-		if (epilogue_is_on_top(&machine->state))
+		if (epilogue_is_jump(machine, at->next))
 			return epilogue_jump(machine, at->next);
 		epilogue_returns(machine, 0);
 		return false;

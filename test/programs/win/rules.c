@@ -346,6 +346,23 @@ static void check_forms(void)
 	put(1, "90 90");
 	epilogue_reaches((uintptr_t)code, (uintptr_t)code + 20, EPILOGUE_POPS_UNKNOWN, &rule);
 	check("without ebp", UNWIND_NONE, rule);
+
+	begin();
+	// push 256; call 64, which removes it; ret
+	put(0, "68 00 00 00 00 e8 36 00 00 00 c3");
+	put_address(1, 256);
+	put(64, "c2 04 00");
+	put(256, "c2 34 12");
+	check("an argument is no place to go on", 0, (unwind_rule)epilogue_pops((uintptr_t)code));
+	put(1, "00 10 00 00"); // far away
+	epilogue_forget();
+	check("a number neither", 0, (unwind_rule)epilogue_pops((uintptr_t)code));
+	// push 18; call 64; ret; jmp 64; jmp 5; ret 8
+	put(0, "68 00 00 00 00 e8 36 00 00 00 c3 e9 30 00 00 00 eb ed c2 08 00");
+	put_address(1, 18);
+	put(64, "c3");
+	epilogue_forget();
+	check("where Delphi goes on", 8, (unwind_rule)epilogue_pops((uintptr_t)code));
 	printf("forms %u wrong %u\n", forms, wrong);
 }
 
