@@ -24,6 +24,7 @@ enum {
 	EPILOGUE_POPS_KNOWN = 1024,
 	EPILOGUE_LEAVE_BYTES = 48,
 	EPILOGUE_JUMPS_MAX = 4,
+	EPILOGUE_DEAD_MAX = 8,
 	EPILOGUE_BEHIND_BYTES = 64, // Delphi's handlers behind a return
 	EPILOGUE_THUNK_INSNS =
 		4, // from a call to the jump by a register that ends so short a function
@@ -43,18 +44,23 @@ struct epilogue_seen {
 	uint32_t pc;
 	int32_t offset;
 	uint8_t base;
+	bool behind; // a call was before it
 };
 
 struct epilogue_machine {
-	bool counts_pops;     // nothing else is of interest
-	bool goes_on;         // behind calls that do not come back, and some jumps are ends
-	bool supposes;        // that calls of nobody knows what remove no arguments
-	bool ended;           // a way, at such a call or at a jump by a register
-	uintptr_t goal;       // 0: none
-	bool reached;         // then `state` stands before that call
-	bool cut;             // not all was seen
-	bool loops;           // which change esp each time around
-	uint32_t insns_count; // that were followed
+	bool counts_pops; // nothing else is of interest
+	bool goes_on;     // behind calls that do not come back, and some jumps are ends
+	bool supposes;    // that calls of nobody knows what remove no arguments
+	bool ended;       // a way, at such a call or at a jump by a register
+	uintptr_t goal;   // 0: none
+	bool reached;     // then `state` stands before that call
+	bool cut;         // not all was seen
+	bool loops;       // which change esp each time around
+	bool differs;     // a place was come to with two esp
+	bool again;       // for one of them was behind a call that does not come back:
+	uint32_t dead_count;
+	uintptr_t dead[EPILOGUE_DEAD_MAX]; // what comes after those
+	uint32_t insns_count;              // that were followed
 	uint32_t ends_count;
 	uint32_t different; // of the ends that are kept
 	uint32_t queue_count;
@@ -86,6 +92,43 @@ static struct epilogue_seen *epilogue_seen(struct epilogue_machine *machine, uin
 	return &machine->seen[at];
 }
 
+// Delphi's constructors make room for a handler if they are called to make an object, and not if
+// one that inherits from them does it: add esp,-10h; call.
+static bool epilogue_makes_object(uintptr_t behind)
+{
+	uint32_t bytes;
+	const uint8_t *code = epilogue_code(behind - 8, &bytes);
+
+	return code && memcmp(code, "\x83\xc4\xf0\xe8", 4) == 0;
+}
+
+// Ways that meet have one esp. If they do not, one of them is none: that which comes from behind a
+// call, for example of exit, which does not come back though it looks so.
+static void epilogue_meet(struct epilogue_machine *machine, const struct epilogue_state *state)
+{
+	const struct epilogue_value *esp = &state->registers[ESP];
+	const struct epilogue_seen *seen = epilogue_seen(machine, state->pc);
+
+	if (!seen->pc || seen->base != BASE_ESP || esp->base != BASE_ESP ||
+	    seen->offset == esp->offset || machine->counts_pops)
+		return;
+	if (seen->behind == state->behind || machine->dead_count == EPILOGUE_DEAD_MAX ||
+	    epilogue_makes_object(state->pc)) {
+		machine->differs = true;
+		return;
+	}
+	machine->dead[machine->dead_count++] = state->pc;
+	machine->again = true;
+}
+
+static bool epilogue_is_dead(const struct epilogue_machine *machine, uintptr_t next)
+{
+	for (uint32_t i = 0; i < machine->dead_count; i++)
+		if (machine->dead[i] == next)
+			return true;
+	return false;
+}
+
 // Whether the place of the state is seen for the first time, or for the first time with an esp that
 // is known: the way around a call that removes nobody knows what may say more than the one through
 // it.
@@ -95,9 +138,12 @@ static bool epilogue_is_new(struct epilogue_machine *machine)
 	const struct epilogue_value *esp = &state->registers[ESP];
 	struct epilogue_seen *seen = epilogue_seen(machine, state->pc);
 
-	if (seen->pc && (seen->base != BASE_UNKNOWN || esp->base == BASE_UNKNOWN))
+	if (seen->pc && (seen->base != BASE_UNKNOWN || esp->base == BASE_UNKNOWN)) {
+		epilogue_meet(machine, state);
 		return false;
+	}
 	seen->pc = (uint32_t)state->pc;
+	seen->behind = state->behind;
 	seen->base = (uint8_t)esp->base;
 	seen->offset = esp->offset;
 	return true;
@@ -244,6 +290,11 @@ static bool epilogue_call(struct epilogue_machine *machine, uintptr_t function, 
 	}
 	if (machine->counts_pops)
 		return true;
+	if (epilogue_is_dead(machine, next)) {
+		machine->cut = true; // it is an inference
+		return false;
+	}
+	machine->state.behind = true;
 	if (function == next) { // where am I?
 		epilogue_add(&machine->state, ESP, -4);
 		return true;
@@ -313,16 +364,15 @@ static bool epilogue_jump(struct epilogue_machine *machine, uintptr_t near)
 	return false;
 }
 
-// Whether a return goes to the number on top of the stack. Where pops alone are counted, calls remove
-// nothing, so the number may be the argument that one of them has removed: Delphi goes on right
-// behind the return, where its handlers are.
+// Whether a return goes to the number on top of the stack. Where pops alone are counted, calls
+// remove nothing, so the number may be the argument that one of them has removed: Delphi goes on
+// right behind the return, where its handlers are.
 static bool epilogue_is_jump(const struct epilogue_machine *machine, uintptr_t next)
 {
 	const struct epilogue_state *state = &machine->state;
 
-	return epilogue_is_on_top(state) &&
-	       (!machine->counts_pops || !state->number ||
-		state->number - next <= EPILOGUE_BEHIND_BYTES);
+	return epilogue_is_on_top(state) && (!machine->counts_pops || !state->number ||
+					     state->number - next <= EPILOGUE_BEHIND_BYTES);
 }
 
 // Where the call or jump by a register or by memory leads to; 0: nobody knows.
@@ -386,6 +436,7 @@ static bool epilogue_step(struct epilogue_machine *machine, struct epilogue_at *
 	uint8_t op = at->op[0];
 
 	machine->state.pc = at->next;
+	machine->state.behind = false;
 	if (at->insn.relative_at) {
 		uintptr_t target = epilogue_target(at);
 
@@ -463,12 +514,12 @@ static void epilogue_follow(struct epilogue_machine *machine)
 	machine->cut = true;
 }
 
-// From the machine's state on.
-static void epilogue_go_on(struct epilogue_machine *machine)
+static void epilogue_go_once(struct epilogue_machine *machine)
 {
 	uint32_t next = 0;
 
 	machine->reached = machine->cut = machine->ended = machine->loops = false;
+	machine->differs = machine->again = false;
 	machine->insns_count = machine->ends_count = machine->different = 0;
 	machine->queue_count = 0;
 	memset(machine->seen, 0, sizeof(machine->seen));
@@ -478,6 +529,21 @@ static void epilogue_go_on(struct epilogue_machine *machine)
 			break;
 		machine->state = machine->queue[next++];
 		epilogue_follow(machine);
+	}
+	while (next < machine->queue_count)
+		epilogue_meet(machine, &machine->queue[next++]);
+}
+
+// From the machine's state on.
+static void epilogue_go_on(struct epilogue_machine *machine)
+{
+	const struct epilogue_state from = machine->state;
+
+	machine->dead_count = 0;
+	epilogue_go_once(machine);
+	while (machine->again) {
+		machine->state = from;
+		epilogue_go_once(machine);
 	}
 }
 
@@ -562,6 +628,7 @@ void epilogue_run(uintptr_t pc, struct epilogue_answer *answer)
 			answer->more = true;
 			continue;
 		}
+		answer->more |= machine->differs && unwind_kind(rule) == UNWIND_RSP;
 		while (same < answer->count && answer->rules[same] != rule)
 			same++;
 		answer->rules[same] = rule;
@@ -594,7 +661,7 @@ static unwind_rule epilogue_made(const struct epilogue_machine *machine)
 
 	if (!same && !state->keeps_ebp)
 		return UNWIND_NONE;
-	if (esp->base == BASE_ESP && esp->offset <= 0 && !machine->loops)
+	if (esp->base == BASE_ESP && esp->offset <= 0 && !machine->loops && !machine->differs)
 		return epilogue_make(UNWIND_RSP, EPILOGUE_ADDRESS - esp->offset, !same, kept);
 	if (ebp->base == BASE_ESP && ebp->offset < 0)
 		return epilogue_make(UNWIND_RBP, EPILOGUE_ADDRESS - ebp->offset, true, kept);

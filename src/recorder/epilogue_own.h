@@ -39,6 +39,7 @@ struct epilogue_value {
 
 struct epilogue_state {
 	uintptr_t pc;
+	bool behind;     // the instruction before was a call
 	bool keeps_ebp;  // the ebp of the start is
 	int32_t kept_at; // there, from the esp of the start
 	struct epilogue_value registers[REGISTERS];

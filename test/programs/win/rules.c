@@ -363,6 +363,23 @@ static void check_forms(void)
 	put(64, "c3");
 	epilogue_forget();
 	check("where Delphi goes on", 8, (unwind_rule)epilogue_pops((uintptr_t)code));
+
+	begin();
+	put(64, "c3");
+	put(128, "e8 bb ff ff ff c3"); // as exit looks
+	// sub esp,10h; test eax,eax; je 14; push 1; call 128; call 64; add esp,10h; ret
+	put(0, "83 ec 10 85 c0 74 07 6a 01 e8 72 00 00 00 e8 2d 00 00 00 83 c4 10 c3");
+	epilogue_reaches((uintptr_t)code, (uintptr_t)code + 19, EPILOGUE_POPS_UNKNOWN, &rule);
+	check("a way behind what never comes back", unwind_make(UNWIND_RSP, 20, 0), rule);
+	check("and to the end", unwind_make(UNWIND_RSP, 20, 0), rule_at(3));
+	put(6, "01 50 90 90 90 90 90 90"); // je 8; push eax
+	epilogue_reaches((uintptr_t)code, (uintptr_t)code + 19, EPILOGUE_POPS_UNKNOWN, &rule);
+	check("two ways, of which none is known to be wrong", UNWIND_NONE, rule);
+	check("nor to the end", UNWIND_NONE, rule_at(3));
+	// push ebp; mov ebp,esp; test dl,dl; je 15; add esp,-10h; call 64; call 64
+	put(0, "55 8b ec 84 d2 74 08 83 c4 f0 e8 31 00 00 00 e8 2c 00 00 00 5d c3");
+	epilogue_reaches((uintptr_t)code, (uintptr_t)code + 20, EPILOGUE_POPS_UNKNOWN, &rule);
+	check("a constructor of Delphi", framed, rule);
 	printf("forms %u wrong %u\n", forms, wrong);
 }
 
