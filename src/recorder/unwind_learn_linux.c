@@ -74,6 +74,7 @@ struct learn_frame {
 	bool counted;   // rsp is counted alone, and what is found:
 	int32_t back_at[2], saved_at[2]; // of the return address and the caller's rbp, from sp
 	uint32_t steps;
+	uint64_t starts; // a bit for where each way begins; others may have the same
 	uint32_t ways_count;
 	struct learn_way ways[LEARN_WAYS];
 };
@@ -181,15 +182,23 @@ static bool learn_has_operands(uint32_t opcode)
 	       opcode == 0xf6 || opcode == 0xf7 || opcode == 0xfe || opcode == 0xff;
 }
 
+static uint64_t learn_start_bit(uintptr_t at)
+{
+	return UINT64_C(1) << (at * UINT64_C(0x9e3779b97f4a7c15) >> 58);
+}
+
 // Go on at `to` later. False: there is no room for another way.
 static bool learn_later(struct learn_frame *frame, const struct learn_way *way, uintptr_t to)
 {
-	for (uint32_t i = 0; i < frame->ways_count; i++) {
+	bool known = frame->starts & learn_start_bit(to);
+
+	for (uint32_t i = 0; known && i < frame->ways_count; i++) {
 		if (frame->ways[i].at == to)
 			return true;
 	}
 	if (frame->ways_count == LEARN_WAYS)
 		return false;
+	frame->starts |= learn_start_bit(to);
 	frame->ways[frame->ways_count] = *way;
 	frame->ways[frame->ways_count].gone = false;
 	frame->ways[frame->ways_count++].at = to;
@@ -199,6 +208,8 @@ static bool learn_later(struct learn_frame *frame, const struct learn_way *way, 
 // Whether another way goes on here, or has: and came to no more calls.
 static bool learn_was_here(const struct learn_frame *frame, const struct learn_way *way)
 {
+	if (likely(!(frame->starts & learn_start_bit(way->at))))
+		return false;
 	for (uint32_t i = 0; i < frame->ways_count; i++) {
 		if (frame->ways[i].at == way->at && frame->ways[i].called <= way->called)
 			return true;
@@ -425,6 +436,8 @@ static bool learn_by_code(struct learn_frame *frame)
 
 	learn_later(frame, &first, frame->pc);
 	while ((next = learn_next(frame)) != NULL) {
+		if (next->called && frame->denied[1])
+			break; // those that are left come past a call as well
 		struct learn_way way = *next;
 
 		next->gone = true;
@@ -547,6 +560,7 @@ static unwind_rule learn_by_count(struct learn_frame *frame, uint32_t id)
 	frame->counted = true;
 	frame->unclear = false;
 	frame->steps = frame->ways_count = 0;
+	frame->starts = 0;
 	frame->said[0] = frame->said[1] = frame->denied[0] = frame->denied[1] = false;
 	if (frame->sp % LEARN_CALL_ALIGN || !learn_by_code(frame))
 		return 0;
@@ -574,6 +588,7 @@ unwind_rule unwind_learn(unwind_rule rule, uint64_t key, uintptr_t inner, uintpt
 	unwind_rule proven = 0;
 	struct codemap_place place;
 	uint64_t signals;
+	bool called, again;
 
 	(void)inner;
 	if (tries >= LEARN_TRIES || (key & UNWIND_EXACT) || kernel_sealed || kernel_nested())
@@ -582,11 +597,17 @@ unwind_rule unwind_learn(unwind_rule rule, uint64_t key, uintptr_t inner, uintpt
 	recording_lock(&recording_state->code_lock);
 	place = codemap_find(frame.pc - 1);
 	// One is coming: a library, and nothing lasts there.
-	if (!place.coming && learn_by_call(&frame) && learn_by_code(&frame))
+	called = !place.coming && learn_by_call(&frame);
+	if (called && learn_by_code(&frame))
 		proven = unwind_make_saving(UNWIND_RBP, 2 * UNWIND_WORD, -2 * UNWIND_WORD, id);
-	else if (place.module && tries == 0) // generated code is replaced, and nothing says when
+	// What code says without regard to where rbp is now, it says again. Generated code is
+	// replaced, and nothing says when.
+	again = !called || !place.module || frame.denied[0] || frame.denied[1];
+	// Where so many steps came to no end, they would not if they are counted.
+	if (!proven && place.module && tries == 0 && frame.steps < LEARN_STEPS)
 		proven = learn_by_count(&frame, id);
-	rule = proven ? proven : unwind_make(UNWIND_GUESS_BLIND, (tries + 1) * UNWIND_WORD, id);
+	tries = again ? tries + 1 : LEARN_TRIES;
+	rule = proven ? proven : unwind_make(UNWIND_GUESS_BLIND, tries * UNWIND_WORD, id);
 	if (!place.coming)
 		unwind_replace(key, rule);
 	recording_unlock(&recording_state->code_lock);
