@@ -43,6 +43,7 @@ enum {
 	LEARN_TRIES = 2,
 	LEARN_STEPS = 800, // instructions in all
 	LEARN_WAYS = 48,   // and branches
+	LEARN_START_WORDS = 8,
 	LEARN_START_BYTES = 48,
 	LEARN_FUNCTION_BYTES = 1 << 20,
 	LEARN_CALL_ALIGN = 16,
@@ -74,8 +75,9 @@ struct learn_frame {
 	bool counted;   // rsp is counted alone, and what is found:
 	int32_t back_at[2], saved_at[2]; // of the return address and the caller's rbp, from sp
 	uint32_t steps;
-	uint64_t starts; // a bit for where each way begins; others may have the same
+	uint64_t starts[LEARN_START_WORDS]; // a bit for where each way begins; others may share it
 	uint32_t ways_count;
+	uint32_t next[2]; // of ways that came past no call, and past one: those before are gone
 	struct learn_way ways[LEARN_WAYS];
 };
 
@@ -182,15 +184,23 @@ static bool learn_has_operands(uint32_t opcode)
 	       opcode == 0xf6 || opcode == 0xf7 || opcode == 0xfe || opcode == 0xff;
 }
 
-static uint64_t learn_start_bit(uintptr_t at)
+// Whether a way may begin there; from now on one does, if `begins`.
+static inline bool learn_may_begin(struct learn_frame *frame, uintptr_t at, bool begins)
 {
-	return UINT64_C(1) << (at * UINT64_C(0x9e3779b97f4a7c15) >> 58);
+	uint64_t hash = at * UINT64_C(0x9e3779b97f4a7c15);
+	uint64_t *word = &frame->starts[hash >> 58 & (LEARN_START_WORDS - 1)];
+	uint64_t bit = UINT64_C(1) << (hash >> 32 & 63);
+	bool may = *word & bit;
+
+	if (begins)
+		*word |= bit;
+	return may;
 }
 
 // Go on at `to` later. False: there is no room for another way.
 static bool learn_later(struct learn_frame *frame, const struct learn_way *way, uintptr_t to)
 {
-	bool known = frame->starts & learn_start_bit(to);
+	bool known = learn_may_begin(frame, to, false);
 
 	for (uint32_t i = 0; known && i < frame->ways_count; i++) {
 		if (frame->ways[i].at == to)
@@ -198,7 +208,7 @@ static bool learn_later(struct learn_frame *frame, const struct learn_way *way, 
 	}
 	if (frame->ways_count == LEARN_WAYS)
 		return false;
-	frame->starts |= learn_start_bit(to);
+	learn_may_begin(frame, to, true);
 	frame->ways[frame->ways_count] = *way;
 	frame->ways[frame->ways_count].gone = false;
 	frame->ways[frame->ways_count++].at = to;
@@ -206,9 +216,9 @@ static bool learn_later(struct learn_frame *frame, const struct learn_way *way, 
 }
 
 // Whether another way goes on here, or has: and came to no more calls.
-static bool learn_was_here(const struct learn_frame *frame, const struct learn_way *way)
+static bool learn_was_here(struct learn_frame *frame, const struct learn_way *way)
 {
-	if (likely(!(frame->starts & learn_start_bit(way->at))))
+	if (likely(!learn_may_begin(frame, way->at, false)))
 		return false;
 	for (uint32_t i = 0; i < frame->ways_count; i++) {
 		if (frame->ways[i].at == way->at && frame->ways[i].called <= way->called)
@@ -418,15 +428,15 @@ static bool learn_step(struct learn_frame *frame, struct learn_way *way)
 // The next way to go: one that has come to no call, if there is any.
 static struct learn_way *learn_next(struct learn_frame *frame)
 {
-	struct learn_way *next = NULL;
+	for (uint32_t called = 0; called < 2; called++) {
+		for (uint32_t *at = &frame->next[called]; *at < frame->ways_count; (*at)++) {
+			struct learn_way *way = &frame->ways[*at];
 
-	for (uint32_t i = 0; i < frame->ways_count; i++) {
-		struct learn_way *way = &frame->ways[i];
-
-		if (!way->gone && (!next || way->called < next->called))
-			next = way;
+			if (!way->gone && way->called == called)
+				return way;
+		}
 	}
-	return next;
+	return NULL;
 }
 
 // Whether the function's own code says where its frame is. An end without a call before it decides.
@@ -559,8 +569,8 @@ static unwind_rule learn_by_count(struct learn_frame *frame, uint32_t id)
 
 	frame->counted = true;
 	frame->unclear = false;
-	frame->steps = frame->ways_count = 0;
-	frame->starts = 0;
+	frame->steps = frame->ways_count = frame->next[0] = frame->next[1] = 0;
+	memset(frame->starts, 0, sizeof frame->starts);
 	frame->said[0] = frame->said[1] = frame->denied[0] = frame->denied[1] = false;
 	if (frame->sp % LEARN_CALL_ALIGN || !learn_by_code(frame))
 		return 0;
