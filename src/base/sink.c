@@ -22,6 +22,8 @@ struct sink sink_to_str(struct str *str)
 static void failed(struct sink *sink)
 {
 	ASSERT(!sink->error); // the first one counts
+	if (sink->file)
+		sink_failed(sink->file);
 	sink->error = errno ? errno : EIO;
 }
 

@@ -22,6 +22,10 @@ struct sink sink_to_str(struct str *str);
 // The operating system's part: fwrite, without its lock, which costs more than a few bytes.
 bool sink_put(FILE *file, const void *bytes, size_t length);
 
+// Its part after a failure: where nobody reads what we write, and no signal has ended us, it does
+// not return. That is for standard output alone.
+void sink_failed(const FILE *file);
+
 // Write bytes; text up to its NUL; text as printf would.
 void sink_write(struct sink *sink, const void *bytes, size_t length);
 void sink_text(struct sink *sink, const char *text);

@@ -4,3 +4,8 @@ bool sink_put(FILE *file, const void *bytes, size_t length)
 {
 	return fwrite_unlocked(bytes, 1, length, file) == length;
 }
+
+void sink_failed(const FILE *file)
+{
+	(void)file; // SIGPIPE ends us
+}

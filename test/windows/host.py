@@ -5,6 +5,7 @@
 import glob
 import json
 import os
+import shutil
 import subprocess
 
 import libwin
@@ -57,6 +58,25 @@ left = os.listdir("crowd.tide-index")
 check("the index lies beside the trace", "head" in left, left)
 check("and nothing that was for the moment is left",
       not [name for name in left if name.startswith(("temporary", "lock"))], left)
+
+shutil.copy("crowd.tide", "ä b ☃.tide")
+here, there = both("info", "ä b ☃.tide")
+check("a name with blanks and other letters", here == there and b"\xe2\x98\x83" in there, here, there)
+
+with open("long.txt", "w", encoding="ascii") as file:
+    file.write("process p pid=1\nthread t p tid=1\nstack s f < main\n")
+    file.writelines(f"+1 t malloc s {0x10000 + 64 * number:#x} 8\n" for number in range(20000))
+    file.write("end\n")
+subprocess.run([TIDEMARK, "dump", "--assemble", "long.txt", "-o", "long.tide"], check=True)
+with open("told", "wb") as told, subprocess.Popen(
+        [libwin.WINE_RUN, "--prefix", "prefix", "--", EXE, "dump", "long.tide"], stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=told) as running:
+    line = running.stdout.readline()
+    running.stdout.close()
+    code = running.wait()
+with open("told", "rb") as told:
+    told = told.read()
+check("who writes to a pipe that nobody reads any more ends quietly", line and code == 3 and not told, code, told)
 
 done = libwin.wine(EXE, "report", "none.tide", prefix="prefix")
 check("a file that is missing: exit code 3 and its name",
