@@ -10,7 +10,7 @@ import re
 STAR = re.compile(r"(?<![\w*/(`])\*([a-z][a-z-]*)\*(?![\w*])")
 STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 COMMENT = re.compile(r"//.*")
-PLACES = ("messages", "man", "headers", "docs")
+PLACES = ("messages", "man", "headers", "docs", "code")
 NOT_FOR_USERS = ("docs/notes", "docs/glossary.md")
 GENERATED = ("page.html",)
 
@@ -107,9 +107,8 @@ def pieces(source):
                 continue
             for string in STRING.findall(line.partition("// ")[0]):
                 yield "messages", path, number, string
-        if path.endswith(".h"):
-            for number, comment in comments(text):
-                yield "headers", path, number, comment
+        for number, comment in comments(text):
+            yield "headers" if path.endswith(".h") else "code", path, number, comment
     for path in files_below(source, "docs/man", ".1", ".7"):
         for number, line in enumerate(read(source, path).splitlines(), 1):
             if not line.startswith('.\\"'):

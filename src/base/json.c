@@ -1,6 +1,6 @@
-// What stands before a value depends on what was written: nothing after a key, a comma if its
-// object or array has something already. So that is kept for each depth (filled), and whoever
-// writes names neither commas nor lines.
+// What comes before a value depends on what was written: nothing after a key, a comma if its
+// object or array has something already. So that is kept for each depth (filled), and a
+// caller names neither commas nor lines.
 #include "base/json.h"
 
 #include "base/mem.h"

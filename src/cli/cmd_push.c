@@ -210,7 +210,7 @@ static bool follow_file(const struct pushing *pushing, struct shards *shards, co
 	return good;
 }
 
-// Of a trace that ended: as it was begun to be sent. While it is held nobody sends it otherwise.
+// Of a trace that ended: as it was begun to be sent. While it is held it is not sent otherwise.
 static bool push_ended(const struct pushing *pushing, struct shards *shards,
 		       const struct reader *reader, const char *file, struct err *err)
 {

@@ -39,7 +39,7 @@ enum {
 	LOOK_BYTES_MAX = 1 << 16,    // at most so much was written between two
 	IDLE_PASSES = 3,             // empty ones before the end is believed, and
 	SLEEP_END_NS = 250000,       // how long between two
-	FIRST_HELLO_NS = 2000000000, // how long nobody may come at all, with until_idle
+	FIRST_HELLO_NS = 2000000000, // how long no process may come at all, with until_idle
 };
 
 struct collector {
@@ -85,7 +85,7 @@ static void place_before(struct collector *collector, const struct collect_messa
 		before_place(image, collector->options->before_fd, message->text);
 }
 
-// Whoever asked for it hears once all that was there before is delivered.
+// The one who asked for it hears once all that was there before is delivered.
 static void hold(struct collector *collector)
 {
 	const struct collect_message held = { .kind = COLLECT_HELD };
@@ -262,7 +262,7 @@ static void handle_events(struct collector *collector)
 		case DOOR_MESSAGE:
 			handle_message(collector, event);
 			break;
-		case DOOR_ALONE: // nobody will take the recorder out
+		case DOOR_ALONE: // the recorder will not be taken out
 			collector->main_ended = collector->launcher_gone = true;
 			collector->stopping |= collector->options->attached;
 			break;
@@ -391,7 +391,7 @@ static uint64_t next_sleep(struct collector *collector, uint64_t events)
 {
 	if (collector->held || collector->holds || collector->keep_holds)
 		return SLEEP_HELD_NS;
-	if (collector->sealed) // nobody there can wake us
+	if (collector->sealed) // no process there can wake us
 		return SLEEP_MIN_NS;
 	if (collector->idle_passes > 0 && !collector->options->until_idle)
 		return SLEEP_END_NS; // the launcher waits for the end
@@ -407,7 +407,7 @@ static uint64_t next_sleep(struct collector *collector, uint64_t events)
 
 // ---- The end --------------------------------------------------------------------------------
 
-// Nothing is alive, nobody is at the door, and nobody will come.
+// Nothing is alive, the door is empty, and no process will come.
 static bool over(struct collector *collector)
 {
 	bool nobody_comes = collector->main_ended;

@@ -179,7 +179,7 @@ static bool wait_for_answers(int fd, unsigned count, const struct control_reques
 }
 
 // Whether the process has our recorder in its memory; also if we may not know. Collectors that do
-// not answer, as they end or are stopped, are no reason to doubt that nobody records it.
+// not answer, as they end or are stopped, are no reason to doubt that it is not recorded.
 static bool has_recorder(uint32_t pid)
 {
 	char path[32], *text = NULL;

@@ -64,7 +64,7 @@ struct door {
 	const struct collect_options *options;
 	struct tick *tick;
 	int listen_fd, epoll_fd, quit_fd, control_fd;
-	int path_fd; // listens at `path`, for other network namespaces; -1: nobody can
+	int path_fd; // listens at `path`, for other network namespaces; -1: not possible
 	struct sockaddr_un path;
 	bool listen_ours;
 	pthread_t thread;
@@ -355,7 +355,7 @@ static bool enter(struct door *door, int fd, const struct segment_hello *hello,
 	return false;
 }
 
-// It belongs to nobody here any more.
+// It has no owner here any more.
 static void visitor_goes_on(struct door *door, struct visitor *visitor)
 {
 	ASSERT(door->visitors_count > 0);

@@ -303,7 +303,7 @@ struct door_event *door_take(struct door *door)
 	return door_queue_take(&door->queue);
 }
 
-// Nobody asks: see control_win32.c.
+// Never asked: see control_win32.c.
 void door_answer(const struct door *door, const struct door_event *event,
 		 enum control_status status, const char *text)
 {

@@ -165,7 +165,7 @@ static void publish_tail(struct stream *stream, uint64_t tail)
 			      memory_order_release);
 }
 
-// The lane's head. In a broken lane everything is read at once, so that nobody waits for room.
+// The lane's head. In a broken lane everything is read at once, so that no writer waits for room.
 static uint64_t look_at(struct stream *stream)
 {
 	struct lane_shared *lane = &stream->image->share.lanes[stream->lane];

@@ -132,7 +132,7 @@ void merge_add(struct merge *merge, struct image *image)
 
 // ---- Delivery -------------------------------------------------------------------------------
 
-// The first item is delivered: nobody waits for it any more.
+// The first item is delivered: no stream waits for it any more.
 static inline void consume(struct stream *stream)
 {
 	struct lane_item *item = &stream->items[stream->first];
@@ -351,9 +351,9 @@ static inline bool is_next(struct stream *stream, const struct lane_item *item, 
 	return trace_builder_is_plain(item, now_ns) && blocker(stream, item) == NULL;
 }
 
-// Deliver what waits for nobody of the stream's next items, up to `limit_ns` and to the first look,
-// as a row: within a tick any order will do that agrees with the slots' owners. False: there is
-// none.
+// Deliver, as a row, those of the stream's next items that wait for no other stream, up to
+// `limit_ns` and to the first look: within a tick any order will do that agrees with the slots'
+// owners. False: there is none.
 static bool run_row(struct merge *merge, struct stream *stream, uint64_t limit_ns)
 {
 	const struct lane_item *items = &stream->items[stream->first], *item = items;

@@ -1,6 +1,6 @@
 // For example, the bytes 08 00 04 00 d2 04 00 00 in lane 0 are a note of type 8 (NOTE_FORK_FAILED)
 // with 4 bytes: thread 0x4d2 = 1234 announced a fork, and it made no child. The last fork of that
-// thread which the order has not passed is marked, so that nobody waits for a hello.
+// thread which the order has not passed is marked, so that the order does not wait for a hello.
 //
 // A note that is too short says less than it should, and is dropped; one that says that it is
 // longer than what was published is damage, and the lane is given up.
@@ -505,7 +505,7 @@ static void tell_child(struct image *image, const struct segment_unseen *unseen)
 
 		if (event->name == NULL && !event->passed && event->child == NULL &&
 		    event->lane == unseen->fork_lane && event->head == unseen->fork_head)
-			event->failed = true; // the order waits for nobody
+			event->failed = true; // the order waits for no lane
 	}
 }
 

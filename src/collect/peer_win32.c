@@ -1,5 +1,5 @@
 // What the collector asks of another process, by its handle. A pid alone says nothing once the
-// process has ended, since Windows gives it out again soon; whoever waits for an end therefore
+// process has ended, since Windows gives it out again soon; a waiter for an end therefore
 // keeps a handle, where Linux has a pidfd. The words of a command line are one text in the
 // process, which is parted as its own C runtime does; the table of words and their texts are one
 // allocation here, so that one mem_free frees all: for 2 words of 3 letters in UTF-8, 16 bytes of
@@ -162,7 +162,7 @@ uint64_t peer_proportional(uint32_t pid, struct peer_kinds *kinds)
 {
 	*kinds = (struct peer_kinds){ 0 };
 	(void)pid;
-	return 0; // nobody counts that there
+	return 0; // Windows does not count that
 }
 
 bool peer_thread_lives(uint32_t pid, uint32_t tid)

@@ -230,7 +230,7 @@ static void begin(struct process_list *process_list, struct image *image)
 
 	ASSERT(!image->begun && image->process == TRACE_NONE);
 	if (process.start == TRACE_START_FORK && process.parent == TRACE_NONE)
-		process.start = TRACE_START_EXEC; // nobody to inherit from
+		process.start = TRACE_START_EXEC; // there is no parent to inherit from
 	take_out(&process_list->arrivals, image);
 	append(&process_list->images, image);
 	image->process = writer_add_process(process_list->trace_builder->writer, &process);

@@ -1,6 +1,6 @@
 // What a snapshot may cost. All of them together may take a hundredth of the recording's time: at
-// 10 s that is 100 ms. Half of it is for processes that are children, and for snapshots that nobody
-// waits for.
+// 10 s that is 100 ms. Half of it is for processes that are children, and for snapshots that are
+// not waited for.
 //
 //     a process of 100 MiB, by pages      250 us + 100 *  4 us = 0.65 ms
 //     the same by smaps                   500 us + 100 * 40 us = 4.5 ms, with more to say
@@ -33,7 +33,7 @@ enum {
 	GROWTH_SHARE = 10,
 	GROWTH_SHARE_SPARING = 4,
 	GROWTH_SHARE_EXACT = 100,
-	GROWTH_UNASKED = 3,         // so many halves of what it was, where nobody asks
+	GROWTH_UNASKED = 3,         // so many halves of what it was, where it is not asked for
 	CHILD_BYTES_MIN = 16 << 20, // a smaller child process is looked at only at its end
 	WAIT_MAX_NS = 1000000000,   // more is a clock that jumped
 	// What a snapshot takes: of any process, and for each megabyte that is resident.
@@ -207,7 +207,7 @@ static void take(struct rss_snapshots *looks, struct image *image, uint32_t reas
 		.ended = events,
 	};
 	image->look_open = proc_memory_take(image->pid, files, way == BY_SMAPS, look);
-	// Nobody waits for one of our own: the program runs on, and what it maps between the two
+	// No thread waits for one of our own: the program runs on, and what it maps between the two
 	// readings makes them differ.
 	for (int i = 0;
 	     i < RETRIES && reason == TRACE_SNAPSHOT_GROWTH && image->look_open && !agrees(look);

@@ -78,7 +78,7 @@ static void sample_proportional(struct sampler *sampler, struct image *image, ui
 			   proportional, "");
 }
 
-// Whoever has come or gone may share pages with the others.
+// A process that has come or gone may share pages with the others.
 static bool images_differ(struct sampler *sampler, const struct process_list *process_list)
 {
 	size_t last = sampler->images_count;

@@ -56,7 +56,7 @@ bool share_empty(struct share *share, uint32_t image)
 {
 	(void)share;
 	(void)image;
-	return false; // nobody has spares here
+	return false; // there are no spares here
 }
 
 // Twice, end to end, at a place that was free just now: somebody may have taken it since.

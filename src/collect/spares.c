@@ -146,7 +146,7 @@ static void arrive(struct spares *spares, struct process_list *process_list, str
 
 // ---- The end --------------------------------------------------------------------------------
 
-// Nobody may claim one of them any more. False: somebody has just now.
+// None of them may be claimed any more. False: one has been, just now.
 static bool retire(struct spare_pool *pool)
 {
 	bool all = true;

@@ -67,7 +67,7 @@ static bool try_lock(const char *path, const char *trace_path, int *lock)
 		return false;
 	*lock = file_lock_folder(path);
 	if (*lock < 0 && errno == ENOENT && file_make_folder(path, true)) {
-		// Whoever had the lock had to remove it.
+		// Removing it was up to the holder of the lock.
 		file_share_folder(path, trace_path);
 		*lock = file_lock_folder(path);
 	}

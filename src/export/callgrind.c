@@ -22,7 +22,7 @@ enum { EVENTS = sizeof events / sizeof *events, NOBODY = -1 };
 // What was allocated at a line of a function, or below a call from it.
 struct cost {
 	uint32_t function, line;
-	int64_t callee; // a function; NOBODY: in the function itself
+	int64_t callee; // a function, or none: in the function itself
 	uint64_t values[EVENTS];
 	uint64_t stack_number; // private: the last stack that was added
 };

@@ -52,7 +52,7 @@ struct firefox {
 	struct sink *sink;
 	uint64_t left_out; // events beyond EVENTS_MAX
 	uint64_t end_ns;   // the time of the first of them
-	uint64_t unknown;  // frees of what nobody saw allocated
+	uint64_t unknown;  // frees of blocks whose allocation was not seen
 };
 
 // ---- events ----

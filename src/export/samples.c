@@ -134,7 +134,7 @@ static bool is_nothing(const struct sample *sample)
 	return window_present(&sample->row).count == 0;
 }
 
-// Take the rows from the engine's answer; what is in nobody's figures goes.
+// Take the rows from the engine's answer; rows without any figure go.
 static void fill(struct samples *samples, const struct window_result *result)
 {
 	uint64_t mean_bytes = reader_info(samples->asked->reader)->sample_bytes;

@@ -137,7 +137,7 @@ static char *take_narrow(struct bytes_cursor *cursor)
 	return text;
 }
 
-// Whose the process is: nobody's, or two pointers and a security identifier.
+// Whose the process is: no user's, or two pointers and a security identifier.
 static void skip_sid(struct bytes_cursor *cursor, unsigned pointer)
 {
 	const uint8_t *sid;

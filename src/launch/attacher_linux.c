@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 enum {
-	ATTACHER_LOAD_NOW = 2, // RTLD_NOW; its names are for nobody else
+	ATTACHER_LOAD_NOW = 2, // RTLD_NOW; its names are for no other library
 	ATTACHER_STEPS_MAX = 64,
 	ATTACHER_HANDLERS = 4, // of signals, each in another one
 	ATTACHER_TRIES = 3000,
@@ -536,7 +536,7 @@ static bool attacher_is_heard(const char *session)
 	return found;
 }
 
-// Stop a program that is linked statically, where nobody creates a thread.
+// Stop a program that is linked statically, where no thread is created.
 static bool attacher_stop_alone(struct attacher *attacher, struct tracee *tracee, struct err *err)
 {
 	for (int try = 0; try < ATTACHER_TRIES; try++) {

@@ -68,7 +68,7 @@ bool follower_open(struct follower *follower, const char *const *words, const ch
 	if (follower->pid > 0 && follower->fd >= 0)
 		return true;
 	err_errno(err, errno, "cannot start what sends the trace");
-	if (follower->pid > 0) { // nobody would hear of its end
+	if (follower->pid > 0) { // its end would not be heard of
 		kill(follower->pid, SIGKILL);
 		follower_reap(follower);
 	}

@@ -93,7 +93,7 @@ _Noreturn static void follow(const char *trace_path, int fd)
 	ASSERT(fd != SOCKET_FD); // or it would be closed below
 	dup3(fd, SOCKET_FD, O_CLOEXEC);
 	close_range(SOCKET_FD + 1, ~0u, 0);
-	// The terminal's signals are for the program; whoever wants to end us may.
+	// The terminal's signals are for the program; another process may end us.
 	for (int number = 1; number < SIGRTMIN; number++)
 		signal(number, number == SIGTERM ? SIG_DFL : SIG_IGN);
 	sigemptyset(&none);

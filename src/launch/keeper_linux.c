@@ -50,7 +50,7 @@ struct keeper {
 	uint64_t high_bytes; // when it is to be cut
 	uint64_t new_bytes;  // what it had when it was new: definitions, and what lived
 	bool stopped_early;  // it has its size, and waits
-	bool weigh;          // the file is new, and nobody has looked at its size
+	bool weigh;          // the file is new, and its size is not known yet
 	bool large;          // what lives is as large as the file may be: that was said
 	uint32_t parts;      // files that were rotated away
 	struct str said;

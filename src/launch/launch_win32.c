@@ -19,7 +19,7 @@ enum {
 	LAUNCH_ELEVATION = 740, // ERROR_ELEVATION_REQUIRED, which mingw's headers lack
 };
 
-// What the collector said and nobody has heard yet.
+// What the collector said and was not read yet.
 struct launch_message {
 	struct launch_message *next;
 	struct collect_message message;

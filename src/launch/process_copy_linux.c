@@ -4,7 +4,7 @@
 //
 // Which memory is empty in a forked process is only in smaps, and to read that takes longer than to
 // copy: so it is read before the process is stopped. The recorder's own such pages are known by
-// that they are left out of core dumps, too, and nobody reads them.
+// that they are left out of core dumps, too, and are not read.
 //
 // The kernel call is made by a thread that is stopped anyway, at an instruction of the vdso, which
 // every process has: nothing is mapped for it, and no code is changed.

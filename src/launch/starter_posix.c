@@ -104,7 +104,7 @@ int starter_go(struct starter *starter, void (*meanwhile)(void *context), void *
 	ssize_t got;
 
 	ASSERT(starter->pid > 0 && starter->go_fd >= 0);
-	// A child that is gone already is found by whoever waits for it.
+	// A child that is gone already is found by the process that waits for it.
 	got = write(starter->go_fd, "g", 1);
 	close(starter->go_fd);
 	if (meanwhile)

@@ -89,7 +89,7 @@ static const char *pattern_in(struct str *debugger)
 	return pattern;
 }
 
-// The whole path: whoever starts the program is somewhere else.
+// The whole path: the process that starts the program is somewhere else.
 static bool make_command(const char *pattern, struct str *command, struct err *err)
 {
 	static wchar_t own[TEXT_MAX], wanted[TEXT_MAX], whole[TEXT_MAX];

@@ -19,7 +19,7 @@
 
 enum { READ_BYTES = 1 << 16 };
 
-// What an empty view shows: an address that is nobody's memory to give back.
+// What an empty view shows: an address that is no memory to give back.
 static const uint8_t nothing[1];
 
 // Files that are made have no right to be run, nor have those who may enter a folder.

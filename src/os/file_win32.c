@@ -14,7 +14,7 @@
 
 enum { READ_BYTES = 1 << 16, ONCE_MAX = 1 << 30 };
 
-// What an empty view shows: an address that is nobody's memory to give back.
+// What an empty view shows: an address that is no memory to give back.
 static const uint8_t nothing[1];
 
 // What Windows said, as an errno. Always false.
@@ -168,7 +168,7 @@ int file_lock_folder(const char *path)
 	HANDLE handle;
 	int fd = -1;
 
-	// Nobody else may open it; it goes away with the lock.
+	// No other process may open it; it goes away with the lock.
 	str_format(&lock, "%s/lock", path);
 	wide = wide_new_path(str_get(&lock));
 	str_fini(&lock);

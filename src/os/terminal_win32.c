@@ -34,7 +34,7 @@ unsigned terminal_columns(void)
 
 void terminal_begin(bool keep_signals)
 {
-	(void)keep_signals; // a pipe that nobody reads makes writing fail
+	(void)keep_signals; // a pipe without a reader makes writing fail
 	_setmode(_fileno(stdout), _O_BINARY);
 	_setmode(_fileno(stderr), _O_BINARY);
 	SetConsoleOutputCP(CP_UTF8);

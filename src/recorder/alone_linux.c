@@ -1,6 +1,6 @@
 // For example, `LD_PRELOAD=/opt/t/lib/tidemark/libtidemark.so app`: the collector is sought as
 // ../../bin/tidemark from the library's folder, /opt/t/bin/tidemark. A child of a child executes
-// "tidemark collect --socket <32 digits> --pid <ours>", and so is nobody's child that app would
+// "tidemark collect --socket <32 digits> --pid <ours>", and so is no child that app would
 // ever wait for. Its socket is tried every millisecond, up to 5 s, and then this process says hello
 // like any other.
 #include "recorder/alone_linux.h"

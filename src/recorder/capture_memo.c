@@ -134,7 +134,7 @@ static void capture_spread_more(struct capture *capture, const struct capture_me
 		capture->blind = more->blind;
 }
 
-// Whole blocks are copied: what lies behind the stack's depth is nobody's.
+// Whole blocks are copied: what is after the stack's depth has no owner.
 void capture_spread(struct capture *capture)
 {
 	const struct capture_memo *memo = capture->over;

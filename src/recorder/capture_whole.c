@@ -290,7 +290,7 @@ static void capture_keep_whole(struct capture *capture, uintptr_t slot, uint64_t
 	for (uint32_t i = 0; by_rbps && i < depth; i++)
 		kept[words + i] = (struct capture_kept){ .value = capture->rbps[i + 1] };
 	if (whole->high == UINT32_MAX)
-		return; // nobody finds it
+		return; // it cannot be found
 	whole->key = key;
 	if (capture->wholes[place[0]].key != key)
 		place[1] = place[0];

@@ -651,7 +651,7 @@ static void enter_library(const struct scope_object *object)
 		enter_look(object, true);
 }
 
-// In another namespace (dlmopen) nobody finds us: its C library is entered as well.
+// In another namespace (dlmopen) we are not found: its C library is entered as well.
 static void enter_namespace(const struct scope_object *first)
 {
 	bool found = false;
@@ -708,7 +708,7 @@ void enter_start(void)
 	if (enter_meet(program) && !enter_look(program, !static_is()) &&
 	    allocators_may_hide(program))
 		allocators_add(program, NOTE_SEEN_STRIPPED, "unknown");
-	// Where we came late, nobody finds us by name either.
+	// Where we came late, we are not found by name either.
 	if (late_is() && scope_next("malloc", &first) && enter_meet(first))
 		enter_look(first, true);
 	else if (!late_is())

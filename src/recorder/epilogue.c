@@ -50,7 +50,7 @@ struct epilogue_seen {
 struct epilogue_machine {
 	bool counts_pops; // nothing else is of interest
 	bool goes_on;     // behind calls that do not come back, and some jumps are ends
-	bool supposes;    // that calls of nobody knows what remove no arguments
+	bool supposes;    // that calls of unknown functions remove no arguments
 	bool ended;       // a way, at such a call or at a jump by a register
 	uintptr_t goal;   // 0: none
 	bool reached;     // then `state` stands before that call
@@ -130,8 +130,8 @@ static bool epilogue_is_dead(const struct epilogue_machine *machine, uintptr_t n
 }
 
 // Whether the place of the state is seen for the first time, or for the first time with an esp that
-// is known: the way around a call that removes nobody knows what may say more than the one through
-// it.
+// is known: the way around a call that removes an unknown size may say more than the one
+// through it.
 static bool epilogue_is_new(struct epilogue_machine *machine)
 {
 	const struct epilogue_state *state = &machine->state;
@@ -279,7 +279,7 @@ static void epilogue_set_up(struct epilogue_state *state)
 	epilogue_lose(state, ESP);
 }
 
-// Go on behind a call of `function`; 0: nobody knows what is called. False: it does not come back.
+// Go on after a call of `function`; 0: what is called is not known. False: it does not come back.
 static bool epilogue_call(struct epilogue_machine *machine, uintptr_t function, uintptr_t next)
 {
 	int32_t pops = EPILOGUE_POPS_UNKNOWN;
@@ -339,7 +339,7 @@ static void epilogue_switch(struct epilogue_machine *machine, uintptr_t table, u
 	machine->cut = true;
 }
 
-// A jump to where nobody knows, with the return address on top of the stack: the function that it
+// A jump to an unknown place, with the return address on top of the stack: the function that it
 // leads to removes it, and its arguments.
 static void epilogue_leads_away(struct epilogue_machine *machine)
 {
@@ -375,7 +375,7 @@ static bool epilogue_is_jump(const struct epilogue_machine *machine, uintptr_t n
 					     state->number - next <= EPILOGUE_BEHIND_BYTES);
 }
 
-// Where the call or jump by a register or by memory leads to; 0: nobody knows.
+// Where the call or jump by a register or by memory leads to; 0: not known.
 static uintptr_t epilogue_indirect(const struct epilogue_state *state, const struct epilogue_at *at)
 {
 	const struct epilogue_value *in = &state->registers[at->rm];

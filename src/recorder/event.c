@@ -17,7 +17,7 @@
 
 enum {
 	EVENT_FRAMES_IN_ROOM = CAPTURE_MEMO_FRAMES,
-	EVENT_LANES_ALONE = 2, // lane 0, which nobody has, and one
+	EVENT_LANES_ALONE = 2, // lane 0, which no thread has, and one
 };
 
 static uint32_t event_load16(const uint8_t *at)
@@ -157,7 +157,7 @@ uint8_t *event_put_stack(struct lane *lane, const uint8_t *start, uint8_t *at)
 		return event_put_numbered(lane, at);
 	__builtin_memcpy(at, &words, 4);
 	at += 4;
-	// All there can be, as nobody can foresee how many they are; one by one, since so they were
+	// All there can be: how many they are is not known before; one by one, since so they were
 	// put there just now.
 	if (unlikely(!ids || push > EVENT_FRAMES_IN_ROOM))
 		return event_put_frames(lane, start, at);

@@ -41,7 +41,7 @@ static void hook_new_done(void *ptr, size_t size, size_t alignment, const uintpt
 }
 
 #ifndef HOOK_ENTERED
-// Nobody defines the operator: a C program that asks for it all the same.
+// The operator is not defined: a C program that asks for it all the same.
 static void *hook_no_new(size_t size)
 {
 	return real.malloc(size);

@@ -1,7 +1,7 @@
 // hook_entered: the hooks that patched entries of an allocator lead to (enter_linux.h).
 //
 // They are those of hook_posix.c, hook_cxx_linux.c and hook_named_linux.c once more, under names
-// that nobody finds. What differs is what is behind them: the moved beginning of the very function
+// that are not found. What differs is what is behind them: the moved beginning of the very function
 // that was entered, and not the next definition of its name. So a function that finds malloc behind
 // itself (RTLD_NEXT) comes by the others, to the C library's.
 #define HOOK_ENTERED

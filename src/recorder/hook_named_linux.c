@@ -1,7 +1,7 @@
 // hook_named: allocators by names of their own: jemalloc's mallocx and the like, tcmalloc's tc_…,
 // mimalloc's mi_…, and glibc's __libc_malloc. To add one: docs/howto/add-a-hook.md.
 //
-// A program that looks whether there is such a function finds ours in any case; where nobody else
+// A program that looks whether there is such a function finds ours in any case; where no library
 // has it, it does by malloc and its family what it would do, and is recorded there.
 //
 // What such a function calls itself is its own business (inside_linux.h). What frees a block may be
@@ -13,7 +13,7 @@
 enum { HOOK_MALLOCX_ALIGN = 0x3f, HOOK_MALLOCX_ZERO = 0x40, HOOK_PAGE = 4096 };
 
 #ifndef HOOK_ENTERED
-// Ours, by which the functions go that nobody has.
+// Ours, by which the functions go that no library has.
 void *malloc(size_t size);
 void free(void *ptr);
 void *calloc(size_t count, size_t size);
@@ -21,7 +21,7 @@ void *realloc(void *ptr, size_t size);
 int posix_memalign(void **out, size_t alignment, size_t size);
 void *memalign(size_t alignment, size_t size);
 
-static const char hook_named_nobody; // nobody defines it
+static const char hook_named_nobody; // it is not defined
 
 static COLD void *hook_named_find(struct hook_entry *entry)
 {
@@ -46,7 +46,7 @@ static inline void *hook_named_get(struct hook_entry *entry)
 }
 
 #define HOOK_BEHIND(entry) hook_named_get(&(entry))
-// What it does where nobody has it.
+// What it does where no library has it.
 #define HOOK_UNLESS(function, instead) \
 	if (!(function))               \
 	return instead
@@ -75,7 +75,7 @@ static inline size_t hook_named_product(size_t count, size_t size)
 	return __builtin_mul_overflow(count, size, &product) ? SIZE_MAX : product;
 }
 
-// It returns a block of `bytes`. `instead` is what it does where nobody has it.
+// It returns a block of `bytes`. `instead` is what it does where no library has it.
 #define HOOK_TAKES(symbol, bytes, alignment, parameters, arguments, instead)         \
 	HOOK_SHOWN void *HOOK_NAME(symbol)                                           \
 	HOOK_ARGUMENTS parameters;                                                   \

@@ -49,7 +49,7 @@ static void hook_announce(void *process, void *thread)
 			break;
 		kernel_sleep_ns(HOOK_ANSWER_NS);
 	}
-	// Nobody has answered: the collector finds nobody there when it looks later.
+	// No answer has come: the collector finds no process there when it looks later.
 	if (!__atomic_compare_exchange_n(&visit->state, &asked, VISIT_FREE, false, __ATOMIC_ACQ_REL,
 					 __ATOMIC_RELAXED) &&
 	    asked == VISIT_DONE)

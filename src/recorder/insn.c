@@ -259,7 +259,7 @@ static enum insn_form insn_vector_form(uint32_t map, uint8_t opcode)
 	case 1:
 		if (opcode == 0x77)
 			return FORM_NONE;
-		if (opcode >> 4 == 8) // branches of one processor that nobody has any more
+		if (opcode >> 4 == 8) // branches of one processor that is out of use
 			return FORM_BAD;
 		return insn_map_0f[opcode] == FORM_MODRM_8 ? FORM_MODRM_8 : FORM_MODRM;
 	case 2:

@@ -6,7 +6,7 @@
 //     c3               ret
 //
 // is simple. With `mov %rcx,(%rdx)` it writes to something that is not its own; with `call`, it
-// does what nobody knows; with a jump backwards, it might never end.
+// does unknown things; with a jump backwards, it might never end.
 #include "recorder/leaf.h"
 
 #include "recorder/insn.h"

@@ -200,7 +200,7 @@ static const uint8_t *object_file_build_id(const struct scope_object *object, ui
 	return id;
 }
 
-// /usr/lib/debug/.build-id/xx/yyyy.debug. Where there are no such files nobody looks for one.
+// /usr/lib/debug/.build-id/xx/yyyy.debug. Where there are no such files none is looked for.
 static bool object_file_debug_path(const struct scope_object *object, char path[OBJECT_PATH_MAX])
 {
 	static const char folder[] = "/usr/lib/debug/.build-id", digits[] = "0123456789abcdef";

@@ -10,12 +10,12 @@
 // whose extent .eh_frame knows, is decoded from its beginning: a `syscall` begins where an
 // instruction begins. The last instructions before it that make up five bytes, here the one at
 // 40113c, are moved to the thunk (patch_x64_linux.c), and a jump is put there. The `syscall` stays:
-// calls that are not for us are made by it, so that whoever looks where a call was made finds what
-// he expects.
+// calls that are not for us are made by it, so that a look where a call was made finds what it
+// expects.
 //
 // Moved are only instructions that move values, and do the same anywhere. Where more than one is
 // moved, no branch of the object may go to the second; where the function jumps by a table, which
-// nobody can read, one alone is moved.
+// cannot be read, one alone is moved.
 //
 // Compilers that save bytes let several calls share one `syscall`, to which the others jump:
 //

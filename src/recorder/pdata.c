@@ -475,7 +475,7 @@ static bool pdata_undo_epilog(struct pdata_state *state, const struct codemap_pl
 
 // ---- Code without an entry -------------------------------------------------------------------
 //
-// By what its image says, it calls nobody. Some assembly does nevertheless (V8's, which looks for
+// By what its image says, it calls nothing. Some assembly does nevertheless (V8's, which looks for
 // references on the stack): its frame is known if it sets a frame pointer first, and leaves it.
 
 // Where the last function ends that does so before `at`.

@@ -11,8 +11,8 @@
 enum {
 	PEAK_NAP_NS = 10000000,
 	PEAK_SET_PTRACER = 0x59616d61, // PR_SET_PTRACER
-	PEAK_ASKED_NAPS = 20,          // until nobody seems to listen
-	PEAK_TAKING_NAPS = 500,        // until nobody seems to work
+	PEAK_ASKED_NAPS = 20,          // until no listener seems to be there
+	PEAK_TAKING_NAPS = 500,        // until no worker seems to be there
 };
 
 struct peak_usage {

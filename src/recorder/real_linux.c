@@ -73,7 +73,7 @@ struct real real = {
 	.pvalloc = real_first_pvalloc,
 };
 
-// What is left when nobody defines a function.
+// What is left when a function is not defined.
 static void *real_none(void)
 {
 	return NULL;

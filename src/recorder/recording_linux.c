@@ -209,7 +209,7 @@ uint64_t recording_patience_ns(void)
 	return kernel_sealed || recording_apart ? RECORDING_SILENT_SEALED_NS : RECORDING_SILENT_NS;
 }
 
-// One that has ended and that nobody has waited for can be sent signals, too.
+// One that has ended and that was not waited for can be sent signals, too.
 bool recording_collector_lives(void)
 {
 	char path[64], text[128];

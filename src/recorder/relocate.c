@@ -5,7 +5,7 @@
 //     (goes on)         jmp *0(%rip); 0x10000009                     36 written
 //
 // An instruction is taken as a whole, so 9 bytes are free. The call became a push of the address
-// after the old call, and a jump: f returns to the function itself, and whoever walks the stack
+// after the old call, and a jump: f returns to the function itself, and a walk of the stack
 // finds no address of ours. (Without RELOCATE_WALKED it would be a call in the copy, with another
 // distance.)
 #include "recorder/relocate.h"

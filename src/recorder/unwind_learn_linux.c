@@ -472,7 +472,7 @@ static bool learn_jumps(const struct learn_insn *found)
 	return *found->opcode == 0xe9 || (*found->opcode == 0xff && (found->reg & 7) == 4);
 }
 
-// Whether the function there sets up a frame pointer, or jumps elsewhere, where nobody looks.
+// Whether the function there sets up a frame pointer, or jumps elsewhere, which is not followed.
 static bool learn_sets_up(struct learn_frame *frame, uintptr_t function)
 {
 	uintptr_t at = function;

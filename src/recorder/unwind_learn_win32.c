@@ -50,7 +50,7 @@ struct learn_frame {
 enum learn_verdict {
 	LEARN_NO_CALL,
 	LEARN_ELSEWHERE,
-	LEARN_BY_REGISTER, // nobody knows where to
+	LEARN_BY_REGISTER, // where to is not known
 	LEARN_HERE,
 };
 
@@ -115,7 +115,7 @@ static bool learn_is_by_register(const uint8_t *back)
 	return false;
 }
 
-// Where the call before the return address leads to; 0: nobody knows. False: there is no call.
+// Where the call before the return address leads to; 0: not known. False: there is no call.
 static bool learn_called(uintptr_t back, uintptr_t *target)
 {
 	const uint8_t *code = (const uint8_t *)back;

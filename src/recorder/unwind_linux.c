@@ -77,7 +77,7 @@ static bool unwind_is_old_sigreturn(uintptr_t pc)
 	return memcmp((const void *)pc, code, sizeof(code)) == 0;
 }
 
-// Not behind a call, so nobody called from there: makecontext's trampoline in glibc.
+// Not after a call, so there was no call from there: makecontext's trampoline in glibc.
 static bool unwind_is_behind_return(uintptr_t pc)
 {
 	const uint8_t *at = (const uint8_t *)pc;

@@ -1,6 +1,6 @@
 // What a call does to memory decides when it is recorded. For example:
 //
-//     mmap(NULL, 64 KiB)           after it: nobody can have used the memory before. One record
+//     mmap(NULL, 64 KiB)           after it: the memory cannot have been used before. One record
 //     munmap(p, 4 KiB)             BEGIN before it, END after it with how it went: between both,
 //                                  another thread may be given the addresses
 //     mmap(p, 4 KiB, MAP_FIXED)    takes and gives back at once: as munmap
@@ -75,7 +75,7 @@ static void vm_drop_code(uintptr_t start, uintptr_t bytes)
 		unwind_forget();
 }
 
-// Nobody reads a library's tables while it goes: a walk may have guessed its way there, in another
+// A library's tables are not read while it goes: a walk may have guessed its way there, in another
 // thread.
 static long vm_make_unmap(const struct vm_ask *ask)
 {
@@ -292,7 +292,7 @@ static void vm_forget_code(uintptr_t start, uintptr_t bytes)
 }
 
 // A mapping was made. If it is of a file's code, what was thought of these addresses before, when
-// they were nobody's, is forgotten.
+// they had no owner, is forgotten.
 static void vm_learn_code(const struct vm_ask *ask, const struct lane_vm *record, long result)
 {
 	uintptr_t start = (uintptr_t)result, end = start + (uintptr_t)record->size;
@@ -619,7 +619,7 @@ static COLD void vm_tell_own(void)
 	kernel_restore_signals(signals);
 }
 
-// What is not ours, piece by piece; what is ours is left alone, and nobody hears of it. A call that
+// What is not ours, piece by piece; what is ours is left alone, and is not recorded. A call that
 // would put something else in its place cannot be answered so: it fails.
 static COLD long vm_spare_own(const struct vm_ask *ask, long number, struct own_range about,
 			      struct own_range ours)

@@ -69,7 +69,7 @@ void vm_heap_gone(const void *heap, const uintptr_t *frame)
 
 // ---- The beginning --------------------------------------------------------------------------
 
-// Nobody searches there.
+// It is not searched there.
 void vm_mark(void)
 {
 }

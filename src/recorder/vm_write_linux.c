@@ -128,7 +128,7 @@ void vm_own(const void *start, size_t bytes, bool gone)
 	do {
 		if (at - __atomic_load_n(&vm_write_changes_told, __ATOMIC_ACQUIRE) >=
 		    VM_WRITE_OWN_MAX)
-			return; // nobody records: then nobody misses it
+			return; // nothing is recorded: then it is not missed
 	} while (!__atomic_compare_exchange_n(&vm_write_changes_put, &at, at + 1, true,
 					      __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
 	change = &vm_write_changes[at % VM_WRITE_OWN_MAX];

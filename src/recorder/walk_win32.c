@@ -56,7 +56,7 @@ struct walk_text {
 	uint32_t list; // its number
 };
 
-// Whoever walks; the rest is that thread's.
+// The thread that walks; the rest is that thread's.
 static _Atomic int walk_lock;
 static struct walk_list walk_lists[2]; // the last one and the one in the making
 static uint32_t walk_lists_count;

@@ -28,7 +28,7 @@ static struct {
 	struct replay_ring *ring;
 	struct replay_ring_slot *slots;
 	int status; // /proc/self/status
-	// Whoever has the turn reads on here.
+	// The thread that has the turn reads on here.
 	const struct replay_ring_record *at, *end;
 	unsigned chunk;
 	uint64_t paused_ns, begin_ns, calls;

@@ -1,7 +1,7 @@
 // kept: who asks for a trace locks its file together with others; who takes it away must have the
 // lock alone. The lock goes with the process, however it ends.
 //
-//     view    holds A.tide          fetch   wants room: B is the oldest, nobody holds it: goes
+//     view    holds A.tide          fetch   wants room: B is the oldest and not held: goes
 //                                           A is the next: held, stays
 #include "sql/kept.h"
 

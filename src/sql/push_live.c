@@ -172,7 +172,7 @@ static void lose(void *context, const struct lives_block *block)
 }
 
 // The trace goes on at a later time than it was left. What lived then and is not in it any more
-// has ended, nobody knows when.
+// has ended at a time that is not known.
 static void step_over(struct push_live *live)
 {
 	uint64_t began_ns = moment_begin(live->asked.reader);

@@ -196,7 +196,7 @@ static bool add_batch(void *context, const struct rowset_batch *batch, struct er
 	struct push_live *live = context;
 	uint64_t block = block_of(live, id_of(batch));
 
-	(void)err; // of a batch that fills while events are read nobody gives one
+	(void)err; // not given for a batch that fills while events are read
 	if (live->picture)
 		live->picture_rows += batch->count;
 	live->failed = live->failed || !send(live, batch, block, &live->err);
@@ -289,7 +289,7 @@ static bool put_empty(struct push_live *live, struct err *err)
 	return true;
 }
 
-// Nobody else has sent of this recording since the last epoch: a copy of the file may be elsewhere.
+// No other has sent of this recording since the last epoch: a copy of the file may be elsewhere.
 static bool is_alone(struct push_live *live, struct err *err)
 {
 	uint64_t count, last;
@@ -337,7 +337,7 @@ static bool record(struct push_live *live, struct err *err)
 	return true;
 }
 
-// Pictures that nobody sees any more; the last but one may still be read by who asked before.
+// Pictures that no query uses any more; the last but one may still be read by who asked before.
 static void sweep(struct push_live *live)
 {
 	static const char *const tables[] = { "allocations_rows", "processes_rows", "threads_rows",

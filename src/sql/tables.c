@@ -113,7 +113,7 @@ static bool check_version(struct making *making, struct err *err)
 
 // ---- rows ----
 
-// Long after nobody sees them any more, whatever the server thinks the time is.
+// Long after they are shown to no reader, whatever the server thinks the time is.
 static void add_age(struct making *making)
 {
 	if (making->ages)

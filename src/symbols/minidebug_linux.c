@@ -1,5 +1,5 @@
 // .gnu_debugdata is an ELF file with the table of symbols that was stripped, packed by xz. It is
-// unpacked piece by piece, because how long it becomes nobody has written down; a file that says
+// unpacked piece by piece, because how long it becomes is written nowhere; a file that says
 // little and becomes much is refused at 512 MiB, a dictionary above 128 MiB before it is made.
 #include "symbols/minidebug.h"
 

@@ -52,7 +52,7 @@ static bool is_read(const char *path, struct err *err)
 	return false;
 }
 
-// Where "-" may stand for stdout, whoever takes it so does not come here.
+// Where "-" may stand for stdout, a caller that takes it so does not come here.
 static bool is_stdout(const char *path, struct err *err)
 {
 	bool is = strcmp(path, "-") == 0;

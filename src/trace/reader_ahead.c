@@ -25,7 +25,7 @@ static struct reader_ahead_chunk *chunk_at(struct reader_ahead *ahead, uint64_t 
 	return &ahead->chunks[number % READER_AHEAD_CHUNKS];
 }
 
-// False: nobody wants it.
+// False: it is not wanted any more.
 static bool wait_for_room(struct reader_ahead *ahead)
 {
 	bool wanted;

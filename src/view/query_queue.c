@@ -84,7 +84,7 @@ static bool is_gone(const struct query_queue_asker *asker)
 	return asker->gone && asker->gone(asker->context);
 }
 
-// Whoever is at the queue is to stop. What was said first counts.
+// All who wait at the queue are to stop. What was said first counts.
 static void stop_who_is_there(struct query_queue *query_queue, enum query_queue_turn why)
 {
 	enum query_queue_turn mine = QUERY_QUEUE_MINE;

@@ -1,10 +1,10 @@
 // The server without libmicrohttpd, which Windows has not got: a thread accepts, and each
 // connection has one of its own, which reads a head (head.h), asks the gate, and answers.
 //
-// A connection waits for no longer than IDLE_SECONDS for a whole head, and as long for somebody who
-// reads no further; then it is closed, and whoever waits for a place comes in. Sockets never block,
-// and nobody waits longer than a step without looking whether the server is being stopped: so no
-// thread ever touches another's socket.
+// A connection waits for no longer than IDLE_SECONDS for a whole head, and as long for a client
+// that reads no further; then it is closed, and the next one that waits for a place comes in.
+// Sockets never block, and no thread waits longer than a step without looking whether the server is
+// being stopped: so no thread ever touches another's socket.
 #include "view/server.h"
 
 #include "base/mem.h"

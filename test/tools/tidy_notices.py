@@ -21,7 +21,7 @@ STYLE = """<!-- floors:begin -->
 | `recorder` | `wire` | |
 <!-- floors:end -->
 <!-- words:begin -->
-| `told/dear` | messages, man, headers | recorded | `not told apart` |
+| `told/dear` | messages, man, headers, code | recorded | `not told apart` |
 <!-- words:end -->
 <!-- circles:begin -->
 <!-- circles:end -->
@@ -125,6 +125,8 @@ MISTAKES = [
      {"src/base/word.c": WORD + "\nstatic const char text[] = \"nothing was told\";\n"}),
     ("a word that is not ours in a man page", "say.1:2: \"dear\"",
      {"docs/man/tidemark-say.1": ".TH say 1\nIt is dear.\n"}),
+    ("a word that is not ours in a comment of a source", "word.c:1: \"told\"",
+     {"src/base/word.c": "// What was told.\n" + WORD}),
     ("a word that is not ours in a header", "word.h:3: \"told\"",
      {"src/base/word.h": "// word: one.\n\n// Is told.\nint word_first(void);\n"}),
     ("a comment that names a file that is gone", "lost.h is not there",

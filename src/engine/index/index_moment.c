@@ -448,7 +448,7 @@ static bool put_lives(struct asking *asking)
 	return true;
 }
 
-// Blocks that nobody asks for have a say in whose mappings are: all of them as one, then each.
+// Blocks that are not asked for have a say in whose mappings are: all of them as one, then each.
 static void claim_lives(const struct asking *asking,
 			void (*claim)(struct present *present, process_id process,
 				      uint64_t address))
@@ -619,7 +619,7 @@ static bool go_through(struct index *index, struct present *present, const struc
 	return ok;
 }
 
-// Whoever listens hears of a call once: so damage must be found before.
+// A listener hears of a call once: so damage must be found before.
 static bool add_calls(struct index *index, struct present *present, const struct reader *reader,
 		      const struct present_options *options, struct err *err)
 {

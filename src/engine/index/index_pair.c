@@ -98,7 +98,7 @@ static bool has_key(const struct index_pair *pair, uint32_t space, uint64_t addr
 	       space < LIVE_TABLE_SPACES;
 }
 
-// The cell of frees by a thread of what nobody knows.
+// The cell of frees by a thread, of unknown blocks.
 static uint32_t orphan_cell(struct index_pair *pair, uint32_t space, thread_id thread)
 {
 	const struct cells_site site = { .process = pair->spaces[space].process,

@@ -10,7 +10,7 @@ struct looking {
 	process_id process;
 	uint64_t released; // number of the last release and one more; 0: none
 	uint64_t released_ns;
-	bool alone; // nobody else has blocks
+	bool alone; // no other has blocks
 };
 
 // Whether the level of the process is that of its blocks in malloc's heap alone. Levels of all are

@@ -130,7 +130,7 @@ struct writing {
 
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	uint32_t next;         // site that nobody has taken
+	uint32_t next;         // site that is not taken
 	unsigned taken, given; // pieces, and those in the files
 };
 
@@ -320,7 +320,7 @@ static void put_stretches(struct scribe *scribe, uint32_t first, uint32_t count)
 
 // ---- pieces ----
 
-// The next sites that nobody has taken.
+// The next sites that no worker has taken.
 static bool take_piece(struct scribe *scribe)
 {
 	struct writing *writing = scribe->writing;

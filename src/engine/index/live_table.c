@@ -35,7 +35,7 @@ void live_table_fini(struct live_table *alive)
 	*alive = (struct live_table){ 0 };
 }
 
-// A bit for each slot of a bucket that has this key. No branches: nobody predicts which slot.
+// A bit for each slot of a bucket that has this key. No branches: which slot cannot be predicted.
 static inline unsigned slots_with(const struct live_table_slot *bucket, uint64_t key)
 {
 	return (unsigned)(bucket[0].key == key) | (unsigned)(bucket[1].key == key) << 1 |

@@ -26,7 +26,7 @@ bool vault_create(struct vault *vault, int directory, const char *name, struct e
 {
 	*vault = (struct vault){ .fd = -1 };
 	snprintf(vault->name, sizeof vault->name, "%s", name);
-	// Whoever reads the old one may go on with it.
+	// A reader of the old one may go on with it.
 	file_remove_in(directory, name);
 	vault->fd = file_open_in(directory, name,
 				 FILE_WRITE | FILE_CREATE | FILE_EMPTY | FILE_AS_FOLDER);

@@ -107,7 +107,7 @@ static unsigned class_of(size_t capacity)
 	return (unsigned)__builtin_ctzll(capacity / SLOTS_MIN);
 }
 
-// The first bytes of a table that nobody has lead to the next one.
+// The first bytes of a free table lead to the next one.
 static void free_table(struct blocks *blocks, struct block *table, size_t capacity)
 {
 	if (capacity == 0)

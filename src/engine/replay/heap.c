@@ -2,7 +2,7 @@
 //
 // A block is counted by a site, or by none: block->site is SITE_NONE where the query leaves its
 // stack, size or process out. It is put into the table all the same, since its free would else be
-// that of a block that nobody knows.
+// that of an unknown block.
 //
 // What a site held at the peak is found without a second pass. A number, the epoch, rises with each
 // new peak of the level; a site that is about to change compares its own with it, and saves what it

@@ -376,7 +376,7 @@ static void fill(struct space *space, process_id id, uint64_t low, uint64_t high
 
 // Whether a known range can be a part of what a look has found at `low`. Names such as "[heap]"
 // are files to the trace; what is known as anonymous memory may have one. What the recorder says is
-// its own is nobody else's.
+// its own belongs to no other.
 static bool agrees(const struct range *range, uint64_t low, const struct trace_event *event)
 {
 	bool has_file = range->owner == SPACE_FILE || range->owner == SPACE_LIBRARY;

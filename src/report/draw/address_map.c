@@ -2,9 +2,9 @@
 //
 // For example, slots of 64 KiB and a mapping of 4 KiB at 0x7f0000010000 with nothing else up to
 // 0x7f0000020000: the slot is its owner's, and the 60 KiB after the page are free, but of no use to
-// whoever reserves whole slots. They are the waste of that mapping, which is the one below them.
-// Had the page been at the slot's end, the free bytes before it would be its waste too, as there is
-// nothing below in the slot.
+// an owner that reserves whole slots. They are the waste of that mapping, which is the one below
+// them. Had the page been at the slot's end, the free bytes before it would be its waste too, as
+// there is nothing below in the slot.
 #include "report/draw/address_map.h"
 
 #include "base/map.h"
@@ -49,7 +49,7 @@ struct weighing {
 	const struct space *space;
 	process_id process;
 	uint64_t low, high;
-	uint64_t granularity; // 0: nobody asks for waste and ages
+	uint64_t granularity; // 0: waste and ages are not asked for
 	uint64_t now_ns;
 	uint64_t align;     // what is given begins at a multiple of it; 0: anywhere
 	uint64_t stack_gap; // what is free below the main stack and is no hole
@@ -234,7 +234,7 @@ static void census_fini(struct weighing *weighing)
 	mem_free(weighing->groups);
 }
 
-// What nobody can do without, or should be blamed for.
+// What every process needs and cannot help having.
 static bool is_fixture(uint8_t owner)
 {
 	return owner == SPACE_TIDEMARK || owner == SPACE_KERNEL || owner == SPACE_MAIN_STACK;

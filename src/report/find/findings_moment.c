@@ -227,7 +227,7 @@ bool findings_untouched(struct findings *findings, const struct findings_kind *k
 static const struct pins_options pins_options = { .live_max = PINNED_MAX };
 
 // Whether a process freed, as the last thing that it did, more than it left: for example 4 MiB of
-// 4.3 by its destructors. That pages are free then is no wonder, and nobody's mistake.
+// 4.3 by its destructors. That pages are free then is expected, and not a mistake.
 static bool has_cleared_up(const struct findings *findings, const struct pins *pins)
 {
 	const struct findings_facts *facts = findings->facts;

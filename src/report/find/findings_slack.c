@@ -6,7 +6,7 @@
 // allocated between them and freed, the room is not wasted, only free.
 //
 // glibc's classes are 16 bytes apart and need no distances: a block of 57 takes 80, one of 56 takes
-// 64. There, distances tell of alignment: the pieces that memalign cuts off and nobody uses.
+// 64. There, distances tell of alignment: the pieces that memalign cuts off and that stay unused.
 #include "report/find/findings_own.h"
 
 #include "base/map.h"

@@ -6,7 +6,7 @@
 //     madvise 0x7f0000000000 8368128 dontneed      by libc, in the thread
 //
 // it has ended, and its block of 1 MiB is there. One such block may be a result. Where thread after
-// thread leaves some, and all of it is there at the end, nobody frees what a thread has.
+// thread leaves some, and all of it is there at the end, no thread's memory is freed.
 #include "report/find/findings_own.h"
 
 #include "base/map.h"

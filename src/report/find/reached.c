@@ -220,7 +220,7 @@ void reached_read(struct reached *reached, const struct query_context *asked)
 			continue;
 		}
 		if (reader_process(reader, id)->exit == TRACE_EXIT_EXEC)
-			continue; // its memory is gone, and nobody lost it
+			continue; // its memory is gone, and it was not lost
 		str_clear(&text);
 		str_format(&text,
 			   "process %" PRIu32 " was not searched for what is reachable: it was "

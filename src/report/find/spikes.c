@@ -182,7 +182,7 @@ static void buffer_ends(struct buffer *buffer, const struct window_change *chang
 	if (buffer->live)
 		buffer->live--;
 	if (series->count == 0 || change->exit)
-		return; // it was there before the window, or nobody ended it
+		return; // it was there before the window, or never ended
 	series->ended++;
 	series->lived_ns += lived_ns;
 	if (lived_ns < series->lived_least_ns)

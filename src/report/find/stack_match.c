@@ -260,7 +260,7 @@ static uint32_t pair_of(struct stack_match *stack_match, uint32_t callers, uint3
 }
 
 // What a frame, with all that is inlined there, makes of the stack of its callers. Frames that
-// nobody can know are of generated code, very many perhaps: no names are kept of them.
+// cannot be known are of generated code, very many perhaps: no names are kept of them.
 static uint32_t add_frame(struct stack_match *stack_match, process_id process, uint32_t callers,
 			  frame_id frame)
 {

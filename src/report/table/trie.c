@@ -197,7 +197,7 @@ bool trie_init(struct trie *trie, struct query_context *asked, bool plain, struc
 	query.context = &making;
 	good = window_ask(asked->window, &query, &result, err);
 	if (good) {
-		// Groups that nobody is in need no row.
+		// Groups without members need no row.
 		if (making.rows > result.rows_count)
 			making.rows = result.rows_count;
 		trie->functions = functions_new(asked->reader, asked->names, plain);
