@@ -1,3 +1,16 @@
+// A row is put together column by column (put…), and end_row gives the batch away when it is full.
+//
+// For example, the table of stacks of a program in which main calls f, and both allocate: stack 1
+// is main (parent 0), stack 2 is f with parent 1. Its two rows are
+//
+//     stack  parent  depth  frames end at    items
+//       1      0       1         1           main
+//       2      1       2         3           f main
+//
+// so the frames of a row are those from where the list of the row before ended, innermost first.
+// Two runs number their stacks differently. What is equal in both is a stack's identity: a hash of
+// its frames from the root on, once by code (build ID and offset) and once by names, which survive
+// a new build.
 #include "export/rowset.h"
 
 #include "base/json.h"
@@ -51,6 +64,7 @@ struct rowset {
 };
 
 // A trace that was made from text may have no id: then it is what is in it.
+// The first half is 0, which a random ID does not have, so that the two kinds can be distinguished.
 static void make_name(const struct reader *reader, char out[static 33])
 {
 	const struct reader_stats *stats = reader_stats(reader);
@@ -81,7 +95,8 @@ void rowset_trace_name(const struct reader *reader, char out[static 33])
 
 // ---- cells ----
 
-// The number of a text; bytes that are not UTF-8 are U+FFFD, since readers refuse them.
+// The number of a text; bytes that are not UTF-8 are U+FFFD, since readers refuse them: of the
+// three bytes "a\xff" "b" that makes five.
 static uint32_t number_of(struct rowset *rows, const char *text)
 {
 	struct str clean = { 0 };
@@ -138,6 +153,7 @@ static void flush(struct rowset *rows)
 
 static inline void end_row(struct rowset *rows)
 {
+	ASSERT(rows->column <= ROWSET_COLUMNS_MAX && rows->batch.count < ROWSET_BATCH);
 	rows->column = 0;
 	if (++rows->batch.count == ROWSET_BATCH)
 		flush(rows);
@@ -153,6 +169,8 @@ static uint32_t heap_name(struct rowset *rows, heap_id id)
 	return number_of(rows, reader_heap_name(heap, text));
 }
 
+// Numbers are kept with 1 added, so that 0, which memset writes, is a heap without one yet: a name
+// is looked up once for a heap and not for each of its allocations.
 static uint32_t heap_of(struct rowset *rows, heap_id id)
 {
 	if (id >= rows->heaps_count) {
@@ -168,6 +186,7 @@ static uint32_t heap_of(struct rowset *rows, heap_id id)
 	return rows->heaps[id] - 1;
 }
 
+// How many allocations, and bytes, this one stands for. Without sampling that is 1 and its size.
 static void put_weight(struct rowset *rows, uint64_t size)
 {
 	struct weight weight;
@@ -182,6 +201,8 @@ static void put_weight(struct rowset *rows, uint64_t size)
 	put_double(rows, (double)weight.bytes / WEIGHT_UNIT);
 }
 
+// One that was there before the recording has the time 0; one that still lives, or ended with its
+// process, has no time at which it was freed (the largest number).
 static void put_allocation(void *context, const struct lives_block *block,
 			   const struct lives_end *end)
 {
@@ -241,10 +262,12 @@ static void keep_rss(void *context, const struct trace_note *note)
 		(struct rowset_rss){ note->process, note->time_ns, note->value };
 }
 
-static void write_allocations(struct rowset *rows)
+// Events are read once for all tables: what the small ones need of them is collected beside.
+static void read_lives(struct rowset *rows,
+		       void (*end)(void *, const struct lives_block *, const struct lives_end *))
 {
 	const struct events_watcher watcher = {
-		.end = put_allocation,
+		.end = end,
 		.note = keep_rss,
 		.context = rows,
 		.whole_lives = true,
@@ -253,6 +276,11 @@ static void write_allocations(struct rowset *rows)
 
 	events_read(rows->source, &watcher);
 	rows->lives_read = true;
+}
+
+static void write_allocations(struct rowset *rows)
+{
+	read_lives(rows, put_allocation);
 }
 
 // ---- stacks and frames ----
@@ -267,6 +295,8 @@ static uint64_t mix(uint64_t before, uint64_t value)
 	return index_set_hash((const uint64_t[]){ before, value }, 2);
 }
 
+// The module by its build ID, since a path says nothing of what is in the file; by its path where
+// it has none.
 static uint64_t code_of(const struct trace_module *module, uint64_t offset)
 {
 	uint64_t hash = 0;
@@ -311,6 +341,8 @@ static struct identity identity_of(struct rowset *rows, frame_id id)
 	};
 }
 
+// A parent has a smaller number than its child. Where a damaged trace says otherwise the stack is
+// cut there, and the loop ends in any case.
 static uint64_t put_frames(struct rowset *rows, stack_id id)
 {
 	struct rowset_batch *batch = &rows->batch;
@@ -328,6 +360,7 @@ static uint64_t put_frames(struct rowset *rows, stack_id id)
 	return depth;
 }
 
+// The function and the module that a person would name for this stack: wrappers are passed by.
 static void put_face(struct rowset *rows, stack_id id)
 {
 	struct str text = { 0 };
@@ -340,7 +373,8 @@ static void put_face(struct rowset *rows, stack_id id)
 	str_fini(&text);
 }
 
-// Those that were met since the last time, too.
+// Those that were met since the last time, too. Parents come before their children, so one pass
+// upwards by number has each parent's identity when a child needs it.
 static void identify_stacks(struct rowset *rows)
 {
 	uint32_t count = reader_stacks_count(rows->reader);
@@ -515,20 +549,11 @@ static void add_to_site(void *context, const struct lives_block *block, const st
 	rowset_sites_add(rows->adding, block, end);
 }
 
-// Unless allocations were written.
-static void read_lives(struct rowset *rows)
+// Unless allocations were written, or another small table was.
+static void need_lives(struct rowset *rows)
 {
-	const struct events_watcher watcher = {
-		.end = add_to_site,
-		.note = keep_rss,
-		.context = rows,
-		.whole_lives = true,
-		.process = TRACE_NONE,
-	};
-
 	if (!rows->lives_read)
-		events_read(rows->source, &watcher);
-	rows->lives_read = true;
+		read_lives(rows, add_to_site);
 }
 
 static uint64_t names_identity(void *context, stack_id stack)
@@ -543,7 +568,7 @@ static void write_sites(struct rowset *rows)
 {
 	struct rowset_sites sites;
 
-	read_lives(rows);
+	need_lives(rows);
 	identify_stacks(rows);
 	sites = rowset_sites_copy(rows->adding);
 	rowset_sites_join(&sites, names_identity, rows);
@@ -566,7 +591,7 @@ static void write_sites(struct rowset *rows)
 
 static void write_rss(struct rowset *rows)
 {
-	read_lives(rows);
+	need_lives(rows);
 	for (size_t i = 0; i < rows->rss_count; i++) {
 		put(rows, rows->trace);
 		put(rows, rows->rss[i].process);

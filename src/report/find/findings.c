@@ -1,3 +1,9 @@
+// The table of the kinds, and what all of them share: the limits below which a finding is too
+// little, and the list that they add to.
+//
+// For example, a program with a peak of 100 MiB and 2,000,000 allocations: a finding about bytes
+// matters from 2 MiB on (a fiftieth of the peak), one about calls from 40,000 on. With a peak of
+// 1 MiB a fiftieth is 21 KiB, not worth a change: there 256 KiB is the limit, and 10,000 calls.
 #include "report/find/findings_own.h"
 
 #include "base/mem.h"
@@ -215,6 +221,7 @@ const struct findings_kind findings_kinds[] = {
 	{ 0 },
 };
 
+// "growth" and "growth#2" are both of the kind growth.
 const struct findings_kind *findings_kind_find(const char *id)
 {
 	size_t length = strcspn(id, "#");
@@ -241,6 +248,7 @@ uint64_t findings_calls_min(const struct findings *findings)
 	return part > CALLS_LEAST ? part : CALLS_LEAST;
 }
 
+// Growth of a program of two seconds is its start. Who names a window has decided otherwise.
 bool findings_lasts(const struct findings *findings, process_id id)
 {
 	const struct query_context *asked = findings->asked;
@@ -295,6 +303,8 @@ void findings_figure(struct finding *finding, const char *key, const char *label
 		(struct findings_figure){ key, label, unit, value };
 }
 
+// Each kind that lacks the same thing of the trace says so once, however many processes it is asked
+// for.
 void findings_miss(struct findings *findings, const struct findings_kind *kind, const char *format,
 		   ...)
 {

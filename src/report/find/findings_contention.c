@@ -175,7 +175,7 @@ static uint32_t new_arena(struct findings_arenas *arenas, process_id process)
 	return (uint32_t)arenas->count - 1;
 }
 
-// The arena that a block is of; 0: it has a mapping for itself, or nobody knows.
+// The arena that a block is of; 0: it has a mapping for itself, or it is not known.
 static uint32_t arena_of(struct findings_arenas *arenas, process_id process, uint64_t address,
 			 struct arenas_thread *thread)
 {
