@@ -1,3 +1,9 @@
+// Threads are stopped by ptrace one by one, while those that still run may create others.
+//
+// For example, threads 10 and 11, of which 11 creates 12 just then. The first round reads
+// /proc/PID/task, finds 10 and 11, and stops both; the second finds 12 and stops it; the third
+// finds none that is new. Then all stand still: only a thread that runs could have created another.
+// A program that creates them faster than they are found is looked at no more than 100 times.
 #include "launch/tracee_linux.h"
 
 #include "base/mem.h"
@@ -75,7 +81,8 @@ static bool tracee_is_ours(int status) // the stop that we have asked for
 	return status >> 16 == PTRACE_EVENT_STOP;
 }
 
-// One that we have seized and told to stop stands.
+// One that we have seized and asked to stop has stopped. If a signal came first, it has stopped for
+// that and not for us; we keep the signal, which the thread gets when it is released.
 static bool tracee_stands(struct tracee_thread *thread)
 {
 	int status;
@@ -96,6 +103,7 @@ static bool tracee_seize(struct tracee *tracee, pid_t tid, struct err *err)
 
 	thread = MEM_ADD(tracee->threads, tracee->count, tracee->capacity);
 	*thread = (struct tracee_thread){ .tid = tid };
+	// Not PTRACE_ATTACH: its SIGSTOP looks like one that is for the program.
 	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) != 0) {
 		thread->gone = true;
 		return errno == ESRCH || attachable_refused(tracee->pid, errno, err);

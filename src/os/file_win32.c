@@ -1,3 +1,9 @@
+// Files by Windows' own calls, with what POSIX promises where they promise less: errors are said
+// by errno, and an open file can be renamed and removed.
+//
+// For example, file_read_at of 3 GiB: ReadFile counts in 32 bits, so it is called three times, for
+// 1 GiB each (ONCE_MAX). If the file ends after 2.5 GiB, the third call returns what is there, and
+// the fourth says that the file has ended, which is no error: 2.5 GiB were read.
 #include "os/file.h"
 
 #include "base/mem.h"
@@ -81,6 +87,8 @@ static int open_wide(const uint16_t *path, unsigned how)
 		flags = FILE_ATTRIBUTE_TEMPORARY | FILE_FLAG_DELETE_ON_CLOSE;
 		access |= DELETE;
 	}
+	// Shared in every way, as an open file of POSIX is: without FILE_SHARE_DELETE no one could
+	// rename or remove it until it is closed.
 	handle = CreateFileW((const wchar_t *)path, access,
 			     FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, NULL, make,
 			     flags, NULL);
@@ -88,6 +96,7 @@ static int open_wide(const uint16_t *path, unsigned how)
 		DWORD code = GetLastError();
 		DWORD attributes = GetFileAttributesW((const wchar_t *)path);
 
+		// Opening a folder as a file is "access denied" here.
 		failed(code);
 		if (attributes != INVALID_FILE_ATTRIBUTES && attributes & FILE_ATTRIBUTE_DIRECTORY)
 			errno = EISDIR;
@@ -266,7 +275,8 @@ bool file_cut(int fd, uint64_t size)
 	       failed(GetLastError());
 }
 
-// A byte that no file has is locked: a lock of Windows keeps others from reading what it is on.
+// A byte that no file has, at 2^62, is locked: a lock of Windows keeps others from reading what it
+// is on.
 static OVERLAPPED claimed_byte(void)
 {
 	return (OVERLAPPED){ .Offset = 0, .OffsetHigh = 1 << 30 };

@@ -1,3 +1,9 @@
+// The blocks of one moment, by size, and whose they are.
+//
+// Millions may live, of which a few rows are shown. For example, with rows_max 10: rows are added
+// until 4,106 (ROWS_MORE and 10) have come since the last sort; then they are sorted and the ten
+// largest stay. From then on a block that comes after the tenth is counted, and no row is made for
+// it. So there are never more than 4,116 rows.
 #include "report/find/active.h"
 
 #include "base/mem.h"
