@@ -652,8 +652,21 @@ static void tell_done(struct collector *collector, const struct trace_end *end, 
 	trace_builder_tell(&collector->trace_builder, &message);
 }
 
+// Only the trace says these: they make some figures less exact, and nothing wrong.
+static void note_count(struct trace_builder *trace_builder, const char *before, uint64_t count,
+		       const char *after)
+{
+	char text[128];
+
+	if (count == 0)
+		return;
+	snprintf(text, sizeof text, "%s%llu %s", before, (unsigned long long)count, after);
+	trace_builder_note(trace_builder, TRACE_NOTE_MESSAGE, TRACE_NONE, TRACE_NONE, 0, text);
+}
+
 static void note_losses(struct collector *collector)
 {
+	struct trace_builder *trace_builder = &collector->trace_builder;
 	char text[128];
 
 	if (collector->merge.order_breaks > 0) {
@@ -661,29 +674,14 @@ static void note_losses(struct collector *collector)
 			 "%llu events have no possible order: the program frees or moves blocks "
 			 "in two threads at once",
 			 (unsigned long long)collector->merge.order_breaks);
-		trace_builder_warn(&collector->trace_builder, TRACE_NONE, text);
+		trace_builder_warn(trace_builder, TRACE_NONE, text);
 	}
-	if (collector->trace_builder.language.unsure > 0) {
-		snprintf(text, sizeof text,
-			 "in %llu stacks it is not sure where the functions of Python belong",
-			 (unsigned long long)collector->trace_builder.language.unsure);
-		trace_builder_note(&collector->trace_builder, TRACE_NOTE_MESSAGE, TRACE_NONE,
-				   TRACE_NONE, 0, text);
-	}
-	if (collector->trace_builder.unbegun > 0) {
-		snprintf(text, sizeof text,
-			 "%llu programs had not begun when the recording ended, and are not in it",
-			 (unsigned long long)collector->trace_builder.unbegun);
-		trace_builder_note(&collector->trace_builder, TRACE_NOTE_MESSAGE, TRACE_NONE,
-				   TRACE_NONE, 0, text);
-	}
-	if (collector->trace_builder.forks_late > 0) {
-		snprintf(text, sizeof text,
-			 "%llu forks have no exact place in their parent's order",
-			 (unsigned long long)collector->trace_builder.forks_late);
-		trace_builder_note(&collector->trace_builder, TRACE_NOTE_MESSAGE, TRACE_NONE,
-				   TRACE_NONE, 0, text);
-	}
+	note_count(trace_builder, "in ", trace_builder->language.unsure,
+		   "stacks it is not sure where the functions of Python belong");
+	note_count(trace_builder, "", trace_builder->unbegun,
+		   "programs had not begun when the recording ended, and are not in it");
+	note_count(trace_builder, "", trace_builder->forks_late,
+		   "forks have no exact place in their parent's order");
 }
 
 static bool finish(struct collector *collector, struct collect_summary *summary, struct err *err)
