@@ -1,3 +1,13 @@
+// One function of Windows does what mmap and mprotect do; which of both a call is, its bits say.
+// For example:
+//
+//     VirtualAlloc(NULL, 1 MiB, MEM_RESERVE)      LANE_VM_MMAP without access
+//     VirtualAlloc(p, 64 KiB, MEM_COMMIT)         LANE_VM_MPROTECT with the page's access,
+//                                                 and committed
+//     VirtualAlloc(NULL, 64 KiB, MEM_COMMIT)      LANE_VM_MMAP with both: it reserves as well
+//     VirtualAlloc(p, 64 KiB, MEM_RESET)          LANE_VM_MADVISE: what is there may go
+//
+// so that the space these take is computed from the same records as on other systems.
 #include "recorder/vm_win32.h"
 
 #include "recorder/capture.h"
@@ -115,7 +125,7 @@ static bool vm_is_self(void *process)
 	return false;
 }
 
-// What is read in front of the system, which would have refused it.
+// What is read before the system reads it, which would have refused it.
 static bool vm_can_read(const void *argument)
 {
 	return (uintptr_t)argument >= VM_LOWEST &&
@@ -165,7 +175,7 @@ static size_t vm_extent(uintptr_t at)
 	return (uintptr_t)next - at;
 }
 
-// Behind the record of a call that takes memory.
+// After the record of a call that takes memory.
 static void vm_taken(nt_status status)
 {
 	walk_end();

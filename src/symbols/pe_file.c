@@ -1,3 +1,10 @@
+// Finds the image and the PDB that belong to what was recorded, and refuses all others.
+//
+// For example, a module of 32 bits was recorded with 90,112 bytes in memory, and its PDB's GUID and
+// age 2. A file of that size with the same GUID and age 1 is another build: its names would be near
+// the right ones, and wrong. A file of 64 bits, or of 94,208 bytes, is refused without a look at
+// the GUID. Only a module that was recorded without one is known by the time at which it was
+// linked.
 #include "symbols/pe_file.h"
 
 #include "base/mem.h"
@@ -110,7 +117,7 @@ static bool try_image(void *opaque, const char *path)
 	return false;
 }
 
-// In the user's directories.
+// In the user's directories, one after the other, until one has it.
 static bool look_in_list(const char *list, const char *name, const char *key,
 			 struct remarks *remarks, symbol_path_try *attempt, void *opaque)
 {
