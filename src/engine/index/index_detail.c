@@ -5,9 +5,10 @@
 // one scan of the window, in two threads. Rows are asked in batches, as many as the memory allows.
 //
 // Lifetimes are kept and sorted where they fit. Where not, each pass over the window counts them in
-// 4096 bins and then looks into the one bin that the percentile falls in. In a trace of 100 s the
-// bins are 34 ms wide (2^25 ns), then 8 us, then 2 ns, then 1 ns: four passes, and the answer is
-// exact.
+// 16,384 bins and then looks into the one bin that the percentile falls in; if no more than 16,384
+// are in it, the next pass keeps them, and the answer is exact. In a trace of 100 s the bins are
+// 8 ms wide (2^23 ns), then 512 ns, then 1 ns. The first of these passes is the one that all
+// rows need: so mostly there are two, of some 18 million lifetimes of one row, too.
 #include "base/mem.h"
 #include "engine/index/index_scan.h"
 #include "os/thread.h"
@@ -17,16 +18,20 @@
 
 enum {
 	BATCH_SHARE = 8, // of the memory, for what is kept of rows that are asked at once
-	BINS = 4096,
+	BINS_LOG2 = 14,
+	BINS = 1 << BINS_LOG2,
+	KEPT_BITS = 32,        // of a lifetime that is kept in place of a bin
 	BINNED_MIN = 2 * BINS, // lifetimes of a row that bins take less memory than
 };
 
 // One of the two lifetimes that are asked of a group: it lies in [low, low + BINS << shift), and
-// `rank` shorter ones of these come before it.
+// `rank` shorter ones of these come before it; where they are kept, in [low, low + (1 << shift)).
 struct target {
 	uint64_t low, rank;
 	unsigned shift;
 	uint32_t *bins;
+	uint32_t kept; // where it is keeping: so many are in `bins`, each less `low`
+	bool keeping;  // what is there fits into the bins
 	bool found;
 };
 
@@ -36,6 +41,7 @@ struct group_state {
 	uint64_t *lifetimes;    // NULL: they are not kept
 	uint64_t room;          // for so many
 	struct target *targets; // two, or NULL
+	uint32_t *bins;         // of the first pass, if lifetimes are not kept
 };
 
 struct detailing {
@@ -45,6 +51,9 @@ struct detailing {
 	uint32_t *state_of; // by group: number + 1
 	bool backwards;     // lifetimes are put at the end of their room
 	bool counting;      // bins
+	bool binned;        // the first pass counts those of rows whose lifetimes are not kept
+	unsigned shift;     // of these
+	uint64_t keep_max;  // lifetimes in place of bins
 	struct err *err;
 	bool failed;
 };
@@ -68,6 +77,8 @@ static bool keep_lifetime(struct detailing *detailing, struct group_state *state
 {
 	uint64_t at = state->detail->lifetimes++;
 
+	if (state->bins && lifetime_ns >> detailing->shift < BINS)
+		state->bins[lifetime_ns >> detailing->shift]++;
 	if (!state->lifetimes)
 		return true;
 	if (at >= state->room) {
@@ -101,6 +112,15 @@ static void move_level(struct group_state *state, const struct index_scan_step *
 	detail->last_ns = step->time_ns;
 }
 
+// `above`: by how much it is longer than the target's lowest.
+static void put_into(struct target *target, uint64_t above)
+{
+	if (!target->keeping && above >> target->shift < BINS)
+		target->bins[above >> target->shift]++;
+	else if (target->keeping && above >> target->shift == 0 && target->kept < BINS)
+		target->bins[target->kept++] = (uint32_t)above;
+}
+
 static bool detail_step(void *context, const struct index_scan_step *step)
 {
 	struct detailing *detailing = context;
@@ -119,9 +139,8 @@ static bool detail_step(void *context, const struct index_scan_step *step)
 	for (unsigned i = 0; i < 2; i++) {
 		struct target *target = &state->targets[i];
 
-		if (!target->found && lifetime_ns >= target->low &&
-		    (lifetime_ns - target->low) >> target->shift < BINS)
-			target->bins[(lifetime_ns - target->low) >> target->shift]++;
+		if (!target->found && lifetime_ns >= target->low)
+			put_into(target, lifetime_ns - target->low);
 	}
 	return true;
 }
@@ -137,45 +156,86 @@ static void sort_lifetimes(struct window_detail *detail, uint64_t *lifetimes)
 	detail->lifetime_p99_ns = lifetimes[(count - 1) * 99 / 100];
 }
 
+static int compare_kept(const void *a, const void *b)
+{
+	const uint32_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
 // After a pass: the bin that the target lies in is where the next pass looks closer.
-static bool narrow(struct target *target)
+static bool narrow(struct target *target, uint64_t keep_max)
 {
 	uint64_t bin = 0;
 
+	if (target->keeping) {
+		qsort(target->bins, target->kept, sizeof *target->bins, compare_kept);
+		target->low += target->rank < target->kept ? target->bins[target->rank] : 0;
+		return target->found = true;
+	}
 	while (bin + 1 < BINS && target->rank >= target->bins[bin])
 		target->rank -= target->bins[bin++];
 	target->low += bin << target->shift;
 	target->found = target->shift == 0;
-	target->shift = target->shift > 12 ? target->shift - 12 : 0;
+	target->keeping = target->shift <= KEPT_BITS && target->bins[bin] <= keep_max;
+	if (!target->keeping)
+		target->shift = target->shift > BINS_LOG2 ? target->shift - BINS_LOG2 : 0;
 	memset(target->bins, 0, BINS * sizeof *target->bins);
 	return target->found;
 }
 
 // Lifetimes are shorter than the trace.
-static struct target target_of(const struct index *index, uint64_t rank)
+static unsigned first_shift(const struct index *index)
 {
-	struct target target = { .rank = rank,
-				 .shift = 52,
-				 .bins = mem_alloc(BINS, sizeof(uint32_t)) };
+	unsigned shift = 63 - BINS_LOG2;
 
-	while (target.shift > 0 && (uint64_t)BINS << (target.shift - 1) > index->duration_ns)
-		target.shift--;
-	return target;
+	while (shift > 0 && (uint64_t)BINS << (shift - 1) > index->duration_ns)
+		shift--;
+	return shift;
 }
 
-static void begin_counting(const struct detailing *detailing, struct window_detail *details,
+static uint32_t *copy_bins(const uint32_t *bins)
+{
+	uint32_t *copy = mem_resize(NULL, BINS, sizeof *copy);
+
+	return memcpy(copy, bins, BINS * sizeof *copy);
+}
+
+// At most so many lifetimes take the place of bins.
+static uint64_t keep_max(const struct index *index)
+{
+	uint64_t room = index_room(index, BATCH_SHARE, sizeof(uint32_t));
+
+	return room < BINS ? room : BINS;
+}
+
+// Of a row whose first bins are counted, which are the target's from now on. True: it is found.
+static bool begin_target(struct target *target, uint32_t *bins, const struct detailing *detailing,
+			 uint64_t rank)
+{
+	*target = (struct target){ .rank = rank, .shift = detailing->shift, .bins = bins };
+	return narrow(target, detailing->keep_max);
+}
+
+// False: there is nothing left to count.
+static bool begin_counting(const struct detailing *detailing, struct window_detail *details,
 			   size_t count)
 {
+	bool found = true;
+
 	for (size_t i = 0; i < count; i++) {
 		struct group_state *state = &detailing->states[i];
 		uint64_t last = details[i].lifetimes - 1;
 
-		if (state->lifetimes || details[i].lifetimes == 0)
+		if (!state->bins || details[i].lifetimes == 0)
 			continue;
 		state->targets = mem_alloc(2, sizeof *state->targets);
-		state->targets[0] = target_of(detailing->index, last / 2);
-		state->targets[1] = target_of(detailing->index, last * 99 / 100);
+		found &= begin_target(&state->targets[0], copy_bins(state->bins), detailing,
+				      last / 2);
+		found &= begin_target(&state->targets[1], state->bins, detailing, last * 99 / 100);
+		state->bins = NULL;
 	}
+	return !found;
 }
 
 static void end_counting(const struct detailing *detailing, struct window_detail *details,
@@ -194,14 +254,15 @@ static void end_counting(const struct detailing *detailing, struct window_detail
 	}
 }
 
-// More lifetimes than can be kept: each pass over the window finds twelve bits of those asked for.
+// More lifetimes than can be kept: each pass over the window finds fourteen bits of those asked
+// for, or all.
 static bool count_lifetimes(struct detailing *detailing, struct window_detail *details,
 			    size_t count, struct index_scan *scan, struct err *err)
 {
-	bool ok = true, all = false;
+	bool ok = true, all;
 
 	detailing->counting = true;
-	begin_counting(detailing, details, count);
+	all = !begin_counting(detailing, details, count);
 	while (ok && !all) {
 		ok = index_scan(scan, err) && !detailing->failed;
 		all = true;
@@ -210,7 +271,7 @@ static bool count_lifetimes(struct detailing *detailing, struct window_detail *d
 
 			for (unsigned k = 0; targets && k < 2; k++)
 				if (!targets[k].found)
-					all &= narrow(&targets[k]);
+					all &= narrow(&targets[k], detailing->keep_max);
 		}
 	}
 	end_counting(detailing, details, count);
@@ -268,14 +329,19 @@ static bool begin_half(struct half *half, const struct detailing *whole,
 		return false;
 	for (size_t i = 0; i < count; i++) {
 		half->detailing.states[i] = whole->states[i];
+		if (whole->binned && !whole->states[i].lifetimes &&
+		    whole->state_of[details[i].group] == i + 1)
+			half->detailing.states[i].bins = mem_alloc(BINS, sizeof(uint32_t));
 		begin_detail(&half->detailing.states[i], &details[i], from, levels);
 	}
 	mem_free(levels);
 	return true;
 }
 
-static void end_half(struct half *half)
+static void end_half(struct half *half, size_t count)
 {
+	for (size_t i = 0; i < count; i++)
+		mem_free(half->detailing.states[i].bins);
 	mem_free(half->detailing.states);
 	index_clock_fini(&half->clock);
 }
@@ -305,6 +371,16 @@ static bool join_detail(const struct group_state *state, struct window_detail *d
 	memmove(state->lifetimes + count, state->lifetimes + state->room - added,
 		added * sizeof *state->lifetimes);
 	return true;
+}
+
+// Of a row whose lifetimes are not kept.
+static void join_bins(struct group_state *state, struct group_state *first,
+		      const struct group_state *second)
+{
+	for (size_t bin = 0; first->bins && bin < BINS; bin++)
+		first->bins[bin] += second->bins[bin];
+	state->bins = first->bins;
+	first->bins = NULL;
 }
 
 // Go through both halves at once.
@@ -350,8 +426,11 @@ static bool detail_in_halves(struct detailing *detailing, const struct index_sca
 	detailing->backwards = false;
 	for (size_t i = 0; ok && i < count; i++)
 		ok = join_detail(&detailing->states[i], &details[i], &behind[i], err);
-	end_half(&halves[0]);
-	end_half(&halves[1]);
+	for (size_t i = 0; ok && i < count; i++)
+		join_bins(&detailing->states[i], &halves[0].detailing.states[i],
+			  &halves[1].detailing.states[i]);
+	end_half(&halves[0], count);
+	end_half(&halves[1], count);
 	mem_free(behind);
 	return ok;
 }
@@ -414,6 +493,9 @@ static bool by_scan(struct detailing *detailing, const struct window_query *quer
 	if (batch->lifetimes)
 		room = give_room(detailing, details, batch->count, batch->lifetimes,
 				 batch->kept_max, &binned);
+	detailing->binned = binned;
+	detailing->shift = first_shift(detailing->index);
+	detailing->keep_max = keep_max(detailing->index);
 	index_groups_init(&groups, detailing->index, query);
 	index_scan_prepare(&scan);
 	ok = detail_in_halves(detailing, &scan, query, details, batch->count, err);
@@ -428,6 +510,8 @@ static bool by_scan(struct detailing *detailing, const struct window_query *quer
 			details[i].first_ns = 0;
 	for (size_t i = 0; i < batch->count; i++)
 		details[i] = details[detailing->state_of[details[i].group] - 1];
+	for (size_t i = 0; i < batch->count; i++)
+		mem_free(detailing->states[i].bins);
 	index_scan_fini(&scan);
 	index_groups_fini(&groups);
 	mem_free(detailing->states);
