@@ -13,6 +13,7 @@
 #include "engine/replay/lives.h"
 #include "export/export.h"
 #include "os/now.h"
+#include "trace/parts.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -289,7 +290,7 @@ static void close_file(struct otlp_push *push)
 	opened_close(&push->opened);
 }
 
-static bool open_file(struct otlp_push *push, struct err *err)
+static void take_file(struct otlp_push *push, struct opened *file)
 {
 	const struct lives_watcher watcher = {
 		.begin = begin,
@@ -298,14 +299,13 @@ static bool open_file(struct otlp_push *push, struct err *err)
 		.context = push,
 	};
 
-	if (!opened_open(&push->opened, push->options->path, &push->options->symbols, err))
-		return false;
+	push->opened = *file;
+	*file = (struct opened){ 0 };
 	reader_follow(push->opened.reader, true);
 	push->asked.reader = push->opened.reader;
 	push->asked.names = push->opened.names;
 	push->asked.symbols = push->opened.symbols;
 	push->lives = lives_new(push->opened.reader, &watcher, NULL);
-	return true;
 }
 
 static void say_dropped(struct otlp_push *push)
@@ -324,25 +324,46 @@ static void say_dropped(struct otlp_push *push)
 	str_fini(&line);
 }
 
-// It was cut anew, or rotated away: the rest is in another file of this name. What lives is found
-// there once more. False without an error: there is none.
+// Opens the file that `info`'s goes on in: its next part, or what has its name now. False without an
+// error: there is none.
+static bool open_next(const struct otlp_push *push, const struct trace_info *info,
+		      struct opened *next, struct err *err)
+{
+	const char *path = push->options->path;
+	const struct trace_info *other;
+	struct str part = { 0 };
+	uint8_t id[sizeof info->recording_id];
+	bool is_part, is = false;
+
+	parts_next_id(info->recording_id, id);
+	do {
+		is_part = parts_has(info) && parts_find(path, id, &part);
+		if (!opened_open(next, is_part ? str_get(&part) : path, &push->options->symbols,
+				 err))
+			break;
+		other = reader_info(next->reader);
+		is = other->began_unix_ns == info->began_unix_ns &&
+		     (other->trimmed != info->trimmed ||
+		      memcmp(other->recording_id, info->recording_id, sizeof id) != 0 ||
+		      (!reader_end(push->opened.reader) &&
+		       (reader_growing(next->reader) || reader_end(next->reader))));
+		// Rotated between our look and its opening: it is called otherwise by now.
+		is_part = is_part && memcmp(other->recording_id, id, sizeof id) != 0;
+		if (!is || is_part)
+			opened_close(next);
+	} while (is_part);
+	str_fini(&part);
+	return is && !err->kind;
+}
+
+// It was cut anew, or rotated away: the rest is in another file. What lives is found there once
+// more. False without an error: there is none.
 static bool reopen(struct otlp_push *push, struct err *err)
 {
-	const struct trace_info *info = reader_info(push->opened.reader);
-	const struct trace_info *other;
-	struct opened next;
-	bool is;
+	struct opened next = { 0 };
+	uint64_t end_ns;
 
-	if (!opened_open(&next, push->options->path, &push->options->symbols, err))
-		return false;
-	other = reader_info(next.reader);
-	is = other->began_unix_ns == info->began_unix_ns &&
-	     (other->trimmed != info->trimmed ||
-	      memcmp(other->recording_id, info->recording_id, sizeof info->recording_id) != 0 ||
-	      (!reader_end(push->opened.reader) &&
-	       (reader_growing(next.reader) || reader_end(next.reader))));
-	opened_close(&next);
-	if (!is)
+	if (!open_next(push, reader_info(push->opened.reader), &next, err))
 		return false;
 	if (push->begins.time_ns > push->before.time_ns ||
 	    (push->begins.time_ns == push->before.time_ns &&
@@ -351,9 +372,11 @@ static bool reopen(struct otlp_push *push, struct err *err)
 	push->begins = (struct place){ 0 };
 	for (size_t i = 0; i < push->sums_count; i++)
 		push->sums[i].live = push->sums[i].exited = 0;
+	// It may have ended in a pause of the program.
+	end_ns = reader_end(push->opened.reader) ? moment_duration(push->opened.reader) : 0;
+	push->now_ns = end_ns > push->now_ns ? end_ns : push->now_ns;
 	close_file(push);
-	if (!open_file(push, err))
-		return false;
+	take_file(push, &next);
 	say_dropped(push);
 	return true;
 }
@@ -428,9 +451,11 @@ bool otlp_push_run(struct otlp_send *send, const struct otlp_push_options *optio
 		.result = result,
 		.epoch_ns = now_steady_ns(),
 	};
-	bool good = open_file(&push, err);
+	struct opened first;
+	bool good = opened_open(&first, options->path, &options->symbols, err);
 
 	if (good) {
+		take_file(&push, &first);
 		push.from_ns = moment_begin(push.opened.reader);
 		good = follow(&push, err);
 	}
