@@ -583,7 +583,7 @@ static void write_sites(struct rowset *rows)
 		put_double(rows, (double)site->bytes / WEIGHT_UNIT);
 		put_double(rows, (double)site->kept_count / WEIGHT_UNIT);
 		put_double(rows, (double)site->kept_bytes / WEIGHT_UNIT);
-		put_double(rows, site->byte_ns / 1e9);
+		put_double(rows, (double)site->byte_ns / WEIGHT_UNIT / 1e9);
 		end_row(rows);
 	}
 	rowset_sites_fini(&sites);

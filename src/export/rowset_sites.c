@@ -61,7 +61,7 @@ void rowset_sites_add(struct rowset_sites *sites, const struct lives_block *bloc
 		site->kept_bytes += weight.bytes;
 	}
 	if (to_ns > from_ns)
-		site->byte_ns += (double)weight.bytes / WEIGHT_UNIT * (double)(to_ns - from_ns);
+		site->byte_ns += (unsigned __int128)weight.bytes * (to_ns - from_ns);
 }
 
 static bool is_empty(const struct rowset_site *site)

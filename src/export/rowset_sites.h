@@ -10,9 +10,9 @@
 struct rowset_site {
 	uint64_t count, bytes;           // allocated
 	uint64_t kept_count, kept_bytes; // of them and of those from before: no call ended them
-	double byte_ns;                  // bytes times how long they were there, in whole bytes
-	stack_id stack;                  // the first one that has the names
-	uint64_t identity;               // of its names
+	unsigned __int128 byte_ns; // bytes times how long they were there: exact in whatever order
+	stack_id stack;            // the first one that has the names
+	uint64_t identity;         // of its names
 };
 
 struct rowset_sites {

@@ -324,8 +324,8 @@ static void say_dropped(struct otlp_push *push)
 	str_fini(&line);
 }
 
-// Opens the file that `info`'s goes on in: its next part, or what has its name now. False without an
-// error: there is none.
+// Opens the file that `info`'s goes on in: its next part, or what has its name now. False without
+// an error: there is none.
 static bool open_next(const struct otlp_push *push, const struct trace_info *info,
 		      struct opened *next, struct err *err)
 {
