@@ -1,5 +1,6 @@
-// Of a file that anybody may have made, read by libelf: only its table of dynamic symbols, and, of
-// those few files that could have an allocator, its constants.
+// Of a file that anybody may have made, read by libelf: only its table of dynamic symbols, the one
+// of all symbols if that is no longer, and, of those few files that could have an allocator, its
+// constants.
 #include "collect/hidden_allocator.h"
 
 #include <fcntl.h>
@@ -12,10 +13,26 @@
 enum { HIDDEN_ALLOCATOR_TEXT_MAX = 256 << 20 };
 
 struct hidden_allocator_file {
-	bool named; // it has a table of all symbols, or exports malloc: what is there is entered
+	bool named;     // it has a table of all symbols, or one that has a malloc: that is entered
 	unsigned wants; // of the three functions, one bit each
 	GElf_Shdr constants;
 };
+
+// "je_malloc", or what is entered under another name.
+static bool hidden_allocator_is_malloc(const char *name)
+{
+	static const char *const begins[] = { "",    "je_",  "_rjem_",     "_rjem_je_", "tc_",
+					      "mi_", "_mi_", "moz_arena_", "scalable_" };
+
+	size_t length = strlen(name), end = strlen("malloc");
+
+	if (length < end || memcmp(name + length - end, "malloc", end) != 0)
+		return false;
+	for (size_t i = 0; i < sizeof(begins) / sizeof(*begins); i++)
+		if (strlen(begins[i]) == length - end && memcmp(name, begins[i], length - end) == 0)
+			return true;
+	return false;
+}
 
 static void hidden_allocator_meet(struct hidden_allocator_file *file, const char *name,
 				  bool defined)
@@ -23,7 +40,7 @@ static void hidden_allocator_meet(struct hidden_allocator_file *file, const char
 	static const char *const wanted[] = { "mmap", "munmap", "madvise" };
 
 	if (defined) {
-		file->named |= strcmp(name, "malloc") == 0;
+		file->named |= hidden_allocator_is_malloc(name);
 		return;
 	}
 	if (strcmp(name, "mmap64") == 0)
@@ -54,6 +71,7 @@ static void hidden_allocator_read_symbols(struct hidden_allocator_file *file, El
 static bool hidden_allocator_read(struct hidden_allocator_file *file, Elf *elf)
 {
 	Elf_Scn *section = NULL;
+	uint64_t dynamic_bytes = 0; // of what it exports; bun has that twice
 	GElf_Shdr header;
 	size_t names;
 
@@ -65,8 +83,11 @@ static bool hidden_allocator_read(struct hidden_allocator_file *file, Elf *elf)
 		if (!gelf_getshdr(section, &header))
 			continue;
 		name = elf_strptr(elf, names, header.sh_name);
-		file->named |= header.sh_type == SHT_SYMTAB;
 		if (header.sh_type == SHT_DYNSYM)
+			dynamic_bytes = header.sh_size;
+		if (header.sh_type == SHT_SYMTAB && header.sh_size > dynamic_bytes)
+			file->named = true;
+		else if (header.sh_type == SHT_DYNSYM || header.sh_type == SHT_SYMTAB)
 			hidden_allocator_read_symbols(file, elf, section, &header);
 		if (name && strcmp(name, ".rodata") == 0 && header.sh_type == SHT_PROGBITS)
 			file->constants = header;

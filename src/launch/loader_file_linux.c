@@ -197,7 +197,8 @@ static void loader_file_read_sections(struct loader_file *file, Elf *elf)
 			continue;
 		name = elf_strptr(elf, names, header.sh_name);
 		file->go |= name && (strcmp(name, ".go.buildinfo") == 0 ||
-				     strcmp(name, ".note.go.buildid") == 0);
+				     strcmp(name, ".note.go.buildid") == 0 ||
+				     strcmp(name, ".gopclntab") == 0);
 		if (header.sh_type == SHT_SYMTAB)
 			loader_file_read_symbols(file, elf, section, &header);
 	}

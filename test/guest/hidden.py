@@ -284,6 +284,17 @@ def a_stripped_one_is_told_though_the_program_asks_libc_too():
 
 
 @test
+def one_whose_table_of_symbols_says_nothing_of_it_is_as_good_as_stripped():
+    """bun's has what it exports, once more."""
+    program = build("program", jemalloc("jemalloc", "je_"), "je_")
+    subprocess.run(["strip", "--keep-symbol=main", program], check=True)
+    check(" main" in run(["nm", program]).out, "no table of symbols")
+    ended = run([TIDEMARK, "record", "-f", "-o", "t.tide", "--", program])
+    check("program has jemalloc inside and is stripped" in ended.err, ended.err)
+    check(("jemalloc", "program", "stripped") in allocators()[0], allocators()[0])
+
+
+@test
 def a_stripped_one_is_said_to_be_unseen_if_it_is_there():
     program = build("program", jemalloc("jemalloc", "je_"), "je_", "-DOWN_ALONE")
     subprocess.run(["strip", program], check=True)

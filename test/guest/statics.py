@@ -150,6 +150,9 @@ def what_cannot_be_entered_says_why():
     path = build("static")
     equal(0, run(["strip", "-o", "stripped", path]).code, "strip")
     refused(["./stripped"], "stripped", "try:")
+    # Go's own linker (-s, esbuild) leaves this one, which its runtime reads.
+    equal(0, run(["objcopy", "--add-section", ".gopclntab=/proc/self/cmdline", "stripped", "gone"]).code, "objcopy")
+    refused(["./gone"], "Go's", "garbage collector")
     if not why_not_32_bits():
         refused([build("narrow")], "not of 64 bits", "dynamic build")
     with open("scope", "w", encoding="ascii") as file:
