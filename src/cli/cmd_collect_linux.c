@@ -199,13 +199,16 @@ static int create_output(const struct wishes *wishes, struct str *path, struct e
 					 .force = wishes->force };
 	char link[64], exe[4096];
 	ssize_t length;
-	bool created;
+	struct output_made made;
+	int fd;
 
 	snprintf(link, sizeof link, "/proc/%u/exe", (unsigned)wishes->pid);
 	length = readlink(link, exe, sizeof exe - 1);
 	exe[length > 0 ? length : 0] = 0;
 	output.program = length > 0 ? program_base_name(exe) : "program";
-	return output_create(&output, path, &created, err);
+	fd = output_create(&output, path, &made, err);
+	output_begun(&made);
+	return fd;
 }
 
 static bool collect(const struct wishes *wishes, int output_fd, struct err *err)

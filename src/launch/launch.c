@@ -46,7 +46,8 @@ bool launch_find(const struct launch_options *options, struct launch_result *res
 }
 
 int launch_create_output(const struct launch_options *options, struct launch_result *result,
-			 const char *program, uint64_t pid, bool *created, struct err *err)
+			 const char *program, uint64_t pid, struct output_made *made,
+			 struct err *err)
 {
 	struct output_options output = {
 		.pattern = options->output_pattern,
@@ -55,9 +56,9 @@ int launch_create_output(const struct launch_options *options, struct launch_res
 		.force = options->force,
 		.started = options->attach_pid == 0 ? program : NULL,
 	};
-	int fd = output_create(&output, &result->path, created, err);
+	int fd = output_create(&output, &result->path, made, err);
 
-	ASSERT(fd >= 0 || !*created);
+	ASSERT(fd >= 0 || !made->created);
 	if (fd < 0)
 		str_clear(&result->path);
 	return fd;

@@ -64,7 +64,7 @@ struct launch {
 	struct indexer indexer;
 	struct follower follower;
 	int output_fd;
-	bool output_created; // it was not there before: remove it if nothing is recorded
+	struct output_made output;
 	int signal_fd;
 	pid_t program_pid; // 0: it has ended
 	bool told_waiting;
@@ -220,7 +220,7 @@ static bool launch_open_output(struct launch *launch, struct err *err)
 
 	launch->output_fd =
 		launch_create_output(launch->options, launch->result, str_get(&launch->program),
-				     (uint64_t)launch->starter.pid, &launch->output_created, err);
+				     (uint64_t)launch->starter.pid, &launch->output, err);
 	if (launch->output_fd >= 0 && keep_wishes_any(&launch->options->keep) &&
 	    !file_is_regular(launch->output_fd, &size))
 		return err_set(err, ERR_USAGE,
@@ -727,8 +727,7 @@ static void launch_undo(struct launch *launch)
 			collector_process_kill(&launch->collector_process);
 		collector_process_close(&launch->collector_process);
 	}
-	if (launch->output_created)
-		unlink(str_get(&launch->result->path));
+	output_undo(&launch->output, str_get(&launch->result->path));
 	str_clear(&launch->result->path);
 }
 
@@ -762,6 +761,7 @@ void launch_run(const struct launch_options *options, struct launch_result *resu
 	launch_fill_standard();
 	if (launch_start(&launch, err)) {
 		result->end = LAUNCH_RAN;
+		output_begun(&launch.output);
 		launch_open_indexer(&launch);
 		launch_open_follower(&launch);
 		launch_wait(&launch);

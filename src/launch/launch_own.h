@@ -3,6 +3,7 @@
 #define LAUNCH_LAUNCH_OWN_H
 
 #include "launch/launch.h"
+#include "launch/output.h"
 
 #define LAUNCH_WAITING                                                      \
 	"the program has ended; waiting for processes of it that live on, " \
@@ -22,7 +23,8 @@ bool launch_find(const struct launch_options *options, struct launch_result *res
 // Create the output of a program that has that pid; its name becomes result->path. A descriptor,
 // or -1.
 int launch_create_output(const struct launch_options *options, struct launch_result *result,
-			 const char *program, uint64_t pid, bool *created, struct err *err);
+			 const char *program, uint64_t pid, struct output_made *made,
+			 struct err *err);
 
 // What the trace says of our options. Borrowed.
 void launch_describe_options(const struct launch_options *options, struct trace_info *info);

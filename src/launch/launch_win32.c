@@ -32,7 +32,7 @@ struct launch {
 	struct str command; // the line it is started with
 	PROCESS_INFORMATION child;
 	int output_fd;
-	bool output_created;
+	struct output_made output;
 	struct collect_options collect;
 	struct err collect_err;
 	struct door *door;
@@ -265,9 +265,9 @@ static bool launch_attach(struct launch *launch, struct err *err)
 
 static bool launch_open_output(struct launch *launch, struct err *err)
 {
-	launch->output_fd =
-		launch_create_output(launch->options, launch->result, str_get(&launch->program),
-				     launch->child.dwProcessId, &launch->output_created, err);
+	launch->output_fd = launch_create_output(launch->options, launch->result,
+						 str_get(&launch->program),
+						 launch->child.dwProcessId, &launch->output, err);
 	return launch->output_fd >= 0;
 }
 
@@ -364,8 +364,7 @@ static void launch_undo(struct launch *launch)
 	if (launch->output_fd >= 0)
 		_close(launch->output_fd);
 	launch->output_fd = -1;
-	if (launch->output_created)
-		remove(str_get(&launch->result->path));
+	output_undo(&launch->output, str_get(&launch->result->path));
 	str_clear(&launch->result->path);
 }
 
@@ -384,6 +383,7 @@ void launch_run(const struct launch_options *options, struct launch_result *resu
 	    launch_open_output(&launch, err) && launch_open_collector(&launch, err) &&
 	    launch_go(&launch, err)) {
 		result->end = LAUNCH_RAN;
+		output_begun(&launch.output);
 		launch_wait(&launch);
 	} else {
 		launch_undo(&launch);

@@ -5,6 +5,8 @@
 #include "launch/output.h"
 
 #include "launch/pattern.h"
+#include "os/file.h"
+#include "os/tool.h"
 
 #include <errno.h>
 #include <string.h>
@@ -32,7 +34,31 @@ static bool may_be(const struct output_options *options, const char *path, struc
 	return !its && !stream;
 }
 
-int output_create(const struct output_options *options, struct str *path, bool *created,
+// If it cannot be, it is written over.
+static void set_aside(const char *path, struct output_made *made)
+{
+	if (!output_is_plain(path))
+		return;
+	str_format(&made->aside, "%s.%ld.old", path, (long)tool_own_pid());
+	if (!file_rename(path, str_get(&made->aside), false))
+		str_clear(&made->aside);
+}
+
+static int open_one(const char *path, bool force, struct output_made *made)
+{
+	int fd;
+
+	if (force)
+		set_aside(path, made);
+	fd = output_open(path, force, &made->created);
+	if (fd >= 0 && made->aside.length > 0)
+		file_let_in(fd, str_get(&made->aside));
+	else if (made->aside.length > 0)
+		output_undo(made, path);
+	return fd;
+}
+
+int output_create(const struct output_options *options, struct str *path, struct output_made *made,
 		  struct err *err)
 {
 	char host[HOST_BYTES] = "localhost";
@@ -45,6 +71,7 @@ int output_create(const struct output_options *options, struct str *path, bool *
 	bool numbered = true;
 	int fd = -1;
 
+	*made = (struct output_made){ 0 };
 	output_host(host, sizeof host);
 	for (; words.number < NUMBERS_MAX && numbered; words.number++) {
 		str_clear(path);
@@ -54,7 +81,7 @@ int output_create(const struct output_options *options, struct str *path, bool *
 		numbered = numbered || !options->pattern;
 		if (!may_be(options, str_get(path), err))
 			return -1;
-		fd = output_open(str_get(path), options->force && !numbered, created);
+		fd = open_one(str_get(path), options->force && !numbered, made);
 		if (fd >= 0 || errno != EEXIST)
 			break;
 	}
@@ -67,4 +94,21 @@ int output_create(const struct output_options *options, struct str *path, bool *
 	else
 		err_errno(err, errno, "cannot create %s", str_get(path));
 	return -1;
+}
+
+void output_begun(struct output_made *made)
+{
+	if (made->aside.length > 0)
+		file_remove(str_get(&made->aside));
+	str_fini(&made->aside);
+}
+
+void output_undo(struct output_made *made, const char *path)
+{
+	if (made->created)
+		file_remove(path);
+	if (made->aside.length > 0)
+		file_rename(str_get(&made->aside), path, true);
+	made->created = false;
+	str_fini(&made->aside);
 }

@@ -15,17 +15,30 @@ struct output_options {
 	const char *started; // the program's path, if it has our standard streams; else NULL
 };
 
-// Create it, readable and writable by its owner alone (it holds the program's arguments). `*path`
-// receives its name, `*created` whether it was not there before. Without a pattern, or with %n in
-// it, a name that is taken is followed by the next one; else a file that is there is an error,
-// unless forced. What a started program is, reads or writes is refused in any case. Returns a
-// close-on-exec descriptor, or -1.
-int output_create(const struct output_options *options, struct str *path, bool *created,
+// How to undo it.
+struct output_made {
+	bool created;     // it was not there before
+	struct str aside; // what was there before has this name meanwhile; empty: nothing has
+};
+
+// Create it, readable and writable by its owner alone (it holds the program's arguments), or, where
+// a file is replaced, by who could read that. `*path` receives its name. Without a pattern, or with
+// %n in it, a name that is taken is followed by the next one; else a file that is there is an
+// error, unless forced: then it is kept aside, as PATH.PID.old, until output_begun() or
+// output_undo(). A pipe, a device, a link and a file of several names are written to as they are.
+// What a started program is, reads or writes is refused in any case. Returns a close-on-exec
+// descriptor, or -1.
+int output_create(const struct output_options *options, struct str *path, struct output_made *made,
 		  struct err *err);
 
+void output_begun(struct output_made *made);                  // what was there before goes
+void output_undo(struct output_made *made, const char *path); // all is as it was before
+
 // Of the system. Create one file, or with `force` take the one that is there: a descriptor, or -1
-// with errno. The host's name into `host`, which is left as it is where that cannot be had.
+// with errno. Whether a file of one name is there, and no link to it. The host's name into `host`,
+// which is left as it is where that cannot be had.
 int output_open(const char *path, bool force, bool *created);
+bool output_is_plain(const char *path);
 
 // What the file is to a program at `program` that has our standard streams, in words: a trace that
 // is written there would destroy it, or be mixed with what the program writes. NULL: nothing.

@@ -19,6 +19,13 @@ int output_open(const char *path, bool force, bool *created)
 	return fd;
 }
 
+bool output_is_plain(const char *path)
+{
+	struct stat file;
+
+	return lstat(path, &file) == 0 && S_ISREG(file.st_mode) && file.st_nlink == 1;
+}
+
 static bool same(const struct stat *one, const struct stat *other)
 {
 	return one->st_dev == other->st_dev && one->st_ino == other->st_ino;

@@ -9,14 +9,21 @@
 
 enum { OUTPUT_PATH_MAX = 32768 };
 
+static wchar_t wide[OUTPUT_PATH_MAX]; // the launcher's only thread
+
+static bool widen(const char *path)
+{
+	return MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, path, -1, wide, OUTPUT_PATH_MAX) >
+	       0;
+}
+
 // Others may read while it grows.
 int output_open(const char *path, bool force, bool *created)
 {
-	static wchar_t wide[OUTPUT_PATH_MAX]; // the launcher's only thread
 	int flags = _O_RDWR | _O_CREAT | _O_BINARY | _O_NOINHERIT;
 	int fd;
 
-	if (!MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, path, -1, wide, OUTPUT_PATH_MAX)) {
+	if (!widen(path)) {
 		errno = ENOENT;
 		return -1;
 	}
@@ -25,6 +32,15 @@ int output_open(const char *path, bool force, bool *created)
 	if (fd >= 0 || errno != EEXIST || !force)
 		return fd;
 	return _wsopen(wide, flags | _O_TRUNC, _SH_DENYNO, _S_IREAD | _S_IWRITE);
+}
+
+bool output_is_plain(const char *path)
+{
+	const DWORD others = FILE_ATTRIBUTE_DIRECTORY | FILE_ATTRIBUTE_DEVICE |
+			     FILE_ATTRIBUTE_REPARSE_POINT;
+	DWORD is = widen(path) ? GetFileAttributesW(wide) : INVALID_FILE_ATTRIBUTES;
+
+	return is != INVALID_FILE_ATTRIBUTES && !(is & others);
 }
 
 // The system itself refuses to open a file that runs or that another has open to write.

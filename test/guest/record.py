@@ -86,6 +86,17 @@ def an_existing_file_is_overwritten_only_when_forced():
     with open("t.tide", encoding="ascii") as file:
         equal("mine\n", file.read(), "the file")
     equal(0, run([TIDEMARK, "record", "--force", "-o", "t.tide", "true"]).code, "with --force")
+    with open("t.tide", "rb") as trace:
+        before = trace.read()
+    with open("broken", "w", encoding="utf-8") as script:
+        script.write("#!/nonexistent/interpreter\n")
+    os.chmod("broken", 0o700)
+    for asked in (["./broken"], ["/nonexistent"]):
+        failed = run([TIDEMARK, "record", "--force", "-o", "t.tide", *asked])
+        check(failed.code in (126, 127), (asked, failed))
+        with open("t.tide", "rb") as trace:
+            equal(before, trace.read(), f"what was there before {asked}")
+    equal([], [name for name in os.listdir() if name.endswith(".old")], "what is left")
     check_whole(Trace())
 
 

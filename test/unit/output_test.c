@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static struct output_made made;
+
 static int create(const char *pattern, bool force, struct str *path, struct err *err)
 {
 	struct output_options options = {
@@ -18,9 +20,8 @@ static int create(const char *pattern, bool force, struct str *path, struct err 
 		.pid = 42,
 		.force = force,
 	};
-	bool created;
 
-	return output_create(&options, path, &created, err);
+	return output_create(&options, path, &made, err);
 }
 
 TEST(output_without_a_name_is_new_each_time_and_private)
@@ -51,9 +52,10 @@ TEST(output_overwrites_only_when_forced)
 	struct str path = { 0 };
 	struct err err = { 0 };
 	struct stat status;
-	char name[4096];
+	char name[4096], aside[4096];
 	int fd;
 
+	umask(022);
 	snprintf(name, sizeof(name), "%s/mine", test_temp_dir());
 	fd = open(name, O_CREAT | O_WRONLY, 0644);
 	CHECK_EQ(4, write(fd, "mine", 4));
@@ -66,7 +68,20 @@ TEST(output_overwrites_only_when_forced)
 	CHECK(fd >= 0);
 	CHECK_EQ(0, fstat(fd, &status));
 	CHECK_EQ(0, status.st_size);
+	CHECK_EQ(0644, status.st_mode & 07777);
 	close(fd);
+	CHECK_EQ(0, stat(str_get(&made.aside), &status));
+	output_undo(&made, name);
+	CHECK_EQ(0, stat(name, &status));
+	CHECK_EQ(4, status.st_size);
+	fd = create(name, true, &path, &err);
+	CHECK(fd >= 0);
+	close(fd);
+	snprintf(aside, sizeof(aside), "%s", str_get(&made.aside));
+	output_begun(&made);
+	CHECK_EQ(-1, stat(aside, &status));
+	CHECK_EQ(0, stat(name, &status));
+	CHECK_EQ(0, status.st_size);
 	str_fini(&path);
 }
 
