@@ -71,19 +71,13 @@ void str_add_shell(struct str *str, const char *word)
 	str_add_char(str, '\'');
 }
 
-void str_add_digits(struct str *str, uint64_t value, unsigned base)
+void str_add_digits(struct str *str, uint64_t value)
 {
-	char digits[64], *at = digits + sizeof digits;
+	char digits[20], *at = digits + sizeof digits; // as many as UINT64_MAX has
 
-	ASSERT(base >= 2 && base <= 16);
-	// A division by a number that the compiler knows is none.
-	for (; base == 10 && value >= 10; value /= 10)
+	for (; value >= 10; value /= 10)
 		*--at = (char)('0' + value % 10);
-	for (; base == 16 && value >= 16; value /= 16)
-		*--at = "0123456789abcdef"[value % 16];
-	for (; value >= base; value /= base)
-		*--at = "0123456789abcdef"[value % base];
-	*--at = "0123456789abcdef"[value];
+	*--at = (char)('0' + value);
 	str_add_bytes(str, at, (size_t)(digits + sizeof digits - at));
 }
 

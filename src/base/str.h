@@ -28,7 +28,7 @@ void str_add_char(struct str *str, char c);
 // Append a word, quoted where a shell would read it as anything else.
 void str_add_shell(struct str *str, const char *word);
 
-void str_add_digits(struct str *str, uint64_t value, unsigned base);    // 2 to 16; fast
+void str_add_digits(struct str *str, uint64_t value);                   // decimal; fast
 void str_add_hex(struct str *str, const uint8_t *bytes, size_t length); // two digits a byte
 void str_format(struct str *str, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void str_vformat(struct str *str, const char *format, va_list args);

@@ -14,7 +14,8 @@ struct folder {
 	struct sink sink;
 };
 
-void rowset_folder_file(const char *path, enum rowset_table_id id, struct str *file)
+// Append the path of a table in it.
+static void table_path(const char *path, enum rowset_table_id id, struct str *file)
 {
 	ASSERT(id < ROWSET_TABLES);
 	str_format(file, "%s/%s.parquet", path, rowset_tables[id].name);
@@ -26,7 +27,7 @@ void rowset_folder_remove(const char *path)
 
 	for (enum rowset_table_id id = 0; id < ROWSET_TABLES; id++) {
 		str_clear(&file);
-		rowset_folder_file(path, id, &file);
+		table_path(path, id, &file);
 		file_remove(file.text);
 	}
 	str_fini(&file);
@@ -74,7 +75,7 @@ static struct sink *open_table(void *context, const struct rowset_table *table, 
 	struct folder *folder = context;
 	struct str file = { 0 };
 
-	rowset_folder_file(folder->path.text, rowset_find(table->name), &file);
+	table_path(folder->path.text, rowset_find(table->name), &file);
 	folder->file = file_stream(file.text, "wb");
 	if (!folder->file)
 		err_errno(err, errno, "cannot write %s", file.text);

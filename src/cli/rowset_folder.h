@@ -14,7 +14,4 @@ bool rowset_folder_write(const struct export_source *source, const char *path, b
 // Remove it and the tables in it; what else is in it stays, and so does the folder then.
 void rowset_folder_remove(const char *path);
 
-// Append the path of a table in it.
-void rowset_folder_file(const char *path, enum rowset_table_id id, struct str *file);
-
 #endif

@@ -2,28 +2,6 @@
 // outside.
 #include "collect/control.h"
 
-int control_listen(void)
-{
-	return -1;
-}
-
-bool control_read(int fd, struct control_request *request, struct control_sender *sender)
-{
-	(void)fd;
-	(void)request;
-	(void)sender;
-	return false;
-}
-
-void control_reply(int fd, const struct control_sender *sender, enum control_status status,
-		   const char *text)
-{
-	(void)fd;
-	(void)sender;
-	(void)status;
-	(void)text;
-}
-
 bool control_where(int fd, char text[CONTROL_TEXT_MAX])
 {
 	(void)fd;

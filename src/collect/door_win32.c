@@ -307,8 +307,7 @@ struct door_event *door_take(struct door *door)
 void door_answer(const struct door *door, const struct door_event *event,
 		 enum control_status status, const char *text)
 {
-	(void)door;
-	control_reply(-1, &event->sender, status, text);
+	(void)door, (void)event, (void)status, (void)text;
 }
 
 uint32_t door_number(struct door *door)

@@ -7,8 +7,7 @@
 
 #include <string.h>
 
-const char *const hidden_allocator_names[HIDDEN_ALLOCATOR_KINDS] = { "jemalloc", "mimalloc",
-								     "tcmalloc" };
+static const char *const kinds[HIDDEN_ALLOCATOR_KINDS] = { "jemalloc", "mimalloc", "tcmalloc" };
 
 void hidden_allocator_fini(struct hidden_allocator_list *list)
 {
@@ -44,7 +43,7 @@ void hidden_allocator_look(struct hidden_allocator_list *list, struct map *known
 		return;
 	ASSERT(*found <= HIDDEN_ALLOCATOR_KINDS);
 	*MEM_ADD(list->list, list->count, list->capacity) = (struct hidden_allocator){
-		.what = hidden_allocator_names[*found - 1],
+		.what = kinds[*found - 1],
 		.path = mem_copy_text(path),
 		.name = mem_copy_text(name),
 	};

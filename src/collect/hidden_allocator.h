@@ -38,9 +38,7 @@ void hidden_allocator_look(struct hidden_allocator_list *list, struct map *known
 void hidden_allocator_enter(struct hidden_allocator_list *list, const char *name);
 bool hidden_allocator_is_entered(const struct hidden_allocator_list *list, const char *name);
 
-// Which allocator is in that file and has no names: one of hidden_allocator_names, or -1.
+// Which allocator is in that file and has no names: jemalloc, mimalloc, tcmalloc; or -1.
 int hidden_allocator_in(const char *path);
-
-extern const char *const hidden_allocator_names[HIDDEN_ALLOCATOR_KINDS];
 
 #endif

@@ -98,7 +98,6 @@ struct image {
 	uint32_t heaps_gone;     // how many have been destroyed
 	struct stream **streams; // by lane; SEGMENT_LANES_MAX places, made as lanes appear
 	uint32_t streams_count;
-	uint64_t notes_cut; // the second look at lane 0
 	struct slots slots;
 	enum image_mode mode;
 	uint64_t tail_ns; // IMAGE_TICKS: from here on a lane may have something between the looks

@@ -18,7 +18,4 @@
 bool proc_memory_take(uint32_t pid, struct file_table *files, bool smaps,
 		      struct trace_snapshot *snapshot);
 
-// The highest resident memory so far, bytes (VmHWM); 0: not known.
-uint64_t proc_memory_highest(uint32_t pid);
-
 #endif

@@ -72,7 +72,8 @@ static char *read_all(uint32_t pid, const char *name, size_t *length)
 	return text;
 }
 
-uint64_t proc_memory_highest(uint32_t pid)
+// The highest resident memory so far, bytes (VmHWM); 0: not known.
+static uint64_t highest(uint32_t pid)
 {
 	size_t length;
 	char *text = read_all(pid, "status", &length);
@@ -322,6 +323,6 @@ bool proc_memory_take(uint32_t pid, struct file_table *files, bool smaps,
 	if (snapshot->pages_count == 0)
 		snapshot->flags |= TRACE_SNAPSHOT_NO_PAGES;
 	snapshot->rss_bytes = peer_resident(pid);
-	snapshot->rss_bytes_max = proc_memory_highest(pid);
+	snapshot->rss_bytes_max = highest(pid);
 	return true;
 }

@@ -3,7 +3,6 @@
 #include "export/events.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 const struct export_format *const export_formats[] = {
 	&pprof_format,          &otlp_format,          &speedscope_format,
@@ -19,14 +18,6 @@ const struct query_context_rules *export_rules(const struct export_format *forma
 	if (format->rules)
 		return format->rules;
 	return format->has_samples ? &query_context_window_rules : &query_context_events_rules;
-}
-
-const struct export_format *export_find(const char *name)
-{
-	for (size_t i = 0; export_formats[i]; i++)
-		if (strcmp(export_formats[i]->name, name) == 0)
-			return export_formats[i];
-	return NULL;
 }
 
 bool export_write(const struct export_format *format, struct export_source *source,

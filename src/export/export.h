@@ -44,9 +44,6 @@ extern const struct export_format *const export_formats[];
 // What can be asked of what it is written of.
 const struct query_context_rules *export_rules(const struct export_format *format);
 
-// NULL: there is none of that name.
-const struct export_format *export_find(const char *name);
-
 // Open the samples that the format wants, and write it.
 bool export_write(const struct export_format *format, struct export_source *source,
 		  struct sink *sink, struct err *err);

@@ -168,7 +168,7 @@ static void add_signed(struct str *out, int64_t value)
 {
 	if (value < 0)
 		str_add_char(out, '-');
-	str_add_digits(out, value < 0 ? -(uint64_t)value : (uint64_t)value, 10);
+	str_add_digits(out, value < 0 ? -(uint64_t)value : (uint64_t)value);
 }
 
 static void add_number(struct str *out, uint32_t number)
@@ -176,14 +176,14 @@ static void add_number(struct str *out, uint32_t number)
 	if (number == NONE)
 		str_add(out, "null");
 	else
-		str_add_digits(out, number, 10);
+		str_add_digits(out, number);
 }
 
 static void add_ms(struct str *out, uint64_t time_ns)
 {
 	uint64_t rest = time_ns % NS_PER_MS;
 
-	str_add_digits(out, time_ns / NS_PER_MS, 10);
+	str_add_digits(out, time_ns / NS_PER_MS);
 	if (!rest)
 		return;
 	str_add_char(out, '.');
@@ -247,17 +247,17 @@ static void cell_weight(struct firefox *firefox, size_t row)
 
 static void cell_address(struct firefox *firefox, size_t row)
 {
-	str_add_digits(&firefox->out, firefox->events[row].address, 10);
+	str_add_digits(&firefox->out, firefox->events[row].address);
 }
 
 static void cell_thread(struct firefox *firefox, size_t row)
 {
-	str_add_digits(&firefox->out, firefox->events[row].thread, 10);
+	str_add_digits(&firefox->out, firefox->events[row].thread);
 }
 
 static void cell_stack(struct firefox *firefox, size_t row)
 {
-	str_add_digits(&firefox->out, firefox->events[row].stack, 10);
+	str_add_digits(&firefox->out, firefox->events[row].stack);
 }
 
 static void write_events(struct firefox *firefox)
@@ -276,7 +276,7 @@ static void write_events(struct firefox *firefox)
 
 static void cell_frame(struct firefox *firefox, size_t row)
 {
-	str_add_digits(&firefox->out, firefox->stacks[row].frame, 10);
+	str_add_digits(&firefox->out, firefox->stacks[row].frame);
 }
 
 static void cell_prefix(struct firefox *firefox, size_t row)
@@ -299,7 +299,7 @@ static void write_stacks(struct firefox *firefox)
 static void cell_function(struct firefox *firefox, size_t row)
 {
 	str_add_digits(&firefox->out,
-		       row ? firefox->locations.lines[row - 1].function + UINT64_C(1) : 0, 10);
+		       row ? firefox->locations.lines[row - 1].function + UINT64_C(1) : 0);
 }
 
 static void cell_line(struct firefox *firefox, size_t row)
@@ -329,7 +329,7 @@ static void write_frames(struct firefox *firefox)
 
 static void cell_name(struct firefox *firefox, size_t row)
 {
-	str_add_digits(&firefox->out, row ? firefox->locations.functions[row - 1].name : 0, 10);
+	str_add_digits(&firefox->out, row ? firefox->locations.functions[row - 1].name : 0);
 }
 
 static void cell_file(struct firefox *firefox, size_t row)

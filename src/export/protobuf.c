@@ -30,12 +30,6 @@ void protobuf_u64(struct str *out, unsigned field, uint64_t value)
 	protobuf_varint(out, value);
 }
 
-void protobuf_i64(struct str *out, unsigned field, int64_t value)
-{
-	ASSERT(field > 0);
-	protobuf_u64(out, field, (uint64_t)value);
-}
-
 void protobuf_bool(struct str *out, unsigned field, bool value)
 {
 	protobuf_u64(out, field, value);
@@ -49,15 +43,6 @@ void protobuf_fixed64(struct str *out, unsigned field, uint64_t value)
 	add_tag(out, field, WIRE_FIXED64);
 	for (int i = 0; i < 8; i++)
 		str_add_char(out, (char)(value >> 8 * i & 0xff));
-}
-
-void protobuf_double(struct str *out, unsigned field, double value)
-{
-	uint64_t bits;
-
-	ASSERT(field > 0);
-	memcpy(&bits, &value, sizeof bits);
-	protobuf_fixed64(out, field, bits);
 }
 
 void protobuf_bytes(struct str *out, unsigned field, const void *bytes, size_t length)

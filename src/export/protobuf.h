@@ -11,10 +11,9 @@
 
 #include "base/str.h"
 
+// A number, in as few bytes as it needs or in eight; and a bool.
 void protobuf_u64(struct str *out, unsigned field, uint64_t value);
-void protobuf_i64(struct str *out, unsigned field, int64_t value); // int64: ten bytes if negative
 void protobuf_fixed64(struct str *out, unsigned field, uint64_t value);
-void protobuf_double(struct str *out, unsigned field, double value);
 void protobuf_bool(struct str *out, unsigned field, bool value);
 
 // A string, bytes or a nested message; an empty one is written too.

@@ -572,11 +572,6 @@ bool etl_file_ok(const struct etl_file *file, struct err *err)
 	return file->err.kind == ERR_NONE;
 }
 
-uint64_t etl_file_buffers(const struct etl_file *file)
-{
-	return file->buffers_count;
-}
-
 uint64_t etl_file_read(const struct etl_file *file)
 {
 	return file->read;

@@ -67,7 +67,6 @@ bool etl_file_next(struct etl_file *file, struct etl_event *event);
 void etl_file_rewind(struct etl_file *file); // the first event is the next one again
 bool etl_file_ok(const struct etl_file *file, struct err *err);
 
-uint64_t etl_file_buffers(const struct etl_file *file);
 uint64_t etl_file_read(const struct etl_file *file);    // bytes, of this pass
 uint64_t etl_file_damaged(const struct etl_file *file); // buffers with a damaged rest, of this pass
 uint64_t etl_file_end(const struct etl_file *file);     // where its buffers end

@@ -463,7 +463,7 @@ uint64_t intake_raised(const struct intake *intake)
 	return intake->raised;
 }
 
-bool intake_ok(struct intake *intake, struct err *err)
+static bool intake_ok(struct intake *intake, struct err *err)
 {
 	if (intake->writer)
 		return writer_ok(intake->writer, err);

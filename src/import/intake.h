@@ -73,7 +73,6 @@ void intake_lose(struct intake *intake, uint64_t count, const char *why);
 
 uint64_t intake_events(const struct intake *intake);
 uint64_t intake_raised(const struct intake *intake); // times that fell
-bool intake_ok(struct intake *intake, struct err *err);
 
 // The end of the trace. `why`: the source was cut; NULL: it was whole.
 bool intake_end(struct intake *intake, const char *why, struct err *err);

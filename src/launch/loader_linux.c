@@ -30,12 +30,10 @@
 #include <unistd.h>
 
 enum {
-	LOADER_PAGE = 4096,
 	LOADER_TLS_ALIGN = 16,
 	LOADER_AUXV_MAX = 64,
 	LOADER_READ_WORDS = 512,
 	LOADER_STACK_WORDS_MAX = 1 << 22, // of arguments and environment
-	LOADER_LIBRARY_MAX = 64 << 20,
 	LOADER_PATIENCE_MS = 1,
 	LOADER_SETUP_NS = 1000000000, // for the C library to come to its threads
 };

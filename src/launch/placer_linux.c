@@ -36,8 +36,9 @@ uint64_t placer_up(uint64_t value, uint64_t align)
 	return (value + align - 1) & ~(align - 1);
 }
 
-int64_t placer_ask(struct placer *placer, long number, uint64_t a, uint64_t b, uint64_t c,
-		   uint64_t d, uint64_t e, uint64_t f)
+// The kernel does something for us there; a negative errno says that it does not.
+static int64_t placer_ask(struct placer *placer, long number, uint64_t a, uint64_t b, uint64_t c,
+			  uint64_t d, uint64_t e, uint64_t f)
 {
 	return tracee_ask(placer->loan, (uint64_t)number, (const uint64_t[]){ a, b, c, d, e, f });
 }

@@ -63,10 +63,6 @@ struct placer {
 bool placer_open(struct placer *placer, struct err *err);
 void placer_close(struct placer *placer);
 
-// The kernel does something for us there; a negative errno says that it does not.
-int64_t placer_ask(struct placer *placer, long number, uint64_t a, uint64_t b, uint64_t c,
-		   uint64_t d, uint64_t e, uint64_t f);
-
 // `size` bytes of memory there. 0: there is none.
 uint64_t placer_room(struct placer *placer, size_t size, struct err *err);
 

@@ -53,11 +53,6 @@ static bool codemap_reaching;               // under code_lock
 static uint32_t codemap_modules_used;       // entries of the table; ids are entry + 1
 static char codemap_path[CODEMAP_PATH_MAX]; // the holder of code_lock's
 
-uint32_t codemap_modules_count(void)
-{
-	return codemap_modules_used + 1;
-}
-
 void codemap_start(void)
 {
 	codemap_modules = recording_pages(sizeof(*codemap_modules) * CODEMAP_MODULES_MAX, false);

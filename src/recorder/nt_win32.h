@@ -15,7 +15,6 @@ typedef int32_t nt_status;
 
 enum {
 	NT_SUCCESS = 0,
-	NT_ERROR_ACCESS = (int32_t)0xc0000005, // an argument cannot be read
 	NT_ERROR_HANDLE = (int32_t)0xc0000008, // nothing has that handle
 	NT_ERROR_CID = (int32_t)0xc000000b,    // no such process or thread
 	NT_ERROR_MEMORY = (int32_t)0xc0000017,
@@ -38,7 +37,6 @@ enum {
 	NT_MEM_MAPPED = 0x40000,
 	NT_MEM_IMAGE = 0x1000000,
 	NT_PAGE_NOACCESS = 1,
-	NT_PAGE_READONLY = 2,
 	NT_PAGE_READWRITE = 4,
 	NT_PAGE_EXECUTE_READ = 0x20,
 	NT_PAGE_EXECUTE_READWRITE = 0x40,

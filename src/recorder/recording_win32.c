@@ -18,7 +18,6 @@ enum {
 	RECORDING_FRAMES_FIRST = 1 << 16,
 	RECORDING_RING_TRIES = 16,
 	RECORDING_SILENT_NS = 200000000, // no beat and no such process: the collector is gone
-	RECORDING_QUERY_LIMITED = 0x1000,
 };
 
 // Memory of ours. Appended to, never removed from.

@@ -27,7 +27,6 @@ enum {
 	STRICT_ON = 1,
 	STRICT_DISPATCHED = 2, // SYS_USER_DISPATCH, in si_code
 	STRICT_STUBS_MAX = 64,
-	STRICT_STUB_BYTES = 64,
 	STRICT_RETURN_BYTES = 7, // of the mov in front of the system call
 	STRICT_CLONE_VM = 0x100,
 	STRICT_CLONE_THREAD = 0x10000,

@@ -66,7 +66,8 @@ static void add_stores(struct symbol_path *path, const char *text, size_t length
 	}
 }
 
-void symbol_path_add(struct symbol_path *path, const char *text, struct remarks *remarks)
+// Add the elements of `text`.
+static void symbol_path_add(struct symbol_path *path, const char *text, struct remarks *remarks)
 {
 	while (*text) {
 		size_t length = strcspn(text, ";");

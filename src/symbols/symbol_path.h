@@ -24,9 +24,6 @@ struct symbol_path {
 	size_t count, capacity;
 };
 
-// Add the elements of `text`.
-void symbol_path_add(struct symbol_path *path, const char *text, struct remarks *remarks);
-
 // Add what the environment says.
 void symbol_path_add_environment(struct symbol_path *path, struct remarks *remarks);
 void symbol_path_fini(struct symbol_path *path);

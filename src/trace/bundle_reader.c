@@ -18,8 +18,9 @@ void bundle_reader_add(struct bundle_reader *bundle_reader, uint64_t block_at)
 		 bundle_reader->blocks_capacity) = block_at;
 }
 
-bool bundle_reader_decode(struct bytes_cursor payload, struct bundle_reader_part *part,
-			  const uint8_t **bytes)
+// The payload of a BUNDLE block. `bytes` is borrowed from the payload.
+static bool decode(struct bytes_cursor payload, struct bundle_reader_part *part,
+		   const uint8_t **bytes)
 {
 	uint64_t length = bytes_next(&payload);
 	const uint8_t *build_id = bytes_next_raw(&payload, length);
@@ -59,7 +60,7 @@ static bool load(struct walk_loader *loader, const struct store *store, uint64_t
 	return store_read(store, at, header, sizeof header) == sizeof header &&
 	       block_header_decode(header, &block) && block.type == BLOCK_BUNDLE &&
 	       walk_load(loader, store, &block, at, &payload, &ignored) &&
-	       bundle_reader_decode(payload, part, bytes);
+	       decode(payload, part, bytes);
 }
 
 static void read_labels(struct bundle_reader *bundle_reader, struct walk_loader *loader,

@@ -42,9 +42,7 @@ struct bundle_reader {
 void bundle_reader_fini(struct bundle_reader *bundle_reader); // accepts { 0 }
 void bundle_reader_add(struct bundle_reader *bundle_reader, uint64_t block_at);
 
-// The payload of a BUNDLE block. `bytes` is borrowed from the payload.
-bool bundle_reader_decode(struct bytes_cursor payload, struct bundle_reader_part *part,
-			  const uint8_t **bytes);
+// Append the payload of a BUNDLE block.
 void bundle_reader_encode(struct bytes *out, const struct bundle_reader_part *part,
 			  const uint8_t *bytes);
 

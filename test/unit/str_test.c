@@ -22,20 +22,14 @@ TEST(str_grows_by_every_kind_of_addition)
 	str_fini(&str);
 }
 
-TEST(str_writes_numbers_of_any_length_in_any_base)
+TEST(str_writes_numbers_of_any_length)
 {
 	struct str str = { 0 };
 
-	str_add_digits(&str, 0, 10);
+	str_add_digits(&str, 0);
 	str_add_char(&str, ' ');
-	str_add_digits(&str, UINT64_MAX, 10);
-	str_add_char(&str, ' ');
-	str_add_digits(&str, UINT64_MAX, 16);
-	str_add_char(&str, ' ');
-	str_add_digits(&str, UINT64_C(1) << 63, 2);
-	CHECK_STR("0 18446744073709551615 ffffffffffffffff "
-		  "1000000000000000000000000000000000000000000000000000000000000000",
-		  str_get(&str));
+	str_add_digits(&str, UINT64_MAX);
+	CHECK_STR("0 18446744073709551615", str_get(&str));
 	str_fini(&str);
 }
 

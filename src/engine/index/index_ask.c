@@ -67,7 +67,8 @@ static struct window_cell site_as_cell(const struct index *index, uint32_t id)
 				     .orphans = site->orphans };
 }
 
-struct window_cell index_cell(const struct index *index, uint32_t cell)
+// The cell as window.h tells of it.
+static struct window_cell index_cell(const struct index *index, uint32_t cell)
 {
 	struct window_cell told = site_as_cell(index, cells_cell(&index->cells, cell).site);
 
@@ -526,7 +527,8 @@ static size_t range_at(const struct index *index, uint64_t step)
 	return RISING_UPTO(index->destroys, index->destroys_count, to, step);
 }
 
-bool index_destroyed(const struct index *index, uint64_t step)
+// Whether what ended at a step ended with its heap.
+static bool index_destroyed(const struct index *index, uint64_t step)
 {
 	size_t at = range_at(index, step);
 

@@ -44,15 +44,9 @@ static inline uint32_t index_group_of_site(struct index_groups *groups, uint32_t
 uint32_t index_group_ask(const struct index *index, const struct window_query *query, uint32_t site,
 			 uint64_t size);
 
-// The cell as window.h tells of it.
-struct window_cell index_cell(const struct index *index, uint32_t cell);
-
 // Adds to the rows that are there.
 bool index_ask(struct index *index, const struct window_query *query, struct window_result *result,
 	       struct err *err);
-
-// Whether what ended at a step ended with its heap.
-bool index_destroyed(const struct index *index, uint64_t step);
 
 // As window_walk.
 bool index_walk(struct index *index, struct index_clock *clock, const struct window_query *query,

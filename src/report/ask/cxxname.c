@@ -238,8 +238,10 @@ static void fold_templates(const char *text, size_t from, size_t to, struct str 
 }
 
 // Position after the first top-level "::" at or after `at`, or 0.
-static size_t next_scope(const char *text, size_t at)
+static size_t next_scope(const char *text)
 {
+	size_t at = 0;
+
 	while (text[at]) {
 		if (operator_length(text, at))
 			return 0;
@@ -288,8 +290,8 @@ static void shorten_in_steps(const char *text, size_t width, struct str *out)
 		str_add(&folded, ending);
 	}
 	rest = str_get(&folded);
-	while (cxxname_columns(rest) + (scope ? 3 : 0) > width && next_scope(rest, 0)) {
-		scope = next_scope(rest, 0);
+	while (cxxname_columns(rest) + (scope ? 3 : 0) > width && next_scope(rest)) {
+		scope = next_scope(rest);
 		rest += scope;
 	}
 	if (scope && cxxname_columns(rest) + 3 <= width)

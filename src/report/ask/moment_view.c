@@ -39,13 +39,12 @@ static struct window *index_of(struct query_context *asked)
 	return asked->opened->window;
 }
 
-struct present *moment_view_find(struct query_context *asked, const struct present_options *options,
-				 const char *what)
+struct present *moment_view_find(struct query_context *asked, const struct present_options *options)
 {
 	struct window *window = index_of(asked);
 	struct present *present = window ? window_source_moment(window, options) : NULL;
 
-	return present ? present : read_trace(asked, options, what);
+	return present ? present : read_trace(asked, options, "reading");
 }
 
 void moment_view_calls(struct query_context *asked, const struct present_options *options,
@@ -85,7 +84,7 @@ void moment_view_read(struct query_context *asked, const struct present_options 
 	options.query = &asked->selection.query;
 	options.at_exit = asked->at_exit;
 	options.edge = asked->edge;
-	asked->present = moment_view_find(asked, &options, "reading");
+	asked->present = moment_view_find(asked, &options);
 	asked->complete = reader_complete(asked->reader);
 	query_context_caution(asked);
 }
@@ -117,7 +116,7 @@ void moment_view_warn_of_calls(struct query_context *asked)
 
 	if (reader_snapshots_count(asked->reader) == 0)
 		return;
-	present = moment_view_find(asked, &options, "reading");
+	present = moment_view_find(asked, &options);
 	warn_of_calls(asked, space_all(present_space(present)));
 	present_free(present);
 }

@@ -25,10 +25,9 @@ bool moment_view_check(const char *at, struct err *err);
 // for this: one pass over the trace, as far as the moment, costs less.
 void moment_view_read(struct query_context *asked, const struct present_options *more);
 
-// The same at another moment, which `options` has, for the caller to free. `what` is said beside a
-// progress bar.
-struct present *moment_view_find(struct query_context *asked, const struct present_options *options,
-				 const char *what);
+// The same at another moment, which `options` has, for the caller to free.
+struct present *moment_view_find(struct query_context *asked,
+				 const struct present_options *options);
 
 // All calls on virtual memory of the trace, for options->before and options->after.
 void moment_view_calls(struct query_context *asked, const struct present_options *options,

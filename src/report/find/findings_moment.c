@@ -29,7 +29,7 @@ struct present *findings_present(const struct findings *findings, uint64_t event
 		.undated = !dated,
 	};
 
-	return moment_view_find(findings->asked, &options, "reading");
+	return moment_view_find(findings->asked, &options);
 }
 
 // Blocks of one line of the program at a moment.

@@ -41,7 +41,7 @@ static struct present *read_spaces(const struct findings *findings,
 	options.query = &findings->asked->selection.query;
 	options.inherits = TRACE_NONE;
 	options.undated = options.spaces_only = true;
-	return moment_view_find(findings->asked, &options, "reading");
+	return moment_view_find(findings->asked, &options);
 }
 
 // ---- holes ----

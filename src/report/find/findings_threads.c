@@ -152,7 +152,7 @@ static void consider_all(struct findings *findings, const struct findings_kind *
 		.inherits = TRACE_NONE,
 		.undated = true,
 	};
-	struct present *present = moment_view_find(findings->asked, &options, "reading");
+	struct present *present = moment_view_find(findings->asked, &options);
 	size_t count = 0, capacity = 0, first = 0;
 	struct left *list = NULL;
 

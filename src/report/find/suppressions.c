@@ -65,7 +65,8 @@ void suppressions_free(struct suppressions *suppressions)
 
 // ---- patterns ----
 
-bool suppressions_is_glob(const char *glob, const char *text)
+// Whether all of the text is as the glob says.
+static bool suppressions_is_glob(const char *glob, const char *text)
 {
 	const char *star = NULL, *again = NULL;
 
@@ -88,7 +89,8 @@ bool suppressions_is_glob(const char *glob, const char *text)
 	return !*glob;
 }
 
-bool suppressions_fits(const char *pattern, const char *text)
+// Whether the text has the pattern in it, as LeakSanitizer's.
+static bool suppressions_fits(const char *pattern, const char *text)
 {
 	size_t length = strlen(pattern);
 	bool begins = *pattern == '^';

@@ -40,8 +40,4 @@ const char *suppressions_match(struct suppressions *suppressions, const struct n
 const char *suppressions_unused(const struct suppressions *suppressions, size_t *at,
 				const char **path, unsigned *line);
 
-// Whether `text` has the pattern in it, as LeakSanitizer's; whether all of it is as the glob says.
-bool suppressions_fits(const char *pattern, const char *text);
-bool suppressions_is_glob(const char *glob, const char *text);
-
 #endif

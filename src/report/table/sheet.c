@@ -135,10 +135,8 @@ void sheet_add_plain(const struct sheet_column *column, const struct sheet_cell 
 	default:
 		if (column->flags & SHEET_SIGNED && cell->i64 < 0)
 			str_add_char(text, '-');
-		str_add_digits(text,
-			       column->flags & SHEET_SIGNED && cell->i64 < 0 ? 0 - cell->u64
-									     : cell->u64,
-			       10);
+		str_add_digits(text, column->flags & SHEET_SIGNED && cell->i64 < 0 ? 0 - cell->u64
+										   : cell->u64);
 		break;
 	}
 }

@@ -185,8 +185,6 @@ bool table_detail(struct table *table, uint32_t *rows, size_t count, struct err 
 struct window_query table_query(struct table *table, size_t depth, const struct table_phase *phase);
 enum window_type table_type_of(const struct window_query *query,
 			       const struct window_allocation *allocation);
-bool table_row_in_type(const struct table *table, const struct table_row *row,
-		       enum window_type type);
 const struct table_phase *table_phase_of(const struct table *table, const struct table_row *row);
 bool table_typed(const struct table *table, size_t depth);
 
@@ -232,8 +230,7 @@ static inline struct table_row *table_child(const struct table *table, const str
 	return &table->rows[table->order[row->children + i]];
 }
 
-// "impacting", "transient", "persistent"; "AIFI" …; of types and impacts as values.
-const char *table_type_word(uint64_t type);
+// "impacting", "transient", "persistent"; of impacts as values.
 const char *table_impact_word(uint64_t impact);
 
 #endif

@@ -35,8 +35,8 @@ struct scan {
 	size_t lifetimes_count, lifetimes_capacity;
 };
 
-bool table_row_in_type(const struct table *table, const struct table_row *row,
-		       enum window_type type)
+static bool table_row_in_type(const struct table *table, const struct table_row *row,
+			      enum window_type type)
 {
 	const char *impact = table_impact_word(type == WINDOW_AIFI   ? 1
 					       : type == WINDOW_AOFO ? 2

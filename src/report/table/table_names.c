@@ -12,7 +12,7 @@ _Static_assert(sizeof impact_words / sizeof *impact_words == TABLE_PERSISTENT + 
 static const char *const type_words[] = { "AIFI", "AIFO", "AOFI", "AOFO" };
 _Static_assert(sizeof type_words / sizeof *type_words == WINDOW_TYPES, "a word each");
 
-const char *table_type_word(uint64_t type)
+static const char *table_type_word(uint64_t type)
 {
 	return type < WINDOW_TYPES ? type_words[type] : "";
 }

@@ -57,7 +57,7 @@ struct tree {
 	const char *function;     // of a butterfly; borrowed
 	struct trie trie;         // the window's stacks
 	struct tree_step *pivots; // where they pass that function
-	size_t pivots_count, pivots_capacity;
+	size_t pivots_count;
 	double share_min; // nodes of a smaller part of the total are not shown
 	bool runs;        // what is one branch with its node is shown with it, however little
 	bool limited;     // only these are shown, each with all above it, in the order of a walk:
