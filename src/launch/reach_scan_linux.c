@@ -346,24 +346,36 @@ static bool reach_scan_roots(struct reach_scan_state *scan, struct err *err)
 
 // Those of the trace, without those that its parent left it: these may hold others, and are looked
 // at, but are not its own.
-static struct trace_reach_block *reach_scan_blocks(const struct present *present,
-						   process_id process, size_t *count,
-						   bool **inherited)
-{
-	struct present_block *blocks = present_blocks(present, process, PRESENT_HEAP, count);
-	struct trace_reach_block *list = mem_alloc(*count + 1, sizeof(*list));
+struct reach_scan_list {
+	struct trace_reach_block *blocks;
+	bool *inherited;
+	size_t count, capacity;
+};
 
-	*inherited = mem_alloc(*count + 1, sizeof(**inherited));
-	for (size_t i = 0; i < *count; i++) {
-		list[i] = (struct trace_reach_block){
-			.address = blocks[i].address,
-			.size = blocks[i].size,
-			.stack = blocks[i].stack,
-			.thread = blocks[i].thread,
-		};
-		(*inherited)[i] = blocks[i].inherited;
-	}
-	mem_free(blocks);
+static void reach_scan_block(void *context, const struct present_block *block)
+{
+	struct reach_scan_list *list = context;
+
+	ASSERT(list->count < list->capacity);
+	list->inherited[list->count] = block->inherited;
+	list->blocks[list->count++] = (struct trace_reach_block){
+		.address = block->address,
+		.size = block->size,
+		.stack = block->stack,
+		.thread = block->thread,
+	};
+}
+
+static struct reach_scan_list reach_scan_blocks(const struct present *present, process_id process)
+{
+	size_t count = present_count(present, process, PRESENT_HEAP);
+	struct reach_scan_list list = {
+		.blocks = mem_alloc_table(count + 1, sizeof(*list.blocks)),
+		.inherited = mem_alloc(count + 1, sizeof(*list.inherited)),
+		.capacity = count,
+	};
+
+	present_each_block(present, process, PRESENT_HEAP, reach_scan_block, &list);
 	return list;
 }
 
@@ -371,24 +383,23 @@ static bool reach_scan_search(struct reach_scan_state *scan, const struct presen
 			      process_id process, unsigned word_bytes, struct err *err)
 {
 	struct trace_reach *reach = scan->reach;
+	struct reach_scan_list list = reach_scan_blocks(present, process);
 	uint64_t start, end;
-	bool *inherited;
-	size_t count;
 	bool ok;
 
-	reach->blocks = reach_scan_blocks(present, process, &count, &inherited);
-	scan->search = reach_search_new(reach->blocks, count, word_bytes);
+	reach->blocks = list.blocks;
+	scan->search = reach_search_new(list.blocks, list.count, word_bytes);
 	reach_scan_registers(scan, word_bytes);
 	ok = reach_scan_roots(scan, err);
 	while (ok && reach_search_next(scan->search, &start, &end))
 		reach_search_take(scan->search, reach_scan_bytes(scan, start, end));
 	reach_search_finish(scan->search);
 	reach_search_free(scan->search);
-	for (size_t i = 0; i < count; i++)
-		if (!inherited[i])
+	for (size_t i = 0; i < list.count; i++)
+		if (!list.inherited[i])
 			reach->blocks[reach->count++] = reach->blocks[i];
-	mem_free(inherited);
-	ASSERT(reach->count <= count);
+	mem_free(list.inherited);
+	ASSERT(reach->count <= list.count);
 	reach->total = reach->count;
 	return ok && (!scan->ended || err_set(err, ERR_IO, "it has ended meanwhile"));
 }

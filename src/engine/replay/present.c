@@ -284,10 +284,9 @@ struct present *present_read(struct reader *reader, const struct present_options
 // are sorted, and then what is in each, which is far less than to move all blocks about.
 struct sorting {
 	const struct present *present;
-	process_id process;
 	enum present_heaps heaps;
-	bool others;                  // there are blocks of others than malloc's
-	struct present_block *blocks; // as they come
+	bool others;                       // there are blocks of others than malloc's
+	const struct lives_block **blocks; // as they come
 	size_t count, capacity;
 	uint64_t *regions; // number of each region, and where it begins in `blocks`
 	size_t regions_count, regions_capacity;
@@ -297,7 +296,7 @@ struct sorting {
 
 enum { REGION_SHIFT = 16, REGION_WORDS = 2 };
 
-static bool same_region(const struct present_block *block, const struct lives_block *next)
+static bool same_region(const struct lives_block *block, const struct lives_block *next)
 {
 	return block->address >> REGION_SHIFT == next->address >> REGION_SHIFT &&
 	       block->heap == next->heap;
@@ -316,13 +315,12 @@ static bool is_wanted(const struct present *present, enum present_heaps heaps, h
 static void gather(void *context, const struct lives_block *block)
 {
 	struct sorting *sorting = context;
-	const struct query *query = sorting->present->options.query;
 	uint64_t *region;
 
 	if (!is_wanted(sorting->present, sorting->heaps, block->heap))
 		return;
 	sorting->others |= block->heap != 0;
-	if (sorting->count == 0 || !same_region(&sorting->blocks[sorting->count - 1], block)) {
+	if (sorting->count == 0 || !same_region(sorting->blocks[sorting->count - 1], block)) {
 		sorting->regions = mem_grow(sorting->regions, &sorting->regions_capacity,
 					    sorting->regions_count + 1,
 					    REGION_WORDS * sizeof(uint64_t));
@@ -330,19 +328,25 @@ static void gather(void *context, const struct lives_block *block)
 		region[0] = block->address >> REGION_SHIFT;
 		region[1] = sorting->count;
 	}
-	sorting->blocks = mem_grow(sorting->blocks, &sorting->capacity, sorting->count + 1,
-				   sizeof *sorting->blocks);
-	sorting->blocks[sorting->count++] = (struct present_block){
-		.address = block->address,
-		.size = block->size,
-		.number = block->number,
-		.time_ns = block->time_ns,
-		.process = sorting->process,
-		.thread = block->thread,
-		.stack = block->stack,
-		.heap = block->heap,
-		.selected = !query || lives_selects(query, block),
-		.inherited = block->origin == LIVES_COPY,
+	*MEM_ADD(sorting->blocks, sorting->count, sorting->capacity) = block;
+}
+
+static struct present_block block_of(const struct present *present, process_id process,
+				     const struct lives_block *life)
+{
+	const struct query *query = present->options.query;
+
+	return (struct present_block){
+		.address = life->address,
+		.size = life->size,
+		.number = life->number,
+		.time_ns = life->time_ns,
+		.process = process,
+		.thread = life->thread,
+		.stack = life->stack,
+		.heap = life->heap,
+		.selected = !query || lives_selects(query, life),
+		.inherited = life->origin == LIVES_COPY,
 	};
 }
 
@@ -354,23 +358,20 @@ static int by_first(const void *a, const void *b)
 }
 
 // Write what begins at `first` and is in one region to `out`. Returns how many those are.
-static size_t put_region(struct sorting *sorting, size_t first, struct present_block *out)
+static size_t put_region(struct sorting *sorting, size_t first, const struct lives_block **out)
 {
-	const struct present_block *blocks = sorting->blocks;
-	const struct present_block *of = &blocks[first];
+	const struct lives_block *const *blocks = sorting->blocks + first;
 	size_t count = 0;
 
-	for (size_t i = first; i < sorting->count && blocks[i].heap == of->heap &&
-			       blocks[i].address >> REGION_SHIFT == of->address >> REGION_SHIFT;
-	     i++) {
+	for (size_t i = 0; first + i < sorting->count && same_region(blocks[0], blocks[i]); i++) {
 		*MEM_ADD(sorting->keys, count, sorting->keys_capacity) =
-			(blocks[i].address & ((1 << REGION_SHIFT) - 1)) << 32 | (i - first);
+			(blocks[i]->address & ((1 << REGION_SHIFT) - 1)) << 32 | i;
 	}
 	sorting->scratch = mem_grow(sorting->scratch, &sorting->scratch_capacity, count,
 				    sizeof *sorting->scratch);
 	radix_sort(sorting->keys, sorting->scratch, count, 32);
 	for (size_t i = 0; i < count; i++)
-		out[i] = blocks[first + (uint32_t)sorting->keys[i]];
+		out[i] = blocks[(uint32_t)sorting->keys[i]];
 	return count;
 }
 
@@ -384,14 +385,25 @@ static int by_address(const void *a, const void *b)
 	return x->heap < y->heap ? -1 : x->heap > y->heap;
 }
 
-static struct present_block *sort_lives(const struct present *present, process_id process,
-					enum present_heaps heaps, size_t *count)
+static int by_life(const void *a, const void *b)
 {
-	struct sorting sorting = { .present = present, .process = process, .heaps = heaps };
-	struct present_block *list;
+	const struct lives_block *x = *(const struct lives_block *const *)a;
+	const struct lives_block *y = *(const struct lives_block *const *)b;
+
+	if (x->address != y->address)
+		return x->address < y->address ? -1 : 1;
+	return x->heap < y->heap ? -1 : x->heap > y->heap;
+}
+
+// Valid until `lives` changes.
+static const struct lives_block **sort_lives(const struct present *present, process_id process,
+					     enum present_heaps heaps, size_t *count)
+{
+	struct sorting sorting = { .present = present, .heaps = heaps };
+	const struct lives_block **list;
 
 	lives_each_of(present->lives, process, true, gather, &sorting);
-	list = sorting.count ? mem_alloc(sorting.count, sizeof *list) : NULL;
+	list = mem_alloc(sorting.count + 1, sizeof(*list));
 	if (sorting.count)
 		qsort(sorting.regions, sorting.regions_count, REGION_WORDS * sizeof(uint64_t),
 		      by_first);
@@ -399,12 +411,26 @@ static struct present_block *sort_lives(const struct present *present, process_i
 	for (size_t i = 0; i < sorting.regions_count; i++)
 		*count += put_region(&sorting, (size_t)sorting.regions[REGION_WORDS * i + 1],
 				     list + *count);
+	ASSERT(*count == sorting.count);
 	if (sorting.others)
-		qsort(list, *count, sizeof *list, by_address);
+		qsort(list, *count, sizeof(*list), by_life);
 	mem_free(sorting.blocks);
 	mem_free(sorting.regions);
 	mem_free(sorting.keys);
 	mem_free(sorting.scratch);
+	return list;
+}
+
+// The blocks of `lives`, by address.
+static struct present_block *list_lives(const struct present *present, process_id process,
+					enum present_heaps heaps, size_t *count)
+{
+	const struct lives_block **lives = sort_lives(present, process, heaps, count);
+	struct present_block *list = *count ? mem_alloc_table(*count, sizeof *list) : NULL;
+
+	for (size_t i = 0; i < *count; i++)
+		list[i] = block_of(present, process, lives[i]);
+	mem_free(lives);
 	return list;
 }
 
@@ -448,7 +474,7 @@ struct present_block *present_blocks(const struct present *present, process_id p
 				     enum present_heaps heaps, size_t *count)
 {
 	size_t lives_count, sure_count;
-	struct present_block *lives = sort_lives(present, process, heaps, &lives_count), *list;
+	struct present_block *lives = list_lives(present, process, heaps, &lives_count), *list;
 	const struct present_block *sure = sure_of(present, process, &sure_count);
 
 	*count = lives_count;
@@ -470,13 +496,30 @@ struct present_block *present_take_blocks(struct present *present, process_id pr
 	sure_of(present, process, &sure_count);
 	if (sure_count == 0 || sure_count < present->sure_count)
 		return present_blocks(present, process, heaps, count);
-	lives = sort_lives(present, process, heaps, &lives_count);
+	lives = list_lives(present, process, heaps, &lives_count);
 	list = mem_resize(present->sure, sure_count + lives_count, sizeof *list);
 	present->sure = NULL;
 	present->sure_count = 0;
 	*count = merge_back(present, heaps, list, sure_count, lives, lives_count);
 	mem_free(lives);
 	return list;
+}
+
+void present_each_block(const struct present *present, process_id process, enum present_heaps heaps,
+			void (*each)(void *context, const struct present_block *block),
+			void *context)
+{
+	const struct lives_block **lives;
+	size_t count;
+
+	ASSERT(each && present->sure_count == 0);
+	lives = sort_lives(present, process, heaps, &count);
+	for (size_t i = 0; i < count; i++) {
+		const struct present_block block = block_of(present, process, lives[i]);
+
+		each(context, &block);
+	}
+	mem_free(lives);
 }
 
 struct counting {

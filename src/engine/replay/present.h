@@ -92,6 +92,11 @@ struct present_block *present_blocks(const struct present *present, process_id p
 struct present_block *present_take_blocks(struct present *present, process_id process,
 					  enum present_heaps heaps, size_t *count);
 
+// The same one by one, for who keeps less of each. Of what was read: not after present_put_all.
+void present_each_block(const struct present *present, process_id process, enum present_heaps heaps,
+			void (*each)(void *context, const struct present_block *block),
+			void *context);
+
 // How many those are.
 size_t present_count(const struct present *present, process_id process, enum present_heaps heaps);
 

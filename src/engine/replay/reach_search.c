@@ -174,8 +174,8 @@ struct reach_search *reach_search_new(struct trace_reach_block *blocks, size_t c
 		.blocks = blocks,
 		.count = count,
 		.word_bytes = word_bytes,
-		.edges_begin = mem_alloc(count + 1, sizeof(size_t)),
-		.queue = mem_alloc(count + 1, sizeof(uint32_t)),
+		.edges_begin = mem_alloc_table(count + 1, sizeof(size_t)),
+		.queue = mem_alloc_table(count + 1, sizeof(uint32_t)),
 	};
 	for (size_t i = 0; i < count; i++) {
 		blocks[i].state = 0;
