@@ -71,6 +71,17 @@ static void print_words(const char *label, const char *text)
 	putchar('\n');
 }
 
+static void print_message(const char *label, const struct info_message *message)
+{
+	struct str line = { 0 };
+
+	str_add(&line, message->text);
+	if (message->times > 1)
+		str_format(&line, " (%" PRIu32 " times)", message->times);
+	print_words(label, str_get(&line));
+	str_fini(&line);
+}
+
 static void print_labels(const char *text)
 {
 	struct label label;
@@ -413,7 +424,7 @@ static void print_figures(const struct info *info)
 		       str_duration(end->waited_ns, waited));
 	print_snapshots(info);
 	for (size_t i = 0; i < info->messages_count; i++)
-		print_words(i == 0 ? "messages" : "", info->messages[i]);
+		print_message(i == 0 ? "messages" : "", &info->messages[i]);
 }
 
 static void print_modules(const struct reader *reader)

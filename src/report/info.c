@@ -7,25 +7,24 @@
 
 #include <string.h>
 
+enum { COMPARED = 64 };
+
+// The same words are kept once, if they are among the first.
 static void keep_message(struct info *info, const char *before, const char *text)
 {
 	struct str line = { 0 };
+	size_t i, count = info->messages_count < COMPARED ? info->messages_count : COMPARED;
 
 	str_format(&line, "%s%s", before, text);
-	*MEM_ADD(info->messages, info->messages_count, info->messages_capacity) = str_take(&line);
-}
-
-// Each reason once.
-static void keep_loss(struct info *info, const char *why)
-{
-	static const char before[] = "events were lost: ";
-
-	for (size_t i = 0; i < info->messages_count; i++)
-		if (strncmp(info->messages[i], before, sizeof before - 1) == 0 &&
-		    strcmp(info->messages[i] + sizeof before - 1, why) == 0)
-			return;
-	if (why[0])
-		keep_message(info, before, why);
+	for (i = 0; i < count && strcmp(info->messages[i].text, str_get(&line)) != 0; i++)
+		;
+	if (i < count) {
+		info->messages[i].times++;
+		str_fini(&line);
+	} else {
+		*MEM_ADD(info->messages, info->messages_count, info->messages_capacity) =
+			(struct info_message){ str_take(&line), 1 };
+	}
 }
 
 static void take_note(struct info *info, const struct trace_note *note)
@@ -36,8 +35,8 @@ static void take_note(struct info *info, const struct trace_note *note)
 		info->shares_counted++;
 	if (note->kind == TRACE_NOTE_LOSS)
 		info->losses += note->value;
-	if (note->kind == TRACE_NOTE_LOSS)
-		keep_loss(info, note->text);
+	if (note->kind == TRACE_NOTE_LOSS && note->text[0])
+		keep_message(info, "events were lost: ", note->text);
 	if (note->kind == TRACE_NOTE_MESSAGE)
 		keep_message(info, "", note->text);
 	if (note->kind == TRACE_NOTE_EXEC_UNSEEN)
@@ -124,7 +123,7 @@ void info_read(struct info *info, const char *path, struct reader *reader,
 void info_fini(struct info *info)
 {
 	for (size_t i = 0; i < info->messages_count; i++)
-		mem_free(info->messages[i]);
+		mem_free(info->messages[i].text);
 	mem_free(info->messages);
 	map_fini(&info->flags);
 	mem_free(info->process_events);

@@ -14,6 +14,11 @@
 enum { INFO_KINDS = TRACE_UNMAPPED + 1, INFO_NOTES = TRACE_NOTES_COUNT };
 
 // What was counted.
+struct info_message {
+	char *text;
+	uint32_t times;
+};
+
 struct info {
 	const char *path;            // borrowed
 	const struct reader *reader; // borrowed
@@ -28,7 +33,7 @@ struct info {
 	struct map flags;         // calls that allocate, by heap << 32 | flags (info_next_flags)
 	uint64_t *process_events; // by process
 	uint64_t *process_threads;
-	char **messages; // texts of notes that the user should see
+	struct info_message *messages; // texts of notes that the user should see
 	size_t messages_count, messages_capacity;
 	bool whole;
 	struct err wrong; // why it is not

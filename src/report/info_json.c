@@ -211,7 +211,7 @@ static void json_rest(struct json *json, const struct info *info)
 	json_kv_u64(json, "pss_counted", info->shares_counted);
 	json_kv_array(json, "messages");
 	for (size_t i = 0; i < info->messages_count; i++)
-		json_string(json, info->messages[i]);
+		json_string(json, info->messages[i].text);
 	json_array_end(json);
 	json_object_end(json);
 	json_kv_object(json, "cost");

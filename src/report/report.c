@@ -6,53 +6,128 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { MESSAGES_MAX = 20 }; // notes of the trace that are repeated in the report
+enum {
+	MESSAGES_MAX = 20, // of the trace that are repeated in the report
+	PIDS_MAX = 8,      // that one of them names
+};
 
 // What a report counts is malloc's and heaps of languages: select_allocations refuses the others.
 const struct query_context_rules report_rules = { .about = QUERY_CONTEXT_EVENTS };
 
-// What the recording wanted its user to know.
+// What the recording wanted its user to know of one process, or in the same words of several.
+struct message {
+	struct str before, after; // the words around the processes
+	struct str pids;          // "12, 13, 14, …"
+	uint32_t count;           // of processes; 0: of none that is known
+};
+
+struct messages {
+	struct report *report;
+	struct message list[MESSAGES_MAX];
+	size_t count;
+	uint64_t more; // that are not repeated
+};
+
+static void add_process(struct message *message, const struct trace_process *process)
+{
+	if (!process)
+		return;
+	if (message->count < PIDS_MAX)
+		str_format(&message->pids, "%s%" PRIu32, message->count ? ", " : "", process->pid);
+	else if (message->count == PIDS_MAX)
+		str_add(&message->pids, ", …");
+	message->count++;
+}
+
+static bool is_said(const struct message *one, const struct message *other)
+{
+	return one->count > 0 && strcmp(str_get(&one->before), str_get(&other->before)) == 0 &&
+	       strcmp(str_get(&one->after), str_get(&other->after)) == 0;
+}
+
+static void forget(struct message *message)
+{
+	str_fini(&message->before);
+	str_fini(&message->after);
+	str_fini(&message->pids);
+}
+
+// `each`: the words hold a number that is of this process alone.
+static void add_message(struct messages *messages, struct message *fresh,
+			const struct trace_process *process, bool each)
+{
+	for (size_t i = 0; i < messages->count && process && !each; i++) {
+		if (!is_said(&messages->list[i], fresh))
+			continue;
+		add_process(&messages->list[i], process);
+		forget(fresh);
+		return;
+	}
+	if (messages->count == MESSAGES_MAX) {
+		messages->more++;
+		forget(fresh);
+		return;
+	}
+	add_process(fresh, process);
+	messages->list[messages->count++] = *fresh;
+}
+
 static void keep_note(void *context, const struct trace_note *note)
 {
-	struct report *report = context;
+	struct messages *messages = context;
+	struct report *report = messages->report;
 	const struct trace_process *process = reader_process(report->asked->reader, note->process);
 	const char *detail = note->text ? note->text : "";
-	struct str text = { 0 };
-	struct str who = { 0 };
+	struct message message = { 0 };
 
-	if ((note->kind == TRACE_NOTE_RSS || note->kind == TRACE_NOTE_RSS_MAX) &&
-	    query_has_process(&report->asked->selection.query, note->process) &&
-	    note->value > report->rss_peak_bytes)
-		report->rss_peak_bytes = note->value;
-	if (report->asked->warnings_count >= MESSAGES_MAX)
-		return;
-	if (process)
-		str_format(&who, "process %" PRIu32, process->pid);
-	else
-		str_add(&who, "some process");
 	switch (note->kind) {
+	case TRACE_NOTE_RSS:
+	case TRACE_NOTE_RSS_MAX:
+		if (query_has_process(&report->asked->selection.query, note->process) &&
+		    note->value > report->rss_peak_bytes)
+			report->rss_peak_bytes = note->value;
+		return;
 	case TRACE_NOTE_LOSS:
-		str_format(&text,
-			   "%" PRIu64 " events of %s were lost%s%s; the figures are too small",
-			   note->value, str_get(&who), *detail ? ": " : "", detail);
+		str_format(&message.before, "%" PRIu64 " events of ", note->value);
+		str_format(&message.after, " were lost%s%s; the figures are too small",
+			   *detail ? ": " : "", detail);
 		report->losses_told += note->value;
 		break;
 	case TRACE_NOTE_EXEC_UNSEEN:
-		str_format(&text, "%s started a program that could not be recorded: %s",
-			   str_get(&who), detail);
+		str_format(&message.after, " started a program that could not be recorded: %s",
+			   detail);
 		break;
 	case TRACE_NOTE_MESSAGE:
-		if (process)
-			str_format(&text, "%s: ", str_get(&who));
-		str_add(&text, detail);
+		str_format(&message.after, "%s%s", process ? ": " : "", detail);
 		break;
 	default:
-		break;
+		return;
 	}
-	if (text.length)
-		query_context_warn(report->asked, "%s", str_get(&text));
-	str_fini(&text);
-	str_fini(&who);
+	add_message(messages, &message, process, note->kind == TRACE_NOTE_LOSS);
+}
+
+static void tell_messages(struct messages *messages)
+{
+	struct query_context *asked = messages->report->asked;
+
+	for (size_t i = 0; i < messages->count; i++) {
+		struct message *message = &messages->list[i];
+		const char *before = str_get(&message->before), *after = str_get(&message->after);
+
+		if (message->count > 1)
+			query_context_warn(asked, "%s%" PRIu32 " processes (%s)%s", before,
+					   message->count, str_get(&message->pids), after);
+		else if (message->count == 1)
+			query_context_warn(asked, "%sprocess %s%s", before, str_get(&message->pids),
+					   after);
+		else
+			query_context_warn(asked, "%s%s%s", before,
+					   *after == ' ' ? "some process" : "", after);
+		forget(message);
+	}
+	if (messages->more)
+		query_context_warn(asked, "%" PRIu64 " more messages are in tidemark info",
+				   messages->more);
 }
 
 // The allocations that were asked for.
@@ -162,6 +237,7 @@ struct report *report_new(struct query_context *asked, const struct report_optio
 	enum progress_mode mode = asked->options.window.progress;
 	struct report *report = mem_alloc(1, sizeof *report);
 	struct progress progress;
+	struct messages messages = { .report = report };
 	struct sites_options wanted;
 	struct err damage = { 0 };
 	size_t sites_count;
@@ -172,7 +248,8 @@ struct report *report_new(struct query_context *asked, const struct report_optio
 		report_free(report);
 		return NULL;
 	}
-	query_context_whole(asked, &report->whole, keep_note, report);
+	query_context_whole(asked, &report->whole, keep_note, &messages);
+	tell_messages(&messages);
 	report->heap = report->whole.heap;
 	report->complete = reader_ok(asked->reader, &damage);
 	warn_of_damage(report);
