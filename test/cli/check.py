@@ -255,6 +255,25 @@ def suppressions_of_both_languages_leave_out_what_they_name_and_unused_ones_are_
     with open("bad.txt", "w", encoding="utf-8") as file:
         file.write("leak:fine\nnonsense\n")
     check("line 2" in refused("check", path, "--max-peak", "1G", "--suppressions", "bad.txt"))
+    with open("bad.txt", "w", encoding="utf-8") as file:
+        file.write("{\n   x\n   Memcheck:Leak\n   match-leak-kinds: definite,most\n   fun:x\n}\n")
+    check("line 4" in refused("check", path, "--max-peak", "1G", "--suppressions", "bad.txt"))
+
+
+@test
+def mangled_names_with_wildcards_are_of_what_they_begin_with():
+    trace = Trace()
+    for number, name in enumerate(("base::Lazy::get(int)", "long* base::make<long>(long)", "base::maker()", "top(int)")):
+        trace.alloc(number, stack(name), 1 << number)
+    path = trace.write("mangled.tide")
+    for glob, left in (("_ZN4base*", 8), ("_ZN4bas*", 8), ("_ZN3bas*", 15), ("_ZN4base4Lazy*", 14), ("_ZN4base4makeI*", 13),
+                       ("_ZN4base4make*", 13), ("_ZN4base4makeE*", 15), ("_ZN4base5makerE*", 11), ("_ZN4base3mak*", 15),
+                       ("_ZN4base4Lazy3getEi*", 14), ("_ZN4base*get*", 14), ("_ZN4base*set*", 15), ("_Z3top*", 7), ("_Z3to*", 15),
+                       ("_ZN99999999999999999999base*", 15), ("_ZN*", 15)):
+        with open("mangled.txt", "w", encoding="utf-8") as file:
+            file.write("{\n   x\n   Memcheck:Leak\n   fun:_Zn*\n   fun:" + glob + "\n}\n")
+        equal(left, {row["figure"]: row["value"] for row in
+                     answer("check", path, "--max-live-at-exit", "1G", "--suppressions", "mangled.txt")["figures"]}["live-at-exit"], glob)
 
 
 @test

@@ -104,6 +104,11 @@ def limits_and_filters_are_kept_to():
           .code)
     equal(1, run([TIDEMARK, "check", "t.tide", "--max-unreachable", "1016", "--size", "1017"])
           .code)
+    # A suppression of Valgrind's is about the kinds that it names: of those that are reachable, it hides no leak.
+    for kinds, code in ("reachable", 1), ("possible, none", 1), ("definite", 1), ("indirect", 1), ("definite,indirect", 0), ("all", 0):
+        with open("kinds.txt", "w", encoding="utf-8") as file:
+            file.write("{\n x\n Memcheck:Leak\n match-leak-kinds: " + kinds + "\n fun:malloc\n ...\n}\n")
+        equal(code, run([TIDEMARK, "check", "t.tide", "--max-unreachable", "0", "--suppressions", "kinds.txt"]).code, kinds)
     # Of what was allocated in a part of the time it is not known, and that is said.
     ended = run([TIDEMARK, "check", "t.tide", "--max-unreachable", "0", "--from", "1us"])
     equal(3, ended.code, ended.out)

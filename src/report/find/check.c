@@ -57,7 +57,7 @@ static bool is_suppressed(struct check *check, const struct heap_site *site,
 	if (!suppressions || !site->live_at_exit.count)
 		return false;
 	stack = names_stack(check->asked->names, site->stack);
-	if (!suppressions_match(suppressions, &stack, site->live_at_exit.count))
+	if (!suppressions_match(suppressions, &stack, SUPPRESSIONS_ALL, site->live_at_exit.count))
 		return false;
 	check->suppressed.count += site->live_at_exit.count;
 	check->suppressed.bytes += site->live_at_exit.bytes;
@@ -113,7 +113,20 @@ static void refuse(struct check *check, const char *text)
 		check->refusal = mem_copy_text(text);
 }
 
-// Suppressions are about leaks: what is left out of what is live at exit is left out here.
+// What a site lost and is not meant to: each state of its own, as suppressions may name one alone.
+static struct heap_amount lost_of(const struct check *check, const struct reached_site *site,
+				  struct suppressions *suppressions)
+{
+	struct names_stack stack = names_stack(check->asked->names, site->stack);
+	struct heap_amount states[TRACE_REACH_STATES_COUNT];
+
+	memcpy(states, site->states, sizeof states);
+	for (unsigned state = 0; suppressions && state < TRACE_REACH_STATES_COUNT; state++)
+		if (states[state].count && suppressions_match(suppressions, &stack, 1u << state, 0))
+			states[state] = (struct heap_amount){ 0 };
+	return reached_lost(states);
+}
+
 static void fill_unreachable(struct check *check, const struct check_options *options)
 {
 	struct check_row *row = &check->rows[CHECK_UNREACHABLE];
@@ -125,12 +138,10 @@ static void fill_unreachable(struct check *check, const struct check_options *op
 	if (row->limit.given && !reached.known)
 		refuse(check, reached.why);
 	for (size_t i = 0; reached.known && i < reached.count; i++) {
-		struct heap_amount lost = reached_lost(reached.sites[i].states);
-		struct names_stack stack = names_stack(check->asked->names, reached.sites[i].stack);
+		struct heap_amount lost = lost_of(check, &reached.sites[i], options->suppressions);
 		struct check_site *site;
 
-		if (!lost.count ||
-		    (options->suppressions && suppressions_match(options->suppressions, &stack, 0)))
+		if (!lost.count)
 			continue;
 		site = add_site(row, &capacity);
 		*site = (struct check_site){ reached.sites[i].process, reached.sites[i].stack,

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "symbols/demangle.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +20,10 @@ struct part {
 	enum part_kind kind;
 	char *glob;
 	unsigned line; // of a source; 0: any
+	// Of a mangled name with wildcards: what it begins with, readable; the glob is of what
+	// follows. NULL: of all.
+	char *prefix;
+	char next; // after the prefix: '<', '(', ':' for whatever is no letter, 0 for anything
 };
 
 struct suppression {
@@ -26,6 +31,7 @@ struct suppression {
 	char *pattern; // LeakSanitizer's; NULL: it is Valgrind's
 	struct part *parts;
 	size_t parts_count, parts_capacity;
+	unsigned states; // that it names, as for suppressions_match; 0: any
 	const char *path;
 	unsigned line;
 	uint64_t blocks;
@@ -43,6 +49,17 @@ struct suppressions *suppressions_new(void)
 	return mem_alloc(1, sizeof(struct suppressions));
 }
 
+static void forget(struct suppression *each)
+{
+	for (size_t j = 0; j < each->parts_count; j++) {
+		mem_free(each->parts[j].glob);
+		mem_free(each->parts[j].prefix);
+	}
+	mem_free(each->parts);
+	mem_free(each->name);
+	mem_free(each->pattern);
+}
+
 void suppressions_free(struct suppressions *suppressions)
 {
 	if (!suppressions)
@@ -50,11 +67,7 @@ void suppressions_free(struct suppressions *suppressions)
 	for (size_t i = 0; i < suppressions->count; i++) {
 		struct suppression *each = &suppressions->list[i];
 
-		for (size_t j = 0; j < each->parts_count; j++)
-			mem_free(each->parts[j].glob);
-		mem_free(each->parts);
-		mem_free(each->name);
-		mem_free(each->pattern);
+		forget(each);
 	}
 	for (size_t i = 0; i < suppressions->paths_count; i++)
 		mem_free(suppressions->paths[i]);
@@ -120,21 +133,55 @@ static struct suppression *add(struct suppressions *suppressions, const char *pa
 // Take the last one back: it is for another tool.
 static void drop_last(struct suppressions *suppressions)
 {
-	struct suppression *last = &suppressions->list[--suppressions->count];
+	forget(&suppressions->list[--suppressions->count]);
+}
 
-	for (size_t j = 0; j < last->parts_count; j++)
-		mem_free(last->parts[j].glob);
-	mem_free(last->parts);
-	mem_free(last->name);
+// The beginning of a mangled name, up to its first wildcard: _ZN4base4Lazy* is base::Lazy and what
+// is no letter, _ZN4base4La* base::La and anything, _ZN4base3fooEi* a base::foo with parameters.
+static void read_mangled(struct part *part, const char *glob)
+{
+	const char *wild = strpbrk(glob, "*?"), *at = glob + 2;
+	struct str prefix = { 0 };
+	bool whole = true; // names so far
+
+	if (!wild || strncmp(glob, "_Z", 2) != 0)
+		return;
+	if (*at == 'N')
+		at += 1 + strspn(at + 1, "KVrRO");
+	if (strncmp(at, "St", 2) == 0) {
+		str_add(&prefix, "std");
+		at += 2;
+	}
+	while (at < wild && *at >= '1' && *at <= '9' && whole) {
+		char *name;
+		size_t length = strtoul(at, &name, 10), left = (size_t)(wild - name);
+
+		whole = length <= left && length > 0;
+		if (prefix.length)
+			str_add(&prefix, "::");
+		str_add_bytes(&prefix, name, whole ? length : left);
+		at = name + (whole ? length : left);
+	}
+	if (!prefix.length)
+		return;
+	part->prefix = str_take(&prefix);
+	part->next = !whole ? '\0' : *at == 'I' ? '<' : *at == 'E' ? '(' : ':';
+	part->glob = mem_copy_text(wild);
 }
 
 static void add_part(struct suppression *suppression, enum part_kind kind, const char *glob)
 {
-	char *readable = kind == PART_FUNCTION && !strpbrk(glob, "*?") ? demangle(glob) : NULL;
-	struct part part = { .kind = kind, .glob = readable ? readable : mem_copy_text(glob) };
-	char *colon = strrchr(part.glob, ':');
+	struct part part = { .kind = kind };
+	char *colon;
 
 	ASSERT(kind <= PART_ANY && glob);
+	if (kind == PART_FUNCTION && strpbrk(glob, "*?"))
+		read_mangled(&part, glob);
+	else if (kind == PART_FUNCTION)
+		part.glob = demangle(glob);
+	if (!part.glob)
+		part.glob = mem_copy_text(glob);
+	colon = strrchr(part.glob, ':');
 	if (kind == PART_SOURCE && colon) {
 		part.line = (unsigned)strtoul(colon + 1, NULL, 10);
 		*colon = '\0';
@@ -180,8 +227,41 @@ static bool is_wrong(const struct cursor *cursor, const char *what, struct err *
 	return err_set(err, ERR_USAGE, "%s: line %u: %s", cursor->path, cursor->number, what);
 }
 
+// What is behind match-leak-kinds: "definite, indirect".
+static bool take_kinds(struct suppression *suppression, const char *text)
+{
+	static const struct {
+		const char *name;
+		unsigned states;
+	} kinds[] = {
+		{ "definite", 1u << TRACE_REACH_UNREACHABLE },
+		{ "indirect", 1u << TRACE_REACH_HELD },
+		{ "possible", 1u << TRACE_REACH_INSIDE },
+		{ "reachable", 1u << TRACE_REACH_REACHABLE },
+		{ "all", SUPPRESSIONS_ALL },
+		{ "none", 1u << TRACE_REACH_STATES_COUNT }, // which no block is in
+	};
+	size_t length, i;
+
+	suppression->states = 0;
+	for (text += strspn(text, ", \t"); *text; text += strspn(text, ", \t")) {
+		length = strcspn(text, ", \t");
+		for (i = 0; i < sizeof kinds / sizeof *kinds; i++)
+			if (strlen(kinds[i].name) == length &&
+			    memcmp(kinds[i].name, text, length) == 0)
+				break;
+		if (i == sizeof kinds / sizeof *kinds)
+			return false;
+		suppression->states |= kinds[i].states;
+		text += length;
+	}
+	return suppression->states != 0;
+}
+
 static bool take_part(struct suppression *suppression, const char *line)
 {
+	static const char kinds[] = "match-leak-kinds:";
+
 	if (strcmp(line, "...") == 0)
 		add_part(suppression, PART_ANY, "");
 	else if (strncmp(line, "fun:", 4) == 0)
@@ -191,7 +271,8 @@ static bool take_part(struct suppression *suppression, const char *line)
 	else if (strncmp(line, "src:", 4) == 0)
 		add_part(suppression, PART_SOURCE, line + 4);
 	else
-		return strncmp(line, "match-leak-kinds:", 17) == 0;
+		return strncmp(line, kinds, strlen(kinds)) == 0 &&
+		       take_kinds(suppression, line + strlen(kinds));
 	return true;
 }
 
@@ -216,7 +297,10 @@ static bool read_valgrind(struct suppressions *suppressions, struct cursor *curs
 			return true;
 		}
 		if (ours && !take_part(suppression, cursor->line))
-			return is_wrong(cursor, "fun:, obj:, src:, ... or } was expected", err);
+			return is_wrong(cursor,
+					"fun:, obj:, src:, ..., } or match-leak-kinds: (definite, "
+					"indirect, possible, reachable, all, none) was expected",
+					err);
 	}
 	return is_wrong(cursor, "the suppression has no end", err);
 }
@@ -268,11 +352,31 @@ static bool fits_any(const struct suppression *suppression, const struct names_s
 	return false;
 }
 
+// A readable name may have a type before it: "long *base::make<long>(long)".
+static bool is_function(const struct part *part, const char *function)
+{
+	size_t length = part->prefix ? strlen(part->prefix) : 0;
+
+	if (!part->prefix)
+		return suppressions_is_glob(part->glob, function);
+	for (const char *at = function; (at = strstr(at, part->prefix)); at++) {
+		const char *after = at + length;
+		bool next = part->next == ':'   ? !isalnum((unsigned char)*after) && *after != '_'
+			    : part->next == '(' ? *after == '(' || *after == '\0'
+						: !part->next || *after == part->next;
+
+		if ((at == function || strchr(" *&", at[-1])) && next &&
+		    suppressions_is_glob(part->glob, after))
+			return true;
+	}
+	return false;
+}
+
 static bool is_part(const struct part *part, const struct symbol *symbol)
 {
 	switch (part->kind) {
 	case PART_FUNCTION:
-		return symbol->function && suppressions_is_glob(part->glob, symbol->function);
+		return symbol->function && is_function(part, symbol->function);
 	case PART_OBJECT:
 		return suppressions_is_glob(part->glob, symbol->module);
 	case PART_SOURCE:
@@ -333,19 +437,22 @@ static bool is_the_call(const struct part *part)
 
 	if (part->kind != PART_FUNCTION)
 		return false;
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+	for (size_t i = 0; i < sizeof names / sizeof *names && !part->prefix; i++)
 		if (suppressions_is_glob(part->glob, names[i]))
 			return true;
 	return false;
 }
 
 const char *suppressions_match(struct suppressions *suppressions, const struct names_stack *stack,
-			       uint64_t blocks)
+			       unsigned states, uint64_t blocks)
 {
+	ASSERT(states != 0);
 	for (size_t i = 0; i < suppressions->count; i++) {
 		struct suppression *each = &suppressions->list[i];
 		bool fits = each->pattern ? fits_any(each, stack) : is_stack(each, 0, stack, 0);
 
+		if (each->states && !(each->states & states))
+			continue;
 		if (!fits && !each->pattern && each->parts_count && is_the_call(&each->parts[0]))
 			fits = is_stack(each, 1, stack, 0) || is_stack(each, 1, stack, stack->user);
 		if (!fits)

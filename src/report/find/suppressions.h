@@ -6,14 +6,14 @@
 //     {                 Valgrind's: the innermost frames, in their order
 //        NAME
 //        Memcheck:Leak
-//        match-leak-kinds: …      accepted: all is live at exit
+//        match-leak-kinds: …      which states of reachability it is about; without it, all
 //        fun:GLOB  obj:GLOB  src:GLOB[:LINE]  ...
 //     }
 //
 // Lines for other tools (race:, Memcheck:Cond …) are passed over. The recorder's stacks begin with
 // the caller of malloc: a first line fun:malloc (calloc, realloc, _Znwm …) stands for the call and
-// needs no frame. Mangled C++ names of Valgrind's lines are demangled; with * or ? in them they
-// are compared as they are.
+// needs no frame. Mangled C++ names of Valgrind's lines are demangled; of one with * or ? the
+// names before that are: _ZN4base4Lazy* is base::Lazy and all that is in it.
 //
 // Which were of use is counted: those that were not are listed, so that lists do not grow old.
 #ifndef REPORT_SUPPRESSIONS_H
@@ -21,6 +21,7 @@
 
 #include "base/err.h"
 #include "report/ask/names.h"
+#include "trace/trace.h"
 
 struct suppressions;
 
@@ -31,10 +32,13 @@ void suppressions_free(struct suppressions *suppressions); // NULL is allowed
 bool suppressions_add(struct suppressions *suppressions, const char *path, const char *text,
 		      struct err *err);
 
-// The first that matches the stack: what it is called; it was of use for so many blocks. NULL:
-// none does.
+// Whatever blocks are.
+#define SUPPRESSIONS_ALL ((1u << TRACE_REACH_STATES_COUNT) - 1)
+
+// The first that matches the stack, and blocks in one of these states (1 << enum
+// trace_reach_state): what it is called; it was of use for so many blocks. NULL: none does.
 const char *suppressions_match(struct suppressions *suppressions, const struct names_stack *stack,
-			       uint64_t blocks);
+			       unsigned states, uint64_t blocks);
 
 // The next one that was of no use, from *at = 0 on: its name and where it is. NULL: no more.
 const char *suppressions_unused(const struct suppressions *suppressions, size_t *at,
