@@ -10,6 +10,9 @@
 // Where what lives takes more than 75 MB by itself, nothing is gained by beginning again at 75: it
 // is tried anew with 50 MB more, and the user hears once that the file is larger than was asked
 // for.
+//
+// Where the new file cannot be written (a full disk) the collector goes on in the old one, and it
+// is tried anew after a while, until there is room. The user hears when it began and ended.
 #include "launch/keeper_linux.h"
 
 #include "base/mem.h"
@@ -28,6 +31,8 @@
 enum {
 	ROUND_NS = 50000000, // what is left is little if it was read in so long
 	ROUNDS_MAX = 10,
+	AGAIN_NS = 1000000000, // it is tried anew after so long at least,
+	AGAIN_TIMES = 20,      // and so many times as long as the last try took
 };
 
 enum stage {
@@ -39,7 +44,6 @@ enum stage {
 	DONE,    // the new file has the name
 	NOT_YET, // there is nothing to leave out
 	FAILED,  // `err` says why
-	OVER,    // and that was said
 };
 
 struct keeper {
@@ -52,6 +56,8 @@ struct keeper {
 	bool stopped_early;  // it has its size, and waits
 	bool weigh;          // the file is new, and its size is not known yet
 	bool large;          // what lives is as large as the file may be: that was said
+	bool failing;        // the last try failed: that was said
+	uint64_t again_ns;   // not before then
 	uint32_t parts;      // files that were rotated away
 	struct str said;
 	// The thread's, until it has ended.
@@ -147,6 +153,7 @@ static void *work(void *context)
 	keeper->path[length > 0 ? length : 0] = 0;
 	keeper->round_ns = now_steady_ns();
 	keeper->rounds = 0;
+	keeper->err = (struct err){ 0 };
 	// Cancelled before: what the collector wrote since was not read.
 	if (trim_newest_write(&keeper->newest, &options, &keeper->err) &&
 	    stage_of(keeper) == HELD &&
@@ -186,11 +193,33 @@ static bool is_due(struct keeper *keeper, uint64_t trace_bytes, uint64_t now_ns)
 	const struct keep_wishes *wishes = &keeper->wishes;
 	uint64_t span_ns = now_ns - keeper->began_ns;
 
+	if (now_ns < keeper->again_ns)
+		return false;
 	keeper->rotates =
 		(wishes->rotate_bytes && trace_bytes >= keeper->new_bytes + wishes->rotate_bytes) ||
 		(wishes->rotate_ns && span_ns >= wishes->rotate_ns);
 	return keeper->rotates || (wishes->max_bytes && trace_bytes >= keeper->high_bytes) ||
 	       (wishes->keep_ns && span_ns / 2 >= wishes->keep_ns);
+}
+
+static void end_thread(struct keeper *keeper)
+{
+	ASSERT(keeper->thread == NULL || keeper->cancelled || keeper->stage >= DONE);
+	thread_join(keeper->thread);
+	keeper->thread = NULL;
+}
+
+static enum collect_keep_wish try_again(struct keeper *keeper, uint64_t now_ns, const char *why)
+{
+	bool again = keeper->failing;
+
+	end_thread(keeper);
+	keeper->stage = IDLE;
+	keeper->failing = true;
+	keeper->again_ns = now_ns + AGAIN_NS + AGAIN_TIMES * (now_ns - keeper->now_ns);
+	if (again)
+		return COLLECT_KEEP_GO_ON;
+	return say(keeper, "the trace is not kept short for now", why);
 }
 
 static enum collect_keep_wish start(struct keeper *keeper, uint64_t trace_bytes, uint64_t now_ns)
@@ -203,8 +232,7 @@ static enum collect_keep_wish start(struct keeper *keeper, uint64_t trace_bytes,
 	keeper->thread = thread_start(work, keeper);
 	if (keeper->thread)
 		return COLLECT_KEEP_NOTHING;
-	keeper->stage = OVER;
-	return say(keeper, "the trace is not kept short", "no thread can be started");
+	return try_again(keeper, now_ns, "no thread can be started");
 }
 
 // What was kept is no smaller than it should be: wait until there is more that can be left out.
@@ -212,6 +240,10 @@ static enum collect_keep_wish look_at_size(struct keeper *keeper, uint64_t trace
 {
 	uint64_t max_bytes = keeper->wishes.max_bytes;
 
+	if (keeper->failing) {
+		keeper->failing = false;
+		return say(keeper, "the trace is kept short again", "nothing of it is missing");
+	}
 	keeper->weigh = false;
 	keeper->new_bytes = trace_bytes;
 	keeper->high_bytes = max_bytes / 4 * 3;
@@ -223,13 +255,6 @@ static enum collect_keep_wish look_at_size(struct keeper *keeper, uint64_t trace
 	keeper->large = true;
 	return say(keeper, "the trace is larger than --max-size",
 		   "what lives, and what it was allocated by, takes that much");
-}
-
-static void end_thread(struct keeper *keeper)
-{
-	ASSERT(keeper->thread == NULL || keeper->cancelled || keeper->stage >= DONE);
-	thread_join(keeper->thread);
-	keeper->thread = NULL;
 }
 
 // It is the first block that is long, or large: look again when more has come after it.
@@ -268,10 +293,8 @@ static enum collect_keep_wish wish(void *context, uint64_t trace_bytes, uint64_t
 	case NOT_YET:
 		return wait_for_more(keeper, trace_bytes, now_ns);
 	case FAILED:
-		keeper->stage = OVER;
-		return say(keeper, "the trace is not kept short any more", keeper->err.text);
+		return try_again(keeper, now_ns, keeper->err.text);
 	case HELD:
-	case OVER:
 		break;
 	}
 	return COLLECT_KEEP_NOTHING;

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import time
 
+from libdisk import Disk
 from libguest import TIDEMARK, check, environment, equal, main, program, test, wait_for
 
 OPERATIONS = "400000"
@@ -25,6 +26,11 @@ def record(name, *options, how="", pause="2000", operations=OPERATIONS):
     equal(0, done.returncode, done.stderr)
     check("0 events lost" in done.stderr, done.stderr)
     return done
+
+
+def read(name):
+    with open(name, encoding="utf-8") as file:
+        return file.read()
 
 
 def ask(*words):
@@ -120,6 +126,39 @@ def a_rotated_trace_has_it_all():
     equal(int(re.search(r"live (\d+) ", done.stdout)[1]), figures(ask("report", "part.tide"))[2])
     equal(sum(figures(ask("report", name))[1] for name in parts + ["part.tide"]) >= int(OPERATIONS),
           True)
+
+
+def goes_on_after_a_full_disk(folder, *options):
+    """No file can be made for a while: the disk has as many as it can have."""
+    with Disk(folder, "256m,nr_inodes=300") as disk:
+        with open("said", "w", encoding="utf-8") as said:
+            process = subprocess.Popen([TIDEMARK, "record", "-o", f"{folder}/part.tide", *options,
+                                        program("goes_on"), "1000000000", "2000"],
+                                       env=environment(), stderr=said)
+        try:
+            wait_for(lambda: os.path.exists(f"{folder}/part.tide"), "the trace")
+            disk.fill()
+            wait_for(lambda: "not kept short for now" in read("said"), "the warning")
+            check("No space left on device" in read("said"), read("said"))
+            disk.clear()
+            wait_for(lambda: "kept short again: nothing of it is missing" in read("said"), "the next file")
+        finally:
+            process.terminate()
+            process.wait()
+        equal(2, read("said").count("kept short"))
+        check("0 events lost" in read("said"), read("said"))
+        equal([], glob.glob(f"{folder}/*.part"))
+        traces = sorted(glob.glob(f"{folder}/*.tide"))
+        for name in traces:
+            check("NOT WHOLE" not in ask("info", name), name)
+        return [figures(ask("report", name)) for name in traces]
+
+
+@test
+def it_goes_on_when_the_disk_has_room_again():
+    check(len(goes_on_after_a_full_disk("rotated", "--rotate", "300ms")) > 1)
+    # What is not cut is there: the file has all the time that is to be kept.
+    equal(1, len(goes_on_after_a_full_disk("kept", "--keep", "100ms")))
 
 
 @test

@@ -26,5 +26,18 @@ class Disk:
         remount = 32
         assert self.mount(size, remount) == 0
 
+    def fill(self):
+        """Files, until no more can be made."""
+        try:
+            for number in range(1 << 20):
+                os.close(os.open(f"{self.name}/{number}.full", os.O_CREAT))
+        except OSError:
+            pass
+
+    def clear(self):
+        for name in os.listdir(self.name):
+            if name.endswith(".full"):
+                os.remove(f"{self.name}/{name}")
+
     def __exit__(self, *why):
         self.libc.umount2(self.name.encode(), 2)

@@ -102,31 +102,31 @@ bool trim_newest_write(struct trim_newest *newest, const struct trim_newest_opti
 	return newest->writer != NULL;
 }
 
-static bool rotate(const char *path, uint32_t *parts, struct err *err)
+static bool rotate(const char *path, uint32_t *parts, struct str *name, struct err *err)
 {
-	struct str name = { 0 };
-	bool ok;
-
 	do {
-		str_clear(&name);
-		parts_name(path, ++*parts, &name);
-	} while (file_look(name.text) != FILE_IS_MISSING);
-	ok = file_rename(path, name.text, false) ||
-	     err_errno(err, errno, "cannot rename %s to %s", path, name.text);
-	str_fini(&name);
-	return ok;
+		str_clear(name);
+		parts_name(path, ++*parts, name);
+	} while (file_look(name->text) != FILE_IS_MISSING);
+	return file_rename(path, name->text, false) ||
+	       err_errno(err, errno, "cannot rename %s to %s", path, name->text);
 }
 
 bool trim_newest_place(struct trim_newest *newest, uint32_t *parts, struct err *err)
 {
 	const char *path = str_get(&newest->fresh.path);
+	struct str name = { 0 };
+	bool ok = !parts || rotate(path, parts, &name, err);
 
-	if (parts && !rotate(path, parts, err))
-		return false;
-	if (!file_rename(str_get(&newest->fresh.temporary), path, true))
-		return err_errno(err, errno, "cannot write %s", path);
-	str_clear(&newest->fresh.temporary);
-	return true;
+	if (ok && !file_rename(str_get(&newest->fresh.temporary), path, true)) {
+		ok = err_errno(err, errno, "cannot write %s", path);
+		if (parts)
+			file_rename(name.text, path, false);
+	}
+	if (ok)
+		str_clear(&newest->fresh.temporary);
+	str_fini(&name);
+	return ok;
 }
 
 struct writer *trim_newest_take(struct trim_newest *newest)
