@@ -268,8 +268,8 @@ def mangled_names_with_wildcards_are_of_what_they_begin_with():
     path = trace.write("mangled.tide")
     for glob, left in (("_ZN4base*", 8), ("_ZN4bas*", 8), ("_ZN3bas*", 15), ("_ZN4base4Lazy*", 14), ("_ZN4base4makeI*", 13),
                        ("_ZN4base4make*", 13), ("_ZN4base4makeE*", 15), ("_ZN4base5makerE*", 11), ("_ZN4base3mak*", 15),
-                       ("_ZN4base4Lazy3getEi*", 14), ("_ZN4base*get*", 14), ("_ZN4base*set*", 15), ("_Z3top*", 7), ("_Z3to*", 15),
-                       ("_ZN99999999999999999999base*", 15), ("_ZN*", 15)):
+                       ("_ZN4base4Lazy3getEi*", 14), ("_ZN4base*get*", 14), ("_ZN4base*set*", 15), ("_Z3top*", 7), ("_Z3to*", 7),
+                       ("_ZN0base*", 15), ("_ZN*", 15)):
         with open("mangled.txt", "w", encoding="utf-8") as file:
             file.write("{\n   x\n   Memcheck:Leak\n   fun:_Zn*\n   fun:" + glob + "\n}\n")
         equal(left, {row["figure"]: row["value"] for row in
