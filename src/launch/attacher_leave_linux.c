@@ -1,4 +1,14 @@
 // The end of a recording of a process that was attached to.
+//
+// For example two threads run, and one is inside of a hook, which called the real malloc:
+//
+//     1st try   both are stopped, and the code is as it was before: no more calls come to a hook.
+//               A return address on the stack of one leads to the recorder: it is not reset yet
+//     1 ms      both go on; the call returns through the hook
+//     2nd try   nothing leads there: the recorder is reset and its memory is unmapped
+//
+// Naps are 1 ms, then 2, up to 16. After 16 tries a page of code that a stack seems to lead to is
+// left where it is; after 300 a thread that is really inside ends the attempt with an error.
 #include "launch/attacher_own_linux.h"
 
 #include "base/mem.h"

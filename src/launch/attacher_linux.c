@@ -1,3 +1,13 @@
+// For example python has four threads: one sleeps, three wait for a lock.
+//
+//     thread 1   in clock_nanosleep: no lock of the allocator or the linker is its, so it can load
+//                a library. It alone is stopped; dlopen and the recorder's start are called in it
+//     threads 2  in futex, FUTEX_WAIT_BITSET, as conditions wait: they could, too. In FUTEX_WAIT,
+//       to 4     as locks wait that may be the allocator's, they could not
+//     all        are stopped. One that is at malloc + 3, where the first 5 bytes are to be a jump,
+//                does single steps until it is past them. The jumps are written; all go on
+//
+// Of this program that took 1.7 ms, and 16 ms more in which the 488 blocks were read that it had.
 #include "launch/attacher_own_linux.h"
 
 #include "base/mem.h"

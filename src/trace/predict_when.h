@@ -23,7 +23,7 @@ enum {
 	// Bytes of an event, in parts of PREDICT_WHEN_ONE: expensive where it is not done; and so
 	// cheap where it is, that the block may be cheap without.
 	PREDICT_WHEN_ONE = 256,
-	PREDICT_WHEN_DEAR = PREDICT_WHEN_ONE * 3 / 2,
+	PREDICT_WHEN_EXPENSIVE = PREDICT_WHEN_ONE * 3 / 2,
 	PREDICT_WHEN_CHEAP = PREDICT_WHEN_ONE / 3,
 };
 

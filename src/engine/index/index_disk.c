@@ -1,3 +1,7 @@
+// For example $TIDEMARK_CACHE is 8G, and three indexes in the cache directory were used last at
+// 10:00, 11:00 and 12:00. They take 5, 2 and 4 GiB; the last is the one that is used now. 11 GiB
+// are more than 8: that of 10:00 goes, and the other two, 6 GiB, stay. When one was used is the
+// time of its file "head", which index_disk_keep touches.
 #include "engine/index/index_disk.h"
 
 #include "base/mem.h"
@@ -83,7 +87,8 @@ struct kept {
 	int64_t used_s, used_ns;
 };
 
-struct bundle_reader {
+// Those in one directory.
+struct beside {
 	const char *path; // of the one that is used
 	struct kept *list;
 	size_t count, capacity;
@@ -92,9 +97,8 @@ struct bundle_reader {
 
 static void add_one(void *context, const char *name)
 {
-	struct bundle_reader *bundle_reader = context;
-	size_t before = (size_t)(file_name(bundle_reader->path) - bundle_reader->path),
-	       length = strlen(name);
+	struct beside *beside = context;
+	size_t before = (size_t)(file_name(beside->path) - beside->path), length = strlen(name);
 	struct identity identity;
 	struct str path = { 0 };
 	struct err ignored;
@@ -102,7 +106,7 @@ static void add_one(void *context, const char *name)
 
 	if (length < sizeof ending || strcmp(name + length - (sizeof ending - 1), ending) != 0)
 		return;
-	str_add_bytes(&path, bundle_reader->path, before);
+	str_add_bytes(&path, beside->path, before);
 	str_format(&path, "%s/head", name);
 	// One that is unfinished is as old as its directory.
 	if (!identity_find(&identity, str_get(&path), &ignored)) {
@@ -113,14 +117,14 @@ static void add_one(void *context, const char *name)
 		}
 	}
 	path.text[before + length] = '\0';
-	kept = MEM_ADD(bundle_reader->list, bundle_reader->count, bundle_reader->capacity);
+	kept = MEM_ADD(beside->list, beside->count, beside->capacity);
 	*kept = (struct kept){
 		.path = str_take(&path),
 		.used_s = identity.changed_s,
 		.used_ns = identity.changed_ns,
 	};
 	kept->bytes = index_disk_bytes(kept->path);
-	bundle_reader->bytes += kept->bytes;
+	beside->bytes += kept->bytes;
 }
 
 static int compare_used(const void *left, const void *right)
@@ -145,24 +149,23 @@ static bool evict(const struct kept *kept)
 
 void index_disk_keep(const char *path, uint64_t bytes_max)
 {
-	struct bundle_reader bundle_reader = { .path = path };
+	struct beside beside = { .path = path };
 	struct str text = { 0 };
 
 	str_format(&text, "%s/head", path);
 	file_touch(str_get(&text));
 	str_clear(&text);
 	str_add_bytes(&text, path, (size_t)(file_name(path) - path));
-	file_list(str_get(&text), add_one, &bundle_reader);
+	file_list(str_get(&text), add_one, &beside);
 	str_fini(&text);
-	if (bundle_reader.count > 0)
-		qsort(bundle_reader.list, bundle_reader.count, sizeof *bundle_reader.list,
-		      compare_used);
-	for (size_t i = 0; i < bundle_reader.count; i++) {
-		const struct kept *kept = &bundle_reader.list[i];
+	if (beside.count > 0)
+		qsort(beside.list, beside.count, sizeof *beside.list, compare_used);
+	for (size_t i = 0; i < beside.count; i++) {
+		const struct kept *kept = &beside.list[i];
 
-		if (bundle_reader.bytes > bytes_max && strcmp(kept->path, path) != 0 && evict(kept))
-			bundle_reader.bytes -= kept->bytes;
+		if (beside.bytes > bytes_max && strcmp(kept->path, path) != 0 && evict(kept))
+			beside.bytes -= kept->bytes;
 		mem_free(kept->path);
 	}
-	mem_free(bundle_reader.list);
+	mem_free(beside.list);
 }

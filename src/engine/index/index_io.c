@@ -1,3 +1,9 @@
+// For example index_out_put_u64(out, 3), index_out_put_varint(out, 300) and index_out_end write
+//
+//     03 00 00 00 00 00 00 00    ac 02    1d c1 26 0d
+//
+// The last four bytes are the CRC32C of the ten before them. A reader that asks for more than these
+// ten gets zeros, and the file is `bad` from then on.
 #include "engine/index/index_io.h"
 
 #include "base/crc32c.h"

@@ -1,4 +1,9 @@
 // What nothing ended: sorted, at once or in runs that are merged; packed; and read again.
+//
+// For example three blocks of memory live at the end, begun at steps 10, 12 and 40, of the cells 3,
+// 3 and 5. They are sorted by step, and their block of the file is two packed columns: 3, 3, 5 and
+// 0, 2, 28, each step less the one before. In memory is where the block is and that its first step
+// is 10, by which it is found.
 #include "base/mem.h"
 #include "base/radix.h"
 #include "base/rising.h"

@@ -1,3 +1,6 @@
+// In the example of plateau.c, up to event 6: the calls on virtual memory say that the last release
+// is event 3, so the plateau begins at edge 4; the level there is 500. The highest level of the
+// edges 4 to 6 is in the files of levels: 2,500 at edge 5. No step was read.
 #include "engine/index/index_plateau.h"
 
 #include "engine/index/index_ask.h"

@@ -1,3 +1,12 @@
+// For example a query asks for blocks that lived for at least 5 ns:
+//
+//     0   malloc  A   at  1 ns
+//     1   malloc  B   at  2
+//     2   free    A   at  4        it lived for 3 ns: neither bit is set
+//     3   realloc B, to C, at 9    B lived for 7: its beginning is event 1, its end event 3
+//     -   the trace ends at 20     C lived for 11: event 3 is its beginning, and it has no end
+//
+// The bits of beginnings are 0 1 0 1, those of ends 0 0 0 1.
 #include "engine/replay/event_bitmap.h"
 
 #include "base/mem.h"

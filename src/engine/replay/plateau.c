@@ -1,3 +1,14 @@
+// For example a program that gives back its first block before it goes on:
+//
+//     0   malloc  1,000,000 bytes                1,000,000 alive
+//     1   malloc        500                      1,000,500: the most of the first plateau
+//     2   free    1,000,000                            500
+//     3   munmap  1,003,520: memory is given back      500 the second plateau begins
+//     4   malloc      2,000                          2,500: its most
+//     5   free        2,000                            500
+//
+// Up to event 3 the edge is 2, right after event 1, with 1,000,500 bytes then and 500 at its end.
+// Up to event 6 it is edge 5, with 2,500 and 500, and from_ns is the time of event 3.
 #include "engine/replay/plateau.h"
 
 #include "engine/replay/lives.h"

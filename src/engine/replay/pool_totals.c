@@ -1,3 +1,10 @@
+// For example a pool gives out blocks of 100 and 50 bytes, takes back the first, gives out one of
+// 60, and then takes back an address where it gave out none:
+//
+//     allocated   3 blocks, 210 bytes
+//     live        2 blocks, 110 bytes
+//     peak        2 blocks, 150 bytes, at the time of the second
+//     frees       1, and 1 that is unknown
 #include "engine/replay/pool_totals.h"
 
 #include "base/mem.h"

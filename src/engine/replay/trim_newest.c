@@ -1,3 +1,9 @@
+// For example a trace of 1,000 bytes has blocks of events at the bytes 100, 400, 600 and 800, which
+// begin at 0, 10, 20 and 30 s:
+//
+//     old enough by 25 s    the block at 600, of 20 s, is the last that is: 20 s and on are kept
+//     at most 500 bytes     the block at 600 is the first after which so few follow: 400
+//     the last block        the one at 800
 #include "engine/replay/trim_newest.h"
 
 #include "engine/replay/trim.h"

@@ -1,3 +1,7 @@
+// For example the calls before a snapshot say that [0x10000, 0x50000) is mapped. The kernel listed
+// [0x10000, 0x30000) and [0x80000, 0x90000). So [0x30000, 0x50000), 128 KiB, was unmapped by a call
+// that no hook saw, and [0x80000, 0x90000), 64 KiB, was mapped by one. Both lists are sorted: each
+// is gone through once, beside the other.
 #include "engine/space/space_listed.h"
 
 #include "base/mem.h"

@@ -1,3 +1,9 @@
+// For example what happens when a library is loaded, and then a thread begins:
+//
+//     mmap of libfoo.so, by the linker       a file, by the dynamic linker: library
+//     mmap MAP_FIXED, anonymous, by it       library: it is its bss
+//     mmap MAP_STACK, by libc                thread stack
+//     mmap PROT_NONE, inside of malloc       an arena, of which malloc uses more and more
 #include "engine/space/space_owner.h"
 
 #include <string.h>
