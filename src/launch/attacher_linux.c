@@ -211,7 +211,7 @@ static bool attacher_find_thread(const struct attacher *attacher, struct tracee 
 	}
 	return err_set(err, ERR_IO,
 		       "process %d: no thread of it was met where a library can be loaded, outside "
-		       "of its allocator and its dynamic linker (try: again)",
+		       "of its allocator, its dynamic linker and its signal handlers (try: again)",
 		       (int)attacher->pid);
 }
 
