@@ -368,10 +368,8 @@ static bool check(struct args *args, const struct pushing *pushing)
 		return args_mistake(args, "--cluster, --ttl and --credentials are for "
 					  "clickhouse:// (headers for a collector come from "
 					  "OTEL_EXPORTER_OTLP_HEADERS)");
-	if (pushing->compression_given && !profiles)
-		return args_mistake(args, "--compression is for otlp://");
-	return !pushing->follow || !pushing->cluster ||
-	       args_mistake(args, "--follow sends to one server: not with --cluster");
+	return !pushing->compression_given || profiles ||
+	       args_mistake(args, "--compression is for otlp://");
 }
 
 static int answer(struct args *args, struct pushing *pushing)

@@ -9,7 +9,7 @@
 #include "launch/launch.h"
 #include "launch/leave.h"
 #include "launch/output.h"
-#include "sql/clickhouse.h"
+#include "sql/shards.h"
 #include "trace/label.h"
 #include "wire/segment.h"
 
@@ -21,7 +21,7 @@
 #define TIDEMARK_VERSION "0.1.0"
 #endif
 
-enum { RECORD_BYTES_MIN = 8 << 20, RECORD_SPOOL_BYTES = 1 << 30, RECORD_FOLLOW_MAX = 14 };
+enum { RECORD_BYTES_MIN = 8 << 20, RECORD_SPOOL_BYTES = 1 << 30, RECORD_FOLLOW_MAX = 16 };
 
 struct record {
 	struct args args;
@@ -29,6 +29,7 @@ struct record {
 	struct str options_text;
 	struct str labels;
 	struct clickhouse_place push;
+	const char *cluster; // of its servers
 	uint64_t spool_bytes, every_ns;
 	const char *every, *ttl;
 	const char *follow[RECORD_FOLLOW_MAX]; // words of `tidemark push`
@@ -299,6 +300,9 @@ static const struct record_option record_options[] = {
 	{ { 1, 0, "credentials", "FILE",
 	    "with --push: user and password, a line each; for its owner alone" },
 	  WORD(push.credentials) },
+	{ { 1, 0, "cluster", "NAME",
+	    "with --push: PLACE names a server of each shard of it (tidemark-push(1))" },
+	  WORD(cluster) },
 	{ { 1, 0, "every", "TIME", "with --push: send no more often (10s)" }, OWN(record_every) },
 	{ { 1, 0, "ttl", "TIME", "with --push: what is sent is gone after so many days (90d)" },
 	  OWN(record_ttl) },
@@ -353,22 +357,20 @@ static bool record_check_push(struct record *record)
 	struct keep_wishes *keep = &record->launch.keep;
 	const char *const words[] = { "push", "--follow", "--progress",
 				      "none", "--to",     record->push.url };
-	struct clickhouse *clickhouse;
 	struct err err = { 0 };
 	size_t count = sizeof words / sizeof *words;
 
 	if (!record->push.url)
 		return (!record->spool_bytes && !record->push.credentials && !record->every &&
-			!record->ttl) ||
-		       args_mistake(args, "--spool, --credentials, --every and --ttl need --push "
-					  "PLACE");
+			!record->ttl && !record->cluster) ||
+		       args_mistake(args, "--spool, --credentials, --cluster, --every and --ttl "
+					  "need --push PLACE");
 	if (keep_wishes_rotate(keep) && record->spool_bytes)
 		return args_mistake(args, "--rotate keeps all: not with --spool");
 	if (record->launch.index)
 		return args_mistake(args, "--push cuts the trace to --spool: not with --index");
-	if (!(clickhouse = clickhouse_new(&record->push, &err)))
+	if (!shards_check(&record->push, record->cluster, &err))
 		return args_mistake(args, "--push: %s", err.text);
-	clickhouse_free(clickhouse);
 	if (!keep->max_bytes && !keep_wishes_rotate(keep) &&
 	    (record->spool_bytes || !keep->keep_ns))
 		keep->max_bytes = record->spool_bytes ? record->spool_bytes : RECORD_SPOOL_BYTES;
@@ -376,6 +378,10 @@ static bool record_check_push(struct record *record)
 	if (record->push.credentials) {
 		record->follow[count++] = "--credentials";
 		record->follow[count++] = record->push.credentials;
+	}
+	if (record->cluster) {
+		record->follow[count++] = "--cluster";
+		record->follow[count++] = record->cluster;
 	}
 	if (record->every) {
 		record->follow[count++] = "--every";

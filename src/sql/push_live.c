@@ -350,6 +350,8 @@ static bool send_trace(struct push_live *live, struct err *err)
 	bool good;
 
 	rowset_trace_name(live->asked.reader, live->trace);
+	live->clickhouse = shards_server(live->shards, index_set_hash_text(live->trace) %
+							       shards_count(live->shards));
 	live->day = tables_day(info->began_unix_ns + moment_begin(live->asked.reader));
 	push_live_send_init(live);
 	live->rowset = rowset_new(&source, &live->receiver);
@@ -366,7 +368,6 @@ static bool run(struct shards *shards, const struct push_live_options *options, 
 {
 	struct push_live live = {
 		.shards = shards,
-		.clickhouse = shards_server(shards, 0),
 		.options = options,
 		.result = result,
 		.lock_fd = -1,

@@ -16,6 +16,9 @@
 // trace was cut meanwhile (record --max-size, --keep): times stay what they were. Where it was
 // cut beyond what was sent, blocks that began and ended in between are not sent: that is said.
 //
+// In a cluster a trace that is sent so is on one shard, which hangs on the trace: so an epoch is
+// still recorded in one statement. Only what is known at the beginning is asked of all shards.
+//
 // Of a recording that is rotated each part is a trace (trace/parts.h): when one ends the next is
 // gone on with.
 #ifndef SQL_PUSH_LIVE_H

@@ -16,8 +16,8 @@ struct push_live_half {
 };
 
 struct push_live {
-	struct shards *shards; // one server
-	struct clickhouse *clickhouse;
+	struct shards *shards;
+	struct clickhouse *clickhouse; // the shard that has this trace
 	const struct push_live_options *options;
 	struct push_result *result;
 	char trace[33];

@@ -83,12 +83,20 @@ static bool is_written(const char *path)
 	return claimed;
 }
 
+static bool may_retry(const struct push_live *live)
+{
+	for (size_t i = 0; i < shards_count(live->shards); i++)
+		if (clickhouse_may_retry(shards_server(live->shards, i)))
+			return true;
+	return false;
+}
+
 // While the recording goes on, there is time: what comes waits in the file.
 static bool try_again(struct push_live *live, unsigned *tries, const struct err *err)
 {
 	const struct push_live_options *options = live->options;
 
-	if (!clickhouse_may_retry(live->clickhouse) || options->stop(NULL))
+	if (!may_retry(live) || options->stop(NULL))
 		return false;
 	live->result->tries_again++;
 	if (!options->follow || !is_written(options->path))
@@ -169,7 +177,7 @@ static bool send(struct push_live *live, const struct rowset_batch *batch, uint6
 		pack(live, batch, part);
 		str_clear(&live->sql);
 		str_format(&live->sql, "INSERT INTO %s.%s_rows FORMAT Native",
-			   clickhouse_database(live->clickhouse), batch->table->name);
+			   shards_database(live->shards), batch->table->name);
 		if (run_once(live, &live->native.packed, err))
 			break;
 		if (!try_again(live, &tries, err))
@@ -290,6 +298,7 @@ static bool put_empty(struct push_live *live, struct err *err)
 }
 
 // No other has sent of this recording since the last epoch: a copy of the file may be elsewhere.
+// Rows of `runs` are on this shard, also of a trace that was sent as a whole.
 static bool is_alone(struct push_live *live, struct err *err)
 {
 	uint64_t count, last;
@@ -297,7 +306,7 @@ static bool is_alone(struct push_live *live, struct err *err)
 	str_clear(&live->sql);
 	str_format(&live->sql,
 		   "SELECT count(), max(block) FROM %s.blocks WHERE trace = '%s' AND name = 'runs'",
-		   clickhouse_database(live->clickhouse), live->trace);
+		   shards_database(live->shards), live->trace);
 	if (!run(live, err))
 		return false;
 	if (sscanf(str_get(&live->answer), "%" SCNu64 "\t%" SCNu64, &count, &last) != 2)
@@ -324,7 +333,7 @@ static bool record(struct push_live *live, struct err *err)
 	str_format(&live->sql,
 		   "INSERT INTO %s.blocks (trace, name, block, part, rows, until, schema_version) "
 		   "VALUES ",
-		   clickhouse_database(live->clickhouse));
+		   shards_database(live->shards));
 	str_add(&live->sql, str_get(&live->records));
 	if (!run(live, err))
 		return false;
@@ -352,7 +361,7 @@ static void sweep(struct push_live *live)
 		str_clear(&live->sql);
 		str_format(&live->sql,
 			   "ALTER TABLE %s.%s DELETE WHERE trace = '%s' AND part IN (%s)",
-			   clickhouse_database(live->clickhouse), tables[i], live->trace,
+			   shards_database(live->shards), tables[i], live->trace,
 			   str_get(&live->stale));
 		good = run_once(live, NULL, &err);
 	}
@@ -427,7 +436,8 @@ static bool take_known(struct push_live *live, const char *line, struct err *err
 
 	if (sscanf(line, "%31s\t%" SCNu64 "\t%" SCNu64 "\t%" SCNu64 "\t%" SCNu64, name, &first,
 		   &last, &generation, &parts) != 5 ||
-	    (id = rowset_find(name)) == ROWSET_TABLES || parts > UINT16_MAX)
+	    (id = rowset_find(name)) == ROWSET_TABLES || parts > UINT16_MAX ||
+	    generation >= TABLES_GENERATIONS - 1)
 		return err_set(err, ERR_IO, "the database's list of blocks makes no sense");
 	live->plain = live->plain || first == 0;
 	if (id == ROWSET_RUNS && first == 0)

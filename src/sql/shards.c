@@ -137,8 +137,8 @@ static bool order(struct shards *shards, struct err *err)
 					       shards->cluster, all);
 }
 
-struct shards *shards_new(const struct clickhouse_place *place, const char *cluster,
-			  struct err *err)
+static struct shards *name(const struct clickhouse_place *place, const char *cluster,
+			   struct err *err)
 {
 	struct shards *shards = mem_alloc(1, sizeof *shards);
 	bool good = true;
@@ -147,8 +147,28 @@ struct shards *shards_new(const struct clickhouse_place *place, const char *clus
 	shards->cluster = cluster;
 	if (cluster && !is_cluster(cluster))
 		good = err_set(err, ERR_USAGE, "%s cannot be the name of a cluster", cluster);
-	good = good && add_servers(shards, place->url, err) && (!cluster || order(shards, err));
-	if (!good) {
+	if (good && add_servers(shards, place->url, err))
+		return shards;
+	shards_free(shards);
+	return NULL;
+}
+
+bool shards_check(const struct clickhouse_place *place, const char *cluster, struct err *err)
+{
+	struct shards *shards = name(place, cluster, err);
+
+	shards_free(shards);
+	return shards != NULL;
+}
+
+struct shards *shards_new(const struct clickhouse_place *place, const char *cluster,
+			  struct err *err)
+{
+	struct shards *shards = name(place, cluster, err);
+
+	if (!shards)
+		return NULL;
+	if (cluster && !order(shards, err)) {
 		shards_free(shards);
 		return NULL;
 	}

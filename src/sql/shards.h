@@ -17,6 +17,8 @@ struct shards;
 // cluster (NULL: none) there must be one of each shard.
 struct shards *shards_new(const struct clickhouse_place *place, const char *cluster,
 			  struct err *err);
+// Whether it could be made, without asking any server.
+bool shards_check(const struct clickhouse_place *place, const char *cluster, struct err *err);
 void shards_free(struct shards *shards); // NULL is allowed
 
 // From 0, in the order of the cluster's shards.

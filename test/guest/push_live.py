@@ -13,7 +13,7 @@ import socket
 import subprocess
 import time
 
-from libclickhouse import Server, free_port
+from libclickhouse import Server, cluster, free_port
 from libguest import PATIENCE_SECONDS, TIDEMARK, Skip, check, environment, equal, main, program, test, wait_for
 
 NEVER = 2**64 - 1
@@ -108,6 +108,38 @@ def each_is_counted_once_at_any_moment():
         done = subprocess.run([TIDEMARK, "report", server.place, "--json"], env=environment(), capture_output=True, text=True,
                               check=False)
         equal(0, done.returncode, done.stderr)
+
+
+@test
+def a_trace_goes_to_one_shard_of_a_cluster_whatever_is_killed():
+    with cluster() as (servers, place):
+        process = start(place, "--cluster", "two", operations="100000000")
+        pid = pid_of(process)
+
+        def epochs(more):
+            def look():
+                found = count(servers[0])
+                equal(found[0], found[1], "rows and blocks")
+                return found[0] > more
+            wait_for(look, "epochs")
+        epochs(0)
+        of_each = [int(server.ask("SELECT count() FROM memory_shard.allocations")[0][0]) for server in servers]
+        equal(1, sum(each > 0 for each in of_each), of_each)
+        there = max(servers, key=lambda server: of_each[servers.index(server)])
+        there.kill()
+        there.start()
+        epochs(sum(of_each))
+        os.kill(pid, signal.SIGTERM)
+        said = process.communicate()[1]
+        check("rows sent" in said, said)
+        for way in ((), ("--follow",)):
+            check(" 0 rows sent" in push("live.tide", *way, "--to", place, "--cluster", "two").stdout)
+        found = [{table: rows(server, table) for table in COLUMNS} for server in servers]
+        equal(found[0], found[1])
+        with Server() as alone:
+            push("live.tide", "--to", alone.place)
+            for table, values in found[0].items():
+                equal(rows(alone, table), values, table)
 
 
 @test
