@@ -55,6 +55,7 @@ static uint32_t child_of(struct flamegraph *flamegraph, uint32_t parent, uint32_
 {
 	uint32_t *link = &flamegraph->nodes[parent].child, at = *link;
 
+	ASSERT(parent < flamegraph->count);
 	while (at && flamegraph->nodes[at].name != name)
 		at = flamegraph->nodes[at].sibling;
 	if (!at) {

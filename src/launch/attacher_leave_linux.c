@@ -68,6 +68,7 @@ bool attacher_may_come(const struct attacher *attacher, const struct tracee_thre
 		if (attacher_in(registers[i], range))
 			return true;
 	count = tracee_words(attacher->pid, sp, narrow, words, ATTACHER_STACK_WORDS);
+	ASSERT(count <= ATTACHER_STACK_WORDS);
 	for (size_t i = 0; i < count; i++)
 		if (attacher_in(words[i], range))
 			return true;
@@ -143,6 +144,7 @@ static uint64_t attacher_unused(const struct attacher *attacher, const struct tr
 {
 	uint64_t unused = 0;
 
+	_Static_assert(ATTACH_PAGES_MAX <= 64, "a bit each");
 	*all = true;
 	for (uint32_t i = 0; i < attacher->answer.pages_count && i < ATTACH_PAGES_MAX; i++)
 		if (!attacher_leads_there(attacher, tracee, &attacher->answer.pages[i]))

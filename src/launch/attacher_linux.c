@@ -340,6 +340,7 @@ static bool attacher_is_between(uint64_t at, const struct attach_patch *list, ui
 static bool attacher_step_out(struct tracee_thread *thread, const struct attach_patch *list,
 			      uint32_t count)
 {
+	ASSERT(count <= ATTACH_PATCHES_MAX);
 	for (int step = 0; step < ATTACHER_STEPS_MAX; step++) {
 		if (!attacher_is_between(thread->registers.rip, list, count))
 			return true;
@@ -356,6 +357,7 @@ bool attacher_context(const struct attacher *attacher, const struct tracee_threa
 {
 	uint64_t start, end;
 
+	ASSERT(number >= 0);
 	if (number == 0) {
 		*at = thread->registers.rip;
 		*sp = thread->registers.rsp;
@@ -395,6 +397,8 @@ uint32_t attacher_write(const struct tracee *tracee, const struct tracee_thread 
 	uint8_t now[ATTACH_PATCH_BYTES];
 	uint32_t written = 0;
 
+	ASSERT(from + ATTACH_PATCH_BYTES <= sizeof(*list) &&
+	       to + ATTACH_PATCH_BYTES <= sizeof(*list));
 	for (uint32_t i = 0; i < count; i++) {
 		const uint8_t *patch = (const uint8_t *)&list[i];
 

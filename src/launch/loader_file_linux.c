@@ -9,6 +9,7 @@
 // A list that is full takes no more functions, so it may say too little and never too much.
 #include "launch/loader_file_linux.h"
 
+#include "base/mem.h"
 #include "wire/lane_event.h"
 
 #include <elf.h>
@@ -47,8 +48,10 @@ static void loader_file_add_inside(struct loader_file *file, uint64_t start, uin
 	}
 	if (first == last && file->inside_count == LOADER_FILE_SPANS_MAX)
 		return;
+	ASSERT(first <= last && last <= file->inside_count);
 	memmove(list + first + 1, list + last, (file->inside_count - last) * sizeof(*list));
 	file->inside_count += first + 1 - last;
+	ASSERT(file->inside_count <= LOADER_FILE_SPANS_MAX);
 	list[first] = (struct loader_file_span){ start, end };
 }
 

@@ -128,18 +128,7 @@ static void hook_no_delete(void *ptr)
 			HOOK_CALLED;                                 \
 			return;                                      \
 		}                                                    \
-		{                                                    \
-			struct inside before = { 0 };                \
-                                                                     \
-			if (inside_begins(&before, HOOK_FRAME)) {    \
-				inside_gives(ptr);                   \
-				function arguments;                  \
-				return;                              \
-			}                                            \
-			hook_gives(ptr, HOOK_FRAME);                 \
-			function arguments;                          \
-			inside_ends(&before, NULL);                  \
-		}                                                    \
+		HOOK_GIVES_PTR(function arguments)                   \
 	}
 
 // The names are the Itanium C++ ABI's: n/d new/delete, w/a single/array, m or j size_t, then

@@ -137,6 +137,21 @@ static __attribute__((noinline, unused)) void hook_gives(void *ptr, const uintpt
 		hook_freed(&call);
 }
 
+// The rest of a hook that returns nothing: `call` frees `ptr`.
+#define HOOK_GIVES_PTR(call)                              \
+	{                                                 \
+		struct inside before = { 0 };             \
+                                                          \
+		if (inside_begins(&before, HOOK_FRAME)) { \
+			inside_gives(ptr);                \
+			call;                             \
+			return;                           \
+		}                                         \
+		hook_gives(ptr, HOOK_FRAME);              \
+		call;                                     \
+		inside_ends(&before, NULL);               \
+	}
+
 // What makes `ptr` another block of that size, or the same one; NULL: it failed.
 typedef void *(*hook_resizes)(void *ptr, size_t size, void *more);
 

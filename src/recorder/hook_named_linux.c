@@ -132,19 +132,11 @@ static inline size_t hook_named_product(size_t count, size_t size)
 	HOOK_SHOWN void HOOK_NAME(symbol) HOOK_ARGUMENTS parameters  \
 	{                                                            \
 		HOOK_ENTRY(symbol);                                  \
-		struct inside before = { 0 };                        \
 		void(*function) parameters;                          \
                                                                      \
 		*(void **)&function = HOOK_BEHIND(entry);            \
 		HOOK_UNLESS(function, free(ptr));                    \
-		if (inside_begins(&before, HOOK_FRAME)) {            \
-			inside_gives(ptr);                           \
-			function arguments;                          \
-			return;                                      \
-		}                                                    \
-		hook_gives(ptr, HOOK_FRAME);                         \
-		function arguments;                                  \
-		inside_ends(&before, NULL);                          \
+		HOOK_GIVES_PTR(function arguments)                   \
 	}
 
 // A call on a block that exists already, as words: more of them than a function takes do no harm.

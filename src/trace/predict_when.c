@@ -9,6 +9,8 @@
 //     with       32,000         saved an eighth: the next one is with, too
 #include "trace/predict_when.h"
 
+#include "base/mem.h"
+
 // Did the block save at least an eighth?
 static bool saved(const struct predict_when *when, uint64_t cost)
 {
@@ -52,5 +54,6 @@ bool predict_when(struct predict_when *when, uint32_t events, uint64_t bytes, ui
 		block_with(when, cost, slow);
 	else
 		block_without(when, cost, slow);
+	ASSERT(when->wait <= when->waits && when->waits <= PREDICT_WHEN_WAIT_MAX);
 	return when->on;
 }

@@ -49,6 +49,7 @@ struct index_shape index_shape_for(uint64_t memory_bytes)
 	while (shape.chunk_log2 > shape.block_log2 &&
 	       UINT64_C(64) << shape.chunk_log2 > memory_bytes)
 		shape.chunk_log2--;
+	ASSERT(shape.chunk_log2 >= shape.block_log2 && shape.long_log2 >= shape.block_log2);
 	return shape;
 }
 

@@ -39,6 +39,7 @@ struct index_out *index_out_new(int directory, const char *name)
 {
 	struct index_out *out = mem_alloc(1, sizeof *out);
 
+	ASSERT(strlen(name) < sizeof out->name);
 	out->directory = directory;
 	snprintf(out->name, sizeof out->name, "%s", name);
 	snprintf(out->name_new, sizeof out->name_new, "%s.new", out->name);
@@ -55,6 +56,7 @@ void index_out_put(struct index_out *out, const void *bytes, size_t size)
 	while (size > 0) {
 		size_t part = sizeof out->buffer - out->filled;
 
+		ASSERT(part > 0 && part <= sizeof out->buffer);
 		part = part < size ? part : size;
 		memcpy(out->buffer + out->filled, from, part);
 		out->filled += part;
@@ -156,6 +158,7 @@ void index_in_close(struct index_in *in)
 
 void index_in_take(struct index_in *in, void *out, size_t size)
 {
+	ASSERT(in->at <= in->end);
 	if ((size_t)(in->end - in->at) < size)
 		in->bad = true;
 	if (in->bad) {

@@ -62,6 +62,7 @@ static bool load_numbers(struct numbers *numbers, uint64_t block)
 
 static uint32_t run_end(const struct index_block *block, uint32_t run)
 {
+	ASSERT(run < block->jumps_count);
 	return run + 1 < block->jumps_count ? block->jumps[run + 1].at : block->count;
 }
 

@@ -36,6 +36,7 @@ static void set_bit(struct bits *bits, uint64_t number)
 		memset(bits->bytes + bits->size, 0, bits->capacity - bits->size);
 		bits->size = bits->capacity;
 	}
+	ASSERT(at < bits->size && bits->size <= bits->capacity);
 	bits->bytes[at] |= (uint8_t)(1u << number % 8);
 }
 

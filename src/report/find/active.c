@@ -56,6 +56,7 @@ static void sort_rows(struct active *active)
 	if (most && active->kept > most)
 		active->kept = (size_t)most;
 	active->sorted = active->kept;
+	ASSERT(active->kept <= active->count);
 }
 
 // Of millions of blocks a few are shown: now and then what cannot be among them goes.
@@ -63,6 +64,7 @@ static void add_row(struct active *active, const struct active_row *row)
 {
 	size_t fresh = active->kept - active->sorted;
 
+	ASSERT(active->sorted <= active->kept);
 	if (row->size < active->options->bytes_min)
 		return;
 	active->count++;
