@@ -62,6 +62,7 @@ static uint32_t add_frame(struct firefox *firefox, frame_id frame, uint32_t pref
 	uint32_t number = locations_add(&firefox->locations, frame);
 	const struct location *location = &firefox->locations.list[number];
 
+	ASSERT(prefix == NONE || prefix < firefox->stacks_count);
 	for (uint32_t i = location->lines_count; i-- > 0;) {
 		firefox->stacks = mem_grow(firefox->stacks, &firefox->stacks_capacity,
 					   firefox->stacks_count + 1, sizeof *firefox->stacks);

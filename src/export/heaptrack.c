@@ -67,6 +67,7 @@ static void flush(struct heaptrack *heaptrack, size_t least)
 
 static uint32_t string_number(const struct heaptrack *heaptrack, uint32_t string)
 {
+	ASSERT(string < heaptrack->locations.strings.count);
 	return *heaptrack->locations.strings.texts[string] ? string + 1 : 0;
 }
 

@@ -123,6 +123,7 @@ static void write_event(struct perfetto *perfetto, uint64_t time_ns, unsigned ty
 
 static uint64_t track_of(process_id process, enum track track)
 {
+	ASSERT(track < TRACKS);
 	return HEAP_TRACK + 1 + (uint64_t)process * TRACKS + track;
 }
 

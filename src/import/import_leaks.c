@@ -252,6 +252,7 @@ static void end_sum(struct leaks *leaks)
 {
 	stack_id stack = 0;
 
+	ASSERT(leaks->frames_count <= FRAMES_MAX);
 	while (leaks->frames_count > 0)
 		stack = intake_stack(leaks->intake, stack, leaks->frames[--leaks->frames_count]);
 	if (leaks->open)

@@ -89,6 +89,7 @@ static struct perf_event *call_of(struct perf *perf, const char *thread)
 			(struct perf_event){ 0 };
 		*at = perf->pending_count;
 	}
+	ASSERT(*at > 0 && *at <= perf->pending_count);
 	return &perf->pending[*at - 1];
 }
 

@@ -50,6 +50,7 @@ static bool objects_slurp(struct objects *objects)
 		objects->text_size += got > 0 ? (size_t)got : 0;
 	}
 	close(fd);
+	ASSERT(objects->text_size <= room);
 	return got == 0;
 }
 

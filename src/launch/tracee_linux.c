@@ -53,6 +53,7 @@ pid_t *tracee_list(pid_t pid, size_t *count)
 	}
 	if (folder)
 		closedir(folder);
+	ASSERT(*count <= capacity);
 	return list;
 }
 

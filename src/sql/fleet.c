@@ -483,6 +483,7 @@ static int by_value(const void *a, const void *b, void *context)
 
 static double median(double *values, size_t count)
 {
+	ASSERT(count > 0);
 	mem_sort(values, count, sizeof *values, by_value, NULL);
 	return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }

@@ -39,6 +39,7 @@ static void begin(const struct levels *levels, struct json *json, struct sink *s
 static void write_column(struct json *json, const char *key, const struct window_bucket *buckets,
 			 size_t count, size_t at)
 {
+	ASSERT(at <= sizeof *buckets - sizeof(uint64_t));
 	json_kv_array(json, key);
 	for (size_t i = 0; i < count; i++)
 		json_u64(json, *(const uint64_t *)((const char *)&buckets[i] + at));

@@ -64,6 +64,7 @@ static bool spans_hit(const struct spans *set, struct span span)
 static void spans_replace(struct spans *set, size_t at, size_t to, const struct span *parts,
 			  size_t count)
 {
+	ASSERT(at <= to && to <= set->count && count <= 2);
 	set->spans = mem_grow(set->spans, &set->capacity, set->count + 2, sizeof *set->spans);
 	memmove(set->spans + at + count, set->spans + to, (set->count - to) * sizeof *set->spans);
 	memcpy(set->spans + at, parts, count * sizeof *parts);

@@ -71,6 +71,7 @@ static unsigned bits_of(const struct findings_arenas *arenas, process_id process
 
 static uint64_t heap_bytes(unsigned bits)
 {
+	ASSERT(bits == 32 || bits == 64);
 	return bits == 32 ? 1 << 20 : 64 << 20;
 }
 
