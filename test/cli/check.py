@@ -277,6 +277,21 @@ def mangled_names_with_wildcards_are_of_what_they_begin_with():
 
 
 @test
+def mangled_names_of_lists_that_others_keep_are_understood():
+    trace = Trace()
+    for number, name in enumerate(("base::Lazy::get(int)", "base::Lazy::Lazy(int)", "base::Lazy::~Lazy()", "top(int)",
+                                   "(anonymous namespace)::cache()", "base::(anonymous namespace)::cache()")):
+        trace.alloc(number, stack(name), 1 << number)
+    path = trace.write("kept.tide")
+    for glob, left in (("*_ZN4base4Lazy3g*", 62), ("**_ZN4base4LazyE*", 63), ("_ZN4base4LazyC?E*", 61), ("_ZN4base4LazyC1E*", 61),
+                       ("_ZN4base4LazyD*", 59), ("_ZL3top*", 55), ("_ZN12_GLOBAL__N_1*", 47), ("_ZN4base12_GLOBAL__N_15cac*", 31)):
+        with open("kept.txt", "w", encoding="utf-8") as file:
+            file.write("{\n   x\n   Memcheck:Leak\n   fun:_Zn*\n   fun:" + glob + "\n}\n")
+        equal(left, {row["figure"]: row["value"] for row in
+                     answer("check", path, "--max-live-at-exit", "1G", "--suppressions", "kept.txt")["figures"]}["live-at-exit"], glob)
+
+
+@test
 def suppressions_that_are_generated_suppress_everything():
     path = program()
     with open("made.txt", "w", encoding="utf-8") as file:

@@ -137,15 +137,19 @@ static void drop_last(struct suppressions *suppressions)
 }
 
 // The beginning of a mangled name, up to its first wildcard: _ZN4base4Lazy* is base::Lazy and what
-// is no letter, _ZN4base4La* base::La and anything, _ZN4base3fooEi* a base::foo with parameters.
+// is no letter, _ZN4base4La* base::La and anything, _ZN4base3fooEi* a base::foo with parameters and
+// _ZN4base4LazyC* base::Lazy::Lazy. A star before it adds nothing.
 static void read_mangled(struct part *part, const char *glob)
 {
-	const char *wild = strpbrk(glob, "*?"), *at = glob + 2;
+	const char *start = glob + strspn(glob, "*"), *wild = strpbrk(start, "*?"), *at = start + 2;
 	struct str prefix = { 0 };
-	bool whole = true; // names so far
+	const char *last = NULL;
+	size_t last_length = 0;
+	bool whole = true, member = false; // names so far; behind them C or D
 
-	if (!wild || strncmp(glob, "_Z", 2) != 0)
+	if (!wild || strncmp(start, "_Z", 2) != 0)
 		return;
+	at += *at == 'L';
 	if (*at == 'N')
 		at += 1 + strspn(at + 1, "KVrRO");
 	if (strncmp(at, "St", 2) == 0) {
@@ -159,14 +163,24 @@ static void read_mangled(struct part *part, const char *glob)
 		whole = length <= left && length > 0;
 		if (prefix.length)
 			str_add(&prefix, "::");
-		str_add_bytes(&prefix, name, whole ? length : left);
-		at = name + (whole ? length : left);
+		last = name;
+		last_length = whole ? length : left;
+		if (strncmp(name, "_GLOBAL__N_1", last_length) == 0 && last_length == 12)
+			str_add(&prefix, "(anonymous namespace)");
+		else
+			str_add_bytes(&prefix, name, last_length);
+		at = name + last_length;
 	}
 	if (!prefix.length)
 		return;
+	if (last && whole && (*at == 'C' || *at == 'D')) { // what makes one, and what ends it
+		member = true;
+		str_add(&prefix, *at == 'C' ? "::" : "::~");
+		str_add_bytes(&prefix, last, last_length);
+	}
 	part->prefix = str_take(&prefix);
-	part->next = !whole ? '\0' : *at == 'I' ? '<' : *at == 'E' ? '(' : ':';
-	part->glob = mem_copy_text(wild);
+	part->next = !whole ? '\0' : *at == 'I' ? '<' : *at == 'E' || member ? '(' : ':';
+	part->glob = mem_copy_text(member ? "*" : wild);
 }
 
 static void add_part(struct suppression *suppression, enum part_kind kind, const char *glob)
