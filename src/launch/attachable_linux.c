@@ -4,11 +4,14 @@
 #include "launch/loader_file_linux.h"
 #include "launch/objects_linux.h"
 #include "launch/preload.h"
+#include "launch/tracee_linux.h"
+#include "os/now.h"
 
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -17,7 +20,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { ATTACHABLE_STATUS_BYTES = 8192, ATTACHABLE_CAP_PTRACE = 19, ATTACHABLE_DEPTH_MAX = 1000 };
+enum {
+	ATTACHABLE_STATUS_BYTES = 8192,
+	ATTACHABLE_CAP_PTRACE = 19,
+	ATTACHABLE_DEPTH_MAX = 1000,
+	ATTACHABLE_NAP_MS = 10,
+	ATTACHABLE_TELL_MS = 1000,
+};
 
 // Signals that end what a thread does for us. The kernel would make them deadly where they are
 // ignored.
@@ -335,6 +344,82 @@ bool attachable_refused(pid_t pid, int number, struct err *err)
 		       "process %d may not be attached to: %s (try: sudo tidemark record -p %d; in "
 		       "a container, with the capability CAP_SYS_PTRACE)",
 		       (int)pid, err_text(number, text, sizeof(text)), (int)pid);
+}
+
+// Whether the call that a thread is in makes a process.
+static bool attachable_forks(const char *thread)
+{
+	static const int calls[] = { 58, 56, 435, 190, 120 }; // vfork, clone, clone3; of 32 bits
+	char text[256];
+	bool forks = false;
+
+	if (attachable_read(thread, "syscall", text, sizeof(text)))
+		for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++)
+			forks |= atoi(text) == calls[i];
+	return forks;
+}
+
+// A thread that cannot be stopped now, into `what` why. 0: all can be. `foreign`: never.
+static pid_t attachable_unstoppable(pid_t pid, struct str *what, bool *foreign)
+{
+	size_t count;
+	pid_t *list = tracee_list(pid, &count);
+	pid_t found = 0;
+
+	for (size_t i = 0; i < count && !found; i++) {
+		struct attachable_status status;
+		unsigned long tracer;
+		char who[16];
+
+		snprintf(who, sizeof(who), "%d", (int)list[i]);
+		if (!attachable_status(who, &status))
+			continue;
+		tracer = attachable_number(&status, "\nTracerPid:\t", 10);
+		*foreign = tracer && tracer != (unsigned long)getpid();
+		if (!*foreign && *attachable_field(&status, "\nState:\t") != 'D')
+			continue;
+		found = list[i];
+		str_clear(what);
+		if (*foreign)
+			str_format(what, "is traced by process %lu (try: end that debugger)",
+				   tracer);
+		else if (attachable_forks(who))
+			str_add(what, "waits in vfork for a child that has neither ended nor "
+				      "started a program");
+		else
+			str_add(what, "is in the kernel where nothing can stop it (a device, or a "
+				      "file system of the network)");
+	}
+	mem_free(list);
+	return found;
+}
+
+bool attachable_await(pid_t pid, unsigned limit_ms, int wake_fd, void (*tell)(const char *line),
+		      struct err *err)
+{
+	uint64_t began_ns = now_steady_ns();
+	struct str what = { 0 }, line = { 0 };
+	bool foreign = false, given_up = false;
+	pid_t thread;
+
+	while ((thread = attachable_unstoppable(pid, &what, &foreign)) != 0 && !given_up) {
+		struct pollfd wake = { .fd = wake_fd, .events = POLLIN };
+		uint64_t waited_ms = (now_steady_ns() - began_ns) / 1000000;
+
+		if (tell && !foreign && line.length == 0 && waited_ms >= ATTACHABLE_TELL_MS) {
+			str_format(&line, "waiting for thread %d of process %d, which %s",
+				   (int)thread, (int)pid, str_get(&what));
+			tell(str_get(&line));
+		}
+		given_up = foreign || waited_ms >= limit_ms ||
+			   poll(&wake, 1, ATTACHABLE_NAP_MS) > 0;
+	}
+	if (thread)
+		err_set(err, ERR_IO, "process %d cannot be stopped: its thread %d %s", (int)pid,
+			(int)thread, str_get(&what));
+	str_fini(&line);
+	str_fini(&what);
+	return thread == 0;
 }
 
 enum attachable attachable_look(pid_t pid, struct str *library, struct err *err)

@@ -31,6 +31,13 @@ bool attachable_may_all(void);
 // Who traces that process or thread; 0: nobody.
 pid_t attachable_tracer(pid_t pid);
 
+// Wait until no thread is where the kernel lets none be stopped: in a vfork whose child still has
+// its memory, or in a driver. Nothing is touched. After a second the user reads what is waited
+// for (`tell` may be NULL). False after `limit_ms`, at an input on `wake_fd` (-1: none), and where
+// another process traces one of them.
+bool attachable_await(pid_t pid, unsigned limit_ms, int wake_fd, void (*tell)(const char *line),
+		      struct err *err);
+
 // Why the kernel refused with `number`, where it did so all the same. Always false.
 bool attachable_refused(pid_t pid, int number, struct err *err);
 

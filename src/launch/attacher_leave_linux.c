@@ -12,6 +12,7 @@
 #include "launch/attacher_own_linux.h"
 
 #include "base/mem.h"
+#include "launch/attachable_linux.h"
 #include "launch/narrow_linux.h"
 #include "os/now.h"
 
@@ -211,6 +212,8 @@ static enum attacher_left attacher_try_to_leave(struct attacher *attacher, const
 	struct err err;
 	bool there;
 
+	if (!attachable_await(attacher->pid, 0, -1, NULL, &err))
+		return ATTACHER_NOT_YET;
 	if (!attacher->entry || !attacher_stop_any(attacher, &tracee, &there))
 		return attacher->entry && there ? ATTACHER_NOT_YET : ATTACHER_NOT_THERE;
 	own = tracee.threads[0]; // the list moves as it grows
@@ -225,6 +228,8 @@ static enum attacher_left attacher_try_to_leave(struct attacher *attacher, const
 bool attacher_leave(struct attacher *attacher, const char *session,
 		    struct attacher_figures *figures, struct err *err)
 {
+	struct err why = { .kind = ERR_NONE };
+
 	for (int try = 0; try < ATTACHER_LEAVES; try++) {
 		if (try > 0) // a thread needs the processor to come out
 			now_sleep(ATTACHER_NAP_NS *
@@ -233,6 +238,10 @@ bool attacher_leave(struct attacher *attacher, const char *session,
 		    ATTACHER_NOT_YET)
 			return true; // or it has ended, or is another program by now
 	}
+	if (!attachable_await(attacher->pid, 0, -1, NULL, &why))
+		return err_set(err, ERR_IO,
+			       "the recorder stays in it (try: tidemark ctl %d detach): %s",
+			       (int)attacher->pid, why.text);
 	return err_set(err, ERR_IO,
 		       "process %d: the recorder's memory stays there, since a thread does not "
 		       "come out of it",

@@ -40,6 +40,7 @@ enum {
 	ATTACHER_STEPS_MAX = 64,
 	ATTACHER_HANDLERS = 4, // of signals, each in another one
 	ATTACHER_TRIES = 3000,
+	ATTACHER_STOP_MS = 2000,      // for threads to come where they can be stopped
 	ATTACHER_SETTLES = 30,        // stops, until no thread is in the allocator
 	ATTACHER_SETTLE_NS = 8000000, // in a stop
 	ATTACHER_PATH_AT = 1024,      // in what a thread is lent, behind the call
@@ -421,7 +422,8 @@ static bool attacher_stop(struct attacher *attacher, struct tracee *tracee,
 		bool between, settled;
 		uint64_t stood_ns;
 
-		if (!tracee_stop(tracee, attacher->pid, err))
+		if (!attachable_await(attacher->pid, ATTACHER_STOP_MS, -1, NULL, err) ||
+		    !tracee_stop(tracee, attacher->pid, err))
 			return false;
 		between = attacher_comes_between(attacher, tracee, list, count);
 		settled = !before || between ||

@@ -44,6 +44,7 @@ extern char **environ;
 
 enum {
 	LAUNCH_START_MS = 10000,  // for the collector to begin
+	LAUNCH_STOP_MS = 30000,   // for threads of others to come where they can be stopped
 	LAUNCH_PATIENCE_MS = 500, // after the program's end, before we say why we wait
 	LAUNCH_HANGUP_MS =
 		10000, // for what the program left, where no terminal can tell us to stop
@@ -257,6 +258,16 @@ static void launch_note_attached(const struct launch *launch)
 	str_fini(&line);
 }
 
+// Until all threads of a program that is attached to can be stopped. Tests are not patient.
+static bool launch_await(const struct launch *launch, struct err *err)
+{
+	const char *limit_ms = getenv("TIDEMARK_TEST_STOP_MS");
+
+	return attachable_await((pid_t)launch->options->attach_pid,
+				limit_ms ? (unsigned)atoi(limit_ms) : LAUNCH_STOP_MS,
+				launch->signal_fd, launch->options->tell, err);
+}
+
 // Take the recorder out of a program that runs on.
 static void launch_detach(struct launch *launch)
 {
@@ -266,8 +277,8 @@ static void launch_detach(struct launch *launch)
 	if (!launch->attached)
 		return;
 	launch->attached = false;
-	if (!attacher_end((pid_t)launch->options->attach_pid, launch->session, &launch->figures,
-			  &err))
+	if (!launch_await(launch, &err) || !attacher_end((pid_t)launch->options->attach_pid,
+							 launch->session, &launch->figures, &err))
 		launch_tell(launch->options, "warning: %s", err.text);
 	launch->result->stop_ns = launch->figures.stop_ns;
 	launch_note_attached(launch);
@@ -424,7 +435,8 @@ static bool launch_attach(struct launch *launch, struct err *err)
 	struct glibc_heap before = { 0 };
 	bool wanted = launch->options->sample_bytes == 0;
 
-	if (!attacher_begin((pid_t)launch->options->attach_pid, str_get(&launch->library),
+	if (!launch_await(launch, err) ||
+	    !attacher_begin((pid_t)launch->options->attach_pid, str_get(&launch->library),
 			    launch->session, wanted ? &before : NULL, launch_hold, launch,
 			    &launch->figures, err)) {
 		glibc_heap_fini(&before);

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "engine/replay/present.h"
 #include "engine/replay/reach_search.h"
+#include "launch/attachable_linux.h"
 #include "launch/process_copy_linux.h"
 #include "launch/tracee_linux.h"
 
@@ -27,7 +28,8 @@
 enum {
 	RED_ZONE = 128, // after the stack pointer, where a function may keep things
 	PAGES_MAX = REACH_SEARCH_PART / SPACE_PAGE + 2,
-	PARTS_MAX = 512, // of one read
+	PARTS_MAX = 512,          // of one read
+	REACH_SCAN_STOP_MS = 200, // for its threads to come where they can be stopped
 };
 
 // What a page of /proc/PID/pagemap says: it is in memory, or swapped out.
@@ -71,7 +73,8 @@ static void *reach_scan_stop(uint32_t pid, uint64_t dead_stack, struct err *err)
 	scan->dead_stack = dead_stack;
 	scan->pagemap = -1;
 	process_copy_prepare(&scan->copy, (pid_t)pid);
-	if (!tracee_stop(&scan->tracee, (pid_t)pid, err)) {
+	if (!attachable_await((pid_t)pid, REACH_SCAN_STOP_MS, -1, NULL, err) ||
+	    !tracee_stop(&scan->tracee, (pid_t)pid, err)) {
 		reach_scan_release(scan);
 		return NULL;
 	}

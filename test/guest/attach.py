@@ -350,6 +350,51 @@ def what_cannot_be_attached_to_is_refused_with_the_remedy():
     headless.process.communicate()
 
 
+VFORKS = r"""#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(void)
+{
+	char byte;
+
+	if (vfork() == 0)
+		_exit(write(1, "ready\n", 6) != 6 || read(0, &byte, 1) != 1);
+	for (;;) {
+		free(malloc(7901));
+		usleep(1000);
+	}
+}
+"""
+
+
+@test
+def a_thread_that_can_not_be_stopped_is_told_and_waited_for():
+    with open("vforks.c", "w", encoding="ascii") as file:
+        file.write(VFORKS)
+    for bits in ("-m64",) if why_not_32_bits() else ("-m64", "-m32"):
+        made = run(["gcc", bits, "-w", "-O1", "-fno-builtin", "-o", "vforks", "vforks.c"])
+        equal(0, made.code, made.err)
+        running = Running(["./vforks"]).ready()
+        refused(running.pid, "waits in vfork for a child", f"its thread {running.pid}", code=125,
+                env={**environment(), "TIDEMARK_TEST_STOP_MS": "10"})
+        recording = Running([TIDEMARK, "record", "-p", str(running.pid), "-o", "t.tide", "-f"])
+        said = recording.process.stderr.readline()
+        check(f"waiting for thread {running.pid}" in said and "vfork" in said, said)
+        check("tidemark" not in maps_of(running.pid).replace(BUILD, ""), "it was changed")
+        os.kill(recording.pid, signal.SIGINT)
+        recording.process.communicate(timeout=PATIENCE_SECONDS)
+        check(recording.process.returncode != 0, "an interrupted wait is no recording")
+        recording = Running([TIDEMARK, "record", "-p", str(running.pid), "-o", "t.tide", "-f"])
+        check("waiting for" in recording.process.stderr.readline(), "it waits anew")
+        running.process.stdin.write("x")
+        running.process.stdin.flush()
+        check("recording" in recording.process.stderr.readline(), "it is not attached to")
+        os.kill(recording.pid, signal.SIGINT)
+        recording.end(0)
+        running.process.kill()
+        running.process.communicate()
+
+
 @test
 def another_kind_of_program_is_refused():
     if shutil.which("musl-gcc"):  # Debian's is a link to a file of another name than elsewhere
