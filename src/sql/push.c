@@ -5,6 +5,9 @@
 // Blocks go to the shards in turn, beginning with one that hangs on the trace, so that both a large
 // trace and many small ones spread. The same block goes to the same shard in each push.
 //
+// The trace itself follows its rows: those show whether what is there is of the same state of the
+// recording, and pieces of two would make a file that is neither.
+//
 // The row of `runs` is sent when all else is there (lanes_wait): with it a trace is whole.
 #include "sql/push.h"
 
@@ -27,6 +30,7 @@ struct push {
 	struct shards *shards;
 	struct lanes *lanes;
 	struct push_result *result;
+	const struct query_context *asked;
 	const struct reader *reader;
 	char trace[33];
 	uint64_t trace_hash;
@@ -101,18 +105,42 @@ static void put_batch(struct push *push, const void *what)
 
 // ---- sending ----
 
+// Of these a trimmed or saved copy has other rows than the whole, or more, as the mark that it is
+// trimmed.
+static bool tells_copies(const char *table)
+{
+	return strcmp(table, rowset_tables[ROWSET_ALLOCATIONS].name) == 0 ||
+	       strcmp(table, rowset_tables[ROWSET_MARKS].name) == 0 ||
+	       strcmp(table, rowset_tables[ROWSET_RSS].name) == 0;
+}
+
+static bool is_known(const struct push *push, const char *table, uint64_t block, uint64_t *rows)
+{
+	char line[64];
+	size_t length = (size_t)snprintf(line, sizeof line, "\n%s\t%" PRIu64 "\t", table, block);
+	const char *at = mem_search(str_get(&push->known), push->known.length, line, length);
+
+	*rows = at ? strtoull(at + length, NULL, 10) : 0;
+	return at != NULL;
+}
+
+// All of a trace is there, and its time to live is not over.
+static bool is_whole(const struct push *push)
+{
+	uint64_t rows;
+
+	return is_known(push, rowset_tables[ROWSET_RUNS].name, 0, &rows) &&
+	       is_known(push, rowset_tables[ROWSET_ALLOCATIONS].name, 0, &rows);
+}
+
 // The same number is the same rows, unless what was sent is another state of the recording.
 static bool find_block(const struct push *push, const struct block *block, bool *known,
 		       struct err *err)
 {
-	char line[64];
-	size_t length = (size_t)snprintf(line, sizeof line, "\n%s\t%" PRIu64 "\t", block->table,
-					 push->block);
-	const char *at = mem_search(str_get(&push->known), push->known.length, line, length);
+	uint64_t rows;
 
-	*known = at != NULL;
-	return !at || strcmp(block->table, rowset_tables[ROWSET_ALLOCATIONS].name) != 0 ||
-	       strtoull(at + length, NULL, 10) == block->rows ||
+	*known = is_known(push, block->table, push->block, &rows);
+	return !tells_copies(block->table) || (*known ? rows == block->rows : !is_whole(push)) ||
 	       err_set(err, ERR_IO,
 		       "the database has another part of this recording, trimmed or saved before "
 		       "it ended (try: another database)");
@@ -127,14 +155,6 @@ static bool wait(struct push *push, struct err *err)
 	push->result->bytes_sent = result.bytes;
 	push->result->tries_again = result.again;
 	return good;
-}
-
-static bool begin_table(void *context, const struct rowset_table *table, struct err *err)
-{
-	struct push *push = context;
-
-	push->block = 0;
-	return table != &rowset_tables[ROWSET_RUNS] || wait(push, err);
 }
 
 // Unless it is known.
@@ -164,32 +184,6 @@ static bool add_block(struct push *push, const struct block *block, struct err *
 	return lanes_send(push->lanes,
 			  (push->trace_hash + push->block) % shards_count(push->shards), &sent,
 			  err);
-}
-
-static bool add_batch(void *context, const struct rowset_batch *batch, struct err *err)
-{
-	struct push *push = context;
-	const struct block block = {
-		.table = batch->table->name,
-		.rows = batch->count,
-		.put = put_batch,
-		.what = batch,
-		.columns = batch->table->columns_count,
-		.until = tables_until((enum rowset_table_id)(batch->table - rowset_tables),
-				      push->day, push->keep_days),
-	};
-	bool good = add_block(push, &block, err);
-
-	push->block++;
-	return good;
-}
-
-static bool end_table(void *context, const struct rowset_table *table, struct err *err)
-{
-	(void)context;
-	(void)table;
-	(void)err;
-	return true;
 }
 
 // ---- the file ----
@@ -273,6 +267,44 @@ static bool add_file(struct push *push, const struct query_context *asked, struc
 	return good;
 }
 
+// ---- all of it ----
+
+static bool begin_table(void *context, const struct rowset_table *table, struct err *err)
+{
+	struct push *push = context;
+	bool last = table == &rowset_tables[ROWSET_RUNS];
+	bool good = !last || (add_file(push, push->asked, err) && wait(push, err));
+
+	push->block = 0;
+	return good;
+}
+
+static bool add_batch(void *context, const struct rowset_batch *batch, struct err *err)
+{
+	struct push *push = context;
+	const struct block block = {
+		.table = batch->table->name,
+		.rows = batch->count,
+		.put = put_batch,
+		.what = batch,
+		.columns = batch->table->columns_count,
+		.until = tables_until((enum rowset_table_id)(batch->table - rowset_tables),
+				      push->day, push->keep_days),
+	};
+	bool good = add_block(push, &block, err);
+
+	push->block++;
+	return good;
+}
+
+static bool end_table(void *context, const struct rowset_table *table, struct err *err)
+{
+	(void)context;
+	(void)table;
+	(void)err;
+	return true;
+}
+
 static bool find_known(struct push *push, struct err *err)
 {
 	struct clickhouse *clickhouse = shards_server(push->shards, 0);
@@ -293,23 +325,24 @@ static bool send_all(struct push *push, const struct export_source *source, stru
 {
 	const struct rowset_receiver receiver = { begin_table, add_batch, end_table, push };
 	struct err other = { 0 };
-	bool good = find_known(push, err) && add_file(push, source->asked, err) &&
+	bool good = find_known(push, err) &&
 		    rowset_write(source, (1u << ROWSET_TABLES) - 1, &receiver, err);
 
 	return wait(push, good ? err : &other) && good;
 }
 
-static bool begin(struct push *push, struct shards *shards, const struct reader *reader,
+static bool begin(struct push *push, struct shards *shards, const struct query_context *asked,
 		  struct push_result *result, struct err *err)
 {
 	*push = (struct push){
 		.shards = shards,
 		.result = result,
-		.reader = reader,
+		.asked = asked,
+		.reader = asked->reader,
 		.order = mem_alloc(2 * ROWSET_BATCH, sizeof *push->order),
 		.values = mem_alloc(ROWSET_BATCH, sizeof *push->values),
 	};
-	rowset_trace_name(reader, push->trace);
+	rowset_trace_name(asked->reader, push->trace);
 	push->trace_hash = index_set_hash_text(push->trace);
 	push->lanes = lanes_new(shards, push->trace, err);
 	return push->lanes != NULL;
@@ -328,7 +361,7 @@ bool push_trace(struct shards *shards, const struct export_source *source, unsig
 		struct push_result *result, struct err *err)
 {
 	struct push push;
-	bool good = begin(&push, shards, source->asked->reader, result, err);
+	bool good = begin(&push, shards, source->asked, result, err);
 
 	push.day = tables_day(now_wall_ns());
 	push.keep_days = keep_days;
@@ -343,7 +376,7 @@ bool push_file(struct shards *shards, const struct query_context *asked, unsigne
 	struct push_result sent = { 0 };
 	struct err other = { 0 };
 	struct push push;
-	bool good = begin(&push, shards, asked->reader, &sent, err);
+	bool good = begin(&push, shards, asked, &sent, err);
 
 	push.day = day;
 	push.keep_days = keep_days;

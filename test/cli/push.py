@@ -71,6 +71,23 @@ def another_part_of_a_recording_is_not_mixed_with_it():
 
 
 @test
+def a_copy_that_was_sent_first_stays_what_it_was():
+    path = make("long.tide", 300, 500, 2_200_000)
+    check(os.path.getsize(path) > 4 << 20, os.path.getsize(path))
+    run("trim", path, "-o", "begin.tide", "--to", "10%")
+    # As many rows, and yet not the same: it is trimmed.
+    short = make("short.tide", 300, 500, 2_000)
+    run("trim", short, "-o", "same.tide", "--from", "0s")
+    with Server() as server:
+        push(server.place, "begin.tide")
+        check("another part of this recording" in push(server.place, path, code=3).stderr)
+        equal(run("window", "begin.tide", "--csv").stdout, run("window", server.place, "--csv").stdout)
+        other = server.place.replace("/memory", "/other")
+        push(other, short)
+        check("another part of this recording" in push(other, "same.tide", code=3).stderr)
+
+
+@test
 def what_the_howto_asks_is_answered():
     path = make("random.tide", 300, 500, 20_000)
     with open(os.path.join(SOURCE, "docs/howto/fleet.md"), encoding="utf-8") as file:
