@@ -1,5 +1,6 @@
-// Any bytes as what a database answers: to who fetches a trace, asks a question of many, or sends
-// to a cluster; or as what a collector of profiles does. The first byte says which; each answer
+// Any bytes as what a database answers: to who fetches a trace, asks a question of many, sends to
+// a cluster, or sends a trace, bit by bit and then its file, to one where some of it is already; or
+// as what a collector of profiles does. The first byte says which; each answer
 // then is its length (two bytes; the top bit: it is an error), and so many bytes. After the last
 // one nobody answers any more.
 //
@@ -10,8 +11,10 @@
 #include "sql/fleet.h"
 #include "sql/otlp_send.h"
 #include "sql/pull.h"
-#include "sql/tables.h"
+#include "sql/push_live.h"
+#include "trace/writer.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,17 +66,12 @@ void http_escape(struct http *http, const char *text, struct str *url)
 	str_add(url, text);
 }
 
-bool http_post(struct http *http, const char *url, const void *bytes, size_t size, unsigned *status,
-	       struct str *answer, struct err *err)
+static bool take_answer(unsigned *status, struct str *answer)
 {
 	size_t length;
 
-	(void)http;
-	(void)url;
-	(void)bytes;
-	(void)size;
 	if (answers.left < 2)
-		return err_set(err, ERR_IO, "nobody answers");
+		return false;
 	length = (size_t)answers.at[0] | (size_t)(answers.at[1] & 0x7f) << 8;
 	*status = answers.at[1] & 0x80 ? 500 : 200;
 	answers.at += 2;
@@ -83,6 +81,22 @@ bool http_post(struct http *http, const char *url, const void *bytes, size_t siz
 	answers.at += length;
 	answers.left -= length;
 	return true;
+}
+
+bool http_post(struct http *http, const char *url, const void *bytes, size_t size, unsigned *status,
+	       struct str *answer, struct err *err)
+{
+	static pthread_mutex_t one_by_one = PTHREAD_MUTEX_INITIALIZER;
+	bool answered;
+
+	(void)http;
+	(void)url;
+	(void)bytes;
+	(void)size;
+	pthread_mutex_lock(&one_by_one);
+	answered = take_answer(status, answer);
+	pthread_mutex_unlock(&one_by_one);
+	return answered || err_set(err, ERR_IO, "nobody answers");
 }
 
 // What is refused is refused in words.
@@ -137,6 +151,88 @@ static void spread(const char *url)
 	shards_free(shards);
 }
 
+static char folder[] = "/tmp/server_fuzz.XXXXXX", trace_path[64];
+
+static void remove_trace(void)
+{
+	file_remove(trace_path);
+	rmdir(folder);
+}
+
+// A block that lives, and one that does not.
+static void make_trace(void)
+{
+	const struct trace_info info = {
+		.recording_id = { 1 },
+		.tool = (char *)"",
+		.host = (char *)"",
+		.command = (char *)"fuzz",
+		.directory = (char *)"",
+		.options = (char *)"",
+	};
+	const struct trace_process process = { .pid = 1, .parent = TRACE_NONE };
+	struct trace_event event = { .kind = TRACE_MALLOC, .address = 0x1000, .size = 5 };
+	struct trace_end end = { .duration_ns = 10, .why = (char *)"" };
+	struct writer *writer;
+	struct err err;
+	int fd;
+
+	if (!mkdtemp(folder))
+		abort();
+	snprintf(trace_path, sizeof trace_path, "%s/a.tide", folder);
+	fd = file_open(trace_path, FILE_WRITE | FILE_NEW);
+	writer = fd >= 0 ? writer_new(fd, &info, &err) : NULL;
+	if (!writer)
+		abort();
+	writer_add_thread(writer, writer_add_process(writer, &process), 1, "t");
+	event.stack = writer_add_stack(writer, 0, writer_add_frame(writer, 0, 1, 0), 0);
+	writer_event(writer, &event);
+	event.address = 0x2000;
+	writer_event(writer, &event);
+	event.kind = TRACE_FREE;
+	writer_event(writer, &event);
+	writer_end(writer, &end);
+	writer_free(writer);
+	file_close(fd);
+	atexit(remove_trace);
+}
+
+static bool never(void *context)
+{
+	(void)context;
+	return false;
+}
+
+static void say(const char *line)
+{
+	if (!*line)
+		abort();
+}
+
+static void drop(const struct reader *reader, uint64_t from_ns, uint64_t to_ns)
+{
+	(void)reader;
+	if (from_ns >= to_ns)
+		abort();
+}
+
+static void send(void)
+{
+	const struct clickhouse_place place = { .url = "clickhouse://db/memory", .tries = 1 };
+	const struct push_live_options options = {
+		.path = trace_path,
+		.stop = never,
+		.say = say,
+		.dropped = drop,
+	};
+	struct push_result result = { 0 };
+	struct err err = { 0 };
+	struct shards *shards = shards_new(&place, NULL, &err);
+
+	check(shards && push_live_run(shards, &options, &result, &err), &err);
+	shards_free(shards);
+}
+
 static void profile(void)
 {
 	const struct otlp_place place = { .url = "otlp://collector" };
@@ -167,6 +263,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	answers.left = size - 1;
 	if (data[0] == 'o') {
 		profile();
+		return 0;
+	}
+	if (data[0] == 's') {
+		if (!*trace_path)
+			make_trace();
+		send();
 		return 0;
 	}
 	clickhouse = clickhouse_new(&place, &err);
