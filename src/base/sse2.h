@@ -95,7 +95,6 @@ SSE2_BOTH(_mm_cmpgt_epi32, sse2_i32, >)
 #undef SSE2_BOTH
 
 #define _mm_slli_epi32(value, bits) ((__m128i)((sse2_u32)(value) << (bits)))
-#define _mm_slli_epi64(value, bits) ((__m128i)((sse2_u64)(value) << (bits)))
 #define _mm_srli_epi64(value, bits) ((__m128i)((sse2_u64)(value) >> (bits)))
 #define _mm_srai_epi32(value, bits) ((__m128i)((sse2_i32)(value) >> (bits)))
 

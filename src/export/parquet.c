@@ -91,7 +91,8 @@ static void emit(struct parquet *parquet, const void *bytes, size_t length)
 	parquet->at += length;
 }
 
-struct parquet *parquet_new(const struct rowset_table *table, struct sink *sink)
+// The sink is borrowed; what goes wrong there is known to it.
+static struct parquet *begin_file(const struct rowset_table *table, struct sink *sink)
 {
 	struct parquet *parquet = mem_alloc(1, sizeof *parquet);
 
@@ -106,7 +107,7 @@ struct parquet *parquet_new(const struct rowset_table *table, struct sink *sink)
 	return parquet;
 }
 
-void parquet_free(struct parquet *parquet)
+static void free_file(struct parquet *parquet)
 {
 	if (!parquet)
 		return;
@@ -454,7 +455,8 @@ static uint64_t put_column(struct parquet *parquet, struct thrift *thrift,
 	return chunk.plain_bytes;
 }
 
-void parquet_add(struct parquet *parquet, const struct rowset_batch *batch)
+// A batch of rows, which becomes a row group.
+static void add_group(struct parquet *parquet, const struct rowset_batch *batch)
 {
 	struct thrift thrift = { .out = &parquet->groups_meta };
 	uint64_t bytes = 0;
@@ -524,7 +526,8 @@ static void put_orders(struct thrift *thrift, const struct rowset_table *table)
 	}
 }
 
-void parquet_end(struct parquet *parquet)
+// The footer.
+static void end_file(struct parquet *parquet)
 {
 	struct str *out = &parquet->page;
 	struct thrift thrift = { .out = out };
@@ -561,7 +564,7 @@ static bool begin_table(void *context, const struct rowset_table *table, struct 
 
 	writing->sink = writing->files->open(writing->files->context, table, err);
 	if (writing->sink)
-		writing->parquet = parquet_new(table, writing->sink);
+		writing->parquet = begin_file(table, writing->sink);
 	return writing->sink != NULL;
 }
 
@@ -569,7 +572,7 @@ static bool add_batch(void *context, const struct rowset_batch *batch, struct er
 {
 	struct writing *writing = context;
 
-	parquet_add(writing->parquet, batch);
+	add_group(writing->parquet, batch);
 	return sink_ok(writing->sink, err);
 }
 
@@ -578,8 +581,8 @@ static bool end_table(void *context, const struct rowset_table *table, struct er
 	struct writing *writing = context;
 
 	(void)table;
-	parquet_end(writing->parquet);
-	parquet_free(writing->parquet);
+	end_file(writing->parquet);
+	free_file(writing->parquet);
 	writing->parquet = NULL;
 	return sink_ok(writing->sink, err) && writing->files->close(writing->files->context, err);
 }
@@ -591,7 +594,7 @@ bool parquet_write(const struct export_source *source, unsigned tables,
 	const struct rowset_receiver receiver = { begin_table, add_batch, end_table, &writing };
 	bool good = rowset_write(source, tables, &receiver, err);
 
-	parquet_free(writing.parquet);
+	free_file(writing.parquet);
 	return good;
 }
 

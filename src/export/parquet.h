@@ -1,27 +1,15 @@
 // parquet: a table of rows as a Parquet file (https://parquet.apache.org/docs/file-format/).
 //
-//     parquet_new
-//       parquet_add       a batch of rows, which becomes a row group
-//     parquet_end         the footer
-//     parquet_free
-//
-// Pages are compressed with zstd. Columns of few values and texts have dictionaries, numbers that
-// are near each other are kept as differences; which it is may differ between row groups. Each
-// chunk says its least and greatest value, so that readers leave out row groups. No value is
-// missing, so there are no levels but those of lists. Memory: that of one column of a batch, and
-// some 2 KB for each row group. One thread.
+// A batch of rows becomes a row group; the footer says where each is. Pages are compressed with
+// zstd. Columns of few values and texts have dictionaries, numbers that are near each other are
+// kept as differences; which it is may differ between row groups. Each chunk says its least and
+// greatest value, so that readers leave out row groups. No value is missing, so there are no levels
+// but those of lists. Memory: that of one column of a batch, and some 2 KB for each row group. One
+// thread.
 #ifndef EXPORT_PARQUET_H
 #define EXPORT_PARQUET_H
 
 #include "export/rowset.h"
-
-struct parquet;
-
-// The sink is borrowed; what goes wrong there is known to it.
-struct parquet *parquet_new(const struct rowset_table *table, struct sink *sink);
-void parquet_add(struct parquet *parquet, const struct rowset_batch *batch);
-void parquet_end(struct parquet *parquet);
-void parquet_free(struct parquet *parquet); // NULL is allowed
 
 // Where the files of several tables go: `open` gives the sink of one, `close` ends it.
 struct parquet_files {

@@ -30,7 +30,6 @@ enum {
 	PART_BYTES = 28,
 	SECTION_BYTES = 40,
 	SECTION_HEADERS = 5, // among the further streams
-	SECTION_HEADERS_BEFORE = 10,
 	OMAP_FROM_SOURCE = 4,
 	NAMES_BYTES = 12, // before the texts
 	S_PUBLIC = 0x110e,

@@ -61,10 +61,10 @@ static void put_number(struct columns_encoder *encoder, enum column column, uint
 	encoder->columns_used |= (uint64_t)(value != 0) << column;
 }
 
-static void put_byte(struct columns_encoder *encoder, enum column column, uint8_t value)
+static void put_low(struct columns_encoder *encoder, uint8_t value)
 {
-	bytes_add(&encoder->column[column], &value, 1);
-	encoder->columns_used |= (uint64_t)(value != 0) << column;
+	bytes_add(&encoder->column[COLUMN_ADDRESS_LOW], &value, 1);
+	encoder->columns_used |= (uint64_t)(value != 0) << COLUMN_ADDRESS_LOW;
 }
 
 // What no way tells: two bytes of the difference at once, and the rest.
@@ -75,7 +75,7 @@ static void put_far(struct columns_encoder *encoder, uint64_t delta)
 
 	bytes_add(&encoder->column[COLUMN_NEAR], near, sizeof near);
 	encoder->columns_used |= BIT(COLUMN_NEAR);
-	put_byte(encoder, COLUMN_ADDRESS_LOW, delta & ((1 << COLUMNS_LOW_BITS) - 1));
+	put_low(encoder, delta & ((1 << COLUMNS_LOW_BITS) - 1));
 	put_number(encoder, COLUMN_ADDRESS,
 		   varint_zigzag((int64_t)delta >> (COLUMNS_LOW_BITS + COLUMNS_NEAR_BITS)));
 }
@@ -99,7 +99,7 @@ static bool put_plain(struct columns_encoder *encoder, uint8_t kind, uint64_t ad
 {
 	uint64_t delta = address - previous;
 
-	put_byte(encoder, COLUMN_ADDRESS_LOW, delta & ((1 << COLUMNS_LOW_BITS) - 1));
+	put_low(encoder, delta & ((1 << COLUMNS_LOW_BITS) - 1));
 	put_number(encoder, COLUMN_ADDRESS, varint_zigzag((int64_t)delta >> COLUMNS_LOW_BITS));
 	if (!(columns_of_kind(kind) & BIT(COLUMN_OLD_ADDRESS)))
 		return false;

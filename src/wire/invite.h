@@ -46,14 +46,12 @@ enum invite_state {
 	INVITE_TAKEN = 1,   // the guest has found it
 	INVITE_JOINED = 2,  // and records
 	INVITE_REFUSED = 3, // and cannot: `reason`
-	INVITE_OVER = 4,    // of an earlier recording
 };
 
 // Why a guest cannot record.
 enum invite_reason {
 	INVITE_NO_MAPPING = 1, // a section could not be mapped
 	INVITE_NO_CODE = 2,    // memory for code is refused: the process forbids dynamic code
-	INVITE_NO_HOOK = 3,    // no function could be hooked
 };
 
 struct invite {
