@@ -3,7 +3,9 @@
 
 #include "base/mem.h"
 #include "os/file.h"
+#include "os/identity.h"
 #include "report/find/check.h"
+#include "trace/fresh.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -186,12 +188,12 @@ static bool read_lists(struct request *request, struct err *err)
 		const char *path = i < request->lists_count ? request->lists[i] : sanitizers;
 		struct str text = { 0 };
 
+		fresh_spare(path);
 		good = file_read_regular(path, TEXT_MAX, &text, err) &&
 		       suppressions_add(all, path, str_get(&text), err);
 		str_fini(&text);
 	}
-	mem_free(sanitizers);
-	return good;
+	return good; // the sanitizers' is spared until the end
 }
 
 // A baseline that is not there yet is an empty one for who writes it.
@@ -200,11 +202,47 @@ static bool read_baseline(struct request *request, struct err *err)
 	if (!request->baseline)
 		return true;
 	request->section = check_section(&request->options.words);
+	if (!request->update)
+		fresh_spare(request->baseline);
 	if (request->update && file_look(request->baseline) == FILE_IS_MISSING)
 		return true;
 	return file_read_regular(request->baseline, TEXT_MAX, &request->old_baseline, err) &&
 	       check_read_baseline(request->baseline, str_get(&request->old_baseline),
 				   request->section, request->check.limits, err);
+}
+
+// Devices may be written by two.
+static bool is_one_file(const char *path, const char *other)
+{
+	struct identity identity, same;
+	struct err missing = { 0 };
+
+	if (file_look(path) == FILE_IS_MISSING)
+		return strcmp(path, other) == 0;
+	return file_look(path) == FILE_IS_REGULAR && identity_find(&identity, path, &missing) &&
+	       identity_find(&same, other, &missing) && identity.device == same.device &&
+	       identity.number == same.number;
+}
+
+// Before the trace is read: each file can be written, is no other's, and none is read.
+static bool check_files(const struct request *request, struct err *err)
+{
+	const char *paths[] = { request->junit, request->sarif,
+				request->update ? request->baseline : NULL };
+	enum { COUNT = sizeof paths / sizeof *paths };
+
+	for (int i = 0; i < COUNT; i++) {
+		if (!paths[i])
+			continue;
+		if (!fresh_check(paths[i], true, err))
+			return false;
+		for (int k = 0; k < i; k++)
+			if (paths[k] && is_one_file(paths[k], paths[i]))
+				return err_set(err, ERR_USAGE,
+					       "%s is to be two files at once (give another name)",
+					       paths[i]);
+	}
+	return true;
 }
 
 struct writing {
@@ -345,7 +383,8 @@ static int ask(struct request *request)
 	struct err err = { 0 };
 	int code;
 
-	if (!read_lists(request, &err) || !read_baseline(request, &err))
+	if (!read_lists(request, &err) || !read_baseline(request, &err) ||
+	    !check_files(request, &err))
 		return args_fail(&cmd_check, &err);
 	if (!has_limit(request) && !request->update && !request->generate) {
 		err_set(&err, ERR_USAGE, "there is no limit to check (try: --max-peak 10M%s)",

@@ -118,6 +118,29 @@ def what_is_read_is_not_written_over_by_whatever_name():
 
 
 @test
+def what_check_reads_beside_the_trace_is_not_written_over():
+    limit = ["check", trace(), "--max-peak", "1G"]
+    run(*limit, "--baseline", "memory.baseline", "--update")
+    with open("known.supp", "w", encoding="ascii") as file:
+        file.write("leak:nobody\n")
+    os.link("memory.baseline", "hard.xml")
+    os.symlink("known.supp", "soft.xml")
+    for option in ("--junit", "--sarif"):
+        for path in ("memory.baseline", "hard.xml", "known.supp", "./soft.xml"):
+            with open(path, "rb") as file:
+                was = file.read()
+            done = run(*limit, "--baseline", "memory.baseline", "--suppressions", "known.supp", option, path, check=2)
+            assert "is what is read" in done.stderr and not done.stdout, done
+            with open(path, "rb") as file:
+                assert file.read() == was, path
+    for more in (["--junit", "hard.xml", "--baseline", "memory.baseline", "--update"], ["--junit", "x", "--sarif", "x"]):
+        done = run(*limit, *more, check=2)
+        assert "two files at once" in done.stderr and not done.stdout and not os.path.exists("x"), done
+    run(*limit, "--junit", "/dev/null", "--sarif", "/dev/null")
+    assert "no/such" in run(*limit, "--sarif", "no/such/x.sarif", check=3).stderr
+
+
+@test
 def what_can_not_be_written_is_told_before_the_trace_is_read():
     for words, option, ending in writers():
         file = next(at for at, word in enumerate(words) if word.startswith(("space", "kitchen"))
