@@ -70,6 +70,7 @@ def growth_without_end_is_told_and_a_cache_a_queue_and_a_short_run_are_not():
     told = answer("findings", trace.write("growth.tide", 70 * SECOND))
     kinds = {one["kind"]: site(one) for one in told["findings"]}
     equal("leak", kinds.get("growth"))
+    equal(None, kinds.get("growth-lately"))
     equal("cache", kinds.get("cache"))
     growth = next(one for one in told["findings"] if one["kind"] == "growth")
     equal(("problem", "likely"), (growth["class"], growth["sure"]))
@@ -85,6 +86,21 @@ def growth_without_end_is_told_and_a_cache_a_queue_and_a_short_run_are_not():
     check(any(one["kind"] == "growth" and "10 s" in one["why"] for one in told["not_looked_for"]))
     told = answer("findings", "brief.tide", "--from", "0.1s", "--to", "4.9s")
     check(any(one["kind"] == "growth" for one in told["findings"]), told)
+
+
+@test
+def growth_that_began_late_is_told_apart_from_growth_and_from_what_ended():
+    trace = Trace()
+    for time_us in range(0, 70 * SECOND, 31250):
+        if time_us > 50 * SECOND:
+            trace.alloc(time_us, stack("late"), 4000)
+            trace.free(time_us + 1000, trace.alloc(time_us, stack("work"), 4000))
+        elif time_us < 20 * SECOND:
+            trace.alloc(time_us, stack("ended"), 4000)
+    told = answer("findings", trace.write("late.tide", 70 * SECOND))["findings"]
+    [late] = [one for one in told if one["kind"] in ("growth", "growth-lately")]
+    equal(("growth-lately", "late", "possible"), (late["kind"], site(late), late["sure"]))
+    check("leak that began late, or a phase" in late["why"] and "--from" in late["advice"], late)
 
 
 @test
@@ -745,6 +761,13 @@ def whose_the_memory_outside_the_heap_is_is_said_where_a_runtime_s_function_maps
         check(heap is None or f" {heap} " in run("map", "runtime.tide", "--at", "peak").stdout, mappers)
     [one] = listed("zend", mapping_and_allocating(64, 4, "zend_mm_chunk_alloc"), "outside")
     check("USE_ZEND_ALLOC=0" in one["advice"], one["advice"])
+    # Of which it is the smaller part, what makes the runtime's blocks seen shows little.
+    lines = mapping_and_allocating(8, 4, "zend_mm_chunk_alloc")
+    [one] = listed("zend", [*lines[:-1], f"stack o {stack('zend_shared_alloc')}",
+                            f"@90 t mmap o 0x80000000 {32 * MIB} prot=rw flags=private|anonymous",
+                            f"@91 t mmap o 0x90000000 {MIB} prot=rw flags=private|anonymous", lines[-1]], "outside")
+    equal((40 * MIB, 8 * MIB), (one["figures"]["outside_bytes"], one["figures"]["runtime_bytes"]))
+    check("USE_ZEND_ALLOC" not in one["advice"], one["advice"])
 
 
 # ---- what a process is made of ----

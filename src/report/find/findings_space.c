@@ -369,6 +369,7 @@ static void tell_outside(struct findings *findings, const struct findings_kind *
 		findings_add(findings, kind, FINDINGS_CERTAIN, process, outside->stack);
 	char *function = findings_function(findings, outside->stack);
 	char bytes[16], all[16], most[16], runtime[16];
+	bool mostly = outside->heap && outside->runtime_bytes >= outside->bytes / 2;
 
 	findings_say(&finding->what,
 		     "%s of %s committed are outside the heap: the program asked the system for "
@@ -382,8 +383,7 @@ static void tell_outside(struct findings *findings, const struct findings_kind *
 	findings_say(&finding->why,
 		     "by the owners of what was mapped when most was committed; what "
 		     "is inside of it is in no figure of the heap");
-	findings_say(&finding->advice, "%s",
-		     outside->heap ? own_heap_advice(outside->heap) : other);
+	findings_say(&finding->advice, "%s", mostly ? own_heap_advice(outside->heap) : other);
 	findings_figure(finding, "outside_bytes", "outside the heap", FINDINGS_BYTES,
 			outside->bytes);
 	findings_figure(finding, "heap_bytes", "the heap's", FINDINGS_BYTES, outside->heap_bytes);
