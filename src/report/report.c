@@ -9,6 +9,7 @@
 enum {
 	MESSAGES_MAX = 20, // of the trace that are repeated in the report
 	PIDS_MAX = 8,      // that one of them names
+	PROGRAMS_MAX = 4,  // the same
 };
 
 // What a report counts is malloc's and heaps of languages: select_allocations refuses the others.
@@ -16,9 +17,11 @@ const struct query_context_rules report_rules = { .about = QUERY_CONTEXT_EVENTS 
 
 // What the recording wanted its user to know of one process, or in the same words of several.
 struct message {
-	struct str before, after; // the words around the processes
-	struct str pids;          // "12, 13, 14, …"
-	uint32_t count;           // of processes; 0: of none that is known
+	struct str before, after;           // the words around the processes
+	struct str pids;                    // "12, 13, 14, …"
+	const char *programs[PROGRAMS_MAX]; // of these files, each once
+	uint32_t programs_count;            // PROGRAMS_MAX + 1: and of others
+	uint32_t count;                     // of processes; 0: of none that is known
 };
 
 struct messages {
@@ -28,6 +31,17 @@ struct messages {
 	uint64_t more; // that are not repeated
 };
 
+static void add_program(struct message *message, const char *program)
+{
+	for (uint32_t i = 0; i < message->programs_count && i < PROGRAMS_MAX; i++)
+		if (strcmp(message->programs[i], program) == 0)
+			return;
+	if (message->programs_count < PROGRAMS_MAX)
+		message->programs[message->programs_count++] = program;
+	else
+		message->programs_count = PROGRAMS_MAX + 1;
+}
+
 static void add_process(struct message *message, const struct trace_process *process)
 {
 	if (!process)
@@ -36,6 +50,7 @@ static void add_process(struct message *message, const struct trace_process *pro
 		str_format(&message->pids, "%s%" PRIu32, message->count ? ", " : "", process->pid);
 	else if (message->count == PIDS_MAX)
 		str_add(&message->pids, ", …");
+	add_program(message, *process->exe ? str_last_part(process->exe) : "?");
 	message->count++;
 }
 
@@ -106,6 +121,21 @@ static void keep_note(void *context, const struct trace_note *note)
 	add_message(messages, &message, process, note->kind == TRACE_NOTE_LOSS);
 }
 
+// "12 processes of sh, cc1 (100, 101, …): has a filter".
+static void tell_several(struct query_context *asked, const struct message *message)
+{
+	struct str programs = { 0 };
+
+	for (uint32_t i = 0; i < message->programs_count && i < PROGRAMS_MAX; i++)
+		str_format(&programs, "%s%s", i ? ", " : "", message->programs[i]);
+	if (message->programs_count > PROGRAMS_MAX)
+		str_add(&programs, ", …");
+	query_context_warn(asked, "%s%" PRIu32 " processes of %s (%s)%s", str_get(&message->before),
+			   message->count, str_get(&programs), str_get(&message->pids),
+			   str_get(&message->after));
+	str_fini(&programs);
+}
+
 static void tell_messages(struct messages *messages)
 {
 	struct query_context *asked = messages->report->asked;
@@ -115,8 +145,7 @@ static void tell_messages(struct messages *messages)
 		const char *before = str_get(&message->before), *after = str_get(&message->after);
 
 		if (message->count > 1)
-			query_context_warn(asked, "%s%" PRIu32 " processes (%s)%s", before,
-					   message->count, str_get(&message->pids), after);
+			tell_several(asked, message);
 		else if (message->count == 1)
 			query_context_warn(asked, "%sprocess %s%s", before, str_get(&message->pids),
 					   after);

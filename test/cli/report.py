@@ -454,13 +454,15 @@ def a_hostile_name_does_not_reach_the_terminal():
 
 @test
 def what_several_processes_say_in_the_same_words_is_said_once():
-    lines = [f'process p{i} pid={100 + i} exe="/bin/a"\n' for i in range(30)]
+    lines = [f'process p{i} pid={100 + i} exe="/bin/{chr(97 + max(0, i - 9))}"\n' for i in range(30)]
     notes = [f'@{i + 1} message p{i} "has a filter"\n' for i in range(10)]
+    notes += [f'@{i + 20} message p{i} "is slow"\n' for i in range(8, 16)]
     other = [f'@{i + 50} message p{i} "has number {i}"\n' for i in range(30)]
     assemble("said", "".join([*lines, *notes, *other, "end\n"]))
     warnings = report("said.tide")["trace"]["warnings"]
-    assert "10 processes (100, 101, 102, 103, 104, 105, 106, 107, …): has a filter" in warnings, warnings
-    assert "process 100: has number 0" in warnings and "11 more messages are in tidemark info" in warnings, warnings
+    assert "10 processes of a (100, 101, 102, 103, 104, 105, 106, 107, …): has a filter" in warnings, warnings
+    assert any(line.startswith("8 processes of a, b, c, d, … (108, ") for line in warnings), warnings
+    assert "process 100: has number 0" in warnings and "12 more messages are in tidemark info" in warnings, warnings
     told = run("info", "said.tide").stdout
     assert "has a filter (10 times)\n" in told and told.count("has number") == 30, told
 
