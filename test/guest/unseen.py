@@ -303,4 +303,18 @@ def a_child_that_may_open_no_descriptor_is_recorded():
         check(complete(), f"the trace is not called whole ({limit})")
 
 
+@test
+def what_libraries_that_audit_allocate_is_told():
+    with open("audits.c", "w", encoding="ascii") as file:
+        file.write("unsigned la_version(unsigned version) { return version; }\n")
+    made = run(["gcc", "-shared", "-fPIC", "-o", "audits.so", "audits.c"])
+    equal(0, made.code, made.err)
+    for words, code in (([], 0), (["--strict"], 125)):
+        ended = run([TIDEMARK, "record", *words, "-o", "a.tide", "-f", "--", "/usr/bin/env", "LD_AUDIT=./audits.so",
+                     "/bin/ls", "/"])
+        equal(code, ended.code, ended.err)
+        for text in (ended.err, run([TIDEMARK, "info", "a.tide"]).out, run([TIDEMARK, "report", "--json", "a.tide"]).out):
+            check("LD_AUDIT" in text, text)
+
+
 main()
