@@ -467,6 +467,14 @@ def small_blocks_cost_more_than_they_hold_and_large_ones_do_not():
     [one] = found(trace, "overhead")
     equal(("node", 20000, 480000), (site(one), one["figures"]["count"],
                                     one["figures"]["overhead_bytes"]))
+    # Of several stacks the one that is shown is not that of one larger block, but that of most.
+    trace = Trace()
+    for step in range(20001):
+        callers = ("boot",) if step % 4000 == 0 else ("element",)
+        trace.alloc(step, stack("node", *callers), 24 if step % 4000 == 0 else 8, 0x10000 + 32 * step)
+    trace.alloc(20001, stack("page"), 1000000, 0x10000 + 32 * 20001)
+    [one] = found(trace, "overhead")
+    equal("element", one["stack"][2]["function"])
 
 
 @test

@@ -318,7 +318,8 @@ def the_limit_is_found_in_both_forms_and_in_the_groups_around():
     with open("/proc/self/cgroup", encoding="utf-8") as file:
         groups = dict(line.rstrip("\n").split(":", 2)[1:] for line in file)
     forms = [(":memory:", "/memory", groups.get("memory"), "memory.limit_in_bytes", "memory.oom_control"),
-             ("0::", "", groups.get(""), "memory.max", "memory.events")]
+             ("0::", "", groups.get(""), "memory.max", "memory.events"),
+             ("0::", "/unified", groups.get(""), "memory.max", "memory.events")]
     tried = 0
     for _, mount, group, limit, events in forms:
         if group is None:

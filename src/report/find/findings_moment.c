@@ -36,8 +36,9 @@ struct present *findings_present(const struct findings *findings, uint64_t event
 struct line {
 	process_id process;
 	frame_id frame;
-	stack_id stack; // of the largest of them
-	uint64_t largest, count, bytes, more;
+	stack_id stack; // which has most of `more`, if one has half of it
+	uint64_t count, bytes, more;
+	uint64_t lead; // of that stack over all others together, as far as was counted
 };
 
 struct lines_list {
@@ -65,10 +66,14 @@ static void add_block(struct findings *findings, struct lines_list *lines,
 	line->count++;
 	line->bytes += block->size;
 	line->more += more;
-	if (block->size < line->largest)
-		return;
-	line->largest = block->size;
-	line->stack = block->stack;
+	if (block->stack == line->stack) {
+		line->lead += more;
+	} else if (more >= line->lead) {
+		line->lead = more - line->lead;
+		line->stack = block->stack;
+	} else {
+		line->lead -= more;
+	}
 }
 
 static void lines_list_fini(struct lines_list *lines)
