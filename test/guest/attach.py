@@ -260,7 +260,8 @@ def children_are_recorded_and_left_too():
 
 @test
 def python_as_a_whole_and_a_server_under_load():
-    script = "import json\nprint('ready', flush=True)\nd = None\nfor _ in range(600):\n" \
+    script = "import json\nprint('ready', flush=True)\nd = None\n" \
+             "while 'libtidemark' not in open('/proc/self/maps').read():\n pass\nfor _ in range(600):\n" \
              " d = json.loads(json.dumps([{'a': i, 'b': str(i)} for i in range(200)]))\n"
     command, variables = python()
     running = Running([*command, "-c", script], env=environment(**variables)).ready()
