@@ -67,6 +67,18 @@ void client_begin_paused(void)
 	notes_pause(clock_now(), kernel_thread_id(), 1, 0, true);
 }
 
+// The tick is raised before a note and after it, so that the note has one of its own: what other
+// threads did before has an earlier time, and what they do once they know of it a later one. For
+// example, a child ends, and its parent marks the end of a test in the same tick: the child's last
+// calls are of that test.
+static uint64_t client_own_tick(struct lane *lane)
+{
+	if (!lane->exact)
+		return clock_mark();
+	clock_set_exact(lane);
+	return lane->exact_ns;
+}
+
 // A note of a place in this thread's lane: what the thread wrote is before it. The lane is busy
 // meanwhile, so that no signal handler comes in between.
 static void client_note_place(const struct client_text *mark, bool paused)
@@ -78,7 +90,7 @@ static void client_note_place(const struct client_text *mark, bool paused)
 	if (!lane)
 		return;
 	at = client_start(lane);
-	now_ns = __atomic_load_n(lane->tick, __ATOMIC_RELAXED); // as its events have it
+	now_ns = client_own_tick(lane);
 	if (now_ns == SEGMENT_CLOCK_STOP) {
 		event_stopped(lane);
 	} else {
@@ -89,6 +101,7 @@ static void client_note_place(const struct client_text *mark, bool paused)
 		else
 			notes_pause(now_ns, kernel_thread_id(), (uint32_t)lane->id, lane->head,
 				    paused);
+		client_own_tick(lane);
 		kernel_restore_signals(signals);
 	}
 	lane_leave(lane, at, at);

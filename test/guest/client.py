@@ -72,6 +72,15 @@ def a_mark_stands_between_what_its_thread_did_before_and_after():
 
 
 @test
+def what_others_did_is_between_the_marks_that_knew_of_it():
+    for options in ([], ["--clock=ns"]):
+        record([program("client"), "others"], *options, "--force")
+        inside = [item.text if item.kind == "mark" else item.size for item in items()
+                  if item.kind == "mark" or (item.kind == "malloc" and item.size == 7650)]
+        equal(["begin", 7650, "end"] * 320, inside, f"blocks and marks {options}")
+
+
+@test
 def a_mark_of_a_signal_handler_is_kept_whatever_it_interrupts():
     ended = record([program("client"), "handler"])
     marks, blocks = map(int, ended.out.split())

@@ -15,12 +15,15 @@
 //          7631 there, and one of 7632 in a pool "mine" of its own.
 // pause    blocks a and b of 7640; paused: b freed, c of 7641, a resized to 7642, d of 7643 freed;
 //          resumed: e of 7644, c freed.
+// others   300 times: the mark "begin", a block of 7650 of another thread, the mark "end"; then 20
+//          times with one of a child that ends. The threads wait for each other without the kernel.
 // still    nothing, so that what the calls cost unrecorded can be looked at. Prints whether it is
 //          recorded.
 #include "guest.h"
 #include "include/tidemark.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -210,13 +213,55 @@ static void pauses(void)
 	free(c);
 }
 
+enum { HANDOVERS = 300, CHILDREN = 20 };
+static int turn; // odd: the other thread's
+
+static void *other(void *unused)
+{
+	for (int i = 1; i < 2 * HANDOVERS; i += 2) {
+		while (__atomic_load_n(&turn, __ATOMIC_ACQUIRE) != i)
+			sched_yield();
+		take(7650);
+		__atomic_store_n(&turn, i + 1, __ATOMIC_RELEASE);
+	}
+	return unused;
+}
+
+static void others(void)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, other, NULL);
+	for (int i = 1; i < 2 * HANDOVERS; i += 2) {
+		tidemark_mark("begin");
+		__atomic_store_n(&turn, i, __ATOMIC_RELEASE);
+		while (__atomic_load_n(&turn, __ATOMIC_ACQUIRE) == i)
+			sched_yield();
+		tidemark_mark("end");
+	}
+	pthread_join(thread, NULL);
+	for (int i = 0; i < CHILDREN; i++) {
+		pid_t child;
+
+		tidemark_mark("begin");
+		child = fork();
+		if (child == 0) {
+			take(7650);
+			_exit(0);
+		}
+		waitpid(child, NULL, 0);
+		tidemark_mark("end");
+	}
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} parts[] = { { "marks", marks }, { "handler", handler }, { "names", names },
-		      { "pools", pools }, { "fork", forks },      { "pause", pauses } };
+	} parts[] = { { "marks", marks },  { "handler", handler }, { "names", names },
+		      { "pools", pools },  { "fork", forks },      { "pause", pauses },
+		      { "others", others } };
 
 	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
 		if (argc > 1 && strcmp(argv[1], parts[i].name) == 0)
