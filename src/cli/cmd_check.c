@@ -214,14 +214,13 @@ static bool read_baseline(struct request *request, struct err *err)
 // Devices may be written by two.
 static bool is_one_file(const char *path, const char *other)
 {
-	struct identity identity, same;
+	struct identity identity;
 	struct err missing = { 0 };
 
 	if (file_look(path) == FILE_IS_MISSING)
 		return strcmp(path, other) == 0;
 	return file_look(path) == FILE_IS_REGULAR && identity_find(&identity, path, &missing) &&
-	       identity_find(&same, other, &missing) && identity.device == same.device &&
-	       identity.number == same.number;
+	       identity_is_same(&identity, other);
 }
 
 // Before the trace is read: each file can be written, is no other's, and none is read.

@@ -1,5 +1,14 @@
 #include "os/identity.h"
 
+bool identity_is_same(const struct identity *identity, const char *path)
+{
+	struct identity now;
+	struct err ignored = { 0 };
+
+	return identity_find(&now, path, &ignored) && now.device == identity->device &&
+	       now.number == identity->number;
+}
+
 bool identity_holds(const struct identity *identity, const char *path)
 {
 	struct identity now;

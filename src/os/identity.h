@@ -15,6 +15,9 @@ struct identity {
 // What the file at `path` is now. False: there is none, or it cannot be asked about.
 bool identity_find(struct identity *identity, const char *path, struct err *err);
 
+// Whether `path` leads to the very file, changed or not.
+bool identity_is_same(const struct identity *identity, const char *path);
+
 // Whether `path` leads to the very file, as it was then.
 bool identity_holds(const struct identity *identity, const char *path);
 

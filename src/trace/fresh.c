@@ -25,15 +25,6 @@ void fresh_spare(const char *path)
 	*MEM_ADD(spared.paths, spared.count, spared.capacity) = path;
 }
 
-static bool same_file(const char *path, const struct identity *identity)
-{
-	struct identity other;
-	struct err err = { 0 };
-
-	return identity_find(&other, path, &err) && other.device == identity->device &&
-	       other.number == identity->number;
-}
-
 // Devices may be read and written.
 static bool is_read(const char *path, struct err *err)
 {
@@ -43,7 +34,7 @@ static bool is_read(const char *path, struct err *err)
 	if (file_look(path) != FILE_IS_REGULAR || !identity_find(&identity, path, &ignored))
 		return false;
 	for (size_t i = 0; i < spared.count; i++) {
-		if (!same_file(spared.paths[i], &identity))
+		if (!identity_is_same(&identity, spared.paths[i]))
 			continue;
 		err_set(err, ERR_USAGE, "%s is what is read: it would be lost (give another name)",
 			path);
