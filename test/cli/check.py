@@ -260,6 +260,14 @@ def suppressions_of_both_languages_leave_out_what_they_name_and_unused_ones_are_
     check("line 4" in refused("check", path, "--max-peak", "1G", "--suppressions", "bad.txt"))
 
 
+def live_without(path, glob):
+    """The bytes that live at exit and that no suppression of that name takes."""
+    with open("globs.txt", "w", encoding="utf-8") as file:
+        file.write("{\n   x\n   Memcheck:Leak\n   fun:_Zn*\n   fun:" + glob + "\n}\n")
+    told = answer("check", path, "--max-live-at-exit", "1G", "--suppressions", "globs.txt")
+    return {row["figure"]: row["value"] for row in told["figures"]}["live-at-exit"]
+
+
 @test
 def mangled_names_with_wildcards_are_of_what_they_begin_with():
     trace = Trace()
@@ -270,10 +278,7 @@ def mangled_names_with_wildcards_are_of_what_they_begin_with():
                        ("_ZN4base4make*", 13), ("_ZN4base4makeE*", 15), ("_ZN4base5makerE*", 11), ("_ZN4base3mak*", 15),
                        ("_ZN4base4Lazy3getEi*", 14), ("_ZN4base*get*", 14), ("_ZN4base*set*", 15), ("_Z3top*", 7), ("_Z3to*", 7),
                        ("_ZN0base*", 15), ("_ZN*", 15)):
-        with open("mangled.txt", "w", encoding="utf-8") as file:
-            file.write("{\n   x\n   Memcheck:Leak\n   fun:_Zn*\n   fun:" + glob + "\n}\n")
-        equal(left, {row["figure"]: row["value"] for row in
-                     answer("check", path, "--max-live-at-exit", "1G", "--suppressions", "mangled.txt")["figures"]}["live-at-exit"], glob)
+        equal(left, live_without(path, glob), glob)
 
 
 @test
@@ -285,10 +290,7 @@ def mangled_names_of_lists_that_others_keep_are_understood():
     path = trace.write("kept.tide")
     for glob, left in (("*_ZN4base4Lazy3g*", 62), ("**_ZN4base4LazyE*", 63), ("_ZN4base4LazyC?E*", 61), ("_ZN4base4LazyC1E*", 61),
                        ("_ZN4base4LazyD*", 59), ("_ZL3top*", 55), ("_ZN12_GLOBAL__N_1*", 47), ("_ZN4base12_GLOBAL__N_15cac*", 31)):
-        with open("kept.txt", "w", encoding="utf-8") as file:
-            file.write("{\n   x\n   Memcheck:Leak\n   fun:_Zn*\n   fun:" + glob + "\n}\n")
-        equal(left, {row["figure"]: row["value"] for row in
-                     answer("check", path, "--max-live-at-exit", "1G", "--suppressions", "kept.txt")["figures"]}["live-at-exit"], glob)
+        equal(left, live_without(path, glob), glob)
 
 
 @test
