@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/str.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct http;
@@ -21,6 +22,9 @@ void http_header(struct http *http, const char *header);
 
 // Believe certificates that this file of certificates vouches for, in place of the system's.
 void http_trust(struct http *http, const char *path);
+
+// Asked about once a second while a request is under way: true ends it, with ERR_STOPPED.
+void http_stop(struct http *http, bool (*stop)(void *context), void *context);
 
 // Append a text as part of a URL.
 void http_escape(struct http *http, const char *text, struct str *url);

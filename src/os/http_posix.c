@@ -30,6 +30,8 @@ struct http {
 	char *trusted;             // a file of certificates; NULL: the system's
 	char why[CURL_ERROR_SIZE]; // of the last request
 	bool final;
+	bool (*stop)(void *context); // NULL: never
+	void *stop_context;
 #define FIELD(name) __typeof__(curl_##name) *name;
 	FUNCTIONS(FIELD)
 #undef FIELD
@@ -96,6 +98,12 @@ void http_trust(struct http *http, const char *path)
 	http->trusted = mem_copy_text(path);
 }
 
+void http_stop(struct http *http, bool (*stop)(void *context), void *context)
+{
+	http->stop = stop;
+	http->stop_context = context;
+}
+
 bool http_is_final(const struct http *http)
 {
 	return http->final;
@@ -117,6 +125,18 @@ static size_t take(char *bytes, size_t size, size_t count, void *context)
 		return 0;
 	str_add_bytes(answer, bytes, size * count);
 	return size * count;
+}
+
+static int stops(void *context, curl_off_t download, curl_off_t downloaded, curl_off_t upload,
+		 curl_off_t uploaded)
+{
+	const struct http *http = context;
+
+	(void)download;
+	(void)downloaded;
+	(void)upload;
+	(void)uploaded;
+	return http->stop && http->stop(http->stop_context);
 }
 
 // Who the other side is, is always looked at; no answer leads elsewhere.
@@ -153,10 +173,15 @@ bool http_post(struct http *http, const char *url, const void *bytes, size_t siz
 	http->easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_SECONDS);
 	http->easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
 	http->easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, (long)STALLED_SECONDS);
+	http->easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+	http->easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, stops);
+	http->easy_setopt(curl, CURLOPT_XFERINFODATA, http);
 	set_safety(http);
 	http->why[0] = '\0';
 	code = http->easy_perform(curl);
 	http->final = code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE;
+	if (code == CURLE_ABORTED_BY_CALLBACK)
+		return err_set(err, ERR_STOPPED, "stopped");
 	if (code != CURLE_OK)
 		return err_set(err, ERR_IO, "%s",
 			       http->why[0] ? http->why : http->easy_strerror(code));

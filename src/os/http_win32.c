@@ -24,6 +24,13 @@ void http_trust(struct http *http, const char *path)
 	(void)path;
 }
 
+void http_stop(struct http *http, bool (*stop)(void *context), void *context)
+{
+	(void)http;
+	(void)stop;
+	(void)context;
+}
+
 bool http_is_final(const struct http *http)
 {
 	(void)http;

@@ -18,6 +18,7 @@ struct clickhouse {
 	struct str database;
 	unsigned tries_max;
 	bool (*stop)(void *context);
+	void *stop_context;
 	bool busy; // the last try
 };
 
@@ -115,10 +116,12 @@ struct clickhouse *clickhouse_new(const struct clickhouse_place *place, struct e
 	struct clickhouse *clickhouse = mem_alloc(1, sizeof *clickhouse);
 
 	clickhouse->stop = place->stop;
+	clickhouse->stop_context = place->stop_context;
 	clickhouse->tries_max = place->tries;
 	if (take_place(clickhouse, place->url, err) && (clickhouse->http = http_new(err)) &&
 	    take_credentials(clickhouse, place->credentials, err)) {
 		take_trust(clickhouse);
+		http_stop(clickhouse->http, place->stop, place->stop_context);
 		return clickhouse;
 	}
 	clickhouse_free(clickhouse);
@@ -148,7 +151,7 @@ bool clickhouse_may_retry(const struct clickhouse *clickhouse)
 
 bool clickhouse_wait(const struct clickhouse *clickhouse, unsigned tries)
 {
-	return place_wait(tries, clickhouse->tries_max, clickhouse->stop);
+	return place_wait(tries, clickhouse->tries_max, clickhouse->stop, clickhouse->stop_context);
 }
 
 // ---- asking ----
@@ -189,7 +192,9 @@ static bool try_once(struct clickhouse *clickhouse, const char *url, const struc
 
 	clickhouse->busy = true;
 	if (!http_post(clickhouse->http, url, bytes->text, bytes->length, &status, answer, err)) {
-		clickhouse->busy = !http_is_final(clickhouse->http);
+		clickhouse->busy = err->kind != ERR_STOPPED && !http_is_final(clickhouse->http);
+		if (err->kind == ERR_STOPPED)
+			return false;
 		return err_wrap(err,
 				clickhouse->busy ? "no answer from %s"
 						 : "%s is not who it should be, nothing was sent",

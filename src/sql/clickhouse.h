@@ -23,7 +23,8 @@ struct clickhouse_place {
 	const char *url;
 	const char *credentials; // a file of two lines, user and password; NULL: the environment
 	unsigned tries;          // 0: eight, some twelve seconds
-	bool (*stop)(void *context); // asked between two tries, of NULL; NULL: never
+	bool (*stop)(void *context); // asked while one waits for the server; NULL: never
+	void *stop_context;
 };
 
 // Whether the word is such a place at all.
@@ -45,7 +46,8 @@ bool clickhouse_run(struct clickhouse *clickhouse, const char *sql, const struct
 // Whether it is worth another try: the last clickhouse_run found no server, or a busy one.
 bool clickhouse_may_retry(const struct clickhouse *clickhouse);
 
-// Wait before try number `tries`, from 1. False: that was the last one, or `stop` says so.
+// Wait before try number `tries`, from 1. False: that was the last one, or `stop` says so. (A
+// request that `stop` ends has ERR_STOPPED.)
 bool clickhouse_wait(const struct clickhouse *clickhouse, unsigned tries);
 
 #endif

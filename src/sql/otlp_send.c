@@ -142,6 +142,7 @@ struct otlp_send *otlp_send_new(const struct otlp_place *place, struct err *err)
 		otlp_send_free(send);
 		return NULL;
 	}
+	http_stop(send->http, send->stop, NULL);
 	http_header(send->http, "Content-Type: application/x-protobuf");
 	if (!send->plain)
 		http_header(send->http, "Content-Encoding: gzip");
@@ -269,11 +270,12 @@ static bool try_once(struct otlp_send *send, const struct str *bytes, struct otl
 	good = http_post(send->http, send->url.text, bytes->text, bytes->length, &status, &answer,
 			 err);
 	if (!good) {
-		send->busy = !http_is_final(send->http);
-		err_wrap(err,
-			 send->busy ? "no answer from %s"
-				    : "%s is not who it should be, nothing was sent",
-			 send->server.text);
+		send->busy = err->kind != ERR_STOPPED && !http_is_final(send->http);
+		if (err->kind != ERR_STOPPED)
+			err_wrap(err,
+				 send->busy ? "no answer from %s"
+					    : "%s is not who it should be, nothing was sent",
+				 send->server.text);
 	} else if (status / 100 == 2) {
 		send->busy = false;
 		said->bytes += bytes->length;
@@ -306,7 +308,7 @@ bool otlp_send_profiles(struct otlp_send *send, const struct str *message, bool 
 		compress(message, &bytes);
 	do
 		good = try_once(send, send->plain ? message : &bytes, said, err);
-	while (!good && !once && send->busy && place_wait(++tries, 0, send->stop));
+	while (!good && !once && send->busy && place_wait(++tries, 0, send->stop, NULL));
 	str_fini(&bytes);
 	return good;
 }

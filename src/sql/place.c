@@ -25,13 +25,13 @@ bool place_add_server(struct str *server, const char *text, size_t length, unsig
 	return length > 0;
 }
 
-bool place_wait(unsigned tries, unsigned tries_max, bool (*stop)(void *context))
+bool place_wait(unsigned tries, unsigned tries_max, bool (*stop)(void *context), void *context)
 {
-	if (tries >= (tries_max ? tries_max : PLACE_TRIES) || (stop && stop(NULL)))
+	if (tries >= (tries_max ? tries_max : PLACE_TRIES) || (stop && stop(context)))
 		return false;
 	ASSERT(tries > 0);
 	now_sleep((uint64_t)PAUSE_NS << (tries - 1));
-	return !stop || !stop(NULL);
+	return !stop || !stop(context);
 }
 
 const char *place_line(const char *said, size_t length, char line[static PLACE_LINE])

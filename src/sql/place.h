@@ -14,8 +14,8 @@ enum { PLACE_TRIES = 8, PLACE_LINE = 201 };
 bool place_add_server(struct str *server, const char *text, size_t length, unsigned port);
 
 // Wait before try number `tries`, from 1: 0.1 s, then twice as long each time. False: there were
-// `tries_max` (0: PLACE_TRIES, some twelve seconds), or `stop` (of NULL; NULL: never) says so.
-bool place_wait(unsigned tries, unsigned tries_max, bool (*stop)(void *context));
+// `tries_max` (0: PLACE_TRIES, some twelve seconds), or `stop` (NULL: never) says so.
+bool place_wait(unsigned tries, unsigned tries_max, bool (*stop)(void *context), void *context);
 
 // What a server said, up to the end of a line, as UTF-8, with nothing in it that a terminal obeys.
 const char *place_line(const char *said, size_t length, char line[static PLACE_LINE]);

@@ -7,6 +7,8 @@ import contextlib
 import http.server
 import os
 import shutil
+import signal
+import socket
 import subprocess
 import threading
 import time
@@ -14,7 +16,7 @@ import types
 
 from libanswer import TIDEMARK, answer, assemble, make, refused, run, sampled
 from libclickhouse import Server, free_port
-from libtests import check, equal, main, test
+from libtests import PATIENCE_SECONDS, check, equal, main, test
 
 os.environ["XDG_CACHE_HOME"] = os.path.abspath("caches")
 KEPT = os.path.abspath("caches/tidemark/traces")
@@ -263,6 +265,24 @@ def a_server_that_answers_nonsense_is_refused_with_one_line():
         with saying(answers) as place:
             found = refused(*words, place, code=None)
         check(said in found and "\x1b" not in found, answers, found)
+
+
+@test
+def who_interrupts_need_not_wait_for_a_server_that_says_nothing():
+    path = assemble("kitchen")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        place = f"clickhouse://127.0.0.1:{port}/memory"
+        for words in (("fleet", "sites", place), ("report", place), ("push", path, "--to", place),
+                      ("push", path, "--to", f"otlp://127.0.0.1:{port}")):
+            with subprocess.Popen([TIDEMARK, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as asking:
+                taken, _ = silent.accept()
+                check(taken.recv(1))  # the question is under way
+                asking.send_signal(signal.SIGINT)
+                out, said = asking.communicate(timeout=PATIENCE_SECONDS)
+                taken.close()
+            equal((-signal.SIGINT, ""), (asking.returncode, out), words)
+            check(said in ("", f"tidemark {words[0]}: stopped\n"), words, said)
 
 
 @test

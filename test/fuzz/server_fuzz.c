@@ -60,6 +60,13 @@ bool http_is_final(const struct http *http)
 	return false;
 }
 
+void http_stop(struct http *http, bool (*stop)(void *context), void *context)
+{
+	(void)http;
+	(void)stop;
+	(void)context;
+}
+
 void http_escape(struct http *http, const char *text, struct str *url)
 {
 	(void)http;
