@@ -64,18 +64,42 @@ class Plain:
 class Count(Plain):
     """The same of a whole run. Of `cut` ones nobody outside knows whether they were made: the process
     was killed, or ended, while a thread was in them. The recorder has such a call if it writes it down
-    first (munmap), and has not if it does so afterwards."""
+    first (munmap), and has not if it does so afterwards.
+
+    A thread may also be killed when the recorder has written its munmap down and the kernel was not
+    asked yet: strace never sees that call. So each thread that lived when the process ended may have
+    one call more here than there, its last: `last` and `numbers` tell which."""
 
     def __init__(self):
         super().__init__()
         self.cut = Plain()
+        self.alive = set()                     # threads that lived when the process ended
+        self.last = {}                         # thread -> its last call and size
+        self.numbers = collections.Counter()   # of each thread and call
+
+    def add_of(self, thread, call, size):
+        self.add(call, size)
+        self.last[thread] = call, size
+        self.numbers[thread, call] += 1
+
+    def unasked(self, other):
+        """The calls here of which `other`, what strace saw, has not even the beginning."""
+        plain = Plain()
+        for thread in other.alive & set(self.last):
+            call, size = self.last[thread]
+            if self.numbers[thread, call] == other.numbers[thread, call] + 1:
+                plain.add(call, size)
+        return plain
 
     def differences(self, other):
-        return [f"{name} of {call}: {left[call]} here, {right[call]} there (and {cut[call]} cut)"
-                for name, left, right, cut in (("number", self.count, other.count, other.cut.count),
-                                               ("bytes", self.bytes, other.bytes, other.cut.bytes))
+        more = self.unasked(other)
+        return [f"{name} of {call}: {left[call]} here, {right[call]} there "
+                f"(and {cut[call]} cut, {last[call]} not asked)"
+                for name, left, right, cut, last in (
+                    ("number", self.count, other.count, other.cut.count, more.count),
+                    ("bytes", self.bytes, other.bytes, other.cut.bytes, more.bytes))
                 for call in sorted(set(left) | set(right))
-                if not right[call] <= left[call] <= right[call] + cut[call]]
+                if not right[call] <= left[call] - last[call] <= right[call] + cut[call]]
 
 
 def strace_lines(log):
@@ -140,7 +164,8 @@ def count_strace(log, pids, base):
     count, own, begun, brk = Count(), Count(), False, None
     lines = [line for line in strace_lines(log) if line[0] in pids]
     last = last_calls(lines)
-    for index, (_, where, call, arguments, result) in enumerate(lines):
+    count.alive = {lines[index][0] for index in last}
+    for index, (pid, where, call, arguments, result) in enumerate(lines):
         ours = base <= where < end
         relayed = base + low <= where <= base + high
         if ours and not relayed and call == "openat" and "/proc/self/maps" in arguments:
@@ -157,6 +182,7 @@ def count_strace(log, pids, base):
         else:
             size = 0 if result == "-1" else size_of(call, arguments)
         (target.cut if result == "?" or index in last else target).add(CALLS[call], size)
+        target.numbers[pid, CALLS[call]] += 1
     return count, own, begun
 
 
@@ -206,7 +232,7 @@ class Memory:
             size = call["size"] if not call.get("error") else 0
             if call["kind"] in ("shmat", "shmdt"):
                 size = 0
-            count.add(call["kind"], size)
+            count.add_of(self.threads[call["thread"]][1], call["kind"], size)
         return count
 
     def replay(self):
