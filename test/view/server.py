@@ -504,12 +504,13 @@ def a_port_can_be_chosen_and_may_be_taken():
 @test
 def its_library_is_loaded_by_nothing_but_a_server():
     needs = subprocess.run(["ldd", TIDEMARK], capture_output=True, text=True, check=True).stdout
-    assert "libzstd" in needs and "microhttpd" not in needs and "gnutls" not in needs, needs
-    zlib = re.search(r"libz\.so\S* => (\S+)", needs).group(1)
+    libm = re.search(r"libm\.so\S* => (\S+)", needs).group(1)
+    for name in re.findall(r"^\s*(\S+)", needs, re.MULTILINE):  # each costs every recording
+        assert re.search(r"(linux-vdso|libm|libc|ld-linux-x86-64)\.so\.\d+$", name), needs
     os.makedirs("libs", exist_ok=True)
     env = {**os.environ, "LD_LIBRARY_PATH": os.path.abspath("libs")}
     trace = assemble("kitchen")
-    shutil.copy(zlib, "libs/libmicrohttpd.so.12")
+    shutil.copy(libm, "libs/libmicrohttpd.so.12")
     done = run("view", trace, "--no-open", check=3, env=env)
     assert "libmicrohttpd.so.12 lacks MHD_" in done.stderr and done.stdout == "", done
     with open("libs/libmicrohttpd.so.12", "w", encoding="ascii") as file:
