@@ -10,6 +10,7 @@
 #include "collect/code_names.h"
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "collect/payload.h"
 
 #include <stdlib.h>
@@ -22,12 +23,7 @@ enum jitdump_kind { JITDUMP_LOAD = 0, JITDUMP_LINES = 2 };
 // The processor's counters and ours are read one after the other.
 #define JITDUMP_SLACK_NS UINT64_C(200000)
 
-static int compare_wanted(const void *a, const void *b)
-{
-	const struct code_wanted *x = a, *y = b;
-
-	return x->pc < y->pc ? -1 : x->pc > y->pc;
-}
+SORT_ORDER(compare_wanted, struct code_wanted, SORT_RISES(pc))
 
 static void sort_wanted(struct code_wanted *wanted, size_t count)
 {

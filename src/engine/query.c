@@ -12,6 +12,7 @@
 #include "engine/query.h"
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "base/str.h"
 #include "engine/moment.h"
 #include "engine/space/space.h"
@@ -76,16 +77,8 @@ static void add_candidate(struct candidates *candidates, const char *name, uint3
 }
 
 // What is most likely meant comes first.
-static int compare_candidates(const void *left, const void *right)
-{
-	const struct candidate *a = left, *b = right;
-
-	if (a->alike != b->alike)
-		return a->alike ? -1 : 1;
-	if (a->count != b->count)
-		return a->count > b->count ? -1 : 1;
-	return strcmp(a->name, b->name);
-}
+SORT_ORDER(compare_candidates, struct candidate, SORT_FALLS(alike), SORT_FALLS(count),
+	   strcmp(one->name, other->name))
 
 // "process" and "pid", or "thread" and "tid".
 static bool refuse_word(struct candidates *candidates, const char *what, const char *number,

@@ -8,6 +8,7 @@
 #include "engine/significance.h"
 
 #include "base/mem.h"
+#include "base/sort.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -199,12 +200,7 @@ void significance_add(struct significance *significance, const double *values)
 	}
 }
 
-static int largest_first(const void *a, const void *b)
-{
-	double left = *(const double *)a, right = *(const double *)b;
-
-	return left > right ? -1 : left < right;
-}
+SORT_ORDER(largest_first, double, SORT_BY(*other, *one))
 
 void significance_settle(struct significance *significance)
 {

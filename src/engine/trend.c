@@ -9,17 +9,12 @@
 #include "engine/trend.h"
 
 #include "base/mem.h"
+#include "base/sort.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 
-static int compare_doubles(const void *a, const void *b)
-{
-	double left = *(const double *)a;
-	double right = *(const double *)b;
-
-	return left < right ? -1 : left > right;
-}
+SORT_ORDER(compare_doubles, double, SORT_BY(*one, *other))
 
 // The median slope of all pairs.
 static double theil_sen(const uint64_t *floor, size_t count)

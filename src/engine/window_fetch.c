@@ -6,6 +6,7 @@
 #include "engine/window.h"
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "engine/window_source.h"
 #include "trace/effect.h"
 
@@ -19,12 +20,7 @@ struct wanted {
 	bool end;
 };
 
-static int compare_wanted(const void *a, const void *b)
-{
-	const struct wanted *x = a, *y = b;
-
-	return x->number < y->number ? -1 : x->number > y->number;
-}
+SORT_ORDER(compare_wanted, struct wanted, SORT_RISES(number))
 
 static void learn_begin(struct window_allocation *allocation, const struct trace_event *event)
 {

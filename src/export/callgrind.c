@@ -10,6 +10,7 @@
 #include "export/locations.h"
 
 #include "base/mem.h"
+#include "base/sort.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -91,16 +92,7 @@ static void add_sample(struct callgrind *callgrind, const struct sample *sample)
 
 // ---- writing ----
 
-static int compare_costs(const void *a, const void *b)
-{
-	const struct cost *left = a, *right = b;
-
-	if (left->function != right->function)
-		return left->function < right->function ? -1 : 1;
-	if (left->callee != right->callee)
-		return left->callee < right->callee ? -1 : 1;
-	return left->line < right->line ? -1 : left->line > right->line;
-}
+SORT_ORDER(compare_costs, struct cost, SORT_RISES(function), SORT_RISES(callee), SORT_RISES(line))
 
 // "fn=(12) main", and "fn=(12)" from then on.
 static void write_name(struct callgrind *callgrind, const char *key, bool function, uint32_t name)

@@ -2,6 +2,7 @@
 
 #include "base/index_set.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "engine/replay/weight.h"
 
 #include <stdlib.h>
@@ -157,17 +158,9 @@ static void fill(struct samples *samples, const struct window_result *result)
 	samples->count = kept;
 }
 
-static int compare_samples(const void *a, const void *b)
-{
-	const struct sample *left = a, *right = b;
-	int order = trace_compare_places(left->process, left->stack, right->process, right->stack);
-
-	if (order)
-		return order;
-	if (left->thread != right->thread)
-		return left->thread < right->thread ? -1 : 1;
-	return left->size < right->size ? -1 : left->size > right->size;
-}
+SORT_ORDER(compare_samples, struct sample,
+	   trace_compare_places(one->process, one->stack, other->process, other->stack),
+	   SORT_RISES(thread), SORT_RISES(size))
 
 void samples_sort(struct samples *samples)
 {

@@ -10,6 +10,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "base/str.h"
 #include "trace/bytes.h"
 
@@ -352,16 +353,7 @@ void etl_system_add(struct etl_system *system, const struct etl_event *event)
 
 // ---- what belongs together ----
 
-static int compare_images(const void *a, const void *b)
-{
-	const struct etl_image *l = a, *r = b;
-
-	if (l->pid != r->pid)
-		return l->pid < r->pid ? -1 : 1;
-	if (l->start != r->start)
-		return l->start < r->start ? -1 : 1;
-	return l->loaded < r->loaded ? -1 : l->loaded > r->loaded;
-}
+SORT_ORDER(compare_images, struct etl_image, SORT_RISES(pid), SORT_RISES(start), SORT_RISES(loaded))
 
 // The first image of the pid that begins behind the address.
 static size_t images_behind(const struct etl_system *system, uint32_t pid, uint64_t address)

@@ -3,6 +3,7 @@
 //
 // The log is by stack; the trace is by time, so the reservations are sorted, and all in memory.
 #include "base/mem.h"
+#include "base/sort.h"
 #include "base/str.h"
 #include "import/import_formats.h"
 #include "import/number.h"
@@ -198,18 +199,8 @@ static bool read_line(struct tracefrag *tracefrag, const char *line)
 }
 
 // In one tick what was made before it ends first; then one after the other as they are listed.
-static int compare_moments(const void *a, const void *b)
-{
-	const struct moment *l = a, *r = b;
-
-	if (l->ms != r->ms)
-		return l->ms < r->ms ? -1 : 1;
-	if (l->before != r->before)
-		return l->before ? -1 : 1;
-	if (l->reservation != r->reservation)
-		return l->reservation < r->reservation ? -1 : 1;
-	return l->ends - r->ends;
-}
+SORT_ORDER(compare_moments, struct moment, SORT_RISES(ms), SORT_FALLS(before),
+	   SORT_RISES(reservation), SORT_RISES(ends))
 
 static void put_moment(struct tracefrag *tracefrag, const struct moment *moment)
 {

@@ -8,17 +8,13 @@
 #include "launch/glibc_heap_linux.h"
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "collect/before.h"
 #include "collect/maps_text.h"
 
 #include <stdlib.h>
 
-static int glibc_heap_compare(const void *left, const void *right)
-{
-	const struct collect_block *a = left, *b = right;
-
-	return (a->address > b->address) - (a->address < b->address);
-}
+SORT_ORDER(glibc_heap_compare, struct collect_block, SORT_RISES(address))
 
 // Where the memory ends that `at` is in, up to the first gap; 0: there is none. Called with
 // addresses that rise: *line is what was seen last, *next where the list goes on.

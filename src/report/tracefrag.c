@@ -2,6 +2,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/sort.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -201,15 +202,7 @@ static void after_event(void *context, const struct space *space, const struct t
 	settle(list, event->time_ns);
 }
 
-static int by_stack(const void *a, const void *b)
-{
-	const struct reservation *x = a;
-	const struct reservation *y = b;
-
-	if (x->stack != y->stack)
-		return x->stack < y->stack ? -1 : 1;
-	return x->serial < y->serial ? -1 : x->serial > y->serial;
-}
+SORT_ORDER(by_stack, struct reservation, SORT_RISES(stack), SORT_RISES(serial))
 
 // ---- text ----
 

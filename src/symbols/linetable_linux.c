@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "base/rising.h"
+#include "base/sort.h"
 
 #include <dwarf.h>
 #include <stdlib.h>
@@ -164,12 +165,7 @@ static void add_row(struct linetable *table, struct machine *machine)
 		(struct linetable_row){ machine->address, machine->file, machine->line };
 }
 
-static int compare_rows(const void *left, const void *right)
-{
-	const struct linetable_row *a = left, *b = right;
-
-	return a->address < b->address ? -1 : a->address > b->address;
-}
+SORT_ORDER(compare_rows, struct linetable_row, SORT_RISES(address))
 
 static void end_sequence(struct linetable *table, const struct linetable_source *source,
 			 struct machine *machine)

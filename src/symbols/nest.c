@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/rising.h"
+#include "base/sort.h"
 
 #include <stdlib.h>
 
@@ -65,12 +66,7 @@ static void heap_pop(struct heap *heap)
 	heap->items[at] = last;
 }
 
-static int compare_starts(const void *left, const void *right)
-{
-	const struct nest_range *a = left, *b = right;
-
-	return a->start < b->start ? -1 : a->start > b->start;
-}
+SORT_ORDER(compare_starts, struct nest_range, SORT_RISES(start))
 
 static void add_piece(struct nest *nest, uint64_t start, uint64_t end, uint32_t value)
 {

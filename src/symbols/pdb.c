@@ -13,6 +13,7 @@
 
 #include "base/mem.h"
 #include "base/rising.h"
+#include "base/sort.h"
 #include "symbols/le.h"
 #include "symbols/msf.h"
 #include "symbols/pdb_ids.h"
@@ -164,12 +165,7 @@ static void read_modules(struct pdb *pdb, struct extent list)
 	}
 }
 
-static int compare_parts(const void *left, const void *right)
-{
-	const struct part *a = left, *b = right;
-
-	return a->rva < b->rva ? -1 : a->rva > b->rva;
-}
+SORT_ORDER(compare_parts, struct part, SORT_RISES(rva))
 
 static void read_parts(struct pdb *pdb, struct extent list)
 {

@@ -15,6 +15,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/rising.h"
+#include "base/sort.h"
 #include "symbols/le.h"
 
 #include <stdlib.h>
@@ -402,14 +403,7 @@ static void read_symbols(struct reading *reading, const uint8_t *bytes, size_t s
 
 // ---- lines ----
 
-static int compare_rows(const void *left, const void *right)
-{
-	const struct row *a = left, *b = right;
-
-	if (a->rva != b->rva)
-		return a->rva < b->rva ? -1 : 1;
-	return a->end < b->end ? -1 : a->end > b->end; // as they stood in the table
-}
+SORT_ORDER(compare_rows, struct row, SORT_RISES(rva), SORT_RISES(end))
 
 // The lines of one run of code. They come by file, and belong together by address.
 static void read_lines(struct reading *reading, const uint8_t *bytes, size_t size_bytes)

@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/rising.h"
+#include "base/sort.h"
 #include "symbols/le.h"
 
 #include <stdlib.h>
@@ -26,12 +27,7 @@ struct pe_bounds_function {
 	uint32_t function; // RVA where the whole begins
 };
 
-static int compare_functions(const void *left, const void *right)
-{
-	const struct pe_bounds_function *a = left, *b = right;
-
-	return a->start < b->start ? -1 : a->start > b->start;
-}
+SORT_ORDER(compare_functions, struct pe_bounds_function, SORT_RISES(start))
 
 // The beginning of the function that an entry belongs to, by way of chained entries.
 static uint32_t find_function(const struct pe *pe, const uint8_t *entry)
@@ -161,12 +157,7 @@ static void add_pointers(struct pe_bounds *bounds)
 	}
 }
 
-static int compare_starts(const void *left, const void *right)
-{
-	const uint32_t *a = left, *b = right;
-
-	return *a < *b ? -1 : *a > *b;
-}
+SORT_ORDER(compare_starts, uint32_t, SORT_BY(*one, *other))
 
 static void search(struct pe_bounds *bounds)
 {

@@ -10,8 +10,10 @@
 
 #include "base/mem.h"
 #include "base/rising.h"
+#include "base/sort.h"
 #include "base/str.h"
 #include "symbols/le.h"
+#include "symbols/places.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -166,27 +168,8 @@ void pe_names_add_exports(struct pe_names *names)
 }
 
 // By address, then the best name first.
-static int compare_entries(const void *left, const void *right)
-{
-	const struct pe_names_entry *a = left, *b = right;
-	size_t a_size, b_size;
-
-	if (a->rva != b->rva)
-		return a->rva < b->rva ? -1 : 1;
-	if (a->rank != b->rank)
-		return a->rank < b->rank ? -1 : 1;
-	if (a->local != b->local)
-		return a->local ? 1 : -1;
-	a_size = strspn(a->name, "_");
-	b_size = strspn(b->name, "_");
-	if (a_size == b_size) {
-		a_size = strlen(a->name);
-		b_size = strlen(b->name);
-	}
-	if (a_size != b_size)
-		return a_size < b_size ? -1 : 1;
-	return strcmp(a->name, b->name);
-}
+SORT_ORDER(compare_entries, struct pe_names_entry, SORT_RISES(rva), SORT_RISES(rank),
+	   SORT_RISES(local), places_compare_names(one->name, other->name))
 
 void pe_names_build(struct pe_names *names)
 {

@@ -1,6 +1,9 @@
 #include "symbols/places.h"
 
 #include "base/mem.h"
+#include "base/sort.h"
+
+#include <string.h>
 
 void places_fini(struct places *places)
 {
@@ -23,4 +26,10 @@ struct place *places_add(struct places *places)
 	place = MEM_ADD(places->items, places->count, places->capacity);
 	*place = (struct place){ 0 };
 	return place;
+}
+
+int places_compare_names(const char *one, const char *other)
+{
+	return SORT_3(SORT_BY(strspn(one, "_"), strspn(other, "_")),
+		      SORT_BY(strlen(one), strlen(other)), strcmp(one, other));
 }

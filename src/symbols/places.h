@@ -32,4 +32,8 @@ void places_clear(struct places *places);
 // A new, empty place at the outer end; NULL when there are PLACES_MAX. Valid until the next one.
 struct place *places_add(struct places *places);
 
+// Which of two names of one address is the better one, as qsort asks it: of fewer underscores in
+// front, then the shorter one, then the first by alphabet.
+int places_compare_names(const char *one, const char *other);
+
 #endif

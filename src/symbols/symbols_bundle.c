@@ -2,6 +2,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "trace/bytes.h"
 
 #include <stdlib.h>
@@ -169,12 +170,7 @@ void symbols_bundle_add(struct symbols_bundle_maker *maker, uint64_t offset,
 	}
 }
 
-static int compare_entries(const void *left, const void *right)
-{
-	const struct maker_entry *a = left, *b = right;
-
-	return a->offset < b->offset ? -1 : a->offset > b->offset;
-}
+SORT_ORDER(compare_entries, struct maker_entry, SORT_RISES(offset))
 
 void *symbols_bundle_take(struct symbols_bundle_maker *maker, size_t *size)
 {

@@ -6,6 +6,8 @@
 #include "symbols/symtab.h"
 
 #include "base/mem.h"
+#include "base/sort.h"
+#include "symbols/places.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -146,35 +148,9 @@ size_t symtab_add(struct symtab *symtab, const struct object *object, uint32_t t
 	return symtab->count - before;
 }
 
-static size_t count_underscores(const char *name)
-{
-	return strspn(name, "_");
-}
-
 // By address, then by range, then best name first.
-static int compare_entries(const void *left, const void *right)
-{
-	const struct symtab_entry *a = left, *b = right;
-	size_t a_size, b_size;
-
-	if (a->start != b->start)
-		return a->start < b->start ? -1 : 1;
-	if (a->sized != b->sized)
-		return a->sized ? -1 : 1;
-	if (a->end != b->end)
-		return a->end < b->end ? -1 : 1;
-	if (a->preference != b->preference)
-		return a->preference < b->preference ? -1 : 1;
-	a_size = count_underscores(a->name);
-	b_size = count_underscores(b->name);
-	if (a_size == b_size) {
-		a_size = strlen(a->name);
-		b_size = strlen(b->name);
-	}
-	if (a_size != b_size)
-		return a_size < b_size ? -1 : 1;
-	return strcmp(a->name, b->name);
-}
+SORT_ORDER(compare_entries, struct symtab_entry, SORT_RISES(start), SORT_FALLS(sized),
+	   SORT_RISES(end), SORT_RISES(preference), places_compare_names(one->name, other->name))
 
 // Symbols without a size end where the next symbol begins.
 static void shorten_unsized(struct symtab *symtab)

@@ -19,6 +19,7 @@
 // the trace (reader_place) is a block and how many items after its beginning.
 #include "trace/reader_own.h"
 
+#include "base/sort.h"
 #include "trace/end.h"
 #include "wire/compiler.h"
 
@@ -143,14 +144,7 @@ static bool decode_note(struct reader *reader, const struct defs_record *record,
 	       note_makes_sense(note);
 }
 
-static int compare_marks(const void *left, const void *right)
-{
-	const struct trace_mark *a = left, *b = right;
-
-	if (a->number != b->number)
-		return a->number < b->number ? -1 : 1;
-	return (a->time_ns > b->time_ns) - (a->time_ns < b->time_ns);
-}
+SORT_ORDER(compare_marks, struct trace_mark, SORT_RISES(number), SORT_RISES(time_ns))
 
 // Returns whether it stands before the one that was added last.
 static bool add_mark(struct reader *reader, const struct trace_note *note, uint64_t number)
@@ -194,14 +188,7 @@ static void take_defs(struct reader *reader, struct bytes_cursor payload)
 }
 
 // By number, then as they stand in the file, which is the order of their texts.
-static int compare_waiting(const void *left, const void *right)
-{
-	const struct waiting *a = left, *b = right;
-
-	if (a->number != b->number)
-		return a->number < b->number ? -1 : 1;
-	return (a->text_at > b->text_at) - (a->text_at < b->text_at);
-}
+SORT_ORDER(compare_waiting, struct waiting, SORT_RISES(number), SORT_RISES(text_at))
 
 // Let the notes of a DEFS payload wait for their place in the order.
 static void queue_notes(struct reader *reader, struct bytes_cursor payload)

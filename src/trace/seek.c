@@ -7,6 +7,8 @@
 // An event or a time is found by a search among the blocks of events, which rise by both.
 #include "trace/seek.h"
 
+#include "base/sort.h"
+
 #include <stdlib.h>
 
 void seek_fini(struct seek *seek)
@@ -82,12 +84,7 @@ bool seek_decode(struct seek *seek, struct bytes_cursor payload, uint64_t *previ
 	return !payload.bad;
 }
 
-static int compare_entries(const void *left, const void *right)
-{
-	const struct seek_entry *a = left, *b = right;
-
-	return (a->at > b->at) - (a->at < b->at);
-}
+SORT_ORDER(compare_entries, struct seek_entry, SORT_RISES(at))
 
 void seek_sort(struct seek *seek)
 {

@@ -13,6 +13,7 @@
 
 #include "base/mem.h"
 #include "base/rising.h"
+#include "base/sort.h"
 #include "engine/moment.h"
 #include "engine/space/space.h"
 #include "view/octave.h"
@@ -70,14 +71,7 @@ static uint32_t by_label(void *context, const struct window_cell *cell)
 	return cell->orphans ? WINDOW_SKIP : labels_stack(aggregate->labels, cell->stack);
 }
 
-static int heavier_first(const void *a, const void *b)
-{
-	const struct weighed *left = a, *right = b;
-
-	if (left->weight != right->weight)
-		return left->weight > right->weight ? -1 : 1;
-	return left->label < right->label ? -1 : left->label > right->label;
-}
+SORT_ORDER(heavier_first, struct weighed, SORT_FALLS(weight), SORT_RISES(label))
 
 static double part(double of, double whole)
 {
@@ -286,16 +280,7 @@ struct place {
 	size_t mark;
 };
 
-static int earlier_first(const void *a, const void *b)
-{
-	const struct place *left = a, *right = b;
-
-	if (left->edge != right->edge)
-		return left->edge < right->edge ? -1 : 1;
-	if (left->time_ns != right->time_ns)
-		return left->time_ns < right->time_ns ? -1 : 1;
-	return left->mark < right->mark ? -1 : left->mark > right->mark;
-}
+SORT_ORDER(earlier_first, struct place, SORT_RISES(edge), SORT_RISES(time_ns), SORT_RISES(mark))
 
 // All places but the first and the last edge, in their order.
 static struct place *find_places(const struct aggregate *aggregate, size_t *count)
@@ -386,12 +371,7 @@ static bool coarsen(struct aggregate *aggregate, size_t *stacks)
 	return true;
 }
 
-static int lower_key_first(const void *a, const void *b)
-{
-	const struct aggregate_cell *left = a, *right = b;
-
-	return left->key < right->key ? -1 : left->key > right->key;
-}
+SORT_ORDER(lower_key_first, struct aggregate_cell, SORT_RISES(key))
 
 static bool take_all(struct aggregate *aggregate, size_t stacks_max, struct err *err)
 {

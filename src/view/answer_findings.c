@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "engine/prominence.h"
 #include "engine/window_series.h"
 #include "report/find/diff.h"
@@ -129,21 +130,9 @@ static bool take_change(void *context, const struct window_change *change)
 	return true;
 }
 
-static int highest_first(const void *a, const void *b)
-{
-	const struct peak *left = a, *right = b;
+SORT_ORDER(highest_first, struct peak, SORT_FALLS(rise), SORT_RISES(edge))
 
-	if (left->rise != right->rise)
-		return left->rise > right->rise ? -1 : 1;
-	return left->edge < right->edge ? -1 : left->edge > right->edge;
-}
-
-static int earliest_first(const void *a, const void *b)
-{
-	const struct peak *left = a, *right = b;
-
-	return left->edge < right->edge ? -1 : left->edge > right->edge;
-}
+SORT_ORDER(earliest_first, struct peak, SORT_RISES(edge))
 
 static bool find_peaks(struct peaks *peaks, uint64_t rise_min, struct err *err)
 {

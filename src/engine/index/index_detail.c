@@ -10,6 +10,7 @@
 // 8 ms wide (2^23 ns), then 512 ns, then 1 ns. The first of these passes is the one that all
 // rows need: so mostly there are two, of some 18 million lifetimes of one row, too.
 #include "base/mem.h"
+#include "base/sort.h"
 #include "engine/index/index_scan.h"
 #include "os/thread.h"
 
@@ -156,12 +157,7 @@ static void sort_lifetimes(struct window_detail *detail, uint64_t *lifetimes)
 	detail->lifetime_p99_ns = lifetimes[(count - 1) * 99 / 100];
 }
 
-static int compare_kept(const void *a, const void *b)
-{
-	const uint32_t *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
+SORT_ORDER(compare_kept, uint32_t, SORT_BY(*one, *other))
 
 // After a pass: the bin that the target lies in is where the next pass looks closer.
 static bool narrow(struct target *target, uint64_t keep_max)

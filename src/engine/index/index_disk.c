@@ -5,6 +5,7 @@
 #include "engine/index/index_disk.h"
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "base/str.h"
 #include "engine/index/index_store.h"
 #include "os/file.h"
@@ -127,14 +128,7 @@ static void add_one(void *context, const char *name)
 	beside->bytes += kept->bytes;
 }
 
-static int compare_used(const void *left, const void *right)
-{
-	const struct kept *a = left, *b = right;
-
-	if (a->used_s != b->used_s)
-		return a->used_s < b->used_s ? -1 : 1;
-	return a->used_ns < b->used_ns ? -1 : a->used_ns > b->used_ns;
-}
+SORT_ORDER(compare_used, struct kept, SORT_RISES(used_s), SORT_RISES(used_ns))
 
 static bool evict(const struct kept *kept)
 {

@@ -22,6 +22,7 @@
 
 #include "base/mem.h"
 #include "base/rising.h"
+#include "base/sort.h"
 #include "base/str.h"
 
 #include <stdio.h>
@@ -264,12 +265,7 @@ struct odd_block {
 	uint64_t value, address;
 };
 
-static int by_value(const void *a, const void *b)
-{
-	const struct odd_block *x = a, *y = b;
-
-	return x->value < y->value ? -1 : x->value > y->value;
-}
+SORT_ORDER(by_value, struct odd_block, SORT_RISES(value))
 
 uint64_t index_pair_destroy(struct index_pair *pair, uint32_t space, uint64_t *first)
 {

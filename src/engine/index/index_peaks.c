@@ -17,6 +17,7 @@
 #include "engine/index/index_runs.h"
 
 #include "base/mem.h"
+#include "base/sort.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -276,12 +277,7 @@ struct merge {
 	uint64_t first, last; // steps of the first and last beginning in the window
 };
 
-static int compare_postings(const void *a, const void *b)
-{
-	const struct site_posting *x = a, *y = b;
-
-	return x->step != y->step ? (x->step < y->step ? -1 : 1) : y->exit - x->exit;
-}
+SORT_ORDER(compare_postings, struct site_posting, SORT_RISES(step), other->exit - one->exit)
 
 // Find the runs of all members. *many: more than can be merged.
 static bool find_members(struct merge *merge, bool *many, struct err *err)

@@ -16,6 +16,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/progress.h"
+#include "base/sort.h"
 #include "engine/index/index_lists.h"
 
 #include <stdlib.h>
@@ -35,14 +36,7 @@ struct drops {
 	size_t count, capacity;
 };
 
-static int compare_drops(const void *a, const void *b)
-{
-	const struct drop *x = a, *y = b;
-
-	return x->step != y->step     ? (x->step < y->step ? -1 : 1)
-	       : x->group != y->group ? (x->group < y->group ? -1 : 1)
-				      : 0;
-}
+SORT_ORDER(compare_drops, struct drop, SORT_RISES(step), SORT_RISES(group))
 
 static bool any_exit(const struct index *index, uint64_t from, uint64_t to)
 {
@@ -283,14 +277,7 @@ static void kinds_fini(struct kinds *kinds)
 	mem_free(kinds->starts);
 }
 
-static int compare_kinds(const void *a, const void *b)
-{
-	const struct kind *x = a, *y = b;
-
-	if (x->number != y->number)
-		return x->number < y->number ? -1 : 1;
-	return x->size < y->size ? -1 : x->size > y->size;
-}
+SORT_ORDER(compare_kinds, struct kind, SORT_RISES(number), SORT_RISES(size))
 
 // False: all that there is is in a group.
 static bool find_kinds(const struct index_scan *scan, struct kinds *kinds)

@@ -12,6 +12,7 @@
 #include "engine/index/plain.h"
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "engine/index/buckets.h"
 
 #include <stdlib.h>
@@ -318,12 +319,7 @@ struct changes {
 	size_t count, capacity;
 };
 
-static int compare_changes(const void *a, const void *b)
-{
-	const struct change *x = a, *y = b;
-
-	return x->step < y->step ? -1 : x->step > y->step;
-}
+SORT_ORDER(compare_changes, struct change, SORT_RISES(step))
 
 // All changes of the level by lifetimes that the query selects, before `to`, in order.
 static struct changes changes_of(const struct plain *plain, const struct window_query *query)

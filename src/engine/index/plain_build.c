@@ -6,6 +6,7 @@
 // lifetime 0 at 9 and takes the address out. A realloc at step 12 ends one and begins another.
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "engine/index/plain.h"
 #include "engine/replay/lives.h"
 #include "engine/space/vm_lives.h"
@@ -144,12 +145,7 @@ static void release(struct build *build, const struct trace_event *event, uint64
 	map_remove(live, address);
 }
 
-static int compare_lives(const void *a, const void *b)
-{
-	size_t x = *(const size_t *)a, y = *(const size_t *)b;
-
-	return x < y ? -1 : x > y;
-}
+SORT_ORDER(compare_lives, size_t, SORT_BY(*one, *other))
 
 // All blocks of a heap end, in the order in which they began.
 static void destroy(struct build *build, const struct trace_event *event)

@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "base/radix.h"
+#include "base/sort.h"
 #include "engine/replay/lives.h"
 #include "engine/space/space_listed.h"
 #include "trace/effect.h"
@@ -350,13 +351,6 @@ static struct present_block block_of(const struct present *present, process_id p
 	};
 }
 
-static int by_first(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return x[0] < y[0] ? -1 : x[0] > y[0];
-}
-
 // Write what begins at `first` and is in one region to `out`. Returns how many those are.
 static size_t put_region(struct sorting *sorting, size_t first, const struct lives_block **out)
 {
@@ -375,25 +369,10 @@ static size_t put_region(struct sorting *sorting, size_t first, const struct liv
 	return count;
 }
 
-static int by_address(const void *a, const void *b)
-{
-	const struct present_block *x = a;
-	const struct present_block *y = b;
+SORT_ORDER(by_address, struct present_block, SORT_RISES(address), SORT_RISES(heap))
 
-	if (x->address != y->address)
-		return x->address < y->address ? -1 : 1;
-	return x->heap < y->heap ? -1 : x->heap > y->heap;
-}
-
-static int by_life(const void *a, const void *b)
-{
-	const struct lives_block *x = *(const struct lives_block *const *)a;
-	const struct lives_block *y = *(const struct lives_block *const *)b;
-
-	if (x->address != y->address)
-		return x->address < y->address ? -1 : 1;
-	return x->heap < y->heap ? -1 : x->heap > y->heap;
-}
+SORT_ORDER(by_life, struct lives_block *const, SORT_BY((*one)->address, (*other)->address),
+	   SORT_BY((*one)->heap, (*other)->heap))
 
 // Valid until `lives` changes.
 static const struct lives_block **sort_lives(const struct present *present, process_id process,
@@ -406,7 +385,7 @@ static const struct lives_block **sort_lives(const struct present *present, proc
 	list = mem_alloc(sorting.count + 1, sizeof(*list));
 	if (sorting.count)
 		qsort(sorting.regions, sorting.regions_count, REGION_WORDS * sizeof(uint64_t),
-		      by_first);
+		      mem_compare_u64);
 	*count = 0;
 	for (size_t i = 0; i < sorting.regions_count; i++)
 		*count += put_region(&sorting, (size_t)sorting.regions[REGION_WORDS * i + 1],

@@ -9,6 +9,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "report/ask/own_heap.h"
 #include "trace/effect.h"
 
@@ -587,23 +588,9 @@ static void count_owners(struct address_map *address_map)
 	}
 }
 
-static int most_in_the_way_first(const void *a, const void *b)
-{
-	const struct address_map_group *x = a;
-	const struct address_map_group *y = b;
-
-	if (x->largest_without != y->largest_without)
-		return x->largest_without > y->largest_without ? -1 : 1;
-	if (x->waste != y->waste)
-		return x->waste > y->waste ? -1 : 1;
-	if (x->bytes != y->bytes)
-		return x->bytes > y->bytes ? -1 : 1;
-	if (x->stack != y->stack)
-		return x->stack < y->stack ? -1 : 1;
-	if (x->file != y->file)
-		return x->file < y->file ? -1 : 1;
-	return x->owner < y->owner ? -1 : x->owner > y->owner;
-}
+SORT_ORDER(most_in_the_way_first, struct address_map_group, SORT_FALLS(largest_without),
+	   SORT_FALLS(waste), SORT_FALLS(bytes), SORT_RISES(stack), SORT_RISES(file),
+	   SORT_RISES(owner))
 
 static bool group_selected(const struct address_map *address_map,
 			   const struct address_map_group *group)

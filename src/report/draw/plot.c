@@ -1,6 +1,7 @@
 #include "report/draw/plot.h"
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "base/str.h"
 #include "report/draw/plot_keys.h"
 #include "report/draw/plot_parts.h"
@@ -54,14 +55,7 @@ struct ranked {
 	uint64_t weight;
 };
 
-static int heavier_first(const void *left, const void *right)
-{
-	const struct ranked *a = left, *b = right;
-
-	if (a->weight != b->weight)
-		return a->weight > b->weight ? -1 : 1;
-	return (a->value > b->value) - (a->value < b->value);
-}
+SORT_ORDER(heavier_first, struct ranked, SORT_FALLS(weight), SORT_RISES(value))
 
 // Order the first `count` by what they reach at most, instead of by what passed through them.
 static bool weigh_by_peak(struct plot_groups *groups, struct window_query query,

@@ -7,6 +7,7 @@
 #include "report/find/active.h"
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "report/table/query_write.h"
 #include "report/table/stack_text.h"
 
@@ -25,19 +26,8 @@ enum { STDIO_UNKNOWN, STDIO_NO, STDIO_YES };
 
 enum { ROWS_MORE = 4096 }; // than are shown, before they are sorted
 
-static int largest_first(const void *a, const void *b)
-{
-	const struct active_row *x = a;
-	const struct active_row *y = b;
-
-	if (x->size != y->size)
-		return x->size > y->size ? -1 : 1;
-	if (x->process != y->process)
-		return x->process < y->process ? -1 : 1;
-	if (x->address != y->address)
-		return x->address < y->address ? -1 : 1;
-	return x->heap < y->heap ? -1 : x->heap > y->heap;
-}
+SORT_ORDER(largest_first, struct active_row, SORT_FALLS(size), SORT_RISES(process),
+	   SORT_RISES(address), SORT_RISES(heap))
 
 // So many rows as are asked for are known that come before it.
 static bool comes_too_late(const struct active *active, const struct active_row *row)

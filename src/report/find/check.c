@@ -1,6 +1,7 @@
 #include "report/find/check.h"
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "report/ask/cautions.h"
 #include "report/find/reached.h"
 
@@ -65,14 +66,8 @@ static bool is_suppressed(struct check *check, const struct heap_site *site,
 	return true;
 }
 
-static int heaviest_first(const void *a, const void *b)
-{
-	const struct check_site *x = a, *y = b;
-
-	if (x->value != y->value)
-		return x->value > y->value ? -1 : 1;
-	return trace_compare_places(x->process, x->stack, y->process, y->stack);
-}
+SORT_ORDER(heaviest_first, struct check_site, SORT_FALLS(value),
+	   trace_compare_places(one->process, one->stack, other->process, other->stack))
 
 static void settle(struct check_row *row, uint64_t sites_max)
 {

@@ -14,6 +14,7 @@
 #include "report/find/diff.h"
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "report/find/stack_match.h"
 
 #include <stdlib.h>
@@ -138,18 +139,8 @@ static void look_for(struct moves *moves, uint32_t gone)
 	}
 }
 
-static int best_first(const void *a, const void *b)
-{
-	const struct pairing *left = a, *right = b;
-
-	if (left->equal != right->equal)
-		return left->equal ? -1 : 1;
-	if (left->shared != right->shared)
-		return left->shared > right->shared ? -1 : 1;
-	if (left->gone != right->gone)
-		return left->gone < right->gone ? -1 : 1;
-	return left->fresh < right->fresh ? -1 : left->fresh > right->fresh;
-}
+SORT_ORDER(best_first, struct pairing, SORT_FALLS(equal), SORT_FALLS(shared), SORT_RISES(gone),
+	   SORT_RISES(fresh))
 
 // The new one takes all that the other had; that one is no row any more.
 static void join(struct diff *diff, struct diff_row *gone, struct diff_row *fresh)

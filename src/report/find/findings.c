@@ -7,6 +7,7 @@
 #include "report/find/findings_own.h"
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "report/ask/cxxname.h"
 
 #include <inttypes.h>
@@ -526,18 +527,9 @@ static double part_of(uint64_t part, uint64_t whole)
 	return whole ? (double)part / (double)whole : 0;
 }
 
-static int most_important_first(const void *a, const void *b)
-{
-	const struct finding *x = a, *y = b;
-
-	if (x->kind->class != y->kind->class)
-		return x->kind->class > y->kind->class ? -1 : 1;
-	if (x->weight != y->weight)
-		return x->weight > y->weight ? -1 : 1;
-	if (x->kind != y->kind)
-		return x->kind < y->kind ? -1 : 1;
-	return trace_compare_places(x->process, x->stack, y->process, y->stack);
-}
+SORT_ORDER(most_important_first, struct finding, SORT_FALLS(kind->class), SORT_FALLS(weight),
+	   SORT_RISES(kind),
+	   trace_compare_places(one->process, one->stack, other->process, other->stack))
 
 static void rank(struct findings *findings)
 {

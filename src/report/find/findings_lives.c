@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "base/radix.h"
+#include "base/sort.h"
 #include "engine/replay/lives.h"
 #include "engine/window_source.h"
 #include "trace/reader_pass.h"
@@ -410,12 +411,7 @@ static void on_end(void *context, const struct lives_block *block, const struct 
 		add_chain(pass, &chain);
 }
 
-static int compare_pairs(const void *a, const void *b)
-{
-	const struct radix_pair *x = a, *y = b;
-
-	return x->key < y->key ? -1 : x->key > y->key;
-}
+SORT_ORDER(compare_pairs, struct radix_pair, SORT_RISES(key))
 
 // What of a process (TRACE_NONE: of all) still lives ends, in the order in which it began.
 static void on_over(void *context, process_id process)

@@ -4,6 +4,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "report/ask/pages.h"
 #include "report/find/chunk_extent.h"
 #include "report/find/pins.h"
@@ -374,14 +375,7 @@ struct held {
 	uint64_t bytes;
 };
 
-static int by_frame(const void *a, const void *b)
-{
-	const struct held *x = a, *y = b;
-
-	if (x->frame != y->frame)
-		return x->frame < y->frame ? -1 : 1;
-	return x->process < y->process ? -1 : x->process > y->process;
-}
+SORT_ORDER(by_frame, struct held, SORT_RISES(frame), SORT_RISES(process))
 
 // Sums of equal frame and process; returns how many.
 static size_t merge_held(struct held *list, size_t count)

@@ -12,6 +12,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/rising.h"
+#include "base/sort.h"
 #include "engine/replay/lives.h"
 #include "report/find/chunk_extent.h"
 
@@ -213,14 +214,7 @@ static bool matters(struct findings *findings, const struct slack_line *line)
 	       line->count >= line->all / 4 * 3;
 }
 
-static int by_place(const void *a, const void *b)
-{
-	const struct slack_room *x = a, *y = b;
-
-	if (x->process != y->process)
-		return x->process < y->process ? -1 : 1;
-	return x->start < y->start ? -1 : x->start > y->start;
-}
+SORT_ORDER(by_place, struct slack_room, SORT_RISES(process), SORT_RISES(start))
 
 // The block was in a room, or over it.
 static void on_begin(void *context, const struct lives_block *block)

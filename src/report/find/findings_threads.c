@@ -11,6 +11,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "report/ask/moment_view.h"
 
 #include <stdlib.h>
@@ -63,16 +64,7 @@ struct left {
 	uint64_t size;
 };
 
-static int by_line(const void *a, const void *b)
-{
-	const struct left *x = a, *y = b;
-
-	if (x->process != y->process)
-		return x->process < y->process ? -1 : 1;
-	if (x->frame != y->frame)
-		return x->frame < y->frame ? -1 : 1;
-	return x->thread < y->thread ? -1 : x->thread > y->thread;
-}
+SORT_ORDER(by_line, struct left, SORT_RISES(process), SORT_RISES(frame), SORT_RISES(thread))
 
 static size_t gather(struct findings *findings, const struct ended *ended, struct present *present,
 		     process_id process, struct left **list, size_t *capacity, size_t count)

@@ -13,6 +13,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/sort.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -73,14 +74,7 @@ static uint32_t by_process(void *context, const struct window_cell *cell)
 	return query_context_selects(context, cell) ? cell->process : WINDOW_SKIP;
 }
 
-static int by_kept(const void *a, const void *b)
-{
-	const struct span *left = a, *right = b;
-
-	if (left->kept != right->kept)
-		return left->kept > right->kept ? -1 : 1;
-	return left->process < right->process ? -1 : left->process > right->process;
-}
+SORT_ORDER(by_kept, struct span, SORT_FALLS(kept), SORT_RISES(process))
 
 // The processes to be judged, those first that were left with most.
 static bool find_spans(struct growth *growth, struct query_context *asked, struct span **spans,
@@ -167,14 +161,7 @@ static struct window_query query_of(struct judging *judging,
 	return query;
 }
 
-static int by_growth(const void *a, const void *b)
-{
-	const struct candidate *left = a, *right = b;
-
-	if (left->grown != right->grown)
-		return left->grown > right->grown ? -1 : 1;
-	return left->place < right->place ? -1 : left->place > right->place;
-}
+SORT_ORDER(by_growth, struct candidate, SORT_FALLS(grown), SORT_RISES(place))
 
 static bool find_candidates(struct judging *judging, struct err *err)
 {
@@ -282,16 +269,9 @@ static bool judge_process(struct growth *growth, struct query_context *asked,
 
 // ---- all ----
 
-static int compare_rows(const void *a, const void *b)
-{
-	const struct growth_row *left = a, *right = b;
-
-	if (left->trend.verdict == TREND_GROWS && left->slope_per_s != right->slope_per_s)
-		return left->slope_per_s > right->slope_per_s ? -1 : 1;
-	if (left->trend.grown != right->trend.grown)
-		return left->trend.grown > right->trend.grown ? -1 : 1;
-	return left->place < right->place ? -1 : left->place > right->place;
-}
+SORT_ORDER(compare_rows, struct growth_row,
+	   (one->trend.verdict == TREND_GROWS ? SORT_FALLS(slope_per_s) : 0),
+	   SORT_FALLS(trend.grown), SORT_RISES(place))
 
 bool growth_find(struct growth *growth, struct query_context *asked,
 		 const struct growth_options *options, struct err *err)

@@ -12,6 +12,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "report/ask/pages.h"
 #include "report/find/chunk_extent.h"
 #include "report/table/query_write.h"
@@ -158,17 +159,8 @@ static void count_unmapped(struct proc_memory *proc_memory)
 	}
 }
 
-static int most_back_first(const void *a, const void *b)
-{
-	const struct pins_row *x = a;
-	const struct pins_row *y = b;
-
-	if (x->alone != y->alone)
-		return x->alone > y->alone ? -1 : 1;
-	if (x->pages != y->pages)
-		return x->pages > y->pages ? -1 : 1;
-	return x->stack < y->stack ? -1 : x->stack > y->stack;
-}
+SORT_ORDER(most_back_first, struct pins_row, SORT_FALLS(alone), SORT_FALLS(pages),
+	   SORT_RISES(stack))
 
 // The process with the most blocks, of those that are selected.
 static bool choose(struct pins *pins, struct err *err)

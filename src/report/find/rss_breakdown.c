@@ -11,6 +11,7 @@
 #include "report/find/rss_breakdown.h"
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "engine/space/space_owner.h"
 #include "report/ask/pages.h"
 #include "report/find/chunk_extent.h"
@@ -189,19 +190,8 @@ static void add_mapping(struct rss_breakdown *rss_breakdown, const struct range 
 	add(rss_breakdown, line, range->stack, range->file, bytes);
 }
 
-static int by_line_then_largest(const void *a, const void *b)
-{
-	const struct rss_breakdown_row *x = a;
-	const struct rss_breakdown_row *y = b;
-
-	if (x->line != y->line)
-		return x->line < y->line ? -1 : 1;
-	if (x->bytes != y->bytes)
-		return x->bytes > y->bytes ? -1 : 1;
-	if (x->stack != y->stack)
-		return x->stack < y->stack ? -1 : 1;
-	return x->file < y->file ? -1 : x->file > y->file;
-}
+SORT_ORDER(by_line_then_largest, struct rss_breakdown_row, SORT_RISES(line), SORT_FALLS(bytes),
+	   SORT_RISES(stack), SORT_RISES(file))
 
 // Whose blocks they are: the plateau's, or those of the snapshot's moment.
 static void divide(struct rss_breakdown *rss_breakdown, const struct trace_snapshot *snapshot)

@@ -2,6 +2,7 @@
 
 #include "base/index_set.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "report/ask/labels.h"
 
 #include <math.h>
@@ -79,15 +80,8 @@ static void lost_merge(struct sites_row *row, const struct reached *reached,
 	amount_merge(&row->lost, &lost);
 }
 
-static int by_process(const void *a, const void *b)
-{
-	const struct heap_site *left = *(const struct heap_site *const *)a;
-	const struct heap_site *right = *(const struct heap_site *const *)b;
-
-	if (left->process != right->process)
-		return left->process < right->process ? -1 : 1;
-	return left < right ? -1 : left > right;
-}
+SORT_ORDER(by_process, struct heap_site *const, SORT_BY((*one)->process, (*other)->process),
+	   SORT_BY(*one, *other))
 
 // The sites in order of their processes, so that a row's processes come one after the other.
 static const struct heap_site **sort_sites(const struct heap *heap, size_t *count)

@@ -8,6 +8,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/sort.h"
 
 #include <stdlib.h>
 
@@ -96,15 +97,8 @@ static uint64_t steps_of(const struct spikes_row *row)
 	return row->hill.body_edge - row->begin_edge;
 }
 
-static int begins_earlier(const void *a, const void *b)
-{
-	const struct spikes_row *left = *(struct spikes_row *const *)a;
-	const struct spikes_row *right = *(struct spikes_row *const *)b;
-
-	if (left->begin_edge != right->begin_edge)
-		return left->begin_edge < right->begin_edge ? -1 : 1;
-	return left < right ? -1 : left > right;
-}
+SORT_ORDER(begins_earlier, struct spikes_row *const,
+	   SORT_BY((*one)->begin_edge, (*other)->begin_edge), SORT_BY(*one, *other))
 
 static void close_row(struct query_context *asked, struct open_row *open)
 {

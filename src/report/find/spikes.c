@@ -13,6 +13,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "report/find/spike_sites.h"
 
 #include <inttypes.h>
@@ -98,17 +99,9 @@ struct survey {
 	bool dropped;
 };
 
-static int higher(const void *a, const void *b)
-{
-	const struct prominence_hill *left = a, *right = b;
-	uint64_t l = left->body - left->base, r = right->body - right->base;
-
-	if (l != r)
-		return l > r ? -1 : 1;
-	if (place_of(left->top_edge) != place_of(right->top_edge))
-		return place_of(left->top_edge) < place_of(right->top_edge) ? -1 : 1;
-	return left->base < right->base ? -1 : left->base > right->base;
-}
+SORT_ORDER(higher, struct prominence_hill,
+	   SORT_BY(other->body - other->base, one->body - one->base),
+	   SORT_BY(place_of(one->top_edge), place_of(other->top_edge)), SORT_RISES(base))
 
 static void keep_hill(void *context, const struct prominence_hill *hill)
 {
@@ -305,12 +298,7 @@ struct seeking {
 	struct meter meter;
 };
 
-static int in_order(const void *a, const void *b)
-{
-	const struct wanted *left = a, *right = b;
-
-	return left->stretch < right->stretch ? -1 : left->stretch > right->stretch;
-}
+SORT_ORDER(in_order, struct wanted, SORT_RISES(stretch))
 
 static void seek_step(void *context, uint64_t edge, uint64_t time_ns, uint64_t level)
 {
@@ -405,15 +393,8 @@ struct flanks {
 	uint64_t before; // the level before this step
 };
 
-static int earlier(const void *a, const void *b)
-{
-	const struct spikes_row *left = *(struct spikes_row *const *)a;
-	const struct spikes_row *right = *(struct spikes_row *const *)b;
-
-	if (left->hill.from != right->hill.from)
-		return left->hill.from < right->hill.from ? -1 : 1;
-	return left < right ? -1 : left > right;
-}
+SORT_ORDER(earlier, struct spikes_row *const, SORT_BY((*one)->hill.from, (*other)->hill.from),
+	   SORT_BY(*one, *other))
 
 // So far the level is at the base. The next step that lifts it is when the spike begins.
 static void begin_at(struct spikes_row *row, uint64_t edge, uint64_t level)
@@ -586,18 +567,14 @@ static bool find_rows(struct spikes *spikes, struct survey *survey, uint64_t row
 	return ok && spike_sites_find(asked, spikes->rows, spikes->rows_count, err);
 }
 
-static int saves_more(const void *a, const void *b)
+// All bytes that were allocated but for one buffer of them.
+static unsigned __int128 saved_of(const struct spikes_series *series)
 {
-	const struct spikes_series *left = a, *right = b;
-	unsigned __int128 l = (unsigned __int128)left->size * (left->count - 1);
-	unsigned __int128 r = (unsigned __int128)right->size * (right->count - 1);
-
-	if (l != r)
-		return l > r ? -1 : 1;
-	if (left->first_ns != right->first_ns)
-		return left->first_ns < right->first_ns ? -1 : 1;
-	return left->place < right->place ? -1 : left->place > right->place;
+	return (unsigned __int128)series->size * (series->count - 1);
 }
+
+SORT_ORDER(saves_more, struct spikes_series, SORT_BY(saved_of(other), saved_of(one)),
+	   SORT_RISES(first_ns), SORT_RISES(place))
 
 static void find_series(struct spikes *spikes, const struct survey *survey, uint64_t rows_max)
 {

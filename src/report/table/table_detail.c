@@ -3,6 +3,7 @@
 #include "report/table/table.h"
 
 #include "base/mem.h"
+#include "base/sort.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -107,23 +108,9 @@ static bool take_allocation(void *context, const struct window_allocation *alloc
 	return true;
 }
 
-static int compare_changes(const void *a, const void *b)
-{
-	const struct change *x = a, *y = b;
+SORT_ORDER(compare_changes, struct change, SORT_RISES(row), SORT_RISES(step))
 
-	if (x->row != y->row)
-		return x->row < y->row ? -1 : 1;
-	return x->step < y->step ? -1 : x->step > y->step;
-}
-
-static int compare_lifetimes(const void *a, const void *b)
-{
-	const struct lifetime *x = a, *y = b;
-
-	if (x->row != y->row)
-		return x->row < y->row ? -1 : 1;
-	return x->lifetime_ns < y->lifetime_ns ? -1 : x->lifetime_ns > y->lifetime_ns;
-}
+SORT_ORDER(compare_lifetimes, struct lifetime, SORT_RISES(row), SORT_RISES(lifetime_ns))
 
 static void find_peaks(struct scan *scan)
 {

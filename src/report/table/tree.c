@@ -1,6 +1,7 @@
 #include "report/table/tree.h"
 
 #include "base/mem.h"
+#include "base/sort.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -49,12 +50,7 @@ struct proc_memory {
 	size_t count, wanted, capacity;
 };
 
-static int largest_first(const void *a, const void *b)
-{
-	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
-
-	return left > right ? -1 : left < right;
-}
+SORT_ORDER(largest_first, uint64_t, SORT_BY(*other, *one))
 
 static void keep_largest(struct proc_memory *proc_memory)
 {
