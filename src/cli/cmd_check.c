@@ -170,18 +170,37 @@ static bool take_all(struct args *args, struct request *request)
 
 // ---- files ----
 
+// The list that LSAN_OPTIONS names: "verbosity=1:suppressions='my list.txt'"; the last one stands,
+// as it does for the sanitizer. Owned by the caller; NULL: none.
+static char *find_sanitizers(const char *options)
+{
+	static const char between[] = ": ,\t\r\n", key[] = "suppressions=";
+	char *found = NULL;
+
+	while (options && *(options += strspn(options, between))) {
+		const char *value = options + strcspn(options, "=: ,\t\r\n");
+		char quote[2] = "";
+		size_t length;
+
+		value += *value == '=';
+		if (*value == '\'' || *value == '"')
+			*quote = *value++;
+		length = strcspn(value, *quote ? quote : between);
+		if (strncmp(options, key, strlen(key)) == 0) {
+			mem_free(found);
+			found = mem_copy_bytes(value, length);
+		}
+		options = value + length + (*quote && value[length]);
+	}
+	return found;
+}
+
 static bool read_lists(struct request *request, struct err *err)
 {
 	struct suppressions *all = NULL;
-	const char *options = getenv("LSAN_OPTIONS");
-	const char *found = options ? strstr(options, "suppressions=") : NULL;
-	char *sanitizers = NULL;
+	char *sanitizers = find_sanitizers(getenv("LSAN_OPTIONS"));
 	bool good = true;
 
-	if (found && (found == options || strchr(": ,", found[-1]))) {
-		found += strlen("suppressions=");
-		sanitizers = mem_copy_bytes(found, strcspn(found, ": ,"));
-	}
 	if (sanitizers || request->lists_count)
 		all = request->check.suppressions = suppressions_new();
 	for (size_t i = 0; good && i < request->lists_count + (sanitizers != NULL); i++) {
@@ -201,7 +220,6 @@ static bool read_baseline(struct request *request, struct err *err)
 {
 	if (!request->baseline)
 		return true;
-	request->section = check_section(&request->options.words);
 	if (!request->update)
 		fresh_spare(request->baseline);
 	if (request->update && file_look(request->baseline) == FILE_IS_MISSING)
@@ -361,6 +379,7 @@ static int answer(const struct request *request, const struct runs *runs)
 	const struct check_page page = {
 		.check = &runs->check,
 		.suppressions = request->check.suppressions,
+		.section = strcmp(request->section, "all") == 0 ? NULL : request->section,
 		.all_frames = request->options.all_frames,
 		.colour = print_options_colour(&request->options.print),
 		.width = print_options_width(),
@@ -382,6 +401,7 @@ static int ask(struct request *request)
 	struct err err = { 0 };
 	int code;
 
+	request->section = check_section(&request->options.words);
 	if (!read_lists(request, &err) || !read_baseline(request, &err) ||
 	    !check_files(request, &err))
 		return args_fail(&cmd_check, &err);

@@ -3,7 +3,6 @@
 """What `tidemark check` promises: limits, baselines, suppressions, forms, exit codes."""
 import json
 import os
-import re
 import xml.etree.ElementTree
 
 from libanswer import TIDEMARK, answer, assemble, refused, run, sampled
@@ -249,8 +248,11 @@ def suppressions_of_both_languages_leave_out_what_they_name_and_unused_ones_are_
                    "{\n   caches\n   Memcheck:Leak\n   fun:malloc\n   fun:cache\n   src:lookup.c:7\n}\n")
     text = verdict(path, "--max-live-at-exit", "0", "--suppressions", "valgrind.txt", code=0)
     check("unused" not in text, text)
-    verdict(path, "--max-live-at-exit", "500", code=0,
-            env={"LSAN_OPTIONS": "verbosity=0:suppressions=lsan.txt"})
+    os.symlink("lsan.txt", "my list.txt")
+    for options, code in (("verbosity=0:suppressions=lsan.txt", 0), ("print_suppressions=0:suppressions=lsan.txt", 0),
+                          ("suppressions='my list.txt' verbosity=0", 0), ("suppressions=nowhere,suppressions=lsan.txt", 0),
+                          ('log_path="a:suppressions=lsan.txt"', 1), ("suppressions", 1), ("print_suppressions=0", 1)):
+        verdict(path, "--max-live-at-exit", "500", code=code, env={"LSAN_OPTIONS": options})
     verdict(path, "--max-live-at-exit", "499", "--suppressions", "lsan.txt", code=1)
     with open("bad.txt", "w", encoding="utf-8") as file:
         file.write("leak:fine\nnonsense\n")
@@ -277,8 +279,11 @@ def mangled_names_with_wildcards_are_of_what_they_begin_with():
     for glob, left in (("_ZN4base*", 8), ("_ZN4bas*", 8), ("_ZN3bas*", 15), ("_ZN4base4Lazy*", 14), ("_ZN4base4makeI*", 13),
                        ("_ZN4base4make*", 13), ("_ZN4base4makeE*", 15), ("_ZN4base5makerE*", 11), ("_ZN4base3mak*", 15),
                        ("_ZN4base4Lazy3getEi*", 14), ("_ZN4base*get*", 14), ("_ZN4base*set*", 15), ("_Z3top*", 7), ("_Z3to*", 7),
-                       ("_ZN0base*", 15), ("_ZN*", 15)):
+                       ("_ZN0base*", 15), ("_ZN*", 8), ("_ZNK*", 8), ("_Z*", 0), ("_ZL*", 0), ("_Z*ake*", 9), ("_ZN*get*", 14)):
         equal(left, live_without(path, glob), glob)
+    plain = Trace()
+    plain.alloc(0, stack("plain"), 1)
+    equal(1, live_without(plain.write("plain.tide"), "_Z*"), "a name of C's is not mangled")
 
 
 @test
@@ -303,28 +308,101 @@ def suppressions_that_are_generated_suppress_everything():
 
 # ---- forms ----
 
+def suite_of(path="out.xml"):
+    return xml.etree.ElementTree.parse(path).getroot().find("testsuite")
+
+
 @test
 def junit_has_a_case_for_each_limit_and_the_failure_of_those_exceeded():
-    verdict(program(), "--max-peak", "1G", "--max-temporary", "5", "--junit", "out.xml", code=1)
-    suite = xml.etree.ElementTree.parse("out.xml").getroot().find("testsuite")
+    path = program()
+    verdict(path, "--max-peak", "1G", "--max-temporary", "5", "--junit", "out.xml", code=1)
+    suite = suite_of()
     equal(("2", "1", "0"), tuple(suite.get(key) for key in ("tests", "failures", "errors")))
     cases = {case.get("name"): case for case in suite.findall("testcase")}
-    check(cases["peak"].find("failure") is None)
-    check("format" in cases["temporary"].find("failure").text)
+    check(cases["peak of ./app"].find("failure") is None)
+    check("1,000  format  /src/app/format.c:7\n" in cases["temporary of ./app"].find("failure").text)
+    # Cases of one name are one to GitLab: those of other filters have other names.
+    verdict(path, "--frame", "^format$", "--max-peak", "1G", "--junit", "out.xml", code=0)
+    equal("peak of ./app, --frame ^format$", suite_of().find("testcase").get("name"))
+
+
+@test
+def what_cannot_be_judged_has_an_error_in_junit_even_without_a_limit():
+    verdict(sampled(), "--baseline", "none.baseline", "--update", "--junit", "out.xml", code=3)
+    suite = suite_of()
+    equal(("1", "1"), (suite.get("tests"), suite.get("errors")))
+    check("sampled" in suite.find("testcase").find("error").get("message"))
+
+
+HOSTILE = r"<é&\"'>]]>\x01\x1b\n\xff" + "\uffff"  # as a trace's text spells it
+
+
+def hostile():
+    """A program whose command, function and file have in them what forms could stumble over."""
+    trace = Trace(command="./app " + HOSTILE)
+    trace.alloc(0, f'"malloc" "m.c":1 < "{HOSTILE}" "/src/a b,c:d%{HOSTILE}":7', 100)
+    return trace.write("hostile.tide")
+
+
+@test
+def names_with_anything_in_them_stay_what_they_are_in_xml_json_and_commands():
+    text = verdict(hostile(), "--max-peak", "5", "--junit", "out.xml", "--sarif", "out.sarif",
+                   "--annotate", "github", code=1, errors="replace")
+    name = "<é&\"'>]]>??\n\ufffd?"
+    suite = suite_of()
+    equal("./app " + name, suite.get("name"))
+    failure = suite.find("testcase").find("failure")
+    equal(f"100 B  {name}  /src/a b,c:d%{name}:7\n", failure.text)
+    [result] = json.load(open("out.sarif", encoding="utf-8"))["runs"][0]["results"]
+    name = "<é&\"'>]]>\x01\x1b\n\ufffd\uffff"
+    equal(name, result["locations"][0]["logicalLocations"][0]["fullyQualifiedName"])
+    check(result["message"]["text"].endswith("at most 5 B; 100 B of it by " + name), result)
+    lines = [line for line in text.split("\n") if line.startswith("::error ")]
+    equal(1, len(lines), "a line feed in a name begins no command")
+    check(lines[0].startswith("::error file=/src/a b%2Cc%3Ad%25<é&"), lines[0])
 
 
 @test
 def sarif_has_a_result_with_its_rule_and_its_place():
-    verdict(program(), "--max-temporary", "5", "--max-peak", "1G", "--sarif", "out.sarif", code=1)
+    path = program()
+    verdict(path, "--max-temporary", "5", "--max-peak", "1G", "--sarif", "out.sarif", code=1)
     told = json.load(open("out.sarif", encoding="utf-8"))
     equal("2.1.0", told["version"])
     [one] = told["runs"]
     [result] = one["results"]
-    check(result["ruleId"] in [rule["id"] for rule in one["tool"]["driver"]["rules"]])
+    rules = one["tool"]["driver"]["rules"]
+    check(result["ruleId"] in [rule["id"] for rule in rules])
+    for rule in rules:  # GitHub's rules
+        check(all(rule[key]["text"] for key in ("shortDescription", "fullDescription", "help")), rule)
+    check(one["tool"]["driver"]["version"])
     equal("error", result["level"])
     place = result["locations"][0]["physicalLocation"]
     equal(("file:///src/app/format.c", 7), (place["artifactLocation"]["uri"],
                                             place["region"]["startLine"]))
+    prints = set()
+    for words in (("5",), ("9",), ("5", "--frame", "^format$")):
+        verdict(path, "--sarif", "out.sarif", "--max-temporary", *words, code=1)
+        told = json.load(open("out.sarif", encoding="utf-8"))["runs"][0]["results"]
+        prints.add(told[0]["partialFingerprints"]["tidemarkFigure/v1"])
+    equal(2, len(prints), "the value has no part in it, the filters have")
+
+
+@test
+def a_result_is_at_the_next_caller_with_a_line_else_in_the_trace():
+    # GitHub refuses a file in which any result is nowhere.
+    for number, (stack_text, file, line) in enumerate((
+            ('"malloc" < "lib" < "main" "/src/main.c":9', "file:///src/main.c", 9),
+            ('"malloc" < "lib" < "main"', "where1.tide", 1))):
+        trace = Trace()
+        trace.alloc(0, stack_text, 100)
+        path = trace.write(f"where{number}.tide")
+        verdict(path, "--max-peak", "5", "--sarif", "out.sarif", code=1)
+        [result] = json.load(open("out.sarif", encoding="utf-8"))["runs"][0]["results"]
+        place = result["locations"][0]["physicalLocation"]
+        equal((file, line), (place["artifactLocation"]["uri"], place["region"]["startLine"]))
+    verdict(sampled(), "--max-peak", "5", "--sarif", "out.sarif", code=3)
+    result = json.load(open("out.sarif", encoding="utf-8"))["runs"][0]["results"][0]
+    equal("sampled.tide", result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"])
 
 
 @test
@@ -332,14 +410,16 @@ def annotations_are_githubs_commands_and_gitlabs_report():
     path = program()
     text = verdict(path, "--max-temporary", "5", "--annotate", "github", code=1)
     [line] = [line for line in text.splitlines() if line.startswith("::")]
-    check(re.match(r"::error file=/src/app/format\.c,line=7,title=tidemark temporary::temporary "
-                   r"1,001, at most 5$", line), line)
+    equal("::error file=/src/app/format.c,line=7,title=tidemark temporary::./app: temporary 1,001, "
+          "at most 5; 1,000 of it by format", line)
     [issue] = json.loads(verdict(path, "--max-temporary", "5", "--annotate", "gitlab", code=1))
     equal(("temporary", "/src/app/format.c", 7, "major"),
           (issue["check_name"], issue["location"]["path"], issue["location"]["lines"]["begin"],
            issue["severity"]))
     [again] = json.loads(verdict(path, "--max-temporary", "9", "--annotate", "gitlab", code=1))
     equal(issue["fingerprint"], again["fingerprint"])
+    [other] = json.loads(verdict(path, "--frame", "^format$", "--max-temporary", "9", "--annotate", "gitlab", code=1))
+    check(issue["fingerprint"] != other["fingerprint"], "of other filters")
     equal([], json.loads(verdict(path, "--max-peak", "1G", "--annotate", "gitlab", code=0)))
 
 
@@ -355,8 +435,10 @@ def places_are_below_the_folder_of_the_sources_and_without_dots():
         check(f"::error file={plain},line=7," in text, text)
         for name in ("CI_PROJECT_DIR", "GITHUB_WORKSPACE"):
             [issue] = json.loads(verdict(path, "--max-peak", "5", "--annotate", "gitlab", code=1,
-                                         env={name: "/src"}))
+                                         env={name: "/src/"}))
             equal(below, issue["location"]["path"], name)
+            text = verdict(path, "--max-peak", "5", "--annotate", "github", code=1, env={name: "/src"})
+            check(f"::error file={below},line=7," in text, text)
 
 
 @test

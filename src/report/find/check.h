@@ -123,6 +123,7 @@ bool check_runs_lower(const struct check_runs *runs, const struct check_runs *ol
 struct check_page {
 	const struct check *check;               // borrowed
 	const struct suppressions *suppressions; // borrowed; NULL: none
+	const char *section;                     // check_section; borrowed, NULL: no filters
 	const char *const *paths;                // of the traces; borrowed, of check_figures_json
 	size_t paths_count;
 	bool all_frames, colour;
@@ -143,12 +144,26 @@ check_format check_text, check_markdown, check_json, check_junit, check_sarif, c
 // What the runs have, without limits; as JSON (docs/schema/bench.json).
 check_format check_figures, check_figures_json;
 
-// A path without what ".." and "." in it take back: "/app/build/../src/x.c" is "/app/src/x.c".
-// Owned by the caller.
-char *check_plain_path(const char *path);
-
 // "peak 1.2 MiB, at most 1.0 MiB": one row in words. Appends.
 void check_describe(const struct check_row *row, struct str *text);
+
+// "./app --once, --frame ^parse_": of what the figures are. Appends.
+void check_subject(const struct check_page *page, struct str *text);
+
+// The same of whom, for readers that see nothing else: "./app: peak 1.2 MiB, at most 1.0 MiB; 900
+// KiB of it by parse". `row` NULL: why it is not judged. Appends.
+void check_announce(const struct check_page *page, const struct check_row *row, struct str *text);
+
+// "1.2 MiB (1,234,567 bytes)". Appends.
+void check_add_value(struct str *text, enum check_figure figure, uint64_t value);
+
+// Where in the source: the heaviest site's function, or the next of its callers of which a line is
+// known. NULL: of none. `row` may be NULL.
+const struct symbol *check_place(const struct check_row *row);
+
+// The path of a file below the folder of the sources, by the words of GitLab and GitHub, or in
+// which the program was started; else all of it. Appends.
+void check_add_path(const struct check *check, const char *path, struct str *text);
 
 // What a baseline calls the filters: "all", "--frame ^parse_". Owned by the caller.
 char *check_section(const struct selection_words *words);

@@ -92,9 +92,17 @@ void check_json(const struct check_page *page, struct sink *sink)
 
 // ---- places in the source ----
 
-static const struct symbol *face_of(const struct check_row *row)
+const struct symbol *check_place(const struct check_row *row)
 {
-	return row->sites_count ? names_face(row->asked->names, row->sites[0].stack, false) : NULL;
+	struct names_stack stack;
+
+	if (!row || !row->sites_count)
+		return NULL;
+	stack = names_stack(row->asked->names, row->sites[0].stack);
+	for (size_t i = stack.user; i < stack.count; i++)
+		if (stack.lines[i].symbol->file && stack.lines[i].symbol->line)
+			return stack.lines[i].symbol;
+	return NULL;
 }
 
 // Where the last folder of what ends with '/' begins; `length`: there is none to go back from.
@@ -109,7 +117,8 @@ static size_t last_folder(const char *text, size_t length)
 	return length - at == 3 && memcmp(text + at, "../", 3) == 0 ? length : at;
 }
 
-char *check_plain_path(const char *path)
+// A path without what ".." and "." in it take back: "/app/build/../src/x.c" is "/app/src/x.c".
+static char *plain_path(const char *path)
 {
 	char *plain = mem_copy_text(path);
 	size_t length = 0, back;
@@ -132,22 +141,22 @@ char *check_plain_path(const char *path)
 	return plain;
 }
 
-// The path of a file below the folder of the sources, by the words of GitLab and GitHub, or in
-// which the program was started; else all of it.
-static void add_place(const struct check *check, const char *path, struct str *out)
+void check_add_path(const struct check *check, const char *path, struct str *text)
 {
 	const char *folders[] = { getenv("CI_PROJECT_DIR"), getenv("GITHUB_WORKSPACE"),
 				  reader_info(check->asked->reader)->directory };
-	char *whole = check_plain_path(path);
+	char *whole = plain_path(path);
 	size_t skipped = 0;
 
 	for (size_t i = 0; i < sizeof folders / sizeof *folders && !skipped; i++) {
 		size_t length = folders[i] ? strlen(folders[i]) : 0;
 
+		while (length && folders[i][length - 1] == '/')
+			length--;
 		if (length && strncmp(whole, folders[i], length) == 0 && whole[length] == '/')
 			skipped = length + 1;
 	}
-	str_add(out, whole + skipped);
+	str_add(text, whole + skipped);
 	mem_free(whole);
 }
 
@@ -164,14 +173,6 @@ static void add_uri(struct str *out, const char *path)
 	}
 }
 
-static void add_row_words(const struct check *check, const struct check_row *row, struct str *out)
-{
-	if (row)
-		check_describe(row, out);
-	else
-		str_format(out, "not judged: %s", check->refusal);
-}
-
 // ---- SARIF ----
 
 static void write_message(struct json *json, const char *key, const char *text)
@@ -181,91 +182,135 @@ static void write_message(struct json *json, const char *key, const char *text)
 	json_object_end(json);
 }
 
-static void write_location(const struct check *check, const struct symbol *face, struct json *json)
+// Where a result without a line in the source is, too: readers refuse one that is nowhere. It is in
+// the trace then.
+static void add_result_path(const struct check *check, const struct symbol *place, struct str *path)
 {
-	struct str uri = { 0 }, place = { 0 };
+	check_add_path(check, place ? place->file : check->path, path);
+}
 
+// The same for a figure of the same program, filters and function, whatever its value and line.
+static uint64_t fingerprint(const struct check_page *page, const struct check_row *row)
+{
+	const struct symbol *face =
+		row && row->sites_count ? names_face(row->asked->names, row->sites[0].stack, false)
+					: NULL;
+	struct str text = { 0 };
+	uint64_t print;
+
+	str_format(&text, "%s ", row ? check_names[row->figure] : "not-judged");
+	check_subject(page, &text);
+	str_format(&text, " %s", face && face->function ? face->function : "");
+	print = index_set_hash_text(str_get(&text));
+	str_fini(&text);
+	return print;
+}
+
+static void write_location(const struct check *check, const struct check_row *row,
+			   struct json *json)
+{
+	const struct symbol *place = check_place(row);
+	struct str uri = { 0 }, path = { 0 }, name = { 0 };
+
+	add_result_path(check, place, &path);
+	add_uri(&uri, str_get(&path));
 	json_object_begin(json);
-	if (face->file) {
-		add_place(check, face->file, &place);
-		add_uri(&uri, str_get(&place));
-		json_kv_object(json, "physicalLocation");
-		json_kv_object(json, "artifactLocation");
-		json_kv_string(json, "uri", str_get(&uri));
-		json_object_end(json);
-		if (face->line) {
-			json_kv_object(json, "region");
-			json_kv_u64(json, "startLine", face->line);
-			json_object_end(json);
-		}
-		json_object_end(json);
-	}
-	if (face->function) {
+	json_kv_object(json, "physicalLocation");
+	json_kv_object(json, "artifactLocation");
+	json_kv_string(json, "uri", str_get(&uri));
+	json_object_end(json);
+	json_kv_object(json, "region");
+	json_kv_u64(json, "startLine", place ? place->line : 1);
+	json_object_end(json);
+	json_object_end(json);
+	if (row && row->sites_count) {
+		names_add_function(row->asked->names, row->sites[0].stack, false, &name);
 		json_kv_array(json, "logicalLocations");
 		json_object_begin(json);
-		json_kv_string(json, "fullyQualifiedName", face->function);
+		json_kv_string(json, "fullyQualifiedName", str_get(&name));
 		json_kv_string(json, "kind", "function");
 		json_object_end(json);
 		json_array_end(json);
 	}
 	json_object_end(json);
 	str_fini(&uri);
-	str_fini(&place);
+	str_fini(&path);
+	str_fini(&name);
 }
 
 // `row` NULL: that nothing could be judged.
-static void write_result(const struct check *check, const struct check_row *row, struct json *json)
+static void write_result(const struct check_page *page, const struct check_row *row,
+			 struct json *json)
 {
-	const struct symbol *face = row ? face_of(row) : NULL;
 	struct str text = { 0 }, rule = { 0 };
 
-	add_row_words(check, row, &text);
+	check_announce(page, row, &text);
 	str_format(&rule, "tidemark/%s", row ? check_names[row->figure] : "not-judged");
 	json_object_begin(json);
 	json_kv_string(json, "ruleId", str_get(&rule));
 	json_kv_string(json, "level", "error");
 	write_message(json, "message", str_get(&text));
-	if (face && (face->file || face->function)) {
-		json_kv_array(json, "locations");
-		write_location(check, face, json);
-		json_array_end(json);
-	}
+	json_kv_array(json, "locations");
+	write_location(page->check, row, json);
+	json_array_end(json);
+	json_kv_object(json, "partialFingerprints");
+	json_key(json, "tidemarkFigure/v1");
+	json_hex(json, fingerprint(page, row));
+	json_object_end(json);
 	json_object_end(json);
 	str_fini(&text);
 	str_fini(&rule);
 }
 
-static void write_rule(const char *name, const char *text, struct json *json)
+struct rule {
+	const char *what, *help;
+};
+
+static void write_rule(const char *name, const struct rule *rule, struct json *json)
 {
 	struct str id = { 0 };
 
 	str_format(&id, "tidemark/%s", name);
 	json_object_begin(json);
 	json_kv_string(json, "id", str_get(&id));
-	write_message(json, "shortDescription", text);
+	write_message(json, "shortDescription", rule->what);
+	write_message(json, "fullDescription", rule->what);
+	write_message(json, "help", rule->help);
 	json_object_end(json);
 	str_fini(&id);
 }
 
 static void write_tool(struct json *json)
 {
-	static const char *const texts[CHECK_FIGURES] = {
-		"the most bytes that lived at one time",
-		"bytes that were live at exit",
-		"calls that allocated",
-		"blocks that were freed before their thread's next allocation",
-		"bytes to which nothing pointed at exit",
-		"calls that allocated where the program expects none",
-		"bytes a minute that sites kept growing by",
+	static const struct rule rules[CHECK_FIGURES] = {
+		{ "The most bytes that lived at one time are over their limit.",
+		  "tidemark report FILE --at peak shows who held them." },
+		{ "Bytes that were live at exit are over their limit.",
+		  "tidemark active FILE --at exit lists the blocks." },
+		{ "Calls that allocated are over their limit.",
+		  "tidemark report FILE shows which stacks call most." },
+		{ "Blocks freed before their thread's next allocation are over their limit.",
+		  "tidemark findings FILE names buffers that could be kept or be on the stack." },
+		{ "Bytes to which nothing pointed at exit are over their limit.",
+		  "tidemark findings FILE names what was leaked, and by whom." },
+		{ "The program allocated where it expects not to.",
+		  "A TIDEMARK_EXPECT_NO_ALLOC block of the program says where." },
+		{ "Sites kept growing by more bytes a minute than their limit.",
+		  "tidemark growth FILE shows their curves." },
+	};
+	static const struct rule not_judged = {
+		"The trace could not be judged: it is not whole, or its figures are estimates.",
+		"tidemark info FILE says what is missing; record the program once more.",
 	};
 
 	json_kv_object(json, "tool");
 	json_kv_object(json, "driver");
 	json_kv_string(json, "name", "tidemark");
+	json_kv_string(json, "version", TIDEMARK_VERSION);
 	json_kv_array(json, "rules");
 	for (int figure = 0; figure < CHECK_FIGURES; figure++)
-		write_rule(check_names[figure], texts[figure], json);
-	write_rule("not-judged", "the trace is not whole, or its figures are estimates", json);
+		write_rule(check_names[figure], &rules[figure], json);
+	write_rule("not-judged", &not_judged, json);
 	json_array_end(json);
 	json_object_end(json);
 	json_object_end(json);
@@ -285,10 +330,10 @@ void check_sarif(const struct check_page *page, struct sink *sink)
 	write_tool(&json);
 	json_kv_array(&json, "results");
 	if (check->refusal)
-		write_result(check, NULL, &json);
+		write_result(page, NULL, &json);
 	for (int figure = 0; figure < CHECK_FIGURES; figure++)
 		if (check->rows[figure].exceeded)
-			write_result(check, &check->rows[figure], &json);
+			write_result(page, &check->rows[figure], &json);
 	json_array_end(&json);
 	json_object_end(&json);
 	json_array_end(&json);
@@ -297,34 +342,29 @@ void check_sarif(const struct check_page *page, struct sink *sink)
 
 // ---- GitLab ----
 
-static void write_issue(const struct check *check, const struct check_row *row, struct json *json)
+static void write_issue(const struct check_page *page, const struct check_row *row,
+			struct json *json)
 {
-	const struct symbol *face = row ? face_of(row) : NULL;
-	const char *name = row ? check_names[row->figure] : "not-judged";
-	struct str text = { 0 }, print = { 0 }, place = { 0 };
+	const struct symbol *place = check_place(row);
+	struct str text = { 0 }, path = { 0 };
 
-	add_row_words(check, row, &text);
-	add_place(check, face && face->file ? face->file : check->path, &place);
-	// Equal for the same figure of the same place, whatever its value.
-	str_format(&print, "%s %s %s", name, reader_info(check->asked->reader)->command,
-		   face && face->function ? face->function : "");
+	check_announce(page, row, &text);
+	add_result_path(page->check, place, &path);
 	json_object_begin(json);
 	json_kv_string(json, "description", str_get(&text));
-	json_key(json, "check_name");
-	json_string(json, name);
+	json_kv_string(json, "check_name", row ? check_names[row->figure] : "not-judged");
 	json_key(json, "fingerprint");
-	json_hex(json, index_set_hash_text(str_get(&print)));
+	json_hex(json, fingerprint(page, row));
 	json_kv_string(json, "severity", "major");
 	json_kv_object(json, "location");
-	json_kv_string(json, "path", str_get(&place));
+	json_kv_string(json, "path", str_get(&path));
 	json_kv_object(json, "lines");
-	json_kv_u64(json, "begin", face && face->line ? face->line : 1);
+	json_kv_u64(json, "begin", place ? place->line : 1);
 	json_object_end(json);
 	json_object_end(json);
 	json_object_end(json);
 	str_fini(&text);
-	str_fini(&print);
-	str_fini(&place);
+	str_fini(&path);
 }
 
 void check_gitlab(const struct check_page *page, struct sink *sink)
@@ -335,75 +375,119 @@ void check_gitlab(const struct check_page *page, struct sink *sink)
 	json_init(&json, sink, true);
 	json_array_begin(&json);
 	if (check->refusal)
-		write_issue(check, NULL, &json);
+		write_issue(page, NULL, &json);
 	for (int figure = 0; figure < CHECK_FIGURES; figure++)
 		if (check->rows[figure].exceeded)
-			write_issue(check, &check->rows[figure], &json);
+			write_issue(page, &check->rows[figure], &json);
 	json_array_end(&json);
 	sink_text(sink, "\n");
 }
 
 // ---- JUnit ----
 
-// Text in XML; what XML has no word for is '?'.
+// Text in XML: what XML has no word for is '?', and what is no UTF-8 U+FFFD.
 static void write_xml(struct sink *sink, const char *text)
 {
-	for (; *text; text++) {
+	size_t left = strlen(text), length;
+
+	for (; left; text += length, left -= length) {
 		unsigned char c = (unsigned char)*text;
 
-		if (c == '<' || c == '>' || c == '&' || c == '"')
+		length = json_utf8_length((const unsigned char *)text, left);
+		if (strchr("<>&\"\n\t\r", c))
 			sink_format(sink, "&#%d;", c);
-		else if ((c < 0x20 && c != '\n' && c != '\t') || c >= 0x7F)
+		else if (c < 0x20 || (c == 0xEF && strncmp(text, "\xEF\xBF\xBE", 2) == 0 &&
+				      (unsigned char)text[2] >= 0xBE))
 			sink_text(sink, "?");
+		else if (!length)
+			sink_text(sink, "\xEF\xBF\xBD");
 		else
-			sink_write(sink, text, 1);
+			sink_write(sink, text, length);
+		length += !length;
 	}
 }
 
-static void write_case(const struct check *check, const struct check_row *row, struct sink *sink)
+static void write_xml_words(struct sink *sink, struct str *text)
+{
+	write_xml(sink, str_get(text));
+	str_fini(text);
+}
+
+// Cases of one name are one case to some readers, so that each has the program and the filters.
+static void begin_case(const struct check_page *page, const char *figure, struct sink *sink)
+{
+	struct str name = { 0 };
+
+	str_format(&name, "%s of ", figure);
+	check_subject(page, &name);
+	sink_text(sink, "    <testcase classname=\"tidemark\" name=\"");
+	write_xml_words(sink, &name);
+	sink_text(sink, "\" time=\"0.000\">\n");
+}
+
+static void write_refusal(const struct check *check, struct sink *sink)
+{
+	sink_text(sink, "      <error type=\"not judged\" message=\"");
+	write_xml(sink, check->refusal);
+	sink_text(sink, "\"/>\n");
+}
+
+static void write_failure(const struct check_row *row, const char *text, struct sink *sink)
+{
+	sink_text(sink, "      <failure type=\"limit\" message=\"");
+	write_xml(sink, text);
+	sink_text(sink, "\">");
+	for (size_t i = 0; i < row->sites_count; i++) {
+		struct names *names = row->asked->names;
+		const struct symbol *face = names_face(names, row->sites[i].stack, false);
+		struct str line = { 0 };
+
+		check_add_value(&line, row->figure, row->sites[i].value);
+		str_add(&line, "  ");
+		names_add_function(names, row->sites[i].stack, false, &line);
+		if (face && face->file)
+			str_format(&line, "  %s:%" PRIu32, face->file, face->line);
+		write_xml_words(sink, &line);
+		sink_text(sink, "\n");
+	}
+	sink_text(sink, "</failure>\n");
+}
+
+static void write_case(const struct check_page *page, const struct check_row *row,
+		       struct sink *sink)
 {
 	struct str text = { 0 };
 
-	sink_format(sink, "    <testcase classname=\"tidemark\" name=\"%s\" time=\"%.3f\">\n",
-		    check_names[row->figure], (double)check->asked->duration_ns / 1e9);
+	begin_case(page, check_names[row->figure], sink);
 	check_describe(row, &text);
-	if (check->refusal) {
-		sink_text(sink, "      <error type=\"not judged\" message=\"");
-		write_xml(sink, check->refusal);
-		sink_text(sink, "\"/>\n");
-	} else if (row->exceeded) {
-		sink_text(sink, "      <failure type=\"limit\" message=\"");
-		write_xml(sink, str_get(&text));
-		sink_text(sink, "\">");
-		for (size_t i = 0; i < row->sites_count; i++) {
-			struct str name = { 0 };
-
-			names_add_function(row->asked->names, row->sites[i].stack, false, &name);
-			sink_format(sink, "%" PRIu64 "  ", row->sites[i].value);
-			write_xml(sink, str_get(&name));
-			sink_text(sink, "\n");
-			str_fini(&name);
-		}
-		sink_text(sink, "</failure>\n");
-	}
+	if (page->check->refusal)
+		write_refusal(page->check, sink);
+	else if (row->exceeded)
+		write_failure(row, str_get(&text), sink);
 	sink_text(sink, "      <system-out>");
-	write_xml(sink, str_get(&text));
+	write_xml_words(sink, &text);
 	sink_text(sink, "</system-out>\n    </testcase>\n");
-	str_fini(&text);
 }
 
 void check_junit(const struct check_page *page, struct sink *sink)
 {
 	const struct check *check = page->check;
+	bool alone = check->refusal && !check->judged; // what cannot be judged never looks passed
+	size_t cases = check->judged + alone;
 
 	sink_text(sink,
 		  "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite name=\"");
 	write_xml(sink, reader_info(check->asked->reader)->command);
-	sink_format(sink, "\" tests=\"%zu\" failures=\"%zu\" errors=\"%zu\">\n", check->judged,
-		    check->refusal ? (size_t)0 : check->exceeded,
-		    check->refusal ? check->judged : (size_t)0);
+	sink_format(sink, "\" tests=\"%zu\" failures=\"%zu\" errors=\"%zu\" time=\"%.3f\">\n",
+		    cases, check->refusal ? (size_t)0 : check->exceeded,
+		    check->refusal ? cases : (size_t)0, (double)check->asked->duration_ns / 1e9);
 	for (int figure = 0; figure < CHECK_FIGURES; figure++)
 		if (check->rows[figure].limit.given)
-			write_case(check, &check->rows[figure], sink);
+			write_case(page, &check->rows[figure], sink);
+	if (alone) {
+		begin_case(page, "check", sink);
+		write_refusal(check, sink);
+		sink_text(sink, "    </testcase>\n");
+	}
 	sink_text(sink, "  </testsuite>\n</testsuites>\n");
 }

@@ -21,7 +21,7 @@ static bool is_bytes(enum check_figure figure)
 	       figure == CHECK_UNREACHABLE || figure == CHECK_GROWTH;
 }
 
-static void add_value(struct str *out, enum check_figure figure, uint64_t value)
+void check_add_value(struct str *out, enum check_figure figure, uint64_t value)
 {
 	char bytes[16], count[28];
 
@@ -41,10 +41,10 @@ static void describe_compared(const struct check_row *row, struct str *text)
 {
 	str_format(text, " in the mean of %zu runs, in the baseline's %zu ", row->runs.count,
 		   row->limit.runs.count);
-	add_value(text, row->figure, row->limit.most);
+	check_add_value(text, row->figure, row->limit.most);
 	if (row->exceeded) {
 		str_add(text, ": more by ");
-		add_value(text, row->figure, (uint64_t)llround(row->least_change));
+		check_add_value(text, row->figure, (uint64_t)llround(row->least_change));
 		str_add(text, " at least");
 	} else {
 		str_add(text, ": not more than runs differ by");
@@ -56,7 +56,7 @@ void check_describe(const struct check_row *row, struct str *text)
 	ASSERT(row->figure < CHECK_FIGURES);
 	str_format(text, "%s ", check_names[row->figure]);
 	if (row->known)
-		add_value(text, row->figure, row->value);
+		check_add_value(text, row->figure, row->value);
 	else
 		str_add(text, "not known");
 	if (row->known && row->compared) {
@@ -71,7 +71,33 @@ void check_describe(const struct check_row *row, struct str *text)
 	if (!row->limit.given)
 		return;
 	str_add(text, row->limit.of_baseline ? ", at most as in the baseline: " : ", at most ");
-	add_value(text, row->figure, row->limit.most);
+	check_add_value(text, row->figure, row->limit.most);
+}
+
+void check_subject(const struct check_page *page, struct str *text)
+{
+	const char *command = reader_info(page->check->asked->reader)->command;
+
+	str_add(text, *command ? command : names_file(page->check->path));
+	if (page->section)
+		str_format(text, ", %s", page->section);
+}
+
+void check_announce(const struct check_page *page, const struct check_row *row, struct str *text)
+{
+	check_subject(page, text);
+	str_add(text, ": ");
+	if (!row) {
+		str_format(text, "not judged: %s", page->check->refusal);
+		return;
+	}
+	check_describe(row, text);
+	if (!row->sites_count)
+		return;
+	str_add(text, "; ");
+	check_add_value(text, row->figure, row->sites[0].value);
+	str_add(text, " of it by ");
+	names_add_function(row->asked->names, row->sites[0].stack, false, text);
 }
 
 static const char *verdict(const struct check *check, const struct check_row *row)
@@ -178,7 +204,7 @@ static void write_value(struct sink *sink, enum check_figure figure, uint64_t va
 	struct str text = { 0 };
 
 	ASSERT(figure < CHECK_FIGURES);
-	add_value(&text, figure, value);
+	check_add_value(&text, figure, value);
 	sink_text(sink, str_get(&text));
 	str_fini(&text);
 }
@@ -236,30 +262,25 @@ static void add_escaped(struct str *out, const char *text, bool property)
 	}
 }
 
-static void write_error(const struct check *check, const struct check_row *row, struct sink *sink)
+static void write_error(const struct check_page *page, const struct check_row *row,
+			struct sink *sink)
 {
-	const struct symbol *face = NULL;
-	struct str text = { 0 }, words = { 0 };
+	const struct symbol *place = check_place(row);
+	struct str text = { 0 }, path = { 0 }, words = { 0 };
 
-	if (row && row->sites_count)
-		face = names_face(row->asked->names, row->sites[0].stack, false);
 	str_add(&text, "::error ");
-	if (face && face->file) {
-		char *path = check_plain_path(face->file);
-
+	if (place) {
+		check_add_path(page->check, place->file, &path);
 		str_add(&text, "file=");
-		add_escaped(&text, path, true);
-		mem_free(path);
-		str_format(&text, ",line=%" PRIu32 ",", face->line);
+		add_escaped(&text, str_get(&path), true);
+		str_format(&text, ",line=%" PRIu32 ",", place->line);
 	}
 	str_format(&text, "title=tidemark %s::", row ? check_names[row->figure] : "check");
-	if (row)
-		check_describe(row, &words);
-	else
-		str_format(&words, "not judged: %s", check->refusal);
+	check_announce(page, row, &words);
 	add_escaped(&text, str_get(&words), false);
 	sink_format(sink, "%s\n", str_get(&text));
 	str_fini(&text);
+	str_fini(&path);
 	str_fini(&words);
 }
 
@@ -268,10 +289,10 @@ void check_github(const struct check_page *page, struct sink *sink)
 	const struct check *check = page->check;
 
 	if (check->refusal)
-		write_error(check, NULL, sink);
+		write_error(page, NULL, sink);
 	for (int figure = 0; figure < CHECK_FIGURES; figure++)
 		if (check->rows[figure].exceeded)
-			write_error(check, &check->rows[figure], sink);
+			write_error(page, &check->rows[figure], sink);
 }
 
 // ---- suppressions ----

@@ -24,6 +24,9 @@ struct part {
 	// follows. NULL: of all.
 	char *prefix;
 	char next; // after the prefix: '<', '(', ':' for whatever is no letter, 0 for anything
+	// Of a mangled name that begins with a wildcard: what a readable one has in it. NULL: of
+	// all others.
+	const char *has;
 };
 
 struct suppression {
@@ -138,7 +141,8 @@ static void drop_last(struct suppressions *suppressions)
 
 // The beginning of a mangled name, up to its first wildcard: _ZN4base4Lazy* is base::Lazy and what
 // is no letter, _ZN4base4La* base::La and anything, _ZN4base3fooEi* a base::foo with parameters and
-// _ZN4base4LazyC* base::Lazy::Lazy. A star before it adds nothing.
+// _ZN4base4LazyC* base::Lazy::Lazy; _Z* is any name that can be mangled, _ZN* one in a namespace or
+// class. A star before it adds nothing.
 static void read_mangled(struct part *part, const char *glob)
 {
 	const char *start = glob + strspn(glob, "*"), *wild = strpbrk(start, "*?"), *at = start + 2;
@@ -171,8 +175,13 @@ static void read_mangled(struct part *part, const char *glob)
 			str_add_bytes(&prefix, name, last_length);
 		at = name + last_length;
 	}
-	if (!prefix.length)
+	if (!prefix.length) {
+		if (at == wild) {
+			part->has = memchr(start, 'N', (size_t)(wild - start)) ? "::" : "(";
+			part->glob = mem_copy_text(wild);
+		}
 		return;
+	}
 	if (last && whole && (*at == 'C' || *at == 'D')) { // what makes one, and what ends it
 		member = true;
 		str_add(&prefix, *at == 'C' ? "::" : "::~");
@@ -372,7 +381,8 @@ static bool is_function(const struct part *part, const char *function)
 	size_t length = part->prefix ? strlen(part->prefix) : 0;
 
 	if (!part->prefix)
-		return suppressions_is_glob(part->glob, function);
+		return (!part->has || strstr(function, part->has) || strstr(function, "::")) &&
+		       suppressions_is_glob(part->glob, function);
 	for (const char *at = function; (at = strstr(at, part->prefix)); at++) {
 		const char *after = at + length;
 		bool next = part->next == ':'   ? !isalnum((unsigned char)*after) && *after != '_'
@@ -452,7 +462,7 @@ static bool is_the_call(const struct part *part)
 	if (part->kind != PART_FUNCTION)
 		return false;
 	for (size_t i = 0; i < sizeof names / sizeof *names && !part->prefix; i++)
-		if (suppressions_is_glob(part->glob, names[i]))
+		if (is_function(part, names[i]))
 			return true;
 	return false;
 }
