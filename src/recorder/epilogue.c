@@ -55,6 +55,7 @@ struct epilogue_machine {
 	uintptr_t goal;   // 0: none
 	bool reached;     // then `state` stands before that call
 	bool cut;         // not all was seen
+	bool leads_on;    // a jump to an unknown place, with the return address on top of the stack
 	bool loops;       // which change esp each time around
 	bool differs;     // a place was come to with two esp
 	bool again;       // for one of them was behind a call that does not come back:
@@ -71,6 +72,7 @@ struct epilogue_machine {
 };
 
 static struct epilogue_machine epilogue_outer, epilogue_inner;
+static unwind_rule epilogue_reached_by_ebp;
 
 static struct {
 	uintptr_t function;
@@ -375,6 +377,33 @@ static bool epilogue_is_jump(const struct epilogue_machine *machine, uintptr_t n
 					     state->number - next <= EPILOGUE_BEHIND_BYTES);
 }
 
+// A return by the address itself, which was popped, when more was removed than `ret` can say:
+// pop ecx; add esp, edx; and jmp ecx, or push ecx; ret.
+static void epilogue_returns_by(struct epilogue_machine *machine, struct epilogue_value back)
+{
+	machine->state.registers[ESP] =
+		(struct epilogue_value){ .base = BASE_EBP, .offset = back.at };
+	epilogue_returns(machine, EPILOGUE_POPS_UNKNOWN);
+}
+
+// A jump by a register or by memory to a place that is not known.
+static void epilogue_jump_away(struct epilogue_machine *machine, const struct epilogue_at *at)
+{
+	const struct epilogue_state *state = &machine->state;
+	const struct epilogue_value *esp = &state->registers[ESP];
+
+	if (!at->has_address && epilogue_is_back(state, &state->registers[at->rm])) {
+		epilogue_returns_by(machine, state->registers[at->rm]);
+		return;
+	}
+	if (machine->goes_on && machine->insns_count <= EPILOGUE_THUNK_INSNS) {
+		epilogue_leads_away(machine);
+		return;
+	}
+	machine->leads_on |= esp->base == BASE_UNKNOWN || (esp->base == BASE_ESP && !esp->offset);
+	machine->cut = machine->ended = true;
+}
+
 // Where the call or jump by a register or by memory leads to; 0: not known.
 static uintptr_t epilogue_indirect(const struct epilogue_state *state, const struct epilogue_at *at)
 {
@@ -408,10 +437,8 @@ static bool epilogue_group(struct epilogue_machine *machine, const struct epilog
 		else if (at->mode == 0 && at->rm == ESP && (at->op[2] & 0xc7) == 0x85)
 			epilogue_switch(machine, (uintptr_t)(uint32_t)epilogue_32(at->op + 3),
 					at->next);
-		else if (machine->goes_on && machine->insns_count <= EPILOGUE_THUNK_INSNS)
-			epilogue_leads_away(machine);
 		else
-			machine->cut = machine->ended = true;
+			epilogue_jump_away(machine, at);
 		return false;
 	case 6:
 		epilogue_push(state, at);
@@ -451,6 +478,11 @@ static bool epilogue_step(struct epilogue_machine *machine, struct epilogue_at *
 	}
 	switch (op) {
 	case 0xc3:
+		if (epilogue_is_on_top(&machine->state) &&
+		    epilogue_is_back(&machine->state, &machine->state.pushed_value)) {
+			epilogue_returns_by(machine, machine->state.pushed_value);
+			return false;
+		}
 		if (epilogue_is_jump(machine, at->next))
 			return epilogue_jump(machine, at->next);
 		epilogue_returns(machine, 0);
@@ -519,6 +551,7 @@ static void epilogue_go_once(struct epilogue_machine *machine)
 	uint32_t next = 0;
 
 	machine->reached = machine->cut = machine->ended = machine->loops = false;
+	machine->leads_on = false;
 	machine->differs = machine->again = false;
 	machine->insns_count = machine->ends_count = machine->different = 0;
 	machine->queue_count = 0;
@@ -651,6 +684,18 @@ static bool epilogue_is_even(struct epilogue_machine *machine, int32_t pops)
 	       ebp->base == BASE_EBP && ebp->offset == 0;
 }
 
+// The rule by ebp that the state at the goal says.
+static unwind_rule epilogue_made_by_ebp(const struct epilogue_machine *machine)
+{
+	const struct epilogue_state *state = &machine->state;
+	const struct epilogue_value *ebp = &state->registers[EBP];
+
+	if (!state->keeps_ebp || ebp->base != BASE_ESP || ebp->offset >= 0)
+		return UNWIND_NONE;
+	return epilogue_make(UNWIND_RBP, EPILOGUE_ADDRESS - ebp->offset, true,
+			     state->kept_at - EPILOGUE_ADDRESS);
+}
+
 // The rule that the state at the goal says, of a function that begins with it at 0.
 static unwind_rule epilogue_made(const struct epilogue_machine *machine)
 {
@@ -663,9 +708,7 @@ static unwind_rule epilogue_made(const struct epilogue_machine *machine)
 		return UNWIND_NONE;
 	if (esp->base == BASE_ESP && esp->offset <= 0 && !machine->loops && !machine->differs)
 		return epilogue_make(UNWIND_RSP, EPILOGUE_ADDRESS - esp->offset, !same, kept);
-	if (ebp->base == BASE_ESP && ebp->offset < 0)
-		return epilogue_make(UNWIND_RBP, EPILOGUE_ADDRESS - ebp->offset, true, kept);
-	return UNWIND_NONE;
+	return epilogue_made_by_ebp(machine);
 }
 
 enum epilogue_reach epilogue_reaches(uintptr_t function, uintptr_t pc, int32_t pops,
@@ -674,12 +717,15 @@ enum epilogue_reach epilogue_reaches(uintptr_t function, uintptr_t pc, int32_t p
 	struct epilogue_machine *machine = &epilogue_outer;
 	unwind_rule supposed;
 
-	*rule = UNWIND_NONE;
+	*rule = epilogue_reached_by_ebp = UNWIND_NONE;
 	machine->counts_pops = machine->supposes = machine->goes_on = false;
 	machine->goal = pc;
 	epilogue_go(machine, function);
+	if (!machine->reached && machine->leads_on)
+		return EPILOGUE_LEADS_ON;
 	if (!machine->reached)
 		return machine->cut ? EPILOGUE_MAYBE : EPILOGUE_NEVER;
+	epilogue_reached_by_ebp = epilogue_made_by_ebp(machine);
 	*rule = epilogue_made(machine);
 	if (*rule != UNWIND_NONE || machine->state.registers[ESP].base != BASE_UNKNOWN)
 		return EPILOGUE_REACHES;
@@ -689,4 +735,9 @@ enum epilogue_reach epilogue_reaches(uintptr_t function, uintptr_t pc, int32_t p
 	if (supposed != UNWIND_NONE && epilogue_is_even(machine, pops))
 		*rule = supposed;
 	return EPILOGUE_REACHES;
+}
+
+unwind_rule epilogue_by_ebp(void)
+{
+	return epilogue_reached_by_ebp;
 }

@@ -43,13 +43,22 @@ HIDDEN void epilogue_run(uintptr_t pc, struct epilogue_answer *answer);
 // How many bytes of arguments the function removes when it returns, or one of the two above.
 HIDDEN int32_t epilogue_pops(uintptr_t function);
 
-enum epilogue_reach { EPILOGUE_NEVER, EPILOGUE_MAYBE, EPILOGUE_REACHES };
+enum epilogue_reach {
+	EPILOGUE_NEVER,
+	EPILOGUE_MAYBE,
+	EPILOGUE_LEADS_ON, // not by what is known, but it ends by a jump to an unknown function
+	EPILOGUE_REACHES,
+};
 
 // Whether a call that returns to `pc`, and removes so many bytes of arguments (or
 // EPILOGUE_POPS_UNKNOWN), can be reached from the function's start. If so, `*rule` is the frame's
 // there, counted from the frame address of what was called; UNWIND_NONE: it is unknown.
 HIDDEN enum epilogue_reach epilogue_reaches(uintptr_t function, uintptr_t pc, int32_t pops,
 					    unwind_rule *rule);
+
+// The frame by ebp at the place that was reached last, or UNWIND_NONE. It holds too where what was
+// called has put more under its return address: V8's code does, for arguments that are missing.
+HIDDEN unwind_rule epilogue_by_ebp(void);
 
 // Code was unmapped.
 HIDDEN void epilogue_forget(void);

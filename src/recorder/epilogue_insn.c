@@ -255,6 +255,7 @@ static void epilogue_note(struct epilogue_state *state, uintptr_t number)
 	state->pushed = true;
 	state->number = number;
 	state->pushed_at = state->registers[ESP];
+	state->pushed_value = epilogue_number((int32_t)number);
 }
 
 // Instructions of which the opcode says what they write.
@@ -388,6 +389,10 @@ void epilogue_plain(struct epilogue_state *state, const struct epilogue_at *at)
 	else if (op < 0x58) {
 		epilogue_push(state, at);
 		epilogue_store(state, op & 7, state->registers[ESP]);
+		if (epilogue_is_back(state, &state->registers[op & 7])) {
+			epilogue_note(state, 0);
+			state->pushed_value = state->registers[op & 7];
+		}
 	} else if (op < 0x60)
 		epilogue_pop(state, op & 7);
 	else

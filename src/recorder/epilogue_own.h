@@ -46,6 +46,7 @@ struct epilogue_state {
 	bool pushed;                     // something is that is no return address:
 	uintptr_t number;                // this, or 0,
 	struct epilogue_value pushed_at; // there
+	struct epilogue_value pushed_value;
 };
 
 // The instruction in hand.
@@ -66,6 +67,17 @@ static inline bool epilogue_is_on_top(const struct epilogue_state *state)
 
 	return state->pushed && esp->base == at->base && esp->at == at->at &&
 	       esp->offset == at->offset;
+}
+
+// Whether the value is the return address of a function that keeps the chain, and has taken its
+// frame down: it was beside the ebp that is restored.
+static inline bool epilogue_is_back(const struct epilogue_state *state,
+				    const struct epilogue_value *value)
+{
+	const struct epilogue_value *ebp = &state->registers[EBP];
+
+	return value->base == BASE_AT_EBP && value->offset == 0 && ebp->base == BASE_AT_EBP &&
+	       ebp->offset == 0 && value->at == ebp->at + UNWIND_WORD;
 }
 
 static inline int32_t epilogue_32(const uint8_t *at)

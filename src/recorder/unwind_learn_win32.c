@@ -59,6 +59,7 @@ struct learn_call {
 	uintptr_t target; // the function that it names, or 0
 	bool sure;        // the place was reached from there
 	unwind_rule made; // of the frame, by that function, or UNWIND_NONE
+	unwind_rule by_ebp;
 };
 
 const uint8_t *epilogue_code(uintptr_t at, uint32_t *bytes)
@@ -152,7 +153,7 @@ static bool learn_called_in_generated(uintptr_t back)
 // `near`: only a function that begins not far before the place can be the one.
 static struct learn_call learn_judge(const struct learn_frame *frame, uintptr_t back, bool near)
 {
-	struct learn_call call = { LEARN_NO_CALL, 0, false, UNWIND_NONE };
+	struct learn_call call = { LEARN_NO_CALL, 0, false, UNWIND_NONE, UNWIND_NONE };
 	enum epilogue_reach reach;
 	uintptr_t target;
 
@@ -169,9 +170,12 @@ static struct learn_call learn_judge(const struct learn_frame *frame, uintptr_t 
 	if (near && frame->pc - target >= LEARN_FUNCTION_MAX)
 		return call;
 	reach = epilogue_reaches(target, frame->pc, frame->pops, &call.made);
+	call.by_ebp = epilogue_by_ebp();
 	call.sure = reach == EPILOGUE_REACHES;
-	if (reach == EPILOGUE_REACHES ||
-	    (reach == EPILOGUE_MAYBE && frame->pc - target < LEARN_LARGE_MAX))
+	if (reach == EPILOGUE_LEADS_ON)
+		call.verdict = LEARN_BY_REGISTER;
+	else if (reach == EPILOGUE_REACHES ||
+		 (reach == EPILOGUE_MAYBE && frame->pc - target < LEARN_LARGE_MAX))
 		call.verdict = LEARN_HERE;
 	return call;
 }
@@ -189,6 +193,14 @@ static uintptr_t learn_slot(unwind_rule rule, const struct learn_frame *frame)
 	if (cfa < frame->sp + UNWIND_WORD || cfa - frame->sp > LEARN_FRAME_MAX)
 		return 0;
 	return cfa - UNWIND_WORD;
+}
+
+// Whether the return address lies there by what the called function makes.
+static bool learn_is_slot(const struct learn_call *call, const struct learn_frame *frame,
+			  uintptr_t slot)
+{
+	return learn_slot(call->made, frame) == slot ||
+	       (call->by_ebp != UNWIND_NONE && learn_slot(call->by_ebp, frame) == slot);
 }
 
 // Whether the stack's first frame lies there.
@@ -214,9 +226,7 @@ static unwind_rule learn_try(unwind_rule rule, const struct learn_frame *frame, 
 	if (call.verdict <= LEARN_ELSEWHERE)
 		return UNWIND_NONE;
 	if (call.made != UNWIND_NONE) {
-		if (learn_slot(call.made, frame) != slot)
-			return UNWIND_NONE;
-		return rule;
+		return learn_is_slot(&call, frame, slot) ? rule : (unwind_rule)UNWIND_NONE;
 	}
 	if (sure)
 		return rule;
@@ -418,7 +428,7 @@ static unwind_rule learn_by_chain(const struct learn_frame *frame)
 		return UNWIND_NONE;
 	if (call.made == UNWIND_NONE)
 		return learn_keeps_chain(call.target) ? rule : (unwind_rule)UNWIND_NONE;
-	return learn_slot(call.made, frame) == slot ? rule : (unwind_rule)UNWIND_NONE;
+	return learn_is_slot(&call, frame, slot) ? rule : (unwind_rule)UNWIND_NONE;
 }
 
 // By the function that its image begins with, which the system calls: it does not return.
@@ -460,6 +470,15 @@ static bool learn_begins(uintptr_t at)
 	       (code[-4] == 0xc2 && code[-2] == 0) || (code[-3] == 0x0f && code[-2] == 0x0b);
 }
 
+// By what a function makes, or by its ebp.
+static unwind_rule learn_try_both(unwind_rule made, unwind_rule by_ebp,
+				  const struct learn_frame *frame)
+{
+	unwind_rule rule = made == UNWIND_NONE ? made : learn_try(made, frame, true);
+
+	return rule == UNWIND_NONE && by_ebp != UNWIND_NONE ? learn_try(by_ebp, frame, true) : rule;
+}
+
 // By the nearest beginning of a function; or of one that keeps the chain, if its code leads to the
 // place: it may call what it likes, ebp stays.
 static unwind_rule learn_by_beginning(const struct learn_frame *frame)
@@ -477,7 +496,7 @@ static unwind_rule learn_by_beginning(const struct learn_frame *frame)
 			continue;
 		tries++;
 		if (epilogue_reaches(at, frame->pc, frame->pops, &rule) == EPILOGUE_REACHES)
-			return rule == UNWIND_NONE ? rule : learn_try(rule, frame, true);
+			return learn_try_both(rule, epilogue_by_ebp(), frame);
 		if (begins)
 			break;
 	}

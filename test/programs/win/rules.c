@@ -380,6 +380,36 @@ static void check_forms(void)
 	put(0, "55 8b ec 84 d2 74 08 83 c4 f0 e8 31 00 00 00 e8 2c 00 00 00 5d c3");
 	epilogue_reaches((uintptr_t)code, (uintptr_t)code + 20, EPILOGUE_POPS_UNKNOWN, &rule);
 	check("a constructor of Delphi", framed, rule);
+
+	begin();
+	put(0, "c9 59 01 d4 51 c3"); // leave; pop ecx; add esp,edx; push ecx; ret: so V8 does it
+	check("a return behind arguments that nobody counts", framed, rule_at(0));
+	put(16, "c9 5a 01 fc ff e2"); // leave; pop edx; add esp,edi; jmp edx
+	check("or a jump", framed, rule_at(16));
+	put(32, "8b 55 08 90 90 90 90 c9 ff e2"); // mov edx,[ebp+8]; …; leave; jmp edx
+	check("to an argument it is none", UNWIND_NONE, rule_at(32));
+	put(48, "8b 55 04 90 90 90 90 ff e2"); // mov edx,[ebp+4]; …; jmp edx
+	check("nor with the frame still there", UNWIND_NONE, rule_at(48));
+
+	begin();
+	// push esi; push eax; test eax,eax; je 20; pop eax; pop esi; jmp [eax]
+	put(0, "56 50 85 c0 74 0e 58 5e ff 20");
+	check("to a function that nobody knows", EPILOGUE_LEADS_ON,
+	      epilogue_reaches((uintptr_t)code, (uintptr_t)code + 128, EPILOGUE_POPS_UNKNOWN,
+			       &rule));
+	put(6, "58 90"); // pop eax; nop
+	check("to a part of itself", EPILOGUE_MAYBE,
+	      epilogue_reaches((uintptr_t)code, (uintptr_t)code + 128, EPILOGUE_POPS_UNKNOWN,
+			       &rule));
+	put(64, "c3");
+	// push ebp; mov ebp,esp; push 1; push 2; call 64; leave; ret
+	put(0, "55 8b ec 6a 01 6a 02 e8 34 00 00 00 c9 c3");
+	epilogue_reaches((uintptr_t)code, (uintptr_t)code + 12, EPILOGUE_POPS_UNKNOWN, &rule);
+	check("two frames are one", unwind_make_saving(UNWIND_RSP, 16, -8, 0), rule);
+	check("by ebp, whatever was put under the return address since", framed, epilogue_by_ebp());
+	put(1, "90 90");
+	epilogue_reaches((uintptr_t)code, (uintptr_t)code + 12, EPILOGUE_POPS_UNKNOWN, &rule);
+	check("not without such a frame", UNWIND_NONE, epilogue_by_ebp());
 	printf("forms %u wrong %u\n", forms, wrong);
 }
 
