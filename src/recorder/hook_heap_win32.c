@@ -6,10 +6,22 @@
 #include "recorder/event.h"
 #include "recorder/hook_win32.h"
 #include "recorder/recording.h"
+#include "recorder/text.h"
 #include "recorder/vm_win32.h"
 #include "recorder/walk_win32.h"
 
-enum { HOOK_HEAP_BYTES = 12 }; // of a heap's handle and flags
+enum {
+	HOOK_HEAP_BYTES = 12, // of a heap's handle and flags
+
+	// Where the registers of interrupted code are, in what the system puts on the stack.
+	HOOK_CONTEXT_ALIGNED = sizeof(void *) == 8 ? 16 : 4,
+	HOOK_CONTEXT_BYTES = sizeof(void *) == 8 ? 1232 : 716,
+	HOOK_CONTEXT_FLAGS = sizeof(void *) == 8 ? 48 : 0,
+	HOOK_CONTEXT_CS = sizeof(void *) == 8 ? 56 : 188,
+	HOOK_CONTEXT_SP = sizeof(void *) == 8 ? 152 : 196,
+	HOOK_CONTEXT_KIND = sizeof(void *) == 8 ? 0x100000 : 0x10000, // of this processor
+	HOOK_CONTEXT_SYSTEM = 0x7fff0000, // bits of the flags that name the kind, and more
+};
 
 static uint8_t *hook_put_extra(uint8_t *at, uint16_t kind, uint64_t heap, uint32_t flags)
 {
@@ -80,14 +92,85 @@ static void hook_settle(struct lane *lane, const uintptr_t *frame)
 	}
 }
 
+static uint16_t hook_code_segment(void)
+{
+	uint16_t segment;
+
+	__asm__("movw %%cs, %0" : "=r"(segment));
+	return segment;
+}
+
+// Whether the registers of code that was interrupted between `low` and `high` are kept there.
+static bool hook_finds_registers(uintptr_t low, uintptr_t high)
+{
+	const uintptr_t aligned = HOOK_CONTEXT_ALIGNED - 1;
+	uint16_t segment = hook_code_segment();
+
+	for (uintptr_t at = (low + aligned) & ~aligned; at + HOOK_CONTEXT_BYTES <= high;
+	     at += HOOK_CONTEXT_ALIGNED) {
+		const uint8_t *context = (const uint8_t *)at;
+		uint32_t flags;
+		uint16_t cs;
+		uintptr_t sp;
+
+		memcpy(&flags, context + HOOK_CONTEXT_FLAGS, sizeof(flags));
+		memcpy(&cs, context + HOOK_CONTEXT_CS, sizeof(cs));
+		memcpy(&sp, context + HOOK_CONTEXT_SP, sizeof(sp));
+		if ((flags & HOOK_CONTEXT_SYSTEM) == HOOK_CONTEXT_KIND && cs == segment &&
+		    sp > at && sp <= high)
+			return true;
+	}
+	return false;
+}
+
+bool hook_is_within(const struct lane *lane, const uintptr_t *frame, bool interrupted)
+{
+	const uintptr_t *block = (const void *)kernel_teb();
+	uintptr_t inside = hook_inside(lane), low = (uintptr_t)frame;
+
+	// A fiber of another stack is in no call that was begun here.
+	return low < inside && inside < block[1] && low >= block[2] &&
+	       hook_finds_registers(low, inside) == interrupted;
+}
+
+void hook_resume(struct lane *lane)
+{
+	const struct lane_call *call = &lane->interrupted[--lane->interrupted_count];
+
+	lane->inside = call->inside;
+	lane->reallocated = call->reallocated;
+	lane->asked = call->asked;
+}
+
+static void hook_interrupt(struct lane *lane)
+{
+	lane->interrupted[lane->interrupted_count++] =
+		(struct lane_call){ lane->inside, lane->reallocated, lane->asked };
+	lane->inside = lane->reallocated = 0;
+}
+
+// What the thread was in: is it to go on, or was it left?
+static void hook_look_back(struct lane *lane, const uintptr_t *frame)
+{
+	while (lane->inside || lane->interrupted_count) {
+		if (!lane->inside)
+			hook_resume(lane);
+		if (lane->interrupted_count < LANE_CALLS_MAX && hook_is_within(lane, frame, true)) {
+			hook_interrupt(lane);
+			return;
+		}
+		hook_settle(lane, frame);
+	}
+}
+
 COLD struct lane *hook_enter_slow(struct lane *lane, const uintptr_t *frame)
 {
 	if (hook_is_nested(lane, frame))
 		return NULL;
-	if (lane->inside)
-		hook_settle(lane, frame);
-	if (lane->ring)
+	if (lane->ring) {
+		hook_look_back(lane, frame);
 		return lane;
+	}
 	lane = lane_enter(); // the thread's first
 	if (lane)
 		lane->limit = lane->open_limit;
@@ -172,13 +255,13 @@ NT_CALL uint32_t hook_RtlFreeHeap(void *heap, uint32_t flags, void *block)
 
 // The other half of a realloc that did not fail with an exception.
 static void hook_reallocated(struct lane *lane, const void *heap, uint32_t flags, uintptr_t block,
-			     uintptr_t result, const uintptr_t *frame)
+			     uintptr_t result, size_t size, const uintptr_t *frame)
 {
 	const uint32_t fields = EVENT_ADDRESS | EVENT_SIZE | EVENT_STACK;
 
 	hook_set_call(lane, heap, flags);
 	if (!result) {
-		event_record(LANE_REALLOC_UNDO, fields, block, lane->asked, 0, frame);
+		event_record(LANE_REALLOC_UNDO, fields, block, size, 0, frame);
 		if (unlikely(sample_mean))
 			sample_keep(block);
 		walk_failed();
@@ -187,9 +270,9 @@ static void hook_reallocated(struct lane *lane, const void *heap, uint32_t flags
 	// Without it, it reads as if the block had been freed.
 	if (unlikely(client_state) ||
 	    (unlikely(sample_mean) &&
-	     (sample_passes(&lane->sample_way, lane->asked) || !sample_keep(result))))
+	     (sample_passes(&lane->sample_way, size) || !sample_keep(result))))
 		return;
-	event_record(LANE_REALLOC_ALLOC, fields, result, lane->asked, 0, frame);
+	event_record(LANE_REALLOC_ALLOC, fields, result, size, 0, frame);
 }
 
 NT_CALL void *hook_RtlReAllocateHeap(void *heap, uint32_t flags, void *block, size_t size)
@@ -215,7 +298,8 @@ NT_CALL void *hook_RtlReAllocateHeap(void *heap, uint32_t flags, void *block, si
 	lane->reallocated = 0;
 	hook_leave(lane);
 	if (!passed)
-		hook_reallocated(lane, heap, flags, (uintptr_t)block, (uintptr_t)result, frame);
+		hook_reallocated(lane, heap, flags, (uintptr_t)block, (uintptr_t)result, size,
+				 frame);
 	else if (result)
 		hook_allocated(lane, heap, flags, (uintptr_t)result, size, frame);
 	return result;

@@ -5,7 +5,10 @@
 // recorded, of virtual memory it is recorded as the allocator's. An exception may leave a hook
 // without coming back to it (HEAP_GENERATE_EXCEPTIONS). So a frame that is above the one that is
 // kept says that the thread is out of it; and the call that was left so has failed. The stack that
-// the failure is recorded with is that of the call that notices it.
+// the failure is recorded with is that of the call that notices it. An exception's handler may also
+// mend what was wrong (a page that was not to be touched) and let the heap go on: what it calls
+// meanwhile is its own. That such a handler runs shows in the registers of what it interrupted,
+// which the system has put on the stack between both.
 //
 // No hook calls the loader or a heap, waits for a lock of the system's, or touches the last error.
 #ifndef RECORDER_HOOK_WIN32_H
@@ -24,13 +27,23 @@ NT_HOOKED(HOOK_DECLARE)
 #undef HOOK_DECLARE
 
 // What hook_enter gets of the call.
-enum { HOOK_OTHER = 0, HOOK_ALLOCATES = 1 };
+enum { HOOK_OTHER = 0, HOOK_ALLOCATES = 1, HOOK_OVER = 2 /* over one that is interrupted */ };
+
+// The frame of the outermost hook of a heap; 0: the thread is in none.
+static inline uintptr_t hook_inside(const struct lane *lane)
+{
+	return lane->inside & ~(uintptr_t)(HOOK_ALLOCATES | HOOK_OVER);
+}
+
+// Of a thread that is in one: whether the hook whose frame this is was called from there, by the
+// handler of an exception if `interrupted`, else by the heap.
+HIDDEN bool hook_is_within(const struct lane *lane, const uintptr_t *frame, bool interrupted);
 
 // The hook whose frame this is was called by the heap itself, in a call that is recorded already.
 static inline bool hook_is_nested(const struct lane *lane, const uintptr_t *frame)
 {
-	return unlikely(lane->inside != 0) && (uintptr_t)frame < lane->inside &&
-	       patch_from_ntdll(frame[1]);
+	return unlikely(lane->inside != 0) && patch_from_ntdll(frame[1]) &&
+	       hook_is_within(lane, frame, false);
 }
 
 // Where the walk for an event begins: at the outermost hook. What a heap's function calls inside
@@ -39,7 +52,7 @@ static inline const uintptr_t *hook_outermost(const struct lane *lane, const uin
 {
 	if (!hook_is_nested(lane, frame))
 		return frame;
-	return (const uintptr_t *)(lane->inside & ~(uintptr_t)HOOK_ALLOCATES);
+	return (const uintptr_t *)hook_inside(lane);
 }
 
 // A call on a heap begins. Returns the thread's lane; NULL: nothing is recorded, also because the
@@ -54,14 +67,21 @@ static inline struct lane *hook_enter(const uintptr_t *frame, uintptr_t call)
 		lane = hook_enter_slow(lane, frame);
 		if (!lane)
 			return NULL;
+		call |= lane->interrupted_count ? HOOK_OVER : 0;
 	}
 	lane->inside = (uintptr_t)frame | call;
 	return lane;
 }
 
+// Back to what was interrupted last.
+HIDDEN void hook_resume(struct lane *lane);
+
 static inline void hook_leave(struct lane *lane)
 {
-	lane->inside = 0;
+	if (unlikely(lane->inside & HOOK_OVER))
+		hook_resume(lane);
+	else
+		lane->inside = 0;
 }
 
 #endif

@@ -27,6 +27,14 @@ struct lane_heap {
 	uint32_t number;
 };
 
+// Windows: a call on a heap that an exception has interrupted, while its handler runs.
+struct lane_call {
+	uintptr_t inside, reallocated;
+	size_t asked;
+};
+
+enum { LANE_CALLS_MAX = 4 };
+
 struct lane {
 	uint64_t head;       // bytes written since the lane began
 	uint64_t limit;      // for one event head must stay LANE_ROOM below; 0: busy
@@ -59,6 +67,8 @@ struct lane {
 	uint32_t level;                           // 0: a thread's first lane, 1: its inner one …
 	uint32_t heaps_count;                     // Windows: that were numbered
 	struct lane_heap heaps[LANE_HEAPS_KNOWN]; // Windows: some of them
+	struct lane_call interrupted[LANE_CALLS_MAX];
+	uint32_t interrupted_count; // Windows: calls on heaps that are to go on
 	struct capture *asked_walk; // the stack of a call that may be nested (inside_linux.c)
 	struct capture capture;
 };

@@ -83,6 +83,13 @@ def run(bits, how, code):
                               check=True).stdout
         failed = len(re.findall(r" failed (?:s\d+ )?(?:h\d+ )?1048576$", dump, re.M))
         check(f"{name}: the allocations that raised them have failed", failed == 10, failed)
+    if how == "mended":
+        mender, times = re.search(r"exact: mender (\w+) (\d+)", done.stdout).groups()
+        row = heap_row(trace, int(mender, 16))
+        check(f"{name}: {times} exceptions were mended by handlers that allocate",
+              int(times) > 10 and row["count"] == row["freed_count"] == int(times), row, times)
+        totals = ask("report", "--json", trace)["heap"]
+        check(f"{name}: nothing failed", totals["failed"] == 0, totals)
     if how in ("wrong", "damaged"):
         refused(name, trace, heap, how)
     same(name, trace, heap, allocs, frees, reallocs, size)
@@ -106,7 +113,7 @@ def refused(name, trace, heap, how):
 
 def wait_for_counts(path, least):
     """Until the program has done enough."""
-    for _ in range(600):
+    for _ in range(2400):
         if os.path.exists(path) and os.path.getsize(path) >= COUNTS.size:
             with open(path, "rb") as file:
                 counts = COUNTS.unpack(file.read(COUNTS.size))
@@ -206,7 +213,7 @@ for BITS in (64, 32):
     libwin.cross_compile(BITS, f"exact{BITS}.exe", "-fno-omit-frame-pointer", PROGRAM)
 for BITS in libwin.WIDTHS:
     for HOW, CODE in (("return", 0), ("exit", 7), ("terminate", 8), ("fault", 5), ("abort", 3),
-                      ("threads", 0), ("raise", 0), ("destroy", 0), ("wrong", 0), ("damaged", 0), ("heaps", 0),
+                      ("threads", 0), ("raise", 0), ("mended", 0), ("destroy", 0), ("wrong", 0), ("damaged", 0), ("heaps", 0),
                       ("attach", 0)):
         run(BITS, HOW, CODE)
     kill(BITS)

@@ -7,6 +7,8 @@
 //     destroy     the heap, with what lives in it
 //     threads     8 threads, blocks freed by others than their makers
 //     raise       HEAP_GENERATE_EXCEPTIONS, thrown ten times, also out of a realloc
+//     mended      pages of blocks are guarded when the heap touches them; the exception's handler
+//                 uses a heap of its own meanwhile ("exact: mender H N")
 //     wrong       each block is given to another heap as well, whose HeapFree fails: it lives on
 //     damaged     the words before a block are overwritten, so that HeapFree fails, and put back
 //     heaps       three heaps in turn, the counts being those of the first
@@ -167,6 +169,47 @@ static void run_raise(void)
 	RemoveVectoredExceptionHandler(handler);
 }
 
+static HANDLE mender;
+static volatile LONG mended;
+
+static LONG CALLBACK mend(EXCEPTION_POINTERS *pointers)
+{
+	if (pointers->ExceptionRecord->ExceptionCode != STATUS_GUARD_PAGE_VIOLATION)
+		return EXCEPTION_CONTINUE_SEARCH;
+	HeapFree(mender, 0, HeapAlloc(mender, 0, 33));
+	mended++;
+	return EXCEPTION_CONTINUE_EXECUTION;
+}
+
+static void guard(void *at)
+{
+	DWORD old;
+
+	VirtualProtect(at, 1, PAGE_READWRITE | PAGE_GUARD, &old);
+}
+
+static void run_mended(void)
+{
+	enum { LARGE = 10000 };
+	void *handler = AddVectoredExceptionHandler(1, mend);
+
+	mender = HeapCreate(0, 0, 0);
+	for (int i = 0; i < 20; i++) {
+		char *block = take(LARGE);
+
+		give(block);
+		guard(block);
+		guard(block + LARGE - 1);
+		block = take(LARGE);
+		guard(block);
+		block = change(block, LARGE + 8);
+		guard(block);
+		give(block);
+	}
+	RemoveVectoredExceptionHandler(handler);
+	printf("exact: mender %llx %ld\n", (unsigned long long)(size_t)mender, (long)mended);
+}
+
 // A HeapFree that fails frees nothing.
 static void run_wrong(void)
 {
@@ -268,6 +311,22 @@ static LONG WINAPI fall(EXCEPTION_POINTERS *pointers)
 	return EXCEPTION_EXECUTE_HANDLER;
 }
 
+// How many it has made; 0: it has not begun.
+static LONG64 allocs_of(const char *path)
+{
+	HANDLE file = CreateFileA(path, GENERIC_READ, FILE_SHARE_READ | FILE_SHARE_WRITE, NULL,
+				  OPEN_EXISTING, 0, NULL);
+	LONG64 allocs = 0;
+	DWORD bytes;
+
+	if (file == INVALID_HANDLE_VALUE)
+		return 0;
+	if (!ReadFile(file, &allocs, sizeof(allocs), &bytes, NULL) || bytes < sizeof(allocs))
+		allocs = 0;
+	CloseHandle(file);
+	return allocs;
+}
+
 static int end_another(const char *own_name, const char *path)
 {
 	STARTUPINFOA startup = { .cb = sizeof(startup) };
@@ -277,7 +336,8 @@ static int end_another(const char *own_name, const char *path)
 	snprintf(line, sizeof(line), "\"%s\" loop \"%s\"", own_name, path);
 	if (!CreateProcessA(NULL, line, NULL, NULL, FALSE, 0, NULL, NULL, &startup, &other))
 		return 98;
-	Sleep(500);
+	while (allocs_of(path) < ROUNDS)
+		Sleep(10);
 	TerminateProcess(other.hProcess, 9);
 	WaitForSingleObject(other.hProcess, INFINITE);
 	return 0;
@@ -300,6 +360,8 @@ int main(int argc, char **argv)
 		run_threads();
 	else if (strcmp(how, "raise") == 0)
 		run_raise();
+	else if (strcmp(how, "mended") == 0)
+		run_mended();
 	else if (strcmp(how, "wrong") == 0)
 		run_wrong();
 	else if (strcmp(how, "damaged") == 0)
