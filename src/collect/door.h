@@ -25,6 +25,7 @@ struct door_arrival {
 	uint64_t time_ns;
 	int pidfd;
 	struct spare *spare; // whose segment it is; NULL: its own
+	bool first;          // no instruction of the program runs before it has joined
 	bool pid_unsure;     // it had ended before it could be looked for: `pid` is its own number
 	struct share share;
 	struct segment_hello hello; // lengths checked

@@ -139,14 +139,13 @@ static void fill_hello(struct door_arrival *arrival, HANDLE process)
 }
 
 // What is known of the program says more than what failed at last.
-static bool enter(const struct invite_call *call, const struct door_arrival *arrival,
-		  struct err *err)
+static bool enter(const struct invite_call *call, struct door_arrival *arrival, struct err *err)
 {
 	const char *obstacle = obstacle_of_image(arrival->exe);
 
 	if (obstacle != NULL)
 		return err_set(err, ERR_IO, "%s", obstacle);
-	if (invite_send(call, err))
+	if (invite_send(call, &arrival->first, err))
 		return true;
 	obstacle = obstacle_of_process(arrival->pid);
 	return obstacle != NULL ? err_wrap(err, "%s", obstacle) : false;

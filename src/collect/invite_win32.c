@@ -408,10 +408,11 @@ static bool load_first(const struct guest *guest, struct err *err)
 	return load_now(guest, err);
 }
 
-bool invite_send(const struct invite_call *call, struct err *err)
+bool invite_send(const struct invite_call *call, bool *first, struct err *err)
 {
 	static struct guest guest; // large; one invitation at a time
 
+	*first = false;
 	memset(&guest, 0, sizeof guest);
 	guest.call = call;
 	guest.narrow = invite_is_narrow(call->process);
@@ -419,7 +420,8 @@ bool invite_send(const struct invite_call *call, struct err *err)
 		return false;
 	if (!call->thread)
 		return write_invite(&guest, err) && load_now(&guest, err);
-	if (guest.dll_bytes[0] && find_image(&guest) && patch_imports(&guest))
+	*first = guest.dll_bytes[0] && find_image(&guest) && patch_imports(&guest);
+	if (*first)
 		return write_invite(&guest, err);
 	return write_invite(&guest, err) &&
 	       (guest.narrow ? load_first(&guest, err) : queue_load(&guest, err));

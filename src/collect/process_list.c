@@ -539,6 +539,14 @@ static void unpromise(struct process_list *process_list, const struct image *par
 			image->promised = false;
 }
 
+// A program that Windows could not load has such a status. One that was ended while it had not run
+// yet has another, or that of Ctrl-C.
+static bool is_of_loader(enum trace_exit exit, uint32_t value)
+{
+	return exit == TRACE_EXIT_CODE && value >= UINT32_C(0xc0000000) &&
+	       value != UINT32_C(0xc000013a);
+}
+
 // An image that was welcomed and never heard of it. (A forked child leaves word of that itself.)
 static void check_joined(struct process_list *process_list, const struct image *image,
 			 enum trace_exit exit, uint32_t value)
@@ -555,7 +563,9 @@ static void check_joined(struct process_list *process_list, const struct image *
 		trace_builder->unbegun++;
 		return;
 	}
-	if (exit == TRACE_EXIT_CODE && value >= UINT32_C(0xc0000000)) // Windows could not load it
+	if (image->arrival->first && exit == TRACE_EXIT_CODE && !is_of_loader(exit, value))
+		return; // ended before it ran: nothing of it is missing
+	if (is_of_loader(exit, value))
 		str_format(&line,
 			   "%s is not recorded: it ended before its first instruction, with status "
 			   "0x%08" PRIx32 ": a DLL that it needs, or a function of one, is missing",

@@ -152,6 +152,17 @@ def outside(bits):
     same(name, trace, heap, allocs, frees, reallocs, size, slack=1)
 
 
+def unborn(bits):
+    """One that its parent starts suspended and ends before it has run: nothing of it is missing."""
+    name, trace = f"never run, {bits} bits", f"unborn{bits}.tide"
+    done = libwin.wine(EXE, "record", "--strict", "-o", trace, "--", windows_path(f"exact{bits}.exe"), "unborn",
+                       prefix="prefix", seconds=120, text=True)
+    info = ask("info", "--json", trace)
+    check(f"{name}: it is in the trace, with its end, and nothing is told of it", done.returncode == 9
+          and "not recorded" not in done.stderr and info["trace"]["complete"]
+          and [each["exit"] for each in info["processes"]] == ["exit 9"] * 2, done, info)
+
+
 def late_image(name):
     """A copy of a program that says it is .NET, so that its list of imports is left alone: its first
     thread has to bring the recorder in."""
@@ -218,6 +229,7 @@ for BITS in libwin.WIDTHS:
         run(BITS, HOW, CODE)
     kill(BITS)
     outside(BITS)
+    unborn(BITS)
     late(BITS)
 children()
 subprocess.run([libwin.WINE_RUN, "--prefix", "prefix", "--end"], check=False)

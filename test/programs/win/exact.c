@@ -3,6 +3,7 @@
 // however it ends. Its argument says how:
 //
 //     return exit terminate fault abort loop      one thread, then that end; loop ends never
+//     unborn      starts itself suspended, and ends that before it has run
 //     outside     starts itself with `loop`, and ends that a little later from outside
 //     destroy     the heap, with what lives in it
 //     threads     8 threads, blocks freed by others than their makers
@@ -311,6 +312,23 @@ static LONG WINAPI fall(EXCEPTION_POINTERS *pointers)
 	return EXCEPTION_EXECUTE_HANDLER;
 }
 
+static int end_unborn(const char *own_name)
+{
+	STARTUPINFOA startup = { .cb = sizeof(startup) };
+	PROCESS_INFORMATION other;
+	char line[2000];
+	DWORD code = 0;
+
+	snprintf(line, sizeof(line), "\"%s\" return", own_name);
+	if (!CreateProcessA(NULL, line, NULL, NULL, FALSE, CREATE_SUSPENDED, NULL, NULL, &startup,
+			    &other))
+		return 98;
+	TerminateProcess(other.hProcess, 9);
+	WaitForSingleObject(other.hProcess, INFINITE);
+	GetExitCodeProcess(other.hProcess, &code);
+	return (int)code;
+}
+
 // How many it has made; 0: it has not begun.
 static LONG64 allocs_of(const char *path)
 {
@@ -351,6 +369,8 @@ int main(int argc, char **argv)
 	SetUnhandledExceptionFilter(fall);
 	if (strcmp(how, "outside") == 0)
 		return end_another(argv[0], argv[2]);
+	if (strcmp(how, "unborn") == 0)
+		return end_unborn(argv[0]);
 	counts = argc > 2 ? share(argv[2]) : &own;
 	if (!counts)
 		return 99;
