@@ -25,8 +25,8 @@ struct invite_call {
 	const char *directory; // where tidemark64.dll and tidemark32.dll are, UTF-8
 };
 
-// Invite the program. `*first`: no instruction of it can run before the recorder is there. False: it
-// cannot be recorded; it is as it was, but for a little memory.
+// Invite the program. `*first`: no instruction of it can run before the recorder is there. False:
+// it cannot be recorded; it is as it was, but for a little memory.
 bool invite_send(const struct invite_call *call, bool *first, struct err *err);
 
 // Whether the program is of 32 bits.

@@ -18,6 +18,8 @@
 
 #define UNWIND_FRAME_BITS (0xffffffull << 16)
 
+enum { UNWIND_BASE_BYTES = 32 }; // of a stack, at its base
+
 // Large pages are not to be had without a privilege.
 void unwind_collapse(void)
 {
@@ -37,12 +39,14 @@ static unwind_rule unwind_compile_32(const struct codemap_place *place, uintptr_
 	return rule;
 }
 
-// Threads begin in ntdll. A stack that the program made itself may end anywhere.
+// Threads begin in ntdll; fibers where the system likes, in the first words of their stack. A stack
+// that the program made itself may end anywhere.
 bool unwind_may_end(uintptr_t slot, uintptr_t pc)
 {
 	const uintptr_t *block = (const void *)kernel_teb();
 
-	return sizeof(void *) == 8 || slot < block[2] || slot >= block[1] || patch_from_ntdll(pc);
+	return sizeof(void *) == 8 || slot < block[2] || slot >= block[1] - UNWIND_BASE_BYTES ||
+	       patch_from_ntdll(pc);
 }
 
 // Assembly has tables that say nothing of what it pushes.

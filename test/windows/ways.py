@@ -22,6 +22,7 @@ CALLERS = {
     7050: ["site"] + ["deeper"] * 6 + ["main"],
     7060: ["site", "through_jump", "main"],
     7070: ["site", "calls_pointers", "by_addresses", "main"],
+    7090: ["site", "in_fiber"],
     7080: ["site", "ends_thread", "never_back", "other_thread"],
 }
 FRAMELESS = (7070, 7080)  # the system misses assembly that makes no frame

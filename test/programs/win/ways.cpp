@@ -2,7 +2,8 @@
 // and all of them, however their frames are made: with realigned stacks, stacks of a size that is
 // known when it runs, callbacks through the C runtime, calls through pointers that end with the
 // callee's removal of arguments, virtual calls, jumps without a frame, large frames, recursion; in
-// the first thread and in another one. The functions are not inlined, and do not end in tail calls.
+// the first thread, in another one and in a fiber. The functions are not inlined, and do not end in
+// tail calls.
 #include <emmintrin.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -204,8 +205,21 @@ WAY void by_addresses(void)
 }
 #endif
 
+// A stack that the system makes, and begins elsewhere than a thread's.
+WAY void WINAPI in_fiber(void *back)
+{
+	volatile int after = 0;
+
+	site(7090);
+	touch(&after);
+	SwitchToFiber(back);
+}
+
 WAY DWORD WINAPI thread(void *)
 {
+	void *own = ConvertThreadToFiber(NULL);
+
+	SwitchToFiber(CreateFiber(0, in_fiber, own));
 	realigned(1);
 	large();
 	return 0;
