@@ -82,6 +82,12 @@ void mem_free(void *ptr)
 	free(ptr);
 }
 
+void mem_free_all(const void *const *list, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		mem_free((void *)(uintptr_t)list[i]);
+}
+
 void *mem_grow(void *items, size_t *capacity, size_t need, size_t size_bytes)
 {
 	size_t larger = *capacity;

@@ -22,6 +22,13 @@ char *mem_copy_bytes(const void *bytes, size_t length);
 // NULL is allowed.
 void mem_free(void *ptr);
 
+// Several at once, looked at before the first of them is freed: MEM_FREE(list->names, list) is in
+// good order.
+#define MEM_FREE(...)                                      \
+	mem_free_all((const void *const[]){ __VA_ARGS__ }, \
+		     sizeof((const void *const[]){ __VA_ARGS__ }) / sizeof(void *))
+void mem_free_all(const void *const *list, size_t count);
+
 // The same as mem_alloc, for a large table that is read all over: the system is asked for large
 // pages.
 void *mem_alloc_table(size_t count, size_t size_bytes);

@@ -35,11 +35,9 @@ void call_costs_free(struct call_costs *costs)
 	if (!costs)
 		return;
 	for (process_id id = 0; id < reader_processes_count(costs->asked->reader); id++) {
-		mem_free(costs->list[id].run);
-		mem_free(costs->list[id].why);
+		MEM_FREE(costs->list[id].run, costs->list[id].why);
 	}
-	mem_free(costs->list);
-	mem_free(costs);
+	MEM_FREE(costs->list, costs);
 }
 
 bool call_costs_find_driver(struct str *path, struct err *err)

@@ -234,8 +234,7 @@ static int answer(const struct request *request)
 		check_fini(&checks[run]);
 		query_context_close(&asked[run]);
 	}
-	mem_free(checks);
-	mem_free(asked);
+	MEM_FREE(checks, asked);
 	return code;
 }
 

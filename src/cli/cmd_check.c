@@ -84,9 +84,7 @@ static void request_fini(struct request *request)
 	suppressions_free(request->check.suppressions);
 	query_options_fini(&request->options);
 	str_fini(&request->old_baseline);
-	mem_free(request->section);
-	mem_free(request->lists);
-	mem_free(request->paths);
+	MEM_FREE(request->section, request->lists, request->paths);
 	for (int figure = 0; figure < CHECK_FIGURES; figure++)
 		mem_free(request->check.limits[figure].runs.values);
 }
@@ -343,8 +341,7 @@ static void runs_fini(struct runs *runs)
 		check_fini(&runs->checks[i]);
 		query_context_close(&runs->asked[i]);
 	}
-	mem_free(runs->checks);
-	mem_free(runs->asked);
+	MEM_FREE(runs->checks, runs->asked);
 }
 
 static bool read_runs(const struct request *request, struct runs *runs, struct err *err)

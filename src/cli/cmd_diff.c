@@ -218,8 +218,7 @@ static int run(int argc, char **argv)
 	code = answer(&args, &request, &words);
 	query_options_fini(&request.options);
 	selection_words_fini(&words);
-	mem_free(request.runs[0].paths);
-	mem_free(request.runs[1].paths);
+	MEM_FREE(request.runs[0].paths, request.runs[1].paths);
 	return code;
 }
 

@@ -300,8 +300,7 @@ static void write_text(struct paper *paper, const struct question *question,
 			   row ? PAPER_PLAIN : PAPER_DIM);
 	for (size_t i = 0; i < (answer->count + 1) * columns; i++)
 		mem_free(cells[i]);
-	mem_free(cells);
-	mem_free(widths);
+	MEM_FREE(cells, widths);
 }
 
 static void write_head(struct paper *paper, const struct asking *asking,

@@ -207,8 +207,7 @@ static int run(int argc, char **argv)
 		warn_lines(result.remarks);
 		tell(&import, &result);
 	}
-	mem_free(result.remarks);
-	mem_free(import.inputs);
+	MEM_FREE(result.remarks, import.inputs);
 	if (!ok && err.kind == ERR_STOPPED)
 		interrupt_end();
 	return ok ? EXIT_ANSWERED : args_fail(&cmd_import, &err);

@@ -277,8 +277,7 @@ static void print_tree(const struct info *info, uint32_t limit)
 	}
 	if (shown > limit)
 		printf("  ... and %u more (--all lists them)\n", shown - limit);
-	mem_free(child);
-	mem_free(sibling);
+	MEM_FREE(child, sibling);
 }
 
 static void print_events(const struct info *info)

@@ -194,9 +194,7 @@ static bool make_plans(const struct request *request, struct plans *plans, struc
 static void free_plans(struct plans *plans)
 {
 	for (size_t i = 0; i < plans->count; i++) {
-		mem_free(plans->list[i].allocator);
-		mem_free(plans->list[i].library);
-		mem_free(plans->list[i].setting);
+		MEM_FREE(plans->list[i].allocator, plans->list[i].library, plans->list[i].setting);
 	}
 	mem_free(plans->list);
 }
@@ -300,8 +298,7 @@ static bool play_all(const struct request *request, struct query_context *asked,
 	good = good && print(request, asked, &table, err);
 	for (size_t i = 0; i < table.count; i++)
 		mem_free(table.rows[i].run);
-	mem_free(table.rows);
-	mem_free(dry);
+	MEM_FREE(table.rows, dry);
 	str_fini(&driver);
 	return good;
 }

@@ -214,10 +214,8 @@ bool config_read(struct config *config, const struct command *const *commands,
 void config_fini(struct config *config)
 {
 	for (int i = 0; i < config->words_count; i++) {
-		mem_free(config->argv[i]);
-		mem_free(config->places[i]);
+		MEM_FREE(config->argv[i], config->places[i]);
 	}
-	mem_free(config->argv);
-	mem_free(config->places);
+	MEM_FREE(config->argv, config->places);
 	*config = (struct config){ 0 };
 }

@@ -86,7 +86,5 @@ void door_arrival_free(struct door_arrival *arrival)
 		return;
 	share_close(&arrival->share);
 	peer_close(arrival->pidfd);
-	mem_free(arrival->exe);
-	mem_free(arrival->args);
-	mem_free(arrival);
+	MEM_FREE(arrival->exe, arrival->args, arrival);
 }

@@ -74,8 +74,7 @@ void door_close(struct door *door)
 	}
 	door_queue_fini(&door->queue);
 	DeleteCriticalSection(&door->lock);
-	mem_free(door->directory);
-	mem_free(door);
+	MEM_FREE(door->directory, door);
 }
 
 // In a thread of the system's.

@@ -24,12 +24,9 @@ void frame_map_init(struct frame_map *map, struct writer *writer, const struct s
 
 void frame_map_fini(struct frame_map *map)
 {
-	mem_free(map->ids);
-	mem_free(map->modules);
-	mem_free(map->loose);
+	MEM_FREE(map->ids, map->modules, map->loose);
 	for (size_t i = 0; i < map->codes_count; i++) {
-		mem_free(map->codes[i].function);
-		mem_free(map->codes[i].file);
+		MEM_FREE(map->codes[i].function, map->codes[i].file);
 	}
 	mem_free(map->codes);
 	memset(map, 0, sizeof *map);
@@ -140,8 +137,7 @@ void frame_map_add_code(struct frame_map *map, uint32_t number, char *function, 
 
 	// Numbers rise one by one, in a forked child from where its parent was.
 	if (number < before || (before > 0 && number > before + 65536)) {
-		mem_free(function);
-		mem_free(file);
+		MEM_FREE(function, file);
 		return;
 	}
 	*MEM_REACH(map->codes, map->codes_capacity, number) = (struct code_name){ function, file };

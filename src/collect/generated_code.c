@@ -41,8 +41,7 @@ static void naming_put(struct naming *naming)
 		}
 		code_names_split(wanted, &name);
 		writer_add_name(writer, wanted->frame, &name, 1);
-		mem_free(name.function);
-		mem_free(name.file);
+		MEM_FREE(name.function, name.file);
 		naming->named++;
 		naming->unsure += wanted->several;
 	}

@@ -12,8 +12,7 @@ static const char *const kinds[HIDDEN_ALLOCATOR_KINDS] = { "jemalloc", "mimalloc
 void hidden_allocator_fini(struct hidden_allocator_list *list)
 {
 	for (size_t i = 0; i < list->count; i++) {
-		mem_free(list->list[i].path);
-		mem_free(list->list[i].name);
+		MEM_FREE(list->list[i].path, list->list[i].name);
 	}
 	mem_free(list->list);
 	str_fini(&list->entered);

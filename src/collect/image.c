@@ -90,8 +90,7 @@ void image_close(struct image *image)
 	image->own_count = image->own_capacity = 0;
 	snapshot_fini(&image->look);
 	image->look_open = false;
-	mem_free(image->exec.path);
-	mem_free(image->vfork_exec.path);
+	MEM_FREE(image->exec.path, image->vfork_exec.path);
 	if (image->arrival->spare != NULL && image->spares != NULL) {
 		// One that was looked for in vain had ended, if its number was known.
 		spares_release(image->spares, image->arrival->spare,

@@ -65,14 +65,10 @@ static COLD void grow(struct lane_path *path, size_t depth)
 
 void lane_path_fini(struct lane_path *path)
 {
-	mem_free(path->frames);
-	mem_free(path->settled);
-	mem_free(path->hashes);
-	mem_free(path->ids);
+	MEM_FREE(path->frames, path->settled, path->hashes, path->ids);
 	mem_unmap(path->numbered, path->numbered_count * sizeof *path->numbered);
 	for (uint32_t i = 0; i < path->wholes_count; i++) {
-		mem_free(path->wholes[i].edit);
-		mem_free(path->wholes[i].ids);
+		MEM_FREE(path->wholes[i].edit, path->wholes[i].ids);
 	}
 	mem_unmap(path->wholes, path->wholes_count * sizeof *path->wholes);
 	memset(path, 0, sizeof *path);

@@ -45,8 +45,7 @@ void lane_reader_init(struct lane_reader *reader, const uint8_t *ring, uint32_t 
 
 void lane_reader_fini(struct lane_reader *reader)
 {
-	mem_free(reader->heaps);
-	mem_free(reader->lists);
+	MEM_FREE(reader->heaps, reader->lists);
 	lane_path_fini(&reader->path);
 	mem_free(reader->calls);
 	memset(reader, 0, sizeof *reader);

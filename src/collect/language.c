@@ -30,12 +30,10 @@ void language_init(struct language *language, struct interner *interner, bool na
 
 void language_fini(struct language *language)
 {
-	mem_free(language->flags);
-	mem_free(language->nodes);
+	MEM_FREE(language->flags, language->nodes);
 	map_fini(&language->nodes_by);
 	map_fini(&language->merged);
-	mem_free(language->frames);
-	mem_free(language->own);
+	MEM_FREE(language->frames, language->own);
 	memset(language, 0, sizeof *language);
 }
 

@@ -27,8 +27,7 @@ void merge_init(struct merge *merge, struct trace_builder *trace_builder, merge_
 
 void merge_fini(struct merge *merge)
 {
-	mem_free(merge->heap);
-	mem_free(merge->pulls);
+	MEM_FREE(merge->heap, merge->pulls);
 	memset(merge, 0, sizeof *merge);
 }
 

@@ -23,8 +23,7 @@ void pending_exec_fini(struct pending_exec *pending_exec)
 {
 	while (pending_exec->count > 0)
 		take_out(pending_exec, pending_exec->count - 1);
-	mem_free(pending_exec->all);
-	mem_free(pending_exec->hellos);
+	MEM_FREE(pending_exec->all, pending_exec->hellos);
 	memset(pending_exec, 0, sizeof *pending_exec);
 }
 

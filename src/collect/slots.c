@@ -19,8 +19,7 @@
 
 void slots_fini(struct slots *slots)
 {
-	mem_free(slots->first);
-	mem_free(slots->runs);
+	MEM_FREE(slots->first, slots->runs);
 	memset(slots, 0, sizeof *slots);
 }
 

@@ -22,8 +22,7 @@ void spares_pool_free(struct spare_pool *pool)
 	ASSERT(pool->taken == 0);
 	for (size_t i = 0; i < pool->count; i++)
 		share_close(&pool->spares[i].share);
-	mem_free(pool->exe);
-	mem_free(pool);
+	MEM_FREE(pool->exe, pool);
 }
 
 void spares_fini(struct spares *spares)

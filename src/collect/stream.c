@@ -46,8 +46,7 @@ void stream_free(struct stream *stream)
 	if (stream->chunks != NULL)
 		for (size_t i = 0; i < STREAM_CHUNKS; i++)
 			mem_free(stream->chunks[i]);
-	mem_free(stream->chunks);
-	mem_free(stream->items);
+	MEM_FREE(stream->chunks, stream->items);
 	lane_reader_fini(&stream->reader);
 	mem_free(stream);
 }

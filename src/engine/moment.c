@@ -230,8 +230,7 @@ static bool no_mark(const struct reader *reader, const char *name, size_t length
 		err_set(err, ERR_USAGE, "no mark '%s' in the trace; it has %s%s", wanted,
 			str_get(&shown), known > NAMES_SHOWN ? " …" : "");
 	str_fini(&shown);
-	mem_free(wanted);
-	mem_free(names);
+	MEM_FREE(wanted, names);
 	return false;
 }
 

@@ -26,10 +26,7 @@ _Static_assert(QUERY_OWNER(SPACE_OWNERS_COUNT) <= 32, "owners are bits of a set"
 
 void query_fini(struct query *query)
 {
-	mem_free(query->processes);
-	mem_free(query->threads);
-	mem_free(query->sizes);
-	mem_free(query->heaps);
+	MEM_FREE(query->processes, query->threads, query->sizes, query->heaps);
 	*query = (struct query){ 0 };
 }
 

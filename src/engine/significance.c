@@ -132,9 +132,7 @@ void significance_free(struct significance *significance)
 {
 	if (!significance)
 		return;
-	mem_free(significance->members);
-	mem_free(significance->largest);
-	mem_free(significance);
+	MEM_FREE(significance->members, significance->largest, significance);
 }
 
 // ---- figures ----

@@ -530,8 +530,7 @@ bool window_ask(struct window *window, const struct window_query *query,
 
 void window_result_fini(struct window_result *result)
 {
-	mem_free(result->rows);
-	mem_free(result->rests);
+	MEM_FREE(result->rows, result->rests);
 	*result = (struct window_result){ 0 };
 }
 

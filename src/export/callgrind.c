@@ -194,8 +194,7 @@ static bool write(const struct export_source *source, struct sink *sink, struct 
 	write_all(&callgrind, &without);
 	locations_fini(&callgrind.locations);
 	index_set_fini(&callgrind.known);
-	mem_free(callgrind.costs);
-	mem_free(callgrind.numbers);
+	MEM_FREE(callgrind.costs, callgrind.numbers);
 	return true;
 }
 

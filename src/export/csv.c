@@ -392,8 +392,7 @@ static bool write(const struct export_source *source, struct sink *sink, bool js
 	events_say_sampled(source);
 	locations_fini(&rows.locations);
 	flush(&rows);
-	mem_free(rows.stack_texts);
-	mem_free(rows.buffer);
+	MEM_FREE(rows.stack_texts, rows.buffer);
 	str_fini(&rows.stacks);
 	return true;
 }

@@ -460,9 +460,7 @@ static void firefox_fini(struct firefox *firefox)
 	locations_fini(&firefox->locations);
 	map_fini(&firefox->stack_numbers);
 	str_fini(&firefox->out);
-	mem_free(firefox->events);
-	mem_free(firefox->stacks);
-	mem_free(firefox->path);
+	MEM_FREE(firefox->events, firefox->stacks, firefox->path);
 }
 
 static bool write(const struct export_source *source, struct sink *sink, struct err *err)

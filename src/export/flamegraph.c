@@ -463,8 +463,7 @@ static bool write(const struct export_source *source, struct sink *sink, struct 
 	say_limits(&flamegraph);
 	locations_fini(&flamegraph.locations);
 	locations_fini(&flamegraph.before);
-	mem_free(flamegraph.nodes);
-	mem_free(flamegraph.numbers);
+	MEM_FREE(flamegraph.nodes, flamegraph.numbers);
 	return true;
 }
 

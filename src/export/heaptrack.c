@@ -252,8 +252,7 @@ static void heaptrack_fini(struct heaptrack *heaptrack)
 	map_fini(&heaptrack->traces);
 	index_set_fini(&heaptrack->kinds_set);
 	str_fini(&heaptrack->text);
-	mem_free(heaptrack->kinds);
-	mem_free(heaptrack->path);
+	MEM_FREE(heaptrack->kinds, heaptrack->path);
 }
 
 static bool write(const struct export_source *source, struct sink *sink, struct err *err)

@@ -129,9 +129,6 @@ void locations_fini(struct locations *locations)
 	string_table_fini(&locations->strings);
 	map_fini(&locations->numbers);
 	index_set_fini(&locations->function_numbers);
-	mem_free(locations->path);
-	mem_free(locations->list);
-	mem_free(locations->lines);
-	mem_free(locations->functions);
+	MEM_FREE(locations->path, locations->list, locations->lines, locations->functions);
 	*locations = (struct locations){ 0 };
 }

@@ -265,8 +265,7 @@ static bool write(const struct export_source *source, struct sink *sink, struct 
 	locations_fini(&massif.locations);
 	stack_levels_fini(&massif.levels);
 	index_set_fini(&massif.known);
-	mem_free(massif.nodes);
-	mem_free(massif.numbers);
+	MEM_FREE(massif.nodes, massif.numbers);
 	return true;
 }
 

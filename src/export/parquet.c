@@ -116,11 +116,7 @@ static void free_file(struct parquet *parquet)
 	str_fini(&parquet->page);
 	str_fini(&parquet->compressed);
 	str_fini(&parquet->header);
-	mem_free(parquet->slots);
-	mem_free(parquet->dictionary);
-	mem_free(parquet->numbers);
-	mem_free(parquet->items);
-	mem_free(parquet);
+	MEM_FREE(parquet->slots, parquet->dictionary, parquet->numbers, parquet->items, parquet);
 }
 
 // ---- dictionaries ----
@@ -290,8 +286,7 @@ static size_t add_levels(struct str *out, const uint64_t *ends, size_t from, siz
 		str_add_bytes(out, levels.text, levels.length);
 	}
 	str_fini(&levels);
-	mem_free(repeats);
-	mem_free(there);
+	MEM_FREE(repeats, there);
 	return places;
 }
 

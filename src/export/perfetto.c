@@ -387,9 +387,7 @@ static void perfetto_fini(struct perfetto *perfetto)
 	str_fini(&perfetto->interned);
 	str_fini(&perfetto->packet);
 	str_fini(&perfetto->out);
-	mem_free(perfetto->marked);
-	mem_free(perfetto->numbers);
-	mem_free(perfetto->strings_written);
+	MEM_FREE(perfetto->marked, perfetto->numbers, perfetto->strings_written);
 }
 
 static bool write(const struct export_source *source, struct sink *sink, struct err *err)

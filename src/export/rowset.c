@@ -615,8 +615,7 @@ static void write_labels(struct rowset *rows)
 		put_text(rows, name);
 		put_text(rows, value);
 		end_row(rows);
-		mem_free(name);
-		mem_free(value);
+		MEM_FREE(name, value);
 	}
 }
 
@@ -700,11 +699,7 @@ void rowset_free(struct rowset *rows)
 		return;
 	for (unsigned i = 0; i < ROWSET_COLUMNS_MAX; i++)
 		mem_free(rows->batch.values[i]);
-	mem_free(rows->batch.items);
-	mem_free(rows->heaps);
-	mem_free(rows->rss);
-	mem_free(rows->of_frame);
-	mem_free(rows->of_stack);
+	MEM_FREE(rows->batch.items, rows->heaps, rows->rss, rows->of_frame, rows->of_stack);
 	rowset_sites_fini(&rows->sites);
 	string_table_fini(&rows->texts);
 	mem_free(rows);

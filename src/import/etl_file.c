@@ -544,9 +544,7 @@ void etl_file_close(struct etl_file *file)
 		return;
 	for (size_t i = 0; i < file->streams_count; i++)
 		mem_free(file->streams[i].bytes);
-	mem_free(file->streams);
-	mem_free(file->buffers);
-	mem_free(file->packed);
+	MEM_FREE(file->streams, file->buffers, file->packed);
 	map_fini(&file->by_cpu);
 	mem_free(file);
 }

@@ -50,9 +50,7 @@ void etl_stacks_free(struct etl_stacks *stacks)
 {
 	if (!stacks)
 		return;
-	mem_free(stacks->nodes);
-	mem_free(stacks->definitions);
-	mem_free(stacks->keys);
+	MEM_FREE(stacks->nodes, stacks->definitions, stacks->keys);
 	index_set_fini(&stacks->by_frame);
 	map_fini(&stacks->by_key);
 	mem_free(stacks);

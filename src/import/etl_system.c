@@ -62,17 +62,13 @@ void etl_system_free(struct etl_system *system)
 	if (!system)
 		return;
 	for (size_t i = 0; i < system->processes_count; i++) {
-		mem_free(system->processes[i].name);
-		mem_free(system->processes[i].command);
+		MEM_FREE(system->processes[i].name, system->processes[i].command);
 	}
 	for (size_t i = 0; i < system->images_count; i++)
 		mem_free(system->images[i].path);
 	for (size_t i = 0; i < system->rsds_count; i++)
 		mem_free(system->rsds[i].pdb);
-	mem_free(system->processes);
-	mem_free(system->before);
-	mem_free(system->images);
-	mem_free(system->rsds);
+	MEM_FREE(system->processes, system->before, system->images, system->rsds);
 	map_fini(&system->by_pid);
 	map_fini(&system->open);
 	mem_free(system);
@@ -219,8 +215,7 @@ static void add_process_event(struct etl_system *system, const struct etl_event 
 		add_process(system, &process);
 		last = last_process(system, process.pid);
 	} else {
-		mem_free(process.name);
-		mem_free(process.command);
+		MEM_FREE(process.name, process.command);
 	}
 	if (event->opcode == PROCESS_END) {
 		last->ended = event->time;

@@ -362,10 +362,7 @@ static bool read_dhat(struct import_work *work, struct err *err)
 	bool ok = read_all(&dhat, err);
 
 	str_fini(&dhat.content);
-	mem_free(dhat.points);
-	mem_free(dhat.numbers);
-	mem_free(dhat.names);
-	mem_free(dhat.frames);
+	MEM_FREE(dhat.points, dhat.numbers, dhat.names, dhat.frames);
 	return ok;
 }
 

@@ -599,9 +599,7 @@ static void fini(struct etl *etl)
 	etl_stacks_free(etl->stacks);
 	etl_system_free(etl->system);
 	etl_put_fini(&etl->put);
-	mem_free(etl->ring);
-	mem_free(etl->heads);
-	mem_free(etl->running);
+	MEM_FREE(etl->ring, etl->heads, etl->running);
 	map_fini(&etl->thread_pid);
 }
 

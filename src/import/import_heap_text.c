@@ -220,8 +220,7 @@ static bool read_heap_text(struct import_work *work, struct err *err)
 	if (ok)
 		put_all(&profile);
 	mapped_files_fini(&profile.mappings);
-	mem_free(profile.all);
-	mem_free(profile.addresses);
+	MEM_FREE(profile.all, profile.addresses);
 	return ok;
 }
 

@@ -519,13 +519,8 @@ static void free_all(struct heaptrack *heaptrack)
 		mem_free(heaptrack->strings[i]);
 	for (size_t i = 0; i < heaptrack->modules_count; i++)
 		mem_free(heaptrack->modules[i].path);
-	mem_free(heaptrack->strings);
-	mem_free(heaptrack->modules);
-	mem_free(heaptrack->frames);
-	mem_free(heaptrack->stacks);
-	mem_free(heaptrack->pairs);
-	mem_free(heaptrack->blocks);
-	mem_free(heaptrack->exe);
+	MEM_FREE(heaptrack->strings, heaptrack->modules, heaptrack->frames, heaptrack->stacks,
+		 heaptrack->pairs, heaptrack->blocks, heaptrack->exe);
 }
 
 static void remark(const struct heaptrack *heaptrack, struct str *remarks)

@@ -285,8 +285,7 @@ static module_id module_of(struct profile *profile, uint64_t id)
 	hex = text_of(profile, mapping->build_id);
 	read_build_id(&module, hex);
 	found = module.start < module.end ? intake_module(profile->intake, &module) : 0;
-	mem_free(module.path);
-	mem_free(hex);
+	MEM_FREE(module.path, hex);
 	return found;
 }
 
@@ -325,8 +324,7 @@ static frame_id make_frame(struct profile *profile, struct bytes_cursor message)
 	frame = count ? intake_frame_named(profile->intake, names, count)
 		      : intake_frame_address(profile->intake, module_of(profile, mapping), address);
 	for (size_t i = 0; i < count; i++) {
-		mem_free(names[i].function);
-		mem_free(names[i].file);
+		MEM_FREE(names[i].function, names[i].file);
 	}
 	return frame;
 }
@@ -441,8 +439,7 @@ static void add_sample(struct profile *profile, struct bytes_cursor message)
 	} else {
 		profile->mixed++;
 	}
-	mem_free(process);
-	mem_free(thread);
+	MEM_FREE(process, thread);
 }
 
 static void read_samples(struct profile *profile)
@@ -545,10 +542,7 @@ static bool read_pprof(struct import_work *work, struct err *err)
 	bool ok = read_profile(&profile, err);
 
 	bytes_fini(&profile.content);
-	mem_free(profile.strings);
-	mem_free(profile.functions);
-	mem_free(profile.mappings);
-	mem_free(profile.locations);
+	MEM_FREE(profile.strings, profile.functions, profile.mappings, profile.locations);
 	map_fini(&profile.function_of);
 	map_fini(&profile.mapping_of);
 	map_fini(&profile.location_of);

@@ -91,10 +91,8 @@ void intake_free(struct intake *intake)
 	map_fini(&intake->addresses[0]);
 	map_fini(&intake->addresses[1]);
 	map_fini(&intake->children);
-	mem_free(intake->info.tool);
-	mem_free(intake->info.host);
-	mem_free(intake->info.command);
-	mem_free(intake->info.directory);
+	MEM_FREE(intake->info.tool, intake->info.host, intake->info.command,
+		 intake->info.directory);
 	str_fini(&intake->options);
 	mem_free(intake);
 }

@@ -69,9 +69,7 @@ void series_free(struct series *series)
 		return;
 	mem_free(series->sums);
 	index_set_fini(&series->by_key);
-	mem_free(series->blocks);
-	mem_free(series->name);
-	mem_free(series);
+	MEM_FREE(series->blocks, series->name, series);
 }
 
 void series_begin(struct series *series, const char *name, uint64_t time_ns)

@@ -52,8 +52,7 @@ void source_free(struct source *source)
 	if (source->packing == GZIP)
 		inflateEnd(&source->gzip);
 	ZSTD_freeDStream(source->zstd);
-	mem_free(source->bytes);
-	mem_free(source);
+	MEM_FREE(source->bytes, source);
 }
 
 static bool fail(struct source *source, const char *why)

@@ -770,7 +770,6 @@ bool glibc_heap_read(struct glibc_heap *heap, const struct objects *objects,
 		str_add(&heap->with, "glibc");
 	map_fini(&walk->unused);
 	map_fini(&walk->heaps);
-	mem_free(walk->data);
-	mem_free(walk);
+	MEM_FREE(walk->data, walk);
 	return ok;
 }

@@ -267,7 +267,6 @@ bool glibc_heap_settle(const struct objects *objects, struct tracee *tracee,
 		if (inside)
 			tracee_run_to(tracee, places, GLIBC_HEAP_PATIENCE_NS);
 	}
-	mem_free(code.spans);
-	mem_free(places);
+	MEM_FREE(code.spans, places);
 	return !inside;
 }

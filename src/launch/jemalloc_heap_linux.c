@@ -489,8 +489,5 @@ void jemalloc_heap_read(struct glibc_heap *heap, const struct objects *objects,
 	}
 	str_fini(&other);
 	map_fini(&walk->unused);
-	mem_free(walk->leaf);
-	mem_free(walk->used);
-	mem_free(walk->data);
-	mem_free(walk);
+	MEM_FREE(walk->leaf, walk->used, walk->data, walk);
 }

@@ -314,8 +314,7 @@ static bool loader_write(struct loader *loader, const Elf64_Phdr *planned, uint6
 	       tracee_write(loader->pid, image_at, image, tls.p_filesz) &&
 	       tracee_write(loader->pid, loader->headers_at, &at, 8) &&
 	       tracee_write(loader->pid, loader->count_at, &(uint64_t){ block->programs_count }, 8);
-	mem_free(image);
-	mem_free(block);
+	MEM_FREE(image, block);
 	return done || (placed && placer_fail(loader->pid, "its memory cannot be written", 0, err));
 }
 

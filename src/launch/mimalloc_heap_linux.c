@@ -383,11 +383,7 @@ static void mimalloc_heap_fini(struct mimalloc_heap_walk *walk)
 {
 	map_fini(&walk->threads);
 	map_fini(&walk->unused);
-	mem_free(walk->heaps);
-	mem_free(walk->window);
-	mem_free(walk->taken);
-	mem_free(walk->data);
-	mem_free(walk);
+	MEM_FREE(walk->heaps, walk->window, walk->taken, walk->data, walk);
 }
 
 void mimalloc_heap_read(struct glibc_heap *heap, const struct objects *objects,

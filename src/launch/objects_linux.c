@@ -172,11 +172,9 @@ bool objects_read(struct objects *objects, pid_t pid)
 void objects_fini(struct objects *objects)
 {
 	for (size_t i = 0; i < objects->count; i++) {
-		mem_free(objects->list[i].path);
-		mem_free(objects->list[i].inside);
+		MEM_FREE(objects->list[i].path, objects->list[i].inside);
 	}
-	mem_free(objects->list);
-	mem_free(objects->text);
+	MEM_FREE(objects->list, objects->text);
 	*objects = (struct objects){ 0 };
 }
 

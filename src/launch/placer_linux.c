@@ -318,8 +318,7 @@ bool placer_write(struct placer *placer, uint8_t *variables, struct err *err)
 	       tracee_write(placer->pid, placer->recorder + segment->p_vaddr, data,
 			    placer_up(segment->p_vaddr + segment->p_filesz, PLACER_PAGE) -
 				    segment->p_vaddr);
-	mem_free(block);
-	mem_free(data);
+	MEM_FREE(block, data);
 	return done ||
 	       (relocated && placer_fail(placer->pid, "its memory cannot be written", 0, err));
 }

@@ -61,8 +61,7 @@ static uint64_t reach_scan_release(void *stopped)
 	process_copy_end(&scan->copy);
 	if (scan->pagemap >= 0)
 		close(scan->pagemap);
-	mem_free(scan->buffer);
-	mem_free(scan);
+	MEM_FREE(scan->buffer, scan);
 	return stood_ns;
 }
 

@@ -215,8 +215,7 @@ bool file_rename_in(int folder, const char *from, const char *to)
 			       MOVEFILE_REPLACE_EXISTING) ||
 		   failed(GetLastError()));
 
-	mem_free(old);
-	mem_free(new);
+	MEM_FREE(old, new);
 	return ok;
 }
 
@@ -399,8 +398,7 @@ bool file_rename(const char *from, const char *to, bool replace)
 			      replace ? MOVEFILE_REPLACE_EXISTING : 0) ||
 		  failed(GetLastError());
 
-	mem_free(old);
-	mem_free(new);
+	MEM_FREE(old, new);
 	return ok;
 }
 

@@ -82,8 +82,7 @@ void http_free(struct http *http)
 		return;
 	http->easy_cleanup(http->curl);
 	http->slist_free_all(http->headers);
-	mem_free(http->trusted);
-	mem_free(http);
+	MEM_FREE(http->trusted, http);
 }
 
 void http_header(struct http *http, const char *header)

@@ -398,9 +398,7 @@ static void read_events(struct reading *reading, struct progress *progress)
 static void clean_up(struct reading *reading)
 {
 	blocks_fini(&reading->blocks);
-	mem_free(reading->spare);
-	mem_free(reading->halves);
-	mem_free(reading->numbers);
+	MEM_FREE(reading->spare, reading->halves, reading->numbers);
 }
 
 static struct reading begin_reading(struct replay_plan *plan, replay_plan_put *given, void *context)

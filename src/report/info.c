@@ -126,8 +126,7 @@ void info_fini(struct info *info)
 		mem_free(info->messages[i].text);
 	mem_free(info->messages);
 	map_fini(&info->flags);
-	mem_free(info->process_events);
-	mem_free(info->process_threads);
+	MEM_FREE(info->process_events, info->process_threads);
 }
 
 uint64_t info_events_lost(const struct info *info)

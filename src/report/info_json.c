@@ -18,8 +18,7 @@ static void json_labels(struct json *json, const char *text)
 		char *value = mem_copy_bytes(label.value, label.value_length);
 
 		json_kv_string(json, name, value);
-		mem_free(name);
-		mem_free(value);
+		MEM_FREE(name, value);
 	}
 	json_object_end(json);
 }

@@ -59,8 +59,7 @@ void process_tree_init(struct process_tree *tree, const struct reader *reader)
 			node = above[--depth];
 		node = links[node].next_sibling;
 	}
-	mem_free(above);
-	mem_free(links);
+	MEM_FREE(above, links);
 }
 
 void process_tree_fini(struct process_tree *tree)

@@ -30,9 +30,7 @@ void top_close(struct top *top)
 {
 	heap_free(top->heap);
 	opened_close(&top->opened);
-	mem_free(top->before);
-	mem_free(top->since);
-	mem_free(top->rows);
+	MEM_FREE(top->before, top->since, top->rows);
 	*top = (struct top){ 0 };
 }
 

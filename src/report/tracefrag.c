@@ -325,6 +325,5 @@ void tracefrag_write(struct query_context *asked, process_id process, struct sin
 		qsort(list.all, list.count, sizeof *list.all, by_stack);
 	write_all(&list, sink);
 	map_fini(&list.by_number);
-	mem_free(list.touched);
-	mem_free(list.all);
+	MEM_FREE(list.touched, list.all);
 }

@@ -57,8 +57,7 @@ bool answer_rows_take(struct answer_rows *cells, struct str *text, size_t column
 
 void answer_rows_fini(struct answer_rows *cells)
 {
-	mem_free(cells->text);
-	mem_free(cells->cells);
+	MEM_FREE(cells->text, cells->cells);
 	*cells = (struct answer_rows){ 0 };
 }
 

@@ -175,8 +175,7 @@ static void tell_rows(struct duckdb *duckdb, void *chunk, size_t columns,
 		reader->row(reader->context, values, columns);
 	}
 	str_fini(&row);
-	mem_free(values);
-	mem_free(at);
+	MEM_FREE(values, at);
 }
 
 static void tell_columns(struct duckdb *duckdb, struct duckdb_result *result, size_t columns,

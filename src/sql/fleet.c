@@ -188,10 +188,7 @@ void fleet_answer_fini(struct fleet_answer *answer)
 {
 	for (size_t i = 0; i < answer->texts_count; i++)
 		mem_free(answer->texts[i]);
-	mem_free(answer->texts);
-	mem_free(answer->rows);
-	mem_free(answer->before);
-	mem_free(answer->after);
+	MEM_FREE(answer->texts, answer->rows, answer->before, answer->after);
 	*answer = (struct fleet_answer){ 0 };
 }
 

@@ -224,7 +224,5 @@ void lanes_free(struct lanes *lanes)
 		str_fini(&lane->text);
 		str_fini(&lane->answer);
 	}
-	mem_free(lanes->list);
-	mem_free(lanes->turn);
-	mem_free(lanes);
+	MEM_FREE(lanes->list, lanes->turn, lanes);
 }

@@ -351,8 +351,7 @@ static bool begin(struct push *push, struct shards *shards, const struct query_c
 static void end(struct push *push)
 {
 	lanes_free(push->lanes);
-	mem_free(push->order);
-	mem_free(push->values);
+	MEM_FREE(push->order, push->values);
 	native_fini(&push->native);
 	str_fini(&push->known);
 }

@@ -265,8 +265,7 @@ bool sql_answer_write(struct duckdb *duckdb, const char *question, enum sql_answ
 		mem_free(answer.cells[i]);
 	for (size_t i = 0; i < answer.columns; i++)
 		str_fini(&answer.names[i]);
-	mem_free(answer.cells);
-	mem_free(answer.names);
+	MEM_FREE(answer.cells, answer.names);
 	str_fini(&sql);
 	return good;
 }

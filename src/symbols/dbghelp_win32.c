@@ -140,16 +140,13 @@ struct dbghelp *dbghelp_open(const char *path, uint32_t image_bytes, const struc
 	image = wide_new_path(path);
 	folders = search_path(path, search);
 	if (!library.SymInitializeW(help, (const wchar_t *)folders, FALSE)) {
-		mem_free(image);
-		mem_free(folders);
-		mem_free(help);
+		MEM_FREE(image, folders, help);
 		return NULL;
 	}
 	known = library.SymLoadModuleExW(help, NULL, (const wchar_t *)image, NULL, BASE,
 					 image_bytes, NULL, 0) == BASE &&
 		is_known(help);
-	mem_free(image);
-	mem_free(folders);
+	MEM_FREE(image, folders);
 	if (known)
 		return help;
 	dbghelp_close(help);

@@ -242,8 +242,7 @@ void debuginfo_free(struct debuginfo *debuginfo)
 		mem_free(debuginfo->units[i].nodes);
 	}
 	nest_fini(&debuginfo->nest);
-	mem_free(debuginfo->units);
-	mem_free(debuginfo);
+	MEM_FREE(debuginfo->units, debuginfo);
 }
 
 // Can functions stand below such a DIE?

@@ -283,8 +283,7 @@ void linetable_read(struct linetable *table, const struct linetable_source *sour
 void linetable_fini(struct linetable *table)
 {
 	nest_fini(&table->nest);
-	mem_free(table->sequences);
-	mem_free(table->rows);
+	MEM_FREE(table->sequences, table->rows);
 	*table = (struct linetable){ 0 };
 }
 

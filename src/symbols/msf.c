@@ -107,8 +107,7 @@ bool msf_open(struct msf *msf, const uint8_t *bytes, size_t size_bytes, struct e
 
 void msf_close(struct msf *msf)
 {
-	mem_free(msf->directory);
-	mem_free(msf->entries);
+	MEM_FREE(msf->directory, msf->entries);
 	*msf = (struct msf){ 0 };
 }
 

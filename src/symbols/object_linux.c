@@ -164,9 +164,7 @@ void object_close(struct object *object)
 		mapped_forget(object->mapped);
 	if (object->elf)
 		elf_end(object->elf);
-	mem_free(object->bytes);
-	mem_free(object->path);
-	mem_free(object);
+	MEM_FREE(object->bytes, object->path, object);
 }
 
 bool object_crc(const char *path, uint32_t *crc)

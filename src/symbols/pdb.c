@@ -272,9 +272,7 @@ void pdb_close(struct pdb *pdb)
 	for (size_t i = 0; i < pdb->modules_count; i++)
 		pdb_module_free(pdb->modules[i].module);
 	pdb_ids_fini(&pdb->ids);
-	mem_free(pdb->modules);
-	mem_free(pdb->parts);
-	mem_free(pdb->sections.items);
+	MEM_FREE(pdb->modules, pdb->parts, pdb->sections.items);
 	msf_stream_close(&pdb->info);
 	msf_stream_close(&pdb->debug);
 	msf_stream_close(&pdb->names);

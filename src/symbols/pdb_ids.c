@@ -33,8 +33,7 @@ void pdb_ids_fini(struct pdb_ids *ids)
 	while (map_next(&ids->names, &at, &item, &text))
 		mem_free((char *)(uintptr_t)text);
 	map_fini(&ids->names);
-	mem_free(ids->types.places);
-	mem_free(ids->items.places);
+	MEM_FREE(ids->types.places, ids->items.places);
 	msf_stream_close(&ids->types.stream);
 	msf_stream_close(&ids->items.stream);
 }

@@ -525,9 +525,7 @@ void pdb_module_free(struct pdb_module *module)
 	if (!module)
 		return;
 	nest_fini(&module->nest);
-	mem_free(module->nodes);
-	mem_free(module->rows);
-	mem_free(module->lines);
+	MEM_FREE(module->nodes, module->rows, module->lines);
 	msf_stream_close(&module->stream);
 	mem_free(module);
 }

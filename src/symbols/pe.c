@@ -193,8 +193,7 @@ bool pe_open(struct pe *pe, const uint8_t *bytes, size_t size_bytes, struct err 
 
 void pe_close(struct pe *pe)
 {
-	mem_free(pe->sections);
-	mem_free(pe->pdb);
+	MEM_FREE(pe->sections, pe->pdb);
 	*pe = (struct pe){ 0 };
 }
 

@@ -85,8 +85,7 @@ void pe_bounds_init(struct pe_bounds *bounds, const struct pe *pe)
 
 void pe_bounds_fini(struct pe_bounds *bounds)
 {
-	mem_free(bounds->functions);
-	mem_free(bounds->starts);
+	MEM_FREE(bounds->functions, bounds->starts);
 	*bounds = (struct pe_bounds){ 0 };
 }
 

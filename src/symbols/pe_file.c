@@ -321,8 +321,7 @@ static void find_pdb(struct pe_file *file, const struct symbols_file_identity *i
 			     &hunt);
 	if (wanted.name && !file->pdb)
 		file->missing_pdb = store_path(wanted.name, wanted.key);
-	mem_free(wanted.name);
-	mem_free(wanted.key);
+	MEM_FREE(wanted.name, wanted.key);
 }
 
 struct pe_file *pe_file_open(const struct symbols_file_identity *identity,
@@ -359,15 +358,11 @@ void pe_file_close(struct pe_file *file)
 	dbghelp_close(file->help);
 	pdb_close(file->pdb);
 	file_view_close(&file->pdb_bytes);
-	mem_free(file->pdb_path);
-	mem_free(file->missing_pdb);
-	mem_free(file->missing_image);
+	MEM_FREE(file->pdb_path, file->missing_pdb, file->missing_image);
 	pe_names_fini(&file->names);
 	pe_close(&file->pe);
 	file_view_close(&file->bytes);
-	mem_free(file->path);
-	mem_free(file->name);
-	mem_free(file);
+	MEM_FREE(file->path, file->name, file);
 }
 
 void pe_file_find(struct pe_file *file, uint64_t offset, struct places *places)

@@ -49,8 +49,7 @@ void pe_names_fini(struct pe_names *names)
 	map_fini(&names->unnamed);
 	for (size_t i = 0; i < names->owned_count; i++)
 		mem_free(names->owned[i]);
-	mem_free(names->owned);
-	mem_free(names->entries);
+	MEM_FREE(names->owned, names->entries);
 	pe_bounds_fini(&names->bounds);
 }
 

@@ -135,8 +135,7 @@ static bool try_pointer(const char *folder, symbol_path_try *attempt, void *opaq
 	char *found = pointer ? read_pointer(pointer) : NULL;
 	bool done = found && file_look(found) == FILE_IS_REGULAR && attempt(opaque, found);
 
-	mem_free(found);
-	mem_free(pointer);
+	MEM_FREE(found, pointer);
 	return done;
 }
 
@@ -149,8 +148,7 @@ static void look_compressed(const char *folder, const char *name, struct remarks
 	found = drive_find_in(folder, packed);
 	if (found)
 		remarks_add(remarks, "%s is compressed: unpack it (expand, or cabextract)", found);
-	mem_free(found);
-	mem_free(packed);
+	MEM_FREE(found, packed);
 }
 
 // A folder of a store: where the file has this key.

@@ -120,8 +120,7 @@ void symbols_free(struct symbols *symbols)
 
 		free_answers(&file->answers);
 		symbols_file_close(file->file);
-		mem_free(file->path);
-		mem_free(file);
+		MEM_FREE(file->path, file);
 	}
 	mem_free(symbols->files);
 	map_fini(&symbols->files_by_hash);
@@ -133,9 +132,7 @@ void symbols_free(struct symbols *symbols)
 	symbol_path_fini(&symbols->symbol_path);
 	remarks_fini(&symbols->remarks);
 	places_fini(&symbols->places);
-	mem_free(symbols->directories);
-	mem_free(symbols->nobody);
-	mem_free(symbols);
+	MEM_FREE(symbols->directories, symbols->nobody, symbols);
 }
 
 #define HASH_SEED UINT64_C(0xcbf29ce484222325)
@@ -465,8 +462,7 @@ bool symbols_pack(struct symbols *symbols, symbols_pack_sink *sink, void *opaque
 		}
 		symbols_bundle_maker_free(packing.spike_sites[i]);
 	}
-	mem_free(packing.spike_sites);
-	mem_free(packing.seen);
+	MEM_FREE(packing.spike_sites, packing.seen);
 	return ok;
 }
 

@@ -196,9 +196,7 @@ void symbols_file_close(struct symbols_file *file)
 	object_close(file->debug);
 	object_close(file->main);
 	object_close(file->shared);
-	mem_free(file->missing_main);
-	mem_free(file->missing_debug);
-	mem_free(file);
+	MEM_FREE(file->missing_main, file->missing_debug, file);
 }
 
 // Is `symbol` only a part that the compiler split off `name`, such as main.cold?

@@ -14,8 +14,7 @@ void asm_lex_init(struct asm_lex *lex, const char *text, size_t length)
 
 void asm_lex_fini(struct asm_lex *lex)
 {
-	mem_free(lex->words);
-	mem_free(lex->text);
+	MEM_FREE(lex->words, lex->text);
 	*lex = (struct asm_lex){ 0 };
 }
 

@@ -626,11 +626,7 @@ bool asm_read(const char *text, size_t length, int fd, struct err *err)
 	snapshot_fini(&assembly.snapshot);
 	reach_fini(&assembly.reach);
 	asm_lex_fini(&assembly.lex);
-	mem_free(assembly.info.tool);
-	mem_free(assembly.info.host);
-	mem_free(assembly.info.command);
-	mem_free(assembly.info.directory);
-	mem_free(assembly.info.options);
-	mem_free(assembly.info.labels);
+	MEM_FREE(assembly.info.tool, assembly.info.host, assembly.info.command,
+		 assembly.info.directory, assembly.info.options, assembly.info.labels);
 	return ok;
 }

@@ -136,6 +136,5 @@ void bundle_free(struct bundle *bundle)
 		bundle->chain.out.regular = false; // chain_fini has no file any more
 	}
 	chain_fini(&bundle->chain);
-	mem_free(bundle->end.why);
-	mem_free(bundle);
+	MEM_FREE(bundle->end.why, bundle);
 }

@@ -3,12 +3,9 @@
 void bundle_reader_fini(struct bundle_reader *bundle_reader)
 {
 	for (size_t i = 0; i < bundle_reader->files_count; i++) {
-		mem_free(bundle_reader->files[i]->bytes);
-		mem_free(bundle_reader->files[i]);
+		MEM_FREE(bundle_reader->files[i]->bytes, bundle_reader->files[i]);
 	}
-	mem_free(bundle_reader->files);
-	mem_free(bundle_reader->blocks);
-	mem_free(bundle_reader->parts);
+	MEM_FREE(bundle_reader->files, bundle_reader->blocks, bundle_reader->parts);
 	*bundle_reader = (struct bundle_reader){ 0 };
 }
 

@@ -52,19 +52,14 @@ void defs_init(struct defs *defs)
 
 static void info_fini(struct trace_info *info)
 {
-	mem_free(info->tool);
-	mem_free(info->host);
-	mem_free(info->command);
-	mem_free(info->directory);
-	mem_free(info->options);
-	mem_free(info->labels);
+	MEM_FREE(info->tool, info->host, info->command, info->directory, info->options,
+		 info->labels);
 }
 
 static void names_fini(struct defs_names *names)
 {
 	for (size_t i = 0; i < names->count; i++) {
-		mem_free(names->names[i].function);
-		mem_free(names->names[i].file);
+		MEM_FREE(names->names[i].function, names->names[i].file);
 	}
 	mem_free(names->names);
 }
@@ -73,15 +68,10 @@ static void process_fini(struct trace_process *process)
 {
 	for (uint32_t i = 0; i < process->args_count; i++)
 		mem_free(process->args[i]);
-	mem_free(process->args);
-	mem_free(process->exe);
-	mem_free(process->calls_why);
-	mem_free(process->before_why);
-	mem_free(process->before_with);
-	mem_free(process->interpreter);
+	MEM_FREE(process->args, process->exe, process->calls_why, process->before_why,
+		 process->before_with, process->interpreter);
 	for (uint32_t i = 0; i < process->allocators_count; i++) {
-		mem_free(process->allocators[i].name);
-		mem_free(process->allocators[i].file);
+		MEM_FREE(process->allocators[i].name, process->allocators[i].file);
 	}
 	mem_free(process->allocators);
 }
@@ -103,16 +93,8 @@ void defs_fini(struct defs *defs)
 		mem_free(defs->snapshots[i].bytes);
 	for (size_t i = 0; i < defs->reaches_count; i++)
 		mem_free(defs->reaches[i].bytes);
-	mem_free(defs->heaps);
-	mem_free(defs->files);
-	mem_free(defs->snapshots);
-	mem_free(defs->reaches);
-	mem_free(defs->processes);
-	mem_free(defs->threads);
-	mem_free(defs->modules);
-	mem_free(defs->frames);
-	mem_free(defs->stacks);
-	mem_free(defs->names);
+	MEM_FREE(defs->heaps, defs->files, defs->snapshots, defs->reaches, defs->processes,
+		 defs->threads, defs->modules, defs->frames, defs->stacks, defs->names);
 	*defs = (struct defs){ 0 };
 }
 
@@ -698,8 +680,7 @@ static void apply_before(struct trace_process *process, const struct trace_note 
 		with = 0;
 	process->before = with > 0;
 	process->before_count = note->value;
-	mem_free(process->before_with);
-	mem_free(process->before_why);
+	MEM_FREE(process->before_with, process->before_why);
 	why = with ? strstr(text, "; ") : text;
 	process->before_why = why ? mem_copy_text(with ? why + 2 : why) : NULL;
 	length = why ? (size_t)(why - text) : strlen(text);

@@ -48,11 +48,8 @@ void predict_free(struct predict *predict)
 {
 	if (!predict)
 		return;
-	mem_free(predict->blocks.begun);
-	mem_free(predict->blocks.begun_class);
-	mem_free(predict->blocks.ended);
-	mem_free(predict->table);
-	mem_free(predict);
+	MEM_FREE(predict->blocks.begun, predict->blocks.begun_class, predict->blocks.ended,
+		 predict->table, predict);
 }
 
 static void begin_turn(struct predict *predict)

@@ -159,6 +159,5 @@ void reader_ahead_end(struct reader_ahead *ahead)
 	worker_end(&ahead->worker);
 	walk_loader_fini(&ahead->loader);
 	columns_decoder_fini(&ahead->decoder);
-	mem_free(ahead->chunks);
-	mem_free(ahead);
+	MEM_FREE(ahead->chunks, ahead);
 }

@@ -738,8 +738,7 @@ static void release(struct rewrite *rewrite)
 	writer_free(rewrite->writer);
 	for (size_t i = 0; i < rewrite->count; i++) {
 		reader_close(rewrite->sides[i].reader);
-		mem_free(rewrite->sides[i].began_at);
-		mem_free(rewrite->sides[i].nameless);
+		MEM_FREE(rewrite->sides[i].began_at, rewrite->sides[i].nameless);
 	}
 	mem_free(rewrite->sides);
 	map_fini(&rewrite->bundled);

@@ -188,8 +188,7 @@ bool snapshot_decode(struct bytes_cursor in, uint32_t files_count, bool whole,
 
 void snapshot_fini(struct trace_snapshot *snapshot)
 {
-	mem_free(snapshot->mappings);
-	mem_free(snapshot->pages);
+	MEM_FREE(snapshot->mappings, snapshot->pages);
 	snapshot->mappings = NULL;
 	snapshot->pages = NULL;
 }

@@ -229,8 +229,7 @@ static void writer_fini(struct writer *writer)
 	columns_encoder_fini(&writer->columns);
 	bytes_fini(&writer->records);
 	bytes_fini(&writer->names);
-	mem_free(writer->frames);
-	mem_free(writer->stacks);
+	MEM_FREE(writer->frames, writer->stacks);
 }
 
 void writer_free(struct writer *writer)

@@ -134,8 +134,7 @@ static void keep_stacks(struct aggregate *aggregate, const struct weighed *list,
 {
 	size_t labels = reader_stacks_count(aggregate->opened->reader) + (size_t)1;
 
-	mem_free(aggregate->numbers);
-	mem_free(aggregate->stacks);
+	MEM_FREE(aggregate->numbers, aggregate->stacks);
 	aggregate->numbers = mem_alloc(labels, sizeof *aggregate->numbers);
 	aggregate->stacks = mem_alloc(kept + 2, sizeof *aggregate->stacks);
 	aggregate->stacks_total = count;
@@ -308,9 +307,7 @@ static void set_edges(struct aggregate *aggregate)
 	size_t count;
 	struct place *places = find_places(aggregate, &count);
 
-	mem_free(aggregate->edges);
-	mem_free(aggregate->edges_ns);
-	mem_free(aggregate->mark_edges);
+	MEM_FREE(aggregate->edges, aggregate->edges_ns, aggregate->mark_edges);
 	aggregate->buckets = count + 1;
 	aggregate->edges = mem_alloc(count + 2, sizeof *aggregate->edges);
 	aggregate->edges_ns = mem_alloc(count + 2, sizeof *aggregate->edges_ns);
@@ -423,14 +420,8 @@ void aggregate_fini(struct aggregate *aggregate)
 	labels_free(aggregate->labels);
 	map_fini(&aggregate->cell_of);
 	map_fini(&aggregate->group_of);
-	mem_free(aggregate->edges);
-	mem_free(aggregate->edges_ns);
-	mem_free(aggregate->mark_edges);
-	mem_free(aggregate->stretches);
-	mem_free(aggregate->stacks);
-	mem_free(aggregate->numbers);
-	mem_free(aggregate->groups);
-	mem_free(aggregate->cells);
+	MEM_FREE(aggregate->edges, aggregate->edges_ns, aggregate->mark_edges, aggregate->stretches,
+		 aggregate->stacks, aggregate->numbers, aggregate->groups, aggregate->cells);
 	*aggregate = (struct aggregate){ 0 };
 }
 
@@ -675,6 +666,5 @@ void aggregate_write(const struct aggregate *aggregate, const struct scrub *scru
 	json_array_end(json);
 	labels_free(packing.texts);
 	map_fini(&packing.frame_of);
-	mem_free(packing.frames);
-	mem_free(packing.faces);
+	MEM_FREE(packing.frames, packing.faces);
 }

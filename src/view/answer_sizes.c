@@ -187,8 +187,7 @@ bool answer_sizes_life(struct answer *answer, struct err *err)
 		write_cells(&life, &json);
 		json_end(&json);
 	}
-	mem_free(life.cells);
-	mem_free(life.never);
+	MEM_FREE(life.cells, life.never);
 	query_context_close(&life.asked);
 	return good;
 }

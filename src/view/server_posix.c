@@ -125,8 +125,7 @@ static void on_sent(void *context)
 	struct sending *sending = context;
 
 	atomic_fetch_sub(&sending->server->sending_bytes, sending->length);
-	mem_free(sending->body);
-	mem_free(sending);
+	MEM_FREE(sending->body, sending);
 }
 
 // Takes the body.

@@ -45,9 +45,7 @@ void cells_init(struct cells *cells, bool large_pages)
 
 void cells_drop(struct cells *cells)
 {
-	mem_free(cells->first_of_stack);
-	mem_free(cells->site_slots);
-	mem_free(cells->cell_slots);
+	MEM_FREE(cells->first_of_stack, cells->site_slots, cells->cell_slots);
 	cells->first_of_stack = cells->site_slots = cells->cell_slots = NULL;
 	cells->stacks_capacity = cells->site_slots_count = cells->cell_slots_count = 0;
 }
@@ -56,13 +54,9 @@ void cells_fini(struct cells *cells)
 {
 	cells_drop(cells);
 	for (size_t i = 0; cells->sites && i < CELLS_SEGMENTS; i++) {
-		mem_free(cells->sites[i]);
-		mem_free(cells->cells[i]);
-		mem_free(cells->large[i]);
+		MEM_FREE(cells->sites[i], cells->cells[i], cells->large[i]);
 	}
-	mem_free(cells->sites);
-	mem_free(cells->cells);
-	mem_free(cells->large);
+	MEM_FREE(cells->sites, cells->cells, cells->large);
 	*cells = (struct cells){ 0 };
 }
 
@@ -351,7 +345,6 @@ void cells_order_init(struct cells_order *order, const struct cells *cells)
 
 void cells_order_fini(struct cells_order *order)
 {
-	mem_free(order->cells);
-	mem_free(order->first);
+	MEM_FREE(order->cells, order->first);
 	*order = (struct cells_order){ 0 };
 }

@@ -142,8 +142,7 @@ void index_addresses_write(struct index_files *files, unsigned of, const uint64_
 	*MEM_ADD(blocks->list, blocks->count, blocks->capacity) =
 		(struct index_addresses){ files->addresses.size, (uint32_t)size, count };
 	vault_append(&files->addresses, out, size);
-	mem_free(out);
-	mem_free(parts);
+	MEM_FREE(out, parts);
 }
 
 static uint64_t take_bits(const uint8_t *bytes, uint64_t bit, unsigned width)

@@ -358,8 +358,7 @@ static bool ask_cells(struct index *index, const struct window_query *query,
 	bool ok = load_all(load_cells, &state, 4, err) && make_rows_by_cell(&state, result, err);
 
 	cells_order_fini(&state.order);
-	mem_free(state.edges);
-	mem_free(state.stay);
+	MEM_FREE(state.edges, state.stay);
 	return ok;
 }
 

@@ -523,8 +523,7 @@ static void release(struct index_work *work)
 	index_pair_close(&work->pair);
 	index_store_close(&work->store);
 	index_close(&work->index);
-	mem_free(work->space_of);
-	mem_free(work->halves);
+	MEM_FREE(work->space_of, work->halves);
 	map_fini(&work->undone);
 	*work = (struct index_work){ .index = { .directory = -1 },
 				     .reader = work->reader,

@@ -244,9 +244,7 @@ static void end_counting(const struct detailing *detailing, struct window_detail
 			continue;
 		details[i].lifetime_median_ns = targets[0].low;
 		details[i].lifetime_p99_ns = targets[1].low;
-		mem_free(targets[0].bins);
-		mem_free(targets[1].bins);
-		mem_free(targets);
+		MEM_FREE(targets[0].bins, targets[1].bins, targets);
 	}
 }
 
@@ -510,8 +508,7 @@ static bool by_scan(struct detailing *detailing, const struct window_query *quer
 		mem_free(detailing->states[i].bins);
 	index_scan_fini(&scan);
 	index_groups_fini(&groups);
-	mem_free(detailing->states);
-	mem_free(room);
+	MEM_FREE(detailing->states, room);
 	return ok;
 }
 
@@ -544,9 +541,7 @@ static bool by_postings(struct detailing *detailing, const struct window_query *
 			details[i] = rest.details[detailing->state_of[details[i].group] - 1];
 	for (size_t i = 0; ok && i < batch->count; i++)
 		details[i] = details[same[i]];
-	mem_free(same);
-	mem_free(done);
-	mem_free(rest.details);
+	MEM_FREE(same, done, rest.details);
 	return ok;
 }
 
@@ -677,7 +672,6 @@ bool index_detail(struct index *index, struct index_clock *clock, const struct w
 	all.kept_max = kept_max(index, ends, count);
 	detailing.state_of = mem_alloc(all.groups_count, sizeof *detailing.state_of);
 	ok = ask_batches(&detailing, query, &all, err);
-	mem_free(detailing.state_of);
-	mem_free(ends);
+	MEM_FREE(detailing.state_of, ends);
 	return ok;
 }

@@ -442,11 +442,7 @@ void index_close(struct index *index)
 	plain_fini(&index->vm);
 	for (size_t i = 0; i < index->marks_count; i++)
 		mem_free((char *)(uintptr_t)index->marks[i].name);
-	mem_free(index->marks);
-	mem_free(index->exits);
-	mem_free(index->destroys);
-	mem_free(index->undone);
-	mem_free(index->places.list);
+	MEM_FREE(index->marks, index->exits, index->destroys, index->undone, index->places.list);
 	*index = (struct index){ .directory = -1 };
 }
 

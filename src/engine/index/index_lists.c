@@ -176,8 +176,7 @@ bool index_stretches_read(struct index *index, uint64_t chunk, const struct inde
 	memset(stretches, 0, count * sizeof *stretches);
 	ok = ok && (take_stretches(bytes, bytes + size, stretches, count, values) ||
 		    index_lists_damaged(err));
-	mem_free(values);
-	mem_free(bytes);
+	MEM_FREE(values, bytes);
 	return ok;
 }
 
@@ -287,8 +286,7 @@ bool index_lists_load(struct index_lists *lists, struct index *index, const uint
 
 void index_lists_fini(struct index_lists *lists)
 {
-	mem_free(lists->lists);
-	mem_free(lists->bytes);
+	MEM_FREE(lists->lists, lists->bytes);
 	*lists = (struct index_lists){ 0 };
 }
 

@@ -71,8 +71,7 @@ void index_longs_write(struct index_files *files, unsigned class, const struct i
 	at = pack_put(at, column, count);
 	at = put_cells(at, list, count, column);
 	vault_append(&files->longs[class], bytes, (size_t)(at - bytes));
-	mem_free(bytes);
-	mem_free(column);
+	MEM_FREE(bytes, column);
 }
 
 uint32_t index_longs_in(const struct index *index, unsigned class, size_t block)
@@ -143,7 +142,6 @@ bool index_longs_read(struct index *index, unsigned class, size_t block, struct 
 	ok = vault_read(vault, at, bytes, (size_t)(until - at), err) &&
 	     (unpack(bytes, bytes + (until - at), blocks->list[block].end, list, column, count) ||
 	      err_set(err, ERR_FORMAT, "the index is damaged: lifetimes"));
-	mem_free(column);
-	mem_free(bytes);
+	MEM_FREE(column, bytes);
 	return ok;
 }

@@ -262,8 +262,7 @@ static bool find_longs(struct asking *asking)
 
 	for (unsigned class = 0; ok && class < INDEX_LONGS; class ++)
 		ok = find_longs_of(asking, class, list, addresses);
-	mem_free(list);
-	mem_free(addresses);
+	MEM_FREE(list, addresses);
 	return ok;
 }
 
@@ -292,8 +291,7 @@ static bool find_never(struct asking *asking)
 			add_live(asking, values[i], addresses[i]);
 		}
 	}
-	mem_free(values);
-	mem_free(addresses);
+	MEM_FREE(values, addresses);
 	return ok;
 }
 
@@ -434,8 +432,7 @@ static bool put_lives(struct asking *asking)
 			return false;
 	}
 	blocks = make_blocks(asking, dates, &count);
-	mem_free(dates);
-	mem_free(asking->lives);
+	MEM_FREE(dates, asking->lives);
 	asking->lives = NULL;
 	asking->count = asking->capacity = 0;
 	if (!asking->between_halves) {

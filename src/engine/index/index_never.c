@@ -34,8 +34,7 @@ void index_never_write(struct index_files *files, const uint64_t *values, uint32
 		.step = live_table_step(values[0]),
 	};
 	vault_append(&files->never, bytes, (size_t)(at - bytes));
-	mem_free(bytes);
-	mem_free(column);
+	MEM_FREE(bytes, column);
 }
 
 static uint64_t block_size(const struct index *index)
@@ -168,10 +167,7 @@ static void sorted_init(struct sorted *sorted, size_t capacity)
 
 static void sorted_fini(struct sorted *sorted)
 {
-	mem_free(sorted->keys);
-	mem_free(sorted->scratch);
-	mem_free(sorted->values);
-	mem_free(sorted->addresses);
+	MEM_FREE(sorted->keys, sorted->scratch, sorted->values, sorted->addresses);
 }
 
 static bool take_one(struct spill *spill, uint64_t *value, uint64_t *address)

@@ -67,9 +67,7 @@ void index_pair_close(struct index_pair *pair)
 		map_fini(&pair->spaces[i].odd);
 		map_fini(&pair->spaces[i].inherited);
 	}
-	mem_free(pair->parts);
-	mem_free(pair->spaces);
-	mem_free(pair->lost_raw);
+	MEM_FREE(pair->parts, pair->spaces, pair->lost_raw);
 	map_fini(&pair->space_of);
 	map_fini(&pair->orphan_cells);
 	live_table_fini(&pair->alive);

@@ -246,8 +246,7 @@ static bool peak_of_site(struct site_reading *reading, struct index_clock *clock
 	walking.level = (struct heap_amount){ sums.alive, sums.alive_bytes };
 	ok = ok && walk_runs(&walking, &runs, err) &&
 	     set_times(index, clock, walking.first, walking.last, detail, err);
-	mem_free(runs.list);
-	mem_free(walking.list);
+	MEM_FREE(runs.list, walking.list);
 	return ok;
 }
 
@@ -449,8 +448,7 @@ static bool peak_of_sites(struct site_reading *reading, struct index_clock *cloc
 	}
 	for (size_t i = 0; i < count; i++)
 		mem_free(merge.members[i].runs.list);
-	mem_free(merge.members);
-	mem_free(merge.list);
+	MEM_FREE(merge.members, merge.list);
 	return ok;
 }
 

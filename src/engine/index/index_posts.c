@@ -55,10 +55,7 @@ void index_postings_free(struct index_postings *postings)
 {
 	if (!postings)
 		return;
-	mem_free(postings->ops);
-	mem_free(postings->order);
-	mem_free(postings->starts);
-	mem_free(postings);
+	MEM_FREE(postings->ops, postings->order, postings->starts, postings);
 }
 
 static void count_site(struct index_postings *postings, uint32_t site)
@@ -424,10 +421,7 @@ static void *write_pieces(void *context)
 		pthread_cond_broadcast(&writing->changed);
 		pthread_mutex_unlock(&writing->lock);
 	}
-	mem_free(scribe.bytes);
-	mem_free(scribe.entries);
-	mem_free(scribe.sizes);
-	mem_free(scribe.columns);
+	MEM_FREE(scribe.bytes, scribe.entries, scribe.sizes, scribe.columns);
 	return NULL;
 }
 

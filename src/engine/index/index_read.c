@@ -18,12 +18,7 @@
 
 void index_block_fini(struct index_block *block)
 {
-	mem_free(block->ops);
-	mem_free(block->begins);
-	mem_free(block->ends);
-	mem_free(block->runs);
-	mem_free(block->jumps);
-	mem_free(block->bytes);
+	MEM_FREE(block->ops, block->begins, block->ends, block->runs, block->jumps, block->bytes);
 	*block = (struct index_block){ 0 };
 }
 

@@ -272,9 +272,7 @@ struct kinds {
 
 static void kinds_fini(struct kinds *kinds)
 {
-	mem_free(kinds->list);
-	mem_free(kinds->numbers);
-	mem_free(kinds->starts);
+	MEM_FREE(kinds->list, kinds->numbers, kinds->starts);
 }
 
 SORT_ORDER(compare_kinds, struct kind, SORT_RISES(number), SORT_RISES(size))
@@ -449,8 +447,7 @@ static bool by_lists(struct index_scan *scan, const struct kinds *kinds, const s
 	index_clock_fini(&clock);
 	index_lists_fini(&lists);
 	index_block_fini(&steps);
-	mem_free(slots.list);
-	mem_free(slots.taken);
+	MEM_FREE(slots.list, slots.taken);
 	return ok;
 }
 

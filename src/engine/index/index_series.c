@@ -125,8 +125,7 @@ bool index_series(struct index *index, struct index_clock *clock, const struct w
 	ok = levels && index_scan(&scan, err);
 	for (size_t g = 0; ok && g < groups_count; g++)
 		buckets_end(&series.rows[g], &series.axis);
-	mem_free(levels);
-	mem_free(series.rows);
+	MEM_FREE(levels, series.rows);
 	index_groups_fini(&groups);
 	return ok;
 }

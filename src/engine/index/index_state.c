@@ -193,8 +193,7 @@ static bool take_vault(struct index_in *in, struct vault *vault, int directory, 
 	uint8_t *tail = index_in_take_array(in, &tail_size, 1);
 
 	if (in->bad || !open) {
-		mem_free(sums);
-		mem_free(tail);
+		MEM_FREE(sums, tail);
 		return in->bad ? bad(err) : true;
 	}
 	ok = vault_resume(vault, directory, name, size, sums, sums_count, tail, tail_size, err);

@@ -48,12 +48,8 @@ void index_batch_init(struct index_batch *batch, const struct index_shape *shape
 
 void index_batch_fini(struct index_batch *batch)
 {
-	mem_free(batch->ops);
-	mem_free(batch->begins);
-	mem_free(batch->runs);
-	mem_free(batch->jumps);
-	mem_free(batch->exits);
-	mem_free(batch->addresses);
+	MEM_FREE(batch->ops, batch->begins, batch->runs, batch->jumps, batch->exits,
+		 batch->addresses);
 	*batch = (struct index_batch){ 0 };
 }
 
@@ -102,14 +98,9 @@ void index_files_close(struct index_files *files)
 		mem_free(files->longs_blocks[i].list);
 	for (size_t i = 0; i < INDEX_ADDRESSES; i++)
 		mem_free(files->address_blocks[i].list);
-	mem_free(files->blocks);
-	mem_free(files->chunks);
-	mem_free(files->posts_marks);
-	mem_free(files->never_blocks);
-	mem_free(files->cells_snapshots.list);
-	mem_free(files->sites_snapshots.list);
-	mem_free(files->never_snapshots.list);
-	mem_free(files->never_sites_snapshots.list);
+	MEM_FREE(files->blocks, files->chunks, files->posts_marks, files->never_blocks,
+		 files->cells_snapshots.list, files->sites_snapshots.list,
+		 files->never_snapshots.list, files->never_sites_snapshots.list);
 	*files = (struct index_files){ 0 };
 }
 
@@ -143,15 +134,12 @@ void index_store_close(struct index_store *store)
 {
 	mem_free(store->of_process);
 	mem_area_fini(&store->counts_area);
-	mem_free(store->bytes);
-	mem_free(store->never_counts);
-	mem_free(store->never_values);
+	MEM_FREE(store->bytes, store->never_counts, store->never_values);
 	for (size_t i = 0; i < INDEX_ADDRESSES; i++)
 		mem_free(store->addresses[i]);
 	for (size_t i = 0; i < INDEX_LONGS; i++)
 		mem_free(store->longs[i]);
-	mem_free(store->words);
-	mem_free(store->sites);
+	MEM_FREE(store->words, store->sites);
 	index_postings_free(store->postings);
 	*store = (struct index_store){ 0 };
 }
@@ -572,8 +560,7 @@ static uint32_t snapshot_sites(const struct cells *cells, const struct index_cou
 	}
 	snapshot->size = vault->size - snapshot->at;
 	vault_append(vault, marks, (sites / BITS_MARK + (size_t)1) * sizeof *marks);
-	mem_free(marks);
-	mem_free(sums);
+	MEM_FREE(marks, sums);
 	return sites;
 }
 

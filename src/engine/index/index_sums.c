@@ -358,8 +358,7 @@ bool index_shifts_load(struct index_shifts *shifts, struct index *index, uint64_
 
 void index_shifts_fini(struct index_shifts *shifts)
 {
-	mem_free(shifts->near);
-	mem_free(shifts->far);
+	MEM_FREE(shifts->near, shifts->far);
 	*shifts = (struct index_shifts){ 0 };
 }
 struct index_sums {

@@ -62,9 +62,7 @@ static void init_tallies(struct index_tallies *tallies, uint32_t cells_count)
 
 void index_tallies_fini(struct index_tallies *tallies)
 {
-	mem_free(tallies->ended);
-	mem_free(tallies->living);
-	mem_free(tallies->wraps);
+	MEM_FREE(tallies->ended, tallies->living, tallies->wraps);
 	*tallies = (struct index_tallies){ 0 };
 }
 
@@ -475,7 +473,6 @@ bool index_tally(struct index *index, const struct window_query *query,
 		add_longs(&work);
 		ok = add_never(&work, err) && do_all(&work, tallies, err);
 	}
-	mem_free(work.jobs);
-	mem_free(work.never);
+	MEM_FREE(work.jobs, work.never);
 	return ok;
 }

@@ -24,10 +24,7 @@ _Static_assert(sizeof(struct plain_life) == 56, "what the header promises of mem
 
 void plain_fini(struct plain *plain)
 {
-	mem_free(plain->lives);
-	mem_free(plain->orphans);
-	mem_free(plain->cells);
-	mem_free(plain->table);
+	MEM_FREE(plain->lives, plain->orphans, plain->cells, plain->table);
 	*plain = (struct plain){ 0 };
 }
 
@@ -436,8 +433,7 @@ void plain_detail(const struct plain *plain, const struct window_query *query,
 		find_peak(&changes, query, &details[i]);
 		find_times(plain, groups, query, &details[i]);
 	}
-	mem_free(groups);
-	mem_free(changes.list);
+	MEM_FREE(groups, changes.list);
 }
 
 void plain_series(const struct plain *plain, const struct window_query *query,
@@ -478,8 +474,7 @@ void plain_series(const struct plain *plain, const struct window_query *query,
 	}
 	for (size_t g = 0; g < groups_count; g++)
 		buckets_end(&rows[g], &axis);
-	mem_free(rows);
-	mem_free(changes.list);
+	MEM_FREE(rows, changes.list);
 }
 
 void plain_changes(const struct plain *plain, const struct window_query *query,

@@ -228,8 +228,7 @@ static void build_fini(struct build *build)
 		map_fini(&build->tables[i].live);
 	for (uint32_t i = 0; i < reader_processes_count(build->reader); i++)
 		map_fini(&build->inherited[i]);
-	mem_free(build->tables);
-	mem_free(build->inherited);
+	MEM_FREE(build->tables, build->inherited);
 	map_fini(&build->undone);
 	map_fini(&build->table_of);
 }
@@ -284,8 +283,6 @@ void plain_steps_fini(struct plain_steps *steps)
 {
 	for (size_t i = 0; i < steps->marks_count; i++)
 		mem_free((char *)(uintptr_t)steps->marks[i].name);
-	mem_free(steps->marks);
-	mem_free(steps->times_ns);
-	mem_free(steps->numbers);
+	MEM_FREE(steps->marks, steps->times_ns, steps->numbers);
 	*steps = (struct plain_steps){ 0 };
 }

@@ -241,8 +241,6 @@ void vault_close(struct vault *vault)
 {
 	if (vault->fd > 0)
 		file_close(vault->fd);
-	mem_free(vault->sums);
-	mem_free(vault->buffer);
-	mem_free(vault->checked);
+	MEM_FREE(vault->sums, vault->buffer, vault->checked);
 	*vault = (struct vault){ .fd = -1 };
 }

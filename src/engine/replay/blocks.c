@@ -72,8 +72,7 @@ void blocks_fini(struct blocks *blocks)
 		blocks->pieces = piece->before;
 		give_back(piece);
 	}
-	mem_free(blocks->regions);
-	mem_free(blocks->huge);
+	MEM_FREE(blocks->regions, blocks->huge);
 	*blocks = (struct blocks){ 0 };
 }
 

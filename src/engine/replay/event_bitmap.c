@@ -136,7 +136,5 @@ void event_bitmap_free(struct event_bitmap *event_bitmap)
 {
 	if (!event_bitmap)
 		return;
-	mem_free(event_bitmap->begins.bytes);
-	mem_free(event_bitmap->ends.bytes);
-	mem_free(event_bitmap);
+	MEM_FREE(event_bitmap->begins.bytes, event_bitmap->ends.bytes, event_bitmap);
 }

@@ -53,14 +53,9 @@ void heap_free(struct heap *heap)
 	}
 	for (size_t i = 0; i < heap->threads_count; i++)
 		mem_free(heap->threads[i].pending);
-	mem_free(heap->processes);
-	mem_free(heap->threads);
-	mem_free(heap->sites);
-	mem_free(heap->stack_site);
+	MEM_FREE(heap->processes, heap->threads, heap->sites, heap->stack_site);
 	map_fini(&heap->sites_else);
-	mem_free(heap->variances);
-	mem_free(heap->held);
-	mem_free(heap);
+	MEM_FREE(heap->variances, heap->held, heap);
 }
 
 void heap_add_process(struct heap *heap, bool forked)

@@ -80,10 +80,7 @@ void lives_free(struct lives *lives)
 		map_fini(&lives->inherited[i]);
 	map_fini(&lives->heap_of);
 	mem_area_fini(&lives->area);
-	mem_free(lives->heaps);
-	mem_free(lives->inherited);
-	mem_free(lives->halves);
-	mem_free(lives);
+	MEM_FREE(lives->heaps, lives->inherited, lives->halves, lives);
 }
 
 static struct blocks *blocks_of(struct lives *lives, process_id process, heap_id heap)

@@ -65,8 +65,7 @@ void pool_totals_free(struct pool_totals *totals)
 	if (!totals)
 		return;
 	lives_free(totals->lives);
-	mem_free(totals->pools);
-	mem_free(totals);
+	MEM_FREE(totals->pools, totals);
 }
 
 void pool_totals_add(struct pool_totals *totals, const struct trace_event *event)

@@ -38,8 +38,7 @@ void present_free(struct present *present)
 	space_listed_finish(present->listed);
 	space_free(present->space);
 	lives_free(present->lives);
-	mem_free(present->sure);
-	mem_free(present);
+	MEM_FREE(present->sure, present);
 }
 
 void present_add_event(struct present *present, const struct trace_event *event)
@@ -393,10 +392,7 @@ static const struct lives_block **sort_lives(const struct present *present, proc
 	ASSERT(*count == sorting.count);
 	if (sorting.others)
 		qsort(list, *count, sizeof(*list), by_life);
-	mem_free(sorting.blocks);
-	mem_free(sorting.regions);
-	mem_free(sorting.keys);
-	mem_free(sorting.scratch);
+	MEM_FREE(sorting.blocks, sorting.regions, sorting.keys, sorting.scratch);
 	return list;
 }
 

@@ -192,12 +192,8 @@ void reach_search_free(struct reach_search *search)
 		return;
 	for (size_t i = 0; i < search->spans_count; i++)
 		mem_free(search->spans[i].grains);
-	mem_free(search->spans);
-	mem_free(search->edges);
-	mem_free(search->edges_begin);
-	mem_free(search->inners);
-	mem_free(search->queue);
-	mem_free(search);
+	MEM_FREE(search->spans, search->edges, search->edges_begin, search->inners, search->queue,
+		 search);
 }
 
 static uint64_t word_at(const struct reach_search *search, const uint8_t *bytes)

@@ -92,9 +92,7 @@ void temporary_free(struct temporary *temporary)
 		forget_heaps(&temporary->processes[i]);
 		mem_free(temporary->processes[i].heaps);
 	}
-	mem_free(temporary->processes);
-	mem_free(temporary->threads);
-	mem_free(temporary);
+	MEM_FREE(temporary->processes, temporary->threads, temporary);
 }
 
 void temporary_add_process(struct temporary *temporary)

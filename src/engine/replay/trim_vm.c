@@ -155,16 +155,12 @@ struct trim_vm *trim_vm_new(const struct reader *reader)
 void trim_vm_free(struct trim_vm *trim)
 {
 	for (size_t i = 0; i < trim->processes_count; i++) {
-		mem_free(trim->processes[i].over.spans);
-		mem_free(trim->processes[i].protected.spans);
-		mem_free(trim->processes[i].mapped.spans);
+		MEM_FREE(trim->processes[i].over.spans, trim->processes[i].protected.spans,
+			 trim->processes[i].mapped.spans);
 	}
 	space_free(trim->space);
 	map_fini(&trim->commits);
-	mem_free(trim->processes);
-	mem_free(trim->calls);
-	mem_free(trim->forks);
-	mem_free(trim);
+	MEM_FREE(trim->processes, trim->calls, trim->forks, trim);
 }
 
 static struct span span_of(uint64_t address, uint64_t size, uint32_t flags)

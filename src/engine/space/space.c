@@ -55,11 +55,7 @@ void space_free(struct space *space)
 		ranges_fini(&space->processes[i].ranges);
 		mem_free(space->processes[i].claims);
 	}
-	mem_free(space->processes);
-	mem_free(space->threads);
-	mem_free(space->files);
-	mem_free(space->slots);
-	mem_free(space);
+	MEM_FREE(space->processes, space->threads, space->files, space->slots, space);
 }
 
 void space_add_process(struct space *space, const struct trace_process *process)

@@ -168,6 +168,5 @@ void space_listed_finish(struct space_listed *listed)
 		return;
 	space_listed_pass(listed, UINT64_MAX - 1);
 	space_set_unlisted(listed->space, listed->gone_bytes, listed->unknown_bytes);
-	mem_free(listed->all);
-	mem_free(listed);
+	MEM_FREE(listed->all, listed);
 }

@@ -40,10 +40,7 @@ void frame_filter_free(struct frame_filter *filter)
 		return;
 	for (size_t i = 0; i < filter->count; i++)
 		expression_free(filter->wanted[i].expression);
-	mem_free(filter->wanted);
-	mem_free(filter->frames);
-	mem_free(filter->stacks);
-	mem_free(filter);
+	MEM_FREE(filter->wanted, filter->frames, filter->stacks, filter);
 }
 
 bool frame_filter_add(struct frame_filter *filter, const char *expression,

@@ -46,9 +46,7 @@ void functions_free(struct functions *functions)
 		return;
 	mem_free(functions->list);
 	index_set_fini(&functions->by_symbol);
-	mem_free(functions->frames);
-	mem_free(functions->numbers);
-	mem_free(functions);
+	MEM_FREE(functions->frames, functions->numbers, functions);
 }
 
 static uint64_t hash_symbol(const struct symbol *symbol)

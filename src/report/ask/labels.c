@@ -62,13 +62,8 @@ void labels_free(struct labels *labels)
 	if (!labels)
 		return;
 	arena_fini(&labels->arena);
-	mem_free(labels->text);
-	mem_free(labels->places);
-	mem_free(labels->frames);
-	mem_free(labels->stacks);
-	mem_free(labels->pairs);
-	mem_free(labels->first);
-	mem_free(labels->path);
+	MEM_FREE(labels->text, labels->places, labels->frames, labels->stacks, labels->pairs,
+		 labels->first, labels->path);
 	index_set_fini(&labels->texts);
 	index_set_fini(&labels->places_set);
 	index_set_fini(&labels->pairs_set);

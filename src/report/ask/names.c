@@ -41,9 +41,7 @@ void names_free(struct names *names)
 	if (!names)
 		return;
 	arena_fini(&names->arena);
-	mem_free(names->frames);
-	mem_free(names->lines);
-	mem_free(names);
+	MEM_FREE(names->frames, names->lines, names);
 }
 
 static struct symbol place_of(const struct names *names, const struct trace_frame *frame)

@@ -23,9 +23,7 @@ void pages_init(struct pages *pages, const struct trace_snapshot *snapshot)
 
 void pages_fini(struct pages *pages)
 {
-	mem_free(pages->starts);
-	mem_free(pages->ends);
-	mem_free(pages->sums);
+	MEM_FREE(pages->starts, pages->ends, pages->sums);
 	*pages = (struct pages){ 0 };
 }
 

@@ -343,8 +343,7 @@ void query_context_leave(struct query_context *asked)
 {
 	window_close(asked->own.window);
 	asked->own.window = asked->window = NULL;
-	mem_free(asked->places);
-	mem_free(asked->first_places);
+	MEM_FREE(asked->places, asked->first_places);
 	index_set_fini(&asked->place_numbers);
 	asked->places = NULL;
 	asked->places_count = asked->places_capacity = 0;

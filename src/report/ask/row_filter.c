@@ -79,8 +79,7 @@ void row_filter_free(struct row_filter *filter)
 		return;
 	for (size_t i = 0; i < filter->count; i++)
 		mem_free(filter->rows[i].text);
-	mem_free(filter->rows);
-	mem_free(filter->stacks);
+	MEM_FREE(filter->rows, filter->stacks);
 	labels_free(filter->labels);
 	mem_free(filter);
 }

@@ -196,12 +196,9 @@ void tags_free(struct tags *tags)
 	for (size_t i = 0; i < tags->tags_count; i++)
 		mem_free(tags->tags[i].name);
 	for (size_t i = 0; i < tags->entries_count; i++) {
-		mem_free(tags->entries[i].module);
-		mem_free(tags->entries[i].method);
+		MEM_FREE(tags->entries[i].module, tags->entries[i].method);
 	}
-	mem_free(tags->tags);
-	mem_free(tags->entries);
-	mem_free(tags);
+	MEM_FREE(tags->tags, tags->entries, tags);
 }
 
 // ---- matching ----

@@ -691,9 +691,7 @@ bool address_map_init(struct address_map *address_map, struct query_context *ask
 
 void address_map_fini(struct address_map *address_map)
 {
-	mem_free(address_map->segments);
-	mem_free(address_map->groups);
-	mem_free(address_map->points);
+	MEM_FREE(address_map->segments, address_map->groups, address_map->points);
 	*address_map = (struct address_map){ 0 };
 }
 

@@ -7,16 +7,11 @@
 void chart_fini(struct chart *chart)
 {
 	for (size_t i = 0; i < chart->curves_count; i++) {
-		mem_free(chart->curves[i].name);
-		mem_free(chart->curves[i].points);
+		MEM_FREE(chart->curves[i].name, chart->curves[i].points);
 	}
 	for (size_t i = 0; i < chart->marks_count; i++)
 		mem_free(chart->marks[i].name);
-	mem_free(chart->curves);
-	mem_free(chart->cells);
-	mem_free(chart->marks);
-	mem_free(chart->title);
-	mem_free(chart->subtitle);
+	MEM_FREE(chart->curves, chart->cells, chart->marks, chart->title, chart->subtitle);
 	*chart = (struct chart){ 0 };
 }
 

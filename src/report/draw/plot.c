@@ -133,8 +133,7 @@ bool plot_groups_find(struct plot_groups *groups, struct query_context *asked,
 void plot_groups_fini(struct plot_groups *groups)
 {
 	plot_keys_fini(&groups->keys);
-	mem_free(groups->ranks);
-	mem_free(groups->order);
+	MEM_FREE(groups->ranks, groups->order);
 	*groups = (struct plot_groups){ 0 };
 }
 

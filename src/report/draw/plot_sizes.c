@@ -298,8 +298,6 @@ bool plot_lifetimes(struct chart *chart, struct query_context *asked,
 		chart->weight = "allocations";
 		add_cells(chart, &heat);
 	}
-	mem_free(heat.counts);
-	mem_free(heat.outlived);
-	mem_free(heat.under);
+	MEM_FREE(heat.counts, heat.outlived, heat.under);
 	return good;
 }

@@ -397,8 +397,7 @@ bool plot_time_faults(struct chart *chart, struct query_context *asked,
 		faults_add_curve(&faults, chart, FAULTS_MAJOR, "read from a disk (major)");
 	}
 	for (int kind = 0; kind < FAULTS_KINDS; kind++) {
-		mem_free(faults.counts[kind]);
-		mem_free(faults.last[kind]);
+		MEM_FREE(faults.counts[kind], faults.last[kind]);
 	}
 	return faults.samples > 0 ||
 	       err_set(err, ERR_USAGE, "the trace has no samples of page faults%s",

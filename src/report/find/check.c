@@ -273,8 +273,7 @@ bool check_find(struct check *check, struct query_context *asked,
 void check_fini(struct check *check)
 {
 	for (int figure = 0; figure < CHECK_FIGURES; figure++) {
-		mem_free(check->rows[figure].sites);
-		mem_free(check->rows[figure].runs.values);
+		MEM_FREE(check->rows[figure].sites, check->rows[figure].runs.values);
 	}
 	mem_free(check->refusal);
 	*check = (struct check){ 0 };

@@ -155,8 +155,6 @@ void chunk_extent_init(struct chunk_extent *chunk_extent, struct present *presen
 
 void chunk_extent_fini(struct chunk_extent *chunk_extent)
 {
-	mem_free(chunk_extent->blocks);
-	mem_free(chunk_extent->starts);
-	mem_free(chunk_extent->ends);
+	MEM_FREE(chunk_extent->blocks, chunk_extent->starts, chunk_extent->ends);
 	*chunk_extent = (struct chunk_extent){ 0 };
 }

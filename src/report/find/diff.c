@@ -294,9 +294,7 @@ static void add_processes(struct comparing *comparing)
 	memset(comparing->process_of, 0xff, count * sizeof *comparing->process_of);
 	list_processes(comparing);
 	pair_processes(comparing, count);
-	mem_free(comparing->next_child);
-	mem_free(comparing->next_of_one);
-	mem_free(comparing->taken);
+	MEM_FREE(comparing->next_child, comparing->next_of_one, comparing->taken);
 }
 
 // ---- the figures of one run, by place ----
@@ -468,8 +466,7 @@ static bool read_run(struct comparing *comparing, struct query_context *asked,
 	     query_context_peak(asked, asked->from, asked->to, &peak, err) &&
 	     add_figure(comparing, DIFF_PEAK, peak.edge, peak.edge, true, err) &&
 	     add_temporaries(comparing, mode, err);
-	mem_free(comparing->process_of);
-	mem_free(comparing->row_of);
+	MEM_FREE(comparing->process_of, comparing->row_of);
 	comparing->process_of = comparing->row_of = NULL;
 	comparing->row_of_capacity = 0;
 	query_context_leave(asked);
@@ -718,11 +715,8 @@ bool diff_find(struct diff *diff, const struct diff_side sides[static 2],
 
 void diff_fini(struct diff *diff)
 {
-	mem_free(diff->rows);
-	mem_free(diff->processes);
-	mem_free(diff->total_amounts.at);
-	mem_free(diff->process_amounts.at);
-	mem_free(diff->row_amounts.at);
+	MEM_FREE(diff->rows, diff->processes, diff->total_amounts.at, diff->process_amounts.at,
+		 diff->row_amounts.at);
 	significance_free(diff->significance);
 	*diff = (struct diff){ 0 };
 }

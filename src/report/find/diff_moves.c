@@ -190,8 +190,6 @@ size_t diff_moves_join(struct diff *diff, struct diff_row *rows, size_t count,
 		if (rows[i].place[0].process != TRACE_NONE ||
 		    rows[i].place[1].process != TRACE_NONE)
 			rows[kept++] = rows[i];
-	mem_free(moves.gone);
-	mem_free(moves.fresh);
-	mem_free(moves.pairings);
+	MEM_FREE(moves.gone, moves.fresh, moves.pairings);
 	return kept;
 }

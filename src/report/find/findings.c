@@ -560,12 +560,8 @@ static void free_facts(struct findings_facts *facts)
 	whole_fini(&facts->whole);
 	growth_fini(&facts->growth);
 	spikes_fini(&facts->spikes);
-	mem_free(facts->pairs);
-	mem_free(facts->chains);
-	mem_free(facts->orphans);
-	mem_free(facts->failed);
-	mem_free(facts->lasts);
-	mem_free(facts->users);
+	MEM_FREE(facts->pairs, facts->chains, facts->orphans, facts->failed, facts->lasts,
+		 facts->users);
 	findings_arenas_free(facts->arenas);
 	mem_free(facts);
 }
@@ -624,14 +620,10 @@ void findings_fini(struct findings *findings)
 	for (size_t i = 0; i < findings->count; i++) {
 		struct finding *finding = &findings->list[i];
 
-		mem_free(finding->what);
-		mem_free(finding->why);
-		mem_free(finding->advice);
-		mem_free(finding->command);
+		MEM_FREE(finding->what, finding->why, finding->advice, finding->command);
 	}
 	for (size_t i = 0; i < findings->missed_count; i++)
 		mem_free(findings->missed[i].why);
-	mem_free(findings->list);
-	mem_free(findings->missed);
+	MEM_FREE(findings->list, findings->missed);
 	*findings = (struct findings){ 0 };
 }

@@ -160,11 +160,7 @@ void findings_arenas_free(struct findings_arenas *arenas)
 		map_fini(&arenas->list[i].sites);
 	}
 	map_fini(&arenas->heaps);
-	mem_free(arenas->breaks);
-	mem_free(arenas->mains);
-	mem_free(arenas->list);
-	mem_free(arenas->threads);
-	mem_free(arenas);
+	MEM_FREE(arenas->breaks, arenas->mains, arenas->list, arenas->threads, arenas);
 }
 
 // ---- who takes the lock ----

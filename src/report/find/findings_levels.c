@@ -85,8 +85,7 @@ static bool is_one(const struct findings *findings, const struct growth_row *a,
 	one = findings_function(findings, x->stack);
 	other = findings_function(findings, y->stack);
 	same = strcmp(one, other) == 0;
-	mem_free(one);
-	mem_free(other);
+	MEM_FREE(one, other);
 	return same;
 }
 

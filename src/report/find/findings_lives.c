@@ -67,9 +67,7 @@ static void pass_fini(struct pass *pass)
 	index_set_fini(&pass->chains);
 	index_set_fini(&pass->failed);
 	map_fini(&pass->grown_at);
-	mem_free(pass->grown);
-	mem_free(pass->threads);
-	mem_free(pass->parts);
+	MEM_FREE(pass->grown, pass->threads, pass->parts);
 }
 
 static struct thread_facts *thread_of(struct pass *pass, thread_id thread)

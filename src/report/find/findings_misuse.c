@@ -278,8 +278,7 @@ static void tell_mismatch(struct findings *findings, const struct findings_kind 
 	finding->other_role = "freed by";
 	finding->other_stack = pair->freed_by;
 	findings_command(findings, finding, "report", "--all-frames", true, true);
-	mem_free(by);
-	mem_free(freed);
+	MEM_FREE(by, freed);
 }
 
 // The file whose own operators stand in place of the C++ library's in a process; NULL: there is

@@ -346,8 +346,7 @@ bool findings_slack(struct findings *findings, const struct findings_kind *kind,
 	for (size_t i = 0; i < slack.lines_count; i++)
 		if (matters(findings, &slack.lines[i]))
 			tell(findings, kind, &slack.lines[i]);
-	mem_free(slack.rooms);
-	mem_free(slack.lines);
+	MEM_FREE(slack.rooms, slack.lines);
 	map_fini(&slack.known);
 	return true;
 }

@@ -285,8 +285,7 @@ bool findings_unaligned(struct findings *findings, const struct findings_kind *k
 		for (size_t i = 0; i < count; i++)
 			if (rests[i].bytes >= UNALIGNED_LEAST)
 				tell_unaligned(findings, kind, id, stacks[i], &rests[i]);
-		mem_free(rests);
-		mem_free(stacks);
+		MEM_FREE(rests, stacks);
 		map_fini(&places);
 	}
 	present_free(present);

@@ -261,8 +261,7 @@ static bool judge_process(struct growth *growth, struct query_context *asked,
 		for (size_t i = 0; ok && i < judging.count; i++)
 			judge(&judging, &judging.candidates[i], buckets + i * GROWTH_BUCKETS);
 	}
-	mem_free(buckets);
-	mem_free(judging.candidates);
+	MEM_FREE(buckets, judging.candidates);
 	map_fini(&judging.numbers);
 	return ok;
 }

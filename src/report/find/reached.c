@@ -166,8 +166,7 @@ static void add_leaks(struct reached *reached, const struct query *query, proces
 		if (leak->state == TRACE_REACH_UNREACHABLE && selects(query, leak))
 			add(&put_site(reached, process, leak->stack)->holds, reach->blocks[i].size);
 	}
-	mem_free(leaks.of);
-	mem_free(leaks.path);
+	MEM_FREE(leaks.of, leaks.path);
 }
 
 static void add_process(struct reached *reached, const struct query *query, process_id process,
@@ -242,7 +241,6 @@ void reached_read(struct reached *reached, const struct query_context *asked)
 void reached_fini(struct reached *reached)
 {
 	map_fini(&reached->places);
-	mem_free(reached->sites);
-	mem_free(reached->why);
+	MEM_FREE(reached->sites, reached->why);
 	*reached = (struct reached){ 0 };
 }

@@ -235,8 +235,7 @@ static void choose_rows(struct sites *sites, const struct merging *merging,
 	}
 	for (size_t i = 0; i < count; i++)
 		chosen[ranks[i]] = true;
-	mem_free(ranks);
-	mem_free(ranking.amounts);
+	MEM_FREE(ranks, ranking.amounts);
 }
 
 // Make the rows that were chosen.
@@ -288,11 +287,7 @@ void sites_init(struct sites *sites, const struct sites_options *options, const 
 	for (int question = 0; question < SITES_QUESTIONS_COUNT; question++)
 		choose_rows(sites, &merging, (enum sites_question)question, chosen);
 	make_rows(sites, &merging, chosen, heap_variances(heap));
-	mem_free(chosen);
-	mem_free(merging.sorted);
-	mem_free(merging.row_of);
-	mem_free(merging.looks);
-	mem_free(merging.first);
+	MEM_FREE(chosen, merging.sorted, merging.row_of, merging.looks, merging.first);
 }
 
 void sites_fini(struct sites *sites)

@@ -276,8 +276,7 @@ static bool follow_buffers(struct survey *survey, struct err *err)
 static void survey_fini(struct survey *survey)
 {
 	prominence_fini(&survey->crest);
-	mem_free(survey->hills);
-	mem_free(survey->buffers);
+	MEM_FREE(survey->hills, survey->buffers);
 	map_fini(&survey->numbers);
 	map_fini(&survey->sizes);
 }
@@ -519,8 +518,7 @@ static bool find_intervals(struct query_context *asked, struct spikes_row *rows,
 		if (row->half_end_ns == 0)
 			row->half_end_ns = asked->to_ns;
 	}
-	mem_free(flanks.rows);
-	mem_free(flanks.open);
+	MEM_FREE(flanks.rows, flanks.open);
 	return ok;
 }
 
@@ -638,7 +636,6 @@ bool spikes_find(struct spikes *spikes, struct query_context *asked,
 
 void spikes_fini(struct spikes *spikes)
 {
-	mem_free(spikes->rows);
-	mem_free(spikes->series);
+	MEM_FREE(spikes->rows, spikes->series);
 	*spikes = (struct spikes){ 0 };
 }

@@ -59,9 +59,7 @@ void stack_match_free(struct stack_match *stack_match)
 	map_fini(&stack_match->pairs);
 	mem_free(stack_match->stacks);
 	map_fini(&stack_match->programs);
-	mem_free(stack_match->known);
-	mem_free(stack_match->way);
-	mem_free(stack_match);
+	MEM_FREE(stack_match->known, stack_match->way, stack_match);
 }
 
 static uint32_t number_of(struct stack_match *stack_match, const char *text);

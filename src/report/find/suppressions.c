@@ -55,12 +55,9 @@ struct suppressions *suppressions_new(void)
 static void forget(struct suppression *each)
 {
 	for (size_t j = 0; j < each->parts_count; j++) {
-		mem_free(each->parts[j].glob);
-		mem_free(each->parts[j].prefix);
+		MEM_FREE(each->parts[j].glob, each->parts[j].prefix);
 	}
-	mem_free(each->parts);
-	mem_free(each->name);
-	mem_free(each->pattern);
+	MEM_FREE(each->parts, each->name, each->pattern);
 }
 
 void suppressions_free(struct suppressions *suppressions)
@@ -74,9 +71,7 @@ void suppressions_free(struct suppressions *suppressions)
 	}
 	for (size_t i = 0; i < suppressions->paths_count; i++)
 		mem_free(suppressions->paths[i]);
-	mem_free(suppressions->list);
-	mem_free(suppressions->paths);
-	mem_free(suppressions);
+	MEM_FREE(suppressions->list, suppressions->paths, suppressions);
 }
 
 // ---- patterns ----

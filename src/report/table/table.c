@@ -812,16 +812,10 @@ void table_free(struct table *table)
 	}
 	for (size_t i = 0; i < table->phases_count; i++)
 		mem_free(table->phases[i].name);
-	mem_free(table->phases);
-	mem_free(table->levels);
-	mem_free(table->rows);
-	mem_free(table->order);
-	mem_free(table->allocations);
-	mem_free(table->dropped);
+	MEM_FREE(table->phases, table->levels, table->rows, table->order, table->allocations,
+		 table->dropped);
 	table_singles_free(table->singles);
-	mem_free(table->functions);
-	mem_free(table->modules);
-	mem_free(table->stack_tags);
+	MEM_FREE(table->functions, table->modules, table->stack_tags);
 	index_set_fini(&table->children);
 	mem_free(table->present);
 	labels_free(table->labels);

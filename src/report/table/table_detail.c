@@ -206,10 +206,7 @@ static bool scan_rows(struct table *table, size_t depth, const struct table_phas
 	for (size_t i = 0; i < count; i++)
 		if (table->rows[rows[i]].detail.first_ns == UINT64_MAX)
 			table->rows[rows[i]].detail.first_ns = 0;
-	mem_free(scan.changes);
-	mem_free(scan.lifetimes);
-	mem_free(scan.first);
-	mem_free(scan.next);
+	MEM_FREE(scan.changes, scan.lifetimes, scan.first, scan.next);
 	return good;
 }
 

@@ -139,7 +139,5 @@ void table_singles_free(struct table_singles *singles)
 {
 	if (!singles)
 		return;
-	mem_free(singles->list);
-	mem_free(singles->bars);
-	mem_free(singles);
+	MEM_FREE(singles->list, singles->bars, singles);
 }

@@ -210,7 +210,5 @@ void tree_free(struct tree *tree)
 		return;
 	table_free(tree->table);
 	trie_fini(&tree->trie);
-	mem_free(tree->pivots);
-	mem_free(tree->kept);
-	mem_free(tree);
+	MEM_FREE(tree->pivots, tree->kept, tree);
 }

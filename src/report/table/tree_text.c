@@ -310,6 +310,5 @@ void tree_text(struct tree *tree, struct sink *sink)
 	notes_count = symbols_notes(tree->table->asked->symbols, &notes);
 	lines_write_notes(&page.lines, notes, notes_count);
 	str_fini(&page.branches);
-	mem_free(page.ways);
-	mem_free(page.run.nodes);
+	MEM_FREE(page.ways, page.run.nodes);
 }

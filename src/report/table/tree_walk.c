@@ -578,8 +578,5 @@ void tree_walk(struct tree *tree, tree_visit *visit, void *context)
 		visit_butterfly(&walk, visit, context);
 	else
 		visit_whole(&walk, visit, context);
-	mem_free(walk.steps.list);
-	mem_free(walk.fresh.list);
-	mem_free(walk.runs);
-	mem_free(walk.choices);
+	MEM_FREE(walk.steps.list, walk.fresh.list, walk.runs, walk.choices);
 }

@@ -208,16 +208,14 @@ bool trie_init(struct trie *trie, struct query_context *asked, bool plain, struc
 		result.rows = NULL;
 		window_result_fini(&result);
 	}
-	mem_free(making.row_of);
-	mem_free(making.stacks);
+	MEM_FREE(making.row_of, making.stacks);
 	return good;
 }
 
 void trie_fini(struct trie *trie)
 {
 	functions_free(trie->functions);
-	mem_free(trie->nodes);
-	mem_free(trie->sums);
+	MEM_FREE(trie->nodes, trie->sums);
 	*trie = (struct trie){ 0 };
 }
 
