@@ -119,6 +119,7 @@ struct image {
 	struct image_exec exec;       // of this process
 	struct image_exec vfork_exec; // of a vfork child
 	uint32_t unseen_told;         // of segment->unseen_count, those that were reported
+	bool partly;                  // some of its calls were not recorded, which was reported
 
 	bool quiet;      // its allocations are left out, until it is said otherwise
 	bool begun;      // has its place in the order

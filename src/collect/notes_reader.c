@@ -195,11 +195,14 @@ static void read_message(struct image *image, struct payload *payload)
 			 text);
 	else
 		snprintf(line, sizeof line, "%s", text);
-	if (what < sizeof known / sizeof *known && known[what] != NULL)
+	if (what == NOTE_MESSAGE_UNSEEN && !image->partly) // one program, however many calls
+		trace_builder_unseen(image->trace_builder, image->process, line);
+	else if (what < sizeof known / sizeof *known && known[what] != NULL)
 		trace_builder_note(image->trace_builder, TRACE_NOTE_MESSAGE, image->process,
 				   TRACE_NONE, 0, known[what]);
 	else
 		trace_builder_warn(image->trace_builder, image->process, line);
+	image->partly |= what == NOTE_MESSAGE_UNSEEN;
 	mem_free(text);
 }
 

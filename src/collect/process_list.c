@@ -577,6 +577,22 @@ static void check_joined(struct process_list *process_list, const struct image *
 	str_fini(&line);
 }
 
+// A Windows program that has put back the code that the hooks begin in, all of it at once, or may
+// have.
+static void check_hooks(struct process_list *process_list, const struct image *image)
+{
+	struct str line = { 0 };
+
+	if (atomic_load(&image->share.segment->code_open) == 0)
+		return;
+	str_format(&line,
+		   "%s made the code of ntdll writable, and the recorder was not called since: its "
+		   "hooks may be gone, and calls not recorded",
+		   image->arrival->exe);
+	trace_builder_unseen(process_list->trace_builder, image->process, str_get(&line));
+	str_fini(&line);
+}
+
 // The end of the process into the trace. False: not yet.
 static bool tell_end(struct process_list *process_list, struct image *image, bool running)
 {
@@ -591,6 +607,7 @@ static bool tell_end(struct process_list *process_list, struct image *image, boo
 	notes_reader_check_exec(image, tick_now(process_list->tick), !image->replaced);
 	notes_reader_check_children(image);
 	check_joined(process_list, image, exit, value);
+	check_hooks(process_list, image);
 	trace_builder_time(process_list->trace_builder,
 			   running ? process_list->trace_builder->stopped_ns : image->exited_ns);
 	take_counts(process_list, image);

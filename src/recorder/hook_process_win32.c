@@ -3,6 +3,7 @@
 #include "recorder/hook_win32.h"
 #include "recorder/recording_win32.h"
 #include "recorder/utf_win32.h"
+#include "recorder/vm_win32.h"
 #include "recorder/walk_win32.h"
 
 enum {
@@ -89,6 +90,7 @@ NT_CALL nt_status hook_NtTerminateProcess(void *process, int32_t status)
 	if ((process == NULL || process == NT_SELF) && recording_phase() == RECORDING_ON) {
 		struct segment *segment = recording_state->segment;
 
+		vm_check_code();
 		walk_last();
 		__atomic_store_n(&segment->exit_status, (uint32_t)status, __ATOMIC_RELAXED);
 		__atomic_store_n(&segment->exit_noted, 1, __ATOMIC_RELEASE);

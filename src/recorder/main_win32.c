@@ -30,7 +30,7 @@ static const struct patch_hook main_hooks[] = {
 #undef MAIN_HOOK
 };
 
-static void main_tell(const char *name, const char *why)
+static void main_tell(const char *name, const char *why, bool hooked)
 {
 	char text[MAIN_TEXT_MAX];
 	size_t length = text_length(name), more = text_length(why);
@@ -40,7 +40,7 @@ static void main_tell(const char *name, const char *why)
 	memcpy(text, name, length);
 	text[length] = ' ';
 	memcpy(text + length + 1, why, more + 1);
-	notes_message(NOTE_MESSAGE_OTHER, text);
+	notes_message(hooked ? NOTE_MESSAGE_OTHER : NOTE_MESSAGE_UNSEEN, text);
 }
 
 static bool main_write(uint64_t at, const uint32_t was[2])
@@ -72,7 +72,8 @@ static void main_begin(struct invite *invite, uint8_t *module)
 	}
 	codemap_watch();
 	if (!patch_start(main_hooks, sizeof(main_hooks) / sizeof(*main_hooks), main_tell)) {
-		main_tell("the program", "does not allow code to be changed: nothing is recorded");
+		main_tell("the program", "does not allow code to be changed: nothing is recorded",
+			  false);
 		recording_stop();
 		invite->reason = INVITE_NO_CODE;
 		__atomic_store_n(&invite->state, INVITE_REFUSED, __ATOMIC_RELEASE);

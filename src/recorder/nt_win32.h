@@ -115,6 +115,11 @@ struct nt_system {
 	uint8_t processors;
 };
 
+// Of a handle.
+struct nt_handle {
+	uint8_t inherits, stays_open;
+};
+
 struct nt_bitmap {
 	uint32_t bits;
 	uint32_t *words;
@@ -161,6 +166,8 @@ struct nt_dll_notice {
 	uint8_t *base;
 	uint32_t bytes;
 };
+
+enum { NT_HANDLE_FLAGS = 4 }; // of NtSetInformationObject
 
 enum { NT_DLL_LOADED = 1, NT_DLL_UNLOADED = 2 };
 
@@ -235,6 +242,7 @@ NT nt_status NtQueryInformationThread(void *thread, uint32_t what, void *out, ui
 NT nt_status NtQueryVirtualMemory(void *process, const void *at, uint32_t what, void *out,
 				  size_t size, size_t *length);
 NT nt_status NtResumeThread(void *thread, uint32_t *count);
+NT nt_status NtSetInformationObject(void *handle, uint32_t what, const void *in, uint32_t size);
 NT nt_status NtSetEvent(void *event, int32_t *state);
 NT nt_status NtWaitForSingleObject(void *handle, uint8_t alertable, const int64_t *timeout);
 NT nt_status LdrGetProcedureAddress(void *module, const struct nt_name *name, uint32_t ordinal,

@@ -6,6 +6,7 @@
 
 #include "recorder/kernel.h"
 #include "recorder/relocate.h"
+#include "recorder/text.h"
 
 enum {
 	PATCH_PAGES_BYTES = 1 << 14,
@@ -23,8 +24,13 @@ struct patch_work {
 	const struct patch_hook *hook;
 	uint8_t *trampoline; // NULL: it cannot be hooked
 	uint8_t jump[RELOCATE_JUMP_BYTES];
-	bool taken_over; // somebody else's jump stands there
+	bool taken_over;                    // somebody else's jump stands there
+	uint8_t began[RELOCATE_JUMP_BYTES]; // what the function began with
+	const uint8_t *function; // where the jump was written; NULL: nowhere, or it is gone
 };
+
+static struct patch_work patch_works[PATCH_HOOKS_MAX];
+static patch_told *patch_tell;
 
 // Where trampolines go.
 static uint8_t *patch_page;
@@ -106,6 +112,7 @@ static const char *patch_prepare(struct patch_work *work)
 	if (!relocate_jump(work->jump, (uintptr_t)function, (uintptr_t)target, wide))
 		return "is out of reach";
 	work->trampoline = trampoline;
+	memcpy(work->began, function, RELOCATE_JUMP_BYTES);
 	work->taken_over = moved.begins_in_jump;
 	patch_used += (moved.written + RELOCATE_FAR_BYTES + 15) & ~15u;
 	return NULL;
@@ -147,9 +154,10 @@ void patch_find(void)
 
 uint32_t patch_start(const struct patch_hook *hooks, uint32_t count, patch_told *tell)
 {
-	struct patch_work works[PATCH_HOOKS_MAX] = { 0 };
+	struct patch_work *works = patch_works;
 	uint32_t hooked = 0;
 
+	patch_tell = tell;
 	if (count > PATCH_HOOKS_MAX || !patch_find_page())
 		return 0;
 	for (uint32_t i = 0; i < count; i++) {
@@ -160,7 +168,7 @@ uint32_t patch_start(const struct patch_hook *hooks, uint32_t count, patch_told 
 			continue;
 		why = patch_prepare(&works[i]);
 		if (why)
-			tell(hooks[i].name, why);
+			tell(hooks[i].name, why, false);
 	}
 	if (!patch_protect(patch_page, PATCH_PAGES_BYTES, NT_PAGE_EXECUTE_READ, NULL))
 		return 0;
@@ -173,12 +181,33 @@ uint32_t patch_start(const struct patch_hook *hooks, uint32_t count, patch_told 
 		*real = works[i].trampoline;
 		if (patch_write(function, works[i].jump)) {
 			hooked++;
+			works[i].function = function;
 			if (works[i].taken_over)
-				tell(hooks[i].name, "was hooked by somebody else before us");
+				tell(hooks[i].name, "was hooked by somebody else before us", true);
 		} else {
 			*real = function;
-			tell(hooks[i].name, "cannot be changed");
+			tell(hooks[i].name, "cannot be changed", false);
 		}
 	}
 	return hooked;
+}
+
+// Who hooks a function after us jumps as well, and comes to us later.
+void patch_check(void)
+{
+	for (uint32_t i = 0; i < PATCH_HOOKS_MAX; i++) {
+		struct patch_work *work = &patch_works[i];
+		const uint8_t *function =
+			__atomic_exchange_n(&work->function, NULL, __ATOMIC_ACQ_REL);
+
+		if (!function)
+			continue;
+		if (memcmp(function, work->began, RELOCATE_JUMP_BYTES) == 0)
+			patch_tell(work->hook->name,
+				   "has got its own code back, by the program: calls of it are "
+				   "not recorded from there on",
+				   false);
+		else
+			__atomic_store_n(&work->function, function, __ATOMIC_RELEASE);
+	}
 }

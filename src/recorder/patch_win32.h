@@ -12,6 +12,8 @@
 #include "recorder/nt_win32.h"
 #include "wire/compiler.h"
 
+#include <stdbool.h>
+
 #define PATCH_MEMBER(result, name, arguments) NT_CALL result(*name) arguments;
 
 // By name: what to call for the function itself. NULL: this system has none.
@@ -35,11 +37,15 @@ struct patch_hook {
 
 enum { PATCH_HOOKS_MAX = 24 };
 
-// Hears of a function that could not be hooked, or only on top of another's hook, and why.
-typedef void patch_told(const char *name, const char *why);
+// Hears of a function that could not be hooked, or (`hooked`) only on top of another's hook, and
+// why.
+typedef void patch_told(const char *name, const char *why, bool hooked);
 
 // Hook all that can be. Returns how many; 0 where memory for code is refused.
 HIDDEN uint32_t patch_start(const struct patch_hook *hooks, uint32_t count, patch_told *tell);
+
+// Tell of each hook that is no longer there: the program has put the function's own code back.
+HIDDEN void patch_check(void);
 
 // Where ntdll is: calls from there are the system's own.
 struct patch_range {

@@ -234,8 +234,20 @@ static void recording_tell_space(void)
 		notes_space(system.lowest_address, (uint64_t)system.highest_address + 1);
 }
 
+// Programs close what they do not know: all numbers from 4 up. Ours stay open, and the close fails,
+// as it would if there were nothing.
+static void recording_keep_open(uint32_t handle)
+{
+	const struct nt_handle kept = { .stays_open = 1 };
+
+	NtSetInformationObject((void *)(uintptr_t)handle, NT_HANDLE_FLAGS, &kept, sizeof(kept));
+}
+
 bool recording_accept(struct invite *invite)
 {
+	recording_keep_open(invite->segment);
+	recording_keep_open(invite->session);
+	recording_keep_open(invite->bell);
 	recording_segment_section = (void *)(uintptr_t)invite->segment;
 	recording_bell_event = (void *)(uintptr_t)invite->bell;
 	recording_state = recording_pages(sizeof(*recording_state), false);

@@ -27,8 +27,9 @@ enum {
 	VM_MADV_WILLNEED = 3,
 	VM_MADV_FREE = 8,
 	VM_READ = 1,
-	VM_PLACEHOLDER = 0x40000, // of a reservation
-	VM_LOWEST = 0x10000,      // no pointer is below
+	VM_PAGE_WRITES = 0x04 | 0x08 | 0x40 | 0x80, // PAGE_… with which it can be written to
+	VM_PLACEHOLDER = 0x40000,                   // of a reservation
+	VM_LOWEST = 0x10000,                        // no pointer is below
 
 	VM_NO_MEMORY = 12, // errors, as other systems number them
 	VM_EXISTS = 17,
@@ -298,15 +299,32 @@ NT_CALL nt_status hook_NtFreeVirtualMemory(void *process, void **at, size_t *byt
 	return status;
 }
 
+// Code in which hooks begin.
+static bool vm_is_hooked(const void *at, size_t bytes)
+{
+	return (uintptr_t)at < patch_ntdll.start + patch_ntdll.bytes &&
+	       patch_ntdll.start < (uintptr_t)at + bytes;
+}
+
+void vm_check_code(void)
+{
+	patch_check();
+	__atomic_store_n(&recording_state->segment->code_open, 0, __ATOMIC_RELAXED);
+}
+
 NT_CALL nt_status hook_NtProtectVirtualMemory(void *process, void **at, size_t *bytes,
 					      uint32_t protection, uint32_t *old)
 {
 	const uintptr_t *frame = HOOK_FRAME;
 	struct lane_vm record = { .kind = LANE_VM_MPROTECT };
 	nt_status status;
+	bool hooked;
 
 	if (!vm_is_recorded(process, at, bytes))
 		return patch_real.NtProtectVirtualMemory(process, at, bytes, protection, old);
+	hooked = vm_is_hooked(*at, *bytes);
+	if (hooked && protection & VM_PAGE_WRITES)
+		__atomic_store_n(&recording_state->segment->code_open, 1, __ATOMIC_RELAXED);
 	walk_begin();
 	status = patch_real.NtProtectVirtualMemory(process, at, bytes, protection, old);
 	record.origin = vm_origin(frame);
@@ -317,6 +335,8 @@ NT_CALL nt_status hook_NtProtectVirtualMemory(void *process, void **at, size_t *
 	vm_record(&record, frame);
 	walk_end();
 	tables_code_changed((uintptr_t)record.address, (size_t)record.size);
+	if (hooked && !(protection & VM_PAGE_WRITES))
+		vm_check_code();
 	return status;
 }
 

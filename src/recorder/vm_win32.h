@@ -12,4 +12,7 @@
 // The heap is about to be destroyed, with all its blocks.
 HIDDEN void vm_heap_gone(const void *heap, const uintptr_t *frame);
 
+// Tell of hooks that the program has removed.
+HIDDEN void vm_check_code(void);
+
 #endif

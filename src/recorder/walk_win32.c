@@ -12,6 +12,7 @@
 
 #include "recorder/notes.h"
 #include "recorder/nt_win32.h"
+#include "recorder/patch_win32.h"
 #include "recorder/recording_win32.h"
 #include "recorder/text.h"
 #include "recorder/utf_win32.h"
@@ -305,6 +306,7 @@ static void walk(uint64_t now_ns)
 		walk_do(lane, false);
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		lane->limit = lane->open_limit;
+		patch_check();
 		cost_ns = clock_now() - now_ns;
 		wait_ns = cost_ns * WALK_SHARE;
 		walk_failed_ns = now_ns + cost_ns * WALK_SHARE_FAILED;

@@ -725,7 +725,9 @@ bool reader_ok(const struct reader *reader, struct err *err)
 		return err_set(err, ERR_FORMAT, "the header of the file is damaged");
 	if (reader->end.unseen > 0)
 		return err_set(err, ERR_FORMAT,
-			       "%" PRIu64 " program%s not recorded (tidemark info names %s)",
+			       "%" PRIu64
+			       " program%s not recorded, or not wholly (tidemark info names "
+			       "%s)",
 			       reader->end.unseen, reader->end.unseen == 1 ? " was" : "s were",
 			       reader->end.unseen == 1 ? "it" : "them");
 	if (reader->defs.refused > 0)

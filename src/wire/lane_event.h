@@ -317,6 +317,7 @@ enum note_message {
 	NOTE_MESSAGE_FILTER = 3,  // the process came under a system-call filter
 	NOTE_MESSAGE_COUNTER = 4, // it must not read the processor's counter
 	NOTE_MESSAGE_OWN = 5,     // it wanted to take memory of the recorder's away
+	NOTE_MESSAGE_UNSEEN = 6,  // some of its calls are not recorded; text: which, and why
 };
 
 #endif

@@ -43,7 +43,7 @@
 
 enum {
 	SEGMENT_MAGIC = 0x4d534454, // "TDSM"
-	SEGMENT_VERSION = 9,
+	SEGMENT_VERSION = 10,
 
 	SEGMENT_LANES_MAX = 4096,
 	SEGMENT_FRAMES_MAX = 1 << 20,
@@ -300,6 +300,8 @@ struct segment {
 	_Atomic uint32_t exit_status;
 	_Atomic uint64_t rss_max;         // highest resident memory that the guest has seen, bytes
 	_Atomic uint64_t calls_elsewhere; // on the memory of other processes: not recorded
+	_Atomic uint32_t code_open; // Windows: 1: the program has made hooked code writable, and
+				    // whether the hooks are still there was not looked at since
 
 	// Snapshots of the guest's memory. A guest sets the reason, then ASKED, rings the bell and
 	// waits on the word; the collector sets TAKING, and DONE when it is done. The next one may

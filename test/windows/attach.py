@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """tidemark.exe attach, under Wine: a program of either size that runs already is recorded from there
 on; one that another has hooked before us as well, and that is said; one that forbids dynamic code runs
-on, unrecorded. tidemark.exe watch writes its
+on, unrecorded; of one that takes hooks away that is said. tidemark.exe watch writes its
 keys, and --off leaves none."""
 # timeout: 400
 # parallel: yes
@@ -50,6 +50,22 @@ def attach(bits, *words):
     odd = re.search(r"NtUnmapViewOfSectionEx begins with", done.stderr)
     check(f"{name}: what cannot be hooked is {'told' if 'odd' in words else 'not there'}",
           bool(odd) == ("odd" in words), done.stderr)
+    check(f"{name}: the trace is {'not ' if odd else ''}whole",
+          ask("info", trace)["trace"]["complete"] == (not odd), done.stderr)
+
+
+def unhooked(bits, word, expected):
+    """A program that gives functions their own code back."""
+    name, trace = f"{bits} bits, {word}", f"{word}{bits}.tide"
+    command = [libwin.WINE_RUN, "--prefix", "prefix", "--time", "100", "--",
+               libwin.windows_path(f"attached{bits}.exe"), word]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
+        pid = re.search(r"pid (\d+)", running.stdout.readline())[1]
+        done = libwin.wine(EXE, "record", "-p", pid, "--strict", "-o", trace, prefix="prefix", seconds=100, text=True)
+        said = running.stdout.read()
+        check(f"{name}: the program runs on", running.wait() == 0 and "heap" in said, said)
+    check(f"{name}: it is said, and --strict fails", done.returncode == 125 and expected in done.stderr, done)
+    check(f"{name}: the trace says so", any(expected in each for each in ask("info", trace)["notes"]["messages"]))
 
 
 def forbidden(bits):
@@ -128,6 +144,8 @@ for BITS in libwin.WIDTHS:
     attach(BITS, "hooked")
     attach(BITS, "odd")
     forbidden(BITS)
+    unhooked(BITS, "unhooks", "RtlAllocateHeap has got its own code back, by the program")
+    unhooked(BITS, "unhooks-all", "made the code of ntdll writable, and the recorder was not called since")
 refused()
 watch()
 watched()

@@ -224,7 +224,7 @@ for BITS in (64, 32):
     libwin.cross_compile(BITS, f"exact{BITS}.exe", "-fno-omit-frame-pointer", PROGRAM)
 for BITS in libwin.WIDTHS:
     for HOW, CODE in (("return", 0), ("exit", 7), ("terminate", 8), ("fault", 5), ("abort", 3),
-                      ("threads", 0), ("raise", 0), ("mended", 0), ("destroy", 0), ("wrong", 0), ("damaged", 0), ("heaps", 0),
+                      ("threads", 0), ("raise", 0), ("mended", 0), ("closes", 0), ("destroy", 0), ("wrong", 0), ("damaged", 0), ("heaps", 0),
                       ("attach", 0)):
         run(BITS, HOW, CODE)
     kill(BITS)

@@ -8,7 +8,8 @@
 // somebody else has put a jump in front of RtlFreeHeap before; with `odd`, what is no instruction
 // stands at the beginning of NtUnmapViewOfSectionEx, which nobody calls; with `forbids`, memory
 // cannot become code, as under Arbitrary Code Guard: it works when a recorder has been loaded,
-// unrecorded.
+// unrecorded. With `unhooks` RtlAllocateHeap gets its own code back when somebody records it, and
+// with `unhooks-all` so does every function by which that could be noticed.
 #include "include/tidemark.h"
 
 #include <stdio.h>
@@ -103,6 +104,43 @@ static void forbid_code(void)
 	put_jump(function, sizeof(void *) == 8 ? page + FAR_AT : (unsigned char *)target);
 }
 
+enum { KEPT_BYTES = 8 };
+
+static struct {
+	unsigned char *function, bytes[KEPT_BYTES];
+} kept[8];
+static int kept_count;
+
+static void keep(const char *name)
+{
+	kept[kept_count].function =
+		(unsigned char *)(void *)GetProcAddress(GetModuleHandleA("ntdll"), name);
+	memcpy(kept[kept_count].bytes, kept[kept_count].function, KEPT_BYTES);
+	kept_count++;
+}
+
+static void keep_all(int all)
+{
+	keep("RtlAllocateHeap");
+	if (!all)
+		return;
+	keep("RtlFreeHeap");
+	keep("NtProtectVirtualMemory");
+	keep("NtTerminateProcess");
+}
+
+static void put_back(void)
+{
+	DWORD old[8];
+
+	for (int i = 0; i < kept_count; i++)
+		VirtualProtect(kept[i].function, KEPT_BYTES, PAGE_EXECUTE_READWRITE, &old[i]);
+	for (int i = 0; i < kept_count; i++)
+		memcpy(kept[i].function, kept[i].bytes, KEPT_BYTES);
+	for (int i = 0; i < kept_count; i++)
+		VirtualProtect(kept[i].function, KEPT_BYTES, PAGE_EXECUTE_READ, &old[i]);
+}
+
 static int is_refused(void)
 {
 	return protect_really &&
@@ -134,10 +172,13 @@ int main(int argc, char **argv)
 		spoil_function();
 	if (argc > 1 && strcmp(argv[1], "forbids") == 0)
 		forbid_code();
+	if (argc > 1 && strncmp(argv[1], "unhooks", 7) == 0)
+		keep_all(strcmp(argv[1], "unhooks-all") == 0);
 	printf("attached: pid %lu\n", (unsigned long)GetCurrentProcessId());
 	fflush(stdout);
 	while (!tidemark_recorded() && !is_refused())
 		Sleep(10);
+	put_back();
 	for (int i = 0; i < BEFORE; i++)
 		HeapFree(heap, 0, before[i]);
 	work(heap);

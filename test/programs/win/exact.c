@@ -10,6 +10,7 @@
 //     raise       HEAP_GENERATE_EXCEPTIONS, thrown ten times, also out of a realloc
 //     mended      pages of blocks are guarded when the heap touches them; the exception's handler
 //                 uses a heap of its own meanwhile ("exact: mender H N")
+//     closes      all handles that it does not know, then `threads`
 //     wrong       each block is given to another heap as well, whose HeapFree fails: it lives on
 //     damaged     the words before a block are overwritten, so that HeapFree fails, and put back
 //     heaps       three heaps in turn, the counts being those of the first
@@ -168,6 +169,17 @@ static void run_raise(void)
 		give(block);
 	}
 	RemoveVectoredExceptionHandler(handler);
+}
+
+// As programs do that were started by careless ones.
+static void run_closes(void)
+{
+	HANDLE out = GetStdHandle(STD_OUTPUT_HANDLE), errors = GetStdHandle(STD_ERROR_HANDLE);
+
+	for (size_t number = 4; number < 0x1000; number += 4)
+		if ((HANDLE)number != out && (HANDLE)number != errors)
+			CloseHandle((HANDLE)number);
+	run_threads();
 }
 
 static HANDLE mender;
@@ -380,6 +392,8 @@ int main(int argc, char **argv)
 		run_threads();
 	else if (strcmp(how, "raise") == 0)
 		run_raise();
+	else if (strcmp(how, "closes") == 0)
+		run_closes();
 	else if (strcmp(how, "mended") == 0)
 		run_mended();
 	else if (strcmp(how, "wrong") == 0)
