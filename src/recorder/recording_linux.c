@@ -596,17 +596,6 @@ static enum recording_let recording_try_filters(void)
 
 static bool recording_is_refused_calls; // by a filter that the image was born under
 
-// The dynamic linker gives them a namespace, and a C library, of their own.
-static void recording_tell_audit(void)
-{
-	const char *libraries = scope_environment("LD_AUDIT");
-
-	if (libraries && *libraries)
-		notes_message(NOTE_MESSAGE_OTHER,
-			      "what libraries of LD_AUDIT allocate is not seen: they have a malloc "
-			      "of their own");
-}
-
 static bool recording_start(struct recording_state *state)
 {
 	bool fresh = recording_image == 0;
@@ -660,8 +649,10 @@ static bool recording_start(struct recording_state *state)
 	}
 	if (!clock_counter_allowed)
 		notes_message(NOTE_MESSAGE_COUNTER, "");
-	if (fresh)
-		recording_tell_audit();
+	if (fresh && scope_is_audited())
+		notes_message(NOTE_MESSAGE_OTHER,
+			      "what libraries allocate that audit its linking (LD_AUDIT, DT_AUDIT) "
+			      "is not seen: they have a malloc of their own");
 	recording_is_refused_calls = let == RECORDING_REFUSED;
 	return true;
 }

@@ -39,6 +39,8 @@ enum {
 	DT_VERSYM = 0x6ffffff0,
 	DT_DEBUG = 21,
 	DT_FLAGS = 30,
+	DT_DEPAUDIT = 0x6ffffefb,
+	DT_AUDIT = 0x6ffffefc,
 	DF_SYMBOLIC = 2,
 	STT_OBJECT = 1,
 	STT_FUNC = 2,
@@ -127,6 +129,22 @@ const char *scope_environment(const char *name)
 			return value + 1;
 	}
 	return NULL;
+}
+
+bool scope_is_audited(void)
+{
+	const char *list = scope_environment("LD_AUDIT");
+	const struct scope_object *program = scope_objects();
+
+	if (!&__libc_stack_end || static_is())
+		return false; // musl's linker and static programs know nothing of it
+	if (list && *list)
+		return true;
+	for (const struct elf_pair *at = program ? program->dynamic : NULL; at && at->tag; at++) {
+		if (at->tag == DT_AUDIT || at->tag == DT_DEPAUDIT)
+			return true;
+	}
+	return false;
 }
 
 uintptr_t scope_stack_end(void)

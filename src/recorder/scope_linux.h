@@ -77,6 +77,10 @@ HIDDEN bool scope_is_linker(const struct scope_object *object);
 // The value of `name` in the environment that the kernel gave the process, or NULL.
 HIDDEN const char *scope_environment(const char *name);
 
+// Whether libraries look on at its linking, as LD_AUDIT or the executable has it (DT_AUDIT,
+// DT_DEPAUDIT; the linker asks no library for them). They have a C library of their own.
+HIDDEN bool scope_is_audited(void);
+
 // A value of the auxiliary vector (AT_…), or 0.
 HIDDEN uintptr_t scope_auxiliary(uint32_t type);
 

@@ -309,12 +309,25 @@ def what_libraries_that_audit_allocate_is_told():
         file.write("unsigned la_version(unsigned version) { return version; }\n")
     made = run(["gcc", "-shared", "-fPIC", "-o", "audits.so", "audits.c"])
     equal(0, made.code, made.err)
-    for words, code in (([], 0), (["--strict"], 125)):
-        ended = run([TIDEMARK, "record", *words, "-o", "a.tide", "-f", "--", "/usr/bin/env", "LD_AUDIT=./audits.so",
-                     "/bin/ls", "/"])
-        equal(code, ended.code, ended.err)
-        for text in (ended.err, run([TIDEMARK, "info", "a.tide"]).out, run([TIDEMARK, "report", "--json", "a.tide"]).out):
-            check("LD_AUDIT" in text, text)
+    with open("audited.c", "w", encoding="ascii") as file:
+        file.write("int main(void) { return 0; }\n")
+    for option in ("--audit", "--depaudit"):
+        made = run(["gcc", "-o", "audited" + option, "audited.c", f"-Wl,{option}=./audits.so"])
+        equal(0, made.code, made.err)
+    for program in (["/usr/bin/env", "LD_AUDIT=./audits.so", "/bin/ls", "/"], ["./audited--audit"],
+                    ["./audited--depaudit"]):
+        for words, code in (([], 0), (["--strict"], 125)):
+            ended = run([TIDEMARK, "record", *words, "-o", "a.tide", "-f", "--", *program])
+            equal(code, ended.code, ended.err)
+            for text in (ended.err, run([TIDEMARK, "info", "a.tide"]).out,
+                         run([TIDEMARK, "report", "--json", "a.tide"]).out):
+                check("LD_AUDIT" in text, program, text)
+    # A static program has no linker that reads the variable.
+    made = run(["gcc", "-static", "-o", "alone", "audited.c"])
+    equal(0, made.code, made.err)
+    ended = run([TIDEMARK, "record", "--strict", "-o", "a.tide", "-f", "--", "/usr/bin/env", "-i",
+                 "/bin/sh", "-c", "LD_AUDIT=./audits.so exec ./alone"])
+    check("LD_AUDIT" not in ended.err, ended.err)
 
 
 main()
