@@ -23,7 +23,7 @@ char *mem_copy_bytes(const void *bytes, size_t length);
 void mem_free(void *ptr);
 
 // Several at once, looked at before the first of them is freed: MEM_FREE(list->names, list) is in
-// good order.
+// good order. Not where windows.h is: it has another MEM_FREE.
 #define MEM_FREE(...)                                      \
 	mem_free_all((const void *const[]){ __VA_ARGS__ }, \
 		     sizeof((const void *const[]){ __VA_ARGS__ }) / sizeof(void *))

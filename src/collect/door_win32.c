@@ -74,7 +74,8 @@ void door_close(struct door *door)
 	}
 	door_queue_fini(&door->queue);
 	DeleteCriticalSection(&door->lock);
-	MEM_FREE(door->directory, door);
+	mem_free(door->directory);
+	mem_free(door);
 }
 
 // In a thread of the system's.

@@ -215,7 +215,8 @@ bool file_rename_in(int folder, const char *from, const char *to)
 			       MOVEFILE_REPLACE_EXISTING) ||
 		   failed(GetLastError()));
 
-	MEM_FREE(old, new);
+	mem_free(old);
+	mem_free(new);
 	return ok;
 }
 
@@ -398,7 +399,8 @@ bool file_rename(const char *from, const char *to, bool replace)
 			      replace ? MOVEFILE_REPLACE_EXISTING : 0) ||
 		  failed(GetLastError());
 
-	MEM_FREE(old, new);
+	mem_free(old);
+	mem_free(new);
 	return ok;
 }
 

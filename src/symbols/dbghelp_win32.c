@@ -140,13 +140,16 @@ struct dbghelp *dbghelp_open(const char *path, uint32_t image_bytes, const struc
 	image = wide_new_path(path);
 	folders = search_path(path, search);
 	if (!library.SymInitializeW(help, (const wchar_t *)folders, FALSE)) {
-		MEM_FREE(image, folders, help);
+		mem_free(image);
+		mem_free(folders);
+		mem_free(help);
 		return NULL;
 	}
 	known = library.SymLoadModuleExW(help, NULL, (const wchar_t *)image, NULL, BASE,
 					 image_bytes, NULL, 0) == BASE &&
 		is_known(help);
-	MEM_FREE(image, folders);
+	mem_free(image);
+	mem_free(folders);
 	if (known)
 		return help;
 	dbghelp_close(help);
