@@ -216,7 +216,28 @@ static int args_operand_of(struct args *args, const char *word)
 	return ARGS_EXIT;
 }
 
-int args_next(struct args *args)
+// The member that the last option's row says.
+static bool args_set(struct args *args, int id)
+{
+	void *member = (char *)args->into + id % ARGS_SETS_ONE;
+
+	ASSERT(args->into);
+	switch (id - id % ARGS_SETS_ONE) {
+	case ARGS_SETS_TEXT:
+		*(const char **)member = args->value;
+		return true;
+	case ARGS_SETS_COUNT:
+		return args_count(args, member);
+	case ARGS_SETS_BYTES:
+		return args_bytes(args, member);
+	default:
+		*(bool *)member = id < ARGS_SETS_CLEAR;
+		return true;
+	}
+}
+
+// The next id, or one of the values below it, that is not set by its row.
+static int args_next_any(struct args *args)
 {
 	const char *word;
 
@@ -231,7 +252,7 @@ int args_next(struct args *args)
 	if (!args->operands_only && strcmp(word, "--") == 0) {
 		args->at++;
 		args->operands_only = true;
-		return args_next(args);
+		return args_next_any(args);
 	}
 	if (args->operands_only || word[0] != '-' || word[1] == '\0') {
 		if (args->stops_at_operand)
@@ -244,6 +265,18 @@ int args_next(struct args *args)
 		return args_next_long(args, word + 2);
 	args->cluster = word + 1;
 	return args_next_letter(args);
+}
+
+int args_next(struct args *args)
+{
+	int id = args_next_any(args);
+
+	while (id >= ARGS_SETS_ONE || (id == ARGS_OPERAND && args->operand)) {
+		if (!(id >= ARGS_SETS_ONE ? args_set(args, id) : args_operand(args, args->operand)))
+			return ARGS_EXIT;
+		id = args_next_any(args);
+	}
+	return id;
 }
 
 bool args_count(struct args *args, uint64_t *count)

@@ -1,22 +1,15 @@
 // args: takes a command's words apart by its option rows.
 //
+//     struct wish wish = { 0 };
 //     struct args args;
 //     int id;
 //
 //     args_init(&args, &cmd_report, argc, argv);
-//     while ((id = args_next(&args)) != ARGS_END) {
-//             switch (id) {
-//             case ARGS_EXIT:
+//     args.into = &wish;                 for rows such as ARGS_FLAG(wish, force)
+//     args.operand = &wish.path;
+//     while ((id = args_next(&args)) != ARGS_END)
+//             if (id != OPTION_WORD || !args_word(&args, words, &wish.word))
 //                     return args.exit_code;
-//             case ARGS_OPERAND:
-//                     path = args.value;
-//                     break;
-//             case OPTION_NUMBER:
-//                     if (!args_count(&args, &number))
-//                             return args.exit_code;
-//                     break;
-//             }
-//     }
 //
 // Options are -x, -xVALUE, -x VALUE, -xyz (letters without arguments), --name, --name=VALUE,
 // --name VALUE, and a unique beginning of a long name. They may be after operands; `--` ends
@@ -42,6 +35,11 @@ struct args {
 	const struct option_row *row;  // the last option
 	const char *value;             // the last option's argument, or the operand; else NULL
 	int exit_code;
+
+	// Set after args_init. Options whose rows say which member they set, set it in `into`. The
+	// one operand that there may be is put into *operand; a second is a mistake.
+	void *into;
+	const char **operand;
 
 	// Set after args_init to stop at the first operand, which is then not consumed: the words
 	// from `at` on belong to someone else. args_next returns ARGS_END there.
@@ -72,8 +70,8 @@ bool args_bytes(struct args *args, uint64_t *bytes);
 bool args_days(struct args *args, unsigned *days); // "90d"
 bool args_word(struct args *args, const char *const *words, int *index);
 
-// Exactly one operand is the most common case: call it for each ARGS_OPERAND; a second is a
-// mistake. And afterwards: none is one too (`what` names it: "a trace FILE").
+// The same for each ARGS_OPERAND, where `operand` was not set. And afterwards: none is a mistake
+// too (`what` names it: "a trace FILE").
 bool args_operand(struct args *args, const char **operand);
 bool args_need(struct args *args, const char *operand, const char *what);
 

@@ -16,26 +16,8 @@
 
 enum {
 	OPTION_RUNS = 1,
-	OPTION_OUTPUT,
-	OPTION_FORCE,
-	OPTION_FREE_STACKS,
-	OPTION_REACHABILITY,
-	OPTION_SHOW,
 	RUNS_DEFAULT = 5,
 	WORDS_OWN = 12, // of record's command line, before the program
-};
-
-static const struct option_row rows[] = {
-	{ OPTION_RUNS, 0, "runs", "N", "how often the program runs (5)" },
-	{ OPTION_OUTPUT, 'o', "output", "PREFIX",
-	  "write the traces to PREFIX.1.tide, PREFIX.2.tide … (tidemark.PROGRAM)" },
-	{ OPTION_FORCE, 'f', "force", NULL, "overwrite them" },
-	{ OPTION_FREE_STACKS, 0, "free-stacks", NULL, "as in record" },
-	{ OPTION_REACHABILITY, 0, "reachability", NULL, "as in record" },
-	{ OPTION_SHOW, 0, "show-output", NULL, "let the program write to the standard output" },
-	PRINT_OPTIONS_ROW_JSON("bench.json"),
-	PRINT_OPTIONS_ROWS,
-	{ 0 },
 };
 
 struct request {
@@ -48,28 +30,27 @@ struct request {
 	char **paths; // owned
 };
 
+static const struct option_row rows[] = {
+	{ OPTION_RUNS, 0, "runs", "N", "how often the program runs (5)" },
+	{ ARGS_TEXT(request, prefix), 'o', "output", "PREFIX",
+	  "write the traces to PREFIX.1.tide, PREFIX.2.tide … (tidemark.PROGRAM)" },
+	{ ARGS_FLAG(request, force), 'f', "force", NULL, "overwrite them" },
+	{ ARGS_FLAG(request, free_stacks), 0, "free-stacks", NULL, "as in record" },
+	{ ARGS_FLAG(request, reachability), 0, "reachability", NULL, "as in record" },
+	{ ARGS_FLAG(request, show), 0, "show-output", NULL,
+	  "let the program write to the standard output" },
+	PRINT_OPTIONS_ROW_JSON("bench.json"),
+	PRINT_OPTIONS_ROWS,
+	{ 0 },
+};
+
 static bool take(struct args *args, struct request *request, int id)
 {
-	switch (id) {
-	case OPTION_RUNS:
-		if (!args_count(args, &request->runs))
-			return false;
-		return (request->runs > 0 && request->runs <= SIGNIFICANCE_RUNS_MAX) ||
-		       args_mistake(args, "--runs %s: from 1 to %d", args->value,
-				    SIGNIFICANCE_RUNS_MAX);
-	case OPTION_OUTPUT:
-		request->prefix = args->value;
-		return true;
-	case OPTION_FORCE:
-		return request->force = true;
-	case OPTION_FREE_STACKS:
-		return request->free_stacks = true;
-	case OPTION_REACHABILITY:
-		return request->reachability = true;
-	case OPTION_SHOW:
-		return request->show = true;
-	}
-	return print_options_take(args, &request->print, id) == PRINT_OPTIONS_TAKEN;
+	if (id != OPTION_RUNS)
+		return print_options_take(args, &request->print, id) == PRINT_OPTIONS_TAKEN;
+	return args_count(args, &request->runs) &&
+	       ((request->runs > 0 && request->runs <= SIGNIFICANCE_RUNS_MAX) ||
+		args_mistake(args, "--runs %s: from 1 to %d", args->value, SIGNIFICANCE_RUNS_MAX));
 }
 
 static bool take_all(struct request *request, int argc, char **argv)
@@ -78,6 +59,7 @@ static bool take_all(struct request *request, int argc, char **argv)
 	int id;
 
 	args_init(args, &cmd_bench, argc, argv);
+	args->into = request;
 	args->stops_at_operand = true;
 	while ((id = args_next(args)) != ARGS_END)
 		if (id == ARGS_EXIT || !take(args, request, id))

@@ -8,14 +8,11 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum {
-	BUNDLE_DEBUGINFOD = 1,
-	BUNDLE_PATH,
-};
-
 static const struct option_row bundle_options[] = {
-	{ BUNDLE_PATH, 0, "debug-path", "DIR:DIR", "look for symbols here first" },
-	{ BUNDLE_DEBUGINFOD, 0, "debuginfod", NULL, "ask debuginfod for what is missing" },
+	{ ARGS_TEXT(symbols_options, path), 0, "debug-path", "DIR:DIR",
+	  "look for symbols here first" },
+	{ ARGS_FLAG(symbols_options, debuginfod), 0, "debuginfod", NULL,
+	  "ask debuginfod for what is missing" },
 	{ 0 },
 };
 
@@ -91,18 +88,11 @@ static int run(int argc, char **argv)
 	struct err err = { 0 };
 	char bytes[16];
 	struct args args;
-	int id;
 
 	args_init(&args, &cmd_bundle, argc, argv);
-	while ((id = args_next(&args)) != ARGS_END) {
-		if (id == BUNDLE_PATH)
-			options.path = args.value;
-		else if (id == BUNDLE_DEBUGINFOD)
-			options.debuginfod = true;
-		else if (id != ARGS_OPERAND || !args_operand(&args, &path))
-			return args.exit_code;
-	}
-	if (!args_need(&args, path, "a trace FILE"))
+	args.into = &options;
+	args.operand = &path;
+	if (args_next(&args) != ARGS_END || !args_need(&args, path, "a trace FILE"))
 		return args.exit_code;
 	if (!pack(path, &options, &packing, &err))
 		return args_fail(&cmd_bundle, &err);

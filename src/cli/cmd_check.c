@@ -14,56 +14,11 @@
 
 enum {
 	OPTION_MAX = 1, // and the figures behind it
-	OPTION_BASELINE = OPTION_MAX + CHECK_FIGURES,
-	OPTION_UPDATE,
-	OPTION_SUPPRESSIONS,
-	OPTION_GENERATE,
-	OPTION_MARKDOWN,
-	OPTION_JUNIT,
-	OPTION_SARIF,
+	OPTION_SUPPRESSIONS = OPTION_MAX + CHECK_FIGURES,
 	OPTION_ANNOTATE,
 	ROWS_DEFAULT = 5,
 	TEXT_MAX = 16 << 20, // of a baseline, or of suppressions
 };
-
-static const struct option_row rows[] = {
-	{ OPTION_MAX + CHECK_PEAK, 0, "max-peak", "SIZE", "the most bytes live at one time" },
-	{ OPTION_MAX + CHECK_LIVE_AT_EXIT, 0, "max-live-at-exit", "SIZE", "bytes live at exit" },
-	{ OPTION_MAX + CHECK_ALLOCATIONS, 0, "max-allocations", "N", "calls that allocate" },
-	{ OPTION_MAX + CHECK_TEMPORARY, 0, "max-temporary", "N",
-	  "blocks freed before their thread's next allocation" },
-	{ OPTION_MAX + CHECK_GROWTH, 0, "max-growth", "SIZE",
-	  "bytes a minute by which sites grow to the end (tidemark growth)" },
-	{ OPTION_MAX + CHECK_UNREACHABLE, 0, "max-unreachable", "SIZE",
-	  "bytes at exit to which nothing points any more (record --reachability)" },
-	{ OPTION_MAX + CHECK_UNEXPECTED, 0, "max-unexpected", "N",
-	  "calls that allocate in TIDEMARK_EXPECT_NO_ALLOC { } (tidemark.h)" },
-	{ OPTION_BASELINE, 0, "baseline", "FILE", "the figures of an earlier run are the limits" },
-	{ OPTION_UPDATE, 0, "update", NULL,
-	  "write the baseline: new and lower figures, with --force higher ones too" },
-	{ QUERY_OPTIONS_FORCE, 'f', "force", NULL, "with --update: take higher figures too" },
-	{ OPTION_SUPPRESSIONS, 0, "suppressions", "FILE",
-	  "leave out of live-at-exit what this list names, LeakSanitizer's or Valgrind's; the one "
-	  "of LSAN_OPTIONS is read too" },
-	{ OPTION_GENERATE, 0, "gen-suppressions", NULL,
-	  "write suppressions of what is live at exit, and nothing else" },
-	{ OPTION_MARKDOWN, 0, "markdown", NULL, "write Markdown" },
-	{ OPTION_JUNIT, 0, "junit", "FILE", "write JUnit's XML to FILE as well" },
-	{ OPTION_SARIF, 0, "sarif", "FILE", "write SARIF 2.1.0 to FILE as well" },
-	{ OPTION_ANNOTATE, 0, "annotate", "HOW",
-	  "github: its commands after the text; gitlab: its code quality report alone" },
-	PRINT_OPTIONS_ROW_JSON("check.json"),
-	QUERY_OPTIONS_ROW_ROWS("show the N heaviest sites of what is exceeded (5; 0: all)"),
-	QUERY_OPTIONS_ROW_ALL_FRAMES,
-	QUERY_OPTIONS_ROW_MEMORY("for building and asking the index (256M)"),
-	PRINT_OPTIONS_ROWS,
-	{ 0 },
-};
-
-static const char *const annotations[] = { "none", "github", "gitlab", NULL };
-enum annotation { ANNOTATE_NONE, ANNOTATE_GITHUB, ANNOTATE_GITLAB };
-_Static_assert(sizeof annotations / sizeof *annotations == ANNOTATE_GITLAB + 2,
-	       "a word each, and the end");
 
 struct request {
 	struct query_options options;
@@ -78,6 +33,46 @@ struct request {
 	bool update, generate, markdown;
 	int annotate;
 };
+
+static const struct option_row rows[] = {
+	{ OPTION_MAX + CHECK_PEAK, 0, "max-peak", "SIZE", "the most bytes live at one time" },
+	{ OPTION_MAX + CHECK_LIVE_AT_EXIT, 0, "max-live-at-exit", "SIZE", "bytes live at exit" },
+	{ OPTION_MAX + CHECK_ALLOCATIONS, 0, "max-allocations", "N", "calls that allocate" },
+	{ OPTION_MAX + CHECK_TEMPORARY, 0, "max-temporary", "N",
+	  "blocks freed before their thread's next allocation" },
+	{ OPTION_MAX + CHECK_GROWTH, 0, "max-growth", "SIZE",
+	  "bytes a minute by which sites grow to the end (tidemark growth)" },
+	{ OPTION_MAX + CHECK_UNREACHABLE, 0, "max-unreachable", "SIZE",
+	  "bytes at exit to which nothing points any more (record --reachability)" },
+	{ OPTION_MAX + CHECK_UNEXPECTED, 0, "max-unexpected", "N",
+	  "calls that allocate in TIDEMARK_EXPECT_NO_ALLOC { } (tidemark.h)" },
+	{ ARGS_TEXT(request, baseline), 0, "baseline", "FILE",
+	  "the figures of an earlier run are the limits" },
+	{ ARGS_FLAG(request, update), 0, "update", NULL,
+	  "write the baseline: new and lower figures, with --force higher ones too" },
+	{ QUERY_OPTIONS_FORCE, 'f', "force", NULL, "with --update: take higher figures too" },
+	{ OPTION_SUPPRESSIONS, 0, "suppressions", "FILE",
+	  "leave out of live-at-exit what this list names, LeakSanitizer's or Valgrind's; the one "
+	  "of LSAN_OPTIONS is read too" },
+	{ ARGS_FLAG(request, generate), 0, "gen-suppressions", NULL,
+	  "write suppressions of what is live at exit, and nothing else" },
+	{ ARGS_FLAG(request, markdown), 0, "markdown", NULL, "write Markdown" },
+	{ ARGS_TEXT(request, junit), 0, "junit", "FILE", "write JUnit's XML to FILE as well" },
+	{ ARGS_TEXT(request, sarif), 0, "sarif", "FILE", "write SARIF 2.1.0 to FILE as well" },
+	{ OPTION_ANNOTATE, 0, "annotate", "HOW",
+	  "github: its commands after the text; gitlab: its code quality report alone" },
+	PRINT_OPTIONS_ROW_JSON("check.json"),
+	QUERY_OPTIONS_ROW_ROWS("show the N heaviest sites of what is exceeded (5; 0: all)"),
+	QUERY_OPTIONS_ROW_ALL_FRAMES,
+	QUERY_OPTIONS_ROW_MEMORY("for building and asking the index (256M)"),
+	PRINT_OPTIONS_ROWS,
+	{ 0 },
+};
+
+static const char *const annotations[] = { "none", "github", "gitlab", NULL };
+enum annotation { ANNOTATE_NONE, ANNOTATE_GITHUB, ANNOTATE_GITLAB };
+_Static_assert(sizeof annotations / sizeof *annotations == ANNOTATE_GITLAB + 2,
+	       "a word each, and the end");
 
 static void request_fini(struct request *request)
 {
@@ -110,24 +105,9 @@ static bool take(struct args *args, struct request *request, int id)
 			args->value;
 		request->options.path = request->paths[0];
 		return true;
-	case OPTION_BASELINE:
-		request->baseline = args->value;
-		return true;
-	case OPTION_UPDATE:
-		return request->update = true;
 	case OPTION_SUPPRESSIONS:
 		*MEM_ADD(request->lists, request->lists_count, request->lists_capacity) =
 			args->value;
-		return true;
-	case OPTION_GENERATE:
-		return request->generate = true;
-	case OPTION_MARKDOWN:
-		return request->markdown = true;
-	case OPTION_JUNIT:
-		request->junit = args->value;
-		return true;
-	case OPTION_SARIF:
-		request->sarif = args->value;
 		return true;
 	case OPTION_ANNOTATE:
 		return args_word(args, annotations, &request->annotate);
@@ -423,6 +403,7 @@ static int run(int argc, char **argv)
 	int code;
 
 	args_init(&args, &cmd_check, argc, argv);
+	args.into = &request;
 	code = take_all(&args, &request) ? ask(&request) : args.exit_code;
 	request_fini(&request);
 	return code;

@@ -24,19 +24,22 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-enum {
-	COLLECT_SOCKET = 1,
-	COLLECT_PID,
-	COLLECT_OUTPUT,
-	COLLECT_OPTIONS,
+struct wishes {
+	const char *socket;
+	const char *output;
+	const char *words;
+	uint64_t pid;
+	uint32_t segment_options;
+	uint64_t sample_bytes;
+	bool force;
 };
 
 static const struct option_row options[] = {
-	{ COLLECT_SOCKET, 0, "socket", "NAME", "listen on the abstract socket NAME" },
-	{ COLLECT_PID, 0, "pid", "PID", "the program that starts us" },
-	{ COLLECT_OUTPUT, 'o', "output", "FILE",
+	{ ARGS_TEXT(wishes, socket), 0, "socket", "NAME", "listen on the abstract socket NAME" },
+	{ ARGS_COUNT(wishes, pid), 0, "pid", "PID", "the program that starts us" },
+	{ ARGS_TEXT(wishes, output), 'o', "output", "FILE",
 	  "write the trace to FILE (default: $TIDEMARK_OUTPUT)" },
-	{ COLLECT_OPTIONS, 0, "options", "WORDS",
+	{ ARGS_TEXT(wishes, words), 0, "options", "WORDS",
 	  "free-stacks, sample=BYTES, clock=ns, paused, no-follow, force (default: "
 	  "$TIDEMARK_OPTIONS)" },
 	{ 0 },
@@ -53,16 +56,6 @@ const struct command cmd_collect = {
 	.options = options,
 	.hidden = true,
 	.run = run,
-};
-
-struct wishes {
-	const char *socket;
-	const char *output;
-	const char *words;
-	uint64_t pid;
-	uint32_t segment_options;
-	uint64_t sample_bytes;
-	bool force;
 };
 
 // Words are separated by blanks or commas.
@@ -118,18 +111,10 @@ static bool parse(struct args *args, int argc, char **argv, struct wishes *wishe
 	int id;
 
 	args_init(args, &cmd_collect, argc, argv);
-	while ((id = args_next(args)) != ARGS_END) {
-		if (id == COLLECT_SOCKET)
-			wishes->socket = args->value;
-		else if (id == COLLECT_OUTPUT)
-			wishes->output = args->value;
-		else if (id == COLLECT_OPTIONS)
-			wishes->words = args->value;
-		else if (id == ARGS_OPERAND)
-			return args_mistake(args, "takes no operand");
-		else if (id != COLLECT_PID || !args_count(args, &wishes->pid))
-			return false;
-	}
+	args->into = wishes;
+	id = args_next(args);
+	if (id != ARGS_END)
+		return id == ARGS_OPERAND && args_mistake(args, "takes no operand");
 	if (wishes->socket == NULL || wishes->pid == 0 || wishes->pid > UINT32_MAX)
 		return args_mistake(args, "needs --socket and --pid");
 	return true;

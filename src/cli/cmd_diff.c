@@ -9,23 +9,7 @@
 
 enum { ROWS_DEFAULT = 10 };
 
-enum { OPTION_SORT = 1, OPTION_AGAINST, OPTION_WITH_FROM, OPTION_WITH_TO };
-
-static const struct option_row rows[] = {
-	QUERY_OPTIONS_ROW_ROWS("show N stacks (10; 0: all)"),
-	{ OPTION_SORT, 0, "sort", "FIGURE",
-	  "rank by the change in live (default), peak, allocated, count or temporary" },
-	QUERY_OPTIONS_ROW_MIN_BYTES("the least change (64K, 1.5MiB)"),
-	{ OPTION_AGAINST, 0, "against", "B",
-	  "this trace and all that follow are runs of the second side, those before of the first" },
-	{ OPTION_WITH_FROM, 0, "with-from", "TIME",
-	  "where B's window begins, if not at --from; without B, the second window of A" },
-	{ OPTION_WITH_TO, 0, "with-to", "TIME", "where B's window ends, if not at --to" },
-	QUERY_OPTIONS_ROW_ALL_FRAMES,
-	QUERY_OPTIONS_ROW_MEMORY("for building and asking the index (256M)"),
-	PRINT_OPTIONS_ROWS_SHEET("diff.json"),
-	{ 0 },
-};
+enum { OPTION_SORT = 1, OPTION_AGAINST };
 
 struct request {
 	struct query_options options; // `path` is the first of A
@@ -37,6 +21,23 @@ struct request {
 	const struct selection_words *with_words;
 	const char *with_from, *with_to;
 	int order; // enum diff_order
+};
+
+static const struct option_row rows[] = {
+	QUERY_OPTIONS_ROW_ROWS("show N stacks (10; 0: all)"),
+	{ OPTION_SORT, 0, "sort", "FIGURE",
+	  "rank by the change in live (default), peak, allocated, count or temporary" },
+	QUERY_OPTIONS_ROW_MIN_BYTES("the least change (64K, 1.5MiB)"),
+	{ OPTION_AGAINST, 0, "against", "B",
+	  "this trace and all that follow are runs of the second side, those before of the first" },
+	{ ARGS_TEXT(request, with_from), 0, "with-from", "TIME",
+	  "where B's window begins, if not at --from; without B, the second window of A" },
+	{ ARGS_TEXT(request, with_to), 0, "with-to", "TIME",
+	  "where B's window ends, if not at --to" },
+	QUERY_OPTIONS_ROW_ALL_FRAMES,
+	QUERY_OPTIONS_ROW_MEMORY("for building and asking the index (256M)"),
+	PRINT_OPTIONS_ROWS_SHEET("diff.json"),
+	{ 0 },
 };
 
 static bool add_run(struct request *request, int side, const char *path)
@@ -57,12 +58,6 @@ static bool take(struct args *args, struct request *request, int id)
 		return add_run(request, request->against, args->value);
 	case OPTION_SORT:
 		return args_word(args, diff_order_words, &request->order);
-	case OPTION_WITH_FROM:
-		request->with_from = args->value;
-		return true;
-	case OPTION_WITH_TO:
-		request->with_to = args->value;
-		return true;
 	}
 	return query_options_take(args, &request->options, id) != PRINT_OPTIONS_MISTAKE;
 }
@@ -215,6 +210,7 @@ static int run(int argc, char **argv)
 	int code;
 
 	args_init(&args, &cmd_diff, argc, argv);
+	args.into = &request;
 	code = answer(&args, &request, &words);
 	query_options_fini(&request.options);
 	selection_words_fini(&words);

@@ -8,20 +8,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-	DUMP_ASSEMBLE = 1,
-	DUMP_COUNT,
-	DUMP_ITEMS,
-	DUMP_DEFINITIONS,
+struct dump {
+	struct query_options query;
+	struct query_context asked;
+	bool assemble;
+	struct asm_options options;
+	bool filtered; // by more than the time
 };
 
 static const struct option_row dump_options[] = {
 	{ QUERY_OPTIONS_OUTPUT, 'o', "output", "FILE", "write to FILE instead of standard output" },
 	{ QUERY_OPTIONS_FORCE, 'f', "force", NULL, "overwrite FILE" },
-	{ DUMP_ASSEMBLE, 'a', "assemble", NULL, "the other way: FILE is text, make a trace of it" },
-	{ DUMP_COUNT, 'n', "count", "N", "only the first N events and notes" },
-	{ DUMP_ITEMS, 0, "items", NULL, "events and notes alone, no definitions" },
-	{ DUMP_DEFINITIONS, 0, "definitions", NULL,
+	{ ARGS_FLAG(dump, assemble), 'a', "assemble", NULL,
+	  "the other way: FILE is text, make a trace of it" },
+	{ ARGS_COUNT(dump, options.count), 'n', "count", "N", "only the first N events and notes" },
+	{ ARGS_CLEAR(dump, options.definitions), 0, "items", NULL,
+	  "events and notes alone, no definitions" },
+	{ ARGS_CLEAR(dump, options.items), 0, "definitions", NULL,
 	  "definitions alone: processes, threads, modules, frames, stacks" },
 	{ 0 },
 };
@@ -45,33 +48,6 @@ const struct command cmd_dump = {
 	.shared_title = filters_title,
 	.run = run,
 };
-
-struct dump {
-	struct query_options query;
-	struct query_context asked;
-	bool assemble;
-	struct asm_options options;
-	bool filtered; // by more than the time
-};
-
-static bool take_option(struct args *args, int id, struct dump *dump)
-{
-	switch (id) {
-	case DUMP_ASSEMBLE:
-		dump->assemble = true;
-		return true;
-	case DUMP_COUNT:
-		return args_count(args, &dump->options.count);
-	case DUMP_ITEMS:
-		dump->options.definitions = false;
-		return true;
-	case DUMP_DEFINITIONS:
-		dump->options.items = false;
-		return true;
-	default:
-		return query_options_take(args, &dump->query, id) == PRINT_OPTIONS_TAKEN;
-	}
-}
 
 static bool assemble(const struct dump *dump, struct err *err)
 {
@@ -151,7 +127,7 @@ static int answer(struct args *args, struct dump *dump)
 	int id;
 
 	while ((id = args_next(args)) != ARGS_END)
-		if (!take_option(args, id, dump))
+		if (query_options_take(args, &dump->query, id) != PRINT_OPTIONS_TAKEN)
 			return args->exit_code;
 	if (!args_need(args, dump->query.path,
 		       dump->assemble ? "a FILE of text" : "a trace FILE") ||
@@ -173,6 +149,7 @@ static int run(int argc, char **argv)
 	int code;
 
 	args_init(&args, &cmd_dump, argc, argv);
+	args.into = &dump;
 	code = answer(&args, &dump);
 	query_options_fini(&dump.query);
 	return code;

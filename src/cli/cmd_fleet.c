@@ -21,27 +21,33 @@ enum { ROWS_DEFAULT = 10, NAME_MAX = 60, GAP = 2 };
 enum {
 	FLEET_LABEL = 1,
 	FLEET_SINCE,
-	FLEET_VERSION,
-	FLEET_HOST,
-	FLEET_SITE,
-	FLEET_BEFORE,
-	FLEET_AFTER,
 	FLEET_AGO,
-	FLEET_ROWS,
-	FLEET_CREDENTIALS,
+};
+
+struct asking {
+	const struct question *question;
+	struct clickhouse_place place;
+	struct fleet_wish wish;
+	const char **labels;
+	size_t labels_capacity;
+	struct print_options print;
 };
 
 static const struct option_row fleet_options[] = {
 	{ FLEET_LABEL, 0, "label", "NAME=VALUE", "only runs that say so; of several all" },
 	{ FLEET_SINCE, 0, "since", "TIME", "only runs that began in the last TIME (168h)" },
-	{ FLEET_SITE, 0, "site", "FUNCTION", "trend: of this function, or of a site's number" },
-	{ FLEET_BEFORE, 0, "before", "VERSION", "grew: since this version" },
-	{ FLEET_AFTER, 0, "after", "VERSION", "grew: up to this one (the last)" },
+	{ ARGS_TEXT(asking, wish.site), 0, "site", "FUNCTION",
+	  "trend: of this function, or of a site's number" },
+	{ ARGS_TEXT(asking, wish.before), 0, "before", "VERSION", "grew: since this version" },
+	{ ARGS_TEXT(asking, wish.after), 0, "after", "VERSION", "grew: up to this one (the last)" },
 	{ FLEET_AGO, 0, "ago", "TIME", "grew: since what was the last version so long before" },
-	{ FLEET_VERSION, 0, "version-label", "NAME", "the label that is the version (version)" },
-	{ FLEET_HOST, 0, "host-label", "NAME", "the label that is the host (host)" },
-	{ FLEET_ROWS, 'n', "rows", "N", "at most so many rows (10); 0: all" },
-	{ FLEET_CREDENTIALS, 0, "credentials", "FILE",
+	{ ARGS_TEXT(asking, wish.version), 0, "version-label", "NAME",
+	  "the label that is the version (version)" },
+	{ ARGS_TEXT(asking, wish.host), 0, "host-label", "NAME",
+	  "the label that is the host (host)" },
+	{ ARGS_COUNT(asking, wish.rows_max), 'n', "rows", "N",
+	  "at most so many rows (10); 0: all" },
+	{ ARGS_TEXT(asking, place.credentials), 0, "credentials", "FILE",
 	  "user and password, a line each; for its owner alone" },
 	PRINT_OPTIONS_ROW_JSON("fleet.json"),
 	{ PRINT_OPTIONS_CSV, 0, "csv", NULL, "write one table of comma-separated values" },
@@ -218,15 +224,6 @@ static const struct question {
 	{ "trend", fleet_trend, COLUMNS(trend_columns), .site = true },
 	{ "traces", fleet_traces, COLUMNS(traces_columns), .site = false },
 	{ 0 },
-};
-
-struct asking {
-	const struct question *question;
-	struct clickhouse_place place;
-	struct fleet_wish wish;
-	const char **labels;
-	size_t labels_capacity;
-	struct print_options print;
 };
 
 // ---- for people ----
@@ -455,26 +452,6 @@ static bool take_option(struct args *args, int id, struct asking *asking)
 		return true;
 	case FLEET_AGO:
 		return take_time(args, &wish->ago_ns);
-	case FLEET_VERSION:
-		wish->version = args->value;
-		return true;
-	case FLEET_HOST:
-		wish->host = args->value;
-		return true;
-	case FLEET_SITE:
-		wish->site = args->value;
-		return true;
-	case FLEET_BEFORE:
-		wish->before = args->value;
-		return true;
-	case FLEET_AFTER:
-		wish->after = args->value;
-		return true;
-	case FLEET_ROWS:
-		return args_count(args, &wish->rows_max);
-	case FLEET_CREDENTIALS:
-		asking->place.credentials = args->value;
-		return true;
 	default:
 		return print_options_take(args, &asking->print, id) == PRINT_OPTIONS_TAKEN;
 	}
@@ -526,6 +503,7 @@ static int run(int argc, char **argv)
 	int code, id;
 
 	args_init(&args, &cmd_fleet, argc, argv);
+	args.into = &asking;
 	while (good && (id = args_next(&args)) != ARGS_END)
 		good = take_option(&args, id, &asking);
 	if (!good || !check(&args, &asking))

@@ -13,14 +13,22 @@
 #include <string.h>
 
 enum {
-	IMPORT_OUTPUT = 1,
-	IMPORT_FORCE,
-	IMPORT_FORMAT,
+	IMPORT_FORMAT = 1,
+};
+
+struct import {
+	struct import_input *inputs;
+	size_t inputs_count, inputs_capacity;
+	const char *output;
+	bool force;
+	struct print_options print;
+	struct progress progress;
+	const struct import_format *format;
 };
 
 static const struct option_row import_options[] = {
-	{ IMPORT_OUTPUT, 'o', "output", "OUT", "the trace to make" },
-	{ IMPORT_FORCE, 'f', "force", NULL, "overwrite OUT" },
+	{ ARGS_TEXT(import, output), 'o', "output", "OUT", "the trace to make" },
+	{ ARGS_FLAG(import, force), 'f', "force", NULL, "overwrite OUT" },
 	{ IMPORT_FORMAT, 0, "format", "NAME",
 	  "one of the formats above, whatever the input looks like" },
 	PRINT_OPTIONS_ROW_PROGRESS,
@@ -57,16 +65,6 @@ const struct command cmd_import = {
 	.run = run,
 };
 
-struct import {
-	struct import_input *inputs;
-	size_t inputs_count, inputs_capacity;
-	const char *output;
-	bool force;
-	struct print_options print;
-	struct progress progress;
-	const struct import_format *format;
-};
-
 static bool take_format(struct args *args, struct import *import)
 {
 	const char *names[32];
@@ -85,12 +83,6 @@ static bool take_format(struct args *args, struct import *import)
 static bool take_option(struct args *args, int id, struct import *import)
 {
 	switch (id) {
-	case IMPORT_OUTPUT:
-		import->output = args->value;
-		return true;
-	case IMPORT_FORCE:
-		import->force = true;
-		return true;
 	case IMPORT_FORMAT:
 		return take_format(args, import);
 	case ARGS_OPERAND:
@@ -196,6 +188,7 @@ static int run(int argc, char **argv)
 	int id;
 
 	args_init(&args, &cmd_import, argc, argv);
+	args.into = &import;
 	while ((id = args_next(&args)) != ARGS_END)
 		if (!take_option(&args, id, &import))
 			return args.exit_code;

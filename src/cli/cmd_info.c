@@ -12,12 +12,17 @@
 #include <string.h>
 #include <time.h>
 
-enum { INFO_JSON = 1, INFO_MODULES, INFO_ALL, SHOWN_PROCESSES = 40, SHOWN_HEAPS = 10 };
+enum { SHOWN_PROCESSES = 40, SHOWN_HEAPS = 10 };
+
+struct wish {
+	const char *path;
+	bool json, all, modules;
+};
 
 static const struct option_row info_options[] = {
-	{ INFO_MODULES, 'm', "modules", NULL, "list the mapped files, with build-ids" },
-	{ INFO_ALL, 'a', "all", NULL, "list all processes and heaps, however many" },
-	{ INFO_JSON, 'j', "json", NULL, "print JSON (docs/schema/info.json)" },
+	{ ARGS_FLAG(wish, modules), 'm', "modules", NULL, "list the mapped files, with build-ids" },
+	{ ARGS_FLAG(wish, all), 'a', "all", NULL, "list all processes and heaps, however many" },
+	{ ARGS_FLAG(wish, json), 'j', "json", NULL, "print JSON (docs/schema/info.json)" },
 	{ 0 },
 };
 
@@ -442,30 +447,30 @@ static void print_modules(const struct reader *reader)
 	}
 }
 
-static int tell(const char *path, bool as_json, bool all, bool modules)
+static int tell(const struct wish *wish)
 {
 	struct sink sink = sink_to_file(stdout);
 	struct info info;
 	struct err err = { 0 };
-	struct reader *reader = reader_open(path, &err);
+	struct reader *reader = reader_open(wish->path, &err);
 
 	if (!reader)
 		return args_fail(&cmd_info, &err);
-	info_read(&info, path, reader, as_json ? PROGRESS_NONE : PROGRESS_AUTO);
-	if (as_json) {
+	info_read(&info, wish->path, reader, wish->json ? PROGRESS_NONE : PROGRESS_AUTO);
+	if (wish->json) {
 		info_write_json(&info, &sink);
 	} else {
 		print_head(&info);
 		printf("%-11s%u\n", "processes", reader_processes_count(reader));
-		print_tree(&info, all ? UINT32_MAX : SHOWN_PROCESSES);
+		print_tree(&info, wish->all ? UINT32_MAX : SHOWN_PROCESSES);
 		print_events(&info);
-		print_heaps(&info, all);
+		print_heaps(&info, wish->all);
 		print_figures(&info);
-		if (modules)
+		if (wish->modules)
 			print_modules(reader);
 	}
 	if (!info.whole)
-		args_warn(&cmd_info, "%s is not whole: %s", path, info.wrong.text);
+		args_warn(&cmd_info, "%s is not whole: %s", wish->path, info.wrong.text);
 	info_fini(&info);
 	reader_close(reader);
 	return sink_ok(&sink, &err) ? EXIT_ANSWERED : args_fail(&cmd_info, &err);
@@ -473,23 +478,13 @@ static int tell(const char *path, bool as_json, bool all, bool modules)
 
 static int run(int argc, char **argv)
 {
-	bool as_json = false, all = false, modules = false;
-	const char *path = NULL;
+	struct wish wish = { 0 };
 	struct args args;
-	int id;
 
 	args_init(&args, &cmd_info, argc, argv);
-	while ((id = args_next(&args)) != ARGS_END) {
-		if (id == INFO_JSON)
-			as_json = true;
-		else if (id == INFO_ALL)
-			all = true;
-		else if (id == INFO_MODULES)
-			modules = true;
-		else if (id != ARGS_OPERAND || !args_operand(&args, &path))
-			return args.exit_code;
-	}
-	if (!args_need(&args, path, "a trace FILE"))
+	args.into = &wish;
+	args.operand = &wish.path;
+	if (args_next(&args) != ARGS_END || !args_need(&args, wish.path, "a trace FILE"))
 		return args.exit_code;
-	return tell(path, as_json, all, modules);
+	return tell(&wish);
 }

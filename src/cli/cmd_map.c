@@ -12,7 +12,13 @@
 
 enum { ROWS_DEFAULT = 10 };
 
-enum { OPTION_GRANULARITY = 1, OPTION_RANGE, OPTION_TRACEFRAG };
+enum { OPTION_GRANULARITY = 1, OPTION_RANGE };
+
+struct request {
+	struct query_options options;
+	struct address_map_options address_map;
+	bool tracefrag;
+};
 
 static const struct option_row rows[] = {
 	QUERY_OPTIONS_ROW_AT("exit (each process just before its end), 12.5s, 50%, -5s, peak, "
@@ -21,19 +27,13 @@ static const struct option_row rows[] = {
 	{ OPTION_RANGE, 0, "range", "LOW..HIGH", "only this part: two addresses in hexadecimal" },
 	{ QUERY_OPTIONS_OUTPUT, 'o', "output", "X.svg|X.png", "draw a picture into this file" },
 	{ QUERY_OPTIONS_FORCE, 'f', "force", NULL, "overwrite that file" },
-	{ OPTION_TRACEFRAG, 0, "tracefrag", NULL,
+	{ ARGS_FLAG(request, tracefrag), 0, "tracefrag", NULL,
 	  "list the reservations that leave a slot partly unused, as tracefrag did" },
 	QUERY_OPTIONS_ROW_ROWS("show N mappers that are in the way (0: all)"),
 	QUERY_OPTIONS_ROW_ALL_FRAMES,
 	PRINT_OPTIONS_ROW_JSON("map.json"),
 	PRINT_OPTIONS_ROWS,
 	{ 0 },
-};
-
-struct request {
-	struct query_options options;
-	struct address_map_options address_map;
-	bool tracefrag;
 };
 
 // Take one option. False: return args->exit_code.
@@ -54,9 +54,6 @@ static bool take(struct args *args, struct request *request, int id)
 	case OPTION_RANGE:
 		return address_map_set_range(&request->address_map, args->value, &err) ||
 		       args_mistake(args, "--%s", err.text);
-	case OPTION_TRACEFRAG:
-		request->tracefrag = true;
-		return true;
 	}
 	return false;
 }
@@ -162,6 +159,7 @@ static int run(int argc, char **argv)
 	int id;
 
 	args_init(&args, &cmd_map, argc, argv);
+	args.into = &request;
 	while ((id = args_next(&args)) != ARGS_END)
 		if (id == ARGS_EXIT || !take(&args, &request, id))
 			break;

@@ -11,18 +11,22 @@
 #include <string.h>
 
 enum {
-	MERGE_OUTPUT = 1,
-	MERGE_FORCE,
-	MERGE_OFFSET,
-	MERGE_TOGETHER,
+	MERGE_OFFSET = 1,
+};
+
+struct merge {
+	struct rewrite_input *inputs;
+	size_t count, capacity;
+	const char *output;
+	bool force, together;
 };
 
 static const struct option_row merge_options[] = {
-	{ MERGE_OUTPUT, 'o', "output", "OUT", "the trace to make" },
-	{ MERGE_FORCE, 'f', "force", NULL, "overwrite OUT" },
+	{ ARGS_TEXT(merge, output), 'o', "output", "OUT", "the trace to make" },
+	{ ARGS_FLAG(merge, force), 'f', "force", NULL, "overwrite OUT" },
 	{ MERGE_OFFSET, 0, "offset", "TIME",
 	  "move the clock of the FILE before it by so much (-1.5s: it was ahead)" },
-	{ MERGE_TOGETHER, 0, "together", NULL,
+	{ ARGS_FLAG(merge, together), 0, "together", NULL,
 	  "let all begin at one time, whatever their clocks say" },
 	{ 0 },
 };
@@ -42,25 +46,9 @@ const struct command cmd_merge = {
 	.run = run,
 };
 
-struct merge {
-	struct rewrite_input *inputs;
-	size_t count, capacity;
-	const char *output;
-	bool force, together;
-};
-
 static bool take_option(struct args *args, int id, struct merge *merge)
 {
 	switch (id) {
-	case MERGE_OUTPUT:
-		merge->output = args->value;
-		return true;
-	case MERGE_FORCE:
-		merge->force = true;
-		return true;
-	case MERGE_TOGETHER:
-		merge->together = true;
-		return true;
 	case MERGE_OFFSET:
 		if (merge->count == 0)
 			return args_mistake(args, "--offset comes after the FILE that it is of");
@@ -118,6 +106,7 @@ static int run(int argc, char **argv)
 	int id;
 
 	args_init(&args, &cmd_merge, argc, argv);
+	args.into = &merge;
 	while ((id = args_next(&args)) != ARGS_END)
 		if (!take_option(&args, id, &merge))
 			return args.exit_code;

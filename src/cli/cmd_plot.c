@@ -16,27 +16,28 @@ enum {
 	BUCKETS_MIN = 100,
 };
 
-enum { OPTION_BY = 1, OPTION_KEEP, OPTION_SIZE };
-
-static const struct option_row rows[] = {
-	{ QUERY_OPTIONS_OUTPUT, 'o', "output", "FILE",
-	  "write the picture to FILE: .svg, .png or .pdf" },
-	{ QUERY_OPTIONS_FORCE, 'f', "force", NULL, "overwrite FILE" },
-	{ OPTION_BY, 'b', "by", "KEY",
-	  "one curve each: process, heap, thread, owner, module, function or stack" },
-	QUERY_OPTIONS_ROW_ROWS("show N curves of a key, and one for the others (7; 0: all)"),
-	{ OPTION_KEEP, 0, "keep", NULL, "keep the script and the data: FILE.gnuplot and FILE.dat" },
-	{ OPTION_SIZE, 0, "picture", "WxH", "pixels (1200x640); at 100 to an inch in a PDF" },
-	QUERY_OPTIONS_ROW_MEMORY("for building and asking the index (256M)"),
-	PRINT_OPTIONS_ROWS,
-	{ 0 },
-};
+enum { OPTION_SIZE = 1 };
 
 struct request {
 	struct query_options options;
 	struct plot_options plot;
 	struct picture picture;
 	const char *kind, *by;
+};
+
+static const struct option_row rows[] = {
+	{ QUERY_OPTIONS_OUTPUT, 'o', "output", "FILE",
+	  "write the picture to FILE: .svg, .png or .pdf" },
+	{ QUERY_OPTIONS_FORCE, 'f', "force", NULL, "overwrite FILE" },
+	{ ARGS_TEXT(request, by), 'b', "by", "KEY",
+	  "one curve each: process, heap, thread, owner, module, function or stack" },
+	QUERY_OPTIONS_ROW_ROWS("show N curves of a key, and one for the others (7; 0: all)"),
+	{ ARGS_FLAG(request, picture.keep), 0, "keep", NULL,
+	  "keep the script and the data: FILE.gnuplot and FILE.dat" },
+	{ OPTION_SIZE, 0, "picture", "WxH", "pixels (1200x640); at 100 to an inch in a PDF" },
+	QUERY_OPTIONS_ROW_MEMORY("for building and asking the index (256M)"),
+	PRINT_OPTIONS_ROWS,
+	{ 0 },
 };
 
 // ---- the question ----
@@ -124,12 +125,6 @@ static bool take(struct args *args, struct request *request, int id)
 	switch (id) {
 	case ARGS_OPERAND:
 		return take_operand(args, request);
-	case OPTION_KEEP:
-		request->picture.keep = true;
-		return true;
-	case OPTION_BY:
-		request->by = args->value;
-		return true;
 	case OPTION_SIZE:
 		return take_size(args, request);
 	}
@@ -195,6 +190,7 @@ static int run(int argc, char **argv)
 	int id, code = EXIT_ANSWERED;
 
 	args_init(&args, &cmd_plot, argc, argv);
+	args.into = &request;
 	while ((id = args_next(&args)) != ARGS_END)
 		if (id == ARGS_EXIT || !take(&args, &request, id))
 			break;

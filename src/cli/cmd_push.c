@@ -16,27 +16,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-	PUSH_TO = 1,
-	PUSH_CREDENTIALS,
-	PUSH_CLUSTER,
-	PUSH_TTL,
-	PUSH_FOLLOW,
-	PUSH_EVERY,
-	PUSH_COMPRESSION
-};
+enum { PUSH_TO = 1, PUSH_TTL, PUSH_EVERY, PUSH_COMPRESSION };
 
 enum { SECOND_NS = 1000000000 };
+
+struct pushing {
+	struct query_options query;
+	const char **files;
+	size_t files_count, files_capacity;
+	struct clickhouse_place place;
+	const char *cluster;
+	unsigned keep_days; // 0: for good
+	bool follow;
+	int64_t every_ns;
+	int compression; // of push_compressions; otlp alone
+	bool compression_given;
+};
 
 static const struct option_row push_options[] = {
 	{ PUSH_TO, 0, "to", "PLACE",
 	  "clickhouse://HOST:PORT/DATABASE or otlp://HOST:PORT; clickhouses:// … with TLS" },
-	{ PUSH_CREDENTIALS, 0, "credentials", "FILE",
+	{ ARGS_TEXT(pushing, place.credentials), 0, "credentials", "FILE",
 	  "user and password, a line each; for its owner alone" },
-	{ PUSH_CLUSTER, 0, "cluster", "NAME",
+	{ ARGS_TEXT(pushing, cluster), 0, "cluster", "NAME",
 	  "spread over this cluster's shards: PLACE names a server of each, with commas" },
 	{ PUSH_TTL, 0, "ttl", "TIME", "what is sent is gone after so many days (90d)" },
-	{ PUSH_FOLLOW, 0, "follow", NULL,
+	{ ARGS_FLAG(pushing, follow), 0, "follow", NULL,
 	  "send a trace while it is written, until it is not any more (record --push does so)" },
 	{ PUSH_EVERY, 0, "every", "TIME", "of a trace that is being written: no more often (10s)" },
 	{ PUSH_COMPRESSION, 0, "compression", "HOW", "otlp: gzip (the default) or none" },
@@ -72,19 +77,6 @@ const struct command cmd_push = {
 		 "  OTEL_EXPORTER_OTLP_CERTIFICATE   otlps://: who vouches for it (PEM)\n",
 	.options = push_options,
 	.run = run,
-};
-
-struct pushing {
-	struct query_options query;
-	const char **files;
-	size_t files_count, files_capacity;
-	struct clickhouse_place place;
-	const char *cluster;
-	unsigned keep_days; // 0: for good
-	bool follow;
-	int64_t every_ns;
-	int compression; // of push_compressions; otlp alone
-	bool compression_given;
 };
 
 static const char *const push_compressions[] = { "gzip", "none", NULL };
@@ -338,15 +330,6 @@ static bool take_option(struct args *args, int id, struct pushing *pushing)
 	case PUSH_COMPRESSION:
 		pushing->compression_given = true;
 		return args_word(args, push_compressions, &pushing->compression);
-	case PUSH_CREDENTIALS:
-		pushing->place.credentials = args->value;
-		return true;
-	case PUSH_CLUSTER:
-		pushing->cluster = args->value;
-		return true;
-	case PUSH_FOLLOW:
-		pushing->follow = true;
-		return true;
 	case PUSH_EVERY:
 		return (moment_parse_duration(args->value, &pushing->every_ns) &&
 			pushing->every_ns > 0) ||
@@ -400,6 +383,7 @@ static int run(int argc, char **argv)
 	int code;
 
 	args_init(&args, &cmd_push, argc, argv);
+	args.into = &pushing;
 	code = answer(&args, &pushing);
 	mem_free(pushing.files);
 	query_options_fini(&pushing.query);

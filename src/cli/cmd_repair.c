@@ -9,15 +9,15 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum {
-	REPAIR_OUTPUT = 1,
-	REPAIR_FORCE,
+struct wish {
+	const char *path, *output;
+	bool force;
 };
 
 static const struct option_row repair_options[] = {
-	{ REPAIR_OUTPUT, 'o', "output", "OUT",
+	{ ARGS_TEXT(wish, output), 'o', "output", "OUT",
 	  "write the repaired trace to OUT (default: FILE with .repaired before .tide)" },
-	{ REPAIR_FORCE, 'f', "force", NULL, "overwrite OUT; OUT may be FILE itself" },
+	{ ARGS_FLAG(wish, force), 'f', "force", NULL, "overwrite OUT; OUT may be FILE itself" },
 	{ 0 },
 };
 
@@ -49,18 +49,18 @@ static void name_output(const char *path, struct str *out)
 	str_add(out, ".repaired.tide");
 }
 
-static bool repair(const char *path, const char *output, bool force, struct err *err)
+static bool repair(const struct wish *wish, struct err *err)
 {
 	struct repair_result result;
 	struct fresh fresh = { .fd = -1 };
 	char bytes[16];
-	bool ok = fresh_open_of(&fresh, output, force, path, err) &&
-		  repair_trace(path, fresh.fd, &result, err) && fresh_keep(&fresh, err);
+	bool ok = fresh_open_of(&fresh, wish->output, wish->force, wish->path, err) &&
+		  repair_trace(wish->path, fresh.fd, &result, err) && fresh_keep(&fresh, err);
 
 	fresh_close(&fresh);
 	if (!ok)
 		return false;
-	printf("%s: %" PRIu64 " events in %" PRIu64 " blocks\n", output, result.events,
+	printf("%s: %" PRIu64 " events in %" PRIu64 " blocks\n", wish->output, result.events,
 	       result.blocks);
 	printf("was %s\n", result.why[0] ? result.why : "whole");
 	if (result.events_lost > 0 || result.blocks_lost > 0 || result.bytes_lost > 0)
@@ -87,36 +87,28 @@ static bool already_whole(const char *path, bool *whole, struct err *err)
 
 static int run(int argc, char **argv)
 {
-	const char *path = NULL, *output = NULL;
+	struct wish wish = { 0 };
 	struct str name = { 0 };
 	struct err err = { 0 };
-	bool force = false;
-	bool whole, ok;
 	struct args args;
-	int id;
+	bool whole, ok;
 
 	args_init(&args, &cmd_repair, argc, argv);
-	while ((id = args_next(&args)) != ARGS_END) {
-		if (id == REPAIR_OUTPUT)
-			output = args.value;
-		else if (id == REPAIR_FORCE)
-			force = true;
-		else if (id != ARGS_OPERAND || !args_operand(&args, &path))
-			return args.exit_code;
-	}
-	if (!args_need(&args, path, "a trace FILE"))
+	args.into = &wish;
+	args.operand = &wish.path;
+	if (args_next(&args) != ARGS_END || !args_need(&args, wish.path, "a trace FILE"))
 		return args.exit_code;
-	if (!already_whole(path, &whole, &err))
+	if (!already_whole(wish.path, &whole, &err))
 		return args_fail(&cmd_repair, &err);
-	if (whole && !output) {
-		printf("%s is whole: nothing to repair\n", path);
+	if (whole && !wish.output) {
+		printf("%s is whole: nothing to repair\n", wish.path);
 		return EXIT_ANSWERED;
 	}
-	if (!output) {
-		name_output(path, &name);
-		output = name.text;
+	if (!wish.output) {
+		name_output(wish.path, &name);
+		wish.output = name.text;
 	}
-	ok = repair(path, output, force, &err);
+	ok = repair(&wish, &err);
 	str_fini(&name);
 	return ok ? EXIT_ANSWERED : args_fail(&cmd_repair, &err);
 }

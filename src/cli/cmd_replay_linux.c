@@ -12,10 +12,19 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OPTION_ALLOCATOR = 1, OPTION_TOUCH, OPTION_THREADS, OPTION_SETTINGS, OPTION_SVG };
+enum { OPTION_TOUCH = 1, OPTION_THREADS, OPTION_SETTINGS, OPTION_SVG };
+
+struct request {
+	struct query_options options;
+	struct picture picture;
+	const char *allocators;
+	const char **settings;
+	size_t settings_count, settings_capacity;
+	int touch, threads;
+};
 
 static const struct option_row replay_options[] = {
-	{ OPTION_ALLOCATOR, 0, "allocator", "LIST",
+	{ ARGS_TEXT(request, allocators), 0, "allocator", "LIST",
 	  "glibc, jemalloc, mimalloc, tcmalloc, or the path of a library; commas between them "
 	  "(all that are installed)" },
 	{ OPTION_TOUCH, 0, "touch", "HOW",
@@ -64,15 +73,6 @@ static const struct {
 };
 
 enum { KNOWN = sizeof known / sizeof known[0] };
-
-struct request {
-	struct query_options options;
-	struct picture picture;
-	const char *allocators;
-	const char **settings;
-	size_t settings_count, settings_capacity;
-	int touch, threads;
-};
 
 // What is run, one after the other.
 struct planned {
@@ -340,9 +340,6 @@ static bool take(struct args *args, struct request *request, int id)
 	static const char *const threads[] = { "recorded", "one", NULL };
 
 	switch (id) {
-	case OPTION_ALLOCATOR:
-		request->allocators = args->value;
-		return true;
 	case OPTION_TOUCH:
 		return args_word(args, replay_table_touches, &request->touch);
 	case OPTION_THREADS:
@@ -388,6 +385,7 @@ static int run(int argc, char **argv)
 	int code;
 
 	args_init(&args, &cmd_replay, argc, argv);
+	args.into = &request;
 	code = answer(&args, &request);
 	query_options_fini(&request.options);
 	mem_free(request.settings);

@@ -10,12 +10,19 @@
 
 #include "base/mem.h"
 
-enum { SQL_PARQUET = 1 };
+struct sql {
+	struct query_options query;
+	const char **words; // files, then the question
+	size_t words_count, words_capacity;
+	bool parquet;
+	struct str temporary; // the folder of ours
+	char **folders;       // of each file
+};
 
 static const struct option_row sql_options[] = {
 	{ PRINT_OPTIONS_CSV, 0, "csv", NULL, "write comma-separated values" },
 	{ PRINT_OPTIONS_JSON, 0, "json", NULL, "write JSON: a list of objects" },
-	{ SQL_PARQUET, 0, "parquet", NULL, "write a Parquet file (with -o)" },
+	{ ARGS_FLAG(sql, parquet), 0, "parquet", NULL, "write a Parquet file (with -o)" },
 	{ QUERY_OPTIONS_OUTPUT, 'o', "output", "FILE", "write to FILE, not to stdout" },
 	{ QUERY_OPTIONS_FORCE, 'f', "force", NULL, "overwrite FILE" },
 	PRINT_OPTIONS_ROW_PROGRESS,
@@ -44,15 +51,6 @@ const struct command cmd_sql = {
 		    "  tidemark sql app.rows 'SELECT …'                        # many times\n",
 	.options = sql_options,
 	.run = run,
-};
-
-struct sql {
-	struct query_options query;
-	const char **words; // files, then the question
-	size_t words_count, words_capacity;
-	bool parquet;
-	struct str temporary; // the folder of ours
-	char **folders;       // of each file
 };
 
 // ---- traces to tables ----
@@ -173,16 +171,10 @@ static bool ask(struct sql *sql, struct duckdb *duckdb, struct err *err)
 
 static bool take_option(struct args *args, int id, struct sql *sql)
 {
-	switch (id) {
-	case ARGS_OPERAND:
-		*MEM_ADD(sql->words, sql->words_count, sql->words_capacity) = args->value;
-		return true;
-	case SQL_PARQUET:
-		sql->parquet = true;
-		return true;
-	default:
+	if (id != ARGS_OPERAND)
 		return query_options_take(args, &sql->query, id) == PRINT_OPTIONS_TAKEN;
-	}
+	*MEM_ADD(sql->words, sql->words_count, sql->words_capacity) = args->value;
+	return true;
 }
 
 static bool check(struct args *args, const struct sql *sql)
@@ -226,6 +218,7 @@ static int run(int argc, char **argv)
 	int code;
 
 	args_init(&args, &cmd_sql, argc, argv);
+	args.into = &sql;
 	code = answer(&args, &sql);
 	remove_folders(&sql);
 	mem_free(sql.words);

@@ -6,20 +6,19 @@
 #include "trace/fresh.h"
 #include "trace/rewrite.h"
 
-enum {
-	STRIP_OUTPUT = 1,
-	STRIP_FORCE,
-	STRIP_ARGUMENTS,
-	STRIP_PATHS,
-	STRIP_ADDRESSES,
+struct strip {
+	struct rewrite_options options;
+	const char *output;
+	bool force;
 };
 
 static const struct option_row strip_options[] = {
-	{ STRIP_OUTPUT, 'o', "output", "OUT", "the trace to make" },
-	{ STRIP_FORCE, 'f', "force", NULL, "overwrite OUT" },
-	{ STRIP_ARGUMENTS, 0, "arguments", NULL, "without command lines" },
-	{ STRIP_PATHS, 0, "paths", NULL, "files by their names alone; no folder, no host" },
-	{ STRIP_ADDRESSES, 0, "addresses", NULL,
+	{ ARGS_TEXT(strip, output), 'o', "output", "OUT", "the trace to make" },
+	{ ARGS_FLAG(strip, force), 'f', "force", NULL, "overwrite OUT" },
+	{ ARGS_FLAG(strip, options.arguments), 0, "arguments", NULL, "without command lines" },
+	{ ARGS_FLAG(strip, options.paths), 0, "paths", NULL,
+	  "files by their names alone; no folder, no host" },
+	{ ARGS_FLAG(strip, options.addresses), 0, "addresses", NULL,
 	  "blocks by numbers, code by its place in its file; no virtual memory" },
 	{ 0 },
 };
@@ -40,11 +39,11 @@ const struct command cmd_strip = {
 	.run = run,
 };
 
-static bool write_stripped(struct rewrite_options *options, const char *output, bool force,
-			   struct rewrite_result *result, struct err *err)
+static bool write_stripped(struct strip *strip, struct rewrite_result *result, struct err *err)
 {
+	struct rewrite_options *options = &strip->options;
 	struct fresh fresh = { .fd = -1 };
-	bool ok = fresh_open(&fresh, output, force, err);
+	bool ok = fresh_open(&fresh, strip->output, strip->force, err);
 
 	if (!options->arguments && !options->paths && !options->addresses)
 		options->arguments = options->paths = true;
@@ -60,34 +59,20 @@ static bool write_stripped(struct rewrite_options *options, const char *output, 
 static int run(int argc, char **argv)
 {
 	struct rewrite_input input = { 0 };
-	struct rewrite_options options = { .inputs = &input, .inputs_count = 1 };
+	struct strip strip = { .options = { .inputs = &input, .inputs_count = 1 } };
 	struct rewrite_result result;
-	const char *output = NULL;
 	struct err err = { 0 };
-	bool force = false, ok;
+	bool ok;
 	struct args args;
 	char events[28];
-	int id;
 
 	args_init(&args, &cmd_strip, argc, argv);
-	while ((id = args_next(&args)) != ARGS_END) {
-		if (id == STRIP_OUTPUT)
-			output = args.value;
-		else if (id == STRIP_FORCE)
-			force = true;
-		else if (id == STRIP_ARGUMENTS)
-			options.arguments = true;
-		else if (id == STRIP_PATHS)
-			options.paths = true;
-		else if (id == STRIP_ADDRESSES)
-			options.addresses = true;
-		else if (id != ARGS_OPERAND || !args_operand(&args, &input.path))
-			return args.exit_code;
-	}
-	if (!args_need(&args, input.path, "a trace FILE") ||
-	    !args_need(&args, output, "-o OUT: the trace to make"))
+	args.into = &strip;
+	args.operand = &input.path;
+	if (args_next(&args) != ARGS_END || !args_need(&args, input.path, "a trace FILE") ||
+	    !args_need(&args, strip.output, "-o OUT: the trace to make"))
 		return args.exit_code;
-	ok = write_stripped(&options, output, force, &result, &err);
+	ok = write_stripped(&strip, &result, &err);
 	if (!ok && err.kind == ERR_STOPPED)
 		interrupt_end();
 	if (!ok)
@@ -97,6 +82,6 @@ static int run(int argc, char **argv)
 	if (result.vm_left_out)
 		args_warn(&cmd_strip, "%s calls on virtual memory are left out",
 			  str_count(result.vm_left_out, events));
-	printf("%s: %s events\n", output, str_count(result.events, events));
+	printf("%s: %s events\n", strip.output, str_count(result.events, events));
 	return EXIT_ANSWERED;
 }

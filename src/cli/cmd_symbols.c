@@ -6,13 +6,20 @@
 
 #include <errno.h>
 
-enum { SYMBOLS_MISSING = 1, SYMBOLS_JSON, SYMBOLS_DEBUGINFOD, SYMBOLS_PATH };
+struct wish {
+	const char *path;
+	struct symbols_options symbols;
+	bool missing, json;
+};
 
 static const struct option_row symbols_options[] = {
-	{ SYMBOLS_MISSING, 0, "missing", NULL, "list the keys of what was not found, one a line" },
-	{ SYMBOLS_PATH, 0, "symbols", "DIRS", "look for symbols in these directories first" },
-	{ SYMBOLS_DEBUGINFOD, 0, "debuginfod", NULL, "ask debuginfod for what is missing" },
-	{ SYMBOLS_JSON, 'j', "json", NULL, "print JSON (docs/schema/symbols.json)" },
+	{ ARGS_FLAG(wish, missing), 0, "missing", NULL,
+	  "list the keys of what was not found, one a line" },
+	{ ARGS_TEXT(wish, symbols.path), 0, "symbols", "DIRS",
+	  "look for symbols in these directories first" },
+	{ ARGS_FLAG(wish, symbols.debuginfod), 0, "debuginfod", NULL,
+	  "ask debuginfod for what is missing" },
+	{ ARGS_FLAG(wish, json), 'j', "json", NULL, "print JSON (docs/schema/symbols.json)" },
 	{ 0 },
 };
 
@@ -29,12 +36,6 @@ const struct command cmd_symbols = {
 		    "  tidemark symbols app.tide --missing >keys.txt\n",
 	.options = symbols_options,
 	.run = run,
-};
-
-struct wish {
-	const char *path;
-	struct symbols_options symbols;
-	bool missing, json;
 };
 
 static bool answer(const struct wish *wish, struct err *err)
@@ -71,22 +72,11 @@ static int run(int argc, char **argv)
 	struct wish wish = { 0 };
 	struct err err = { 0 };
 	struct args args;
-	int id;
 
 	args_init(&args, &cmd_symbols, argc, argv);
-	while ((id = args_next(&args)) != ARGS_END) {
-		if (id == SYMBOLS_MISSING)
-			wish.missing = true;
-		else if (id == SYMBOLS_JSON)
-			wish.json = true;
-		else if (id == SYMBOLS_DEBUGINFOD)
-			wish.symbols.debuginfod = true;
-		else if (id == SYMBOLS_PATH)
-			wish.symbols.path = args.value;
-		else if (id != ARGS_OPERAND || !args_operand(&args, &wish.path))
-			return args.exit_code;
-	}
-	if (!args_need(&args, wish.path, "a trace FILE"))
+	args.into = &wish;
+	args.operand = &wish.path;
+	if (args_next(&args) != ARGS_END || !args_need(&args, wish.path, "a trace FILE"))
 		return args.exit_code;
 	return answer(&wish, &err) ? EXIT_ANSWERED : args_fail(&cmd_symbols, &err);
 }

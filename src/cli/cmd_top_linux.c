@@ -12,13 +12,24 @@
 #include <termios.h>
 #include <unistd.h>
 
-enum { TOP_ONCE = 1, TOP_ROWS, TOP_FILTER, TOP_SORT };
+enum { TOP_ROWS = 1, TOP_SORT };
 enum { TOP_ROWS_ONCE = 20, TOP_PERIOD_MS = 1000, TOP_HEAD_LINES = 8, TOP_FILTER_MAX = 64 };
 
+// What was asked for.
+struct wish {
+	const char *what;
+	bool once, rows_given;
+	uint64_t rows;
+	const char *filter;
+	int sort;
+	struct print_options print;
+};
+
 static const struct option_row options[] = {
-	{ TOP_ONCE, 0, "once", NULL, "print what there is now, and end" },
+	{ ARGS_FLAG(wish, once), 0, "once", NULL, "print what there is now, and end" },
 	{ TOP_ROWS, 'n', "rows", "N", "show N sites (0: all)" },
-	{ TOP_FILTER, 0, "frame", "TEXT", "only sites with a function whose name has TEXT in it" },
+	{ ARGS_TEXT(wish, filter), 0, "frame", "TEXT",
+	  "only sites with a function whose name has TEXT in it" },
 	{ TOP_SORT, 0, "sort", "HOW", "live, growth or rate" },
 	PRINT_OPTIONS_ROW_JSON("top.json"),
 	PRINT_OPTIONS_ROWS,
@@ -42,16 +53,6 @@ const struct command cmd_top = {
 		    "  tidemark top 4242 --once --json | jq .live.bytes\n",
 	.options = options,
 	.run = run,
-};
-
-// What was asked for.
-struct wish {
-	const char *what;
-	bool once, rows_given;
-	uint64_t rows;
-	const char *filter;
-	int sort;
-	struct print_options print;
 };
 
 // ---- The screen ---------------------------------------------------------------------------------
@@ -237,19 +238,13 @@ static bool take(struct args *args, struct wish *wish, int id)
 		break;
 	}
 	switch (id) {
-	case TOP_ONCE:
-		wish->once = true;
-		return true;
 	case TOP_ROWS:
 		wish->rows_given = true;
 		return args_count(args, &wish->rows);
-	case TOP_FILTER:
-		wish->filter = args->value;
-		return true;
 	case TOP_SORT:
 		return args_word(args, sorts, &wish->sort);
 	default:
-		return id == ARGS_OPERAND && args_operand(args, &wish->what);
+		return false;
 	}
 }
 
@@ -261,6 +256,8 @@ static int run(int argc, char **argv)
 	int id;
 
 	args_init(&args, &cmd_top, argc, argv);
+	args.into = &wish;
+	args.operand = &wish.what;
 	while ((id = args_next(&args)) != ARGS_END)
 		if (!take(&args, &wish, id))
 			return args.exit_code;

@@ -14,35 +14,8 @@
 #include <stdlib.h>
 
 enum {
-	OPTION_DIFF = 1,
-	OPTION_PORT,
-	OPTION_NO_OPEN,
-	OPTION_SOURCE_ROOT,
-	OPTION_HTML,
-	OPTION_SCRUB,
-	OPTION_MAX_BYTES,
-	OPTION_FORCE,
-	OPTION_MEMORY,
+	OPTION_PORT = 1,
 	MAX_BYTES_DEFAULT = 15 << 20,
-};
-
-static const struct option_row options[] = {
-	{ OPTION_DIFF, 'd', "diff", "B", "a second trace, to compare with" },
-	{ OPTION_PORT, 'p', "port", "N", "listen on this port (the system's choice)" },
-	{ OPTION_NO_OPEN, 0, "no-open", NULL, "only print the address, open no browser" },
-	{ OPTION_SOURCE_ROOT, 0, "source-root", "DIR", "look for the program's source here too" },
-	{ OPTION_HTML, 0, "html", "OUT.html", "serve nothing, write one file with all in it" },
-	{ OPTION_SCRUB, 0, "scrub", NULL, "no paths and arguments in the file" },
-	{ OPTION_MAX_BYTES, 0, "max-bytes", "SIZE", "how large the file may be (15M)" },
-	{ OPTION_FORCE, 'f', "force", NULL, "replace a file that is there" },
-	{ OPTION_MEMORY, 'm', "memory", "SIZE", "for building and asking the index (256M)" },
-	{ PRINT_OPTIONS_PROGRESS, 0, "progress", "HOW", "auto, none, plain or bar, on stderr" },
-	{ PRINT_OPTIONS_SYMBOLS, 0, "symbols", "DIRS",
-	  "look for symbols here first (':' between)" },
-	{ PRINT_OPTIONS_DEBUGINFOD, 0, "debuginfod", NULL,
-	  "fetch missing symbols ($DEBUGINFOD_URLS)" },
-	{ PRINT_OPTIONS_MANGLED, 0, "mangled", NULL, "leave C++ and Rust names as they are" },
-	{ 0 },
 };
 
 struct request {
@@ -51,6 +24,31 @@ struct request {
 	struct html_export_options single; // its path: NULL: serve
 	uint64_t port;
 	bool opens_nothing;
+};
+
+static const struct option_row options[] = {
+	{ ARGS_TEXT(request, viewer.other), 'd', "diff", "B", "a second trace, to compare with" },
+	{ OPTION_PORT, 'p', "port", "N", "listen on this port (the system's choice)" },
+	{ ARGS_FLAG(request, opens_nothing), 0, "no-open", NULL,
+	  "only print the address, open no browser" },
+	{ ARGS_TEXT(request, viewer.source_root), 0, "source-root", "DIR",
+	  "look for the program's source here too" },
+	{ ARGS_TEXT(request, single.path), 0, "html", "OUT.html",
+	  "serve nothing, write one file with all in it" },
+	{ ARGS_FLAG(request, single.scrub), 0, "scrub", NULL,
+	  "no paths and arguments in the file" },
+	{ ARGS_BYTES(request, single.bytes_max), 0, "max-bytes", "SIZE",
+	  "how large the file may be (15M)" },
+	{ ARGS_FLAG(request, single.force), 'f', "force", NULL, "replace a file that is there" },
+	{ ARGS_BYTES(request, viewer.window.memory_bytes), 'm', "memory", "SIZE",
+	  "for building and asking the index (256M)" },
+	{ PRINT_OPTIONS_PROGRESS, 0, "progress", "HOW", "auto, none, plain or bar, on stderr" },
+	{ PRINT_OPTIONS_SYMBOLS, 0, "symbols", "DIRS",
+	  "look for symbols here first (':' between)" },
+	{ PRINT_OPTIONS_DEBUGINFOD, 0, "debuginfod", NULL,
+	  "fetch missing symbols ($DEBUGINFOD_URLS)" },
+	{ PRINT_OPTIONS_MANGLED, 0, "mangled", NULL, "leave C++ and Rust names as they are" },
+	{ 0 },
 };
 
 static void say(void *context, const char *text)
@@ -66,38 +64,9 @@ static bool take(struct args *args, struct request *request, int id)
 
 	if (taken != PRINT_OPTIONS_NOT_MINE)
 		return taken == PRINT_OPTIONS_TAKEN;
-	switch (id) {
-	case ARGS_OPERAND:
-		return args_operand(args, &request->viewer.path);
-	case OPTION_DIFF:
-		request->viewer.other = args->value;
-		return true;
-	case OPTION_PORT:
-		if (!args_count(args, &request->port))
-			return false;
-		return (request->port > 0 && request->port <= UINT16_MAX) ||
-		       args_mistake(args, "--port is a number from 1 to 65535");
-	case OPTION_NO_OPEN:
-		request->opens_nothing = true;
-		return true;
-	case OPTION_SOURCE_ROOT:
-		request->viewer.source_root = args->value;
-		return true;
-	case OPTION_HTML:
-		request->single.path = args->value;
-		return true;
-	case OPTION_SCRUB:
-		request->single.scrub = true;
-		return true;
-	case OPTION_MAX_BYTES:
-		return args_bytes(args, &request->single.bytes_max);
-	case OPTION_FORCE:
-		request->single.force = true;
-		return true;
-	case OPTION_MEMORY:
-		return args_bytes(args, &request->viewer.window.memory_bytes);
-	}
-	return false;
+	return id == OPTION_PORT && args_count(args, &request->port) &&
+	       ((request->port > 0 && request->port <= UINT16_MAX) ||
+		args_mistake(args, "--port is a number from 1 to 65535"));
 }
 
 // ---- the browser ----
@@ -202,6 +171,8 @@ static int run(int argc, char **argv)
 	int id;
 
 	args_init(&args, &cmd_view, argc, argv);
+	args.into = &request;
+	args.operand = &request.viewer.path;
 	while ((id = args_next(&args)) != ARGS_END)
 		if (id == ARGS_EXIT || !take(&args, &request, id))
 			return args.exit_code;

@@ -12,38 +12,10 @@
 enum { ROWS_DEFAULT = 10 };
 
 enum {
-	OPTION_BY = 1,
-	OPTION_SORT,
-	OPTION_COLUMNS,
-	OPTION_TAGS,
-	OPTION_EXIT_FREES,
+	OPTION_COLUMNS = 1,
 	OPTION_TREE,
 	OPTION_FLAT,
 	OPTION_BUTTERFLY,
-};
-
-static const struct option_row rows[] = {
-	{ OPTION_BY, 'b', "by", "KEYS",
-	  "group by process, layer, heap, thread, owner, module, function, stack, tag, impact, "
-	  "type, size, mark, lifetime: any, with commas, in any order (impact,stack)" },
-	{ OPTION_TREE, 't', "tree", "WHICH",
-	  "callers (from the root) or leaf (from the function that allocated), instead of rows" },
-	{ OPTION_FLAT, 0, "flat", NULL,
-	  "each function: what it allocated itself, and with all that it called" },
-	{ OPTION_BUTTERFLY, 0, "butterfly", "FUNCTION",
-	  "a function's callers, and what it called" },
-	{ OPTION_SORT, 's', "sort", "COLUMN", "the heaviest first by this column (impacting)" },
-	QUERY_OPTIONS_ROW_ROWS("show N rows in each group (10; JSON and CSV all; 0: all)"),
-	{ OPTION_COLUMNS, 'c', "columns", "LIST",
-	  "figures to show (impacting,size,count,peak), or all; --columns help: what there is" },
-	QUERY_OPTIONS_ROW_MIN_BYTES("leave out rows of fewer bytes (64K, 1.5MiB)"),
-	{ OPTION_EXIT_FREES, 0, "exit-frees", NULL,
-	  "the end of a process frees its blocks, instead of leaving them outstanding" },
-	{ OPTION_TAGS, 0, "tags", "FILE", "stack tags (XML) for the key tag" },
-	QUERY_OPTIONS_ROW_ALL_FRAMES,
-	QUERY_OPTIONS_ROW_MEMORY("for the index and single allocations (256M)"),
-	PRINT_OPTIONS_ROWS_SHEET("window.json"),
-	{ 0 },
 };
 
 struct request {
@@ -54,6 +26,31 @@ struct request {
 	bool has_tree; // instead of a table
 	enum tree_kind tree;
 	const char *function; // of a butterfly
+};
+
+static const struct option_row rows[] = {
+	{ ARGS_TEXT(request, by), 'b', "by", "KEYS",
+	  "group by process, layer, heap, thread, owner, module, function, stack, tag, impact, "
+	  "type, size, mark, lifetime: any, with commas, in any order (impact,stack)" },
+	{ OPTION_TREE, 't', "tree", "WHICH",
+	  "callers (from the root) or leaf (from the function that allocated), instead of rows" },
+	{ OPTION_FLAT, 0, "flat", NULL,
+	  "each function: what it allocated itself, and with all that it called" },
+	{ OPTION_BUTTERFLY, 0, "butterfly", "FUNCTION",
+	  "a function's callers, and what it called" },
+	{ ARGS_TEXT(request, sort), 's', "sort", "COLUMN",
+	  "the heaviest first by this column (impacting)" },
+	QUERY_OPTIONS_ROW_ROWS("show N rows in each group (10; JSON and CSV all; 0: all)"),
+	{ OPTION_COLUMNS, 'c', "columns", "LIST",
+	  "figures to show (impacting,size,count,peak), or all; --columns help: what there is" },
+	QUERY_OPTIONS_ROW_MIN_BYTES("leave out rows of fewer bytes (64K, 1.5MiB)"),
+	{ ARGS_FLAG(request, exit_frees), 0, "exit-frees", NULL,
+	  "the end of a process frees its blocks, instead of leaving them outstanding" },
+	{ ARGS_TEXT(request, tags_path), 0, "tags", "FILE", "stack tags (XML) for the key tag" },
+	QUERY_OPTIONS_ROW_ALL_FRAMES,
+	QUERY_OPTIONS_ROW_MEMORY("for the index and single allocations (256M)"),
+	PRINT_OPTIONS_ROWS_SHEET("window.json"),
+	{ 0 },
 };
 
 static const char *const tree_words[] = { "callers", "leaf", NULL };
@@ -93,21 +90,9 @@ static bool take(struct args *args, struct request *request, int id)
 	case OPTION_BUTTERFLY:
 		request->function = args->value;
 		return take_tree(args, request, TREE_BUTTERFLY);
-	case OPTION_BY:
-		request->by = args->value;
-		return true;
-	case OPTION_SORT:
-		request->sort = args->value;
-		return true;
 	case OPTION_COLUMNS:
 		request->columns = args->value;
 		return strcmp(args->value, "help") != 0 || say_columns(args);
-	case OPTION_TAGS:
-		request->tags_path = args->value;
-		return true;
-	case OPTION_EXIT_FREES:
-		request->exit_frees = true;
-		return true;
 	}
 	return query_options_take(args, &request->options, id) == PRINT_OPTIONS_TAKEN;
 }
@@ -274,6 +259,7 @@ static int run(int argc, char **argv)
 	int code;
 
 	args_init(&args, &cmd_window, argc, argv);
+	args.into = &request;
 	code = take_all(&args, &request);
 	query_options_fini(&request.options);
 	return code;

@@ -9,14 +9,34 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
-// One option. Tables of them end with an all-zero row.
+// One option. Tables of them end with an all-zero row. An option that does no more than set a
+// member of a struct has, in place of an id, that member: { ARGS_TEXT(wish, output), 'o', "output"
+// … is all that there is of it. `args->into` is the struct, and args_next does not return for it.
 struct option_row {
 	int id;      // what args_next returns for it, from 1; a row may also be asked for itself
 	char letter; // 'o' for -o; 0: none
 	const char *name;     // "output" for --output
 	const char *argument; // "FILE"; NULL: the option takes none
 	const char *help;     // one line, lower case, no full stop
+};
+
+#define ARGS_SETS(kind, of, member, type)            \
+	((kind) + (int)offsetof(struct of, member) + \
+	 0 * (int)sizeof(_Generic(&((struct of *)0)->member, type * : 0)))
+#define ARGS_FLAG(of, member) ARGS_SETS(ARGS_SETS_FLAG, of, member, bool)         // to true
+#define ARGS_CLEAR(of, member) ARGS_SETS(ARGS_SETS_CLEAR, of, member, bool)       // to false
+#define ARGS_TEXT(of, member) ARGS_SETS(ARGS_SETS_TEXT, of, member, const char *) // borrowed
+#define ARGS_COUNT(of, member) ARGS_SETS(ARGS_SETS_COUNT, of, member, uint64_t)
+#define ARGS_BYTES(of, member) ARGS_SETS(ARGS_SETS_BYTES, of, member, uint64_t)
+enum {
+	ARGS_SETS_ONE = 1 << 20, // ids from here on: the kind, and where the member is
+	ARGS_SETS_FLAG = ARGS_SETS_ONE,
+	ARGS_SETS_CLEAR = ARGS_SETS_ONE * 2,
+	ARGS_SETS_TEXT = ARGS_SETS_ONE * 3,
+	ARGS_SETS_COUNT = ARGS_SETS_ONE * 4,
+	ARGS_SETS_BYTES = ARGS_SETS_ONE * 5,
 };
 
 struct command {

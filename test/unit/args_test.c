@@ -240,6 +240,41 @@ TEST(args_takes_one_operand_and_misses_none)
 	CHECK_CONTAINS("needs a FILE", printed);
 }
 
+TEST(an_option_whose_row_names_a_member_sets_it)
+{
+	struct wish {
+		bool force, rows_are_wanted;
+		const char *output, *path;
+		uint64_t count, bytes;
+	} wish = { .rows_are_wanted = true };
+	const struct option_row setting[] = {
+		{ ARGS_FLAG(wish, force), 'f', "force", NULL, "" },
+		{ ARGS_CLEAR(wish, rows_are_wanted), 0, "no-rows", NULL, "" },
+		{ ARGS_TEXT(wish, output), 'o', "output", "FILE", "" },
+		{ ARGS_COUNT(wish, count), 'n', "count", "N", "" },
+		{ ARGS_BYTES(wish, bytes), 0, "bytes", "SIZE", "" },
+		{ FORCE, 0, "asked", NULL, "" },
+		{ 0 },
+	};
+	const struct command sets = { .name = "sets", .options = setting };
+	char *words[] = { "-fo",     "x",       "here", "--no-rows", "-n7",
+			  "--asked", "--bytes", "2K",   "there" };
+	struct args args;
+
+	args_init(&args, &sets, 9, words);
+	args.into = &wish;
+	args.operand = &wish.path;
+	CHECK_EQ(FORCE, args_next(&args));
+	CHECK(wish.force && !wish.rows_are_wanted && wish.count == 7 && wish.bytes == 0);
+	CHECK_STR("x", wish.output);
+	CHECK_STR("here", wish.path);
+	capture_begin(stderr);
+	CHECK_EQ(ARGS_EXIT, args_next(&args));
+	capture_end(stderr);
+	CHECK_EQ(2048, wish.bytes);
+	CHECK_EQ(EXIT_USAGE, args.exit_code);
+}
+
 TEST(args_fail_gives_each_kind_its_exit_code)
 {
 	static const struct {
