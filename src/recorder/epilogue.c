@@ -219,29 +219,33 @@ uintptr_t epilogue_behind_jumps(uintptr_t function)
 }
 
 // Microsoft's functions with handlers end by a call of one that takes their frame down:
-// mov esp, ebp; pop ebp; push ecx; ret.
+// mov esp, ebp; pop ebp; push ecx; ret, or bnd ret.
 static bool epilogue_takes_down(uintptr_t function)
 {
-	static const uint8_t ends[] = { 0x8b, 0xe5, 0x5d, 0x51, 0xc3 };
+	static const uint8_t ends[] = { 0x8b, 0xe5, 0x5d, 0x51 };
 	uint32_t bytes;
 	const uint8_t *code = epilogue_code(function, &bytes);
 
 	for (uint32_t i = 0; code && i + sizeof(ends) <= bytes && i < EPILOGUE_LEAVE_BYTES; i++)
-		if (memcmp(code + i, ends, sizeof(ends)) == 0)
-			return true;
+		if (memcmp(code + i, ends, sizeof(ends)) == 0) {
+			const uint8_t *last = code + i + sizeof(ends);
+
+			return last[last[0] == 0xf2] == 0xc3;
+		}
 	return false;
 }
 
 // And they begin by a call of one that makes it, just inside of the return address:
-// mov [esp+n], ebp; lea ebp, [esp+n].
+// mov [esp+n], ebp; lea ebp, [esp+n]; or lea eax, [esp+12]; …; mov [eax], ebp; mov ebp, eax.
 static bool epilogue_sets_up(uintptr_t function)
 {
 	uint32_t bytes;
 	const uint8_t *code = epilogue_code(function, &bytes);
 
 	for (uint32_t i = 0; code && i + 8 <= bytes && i < EPILOGUE_LEAVE_BYTES; i++)
-		if (memcmp(code + i, "\x89\x6c\x24", 3) == 0 &&
-		    memcmp(code + i + 4, "\x8d\x6c\x24", 3) == 0 && code[i + 3] == code[i + 7])
+		if (memcmp(code + i, "\x89\x28\x8b\xe8", 4) == 0 ||
+		    (memcmp(code + i, "\x89\x6c\x24", 3) == 0 &&
+		     memcmp(code + i + 4, "\x8d\x6c\x24", 3) == 0 && code[i + 3] == code[i + 7]))
 			return true;
 	return false;
 }

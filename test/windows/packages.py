@@ -49,8 +49,8 @@ PROGRAMS = [
 if 32 in libwin.WIDTHS:
     PROGRAMS += [
         ("7zip-bin/win/ia32/7za.exe", ["a", "-mmt2", "made.7z", "files"], 99, 99),
-        ("rcedit/bin/rcedit.exe", ["made.exe", "--set-version-string", "Comments", "said"], 98, 80),
-        ("win-ca/lib/roots.exe", [], 99, 85),
+        ("rcedit/bin/rcedit.exe", ["made.exe", "--set-version-string", "Comments", "said"], 98, 98),
+        ("win-ca/lib/roots.exe", [], 99, 98),
         ("innosetup/bin/ISCC.exe", ["/Q", "/O-", "script.iss"], 98, 90),  # of Delphi
     ]
 

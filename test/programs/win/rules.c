@@ -267,6 +267,8 @@ static void check_forms(void)
 	put(128,
 	    "e9 bb ff ff ff"); // jmp 64: linkers that work in steps lead all calls over such jumps
 	check("by one behind a jump", framed, rule_at(32));
+	put(83, "f2 c3"); // bnd ret
+	check("by one that returns otherwise", framed, rule_at(32));
 
 	begin();
 	put(0, "55 83 ec 18 e8 37 00 00 00 83 c4 18 5d c3"); // push ebp; sub esp,18h; call 64
@@ -316,6 +318,17 @@ static void check_forms(void)
 	check("by a jump", unwind_make(UNWIND_RSP, 12, 0), rule_at(176));
 	epilogue_run((uintptr_t)code + 176, &answer);
 	check("nor there", (unwind_rule)EPILOGUE_POPS_UNKNOWN, (unwind_rule)answer.pops);
+
+	begin();
+	// push 4; mov eax,0; call 64; call 128; call 192; ret: a function with C++ handlers
+	put(0, "6a 04 b8 00 00 00 00 e8 34 00 00 00 e8 6f 00 00 00 e8 aa 00 00 00 c3");
+	put(64, "50 64 ff 35 00 00 00 00 8d 44 24 0c 2b 64 24 0c 53 56 57 89 28 8b e8 50 f2 c3");
+	put(128, "c3");
+	put(192, "59 5f 5f 5e 5b 8b e5 5d 51 f2 c3");
+	check("reached through what makes its frame", EPILOGUE_REACHES,
+	      epilogue_reaches((uintptr_t)code, (uintptr_t)code + 17, EPILOGUE_POPS_UNKNOWN,
+			       &rule));
+	check("which is one of ebp", framed, rule);
 
 	begin();
 	put(64,
