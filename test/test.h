@@ -10,8 +10,7 @@
 // TEST registers itself; the main that runs what registered is in test.c. A test program takes
 // names (or parts of names) of the tests to run, and --list. The first CHECK that does not hold
 // ends its test. Each macro evaluates its arguments once.
-#ifndef TEST_TEST_H
-#define TEST_TEST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -77,5 +76,3 @@ void test_check_contains(const char *part, const char *text, const char *what, c
 void test_check_bytes(const void *expected, const void *actual, size_t size, const char *what,
 		      const char *file, int line);
 _Noreturn void test_skip(const char *reason);
-
-#endif

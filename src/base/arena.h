@@ -1,8 +1,7 @@
 // arena: many small things that never move and go together.
 //
 // `struct arena arena = { 0 };` is an empty one. One thread.
-#ifndef BASE_ARENA_H
-#define BASE_ARENA_H
+#pragma once
 
 #include <stddef.h>
 
@@ -18,5 +17,3 @@ void *arena_take(struct arena *arena, size_t size_bytes);
 char *arena_text(struct arena *arena, const char *text);
 
 void arena_fini(struct arena *arena);
-
-#endif

@@ -2,8 +2,7 @@
 //
 // Finds every burst of up to 32 flipped bits. About 8 GB/s where the processor has the
 // instruction for it (SSE 4.2), about 1.5 GB/s elsewhere.
-#ifndef BASE_CRC32C_H
-#define BASE_CRC32C_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -13,5 +12,3 @@ uint32_t crc32c(uint32_t crc, const void *bytes, size_t size);
 
 // The same, never with the processor's own instruction.
 uint32_t crc32c_portable(uint32_t crc, const void *bytes, size_t size);
-
-#endif

@@ -3,8 +3,7 @@
 // Host functions that can fail return bool and take a `struct err *` last. Messages are lower
 // case, have no full stop, and say what to do when we know it. The one who knows the path adds
 // the path; the one who knows the offset adds the offset. Only cli/ prints and only cli/ exits.
-#ifndef BASE_ERR_H
-#define BASE_ERR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,5 +35,3 @@ const char *err_text(int number, char *buffer, size_t size);
 
 // Put "context: " before the text already there. Always false.
 bool err_wrap(struct err *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-#endif

@@ -1,6 +1,5 @@
 // expression: extended regular expressions, as grep -E takes them, and whether a text matches.
-#ifndef BASE_EXPRESSION_H
-#define BASE_EXPRESSION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,5 +12,3 @@ void expression_free(struct expression *expression); // NULL is allowed
 
 // Is it found anywhere in the text?
 bool expression_matches(const struct expression *expression, const char *text);
-
-#endif

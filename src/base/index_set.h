@@ -3,8 +3,7 @@
 // Holds 8 bytes for a position and what is free between them; the items themselves stay with the
 // caller, who says by `same` whether one is what is looked for. `struct index_set set = { 0 };` is
 // an empty one. Nothing is removed. One thread.
-#ifndef BASE_INDEX_SET_H
-#define BASE_INDEX_SET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,5 +33,3 @@ void index_set_fini(struct index_set *set);
 // A hash of some numbers; of a text.
 uint64_t index_set_hash(const uint64_t *numbers, size_t count);
 uint64_t index_set_hash_text(const char *text);
-
-#endif

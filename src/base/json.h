@@ -2,8 +2,7 @@
 //
 // The order of calls mirrors the document. Inside an object every value is preceded by
 // json_key. Bytes that are not UTF-8 are written as U+FFFD, so that any output parses.
-#ifndef BASE_JSON_H
-#define BASE_JSON_H
+#pragma once
 
 #include "base/sink.h"
 
@@ -62,5 +61,3 @@ void json_kv_bool(struct json *json, const char *key, bool value);
 // A key, and the beginning of what it is of.
 void json_kv_array(struct json *json, const char *key);
 void json_kv_object(struct json *json, const char *key);
-
-#endif

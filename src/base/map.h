@@ -1,8 +1,7 @@
 // map: 64-bit keys to 64-bit values, open addressing, grows by doubling.
 //
 // `struct map m = { 0 };` is an empty map. Any key is allowed, 0 too. Not ordered. One thread.
-#ifndef BASE_MAP_H
-#define BASE_MAP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,5 +33,3 @@ size_t map_bytes(const struct map *map);
 
 // Iterate: start with *at = 0; false at the end.
 bool map_next(const struct map *map, size_t *at, uint64_t *key, uint64_t *value);
-
-#endif

@@ -3,8 +3,7 @@
 // Running out of memory ends the command with a message and exit code 3, in one place, here.
 // So these never return NULL. Sizes are checked for overflow. Assertions for our own mistakes
 // live here too: they are active in every build of the host.
-#ifndef BASE_MEM_H
-#define BASE_MEM_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -108,5 +107,3 @@ _Noreturn void mem_assert_failed(const char *what, const char *file, int line);
 
 #define ASSERT(condition) \
 	((condition) ? (void)0 : mem_assert_failed(#condition, __FILE__, __LINE__))
-
-#endif

@@ -1,7 +1,6 @@
 // progress: a bar on stderr for long work, after half a second, only where stderr is a terminal
 // (or always, as plain lines, with PROGRESS_PLAIN).
-#ifndef BASE_PROGRESS_H
-#define BASE_PROGRESS_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -44,5 +43,3 @@ void progress_end(struct progress *progress);
 
 // Private, by system: is stderr a terminal?
 bool progress_has_terminal(void);
-
-#endif

@@ -1,6 +1,5 @@
 // radix: sorting numbers by their digits.
-#ifndef BASE_RADIX_H
-#define BASE_RADIX_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -16,5 +15,3 @@ struct radix_pair {
 
 // By all bits of their keys; pairs of equal keys stay in their order.
 void radix_sort_pairs(struct radix_pair *list, struct radix_pair *scratch, size_t count);
-
-#endif

@@ -7,8 +7,7 @@
 // key is the one before the second's, if that is not 0. Members are of 32 or 64 bits, and without a
 // sign. For example, of members 3, 5, 5 and 9, one is below 5, three are at most 5, and four are
 // below 10. rising_below and rising_upto are the same for a list of plain numbers.
-#ifndef BASE_RISING_H
-#define BASE_RISING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -58,5 +57,3 @@ static inline size_t rising_upto(const uint64_t *list, size_t count, uint64_t ke
 {
 	return rising_place(list, count, sizeof *list, 0, sizeof *list, key, true);
 }
-
-#endif

@@ -1,8 +1,7 @@
 // sink: where a report goes, a file or memory.
 //
 // Errors are sticky: after one, writing does nothing. Ask sink_ok once, at the end.
-#ifndef BASE_SINK_H
-#define BASE_SINK_H
+#pragma once
 
 #include "base/err.h"
 #include "base/str.h"
@@ -37,5 +36,3 @@ bool sink_entity(struct sink *sink, char c);
 
 // Flush, and say whether everything arrived.
 bool sink_ok(struct sink *sink, struct err *err);
-
-#endif

@@ -6,8 +6,7 @@
 // lower address: of blocks (size 8, address 2), (16, 3) and (8, 1) the order is 16, then 8 at 1,
 // then 8 at 2. Each of up to six is looked at only where all before it are equal. An order of one's
 // own may be among them: it is an expression of the two items, `one` and `other`.
-#ifndef BASE_SORT_H
-#define BASE_SORT_H
+#pragma once
 
 #define SORT_ORDER(name, type, ...)                                             \
 	static int name(const void *first, const void *second)                  \
@@ -32,5 +31,3 @@
 #define SORT_4(a, ...) ((a) ?: SORT_3(__VA_ARGS__))
 #define SORT_5(a, ...) ((a) ?: SORT_4(__VA_ARGS__))
 #define SORT_6(a, ...) ((a) ?: SORT_5(__VA_ARGS__))
-
-#endif

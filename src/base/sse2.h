@@ -8,8 +8,7 @@
 // more with SSE2_PLAIN, so results (hashes too) are the same bit for bit.
 //
 // A function that is missing here: add it below, with what the manual says, before it is used.
-#ifndef BASE_SSE2_H
-#define BASE_SSE2_H
+#pragma once
 
 #if defined(__SSE2__) && !defined(SSE2_PLAIN)
 
@@ -215,7 +214,5 @@ static inline int _mm_movemask_ps(__m128 value)
 		bits |= (int)(((sse2_u32)value)[i] >> 31) << i;
 	return bits;
 }
-
-#endif
 
 #endif

@@ -2,8 +2,7 @@
 //
 // `struct str s = { 0 };` is an empty string. `s.text` is always NUL-terminated once something
 // was added, and may be NULL before. The owner calls str_fini.
-#ifndef BASE_STR_H
-#define BASE_STR_H
+#pragma once
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -70,5 +69,3 @@ const char *str_last_part(const char *path);
 // The date of a time since 1970, in UTC. False: there is none.
 struct tm;
 bool str_date(uint64_t unix_s, struct tm *date);
-
-#endif

@@ -1,6 +1,5 @@
 // absent: commands and options that this system lacks. Each system has its own list.
-#ifndef CLI_ABSENT_H
-#define CLI_ABSENT_H
+#pragma once
 
 // Why there is no such command, or option of record ("--strict-vm"), here, and what to use instead,
 // after "NAME is not available on SYSTEM: ". NULL: there is, or nobody knows it.
@@ -11,5 +10,3 @@ extern const char absent_system[];
 
 // How gnuplot is had on this system.
 extern const char absent_gnuplot[];
-
-#endif

@@ -15,8 +15,7 @@
 // --name VALUE, and a unique beginning of a long name. They may be after operands; `--` ends
 // them. -h and --help print the command's help and give ARGS_EXIT with exit code 0. A mistake
 // prints one line on stderr (with the nearest option) and gives ARGS_EXIT with EXIT_USAGE.
-#ifndef CLI_ARGS_H
-#define CLI_ARGS_H
+#pragma once
 
 #include "base/err.h"
 #include "cli/command.h"
@@ -87,5 +86,3 @@ int args_fail(const struct command *command, const struct err *err);
 // Print "tidemark NAME: warning: …" on stderr.
 void args_warn(const struct command *command, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-
-#endif

@@ -3,8 +3,7 @@
 //
 // A replay makes nothing but these calls, so its caches are warm: in the program a call may take
 // more. Blocks are not touched, since the program may have to do that anyway.
-#ifndef CLI_CALL_COSTS_H
-#define CLI_CALL_COSTS_H
+#pragma once
 
 #include "report/ask/query_context.h"
 
@@ -21,5 +20,3 @@ const char *call_costs_of(void *context, process_id process, uint64_t size, doub
 
 // The program that makes the calls of a replay.
 bool call_costs_find_driver(struct str *path, struct err *err);
-
-#endif

@@ -4,8 +4,7 @@
 // main.c holds the table of them all, finds the row by its name and calls its `run` with what
 // follows the verb. A command parses (args.h), calls the floors below, prints, and returns its
 // exit code. `--help` is made from the row, so it cannot forget an option.
-#ifndef CLI_COMMAND_H
-#define CLI_COMMAND_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -107,5 +106,3 @@ extern const struct command cmd_attach;
 extern const struct command cmd_watch;   // Windows
 extern const struct command cmd_watched; // hidden, Windows: what a watched program is started by
 extern const struct command cmd_collect; // hidden: a collector for LD_PRELOAD alone
-
-#endif

@@ -15,8 +15,7 @@
 // are relative to the working directory, as in options.
 //
 // A file of another user (but root's) is not believed: it is passed over, and that is said.
-#ifndef CLI_CONFIG_H
-#define CLI_CONFIG_H
+#pragma once
 
 #include "base/err.h"
 #include "cli/command.h"
@@ -32,5 +31,3 @@ struct config {
 bool config_read(struct config *config, const struct command *const *commands,
 		 const struct command *command, int argc, char **argv, struct err *err);
 void config_fini(struct config *config); // accepts { 0 }
-
-#endif

@@ -12,8 +12,7 @@
 //             return args.exit_code;
 //
 // What they mean is the report's (report/ask/selection.h).
-#ifndef CLI_FILTERS_H
-#define CLI_FILTERS_H
+#pragma once
 
 #include "cli/args.h"
 #include "report/ask/selection.h"
@@ -29,5 +28,3 @@ bool filters_take(const struct args *args, struct selection_words *words, int id
 // Whether all words make sense by themselves. False: the mistake was printed, return
 // args->exit_code.
 bool filters_check(struct args *args, const struct selection_words *words);
-
-#endif

@@ -3,8 +3,7 @@
 //     interrupt_watch
 //       … work that asks interrupt_came now and then, and fails with ERR_STOPPED
 //     interrupt_leave
-#ifndef CLI_INTERRUPT_H
-#define CLI_INTERRUPT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -17,5 +16,3 @@ bool interrupt_came(void *context);
 
 // End as if it had not been caught, so that who called us knows.
 void interrupt_end(void);
-
-#endif

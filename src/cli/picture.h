@@ -1,6 +1,5 @@
 // picture: a chart drawn into a file by gnuplot.
-#ifndef CLI_PICTURE_H
-#define CLI_PICTURE_H
+#pragma once
 
 #include "base/err.h"
 #include "report/draw/chart.h"
@@ -18,5 +17,3 @@ bool picture_check(const struct picture *picture, struct err *err);
 
 // The picture appears when it is whole, or not at all.
 bool picture_draw(const struct picture *picture, const struct chart *chart, struct err *err);
-
-#endif

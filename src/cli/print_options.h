@@ -1,8 +1,7 @@
 // print_options: the options that say how an answer is shown and where names come from, the same
 // for all commands that answer questions. PRINT_OPTIONS_ROWS is in the command's own table of
 // options.
-#ifndef CLI_PRINT_OPTIONS_H
-#define CLI_PRINT_OPTIONS_H
+#pragma once
 
 #include "base/progress.h"
 #include "cli/args.h"
@@ -73,5 +72,3 @@ unsigned print_options_width(void);
 
 // Whether to write colours to stdout.
 bool print_options_colour(const struct print_options *print);
-
-#endif

@@ -8,8 +8,7 @@
 //     query_options_check
 //     query_options_open                      a query context (report/ask/query_context.h)
 //     query_options_warn
-#ifndef CLI_QUERY_OPTIONS_H
-#define CLI_QUERY_OPTIONS_H
+#pragma once
 
 #include "base/sink.h"
 #include "cli/args.h"
@@ -120,5 +119,3 @@ bool query_options_can_write(const struct query_options *options, struct err *er
 typedef bool query_options_write_function(void *context, struct sink *sink, struct err *err);
 bool query_options_write(const struct query_options *options, query_options_write_function *write,
 			 void *context, struct err *err);
-
-#endif

@@ -4,8 +4,7 @@
 //
 // It is fetched into the user's caches once, and is a file like any other from then on: its index
 // is beside it there. Each use asks the database which trace is meant.
-#ifndef CLI_REMOTE_H
-#define CLI_REMOTE_H
+#pragma once
 
 #include "base/err.h"
 
@@ -16,5 +15,3 @@ bool remote_is(const char *word);
 
 // The path of its file, which is kept until the program ends. NULL: *err says why.
 const char *remote_fetch(const char *word, struct err *err);
-
-#endif

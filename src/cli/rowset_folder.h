@@ -1,7 +1,6 @@
 // rowset_folder: the tables of a trace as a folder of Parquet files, TABLE.parquet each, which
 // appears whole or not at all.
-#ifndef CLI_ROWSET_FOLDER_H
-#define CLI_ROWSET_FOLDER_H
+#pragma once
 
 #include "export/rowset.h"
 
@@ -13,5 +12,3 @@ bool rowset_folder_write(const struct export_source *source, const char *path, b
 
 // Remove it and the tables in it; what else is in it stays, and so does the folder then.
 void rowset_folder_remove(const char *path);
-
-#endif

@@ -1,6 +1,5 @@
 // running: a process that is being recorded where the name of a trace is expected.
-#ifndef CLI_RUNNING_H
-#define CLI_RUNNING_H
+#pragma once
 
 #include "base/err.h"
 #include "base/str.h"
@@ -13,5 +12,3 @@ bool running_trace(const char *word, struct str *path, struct err *err);
 // Set a mark in a trace that is being written, as `tidemark ctl PID mark` does. False: nobody
 // writes it any more.
 bool running_mark(const struct reader *reader, const char *name);
-
-#endif

@@ -1,7 +1,6 @@
 // summary: what a recording says to its user, on stderr: while it runs, at its end, or why it did
 // not begin.
-#ifndef CLI_SUMMARY_H
-#define CLI_SUMMARY_H
+#pragma once
 
 #include "launch/launch.h"
 
@@ -13,5 +12,3 @@ void summary_print(const struct launch_result *result);
 
 // It did not begin: say why. Returns the exit code.
 int summary_failed(const struct launch_result *result, const struct err *err);
-
-#endif

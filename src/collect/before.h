@@ -4,8 +4,7 @@
 // "before", since nobody knows which ones allocated them, and of a stack that only has a name. At
 // the mark TRACE_BEFORE_MARK they end and the recording begins: windows begin there unless they are
 // given another beginning.
-#ifndef COLLECT_BEFORE_H
-#define COLLECT_BEFORE_H
+#pragma once
 
 #include "collect/image.h"
 
@@ -15,5 +14,3 @@
 
 // From the file `fd`. `text`: which they are (BEFORE_WITH), or why nothing is known of them.
 void before_place(struct image *image, int fd, const char *text);
-
-#endif

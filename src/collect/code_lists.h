@@ -3,8 +3,7 @@
 // They are looked for where the process sees them: its /tmp is held open from its hello on, since
 // nobody can ask for it any more when it has ended. A list is read only if it is a regular file of
 // the process's user (or root's), no link, and not older than the process.
-#ifndef COLLECT_CODE_LISTS_H
-#define COLLECT_CODE_LISTS_H
+#pragma once
 
 #include "base/str.h"
 
@@ -32,5 +31,3 @@ enum code_lists_kind { CODE_LISTS_MAP, CODE_LISTS_DUMP };
 // none. `why` is added to where one that is there is not read, or not to its end.
 char *code_lists_read(const struct code_lists *lists, enum code_lists_kind kind, uint32_t own_pid,
 		      size_t *length, struct str *why);
-
-#endif

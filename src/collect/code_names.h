@@ -12,8 +12,7 @@
 //
 // Lists are written by programs, and are not to be trusted: lines and records that make no sense
 // are stepped over, and the work is bounded.
-#ifndef COLLECT_CODE_NAMES_H
-#define COLLECT_CODE_NAMES_H
+#pragma once
 
 #include "trace/trace.h"
 
@@ -49,5 +48,3 @@ bool code_names_find_in_dump(struct code_wanted *wanted, size_t count, const uin
 // What was found as function, file and line: runtimes write some of them into one text. `name`'s
 // texts are the caller's, to be freed.
 void code_names_split(const struct code_wanted *wanted, struct trace_name *name);
-
-#endif

@@ -37,8 +37,7 @@
 // When the trace cannot be written (no space left), it sets the clock to SEGMENT_CLOCK_STOP, upon
 // which the traced programs go on unrecorded, ends the trace with the reason in it, tells the
 // launcher, and refuses new images until the launcher has nothing more to run.
-#ifndef COLLECT_COLLECT_H
-#define COLLECT_COLLECT_H
+#pragma once
 
 #include "collect/collect_types.h"
 
@@ -46,5 +45,3 @@
 // trace could not be written whole: `err` says why.
 bool collect_run(const struct collect_options *options, struct collect_summary *summary,
 		 struct err *err);
-
-#endif

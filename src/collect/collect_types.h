@@ -1,7 +1,6 @@
 // collect_types: what the collector and who launches it give each other: options, functions that
 // the launcher has and the collector calls, messages, and what it comes to.
-#ifndef COLLECT_COLLECT_TYPES_H
-#define COLLECT_COLLECT_TYPES_H
+#pragma once
 
 #include "base/err.h"
 #include "trace/trace.h"
@@ -148,5 +147,3 @@ struct collect_message {
 	struct collect_summary summary;
 	char text[512]; // NUL-terminated
 };
-
-#endif

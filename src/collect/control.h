@@ -7,8 +7,7 @@
 //
 // Datagrams between abstract sockets. A request is not to be trusted, except for the sender's user,
 // which comes from the kernel: the collector's own, or root.
-#ifndef COLLECT_CONTROL_H
-#define COLLECT_CONTROL_H
+#pragma once
 
 #include "base/err.h"
 
@@ -69,5 +68,3 @@ bool control_ask(const struct control_request *request, char text[CONTROL_TEXT_M
 
 // The path of the trace, into `text`; false, and why: it has none.
 bool control_where(int fd, char text[CONTROL_TEXT_MAX]);
-
-#endif

@@ -6,8 +6,7 @@
 // into a queue, in order, and the bell is rung.
 //
 // A hello is not to be trusted; the sender's pid comes from the kernel.
-#ifndef COLLECT_DOOR_H
-#define COLLECT_DOOR_H
+#pragma once
 
 #include "base/err.h"
 #include "collect/collect_types.h"
@@ -90,5 +89,3 @@ void door_refuse(struct door *door);
 bool door_idle(struct door *door);
 
 void door_arrival_free(struct door_arrival *arrival); // NULL is allowed
-
-#endif

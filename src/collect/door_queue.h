@@ -1,6 +1,5 @@
 // door_queue: what happened at the door and has not been taken yet, in order.
-#ifndef COLLECT_DOOR_QUEUE_H
-#define COLLECT_DOOR_QUEUE_H
+#pragma once
 
 #include "collect/door.h"
 
@@ -28,5 +27,3 @@ void door_queue_warn(struct door_queue *queue, const struct err *err);
 // The first, as door_take promises.
 struct door_event *door_queue_take(struct door_queue *queue);
 bool door_queue_empty(struct door_queue *queue);
-
-#endif

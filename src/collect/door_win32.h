@@ -3,8 +3,7 @@
 // Nobody knocks there. The launcher starts a program suspended and has it invited
 // (wire/invite.h); a recorded program that starts another leaves a visit, which is looked at
 // whenever door_take is called.
-#ifndef COLLECT_DOOR_WIN32_H
-#define COLLECT_DOOR_WIN32_H
+#pragma once
 
 #include "collect/door.h"
 
@@ -18,5 +17,3 @@ void door_unseen(struct door *door, void *process, const struct err *err);
 
 // What a launcher elsewhere would send through its socket. Any thread.
 void door_post(struct door *door, const struct collect_message *message);
-
-#endif

@@ -8,8 +8,7 @@
 // up first: so the lines of many changes can be asked for before the first of them is there.
 //
 // Frames are the guest's own numbers, so each image has a tag of its own. One thread.
-#ifndef COLLECT_EDIT_CACHE_H
-#define COLLECT_EDIT_CACHE_H
+#pragma once
 
 #include "base/mem.h"
 #include "base/sse2.h"
@@ -151,5 +150,3 @@ static inline const struct edit_cache_line *edit_cache_find(const struct edit_ca
 void edit_cache_put(struct edit_cache *cache, struct edit_cache_line *lines,
 		    const struct edit_cache_key *key, stack_id parent, const stack_id *ids,
 		    uint32_t push);
-
-#endif

@@ -1,6 +1,5 @@
 // file_table: the files that were mapped, each written to the trace once.
-#ifndef COLLECT_FILE_TABLE_H
-#define COLLECT_FILE_TABLE_H
+#pragma once
 
 #include "base/map.h"
 #include "trace/writer.h"
@@ -19,5 +18,3 @@ void file_table_fini(struct file_table *table); // accepts { 0 }
 // empty path and inode 0 are no file: 0.
 file_id file_table_put(struct file_table *table, uint64_t device, uint64_t inode, const char *path,
 		       size_t length);
-
-#endif

@@ -5,8 +5,7 @@
 // on with the parent's numbers up to where the parent was: frame_map_inherit.
 //
 // Guests can be corrupted: ids are checked, and a frame of an unknown module is one of none.
-#ifndef COLLECT_FRAME_MAP_H
-#define COLLECT_FRAME_MAP_H
+#pragma once
 
 #include "trace/trace.h"
 #include "trace/writer.h"
@@ -80,5 +79,3 @@ static inline frame_id frame_map_get(struct frame_map *map, uint32_t id)
 
 	return found != 0 ? found : frame_map_find(map, id);
 }
-
-#endif

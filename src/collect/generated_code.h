@@ -1,6 +1,5 @@
 // generated_code: frames of generated code get the names that their process has written down.
-#ifndef COLLECT_GENERATED_CODE_H
-#define COLLECT_GENERATED_CODE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -9,5 +8,3 @@ struct image;
 // The image is over, or the recording: name what its stacks have used. The recording began at
 // `began_ns` of CLOCK_MONOTONIC. What is not read, or not sure, is a message in the trace.
 void generated_code_name(struct image *image, uint64_t began_ns);
-
-#endif

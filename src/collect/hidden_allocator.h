@@ -5,8 +5,7 @@
 // (Rust's programs and node's native modules often are). The functions have no names any more; the
 // texts that these allocators complain with are there still. For example, a file that takes mmap,
 // munmap and madvise from its C library and has "<jemalloc>: " among its constants has jemalloc.
-#ifndef COLLECT_HIDDEN_ALLOCATOR_H
-#define COLLECT_HIDDEN_ALLOCATOR_H
+#pragma once
 
 #include "base/map.h"
 #include "base/str.h"
@@ -40,5 +39,3 @@ bool hidden_allocator_is_entered(const struct hidden_allocator_list *list, const
 
 // Which allocator is in that file and has no names: jemalloc, mimalloc, tcmalloc; or -1.
 int hidden_allocator_in(const char *path);
-
-#endif

@@ -2,8 +2,7 @@
 //
 // An exec makes a new image of the same process; so does a fork, of a new process. An image owns
 // its segment, its lanes' streams and the maps from its numbers to the trace's.
-#ifndef COLLECT_IMAGE_H
-#define COLLECT_IMAGE_H
+#pragma once
 
 #include "base/map.h"
 #include "base/str.h"
@@ -217,5 +216,3 @@ void image_break_lane(struct stream *stream);
 
 // Free the lanes of threads that have ended, if the image asks for it: it is sealed.
 void image_sweep(struct image *image);
-
-#endif

@@ -14,8 +14,7 @@
 // A stack costs 16 bytes in a table that is between five sixteenths and five eighths full, whatever
 // its depth. The table grows where it is: memory that was never touched before is expensive. New
 // stacks are written to the trace at once. One thread.
-#ifndef COLLECT_INTERNER_H
-#define COLLECT_INTERNER_H
+#pragma once
 
 #include "base/mem.h"
 #include "base/sse2.h"
@@ -128,5 +127,3 @@ struct interner_row interner_get(struct interner *interner, stack_id id);
 
 // Distinct stacks so far.
 size_t interner_count(const struct interner *interner);
-
-#endif

@@ -8,8 +8,7 @@
 // later. In a program that runs already a thread of ours loads it.
 //
 // All of it is done from here, by a 64-bit program, for programs of 64 and of 32 bits.
-#ifndef COLLECT_INVITE_WIN32_H
-#define COLLECT_INVITE_WIN32_H
+#pragma once
 
 #include "base/err.h"
 
@@ -31,5 +30,3 @@ bool invite_send(const struct invite_call *call, bool *first, struct err *err);
 
 // Whether the program is of 32 bits.
 bool invite_is_narrow(void *process);
-
-#endif

@@ -9,8 +9,7 @@
 // Edits that have a number in their lane are kept by it, with what they came to the last time: from
 // the same callers' stack they come to the same. Else they are looked up as others are. Whole
 // stacks that have a number are kept by it with their ids: they come to the same from anywhere.
-#ifndef COLLECT_LANE_PATH_H
-#define COLLECT_LANE_PATH_H
+#pragma once
 
 #include "collect/edit_cache.h"
 #include "collect/frame_map.h"
@@ -294,5 +293,3 @@ size_t lane_path_take(struct lane_path *path, const struct edit_cache *cache, ui
 // before one that has a frame that does not exist. queue->misses says whether more is learned.
 size_t lane_path_settle(struct lane_path *path, struct lane_path_scratch *scratch, size_t count,
 			struct frame_map *frames, stack_id *stacks);
-
-#endif

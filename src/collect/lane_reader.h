@@ -16,8 +16,7 @@
 // (lane_reader_skim.c).
 //
 // The state belongs to the lane and survives a change of its thread (wire/lane_event.h).
-#ifndef COLLECT_LANE_READER_H
-#define COLLECT_LANE_READER_H
+#pragma once
 
 #include "collect/frame_map.h"
 #include "collect/lane_path.h"
@@ -178,5 +177,3 @@ struct lane_vm lane_reader_take_vm(struct lane_reader *reader);
 // Look whether the end of the last call, which is open, has been published: up to `limit`. The
 // position does not change.
 bool lane_reader_complete(struct lane_reader *reader, uint64_t limit);
-
-#endif

@@ -1,6 +1,5 @@
 // lane_reader_own: what the files of lane_reader share among themselves.
-#ifndef COLLECT_LANE_READER_OWN_H
-#define COLLECT_LANE_READER_OWN_H
+#pragma once
 
 #include "collect/lane_reader.h"
 #include "wire/compiler.h"
@@ -57,5 +56,3 @@ const uint8_t *lane_reader_edit(struct lane_reader *reader, struct lane_reader_e
 
 // How many bytes from `in` on, up to `end`, are those that are `period` bytes before.
 size_t lane_reader_same(const uint8_t *in, const uint8_t *end, size_t period);
-
-#endif

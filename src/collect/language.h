@@ -8,8 +8,7 @@
 // asked for.
 //
 // What all images of a recording share. One thread.
-#ifndef COLLECT_LANGUAGE_H
-#define COLLECT_LANGUAGE_H
+#pragma once
 
 #include "base/map.h"
 #include "collect/interner.h"
@@ -57,5 +56,3 @@ uint32_t language_push(struct language *language, uint32_t outer, uint32_t frame
 
 // The stack for native stack `stack` and the list `node`, neither of which is empty.
 stack_id language_merge(struct language *language, stack_id stack, uint32_t node);
-
-#endif

@@ -3,8 +3,7 @@
 // A call that gives memory back is two records in its lane (wire/lane_event.h). The first one has
 // the place in the order; where the second has not been written yet, the call is in the kernel at
 // this moment, and the order waits for it: for microseconds as a rule, and never long.
-#ifndef COLLECT_MAPPINGS_H
-#define COLLECT_MAPPINGS_H
+#pragma once
 
 #include "collect/image.h"
 
@@ -17,5 +16,3 @@ void mappings_file(struct image *image, uint32_t number, uint64_t device, uint64
 
 // A part of the list of the image's mappings that has this number.
 void mappings_list(struct image *image, uint32_t number, const char *text, size_t length);
-
-#endif

@@ -1,6 +1,5 @@
 // maps_text: the kernel's list of a process's mappings, /proc/PID/maps or smaps, line by line.
-#ifndef COLLECT_MAPS_TEXT_H
-#define COLLECT_MAPS_TEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,5 +23,3 @@ bool maps_text_begins(const struct maps_line *line, const char *head); // its pa
 // Whether it is the recorder's: its library, of either class, also if the file was replaced since;
 // what it shares with the collector; on Windows all that the recorder calls its own.
 bool maps_text_is_ours(const struct maps_line *line);
-
-#endif

@@ -12,8 +12,7 @@
 //
 // One thread. An image of which one lane alone has something costs no bookkeeping, and little costs
 // a tick in which the lanes leave each other alone.
-#ifndef COLLECT_MERGE_H
-#define COLLECT_MERGE_H
+#pragma once
 
 #include "collect/image.h"
 
@@ -41,5 +40,3 @@ void merge_add(struct merge *merge, struct image *image);
 
 // Deliver what is before the first look, in order. False: held by a special item; call again.
 bool merge_run(struct merge *merge);
-
-#endif

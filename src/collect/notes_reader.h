@@ -1,6 +1,5 @@
 // notes_reader: reads lane 0 of an image, its notes: modules, forks, execs, marks, messages.
-#ifndef COLLECT_NOTES_READER_H
-#define COLLECT_NOTES_READER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ void notes_reader_check_children(struct image *image);
 
 // The image is over: the user, and the trace, learn which allocators in its files are not seen.
 void notes_reader_tell_hidden(struct image *image);
-
-#endif

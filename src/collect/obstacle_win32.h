@@ -2,8 +2,7 @@
 //
 // The words follow a colon: "editor.exe is not recorded: ". NULL: nothing that is known here, which
 // is no promise.
-#ifndef COLLECT_OBSTACLE_WIN32_H
-#define COLLECT_OBSTACLE_WIN32_H
+#pragma once
 
 #include <stdint.h>
 
@@ -17,5 +16,3 @@ const char *obstacle_guard_of_image(const char *path);
 
 // Of a process that could not be opened or written into, and why.
 const char *obstacle_of_process(uint32_t pid);
-
-#endif

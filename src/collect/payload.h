@@ -1,6 +1,5 @@
 // payload: what is left of bytes that somebody else has written, taken number by number.
-#ifndef COLLECT_PAYLOAD_H
-#define COLLECT_PAYLOAD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,5 +27,3 @@ static inline uint64_t payload_take(struct payload *payload, size_t size)
 	payload->left -= size;
 	return value;
 }
-
-#endif

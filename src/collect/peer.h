@@ -4,8 +4,7 @@
 //
 // A pid means something only while its process is alive, or a zombie that nobody has reaped. Each
 // call says nothing (0, NULL, false) rather than something wrong when it is not allowed to look.
-#ifndef COLLECT_PEER_H
-#define COLLECT_PEER_H
+#pragma once
 
 #include "base/str.h"
 #include "trace/trace.h"
@@ -102,5 +101,3 @@ bool peer_thread_name(uint32_t pid, uint32_t tid, char name[16]);
 // directory.
 void peer_file(uint32_t pid, const char *path, struct str *seen, uint64_t *size,
 	       uint64_t *mtime_ns);
-
-#endif

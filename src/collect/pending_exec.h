@@ -8,8 +8,7 @@
 // A parent whose place in the order is not known yet is read late, and may speak of a child that
 // has long said hello, and has even ended. So hellos are kept as long as somebody may be read who
 // said hello before.
-#ifndef COLLECT_PENDING_EXEC_H
-#define COLLECT_PENDING_EXEC_H
+#pragma once
 
 #include "trace/trace.h"
 
@@ -70,5 +69,3 @@ uint64_t pending_exec_forget_late(struct pending_exec *pending_exec, uint64_t si
 
 // Give one up: the same. NULL: there is none.
 char *pending_exec_give_up(struct pending_exec *pending_exec, process_id *parent);
-
-#endif

@@ -2,8 +2,7 @@
 //
 // A pool becomes a heap at its first event, under the process that the event belongs to: a forked
 // child has its own heaps of its parent's pools.
-#ifndef COLLECT_POOLS_H
-#define COLLECT_POOLS_H
+#pragma once
 
 #include "base/map.h"
 #include "trace/writer.h"
@@ -31,5 +30,3 @@ void pools_inherit(struct pools *pools, const struct pools *parent, uint32_t lim
 // The heap of pool `number` in `process`, added to the trace when it is new. A number that was
 // never named gets a name made of it.
 heap_id pools_heap(struct pools *pools, uint32_t number, process_id process, struct writer *writer);
-
-#endif

@@ -7,8 +7,7 @@
 // each is resident.
 //
 // The process runs on meanwhile, unless it waits; so a census is not of one instant.
-#ifndef COLLECT_PROC_MEMORY_H
-#define COLLECT_PROC_MEMORY_H
+#pragma once
 
 #include "collect/file_table.h"
 
@@ -17,5 +16,3 @@
 // too. False: the process may not be looked at, or is gone.
 bool proc_memory_take(uint32_t pid, struct file_table *files, bool smaps,
 		      struct trace_snapshot *snapshot);
-
-#endif

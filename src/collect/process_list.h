@@ -6,8 +6,7 @@
 // the fork. The merge asks the process list
 // when it comes to such a place, and waits for a child that has not said hello yet, but not for
 // long.
-#ifndef COLLECT_PROCESS_LIST_H
-#define COLLECT_PROCESS_LIST_H
+#pragma once
 
 #include "base/map.h"
 #include "collect/image.h"
@@ -83,5 +82,3 @@ bool process_list_empty(struct process_list *process_list);
 
 // Measure what we take in the guests.
 void process_list_weigh(struct process_list *process_list);
-
-#endif

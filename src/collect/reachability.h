@@ -6,8 +6,7 @@
 // reach), which goes on, and searches the copy: the collector does not know blocks. The search is
 // made in a thread, one at a time, and what it finds goes into the trace. A process that cannot be
 // copied is searched while it is stopped.
-#ifndef COLLECT_REACHABILITY_H
-#define COLLECT_REACHABILITY_H
+#pragma once
 
 #include "collect/process_list.h"
 
@@ -36,5 +35,3 @@ void reachability_finish(struct reachability *reachability);
 
 // All go on, searched or not: nothing can be written any more.
 void reachability_cancel(struct reachability *reachability);
-
-#endif

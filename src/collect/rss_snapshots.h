@@ -12,8 +12,7 @@
 // took. Where there is no time for one with smaps, it is taken without (proc_memory.h); where there
 // is none for that either, it is missed, which is counted. The end of the program itself is looked
 // at for a millisecond even so.
-#ifndef COLLECT_RSS_SNAPSHOTS_H
-#define COLLECT_RSS_SNAPSHOTS_H
+#pragma once
 
 #include "collect/process_list.h"
 #include "collect/reachability.h"
@@ -51,5 +50,3 @@ void rss_snapshots_finish(struct image *image);
 
 // So many events are not in the trace any more: snapshots that are open are of smaller numbers.
 void rss_snapshots_moved(struct rss_snapshots *looks, uint64_t left_out);
-
-#endif

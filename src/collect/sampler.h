@@ -7,8 +7,7 @@
 // what is resident now, as shared as it was when it was last counted. That is exact as long as no
 // page begins or ceases to be shared. When a process has begun or ended, with which pages may be
 // shared, a two-hundredth of the time is allowed. Notes say which of the two they are.
-#ifndef COLLECT_SAMPLER_H
-#define COLLECT_SAMPLER_H
+#pragma once
 
 #include "collect/process_list.h"
 
@@ -21,5 +20,3 @@ struct sampler {
 
 // Look at what is due. Between two passes.
 void sampler_run(struct sampler *sampler, struct process_list *process_list, uint64_t now_ns);
-
-#endif

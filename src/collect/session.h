@@ -2,8 +2,7 @@
 //
 // On Linux the bell is a word of the clock page, on which one sleeps (a futex); on Windows it is
 // an event beside it, and `fd` is a handle (they have 32 bits that count).
-#ifndef COLLECT_SESSION_H
-#define COLLECT_SESSION_H
+#pragma once
 
 #include "base/err.h"
 #include "wire/segment.h"
@@ -32,5 +31,3 @@ bool session_counter_is_trusted(void);
 
 // This thread writes ticks: wake it when it wants to be woken.
 void session_be_punctual(void);
-
-#endif

@@ -2,8 +2,7 @@
 //
 // The header, the lanes' words and the frames are mapped at once; a lane's ring, twice end to end,
 // when it is first looked at. What the guest writes there is not to be trusted.
-#ifndef COLLECT_SHARE_H
-#define COLLECT_SHARE_H
+#pragma once
 
 #include "base/err.h"
 #include "wire/segment.h"
@@ -34,5 +33,3 @@ void share_unmap_ring(const uint8_t *ring, uint32_t lane); // NULL is allowed
 
 // Bytes of memory that the segment takes.
 uint64_t share_bytes(const struct share *share);
-
-#endif

@@ -7,8 +7,7 @@
 //
 // Events between the two cuts (see merge.h) are *outer*: they hold nothing back by themselves, but
 // one on the same address does.
-#ifndef COLLECT_SLOTS_H
-#define COLLECT_SLOTS_H
+#pragma once
 
 #include "wire/lane_event.h"
 
@@ -42,5 +41,3 @@ uint32_t slots_add(struct slots *slots, uint32_t slot, uint64_t owner, uint32_t 
 
 // Take away a run with nothing waiting.
 void slots_remove(struct slots *slots, uint32_t run);
-
-#endif

@@ -6,8 +6,7 @@
 // there any more has ended. When an image is over, its spare is emptied and free again, if its
 // process is known to have ended; else it is out of use. A pool is given back when its owner and
 // all that claimed from it are over: nobody has it mapped then.
-#ifndef COLLECT_SPARES_H
-#define COLLECT_SPARES_H
+#pragma once
 
 #include "collect/share.h"
 
@@ -53,5 +52,3 @@ void spares_pass(struct spares *spares, struct process_list *process_list);
 
 // The image that had the spare is over. `clean`: its process surely is, too.
 void spares_release(struct spares *spares, struct spare *spare, bool clean);
-
-#endif

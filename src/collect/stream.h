@@ -2,8 +2,7 @@
 //
 // Items [first, inner) are before the pass's first cut, [inner, end) between the two cuts. The
 // ownership intervals belong to the stream, and so to the lane, and survive its threads.
-#ifndef COLLECT_STREAM_H
-#define COLLECT_STREAM_H
+#pragma once
 
 #include "collect/lane_reader.h"
 #include "collect/slots.h"
@@ -97,5 +96,3 @@ void stream_drop_runs(struct stream *stream, struct slots *slots);
 
 // What waited between the cuts is before the first cut of the next pass.
 void stream_promote(struct stream *stream, struct slots *slots);
-
-#endif

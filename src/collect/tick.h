@@ -9,8 +9,7 @@
 // tick. It does nothing else, so that the time does not stop while a block is compressed.
 //
 // Whoever raises the tick counts how long it was, and the trace says so.
-#ifndef COLLECT_TICK_H
-#define COLLECT_TICK_H
+#pragma once
 
 #include "base/err.h"
 #include "collect/session.h"
@@ -60,5 +59,3 @@ uint64_t tick_worst_ns(const struct tick *tick);
 void tick_ring(struct tick *tick);
 uint32_t tick_bell(const struct tick *tick);
 void tick_sleep(struct tick *tick, uint32_t seen, uint64_t timeout_ns);
-
-#endif

@@ -1,6 +1,5 @@
 // touched: which lane has touched which slot in a tick, and where two have.
-#ifndef COLLECT_TOUCHED_H
-#define COLLECT_TOUCHED_H
+#pragma once
 
 #include "wire/lane_event.h"
 
@@ -44,5 +43,3 @@ static inline bool touched_is_contested(const struct touched *touched, uint32_t 
 {
 	return touched->slots[slot] & TOUCHED_CONTESTED;
 }
-
-#endif

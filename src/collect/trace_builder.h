@@ -1,8 +1,7 @@
 // trace_builder: what all parts of the collector write into: the trace, and the launcher's ear.
 //
 // It keeps the time from falling, counts, and turns items into the trace's events. One thread.
-#ifndef COLLECT_TRACE_BUILDER_H
-#define COLLECT_TRACE_BUILDER_H
+#pragma once
 
 #include "collect/collect_types.h"
 #include "collect/file_table.h"
@@ -131,5 +130,3 @@ static inline bool trace_builder_folds(const struct trace_builder *trace_builder
 	       (second->time_ns <= limit_ns ||
 		second->time_ns - first->time_ns <= trace_builder->fold_ns);
 }
-
-#endif

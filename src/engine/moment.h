@@ -15,8 +15,7 @@
 // it set a mark is before the mark's edge. All others fall after the last event whose time is not
 // later than theirs. A mark's name may hold any character; it is looked for as it is written, and
 // then without what looks like a distance or a number after it.
-#ifndef ENGINE_MOMENT_H
-#define ENGINE_MOMENT_H
+#pragma once
 
 #include "base/err.h"
 #include "trace/reader.h"
@@ -70,5 +69,3 @@ uint64_t moment_begin(const struct reader *reader); // the time of `begin`; 0: n
 
 // "1.5ms", "-3s", "12" (seconds) -> nanoseconds; at most 9 decimals. False when it is no time.
 bool moment_parse_duration(const char *text, int64_t *duration_ns);
-
-#endif

@@ -23,8 +23,7 @@
 //
 // One pass, constant time a step on average. Memory grows with the number of groups that are in
 // each other, at most (highest level / rise_min), never with the length of the curve.
-#ifndef ENGINE_PROMINENCE_H
-#define ENGINE_PROMINENCE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -63,5 +62,3 @@ void prominence_add(struct prominence *crest, uint64_t edge, uint64_t level);
 
 // The window is over; tells what is still open.
 void prominence_finish(struct prominence *crest);
-
-#endif

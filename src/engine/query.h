@@ -9,8 +9,7 @@
 // ..1K, >1M; for times <1ms, 10us..1s.
 //
 // Ids are known once the trace's definitions are read, so call reader_scan before query_add_*.
-#ifndef ENGINE_QUERY_H
-#define ENGINE_QUERY_H
+#pragma once
 
 #include "base/err.h"
 #include "trace/reader.h"
@@ -118,5 +117,3 @@ bool query_has_owner(const struct query *query, bool heap, unsigned owner);
 
 // Whether it leaves anything out.
 bool query_narrows(const struct query *query);
-
-#endif

@@ -26,8 +26,7 @@
 // With few runs there are few ways, and no figure can be beyond one in twenty of them: 4 and 4 have
 // 70, 3 and 3 have 20, of which two (as it was, and the other way round) show the largest |t|.
 // Where only more counts, not less, 3 and 3 are enough.
-#ifndef ENGINE_SIGNIFICANCE_H
-#define ENGINE_SIGNIFICANCE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -59,5 +58,3 @@ void significance_settle(struct significance *significance);
 // What is said of a figure, by its values again.
 struct significance_verdict significance_judge(const struct significance *significance,
 					       const double *values);
-
-#endif

@@ -21,8 +21,7 @@
 // floor, which a quarter of wild values cannot move. (H. Theil 1950; P. K. Sen 1968.) The fit is
 // the R² of the straight line of least squares through the floor: 1 for a leak that is as steady
 // as a clock, and lower the more the growth comes in bursts.
-#ifndef ENGINE_TREND_H
-#define ENGINE_TREND_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -48,5 +47,3 @@ struct trend {
 // `lows` are the lowest levels; at most TREND_BUCKETS_MAX of them. `floor` (NULL: not wanted) has
 // room for as many.
 struct trend trend_judge(const uint64_t *lows, size_t count, uint64_t grown_min, uint64_t *floor);
-
-#endif

@@ -12,8 +12,7 @@
 //
 // The pass is the truth, and what is kept is the very figures of it: nothing is counted in another
 // way.
-#ifndef ENGINE_WHOLE_H
-#define ENGINE_WHOLE_H
+#pragma once
 
 #include "engine/replay/heap.h"
 #include "engine/replay/pool_totals.h"
@@ -41,5 +40,3 @@ struct whole_wish {
 // stopped (reader_stop): then of what was read so far.
 void whole_read(struct whole *whole, struct reader *reader, const struct whole_wish *wish);
 void whole_fini(struct whole *whole); // accepts { 0 }
-
-#endif

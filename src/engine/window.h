@@ -42,8 +42,7 @@
 // window, not the steps in it, except where a function says "by scan".
 //
 // One thread at a time. The engine knows no names.
-#ifndef ENGINE_WINDOW_H
-#define ENGINE_WINDOW_H
+#pragma once
 
 #include "base/err.h"
 #include "base/progress.h"
@@ -332,5 +331,3 @@ bool window_walk(struct window *window, const struct window_query *query,
 // ask for those that are shown.
 bool window_fetch(struct window *window, struct window_allocation *allocations, size_t count,
 		  struct err *err);
-
-#endif

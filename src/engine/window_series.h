@@ -8,8 +8,7 @@
 // left out or counted twice, and the window's own edges are not moved.
 //
 // Levels drop when a process exits or execs, in any mode.
-#ifndef ENGINE_WINDOW_SERIES_H
-#define ENGINE_WINDOW_SERIES_H
+#pragma once
 
 #include "engine/window.h"
 
@@ -95,5 +94,3 @@ uint32_t window_lifetime_class(uint64_t lifetime_ns);
 
 // The shortest lifetime of a class.
 uint64_t window_lifetime_floor(uint32_t class_number);
-
-#endif

@@ -1,6 +1,5 @@
 // window_source: what the parts of window share: where single steps come from.
-#ifndef ENGINE_WINDOW_SOURCE_H
-#define ENGINE_WINDOW_SOURCE_H
+#pragma once
 
 #include "engine/window.h"
 
@@ -60,5 +59,3 @@ enum window_source_wish {
 	WINDOW_SOURCE_NEVER
 };
 bool window_source_wish(enum window_source_wish *wish, struct err *err);
-
-#endif

@@ -3,8 +3,7 @@
 //
 // A block is one of malloc's heap or of another (lives.h); the calls on virtual memory are
 // not among them. Without a filter there are also ends of blocks that nobody saw begin.
-#ifndef EXPORT_EVENTS_H
-#define EXPORT_EVENTS_H
+#pragma once
 
 #include "engine/replay/lives.h"
 #include "export/export.h"
@@ -42,5 +41,3 @@ void events_say_sampled(const struct export_source *source);
 // Of the window: what the class of a whole life is.
 enum query_type events_class(const struct export_source *source, const struct lives_block *block,
 			     const struct lives_end *end);
-
-#endif

@@ -5,8 +5,7 @@
 // and what it loses. What a format cannot say is said to `say`, with how much there is of it.
 //
 // To add one: a file that defines its `struct export_format`, and a line in export.c.
-#ifndef EXPORT_EXPORT_H
-#define EXPORT_EXPORT_H
+#pragma once
 
 #include "base/sink.h"
 #include "export/samples.h"
@@ -74,5 +73,3 @@ extern const struct export_format csv_format;
 extern const struct export_format csv_jsonl_format;
 extern const struct export_format heaptrack_format;
 extern const struct export_format parquet_format;
-
-#endif

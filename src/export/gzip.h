@@ -5,8 +5,7 @@
 //     gzip_end         flushes; gives all back
 //
 // A failure of the sink is the sink's to report.
-#ifndef EXPORT_GZIP_H
-#define EXPORT_GZIP_H
+#pragma once
 
 #include "base/sink.h"
 
@@ -15,5 +14,3 @@ struct gzip;
 struct gzip *gzip_begin(struct sink *sink); // borrowed until gzip_end
 void gzip_write(struct gzip *gzip, const void *bytes, size_t length);
 void gzip_end(struct gzip *gzip);
-
-#endif

@@ -4,8 +4,7 @@
 // A location is one frame of the trace: one address in one module, with one line for each
 // function that was inlined there, innermost first. A function is a name in a file and a module.
 // Numbers count from 0 in the order in which they were first asked for. One thread.
-#ifndef EXPORT_LOCATIONS_H
-#define EXPORT_LOCATIONS_H
+#pragma once
 
 #include "base/map.h"
 #include "export/string_table.h"
@@ -56,5 +55,3 @@ size_t locations_of_stack(struct locations *locations, stack_id stack, uint32_t 
 // semicolon where there is text already. A semicolon in a name becomes a colon. Append.
 void locations_fold(struct locations *locations, stack_id stack, struct str *line);
 void locations_fold_name(struct str *line, const char *name);
-
-#endif

@@ -6,8 +6,7 @@
 // greatest value, so that readers leave out row groups. No value is missing, so there are no levels
 // but those of lists. Memory: that of one column of a batch, and some 2 KB for each row group. One
 // thread.
-#ifndef EXPORT_PARQUET_H
-#define EXPORT_PARQUET_H
+#pragma once
 
 #include "export/rowset.h"
 
@@ -21,5 +20,3 @@ struct parquet_files {
 // Write tables (a set of 1 << enum rowset_table_id), each to a file of its own.
 bool parquet_write(const struct export_source *source, unsigned tables,
 		   const struct parquet_files *files, struct err *err);
-
-#endif

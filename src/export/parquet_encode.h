@@ -1,7 +1,6 @@
 // parquet_encode: Parquet's encodings of columns of numbers
 // (https://github.com/apache/parquet-format/blob/master/Encodings.md). All append to a text.
-#ifndef EXPORT_PARQUET_ENCODE_H
-#define EXPORT_PARQUET_ENCODE_H
+#pragma once
 
 #include "base/str.h"
 
@@ -17,5 +16,3 @@ void parquet_encode_hybrid(struct str *out, const uint32_t *values, size_t count
 
 // How many bits the number has; 0 for 0.
 unsigned parquet_encode_bits(uint64_t value);
-
-#endif

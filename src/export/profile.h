@@ -1,7 +1,6 @@
 // profile: what the two formats of profiles, pprof and OpenTelemetry's, have in common: the four
 // values of a sample, and mappings.
-#ifndef EXPORT_PROFILE_H
-#define EXPORT_PROFILE_H
+#pragma once
 
 #include "base/map.h"
 #include "export/samples.h"
@@ -24,5 +23,3 @@ uint64_t profile_mapping(const struct reader *reader, struct map *mappings,
 // Append.
 void profile_add_mapping(struct str *message, unsigned field, const struct trace_module *module,
 			 struct string_table *strings);
-
-#endif

@@ -6,8 +6,7 @@
 // of every field and is left out, except in packed lists.
 //
 // Example: protobuf_u64(out, 1, 150) adds 08 96 01: field 1 of type varint, then 150.
-#ifndef EXPORT_PROTOBUF_H
-#define EXPORT_PROTOBUF_H
+#pragma once
 
 #include "base/str.h"
 
@@ -22,5 +21,3 @@ void protobuf_text(struct str *out, unsigned field, const char *text);
 
 // A packed list is a field of bytes that holds values without tags.
 void protobuf_varint(struct str *out, uint64_t value);
-
-#endif

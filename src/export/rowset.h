@@ -11,8 +11,7 @@
 //       end
 //
 // Memory: a batch, the blocks that live at one time, and the texts, which grow with the program.
-#ifndef EXPORT_ROWSET_H
-#define EXPORT_ROWSET_H
+#pragma once
 
 #include "engine/replay/lives.h"
 #include "export/export.h"
@@ -134,5 +133,3 @@ bool rowset_table(struct rowset *rowset, enum rowset_table_id id, uint32_t from,
 
 // What `trace` is in all rows of a trace: 32 hexadecimal digits.
 void rowset_trace_name(const struct reader *reader, char out[static 33]);
-
-#endif

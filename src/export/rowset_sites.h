@@ -1,7 +1,6 @@
 // rowset_sites: what each stack's blocks add up to, while allocations are written: the table
 // `sites`.
-#ifndef EXPORT_ROWSET_SITES_H
-#define EXPORT_ROWSET_SITES_H
+#pragma once
 
 #include "engine/replay/lives.h"
 #include "trace/reader.h"
@@ -37,5 +36,3 @@ void rowset_sites_add(struct rowset_sites *sites, const struct lives_block *bloc
 // in the order of their first stacks, and none without blocks.
 void rowset_sites_join(struct rowset_sites *sites,
 		       uint64_t (*identity_of)(void *context, stack_id stack), void *context);
-
-#endif

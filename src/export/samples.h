@@ -9,8 +9,7 @@
 // what one block of its size stands for (engine/replay/weight.h), and `by_size` is set for that.
 //
 // It costs 112 bytes for each sample. One thread.
-#ifndef EXPORT_SAMPLES_H
-#define EXPORT_SAMPLES_H
+#pragma once
 
 #include "base/err.h"
 #include "report/ask/query_context.h"
@@ -66,5 +65,3 @@ void samples_sort(struct samples *samples);
 
 // What a sample has of it.
 int64_t samples_value(const struct sample *sample, enum samples_value value);
-
-#endif

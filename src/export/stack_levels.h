@@ -13,8 +13,7 @@
 // a stack is kept when it changes for the first time after one.
 //
 // It costs 160 bytes for each stack. One thread.
-#ifndef EXPORT_STACK_LEVELS_H
-#define EXPORT_STACK_LEVELS_H
+#pragma once
 
 #include "base/map.h"
 #include "engine/replay/heap.h"
@@ -62,5 +61,3 @@ void stack_levels_say(const struct stack_levels *levels, const char *format);
 // location. Appends.
 void stack_levels_frame(const struct locations *locations, const struct location *location,
 			uint32_t line, struct str *text);
-
-#endif

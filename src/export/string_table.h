@@ -1,6 +1,5 @@
 // string_table: texts by number, each once, from 0 in the order in which they were first asked for.
-#ifndef EXPORT_STRING_TABLE_H
-#define EXPORT_STRING_TABLE_H
+#pragma once
 
 #include "base/index_set.h"
 
@@ -13,5 +12,3 @@ struct string_table {
 // NULL is taken for "".
 uint32_t string_table_add(struct string_table *table, const char *text);
 void string_table_fini(struct string_table *table); // accepts { 0 }
-
-#endif

@@ -6,8 +6,7 @@
 //       thrift_i32 …                 its fields, numbers rising
 //       thrift_list                  its items follow: thrift_item_…, or thrift_begin … thrift_end
 //     thrift_end
-#ifndef EXPORT_THRIFT_H
-#define EXPORT_THRIFT_H
+#pragma once
 
 #include "base/str.h"
 
@@ -41,5 +40,3 @@ void thrift_text(struct thrift *thrift, unsigned field, const char *text);
 void thrift_list(struct thrift *thrift, unsigned field, enum thrift_type type, size_t count);
 void thrift_item_i32(struct thrift *thrift, int32_t value);
 void thrift_item_text(struct thrift *thrift, const char *text);
-
-#endif

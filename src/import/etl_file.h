@@ -8,8 +8,7 @@
 //     etl_file_open
 //       etl_file_next     until false; etl_file_rewind begins again
 //     etl_file_close
-#ifndef IMPORT_ETL_FILE_H
-#define IMPORT_ETL_FILE_H
+#pragma once
 
 #include "base/err.h"
 
@@ -71,5 +70,3 @@ uint64_t etl_file_read(const struct etl_file *file);    // bytes, of this pass
 uint64_t etl_file_damaged(const struct etl_file *file); // buffers with a damaged rest, of this pass
 uint64_t etl_file_end(const struct etl_file *file);     // where its buffers end
 bool etl_file_cut(const struct etl_file *file);         // it ends before its last buffer does
-
-#endif

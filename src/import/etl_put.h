@@ -1,7 +1,6 @@
 // etl_put: events of memory of a Windows event log into a trace, with what they need defined:
 // processes, threads, heaps, images and stacks.
-#ifndef IMPORT_ETL_PUT_H
-#define IMPORT_ETL_PUT_H
+#pragma once
 
 #include "base/map.h"
 #include "import/etl_file.h"
@@ -53,5 +52,3 @@ void etl_put_slot(struct etl_put *put, const struct etl_slot *slot);
 
 // Whether an address is the kernel's.
 bool etl_put_is_kernel(const struct etl_put *put, uint64_t address);
-
-#endif

@@ -4,8 +4,7 @@
 // Windows names a stack by a key, the address of an entry of its cache, and tells the frames only
 // when the entry is given up, or at the log's end. Entries are used again: a key has many stacks.
 // So a reference means the first definition of its key at or after its time.
-#ifndef IMPORT_ETL_STACKS_H
-#define IMPORT_ETL_STACKS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,5 +36,3 @@ struct etl_stacks_counts {
 	uint64_t definitions, nodes;
 };
 struct etl_stacks_counts etl_stacks_count(const struct etl_stacks *stacks);
-
-#endif

@@ -6,8 +6,7 @@
 //       etl_system_settle
 //       etl_system_find …    questions
 //     etl_system_free
-#ifndef IMPORT_ETL_SYSTEM_H
-#define IMPORT_ETL_SYSTEM_H
+#pragma once
 
 #include "import/etl_file.h"
 
@@ -59,5 +58,3 @@ uint32_t etl_system_named(const struct etl_system *system); // images whose symb
 // Whether the event loads an image where another has been.
 bool etl_system_reloads(const struct etl_system *system, const struct etl_event *event,
 			uint32_t *pid);
-
-#endif

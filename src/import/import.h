@@ -2,8 +2,7 @@
 //
 // A format is a row of a table: a name, how its beginning looks, and what reads it. Input is read
 // once and as a stream; memory grows with what is defined and what lives, not with the events.
-#ifndef IMPORT_IMPORT_H
-#define IMPORT_IMPORT_H
+#pragma once
 
 #include "base/str.h"
 #include "import/intake.h"
@@ -74,5 +73,3 @@ void import_end_here(struct import_work *work);
 
 // For readers of no lines, now and then: tells the progress; whether the user stopped it.
 bool import_was_stopped(const struct import_work *work);
-
-#endif

@@ -1,6 +1,5 @@
 // import_formats: the formats that there are, a file each.
-#ifndef IMPORT_IMPORT_FORMATS_H
-#define IMPORT_IMPORT_FORMATS_H
+#pragma once
 
 #include "import/import.h"
 
@@ -21,5 +20,3 @@ extern const struct import_format import_tracefrag;
 extern const struct import_format import_tracker;
 extern const struct import_format import_dhat;
 extern const struct import_format import_etl;
-
-#endif

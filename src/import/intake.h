@@ -9,8 +9,7 @@
 //
 // Memory grows with what is defined (functions, stacks, threads), not with events. Errors of the
 // writer are sticky; intake_ok and intake_end tell them.
-#ifndef IMPORT_INTAKE_H
-#define IMPORT_INTAKE_H
+#pragma once
 
 #include "base/err.h"
 #include "trace/trace.h"
@@ -76,5 +75,3 @@ uint64_t intake_raised(const struct intake *intake); // times that fell
 
 // The end of the trace. `why`: the source was cut; NULL: it was whole.
 bool intake_end(struct intake *intake, const char *why, struct err *err);
-
-#endif

@@ -1,7 +1,6 @@
 // mapped_files: a process's mapped files, as lines of /proc/PID/maps, and the modules that
 // addresses are in.
-#ifndef IMPORT_MAPPED_FILES_H
-#define IMPORT_MAPPED_FILES_H
+#pragma once
 
 #include "import/intake.h"
 
@@ -19,5 +18,3 @@ void mapped_files_add(struct mapped_files *mappings, const char *line);
 // it is on this machine.
 module_id mapped_files_find(struct mapped_files *mappings, struct intake *intake,
 			    process_id process, uint64_t address);
-
-#endif

@@ -1,6 +1,5 @@
 // number: numbers as other programs write them.
-#ifndef IMPORT_NUMBER_H
-#define IMPORT_NUMBER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,5 +14,3 @@ bool number_parse_hex(const char *text, size_t length, uint64_t *number);
 // A decimal number of units with `scale` (a power of ten) nanoseconds each; with a fraction, of
 // which what is less than a nanosecond is left out.
 bool number_parse_time(const char *text, uint64_t scale, uint64_t *time_ns);
-
-#endif

@@ -2,8 +2,7 @@
 //
 // The names of the columns say what they hold; a time's says its unit. docs/formats.md lists the
 // names and the words of the `op` column.
-#ifndef IMPORT_ROWS_H
-#define IMPORT_ROWS_H
+#pragma once
 
 #include "base/str.h"
 #include "import/intake.h"
@@ -48,5 +47,3 @@ bool rows_take(struct rows *rows, const char *const fields[ROWS_COLUMNS], struct
 
 // Lines about what was left out or assumed.
 void rows_remark(const struct rows *rows, struct str *remarks);
-
-#endif

@@ -10,8 +10,7 @@
 //         series_add_freed
 //       series_end        the events
 //     series_free
-#ifndef IMPORT_SERIES_H
-#define IMPORT_SERIES_H
+#pragma once
 
 #include "import/intake.h"
 
@@ -37,5 +36,3 @@ void series_end(struct series *series);
 
 uint64_t series_snapshots(const struct series *series);
 uint64_t series_joined(const struct series *series); // sums of more blocks than are distinguished
-
-#endif

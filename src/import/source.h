@@ -6,8 +6,7 @@
 // Failures are sticky: source_line and source_bytes are false at the end and at a failure; ask
 // source_ok then. Input that ends early (in the middle of a compressed frame) is no failure:
 // source_cut.
-#ifndef IMPORT_SOURCE_H
-#define IMPORT_SOURCE_H
+#pragma once
 
 #include "base/err.h"
 
@@ -49,5 +48,3 @@ uint64_t source_read(const struct source *source);        // bytes read from the
 // Whether it ended in the middle of a compressed frame.
 bool source_cut(const struct source *source);
 bool source_ok(const struct source *source, struct err *err);
-
-#endif

@@ -1,6 +1,5 @@
 // spans: parts of an address space, as a sorted list. `struct spans s = { 0 };` is an empty one.
-#ifndef IMPORT_SPANS_H
-#define IMPORT_SPANS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@ void spans_remove(struct spans *spans, uint64_t start, uint64_t end);
 // The first part at or after `start` that no span has, up to `end`: its length, 0 if there is
 // none.
 uint64_t spans_gap(const struct spans *spans, uint64_t *start, uint64_t end);
-
-#endif

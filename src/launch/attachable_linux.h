@@ -2,8 +2,7 @@
 //
 // All that can be known without touching it. What is refused here is refused in one line that says
 // the remedy, and nothing was changed.
-#ifndef LAUNCH_ATTACHABLE_LINUX_H
-#define LAUNCH_ATTACHABLE_LINUX_H
+#pragma once
 
 #include "base/err.h"
 #include "base/str.h"
@@ -40,5 +39,3 @@ bool attachable_await(pid_t pid, unsigned limit_ms, int wake_fd, void (*tell)(co
 
 // Why the kernel refused with `number`, where it did so all the same. Always false.
 bool attachable_refused(pid_t pid, int number, struct err *err);
-
-#endif

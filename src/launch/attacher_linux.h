@@ -11,8 +11,7 @@
 // are written. A thread inside of them is stepped out first.
 //
 // The end is the same backwards; the library stays loaded, because a thread may yet return into it.
-#ifndef LAUNCH_ATTACHER_LINUX_H
-#define LAUNCH_ATTACHER_LINUX_H
+#pragma once
 
 #include "base/err.h"
 #include "launch/glibc_heap_linux.h"
@@ -42,5 +41,3 @@ bool attacher_begin(pid_t pid, const char *library, const char *session, struct 
 // `err` says what was left. A process that has ended is no failure.
 bool attacher_end(pid_t pid, const char *session, struct attacher_figures *figures,
 		  struct err *err);
-
-#endif

@@ -1,7 +1,6 @@
 // attacher, between its parts: the way in (attacher_linux.c), and the way out
 // (attacher_leave_linux.c).
-#ifndef LAUNCH_ATTACHER_OWN_LINUX_H
-#define LAUNCH_ATTACHER_OWN_LINUX_H
+#pragma once
 
 #include "launch/attacher_linux.h"
 #include "launch/objects_linux.h"
@@ -59,5 +58,3 @@ uint32_t attacher_write(const struct tracee *tracee, const struct tracee_thread 
 // recorder it has to be; NULL: anybody's.
 bool attacher_leave(struct attacher *attacher, const char *session,
 		    struct attacher_figures *figures, struct err *err);
-
-#endif

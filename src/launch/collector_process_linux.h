@@ -2,8 +2,7 @@
 //
 // A child in a session of its own, so that the terminal's signals do not reach it, with nothing
 // open but the trace and a socket to us. It lives on when we are killed, until the recording ends.
-#ifndef LAUNCH_COLLECTOR_PROCESS_LINUX_H
-#define LAUNCH_COLLECTOR_PROCESS_LINUX_H
+#pragma once
 
 #include "base/err.h"
 #include "collect/collect.h"
@@ -43,5 +42,3 @@ void collector_process_kill(const struct collector_process *collector_process);
 // Close the socket and wait for its end; one that does not end in time is killed. Accepts one that
 // was closed.
 void collector_process_close(struct collector_process *collector_process);
-
-#endif

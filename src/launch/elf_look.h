@@ -2,8 +2,7 @@
 //
 // For files that anybody may have made, read by libelf: every offset and count is checked against
 // the size of the file, and a table of more than ELF_LOOK_BYTES_MAX is not read.
-#ifndef LAUNCH_ELF_LOOK_H
-#define LAUNCH_ELF_LOOK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,5 +21,3 @@ struct elf_look {
 
 // What `fd` holds; all false if it is no ELF file or cannot be read.
 struct elf_look elf_look_at(int fd);
-
-#endif

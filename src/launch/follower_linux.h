@@ -5,8 +5,7 @@
 //
 // It is a process of its own, which looks at the file now and then: what it does, and how long it
 // waits for a server, is no matter of the recording's.
-#ifndef LAUNCH_FOLLOWER_LINUX_H
-#define LAUNCH_FOLLOWER_LINUX_H
+#pragma once
 
 #include "base/err.h"
 
@@ -26,5 +25,3 @@ bool follower_open(struct follower *follower, const char *const *words, const ch
 // Wait for its end; a signal to us, by signal_fd, ends it. Does nothing where there is none. False:
 // it did not get to its end, and has said why.
 bool follower_wait(struct follower *follower, int signal_fd, void (*tell)(const char *line));
-
-#endif

@@ -9,8 +9,7 @@
 // No thread may be inside of malloc. What is found is checked where it can be: each chain of chunks
 // must end at its top, each list hold only chunks of its size. What does not fit is not guessed
 // at: then nothing is read, and `why` says what was wrong.
-#ifndef LAUNCH_GLIBC_HEAP_LINUX_H
-#define LAUNCH_GLIBC_HEAP_LINUX_H
+#pragma once
 
 #include "base/str.h"
 #include "collect/collect.h"
@@ -51,5 +50,3 @@ void glibc_heap_check(struct glibc_heap *heap, const struct objects *objects);
 void glibc_heap_note(struct glibc_heap *heap, struct str *text);
 
 void glibc_heap_fini(struct glibc_heap *heap); // accepts { 0 }
-
-#endif

@@ -8,8 +8,7 @@
 // A process of its own with idle priority: it takes only what nobody else wants of the processors
 // and the disk, and nothing that happens to it can touch the recording. When we are gone, it leaves
 // off.
-#ifndef LAUNCH_INDEXER_LINUX_H
-#define LAUNCH_INDEXER_LINUX_H
+#pragma once
 
 #include "base/err.h"
 
@@ -36,5 +35,3 @@ void indexer_stop(const struct indexer *indexer);
 
 // Waits for its end. *cpu_ns is what it took. Only of one that is open.
 enum indexer_end indexer_close(struct indexer *indexer, uint64_t *cpu_ns, struct err *err);
-
-#endif

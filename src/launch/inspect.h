@@ -4,8 +4,7 @@
 // in the file is believed), its permission bits and its capabilities. Looks at what the dynamic
 // loader will look at; whatever cannot be read or is not understood is INSPECT_OK: the program
 // decides for itself, we only warn.
-#ifndef LAUNCH_INSPECT_H
-#define LAUNCH_INSPECT_H
+#pragma once
 
 #include "base/str.h"
 
@@ -34,5 +33,3 @@ struct inspect {
 // recorder for i386. Never fails.
 void inspect_program(struct inspect *inspect, const char *path, bool recorder_32);
 void inspect_fini(struct inspect *inspect);
-
-#endif

@@ -10,8 +10,7 @@
 // Nothing that is read is believed: extents must agree with the tree, slabs with their own count of
 // free blocks, and what is put aside must be among what is used. What does not fit is not guessed
 // at: then no block of jemalloc's is listed, and `heap->with` says why.
-#ifndef LAUNCH_JEMALLOC_HEAP_LINUX_H
-#define LAUNCH_JEMALLOC_HEAP_LINUX_H
+#pragma once
 
 #include "launch/glibc_heap_linux.h"
 
@@ -19,5 +18,3 @@
 // no jemalloc. No thread may be inside of it.
 void jemalloc_heap_read(struct glibc_heap *heap, const struct objects *objects,
 			const struct tracee *tracee);
-
-#endif

@@ -1,6 +1,5 @@
 // keep_wishes: how the trace of a recording is to be kept short (keeper_linux.h).
-#ifndef LAUNCH_KEEP_WISHES_H
-#define LAUNCH_KEEP_WISHES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,5 +21,3 @@ static inline bool keep_wishes_any(const struct keep_wishes *wishes)
 {
 	return wishes->max_bytes || wishes->keep_ns || keep_wishes_rotate(wishes);
 }
-
-#endif

@@ -17,12 +17,9 @@
 // holds, too: then programs wait.
 //
 // One that is killed meanwhile leaves the old file as it was, and the new one as NAME.PID.part.
-#ifndef LAUNCH_KEEPER_LINUX_H
-#define LAUNCH_KEEPER_LINUX_H
+#pragma once
 
 #include "collect/collect.h"
 
 // For collect_options; its wishes are a struct keep_wishes (keep_wishes.h).
 extern const struct collect_keep keeper_calls;
-
-#endif

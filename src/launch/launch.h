@@ -13,8 +13,7 @@
 // The program is our child, in our process group and on our terminal: what the terminal sends
 // reaches it without us. It has exactly the descriptors, signal mask and dispositions, limits and
 // working directory that we were given.
-#ifndef LAUNCH_LAUNCH_H
-#define LAUNCH_LAUNCH_H
+#pragma once
 
 #include "base/err.h"
 #include "base/str.h"
@@ -69,5 +68,3 @@ struct launch_result {
 void launch_run(const struct launch_options *options, struct launch_result *result,
 		struct err *err);
 void launch_result_fini(struct launch_result *result);
-
-#endif

@@ -1,6 +1,5 @@
 // launch, between its parts: what does not depend on the system (launch.c).
-#ifndef LAUNCH_LAUNCH_OWN_H
-#define LAUNCH_LAUNCH_OWN_H
+#pragma once
 
 #include "launch/launch.h"
 #include "launch/output.h"
@@ -31,5 +30,3 @@ void launch_describe_options(const struct launch_options *options, struct trace_
 
 // The collector has closed the trace: `message` is its COLLECT_DONE.
 void launch_close(struct launch_result *result, const struct collect_message *message);
-
-#endif

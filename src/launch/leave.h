@@ -1,9 +1,6 @@
 // leave: how we end, once the program that we ran has ended.
-#ifndef LAUNCH_LEAVE_H
-#define LAUNCH_LEAVE_H
+#pragma once
 
 // With its exit code, or by its signal, but without a core file of our own. `status` is what
 // launch_run says. Returns the exit code for us, where it returns.
 int leave_as(int status);
-
-#endif

@@ -3,8 +3,7 @@
 //
 // Its headers and a few of its symbols; where it is stripped, those of the file of debugging
 // information that its build-id leads to. For files that anybody may have made, read by libelf.
-#ifndef LAUNCH_LOADER_FILE_LINUX_H
-#define LAUNCH_LOADER_FILE_LINUX_H
+#pragma once
 
 #include "base/str.h"
 
@@ -51,5 +50,3 @@ uint32_t loader_file_look(int fd, struct str *why);
 
 // False: it is no ELF file, or has too many program headers.
 bool loader_file_read(int fd, struct loader_file *file);
-
-#endif

@@ -16,8 +16,7 @@
 //
 // The program runs until its C library has set that up, which it does before anybody allocates;
 // then the recorder is called (wire/attach.h, ATTACH_ENTER), and the process goes on untraced.
-#ifndef LAUNCH_LOADER_LINUX_H
-#define LAUNCH_LOADER_LINUX_H
+#pragma once
 
 #include "base/err.h"
 
@@ -43,5 +42,3 @@ extern const struct collect_enter loader_children;
 
 // It goes on without.
 void loader_leave(pid_t pid);
-
-#endif

@@ -13,8 +13,7 @@
 // One thing no memory tells: where in its block the address is that an aligned allocation gave to
 // the program (memalign (4096, …), or new of a type with alignas). Of pages that have such
 // blocks, blocks are listed by where they begin, and `heap->inexact` counts them.
-#ifndef LAUNCH_MIMALLOC_HEAP_LINUX_H
-#define LAUNCH_MIMALLOC_HEAP_LINUX_H
+#pragma once
 
 #include "launch/glibc_heap_linux.h"
 
@@ -22,5 +21,3 @@
 // there is no mimalloc. No thread may be inside of it.
 void mimalloc_heap_read(struct glibc_heap *heap, const struct objects *objects,
 			const struct tracee *tracee);
-
-#endif

@@ -7,8 +7,7 @@
 //
 //     Example: one in read(0, …) has 3 in orig_rax and 0 in rbx; here it asks for SYS_read, which
 //     is 0 for x86-64, with 0 as its first argument.
-#ifndef LAUNCH_NARROW_LINUX_H
-#define LAUNCH_NARROW_LINUX_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,5 +54,3 @@ struct narrow_restorer {
 
 // By number from 0 on; NULL: there are no more.
 const struct narrow_restorer *narrow_restorer(bool narrow, size_t number);
-
-#endif

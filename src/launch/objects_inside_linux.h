@@ -3,8 +3,7 @@
 // Such are Rust's jemalloc (_rjem_malloc) and what is linked with hidden names. They are found by
 // the symbol table of the file, or of the file of debugging information that its build-id leads to;
 // where there is neither, they are not known.
-#ifndef LAUNCH_OBJECTS_INSIDE_LINUX_H
-#define LAUNCH_OBJECTS_INSIDE_LINUX_H
+#pragma once
 
 #include "launch/objects_linux.h"
 
@@ -13,5 +12,3 @@ void objects_inside_look(const struct objects *objects, struct objects_one *obje
 
 // What was found so of the same process earlier, but for the code.
 void objects_inside_know(struct objects *objects, const struct objects *earlier);
-
-#endif

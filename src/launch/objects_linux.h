@@ -3,8 +3,7 @@
 // Read from its memory, by the tables that its dynamic linker uses, so that a library may have been
 // replaced on disk since. Nothing that is read there is believed: every table is looked at
 // in bounded steps, and what is not mapped is not there.
-#ifndef LAUNCH_OBJECTS_LINUX_H
-#define LAUNCH_OBJECTS_LINUX_H
+#pragma once
 
 #include "collect/maps_text.h"
 
@@ -83,5 +82,3 @@ bool objects_restorers(const struct objects *objects, uint64_t *start, uint64_t 
 // A system-call instruction: in libc's `syscall`; where a program of 32 bits enters the kernel, in
 // the kernel's code; of a static program the first one. 0: none was found.
 uint64_t objects_gate(const struct objects *objects);
-
-#endif

@@ -1,6 +1,5 @@
 // output: creates the file that a recording goes to, and never overwrites one unasked.
-#ifndef LAUNCH_OUTPUT_H
-#define LAUNCH_OUTPUT_H
+#pragma once
 
 #include "base/err.h"
 #include "base/str.h"
@@ -44,5 +43,3 @@ bool output_is_plain(const char *path);
 // is written there would destroy it, or be mixed with what the program writes. NULL: nothing.
 const char *output_is_its(const char *path, const char *program);
 void output_host(char *host, size_t room);
-
-#endif

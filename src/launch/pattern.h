@@ -7,8 +7,7 @@
 //
 // Names of programs come from anywhere: a slash or a control character in one becomes '_', and
 // only its first 100 bytes are used.
-#ifndef LAUNCH_PATTERN_H
-#define LAUNCH_PATTERN_H
+#pragma once
 
 #include "base/err.h"
 #include "base/str.h"
@@ -27,5 +26,3 @@ struct pattern_words {
 // know, or a % at the end.
 bool pattern_expand(struct str *out, const char *pattern, const struct pattern_words *words,
 		    bool *numbered, struct err *err);
-
-#endif

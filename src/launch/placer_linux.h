@@ -9,8 +9,7 @@
 //
 // Who calls decides where the recorder's thread-local variables are (`thread_offset`), and puts
 // there what they begin as.
-#ifndef LAUNCH_PLACER_LINUX_H
-#define LAUNCH_PLACER_LINUX_H
+#pragma once
 
 #include "base/err.h"
 #include "launch/tracee_linux.h"
@@ -77,5 +76,3 @@ uint64_t placer_up(uint64_t value, uint64_t align);
 
 // err says that `what` failed, `number` being a negative errno or 0. False.
 bool placer_fail(pid_t pid, const char *what, int64_t number, struct err *err);
-
-#endif

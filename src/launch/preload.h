@@ -2,8 +2,7 @@
 //
 // Two variables: LD_PRELOAD begins with the recorder's path (what the user had there stays after
 // it), and TIDEMARK_SESSION is the name of the collector's socket.
-#ifndef LAUNCH_PRELOAD_H
-#define LAUNCH_PRELOAD_H
+#pragma once
 
 #include "base/err.h"
 #include "base/str.h"
@@ -29,5 +28,3 @@ bool preload_find_narrow(struct str *library);
 // caller owns it (preload_free_environment).
 char **preload_environment(char *const *environment, const char *library, const char *session);
 void preload_free_environment(char **environment);
-
-#endif

@@ -12,8 +12,7 @@
 // that it would keep open. It is no child that wait, SIGCHLD or a fork handler would show to the
 // program (exit signal 0), and the zombie that it leaves is taken away by the process itself.
 // Memory that is shared with others is not copied: it is read as it is when it is read.
-#ifndef LAUNCH_PROCESS_COPY_LINUX_H
-#define LAUNCH_PROCESS_COPY_LINUX_H
+#pragma once
 
 #include "launch/tracee_linux.h"
 
@@ -45,5 +44,3 @@ void process_copy_amend(const struct process_copy *copy, uint64_t start, uint64_
 
 // Accepts { 0 }. In the thread that made it.
 void process_copy_end(struct process_copy *copy);
-
-#endif

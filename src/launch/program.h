@@ -1,6 +1,5 @@
 // program: finds the file that a program's name stands for, as the shell would.
-#ifndef LAUNCH_PROGRAM_H
-#define LAUNCH_PROGRAM_H
+#pragma once
 
 #include "base/err.h"
 #include "base/str.h"
@@ -18,5 +17,3 @@ enum program_found program_find(const char *name, const char *search, struct str
 
 // The part of a path after the last slash.
 const char *program_base_name(const char *path);
-
-#endif

@@ -13,12 +13,9 @@
 // were never touched are not read.
 //
 // Memory: 48 bytes for each live block, and 8 for each pointer in one.
-#ifndef LAUNCH_REACH_SCAN_LINUX_H
-#define LAUNCH_REACH_SCAN_LINUX_H
+#pragma once
 
 #include "collect/collect.h"
 
 // For collect_options. `read` needs the trace as a file.
 extern const struct collect_reach reach_scan;
-
-#endif

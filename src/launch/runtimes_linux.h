@@ -1,7 +1,6 @@
 // runtimes: what to set in the environment, so that the runtimes of languages write down the
 // functions of their generated code (collect/code_names.h).
-#ifndef LAUNCH_RUNTIMES_LINUX_H
-#define LAUNCH_RUNTIMES_LINUX_H
+#pragma once
 
 #include "base/str.h"
 
@@ -9,5 +8,3 @@
 // set there stays in front of what is added, or as it is where there can be but one value. `line`
 // says what was set.
 char **runtimes_environment(char *const *environment, struct str *line);
-
-#endif

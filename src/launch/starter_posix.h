@@ -3,8 +3,7 @@
 // It is forked before anything else is done, so it has the signal mask, dispositions, descriptors
 // and limits that we were given; and it has its process id before the trace gets its name. It adds
 // nothing: what it holds of ours closes at exec.
-#ifndef LAUNCH_STARTER_POSIX_H
-#define LAUNCH_STARTER_POSIX_H
+#pragma once
 
 #include "base/err.h"
 
@@ -28,5 +27,3 @@ int starter_go(struct starter *starter, void (*meanwhile)(void *context), void *
 
 // Never start it. Accepts { 0 } and one that was started.
 void starter_cancel(struct starter *starter);
-
-#endif

@@ -9,8 +9,7 @@
 // A stopped thread may be in a system call: the kernel begins that again when it goes on. While a
 // thread calls something for us its signals are blocked, its registers are all kept (those for
 // vectors, too), and it has a stack of ours; the others run, unless they were stopped.
-#ifndef LAUNCH_TRACEE_LINUX_H
-#define LAUNCH_TRACEE_LINUX_H
+#pragma once
 
 #include "base/err.h"
 
@@ -118,5 +117,3 @@ bool tracee_fork(struct tracee_loan *loan, struct tracee_thread *child);
 
 // The thread is as it was. Accepts { 0 }.
 void tracee_give_back(struct tracee_loan *loan);
-
-#endif

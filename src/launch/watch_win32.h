@@ -8,8 +8,7 @@
 //
 // which records the program as `record` does. The key is there for programs of both sizes. What
 // is there of others is left alone.
-#ifndef LAUNCH_WATCH_WIN32_H
-#define LAUNCH_WATCH_WIN32_H
+#pragma once
 
 #include "base/err.h"
 
@@ -25,5 +24,3 @@ bool watch_off(const char *name, struct err *err);
 
 // All that are, with their patterns.
 void watch_list(void (*show)(void *context, const char *name, const char *pattern), void *context);
-
-#endif

@@ -1,7 +1,6 @@
 // convert: pictures of one kind into another, by the program that does it on this system:
 // rsvg-convert, of librsvg.
-#ifndef OS_CONVERT_H
-#define OS_CONVERT_H
+#pragma once
 
 #include "base/err.h"
 
@@ -12,5 +11,3 @@ bool convert_check(const char *format, struct err *err);
 
 // Write an SVG picture to the descriptor `fd`, in `format`.
 bool convert_svg(const void *svg, size_t size, const char *format, int fd, struct err *err);
-
-#endif

@@ -6,8 +6,7 @@
 //
 // A descriptor is an int, as everywhere; on Windows one of the C run-time, for bytes (nothing is
 // translated), which another program may rename or remove meanwhile. Paths are UTF-8.
-#ifndef OS_FILE_H
-#define OS_FILE_H
+#pragma once
 
 #include "base/err.h"
 #include "base/str.h"
@@ -158,5 +157,3 @@ bool file_write_all(int fd, const void *bytes, size_t size, struct err *err);
 // A file without a name in $TMPDIR (or /tmp), for reading and writing; it goes away when its
 // descriptor is closed, also when we are killed. Returns the descriptor, or -1.
 int file_temp(struct err *err);
-
-#endif

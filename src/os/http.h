@@ -1,8 +1,7 @@
 // http: requests to a server of HTTP or HTTPS, one after the other, on a connection that is kept.
 //
 // The work is libcurl's, which is loaded at the first request. No proxy is asked.
-#ifndef OS_HTTP_H
-#define OS_HTTP_H
+#pragma once
 
 #include "base/err.h"
 #include "base/str.h"
@@ -36,5 +35,3 @@ bool http_is_final(const struct http *http);
 // none; *err says why, without the URL.
 bool http_post(struct http *http, const char *url, const void *bytes, size_t size, unsigned *status,
 	       struct str *answer, struct err *err);
-
-#endif

@@ -1,6 +1,5 @@
 // identity: whether a path still leads to the file that it led to, unchanged.
-#ifndef OS_IDENTITY_H
-#define OS_IDENTITY_H
+#pragma once
 
 #include "base/err.h"
 
@@ -20,5 +19,3 @@ bool identity_is_same(const struct identity *identity, const char *path);
 
 // Whether `path` leads to the very file, as it was then.
 bool identity_holds(const struct identity *identity, const char *path);
-
-#endif

@@ -1,6 +1,5 @@
 // library: a shared library that is loaded while we run, if it is there.
-#ifndef OS_LIBRARY_H
-#define OS_LIBRARY_H
+#pragma once
 
 #include "base/str.h"
 
@@ -14,5 +13,3 @@ void library_name(const char *name, struct str *file);
 
 // The address of a function; NULL: it has none of that name.
 void *library_find(struct library *library, const char *name);
-
-#endif

@@ -8,8 +8,7 @@
 //     mapped_forget       before it is unmapped
 //
 // From any thread.
-#ifndef OS_MAPPED_H
-#define OS_MAPPED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,5 +18,3 @@ void mapped_watch(const void *start, size_t size);
 
 // Returns whether any page of it was gone. What is not watched may be forgotten.
 bool mapped_forget(const void *start);
-
-#endif

@@ -1,6 +1,5 @@
 // now: what time it is, in nanoseconds.
-#ifndef OS_NOW_H
-#define OS_NOW_H
+#pragma once
 
 #include <stdint.h>
 
@@ -16,5 +15,3 @@ uint64_t now_cpu_ns(void);
 // Sleep for so long, or until now_steady_ns says so. A system may know nothing so fine.
 void now_sleep(uint64_t ns);
 void now_sleep_until(uint64_t steady_ns);
-
-#endif

@@ -3,11 +3,8 @@
 //
 //     quit_watch     before the first thread is started
 //       quit_wait    until somebody ends us; who does so twice means it, and ends us at once
-#ifndef OS_QUIT_H
-#define OS_QUIT_H
+#pragma once
 
 // Both from the thread that waits; quit_wait once.
 void quit_watch(void);
 void quit_wait(void);
-
-#endif

@@ -1,6 +1,5 @@
 // random: bytes that nobody can guess.
-#ifndef OS_RANDOM_H
-#define OS_RANDOM_H
+#pragma once
 
 #include "base/err.h"
 
@@ -8,5 +7,3 @@
 
 // From the system's generator. False: it has none.
 bool random_bytes(void *bytes, size_t size, struct err *err);
-
-#endif

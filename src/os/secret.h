@@ -1,6 +1,5 @@
 // secret: files that are for their owner alone.
-#ifndef OS_SECRET_H
-#define OS_SECRET_H
+#pragma once
 
 #include "base/err.h"
 #include "base/str.h"
@@ -8,5 +7,3 @@
 // Append what is in the file, at most 64 KiB. ERR_USAGE: others may read it (Windows: not looked
 // at).
 bool secret_read(const char *path, struct str *text, struct err *err);
-
-#endif

@@ -1,6 +1,5 @@
 // terminal: what our standard streams are, and how they are to behave.
-#ifndef OS_TERMINAL_H
-#define OS_TERMINAL_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -16,5 +15,3 @@ unsigned terminal_columns(void);
 // What we write is written as it is; and who writes to a pipe that nobody reads any more ends
 // quietly, also where our parent ignores such signals. Once, at the start.
 void terminal_begin(bool keep_signals);
-
-#endif

@@ -1,8 +1,7 @@
 // thread: work beside our own.
 //
 // A thread takes no signal: those are for the one that we were started with.
-#ifndef OS_THREAD_H
-#define OS_THREAD_H
+#pragma once
 
 struct thread;
 
@@ -11,5 +10,3 @@ struct thread *thread_start(void *(*work)(void *context), void *context);
 
 // Wait for its end. NULL is allowed.
 void thread_join(struct thread *thread);
-
-#endif

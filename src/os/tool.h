@@ -1,6 +1,5 @@
 // tool: another program of the system, run to its end.
-#ifndef OS_TOOL_H
-#define OS_TOOL_H
+#pragma once
 
 #include "base/err.h"
 #include "base/str.h"
@@ -42,5 +41,3 @@ uint64_t tool_own_resident_max(void);
 
 // The words that we were started with, as UTF-8; `argv` where they are that already.
 char **tool_arguments(int *argc, char **argv);
-
-#endif

@@ -1,6 +1,5 @@
 // wide_win32: UTF-8, which we speak, and UTF-16, which Windows does.
-#ifndef OS_WIDE_WIN32_H
-#define OS_WIDE_WIN32_H
+#pragma once
 
 #include "base/str.h"
 
@@ -14,5 +13,3 @@ uint16_t *wide_new_path(const char *path);
 
 // Append `count` units as UTF-8.
 void wide_add(struct str *out, const uint16_t *units, size_t count);
-
-#endif

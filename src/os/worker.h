@@ -6,8 +6,7 @@
 //
 // The thread looks at `over` whenever it has the lock, and ends where it is set. What the two hand
 // each other is the user's, under the same lock.
-#ifndef OS_WORKER_H
-#define OS_WORKER_H
+#pragma once
 
 #include "os/thread.h"
 
@@ -26,5 +25,3 @@ void worker_start(struct worker *worker, void *(*work)(void *context), void *con
 
 // After worker_start, also where there is no thread.
 void worker_end(struct worker *worker);
-
-#endif

@@ -3,8 +3,7 @@
 // One that the dynamic linker's rules lead to is seen by name, since our functions come before it;
 // one that calls itself, by patched entries (enter_linux.h). What it is, is recognised by functions
 // that only it has. A forked child has its parent's.
-#ifndef RECORDER_ALLOCATORS_LINUX_H
-#define RECORDER_ALLOCATORS_LINUX_H
+#pragma once
 
 #include "recorder/scope_linux.h"
 
@@ -27,5 +26,3 @@ HIDDEN void allocators_add_operators(void);
 
 // A forked child says it again.
 HIDDEN void allocators_tell(void);
-
-#endif

@@ -28,8 +28,7 @@
 // Addresses are read only where memory is known to be mapped: in the range [known_low, known_high)
 // that was probed (capture_probe), or in the last stack, which is forgotten whenever memory is
 // unmapped (capture_epoch).
-#ifndef RECORDER_CAPTURE_H
-#define RECORDER_CAPTURE_H
+#pragma once
 
 #include "recorder/unwind.h"
 #include "wire/lane_event.h"
@@ -371,5 +370,3 @@ static inline bool capture_is_numbered(const struct capture *capture)
 // `capture`, which was taken just before from the same frame.
 HIDDEN bool capture_verify(const struct capture *capture, struct capture *scratch,
 			   const uintptr_t *frame);
-
-#endif

@@ -1,6 +1,5 @@
 // capture_own: what the files of capture share among themselves.
-#ifndef RECORDER_CAPTURE_OWN_H
-#define RECORDER_CAPTURE_OWN_H
+#pragma once
 
 #include "recorder/capture.h"
 
@@ -81,5 +80,3 @@ HIDDEN void capture_remember_whole(struct capture *capture, const uintptr_t *fra
 
 // The entries describe the stack from here on, and no longer capture->whole.
 HIDDEN void capture_spread_whole(struct capture *capture);
-
-#endif

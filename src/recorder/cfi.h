@@ -2,8 +2,7 @@
 //
 // System V ABI x86-64 and i386; LSB 5.0, "Exception Frames"; DWARF 5, section 6.4. The tables are
 // the loaded object's own and are trusted as the program's own unwinder trusts them.
-#ifndef RECORDER_CFI_H
-#define RECORDER_CFI_H
+#pragma once
 
 #include "recorder/unwind.h"
 
@@ -24,5 +23,3 @@ HIDDEN bool cfi_extent(const uint8_t *header, uintptr_t pc, uintptr_t *start, ui
 // with `header` NULL it only says that. 0: there is nothing.
 HIDDEN size_t cfi_index(const uint8_t *frames, size_t bytes, uintptr_t code, uintptr_t code_end,
 			uint8_t *header);
-
-#endif

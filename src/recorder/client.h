@@ -5,8 +5,7 @@
 //
 // A mark and a pause are notes that name a place in the marking thread's lane, as forks do. An
 // event of a pool is a record in the lane (LANE_EXTRA_POOL).
-#ifndef RECORDER_CLIENT_H
-#define RECORDER_CLIENT_H
+#pragma once
 
 #include "recorder/kernel.h"
 #include "wire/compiler.h"
@@ -50,5 +49,3 @@ HIDDEN void client_name_thread(const char *name);
 
 // For the hello of a forked child: ids of pools below this one are its parent's.
 HIDDEN uint32_t client_pools_count(void);
-
-#endif

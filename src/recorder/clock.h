@@ -17,8 +17,7 @@
 // would take a thousand million of them a second for the tick to get ahead of the time.
 //
 // With --clock=ns each event asks the kernel's vdso: the budget is always 0.
-#ifndef RECORDER_CLOCK_H
-#define RECORDER_CLOCK_H
+#pragma once
 
 #include "wire/compiler.h"
 
@@ -68,5 +67,3 @@ HIDDEN bool clock_find(void);
 
 // The time now, exact, whatever it costs.
 HIDDEN uint64_t clock_ask(void);
-
-#endif

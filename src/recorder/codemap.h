@@ -6,8 +6,7 @@
 //
 // All calls are for the slow path (an address never seen before): signals blocked, and the
 // recording's code_lock held.
-#ifndef RECORDER_CODEMAP_H
-#define RECORDER_CODEMAP_H
+#pragma once
 
 #include "wire/compiler.h"
 
@@ -53,5 +52,3 @@ HIDDEN bool codemap_is_object(uintptr_t address);
 // For the hello of a forked child.
 HIDDEN uint32_t codemap_modules_count(void);
 HIDDEN uint32_t codemap_frames_count(void);
-
-#endif

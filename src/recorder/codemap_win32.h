@@ -1,6 +1,5 @@
 // codemap_win32: the loader's modules, as they come and go.
-#ifndef RECORDER_CODEMAP_WIN32_H
-#define RECORDER_CODEMAP_WIN32_H
+#pragma once
 
 #include "wire/compiler.h"
 
@@ -18,5 +17,3 @@ HIDDEN void codemap_reach(void);
 // What the PDB of the module says of the frame at pc, and where the module is. Its file is looked
 // for and read when the module is first asked for. NULL: nothing. The caller holds code_lock.
 HIDDEN const struct fpo_row *codemap_frame_data(uintptr_t pc, uintptr_t *base);
-
-#endif

@@ -3,8 +3,7 @@
 // Frames have gaps that nobody writes to, and there are words of earlier calls. When main has
 // returned, all frames that are left are of exit and what it calls: whatever pointers they seem to
 // hold are old. A block that only such a word points to is lost all the same.
-#ifndef RECORDER_DEAD_STACK_LINUX_H
-#define RECORDER_DEAD_STACK_LINUX_H
+#pragma once
 
 #include "wire/compiler.h"
 
@@ -13,5 +12,3 @@
 // The address above these frames. `fp` is what the frame pointer of one of ours points to: its
 // caller's, and then the return address. 0: the program has called exit itself, or it is not known.
 HIDDEN uintptr_t dead_stack_top(const uintptr_t *fp);
-
-#endif

@@ -4,8 +4,7 @@
 // is not in memory. So the file is read once, when the object's code is first met on a stack, by
 // system calls of ours: not in a sealed process, and not where the file is gone or is another one
 // by now. What it says is believed only if the object's memory holds what the file does.
-#ifndef RECORDER_EH_LINUX_H
-#define RECORDER_EH_LINUX_H
+#pragma once
 
 #include "wire/compiler.h"
 
@@ -18,5 +17,3 @@ struct scope_object;
 // its pages. NULL: it has no .eh_frame that can be found. The caller holds code_lock.
 HIDDEN uint8_t *eh_make_header(const struct scope_object *object, uintptr_t start, uintptr_t end,
 			       size_t *pages);
-
-#endif

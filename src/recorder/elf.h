@@ -1,7 +1,6 @@
 // elf: the parts of a loaded ELF file that we read (System V ABI, gABI chapter 4 and 5), as files
 // of our own class have them.
-#ifndef RECORDER_ELF_H
-#define RECORDER_ELF_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -87,5 +86,3 @@ enum elf_section_type {
 
 // A section's flags.
 enum { ELF_SECTION_ALLOCATED = 2, ELF_SECTION_CODE = 4 };
-
-#endif

@@ -1,8 +1,7 @@
 // elf_file: the beginning of an ELF file of either class that is not loaded.
 //
 // For files that anybody may have made: what is further than what was read is 0.
-#ifndef RECORDER_ELF_FILE_H
-#define RECORDER_ELF_FILE_H
+#pragma once
 
 #include "recorder/elf.h"
 #include "recorder/text.h"
@@ -73,5 +72,3 @@ static inline uint64_t elf_file_segment(const struct elf_file *file, uint16_t nu
 	memcpy(type, file->bytes + at, sizeof(*type));
 	return at;
 }
-
-#endif

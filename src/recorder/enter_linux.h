@@ -29,8 +29,7 @@
 //
 // A library that is loaded later is looked at when the linker has relocated it, before its code
 // runs; when it goes, so do its trampolines.
-#ifndef RECORDER_ENTER_LINUX_H
-#define RECORDER_ENTER_LINUX_H
+#pragma once
 
 #include "wire/compiler.h"
 
@@ -56,5 +55,3 @@ HIDDEN bool enter_skips_operators(void);
 
 // How many functions were entered.
 HIDDEN uint32_t enter_functions(void);
-
-#endif

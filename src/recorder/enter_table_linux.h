@@ -10,8 +10,7 @@
 // So what malloc, calloc, memalign, realloc and free take from the table says where these are; and
 // near malloc there are functions that do nothing but jump to one. Where those of the exported
 // functions are not so in one table, there are none. x86-64.
-#ifndef RECORDER_ENTER_TABLE_LINUX_H
-#define RECORDER_ENTER_TABLE_LINUX_H
+#pragma once
 
 #include "wire/compiler.h"
 
@@ -27,5 +26,3 @@ struct enter_table {
 
 // Find the functions of each kind that may fail; NULL where there is none.
 HIDDEN void enter_table_find(const struct enter_table *exported, uint8_t *found[ENTER_TABLES]);
-
-#endif

@@ -10,8 +10,7 @@
 // knows how many arguments. Whatever is not understood ends a way: it never makes an answer.
 //
 // The caller holds code_lock: there is static memory.
-#ifndef RECORDER_EPILOGUE_H
-#define RECORDER_EPILOGUE_H
+#pragma once
 
 #include "recorder/unwind.h"
 
@@ -62,5 +61,3 @@ HIDDEN unwind_rule epilogue_by_ebp(void);
 
 // Code was unmapped.
 HIDDEN void epilogue_forget(void);
-
-#endif

@@ -1,7 +1,6 @@
 // epilogue, between its parts: what an instruction does to esp and ebp (epilogue_insn.c), and which
 // instructions are followed (epilogue.c).
-#ifndef RECORDER_EPILOGUE_OWN_H
-#define RECORDER_EPILOGUE_OWN_H
+#pragma once
 
 #include "recorder/epilogue.h"
 #include "recorder/insn.h"
@@ -110,5 +109,3 @@ HIDDEN void epilogue_operand(struct epilogue_at *at, const uint8_t *modrm,
 
 // What any instruction does that goes on with the next one.
 HIDDEN void epilogue_plain(struct epilogue_state *state, const struct epilogue_at *at);
-
-#endif

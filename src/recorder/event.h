@@ -1,6 +1,5 @@
 // event: one call on memory, encoded into the lane (wire/lane_event.h). The hot path.
-#ifndef RECORDER_EVENT_H
-#define RECORDER_EVENT_H
+#pragma once
 
 #include "recorder/client.h"
 #include "recorder/lane.h"
@@ -290,5 +289,3 @@ event_quick(uint32_t type, uint32_t fields, uint64_t address, uint64_t size, con
 
 // An allocation that event_quick could not append; address, size and stack are all it has.
 HIDDEN void event_changed(uint32_t type, uint64_t address, uint64_t size, const uintptr_t *frame);
-
-#endif

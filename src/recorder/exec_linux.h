@@ -1,6 +1,5 @@
 // exec: a new image finds the recorder too, whatever environment the program gives it.
-#ifndef RECORDER_EXEC_LINUX_H
-#define RECORDER_EXEC_LINUX_H
+#pragma once
 
 #include "wire/compiler.h"
 
@@ -15,5 +14,3 @@ HIDDEN bool exec_is_call(uint32_t number);
 // be, so that it is known when that never says hello, and whether it cannot be recorded (static,
 // setuid). Runs in vfork children and on small stacks.
 HIDDEN long exec_call(long number, const long words[6]);
-
-#endif

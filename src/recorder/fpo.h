@@ -12,8 +12,7 @@
 //
 // The rows are made once for an image, in pages of the caller's, and never change. The file is
 // untrusted: no length of it is believed. All reading goes through functions of the caller's.
-#ifndef RECORDER_FPO_H
-#define RECORDER_FPO_H
+#pragma once
 
 #include "wire/compiler.h"
 
@@ -66,5 +65,3 @@ HIDDEN const struct fpo_row *fpo_find(const struct fpo_table *table, uint32_t rv
 // What a program says, into kind, frame (from .raSearch, without the record's sizes) and kept_at.
 // False: it is not understood.
 HIDDEN bool fpo_program(const char *text, size_t bytes, struct fpo_row *row);
-
-#endif

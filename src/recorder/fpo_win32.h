@@ -1,6 +1,5 @@
 // fpo_win32: the PDB of an image that the program has loaded.
-#ifndef RECORDER_FPO_WIN32_H
-#define RECORDER_FPO_WIN32_H
+#pragma once
 
 #include "recorder/fpo.h"
 
@@ -11,5 +10,3 @@ struct nt_text;
 // call. NULL: there is none that fits, or it cannot be read. The caller holds code_lock.
 HIDDEN struct fpo_table *fpo_load(const struct nt_text *image, const char *pdb, uint32_t pdb_bytes,
 				  const uint8_t id[FPO_ID_BYTES], uint32_t image_bytes);
-
-#endif

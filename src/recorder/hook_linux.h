@@ -2,8 +2,7 @@
 // leave.
 //
 // An allocation is recorded after the real call, a free before it.
-#ifndef RECORDER_HOOK_LINUX_H
-#define RECORDER_HOOK_LINUX_H
+#pragma once
 
 #include "recorder/client.h"
 #include "recorder/event.h"
@@ -159,5 +158,3 @@ typedef void *(*hook_resizes)(void *ptr, size_t size, void *more);
 // lane_language_heap, or 0). Recorded on both sides.
 HIDDEN void *hook_resize(uint64_t heap, void *ptr, size_t size, const uintptr_t *frame,
 			 hook_resizes resize, void *more);
-
-#endif

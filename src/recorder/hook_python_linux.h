@@ -8,8 +8,7 @@
 // While the interpreter begins, it may choose its allocators again (PYTHONMALLOC, -X dev): ours is
 // then put in front again, before an object is allocated, as each of these first does something
 // that calls malloc. Who wraps it later (tracemalloc), wraps ours; who replaces it is not seen.
-#ifndef RECORDER_HOOK_PYTHON_LINUX_H
-#define RECORDER_HOOK_PYTHON_LINUX_H
+#pragma once
 
 #include "wire/compiler.h"
 
@@ -29,5 +28,3 @@ HIDDEN void hook_python_look(uintptr_t caller);
 
 // What is there is about to be unmapped.
 HIDDEN void hook_python_unloaded(uintptr_t start, uintptr_t bytes);
-
-#endif

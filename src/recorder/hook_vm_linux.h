@@ -1,6 +1,5 @@
 // hook_vm: the hooks of what asks the kernel, under the names by which programs call them.
-#ifndef RECORDER_HOOK_VM_LINUX_H
-#define RECORDER_HOOK_VM_LINUX_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -43,5 +42,3 @@ int prlimit(int pid, int which, const uint64_t *limits, uint64_t *old);
 int prlimit64(int pid, int which, const uint64_t *limits, uint64_t *old);
 _Noreturn void _exit(int status);
 _Noreturn void _Exit(int status);
-
-#endif

@@ -11,8 +11,7 @@
 // which the system has put on the stack between both.
 //
 // No hook calls the loader or a heap, waits for a lock of the system's, or touches the last error.
-#ifndef RECORDER_HOOK_WIN32_H
-#define RECORDER_HOOK_WIN32_H
+#pragma once
 
 #include "recorder/lane.h"
 #include "recorder/nt_win32.h"
@@ -83,5 +82,3 @@ static inline void hook_leave(struct lane *lane)
 	else
 		lane->inside = 0;
 }
-
-#endif

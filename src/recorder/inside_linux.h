@@ -23,8 +23,7 @@
 //
 // A call that was left by longjmp or by an exception is noticed at the next one: its frame is
 // deeper than that one's, or its return address is not there any more.
-#ifndef RECORDER_INSIDE_LINUX_H
-#define RECORDER_INSIDE_LINUX_H
+#pragma once
 
 #include "wire/compiler.h"
 
@@ -149,5 +148,3 @@ static inline __attribute__((always_inline)) void inside_ends(const struct insid
 	inside_mine = *before;
 	inside_gives(block); // it was given back unseen, and is another one now
 }
-
-#endif

@@ -5,8 +5,7 @@
 // modes are distinguished by tables: legacy, VEX, EVEX, XOP. What is not surely an instruction is
 // refused, never guessed. Some encodings that a processor would refuse are given a length all the
 // same: nobody's code has them.
-#ifndef RECORDER_INSN_H
-#define RECORDER_INSN_H
+#pragma once
 
 #include "wire/compiler.h"
 
@@ -28,5 +27,3 @@ struct insn {
 // Decode the instruction at code[0..size), for 64-bit mode if `wide`, else for 32-bit mode. False:
 // it is none that is known, or it does not end within `size`.
 HIDDEN bool insn_decode(const uint8_t *code, size_t size, bool wide, struct insn *insn);
-
-#endif

@@ -1,7 +1,6 @@
 // interpreters: which programs run others in this process, for `info`: those whose frames are not
 // read. They are known by functions that they export.
-#ifndef RECORDER_INTERPRETERS_LINUX_H
-#define RECORDER_INTERPRETERS_LINUX_H
+#pragma once
 
 #include "wire/compiler.h"
 
@@ -9,5 +8,3 @@ struct scope_object;
 
 // A module was found. Under code_lock.
 HIDDEN void interpreters_meet(const struct scope_object *object);
-
-#endif

@@ -2,8 +2,7 @@
 //
 // The recorder runs inside somebody else's malloc: it may not call libc, and errno is not ours to
 // touch. So each call here returns what the kernel returned: a value, or a negative errno.
-#ifndef RECORDER_KERNEL_H
-#define RECORDER_KERNEL_H
+#pragma once
 
 #include "recorder/kernel_win32.h" // all of it, where that is the system
 
@@ -362,7 +361,5 @@ static inline bool kernel_can_read(uintptr_t page)
 	       kernel_pass(__NR_rt_sigprocmask, 12345 /* no such thing to do */, page, 0, 8) !=
 		       -KERNEL_EFAULT;
 }
-
-#endif
 
 #endif

@@ -5,8 +5,7 @@
 // called behind the hook (hook_win32.h), so that our own memory is not taken for the program's.
 //
 // There are no signals: what would block them does nothing.
-#ifndef RECORDER_KERNEL_NT_H
-#define RECORDER_KERNEL_NT_H
+#pragma once
 
 #ifdef _WIN32
 
@@ -107,7 +106,5 @@ HIDDEN bool kernel_can_read(uintptr_t page);
 
 // Whether what is there may be code: it can be read and run.
 HIDDEN bool kernel_can_run(uintptr_t at);
-
-#endif
 
 #endif

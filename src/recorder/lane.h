@@ -10,8 +10,7 @@
 // the interrupted code was recording) finds `limit` too low and takes the slow way, which hands
 // out a lane, waits for room, or, for the signal handler, opens a second lane of the same thread.
 // So does one that has to look at the clock (clock.h).
-#ifndef RECORDER_LANE_H
-#define RECORDER_LANE_H
+#pragma once
 
 #include "recorder/capture.h"
 #include "recorder/clock.h"
@@ -195,5 +194,3 @@ static inline void lane_leave(struct lane *lane, const uint8_t *start, const uin
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	lane->limit = lane->open_limit;
 }
-
-#endif

@@ -18,8 +18,7 @@
 //     language_heap_begins
 //       the real function
 //     language_heap_allocated
-#ifndef RECORDER_LANGUAGE_HEAP_H
-#define RECORDER_LANGUAGE_HEAP_H
+#pragma once
 
 #include "wire/compiler.h"
 
@@ -88,7 +87,5 @@ HIDDEN void language_heap_turn(struct lane *lane, uint64_t heap);
 
 // An object was loaded, or the recording begins: has it an allocator of a language?
 HIDDEN void language_heap_meet(const struct scope_object *object);
-
-#endif
 
 #endif

@@ -9,8 +9,7 @@
 //
 // When the recording is over, all variables and pages are made what they were at the beginning, so
 // that the next one finds a recorder that was just loaded.
-#ifndef RECORDER_LATE_LINUX_H
-#define RECORDER_LATE_LINUX_H
+#pragma once
 
 #include "wire/compiler.h"
 
@@ -37,5 +36,3 @@ HIDDEN void late_write_many(bool many);
 
 // Code of our own making is here, to which what is patched leads; or (`gone`) no more.
 HIDDEN void late_pages(const void *start, size_t bytes, bool gone);
-
-#endif

@@ -5,8 +5,7 @@
 // made to be called while an exception is on its way, not inside of an allocation: it might
 // wait for a lock that the calling thread holds, or allocate. One that calls nobody, writes to
 // nothing but its own frame, and has no loop, does neither, and comes to an end.
-#ifndef RECORDER_LEAF_H
-#define RECORDER_LEAF_H
+#pragma once
 
 #include "wire/compiler.h"
 
@@ -19,5 +18,3 @@ enum { LEAF_BYTES_MAX = 256 };
 
 // Whether the function at code[0..size) is one. What is not known is not simple.
 HIDDEN bool leaf_is_simple(const uint8_t *code, size_t size);
-
-#endif

@@ -10,8 +10,7 @@
 // So one entry of LD_PRELOAD, …/preload/$LIB/libtidemark.so, means the right one to programs of
 // either class, however often one starts the other. Where there is no recorder for i386 the entry
 // is the plain path, and so it is for musl's linker, which knows no "$LIB".
-#ifndef RECORDER_LIBRARY_LINUX_H
-#define RECORDER_LIBRARY_LINUX_H
+#pragma once
 
 #include "wire/compiler.h"
 
@@ -42,5 +41,3 @@ HIDDEN const char *library_entry(struct library_image image);
 
 // Whether the first `length` bytes are an entry that means one of our files.
 HIDDEN bool library_is_ours(const char *entry, size_t length);
-
-#endif

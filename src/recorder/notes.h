@@ -2,8 +2,7 @@
 //
 // Any thread may write, under a lock; all of it is on slow paths. Signals must be blocked by the
 // caller. docs in wire/lane_event.h.
-#ifndef RECORDER_NOTES_H
-#define RECORDER_NOTES_H
+#pragma once
 
 #include "wire/compiler.h"
 
@@ -60,5 +59,3 @@ HIDDEN void notes_space(uint64_t low, uint64_t end);
 
 // Something the user should know (enum note_message).
 HIDDEN void notes_message(uint32_t message, const char *text);
-
-#endif

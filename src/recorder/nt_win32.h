@@ -1,8 +1,7 @@
 // nt_win32: what of ntdll the recorder uses, declared by hand: the system's headers are not for us.
 //
 // All of it is documented, or has been the same in every version since Windows 7 and in Wine.
-#ifndef RECORDER_NT_WIN32_H
-#define RECORDER_NT_WIN32_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -252,5 +251,3 @@ NT nt_status LdrRegisterDllNotification(uint32_t flags, nt_dll_told *told, void 
 NT void RtlAcquirePebLock(void);
 NT void RtlReleasePebLock(void);
 NT uint32_t RtlFindClearBitsAndSet(struct nt_bitmap *bitmap, uint32_t count, uint32_t hint);
-
-#endif

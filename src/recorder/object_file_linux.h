@@ -3,8 +3,7 @@
 //
 // Read by system calls of ours: not in a sealed process, and not where the file is gone or is
 // another one by now.
-#ifndef RECORDER_OBJECT_FILE_LINUX_H
-#define RECORDER_OBJECT_FILE_LINUX_H
+#pragma once
 
 #include "recorder/elf.h"
 #include "wire/compiler.h"
@@ -57,5 +56,3 @@ struct object_symbols {
 HIDDEN bool object_file_symbols(const struct scope_object *object, struct object_symbols *symbols,
 				bool *stripped);
 HIDDEN void object_file_forget(struct object_symbols *symbols);
-
-#endif

@@ -12,8 +12,7 @@
 // The upper bit of `lane` is none of it: it says that a large block begins in the slot. What
 // happens to large blocks has a time of its own (clock.h), so that a peak across threads is
 // known to within what small blocks do in one tick. That bit orders nothing.
-#ifndef RECORDER_ORDER_H
-#define RECORDER_ORDER_H
+#pragma once
 
 #include "recorder/lane.h"
 
@@ -89,5 +88,3 @@ static inline bool order_touch(const struct lane *lane, uint64_t address, uint64
 					      __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
 	return true;
 }
-
-#endif

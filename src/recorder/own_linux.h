@@ -6,8 +6,7 @@
 //
 // The list is asked before each call that could take memory away, by any thread and without a lock.
 // It stays over fork, as the mappings do.
-#ifndef RECORDER_OWN_LINUX_H
-#define RECORDER_OWN_LINUX_H
+#pragma once
 
 #include "wire/compiler.h"
 
@@ -25,5 +24,3 @@ HIDDEN void own_remove(uintptr_t start);
 
 // The lowest of ours that has an address in the range, into `found`. False: there is none.
 HIDDEN bool own_find(uintptr_t start, uintptr_t end, struct own_range *found);
-
-#endif

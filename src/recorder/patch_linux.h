@@ -12,8 +12,7 @@
 // left as it is: then hook_vm_linux.c sees the program's own calls of that function, libc's and the
 // linker's are looked up in the list of mappings now and then, and a child is seen only if the
 // environment is passed on.
-#ifndef RECORDER_PATCH_LINUX_H
-#define RECORDER_PATCH_LINUX_H
+#pragma once
 
 #include "wire/compiler.h"
 
@@ -76,5 +75,3 @@ HIDDEN extern const size_t patch_functions_count;
 // Sites that were patched and, of those functions, how many were not.
 HIDDEN extern uint32_t patch_done, patch_missing;
 HIDDEN extern bool patch_dispatched; // strict_linux.h is at work
-
-#endif

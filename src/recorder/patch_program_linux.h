@@ -6,8 +6,7 @@
 // instructions that may be elsewhere. What remains is seen with --strict-vm alone: code made at run
 // time, assembly without unwind tables (but for `mov $nr,%eax; syscall`), objects of more than
 // 4 MiB of code, and, in a program that is attached to, libraries that it loads afterwards.
-#ifndef RECORDER_PATCH_PROGRAM_LINUX_H
-#define RECORDER_PATCH_PROGRAM_LINUX_H
+#pragma once
 
 #include "wire/compiler.h"
 
@@ -36,5 +35,3 @@ HIDDEN uint32_t patch_put_behind(uint8_t *site, const uint8_t *end);
 
 // Whether the call is for us.
 HIDDEN bool patch_wanted(uint32_t number);
-
-#endif

@@ -6,8 +6,7 @@
 // place, in one aligned store of eight bytes. What cannot be moved is left alone, and said.
 //
 // While one is calling for itself, it calls patch_real: the function, or what is behind its hook.
-#ifndef RECORDER_PATCH_WIN32_H
-#define RECORDER_PATCH_WIN32_H
+#pragma once
 
 #include "recorder/nt_win32.h"
 #include "wire/compiler.h"
@@ -57,5 +56,3 @@ static inline bool patch_from_ntdll(uintptr_t pc)
 {
 	return pc - patch_ntdll.start < patch_ntdll.bytes;
 }
-
-#endif

@@ -12,8 +12,7 @@
 // call that touches the pages of a large frame. An instruction that was interrupted may be
 // anywhere: what of the prologue has not run is not undone, and an epilogue is recognised by its
 // instructions.
-#ifndef RECORDER_PDATA_H
-#define RECORDER_PDATA_H
+#pragma once
 
 #include "recorder/codemap.h"
 #include "recorder/unwind.h"
@@ -51,5 +50,3 @@ HIDDEN bool pdata_is_readable(uintptr_t base, const struct pdata_function *funct
 
 // Whether a function of the module at `place` begins at `pc`.
 HIDDEN bool pdata_begins(const struct codemap_place *place, uintptr_t pc);
-
-#endif

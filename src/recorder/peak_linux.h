@@ -5,8 +5,7 @@
 // since the last snapshot, the peak may be now: the thread asks for a snapshot and waits until it
 // is taken. It waits no longer than that, and not at all where snapshots have cost enough already
 // (wire/segment.h, look_after_ns).
-#ifndef RECORDER_PEAK_LINUX_H
-#define RECORDER_PEAK_LINUX_H
+#pragma once
 
 #include "wire/compiler.h"
 
@@ -30,5 +29,3 @@ HIDDEN bool peak_affordable(enum peak_reason reason);
 
 // Ask, and wait until it is taken, or will not be.
 HIDDEN void peak_wait(enum peak_reason reason);
-
-#endif

@@ -18,8 +18,7 @@
 // the line. A code object's names are reported when it is first seen (NOTE_CODE). All code objects
 // are freed through us (the type's tp_dealloc is ours): after one was, no frame is taken to be what
 // it was, and the words that describe its code object are looked at again.
-#ifndef RECORDER_PYTHON_H
-#define RECORDER_PYTHON_H
+#pragma once
 
 #include "wire/compiler.h"
 
@@ -79,7 +78,5 @@ static inline void python_write(struct lane *lane)
 {
 	(void)lane;
 }
-
-#endif
 
 #endif

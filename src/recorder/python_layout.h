@@ -3,8 +3,7 @@
 // They are the interpreter's own, and differ between versions; in one version (3.11) they stay as
 // they are. Of each that is known there is a table here, and what the interpreter's code and data
 // say of themselves is held against it before anything is read. Linux on x86-64.
-#ifndef RECORDER_PYTHON_LAYOUT_H
-#define RECORDER_PYTHON_LAYOUT_H
+#pragma once
 
 #include "wire/compiler.h"
 
@@ -54,5 +53,3 @@ enum {
 // or 0 where that is not known. NULL: it is none of those that are known.
 HIDDEN const struct python_layout *python_layout_find(const struct scope_object *object,
 						      uintptr_t runtime, uint32_t *version);
-
-#endif

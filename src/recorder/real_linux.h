@@ -2,8 +2,7 @@
 //
 // Each starts as a function that finds the real one first, so that a hook needs no test. What no
 // library of the program defines ends as a function that fails as such a function fails.
-#ifndef RECORDER_REAL_LINUX_H
-#define RECORDER_REAL_LINUX_H
+#pragma once
 
 #include "wire/compiler.h"
 
@@ -56,5 +55,3 @@ HIDDEN void real_find(void);
 
 // Where the function of that name is kept, if it is one of malloc's family; or NULL.
 HIDDEN void **real_get(const char *name);
-
-#endif

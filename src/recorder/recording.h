@@ -4,8 +4,7 @@
 // "not started", zeroed locks and empty lanes, whatever its parent was doing, and starts again at
 // its first event, with a segment of its own. No lock is held across fork and no handler is needed
 // for it. A vfork child shares its parent's memory and is, for us, its parent's thread.
-#ifndef RECORDER_RECORDING_H
-#define RECORDER_RECORDING_H
+#pragma once
 
 #include "recorder/kernel.h"
 #include "wire/compiler.h"
@@ -189,5 +188,3 @@ HIDDEN void recording_unmap(void);
 // What a new image needs in its environment to be recorded too, besides the entry of LD_PRELOAD
 // (library_linux.h): "TIDEMARK_SESSION=…". "" before recording_begin.
 HIDDEN const char *recording_session(void);
-
-#endif

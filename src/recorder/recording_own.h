@@ -1,8 +1,7 @@
 // recording, between its parts: recording_wait.c (of all systems), recording_linux.c (start, fork,
 // stop), recording_talk_linux.c (what is said to the collector) and recording_spares_linux.c
 // (segments for children that cannot say anything). What is declared here is kept over fork.
-#ifndef RECORDER_RECORDING_OWN_H
-#define RECORDER_RECORDING_OWN_H
+#pragma once
 
 #include "recorder/recording.h"
 
@@ -59,5 +58,3 @@ HIDDEN void recording_drop_spares(void);
 
 // How many lanes a child of a sealed process has.
 enum { RECORDING_SPARE_LANES = 8 };
-
-#endif

@@ -1,6 +1,5 @@
 // recording_win32: how a recording begins in a guest on Windows: by an invitation (wire/invite.h).
-#ifndef RECORDER_RECORDING_WIN32_H
-#define RECORDER_RECORDING_WIN32_H
+#pragma once
 
 #include "recorder/recording.h"
 #include "wire/invite.h"
@@ -21,5 +20,3 @@ HIDDEN void recording_note_own(void *at, size_t bytes);
 
 // Does [at, at + bytes) touch memory of ours?
 HIDDEN bool recording_is_ours(uintptr_t at, size_t bytes);
-
-#endif

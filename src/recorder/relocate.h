@@ -4,8 +4,7 @@
 // depends on its place is rewritten: displacements from the instruction pointer, calls and jumps.
 // Refused, with the reason: what cannot be decoded, what jumps into the bytes that are taken away,
 // what would not reach, a call that asks for its own address.
-#ifndef RECORDER_RELOCATE_H
-#define RECORDER_RELOCATE_H
+#pragma once
 
 #include "wire/compiler.h"
 
@@ -57,5 +56,3 @@ HIDDEN size_t relocate_jump(uint8_t *out, uint64_t at, uint64_t target, bool wid
 
 // A jump from anywhere to anywhere, of 64-bit mode. Returns how many bytes were written.
 HIDDEN size_t relocate_jump_far(uint8_t *out, uint64_t target);
-
-#endif

@@ -13,8 +13,7 @@
 //
 // Whether to sample is known once the recording has begun. Until then `sample_mean` is
 // SAMPLE_UNKNOWN, and the first call finds out.
-#ifndef RECORDER_SAMPLE_H
-#define RECORDER_SAMPLE_H
+#pragma once
 
 #include "recorder/kernel.h"
 #include "wire/compiler.h"
@@ -83,5 +82,3 @@ static inline bool sample_passed(uint64_t address)
 		return true;
 	return !sample_was_hit(address);
 }
-
-#endif

@@ -3,8 +3,7 @@
 //
 // gcc -fsanitize=address and clang -shared-libasan make such programs, and LD_PRELOAD=libasan.so
 // makes one of any program. The other sanitizers have no such check. ASAN_OPTIONS can take it back.
-#ifndef RECORDER_SANITIZER_LINUX_H
-#define RECORDER_SANITIZER_LINUX_H
+#pragma once
 
 #include "recorder/elf_file.h"
 
@@ -16,5 +15,3 @@ HIDDEN bool sanitizer_listed(const char *list);
 
 // Whether these options (ASAN_OPTIONS) let another library come first.
 HIDDEN bool sanitizer_lets(const char *options);
-
-#endif

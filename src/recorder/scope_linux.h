@@ -6,8 +6,7 @@
 //
 // Works before any constructor has run. Takes no lock: call it while the program cannot be
 // loading libraries at the same time (first use), or for symbols of libc and the linker only.
-#ifndef RECORDER_SCOPE_LINUX_H
-#define RECORDER_SCOPE_LINUX_H
+#pragma once
 
 #include "recorder/elf.h"
 #include "wire/compiler.h"
@@ -86,5 +85,3 @@ HIDDEN uintptr_t scope_auxiliary(uint32_t type);
 
 // The highest address of the main thread's stack that held arguments, or 0.
 HIDDEN uintptr_t scope_stack_end(void);
-
-#endif

@@ -8,8 +8,7 @@
 // the launcher makes, has two: the program and the recorder.
 //
 // Of 64 bits only.
-#ifndef RECORDER_STATIC_LINUX_H
-#define RECORDER_STATIC_LINUX_H
+#pragma once
 
 #include "recorder/elf.h"
 #include "wire/compiler.h"
@@ -99,7 +98,5 @@ static inline void static_fill_places(void)
 static inline void static_forget(void)
 {
 }
-
-#endif
 
 #endif

@@ -12,8 +12,7 @@
 //
 // A thread is dispatched from its start if pthread_create made it. One that the program made by a
 // system call of its own is not: its memory calls are seen as far as libc makes them.
-#ifndef RECORDER_STRICT_LINUX_H
-#define RECORDER_STRICT_LINUX_H
+#pragma once
 
 #include "wire/compiler.h"
 
@@ -48,7 +47,5 @@ static inline bool strict_calls_handler(uintptr_t pc)
 	(void)pc;
 	return false;
 }
-
-#endif
 
 #endif

@@ -9,8 +9,7 @@
 //
 // ntdll has these functions in 64 bits alone. What was added before the recorder came (attach) is
 // not known.
-#ifndef RECORDER_TABLES_WIN32_H
-#define RECORDER_TABLES_WIN32_H
+#pragma once
 
 #include "recorder/codemap.h"
 
@@ -22,5 +21,3 @@ HIDDEN bool tables_find(uintptr_t pc, struct codemap_place *place);
 
 // What a callback has said of code there holds no longer: its memory has changed. Takes code_lock.
 HIDDEN void tables_code_changed(uintptr_t at, size_t bytes);
-
-#endif

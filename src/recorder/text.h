@@ -1,6 +1,5 @@
 // text: the few things that other programs take from libc's string.h.
-#ifndef RECORDER_TEXT_H
-#define RECORDER_TEXT_H
+#pragma once
 
 #include "wire/compiler.h"
 
@@ -44,5 +43,3 @@ static inline const char *text_after(const char *text, const char *prefix)
 
 // The path of descriptor `fd`: `folder` (one of /proc/self) and its number.
 HIDDEN void text_put_fd(char *out, const char *folder, uint32_t fd);
-
-#endif

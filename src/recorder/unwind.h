@@ -39,8 +39,7 @@
 //
 // Rows that no rule can express exist in hand-written assembly only (5 in libc); nothing
 // allocates there.
-#ifndef RECORDER_UNWIND_H
-#define RECORDER_UNWIND_H
+#pragma once
 
 #include "wire/compiler.h"
 
@@ -236,5 +235,3 @@ HIDDEN unwind_rule unwind_doubt(uint64_t key, unwind_rule rule);
 
 // The same: many rules are in use, and the table is worth a huge page.
 HIDDEN void unwind_collapse(void);
-
-#endif

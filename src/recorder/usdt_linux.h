@@ -15,8 +15,7 @@
 //
 // A realloc is a free and an alloc. One that fails after its block was given up as freed is not
 // taken back.
-#ifndef RECORDER_USDT_LINUX_H
-#define RECORDER_USDT_LINUX_H
+#pragma once
 
 #include "wire/compiler.h"
 
@@ -35,5 +34,3 @@ static inline bool usdt_is_watched(void)
 // A sampled block begins, or ends.
 HIDDEN void usdt_alloc(uint64_t address, uint64_t size, uint64_t weight);
 HIDDEN void usdt_free(uint64_t address);
-
-#endif

@@ -1,6 +1,5 @@
 // utf_win32: the system's texts, UTF-16, as ours.
-#ifndef RECORDER_UTF_WIN32_H
-#define RECORDER_UTF_WIN32_H
+#pragma once
 
 #include "wire/compiler.h"
 
@@ -10,5 +9,3 @@
 // As UTF-8 with a NUL, as many whole characters as there is room for. Half a pair becomes what
 // stands for such.
 HIDDEN void utf_decode(const uint16_t *units, size_t count, char *out, size_t room);
-
-#endif

@@ -9,8 +9,7 @@
 //
 // Nothing here calls libc, whatever lock the caller holds: free gives pages back while it holds
 // its arena.
-#ifndef RECORDER_VM_H
-#define RECORDER_VM_H
+#pragma once
 
 #include "recorder/lane.h"
 
@@ -55,5 +54,3 @@ HIDDEN void vm_end(void);
 
 // A mark was set at which reachable blocks are looked for: wait until that is done.
 HIDDEN void vm_mark(void);
-
-#endif

@@ -1,6 +1,5 @@
 // vm_put: one record of a call on virtual memory (struct lane_vm) into a lane that was entered.
-#ifndef RECORDER_VM_PUT_H
-#define RECORDER_VM_PUT_H
+#pragma once
 
 #include "recorder/lane.h"
 
@@ -21,5 +20,3 @@ HIDDEN bool vm_put_room(struct lane *lane);
 // Write and publish. `last` may be NULL: no stack. False: nothing was written.
 HIDDEN bool vm_put(struct lane *lane, struct lane_vm *record, vm_put_last *last,
 		   const void *context);
-
-#endif

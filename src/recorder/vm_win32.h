@@ -4,8 +4,7 @@
 // without access, what commits gives access, what decommits takes it, what releases unmaps. The
 // bits of MEM_… are in the record's flags as the program gave them. A call that takes memory is
 // recorded after it, one that gives memory back on both sides.
-#ifndef RECORDER_VM_WIN32_H
-#define RECORDER_VM_WIN32_H
+#pragma once
 
 #include "recorder/vm.h"
 
@@ -14,5 +13,3 @@ HIDDEN void vm_heap_gone(const void *heap, const uintptr_t *frame);
 
 // Tell of hooks that the program has removed.
 HIDDEN void vm_check_code(void);
-
-#endif

@@ -7,8 +7,7 @@
 //     vm_write_leave
 //
 // Nothing here calls libc (vm.h).
-#ifndef RECORDER_VM_WRITE_LINUX_H
-#define RECORDER_VM_WRITE_LINUX_H
+#pragma once
 
 #include "recorder/lane.h"
 #include "recorder/vm.h"
@@ -34,5 +33,3 @@ HIDDEN bool vm_write_put(struct lane *lane, struct lane_vm *record, const struct
 // Tell what the recorder has mapped and did not tell yet: as LANE_VM_OWN before the baseline, then
 // as LANE_VM_MAPPED. One thread at a time: the others leave it to that one.
 HIDDEN void vm_write_own(struct lane *lane, uint8_t kind);
-
-#endif

@@ -11,8 +11,7 @@
 // A walk tells the collector what differs from the one before (LANE_VM_BASELINE). It takes some
 // milliseconds where there are thousands of regions, and another thread may map something
 // meanwhile: then the walk is not to be believed, and says so.
-#ifndef RECORDER_WALK_WIN32_H
-#define RECORDER_WALK_WIN32_H
+#pragma once
 
 #include "recorder/lane.h"
 #include "recorder/nt_win32.h"
@@ -61,5 +60,3 @@ static inline void walk_now_and_then(void)
 	if (unlikely(now_ns >= __atomic_load_n(&walk_next_ns, __ATOMIC_RELAXED)))
 		walk_now(now_ns);
 }
-
-#endif

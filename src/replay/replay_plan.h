@@ -6,8 +6,7 @@
 //
 // What a record cannot say is counted: frees of blocks that the process has from its parent, or
 // from before the recording, frees of nothing known, and calls that failed.
-#ifndef REPLAY_REPLAY_PLAN_H
-#define REPLAY_REPLAY_PLAN_H
+#pragma once
 
 #include "base/progress.h"
 #include "replay/replay_ring_linux.h"
@@ -50,5 +49,3 @@ void replay_plan_fini(struct replay_plan *plan); // accepts { 0 }
 // Give all records to `put`, the last of which ends the replay. False: `put` said so.
 typedef bool replay_plan_put(void *context, const struct replay_ring_record *record);
 bool replay_plan_read(struct replay_plan *plan, replay_plan_put *put, void *context);
-
-#endif

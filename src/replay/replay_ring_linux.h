@@ -8,8 +8,7 @@
 // The driver (replay_driver_linux.c) is a program of its own that links nothing but the C library,
 // so that the allocator that is preloaded sees its calls alone. All memory of its own is in this
 // file, or in stacks that are shared memory too: its private memory is the allocator's.
-#ifndef REPLAY_REPLAY_RING_LINUX_H
-#define REPLAY_REPLAY_RING_LINUX_H
+#pragma once
 
 #include <semaphore.h>
 #include <stdint.h>
@@ -83,5 +82,3 @@ struct replay_ring {
 
 // Where slots begin in the file: after the ring, on a page of their own.
 #define REPLAY_RING_SLOTS_AT ((sizeof(struct replay_ring) + 0xffff) & ~(uint64_t)0xffff)
-
-#endif

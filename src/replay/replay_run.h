@@ -1,6 +1,5 @@
 // replay_run: a plan played under one allocator, in a process of its own.
-#ifndef REPLAY_REPLAY_RUN_H
-#define REPLAY_REPLAY_RUN_H
+#pragma once
 
 #include "replay/replay_plan.h"
 
@@ -25,5 +24,3 @@ struct replay_run {
 // ERR_IO: it could not be run, was not preloaded, or ended before the last call.
 bool replay_run_play(struct replay_plan *plan, const struct replay_run_options *options,
 		     struct replay_run *run, struct err *err);
-
-#endif

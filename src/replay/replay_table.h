@@ -2,8 +2,7 @@
 //
 // Times and page faults are those of the driver less what it takes when it makes no call; memory is
 // what is resident and private, less what the driver had before its first call.
-#ifndef REPLAY_REPLAY_TABLE_H
-#define REPLAY_REPLAY_TABLE_H
+#pragma once
 
 #include "replay/replay_run.h"
 #include "report/ask/query_context.h"
@@ -34,5 +33,3 @@ void replay_table_json(const struct replay_table *table, struct sink *sink);
 
 // Resident memory of each, and what was live.
 void replay_table_chart(const struct replay_table *table, struct chart *chart);
-
-#endif

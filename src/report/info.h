@@ -3,8 +3,7 @@
 //     info_read        goes through the trace once
 //       info_write_json, or a page of the command's own
 //     info_fini
-#ifndef REPORT_INFO_H
-#define REPORT_INFO_H
+#pragma once
 
 #include "base/map.h"
 #include "base/progress.h"
@@ -70,5 +69,3 @@ const char *info_calls(const struct trace_process *process);
 // "exported": how an allocator's calls are seen, and the same in more words.
 const char *info_seen(const struct trace_allocator *allocator);
 const char *info_seen_how(const struct trace_allocator *allocator);
-
-#endif

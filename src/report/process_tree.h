@@ -2,8 +2,7 @@
 //
 // Parents are before their children, children in the order they came. A process whose parent is
 // not in the trace, or makes no sense, is a root.
-#ifndef REPORT_PROCESS_TREE_H
-#define REPORT_PROCESS_TREE_H
+#pragma once
 
 #include "base/str.h"
 #include "trace/reader.h"
@@ -25,5 +24,3 @@ void process_tree_fini(struct process_tree *tree);
 
 // The lines that lead to node `index`: "│  ├─ ". Deep trees are cut: "… ├─ ".
 void process_tree_lines(const struct process_tree *tree, size_t index, struct str *out);
-
-#endif

@@ -7,8 +7,7 @@
 //     query_context_close
 //
 // A report writes to a sink and touches no file.
-#ifndef REPORT_REPORT_H
-#define REPORT_REPORT_H
+#pragma once
 
 #include "base/json.h"
 #include "base/progress.h"
@@ -83,5 +82,3 @@ const char *report_ending(const struct report *report, process_id id, char out[s
 // What could not be named, and what would help; a line each, into the report's warnings. Call it
 // after the stacks were written, for it speaks of those.
 size_t report_symbol_notes(const struct report *report, const char *const **lines);
-
-#endif

@@ -10,8 +10,7 @@
 // Rates are of the time between the last two reads; of the first, of the last second that is in the
 // trace. Growth is what lives less what lived at the mark; before there is one, at the beginning
 // of that time.
-#ifndef REPORT_TOP_H
-#define REPORT_TOP_H
+#pragma once
 
 #include "base/sink.h"
 #include "report/ask/opened.h"
@@ -66,5 +65,3 @@ void top_list(struct top *top); // the rows, by order and filter
 // At most so many rows (0: all). After top_list.
 void top_write_text(struct top *top, struct paper *paper, size_t rows_max);
 void top_write_json(struct top *top, struct sink *sink, size_t rows_max);
-
-#endif

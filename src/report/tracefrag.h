@@ -17,8 +17,7 @@
 // an address that is used again is a reservation of its own; only the process's own are listed. A
 // frame whose function is not known is <module>+0x<offset>; where it is, no offset is after it.
 // A reservation is freed when nothing of it is mapped any more; 0: at exit some of it still was.
-#ifndef REPORT_TRACEFRAG_H
-#define REPORT_TRACEFRAG_H
+#pragma once
 
 #include "report/ask/moment_view.h"
 
@@ -27,5 +26,3 @@ extern const struct query_context_rules tracefrag_rules;
 
 // Reads the trace once. `asked` is open; it needs not to have been read.
 void tracefrag_write(struct query_context *asked, process_id process, struct sink *sink);
-
-#endif

@@ -1,6 +1,5 @@
 // answer_rows: an answer of ClickHouse in the format TabSeparated, decoded.
-#ifndef SQL_ANSWER_ROWS_H
-#define SQL_ANSWER_ROWS_H
+#pragma once
 
 #include "base/err.h"
 #include "base/str.h"
@@ -23,5 +22,3 @@ const char *answer_rows_text(const struct answer_rows *cells, size_t row, size_t
 double answer_rows_real(const struct answer_rows *cells, size_t row,
 			size_t column); // 0: it is none
 uint64_t answer_rows_u64(const struct answer_rows *cells, size_t row, size_t column);
-
-#endif

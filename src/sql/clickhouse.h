@@ -9,8 +9,7 @@
 //
 // What does not come through is tried again, some times, with pauses that grow: no connection, a
 // server that is too busy. Who must not do a thing twice says so by a name of its own (push.h).
-#ifndef SQL_CLICKHOUSE_H
-#define SQL_CLICKHOUSE_H
+#pragma once
 
 #include "base/err.h"
 #include "base/str.h"
@@ -49,5 +48,3 @@ bool clickhouse_may_retry(const struct clickhouse *clickhouse);
 // Wait before try number `tries`, from 1. False: that was the last one, or `stop` says so. (A
 // request that `stop` ends has ERR_STOPPED.)
 bool clickhouse_wait(const struct clickhouse *clickhouse, unsigned tries);
-
-#endif

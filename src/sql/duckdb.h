@@ -2,8 +2,7 @@
 //
 // The library is what $TIDEMARK_DUCKDB names, else libduckdb.so (duckdb.dll) where the system
 // looks for libraries. All values come as text. One thread asks; DuckDB has threads of its own.
-#ifndef SQL_DUCKDB_H
-#define SQL_DUCKDB_H
+#pragma once
 
 #include "base/err.h"
 
@@ -29,5 +28,3 @@ struct duckdb_reader {
 // Ask. All columns must be of type VARCHAR.
 bool duckdb_ask(struct duckdb *duckdb, const char *sql, const struct duckdb_reader *reader,
 		struct err *err);
-
-#endif

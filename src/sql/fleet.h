@@ -5,8 +5,7 @@
 // A run is a trace. Its *level* is the mean of the bytes that lived in it: bytes times seconds,
 // divided by its seconds; that of a site is the site's part of it. Levels of runs are compared, so
 // runs need not be equally long. A site that a run does not have has the level 0 there.
-#ifndef SQL_FLEET_H
-#define SQL_FLEET_H
+#pragma once
 
 #include "sql/clickhouse.h"
 
@@ -69,5 +68,3 @@ fleet_question fleet_grew;  // whose level rose most from one version to another
 fleet_question fleet_hosts; // and which are not like the others
 fleet_question fleet_trend; // of a site, or of all: a row for each version
 fleet_question fleet_traces;
-
-#endif

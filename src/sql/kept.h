@@ -4,8 +4,7 @@
 //     kept_make_room   what was not asked for longest goes, with its index
 //
 // A trace that any process holds is never taken away.
-#ifndef SQL_KEPT_H
-#define SQL_KEPT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,5 +16,3 @@ bool kept_hold(const char *path);
 // Take traces away until those of the folder, with their indexes, and `bytes` more are at most
 // `bytes_max`. How many went.
 unsigned kept_make_room(const char *folder, uint64_t bytes, uint64_t bytes_max);
-
-#endif

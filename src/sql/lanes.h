@@ -7,8 +7,7 @@
 //
 // Each shard has some lanes, each with a connection of its own. A block that did not come through
 // is sent again as another part (push.h) while clickhouse_wait allows it.
-#ifndef SQL_LANES_H
-#define SQL_LANES_H
+#pragma once
 
 #include "sql/shards.h"
 
@@ -37,5 +36,3 @@ bool lanes_send(struct lanes *lanes, size_t shard, struct lanes_block *block, st
 
 // False: one failed. *result is what came through so far.
 bool lanes_wait(struct lanes *lanes, struct lanes_result *result, struct err *err);
-
-#endif

@@ -7,8 +7,7 @@
 //
 // Not all columns need to be put by the same one: what is packed of several, one after the other,
 // is one text.
-#ifndef SQL_NATIVE_H
-#define SQL_NATIVE_H
+#pragma once
 
 #include "base/str.h"
 
@@ -36,5 +35,3 @@ void native_date(struct native *native, const char *name, unsigned day, size_t r
 
 // The rest of what is not packed yet.
 void native_end(struct native *native);
-
-#endif

@@ -16,8 +16,7 @@
 // The trace may be cut while it is written (record --max-size, --keep): reading goes on in the
 // new file, and what was counted is not counted again. Memory: what lives, and some 150 bytes for
 // each process, thread, stack and size of it.
-#ifndef SQL_OTLP_PUSH_H
-#define SQL_OTLP_PUSH_H
+#pragma once
 
 #include "sql/otlp_send.h"
 #include "symbols/symbols.h"
@@ -37,5 +36,3 @@ struct otlp_push_result {
 // False: nothing, or not all, was taken.
 bool otlp_push_run(struct otlp_send *send, const struct otlp_push_options *options,
 		   struct otlp_push_result *result, struct err *err);
-
-#endif

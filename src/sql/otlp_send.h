@@ -7,8 +7,7 @@
 // What OpenTelemetry's own programs take from the environment is taken from there:
 // OTEL_EXPORTER_OTLP_HEADERS (NAME=VALUE, with commas; a token to be let in belongs there, and no
 // message has it) and OTEL_EXPORTER_OTLP_CERTIFICATE (with TLS: who vouches for the collector).
-#ifndef SQL_OTLP_SEND_H
-#define SQL_OTLP_SEND_H
+#pragma once
 
 #include "base/err.h"
 #include "base/str.h"
@@ -44,5 +43,3 @@ bool otlp_send_profiles(struct otlp_send *send, const struct str *message, bool 
 
 // Whether the last one may come through later: nobody answered, or somebody who is busy.
 bool otlp_send_may_retry(const struct otlp_send *send);
-
-#endif

@@ -3,8 +3,7 @@
 // The table `pieces` has (trace, file, at, size, bytes): `file` is "" for the trace itself, else
 // the label of a file of code (its build-id, mostly) in hexadecimal, of which `bytes` are the names
 // that the trace needs. A file is its pieces in the order of `at`.
-#ifndef SQL_PIECES_H
-#define SQL_PIECES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -16,5 +15,3 @@ void pieces_file(const uint8_t *label, size_t length, char out[static PIECES_FIL
 
 // And back. 0: it is none. Else its length.
 size_t pieces_label(const char *file, uint8_t out[static PIECES_LABEL_MAX]);
-
-#endif

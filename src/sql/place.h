@@ -1,7 +1,6 @@
 // place: what servers that something is sent to have in common, whatever is spoken there: how they
 // are named, how long one waits for them, and how what they say is passed on.
-#ifndef SQL_PLACE_H
-#define SQL_PLACE_H
+#pragma once
 
 #include "base/str.h"
 
@@ -19,5 +18,3 @@ bool place_wait(unsigned tries, unsigned tries_max, bool (*stop)(void *context),
 
 // What a server said, up to the end of a line, as UTF-8, with nothing in it that a terminal obeys.
 const char *place_line(const char *said, size_t length, char line[static PLACE_LINE]);
-
-#endif

@@ -3,8 +3,7 @@
 //     pull_new          which trace is meant, and what there is of it
 //     pull_write
 //     pull_free
-#ifndef SQL_PULL_H
-#define SQL_PULL_H
+#pragma once
 
 #include "base/progress.h"
 #include "sql/clickhouse.h"
@@ -23,5 +22,3 @@ uint64_t pull_bytes(const struct pull *pull);    // of the file and of its names
 // *named: it has the names. A trace that was cut has no place for them.
 bool pull_write(struct pull *pull, const char *path, enum progress_mode mode, bool *named,
 		struct err *err);
-
-#endif

@@ -10,8 +10,7 @@
 // The trace itself is sent, too, as the file that it is, in pieces; and the names of its code
 // (symbols_pack), so that it reads the same wherever it is fetched to (pull.h). It takes little
 // room beside its rows.
-#ifndef SQL_PUSH_H
-#define SQL_PUSH_H
+#pragma once
 
 #include "export/rowset.h"
 #include "sql/tables.h"
@@ -31,5 +30,3 @@ bool push_trace(struct shards *shards, const struct export_source *source, unsig
 // as long as what is sent on that day.
 bool push_file(struct shards *shards, const struct query_context *asked, unsigned day,
 	       unsigned keep_days, struct push_result *result, struct err *err);
-
-#endif

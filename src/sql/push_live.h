@@ -21,8 +21,7 @@
 //
 // Of a recording that is rotated each part is a trace (trace/parts.h): when one ends the next is
 // gone on with.
-#ifndef SQL_PUSH_LIVE_H
-#define SQL_PUSH_LIVE_H
+#pragma once
 
 #include "sql/push.h"
 #include "symbols/symbols.h"
@@ -45,5 +44,3 @@ bool push_live_is(struct shards *shards, const struct reader *reader, bool *is, 
 // Makes the tables. False: what was sent until then stays, and is gone on with by another.
 bool push_live_run(struct shards *shards, const struct push_live_options *options,
 		   struct push_result *result, struct err *err);
-
-#endif

@@ -1,6 +1,5 @@
 // push_live_own: what the two halves of push_live.h share.
-#ifndef SQL_PUSH_LIVE_OWN_H
-#define SQL_PUSH_LIVE_OWN_H
+#pragma once
 
 #include "base/map.h"
 #include "engine/replay/lives.h"
@@ -75,5 +74,3 @@ bool push_live_send_known(struct push_live *live, struct err *err);
 bool push_live_send_epoch(struct push_live *live, struct err *err);
 
 void push_live_send_fini(struct push_live *live);
-
-#endif

@@ -6,8 +6,7 @@
 // asked as a single one is.
 //
 // The order of servers is that of the cluster's shards, whatever order they were named in.
-#ifndef SQL_SHARDS_H
-#define SQL_SHARDS_H
+#pragma once
 
 #include "sql/clickhouse.h"
 
@@ -31,5 +30,3 @@ struct clickhouse *shards_connect(const struct shards *shards, size_t shard, str
 
 const char *shards_cluster(const struct shards *shards);  // NULL: none
 const char *shards_database(const struct shards *shards); // that has the rows
-
-#endif

@@ -2,8 +2,7 @@
 //
 //     sql_answer_views     where the tables are
 //     sql_answer_write     ask
-#ifndef SQL_SQL_ANSWER_H
-#define SQL_SQL_ANSWER_H
+#pragma once
 
 #include "base/sink.h"
 #include "sql/duckdb.h"
@@ -23,5 +22,3 @@ bool sql_answer_write(struct duckdb *duckdb, const char *question, enum sql_answ
 // The same into a Parquet file.
 bool sql_answer_parquet(struct duckdb *duckdb, const char *question, const char *path,
 			struct err *err);
-
-#endif

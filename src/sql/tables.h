@@ -8,8 +8,7 @@
 //
 // Each block says until which day it is seen (`blocks.until`). A server that can (19.6 and newer)
 // takes its rows away some days later by itself.
-#ifndef SQL_TABLES_H
-#define SQL_TABLES_H
+#pragma once
 
 #include "export/rowset.h"
 #include "sql/native.h"
@@ -45,5 +44,3 @@ bool tables_make(struct shards *shards, bool *ages, struct err *err);
 
 // The same for those who ask: false also where there are none.
 bool tables_check(struct clickhouse *clickhouse, struct err *err);
-
-#endif

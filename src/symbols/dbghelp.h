@@ -4,8 +4,7 @@
 // dbghelp.dll is loaded when it is asked for the first time. It is set to take nothing but what
 // belongs to the image; what it makes of exports alone is not used, for it names whatever follows
 // an export after it. Elsewhere than on Windows there is none.
-#ifndef SYMBOLS_DBGHELP_H
-#define SYMBOLS_DBGHELP_H
+#pragma once
 
 #include "symbols/places.h"
 #include "symbols/search.h"
@@ -20,5 +19,3 @@ void dbghelp_close(struct dbghelp *help); // NULL is allowed
 
 // As debuginfo_find, at an RVA.
 bool dbghelp_find(struct dbghelp *help, uint32_t rva, struct places *places);
-
-#endif

@@ -11,8 +11,7 @@
 //     ROOT/usr/bin/foo.debug  ROOT/usr/bin/foo  ROOT/foo.debug  ROOT/foo
 //
 // The last two only in the user's directories, which may hold plain copies of files.
-#ifndef SYMBOLS_DEBUGFILE_H
-#define SYMBOLS_DEBUGFILE_H
+#pragma once
 
 #include "symbols/object.h"
 #include "symbols/search.h"
@@ -29,5 +28,3 @@ struct object *debugfile_find(const struct search *search, const char *path,
 // Find the file that `object`'s debug information shares with others (.gnu_debugaltlink), where
 // libdw would not find it by itself. The caller closes it after `object`; NULL if none is needed.
 struct object *debugfile_find_shared(const struct search *search, const struct object *object);
-
-#endif

@@ -7,8 +7,7 @@
 //
 // DWARF is untrusted: siblings must rise, depth and counts are bounded, and whatever libdw refuses
 // is as if it were not there.
-#ifndef SYMBOLS_DEBUGINFO_H
-#define SYMBOLS_DEBUGINFO_H
+#pragma once
 
 #include "symbols/object.h"
 #include "symbols/places.h"
@@ -25,5 +24,3 @@ void debuginfo_free(struct debuginfo *debuginfo); // NULL is allowed
 // unchanged. A place may lack its function (then a symbol table may know it) or its line. Strings
 // are borrowed from the object.
 bool debuginfo_find(struct debuginfo *debuginfo, uint64_t offset, struct places *places);
-
-#endif

@@ -3,8 +3,7 @@
 // Only when the user asked for it: a look-up tells a server what runs here. libdebuginfod is
 // loaded at run time, so that nothing depends on it. Unless the user set DEBUGINFOD_TIMEOUT, a
 // server may be silent for five seconds. What was fetched stays in debuginfod's own cache.
-#ifndef SYMBOLS_DEBUGINFOD_H
-#define SYMBOLS_DEBUGINFOD_H
+#pragma once
 
 #include "base/err.h"
 
@@ -22,5 +21,3 @@ enum debuginfod_kind { DEBUGINFOD_DEBUG_FILE, DEBUGINFOD_EXECUTABLE };
 // The path of the fetched file; the caller owns it (mem_free). NULL with the reason in *err.
 char *debuginfod_fetch(struct debuginfod *debuginfod, enum debuginfod_kind kind,
 		       const uint8_t *build_id, size_t length, struct err *err);
-
-#endif

@@ -4,12 +4,9 @@
 // Rust is done here: `legacy` names (_ZN…17h<hash>E, the hash is left out) and v0 names (_R…).
 // Microsoft's C++ names (?name@@…) become their name with its scopes (undecorate.h). Names are
 // untrusted; what is not understood is shown as it is.
-#ifndef SYMBOLS_DEMANGLE_H
-#define SYMBOLS_DEMANGLE_H
+#pragma once
 
 #include <stdbool.h>
 
 // The readable form; the caller owns it (mem_free). NULL: not a mangled name, or a broken one.
 char *demangle(const char *name);
-
-#endif

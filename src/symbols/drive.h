@@ -4,8 +4,7 @@
 // drives may be those of a Wine prefix ($WINEPREFIX, ~/.wine), and Z: without one is the root.
 // Names differ in case there and are the same file; so what is not found as it is written is
 // looked for in any case.
-#ifndef SYMBOLS_DRIVE_H
-#define SYMBOLS_DRIVE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -25,5 +24,3 @@ char *drive_find_in(const char *folder, const char *name);
 
 // What is between the directories of a list: ':', or ';' where drives have letters.
 char drive_separator(void);
-
-#endif

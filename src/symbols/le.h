@@ -1,6 +1,5 @@
 // le: little-endian numbers in bytes that may be at any address.
-#ifndef SYMBOLS_LE_H
-#define SYMBOLS_LE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -37,5 +36,3 @@ static inline void le_put_64(uint8_t *at, uint64_t value)
 	le_put_32(at, (uint32_t)value);
 	le_put_32(at + 4, (uint32_t)(value >> 32));
 }
-
-#endif

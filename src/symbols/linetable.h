@@ -5,8 +5,7 @@
 // the next row is. Where several rows have one address, the last one counts.
 //
 // The table is untrusted: a row takes at least a byte, so that its size bounds the work.
-#ifndef SYMBOLS_LINETABLE_H
-#define SYMBOLS_LINETABLE_H
+#pragma once
 
 #include "symbols/nest.h"
 
@@ -36,5 +35,3 @@ void linetable_fini(struct linetable *table);
 // address is in no sequence.
 bool linetable_find(const struct linetable *table, uint64_t address, uint32_t *file,
 		    uint32_t *line);
-
-#endif

@@ -3,8 +3,7 @@
 // The file is cut into blocks; a directory says which blocks make each stream. A stream is handed
 // out as contiguous bytes: where its blocks follow each other, those of the file, else a copy.
 // Nothing in it is believed: blocks are in the file, and no stream is larger than the file.
-#ifndef SYMBOLS_MSF_H
-#define SYMBOLS_MSF_H
+#pragma once
 
 #include "base/err.h"
 
@@ -36,5 +35,3 @@ void msf_close(struct msf *msf); // accepts { 0 }
 // Stream `number`; an empty one if there is none or it is damaged. The caller closes it.
 struct msf_stream msf_read(const struct msf *msf, uint32_t number);
 void msf_stream_close(struct msf_stream *stream);
-
-#endif

@@ -4,8 +4,7 @@
 // once from such ranges and then answers by binary search. It is kept as disjoint pieces in rising
 // order: at most two for each range, however the ranges overlap, so that hostile input costs no
 // more than n log n.
-#ifndef SYMBOLS_NEST_H
-#define SYMBOLS_NEST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,5 +30,3 @@ void nest_fini(struct nest *nest);
 
 // The value of the innermost range at `address`. False if there is none.
 bool nest_find(const struct nest *nest, uint64_t address, uint32_t *value);
-
-#endif

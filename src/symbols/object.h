@@ -3,8 +3,7 @@
 // The file is untrusted: libelf checks what it reads, we check what we do with it. It is mapped,
 // and its descriptor is given back at once, so that a trace with thousands of modules does not
 // run out of descriptors. Strings that come from an object stay valid until object_close.
-#ifndef SYMBOLS_OBJECT_H
-#define SYMBOLS_OBJECT_H
+#pragma once
 
 #include "base/err.h"
 
@@ -46,5 +45,3 @@ bool object_is(const struct object *object, const uint8_t *build_id, size_t leng
 
 // The CRC of a whole file as .gnu_debuglink defines it. False if it cannot be read.
 bool object_crc(const char *path, uint32_t *crc);
-
-#endif

@@ -3,8 +3,7 @@
 // Opening reads the head: what identifies it, the list of modules (object files), and which parts
 // of the image each contributed. A module is read when the first of its addresses is asked for
 // (pdb_module.h). The format is untrusted like any other.
-#ifndef SYMBOLS_PDB_H
-#define SYMBOLS_PDB_H
+#pragma once
 
 #include "base/err.h"
 #include "symbols/pe_names.h"
@@ -26,5 +25,3 @@ bool pdb_find(struct pdb *pdb, uint32_t rva, struct places *places);
 
 // Add the public symbols of functions, each up to the end of what its module contributed.
 void pdb_add_publics(struct pdb *pdb, struct pe_names *names);
-
-#endif

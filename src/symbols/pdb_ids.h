@@ -3,8 +3,7 @@
 // An item says how a function is called and in which scope or class it is; the class is a
 // type. Both streams are read when the first name is asked for, and then once from end to end,
 // for records have no directory. The format is untrusted: numbers lead to records that are there.
-#ifndef SYMBOLS_PDB_IDS_H
-#define SYMBOLS_PDB_IDS_H
+#pragma once
 
 #include "base/map.h"
 #include "symbols/msf.h"
@@ -29,5 +28,3 @@ void pdb_ids_fini(struct pdb_ids *ids);
 
 // The function `item` with its scope, or NULL. Valid until pdb_ids_fini.
 const char *pdb_ids_name(struct pdb_ids *ids, uint32_t item);
-
-#endif

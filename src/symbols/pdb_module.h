@@ -4,8 +4,7 @@
 // Each function is a node, and so is each function that was inlined into it; the lines of inlined
 // code are in annotations of its record. Nodes go into a nest, so that a lookup is a binary
 // search and a walk to the outermost function.
-#ifndef SYMBOLS_PDB_MODULE_H
-#define SYMBOLS_PDB_MODULE_H
+#pragma once
 
 #include "symbols/msf.h"
 #include "symbols/nest.h"
@@ -45,5 +44,3 @@ struct pdb_place {
 // Add up to `count` places, innermost first; returns how many there are.
 size_t pdb_module_find(struct pdb_module *module, uint32_t rva, struct pdb_place *places,
 		       size_t count);
-
-#endif

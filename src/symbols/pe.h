@@ -2,8 +2,7 @@
 //
 // Reads bytes and nothing else, so it works the same on every system. The file is untrusted: an
 // address leads to bytes only where a section has them.
-#ifndef SYMBOLS_PE_H
-#define SYMBOLS_PE_H
+#pragma once
 
 #include "base/err.h"
 
@@ -74,5 +73,3 @@ const char *pe_text(const struct pe *pe, uint32_t rva);
 
 // The text at `offset` of the COFF string table, or NULL.
 const char *pe_string(const struct pe *pe, uint32_t offset);
-
-#endif

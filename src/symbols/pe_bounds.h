@@ -6,8 +6,7 @@
 // may be the beginning of another: what some call leads to, what some relocated pointer means, what
 // follows padding, and what follows a return at an address where functions begin. So an end is
 // never too late, but may be too early.
-#ifndef SYMBOLS_PE_BOUNDS_H
-#define SYMBOLS_PE_BOUNDS_H
+#pragma once
 
 #include "symbols/pe.h"
 
@@ -31,5 +30,3 @@ bool pe_bounds_find(const struct pe_bounds *bounds, uint32_t rva, uint32_t *star
 
 // Where the function that begins at `start`, and has no entry, ends at the latest.
 uint32_t pe_bounds_end(struct pe_bounds *bounds, uint32_t start);
-
-#endif

@@ -3,8 +3,7 @@
 // libdw wants ELF. So the image's .debug_ sections are laid into an ELF file in memory, with its
 // code sections as places without contents, and are then read as any other debug information.
 // Where there is no libdw (Windows), there are no names from it, and a remark says so.
-#ifndef SYMBOLS_PE_DWARF_H
-#define SYMBOLS_PE_DWARF_H
+#pragma once
 
 #include "symbols/pe.h"
 #include "symbols/places.h"
@@ -18,5 +17,3 @@ void pe_dwarf_free(struct pe_dwarf *dwarf); // NULL is allowed
 
 // As debuginfo_find, at an RVA.
 bool pe_dwarf_find(struct pe_dwarf *dwarf, uint32_t rva, struct places *places);
-
-#endif

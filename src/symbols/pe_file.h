@@ -4,8 +4,7 @@
 // path; so is its PDB, and beside the image. Debug information is the DWARF in the image, else the
 // PDB. Then come the names of public symbols, of the image's symbol table and of what it exports.
 // A file that is not the one that was recorded is not used, and a remark says so.
-#ifndef SYMBOLS_PE_FILE_H
-#define SYMBOLS_PE_FILE_H
+#pragma once
 
 #include "symbols/symbols_file.h"
 
@@ -19,5 +18,3 @@ void pe_file_close(struct pe_file *file); // NULL is allowed
 // As symbols_file_find and symbols_file_status.
 void pe_file_find(struct pe_file *file, uint64_t offset, struct places *places);
 void pe_file_status(const struct pe_file *file, struct symbols_status *status);
-
-#endif

@@ -3,8 +3,7 @@
 // Names come from the COFF symbol table (mingw writes one), from the publics of a PDB, and from the
 // exports. An address has a name only if it surely is in the function of that name (pe_bounds.h);
 // a table that lists every function, local ones too, is trusted up to the next one in its section.
-#ifndef SYMBOLS_PE_NAMES_H
-#define SYMBOLS_PE_NAMES_H
+#pragma once
 
 #include "base/map.h"
 #include "symbols/pe_bounds.h"
@@ -45,5 +44,3 @@ const char *pe_names_find(struct pe_names *names, uint32_t rva);
 // MODULE!sub_RVA: what stands for a name where there is none. The RVA is that of the function's
 // beginning where it is known.
 const char *pe_names_unnamed(struct pe_names *names, const char *module, uint32_t rva);
-
-#endif

@@ -2,8 +2,7 @@
 //
 // Inlined code has several, innermost first. Names are as the compiler wrote them (mangled);
 // demangling comes later, once for each name.
-#ifndef SYMBOLS_PLACES_H
-#define SYMBOLS_PLACES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,5 +34,3 @@ struct place *places_add(struct places *places);
 // Which of two names of one address is the better one, as qsort asks it: of fewer underscores in
 // front, then the shorter one, then the first by alphabet.
 int places_compare_names(const char *one, const char *other);
-
-#endif

@@ -1,8 +1,7 @@
 // remarks: what could not be used and why, one line each, for the reader of a report.
 //
 // Lines are kept in order and once each; past a few hundred they are only counted.
-#ifndef SYMBOLS_REMARKS_H
-#define SYMBOLS_REMARKS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -19,5 +18,3 @@ void remarks_fini(struct remarks *remarks);
 // Add a line, unless it is there already.
 void remarks_add(struct remarks *remarks, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-
-#endif

@@ -4,10 +4,7 @@
 // left out. v0 names begin with _R and are described in Rust's RFC 2603. Both are untrusted: a v0
 // name refers back to itself, so that a short one can ask for deep nesting or an endless text;
 // depth, steps and length are bounded.
-#ifndef SYMBOLS_RUST_H
-#define SYMBOLS_RUST_H
+#pragma once
 
 // The readable form; the caller owns it (mem_free). NULL: not a Rust name, or a broken one.
 char *rust_demangle(const char *name);
-
-#endif

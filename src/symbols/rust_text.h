@@ -1,7 +1,6 @@
 // rust_text: what both kinds of Rust names need to print: characters in UTF-8, and identifiers
 // in the encodings of each kind.
-#ifndef SYMBOLS_RUST_TEXT_H
-#define SYMBOLS_RUST_TEXT_H
+#pragma once
 
 #include "base/str.h"
 
@@ -13,5 +12,3 @@ void rust_text_add_legacy(struct str *out, const char *text, size_t length);
 
 // Add an identifier in Rust's punycode. False if it is broken.
 bool rust_text_add_punycode(struct str *out, const char *text, size_t length);
-
-#endif

@@ -1,6 +1,5 @@
 // search: where names may be looked for, beside the files that were recorded.
-#ifndef SYMBOLS_SEARCH_H
-#define SYMBOLS_SEARCH_H
+#pragma once
 
 #include "symbols/debuginfod.h"
 #include "symbols/remarks.h"
@@ -12,5 +11,3 @@ struct search {
 	struct debuginfod *debuginfod;         // NULL: not asked
 	struct remarks *remarks;               // gets what was found but does not fit
 };
-
-#endif

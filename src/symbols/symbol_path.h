@@ -10,8 +10,7 @@
 // A store has each file under a key: STORE/NAME/KEY/NAME, or STORE/NA/NAME/KEY/NAME (three tiers,
 // as index2.txt says); instead of the file there may be file.ptr, a line that says where it is.
 // Nothing is fetched from a network: URLs are named in a remark.
-#ifndef SYMBOLS_SYMBOL_PATH_H
-#define SYMBOLS_SYMBOL_PATH_H
+#pragma once
 
 #include "symbols/remarks.h"
 
@@ -35,5 +34,3 @@ typedef bool symbol_path_try(void *opaque, const char *path);
 // it may be.
 bool symbol_path_look(const char *folder, const char *name, const char *key,
 		      struct remarks *remarks, symbol_path_try *attempt, void *opaque);
-
-#endif

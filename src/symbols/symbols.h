@@ -9,8 +9,7 @@
 // (Itanium) and Rust (legacy and v0) names are demangled.
 //
 // One thread. Knows nothing of allocations.
-#ifndef SYMBOLS_SYMBOLS_H
-#define SYMBOLS_SYMBOLS_H
+#pragma once
 
 #include "base/err.h"
 #include "symbols/symbols_status.h"
@@ -67,5 +66,3 @@ struct symbols_source symbols_source(const struct symbols *symbols, size_t index
 
 // What could not be used and why, one line each ("libfoo.so.1 has changed since the recording").
 size_t symbols_notes(const struct symbols *symbols, const char *const **lines);
-
-#endif

@@ -14,8 +14,7 @@
 //     texts_bytes: NUL-terminated texts; the first is empty and means "not known"
 //
 // It is looked into where it is; nothing is unpacked. It is as untrusted as its trace.
-#ifndef SYMBOLS_SYMBOLS_BUNDLE_H
-#define SYMBOLS_SYMBOLS_BUNDLE_H
+#pragma once
 
 #include "base/err.h"
 #include "symbols/places.h"
@@ -47,5 +46,3 @@ void symbols_bundle_add(struct symbols_bundle_maker *maker, uint64_t offset,
 
 // The bytes; the caller owns them (mem_free). Once, after the last symbols_bundle_add.
 void *symbols_bundle_take(struct symbols_bundle_maker *maker, size_t *size);
-
-#endif

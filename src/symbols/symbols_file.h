@@ -3,8 +3,7 @@
 // Holds the file itself (if it is the one that was recorded), its separate debug information, the
 // table in .gnu_debugdata, the symbols of all of them and the index of the DWARF. Opened when the
 // first of the module's addresses is asked for, once for all processes that ran it.
-#ifndef SYMBOLS_SYMBOLS_FILE_H
-#define SYMBOLS_SYMBOLS_FILE_H
+#pragma once
 
 #include "symbols/places.h"
 #include "symbols/search.h"
@@ -36,5 +35,3 @@ void symbols_file_find(struct symbols_file *file, uint64_t offset, struct places
 
 // What was found, and what of it is missing. Texts belong to the file.
 void symbols_file_status(const struct symbols_file *file, struct symbols_status *status);
-
-#endif

@@ -1,6 +1,5 @@
 // symbols_status: what was found of one module's files, and what is missing.
-#ifndef SYMBOLS_SYMBOLS_STATUS_H
-#define SYMBOLS_SYMBOLS_STATUS_H
+#pragma once
 
 struct symbols_status {
 	const char *file;          // path of the file itself; NULL: not found
@@ -9,5 +8,3 @@ struct symbols_status {
 	const char *missing_file;  // what to look for, as its path in a store; NULL: nothing
 	const char *missing_debug; // the same of debug information
 };
-
-#endif

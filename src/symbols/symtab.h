@@ -9,8 +9,7 @@
 // without a size (assembly) reach to the next symbol or the end of their section, and give way to
 // symbols with one. Of several names for one range (malloc, __libc_malloc) the one is taken that
 // a person would write: global before weak before local, fewer underscores, shorter.
-#ifndef SYMBOLS_SYMTAB_H
-#define SYMBOLS_SYMTAB_H
+#pragma once
 
 #include "symbols/nest.h"
 #include "symbols/object.h"
@@ -31,5 +30,3 @@ void symtab_fini(struct symtab *symtab);
 // The name of the function that covers `offset`, as it is in the file, or NULL. `*source` is
 // the name of the source file of a local function where the table has it, else NULL.
 const char *symtab_find(const struct symtab *symtab, uint64_t offset, const char **source);
-
-#endif

@@ -3,8 +3,7 @@
 // The text says all that a trace says, one definition or item a line. What asm_dump writes,
 // asm_read takes, and dumping the result gives the same text again. People write shorter text by
 // hand: labels of their own, stacks as names, no field that has a default.
-#ifndef TRACE_ASM_H
-#define TRACE_ASM_H
+#pragma once
 
 #include "base/sink.h"
 #include "trace/reader.h"
@@ -30,5 +29,3 @@ bool asm_dump(struct reader *reader, const struct asm_options *options, struct s
 
 // Make a trace from text in the empty file `fd`. False with "line 3, column 14: …".
 bool asm_read(const char *text, size_t length, int fd, struct err *err);
-
-#endif

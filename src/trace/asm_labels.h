@@ -1,6 +1,5 @@
 // asm_labels: the names that a text gives to processes, threads, modules, frames and stacks.
-#ifndef TRACE_ASM_LABELS_H
-#define TRACE_ASM_LABELS_H
+#pragma once
 
 #include "base/map.h"
 #include "base/str.h"
@@ -25,5 +24,3 @@ bool asm_labels_find(const struct asm_labels *labels, char class, const char *te
 
 // False if there is one already.
 bool asm_labels_add(struct asm_labels *labels, char class, const char *text, uint32_t id);
-
-#endif

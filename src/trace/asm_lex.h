@@ -3,8 +3,7 @@
 // Words are separated by blanks. A part of a word may be in quotes, where \" \\ \n \t and \xhh
 // mean what they mean in C. A ; that begins a word begins a comment. A word knows where it
 // is, for messages, and where its first = and its last : are, if they are not in quotes.
-#ifndef TRACE_ASM_LEX_H
-#define TRACE_ASM_LEX_H
+#pragma once
 
 #include "base/err.h"
 
@@ -41,5 +40,3 @@ bool asm_lex_fail(const struct asm_lex *lex, const struct asm_word *word, struct
 
 // A whole unsigned number, decimal or 0x…, of all of `text`; up to `end` where that is not NULL.
 bool asm_lex_number(const char *text, const char *end, uint64_t *value);
-
-#endif

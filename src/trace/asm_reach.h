@@ -3,8 +3,7 @@
 // A `reach` line says when, and of which process; a line for each of its blocks follows, by rising
 // address: what it is, address, size, who allocated it, and where a pointer to it is. They are
 // written when a line comes that does not belong to them.
-#ifndef TRACE_ASM_REACH_H
-#define TRACE_ASM_REACH_H
+#pragma once
 
 #include "base/sink.h"
 #include "trace/asm_text.h"
@@ -20,5 +19,3 @@ void asm_reach_close(struct asm_text *text);
 
 // All that the trace has.
 void asm_reach_dump(const struct reader *reader, struct sink *sink);
-
-#endif

@@ -2,8 +2,7 @@
 //
 // asm_read.c and asm_vm.c read lines with it. A function that takes a word moves past it; one
 // that fails says where and returns false (or NULL).
-#ifndef TRACE_ASM_TEXT_H
-#define TRACE_ASM_TEXT_H
+#pragma once
 
 #include "trace/asm_labels.h"
 #include "trace/asm_lex.h"
@@ -80,5 +79,3 @@ char *asm_text_quoted(struct asm_text *text);
 
 // p1, or nothing where a process was defined: that one. `what` needs it, for the message.
 bool asm_text_process(struct asm_text *text, const char *what, process_id *process);
-
-#endif

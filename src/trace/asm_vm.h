@@ -5,8 +5,7 @@
 //     asm_dump        the same, the other way
 //
 // A snapshot takes several lines: it is written when a line comes that does not belong to it.
-#ifndef TRACE_ASM_VM_H
-#define TRACE_ASM_VM_H
+#pragma once
 
 #include "base/sink.h"
 #include "trace/asm_text.h"
@@ -32,5 +31,3 @@ void asm_vm_close_snapshot(struct asm_text *text);
 // snapshots.
 void asm_vm_dump_event(const struct trace_event *event, struct sink *sink);
 void asm_vm_dump_definitions(const struct reader *reader, struct sink *sink);
-
-#endif

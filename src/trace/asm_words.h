@@ -1,6 +1,5 @@
 // asm_words: the words that both directions of the text form share.
-#ifndef TRACE_ASM_WORDS_H
-#define TRACE_ASM_WORDS_H
+#pragma once
 
 #include "base/sink.h"
 #include "trace/trace.h"
@@ -36,5 +35,3 @@ void asm_words_put_number(struct sink *sink, const char *key, uint64_t value, ui
 // Write `text` in quotes: " and \ with a \ before them, control bytes and bytes that are not ASCII
 // as \xhh, so that any bytes survive and a dump is ASCII.
 void asm_words_quote(struct sink *sink, const char *text);
-
-#endif

@@ -3,8 +3,7 @@
 // A trace file is a preamble of 64 bytes and then blocks: a header of 64 bytes with two checksums
 // and a payload, plain or zstd. Whatever goes wrong with one block, the next can be found by its
 // magic and read by itself.
-#ifndef TRACE_BLOCK_H
-#define TRACE_BLOCK_H
+#pragma once
 
 #include "base/err.h"
 #include "trace/bytes.h"
@@ -103,5 +102,3 @@ void block_unpacker_fini(struct block_unpacker *unpacker); // accepts { 0 }
 // next call (and not longer than `stored`). False, and why, if checksum, codec or sizes are wrong.
 bool block_unpack(struct block_unpacker *unpacker, const struct block *block, const uint8_t *stored,
 		  struct bytes_cursor *payload, struct err *err);
-
-#endif

@@ -7,8 +7,7 @@
 //       bundle_add     once for each file
 //     bundle_end
 //     bundle_free      also after an error
-#ifndef TRACE_BUNDLE_H
-#define TRACE_BUNDLE_H
+#pragma once
 
 #include "base/err.h"
 
@@ -29,5 +28,3 @@ bool bundle_end(struct bundle *bundle, struct err *err);
 
 // Without bundle_end before it: takes the additions away again. NULL is allowed.
 void bundle_free(struct bundle *bundle);
-
-#endif

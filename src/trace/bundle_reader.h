@@ -3,8 +3,7 @@
 //
 // A file is in one or more blocks, each a part of it. The bundle reader remembers where BUNDLE
 // blocks are, reads their labels when the first file is asked for, and a file's bytes when it is.
-#ifndef TRACE_BUNDLE_READER_H
-#define TRACE_BUNDLE_READER_H
+#pragma once
 
 #include "trace/walk.h"
 
@@ -49,5 +48,3 @@ void bundle_reader_encode(struct bytes *out, const struct bundle_reader_part *pa
 // The file of a build-id, borrowed until bundle_reader_fini; NULL if it is not there or not whole.
 const void *bundle_reader_find(struct bundle_reader *bundle_reader, const struct store *store,
 			       const uint8_t *build_id, size_t build_id_length, size_t *size);
-
-#endif

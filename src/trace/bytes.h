@@ -2,8 +2,7 @@
 //
 // `struct bytes b = { 0 };` is empty; its owner calls bytes_fini. A cursor borrows. Reading past
 // its end gives 0 and sets `bad`, which stays set: ask once, after reading.
-#ifndef TRACE_BYTES_H
-#define TRACE_BYTES_H
+#pragma once
 
 #include "base/mem.h"
 #include "wire/varint.h"
@@ -173,5 +172,3 @@ static inline char *bytes_next_text(struct bytes_cursor *cursor)
 
 	return mem_copy_bytes(part.at, strnlen((const char *)part.at, bytes_left(&part)));
 }
-
-#endif

@@ -2,8 +2,7 @@
 //
 // What a writer, a repair and a bundle have in common. A call that fails leaves the file as it
 // was before it (out.h).
-#ifndef TRACE_CHAIN_H
-#define TRACE_CHAIN_H
+#pragma once
 
 #include "trace/block.h"
 #include "trace/out.h"
@@ -41,5 +40,3 @@ bool chain_index(struct chain *chain, struct err *err);
 
 // Write an INDEX block, if there is anything to list, and the END block.
 bool chain_end(struct chain *chain, const struct trace_end *end, struct err *err);
-
-#endif

@@ -7,8 +7,7 @@
 //
 // Encoding costs a few nanoseconds an event and allocates nothing once the buffers have grown.
 // Addresses may be predicted (trace/predict.h): then they are encoded when the block is full.
-#ifndef TRACE_COLUMNS_H
-#define TRACE_COLUMNS_H
+#pragma once
 
 #include "trace/bytes.h"
 #include "trace/predict.h"
@@ -259,5 +258,3 @@ bool columns_next_told(struct columns_decoder *decoder, struct trace_event *even
 
 // The same of `count` events of one thread, of those among them that have ways.
 bool columns_run_told(struct columns_decoder *decoder, struct trace_event *event, uint32_t count);
-
-#endif

@@ -1,6 +1,5 @@
 // columns_next: what the readers of columns have in common. For columns*.c.
-#ifndef TRACE_COLUMNS_NEXT_H
-#define TRACE_COLUMNS_NEXT_H
+#pragma once
 
 #include "trace/columns.h"
 #include "trace/word.h"
@@ -42,5 +41,3 @@ static inline uint8_t columns_next_byte(struct columns_decoder *decoder, enum co
 	}
 	return *in->at++;
 }
-
-#endif

@@ -4,8 +4,7 @@
 // A DEFS payload is a row of records: kind, length, content. Ids are given by the record that
 // defines them, so that a block that was lost leaves a gap and not a shift. A gap is filled with
 // entries that say "not known", so that an id below a table's count always has an entry.
-#ifndef TRACE_DEFS_H
-#define TRACE_DEFS_H
+#pragma once
 
 #include "trace/bytes.h"
 #include "trace/trace.h"
@@ -122,5 +121,3 @@ bool defs_read_note(const struct defs *defs, struct bytes_cursor content, struct
 
 // What a note says about a definition: how a process ended, what a thread is called.
 void defs_apply_note(struct defs *defs, const struct trace_note *note);
-
-#endif

@@ -19,8 +19,7 @@
 // A half stays open until the next CALL of its thread. If that is no second half, the realloc was
 // a free. Calls on virtual memory and on pools are none: an allocator makes them inside of one.
 // What the program did and what an end means (exit, a lost free) is engine/replay/lives.h's.
-#ifndef TRACE_EFFECT_H
-#define TRACE_EFFECT_H
+#pragma once
 
 #include "trace/trace.h"
 
@@ -64,5 +63,3 @@ static inline uint64_t effect_ended(const struct trace_event *event)
 {
 	return event->kind == TRACE_REALLOC ? event->old_address : event->address;
 }
-
-#endif

@@ -1,7 +1,6 @@
 // end: the payload of an END block (docs/format.md, section 8): totals, why the recording ended
 // if not by itself, and, as the file's last bytes, where the last blocks are.
-#ifndef TRACE_END_H
-#define TRACE_END_H
+#pragma once
 
 #include "trace/bytes.h"
 #include "trace/trace.h"
@@ -19,5 +18,3 @@ void end_encode(const struct trace_end *end, const struct end_footer *footer, st
 // `end->why` is new and the caller's (mem_free). False if it is not well formed.
 bool end_decode(struct bytes_cursor payload, struct trace_end *end);
 bool end_decode_footer(const uint8_t in[static END_FOOTER_BYTES], struct end_footer *footer);
-
-#endif

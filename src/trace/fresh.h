@@ -3,8 +3,7 @@
 // It is written under another name in the same directory and renamed at the end. So a failure
 // leaves nothing behind, and what was there before stays in peace until then. A device or a pipe
 // that is under the name is written to as it is.
-#ifndef TRACE_FRESH_H
-#define TRACE_FRESH_H
+#pragma once
 
 #include "base/err.h"
 #include "base/str.h"
@@ -36,5 +35,3 @@ bool fresh_keep(struct fresh *fresh, struct err *err);
 
 // Throw it away, unless it was kept. Accepts what fresh_open has refused.
 void fresh_close(struct fresh *fresh);
-
-#endif

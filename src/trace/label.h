@@ -1,8 +1,7 @@
 // label: what the user said of a run: its version, its host, anything (record --label NAME=VALUE).
 //
 // Labels are a text, a line "NAME=VALUE" each. What is no such line is stepped over.
-#ifndef TRACE_LABEL_H
-#define TRACE_LABEL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,5 +22,3 @@ bool label_find(const char *text, const char *name, size_t length);
 // Whether "NAME=VALUE" can be one: a name of letters, digits, '-', '_' and '.', a value without
 // line ends. NULL: it can. Else what is wrong.
 const char *label_wrong(const char *word);
-
-#endif

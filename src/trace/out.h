@@ -9,8 +9,7 @@
 //
 // The process must ignore SIGPIPE and SIGXFSZ: here a closed pipe and a size limit are errors
 // like any other.
-#ifndef TRACE_OUT_H
-#define TRACE_OUT_H
+#pragma once
 
 #include "base/err.h"
 
@@ -49,5 +48,3 @@ bool out_cut(struct out *out, uint64_t size, struct err *err);
 
 // Give back what was reserved and not used.
 void out_finish(struct out *out);
-
-#endif

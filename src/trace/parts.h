@@ -5,8 +5,7 @@
 //
 // Each is a trace of its own, with a recording id that follows from the one before: so who has read
 // one finds the next, whatever it is called by then.
-#ifndef TRACE_PARTS_H
-#define TRACE_PARTS_H
+#pragma once
 
 #include "base/str.h"
 #include "trace/trace.h"
@@ -23,5 +22,3 @@ void parts_name(const char *path, uint32_t number, struct str *name);
 // Where the file of this id is: at `path`, or beside it as one of its parts. False: it is not
 // there.
 bool parts_find(const char *path, const uint8_t id[static 16], struct str *found);
-
-#endif

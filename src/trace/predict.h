@@ -14,8 +14,7 @@
 //
 // Memory: 25 bytes for each event that a block of events may have, 32 KB, and for a writer 512 KB.
 // One thread.
-#ifndef TRACE_PREDICT_H
-#define TRACE_PREDICT_H
+#pragma once
 
 #include "trace/trace.h"
 
@@ -142,5 +141,3 @@ struct predict_answer {
 // `previous` is the address of the event before the first.
 void predict_row(struct predict *predict, const struct predict_row *row, uint64_t previous,
 		 struct predict_answer *answer);
-
-#endif

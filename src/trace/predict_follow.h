@@ -3,8 +3,7 @@
 // For a block that ends: predict_follow_ended, predict_put_ended; for one that begins:
 // predict_follow_begun, predict_put_begun; for a realloc: both follow, then put_begun, and
 // put_ended unless its way was PREDICT_IN_PLACE.
-#ifndef TRACE_PREDICT_FOLLOW_H
-#define TRACE_PREDICT_FOLLOW_H
+#pragma once
 
 #include "base/mem.h"
 #include "trace/predict.h"
@@ -148,5 +147,3 @@ static inline bool predict_follow_begun(struct predict_blocks *blocks, struct pr
 	*address = predict_take(blocks, list);
 	return true;
 }
-
-#endif

@@ -7,8 +7,7 @@
 // block does without, so that what it saves is known.
 //
 // What is decided follows from the events alone, their times included.
-#ifndef TRACE_PREDICT_WHEN_H
-#define TRACE_PREDICT_WHEN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,5 +37,3 @@ struct predict_when {
 // A block was written: so many events, bytes, and nanoseconds from the first event to the last.
 // Returns when->on for the next.
 bool predict_when(struct predict_when *when, uint32_t events, uint64_t bytes, uint64_t span_ns);
-
-#endif

@@ -2,8 +2,7 @@
 //
 // A record has at most REACH_BLOCKS_MAX blocks; of more, the writer makes several, which differ in
 // their blocks alone. Addresses rise from one block to the next, over all parts.
-#ifndef TRACE_REACH_H
-#define TRACE_REACH_H
+#pragma once
 
 #include "trace/bytes.h"
 #include "trace/trace.h"
@@ -30,5 +29,3 @@ void reach_fini(struct trace_reach *reach); // accepts { 0 }
 // "unreachable"; "stack". "?" for what is not one.
 const char *reach_state_word(uint8_t state);
 const char *reach_place_word(uint8_t place);
-
-#endif

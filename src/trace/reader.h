@@ -11,8 +11,7 @@
 // reader goes on at the next whole one.
 //
 // One thread calls. Definitions stay in memory (they grow with the program, not with the run).
-#ifndef TRACE_READER_H
-#define TRACE_READER_H
+#pragma once
 
 #include "base/err.h"
 #include "trace/snapshot.h"
@@ -176,5 +175,3 @@ const struct trace_mark *reader_marks(const struct reader *reader, size_t *count
 // Bundled symbol tables (record --bundle): the file stored for a build-id, or NULL.
 const void *reader_bundle(const struct reader *reader, const uint8_t *build_id,
 			  size_t build_id_length, size_t *size);
-
-#endif

@@ -11,8 +11,7 @@
 // and the reader goes on by itself.
 //
 // Memory: READER_AHEAD_CHUNKS chunks, 1.4 MiB together.
-#ifndef TRACE_READER_AHEAD_H
-#define TRACE_READER_AHEAD_H
+#pragma once
 
 #include "trace/columns.h"
 #include "trace/store.h"
@@ -43,5 +42,3 @@ struct reader_ahead *reader_ahead_start(const struct store *store, const struct 
 const struct reader_ahead_chunk *reader_ahead_next(struct reader_ahead *ahead, uint64_t at);
 
 void reader_ahead_end(struct reader_ahead *ahead); // NULL is allowed
-
-#endif

@@ -1,7 +1,6 @@
 // reader_own: what the parts of the reader share: reader.c, which plays, reader_seek.c, which finds
 // places, and reader_tables.c, which answers.
-#ifndef TRACE_READER_OWN_H
-#define TRACE_READER_OWN_H
+#pragma once
 
 #include "trace/bundle_reader.h"
 #include "trace/columns.h"
@@ -80,5 +79,3 @@ bool reader_take_block(struct reader *reader, struct walk_loader *loader, const 
 
 // Let the notes of a DEFS payload say how processes ended and what threads are called.
 void reader_apply_notes(struct reader *reader, struct bytes_cursor payload);
-
-#endif

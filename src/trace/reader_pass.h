@@ -7,8 +7,7 @@
 //
 // One that goes on from where the reader is begins with { .reader = reader }. What it was before,
 // the caller makes of it: reader_rewind at the end, if the next one expects that.
-#ifndef TRACE_READER_PASS_H
-#define TRACE_READER_PASS_H
+#pragma once
 
 #include "base/progress.h"
 #include "trace/reader.h"
@@ -71,5 +70,3 @@ static inline uint64_t reader_pass_time(const struct reader_pass *pass)
 {
 	return pass->item == READER_NOTE ? pass->note.time_ns : pass->event.time_ns;
 }
-
-#endif

@@ -3,8 +3,7 @@
 // Blocks that are whole are copied as they are, also of types this version does not know; what
 // was lost in between is said by a note where it was, and the reason by the END block. Nothing
 // that can be read is changed.
-#ifndef TRACE_REPAIR_H
-#define TRACE_REPAIR_H
+#pragma once
 
 #include "base/err.h"
 
@@ -22,5 +21,3 @@ struct repair_result {
 
 // Read the trace at `path` and write a whole one into the empty file `fd`.
 bool repair_trace(const char *path, int fd, struct repair_result *result, struct err *err);
-
-#endif

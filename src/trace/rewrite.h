@@ -3,8 +3,7 @@
 // Definitions keep their order, those of a trace after those of the one before; items are in the
 // order of time, and at one time in that of the traces. The order within each trace stays, so all
 // that is true of one trace stays true of its processes.
-#ifndef TRACE_REWRITE_H
-#define TRACE_REWRITE_H
+#pragma once
 
 #include "base/err.h"
 
@@ -63,5 +62,3 @@ bool rewrite_traces(const struct rewrite_options *options, int fd, struct rewrit
 // What the input's writer has not flushed is not in it. NULL: `err` says why.
 struct writer *rewrite_continue(const struct rewrite_options *options, int fd,
 				struct rewrite_result *result, struct err *err);
-
-#endif

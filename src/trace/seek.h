@@ -3,8 +3,7 @@
 // The writer keeps the blocks since its last INDEX block and writes them out every SEEK_BLOCKS_MAX
 // blocks. Each INDEX block points to the one before it, so that a reader finds all of them from
 // the end of the file.
-#ifndef TRACE_SEEK_H
-#define TRACE_SEEK_H
+#pragma once
 
 #include "trace/block.h"
 
@@ -38,5 +37,3 @@ void seek_sort(struct seek *seek);
 
 // The last entry of type EVENTS whose first time is at most `time_ns`, or SIZE_MAX.
 size_t seek_find(const struct seek *seek, uint64_t time_ns);
-
-#endif

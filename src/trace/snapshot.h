@@ -2,8 +2,7 @@
 //
 // Mappings and ranges of pages are written as the distance to the end of the one before, so that
 // they cannot overlap or fall by writing; a reader refuses what leaves the 64 bits.
-#ifndef TRACE_SNAPSHOT_H
-#define TRACE_SNAPSHOT_H
+#pragma once
 
 #include "trace/bytes.h"
 #include "trace/trace.h"
@@ -25,5 +24,3 @@ bool snapshot_decode(struct bytes_cursor in, uint32_t files_count, bool whole,
 		     struct trace_snapshot *snapshot);
 
 void snapshot_fini(struct trace_snapshot *snapshot); // accepts { 0 }
-
-#endif

@@ -2,8 +2,7 @@
 //
 // Reads by position and copies: the file may grow or shrink underneath without harm, which a
 // mapping would not survive.
-#ifndef TRACE_STORE_H
-#define TRACE_STORE_H
+#pragma once
 
 #include "base/err.h"
 
@@ -25,5 +24,3 @@ void store_grown(struct store *store);
 
 // Up to `size` bytes from `at`; returns how many there were. An error reads as an end.
 size_t store_read(const struct store *store, uint64_t at, void *out, size_t size);
-
-#endif

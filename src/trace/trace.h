@@ -5,8 +5,7 @@
 // Definitions (processes, threads, modules, frames, stacks) are numbered densely from 0 or 1 in
 // order of first appearance and are in the file before the first item that uses them.
 // docs/format.md says how each is stored.
-#ifndef TRACE_TRACE_H
-#define TRACE_TRACE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -498,5 +497,3 @@ struct trace_end {
 	uint64_t unseen; // programs and processes that were seen to begin, and not recorded
 	char *why; // "" for a normal end, else what cut the recording short ("no space left …")
 };
-
-#endif

@@ -3,8 +3,7 @@
 // A step reads one header and checks it. Where there is none, the file is searched for the next
 // one: from just after the last good header, because a length may have been true and the bytes
 // after it missing. Blocks are numbered, so that a step also knows how many it has missed.
-#ifndef TRACE_WALK_H
-#define TRACE_WALK_H
+#pragma once
 
 #include "trace/block.h"
 #include "trace/store.h"
@@ -46,5 +45,3 @@ bool walk_check(struct walk_loader *loader, const struct store *store, const str
 // Read, check and unpack. *payload lives until the loader's next use.
 bool walk_load(struct walk_loader *loader, const struct store *store, const struct block *block,
 	       uint64_t at, struct bytes_cursor *payload, struct err *err);
-
-#endif

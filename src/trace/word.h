@@ -1,6 +1,5 @@
 // word: a number of up to eight bytes (wire/varint.h), read at once and without a branch.
-#ifndef TRACE_WORD_H
-#define TRACE_WORD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,5 +30,3 @@ static inline __attribute__((always_inline)) bool word_decode(const uint8_t *at,
 	*size = bits / 8;
 	return good;
 }
-
-#endif

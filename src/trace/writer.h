@@ -9,8 +9,7 @@
 // record into room it had kept free for it: the trace says itself why it is short.
 //
 // One thread.
-#ifndef TRACE_WRITER_H
-#define TRACE_WRITER_H
+#pragma once
 
 #include "base/err.h"
 #include "trace/trace.h"
@@ -98,5 +97,3 @@ uint64_t writer_bytes(const struct writer *writer);       // written to the file
 
 // False, and why, once anything has failed.
 bool writer_ok(const struct writer *writer, struct err *err);
-
-#endif

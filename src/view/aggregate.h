@@ -10,8 +10,7 @@
 //     aggregate_take       goes through the allocations, once for each try
 //       aggregate_write    into an object of a document that is being written
 //     aggregate_fini
-#ifndef VIEW_AGGREGATE_H
-#define VIEW_AGGREGATE_H
+#pragma once
 
 #include "base/json.h"
 #include "base/map.h"
@@ -64,5 +63,3 @@ void aggregate_fini(struct aggregate *aggregate); // accepts { 0 }
 // The members "edges_ns" to "cells". `scrub`: without paths; NULL: as it is.
 void aggregate_write(const struct aggregate *aggregate, const struct scrub *scrub,
 		     struct json *json);
-
-#endif

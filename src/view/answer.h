@@ -2,8 +2,7 @@
 //
 // Each takes its parameters, asks the floors below, and writes the answer to `sink`. False with
 // *err set, or with answer_refuse: what is written by then is forgotten.
-#ifndef VIEW_ANSWER_H
-#define VIEW_ANSWER_H
+#pragma once
 
 #include "report/ask/moment_view.h"
 #include "view/params.h"
@@ -62,5 +61,3 @@ struct query_context_options answer_options(const struct answer *answer,
 // Take all filters and check that nothing is left, then open it.
 bool answer_ask(struct answer *answer, const struct query_context_rules *rules,
 		struct query_context *asked, struct err *err);
-
-#endif

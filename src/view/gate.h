@@ -5,8 +5,7 @@
 // program of another user by the token, which only the one who started the server was given.
 //
 // Pure: what a request says goes in, what to answer comes out.
-#ifndef VIEW_GATE_H
-#define VIEW_GATE_H
+#pragma once
 
 #include "view/refusal.h"
 
@@ -39,5 +38,3 @@ void gate_init(struct gate *gate, uint16_t port, const uint8_t bytes[static GATE
 // REFUSAL_NONE: it may. Else *why says so in a line. Takes the same time for every wrong token.
 enum refusal gate_check(const struct gate *gate, const struct gate_request *request,
 			const char **why);
-
-#endif

@@ -8,8 +8,7 @@
 // colon. A request with a body ends its connection, so that the body is never read as a request.
 //
 // Pure: bytes in, words out.
-#ifndef VIEW_HEAD_H
-#define VIEW_HEAD_H
+#pragma once
 
 #include "view/gate.h"
 
@@ -29,5 +28,3 @@ size_t head_size(const char *bytes, size_t length, size_t from);
 // Take apart a head of that size, in place: what `head` says is borrowed from it. False: it is
 // none, and *why says so in a line.
 bool head_parse(struct head *head, char *bytes, size_t size, const char **why);
-
-#endif

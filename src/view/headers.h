@@ -1,6 +1,5 @@
 // headers: what the viewer's answers say of themselves, whichever server sends them.
-#ifndef VIEW_HEADERS_H
-#define VIEW_HEADERS_H
+#pragma once
 
 #include "view/viewer.h"
 
@@ -11,5 +10,3 @@ typedef void headers_add(void *context, const char *name, const char *value);
 void headers_of_page(headers_add *add, void *context);
 void headers_of_reply(const struct viewer_reply *reply, headers_add *add, void *context);
 void headers_of_nothing(headers_add *add, void *context);
-
-#endif

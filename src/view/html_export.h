@@ -2,8 +2,7 @@
 //
 // The data are what the server would answer, and what is needed to answer windows of whole buckets
 // (aggregate.h). Where they do not fit, they are made coarser, and the page says so.
-#ifndef VIEW_HTML_EXPORT_H
-#define VIEW_HTML_EXPORT_H
+#pragma once
 
 #include "view/viewer.h"
 
@@ -18,5 +17,3 @@ struct html_export_options {
 // whole or not there.
 bool html_export_write(struct viewer *viewer, const struct html_export_options *options,
 		       struct err *err);
-
-#endif

@@ -2,8 +2,7 @@
 //
 // It brings gnutls and a dozen libraries more: to load and relocate them takes longer than all
 // else at the start of a command, and every recording would pay for it.
-#ifndef VIEW_HTTPD_H
-#define VIEW_HTTPD_H
+#pragma once
 
 #include "base/err.h"
 
@@ -32,5 +31,3 @@ struct httpd {
 
 // Load the library, which stays. False: it is missing, or lacks a function.
 bool httpd_load(struct httpd *httpd, struct err *err);
-
-#endif

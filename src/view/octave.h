@@ -1,6 +1,5 @@
 // octave: classes of numbers, each twice as wide as the one before: 0, 1, 2, 3 to 4, 5 to 8 …
-#ifndef VIEW_OCTAVE_H
-#define VIEW_OCTAVE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -21,5 +20,3 @@ static inline uint64_t octave_least(uint32_t octave)
 {
 	return octave <= 1 ? octave : octave_most(octave - 1) + 1;
 }
-
-#endif

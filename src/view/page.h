@@ -1,7 +1,6 @@
 // page: the page itself, one HTML file with everything in it. It is made in web/, kept in the tree
 // as page.html, and embedded by embed.py.
-#ifndef VIEW_PAGE_H
-#define VIEW_PAGE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -15,5 +14,3 @@ extern const char page_policy[];
 // Where the page is changed for the single file: comments that are in it once.
 #define PAGE_POLICY_MARK "<!--tidemark:policy-->"
 #define PAGE_DATA_MARK "<!--tidemark:data-->"
-
-#endif

@@ -7,8 +7,7 @@
 //
 // A misspelt filter must not become a wrong answer, so unknown names, and names given twice that
 // have one value, are mistakes. Values are bytes, any but NUL.
-#ifndef VIEW_PARAMS_H
-#define VIEW_PARAMS_H
+#pragma once
 
 #include "report/ask/selection.h"
 
@@ -47,5 +46,3 @@ bool params_take_filters(struct params *params, unsigned without, struct selecti
 
 // ERR_USAGE: some name was not taken.
 bool params_check_taken(const struct params *params, struct err *err);
-
-#endif

@@ -12,8 +12,7 @@
 //       query_queue_leave     how it went: whether what was found may be believed
 //     query_queue_stop        everybody is sent away or stopped, and whoever comes
 //     query_queue_close       nobody is there any more; those that share it first
-#ifndef VIEW_QUERY_QUEUE_H
-#define VIEW_QUERY_QUEUE_H
+#pragma once
 
 #include "report/ask/opened.h"
 
@@ -84,5 +83,3 @@ bool query_queue_stops(void *query_queue);
 
 // Sends everybody away who waits, or will come; stops who is there.
 void query_queue_stop(struct query_queue *query_queue);
-
-#endif

@@ -1,6 +1,5 @@
 // refusal: why a request is not answered, as docs/viewer.md lists it.
-#ifndef VIEW_REFUSAL_H
-#define VIEW_REFUSAL_H
+#pragma once
 
 #include "base/err.h"
 #include "base/str.h"
@@ -31,5 +30,3 @@ enum refusal refusal_of(const struct err *err);
 
 // The answer's body. `text` is one line.
 void refusal_write(enum refusal refusal, const char *text, struct str *body);
-
-#endif

@@ -5,8 +5,7 @@
 // become "***"; in all other strings, words with a '/' between letters become such paths. The key
 // is new each time, so that equal paths are equal within one document and tell nothing outside it.
 // Names of functions, threads and marks stay.
-#ifndef VIEW_SCRUB_H
-#define VIEW_SCRUB_H
+#pragma once
 
 #include "base/err.h"
 #include "base/str.h"
@@ -26,5 +25,3 @@ void scrub_json(const struct scrub *scrub, const char *json, size_t length, stru
 // One string of it: a path; words, of which some may be. Append.
 void scrub_path(const struct scrub *scrub, const char *path, size_t length, struct str *out);
 void scrub_words(const struct scrub *scrub, const char *text, size_t length, struct str *out);
-
-#endif

@@ -5,8 +5,7 @@
 //
 // Every request goes through the gate first (gate.h); the page itself needs no token, all else
 // does.
-#ifndef VIEW_SERVER_H
-#define VIEW_SERVER_H
+#pragma once
 
 #include "view/gate.h"
 #include "view/viewer.h"
@@ -23,5 +22,3 @@ const char *server_address(const struct server *server);
 // Those who wait are sent away, and whoever is being answered is waited for, two seconds at most.
 // False: somebody still is; nothing was freed, and the process should end.
 bool server_stop(struct server *server);
-
-#endif

@@ -10,8 +10,7 @@
 // each allocation of a window, to `curves`; what goes through the recording, or looks for shapes in
 // it, to `replays`. These three are one trace and one index. `other` is the second trace. Where two
 // are needed, they are entered in this order: replays, other.
-#ifndef VIEW_VIEWER_H
-#define VIEW_VIEWER_H
+#pragma once
 
 #include "os/identity.h"
 #include "view/query_queue.h"
@@ -53,5 +52,3 @@ struct viewer_reply {
 void viewer_answer(struct viewer *viewer, const char *path, const char *query,
 		   bool (*gone)(void *context), void *context, struct viewer_reply *reply);
 void viewer_reply_fini(struct viewer_reply *reply); // accepts { 0 }
-
-#endif

@@ -14,8 +14,7 @@
 // already gets ATTACH_START, with `alone`.
 //
 // Freestanding, of fixed layout: included by the recorder and by the launcher.
-#ifndef WIRE_ATTACH_H
-#define WIRE_ATTACH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -80,5 +79,3 @@ struct attach_call {
 
 _Static_assert(sizeof(struct attach_patch) == 32 && sizeof(struct attach_call) == 848,
 	       "the same for programs of 32 bits");
-
-#endif

@@ -1,6 +1,5 @@
 // compiler: the few words that compilers spell differently.
-#ifndef WIRE_COMPILER_H
-#define WIRE_COMPILER_H
+#pragma once
 
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
@@ -11,6 +10,4 @@
 #else
 #define HIDDEN __attribute__((visibility("hidden")))
 #define EXPORT __attribute__((visibility("default")))
-#endif
-
 #endif

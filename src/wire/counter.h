@@ -10,8 +10,7 @@
 // writing leaves the other in order.
 //
 // Freestanding: no libc call. Included by the recorder and by the collector.
-#ifndef WIRE_COUNTER_H
-#define WIRE_COUNTER_H
+#pragma once
 
 #include "wire/segment.h"
 
@@ -85,5 +84,3 @@ static inline uint64_t counter_place_ns(uint32_t place)
 
 	return (1ull << power) + ((2ull * (place % 16) + 1) << (power - 5));
 }
-
-#endif

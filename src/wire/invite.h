@@ -22,8 +22,7 @@
 // Handles are numbers here: 32 bits of them mean something, for programs of either size.
 //
 // Freestanding: no libc call. Included by the recorder and by the host.
-#ifndef WIRE_INVITE_H
-#define WIRE_INVITE_H
+#pragma once
 
 #include "wire/segment.h"
 
@@ -94,5 +93,3 @@ _Static_assert(sizeof(struct visit) == 32, "the same for programs of either size
 _Static_assert(sizeof(struct segment_clock) <= INVITE_VISITS_AT, "visits come after the clock");
 _Static_assert(INVITE_VISITS_AT + INVITE_VISITS_MAX * sizeof(struct visit) <= INVITE_SESSION_BYTES,
 	       "and fit into the session");
-
-#endif

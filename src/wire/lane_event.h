@@ -34,8 +34,7 @@
 // there is nothing to say, else it swaps in {seq + 1, its lane} and writes LANE_OWNER with that
 // seq. An event's key among all events of its address is (seq of its lane's last LANE_OWNER for
 // that slot, position in the lane).
-#ifndef WIRE_LANE_EVENT_H
-#define WIRE_LANE_EVENT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -319,5 +318,3 @@ enum note_message {
 	NOTE_MESSAGE_OWN = 5,     // it wanted to take memory of the recorder's away
 	NOTE_MESSAGE_UNSEEN = 6,  // some of its calls are not recorded; text: which, and why
 };
-
-#endif

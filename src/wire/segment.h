@@ -31,8 +31,7 @@
 //     with the lanes, as many frames as it has, and the rings of the lanes that it uses.
 //
 // Freestanding: no libc call. Included by the recorder and by the collector.
-#ifndef WIRE_SEGMENT_H
-#define WIRE_SEGMENT_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -396,5 +395,3 @@ _Static_assert(offsetof(struct segment_hello, fork_head) == 48 &&
 _Static_assert(offsetof(struct segment_welcome, segment_bytes) == 24 &&
 		       sizeof(struct segment_welcome) == 40,
 	       "and a welcome");
-
-#endif

@@ -4,8 +4,7 @@
 // are therefore equal byte for byte (docs/format.md, section 2.1).
 //
 // Freestanding: no allocation, no libc call.
-#ifndef WIRE_VARINT_H
-#define WIRE_VARINT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -31,5 +30,3 @@ static inline int64_t varint_unzigzag(uint64_t value)
 {
 	return (int64_t)(value >> 1) ^ -(int64_t)(value & 1);
 }
-
-#endif

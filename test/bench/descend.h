@@ -2,8 +2,7 @@
 //
 // Eight functions that call themselves or each other through a table, so that no compiler makes
 // one of them. Built without tail calls; with or without frame pointers, as the flags say.
-#ifndef BENCH_DESCEND_H
-#define BENCH_DESCEND_H
+#pragma once
 
 #include <stdint.h>
 #include <stdio.h>
@@ -49,5 +48,3 @@ static inline long descend_number(int argc, char **argv, int at, long usual)
 {
 	return argc > at ? strtol(argv[at], NULL, 10) : usual;
 }
-
-#endif

@@ -1,6 +1,5 @@
 // deepbind: how its library gets at malloc.
-#ifndef PROGRAMS_DEEPBIND_H
-#define PROGRAMS_DEEPBIND_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,5 +23,3 @@ void *deep_zeroed(size_t count, size_t size);
 void *deep_array(void *block, size_t count, size_t size);
 void *deep_aligned(size_t size);
 char *deep_copy(const char *text);
-
-#endif

@@ -6,8 +6,7 @@
 //
 // A program's own blocks have sizes that nobody else asks for: 7000 and more, below 8000. So a
 // test finds them among the calls that libc makes on the program's behalf.
-#ifndef PROGRAMS_GUEST_H
-#define PROGRAMS_GUEST_H
+#pragma once
 
 #include <fcntl.h>
 #include <stdarg.h>
@@ -106,5 +105,3 @@ static inline long guest_peak_kib(void)
 	guest_check(at != NULL, "VmHWM");
 	return strtol(at + 6, NULL, 10);
 }
-
-#endif

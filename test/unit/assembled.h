@@ -1,6 +1,5 @@
 // A reader over a trace that a test spells out as text (docs/format.md section 15).
-#ifndef TEST_UNIT_ASSEMBLED_H
-#define TEST_UNIT_ASSEMBLED_H
+#pragma once
 
 #include "test/test.h"
 #include "trace/asm.h"
@@ -26,5 +25,3 @@ static inline struct reader *assembled_open(const char *text)
 	reader_scan(reader, &err);
 	return reader;
 }
-
-#endif

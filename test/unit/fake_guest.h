@@ -2,8 +2,7 @@
 //
 // It says hello, maps its segment, and writes records into lanes as wire/lane_event.h describes,
 // with every field under the test's control, so that a test can also write nonsense.
-#ifndef TEST_FAKE_GUEST_H
-#define TEST_FAKE_GUEST_H
+#pragma once
 
 #include "wire/lane_event.h"
 #include "wire/segment.h"
@@ -345,5 +344,3 @@ static inline void fake_place(struct fake_lane *notes, uint16_t type, uint64_t t
 		fake_put(notes, (uint8_t)name[i], 1);
 	fake_note_end(notes);
 }
-
-#endif

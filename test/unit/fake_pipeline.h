@@ -1,7 +1,6 @@
 // fake_pipeline: the collector's inside from lanes to trace, driven by hand, with a guest in the
 // same process. No socket and no sleep: a test decides when the lanes are looked at.
-#ifndef TEST_FAKE_PIPELINE_H
-#define TEST_FAKE_PIPELINE_H
+#pragma once
 
 #include "base/mem.h"
 #include "collect/merge.h"
@@ -104,5 +103,3 @@ static inline void pipeline_close(struct pipeline *pipeline)
 	writer_free(pipeline->writer);
 	tick_close(&pipeline->tick);
 }
-
-#endif

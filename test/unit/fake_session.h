@@ -1,6 +1,5 @@
 // fake_session: a collector in a thread of the test, and what it wrote.
-#ifndef TEST_FAKE_SESSION_H
-#define TEST_FAKE_SESSION_H
+#pragma once
 
 #include "collect/collect.h"
 #include "test/test.h"
@@ -132,5 +131,3 @@ static inline void fake_session_close(struct fake_session *session, uint32_t kin
 			_exit(0); \
 		}                 \
 	} while (0)
-
-#endif

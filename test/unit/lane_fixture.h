@@ -1,6 +1,5 @@
 // lane_fixture: a lane in plain memory, and what reads it.
-#ifndef TEST_LANE_FIXTURE_H
-#define TEST_LANE_FIXTURE_H
+#pragma once
 
 #include "collect/lane_reader.h"
 #include "test/unit/fake_guest.h"
@@ -67,5 +66,3 @@ static inline size_t decode(struct fixture *fixture, struct lane_item *items, si
 {
 	return lane_reader_decode(&fixture->reader, fixture->lane.head, items, max);
 }
-
-#endif

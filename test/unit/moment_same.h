@@ -1,8 +1,7 @@
 // A moment from an index, held against the trace that was read up to there.
 //
 // The caller fills in a struct moment_sides with moment_sides_of; then check_moment asks.
-#ifndef TEST_UNIT_MOMENT_SAME_H
-#define TEST_UNIT_MOMENT_SAME_H
+#pragma once
 
 #include "base/mem.h"
 #include "engine/replay/plateau.h"
@@ -236,5 +235,3 @@ static inline void check_plateaus(struct moment_sides *sides)
 		CHECK_EQ(right.edge.exact, found.edge.exact);
 	}
 }
-
-#endif

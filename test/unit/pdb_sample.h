@@ -1,8 +1,7 @@
 // A small PDB, put together byte by byte: a function with another inlined into it, which has a
 // third inlined; a thunk; a public symbol without a record of its own; lines of two files; frames
 // of three functions.
-#ifndef TEST_UNIT_PDB_SAMPLE_H
-#define TEST_UNIT_PDB_SAMPLE_H
+#pragma once
 
 #include "base/str.h"
 #include "symbols/le.h"
@@ -385,5 +384,3 @@ static inline void sample_pdb(struct str *out)
 	str_fini(&directory);
 	str_fini(&blocks);
 }
-
-#endif

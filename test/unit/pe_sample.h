@@ -1,7 +1,6 @@
 // A small Windows image, put together byte by byte: code with three functions, of which two are
 // exported and two are in .pdata, a symbol table, and a record of a PDB.
-#ifndef TEST_UNIT_PE_SAMPLE_H
-#define TEST_UNIT_PE_SAMPLE_H
+#pragma once
 
 #include "symbols/le.h"
 
@@ -115,5 +114,3 @@ static inline void sample_make(uint8_t bytes[static SAMPLE_BYTES], bool symbols)
 	le_put_32(bytes + SAMPLE_SYMBOLS + 54, 32);
 	memcpy(bytes + SAMPLE_SYMBOLS + 58, "a_name_of_many_letters", 23);
 }
-
-#endif

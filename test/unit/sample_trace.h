@@ -1,6 +1,5 @@
 // Traces to test with: a random one that remembers what was put in, and a small fixed one.
-#ifndef TEST_UNIT_SAMPLE_TRACE_H
-#define TEST_UNIT_SAMPLE_TRACE_H
+#pragma once
 
 #include "base/mem.h"
 #include "trace/columns.h"
@@ -394,5 +393,3 @@ static inline void sample_store(const char *path, const void *bytes, size_t size
 	ASSERT(fd >= 0 && write(fd, bytes, size) == (ssize_t)size);
 	close(fd);
 }
-
-#endif

@@ -11,8 +11,7 @@
 //     part    addr2line names the split-off part ("main.cold"), we the function ("main").
 //     file    same function, same line, other file: readelf's line table is on our side.
 //             (addr2line 2.40 keeps the unit's first file after some changes of file in DWARF 5.)
-#ifndef TEST_UNIT_SYMBOLS_ORACLE_H
-#define TEST_UNIT_SYMBOLS_ORACLE_H
+#pragma once
 
 #include "base/mem.h"
 #include "base/str.h"
@@ -379,5 +378,3 @@ static inline void oracle_text(const char *path, uint64_t *start, uint64_t *end)
 	*end = header.sh_addr + header.sh_size;
 	object_close(object);
 }
-
-#endif

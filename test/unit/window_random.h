@@ -1,6 +1,5 @@
 // Random traces for windows: everything that can happen to a block, far more often than it does.
-#ifndef TEST_UNIT_WINDOW_RANDOM_H
-#define TEST_UNIT_WINDOW_RANDOM_H
+#pragma once
 
 #include "test/test.h"
 #include "test/unit/sample_trace.h"
@@ -313,5 +312,3 @@ static inline struct reader *window_random_open(uint64_t seed, const struct wind
 	CHECK_STR("", err.text);
 	return reader;
 }
-
-#endif

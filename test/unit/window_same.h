@@ -2,8 +2,7 @@
 // is asked, both must say the same.
 //
 // The caller fills in a struct pair: two readers, two windows, a seed. Then check_all asks.
-#ifndef TEST_UNIT_WINDOW_SAME_H
-#define TEST_UNIT_WINDOW_SAME_H
+#pragma once
 
 #include "base/mem.h"
 #include "engine/window.h"
@@ -569,5 +568,3 @@ static inline void check_all(struct pair *pair, int windows)
 			CHECK(query.to - query.from < pair->long_enough);
 	}
 }
-
-#endif

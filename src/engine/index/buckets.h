@@ -4,8 +4,7 @@
 //       buckets_go        a time is reached; times never fall
 //       buckets_set       the level from here on
 //     buckets_end         fills what is left
-#ifndef ENGINE_BUCKETS_H
-#define ENGINE_BUCKETS_H
+#pragma once
 
 #include "engine/window_series.h"
 
@@ -31,5 +30,3 @@ void buckets_begin(struct buckets_row *row, struct window_bucket *buckets,
 void buckets_go(struct buckets_row *row, size_t bucket);
 void buckets_set(struct buckets_row *row, struct heap_amount level);
 void buckets_end(struct buckets_row *row, const struct buckets_axis *axis);
-
-#endif

@@ -6,8 +6,7 @@
 // Entries never move, so one thread may add while another reads those it knows of. Adding
 // needs dictionaries (cells_drop frees them); reading does not. 8 bytes a cell and 24 a site,
 // and about 6 more of each while adding.
-#ifndef ENGINE_CELLS_H
-#define ENGINE_CELLS_H
+#pragma once
 
 #include "base/map.h"
 #include "base/mem.h"
@@ -126,5 +125,3 @@ static inline void cells_expect(const struct cells *cells, uint32_t id)
 {
 	mem_expect(cells_packed(cells, id));
 }
-
-#endif

@@ -8,8 +8,7 @@
 //
 // Untrusted input, as a trace is: pages have checksums, `head` has one, and no length or number is
 // believed before it was held against what is there.
-#ifndef ENGINE_INDEX_H
-#define ENGINE_INDEX_H
+#pragma once
 
 #include "engine/index/cells.h"
 #include "engine/index/index_store.h"
@@ -142,5 +141,3 @@ void index_head_take_cells(struct index_in *in, const struct reader *reader, str
 					    const struct cells_site *site),
 			   bool (*add_cell)(struct cells *cells, uint32_t id,
 					    const struct cells_cell *cell));
-
-#endif

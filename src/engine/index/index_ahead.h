@@ -10,8 +10,7 @@
 // of virtual memory or the trace's end, and may borrow from the reader), and after
 // index_ahead_rest. How far the thread is then does not depend on how fast it is, so neither does
 // what number a cell gets that is added there.
-#ifndef ENGINE_INDEX_AHEAD_H
-#define ENGINE_INDEX_AHEAD_H
+#pragma once
 
 #include "engine/index/cells.h"
 #include "os/worker.h"
@@ -62,5 +61,3 @@ void index_ahead_rest(struct index_ahead *ahead); // also of { 0 }, and after it
 
 // Where the trace goes on after the batch that was given last; while it rests.
 struct reader_place index_ahead_place(const struct index_ahead *ahead);
-
-#endif

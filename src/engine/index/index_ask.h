@@ -3,8 +3,7 @@
 // They take queries as window.h has them, for the layer of heaps. Sums come from snapshots and
 // spanning lifetimes (index_ask); single allocations from the steps (index_walk); levels by going
 // through the steps with the group of each cell (the rest).
-#ifndef ENGINE_INDEX_ASK_H
-#define ENGINE_INDEX_ASK_H
+#pragma once
 
 #include "engine/index/index_read.h"
 #include "engine/window_series.h"
@@ -91,5 +90,3 @@ bool index_lifetimes(struct index *index, struct index_clock *clock,
 bool index_peaks(struct index *index, struct index_clock *clock, const struct window_query *query,
 		 struct window_detail *details, size_t count, const uint32_t *state_of,
 		 size_t groups_count, bool *done, struct err *err);
-
-#endif

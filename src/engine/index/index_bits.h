@@ -2,8 +2,7 @@
 //
 // Writing trusts its caller. Reading trusts nobody: every reader is given where its bytes end and
 // says false, or stops, there. Little-endian, as the machines that this runs on.
-#ifndef ENGINE_INDEX_BITS_H
-#define ENGINE_INDEX_BITS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -181,5 +180,3 @@ static inline size_t bits_take_group(const uint8_t *at, size_t left, uint64_t co
 	}
 	return size;
 }
-
-#endif

@@ -3,8 +3,7 @@
 // Beside its trace an index stays until somebody removes it. Where the folder of a trace cannot be
 // written to, its index is with others in the user's cache directory, where nobody would look for
 // it: there those go that were not used for longest, while all take more than $TIDEMARK_CACHE says.
-#ifndef ENGINE_INDEX_DISK_H
-#define ENGINE_INDEX_DISK_H
+#pragma once
 
 #include "base/err.h"
 
@@ -23,5 +22,3 @@ bool index_disk_limit(uint64_t *bytes, struct err *err);
 // The index at `path` is used now. Remove those beside it that were not for longest, until all take
 // at most so many bytes; never this one, nor one that somebody is building.
 void index_disk_keep(const char *path, uint64_t bytes_max);
-
-#endif

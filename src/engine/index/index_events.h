@@ -9,8 +9,7 @@
 //
 // Taking trusts nothing but `count`, which the caller holds against the index, and that the head's
 // places rise and are within the bytes; PACK_SLACK bytes after them may be read.
-#ifndef ENGINE_INDEX_EVENTS_H
-#define ENGINE_INDEX_EVENTS_H
+#pragma once
 
 #include "engine/index/index_store.h"
 #include "engine/index/pack.h"
@@ -53,5 +52,3 @@ bool index_events_take_ends(const uint8_t *bytes, const struct index_events_head
 // `count` of them, which follow their number.
 bool index_events_take_jumps(const uint8_t *at, const uint8_t *end, struct index_run *jumps,
 			     uint32_t count, uint32_t steps);
-
-#endif

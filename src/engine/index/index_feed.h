@@ -4,8 +4,7 @@
 //       index_feed_at        when, and of which event, the next steps are
 //       index_feed_begin, _end, _nothing, _exit
 //     index_feed_finish      what is left is stored; the thread ends
-#ifndef ENGINE_INDEX_FEED_H
-#define ENGINE_INDEX_FEED_H
+#pragma once
 
 #include "engine/index/index_store.h"
 #include "os/worker.h"
@@ -49,5 +48,3 @@ uint64_t index_feed_end(struct index_feed *feed, uint32_t cell, uint64_t begin, 
 uint64_t index_feed_orphan(struct index_feed *feed, uint32_t cell);
 uint64_t index_feed_nothing(struct index_feed *feed);
 uint64_t index_feed_exit(struct index_feed *feed, process_id process);
-
-#endif

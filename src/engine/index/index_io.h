@@ -8,8 +8,7 @@
 //
 // A file is its bytes and a checksum of them. It is written under another name first, so that
 // whenever we are killed there is the old one or the new one.
-#ifndef ENGINE_INDEX_IO_H
-#define ENGINE_INDEX_IO_H
+#pragma once
 
 #include "base/err.h"
 #include "os/file.h"
@@ -56,5 +55,3 @@ size_t index_in_take_count(struct index_in *in, size_t size);
 
 // An array of the caller's; one item more than *count, zero.
 void *index_in_take_array(struct index_in *in, size_t *count, size_t size);
-
-#endif

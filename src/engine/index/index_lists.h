@@ -8,8 +8,7 @@
 //
 // Sites are chosen by numbers: numbers[site] is 0 for those that are not wanted. A site that is
 // busy in a chunk has no postings there: its steps are in the blocks.
-#ifndef ENGINE_INDEX_LISTS_H
-#define ENGINE_INDEX_LISTS_H
+#pragma once
 
 #include "engine/index/index.h"
 #include "engine/index/index_bits.h"
@@ -96,5 +95,3 @@ static inline bool index_list_next(struct index_list *list, struct err *err)
 // too.
 bool index_lists_mark(struct index *index, const uint32_t *numbers, uint64_t from, uint64_t to,
 		      uint8_t *marks, struct err *err);
-
-#endif

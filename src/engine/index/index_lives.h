@@ -15,8 +15,7 @@
 //     of an end    the block's time, old address, kind and tag are not known: 0
 //
 // Memory: one block of steps.
-#ifndef ENGINE_INDEX_LIVES_H
-#define ENGINE_INDEX_LIVES_H
+#pragma once
 
 #include "engine/index/index_read.h"
 #include "engine/replay/lives.h"
@@ -33,5 +32,3 @@ bool index_lives_knows(const struct index *index);
 bool index_lives(struct index *index, struct reader *reader, const struct lives_watcher *watcher,
 		 void (*over)(void *context, process_id process), struct progress *progress,
 		 struct err *err);
-
-#endif

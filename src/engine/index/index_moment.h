@@ -11,8 +11,7 @@
 //
 // So a moment costs what lives at it, the calls on virtual memory before it, and some 200,000
 // events, however long the trace is. Memory: as present.h.
-#ifndef ENGINE_INDEX_MOMENT_H
-#define ENGINE_INDEX_MOMENT_H
+#pragma once
 
 #include "engine/index/index_read.h"
 #include "engine/replay/present.h"
@@ -43,5 +42,3 @@ bool index_moment_edge(struct index *index, const struct moment_edge *moment, ui
 // as it has.
 bool index_addresses_read(struct index *index, unsigned of, size_t block, uint32_t count,
 			  uint64_t *out, struct err *err);
-
-#endif

@@ -17,8 +17,7 @@
 // lost before it.
 //
 // Blocks of other heaps than malloc's stay in memory.
-#ifndef ENGINE_INDEX_PAIR_H
-#define ENGINE_INDEX_PAIR_H
+#pragma once
 
 #include "base/map.h"
 #include "engine/index/index_ahead.h"
@@ -123,5 +122,3 @@ uint64_t index_pair_final_edge(const struct index_pair *pair, uint64_t raw);
 // After that, and after the feed is finished: what nothing ended, to the store, in order.
 bool index_pair_never(struct index_pair *pair, struct index_store *store, uint64_t memory_bytes,
 		      struct err *err);
-
-#endif

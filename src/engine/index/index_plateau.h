@@ -3,8 +3,7 @@
 // The last release is in the list of calls on virtual memory, and the highest level after it in
 // the files of levels: neither costs what the trace is long. Where other processes allocated too,
 // the steps of the plateau are gone through.
-#ifndef ENGINE_INDEX_PLATEAU_H
-#define ENGINE_INDEX_PLATEAU_H
+#pragma once
 
 #include "engine/index/index_read.h"
 #include "engine/replay/plateau.h"
@@ -15,5 +14,3 @@
 // wants to stop.
 bool index_plateau(struct index *index, struct index_clock *clock, struct reader *reader,
 		   process_id process, uint64_t number, struct plateau *plateau, struct err *err);
-
-#endif

@@ -2,8 +2,7 @@
 //
 // Everything that the questions of window.h are made of: blocks of steps, the time of a step,
 // and (index_sums.c) the counts at an edge, and which lifetimes span a stretch of steps.
-#ifndef ENGINE_INDEX_READ_H
-#define ENGINE_INDEX_READ_H
+#pragma once
 
 #include "engine/index/index.h"
 #include "engine/index/index_bits.h"
@@ -150,5 +149,3 @@ bool index_ending(struct index *index, uint64_t from, uint64_t to,
 // The same of those blocks that are marked, from that of `from` on; NULL: of all.
 bool index_ending_in(struct index *index, uint64_t from, uint64_t to, const uint8_t *marks,
 		     const struct index_visitor *visitor, struct err *err);
-
-#endif

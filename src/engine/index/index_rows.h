@@ -6,8 +6,7 @@
 //     index_rows_end
 //
 // What the end of a process does to the figures of its sites is seen to here.
-#ifndef ENGINE_INDEX_ROWS_H
-#define ENGINE_INDEX_ROWS_H
+#pragma once
 
 #include "engine/index/index_ask.h"
 #include "engine/index/index_stripes.h"
@@ -45,5 +44,3 @@ void index_rows_end(struct index_rows *rows);
 
 // A block of this size ended with its heap.
 void index_rows_destroyed(struct index_rows *rows, uint32_t group, uint64_t size);
-
-#endif

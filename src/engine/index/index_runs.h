@@ -5,8 +5,7 @@
 //
 // A run is up to 2^skip_log2 postings of a chunk (index_store.h); of a site that is busy in the
 // chunk it is what the site did in a stretch of 2^stretch_log2 steps.
-#ifndef ENGINE_INDEX_RUNS_H
-#define ENGINE_INDEX_RUNS_H
+#pragma once
 
 #include "engine/index/index.h"
 #include "engine/index/index_read.h"
@@ -56,5 +55,3 @@ bool index_runs_find(struct index *index, uint32_t site, uint64_t from, uint64_t
 // are for the caller to set.
 bool index_runs_read(struct site_reading *reading, const struct site_run *run,
 		     struct site_posting *list, struct err *err);
-
-#endif

@@ -3,8 +3,7 @@
 // What sums cannot tell, and what asks for arbitrary groups, is found by going through all steps
 // of the window: a few nanoseconds a step. Ends of processes take the level of their blocks down,
 // at their steps.
-#ifndef ENGINE_INDEX_SCAN_H
-#define ENGINE_INDEX_SCAN_H
+#pragma once
 
 #include "engine/index/index_ask.h"
 
@@ -47,5 +46,3 @@ bool index_scan(struct index_scan *scan, struct err *err);
 // The level of each group below `groups_count` at an edge, after exits.
 struct heap_amount *index_scan_levels(struct index *index, const struct window_query *query,
 				      uint64_t edge, size_t groups_count, struct err *err);
-
-#endif

@@ -33,8 +33,7 @@
 //                of a site that is in nearly each group of steps
 //
 // An exit takes the blocks of a process off the levels and is a step that does nothing else.
-#ifndef ENGINE_INDEX_STORE_H
-#define ENGINE_INDEX_STORE_H
+#pragma once
 
 #include "engine/index/cells.h"
 #include "engine/index/index_io.h"
@@ -317,5 +316,3 @@ void index_files_close(struct index_files *files);
 // the beginning come first.
 enum { INDEX_VAULTS_FIRST = 12, INDEX_VAULTS = 11 + INDEX_LEVELS + INDEX_LONGS };
 struct vault *index_files_vault(struct index_files *files, unsigned i, char name[24]);
-
-#endif

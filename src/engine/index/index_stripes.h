@@ -2,8 +2,7 @@
 //
 // Figures are found in the order of sites, a stripe of INDEX_STRIPE sites at a time, in a thread
 // beside the caller's, some stripes ahead of it. Where there is no thread, the caller's finds them.
-#ifndef ENGINE_INDEX_STRIPES_H
-#define ENGINE_INDEX_STRIPES_H
+#pragma once
 
 #include "base/err.h"
 #include "engine/window.h"
@@ -41,5 +40,3 @@ struct index_stripes {
 
 // All sites from 0 to `end` - 1. False if `find` is.
 bool index_stripes_run(const struct index_stripes *stripes, uint32_t end, struct err *err);
-
-#endif

@@ -3,8 +3,7 @@
 //
 // Every end in the window is looked at, and everything that lives at its end: a few nanoseconds
 // each, by two threads.
-#ifndef ENGINE_INDEX_TALLY_H
-#define ENGINE_INDEX_TALLY_H
+#pragma once
 
 #include "engine/index/index_read.h"
 
@@ -38,5 +37,3 @@ static inline uint64_t index_tallied(const struct index_tallies *tallies, uint32
 bool index_tally(struct index *index, const struct window_query *query,
 		 struct index_tallies *tallies, struct err *err);
 void index_tallies_fini(struct index_tallies *tallies);
-
-#endif

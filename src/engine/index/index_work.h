@@ -12,8 +12,7 @@
 // again with the numbers of all such halves (lives_find_undone).
 //
 // The calls on virtual memory that the index has (`calls`) are added again: they are few.
-#ifndef ENGINE_INDEX_WORK_H
-#define ENGINE_INDEX_WORK_H
+#pragma once
 
 #include "engine/index/index.h"
 #include "engine/index/index_ahead.h"
@@ -58,5 +57,3 @@ void index_work_save(struct index_work *work);
 // Go on from a state: fills in what a new build would begin with, and moves the reader. False,
 // ERR_FORMAT: there is none that can be used, begin again (what was taken is to be closed).
 bool index_work_load(struct index_work *work, struct err *err);
-
-#endif

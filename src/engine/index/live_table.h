@@ -13,8 +13,7 @@
 //
 // A key's *part* is named by other bits of its hash than its bucket: pairing may be done for one
 // part at a time (index_pair.h).
-#ifndef ENGINE_LIVE_TABLE_H
-#define ENGINE_LIVE_TABLE_H
+#pragma once
 
 #include "base/mem.h"
 
@@ -115,5 +114,3 @@ void live_table_expect(const struct live_table *alive, uint64_t key);
 
 // Go through all keys, in the order of their slots, beginning with *at 0. NULL: that was all.
 struct live_table_slot *live_table_next(const struct live_table *alive, size_t *at);
-
-#endif

@@ -11,8 +11,7 @@
 //
 // Writing trusts its caller. Reading trusts nobody: it is given where its bytes end, of which the 8
 // after may be read too, and says false where they cannot be a column.
-#ifndef ENGINE_PACK_H
-#define ENGINE_PACK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -101,5 +100,3 @@ static inline uint32_t pack_words_number(struct pack_words *words, uint64_t word
 	words->words[words->count] = word;
 	return words->count++;
 }
-
-#endif

@@ -6,8 +6,7 @@
 // with. 56 bytes a lifetime.
 //
 // Lifetimes are added in any order. One thread.
-#ifndef ENGINE_PLAIN_H
-#define ENGINE_PLAIN_H
+#pragma once
 
 #include "engine/window.h"
 #include "engine/window_series.h"
@@ -87,5 +86,3 @@ void plain_lifetimes(const struct plain *plain, const struct window_query *query
 // The highest level of a layer in bytes, the count then, and the edge after the step that first
 // reached it.
 struct heap_amount plain_peak(const struct plain *plain, enum window_layer layer, uint64_t *edge);
-
-#endif

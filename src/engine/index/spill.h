@@ -9,8 +9,7 @@
 //
 // For what does not fit in memory for the moment. The file goes away by itself, also when we are
 // killed. Errors are sticky. One thread.
-#ifndef ENGINE_SPILL_H
-#define ENGINE_SPILL_H
+#pragma once
 
 #include "base/err.h"
 
@@ -46,5 +45,3 @@ bool spill_get_varint(struct spill *spill, uint64_t *value);
 
 // Whether everything was written and read.
 bool spill_ok(const struct spill *spill, struct err *err);
-
-#endif

@@ -11,8 +11,7 @@
 // The checksums are kept in memory, 4 bytes for 16 KiB, and are the caller's to store. A page is
 // checked when it is first read. Reading uses pread and buffers of its own: nothing is mapped.
 // Errors of writing are sticky: ask vault_finish.
-#ifndef ENGINE_VAULT_H
-#define ENGINE_VAULT_H
+#pragma once
 
 #include "base/err.h"
 
@@ -60,5 +59,3 @@ bool vault_read(struct vault *vault, uint64_t at, void *out, size_t size, struct
 
 // Close the file. Accepts one that was never opened, if fd is -1 or the struct is all 0.
 void vault_close(struct vault *vault);
-
-#endif

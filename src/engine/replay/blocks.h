@@ -16,8 +16,7 @@
 //     └────────────────────────────┘   └──────────────────────────────────┘
 //
 // `struct blocks b = { 0 };` is an empty table. Any address is allowed, 0 too. One thread.
-#ifndef ENGINE_BLOCKS_H
-#define ENGINE_BLOCKS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -75,5 +74,3 @@ bool blocks_take(struct blocks *blocks, uint64_t address, struct block *block, u
 
 // Iterate in no particular order; NULL at the end. No changes meanwhile.
 const struct block *blocks_next(const struct blocks *blocks, struct blocks_cursor *cursor);
-
-#endif

@@ -11,8 +11,7 @@
 //
 // `high` is the largest of the former, `low` of the latter, over all ticks. For one thread both are
 // the peak itself. Constant time and memory per event.
-#ifndef ENGINE_BOUND_H
-#define ENGINE_BOUND_H
+#pragma once
 
 #include <stdint.h>
 
@@ -77,5 +76,3 @@ static inline void bound_change(struct bound *bound, struct bound_thread *thread
 	if (bound_minus(thread->largest, thread->smallest) > bound->spread_max)
 		bound->spread_max = bound_minus(thread->largest, thread->smallest);
 }
-
-#endif

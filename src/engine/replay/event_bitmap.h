@@ -6,8 +6,7 @@
 //
 // Blocks are those of malloc and of named heaps, by the rules of lives.h. A block that did not end,
 // or only with its process, lived until the trace's end, or the process's, and has not been freed.
-#ifndef ENGINE_EVENT_BITMAP_H
-#define ENGINE_EVENT_BITMAP_H
+#pragma once
 
 #include "base/progress.h"
 #include "engine/moment.h"
@@ -26,5 +25,3 @@ void event_bitmap_free(struct event_bitmap *event_bitmap); // NULL is allowed
 // both. Never for events that are about no block.
 bool event_bitmap_begin(const struct event_bitmap *event_bitmap, uint64_t number);
 bool event_bitmap_end(const struct event_bitmap *event_bitmap, uint64_t number);
-
-#endif

@@ -32,8 +32,7 @@
 //
 // The engine is given processes and threads before the events that use them; heap_read does
 // that from a reader. One thread.
-#ifndef ENGINE_HEAP_H
-#define ENGINE_HEAP_H
+#pragma once
 
 #include "base/err.h"
 #include "base/progress.h"
@@ -171,5 +170,3 @@ const struct heap_site *heap_sites(const struct heap *heap, size_t *count);
 
 // Of a sampled recording, those of the sites, in the same order; else NULL.
 const struct heap_variance *heap_variances(const struct heap *heap);
-
-#endif

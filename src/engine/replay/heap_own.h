@@ -1,7 +1,6 @@
 // heap_own: what the parts of the heap share: heap.c, which counts, heap_hold.c, which waits for
 // the other halves of reallocs, and heap_read.c, which reads.
-#ifndef ENGINE_HEAP_OWN_H
-#define ENGINE_HEAP_OWN_H
+#pragma once
 
 #include "base/map.h"
 #include "engine/replay/blocks.h"
@@ -103,5 +102,3 @@ void heap_hold_end(struct heap *heap, process_id process, uint64_t time_ns);
 
 // Count what is held. What is still waited for counts as if it did not fail.
 void heap_hold_no_more(struct heap *heap);
-
-#endif

@@ -32,8 +32,7 @@
 //     3  t  realloc-alloc  0x40 32    begin 0x40, 32 bytes, moved from 0x10
 //
 // Memory: some 100 bytes for each block that lives at one time. One thread.
-#ifndef ENGINE_LIVES_H
-#define ENGINE_LIVES_H
+#pragma once
 
 #include "base/map.h"
 #include "base/progress.h"
@@ -143,5 +142,3 @@ void lives_finish(struct lives *lives, uint64_t time_ns);
 // Read the trace for first halves that a second one undoes: their numbers go to `undone`. Rewinds
 // the reader, before and after.
 void lives_find_undone(struct reader *reader, struct map *undone, struct progress *progress);
-
-#endif

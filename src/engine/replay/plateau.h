@@ -4,8 +4,7 @@
 // that. By then the program may have freed all that the memory was for: free comes first, and the
 // pages go after it. Since the last time that memory was given back the pages have only become
 // more, so the moment in between when most blocks were alive tells best what they were for.
-#ifndef ENGINE_PLATEAU_H
-#define ENGINE_PLATEAU_H
+#pragma once
 
 #include "engine/moment.h"
 
@@ -22,5 +21,3 @@ bool plateau_begins_with(const struct trace_event *event);
 // Reads the trace up to the event `number` and rewinds the reader.
 void plateau_find(struct plateau *plateau, struct reader *reader, process_id process,
 		  uint64_t number);
-
-#endif

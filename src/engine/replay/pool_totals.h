@@ -8,8 +8,7 @@
 // Blocks of a pool are inside of memory that was allocated otherwise, so they are in no figure of
 // malloc's. What a forked child finds in its copy of a pool is not known: frees of it are unknown
 // ones. Memory as lives.h says.
-#ifndef ENGINE_POOL_TOTALS_H
-#define ENGINE_POOL_TOTALS_H
+#pragma once
 
 #include "engine/replay/heap.h"
 #include "trace/reader.h"
@@ -39,5 +38,3 @@ const struct pool_total *pool_totals_get(const struct pool_totals *totals, heap_
 
 // What is known of a pool from elsewhere, instead of its calls.
 void pool_totals_set(struct pool_totals *totals, heap_id heap, const struct pool_total *total);
-
-#endif

@@ -16,8 +16,7 @@
 // the mapping that it is in (space_claim).
 //
 // One pass; memory goes with what lives. One thread.
-#ifndef ENGINE_PRESENT_H
-#define ENGINE_PRESENT_H
+#pragma once
 
 #include "base/progress.h"
 #include "engine/moment.h"
@@ -113,5 +112,3 @@ uint64_t present_time(const struct present *present, process_id process);
 
 // Events that were read and are before the moment.
 uint64_t present_events(const struct present *present);
-
-#endif

@@ -16,8 +16,7 @@
 // REACHABLE are blocks to which pointers to beginnings lead all the way, INSIDE those that need a
 // pointer to the inside of a block somewhere. Of the rest, which is lost to the program, those are
 // HELD to which another one leads; of a circle one block is UNREACHABLE, and holds the others.
-#ifndef ENGINE_REACH_SEARCH_H
-#define ENGINE_REACH_SEARCH_H
+#pragma once
 
 #include "trace/trace.h"
 
@@ -45,5 +44,3 @@ void reach_search_take(struct reach_search *search, const void *bytes);
 
 // All was taken: say what each block is.
 void reach_search_finish(struct reach_search *search);
-
-#endif

@@ -10,8 +10,7 @@
 //     temporary_free
 //
 // or all of that at once by temporary_read. One thread.
-#ifndef ENGINE_TEMPORARY_H
-#define ENGINE_TEMPORARY_H
+#pragma once
 
 #include "base/progress.h"
 #include "engine/query.h"
@@ -40,5 +39,3 @@ void temporary_add_note(struct temporary *temporary, const struct trace_note *no
 // All of a trace, from the reader's present position to its end.
 void temporary_read(struct reader *reader, const struct query *query,
 		    const struct temporary_visitor *visitor, struct progress *progress);
-
-#endif

@@ -4,8 +4,7 @@
 // These are the calls that began the blocks that live there, the first halves of reallocs whose
 // second halves come later, and the calls on virtual memory that the state of the address spaces
 // is made of (trim_vm.h). The pass ends where the window begins.
-#ifndef ENGINE_TRIM_H
-#define ENGINE_TRIM_H
+#pragma once
 
 #include "base/progress.h"
 #include "engine/moment.h"
@@ -21,5 +20,3 @@ struct trim {
 void trim_find(struct reader *reader, const struct moment_edge *from, struct progress *progress,
 	       struct trim *trim);
 void trim_fini(struct trim *trim);
-
-#endif

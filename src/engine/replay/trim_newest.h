@@ -7,8 +7,7 @@
 //
 // It begins with a block of events: the last one that is old enough, or the first one of which what
 // follows is small enough. What lived there is in it (trim.h).
-#ifndef ENGINE_TRIM_NEWEST_H
-#define ENGINE_TRIM_NEWEST_H
+#pragma once
 
 #include "base/err.h"
 #include "trace/fresh.h"
@@ -47,5 +46,3 @@ struct writer *trim_newest_take(struct trim_newest *newest);
 
 // Without trim_newest_place before: nothing is left of it.
 void trim_newest_close(struct trim_newest *newest);
-
-#endif

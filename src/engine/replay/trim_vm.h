@@ -17,8 +17,7 @@
 // before is kept. Advice and locks change nothing that is asked of a moment, and go.
 //
 // Memory: 48 bytes for each call; O(log n) each, but for the ranges that are over.
-#ifndef ENGINE_TRIM_VM_H
-#define ENGINE_TRIM_VM_H
+#pragma once
 
 #include "trace/reader.h"
 
@@ -35,5 +34,3 @@ void trim_vm_add_note(struct trim_vm *trim, const struct trace_note *note);
 // Give the numbers of those that are needed, rising.
 void trim_vm_each(struct trim_vm *trim, void (*give)(void *context, uint64_t number),
 		  void *context);
-
-#endif

@@ -5,8 +5,7 @@
 // what it adds to an estimate that is right on average (Horvitz and Thompson, 1952), and
 // (1 - p) / p^2 and s^2 (1 - p) / p^2 are what it adds to the estimate's variance. Sums of integers
 // stay exact when blocks come and go; so amounts are kept in fixed point.
-#ifndef ENGINE_WEIGHT_H
-#define ENGINE_WEIGHT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -25,5 +24,3 @@ static inline uint64_t weight_round(uint64_t units)
 {
 	return (units + WEIGHT_UNIT / 2) / WEIGHT_UNIT;
 }
-
-#endif

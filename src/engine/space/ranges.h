@@ -7,8 +7,7 @@
 //
 // `struct ranges r = { 0 };` is an empty one. One thread. Pointers to ranges are valid until the
 // next change.
-#ifndef ENGINE_RANGES_H
-#define ENGINE_RANGES_H
+#pragma once
 
 #include "trace/trace.h"
 
@@ -79,5 +78,3 @@ struct ranges_holes ranges_holes(const struct ranges *ranges, uint64_t low, uint
 
 // Bytes in all ranges. `ranges` may be NULL.
 uint64_t ranges_bytes(const struct ranges *ranges);
-
-#endif

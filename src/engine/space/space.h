@@ -35,8 +35,7 @@
 // is believed (an end was missed) and counted as overlapping.
 //
 // O(log n) per event and range touched; memory goes with what is mapped. One thread.
-#ifndef ENGINE_SPACE_H
-#define ENGINE_SPACE_H
+#pragma once
 
 #include "engine/space/ranges.h"
 #include "trace/reader.h"
@@ -200,5 +199,3 @@ uint64_t space_limit(const struct space *space, process_id process);
 // not large-address-aware has 2 GiB), else space_limit. Who asked for more than the usual 2^47
 // bytes has got them.
 uint64_t space_end(const struct space *space, const struct reader *reader, process_id process);
-
-#endif

@@ -9,8 +9,7 @@
 // calls that no hook saw: of code that the program generates, or with a syscall instruction that
 // could not be patched. The last snapshot of each process that stood still while it was taken is
 // looked at; Windows has none that lists everything.
-#ifndef ENGINE_SPACE_LISTED_H
-#define ENGINE_SPACE_LISTED_H
+#pragma once
 
 #include "engine/moment.h"
 #include "engine/query.h"
@@ -25,5 +24,3 @@ struct space_listed *space_listed_new(struct space *space, const struct reader *
 void space_listed_pass(struct space_listed *listed, uint64_t number);
 void space_listed_end(struct space_listed *listed, process_id process);
 void space_listed_finish(struct space_listed *listed); // NULL is allowed
-
-#endif

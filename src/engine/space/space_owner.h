@@ -16,8 +16,7 @@
 //     else                                             program
 //
 // Heap blocks know better: the mapping around one is the allocator's (space_claim).
-#ifndef ENGINE_SPACE_OWNER_H
-#define ENGINE_SPACE_OWNER_H
+#pragma once
 
 #include "engine/space/space.h"
 
@@ -48,5 +47,3 @@ enum space_owner space_owner_of_event(const struct trace_event *event,
 // block that has a mapping of its own is 16 bytes (8 in 32-bit programs) or some whole pages
 // into it; further ones show that the mapping is a pool.
 bool space_owner_yields(const struct range *range, uint64_t address);
-
-#endif

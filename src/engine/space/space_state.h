@@ -4,8 +4,7 @@
 // or end with one item are gathered as long as their parts touch, so that hooks hear of one call
 // as of one thing: ends are reported by the step itself, beginnings by space_state_flush, when the
 // item is done. While an item is applied, `now` says which.
-#ifndef ENGINE_SPACE_STATE_H
-#define ENGINE_SPACE_STATE_H
+#pragma once
 
 #include "engine/space/space.h"
 #include "engine/space/space_owner.h"
@@ -95,5 +94,3 @@ void space_state_flush(struct space *space);
 // Bytes of a range come or go.
 void space_state_count(struct space *space, struct space_process_state *process,
 		       const struct range *range, bool comes);
-
-#endif

@@ -8,8 +8,7 @@
 // Some 25 bytes a call: numbers are written as differences to the call before, and only those that
 // are not 0. So a writer or reader keeps what came last (struct vm_calls_last); a writer that goes
 // on with a list has gone through it first.
-#ifndef ENGINE_VM_CALLS_H
-#define ENGINE_VM_CALLS_H
+#pragma once
 
 #include "engine/index/vault.h"
 #include "trace/reader.h"
@@ -47,5 +46,3 @@ bool vm_calls_next(const uint8_t **at, const uint8_t *end, struct vm_calls_last 
 
 // Whether thread, stack, heap and file of a call's event are such that the reader knows.
 bool vm_calls_fit(const struct vm_call *call, const struct reader *reader);
-
-#endif

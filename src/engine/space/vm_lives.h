@@ -1,6 +1,5 @@
 // vm_lives: the lifetimes of committed memory, from space.h into a list of window's allocations.
-#ifndef ENGINE_VM_LIVES_H
-#define ENGINE_VM_LIVES_H
+#pragma once
 
 #include "base/map.h"
 #include "engine/index/plain.h"
@@ -33,5 +32,3 @@ bool vm_lives_replay(struct vm_lives *lives, const struct vault *calls, struct e
 void vm_lives_add_event(struct vm_lives *lives, const struct trace_event *event, process_id process,
 			uint64_t step);
 void vm_lives_add_note(struct vm_lives *lives, const struct trace_note *note, uint64_t step);
-
-#endif

@@ -1,6 +1,5 @@
 // cautions: what one must know of a trace before believing any figure of it.
-#ifndef REPORT_CAUTIONS_H
-#define REPORT_CAUTIONS_H
+#pragma once
 
 #include "base/str.h"
 #include "engine/space/space.h"
@@ -20,5 +19,3 @@ void cautions_tell(const struct reader *reader, void (*tell)(void *context, cons
 // Of these, that it was paused or imported.
 void cautions_tell_origin(const struct reader *reader,
 			  void (*tell)(void *context, const char *text), void *context);
-
-#endif

@@ -3,8 +3,7 @@
 // A demangled C++ name carries its return type, its parameters and every default template
 // argument; on a terminal that hides the one word that matters. These functions find that word
 // and shorten the rest. Rust's and C's names pass through the same way. Text in, text out.
-#ifndef REPORT_CXXNAME_H
-#define REPORT_CXXNAME_H
+#pragma once
 
 #include "base/str.h"
 
@@ -20,5 +19,3 @@ void cxxname_shorten(const char *text, size_t width, struct str *out);
 
 // Columns that a UTF-8 text takes, counting one for each code point.
 size_t cxxname_columns(const char *text);
-
-#endif

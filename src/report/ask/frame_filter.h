@@ -5,8 +5,7 @@
 // expressions (or none is wanted), none matches an unwanted one, and any of its frames is in a
 // module that was asked for (or none was). Each frame is named and matched once and
 // each stack walked once, so the price does not grow with the number of events.
-#ifndef REPORT_FRAME_FILTER_H
-#define REPORT_FRAME_FILTER_H
+#pragma once
 
 #include "base/err.h"
 #include "report/ask/names.h"
@@ -27,5 +26,3 @@ bool frame_filter_add(struct frame_filter *filter, const char *expression,
 
 // Whether allocations with this stack count. A query's `stack`; the context is the filter.
 bool frame_filter_passes(void *filter, stack_id stack);
-
-#endif

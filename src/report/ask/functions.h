@@ -3,8 +3,7 @@
 // Calls of one name in one module are one function, whatever their lines; code without a name is
 // one for each offset of its file. Functions have numbers, dense, in the order in which they were
 // met; FUNCTIONS_NONE stands for no stack at all. A frame's are found once.
-#ifndef REPORT_FUNCTIONS_H
-#define REPORT_FUNCTIONS_H
+#pragma once
 
 #include "report/ask/names.h"
 
@@ -31,5 +30,3 @@ bool functions_begins(const struct functions *functions, uint32_t function);
 
 // Their order by what they are called: the same in every trace.
 int functions_compare(const struct functions *functions, uint32_t left, uint32_t right);
-
-#endif

@@ -1,6 +1,5 @@
 // keys: what a window's rows are grouped by, as words: "process,impact,stack".
-#ifndef REPORT_KEYS_H
-#define REPORT_KEYS_H
+#pragma once
 
 #include "base/err.h"
 
@@ -37,5 +36,3 @@ bool keys_parse(const char *text, struct keys *keys, struct err *err);
 // The word of a key; whether it is among those.
 const char *keys_word(enum keys_key key);
 bool keys_has(const struct keys *keys, enum keys_key key);
-
-#endif

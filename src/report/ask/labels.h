@@ -10,8 +10,7 @@
 //                      known, the same offset)
 //
 // Labels are given when they are asked for; a stack costs its depth once. One thread.
-#ifndef REPORT_LABELS_H
-#define REPORT_LABELS_H
+#pragma once
 
 #include "report/ask/names.h"
 
@@ -33,5 +32,3 @@ stack_id labels_first(const struct labels *labels, uint32_t label);
 // A label for a text, from 1, dense among texts; and the text of it.
 uint32_t labels_text(struct labels *labels, const char *text);
 const char *labels_get_text(const struct labels *labels, uint32_t label);
-
-#endif

@@ -9,8 +9,7 @@
 //
 // The moment is one of moment.h, or "exit": each process as it was just before its end, and those
 // that ran on as they were when the recording ended.
-#ifndef REPORT_MOMENT_VIEW_H
-#define REPORT_MOMENT_VIEW_H
+#pragma once
 
 #include "base/json.h"
 #include "engine/replay/plateau.h"
@@ -72,5 +71,3 @@ void moment_view_write_headline(const struct query_context *asked, struct paper 
 
 // "user_frame": N, "stack": […], innermost first.
 void moment_view_write_stack(const struct query_context *asked, struct json *json, stack_id stack);
-
-#endif

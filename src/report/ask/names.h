@@ -3,8 +3,7 @@
 //
 // Also turns a stack id into lines, inline frames included. Strings live as long as the names,
 // the reader and the symbols do.
-#ifndef REPORT_NAMES_H
-#define REPORT_NAMES_H
+#pragma once
 
 #include "base/str.h"
 #include "symbols/symbols.h"
@@ -53,5 +52,3 @@ void names_add_module(struct names *names, stack_id stack, bool innermost, struc
 
 // The last part of a path: "/usr/lib/libfoo.so.1" -> "libfoo.so.1". Borrowed from `path`.
 const char *names_file(const char *path);
-
-#endif

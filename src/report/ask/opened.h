@@ -8,8 +8,7 @@
 // Whoever asks once (a command) has no use for it by itself: a query context opens one of its own.
 // Whoever asks often (the viewer) keeps one, and with it the names that were looked
 // up and the pages of the index that were read. One thread at a time.
-#ifndef REPORT_OPENED_H
-#define REPORT_OPENED_H
+#pragma once
 
 #include "engine/window.h"
 #include "report/ask/names.h"
@@ -42,5 +41,3 @@ bool opened_share(struct opened *opened, const struct opened *from,
 void opened_stop(struct opened *opened, bool (*stop)(void *context), void *context);
 
 void opened_close(struct opened *opened); // accepts { 0 }
-
-#endif

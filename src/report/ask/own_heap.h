@@ -1,7 +1,6 @@
 // own_heap: the heap that the runtime of a language has of its own, which no function of malloc's
 // tells of, and how it is seen.
-#ifndef REPORT_OWN_HEAP_H
-#define REPORT_OWN_HEAP_H
+#pragma once
 
 #include "report/ask/names.h"
 
@@ -15,5 +14,3 @@ const char *own_heap_mapped(struct names *names, const struct trace_process *pro
 
 // What shows more of it: "record it again with …".
 const char *own_heap_advice(const char *heap);
-
-#endif

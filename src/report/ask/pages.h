@@ -1,6 +1,5 @@
 // pages: how much of any stretch of a process's memory was resident, from a snapshot.
-#ifndef REPORT_PAGES_H
-#define REPORT_PAGES_H
+#pragma once
 
 #include "trace/trace.h"
 
@@ -18,5 +17,3 @@ void pages_fini(struct pages *pages);
 
 // Resident bytes in [from, to).
 uint64_t pages_between(const struct pages *pages, uint64_t from, uint64_t to);
-
-#endif

@@ -20,8 +20,7 @@
 //
 // A query made here groups by one of a few ways. A *site* is one stack of one process; sites
 // are numbered in the order in which they are met, and `places` holds which is which.
-#ifndef REPORT_QUERY_CONTEXT_H
-#define REPORT_QUERY_CONTEXT_H
+#pragma once
 
 #include "base/index_set.h"
 #include "engine/replay/present.h"
@@ -181,5 +180,3 @@ bool query_context_level(struct query_context *asked, uint64_t edge, struct heap
 
 // "14.2 s to mark:load#2 (21.1 s)": the window as it was asked for. Owned by the caller.
 char *query_context_describe(const struct query_context *asked);
-
-#endif

@@ -7,8 +7,7 @@
 // once.
 //
 // Rows by what is no stack's, such as a size, are the query's (selection.c).
-#ifndef REPORT_ROW_FILTER_H
-#define REPORT_ROW_FILTER_H
+#pragma once
 
 #include "report/ask/frame_filter.h"
 #include "report/ask/names.h"
@@ -30,5 +29,3 @@ void row_filter_and(struct row_filter *filter, struct frame_filter *frames);
 
 // Whether allocations with this stack count. A query's `stack`; the context is the filter.
 bool row_filter_passes(void *filter, stack_id stack);
-
-#endif

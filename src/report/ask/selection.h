@@ -14,8 +14,7 @@
 // All find the window first (selection_window). Whoever is about a window does the rest itself. Who
 // counts from events calls selection_read: there --from and --to select the allocations made in
 // that time, and --impact those of them that were that to the time between.
-#ifndef REPORT_SELECTION_H
-#define REPORT_SELECTION_H
+#pragma once
 
 #include "engine/moment.h"
 #include "engine/query.h"
@@ -102,5 +101,3 @@ bool selection_read_events(struct selection *selection, enum progress_mode progr
 // Whether the event begins or ends a selected allocation, or is a call that failed or that is on
 // virtual memory and is itself as was asked for. After selection_read_events.
 bool selection_has_event(const struct selection *selection, const struct trace_event *event);
-
-#endif

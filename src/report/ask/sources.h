@@ -2,8 +2,7 @@
 //
 // The list of the missing has a line for each file, as its path in a store of symbols: whoever has
 // a server fetches DIR/that from it, and is done.
-#ifndef REPORT_SOURCES_H
-#define REPORT_SOURCES_H
+#pragma once
 
 #include "report/table/paper.h"
 #include "symbols/symbols.h"
@@ -16,5 +15,3 @@ size_t sources_write_missing(struct symbols *symbols, struct sink *sink);
 
 // docs/schema/symbols.json describes it.
 void sources_write_json(struct symbols *symbols, struct sink *sink);
-
-#endif

@@ -18,8 +18,7 @@
 // After the public documentation ("Stack Tags", Windows Performance Toolkit).
 //
 // The file is untrusted: entities that it declares are not expanded, elements are at most 64 deep.
-#ifndef REPORT_TAGS_H
-#define REPORT_TAGS_H
+#pragma once
 
 #include "base/str.h"
 #include "report/ask/names.h"
@@ -32,5 +31,3 @@ void tags_free(struct tags *tags); // NULL is allowed
 
 // Append the stack's tag, "Images\Decode". False, and nothing appended, if it has none.
 bool tags_find(const struct tags *tags, const struct names_stack *stack, struct str *tag);
-
-#endif

@@ -4,8 +4,7 @@
 // says nothing about who wanted the memory. The report's first line is therefore the innermost
 // function that is not in this table; --all-frames shows the others too. A function belongs here
 // only if it is generic: it allocates what its caller asks for and knows nothing else.
-#ifndef REPORT_WRAPPERS_H
-#define REPORT_WRAPPERS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -24,5 +23,3 @@ bool wrappers_match_module(const char *module, bool named);
 // Whether `function` is where every thread of a process begins (_start, start_thread …). Such
 // frames end nearly every stack and say nothing.
 bool wrappers_match_root(const char *function);
-
-#endif

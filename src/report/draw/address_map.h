@@ -16,8 +16,7 @@
 //
 // and the calls that failed for want of memory, with what was free just then and who was in the
 // way. Figures of free memory are of the part [low, high), in bytes, not rounded to slots.
-#ifndef REPORT_ADDRESS_MAP_H
-#define REPORT_ADDRESS_MAP_H
+#pragma once
 
 #include "report/ask/moment_view.h"
 
@@ -139,5 +138,3 @@ const char *address_map_heap(const struct address_map *address_map,
 
 // "private rw- ---": type, and the protections that are among them.
 void address_map_describe_type(const struct address_map_group *group, struct str *text);
-
-#endif

@@ -15,8 +15,7 @@
 // Names come from traces and may hold anything. In the script they are in single quotes (a single
 // quote itself in double ones), where gnuplot knows no escapes, no commands and no markup, and
 // without control characters.
-#ifndef REPORT_CHART_H
-#define REPORT_CHART_H
+#pragma once
 
 #include "base/sink.h"
 
@@ -108,5 +107,3 @@ void chart_write_data(const struct chart *chart, struct sink *sink);
 // What draws those data into the picture.
 void chart_write_script(const struct chart *chart, const struct chart_output *output,
 			struct sink *sink);
-
-#endif

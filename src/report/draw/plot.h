@@ -14,8 +14,7 @@
 //
 // By a key there is a curve for each of its values that has most, and one for the rest of them.
 // Bytes by themselves are of malloc's heap, as everywhere.
-#ifndef REPORT_PLOT_H
-#define REPORT_PLOT_H
+#pragma once
 
 #include "report/ask/query_context.h"
 #include "report/draw/chart.h"
@@ -65,5 +64,3 @@ const struct query_context_rules *plot_rules(enum plot_kind kind);
 // chart_fini is the caller's, on failure too.
 bool plot_make(struct chart *chart, struct query_context *asked, const struct plot_options *options,
 	       struct err *err);
-
-#endif

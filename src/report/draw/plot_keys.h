@@ -1,8 +1,7 @@
 // plot_keys: the values of a key as numbers: a group for each cell, by what a person calls it.
 //
 // Values that read the same are one. Numbers are given when they are asked for, from 0.
-#ifndef REPORT_PLOT_KEYS_H
-#define REPORT_PLOT_KEYS_H
+#pragma once
 
 #include "base/map.h"
 #include "report/ask/query_context.h"
@@ -22,5 +21,3 @@ void plot_keys_fini(struct plot_keys *keys); // accepts { 0 }
 
 // The number of the cell's value.
 uint32_t plot_keys_of(struct plot_keys *keys, const struct window_cell *cell);
-
-#endif

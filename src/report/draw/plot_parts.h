@@ -2,8 +2,7 @@
 //
 // Groups are the values of the key that have most (by what they reach, or by what they allocated),
 // numbered from 0 by weight, and one more for all others.
-#ifndef REPORT_PLOT_PARTS_H
-#define REPORT_PLOT_PARTS_H
+#pragma once
 
 #include "report/draw/plot.h"
 #include "report/draw/plot_keys.h"
@@ -50,5 +49,3 @@ bool plot_sizes(struct chart *chart, struct query_context *asked,
 		const struct plot_options *options, struct err *err);
 bool plot_lifetimes(struct chart *chart, struct query_context *asked,
 		    const struct plot_options *options, struct err *err);
-
-#endif

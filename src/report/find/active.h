@@ -5,8 +5,7 @@
 // Where both are listed, mappings that malloc made for its blocks are therefore left out, so that
 // nothing is there twice; where only mappings are asked for, all are listed. tidemark's own
 // are in neither, nor is what a forked process has from its parent.
-#ifndef REPORT_ACTIVE_H
-#define REPORT_ACTIVE_H
+#pragma once
 
 #include "engine/replay/heap.h"
 #include "report/ask/moment_view.h"
@@ -59,5 +58,3 @@ void active_fini(struct active *active);
 void active_write_text(const struct active *active, struct paper *paper);
 void active_write_json(const struct active *active, struct sink *sink);
 void active_rows(const struct active *active, struct sheet *sheet);
-
-#endif

@@ -23,8 +23,7 @@
 //     temporary = 10
 //
 // A report writes to a sink and touches no file.
-#ifndef REPORT_CHECK_H
-#define REPORT_CHECK_H
+#pragma once
 
 #include "base/sink.h"
 #include "engine/replay/heap.h"
@@ -177,5 +176,3 @@ bool check_read_baseline(const char *path, const char *text, const char *section
 // not have; with `force` higher ones too. Of figures that are not known it keeps what it has.
 void check_write_baseline(const struct check *check, const char *text, const char *section,
 			  bool force, struct sink *sink);
-
-#endif

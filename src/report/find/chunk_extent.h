@@ -10,8 +10,7 @@
 //
 // A heap of Windows has 8 bytes before a block, and rounds the whole up to 16 (8 in 32-bit
 // programs). It may round more, so these places are the least that a block takes.
-#ifndef REPORT_CHUNK_EXTENT_H
-#define REPORT_CHUNK_EXTENT_H
+#pragma once
 
 #include "engine/replay/present.h"
 
@@ -27,5 +26,3 @@ struct chunk_extent {
 void chunk_extent_init(struct chunk_extent *chunk_extent, struct present *present,
 		       const struct reader *reader, process_id process);
 void chunk_extent_fini(struct chunk_extent *chunk_extent);
-
-#endif

@@ -20,8 +20,7 @@
 //
 // Traces are read one after the other, so that only one index is open at a time. What must be kept
 // of one meanwhile are its rows, and what its stacks read as.
-#ifndef REPORT_DIFF_H
-#define REPORT_DIFF_H
+#pragma once
 
 #include "base/sink.h"
 #include "report/ask/query_context.h"
@@ -159,5 +158,3 @@ void diff_rows(const struct diff_page *page, struct sheet *sheet);
 struct stack_match;
 size_t diff_moves_join(struct diff *diff, struct diff_row *rows, size_t count,
 		       const struct stack_match *stack_match);
-
-#endif

@@ -16,8 +16,7 @@
 // A finding says what was seen. What follows from that only mostly (growth that goes on, contents
 // that are equal) is called possible or likely, never certain. What is too little to matter (less
 // than a fiftieth of the peak, or of the calls, or less than fixed amounts) is not listed.
-#ifndef REPORT_FINDINGS_H
-#define REPORT_FINDINGS_H
+#pragma once
 
 #include "base/sink.h"
 #include "report/ask/query_context.h"
@@ -135,5 +134,3 @@ void findings_explain(const struct findings_kind *kind, struct sink *sink, unsig
 
 // "certain"; "problem".
 extern const char *const findings_sure_words[], *const findings_class_words[];
-
-#endif

@@ -2,8 +2,7 @@
 //
 // Facts are gathered once and asked by several kinds: the sums of each site, what the lives of
 // blocks tell one by one, and which frame of a stack is the program's own.
-#ifndef REPORT_FINDINGS_OWN_H
-#define REPORT_FINDINGS_OWN_H
+#pragma once
 
 #include "base/index_set.h"
 #include "engine/replay/lives.h"
@@ -168,5 +167,3 @@ findings_look findings_pinned, findings_free_pages, findings_overhead, findings_
 findings_look findings_holes, findings_thread_stacks, findings_unaligned, findings_outside;
 findings_look findings_early, findings_runtimes;
 findings_look findings_slack, findings_ended_threads, findings_contention;
-
-#endif

@@ -7,8 +7,7 @@
 // Start and end of a process are left out, because programs build up and tear down: a tenth of the
 // time after its start, a twentieth before its end, wherever the window (--from, --to) does not
 // say where to begin and end.
-#ifndef REPORT_GROWTH_H
-#define REPORT_GROWTH_H
+#pragma once
 
 #include "base/sink.h"
 #include "engine/trend.h"
@@ -78,5 +77,3 @@ struct growth_page {
 void growth_text(const struct growth_page *page, struct sink *sink);
 void growth_json(const struct growth_page *page, struct sink *sink);
 void growth_rows(const struct growth_page *page, struct sheet *sheet);
-
-#endif

@@ -9,8 +9,7 @@
 // With mappings recorded, the pages are those of the allocator's mappings that are committed, and
 // free ones are known; without, only pages with blocks are. Where the trace has a snapshot of that
 // moment, pages that are not resident are left out.
-#ifndef REPORT_PINS_H
-#define REPORT_PINS_H
+#pragma once
 
 #include "report/ask/moment_view.h"
 
@@ -52,5 +51,3 @@ void pins_fini(struct pins *pins);
 // In one of two forms.
 void pins_write_text(const struct pins *pins, struct paper *paper);
 void pins_write_json(const struct pins *pins, struct sink *sink);
-
-#endif

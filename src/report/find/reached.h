@@ -7,8 +7,7 @@
 //
 // A block that only an unreachable one holds belongs to its own site, and to the leak that holds
 // it: freeing that one, or keeping a pointer to it, settles both.
-#ifndef REPORT_REACHED_H
-#define REPORT_REACHED_H
+#pragma once
 
 #include "base/map.h"
 #include "engine/replay/heap.h"
@@ -51,5 +50,3 @@ bool reached_load(const struct reader *reader, process_id process, uint8_t reaso
 
 // The block that has the byte at `address`; NULL: none.
 const struct trace_reach_block *reached_find(const struct trace_reach *reach, uint64_t address);
-
-#endif

@@ -24,8 +24,7 @@
 // pages.) Beside them: what is live and was never touched.
 //
 // A block's place is found by report/find/chunk_extent.h.
-#ifndef REPORT_RSS_BREAKDOWN_H
-#define REPORT_RSS_BREAKDOWN_H
+#pragma once
 
 #include "base/map.h"
 #include "engine/replay/plateau.h"
@@ -121,5 +120,3 @@ void rss_breakdown_write_text(const struct rss_breakdown *rss_breakdown, struct 
 			      uint64_t rows_max, bool all_frames);
 void rss_breakdown_write_json(const struct rss_breakdown *rss_breakdown, struct sink *sink,
 			      uint64_t rows_max);
-
-#endif

@@ -12,8 +12,7 @@
 //
 // Each of the five questions is a row in a table: which figure it asks about, and whether bytes or
 // calls make a row heavy.
-#ifndef REPORT_SITES_H
-#define REPORT_SITES_H
+#pragma once
 
 #include "base/progress.h"
 #include "engine/replay/heap.h"
@@ -94,5 +93,3 @@ uint64_t sites_error(double variance);
 
 // Whether the question weighs calls rather than bytes.
 bool sites_by_count(enum sites_question question);
-
-#endif

@@ -1,6 +1,5 @@
 // spike_sites: who made the spikes of a window (spikes.h).
-#ifndef REPORT_SPIKE_SITES_H
-#define REPORT_SPIKE_SITES_H
+#pragma once
 
 #include "report/find/spikes.h"
 
@@ -9,5 +8,3 @@
 // once through all that happened. False: the index cannot be read.
 bool spike_sites_find(struct query_context *asked, struct spikes_row *rows, size_t count,
 		      struct err *err);
-
-#endif

@@ -13,8 +13,7 @@
 // Equal buffers of one place, of at least rise_min bytes each, are reported as a *series* if at
 // least two were allocated in the window and never two of them lived at a time: one that is
 // allocated once and kept would do.
-#ifndef REPORT_SPIKES_H
-#define REPORT_SPIKES_H
+#pragma once
 
 #include "engine/prominence.h"
 #include "report/ask/query_context.h"
@@ -80,5 +79,3 @@ struct spikes {
 bool spikes_find(struct spikes *spikes, struct query_context *asked,
 		 const struct spikes_options *options, struct err *err);
 void spikes_fini(struct spikes *spikes); // accepts { 0 }
-
-#endif

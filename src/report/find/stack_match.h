@@ -15,8 +15,7 @@
 // The processes of a trace are distinguished by program: the name of the executable without
 // folders. The program that a trace began with is one with that of the other trace if neither has
 // the other's: a new version under a new name.
-#ifndef REPORT_STACK_MATCH_H
-#define REPORT_STACK_MATCH_H
+#pragma once
 
 #include "report/ask/names.h"
 
@@ -44,5 +43,3 @@ uint32_t stack_match_program(struct stack_match *stack_match, process_id process
 
 // Bytes of memory used now.
 size_t stack_match_bytes(const struct stack_match *stack_match);
-
-#endif

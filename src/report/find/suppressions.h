@@ -16,8 +16,7 @@
 // names before that are: _ZN4base4Lazy* is base::Lazy and all that is in it.
 //
 // Which were of use is counted: those that were not are listed, so that lists do not grow old.
-#ifndef REPORT_SUPPRESSIONS_H
-#define REPORT_SUPPRESSIONS_H
+#pragma once
 
 #include "base/err.h"
 #include "report/ask/names.h"
@@ -43,5 +42,3 @@ const char *suppressions_match(struct suppressions *suppressions, const struct n
 // The next one that was of no use, from *at = 0 on: its name and where it is. NULL: no more.
 const char *suppressions_unused(const struct suppressions *suppressions, size_t *at,
 				const char **path, unsigned *line);
-
-#endif

@@ -1,6 +1,5 @@
 // transients: the spikes of a window and its series of equal buffers, in one of several forms.
-#ifndef REPORT_TRANSIENTS_H
-#define REPORT_TRANSIENTS_H
+#pragma once
 
 #include "base/sink.h"
 #include "report/find/spikes.h"
@@ -18,5 +17,3 @@ struct transients {
 void transients_text(const struct transients *transients, struct sink *sink);
 void transients_json(const struct transients *transients, struct sink *sink);
 void transients_rows(const struct transients *transients, struct sheet *sheet);
-
-#endif

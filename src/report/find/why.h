@@ -1,7 +1,6 @@
 // why: what keeps one block: the way from a root of the program to it, as it was when reachability
 // was looked for (reached.h); or that nothing does.
-#ifndef REPORT_WHY_H
-#define REPORT_WHY_H
+#pragma once
 
 #include "report/ask/query_context.h"
 #include "report/table/paper.h"
@@ -23,5 +22,3 @@ void why_fini(struct why *why); // accepts { 0 }
 // For people, and as JSON (docs/schema/why.json).
 void why_write_text(const struct why *why, struct paper *paper, bool all_frames);
 void why_write_json(const struct why *why, struct sink *sink);
-
-#endif

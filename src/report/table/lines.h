@@ -3,8 +3,7 @@
 // For people: "function  file:line", shortened to what is left of the line after the figures; the
 // callers below, without the functions in which every thread begins, at most a dozen. For
 // programs: an array of objects in JSON, one field in CSV; always whole.
-#ifndef REPORT_LINES_H
-#define REPORT_LINES_H
+#pragma once
 
 #include "base/json.h"
 #include "engine/replay/heap.h"
@@ -51,5 +50,3 @@ void lines_json_end(struct json *json);
 
 // "key": {"count": …, "bytes": …}, on a line.
 void lines_json_amount(struct json *json, const char *key, struct heap_amount amount);
-
-#endif

@@ -2,8 +2,7 @@
 //
 // Colour is never needed to understand: it is off for pipes, NO_COLOR and --color=never, and the
 // words stay the same.
-#ifndef REPORT_PAPER_H
-#define REPORT_PAPER_H
+#pragma once
 
 #include "base/sink.h"
 
@@ -46,5 +45,3 @@ void paper_more(struct paper *paper, uint64_t count);
 
 // Text from a file that nobody vouches for, with control characters as '?', cut to `columns`.
 void paper_foreign(struct paper *paper, enum paper_style style, const char *text, unsigned columns);
-
-#endif

@@ -1,7 +1,6 @@
 // query_write: what the answers to all questions about a window have in common, for people, for
 // programs and for tables.
-#ifndef REPORT_QUERY_WRITE_H
-#define REPORT_QUERY_WRITE_H
+#pragma once
 
 #include "base/json.h"
 #include "report/ask/query_context.h"
@@ -37,5 +36,3 @@ void query_write_place(const struct query_context *asked, struct json *json, pro
 
 // "user_frame" and "stack" alone.
 void query_write_stack(const struct query_context *asked, struct json *json, stack_id stack);
-
-#endif

@@ -17,8 +17,7 @@
 //
 // To add a column: its line, and docs/schema. To add a form: its three functions, and its line in
 // SHEET_FORMS, from which the commands have their option.
-#ifndef REPORT_SHEET_H
-#define REPORT_SHEET_H
+#pragma once
 
 #include "base/json.h"
 #include "report/ask/names.h"
@@ -193,5 +192,3 @@ void sheet_write_markdown(struct sink *sink, const char *text, size_t length);
 // For people: a figure with its unit, appended; a sign where it is a change. `minus` is "-" or "−".
 void sheet_add_figure(const struct sheet_column *column, const struct sheet_cell *cell,
 		      const char *minus, struct str *text);
-
-#endif

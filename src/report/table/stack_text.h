@@ -3,8 +3,7 @@
 // The first line is the program's own code: functions that allocate on behalf of somebody else,
 // and those where every thread begins, are left out. Each stack is printed once and has a number;
 // where it comes again, it is only referred to ("see #3").
-#ifndef REPORT_STACK_TEXT_H
-#define REPORT_STACK_TEXT_H
+#pragma once
 
 #include "base/map.h"
 #include "report/table/lines.h"
@@ -32,5 +31,3 @@ void stack_text_write(struct stack_text *text, process_id process, stack_id stac
 
 // A hint of how to get better names, if many were missing.
 void stack_text_hint(const struct stack_text *text);
-
-#endif

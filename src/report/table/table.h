@@ -16,8 +16,7 @@
 // the window's allocations; where they would not fit in the engine's memory, they are left out.
 //
 // Frees of addresses where nothing was known to live are rows of their own, last of their parent.
-#ifndef REPORT_TABLE_H
-#define REPORT_TABLE_H
+#pragma once
 
 #include "base/index_set.h"
 #include "base/sink.h"
@@ -232,5 +231,3 @@ static inline struct table_row *table_child(const struct table *table, const str
 
 // "impacting", "transient", "persistent"; of impacts as values.
 const char *table_impact_word(uint64_t impact);
-
-#endif

@@ -21,8 +21,7 @@
 // Nodes are not kept but made where one walks by (tree_walk), from the stacks that pass them, of
 // which each is in one place at a time. So a tree costs memory by the window's stacks, not by its
 // nodes.
-#ifndef REPORT_TREE_H
-#define REPORT_TREE_H
+#pragma once
 
 #include "report/table/table.h"
 #include "report/table/trie.h"
@@ -102,5 +101,3 @@ const char *tree_word(enum tree_kind kind);
 void tree_text(struct tree *tree, struct sink *sink);
 void tree_json(struct tree *tree, struct sink *sink);
 void tree_rows(struct tree *tree, struct sheet *sheet);
-
-#endif

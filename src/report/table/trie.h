@@ -7,8 +7,7 @@
 // trie, where all those below a stack follow it.
 //
 // It costs 16 bytes for each stack of the trace and 64 for each of the window.
-#ifndef REPORT_TRIE_H
-#define REPORT_TRIE_H
+#pragma once
 
 #include "report/ask/functions.h"
 #include "report/ask/query_context.h"
@@ -56,5 +55,3 @@ bool trie_outwards(const struct trie *trie, struct trie_place *place);
 
 // Whether this function and all outside of it are those in which threads begin.
 bool trie_begins(const struct trie *trie, struct trie_place place);
-
-#endif
