@@ -150,8 +150,7 @@ static void read_exec(struct image *image, struct payload *payload)
 	}
 	path = mem_copy_bytes(payload->at, payload->left);
 	// One vfork child comes after the other: the one before has executed what it announced.
-	if (exec != &image->exec && exec->path != NULL && !exec->told &&
-	    strcmp(exec->path, path) != 0)
+	if (exec != &image->exec && exec->path != NULL && !exec->told)
 		tell_unseen(image, exec);
 	forget_exec(exec);
 	exec->reason = reason;

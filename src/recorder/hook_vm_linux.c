@@ -6,6 +6,7 @@
 #include "recorder/hook_vm_linux.h"
 
 #include "recorder/exec_linux.h"
+#include "recorder/filter_linux.h"
 #include "recorder/kernel.h"
 #include "recorder/patch_linux.h"
 #include "recorder/real_linux.h"
@@ -380,10 +381,12 @@ EXPORT int clone(int (*function)(void *), void *stack, int flags, void *argument
 	return real.clone(function, stack, flags, argument, a, b, c);
 }
 
-// A system-call filter (seccomp) for this thread or all. From before it on no call of ours is made.
+// A system-call filter (seccomp) for this thread or all. From before it on no call of ours is made,
+// but that for the process's number where it is let: a vfork child is told by it from its parent.
 static COLD long hook_vm_filter(bool strict, long number, const long words[5])
 {
-	bool sealed = recording_seal(strict);
+	bool lets = !strict && filter_lets((const void *)words[2], __NR_getpid);
+	bool sealed = recording_seal(strict, lets);
 	long result = kernel_pass(number, words[0], words[1], words[2], words[3], words[4]);
 
 	if (sealed)

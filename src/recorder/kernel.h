@@ -115,6 +115,7 @@ enum kernel_seal {
 };
 HIDDEN extern uint32_t kernel_sealed;        // enum kernel_seal; a forked child inherits it
 HIDDEN extern uint32_t kernel_pid;           // of this process, for when it cannot be asked for
+HIDDEN extern bool kernel_pid_let;           // the filters are known to let it be asked for
 HIDDEN extern uintptr_t kernel_tid_at;       // in the thread's block of libc: its id; 0: not known
 HIDDEN extern __thread uint32_t kernel_slow; // depth of kernel_block_signals
 
@@ -300,7 +301,7 @@ static inline uint32_t kernel_thread_id(void)
 
 static inline uint32_t kernel_process_id(void)
 {
-	if (unlikely(kernel_sealed))
+	if (unlikely(kernel_sealed) && !kernel_pid_let)
 		return kernel_pid;
 	return (uint32_t)kernel_pass(__NR_getpid);
 }

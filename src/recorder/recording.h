@@ -91,8 +91,9 @@ HIDDEN void recording_after_fork(long result);
 HIDDEN void recording_expect_children(void);
 
 // The process is about to come under a system-call filter: prepare for making no call any more, and
-// make none. False: it was so already, or this is a vfork child, whose memory is its parent's.
-HIDDEN bool recording_seal(bool strict);
+// make none; `lets_pid`: but ask for its number. False: it was so already, or this is a vfork
+// child, whose memory is its parent's.
+HIDDEN bool recording_seal(bool strict, bool lets_pid);
 
 // After that: it has (and the trace says so), or it has not.
 HIDDEN void recording_sealed(bool done);

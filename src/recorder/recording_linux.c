@@ -149,13 +149,15 @@ void recording_give_back(void *pages, size_t bytes)
 	kernel(__NR_madvise, pages, bytes, KERNEL_MADV_DONTNEED);
 }
 
-bool recording_seal(bool strict)
+bool recording_seal(bool strict, bool lets_pid)
 {
 	struct lane *lane;
 	bool few; // a lane takes more than a megabyte of addresses
 
-	if (kernel_sealed || (recording_state && recording_state->pid &&
-			      kernel_process_id() != recording_state->pid))
+	if (recording_state && recording_state->pid && kernel_process_id() != recording_state->pid)
+		return false;
+	kernel_pid_let = lets_pid && (!kernel_sealed || kernel_pid_let);
+	if (kernel_sealed)
 		return false;
 	if (recording_phase() == RECORDING_ON || recording_begin()) {
 		lane = lane_enter(); // the list of mappings is told while it can be
@@ -432,10 +434,12 @@ static __attribute__((noinline)) bool recording_join_helped(struct recording_sta
 	return state->segment && state->segment == recording_parent;
 }
 
-// A sealed child: fork tells it its number; a bare one's is its parent's still.
+// A sealed child that may not ask: fork tells it its number; a bare one's is its parent's still.
 static void recording_know_pid(void)
 {
-	if (kernel_sealed)
+	if (kernel_sealed && kernel_pid_let)
+		kernel_pid = kernel_process_id();
+	else if (kernel_sealed)
 		kernel_pid = kernel_thread_id_told() != kernel_pid ? kernel_thread_id_told() : 0;
 }
 
@@ -547,8 +551,15 @@ static bool recording_has_filters(struct recording_state *state)
 	return found;
 }
 
-// Every call that we may make later, with arguments that do nothing. False: one is refused.
-static bool recording_try_calls(void)
+enum recording_let {
+	RECORDING_KILLED,      // a filter kills for one of our calls
+	RECORDING_REFUSED,     // it refuses one
+	RECORDING_REFUSED_PID, // and that for the process's number
+	RECORDING_LET,
+};
+
+// Every call that we may make later, with arguments that do nothing.
+static enum recording_let recording_try_calls(void)
 {
 	enum { EPERM = 1, EACCES = 13 };
 	static const uint16_t numbers[] = {
@@ -559,12 +570,14 @@ static bool recording_try_calls(void)
 		__NR_futex,    __NR_prctl,          __NR_getrusage, __NR_openat,
 		__NR_fstat,
 	};
-	bool let = true;
+	enum recording_let let = RECORDING_LET;
 
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
 		long result = kernel(numbers[i], -1, 1, -1, -1, -1, -1);
 
-		let &= result != -EPERM && result != -EACCES && result != -KERNEL_ENOSYS;
+		if (let != RECORDING_REFUSED_PID &&
+		    (result == -EPERM || result == -EACCES || result == -KERNEL_ENOSYS))
+			let = i == 0 ? RECORDING_REFUSED_PID : RECORDING_REFUSED;
 	}
 	// The start can do without these.
 	kernel(__NR_access, -1, -1);
@@ -572,12 +585,6 @@ static bool recording_try_calls(void)
 	kernel(__NR_mprotect, 0, 0, KERNEL_PROT_READ | KERNEL_PROT_WRITE | KERNEL_PROT_EXEC);
 	return let;
 }
-
-enum recording_let {
-	RECORDING_KILLED,  // a filter kills for one of our calls
-	RECORDING_REFUSED, // it refuses one
-	RECORDING_LET,
-};
 
 // What the filters that the process was born under make of our calls: a child finds out.
 static enum recording_let recording_try_filters(void)
@@ -587,14 +594,15 @@ static enum recording_let recording_try_filters(void)
 	long child = kernel(__NR_clone, 0, 0, 0, 0, 0);
 
 	if (child == 0)
-		kernel(__NR_exit_group, recording_try_calls() ? RECORDING_LET : RECORDING_REFUSED);
+		kernel(__NR_exit_group, recording_try_calls());
 	if (kernel_failed(child) || kernel(__NR_wait4, child, &status, WALL, 0) != child ||
 	    (status & 0x7f))
 		return RECORDING_KILLED;
 	return (enum recording_let)(status >> 8 & 0xff);
 }
 
-static bool recording_is_refused_calls; // by a filter that the image was born under
+// By a filter that the image was born under. RECORDING_LET: no call is, or that is dealt with.
+static enum recording_let recording_born_let = RECORDING_LET;
 
 static bool recording_start(struct recording_state *state)
 {
@@ -653,7 +661,7 @@ static bool recording_start(struct recording_state *state)
 		notes_message(NOTE_MESSAGE_OTHER,
 			      "what libraries allocate that audit its linking (LD_AUDIT, DT_AUDIT) "
 			      "is not seen: they have a malloc of their own");
-	recording_is_refused_calls = let == RECORDING_REFUSED;
+	recording_born_let = let;
 	return true;
 }
 
@@ -686,9 +694,11 @@ COLD bool recording_begin(void)
 	    !recording_start(recording_state))
 		recording_stop();
 	kernel_restore_signals(signals);
-	if (recording_is_refused_calls) {
-		recording_is_refused_calls = false;
-		recording_sealed(recording_seal(false));
+	if (recording_born_let != RECORDING_LET) {
+		bool lets_pid = recording_born_let == RECORDING_REFUSED;
+
+		recording_born_let = RECORDING_LET;
+		recording_sealed(recording_seal(false, lets_pid));
 	}
 	return recording_phase() == RECORDING_ON;
 }

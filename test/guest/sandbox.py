@@ -2,6 +2,7 @@
 """Under a system-call filter the recorder calls nothing, changes nothing and loses nothing."""
 # timeout: 180
 # parallel: yes
+import json
 import resource
 
 from libguest import BITS, TIDEMARK, Skip, Trace, check, equal, main, program, run, test
@@ -142,6 +143,19 @@ def an_image_under_a_filter_that_lets_it_is_recorded():
         check_exact(ended, 10)
         check(len(Trace().processes) >= 2, "the image is not there:", ended.err)
         check_said()
+
+
+@test
+def children_by_vfork_are_told_from_their_parent_under_a_filter():
+    for action, calls, seen in (("enosys", "mincore,tgkill", 3), ("kill", "recvmsg", 0)):
+        ended = sandboxed(action, calls, 0, "10v", *IMAGE)
+        trace = Trace()
+        equal(40, len(trace.of_size(7802)), "blocks of under the filter")
+        equal(3 - seen, int(trace.end.get("unseen", "0")), f"not recorded ({ended.err})")
+        equal(3 - seen, sum(UNSEEN in line for line in ended.lines()), ended.err)
+        equal(1 + seen, len(trace.processes), "processes")
+        info = json.loads(run([TIDEMARK, "info", "--json", "t.tide"]).out)
+        equal("exit 0", info["processes"][0]["exit"], "how it ended")
 
 
 main()
