@@ -13,7 +13,8 @@ struct dump {
 	struct query_context asked;
 	bool assemble;
 	struct asm_options options;
-	bool filtered; // by more than the time
+	bool filtered;    // by more than the time
+	uint64_t matched; // events
 };
 
 static const struct option_row dump_options[] = {
@@ -70,7 +71,7 @@ static bool assemble(const struct dump *dump, struct err *err)
 
 static bool wants(void *context, const struct trace_event *event)
 {
-	const struct dump *dump = context;
+	struct dump *dump = context;
 	const struct selection *selection = &dump->asked.selection;
 
 	// Times are compared already; marks stand between two events.
@@ -78,7 +79,10 @@ static bool wants(void *context, const struct trace_event *event)
 		return false;
 	if (selection->window[1].exact && event->number >= selection->window[1].number)
 		return false;
-	return !dump->filtered || selection_has_event(selection, event);
+	if (dump->filtered && !selection_has_event(selection, event))
+		return false;
+	dump->matched++;
+	return true;
 }
 
 // What the filters make of this trace.
@@ -115,6 +119,7 @@ static bool disassemble(struct dump *dump, struct err *err)
 	ok = select_events(dump, err) && query_options_write(&dump->query, write, dump, err);
 	if (ok) {
 		query_context_caution(&dump->asked);
+		query_context_matched(&dump->asked, dump->matched);
 		query_options_warn(&cmd_dump, &dump->asked, NULL);
 	}
 	query_context_close(&dump->asked);

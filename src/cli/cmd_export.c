@@ -195,6 +195,9 @@ static bool write_trace(struct export *export, struct err *err)
 	};
 	bool sums = export->format->has_samples;
 
+	if ((sums && !query_context_match(&export->asked, err)) ||
+	    (export->against && !query_context_match(&export->against_asked, err)))
+		return false;
 	if (sums)
 		query_options_warn(&cmd_export, &export->asked, NULL);
 	if (export->against)

@@ -13,6 +13,7 @@ struct reading {
 	bool filtered;
 	bool began; // the window has
 	uint64_t next_number;
+	uint64_t matched; // beginnings and ends that the watcher was told of
 };
 
 // ---- the window ----
@@ -74,8 +75,10 @@ static void begin(void *context, const struct lives_block *block)
 
 	if (watcher->begin && is_wanted(reading, block) &&
 	    is_after(reading->from, block->number, block->time_ns) &&
-	    is_before(reading->to, block->number, block->time_ns))
+	    is_before(reading->to, block->number, block->time_ns)) {
+		reading->matched++;
 		watcher->begin(watcher->context, block);
+	}
 }
 
 static void end(void *context, const struct lives_block *block, const struct lives_end *end)
@@ -89,16 +92,20 @@ static void end(void *context, const struct lives_block *block, const struct liv
 					(after || end->cause >= LIVES_EXIT)
 			      : after && is_before(reading->to, end->number, end->time_ns);
 
-	if (wanted && is_wanted(reading, block))
+	if (wanted && is_wanted(reading, block)) {
+		reading->matched++;
 		watcher->end(watcher->context, block, end);
+	}
 }
 
 static void before(void *context, const struct lives_block *block)
 {
 	struct reading *reading = context;
 
-	if (is_wanted(reading, block))
+	if (is_wanted(reading, block)) {
+		reading->matched++;
 		reading->watcher->before(reading->watcher->context, block);
+	}
 }
 
 // ---- reading ----
@@ -177,6 +184,7 @@ void events_read(const struct export_source *source, const struct events_watcher
 	reading.lives = lives_new(asked->reader, &lives, &reading.undone);
 	read_items(&reading, &progress);
 	progress_end(&progress);
+	query_context_matched(asked, reading.matched);
 	lives_free(reading.lives);
 	map_fini(&reading.undone);
 }

@@ -114,6 +114,10 @@ def the_trace_made_by_hand_names_who_is_in_the_way():
         assert part in text, part
     # 32 lines of 64 characters are 4 GiB.
     assert len(re.findall(r"^ +[0-9a-f]+ [.A-Za-z]{64}$", text, re.M)) == 32
+    # Filters choose among those in the way; that none is chosen is said.
+    for filter, warnings in (("pin_page", []), ("nosuch", ["no mapper passes the filters"])):
+        chosen = drawn("space.tide", "--process", "700", "--frame", filter)
+        assert chosen["warnings"] == answer["warnings"] + warnings, chosen["warnings"]
     # The child has what it inherited, and its own.
     child = drawn("space.tide", "--process", "701")
     assert child["mapped"] > 0x10000000 and child["owners"]["program"] >= 0x10000000

@@ -154,6 +154,19 @@ def what_no_allocation_passes_is_answered_with_zeros_and_a_warning():
 
 
 @test
+def a_file_that_no_allocation_passes_into_is_written_and_that_is_said():
+    said = "warning: no allocation passes the filters\n"
+    commands = [["export", "--format", name, "-o", "none.out", "--force"] for name in
+                ("csv", "jsonl", "folded", "flamegraph", "pprof", "speedscope", "callgrind", "massif",
+                 "dhat", "perfetto", "heaptrack", "heaplog", "memory_tracker", "firefox", "otlp")]
+    for command in [["dump"], *commands]:
+        full = run(*command, small(), "--process", "tool", "--size", "1..")
+        check(said not in full.stderr, command, full.stderr)
+        none = run(*command, small(), "--process", "tool", "--size", "77777")
+        check(none.stderr.endswith(said) and none.stderr.count(said) == 1, command, none.stderr)
+
+
+@test
 def a_process_is_found_by_every_name_that_tables_print():
     for word in ["70", "0", "#0", "tool", "/opt/tool", "called"]:
         check(told("report", "--process", word)["heap"]["allocations"] == 3, word)

@@ -626,6 +626,8 @@ static void make_table(struct address_map *address_map)
 	if (address_map->groups_count)
 		qsort(address_map->groups, address_map->groups_count, sizeof *address_map->groups,
 		      most_in_the_way_first);
+	else if (address_map->asked->selection.query.stack)
+		query_context_warn(address_map->asked, "no mapper passes the filters");
 	census_fini(&weighing);
 }
 
