@@ -637,20 +637,17 @@ static bool end_image(struct process_list *process_list, struct image *image, bo
 	return true;
 }
 
-// `path`: taken. NULL: there is none, and false is returned.
-static bool tell_awaited(struct process_list *process_list, char *path, process_id parent)
+// `path`: taken.
+static void tell_awaited(struct process_list *process_list, char *path, process_id parent)
 {
 	char line[512];
 
-	if (path == NULL)
-		return false;
 	snprintf(line, sizeof line,
 		 "%s is not recorded: it did not load the recorder, or that was not let to say "
 		 "hello",
 		 path);
 	trace_builder_unseen(process_list->trace_builder, parent, line);
 	mem_free(path);
-	return true;
 }
 
 // The recording was ended before those had to have begun.
@@ -669,25 +666,24 @@ static void excuse_awaited(struct process_list *process_list)
 void process_list_tell_lost(struct process_list *process_list)
 {
 	process_id parent;
+	char *path;
 
 	excuse_awaited(process_list);
 	// A program may have been answered, and have run, before its hello is in the queue.
 	if (!pending_exec_any(&process_list->pending_exec) || !door_idle(process_list->spares.door))
 		return;
-	while (tell_awaited(process_list,
-			    pending_exec_next_lost(&process_list->pending_exec,
-						   tick_now(process_list->tick), &parent),
-			    parent))
-		;
+	while ((path = pending_exec_next_lost(&process_list->pending_exec,
+					      tick_now(process_list->tick), &parent)) != NULL)
+		tell_awaited(process_list, path, parent);
 }
 
 static void give_up_awaited(struct process_list *process_list)
 {
 	process_id parent;
+	char *path;
 
-	while (tell_awaited(process_list,
-			    pending_exec_give_up(&process_list->pending_exec, &parent), parent))
-		;
+	while ((path = pending_exec_give_up(&process_list->pending_exec, &parent)) != NULL)
+		tell_awaited(process_list, path, parent);
 }
 
 void process_list_end(struct process_list *process_list, bool all)

@@ -1,5 +1,6 @@
 #include "report/report.h"
 
+#include "base/map.h"
 #include "base/mem.h"
 #include "report/ask/cautions.h"
 
@@ -22,6 +23,7 @@ struct message {
 	const char *programs[PROGRAMS_MAX]; // of these files, each once
 	uint32_t programs_count;            // PROGRAMS_MAX + 1: and of others
 	uint32_t count;                     // of processes; 0: of none that is known
+	struct map known;                   // their pids
 };
 
 struct messages {
@@ -44,7 +46,12 @@ static void add_program(struct message *message, const char *program)
 
 static void add_process(struct message *message, const struct trace_process *process)
 {
+	bool fresh;
+
 	if (!process)
+		return;
+	map_put(&message->known, process->pid, &fresh);
+	if (!fresh)
 		return;
 	if (message->count < PIDS_MAX)
 		str_format(&message->pids, "%s%" PRIu32, message->count ? ", " : "", process->pid);
@@ -65,6 +72,7 @@ static void forget(struct message *message)
 	str_fini(&message->before);
 	str_fini(&message->after);
 	str_fini(&message->pids);
+	map_fini(&message->known);
 }
 
 // `each`: the words hold a number that is of this process alone.

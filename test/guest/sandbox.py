@@ -153,6 +153,8 @@ def children_by_vfork_are_told_from_their_parent_under_a_filter():
         equal(40, len(trace.of_size(7802)), "blocks of under the filter")
         equal(3 - seen, int(trace.end.get("unseen", "0")), f"not recorded ({ended.err})")
         equal(3 - seen, sum(UNSEEN in line for line in ended.lines()), ended.err)
+        equal([0] * (3 - seen), [process for kind, process, _ in trace.notes if kind == "exec-unseen"],
+              "whose children they are")
         equal(1 + seen, len(trace.processes), "processes")
         info = json.loads(run([TIDEMARK, "info", "--json", "t.tide"]).out)
         equal("exit 0", info["processes"][0]["exit"], "how it ended")
