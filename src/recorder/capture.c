@@ -224,7 +224,9 @@ static inline enum capture_went capture_step_to(struct capture *capture, struct 
 	walk->slot = slot;
 	walk->sp = cfa;
 	walk->pc = capture_word(slot);
-	return likely(walk->pc) ? CAPTURE_WENT_OUT : CAPTURE_WENT_TO_END;
+	if (likely(walk->pc >= KERNEL_PAGE))
+		return CAPTURE_WENT_OUT;
+	return walk->pc ? CAPTURE_WENT_ASTRAY : CAPTURE_WENT_TO_END; // a number is no code
 }
 
 // A frame address that comes from a register or from memory may be anything.
@@ -341,8 +343,6 @@ capture_step(struct capture *capture, struct capture_walk *walk, struct capture_
 		enum capture_went went = capture_step_guess(capture, &guess, fresh);
 
 		*walk = guess;
-		if (went == CAPTURE_WENT_OUT && unlikely(guess.pc < KERNEL_PAGE))
-			return CAPTURE_WENT_ASTRAY; // a number, and no code
 		return went;
 	} else {
 		struct capture_walk rare = *walk;
@@ -364,14 +364,16 @@ static __attribute__((noinline)) enum capture_went capture_doubt(struct capture 
 								 enum capture_went went)
 {
 	struct capture_fresh *last = *fresh - (went == CAPTURE_WENT_PAST);
+	unwind_rule guess;
 
 	if (went >= CAPTURE_WENT_NOWHERE || last < capture->fresh ||
 	    unwind_may_end(walk->slot, last->pc))
 		return went;
-	last->rule = unwind_doubt(last->pc, last->rule);
-	if (!last->rule)
+	*fresh = last; // what is no code is no frame
+	guess = unwind_doubt(last->pc, last->rule);
+	if (!guess)
 		return CAPTURE_WENT_NOWHERE;
-	*fresh = last;
+	last->rule = guess;
 	walk->slot = last->slot;
 	walk->sp = last->slot + UNWIND_WORD;
 	walk->pc = last->pc;

@@ -634,6 +634,8 @@ static unwind_rule epilogue_rule(const struct epilogue_end *end)
 	if (end->esp.base == BASE_ESP && (same || by_esp))
 		return cfa >= EPILOGUE_ADDRESS ? epilogue_make(UNWIND_RSP, cfa, by_esp, kept)
 					       : (unwind_rule)UNWIND_NONE;
+	if (end->esp.base == BASE_EBP && same) // assembly: ebp is what esp was
+		return epilogue_make(UNWIND_RBP, cfa, false, 0);
 	if (end->esp.base == BASE_EBP && by_ebp)
 		return epilogue_make(UNWIND_RBP, cfa, true, kept);
 	if (end->esp.base == BASE_AT_EBP && by_ebp && cfa == 0)

@@ -39,14 +39,15 @@ static unwind_rule unwind_compile_32(const struct codemap_place *place, uintptr_
 	return rule;
 }
 
-// Threads begin in ntdll; fibers where the system likes, in the first words of their stack. A stack
-// that the program made itself may end anywhere.
+// 64 bits: the first return address is 0. 32 bits: threads begin in ntdll, fibers where the system
+// likes, in the first words of their stack, and a stack that the program made itself anywhere.
 bool unwind_may_end(uintptr_t slot, uintptr_t pc)
 {
 	const uintptr_t *block = (const void *)kernel_teb();
 
-	return sizeof(void *) == 8 || slot < block[2] || slot >= block[1] - UNWIND_BASE_BYTES ||
-	       patch_from_ntdll(pc);
+	if (sizeof(void *) == 8)
+		return slot && *(const uintptr_t *)slot == 0;
+	return slot < block[2] || slot >= block[1] - UNWIND_BASE_BYTES || patch_from_ntdll(pc);
 }
 
 // Assembly has tables that say nothing of what it pushes.
@@ -94,6 +95,8 @@ unwind_rule unwind_make_rule(uint64_t key, bool *lasts)
 			key |= UNWIND_EXACT;
 			place = codemap_find(pc);
 		}
+		if (!place.module && !place.generated && !kernel_can_run(pc))
+			return UNWIND_END_HERE;
 		rule = pdata_compile(&place, exact_pc, (key & UNWIND_EXACT) != 0);
 	}
 	if (unwind_kind(rule) == UNWIND_RSP && unwind_cfa_offset(rule) < (int64_t)sizeof(void *))

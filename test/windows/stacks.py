@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Stacks of 64-bit programs are those that the system's RtlCaptureStackBackTrace says, each of them,
-and each is the same when it is walked again without what is remembered."""
+and each is the same when it is walked again without what is remembered. One that leads to no code
+ends before that, and is marked."""
 # timeout: 400
 # parallel: yes
 import os
@@ -42,6 +43,8 @@ libwin.cross_compile(64, "stacks64.exe", "-D_WIN32_WINNT=0x0602", *PROGRAM)
 done = libwin.wine(EXE, "record", "--verify-stacks", "-o", "stacks.tide", "--",
                    "Z:" + os.path.abspath("stacks64.exe").replace("/", "\\"), prefix="prefix",
                    text=True)
+libwin.wine(EXE, "record", "-o", "astray.tide", "--", libwin.windows_path("stacks64.exe"), "astray",
+            prefix="prefix")
 subprocess.run([libwin.WINE_RUN, "--prefix", "prefix", "--end"], check=False)
 said = {}
 for line in done.stdout.splitlines():
@@ -74,5 +77,12 @@ if verified < COUNT or "stacks-mismatched" in end:
     raise SystemExit(f"not so: all stacks are the same when walked again: {end}")
 if "stacks-incomplete" in end:
     raise SystemExit(f"not so: all stacks reach the start of their thread: {end}")
+dump = subprocess.run([TIDEMARK, "dump", "astray.tide"], capture_output=True, text=True, check=True).stdout
+numbers = re.findall(r"^@\d+ t\d+ malloc (s\d+) h\d+ 0x\w+ 1000[12]$", dump, re.M)
+astray = [re.search(rf"^stack {number} flags=1 (f\d+) < (s\d+)$", dump, re.M) for number in numbers]
+ends = {re.search(rf"^stack {each[2]} flags=1 (f\d+)$", dump, re.M) is not None for each in astray if each}
+if len(astray) != 2 or None in astray or ends != {True}:
+    raise SystemExit(f"not so: two stacks of two frames each, that are marked: {numbers} {astray} {ends}")
+print("ok stacks that lead to no code end before it, and are marked")
 print(f"ok {seen} stacks are those of the system, {verified} are the same when walked again")
-print("2 passed")
+print("3 passed")

@@ -206,6 +206,8 @@ static void check_forms(void)
 	check("pops", unwind_make_saving(UNWIND_RSP, 44, -16, 0), rule_at(0));
 	put(16, "8d 65 f4 5b 5e 5f 5d c3"); // lea esp,[ebp-0ch]; pop ebx; esi; edi; ebp; ret
 	check("a frame of ebp", framed, rule_at(16));
+	put(40, "8b e5 c3"); // mov esp,ebp; ret: so Go does it around calls of the system
+	check("a frame that ebp alone keeps", unwind_make(UNWIND_RBP, 4, 0), rule_at(40));
 	put(32, "c9 c2 08 00"); // leave; ret 8
 	check("leave", framed, rule_at(32));
 	put(48, "8b 4d f8 c9 8d 61 fc c3"); // mov ecx,[ebp-8]; leave; lea esp,[ecx-4]; ret

@@ -150,3 +150,17 @@ machine:
 	add $0x28, %rsp
 	iretq
 	.seh_endproc
+
+# Its table lies: where it has the return address, there is the number that it was called with.
+	.globl misled
+	.seh_proc misled
+misled:
+	sub $0x28, %rsp
+	.seh_stackalloc 0x28
+	.seh_endprologue
+	sub $0x30, %rsp
+	mov %rcx, 0x28(%rsp)
+	call site
+	add $0x58, %rsp
+	ret
+	.seh_endproc

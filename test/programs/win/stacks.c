@@ -1,7 +1,9 @@
 // What must be said about it: each allocation on its own heap has the stack that the system's own
 // RtlCaptureStackBackTrace says, from the caller of `site` outwards. It prints, for each,
 // `stack SIZE PC PC …`; SIZE tells which allocation it is. The innermost frame, in `site` itself,
-// is left out: the two calls stand at different places.
+// is left out: the two calls stand at different places. With an argument, two stacks that lead to
+// no code: to a number, and to where nothing is.
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +14,7 @@ enum { DEPTH_MAX = 62, ROUNDS = 60 };
 static HANDLE heap;
 static volatile LONG next_size = 10000;
 
-static __attribute__((noinline)) void site(void)
+__attribute__((noinline)) void site(void)
 {
 	void *frames[DEPTH_MAX];
 	char line[DEPTH_MAX * 20 + 64];
@@ -29,6 +31,7 @@ static __attribute__((noinline)) void site(void)
 }
 
 void descend(int depth, unsigned state);
+void misled(uintptr_t number);
 
 // As Microsoft's compilers lay frames out (stacks.S): rbp is kept in the home space of the caller's
 // frame, in its second place, in its first one, and by a function with a frame pointer.
@@ -159,7 +162,7 @@ static BOOL CALLBACK run_once(INIT_ONCE *once, void *parameter, void **context)
 	return TRUE;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	static INIT_ONCE once = INIT_ONCE_STATIC_INIT;
 	HANDLE thread;
@@ -167,6 +170,12 @@ int main(void)
 	AddVectoredExceptionHandler(1, handle);
 	heap = HeapCreate(0, 0, 0);
 	printf("heap %llx\n", (unsigned long long)(size_t)heap);
+	(void)argv;
+	if (argc > 1) {
+		misled(0x59);
+		misled((uintptr_t)1 << 40);
+		return 0;
+	}
 	run((void *)1);
 	InitOnceExecuteOnce(&once, run_once, (void *)2, NULL);
 	thread = CreateThread(NULL, 0, run, (void *)3, 0, NULL);
