@@ -9,7 +9,8 @@
 All of pytest runs once, under tidemark record; each test that has a limit is a stretch of the
 recording, and is checked when all have run. Without --tidemark the marks mean nothing. What a test
 allocates is what any thread, and any process that it started, allocated from its beginning to
-its end. --tidemark-trace FILE keeps the trace; TIDEMARK names the program tidemark.
+its end; where pytest-xdist runs tests side by side (-n), of the worker alone, without processes that
+it starts. --tidemark-trace FILE keeps the trace; TIDEMARK names the program tidemark.
 """
 import ctypes
 import json
@@ -21,6 +22,8 @@ import tempfile
 
 import pytest
 
+_client = None  # looked for once: a test's figures are not to have that in them
+_begun = 0  # tests that have limits
 INSIDE = "TIDEMARK_PYTEST"  # a file that gets the tests' limits, when pytest is recorded
 
 
@@ -41,14 +44,16 @@ def pytest_configure(config):
 
 def _mark(name, suffix):
     """What tidemark_mark of tidemark.h does."""
+    global _client
+
     class Client(ctypes.Structure):
         _fields_ = [("size", ctypes.c_size_t),
                     ("mark", ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p))]
     try:
-        client = Client.in_dll(ctypes.CDLL(None), "tidemark_client_v1")
+        _client = _client or Client.in_dll(ctypes.CDLL(None), "tidemark_client_v1").mark
     except ValueError:
         return False
-    client.mark(name.encode(), suffix.encode())
+    _client(name.encode(), suffix.encode())
     return True
 
 
@@ -61,14 +66,19 @@ def _limits(item):
         options += ["--max-allocations", str(mark.args[0])]
     for mark in item.iter_markers("tidemark"):
         options += [str(word) for word in mark.args]
+    if options and "PYTEST_XDIST_WORKER" in os.environ:
+        options += ["--process", str(os.getpid())]
     return options
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_call(item):
+    global _begun
     told = os.environ.get(INSIDE)
     options = _limits(item) if told else []
-    name = f"test {item.nodeid}"[:200]
+    _begun += 1
+    # Names of marks are cut, and a test may run again: the number keeps them apart.
+    name = f"test {os.getpid()}.{_begun} {item.nodeid}"[:200]
     if options and not _mark(name, ".begin"):
         raise RuntimeError("tidemark does not record this process")
     yield

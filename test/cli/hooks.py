@@ -71,11 +71,12 @@ def pytest_has_limits_by_mark():
     command = [python, "-m", "pytest", "-p", "pytest_tidemark", "-p", "no:cacheprovider", "-q",
                os.path.join(HERE, "pytest")]
     env = {"PYTHONPATH": HOOKS, "PYTHONDONTWRITEBYTECODE": "1"}
-    check("4 passed" in run(*command, env=env))
+    check("8 passed" in run(*command, env=env))
     told = run(*command, "--tidemark", code=1, env=env)
-    equal(["test_beyond", "test_child_beyond"],
-          [name.split("::")[-1] for name in re.findall(r"^TIDEMARK (.*)$", told, re.M)], told)
-    check("4 passed" in told and "2 tests exceeded" in told, told)
+    equal(["test_beyond", "test_child_beyond", "test_name_longer_than_a_mark[beyond",
+           "test_told_apart_behind_what_is_cut[" + "x" * 220 + "-8388608]"],
+          [name.split("::")[-1].split(" x")[0] for name in re.findall(r"^TIDEMARK (.*)$", told, re.M)], told)
+    check("8 passed" in told and "4 tests exceeded" in told, told)
 
 
 @test

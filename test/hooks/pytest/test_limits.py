@@ -23,3 +23,16 @@ def test_child_beyond():
 
 def test_without_a_limit():
     assert len(bytearray(64 << 20))
+
+
+@pytest.mark.limit_memory("4 MB")
+@pytest.mark.parametrize("size", (1, 8 << 20), ids=("within " + "x" * 220, "beyond " + "x" * 220))
+def test_name_longer_than_a_mark(size):
+    assert len(bytearray(size))
+
+
+@pytest.mark.limit_memory("4 MB")
+@pytest.mark.parametrize("size", (1, 8 << 20))
+@pytest.mark.parametrize("rest", ("x" * 220,))
+def test_told_apart_behind_what_is_cut(rest, size):
+    assert rest and len(bytearray(size))
