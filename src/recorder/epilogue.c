@@ -34,6 +34,13 @@ enum {
 
 };
 
+// What calls of unknown functions remove.
+enum epilogue_supposes {
+	SUPPOSES_NOTHING, // it is unknown
+	SUPPOSES_NONE,
+	SUPPOSES_ARGUMENTS, // what was pushed since the call before, if the caller does not
+};
+
 struct epilogue_end {
 	struct epilogue_value esp, ebp;
 	int32_t pops;
@@ -50,15 +57,15 @@ struct epilogue_seen {
 struct epilogue_machine {
 	bool counts_pops; // nothing else is of interest
 	bool goes_on;     // behind calls that do not come back, and some jumps are ends
-	bool supposes;    // that calls of unknown functions remove no arguments
-	bool ended;       // a way, at such a call or at a jump by a register
-	uintptr_t goal;   // 0: none
-	bool reached;     // then `state` stands before that call
-	bool cut;         // not all was seen
-	bool leads_on;    // a jump to an unknown place, with the return address on top of the stack
-	bool loops;       // which change esp each time around
-	bool differs;     // a place was come to with two esp
-	bool again;       // for one of them was behind a call that does not come back:
+	enum epilogue_supposes supposes;
+	bool ended;     // a way, at such a call or at a jump by a register
+	uintptr_t goal; // 0: none
+	bool reached;   // then `state` stands before that call
+	bool cut;       // not all was seen
+	bool leads_on;  // a jump to an unknown place, with the return address on top of the stack
+	bool loops;     // which change esp each time around
+	bool differs;   // a place was come to with two esp
+	bool again;     // for one of them was behind a call that does not come back:
 	uint32_t dead_count;
 	uintptr_t dead[EPILOGUE_DEAD_MAX]; // what comes after those
 	uint32_t insns_count;              // that were followed
@@ -285,6 +292,21 @@ static void epilogue_set_up(struct epilogue_state *state)
 	epilogue_lose(state, ESP);
 }
 
+// What a call of an unknown function, which returns to `next`, is supposed to remove. A caller
+// takes arguments away by add esp, or by pop ecx.
+static int32_t epilogue_supposed(const struct epilogue_machine *machine, uintptr_t next)
+{
+	uint32_t bytes;
+	const uint8_t *code = epilogue_code(next, &bytes);
+
+	if (machine->supposes == SUPPOSES_NOTHING)
+		return EPILOGUE_POPS_UNKNOWN;
+	if (machine->supposes == SUPPOSES_NONE || !code || code[0] == 0x59 ||
+	    (code[1] == 0xc4 && (code[0] == 0x83 || code[0] == 0x81)))
+		return 0;
+	return machine->state.arguments;
+}
+
 // Go on after a call of `function`; 0: what is called is not known. False: it does not come back.
 static bool epilogue_call(struct epilogue_machine *machine, uintptr_t function, uintptr_t next)
 {
@@ -325,8 +347,8 @@ static bool epilogue_call(struct epilogue_machine *machine, uintptr_t function, 
 		pops = EPILOGUE_POPS_UNKNOWN;
 		if (!machine->goes_on)
 			return false;
-	} else if (pops == EPILOGUE_POPS_UNKNOWN && machine->supposes) {
-		pops = 0;
+	} else if (pops == EPILOGUE_POPS_UNKNOWN) {
+		pops = epilogue_supposed(machine, next);
 	}
 	epilogue_called(&machine->state, pops);
 	return true;
@@ -589,6 +611,10 @@ static void epilogue_go(struct epilogue_machine *machine, uintptr_t from)
 	memset(&machine->state, 0, sizeof(machine->state));
 	machine->state.registers[ESP].base = BASE_ESP;
 	machine->state.registers[EBP].base = BASE_EBP;
+	for (uint32_t i = EBX; i < REGISTERS; i++)
+		if (i != ESP && i != EBP)
+			machine->state.registers[i] =
+				(struct epilogue_value){ .base = BASE_OWN, .at = (int32_t)i };
 	machine->state.pc = from;
 	epilogue_go_on(machine);
 }
@@ -647,7 +673,8 @@ void epilogue_run(uintptr_t pc, struct epilogue_answer *answer)
 {
 	struct epilogue_machine *machine = &epilogue_outer;
 
-	machine->counts_pops = machine->supposes = machine->goes_on = false;
+	machine->counts_pops = machine->goes_on = false;
+	machine->supposes = SUPPOSES_NOTHING;
 	machine->goal = 0;
 	epilogue_go(machine, pc);
 	// What a compiler has put behind such a call says what it knew of the frame.
@@ -684,8 +711,12 @@ static bool epilogue_is_even(struct epilogue_machine *machine, int32_t pops)
 
 	machine->state.pc = machine->goal;
 	machine->goal = 0;
-	epilogue_called(&machine->state, pops < 0 ? 0 : pops);
+	if (pops < 0)
+		pops = epilogue_supposed(machine, machine->state.pc);
+	epilogue_called(&machine->state, pops);
 	epilogue_go_on(machine);
+	if (machine->supposes == SUPPOSES_ARGUMENTS && (machine->differs || machine->dead_count))
+		return false;
 	return machine->different == 1 && esp->base == BASE_ESP && esp->offset == 0 &&
 	       ebp->base == BASE_EBP && ebp->offset == 0;
 }
@@ -724,7 +755,8 @@ enum epilogue_reach epilogue_reaches(uintptr_t function, uintptr_t pc, int32_t p
 	unwind_rule supposed;
 
 	*rule = epilogue_reached_by_ebp = UNWIND_NONE;
-	machine->counts_pops = machine->supposes = machine->goes_on = false;
+	machine->counts_pops = machine->goes_on = false;
+	machine->supposes = SUPPOSES_NOTHING;
 	machine->goal = pc;
 	epilogue_go(machine, function);
 	if (!machine->reached && machine->leads_on)
@@ -735,11 +767,16 @@ enum epilogue_reach epilogue_reaches(uintptr_t function, uintptr_t pc, int32_t p
 	*rule = epilogue_made(machine);
 	if (*rule != UNWIND_NONE || machine->state.registers[ESP].base != BASE_UNKNOWN)
 		return EPILOGUE_REACHES;
-	machine->supposes = true;
-	epilogue_go(machine, function);
-	supposed = machine->reached ? epilogue_made(machine) : (unwind_rule)UNWIND_NONE;
-	if (supposed != UNWIND_NONE && epilogue_is_even(machine, pops))
-		*rule = supposed;
+	for (int i = SUPPOSES_NONE; i <= SUPPOSES_ARGUMENTS && *rule == UNWIND_NONE; i++) {
+		machine->supposes = (enum epilogue_supposes)i;
+		machine->goal = pc;
+		epilogue_go(machine, function);
+		supposed = machine->reached && !(i == SUPPOSES_ARGUMENTS && machine->dead_count)
+				   ? epilogue_made(machine)
+				   : (unwind_rule)UNWIND_NONE;
+		if (supposed != UNWIND_NONE && epilogue_is_even(machine, pops))
+			*rule = supposed;
+	}
 	return EPILOGUE_REACHES;
 }
 

@@ -20,6 +20,8 @@ void epilogue_lose(struct epilogue_state *state, uint32_t which)
 void epilogue_add(struct epilogue_state *state, uint32_t which, int32_t bytes)
 {
 	state->registers[which].offset += bytes;
+	if (which == ESP)
+		state->arguments = 0;
 }
 
 static struct epilogue_value epilogue_number(int32_t number)
@@ -62,6 +64,7 @@ static void epilogue_store(struct epilogue_state *state, uint32_t which,
 static void epilogue_pop(struct epilogue_state *state, uint32_t which)
 {
 	struct epilogue_value from = state->registers[ESP], value = epilogue_load(state, from);
+	int32_t pushed;
 
 	if (from.base == BASE_ESP && state->keeps_ebp && from.offset == state->kept_at)
 		state->keeps_ebp = false; // it is no longer on the stack
@@ -70,8 +73,10 @@ static void epilogue_pop(struct epilogue_state *state, uint32_t which)
 			value = epilogue_number((int32_t)state->number);
 		state->pushed = false;
 	}
+	pushed = state->arguments - 4;
 	epilogue_add(state, ESP, 4);
 	state->registers[which] = value;
+	state->arguments = pushed > 0 ? pushed : 0;
 }
 
 void epilogue_leave(struct epilogue_state *state)
@@ -90,6 +95,7 @@ void epilogue_called(struct epilogue_state *state, int32_t pops)
 		epilogue_lose(state, ESP);
 	else
 		epilogue_add(state, ESP, pops);
+	state->arguments = 0;
 }
 
 // The operand of the modrm at `at`.
@@ -138,10 +144,18 @@ static void epilogue_lose_reg(struct epilogue_state *state, const struct epilogu
 
 void epilogue_push(struct epilogue_state *state, const struct epilogue_at *at)
 {
+	uint32_t which = at->op[0] & 7;
+	const struct epilogue_value *value = &state->registers[which];
+	bool saves = (at->op[0] & 0xf8) == 0x50 && value->offset == 0 &&
+		     (value->base == BASE_EBP ||
+		      (value->base == BASE_OWN && value->at == (int32_t)which));
+	int32_t arguments = state->arguments + 4;
+
 	if (at->insn.narrow)
 		epilogue_lose(state, ESP);
 	else
 		epilogue_add(state, ESP, -4);
+	state->arguments = saves ? 0 : arguments;
 }
 
 // add, or, adc, sbb, and, sub, xor, cmp with a number.

@@ -28,6 +28,7 @@ enum epilogue_base {
 	BASE_AT_EBP,
 	BASE_NUMBER, // none: the number alone
 	BASE_AT_NUMBER,
+	BASE_OWN, // what the register `at` was that a function keeps
 };
 
 struct epilogue_value {
@@ -46,6 +47,7 @@ struct epilogue_state {
 	uintptr_t number;                // this, or 0,
 	struct epilogue_value pushed_at; // there
 	struct epilogue_value pushed_value;
+	int32_t arguments; // bytes pushed for the next call, if nothing else was done to esp
 };
 
 // The instruction in hand.
@@ -97,7 +99,7 @@ HIDDEN void epilogue_make_room(struct epilogue_state *state, uint32_t which);
 // leave: mov esp, ebp; pop ebp.
 HIDDEN void epilogue_leave(struct epilogue_state *state);
 
-// push of anything.
+// push of anything: of an argument, or of what a register was that the function keeps.
 HIDDEN void epilogue_push(struct epilogue_state *state, const struct epilogue_at *at);
 
 // A call has come back, and has removed so many bytes of arguments, or EPILOGUE_POPS_UNKNOWN.

@@ -1,6 +1,7 @@
 // What must be said about it: behind each call of the DLLs that are named, what the function's own
 // code says of its frame (recorder/epilogue.h) is what .eh_frame says. Prints, for each DLL,
-// `rules NAME same N other N sure-and-other N unknown N never N`, and the first places that differ;
+// `rules NAME same N other N sure-and-other N unknown N never N made N made-other N`, the last two
+// by the function's start, and the first places that differ;
 // before that, `forms N wrong N`: small pieces of code, and what must be said of each.
 #include "recorder/cfi.h"
 #include "recorder/eh_win32.h"
@@ -16,6 +17,7 @@ enum { TOLD_MAX = 6 };
 
 struct counts {
 	unsigned same, other, sure_other, unknown, never;
+	unsigned made_same, made_other; // by the function's start
 };
 
 static uint8_t code[512];
@@ -62,6 +64,33 @@ static int32_t pops_of(const uint8_t *call, const uint8_t *next)
 	return EPILOGUE_POPS_UNKNOWN;
 }
 
+// Before the call, as its return address is to be found from the frame of what is called.
+static void compare_made(const uint8_t *header, const uint8_t *call, const uint8_t *next,
+			 unwind_rule made, unwind_rule by_ebp, struct counts *counts)
+{
+	unwind_rule right = cfi_compile(header, (uintptr_t)call, (uintptr_t)call, NULL);
+
+	if (unwind_kind(right) == UNWIND_RBP)
+		made = unwind_kind(made) == UNWIND_RBP ? made : by_ebp;
+	if (made == UNWIND_NONE ||
+	    (unwind_kind(right) != UNWIND_RBP && unwind_kind(right) != UNWIND_RSP))
+		return;
+	// An ebp that was saved and not changed since is where it is saved, and in ebp.
+	if (unwind_kind(right) == unwind_kind(made) &&
+	    unwind_cfa_offset(right) == unwind_cfa_offset(made) &&
+	    (!unwind_saves_rbp(made) || unwind_rbp_offset(right) == unwind_rbp_offset(made))) {
+		counts->made_same++;
+		return;
+	}
+	if (++counts->made_other <= TOLD_MAX)
+		printf("  made %p +%x: kind %d cfa %d saves %d, .eh_frame: kind %d cfa %d "
+		       "saves %d\n",
+		       (void *)next, (unsigned)((uintptr_t)next - from), unwind_kind(made),
+		       (int)unwind_cfa_offset(made), (int)unwind_rbp_offset(made),
+		       unwind_kind(right), (int)unwind_cfa_offset(right),
+		       (int)unwind_rbp_offset(right));
+}
+
 static void compare(const uint8_t *header, const uint8_t *start, const uint8_t *call,
 		    const uint8_t *next, struct counts *counts)
 {
@@ -76,6 +105,9 @@ static void compare(const uint8_t *header, const uint8_t *start, const uint8_t *
 		return;
 	if (epilogue_reaches((uintptr_t)start, (uintptr_t)next, pops, &made) == EPILOGUE_NEVER)
 		counts->never++;
+	// Else it is a part of a function that another part jumps to.
+	if (unwind_cfa_offset(cfi_compile(header, (uintptr_t)start, (uintptr_t)start, NULL)) == 4)
+		compare_made(header, call, next, made, epilogue_by_ebp(), counts);
 	epilogue_run((uintptr_t)next, &answer);
 	for (uint32_t i = 0; i < answer.count; i++) {
 		unwind_rule rule = answer.rules[i];
@@ -146,8 +178,10 @@ static void go_through(const char *name)
 				compare(header, start, op, op + rest, &counts);
 		}
 	}
-	printf("rules %s same %u other %u sure-and-other %u unknown %u never %u\n", name,
-	       counts.same, counts.other, counts.sure_other, counts.unknown, counts.never);
+	printf("rules %s same %u other %u sure-and-other %u unknown %u never %u "
+	       "made %u made-other %u\n",
+	       name, counts.same, counts.other, counts.sure_other, counts.unknown, counts.never,
+	       counts.made_same, counts.made_other);
 }
 
 // ---- Small pieces of code -------------------------------------------------------------------
@@ -395,6 +429,18 @@ static void check_forms(void)
 	put(0, "55 8b ec 84 d2 74 08 83 c4 f0 e8 31 00 00 00 e8 2c 00 00 00 5d c3");
 	epilogue_reaches((uintptr_t)code, (uintptr_t)code + 20, EPILOGUE_POPS_UNKNOWN, &rule);
 	check("a constructor of Delphi", framed, rule);
+
+	begin();
+	// push ebx; push esi; mov esi,ecx; push 1; push 2; mov eax,[esi]; call [eax]; push eax;
+	// call [eax+4]; add esp,4; pop esi; pop ebx; ret: the first removes what was pushed for it
+	put(0, "53 56 8b f1 6a 01 6a 02 8b 06 ff 10 50 ff 50 04 83 c4 04 5e 5b c3");
+	epilogue_reaches((uintptr_t)code, (uintptr_t)code + 16, EPILOGUE_POPS_UNKNOWN, &rule);
+	check("virtual calls that remove arguments", unwind_make(UNWIND_RSP, 16, 0), rule);
+	epilogue_reaches((uintptr_t)code, (uintptr_t)code + 12, EPILOGUE_POPS_UNKNOWN, &rule);
+	check("in the first of them", unwind_make(UNWIND_RSP, 20, 0), rule);
+	put(18, "08"); // add esp,8: nobody knows which of both did not
+	epilogue_reaches((uintptr_t)code, (uintptr_t)code + 16, EPILOGUE_POPS_UNKNOWN, &rule);
+	check("of which something is left", UNWIND_NONE, rule);
 
 	begin();
 	put(0, "c9 59 01 d4 51 c3"); // leave; pop ecx; add esp,edx; push ecx; ret: so V8 does it
