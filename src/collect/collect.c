@@ -416,7 +416,7 @@ static bool over(struct collector *collector)
 		nobody_comes = collector->process_list.began_count > 0 ||
 			       tick_now(&collector->tick) > FIRST_HELLO_NS;
 	if (!nobody_comes || !process_list_empty(&collector->process_list) ||
-	    !door_idle(collector->door) || reachability_busy(&collector->reachability)) {
+	    !door_idle(collector->door) || collector->reachability.jobs) {
 		collector->idle_passes = 0;
 		return false;
 	}

@@ -4,11 +4,6 @@
 
 #include <string.h>
 
-void file_table_init(struct file_table *table, struct writer *writer)
-{
-	*table = (struct file_table){ .writer = writer };
-}
-
 void file_table_fini(struct file_table *table)
 {
 	for (size_t i = 0; i < table->count; i++)

@@ -4,6 +4,7 @@
 #include "base/map.h"
 #include "trace/writer.h"
 
+// `{ .writer = … }` has none yet.
 struct file_table {
 	struct writer *writer; // borrowed
 	struct map map;        // hash to index in `files`, + 1; a taken hash moves on by one
@@ -11,7 +12,6 @@ struct file_table {
 	size_t count, capacity;
 };
 
-void file_table_init(struct file_table *table, struct writer *writer);
 void file_table_fini(struct file_table *table); // accepts { 0 }
 
 // The trace's id of a file, which is new if it was not met before. `path` has `length` bytes. An

@@ -206,11 +206,6 @@ void reachability_pass(struct reachability *reachability)
 	begin(reachability->jobs);
 }
 
-bool reachability_busy(const struct reachability *reachability)
-{
-	return reachability->jobs != NULL;
-}
-
 void reachability_finish(struct reachability *reachability)
 {
 	while (reachability->jobs != NULL) {

@@ -27,9 +27,6 @@ void reachability_describe(const struct trace_reach *found, struct str *text);
 // After a pass: copy or search those that have delivered everything; write what was found.
 void reachability_pass(struct reachability *reachability);
 
-// Something is searched.
-bool reachability_busy(const struct reachability *reachability);
-
 // Wait for the searches, and write what they find.
 void reachability_finish(struct reachability *reachability);
 

@@ -288,18 +288,14 @@ static void answer_searched(void *context)
 	answer(context);
 }
 
-// Are its reachable blocks looked for at its end?
-static bool is_searched(const struct image *image)
-{
-	return image->share.segment->options & SEGMENT_REACHABILITY;
-}
-
 // What a search is for, where one is asked for: the end of the process, or a mark; else 0.
 static uint8_t search_reason(const struct image *image)
 {
 	uint32_t reason = atomic_load(&image->share.segment->look_reason) & LOOK_REASON_MASK;
 
-	if (reason == TRACE_SNAPSHOT_MARK || (reason == TRACE_SNAPSHOT_EXIT && is_searched(image)))
+	if (reason == TRACE_SNAPSHOT_MARK ||
+	    (reason == TRACE_SNAPSHOT_EXIT &&
+	     (image->share.segment->options & SEGMENT_REACHABILITY)))
 		return (uint8_t)reason;
 	return 0;
 }

@@ -35,7 +35,7 @@ void trace_builder_init(struct trace_builder *trace_builder, struct writer *writ
 		      options->segment_options & SEGMENT_NATIVE);
 	trace_builder->scratch = lane_path_scratch_new(&trace_builder->interner);
 	trace_builder->scratch->language = &trace_builder->language;
-	file_table_init(&trace_builder->files, writer);
+	trace_builder->files = (struct file_table){ .writer = writer };
 }
 
 void trace_builder_fini(struct trace_builder *trace_builder)

@@ -36,13 +36,6 @@ static bool names_file(const char *path, const char *word)
 	return strcmp(path, word) == 0 || strcmp(str_last_part(path), word) == 0;
 }
 
-// The executable, or the program as it was called.
-static bool names_program(const struct trace_process *process, const char *word)
-{
-	return names_file(process->exe, word) ||
-	       (process->args_count > 0 && names_file(process->args[0], word));
-}
-
 // What a word that names nothing may have meant: "python3.11 (pid 12), sh (40 processes)".
 struct candidates {
 	const char *word;
@@ -144,7 +137,9 @@ bool query_add_process(struct query *query, const struct reader *reader, const c
 	for (process_id id = 0; id < count; id++) {
 		const struct trace_process *process = reader_process(reader, id);
 
-		if ((is_number && process->pid == number) || names_program(process, word)) {
+		if ((is_number && process->pid == number) ||
+		    names_file(process->exe, word) ||
+		     (process->args_count > 0 && names_file(process->args[0], word))) {
 			query->processes[id] = true;
 			found = true;
 		}

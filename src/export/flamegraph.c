@@ -209,11 +209,6 @@ static double width_of(const struct flamegraph *flamegraph, uint64_t value)
 	return (double)value * (WIDTH - 2 * MARGIN) / (double)flamegraph->nodes[0].value;
 }
 
-static bool is_drawn(const struct flamegraph *flamegraph, const struct node *node)
-{
-	return width_of(flamegraph, node->value) >= 0.25;
-}
-
 static void write_node(const struct flamegraph *flamegraph, const struct node *node, double x,
 		       double y)
 {
@@ -302,7 +297,7 @@ static void walk(struct flamegraph *flamegraph, bool draw)
 		struct place place = places.list[--places.count];
 		const struct node *node = &flamegraph->nodes[place.node];
 
-		if (!is_drawn(flamegraph, node)) {
+		if (width_of(flamegraph, node->value) < 0.25) {
 			flamegraph->hidden += node->value > 0;
 			continue;
 		}

@@ -137,7 +137,7 @@ static void write_mapping(struct pprof *pprof, const struct trace_module *module
 	profile_add_mapping(&pprof->message, 2, module, &pprof->locations.strings);
 	protobuf_u64(&pprof->message, 6, text(pprof, str_get(&id)));
 	for (unsigned has = 7; has <= 10; has++) // functions, files, lines, inline frames
-		protobuf_bool(&pprof->message, has, true);
+		protobuf_u64(&pprof->message, has, true);
 	write_field(pprof, PROFILE_MAPPING, &pprof->message);
 	str_fini(&id);
 }

@@ -30,11 +30,6 @@ void protobuf_u64(struct str *out, unsigned field, uint64_t value)
 	protobuf_varint(out, value);
 }
 
-void protobuf_bool(struct str *out, unsigned field, bool value)
-{
-	protobuf_u64(out, field, value);
-}
-
 void protobuf_fixed64(struct str *out, unsigned field, uint64_t value)
 {
 	ASSERT(field > 0);

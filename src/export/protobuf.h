@@ -13,7 +13,6 @@
 // A number, in as few bytes as it needs or in eight; and a bool.
 void protobuf_u64(struct str *out, unsigned field, uint64_t value);
 void protobuf_fixed64(struct str *out, unsigned field, uint64_t value);
-void protobuf_bool(struct str *out, unsigned field, bool value);
 
 // A string, bytes or a nested message; an empty one is written too.
 void protobuf_bytes(struct str *out, unsigned field, const void *bytes, size_t length);

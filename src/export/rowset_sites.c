@@ -64,11 +64,6 @@ void rowset_sites_add(struct rowset_sites *sites, const struct lives_block *bloc
 		site->byte_ns += (unsigned __int128)weight.bytes * (to_ns - from_ns);
 }
 
-static bool is_empty(const struct rowset_site *site)
-{
-	return site->count == 0 && site->kept_count == 0 && site->byte_ns == 0;
-}
-
 static void add_up(struct rowset_site *site, const struct rowset_site *more)
 {
 	site->count += more->count;
@@ -89,7 +84,7 @@ void rowset_sites_join(struct rowset_sites *sites,
 		uint64_t *number;
 		bool made;
 
-		if (is_empty(&site))
+		if (site.count == 0 && site.kept_count == 0 && site.byte_ns == 0)
 			continue;
 		site.stack = (stack_id)i;
 		site.identity = identity_of(context, (stack_id)i);

@@ -258,11 +258,6 @@ uint32_t etl_system_processes(const struct etl_system *system)
 
 // ---- images ----
 
-static uint64_t hash_place(uint32_t pid, uint64_t base)
-{
-	return (base * UINT64_C(0x9e3779b97f4a7c15)) ^ pid;
-}
-
 static struct etl_image read_image(const struct etl_event *event)
 {
 	struct bytes_cursor cursor = bytes_cursor(event->data, event->size);
@@ -297,7 +292,8 @@ static void add_image_event(struct etl_system *system, const struct etl_event *e
 	    (event->opcode > IMAGE_IS_THERE && event->opcode != IMAGE_LOAD))
 		return;
 	image = read_image(event);
-	open = map_put(&system->open, hash_place(image.pid, image.start), NULL);
+	open = map_put(&system->open, (image.start * UINT64_C(0x9e3779b97f4a7c15)) ^ image.pid,
+		       NULL);
 	known = *open && system->images[*open - 1].unloaded == UINT64_MAX &&
 		system->images[*open - 1].start == image.start;
 	here = event->opcode == IMAGE_LOAD;

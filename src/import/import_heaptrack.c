@@ -212,16 +212,12 @@ static bool read_pointer(struct heaptrack *heaptrack, char *at)
 	return true;
 }
 
-static bool same_module(const struct raw_module *module, const struct raw_module *wanted)
-{
-	return module->start == wanted->start && module->end == wanted->end &&
-	       strcmp(module->path, wanted->path) == 0;
-}
-
 static void add_module(struct heaptrack *heaptrack, struct raw_module *wanted)
 {
 	for (size_t i = 0; i < heaptrack->modules_count; i++) {
-		if (same_module(&heaptrack->modules[i], wanted)) {
+		if (heaptrack->modules[i].start == wanted->start &&
+		    heaptrack->modules[i].end == wanted->end &&
+		    strcmp(heaptrack->modules[i].path, wanted->path) == 0) {
 			heaptrack->modules[i].mapped = true;
 			return;
 		}

@@ -165,11 +165,6 @@ static void add_location(struct profile *profile, struct bytes_cursor message)
 	*MEM_ADD(profile->locations, profile->locations_count, profile->locations_capacity) = whole;
 }
 
-static void add_string(struct profile *profile, struct bytes_cursor string)
-{
-	*MEM_ADD(profile->strings, profile->strings_count, profile->strings_capacity) = string;
-}
-
 static void read_tables(struct profile *profile)
 {
 	struct bytes_cursor all = bytes_cursor(profile->content.data, profile->content.size);
@@ -187,7 +182,8 @@ static void read_tables(struct profile *profile)
 			add_function(profile, field.bytes);
 			break;
 		case TAG_STRING:
-			add_string(profile, field.bytes);
+			*MEM_ADD(profile->strings, profile->strings_count,
+				 profile->strings_capacity) = field.bytes;
 			break;
 		case TAG_TIME:
 			profile->time_ns = field.number;

@@ -162,12 +162,6 @@ static bool attacher_handles_signal(const struct attacher *attacher,
 	       tracee_interrupted(thread, start, end, &at, &sp);
 }
 
-// Whether an allocator is in that file.
-static bool attacher_allocates(const struct attacher *attacher, const struct objects_one *object)
-{
-	return objects_symbol(&attacher->objects, object, "malloc", NULL) != 0;
-}
-
 // Can the thread load a library here? In its own code it can, where that is no allocator's, and
 // where it waits for something that has nothing to do with memory.
 static bool attacher_is_safe(const struct attacher *attacher, const struct tracee_thread *thread)
@@ -175,7 +169,7 @@ static bool attacher_is_safe(const struct attacher *attacher, const struct trace
 	const struct user_regs_struct *registers = &thread->registers;
 	const struct objects_one *object = objects_at(&attacher->objects, registers->rip);
 	bool linker = object && objects_is_linker(object);
-	bool own = object && !attacher_allocates(attacher, object) && !linker;
+	bool own = object && !objects_symbol(&attacher->objects, object, "malloc", NULL) && !linker;
 
 	if (registers->cs != (attacher->objects.narrow ? 0x23 : 0x33))
 		return false;

@@ -445,8 +445,3 @@ const char *report_ending(const struct report *report, process_id id, char out[s
 		return "still running";
 	return report_exit_words(process, out);
 }
-
-size_t report_symbol_notes(const struct report *report, const char *const **lines)
-{
-	return symbols_notes(report->asked->symbols, lines);
-}

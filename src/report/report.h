@@ -78,7 +78,3 @@ uint64_t report_before(const struct report *report, process_id process);
 
 // The same as report_exit_words, and "still running" where that is what unknown means.
 const char *report_ending(const struct report *report, process_id id, char out[static 48]);
-
-// What could not be named, and what would help; a line each, into the report's warnings. Call it
-// after the stacks were written, for it speaks of those.
-size_t report_symbol_notes(const struct report *report, const char *const **lines);

@@ -571,7 +571,7 @@ void report_text(struct report *report, struct sink *sink)
 	write_calls(&page);
 	if (heap_totals(report->heap)->counts.allocated.count)
 		write_findings(&page);
-	notes_count = report_symbol_notes(report, &notes);
+	notes_count = symbols_notes(report->asked->symbols, &notes);
 	lines_write_notes(&page.lines, notes, notes_count);
 	map_fini(&page.printed);
 }

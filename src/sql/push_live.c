@@ -279,12 +279,6 @@ static bool read_on(struct push_live *live, struct err *err)
 	return !live->failed || err_set(err, live->err.kind, "%s", live->err.text);
 }
 
-// The trace has no more, and will have none.
-static bool is_over(const struct push_live *live)
-{
-	return reader_end(live->asked.reader) || !reader_growing(live->asked.reader);
-}
-
 static bool follow(struct push_live *live, struct err *err)
 {
 	for (;;) {
@@ -292,7 +286,7 @@ static bool follow(struct push_live *live, struct err *err)
 			return false;
 		if (live->options->stop(NULL))
 			return err_set(err, ERR_STOPPED, "stopped");
-		if (is_over(live)) {
+		if (reader_end(live->asked.reader) || !reader_growing(live->asked.reader)) {
 			bool ends = reader_end(live->asked.reader) != NULL;
 
 			// What its writer wrote between our last look and its end.

@@ -38,11 +38,6 @@ struct hunt {
 	struct str path;
 };
 
-static bool has_symbols(const struct object *object)
-{
-	return object->dwarf || object_find_section(object, ".symtab");
-}
-
 static bool belongs(const struct hunt *hunt, const struct object *object)
 {
 	uint32_t crc;
@@ -67,7 +62,7 @@ static struct object *try_path(struct hunt *hunt)
 		remarks_add(hunt->search->remarks, "%s", err.text);
 		return NULL;
 	}
-	if (hunt->want_debug && !has_symbols(object)) {
+	if (hunt->want_debug && !(object->dwarf || object_find_section(object, ".symtab"))) {
 		object_close(object);
 		return NULL;
 	}

@@ -239,7 +239,7 @@ struct pdb *pdb_open(const uint8_t *bytes, size_t size_bytes, struct err *err)
 {
 	struct pdb *pdb = mem_alloc(1, sizeof *pdb);
 
-	pdb_ids_init(&pdb->ids, &pdb->msf);
+	pdb->ids = (struct pdb_ids){ .msf = &pdb->msf };
 	if (!msf_open(&pdb->msf, bytes, size_bytes, err)) {
 		pdb_close(pdb);
 		return NULL;

@@ -20,11 +20,6 @@ enum {
 	LF_TEXT = 0x1605,
 };
 
-void pdb_ids_init(struct pdb_ids *ids, const struct msf *msf)
-{
-	*ids = (struct pdb_ids){ .msf = msf };
-}
-
 void pdb_ids_fini(struct pdb_ids *ids)
 {
 	uint64_t item, text;

@@ -16,6 +16,7 @@ struct pdb_ids_table {
 	size_t count, capacity;
 };
 
+// `{ .msf = … }` has read nothing yet.
 struct pdb_ids {
 	const struct msf *msf; // borrowed
 	struct pdb_ids_table types, items;
@@ -23,7 +24,6 @@ struct pdb_ids {
 	struct map names; // item -> text, owned; 0: it has none
 };
 
-void pdb_ids_init(struct pdb_ids *ids, const struct msf *msf);
 void pdb_ids_fini(struct pdb_ids *ids);
 
 // The function `item` with its scope, or NULL. Valid until pdb_ids_fini.

@@ -7,11 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-void asm_lex_init(struct asm_lex *lex, const char *text, size_t length)
-{
-	*lex = (struct asm_lex){ .at = text, .end = text + length };
-}
-
 void asm_lex_fini(struct asm_lex *lex)
 {
 	MEM_FREE(lex->words, lex->text);

@@ -18,6 +18,7 @@ struct asm_word {
 	char *colon;   // the : in text, or NULL
 };
 
+// `{ .at = text, .end = text + length }` is before the first line.
 struct asm_lex {
 	const char *at, *end;
 	size_t line; // of the words, from 1
@@ -27,7 +28,6 @@ struct asm_lex {
 	size_t text_capacity;
 };
 
-void asm_lex_init(struct asm_lex *lex, const char *text, size_t length);
 void asm_lex_fini(struct asm_lex *lex);
 
 // The words of the next line that has any. False at the end of the text (err->kind is ERR_NONE)

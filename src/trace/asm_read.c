@@ -599,7 +599,7 @@ bool asm_read(const char *text, size_t length, int fd, struct err *err)
 	bool ended = false;
 	bool ok = true;
 
-	asm_lex_init(&assembly.lex, text, length);
+	assembly.lex = (struct asm_lex){ .at = text, .end = text + length };
 	while (ok && asm_lex_line(&assembly.lex, err)) {
 		if (ended)
 			ok = asm_lex_fail(&assembly.lex, &assembly.lex.words[0], err,

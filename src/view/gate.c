@@ -61,15 +61,10 @@ static bool has_token(const struct gate *gate, const char *authorization)
 	return difference == 0;
 }
 
-static bool is_below(const char *path, const char *folder)
-{
-	return strncmp(path, folder, strlen(folder)) == 0;
-}
-
 enum refusal gate_check(const struct gate *gate, const struct gate_request *request,
 			const char **why)
 {
-	bool asks = is_below(request->path, "/api/");
+	bool asks = strncmp(request->path, "/api/", strlen("/api/")) == 0;
 
 	if (request->doubled || !request->host || !is_ours(gate, request->host, "")) {
 		*why = "this server answers as 127.0.0.1 and localhost only";

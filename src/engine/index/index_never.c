@@ -165,11 +165,6 @@ static void sorted_init(struct sorted *sorted, size_t capacity)
 	sorted->addresses = mem_resize(NULL, capacity, sizeof *sorted->addresses);
 }
 
-static void sorted_fini(struct sorted *sorted)
-{
-	MEM_FREE(sorted->keys, sorted->scratch, sorted->values, sorted->addresses);
-}
-
 static bool take_one(struct spill *spill, uint64_t *value, uint64_t *address)
 {
 	return spill_get(spill, value, sizeof *value) && spill_get(spill, address, sizeof *address);
@@ -261,7 +256,7 @@ bool index_pair_never(struct index_pair *pair, struct index_store *store, uint64
 	for (size_t i = 0; i < sorted.count && runs_count == 1; i++)
 		index_store_never(store, sorted.values[place_of(&sorted, i)],
 				  sorted.addresses[place_of(&sorted, i)]);
-	sorted_fini(&sorted);
+	MEM_FREE(sorted.keys, sorted.scratch, sorted.values, sorted.addresses);
 	if (ok && runs_count > 1)
 		merge_runs(runs, runs_count, store);
 	for (size_t i = 0; i < runs_count; i++) {

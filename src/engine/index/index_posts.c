@@ -257,11 +257,6 @@ static bool put_list(struct scribe *scribe, uint32_t first, uint32_t count, bool
 
 // ---- busy sites ----
 
-static bool is_busy(const struct index_postings *postings, uint32_t count)
-{
-	return (uint64_t)count << postings->busy_log2 >= postings->filled;
-}
-
 // What the site of some postings did before a step of the chunk. *first is moved on to the first
 // posting that is not before it, or to `end`.
 static struct index_stretch sum_stretch(struct scribe *scribe, uint32_t *first, uint32_t end,
@@ -348,7 +343,7 @@ static void put_piece(struct scribe *scribe)
 
 		if (count == 0 || cells_site(writing->cells, site)->orphans)
 			continue;
-		if (is_busy(writing->postings, count)) {
+		if ((uint64_t)count << writing->postings->busy_log2 >= writing->postings->filled) {
 			form = INDEX_POSTS_BUSY;
 			put_stretches(scribe, starts[site], count);
 		} else if (!put_list(scribe, starts[site], count, false)) {

@@ -270,11 +270,6 @@ struct kinds {
 	uint32_t sites;
 };
 
-static void kinds_fini(struct kinds *kinds)
-{
-	MEM_FREE(kinds->list, kinds->numbers, kinds->starts);
-}
-
 SORT_ORDER(compare_kinds, struct kind, SORT_RISES(number), SORT_RISES(size))
 
 // False: all that there is is in a group.
@@ -463,7 +458,7 @@ static bool go_through(struct index_scan *scan, const struct drops *drops, struc
 		ok = are_fewer(scan, &kinds, &fewer, err);
 	if (ok)
 		ok = fewer ? by_lists(scan, &kinds, drops, err) : by_blocks(scan, drops, err);
-	kinds_fini(&kinds);
+	MEM_FREE(kinds.list, kinds.numbers, kinds.starts);
 	return ok;
 }
 

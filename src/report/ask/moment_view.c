@@ -7,14 +7,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-static bool is_exit(const char *at)
-{
-	return !at || strcmp(at, "exit") == 0;
-}
-
 bool moment_view_check(const char *at, struct err *err)
 {
-	return is_exit(at) || moment_check(at, err);
+	return !at || strcmp(at, "exit") == 0 || moment_check(at, err);
 }
 
 static struct present *read_trace(struct query_context *asked,

@@ -128,12 +128,6 @@ static struct suppression *add(struct suppressions *suppressions, const char *pa
 	return &suppressions->list[suppressions->count - 1];
 }
 
-// Take the last one back: it is for another tool.
-static void drop_last(struct suppressions *suppressions)
-{
-	forget(&suppressions->list[--suppressions->count]);
-}
-
 // The beginning of a mangled name, up to its first wildcard: _ZN4base4Lazy* is base::Lazy and what
 // is no letter, _ZN4base4La* base::La and anything, _ZN4base3fooEi* a base::foo with parameters and
 // _ZN4base4LazyC* base::Lazy::Lazy; _Z* is any name that can be mangled, _ZN* one in a namespace or
@@ -311,7 +305,7 @@ static bool read_valgrind(struct suppressions *suppressions, struct cursor *curs
 	while (next_line(cursor)) {
 		if (strcmp(cursor->line, "}") == 0) {
 			if (!ours)
-				drop_last(suppressions);
+				forget(&suppressions->list[--suppressions->count]);
 			return true;
 		}
 		if (ours && !take_part(suppression, cursor->line))

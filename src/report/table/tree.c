@@ -114,11 +114,6 @@ static void end_selected(struct selecting *selecting, size_t depth)
 	}
 }
 
-static void add_kept(struct tree *tree, const struct tree_node *node)
-{
-	*MEM_ADD(tree->kept, tree->kept_count, tree->kept_capacity) = *node;
-}
-
 static void select_node(void *context, const struct tree_node *node, const struct window_row *rest)
 {
 	struct selecting *selecting = context;
@@ -127,7 +122,7 @@ static void select_node(void *context, const struct tree_node *node, const struc
 	(void)rest;
 	end_selected(selecting, node->depth);
 	path_push(&selecting->path, tree_weight(&node->row, tree->options.sort), tree->kept_count);
-	add_kept(tree, node);
+	*MEM_ADD(tree->kept, tree->kept_count, tree->kept_capacity) = *node;
 }
 
 void tree_limit(struct tree *tree, uint64_t nodes_max)
