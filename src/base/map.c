@@ -64,6 +64,12 @@ void map_fini(struct map *map)
 	*map = (struct map){ 0 };
 }
 
+void map_fini_all(struct map *const *list, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		map_fini(list[i]);
+}
+
 void map_clear(struct map *map)
 {
 	if (map->slots)

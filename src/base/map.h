@@ -15,8 +15,12 @@ struct map {
 	bool zero_used;
 };
 
-// Forget everything; map_clear keeps the memory for what comes.
+// Forget everything; map_clear keeps the memory for what comes. MAP_FINI is for several.
 void map_fini(struct map *map);
+#define MAP_FINI(...)                                      \
+	map_fini_all((struct map *const[]){ __VA_ARGS__ }, \
+		     sizeof((struct map *const[]){ __VA_ARGS__ }) / sizeof(struct map *))
+void map_fini_all(struct map *const *list, size_t count);
 void map_clear(struct map *map);
 
 // Borrowed pointer to the value, or NULL. Valid until the next change of the map.

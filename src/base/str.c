@@ -24,6 +24,12 @@ void str_fini(struct str *str)
 	*str = (struct str){ 0 };
 }
 
+void str_fini_all(struct str *const *list, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		str_fini(list[i]);
+}
+
 void str_clear(struct str *str)
 {
 	str->length = 0;

@@ -15,8 +15,12 @@ struct str {
 	size_t capacity; // bytes allocated
 };
 
-// Forget the text; str_clear keeps the memory for what comes.
+// Forget the text; str_clear keeps the memory for what comes. STR_FINI is for several.
 void str_fini(struct str *str);
+#define STR_FINI(...)                                      \
+	str_fini_all((struct str *const[]){ __VA_ARGS__ }, \
+		     sizeof((struct str *const[]){ __VA_ARGS__ }) / sizeof(struct str *))
+void str_fini_all(struct str *const *list, size_t count);
 void str_clear(struct str *str);
 
 // Append text, bytes (a NUL among them is kept), one character, text as printf would.

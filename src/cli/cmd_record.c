@@ -520,8 +520,7 @@ static int record_run(int argc, char **argv)
 	int code;
 
 	if (!record_parse(&record, argc, argv)) {
-		str_fini(&record.options_text);
-		str_fini(&record.labels);
+		STR_FINI(&record.options_text, &record.labels);
 		return record.args.exit_code == EXIT_USAGE ? EXIT_NOT_RECORDED
 							   : record.args.exit_code;
 	}
@@ -531,7 +530,6 @@ static int record_run(int argc, char **argv)
 	else
 		code = summary_failed(&result, &err);
 	launch_result_fini(&result);
-	str_fini(&record.options_text);
-	str_fini(&record.labels);
+	STR_FINI(&record.options_text, &record.labels);
 	return code;
 }

@@ -102,8 +102,7 @@ static void door_close(struct door *door)
 		file_remove(str_get(&door->page));
 	if (door->folder.length)
 		file_remove_folder(str_get(&door->folder));
-	str_fini(&door->page);
-	str_fini(&door->folder);
+	STR_FINI(&door->page, &door->folder);
 }
 
 // ---- serving ----

@@ -75,8 +75,7 @@ static bool run_gnuplot(const struct picture_files *files, struct err *err)
 	result = tool_run(arguments, &said, err);
 	if (result != TOOL_DONE)
 		complain(&said, err);
-	str_fini(&settings);
-	str_fini(&said);
+	STR_FINI(&settings, &said);
 	return result == TOOL_DONE;
 }
 
@@ -140,10 +139,7 @@ static void clear_up(struct picture_files *files)
 		}
 		file_remove_folder(str_get(&files->folder));
 	}
-	str_fini(&files->folder);
-	str_fini(&files->script);
-	str_fini(&files->data);
-	str_fini(&files->picture);
+	STR_FINI(&files->folder, &files->script, &files->data, &files->picture);
 }
 
 bool picture_check(const struct picture *picture, struct err *err)

@@ -73,8 +73,7 @@ static void naming_read(struct naming *naming, enum code_lists_kind kind)
 	}
 	naming_put(naming);
 	mem_free(bytes);
-	str_fini(&why);
-	str_fini(&line);
+	STR_FINI(&why, &line);
 }
 
 void generated_code_name(struct image *image, uint64_t began_ns)

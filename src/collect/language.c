@@ -31,8 +31,7 @@ void language_init(struct language *language, struct interner *interner, bool na
 void language_fini(struct language *language)
 {
 	MEM_FREE(language->flags, language->nodes);
-	map_fini(&language->nodes_by);
-	map_fini(&language->merged);
+	MAP_FINI(&language->nodes_by, &language->merged);
 	MEM_FREE(language->frames, language->own);
 	memset(language, 0, sizeof *language);
 }

@@ -57,9 +57,7 @@ void process_list_fini(struct process_list *process_list)
 	free_list(process_list->ended);
 	spares_fini(&process_list->spares);
 	pending_exec_fini(&process_list->pending_exec);
-	map_fini(&process_list->processes);
-	map_fini(&process_list->generations);
-	map_fini(&process_list->statuses);
+	MAP_FINI(&process_list->processes, &process_list->generations, &process_list->statuses);
 	mem_free(process_list->parents);
 	memset(process_list, 0, sizeof *process_list);
 }

@@ -137,9 +137,8 @@ bool query_add_process(struct query *query, const struct reader *reader, const c
 	for (process_id id = 0; id < count; id++) {
 		const struct trace_process *process = reader_process(reader, id);
 
-		if ((is_number && process->pid == number) ||
-		    names_file(process->exe, word) ||
-		     (process->args_count > 0 && names_file(process->args[0], word))) {
+		if ((is_number && process->pid == number) || names_file(process->exe, word) ||
+		    (process->args_count > 0 && names_file(process->args[0], word))) {
 			query->processes[id] = true;
 			found = true;
 		}

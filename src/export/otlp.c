@@ -137,9 +137,7 @@ static void add_mapping(struct otlp *otlp, const struct trace_module *module)
 		add_message(&mapping, 5, &list);
 	}
 	add_message(&otlp->dictionary, DICTIONARY_MAPPING, &mapping);
-	str_fini(&mapping);
-	str_fini(&id);
-	str_fini(&list);
+	STR_FINI(&mapping, &id, &list);
 }
 
 static uint64_t mapping_of(struct otlp *otlp, const struct trace_frame *frame)
@@ -174,8 +172,7 @@ static void add_locations(struct otlp *otlp)
 		}
 		add_message(&otlp->dictionary, DICTIONARY_LOCATION, &message);
 	}
-	str_fini(&message);
-	str_fini(&part);
+	STR_FINI(&message, &part);
 }
 
 static uint64_t stack_of(struct otlp *otlp, stack_id stack)
@@ -197,8 +194,7 @@ static uint64_t stack_of(struct otlp *otlp, stack_id stack)
 	add_message(&message, 1, &list);
 	add_message(&otlp->dictionary, DICTIONARY_STACK, &message);
 	add_locations(otlp);
-	str_fini(&list);
-	str_fini(&message);
+	STR_FINI(&list, &message);
 	return *number;
 }
 
@@ -234,8 +230,7 @@ static void add_sample(struct otlp *otlp, struct str *profile, const struct samp
 	protobuf_varint(&list, (uint64_t)value);
 	add_message(&message, SAMPLE_VALUES, &list);
 	add_message(profile, PROFILE_SAMPLE, &message);
-	str_fini(&message);
-	str_fini(&list);
+	STR_FINI(&message, &list);
 }
 
 static void add_type(struct otlp *otlp, struct str *profile, unsigned field, const char *name,
@@ -294,8 +289,7 @@ static void add_resource(struct otlp *otlp, struct str *out, process_id id)
 	}
 	add_attribute(&resource, "host.name", reader_info(otlp->reader)->host, 0);
 	add_message(out, RESOURCE_PROFILES_RESOURCE, &resource);
-	str_fini(&resource);
-	str_fini(&command);
+	STR_FINI(&resource, &command);
 }
 
 static void write_process(struct otlp *otlp, struct sink *sink, size_t first, size_t end)
@@ -310,9 +304,7 @@ static void write_process(struct otlp *otlp, struct sink *sink, size_t first, si
 	add_message(&message, RESOURCE_PROFILES_SCOPE, &scope);
 	add_message(&part, DATA_RESOURCE_PROFILES, &message);
 	sink_write(sink, part.text, part.length);
-	str_fini(&message);
-	str_fini(&scope);
-	str_fini(&part);
+	STR_FINI(&message, &scope, &part);
 }
 
 static void write_dictionary(struct otlp *otlp, struct sink *sink)
@@ -357,9 +349,7 @@ static bool write(const struct export_source *source, struct sink *sink, struct 
 	}
 	write_dictionary(&otlp, sink);
 	locations_fini(&otlp.locations);
-	map_fini(&otlp.stacks);
-	map_fini(&otlp.mappings);
-	map_fini(&otlp.threads);
+	MAP_FINI(&otlp.stacks, &otlp.mappings, &otlp.threads);
 	str_fini(&otlp.dictionary);
 	mem_free(otlp.numbers);
 	return true;

@@ -112,10 +112,7 @@ static void free_file(struct parquet *parquet)
 	if (!parquet)
 		return;
 	ZSTD_freeCCtx(parquet->zstd);
-	str_fini(&parquet->groups_meta);
-	str_fini(&parquet->page);
-	str_fini(&parquet->compressed);
-	str_fini(&parquet->header);
+	STR_FINI(&parquet->groups_meta, &parquet->page, &parquet->compressed, &parquet->header);
 	MEM_FREE(parquet->slots, parquet->dictionary, parquet->numbers, parquet->items, parquet);
 }
 

@@ -380,13 +380,9 @@ static void perfetto_fini(struct perfetto *perfetto)
 {
 	stack_levels_fini(&perfetto->levels);
 	locations_fini(&perfetto->locations);
-	map_fini(&perfetto->mappings);
-	map_fini(&perfetto->stacks);
-	str_fini(&perfetto->message);
-	str_fini(&perfetto->part);
-	str_fini(&perfetto->interned);
-	str_fini(&perfetto->packet);
-	str_fini(&perfetto->out);
+	MAP_FINI(&perfetto->mappings, &perfetto->stacks);
+	STR_FINI(&perfetto->message, &perfetto->part, &perfetto->interned, &perfetto->packet,
+		 &perfetto->out);
 	MEM_FREE(perfetto->marked, perfetto->numbers, perfetto->strings_written);
 }
 

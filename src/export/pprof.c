@@ -254,9 +254,7 @@ static bool write(const struct export_source *source, struct sink *sink, struct 
 	gzip_end(pprof.gzip);
 	locations_fini(&pprof.locations);
 	map_fini(&pprof.mappings);
-	str_fini(&pprof.message);
-	str_fini(&pprof.part);
-	str_fini(&pprof.out);
+	STR_FINI(&pprof.message, &pprof.part, &pprof.out);
 	mem_free(pprof.numbers);
 	return true;
 }

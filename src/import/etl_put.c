@@ -29,12 +29,8 @@ void etl_put_fini(struct etl_put *put)
 	for (size_t i = 0; i < put->owners_count; i++)
 		spans_fini(&put->owners[i].reserved);
 	mem_free(put->owners);
-	map_fini(&put->by_pid);
-	map_fini(&put->threads);
-	map_fini(&put->heaps);
-	map_fini(&put->modules);
-	map_fini(&put->frames);
-	map_fini(&put->stack_ids);
+	MAP_FINI(&put->by_pid, &put->threads, &put->heaps, &put->modules, &put->frames,
+		 &put->stack_ids);
 }
 
 // ---- what the trace defines ----

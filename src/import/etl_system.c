@@ -69,8 +69,7 @@ void etl_system_free(struct etl_system *system)
 	for (size_t i = 0; i < system->rsds_count; i++)
 		mem_free(system->rsds[i].pdb);
 	MEM_FREE(system->processes, system->before, system->images, system->rsds);
-	map_fini(&system->by_pid);
-	map_fini(&system->open);
+	MAP_FINI(&system->by_pid, &system->open);
 	mem_free(system);
 }
 

@@ -539,10 +539,8 @@ static bool read_pprof(struct import_work *work, struct err *err)
 
 	bytes_fini(&profile.content);
 	MEM_FREE(profile.strings, profile.functions, profile.mappings, profile.locations);
-	map_fini(&profile.function_of);
-	map_fini(&profile.mapping_of);
-	map_fini(&profile.location_of);
-	map_fini(&profile.frame_of);
+	MAP_FINI(&profile.function_of, &profile.mapping_of, &profile.location_of,
+		 &profile.frame_of);
 	return ok;
 }
 

@@ -88,9 +88,7 @@ void intake_free(struct intake *intake)
 	fini_texts(&intake->named);
 	fini_texts(&intake->frames);
 	fini_texts(&intake->stacks);
-	map_fini(&intake->addresses[0]);
-	map_fini(&intake->addresses[1]);
-	map_fini(&intake->children);
+	MAP_FINI(&intake->addresses[0], &intake->addresses[1], &intake->children);
 	MEM_FREE(intake->info.tool, intake->info.host, intake->info.command,
 		 intake->info.directory);
 	str_fini(&intake->options);

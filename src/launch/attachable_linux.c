@@ -417,8 +417,7 @@ bool attachable_await(pid_t pid, unsigned limit_ms, int wake_fd, void (*tell)(co
 	if (thread)
 		err_set(err, ERR_IO, "process %d cannot be stopped: its thread %d %s", (int)pid,
 			(int)thread, str_get(&what));
-	str_fini(&line);
-	str_fini(&what);
+	STR_FINI(&line, &what);
 	return thread == 0;
 }
 

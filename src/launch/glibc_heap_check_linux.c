@@ -86,8 +86,6 @@ void glibc_heap_note(struct glibc_heap *heap, struct str *text)
 void glibc_heap_fini(struct glibc_heap *heap)
 {
 	mem_free(heap->blocks);
-	str_fini(&heap->why);
-	str_fini(&heap->with);
-	str_fini(&heap->but);
+	STR_FINI(&heap->why, &heap->with, &heap->but);
 	*heap = (struct glibc_heap){ 0 };
 }

@@ -732,8 +732,7 @@ static bool glibc_heap_walk_alone(struct glibc_heap_walk *walk)
 
 	for (size_t i = 0; i < sizeof(minors) / sizeof(*minors); i++) {
 		str_clear(&heap->why);
-		map_fini(&walk->unused);
-		map_fini(&walk->heaps);
+		MAP_FINI(&walk->unused, &walk->heaps);
 		walk->unused = walk->heaps = (struct map){ 0 };
 		heap->count = heap->arenas = heap->mapped = 0;
 		walk->minor = minors[i];
@@ -768,8 +767,7 @@ bool glibc_heap_read(struct glibc_heap *heap, const struct objects *objects,
 	}
 	if (ok)
 		str_add(&heap->with, "glibc");
-	map_fini(&walk->unused);
-	map_fini(&walk->heaps);
+	MAP_FINI(&walk->unused, &walk->heaps);
 	MEM_FREE(walk->data, walk);
 	return ok;
 }

@@ -174,6 +174,5 @@ void inspect_program(struct inspect *inspect, const char *path, bool recorder_32
 
 void inspect_fini(struct inspect *inspect)
 {
-	str_fini(&inspect->file);
-	str_fini(&inspect->why);
+	STR_FINI(&inspect->file, &inspect->why);
 }

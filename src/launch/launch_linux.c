@@ -798,8 +798,5 @@ void launch_run(const struct launch_options *options, struct launch_result *resu
 	preload_free_environment(launch.environment);
 	preload_free_environment(launch.arguments);
 	inspect_fini(&launch.inspect);
-	str_fini(&launch.program);
-	str_fini(&launch.library);
-	str_fini(&launch.either);
-	str_fini(&launch.command);
+	STR_FINI(&launch.program, &launch.library, &launch.either, &launch.command);
 }

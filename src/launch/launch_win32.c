@@ -400,6 +400,5 @@ void launch_run(const struct launch_options *options, struct launch_result *resu
 		CloseHandle(launch.child.hThread);
 	CloseHandle(launch.spoken);
 	DeleteCriticalSection(&launch.lock);
-	str_fini(&launch.program);
-	str_fini(&launch.command);
+	STR_FINI(&launch.program, &launch.command);
 }

@@ -381,8 +381,7 @@ static bool mimalloc_heap_sift(struct mimalloc_heap_walk *walk, size_t from)
 
 static void mimalloc_heap_fini(struct mimalloc_heap_walk *walk)
 {
-	map_fini(&walk->threads);
-	map_fini(&walk->unused);
+	MAP_FINI(&walk->threads, &walk->unused);
 	MEM_FREE(walk->heaps, walk->window, walk->taken, walk->data, walk);
 }
 

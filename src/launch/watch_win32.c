@@ -145,8 +145,7 @@ bool watch_on(const char *name, const char *pattern, struct err *err)
 
 		good = status == ERROR_SUCCESS || refused(status, "cannot write the registry", err);
 	}
-	str_fini(&command);
-	str_fini(&found);
+	STR_FINI(&command, &found);
 	return good;
 }
 
@@ -219,6 +218,5 @@ void watch_list(void (*show)(void *context, const char *name, const char *patter
 			show(context, str_get(&name), pattern);
 	}
 	RegCloseKey(opened);
-	str_fini(&name);
-	str_fini(&found);
+	STR_FINI(&name, &found);
 }

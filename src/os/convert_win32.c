@@ -53,9 +53,6 @@ bool convert_svg(const void *svg, size_t size, const char *format, int fd, struc
 		file_remove(words[4]);
 		file_remove_folder(str_get(&folder));
 	}
-	str_fini(&folder);
-	str_fini(&from);
-	str_fini(&to);
-	str_fini(&said);
+	STR_FINI(&folder, &from, &to, &said);
 	return good;
 }

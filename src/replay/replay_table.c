@@ -95,8 +95,7 @@ static void write_row(const struct replay_table *table, const struct replay_tabl
 		   part(figures.peak_bytes, table->plan->peak_bytes),
 		   str_bytes(figures.end_bytes, end), str_count(figures.faults, faults));
 	paper_text(paper, PAPER_PLAIN, str_get(&line));
-	str_fini(&name);
-	str_fini(&line);
+	STR_FINI(&name, &line);
 }
 
 static void write_head(const struct replay_table *table, struct paper *paper)

@@ -57,9 +57,7 @@ static void write_process(struct report *report, struct paper *paper,
 	paper_field(paper, PAPER_PLAIN, str_bytes(counts->allocated.bytes, number), 11, true);
 	paper_field(paper, PAPER_PLAIN, str_bytes(counts->live_at_exit.bytes, number), 11, true);
 	paper_format(paper, PAPER_DIM, "  %s\n", report_ending(report, id, ended));
-	str_fini(&lines);
-	str_fini(&text);
-	str_fini(&cut);
+	STR_FINI(&lines, &text, &cut);
 }
 
 static int by_bytes(const void *a, const void *b, void *context)

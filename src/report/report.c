@@ -69,9 +69,7 @@ static bool is_said(const struct message *one, const struct message *other)
 
 static void forget(struct message *message)
 {
-	str_fini(&message->before);
-	str_fini(&message->after);
-	str_fini(&message->pids);
+	STR_FINI(&message->before, &message->after, &message->pids);
 	map_fini(&message->known);
 }
 

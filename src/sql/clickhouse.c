@@ -133,9 +133,7 @@ void clickhouse_free(struct clickhouse *clickhouse)
 	if (!clickhouse)
 		return;
 	http_free(clickhouse->http);
-	str_fini(&clickhouse->server);
-	str_fini(&clickhouse->base);
-	str_fini(&clickhouse->database);
+	STR_FINI(&clickhouse->server, &clickhouse->base, &clickhouse->database);
 	mem_free(clickhouse);
 }
 
@@ -227,7 +225,6 @@ bool clickhouse_run(struct clickhouse *clickhouse, const char *sql, const struct
 	do
 		good = try_once(clickhouse, url.text, bytes ? bytes : &statement, answer, err);
 	while (!good && !once && clickhouse->busy && clickhouse_wait(clickhouse, ++tries));
-	str_fini(&url);
-	str_fini(&statement);
+	STR_FINI(&url, &statement);
 	return good;
 }

@@ -80,8 +80,7 @@ static bool load(struct duckdb *duckdb, struct err *err)
 			"needs DuckDB's library, and there is none: let TIDEMARK_DUCKDB be the "
 			"path of its %s (npm's package @duckdb/node-bindings-linux-x64 has it)",
 			str_get(&file));
-	str_fini(&file);
-	str_fini(&why);
+	STR_FINI(&file, &why);
 	return duckdb->library && find_functions(duckdb, err);
 }
 

@@ -177,8 +177,7 @@ static bool answer_with(bool (*find)(struct fleet *fleet, struct err *err),
 
 	*answer = (struct fleet_answer){ 0 };
 	good = tables_check(clickhouse, err) && count_runs(&fleet, err) && find(&fleet, err);
-	str_fini(&fleet.sql);
-	str_fini(&fleet.text);
+	STR_FINI(&fleet.sql, &fleet.text);
 	if (!good)
 		fleet_answer_fini(answer);
 	return good;

@@ -221,8 +221,7 @@ void lanes_free(struct lanes *lanes)
 		str_fini(&lane->next.packed);
 		clickhouse_free(lane->clickhouse);
 		native_fini(&lane->tail);
-		str_fini(&lane->text);
-		str_fini(&lane->answer);
+		STR_FINI(&lane->text, &lane->answer);
 	}
 	MEM_FREE(lanes->list, lanes->turn, lanes);
 }

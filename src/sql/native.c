@@ -22,8 +22,7 @@ enum { PIECE = 1 << 20, LEVEL = 1, METHOD_ZSTD = 0x90 };
 void native_fini(struct native *native)
 {
 	ZSTD_freeCCtx(native->zstd);
-	str_fini(&native->raw);
-	str_fini(&native->packed);
+	STR_FINI(&native->raw, &native->packed);
 	*native = (struct native){ 0 };
 }
 

@@ -210,9 +210,7 @@ static bool send_samples(struct otlp_push *push, const struct samples *samples, 
 		str_format(&line, "the collector says: %s", said.why.text);
 		push->options->say(line.text);
 	}
-	str_fini(&said.why);
-	str_fini(&message);
-	str_fini(&line);
+	STR_FINI(&said.why, &message, &line);
 	return good;
 }
 

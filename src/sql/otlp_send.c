@@ -156,8 +156,7 @@ void otlp_send_free(struct otlp_send *send)
 	if (!send)
 		return;
 	http_free(send->http);
-	str_fini(&send->server);
-	str_fini(&send->url);
+	STR_FINI(&send->server, &send->url);
 	mem_free(send);
 }
 

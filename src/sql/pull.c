@@ -165,8 +165,7 @@ void pull_free(struct pull *pull)
 	if (!pull)
 		return;
 	mem_free(pull->pieces);
-	str_fini(&pull->sql);
-	str_fini(&pull->answer);
+	STR_FINI(&pull->sql, &pull->answer);
 	mem_free(pull);
 }
 

@@ -496,8 +496,7 @@ bool push_live_is(struct shards *shards, const struct reader *reader, bool *is, 
 		clickhouse_database(clickhouse), trace);
 	good = clickhouse_run(clickhouse, sql.text, NULL, false, &answer, err);
 	*is = good && strcmp(str_get(&answer), "0\n") != 0;
-	str_fini(&sql);
-	str_fini(&answer);
+	STR_FINI(&sql, &answer);
 	return good;
 }
 
@@ -509,10 +508,6 @@ void push_live_send_init(struct push_live *live)
 void push_live_send_fini(struct push_live *live)
 {
 	native_fini(&live->native);
-	str_fini(&live->sql);
-	str_fini(&live->answer);
-	str_fini(&live->records);
-	str_fini(&live->kept);
-	str_fini(&live->stale);
-	str_fini(&live->last_kept);
+	STR_FINI(&live->sql, &live->answer, &live->records, &live->kept, &live->stale,
+		 &live->last_kept);
 }

@@ -104,8 +104,7 @@ static bool ask_number(const struct shards *shards, struct server *server, unsig
 	if (good && server->number == 0)
 		good = err_set(err, ERR_USAGE, "%s is in no shard of cluster %s", server->name.text,
 			       shards->cluster);
-	str_fini(&sql);
-	str_fini(&answer);
+	STR_FINI(&sql, &answer);
 	return good;
 }
 
@@ -183,8 +182,7 @@ void shards_free(struct shards *shards)
 		return;
 	for (size_t i = 0; i < shards->count; i++) {
 		clickhouse_free(shards->list[i].clickhouse);
-		str_fini(&shards->list[i].url);
-		str_fini(&shards->list[i].name);
+		STR_FINI(&shards->list[i].url, &shards->list[i].name);
 	}
 	mem_free(shards->list);
 	str_fini(&shards->database);

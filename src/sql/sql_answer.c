@@ -50,8 +50,7 @@ static bool make_view(struct duckdb *duckdb, enum rowset_table_id id, const char
 	}
 	str_add(&sql, "])");
 	good = duckdb_run(duckdb, sql.text, err);
-	str_fini(&sql);
-	str_fini(&file);
+	STR_FINI(&sql, &file);
 	return good;
 }
 

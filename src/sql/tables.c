@@ -318,8 +318,7 @@ static bool in_turn(struct making *making, tables_step *const *steps, struct err
 		str_clear(&making->sql);
 		good = (*steps)(making, err);
 	}
-	str_fini(&making->sql);
-	str_fini(&making->answer);
+	STR_FINI(&making->sql, &making->answer);
 	return good;
 }
 

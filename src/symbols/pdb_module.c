@@ -515,8 +515,7 @@ struct pdb_module *pdb_module_new(struct msf_stream stream, const struct pdb_mod
 		qsort(module->lines, module->lines_count, sizeof *module->lines, compare_rows);
 	nest_build(&module->nest, reading.ranges, reading.ranges_count);
 	mem_free(reading.ranges);
-	map_fini(&reading.inlinees);
-	map_fini(&reading.starts);
+	MAP_FINI(&reading.inlinees, &reading.starts);
 	return module;
 }
 

@@ -123,9 +123,7 @@ void symbols_free(struct symbols *symbols)
 		MEM_FREE(file->path, file);
 	}
 	mem_free(symbols->files);
-	map_fini(&symbols->files_by_hash);
-	map_fini(&symbols->files_by_module);
-	map_fini(&symbols->files_by_label);
+	MAP_FINI(&symbols->files_by_hash, &symbols->files_by_module, &symbols->files_by_label);
 	free_names(&symbols->names);
 	free_answers(&symbols->orphans);
 	debuginfod_free(symbols->debuginfod);

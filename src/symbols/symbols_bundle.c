@@ -114,8 +114,7 @@ void symbols_bundle_maker_free(struct symbols_bundle_maker *maker)
 	mem_free(maker->entries);
 	bytes_fini(&maker->places);
 	bytes_fini(&maker->texts);
-	map_fini(&maker->by_pointer);
-	map_fini(&maker->by_hash);
+	MAP_FINI(&maker->by_pointer, &maker->by_hash);
 	mem_free(maker);
 }
 

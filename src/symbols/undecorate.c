@@ -328,9 +328,7 @@ static void read_function_pointer(struct reading *reading, struct str *out, cons
 	put(reading, out, str_get(&arguments));
 	put(reading, out, ")");
 	put(reading, out, qualifiers);
-	str_fini(&class);
-	str_fini(&result);
-	str_fini(&arguments);
+	STR_FINI(&class, &result, &arguments);
 }
 
 static void read_pointer(struct reading *reading, struct str *out, const char *sign,
@@ -405,8 +403,7 @@ static void read_compound(struct reading *reading, struct str *out)
 		put(reading, out, " (");
 		put(reading, out, str_get(&arguments));
 		put(reading, out, ")");
-		str_fini(&result);
-		str_fini(&arguments);
+		STR_FINI(&result, &arguments);
 	} else if (take(reading, "$$B")) {
 		read_type(reading, out);
 	} else if (take(reading, "$$Y")) {
@@ -779,8 +776,7 @@ static void read_name(struct reading *reading, struct str *out, bool symbol)
 	}
 	for (size_t i = 0; i < scopes.count; i++)
 		mem_free(scopes.parts[i]);
-	str_fini(&part);
-	str_fini(&type);
+	STR_FINI(&part, &type);
 	reading->depth--;
 }
 

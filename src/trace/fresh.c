@@ -135,6 +135,5 @@ void fresh_close(struct fresh *fresh)
 	if (fresh->temporary.length > 0)
 		file_remove(fresh->temporary.text);
 	fresh->fd = -1;
-	str_fini(&fresh->temporary);
-	str_fini(&fresh->path);
+	STR_FINI(&fresh->temporary, &fresh->path);
 }

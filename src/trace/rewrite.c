@@ -720,9 +720,7 @@ static bool write_items(struct rewrite *rewrite, int fd, struct err *err)
 
 	describe(rewrite, &info, texts);
 	rewrite->writer = writer_new(fd, &info, err);
-	str_fini(&texts[0]);
-	str_fini(&texts[1]);
-	str_fini(&texts[2]);
+	STR_FINI(&texts[0], &texts[1], &texts[2]);
 	if (!rewrite->writer)
 		return false;
 	place(rewrite);
@@ -741,8 +739,7 @@ static void release(struct rewrite *rewrite)
 		MEM_FREE(rewrite->sides[i].began_at, rewrite->sides[i].nameless);
 	}
 	mem_free(rewrite->sides);
-	map_fini(&rewrite->bundled);
-	map_fini(&rewrite->numbers);
+	MAP_FINI(&rewrite->bundled, &rewrite->numbers);
 }
 
 bool rewrite_traces(const struct rewrite_options *options, int fd, struct rewrite_result *result,

@@ -407,8 +407,7 @@ bool aggregate_take(struct aggregate *aggregate, struct opened *opened, size_t s
 		aggregate_fini(aggregate);
 		return false;
 	}
-	map_fini(&aggregate->cell_of);
-	map_fini(&aggregate->group_of);
+	MAP_FINI(&aggregate->cell_of, &aggregate->group_of);
 	if (aggregate->cells_count > 1)
 		qsort(aggregate->cells, aggregate->cells_count, sizeof *aggregate->cells,
 		      lower_key_first);
@@ -418,8 +417,7 @@ bool aggregate_take(struct aggregate *aggregate, struct opened *opened, size_t s
 void aggregate_fini(struct aggregate *aggregate)
 {
 	labels_free(aggregate->labels);
-	map_fini(&aggregate->cell_of);
-	map_fini(&aggregate->group_of);
+	MAP_FINI(&aggregate->cell_of, &aggregate->group_of);
 	MEM_FREE(aggregate->edges, aggregate->edges_ns, aggregate->mark_edges, aggregate->stretches,
 		 aggregate->stacks, aggregate->numbers, aggregate->groups, aggregate->cells);
 	*aggregate = (struct aggregate){ 0 };

@@ -314,7 +314,6 @@ bool html_export_write(struct viewer *viewer, const struct html_export_options *
 	aggregate_fini(&single.aggregate);
 	forget_coarse(&single);
 	viewer->coarse_count = 0;
-	str_fini(&single.json);
-	str_fini(&page);
+	STR_FINI(&single.json, &page);
 	return good;
 }

@@ -40,8 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	} else if (err.text[0] == '\0') {
 		abort(); // a refusal without a reason
 	}
-	str_fini(&once);
-	str_fini(&twice);
+	STR_FINI(&once, &twice);
 	close(first);
 	close(second);
 	return 0;

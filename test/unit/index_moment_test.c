@@ -219,8 +219,7 @@ static bool check_lives(const struct moment_sides *sides)
 	} else {
 		CHECK_EQ(0, found.begun);
 	}
-	map_fini(&right.ordinals);
-	map_fini(&found.ordinals);
+	MAP_FINI(&right.ordinals, &found.ordinals);
 	return known;
 }
 

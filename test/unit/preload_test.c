@@ -92,7 +92,5 @@ TEST(preload_names_the_library_of_either_class_where_there_are_both)
 	str_clear(&command);
 	str_format(&command, "%s/preload/$LIB/libtidemark.so", folder);
 	CHECK_STR(str_get(&command), str_get(&either));
-	str_fini(&plain);
-	str_fini(&either);
-	str_fini(&command);
+	STR_FINI(&plain, &either, &command);
 }

@@ -63,8 +63,7 @@ TEST(process_tree_that_is_very_deep_stays_on_the_page)
 	CHECK_EQ(49, tree.nodes[49].depth);
 	process_tree_lines(&tree, 49, &text);
 	CHECK_STR("…                      └─ ", str_get(&text));
-	str_fini(&text);
-	str_fini(&trace);
+	STR_FINI(&text, &trace);
 	process_tree_fini(&tree);
 	reader_close(reader);
 }

@@ -18,8 +18,7 @@ TEST(str_grows_by_every_kind_of_addition)
 	CHECK_EQ(strlen(str.text), str.length);
 	str_clear(&str);
 	CHECK_STR("", str_get(&str));
-	str_fini(&str);
-	str_fini(&str);
+	STR_FINI(&str, &str);
 }
 
 TEST(str_writes_numbers_of_any_length)

@@ -297,8 +297,7 @@ TEST(a_debug_file_is_found_by_build_id_in_the_users_directories)
 	CHECK_STR("is_split", name_at(&fixture, offset));
 	CHECK_EQ(1, fixture.remarks.count);
 	fixture_close(&fixture);
-	str_fini(&place);
-	str_fini(&list);
+	STR_FINI(&place, &list);
 }
 
 TEST(a_copy_of_the_file_is_found_in_the_users_directories)

@@ -64,12 +64,10 @@ void index_pair_close(struct index_pair *pair)
 		spill_close(&pair->parts[i].answers);
 	}
 	for (size_t i = 0; i < pair->spaces_count; i++) {
-		map_fini(&pair->spaces[i].odd);
-		map_fini(&pair->spaces[i].inherited);
+		MAP_FINI(&pair->spaces[i].odd, &pair->spaces[i].inherited);
 	}
 	MEM_FREE(pair->parts, pair->spaces, pair->lost_raw);
-	map_fini(&pair->space_of);
-	map_fini(&pair->orphan_cells);
+	MAP_FINI(&pair->space_of, &pair->orphan_cells);
 	live_table_fini(&pair->alive);
 	spill_close(&pair->never);
 	spill_close(&pair->row);

@@ -229,8 +229,7 @@ static void build_fini(struct build *build)
 	for (uint32_t i = 0; i < reader_processes_count(build->reader); i++)
 		map_fini(&build->inherited[i]);
 	MEM_FREE(build->tables, build->inherited);
-	map_fini(&build->undone);
-	map_fini(&build->table_of);
+	MAP_FINI(&build->undone, &build->table_of);
 }
 
 bool plain_build(struct plain *plain, struct plain *vm, struct plain_steps *steps,

@@ -336,6 +336,5 @@ void address_map_write_svg(const struct address_map *address_map, struct sink *s
 		    width, picture.y, width, picture.y);
 	sink_write(sink, str_get(&body), body.length);
 	sink_text(sink, "</svg>\n");
-	str_fini(&moment);
-	str_fini(&body);
+	STR_FINI(&moment, &body);
 }

@@ -20,8 +20,7 @@ void plot_keys_fini(struct plot_keys *keys)
 	for (size_t i = 0; i < keys->count; i++)
 		mem_free(keys->names[i]);
 	mem_free(keys->names);
-	map_fini(&keys->by_text);
-	map_fini(&keys->by_value);
+	MAP_FINI(&keys->by_text, &keys->by_value);
 	*keys = (struct plot_keys){ 0 };
 }
 

@@ -233,9 +233,7 @@ static void write_location(const struct check *check, const struct check_row *ro
 		json_array_end(json);
 	}
 	json_object_end(json);
-	str_fini(&uri);
-	str_fini(&path);
-	str_fini(&name);
+	STR_FINI(&uri, &path, &name);
 }
 
 // `row` NULL: that nothing could be judged.
@@ -258,8 +256,7 @@ static void write_result(const struct check_page *page, const struct check_row *
 	json_hex(json, fingerprint(page, row));
 	json_object_end(json);
 	json_object_end(json);
-	str_fini(&text);
-	str_fini(&rule);
+	STR_FINI(&text, &rule);
 }
 
 struct rule {
@@ -363,8 +360,7 @@ static void write_issue(const struct check_page *page, const struct check_row *r
 	json_object_end(json);
 	json_object_end(json);
 	json_object_end(json);
-	str_fini(&text);
-	str_fini(&path);
+	STR_FINI(&text, &path);
 }
 
 void check_gitlab(const struct check_page *page, struct sink *sink)

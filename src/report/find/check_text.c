@@ -279,9 +279,7 @@ static void write_error(const struct check_page *page, const struct check_row *r
 	check_announce(page, row, &words);
 	add_escaped(&text, str_get(&words), false);
 	sink_format(sink, "%s\n", str_get(&text));
-	str_fini(&text);
-	str_fini(&path);
-	str_fini(&words);
+	STR_FINI(&text, &path, &words);
 }
 
 void check_github(const struct check_page *page, struct sink *sink)

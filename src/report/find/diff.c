@@ -225,8 +225,7 @@ static void list_processes(struct comparing *comparing)
 	size_t numbers = comparing->processes_count;
 	uint64_t *first;
 
-	map_fini(&comparing->children);
-	map_fini(&comparing->programs);
+	MAP_FINI(&comparing->children, &comparing->programs);
 	comparing->next_child = mem_alloc(numbers + 1, sizeof(uint32_t));
 	comparing->next_of_one = mem_alloc(numbers + 1, sizeof(uint32_t));
 	comparing->taken = mem_alloc(numbers + 1, sizeof(bool));
@@ -704,9 +703,7 @@ bool diff_find(struct diff *diff, const struct diff_side sides[static 2],
 	diff->rows = comparing.rows;
 	diff->processes = comparing.processes;
 	diff->processes_count = comparing.processes_count;
-	map_fini(&comparing.numbers);
-	map_fini(&comparing.children);
-	map_fini(&comparing.programs);
+	MAP_FINI(&comparing.numbers, &comparing.children, &comparing.programs);
 	stack_match_free(comparing.stack_match);
 	if (!ok)
 		diff_fini(diff);

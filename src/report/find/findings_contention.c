@@ -156,8 +156,7 @@ void findings_arenas_free(struct findings_arenas *arenas)
 	if (!arenas)
 		return;
 	for (size_t i = ARENA_MAIN; i < arenas->count; i++) {
-		map_fini(&arenas->list[i].threads);
-		map_fini(&arenas->list[i].sites);
+		MAP_FINI(&arenas->list[i].threads, &arenas->list[i].sites);
 	}
 	map_fini(&arenas->heaps);
 	MEM_FREE(arenas->breaks, arenas->mains, arenas->list, arenas->threads, arenas);

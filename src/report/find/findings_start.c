@@ -117,8 +117,7 @@ bool findings_early(struct findings *findings, const struct findings_kind *kind,
 		if (list[i].bytes >= findings_bytes_min(findings) &&
 		    !map_find(&used, (uint64_t)list[i].process << 32 | list[i].module))
 			tell_early(findings, kind, &list[i]);
-	map_fini(&known);
-	map_fini(&used);
+	MAP_FINI(&known, &used);
 	mem_free(list);
 	return true;
 }

@@ -153,8 +153,7 @@ static void write_missed(const struct findings *findings, struct paper *paper)
 		}
 		str_add(&text, *begin == ',' ? ")" : "");
 		paper_paragraph(paper, PAPER_DIM, str_get(&label), str_get(&text));
-		str_fini(&label);
-		str_fini(&text);
+		STR_FINI(&label, &text);
 	}
 }
 

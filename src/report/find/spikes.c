@@ -277,8 +277,7 @@ static void survey_fini(struct survey *survey)
 {
 	prominence_fini(&survey->crest);
 	MEM_FREE(survey->hills, survey->buffers);
-	map_fini(&survey->numbers);
-	map_fini(&survey->sizes);
+	MAP_FINI(&survey->numbers, &survey->sizes);
 }
 
 // ---- where in their stretches tops and valleys were ----

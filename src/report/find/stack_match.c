@@ -54,9 +54,7 @@ void stack_match_free(struct stack_match *stack_match)
 	for (size_t i = 0; i < stack_match->text_count; i++)
 		mem_free(stack_match->text[i]);
 	mem_free(stack_match->text);
-	map_fini(&stack_match->texts);
-	map_fini(&stack_match->symbols);
-	map_fini(&stack_match->pairs);
+	MAP_FINI(&stack_match->texts, &stack_match->symbols, &stack_match->pairs);
 	mem_free(stack_match->stacks);
 	map_fini(&stack_match->programs);
 	MEM_FREE(stack_match->known, stack_match->way, stack_match);

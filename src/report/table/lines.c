@@ -97,8 +97,7 @@ void lines_write(struct lines *lines, const struct symbol *symbol, enum paper_st
 	paper_text(paper, PAPER_DIM, mark);
 	paper_foreign(paper, PAPER_DIM, ending, PLACE_COLUMNS_MAX);
 	sink_text(paper->sink, "\n");
-	str_fini(&place);
-	str_fini(&name);
+	STR_FINI(&place, &name);
 }
 
 void lines_write_function(struct lines *lines, const struct symbol *symbol, enum paper_style style,

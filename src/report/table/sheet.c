@@ -205,8 +205,7 @@ void sheet_end(struct sheet *sheet)
 	if (sheet->form->end)
 		sheet->form->end(sheet);
 	mem_free(sheet->columns);
-	str_fini(&sheet->scratch);
-	str_fini(&sheet->text);
+	STR_FINI(&sheet->scratch, &sheet->text);
 	sheet->columns = NULL;
 	sheet->count = 0;
 }

@@ -26,8 +26,7 @@ static int compare_names(const struct table *table, const struct table_row *left
 	table_describe(table, left, &a);
 	table_describe(table, right, &b);
 	order = strcmp(str_get(&a), str_get(&b));
-	str_fini(&a);
-	str_fini(&b);
+	STR_FINI(&a, &b);
 	return order;
 }
 

@@ -212,8 +212,7 @@ static void write_name(struct page *page, const struct table_row *row)
 	} else {
 		paper_foreign(&page->paper, PAPER_BOLD, str_get(&text), room);
 	}
-	str_fini(&text);
-	str_fini(&brief);
+	STR_FINI(&text, &brief);
 }
 
 // A single allocation, with its stack below.
