@@ -5,11 +5,13 @@
 //
 // Roots are read by what they are: registers of all threads, stacks from their stack pointers on
 // (less 128 bytes of red zone), a library's variables, and all other memory that may be written and
-// is no allocator's. A stack whose thread has ended is no root. Of malloc's own heap nothing is
-// read as a root: its blocks are reached, or not.
+// is no allocator's, also where mprotect has taken the right to write away since. A stack whose
+// thread has ended is no root. Of malloc's own heap nothing is read as a root: its blocks are
+// reached, or not.
 #include "launch/reach_scan_linux.h"
 
 #include "base/mem.h"
+#include "base/rising.h"
 #include "engine/replay/present.h"
 #include "engine/replay/reach_search.h"
 #include "launch/attachable_linux.h"
@@ -32,8 +34,14 @@ enum {
 	REACH_SCAN_STOP_MS = 200, // for its threads to come where they can be stopped
 };
 
-// What a page of /proc/PID/pagemap says: it is in memory, or swapped out.
+// What a page of /proc/PID/pagemap says: it is in memory or swapped out; it is of a file or shared.
 #define PAGE_THERE (UINT64_C(3) << 62)
+#define PAGE_OF_FILE (UINT64_C(1) << 61)
+
+// Pages that the process has touched.
+struct touched_pages {
+	uint64_t start, end;
+};
 
 struct reach_scan_state {
 	struct tracee tracee; // its threads as they were; stopped unless there is a copy
@@ -41,6 +49,9 @@ struct reach_scan_state {
 	pid_t pid;           // whose memory is read
 	uint64_t dead_stack; // below it the first thread's has nothing of the program's; 0: it may
 	int pagemap;         // -1: all pages are read
+	bool own_only;       // of pages the process's own alone
+	struct touched_pages *shared; // that the copy's pagemap does not know; by address
+	size_t shared_count, shared_capacity;
 	uint8_t *buffer;
 	bool ended; // the process was killed meanwhile
 	struct reach_search *search;
@@ -61,8 +72,82 @@ static uint64_t reach_scan_release(void *stopped)
 	process_copy_end(&scan->copy);
 	if (scan->pagemap >= 0)
 		close(scan->pagemap);
-	MEM_FREE(scan->buffer, scan);
+	MEM_FREE(scan->buffer, scan->shared, scan);
 	return stood_ns;
+}
+
+// A line of /proc/PID/maps. NULL: it is none; else the path, which may be empty.
+static const char *reach_scan_line(char *line, uint64_t *start, uint64_t *end,
+				   char rights[static 8])
+{
+	int at = 0;
+
+	line[strcspn(line, "\n")] = '\0';
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %*s %*s %*s %n", start, end, rights, &at) !=
+	    3)
+		return NULL;
+	return line + at;
+}
+
+static FILE *reach_scan_maps(pid_t pid)
+{
+	char name[48];
+
+	snprintf(name, sizeof(name), "/proc/%d/maps", (int)pid);
+	return fopen(name, "re");
+}
+
+static int reach_scan_pagemap(pid_t pid)
+{
+	char name[48];
+
+	snprintf(name, sizeof(name), "/proc/%d/pagemap", (int)pid);
+	return open(name, O_RDONLY | O_CLOEXEC);
+}
+
+// Pages of a shared mapping that it has touched: in a copy none is, until somebody reads it.
+static void reach_scan_note_shared(struct reach_scan_state *scan, int pagemap, uint64_t start,
+				   uint64_t end)
+{
+	uint64_t pages[PAGES_MAX], count;
+
+	for (; start < end; start += count * SPACE_PAGE) {
+		count = (end - start) / SPACE_PAGE;
+		count = count < PAGES_MAX ? count : PAGES_MAX;
+		if (pread(pagemap, pages, count * 8, (off_t)(start / SPACE_PAGE * 8)) !=
+		    (ssize_t)(count * 8))
+			return;
+		for (uint64_t i = 0; i < count; i++) {
+			uint64_t page = start + i * SPACE_PAGE;
+
+			if (!(pages[i] & PAGE_THERE))
+				continue;
+			if (scan->shared_count > 0 &&
+			    scan->shared[scan->shared_count - 1].end == page)
+				scan->shared[scan->shared_count - 1].end += SPACE_PAGE;
+			else
+				*MEM_ADD(scan->shared, scan->shared_count, scan->shared_capacity) =
+					(struct touched_pages){ page, page + SPACE_PAGE };
+		}
+	}
+}
+
+// While it is stopped.
+static void reach_scan_find_shared(struct reach_scan_state *scan)
+{
+	FILE *maps = reach_scan_maps(scan->tracee.pid);
+	int pagemap = reach_scan_pagemap(scan->tracee.pid);
+	uint64_t start, end;
+	char line[4352], rights[8] = "";
+
+	while (maps && pagemap >= 0 && fgets(line, sizeof(line), maps))
+		if (reach_scan_line(line, &start, &end, rights) && rights[0] == 'r' &&
+		    rights[3] == 's')
+			reach_scan_note_shared(scan, pagemap, start, end);
+	if (maps)
+		fclose(maps);
+	if (pagemap >= 0)
+		close(pagemap);
 }
 
 static void *reach_scan_stop(uint32_t pid, uint64_t dead_stack, struct err *err)
@@ -93,6 +178,7 @@ static bool reach_scan_copy(void *stopped, uint64_t *stopped_ns)
 		return false;
 	threads = mem_alloc(count, sizeof(*threads));
 	memcpy(threads, scan->tracee.threads, count * sizeof(*threads));
+	reach_scan_find_shared(scan);
 	*stopped_ns = tracee_release(&scan->tracee);
 	scan->tracee = (struct tracee){ .pid = pid, .threads = threads, .count = count };
 	scan->pid = scan->copy.pid;
@@ -133,7 +219,37 @@ static void reach_scan_fetch(struct reach_scan_state *scan, struct iovec *here, 
 	scan->ended |= errno == ESRCH;
 }
 
+// Which of `count` pages from `start` on are to be read. False: none, as it is with code.
+static bool reach_scan_pages(const struct reach_scan_state *scan, uint64_t start, uint64_t count,
+			     uint64_t pages[static PAGES_MAX])
+{
+	size_t at = RISING_UPTO(scan->shared, scan->shared_count, end, start);
+	uint64_t end = start + count * SPACE_PAGE;
+
+	if (scan->pagemap < 0 || pread(scan->pagemap, pages, count * 8,
+				       (off_t)(start / SPACE_PAGE * 8)) != (ssize_t)(count * 8)) {
+		memset(pages, 0xff, count * 8);
+		return true;
+	}
+	if (scan->own_only) {
+		bool some = false;
+
+		for (uint64_t i = 0; i < count; i++) {
+			pages[i] = pages[i] & PAGE_OF_FILE ? 0 : pages[i];
+			some |= (pages[i] & PAGE_THERE) != 0;
+		}
+		return some;
+	}
+	for (; at < scan->shared_count && scan->shared[at].start < end; at++)
+		for (uint64_t i = 0; i < count; i++)
+			if (start + i * SPACE_PAGE >= scan->shared[at].start &&
+			    start + i * SPACE_PAGE < scan->shared[at].end)
+				pages[i] = PAGE_THERE;
+	return true;
+}
+
 // At most REACH_SEARCH_PART bytes from `start` on, of pages that were touched; zeros for others.
+// NULL: none of a mapping that may only be read.
 static const uint8_t *reach_scan_bytes(struct reach_scan_state *scan, uint64_t start, uint64_t end)
 {
 	uint64_t pages[PAGES_MAX];
@@ -142,9 +258,8 @@ static const uint8_t *reach_scan_bytes(struct reach_scan_state *scan, uint64_t s
 	size_t size = (size_t)(end - start), parts = 0;
 
 	ASSERT(start < end && count <= PAGES_MAX && size <= REACH_SEARCH_PART + 2 * SPACE_PAGE);
-	if (scan->pagemap < 0 ||
-	    pread(scan->pagemap, pages, count * 8, (off_t)(first * 8)) != (ssize_t)(count * 8))
-		memset(pages, 0xff, sizeof(pages));
+	if (!reach_scan_pages(scan, first * SPACE_PAGE, count, pages))
+		return NULL;
 	memset(scan->buffer, 0, size);
 	for (uint64_t i = 0; i < count; i++) {
 		uint64_t from = (first + i) * SPACE_PAGE, to = from + SPACE_PAGE;
@@ -181,7 +296,9 @@ static void reach_scan_root(struct reach_scan_state *scan, uint64_t start, uint6
 		uint64_t part = end - start < REACH_SEARCH_PART ? end - start : REACH_SEARCH_PART;
 		const uint8_t *bytes = reach_scan_bytes(scan, start, start + part);
 
-		reach_search_root(scan->search, bytes, (size_t)part, start, place, beginnings_only);
+		if (bytes)
+			reach_search_root(scan->search, bytes, (size_t)part, start, place,
+					  beginnings_only);
 		start += part;
 	}
 }
@@ -248,7 +365,7 @@ static void reach_scan_stack(struct reach_scan_state *scan, uint64_t start, uint
 	reach_scan_root(scan, sp & ~(uint64_t)7, end, TRACE_REACH_STACK, false);
 }
 
-// A part of a mapping that may be written, all of one owner.
+// A part of a mapping, all of one owner.
 static void reach_scan_part(struct reach_scan_state *scan, uint64_t start, uint64_t end,
 			    enum space_owner owner, bool is_libc)
 {
@@ -282,7 +399,7 @@ static bool reach_scan_is_libc(const char *path)
 	return name && (strncmp(name, "/libc.so", 8) == 0 || strncmp(name, "/libc-2", 7) == 0);
 }
 
-// A mapping that may be written: as the trace knows whose its parts are.
+// A mapping: as the trace knows whose its parts are.
 static void reach_scan_mapping(struct reach_scan_state *scan, uint64_t start, uint64_t end,
 			       const char *path)
 {
@@ -317,28 +434,29 @@ static void reach_scan_mapping(struct reach_scan_state *scan, uint64_t start, ui
 	}
 }
 
+// What may only be read is a root where the program has written to it before (mprotect); pages of
+// files that were not written to hold no pointer.
 static bool reach_scan_roots(struct reach_scan_state *scan, struct err *err)
 {
-	char name[48], line[4352];
+	FILE *maps = reach_scan_maps(scan->pid);
+	char line[4352];
 	bool mapped = false;
-	FILE *maps;
 
-	snprintf(name, sizeof(name), "/proc/%d/maps", (int)scan->pid);
-	maps = fopen(name, "re");
 	if (!maps)
-		return err_set(err, ERR_IO, "cannot read %s", name);
+		return err_set(err, ERR_IO, "cannot read the maps of process %d", (int)scan->pid);
 	while (fgets(line, sizeof(line), maps)) {
 		uint64_t start, end;
 		char rights[8] = "";
-		int at = 0;
+		const char *path = reach_scan_line(line, &start, &end, rights);
 
 		mapped = true;
-		line[strcspn(line, "\n")] = '\0';
-		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %*s %*s %*s %n", &start, &end, rights,
-			   &at) == 3 &&
-		    rights[0] == 'r' && rights[1] == 'w')
-			reach_scan_mapping(scan, start, end, line + at);
+		if (!path || rights[0] != 'r')
+			continue;
+		scan->own_only = rights[1] != 'w';
+		if (!scan->own_only || (scan->pagemap >= 0 && rights[3] == 'p'))
+			reach_scan_mapping(scan, start, end, path);
 	}
+	scan->own_only = false;
 	fclose(maps);
 	scan->ended |= !mapped;
 	return true;
@@ -418,8 +536,7 @@ static bool reach_scan_read(void *stopped, int trace_fd, process_id process,
 	bool ok;
 
 	ASSERT(scan->tracee.count > 0 && trace_fd >= 0);
-	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)scan->pid);
-	scan->pagemap = open(path, O_RDONLY | O_CLOEXEC);
+	scan->pagemap = reach_scan_pagemap(scan->pid);
 	scan->buffer = mem_alloc(1, REACH_SEARCH_PART + 2 * SPACE_PAGE);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", trace_fd);
 	reader = reader_open(path, err);

@@ -346,6 +346,52 @@ def the_program_goes_on_while_a_copy_is_searched_and_sees_nothing_of_it():
     copied()
 
 
+# Whose only pointer is in memory that is shared, or that may not be written any more.
+SHARED = r"""
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+static void *sealed[512] __attribute__((aligned(4096))) = { sealed };
+static __attribute__((noinline)) void keep(int flags, int file, size_t block)
+{
+	void **memory = mmap(NULL, 16384, PROT_READ | PROT_WRITE, flags, file, 0);
+	if (memory == MAP_FAILED)
+		exit(1);
+	memory[1026] = malloc(block); // of its third page
+	if (flags == (MAP_PRIVATE | MAP_ANONYMOUS))
+		mprotect(memory, 16384, PROT_READ);
+}
+int main(int argc, char **argv)
+{
+	int file = memfd_create("file", 0);
+	(void)argv;
+	if (ftruncate(file, 16384) != 0)
+		return 1;
+	if (argc > 1)
+		madvise(mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 4096, MADV_DONTFORK);
+	keep(MAP_SHARED | MAP_ANONYMOUS, -1, 72001);
+	keep(MAP_SHARED, file, 72002);
+	keep(MAP_PRIVATE | MAP_ANONYMOUS, -1, 72003);
+	sealed[5] = malloc(72004);
+	mprotect(sealed, sizeof sealed, PROT_READ);
+	return 0;
+}
+"""
+
+
+@test
+def what_shared_and_sealed_memory_points_to_is_reachable():
+    with open("shared.c", "w", encoding="utf-8") as file:
+        file.write(SHARED)
+    equal(0, run(["gcc", "-O1", "shared.c", "-o", "shared"]).code)
+    for words in ([], ["no copy"]):
+        record(["./shared", *words], "--reachability", "-f")
+        told = lines()
+        equal([("reachable", "other")] * 3 + [("reachable", "global")],
+              [told[size][:2] for size in (72001, 72002, 72003, 72004)], words)
+
+
 @test
 def what_cannot_be_copied_is_searched_while_it_stands():
     copied("kept from children")
