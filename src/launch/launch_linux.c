@@ -92,9 +92,8 @@ static bool launch_look(struct launch *launch, struct err *err)
 	struct inspect *inspect = &launch->inspect;
 	bool unseen;
 
-	if (!launch_find(launch->options, launch->result, getenv("PATH"), &launch->program, err))
-		return false;
-	if (!preload_find_library(&launch->library, err))
+	if (!launch_find(launch->options, launch->result, getenv("PATH"), &launch->program, err) ||
+	    !preload_find_library(&launch->library, err))
 		return false;
 	preload_find_either(str_get(&launch->library), &launch->either);
 	inspect_program(inspect, str_get(&launch->program), launch->either.length > 0);

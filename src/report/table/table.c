@@ -9,7 +9,7 @@
 //
 // Impact and type are no function of a cell, since one cell has allocations of all four: a group of
 // the engine has four sums, and becomes up to four rows there (rows_of_group). A mark is a window
-// of its own, so the question is asked once for each phase.
+// of its own, so the question is asked once for each phase (table_phases.c).
 //
 // Labels cost names, and names cost symbols: stacks are looked up only after a first question,
 // which needs none, has said which are in the window (find_present).
@@ -580,80 +580,6 @@ static bool walk_allocations(struct table *table, const struct table_phase *phas
 		       walk.most);
 }
 
-// ---- phases ----
-
-static void add_phase(struct table *table, struct table_phase phase, size_t *capacity)
-{
-	// One without events may still be long; marks set at once leave nothing between them.
-	if (phase.from >= phase.to && phase.from_ns >= phase.to_ns) {
-		mem_free(phase.name);
-		return;
-	}
-	table->phases =
-		mem_grow(table->phases, capacity, table->phases_count + 1, sizeof *table->phases);
-	table->phases[table->phases_count++] = phase;
-}
-
-// "load", "load#2" where there are several.
-static char *name_mark(const struct window_mark *marks, size_t count, size_t index)
-{
-	struct str text = { 0 };
-	size_t same = 0, nth = 0;
-
-	ASSERT(index < count);
-	for (size_t i = 0; i < count; i++) {
-		same += strcmp(marks[i].name, marks[index].name) == 0;
-		nth = i == index ? same : nth;
-	}
-	str_add(&text, marks[index].name);
-	if (same > 1)
-		str_format(&text, "#%zu", nth);
-	return str_take(&text);
-}
-
-// Set when the window begins: the phase that the window begins in bears its name.
-static bool is_before(const struct window_mark *mark, const struct query_context *asked)
-{
-	return mark->edge < asked->from ||
-	       (mark->edge == asked->from && mark->time_ns <= asked->from_ns);
-}
-
-static void find_phases(struct table *table)
-{
-	struct query_context *asked = table->asked;
-	struct table_phase phase = { asked->from, 0, asked->from_ns, 0, mem_copy_text("(begin)") };
-	size_t count, capacity = 0;
-	const struct window_mark *marks = window_marks(asked->window, &count);
-
-	for (size_t i = 0; i < count; i++) {
-		if (marks[i].edge >= asked->to ||
-		    !query_has_process(&asked->selection.query, marks[i].process))
-			continue;
-		if (is_before(&marks[i], asked)) {
-			mem_free(phase.name);
-			phase.name = name_mark(marks, count, i);
-			continue;
-		}
-		phase.to = marks[i].edge;
-		phase.to_ns = marks[i].time_ns;
-		add_phase(table, phase, &capacity);
-		phase.from = phase.to;
-		phase.from_ns = phase.to_ns;
-		phase.name = name_mark(marks, count, i);
-	}
-	phase.to = asked->to;
-	phase.to_ns = asked->to_ns;
-	add_phase(table, phase, &capacity);
-}
-
-const struct table_phase *table_phase_of(const struct table *table, const struct table_row *row)
-{
-	for (; row->depth > 0; row = &table->rows[row->parent])
-		if (table_key(table, row) == KEYS_MARK)
-			return &table->phases[row->value];
-	return NULL;
-}
-
 // ---- all of it ----
 
 static bool fetch_shown(struct table *table, const uint32_t *list, size_t count, struct err *err)
@@ -791,7 +717,7 @@ struct table *table_new(struct query_context *asked, const struct table_options 
 		table->levels[i] =
 			(struct table_level){ .table = table, .depth = i, .width = i + 1 };
 	if (keys_has(&options->keys, KEYS_MARK))
-		find_phases(table);
+		table_find_phases(table);
 	if ((names_stacks(&options->keys) && !find_present(table, err)) || !fill(table, err) ||
 	    !warn_of_orphans(asked, err)) {
 		table_free(table);

@@ -185,6 +185,7 @@ struct window_query table_query(struct table *table, size_t depth, const struct 
 enum window_type table_type_of(const struct window_query *query,
 			       const struct window_allocation *allocation);
 const struct table_phase *table_phase_of(const struct table *table, const struct table_row *row);
+void table_find_phases(struct table *table); // fills `phases`; the names are owned
 bool table_typed(const struct table *table, size_t depth);
 
 // For others who write figures of rows for people: what is above a table; one column's title,
