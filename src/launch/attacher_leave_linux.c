@@ -228,8 +228,6 @@ static enum attacher_left attacher_try_to_leave(struct attacher *attacher, const
 bool attacher_leave(struct attacher *attacher, const char *session,
 		    struct attacher_figures *figures, struct err *err)
 {
-	struct err why = { .kind = ERR_NONE };
-
 	for (int try = 0; try < ATTACHER_LEAVES; try++) {
 		if (try > 0) // a thread needs the processor to come out
 			now_sleep(ATTACHER_NAP_NS *
@@ -238,12 +236,7 @@ bool attacher_leave(struct attacher *attacher, const char *session,
 		    ATTACHER_NOT_YET)
 			return true; // or it has ended, or is another program by now
 	}
-	if (!attachable_await(attacher->pid, 0, -1, NULL, &why))
-		return err_set(err, ERR_IO,
-			       "the recorder stays in it (try: tidemark ctl %d detach): %s",
-			       (int)attacher->pid, why.text);
-	return err_set(err, ERR_IO,
-		       "process %d: the recorder's memory stays there, since a thread does not "
-		       "come out of it",
+	return attachable_await(attacher->pid, 0, -1, NULL, err) &&
+	       err_set(err, ERR_IO, "a thread of process %d does not come out of the recorder",
 		       (int)attacher->pid);
 }

@@ -285,11 +285,14 @@ static bool attacher_answers(const struct attacher *attacher, struct err *err)
 	case ATTACH_DONE:
 		return true;
 	case ATTACH_RUNS:
+		return err_set(err, ERR_USAGE,
+			       "process %d is being recorded already (try: tidemark ctl %d detach)",
+			       (int)attacher->pid, (int)attacher->pid);
 	case ATTACH_PRELOAD:
 		return err_set(err, ERR_USAGE,
-			       "process %d is being recorded already, or was started by tidemark "
-			       "record (try: tidemark ctl %d detach)",
-			       (int)attacher->pid, (int)attacher->pid);
+			       "process %d was started by tidemark record: the recorder that it "
+			       "has from its start records once",
+			       (int)attacher->pid);
 	case ATTACH_FAILED:
 		return err_set(err, ERR_IO, "process %d cannot be recorded: %s%s%s",
 			       (int)attacher->pid, why < 6 ? whys[why] : "",
@@ -673,6 +676,14 @@ static bool attacher_has(const struct attacher *attacher, const char *session,
 	       strcmp(name, session) == 0;
 }
 
+bool attacher_stays(pid_t pid, struct err *err)
+{
+	return err_wrap(err,
+			"the recorder stays in it (to take it out later: tidemark record -p %d "
+			"--duration 1s)",
+			(int)pid);
+}
+
 static bool attacher_end_one(pid_t pid, const char *session, struct attacher_figures *figures,
 			     struct err *err)
 {
@@ -681,8 +692,9 @@ static bool attacher_end_one(pid_t pid, const char *session, struct attacher_fig
 	bool ok = true;
 
 	if (attacher_open(&attacher, pid, &unread) && attacher_has(&attacher, session, figures))
-		ok = attacher_find_ways(&attacher, err) &&
-		     attacher_leave(&attacher, session, figures, err);
+		ok = (attacher_find_ways(&attacher, err) &&
+		      attacher_leave(&attacher, session, figures, err)) ||
+		     attacher_stays(pid, err);
 	attacher_close(&attacher);
 	return ok;
 }

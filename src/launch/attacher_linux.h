@@ -41,3 +41,6 @@ bool attacher_begin(pid_t pid, const char *library, const char *session, struct 
 // `err` says what was left. A process that has ended is no failure.
 bool attacher_end(pid_t pid, const char *session, struct attacher_figures *figures,
 		  struct err *err);
+
+// It is not taken out: what `err` says, with what that means and what can be done. False.
+bool attacher_stays(pid_t pid, struct err *err);

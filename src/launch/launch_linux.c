@@ -270,14 +270,15 @@ static bool launch_await(const struct launch *launch, struct err *err)
 // Take the recorder out of a program that runs on.
 static void launch_detach(struct launch *launch)
 {
+	pid_t pid = (pid_t)launch->options->attach_pid;
 	struct err err = { 0 };
 
-	ASSERT(launch->options->attach_pid != 0 || !launch->attached);
+	ASSERT(pid != 0 || !launch->attached);
 	if (!launch->attached)
 		return;
 	launch->attached = false;
-	if (!launch_await(launch, &err) || !attacher_end((pid_t)launch->options->attach_pid,
-							 launch->session, &launch->figures, &err))
+	if (launch_await(launch, &err) ? !attacher_end(pid, launch->session, &launch->figures, &err)
+				       : !attacher_stays(pid, &err))
 		launch_tell(launch->options, "warning: %s", err.text);
 	launch->result->stop_ns = launch->figures.stop_ns;
 	launch_note_attached(launch);

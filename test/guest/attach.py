@@ -354,10 +354,12 @@ def what_cannot_be_attached_to_is_refused_with_the_remedy():
 VFORKS = r"""#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-int main(void)
+int main(int argc, char **argv)
 {
 	char byte;
 
+	if (argc > 1 && (write(1, "ready\n", 6) != 6 || read(0, &byte, 1) != 1))
+		return 1;
 	if (vfork() == 0)
 		_exit(write(1, "ready\n", 6) != 6 || read(0, &byte, 1) != 1);
 	for (;;) {
@@ -394,6 +396,47 @@ def a_thread_that_can_not_be_stopped_is_told_and_waited_for():
         recording.end(0)
         running.process.kill()
         running.process.communicate()
+
+
+@test
+def one_that_cannot_be_left_is_left_by_the_next_recording():
+    with open("vforks.c", "w", encoding="ascii") as file:
+        file.write(VFORKS)
+    for bits in ("-m64",) if why_not_32_bits() else ("-m64", "-m32"):
+        made = run(["gcc", bits, "-w", "-O1", "-fno-builtin", "-o", "vforks", "vforks.c"])
+        equal(0, made.code, made.err)
+        running = Running(["./vforks", "late"]).ready()
+        recording = Running([TIDEMARK, "record", "-p", str(running.pid), "-o", "t.tide", "-f"],
+                            env={**environment(), "TIDEMARK_TEST_STOP_MS": "10"})
+        check("attached" in recording.process.stderr.readline(), "it is not attached to")
+        running.process.stdin.write("x")
+        running.process.stdin.flush()
+        running.ready()
+        os.kill(recording.pid, signal.SIGINT)
+        said = recording.process.communicate(timeout=PATIENCE_SECONDS)[1]
+        check("the recorder stays in it" in said and f"record -p {running.pid}" in said, said)
+        equal(2, run([TIDEMARK, "ctl", str(running.pid), "detach"]).code, "nobody listens there")
+        running.process.stdin.write("x")
+        running.process.stdin.flush()
+        check("memfd:tidemark" in maps_of(running.pid), "it does not stay")
+        ended = attach(running, "--duration", "100ms")
+        check("stays" not in ended.err, ended.err)
+        check("memfd:tidemark" not in maps_of(running.pid), "the recorder's memory is still there")
+        running.process.kill()
+        running.process.communicate()
+
+
+@test
+def who_was_started_by_record_is_not_told_to_detach():
+    recording = Running([TIDEMARK, "record", "-o", "t.tide", "-f", looper()[0], "1", str(KEPT)]).ready()
+    pid = int(run(["pgrep", "-P", str(recording.pid), "-f", "^" + looper()[0]]).out)
+    equal(0, run([TIDEMARK, "ctl", str(pid), "detach"]).code, "detaching")
+    wait_for(lambda: "is not being" in run([TIDEMARK, "ctl", str(pid), "mark", "x"]).err, "the end")
+    ended = run([TIDEMARK, "record", "-p", str(pid), "-o", "no.tide"])
+    check(ended.code == 125 and "started by tidemark record" in ended.err and
+          "detach" not in ended.err, ended.code, ended.err)
+    os.kill(pid, signal.SIGKILL)
+    recording.process.communicate(timeout=PATIENCE_SECONDS)
 
 
 @test
