@@ -1,7 +1,9 @@
 // tidemark view: a trace in the browser.
 #include "cli/args.h"
+#include "cli/fleet_desk.h"
 #include "cli/interrupt.h"
 #include "cli/print_options.h"
+#include "cli/remote.h"
 
 #include "os/file.h"
 #include "os/quit.h"
@@ -12,10 +14,12 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
 	OPTION_PORT = 1,
 	MAX_BYTES_DEFAULT = 15 << 20,
+	FLEET_UNREAD = 64 << 20,
 };
 
 struct request {
@@ -107,14 +111,25 @@ static void door_close(struct door *door)
 
 // ---- serving ----
 
-static int serve(const struct request *request, struct viewer *viewer)
+static void answer_trace(void *viewer, const char *path, const char *query,
+			 bool (*gone)(void *context), void *context, struct viewer_reply *reply)
+{
+	viewer_answer(viewer, path, query, gone, context, reply);
+}
+
+static void stop_trace(void *viewer)
+{
+	viewer_stop(viewer);
+}
+
+static int serve(const struct request *request, const struct server_answers *answers)
 {
 	struct server *server;
 	struct door door = { 0 };
 	struct err err = { 0 };
 
 	quit_watch();
-	server = server_start(viewer, (uint16_t)request->port, &err);
+	server = server_start(answers, (uint16_t)request->port, &err);
 	if (!server)
 		return args_fail(&cmd_view, &err);
 	printf("%s\n", server_address(server));
@@ -131,12 +146,41 @@ static int serve(const struct request *request, struct viewer *viewer)
 	return EXIT_ANSWERED;
 }
 
+static int view_fleet(const struct request *request)
+{
+	struct fleet_desk desk;
+	const struct server_answers answers = {
+		fleet_desk_answer,
+		fleet_desk_stop,
+		&desk,
+		FLEET_UNREAD,
+	};
+	struct err err = { 0 };
+	bool good;
+
+	interrupt_watch();
+	good = fleet_desk_open(&desk, request->viewer.path, TIDEMARK_VERSION, &err);
+	interrupt_leave();
+	return good ? serve(request, &answers) : args_fail(&cmd_view, &err);
+}
+
+// A trace in a database is a file from here on.
+static bool fetch(const char **path, struct err *err)
+{
+	if (*path && remote_is(*path))
+		*path = remote_fetch(*path, err);
+	return !err->kind;
+}
+
 static int view(struct request *request)
 {
 	struct viewer viewer = { 0 };
 	struct err err = { 0 };
 	bool good;
 	int code;
+
+	if (!fetch(&request->viewer.path, &err) || !fetch(&request->viewer.other, &err))
+		return args_fail(&cmd_view, &err);
 
 	request->viewer.symbols = request->print.symbols;
 	request->viewer.window.progress = request->print.progress;
@@ -151,13 +195,31 @@ static int view(struct request *request)
 	if (!good)
 		return args_fail(&cmd_view, &err);
 	if (!request->single.path)
-		code = serve(request, &viewer);
+		code = serve(request,
+			     &(struct server_answers){ answer_trace, stop_trace, &viewer,
+						       viewer.sums.window_options.memory_bytes });
 	else if (html_export_write(&viewer, &request->single, &err))
 		code = EXIT_ANSWERED;
 	else
 		code = args_fail(&cmd_view, &err);
 	viewer_close(&viewer);
 	return code;
+}
+
+// An option that is about one trace; NULL: none was given.
+static const char *of_a_trace(const struct request *request)
+{
+	const struct symbols_options *symbols = &request->print.symbols;
+
+	return request->viewer.other                            ? "diff"
+	       : request->viewer.source_root                    ? "source-root"
+	       : request->single.path                           ? "html"
+	       : request->single.bytes_max != MAX_BYTES_DEFAULT ? "max-bytes"
+	       : request->viewer.window.memory_bytes            ? "memory"
+	       : symbols->path                                  ? "symbols"
+	       : symbols->debuginfod                            ? "debuginfod"
+	       : symbols->mangled                               ? "mangled"
+								: NULL;
 }
 
 static int run(int argc, char **argv)
@@ -181,25 +243,35 @@ static int run(int argc, char **argv)
 		args_mistake(&args, "--scrub and --force are about --html");
 		return args.exit_code;
 	}
-	return view(&request);
+	if (!remote_is(request.viewer.path) || strchr(request.viewer.path, '?'))
+		return view(&request);
+	if (!of_a_trace(&request))
+		return view_fleet(&request);
+	args_mistake(&args, "--%s is about one trace: clickhouse://HOST:PORT/DATABASE?trace=NUMBER",
+		     of_a_trace(&request));
+	return args.exit_code;
 }
 
 const struct command cmd_view = {
 	.name = "view",
 	.brief = "show a trace in the browser",
-	.usage = "FILE [--diff B] [options]\n       tidemark view FILE --html OUT.html [--scrub]",
+	.usage = "FILE [--diff B] [options]\n       tidemark view FILE --html OUT.html [--scrub]\n"
+		 "       tidemark view clickhouse://HOST:PORT/DATABASE",
 	.text = "Serves one page on this machine alone, prints its address and opens it in the\n"
 		"browser, until Ctrl-C. The address holds a token that changes each time;\n"
 		"without it nothing is answered. The page asks what the other commands answer.\n"
 		"With --html one file is written instead, which works without a server, offline\n"
-		"and in an e-mail; it says where it is coarser than the trace.\n",
+		"and in an e-mail; it says where it is coarser than the trace.\n"
+		"Of a database (tidemark push) it shows what all its traces say together.\n",
 	.examples = "  tidemark view app.tide\n"
 		    "  tidemark view before.tide --diff after.tide\n"
 		    "  tidemark view app.tide --html app.html --scrub     for somebody else\n"
-		    "  tidemark view app.tide --no-open --port 8123   through an ssh tunnel\n",
+		    "  tidemark view app.tide --no-open --port 8123   through an ssh tunnel\n"
+		    "  tidemark view clickhouse://db.example/memory   as tidemark fleet\n",
 	.notes = "Environment:\n"
 		 "  DISPLAY, WAYLAND_DISPLAY  without either no browser is opened (on Linux)\n"
 		 "  DEBUGINFOD_URLS           servers that --debuginfod asks\n",
 	.options = options,
+	.takes_places = true,
 	.run = run,
 };

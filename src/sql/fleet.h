@@ -60,11 +60,11 @@ void fleet_answer_fini(struct fleet_answer *answer); // accepts { 0 }
 
 // Each of these: false with *err, and `answer` needs no fleet_answer_fini then. ERR_USAGE: there
 // are no such runs, versions or sites.
-typedef bool fleet_question(struct clickhouse *clickhouse, const struct fleet_wish *wish,
-			    struct fleet_answer *answer, struct err *err);
+typedef bool fleet_question_asker(struct clickhouse *clickhouse, const struct fleet_wish *wish,
+				  struct fleet_answer *answer, struct err *err);
 
-fleet_question fleet_sites; // that hold most, by bytes times seconds
-fleet_question fleet_grew;  // whose level rose most from one version to another
-fleet_question fleet_hosts; // and which are not like the others
-fleet_question fleet_trend; // of a site, or of all: a row for each version
-fleet_question fleet_traces;
+fleet_question_asker fleet_sites; // that hold most, by bytes times seconds
+fleet_question_asker fleet_grew;  // whose level rose most from one version to another
+fleet_question_asker fleet_hosts; // and which are not like the others
+fleet_question_asker fleet_trend; // of a site, or of all: a row for each version
+fleet_question_asker fleet_traces;

@@ -19,6 +19,7 @@ static const struct kind {
 	[REFUSAL_QUERY] = { 414, "query" },
 	[REFUSAL_HOST] = { 421, "host" },
 	[REFUSAL_INTERNAL] = { 500, "internal" },
+	[REFUSAL_DATABASE] = { 502, "database" },
 	[REFUSAL_BUSY] = { 503, "busy" },
 	[REFUSAL_SUPERSEDED] = { 503, "busy" },
 };

@@ -17,6 +17,7 @@ enum refusal {
 	REFUSAL_QUERY,
 	REFUSAL_HOST,
 	REFUSAL_INTERNAL,
+	REFUSAL_DATABASE,
 	REFUSAL_BUSY,
 	REFUSAL_SUPERSEDED, // BUSY for good: a newer question of its lane came
 	REFUSALS,

@@ -12,9 +12,18 @@
 
 struct server;
 
-// `viewer` is borrowed until server_stop. `port` 0: the system chooses. NULL: the port is
+// Who answers: a viewer (viewer.h), or whoever has other questions for the page.
+struct server_answers {
+	void (*answer)(void *of, const char *path, const char *query, bool (*gone)(void *context),
+		       void *context, struct viewer_reply *reply); // as viewer_answer
+	void (*stop)(void *of);                                    // as viewer_stop
+	void *of;
+	uint64_t unread_bytes_max; // of answers that wait to be read, together; one always may
+};
+
+// What `answers` has is borrowed until server_stop. `port` 0: the system chooses. NULL: the port is
 // taken, or there is no libmicrohttpd (on Windows, winsock).
-struct server *server_start(struct viewer *viewer, uint16_t port, struct err *err);
+struct server *server_start(const struct server_answers *answers, uint16_t port, struct err *err);
 
 // "http://127.0.0.1:PORT/#t=TOKEN". Borrowed.
 const char *server_address(const struct server *server);

@@ -27,7 +27,7 @@ enum {
 };
 
 struct server {
-	struct viewer *viewer; // borrowed
+	struct server_answers answers;
 	struct gate gate;
 	struct httpd httpd;
 	struct MHD_Daemon *daemon;
@@ -180,8 +180,7 @@ static bool fits(struct server *server, const struct viewer_reply *reply)
 {
 	size_t waiting = atomic_load(&server->sending_bytes);
 
-	return waiting == 0 ||
-	       waiting + reply->body.length <= server->viewer->sums.window_options.memory_bytes;
+	return waiting == 0 || waiting + reply->body.length <= server->answers.unread_bytes_max;
 }
 
 static enum MHD_Result answer(struct server *server, struct MHD_Connection *connection,
@@ -199,7 +198,7 @@ static enum MHD_Result answer(struct server *server, struct MHD_Connection *conn
 		return send_nothing(&server->httpd, connection);
 	// What takes its time is no idleness; the clock begins anew when the answer is there.
 	server->httpd.set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, 0u);
-	viewer_answer(server->viewer, path, request->query, is_closed, &fd, &reply);
+	server->answers.answer(server->answers.of, path, request->query, is_closed, &fd, &reply);
 	server->httpd.set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT,
 					    (unsigned)IDLE_SECONDS);
 	if (fits(server, &reply))
@@ -272,13 +271,13 @@ static int listen_at(uint16_t *port, struct err *err)
 	return fd;
 }
 
-struct server *server_start(struct viewer *viewer, uint16_t port, struct err *err)
+struct server *server_start(const struct server_answers *answers, uint16_t port, struct err *err)
 {
 	struct server *server = mem_alloc(1, sizeof *server);
 	uint8_t bytes[GATE_TOKEN_BYTES];
 	int fd = -1;
 
-	server->viewer = viewer;
+	server->answers = *answers;
 	signal(SIGPIPE, SIG_IGN); // a browser that goes away
 	if (httpd_load(&server->httpd, err) && random_bytes(bytes, sizeof bytes, err))
 		fd = listen_at(&port, err);
@@ -314,7 +313,7 @@ bool server_stop(struct server *server)
 {
 	const struct timespec step = { .tv_nsec = 10 * 1000 * 1000 };
 
-	viewer_stop(server->viewer);
+	server->answers.stop(server->answers.of);
 	for (int i = 0; i < STOP_MS / 10 && atomic_load(&server->requests) > 0; i++)
 		nanosleep(&step, NULL);
 	if (atomic_load(&server->requests) > 0)

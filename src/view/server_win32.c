@@ -29,7 +29,7 @@ enum {
 };
 
 struct server {
-	struct viewer *viewer; // borrowed
+	struct server_answers answers;
 	struct gate gate;
 	SOCKET listening;
 	pthread_t accepting;
@@ -188,8 +188,7 @@ static bool fits(struct server *server, const struct viewer_reply *reply)
 {
 	size_t waiting = atomic_load(&server->sending_bytes);
 
-	return waiting == 0 ||
-	       waiting + reply->body.length <= server->viewer->sums.window_options.memory_bytes;
+	return waiting == 0 || waiting + reply->body.length <= server->answers.unread_bytes_max;
 }
 
 static bool answer(struct connection *connection, const struct head *head)
@@ -206,7 +205,8 @@ static bool answer(struct connection *connection, const struct head *head)
 		return send_page(connection, head);
 	if (strcmp(head->gate.path, "/favicon.ico") == 0)
 		return send_nothing(connection, head);
-	viewer_answer(server->viewer, head->gate.path, head->query, is_closed, connection, &reply);
+	server->answers.answer(server->answers.of, head->gate.path, head->query, is_closed,
+			       connection, &reply);
 	if (fits(server, &reply))
 		return send_reply(connection, head, &reply);
 	viewer_reply_fini(&reply);
@@ -407,7 +407,7 @@ static bool open_door(struct server *server, uint16_t port, struct err *err)
 	return err_set(err, ERR_IO, "cannot start the server");
 }
 
-struct server *server_start(struct viewer *viewer, uint16_t port, struct err *err)
+struct server *server_start(const struct server_answers *answers, uint16_t port, struct err *err)
 {
 	struct server *server;
 	WSADATA data;
@@ -417,7 +417,7 @@ struct server *server_start(struct viewer *viewer, uint16_t port, struct err *er
 		return NULL;
 	}
 	server = mem_alloc(1, sizeof *server);
-	server->viewer = viewer;
+	server->answers = *answers;
 	if (open_door(server, port, err))
 		return server;
 	mem_free(server);
@@ -432,7 +432,7 @@ const char *server_address(const struct server *server)
 
 bool server_stop(struct server *server)
 {
-	viewer_stop(server->viewer);
+	server->answers.stop(server->answers.of);
 	atomic_store(&server->stopping, true);
 	pthread_join(server->accepting, NULL);
 	closesocket(server->listening);

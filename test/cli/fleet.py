@@ -13,10 +13,14 @@ import subprocess
 import threading
 import time
 import types
+import urllib.parse
 
 from libanswer import TIDEMARK, answer, assemble, make, refused, run, sampled
 from libclickhouse import Server, free_port
-from libtests import PATIENCE_SECONDS, check, equal, main, test
+from libfleet import HOSTS, ODD, fleet_of, levels
+from libschema import valid
+from libtests import PATIENCE_SECONDS, Skip, check, equal, main, test
+from libview import Server as Viewer
 
 os.environ["XDG_CACHE_HOME"] = os.path.abspath("caches")
 KEPT = os.path.abspath("caches/tidemark/traces")
@@ -294,35 +298,12 @@ def a_server_that_was_busy_is_asked_again_and_its_answer_counts():
 
 # ---- many traces ----
 
-HOSTS = ("web1", "web2", "web3", "web4", "web5")
-ODD = "odd\tname'\\ of \"it\""
-
-
-def levels(version, host):
-    """What the sites of a run hold all the time."""
-    number = int(host[-1])
-    return {"cache": 900_000 if host == "web4" else 100_000 + number,
-            "leak": 10_000 + 100 * number + (30_000 if version == "1.1" else 0),
-            **({ODD: 5_000} if version == "1.1" and number < 3 else {})}
-
-
-def fleet_of(server):
-    """A run of each version on each host; those of 1.1 began a day later. The last one has no labels."""
-    runs = [(version, host) for version in ("1.0", "1.1") for host in HOSTS] + [(None, None)]
-    files = []
-    for number, (version, host) in enumerate(runs, 1):
-        day = 1_700_000_000 + (86_400 if version == "1.1" else 0)
-        lines = [f"trace id={number:032x} began={(day + number) * 10**9} tick=0 command=\"./server\""]
-        if version:
-            lines.append(f"trace labels=\"version={version}\\nhost={host}\\n\"")
-        lines += ["process p pid=1 exe=\"/bin/server\"", "thread t p tid=1"]
-        sites = levels(version, host) if version else {"cache": 1}
-        for site, (name, size) in enumerate(sites.items(), 1):
-            quoted = name.replace("\\", "\\\\").replace('"', '\\"').replace("\t", "\\t")
-            lines += [f"frame f{site} {site}", f"name f{site} \"{quoted}\"", f"stack s{site} f{site}"]
-        lines += [f"@0 t malloc s{site} {site * 0x1000000} {size}" for site, size in enumerate(sites.values(), 1)]
-        files.append(assemble(f"run{number}", "\n".join(lines + ["end duration=2000000000"]) + "\n"))
-    run("push", *files, "--to", server.place)
+@contextlib.contextmanager
+def fleet_database():
+    with database("questions") as server:
+        if not traces(server):
+            fleet_of(server)
+        yield server
 
 
 def fleet(server, question, *words, **more):
@@ -345,8 +326,7 @@ def near(expected, found):
 
 @test
 def what_many_traces_say_is_what_their_sites_add_up_to():
-    with database("questions") as server:
-        fleet_of(server)
+    with fleet_database() as server:
         all_runs = [levels(version, host) for version in ("1.0", "1.1") for host in HOSTS] + [{"cache": 1}]
         found = fleet(server, "sites", "-n", "0")
         equal(11, found["runs"])
@@ -434,6 +414,92 @@ def what_a_fleet_cannot_answer_is_said_in_one_line():
         check("not complete" not in run("fleet", "sites", place).stdout)
         run("push", sampled(), "--to", place)
         check("1 of the runs were sampled" in run("fleet", "sites", place).stdout)
+
+
+# ---- the viewer ----
+
+
+def viewed(*words):
+    if run("view", "--help", check=None).returncode:
+        raise Skip("this tidemark was built without the viewer (libmicrohttpd)")
+    return Viewer(*words, "--no-open")
+
+
+@test
+def the_viewer_answers_what_fleet_writes():
+    with fleet_database() as server:
+        with viewed(server.place) as viewer:
+            told = viewer.ask("/api/view")
+            valid(told, "view-fleet")
+            equal(server.place, told["place"])
+            for question, *words in (("sites",), ("grew",), ("hosts",), ("trend",), ("traces",), ("grew", "--before", "1.0", "--after", "1.1"),
+                                     ("grew", "--ago", "23h"), ("trend", "--site", ODD), ("sites", "-n", "1"),
+                                     ("sites", "--label", "host=web1", "--label", "version=1.0"), ("sites", "--since", "900000h"),
+                                     ("hosts", "--host-label", "version"), ("trend", "--version-label", "host")):
+                pairs = [("n" if name == "-n" else name[2:], value) for name, value in zip(words[::2], words[1::2])]
+                came = viewer.get("/api/fleet?" + urllib.parse.urlencode([("question", question), *pairs]))
+                equal(200, came.status, came.body)
+                equal(run("fleet", question, server.place, "-n", "200", *words, "--json").stdout, came.body.decode(), (question, words))
+            for query, said in (("", "not a question"), ("question=site", "did you mean sites"), ("question=sites&bye=1", "no parameter 'bye'"),
+                                ("question=sites&site=x", "--site is for trend"), ("question=grew&before=1&ago=1h", "not both"),
+                                ("question=sites&question=grew", "once"), ("question=trend&site=a&site=b", "once"),
+                                ("question=sites&n=10001", "number from"), ("question=sites&since=soon", "a time"),
+                                ("question=sites&label=x", "NAME=VALUE"), ("question=sites&label=a%3Db", "no run"),
+                                ("question=trend&site=nothing", "no site is called nothing"), ("question=grew&after=3", "no run has version=3")):
+                check(said in viewer.refused("/api/fleet?" + query, 400, "usage"), query)
+            for path in ("/api/marks", "/api/window", "/api/fleet/", "/api/sites"):
+                viewer.refused(path, 404, "path")
+            viewer.refused("/api/fleet?question=sites", 401, "token", token=None)
+
+
+@test
+def a_database_that_goes_away_is_an_error_of_its_own():
+    begin = [b"18.16.1\n", b"2\n", b"1\n"]
+    with saying([*begin, *begin, b"hello", b"hello", *begin, b"1\t1\t1\t0\t0\n", b"10\t"]) as place, viewed(place) as viewer:
+        for said in ("makes no sense", "not ClickHouse", "makes no sense"):
+            check(said in viewer.refused("/api/fleet?question=sites", 502, "database"), said)
+
+
+@test
+def a_question_whose_page_is_closed_is_not_asked_on():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        answers = [b"18.16.1\n", b"2\n", b"1\n"]
+
+        def talk():
+            for body in answers:
+                taken, _ = silent.accept()
+                with taken:
+                    taken.recv(65536)
+                    taken.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+
+        talking = threading.Thread(target=talk)
+        talking.start()
+        with viewed(f"clickhouse://127.0.0.1:{silent.getsockname()[1]}/memory") as viewer:
+            talking.join()
+            with socket.create_connection(("127.0.0.1", viewer.port)) as page:
+                page.sendall(f"GET /api/fleet?question=sites HTTP/1.1\r\nHost: {viewer.host}\r\n"
+                             f"Authorization: Bearer {viewer.token}\r\n\r\n".encode())
+                taken, _ = silent.accept()
+                check(taken.recv(1))
+            with taken:
+                taken.settimeout(PATIENCE_SECONDS)
+                while taken.recv(65536):
+                    pass  # until the viewer hangs up
+
+
+@test
+def what_is_about_one_trace_is_refused_where_there_are_many():
+    with database("many") as server:
+        viewed_none = "no trace was sent to many"
+        if run("view", "--help", check=None).returncode:
+            raise Skip("this tidemark was built without the viewer (libmicrohttpd)")
+        check(viewed_none in refused("view", server.place, "--no-open", code=3))
+        for words in (("--html", "x.html"), ("--diff", "kitchen.tide"), ("--memory", "1G"), ("--mangled",)):
+            check(f"{words[0]} is about one trace" in refused("view", server.place, *words), words)
+        # A second trace may be in a database, too.
+        first, second = push(server, assemble("kitchen"), assemble("family"))
+        with viewed(f"{server.place}?trace={first}", "--diff", f"{server.place}?trace={second}") as viewer:
+            equal(second, viewer.ask("/api/view")["diff"][:32])
 
 
 main()

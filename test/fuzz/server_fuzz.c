@@ -129,7 +129,7 @@ static void fetch(struct clickhouse *clickhouse)
 	pull_free(pull);
 }
 
-static void ask(struct clickhouse *clickhouse, fleet_question *question)
+static void ask(struct clickhouse *clickhouse, fleet_question_asker *question)
 {
 	const struct fleet_wish wish = { .version = "version", .host = "host" };
 	struct fleet_answer answer;
@@ -258,8 +258,8 @@ static void profile(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static fleet_question *const questions[] = { fleet_sites, fleet_grew, fleet_hosts,
-						     fleet_trend, fleet_traces };
+	static fleet_question_asker *const questions[] = { fleet_sites, fleet_grew, fleet_hosts,
+							   fleet_trend, fleet_traces };
 	const struct clickhouse_place place = { .url = "clickhouse://db/memory", .tries = 1 };
 	struct err err = { 0 };
 	struct clickhouse *clickhouse;

@@ -8,9 +8,9 @@ import re
 import shutil
 import subprocess
 import sys
-import threading
 
-SOURCE = os.environ["TIDEMARK_SOURCE"]
+from libbrowser import need_browser, run_checks
+
 TIDEMARK = os.environ["TIDEMARK"]
 BUILD = os.environ["TIDEMARK_BUILD"]
 HOSTILE = r'''
@@ -20,11 +20,6 @@ int main(void) { leak(); return 0; }
 '''
 
 servers = []
-
-
-def skip(reason):
-    print(reason)
-    sys.exit(77)
 
 
 def run(*words, **more):
@@ -124,26 +119,8 @@ def prepare():
 
 
 def main():
-    if not os.path.exists("/usr/bin/chromium"):
-        skip("needs Debian's chromium")
-    if not shutil.which("node") or not os.path.exists(os.path.join(SOURCE, "web", "node_modules", "playwright-core")):
-        skip("needs node and npm packages (tools/web setup)")
-    if run(TIDEMARK, "view", "--help").returncode:
-        skip("this tidemark was built without the viewer (libmicrohttpd)")
-    given = prepare()
-    browser = subprocess.Popen(["node", os.path.join(SOURCE, "test", "web", "libchecks.mjs"), json.dumps(given)],
-                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    killer = threading.Timer(840, browser.kill)
-    killer.start()
-    for line in browser.stdout:
-        if line == "# remove\n":
-            os.remove("gone.tide")
-            browser.stdin.write("gone\n")
-            browser.stdin.flush()
-            continue
-        print(line, end="", flush=True)
-    killer.cancel()
-    return browser.wait()
+    need_browser()
+    return run_checks("libchecks.mjs", prepare(), {"remove": lambda: os.remove("gone.tide")})
 
 
 try:

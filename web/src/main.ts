@@ -6,6 +6,7 @@ import type { Mark, View } from "./ask/types";
 import { messageOf } from "./app";
 import { fill, h } from "./base/dom";
 import { applyTheme } from "./base/theme";
+import { FleetPage } from "./fleet/page";
 import { openEmbedded } from "./offline/embedded";
 import { Shell } from "./shell";
 
@@ -48,7 +49,12 @@ async function start(): Promise<void> {
 	let shell: Shell | null = null;
 	source ??= new ServerSource(token, (why) => shell?.gone(why));
 	try {
-		const [view, marks] = await Promise.all([source.get<View>("view"), source.get<{ marks: Mark[] }>("marks")]);
+		const view = await source.get<View | { schema: "tidemark-view-fleet-1"; place: string }>("view");
+		if ("place" in view) {
+			new FleetPage(root, source, view.place, `t=${token}`).open();
+			return;
+		}
+		const marks = await source.get<{ marks: Mark[] }>("marks");
 		shell = new Shell(root, source, view, marks.marks, source.single ? "" : `t=${token}`);
 		shell.open();
 	} catch (error) {

@@ -2,12 +2,12 @@
 import type { App, Screen } from "./app";
 import type { Source } from "./ask/source";
 import type { Info, Mark, StackRow, View } from "./ask/types";
-import { add, download, fill, h } from "./base/dom";
-import { type Picture, pngOf, svgOf } from "./base/pen";
-import { type State, Store } from "./base/state";
+import { fill, h } from "./base/dom";
+import { FORM, type State, Store } from "./base/state";
 import { baseName, bytes, count, duration, plural } from "./base/text";
-import { onTheme, setThemeMode, themeMode } from "./base/theme";
+import { onTheme } from "./base/theme";
 import { commandLine } from "./base/words";
+import { copyButton, exportsMenu, showTab, tabAt, tabsOf, themeButton, turnTheme } from "./parts/frame";
 import { openHelp } from "./parts/help";
 import { SearchPart } from "./parts/search";
 import { StackPart } from "./parts/stack";
@@ -41,7 +41,7 @@ export class Shell implements App {
 
 	constructor(private root: HTMLElement, readonly source: Source, readonly view: View,
 		readonly marks: Mark[], prefix: string) {
-		this.store = new Store(window.location.hash.slice(1), prefix);
+		this.store = new Store(window.location.hash.slice(1), prefix, FORM);
 		if (!view.layers.includes(this.store.state.layer) && view.layers.length > 0)
 			this.store.set({ layer: view.layers[0] }, true);
 		this.stack = new StackPart(this);
@@ -49,11 +49,7 @@ export class Shell implements App {
 		this.summary = new SummaryPart(this, () => this.timeline.zoomToWindow());
 		this.searchPart = new SearchPart(this);
 		this.screens = screensOf(this);
-		this.tabs = h("div", { class: "tabs", role: "tablist", "aria-label": "Views" },
-			...this.screens.map((screen, i) => h("button", {
-				type: "button", role: "tab", id: `tab-${screen.id}`, "aria-controls": "panel", title: `${screen.title} (${i})`,
-				onclick: () => this.store.set({ tab: screen.id }),
-			}, screen.title)));
+		this.tabs = tabsOf(this.screens, 0, (tab) => this.store.set({ tab }));
 	}
 
 	open(): void {
@@ -65,7 +61,7 @@ export class Shell implements App {
 			} }, "Skip to the table"),
 			this.header(), this.banner,
 			h("main", {}, this.timeline.root, this.summary.root, this.searchPart.chips,
-				h("div", { class: "tab-row" }, this.tabs, this.working, this.exports()), h("div", { class: "work" }, this.panel, this.stack.root)),
+				h("div", { class: "tab-row" }, this.tabs, this.working, exportsMenu(this.view.file.replace(/\.tide$/, ""), () => this.current, () => [this.timeline.picture()])), h("div", { class: "work" }, this.panel, this.stack.root)),
 			this.live);
 		this.showFacts();
 		this.showBanners();
@@ -75,7 +71,10 @@ export class Shell implements App {
 		document.addEventListener("keydown", (event) => this.key(event));
 		this.store.listen((changed) => this.update(changed));
 		window.addEventListener("resize", () => this.current.resize?.());
-		onTheme(() => this.current.update(new Set(["tab"])));
+		onTheme(() => {
+			this.timeline.redraw();
+			this.current.update(new Set(["tab"]));
+		});
 		window.setInterval(() => this.showWork(), 500);
 		this.update(new Set(Object.keys(this.store.state) as (keyof State)[]));
 	}
@@ -108,11 +107,7 @@ export class Shell implements App {
 			if (this.panel.firstChild) this.source.leaveTab();
 			this.panel.replaceChildren(current.root);
 			this.panel.setAttribute("aria-labelledby", `tab-${current.id}`);
-			[...this.tabs.children].forEach((tab, i) => {
-				const chosen = this.screens[i] === current;
-				tab.setAttribute("aria-selected", String(chosen));
-				(tab as HTMLElement).tabIndex = chosen ? 0 : -1;
-			});
+			showTab(this.tabs, this.screens.indexOf(current));
 			changed = new Set([...changed, "tab"]);
 		}
 		if (changed.has("layer")) this.layer.update();
@@ -182,101 +177,15 @@ export class Shell implements App {
 		return h("header", { class: "top" },
 			h("div", { class: "title" }, h("span", { class: "mark", "aria-hidden": "true" }, "≋"),
 				h("h1", {}, this.view.file), this.facts),
-			this.layer.root, this.searchPart.root, this.menu(),
-			this.themeButton(),
+			this.layer.root, this.searchPart.root, copyButton(() => this.commandText(), (text) => this.say(text)),
+			themeButton(),
 			h("button", { type: "button", class: "icon", title: "keys and help (?)", "aria-label": "help", onclick: openHelp }, "?"));
-	}
-
-	private themeButton(): HTMLElement {
-		const words = { auto: "as the system", light: "light", dark: "dark" };
-		const button = h("button", { type: "button", class: "icon" });
-		const show = () => {
-			const mode = themeMode();
-			button.textContent = { auto: "◐", light: "☀", dark: "☾" }[mode];
-			button.title = `colours: ${words[mode]} (t)`;
-			button.setAttribute("aria-label", `colours: ${words[mode]}`);
-		};
-		button.addEventListener("click", () => {
-			this.turnTheme();
-			show();
-		});
-		onTheme(show);
-		show();
-		return button;
-	}
-
-	private turnTheme(): void {
-		const next = { auto: "dark", dark: "light", light: "auto" } as const;
-		setThemeMode(next[themeMode()]);
-		this.timeline.redraw();
-		this.say(`colours: ${themeMode()}`);
 	}
 
 	// ---- copies ----
 
-	private copied(button: HTMLElement, text: string): void {
-		const old = button.textContent;
-		const done = (said: string) => {
-			button.textContent = said;
-			this.say(said);
-			setTimeout(() => { button.textContent = old; }, 1500);
-		};
-		if (!navigator.clipboard) {
-			done("no clipboard here");
-			return;
-		}
-		navigator.clipboard.writeText(text).then(() => done("copied"), () => done("not allowed"));
-	}
-
-	private menu(): HTMLElement {
-		const command = h("button", {
-			type: "button", class: "quiet copy-command", title: "the command line that answers the same (c)",
-			onclick: () => this.copied(command, this.commandText()),
-		}, "Copy command");
-		return command;
-	}
-
 	commandText(): string {
 		return commandLine(this.store.state, this.view.path ?? this.view.file, this.view.diff_path ?? this.view.diff, this.current.moment?.());
-	}
-
-	private exports(): HTMLElement {
-		const body = h("div", { class: "menu-body", role: "group", "aria-label": "Export" });
-		const details = h("details", { class: "menu" }, h("summary", {}, "Export"), body);
-		details.addEventListener("toggle", () => {
-			if (details.open) this.fillExports(body, () => { details.open = false; });
-		});
-		document.addEventListener("click", (event) => {
-			for (const menu of document.querySelectorAll<HTMLDetailsElement>("details.menu[open]"))
-				if (!menu.contains(event.target as Node)) menu.open = false;
-		});
-		return details;
-	}
-
-	private fillExports(body: HTMLElement, close: () => void): void {
-		const item = (text: string, click: () => void) => h("button", {
-			type: "button", class: "item", onclick: () => {
-				close();
-				click();
-			},
-		}, text);
-		const pictures = [this.timeline.picture(), ...(this.current.pictures?.() ?? [])];
-		const csv = this.current.csv?.() ?? null;
-
-		fill(body);
-		if (csv !== null)
-			body.append(item(`Table as CSV`, () => download(this.fileName(this.current.id, "csv"), new Blob([csv], { type: "text/csv" }))));
-		for (const picture of pictures)
-			add(body, item(`${picture.title.split(" of ")[0]} as SVG`, () => download(this.fileName(picture.name, "svg"), svgOf(picture))),
-				item(`${picture.title.split(" of ")[0]} as PNG`, () => void this.savePng(picture)));
-	}
-
-	private async savePng(picture: Picture): Promise<void> {
-		download(this.fileName(picture.name, "png"), await pngOf(picture));
-	}
-
-	private fileName(what: string, ending: string): string {
-		return `${this.view.file.replace(/\.tide$/, "")}.${what}.${ending}`;
 	}
 
 	// ---- what stands on top ----
@@ -308,13 +217,9 @@ export class Shell implements App {
 	// ---- keys ----
 
 	private tabKey(event: KeyboardEvent): void {
-		const at = this.screens.indexOf(this.current);
-		const to = ({ ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: this.screens.length - 1 } as Record<string, number>)[event.key];
-		if (to === undefined) return;
-		const screen = this.screens[(to + this.screens.length) % this.screens.length];
-		this.store.set({ tab: screen.id });
-		document.getElementById(`tab-${screen.id}`)?.focus();
-		event.preventDefault();
+		const screen = tabAt(this.screens, this.current, event);
+		if (screen) this.store.set({ tab: screen.id });
+		if (screen) document.getElementById(`tab-${screen.id}`)?.focus();
 	}
 
 	private key(event: KeyboardEvent): void {
@@ -334,7 +239,7 @@ export class Shell implements App {
 		case "?": openHelp(); return true;
 		case "z": this.timeline.zoomToWindow(); return true;
 		case "a": this.store.set({ from: "", to: "", zoom: "", otherFrom: "", otherTo: "" }); return true;
-		case "t": this.turnTheme(); return true;
+		case "t": this.say(turnTheme()); return true;
 		case "l": this.store.set({ layer: this.store.state.layer === "vm" ? "heap" : "vm", row: "", open: [] }); return true;
 		case "c": document.querySelector<HTMLElement>(".copy-command")?.click(); return true;
 		case "n": void this.nextPeak(); return true;

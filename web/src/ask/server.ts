@@ -26,8 +26,8 @@ export class ServerSource implements Source {
 		return await (await this.ask(path, params, lane)).json() as T;
 	}
 
-	async text(path: string, params: Params): Promise<{ text: string; firstLine: number }> {
-		const response = await this.ask(path, params, "source");
+	async text(path: string, params: Params, lane = "source"): Promise<{ text: string; firstLine: number }> {
+		const response = await this.ask(path, params, lane);
 		return {
 			text: await response.text(),
 			firstLine: Number(response.headers.get("X-Tidemark-First-Line") ?? 1),

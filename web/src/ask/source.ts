@@ -29,7 +29,7 @@ export interface Source {
 	leaveTab(): void;
 	// The same of the lanes whose names begin so.
 	drop(lanes: string): void;
-	text(path: string, params: Params): Promise<{ text: string; firstLine: number }>;
+	text(path: string, params: Params, lane?: string): Promise<{ text: string; firstLine: number }>;
 	working?(): Work[];
 }
 

@@ -154,26 +154,34 @@ export function parseState(text: string): State {
 
 NAMES.row = "selected";
 
+export const FORM: Form<State> = { parse: parseState, format: formatState };
+
+// How a state is written into the address, and read from there.
+export interface Form<S> {
+	parse(text: string): S;
+	format(state: S): string;
+}
+
 // Holds the state, keeps the address in step, and tells who listens what changed.
-export class Store {
-	state: State;
-	private listeners: ((changed: Set<keyof State>) => void)[] = [];
+export class Store<S extends object = State> {
+	state: S;
+	private listeners: ((changed: Set<keyof S>) => void)[] = [];
 	private depth = 0;
 
 	// prefix: what else stands in the fragment (the token).
-	constructor(text: string, private prefix: string) {
-		this.state = parseState(text);
+	constructor(text: string, private prefix: string, private form: Form<S>) {
+		this.state = form.parse(text);
 		window.addEventListener("popstate", () => this.restore());
 		window.addEventListener("hashchange", () => this.restore());
 		this.write(true);
 	}
 
-	listen(listener: (changed: Set<keyof State>) => void): void {
+	listen(listener: (changed: Set<keyof S>) => void): void {
 		this.listeners.push(listener);
 	}
 
 	// brief: this is a step of something that goes on (a drag), not one to go back to.
-	set(change: Partial<State>, brief = false): void {
+	set(change: Partial<S>, brief = false): void {
 		const before = this.state;
 		const changed = differences(before, { ...before, ...change });
 
@@ -184,7 +192,7 @@ export class Store {
 	}
 
 	// Nothing changed, but what was answered quickly shall be answered in full.
-	touch(key: keyof State): void {
+	touch(key: keyof S): void {
 		this.tell(new Set([key]));
 	}
 
@@ -197,7 +205,7 @@ export class Store {
 	}
 
 	private write(brief: boolean): void {
-		const words = [this.prefix, formatState(this.state)].filter(Boolean).join("&");
+		const words = [this.prefix, this.form.format(this.state)].filter(Boolean).join("&");
 		const url = `#${words}`;
 		if (`#${window.location.hash.slice(1)}` === url) return;
 		if (brief) {
@@ -211,18 +219,18 @@ export class Store {
 	private restore(): void {
 		const before = this.state;
 
-		this.state = parseState(window.location.hash.slice(1));
+		this.state = this.form.parse(window.location.hash.slice(1));
 		this.depth = window.history.state?.depth ?? 0;
 		const changed = differences(before, this.state);
 		if (changed.size > 0) this.tell(changed);
 	}
 
-	private tell(changed: Set<keyof State>): void {
+	private tell(changed: Set<keyof S>): void {
 		for (const listener of this.listeners) listener(changed);
 	}
 }
 
-function differences(a: State, b: State): Set<keyof State> {
-	const keys = Object.keys(DEFAULTS) as (keyof State)[];
+function differences<S extends object>(a: S, b: S): Set<keyof S> {
+	const keys = Object.keys(a) as (keyof S)[];
 	return new Set(keys.filter((key) => JSON.stringify(a[key]) !== JSON.stringify(b[key])));
 }

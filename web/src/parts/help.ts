@@ -34,14 +34,14 @@ const WORDS: [string, string][] = [
 
 let dialog: HTMLDialogElement | null = null;
 
-export function openHelp(): void {
+export function openHelp(keys = KEYS, words = WORDS): void {
 	if (!dialog) {
 		dialog = h("dialog", { class: "help", "aria-label": "Help" });
 		const close = h("button", { type: "button", class: "quiet", onclick: () => dialog!.close() }, "Close");
 		fill(dialog, h("header", {}, h("h2", {}, "Keys and words"), close),
 			h("div", { class: "help-columns" },
-				h("dl", { class: "keys-list" }, ...KEYS.flatMap(([key, what]) => [h("dt", {}, key), h("dd", {}, what)])),
-				h("dl", {}, ...WORDS.flatMap(([word, what]) => [h("dt", {}, word), h("dd", {}, what)]))));
+				h("dl", { class: "keys-list" }, ...keys.flatMap(([key, what]) => [h("dt", {}, key), h("dd", {}, what)])),
+				h("dl", {}, ...words.flatMap(([word, what]) => [h("dt", {}, word), h("dd", {}, what)]))));
 		dialog.addEventListener("click", (event) => {
 			if (event.target === dialog) dialog!.close();
 		});

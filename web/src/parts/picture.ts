@@ -1,5 +1,4 @@
 // picture: a canvas of things that can be pointed at, chosen and walked through with the arrow keys.
-import type { App } from "../app";
 import { h } from "../base/dom";
 import { drawOn, type Pen } from "../base/pen";
 import { theme } from "../base/theme";
@@ -22,7 +21,7 @@ export class PictureView {
 	private at: string | null = null;
 	private drawn: { width: number; height: number; draw: (pen: Pen) => Region[] } | null = null;
 
-	constructor(private app: App, name: string) {
+	constructor(private app: { say(text: string): void }, name: string) {
 		this.canvas = h("canvas", {
 			tabindex: "0", role: "application", "aria-roledescription": "picture",
 			"aria-label": `${name}. Arrow keys walk, Enter chooses.`,
