@@ -258,8 +258,9 @@ static bool epilogue_sets_up(uintptr_t function)
 }
 
 // Large frames are touched page by page by a function that gets their size in eax. Microsoft's
-// makes the frame as well: xchg eax, esp; mov eax, [eax]. gcc's keeps all registers: push ecx; push
-// eax; cmp eax, 1000h. Whether the call was of one of these.
+// makes the frame as well: xchg eax, esp; mov eax, [eax]; so does mingw's that clang calls: mov
+// eax, esp; mov esp, ecx; mov ecx, [eax]. gcc's keeps all registers: push ecx; push eax; cmp eax,
+// 1000h. Whether the call was of one of these.
 static bool epilogue_touches(struct epilogue_state *state, uintptr_t function)
 {
 	uint32_t bytes;
@@ -267,8 +268,9 @@ static bool epilogue_touches(struct epilogue_state *state, uintptr_t function)
 
 	if (code && memcmp(code, "\x51\x50\x3d\x00\x10\x00", 7) == 0)
 		return true;
-	for (uint32_t i = 0; code && i + 3 <= bytes && i < EPILOGUE_LEAVE_BYTES; i++)
-		if (memcmp(code + i, "\x94\x8b\x00", 3) == 0) {
+	for (uint32_t i = 0; code && i + 8 <= bytes && i < EPILOGUE_LEAVE_BYTES; i++)
+		if (memcmp(code + i, "\x94\x8b\x00", 3) == 0 ||
+		    memcmp(code + i, "\x89\xe0\x89\xcc\x8b\x08", 6) == 0) {
 			epilogue_make_room(state, EAX);
 			epilogue_lose(state, EAX);
 			return true;

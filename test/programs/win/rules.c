@@ -382,6 +382,12 @@ static void check_forms(void)
 	put(0, "55 b8 54 22 00 00 e8 35 00 00 00 29 c4 e8 6e 00 00 00 81 c4 54 22 00 00 5d c3");
 	epilogue_reaches((uintptr_t)code, (uintptr_t)code + 18, EPILOGUE_POPS_UNKNOWN, &rule);
 	check("or that is only asked for", unwind_make(UNWIND_RSP, 0x225c, 0), rule);
+	put(64,
+	    "51 8d 4c 24 08 3d 00 10 00 00 72 15 81 e9 00 10 00 00 83 09 00 2d 00 10 00 00 3d 00 "
+	    "10 00 00 77 eb 29 c1 83 09 00 89 e0 89 cc 8b 08 ff 70 04 c3"); // ___chkstk
+	put(11, "90 90"); // which makes the frame itself
+	epilogue_reaches((uintptr_t)code, (uintptr_t)code + 18, EPILOGUE_POPS_UNKNOWN, &rule);
+	check("or that mingw's makes", unwind_make(UNWIND_RSP, 0x225c, 0), rule);
 	put(1, "90 90 90 90 90"); // for a size that nobody knows
 	epilogue_reaches((uintptr_t)code, (uintptr_t)code + 18, EPILOGUE_POPS_UNKNOWN, &rule);
 	check("of a size that is not known", UNWIND_NONE, rule);

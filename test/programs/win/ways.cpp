@@ -92,7 +92,7 @@ static void(__stdcall *volatile by_pointer)(int, int, int) = takes_back;
 
 WAY void large(void)
 {
-	volatile char room[3000];
+	volatile char room[9000]; // more than a page
 
 	room[5] = 1;
 	by_pointer(1, 2, 3);
