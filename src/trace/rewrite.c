@@ -331,6 +331,7 @@ static void pass_snapshots(struct rewrite *rewrite, struct side *side, uint64_t 
 			put_snapshot(rewrite, side, side->ended);
 		side->ended++;
 	}
+	ASSERT(side->ended <= side->began && side->began <= count);
 	while (side->reached < reader_reaches_count(side->reader) &&
 	       reader_reach(side->reader, side->reached)->number <= number) {
 		if (has_reach(rewrite, reader_reach(side->reader, side->reached)))
@@ -427,6 +428,7 @@ static bool keeps_event(struct rewrite *rewrite, struct trace_event *event)
 {
 	const struct rewrite_window *window = rewrite->options->window;
 
+	ASSERT(rewrite->kept <= window->kept_count);
 	if (rewrite->kept == window->kept_count || window->kept[rewrite->kept] != event->number)
 		return false;
 	rewrite->kept++;

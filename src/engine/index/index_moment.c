@@ -66,6 +66,10 @@ static uint32_t run_end(const struct index_block *block, uint32_t run)
 	return run + 1 < block->jumps_count ? block->jumps[run + 1].at : block->count;
 }
 
+// A block of steps has its numbers in runs: from step `at` on they count up from `value`. For
+// example, the runs { at 0, value 100 } and { at 3, value 110 } of a block of 5 steps say that its
+// events are 100, 101, 102, 110 and 111; the last below 110 is step 2.
+//
 // Where the last event below `number` is in the block, as its step; UINT64_MAX: nowhere.
 static uint64_t last_below(const struct index_block *block, uint64_t number)
 {
@@ -211,6 +215,7 @@ static bool take_longs(struct asking *asking, unsigned class, size_t block,
 {
 	bool loaded = false;
 
+	ASSERT(count <= UINT32_C(1) << asking->index->shape.sparse_log2);
 	for (uint32_t i = 0; i < count; i++) {
 		*over = list[i].end >= until;
 		if (*over)
@@ -310,6 +315,7 @@ static struct present_block block_of(const struct asking *asking, const struct r
 	struct cells_cell cell = cells_cell(cells, live_table_cell(live->key));
 	const struct cells_site *site = cells_site(cells, cell.site);
 
+	ASSERT(live_table_cell(live->key) < cells->cells_count); // is_known has looked
 	return (struct present_block){
 		.address = live->value,
 		.size = cell.size,
@@ -413,6 +419,7 @@ static struct present_block *make_blocks(const struct asking *asking, const stru
 		blocks[at] = block;
 		++*count;
 	}
+	ASSERT(*count <= asking->count);
 	mem_free(order);
 	return blocks;
 }
@@ -611,6 +618,7 @@ static bool go_through(struct index *index, struct present *present, const struc
 			if (!ok)
 				err_set(err, ERR_FORMAT, "the index is damaged: calls");
 		}
+		ASSERT(!ok || at > bytes); // each turn takes a call at least
 		from += (uint64_t)(at - bytes);
 	}
 	mem_free(bytes);

@@ -233,6 +233,7 @@ static bool put_list(struct scribe *scribe, uint32_t first, uint32_t count, bool
 	uint64_t single = size_at(scribe->writing, first);
 	uint8_t *skip, *out, *at;
 
+	ASSERT(count > 0 && first + count <= scribe->writing->postings->filled);
 	scribe->bytes = mem_grow(scribe->bytes, &scribe->capacity,
 				 scribe->filled + skips + count * (size_t)POSTING_MAX + 16, 1);
 	skip = scribe->bytes + scribe->filled;
@@ -252,6 +253,7 @@ static bool put_list(struct scribe *scribe, uint32_t first, uint32_t count, bool
 			     : put_single(at, order + i, some, &last);
 	}
 	scribe->filled = (size_t)(at - scribe->bytes);
+	ASSERT(scribe->filled <= scribe->capacity); // POSTING_MAX is enough for each
 	return true;
 }
 
@@ -376,6 +378,7 @@ static void give_piece(const struct scribe *scribe)
 	struct index_chunk *chunk = writing->chunk;
 	uint64_t at = files->posts.size;
 
+	ASSERT(writing->given == scribe->number);
 	for (size_t i = 0; i < scribe->entries_count; i++) {
 		const struct entry *entry = &scribe->entries[i];
 		uint8_t bytes[30], *to = bytes;
@@ -384,6 +387,7 @@ static void give_piece(const struct scribe *scribe)
 			add_mark(files, chunk, entry->site, at);
 			writing->last = entry->site;
 		}
+		ASSERT(entry->site >= writing->last); // sites are in order
 		to += bits_put_varint(to, entry->site - writing->last);
 		to += bits_put_varint(to, entry->word);
 		to += bits_put_varint(to, entry->size);
@@ -391,6 +395,7 @@ static void give_piece(const struct scribe *scribe)
 		writing->last = entry->site;
 		at += entry->size;
 	}
+	ASSERT(at == files->posts.size + scribe->filled);
 	vault_append(&files->posts, scribe->bytes, scribe->filled);
 }
 
@@ -441,6 +446,7 @@ void index_postings_write(struct index_postings *postings, const struct cells *c
 	thread = thread_start(write_pieces, &writing);
 	write_pieces(&writing);
 	thread_join(thread);
+	ASSERT(writing.next == postings->sites); // all were taken
 	pthread_mutex_destroy(&writing.lock);
 	pthread_cond_destroy(&writing.changed);
 	chunk->sites_size = files->posts_sites.size - chunk->sites_at;

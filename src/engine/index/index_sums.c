@@ -31,6 +31,7 @@ static bool refill(struct piece *piece, struct err *err)
 {
 	size_t left = (size_t)(piece->stop - piece->here), more;
 
+	ASSERT(piece->here <= piece->stop && left <= PIECE + BITS_GROUP_MAX);
 	if (left >= BITS_GROUP_MAX || piece->at == piece->end)
 		return true;
 	memmove(piece->bytes, piece->here, left);
@@ -60,6 +61,7 @@ static const struct index_snapshot *last_before(const struct index_snapshots *sn
 {
 	size_t upto = RISING_UPTO(snapshots->list, snapshots->count, step, edge);
 
+	ASSERT(upto == 0 || snapshots->list[upto - 1].step <= edge);
 	return upto ? &snapshots->list[upto - 1] : NULL;
 }
 
@@ -91,6 +93,7 @@ static bool next_group(struct piece *piece, uint64_t columns[][BITS_GROUP], unsi
 	if (refill(piece, err))
 		size = bits_take_group(piece->here, (size_t)(piece->stop - piece->here), columns,
 				       count);
+	ASSERT(size <= (size_t)(piece->stop - piece->here));
 	piece->here += size;
 	return size > 0 || damaged(err, "a snapshot");
 }
@@ -252,6 +255,10 @@ bool index_counts(struct index *index, uint64_t edge, struct index_count *counts
 
 // ---- sums at an edge ----
 
+// What steps add to a snapshot's sums, by site. `near` holds it in 32 bits each (16 bytes a site),
+// and nearly always is enough: a thousand blocks of 64 KiB are 2^26. What is too large moves to
+// `far`, of 64 bits, and `near` begins at 0 again; the sum is both together.
+//
 // Sums are modulo 2^64, and shifts what is small of them, of either sign.
 static uint64_t wide(int32_t shift)
 {
@@ -414,7 +421,7 @@ bool index_sums_next(struct index_sums *sums, struct bits_sums *out, uint32_t co
 	uint32_t keys = shifts->snapshot ? shifts->snapshot->keys : 0;
 	uint64_t columns[BITS_COLUMNS_MAX][BITS_GROUP];
 
-	ASSERT(count > 0);
+	ASSERT(count > 0 && sums->next % BITS_GROUP == 0);
 	for (uint32_t at = 0; at < count; at += BITS_GROUP, sums->next += BITS_GROUP) {
 		bool there = sums->next < keys;
 
@@ -485,6 +492,7 @@ static bool visit_longs(struct index *index, unsigned class, uint64_t from, uint
 		mem_resize(NULL, (size_t)1 << index->shape.sparse_log2, sizeof *list);
 	bool ok = true, over = false;
 
+	ASSERT(class < INDEX_LONGS && block <= blocks->count);
 	for (block -= block > 0; block < blocks->count && ok && *more && !over; block++) {
 		size_t count = index_longs_in(index, class, block);
 
@@ -569,6 +577,7 @@ static bool visit_never(struct index *index, uint64_t first, uint64_t before,
 		if (end > index->never_count)
 			end = index->never_count;
 		count = (size_t)(end - at);
+		ASSERT(count > 0 && count <= RECORDS);
 		ok = index_never_read(index, at, count, list, err);
 		for (size_t i = 0; ok && i < count && *more; i++) {
 			if (i + AHEAD < count)

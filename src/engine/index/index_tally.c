@@ -53,6 +53,8 @@ struct worker {
 
 // ---- counts ----
 
+// Two counts of 32 bits for each cell: of what began before the window, and in it. A count that
+// comes round is rare, and noted beside them: 2^32 + 5 allocations are a count of 5 and a wrap.
 static void init_tallies(struct index_tallies *tallies, uint32_t cells_count)
 {
 	*tallies = (struct index_tallies){ .cells_count = cells_count };
@@ -69,6 +71,7 @@ void index_tallies_fini(struct index_tallies *tallies)
 static void wrap(struct index_tallies *tallies, uint32_t cell, enum window_type type,
 		 uint32_t times)
 {
+	ASSERT(cell < tallies->cells_count && type < WINDOW_TYPES);
 	if (!tallies->wraps)
 		tallies->wraps = mem_alloc(tallies->cells_count, sizeof *tallies->wraps);
 	tallies->wraps[cell][type] += times;
@@ -206,6 +209,7 @@ static bool count_longs(struct worker *worker, const struct job *job)
 	struct index_long *list = worker->records;
 	size_t records = index_longs_in(index, job->class, (size_t)job->from);
 
+	ASSERT(job->class < INDEX_LONGS && records <= (size_t)1 << index->shape.sparse_log2);
 	if (!index_longs_read(index, job->class, (size_t)job->from, list, &worker->err))
 		return false;
 	for (size_t i = 0; i < records; i++) {
@@ -249,6 +253,7 @@ static bool count_never(struct worker *worker, const struct job *job)
 	uint64_t *list = worker->records;
 	size_t entries = (size_t)(job->to - job->from);
 
+	ASSERT(entries <= RECORDS); // what `records` has room for
 	if (!index_never_read(index, job->from, entries, list, &worker->err))
 		return false;
 	for (size_t i = 0; i < entries; i++) {
@@ -381,6 +386,7 @@ static bool add_never(struct work *work, struct err *err)
 
 static bool do_job(struct worker *worker, const struct job *job)
 {
+	ASSERT(job->from < job->to);
 	switch (job->kind) {
 	case JOB_BLOCK:
 		return count_block(worker, job);
@@ -427,6 +433,7 @@ static void raise_all(struct index_tallies *tallies, struct index_tally *list,
 // The second thread's figures to those of the first.
 static void join(struct index_tallies *tallies, const struct index_tallies *others)
 {
+	ASSERT(tallies->cells_count == others->cells_count);
 	raise_all(tallies, tallies->ended, others->ended, true);
 	raise_all(tallies, tallies->living, others->living, false);
 	for (uint32_t id = 0; others->wraps && id < tallies->cells_count; id++)

@@ -72,6 +72,7 @@ static void end_life(struct build *build, size_t index, uint64_t step, uint64_t 
 {
 	struct plain_life *life = &build->plain->lives[index];
 
+	ASSERT(life->end == WINDOW_NEVER && step > life->begin); // what lives, has not ended
 	life->end = step;
 	life->end_ns = time_ns;
 	life->end_kind = (uint8_t)kind;

@@ -91,6 +91,7 @@ static void add_span(struct reach_search *search, size_t first, size_t last)
 			     .first = (uint32_t)first };
 	size_t grains, at = first;
 
+	ASSERT(first <= last && last < search->count);
 	if (last > first) {
 		grains = (size_t)((span.end - span.start) >> GRAIN_SHIFT) + 1;
 		span.grains = mem_alloc(grains, sizeof *span.grains);
@@ -220,6 +221,7 @@ static void reach(struct reach_search *search, uint32_t to, enum trace_reach_sta
 	block->state = (uint8_t)state;
 	block->place = (uint8_t)place;
 	block->at = at;
+	ASSERT(search->queued < search->count); // each block is in it once
 	search->queue[search->queued++] = to;
 }
 
@@ -255,6 +257,7 @@ bool reach_search_next(struct reach_search *search, uint64_t *start, uint64_t *e
 	size_t i = search->reading;
 	uint64_t limit;
 
+	ASSERT(i <= search->count);
 	if (i == search->count)
 		return false;
 	*start = search->read_end > blocks[i].address ? search->read_end : blocks[i].address;
@@ -276,6 +279,7 @@ static void add_edge(struct reach_search *search, size_t from, uint32_t to, uint
 	bool repeats = search->edges_count > search->edges_begin[from] &&
 		       search->edges[search->edges_count - 1].to == to;
 
+	ASSERT(from + 1 == search->opened); // edges are listed by the block that they are in
 	if (repeats || (to & ~EDGE_INSIDE) == from)
 		return;
 	if (search->edges_count == search->edges_capacity)
@@ -393,6 +397,7 @@ void reach_search_finish(struct reach_search *search)
 
 	while (search->opened < search->count)
 		search->edges_begin[search->opened++] = search->edges_count;
+	ASSERT(search->opened == search->count);
 	for (; at < search->queued; at++)
 		follow(search, search->queue[at], true, false, TRACE_REACH_REACHABLE);
 	reachable = search->queued;
