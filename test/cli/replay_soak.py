@@ -2,7 +2,8 @@
 # soak: only
 # timeout: 900
 """A replay on glibc beside the program that was recorded: what its heap had resident at each snapshot of
-the recording, and what the replay's had after the same call. Prints the table of docs/replay.md.
+the recording, and what the replay's had after the same call; and programs that really run under other
+allocators. Prints the tables of docs/replay.md.
 
     tools/run-tests --soak --verbose cli/replay_soak
 """
@@ -91,6 +92,45 @@ def on_glibc_it_is_as_large_as_the_programs_were():
         else:
             # One snapshot may come while the program fills a block that it has just been given.
             assert mean < 0.01 and worst < 0.05, points
+
+
+# What the programs really take under other allocators, beside one of each that does nothing.
+IDLE = {
+    "perl": ["perl", "-e", "1"],
+    "python3": ["env", "PYTHONMALLOC=malloc", PYTHON, "-c", "import json"],
+    "sqlite3": ["sqlite3", ":memory:", "select 1"],
+}
+LIBRARIES = {"glibc": "", "jemalloc": "libjemalloc.so.2", "mimalloc": "libmimalloc.so.2.0",
+             "tcmalloc": "libtcmalloc_minimal.so.4"}
+
+
+def largest(command, library):
+    """The most bytes that were resident, in the middle of three runs."""
+    return 1024 * sorted(int(subprocess.run(
+        ["/usr/bin/time", "-f", "%M", "env", f"LD_PRELOAD={library}", *command], check=True,
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True).stderr.split()[-1])
+        for _ in range(3))[1]
+
+
+def replays(name, command):
+    path = name + ".tide"
+    subprocess.run([TIDEMARK, "record", "-q", "-f", "-o", path, "--", *command], check=True,
+                   stdout=subprocess.DEVNULL)
+    return {one["allocator"]: one["peak_resident_bytes"] for one in answer(
+        "replay", path, "--process", os.path.basename(name.removesuffix("-idle")), "--allocator",
+        ",".join(LIBRARIES))["runs"]}
+
+
+@test
+def under_other_allocators_it_is_as_large_as_the_programs_are():
+    for name, idle in IDLE.items():
+        told, small = replays(name, PROGRAMS[name]), replays(f"{name}-idle", idle)
+        for allocator, library in LIBRARIES.items():
+            real = largest(PROGRAMS[name], library) - largest(idle, library)
+            replayed = told[allocator] - small[allocator]
+            print(f"| {name} | {allocator} | {real / (1 << 20):.1f} MiB | "
+                  f"{replayed / (1 << 20):.1f} MiB | {replayed / real - 1:+.1%} |")
+            assert abs(replayed - real) < max(0.1 * real, 1 << 20), (name, allocator)
 
 
 CALLS = 100_000_000
