@@ -186,6 +186,32 @@ def clones_inlining_modules_and_versions_do_not_part_what_belongs_together():
 
 
 @test
+def where_a_thread_begins_parts_no_stacks():
+    paths = []
+    for number, (library, main_by, thread_by) in enumerate((
+            ("libc.so.6", "f", "g"), ("libc.so.6", '"__libc_start_call_main" < "__libc_start_main_impl" < "_start"',
+                                      '"start_thread" < "clone3"'),
+            ("libc-2.31.so", '"__libc_start_main" < "_start"', 'g < "clone"'))):
+        trace = Trace()
+        trace.lines.append(f'module l p0 0x1000-0x2000 bias=0x1000 "/lib/{library}"')
+        trace.lines.append('module d p0 0x3000-0x4000 bias=0x3000 "/lib/ld-linux-x86-64.so.2"')
+        trace.lines += [f"frame f l {0x1500 + number:#x}", f"frame g l {0x1700 + number:#x}",
+                        f"frame e d {0x3100 + number:#x}"]
+        trace.alloc(1, f'"malloc" < "work" < "main" < {main_by}', 10)
+        trace.alloc(2, f'"malloc" < "work" < "worker" < {thread_by}', 10)
+        trace.alloc(3, '"malloc" < "init" < e', 10)
+        trace.alloc(4, "f" if number == 0 else '"start_thread"', 10)
+        paths.append(trace.write(f"libc{number}.tide"))
+        # Nor are they shown.
+        found = run("report", paths[-1], "-n", "0").stdout
+        assert "clone" not in found and "libc.so.6+0x700" not in found, found
+    for other in paths[1:]:
+        told = answer("diff", paths[0], other, "-n", "0")
+        assert told["stacks"] == counts(new=1, gone=1, same=3), (other, told["stacks"])
+    assert answer("diff", paths[1], paths[2], "-n", "0")["stacks"] == counts(same=4)
+
+
+@test
 def lambdas_and_closures_are_the_same_when_one_is_written_above_them():
     paths = []
     for number in (1, 2):

@@ -114,6 +114,12 @@ bool names_is_wrapper(const struct symbol *symbol)
 	       wrappers_match_module(symbol->module, symbol->function != NULL);
 }
 
+bool names_is_root(const struct symbol *symbol)
+{
+	return wrappers_match_root(symbol->function) ||
+	       (!symbol->function && wrappers_match_module(symbol->module, false));
+}
+
 static bool found_wrapper(const struct found *found, size_t i)
 {
 	return i < WRAPPERS_KNOWN ? found->wrappers >> i & 1 : names_is_wrapper(&found->symbols[i]);
@@ -183,7 +189,7 @@ struct names_stack names_stack(struct names *names, stack_id stack)
 	if (result.user == result.count)
 		result.user = 0;
 	while (result.user + result.roots + 1 < result.count &&
-	       wrappers_match_root(names->lines[result.count - 1 - result.roots].symbol->function))
+	       names_is_root(names->lines[result.count - 1 - result.roots].symbol))
 		result.roots++;
 	return result;
 }

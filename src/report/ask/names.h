@@ -41,6 +41,10 @@ struct names_stack {
 // Whole, always. `lines` stays valid until the next call.
 struct names_stack names_stack(struct names *names, stack_id stack);
 
+// Whether a line at the outer end of a stack is where its thread began: start_thread and the like,
+// or what a C library or dynamic linker without debug symbols does not name.
+bool names_is_root(const struct symbol *symbol);
+
 // What stands for a stack in tables: its first function that is no wrapper (`innermost`: its very
 // first). NULL: it has none.
 const struct symbol *names_face(struct names *names, stack_id stack, bool innermost);

@@ -8,6 +8,9 @@
 //
 // In the other trace main, f, g is found as 0,1 then 1,2 then 2,3: stack 3 again, whatever its
 // addresses. A frame of inlined functions is several steps.
+//
+// Where a thread begins is no part of it: each libc has other functions there (start_thread,
+// clone3), and some systems have names for them.
 #include "report/find/stack_match.h"
 
 #include "base/index_set.h"
@@ -255,10 +258,17 @@ static uint32_t pair_of(struct stack_match *stack_match, uint32_t callers, uint3
 	return (uint32_t)*pair;
 }
 
-// What a frame, with all that is inlined there, makes of the stack of its callers. Frames that
-// cannot be known are of generated code, very many perhaps: no names are kept of them.
+// What calls main, or what makes a library ready.
+static bool is_begin(const struct symbol *symbol)
+{
+	return names_is_root(symbol) || strncmp(names_file(symbol->module), "ld-", 3) == 0;
+}
+
+// What a frame, with all that is inlined there, makes of the stack of its callers; `whole`: be it
+// where the thread begins. Frames that cannot be known are of generated code, very many perhaps: no
+// names are kept of them.
 static uint32_t add_frame(struct stack_match *stack_match, process_id process, uint32_t callers,
-			  frame_id frame)
+			  frame_id frame, bool whole)
 {
 	const struct symbol *symbols;
 	struct symbol place;
@@ -268,8 +278,9 @@ static uint32_t add_frame(struct stack_match *stack_match, process_id process, u
 		return pair_of(stack_match, callers, text_of(stack_match, process, &place));
 	symbols = names_find(stack_match->names, frame, &count);
 	for (size_t i = count; i-- > 0;)
-		callers = pair_of(stack_match, callers,
-				  symbol_number(stack_match, process, &symbols[i]));
+		if (callers || whole || !is_begin(&symbols[i]))
+			callers = pair_of(stack_match, callers,
+					  symbol_number(stack_match, process, &symbols[i]));
 	return callers;
 }
 
@@ -290,10 +301,11 @@ uint32_t stack_match_stack(struct stack_match *stack_match, process_id process, 
 	while (count-- > 0) {
 		id = stack_match->way[count];
 		number = add_frame(stack_match, process, number,
-				   reader_stack(stack_match->reader, id)->frame);
+				   reader_stack(stack_match->reader, id)->frame, false);
 		stack_match->known[id] = number;
 	}
-	return number;
+	node = number ? NULL : reader_stack(stack_match->reader, stack);
+	return node ? add_frame(stack_match, process, 0, node->frame, true) : number;
 }
 
 size_t stack_match_frames(const struct stack_match *stack_match, uint32_t stack, uint32_t *frames,
