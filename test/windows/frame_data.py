@@ -79,8 +79,8 @@ try:
         build(name, level, BARE)
         os.rename(f"{name}.pdb", "kept.pdb")
         found = record(name)
-        check(f"{name}: without the PDB, of {sum(found.values())} stacks {found['right', 'marked']} are "
-              "right; what is not is marked", ("wrong", "proven") not in found, found)
+        check(f"{name}: without the PDB, of {sum(found.values())} stacks {found['right', 'marked']} are right "
+              f"and marked, {found['right', 'proven']} right and proven; what is not is marked", ("wrong", "proven") not in found, found)
         os.rename("kept.pdb", f"{name}.pdb")
         found = record(name)
         check(f"{name}: by the PDB all stacks are right, and proven", set(found) == {("right", "proven")},
