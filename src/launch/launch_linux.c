@@ -312,7 +312,8 @@ static bool launch_hear(struct launch *launch, struct collect_message *message, 
 			break;
 		launch->stopped = true;
 		launch_tell(launch->options,
-			    "warning: the recording ended early: %s; the program runs on",
+			    "warning: the recording ended early: %s; the program runs on, "
+			    "unrecorded to its end",
 			    message->text);
 		break;
 	case COLLECT_LEAVE:

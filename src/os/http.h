@@ -32,6 +32,7 @@ void http_escape(struct http *http, const char *text, struct str *url);
 bool http_is_final(const struct http *http);
 
 // Post the bytes; the answer is appended, whatever its status is (200: done). False: there was
-// none; *err says why, without the URL.
+// none, or a part of one was appended; *err says why, without the URL (ERR_FORMAT: an answer
+// without an end, which there would be again).
 bool http_post(struct http *http, const char *url, const void *bytes, size_t size, unsigned *status,
 	       struct str *answer, struct err *err);

@@ -7,7 +7,7 @@
 #include <curl/curl.h>
 #include <string.h>
 
-enum { CONNECT_SECONDS = 10, STALLED_SECONDS = 300, ANSWER_MAX = 1 << 30 };
+enum { CONNECT_SECONDS = 10, STALLED_SECONDS = 300, ANSWER_MAX = 256 << 20 };
 
 static const char library_file[] = "libcurl.so.4";
 
@@ -120,7 +120,7 @@ static size_t take(char *bytes, size_t size, size_t count, void *context)
 {
 	struct str *answer = context;
 
-	if (answer->length > ANSWER_MAX)
+	if (answer->length + size * count > ANSWER_MAX)
 		return 0;
 	str_add_bytes(answer, bytes, size * count);
 	return size * count;
@@ -181,6 +181,9 @@ bool http_post(struct http *http, const char *url, const void *bytes, size_t siz
 	http->final = code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE;
 	if (code == CURLE_ABORTED_BY_CALLBACK)
 		return err_set(err, ERR_STOPPED, "stopped");
+	if (code == CURLE_WRITE_ERROR)
+		return err_set(err, ERR_FORMAT, "it answers with more than %d MiB",
+			       ANSWER_MAX >> 20);
 	if (code != CURLE_OK)
 		return err_set(err, ERR_IO, "%s",
 			       http->why[0] ? http->why : http->easy_strerror(code));

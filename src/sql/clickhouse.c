@@ -179,7 +179,16 @@ static bool refuse(struct clickhouse *clickhouse, unsigned status, const char *a
 		return err_set(err, ERR_IO, "%s refuses this user or password",
 			       clickhouse->server.text);
 	return err_set(err, ERR_IO, "%s answers %u: %s", clickhouse->server.text, status,
-		       place_line(answer, strlen(answer), line));
+		       place_said(status, answer, strlen(answer), line));
+}
+
+// Only what was there before.
+static void shorten(struct str *answer, size_t length)
+{
+	ASSERT(length <= answer->length);
+	answer->length = length;
+	if (answer->text)
+		answer->text[length] = '\0';
 }
 
 static bool try_once(struct clickhouse *clickhouse, const char *url, const struct str *bytes,
@@ -190,19 +199,16 @@ static bool try_once(struct clickhouse *clickhouse, const char *url, const struc
 
 	clickhouse->busy = true;
 	if (!http_post(clickhouse->http, url, bytes->text, bytes->length, &status, answer, err)) {
-		clickhouse->busy = err->kind != ERR_STOPPED && !http_is_final(clickhouse->http);
-		if (err->kind == ERR_STOPPED)
-			return false;
-		return err_wrap(err,
-				clickhouse->busy ? "no answer from %s"
-						 : "%s is not who it should be, nothing was sent",
-				clickhouse->server.text);
+		// What had come of it would stand before the answer of another try.
+		shorten(answer, before);
+		clickhouse->busy = place_explain(clickhouse->http, clickhouse->server.text, err);
+		return false;
 	}
 	clickhouse->busy = false;
 	if (status == 200)
 		return true;
 	refuse(clickhouse, status, str_get(answer) + before, err);
-	str_clear(answer);
+	shorten(answer, before);
 	return false;
 }
 

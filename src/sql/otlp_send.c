@@ -253,7 +253,7 @@ static bool refuse(struct otlp_send *send, unsigned status, const struct str *an
 	if (!read_said(in, &code, &text) || bytes_left(&text) == 0)
 		text = in;
 	return err_set(err, ERR_IO, "%s answers %u: %s", send->server.text, status,
-		       place_line((const char *)text.at, bytes_left(&text), line));
+		       place_said(status, (const char *)text.at, bytes_left(&text), line));
 }
 
 // ---- sending ----
@@ -269,12 +269,7 @@ static bool try_once(struct otlp_send *send, const struct str *bytes, struct otl
 	good = http_post(send->http, send->url.text, bytes->text, bytes->length, &status, &answer,
 			 err);
 	if (!good) {
-		send->busy = err->kind != ERR_STOPPED && !http_is_final(send->http);
-		if (err->kind != ERR_STOPPED)
-			err_wrap(err,
-				 send->busy ? "no answer from %s"
-					    : "%s is not who it should be, nothing was sent",
-				 send->server.text);
+		send->busy = place_explain(send->http, send->server.text, err);
 	} else if (status / 100 == 2) {
 		send->busy = false;
 		said->bytes += bytes->length;

@@ -34,6 +34,18 @@ bool place_wait(unsigned tries, unsigned tries_max, bool (*stop)(void *context),
 	return !stop || !stop(context);
 }
 
+bool place_explain(const struct http *http, const char *server, struct err *err)
+{
+	if (err->kind == ERR_STOPPED)
+		return false;
+	if (err->kind == ERR_FORMAT)
+		return err_wrap(err, "%s", server);
+	if (http_is_final(http))
+		return err_wrap(err, "%s is not who it should be, nothing was sent", server);
+	err_wrap(err, "no answer from %s", server);
+	return true;
+}
+
 const char *place_line(const char *said, size_t length, char line[static PLACE_LINE])
 {
 	const unsigned char *at = (const unsigned char *)said;
@@ -54,4 +66,11 @@ const char *place_line(const char *said, size_t length, char line[static PLACE_L
 	ASSERT(end < PLACE_LINE);
 	line[end] = '\0';
 	return end ? line : "nothing more";
+}
+
+const char *place_said(unsigned status, const char *said, size_t length,
+		       char line[static PLACE_LINE])
+{
+	return status / 100 == 3 ? "it leads elsewhere, which is not followed"
+				 : place_line(said, length, line);
 }

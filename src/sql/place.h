@@ -2,7 +2,9 @@
 // are named, how long one waits for them, and how what they say is passed on.
 #pragma once
 
+#include "base/err.h"
 #include "base/str.h"
+#include "os/http.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,5 +18,13 @@ bool place_add_server(struct str *server, const char *text, size_t length, unsig
 // `tries_max` (0: PLACE_TRIES, some twelve seconds), or `stop` (NULL: never) says so.
 bool place_wait(unsigned tries, unsigned tries_max, bool (*stop)(void *context), void *context);
 
+// After a failed http_post: *err says what that means of this server. Whether it is worth another
+// try.
+bool place_explain(const struct http *http, const char *server, struct err *err);
+
 // What a server said, up to the end of a line, as UTF-8, with nothing in it that a terminal obeys.
 const char *place_line(const char *said, size_t length, char line[static PLACE_LINE]);
+
+// The same, of an answer with this status that is not the one that was asked for.
+const char *place_said(unsigned status, const char *said, size_t length,
+		       char line[static PLACE_LINE]);

@@ -15,7 +15,7 @@ import time
 import types
 import urllib.parse
 
-from libanswer import TIDEMARK, answer, assemble, make, refused, run, sampled
+from libanswer import TIDEMARK, answer, assemble, make, measured, refused, run, sampled
 from libclickhouse import Server, free_port
 from libfleet import HOSTS, ODD, fleet_of, levels
 from libschema import valid
@@ -221,14 +221,15 @@ def a_server_that_is_not_there_is_said_soon():
 
 class Nonsense(http.server.BaseHTTPRequestHandler):
     """Answers what a server of tidemark's would, as far as it is told, and something else from then on;
-    that it is too busy where it is told nothing."""
+    that it is too busy where it is told nothing. (body, N) breaks off N bytes before the end."""
 
     def do_POST(self):  # pylint: disable=invalid-name
         self.rfile.read(int(self.headers["Content-Length"] or 0))
         body = self.server.answers[min(self.server.asked, len(self.server.answers) - 1)]
         self.server.asked += 1
+        body, missing = body if isinstance(body, tuple) else (body, 0)
         self.send_response(200 if body else 503)
-        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Length", str(len(body) + missing))
         self.end_headers()
         self.wfile.write(body)
 
@@ -294,6 +295,55 @@ def a_server_that_was_busy_is_asked_again_and_its_answer_counts():
     with saying([b"", b"18.16.1\n", b"2\n", b"1\n", b"1\t1\t1\t0\t0\n", b"v1\t5\t5\t1\t1\n",
                  b"v1\t10\t100\t10\t10\t1\n"]) as place:
         check("v1" in run("fleet", "trend", place).stdout)
+
+
+@test
+def an_answer_that_breaks_off_is_forgotten_when_it_is_asked_for_again():
+    lines = [b"%032x\t1\t2\tv\th\t./it\n" % number for number in (1, 2)]
+    with saying([b"18.16.1\n", b"2\n", b"1\n", b"2\t1\t1\t0\t0\n", (lines[0], len(lines[1])), b"".join(lines)]) as place:
+        equal([f"{1:032x}", f"{2:032x}"], [row["trace"] for row in answer("fleet", "traces", place)["rows"]])
+
+
+@test
+def an_answer_that_never_ends_is_left_soon_and_not_asked_for_again():
+    taken = []
+
+    def pour(listening):
+        while True:
+            try:
+                connection, _ = listening.accept()
+            except OSError:
+                return
+            with connection, contextlib.suppress(OSError):
+                taken.append(connection.recv(65536))
+                connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+                while True:
+                    connection.sendall(b"1\n" * 500_000)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=pour, args=(listening,), daemon=True).start()
+        where = f"127.0.0.1:{listening.getsockname()[1]}"
+        path = make("random.tide", 300, 500, 20_000)
+        for words in (("fleet", "sites", f"clickhouse://{where}/memory"), ("push", path, "--to", f"otlp://{where}")):
+            taken.clear()
+            _, said, bytes_most = measured(*words, code=3)
+            check(f"{where}: it answers with more than 256 MiB" in said and said.count("\n") == 1, said)
+            check(bytes_most < 400 << 20, words, bytes_most)
+            equal(1, len(taken))
+        listening.shutdown(socket.SHUT_RDWR)
+
+
+@test
+def a_server_that_leads_elsewhere_is_not_followed():
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        def lead():
+            with listening.accept()[0] as connection:
+                connection.recv(65536)
+                connection.sendall(b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n")
+
+        threading.Thread(target=lead).start()
+        said = refused("fleet", "sites", f"clickhouse://127.0.0.1:{listening.getsockname()[1]}/memory", code=3)
+        check("answers 302: it leads elsewhere, which is not followed" in said, said)
 
 
 # ---- many traces ----

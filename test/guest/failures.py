@@ -139,6 +139,7 @@ def fill(strict):
         equal(1, len(plain.out.splitlines()), "lines of the program")
         equal(1, len(ended.out.splitlines()), "lines of the program under the recorder")
         check("warning" in ended.err and "space" in ended.err, "no warning:", ended.err)
+        check("unrecorded to its end" in ended.err, "what becomes of the recording:", ended.err)
         check(seconds < 20 * plain_seconds + 5, f"{seconds} s instead of {plain_seconds} s")
         read = run([TIDEMARK, "report", "--json", "disk/t.tide"])
         equal(0, read.code, f"report of the trace that was cut ({read.err})")
