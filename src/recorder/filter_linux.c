@@ -44,12 +44,13 @@ enum filter_code {
 static bool filter_readable(const void *at, size_t bytes)
 {
 	uintptr_t page = (uintptr_t)at & ~(uintptr_t)(KERNEL_PAGE - 1);
+	uintptr_t end = (uintptr_t)at + bytes;
 
-	for (; page < (uintptr_t)at + bytes; page += KERNEL_PAGE) {
+	for (; page < end; page += KERNEL_PAGE) {
 		if (!kernel_can_read(page))
 			return false;
 	}
-	return true;
+	return end >= (uintptr_t)at;
 }
 
 // How many steps are left out after this one.
