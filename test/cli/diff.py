@@ -191,12 +191,14 @@ def where_a_thread_begins_parts_no_stacks():
     for number, (library, main_by, thread_by) in enumerate((
             ("libc.so.6", "f", "g"), ("libc.so.6", '"__libc_start_call_main" < "__libc_start_main_impl" < "_start"',
                                       '"start_thread" < "clone3"'),
-            ("libc-2.31.so", '"__libc_start_main" < "_start"', 'g < "clone"'))):
+            ("libc-2.31.so", '"__libc_start_main" < "_start"', 'g < "clone"'),
+            ("libc.so.6", '"__libc_start_main_impl" < h', '"start_thread" < "clone3"'))):
         trace = Trace()
         trace.lines.append(f'module l p0 0x1000-0x2000 bias=0x1000 "/lib/{library}"')
         trace.lines.append('module d p0 0x3000-0x4000 bias=0x3000 "/lib/ld-linux-x86-64.so.2"')
         trace.lines += [f"frame f l {0x1500 + number:#x}", f"frame g l {0x1700 + number:#x}",
-                        f"frame e d {0x3100 + number:#x}"]
+                        f"frame e d {0x3100 + number:#x}", 'module x p0 0x5000-0x6000 bias=0x5000 "/bin/app"',
+                        "frame h x 0x5000"]
         trace.alloc(1, f'"malloc" < "work" < "main" < {main_by}', 10)
         trace.alloc(2, f'"malloc" < "work" < "worker" < {thread_by}', 10)
         trace.alloc(3, '"malloc" < "init" < e', 10)
@@ -204,7 +206,7 @@ def where_a_thread_begins_parts_no_stacks():
         paths.append(trace.write(f"libc{number}.tide"))
         # Nor are they shown.
         found = run("report", paths[-1], "-n", "0").stdout
-        assert "clone" not in found and "libc.so.6+0x700" not in found, found
+        assert "clone" not in found and "libc.so.6+0x700" not in found and "app+0x" not in found, found
     for other in paths[1:]:
         told = answer("diff", paths[0], other, "-n", "0")
         assert told["stacks"] == counts(new=1, gone=1, same=3), (other, told["stacks"])
