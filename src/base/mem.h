@@ -77,9 +77,12 @@ void mem_sort(void *items, size_t count, size_t size_bytes, mem_compare *compare
 // qsort's comparison of two uint64_t.
 int mem_compare_u64(const void *a, const void *b);
 
-// Make room for at least `need` items in `*items` of `*capacity` items; doubles. Use it as
-//     vec = mem_grow(vec, &capacity, count + 1, sizeof *vec);
+// Make room for at least `need` items in `*items` of `*capacity` items; doubles.
 void *mem_grow(void *items, size_t *capacity, size_t need, size_t size_bytes);
+
+// The same for `list` where it is: MEM_ROOM(vec, capacity, count + 1).
+#define MEM_ROOM(list, capacity, need) \
+	((list) = mem_grow((list), &(capacity), (need), sizeof *(list)))
 
 // The place of one more item at the end of `list`, which holds `count` of `capacity` items. It
 // counts from now on, and what is in it is not set:

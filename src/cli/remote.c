@@ -105,7 +105,7 @@ const char *remote_fetch(const char *word, struct err *err)
 		str_fini(&path);
 		return NULL;
 	}
-	kept.paths = mem_grow(kept.paths, &kept.capacity, kept.count + 1, sizeof *kept.paths);
+	MEM_ROOM(kept.paths, kept.capacity, kept.count + 1);
 	kept.paths[kept.count] = str_take(&path);
 	return kept.paths[kept.count++];
 }

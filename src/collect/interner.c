@@ -118,8 +118,7 @@ static COLD void grow(struct interner *interner)
 
 static COLD void keep_key(struct interner *interner, stack_id id, uint64_t key)
 {
-	interner->keys = mem_grow(interner->keys, &interner->keys_capacity, (size_t)id + 1,
-				  sizeof *interner->keys);
+	MEM_ROOM(interner->keys, interner->keys_capacity, (size_t)id + 1);
 	interner->keys[id] = key;
 }
 

@@ -206,8 +206,7 @@ static bool take_frames(struct lane_reader *reader, const uint8_t *in, uint64_t 
 	if (language == NULL)
 		return true;
 	reader->interpreted = true;
-	reader->lists = mem_grow(reader->lists, &reader->lists_capacity, (size_t)keep + push,
-				 sizeof *reader->lists);
+	MEM_ROOM(reader->lists, reader->lists_capacity, (size_t)keep + push);
 	list = lane_path_load16(in) & LANE_PYTHON_CUT ? LANGUAGE_CUT : 0;
 	if (keep > 0)
 		list = reader->lists[keep - 1];

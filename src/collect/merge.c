@@ -88,8 +88,7 @@ static void sift_down(struct merge *merge, size_t at)
 static void heap_push(struct merge *merge, struct stream *stream)
 {
 	ASSERT(stream->heap_at == 0 && stream->first < stream->inner);
-	merge->heap = mem_grow(merge->heap, &merge->heap_capacity, merge->heap_count + 2,
-			       sizeof *merge->heap);
+	MEM_ROOM(merge->heap, merge->heap_capacity, merge->heap_count + 2);
 	merge->heap[++merge->heap_count] = stream;
 	sift_up(merge, merge->heap_count);
 }

@@ -143,9 +143,7 @@ static void take_mappings(const char *text, size_t length, struct file_table *fi
 		}
 		if (!maps_text_next(&at, end, &line) || (last && line.start < last->end))
 			continue;
-		snapshot->mappings = mem_grow(snapshot->mappings, &capacity,
-					      snapshot->mappings_count + 1u,
-					      sizeof *snapshot->mappings);
+		MEM_ROOM(snapshot->mappings, capacity, snapshot->mappings_count + 1u);
 		snapshot->mappings[snapshot->mappings_count++] = (struct trace_mapping){
 			.start = line.start,
 			.end = line.end,
@@ -172,8 +170,7 @@ static void add_pages(struct trace_snapshot *snapshot, size_t *capacity, uint64_
 		last->end = end;
 		return;
 	}
-	snapshot->pages = mem_grow(snapshot->pages, capacity, snapshot->pages_count + 1u,
-				   sizeof *snapshot->pages);
+	MEM_ROOM(snapshot->pages, *capacity, snapshot->pages_count + 1u);
 	snapshot->pages[snapshot->pages_count++] =
 		(struct trace_pages){ .start = start, .end = end, .flags = flags };
 }

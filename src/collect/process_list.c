@@ -238,8 +238,7 @@ static void begin(struct process_list *process_list, struct image *image)
 	process_list->began_count++;
 	process_list->trace_builder->processes_count++;
 	process_list->trace_builder->forked_count += process.start == TRACE_START_FORK;
-	process_list->parents = mem_grow(process_list->parents, &process_list->parents_capacity,
-					 (size_t)image->process + 1, sizeof *process_list->parents);
+	MEM_ROOM(process_list->parents, process_list->parents_capacity, (size_t)image->process + 1);
 	process_list->parents[image->process] = process.parent;
 	if (!image->pid_unsure)
 		*map_put(&process_list->processes, image->pid, NULL) = (uint64_t)image->process + 1;

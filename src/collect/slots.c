@@ -34,8 +34,7 @@ static uint32_t take_run(struct slots *slots)
 	}
 	if (slots->count == 0)
 		slots->count = 1;
-	slots->runs =
-		mem_grow(slots->runs, &slots->capacity, slots->count + 1, sizeof *slots->runs);
+	MEM_ROOM(slots->runs, slots->capacity, slots->count + 1);
 	return (uint32_t)slots->count++;
 }
 

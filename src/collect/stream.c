@@ -156,8 +156,7 @@ bool stream_fill(struct stream *stream, uint64_t limit, size_t max)
 		if (stream->end >= wanted)
 			return true;
 		if (stream->capacity - stream->end < 256)
-			stream->items = mem_grow(stream->items, &stream->capacity,
-						 stream->end + 256, sizeof *stream->items);
+			MEM_ROOM(stream->items, stream->capacity, stream->end + 256);
 		room = stream->capacity - stream->end;
 		if (room > wanted - stream->end)
 			room = wanted - stream->end;

@@ -541,7 +541,7 @@ struct window_rest *window_result_make_rest(struct window_result *result, size_t
 
 	ASSERT(group != WINDOW_SKIP);
 	if (group >= result->rests_count) {
-		result->rests = mem_grow(result->rests, capacity, count, sizeof *result->rests);
+		MEM_ROOM(result->rests, *capacity, count);
 		memset(result->rests + result->rests_count, 0,
 		       (count - result->rests_count) * sizeof *result->rests);
 		result->rests_count = group + 1;

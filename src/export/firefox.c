@@ -64,8 +64,7 @@ static uint32_t add_frame(struct firefox *firefox, frame_id frame, uint32_t pref
 
 	ASSERT(prefix == NONE || prefix < firefox->stacks_count);
 	for (uint32_t i = location->lines_count; i-- > 0;) {
-		firefox->stacks = mem_grow(firefox->stacks, &firefox->stacks_capacity,
-					   firefox->stacks_count + 1, sizeof *firefox->stacks);
+		MEM_ROOM(firefox->stacks, firefox->stacks_capacity, firefox->stacks_count + 1);
 		firefox->stacks[firefox->stacks_count] =
 			(struct stack_row){ location->lines_first + i + 1, prefix };
 		prefix = (uint32_t)firefox->stacks_count++;
@@ -111,9 +110,7 @@ static void add_event(struct firefox *firefox, uint64_t time_ns, const struct li
 			firefox->end_ns = time_ns;
 		return;
 	}
-	firefox->events = mem_grow(firefox->events, &firefox->capacity, firefox->count + 1,
-				   sizeof *firefox->events);
-	firefox->events[firefox->count++] = (struct event){
+	*MEM_ADD(firefox->events, firefox->count, firefox->capacity) = (struct event){
 		.time_ns = time_ns,
 		.address = block->address,
 		.weight = weight,

@@ -60,8 +60,7 @@ static uint32_t child_of(struct flamegraph *flamegraph, uint32_t parent, uint32_
 		at = flamegraph->nodes[at].sibling;
 	if (!at) {
 		at = (uint32_t)flamegraph->count;
-		flamegraph->nodes = mem_grow(flamegraph->nodes, &flamegraph->capacity,
-					     flamegraph->count + 1, sizeof *flamegraph->nodes);
+		MEM_ROOM(flamegraph->nodes, flamegraph->capacity, flamegraph->count + 1);
 		flamegraph->nodes[flamegraph->count++] = (struct node){
 			.name = name,
 			.sibling = flamegraph->nodes[parent].child,
@@ -277,8 +276,7 @@ static void push_children(struct flamegraph *flamegraph, struct place parent, st
 	}
 	if (count)
 		mem_sort(children, count, sizeof *children, compare_names, flamegraph);
-	places->list = mem_grow(places->list, &places->capacity, places->count + count,
-				sizeof *places->list);
+	MEM_ROOM(places->list, places->capacity, places->count + count);
 	for (size_t i = 0; i < count; i++) {
 		places->list[places->count++] = (struct place){ children[i], x };
 		x += width_of(flamegraph, flamegraph->nodes[children[i]].value);

@@ -59,10 +59,8 @@ uint32_t locations_add(struct locations *locations, frame_id frame)
 		return (uint32_t)*number;
 	*number = locations->count;
 	symbols = names_find(locations->names, frame, &count);
-	locations->list = mem_grow(locations->list, &locations->capacity, locations->count + 1,
-				   sizeof *locations->list);
-	locations->lines = mem_grow(locations->lines, &locations->lines_capacity,
-				    locations->lines_count + count, sizeof *locations->lines);
+	MEM_ROOM(locations->list, locations->capacity, locations->count + 1);
+	MEM_ROOM(locations->lines, locations->lines_capacity, locations->lines_count + count);
 	locations->list[locations->count] = (struct location){
 		.frame = frame,
 		.lines_first = (uint32_t)locations->lines_count,
@@ -86,8 +84,7 @@ size_t locations_of_stack(struct locations *locations, stack_id stack, uint32_t 
 
 		if (!node)
 			break;
-		*numbers = mem_grow(*numbers, capacity, depth + 1, sizeof **numbers);
-		(*numbers)[depth++] = locations_add(locations, node->frame);
+		*MEM_ADD(*numbers, depth, *capacity) = locations_add(locations, node->frame);
 		stack = node->parent < stack ? node->parent : 0;
 	}
 	return depth;

@@ -60,8 +60,7 @@ static uint32_t step(struct massif *massif, uint32_t parent, uint32_t site, uint
 
 	if (found == massif->count) {
 		fresh.sibling = massif->nodes[parent].child;
-		massif->nodes = mem_grow(massif->nodes, &massif->capacity, massif->count + 1,
-					 sizeof *massif->nodes);
+		MEM_ROOM(massif->nodes, massif->capacity, massif->count + 1);
 		massif->nodes[parent].child = found;
 		massif->nodes[massif->count++] = fresh;
 	}

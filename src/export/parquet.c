@@ -132,8 +132,7 @@ static inline struct slot *slot_of(struct parquet *parquet, uint64_t key)
 
 static uint32_t learn(struct parquet *parquet, uint64_t key)
 {
-	parquet->dictionary = mem_grow(parquet->dictionary, &parquet->dictionary_capacity,
-				       parquet->dictionary_count + 1, sizeof *parquet->dictionary);
+	MEM_ROOM(parquet->dictionary, parquet->dictionary_capacity, parquet->dictionary_count + 1);
 	parquet->dictionary[parquet->dictionary_count] = key;
 	return (uint32_t)++parquet->dictionary_count;
 }
@@ -146,8 +145,7 @@ static bool number_values(struct parquet *parquet, const struct chunk *chunk)
 
 	memset(parquet->slots, 0, SLOTS * sizeof *parquet->slots);
 	parquet->dictionary_count = 0;
-	parquet->numbers = mem_grow(parquet->numbers, &parquet->numbers_capacity, chunk->count,
-				    sizeof *parquet->numbers);
+	MEM_ROOM(parquet->numbers, parquet->numbers_capacity, chunk->count);
 	for (size_t i = 0; i < chunk->count; i++) {
 		uint64_t value = chunk->values[i];
 
@@ -265,8 +263,8 @@ static size_t add_levels(struct str *out, const uint64_t *ends, size_t from, siz
 		uint64_t begin = at;
 
 		do {
-			repeats = mem_grow(repeats, &room, places + 1, sizeof *repeats);
-			there = mem_grow(there, &room_there, places + 1, sizeof *there);
+			MEM_ROOM(repeats, room, places + 1);
+			MEM_ROOM(there, room_there, places + 1);
 			repeats[places] = at > begin;
 			there[places++] = at < ends[i];
 			at++;
@@ -407,8 +405,7 @@ static void put_chunk_meta(struct thrift *thrift, const struct parquet *parquet,
 // The items as wide numbers.
 static const uint64_t *widen(struct parquet *parquet, const struct rowset_batch *batch)
 {
-	parquet->items = mem_grow(parquet->items, &parquet->items_capacity, batch->items_count + 1,
-				  sizeof *parquet->items);
+	MEM_ROOM(parquet->items, parquet->items_capacity, batch->items_count + 1);
 	for (size_t i = 0; i < batch->items_count; i++)
 		parquet->items[i] = batch->items[i];
 	return parquet->items;

@@ -230,8 +230,7 @@ static uint64_t string_of(struct perfetto *perfetto, unsigned table, uint32_t st
 	uint64_t bit = UINT64_C(1) << table;
 	size_t had = perfetto->strings_capacity;
 
-	perfetto->strings_written = mem_grow(perfetto->strings_written, &perfetto->strings_capacity,
-					     string + (size_t)1, sizeof *perfetto->strings_written);
+	MEM_ROOM(perfetto->strings_written, perfetto->strings_capacity, string + (size_t)1);
 	for (; had < perfetto->strings_capacity; had++)
 		perfetto->strings_written[had] = 0;
 	if (perfetto->strings_written[string] & bit)

@@ -34,8 +34,7 @@ void rowset_sites_fini(struct rowset_sites *sites)
 static struct rowset_site *site_of(struct rowset_sites *sites, stack_id stack)
 {
 	if (stack >= sites->count) {
-		sites->sites = mem_grow(sites->sites, &sites->capacity, stack + (size_t)1,
-					sizeof *sites->sites);
+		MEM_ROOM(sites->sites, sites->capacity, stack + (size_t)1);
 		memset(sites->sites + sites->count, 0,
 		       (stack + (size_t)1 - sites->count) * sizeof *sites->sites);
 		sites->count = stack + (size_t)1;

@@ -408,8 +408,7 @@ static bool add_buffer(struct etl_file *file, const uint8_t *header, uint32_t si
 	if (!stream)
 		return false;
 	ASSERT(size >= BUFFER_HEADER && size <= BUFFER_MAX && stream->last < number);
-	file->buffers =
-		mem_grow(file->buffers, &file->buffers_capacity, number, sizeof *file->buffers);
+	MEM_ROOM(file->buffers, file->buffers_capacity, number);
 	file->buffers[file->buffers_count++] = (struct buffer){ file->end, size, NONE };
 	file->is_packed |= bytes_get_u16(header + 52) & BUFFER_PACKED;
 	if (number == 1)

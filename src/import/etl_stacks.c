@@ -121,8 +121,7 @@ void etl_stacks_define(struct etl_stacks *stacks, uint64_t key, uint64_t time, u
 	uint32_t number = (uint32_t)stacks->definitions_count + 1;
 
 	ASSERT(node < stacks->nodes_count && row->last < number);
-	stacks->definitions = mem_grow(stacks->definitions, &stacks->definitions_capacity, number,
-				       sizeof *stacks->definitions);
+	MEM_ROOM(stacks->definitions, stacks->definitions_capacity, number);
 	stacks->definitions[stacks->definitions_count++] =
 		(struct definition){ .time = time, .node = node, .before = before };
 	if (row->last) {

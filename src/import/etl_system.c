@@ -155,10 +155,8 @@ static uint32_t add_process(struct etl_system *system, const struct etl_process 
 	uint32_t number = (uint32_t)system->processes_count;
 	uint64_t *last = map_put(&system->by_pid, process->pid, NULL);
 
-	system->processes = mem_grow(system->processes, &system->processes_capacity, number + 1,
-				     sizeof *system->processes);
-	system->before = mem_grow(system->before, &system->before_capacity, number + 1,
-				  sizeof *system->before);
+	MEM_ROOM(system->processes, system->processes_capacity, number + 1);
+	MEM_ROOM(system->before, system->before_capacity, number + 1);
 	system->processes[number] = *process;
 	system->before[number] = (uint32_t)*last;
 	*last = number + 1;

@@ -204,8 +204,7 @@ static bool read_pointer(struct heaptrack *heaptrack, char *at)
 		count = 1;
 	}
 	begin(heaptrack);
-	heaptrack->frames = mem_grow(heaptrack->frames, &heaptrack->frames_capacity,
-				     heaptrack->frames_count + 1, sizeof *heaptrack->frames);
+	MEM_ROOM(heaptrack->frames, heaptrack->frames_capacity, heaptrack->frames_count + 1);
 	heaptrack->frames[heaptrack->frames_count++] =
 		intake_frame_names(heaptrack->intake, pc, names, count);
 	str_fini(&unknown);
@@ -230,8 +229,7 @@ static void add_module(struct heaptrack *heaptrack, struct raw_module *wanted)
 								  .bias = wanted->bias,
 								  .path = wanted->path,
 							  });
-	heaptrack->modules = mem_grow(heaptrack->modules, &heaptrack->modules_capacity,
-				      heaptrack->modules_count + 1, sizeof *heaptrack->modules);
+	MEM_ROOM(heaptrack->modules, heaptrack->modules_capacity, heaptrack->modules_count + 1);
 	heaptrack->modules[heaptrack->modules_count] = *wanted;
 	heaptrack->modules[heaptrack->modules_count].path = mem_copy_text(wanted->path);
 	heaptrack->modules[heaptrack->modules_count++].mapped = true;
@@ -302,8 +300,7 @@ static bool read_trace(struct heaptrack *heaptrack, char *at)
 	else
 		frame = pointer ? heaptrack->frames[pointer - 1] : 0;
 	callers = parent ? heaptrack->stacks[parent - 1] : 0;
-	heaptrack->stacks = mem_grow(heaptrack->stacks, &heaptrack->stacks_capacity,
-				     heaptrack->stacks_count + 1, sizeof *heaptrack->stacks);
+	MEM_ROOM(heaptrack->stacks, heaptrack->stacks_capacity, heaptrack->stacks_count + 1);
 	heaptrack->stacks[heaptrack->stacks_count++] =
 		intake_stack(heaptrack->intake, callers, frame);
 	return true;
@@ -354,9 +351,8 @@ static void begin_block(struct heaptrack *heaptrack, struct pair *pair)
 	if (at) {
 		heaptrack->spare = heaptrack->blocks[at - 1].below;
 	} else {
-		heaptrack->blocks = mem_grow(heaptrack->blocks, &heaptrack->blocks_capacity,
-					     heaptrack->blocks_count + 1,
-					     sizeof *heaptrack->blocks);
+		MEM_ROOM(heaptrack->blocks, heaptrack->blocks_capacity,
+			 heaptrack->blocks_count + 1);
 		at = (uint32_t)++heaptrack->blocks_count;
 	}
 	heaptrack->next_address += 16;

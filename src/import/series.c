@@ -169,8 +169,7 @@ static void begin_block(struct series *series, struct sum *sum, uint64_t size)
 	if (at) {
 		series->spare = series->blocks[at - 1].below;
 	} else {
-		series->blocks = mem_grow(series->blocks, &series->blocks_capacity,
-					  series->blocks_count + 1, sizeof *series->blocks);
+		MEM_ROOM(series->blocks, series->blocks_capacity, series->blocks_count + 1);
 		at = (uint32_t)++series->blocks_count;
 	}
 	series->blocks[at - 1] = (struct block){ new_address(series, size), size, sum->top };

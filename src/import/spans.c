@@ -27,8 +27,7 @@ static void replace(struct spans *spans, size_t first, size_t last, const struct
 	size_t behind = spans->count - last;
 
 	ASSERT(first <= last && last <= spans->count && count <= 2);
-	spans->items = mem_grow(spans->items, &spans->capacity, first + count + behind + 1,
-				sizeof *spans->items);
+	MEM_ROOM(spans->items, spans->capacity, first + count + behind + 1);
 	memmove(spans->items + first + count, spans->items + last, behind * sizeof *with);
 	for (size_t i = 0; i < count; i++)
 		spans->items[first + i] = with[i];

@@ -458,7 +458,7 @@ char **attachable_arguments(pid_t pid, struct str *program)
 		path[(size_t)length - strlen(deleted)] = '\0';
 	str_add(program, path);
 	for (const char *at = text; *at || !list; at += strlen(at) + 1) {
-		list = mem_grow(list, &capacity, count + 2, sizeof(*list));
+		MEM_ROOM(list, capacity, count + 2);
 		list[count++] = mem_copy_text(*at ? at : path);
 		list[count] = NULL;
 	}

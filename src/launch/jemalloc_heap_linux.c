@@ -281,9 +281,8 @@ static bool jemalloc_heap_find_root(struct jemalloc_heap_walk *walk)
 
 static void jemalloc_heap_add(struct glibc_heap *heap, uint64_t address, uint64_t size)
 {
-	heap->blocks =
-		mem_grow(heap->blocks, &heap->capacity, heap->count + 1, sizeof(*heap->blocks));
-	heap->blocks[heap->count++] = (struct collect_block){ address, size };
+	*MEM_ADD(heap->blocks, heap->count, heap->capacity) =
+		(struct collect_block){ address, size };
 }
 
 static bool jemalloc_heap_add_slab(struct jemalloc_heap_walk *walk,

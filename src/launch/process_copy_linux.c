@@ -123,9 +123,7 @@ void process_copy_prepare(struct process_copy *copy, pid_t pid)
 		if (!strstr(line, " wf"))
 			continue;
 		size += part.end - part.start;
-		copy->parts = mem_grow(copy->parts, &copy->parts_capacity, copy->parts_count + 1,
-				       sizeof(*copy->parts));
-		copy->parts[copy->parts_count++] = part;
+		*MEM_ADD(copy->parts, copy->parts_count, copy->parts_capacity) = part;
 	}
 	if (size > PROCESS_COPY_PARTS_MAX)
 		copy->of = 0;

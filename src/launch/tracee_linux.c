@@ -48,7 +48,7 @@ pid_t *tracee_list(pid_t pid, size_t *count)
 	while (folder && (entry = readdir(folder)) != NULL) {
 		if (entry->d_name[0] == '.')
 			continue;
-		list = mem_grow(list, &capacity, *count + 1, sizeof(*list));
+		MEM_ROOM(list, capacity, *count + 1);
 		list[(*count)++] = atoi(entry->d_name);
 	}
 	if (folder)

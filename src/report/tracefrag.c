@@ -166,7 +166,7 @@ static void add_reservation(struct list *list, const struct trace_event *event)
 	bool added;
 
 	*map_put(&list->by_number, event->number, &added) = list->count;
-	list->all = mem_grow(list->all, &list->capacity, list->count + 1, sizeof *list->all);
+	MEM_ROOM(list->all, list->capacity, list->count + 1);
 	list->all[list->count] = (struct reservation){
 		.serial = list->count + 1,
 		.address = event->address,

@@ -68,8 +68,7 @@ static void tell(void *context, const char *name)
 
 	if (!is_trace(name))
 		return;
-	folder->list =
-		mem_grow(folder->list, &folder->capacity, folder->count + 1, sizeof *folder->list);
+	MEM_ROOM(folder->list, folder->capacity, folder->count + 1);
 	trace = &folder->list[folder->count];
 	*trace = (struct trace){ 0 };
 	str_format(&trace->path, "%s/%s", folder->path, name);

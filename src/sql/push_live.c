@@ -54,8 +54,7 @@ static void emit(struct push_live *live, const struct lives_block *block,
 static struct push_live_half *half_of(struct push_live *live, thread_id thread)
 {
 	for (; live->halves_count <= thread; live->halves_count++) {
-		live->halves = mem_grow(live->halves, &live->halves_capacity,
-					live->halves_count + 1, sizeof *live->halves);
+		MEM_ROOM(live->halves, live->halves_capacity, live->halves_count + 1);
 		live->halves[live->halves_count] = (struct push_live_half){ 0 };
 	}
 	return &live->halves[thread];

@@ -42,8 +42,7 @@ static bool add_server(struct shards *shards, const char *url, const char *name,
 
 	if (shards->count == SERVERS_MAX)
 		return err_set(err, ERR_USAGE, "more than %d servers", SERVERS_MAX);
-	shards->list =
-		mem_grow(shards->list, &shards->capacity, shards->count + 1, sizeof *shards->list);
+	MEM_ROOM(shards->list, shards->capacity, shards->count + 1);
 	server = &shards->list[shards->count++];
 	*server = (struct server){ 0 };
 	str_add_bytes(&server->url, url, (size_t)(list - url));

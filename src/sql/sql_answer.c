@@ -165,8 +165,7 @@ static void take_row(void *context, const char *const *values, size_t count)
 		json_row(answer, values, count);
 		return;
 	default:
-		answer->cells = mem_grow(answer->cells, &answer->cells_capacity,
-					 answer->cells_count + count, sizeof *answer->cells);
+		MEM_ROOM(answer->cells, answer->cells_capacity, answer->cells_count + count);
 		for (size_t i = 0; i < count; i++)
 			answer->cells[answer->cells_count++] = values[i] ? mem_copy_text(values[i])
 									 : NULL;

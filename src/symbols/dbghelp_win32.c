@@ -173,8 +173,7 @@ static const char *keep_text(struct dbghelp *help, const wchar_t *wide)
 	struct str text = { 0 };
 
 	wide_add(&text, (const uint16_t *)wide, wcslen(wide));
-	help->texts = mem_grow(help->texts, &help->texts_capacity, help->texts_count + 1,
-			       sizeof *help->texts);
+	MEM_ROOM(help->texts, help->texts_capacity, help->texts_count + 1);
 	return help->texts[help->texts_count++] = str_take(&text);
 }
 

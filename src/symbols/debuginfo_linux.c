@@ -133,8 +133,7 @@ static void add_unit(struct debuginfo *debuginfo, struct range_list *ranges, str
 	if (type == DW_UT_type || type == DW_UT_split_type || type == DW_UT_partial ||
 	    dwarf_tag(die) == DW_TAG_partial_unit || dwarf_tag(die) == DW_TAG_type_unit)
 		return;
-	debuginfo->units = mem_grow(debuginfo->units, &debuginfo->units_capacity,
-				    debuginfo->units_count + 1, sizeof *debuginfo->units);
+	MEM_ROOM(debuginfo->units, debuginfo->units_capacity, debuginfo->units_count + 1);
 	unit = &debuginfo->units[debuginfo->units_count];
 	memset(unit, 0, sizeof *unit);
 	unit->line_die = *die;

@@ -119,8 +119,7 @@ static uint32_t add_node(struct reading *reading, struct node node)
 	struct pdb_module *module = reading->module;
 
 	ASSERT(reading->module->nodes_count < NO_NODE);
-	module->nodes = mem_grow(module->nodes, &module->nodes_capacity, module->nodes_count + 1,
-				 sizeof *module->nodes);
+	MEM_ROOM(module->nodes, module->nodes_capacity, module->nodes_count + 1);
 	module->nodes[module->nodes_count] = node;
 	return (uint32_t)module->nodes_count++;
 }
@@ -430,8 +429,7 @@ static void read_lines(struct reading *reading, const uint8_t *bytes, size_t siz
 
 			if (offset >= code_bytes)
 				continue;
-			module->lines = mem_grow(module->lines, &module->lines_capacity,
-						 module->lines_count + 1, sizeof *module->lines);
+			MEM_ROOM(module->lines, module->lines_capacity, module->lines_count + 1);
 			entry = module->lines_count++;
 			module->lines[entry] =
 				(struct row){ rva + offset, (uint32_t)(entry - first), line, file };

@@ -64,9 +64,8 @@ static void read_entries(struct pe_bounds *bounds)
 			break;
 		if (le_32(entry) == 0 || le_32(entry + 4) <= le_32(entry))
 			continue;
-		bounds->functions = mem_grow(bounds->functions, &bounds->functions_capacity,
-					     bounds->functions_count + 1,
-					     sizeof *bounds->functions);
+		MEM_ROOM(bounds->functions, bounds->functions_capacity,
+			 bounds->functions_count + 1);
 		bounds->functions[bounds->functions_count++] =
 			(struct pe_bounds_function){ le_32(entry), le_32(entry + 4),
 						     find_function(pe, entry) };

@@ -264,8 +264,7 @@ bool asm_vm_read_mapping(struct asm_text *text)
 			     "prot=, shared, offset=, file=LABEL, rss= or another part of it "
 			     "expected"))
 		return false;
-	snapshot->mappings = mem_grow(snapshot->mappings, &text->mappings_capacity, count + 1,
-				      sizeof *snapshot->mappings);
+	MEM_ROOM(snapshot->mappings, text->mappings_capacity, count + 1);
 	snapshot->mappings[snapshot->mappings_count++] = mapping;
 	return true;
 }
@@ -290,8 +289,7 @@ bool asm_vm_read_pages(struct asm_text *text)
 	}
 	if (!asm_text_at_end(text))
 		return false;
-	snapshot->pages = mem_grow(snapshot->pages, &text->pages_capacity, count + 1,
-				   sizeof *snapshot->pages);
+	MEM_ROOM(snapshot->pages, text->pages_capacity, count + 1);
 	snapshot->pages[snapshot->pages_count++] = pages;
 	return true;
 }

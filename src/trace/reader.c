@@ -151,8 +151,7 @@ static bool add_mark(struct reader *reader, const struct trace_note *note, uint6
 {
 	size_t at = reader->marks_count;
 
-	reader->marks =
-		mem_grow(reader->marks, &reader->marks_capacity, at + 1, sizeof *reader->marks);
+	MEM_ROOM(reader->marks, reader->marks_capacity, at + 1);
 	reader->marks[at] = (struct trace_mark){
 		.number = number,
 		.time_ns = note->time_ns,
@@ -203,8 +202,7 @@ static void queue_notes(struct reader *reader, struct bytes_cursor payload)
 			continue;
 		waiting.text_at = reader->texts.size;
 		bytes_add(&reader->texts, reader->text.data, reader->text.size);
-		reader->waiting = mem_grow(reader->waiting, &reader->waiting_capacity,
-					   reader->waiting_count + 1, sizeof *reader->waiting);
+		MEM_ROOM(reader->waiting, reader->waiting_capacity, reader->waiting_count + 1);
 		falls |= reader->waiting_count > reader->waiting_next &&
 			 reader->waiting[reader->waiting_count - 1].number > waiting.number;
 		reader->waiting[reader->waiting_count++] = waiting;

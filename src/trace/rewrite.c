@@ -321,8 +321,7 @@ static void pass_snapshots(struct rewrite *rewrite, struct side *side, uint64_t 
 {
 	uint32_t count = reader_snapshots_count(side->reader);
 
-	side->began_at =
-		mem_grow(side->began_at, &side->began_capacity, count, sizeof *side->began_at);
+	MEM_ROOM(side->began_at, side->began_capacity, count);
 	while (side->began < count && reader_snapshot(side->reader, side->began)->began <= number)
 		side->began_at[side->began++] = writer_events_count(rewrite->writer);
 	while (side->ended < side->began &&

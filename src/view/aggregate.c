@@ -174,9 +174,8 @@ static uint32_t find_group(struct aggregate *aggregate, const struct aggregate_g
 			return (uint32_t)*number;
 		if (!added)
 			continue;
-		aggregate->groups = mem_grow(aggregate->groups, &aggregate->groups_capacity,
-					     aggregate->groups_count + 1,
-					     sizeof *aggregate->groups);
+		MEM_ROOM(aggregate->groups, aggregate->groups_capacity,
+			 aggregate->groups_count + 1);
 		aggregate->groups[aggregate->groups_count] = *group;
 		*number = aggregate->groups_count++;
 		return (uint32_t)*number;
@@ -263,8 +262,7 @@ static bool take_allocation(void *context, const struct window_allocation *alloc
 			aggregate->too_many = true;
 			return false;
 		}
-		aggregate->cells = mem_grow(aggregate->cells, &aggregate->cells_capacity,
-					    aggregate->cells_count + 1, sizeof *aggregate->cells);
+		MEM_ROOM(aggregate->cells, aggregate->cells_capacity, aggregate->cells_count + 1);
 		aggregate->cells[aggregate->cells_count] = (struct aggregate_cell){ .key = key };
 		*number = aggregate->cells_count++;
 	}
@@ -479,8 +477,7 @@ static uint32_t frame_number(struct packing *packing, const struct symbol *symbo
 	uint64_t *number = map_put(&packing->frame_of, (uint64_t)(uintptr_t)symbol, &added);
 
 	if (added) {
-		packing->frames = mem_grow(packing->frames, &packing->frames_capacity,
-					   packing->frames_count + 1, sizeof *packing->frames);
+		MEM_ROOM(packing->frames, packing->frames_capacity, packing->frames_count + 1);
 		*number = packing->frames_count;
 		packing->frames[packing->frames_count++] = symbol;
 	}

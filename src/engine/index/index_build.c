@@ -94,8 +94,7 @@ static void undo(struct index_work *work, const struct trace_event *event)
 
 	work->missed |= half->state == HALF_ENDED && half->address == event->address;
 	if (half->state == HALF_UNDONE) {
-		index->undone = mem_grow(index->undone, &work->undone_capacity,
-					 index->undone_count + 1, sizeof *index->undone);
+		MEM_ROOM(index->undone, work->undone_capacity, index->undone_count + 1);
 		index->undone[index->undone_count++] =
 			(struct index_range){ half->step, index_pair_raw(&work->pair) };
 	}
@@ -297,8 +296,7 @@ static void add_place(struct index_work *work, const struct reader_place *place)
 
 	if (places->count > 0 && places->list[places->count - 1].at == place->at)
 		return;
-	places->list =
-		mem_grow(places->list, &places->capacity, places->count + 1, sizeof *places->list);
+	MEM_ROOM(places->list, places->capacity, places->count + 1);
 	places->list[places->count] = *place;
 	places->list[places->count++].items = 0;
 }

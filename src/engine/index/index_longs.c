@@ -50,9 +50,7 @@ void index_longs_write(struct index_files *files, unsigned class, const struct i
 	uint64_t last = list[0].end;
 
 	ASSERT(count > 0);
-	blocks->list =
-		mem_grow(blocks->list, &blocks->capacity, blocks->count + 1, sizeof *blocks->list);
-	blocks->list[blocks->count++] = (struct index_long_block){
+	*MEM_ADD(blocks->list, blocks->count, blocks->capacity) = (struct index_long_block){
 		.at = files->longs[class].size,
 		.end = list[0].end,
 	};

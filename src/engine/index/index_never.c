@@ -27,12 +27,11 @@ void index_never_write(struct index_files *files, const uint64_t *values, uint32
 		last += column[i];
 	}
 	at = pack_put(at, column, count);
-	files->never_blocks = mem_grow(files->never_blocks, &files->never_blocks_capacity,
-				       files->never_blocks_count + 1, sizeof *files->never_blocks);
-	files->never_blocks[files->never_blocks_count++] = (struct index_never_block){
-		.at = files->never.size,
-		.step = live_table_step(values[0]),
-	};
+	*MEM_ADD(files->never_blocks, files->never_blocks_count, files->never_blocks_capacity) =
+		(struct index_never_block){
+			.at = files->never.size,
+			.step = live_table_step(values[0]),
+		};
 	vault_append(&files->never, bytes, (size_t)(at - bytes));
 	MEM_FREE(bytes, column);
 }

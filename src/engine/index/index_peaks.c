@@ -46,8 +46,7 @@ struct walking {
 
 static bool load_run(struct walking *walking, const struct site_run *run, struct err *err)
 {
-	walking->list =
-		mem_grow(walking->list, &walking->list_capacity, run->count, sizeof *walking->list);
+	MEM_ROOM(walking->list, walking->list_capacity, run->count);
 	return index_runs_read(walking->reading, run, walking->list, err);
 }
 
@@ -306,8 +305,7 @@ static bool find_members(struct merge *merge, bool *many, struct err *err)
 
 static struct site_posting *make_room(struct merge *merge, size_t count)
 {
-	merge->list =
-		mem_grow(merge->list, &merge->capacity, merge->count + count, sizeof *merge->list);
+	MEM_ROOM(merge->list, merge->capacity, merge->count + count);
 	return merge->list + merge->count;
 }
 

@@ -34,8 +34,7 @@ static bool take_jumps(struct index_block *block, const uint8_t *at, const uint8
 
 	if (count > block->count)
 		return false;
-	block->jumps = mem_grow(block->jumps, &block->jumps_capacity, (size_t)count + 1,
-				sizeof *block->jumps);
+	MEM_ROOM(block->jumps, block->jumps_capacity, (size_t)count + 1);
 	block->jumps_count = (uint32_t)count;
 	return index_events_take_jumps(at, end, block->jumps, (uint32_t)count, block->count);
 }
@@ -67,7 +66,7 @@ static bool take_times(struct index *index, const struct index_block_entry *entr
 		ok = count < steps;
 	}
 	if (ok) {
-		*runs = mem_grow(*runs, capacity, (size_t)count + 1, sizeof **runs);
+		MEM_ROOM(*runs, *capacity, (size_t)count + 1);
 		(*runs)[0] = (struct index_run){ 0, time_ns };
 	}
 	for (uint64_t i = 1; i <= count && ok; i++) {
@@ -119,19 +118,17 @@ static bool take_block(const struct index *index, unsigned what, struct index_bl
 	memcpy(&head, block->bytes, sizeof head);
 	if (!is_head_sound(block, &head, size))
 		return false;
-	block->ops = mem_grow(block->ops, &block->ops_capacity, block->count, sizeof *block->ops);
+	MEM_ROOM(block->ops, block->ops_capacity, block->count);
 	if (!index_events_take_ops(block->bytes, &head, index->cells.cells_count, block->ops))
 		return false;
 	if (what & INDEX_LIVES) {
-		block->begins = mem_grow(block->begins, &block->begins_capacity, block->count,
-					 sizeof *block->begins);
+		MEM_ROOM(block->begins, block->begins_capacity, block->count);
 		if (!index_events_take_begins(block->bytes, &head, block->ops, block->first,
 					      block->begins))
 			return false;
 	}
 	if (what & INDEX_ENDS) {
-		block->ends = mem_grow(block->ends, &block->ends_capacity, block->count + (size_t)1,
-				       sizeof *block->ends);
+		MEM_ROOM(block->ends, block->ends_capacity, block->count + (size_t)1);
 		if (!index_events_take_ends(block->bytes, &head, block->ops, block->first,
 					    block->ends, &block->ends_count))
 			return false;
@@ -168,7 +165,7 @@ bool index_block_part(struct index *index, uint64_t first, uint32_t count,
 		return false;
 	ASSERT(first - block->first + count <= block->count);
 	memcpy(&head, block->bytes, sizeof head);
-	block->ops = mem_grow(block->ops, &block->ops_capacity, count, sizeof *block->ops);
+	MEM_ROOM(block->ops, block->ops_capacity, count);
 	if (!is_head_sound(block, &head, index->files.blocks[number].events_size) ||
 	    !index_events_take_some(block->bytes, &head, index->cells.cells_count,
 				    (uint32_t)(first - block->first), count, block->ops))

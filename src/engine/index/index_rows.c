@@ -23,8 +23,7 @@ static struct window_row *row_of(struct index_rows *rows, uint32_t group)
 	if (group >= result->rows_count) {
 		size_t first = result->rows_count > rows->clean ? result->rows_count : rows->clean;
 
-		result->rows = mem_grow(result->rows, &rows->capacity, group + (size_t)1,
-					sizeof *result->rows);
+		MEM_ROOM(result->rows, rows->capacity, group + (size_t)1);
 		if (first <= group)
 			memset(result->rows + first, 0,
 			       (group + (size_t)1 - first) * sizeof *result->rows);

@@ -60,7 +60,7 @@ static bool find_entry(struct index *index, const struct index_chunk *chunk, uin
 static struct site_run *push_run(struct site_runs *runs, struct site_run run)
 {
 	ASSERT(run.count > 0);
-	runs->list = mem_grow(runs->list, &runs->capacity, runs->count + 1, sizeof *runs->list);
+	MEM_ROOM(runs->list, runs->capacity, runs->count + 1);
 	runs->list[runs->count] = run;
 	runs->postings += run.count;
 	return &runs->list[runs->count++];

@@ -604,8 +604,7 @@ void index_store_add(struct index_store *store, const struct index_batch *batch)
 	ASSERT(batch->runs_count > 0 && batch->runs[0].at == 0);
 	if (store->err.kind != ERR_NONE)
 		return;
-	files->blocks = mem_grow(files->blocks, &files->blocks_capacity, files->blocks_count + 1,
-				 sizeof *files->blocks);
+	MEM_ROOM(files->blocks, files->blocks_capacity, files->blocks_count + 1);
 	put_times(store, batch, &entry);
 	put_events(store, batch, &entry);
 	files->blocks[files->blocks_count++] = entry;

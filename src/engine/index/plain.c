@@ -190,8 +190,7 @@ static void make_row(struct rows *rows, uint32_t group)
 
 	if (group < result->rows_count)
 		return;
-	result->rows =
-		mem_grow(result->rows, &rows->capacity, group + (size_t)1, sizeof *result->rows);
+	MEM_ROOM(result->rows, rows->capacity, group + (size_t)1);
 	memset(result->rows + result->rows_count, 0,
 	       (group + (size_t)1 - result->rows_count) * sizeof *result->rows);
 	result->rows_count = group + 1;
@@ -331,8 +330,7 @@ static struct changes changes_of(const struct plain *plain, const struct window_
 
 		if (change.group == WINDOW_SKIP || !lifetime_fits(plain, query, life))
 			continue;
-		changes.list = mem_grow(changes.list, &changes.capacity, changes.count + 2,
-					sizeof *changes.list);
+		MEM_ROOM(changes.list, changes.capacity, changes.count + 2);
 		change.step = life->begin;
 		change.time_ns = life->begin_ns;
 		change.up = true;

@@ -39,8 +39,7 @@ static uint64_t add_step(struct build *build, uint64_t time_ns, uint64_t number)
 	struct plain_steps *steps = build->steps;
 	size_t before = steps->capacity;
 
-	steps->times_ns = mem_grow(steps->times_ns, &steps->capacity, steps->count + 1,
-				   sizeof *steps->times_ns);
+	MEM_ROOM(steps->times_ns, steps->capacity, steps->count + 1);
 	if (steps->capacity != before)
 		steps->numbers =
 			mem_resize(steps->numbers, steps->capacity, sizeof *steps->numbers);

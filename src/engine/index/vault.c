@@ -105,9 +105,8 @@ static void flush(struct vault *vault)
 	for (size_t at = 0; at < vault->filled; at += VAULT_PAGE) {
 		size_t size = vault->filled - at < VAULT_PAGE ? vault->filled - at : VAULT_PAGE;
 
-		vault->sums = mem_grow(vault->sums, &vault->sums_capacity, vault->sums_count + 1,
-				       sizeof *vault->sums);
-		vault->sums[vault->sums_count++] = crc32c(0, vault->buffer + at, size);
+		*MEM_ADD(vault->sums, vault->sums_count, vault->sums_capacity) =
+			crc32c(0, vault->buffer + at, size);
 	}
 	write_all(vault, vault->buffer, vault->filled);
 	vault->filled = 0;

@@ -343,8 +343,7 @@ void blocks_set_size(struct blocks *blocks, struct block *block, uint64_t size)
 {
 	if (size >= SIZE_HUGE) {
 		// No real block is so large: what an untrue trace says is kept as it is.
-		blocks->huge = mem_grow(blocks->huge, &blocks->huge_capacity,
-					blocks->huge_count + 1, sizeof *blocks->huge);
+		MEM_ROOM(blocks->huge, blocks->huge_capacity, blocks->huge_count + 1);
 		blocks->huge[blocks->huge_count] = size;
 		size = SIZE_HUGE + blocks->huge_count++;
 	}

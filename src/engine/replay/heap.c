@@ -62,8 +62,7 @@ void heap_add_process(struct heap *heap, bool forked)
 {
 	process_id id = (process_id)heap->processes_count;
 
-	heap->processes = mem_grow(heap->processes, &heap->processes_capacity, id + (size_t)1,
-				   sizeof *heap->processes);
+	MEM_ROOM(heap->processes, heap->processes_capacity, id + (size_t)1);
 	heap->processes[id] = (struct heap_process_state){
 		.forked = forked,
 		.selected = !heap->query || query_has_process(heap->query, id),
@@ -75,8 +74,7 @@ void heap_add_thread(struct heap *heap, process_id process)
 {
 	thread_id id = (thread_id)heap->threads_count;
 
-	heap->threads = mem_grow(heap->threads, &heap->threads_capacity, id + (size_t)1,
-				 sizeof *heap->threads);
+	MEM_ROOM(heap->threads, heap->threads_capacity, id + (size_t)1);
 	heap->threads[id] = (struct heap_thread_state){
 		.process = process,
 		.selected = !heap->query || query_has_thread(heap->query, id),
@@ -122,12 +120,10 @@ static uint32_t new_site(struct heap *heap, process_id process, stack_id stack)
 	uint32_t index = (uint32_t)heap->sites_count;
 
 	ASSERT(heap->sites_count < SITE_NONE);
-	heap->sites = mem_grow(heap->sites, &heap->sites_capacity, heap->sites_count + 1,
-			       sizeof *heap->sites);
+	MEM_ROOM(heap->sites, heap->sites_capacity, heap->sites_count + 1);
 	heap->sites[index] = (struct heap_site){ .process = process, .stack = stack };
 	if (heap->sample_bytes > 0) {
-		heap->variances = mem_grow(heap->variances, &heap->variances_capacity,
-					   heap->sites_count + 1, sizeof *heap->variances);
+		MEM_ROOM(heap->variances, heap->variances_capacity, heap->sites_count + 1);
 		heap->variances[index] = (struct heap_variance){ 0 };
 	}
 	heap->sites_count++;

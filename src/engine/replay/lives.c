@@ -104,8 +104,7 @@ static struct blocks *blocks_of(struct lives *lives, process_id process, heap_id
 static struct map *inherited_of(struct lives *lives, process_id process)
 {
 	for (; lives->processes_count <= process; lives->processes_count++) {
-		lives->inherited = mem_grow(lives->inherited, &lives->processes_capacity,
-					    lives->processes_count + 1, sizeof *lives->inherited);
+		MEM_ROOM(lives->inherited, lives->processes_capacity, lives->processes_count + 1);
 		lives->inherited[lives->processes_count] = (struct map){ 0 };
 	}
 	return &lives->inherited[process];
@@ -114,8 +113,7 @@ static struct map *inherited_of(struct lives *lives, process_id process)
 static struct lives_half *half_of(struct lives *lives, thread_id thread)
 {
 	for (; lives->threads_count <= thread; lives->threads_count++) {
-		lives->halves = mem_grow(lives->halves, &lives->threads_capacity,
-					 lives->threads_count + 1, sizeof *lives->halves);
+		MEM_ROOM(lives->halves, lives->threads_capacity, lives->threads_count + 1);
 		lives->halves[lives->threads_count] = (struct lives_half){ 0 };
 	}
 	return &lives->halves[thread];

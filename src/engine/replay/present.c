@@ -360,8 +360,7 @@ static size_t put_region(struct sorting *sorting, size_t first, const struct liv
 		*MEM_ADD(sorting->keys, count, sorting->keys_capacity) =
 			(blocks[i]->address & ((1 << REGION_SHIFT) - 1)) << 32 | i;
 	}
-	sorting->scratch = mem_grow(sorting->scratch, &sorting->scratch_capacity, count,
-				    sizeof *sorting->scratch);
+	MEM_ROOM(sorting->scratch, sorting->scratch_capacity, count);
 	radix_sort(sorting->keys, sorting->scratch, count, 32);
 	for (size_t i = 0; i < count; i++)
 		out[i] = blocks[(uint32_t)sorting->keys[i]];

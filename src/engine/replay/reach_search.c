@@ -283,8 +283,7 @@ static void add_edge(struct reach_search *search, size_t from, uint32_t to, uint
 	if (repeats || (to & ~EDGE_INSIDE) == from)
 		return;
 	if (search->edges_count == search->edges_capacity)
-		search->edges = mem_grow(search->edges, &search->edges_capacity,
-					 search->edges_count + 1, sizeof *search->edges);
+		MEM_ROOM(search->edges, search->edges_capacity, search->edges_count + 1);
 	search->edges[search->edges_count++] = (struct edge){ to, (uint32_t)word };
 }
 

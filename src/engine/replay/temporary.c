@@ -99,8 +99,7 @@ void temporary_add_process(struct temporary *temporary)
 {
 	process_id id = (process_id)temporary->processes_count++;
 
-	temporary->processes = mem_grow(temporary->processes, &temporary->processes_capacity,
-					temporary->processes_count, sizeof *temporary->processes);
+	MEM_ROOM(temporary->processes, temporary->processes_capacity, temporary->processes_count);
 	temporary->processes[id] = (struct process_state){
 		.selected = !temporary->query || query_has_process(temporary->query, id),
 	};
@@ -110,8 +109,7 @@ void temporary_add_thread(struct temporary *temporary, process_id process)
 {
 	thread_id id = (thread_id)temporary->threads_count++;
 
-	temporary->threads = mem_grow(temporary->threads, &temporary->threads_capacity,
-				      temporary->threads_count, sizeof *temporary->threads);
+	MEM_ROOM(temporary->threads, temporary->threads_capacity, temporary->threads_count);
 	temporary->threads[id] = (struct thread_state){
 		.process = process,
 		.selected = !temporary->query || query_has_thread(temporary->query, id),

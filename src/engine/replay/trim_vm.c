@@ -65,7 +65,7 @@ static void spans_replace(struct spans *set, size_t at, size_t to, const struct 
 			  size_t count)
 {
 	ASSERT(at <= to && to <= set->count && count <= 2);
-	set->spans = mem_grow(set->spans, &set->capacity, set->count + 2, sizeof *set->spans);
+	MEM_ROOM(set->spans, set->capacity, set->count + 2);
 	memmove(set->spans + at + count, set->spans + to, (set->count - to) * sizeof *set->spans);
 	memcpy(set->spans + at, parts, count * sizeof *parts);
 	set->count = set->count - (to - at) + count;

@@ -196,8 +196,7 @@ static uint32_t new_node(struct ranges *ranges, const struct range *range)
 		size_t need = ranges->count ? ranges->count + 1 : 2;
 
 		ASSERT(need < UINT32_MAX);
-		ranges->nodes =
-			mem_grow(ranges->nodes, &ranges->capacity, need, sizeof *ranges->nodes);
+		MEM_ROOM(ranges->nodes, ranges->capacity, need);
 		if (ranges->count == 0)
 			ranges->nodes[0] = (struct ranges_node){ 0 };
 		at = (uint32_t)need - 1;

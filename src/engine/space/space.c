@@ -77,7 +77,7 @@ void space_add_file(struct space *space, const struct trace_file *file)
 {
 	size_t need = space->files_count ? space->files_count + 1 : 2;
 
-	space->files = mem_grow(space->files, &space->files_capacity, need, sizeof *space->files);
+	MEM_ROOM(space->files, space->files_capacity, need);
 	space->files[0] = (struct space_owner_file){ 0 };
 	space->files[need - 1] = space_owner_of_path(file->path);
 	space->files_count = need;

@@ -78,8 +78,7 @@ static uint32_t new_slot(struct space *space)
 		return slot;
 	}
 	ASSERT(space->slots_count < SPACE_STATE_NOBODY);
-	space->slots = mem_grow(space->slots, &space->slots_capacity, space->slots_count + 1,
-				sizeof *space->slots);
+	MEM_ROOM(space->slots, space->slots_capacity, space->slots_count + 1);
 	return (uint32_t)space->slots_count++;
 }
 

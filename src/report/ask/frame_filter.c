@@ -50,8 +50,7 @@ bool frame_filter_add(struct frame_filter *filter, const char *expression,
 	char why[128];
 
 	ASSERT(kind <= FRAME_FILTER_MODULE && expression);
-	filter->wanted = mem_grow(filter->wanted, &filter->capacity, filter->count + 1,
-				  sizeof *filter->wanted);
+	MEM_ROOM(filter->wanted, filter->capacity, filter->count + 1);
 	added = &filter->wanted[filter->count];
 	added->expression = expression_new(expression, why, sizeof why);
 	if (!added->expression)

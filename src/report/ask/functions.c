@@ -105,8 +105,7 @@ static uint32_t add_frame(struct functions *functions, frame_id frame)
 	size_t count, at = functions->numbers_count;
 	const struct symbol *symbols = names_find(functions->names, frame, &count);
 
-	functions->numbers = mem_grow(functions->numbers, &functions->numbers_capacity,
-				      at + count + 1, sizeof *functions->numbers);
+	MEM_ROOM(functions->numbers, functions->numbers_capacity, at + count + 1);
 	functions->numbers_count += count + 1;
 	ASSERT(functions->numbers_count < UINT32_MAX);
 	functions->numbers[at] = (uint32_t)count;

@@ -84,9 +84,8 @@ uint32_t labels_text(struct labels *labels, const char *text)
 				    text, count);
 
 	if (at == count) {
-		labels->text = mem_grow(labels->text, &labels->text_capacity,
-					labels->text_count + 1, sizeof *labels->text);
-		labels->text[labels->text_count++] = arena_text(&labels->arena, text);
+		*MEM_ADD(labels->text, labels->text_count, labels->text_capacity) =
+			arena_text(&labels->arena, text);
 	}
 	return at + 1;
 }
@@ -200,10 +199,8 @@ static uint32_t label_one(struct labels *labels, stack_id id)
 				    &pair, count);
 
 	if (at == count) {
-		labels->pairs = mem_grow(labels->pairs, &labels->pairs_capacity,
-					 labels->pairs_count + 1, sizeof *labels->pairs);
-		labels->first = mem_grow(labels->first, &labels->first_capacity,
-					 labels->pairs_count + 1, sizeof *labels->first);
+		MEM_ROOM(labels->pairs, labels->pairs_capacity, labels->pairs_count + 1);
+		MEM_ROOM(labels->first, labels->first_capacity, labels->pairs_count + 1);
 		labels->first[labels->pairs_count] = id;
 		labels->pairs[labels->pairs_count++] = pair;
 	} else if (id < labels->first[at]) {

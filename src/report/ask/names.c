@@ -173,8 +173,7 @@ struct names_stack names_stack(struct names *names, stack_id stack)
 		if (!node)
 			break;
 		found = find(names, node->frame);
-		names->lines = mem_grow(names->lines, &names->lines_capacity,
-					result.count + found->count, sizeof *names->lines);
+		MEM_ROOM(names->lines, names->lines_capacity, result.count + found->count);
 		for (size_t i = 0; i < found->count; i++)
 			names->lines[result.count++] = (struct names_line){
 				.symbol = &found->symbols[i],

@@ -428,8 +428,7 @@ bool query_context_check_layers(const struct query_context *asked, bool by_layer
 
 static uint32_t add_place(struct query_context *asked, process_id process, stack_id stack)
 {
-	asked->places = mem_grow(asked->places, &asked->places_capacity, asked->places_count + 1,
-				 sizeof *asked->places);
+	MEM_ROOM(asked->places, asked->places_capacity, asked->places_count + 1);
 	asked->places[asked->places_count] =
 		(struct query_context_place){ .process = process, .stack = stack };
 	return (uint32_t)asked->places_count++;

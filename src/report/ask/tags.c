@@ -94,8 +94,7 @@ static void begin_tag(struct reading *reading, const char **attributes, bool is_
 		fail(reading, "a HintOperator is Caller or Callee");
 	tag.with_function = only && strcasecmp(only, "false") == 0;
 	tag.name = whole.text ? str_take(&whole) : mem_copy_text("");
-	tags->tags = mem_grow(tags->tags, &tags->tags_capacity, tags->tags_count + 1,
-			      sizeof *tags->tags);
+	MEM_ROOM(tags->tags, tags->tags_capacity, tags->tags_count + 1);
 	reading->open[reading->tags_depth++] = tags->tags_count;
 	tags->tags[tags->tags_count++] = tag;
 }
@@ -113,9 +112,7 @@ static void begin_entrypoint(struct reading *reading, const char **attributes)
 		fail(reading, "an Entrypoint must not be inside a Tag");
 		return;
 	}
-	tags->entries = mem_grow(tags->entries, &tags->entries_capacity, tags->entries_count + 1,
-				 sizeof *tags->entries);
-	tags->entries[tags->entries_count++] = (struct entrypoint){
+	*MEM_ADD(tags->entries, tags->entries_count, tags->entries_capacity) = (struct entrypoint){
 		.module = copy_pattern(attribute(attributes, "Module")),
 		.method = copy_pattern(attribute(attributes, "Method")),
 		.tag = reading->open[reading->tags_depth - 1],

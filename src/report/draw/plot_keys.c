@@ -41,7 +41,7 @@ static uint32_t number_of(struct plot_keys *keys, const char *name)
 			return (uint32_t)*number;
 	}
 	*number = keys->count;
-	keys->names = mem_grow(keys->names, &keys->capacity, keys->count + 1, sizeof *keys->names);
+	MEM_ROOM(keys->names, keys->capacity, keys->count + 1);
 	keys->names[keys->count] = mem_copy_text(name);
 	return (uint32_t)keys->count++;
 }

@@ -29,7 +29,7 @@ const char *const check_names[CHECK_FIGURES] = {
 
 static struct check_site *add_site(struct check_row *row, size_t *capacity)
 {
-	row->sites = mem_grow(row->sites, capacity, row->sites_count + 1, sizeof *row->sites);
+	MEM_ROOM(row->sites, *capacity, row->sites_count + 1);
 	row->sites[row->sites_count] = (struct check_site){ 0 };
 	return &row->sites[row->sites_count++];
 }

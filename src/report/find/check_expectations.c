@@ -33,8 +33,7 @@ static uint32_t *depth_of(struct expectations *all, thread_id thread)
 		size_t had = all->threads;
 
 		all->threads = (size_t)thread + 1;
-		all->depths = mem_grow(all->depths, &all->depths_capacity, all->threads,
-				       sizeof *all->depths);
+		MEM_ROOM(all->depths, all->depths_capacity, all->threads);
 		memset(all->depths + had, 0, (all->threads - had) * sizeof *all->depths);
 	}
 	return &all->depths[thread];

@@ -87,8 +87,7 @@ static void add_amounts(const struct diff *diff, struct diff_amounts *amounts)
 {
 	size_t more = runs_total(diff) * (size_t)DIFF_FIGURES;
 
-	amounts->at = mem_grow(amounts->at, &amounts->capacity, amounts->count + more,
-			       sizeof *amounts->at);
+	MEM_ROOM(amounts->at, amounts->capacity, amounts->count + more);
 	memset(amounts->at + amounts->count, 0, more * sizeof *amounts->at);
 	amounts->count += more;
 }
@@ -172,9 +171,8 @@ static void settle(struct diff *diff)
 
 static uint32_t new_process(struct comparing *comparing, uint32_t parent, uint32_t program)
 {
-	comparing->processes = mem_grow(comparing->processes, &comparing->processes_capacity,
-					comparing->processes_count + 1,
-					sizeof *comparing->processes);
+	MEM_ROOM(comparing->processes, comparing->processes_capacity,
+		 comparing->processes_count + 1);
 	comparing->processes[comparing->processes_count] = (struct diff_process){
 		.place = { { 0, TRACE_NONE, 0 }, { 0, TRACE_NONE, 0 } },
 		.program = program,
@@ -315,8 +313,7 @@ static uint32_t find_row(struct comparing *comparing, process_id process, stack_
 
 	if (added) {
 		*number = comparing->rows_count;
-		comparing->rows = mem_grow(comparing->rows, &comparing->rows_capacity,
-					   comparing->rows_count + 1, sizeof *comparing->rows);
+		MEM_ROOM(comparing->rows, comparing->rows_capacity, comparing->rows_count + 1);
 		comparing->rows[comparing->rows_count] = (struct diff_row){
 			.place = { { 0, TRACE_NONE, 0 }, { 0, TRACE_NONE, 0 } },
 			.program = program,

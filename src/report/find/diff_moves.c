@@ -132,8 +132,7 @@ static void look_for(struct moves *moves, uint32_t gone)
 						  FRAMES_MAX));
 		if (shared < SHARED)
 			continue;
-		moves->pairings = mem_grow(moves->pairings, &moves->pairings_capacity,
-					   moves->pairings_count + 1, sizeof *moves->pairings);
+		MEM_ROOM(moves->pairings, moves->pairings_capacity, moves->pairings_count + 1);
 		moves->pairings[moves->pairings_count++] =
 			(struct pairing){ gone, moves->fresh[i], all_equal(row, other), shared };
 	}

@@ -73,8 +73,7 @@ static void pass_fini(struct pass *pass)
 static struct thread_facts *thread_of(struct pass *pass, thread_id thread)
 {
 	for (; pass->threads_count <= thread; pass->threads_count++) {
-		pass->threads = mem_grow(pass->threads, &pass->threads_capacity,
-					 pass->threads_count + 1, sizeof *pass->threads);
+		MEM_ROOM(pass->threads, pass->threads_capacity, pass->threads_count + 1);
 		pass->threads[pass->threads_count] = (struct thread_facts){ 0 };
 	}
 	return &pass->threads[thread];
@@ -180,8 +179,7 @@ static void keep_chain(struct pass *pass, const struct lives_block *block,
 		pass->spare = (size_t)pass->grown[at].steps;
 	} else {
 		at = ++pass->grown_count;
-		pass->grown =
-			mem_grow(pass->grown, &pass->grown_capacity, at + 1, sizeof *pass->grown);
+		MEM_ROOM(pass->grown, pass->grown_capacity, at + 1);
 	}
 	pass->grown[at] = *chain;
 	pass->grown[at].process = block->process;
@@ -322,8 +320,7 @@ static void keep_refused(struct pass *pass, const struct trace_event *event, pro
 static struct findings_last *last_of(struct findings_facts *facts, process_id process)
 {
 	for (; facts->lasts_count <= process; facts->lasts_count++) {
-		facts->lasts = mem_grow(facts->lasts, &facts->lasts_capacity,
-					facts->lasts_count + 1, sizeof *facts->lasts);
+		MEM_ROOM(facts->lasts, facts->lasts_capacity, facts->lasts_count + 1);
 		facts->lasts[facts->lasts_count] = (struct findings_last){ 0 };
 	}
 	return &facts->lasts[process];

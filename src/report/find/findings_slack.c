@@ -76,8 +76,7 @@ static uint32_t line_of(struct slack *slack, process_id process, stack_id stack,
 	ASSERT(way < SLACK_WAYS);
 	if (added) {
 		*at = slack->lines_count;
-		slack->lines = mem_grow(slack->lines, &slack->lines_capacity,
-					slack->lines_count + 1, sizeof *slack->lines);
+		MEM_ROOM(slack->lines, slack->lines_capacity, slack->lines_count + 1);
 		slack->lines[slack->lines_count++] =
 			(struct slack_line){ .process = process, .frame = frame, .way = way };
 	}
@@ -105,8 +104,7 @@ static void add_room(struct slack *slack, const struct present_block *block, uin
 		     uint64_t start, uint64_t end)
 {
 	ASSERT(line < slack->lines_count);
-	slack->rooms = mem_grow(slack->rooms, &slack->rooms_capacity, slack->rooms_count + 1,
-				sizeof *slack->rooms);
+	MEM_ROOM(slack->rooms, slack->rooms_capacity, slack->rooms_count + 1);
 	slack->rooms[slack->rooms_count++] =
 		(struct slack_room){ start, end, block->process, line };
 	slack->lines[line].rooms++;

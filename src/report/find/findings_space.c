@@ -82,8 +82,7 @@ static void look_at_failure(void *context, const struct space *space,
 		if (looking->list[i].process == thread->process)
 			break;
 	if (i == looking->count) {
-		looking->list =
-			mem_grow(looking->list, &looking->capacity, i + 1, sizeof *looking->list);
+		MEM_ROOM(looking->list, looking->capacity, i + 1);
 		looking->list[looking->count++] = (struct hole){ .process = thread->process };
 	}
 	looking->list[i].count++;
@@ -226,8 +225,8 @@ static void add_rests(const struct ranges *ranges, struct map *places, struct lo
 		at = map_put(places, range->stack, &added);
 		if (added) {
 			*at = *count;
-			*rests = mem_grow(*rests, &capacity, *count + 1, sizeof **rests);
-			*stacks = mem_grow(*stacks, &stacks_capacity, *count + 1, sizeof **stacks);
+			MEM_ROOM(*rests, capacity, *count + 1);
+			MEM_ROOM(*stacks, stacks_capacity, *count + 1);
 			(*rests)[*count] = (struct lost_rest){ 0 };
 			(*stacks)[(*count)++] = range->stack;
 		}

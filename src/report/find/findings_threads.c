@@ -83,8 +83,7 @@ static size_t gather(struct findings *findings, const struct ended *ended, struc
 		user = findings_user(findings, block->stack);
 		if (!user)
 			continue;
-		*list = mem_grow(*list, capacity, count + 1, sizeof **list);
-		(*list)[count++] = (struct left){
+		*MEM_ADD(*list, count, *capacity) = (struct left){
 			.process = process,
 			.frame = reader_stack(ended->reader, user)->frame,
 			.thread = block->thread,

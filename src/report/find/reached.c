@@ -45,9 +45,7 @@ bool reached_load(const struct reader *reader, process_id process, uint8_t reaso
 		    reader_reach(reader, i)->first != reach->count ||
 		    !reader_reach_load(reader, i, &part))
 			continue;
-		reach->blocks = mem_grow(reach->blocks, &capacity,
-					 (size_t)(reach->count + part.count),
-					 sizeof *reach->blocks);
+		MEM_ROOM(reach->blocks, capacity, (size_t)(reach->count + part.count));
 		memcpy(reach->blocks + reach->count, part.blocks,
 		       (size_t)part.count * sizeof *reach->blocks);
 		reach->count += part.count;

@@ -135,10 +135,8 @@ static void number_rows(struct merging *merging, enum sites_merge merge,
 			merging, &look, count);
 		ASSERT(merging->row_of[i] <= count);
 		if (merging->row_of[i] == count) {
-			merging->looks = mem_grow(merging->looks, &merging->looks_capacity,
-						  count + (size_t)1, sizeof *merging->looks);
-			merging->first = mem_grow(merging->first, &merging->first_capacity,
-						  count + (size_t)1, sizeof *merging->first);
+			MEM_ROOM(merging->looks, merging->looks_capacity, count + (size_t)1);
+			MEM_ROOM(merging->first, merging->first_capacity, count + (size_t)1);
 			merging->looks[count] = look;
 			merging->first[count] = (uint32_t)i;
 			merging->rows_count++;

@@ -136,8 +136,7 @@ static uint32_t group_of(void *context, const struct window_cell *cell)
 		*number = 0;
 		return WINDOW_SKIP;
 	}
-	survey->buffers = mem_grow(survey->buffers, &survey->buffers_capacity,
-				   survey->buffers_count + 1, sizeof *survey->buffers);
+	MEM_ROOM(survey->buffers, survey->buffers_capacity, survey->buffers_count + 1);
 	survey->buffers[survey->buffers_count] = (struct buffer){
 		.series = { .place = place,
 			    .size = cell->size,

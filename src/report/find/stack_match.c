@@ -131,9 +131,8 @@ static uint32_t number_of(struct stack_match *stack_match, const char *text)
 			return (uint32_t)*number + 1;
 		if (!added)
 			continue;
-		stack_match->text = mem_grow(stack_match->text, &stack_match->text_capacity,
-					     stack_match->text_count + 1,
-					     sizeof *stack_match->text);
+		MEM_ROOM(stack_match->text, stack_match->text_capacity,
+			 stack_match->text_count + 1);
 		stack_match->text[stack_match->text_count] = mem_copy_text(text);
 		stack_match->text_bytes += strlen(text) + 1;
 		*number = stack_match->text_count++;
@@ -248,9 +247,8 @@ static uint32_t pair_of(struct stack_match *stack_match, uint32_t callers, uint3
 
 	if (added) {
 		stack_match->stacks_count += !stack_match->stacks_count; // 0 is no stack
-		stack_match->stacks = mem_grow(stack_match->stacks, &stack_match->stacks_capacity,
-					       stack_match->stacks_count + 1,
-					       sizeof *stack_match->stacks);
+		MEM_ROOM(stack_match->stacks, stack_match->stacks_capacity,
+			 stack_match->stacks_count + 1);
 		stack_match->stacks[stack_match->stacks_count] = (struct stack){ callers, text };
 		*pair = stack_match->stacks_count++;
 	}

@@ -338,8 +338,7 @@ bool suppressions_add(struct suppressions *suppressions, const char *path, const
 {
 	struct cursor cursor = { .text = text };
 
-	suppressions->paths = mem_grow(suppressions->paths, &suppressions->paths_capacity,
-				       suppressions->paths_count + 1, sizeof *suppressions->paths);
+	MEM_ROOM(suppressions->paths, suppressions->paths_capacity, suppressions->paths_count + 1);
 	cursor.path = suppressions->paths[suppressions->paths_count++] = mem_copy_text(path);
 	while (next_line(&cursor))
 		if (strcmp(cursor.line, "{") == 0 ? !read_valgrind(suppressions, &cursor, err)

@@ -18,9 +18,7 @@ static void add_phase(struct table *table, struct table_phase phase, size_t *cap
 		mem_free(phase.name);
 		return;
 	}
-	table->phases =
-		mem_grow(table->phases, capacity, table->phases_count + 1, sizeof *table->phases);
-	table->phases[table->phases_count++] = phase;
+	*MEM_ADD(table->phases, table->phases_count, *capacity) = phase;
 }
 
 // "load", "load#2" where there are several.

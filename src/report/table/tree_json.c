@@ -42,8 +42,7 @@ static const char *const sides[SIDE_WORDS] = { "", "callers", "callees" };
 // Gives the node's number; *parent: its parent's, or UINT64_MAX.
 static uint64_t number(struct numbering *numbering, const struct tree_node *node, uint64_t *parent)
 {
-	numbering->open = mem_grow(numbering->open, &numbering->capacity, node->depth + (size_t)1,
-				   sizeof *numbering->open);
+	MEM_ROOM(numbering->open, numbering->capacity, node->depth + (size_t)1);
 	*parent = node->depth > 1 ? numbering->open[node->depth - 1] : UINT64_MAX;
 	numbering->open[node->depth] = numbering->next;
 	return numbering->next++;

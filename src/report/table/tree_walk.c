@@ -85,8 +85,7 @@ static uint32_t *on_path(struct scan *scan, uint32_t function)
 
 	if (function >= count) {
 		scan->on_path_count = function + (size_t)1;
-		scan->on_path = mem_grow(scan->on_path, &scan->on_path_capacity,
-					 scan->on_path_count, sizeof *scan->on_path);
+		MEM_ROOM(scan->on_path, scan->on_path_capacity, scan->on_path_count);
 		memset(scan->on_path + count, 0,
 		       (scan->on_path_count - count) * sizeof *scan->on_path);
 	}
