@@ -214,6 +214,21 @@ def where_a_thread_begins_parts_no_stacks():
 
 
 @test
+def addresses_that_stand_for_names_in_imported_recordings_part_no_stacks():
+    paths = []
+    for number in (1, 2):
+        trace = Trace()
+        trace.alloc(1, f'"libstdc++.so.6 0x7f0bbd2a958{number}" < "cache(int)" < "main" < "__libc_start_call_main" < '
+                    f'"app 0x555f79e7f{number}f0"', 10)
+        trace.alloc(2, f'"malloc" < "0x4900{number}B9" < "main"', 20)
+        trace.alloc(3, f'"malloc" < "take 0x{number}z" < "main"', 30)
+        paths.append(trace.write(f"named{number}.tide"))
+    assert "libc_start" not in run("report", paths[0]).stdout
+    told = answer("diff", *paths)["stacks"]
+    assert told == counts(moved=1, same=2), told
+
+
+@test
 def lambdas_and_closures_are_the_same_when_one_is_written_above_them():
     paths = []
     for number in (1, 2):

@@ -2,6 +2,7 @@
 
 #include "base/arena.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "report/ask/wrappers.h"
 
 #include <inttypes.h>
@@ -114,6 +115,23 @@ bool names_is_wrapper(const struct symbol *symbol)
 	       wrappers_match_module(symbol->module, symbol->function != NULL);
 }
 
+size_t names_without_address(const char *function)
+{
+	size_t length = strlen(function), at = length;
+
+	while (at > 0 && str_hex_digit(function[at - 1]) >= 0)
+		at--;
+	if (at == length || at < 2 || function[at - 1] != 'x' || function[at - 2] != '0' ||
+	    (at > 2 && function[at - 3] != ' '))
+		return length;
+	return at > 2 ? at - 3 : 0;
+}
+
+static bool is_named(const struct symbol *symbol)
+{
+	return symbol->function && !symbol->function[names_without_address(symbol->function)];
+}
+
 bool names_is_root(const struct symbol *symbol)
 {
 	return wrappers_match_root(symbol->function) ||
@@ -187,6 +205,9 @@ struct names_stack names_stack(struct names *names, stack_id stack)
 		result.user++;
 	if (result.user == result.count)
 		result.user = 0;
+	// _start, of a program without its symbols.
+	if (result.user + 2 < result.count && !is_named(names->lines[result.count - 1].symbol))
+		result.roots = wrappers_match_root(names->lines[result.count - 2].symbol->function);
 	while (result.user + result.roots + 1 < result.count &&
 	       names_is_root(names->lines[result.count - 1 - result.roots].symbol))
 		result.roots++;

@@ -41,6 +41,10 @@ struct names_stack {
 // Whole, always. `lines` stays valid until the next call.
 struct names_stack names_stack(struct names *names, stack_id stack);
 
+// How much of a name is left without the address that imported recordings give a function of which
+// they know no more: "libfoo.so 0x7f31a0" is "libfoo.so". All of it, if it has none.
+size_t names_without_address(const char *function);
+
 // Whether a line at the outer end of a stack is where its thread began: start_thread and the like,
 // or what a C library or dynamic linker without debug symbols does not name.
 bool names_is_root(const struct symbol *symbol);

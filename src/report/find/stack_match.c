@@ -166,8 +166,10 @@ static size_t name_length(const char *name)
 {
 	static const char *const added[] = { ".constprop.", ".isra.", ".part.",  ".cold",
 					     ".lto_priv.",  ".llvm.", " [clone " };
-	size_t length = strlen(name);
+	size_t length = names_without_address(name);
 
+	if (name[length])
+		return length;
 	for (size_t i = 0; i < sizeof added / sizeof *added; i++) {
 		const char *at = strstr(name, added[i]);
 
@@ -275,10 +277,16 @@ static uint32_t add_frame(struct stack_match *stack_match, process_id process, u
 	if (names_nobody_knows(stack_match->names, frame, &place))
 		return pair_of(stack_match, callers, text_of(stack_match, process, &place));
 	symbols = names_find(stack_match->names, frame, &count);
-	for (size_t i = count; i-- > 0;)
+	for (size_t i = count; i-- > 0;) {
+		const char *function = symbols[i].function;
+
+		// What calls it is _start, of whatever name.
+		if (function && strncmp(function, "__libc_start_", 13) == 0)
+			callers = 0;
 		if (callers || whole || !is_begin(&symbols[i]))
 			callers = pair_of(stack_match, callers,
 					  symbol_number(stack_match, process, &symbols[i]));
+	}
 	return callers;
 }
 
