@@ -11,19 +11,21 @@ static void remember(int number)
 	came = 1;
 }
 
-// Who started us may have had us ignore it.
-static bool ignored;
+// What was done at it before: who started us may have had us ignore it.
+static void (*before)(int);
 
 void interrupt_watch(void)
 {
-	ignored = signal(SIGINT, remember) == SIG_IGN;
-	if (ignored)
+	before = signal(SIGINT, remember);
+	if (before == SIG_IGN)
 		signal(SIGINT, SIG_IGN);
+	if (before == remember)
+		before = SIG_DFL;
 }
 
 void interrupt_leave(void)
 {
-	signal(SIGINT, ignored ? SIG_IGN : SIG_DFL);
+	signal(SIGINT, before);
 }
 
 bool interrupt_came(void *context)

@@ -4,6 +4,52 @@
 
 #include <signal.h>
 #include <stddef.h>
+#include <unistd.h>
+
+enum { FILES_MAX = 8 };
+
+static const char *volatile files[FILES_MAX]; // that are removed; NULL: free
+
+static void remove_and_end(int number)
+{
+	for (size_t i = 0; i < FILES_MAX; i++)
+		if (files[i] != NULL)
+			unlink(files[i]);
+	raise(number); // its action is the default one again
+}
+
+static void end_so(int number)
+{
+	struct sigaction action = { .sa_handler = remove_and_end };
+	struct sigaction before;
+
+	action.sa_flags = (int)(SA_RESETHAND | SA_NODEFER);
+	if (sigaction(number, NULL, &before) == 0 && before.sa_handler == SIG_DFL)
+		sigaction(number, &action, NULL);
+}
+
+void quit_removes(const char *path)
+{
+	size_t at = 0;
+
+	ASSERT(path != NULL);
+	while (at < FILES_MAX && files[at] != NULL)
+		at++;
+	if (at == FILES_MAX)
+		return;
+	files[at] = path;
+	end_so(SIGINT);
+	end_so(SIGTERM);
+	end_so(SIGHUP);
+	signal(SIGXFSZ, SIG_IGN);
+}
+
+void quit_keeps(const char *path)
+{
+	for (size_t i = 0; i < FILES_MAX; i++)
+		if (files[i] == path)
+			files[i] = NULL;
+}
 
 static sigset_t signals;
 

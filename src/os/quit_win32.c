@@ -27,3 +27,13 @@ void quit_wait(void)
 {
 	WaitForSingleObject(asked, INFINITE);
 }
+
+void quit_removes(const char *path)
+{
+	(void)path;
+}
+
+void quit_keeps(const char *path)
+{
+	(void)path;
+}

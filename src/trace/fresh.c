@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "os/file.h"
 #include "os/identity.h"
+#include "os/quit.h"
 #include "os/tool.h"
 
 #include <errno.h>
@@ -107,6 +108,8 @@ bool fresh_open_of(struct fresh *fresh, const char *path, bool replace, const ch
 				      FILE_WRITE | FILE_NEW | (alike ? FILE_PRIVATE : 0));
 		if (fresh->fd >= 0 && alike)
 			file_let_in(fresh->fd, of);
+		if (fresh->fd >= 0)
+			quit_removes(fresh->temporary.text);
 	}
 	return fresh->fd >= 0 || err_errno(err, errno, "cannot write %s", path);
 }
@@ -124,6 +127,7 @@ bool fresh_keep(struct fresh *fresh, struct err *err)
 	if (!file_rename(fresh->temporary.text, path, fresh->replace))
 		return errno == EEXIST ? !taken(path, err)
 				       : err_errno(err, errno, "cannot write %s", path);
+	quit_keeps(fresh->temporary.text);
 	str_clear(&fresh->temporary);
 	return true;
 }
@@ -132,8 +136,10 @@ void fresh_close(struct fresh *fresh)
 {
 	if (fresh->fd >= 0)
 		file_close(fresh->fd);
-	if (fresh->temporary.length > 0)
+	if (fresh->temporary.length > 0) {
 		file_remove(fresh->temporary.text);
+		quit_keeps(fresh->temporary.text);
+	}
 	fresh->fd = -1;
 	STR_FINI(&fresh->temporary, &fresh->path);
 }

@@ -7,14 +7,16 @@ missed before the work. And the pages of the manual, which are files too."""
 import glob
 import os
 import re
+import resource
 import shutil
+import signal
 import stat
 import subprocess
 import threading
 
-from libanswer import SOURCE, assemble, make, run
+from libanswer import SOURCE, TIDEMARK, assemble, make, run
 from libdisk import Disk
-from libtests import Skip, main, test
+from libtests import Skip, main, test, wait_for
 
 
 def trace(name="space"):
@@ -290,6 +292,38 @@ def what_does_not_fit_leaves_nothing_behind():
             assert done.stderr.count("\n") == 1 or ending in PICTURES, (command, done.stderr)
             assert "full/out" in done.stderr.splitlines()[-1] or "cannot write" in done.stderr, (command, done.stderr)
             assert os.listdir("full") == ["other"], (command, os.listdir("full"))
+
+
+@test
+def what_is_ended_by_a_signal_leaves_nothing_behind():
+    os.mkdir("tools")
+    with open("tools/rsvg-convert", "w", encoding="ascii") as file:
+        file.write("#!/bin/sh\n[ $# = 1 ] && exit 0\n: >came\nexec sleep 1000\n")
+    os.chmod("tools/rsvg-convert", 0o755)
+    tools = {**os.environ, "PATH": os.path.abspath("tools") + ":" + os.environ["PATH"]}
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        running = subprocess.Popen([TIDEMARK, "map", trace(), "--process", "700", "-o", "ended.png"], env=tools,
+                                   start_new_session=True)
+        wait_for(lambda: os.path.exists("came"), "the tool")
+        assert glob.glob("ended.png.*.part")
+        running.send_signal(number)
+        # Ctrl-C is remembered while there is something to be ended in good order: the tool is, too.
+        if number == signal.SIGINT:
+            os.killpg(running.pid, signal.SIGINT)
+        assert running.wait(60) == -number, number
+        if number != signal.SIGINT:
+            os.killpg(running.pid, signal.SIGKILL)
+        assert not glob.glob("ended.png*"), number
+        os.remove("came")
+
+
+@test
+def a_limit_of_file_sizes_is_a_failing_write():
+    for words in (["export", "--format", "csv"], ["dump"], ["strip"]):
+        done = subprocess.run([TIDEMARK, *words, trace("kitchen"), "-o", "limited"], capture_output=True, text=True,
+                              check=False, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)))
+        assert done.returncode == 3 and "File too large" in done.stderr, (words, done)
+        assert not glob.glob("limited*"), words
 
 
 main()
