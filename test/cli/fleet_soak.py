@@ -14,7 +14,8 @@ import urllib.request
 
 from libanswer import SOURCE, assemble, run
 from libclickhouse import Server
-from libtests import Skip, check, equal, main, test
+from libpackages import packages
+from libtests import check, equal, main, test
 
 os.environ["XDG_CACHE_HOME"] = os.path.abspath("caches")
 
@@ -99,9 +100,7 @@ end duration=1700000000
 
 @test
 def the_newest_clickhouse_has_the_same_answers():
-    done = subprocess.run([os.path.join(SOURCE, "tools/packages-set-up"), "chdb"], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise Skip(done.stderr.strip().splitlines()[-1].removeprefix("packages-set-up: "))
+    home = packages("chdb")
     with Server() as server, http.server.ThreadingHTTPServer(("127.0.0.1", 0), Passing) as passing:
         passing.to, passing.kept, passing.made = f"http://127.0.0.1:{server.http}", [], []
         threading.Thread(target=passing.serve_forever, daemon=True).start()
@@ -138,7 +137,7 @@ def the_newest_clickhouse_has_the_same_answers():
         json.dump(work, file)
     with open("newest.cjs", "w", encoding="utf-8") as file:
         file.write(CHDB)
-    subprocess.run(["node", "newest.cjs", done.stdout.strip()], check=True)
+    subprocess.run(["node", "newest.cjs", home], check=True)
     # Rows whose day is two days ago or more are taken away.
     with open("left.txt", encoding="utf-8") as file:
         check(file.read().strip() in ("2", "3"))

@@ -1,4 +1,5 @@
-"""libclickhouse: servers of Debian's ClickHouse on loopback, in folders of the test."""
+"""libclickhouse: servers of Debian's ClickHouse on loopback, in folders of the test; where NEWEST is set, of the
+newest engine (chDB, behind libchdb.cjs)."""
 import contextlib
 import os
 import shutil
@@ -9,6 +10,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
+from libpackages import packages
 from libtests import Skip, check
 
 CONFIG = """<yandex>
@@ -38,30 +40,49 @@ def free_port():
         return asked.getsockname()[1]
 
 
+NEWEST = False
+
+
 class Server:
     """A server that runs until `stop` or `kill`; `start` goes on with its data."""
 
     def __init__(self, name="server", tcp=None, clusters=""):
-        self.program = shutil.which("clickhouse-server") or shutil.which("clickhouse-server", path="/usr/sbin")
-        if not self.program:
-            raise Skip("needs Debian's clickhouse-server")
+        if NEWEST:
+            self.begin_newest(name)
+        else:
+            self.begin(name, tcp, clusters)
+        self.place = f"clickhouse://127.0.0.1:{self.http}/memory"
+        self.running = None
+        self.start()
+
+    def make_folder(self, name):
         self.folder = os.path.abspath(name)
         shutil.rmtree(self.folder, ignore_errors=True)
         os.makedirs(self.folder + "/data")
         self.http = free_port()
+
+    def begin_newest(self, name):
+        home = packages("chdb")
+        if not shutil.which("node"):
+            raise Skip("needs node")
+        self.make_folder(name)
+        self.words = ["node", os.path.join(os.path.dirname(__file__), "libchdb.cjs"), home, self.folder, str(self.http)]
+
+    def begin(self, name, tcp, clusters):
+        program = shutil.which("clickhouse-server") or shutil.which("clickhouse-server", path="/usr/sbin")
+        if not program:
+            raise Skip("needs Debian's clickhouse-server")
+        self.make_folder(name)
+        self.words = [program, f"--config-file={self.folder}/config.xml"]
         with open(self.folder + "/config.xml", "w", encoding="ascii") as file:
             file.write(CONFIG.format(folder=self.folder, http=self.http, tcp=tcp or free_port(), inter=free_port(),
                                      clusters=clusters))
         with open(self.folder + "/users.xml", "w", encoding="ascii") as file:
             file.write(USERS)
-        self.place = f"clickhouse://127.0.0.1:{self.http}/memory"
-        self.running = None
-        self.start()
 
     def start(self):
         with open(self.folder + "/out", "ab") as out:
-            self.running = subprocess.Popen([self.program, f"--config-file={self.folder}/config.xml"],
-                                            stdout=out, stderr=out, cwd=self.folder)
+            self.running = subprocess.Popen(self.words, stdout=out, stderr=out, cwd=self.folder)
         for _ in range(600):
             try:
                 self.ask("SELECT 1")

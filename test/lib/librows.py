@@ -3,19 +3,14 @@ howto, and a query as rows."""
 import json
 import os
 import re
-import subprocess
 
 from libanswer import SOURCE, run
-from libtests import Skip
+from libpackages import packages
 
 
 def databases():
     """Where npm's packages are; and DuckDB is in the environment. Raises Skip if they are not there."""
-    done = subprocess.run([os.path.join(SOURCE, "tools/packages-set-up"), "databases", "--where"],
-                          capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise Skip(done.stderr.strip().removeprefix("packages-set-up: "))
-    home = done.stdout.strip()
+    home = packages("databases", "--where")
     os.environ["TIDEMARK_DUCKDB"] = os.path.join(home, "@duckdb/node-bindings-linux-x64/libduckdb.so")
     return home
 
