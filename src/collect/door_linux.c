@@ -180,7 +180,7 @@ static void welcome_image(struct door *door, int fd, const struct segment_hello 
 	}
 	set_reach_mark(door, &arrival->share);
 	// While the peer waits for us, /proc surely speaks of it and not of a successor.
-	arrival->parent_pid = peer_parent(arrival->pid);
+	arrival->parent_pid = peer_parent_of(arrival->pidfd, arrival->pid);
 	arrival->args = peer_args(arrival->pid, &arrival->args_count);
 	peer_space(arrival->pid, arrival->hello.abi == 32 ? 32 : 64, &arrival->space);
 	if (!send_welcome(fd, &welcome, (const int[]){ door->tick->session.fd, arrival->share.fd },

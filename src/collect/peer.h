@@ -18,6 +18,9 @@ int peer_pidfd(int socket_fd, uint32_t pid);
 // The process that it is a child of; 0: not known.
 uint32_t peer_parent(uint32_t pid);
 
+// Linux: the same, by a pidfd of it where the kernel can (6.13).
+uint32_t peer_parent_of(int pidfd, uint32_t pid);
+
 // Linux: how long ago the process began, to the kernel's tick of 10 ms; 0: not known.
 uint64_t peer_age_ns(uint32_t pid);
 

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -100,6 +101,15 @@ uint32_t peer_parent(uint32_t pid)
 	const char *field = stat_field(pid, 4, bytes, sizeof bytes);
 
 	return field != NULL ? (uint32_t)strtoul(field, NULL, 10) : 0;
+}
+
+uint32_t peer_parent_of(int pidfd, uint32_t pid)
+{
+	struct pidfd_information information = { 0 };
+
+	if (pidfd >= 0 && ioctl(pidfd, PIDFD_ASK, &information) == 0 && information.pid == pid)
+		return information.ppid;
+	return peer_parent(pid);
 }
 
 static uint64_t clock_ns(clockid_t clock)
@@ -343,11 +353,18 @@ uint64_t peer_resident(uint32_t pid)
 	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-// The soft limit of that name in /proc/PID/limits; 0: there is none.
-static uint64_t limit_of(const char *text, const char *name)
+// A soft limit, by its name in /proc/PID/limits where we may not ask for it; 0: there is none.
+static uint64_t limit_of(uint32_t pid, enum __rlimit_resource resource, const char *name)
 {
-	const char *line = strstr(text, name);
+	char path[64], text[4096];
+	const char *line;
+	struct rlimit limit;
 
+	if (prlimit((pid_t)pid, resource, NULL, &limit) == 0)
+		return limit.rlim_cur == RLIM_INFINITY ? 0 : limit.rlim_cur;
+	snprintf(path, sizeof path, "/proc/%u/limits", pid);
+	read_proc(path, text, sizeof text);
+	line = strstr(text, name);
 	return line ? strtoull(line + strlen(name), NULL, 10) : 0;
 }
 
@@ -403,11 +420,39 @@ static void group_lower(const struct group_form *form, const char *group, uint64
 		*limit = value;
 }
 
-// The group's own limit, and those of the groups around it.
+// The group's own limit, and those of the groups around it. Children that come one after the other
+// are mostly in one group: it is looked at again after a second.
+static uint64_t group_limit(const struct group_form *form, char *group)
+{
+	static _Thread_local struct {
+		char group[512];
+		const struct group_form *form;
+		uint64_t limit, until_ns;
+	} last;
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	char *slash;
+
+	if (last.form == form && now < last.until_ns && strcmp(last.group, group) == 0)
+		return last.limit;
+	last.form = strlen(group) < sizeof last.group ? form : NULL;
+	if (last.form)
+		strcpy(last.group, group);
+	last.until_ns = now + 1000000000u;
+	last.limit = 0;
+	// In a namespace of groups the outermost one is at the mount itself.
+	do {
+		group_lower(form, group, &last.limit);
+		slash = strrchr(group, '/');
+		if (slash)
+			*slash = '\0';
+	} while (slash);
+	return last.limit;
+}
+
 static void group_look(const struct group_form *form, char *group, struct peer_space *space)
 {
 	char path[sizeof space->group_events];
-	char *slash;
+	uint64_t limit;
 
 	if ((size_t)snprintf(path, sizeof path, "%s%s/%s", form->mount, group, form->events) <
 		    sizeof path &&
@@ -418,29 +463,26 @@ static void group_look(const struct group_form *form, char *group, struct peer_s
 		if (form->counts_inner)
 			space->group_around_kills = group_kills_around(path);
 	}
-	// In a namespace of groups the outermost one is at the mount itself.
-	do {
-		group_lower(form, group, &space->group_limit);
-		slash = strrchr(group, '/');
-		if (slash)
-			*slash = '\0';
-	} while (slash);
+	limit = group_limit(form, group);
+	if (limit && (!space->group_limit || limit < space->group_limit))
+		space->group_limit = limit;
 }
 
 static void find_group(uint32_t pid, struct peer_space *space)
 {
-	char path[64], text[4096];
+	char path[64], text[4096], group[4096];
 
 	snprintf(path, sizeof path, "/proc/%u/cgroup", pid);
+	read_proc(path, text, sizeof text);
 	for (size_t i = 0; i < sizeof group_forms / sizeof *group_forms; i++) {
 		const struct group_form *form = &group_forms[i];
-		char *line = read_proc(path, text, sizeof text) ? strstr(text, form->line) : NULL;
+		const char *line = strstr(text, form->line);
 
 		if (!line)
 			continue;
 		line += strlen(form->line);
-		line[strcspn(line, "\n")] = '\0';
-		group_look(form, line, space);
+		snprintf(group, sizeof group, "%.*s", (int)strcspn(line, "\n"), line);
+		group_look(form, group, space);
 		if (space->group_events[0])
 			return;
 	}
@@ -465,19 +507,20 @@ void peer_space(uint32_t pid, int bits, struct peer_space *space)
 {
 	char path[64], text[4096];
 
-	*space = (struct peer_space){ .end = bits == 32 ? END_32 : END_64 };
-	if (read_proc("/proc/sys/vm/mmap_min_addr", text, sizeof text))
-		space->low = strtoull(text, NULL, 10);
+	static _Atomic uint64_t low = UINT64_MAX; // not asked yet: it is the system's
+
+	if (low == UINT64_MAX)
+		low = read_proc("/proc/sys/vm/mmap_min_addr", text, sizeof text)
+			      ? strtoull(text, NULL, 10)
+			      : 0;
+	*space = (struct peer_space){ .low = low, .end = bits == 32 ? END_32 : END_64 };
 	snprintf(path, sizeof path, "/proc/%u/personality", pid);
 	if (bits == 32 && read_proc(path, text, sizeof text) &&
 	    strtoull(text, NULL, 16) & PERSONALITY_3GB)
 		space->end = END_3GB;
 	find_group(pid, space);
-	snprintf(path, sizeof path, "/proc/%u/limits", pid);
-	if (!read_proc(path, text, sizeof text))
-		return;
-	space->mapped_limit = limit_of(text, "Max address space");
-	space->data_limit = limit_of(text, "Max data size");
+	space->mapped_limit = limit_of(pid, RLIMIT_AS, "Max address space");
+	space->data_limit = limit_of(pid, RLIMIT_DATA, "Max data size");
 }
 
 bool peer_thread_name(uint32_t pid, uint32_t tid, char name[16])

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,6 +28,55 @@ TEST(peer_knows_our_parent_and_our_arguments)
 	CHECK_CONTAINS("peer", args[0]);
 	mem_free(args);
 	CHECK(peer_resident((uint32_t)getpid()) > 100000);
+}
+
+TEST(peer_knows_the_parent_with_a_pidfd_and_without)
+{
+	pid_t pid = fork();
+	int fd;
+
+	if (pid == 0) {
+		pause();
+		_exit(0);
+	}
+	fd = pidfd_of(pid);
+	CHECK_EQ(getpid(), peer_parent_of(fd, (uint32_t)pid));
+	CHECK_EQ(getpid(), peer_parent_of(-1, (uint32_t)pid));
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	close(fd);
+}
+
+TEST(peer_knows_what_a_process_may_map_each_time_anew)
+{
+	static const rlim_t limits[] = { 48 << 20, 80 << 20, RLIM_INFINITY };
+	struct peer_space space, before = { 0 };
+
+	for (size_t i = 0; i < 3; i++) {
+		int tube[2];
+		pid_t pid;
+		char byte;
+
+		CHECK_EQ(0, pipe(tube));
+		pid = fork();
+		if (pid == 0) {
+			setrlimit(RLIMIT_DATA, &(struct rlimit){ limits[i], RLIM_INFINITY });
+			close(tube[1]);
+			pause();
+			_exit(0);
+		}
+		close(tube[1]);
+		CHECK_EQ(0, read(tube[0], &byte, 1)); // its end: the limit is set
+		peer_space((uint32_t)pid, 64, &space);
+		CHECK_EQ(limits[i] == RLIM_INFINITY ? 0 : limits[i], space.data_limit);
+		CHECK_EQ(0, space.mapped_limit);
+		CHECK(space.low > 0 && space.low < space.end);
+		CHECK(i == 0 || space.group_limit == before.group_limit);
+		before = space;
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+		close(tube[0]);
+	}
 }
 
 TEST(peer_knows_a_thread_by_its_name)
