@@ -565,6 +565,9 @@ static void epilogue_follow(struct epilogue_machine *machine)
 			machine->cut = true;
 			return;
 		}
+		if (state->registers[ESP].base == BASE_ESP &&
+		    state->registers[ESP].offset > state->freed)
+			state->freed = state->registers[ESP].offset;
 		at.op = code + (state->pc - code_at) + at.insn.opcode_at;
 		at.next = state->pc + at.insn.length;
 		epilogue_operand(&at, at.op + (at.op[0] == 0x0f ? 2 : 1), state);

@@ -29,14 +29,15 @@ static struct epilogue_value epilogue_number(int32_t number)
 	return (struct epilogue_value){ .base = BASE_NUMBER, .offset = number };
 }
 
-// What lies in memory at an address. Inside of the esp of the start only what was put there since
-// means something, and of that no more is known than where the caller's ebp is.
+// What lies in memory at an address. Where the stack was free at any time since the start, only
+// what was put there since means something, and of that no more is known than where the caller's
+// ebp is.
 static struct epilogue_value epilogue_load(const struct epilogue_state *state,
 					   struct epilogue_value address)
 {
 	struct epilogue_value value = { .at = address.offset };
 
-	if (address.base == BASE_ESP && address.offset < 0)
+	if (address.base == BASE_ESP && address.offset < state->freed)
 		value.base = state->keeps_ebp && state->kept_at == address.offset ? BASE_EBP
 										  : BASE_UNKNOWN;
 	else if (address.base == BASE_ESP)

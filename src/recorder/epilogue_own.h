@@ -47,6 +47,7 @@ struct epilogue_state {
 	uintptr_t number;                // this, or 0,
 	struct epilogue_value pushed_at; // there
 	struct epilogue_value pushed_value;
+	int32_t freed;     // how far esp came out since the start: what is inside was taken away
 	int32_t arguments; // bytes pushed for the next call, if nothing else was done to esp
 };
 

@@ -264,6 +264,13 @@ static void check_forms(void)
 	check("ebp kept twice", unwind_make(UNWIND_RSP, 4, 0), rule_at(144));
 
 	begin();
+	// add esp,18h; je 20; push ebp; xor ebp,ebp; call 64; pop ebp; add esp,8; ret: over the
+	// arguments that were taken away
+	put(0, "83 c4 18 74 09 55 33 ed e8 33 00 00 00 5d 83 c4 08 c3");
+	put(64, "c3");
+	check("ebp kept where arguments were", unwind_make(UNWIND_RSP, 36, 0), rule_at(0));
+
+	begin();
 	put(0, "e8 3b 00 00 00 83 c4 04 c3"); // call 64; add esp,4; ret
 	put(64, "85 c0 74 03 c2 08 00 c2 08 00");
 	check("a callee that removes arguments", unwind_make(UNWIND_RSP, 16, 0), rule_at(0));
