@@ -106,9 +106,11 @@ void window_source_fail(const char *path, unsigned share, struct err *err)
 	if (err->kind != ERR_IO)
 		return;
 	str_format(&text, "; it is %s", path);
-	if (bytes > 0 && share > 0 && share <= 1000)
+	if (bytes > 0 && share > 0 && share < 1000)
 		str_format(&text, ", had %s and needs some %s", str_bytes(bytes, had),
 			   str_bytes(bytes * 1000 / share, whole));
+	else if (bytes > 0) // what is read is not all indexed yet
+		str_format(&text, ", had %s and needs more", str_bytes(bytes, had));
 	str_add(&text, " (TIDEMARK_INDEX=never answers without, from memory)");
 	snprintf(err->text + length, sizeof err->text - length, "%s", str_get(&text));
 	str_fini(&text);
