@@ -369,3 +369,17 @@ const char *str_last_part(const char *path)
 
 	return slash ? slash + 1 : path;
 }
+
+const char *str_ending(const char *path)
+{
+	const char *dot = strrchr(path, '.');
+
+	return dot ? dot + 1 : "";
+}
+
+bool str_ends_with(const char *text, const char *end)
+{
+	size_t length = strlen(text), end_length = strlen(end);
+
+	return length >= end_length && strcmp(text + length - end_length, end) == 0;
+}

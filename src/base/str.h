@@ -70,6 +70,11 @@ const char *str_find_last(const char *text, char c, size_t length);
 // What is after the last '/' of a path, or all of it.
 const char *str_last_part(const char *path);
 
+// What is after the last '.', or "".
+const char *str_ending(const char *path);
+
+bool str_ends_with(const char *text, const char *end); // "" ends all
+
 // The date of a time since 1970, in UTC. False: there is none.
 struct tm;
 bool str_date(uint64_t unix_s, struct tm *date);

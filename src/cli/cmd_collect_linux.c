@@ -11,6 +11,7 @@
 #include "launch/output.h"
 #include "launch/program.h"
 #include "launch/reach_scan_linux.h"
+#include "os/file.h"
 #include "wire/segment.h"
 
 #include <errno.h>
@@ -190,7 +191,7 @@ static int create_output(const struct wishes *wishes, struct str *path, struct e
 	snprintf(link, sizeof link, "/proc/%u/exe", (unsigned)wishes->pid);
 	length = readlink(link, exe, sizeof exe - 1);
 	exe[length > 0 ? length : 0] = 0;
-	output.program = length > 0 ? program_base_name(exe) : "program";
+	output.program = length > 0 ? file_name(exe) : "program";
 	fd = output_create(&output, path, &made, err);
 	output_begun(&made);
 	return fd;

@@ -1,6 +1,7 @@
 // tidemark map: the address space of a process, drawn, and who is in the way.
 #include "cli/query_options.h"
 
+#include "base/str.h"
 #include "os/convert.h"
 #include "os/file.h"
 #include "report/draw/address_map.h"
@@ -58,16 +59,9 @@ static bool take(struct args *args, struct request *request, int id)
 	return false;
 }
 
-static const char *ending(const char *path)
-{
-	const char *dot = strrchr(path, '.');
-
-	return dot ? dot + 1 : "";
-}
-
 static bool is_png(const char *path)
 {
-	return strcmp(ending(path), "png") == 0;
+	return strcmp(str_ending(path), "png") == 0;
 }
 
 // The picture appears when it is whole, or not at all.
@@ -141,7 +135,7 @@ static bool check(struct args *args, const struct request *request)
 {
 	if (!query_options_check(args, &request->options))
 		return false;
-	if (request->options.output && strcmp(ending(request->options.output), "svg") != 0 &&
+	if (request->options.output && strcmp(str_ending(request->options.output), "svg") != 0 &&
 	    !is_png(request->options.output))
 		return args_mistake(args, "--output is a file that ends in .svg or .png");
 	if (request->options.force && !request->options.output)

@@ -666,7 +666,7 @@ static bool write_table(struct rowset *rows, enum rowset_table_id id)
 	if (rows->good)
 		writers[id](rows);
 	flush(rows);
-	return rows->good && receiver->end(receiver->context, table, rows->err);
+	return rows->good && (!receiver->end || receiver->end(receiver->context, table, rows->err));
 }
 
 struct rowset *rowset_new(const struct export_source *source,

@@ -78,7 +78,7 @@ enum rowset_table_id rowset_find(const char *name);
 struct rowset_receiver {
 	bool (*begin)(void *context, const struct rowset_table *table, struct err *err);
 	bool (*batch)(void *context, const struct rowset_batch *batch, struct err *err);
-	bool (*end)(void *context, const struct rowset_table *table, struct err *err);
+	bool (*end)(void *context, const struct rowset_table *table, struct err *err); // or NULL
 	void *context;
 };
 

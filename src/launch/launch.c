@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "launch/output.h"
 #include "launch/program.h"
+#include "os/file.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -51,7 +52,7 @@ int launch_create_output(const struct launch_options *options, struct launch_res
 {
 	struct output_options output = {
 		.pattern = options->output_pattern,
-		.program = program_base_name(program),
+		.program = file_name(program),
 		.pid = pid,
 		.force = options->force,
 		.started = options->attach_pid == 0 ? program : NULL,

@@ -7,6 +7,7 @@
 #include "collect/obstacle_win32.h"
 #include "launch/command_win32.h"
 #include "launch/program.h"
+#include "os/file.h"
 
 #include <io.h>
 #include <stdio.h>
@@ -281,7 +282,7 @@ static void launch_tell_guard(const struct launch *launch)
 
 	if (guard == NULL)
 		return;
-	snprintf(message.text, sizeof message.text, "%s %s", program_base_name(program), guard);
+	snprintf(message.text, sizeof message.text, "%s %s", file_name(program), guard);
 	launch_tell(launch->options, "%s", message.text);
 	door_post(launch->door, &message);
 }

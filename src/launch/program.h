@@ -14,6 +14,3 @@ enum program_found {
 // NULL: the system's default). `*path` receives the file; *err says why not.
 enum program_found program_find(const char *name, const char *search, struct str *path,
 				struct err *err);
-
-// The part of a path after the last slash.
-const char *program_base_name(const char *path);

@@ -12,13 +12,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-const char *program_base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 // 0, or why it cannot be executed.
 static int program_try(const char *path)
 {

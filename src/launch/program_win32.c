@@ -5,16 +5,6 @@
 
 enum { PATHS_MAX = 32768 };
 
-const char *program_base_name(const char *path)
-{
-	const char *name = path;
-
-	for (; *path != '\0'; path++)
-		if (*path == '\\' || *path == '/' || *path == ':')
-			name = path + 1;
-	return name;
-}
-
 // As CreateProcess looks for one: the program's folder, the current one, the system's, then PATH.
 enum program_found program_find(const char *name, const char *search, struct str *path,
 				struct err *err)

@@ -297,14 +297,6 @@ static bool add_batch(void *context, const struct rowset_batch *batch, struct er
 	return good;
 }
 
-static bool end_table(void *context, const struct rowset_table *table, struct err *err)
-{
-	(void)context;
-	(void)table;
-	(void)err;
-	return true;
-}
-
 static bool find_known(struct push *push, struct err *err)
 {
 	struct clickhouse *clickhouse = shards_server(push->shards, 0);
@@ -323,7 +315,7 @@ static bool find_known(struct push *push, struct err *err)
 
 static bool send_all(struct push *push, const struct export_source *source, struct err *err)
 {
-	const struct rowset_receiver receiver = { begin_table, add_batch, end_table, push };
+	const struct rowset_receiver receiver = { begin_table, add_batch, NULL, push };
 	struct err other = { 0 };
 	bool good = find_known(push, err) &&
 		    rowset_write(source, (1u << ROWSET_TABLES) - 1, &receiver, err);

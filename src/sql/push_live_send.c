@@ -211,14 +211,6 @@ static bool add_batch(void *context, const struct rowset_batch *batch, struct er
 	return !live->failed;
 }
 
-static bool end_table(void *context, const struct rowset_table *table, struct err *err)
-{
-	(void)context;
-	(void)table;
-	(void)err;
-	return true;
-}
-
 // ---- an epoch ----
 
 static bool send_growing(struct push_live *live, struct err *err)
@@ -502,7 +494,7 @@ bool push_live_is(struct shards *shards, const struct reader *reader, bool *is, 
 
 void push_live_send_init(struct push_live *live)
 {
-	live->receiver = (struct rowset_receiver){ begin_table, add_batch, end_table, live };
+	live->receiver = (struct rowset_receiver){ begin_table, add_batch, NULL, live };
 }
 
 void push_live_send_fini(struct push_live *live)

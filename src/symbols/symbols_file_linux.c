@@ -27,13 +27,6 @@ struct symbols_file {
 
 static const char deleted[] = " (deleted)";
 
-static bool ends_with(const char *text, const char *end)
-{
-	size_t length = strlen(text), end_length = strlen(end);
-
-	return length >= end_length && strcmp(text + length - end_length, end) == 0;
-}
-
 // The kernel puts a small library into every process. Ours is the same one if its build-id is.
 static struct object *open_vdso(const struct symbols_file_identity *identity)
 {
@@ -73,7 +66,7 @@ static bool is_unchanged(const struct symbols_file_identity *identity, const str
 static struct object *open_main(const struct symbols_file_identity *identity, const char *path,
 				struct remarks *remarks)
 {
-	bool was_deleted = ends_with(identity->path, deleted);
+	bool was_deleted = str_ends_with(identity->path, deleted);
 	struct object *object;
 	struct err err;
 
@@ -101,7 +94,7 @@ static void open_files(struct symbols_file *file, const struct symbols_file_iden
 		       const struct search *search)
 {
 	size_t length = strlen(identity->path);
-	char *path = mem_copy_bytes(identity->path, ends_with(identity->path, deleted)
+	char *path = mem_copy_bytes(identity->path, str_ends_with(identity->path, deleted)
 							    ? length - strlen(deleted)
 							    : length);
 

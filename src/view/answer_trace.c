@@ -7,6 +7,7 @@
 #include "os/file.h"
 #include "os/now.h"
 #include "report/info.h"
+#include "report/table/query_write.h"
 #include "trace/reader_pass.h"
 
 #include <string.h>
@@ -258,14 +259,6 @@ static void write_has(const struct answer *answer, struct json *json)
 	json_object_end(json);
 }
 
-static void write_warnings(const struct query_context *asked, struct json *json)
-{
-	json_kv_array(json, "warnings");
-	for (size_t i = 0; i < asked->warnings_count; i++)
-		json_string(json, asked->warnings[i]);
-	json_array_end(json);
-}
-
 // Where a trace is, whatever folder a command is given in. Null in a file for somebody else.
 static void write_path(const struct answer *answer, const char *path, const char *key,
 		       struct json *json)
@@ -298,7 +291,7 @@ static void write_view(const struct answer *answer, const struct query_context *
 	json_array_end(json);
 	json_kv_bool(json, "complete", reader_complete(opened->reader));
 	json_kv_bool(json, "sampled", reader_info(opened->reader)->sample_bytes > 0);
-	write_warnings(asked, json);
+	query_write_warnings(asked, json);
 	json_kv_u64(json, "duration_ns", moment_duration(opened->reader));
 	json_kv_u64(json, "steps", window_facts(opened->window)->steps_end - 1);
 	write_layers(window_facts(opened->window), json);

@@ -2,6 +2,7 @@
 #include "test/test.h"
 
 #include "launch/program.h"
+#include "os/file.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -93,9 +94,9 @@ TEST(program_that_is_nowhere_is_missing)
 	str_fini(&found);
 }
 
-TEST(program_base_name_is_what_follows_the_last_slash)
+TEST(file_name_is_what_follows_the_last_slash)
 {
-	CHECK_STR("c", program_base_name("/a/b/c"));
-	CHECK_STR("c", program_base_name("c"));
-	CHECK_STR("", program_base_name("a/"));
+	CHECK_STR("c", file_name("/a/b/c"));
+	CHECK_STR("c", file_name("c"));
+	CHECK_STR("", file_name("a/"));
 }

@@ -63,6 +63,13 @@ enum space_owner {
 // "malloc-arena"
 const char *space_owner_word(enum space_owner owner);
 
+// Whether it is memory that an allocator hands out in blocks.
+static inline bool space_is_allocators(enum space_owner owner)
+{
+	return owner == SPACE_MALLOC_HEAP || owner == SPACE_MALLOC_ARENA ||
+	       owner == SPACE_MALLOC_LARGE || owner == SPACE_ALLOCATOR;
+}
+
 // How a commit ended.
 enum space_ending {
 	SPACE_UNMAPPED,  // munmap, shmdt, brk or mremap that cut it

@@ -3,6 +3,7 @@
 #include "report/draw/chart.h"
 
 #include "base/mem.h"
+#include "base/str.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -103,16 +104,9 @@ static void quote(struct sink *sink, const char *text, size_t chars_max)
 	sink_text(sink, "'");
 }
 
-static const char *ending(const char *path)
-{
-	const char *dot = strrchr(path, '.');
-
-	return dot ? dot + 1 : "";
-}
-
 bool chart_can_draw(const char *path)
 {
-	const char *word = ending(path);
+	const char *word = str_ending(path);
 
 	return strcasecmp(word, "svg") == 0 || strcasecmp(word, "png") == 0 ||
 	       strcasecmp(word, "pdf") == 0;
@@ -122,7 +116,7 @@ bool chart_can_draw(const char *path)
 
 static void write_terminal(const struct chart_output *output, struct sink *sink)
 {
-	const char *word = ending(output->path);
+	const char *word = str_ending(output->path);
 
 	sink_text(sink, "set encoding utf8\n");
 	if (strcasecmp(word, "pdf") == 0)

@@ -158,16 +158,10 @@ static void add_blocks(struct active *active, process_id process, uint8_t *stdio
 	mem_free(blocks);
 }
 
-static bool is_mallocs(enum space_owner owner)
-{
-	return owner == SPACE_MALLOC_HEAP || owner == SPACE_MALLOC_ARENA ||
-	       owner == SPACE_MALLOC_LARGE || owner == SPACE_ALLOCATOR;
-}
-
 // A whole mapping: pieces side by side that one call made.
 static void add_mapping(struct active *active, const struct active_row *row, enum space_owner owner)
 {
-	if ((active->layers & QUERY_HEAP) && is_mallocs(owner)) {
+	if ((active->layers & QUERY_HEAP) && space_is_allocators(owner)) {
 		active->left_out.count++;
 		active->left_out.bytes += row->size;
 		return;

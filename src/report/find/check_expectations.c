@@ -4,6 +4,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "trace/effect.h"
 #include "trace/reader_pass.h"
 
@@ -19,13 +20,6 @@ struct expectations {
 	uint32_t *depths;  // of such phases, by thread
 	size_t threads, depths_capacity;
 };
-
-static bool ends_with(const char *text, const char *with)
-{
-	size_t length = strlen(text), more = strlen(with);
-
-	return length >= more && strcmp(text + length - more, with) == 0;
-}
 
 static uint32_t *depth_of(struct expectations *all, thread_id thread)
 {
@@ -48,9 +42,9 @@ static void take_note(struct expectations *all, const struct trace_note *note)
 		return;
 	depth = depth_of(all, note->thread);
 	all->row->known = true;
-	if (ends_with(note->text, begin))
+	if (str_ends_with(note->text, begin))
 		++*depth;
-	else if (ends_with(note->text, end) && *depth > 0)
+	else if (str_ends_with(note->text, end) && *depth > 0)
 		--*depth;
 }
 

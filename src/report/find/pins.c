@@ -38,12 +38,6 @@ struct proc_memory {
 	struct map rows;      // stack -> row
 };
 
-static bool is_allocators(enum space_owner owner)
-{
-	return owner == SPACE_MALLOC_HEAP || owner == SPACE_MALLOC_ARENA ||
-	       owner == SPACE_MALLOC_LARGE || owner == SPACE_ALLOCATOR;
-}
-
 static bool is_there(const struct proc_memory *proc_memory, uint64_t page)
 {
 	return !proc_memory->pins->resident ||
@@ -135,7 +129,7 @@ static void count_mapped(struct proc_memory *proc_memory)
 	size_t first = 0;
 
 	for (uint64_t at = 0; (range = ranges_from(ranges, at)); at = range->end)
-		if (is_allocators(space_owner(space, range)) && range->commit)
+		if (space_is_allocators(space_owner(space, range)) && range->commit)
 			count_pages(proc_memory, range->start, range->end, &first);
 }
 
