@@ -107,6 +107,29 @@ TEST(names_face_is_the_first_line_that_is_no_wrapper)
 	reader_close(reader);
 }
 
+TEST(names_of_what_a_wrapper_calls_in_its_own_file_are_passed_over)
+{
+	static const char pools[] = "process p\n"
+				    "thread t p\n"
+				    "module m p 0x7000-0x9000 bias=0x7000 \"/opt/lib/libm.so.1\"\n"
+				    "frame bare m 0x7123\n"
+				    "frame pool m 0x7200\n"
+				    "name pool \"palloc0\"\n"
+				    "stack s1 malloc < bare < palloc0 < work < main < _start\n"
+				    "stack s2 malloc < bare < pool < work < main\n"
+				    "stack s3 bare < pool < bare\n"
+				    "end\n";
+	struct reader *reader = assembled_open(pools);
+	struct names *names = names_new(reader, NULL);
+
+	CHECK_EQ(3, names_stack(names, stack_of(reader, 5)).user);
+	CHECK_STR("work", names_face(names, stack_of(reader, 5), false)->function);
+	CHECK_EQ(1, names_stack(names, stack_of(reader, 6)).user); // it is another file's
+	CHECK_EQ(2, names_stack(names, stack_of(reader, 3)).user);
+	names_free(names);
+	reader_close(reader);
+}
+
 TEST(names_nobody_knows_code_in_no_file_without_a_name)
 {
 	struct reader *reader = assembled_open(trace);

@@ -143,6 +143,13 @@ static bool found_wrapper(const struct found *found, size_t i)
 	return i < WRAPPERS_KNOWN ? found->wrappers >> i & 1 : names_is_wrapper(&found->symbols[i]);
 }
 
+// Whether an unnamed function belongs to the wrapper that calls it.
+static bool is_inner(const struct symbol *symbol, const struct symbol *caller)
+{
+	return !symbol->function && wrappers_match_outer(caller->function) &&
+	       strcmp(symbol->module, caller->module) == 0;
+}
+
 static void grow_frames(struct names *names)
 {
 	size_t count = reader_frames_count(names->reader);
@@ -201,8 +208,13 @@ struct names_stack names_stack(struct names *names, stack_id stack)
 		id = node->parent < id ? node->parent : 0;
 	}
 	result.lines = names->lines;
-	while (result.user < result.count && names->lines[result.user].wrapper)
-		result.user++;
+	for (; result.user < result.count; result.user++) {
+		const struct names_line *line = &names->lines[result.user];
+
+		if (!line->wrapper &&
+		    (result.user + 1 == result.count || !is_inner(line->symbol, line[1].symbol)))
+			break;
+	}
 	if (result.user == result.count)
 		result.user = 0;
 	// _start, of a program without its symbols.
@@ -216,7 +228,7 @@ struct names_stack names_stack(struct names *names, stack_id stack)
 
 const struct symbol *names_face(struct names *names, stack_id stack, bool innermost)
 {
-	const struct symbol *first = NULL;
+	const struct symbol *first = NULL, *unnamed = NULL; // that could be a wrapper's
 	const struct trace_stack *node;
 
 	for (stack_id id = stack; id; id = node->parent < id ? node->parent : 0) {
@@ -228,11 +240,20 @@ const struct symbol *names_face(struct names *names, stack_id stack, bool innerm
 		found = find(names, node->frame);
 		if (!first)
 			first = found->symbols;
-		for (size_t i = 0; i < found->count; i++)
-			if (innermost || !found_wrapper(found, i))
-				return &found->symbols[i];
+		for (size_t i = 0; i < found->count; i++) {
+			const struct symbol *symbol = &found->symbols[i];
+
+			if (unnamed && !is_inner(unnamed, symbol))
+				return unnamed;
+			unnamed = NULL;
+			if (found_wrapper(found, i) && !innermost)
+				continue;
+			if (innermost || symbol->function)
+				return symbol;
+			unnamed = symbol;
+		}
 	}
-	return first;
+	return unnamed ? unnamed : first;
 }
 
 void names_add_function(struct names *names, stack_id stack, bool innermost, struct str *text)

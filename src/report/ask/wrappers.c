@@ -193,6 +193,20 @@ static const char *const wrappers[] = {
 	// A program that tells of its own allocator (tidemark.h).
 	"tidemark_pool_*",
 
+	// PostgreSQL's contexts and copies of texts.
+	"palloc*",
+	"repalloc*",
+	"pstrdup",
+	"pnstrdup",
+	"MemoryContextAlloc*",
+	"MemoryContextStrdup",
+	"AllocSetContextCreateInternal",
+	"GenerationContextCreate",
+	"SlabContextCreate",
+	"pg_malloc*",
+	"pg_realloc*",
+	"pg_strdup",
+
 	// The many "or end the program" families: gnulib, git, GCC and others.
 	"xmalloc*",
 	"xcalloc*",
@@ -403,6 +417,13 @@ bool wrappers_match_module(const char *module, bool named)
 					       "ld-2.",    "ld-musl-", NULL };
 
 	return is_named(module, ours) || (!named && is_named(module, unnamed));
+}
+
+bool wrappers_match_outer(const char *function)
+{
+	static const char *const outer[] = { "palloc*", "repalloc*", "MemoryContextAlloc*" };
+
+	return matches_any(outer, sizeof outer / sizeof *outer, function);
 }
 
 bool wrappers_match_root(const char *function)

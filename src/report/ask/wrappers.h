@@ -20,6 +20,10 @@ bool wrappers_match_pattern(const char *pattern, const char *function);
 // symbols does not name, on behalf of whoever called the function that it does name.
 bool wrappers_match_module(const char *module, bool named);
 
+// Whether `function` is a wrapper that comes to malloc by functions of its own, which have no name
+// in a program without its symbols: what it calls in the same file is a wrapper too.
+bool wrappers_match_outer(const char *function);
+
 // Whether `function` is where every thread of a process begins (_start, start_thread …). Such
 // frames end nearly every stack and say nothing.
 bool wrappers_match_root(const char *function);
