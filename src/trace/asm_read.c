@@ -1,5 +1,17 @@
 // Reads the text form of a trace and writes the trace. Each line begins with a word that names its
 // kind (rows of a table below); a line that is not understood is an error with line and column.
+//
+// Things have labels, words that count only in the text: ids of the trace are made in the order of
+// the lines. For example
+//
+//     process p pid=4242 exe="/bin/cook"
+//     thread t p tid=4242
+//     stack pot "make_pot" < "cook" < "main"
+//     +0us   t malloc pot 0x1000 100
+//     +100us t free 0x1000
+//
+// is process 0, thread 0, a stack of three frames, and two events, the second one 100 microseconds
+// after the first. A label that no line above has defined is a mistake.
 #include "trace/asm.h"
 
 #include "base/mem.h"

@@ -1,6 +1,11 @@
 // The file "head" of an index: which trace it belongs to, its shape, cells, marks, and where the
 // other files' snapshots are. It is written last and renamed into place, so an index with a head is
 // whole. It is read as untrusted: each count is checked against what the files can hold.
+//
+// Numbers are of 64 bits, lists are their count and then the items as they are in memory; sites and
+// cells, of which there may be millions, are varints. For example, site 3 of process 0, thread 1,
+// stack 70, heap 0 is the five bytes 00 01 46 00 00, and its cell of 32 bytes the two bytes 03 20:
+// a count of a million cells in a file of 1 MB is refused before any memory is taken for them.
 #include "engine/index/index.h"
 
 #include "base/crc32c.h"
@@ -25,6 +30,8 @@ enum { SITE_BYTES_MIN = 5, CELL_BYTES_MIN = 2 };
 
 static const char magic[8] = "TIDEIDX\n";
 
+// The headers of all blocks, with the checksums of what is in them, make a trace that differs by a
+// bit another one: nothing else of it need be read.
 bool index_identify(struct index_identity *identity, const char *trace_path,
 		    const struct reader *reader, uint64_t end, struct err *err)
 {
@@ -56,6 +63,7 @@ bool index_identify(struct index_identity *identity, const char *trace_path,
 
 // ---- writing ----
 
+// A file's size, and a checksum for each page of it (VAULT_PAGE bytes, the last one may be short).
 static void put_vault(struct index_out *out, const struct vault *vault)
 {
 	index_out_put_u64(out, vault->size);
@@ -118,6 +126,7 @@ void index_head_put_cells(struct index_out *out, const struct cells *cells)
 	}
 }
 
+// Ids are held against the trace afterwards (index_head_take_cells).
 static void take_site(struct index_in *in, struct cells_site *site)
 {
 	*site = (struct cells_site){ .process = (process_id)index_in_take_varint(in) };
@@ -172,6 +181,7 @@ void index_head_put_marks(struct index_out *out, const struct index *index)
 	}
 }
 
+// It is taken in the same order, below. A change here is another VERSION.
 static void put_all(struct index_out *out, const struct index *index)
 {
 	index_out_put(out, magic, sizeof magic);
@@ -227,6 +237,7 @@ static bool take_vault(struct index_in *in, struct vault *vault, int directory, 
 	return vault_open(vault, directory, name, size, sums, err);
 }
 
+// Where each is in its file, and at which step. Whether it is there is seen when it is read.
 static void take_snapshots(struct index_in *in, struct index_snapshots *snapshots)
 {
 	snapshots->list = index_in_take_array(in, &snapshots->count, sizeof *snapshots->list);

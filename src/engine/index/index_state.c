@@ -4,6 +4,12 @@
 // reallocs, counts, what was not written yet, and the place in the trace. Files of the index that
 // have grown since are cut back to what the state says. A state that does not fit its trace, or is
 // damaged, is thrown away: the build begins again, which costs time and no more.
+//
+// For example, a build of 40 million events is stopped at event 25,000,123. The last state was
+// saved at event 24,117,248: the place in the trace where its block begins, and each file's size as
+// it was then (say 61,440,000 bytes of `events`, which has 63,001,600 by now). The next build cuts
+// that file back to 61,440,000, puts what the tables held into memory, and reads the trace from
+// that block on. It makes the same files, byte for byte, as one that was never stopped.
 #include "engine/index/index_work.h"
 
 #include "base/mem.h"
@@ -16,6 +22,7 @@ static const char magic[8] = "TIDESTA\n";
 
 // ---- writing ----
 
+// Keys and values in any order: how many pairs there are, then 16 bytes each.
 static void put_map(struct index_out *out, const struct map *map)
 {
 	uint64_t key, value;
@@ -28,6 +35,8 @@ static void put_map(struct index_out *out, const struct map *map)
 	}
 }
 
+// A file that grows by whole pages has a checksum for each; what is behind the last whole one is
+// in no file yet, and is saved here.
 static void put_vault(struct index_out *out, const struct vault *vault)
 {
 	index_out_put_u64(out, vault->name[0] != 0);
@@ -36,6 +45,8 @@ static void put_vault(struct index_out *out, const struct vault *vault)
 	index_out_put_array(out, vault->buffer, vault->filled, 1);
 }
 
+// The counts of all cells at the present step, how far snapshots have come, and what waits to fill
+// a block: of each class of long lifetimes up to 2^sparse_log2 - 1 records.
 static void put_store(struct index_out *out, const struct index_store *store)
 {
 	index_out_put_u64(out, store->step);
@@ -58,6 +69,7 @@ static void put_store(struct index_out *out, const struct index_store *store)
 	index_postings_save(store->postings, out);
 }
 
+// The steps that do not fill a block yet, column by column.
 static void put_feed(struct index_out *out, const struct index_feed *feed)
 {
 	const struct index_batch *batch = feed->open;
@@ -75,6 +87,8 @@ static void put_feed(struct index_out *out, const struct index_feed *feed)
 			    sizeof *batch->addresses);
 }
 
+// Blocks that nothing ends any more, since their process is over: pairs of a live_table_value and
+// an address, 16 bytes each, copied 4 KiB at a time.
 static bool put_never(struct index_out *out, struct spill *never)
 {
 	uint64_t values[512];
@@ -91,6 +105,8 @@ static bool put_never(struct index_out *out, struct spill *never)
 	return true;
 }
 
+// What lives now. A space is a process and a heap in it, in order of first sight, since slots name
+// their space by its number.
 static bool put_pair(struct index_out *out, struct index_pair *pair)
 {
 	const struct live_table_slot *slot;
@@ -201,6 +217,8 @@ static bool take_vault(struct index_in *in, struct vault *vault, int directory, 
 	return ok;
 }
 
+// Added as when they were first met, so that they can be found again; a number that is not the
+// next one says that the state is damaged.
 static bool add_site(struct cells *cells, uint32_t id, const struct cells_site *site)
 {
 	return id == 0 || cells_add_site(cells, site) == id;
