@@ -17,9 +17,10 @@ _Atomic uint64_t capture_epoch = 1;
 enum {
 	CAPTURE_STACK_BYTES_MAX = 8 << 20,  // in a sealed process
 	CAPTURE_FRAME_BYTES_MAX = 16 << 20, // a frame larger than this is taken for nonsense
-	CAPTURE_WALKED_MIN = 3,             // frames: what is shorter is not kept as a whole,
-	CAPTURE_WALKED_SHARE = 3,           // nor of what less than one in so many is new;
-	CAPTURE_KEEP_SELDOM = 4096,         // where that does not pay, one in so many
+	CAPTURE_WALKS_FEW = 4, // a lane that walks no more keeps nothing: that is seven page faults
+	CAPTURE_WALKED_MIN = 3,     // frames: what is shorter is not kept as a whole,
+	CAPTURE_WALKED_SHARE = 3,   // nor of what less than one in so many is new;
+	CAPTURE_KEEP_SELDOM = 4096, // where that does not pay, one in so many
 };
 
 // The walk's position.
@@ -577,7 +578,8 @@ static inline bool capture_is_long(const struct capture *capture, const struct c
 {
 	uint32_t walked = (uint32_t)(walk->end - capture->fresh);
 
-	return walked >= CAPTURE_WALKED_MIN && CAPTURE_WALKED_SHARE * walked >= capture->depth &&
+	return walked >= CAPTURE_WALKED_MIN && capture->walks >= CAPTURE_WALKS_FEW &&
+	       CAPTURE_WALKED_SHARE * walked >= capture->depth &&
 	       (capture->whole_spent < CAPTURE_KEEP_MAX ||
 		capture->version % CAPTURE_KEEP_SELDOM == 0);
 }

@@ -7,7 +7,10 @@
 #include "recorder/text.h"
 
 enum {
-	CODEMAP_INDEX_FIRST = 16384, // slots, a power of two
+	CODEMAP_INDEX_ROOM = 16384, // slots, a power of two
+	// Of these so many are used at first: a child that runs a while touches one page, not one
+	// for each frame.
+	CODEMAP_INDEX_FIRST = 1024,
 	CODEMAP_FRAMES_FIRST = 16384,
 };
 
@@ -16,7 +19,7 @@ static uint32_t codemap_frames_used = 1;
 
 // pc -> frame id, open addressing.
 static uint32_t *codemap_index;
-static uint32_t codemap_index_slots;
+static uint32_t codemap_index_slots, codemap_index_room; // used, and mapped
 static struct segment_frame *codemap_frames; // our own copy, by id: the segment is the child's own
 static uint32_t codemap_frames_room;
 
@@ -30,7 +33,8 @@ void codemap_start_frames(void)
 	codemap_frames_room = CODEMAP_FRAMES_FIRST;
 	codemap_frames = recording_pages(sizeof(*codemap_frames) * codemap_frames_room, false);
 	codemap_index_slots = CODEMAP_INDEX_FIRST;
-	codemap_index = recording_pages(sizeof(*codemap_index) * codemap_index_slots, false);
+	codemap_index_room = CODEMAP_INDEX_ROOM;
+	codemap_index = recording_pages(sizeof(*codemap_index) * codemap_index_room, false);
 }
 
 static uint32_t codemap_hash(uintptr_t pc)
@@ -40,23 +44,30 @@ static uint32_t codemap_hash(uintptr_t pc)
 	return (uint32_t)(hash >> 32);
 }
 
+// Twice as many slots, in place as long as there is room.
 static bool codemap_grow_index(void)
 {
 	uint32_t slots = codemap_index_slots * 2;
-	uint32_t *index = recording_pages(sizeof(*index) * slots, false);
 
-	if (!index)
-		return false;
+	if (slots > codemap_index_room) {
+		uint32_t *index = recording_pages(sizeof(*index) * slots, false);
+
+		if (!index)
+			return false;
+		recording_give_back(codemap_index, sizeof(*index) * codemap_index_room);
+		codemap_index = index;
+		codemap_index_room = slots;
+	} else {
+		memset(codemap_index, 0, sizeof(*codemap_index) * codemap_index_slots);
+	}
+	codemap_index_slots = slots;
 	for (uint32_t id = 1; id < codemap_frames_used; id++) {
 		uint32_t at = codemap_hash((uintptr_t)codemap_frames[id].pc) & (slots - 1);
 
-		while (index[at])
+		while (codemap_index[at])
 			at = (at + 1) & (slots - 1);
-		index[at] = id;
+		codemap_index[at] = id;
 	}
-	recording_give_back(codemap_index, sizeof(*index) * codemap_index_slots);
-	codemap_index = index;
-	codemap_index_slots = slots;
 	return true;
 }
 

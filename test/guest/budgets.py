@@ -4,10 +4,11 @@
 # parallel: yes
 import json
 import os
+import resource
 import signal
 import time
 
-from libguest import (TIDEMARK, Trace, check, children_of, collector_of, counters, environment,
+from libguest import (BUILD, TIDEMARK, Trace, check, children_of, collector_of, counters, environment,
                       equal, finished, main, program, record, report, run, started, test, wait_for)
 
 PROGRAM_KIB, THREAD_KIB = 3 << 10, 1 << 10  # what it may take in the program
@@ -37,6 +38,24 @@ def a_program_takes_3_MiB_more_and_1_for_each_busy_thread_at_most():
     used = cost()["collector_bytes_peak"]
     print(f"# {used >> 20} MiB in the collector")
     check(0 < used <= COLLECTOR_BYTES, f"{used} bytes in the collector")
+
+
+def faults_of(how, *words):
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt
+    how(*words)
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt - before
+
+
+@test
+def a_thread_or_a_child_that_does_little_touches_few_pages():
+    starts = os.path.join(BUILD, "test", "bench", "bench_starts")
+    for what, count, allowed in ("threads", 300, 44), ("forks", 300, 92):
+        each = 0
+        for sign, part in (-1, 20), (1, 20 + count):
+            command = [starts, what, str(part)]
+            each += sign * (faults_of(record, command, "--force") - faults_of(run, command)) / count
+        print(f"# {what}: {each:.1f} page faults more for each")
+        check(each <= allowed, f"{what}: {each} page faults more for each")
 
 
 @test
