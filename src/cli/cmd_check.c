@@ -173,6 +173,16 @@ static char *find_sanitizers(const char *options)
 	return found;
 }
 
+// A text that somebody wrote, and perhaps an editor that begins with a byte order mark.
+static bool read_text(const char *path, struct str *text, struct err *err)
+{
+	if (!file_read_regular(path, TEXT_MAX, text, err))
+		return err_wrap(err, "%s", path);
+	if (strncmp(str_get(text), "\xEF\xBB\xBF", 3) == 0)
+		memset(text->text, ' ', 3);
+	return true;
+}
+
 static bool read_lists(struct request *request, struct err *err)
 {
 	struct suppressions *all = NULL;
@@ -186,7 +196,7 @@ static bool read_lists(struct request *request, struct err *err)
 		struct str text = { 0 };
 
 		fresh_spare(path);
-		good = file_read_regular(path, TEXT_MAX, &text, err) &&
+		good = read_text(path, &text, err) &&
 		       suppressions_add(all, path, str_get(&text), err);
 		str_fini(&text);
 	}
@@ -202,7 +212,7 @@ static bool read_baseline(struct request *request, struct err *err)
 		fresh_spare(request->baseline);
 	if (request->update && file_look(request->baseline) == FILE_IS_MISSING)
 		return true;
-	return file_read_regular(request->baseline, TEXT_MAX, &request->old_baseline, err) &&
+	return read_text(request->baseline, &request->old_baseline, err) &&
 	       check_read_baseline(request->baseline, str_get(&request->old_baseline),
 				   request->section, request->check.limits, err);
 }

@@ -109,6 +109,40 @@ def a_cut_a_lossy_and_a_sampled_trace_never_pass():
         check(not os.path.exists("never.baseline"))
 
 
+@test
+def figures_that_an_import_has_as_sums_or_estimates_never_pass():
+    trace = Trace()
+    trace.alloc(0, stack("take"), 1000)
+    for number, (lacks, known) in enumerate((("massif no-addresses snapshots numbered no-counts", {"live-at-exit"}),
+                                             ("dhat snapshots totals", {"live-at-exit", "peak", "allocations"}),
+                                             ("pprof snapshots estimated", set()), ("lsan leaks", {"live-at-exit"}),
+                                             ("heaptrack no-threads", {"live-at-exit", "peak", "allocations", "temporary"}))):
+        trace.lines[0] = f'trace command="./app" tick=1000 options="imported={lacks}"'
+        path = trace.write(f"imported{number}.tide")
+        figures = {row["figure"]: row["value"] for row in answer("check", path, "--max-live-at-exit", "1G", check=None)["figures"]}
+        equal(known, {figure for figure, value in figures.items() if value is not None}, lacks)
+        for figure in ("peak", "live-at-exit", "allocations", "temporary"):
+            done = run("check", path, f"--max-{figure}", "100000", check=0 if figure in known else 3)
+            equal(figure in known, f"{figure} is not known" not in done.stderr, done)
+        run("check", path, "--baseline", f"{number}.baseline", "--update", check=0)
+        text = open(f"{number}.baseline", encoding="utf-8").read()
+        equal(known, {line.split()[0] for line in text.splitlines() if "=" in line}, lacks)
+
+
+@test
+def texts_may_begin_with_a_byte_order_mark_and_are_named_where_they_cannot_be_read():
+    path = program()
+    for name, text in (("marked.baseline", "[all]\r\nlive-at-exit = 3499\r\n"), ("marked.supp", "leak:^serve$\r\n")):
+        with open(name, "w", encoding="utf-8-sig", newline="") as file:
+            file.write(text)
+    verdict(path, "--baseline", "marked.baseline", code=1)
+    verdict(path, "--max-live-at-exit", "500", "--suppressions", "marked.supp", code=0)
+    os.mkdir("folder")
+    for name in ("folder", "nowhere"):
+        for option in ("--baseline", "--suppressions"):
+            check(f"{name}: " in refused("check", path, "--max-peak", "1", option, name, code=3))
+
+
 # ---- baselines ----
 
 @test

@@ -108,6 +108,17 @@ static const struct {
 		     "not against a recording of Windows" },
 };
 
+bool cautions_lacks(const struct trace_info *info, const char *word)
+{
+	const char *at = info->options ? info->options : "";
+	size_t length = strlen(word);
+
+	while ((at = strchr(at, ' ')) != NULL)
+		if (strncmp(++at, word, length) == 0 && (at[length] == ' ' || !at[length]))
+			return strncmp(info->options, "imported=", 9) == 0;
+	return false;
+}
+
 static void tell_import(const struct trace_info *info,
 			void (*tell)(void *context, const char *text), void *context)
 {

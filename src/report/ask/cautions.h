@@ -19,3 +19,6 @@ void cautions_tell(const struct reader *reader, void (*tell)(void *context, cons
 // Of these, that it was paused or imported.
 void cautions_tell_origin(const struct reader *reader,
 			  void (*tell)(void *context, const char *text), void *context);
+
+// Whether the trace was imported and lacks this, by a word of docs/format.md, 5.1 ("totals").
+bool cautions_lacks(const struct trace_info *info, const char *word);

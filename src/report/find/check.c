@@ -167,6 +167,53 @@ static void fill_growth(struct check_row *row, const struct query_context *asked
 
 // ---- whether it can be judged ----
 
+// What a trace that was made of another tool's sums has no figures of, or only estimates.
+static void forget_sums(struct check *check)
+{
+	enum {
+		PEAK = 1 << CHECK_PEAK,
+		LIVE = 1 << CHECK_LIVE_AT_EXIT,
+		CALLS = 1 << CHECK_ALLOCATIONS | 1 << CHECK_TEMPORARY,
+		GROWTH = 1 << CHECK_GROWTH,
+	};
+	static const struct {
+		const char *word;
+		unsigned figures;
+	} sums[] = {
+		{ "snapshots", PEAK | CALLS | GROWTH },
+		{ "totals", 1 << CHECK_TEMPORARY | GROWTH },
+		{ "no-counts", CALLS },
+		{ "leaks", PEAK | CALLS | GROWTH },
+		{ "estimated", PEAK | LIVE | CALLS | GROWTH },
+		{ "parts-of-slots", PEAK | LIVE | CALLS | GROWTH },
+		{ "no-clock", GROWTH },
+		{ "numbered", GROWTH },
+	};
+	const struct trace_info *info = reader_info(check->asked->reader);
+	bool totals = cautions_lacks(info, "totals");
+	unsigned figures = 0;
+
+	for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
+		if (cautions_lacks(info, sums[i].word) && (i > 0 || !totals))
+			figures |= sums[i].figures;
+	for (int figure = 0; figure < CHECK_FIGURES; figure++) {
+		struct check_row *row = &check->rows[figure];
+		struct str text = { 0 };
+
+		if (!(figures >> figure & 1))
+			continue;
+		row->known = false;
+		row->sites_count = 0;
+		str_format(&text,
+			   "%s is not known of what was imported (tidemark info says what "
+			   "is missing)",
+			   check_names[figure]);
+		if (row->limit.given)
+			refuse(check, str_get(&text));
+		str_fini(&text);
+	}
+}
+
 static void judge_trace(struct check *check, const struct heap_totals *totals)
 {
 	const struct reader *reader = check->asked->reader;
@@ -263,6 +310,7 @@ bool check_find(struct check *check, struct query_context *asked,
 	fill_unreachable(check, options);
 	check_read_expectations(asked, &check->rows[CHECK_UNEXPECTED]);
 	set_values(check, heap);
+	forget_sums(check);
 	judge_trace(check, heap_totals(heap));
 	for (int figure = 0; figure < CHECK_FIGURES; figure++)
 		settle(&check->rows[figure], options->sites_max);
