@@ -17,5 +17,5 @@ bool secret_read(const char *path, struct str *text, struct err *err)
 	if (known.st_mode & (S_IRWXG | S_IRWXO))
 		return err_set(err, ERR_USAGE, "others may read %s (try: chmod 600 %s)", path,
 			       path);
-	return file_read_regular(path, SECRET_MAX, text, err);
+	return file_read_regular(path, SECRET_MAX, text, err) || err_wrap(err, "%s", path);
 }

@@ -85,12 +85,44 @@ static void take_trust(struct clickhouse *clickhouse)
 		http_trust(clickhouse->http, path);
 }
 
+// A user and a password, which may be empty, a line each.
+static bool take_lines(const char *path, char *text, const char **user, const char **password,
+		       struct err *err)
+{
+	const char *lines[3] = { "", NULL, NULL };
+	size_t count = 0;
+
+	for (char *at = text; at && count < 3; count++) {
+		char *end = strchr(at, '\n');
+
+		lines[count] = at;
+		if (end)
+			*end = '\0';
+		at[strcspn(at, "\r")] = '\0';
+		at = end && end[1] ? end + 1 : NULL;
+	}
+	*user = lines[0];
+	*password = lines[1];
+	return (lines[0][0] && lines[1] && (!lines[2] || !lines[2][0])) ||
+	       err_set(err, ERR_USAGE, "%s is not two lines, a user and a password", path);
+}
+
+// It is said in a line of its own.
+static bool check_word(const char *word, struct err *err)
+{
+	for (; word && *word; word++)
+		if ((unsigned char)*word < ' ' || *word == 127)
+			return err_set(err, ERR_USAGE,
+				       "no control characters in a user or a password");
+	return true;
+}
+
 static bool take_credentials(struct clickhouse *clickhouse, const char *path, struct err *err)
 {
 	const char *user = getenv("TIDEMARK_CLICKHOUSE_USER");
 	const char *password = getenv("TIDEMARK_CLICKHOUSE_PASSWORD");
 	struct str file = { 0 };
-	char *rest = NULL;
+	bool good = true;
 
 	path = path ? path : getenv("TIDEMARK_CLICKHOUSE_CREDENTIALS");
 	if (path && *path) {
@@ -98,17 +130,17 @@ static bool take_credentials(struct clickhouse *clickhouse, const char *path, st
 			str_fini(&file);
 			return false;
 		}
-		user = file.text ? strtok_r(file.text, "\r\n", &rest) : NULL;
-		password = user ? strtok_r(NULL, "\r\n", &rest) : NULL;
+		good = take_lines(path, file.text, &user, &password, err);
 	}
-	if (user && *user)
+	good = good && check_word(user, err) && check_word(password, err);
+	if (good && user && *user)
 		add_header(clickhouse, "X-ClickHouse-User", user);
-	if (password && *password)
+	if (good && password && *password)
 		add_header(clickhouse, "X-ClickHouse-Key", password);
 	if (file.text)
 		memset(file.text, 0, file.length);
 	str_fini(&file);
-	return true;
+	return good;
 }
 
 struct clickhouse *clickhouse_new(const struct clickhouse_place *place, struct err *err)

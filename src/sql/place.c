@@ -7,22 +7,45 @@
 #include <ctype.h>
 #include <string.h>
 
-enum { PAUSE_NS = 100000000 };
+enum { PAUSE_NS = 100000000, PORT_MAX = 65535 };
+
+// Of a name, or of an address of IPv6 with its brackets; 0: it is neither.
+static size_t host_length(const char *text, size_t length)
+{
+	bool bracket = length > 0 && text[0] == '[';
+	const char *end = memchr(text, bracket ? ']' : ':', length);
+	size_t host = end ? (size_t)(end - text) + bracket : bracket ? 0 : length;
+
+	for (size_t i = bracket; i + bracket < host; i++)
+		if (!isalnum((unsigned char)text[i]) && !strchr(bracket ? ":." : "-._", text[i]))
+			return 0;
+	return host;
+}
+
+// ":8123"
+static bool is_port(const char *text, size_t length)
+{
+	unsigned port = 0;
+
+	for (size_t i = 1; i < length && port <= PORT_MAX; i++) {
+		if (!isdigit((unsigned char)text[i]))
+			return false;
+		port = port * 10 + (unsigned)(text[i] - '0');
+	}
+	return text[0] == ':' && port > 0 && port <= PORT_MAX;
+}
 
 bool place_add_server(struct str *server, const char *text, size_t length, unsigned port)
 {
-	const char *bracket = memchr(text, ']', length);
-	const char *after = bracket ? bracket : text;
-	bool has_port = memchr(after, ':', length - (size_t)(after - text)) != NULL;
+	size_t host = host_length(text, length);
 
 	ASSERT(port > 0);
-	for (size_t i = 0; i < length; i++)
-		if (!isalnum((unsigned char)text[i]) && !strchr("-._:[]", text[i]))
-			return false;
+	if (host == 0 || (host < length && !is_port(text + host, length - host)))
+		return false;
 	str_add_bytes(server, text, length);
-	if (!has_port)
+	if (host == length)
 		str_format(server, ":%u", port);
-	return length > 0;
+	return true;
 }
 
 bool place_wait(unsigned tries, unsigned tries_max, bool (*stop)(void *context), void *context)

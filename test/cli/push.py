@@ -130,6 +130,24 @@ def who_sends_is_in_no_place_and_in_no_message():
 
 
 @test
+def who_asks_is_two_lines_and_no_more():
+    for text, said in (("me", "two lines"), ("", "two lines"), ("\n", "two lines"), ("me s3cret\n", "two lines"), ("\ns3cret\n", "two lines"),
+                       ("me\ns3cret\nmore", "two lines"), ("me\ns3c\x01ret\n", "control characters"), ("x" * 70_000, "who")):
+        with open("who", "w", encoding="ascii") as file:
+            file.write(text)
+        os.chmod("who", 0o600)
+        line = refused("fleet", "sites", "clickhouse://127.0.0.1:1/memory", "--credentials", "who", code=3 if len(text) > 9999 else 2)
+        check(said in line and "s3c" not in line, text[:20], line)
+    for text in ("me\n\n", "me\r\ns3cret\r\n", "me\ns3cret"):
+        with open("who", "w", encoding="ascii", newline="") as file:
+            file.write(text)
+        check("no answer" in refused("fleet", "sites", "clickhouse://127.0.0.1:1/memory", "--credentials", "who", code=3))
+    for name in ("USER", "PASSWORD"):
+        line = refused("fleet", "sites", "clickhouse://127.0.0.1:1/memory", env={"TIDEMARK_CLICKHOUSE_" + name: "s3cret\r\nX-Other: 1"})
+        check("control characters" in line and "s3cret" not in line, line)
+
+
+@test
 def what_has_a_time_to_live_is_not_seen_after_it():
     path = assemble("kitchen")
     with Server() as server:
@@ -224,8 +242,12 @@ def a_server_that_is_not_there_is_said_after_some_tries():
 def a_place_that_makes_no_sense_is_refused():
     path = assemble("kitchen")
     for place in ("http://127.0.0.1/x", "clickhouse://127.0.0.1", "clickhouse://127.0.0.1/", "clickhouse:///x",
-                  "clickhouse://127.0.0.1/a;b", "clickhouse://a b/x", "clickhouse://h/x?user=me"):
+                  "clickhouse://127.0.0.1/a;b", "clickhouse://a b/x", "clickhouse://h/x?user=me", "clickhouse://h:0/x", "clickhouse://h:99999/x",
+                  "clickhouse://h:/x", "clickhouse://h:80a/x", "clickhouse://:8123/x", "clickhouse://h:1:2/x", "clickhouse://[::1]8/x",
+                  "clickhouse://[::1/x", "otlp://h:99999", "otlp://h:x", "otlp://:1"):
         refused("push", path, "--to", place)
+    for place in ("clickhouse://[::1]:1/x", "clickhouse://127.0.0.1:1/x"):
+        refused("report", place, code=3)
     refused("push", "--to", "clickhouse://127.0.0.1:1/x")
     refused("push", path)
 

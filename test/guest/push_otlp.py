@@ -239,7 +239,7 @@ def what_a_collector_says_is_said_in_a_line():
     for status, body, expected in ((400, b"\x08\x03\x12\x08no\x1b good", "answers 400: no  good"),
                                    (500, b"<html>\nwhat?", "answers 500: <html>"), (500, b"\x12\xff\xff", "answers 500: "),
                                    (404, b"page", "takes no profiles"), (401, b"", "OTEL_EXPORTER_OTLP_HEADERS"),
-                                   (301, b"", "answers 301: nothing more")):
+                                   (301, b"", "answers 301: it leads elsewhere, which is not followed"), (418, b"", "answers 418: nothing more")):
         with Collector((status, body)) as collector:
             said = refused(path, "--to", collector.place)
             check(expected in said and "\x1b" not in said and len(collector.asked) == 1, said)
