@@ -84,7 +84,8 @@ static bool path_ends(const char *path, const char *end, const char *tail)
 
 bool maps_text_is_ours(const struct maps_line *line)
 {
-	static const char *const libraries[] = { "/libtidemark.so", "/libtidemark32.so" };
+	static const char *const libraries[] = { "/libtidemark.so", "/libtidemark32.so",
+						 "/libtidemark-musl.so" };
 	static const char deleted[] = " (deleted)"; // as the kernel says it
 	const char *end = line->path + line->path_length;
 

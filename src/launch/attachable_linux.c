@@ -294,15 +294,8 @@ static bool attachable_alone(pid_t pid, const struct objects *objects, struct er
 	return linked;
 }
 
-// By the file that Debian's name of its dynamic linker is a link to: glibc's is libc.so.6.
-static bool attachable_has_musl(const struct objects *objects)
-{
-	const struct objects_one *libc = objects_named(objects, "libc.so");
-
-	return libc && strcmp(strrchr(libc->path, '/'), "/libc.so") == 0;
-}
-
-static bool attachable_by_libraries(pid_t pid, struct err *err)
+// `library` becomes the recorder of its C library.
+static bool attachable_by_libraries(pid_t pid, struct str *library, struct err *err)
 {
 	struct objects objects;
 	bool musl, libc, alone, narrow, may;
@@ -311,19 +304,20 @@ static bool attachable_by_libraries(pid_t pid, struct err *err)
 		objects_fini(&objects);
 		return attachable_refused(pid, errno, err);
 	}
-	musl = objects_named(&objects, "ld-musl") || attachable_has_musl(&objects);
-	libc = objects_named(&objects, "libc.so") || objects_named(&objects, "libc-");
+	musl = objects_has_musl(&objects);
+	libc = objects_libc(&objects);
 	alone = objects.alone;
 	narrow = objects.narrow;
 	may = !alone || attachable_alone(pid, &objects, err);
 	objects_fini(&objects);
 	if (alone)
 		return may;
-	if (musl)
-		return err_set(err, ERR_USAGE,
-			       "process %d is a program of musl's, which cannot load the recorder "
-			       "later (try: tidemark record, which starts the program)",
-			       (int)pid);
+	if (musl && (narrow || !preload_find_musl(library)))
+		return err_set(
+			err, ERR_USAGE,
+			"process %d is a %sprogram of musl's, for which there is no recorder "
+			"beside %s (try: tidemark record, which starts the program)",
+			(int)pid, narrow ? "32-bit " : "", str_get(library));
 	if (!libc)
 		return err_set(err, ERR_USAGE,
 			       "process %d is %s: there is nothing that could load the recorder "
@@ -432,7 +426,7 @@ enum attachable attachable_look(pid_t pid, struct str *library, struct err *err)
 		return ATTACHABLE_NOT_THERE;
 	}
 	if (attachable_by_state(pid, &status, err) && attachable_by_rights(pid, &status, err) &&
-	    attachable_by_file(pid, library, err) && attachable_by_libraries(pid, err) &&
+	    attachable_by_file(pid, library, err) && attachable_by_libraries(pid, library, err) &&
 	    attachable_by_place(pid, str_get(library), err))
 		return ATTACHABLE;
 	return ATTACHABLE_NOT;

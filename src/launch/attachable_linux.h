@@ -16,7 +16,7 @@ enum attachable {
 };
 
 // `library`: the path of the recorder's; it becomes that of the recorder for programs of 32 bits,
-// if the process is one.
+// or of musl's, if the process is one.
 enum attachable attachable_look(pid_t pid, struct str *library, struct err *err);
 
 // Its arguments, ended by NULL, and into `program` the path of its file. To be freed as an

@@ -86,6 +86,19 @@ static bool attacher_leads_there(const struct attacher *attacher, const struct t
 	return false;
 }
 
+// Where the thread keeps which lane is its. 0: that cannot be read.
+static uint64_t attacher_lane(const struct attacher *attacher, const struct tracee_thread *thread)
+{
+	const struct attach_call *answer = &attacher->answer;
+	uint64_t at = narrow_thread_pointer(&thread->registers);
+
+	if (answer->lane_object && // the second word is where its DTV is
+	    (!tracee_read(attacher->pid, at + 8, &at, sizeof(at)) ||
+	     !tracee_read(attacher->pid, at + 8 * answer->lane_object, &at, sizeof(at))))
+		return 0;
+	return at + (uint64_t)answer->lane_at;
+}
+
 // The threads have no lane any more.
 static void attacher_clean(const struct attacher *attacher, const struct tracee *tracee)
 {
@@ -93,9 +106,7 @@ static void attacher_clean(const struct attacher *attacher, const struct tracee 
 
 	for (size_t i = 0; i < tracee->count; i++)
 		if (!tracee->threads[i].gone)
-			tracee_write(attacher->pid,
-				     narrow_thread_pointer(&tracee->threads[i].registers) +
-					     (uint64_t)answer->lane_at,
+			tracee_write(attacher->pid, attacher_lane(attacher, &tracee->threads[i]),
 				     &answer->nobody, narrow_bytes(attacher->objects.narrow));
 }
 

@@ -43,12 +43,15 @@ enum {
 	ATTACHER_STOP_MS = 2000,      // for threads to come where they can be stopped
 	ATTACHER_SETTLES = 30,        // stops, until no thread is in the allocator
 	ATTACHER_SETTLE_NS = 8000000, // in a stop
+	ATTACHER_FRAME_BYTES = 4096,  // of functions that wait
+	ATTACHER_STATE_FIRST = 0x20,  // where a thread's block says whether it has ended:
+	ATTACHER_STATE_END = 0x60,    // 0x38 in musl 1.2
 	ATTACHER_PATH_AT = 1024,      // in what a thread is lent, behind the call
 };
 
 static uint64_t attacher_find(const struct attacher *attacher, const char *name)
 {
-	static const char *const places[] = { "libc.so", "libc-", "libdl.so", "libdl-" };
+	static const char *const places[] = { "libc.so", "libc-", "libdl.so", "libdl-", "ld-musl" };
 	uint64_t found = 0;
 
 	for (size_t i = 0; i < sizeof(places) / sizeof(*places) && !found; i++) {
@@ -162,6 +165,38 @@ static bool attacher_handles_signal(const struct attacher *attacher,
 	       tracee_interrupted(thread, start, end, &at, &sp);
 }
 
+// Of musl, the C library is the linker and the allocator, too. Its linker reads files; whether the
+// call reads one.
+static bool attacher_reads_file(const struct attacher *attacher,
+				const struct user_regs_struct *registers)
+{
+	struct stat status;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)attacher->pid, (int)registers->rdi);
+	return registers->orig_rax == SYS_read &&
+	       (stat(path, &status) != 0 || S_ISREG(status.st_mode));
+}
+
+// musl waits for all by FUTEX_WAIT: for its own locks in its variables, for a condition on the
+// thread's stack, for a thread's end in that one's block, which begins with its own address.
+static bool attacher_waits_for_others(const struct attacher *attacher,
+				      const struct user_regs_struct *registers)
+{
+	uint64_t at = registers->rdi, word;
+
+	if (registers->orig_rax != SYS_futex)
+		return false;
+	if (at - registers->rsp < ATTACHER_FRAME_BYTES)
+		return true;
+	for (uint64_t distance = ATTACHER_STATE_FIRST; distance < ATTACHER_STATE_END; distance += 4)
+		if (at % 4 == 0 && (at - distance) % 8 == 0 &&
+		    tracee_read(attacher->pid, at - distance, &word, sizeof(word)) &&
+		    word == at - distance)
+			return true;
+	return false;
+}
+
 // Can the thread load a library here? In its own code it can, where that is no allocator's, and
 // where it waits for something that has nothing to do with memory.
 static bool attacher_is_safe(const struct attacher *attacher, const struct tracee_thread *thread)
@@ -170,11 +205,15 @@ static bool attacher_is_safe(const struct attacher *attacher, const struct trace
 	const struct objects_one *object = objects_at(&attacher->objects, registers->rip);
 	bool linker = object && objects_is_linker(object);
 	bool own = object && !objects_symbol(&attacher->objects, object, "malloc", NULL) && !linker;
+	bool musl = objects_has_musl(&attacher->objects);
 
 	if (registers->cs != (attacher->objects.narrow ? 0x23 : 0x33))
 		return false;
 	if (narrow_call(registers) != NARROW_NO_CALL)
-		own = attacher_waits(registers) && !linker;
+		own = musl ? (attacher_waits(registers) &&
+			      !attacher_reads_file(attacher, registers)) ||
+				      attacher_waits_for_others(attacher, registers)
+			   : attacher_waits(registers) && !linker;
 	return own && !attacher_handles_signal(attacher, thread);
 }
 
@@ -300,6 +339,12 @@ static bool attacher_answers(const struct attacher *attacher, struct err *err)
 			       attacher->answer.error
 				       ? err_text((int)attacher->answer.error, text, sizeof(text))
 				       : "");
+	case ATTACH_NO_ROOM:
+		return err_set(err, ERR_USAGE,
+			       "process %d is a program of an old musl, whose threads get a "
+			       "library's variables one by one (try: tidemark record, which starts "
+			       "the program)",
+			       (int)attacher->pid);
 	default:
 		return err_set(err, ERR_USAGE,
 			       "process %d has the recorder of another version of tidemark in it "

@@ -28,7 +28,7 @@ enum {
 	OBJECTS_PROGRAMS_MAX = 64,
 	OBJECTS_DYNAMIC_MAX = 512,
 	OBJECTS_CHAIN_MAX = 4096,
-	OBJECTS_FUNCTION_BYTES = 64,
+	OBJECTS_FUNCTION_BYTES = 64, // of `syscall`; of musl's at least twice as many
 	OBJECTS_VDSO_BYTES = 4 * 4096,
 	OBJECTS_VARIABLES_MAX = 64 << 20
 };
@@ -379,7 +379,17 @@ const struct objects_one *objects_libc(const struct objects *objects)
 	const struct objects_one *libc = objects->alone ? objects_program(objects)
 							: objects_named(objects, "libc.so");
 
-	return libc ? libc : objects_named(objects, "libc-");
+	if (!libc)
+		libc = objects_named(objects, "libc-");
+	return libc ? libc : objects_named(objects, "ld-musl");
+}
+
+bool objects_has_musl(const struct objects *objects)
+{
+	const struct objects_one *libc = objects->alone ? NULL : objects_libc(objects);
+	const char *name = libc ? strrchr(libc->path, '/') : NULL;
+
+	return name && (strcmp(name, "/libc.so") == 0 || objects_is_linker(libc));
 }
 
 bool objects_restorers(const struct objects *objects, uint64_t *start, uint64_t *end)
@@ -421,7 +431,8 @@ uint64_t objects_gate(const struct objects *objects)
 		return libc ? objects_first_call(objects) : 0;
 	if (!objects->narrow) {
 		at = libc ? objects_symbol(objects, libc, "syscall", NULL) : 0;
-		bytes = OBJECTS_FUNCTION_BYTES;
+		bytes = objects_has_musl(objects) ? 2 * OBJECTS_FUNCTION_BYTES
+						  : OBJECTS_FUNCTION_BYTES;
 	}
 	if (!at || bytes > sizeof(code) || !tracee_read(objects->pid, at, code, bytes))
 		return 0;

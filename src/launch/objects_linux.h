@@ -72,8 +72,11 @@ const struct objects_one *objects_named(const struct objects *objects, const cha
 // The program's file, or NULL.
 const struct objects_one *objects_program(const struct objects *objects);
 
-// The C library, or NULL.
+// The C library, or NULL. musl's is the dynamic linker as well.
 const struct objects_one *objects_libc(const struct objects *objects);
+
+// Whether that is musl. Debian's name of its dynamic linker is a link to a file of a plainer name.
+bool objects_has_musl(const struct objects *objects);
 
 // Where the code is that signal handlers return to: the C library's, or the kernel's. False: it is
 // not known.

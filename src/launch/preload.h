@@ -24,6 +24,10 @@ void preload_find_either(const char *library, struct str *path);
 // `library` becomes the one for i386 beside it. False: there is none, and it stays what it is.
 bool preload_find_narrow(struct str *library);
 
+// `library` becomes the one beside it for programs of musl's that run already. False: there is
+// none.
+bool preload_find_musl(struct str *library);
+
 // A copy of `environment` with the two variables set; `library` NULL leaves LD_PRELOAD alone. The
 // caller owns it (preload_free_environment).
 char **preload_environment(char *const *environment, const char *library, const char *session);

@@ -122,6 +122,19 @@ bool preload_find_narrow(struct str *library)
 	return found;
 }
 
+bool preload_find_musl(struct str *library)
+{
+	const char *name = strrchr(str_get(library), '/');
+	struct str path = { 0 };
+	bool found;
+
+	str_format(&path, "%.*slibtidemark-musl.so", name ? (int)(name + 1 - str_get(library)) : 0,
+		   str_get(library));
+	found = preload_try(str_get(&path), library);
+	str_fini(&path);
+	return found;
+}
+
 static bool preload_is(const char *entry, const char *name)
 {
 	size_t length = strlen(name);

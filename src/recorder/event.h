@@ -66,7 +66,7 @@ struct event_new {
 	uint64_t size;
 	uint64_t alignment;
 };
-HIDDEN extern __thread struct event_new event_new __attribute__((tls_model("initial-exec")));
+HIDDEN extern __thread struct event_new event_new;
 
 // The requested size after a call of aligned_alloc.
 static inline uint64_t event_new_size(uint64_t alignment, uint64_t size)

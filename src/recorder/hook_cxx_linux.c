@@ -13,7 +13,7 @@
 enum { HOOK_CALLS, HOOK_JUMPS, HOOK_RECORDS };
 
 #ifndef HOOK_ENTERED
-__thread struct event_new event_new __attribute__((tls_model("initial-exec")));
+__thread struct event_new event_new;
 
 // Of an operator's calls: whether they are recorded here.
 static COLD void hook_find(struct hook_entry *entry, uint8_t *how, void *fallback)

@@ -38,7 +38,7 @@ struct inside_library {
 };
 
 bool inside_watched = true;
-__thread struct inside inside_mine __attribute__((tls_model("initial-exec")));
+__thread struct inside inside_mine;
 
 uintptr_t inside_libc_start, inside_libc_bytes;
 
@@ -221,7 +221,8 @@ void inside_add_entered(const struct scope_object *object)
 	uint64_t signals = kernel_block_signals();
 
 	recording_lock(&inside_lock);
-	if (late_is() && !static_is() && !inside_libc_bytes && inside_is_libc(object)) {
+	if (late_is() && !static_is() && !inside_libc_bytes && inside_is_libc(object) &&
+	    !inside_calls_by_name(object)) {
 		inside_add_libc(object);
 	} else {
 		inside_add(object, true);

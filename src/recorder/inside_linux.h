@@ -44,7 +44,7 @@ struct inside {
 HIDDEN extern bool inside_watched;
 
 // The calling thread's.
-HIDDEN extern __thread struct inside inside_mine __attribute__((tls_model("initial-exec")));
+HIDDEN extern __thread struct inside inside_mine;
 
 // Whether it is the C library.
 HIDDEN bool inside_is_libc(const struct scope_object *object);

@@ -23,8 +23,7 @@ enum { LANE_BELLS_A_MEASURE = 64, LANE_NAPS_A_BELL = 8 };
 uint64_t lane_nobody_words[32];
 
 #ifndef KERNEL_NT
-__thread struct lane *lane_mine
-	__attribute__((tls_model("initial-exec"))) = (struct lane *)(void *)lane_nobody_words;
+__thread struct lane *lane_mine = (struct lane *)(void *)lane_nobody_words;
 #endif
 
 static struct lane *lane_nobody(void)

@@ -121,8 +121,8 @@ static inline void lane_set_mine(struct lane *lane)
 
 #else
 
-// Initial-exec: any other model may call malloc on first use.
-HIDDEN extern __thread struct lane *lane_mine __attribute__((tls_model("initial-exec")));
+// Initial-exec (meson.build): any other model may call malloc on first use.
+HIDDEN extern __thread struct lane *lane_mine;
 
 static inline struct lane *lane_get_mine(void)
 {

@@ -39,8 +39,7 @@ struct language_heap_call {
 	uint64_t held_size;
 	const uintptr_t *frame; // of the hook
 };
-HIDDEN extern __thread struct language_heap_call language_heap_mine
-	__attribute__((tls_model("initial-exec")));
+HIDDEN extern __thread struct language_heap_call language_heap_mine;
 
 // The hooks that call a language's allocator are together, so that mappings that it makes for
 // itself are not taken for malloc's.

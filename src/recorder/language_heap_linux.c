@@ -22,7 +22,7 @@
 
 enum { LANGUAGE_HEAP_HEAD_MAX = 64 }; // what debugging allocators have before a block
 
-__thread struct language_heap_call language_heap_mine __attribute__((tls_model("initial-exec")));
+__thread struct language_heap_call language_heap_mine;
 
 static size_t (*language_heap_usable)(void *block); // malloc_usable_size, or NULL
 

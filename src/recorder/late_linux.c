@@ -8,6 +8,7 @@
 // a recording ends, so that the next one begins as the first did.
 #include "recorder/late_linux.h"
 
+#include "recorder/dtv_linux.h"
 #include "recorder/elf.h"
 #include "recorder/enter_linux.h"
 #include "recorder/kernel.h"
@@ -223,7 +224,7 @@ static void late_answer(struct attach_call *call)
 	call->patches_count = late_count;
 	call->pages_count = late_code_count;
 	memcpy(call->pages, late_code, sizeof(late_code));
-	call->lane_at = (intptr_t)((uintptr_t)&lane_mine - kernel_thread_block());
+	call->lane_object = dtv_find(&lane_mine, &call->lane_at);
 	call->nobody = (uintptr_t)lane_nobody_words;
 	call->session_at = (uintptr_t)late_session_name;
 	call->waits_at = recording_state ? (uintptr_t)&recording_state->waits : 0;
@@ -234,6 +235,8 @@ static uint32_t late_start(struct attach_call *call)
 {
 	if (late_session())
 		return ATTACH_RUNS;
+	if (!dtv_has(&lane_mine))
+		return ATTACH_NO_ROOM;
 	if (!late_keep_pristine()) {
 		call->error = 12; // ENOMEM
 		return ATTACH_FAILED;

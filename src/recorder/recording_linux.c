@@ -743,6 +743,8 @@ bool recording_watch_forks(void)
 	int (*register_atfork)(void (*)(void), void (*)(void), void (*)(void), void *);
 
 	*(void **)&register_atfork = scope_next("__register_atfork", NULL);
+	if (!register_atfork && late_is()) // musl's, which allocates
+		*(void **)&register_atfork = scope_next("pthread_atfork", NULL);
 	if (!register_atfork)
 		return false;
 	register_atfork(recording_before_fork, NULL, recording_forked, NULL);

@@ -36,7 +36,7 @@ struct sample_line {
 uint64_t sample_mean = SAMPLE_UNKNOWN;
 uint8_t sample_filter[1 << SAMPLE_FILTER_LOG2];
 #ifndef KERNEL_NT
-__thread struct sample_way sample_way __attribute__((tls_model("initial-exec")));
+__thread struct sample_way sample_way;
 #endif
 
 static struct sample_line *sample_near, *sample_far;

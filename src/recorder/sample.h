@@ -37,7 +37,7 @@ struct sample_way {
 
 #ifndef KERNEL_NT
 // The thread's own. On Windows it is in the thread's lane.
-HIDDEN extern __thread struct sample_way sample_way __attribute__((tls_model("initial-exec")));
+HIDDEN extern __thread struct sample_way sample_way;
 #endif
 
 // While the recording begins: sample with this mean, or everything (0). False: no memory for it.

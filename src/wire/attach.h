@@ -41,6 +41,7 @@ enum attach_status {
 	ATTACH_IDLE = 5,    // ASK, STOP: it does not record
 	ATTACH_PRELOAD = 6, // it was there from the program's start
 	ATTACH_OTHER = 7,   // it is another version's
+	ATTACH_NO_ROOM = 8, // START: not every thread has its variables (dtv_linux.h)
 };
 
 // Bytes of the program's code.
@@ -68,14 +69,16 @@ struct attach_call {
 	uint32_t pages_count;
 	struct attach_range text;                    // the recorder's own code
 	struct attach_range pages[ATTACH_PAGES_MAX]; // code that it has written
-	// In each thread, so far from its thread pointer: its lane; `nobody`: it has none.
+	// In each thread, so far from its thread pointer (lane_object: from that entry of its DTV):
+	// its lane; `nobody`: it has none.
 	int64_t lane_at;
 	uint64_t nobody;
 	uint64_t session_at; // where the session's name is: "" while there is none
 	uint64_t waits_at;   // uint32_t; nothing is recorded until it is 0
 	uint32_t entered;    // functions of the allocator that are entered
 	uint32_t alone;      // START: the program is linked statically
+	uint64_t lane_object;
 };
 
-_Static_assert(sizeof(struct attach_patch) == 32 && sizeof(struct attach_call) == 848,
+_Static_assert(sizeof(struct attach_patch) == 32 && sizeof(struct attach_call) == 856,
 	       "the same for programs of 32 bits");

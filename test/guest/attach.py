@@ -67,9 +67,9 @@ def report(trace="t.tide"):
     return json.loads(ended.out)
 
 
-def code_of(pid):
+def code_of(pid, name=None):
     """What is mapped as code of that library, as it is in memory."""
-    name = looper()[1]
+    name = name or looper()[1]
     with open(f"/proc/{pid}/maps", encoding="utf-8") as maps:
         spans = [line.split()[0] for line in maps if " r-xp " in line and name in line]
     found = b""
@@ -441,11 +441,13 @@ def who_was_started_by_record_is_not_told_to_detach():
 
 @test
 def another_kind_of_program_is_refused():
-    if shutil.which("musl-gcc"):  # Debian's is a link to a file of another name than elsewhere
+    if shutil.which("musl-gcc"):  # a recorder alone, without the one for musl beside it
         run(["musl-gcc", "-x", "c", "-", "-o", "of_musl"], text="#include <unistd.h>\nint main(void) { pause(); }".encode())
         running = Running([os.path.abspath("of_musl")])
         wait_for(lambda: "of_musl" in os.readlink(f"/proc/{running.pid}/exe"), "exec")
-        refused(running.pid, "a program of musl's", "try: tidemark record, which starts")
+        shutil.copy(LIBRARY, "lonely.so")
+        refused(running.pid, "a program of musl's", "no recorder beside", "try: tidemark record, which starts",
+                env=environment(TIDEMARK_LIBRARY=os.path.abspath("lonely.so")))
         running.process.kill()
         running.process.communicate()
     if not why_not_32_bits():

@@ -67,6 +67,7 @@ TEST(maps_text_knows_the_recorders_own)
 {
 	CHECK(is_ours("/usr/lib/tidemark/libtidemark.so"));
 	CHECK(is_ours("/usr/lib/tidemark/libtidemark32.so"));
+	CHECK(is_ours("/usr/lib/tidemark/libtidemark-musl.so"));
 	CHECK(is_ours("/usr/lib/tidemark/libtidemark32.so (deleted)"));
 	CHECK(is_ours("/memfd:tidemark (deleted)"));
 	CHECK(is_ours("/memfd:tidemark-clock (deleted)"));
