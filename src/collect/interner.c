@@ -169,8 +169,3 @@ stack_id interner_search(struct interner *interner, stack_id parent,
 		grow(interner);
 	return id;
 }
-
-size_t interner_count(const struct interner *interner)
-{
-	return interner->count;
-}

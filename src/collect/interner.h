@@ -124,6 +124,3 @@ static inline stack_id interner_add(struct interner *interner, stack_id parent,
 // What stack `id` is made of. The first call goes through all stacks, and from then on each takes 8
 // bytes more.
 struct interner_row interner_get(struct interner *interner, stack_id id);
-
-// Distinct stacks so far.
-size_t interner_count(const struct interner *interner);

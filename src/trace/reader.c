@@ -26,6 +26,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+// One who looks at a place or two needs no thread.
+enum { PLAYED_ALONE = 2 };
+
 static bool open_preamble(struct reader *reader, const char *path, struct err *err)
 {
 	uint8_t bytes[BLOCK_PREAMBLE_BYTES + BLOCK_HEADER_BYTES];
@@ -62,6 +65,7 @@ struct reader *reader_open(const char *path, struct err *err)
 
 	reader->bundle_reader = mem_alloc(1, sizeof *reader->bundle_reader);
 	reader->store.fd = -1;
+	reader->played_alone = PLAYED_ALONE;
 	defs_init(&reader->defs);
 	if (!store_open(&reader->store, path, err)) {
 		reader_close(reader);
@@ -309,11 +313,6 @@ static void load_first_defs(struct reader *reader)
 
 // ---- what is decoded ahead ----
 
-void reader_set_threads(struct reader *reader, enum reader_threads threads)
-{
-	reader->threads = threads;
-}
-
 void reader_alone(struct reader *reader)
 {
 	reader_ahead_end(reader->ahead);
@@ -322,19 +321,11 @@ void reader_alone(struct reader *reader)
 	reader->played = 0;
 }
 
-static bool wants_ahead(const struct reader *reader)
-{
-	enum { LATER = 2 };
-
-	return reader->threads == READER_THREADS_ALWAYS ||
-	       (reader->threads == READER_THREADS_LARGE && reader->played >= LATER);
-}
-
 // Is the block at `at`, which the walk `before` comes to, decoded ahead? Then its first chunk is
 // there.
 static bool play_ahead(struct reader *reader, const struct walk *before, uint64_t at)
 {
-	if (!reader->ahead && !reader->follows && wants_ahead(reader))
+	if (!reader->ahead && !reader->follows && reader->played >= reader->played_alone)
 		reader->ahead = reader_ahead_start(&reader->store, before);
 	if (!reader->ahead)
 		return false;

@@ -43,11 +43,6 @@ bool reader_next_note(struct reader *reader, struct trace_note *note);
 // Whether READER_END was given because there is no more (not because of reader_stop).
 bool reader_over(const struct reader *reader);
 
-// Blocks of events are decoded ahead in a thread, once a few were played one after the other
-// (READER_THREADS_LARGE); from the first on, or never.
-enum reader_threads { READER_THREADS_LARGE, READER_THREADS_ALWAYS, READER_THREADS_NEVER };
-void reader_set_threads(struct reader *reader, enum reader_threads threads);
-
 // Back to the first item. Definitions that were read stay.
 void reader_rewind(struct reader *reader);
 

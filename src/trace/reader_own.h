@@ -38,9 +38,9 @@ struct reader {
 	void *stop_context;            // borrowed
 	struct reader_place place;     // the last one between blocks with no note waiting
 	struct columns_decoder events; // unless there are chunks
-	enum reader_threads threads;
-	uint32_t played;            // blocks of events since the position was last changed
-	struct reader_ahead *ahead; // ours; NULL: the blocks are decoded here
+	uint32_t played;               // blocks of events since the position was last changed
+	uint32_t played_alone;         // after so many of them, a thread decodes ahead
+	struct reader_ahead *ahead;    // ours; NULL: the blocks are decoded here
 	const struct reader_ahead_chunk *chunk; // of the block being played; NULL: by `events`
 	uint32_t chunk_at;                      // its next event
 	struct trace_vm vm;                     // of an event of a chunk, where it was settled

@@ -183,8 +183,7 @@ static void measure(const char *name, uint32_t lanes,
 	printf("%-8s %u lane%s  %6.1f M events/s  %5.1f ns each  %8zu stacks  %5.2f bytes each  "
 	       "%4ld MB\n",
 	       name, lanes, lanes > 1 ? "s" : " ", (double)count / seconds / 1e6,
-	       (double)bench->busy_ns / (double)count,
-	       interner_count(&bench->pipeline.trace_builder.interner),
+	       (double)bench->busy_ns / (double)count, bench->pipeline.trace_builder.interner.count,
 	       (double)writer_bytes(bench->pipeline.writer) / (double)count,
 	       usage.ru_maxrss / 1024);
 	pipeline_close(&bench->pipeline);

@@ -64,7 +64,7 @@ TEST(interner_gives_equal_stacks_equal_numbers)
 	CHECK_EQ(2, inner.id);
 	CHECK_EQ(1, push(&fixture, none, 1, 0).id);
 	CHECK_EQ(2, push(&fixture, outer, 2, 0).id);
-	CHECK_EQ(2, interner_count(&fixture.interner));
+	CHECK_EQ(2, fixture.interner.count);
 	end(&fixture);
 }
 
@@ -138,7 +138,7 @@ TEST(interner_finds_what_went_on_elsewhere_after_growing)
 			CHECK_EQ(again ? i + 1 : next,
 				 interner_add(&fixture.interner, 0, &push, 0));
 		}
-		CHECK_EQ(2 * CROWD + SPREAD, interner_count(&fixture.interner));
+		CHECK_EQ(2 * CROWD + SPREAD, fixture.interner.count);
 	}
 	end(&fixture);
 }
@@ -160,6 +160,6 @@ TEST(interner_remembers_half_a_million_stacks)
 	}
 	for (size_t i = 0; i < STACKS; i++)
 		CHECK_EQ(stacks[i].id, push(&fixture, parents[i], frames[i], 0).id);
-	CHECK(interner_count(&fixture.interner) <= STACKS);
+	CHECK(fixture.interner.count <= STACKS);
 	end(&fixture);
 }

@@ -6,6 +6,7 @@
 #include "trace/chain.h"
 #include "trace/columns.h"
 #include "trace/defs.h"
+#include "trace/reader_own.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -57,7 +58,7 @@ static void compare_ways(const char *path, const struct reading *right)
 		enum reader_item item;
 		uint32_t count;
 
-		reader_set_threads(reader, way & 1 ? READER_THREADS_ALWAYS : READER_THREADS_NEVER);
+		reader->played_alone = way & 1 ? 0 : UINT32_MAX;
 		while ((item = read_some(reader, events, &count, &note, way & 2)) != READER_END) {
 			if (item == READER_NOTE) {
 				reading.notes++;
