@@ -4,8 +4,9 @@
 //
 // A guest in the same process fills its lanes; only the collector's part is timed: decode, intern,
 // merge, append and compress. Prints a line for each kind of stream: a program that makes fewer
-// events a second never has to wait for the collector, if that has a core. The last line is of a
-// million distinct stacks; its memory is the collector's, guest's ring and trace included.
+// events a second never has to wait for the collector, if that has a core. 64 lanes are what 64
+// busy threads look like from there. The last line is of a million distinct stacks; its memory is
+// the collector's, guest's ring and trace included.
 #include "test/unit/fake_pipeline.h"
 
 #include <stdio.h>
@@ -19,7 +20,7 @@ struct bench {
 	struct pipeline pipeline;
 	uint32_t stack[DEPTH];
 	uint64_t random;
-	uint64_t blocks; // allocated so far
+	uint64_t blocks[PIPELINE_LANES_MAX + 1]; // allocated so far, by lane
 	uint64_t busy_ns;
 };
 
@@ -79,8 +80,9 @@ static void put_varied(struct bench *bench, struct fake_lane *lane)
 	uint64_t random = next_random(bench);
 	uint32_t push = 1 + (uint32_t)(random % 6), keep = DEPTH - push;
 	bool first = lane->head == 0;
-	uint64_t block = bench->blocks++;
-	uint64_t address = 0x5555000000 + block % 500000 * 96;
+	uint64_t block = bench->blocks[lane->number]++;
+	uint64_t arena = 0x5555000000 + ((uint64_t)lane->number << 32);
+	uint64_t address = arena + block % 500000 * 96;
 
 	if (first) {
 		push = DEPTH;
@@ -99,10 +101,9 @@ static void put_varied(struct bench *bench, struct fake_lane *lane)
 					       .owner = block % 500000 % 42 == 0,
 					       .time_ns = fake_now(&bench->pipeline.guest) });
 	if (block > 1000)
-		fake_write(lane,
-			   &(struct fake_event){ .type = LANE_FREE,
-						 .address = 0x5555000000 + (block - random % 1000) %
-										   500000 * 96 });
+		fake_write(lane, &(struct fake_event){ .type = LANE_FREE,
+						       .address = arena + (block - random % 1000) %
+										  500000 * 96 });
 }
 
 // Threads that take each other's pages: every eighth event is on one that all use.
@@ -134,7 +135,7 @@ static void put_shared(struct bench *bench, struct fake_lane *lane)
 static void put_distinct(struct bench *bench, struct fake_lane *lane)
 {
 	bool first = lane->head == 0;
-	uint64_t block = bench->blocks++, random = next_random(bench);
+	uint64_t block = bench->blocks[lane->number]++, random = next_random(bench);
 	uint32_t keep = first ? 0 : DEPTH - 6;
 
 	for (uint32_t i = 0; i < DEPTH - keep; i++)
@@ -199,6 +200,9 @@ int main(int argc, char **argv)
 	measure("varied", 1, put_varied, events);
 	measure("same", 4, put_same, events);
 	measure("shared", 4, put_shared, events);
+	measure("same", 64, put_same, events);
+	measure("varied", 64, put_varied, events);
+	measure("shared", 64, put_shared, events);
 	measure("distinct", 1, put_distinct, 2000000);
 	return 0;
 }

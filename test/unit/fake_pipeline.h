@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-enum { PIPELINE_LANES_MAX = 16 };
+enum { PIPELINE_LANES_MAX = 64 };
 
 struct pipeline {
 	struct tick tick;
