@@ -495,6 +495,18 @@ def sizes_just_over_a_class_are_told_and_those_that_fit_are_not():
     equal([], found(trace, "slack"))
 
 
+@test
+def what_is_told_of_small_blocks_takes_none_from_what_is_told_of_sizes():
+    trace = Trace()
+    for step in range(20000):
+        trace.alloc(step, stack("node"), 8, 0x10000 + step * 32)
+        trace.alloc(step, stack("name"), 57, 0x900000 + step * 80)
+    told = answer("findings", trace.write("both.tide"))["findings"]
+    equal([("overhead", "node", 20000), ("slack", "name", 20000)],
+          sorted((one["kind"], site(one), one["figures"]["count"]) for one in told
+                 if one["kind"] in ("overhead", "slack")))
+
+
 def apart(size, distance, between=0, allocator=None):
     """20,000 blocks; `between` each two of them another was once."""
     trace = Trace()
