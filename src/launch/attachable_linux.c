@@ -158,6 +158,25 @@ static bool attachable_by_rights(pid_t pid, const struct attachable_status *stat
 	return true;
 }
 
+// One thread may be under a filter, and others not.
+static bool attachable_is_filtered(pid_t pid)
+{
+	size_t count;
+	pid_t *list = tracee_list(pid, &count);
+	bool found = false;
+
+	for (size_t i = 0; i < count && !found; i++) {
+		struct attachable_status status;
+		char who[16];
+
+		snprintf(who, sizeof(who), "%d", (int)list[i]);
+		found = attachable_status(who, &status) &&
+			attachable_number(&status, "\nSeccomp:\t", 10);
+	}
+	mem_free(list);
+	return found;
+}
+
 static bool attachable_by_state(pid_t pid, const struct attachable_status *status, struct err *err)
 {
 	char state = *attachable_field(status, "\nState:\t");
@@ -192,7 +211,7 @@ static bool attachable_by_state(pid_t pid, const struct attachable_status *statu
 			"process %d ignores SIGSEGV or SIGTRAP, which would be so no more (try: "
 			"tidemark record, which starts the program)",
 			(int)pid);
-	if (attachable_number(status, "\nSeccomp:\t", 10))
+	if (attachable_is_filtered(pid))
 		return err_set(err, ERR_USAGE,
 			       "process %d is under a system-call filter (seccomp), which may kill "
 			       "it for loading a library (try: tidemark record, which starts the "

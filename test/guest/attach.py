@@ -351,6 +351,41 @@ def what_cannot_be_attached_to_is_refused_with_the_remedy():
     headless.process.communicate()
 
 
+FILTERED = r"""#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static void *work(void *unused)
+{
+	struct sock_filter steps[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_gettid, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog filter = { 4, steps };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, 2, &filter) ||
+	    write(1, "ready\n", 6) != 6)
+		exit(1);
+	for (;;) {
+		free(malloc(7901));
+		usleep(1000);
+	}
+}
+int main(void)
+{
+	pthread_t thread;
+	char byte;
+
+	pthread_create(&thread, NULL, work, NULL);
+	return read(0, &byte, 1) == 1 ? 7 : 1;
+}
+"""
+
 VFORKS = r"""#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -424,6 +459,18 @@ def one_that_cannot_be_left_is_left_by_the_next_recording():
         check("memfd:tidemark" not in maps_of(running.pid), "the recorder's memory is still there")
         running.process.kill()
         running.process.communicate()
+
+
+@test
+def a_thread_under_a_filter_is_not_killed_by_us():
+    with open("filtered.c", "w", encoding="ascii") as file:
+        file.write(FILTERED)
+    made = run(["gcc", "-w", "-O1", "-fno-builtin", "-pthread", "-o", "filtered", "filtered.c"])
+    equal(0, made.code, made.err)
+    running = Running(["./filtered"]).ready()
+    refused(running.pid, "is under a system-call filter")
+    running.process.stdin.write("x")
+    running.end(7)
 
 
 @test
