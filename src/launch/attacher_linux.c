@@ -468,7 +468,7 @@ static bool attacher_stop(struct attacher *attacher, struct tracee *tracee,
 		    !tracee_stop(tracee, attacher->pid, err))
 			return false;
 		between = attacher_comes_between(attacher, tracee, list, count);
-		settled = !before || between ||
+		settled = !before || before->why.length > 0 || between ||
 			  glibc_heap_settle(&attacher->objects, tracee, list, count,
 					    try < ATTACHER_SETTLES / 2 ? ATTACHER_SETTLE_NS
 								       : UINT64_MAX);
@@ -544,7 +544,9 @@ static bool attacher_patch(struct attacher *attacher, struct glibc_heap *before,
 		return err_set(err, ERR_IO,
 			       "process %d: no function of its allocator could be entered",
 			       (int)attacher->pid);
-	if (before)
+	if (before && objects_has_musl(&attacher->objects)) // none has to come out of malloc
+		str_add(&before->why, "musl's heap is not read");
+	else if (before)
 		attacher_look_inside(attacher, list, count);
 	if (!attacher_stop(attacher, &tracee, list, count, before, figures, err)) {
 		mem_free(list);
