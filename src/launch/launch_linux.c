@@ -368,11 +368,18 @@ static void launch_tell_attached(const struct launch *launch)
 	const struct attacher_figures *figures = &launch->figures;
 	char stop[24], walk[24];
 
-	launch_tell(launch->options,
-		    "attached to process %u, which stood still for %s, and for %s while its "
-		    "%" PRIu64 " blocks were read (Ctrl-C ends the recording)",
-		    launch->options->attach_pid, str_duration(figures->stop_ns, stop),
-		    str_duration(figures->walk_ns, walk), launch->before_count);
+	str_duration(figures->stop_ns, stop);
+	if (figures->walk_ns)
+		launch_tell(launch->options,
+			    "attached to process %u, which stood still for %s, and for %s while "
+			    "its %" PRIu64 " blocks were read (Ctrl-C ends the recording)",
+			    launch->options->attach_pid, stop, str_duration(figures->walk_ns, walk),
+			    launch->before_count);
+	else
+		launch_tell(launch->options,
+			    "attached to process %u, which stood still for %s (Ctrl-C ends the "
+			    "recording)",
+			    launch->options->attach_pid, stop);
 	if (figures->kept)
 		launch_tell(launch->options,
 			    "warning: %u of %u places of its code could not be changed",
