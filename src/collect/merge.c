@@ -309,12 +309,24 @@ static inline bool same_block(const struct lane_item *one, const struct lane_ite
 	return one->address == other->address;
 }
 
-// Does a run have an event on the item's block between the looks?
-static bool has_outer(const struct stream *stream, uint32_t run, const struct lane_item *item)
+// Does a run have an event on the item's block between the looks? Asked of threads that take turns
+// in a slot for thousands of items, so it looks at no more than the run's own stretch of them.
+static bool has_outer(const struct stream *stream, uint32_t at, const struct lane_item *item)
 {
-	for (size_t i = stream->inner; i < stream->end; i++)
-		if (stream->items[i].run == run && same_block(&stream->items[i], item))
+	const struct slots_run *run = &stream->image->slots.runs[at];
+	uint32_t left = run->outer;
+	size_t i = stream->inner;
+
+	if (left > 0 && run->outer_from > stream->settled + i)
+		i = run->outer_from - stream->settled;
+	for (; left > 0 && i < stream->end; i++) {
+		if (stream->items[i].run != at)
+			continue;
+		if (same_block(&stream->items[i], item))
 			return true;
+		left--;
+	}
+	ASSERT(left == 0);
 	return false;
 }
 

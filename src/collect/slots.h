@@ -22,6 +22,7 @@ struct slots_run {
 	uint32_t previous; // in the slot's list; 0: first
 	uint32_t lane;
 	uint32_t inner, outer; // events waiting
+	uint64_t outer_from;   // the first outer one, counted from the stream's first item ever
 };
 
 struct slots {

@@ -196,6 +196,7 @@ void stream_settle(struct stream *stream)
 		memmove(stream->items, stream->items + stream->first,
 			count * sizeof *stream->items);
 	stream->inner -= stream->first < stream->inner ? stream->first : stream->inner;
+	stream->settled += stream->first;
 	stream->end = count;
 	stream->first = 0;
 	if (count == 0 && stream->capacity > items_kept(stream)) {
@@ -268,8 +269,8 @@ static inline void add_run(struct stream *stream, struct slots *slots, struct la
 	run = &slots->runs[item->run];
 	if (inner)
 		run->inner++;
-	else
-		run->outer++;
+	else if (run->outer++ == 0)
+		run->outer_from = stream->settled + (size_t)(item - stream->items);
 }
 
 void stream_add_run(struct stream *stream, struct slots *slots, size_t at)

@@ -34,8 +34,9 @@ struct stream {
 
 	struct lane_item *items;
 	size_t first, inner, end, capacity;
-	uint64_t cut;  // the lane's head at the first look
-	uint64_t seen; // and at the second
+	uint64_t settled; // items that were before items[0] and are no longer kept
+	uint64_t cut;     // the lane's head at the first look
+	uint64_t seen;    // and at the second
 
 	struct stream_barrier *barriers; // not reached yet, by position
 	struct stream_interval **chunks; // STREAM_CHUNKS, made at first use
