@@ -86,6 +86,11 @@ def maps_of(pid):
         return maps.read()
 
 
+def unread(answer):
+    """A busy machine may have taken the processor from a thread in malloc at each of thirty stops."""
+    return any("in its allocator whenever it was stopped" in line for line in answer["trace"]["warnings"])
+
+
 def check_whole(trace, kept=0, known=True):
     """Each block of the program's own sizes is freed by who has it: no call is missing."""
     answer = report(trace)
@@ -93,8 +98,10 @@ def check_whole(trace, kept=0, known=True):
     equal(0, answer["trace"]["events_lost"], "events lost")
     equal((0, 0, 0), (heap["orphan_frees"], heap["lost_frees"], heap["inherited_frees"]),
           "orphans, lost and inherited frees")
-    equal(heap["allocations"] + heap["before"]["count"], heap["frees"] + heap["live_at_exit"]["count"], "what lives at last")
     check(heap["allocations"] > 10000, f"only {heap['allocations']} allocations")
+    if unread(answer):
+        return answer
+    equal(heap["allocations"] + heap["before"]["count"], heap["frees"] + heap["live_at_exit"]["count"], "what lives at last")
     check(heap["before"]["count"] >= kept * 3 // 4, f"{heap['before']} blocks of before", answer["trace"]["warnings"])
     check(not known or heap["before_frees"] == 0, f"{heap['before_frees']} frees of nothing known")
     return answer
@@ -125,10 +132,14 @@ def twenty_times_in_a_row_nothing_is_lost_and_nothing_stays():
 
 @test
 def what_is_there_from_before_is_told_apart():
-    running = looping()
-    attach(running, "--duration", "500ms")
-    check(running.end(7), "output")
-    answer = check_whole("t.tide", KEPT)
+    for _ in range(3):
+        running = looping()
+        attach(running, "--duration", "500ms", "-f")
+        check(running.end(7), "output")
+        answer = check_whole("t.tide", KEPT)
+        if not unread(answer):
+            break
+    check(not unread(answer), "three times nothing was read")
     equal([True], [process["attached"] for process in answer["trace"]["processes"]], "attached")
     check(any("attached to while it ran" in line for line in answer["trace"]["warnings"]),
           answer["trace"]["warnings"])
