@@ -274,8 +274,9 @@ TEST(collect_notes_what_the_guest_itself_lost)
 
 // ---- Families -------------------------------------------------------------------------------
 
+// It joins when the parent has closed `freed`.
 static void fork_child(const char *socket_name, const struct fake_guest *parent,
-		       const struct fake_lane *lane, uint32_t frame)
+		       const struct fake_lane *lane, uint32_t frame, const int freed[2])
 {
 	struct fake_guest guest;
 	struct fake_lane own;
@@ -288,8 +289,11 @@ static void fork_child(const char *socket_name, const struct fake_guest *parent,
 		.fork_head = lane->head,
 	};
 	uint32_t frames[2] = { frame };
+	char none;
 
-	usleep(3000);
+	close(freed[1]);
+	CHECK_EQ(0, read(freed[0], &none, 1));
+	usleep(3000); // to be in a later tick
 	fake_join(&guest, socket_name, &hello);
 	fake_lane_open(&own, &guest, 1);
 	frames[1] = fake_frame(&guest, 0x777, 0);
@@ -309,7 +313,7 @@ static void fork_parent(const char *socket_name)
 	struct fake_lane notes, lane;
 	struct segment_hello hello = { 0 };
 	uint32_t frame;
-	int status;
+	int status, freed[2];
 	pid_t pid;
 
 	fake_join(&guest, socket_name, &hello);
@@ -323,9 +327,12 @@ static void fork_parent(const char *socket_name)
 						 .push = 1,
 						 .frames = &frame });
 	fake_place(&notes, NOTE_FORK, fake_now(&guest), &lane, NULL);
-	FAKE_PROCESS(pid, fork_child(socket_name, &guest, &lane, frame));
+	CHECK_EQ(0, pipe(freed));
+	FAKE_PROCESS(pid, fork_child(socket_name, &guest, &lane, frame, freed));
 	// Freed at once: the child's copy must have been inherited before.
 	fake_record(&lane, &(struct fake_event){ .type = LANE_FREE, .address = 64 });
+	close(freed[0]);
+	close(freed[1]);
 	wait_for(pid, &status);
 	_exit(0);
 }
@@ -366,6 +373,7 @@ static void daemon_parent(const char *socket_name)
 	struct segment_hello hello = { 0 };
 	uint32_t frame;
 	pid_t pid;
+	int freed[2];
 
 	fake_join(&guest, socket_name, &hello);
 	fake_lane_open(&notes, &guest, 0);
@@ -378,7 +386,9 @@ static void daemon_parent(const char *socket_name)
 						 .push = 1,
 						 .frames = &frame });
 	fake_place(&notes, NOTE_FORK, fake_now(&guest), &lane, NULL);
-	FAKE_PROCESS(pid, fork_child(socket_name, &guest, &lane, frame));
+	CHECK_EQ(0, pipe(freed));
+	FAKE_PROCESS(pid, fork_child(socket_name, &guest, &lane, frame, freed));
+	close(freed[1]);
 	_exit(0);
 }
 
