@@ -158,8 +158,7 @@ static bool attachable_by_rights(pid_t pid, const struct attachable_status *stat
 	return true;
 }
 
-// One thread may be under a filter, and others not.
-static bool attachable_is_filtered(pid_t pid)
+bool attachable_is_filtered(pid_t pid)
 {
 	size_t count;
 	pid_t *list = tracee_list(pid, &count);

@@ -27,6 +27,9 @@ char **attachable_arguments(pid_t pid, struct str *program);
 int attachable_scope(void);
 bool attachable_may_all(void);
 
+// Whether one of its threads, if not all, is under a system-call filter (seccomp).
+bool attachable_is_filtered(pid_t pid);
+
 // Who traces that process or thread; 0: nobody.
 pid_t attachable_tracer(pid_t pid);
 

@@ -731,6 +731,20 @@ bool attacher_stays(pid_t pid, struct err *err)
 			(int)pid);
 }
 
+static bool attacher_end_known(struct attacher *attacher, const char *session,
+			       struct attacher_figures *figures, struct err *err)
+{
+	if (attachable_is_filtered(attacher->pid))
+		return err_set(err, ERR_IO,
+			       "process %d has come under a system-call filter (seccomp), which "
+			       "may kill it for the recorder's end: the recorder stays in it, and "
+			       "records nothing more",
+			       (int)attacher->pid);
+	return (attacher_find_ways(attacher, err) &&
+		attacher_leave(attacher, session, figures, err)) ||
+	       attacher_stays(attacher->pid, err);
+}
+
 static bool attacher_end_one(pid_t pid, const char *session, struct attacher_figures *figures,
 			     struct err *err)
 {
@@ -739,9 +753,7 @@ static bool attacher_end_one(pid_t pid, const char *session, struct attacher_fig
 	bool ok = true;
 
 	if (attacher_open(&attacher, pid, &unread) && attacher_has(&attacher, session, figures))
-		ok = (attacher_find_ways(&attacher, err) &&
-		      attacher_leave(&attacher, session, figures, err)) ||
-		     attacher_stays(pid, err);
+		ok = attacher_end_known(&attacher, session, figures, err);
 	attacher_close(&attacher);
 	return ok;
 }

@@ -13,6 +13,7 @@
 #include "recorder/enter_table_linux.h"
 #include "recorder/hook_linux.h"
 #include "recorder/hook_python_linux.h"
+#include "recorder/hook_vm_linux.h"
 #include "recorder/inside_linux.h"
 #include "recorder/insn.h"
 #include "recorder/kernel.h"
@@ -154,6 +155,15 @@ static bool enter_protect(bool done)
 	return !kernel_failed(
 		kernel(__NR_mprotect, enter_now.place->pages, ENTER_PAGES_BYTES,
 		       KERNEL_PROT_READ | (done ? KERNEL_PROT_EXEC : KERNEL_PROT_WRITE)));
+}
+
+// The pages of the place's trampolines, to be written. There may be none.
+static void enter_make_pages(void)
+{
+	enter_now.place->pages = NULL;
+	enter_now.place->used = 0;
+	if (enter_find_page() && (!enter_protect(true) || !enter_protect(false)))
+		enter_now.place->pages = NULL;
 }
 
 // Where the function at this address went, or NULL.
@@ -498,10 +508,7 @@ static uint32_t enter_all(const bool *has)
 
 	enter_find_unchecked(unchecked);
 	enter_plain = static_is() && enter_is_plain(has);
-	enter_now.place->pages = NULL;
-	enter_now.place->used = 0;
-	if (enter_find_page() && (!enter_protect(true) || !enter_protect(false)))
-		enter_now.place->pages = NULL;
+	enter_make_pages();
 	for (uint32_t i = 0; i < enter_hooks_count(); i++) {
 		struct hook_entry *entry = &__start_entered[i];
 
@@ -615,6 +622,38 @@ static void enter_libc(void)
 		notes_message(NOTE_MESSAGE_ENTRIES, enter_now.refused);
 }
 
+// Who comes late is not found by name when the program sets itself a system-call filter, and must
+// know of it before its next call: what sets one is entered in the C library.
+static void enter_filters(void)
+{
+	const struct {
+		const char *name;
+		void *hook;
+		void **real_one;
+	} functions[] = { { "prctl", (void *)hook_vm_prctl, (void **)&real.prctl },
+			  { "syscall", (void *)hook_vm_syscall, (void **)&real.syscall } };
+	const struct scope_object *libc = scope_libc();
+
+	if (static_is() || !libc || !enter_begin(libc))
+		return;
+	enter_make_pages();
+	for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++) {
+		uint8_t *at = scope_find(libc, functions[i].name), *moved = NULL;
+		const char *why = at ? enter_move(at, functions[i].hook, true, &moved) : NULL;
+
+		if (why)
+			enter_refuse(functions[i].name, why);
+		else if (at)
+			*functions[i].real_one = moved;
+	}
+	if (enter_now.place->pages) {
+		enter_now.place->object = libc;
+		enter_protect(true);
+	}
+	if (enter_now.refused[0])
+		notes_message(NOTE_MESSAGE_ENTRIES, enter_now.refused);
+}
+
 // True: it is new to us.
 static bool enter_meet(const struct scope_object *object)
 {
@@ -711,7 +750,9 @@ void enter_start(void)
 	// Where we came late, we are not found by name either.
 	if (late_is() && scope_next("malloc", &first) && enter_meet(first))
 		enter_look(first, true);
-	else if (!late_is())
+	if (late_is())
+		enter_filters();
+	else
 		enter_libc();
 	language_heap_meet(program);
 	for (const struct scope_object *at = program->next; at; at = at->next) {

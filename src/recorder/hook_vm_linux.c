@@ -413,6 +413,9 @@ EXPORT int prctl(int option, long a, long b, long c, long d)
 	return (int)hook_vm_result(kernel_pass(__NR_prctl, option, a, b, c, d));
 }
 
+HIDDEN int hook_vm_prctl(int option, long a, long b, long c, long d)
+	__attribute__((alias("prctl")));
+
 // The same by syscall().
 static bool hook_vm_filters(long number, long first, long second)
 {
@@ -443,6 +446,9 @@ EXPORT long syscall(long number, long a, long b, long c, long d, long e, long f)
 		return hook_vm_result(exec_call(number, (const long[6]){ a, b, c, d, e, f }));
 	return HOOK_VM_CALL(number, a, b, c, d, e, f);
 }
+
+HIDDEN long hook_vm_syscall(long number, long a, long b, long c, long d, long e, long f)
+	__attribute__((alias("syscall")));
 
 // The end without destructors.
 _Noreturn static void hook_vm_exit(int status)

@@ -1,6 +1,8 @@
 // hook_vm: the hooks of what asks the kernel, under the names by which programs call them.
 #pragma once
 
+#include "wire/compiler.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,6 +29,11 @@ int remap_file_pages(void *start, size_t size, int protection, size_t page, int 
 long syscall(long number, long a, long b, long c, long d, long e, long f);
 int _Fork(void);
 int prctl(int option, long a, long b, long c, long d);
+
+// Two of them by names that lead to nobody else's, where the C library's come first (late_linux.h).
+HIDDEN long hook_vm_syscall(long number, long a, long b, long c, long d, long e, long f);
+HIDDEN int hook_vm_prctl(int option, long a, long b, long c, long d);
+
 int clone(int (*function)(void *), void *stack, int flags, void *argument, long a, long b, long c);
 int chroot(const char *path);
 int mount(const char *from, const char *to, const char *type, unsigned long flags,

@@ -397,6 +397,48 @@ int main(void)
 }
 """
 
+# When it is told to, it allows itself what it needs to go on and is killed for any other call.
+FILTERS_ITSELF = r"""#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static void churn(int rounds)
+{
+	for (int i = 0; i < rounds; i++)
+		free(malloc(7901));
+}
+int main(int argc, char **argv)
+{
+	static const int let[] = { SYS_read, SYS_write, SYS_exit_group, SYS_brk, SYS_munmap, SYS_restart_syscall };
+	struct sock_filter steps[16] = { BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0) };
+	struct sock_fprog filter = { 0, steps };
+	char byte;
+
+	for (int i = 0; i < 6; i++)
+		steps[++filter.len] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, let[i], 6 - i, 0);
+	steps[++filter.len] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+	steps[++filter.len] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	filter.len++;
+	churn(1000);
+	if (write(1, "ready\n", 6) != 6 || read(0, &byte, 1) != 1)
+		return 1;
+	churn(1000);
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return 1;
+	if (strcmp(argv[1], "prctl") == 0 ? prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) :
+					    syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter))
+		return 1;
+	churn(100000);
+	if (write(1, "ready\n", 6) != 6 || read(0, &byte, 1) != 1)
+		return 1;
+	churn(100000);
+	return 7;
+}
+"""
+
 VFORKS = r"""#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -414,6 +456,30 @@ int main(int argc, char **argv)
 	}
 }
 """
+
+
+@test
+def a_filter_that_comes_later_is_made_room_for():
+    with open("filters.c", "w", encoding="ascii") as file:
+        file.write(FILTERS_ITSELF)
+    for options in ((), ("-static",)) if BITS == 64 else (("-m32",),):
+        made = run(["gcc", *options, "-O1", "-fno-builtin", "-o", "filters", "filters.c"])
+        equal(0, made.code, made.err)
+        for how in ("prctl", "syscall"):
+            running = Running(["./filters", how]).ready()
+            recording = Running([TIDEMARK, "record", "-p", str(running.pid), "-o", "t.tide", "-f"])
+            check("attached" in recording.process.stderr.readline(), "it is not attached to")
+            running.process.stdin.write("x")
+            running.process.stdin.flush()
+            running.ready()
+            os.kill(recording.pid, signal.SIGINT)
+            said = recording.process.communicate(timeout=PATIENCE_SECONDS)[1]
+            check("the recorder stays in it, and records nothing more" in said, said)
+            running.process.communicate("x", timeout=PATIENCE_SECONDS)
+            equal(7, running.process.returncode, f"{options} {how}: its end")
+            answer = report()
+            equal((101000, 0), (answer["heap"]["allocations"], answer["trace"]["events_lost"]), f"{options} {how}: calls, lost")
+            check(any("system-call filter" in line for line in answer["trace"]["warnings"]), answer["trace"]["warnings"])
 
 
 @test
