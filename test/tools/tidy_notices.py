@@ -60,8 +60,9 @@ def build():
             if name.endswith(".c") and name != "unlisted.c":
                 subprocess.run(["gcc", "-fPIC", "-Isrc", "-c", f"src/{folder}/{name}",
                                 "-o", f"build/{target}/src_{folder}_{name}.o"], check=True)
-    subprocess.run(["gcc", "-shared", "-nostdlib", "-o", "build/libtidemark.so",
-                    "build/libtidemark.so.p/src_recorder_hook_posix.c.o"], check=True)
+    for library in ("libtidemark.so", "libtidemark-musl.so"):
+        subprocess.run(["gcc", "-shared", "-nostdlib", "-o", f"build/{library}",
+                        "build/libtidemark.so.p/src_recorder_hook_posix.c.o"], check=True)
     os.makedirs("build/test", exist_ok=True)
     write("build/test/word_test", "")
 
