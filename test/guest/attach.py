@@ -33,6 +33,12 @@ class Running:
         equal("ready\n", self.process.stdout.readline(), "what the program says first")
         return self
 
+    def go_on(self):
+        """It waits for a byte."""
+        self.process.stdin.write("x")
+        self.process.stdin.flush()
+        return self
+
     def end(self, code=0):
         out, err = self.process.communicate(timeout=PATIENCE_SECONDS)
         equal(code, self.process.returncode, f"the program's exit code ({err})")
@@ -469,9 +475,7 @@ def a_filter_that_comes_later_is_made_room_for():
             running = Running(["./filters", how]).ready()
             recording = Running([TIDEMARK, "record", "-p", str(running.pid), "-o", "t.tide", "-f"])
             check("attached" in recording.process.stderr.readline(), "it is not attached to")
-            running.process.stdin.write("x")
-            running.process.stdin.flush()
-            running.ready()
+            running.go_on().ready()
             os.kill(recording.pid, signal.SIGINT)
             said = recording.process.communicate(timeout=PATIENCE_SECONDS)[1]
             check("the recorder stays in it, and records nothing more" in said, said)
@@ -501,8 +505,7 @@ def a_thread_that_can_not_be_stopped_is_told_and_waited_for():
         check(recording.process.returncode != 0, "an interrupted wait is no recording")
         recording = Running([TIDEMARK, "record", "-p", str(running.pid), "-o", "t.tide", "-f"])
         check("waiting for" in recording.process.stderr.readline(), "it waits anew")
-        running.process.stdin.write("x")
-        running.process.stdin.flush()
+        running.go_on()
         check("recording" in recording.process.stderr.readline(), "it is not attached to")
         os.kill(recording.pid, signal.SIGINT)
         recording.end(0)
@@ -521,16 +524,13 @@ def one_that_cannot_be_left_is_left_by_the_next_recording():
         recording = Running([TIDEMARK, "record", "-p", str(running.pid), "-o", "t.tide", "-f"],
                             env={**environment(), "TIDEMARK_TEST_STOP_MS": "10"})
         check("attached" in recording.process.stderr.readline(), "it is not attached to")
-        running.process.stdin.write("x")
-        running.process.stdin.flush()
-        running.ready()
+        running.go_on().ready()
         os.kill(recording.pid, signal.SIGINT)
         said = recording.process.communicate(timeout=PATIENCE_SECONDS)[1]
         check("the recorder stays in it" in said and f"record -p {running.pid}" in said, said)
         # Its collector may end a moment later than it.
         wait_for(lambda: run([TIDEMARK, "ctl", str(running.pid), "detach"]).code == 2, "nobody listens there")
-        running.process.stdin.write("x")
-        running.process.stdin.flush()
+        running.go_on()
         check("memfd:tidemark" in maps_of(running.pid), "it does not stay")
         ended = attach(running, "--duration", "100ms")
         check("stays" not in ended.err, ended.err)
