@@ -125,8 +125,7 @@ static bool build_index(struct reader *reader, const char *path, const char *tra
 				   .say = options->say,
 				   .more = more,
 				   .context = options->context,
-				   .anew = options->rebuild,
-				   .save_looks = options->save_looks };
+				   .anew = options->rebuild };
 
 	if (!check_memory(options, err))
 		return false;

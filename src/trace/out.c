@@ -8,14 +8,6 @@
 // Room is asked for in steps of this, so that it costs a system call only now and then.
 enum { RESERVE_BYTES = 4 << 20 };
 
-static const struct out_calls system_calls = { file_write_some, file_cut, file_reserve };
-static const struct out_calls *calls = &system_calls;
-
-void out_calls_set(const struct out_calls *new_calls)
-{
-	calls = new_calls ? new_calls : &system_calls;
-}
-
 void out_init(struct out *out, int fd)
 {
 	uint64_t limit = file_limit();
@@ -42,7 +34,7 @@ static bool out_reserve(struct out *out, size_t size, struct err *err)
 	for (int step = 0; step < 2; step++) {
 		uint64_t more = need - out->size + (step == 0 ? RESERVE_BYTES : 0);
 
-		if (calls->reserve(out->fd, out->size, more)) {
+		if (file_reserve(out->fd, out->size, more)) {
 			out->reserved = out->size + more;
 			return true;
 		}
@@ -66,7 +58,7 @@ bool out_write(struct out *out, const void *bytes, size_t size, bool last, struc
 	if (!last && out->regular && !out_reserve(out, size, err))
 		return false;
 	while (left > 0) {
-		ptrdiff_t got = calls->write(out->fd, at, left);
+		ptrdiff_t got = file_write_some(out->fd, at, left);
 
 		if (got > 0) {
 			at += got;
@@ -86,7 +78,7 @@ bool out_write(struct out *out, const void *bytes, size_t size, bool last, struc
 
 bool out_cut(struct out *out, uint64_t size, struct err *err)
 {
-	if (!calls->cut(out->fd, size))
+	if (!file_cut(out->fd, size))
 		return err_errno(err, errno, "cannot shorten the trace");
 	out->size = size;
 	out->reserved = 0;
@@ -96,6 +88,6 @@ bool out_cut(struct out *out, uint64_t size, struct err *err)
 void out_finish(struct out *out)
 {
 	// Cutting a file to its own size frees what lies behind its end.
-	if (out->regular && out->reserved > out->size && calls->cut(out->fd, out->size))
+	if (out->regular && out->reserved > out->size && file_cut(out->fd, out->size))
 		out->reserved = 0;
 }

@@ -27,16 +27,6 @@ struct out {
 	uint64_t limit;    // what files may grow to, less the room for the last words
 };
 
-// The calls underneath (os/file.h), exchangeable so that tests can make each one fail.
-struct out_calls {
-	ptrdiff_t (*write)(int fd, const void *bytes, size_t size); // file_write_some
-	bool (*cut)(int fd, uint64_t size);                         // file_cut
-	bool (*reserve)(int fd, uint64_t at, uint64_t size);        // file_reserve
-};
-
-// Take `calls` (borrowed) from now on; NULL: the system's own.
-void out_calls_set(const struct out_calls *calls);
-
 void out_init(struct out *out, int fd);
 
 // Append all of it. False if it did not fit: nothing of it is in the file then. `last` may use

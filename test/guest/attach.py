@@ -13,7 +13,7 @@ import sys
 import time
 
 from libguest import (BITS, BUILD, LIBRARY, PATIENCE_SECONDS, SOURCE, TIDEMARK, Skip, check, closed,
-                      environment, equal, main, need_root, program, python, run, test,
+                      environment, equal, main, need_root, other_system, program, python, run, test,
                       wait_for, why_not_32_bits)
 
 THREADS = 4
@@ -301,11 +301,11 @@ def python_as_a_whole_and_a_server_under_load():
     check_whole("t.tide", known=False)
 
 
-def refused(pid, *words, code=126, **more):
+def refused(pid, *words, code=126, lines=1, **more):
     ended = run([*more.pop("tidemark", [TIDEMARK]), "record", "-p", str(pid), "-o", "no.tide"],
                 **more)
     equal(code, ended.code, ended.err)
-    equal(1, len(ended.err.strip().splitlines()), f"lines of {ended.err}")
+    equal(lines, len(ended.err.strip().splitlines()), f"lines of {ended.err}")
     for word in words:
         check(word in ended.err, f"{word} is not in: {ended.err}")
     check(not os.path.exists("no.tide"), "a trace was left")
@@ -494,8 +494,8 @@ def a_thread_that_can_not_be_stopped_is_told_and_waited_for():
         made = run(["gcc", bits, "-w", "-O1", "-fno-builtin", "-o", "vforks", "vforks.c"])
         equal(0, made.code, made.err)
         running = Running(["./vforks"]).ready()
-        refused(running.pid, "waits in vfork for a child", f"its thread {running.pid}", code=125,
-                env={**environment(), "TIDEMARK_TEST_STOP_MS": "10"})
+        refused(running.pid, "waits in vfork for a child", f"its thread {running.pid}", code=125, lines=2,
+                env=other_system(OTHER_NAPS="1"))
         recording = Running([TIDEMARK, "record", "-p", str(running.pid), "-o", "t.tide", "-f"])
         said = recording.process.stderr.readline()
         check(f"waiting for thread {running.pid}" in said and "vfork" in said, said)
@@ -522,7 +522,7 @@ def one_that_cannot_be_left_is_left_by_the_next_recording():
         equal(0, made.code, made.err)
         running = Running(["./vforks", "late"]).ready()
         recording = Running([TIDEMARK, "record", "-p", str(running.pid), "-o", "t.tide", "-f"],
-                            env={**environment(), "TIDEMARK_TEST_STOP_MS": "10"})
+                            env=other_system(OTHER_NAPS="1"))
         check("attached" in recording.process.stderr.readline(), "it is not attached to")
         running.go_on().ready()
         os.kill(recording.pid, signal.SIGINT)
@@ -610,7 +610,7 @@ def public_copy():
     own = f"/tmp/tidemark-attach-{os.getpid()}"
     os.makedirs(own)
     os.chmod(own, 0o777)
-    for path in (TIDEMARK, LIBRARY, program("attached")):
+    for path in (TIDEMARK, LIBRARY, program("attached"), program("libother_system.so", 64)):
         shutil.copy(path, own)
     if BITS == 32:
         shutil.copytree(os.path.join(BUILD, "preload"), os.path.join(own, "preload"))
@@ -634,7 +634,8 @@ def what_the_kernel_forbids_is_refused_with_the_remedy():
             with open(scope, "w", encoding="utf-8") as file:
                 file.write(f"{value}\n")
             refused(running.pid, f"ptrace_scope is {value}", remedy, tidemark=tidemark, cwd=own,
-                    env=environment(TIDEMARK_TEST_PTRACE_SCOPE=scope), **NOBODY)
+                    env=other_system(OTHER_SCOPE=scope, LD_PRELOAD=os.path.join(own, "libother_system.so")),
+                    **NOBODY)
         ended = run([*tidemark, "record", "-p", str(running.pid), "--duration", "100ms", "-o",
                      os.path.join(own, "t.tide")], cwd=own, **NOBODY)
         equal(0, ended.code, ended.err)

@@ -6,7 +6,7 @@ import shutil
 import signal
 
 from libguest import (SOURCE, TIDEMARK, Skip, Trace, check, check_whole, environment, equal, main,
-                      record, run, test, why_not_32_bits)
+                      other_system, record, run, test, why_not_32_bits)
 
 WAYS = {
     "static": ["gcc", "-static", "-no-pie"],
@@ -158,7 +158,7 @@ def what_cannot_be_entered_says_why():
     with open("scope", "w", encoding="ascii") as file:
         file.write("3\n")
     refused([path], "kernel.yama.ptrace_scope is 3", "dynamic build",
-            TIDEMARK_TEST_PTRACE_SCOPE=os.path.abspath("scope"))
+            **other_system(OTHER_SCOPE=os.path.abspath("scope")))
     with open("bare.c", "w", encoding="utf-8") as file:
         file.write(NO_LIBC)
     equal(0, run(["gcc", "-static", "-nostdlib", "bare.c", "-o", "bare"]).code, "bare")

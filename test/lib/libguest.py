@@ -98,6 +98,11 @@ def environment(**more):
     return kept
 
 
+def other_system(**how):
+    """The environment of a tidemark on another system: other_system.c says which."""
+    return environment(**{"LD_PRELOAD": program("libother_system.so", 64), **how})
+
+
 def run(command, timeout=PATIENCE_SECONDS, text=None, **options):
     options.setdefault("env", environment())
     ended = subprocess.run(command, input=text, stdout=subprocess.PIPE, stderr=subprocess.PIPE,

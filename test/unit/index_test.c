@@ -1,6 +1,7 @@
 // The index says the same of random traces as a list of all lifetimes, for every question.
 #include "base/mem.h"
 #include "engine/index/index.h"
+#include "engine/index/index_ahead.h"
 #include "engine/replay/lives.h"
 #include "engine/window.h"
 #include "engine/window_series.h"
@@ -8,6 +9,7 @@
 #include "test/unit/window_same.h"
 
 #include "os/file.h"
+#include "os/now.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -19,6 +21,41 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+// The linker puts these in the place of the engine's, for this program (--wrap). With
+// looks.save_every, a build looks around after each 32 events, and each so many looks as much time
+// has passed as makes it write its state.
+static struct {
+	unsigned save_every, since;
+	uint64_t passed_ns;
+} looks;
+
+void __real_index_ahead_start(struct index_ahead *ahead, struct reader *reader, struct cells *cells,
+			      size_t batch_events);
+uint64_t __real_now_steady_ns(void);
+void __wrap_index_ahead_start(struct index_ahead *ahead, struct reader *reader, struct cells *cells,
+			      size_t batch_events);
+uint64_t __wrap_now_steady_ns(void);
+
+void __wrap_index_ahead_start(struct index_ahead *ahead, struct reader *reader, struct cells *cells,
+			      size_t batch_events)
+{
+	enum { BATCHES = 16 }; // between two looks: LOOK_EVERY
+
+	__real_index_ahead_start(ahead, reader, cells,
+				 looks.save_every ? 32 / BATCHES : batch_events);
+}
+
+uint64_t __wrap_now_steady_ns(void)
+{
+	return looks.save_every ? looks.passed_ns : __real_now_steady_ns();
+}
+
+static void look_passed(void)
+{
+	if (looks.save_every && ++looks.since % looks.save_every == 0)
+		looks.passed_ns += UINT64_C(10000000000);
+}
 
 static struct pair open_pair(uint64_t seed, const struct window_random *like,
 			     const struct window_options *more, uint64_t cut)
@@ -512,6 +549,7 @@ static bool stop_there(void *context)
 {
 	struct killer *killer = context;
 
+	look_passed();
 	if (++killer->asked < killer->at)
 		return false;
 	if (killer->number)
@@ -537,8 +575,7 @@ static bool build_and_die(unsigned at, uint64_t alive_bytes)
 	if (child == 0) {
 		const struct window_options options = { .stop = stop_there,
 							.context = &killer,
-							.alive_bytes = alive_bytes,
-							.save_looks = 3 };
+							.alive_bytes = alive_bytes };
 		struct err err = { 0 };
 		struct reader *reader = reader_open(test_temp_path("random.tide"), &err);
 
@@ -557,16 +594,17 @@ static unsigned check_killed(uint64_t seed, const struct window_random *like, ui
 	struct window_options options = { .stop = stop_there,
 					  .say = hear_of_resuming,
 					  .context = &killer,
-					  .alive_bytes = alive_bytes,
-					  .save_looks = 3 };
+					  .alive_bytes = alive_bytes };
 	struct pair pair;
 	unsigned kills = 0;
 
+	looks.save_every = 3;
 	reader_close(window_random_open(seed, like, 0));
 	while (kills < 6 &&
 	       build_and_die(1 + (unsigned)sample_below(&random, 8 << (kills / 2)), alive_bytes))
 		kills++;
 	pair = open_pair(seed, like, &options, 0);
+	looks.save_every = 0;
 	check_all(&pair, 12);
 	close_pair(&pair);
 	return killer.resumed;
@@ -608,14 +646,17 @@ TEST(a_state_that_is_damaged_is_not_believed)
 	unsigned kills = 0;
 
 	for (uint64_t seed = 301; seed <= 330; seed++) {
-		const struct window_options options = { .save_looks = 3 };
+		struct killer killer = { .at = 1 << 30 };
+		const struct window_options options = { .stop = stop_there, .context = &killer };
 		struct pair pair;
 
+		looks.save_every = 3;
 		reader_close(window_random_open(seed, &usual, 0));
 		kills += build_and_die(25, 0);
 		for (int i = 0; i < 3; i++)
 			spoil(&random);
 		pair = open_pair(seed, &usual, &options, 0);
+		looks.save_every = 0;
 		check_all_or_refuse(&pair);
 		close_pair(&pair);
 	}
@@ -651,6 +692,7 @@ static bool stop_growing(void *context)
 {
 	struct growing *growing = context;
 
+	look_passed();
 	return growing->stop_after && ++growing->asked >= growing->stop_after;
 }
 
@@ -662,8 +704,7 @@ static void check_followed(uint64_t seed, unsigned stop_after)
 	const char *path = test_temp_path("random.tide");
 	const struct window_options options = { .shape = &index_shape_tiny,
 						.stop = stop_growing,
-						.context = &growing,
-						.save_looks = stop_after ? 2 : 50 };
+						.context = &growing };
 	struct file_view view;
 	struct err err = { 0 };
 	struct pair pair = { .long_enough = 511 };
@@ -673,6 +714,7 @@ static void check_followed(uint64_t seed, unsigned stop_after)
 	growing.bytes = view.bytes;
 	growing.size = view.size;
 	unlink(path);
+	looks.save_every = stop_after ? 2 : 50;
 	growing.fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	ok = window_follow(path, &options, grow, &err);
 	CHECK(ok || stop_after);
@@ -687,6 +729,7 @@ static void check_followed(uint64_t seed, unsigned stop_after)
 	pair.reader = reader_open(path, &err);
 	pair.plain_reader = reader_open(path, &err);
 	pair.index = window_open(path, pair.reader, &options, &err);
+	looks.save_every = 0;
 	CHECK_STR("", err.text);
 	pair.plain = window_open(path, pair.plain_reader, &(struct window_options){ .plain = true },
 				 &err);

@@ -93,8 +93,7 @@ struct index_wish {
 	// false once nothing will be added any more. NULL: the trace is whole.
 	bool (*more)(void *context);
 	void *context;
-	bool anew;           // whatever an earlier build left
-	uint32_t save_looks; // for tests: look after each batch, and save each so many times; 0
+	bool anew; // whatever an earlier build left
 };
 
 // What sizes are best for an amount of memory.

@@ -24,8 +24,7 @@
 enum {
 	EXPECT_EVENTS = 24, // ahead of the pairing, see live_table_expect
 	BATCH_EVENTS = 1 << 10,
-	BATCH_EVENTS_TESTED = 1 << 5, // where tests look after each
-	LOOK_EVERY = 1 << 4,          // batches between two looks at the progress bar
+	LOOK_EVERY = 1 << 4, // batches between two looks at the progress bar
 	SPACE_NONE = UINT32_MAX,
 };
 
@@ -359,9 +358,7 @@ static void save_now_and_then(struct index_work *work, bool now)
 	enum { LEAST_NS = 2000000000, SHARE = 20 };
 	uint64_t began_ns = now_steady_ns();
 
-	if (work->wish->save_looks) // for tests
-		now |= ++work->looks % work->wish->save_looks == 0;
-	else if (work->due_ns == 0)
+	if (work->due_ns == 0)
 		work->due_ns = began_ns + LEAST_NS;
 	else
 		now |= began_ns >= work->due_ns;
@@ -391,7 +388,7 @@ static bool look_around(struct index_work *work, const struct index_ahead_batch 
 
 static bool read_trace(struct index_work *work, struct err *err)
 {
-	uint32_t every = work->wish->save_looks ? 1 : LOOK_EVERY, batches = 0;
+	uint32_t batches = 0;
 	const struct index_ahead_batch *batch;
 	bool more;
 
@@ -403,7 +400,7 @@ static bool read_trace(struct index_work *work, struct err *err)
 		if (batch->item == READER_NOTE)
 			add_note(work, &batch->note);
 		more = batch->item != READER_END || wait_for_more(work);
-		if ((++batches % every == 0 || (more && batch->item == READER_END)) &&
+		if ((++batches % LOOK_EVERY == 0 || (more && batch->item == READER_END)) &&
 		    !look_around(work, batch, err))
 			return false;
 	} while (more);
@@ -460,8 +457,7 @@ static bool build_all(struct index_work *work, struct err *err)
 	bool ok;
 
 	progress_begin(&work->progress, wish->progress, "indexing", reader_bytes(work->reader));
-	index_ahead_start(&work->ahead, work->reader, &index->cells,
-			  wish->save_looks ? BATCH_EVENTS_TESTED : BATCH_EVENTS);
+	index_ahead_start(&work->ahead, work->reader, &index->cells, BATCH_EVENTS);
 	make_room(work);
 	ok = read_trace(work, err);
 	index_ahead_finish(&work->ahead);

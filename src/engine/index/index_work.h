@@ -46,7 +46,6 @@ struct index_work {
 	struct progress progress;
 	size_t destroys_capacity, undone_capacity;
 	bool whole;      // nothing will be added to the trace
-	uint64_t looks;  // times that was looked whether to write the state
 	uint64_t due_ns; // when it is to be
 };
 
