@@ -10,6 +10,7 @@
 #include "recorder/enter_linux.h"
 
 #include "recorder/allocators_linux.h"
+#include "recorder/enter_pages_linux.h"
 #include "recorder/enter_table_linux.h"
 #include "recorder/hook_linux.h"
 #include "recorder/hook_python_linux.h"
@@ -32,14 +33,7 @@
 #include "wire/lane_event.h"
 
 enum {
-	ENTER_WIDE = sizeof(void *) == 8,
-	ENTER_REAL_BYTES = 10, // that put the real function where the hook looks for it
-	ENTER_ONE_BYTES = RELOCATE_BYTES_MAX + ENTER_REAL_BYTES + RELOCATE_FAR_BYTES,
-	ENTER_PAGES_BYTES = 10 * KERNEL_PAGE,
-	ENTER_STEP = 1 << 20,
-	ENTER_REACH = 0x70000000, // of a jump, with something to spare
-	ENTER_LOOK_BYTES = 256,   // of a function
-	ENTER_JUMPS_MAX = 4,      // that are followed
+	ENTER_JUMPS_MAX = 4, // that are followed
 	ENTER_TEXT_MAX = 512,
 	ENTER_HOOKS_MAX = 256,
 	ENTER_HASHES = 1024,
@@ -69,9 +63,7 @@ enum enter_family {
 // An object that was entered.
 struct enter_object {
 	const struct scope_object *object; // NULL: free
-	uintptr_t start, end;
-	uint8_t *pages; // of its trampolines; NULL: there are none
-	uint32_t used;
+	struct enter_pages pages;
 };
 
 // The object that is being looked at: what is where, hook by hook, and who says so.
@@ -112,60 +104,6 @@ static void enter_refuse(const char *name, const char *why)
 	}
 }
 
-static bool enter_find_page_at(uintptr_t at)
-{
-	struct enter_object *place = enter_now.place;
-	long got = kernel_map(
-		at, ENTER_PAGES_BYTES, KERNEL_PROT_READ | KERNEL_PROT_WRITE,
-		KERNEL_MAP_PRIVATE | KERNEL_MAP_ANONYMOUS | KERNEL_MAP_FIXED_NOREPLACE, -1, 0);
-
-	if (kernel_failed(got))
-		return false;
-	place->pages = (uint8_t *)got;
-	vm_own(place->pages, ENTER_PAGES_BYTES, false);
-	late_pages(place->pages, ENTER_PAGES_BYTES, false);
-	return true;
-}
-
-// Pages within reach of all of the object: below it if that can be, since above an executable its
-// heap grows.
-static bool enter_find_page(void)
-{
-	uintptr_t start = enter_now.place->start, end = enter_now.place->end, reach;
-
-	if (end - start > ENTER_REACH)
-		return false;
-	reach = ENTER_REACH - (end - start);
-	start &= ~(uintptr_t)(ENTER_STEP - 1);
-	end = (end + ENTER_STEP) & ~(uintptr_t)(ENTER_STEP - 1);
-	for (uintptr_t far = ENTER_STEP; far < reach && far < start; far += ENTER_STEP) {
-		if (enter_find_page_at(start - far))
-			return true;
-	}
-	for (uintptr_t far = reach; far > ENTER_STEP; far -= ENTER_STEP) {
-		if (enter_find_page_at(end + far))
-			return true;
-	}
-	return false;
-}
-
-// May what was written be executed? Not everywhere: then nothing may lead to it.
-static bool enter_protect(bool done)
-{
-	return !kernel_failed(
-		kernel(__NR_mprotect, enter_now.place->pages, ENTER_PAGES_BYTES,
-		       KERNEL_PROT_READ | (done ? KERNEL_PROT_EXEC : KERNEL_PROT_WRITE)));
-}
-
-// The pages of the place's trampolines, to be written. There may be none.
-static void enter_make_pages(void)
-{
-	enter_now.place->pages = NULL;
-	enter_now.place->used = 0;
-	if (enter_find_page() && (!enter_protect(true) || !enter_protect(false)))
-		enter_now.place->pages = NULL;
-}
-
 // Where the function at this address went, or NULL.
 static uint8_t *enter_moved(const uint8_t *at)
 {
@@ -187,8 +125,8 @@ static uint8_t *enter_body(uint8_t *at)
 
 		if (memcmp(jump, "\363\017\036", 3) == 0) // endbr
 			jump += 4;
-		if (!insn_decode(jump, INSN_BYTES_MAX, ENTER_WIDE, &insn) || !insn.relative_at ||
-		    insn.opcode_at || (jump[0] != 0xe9 && jump[0] != 0xeb))
+		if (!insn_decode(jump, INSN_BYTES_MAX, ENTER_PAGES_WIDE, &insn) ||
+		    !insn.relative_at || insn.opcode_at || (jump[0] != 0xe9 && jump[0] != 0xeb))
 			return at;
 		memcpy(&far, jump + insn.relative_at, 4);
 		to = (uint8_t *)jump + insn.length + (jump[0] == 0xeb ? (int8_t)jump[1] : far);
@@ -200,52 +138,6 @@ static uint8_t *enter_body(uint8_t *at)
 		at = to;
 	}
 	return at;
-}
-
-// What leads from the function to the hook: on the way it is told the real function.
-static size_t enter_bridge(uint8_t *out, const uint8_t *moved, const void *hook)
-{
-	static const uint8_t put[] = { 0x49, 0xb9 }; // movabs $real, %r9
-
-	memcpy(out, put, sizeof(put));
-	memcpy(out + sizeof(put), &moved, sizeof(moved));
-	return ENTER_REAL_BYTES + relocate_jump_far(out + ENTER_REAL_BYTES, (uintptr_t)hook);
-}
-
-// Make the function at `at` begin with a jump to `hook`, which is told the real function or
-// (`plain`) gets all registers as they are. NULL: done, and `*moved` is its beginning now. Else why
-// not.
-static const char *enter_move(uint8_t *at, void *hook, bool plain, uint8_t **moved)
-{
-	struct enter_object *place = enter_now.place;
-	uint8_t *trampoline = place->pages + place->used;
-	const uint8_t *target = hook;
-	uint8_t jump[RELOCATE_JUMP_BYTES];
-	struct relocate copied;
-	enum relocate_reason reason;
-
-	if (!place->pages)
-		return relocate_why(RELOCATE_DONE);
-	if (place->used + ENTER_ONE_BYTES > ENTER_PAGES_BYTES)
-		return "comes when there is no room any more";
-	reason = relocate_copy(at, ENTER_LOOK_BYTES, (uintptr_t)at, trampoline,
-			       (uintptr_t)trampoline, RELOCATE_JUMP_BYTES,
-			       RELOCATE_WALKED | (ENTER_WIDE ? RELOCATE_WIDE : 0), &copied);
-	if (reason != RELOCATE_DONE)
-		return relocate_why(reason);
-	if (ENTER_WIDE) {
-		target = trampoline + copied.written;
-		if (plain)
-			relocate_jump_far(trampoline + copied.written, (uintptr_t)hook);
-		else
-			enter_bridge(trampoline + copied.written, trampoline, hook);
-	}
-	if (!relocate_jump(jump, (uintptr_t)at, (uintptr_t)target, ENTER_WIDE) ||
-	    !late_write(at, jump, sizeof(jump)))
-		return relocate_why(RELOCATE_DONE);
-	place->used += ENTER_ONE_BYTES;
-	*moved = trampoline;
-	return NULL;
 }
 
 // ---- What an object has -------------------------------------------------------------------------
@@ -335,7 +227,8 @@ static void enter_find_symbol(const struct elf_symbol *symbol, const char *name,
 	uint8_t *at = (uint8_t *)enter_now.object->bias + symbol->value;
 
 	if (hook == UINT32_MAX || enter_now.at[hook] == at ||
-	    (uintptr_t)at - enter_now.place->start >= enter_now.place->end - enter_now.place->start)
+	    (uintptr_t)at - enter_now.place->pages.start >=
+		    enter_now.place->pages.end - enter_now.place->pages.start)
 		return;
 	if (enter_now.at[hook] && !(enter_now.local[hook] && symbol->info >> 4 != 0)) {
 		enter_now.twice[hook] |= enter_now.seen[hook] != NOTE_SEEN_EXPORTED;
@@ -407,17 +300,18 @@ static void enter_one(uint32_t number)
 
 	enter_now.moved[number] = enter_moved(body);
 	enter_now.at[number] = body;
-	if (!ENTER_WIDE && entry->function)
+	if (!ENTER_PAGES_WIDE && entry->function)
 		why = "is a second one of this name";
 	else if (!enter_now.moved[number])
-		why = enter_move(body, entry->hook, false, &enter_now.moved[number]);
+		why = enter_pages_move(&enter_now.place->pages, body, entry->hook, false,
+				       &enter_now.moved[number]);
 	if (why) {
 		enter_refuse(entry->name, why);
 		return;
 	}
 	enter_now.done++;
 	enter_count++;
-	if (!ENTER_WIDE)
+	if (!ENTER_PAGES_WIDE)
 		entry->function = enter_now.moved[number];
 }
 
@@ -426,7 +320,7 @@ static struct enter_object *enter_find_place(const struct scope_object *object)
 	for (uint32_t i = 0; i < ENTER_OBJECTS_MAX; i++) {
 		struct enter_object *place = &enter_objects[i];
 
-		if (!place->object && scope_span(object, &place->start, &place->end))
+		if (!place->object && scope_span(object, &place->pages.start, &place->pages.end))
 			return place;
 	}
 	return NULL;
@@ -469,13 +363,13 @@ static const uint8_t *enter_exported(const char *name)
 static void enter_find_unchecked(uint8_t *found[ENTER_TABLES])
 {
 	const struct enter_table exported = {
-		enter_exported("malloc"),  enter_exported("calloc"), enter_exported("memalign"),
-		enter_exported("realloc"), enter_exported("free"),   enter_now.place->start,
-		enter_now.place->end,
+		enter_exported("malloc"),   enter_exported("calloc"), enter_exported("memalign"),
+		enter_exported("realloc"),  enter_exported("free"),   enter_now.place->pages.start,
+		enter_now.place->pages.end,
 	};
 
 	memset(found, 0, ENTER_TABLES * sizeof(*found));
-	if (ENTER_WIDE && exported.malloc && exported.calloc && exported.memalign &&
+	if (ENTER_PAGES_WIDE && exported.malloc && exported.calloc && exported.memalign &&
 	    exported.realloc && exported.free)
 		enter_table_find(&exported, found);
 }
@@ -492,7 +386,8 @@ static void enter_unchecked(uint8_t *const found[ENTER_TABLES])
 
 		if (!found[i] || enter_moved(found[i]))
 			continue;
-		why = enter_move(found[i], entry->hook, false, &moved);
+		why = enter_pages_move(&enter_now.place->pages, found[i], entry->hook, false,
+				       &moved);
 		if (why)
 			enter_refuse(names[i], why);
 		else
@@ -508,7 +403,7 @@ static uint32_t enter_all(const bool *has)
 
 	enter_find_unchecked(unchecked);
 	enter_plain = static_is() && enter_is_plain(has);
-	enter_make_pages();
+	enter_pages_make(&enter_now.place->pages);
 	for (uint32_t i = 0; i < enter_hooks_count(); i++) {
 		struct hook_entry *entry = &__start_entered[i];
 
@@ -523,8 +418,8 @@ static uint32_t enter_all(const bool *has)
 			entry->function = entry->function ? NULL : enter_now.at[i];
 	}
 	enter_unchecked(unchecked);
-	if (enter_now.place->pages)
-		enter_protect(true);
+	if (enter_now.place->pages.bytes)
+		enter_pages_protect(&enter_now.place->pages, true);
 	return seen;
 }
 
@@ -601,8 +496,8 @@ static void enter_libc(void)
 	static const bool has[ENTER_FAMILIES] = { [ENTER_USUAL] = true };
 	const struct scope_object *libc = scope_libc();
 
-	if (!ENTER_WIDE || static_is() || !libc || !scope_find(libc, "gnu_get_libc_version") ||
-	    !enter_begin(libc))
+	if (!ENTER_PAGES_WIDE || static_is() || !libc ||
+	    !scope_find(libc, "gnu_get_libc_version") || !enter_begin(libc))
 		return;
 	for (uint32_t i = 0; i < enter_hooks_count(); i++) {
 		if (real_get(__start_entered[i].name))
@@ -636,19 +531,21 @@ static void enter_filters(void)
 
 	if (static_is() || !libc || !enter_begin(libc))
 		return;
-	enter_make_pages();
+	enter_pages_make(&enter_now.place->pages);
 	for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++) {
 		uint8_t *at = scope_find(libc, functions[i].name), *moved = NULL;
-		const char *why = at ? enter_move(at, functions[i].hook, true, &moved) : NULL;
+		const char *why = at ? enter_pages_move(&enter_now.place->pages, at,
+							functions[i].hook, true, &moved)
+				     : NULL;
 
 		if (why)
 			enter_refuse(functions[i].name, why);
 		else if (at)
 			*functions[i].real_one = moved;
 	}
-	if (enter_now.place->pages) {
+	if (enter_now.place->pages.bytes) {
 		enter_now.place->object = libc;
-		enter_protect(true);
+		enter_pages_protect(&enter_now.place->pages, true);
 	}
 	if (enter_now.refused[0])
 		notes_message(NOTE_MESSAGE_ENTRIES, enter_now.refused);
@@ -715,11 +612,12 @@ bool enter_function(const char *name, void *hook, void **real_one)
 	uint8_t *moved = NULL;
 	const char *why;
 
-	if (!at || !enter_now.place || !enter_now.place->pages || !enter_protect(false))
+	if (!at || !enter_now.place || !enter_now.place->pages.bytes ||
+	    !enter_pages_protect(&enter_now.place->pages, false))
 		return false;
 	at = enter_body(at);
-	why = enter_move(at, hook, true, &moved);
-	enter_protect(true);
+	why = enter_pages_move(&enter_now.place->pages, at, hook, true, &moved);
+	enter_pages_protect(&enter_now.place->pages, true);
 	if (!why && real_one)
 		*real_one = moved;
 	return !why;
@@ -789,11 +687,7 @@ void enter_loaded(void)
 static void enter_leave(struct enter_object *place)
 {
 	inside_remove(place->object);
-	if (place->pages) {
-		vm_own(place->pages, ENTER_PAGES_BYTES, true);
-		late_pages(place->pages, ENTER_PAGES_BYTES, true);
-		kernel(__NR_munmap, place->pages, ENTER_PAGES_BYTES);
-	}
+	enter_pages_free(&place->pages);
 	place->object = NULL;
 }
 
@@ -808,7 +702,7 @@ void enter_unloaded(uintptr_t start, uintptr_t bytes)
 	hook_python_unloaded(start, bytes);
 	patch_unloaded(start, bytes);
 	for (uint32_t i = 0; i < ENTER_OBJECTS_MAX; i++) {
-		if (enter_objects[i].object && enter_objects[i].start - start < bytes)
+		if (enter_objects[i].object && enter_objects[i].pages.start - start < bytes)
 			enter_leave(&enter_objects[i]);
 	}
 	for (uint32_t i = 0; i < ENTER_KNOWN_MAX; i++) {
