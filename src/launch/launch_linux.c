@@ -4,86 +4,35 @@
 // it to the program twice. For example, `kill -TERM` of our pid: passed on. Ctrl-C: not, nor is
 // SIGINT or SIGQUIT from anywhere. Once the program has ended, all of them mean that we should not
 // wait for what it left behind.
-#include "launch/launch_own.h"
+#include "launch/launch_own_linux.h"
 
 #include "base/mem.h"
-#include "launch/attachable_linux.h"
-#include "launch/attacher_linux.h"
-#include "launch/collector_process_linux.h"
-#include "launch/follower_linux.h"
-#include "launch/indexer_linux.h"
-#include "launch/inspect.h"
 #include "launch/keeper_linux.h"
 #include "launch/loader_linux.h"
-#include "launch/preload.h"
 #include "launch/reach_scan_linux.h"
 #include "launch/runtimes_linux.h"
-#include "launch/starter_posix.h"
 #include "os/file.h"
 #include "wire/segment.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/pidfd.h>
 #include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
-#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 extern char **environ;
 
 enum {
-	LAUNCH_START_MS = 10000,  // for the collector to begin
-	LAUNCH_STOP_MS = 30000,   // for threads of others to come where they can be stopped
 	LAUNCH_PATIENCE_MS = 500, // after the program's end, before we say why we wait
 	LAUNCH_HANGUP_MS =
 		10000, // for what the program left, where no terminal can tell us to stop
-};
-
-// One recording while it runs.
-struct launch {
-	const struct launch_options *options;
-	struct launch_result *result;
-	struct inspect inspect;
-	struct str program; // the file
-	struct str library; // for programs of 64 bits
-	struct str either;  // the same with "$LIB" in it, for programs of 32 bits too; empty: none
-	char session[PRELOAD_SESSION_BYTES];
-	char **environment;
-	struct starter starter;
-	struct collector_process collector_process;
-	struct indexer indexer;
-	struct follower follower;
-	int output_fd;
-	struct output_made output;
-	int signal_fd;
-	pid_t program_pid; // 0: it has ended
-	bool told_waiting;
-	bool hung_up; // the terminal is gone, and the program was told
-	bool asked_to_stop;
-	bool started;     // the program was let go
-	bool seized;      // it is static, and stops at its start
-	bool stopped;     // the collector said why it records no more
-	bool attached;    // the recorder is in a program that is not our child
-	char **arguments; // of that one
-	struct attacher_figures figures;
-	uint64_t before_count; // blocks that it had
-	int before_fd;         // what that one had allocated before; -1: none
-	int program_fd;        // of that one, to notice its end; -1: none
-	int timer_fd;          // when the recording is to end; -1: with the program
-	struct str command;    // for trace_info
-	char directory[PATH_MAX];
-	char host[sizeof(struct utsname)];
 };
 
 // What the program is, and whether that is acceptable.
@@ -104,33 +53,6 @@ static bool launch_look(struct launch *launch, struct err *err)
 	if (inspect->why.length > 0)
 		launch_tell(launch->options, "%s", str_get(&inspect->why));
 	return true;
-}
-
-// A program that runs: its file and its arguments.
-static bool launch_look_at_running(struct launch *launch, struct err *err)
-{
-	pid_t pid = (pid_t)launch->options->attach_pid;
-
-	if (!preload_find_library(&launch->library, err))
-		return false;
-	preload_find_either(str_get(&launch->library), &launch->either);
-	switch (attachable_look(pid, &launch->library, err)) {
-	case ATTACHABLE_NOT_THERE:
-		launch->result->end = LAUNCH_NOT_FOUND;
-		return false;
-	case ATTACHABLE_NOT:
-		launch->result->end = LAUNCH_NOT_EXECUTABLE;
-		return false;
-	case ATTACHABLE:
-		break;
-	}
-	launch->arguments = attachable_arguments(pid, &launch->program);
-	launch->program_fd = pidfd_open(pid, 0);
-	if (launch->program_fd < 0)
-		return err_errno(err, errno, "cannot watch process %d", (int)pid);
-	launch->starter.pid = pid;
-	launch->before_fd = memfd_create("tidemark-before", MFD_CLOEXEC);
-	return preload_session(launch->session, err);
 }
 
 static void launch_describe(struct launch *launch, struct trace_info *info)
@@ -236,54 +158,6 @@ static void launch_stop(struct launch *launch)
 	collector_process_send(&launch->collector_process, COLLECT_STOP, 0, 0);
 }
 
-// For readers of the trace: what it cost the program.
-static void launch_note_attached(const struct launch *launch)
-{
-	const struct attacher_figures *figures = &launch->figures;
-	pid_t pid = (pid_t)launch->options->attach_pid;
-	struct str line = { 0 };
-	char stop[24], load[24], walk[24];
-
-	str_format(&line,
-		   "attached while it ran: %u functions of its allocator entered, %u of %u places "
-		   "of code changed; its threads, %u, stood still for %s at most, and one for %s",
-		   figures->functions, figures->places, figures->places + figures->kept,
-		   figures->threads, str_duration(figures->stop_ns, stop),
-		   str_duration(figures->load_ns, load));
-	if (figures->walk_ns)
-		str_format(&line, "; and for %s while its %" PRIu64 " blocks were read",
-			   str_duration(figures->walk_ns, walk), launch->before_count);
-	collector_process_say(&launch->collector_process, COLLECT_NOTE, pid, str_get(&line));
-	str_fini(&line);
-}
-
-// Until all threads of a program that is attached to can be stopped. Tests are not patient.
-static bool launch_await(const struct launch *launch, struct err *err)
-{
-	const char *limit_ms = getenv("TIDEMARK_TEST_STOP_MS");
-
-	return attachable_await((pid_t)launch->options->attach_pid,
-				limit_ms ? (unsigned)atoi(limit_ms) : LAUNCH_STOP_MS,
-				launch->signal_fd, launch->options->tell, err);
-}
-
-// Take the recorder out of a program that runs on.
-static void launch_detach(struct launch *launch)
-{
-	pid_t pid = (pid_t)launch->options->attach_pid;
-	struct err err = { 0 };
-
-	ASSERT(pid != 0 || !launch->attached);
-	if (!launch->attached)
-		return;
-	launch->attached = false;
-	if (launch_await(launch, &err) ? !attacher_end(pid, launch->session, &launch->figures, &err)
-				       : !attacher_stays(pid, &err))
-		launch_tell(launch->options, "warning: %s", err.text);
-	launch->result->stop_ns = launch->figures.stop_ns;
-	launch_note_attached(launch);
-}
-
 // The recording ends here, as was wished; programs go on.
 static void launch_leave(struct launch *launch)
 {
@@ -294,8 +168,7 @@ static void launch_leave(struct launch *launch)
 	launch_stop(launch);
 }
 
-// What the collector says, whenever it does. False: it has nothing more to say.
-static bool launch_hear(struct launch *launch, struct collect_message *message, int patience_ms)
+bool launch_hear(struct launch *launch, struct collect_message *message, int patience_ms)
 {
 	struct launch_result *result = launch->result;
 
@@ -363,29 +236,6 @@ static bool launch_open_collector(struct launch *launch, struct err *err)
 	return err_set(err, ERR_IO, "the collector did not start");
 }
 
-static void launch_tell_attached(const struct launch *launch)
-{
-	const struct attacher_figures *figures = &launch->figures;
-	char stop[24], walk[24];
-
-	str_duration(figures->stop_ns, stop);
-	if (figures->walk_ns)
-		launch_tell(launch->options,
-			    "attached to process %u, which stood still for %s, and for %s while "
-			    "its %" PRIu64 " blocks were read (Ctrl-C ends the recording)",
-			    launch->options->attach_pid, stop, str_duration(figures->walk_ns, walk),
-			    launch->before_count);
-	else
-		launch_tell(launch->options,
-			    "attached to process %u, which stood still for %s (Ctrl-C ends the "
-			    "recording)",
-			    launch->options->attach_pid, stop);
-	if (figures->kept)
-		launch_tell(launch->options,
-			    "warning: %u of %u places of its code could not be changed",
-			    figures->kept, figures->places + figures->kept);
-}
-
 // The time that was given to it begins.
 static bool launch_begin_time(struct launch *launch, struct err *err)
 {
@@ -399,62 +249,6 @@ static bool launch_begin_time(struct launch *launch, struct err *err)
 	launch->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	return (launch->timer_fd >= 0 && timerfd_settime(launch->timer_fd, 0, &timer, NULL) == 0) ||
 	       err_errno(err, errno, "cannot make a timer");
-}
-
-// The collector shall deliver nothing of the program until it has what was there before.
-static bool launch_hold(void *context, struct err *err)
-{
-	struct launch *launch = context;
-	struct collect_message message = { .kind = 0 };
-
-	collector_process_send(&launch->collector_process, COLLECT_HOLD, 0, 0);
-	while (launch_hear(launch, &message, LAUNCH_START_MS))
-		if (message.kind == COLLECT_HELD)
-			return true;
-	return err_set(err, ERR_IO, "the collector does not answer");
-}
-
-// What the program had allocated before, or why that is not known.
-static void launch_send_before(struct launch *launch, struct glibc_heap *before)
-{
-	size_t bytes = before->count * sizeof(*before->blocks);
-	struct str text = { 0 };
-	struct err err = { 0 };
-
-	ASSERT(!launch->attached);
-	if (launch->options->sample_bytes > 0)
-		str_add(&before->why, "the recording is sampled");
-	else if (before->why.length == 0 &&
-		 !file_write_all(launch->before_fd, before->blocks, bytes, &err))
-		str_add(&before->why, err.text);
-	launch->before_count = before->count;
-	glibc_heap_note(before, &text);
-	if (before->why.length > 0)
-		launch_tell(launch->options, "warning: what was allocated before is not %s",
-			    str_get(&before->why));
-	collector_process_say(&launch->collector_process, COLLECT_BEFORE,
-			      (pid_t)launch->options->attach_pid, str_get(&text));
-	str_fini(&text);
-	glibc_heap_fini(before);
-}
-
-static bool launch_attach(struct launch *launch, struct err *err)
-{
-	struct glibc_heap before = { 0 };
-	bool wanted = launch->options->sample_bytes == 0;
-
-	if (!launch_await(launch, err) ||
-	    !attacher_begin((pid_t)launch->options->attach_pid, str_get(&launch->library),
-			    launch->session, wanted ? &before : NULL, launch_hold, launch,
-			    &launch->figures, err)) {
-		glibc_heap_fini(&before);
-		return false;
-	}
-	launch_send_before(launch, &before);
-	launch->attached = launch->started = true;
-	launch->result->stop_ns = launch->figures.stop_ns;
-	launch_tell_attached(launch);
-	return true;
 }
 
 static void launch_tell_static(struct launch *launch, const struct err *err)
