@@ -340,7 +340,9 @@ static void take_feed(struct index_in *in, struct index_feed *feed, uint32_t cel
 	batch->exits_count = (uint32_t)exits;
 	batch->exits_capacity = exits;
 	take_batch_addresses(in, feed);
-	if (batch->count && (!batch->runs_count || !batch->jumps_count))
+	if (batch->runs_count > batch->count || batch->jumps_count > batch->count ||
+	    (batch->count && (!batch->runs_count || !batch->jumps_count || batch->runs[0].at ||
+			      batch->jumps[0].at)))
 		in->bad = true;
 }
 
@@ -388,6 +390,8 @@ static void take_pair(struct index_in *in, struct index_pair *pair)
 	for (size_t i = 0; i < 2 * count; i++) {
 		uint64_t word = index_in_take_u64(in);
 
+		// One is a value, the next its address.
+		in->bad |= i % 2 == 0 && live_table_cell(word) >= pair->cells->cells_count;
 		spill_put(&pair->never, &word, sizeof word);
 	}
 	pair->never_count = count;
