@@ -64,6 +64,7 @@ static bool lifetime_of(struct detailing *detailing, const struct index_scan_ste
 {
 	uint64_t begin_ns;
 
+	ASSERT(step->begin > 0 && step->begin < step->step);
 	if (!index_clock_time(detailing->clock, detailing->index, step->begin, &begin_ns,
 			      detailing->err)) {
 		detailing->failed = true;
@@ -78,6 +79,7 @@ static bool keep_lifetime(struct detailing *detailing, struct group_state *state
 {
 	uint64_t at = state->detail->lifetimes++;
 
+	ASSERT(state->detail);
 	if (state->bins && lifetime_ns >> detailing->shift < BINS)
 		state->bins[lifetime_ns >> detailing->shift]++;
 	if (!state->lifetimes)
@@ -101,6 +103,7 @@ static void move_level(struct group_state *state, const struct index_scan_step *
 	}
 	state->level.count++;
 	state->level.bytes += step->amount.bytes;
+	// Later and as high is not a new peak: the edge of the first is kept.
 	if (state->level.bytes > detail->peak_bytes) {
 		detail->peak_bytes = state->level.bytes;
 		detail->peak_count = state->level.count;
@@ -116,6 +119,7 @@ static void move_level(struct group_state *state, const struct index_scan_step *
 // `above`: by how much it is longer than the target's lowest.
 static void put_into(struct target *target, uint64_t above)
 {
+	ASSERT(!target->found);
 	if (!target->keeping && above >> target->shift < BINS)
 		target->bins[above >> target->shift]++;
 	else if (target->keeping && above >> target->shift == 0 && target->kept < BINS)
@@ -128,6 +132,7 @@ static bool detail_step(void *context, const struct index_scan_step *step)
 	struct group_state *state;
 	uint64_t lifetime_ns;
 
+	ASSERT(detailing->state_of[step->group] > 0);
 	state = &detailing->states[detailing->state_of[step->group] - 1];
 	if (!detailing->counting)
 		move_level(state, step);
@@ -153,6 +158,8 @@ static void sort_lifetimes(struct window_detail *detail, uint64_t *lifetimes)
 	if (count == 0)
 		return;
 	qsort(lifetimes, count, sizeof *lifetimes, mem_compare_u64);
+	// Nearest rank, from 0: of 4 lifetimes the median is the second (3 / 2), of 100 the 99th
+	// percentile is number 98 (99 * 99 / 100). begin_counting asks for the same ranks.
 	detail->lifetime_median_ns = lifetimes[(count - 1) / 2];
 	detail->lifetime_p99_ns = lifetimes[(count - 1) * 99 / 100];
 }
@@ -164,11 +171,14 @@ static bool narrow(struct target *target, uint64_t keep_max)
 {
 	uint64_t bin = 0;
 
+	ASSERT(target->bins && !target->found);
 	if (target->keeping) {
 		qsort(target->bins, target->kept, sizeof *target->bins, compare_kept);
 		target->low += target->rank < target->kept ? target->bins[target->rank] : 0;
 		return target->found = true;
 	}
+	// The rank is made relative to the bin: with 5, 7 and 9 lifetimes in the first bins, rank
+	// 10 is number 5 of bin 1.
 	while (bin + 1 < BINS && target->rank >= target->bins[bin])
 		target->rank -= target->bins[bin++];
 	target->low += bin << target->shift;
@@ -219,6 +229,7 @@ static bool begin_counting(const struct detailing *detailing, struct window_deta
 {
 	bool found = true;
 
+	ASSERT(detailing->counting);
 	for (size_t i = 0; i < count; i++) {
 		struct group_state *state = &detailing->states[i];
 		uint64_t last = details[i].lifetimes - 1;
@@ -255,6 +266,7 @@ static bool count_lifetimes(struct detailing *detailing, struct window_detail *d
 {
 	bool ok = true, all;
 
+	ASSERT(scan->visit == detail_step);
 	detailing->counting = true;
 	all = !begin_counting(detailing, details, count);
 	while (ok && !all) {
@@ -312,6 +324,7 @@ static bool begin_half(struct half *half, const struct detailing *whole,
 	struct heap_amount *levels =
 		index_scan_levels(whole->index, query, from, scan->groups_count, err);
 
+	ASSERT(from <= to && query->from <= from && to <= query->to);
 	*half = (struct half){ .scan = *scan, .detailing = *whole, .details = details };
 	half->scan.from = from;
 	half->scan.to = to;
@@ -346,6 +359,7 @@ static bool join_detail(const struct group_state *state, struct window_detail *d
 {
 	uint64_t count = detail->lifetimes, added = more->lifetimes;
 
+	ASSERT(more->group == detail->group);
 	if (more->peak_bytes > detail->peak_bytes) {
 		detail->peak_bytes = more->peak_bytes;
 		detail->peak_count = more->peak_count;
@@ -407,6 +421,9 @@ static bool detail_in_halves(struct detailing *detailing, const struct index_sca
 	struct half halves[2];
 	bool ok;
 
+	ASSERT(query->from <= query->to);
+	// Rounded down to a block, which both halves would have to decode otherwise. A window
+	// within one block is all in the second half.
 	if (middle < query->from)
 		middle = query->from;
 	for (size_t i = 0; i < count; i++)
@@ -524,6 +541,7 @@ static bool by_postings(struct detailing *detailing, const struct window_query *
 	bool ok = index_peaks(detailing->index, detailing->clock, query, details, batch->count,
 			      detailing->state_of, batch->groups_count, done, err);
 
+	ASSERT(query->peaks_only && batch->lifetimes == NULL);
 	for (size_t i = 0; i < batch->count; i++)
 		same[i] = detailing->state_of[details[i].group] - 1;
 	for (size_t i = 0; i < batch->count; i++) {
@@ -601,6 +619,7 @@ static bool ask_batch(struct detailing *detailing, const struct window_query *qu
 {
 	bool ok;
 
+	ASSERT(batch->count > 0 && batch->count < UINT32_MAX);
 	for (size_t i = 0; i < batch->count; i++)
 		detailing->state_of[batch->details[i].group] = (uint32_t)i + 1;
 	ok = query->peaks_only && !query->by_size ? by_postings(detailing, query, batch, err)
@@ -630,6 +649,7 @@ static bool ask_batches(struct detailing *detailing, const struct window_query *
 			if (bytes > room)
 				break;
 		}
+		ASSERT(end > begin && end <= all->count);
 		batch.count = end - begin;
 		ok = ask_batch(detailing, query, &batch, err);
 	}

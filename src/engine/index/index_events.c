@@ -28,6 +28,7 @@ struct column {
 
 static inline void column_put(struct column *column, uint64_t value)
 {
+	ASSERT(column->filled < PACK_GROUP);
 	column->values[column->filled++] = value;
 	if (column->filled < PACK_GROUP)
 		return;
@@ -52,6 +53,8 @@ static uint8_t *put_numbers(uint8_t *at, const struct index_batch *batch, struct
 	for (uint32_t i = 0; i < batch->count; i++) {
 		uint32_t number = pack_words_number(words, batch->ops[i]);
 
+		// Words are written once more than they are numbered: in 65,536 steps up to 8,208
+		// of them pay.
 		if (number == PACK_WORDS_MAX || words->count > batch->count / 8 + 16)
 			return NULL;
 		column_put(&column, number);
@@ -90,6 +93,7 @@ static uint8_t *put_lives(uint8_t *at, const struct index_batch *batch, bool by_
 	struct column column = { .at = at };
 	uint64_t last = batch->first;
 
+	ASSERT(batch->count > 0);
 	for (uint32_t i = 0; i < batch->count; i++) {
 		uint64_t begin = batch->begins[i];
 
@@ -112,6 +116,7 @@ static uint8_t *put_jumps(uint8_t *at, const struct index_batch *batch)
 	uint64_t expected = 0;
 	uint32_t last_at = 0;
 
+	ASSERT(batch->jumps_count > 0 && batch->jumps[0].at == 0);
 	at += bits_put_varint(at, batch->jumps_count);
 	for (uint32_t i = 0; i < batch->jumps_count; i++) {
 		const struct index_run *jump = &batch->jumps[i];
@@ -137,6 +142,7 @@ size_t index_events_put(uint8_t *out, const struct index_batch *batch, struct pa
 	uint8_t *first = out + sizeof head, *at = put_numbers(first, batch, words);
 
 	ASSERT(batch->count > 0);
+	ASSERT(batch->jumps_count <= batch->count);
 	if (!at) {
 		at = put_words(first, batch);
 		words->count = 0;
@@ -157,6 +163,7 @@ size_t index_events_put(uint8_t *out, const struct index_batch *batch, struct pa
 
 static uint32_t group_of(uint32_t count, uint32_t first)
 {
+	ASSERT(first <= count);
 	return count - first < PACK_GROUP ? count - first : PACK_GROUP;
 }
 
@@ -173,6 +180,7 @@ static bool take_in_range(const uint8_t **at, const uint8_t *end, const struct r
 {
 	uint32_t here = group_of(range->all, *first);
 
+	ASSERT(range->from < range->to && range->to <= range->all);
 	for (; *first + here <= range->from; here = group_of(range->all, *first)) {
 		if (!pack_skip_group(at, end, here))
 			return false;
@@ -243,6 +251,7 @@ bool index_events_take_some(const uint8_t *bytes, const struct index_events_head
 	uint64_t most = 0;
 	bool ok;
 
+	ASSERT(from + (uint64_t)count <= head->count);
 	if (head->words_count > 0) {
 		// A number that is none has a word that is too high.
 		memset(words, 0xff, sizeof words);
@@ -266,6 +275,7 @@ struct source {
 
 static inline uint64_t source_next(struct source *source)
 {
+	ASSERT(source->here <= source->count);
 	if (source->here == source->count) {
 		source->count = group_of(source->left, 0);
 		source->left -= source->count;
@@ -330,6 +340,9 @@ bool index_events_take_ends(const uint8_t *bytes, const struct index_events_head
 	uint32_t ended = source.left, known = 0, places = 0;
 	uint64_t last = first;
 
+	// Without a branch: each step is noted at the next free place, and the place is taken only
+	// by a step that ends something. `ends` has room for one more, for the steps after the
+	// last.
 	for (uint32_t i = 0; i < head->count; i++) {
 		ends[places].at = i;
 		places += ops[i] & 1;

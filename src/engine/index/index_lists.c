@@ -84,6 +84,7 @@ static bool visit_chunk(struct index *index, uint64_t number, const uint32_t *nu
 	uint8_t *bytes;
 	bool ok;
 
+	ASSERT(number < index->files.chunks_count);
 	if (chunk->first_mark > index->files.posts_marks_count ||
 	    marks > index->files.posts_marks_count - chunk->first_mark ||
 	    chunk->sites_size > index->files.posts_sites.size)
@@ -130,6 +131,7 @@ uint32_t index_stretches_in(const struct index *index, uint64_t chunk)
 	uint64_t steps = index->steps_end - first < size ? index->steps_end - first : size;
 
 	ASSERT(first < index->steps_end);
+	ASSERT(chunk < UINT64_MAX >> shape->chunk_log2);
 	return (uint32_t)((steps - 1) >> shape->stretch_log2) + 1;
 }
 
@@ -240,6 +242,8 @@ static bool load_list(void *context, uint32_t number, const struct index_posts *
 		.step = loading->filled,
 		.size = size,
 		.number = number,
+		// One more than there are: begin_list takes the first by index_list_next, which
+		// counts down.
 		.left = entry->count + 1,
 		.several = entry->form == INDEX_POSTS_SEVERAL,
 		.first = first,
@@ -281,6 +285,7 @@ bool index_lists_load(struct index_lists *lists, struct index *index, const uint
 {
 	struct loading loading = { .lists = lists, .index = index, .chunk = chunk };
 
+	ASSERT(chunk < index->files.chunks_count);
 	return load_lists(&loading, numbers, err);
 }
 
@@ -302,6 +307,7 @@ bool index_lists_mark(struct index *index, const uint32_t *numbers, uint64_t fro
 				   .most = ((to - 1) >> block_log2) + 1 };
 	bool ok = true;
 
+	ASSERT(from < to);
 	for (uint64_t chunk = from >> chunk_log2; ok && chunk << chunk_log2 < to; chunk++) {
 		loading.chunk = chunk;
 		ok = load_lists(&loading, numbers, err);

@@ -40,6 +40,7 @@ static bool is_bad(const struct following *follow)
 
 static bool load_next(struct following *follow)
 {
+	ASSERT(follow->block_number <= follow->index->files.blocks_count);
 	if (follow->block_number == follow->index->files.blocks_count)
 		return is_bad(follow);
 	if (!index_go_on(follow->index, follow->err) ||
@@ -58,6 +59,7 @@ static bool find_step(struct following *follow, uint64_t event)
 	uint64_t number;
 	uint32_t at;
 
+	ASSERT(event != UINT64_MAX);
 	do {
 		if (follow->at == block->count && !load_next(follow))
 			return false;
@@ -88,6 +90,7 @@ static bool tell_end(struct following *follow, const struct trace_event *event, 
 	struct lives_block block;
 	struct cells_cell cell;
 
+	ASSERT(effect & EFFECT_ENDS);
 	if (!find_step(follow, event->number))
 		return false;
 	if (follow->op == 0)
@@ -125,6 +128,7 @@ static bool tell_begin(struct following *follow, const struct trace_event *event
 		.moved = effect & EFFECT_MOVES,
 	};
 
+	ASSERT(effect & EFFECT_BEGINS);
 	if (!find_step(follow, event->number))
 		return false;
 	if (follow->op < 2 || follow->op & 1)
@@ -170,6 +174,7 @@ bool index_lives(struct index *index, struct reader *reader, const struct lives_
 	bool ok = true;
 
 	ASSERT(index_lives_knows(index));
+	ASSERT(watcher && over);
 	reader_rewind(reader);
 	while (ok && item != READER_END) {
 		item = reader_runs_next(&runs);

@@ -60,6 +60,7 @@ static void walk_posting(struct walking *walking, const struct site_posting *pos
 {
 	struct window_detail *detail = walking->detail;
 
+	ASSERT(walking->from <= walking->to);
 	if (posting->step >= walking->to)
 		return;
 	move(&walking->level, posting);
@@ -86,6 +87,8 @@ static void walk_sums(struct walking *walking, const struct site_run *run)
 	uint64_t high = walking->level.bytes + (uint64_t)run->skip.bytes_max;
 
 	ASSERT(run->summed);
+	// The level before the run is kept with it, so that look_closer can go through the run's
+	// postings from there, and only through those.
 	if (high > detail->peak_bytes) {
 		detail->peak_bytes = high;
 		walking->peak_run = run;
@@ -122,6 +125,7 @@ static bool look_closer(struct walking *walking, const struct site_runs *runs, s
 	if (walking->peak_run) {
 		struct heap_amount level = walking->peak_level;
 
+		ASSERT(walking->peak_run->summed);
 		if (!load_run(walking, walking->peak_run, err))
 			return false;
 		for (uint32_t i = 0; i < walking->peak_run->count; i++) {
@@ -160,6 +164,7 @@ static void reach(struct walking *walking)
 {
 	struct window_detail *detail = walking->detail;
 
+	ASSERT(detail->peak_edge == 0 || detail->peak_edge >= walking->from);
 	if (detail->peak_edge != 0)
 		return;
 	detail->peak_edge = walking->from;
@@ -235,6 +240,7 @@ static bool peak_of_site(struct site_reading *reading, struct index_clock *clock
 	struct bits_sums sums;
 	bool ok;
 
+	ASSERT(from <= to && site < index->cells.sites_count);
 	*detail = (struct window_detail){ .group = detail->group };
 	if (exit_of(index, site)->step < from) {
 		detail->peak_edge = from;
@@ -315,6 +321,7 @@ static bool gather(struct merge *merge, uint32_t source, uint64_t end, struct er
 	struct member *member = &merge->members[source];
 	const struct site_runs *runs = &member->runs;
 
+	ASSERT(source < merge->members_count);
 	for (; member->next < runs->count && runs->list[member->next].chunk < end; member->next++) {
 		const struct site_run *run = &runs->list[member->next];
 		struct site_posting *list = make_room(merge, run->count + (size_t)1);
@@ -339,6 +346,7 @@ static bool gather(struct merge *merge, uint32_t source, uint64_t end, struct er
 // The ends of members' processes from one step to another.
 static void gather_exits(struct merge *merge, uint64_t begin, uint64_t end)
 {
+	ASSERT(begin < end);
 	for (uint32_t i = 0; i < merge->members_count; i++) {
 		uint64_t step = exit_of(merge->index, merge->members[i].site)->step;
 
@@ -377,6 +385,7 @@ static void sweep(struct merge *merge)
 		const struct site_posting *posting = &merge->list[i];
 		struct member *member = &merge->members[posting->source];
 
+		// What the site has now goes with its process, whatever its blocks were.
 		if (posting->exit) {
 			level->count -= member->level.count;
 			level->bytes -= member->level.bytes;
@@ -407,6 +416,7 @@ static bool merge_members(struct merge *merge, struct err *err)
 	uint64_t begin = merge->from, end;
 
 	for (bool first = true; first || begin < merge->to; first = false, begin = end) {
+		ASSERT(begin >= merge->from);
 		end = ((begin >> log2) + 1) << log2;
 		if (end >> log2 >= merge->index->files.chunks_count)
 			end = WINDOW_NEVER;

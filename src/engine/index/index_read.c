@@ -84,6 +84,7 @@ size_t index_room(const struct index *index, uint64_t share, size_t each)
 {
 	uint64_t memory = index->memory_bytes ? index->memory_bytes : UINT64_C(256) << 20;
 
+	ASSERT(share > 0 && each > 0);
 	return (size_t)(memory / share / each) + 1;
 }
 
@@ -98,6 +99,7 @@ static uint32_t steps_of_block(const struct index *index, uint64_t number)
 	uint64_t first = number << index->shape.block_log2;
 	uint64_t left = index->steps_end - first;
 
+	ASSERT(number < index->files.blocks_count);
 	return left >> index->shape.block_log2 ? 1u << index->shape.block_log2 : (uint32_t)left;
 }
 
@@ -143,6 +145,7 @@ static bool read_block(struct index *index, uint64_t number, struct index_block 
 {
 	const struct index_block_entry *entry = &index->files.blocks[number];
 
+	ASSERT(number < index->files.blocks_count);
 	if (!index_go_on(index, err))
 		return false;
 	if (!is_sound(index, entry))
@@ -161,6 +164,7 @@ bool index_block_part(struct index *index, uint64_t first, uint32_t count,
 	uint64_t number = first >> index->shape.block_log2;
 	struct index_events_head head;
 
+	ASSERT(count > 0);
 	if (!read_block(index, number, block, err))
 		return false;
 	ASSERT(first - block->first + count <= block->count);
@@ -270,6 +274,7 @@ static const struct index_clock_block *times_of(struct index_clock *clock, struc
 		clock->blocks_count = index->files.blocks_count;
 		clock->blocks = mem_alloc(clock->blocks_count + 1, sizeof(void *));
 	}
+	ASSERT(number < clock->blocks_count);
 	if (clock->blocks[number])
 		return clock->blocks[number];
 	if (!is_sound(index, &index->files.blocks[number]) ||
@@ -297,6 +302,8 @@ static const struct index_clock_block *times_of(struct index_clock *clock, struc
 static const struct index_run *find_run(const struct index_clock_block *block, uint32_t at,
 					unsigned shift)
 {
+	// With 65,536 steps a part has 256: a block of 40 changes of the time has most parts with
+	// none, where low and high are one apart at once.
 	uint32_t low = block->coarse[at >> shift], high = block->coarse[(at >> shift) + 1] + 1;
 
 	while (high - low > 1) {
@@ -315,6 +322,7 @@ bool index_clock_time(struct index_clock *clock, struct index *index, uint64_t s
 {
 	const struct index_clock_block *block;
 
+	ASSERT(index->steps_end > 0);
 	if (step >= index->steps_end)
 		step = index->steps_end - 1;
 	block = times_of(clock, index, step >> index->shape.block_log2, err);
@@ -330,6 +338,7 @@ static size_t block_at(const struct index *index, uint64_t time_ns)
 {
 	size_t upto = RISING_UPTO(index->files.blocks, index->files.blocks_count, time_ns, time_ns);
 
+	ASSERT(index->files.blocks_count > 0);
 	return upto ? upto - 1 : 0;
 }
 
@@ -380,6 +389,7 @@ bool index_edges_next(struct index_edges *edges, struct index *index, uint64_t t
 	size_t count = index->files.blocks_count;
 	bool anew = edges->count == 0 || time_ns < edges->last_ns;
 
+	ASSERT(!edges->count || edges->number < count);
 	if (anew || (edges->number + 1 < count && blocks[edges->number + 1].time_ns <= time_ns))
 		if (!load_edges(edges, index, block_at(index, time_ns), err))
 			return false;
@@ -399,6 +409,7 @@ bool index_number(struct index *index, uint64_t step, uint64_t *number, struct e
 		index_block_load(index, step >> index->shape.block_log2, INDEX_JUMPS, &block, err);
 	const struct index_run *last = block.jumps;
 
+	ASSERT(step < index->steps_end);
 	for (uint32_t i = 0; ok && i < block.jumps_count && block.jumps[i].at <= step - block.first;
 	     i++)
 		last = &block.jumps[i];

@@ -41,6 +41,7 @@ static bool find_entry(struct index *index, const struct index_chunk *chunk, uin
 	uint32_t low = (uint32_t)RISING_UPTO(marks, all, site, site);
 	uint64_t begin, end;
 
+	ASSERT(site > 0 && site < index->cells.sites_count);
 	if (low == 0)
 		return false;
 	begin = marks[low - 1].sites_at;
@@ -96,6 +97,7 @@ static bool add_stretches(struct index *index, uint64_t number, uint32_t site,
 	bool ok = index_stretches_read(index, number, entry, stretches, err);
 	unsigned log2 = index->shape.stretch_log2;
 
+	ASSERT(entry->form == INDEX_POSTS_BUSY);
 	for (uint32_t i = 0; ok && i < count; i++) {
 		uint64_t begin = first + ((uint64_t)i << log2), end = begin + (1u << log2);
 		struct site_run run = { .chunk = first,
@@ -131,6 +133,7 @@ static bool add_runs(struct index *index, uint64_t chunk, const struct index_pos
 				.several = entry->form == INDEX_POSTS_SEVERAL };
 	bool ok = count > 0 && entry->end - entry->at <= UINT32_MAX;
 
+	ASSERT(entry->form != INDEX_POSTS_BUSY);
 	if (summed > 1) {
 		head = summed * sizeof *skips;
 		ok = ok && entry->end - entry->at >= head;
@@ -180,6 +183,7 @@ static bool add_runs(struct index *index, uint64_t chunk, const struct index_pos
 bool index_runs_find(struct index *index, uint32_t site, uint64_t from, uint64_t to,
 		     struct site_runs *runs, struct err *err)
 {
+	ASSERT(from <= to && runs->count == 0);
 	for (uint64_t number = from >> index->shape.chunk_log2;
 	     number < index->files.chunks_count && number << index->shape.chunk_log2 < to;
 	     number++) {
@@ -211,6 +215,7 @@ static bool read_stretch(struct site_reading *reading, const struct site_run *ru
 	uint64_t first = run->until + 1 - size, left = index->steps_end - first;
 	uint32_t found = 0;
 
+	ASSERT(run->busy && run->until + 1 >= UINT64_C(1) << index->shape.stretch_log2);
 	if (stretch->count == 0 || stretch->first != first) {
 		stretch->count = 0;
 		if (!index_block_part(index, first, (uint32_t)(left < size ? left : size), stretch,
@@ -247,6 +252,7 @@ static bool read_list(struct index *index, const struct site_run *run, struct si
 	};
 	bool ok = vault_read(&index->files.posts, run->at, bytes, run->size, err);
 
+	ASSERT(!run->busy && run->count > 0);
 	for (uint32_t i = 0; ok && i < run->count; i++) {
 		ok = index_list_next(&at, err);
 		list[i].step = at.step;

@@ -165,6 +165,7 @@ static void put_times(struct index_store *store, const struct index_batch *batch
 	uint32_t last_at = 0;
 	uint64_t last = batch->runs[0].value;
 
+	ASSERT(batch->runs_count > 0);
 	entry->times_at = store->files->times.size;
 	entry->time_ns = last;
 	at += bits_put_varint(at, batch->runs_count - 1);
@@ -204,6 +205,7 @@ static void put_address(struct index_store *store, unsigned of, uint64_t address
 	uint32_t block = 1u << store->shape.sparse_log2;
 	uint32_t waiting = index_store_waiting(store, of);
 
+	ASSERT(of < INDEX_ADDRESSES);
 	if (!store->addresses[of])
 		store->addresses[of] = mem_alloc(block, sizeof **store->addresses);
 	store->addresses[of][waiting ? waiting - 1 : block - 1] = address;
@@ -293,6 +295,8 @@ static void level_step(struct index_store *store, uint64_t time_ns)
 {
 	struct index_level *level = &store->building[0];
 
+	// An entry begins with the level before its first step, which is the highest of it where
+	// that step frees.
 	if (store->building_count[0]++ == 0)
 		*level = (struct index_level){ .bytes_max = store->level.bytes,
 					       .bytes_min = store->level.bytes,
@@ -341,6 +345,7 @@ static struct heap_amount *process_of(struct index_store *store, process_id proc
 static void begin_one(struct index_store *store, uint64_t step, uint32_t id, uint64_t size,
 		      struct heap_amount *process)
 {
+	ASSERT(id > 0 && id < store->counts_capacity);
 	store->counts[id].begun++;
 	store->counts[id].alive++;
 	process->count++;
@@ -357,6 +362,7 @@ static void begin_one(struct index_store *store, uint64_t step, uint32_t id, uin
 static void end_one(struct index_store *store, uint64_t step, uint32_t id, uint64_t begin,
 		    uint64_t size, struct heap_amount *process, const uint64_t **addresses)
 {
+	ASSERT(id > 0 && id < store->counts_capacity);
 	// An orphan.
 	if (begin == 0) {
 		store->counts[id].begun++;
@@ -487,11 +493,13 @@ struct site_sums {
 static void sum_sites(const struct cells *cells, const struct index_count *counts, uint32_t keys,
 		      uint32_t first, uint32_t end, struct site_sums *sites)
 {
+	ASSERT(first < end);
 	memset(sites, 0, (end - first) * sizeof *sites);
 	for (uint32_t id = 1; id < keys; id++) {
 		struct cells_cell cell = cells_cell(cells, id);
 		struct bits_sums *sum;
 
+		// Also true of a site before `first`: the difference wraps to far above.
 		if (cell.site - first >= end - first)
 			continue;
 		sum = &sites[cell.site - first].sums;
@@ -511,6 +519,7 @@ static size_t put_sites(uint8_t *out, const struct site_sums *sites, uint32_t co
 {
 	uint64_t columns[BITS_COLUMNS_MAX][BITS_GROUP] = { { 0 } };
 
+	ASSERT(count > 0 && count <= BITS_GROUP);
 	for (uint32_t i = 0; i < count; i++) {
 		const struct bits_sums *sums = &sites[i].sums;
 		uint64_t size = sites[i].size;
@@ -641,8 +650,12 @@ void index_store_over(struct index_store *store)
 {
 	uint32_t keys = cells_seen(store);
 
+	ASSERT(!store->never_counts);
 	snapshot_cells(store, keys);
 	snapshot_sites_now(store, keys);
+	// Of all cells: of those that no step had yet there may be more than there are counts.
+	if (store->counts_capacity < store->table->cells_count)
+		index_store_counts(store, store->table->cells_count);
 	store->never_counts =
 		mem_alloc_table(store->counts_capacity + 1, sizeof *store->never_counts);
 	store->never_values =
@@ -653,6 +666,8 @@ void index_store_never(struct index_store *store, uint64_t value, uint64_t addre
 {
 	uint32_t block = 1u << store->shape.sparse_log2;
 
+	ASSERT(store->never_counts);
+	ASSERT(live_table_cell(value) < store->counts_capacity);
 	store->never_values[store->never_count++ % block] = value;
 	if (store->never_count % block == 0)
 		index_never_write(store->files, store->never_values, block);
