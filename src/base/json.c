@@ -93,31 +93,6 @@ void json_array_end(struct json *json)
 	end(json, "]");
 }
 
-size_t json_utf8_length(const unsigned char *at, size_t left)
-{
-	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	uint32_t code;
-	size_t length;
-
-	ASSERT(left > 0);
-	if (at[0] < 0x80)
-		return 1;
-	if (at[0] < 0xc2 || at[0] > 0xf4)
-		return 0;
-	length = at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : 4;
-	if (length > left)
-		return 0;
-	code = at[0] & (0xffu >> (length + 1));
-	for (size_t i = 1; i < length; i++) {
-		if ((at[i] & 0xc0) != 0x80)
-			return 0;
-		code = code << 6 | (at[i] & 0x3f);
-	}
-	if (code < least[length] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
-		return 0;
-	return length;
-}
-
 static void write_escaped(struct json *json, unsigned char c)
 {
 	static const char plain[] = "\"\\\b\f\n\r\t";
@@ -138,7 +113,7 @@ static void write_quoted(struct json *json, const char *bytes, size_t length)
 
 	sink_write(json->sink, "\"", 1);
 	while (at < length) {
-		size_t step = json_utf8_length(text + at, length - at);
+		size_t step = str_utf8_length(text + at, length - at);
 
 		if (step > 0 && text[at] >= 0x20 && text[at] != '"' && text[at] != '\\') {
 			at += step;

@@ -47,10 +47,6 @@ void json_null(struct json *json);
 void json_hex(struct json *json, uint64_t value);                  // "0x1f"
 void json_raw(struct json *json, const char *text, size_t length); // which is a document already
 
-// Length of the UTF-8 sequence at `at`, of at most `left` bytes, or 0 if what is there is not one
-// (RFC 3629).
-size_t json_utf8_length(const unsigned char *at, size_t left);
-
 // A key and its value in one call.
 void json_kv_u64(struct json *json, const char *key, uint64_t value);
 void json_kv_u64_if(struct json *json, const char *key, bool known, uint64_t value); // else null

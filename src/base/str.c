@@ -87,6 +87,43 @@ void str_add_digits(struct str *str, uint64_t value)
 	str_add_bytes(str, at, (size_t)(digits + sizeof digits - at));
 }
 
+size_t str_utf8_length(const unsigned char *at, size_t left)
+{
+	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	uint32_t code;
+	size_t length;
+
+	ASSERT(left > 0);
+	if (at[0] < 0x80)
+		return 1;
+	if (at[0] < 0xc2 || at[0] > 0xf4)
+		return 0;
+	length = at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : 4;
+	if (length > left)
+		return 0;
+	code = at[0] & (0xffu >> (length + 1));
+	for (size_t i = 1; i < length; i++) {
+		if ((at[i] & 0xc0) != 0x80)
+			return 0;
+		code = code << 6 | (at[i] & 0x3f);
+	}
+	if (code < least[length] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
+		return 0;
+	return length;
+}
+
+void str_add_utf8(struct str *str, const char *text, size_t length)
+{
+	size_t step;
+
+	for (; length > 0; text += step, length -= step) {
+		size_t whole = str_utf8_length((const unsigned char *)text, length);
+
+		step = whole > 0 ? whole : 1;
+		str_add_bytes(str, whole > 0 ? text : "\xef\xbf\xbd", whole > 0 ? whole : 3);
+	}
+}
+
 void str_add_hex(struct str *str, const uint8_t *bytes, size_t length)
 {
 	for (size_t i = 0; i < length; i++) {

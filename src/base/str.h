@@ -28,6 +28,14 @@ void str_add(struct str *str, const char *text);
 void str_add_bytes(struct str *str, const void *bytes, size_t length);
 void str_add_char(struct str *str, char c);
 
+// Append a text of which bytes that are not UTF-8 become U+FFFD each, for readers that refuse them:
+// the three bytes "a\xff" "b" make five.
+void str_add_utf8(struct str *str, const char *text, size_t length);
+
+// Length of the UTF-8 sequence at `at`, of at most `left` bytes, or 0 if what is there is not one
+// (RFC 3629).
+size_t str_utf8_length(const unsigned char *at, size_t left);
+
 // Append a word, quoted where a shell would read it as anything else.
 void str_add_shell(struct str *str, const char *word);
 

@@ -13,7 +13,6 @@
 // a new build.
 #include "export/rowset.h"
 
-#include "base/json.h"
 #include "base/mem.h"
 #include "engine/replay/weight.h"
 #include "export/events.h"
@@ -95,22 +94,14 @@ void rowset_trace_name(const struct reader *reader, char out[static 33])
 
 // ---- cells ----
 
-// The number of a text; bytes that are not UTF-8 are U+FFFD, since readers refuse them: of the
-// three bytes "a\xff" "b" that makes five.
+// The number of a text.
 static uint32_t number_of(struct rowset *rows, const char *text)
 {
 	struct str clean = { 0 };
-	size_t left = text ? strlen(text) : 0;
 	uint32_t number;
 
-	while (left > 0) {
-		size_t length = json_utf8_length((const unsigned char *)text, left);
-		size_t step = length ? length : 1;
-
-		str_add_bytes(&clean, length ? text : "\xef\xbf\xbd", length ? length : 3);
-		text += step;
-		left -= step;
-	}
+	if (text)
+		str_add_utf8(&clean, text, strlen(text));
 	number = string_table_add(&rows->texts, str_get(&clean));
 	str_fini(&clean);
 	return number;

@@ -1,7 +1,7 @@
 #include "sql/place.h"
 
-#include "base/json.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "os/now.h"
 
 #include <ctype.h>
@@ -75,7 +75,7 @@ const char *place_line(const char *said, size_t length, char line[static PLACE_L
 	size_t end = 0;
 
 	while (end < length && at[end] && at[end] != '\n' && end < PLACE_LINE - 1) {
-		size_t bytes = json_utf8_length(at + end, length - end);
+		size_t bytes = str_utf8_length(at + end, length - end);
 		bool shown = at[end] >= ' ' && at[end] != 127;
 
 		if (bytes == 0 || bytes > PLACE_LINE - 1 - end)

@@ -381,7 +381,7 @@ def hostile():
 @test
 def names_with_anything_in_them_stay_what_they_are_in_xml_json_and_commands():
     text = verdict(hostile(), "--max-peak", "5", "--junit", "out.xml", "--sarif", "out.sarif",
-                   "--annotate", "github", code=1, errors="replace")
+                   "--annotate", "github", code=1)
     name = "<é&\"'>]]>??\n\ufffd?"
     suite = suite_of()
     equal("./app " + name, suite.get("name"))
@@ -394,6 +394,8 @@ def names_with_anything_in_them_stay_what_they_are_in_xml_json_and_commands():
     lines = [line for line in text.split("\n") if line.startswith("::error ")]
     equal(1, len(lines), "a line feed in a name begins no command")
     check(lines[0].startswith("::error file=/src/a b%2Cc%3Ad%25<é&"), lines[0])
+    check("\ufffd\uffff" in lines[0], "a byte that is no UTF-8")
+    check("\ufffd\uffff" in verdict(hostile(), "--max-peak", "5", "--markdown", code=1))
 
 
 @test

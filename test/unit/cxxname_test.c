@@ -71,6 +71,7 @@ static const struct {
 	{ "std::map<int, X, std::less<int>, std::allocator<std::pair<int const, X> > >::at(int)",
 	  80, "std::map<int, X>::at(int)" },
 	{ "evil\033[31mred\n\x7f\xc2\x9b", 40, "evil?[31mred???" },
+	{ "gr\xfc\xdf\x65 \xc3\xa9", 40, "gr\xef\xbf\xbd\xef\xbf\xbd\x65 \xc3\xa9" },
 	{ "Größe", 8, "Größe" },
 };
 

@@ -305,14 +305,15 @@ static void shorten_in_steps(const char *text, size_t width, struct str *out)
 
 void cxxname_shorten(const char *text, size_t width, struct str *out)
 {
-	struct str simple = { 0 };
+	struct str clean = { 0 }, simple = { 0 };
 
-	simplify(text, &simple);
+	str_add_utf8(&clean, text, strlen(text));
+	simplify(str_get(&clean), &simple);
 	if (width < 8)
 		width = 8;
 	if (cxxname_columns(str_get(&simple)) <= width)
 		str_add(out, str_get(&simple));
 	else
 		shorten_in_steps(str_get(&simple), width, out);
-	str_fini(&simple);
+	STR_FINI(&clean, &simple);
 }

@@ -14,7 +14,8 @@ const char *cxxname_base(const char *text, size_t *length);
 // Append `text` to `out` in at most `width` columns (at least 8). Long spellings of the standard
 // library's types and default template arguments go first; what is still too long loses its
 // return type, its parameters, its template arguments, its outer namespaces, in this order.
-// Control characters become '?', for a name comes from a file that nobody vouches for.
+// Control characters become '?', and bytes that are not UTF-8 U+FFFD, for a name comes from a file
+// that nobody vouches for.
 void cxxname_shorten(const char *text, size_t width, struct str *out);
 
 // Columns that a UTF-8 text takes, counting one for each code point.

@@ -389,7 +389,7 @@ static void write_xml(struct sink *sink, const char *text)
 	for (; left; text += length, left -= length) {
 		unsigned char c = (unsigned char)*text;
 
-		length = json_utf8_length((const unsigned char *)text, left);
+		length = str_utf8_length((const unsigned char *)text, left);
 		if (strchr("<>&\"\n\t\r", c))
 			sink_format(sink, "&#%d;", c);
 		else if (c < 0x20 || (c == 0xEF && strncmp(text, "\xEF\xBF\xBE", 2) == 0 &&

@@ -250,16 +250,20 @@ void check_markdown(const struct check_page *page, struct sink *sink)
 
 // ---- beside the source ----
 
-// A value of one of GitHub's workflow commands.
+// A value of one of GitHub's workflow commands. Its log is UTF-8, and so is what reads it.
 static void add_escaped(struct str *out, const char *text, bool property)
 {
-	for (; *text; text++) {
+	struct str clean = { 0 };
+
+	str_add_utf8(&clean, text, strlen(text));
+	for (text = str_get(&clean); *text; text++) {
 		if (*text == '%' || *text == '\r' || *text == '\n' ||
 		    (property && (*text == ':' || *text == ',')))
 			str_format(out, "%%%02X", (unsigned char)*text);
 		else
 			str_add_char(out, *text);
 	}
+	str_fini(&clean);
 }
 
 static void write_error(const struct check_page *page, const struct check_row *row,

@@ -66,21 +66,26 @@ void paper_field(struct paper *paper, enum paper_style style, const char *text, 
 }
 
 // Text[0..length) with control characters as '?': those of ASCII, and those of Unicode that a
-// terminal obeys too (U+0080 to U+009F, of two bytes).
+// terminal obeys too (U+0080 to U+009F, of two bytes). The rest is UTF-8, whatever the file had.
 static void add_safe(struct str *out, const char *text, size_t length)
 {
-	for (size_t i = 0; i < length; i++) {
+	struct str clean = { 0 };
+
+	str_add_utf8(&clean, text, length);
+	text = str_get(&clean);
+	for (size_t i = 0; i < clean.length; i++) {
 		unsigned char c = (unsigned char)text[i];
 
 		if (c < 0x20 || c == 0x7f) {
 			str_add_char(out, '?');
-		} else if (c == 0xc2 && i + 1 < length && (text[i + 1] & 0xe0) == 0x80) {
+		} else if (c == 0xc2 && (text[i + 1] & 0xe0) == 0x80) {
 			str_add_char(out, '?');
 			i++;
 		} else {
 			str_add_char(out, (char)c);
 		}
 	}
+	str_fini(&clean);
 }
 
 void paper_paragraph(struct paper *paper, enum paper_style style, const char *label,

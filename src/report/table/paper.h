@@ -43,5 +43,6 @@ void paper_paragraph(struct paper *paper, enum paper_style style, const char *la
 // "  … 12 more (-n 0 shows all)": of `count` rows that were left out.
 void paper_more(struct paper *paper, uint64_t count);
 
-// Text from a file that nobody vouches for, with control characters as '?', cut to `columns`.
+// Text from a file that nobody vouches for, with control characters as '?' and bytes that are not
+// UTF-8 as U+FFFD, cut to `columns`.
 void paper_foreign(struct paper *paper, enum paper_style style, const char *text, unsigned columns);

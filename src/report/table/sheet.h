@@ -186,7 +186,8 @@ struct sheet_cell sheet_get(struct sheet *sheet, const void *row,
 void sheet_add_plain(const struct sheet_column *column, const struct sheet_cell *cell,
 		     struct str *text);
 
-// The first `length` bytes of a text, or all of it, with nothing in it that is Markdown or HTML.
+// The first `length` bytes of a text, or all of it, with nothing in it that is Markdown or HTML, or
+// is not UTF-8.
 void sheet_write_markdown(struct sink *sink, const char *text, size_t length);
 
 // For people: a figure with its unit, appended; a sign where it is a change. `minus` is "-" or "−".

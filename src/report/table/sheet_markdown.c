@@ -19,17 +19,23 @@ struct sheet_grid {
 
 void sheet_write_markdown(struct sink *sink, const char *text, size_t length)
 {
-	for (size_t i = 0; i < length && text[i]; i++) {
-		unsigned char c = (unsigned char)text[i];
+	size_t left = strnlen(text, length), step;
 
+	for (size_t i = 0; i < left; i += step) {
+		unsigned char c = (unsigned char)text[i];
+		size_t whole = str_utf8_length((const unsigned char *)text + i, left - i);
+
+		step = whole > 0 ? whole : 1;
 		if (c != '"' && sink_entity(sink, text[i]))
 			continue;
 		if (c < ' ' || c == 0x7f)
 			sink_text(sink, "?");
 		else if (strchr("\\`*_[]|~#@", c))
 			sink_format(sink, "\\%c", c);
+		else if (whole > 0)
+			sink_write(sink, text + i, whole);
 		else
-			sink_write(sink, &c, 1);
+			sink_text(sink, "\xef\xbf\xbd"); // U+FFFD
 	}
 }
 
