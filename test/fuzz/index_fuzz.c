@@ -1,14 +1,18 @@
 // A damaged window index: no crash, and no wrong number.
 //
-// The index of a small trace is made once, and what the trace adds up to (whole.h) is kept in it.
-// An input changes bytes of its files: the first byte says how they are believed, then come changes
-// of six bytes (file, place, new byte). As they are, checksums stop them: then an answer is the
-// right one, or there is none. With checksums made right
-// again the numbers may be anything, but reading them must hurt nobody.
+// The indexes of two small traces are made once, and what each trace adds up to (whole.h) is kept in
+// them. One has all that can be wrong with a trace (frees of nothing, blocks on blocks), the other
+// nothing of it, so that its lives can be told (index_lives.h).
+//
+// An input changes bytes of the files of one: bit 0 of the first byte says how they are believed, bit
+// 1 which index it is; then come changes of six bytes (file, place, new byte). As they are, checksums
+// stop them: then an answer is the right one, or there is none. With checksums made right again the
+// numbers may be anything, but reading them must hurt nobody.
 #include "base/crc32c.h"
 #include "base/mem.h"
 #include "engine/index/index.h"
 #include "engine/index/index_ask.h"
+#include "engine/index/index_lives.h"
 #include "engine/index/index_moment.h"
 #include "engine/index/index_read.h"
 #include "engine/whole.h"
@@ -26,7 +30,19 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { FILES_MAX = 64, QUERIES = 6, EVENTS = 1500, STACKS = 9, BUCKETS = 9, GROUPS = 12 };
+#define ADDRESS(place) (UINT64_C(0x10000) + (place) * UINT64_C(64))
+
+enum {
+	FILES_MAX = 64,
+	QUERIES = 6,
+	EVENTS = 1500,
+	PLACES = 200, // of blocks
+	STACKS = 9,
+	BUCKETS = 9,
+	GROUPS = 12,
+	SCENES = 2,
+	ORDERLY = 1, // of the scenes
+};
 
 struct file {
 	char name[32];
@@ -34,7 +50,12 @@ struct file {
 	size_t size;
 };
 
-static struct {
+// What is told of lives, as sums.
+struct told {
+	uint64_t begins, ends, overs, mix;
+};
+
+static struct scene {
 	char folder[64], trace[96], index[96];
 	struct reader *reader;
 	struct index_identity identity;
@@ -43,7 +64,8 @@ static struct {
 	uint64_t steps_end;
 	struct window_result right[QUERIES];
 	struct heap_totals right_totals;
-} scene;
+	struct told right_lives; // of the orderly one
+} scenes[SCENES], *scene;
 
 static void must(bool holds, const char *what)
 {
@@ -61,7 +83,7 @@ static uint32_t by_stack(void *context, const struct window_cell *cell)
 
 static struct window_query query_of(unsigned i)
 {
-	uint64_t end = scene.steps_end;
+	uint64_t end = scene->steps_end;
 	struct window_query query = { .from = 1 + end * i / 16,
 				      .to = end - end * i / 9,
 				      .group = by_stack,
@@ -77,9 +99,33 @@ static struct window_query query_of(unsigned i)
 
 // ---- the trace, and what is true of it ----
 
-static void write_trace(void)
+// Make an event one that fits to what lives: a free of nothing is an allocation, one where a block
+// lives is its free, or now and then a realloc that moves it to a free place.
+static void make_orderly(struct trace_event *event, bool *alive, uint64_t dice)
 {
-	int fd = open(scene.trace, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	unsigned place = (unsigned)(dice % PLACES), other = (place + 1) % PLACES;
+	bool lives = alive[place];
+
+	event->kind = lives ? TRACE_FREE : TRACE_MALLOC;
+	alive[place] = !lives;
+	if (lives && dice % 7 == 0 && !alive[other]) {
+		event->kind = TRACE_REALLOC;
+		event->old_address = event->address;
+		event->address = ADDRESS(other);
+		alive[other] = true;
+	}
+	if (event->kind == TRACE_FREE) {
+		event->stack = 0;
+		event->size = 0;
+	} else {
+		event->stack = 1 + (stack_id)(dice >> 20) % STACKS;
+		event->size = 8 << (dice >> 50) % 4;
+	}
+}
+
+static void write_trace(bool orderly)
+{
+	int fd = open(scene->trace, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	const struct trace_info info = {
 		.tool = "", .host = "", .command = "", .directory = "", .options = ""
 	};
@@ -90,6 +136,7 @@ static void write_trace(void)
 	struct writer *writer = writer_new(fd, &info, &err);
 	const struct trace_vm vm = { .protection = 3, .flags = 0x22 };
 	uint64_t dice = 88172645463325252u;
+	bool alive[PLACES] = { false };
 
 	must(writer != NULL, err.text);
 	writer_add_process(writer, &process);
@@ -102,7 +149,7 @@ static void write_trace(void)
 		dice ^= dice << 13;
 		dice ^= dice >> 7;
 		dice ^= dice << 17;
-		event.address = 0x10000 + dice % 200 * 64;
+		event.address = ADDRESS(dice % PLACES);
 		if (dice >> 40 & 1) {
 			event.kind = TRACE_MALLOC;
 			event.stack = 1 + (stack_id)(dice >> 20) % STACKS;
@@ -113,6 +160,8 @@ static void write_trace(void)
 			event.address &= ~(uint64_t)4095;
 			event.size = 0x3000;
 			event.vm = &vm;
+		} else if (orderly) {
+			make_orderly(&event, alive, dice);
 		}
 		writer_event(writer, &event);
 	}
@@ -132,83 +181,150 @@ static int compare_files(const void *a, const void *b)
 // In the order of their names, so that an input means the same everywhere.
 static void load_files(void)
 {
-	DIR *dir = opendir(scene.index);
+	DIR *dir = opendir(scene->index);
 	struct dirent *entry;
 	struct err err = { 0 };
 	char path[160];
 
-	while ((entry = readdir(dir)) && scene.files_count < FILES_MAX) {
-		struct file *file = &scene.files[scene.files_count];
+	while ((entry = readdir(dir)) && scene->files_count < FILES_MAX) {
+		struct file *file = &scene->files[scene->files_count];
 		struct file_view view;
 
 		if (entry->d_name[0] == '.')
 			continue;
 		snprintf(file->name, sizeof file->name, "%.31s", entry->d_name);
-		snprintf(path, sizeof path, "%s/%s", scene.index, file->name);
+		snprintf(path, sizeof path, "%s/%s", scene->index, file->name);
 		must(file_view_open(&view, path, &err), err.text);
 		file->bytes = (uint8_t *)mem_copy_bytes(view.bytes, view.size);
 		file->size = view.size;
 		file_view_close(&view);
 		if (file->size > 0)
-			scene.files_count++;
+			scene->files_count++;
 		else
 			mem_free(file->bytes);
 	}
 	closedir(dir);
-	qsort(scene.files, scene.files_count, sizeof *scene.files, compare_files);
+	qsort(scene->files, scene->files_count, sizeof *scene->files, compare_files);
+}
+
+// ---- lives ----
+
+static bool is_known(const struct lives_block *block)
+{
+	return reader_process(scene->reader, block->process) &&
+	       reader_stack(scene->reader, block->stack);
+}
+
+static void mix(struct told *told, const struct lives_block *block)
+{
+	must(is_known(block), "a life of nobody");
+	told->mix = told->mix * 31 + block->address + block->size + block->number + block->stack;
+}
+
+static void told_begin(void *context, const struct lives_block *block)
+{
+	struct told *told = context;
+
+	told->begins++;
+	mix(told, block);
+}
+
+static void told_end(void *context, const struct lives_block *block, const struct lives_end *end)
+{
+	struct told *told = context;
+
+	(void)end;
+	told->ends++;
+	mix(told, block);
+}
+
+static void told_over(void *context, process_id process)
+{
+	struct told *told = context;
+
+	(void)process;
+	told->overs++;
+}
+
+static bool tell_lives(struct index *index, struct told *told)
+{
+	const struct lives_watcher watcher = { .begin = told_begin,
+					       .end = told_end,
+					       .context = told };
+	struct err err = { 0 };
+
+	*told = (struct told){ 0 };
+	return index_lives_knows(index) &&
+	       index_lives(index, scene->reader, &watcher, told_over, NULL, &err);
+}
+
+static void learn_lives(void)
+{
+	struct index index;
+	struct err err = { 0 };
+
+	must(index_open(&index, scene->index, &scene->identity, scene->reader, &err), err.text);
+	must(tell_lives(&index, &scene->right_lives) == (scene == &scenes[ORDERLY]),
+	     "not the trace that it should be");
+	index_close(&index);
 }
 
 // True: it was not counted now.
 static bool read_whole(struct whole *whole)
 {
-	const struct window_options window = { .index_path = scene.index };
+	const struct window_options window = { .index_path = scene->index };
 
-	whole_read(whole, scene.reader,
-		   &(struct whole_wish){ .trace_path = scene.trace, .window = &window });
+	whole_read(whole, scene->reader,
+		   &(struct whole_wish){ .trace_path = scene->trace, .window = &window });
 	return whole->kept;
 }
 
-static void set_scene(void)
+static void set_scene(unsigned number)
 {
 	struct err err = { 0 };
 	struct window *window;
 	struct whole whole;
 
-	snprintf(scene.folder, sizeof scene.folder, "/tmp/index_fuzz.%d", (int)getpid());
-	snprintf(scene.trace, sizeof scene.trace, "%s/t.tide", scene.folder);
-	snprintf(scene.index, sizeof scene.index, "%s/index", scene.folder);
-	must(mkdir(scene.folder, 0700) == 0, "no folder");
-	write_trace();
-	scene.reader = reader_open(scene.trace, &err);
-	must(scene.reader && reader_scan(scene.reader, &err), err.text);
-	must(index_identify(&scene.identity, scene.trace, scene.reader, UINT64_MAX, &err),
+	scene = &scenes[number];
+	snprintf(scene->folder, sizeof scene->folder, "/tmp/index_fuzz.%d.%u", (int)getpid(),
+		 number);
+	snprintf(scene->trace, sizeof scene->trace, "%s/t.tide", scene->folder);
+	snprintf(scene->index, sizeof scene->index, "%s/index", scene->folder);
+	must(mkdir(scene->folder, 0700) == 0, "no folder");
+	write_trace(number == ORDERLY);
+	scene->reader = reader_open(scene->trace, &err);
+	must(scene->reader && reader_scan(scene->reader, &err), err.text);
+	must(index_identify(&scene->identity, scene->trace, scene->reader, UINT64_MAX, &err),
 	     err.text);
-	window = window_open(scene.trace, scene.reader,
-			     &(struct window_options){ .index_path = scene.index,
+	window = window_open(scene->trace, scene->reader,
+			     &(struct window_options){ .index_path = scene->index,
 						       .shape = &index_shape_tiny },
 			     &err);
 	must(window != NULL, err.text);
-	scene.steps_end = window_facts(window)->steps_end;
+	scene->steps_end = window_facts(window)->steps_end;
 	for (unsigned i = 0; i < QUERIES; i++) {
 		struct window_query query = query_of(i);
 
-		must(window_ask(window, &query, &scene.right[i], &err), err.text);
+		must(window_ask(window, &query, &scene->right[i], &err), err.text);
 	}
 	window_close(window);
 	must(!read_whole(&whole), "there is one already");
-	scene.right_totals = *heap_totals(whole.heap);
+	scene->right_totals = *heap_totals(whole.heap);
 	whole_fini(&whole);
 	must(read_whole(&whole), "it was not kept");
 	whole_fini(&whole);
+	learn_lives();
 	load_files();
 }
 
-static void leave_scene(void)
+static void leave_scenes(void)
 {
 	char command[128];
 
-	snprintf(command, sizeof command, "rm -rf %s", scene.folder);
-	must(system(command) == 0, "the folder stays");
+	for (unsigned i = 0; i < SCENES; i++) {
+		snprintf(command, sizeof command, "rm -rf %s", scenes[i].folder);
+		must(system(command) == 0, "the folder stays");
+	}
 }
 
 // ---- one input ----
@@ -218,7 +334,7 @@ static void store(const struct file *file, const uint8_t *bytes)
 	char path[160];
 	int fd;
 
-	snprintf(path, sizeof path, "%s/%s", scene.index, file->name);
+	snprintf(path, sizeof path, "%s/%s", scene->index, file->name);
 	unlink(path);
 	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	must(write(fd, bytes, file->size) == (ssize_t)file->size, "cannot write");
@@ -228,15 +344,15 @@ static void store(const struct file *file, const uint8_t *bytes)
 // Write the files with the changes that concern each.
 static void change_files(const uint8_t *data, size_t size, bool right_sums)
 {
-	for (unsigned i = 0; i < scene.files_count; i++) {
-		const struct file *file = &scene.files[i];
+	for (unsigned i = 0; i < scene->files_count; i++) {
+		const struct file *file = &scene->files[i];
 		uint8_t *bytes = (uint8_t *)mem_copy_bytes(file->bytes, file->size);
 
 		for (size_t at = 0; at + 6 <= size; at += 6) {
 			uint32_t place;
 
 			memcpy(&place, data + at + 1, 4);
-			if (data[at] % scene.files_count == i)
+			if (data[at] % scene->files_count == i)
 				bytes[place % file->size] = data[at + 5];
 		}
 		if (right_sums &&
@@ -326,7 +442,7 @@ static void ask_moments(struct index *index)
 				  .exact = i % 3 == 1 },
 		};
 		struct err err = { 0 };
-		struct present *present = index_moment(index, scene.reader, &options, &err);
+		struct present *present = index_moment(index, scene->reader, &options, &err);
 		size_t count;
 
 		if (present)
@@ -339,13 +455,15 @@ static void use_believed(void)
 {
 	struct index index;
 	struct err err = { 0 };
+	struct told told;
 	char name[24];
 
-	if (index_open(&index, scene.index, &scene.identity, scene.reader, &err)) {
+	if (index_open(&index, scene->index, &scene->identity, scene->reader, &err)) {
 		for (unsigned i = 0; i < INDEX_VAULTS; i++)
 			believe(index_files_vault(&index.files, i, name));
 		ask_all(&index);
 		ask_moments(&index);
+		tell_lives(&index, &told);
 	}
 	index_close(&index);
 }
@@ -360,13 +478,13 @@ static void use_whole(bool right)
 	read_whole(&whole);
 	sites = heap_sites(whole.heap, &count);
 	for (size_t i = 0; i < count; i++)
-		must(reader_process(scene.reader, sites[i].process) &&
-			     reader_stack(scene.reader, sites[i].stack),
+		must(reader_process(scene->reader, sites[i].process) &&
+			     reader_stack(scene->reader, sites[i].stack),
 		     "a site of nobody");
 	must(heap_process(whole.heap, 0) != NULL, "no process");
 	if (right)
-		must(memcmp(heap_totals(whole.heap), &scene.right_totals,
-			    sizeof scene.right_totals) == 0,
+		must(memcmp(heap_totals(whole.heap), &scene->right_totals,
+			    sizeof scene->right_totals) == 0,
 		     "a wrong total");
 	whole_fini(&whole);
 }
@@ -375,28 +493,33 @@ static void use_as_it_is(void)
 {
 	struct index index;
 	struct err err = { 0 };
-	bool open = index_open(&index, scene.index, &scene.identity, scene.reader, &err);
+	bool open = index_open(&index, scene->index, &scene->identity, scene->reader, &err);
+	struct told told;
 
 	for (unsigned i = 0; i < QUERIES && open; i++) {
 		struct window_query query = query_of(i);
 		struct window_result result = { 0 };
 
 		if (index_ask(&index, &query, &result, &err))
-			must(memcmp(&result.total, &scene.right[i].total, sizeof result.total) == 0,
+			must(memcmp(&result.total, &scene->right[i].total, sizeof result.total) == 0,
 			     "a wrong number");
 		window_result_fini(&result);
 	}
+	if (open && tell_lives(&index, &told))
+		must(memcmp(&told, &scene->right_lives, sizeof told) == 0, "a wrong life");
 	index_close(&index);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	if (!scene.files_count) {
-		set_scene();
-		atexit(leave_scene);
+	if (!scene) {
+		for (unsigned i = 0; i < SCENES; i++)
+			set_scene(i);
+		atexit(leave_scenes);
 	}
 	if (size < 7)
 		return 0;
+	scene = &scenes[data[0] >> 1 & 1];
 	change_files(data + 1, size - 1, data[0] & 1);
 	if (data[0] & 1)
 		use_believed();
