@@ -1,13 +1,13 @@
 // A damaged window index: no crash, and no wrong number.
 //
-// The indexes of two small traces are made once, and what each trace adds up to (whole.h) is kept in
-// them. One has all that can be wrong with a trace (frees of nothing, blocks on blocks), the other
-// nothing of it, so that its lives can be told (index_lives.h).
+// The indexes of two small traces are made once, and what each trace adds up to (whole.h) is kept
+// in them. One has all that can be wrong with a trace (frees of nothing, blocks on blocks), the
+// other nothing of it, so that its lives can be told (index_lives.h).
 //
-// An input changes bytes of the files of one: bit 0 of the first byte says how they are believed, bit
-// 1 which index it is; then come changes of six bytes (file, place, new byte). As they are, checksums
-// stop them: then an answer is the right one, or there is none. With checksums made right again the
-// numbers may be anything, but reading them must hurt nobody.
+// An input changes bytes of the files of one: bit 0 of the first byte says how they are believed,
+// bit 1 which index it is; then come changes of six bytes (file, place, new byte). As they are,
+// checksums stop them: then an answer is the right one, or there is none. With checksums made right
+// again the numbers may be anything, but reading them must hurt nobody.
 #include "base/crc32c.h"
 #include "base/mem.h"
 #include "engine/index/index.h"
@@ -30,7 +30,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define ADDRESS(place) (UINT64_C(0x10000) + (place) * UINT64_C(64))
+#define ADDRESS(place) (UINT64_C(0x10000) + (place)*UINT64_C(64))
 
 enum {
 	FILES_MAX = 64,
@@ -501,7 +501,8 @@ static void use_as_it_is(void)
 		struct window_result result = { 0 };
 
 		if (index_ask(&index, &query, &result, &err))
-			must(memcmp(&result.total, &scene->right[i].total, sizeof result.total) == 0,
+			must(memcmp(&result.total, &scene->right[i].total, sizeof result.total) ==
+				     0,
 			     "a wrong number");
 		window_result_fini(&result);
 	}

@@ -94,7 +94,7 @@ static bool find_drops(const struct index_scan *scan, struct drops *drops, struc
 	bool ok;
 
 	*drops = (struct drops){ 0 };
-	if (!any_exit(index, scan->from, scan->to))
+	if (scan->ends || !any_exit(index, scan->from, scan->to))
 		return true;
 	counts = mem_alloc(index->cells.cells_count, sizeof *counts);
 	ok = index_counts(index, index->steps_end, counts, 1, err);
@@ -175,6 +175,8 @@ static bool tell_block(const struct index_scan *scan, const struct index_block *
 
 		if (i + AHEAD < end)
 			expect_cell(scan, block->ops[i + AHEAD] >> 1);
+		if (scan->ends && !(block->ops[i] & 1))
+			continue;
 		told.group = group_of_cell(scan, cell);
 		if (told.group == WINDOW_SKIP && !is_drop_due(drops, *drop, block->first + i))
 			continue;
@@ -187,6 +189,7 @@ static bool tell_block(const struct index_scan *scan, const struct index_block *
 		told.up = !(block->ops[i] & 1);
 		told.begin = scan->lives && !told.up ? block->begins[i] : 0;
 		told.time_ns = run->value;
+		told.since = block->first + run->at;
 		told.amount = (struct heap_amount){ 1, cells_cell(cells, cell).size };
 		more = scan->visit(scan->context, &told);
 	}
@@ -357,6 +360,7 @@ static bool fill_slots(const struct index_scan *scan, const struct kinds *kinds,
 
 		for (; list->left > 0 && list->step < end;) {
 			struct index_scan_step step = { .step = list->step,
+							.since = list->step,
 							.amount = { 1, list->size },
 							.up = !list->ends,
 							.last = true };

@@ -1,0 +1,416 @@
+// Bins of the first round: 0, 1, 2 and 3 have one each; from there on each power of two has four,
+// or more where there is room. For example, 40,960 is binary 1010 0000 0000 0000: its two bits
+// after the first choose the second of the four bins of 32,768, which is 8,192 wide. Bins of a
+// further round, as many, divide such a bin evenly.
+//
+// Both parts of a row's bins are one behind the other. What is kept is filled from the front by one
+// part, from the end by the other: in the first round 64 bits each, then 32, of what they are above
+// `low`.
+#include "base/ranks.h"
+
+#include "base/mem.h"
+
+#include <string.h>
+
+enum { WAITS, KEPT, COUNTED, DIVIDED, FOUND };
+
+enum { SUB_LOG2_MIN = 2, SUB_LOG2_MAX = 10 };
+
+static uint32_t bin_of(uint64_t number, unsigned sub_log2)
+{
+	unsigned log2;
+
+	if (number >> sub_log2 == 0)
+		return (uint32_t)number;
+	log2 = 63 - (unsigned)__builtin_clzll(number);
+	return (log2 - sub_log2 + 1) << sub_log2 |
+	       ((uint32_t)(number >> (log2 - sub_log2)) & ((1u << sub_log2) - 1));
+}
+
+static unsigned bin_shift(uint32_t bin, unsigned sub_log2)
+{
+	return bin >> sub_log2 < 2 ? 0 : (bin >> sub_log2) - 1;
+}
+
+static uint64_t bin_low(uint32_t bin, unsigned sub_log2)
+{
+	uint32_t sub = 1u << sub_log2;
+
+	return bin < 2 * sub ? bin
+			     : (uint64_t)(sub | (bin & (sub - 1))) << bin_shift(bin, sub_log2);
+}
+
+// Of two parts, of 32 bits each.
+static size_t words_of_bins(uint64_t highest, unsigned sub_log2)
+{
+	return bin_of(highest, sub_log2) + (size_t)1;
+}
+
+// What is kept of `count` numbers, or `words` at most.
+static size_t words_of_kept(uint64_t count, bool wide, size_t words)
+{
+	uint64_t need = wide ? count : count / 2 + count % 2;
+
+	return need < words ? (size_t)need : words;
+}
+
+size_t ranks_least(uint64_t most, uint64_t highest)
+{
+	return words_of_kept(most, true, words_of_bins(highest, SUB_LOG2_MIN));
+}
+
+// Whether all rows have room, with so many bins.
+static bool is_room(const struct ranks *ranks, const uint64_t *most, size_t bins)
+{
+	size_t words = 0;
+
+	for (size_t row = 0; row < ranks->rows_count && words <= ranks->words; row++)
+		words += words_of_kept(most[row], true, bins);
+	return words <= ranks->words;
+}
+
+void ranks_begin(struct ranks *ranks, const uint64_t *most, size_t rows, uint64_t highest,
+		 size_t words)
+{
+	*ranks = (struct ranks){ .rows = mem_alloc(rows + 1, sizeof *ranks->rows),
+				 .rows_count = rows,
+				 .words = words,
+				 .sub_log2 = SUB_LOG2_MAX };
+	while (ranks->sub_log2 > SUB_LOG2_MIN &&
+	       !is_room(ranks, most, words_of_bins(highest, ranks->sub_log2)))
+		ranks->sub_log2--;
+	ranks->bins = (uint32_t)words_of_bins(highest, ranks->sub_log2);
+	for (unsigned part = 0; part < RANKS_PARTS; part++)
+		ranks->filled[part] = mem_alloc(rows + 1, sizeof *ranks->filled[part]);
+	for (size_t row = 0; row < rows; row++)
+		ranks->rows[row].targets[0].among = most[row];
+}
+
+void ranks_end(struct ranks *ranks)
+{
+	MEM_FREE(ranks->rows, ranks->pool, ranks->filled[0], ranks->filled[1]);
+	*ranks = (struct ranks){ 0 };
+}
+
+// The targets that still wait, one after the other: `at` is a place among all of them. NULL: the
+// end.
+static struct ranks_target *next_waiting(const struct ranks *ranks, size_t *at)
+{
+	for (; *at < RANKS_WANTED * ranks->rows_count; ++*at) {
+		struct ranks_row *row = &ranks->rows[*at / RANKS_WANTED];
+		struct ranks_target *target = &row->targets[*at % RANKS_WANTED];
+
+		if (target->how == WAITS && (row->begun || *at % RANKS_WANTED == 0)) {
+			++*at;
+			return target;
+		}
+	}
+	return NULL;
+}
+
+static void set_divided(const struct ranks *ranks, struct ranks_target *target)
+{
+	target->how = DIVIDED;
+	for (target->shift = 0; (target->width - 1) >> target->shift >= ranks->bins;)
+		target->shift++;
+}
+
+static bool is_begun(const struct ranks *ranks, size_t at)
+{
+	return ranks->rows[at / RANKS_WANTED].begun;
+}
+
+// First each gets what it takes at least, as long as there is any; what is left is for those who
+// then need no bins.
+void ranks_round(struct ranks *ranks)
+{
+	struct ranks_target *target;
+	size_t taken = 0, least = 0, count = 0, at = 0;
+
+	for (; (target = next_waiting(ranks, &at)); count++) {
+		size_t words = words_of_kept(target->among, !is_begun(ranks, at - 1), ranks->bins);
+
+		if (count > 0 && words + least > ranks->words)
+			break;
+		least += words;
+	}
+	at = 0;
+	while (count-- > 0 && (target = next_waiting(ranks, &at))) {
+		bool begun = is_begun(ranks, at - 1);
+		size_t words = words_of_kept(target->among, !begun, ranks->bins);
+		size_t spare = ranks->words > least ? ranks->words - least : 0;
+		size_t all = words_of_kept(target->among, !begun, words + spare + 1);
+
+		target->at = taken;
+		if (all <= words + spare && (!begun || target->width <= UINT64_C(1) << 32)) {
+			target->how = KEPT;
+			least += all - words;
+			words = all;
+		} else if (begun) {
+			set_divided(ranks, target);
+		} else {
+			target->how = COUNTED;
+		}
+		taken += target->how == KEPT ? words : ranks->bins;
+		least += target->how == KEPT ? 0 : ranks->bins - words;
+	}
+	mem_free(ranks->pool);
+	ranks->pool = mem_alloc_table(taken + 1, sizeof *ranks->pool);
+	for (unsigned part = 0; part < RANKS_PARTS; part++)
+		memset(ranks->filled[part], 0, ranks->rows_count * sizeof *ranks->filled[part]);
+}
+
+bool ranks_wants(const struct ranks *ranks, size_t row)
+{
+	for (unsigned i = 0; i < RANKS_WANTED; i++) {
+		unsigned how = ranks->rows[row].targets[i].how;
+
+		if (how != WAITS && how != FOUND)
+			return true;
+	}
+	return false;
+}
+
+static uint32_t *bins_of(const struct ranks *ranks, const struct ranks_target *target,
+			 unsigned part)
+{
+	return (uint32_t *)(ranks->pool + target->at) + part * ranks->bins;
+}
+
+static bool keep(const struct ranks *ranks, unsigned part, const struct ranks_target *target,
+		 bool wide, uint64_t *filled, uint64_t number)
+{
+	uint64_t *words = ranks->pool + target->at, at = *filled;
+
+	if (at >= target->among)
+		return false;
+	at = part ? target->among - 1 - at : at;
+	if (wide)
+		words[at] = number;
+	else
+		((uint32_t *)words)[at] = (uint32_t)(number - target->low);
+	++*filled;
+	return true;
+}
+
+bool ranks_add(const struct ranks *ranks, unsigned part, size_t row, uint64_t number)
+{
+	const struct ranks_target *targets = ranks->rows[row].targets;
+	bool good = true;
+
+	if (targets[0].how == COUNTED) { // the first round
+		uint32_t bin = bin_of(number, ranks->sub_log2);
+
+		if (bin < ranks->bins)
+			bins_of(ranks, &targets[0], part)[bin]++;
+		return bin < ranks->bins;
+	}
+	for (unsigned i = 0; i < RANKS_WANTED; i++) {
+		const struct ranks_target *target = &targets[i];
+		bool wide = !ranks->rows[row].begun;
+		bool inside = wide ||
+			      (number >= target->low && number - target->low < target->width);
+
+		if (inside && target->how == KEPT)
+			good &= keep(ranks, part, target, wide, &ranks->filled[part][row][i],
+				     number);
+		else if (inside && target->how == DIVIDED)
+			bins_of(ranks, target, part)[(number - target->low) >> target->shift]++;
+	}
+	return good;
+}
+
+// ---- after a round ----
+
+// What is kept of a target, by both parts.
+struct kept {
+	void *list;
+	size_t count;
+	bool wide;
+};
+
+static inline uint64_t kept_at(const struct kept *kept, size_t at)
+{
+	return kept->wide ? ((uint64_t *)kept->list)[at] : ((uint32_t *)kept->list)[at];
+}
+
+static inline void swap_kept(const struct kept *kept, size_t a, size_t b)
+{
+	uint64_t *wide = kept->list;
+	uint32_t *narrow = kept->list;
+
+	if (kept->wide) {
+		uint64_t other = wide[a];
+
+		wide[a] = wide[b];
+		wide[b] = other;
+	} else {
+		uint32_t other = narrow[a];
+
+		narrow[a] = narrow[b];
+		narrow[b] = other;
+	}
+}
+
+static struct kept join_kept(struct ranks *ranks, size_t row, unsigned i)
+{
+	const struct ranks_target *target = &ranks->rows[row].targets[i];
+	struct kept kept = { .list = ranks->pool + target->at, .wide = !ranks->rows[row].begun };
+	size_t each = kept.wide ? sizeof(uint64_t) : sizeof(uint32_t);
+	size_t front = (size_t)ranks->filled[0][row][i], back = (size_t)ranks->filled[1][row][i];
+	uint8_t *bytes = kept.list;
+
+	// Both may have filled all of it, if the numbers are others than they were.
+	if (front > target->among - back)
+		front = (size_t)target->among - back;
+	memmove(bytes + front * each, bytes + (target->among - back) * each, back * each);
+	kept.count = front + back;
+	return kept;
+}
+
+// The number that is at place `rank` in rising order, which is there; the list's order changes.
+// Digit by digit: what has the digits found so far is put to the front.
+static uint64_t select_kept(const struct kept *kept, uint64_t rank)
+{
+	enum { DIGIT = 8, DIGITS = 1 << DIGIT };
+	size_t count = kept->count, counts[DIGITS];
+
+	ASSERT(rank < count);
+	for (unsigned shift = kept->wide ? 64 : 32; shift > 0;) {
+		size_t digit = 0, front = 0;
+
+		shift -= DIGIT;
+		memset(counts, 0, sizeof counts);
+		for (size_t i = 0; i < count; i++)
+			counts[kept_at(kept, i) >> shift & (DIGITS - 1)]++;
+		while (rank >= counts[digit])
+			rank -= counts[digit++];
+		if (counts[digit] == count)
+			continue;
+		for (size_t i = 0; i < count; i++)
+			if ((kept_at(kept, i) >> shift & (DIGITS - 1)) == digit)
+				swap_kept(kept, i, front++);
+		count = front;
+	}
+	return kept_at(kept, 0);
+}
+
+static void join_bins(const struct ranks *ranks, const struct ranks_target *target)
+{
+	uint32_t *bins = bins_of(ranks, target, 0), *more = bins_of(ranks, target, 1);
+
+	for (uint32_t bin = 0; bin < ranks->bins; bin++)
+		bins[bin] += more[bin];
+}
+
+// The bin that the target is in; its rank is then that in the bin.
+static uint32_t find_bin(const struct ranks *ranks, const uint32_t *bins,
+			 struct ranks_target *target)
+{
+	uint32_t bin = 0;
+
+	ASSERT(target->how != FOUND && ranks->bins > 0);
+	// The rank is made one in the bin: with 5, 7 and 9 numbers in the first bins, rank 10 is
+	// number 5 of bin 1.
+	while (bin + 1 < ranks->bins && target->rank >= bins[bin])
+		target->rank -= bins[bin++];
+	target->among = bins[bin];
+	return bin;
+}
+
+static void settle(struct ranks_target *target)
+{
+	target->how = target->width == 1 ? FOUND : WAITS;
+}
+
+static void divide(const struct ranks *ranks, struct ranks_target *target)
+{
+	join_bins(ranks, target);
+	target->low += (uint64_t)find_bin(ranks, bins_of(ranks, target, 0), target)
+		       << target->shift;
+	target->width = UINT64_C(1) << target->shift;
+	settle(target);
+}
+
+static void set_ranks(struct ranks_row *row, uint64_t count)
+{
+	row->begun = true;
+	row->targets[0].rank = count ? (count - 1) / 2 : 0;
+	row->targets[1].rank = count ? (count - 1) * 99 / 100 : 0;
+}
+
+// The first round of a row: what it has says where in its order both numbers are.
+static void begin_row(struct ranks *ranks, size_t at)
+{
+	struct ranks_row *row = &ranks->rows[at];
+	struct ranks_target all = row->targets[0];
+	const uint32_t *bins;
+	uint64_t count = 0;
+
+	if (all.how == KEPT) {
+		struct kept kept = join_kept(ranks, at, 0);
+
+		set_ranks(row, kept.count);
+		for (unsigned i = 0; i < RANKS_WANTED; i++) {
+			struct ranks_target *target = &row->targets[i];
+
+			target->low = kept.count ? select_kept(&kept, target->rank) : 0;
+			target->how = FOUND;
+		}
+		return;
+	}
+	join_bins(ranks, &all);
+	bins = bins_of(ranks, &all, 0);
+	for (uint32_t bin = 0; bin < ranks->bins; bin++)
+		count += bins[bin];
+	set_ranks(row, count);
+	for (unsigned i = 0; i < RANKS_WANTED; i++) {
+		struct ranks_target *target = &row->targets[i];
+		uint32_t bin = find_bin(ranks, bins, target);
+
+		target->low = count ? bin_low(bin, ranks->sub_log2) : 0;
+		target->width = count ? UINT64_C(1) << bin_shift(bin, ranks->sub_log2) : 1;
+		settle(target);
+	}
+}
+
+bool ranks_close(struct ranks *ranks)
+{
+	bool all = true;
+
+	for (size_t at = 0; at < ranks->rows_count; at++) {
+		struct ranks_row *row = &ranks->rows[at];
+
+		if (!row->begun && row->targets[0].how != WAITS) {
+			begin_row(ranks, at);
+			all &= row->targets[0].how == FOUND && row->targets[1].how == FOUND;
+			continue;
+		}
+		for (unsigned i = 0; i < RANKS_WANTED; i++) {
+			struct ranks_target *target = &row->targets[i];
+
+			if (target->how == KEPT) {
+				struct kept kept = join_kept(ranks, at, i);
+
+				// Of numbers that are others than they were, it may be missing.
+				if (target->rank < kept.count)
+					target->low += select_kept(&kept, target->rank);
+				target->how = FOUND;
+			} else if (target->how == DIVIDED) {
+				divide(ranks, target);
+			}
+			all &= target->how == FOUND;
+		}
+	}
+	return all;
+}
+
+uint64_t ranks_median(const struct ranks *ranks, size_t row)
+{
+	return ranks->rows[row].targets[0].low;
+}
+
+uint64_t ranks_high(const struct ranks *ranks, size_t row)
+{
+	return ranks->rows[row].targets[1].low;
+}

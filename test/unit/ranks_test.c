@@ -1,0 +1,139 @@
+// Medians and 99th percentiles in little memory are those of the sorted list.
+#include "base/mem.h"
+#include "base/ranks.h"
+#include "test/test.h"
+
+#include <stdlib.h>
+
+enum { ROWS = 7, MOST = 3000 };
+
+static uint64_t random_state = 1;
+
+static uint64_t next_random(void)
+{
+	random_state = random_state * UINT64_C(6364136223846793005) + 1442695040888963407;
+	return random_state ^ random_state >> 33;
+}
+
+// Numbers of a row: of all widths, of one, few different ones, or none.
+static uint64_t number_of(size_t row)
+{
+	uint64_t dice = next_random();
+
+	switch (row % 5) {
+	case 0:
+		return dice >> (8 + dice % 56);
+	case 1:
+		return 40000 + dice % 20000;
+	case 2:
+		return dice % 3 ? 0 : dice % 5 * 1000000007;
+	case 3:
+		return 123456789;
+	}
+	return dice >> 8;
+}
+
+struct list {
+	uint64_t numbers[MOST];
+	size_t count;
+};
+
+static bool give(const struct ranks *ranks, const struct list *lists)
+{
+	bool good = true;
+
+	for (size_t row = 0; row < ROWS; row++)
+		for (size_t i = 0; i < lists[row].count; i++)
+			good &= ranks_add(ranks, i % 3 == 0, row, lists[row].numbers[i]);
+	return good;
+}
+
+// Returns the number of rounds.
+static unsigned check(struct list *lists, size_t words, uint64_t highest)
+{
+	struct ranks ranks;
+	uint64_t most[ROWS];
+	unsigned rounds = 0;
+
+	for (size_t row = 0; row < ROWS; row++)
+		most[row] = lists[row].count + row; // it may be less
+	ranks_begin(&ranks, most, ROWS, highest, words);
+	do {
+		ranks_round(&ranks);
+		CHECK(give(&ranks, lists));
+		rounds++;
+	} while (!ranks_close(&ranks));
+	for (size_t row = 0; row < ROWS; row++) {
+		struct list *list = &lists[row];
+		size_t n = list->count;
+
+		CHECK(!ranks_wants(&ranks, row));
+		if (n)
+			qsort(list->numbers, n, sizeof *list->numbers, mem_compare_u64);
+		CHECK_EQ(n ? list->numbers[(n - 1) / 2] : 0, ranks_median(&ranks, row));
+		CHECK_EQ(n ? list->numbers[(n - 1) * 99 / 100] : 0, ranks_high(&ranks, row));
+	}
+	ranks_end(&ranks);
+	return rounds;
+}
+
+TEST(what_fits_is_found_in_one_round_and_what_does_not_in_few)
+{
+	static struct list lists[ROWS];
+
+	for (unsigned turn = 0; turn < 40; turn++) {
+		uint64_t highest = 0;
+		unsigned rounds;
+
+		for (size_t row = 0; row < ROWS; row++) {
+			lists[row].count = turn % 4 == 3 ? next_random() % 4 : next_random() % MOST;
+			for (size_t i = 0; i < lists[row].count; i++) {
+				lists[row].numbers[i] = number_of(row);
+				if (lists[row].numbers[i] > highest)
+					highest = lists[row].numbers[i];
+			}
+		}
+		CHECK_EQ(1, check(lists, ROWS * (MOST + ROWS), highest));
+		rounds = check(lists, 2500, highest);
+		CHECK(rounds <= 8);
+		// Less than any row takes: one at a time.
+		rounds = check(lists, 0, highest);
+		CHECK(rounds >= 1 && rounds <= ROWS * 2 * 10);
+	}
+}
+
+TEST(more_numbers_than_was_said_are_refused)
+{
+	struct ranks ranks;
+	const uint64_t most[1] = { 2 };
+
+	ranks_begin(&ranks, most, 1, 100, 10);
+	ranks_round(&ranks);
+	CHECK(ranks_add(&ranks, 0, 0, 5));
+	CHECK(ranks_add(&ranks, 1, 0, 7));
+	CHECK(ranks_add(&ranks, 1, 0, 9));
+	CHECK(!ranks_add(&ranks, 1, 0, 9));
+	CHECK(ranks_close(&ranks));
+	ranks_end(&ranks);
+}
+
+TEST(a_row_that_has_many_does_not_take_the_place_of_others)
+{
+	struct ranks ranks;
+	const uint64_t most[2] = { UINT64_MAX, 2 };
+
+	ranks_begin(&ranks, most, 2, 1000, 100);
+	ranks_round(&ranks);
+	CHECK(ranks_wants(&ranks, 0));
+	CHECK(ranks_wants(&ranks, 1));
+	CHECK(ranks_add(&ranks, 0, 0, 900));
+	CHECK(!ranks_add(&ranks, 0, 0, UINT64_MAX)); // higher than the highest
+	CHECK(ranks_add(&ranks, 1, 1, 3));
+	while (!ranks_close(&ranks)) {
+		ranks_round(&ranks);
+		CHECK(ranks_add(&ranks, 0, 0, 900));
+	}
+	CHECK_EQ(900, ranks_median(&ranks, 0));
+	CHECK_EQ(3, ranks_median(&ranks, 1));
+	ranks_end(&ranks);
+}
