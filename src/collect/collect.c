@@ -55,6 +55,8 @@ struct collector {
 	struct reachability reachability;
 	struct door_event *controls, **controls_end; // asked from outside, and not done yet
 	bool held;                                   // the order waits for a fork's child
+	bool looked;                                 // the last pass looked at the lanes anew
+	uint64_t told_ns;                            // the tick before that: what comes is later
 	bool main_ended;                             // the launcher has nothing more to run
 	bool launcher_gone;                          // and will not hear what we say
 	bool holding;                                // COLLECT_HOLD was said, and
@@ -85,12 +87,18 @@ static void place_before(struct collector *collector, const struct collect_messa
 		before_place(image, collector->options->before_fd, message->text);
 }
 
+// The last pass delivered all that was published before it.
+static bool has_all(const struct collector *collector)
+{
+	return collector->looked && !collector->held && merge_is_done(&collector->merge);
+}
+
 // The one who asked for it hears once all that was there before is delivered.
 static void hold(struct collector *collector)
 {
 	const struct collect_message held = { .kind = COLLECT_HELD };
 
-	if (!collector->holding || collector->holds)
+	if (!collector->holding || collector->holds || !has_all(collector))
 		return;
 	collector->holds = true;
 	trace_builder_tell(&collector->trace_builder, &held);
@@ -177,7 +185,7 @@ static void ask_for_reachability(struct collector *collector, struct image *imag
 		    "it cannot be stopped and searched now");
 }
 
-// From outside: it is done behind all that was published before it was asked.
+// From outside.
 static void do_control(struct collector *collector, const struct door_event *event)
 {
 	struct image *image = process_list_find(&collector->process_list, event->request.pid);
@@ -233,17 +241,19 @@ static void do_control(struct collector *collector, const struct door_event *eve
 	door_answer(collector->door, event, CONTROL_DONE, "");
 }
 
-static void do_controls(struct collector *collector)
+// What was asked up to `last_ns` is done, behind all that was published before it was asked.
+static void do_controls(struct collector *collector, uint64_t last_ns)
 {
-	while (collector->controls != NULL) {
-		struct door_event *event = collector->controls;
+	struct door_event *event;
 
+	while ((event = collector->controls) != NULL && event->time_ns <= last_ns) {
 		ASSERT(event->kind == DOOR_CONTROL);
 		collector->controls = event->next;
 		do_control(collector, event);
 		mem_free(event);
 	}
-	collector->controls_end = &collector->controls;
+	if (collector->controls == NULL)
+		collector->controls_end = &collector->controls;
 }
 
 static void handle_events(struct collector *collector)
@@ -294,6 +304,16 @@ static void handle_events(struct collector *collector)
 
 // ---- A pass ---------------------------------------------------------------------------------
 
+// Before anything is heard or looked at. While the order is held the looks stay, and so does this.
+static void begin_pass(struct collector *collector)
+{
+	if (collector->held)
+		return;
+	collector->told_ns = tick_told(&collector->tick);
+	for (struct image *image = collector->process_list.images; image; image = image->next)
+		image_look_at_notes(image);
+}
+
 // Look at all lanes twice. Returns how many bytes they have between the looks.
 static uint64_t look_twice(struct image *images)
 {
@@ -326,14 +346,15 @@ static uint64_t pass(struct collector *collector)
 	struct process_list *process_list = &collector->process_list;
 	uint64_t before = writer_events_count(collector->writer);
 	uint64_t look_ns = tick_now(&collector->tick);
-	uint64_t told_ns = tick_told(&collector->tick); // what comes after the look is not earlier
+	uint64_t last_ns = UINT64_MAX; // what is later is for the next pass
 	struct image *image;
 
 	collector->since_ns = look_ns - collector->look_ns;
 	collector->look_ns = look_ns;
 	collector->alone = true;
 	collector->sealed = false;
-	if (!collector->held)
+	collector->looked = !collector->held;
+	if (collector->looked)
 		look(collector);
 	else
 		for (image = process_list->images; image != NULL; image = image->next)
@@ -343,7 +364,7 @@ static uint64_t pass(struct collector *collector)
 	for (image = process_list->images; image != NULL; image = image->next) {
 		if (image->final && image->exited && !image->replaced && !image->end_placed)
 			image_place_end(image, image->exited_ns);
-		if (!collector->held)
+		if (collector->looked)
 			image_decode(image);
 		collector->alone &= image->mode == IMAGE_ALONE;
 		collector->sealed |= !image->final && atomic_load(&image->share.segment->sealed);
@@ -351,15 +372,18 @@ static uint64_t pass(struct collector *collector)
 			notes_reader_check_children(image);
 		image_sweep(image);
 		merge_add(&collector->merge, image);
+		if (image->late)
+			last_ns = collector->told_ns;
 	}
-	collector->held = !merge_run(&collector->merge);
+	collector->held = !merge_run(&collector->merge, last_ns);
 	if (!collector->held) {
 		for (image = process_list->images; image != NULL; image = image->next)
 			notes_reader_check_exec(image, look_ns, false);
-		sampler_run(&collector->sampler, process_list, told_ns);
+		sampler_run(&collector->sampler, process_list, collector->told_ns);
 		rss_snapshots_pass(&collector->looks);
 		reachability_pass(&collector->reachability);
-		do_controls(collector);
+		if (collector->looked)
+			do_controls(collector, last_ns);
 		process_list_end(process_list, false);
 		process_list_settle(process_list);
 		process_list_tell_lost(process_list);
@@ -397,7 +421,8 @@ static uint64_t next_sleep(struct collector *collector, uint64_t events)
 		return SLEEP_END_NS; // the launcher waits for the end
 	if (events >= DENSE_EVENTS && collector->alone)
 		collector->sleep_ns = dense_sleep(collector, events);
-	else if (events > 0 || collector->process_list.arrivals != NULL)
+	else if (events > 0 || collector->process_list.arrivals != NULL ||
+		 !merge_is_done(&collector->merge))
 		collector->sleep_ns = SLEEP_MIN_NS;
 	else if (collector->sleep_ns < SLEEP_MAX_NS)
 		collector->sleep_ns *= 2;
@@ -431,9 +456,10 @@ static void finish_running(struct collector *collector)
 	door_refuse(collector->door);
 	// Twice, for what waits for a place; a fork's child that does not come is given up.
 	for (int i = 0; i < 100 || collector->held; i++) {
+		begin_pass(collector);
 		handle_events(collector);
 		pass(collector);
-		if (!collector->held && collector->process_list.arrivals == NULL && i > 0)
+		if (has_all(collector) && collector->process_list.arrivals == NULL && i > 0)
 			break;
 		tick_sleep(&collector->tick, tick_bell(&collector->tick), SLEEP_HELD_NS);
 	}
@@ -560,6 +586,7 @@ static void run(struct collector *collector)
 		uint64_t events;
 		bool holds;
 
+		begin_pass(collector);
 		// What is written while it holds would be in the former file alone.
 		if (!collector->keep_holds) {
 			handle_events(collector);
@@ -607,46 +634,20 @@ static void note_nobody(struct collector *collector)
 	str_fini(&line);
 }
 
-// A realloc ends one block and begins another; one that failed does neither.
-static void count_blocks(const struct trace_builder *trace_builder, struct collect_summary *summary)
-{
-	const uint64_t *kinds = trace_builder->kinds;
-
-	summary->allocations = kinds[TRACE_MALLOC] + kinds[TRACE_CALLOC] + kinds[TRACE_ALIGNED] +
-			       kinds[TRACE_REALLOC] + kinds[TRACE_REALLOC_ALLOC];
-	summary->frees = kinds[TRACE_FREE] + kinds[TRACE_REALLOC] + kinds[TRACE_REALLOC_FREE] -
-			 kinds[TRACE_REALLOC_UNDO];
-	summary->allocated_bytes = trace_builder->allocated_bytes;
-}
-
-// All that was delivered, whether the file took it or not.
-static uint64_t count_events(const struct trace_builder *trace_builder)
-{
-	uint64_t count = 0;
-
-	for (size_t i = 0; i < sizeof trace_builder->kinds / sizeof *trace_builder->kinds; i++)
-		count += trace_builder->kinds[i];
-	return count;
-}
-
 static void tell_done(struct collector *collector, const struct trace_end *end, bool complete,
 		      struct collect_summary *summary)
 {
 	struct collect_message message = { .kind = COLLECT_DONE };
+	uint64_t kept = writer_events_kept(collector->writer) + collector->left_out;
 
-	*summary = (struct collect_summary){
-		.events = writer_events_kept(collector->writer) + collector->left_out,
-		.events_lost = end->events_lost + count_events(&collector->trace_builder) -
-			       writer_events_kept(collector->writer) - collector->left_out,
-		.processes = collector->trace_builder.processes_count,
-		.forked = collector->trace_builder.forked_count,
-		.duration_ns = end->duration_ns,
-		.trace_bytes = writer_bytes(collector->writer),
-		.waited_ns = end->waited_ns,
-		.order_breaks = collector->merge.order_breaks,
-		.complete = complete,
-	};
-	count_blocks(&collector->trace_builder, summary);
+	trace_builder_sum(&collector->trace_builder, summary);
+	summary->events_lost = end->events_lost + summary->events - kept;
+	summary->events = kept;
+	summary->duration_ns = end->duration_ns;
+	summary->trace_bytes = writer_bytes(collector->writer);
+	summary->waited_ns = end->waited_ns;
+	summary->order_breaks = collector->merge.order_breaks;
+	summary->complete = complete;
 	message.summary = *summary;
 	snprintf(message.text, sizeof message.text, "%s", collector->why.text);
 	trace_builder_tell(&collector->trace_builder, &message);

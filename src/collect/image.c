@@ -199,6 +199,12 @@ static struct stream *used_stream(struct image *image, uint32_t lane)
 	return stream;
 }
 
+void image_look_at_notes(struct image *image)
+{
+	image->noted = atomic_load_explicit(&image->share.lanes[0].head, memory_order_acquire);
+	image->late = false;
+}
+
 void image_look(struct image *image)
 {
 	uint32_t count = lanes_used(image);
@@ -343,9 +349,12 @@ bool image_skim_past(struct stream *stream, uint64_t time_ns, bool *contested)
 // Everything that was seen, and which of it waits for what.
 static void decode_all(struct image *image, struct stream *stream)
 {
-	size_t from = stream->end;
+	size_t from;
 
 	ASSERT(image->mode == IMAGE_ALL && stream->lane != 0);
+	stream_expand(stream);
+	stream_add_runs(stream, &image->slots, stream->first, true);
+	from = stream->end;
 	fill(stream, stream->cut, SIZE_MAX / 2);
 	stream_add_runs(stream, &image->slots, from, true);
 	stream->inner = from = stream->end;
@@ -361,11 +370,8 @@ void image_decode_rest(struct image *image)
 	for (uint32_t i = 1; i < image->streams_count; i++) {
 		struct stream *stream = image->streams[i];
 
-		if (stream == NULL)
-			continue;
-		stream_expand(stream);
-		stream_add_runs(stream, &image->slots, stream->first, true);
-		decode_all(image, stream);
+		if (stream != NULL)
+			decode_all(image, stream);
 	}
 }
 
@@ -379,6 +385,7 @@ void image_decode(struct image *image)
 		stream_settle(stream);
 		// What was seen of a lane alone beyond the first look stays: another lane may have
 		// published what comes before it just after it was looked at for the second time.
+		// So does what is for this pass because the image was late.
 		stream_promote(stream, &image->slots);
 		if (image->mode == IMAGE_ALL) {
 			decode_all(image, stream);
@@ -481,6 +488,8 @@ struct image_event *image_event_add(struct image *image, uint8_t kind, uint64_t 
 	*event = (struct image_event){ .tid = tid, .lane = lane, .head = head };
 	image->events_waiting++;
 	ASSERT(image->events_waiting <= image->events_count);
+	stream = image_stream(image, 0);
+	image->late |= stream != NULL && stream->reader.at >= image->noted;
 	stream = lane < SEGMENT_LANES_MAX ? image_stream(image, lane) : NULL;
 	if (lane != 0 && stream != NULL) {
 		stream_add_barrier(stream, kind, head, time_ns, detail);

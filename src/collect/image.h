@@ -102,6 +102,8 @@ struct image {
 	uint64_t tail_ns; // IMAGE_TICKS: from here on a lane may have something between the looks
 	uint64_t tick_ns; // IMAGE_TICKS: the tick that was checked; UINT64_MAX: none
 	bool contested;   // IMAGE_TICKS: in that tick lanes have to wait for each other
+	uint64_t noted;   // lane 0's head before the pass began
+	bool late;        // a place was noted after that
 	struct touched touched; // IMAGE_TICKS: by whom, in that tick
 
 	struct image_thread *threads; // open addressing by tid
@@ -156,6 +158,12 @@ void image_free(struct image *image); // NULL is allowed
 
 // The image is over: give back all but what a late child may inherit.
 void image_close(struct image *image);
+
+// A pass begins. A place that is noted from here on may have come after events that the looks do
+// not see: a thread takes a block just after its lane was looked at, and before the notes are read
+// another one marks the end of a test. Then the image is late: what is later than the tick was here
+// is for the next pass. Nothing of an earlier time knows of such a place.
+void image_look_at_notes(struct image *image);
 
 // Look at all lanes: the first time, then the second (see merge.h), which returns how many bytes
 // they have between the looks. Before anything of it is decoded, both can be taken again.

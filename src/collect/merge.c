@@ -330,6 +330,14 @@ static bool has_outer(const struct stream *stream, uint32_t at, const struct lan
 	return false;
 }
 
+// Of two events on one block the later has no earlier time, where times are ticks. So one of a
+// later time need not come first; and if it did, what is before it in its lane would come with it,
+// a mark perhaps, which is to wait for what other lanes did before.
+static inline bool is_later(const struct stream *other, const struct lane_item *item)
+{
+	return time_of(other) > item->time_ns && other->image->trace_builder->fold_ns > 0;
+}
+
 // As blocker, where the slot's first run is another one.
 static struct stream *find_blocker(struct stream *stream, const struct lane_item *item)
 {
@@ -341,7 +349,8 @@ static struct stream *find_blocker(struct stream *stream, const struct lane_item
 		const struct slots_run *run = &slots->runs[at];
 		struct stream *other = stream->image->streams[run->lane];
 
-		if (other != stream && (run->inner > 0 || has_outer(other, at, item)))
+		if (other != stream && !is_later(other, item) &&
+		    (run->inner > 0 || has_outer(other, at, item)))
 			return other;
 	}
 	return NULL;
@@ -611,13 +620,15 @@ static bool run_ticks(struct merge *merge, struct stream *stream, uint64_t limit
 	return run_alone(merge, stream, now_ns);
 }
 
-bool merge_run(struct merge *merge)
+bool merge_run(struct merge *merge, uint64_t last_ns)
 {
-	while (merge->heap_count > 0) {
+	while (merge->heap_count > 0 && time_of(merge->heap[1]) <= last_ns) {
 		struct stream *stream = merge->heap[1];
 		uint64_t limit_ns = second_time(merge);
 		bool going;
 
+		if (limit_ns > last_ns)
+			limit_ns = last_ns;
 		ASSERT(stream->heap_at == 1 && stream->first < stream->inner);
 		if (stream->image->mode == IMAGE_ALL)
 			going = run_together(merge, stream, limit_ns);

@@ -38,5 +38,12 @@ void merge_fini(struct merge *merge); // accepts { 0 }
 // Put an image's streams in, after image_decode.
 void merge_add(struct merge *merge, struct image *image);
 
-// Deliver what is before the first look, in order. False: held by a special item; call again.
-bool merge_run(struct merge *merge);
+// Deliver what is before the first look and not later than `last_ns`, in order. False: held by a
+// special item; call again.
+bool merge_run(struct merge *merge, uint64_t last_ns);
+
+// There is nothing left before the first look.
+static inline bool merge_is_done(const struct merge *merge)
+{
+	return merge->heap_count == 0;
+}

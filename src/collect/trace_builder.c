@@ -548,3 +548,21 @@ void trace_builder_client(struct trace_builder *trace_builder, struct stream *st
 	trace_builder->kinds[event.kind]++;
 	writer_event(trace_builder->writer, &event);
 }
+
+// A realloc ends one block and begins another; one that failed does neither.
+void trace_builder_sum(const struct trace_builder *trace_builder, struct collect_summary *summary)
+{
+	const uint64_t *kinds = trace_builder->kinds;
+
+	*summary = (struct collect_summary){
+		.processes = trace_builder->processes_count,
+		.forked = trace_builder->forked_count,
+		.allocations = kinds[TRACE_MALLOC] + kinds[TRACE_CALLOC] + kinds[TRACE_ALIGNED] +
+			       kinds[TRACE_REALLOC] + kinds[TRACE_REALLOC_ALLOC],
+		.frees = kinds[TRACE_FREE] + kinds[TRACE_REALLOC] + kinds[TRACE_REALLOC_FREE] -
+			 kinds[TRACE_REALLOC_UNDO],
+		.allocated_bytes = trace_builder->allocated_bytes,
+	};
+	for (size_t i = 0; i < sizeof trace_builder->kinds / sizeof *kinds; i++)
+		summary->events += kinds[i];
+}

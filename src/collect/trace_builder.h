@@ -120,6 +120,9 @@ void trace_builder_heap_new(struct trace_builder *trace_builder, struct stream *
 bool trace_builder_heap_gone(struct trace_builder *trace_builder, struct stream *stream,
 			     uint64_t handle, struct trace_event *event);
 
+// What was delivered, whether the file took it or not: processes, events and blocks, and no more.
+void trace_builder_sum(const struct trace_builder *trace_builder, struct collect_summary *summary);
+
 // Is `second` the second half of `first`, and near enough to be written as one?
 static inline bool trace_builder_folds(const struct trace_builder *trace_builder,
 				       const struct lane_item *first,

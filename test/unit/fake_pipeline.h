@@ -81,7 +81,7 @@ static inline void pipeline_deliver(struct pipeline *pipeline)
 {
 	image_decode(pipeline->image);
 	merge_add(&pipeline->merge, pipeline->image);
-	merge_run(&pipeline->merge);
+	merge_run(&pipeline->merge, UINT64_MAX);
 }
 
 static inline void pipeline_collect(struct pipeline *pipeline)

@@ -6,10 +6,11 @@
 // give the block back, to look at one lane's head are steps of their own. So what takes luck
 // between real threads (merge_test.c) takes a seed here: a thread that is held up for many ticks
 // between its time and its owner, a collector that is held up between two heads, lanes that are
-// left and taken again, rest, or are full.
+// left and taken again, rest, or are full, a mark that is noted between two looks.
 //
 // The truth: each address has a number that its owner raises; it is recorded as the block's size.
-// The last few blocks have none: loops take and free them over and over, in the same bytes.
+// The last few blocks have none: loops take and free them over and over, in the same bytes. Of a
+// mark it is known which numbers were told before it, and which were given by its end.
 #include "base/mem.h"
 #include "collect/door.h"
 #include "collect/image.h"
@@ -46,6 +47,12 @@ enum stage {
 	EXCHANGE,   // the owner
 	PUBLISH,
 	RETURNED, // from the recorder, to the rest of the call
+	MARK,     // has its time, and is to be noted
+};
+
+// Whatever was told before a mark is before it, and what begins after its end is behind it.
+struct mark {
+	uint64_t told[PLAIN_BLOCKS], given[PLAIN_BLOCKS];
 };
 
 struct thread {
@@ -57,6 +64,8 @@ struct thread {
 	uint32_t loop_left; // calls on the loop's block
 	struct fake_event event;
 	uint64_t last_ns; // the time of the event before
+	uint64_t mark_ns;
+	size_t mark;
 	int held[HELD_MAX];
 	int held_count;
 };
@@ -74,10 +83,11 @@ struct machine {
 	uint32_t threads_count;
 	uint64_t own[LANE_SLOTS];
 	bool taken[BLOCKS];
-	uint64_t generation[BLOCKS];
+	uint64_t generation[BLOCKS], told[BLOCKS];
 	int bundle_reader[SHELF]; // number + 1, or 0
 	uint64_t written;         // events
-	uint64_t marks, marks_passed;
+	struct mark *marks;
+	size_t marks_count, marks_capacity, marks_noted, marks_passed;
 	enum mutation mutation;
 
 	// How the dice fall.
@@ -91,7 +101,7 @@ struct machine {
 	// The collector.
 	enum image_mode mode; // IMAGE_TICKS: what image_look_again chooses
 	uint32_t phase, look_at;
-	uint64_t cut[LANES_MAX + 1], seen[LANES_MAX + 1];
+	uint64_t noted, told_ns, cut[LANES_MAX + 1], seen[LANES_MAX + 1];
 	struct collect_options options;
 	struct trace_builder trace_builder;
 	struct image *image;
@@ -254,6 +264,34 @@ static void go_on(struct machine *machine, struct thread *thread)
 	}
 }
 
+// The time of a mark is a tick of its own: what others do once they know of it is of a later one.
+static void begin_mark(struct machine *machine, struct thread *thread)
+{
+	struct mark *mark;
+
+	if (thread->lane == 0 || thread->stage != IDLE)
+		return;
+	thread->mark = machine->marks_count;
+	mark = MEM_ADD(machine->marks, machine->marks_count, machine->marks_capacity);
+	memcpy(mark->told, machine->told, sizeof mark->told);
+	thread->mark_ns = ++machine->tick_ns;
+	thread->stage = MARK;
+}
+
+static void note_mark(struct machine *machine, struct thread *thread)
+{
+	struct mark *mark = &machine->marks[thread->mark];
+	char name[32];
+
+	snprintf(name, sizeof name, "%zu", thread->mark);
+	fake_place(&machine->lanes[0], NOTE_MARK, thread->mark_ns, &machine->lanes[thread->lane],
+		   name);
+	machine->tick_ns++;
+	memcpy(mark->given, machine->generation, sizeof mark->given);
+	machine->marks_noted++;
+	thread->stage = IDLE;
+}
+
 static void step(struct machine *machine, struct thread *thread)
 {
 	uint64_t *own = &machine->own[lane_slot(thread->event.address)];
@@ -281,21 +319,17 @@ static void step(struct machine *machine, struct thread *thread)
 		fake_write(&machine->lanes[thread->lane], &thread->event);
 		machine->published[thread->lane] = machine->lanes[thread->lane].head;
 		machine->written++;
+		if (thread->event.type != LANE_FREE && thread->event.type != LANE_REALLOC_FREE &&
+		    thread->event.type != LANE_REALLOC_UNDO)
+			machine->told[thread->block] = thread->event.size;
 		thread->stage = RETURNED;
 		break;
 	case RETURNED:
 		go_on(machine, thread);
+		break;
+	case MARK:
+		note_mark(machine, thread);
 	}
-}
-
-// A signal handler comes into whatever the thread is doing, and makes a mark.
-static void mark(struct machine *machine, const struct thread *thread)
-{
-	if (thread->lane == 0)
-		return;
-	fake_place(&machine->lanes[0], NOTE_MARK, machine->tick_ns, &machine->lanes[thread->lane],
-		   "m");
-	machine->marks++;
 }
 
 // ---- The collector --------------------------------------------------------------------------
@@ -303,9 +337,13 @@ static void mark(struct machine *machine, const struct thread *thread)
 static bool pass_mark(void *context, struct stream *stream, const struct lane_item *item)
 {
 	struct machine *machine = context;
+	struct image_event *event = &stream->image->events[item->detail];
 
 	CHECK_EQ(LANE_ITEM_MARK, item->kind);
-	image_event_pass(stream->image, &stream->image->events[item->detail]);
+	trace_builder_time(&machine->trace_builder, item->time_ns);
+	trace_builder_note(&machine->trace_builder, TRACE_NOTE_MARK, stream->image->process,
+			   TRACE_NONE, 0, event->name);
+	image_event_pass(stream->image, event);
 	machine->marks_passed++;
 	return true;
 }
@@ -321,6 +359,9 @@ static void pass(struct machine *machine)
 	struct image *image = machine->image;
 	uint64_t between = 0;
 
+	atomic_store(&image->share.lanes[0].head, machine->noted);
+	image_look_at_notes(image);
+	atomic_store(&image->share.lanes[0].head, machine->lanes[0].head);
 	show(machine, machine->cut);
 	image_look(image);
 	show(machine, machine->seen);
@@ -332,7 +373,7 @@ static void pass(struct machine *machine)
 	machine->by_ticks += image->mode == IMAGE_TICKS;
 	image_decode(image);
 	merge_add(&machine->merge, image);
-	CHECK(merge_run(&machine->merge));
+	CHECK(merge_run(&machine->merge, image->late ? machine->told_ns : UINT64_MAX));
 	machine->passes++;
 }
 
@@ -346,8 +387,13 @@ static void step_collector(struct machine *machine)
 		machine->phase = 0;
 		return;
 	}
-	if (machine->look_at == 0)
+	if (machine->look_at == 0) {
 		machine->look_at = 1;
+		if (machine->phase == 0) {
+			machine->told_ns = machine->tick_ns;
+			machine->noted = machine->lanes[0].head;
+		}
+	}
 	heads[machine->look_at] = machine->published[machine->look_at];
 	if (++machine->look_at > machine->lanes_count) {
 		machine->look_at = 0;
@@ -443,17 +489,18 @@ static void run(struct machine *machine, uint32_t steps)
 			machine->tick_ns += one_in(machine, 500) ? REST_NS : 100000;
 		step(machine, thread);
 		if (machine->mark_steps > 0 && one_in(machine, machine->mark_steps))
-			mark(machine, thread);
+			begin_mark(machine, thread);
 		if (one_in(machine, machine->look_steps))
 			step_collector(machine);
 	}
 	for (int i = 0; i < 3; i++) {
 		memcpy(machine->cut, machine->published, sizeof machine->cut);
 		memcpy(machine->seen, machine->published, sizeof machine->seen);
+		machine->noted = machine->lanes[0].head;
 		pass(machine);
 	}
 	CHECK(image_lanes_drained(machine->image));
-	CHECK_EQ(machine->marks, machine->marks_passed);
+	CHECK_EQ(machine->marks_noted, machine->marks_passed);
 }
 
 // ---- The verdict ----------------------------------------------------------------------------
@@ -461,10 +508,11 @@ static void run(struct machine *machine, uint32_t steps)
 struct state {
 	uint64_t generation;
 	bool live, looped; // looped: it has no numbers
+	bool resized;      // by a realloc, which is at one place: that of its beginning
 };
 
 struct verdict {
-	uint64_t halves, wrong;
+	uint64_t halves, wrong, misplaced;
 };
 
 static struct state *state_of(const struct machine *machine, struct state *states, uint64_t address)
@@ -479,6 +527,7 @@ static void begins(struct state *state, uint64_t generation, struct verdict *ver
 {
 	verdict->wrong += state->live || (generation != state->generation + 1 && !state->looped);
 	state->live = true;
+	state->resized = false;
 	state->generation = generation;
 }
 
@@ -497,6 +546,7 @@ static void judge_event(const struct machine *machine, struct state *states,
 		verdict->wrong += !old->live;
 		old->live = false;
 		begins(state, event->size, verdict);
+		state->resized = true;
 		break;
 	case TRACE_MALLOC:
 	case TRACE_REALLOC_ALLOC:
@@ -520,6 +570,17 @@ static void judge_event(const struct machine *machine, struct state *states,
 	}
 }
 
+// A mark stands where `states` are what was made of all that is before it.
+static void judge_mark(const struct mark *mark, const struct state *states, struct verdict *verdict)
+{
+	bool right = true;
+
+	for (int block = 0; block < PLAIN_BLOCKS; block++)
+		right &= states[block].generation >= mark->told[block] &&
+			 (states[block].generation <= mark->given[block] || states[block].resized);
+	verdict->misplaced += !right;
+}
+
 static void judge(const struct machine *machine, const char *path, struct verdict *verdict)
 {
 	struct state states[BLOCKS] = { 0 };
@@ -530,12 +591,14 @@ static void judge(const struct machine *machine, const char *path, struct verdic
 	struct reader *reader = reader_open(path, &err);
 
 	CHECK(reader != NULL);
-	verdict->halves = 0;
+	verdict->halves = verdict->misplaced = 0;
 	for (int block = PLAIN_BLOCKS; block < BLOCKS; block++)
 		states[block].looped = true;
 	while ((item = reader_next(reader, &event, &note)) != READER_END)
 		if (item == READER_EVENT)
 			judge_event(machine, states, &event, verdict);
+		else if (note.kind == TRACE_NOTE_MARK)
+			judge_mark(&machine->marks[strtoul(note.text, NULL, 10)], states, verdict);
 	reader_close(reader);
 	verdict->wrong += verdict->halves != machine->written;
 }
@@ -566,7 +629,11 @@ static uint32_t runs(enum mutation mutation, enum image_mode mode, uint64_t firs
 			fprintf(stderr, "seed %llu: %llu of %llu events\n",
 				(unsigned long long)seed, (unsigned long long)verdict.wrong,
 				(unsigned long long)machine->written);
-		wrong += verdict.wrong > 0;
+		if (verdict.misplaced > 0 && mutation == AS_IT_SHOULD_BE)
+			fprintf(stderr, "seed %llu: %llu of %zu marks\n", (unsigned long long)seed,
+				(unsigned long long)verdict.misplaced, machine->marks_noted);
+		wrong += verdict.wrong > 0 || verdict.misplaced > 0;
+		mem_free(machine->marks);
 	}
 	mem_free(machine);
 	return wrong;
