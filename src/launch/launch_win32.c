@@ -17,7 +17,6 @@
 enum {
 	LAUNCH_PATIENCE_MS = 500, // until we say why we wait
 	LAUNCH_TEXT_MAX = 32768,
-	LAUNCH_TRIES = 3,
 	LAUNCH_ELEVATION = 740, // ERROR_ELEVATION_REQUIRED, which mingw's headers lack
 };
 
@@ -206,7 +205,6 @@ static bool launch_create(struct launch *launch, struct err *err)
 	static wchar_t line[LAUNCH_TEXT_MAX], file[LAUNCH_TEXT_MAX];
 	STARTUPINFOW startup = { .cb = sizeof startup };
 	const char *obstacle;
-	BOOL created = FALSE;
 
 	if (!launch_find(launch->options, launch->result, NULL, &launch->program, err))
 		return false;
@@ -220,20 +218,15 @@ static bool launch_create(struct launch *launch, struct err *err)
 	    !MultiByteToWideChar(CP_UTF8, 0, str_get(&launch->program), -1, file, LAUNCH_TEXT_MAX))
 		return err_set(err, ERR_USAGE, "the command line is too long");
 	// Started by a debugger, it is not started by way of us again; and then it has none.
-	for (int try = 0; !created && try < LAUNCH_TRIES; try++) {
-		created = CreateProcessW(
-			file, line, NULL, NULL, TRUE,
-			CREATE_SUSPENDED | (launch->options->watched ? DEBUG_ONLY_THIS_PROCESS : 0),
-			NULL, NULL, &startup, &launch->child);
-		// Wine's, of a process that ended before it was ready: nothing has run.
-		if (!created && GetLastError() != ERROR_INTERNAL_ERROR)
-			break;
+	if (CreateProcessW(file, line, NULL, NULL, TRUE,
+			   CREATE_SUSPENDED |
+				   (launch->options->watched ? DEBUG_ONLY_THIS_PROCESS : 0),
+			   NULL, NULL, &startup, &launch->child)) {
+		if (launch->options->watched)
+			DebugActiveProcessStop(launch->child.dwProcessId);
+		return true;
 	}
-	if (!created)
-		return launch_fail(launch, obstacle, err);
-	if (launch->options->watched)
-		DebugActiveProcessStop(launch->child.dwProcessId);
-	return true;
+	return launch_fail(launch, obstacle, err);
 }
 
 // One that runs.
