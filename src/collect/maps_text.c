@@ -53,8 +53,11 @@ bool maps_text_next(const char **text, const char *end, struct maps_line *line)
 		return false;
 	line->protection = (words.at[0] == 'r' ? 1u : 0) | (words.at[1] == 'w' ? 2u : 0) |
 			   (words.at[2] == 'x' ? 4u : 0);
-	line->protection |= words.at[3] == 'c' ? (uint32_t)LANE_VM_COMMITTED : 0;
-	line->shared = words.at[3] == 's';
+	line->shared = words.at[3] == 's' || words.at[3] == 'S' || words.at[3] == 'C';
+	if (words.at[3] == 'c' || words.at[3] == 'C')
+		line->protection |= LANE_VM_COMMITTED;
+	if (words.at[3] == 'S')
+		line->protection |= LANE_VM_ACCESS;
 	words.at += 5;
 	line->offset = take_number(&words, 16, ' ');
 	line->device = take_number(&words, 16, ':') << 20;

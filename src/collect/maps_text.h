@@ -8,7 +8,7 @@
 struct maps_line {
 	uint64_t start, end, offset;
 	uint64_t device, inode; // major << 20 | minor
-	uint32_t protection;    // PROT_*, and LANE_VM_COMMITTED
+	uint32_t protection;    // PROT_*, and enum lane_vm_access
 	bool shared;
 	const char *path; // borrowed from the text, not ended by a NUL
 	size_t path_length;

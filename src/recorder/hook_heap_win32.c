@@ -85,10 +85,10 @@ static void hook_settle(struct lane *lane, const uintptr_t *frame)
 			     lane->asked, 0, frame);
 		if (sample_mean)
 			sample_keep(block);
-		walk_failed();
+		walk_soon();
 	} else if (allocates && !client_state) {
 		event_record(LANE_FAILED, EVENT_SIZE | EVENT_STACK, 0, lane->asked, 0, frame);
-		walk_failed();
+		walk_soon();
 	}
 }
 
@@ -197,7 +197,7 @@ static inline __attribute__((always_inline)) void hook_allocated(struct lane *la
 		walk_now_and_then();
 	} else {
 		event_record(LANE_FAILED, EVENT_SIZE | EVENT_STACK, 0, size, 0, frame);
-		walk_failed();
+		walk_soon();
 	}
 }
 
@@ -264,7 +264,7 @@ static void hook_reallocated(struct lane *lane, const void *heap, uint32_t flags
 		event_record(LANE_REALLOC_UNDO, fields, block, size, 0, frame);
 		if (unlikely(sample_mean))
 			sample_keep(block);
-		walk_failed();
+		walk_soon();
 		return;
 	}
 	// Without it, it reads as if the block had been freed.

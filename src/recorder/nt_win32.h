@@ -29,6 +29,7 @@ enum {
 	NT_MEM_DECOMMIT = 0x4000,
 	NT_MEM_REPLACE = 0x4000, // of a call that takes memory: a placeholder
 	NT_MEM_RELEASE = 0x8000,
+	NT_MEM_FREE = 0x10000,
 	NT_MEM_RESET = 0x80000,
 	NT_MEM_TOP_DOWN = 0x100000,
 	NT_MEM_RESET_UNDO = 0x1000000,

@@ -174,12 +174,20 @@ static size_t vm_extent(uintptr_t at)
 	return (uintptr_t)next - at;
 }
 
+// A view of a section that is not committed as a whole was mapped. What is committed in one view is
+// so in all others.
+static bool vm_some_is_reserved;
+
 // After the record of a call that takes memory.
-static void vm_taken(nt_status status)
+static void vm_taken(nt_status status, const void *at, uint32_t type)
 {
+	struct nt_region region;
+
 	walk_end();
-	if (vm_error(status) == VM_NO_MEMORY)
-		walk_failed();
+	if (vm_error(status) == VM_NO_MEMORY ||
+	    (vm_some_is_reserved && status >= 0 && type == NT_MEM_COMMIT && vm_look(at, &region) &&
+	     region.type == NT_MEM_MAPPED))
+		walk_soon();
 	else
 		walk_now_and_then();
 }
@@ -226,7 +234,7 @@ NT_CALL nt_status hook_NtAllocateVirtualMemory(void *process, void **at, uintptr
 	status =
 		patch_real.NtAllocateVirtualMemory(process, at, zero_bits, bytes, type, protection);
 	vm_allocated(status, at, bytes, meant, protection, HOOK_FRAME);
-	vm_taken(status);
+	vm_taken(status, *at, meant);
 	return status;
 }
 
@@ -245,7 +253,7 @@ NT_CALL nt_status hook_NtAllocateVirtualMemoryEx(void *process, void **at, size_
 	status = patch_real.NtAllocateVirtualMemoryEx(process, at, bytes, type, protection,
 						      parameters, count);
 	vm_allocated(status, at, bytes, meant, protection, HOOK_FRAME);
-	vm_taken(status);
+	vm_taken(status, *at, meant);
 	return status;
 }
 
@@ -366,18 +374,36 @@ static uint32_t vm_file(uintptr_t at)
 	return id;
 }
 
-// What a view lets do. Of an image each part has its own, which a walk will say; of a section whose
-// memory is only reserved nothing is committed yet.
-static uint32_t vm_view_access(uintptr_t at, uint32_t page, uint32_t *flags)
+// What a view lets do. Of an image each part has its own, which a walk will say. What is no file's
+// is committed as far as its section is, of which only a part may be.
+static uint32_t vm_view_access(const struct nt_region *region, uint32_t page, uint32_t file)
 {
-	struct nt_region region;
+	if (region->type == NT_MEM_IMAGE)
+		return VM_READ;
+	if (region->state != NT_MEM_COMMIT)
+		return 0;
+	return walk_access(page) | (file ? 0 : LANE_VM_COMMITTED);
+}
 
-	if (!vm_look((const void *)at, &region))
-		return walk_access(page);
-	if (region.type != NT_MEM_IMAGE)
-		return region.state == NT_MEM_COMMIT ? walk_access(page) : 0;
-	*flags = (*flags & ~(uint32_t)VM_SHARED) | VM_OF_IMAGE;
-	return VM_READ;
+// The parts of a view that are not as its first one, `region`: one is committed and the other not.
+static void vm_view_parts(struct nt_region region, uintptr_t end, uint32_t page,
+			  const uintptr_t *frame)
+{
+	uint32_t first = region.state;
+	struct lane_vm record = { .kind = LANE_VM_MPROTECT };
+	const uint8_t *next;
+
+	while (next = region.base + region.bytes, (uintptr_t)next < end && vm_look(next, &region)) {
+		if (region.state == first)
+			continue;
+		record.origin = vm_origin(frame);
+		record.protection = vm_view_access(&region, page, 0);
+		record.address = (uintptr_t)region.base;
+		record.size = region.bytes;
+		vm_record(&record, frame);
+		vm_some_is_reserved = true;
+	}
+	vm_some_is_reserved |= first != NT_MEM_COMMIT;
 }
 
 static void vm_mapped(nt_status status, void **at, const uint64_t *offset, const size_t *bytes,
@@ -392,13 +418,21 @@ static void vm_mapped(nt_status status, void **at, const uint64_t *offset, const
 		.address = (uintptr_t)*at,
 		.size = *bytes,
 	};
+	struct nt_region region;
+	bool known = false;
 
 	if (status >= 0) {
 		record.offset = offset ? *offset : 0;
 		record.file = vm_file((uintptr_t)*at);
-		record.protection = vm_view_access((uintptr_t)*at, page, &record.flags);
+		known = vm_look(*at, &region);
 	}
+	if (known)
+		record.protection = vm_view_access(&region, page, record.file);
+	if (known && region.type == NT_MEM_IMAGE)
+		record.flags ^= VM_SHARED | VM_OF_IMAGE;
 	vm_record(&record, frame);
+	if (known && region.type != NT_MEM_IMAGE)
+		vm_view_parts(region, (uintptr_t)*at + *bytes, page, frame);
 }
 
 NT_CALL nt_status hook_NtMapViewOfSection(void *section, void *process, void **at,
@@ -415,7 +449,7 @@ NT_CALL nt_status hook_NtMapViewOfSection(void *section, void *process, void **a
 	status = patch_real.NtMapViewOfSection(section, process, at, zero_bits, commit, offset,
 					       bytes, inherit, type, protection);
 	vm_mapped(status, at, offset, bytes, type, protection, HOOK_FRAME);
-	vm_taken(status);
+	vm_taken(status, *at, 0);
 	return status;
 }
 
@@ -432,7 +466,7 @@ NT_CALL nt_status hook_NtMapViewOfSectionEx(void *section, void *process, void *
 	status = patch_real.NtMapViewOfSectionEx(section, process, at, offset, bytes, type,
 						 protection, parameters, count);
 	vm_mapped(status, at, offset, bytes, type, protection, HOOK_FRAME);
-	vm_taken(status);
+	vm_taken(status, *at, 0);
 	return status;
 }
 
@@ -476,6 +510,7 @@ NT_CALL nt_status hook_NtUnmapViewOfSectionEx(void *process, void *at, uint32_t 
 {
 	const uintptr_t *frame = HOOK_FRAME;
 	struct lane_vm record;
+	struct nt_region region;
 	nt_status status;
 
 	if (!vm_is_recorded(process, frame, frame))
@@ -486,5 +521,12 @@ NT_CALL nt_status hook_NtUnmapViewOfSectionEx(void *process, void *at, uint32_t 
 	vm_before(&record, frame);
 	status = patch_real.NtUnmapViewOfSectionEx(process, at, flags);
 	vm_after(&record, status);
+	// Wine knows the flag and leaves no placeholder.
+	if (status >= 0 && record.kind == LANE_VM_MMAP && vm_look(at, &region) &&
+	    region.state == NT_MEM_FREE) {
+		record.kind = LANE_VM_MUNMAP;
+		vm_before(&record, frame);
+		vm_after(&record, 0);
+	}
 	return status;
 }

@@ -24,7 +24,7 @@ enum {
 	WALK_LINE_BYTES = 80,   // without its name
 	WALK_PERIOD_NS = 1000000000,
 	WALK_SHARE = 100, // of the time, one part
-	WALK_SHARE_FAILED = 10,
+	WALK_SHARE_SOON = 10,
 
 	WALK_READ = 1,
 	WALK_WRITE = 2,
@@ -32,7 +32,7 @@ enum {
 	WALK_SHARED = 8,
 	WALK_IMAGE = 16,
 	WALK_OURS = 32,
-	WALK_COMMITTED = 64, // and private, whatever may be done with it
+	WALK_COMMITTED = 64, // whatever may be done with it; of an image, never
 };
 
 // Behind all addresses that a program can have.
@@ -61,9 +61,8 @@ struct walk_text {
 static _Atomic int walk_lock;
 static struct walk_list walk_lists[2]; // the last one and the one in the making
 static uint32_t walk_lists_count;
-static uint64_t walk_failed_ns; // before then, no walk for a failure
+static uint64_t walk_soon_ns; // before then, no walk for what has just happened
 static struct walk_text walk_text;
-static bool walk_told; // the first one was
 
 static uintptr_t walk_start(const struct walk_region *region)
 {
@@ -88,7 +87,7 @@ static uint32_t walk_kind(const struct nt_region *region)
 
 	kind |= region->type == NT_MEM_MAPPED ? WALK_SHARED : 0;
 	kind |= region->type == NT_MEM_IMAGE ? WALK_IMAGE : 0;
-	if (region->state == NT_MEM_COMMIT && region->type == NT_MEM_PRIVATE)
+	if (region->state == NT_MEM_COMMIT && region->type != NT_MEM_IMAGE)
 		kind |= WALK_COMMITTED;
 	return kind | (recording_is_ours((uintptr_t)region->base, region->bytes) ? WALK_OURS : 0);
 }
@@ -147,16 +146,15 @@ static void walk_add_hex(struct walk_text *text, uint64_t value, char behind)
 }
 
 // As a line of /proc/self/maps, which is what the collector reads; private memory that is committed
-// is "c", for "p".
+// is "c", for "p"; of shared memory ("s"), what is committed is "C", and a file's "S".
 static void walk_add(struct walk_text *text, uintptr_t start, uintptr_t end, uint32_t kind,
 		     const char *name)
 {
 	char access[4] = { kind & WALK_READ ? 'r' : '-', kind & WALK_WRITE ? 'w' : '-',
-			   kind & WALK_EXECUTE ? 'x' : '-',
-			   kind & WALK_SHARED      ? 's'
-			   : kind & WALK_COMMITTED ? 'c'
-						   : 'p' };
+			   kind & WALK_EXECUTE ? 'x' : '-', kind & WALK_COMMITTED ? 'c' : 'p' };
 
+	if (kind & WALK_SHARED)
+		access[3] = !(kind & WALK_COMMITTED) ? 's' : *name == '[' ? 'C' : 'S';
 	if (text->length + WALK_LINE_BYTES + text_length(name) > sizeof(text->bytes))
 		walk_send(text);
 	walk_add_hex(text, start, '-');
@@ -185,14 +183,13 @@ const char *walk_file(uintptr_t at, struct walk_file *room)
 	return memcmp(path, "\\??\\", 4) == 0 ? path + 4 : path;
 }
 
-// Whose the region is, by its first address. Of views that are mapped later the hooks know the
-// file.
+// Whose the region is, by its first address.
 static const char *walk_name(uintptr_t at, uint32_t kind)
 {
 	static struct walk_file room;
 	const char *path;
 
-	if (!(kind & WALK_IMAGE) && (walk_told || !(kind & WALK_SHARED)))
+	if (!(kind & (WALK_IMAGE | WALK_SHARED)))
 		return "[system]";
 	path = walk_file(at, &room);
 	if (path)
@@ -287,7 +284,6 @@ void walk_first(struct lane *lane)
 	recording_lock(&walk_lock);
 	if (walk_take_lists()) {
 		walk_do(lane, true);
-		walk_told = true;
 		__atomic_store_n(&walk_next_ns, clock_now() + WALK_PERIOD_NS, __ATOMIC_RELAXED);
 	}
 	recording_unlock(&walk_lock);
@@ -309,7 +305,7 @@ static void walk(uint64_t now_ns)
 		patch_check();
 		cost_ns = clock_now() - now_ns;
 		wait_ns = cost_ns * WALK_SHARE;
-		walk_failed_ns = now_ns + cost_ns * WALK_SHARE_FAILED;
+		walk_soon_ns = now_ns + cost_ns * WALK_SHARE_SOON;
 		__atomic_store_n(&walk_next_ns,
 				 now_ns + (wait_ns > WALK_PERIOD_NS ? wait_ns : WALK_PERIOD_NS),
 				 __ATOMIC_RELAXED);
@@ -322,11 +318,11 @@ void walk_now(uint64_t now_ns)
 	walk(now_ns);
 }
 
-void walk_failed(void)
+void walk_soon(void)
 {
 	uint64_t now_ns = clock_now();
 
-	if (now_ns >= walk_failed_ns)
+	if (now_ns >= walk_soon_ns)
 		walk(now_ns);
 }
 

@@ -5,7 +5,8 @@
 //     walk_begin, _end     around each call on virtual memory of the program's
 //     walk_now_and_then    a second after the last one; later, where walks are expensive: they
 //                          take a hundredth of the time at most
-//     walk_failed          an allocation has failed; then a tenth
+//     walk_soon            an allocation has failed, or changed more than the call says; then a
+//                          tenth
 //     walk_last            the process ends
 //
 // A walk tells the collector what differs from the one before (LANE_VM_BASELINE). It takes some
@@ -50,7 +51,7 @@ static inline void walk_end(void)
 
 // The thread is in no call of its own, and its lane is not busy.
 HIDDEN void walk_now(uint64_t now_ns);
-HIDDEN void walk_failed(void);
+HIDDEN void walk_soon(void);
 HIDDEN void walk_last(void);
 
 static inline void walk_now_and_then(void)

@@ -84,10 +84,10 @@ check("which is nearly 4 GiB", int(large["high"], 16) > 3 << 30, large["high"])
 # Before it: all but what the system took by itself since the program began.
 free, largest, unusable, end = own_walk(DONE.stdout, "broken")
 broken = ask("map", "frag.tide", "-n", "0", "--at", "mark:broken", "--range", f"0..{end}")
-kernel = ended["owners"]["kernel"] - broken["owners"]["kernel"]
+system = sum(ended["owners"][owner] - broken["owners"][owner] for owner in ("kernel", "file"))
 ours = ended["owners"]["tidemark"] - broken["owners"]["tidemark"]
-equal(free, broken["free"] - kernel - ours, "without a walk too, but for what the system and "
-      f"tidemark took since the last one ({kernel} and {ours} bytes)")
+equal(free, broken["free"] - system - ours, "without a walk too, but for what the system and "
+      f"tidemark took since the last one ({system} and {ours} bytes)")
 
 guilty = broken["rows"][0]
 equal("hoard", NAMES.stack(guilty["stack"])[0], "the guilty stack comes first")

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Every legal use of the calls on virtual memory: what `map` says of each allocation at the end is what
-the program's own VirtualQuery walk says, and the function that made it is named. In both sizes."""
+the program's own VirtualQuery walk says, and the function that made it is named. Calls in random
+order: so it is of the whole address space. In both sizes."""
 # timeout: 300
 # parallel: yes
 import os
@@ -12,8 +13,10 @@ from libwin import ask, check, equal
 
 libwin.need_wine()
 EXE = libwin.built("tidemark.exe")
-PROGRAM = os.path.join(libwin.SOURCE, "test", "programs", "win", "vmcalls.c")
+PROGRAMS = os.path.join(libwin.SOURCE, "test", "programs", "win")
 SLOT = 65536
+SEEDS = (2, 6, 7)
+STEPS = 1000
 
 
 def within(ranges, start, size):
@@ -45,13 +48,61 @@ def reservations(trace, names):
     return found
 
 
+def record(trace, program, *arguments):
+    done = libwin.wine(EXE, "record", "-o", trace, "--", libwin.windows_path(program), *arguments,
+                       prefix="prefix", text=True)
+    check(f"{program} {arguments}: it is recorded", done.returncode == 0 and ", 0 events lost" in done.stderr, done)
+    return done
+
+
+def differences(walked, ranges):
+    """Where two lists of (start, end, kind) do not agree: [(start, end, of the one, of the other)]"""
+    edges = sorted({edge for each in walked + ranges for edge in each[:2]})
+    both = []
+    for regions in walked, ranges:
+        kinds, at = [], 0
+        for edge in edges:
+            while at < len(regions) and regions[at][1] <= edge:
+                at += 1
+            kinds.append(regions[at][2] if at < len(regions) and regions[at][0] <= edge else "-")
+        both.append(kinds)
+    return [(low, high, one, other) for low, high, one, other in zip(edges, edges[1:], *both) if one != other]
+
+
+def try_random(bits, seed):
+    program, trace = f"vmrandom{bits}.exe", f"vmrandom{bits}.{seed}.tide"
+    said = record(trace, program, str(seed), str(STEPS)).stdout
+    walked = [(int(start, 16), int(end, 16), kind)
+              for start, end, kind in re.findall(r"^region (\w+) (\w+) (\w)$", said, re.M)]
+    mine = [(int(start, 16), int(end, 16), kind)
+            for start, end, kind in re.findall(r"^mine (\w+) (\w+) (\w)$", said, re.M)]
+    own = [each[:2] for each in mine if each[2] == "p"]  # what is committed in a view, another view may have done
+    check(f"{bits} bits, {seed}: much is done", len(walked) > 50 and own, said)
+    for moment in (("--at", "mark:calls"), ()):
+        ranges = [(int(each["start"], 16), int(each["end"], 16), "c" if each["committed"] else "r", each["owner"])
+                  for each in ask("map", trace, "-n", "0", "--process", "0", *moment)["ranges"]]
+        wrong = []
+        for low, high, one, other in differences(walked, ranges):
+            # Of files it is not asked what is committed, and so they are not of the walk.
+            file = one == "c" and other == "r" and any(start <= low < end and owner in ("file", "library", "tidemark")
+                                                       for start, end, _kind, owner in ranges)
+            # Wine calls so what Linux has mapped for itself since.
+            linux = one == "r" and other == "-" and not any(low < end and start < high for start, end, _kind in mine)
+            ours = not moment or any(low < end and start < high for start, end in own)
+            if ours and not file and not linux:
+                wrong.append((hex(low), hex(high), one, other))
+        check(f"{bits} bits, {seed}, {moment or 'end'}: what is reserved and committed is what VirtualQuery says",
+              not wrong, wrong)
+    views = [start for start, _end, kind in mine if kind == "f"]
+    equal(["file"] * len(views), [each[3] for view in views for each in ranges if each[0] <= view < each[1]],
+          f"{bits} bits, {seed}: views of a file are a file's")
+
+
 def try_size(bits):
     program, trace = f"vmcalls{bits}.exe", f"vmcalls{bits}.tide"
     libwin.cross_compile(bits, program, "-I", libwin.SOURCE, "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls",
-                         PROGRAM)
-    done = libwin.wine(EXE, "record", "-o", trace, "--", libwin.windows_path(program), prefix="prefix",
-                       text=True)
-    check(f"{bits} bits: it is recorded", done.returncode == 0 and ", 0 events lost" in done.stderr, done)
+                         os.path.join(PROGRAMS, "vmcalls.c"))
+    done = record(trace, program)
     for line in re.findall(r"vm: (?:failed )?\w+(?: no)?$", done.stdout, re.M):
         print(f"{bits} bits: not in this Wine: {line}")
     walked = {}
@@ -84,5 +135,8 @@ def try_size(bits):
 libwin.begin_prefix()
 for width in libwin.WIDTHS:
     try_size(width)
+    libwin.cross_compile(width, f"vmrandom{width}.exe", "-I", libwin.SOURCE, os.path.join(PROGRAMS, "vmrandom.c"))
+    for number in SEEDS:
+        try_random(width, number)
 libwin.end_prefix()
 libwin.end()

@@ -19,6 +19,7 @@ _Static_assert(SPACE_SLOT % SPACE_PAGE == 0, "a slot is whole pages");
 _Static_assert(SPACE_OWNERS_COUNT <= UINT8_MAX, "owners are kept in a byte");
 
 enum {
+	FLAG_SHARED = 0x01,
 	FLAG_FIXED = 0x10,
 	FLAG_HUGETLB = 0x40000,
 	FLAG_HUGE_SHIFT = 26, // the size of a huge page: its binary logarithm; 0: 2 MiB
@@ -372,15 +373,22 @@ static void fill(struct space *space, process_id id, uint64_t low, uint64_t high
 
 // Whether a known range can be a part of what a look has found at `low`. Names such as "[heap]"
 // are files to the trace; what is known as anonymous memory may have one. What the recorder says is
-// its own belongs to no other.
-static bool agrees(const struct range *range, uint64_t low, const struct trace_event *event)
+// its own belongs to no other. A walk on Windows knows no offsets, and not of all files the name.
+static bool agrees(const struct space *space, const struct range *range, uint64_t low,
+		   const struct trace_event *event)
 {
 	bool has_file = range->owner == SPACE_FILE || range->owner == SPACE_LIBRARY;
+	uint32_t file = event->vm->file;
 
 	if (event->vm->origin == TRACE_ORIGIN_RECORDER && range->owner != SPACE_TIDEMARK)
 		return false;
-	if (range->file != event->vm->file)
-		return !has_file && (range->file == 0 || event->vm->file == 0);
+	if (space->windows)
+		return !((range->flags ^ event->vm->flags) & FLAG_SHARED) &&
+		       (range->file == file || !has_file ||
+			(file < space->files_count &&
+			 space->files[file].path != SPACE_OWNER_PLAIN));
+	if (range->file != file)
+		return !has_file && (range->file == 0 || file == 0);
 	return range->file == 0 || range->offset - range->start == event->vm->offset - low;
 }
 
@@ -404,7 +412,7 @@ static void apply_found(struct space *space, process_id id, const struct trace_e
 		uint64_t start = range->start;
 
 		at = range->end;
-		if (!agrees(range, low, event))
+		if (!agrees(space, range, low, event))
 			space_state_clear(space, id, start, at);
 	}
 	space_state_protect(space, id, low, high, event);
