@@ -191,8 +191,7 @@ const uint8_t *lane_reader_edit(struct lane_reader *reader, struct lane_reader_e
 
 // ---- Records --------------------------------------------------------------------------------
 
-// An edit of the list of an interpreted language's frames. False: it cannot be.
-static bool take_frames(struct lane_reader *reader, const uint8_t *in, uint64_t length)
+bool lane_reader_take_frames(struct lane_reader *reader, const uint8_t *in, uint64_t length)
 {
 	struct language *language = reader->scratch->language;
 	uint32_t keep, push, list;
@@ -205,7 +204,6 @@ static bool take_frames(struct lane_reader *reader, const uint8_t *in, uint64_t 
 		return false;
 	if (language == NULL)
 		return true;
-	reader->interpreted = true;
 	MEM_ROOM(reader->lists, reader->lists_capacity, (size_t)keep + push);
 	list = lane_path_load16(in) & LANE_PYTHON_CUT ? LANGUAGE_CUT : 0;
 	if (keep > 0)
@@ -300,7 +298,7 @@ static bool decode_extra(struct lane_reader *reader, const uint8_t *in, uint64_t
 			add_heap(reader, item);
 	}
 	if (kind == LANE_EXTRA_PYTHON)
-		return take_frames(reader, in + 6, length);
+		return lane_reader_take_frames(reader, in + 6, length);
 	if (kind == LANE_EXTRA_NAME && length >= 16) {
 		*made = true;
 		*item = (struct lane_item){ .kind = LANE_ITEM_NAME, .time_ns = reader->time_ns };

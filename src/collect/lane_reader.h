@@ -106,8 +106,7 @@ struct lane_reader {
 	// outermost first.
 	uint32_t *lists;
 	size_t lists_count, lists_capacity;
-	bool interpreted; // there were any
-	bool echoes;      // LANE_ITEM_ECHO is allowed; the caller's
+	bool echoes; // LANE_ITEM_ECHO is allowed; the caller's
 	bool broken;
 	bool edits_wait;      // those of the next row are decoded first and looked up afterwards
 	uint32_t edits_pause; // rows to go before they may

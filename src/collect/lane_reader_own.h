@@ -56,3 +56,7 @@ const uint8_t *lane_reader_edit(struct lane_reader *reader, struct lane_reader_e
 
 // How many bytes from `in` on, up to `end`, are those that are `period` bytes before.
 size_t lane_reader_same(const uint8_t *in, const uint8_t *end, size_t period);
+
+// Take an edit of the list of an interpreted language's frames, `length` bytes at `in`. False: it
+// cannot be.
+bool lane_reader_take_frames(struct lane_reader *reader, const uint8_t *in, uint64_t length);

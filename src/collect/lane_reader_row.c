@@ -13,6 +13,7 @@
 #include "collect/lane_reader_own.h"
 
 #include "base/mem.h"
+#include "collect/language.h"
 #include "wire/varint.h"
 
 enum {
@@ -34,6 +35,12 @@ enum { RECORD_BYTES_MAX = 80 };
 _Static_assert(RECORD_BYTES_MAX >= 2 * 2 + 4 + 8 + 4 * 7 + 4 + 4 * EDIT_CACHE_PUSHES,
 	       "heads, time, owner, numbers, edit");
 
+// From the row's event on that comes behind so many that begin and end a block, this is the list of
+// an interpreted language's frames.
+struct row_list {
+	uint32_t begun, ended, list;
+};
+
 // A row on its way.
 struct rowing {
 	struct lane_reader *reader;
@@ -44,6 +51,8 @@ struct rowing {
 	struct lane_reader_edits edits;    // that wait; of their events,
 	uint32_t first_begun, first_ended; // the first that begins a block, and that ends one
 	const uint8_t **begin;             // where each event begins
+	struct row_list *lists;            // the first is that from before the row
+	size_t lists_count;
 };
 
 // An echo is told where it saves something. Where none is found, ever more rows, up to so many, go
@@ -124,6 +133,33 @@ static COLD bool take_seldom(const struct rowing *rowing, struct record *record,
 	return true;
 }
 
+static uint32_t list_of(const struct lane_reader *reader)
+{
+	return reader->lists_count > 0 ? reader->lists[reader->lists_count - 1] : 0;
+}
+
+// A LANE_EXTRA is at `in`, in front of the row's event `count`; `begun` of those before begin a
+// block. If it says how the list of a language's frames changes: returns where it ends. Else NULL.
+static COLD const uint8_t *take_list(struct rowing *rowing, const uint8_t *in, size_t count,
+				     size_t begun)
+{
+	struct row_list *last = &rowing->lists[rowing->lists_count - 1];
+	size_t length = lane_path_load16(in + 4);
+
+	ASSERT(begun <= count && rowing->lists_count <= count + 1);
+	if (lane_path_load16(in + 2) != LANE_EXTRA_PYTHON ||
+	    length + 6 > LANE_EVENT_BYTES_MAX || length + 6 > (size_t)(rowing->end - in) ||
+	    !lane_reader_take_frames(rowing->reader, in + 6, length))
+		return NULL;
+	if (last->begun + last->ended < count) {
+		last++;
+		rowing->lists_count++;
+	}
+	*last = (struct row_list){ (uint32_t)begun, (uint32_t)(count - begun),
+				   list_of(rowing->reader) };
+	return in + 6 + length;
+}
+
 // The first edit that waits is that of the row's event `count`, of which `begun` begin a block.
 static void begin_waiting(struct rowing *rowing, size_t count, size_t begun)
 {
@@ -194,6 +230,13 @@ take_events(struct rowing *rowing, const uint8_t *in, bool free_stacks)
 		if (unlikely((head & SELDOM) || !(PLAIN >> kind & 1))) {
 			struct record record = { at, address, head, head & 7 };
 
+			if ((head & LANE_TYPE_MASK) == LANE_EXTRA) {
+				at = take_list(rowing, in, count, begun);
+				if (at == NULL)
+					break;
+				in = at;
+				continue;
+			}
 			if ((head & (SELDOM | LANE_TYPE_MASK)) == LANE_REALLOC_FREE
 				    ? !take_half(rowing, &record)
 				    : !take_seldom(rowing, &record, count == 0))
@@ -372,9 +415,17 @@ static bool frees_edit(const struct rowing *rowing)
 	return found;
 }
 
+// How many events of the row come before its last list of a language's frames.
+static uint32_t listed_before(const struct rowing *rowing)
+{
+	const struct row_list *last = &rowing->lists[rowing->lists_count - 1];
+
+	return last->begun + last->ended;
+}
+
 // The row's events from `first` on come again, from `in` on? How many times. Address and stack must
-// be behind them what they were before, since records say how both differ, and no edit be given a
-// number that others in between go by.
+// be behind them what they were before, since records say how both differ, no edit be given a
+// number that others in between go by, and no list of a language's frames change.
 static uint64_t count_times(const struct rowing *rowing, const uint8_t *in, uint32_t first,
 			    uint32_t begun)
 {
@@ -384,7 +435,8 @@ static uint64_t count_times(const struct rowing *rowing, const uint8_t *in, uint
 	uint64_t times;
 
 	if (row->address[first - 1] != row->address[row->count - 1] || stack == 0 ||
-	    stack != rowing->reader->stack || rowing->edits.numbered > first)
+	    stack != rowing->reader->stack || rowing->edits.numbered > first ||
+	    listed_before(rowing) > first)
 		return 0;
 	times = lane_reader_same(in, rowing->stop, period) / period;
 	if (times < ECHO_TIMES_MIN || times * (row->count - first) < ECHO_EVENTS_MIN ||
@@ -429,9 +481,24 @@ static const uint8_t *take_echo(const struct rowing *rowing, const uint8_t *in)
 	return in;
 }
 
+// The list of a language's frames is an earlier one again.
+static COLD void set_list(struct lane_reader *reader, uint32_t list)
+{
+	const struct language_node *nodes = list != 0 ? reader->scratch->language->nodes : NULL;
+	size_t count = 0;
+
+	for (uint32_t at = list; at > LANGUAGE_CUT; at = nodes[at].outer)
+		count++;
+	reader->lists_count = count;
+	MEM_ROOM(reader->lists, reader->lists_capacity, count);
+	for (; list > LANGUAGE_CUT; list = nodes[list].outer)
+		reader->lists[--count] = list;
+	ASSERT(count == 0);
+}
+
 // The last event is a free that failed, as the next record says: it is left to be read together
 // with that.
-static COLD void give_back(const struct rowing *rowing, const uint8_t *in, uint64_t address)
+static COLD void give_back(struct rowing *rowing, const uint8_t *in, uint64_t address)
 {
 	struct lane_reader *reader = rowing->reader;
 	struct lane_reader_row *out = rowing->out;
@@ -444,10 +511,40 @@ static COLD void give_back(const struct rowing *rowing, const uint8_t *in, uint6
 		return;
 	}
 	reader->at -= (uint64_t)(in - rowing->begin[row->count - 1]);
+	if (listed_before(rowing) == row->count)
+		set_list(reader, rowing->lists[--rowing->lists_count - 1].list);
 	if (lane_path_load16(rowing->begin[row->count - 1]) & LANE_OWNER)
 		out->owners_count--;
 	cut_row(row, row->count - 1);
 	reader->address = row->count > 0 ? row->address[row->count - 1] : address;
+}
+
+// Put the language's frames into stacks [from, to) of `stacks`.
+static void put_list(struct language *language, uint32_t list, stack_id *stacks, uint32_t from,
+		     uint32_t to)
+{
+	for (uint32_t i = from; i < to; i++)
+		if (likely(stacks[i] != 0))
+			stacks[i] = language_merge(language, stacks[i], list);
+}
+
+// Put each list of a language's frames into the stacks of the events that it is for.
+static void put_lists(const struct rowing *rowing)
+{
+	struct columns_row *row = &rowing->out->row;
+	struct language *language = rowing->reader->scratch->language;
+	uint32_t begun = row->begun, ended = row->count - row->begun;
+
+	for (size_t i = rowing->lists_count; i-- > 0;) {
+		const struct row_list *at = &rowing->lists[i];
+
+		if (at->list != 0 && at->begun < begun)
+			put_list(language, at->list, row->stack, at->begun, begun);
+		if (at->list != 0 && row->free_stacks && at->ended < ended)
+			put_list(language, at->list, row->free_stack, at->ended, ended);
+		begun = at->begun < begun ? at->begun : begun;
+		ended = at->ended < ended ? at->ended : ended;
+	}
 }
 
 bool lane_reader_take_row(struct lane_reader *reader, uint64_t limit, uint64_t limit_ns,
@@ -455,24 +552,28 @@ bool lane_reader_take_row(struct lane_reader *reader, uint64_t limit, uint64_t l
 {
 	const uint8_t *in = reader->ring + (reader->at & reader->mask), *at, *bad = NULL;
 	const uint8_t *begin[COLUMNS_ROW_MAX];
+	struct row_list lists[COLUMNS_ROW_MAX + 1];
 	uint64_t address = reader->address;
 	struct columns_row *row = &out->row;
 	struct rowing rowing = {
 		.reader = reader,
 		.out = out,
 		.begin = begin,
+		.lists = lists,
+		.lists_count = 1,
 		.end = in + (limit - reader->at),
 		.stop = reader->ring + reader->mask + 1, // no record begins in the copy
 		.limit_ns = limit_ns,
 	};
 
-	if (reader->broken || reader->interpreted || reader->time_ns > limit_ns)
+	if (reader->broken || reader->time_ns > limit_ns)
 		return false;
 	if (limit - reader->at <= RECORD_BYTES_MAX)
 		return false;
 	if (rowing.stop > rowing.end - RECORD_BYTES_MAX)
 		rowing.stop = rowing.end - RECORD_BYTES_MAX;
 	reader->scratch->misses = 0;
+	lists[0] = (struct row_list){ .list = list_of(reader) };
 	out->echoes = out->owners_count = 0;
 	row->moved = 0;
 	row->free_stacks = reader->free_stacks;
@@ -483,17 +584,21 @@ bool lane_reader_take_row(struct lane_reader *reader, uint64_t limit, uint64_t l
 	if (unlikely(bad != NULL)) {
 		reader->broken = true;
 		reader->at += (uint64_t)(bad - in);
+		put_lists(&rowing);
 		count_kinds(row);
 		return row->count > 0;
 	}
-	if (row->count == 0)
+	if (row->count == 0) {
+		reader->at += (uint64_t)(at - in); // lists alone
 		return false;
+	}
 	reader->at += (uint64_t)(take_echo(&rowing, at) - in);
 	if (row->kind[row->count - 1] == TRACE_FREE && lane_reader_undoes_next(reader, limit))
 		give_back(&rowing, at, address);
 	if (row->count == 0)
 		return false;
 	reader->time_ns = row->time_ns;
+	put_lists(&rowing);
 	count_kinds(row);
 	return true;
 }

@@ -17,6 +17,8 @@
 
 #include <string.h>
 
+_Static_assert(LANGUAGE_RECENT == 1 << (32 - 22), "a pair's place is the upper ten bits of its hash");
+
 void language_init(struct language *language, struct interner *interner, bool native)
 {
 	memset(language, 0, sizeof *language);
@@ -30,7 +32,7 @@ void language_init(struct language *language, struct interner *interner, bool na
 
 void language_fini(struct language *language)
 {
-	MEM_FREE(language->flags, language->nodes);
+	MEM_FREE(language->flags, language->nodes, language->recent);
 	MAP_FINI(&language->nodes_by, &language->merged);
 	MEM_FREE(language->frames, language->own);
 	memset(language, 0, sizeof *language);
@@ -160,12 +162,27 @@ static stack_id put_together(struct language *language, stack_id stack, uint32_t
 	return merging.stack != 0 ? merging.stack : stack;
 }
 
+// Of a pair that is not among the last ones.
+static COLD stack_id find_merged(struct language *language, uint64_t key)
+{
+	uint64_t *merged = map_put(&language->merged, key, NULL);
+
+	if (*merged == 0)
+		*merged = put_together(language, (stack_id)key, (uint32_t)(key >> 32));
+	return (stack_id)*merged;
+}
+
 stack_id language_merge(struct language *language, stack_id stack, uint32_t node)
 {
-	uint64_t *merged = map_put(&language->merged, (uint64_t)node << 32 | stack, NULL);
+	uint64_t key = (uint64_t)node << 32 | stack;
+	struct language_pair *pair;
 
 	ASSERT(stack != 0 && node > LANGUAGE_CUT && node < language->nodes_count);
-	if (*merged == 0)
-		*merged = put_together(language, stack, node);
-	return (stack_id)*merged;
+	if (unlikely(language->recent == NULL))
+		language->recent = mem_alloc(LANGUAGE_RECENT, sizeof *language->recent);
+	pair = &language->recent[(stack * 0x9e3779b1u ^ node * 0x85ebca6bu) >> 22];
+	if (likely(pair->key == key))
+		return pair->merged;
+	*pair = (struct language_pair){ .key = key, .merged = find_merged(language, key) };
+	return pair->merged;
 }

@@ -30,6 +30,13 @@ struct language_node {
 	uint32_t frame; // frame_id, with LANGUAGE_ENTRY; 0: of no function, it is not shown
 };
 
+enum { LANGUAGE_RECENT = 1024 }; // pairs that are found at once
+
+struct language_pair {
+	uint64_t key; // node << 32 | stack; 0: none
+	stack_id merged;
+};
+
 struct language {
 	struct interner *interner; // borrowed
 	bool native;               // the interpreter's frames stay
@@ -39,6 +46,7 @@ struct language {
 	size_t nodes_count, nodes_capacity;
 	struct map nodes_by; // outer << 32 | frame -> node
 	struct map merged;   // node << 32 | stack -> stack
+	struct language_pair *recent; // of `merged`, LANGUAGE_RECENT by the key's hash; NULL
 	frame_id *frames;    // of the two stacks that are put together, innermost first
 	uint32_t *own;
 	size_t frames_capacity, own_capacity;

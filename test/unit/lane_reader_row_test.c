@@ -1,4 +1,5 @@
 // What is read of a lane in rows, or skimmed, is what is read of it item by item.
+#include "collect/language.h"
 #include "test/test.h"
 #include "test/unit/lane_fixture.h"
 
@@ -7,9 +8,10 @@
 enum { ROUND_BYTES = 24 << 10, ROUND_ITEMS = ROUND_BYTES, FEW = 16 };
 
 // What a program may do: how many frames its stacks are made of, how many edits it takes for one
-// with a number, and how often something is seldom or odd.
+// with a number, how often something is seldom or odd, and how many calls there are for one list of
+// an interpreted language's frames (0: it has none).
 struct manners {
-	uint32_t frames, edits, numbers, seldom, odd;
+	uint32_t frames, edits, numbers, seldom, odd, lists;
 	bool free_stacks;
 };
 
@@ -25,9 +27,10 @@ static bool one_in(uint32_t count)
 
 enum { WHOLES = 4 }; // whole stacks that get a number
 
-// The depths of the lane's stack: now, and before and behind the edits that have numbers.
+// The depths of the lane's stack: now, and before and behind the edits that have numbers; and of its
+// list of a language's frames.
 struct depths {
-	uint32_t now;
+	uint32_t now, list;
 	uint32_t keep[LANE_EDITS + WHOLES], behind[LANE_EDITS + WHOLES];
 };
 
@@ -109,6 +112,24 @@ static void write_loop(struct fake_lane *lane, const struct manners *manners, st
 	srandom(seed + 1);
 }
 
+// The list of the language's frames changes, so that it is empty now and then.
+static void write_list(struct fake_lane *lane, const struct manners *manners,
+		       struct depths *depths)
+{
+	uint32_t keep = one_of(depths->list + 1), push = one_of(4);
+
+	fake_begin(lane, 64);
+	fake_put(lane, LANE_EXTRA, 2);
+	fake_put(lane, LANE_EXTRA_PYTHON, 2);
+	fake_put(lane, 4 + 4 * push, 2);
+	fake_put(lane, keep == 0 && one_in(4) ? LANE_PYTHON_CUT : keep, 2);
+	fake_put(lane, push, 2);
+	for (uint32_t i = 0; i < push; i++)
+		fake_put(lane, one_of(manners->frames) | (one_in(3) ? LANE_PYTHON_ENTRY : 0), 4);
+	fake_end(lane);
+	depths->list = keep + push;
+}
+
 static void write_round(struct fake_lane *lane, const struct manners *manners,
 			struct depths *depths)
 {
@@ -117,7 +138,9 @@ static void write_round(struct fake_lane *lane, const struct manners *manners,
 	uint64_t end = lane->head + ROUND_BYTES;
 
 	while (lane->head < end) {
-		if (one_in(200)) {
+		if (manners->lists > 0 && one_in(manners->lists)) {
+			write_list(lane, manners, depths);
+		} else if (one_in(200)) {
 			for (uint32_t i = 2 * one_of(40); i > 0; i--)
 				fake_write(lane, &(struct fake_event){ .type = i % 2 ? LANE_FREE
 										     : LANE_MALLOC,
@@ -242,6 +265,7 @@ static void check_rows(struct fixture *fixture, struct lane_reader *rows, uint64
 	CHECK_EQ(fixture->reader.time_ns, rows->time_ns);
 	CHECK_EQ(fixture->reader.address, rows->address);
 	CHECK_EQ(fixture->reader.stack, rows->stack);
+	CHECK_EQ(fixture->reader.lists_count, rows->lists_count);
 	CHECK_EQ(count, at);
 	check_same(wanted, got, count);
 	CHECK_EQ(owners, owners_of(wanted, count, wanted_owners));
@@ -264,6 +288,14 @@ static const struct manners all_manners[] = {
 	{ .frames = 3, .edits = 1000, .numbers = 3, .seldom = 5, .odd = 50 },
 	{ .frames = 5, .edits = 2, .numbers = 40, .seldom = 2000, .odd = 500 },
 	{ .frames = 5, .edits = 1, .numbers = 40, .seldom = 2000, .odd = 500, .free_stacks = true },
+	{ .frames = 5, .edits = 2, .numbers = 3, .seldom = 500, .odd = 50, .lists = 5 },
+	{ .frames = 5,
+	  .edits = 3,
+	  .numbers = 3,
+	  .seldom = 50,
+	  .odd = 50,
+	  .lists = 100,
+	  .free_stacks = true },
 };
 
 enum { MANNERS = sizeof all_manners / sizeof *all_manners };
@@ -278,16 +310,26 @@ TEST(lane_reader_reads_the_same_in_rows_as_item_by_item)
 		struct fixture fixture;
 		struct depths depths = { 0 };
 		const struct manners *manners = &all_manners[i];
+		struct language language;
+		size_t in_lists = 0;
 
 		begin(&fixture, manners->free_stacks);
+		language_init(&language, &fixture.interner, false);
+		language_mark(&language, 1, LANGUAGE_INTERPRETER | LANGUAGE_EVALUATOR);
+		language_mark(&language, 2, LANGUAGE_INTERPRETER);
+		fixture.scratch->language = &language;
 		lane_reader_init(&rows, ring, RING_BYTES, &fixture.frames, fixture.scratch,
 				 manners->free_stacks);
 		for (int round = 0; round < 40; round++) {
 			write_round(&fixture.lane, manners, &depths);
+			in_lists -= seen.items;
 			check_rows(&fixture, &rows, fixture.lane.head, &seen);
+			in_lists += seen.items;
 			atomic_store(&shared[0].tail, fixture.lane.head);
 		}
+		CHECK(manners->lists == 0 || (in_lists > 10000 && language.merged.count > 1000));
 		lane_reader_fini(&rows);
+		language_fini(&language);
 		end(&fixture);
 	}
 	CHECK(seen.items > 100000 && seen.echoes > 300 && seen.waiting > 300);
@@ -376,6 +418,7 @@ TEST(lane_reader_skims_what_it_reads_item_by_item)
 			size_t count, until;
 
 			manners.odd = 50 + 10000 * one_of(2);
+			manners.lists = 0;
 			write_round(&fixture.lane, &manners, &depths);
 			before = fixture.reader;
 			count = decode(&fixture, items, ROUND_ITEMS);
