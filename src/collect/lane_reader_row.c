@@ -147,8 +147,8 @@ static COLD const uint8_t *take_list(struct rowing *rowing, const uint8_t *in, s
 	size_t length = lane_path_load16(in + 4);
 
 	ASSERT(begun <= count && rowing->lists_count <= count + 1);
-	if (lane_path_load16(in + 2) != LANE_EXTRA_PYTHON ||
-	    length + 6 > LANE_EVENT_BYTES_MAX || length + 6 > (size_t)(rowing->end - in) ||
+	if (lane_path_load16(in + 2) != LANE_EXTRA_PYTHON || length + 6 > LANE_EVENT_BYTES_MAX ||
+	    length + 6 > (size_t)(rowing->end - in) ||
 	    !lane_reader_take_frames(rowing->reader, in + 6, length))
 		return NULL;
 	if (last->begun + last->ended < count) {

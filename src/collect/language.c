@@ -17,7 +17,8 @@
 
 #include <string.h>
 
-_Static_assert(LANGUAGE_RECENT == 1 << (32 - 22), "a pair's place is the upper ten bits of its hash");
+_Static_assert(LANGUAGE_RECENT == 1 << (32 - 22),
+	       "a pair's place is the upper ten bits of its hash");
 
 void language_init(struct language *language, struct interner *interner, bool native)
 {

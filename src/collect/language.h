@@ -44,10 +44,10 @@ struct language {
 	size_t flags_count;
 	struct language_node *nodes; // 0 is the empty list, and so is LANGUAGE_CUT
 	size_t nodes_count, nodes_capacity;
-	struct map nodes_by; // outer << 32 | frame -> node
-	struct map merged;   // node << 32 | stack -> stack
+	struct map nodes_by;          // outer << 32 | frame -> node
+	struct map merged;            // node << 32 | stack -> stack
 	struct language_pair *recent; // of `merged`, LANGUAGE_RECENT by the key's hash; NULL
-	frame_id *frames;    // of the two stacks that are put together, innermost first
+	frame_id *frames;             // of the two stacks that are put together, innermost first
 	uint32_t *own;
 	size_t frames_capacity, own_capacity;
 	uint64_t unsure; // pairs that do not fit each other

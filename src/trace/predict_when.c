@@ -36,6 +36,9 @@ static void block_without(struct predict_when *when, uint64_t cost, bool slow)
 {
 	when->plain = cost < UINT32_MAX ? (uint32_t)cost : UINT32_MAX;
 	when->blocks = 0;
+	when->before += when->before < PREDICT_WHEN_BEFORE;
+	if (when->before < PREDICT_WHEN_BEFORE)
+		return;
 	if (when->wait > 0)
 		when->wait--;
 	else

@@ -6,6 +6,9 @@
 // time. A block in which it did not help is followed by ever more that do without; now and then a
 // block does without, so that what it saves is known.
 //
+// The first blocks do without: their trace is small in any case, and tables that are touched for it
+// for the first time, some 2 MB, cost a short recording more than all their events.
+//
 // What is decided follows from the events alone, their times included.
 #pragma once
 
@@ -16,6 +19,7 @@ enum {
 	PREDICT_WHEN_COST_NS = 12,
 	PREDICT_WHEN_PERCENT = 5,
 	PREDICT_WHEN_EVENTS_MIN = 8192, // in a block that says something
+	PREDICT_WHEN_BEFORE = 4,        // blocks of a recording that are without
 	PREDICT_WHEN_BLOCKS_MAX = 32,   // in a row
 	PREDICT_WHEN_WAIT_MAX = 63,     // blocks
 
@@ -31,6 +35,7 @@ struct predict_when {
 	bool on;        // of the block that is being filled
 	uint32_t plain; // bytes of an event in the last block without, by PREDICT_WHEN_ONE
 	uint32_t blocks;
+	uint32_t before; // the first of the recording, up to PREDICT_WHEN_BEFORE
 	uint32_t wait, waits;
 };
 

@@ -27,8 +27,8 @@ static bool one_in(uint32_t count)
 
 enum { WHOLES = 4 }; // whole stacks that get a number
 
-// The depths of the lane's stack: now, and before and behind the edits that have numbers; and of its
-// list of a language's frames.
+// The depths of the lane's stack: now, and before and behind the edits that have numbers; and of
+// its list of a language's frames.
 struct depths {
 	uint32_t now, list;
 	uint32_t keep[LANE_EDITS + WHOLES], behind[LANE_EDITS + WHOLES];
@@ -113,8 +113,7 @@ static void write_loop(struct fake_lane *lane, const struct manners *manners, st
 }
 
 // The list of the language's frames changes, so that it is empty now and then.
-static void write_list(struct fake_lane *lane, const struct manners *manners,
-		       struct depths *depths)
+static void write_list(struct fake_lane *lane, const struct manners *manners, struct depths *depths)
 {
 	uint32_t keep = one_of(depths->list + 1), push = one_of(4);
 

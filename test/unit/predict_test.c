@@ -427,6 +427,9 @@ TEST(predict_is_done_where_it_pays)
 	struct predict_when when = { 0 };
 	unsigned with = 0;
 
+	// Nor at the beginning.
+	for (int i = 1; i < PREDICT_WHEN_BEFORE; i++)
+		CHECK(!predict_when(&when, EVENTS, EVENTS * 3, slow));
 	// Cheap addresses, fast events, few events: not.
 	CHECK(!predict_when(&when, EVENTS, EVENTS, slow));
 	CHECK(!predict_when(&when, EVENTS, EVENTS * 3, fast));
