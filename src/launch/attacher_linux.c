@@ -14,6 +14,7 @@
 #include "launch/attachable_linux.h"
 #include "launch/jemalloc_heap_linux.h"
 #include "launch/mimalloc_heap_linux.h"
+#include "launch/musl_heap_linux.h"
 #include "launch/narrow_linux.h"
 #include "launch/objects_inside_linux.h"
 #include "launch/objects_linux.h"
@@ -502,7 +503,8 @@ static void attacher_read_before(struct attacher *attacher, const struct tracee 
 		return;
 	if (objects_read(now, attacher->pid)) {
 		objects_inside_know(now, &attacher->objects);
-		if (glibc_heap_read(before, now, tracee)) {
+		if (objects_has_musl(now) ? musl_heap_read(before, now, tracee)
+					  : glibc_heap_read(before, now, tracee)) {
 			jemalloc_heap_read(before, now, tracee);
 			mimalloc_heap_read(before, now, tracee);
 		}
@@ -544,9 +546,7 @@ static bool attacher_patch(struct attacher *attacher, struct glibc_heap *before,
 		return err_set(err, ERR_IO,
 			       "process %d: no function of its allocator could be entered",
 			       (int)attacher->pid);
-	if (before && objects_has_musl(&attacher->objects)) // none has to come out of malloc
-		str_add(&before->why, "musl's heap is not read");
-	else if (before)
+	if (before)
 		attacher_look_inside(attacher, list, count);
 	if (!attacher_stop(attacher, &tracee, list, count, before, figures, err)) {
 		mem_free(list);

@@ -1,7 +1,8 @@
 // Threads that are in the midst of malloc come out of it: what they would leave half done could not
 // be read, and the block that such a call returns would be in no event. In it is who is in the C
 // library's, or in a library's that stands in front of it (which may have called that, or not yet,
-// and where the recorder of an earlier recording counts as one).
+// and where the recorder of an earlier recording counts as one). musl's malloc cannot be told from
+// the rest of musl, of which it is: there, who is in it and does not wait counts as inside.
 #include "launch/glibc_heap_linux.h"
 
 #include "base/mem.h"
@@ -11,6 +12,7 @@
 #include "wire/attach.h"
 
 #include <linux/futex.h>
+#include <string.h>
 #include <sys/syscall.h>
 
 enum {
@@ -42,6 +44,7 @@ struct glibc_heap_code {
 	size_t count, capacity;
 	const struct attach_patch *entries;
 	uint32_t entries_count;
+	bool musl; // the C library is, and all of it counts as malloc's
 	struct objects_one libc;
 	struct glibc_heap_span restorers; // what signal handlers return to
 };
@@ -89,8 +92,11 @@ static bool glibc_heap_find_code(struct glibc_heap_code *code)
 	if (!libc || !(objects->alone || objects_symbol(objects, libc, "malloc", NULL)))
 		return false;
 	code->libc = *libc;
+	code->musl = objects_has_musl(objects);
 	objects_restorers(objects, &code->restorers.start, &code->restorers.end);
-	if (!objects->alone) // of a static one it is among what is inside
+	if (code->musl)
+		glibc_heap_add_span(code, libc->start, libc->end);
+	else if (!objects->alone) // of a static one it is among what is inside
 		glibc_heap_find_libc(code);
 	for (size_t i = 0; i < objects->count; i++) {
 		const struct objects_one *object = &objects->list[i];
@@ -112,12 +118,17 @@ static bool glibc_heap_is_in(const struct glibc_heap_code *code, uint64_t at)
 	return false;
 }
 
-// A thread that is about to enter comes by the hook.
-static bool glibc_heap_is_entry(const struct glibc_heap_code *code, uint64_t at)
+// A thread that is about to enter comes by the hook. What musl's malloc calls itself, such as mmap,
+// is no way in.
+static bool glibc_heap_is_entry(const struct glibc_heap_code *code, pid_t pid, uint64_t at,
+				uint64_t sp)
 {
+	uint64_t caller = 0;
+
 	for (uint32_t i = 0; i < code->entries_count; i++)
 		if (at == code->entries[i].at)
-			return true;
+			return !code->musl || (tracee_read(pid, sp, &caller, sizeof(caller)) &&
+					       !glibc_heap_is_in(code, caller));
 	return false;
 }
 
@@ -136,6 +147,33 @@ static bool glibc_heap_asks(const struct user_regs_struct *registers)
 		if (call == calls[i])
 			return true;
 	return call == NARROW_NO_CALL;
+}
+
+// Where musl asks the kernel for what may take its time: mov %r11, 8(%rsp); syscall. Its malloc
+// never does so there. A thread is behind that or, where the call is made again, at the latter.
+static bool glibc_heap_is_wait(const struct glibc_heap_code *code, pid_t pid, uint64_t at)
+{
+	static const uint8_t wait[] = { 0x4c, 0x89, 0x5c, 0x24, 0x08, 0x0f, 0x05 };
+	uint8_t bytes[sizeof(wait) + 2];
+
+	return code->musl && tracee_read(pid, at - sizeof(wait), bytes, sizeof(bytes)) &&
+	       (memcmp(bytes, wait, sizeof(wait)) == 0 ||
+		memcmp(bytes + 2, wait, sizeof(wait)) == 0);
+}
+
+// The same of musl, where the thread is in the C library. A lock of malloc's is among musl's
+// variables, as are those of streams, which have bit 30 where somebody waits. Who gives malloc's
+// back wakes others, with a block half made; and who is woken may not know it yet.
+static bool glibc_heap_asks_in_musl(const struct glibc_heap_code *code,
+				    const struct tracee_thread *thread)
+{
+	const struct user_regs_struct *registers = &thread->registers;
+	uint32_t lock;
+
+	if (narrow_call(registers) != SYS_futex)
+		return glibc_heap_asks(registers);
+	return objects_is_variable(code->objects, &code->libc, registers->rdi) &&
+	       tracee_read(thread->tid, registers->rdi, &lock, sizeof(lock)) && lock >> 30 != 1;
 }
 
 // The words of the thread's stack from `sp` on, `count` or as many as are there.
@@ -189,7 +227,8 @@ static bool glibc_heap_is_called(const struct glibc_heap_code *code,
 	size_t count;
 
 	if (glibc_heap_is_in(code, at))
-		return !glibc_heap_is_entry(code, at);
+		return !glibc_heap_is_entry(code, thread->tid, at, sp) &&
+		       !glibc_heap_is_wait(code, thread->tid, at);
 	count = glibc_heap_stack(thread, sp, words, glibc_heap_callee_words(code, at));
 	for (size_t i = 0; i < count; i++)
 		if (glibc_heap_is_in(code, words[i]) &&
@@ -206,7 +245,8 @@ static bool glibc_heap_is_inside(const struct glibc_heap_code *code,
 	uint64_t at = thread->registers.rip, sp = thread->registers.rsp;
 
 	*interrupted = false;
-	if (glibc_heap_is_in(code, at) || glibc_heap_asks(&thread->registers))
+	if (code->musl ? glibc_heap_asks_in_musl(code, thread)
+		       : glibc_heap_is_in(code, at) || glibc_heap_asks(&thread->registers))
 		if (glibc_heap_is_called(code, thread, at, sp))
 			return true;
 	for (int i = 0; i < GLIBC_HEAP_HANDLERS; i++) {

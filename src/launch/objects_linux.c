@@ -315,13 +315,14 @@ bool objects_may_write(const struct maps_line *line)
 	return (line->protection & PROT_WRITE) && !line->shared;
 }
 
-bool objects_variables(const struct objects *objects, const struct objects_one *object,
-		       uint64_t **words, size_t *count)
+// From where to where they are. *from is *to: there are none.
+static void objects_find_variables(const struct objects *objects, const struct objects_one *object,
+				   uint64_t *from, uint64_t *to)
 {
 	const char *at = objects->text, *end = at + objects->text_size;
-	uint64_t from = 0, to = 0;
 	struct maps_line line;
 
+	*from = *to = 0;
 	while (at < end) {
 		bool its;
 
@@ -329,16 +330,33 @@ bool objects_variables(const struct objects *objects, const struct objects_one *
 			continue;
 		its = line.inode == object->inode && line.device == object->device;
 		if (!objects_may_write(&line) ||
-		    !(its || (to && line.start == to && !line.path_length)))
+		    !(its || (*to && line.start == *to && !line.path_length)))
 			continue;
-		from = from ? from : line.start;
-		to = line.end;
+		*from = *from ? *from : line.start;
+		*to = line.end;
 	}
+}
+
+bool objects_variables(const struct objects *objects, const struct objects_one *object,
+		       uint64_t **words, size_t *count)
+{
+	uint64_t from, to;
+
+	objects_find_variables(objects, object, &from, &to);
 	if (from == to || to - from > OBJECTS_VARIABLES_MAX)
 		return false;
 	*count = (size_t)(to - from) / sizeof(**words);
 	*words = mem_alloc(*count, sizeof(**words));
 	return tracee_read(objects->pid, from, *words, *count * sizeof(**words));
+}
+
+bool objects_is_variable(const struct objects *objects, const struct objects_one *object,
+			 uint64_t address)
+{
+	uint64_t from, to;
+
+	objects_find_variables(objects, object, &from, &to);
+	return address >= from && address < to;
 }
 
 bool objects_is_linker(const struct objects_one *object)

@@ -57,6 +57,10 @@ bool objects_may_write(const struct maps_line *line);
 bool objects_variables(const struct objects *objects, const struct objects_one *object,
 		       uint64_t **words, size_t *count);
 
+// Whether an address is among them.
+bool objects_is_variable(const struct objects *objects, const struct objects_one *object,
+			 uint64_t address);
+
 // Whether it is the dynamic linker.
 bool objects_is_linker(const struct objects_one *object);
 

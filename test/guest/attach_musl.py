@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """Programs of musl's that run already are attached to: threads that are and threads to come are
-recorded exactly, children too, and the program is as it was. What was there before is not known,
-and that is said."""
+recorded exactly, children too, and the program is as it was."""
 # timeout: 120
 # parallel: yes
 import json
@@ -14,7 +13,7 @@ from libtests import take
 
 take("attach", "none of its tests")
 # pylint: disable=wrong-import-position
-from attach import Running, attach, code_of, maps_of, report
+from attach import Running, attach, check_whole, code_of, maps_of
 
 ROUNDS = 4
 THREADS = r"""
@@ -80,18 +79,11 @@ def several_times_in_a_row_nothing_is_lost_and_nothing_stays():
     for number in range(ROUNDS):
         ended = attach(running, "--duration", "50ms", trace=f"{number}.tide")
         check(", 0 events lost" in ended.err, ended.err)
-        check("what was allocated before is not known: musl's heap is not read" in ended.err, ended.err)
-        check("0 blocks were read" not in ended.err, ended.err)
         check("memfd:tidemark" not in maps_of(running.pid), "the recorder's memory is still there")
     check(before == code_of(running.pid, libc), "code is not as it was")
     check(running.end(7).endswith(" 0 wrong\n"), "the program was disturbed")
     for number in range(ROUNDS):
-        heap = report(f"{number}.tide")["heap"]
-        check(heap["allocations"] > 1000, heap)
-        equal((0, 0), (heap["orphan_frees"], heap["lost_frees"]), "orphans and lost frees")
-        # Each thread has two blocks at most that are freed again.
-        check(heap["before_frees"] <= 3 * 2, f"{heap['before_frees']} frees of what was before")
-        equal(heap["allocations"], heap["frees"] + heap["live_at_exit"]["count"], "what lives at last")
+        check_whole(f"{number}.tide", least=1000)
 
 
 @test

@@ -1,5 +1,5 @@
 // blocks: knows each block that lives, by standing in front of glibc's malloc; and as blocks_next
-// (BLOCKS_NEXT), in front of the next one.
+// (BLOCKS_NEXT), in front of the next one, of musl (BLOCKS_MUSL) too.
 //
 // Loaded with LD_PRELOAD. What lives is in `blocks_table`, which test/guest/before.py reads from
 // the process's memory: where a block is, and how much of it may be used. Blocks of threads, of the
@@ -39,13 +39,21 @@ static void *next(const char *name)
 static void *(*malloc_is)(size_t);
 static void *(*calloc_is)(size_t, size_t);
 static void *(*realloc_is)(void *, size_t);
+#ifdef BLOCKS_MUSL // whose memalign calls another function by its name
+static void *(*aligned_alloc_is)(size_t, size_t);
+#else
 static void *(*memalign_is)(size_t, size_t);
+#endif
 static void (*free_is)(void *);
 
 #define __libc_malloc NEXT(malloc)
 #define __libc_calloc NEXT(calloc)
 #define __libc_realloc NEXT(realloc)
+#ifdef BLOCKS_MUSL
+#define __libc_memalign NEXT(aligned_alloc)
+#else
 #define __libc_memalign NEXT(memalign)
+#endif
 #define __libc_free NEXT(free)
 #endif
 
