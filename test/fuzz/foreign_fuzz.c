@@ -1,4 +1,5 @@
-// Broken heaps of other processes, as `record -p` reads them: glibc's, jemalloc's and mimalloc's.
+// Broken heaps of other processes, as `record -p` reads them: glibc's, jemalloc's, mimalloc's and,
+// where there is a program of musl's (MUSL_PROGRAM), musl's.
 //
 // A small program of each is started and stopped, and all its memory copied. Then it ends, and
 // readers take what they read from the copy. Which words those are is noted once, with nothing
@@ -11,6 +12,7 @@
 #include "launch/glibc_heap_linux.h"
 #include "launch/jemalloc_heap_linux.h"
 #include "launch/mimalloc_heap_linux.h"
+#include "launch/musl_heap_linux.h"
 #include "launch/narrow_linux.h"
 
 #include <fcntl.h>
@@ -44,7 +46,7 @@ static const char *const libraries[] = {
 	"/usr/lib/x86_64-linux-gnu/libmimalloc.so.2",
 };
 
-enum { IMAGES = sizeof(libraries) / sizeof(*libraries) };
+enum { MUSL = sizeof(libraries) / sizeof(*libraries), IMAGES };
 
 // A process, as it was when it was stopped.
 struct image {
@@ -146,7 +148,23 @@ size_t tracee_words(pid_t pid, uint64_t at, bool narrow, uint64_t *words, size_t
 // ---- Processes ----------------------------------------------------------------------------------
 
 // A program with some hundred blocks of many sizes, small and large, that waits.
-static pid_t start(const char *library, int *out)
+static void be_program(int number)
+{
+#ifdef MUSL_PROGRAM
+	if (number == MUSL)
+		execl(MUSL_PROGRAM, MUSL_PROGRAM, (char *)NULL);
+#endif
+	if (number < MUSL && libraries[number])
+		setenv("LD_PRELOAD", libraries[number], 1);
+	if (number < MUSL)
+		execl("/usr/bin/perl", "perl", "-e",
+		      "$|=1; @a = map { 'x' x ($_ * $_) } 1 .. 400; $#a = 300;"
+		      "push @a, 'y' x 300000, 'z' x 5000000; print 'r'; sysread STDIN, $b, 1",
+		      (char *)NULL);
+	_exit(127);
+}
+
+static pid_t start(int number, int *out)
 {
 	int in[2], said[2];
 	pid_t pid;
@@ -161,13 +179,7 @@ static pid_t start(const char *library, int *out)
 		personality(ADDR_NO_RANDOMIZE); // so that an input says the same each time
 		clearenv();
 		setenv("PERL_HASH_SEED", "0", 1);
-		if (library)
-			setenv("LD_PRELOAD", library, 1);
-		execl("/usr/bin/perl", "perl", "-e",
-		      "$|=1; @a = map { 'x' x ($_ * $_) } 1 .. 400; $#a = 300;"
-		      "push @a, 'y' x 300000, 'z' x 5000000; print 'r'; sysread STDIN, $b, 1",
-		      (char *)NULL);
-		_exit(127);
+		be_program(number);
 	}
 	close(in[0]);
 	close(said[1]);
@@ -219,7 +231,9 @@ static struct glibc_heap read_heap(void)
 {
 	struct glibc_heap heap = { 0 };
 
-	if (glibc_heap_read(&heap, &image->objects, &image->tracee)) {
+	if (objects_has_musl(&image->objects)
+		    ? musl_heap_read(&heap, &image->objects, &image->tracee)
+		    : glibc_heap_read(&heap, &image->objects, &image->tracee)) {
 		jemalloc_heap_read(&heap, &image->objects, &image->tracee);
 		mimalloc_heap_read(&heap, &image->objects, &image->tracee);
 	}
@@ -233,9 +247,9 @@ static void make_image(int number)
 	int out;
 
 	image = &images[number];
-	if (libraries[number] && access(libraries[number], R_OK) != 0)
+	if (number < MUSL && libraries[number] && access(libraries[number], R_OK) != 0)
 		return;
-	image->pid = start(libraries[number], &out);
+	image->pid = start(number, &out);
 	if (!image->pid || ptrace(PTRACE_SEIZE, image->pid, NULL, NULL) != 0 ||
 	    ptrace(PTRACE_INTERRUPT, image->pid, NULL, NULL) != 0 ||
 	    waitpid(image->pid, NULL, __WALL) != image->pid ||
