@@ -37,6 +37,7 @@ void interner_fini(struct interner *interner)
 {
 	mem_area_fini(&interner->area);
 	mem_free(interner->keys);
+	mem_free(interner->frames);
 	memset(interner, 0, sizeof *interner);
 }
 
@@ -168,4 +169,31 @@ stack_id interner_search(struct interner *interner, stack_id parent,
 	if (++interner->count > interner->buckets_count * INTERNER_SLOTS / 8 * 5)
 		grow(interner);
 	return id;
+}
+
+// Without any frame it is of one that is not known.
+stack_id interner_sampled(struct interner *interner, stack_id id, uint32_t turn)
+{
+	struct interner_row row = { 0 };
+	stack_id stack = 0;
+	uint64_t hash;
+	size_t count = 0;
+
+	ASSERT(turn > 0 && turn <= UINT8_MAX >> TRACE_STACK_SAMPLE_SHIFT);
+	do {
+		if (id != 0)
+			row = interner_get(interner, id);
+		*MEM_ADD(interner->frames, count, interner->frames_capacity) = row.frame;
+		id = row.parent;
+	} while (id != 0);
+	row.flags |= (uint8_t)(turn << TRACE_STACK_SAMPLE_SHIFT);
+	hash = interner_root(row.flags);
+	while (count > 0) {
+		struct interner_push push = { .frame = interner->frames[--count] };
+
+		hash = interner_hash(hash, push.frame);
+		push.hash = (uint32_t)(hash >> 32);
+		stack = interner_add(interner, stack, &push, row.flags);
+	}
+	return stack;
 }

@@ -59,6 +59,8 @@ struct interner {
 	struct mem_area area;
 	uint64_t *keys; // by id, once somebody has asked; NULL
 	size_t keys_capacity;
+	frame_id *frames; // of a stack that is walked, innermost first
+	size_t frames_capacity;
 };
 
 void interner_init(struct interner *interner, struct writer *writer);
@@ -124,3 +126,7 @@ static inline stack_id interner_add(struct interner *interner, stack_id parent,
 // What stack `id` is made of. The first call goes through all stacks, and from then on each takes 8
 // bytes more.
 struct interner_row interner_get(struct interner *interner, stack_id id);
+
+// The same stack of an allocation that is a sample, drawn at a mean distance of 2^turn, which is
+// not 0. Its frames are walked, each time.
+stack_id interner_sampled(struct interner *interner, stack_id id, uint32_t turn);

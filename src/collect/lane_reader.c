@@ -297,6 +297,8 @@ static bool decode_extra(struct lane_reader *reader, const uint8_t *in, uint64_t
 		else if (reader->heaps_count < LANE_HEAPS_MAX)
 			add_heap(reader, item);
 	}
+	if (kind == LANE_EXTRA_SAMPLE && length >= 1 && in[6] <= LANE_SAMPLE_LOG2_MAX)
+		reader->turn = in[6];
 	if (kind == LANE_EXTRA_PYTHON)
 		return lane_reader_take_frames(reader, in + 6, length);
 	if (kind == LANE_EXTRA_NAME && length >= 16) {
@@ -654,6 +656,11 @@ static size_t decode_batch(struct lane_reader *reader, uint64_t limit, struct la
 	for (size_t i = 0; unlikely(reader->lists_count > 0) && i < batch.items; i++)
 		if (items[i].kind != LANE_ITEM_ECHO)
 			items[i].stack = with_frames(reader, items[i].stack);
+	if (unlikely(reader->turn) && batch.items > 0) {
+		items[0].stack =
+			interner_sampled(reader->scratch->interner, items[0].stack, reader->turn);
+		reader->turn = 0;
+	}
 	if (batch.items > 0)
 		return batch.items;
 	length = decode_special(reader, lane_path_load16(in) & LANE_TYPE_MASK, in,

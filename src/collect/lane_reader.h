@@ -112,6 +112,7 @@ struct lane_reader {
 	uint32_t edits_pause; // rows to go before they may
 	uint32_t echo_wait,
 		echo_waits; // rows to go without looking for one; after the next failure
+	uint32_t turn;      // LANE_EXTRA_SAMPLE: of the next event; 0: it is none
 	bool undone;        // a LANE_REALLOC_UNDO was read; the caller's to clear
 	struct lane_reader_heap *heaps; // Windows: by number, from 1
 	size_t heaps_count, heaps_capacity;

@@ -566,7 +566,7 @@ bool lane_reader_take_row(struct lane_reader *reader, uint64_t limit, uint64_t l
 		.limit_ns = limit_ns,
 	};
 
-	if (reader->broken || reader->time_ns > limit_ns)
+	if (reader->broken || reader->turn || reader->time_ns > limit_ns)
 		return false;
 	if (limit - reader->at <= RECORD_BYTES_MAX)
 		return false;

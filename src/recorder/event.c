@@ -250,6 +250,35 @@ void event_record(uint32_t type, uint32_t fields, uint64_t address, uint64_t siz
 		event_append(lane, type, fields, &call);
 }
 
+enum { EVENT_SAMPLE_BYTES = 7 };
+
+COLD bool event_put_sample(struct lane *lane, uint32_t turn)
+{
+	const uint16_t head[] = { LANE_EXTRA, LANE_EXTRA_SAMPLE, 1 };
+	uint8_t *start;
+
+	if (lane->head + LANE_ROOM + EVENT_SAMPLE_BYTES > lane->room &&
+	    !lane_wait_room(lane, EVENT_SAMPLE_BYTES))
+		return false;
+	start = lane->ring + (lane->head & lane->mask);
+	__builtin_memcpy(start, head, sizeof(head));
+	start[sizeof(head)] = (uint8_t)turn;
+	lane_publish(lane, start, start + EVENT_SAMPLE_BYTES);
+	return true;
+}
+
+COLD void event_sample(uint32_t turn, uint32_t type, uint32_t fields, const struct event_call *call)
+{
+	struct lane *lane = lane_enter();
+
+	if (unlikely(!lane))
+		return;
+	if (event_put_sample(lane, turn))
+		event_append(lane, type, fields, call);
+	else
+		lane->limit = lane->open_limit;
+}
+
 void event_changed(uint32_t type, uint64_t address, uint64_t size, const uintptr_t *frame)
 {
 	uint32_t fields = EVENT_ADDRESS | EVENT_SIZE | EVENT_STACK;

@@ -186,6 +186,14 @@ event_append(struct lane *lane, uint32_t type, uint32_t fields, const struct eve
 	lane_leave(lane, start, likely(at) ? at : start);
 }
 
+// In a busy lane: its next event is a sample, drawn at a mean distance of 2^turn. False: no room,
+// ever.
+HIDDEN bool event_put_sample(struct lane *lane, uint32_t turn);
+
+// As event_record, for such.
+HIDDEN void event_sample(uint32_t turn, uint32_t type, uint32_t fields,
+			 const struct event_call *call);
+
 // Enter the lane, append one event, leave. What cannot be recorded is counted.
 HIDDEN void event_record(uint32_t type, uint32_t fields, uint64_t address, uint64_t size,
 			 uint8_t align_log2, const uintptr_t *frame);

@@ -105,14 +105,30 @@ static inline bool hook_keeps(const struct event_call *call)
 	return true;
 }
 
+// An allocation that was hit (sample.h), drawn at that distance (sample_way.drawn, of then).
+static inline __attribute__((always_inline)) void
+hook_hit(uint32_t drawn, uint32_t type, uint32_t more, const struct event_call *call)
+{
+	uint32_t fields = EVENT_ADDRESS | EVENT_SIZE | EVENT_STACK | more;
+	uint64_t began = sample_time(&sample_way);
+
+	if (likely(!drawn))
+		hook_allocated(type, more, call);
+	else if (likely(!client_state) ||
+		 !language_heap_otherwise(type, fields, call->address, call->size, call->align_log2,
+					  call->frame))
+		event_sample(drawn, type, fields, call);
+	sample_timed(began, drawn);
+}
+
 // The same where it has to be seen first whether the allocation is one of the samples.
 static inline __attribute__((always_inline)) void
 hook_allocated_maybe(uint32_t type, uint32_t more, const struct event_call *call)
 {
-	if (unlikely(sample_mean) && call->address &&
-	    (sample_passes(&sample_way, call->size) || !hook_keeps(call)))
-		return;
-	hook_allocated(type, more, call);
+	if (likely(!sample_mean) || !call->address)
+		hook_allocated(type, more, call);
+	else if (!sample_passes(&sample_way, call->size) && hook_keeps(call))
+		hook_hit(sample_way.drawn, type, more, call);
 }
 
 // The block at call->address is about to be freed.

@@ -41,11 +41,16 @@ void *reallocarray(void *ptr, size_t count, size_t size);
 // A sample, or the first call of all.
 static COLD void *hook_malloc_sampled(size_t size, const uintptr_t *frame HOOK_TAKES_REAL)
 {
+	uint32_t drawn = sample_way.drawn;
 	void *ptr = HOOK_REAL(malloc)(size);
 	struct event_call call = { (uintptr_t)ptr, size, 0, frame };
 
-	if ((ptr && hook_keeps(&call)) || (!ptr && size))
+	if (likely(ptr)) {
+		if (hook_keeps(&call))
+			hook_hit(drawn, LANE_MALLOC, 0, &call);
+	} else if (size) {
 		hook_allocated(LANE_MALLOC, 0, &call);
+	}
 	return ptr;
 }
 
@@ -115,16 +120,30 @@ static __attribute__((noinline)) void hook_free_watched(void *ptr,
 		inside_ends(&before, NULL);
 }
 
+// A block that was recorded, or the first call of all.
+static COLD void hook_free_sampled(void *ptr, const uintptr_t *frame HOOK_TAKES_REAL)
+{
+	struct event_call call = { (uintptr_t)ptr, 0, 0, frame };
+	uint64_t began = sample_time(&sample_way);
+
+	if (likely(ptr))
+		hook_freed(&call);
+	sample_timed(began, false);
+	HOOK_REAL(free)(ptr);
+}
+
 HOOK void free HOOK_ARGUMENTS(void *ptr)
 {
 	if (unlikely(inside_watched))
 		hook_free_watched(ptr, HOOK_FRAME HOOK_GIVES_REAL);
 	else if (INSIDE_OWN(HOOK_FRAME))
 		HOOK_REAL(free)(ptr);
-	else if (unlikely(sample_mean) && likely(sample_passed((uintptr_t)ptr)))
+	else if (likely(!sample_mean))
+		hook_free(ptr, HOOK_FRAME HOOK_GIVES_REAL);
+	else if (likely(sample_passed((uintptr_t)ptr)))
 		HOOK_REAL(free)(ptr);
 	else
-		hook_free(ptr, HOOK_FRAME HOOK_GIVES_REAL);
+		hook_free_sampled(ptr, HOOK_FRAME HOOK_GIVES_REAL);
 }
 
 #ifndef HOOK_ENTERED
@@ -237,8 +256,15 @@ hook_realloc_block(uint64_t heap, void *ptr, size_t size, const uintptr_t *frame
 	    (sample_passes(&sample_way, size) || !hook_keeps(&call))) {
 		at = start; // it reads as if the block had been freed, which for samples is right
 	} else if (likely(result && !(client_state & CLIENT_PAUSED))) {
-		at = event_put(lane, start, LANE_REALLOC_ALLOC,
-			       EVENT_ADDRESS | EVENT_SIZE | event_stack(lane, frame), &call);
+		bool goes_on = likely(!sample_mean) || likely(!sample_way.drawn) ||
+			       event_put_sample(lane, sample_way.drawn);
+
+		start = hook_start(lane);
+		at = likely(goes_on)
+			     ? event_put(lane, start, LANE_REALLOC_ALLOC,
+					 EVENT_ADDRESS | EVENT_SIZE | event_stack(lane, frame),
+					 &call)
+			     : start;
 	} else if (size && !result) {
 		at = event_put(lane, start, LANE_REALLOC_UNDO, EVENT_ADDRESS | EVENT_SIZE, &call);
 		if (unlikely(sample_mean))

@@ -271,6 +271,7 @@ static void recording_drop_shared(uint32_t count, const void *kept)
 {
 	uint32_t all = recording_shared_count;
 
+	budget_forget();
 	recording_shared_count = 0;
 	for (uint32_t i = 0; i < all && i < RECORDING_REGIONS_MAX; i++) {
 		const struct recording_region region = recording_shared[i];
@@ -604,6 +605,13 @@ static enum recording_let recording_try_filters(void)
 // By a filter that the image was born under. RECORDING_LET: no call is, or that is dealt with.
 static enum recording_let recording_born_let = RECORDING_LET;
 
+static bool recording_start_sampling(const struct recording_state *state)
+{
+	if (state->segment->options & SEGMENT_BUDGET)
+		return sample_start_at_times(&state->clock->turn);
+	return sample_start(state->segment->sample_bytes);
+}
+
 static bool recording_start(struct recording_state *state)
 {
 	bool fresh = recording_image == 0;
@@ -621,7 +629,7 @@ static bool recording_start(struct recording_state *state)
 		return false;
 	}
 	if ((fresh && !recording_prepare()) || !recording_join(state) || !unwind_start() ||
-	    !sample_start(state->segment->sample_bytes)) {
+	    !recording_start_sampling(state)) {
 		recording_refused = true;
 		recording_tell_unseen();
 		return false;

@@ -29,6 +29,8 @@ enum {
 	SAMPLE_POINTS_MAX = 4096,
 };
 
+#define SAMPLE_EACH (INT64_MIN / 2) // bytes to go, where each block is hit
+
 struct sample_line {
 	_Alignas(64) uint64_t address[SAMPLE_LINE];
 };
@@ -93,7 +95,8 @@ static int64_t sample_draw(struct sample_way *way)
 	const uint64_t ln2 = 2977044471; // * 2^32
 	// At most 64 in front of the point and 32 digits behind it, so no more than 2^38.
 	uint64_t bytes = counter_scale(sample_minus_log2(sample_random(way)), ln2);
-	uint64_t high, low = sample_multiply(bytes, sample_mean, &high);
+	uint64_t mean = way->turn ? UINT64_C(1) << way->turn : sample_mean;
+	uint64_t high, low = sample_multiply(bytes, mean, &high);
 
 	if (high >> 30) // with 32 digits behind the point
 		return INT64_MAX / 2;
@@ -177,16 +180,35 @@ COLD bool sample_start(uint64_t mean)
 	return true;
 }
 
+COLD bool sample_start_at_times(const _Atomic uint32_t *turn)
+{
+	if (!budget_start(turn))
+		return false;
+	__atomic_store_n(&sample_mean, SAMPLE_AT_TIMES, __ATOMIC_RELEASE);
+	return true;
+}
+
 COLD bool sample_keep(uint64_t address)
 {
 	if (!sample_mean || sample_mean == SAMPLE_UNKNOWN)
 		return true;
+	if (budget_leaves)
+		return budget_keep(address);
 	if (!sample_put(address)) {
 		recording_drop();
 		return false;
 	}
 	sample_count(address, 1);
 	return true;
+}
+
+// One more that is recorded as all are.
+static void sample_count_call(struct sample_way *way)
+{
+	if (likely(++way->calls % SEGMENT_CALLS_A_TIME))
+		return;
+	budget_count(SEGMENT_CALLS_A_TIME);
+	way->due = clock_counter_allowed;
 }
 
 // The first call of a process: begin, so that it is known. True: record this one as ever.
@@ -224,12 +246,52 @@ static void sample_go_on(struct sample_way *way, uint64_t rest)
 #endif
 }
 
+// The thread's distance is another one from here on. How far it was on its way does not matter. A
+// forked child may have to begin for this.
+COLD void sample_turn(struct sample_way *way)
+{
+	uint32_t turn = atomic_load_explicit(budget_turn, memory_order_relaxed);
+
+	if (turn > LANE_SAMPLE_LOG2_MAX || (!way->seed && !recording_begin()))
+		return;
+	way->turn = turn;
+	way->left = turn ? sample_draw(way) : SAMPLE_EACH;
+}
+
+// With a budget. A thread that records every call is never on its way.
+static bool sample_hit_at_times(struct sample_way *way, uint64_t size)
+{
+	way->drawn = way->turn;
+	if (!way->turn) {
+		way->left = SAMPLE_EACH;
+		sample_count_call(way);
+		return true;
+	}
+	way->left = sample_draw(way);
+	way->due = clock_counter_allowed;
+	budget_count_sample((UINT64_C(1) << way->turn) / size);
+	return true;
+}
+
+COLD bool sample_ends(uint64_t address)
+{
+	_Atomic uint32_t *word = budget_word(address);
+	uint32_t bit = budget_bit(address);
+
+#ifndef KERNEL_NT
+	sample_count_call(&sample_way);
+#endif
+	return atomic_fetch_and_explicit(word, ~bit, memory_order_relaxed) & bit;
+}
+
 COLD bool sample_hit(struct sample_way *way, uint64_t size)
 {
 	uint64_t rest = (uint64_t)-way->left;
 
 	if (sample_is_off())
 		return true;
+	if (budget_leaves)
+		return sample_hit_at_times(way, size);
 	if (!way->seed) { // the thread's first: nothing was drawn yet
 		int64_t first = sample_draw(way);
 
@@ -248,6 +310,8 @@ COLD bool sample_was_hit(uint64_t address)
 	// free(NULL): in the set, 0 means that a place is empty.
 	if (sample_is_off() || !address)
 		return true;
+	if (budget_leaves)
+		return budget_has(address) && sample_ends(address);
 	if (!sample_take(address))
 		return false;
 	sample_count(address, -1);

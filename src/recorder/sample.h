@@ -13,8 +13,12 @@
 //
 // Whether to sample is known once the recording has begun. Until then `sample_mean` is
 // SAMPLE_UNKNOWN, and the first call finds out.
+//
+// With a budget (budget.h) it is SAMPLE_AT_TIMES: the distance is that of the thread, which may
+// turn at any allocation, and while it is none every call is a sample that stands for itself alone.
 #pragma once
 
+#include "recorder/budget.h"
 #include "recorder/kernel.h"
 #include "wire/compiler.h"
 
@@ -22,6 +26,7 @@
 #include <stdint.h>
 
 #define SAMPLE_UNKNOWN UINT64_MAX
+#define SAMPLE_AT_TIMES UINT64_C(1)
 
 enum { SAMPLE_FILTER_LOG2 = 17 };
 
@@ -33,6 +38,11 @@ struct sample_way {
 	int64_t left; // bytes to go
 	uint64_t seed;
 	uint64_t points; // samples in the last block that was hit; only while somebody watches
+	// With a budget:
+	uint32_t turn;  // the distance that is gone by, as a power of two; 0: each is hit
+	uint32_t drawn; // that of the last hit
+	uint32_t calls; // that were recorded as all are
+	bool due;       // the next that is recorded is timed
 };
 
 #ifndef KERNEL_NT
@@ -43,6 +53,9 @@ HIDDEN extern __thread struct sample_way sample_way;
 // While the recording begins: sample with this mean, or everything (0). False: no memory for it.
 HIDDEN bool sample_start(uint64_t mean);
 
+// The same with a budget, whose turns are in that word.
+HIDDEN bool sample_start_at_times(const _Atomic uint32_t *turn);
+
 // The block at `address` is a sample from here on, before anybody can free it. False: there is no
 // room for more. Also when one whose end was announced (sample_passed) lives on, as a realloc
 // failed.
@@ -51,6 +64,11 @@ HIDDEN bool sample_keep(uint64_t address);
 // The slow halves of the two below; `size` is not 0.
 HIDDEN bool sample_hit(struct sample_way *way, uint64_t size);
 HIDDEN bool sample_was_hit(uint64_t address);
+
+// With a budget: go by what the collector says now; the block at `address`, which was recorded, is
+// about to end.
+HIDDEN void sample_turn(struct sample_way *way);
+HIDDEN bool sample_ends(uint64_t address);
 
 static inline uint32_t sample_hash(uint64_t address)
 {
@@ -63,6 +81,8 @@ static inline bool sample_passes(struct sample_way *way, uint64_t size)
 {
 	int64_t left;
 
+	if (unlikely(atomic_load_explicit(budget_turn, memory_order_relaxed) != way->turn))
+		sample_turn(way);
 	// A block of no bytes has the chance of one byte, as the analyst assumes (weight.h).
 	size += !size;
 	// What is too large to count surely fails, and surely is a sample.
@@ -77,8 +97,25 @@ static inline bool sample_passed(uint64_t address)
 {
 	const uint8_t *count = &sample_filter[sample_hash(address) >> (32 - SAMPLE_FILTER_LOG2)];
 
+	if (budget_leaves)
+		return likely(!budget_has(address)) || !sample_ends(address);
 	if (likely(!__atomic_load_n(count, __ATOMIC_RELAXED)) &&
 	    likely(sample_mean != SAMPLE_UNKNOWN))
 		return true;
 	return !sample_was_hit(address);
+}
+
+// When a call that is about to be recorded begins to be; 0: it is not timed. And the end of that.
+static inline uint64_t sample_time(struct sample_way *way)
+{
+	if (likely(!way->due))
+		return 0;
+	way->due = false;
+	return counter_read();
+}
+
+static inline void sample_timed(uint64_t began, bool sample)
+{
+	if (unlikely(began))
+		budget_measured(began, sample);
 }

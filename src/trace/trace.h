@@ -403,6 +403,9 @@ struct trace_stack {
 enum trace_stack_flag {
 	TRACE_STACK_INCOMPLETE = 1 << 0, // not proven to reach the root
 	TRACE_STACK_CUT = 1 << 1,        // deeper than the recorder follows
+	// From here on: the mean distance of the samples that the allocations with it are, as a
+	// power of two; 0: each was recorded.
+	TRACE_STACK_SAMPLE_SHIFT = 2,
 };
 
 enum trace_note_kind {

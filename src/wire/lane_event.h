@@ -78,6 +78,9 @@ enum lane_extra {
 	// after it up to the next one, into one frame of the stack that has
 	// SEGMENT_FRAME_EVALUATOR. A frame 0 is of no function: it is not shown.
 	LANE_EXTRA_PYTHON = 5,
+	// u8 distance, as a power of two: the next event of the lane is a sample, drawn at that
+	// mean distance.
+	LANE_EXTRA_SAMPLE = 6,
 };
 
 #define LANE_PYTHON_ENTRY (UINT32_C(1) << 31)
@@ -209,6 +212,7 @@ enum {
 	LANE_WHOLES = 4096,   // numbers of whole stacks, after those
 	LANE_WHOLE_FRAMES = 512,
 	LANE_HEAP_SHIFT = 4,
+	LANE_SAMPLE_LOG2_MAX = 40,
 };
 
 static inline uint32_t lane_slot(uint64_t address)

@@ -147,6 +147,10 @@ struct segment_clock {
 
 	// By the collector: before this time no guest asks for a snapshot of its memory.
 	_Atomic uint64_t look_after_ns;
+
+	// By the collector, with SEGMENT_BUDGET: the mean distance of samples, as a power of two;
+	// 0: every call is recorded now.
+	_Atomic uint32_t turn;
 };
 
 #define SEGMENT_CLOCK_STOP UINT64_MAX
@@ -164,6 +168,7 @@ enum segment_option {
 	SEGMENT_NATIVE = 1 << 8,          // the collector's: frames of interpreters stay in stacks
 	SEGMENT_USDT = 1 << 9,            // samples fire probes (recorder/usdt_linux.h)
 	SEGMENT_LANGUAGE_HEAPS = 1 << 10, // heaps of languages are recorded (language_heap.h)
+	SEGMENT_BUDGET = 1 << 11,         // sampled at times, as the clock page says (turn)
 };
 
 enum segment_start {
@@ -274,6 +279,14 @@ struct segment_unseen {
 
 enum { SEGMENT_UNSEEN_MAX = 32 };
 
+enum { SEGMENT_CALLS_A_TIME = 256 };
+
+struct segment_cost {
+	_Atomic uint64_t calls, calls_timed, calls_counts;
+	_Atomic uint64_t samples, samples_timed, samples_counts;
+	_Atomic uint64_t left_out;
+};
+
 // The header of a segment.
 struct segment {
 	uint32_t magic;
@@ -330,6 +343,12 @@ struct segment {
 	// By the collector, before the guest maps it: the name of the mark at which the guest asks
 	// for a search of what is reachable, and waits; "": at none.
 	char reach_mark[SEGMENT_MARK_BYTES];
+
+	// By the guest, with SEGMENT_BUDGET: what recording costs its threads. Calls that were
+	// recorded as all are, SEGMENT_CALLS_A_TIME at once, and the same of samples, one by one;
+	// of both, how many were timed and what these took, in counts of the processor's counter;
+	// and how many allocations were left out, by an estimate.
+	_Alignas(8) struct segment_cost cost;
 };
 
 // Frame `id` of the image: code address and the module it lay in when it was first seen. Filled
@@ -381,12 +400,13 @@ _Static_assert(offsetof(struct segment, sample_bytes) == 24 &&
 		       offsetof(struct segment, claimed) == 1352 &&
 		       sizeof(struct segment_claimed) == 40 &&
 		       offsetof(struct segment, reach_mark) == 1392 &&
-		       sizeof(struct segment) == 1472,
+		       offsetof(struct segment, cost) == 1456 && sizeof(struct segment) == 1536,
 	       "a header is laid out alike");
 _Static_assert(offsetof(struct segment_clock, tick_ns) == 16 &&
 		       offsetof(struct segment_clock, beat) == 136 &&
 		       offsetof(struct segment_clock, lengths) == 200 &&
-		       offsetof(struct segment_clock, look_after_ns) == 1928,
+		       offsetof(struct segment_clock, look_after_ns) == 1928 &&
+		       offsetof(struct segment_clock, turn) == 1936,
 	       "and so is a clock page");
 _Static_assert(offsetof(struct segment_hello, fork_head) == 48 &&
 		       offsetof(struct segment_hello, exe) == 56 &&

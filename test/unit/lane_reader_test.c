@@ -364,6 +364,48 @@ TEST(lane_reader_follows_times_threads_and_what_it_does_not_know)
 	end(&fixture);
 }
 
+static void put_sample(struct fake_lane *lane, uint8_t turn)
+{
+	fake_begin(lane, 64);
+	fake_put(lane, LANE_EXTRA, 2);
+	fake_put(lane, LANE_EXTRA_SAMPLE, 2);
+	fake_put(lane, 1, 2);
+	fake_put(lane, turn, 1);
+	fake_end(lane);
+}
+
+TEST(a_sample_has_a_stack_of_its_own_that_says_its_distance_and_no_other_event_has)
+{
+	static const uint32_t first[] = { 1, 2, 3 };
+	struct fake_event event = { .type = LANE_MALLOC, .edit = true, .push = 3, .frames = first };
+	struct lane_item items[8];
+	struct fixture fixture;
+	struct interner_row row;
+
+	begin(&fixture, false);
+	fake_write(&fixture.lane, &event);
+	put_sample(&fixture.lane, 16);
+	event.edit = false;
+	fake_write(&fixture.lane, &event);
+	fake_write(&fixture.lane, &event);
+	put_sample(&fixture.lane, 16);
+	fake_write(&fixture.lane, &event);
+	CHECK_EQ(4, decode(&fixture, items, 8));
+	CHECK_EQ(items[0].stack, items[2].stack);
+	CHECK_EQ(items[1].stack, items[3].stack);
+	CHECK(items[0].stack != items[1].stack);
+	for (stack_id a = items[0].stack, b = items[1].stack; a != 0 || b != 0;) {
+		row = interner_get(&fixture.interner, a);
+		a = row.parent;
+		CHECK_EQ(0, row.flags);
+		CHECK_EQ(row.frame, interner_get(&fixture.interner, b).frame);
+		row = interner_get(&fixture.interner, b);
+		b = row.parent;
+		CHECK_EQ(b == 0 ? 16 << TRACE_STACK_SAMPLE_SHIFT : 0, row.flags);
+	}
+	end(&fixture);
+}
+
 static void put_heap(struct fake_lane *lane, uint16_t kind, uint64_t handle, uint32_t flags)
 {
 	fake_begin(lane, 64);
