@@ -36,6 +36,7 @@ static bool take_decimal(const char **text, uint64_t unit, uint64_t *value)
 	int decimals = -1; // no point yet
 	int digits = 0;
 
+	ASSERT(*text && unit > 0);
 	for (;; ++*text) {
 		if (**text == '.' && decimals < 0) {
 			decimals = 0;
@@ -52,6 +53,7 @@ static bool take_decimal(const char **text, uint64_t unit, uint64_t *value)
 			scale *= 10;
 		}
 	}
+	// 18 digits times an hour in ns are 3.6e30: less than 2^127.
 	number = (number * unit + scale / 2) / scale;
 	if (digits == 0 || decimals == 0 || number > INT64_MAX)
 		return false;
@@ -175,6 +177,7 @@ static bool find_mark(const struct reader *reader, const char *name, size_t leng
 	size_t same = 0;
 	size_t wanted;
 
+	ASSERT(same_count && edge);
 	for (size_t i = 0; i < count; i++)
 		same += strncmp(marks[i].name, name, length) == 0 && marks[i].name[length] == '\0';
 	*same_count = same;
@@ -188,6 +191,7 @@ static bool find_mark(const struct reader *reader, const char *name, size_t leng
 		found = &marks[i];
 		same++;
 	}
+	ASSERT(found && wanted >= 1 && wanted <= *same_count);
 	*edge = (struct moment_edge){
 		.time_ns = found->time_ns,
 		.number = found->number,
@@ -274,6 +278,7 @@ static bool at_mark(const char *text, const struct reader *reader, struct moment
 	int64_t distance_ns = 0;
 	size_t same_count;
 
+	ASSERT(is_mark(text));
 	if (find_mark(reader, name, length, 1, edge, &same_count))
 		return true;
 	for (const char *at = name + 1; *name && *at; at++)
@@ -307,6 +312,7 @@ uint64_t moment_begin(const struct reader *reader)
 {
 	struct moment_edge edge;
 
+	// { 0 } where the trace was not trimmed: its beginning.
 	at_begin(reader, &edge);
 	return edge.time_ns;
 }

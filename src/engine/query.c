@@ -53,6 +53,7 @@ static void add_candidate(struct candidates *candidates, const char *name, uint3
 {
 	size_t i = 0;
 
+	ASSERT(candidates->known_count <= sizeof candidates->known / sizeof *candidates->known);
 	while (i < candidates->known_count && strcmp(candidates->known[i].name, name) != 0)
 		i++;
 	if (i == sizeof candidates->known / sizeof *candidates->known)
@@ -227,12 +228,15 @@ bool query_add_heap(struct query *query, const struct reader *reader, const char
 // What `named` has is left out of `list`, which is made where nothing was asked for.
 static void drop_named(bool **list, uint32_t *count, const bool *named, uint32_t named_count)
 {
+	ASSERT(named);
 	if (!*list) {
 		*list = mem_alloc(named_count + (size_t)1, sizeof **list);
 		*count = named_count;
 		for (uint32_t i = 0; i < named_count; i++)
 			(*list)[i] = true;
 	}
+	// Both lists are of one reader, and so of one length; a trace that is still being written
+	// may have got a thread between two options.
 	for (uint32_t i = 0; i < named_count && i < *count; i++)
 		(*list)[i] &= !named[i];
 }
@@ -290,6 +294,7 @@ static bool find_word(const struct word *words, const char *what, const char *wo
 {
 	struct str list = { 0 };
 
+	ASSERT(words[0].word);
 	for (size_t i = 0; words[i].word; i++) {
 		if (strcasecmp(words[i].word, word) == 0) {
 			*bits |= words[i].bits;
@@ -349,6 +354,7 @@ static bool parse_bound(const char *text, bool (*parse)(const char *, uint64_t *
 	bool equal = text[1] == '=';
 	uint64_t number;
 
+	ASSERT(*text == '<' || *text == '>');
 	if (!parse(text + 1 + equal, &number))
 		return false;
 	if (*text == '<') {
@@ -415,6 +421,9 @@ bool query_drop_size(struct query *query, const char *word, struct err *err)
 	for (size_t i = 0; i < query->sizes_count; i++) {
 		struct query_range old = query->sizes[i];
 
+		// 0..100 less 20..30 is 0..19 and 31..100; less 0..30 it is 31..100; less 0..200
+		// nothing, and nothing at all is the empty range 1..0, since no range means any
+		// size.
 		if (old.most < range.least || old.least > range.most) {
 			push_size(&kept, old);
 			continue;
@@ -512,6 +521,7 @@ bool query_has_thread(const struct query *query, thread_id thread)
 
 bool query_has_owner(const struct query *query, bool heap, unsigned owner)
 {
+	ASSERT(heap || owner < SPACE_OWNERS_COUNT);
 	return !query->owners_given ||
 	       (query->owners & UINT32_C(1) << (heap ? 0 : QUERY_OWNER(owner)));
 }

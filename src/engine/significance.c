@@ -32,6 +32,7 @@ static size_t ways(size_t n, size_t k, size_t most)
 {
 	double count = 1;
 
+	ASSERT(k <= n);
 	k = k < n - k ? k : n - k;
 	for (size_t i = 1; i <= k; i++) {
 		count = count * (double)(n - k + i) / (double)i;
@@ -46,6 +47,7 @@ static void advance(uint16_t *chosen, size_t k, size_t n)
 {
 	size_t i = k;
 
+	ASSERT(k <= n);
 	while (i > 0 && chosen[i - 1] == n - k + (i - 1))
 		i--;
 	if (i == 0)
@@ -68,6 +70,7 @@ static void choose(uint16_t *chosen, size_t k, size_t n, uint64_t *state)
 {
 	uint16_t all[SIGNIFICANCE_RUNS_MAX];
 
+	ASSERT(k <= n && n <= SIGNIFICANCE_RUNS_MAX && *state);
 	for (size_t i = 0; i < n; i++)
 		all[i] = (uint16_t)i;
 	for (size_t i = 0; i < k; i++) {
@@ -87,6 +90,7 @@ static void relabel(struct significance *significance)
 	bool all = count <= SIGNIFICANCE_LABELLINGS;
 	uint64_t state = 0x9e3779b97f4a7c15U;
 
+	ASSERT(k > 0 && k < n);
 	significance->labellings = all ? count : SIGNIFICANCE_LABELLINGS;
 	significance->members = mem_alloc(significance->labellings * k, sizeof(uint16_t));
 	significance->largest = mem_alloc(significance->labellings, sizeof(double));
@@ -109,6 +113,8 @@ bool significance_possible(size_t before, size_t after, bool only_more)
 	size_t count = ways(before + after, before, SIGNIFICANCE_LABELLINGS);
 	bool mirrored = before == after && !only_more;
 
+	// Four runs and four have 70 ways: 70 / 20 is 3. Three and three have 20, and the mirror of
+	// what was is as large, so one in twenty is never reached: 20 / 20 < 2.
 	return before && after && before + after > 2 &&
 	       count / SIGNIFICANCE_ONE_IN >= (mirrored ? 2 : 1);
 }
@@ -187,6 +193,7 @@ void significance_add(struct significance *significance, const double *values)
 	struct figure figure = measure(significance, values);
 	double error, change, t;
 
+	ASSERT(significance && values);
 	if (figure.squares <= 0 || !significance->can) // the same in all runs
 		return;
 	for (size_t way = 0; way < significance->labellings; way++) {
@@ -202,6 +209,8 @@ SORT_ORDER(largest_first, double, SORT_BY(*other, *one))
 
 void significance_settle(struct significance *significance)
 {
+	ASSERT(significance->labellings > significance->labellings / SIGNIFICANCE_ONE_IN);
+	ASSERT(significance->bound == INFINITY);
 	if (!significance->can)
 		return;
 	qsort(significance->largest, significance->labellings, sizeof(double), largest_first);
@@ -217,6 +226,8 @@ struct significance_verdict significance_judge(const struct significance *signif
 
 	verdict.change = compare(significance, &figure, values, significance->members, &error);
 	verdict.bounded = significance->can && significance->bound < INFINITY;
+	// With a bound of 4.9 and an error of 0.5 calls, what is seen as +3 may be anything from
+	// 0.55 to 5.45.
 	room = verdict.bounded && error > 0 ? significance->bound * error : 0;
 	verdict.low = verdict.change - room;
 	verdict.high = significance->only_more ? INFINITY : verdict.change + room;

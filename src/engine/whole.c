@@ -265,6 +265,7 @@ static void pass(struct whole *whole, struct reader *reader, const struct whole_
 	struct passing passing = { whole, space_new(NULL), NULL, reader, wish };
 	struct progress progress;
 
+	ASSERT(!whole->heap && !whole->pools);
 	whole->heap = heap_new(wish->query);
 	whole->pools = pool_totals_new(reader);
 	passing.listed = space_listed_new(passing.space, reader, wish->query, NULL);
@@ -298,6 +299,7 @@ void whole_read(struct whole *whole, struct reader *reader, const struct whole_w
 	struct err ignored = { 0 };
 	char *path = NULL;
 
+	ASSERT(wish->window);
 	*whole = (struct whole){ 0 };
 	can_keep = find_folder(reader, wish, &path, &stamp, &cached, &make);
 	whole->kept = can_keep && !wish->window->rebuild && take(whole, reader, path, &stamp);

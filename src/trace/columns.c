@@ -94,6 +94,8 @@ static uint64_t columns_kept(const struct columns_encoder *encoder)
 	uint64_t kept = EVERY;
 
 	for (int column = COLUMN_ADDRESS; column < COLUMNS_COUNT; column++)
+		// What every event has is always there, of zeros too: a reader that knows no kind
+		// of a block steps through it by these three.
 		if (encoder->columns_used & BIT(column))
 			kept |= BIT(column);
 	return kept;
@@ -105,6 +107,7 @@ size_t columns_finish(struct columns_encoder *encoder, struct bytes *out, size_t
 	uint64_t kept;
 
 	ASSERT(encoder->count <= COLUMNS_EVENTS_MAX);
+	ASSERT(encoder->count > 0 || encoder->kinds_used == 0);
 	columns_close(encoder);
 	kept = columns_kept(encoder);
 	bytes_add_varint(out, (uint64_t)__builtin_popcountll(encoder->kinds_used));

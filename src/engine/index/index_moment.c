@@ -51,6 +51,7 @@ struct numbers {
 
 static bool load_numbers(struct numbers *numbers, uint64_t block)
 {
+	ASSERT(block < numbers->index->files.blocks_count);
 	if (numbers->loaded == block + 1)
 		return true;
 	numbers->loaded = numbers->run = 0;
@@ -125,6 +126,7 @@ static bool number_of(struct numbers *numbers, uint64_t step, uint64_t *number)
 	uint32_t at;
 	size_t run;
 
+	ASSERT(step < numbers->index->steps_end);
 	if (!load_numbers(numbers, step >> numbers->index->shape.block_log2))
 		return false;
 	at = (uint32_t)(step - block->first);
@@ -143,6 +145,7 @@ static bool number_of(struct numbers *numbers, uint64_t step, uint64_t *number)
 // How many events there are before an edge: the number of the last one, and one more.
 static bool events_before(struct numbers *numbers, uint64_t edge, uint64_t *events)
 {
+	ASSERT(edge <= numbers->index->steps_end);
 	*events = 0;
 	while (edge-- > WINDOW_START) {
 		if (!number_of(numbers, edge, events))
@@ -216,6 +219,7 @@ static bool take_longs(struct asking *asking, unsigned class, size_t block,
 	bool loaded = false;
 
 	ASSERT(count <= UINT32_C(1) << asking->index->shape.sparse_log2);
+	ASSERT(class < INDEX_LONGS);
 	for (uint32_t i = 0; i < count; i++) {
 		*over = list[i].end >= until;
 		if (*over)
@@ -244,6 +248,9 @@ static bool find_longs_of(struct asking *asking, unsigned class, struct index_lo
 				 ? asking->first_step + (UINT64_C(1) << log2)
 				 : UINT64_MAX;
 	const struct index_long_blocks *blocks = &index->files.longs_blocks[class];
+	// Records of a file are in the order of their ends. One that ends at the moment or later
+	// and lives for less than 2^(log2 + 1) steps ends before `until`: there the file may be
+	// left.
 	size_t block = RISING_BELOW(blocks->list, blocks->count, end, asking->edge);
 	bool over = false;
 
@@ -526,6 +533,7 @@ static bool read_tail(struct asking *asking)
 	struct reader_pass pass = { .reader = asking->reader };
 	uint64_t last = 0, events = 0;
 
+	ASSERT(asking->present);
 	while (reader_pass_next(&pass) != READER_END) {
 		const struct trace_event *event = &pass.event;
 
@@ -659,6 +667,7 @@ struct present *index_moment(struct index *index, struct reader *reader,
 				    &asking.number, err) &&
 		  add_tail(&asking) && add_calls(index, asking.present, reader, options, err);
 
+	ASSERT(reader && options);
 	if (ok) {
 		claim_lives(&asking, present_claim_whole);
 		present_settle(asking.present, asking.number);

@@ -50,6 +50,7 @@ static uint32_t group_of_cell(const struct index_scan *scan, uint32_t cell)
 {
 	const struct cells *cells = &scan->index->cells;
 
+	ASSERT(scan->all || scan->of_cell);
 	if (!scan->all)
 		return scan->of_cell[cell];
 	return cell == 0 || cells_site(cells, cells_cell(cells, cell).site)->orphans ? WINDOW_SKIP
@@ -67,6 +68,7 @@ static void add_drop(struct drops *drops, struct map *known, const struct index_
 	uint64_t fresh = drops->count, *at = &fresh;
 	bool added = true;
 
+	ASSERT(count > 0);
 	if (group == WINDOW_SKIP)
 		return;
 	if (!scan->single_exits) {
@@ -110,6 +112,8 @@ static bool find_drops(const struct index_scan *scan, struct drops *drops, struc
 	map_fini(&known);
 	mem_free(counts);
 	if (drops->count)
+		// Two processes may end at one step only in a damaged trace; `last` is by step,
+		// since the visitor looks at a level after a step is over.
 		qsort(drops->list, drops->count, sizeof *drops->list, compare_drops);
 	for (size_t i = 0; i < drops->count; i++)
 		drops->list[i].last = i + 1 == drops->count ||
@@ -234,6 +238,7 @@ static bool load_block(struct index_scan *scan, uint64_t number, struct index_bl
 // One of few blocks is a part of something else.
 static void tell_progress(const struct index_scan *scan, uint64_t step)
 {
+	ASSERT(step >> scan->index->shape.block_log2 << scan->index->shape.block_log2 == step);
 	if ((scan->to - scan->from) >> scan->index->shape.block_log2 < 4)
 		return;
 	progress_tell("counting", step > scan->from ? step - scan->from : 0, scan->to - scan->from);
@@ -311,6 +316,7 @@ static uint32_t group_of(const struct kinds *kinds, const struct index_list *lis
 {
 	uint32_t low = kinds->starts[list->number], high = kinds->starts[list->number + 1];
 
+	ASSERT(list->number > 0 && list->number <= kinds->sites);
 	if (!by_size)
 		return kinds->list[low].group;
 	while (low < high) {
@@ -334,6 +340,7 @@ static bool are_fewer(const struct index_scan *scan, const struct kinds *kinds, 
 	uint64_t postings;
 	bool known;
 
+	ASSERT(scan->from < scan->to);
 	if (!index_lists_count(scan->index, kinds->numbers, scan->from, scan->to, &postings, &known,
 			       err))
 		return false;
@@ -355,6 +362,7 @@ static bool fill_slots(const struct index_scan *scan, const struct kinds *kinds,
 {
 	bool by_size = scan->groups->query->by_size;
 
+	ASSERT(first <= end);
 	for (size_t i = 0; i < lists->count; i++) {
 		struct index_list *list = &lists->lists[i];
 
@@ -386,6 +394,9 @@ static bool tell_slots(const struct index_scan *scan, struct slots *slots,
 		       bool *more, struct err *err)
 {
 	for (size_t word = 0; *more && word < slots->words; word++) {
+		// Each turn takes the lowest bit: 0b10100 is slots 2 and 4, in the order of their
+		// steps. A step of several lists is in its slot once, as no two sites have one
+		// step.
 		for (uint64_t bits = slots->taken[word]; *more && bits; bits &= bits - 1) {
 			struct index_scan_step *step =
 				&slots->list[word * 64 + (unsigned)__builtin_ctzll(bits)];
@@ -417,6 +428,7 @@ static bool by_lists(struct index_scan *scan, const struct kinds *kinds, const s
 	size_t drop = 0;
 	bool more = true, ok = true;
 
+	ASSERT(!scan->lives);
 	for (uint64_t block = scan->from >> block_log2;
 	     ok && more && block << block_log2 < scan->to; block++) {
 		uint64_t first = block << block_log2;
@@ -473,6 +485,7 @@ bool index_scan(struct index_scan *scan, struct err *err)
 
 	ASSERT(scan->visit);
 	ASSERT(scan->all || scan->groups);
+	ASSERT(scan->from <= scan->to);
 	if (!prepared)
 		index_scan_prepare(scan);
 	ok = find_drops(scan, &drops, err) && go_through(scan, &drops, err);

@@ -190,6 +190,7 @@ static void end_process(struct build *build, const struct trace_note *note)
 	const struct trace_process *process = reader_process(build->reader, note->process);
 	uint64_t step = add_step(build, note->time_ns, UINT64_MAX);
 
+	ASSERT(note->process < reader_processes_count(build->reader));
 	for (size_t i = 0; i < build->tables_count; i++) {
 		uint64_t address, index;
 		size_t at = 0;
@@ -241,6 +242,7 @@ bool plain_build(struct plain *plain, struct plain *vm, struct plain_steps *step
 	struct reader_pass pass;
 	bool stopped = false;
 
+	ASSERT(steps->count == 0);
 	build.inherited = mem_alloc(processes + (size_t)1, sizeof *build.inherited);
 	vm_lives_init(&build.vm, vm, reader);
 	add_step(&build, 0, UINT64_MAX);

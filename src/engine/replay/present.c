@@ -205,6 +205,7 @@ static const struct present_block *sure_of(const struct present *present, proces
 {
 	size_t low = 0, high = present->sure_count, first;
 
+	ASSERT(present->sure_count == 0 || present->sure);
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
@@ -262,10 +263,13 @@ static void claim_all(struct present *present, bool whole)
 
 void present_settle(struct present *present, uint64_t events)
 {
+	ASSERT(present->listed);
 	present->events = events;
 	space_learn(present->space, present->reader);
 	space_listed_finish(present->listed);
 	present->listed = NULL;
+	// Whole mappings first: they say which of the large ones are another malloc's, and only
+	// then is what is left given to blocks.
 	claim_all(present, true);
 	claim_all(present, false);
 }
@@ -317,6 +321,7 @@ static void gather(void *context, const struct lives_block *block)
 	struct sorting *sorting = context;
 	uint64_t *region;
 
+	ASSERT(sorting->regions_count <= sorting->count);
 	if (!is_wanted(sorting->present, sorting->heaps, block->heap))
 		return;
 	sorting->others |= block->heap != 0;
@@ -356,6 +361,7 @@ static size_t put_region(struct sorting *sorting, size_t first, const struct liv
 	const struct lives_block *const *blocks = sorting->blocks + first;
 	size_t count = 0;
 
+	ASSERT(first < sorting->count);
 	for (size_t i = 0; first + i < sorting->count && same_region(blocks[0], blocks[i]); i++) {
 		*MEM_ADD(sorting->keys, count, sorting->keys_capacity) =
 			(blocks[i]->address & ((1 << REGION_SHIFT) - 1)) << 32 | i;
@@ -439,6 +445,7 @@ static size_t merge_back(const struct present *present, enum present_heaps heaps
 	}
 	while (lives_count > 0)
 		sure[--at] = lives[--lives_count];
+	ASSERT(at <= end);
 	if (at > 0)
 		memmove(sure, sure + at, (end - at) * sizeof *sure);
 	return end - at;
@@ -471,6 +478,7 @@ struct present_block *present_take_blocks(struct present *present, process_id pr
 	if (sure_count == 0 || sure_count < present->sure_count)
 		return present_blocks(present, process, heaps, count);
 	lives = list_lives(present, process, heaps, &lives_count);
+	ASSERT(sure_count == present->sure_count);
 	list = mem_resize(present->sure, sure_count + lives_count, sizeof *list);
 	present->sure = NULL;
 	present->sure_count = 0;

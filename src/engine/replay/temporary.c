@@ -109,6 +109,7 @@ void temporary_add_thread(struct temporary *temporary, process_id process)
 {
 	thread_id id = (thread_id)temporary->threads_count++;
 
+	ASSERT(temporary->threads_count < TRACE_NONE);
 	MEM_ROOM(temporary->threads, temporary->threads_capacity, temporary->threads_count);
 	temporary->threads[id] = (struct thread_state){
 		.process = process,
@@ -132,6 +133,7 @@ static void put_block(struct blocks *blocks, const struct latest *latest, thread
 	bool added;
 	struct block *block = blocks_put(blocks, latest->address, &added);
 
+	ASSERT(latest->number > 0);
 	block->owner = owner + 1;
 	block->site = 0;
 	blocks_set_size(blocks, block, size);
@@ -150,6 +152,7 @@ static void allocate(struct temporary *temporary, struct thread_state *thread,
 	struct process_state *process = &temporary->processes[thread->process];
 	struct latest *latest = &thread->latest;
 
+	ASSERT(thread->process < temporary->processes_count);
 	// Its former one can be temporary no more.
 	if (latest->number) {
 		struct blocks *former = blocks_of(process, latest->heap);
@@ -185,12 +188,14 @@ static void release(struct temporary *temporary, struct thread_state *thread,
 	const struct temporary_visitor *visitor = temporary->visitor;
 	struct block block;
 
+	ASSERT(thread->process < temporary->processes_count);
 	pending->active = pending->temporary = false;
 	pending->known =
 		blocks_take(blocks_of(process, event->heap), address, &block, &pending->size);
 	if (!pending->known)
 		return;
 	pending->owner = block.owner - 1;
+	ASSERT(pending->owner < temporary->threads_count);
 	pending->latest = temporary->threads[pending->owner].latest;
 	if (pending->owner != event->thread || !pending->latest.selected ||
 	    !stack_selected(temporary, pending->latest.stack))
@@ -208,6 +213,7 @@ static void undo(struct temporary *temporary, struct thread_state *thread,
 	const struct pending *pending = &thread->pending;
 	const struct latest *latest = &pending->latest;
 
+	ASSERT(thread->process < temporary->processes_count);
 	if (!pending->active || !pending->known || latest->address != event->address)
 		return;
 	if (pending->temporary)

@@ -86,6 +86,7 @@ void space_add_file(struct space *space, const struct trace_file *file)
 
 enum space_owner space_owner(const struct space *space, const struct range *range)
 {
+	ASSERT(range->owner < SPACE_OWNERS_COUNT);
 	if (range->owner == SPACE_FILE && range->file < space->files_count &&
 	    space->files[range->file].code)
 		return SPACE_LIBRARY;
@@ -96,6 +97,7 @@ const struct space_commit *space_commit(const struct space *space, const struct 
 {
 	if (range->commit == SPACE_STATE_NONE || range->commit == SPACE_STATE_NOBODY)
 		return NULL;
+	ASSERT(range->commit < space->slots_count);
 	return &space->slots[range->commit].commit;
 }
 
@@ -157,6 +159,7 @@ static struct range range_of(struct space *space, process_id id, const struct tr
 	const struct space_owner_file *file =
 		range.file && range.file < space->files_count ? &space->files[range.file] : NULL;
 
+	ASSERT(id < space->processes_count && low < high);
 	range.owner = (uint8_t)space_owner_of_event(
 		event, file, below, below ? space_owner(space, below) : SPACE_PROGRAM);
 	if (process->foreign && range.owner == SPACE_MALLOC_LARGE)
@@ -227,6 +230,7 @@ static void grow(struct space *space, process_id id, uint64_t from, uint64_t to,
 	const struct space_commit *commit;
 	struct range range;
 
+	ASSERT(from <= to);
 	if (from == to)
 		return;
 	if (space_state_clear(space, id, from, to))
@@ -257,6 +261,7 @@ static void map_again(struct space *space, process_id id, const struct trace_eve
 	const struct range *from = ranges_find(&space->processes[id].ranges, event->old_address);
 	struct range range;
 
+	ASSERT(id < space->processes_count);
 	if (from) {
 		range = *from;
 		range.offset += event->old_address - from->start;
@@ -354,6 +359,7 @@ static void fill(struct space *space, process_id id, uint64_t low, uint64_t high
 	struct ranges *ranges = &space->processes[id].ranges;
 	uint64_t at = low;
 
+	ASSERT(low < high);
 	while (at < high) {
 		const struct range *next = ranges_from(ranges, at);
 		uint64_t stop = next && next->start < high ? next->start : high;
@@ -364,6 +370,7 @@ static void fill(struct space *space, process_id id, uint64_t low, uint64_t high
 			range.offset += at - low;
 			space_state_place(space, id, range, event->stack, event->thread);
 		}
+		// What is behind the gap begins at `stop` then, so ranges_from finds it.
 		if (stop == high)
 			break;
 		at = ranges_from(ranges, stop)->end;
@@ -389,6 +396,8 @@ static bool agrees(const struct space *space, const struct range *range, uint64_
 			 space->files[file].path != SPACE_OWNER_PLAIN));
 	if (range->file != file)
 		return !has_file && (range->file == 0 || file == 0);
+	// Of a library at 0x7000 with offset 0x2000, what begins at 0x9000 must have offset 0x4000:
+	// both less their beginnings are the same.
 	return range->file == 0 || range->offset - range->start == event->vm->offset - low;
 }
 
@@ -437,6 +446,7 @@ static void apply_advice(struct space *space, process_id id, const struct trace_
 
 static void apply(struct space *space, process_id id, const struct trace_event *event)
 {
+	ASSERT(space->now && !event->vm->error);
 	switch (event->kind) {
 	case TRACE_MMAP:
 	case TRACE_SHMAT:
@@ -483,6 +493,7 @@ static const struct {
 
 const char *space_call_word(enum space_call call)
 {
+	ASSERT(call < SPACE_CALLS_COUNT);
 	return calls[call].word;
 }
 
@@ -556,6 +567,7 @@ static void inherit(struct space *space, process_id id)
 	struct range *range;
 	uint64_t at = 0;
 
+	ASSERT(id < space->processes_count);
 	if (!process->forked || process->parent >= space->processes_count ||
 	    process->parent == id || process->ranges.used)
 		return;
@@ -618,6 +630,7 @@ static void give_to_allocator(struct space *space, struct range *range)
 	range->owner = SPACE_ALLOCATOR;
 	if (range->commit == SPACE_STATE_NONE || range->commit == SPACE_STATE_NOBODY)
 		return;
+	ASSERT(range->commit < space->slots_count);
 	commit = &space->slots[range->commit].commit;
 	if (commit->owner == SPACE_ALLOCATOR)
 		return;
@@ -665,6 +678,8 @@ static struct space_state_claim *claim_at(struct space_process_state *process, b
 {
 	if (!process->claims)
 		process->claims = mem_alloc((size_t)2 * CLAIMS_MAX, sizeof *process->claims);
+	// One place for each MiB, modulo 256: blocks that follow one another in a heap ask for the
+	// same, and are answered without a search.
 	return &process->claims[(address >> CLAIM_SHIFT) % CLAIMS_MAX + whole * CLAIMS_MAX];
 }
 
@@ -681,6 +696,7 @@ static void keep_claim(const struct space *space, struct space_state_claim *clai
 {
 	bool is_new = claim->epoch != space->epoch;
 
+	ASSERT(range->start < range->end);
 	if (!is_new && claim->end == range->start)
 		claim->end = range->end;
 	else if (!is_new && claim->start == range->end)

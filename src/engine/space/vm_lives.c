@@ -41,6 +41,7 @@ static void on_begin(void *context, const struct space_commit *commit)
 				   .begin_ns = commit->time_ns,
 				   .cell = plain_cell(lives->plain, &cell) };
 
+	ASSERT(commit->size > 0);
 	if (commit->baseline && was_there(lives, commit->process))
 		life.begin = life.begin_ns = 0;
 	*map_put(&lives->of_commit, commit->id, NULL) = plain_add(lives->plain, &life);
@@ -49,6 +50,7 @@ static void on_begin(void *context, const struct space_commit *commit)
 static void end_life(const struct vm_lives *lives, struct plain_life *life,
 		     const struct space_end *end)
 {
+	ASSERT(life->end == WINDOW_NEVER);
 	switch (end->ending) {
 	case SPACE_EXITED:
 	case SPACE_EXECED:
@@ -104,6 +106,7 @@ void vm_lives_init(struct vm_lives *lives, struct plain *plain, const struct rea
 		.context = lives, .begin = on_begin, .end = on_end, .owner = on_owner
 	};
 
+	ASSERT(plain && reader);
 	*lives = (struct vm_lives){ .plain = plain, .reader = reader };
 	lives->space = space_new(&hooks);
 }
@@ -117,6 +120,7 @@ void vm_lives_fini(struct vm_lives *lives)
 
 void vm_lives_keep(struct vm_lives *lives, struct vault *calls)
 {
+	ASSERT(!lives->calls);
 	lives->calls = calls;
 }
 
