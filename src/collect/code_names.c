@@ -36,6 +36,7 @@ static size_t find_first(const struct code_wanted *wanted, size_t count, uint64_
 {
 	size_t low = 0;
 
+	// `count` is the end of what is searched: less and less of it.
 	while (low < count) {
 		size_t middle = low + (count - low) / 2;
 
@@ -54,6 +55,7 @@ static bool take_number(const char **at, const char *end, uint64_t *number)
 {
 	const char *from = *at;
 
+	ASSERT(*at <= end);
 	*number = 0;
 	if (end - from > 2 && from[0] == '0' && from[1] == 'x')
 		from += 2;
@@ -78,6 +80,8 @@ static void take_name(struct code_wanted *wanted, const char *name, size_t lengt
 	length = length < CODE_NAMES_LENGTH ? length : CODE_NAMES_LENGTH;
 	if (wanted->length != 0 &&
 	    (wanted->length != length || memcmp(wanted->name, name, length) != 0))
+		// Two functions were there, one after the other: which of them the frame was in is
+		// not known, and that is said.
 		wanted->several = true;
 	ASSERT(length <= CODE_NAMES_LENGTH);
 	wanted->name = name;
@@ -116,6 +120,8 @@ bool code_names_find_in_map(struct code_wanted *wanted, size_t count, const char
 
 static void skip(struct payload *dump, size_t size)
 {
+	// What is cut is taken as far as it is there, and `short_` says so, for the end, when
+	// all fields are read.
 	dump->short_ |= dump->left < size;
 	size = size < dump->left ? size : dump->left;
 	dump->at += size;

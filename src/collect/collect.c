@@ -82,6 +82,8 @@ static void place_before(struct collector *collector, const struct collect_messa
 {
 	struct image *image = process_list_find(&collector->process_list, message->pid);
 
+	// Whatever comes of it: a process that has ended meanwhile must not keep the others from
+	// being delivered.
 	collector->holding = collector->holds = false;
 	if (image)
 		before_place(image, collector->options->before_fd, message->text);
@@ -98,6 +100,7 @@ static void hold(struct collector *collector)
 {
 	const struct collect_message held = { .kind = COLLECT_HELD };
 
+	ASSERT(!collector->holds || collector->holding);
 	if (!collector->holding || collector->holds || !has_all(collector))
 		return;
 	collector->holds = true;
@@ -177,6 +180,7 @@ static void ask_for_reachability(struct collector *collector, struct image *imag
 	struct searcher *searcher = mem_alloc(1, sizeof *searcher);
 	const struct image_asker asker = { .found = answer_searcher, .context = searcher };
 
+	ASSERT(image && event->kind == DOOR_CONTROL);
 	*searcher = (struct searcher){ collector->door, *event };
 	if (reachability_ask(&collector->reachability, image, reason, &asker))
 		return;
@@ -246,6 +250,7 @@ static void do_controls(struct collector *collector, uint64_t last_ns)
 {
 	struct door_event *event;
 
+	ASSERT(!collector->held);
 	while ((event = collector->controls) != NULL && event->time_ns <= last_ns) {
 		ASSERT(event->kind == DOOR_CONTROL);
 		collector->controls = event->next;
@@ -415,6 +420,8 @@ static uint64_t next_sleep(struct collector *collector, uint64_t events)
 {
 	if (collector->held || collector->holds || collector->keep_holds)
 		return SLEEP_HELD_NS;
+	// A system-call filter keeps it from the futex by which a bell is rung: so it is asked each
+	// millisecond whether its ring fills.
 	if (collector->sealed) // no process there can wake us
 		return SLEEP_MIN_NS;
 	if (collector->idle_passes > 0 && !collector->options->until_idle)
@@ -437,6 +444,7 @@ static bool over(struct collector *collector)
 {
 	bool nobody_comes = collector->main_ended;
 
+	ASSERT(collector->idle_passes <= IDLE_PASSES);
 	if (collector->options->until_idle)
 		nobody_comes = collector->process_list.began_count > 0 ||
 			       tick_now(&collector->tick) > FIRST_HELLO_NS;
@@ -451,6 +459,7 @@ static bool over(struct collector *collector)
 // Take everything that is published, and call it the end for all.
 static void finish_running(struct collector *collector)
 {
+	ASSERT(collector->stopping);
 	tick_stop(&collector->tick);
 	collector->trace_builder.stopped_ns = tick_now(&collector->tick);
 	door_refuse(collector->door);
@@ -473,6 +482,7 @@ static void give_up(struct collector *collector)
 {
 	struct collect_message message = { .kind = COLLECT_STOPPED };
 
+	ASSERT(collector->why.kind != ERR_NONE);
 	collector->failed = true;
 	reachability_cancel(&collector->reachability);
 	tick_stop(&collector->tick);
@@ -516,6 +526,7 @@ static void take_kept(struct collector *collector)
 	uint64_t before = writer_events_count(collector->writer), left_out;
 	struct trace_end end;
 
+	ASSERT(collector->keep);
 	if (keep->ends(collector->keep)) {
 		fill_end(collector, &end);
 		writer_end(collector->writer, &end);
@@ -523,6 +534,7 @@ static void take_kept(struct collector *collector)
 	writer_become(collector->writer, keep->take(collector->keep));
 	keep->taken(collector->keep);
 	left_out = before - writer_events_count(collector->writer);
+	ASSERT(left_out <= before);
 	collector->left_out += left_out;
 	rss_snapshots_moved(&collector->looks, left_out);
 	collector->keep_holds = false;
@@ -544,6 +556,7 @@ static void end_keep(struct collector *collector)
 
 static void flush_for_keep(struct collector *collector)
 {
+	ASSERT(collector->keep);
 	writer_flush(collector->writer);
 	collector->options->keep->flushed(collector->keep);
 }
@@ -700,6 +713,7 @@ static bool finish(struct collector *collector, struct collect_summary *summary,
 	tick_join(&collector->tick);
 	fill_end(collector, &end);
 	writer_end(collector->writer, &end);
+	ASSERT(!collector->failed || collector->why.kind != ERR_NONE);
 	complete = writer_ok(collector->writer, &collector->why) && !collector->failed;
 	tell_done(collector, &end, complete, summary);
 	if (!complete)
@@ -715,6 +729,7 @@ static bool begin(struct collector *collector, struct trace_info *info, struct e
 	bool own_times = options->segment_options & SEGMENT_CLOCK_NS;
 	struct collect_message ready = { .kind = COLLECT_READY };
 
+	ASSERT(!collector->writer && !collector->door);
 	if (!tick_open(&collector->tick, own_times ? TICK_COARSE_NS : TICK_NS, TICK_ANY, err))
 		return false;
 	*info = options->info;
@@ -778,6 +793,7 @@ bool collect_run(const struct collect_options *options, struct collect_summary *
 	struct trace_info info;
 	bool good = false;
 
+	ASSERT(options);
 	collector->options = options;
 	collector->controls_end = &collector->controls;
 	if (begin(collector, &info, err)) {

@@ -4,6 +4,7 @@
 // says whose datagram it is; only the same user and root are heard.
 #include "collect/control.h"
 
+#include "base/mem.h"
 #include "collect/maps_text.h"
 
 #include <errno.h>
@@ -96,6 +97,7 @@ void control_reply(int fd, const struct control_sender *sender, enum control_sta
 	struct control_answer answer = { .magic = CONTROL_MAGIC, .status = status };
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 
+	ASSERT(sender->length <= sizeof sender->name);
 	snprintf(answer.text, sizeof answer.text, "%s", text);
 	memcpy(address.sun_path, sender->name, sender->length);
 	sendto(fd, &answer, sizeof answer, MSG_DONTWAIT | MSG_NOSIGNAL, (struct sockaddr *)&address,

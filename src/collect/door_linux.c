@@ -162,6 +162,7 @@ static void welcome_image(struct door *door, int fd, const struct segment_hello 
 	struct door_event *event;
 	struct err err;
 
+	ASSERT(hello->exe_length <= sizeof hello->exe);
 	arrival->time_ns = tick_now(door->tick);
 	arrival->image = welcome.image;
 	arrival->pid = (uint32_t)from->pid;
@@ -180,6 +181,8 @@ static void welcome_image(struct door *door, int fd, const struct segment_hello 
 	}
 	set_reach_mark(door, &arrival->share);
 	// While the peer waits for us, /proc surely speaks of it and not of a successor.
+	// And its arguments, and its address space: three files that a process which was let go
+	// might have replaced by exec.
 	arrival->parent_pid = peer_parent_of(arrival->pidfd, arrival->pid);
 	arrival->args = peer_args(arrival->pid, &arrival->args_count);
 	peer_space(arrival->pid, arrival->hello.abi == 32 ? 32 : 64, &arrival->space);
@@ -256,6 +259,7 @@ static void give_spares(struct door *door, int fd, const struct segment_hello *h
 	       peer_parent((uint32_t)getpid()) != 0) {
 		struct spare *spare = &pool->spares[pool->count];
 
+		ASSERT(pool->count < SEGMENT_SPARES_AT_ONCE);
 		spare->pool = pool;
 		spare->image = door_number(door);
 		if (!share_open(&spare->share, spare->image, welcome.options,
@@ -307,6 +311,7 @@ static void *entry_main(void *argument)
 	struct err err = { .kind = ERR_NONE };
 	bool stops = welcome.refused == 0;
 
+	ASSERT(entry->door->options->enter);
 	prctl(PR_SET_NAME, "tidemark-entry");
 	close(entry->file);
 	send(entry->fd, &welcome, sizeof welcome, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -330,6 +335,7 @@ static bool enter(struct door *door, int fd, const struct segment_hello *hello,
 	pthread_t thread;
 	bool begun;
 
+	ASSERT(hello->start == SEGMENT_START_ENTER);
 	// In another PID namespace only a process's first thread is known to us.
 	if (hello->fork_lane == hello->pid)
 		tid = (uint32_t)from->pid;
@@ -396,6 +402,7 @@ static void hear(struct door *door, struct visitor *visitor)
 
 static void accept_visitors(struct door *door, int listen_fd)
 {
+	ASSERT(door->visitors_count <= VISITORS_MAX);
 	for (;;) {
 		struct visitor *visitor;
 		int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -403,6 +410,8 @@ static void accept_visitors(struct door *door, int listen_fd)
 		if (fd < 0)
 			return;
 		if (door->visitors_count == VISITORS_MAX)
+			// The place of the first is given to the last: who is sent away is one of
+			// the silent ones, of which 128 at once are no accident.
 			visitor_leaves(door, &door->visitors[0]);
 		visitor = &door->visitors[door->visitors_count++];
 		atomic_fetch_add(&door->busy, 1);
@@ -427,6 +436,7 @@ static void send_away_silent(struct door *door)
 {
 	uint64_t now_ns = tick_now(door->tick);
 
+	// From the last: one that leaves is replaced by the last, which was looked at before.
 	for (size_t i = door->visitors_count; i-- > 0;)
 		if (now_ns - door->visitors[i].since_ns > VISIT_S_MAX * 1000000000ull)
 			visitor_leaves(door, &door->visitors[i]);
@@ -517,6 +527,7 @@ static bool listen_on(struct door *door, const char *name, struct err *err)
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	size_t length = strlen(name);
 
+	ASSERT(door->listen_fd < 0);
 	if (length == 0 || length > sizeof address.sun_path - 1)
 		return err_set(err, ERR_USAGE, "socket name '%s' is empty or too long", name);
 	memcpy(address.sun_path + 1, name, length);
@@ -616,6 +627,7 @@ struct door *door_open(const struct collect_options *options, struct tick *tick,
 {
 	struct door *door = mem_alloc(1, sizeof *door);
 
+	ASSERT(options && tick);
 	door->options = options;
 	door->tick = tick;
 	door->listen_fd = door->path_fd = door->epoll_fd = door->quit_fd = door->control_fd = -1;
@@ -656,6 +668,7 @@ void door_answer(const struct door *door, const struct door_event *event,
 
 uint32_t door_number(struct door *door)
 {
+	// From 1: 0 is no image.
 	return atomic_fetch_add(&door->images_count, 1) + 1;
 }
 

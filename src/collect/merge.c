@@ -35,6 +35,7 @@ void merge_fini(struct merge *merge)
 
 static uint64_t time_of(const struct stream *stream)
 {
+	ASSERT(stream->first < stream->end);
 	return stream->items[stream->first].time_ns;
 }
 
@@ -51,6 +52,7 @@ static bool before(const struct stream *a, const struct stream *b)
 
 static void place(struct merge *merge, size_t at, struct stream *stream)
 {
+	ASSERT(at > 0 && at <= merge->heap_count + 1);
 	merge->heap[at] = stream;
 	stream->heap_at = at;
 }
@@ -59,6 +61,8 @@ static void sift_up(struct merge *merge, size_t at)
 {
 	struct stream *stream = merge->heap[at];
 
+	// The heap is numbered from 1: the parent of 7 is 3, its children are 14 and 15, and 0 says
+	// that a stream is not in it.
 	while (at > 1 && before(stream, merge->heap[at / 2])) {
 		place(merge, at, merge->heap[at / 2]);
 		at /= 2;
@@ -112,6 +116,7 @@ static uint64_t second_time(const struct merge *merge)
 {
 	uint64_t time_ns = UINT64_MAX;
 
+	// The second in time is one of the two children of the first.
 	for (size_t i = 2; i <= 3 && i <= merge->heap_count; i++)
 		if (time_of(merge->heap[i]) < time_ns)
 			time_ns = time_of(merge->heap[i]);
@@ -256,6 +261,8 @@ static size_t run_rows(struct merge *merge, struct stream *stream, uint64_t limi
 		stream->stirred = true;
 		count += row.row.count;
 	}
+	// Rows stopped at something that needs items: a few will do, since more rows come after
+	// them. Where hardly any row was there, items are what the lane consists of.
 	return count >= IMAGE_FEW ? IMAGE_FEW : IMAGE_CHUNK;
 }
 
@@ -317,6 +324,8 @@ static bool has_outer(const struct stream *stream, uint32_t at, const struct lan
 	uint32_t left = run->outer;
 	size_t i = stream->inner;
 
+	ASSERT(at != 0);
+	// Items are numbered from the stream's beginning; `settled` of them have left the buffer.
 	if (left > 0 && run->outer_from > stream->settled + i)
 		i = run->outer_from - stream->settled;
 	for (; left > 0 && i < stream->end; i++) {
@@ -379,6 +388,7 @@ static bool run_row(struct merge *merge, struct stream *stream, uint64_t limit_n
 	const struct lane_item *end = &stream->items[stream->inner];
 	uint64_t now_ns = items->time_ns;
 
+	ASSERT(stream->first < stream->end);
 	if (now_ns > limit_ns || !trace_builder_takes_rows(stream))
 		return false;
 	if (end > items + COLUMNS_ROW_MAX)
@@ -456,6 +466,9 @@ static bool step(struct merge *merge, struct stream *first, uint64_t limit_ns)
 	bool held = false;
 
 	ASSERT(merge->pulls_count == 0);
+	// `pulls` is the way of wishes: first waits for the second, that for the third. The last
+	// one goes on; when it has, the one before is asked again, as it may wait for another by
+	// now.
 	want(merge, first);
 	while (merge->pulls_count > 0 && !held) {
 		struct stream *stream = merge->pulls[merge->pulls_count - 1];
@@ -513,6 +526,7 @@ static bool touch(struct image *image, const struct stream *stream, uint64_t tim
 	const struct lane_item *end = &stream->items[stream->inner];
 	bool contested = false;
 
+	ASSERT(stream->first <= stream->inner);
 	for (; item < end && item->time_ns <= time_ns; item++)
 		if (lane_item_has_slot(item))
 			contested |= touched_add(&image->touched, lane_item_slot(item), mark);
@@ -581,6 +595,7 @@ static void check_tick(struct image *image, uint64_t now_ns)
 {
 	bool clashed = image->contested && image->slots.clashed;
 
+	ASSERT(image->mode == IMAGE_TICKS);
 	image->tick_ns = now_ns;
 	image->contested = clashed || is_contested(image);
 	if (image->contested)
@@ -605,6 +620,8 @@ static bool run_ticks(struct merge *merge, struct stream *stream, uint64_t limit
 			image_refill(stream, IMAGE_CHUNK);
 		return true;
 	}
+	// Alone up to the next stream's time, and not into it: of a limit of 300 us, up to 299,999
+	// ns.
 	if (now_ns < limit_ns && now_ns < image->tail_ns)
 		return run_alone(merge, stream,
 				 (limit_ns < image->tail_ns ? limit_ns : image->tail_ns) - 1);

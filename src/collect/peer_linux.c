@@ -169,6 +169,7 @@ uint32_t peer_find(const struct peer_wanted *wanted)
 	uint64_t apart_ns = clock_ns(CLOCK_BOOTTIME) - clock_ns(CLOCK_MONOTONIC);
 	uint64_t since = (wanted->since_ns + apart_ns) / tick_ns;
 	uint64_t until = (wanted->until_ns + apart_ns) / tick_ns + SLACK_TICKS;
+	// A child whose parent has ended has another one, so its parent is no condition then.
 	bool orphan = wanted->parent == 0 || has_ended(wanted->parent);
 	uint32_t above = wanted->parent != 0 ? peer_parent(wanted->parent) : 0;
 	DIR *directory = opendir("/proc");
@@ -211,6 +212,8 @@ char **peer_args(uint32_t pid, uint32_t *count)
 	snprintf(path, sizeof path, "/proc/%u/cmdline", pid);
 	length = read_proc(path, bytes, ARGS_BYTES_MAX + 1);
 	for (size_t i = 0; i < length; i++)
+		// "ls\0-l\0" has two, and so has "ls\0-l" of a program that wrote over the last
+		// NUL.
 		*count += bytes[i] == 0 || i == length - 1;
 	table = *count * sizeof *args;
 	args = mem_alloc(table + length + slack, 1);

@@ -103,6 +103,7 @@ static size_t compress(struct block_packer *packer, uint8_t *out, size_t bound, 
 	ZSTD_inBuffer from = { .src = raw };
 	size_t left;
 
+	ASSERT(size <= bound);
 	if (!packer->zstd)
 		packer->zstd = ZSTD_createCCtx();
 	if (!packer->zstd)
@@ -121,6 +122,8 @@ static size_t compress(struct block_packer *packer, uint8_t *out, size_t bound, 
 	ZSTD_CCtx_setPledgedSrcSize(packer->zstd, size);
 	for (size_t i = 0; i < packer->cuts_count; i++) {
 		// A part has to pay for its tables.
+		// Columns end at the cuts: a column of 10 KB has its own tables, and three of 1 KB
+		// that follow it share the next part's.
 		if (packer->cuts[i] < from.size + COMPRESS_PART_MIN)
 			continue;
 		from.size = packer->cuts[i];

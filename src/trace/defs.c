@@ -35,6 +35,8 @@ void defs_init(struct defs *defs)
 	defs->info.directory = mem_copy_text("");
 	defs->info.options = mem_copy_text("");
 	defs->info.labels = mem_copy_text("");
+	// Texts are there from the start, empty: who prints what the trace says of itself asks for
+	// no NULL.
 	// Id 0 is "none" in these.
 	defs->modules = mem_grow(NULL, &defs->modules_capacity, 1, sizeof *defs->modules);
 	defs->modules[0] = (struct trace_module){ .path = mem_copy_text("") };
@@ -136,6 +138,7 @@ static void add_file(struct defs *defs, const struct trace_file *file)
 // May the table be filled with unknown entries from `count` to `first`?
 static bool gap_allowed(struct defs *defs, uint64_t count, uint64_t first)
 {
+	ASSERT(defs->gaps <= DEFS_GAP_MAX);
 	if (first < count || first - count > DEFS_GAP_MAX - defs->gaps)
 		return false;
 	defs->gaps += first - count;
@@ -377,6 +380,7 @@ static struct runs take_runs(struct bytes_cursor *in, uint64_t count)
 
 static uint64_t next_of_run(struct runs *runs)
 {
+	ASSERT(!runs->at.bad);
 	if (runs->left == 0) {
 		runs->value = bytes_next(&runs->at);
 		runs->left = bytes_next(&runs->at);
@@ -426,6 +430,8 @@ static bool read_stacks(struct defs *defs, struct bytes_cursor *in)
 	if (in->bad || first == 0 || count > bytes_left(in) || first > UINT32_MAX - count)
 		return false;
 	flags = take_runs(in, count);
+	// Distances and frames are two columns, one after the other: `in` goes through the first,
+	// `frames` through the second.
 	frames = *in;
 	for (uint64_t i = 0; i < count; i++)
 		bytes_next(&frames);

@@ -191,6 +191,7 @@ tell_ended(struct telling *telling, uint64_t address, struct place place, bool *
 static inline unsigned find_deep(const struct predict_blocks *blocks, uint32_t *list,
 				 uint32_t number)
 {
+	ASSERT(number < blocks->ended_count);
 	for (unsigned way = PREDICT_DEEPER; way < PREDICT_BEGINNINGS && *list != 0; way++) {
 		list = &blocks->ended[*list - 1].older;
 		if (predict_settle(blocks, list) == number + 1) {

@@ -223,6 +223,7 @@ void reader_apply_notes(struct reader *reader, struct bytes_cursor payload)
 	struct trace_note note;
 	uint64_t number;
 
+	// Only what they say of processes: they are items later, in their place.
 	while (defs_next(&payload, &record))
 		if (decode_note(reader, &record, &note, &number))
 			defs_apply_note(&reader->defs, &note);
@@ -397,6 +398,7 @@ static uint32_t run_of_chunk(struct reader *reader, struct trace_event *events, 
 
 static void begin_events(struct reader *reader, const struct block *block, uint64_t at)
 {
+	ASSERT(!reader->in_events);
 	reader->in_events = true;
 	reader->events_at = at;
 	reader->next_number = block->first_event + block->events_count;
@@ -409,6 +411,7 @@ static bool play_events(struct reader *reader, const struct walk *before, const 
 {
 	struct bytes_cursor payload;
 
+	ASSERT(block->type == BLOCK_EVENTS);
 	if (block->first_event < reader->next_number)
 		return err_set(err, ERR_FORMAT, "event numbers fall");
 	if (reader->skips) {
@@ -460,6 +463,7 @@ static bool play_block(struct reader *reader)
 // The block being played has no more to give.
 static void end_events(struct reader *reader, bool damaged)
 {
+	ASSERT(reader->in_events);
 	reader->in_events = false;
 	if (damaged)
 		walk_reject(&reader->play, reader->events_at, "columns are damaged");
@@ -473,6 +477,7 @@ static enum reader_item next_note(struct reader *reader, struct trace_note *note
 {
 	const struct waiting *waiting = &reader->waiting[reader->waiting_next++];
 
+	ASSERT(reader->waiting_next <= reader->waiting_count);
 	reader->place.items++;
 	*note = waiting->note;
 	note->text = (const char *)reader->texts.data + waiting->text_at;
@@ -620,6 +625,7 @@ uint32_t reader_run(struct reader *reader, struct trace_event *events, uint32_t 
 			return 0;
 		if (reader->waiting_count > 0 &&
 		    reader->waiting[reader->waiting_next].number - number < max)
+			// A note of number 9, and the next event is 5: a run may have four events.
 			max = (uint32_t)(reader->waiting[reader->waiting_next].number - number);
 	}
 	count = reader->chunk ? run_of_chunk(reader, events, max)
