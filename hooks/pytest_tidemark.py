@@ -9,8 +9,9 @@
 All of pytest runs once, under tidemark record; each test that has a limit is a stretch of the
 recording, and is checked when all have run. Without --tidemark the marks mean nothing. What a test
 allocates is what any thread, and any process that it started, allocated from its beginning to
-its end; where pytest-xdist runs tests side by side (-n), of the worker alone, without processes that
-it starts. --tidemark-trace FILE keeps the trace; TIDEMARK names the program tidemark.
+its end; where pytest-xdist runs tests side by side (-n), of the worker and the processes below it.
+What exceeds its limits is a failure in --junitxml FILE, too. --tidemark-trace FILE keeps the trace;
+TIDEMARK names the program tidemark.
 """
 import ctypes
 import json
@@ -19,6 +20,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import xml.etree.ElementTree
 
 import pytest
 
@@ -66,8 +68,6 @@ def _limits(item):
         options += ["--max-allocations", str(mark.args[0])]
     for mark in item.iter_markers("tidemark"):
         options += [str(word) for word in mark.args]
-    if options and "PYTEST_XDIST_WORKER" in os.environ:
-        options += ["--process", str(os.getpid())]
     return options
 
 
@@ -81,11 +81,14 @@ def pytest_runtest_call(item):
     name = f"test {os.getpid()}.{_begun} {item.nodeid}"[:200]
     if options and not _mark(name, ".begin"):
         raise RuntimeError("tidemark does not record this process")
+    if options:
+        item.user_properties.append((INSIDE, name))  # which --junitxml writes beside its case
     yield
     if options:
         _mark(name, ".end")
+        worker = os.getpid() if "PYTEST_XDIST_WORKER" in os.environ else None
         with open(told, "a", encoding="utf-8") as file:
-            file.write(json.dumps([item.nodeid, name, options]) + "\n")
+            file.write(json.dumps([item.nodeid, name, options, worker]) + "\n")
 
 
 # --- outside ---
@@ -94,6 +97,39 @@ def _check(tidemark, trace, name, options):
     command = [tidemark, "check", trace, "--from", f"mark:{name}.begin", "--to", f"mark:{name}.end"]
     return subprocess.run(command + options, capture_output=True, text=True, check=False,
                           env={**os.environ, "TIDEMARK_CONF": ""})
+
+
+def _below(tidemark, trace, worker):
+    """Filters for a process and those that it started."""
+    told = json.loads(subprocess.run([tidemark, "info", trace, "--json"], capture_output=True,
+                                     check=True).stdout)
+    chosen = set()
+    for process in told["processes"]:  # parents come before their children
+        if process["pid"] == worker or process["parent_id"] in chosen:
+            chosen.add(process["id"])
+    return [f"--process=#{number}" for number in sorted(chosen)]
+
+
+def _add_failures(path, failures):
+    """To what pytest has written: failures by the name of a test's marks."""
+    tree = xml.etree.ElementTree.parse(path)
+    for suite in tree.iter("testsuite"):
+        for case in suite.iter("testcase"):
+            found = {name.get("value"): name for name in case.iter("property")
+                     if name.get("name") == INSIDE}
+            why = next((failures[name] for name in found if name in failures), None)
+            for properties in case.findall("properties"):
+                for one in found.values():
+                    if one in properties:
+                        properties.remove(one)
+                if not len(properties):
+                    case.remove(properties)
+            if why and case.find("failure") is None and case.find("error") is None:
+                failure = xml.etree.ElementTree.SubElement(
+                    case, "failure", message="exceeds limits of memory, or could not be judged")
+                failure.text = re.sub("[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]", "?", why)
+                suite.set("failures", str(int(suite.get("failures", "0")) + 1))
+    tree.write(path, encoding="utf-8", xml_declaration=True)
 
 
 def _run(config, folder):
@@ -105,17 +141,22 @@ def _run(config, folder):
          *config.invocation_params.args], check=False, env={**os.environ, INSIDE: told}).returncode
     if not os.path.exists(told):
         return code
-    failed = 0
+    failures, below = {}, {None: []}
     with open(told, encoding="utf-8") as file:
-        for nodeid, name, options in map(json.loads, file):
-            done = _check(tidemark, trace, name, options)
+        for nodeid, name, options, worker in map(json.loads, file):
+            if worker not in below:
+                below[worker] = _below(tidemark, trace, worker)
+            done = _check(tidemark, trace, name, options + below[worker])
             if done.returncode:
-                failed += 1
-                print(f"TIDEMARK {nodeid}\n{done.stdout}{done.stderr}")
-    if failed:
-        print(f"{failed} test{'s' if failed > 1 else ''} exceeded limits of memory, or could not be "
-              f"judged")
-    return code or (1 if failed else 0)
+                failures[name] = done.stdout + done.stderr
+                print(f"TIDEMARK {nodeid}\n{failures[name]}")
+    if failures:
+        print(f"{len(failures)} test{'s' if len(failures) > 1 else ''} exceeded limits of memory, or "
+              f"could not be judged")
+    path = config.getoption("xmlpath", None)
+    if path:
+        _add_failures(os.path.expanduser(os.path.expandvars(path)), failures)
+    return code or (1 if failures else 0)
 
 
 @pytest.hookimpl(tryfirst=True)
