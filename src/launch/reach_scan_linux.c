@@ -486,7 +486,7 @@ static void reach_scan_block(void *context, const struct present_block *block)
 	};
 }
 
-static struct reach_scan_list reach_scan_blocks(const struct present *present, process_id process)
+static struct reach_scan_list reach_scan_blocks(struct present *present, process_id process)
 {
 	size_t count = present_count(present, process, PRESENT_HEAP);
 	struct reach_scan_list list = {
@@ -496,10 +496,11 @@ static struct reach_scan_list reach_scan_blocks(const struct present *present, p
 	};
 
 	present_each_block(present, process, PRESENT_HEAP, reach_scan_block, &list);
+	present_forget_blocks(present);
 	return list;
 }
 
-static bool reach_scan_search(struct reach_scan_state *scan, const struct present *present,
+static bool reach_scan_search(struct reach_scan_state *scan, struct present *present,
 			      process_id process, unsigned word_bytes, struct err *err)
 {
 	struct trace_reach *reach = scan->reach;

@@ -58,6 +58,25 @@ TEST(blocks_any_address_is_a_key_and_any_size_is_kept)
 	blocks_fini(&blocks);
 }
 
+// What was told last, and how many in all.
+struct told {
+	uint64_t address;
+	size_t count;
+	bool sorted;
+};
+
+static void hear(void *context, const struct block *block, uint64_t address)
+{
+	struct told *told = context;
+	unsigned shift = told->sorted ? 0 : 16; // of unsorted ones, regions rise
+
+	CHECK(block->owner != 0);
+	CHECK(told->count == 0 || address >> shift > told->address >> shift ||
+	      (!told->sorted && address >> shift == told->address >> shift));
+	told->address = address;
+	told->count++;
+}
+
 // Addresses `distance` bytes apart come and go, few and then many at a time, so that tables grow,
 // are built anew, shrink and are given back again and again.
 static void live_long(uint64_t distance, bool roomy)
@@ -95,6 +114,12 @@ static void live_long(uint64_t distance, bool roomy)
 			count++;
 		}
 		CHECK_EQ(count, blocks.count);
+	}
+	for (int sorted = 0; sorted < 2; sorted++) {
+		struct told told = { .sorted = sorted };
+
+		blocks_each(&blocks, sorted, hear, &told);
+		CHECK_EQ(count, told.count);
 	}
 	while ((each = blocks_next(&blocks, &cursor))) {
 		CHECK_EQ(list[(cursor.address - base) / distance], each->owner);

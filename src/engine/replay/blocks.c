@@ -12,6 +12,7 @@
 #include "engine/replay/blocks.h"
 
 #include "base/mem.h"
+#include "base/radix.h"
 
 #include <string.h>
 
@@ -34,6 +35,7 @@ enum {
 	PIECE_SLOTS_MIN = 64,
 	PIECE_SLOTS_MAX = 1 << 19,  // 8 MiB
 	MAPPED_SLOTS_MIN = 1 << 16, // from here on with large pages
+	PAGE_SLOTS = 4096 / sizeof(struct block),
 };
 
 // A table of the most capacity, for a region with a block at each address, has a size of its own.
@@ -138,6 +140,9 @@ static struct block *new_table(struct blocks *blocks, size_t capacity)
 	table = blocks->fresh;
 	blocks->fresh += capacity;
 	blocks->fresh_slots -= capacity;
+	// A page that is read before it is written to is faulted in twice.
+	for (size_t i = 0; i < capacity; i += PAGE_SLOTS)
+		table[i].owner = 0;
 	return table;
 }
 
@@ -348,6 +353,60 @@ void blocks_set_size(struct blocks *blocks, struct block *block, uint64_t size)
 		size = SIZE_HUGE + blocks->huge_count++;
 	}
 	block->word = (block->word & REGION_MASK) | size << REGION_BITS;
+}
+
+// The regions that have blocks, by address; the value of each is its place in the directory. The
+// caller frees it.
+static struct radix_pair *list_regions(const struct blocks *blocks, size_t *count)
+{
+	struct radix_pair *list = mem_alloc(blocks->used + 1, sizeof *list), *scratch;
+
+	*count = 0;
+	for (size_t i = 0; i < blocks->capacity; i++)
+		if (blocks->regions[i].count > 0)
+			list[(*count)++] = (struct radix_pair){ blocks->regions[i].key, i };
+	ASSERT(*count <= blocks->used);
+	scratch = mem_alloc(*count + 1, sizeof *scratch);
+	radix_sort_pairs(list, scratch, *count);
+	mem_free(scratch);
+	return list;
+}
+
+// The slots of a region that are used, each with where in the region its block begins above it:
+// place << 32 | slot.
+static void list_slots(const struct blocks_region *region, uint64_t *list)
+{
+	size_t count = 0;
+
+	for (uint32_t i = 0; i < region->capacity; i++)
+		if (region->slots[i].owner != 0)
+			list[count++] = (region->slots[i].word & REGION_MASK) << 32 | i;
+	ASSERT(count == region->count);
+}
+
+void blocks_each(const struct blocks *blocks, bool sorted,
+		 void (*each)(void *context, const struct block *block, uint64_t address),
+		 void *context)
+{
+	size_t count;
+	struct radix_pair *regions = list_regions(blocks, &count);
+	uint64_t *slots = NULL, *scratch = NULL;
+	size_t slots_capacity = 0, scratch_capacity = 0;
+
+	ASSERT(each);
+	for (size_t i = 0; i < count; i++) {
+		const struct blocks_region *region = &blocks->regions[regions[i].value];
+		uint64_t base = (region->key - 1) << REGION_BITS;
+
+		MEM_ROOM(slots, slots_capacity, region->count);
+		MEM_ROOM(scratch, scratch_capacity, region->count);
+		list_slots(region, slots);
+		if (sorted)
+			radix_sort(slots, scratch, region->count, 32);
+		for (uint32_t j = 0; j < region->count; j++)
+			each(context, &region->slots[(uint32_t)slots[j]], base | slots[j] >> 32);
+	}
+	MEM_FREE(regions, slots, scratch);
 }
 
 const struct block *blocks_next(const struct blocks *blocks, struct blocks_cursor *cursor)

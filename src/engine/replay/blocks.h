@@ -72,5 +72,11 @@ void blocks_set_size(struct blocks *blocks, struct block *block, uint64_t size);
 // owner, and its size in `*size`.
 bool blocks_take(struct blocks *blocks, uint64_t address, struct block *block, uint64_t *size);
 
+// Each block, region after region by rising address, and if `sorted` by rising address within a
+// region, too. No changes meanwhile.
+void blocks_each(const struct blocks *blocks, bool sorted,
+		 void (*each)(void *context, const struct block *block, uint64_t address),
+		 void *context);
+
 // Iterate in no particular order; NULL at the end. No changes meanwhile.
 const struct block *blocks_next(const struct blocks *blocks, struct blocks_cursor *cursor);

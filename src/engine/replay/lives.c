@@ -503,20 +503,62 @@ bool lives_selects(const struct query *query, const struct lives_block *block)
 	       (!query->event || query->event(query->event_context, &event));
 }
 
-void lives_each_of(const struct lives *lives, process_id process, bool all_heaps,
-		   void (*each)(void *context, const struct lives_block *block), void *context)
+struct each_of {
+	const struct lives *lives;
+	void (*block)(void *context, const struct lives_block *block);
+	void (*address)(void *context, uint64_t address);
+	void *context;
+};
+
+static void tell_block(void *context, const struct block *block, uint64_t address)
 {
-	ASSERT(each);
+	const struct each_of *each = context;
+
+	ASSERT(each->lives->list[block->site].address == address);
+	each->block(each->context, &each->lives->list[block->site]);
+}
+
+static void tell_address(void *context, const struct block *block, uint64_t address)
+{
+	const struct each_of *each = context;
+
+	(void)block;
+	each->address(each->context, address);
+}
+
+size_t lives_each_of(const struct lives *lives, process_id process,
+		     bool (*wants)(void *context, heap_id heap),
+		     void (*each)(void *context, const struct lives_block *block), void *context,
+		     size_t *count)
+{
+	struct each_of telling = { .lives = lives, .block = each, .context = context };
+	size_t heaps = 0, all = 0;
+
 	for (size_t i = 0; i < lives->heaps_count; i++) {
 		const struct lives_heap *heap = &lives->heaps[i];
-		struct blocks_cursor cursor = { 0 };
-		const struct block *block;
 
-		if (heap->process != process || (heap->heap && !all_heaps))
+		if (heap->process != process || heap->blocks.count == 0 ||
+		    (wants ? !wants(context, heap->heap) : heap->heap != 0))
 			continue;
-		while ((block = blocks_next(&heap->blocks, &cursor)))
-			each(context, &lives->list[block->site]);
+		heaps++;
+		all += heap->blocks.count;
+		if (each)
+			blocks_each(&heap->blocks, true, tell_block, &telling);
 	}
+	if (count)
+		*count = all;
+	return heaps;
+}
+
+void lives_each_address(const struct lives *lives, process_id process,
+			void (*each)(void *context, uint64_t address), void *context)
+{
+	struct each_of telling = { .address = each, .context = context };
+
+	ASSERT(each);
+	for (size_t i = 0; i < lives->heaps_count; i++)
+		if (lives->heaps[i].process == process && lives->heaps[i].heap == 0)
+			blocks_each(&lives->heaps[i].blocks, false, tell_address, &telling);
 }
 
 void lives_each(struct lives *lives, void (*each)(void *context, const struct lives_block *block),

@@ -127,10 +127,18 @@ void lives_inherit(struct lives *lives, process_id parent, process_id child);
 // Whether a query selects a block by its process, thread, stack, and the event that began it.
 bool lives_selects(const struct query *query, const struct lives_block *block);
 
-// What lives in malloc's heap of a process and, if `all_heaps`, in its others: heap after heap, a
-// region (blocks.h) after the other.
-void lives_each_of(const struct lives *lives, process_id process, bool all_heaps,
-		   void (*each)(void *context, const struct lives_block *block), void *context);
+// What lives in those heaps of a process that `wants` takes (NULL: in malloc's): heap after heap,
+// each by rising address. Returns how many heaps have such blocks; without `each` that is all.
+// *count (may be NULL): the blocks.
+size_t lives_each_of(const struct lives *lives, process_id process,
+		     bool (*wants)(void *context, heap_id heap),
+		     void (*each)(void *context, const struct lives_block *block), void *context,
+		     size_t *count);
+
+// The addresses of what lives in malloc's heap of a process; they rise from region to region
+// (blocks.h). Less than a third of the time, for nothing else is looked at.
+void lives_each_address(const struct lives *lives, process_id process,
+			void (*each)(void *context, uint64_t address), void *context);
 
 // What lives now, in the order in which it began.
 void lives_each(struct lives *lives, void (*each)(void *context, const struct lives_block *block),

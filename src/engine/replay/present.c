@@ -234,17 +234,14 @@ struct claiming {
 	bool whole;
 };
 
-static void claim(const struct claiming *claiming, uint64_t address)
+static void claim(void *context, uint64_t address)
 {
+	const struct claiming *claiming = context;
+
 	if (claiming->whole)
 		space_claim_whole(claiming->space, claiming->process, address);
 	else
 		space_claim(claiming->space, claiming->process, address);
-}
-
-static void claim_life(void *context, const struct lives_block *block)
-{
-	claim(context, block->address);
 }
 
 static void claim_all(struct present *present, bool whole)
@@ -254,7 +251,7 @@ static void claim_all(struct present *present, bool whole)
 		size_t count;
 		const struct present_block *sure = sure_of(present, id, &count);
 
-		lives_each_of(present->lives, id, false, claim_life, &claiming);
+		lives_each_address(present->lives, id, claim, &claiming);
 		for (size_t i = 0; i < count; i++)
 			if (sure[i].heap == 0)
 				claim(&claiming, sure[i].address);
@@ -284,28 +281,6 @@ struct present *present_read(struct reader *reader, const struct present_options
 	return present;
 }
 
-// A table of blocks that is put into order. It gives them region by region (blocks.h): so regions
-// are sorted, and then what is in each, which is far less than to move all blocks about.
-struct sorting {
-	const struct present *present;
-	enum present_heaps heaps;
-	bool others;                       // there are blocks of others than malloc's
-	const struct lives_block **blocks; // as they come
-	size_t count, capacity;
-	uint64_t *regions; // number of each region, and where it begins in `blocks`
-	size_t regions_count, regions_capacity;
-	uint64_t *keys, *scratch; // of one region: place in it, and position
-	size_t keys_capacity, scratch_capacity;
-};
-
-enum { REGION_SHIFT = 16, REGION_WORDS = 2 };
-
-static bool same_region(const struct lives_block *block, const struct lives_block *next)
-{
-	return block->address >> REGION_SHIFT == next->address >> REGION_SHIFT &&
-	       block->heap == next->heap;
-}
-
 static bool is_wanted(const struct present *present, enum present_heaps heaps, heap_id heap)
 {
 	const struct trace_heap *known;
@@ -314,26 +289,6 @@ static bool is_wanted(const struct present *present, enum present_heaps heaps, h
 		return true;
 	known = reader_heap(present->reader, heap);
 	return known->handle || reader_heap_is_language(known);
-}
-
-static void gather(void *context, const struct lives_block *block)
-{
-	struct sorting *sorting = context;
-	uint64_t *region;
-
-	ASSERT(sorting->regions_count <= sorting->count);
-	if (!is_wanted(sorting->present, sorting->heaps, block->heap))
-		return;
-	sorting->others |= block->heap != 0;
-	if (sorting->count == 0 || !same_region(sorting->blocks[sorting->count - 1], block)) {
-		sorting->regions = mem_grow(sorting->regions, &sorting->regions_capacity,
-					    sorting->regions_count + 1,
-					    REGION_WORDS * sizeof(uint64_t));
-		region = &sorting->regions[REGION_WORDS * sorting->regions_count++];
-		region[0] = block->address >> REGION_SHIFT;
-		region[1] = sorting->count;
-	}
-	*MEM_ADD(sorting->blocks, sorting->count, sorting->capacity) = block;
 }
 
 static struct present_block block_of(const struct present *present, process_id process,
@@ -355,63 +310,52 @@ static struct present_block block_of(const struct present *present, process_id p
 	};
 }
 
-// Write what begins at `first` and is in one region to `out`. Returns how many those are.
-static size_t put_region(struct sorting *sorting, size_t first, const struct lives_block **out)
-{
-	const struct lives_block *const *blocks = sorting->blocks + first;
-	size_t count = 0;
-
-	ASSERT(first < sorting->count);
-	for (size_t i = 0; first + i < sorting->count && same_region(blocks[0], blocks[i]); i++) {
-		*MEM_ADD(sorting->keys, count, sorting->keys_capacity) =
-			(blocks[i]->address & ((1 << REGION_SHIFT) - 1)) << 32 | i;
-	}
-	MEM_ROOM(sorting->scratch, sorting->scratch_capacity, count);
-	radix_sort(sorting->keys, sorting->scratch, count, 32);
-	for (size_t i = 0; i < count; i++)
-		out[i] = blocks[(uint32_t)sorting->keys[i]];
-	return count;
-}
-
 SORT_ORDER(by_address, struct present_block, SORT_RISES(address), SORT_RISES(heap))
 
-SORT_ORDER(by_life, struct lives_block *const, SORT_BY((*one)->address, (*other)->address),
-	   SORT_BY((*one)->heap, (*other)->heap))
+// Blocks of `lives` that are listed, or told one by one.
+struct listing {
+	const struct present *present;
+	process_id process;
+	enum present_heaps heaps;
+	struct present_block *list; // NULL: `each` is told
+	size_t count;
+	void (*each)(void *context, const struct present_block *block);
+	void *context;
+};
 
-// Valid until `lives` changes.
-static const struct lives_block **sort_lives(const struct present *present, process_id process,
-					     enum present_heaps heaps, size_t *count)
+static bool listing_wants(void *context, heap_id heap)
 {
-	struct sorting sorting = { .present = present, .heaps = heaps };
-	const struct lives_block **list;
+	const struct listing *listing = context;
 
-	lives_each_of(present->lives, process, true, gather, &sorting);
-	list = mem_alloc(sorting.count + 1, sizeof(*list));
-	if (sorting.count)
-		qsort(sorting.regions, sorting.regions_count, REGION_WORDS * sizeof(uint64_t),
-		      mem_compare_u64);
-	*count = 0;
-	for (size_t i = 0; i < sorting.regions_count; i++)
-		*count += put_region(&sorting, (size_t)sorting.regions[REGION_WORDS * i + 1],
-				     list + *count);
-	ASSERT(*count == sorting.count);
-	if (sorting.others)
-		qsort(list, *count, sizeof(*list), by_life);
-	MEM_FREE(sorting.blocks, sorting.regions, sorting.keys, sorting.scratch);
-	return list;
+	return is_wanted(listing->present, listing->heaps, heap);
+}
+
+static void add_life(void *context, const struct lives_block *life)
+{
+	struct listing *listing = context;
+	const struct present_block block = block_of(listing->present, listing->process, life);
+
+	if (listing->list)
+		listing->list[listing->count++] = block;
+	else
+		listing->each(listing->context, &block);
 }
 
 // The blocks of `lives`, by address.
 static struct present_block *list_lives(const struct present *present, process_id process,
 					enum present_heaps heaps, size_t *count)
 {
-	const struct lives_block **lives = sort_lives(present, process, heaps, count);
-	struct present_block *list = *count ? mem_alloc_table(*count, sizeof *list) : NULL;
+	struct listing listing = { .present = present, .process = process, .heaps = heaps };
+	size_t among = lives_each_of(present->lives, process, listing_wants, NULL, &listing, count);
 
-	for (size_t i = 0; i < *count; i++)
-		list[i] = block_of(present, process, lives[i]);
-	mem_free(lives);
-	return list;
+	if (*count == 0)
+		return NULL;
+	listing.list = mem_alloc_table(*count, sizeof *listing.list);
+	lives_each_of(present->lives, process, listing_wants, add_life, &listing, NULL);
+	ASSERT(listing.count == *count);
+	if (among > 1)
+		qsort(listing.list, *count, sizeof *listing.list, by_address);
+	return listing.list;
 }
 
 static bool selects(const struct query *query, const struct present_block *block)
@@ -468,6 +412,15 @@ struct present_block *present_blocks(const struct present *present, process_id p
 	return list;
 }
 
+void present_forget_blocks(struct present *present)
+{
+	lives_free(present->lives);
+	mem_free(present->sure);
+	present->lives = NULL;
+	present->sure = NULL;
+	present->sure_count = 0;
+}
+
 struct present_block *present_take_blocks(struct present *present, process_id process,
 					  enum present_heaps heaps, size_t *count)
 {
@@ -491,42 +444,35 @@ void present_each_block(const struct present *present, process_id process, enum 
 			void (*each)(void *context, const struct present_block *block),
 			void *context)
 {
-	const struct lives_block **lives;
+	struct listing listing = { .present = present,
+				   .process = process,
+				   .heaps = heaps,
+				   .each = each,
+				   .context = context };
+	struct present_block *list;
 	size_t count;
 
 	ASSERT(each && present->sure_count == 0);
-	lives = sort_lives(present, process, heaps, &count);
-	for (size_t i = 0; i < count; i++) {
-		const struct present_block block = block_of(present, process, lives[i]);
-
-		each(context, &block);
+	if (lives_each_of(present->lives, process, listing_wants, NULL, &listing, NULL) <= 1) {
+		lives_each_of(present->lives, process, listing_wants, add_life, &listing, NULL);
+		return;
 	}
-	mem_free(lives);
-}
-
-struct counting {
-	const struct present *present;
-	enum present_heaps heaps;
-	size_t count;
-};
-
-static void count_block(void *context, const struct lives_block *block)
-{
-	struct counting *counting = context;
-
-	counting->count += is_wanted(counting->present, counting->heaps, block->heap);
+	list = list_lives(present, process, heaps, &count);
+	for (size_t i = 0; i < count; i++)
+		each(context, &list[i]);
+	mem_free(list);
 }
 
 size_t present_count(const struct present *present, process_id process, enum present_heaps heaps)
 {
-	struct counting counting = { .present = present, .heaps = heaps };
-	size_t sure_count;
+	struct listing listing = { .present = present, .heaps = heaps };
+	size_t count, sure_count;
 	const struct present_block *sure = sure_of(present, process, &sure_count);
 
-	lives_each_of(present->lives, process, true, count_block, &counting);
+	lives_each_of(present->lives, process, listing_wants, NULL, &listing, &count);
 	for (size_t i = 0; i < sure_count; i++)
-		counting.count += is_wanted(present, heaps, sure[i].heap);
-	return counting.count;
+		count += is_wanted(present, heaps, sure[i].heap);
+	return count;
 }
 
 void present_claim_whole(struct present *present, process_id process, uint64_t address)

@@ -96,6 +96,9 @@ void present_each_block(const struct present *present, process_id process, enum 
 			void (*each)(void *context, const struct present_block *block),
 			void *context);
 
+// Nobody asks for blocks any more; the space stays. Gives most of the memory back.
+void present_forget_blocks(struct present *present);
+
 // How many those are.
 size_t present_count(const struct present *present, process_id process, enum present_heaps heaps);
 
