@@ -126,6 +126,16 @@ def equal_buffers_that_never_overlap_are_told_and_overlapping_ones_are_not():
     [reuse] = found(program(500), "reuse")
     equal(("frame", 20, 38), (site(reuse), reuse["figures"]["count"], reuse["saves"]["calls"]))
     equal([], found(program(1500), "reuse"))
+    trace = Trace()  # of three stacks of one function and one of another
+    for step in range(40):
+        block = trace.alloc(step * 1000, stack(*(("frame", "a"), ("frame", "b"), ("frame", "c"), ("image",))[step % 4]),
+                            MIB >> (step % 4 == 2))
+        trace.free(step * 1000 + 500, block)
+    frame, image = sorted(found(trace, "reuse"), key=site)
+    equal(("frame", 20, 2, 36, "image", 10), (site(frame), frame["figures"]["count"], frame["figures"]["stacks"],
+                                              frame["saves"]["calls"], site(image), image["figures"]["count"]))
+    check("20 times, from 2 stacks, of each never two at a time (and the same of 1 other size)" in frame["what"],
+          frame["what"])
 
 
 # ---- calls ----

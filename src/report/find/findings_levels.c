@@ -371,65 +371,101 @@ bool findings_peak(struct findings *findings, const struct findings_kind *kind, 
 	return true;
 }
 
-// How many series of the list are of the same place as this one; 0: an earlier one speaks for it.
-static size_t count_sizes(const struct spikes *spikes, size_t i)
+// The series of one function that matter, by all of its stacks.
+struct reused {
+	char *function;              // owned
+	struct spikes_series series; // the first, with the sums of those of its size
+	size_t stacks;               // of that size
+	uint64_t saves_calls;
+	size_t sizes; // others
+};
+
+// Adds a series to those of its function. The list has those first that would save most.
+static void add_series(struct reused *reused, const struct spikes_series *series)
 {
-	size_t count = 0;
+	struct spikes_series *sum = &reused->series;
 
-	for (size_t j = 0; j < spikes->series_count; j++) {
-		const struct spikes_series *each = &spikes->series[j];
-
-		if (each->place != spikes->series[i].place || each->count < REUSE_COUNT_MIN ||
-		    each->size < REUSE_SIZE_MIN)
-			continue;
-		if (j < i)
-			return 0;
-		count++;
+	if (reused->stacks > 0 && series->size != sum->size) {
+		reused->sizes++;
+		return;
 	}
-	return count;
+	if (reused->stacks++ == 0) {
+		*sum = *series;
+	} else {
+		sum->count += series->count;
+		if (series->first_ns < sum->first_ns)
+			sum->first_ns = series->first_ns;
+		if (series->last_ns > sum->last_ns)
+			sum->last_ns = series->last_ns;
+	}
+	reused->saves_calls += 2 * (series->count - 1);
 }
 
 static void tell_reuse(struct findings *findings, const struct findings_kind *kind,
-		       const struct spikes_series *series, size_t sizes)
+		       const struct reused *reused)
 {
+	const struct spikes_series *series = &reused->series;
 	const struct query_context_place *place = &findings->asked->places[series->place];
 	struct finding *finding =
 		findings_add(findings, kind, FINDINGS_CERTAIN, place->process, place->stack);
-	char *function = findings_function(findings, finding->stack);
-	struct str more = { 0 };
+	struct str from = { 0 }, more = { 0 };
 	char count[28], size[16];
 
-	if (sizes > 1)
-		str_format(&more, " (and the same of %zu other size%s)", sizes - 1,
-			   sizes == 2 ? "" : "s");
-	findings_say(&finding->what, "%s allocates a buffer of %s %s times, never two at a time%s.",
-		     function, str_bytes(series->size, size), str_count(series->count, count),
-		     str_get(&more));
-	findings_say(&finding->why, "measured: no two of that size lived at the same time");
+	if (reused->stacks > 1)
+		str_format(&from, " from %zu stacks, of each", reused->stacks);
+	if (reused->sizes > 0)
+		str_format(&more, " (and the same of %zu other size%s)", reused->sizes,
+			   reused->sizes == 1 ? "" : "s");
+	findings_say(&finding->what,
+		     "%s allocates a buffer of %s %s times,%s never two at a time%s.",
+		     reused->function, str_bytes(series->size, size),
+		     str_count(series->count, count), str_get(&from), str_get(&more));
+	findings_say(&finding->why, "measured: no two of that size%s lived at the same time",
+		     reused->stacks > 1 ? " and stack" : "");
 	findings_say(&finding->advice, "allocate it once and keep it; beyond 128 KiB each one may "
 				       "be a mapping of its own, to be touched again");
 	findings_figure(finding, "size_bytes", "each", FINDINGS_BYTES, series->size);
 	findings_figure(finding, "count", "times", FINDINGS_COUNT, series->count);
 	findings_figure(finding, "first_ns", "first", FINDINGS_TIME, series->first_ns);
 	findings_figure(finding, "last_ns", "last", FINDINGS_TIME, series->last_ns);
-	finding->saves_calls = 2 * (series->count - 1);
+	if (reused->stacks > 1)
+		findings_figure(finding, "stacks", "stacks", FINDINGS_COUNT, reused->stacks);
+	finding->saves_calls = reused->saves_calls;
 	finding->saves_size = series->size;
 	findings_command(findings, finding, "transients", "", false, true);
-	str_fini(&more);
-	mem_free(function);
+	STR_FINI(&from, &more);
 }
 
 bool findings_reuse(struct findings *findings, const struct findings_kind *kind, struct err *err)
 {
 	const struct spikes *spikes = &findings->facts->spikes;
+	const struct query_context_place *places = findings->asked->places;
+	struct reused *list = NULL;
+	size_t count = 0, capacity = 0, at;
 
 	(void)err;
 	for (size_t i = 0; i < spikes->series_count; i++) {
-		size_t sizes = count_sizes(spikes, i);
+		const struct spikes_series *series = &spikes->series[i];
+		const struct query_context_place *place = &places[series->place];
+		char *function;
 
-		if (sizes && spikes->series[i].count >= REUSE_COUNT_MIN &&
-		    spikes->series[i].size >= REUSE_SIZE_MIN)
-			tell_reuse(findings, kind, &spikes->series[i], sizes);
+		if (series->count < REUSE_COUNT_MIN || series->size < REUSE_SIZE_MIN)
+			continue;
+		function = findings_function(findings, place->stack);
+		for (at = 0; at < count; at++)
+			if (places[list[at].series.place].process == place->process &&
+			    strcmp(list[at].function, function) == 0)
+				break;
+		if (at == count)
+			*MEM_ADD(list, count, capacity) = (struct reused){ .function = function };
+		else
+			mem_free(function);
+		add_series(&list[at], series);
 	}
+	for (size_t i = 0; i < count; i++) {
+		tell_reuse(findings, kind, &list[i]);
+		mem_free(list[i].function);
+	}
+	mem_free(list);
 	return true;
 }
