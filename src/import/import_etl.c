@@ -183,11 +183,13 @@ static bool learn(struct etl *etl)
 
 static void put_oldest(struct etl *etl)
 {
+	ASSERT(etl->first <= etl->next);
 	etl_put_slot(&etl->put, &etl->ring[etl->first++ % EVENTS_MAX]);
 }
 
 static uint64_t *head_of(struct etl *etl, uint64_t time)
 {
+	// EVENTS_MAX is a power of two: the mask takes the lowest 17 bits.
 	return &etl->heads[(time * UINT64_C(0x9e3779b97f4a7c15)) >> 32 & (EVENTS_MAX - 1)];
 }
 
@@ -196,6 +198,7 @@ static void add_slot(struct etl *etl, const struct etl_slot *slot)
 	uint64_t *head = head_of(etl, slot->time);
 	struct etl_slot *place;
 
+	ASSERT(etl->next - etl->first <= EVENTS_MAX);
 	if (etl->next - etl->first == EVENTS_MAX)
 		put_oldest(etl);
 	place = &etl->ring[etl->next % EVENTS_MAX];
@@ -210,6 +213,9 @@ static struct etl_slot *find_slot(struct etl *etl, uint64_t time, uint32_t threa
 {
 	struct etl_slot *found = NULL;
 
+	// The list of a hash goes from the youngest to the oldest, and ends where events have left
+	// the ring. Two events of one thread and time get their stacks in the order in which they
+	// came.
 	for (uint64_t at = *head_of(etl, time); at > etl->first;) {
 		struct etl_slot *slot = &etl->ring[(at - 1) % EVENTS_MAX];
 
@@ -240,6 +246,8 @@ static void add_stack(struct etl *etl, const struct etl_event *event)
 		node = take_frames(etl, &fields);
 		kernel = node && etl_put_is_kernel(&etl->put,
 						   etl_stacks_frame(etl->stacks, node, &callers));
+		// A walk without a key may have both parts in it: it is the kernel's only if all of
+		// its frames are.
 		for (; kernel && callers;)
 			kernel = etl_put_is_kernel(&etl->put, etl_stacks_frame(etl->stacks, callers,
 									       &callers));
@@ -286,6 +294,8 @@ static void add_virtual(struct etl *etl, const struct etl_event *event)
 	slot.flags = ETL_PUT_PRIVATE | (flags & ~0xfffu);
 	slot.protection = flags & MEM_COMMIT ? ETL_PUT_READ_WRITE | TRACE_PROTECTION_COMMITTED : 0;
 	if (event->opcode == VIRTUAL_WAS_THERE) {
+		// A region that was there is reserved as a whole and committed in part: two events,
+		// the second for as many bytes from its beginning.
 		committed = take_pointer(&fields);
 		if (fields.cursor.bad || committed > slot.size)
 			committed = 0;
@@ -436,6 +446,7 @@ static bool follow(struct etl *etl)
 	uint64_t wait = SECONDS_MAX * etl_file_header(etl->file)->frequency, count = 0;
 	struct etl_event event;
 
+	ASSERT(!etl->ring);
 	etl->ring = mem_alloc(EVENTS_MAX, sizeof *etl->ring);
 	etl->heads = mem_alloc(EVENTS_MAX, sizeof *etl->heads);
 	etl_file_rewind(etl->file);

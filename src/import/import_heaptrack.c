@@ -349,12 +349,14 @@ static void begin_block(struct heaptrack *heaptrack, struct pair *pair)
 	uint32_t at = heaptrack->spare;
 
 	if (at) {
+		ASSERT(at <= heaptrack->blocks_count);
 		heaptrack->spare = heaptrack->blocks[at - 1].below;
 	} else {
 		MEM_ROOM(heaptrack->blocks, heaptrack->blocks_capacity,
 			 heaptrack->blocks_count + 1);
 		at = (uint32_t)++heaptrack->blocks_count;
 	}
+	// As far from the block before as malloc's header is, so that no two touch.
 	heaptrack->next_address += 16;
 	heaptrack->blocks[at - 1] = (struct numbered_block){
 		.address = heaptrack->next_address,
@@ -374,6 +376,7 @@ static void end_block(struct heaptrack *heaptrack, struct pair *pair)
 		heaptrack->unmatched++;
 		return;
 	}
+	ASSERT(at <= heaptrack->blocks_count);
 	block = &heaptrack->blocks[at - 1];
 	pair->top = block->below;
 	block->below = heaptrack->spare;

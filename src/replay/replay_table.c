@@ -6,6 +6,7 @@
 #include "replay/replay_table.h"
 
 #include "base/json.h"
+#include "base/mem.h"
 #include "base/str.h"
 
 #include <inttypes.h>
@@ -41,6 +42,7 @@ static uint64_t less(uint64_t a, uint64_t b)
 static uint64_t resident_at(const struct replay_table *table, const struct replay_run *run,
 			    uint32_t sample)
 {
+	ASSERT(sample < table->plan->samples_count);
 	return less(run->samples[sample].private_bytes, table->dry->samples[0].private_bytes);
 }
 
@@ -121,6 +123,7 @@ static void write_class(const struct replay_table *table, struct paper *paper, u
 	const struct replay_ring_class *first = &table->rows[0].run->classes[which];
 	char low[16], high[16], count[28];
 
+	ASSERT(which < REPLAY_RING_CLASSES);
 	paper_format(paper, PAPER_PLAIN, "%s to %s, %s allocations\n",
 		     str_bytes(which ? UINT64_C(1) << which : 0, low),
 		     str_bytes(UINT64_C(2) << which, high), str_count(first->count, count));
@@ -146,12 +149,15 @@ static void write_classes(const struct replay_table *table, struct paper *paper,
 	const struct replay_ring_class *classes = table->rows[0].run->classes;
 	uint64_t all = 0;
 
+	ASSERT(table->count > 0);
 	for (unsigned i = 0; i < REPLAY_RING_CLASSES; i++)
 		all += classes[i].count;
 	paper_text(paper, PAPER_BOLD, "\nBY SIZE");
 	paper_field(paper, PAPER_BOLD, "", width - 6, false);
 	paper_text(paper, PAPER_BOLD, "ns/BEGIN   ns/END   x ASKED\n");
 	for (unsigned i = 0; i < REPLAY_RING_CLASSES; i++)
+		// A class with less than a hundredth of the allocations is no reason to take
+		// another allocator.
 		if (classes[i].count >= all / 100 + 1 && classes[i].timed)
 			write_class(table, paper, width, i);
 }
@@ -160,6 +166,7 @@ void replay_table_text(const struct replay_table *table, struct paper *paper)
 {
 	unsigned width = 12;
 
+	ASSERT(table->dry && table->plan);
 	for (size_t i = 0; i < table->count; i++) {
 		struct str name = { 0 };
 

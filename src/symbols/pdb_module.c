@@ -141,6 +141,8 @@ static uint32_t read_function(struct reading *reading, const struct record *reco
 	const char *name = text_at(record, name_at);
 	uint32_t rva, length, node;
 
+	ASSERT(place_at + 6 <= record->size_bytes &&
+	       length_at + length_bytes <= record->size_bytes);
 	if (!name || !pdb_module_rva(reading->sections, le_16(record->bytes + place_at + 4),
 				     le_32(record->bytes + place_at), &rva))
 		return NO_NODE;
@@ -185,6 +187,7 @@ static bool next_number(const struct record *record, size_t *at, uint32_t *value
 	const uint8_t *bytes = record->bytes + *at;
 	size_t left = record->size_bytes - *at;
 
+	ASSERT(*at <= record->size_bytes);
 	if (left >= 1 && bytes[0] < 0x80) {
 		*value = bytes[0];
 		*at += 1;
@@ -222,6 +225,7 @@ static void end_row(struct inlined *inlined)
 {
 	struct pdb_module *module = inlined->reading->module;
 
+	// Its own last row: those of the functions around it come before nodes[].rows.
 	if (inlined->open && module->rows_count > module->nodes[inlined->node].rows)
 		module->rows[module->rows_count - 1].end = inlined->base + inlined->at;
 }
@@ -317,6 +321,7 @@ static uint32_t read_inlined(struct reading *reading, const struct record *recor
 		inlined.file = le_32(entry + 4);
 		inlined.line = le_32(entry + 8);
 	}
+	// What is wrong ends the list; the rows before it are good.
 	while (annotate(&inlined, record, &at))
 		;
 	return inlined.node;
@@ -326,6 +331,7 @@ static uint32_t read_inlined(struct reading *reading, const struct record *recor
 
 static void push(struct reading *reading, uint32_t node)
 {
+	// Deeper scopes are counted, so that each end closes the scope that it belongs to.
 	if (reading->depth < DEPTH_MAX)
 		reading->stack[reading->depth] = node;
 	reading->depth++;
@@ -432,6 +438,8 @@ static void read_lines(struct reading *reading, const uint8_t *bytes, size_t siz
 			MEM_ROOM(module->lines, module->lines_capacity, module->lines_count + 1);
 			entry = module->lines_count++;
 			module->lines[entry] =
+				// `end` has the order of arrival, by which rows of one address are
+				// sorted; it becomes the row's end below.
 				(struct row){ rva + offset, (uint32_t)(entry - first), line, file };
 		}
 		at += block;
@@ -555,6 +563,7 @@ static bool find_line(const struct pdb_module *module, uint32_t rva, struct pdb_
 static void find_row(const struct pdb_module *module, const struct node *node, uint32_t rva,
 		     struct pdb_place *place)
 {
+	ASSERT(node->rows + (size_t)node->rows_count <= module->rows_count);
 	for (uint32_t i = node->rows_count; i-- > 0;) {
 		const struct row *row = &module->rows[node->rows + i];
 

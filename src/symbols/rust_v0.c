@@ -96,6 +96,7 @@ static char peek(const struct v0 *v0)
 
 static char next(struct v0 *v0)
 {
+	ASSERT(v0->at <= v0->length);
 	if (v0->broken || v0->at == v0->length) {
 		fail(v0);
 		return '\0';
@@ -135,6 +136,7 @@ static uint64_t read_base62(struct v0 *v0)
 			return fail(v0);
 		number = number * 62 + digit;
 	}
+	// "_" is 0, so "0_" is 1, "z_" 36 and "Z_" 62.
 	return number + 1;
 }
 
@@ -210,6 +212,7 @@ static void print_lifetime(struct v0 *v0, uint64_t index)
 		fail(v0);
 		return;
 	}
+	// With two bound by for<'a, 'b>, index 1 is 'b, the innermost, and 2 is 'a.
 	depth = v0->lifetimes - index;
 	if (depth < 26) {
 		print_bytes(v0, &"abcdefghijklmnopqrstuvwxyz"[depth], 1);
@@ -247,6 +250,7 @@ static void follow(struct v0 *v0, void (*rule)(struct v0 *v0))
 	uint64_t to = read_base62(v0);
 	size_t back = v0->at;
 
+	// Only backwards, so that no reference comes back to itself.
 	if (v0->broken || to >= from) {
 		fail(v0);
 		return;

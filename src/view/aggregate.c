@@ -149,6 +149,7 @@ static void keep_stacks(struct aggregate *aggregate, const struct weighed *list,
 		aggregate->stacks[aggregate->stacks_count++] =
 			labels_first(aggregate->labels, list[i].label);
 	}
+	ASSERT(aggregate->stacks_count <= kept + 1);
 	aggregate->rest = count > kept ? (uint32_t)aggregate->stacks_count++ : 0;
 }
 
@@ -166,6 +167,8 @@ static uint32_t find_group(struct aggregate *aggregate, const struct aggregate_g
 		mix(mix(mix(mix(group->process, group->thread), group->heap), group->stack),
 		    (uint64_t)group->layer << 16 | (uint64_t)group->owner << 8 | group->octave);
 
+	// Two groups of one hash: the second is at the next number. Groups are compared as bytes,
+	// so by_group clears the padding.
 	for (;; hash++) {
 		bool added;
 		uint64_t *number = map_put(&aggregate->group_of, hash, &added);
@@ -209,6 +212,7 @@ static int64_t bucket_of(const struct aggregate *aggregate, uint64_t step)
 	uint64_t stretch = step >> aggregate->stretch_log2;
 	size_t low, high;
 
+	ASSERT(aggregate->buckets > 0 && aggregate->stretches);
 	if (step < WINDOW_START)
 		return -1;
 	if (stretch >= STRETCHES)
@@ -232,6 +236,7 @@ static void set_stretches(struct aggregate *aggregate)
 	uint64_t end = aggregate->edges[aggregate->buckets];
 	size_t bucket = 0;
 
+	ASSERT(aggregate->buckets > 0);
 	aggregate->stretch_log2 = 0;
 	while (end >> aggregate->stretch_log2 >= STRETCHES)
 		aggregate->stretch_log2++;
@@ -249,6 +254,7 @@ static bool take_allocation(void *context, const struct window_allocation *alloc
 {
 	struct aggregate *aggregate = context;
 	enum kind kind = kind_of(allocation->end_kind);
+	// Births are one up, as what was there before has -1.
 	uint64_t birth = (uint64_t)(bucket_of(aggregate, allocation->begin) + 1);
 	uint64_t death = kind == KIND_NEVER ? aggregate->buckets
 					    : (uint64_t)bucket_of(aggregate, allocation->end);
@@ -257,6 +263,7 @@ static bool take_allocation(void *context, const struct window_allocation *alloc
 	bool added;
 	uint64_t *number = map_put(&aggregate->cell_of, key, &added);
 
+	ASSERT(aggregate->cells_count <= aggregate->cells_max);
 	if (added) {
 		if (aggregate->cells_count == aggregate->cells_max) {
 			aggregate->too_many = true;
@@ -287,6 +294,7 @@ static struct place *find_places(const struct aggregate *aggregate, size_t *coun
 	const struct window_mark *marks = window_marks(window, count);
 	struct place *places = mem_alloc(aggregate->ticks + aggregate->marks, sizeof *places);
 
+	ASSERT(aggregate->ticks > 0);
 	*count = 0;
 	for (size_t i = 1; i < aggregate->ticks; i++) {
 		uint64_t time = (uint64_t)((unsigned __int128)duration * i / aggregate->ticks);
@@ -351,6 +359,7 @@ static bool count_cells(struct aggregate *aggregate, bool *fits, struct err *err
 // The next coarser way. False: there is none.
 static bool coarsen(struct aggregate *aggregate, size_t *stacks)
 {
+	ASSERT(aggregate->ticks >= TICKS_LEAST);
 	if (*stacks > STACKS_FEW)
 		*stacks = *stacks / 2 < STACKS_FEW ? STACKS_FEW : *stacks / 2;
 	else if (aggregate->threads)
@@ -486,6 +495,7 @@ static uint32_t frame_number(struct packing *packing, const struct symbol *symbo
 
 static bool is_folded(const struct aggregate *aggregate, size_t number)
 {
+	ASSERT(number < aggregate->stacks_count);
 	return number == 0 || number == aggregate->rest;
 }
 
@@ -581,6 +591,7 @@ static int64_t cell_figure(struct packing *packing, const struct aggregate_cell 
 		&packing->aggregate->groups[cell->key >> (2 * END_BITS + KIND_BITS)];
 	const uint64_t bucket_mask = (1 << END_BITS) - 1;
 
+	ASSERT(cell->key >> (2 * END_BITS + KIND_BITS) < packing->aggregate->groups_count);
 	switch (column) {
 	case LAYER:
 		return group->layer;

@@ -78,6 +78,7 @@ bool query_context_peak(struct query_context *asked, uint64_t from, uint64_t to,
 	struct window_detail detail = { 0 };
 	struct window_result result;
 
+	ASSERT(asked->window && from <= to);
 	query.peaks_only = true;
 	query.exit_frees = true;
 	if (!window_ask(asked->window, &query, &result, err))
@@ -95,6 +96,7 @@ bool query_context_match(struct query_context *asked, struct err *err)
 		query_context_query(asked, QUERY_CONTEXT_ALL, asked->from, asked->to);
 	struct window_result result;
 
+	ASSERT(asked->window);
 	if (!query_narrows(&asked->selection.query))
 		return true;
 	if (!window_ask(asked->window, &query, &result, err))
@@ -123,6 +125,7 @@ static bool moment_of(struct query_context *asked, uint64_t edge, struct moment_
 {
 	uint64_t number = UINT64_MAX;
 
+	ASSERT(asked->window);
 	if (edge > WINDOW_START && !window_source_number(asked->window, edge - 1, &number, err))
 		return false;
 	*moment = (struct moment_edge){
@@ -169,6 +172,7 @@ static bool edge_of_mark(const struct query_context *asked, const struct moment_
 	size_t count, same = 0;
 	const struct window_mark *marks = window_marks(asked->window, &count);
 
+	ASSERT(moment->mark && moment->nth > 0);
 	for (size_t i = 0; i < count; i++) {
 		if (strcmp(marks[i].name, moment->mark->name) != 0 || ++same < moment->nth)
 			continue;
@@ -199,6 +203,7 @@ static bool find_window(struct query_context *asked, struct err *err)
 	const char *from = selection_words_get(selection->words, SELECTION_FROM);
 	const char *to = selection_words_get(selection->words, SELECTION_TO);
 
+	ASSERT(asked->options.rules->about != QUERY_CONTEXT_WINDOW || asked->window);
 	if (!selection_window(selection, find_peak, asked, err))
 		return false;
 	if (asked->options.rules->about == QUERY_CONTEXT_WINDOW &&
@@ -251,6 +256,7 @@ static bool choose_layers(struct query_context *asked, struct err *err)
 		asked->layers = options->layers ? options->layers : options->rules->layers;
 	if (!asked->layers)
 		asked->layers = WINDOW_HEAP;
+	ASSERT(asked->layers != 0);
 	return !options->rules->one_layer || asked->layers != (WINDOW_HEAP | WINDOW_VM) ||
 	       err_set(err, ERR_USAGE, "one --layer at a time: heap and vm do not add up");
 }
@@ -326,6 +332,7 @@ static bool prepare(struct query_context *asked, struct err *err)
 bool query_context_open(struct query_context *asked, const struct query_context_options *options,
 			struct err *err)
 {
+	ASSERT(options->rules);
 	*asked = (struct query_context){ .options = *options };
 	asked->opened = options->opened ? options->opened : &asked->own;
 	if (!options->opened && !opened_open(asked->opened, options->path, &options->symbols, err))

@@ -56,6 +56,7 @@ static struct group *group_of(struct findings *findings, struct groups *groups, 
 	if (at == groups->count) {
 		*MEM_ADD(groups->list, groups->count, groups->capacity) = wanted;
 	}
+	ASSERT(at < groups->count);
 	return &groups->list[at];
 }
 
@@ -98,6 +99,9 @@ static bool is_same_call(struct findings *findings, stack_id stack, stack_id fre
 
 	if (!a || !b)
 		return false;
+	// Both are brought to one depth, and then walked outwards side by side until their callers
+	// are the same: main > parse > make > malloc and main > parse > drop > free meet below
+	// parse, one frame from the allocation.
 	for (; a_depth > b_depth; a_depth--, frames++)
 		a = reader_stack(reader, a)->parent;
 	for (; b_depth > a_depth; b_depth--)
@@ -146,6 +150,7 @@ static void consider_temporaries(struct findings *findings, const struct finding
 	char *function;
 	char count[28], size[16];
 
+	ASSERT(group->count >= group->temporary);
 	if (group->temporary < findings_calls_min(findings) ||
 	    group->temporary < group->count - group->count / 20)
 		return;
@@ -195,6 +200,7 @@ static void consider_elsewhere(struct findings *findings, const struct findings_
 	char *function;
 	char count[28], all[28];
 
+	ASSERT(group->count >= group->elsewhere);
 	if (group->elsewhere < findings_calls_min(findings) || group->elsewhere < group->count / 2)
 		return;
 	finding = findings_add(findings, kind, FINDINGS_CERTAIN, group->process, group->stack);

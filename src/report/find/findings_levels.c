@@ -79,6 +79,7 @@ static bool is_one(const struct findings *findings, const struct growth_row *a,
 	char *one, *other;
 	bool same;
 
+	ASSERT(verdict < TREND_VERDICTS);
 	if (x->process != y->process ||
 	    (verdict == TREND_STEPS && apart_ns > 2 * (a->to_ns - a->from_ns) / GROWTH_BUCKETS))
 		return false;
@@ -98,6 +99,7 @@ static void add_stack(const struct findings *findings, struct grown *grown,
 
 	grown->stacks++;
 	grown->at_exit_bytes += site ? site->live_at_exit.bytes : 0;
+	// The largest gives its place, its time and its shape; sums are put back below.
 	if (row->trend.grown > grown->largest) {
 		grown->largest = row->trend.grown;
 		*sum = *row;

@@ -72,6 +72,7 @@ static void pass_fini(struct pass *pass)
 
 static struct thread_facts *thread_of(struct pass *pass, thread_id thread)
 {
+	ASSERT(thread != TRACE_NONE);
 	for (; pass->threads_count <= thread; pass->threads_count++) {
 		MEM_ROOM(pass->threads, pass->threads_capacity, pass->threads_count + 1);
 		pass->threads[pass->threads_count] = (struct thread_facts){ 0 };
@@ -111,9 +112,11 @@ static void add_chain(struct pass *pass, const struct chain *chain)
 				    &wanted, (uint32_t)facts->chains_count);
 	struct findings_chains *sum;
 
+	ASSERT(chain->steps > 0);
 	if (at == facts->chains_count) {
 		*MEM_ADD(facts->chains, facts->chains_count, facts->chains_capacity) = wanted;
 	}
+	ASSERT(at < facts->chains_count);
 	sum = &facts->chains[at];
 	sum->chains++;
 	sum->steps += chain->steps;
@@ -147,6 +150,7 @@ static struct chain take_chain(struct pass *pass, const struct lives_block *bloc
 
 	if (!at)
 		return chain;
+	ASSERT(at <= pass->grown_count);
 	chain = pass->grown[at];
 	pass->grown[at].steps = pass->spare;
 	pass->spare = at;
@@ -181,6 +185,7 @@ static void keep_chain(struct pass *pass, const struct lives_block *block,
 		at = ++pass->grown_count;
 		MEM_ROOM(pass->grown, pass->grown_capacity, at + 1);
 	}
+	ASSERT(at > 0 && at <= pass->grown_count);
 	pass->grown[at] = *chain;
 	pass->grown[at].process = block->process;
 	pass->grown[at].stack = block->stack;
@@ -199,6 +204,8 @@ static void grow(struct pass *pass, const struct lives_block *old, const struct 
 
 	if (block->size > old->size) {
 		chain.steps++;
+		// 100, 200, 300 grows by a constant, 100, 200, 400 does not: the first copies 1 + 2
+		// + … times what it holds.
 		chain.constant += chain.delta == delta;
 		chain.delta = delta;
 		chain.by_copy = by_copy;
@@ -235,6 +242,7 @@ static struct findings_pair *pair_of(struct pass *pass, const struct lives_block
 	if (at == facts->pairs_count) {
 		*MEM_ADD(facts->pairs, facts->pairs_count, facts->pairs_capacity) = wanted;
 	}
+	ASSERT(at < facts->pairs_count);
 	return &facts->pairs[at];
 }
 
@@ -243,6 +251,7 @@ static void count_free(struct pass *pass, const struct lives_block *block,
 {
 	struct findings_pair *pair = pair_of(pass, block, end->stack);
 
+	ASSERT(end->cause == LIVES_FREE);
 	pair->count++;
 	pair->bytes += block->size;
 	if (block->size > pair->size_max)
@@ -259,6 +268,7 @@ static bool is_copied(struct pass *pass, const struct lives_block *block,
 {
 	const struct lives_block *latest = &thread_of(pass, end->thread)->latest;
 
+	// At most four times as large: a vector doubles, and what is larger is another buffer.
 	return latest->number > block->number && latest->process == block->process &&
 	       latest->stack == block->stack && latest->heap == block->heap && block->stack &&
 	       latest->size > block->size && latest->size / 4 <= block->size;
@@ -419,6 +429,7 @@ static void on_over(void *context, process_id process)
 	while (map_next(&pass->grown_at, &at, &number, &place))
 		if (process == TRACE_NONE || pass->grown[place].process == process)
 			list[count++] = (struct radix_pair){ number, place };
+	// By number, so that what is found does not depend on where a hash table has it.
 	qsort(list, count, sizeof *list, compare_pairs);
 	for (size_t i = 0; i < count; i++) {
 		add_chain(pass, &pass->grown[list[i].value]);
@@ -522,6 +533,7 @@ static size_t find_orphan(const struct second_pass *pass, uint64_t address)
 {
 	size_t low = 0, high = pass->facts->orphans_count;
 
+	// by_address is sorted; a block covers the orphans from its own address on.
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
@@ -606,6 +618,7 @@ static void read_before_orphans(struct findings *findings)
 	uint64_t last = facts->orphans[facts->orphans_count - 1].number;
 	struct reader_pass items = reader_pass_begin(reader, NULL);
 
+	ASSERT(facts->orphans_count > 0);
 	for (uint32_t i = 0; i < facts->orphans_count; i++)
 		pass.by_address[i] = i;
 	mem_sort(pass.by_address, facts->orphans_count, sizeof *pass.by_address, compare_addresses,

@@ -107,8 +107,11 @@ static void keep_hill(void *context, const struct prominence_hill *hill)
 {
 	struct survey *survey = context;
 
+	ASSERT(survey->hills_count <= ROWS_KEPT);
 	survey->hills_total++;
 	if (survey->hills_count == ROWS_KEPT) {
+		// Of 2^20 the lower half goes, and the next 2^19 are kept as they come: what is
+		// shown, of which there are fewer, is always among the kept ones.
 		qsort(survey->hills, survey->hills_count, sizeof *survey->hills, higher);
 		survey->hills_count /= 2;
 	}
@@ -128,6 +131,8 @@ static uint32_t group_of(void *context, const struct window_cell *cell)
 	size = map_put(&survey->sizes, cell->size, &added);
 	if (added)
 		*size = survey->sizes.count;
+	// A group is a place and a size, so that 40 buffers of 1 MiB from one call are one series,
+	// and those of 2 MiB beside them another.
 	number = map_put(&survey->numbers, (uint64_t)place << 32 | *size, &added);
 	if (!added)
 		return *number ? (uint32_t)*number - 1 : WINDOW_SKIP;
@@ -154,6 +159,7 @@ static void buffer_begins(struct buffer *buffer, uint64_t time_ns)
 
 	if (++buffer->live > buffer->live_most)
 		buffer->live_most = buffer->live;
+	// A period is from one beginning to the next, so there are none at the first.
 	if (series->count++ == 0) {
 		series->first_ns = time_ns;
 	} else {
@@ -210,6 +216,7 @@ static bool look_past(void *context, const struct window_stretch *stretch)
 	uint64_t high = stretch->bytes_high > level ? stretch->bytes_high : level;
 	uint64_t edge = stretch->to | somewhere;
 
+	ASSERT(survey->rise_min > 0);
 	if (high - low >= survey->rise_min)
 		return false;
 	if (!meter_pass(&survey->meter, stretch))
@@ -339,6 +346,8 @@ static bool seek_past(void *context, const struct window_stretch *stretch)
 	}
 	seeking->from = stretch->from;
 	seeking->to = stretch->to;
+	// Steps of a stretch that is not looked into reach no seek_step: the level is taken from
+	// its end.
 	if (whole)
 		meter_pass(&seeking->meter, stretch);
 	return whole;
@@ -399,6 +408,7 @@ static void begin_at(struct spikes_row *row, uint64_t edge, uint64_t level)
 	row->begin_edge = edge;
 	row->begin_ns = UINT64_MAX;
 	row->half_begin_ns = UINT64_MAX;
+	// Below the base, if the level was lower once more before it rose.
 	row->risen = row->hill.body - level;
 }
 
@@ -409,6 +419,7 @@ static bool walk_row(struct spikes_row *row, uint64_t edge, uint64_t time_ns, ui
 	bool low = level <= row->hill.base;
 	bool half = level <= row->hill.base + (row->hill.body - row->hill.base) / 2;
 
+	ASSERT(row->hill.base <= row->hill.body);
 	if (rising && low)
 		begin_at(row, edge, level);
 	else if (rising && row->begin_ns == UINT64_MAX)
@@ -433,6 +444,7 @@ static void walk(void *context, uint64_t edge, uint64_t time_ns, uint64_t level)
 	struct flanks *flanks = context;
 	size_t kept = 0;
 
+	ASSERT(flanks->next <= flanks->count && flanks->open_count <= flanks->count);
 	while (flanks->next < flanks->count && flanks->rows[flanks->next]->hill.from < edge) {
 		struct spikes_row *row = flanks->rows[flanks->next++];
 
@@ -545,6 +557,7 @@ static bool find_rows(struct spikes *spikes, struct survey *survey, uint64_t row
 	struct spikes_row *rows;
 	bool ok;
 
+	ASSERT(survey->rise_min > 0);
 	if (rows_max && rows_max + CANDIDATES_MORE < count)
 		count = (size_t)rows_max + CANDIDATES_MORE;
 	if (survey->hills_count > 1)
@@ -566,6 +579,7 @@ static bool find_rows(struct spikes *spikes, struct survey *survey, uint64_t row
 // All bytes that were allocated but for one buffer of them.
 static unsigned __int128 saved_of(const struct spikes_series *series)
 {
+	ASSERT(series->count > 0);
 	return (unsigned __int128)series->size * (series->count - 1);
 }
 
@@ -576,6 +590,8 @@ static void find_series(struct spikes *spikes, const struct survey *survey, uint
 {
 	spikes->series = mem_alloc(survey->buffers_count + 1, sizeof *spikes->series);
 	for (size_t i = 0; i < survey->buffers_count; i++)
+		// One that is reused must never have lived twice at a time: then one buffer had
+		// been enough.
 		if (survey->buffers[i].series.count >= 2 && survey->buffers[i].live_most == 1)
 			spikes->series[spikes->series_count++] = survey->buffers[i].series;
 	qsort(spikes->series, spikes->series_count, sizeof *spikes->series, saves_more);

@@ -83,6 +83,7 @@ static uint32_t *on_path(struct scan *scan, uint32_t function)
 {
 	size_t count = scan->on_path_count;
 
+	// Counts of functions that were not met yet are 0.
 	if (function >= count) {
 		scan->on_path_count = function + (size_t)1;
 		MEM_ROOM(scan->on_path, scan->on_path_capacity, scan->on_path_count);
@@ -98,6 +99,7 @@ static bool take_line(struct scan *scan, struct tree_step step, bool ends)
 {
 	const struct trie *trie = &scan->tree->trie;
 
+	ASSERT(scan->tree->kind != TREE_BUTTERFLY || scan->tree->function);
 	switch (scan->tree->kind) {
 	case TREE_CALLERS:
 		add_step(scan->steps, step);
@@ -127,6 +129,7 @@ static bool enter(struct scan *scan, uint32_t stack)
 	uint32_t end_line = trie_end_line(trie, stack);
 	size_t count;
 
+	ASSERT(stack != 0);
 	trie_lines(trie, stack, &count);
 	for (size_t line = count; line-- > 0;) {
 		struct trie_place place = { stack, (uint32_t)line };
@@ -160,6 +163,7 @@ static void leave(struct scan *scan, uint32_t stack)
 	const struct trie *trie = &scan->tree->trie;
 	size_t count;
 
+	ASSERT(stack != 0);
 	if (!scan->broken)
 		return;
 	trie_lines(trie, stack, &count);
@@ -250,6 +254,7 @@ static void go_out(struct walk *walk, const struct tree_step *step)
 
 static void advance(struct walk *walk, const struct run *run)
 {
+	ASSERT(run->begin + run->count <= walk->steps.count);
 	walk->fresh.count = 0;
 	for (uint32_t i = 0; i < run->count; i++) {
 		struct tree_step step = walk->steps.list[run->begin + i];
@@ -332,6 +337,7 @@ static struct tree_node make_node(const struct walk *walk, const struct run *run
 {
 	struct tree_node node = { .depth = run->depth, .side = (uint8_t)walk->side };
 
+	ASSERT(run->begin + run->count <= walk->steps.count);
 	for (uint32_t i = 0; i < run->count; i++) {
 		const struct tree_step *step = &walk->steps.list[run->begin + i];
 		struct window_row row = passing(walk, step);
@@ -398,6 +404,7 @@ static struct window_row sum_of(const struct walk *walk, const struct choice *ch
 {
 	struct window_row sum = { 0 };
 
+	ASSERT(choice->begin + choice->count <= walk->fresh.count);
 	for (uint32_t i = 0; i < choice->count; i++) {
 		struct window_row row = passing(walk, &walk->fresh.list[choice->begin + i]);
 
@@ -431,6 +438,8 @@ static void add_choice(struct walk *walk, struct choice choice, const struct win
 	*MEM_ADD(walk->choices, walk->choices_count, walk->choices_capacity) = choice;
 	if (rows_max == 0 || walk->choices_count / 2 < rows_max + SPARE)
 		return;
+	// With 100 rows wanted, of 10,000 functions 328 at most are kept and sorted at a time, in
+	// place of all.
 	sort_choices(walk);
 	walk->choices_count = rows_max;
 }
@@ -495,6 +504,7 @@ static void push_run(struct walk *walk, const struct tree_step *steps, uint32_t 
 // What was chosen comes next, the first of it first.
 static void push_choices(struct walk *walk, uint32_t depth)
 {
+	ASSERT(depth > 0);
 	for (size_t i = walk->choices_count; i-- > 0;)
 		push_run(walk, walk->fresh.list + walk->choices[i].begin, walk->choices[i].count,
 			 depth);
@@ -508,6 +518,8 @@ static void visit_runs(struct walk *walk, tree_visit *visit, void *context)
 		struct window_row rest;
 
 		advance(walk, &run);
+		// The run was the last one: its steps go, and make_node and advance have taken what
+		// they need of them.
 		walk->steps.count = run.begin;
 		choose(walk, &node, &rest);
 		visit(context, &node, &rest);
@@ -523,6 +535,7 @@ static void visit_whole(struct walk *walk, tree_visit *visit, void *context)
 	struct tree_node node = { .row = walk->tree->table->rows[0].sums };
 	struct window_row rest;
 
+	ASSERT(walk->tree->table->rows);
 	walk->direction = directions[walk->tree->kind];
 	find_places(walk->tree, &walk->fresh);
 	choose(walk, &node, &rest);
@@ -539,6 +552,7 @@ static void visit_butterfly(struct walk *walk, tree_visit *visit, void *context)
 				  .shown_count = 2 };
 	struct window_row rest = { 0 };
 
+	ASSERT(tree->pivots || tree->pivots_count == 0);
 	visit(context, &node, &rest);
 	walk->direction = OUTWARDS;
 	walk->side = TREE_SIDE_CALLERS;
