@@ -587,7 +587,8 @@ static void enter_library(const struct scope_object *object)
 		enter_look(object, true);
 }
 
-// In another namespace (dlmopen) we are not found: its C library is entered as well.
+// In another namespace (dlmopen) we are not found: its C library is entered as well, also behind
+// another library that has malloc, which may leave some functions to it.
 static void enter_namespace(const struct scope_object *first)
 {
 	bool found = false;
@@ -596,7 +597,7 @@ static void enter_namespace(const struct scope_object *first)
 		bool defines = !scope_is_linker(at) && scope_find(at, "malloc");
 
 		if (enter_meet(at)) {
-			if (defines && !found)
+			if (defines && (!found || scope_find(at, "gnu_get_libc_version")))
 				enter_look(at, true);
 			else
 				enter_library(at);

@@ -82,6 +82,39 @@ def in_libraries_at_start_and_later_and_in_another_namespace():
               allocators(f"{how}.tide")[0])
 
 
+# In front of the C library for two of its functions; each calls the next one.
+WRAPPER = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stddef.h>
+static void *(*next_malloc)(size_t);
+static void (*next_free)(void *);
+__attribute__((constructor)) static void find(void)
+{
+	*(void **)&next_malloc = dlsym(RTLD_NEXT, "malloc");
+	*(void **)&next_free = dlsym(RTLD_NEXT, "free");
+}
+void *malloc(size_t size) { return next_malloc(size); }
+void free(void *ptr) { next_free(ptr); }
+"""
+
+
+@test
+def behind_a_library_that_wraps_some_of_it_in_another_namespace():
+    """What that leaves to the C library of its namespace is seen, and what goes through both once."""
+    with open("wrapper.c", "w", encoding="utf-8") as file:
+        file.write(WRAPPER)
+    subprocess.run(["gcc", "-O1", "-fno-builtin", "-shared", "-fPIC", "wrapper.c", "-ldl", "-o", "libwrapper.so"],
+                   check=True)
+    subprocess.run(["gcc", "-g", "-O1", "-fno-builtin", "-DOWN(name)=name", "-shared", "-fPIC", TEXT,
+                    "./libwrapper.so", "-o", "plugin"], check=True)
+    for how in ("dlmopen", "dlopen"):
+        record([caller(), how, "3", os.path.abspath("plugin")], "--strict", "-f")
+        check_seen(times=3)
+        heap = json.loads(run([TIDEMARK, "report", "--json", "t.tide"]).out)["heap"]
+        equal((0, 0), (heap["orphan_frees"], heap["lost_frees"]), f"{how}: orphans, and lost frees")
+
+
 TOY = r"""
 #include <stddef.h>
 #include <string.h>
