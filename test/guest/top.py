@@ -72,6 +72,29 @@ def a_recording_that_goes_on_is_watched_by_file_and_by_process():
 
 
 @test
+def several_processes_are_each_a_line_of_their_own():
+    """Three children, each with a megabyte more than the one before, and their parent."""
+    family = "import os\nfor n in range(3):\n if not (inner := os.fork()):\n  kept = bytearray((n + 1) << 20)\n" \
+             "  open(f'{n}', 'w').close()\n  os.read(0, 1)\n  os._exit(0)\nos.read(0, 1)\n"
+    running = start(TIDEMARK, "record", "-o", "f.tide", "-f", "--", "/usr/bin/python3", "-c", family)
+    wait_for(lambda: all(os.path.exists(str(n)) for n in range(3)), "the children are there")
+    wait_for(lambda: os.path.exists("f.tide") and os.path.getsize("f.tide") > 4096, "something is written")
+    own = lambda answer: [process for process in answer["processes"] if process["live"]["bytes"] > 1 << 20]
+    wait_for(lambda: len(own(once("f.tide"))) == 3, "the children's blocks are read")
+    answer = once("f.tide")
+    equal(4, len(answer["processes"]), answer["processes"])
+    equal([n + 1 for n in range(3)], sorted(process["live"]["bytes"] >> 20 for process in own(answer)), "their megabytes")
+    equal(answer["live"]["bytes"], sum(process["live"]["bytes"] for process in answer["processes"]), "all together")
+    for process in answer["processes"]:
+        rows = [row["live"]["bytes"] for row in answer["rows"] if row["process_id"] == process["id"]]
+        equal(process["live"]["bytes"], sum(rows), f"sites of {process['pid']}")
+        equal(4, len(once(process["pid"])["processes"]), "in the recording that it is in")
+    text = run([TIDEMARK, "top", "f.tide", "--once"]).out
+    check(all(f" {process['pid']} " in text.partition("PROCESS")[2] for process in answer["processes"]), text)
+    running.communicate("abcd", timeout=PATIENCE_SECONDS)
+
+
+@test
 def the_screen_obeys_its_keys():
     running, child = recorded()
     wait_for(lambda: os.path.getsize("t.tide") > 4096, "something is written")
