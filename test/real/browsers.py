@@ -103,4 +103,48 @@ def firefox_with_its_sandbox():
     equal((0, 0), (heap["orphan_frees"], heap["lost_frees"]), "orphans, and lost frees")
 
 
+# At its end it tells how many operations its allocator counts, the 21st word of jemalloc_stats_t,
+# and makes a block whose size is nobody else's.
+COUNTS = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+__attribute__((destructor)) static void tell(void)
+{
+	static unsigned long words[64];
+	void (*stats)(void *, void *) = dlsym(RTLD_DEFAULT, "jemalloc_stats_internal");
+	if (!stats)
+		return;
+	stats(words, NULL);
+	*(void *volatile *)words = malloc(77777);
+	dprintf(open("counts.txt", O_CREAT | O_WRONLY | O_APPEND, 0600), "%lu\n", words[20]);
+}
+"""
+
+
+@test
+def mozjemalloc_counts_as_many_operations():
+    """One for each block made and each freed; a realloc that moves is both, another is none."""
+    if shutil.which("firefox-esr") is None:
+        raise Skip("needs firefox-esr")
+    with open("counts.c", "w", encoding="ascii") as file:
+        file.write(COUNTS)
+    equal(0, run(["gcc", "-shared", "-fPIC", "-fno-builtin", "counts.c", "-o", "libcounts.so"]).code, "gcc")
+    ended = run([TIDEMARK, "record", "-f", "-o", "c.tide", "--", "firefox-esr", "--version"], timeout=60,
+                env=environment(HOME=os.getcwd(), LD_PRELOAD=os.path.abspath("libcounts.so")))
+    equal(0, ended.code, ended.err)
+    with open("counts.txt", encoding="ascii") as file:
+        counted = int(file.read())
+    operations, own = 0, None
+    for line in run([TIDEMARK, "dump", "c.tide"]).out.splitlines():
+        words = line.split()
+        if line.startswith("@") and words[2] in ("malloc", "calloc", "free", "realloc") and own is None:
+            own = operations if words[-1] == "77777" else None
+            operations += (1 if words[2] != "realloc" else 2 * (words[4] != words[6]))
+    check(operations > 500, operations)
+    equal(counted, own, "operations, as mozjemalloc counts them, and as recorded")
+
+
 main()
