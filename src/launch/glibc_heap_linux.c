@@ -228,8 +228,8 @@ static bool glibc_heap_read_data(struct glibc_heap_walk *walk)
 	struct maps_line line;
 
 	while (glibc_heap_next_mapping(walk->objects, &at, &line)) {
-		if (line.inode != libc->inode || line.device != libc->device ||
-		    !glibc_heap_is_data(&line) || line.end - line.start > most)
+		if (!objects_has(libc, &line) || !glibc_heap_is_data(&line) ||
+		    line.end - line.start > most)
 			continue;
 		walk->data_at = line.start;
 		walk->data_count = (size_t)(line.end - line.start) / walk->word;
@@ -716,6 +716,16 @@ static bool glibc_heap_is_replaced(const struct objects *objects)
 	return false;
 }
 
+// Whether there is another glibc, in another namespace.
+static bool glibc_heap_has_another(const struct objects *objects)
+{
+	for (size_t i = 0; i < objects->count; i++)
+		if (objects->list[i].apart &&
+		    objects_symbol(objects, &objects->list[i], "gnu_get_libc_version", NULL))
+			return true;
+	return false;
+}
+
 static bool glibc_heap_walk_all(struct glibc_heap_walk *walk)
 {
 	return glibc_heap_find_parameters(walk) && glibc_heap_walk_arenas(walk) &&
@@ -767,6 +777,9 @@ bool glibc_heap_read(struct glibc_heap *heap, const struct objects *objects,
 	}
 	if (ok)
 		str_add(&heap->with, "glibc");
+	if (ok && glibc_heap_has_another(objects))
+		str_add(&heap->but,
+			"the heap of a C library in another namespace (dlmopen) is not read");
 	MAP_FINI(&walk->unused, &walk->heaps);
 	MEM_FREE(walk->data, walk);
 	return ok;

@@ -96,8 +96,8 @@ static bool jemalloc_heap_find_text(const struct jemalloc_heap_walk *walk, struc
 		const uint8_t *text;
 		size_t size;
 
-		if (!maps_text_next(&at, end, &line) || line.inode != walk->object->inode ||
-		    line.device != walk->object->device || (line.protection & PROT_WRITE) ||
+		if (!maps_text_next(&at, end, &line) || !objects_has(walk->object, &line) ||
+		    (line.protection & PROT_WRITE) ||
 		    line.end - line.start > JEMALLOC_HEAP_TEXT_MAX)
 			continue;
 		size = (size_t)(line.end - line.start);
@@ -483,7 +483,8 @@ void jemalloc_heap_read(struct glibc_heap *heap, const struct objects *objects,
 	if (walk->why) {
 		heap->count = from;
 		heap->bytes = bytes;
-		str_format(&heap->but, "the heap of jemalloc %s %s",
+		str_format(&heap->but, "%sthe heap of jemalloc %s %s",
+			   heap->but.length ? ", and " : "",
 			   other.length ? str_get(&other) : "of an unknown version", walk->why);
 	}
 	str_fini(&other);

@@ -30,7 +30,8 @@ enum {
 	OBJECTS_CHAIN_MAX = 4096,
 	OBJECTS_FUNCTION_BYTES = 64, // of `syscall`; of musl's at least twice as many
 	OBJECTS_VDSO_BYTES = 4 * 4096,
-	OBJECTS_VARIABLES_MAX = 64 << 20
+	OBJECTS_VARIABLES_MAX = 64 << 20,
+	OBJECTS_LINKED_MAX = 1 << 16, // in a namespace
 };
 
 static bool objects_slurp(struct objects *objects)
@@ -151,24 +152,6 @@ static bool objects_are_alone(const struct objects *objects)
 	return true;
 }
 
-bool objects_read(struct objects *objects, pid_t pid)
-{
-	struct maps_line line;
-	const char *at, *end;
-
-	*objects = (struct objects){ .pid = pid };
-	if (!objects_slurp(objects))
-		return false;
-	at = objects->text;
-	end = at + objects->text_size;
-	while (at < end)
-		if (maps_text_next(&at, end, &line))
-			objects_add(objects, &line);
-	objects->narrow = objects_are_narrow(objects);
-	objects->alone = objects_are_alone(objects);
-	return true;
-}
-
 void objects_fini(struct objects *objects)
 {
 	for (size_t i = 0; i < objects->count; i++) {
@@ -181,16 +164,18 @@ void objects_fini(struct objects *objects)
 // What finding a function needs of an object, as addresses.
 struct objects_tables {
 	uint64_t bias, symbols, strings, hash;
+	uint64_t debug; // what its linker tells debuggers (r_debug); of a program
 };
 
 static bool objects_dynamic(const struct objects *objects, uint64_t at,
 			    struct objects_tables *tables)
 {
-	uint64_t entry[2]; // tag and value
+	uint64_t entry[2], debug; // tag and value
 
 	for (int i = 0; i < OBJECTS_DYNAMIC_MAX; i++, at += 2 * narrow_bytes(objects->narrow)) {
 		if (tracee_words(objects->pid, at, objects->narrow, entry, 2) < 2 || !entry[0])
 			break;
+		debug = entry[1];
 		if (entry[1] < tables->bias) // its linker has not made it an address
 			entry[1] += tables->bias;
 		if (entry[0] == DT_SYMTAB)
@@ -199,6 +184,8 @@ static bool objects_dynamic(const struct objects *objects, uint64_t at,
 			tables->strings = entry[1];
 		else if (entry[0] == DT_GNU_HASH)
 			tables->hash = entry[1];
+		else if (entry[0] == DT_DEBUG)
+			tables->debug = debug;
 	}
 	return tables->symbols && tables->strings && tables->hash;
 }
@@ -232,6 +219,53 @@ static bool objects_find_tables(const struct objects *objects, const struct obje
 		}
 	}
 	return loaded && found && objects_dynamic(objects, tables->bias + dynamic, tables);
+}
+
+// Which objects are on the linker's list of the program's namespace. Where the program does not say
+// where that is, all are.
+static void objects_tell_apart(struct objects *objects)
+{
+	const struct objects_one *program = objects_program(objects);
+	uint64_t link[4] = { 0 }; // where it is loaded, its name, its dynamic section, the next one
+	uint64_t at[2] = { 0 };   // the version of the list, and the first
+	struct objects_tables tables = { 0 };
+	bool *near;
+
+	if (program)
+		objects_find_tables(objects, program, &tables);
+	if (!tables.debug || tracee_words(objects->pid, tables.debug, objects->narrow, at, 2) < 2 ||
+	    !at[1])
+		return;
+	near = mem_alloc(objects->count, sizeof(*near));
+	for (int n = 0; at[1] && n < OBJECTS_LINKED_MAX; n++, at[1] = link[3]) {
+		if (tracee_words(objects->pid, at[1], objects->narrow, link, 4) < 4)
+			break;
+		for (size_t i = 0; i < objects->count; i++)
+			near[i] |= link[2] >= objects->list[i].start &&
+				   link[2] < objects->list[i].end;
+	}
+	for (size_t i = 0; i < objects->count; i++)
+		objects->list[i].apart = !near[i];
+	mem_free(near);
+}
+
+bool objects_read(struct objects *objects, pid_t pid)
+{
+	struct maps_line line;
+	const char *at, *end;
+
+	*objects = (struct objects){ .pid = pid };
+	if (!objects_slurp(objects))
+		return false;
+	at = objects->text;
+	end = at + objects->text_size;
+	while (at < end)
+		if (maps_text_next(&at, end, &line))
+			objects_add(objects, &line);
+	objects->narrow = objects_are_narrow(objects);
+	objects->alone = objects_are_alone(objects);
+	objects_tell_apart(objects);
+	return true;
 }
 
 uint64_t objects_bias(const struct objects *objects, const struct objects_one *object)
@@ -310,6 +344,12 @@ uint64_t objects_symbol(const struct objects *objects, const struct objects_one 
 	return 0;
 }
 
+bool objects_has(const struct objects_one *object, const struct maps_line *line)
+{
+	return line->inode == object->inode && line->device == object->device &&
+	       line->start >= object->start && line->start < object->end;
+}
+
 bool objects_may_write(const struct maps_line *line)
 {
 	return (line->protection & PROT_WRITE) && !line->shared;
@@ -324,13 +364,9 @@ static void objects_find_variables(const struct objects *objects, const struct o
 
 	*from = *to = 0;
 	while (at < end) {
-		bool its;
-
-		if (!maps_text_next(&at, end, &line))
-			continue;
-		its = line.inode == object->inode && line.device == object->device;
-		if (!objects_may_write(&line) ||
-		    !(its || (*to && line.start == *to && !line.path_length)))
+		if (!maps_text_next(&at, end, &line) || !objects_may_write(&line) ||
+		    !(objects_has(object, &line) ||
+		      (*to && line.start == *to && !line.path_length)))
 			continue;
 		*from = *from ? *from : line.start;
 		*to = line.end;
@@ -386,7 +422,8 @@ const struct objects_one *objects_named(const struct objects *objects, const cha
 	for (size_t i = 0; i < objects->count; i++) {
 		const char *name = strrchr(objects->list[i].path, '/');
 
-		if (name && strncmp(name + 1, beginning, strlen(beginning)) == 0)
+		if (name && !objects->list[i].apart &&
+		    strncmp(name + 1, beginning, strlen(beginning)) == 0)
 			return &objects->list[i];
 	}
 	return NULL;

@@ -19,6 +19,7 @@ struct objects_one {
 	uint64_t device, inode;
 	uint64_t start, end;           // from its first byte to behind its last one
 	uint64_t code_start, code_end; // of these, what may be executed
+	bool apart;                    // it is in another namespace than the program (dlmopen)
 	// Of an allocator in it: code, functions of a jemalloc or mimalloc, and variables of a
 	// glibc's that is linked in (objects_inside_linux.h); 0: none.
 	struct loader_file_span *inside;
@@ -49,6 +50,9 @@ uint64_t objects_symbol(const struct objects *objects, const struct objects_one 
 // What is to be added to an address of its file.
 uint64_t objects_bias(const struct objects *objects, const struct objects_one *object);
 
+// Whether that mapping is one of its file's in this place.
+bool objects_has(const struct objects_one *object, const struct maps_line *line);
+
 // Whether that mapping may be of variables: private, and written to.
 bool objects_may_write(const struct maps_line *line);
 
@@ -70,7 +74,7 @@ const struct objects_one *objects_at(const struct objects *objects, uint64_t add
 // Whether that is code.
 bool objects_is_code(const struct objects *objects, uint64_t address);
 
-// Its file's name begins so; NULL: none does.
+// Its file's name begins so, and it is in the program's namespace; NULL: none is.
 const struct objects_one *objects_named(const struct objects *objects, const char *beginning);
 
 // The program's file, or NULL.

@@ -660,6 +660,8 @@ void enter_start(void)
 			language_heap_meet(at);
 		}
 	}
+	for (const void *at = NULL; late_is() && (program = scope_next_namespace(&at));)
+		enter_namespace(program);
 }
 
 void enter_loaded(void)

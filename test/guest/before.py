@@ -336,6 +336,42 @@ def python_as_a_whole():
     running.end(0)
 
 
+OTHER_NAMESPACE = """
+import ctypes, sys
+libc = ctypes.CDLL(None)
+libc.dlmopen.restype = libc.dlsym.restype = ctypes.c_void_p
+library = ctypes.c_void_p(libc.dlmopen(ctypes.c_long(-1), LIBRARY, 2))
+work = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t)(libc.dlsym(library, b"plugin_work"))
+work(400001)
+print("ready", flush=True)
+sys.stdin.read()
+for _ in range(10): work(400001)
+sys.exit(7)
+"""
+
+
+@test
+def a_c_library_in_another_namespace_is_not_taken_for_the_program_s():
+    """Its heap of before is not read, and that is said; what is called there afterwards is recorded."""
+    command, variables = python()
+    script = OTHER_NAMESPACE.replace("LIBRARY", repr(program("libplugin_a.so").encode()))
+    running = Running([*command, "-c", script], **{**variables, "LD_PRELOAD": ""}).ready()
+    recording = Running([TIDEMARK, "record", "-p", str(running.pid), "-o", "t.tide", "-f"], LD_PRELOAD="")
+    said = ""
+    while "attached to process" not in said:
+        said += recording.process.stderr.readline()
+    check("is not all known: the heap of a C library in another namespace (dlmopen)" in said, said)
+    if BITS == 32:  # of each function one is entered there
+        check("libc.so.6: " in said and "calls of these functions are not seen" in said, said)
+    running.end(7)
+    recording.end(0)
+    dump = run([TIDEMARK, "dump", "t.tide"]).out
+    equal(10 if BITS == 64 else 0, len(re.findall(r"^@.* malloc .* 400001$", dump, re.M)), "blocks that were made there")
+    heap = report()["heap"]
+    check(heap["before"]["count"] > 1000, heap["before"])
+    check_frees(heap, "python")
+
+
 def check_frees(heap, what):
     """No block is taken for one that lives, or for none, which its thread was just giving up."""
     equal((0, 0, 0), (heap["lost_frees"], heap["before_frees"], heap["orphan_frees"]),
