@@ -63,6 +63,8 @@ static uint32_t add_frame(struct firefox *firefox, frame_id frame, uint32_t pref
 	const struct location *location = &firefox->locations.list[number];
 
 	ASSERT(prefix == NONE || prefix < firefox->stacks_count);
+	// Of inlined functions the outermost is the last line, and comes first: the prefix of the
+	// next.
 	for (uint32_t i = location->lines_count; i-- > 0;) {
 		MEM_ROOM(firefox->stacks, firefox->stacks_capacity, firefox->stacks_count + 1);
 		firefox->stacks[firefox->stacks_count] =
@@ -105,6 +107,7 @@ static void add_event(struct firefox *firefox, uint64_t time_ns, const struct li
 {
 	const struct trace_thread *known = reader_thread(firefox->reader, thread);
 
+	ASSERT(firefox->count <= EVENTS_MAX);
 	if (firefox->count == EVENTS_MAX) {
 		if (firefox->left_out++ == 0)
 			firefox->end_ns = time_ns;
@@ -297,6 +300,7 @@ static void write_stacks(struct firefox *firefox)
 static void cell_function(struct firefox *firefox, size_t row)
 {
 	str_add_digits(&firefox->out,
+		       // Row 0 is "(no stack)", so lines and functions are numbered from 1.
 		       row ? firefox->locations.lines[row - 1].function + UINT64_C(1) : 0);
 }
 
@@ -415,6 +419,7 @@ static void write_head(struct firefox *firefox)
 
 static void write_profile(struct firefox *firefox)
 {
+	ASSERT(firefox->stacks_count > 0);
 	write_head(firefox);
 	write_events(firefox);
 	write_stacks(firefox);

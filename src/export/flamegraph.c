@@ -55,7 +55,6 @@ static uint32_t child_of(struct flamegraph *flamegraph, uint32_t parent, uint32_
 {
 	uint32_t *link = &flamegraph->nodes[parent].child, at = *link;
 
-	ASSERT(parent < flamegraph->count);
 	while (at && flamegraph->nodes[at].name != name)
 		at = flamegraph->nodes[at].sibling;
 	if (!at) {
@@ -66,6 +65,7 @@ static uint32_t child_of(struct flamegraph *flamegraph, uint32_t parent, uint32_
 			.sibling = flamegraph->nodes[parent].child,
 			.depth = flamegraph->nodes[parent].depth + 1,
 		};
+		// The newest child is the first: children are sorted by width when they are drawn.
 		flamegraph->nodes[parent].child = at;
 	}
 	return at;
@@ -77,6 +77,7 @@ static uint32_t step(struct flamegraph *flamegraph, uint32_t parent, const char 
 	uint32_t at = child_of(flamegraph, parent,
 			       string_table_add(&flamegraph->locations.strings, name));
 
+	ASSERT(parent < flamegraph->count);
 	*(before ? &flamegraph->nodes[at].before : &flamegraph->nodes[at].value) += value;
 	return at;
 }
@@ -135,6 +136,7 @@ static uint64_t change_of(const struct node *node)
 // What is only in the other trace has no width.
 static void find_changes(struct flamegraph *flamegraph)
 {
+	ASSERT(flamegraph->count > 0);
 	for (size_t i = 0; i < flamegraph->count; i++) {
 		const struct node *node = &flamegraph->nodes[i];
 
@@ -197,6 +199,7 @@ static void write_change_colour(const struct flamegraph *flamegraph, const struc
 			      : 0;
 	unsigned pale = 240 - (unsigned)(150 * part);
 
+	ASSERT(change_of(node) <= flamegraph->change_max);
 	if (node->value >= node->before)
 		sink_format(flamegraph->sink, "rgb(240,%u,%u)", pale, pale);
 	else
@@ -205,6 +208,7 @@ static void write_change_colour(const struct flamegraph *flamegraph, const struc
 
 static double width_of(const struct flamegraph *flamegraph, uint64_t value)
 {
+	ASSERT(flamegraph->nodes[0].value > 0);
 	return (double)value * (WIDTH - 2 * MARGIN) / (double)flamegraph->nodes[0].value;
 }
 

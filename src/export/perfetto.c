@@ -94,6 +94,7 @@ static void add_message(struct str *out, unsigned field, struct str *part)
 // Write what is in `packet`, and empty it.
 static void write_packet(struct perfetto *perfetto, unsigned flags)
 {
+	ASSERT(perfetto->packet.length > 0);
 	protobuf_u64(&perfetto->packet, PACKET_SEQUENCE, SEQUENCE);
 	protobuf_u64(&perfetto->packet, PACKET_FLAGS, flags);
 	add_message(&perfetto->out, TRACE_PACKET, &perfetto->packet);
@@ -170,6 +171,7 @@ static void write_tracks(struct perfetto *perfetto)
 
 static void end_mark(struct perfetto *perfetto, process_id process, uint64_t time_ns)
 {
+	ASSERT(process < perfetto->processes_count);
 	if (perfetto->marked[process])
 		write_event(perfetto, time_ns, EVENT_ENDS, track_of(process, TRACK_OF_MARKS), NULL,
 			    0);
@@ -212,6 +214,8 @@ static void write_level(struct perfetto *perfetto)
 	for (uint32_t i = 0; i < levels->row_count; i++) {
 		uint64_t time_ns = stack_levels_row_ns(levels, i);
 
+		// The peak is between two of the thousand rows nearly always: it gets a point of
+		// its own, in its place.
 		if (!peaked && levels->peak_ns <= time_ns)
 			write_event(perfetto, levels->peak_ns, EVENT_COUNTS, HEAP_TRACK, NULL,
 				    levels->peak.bytes);
@@ -230,6 +234,7 @@ static uint64_t string_of(struct perfetto *perfetto, unsigned table, uint32_t st
 	uint64_t bit = UINT64_C(1) << table;
 	size_t had = perfetto->strings_capacity;
 
+	ASSERT(table < 64);
 	MEM_ROOM(perfetto->strings_written, perfetto->strings_capacity, string + (size_t)1);
 	for (; had < perfetto->strings_capacity; had++)
 		perfetto->strings_written[had] = 0;
@@ -296,6 +301,8 @@ static uint64_t stack_of(struct perfetto *perfetto, stack_id stack)
 
 	if (!added)
 		return *number;
+	// Before locations_of_stack, which reads names and adds no stack: `number` stays where it
+	// is.
 	*number = ++perfetto->stacks_count;
 	depth = locations_of_stack(&perfetto->locations, stack, &perfetto->numbers,
 				   &perfetto->numbers_capacity);

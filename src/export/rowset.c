@@ -199,6 +199,7 @@ static void put_allocation(void *context, const struct lives_block *block,
 {
 	struct rowset *rows = context;
 
+	ASSERT(rows->column == 0);
 	rowset_sites_add(rows->adding, block, end);
 	put(rows, rows->trace);
 	put(rows, block->process);
@@ -323,6 +324,7 @@ static struct identity identity_of(struct rowset *rows, frame_id id)
 	const struct symbol *symbols;
 	size_t count;
 
+	ASSERT(id < reader_frames_count(rows->reader));
 	if (!frame)
 		return (struct identity){ 0 };
 	symbols = names_find(rows->names, id, &count);
@@ -551,6 +553,7 @@ static uint64_t names_identity(void *context, stack_id stack)
 {
 	const struct rowset *rows = context;
 
+	// Of stacks that were met since identify_stacks there is none yet.
 	return stack < rows->of_stack_count ? rows->of_stack[stack].names : 0;
 }
 
@@ -652,6 +655,7 @@ static bool write_table(struct rowset *rows, enum rowset_table_id id)
 	const struct rowset_receiver *receiver = rows->receiver;
 	const struct rowset_table *table = &rowset_tables[id];
 
+	ASSERT(rows->column == 0 && rows->batch.count == 0);
 	rows->batch.table = table;
 	rows->good = receiver->begin(receiver->context, table, rows->err);
 	if (rows->good)
@@ -722,6 +726,7 @@ void rowset_aside(struct rowset *rows, struct rowset_sites *sites)
 {
 	if (sites)
 		*sites = rowset_sites_copy(&rows->sites);
+	// What is added from here on is the copy's: an epoch that may be sent again, or not.
 	rows->adding = sites ? sites : &rows->sites;
 }
 

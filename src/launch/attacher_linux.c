@@ -152,6 +152,8 @@ static bool attacher_waits(const struct user_regs_struct *registers)
 		if (call == calls[i])
 			return true;
 	// Locks of theirs are waited for by FUTEX_WAIT; conditions and ends of threads otherwise.
+	// pthread_cond_wait is FUTEX_WAIT_BITSET in glibc, a mutex FUTEX_WAIT: a thread in the
+	// latter may wait for the allocator's own lock, which we would need.
 	return call == SYS_futex &&
 	       (narrow_second(registers) & (uint32_t)FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET;
 }
@@ -222,6 +224,7 @@ static bool attacher_is_safe(const struct attacher *attacher, const struct trace
 static bool attacher_find_thread(const struct attacher *attacher, struct tracee *tracee,
 				 struct err *err)
 {
+	ASSERT(attacher->gate);
 	for (int try = 0; try < ATTACHER_TRIES; try++) {
 		size_t count;
 		pid_t *list = tracee_list(attacher->pid, &count);
@@ -260,6 +263,7 @@ bool attacher_call(struct attacher *attacher, struct tracee_loan *loan, enum att
 	uint64_t at = loan->stack + TRACEE_PARAMETERS_AT;
 	uint64_t nothing;
 
+	ASSERT(attacher->entry);
 	memset(call, 0, sizeof(*call));
 	call->magic = ATTACH_MAGIC;
 	call->version = SEGMENT_VERSION;
@@ -294,6 +298,7 @@ static bool attacher_load(struct attacher *attacher, struct tracee_loan *loan, c
 	uint64_t at = loan->stack + TRACEE_PARAMETERS_AT + ATTACHER_PATH_AT;
 	uint64_t handle = 0;
 
+	ASSERT(attacher->objects.alone || attacher->loader || attacher->entry);
 	if (attacher->entry)
 		return true;
 	if (!tracee_write(attacher->pid, at, library, strlen(library) + 1) ||
@@ -375,6 +380,8 @@ struct attach_patch *attacher_list(const struct attacher *attacher)
 static bool attacher_is_between(uint64_t at, const struct attach_patch *list, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++)
+		// At its very beginning a thread is where a jump will be: it takes that. One byte
+		// further on the jump's distance would be executed.
 		if (at > list[i].at && at - list[i].at < list[i].length)
 			return true;
 	return false;
@@ -461,6 +468,7 @@ static bool attacher_stop(struct attacher *attacher, struct tracee *tracee,
 			  struct glibc_heap *before, struct attacher_figures *figures,
 			  struct err *err)
 {
+	ASSERT(!before || before->count == 0);
 	for (int try = 0;; try++) {
 		bool between, settled;
 		uint64_t stood_ns;
@@ -628,6 +636,8 @@ static void attacher_let_go(const struct attacher *attacher, struct tracee *trac
 {
 	figures->load_ns = tracee_release(tracee);
 	figures->functions = attacher->answer.entered;
+	// As a distance from the entry, by which another process that was forked has it at its own
+	// address.
 	figures->session_at = attacher->answer.session_at - attacher->entry;
 }
 
@@ -642,6 +652,7 @@ static bool attacher_start_alone(struct attacher *attacher, const char *library,
 	struct tracee_thread own;
 	bool ok;
 
+	ASSERT(attacher->objects.alone);
 	if (!attacher_stop_alone(attacher, &tracee, err))
 		return false;
 	own = *attacher_any_thread(&tracee); // the list moves as it grows
@@ -734,6 +745,7 @@ bool attacher_stays(pid_t pid, struct err *err)
 static bool attacher_end_known(struct attacher *attacher, const char *session,
 			       struct attacher_figures *figures, struct err *err)
 {
+	ASSERT(attacher->entry);
 	if (attachable_is_filtered(attacher->pid))
 		return err_set(err, ERR_IO,
 			       "process %d has come under a system-call filter (seccomp), which "

@@ -131,12 +131,15 @@ static bool glibc_heap_fail(struct glibc_heap_walk *walk, const char *why)
 static bool glibc_heap_words(const struct glibc_heap_walk *walk, uint64_t at, uint64_t *words,
 			     size_t count)
 {
+	ASSERT(walk->word == 4 || walk->word == 8);
 	return tracee_words(walk->pid, at, walk->objects->narrow, words, count) == count;
 }
 
 // The first place from `at` on where a chunk may begin.
 static uint64_t glibc_heap_chunk_at(const struct glibc_heap_walk *walk, uint64_t at)
 {
+	// Of 64 bits 0x1000 is 0x1000: the block at 0x1010 is aligned. Of 32 bits it is 0x1008,
+	// whose block is at 0x1010.
 	return ((at + walk->header + GLIBC_HEAP_ALIGN - 1) & ~(uint64_t)(GLIBC_HEAP_ALIGN - 1)) -
 	       walk->header;
 }
@@ -144,6 +147,8 @@ static uint64_t glibc_heap_chunk_at(const struct glibc_heap_walk *walk, uint64_t
 // A bin as a chunk, of an arena.
 static uint64_t glibc_heap_bin(const struct glibc_heap_walk *walk, uint64_t arena, unsigned number)
 {
+	// A bin is two links of a chunk without the rest of it: so its address as a chunk is a
+	// header before them, where other fields of the arena are.
 	return arena + (walk->layout->bins_at + 2 * number) * walk->word - walk->header;
 }
 
@@ -227,6 +232,7 @@ static bool glibc_heap_read_data(struct glibc_heap_walk *walk)
 	const char *at = NULL;
 	struct maps_line line;
 
+	ASSERT(!walk->data);
 	while (glibc_heap_next_mapping(walk->objects, &at, &line)) {
 		if (!objects_has(libc, &line) || !glibc_heap_is_data(&line) ||
 		    line.end - line.start > most)
@@ -254,6 +260,8 @@ static bool glibc_heap_is_arena(struct glibc_heap_walk *walk, uint64_t at, const
 	walk->begun = true;
 	for (unsigned i = 0; i < GLIBC_HEAP_BINS; i++) {
 		uint64_t bin = glibc_heap_bin(walk, at, i);
+		// An arena of 254 words of which each is at least a page: in libc's other variables
+		// no such row was met, of 40 versions.
 		uint64_t back;
 
 		if (bins[2 * i] == bin)
@@ -268,6 +276,7 @@ static bool glibc_heap_find_main(struct glibc_heap_walk *walk)
 {
 	uint64_t known = objects_libc(walk->objects)->arena;
 
+	ASSERT(walk->data);
 	for (size_t i = 0; i + walk->layout->arena_words <= walk->data_count; i += 2) {
 		uint64_t at = walk->data_at + i * walk->word;
 
@@ -303,6 +312,7 @@ static bool glibc_heap_find_parameters(struct glibc_heap_walk *walk)
 {
 	uint64_t known = objects_libc(walk->objects)->parameters;
 
+	ASSERT(walk->data);
 	for (size_t i = 6; i + 3 < walk->data_count; i++) {
 		const uint64_t *words = walk->data + i;
 		uint64_t into = walk->data_at + i * walk->word - known;
@@ -329,12 +339,15 @@ static bool glibc_heap_word(struct glibc_heap_walk *walk, uint64_t at, size_t ah
 {
 	uint64_t into = at - walk->window_at;
 
+	ASSERT(ahead <= sizeof(walk->window) && ahead >= walk->word);
 	*word = 0; // little-endian: of 32 bits, the upper half stays so
 	if (at < walk->window_at || into + walk->word > walk->window_size) {
 		uint64_t page_end = (at | (GLIBC_HEAP_PAGE - 1)) + 1;
 
 		walk->window_at = at;
 		walk->window_size = ahead;
+		// What is after the page may not be there: half as much is tried, down to the end
+		// of this page.
 		while (!tracee_read(walk->pid, at, walk->window, walk->window_size)) {
 			if (walk->window_size <= page_end - at)
 				return false;
@@ -365,6 +378,7 @@ static uint64_t glibc_heap_walk_chunks(struct glibc_heap_walk *walk, uint64_t at
 		    !glibc_heap_word(walk, at + walk->word, ahead, &word))
 			return 0;
 		size = word & ~(uint64_t)GLIBC_HEAP_FLAGS;
+		// The word that was just read says of the chunk before whether it is in use.
 		if (before && (word & GLIBC_HEAP_IN_USE) && size != 0)
 			glibc_heap_add(walk->heap, before + walk->header, before_size - walk->word);
 		if (at == top)
@@ -407,6 +421,7 @@ static bool glibc_heap_walk_main(struct glibc_heap_walk *walk, const uint64_t *w
 	uint64_t system = words[walk->layout->system_at];
 	uint64_t at, end;
 
+	ASSERT(walk->main != 0);
 	if (walk->start == 0 || top < walk->start)
 		return top == glibc_heap_bin(walk, walk->main, 0) ||
 		       glibc_heap_fail(walk, "its main heap does not begin at the program's break");
@@ -465,6 +480,9 @@ static bool glibc_heap_follow(struct glibc_heap_walk *walk, uint64_t at, uint64_
 			map_put(found, block, NULL);
 		at = words[2];
 		if (walk->minor >= GLIBC_HEAP_MANGLED_SINCE)
+			// PROTECT_PTR of glibc: the link is mixed with the place where it is. A
+			// block at 0x5555000, whose link says 0x5550, leads to 0x5550 ^ 0x5555 = 5,
+			// which no chunk can be at: so a wrong version shows.
 			at ^= block >> 12;
 	}
 	return true;
@@ -475,6 +493,7 @@ static bool glibc_heap_walk_fastbins(struct glibc_heap_walk *walk, const uint64_
 	const struct glibc_heap_layout *layout = walk->layout;
 	unsigned count;
 
+	ASSERT(walk->layout->fast_at + walk->layout->fast_count <= walk->layout->arena_words);
 	for (unsigned i = 0; i < layout->fast_count; i++)
 		if (!glibc_heap_follow(walk, words[layout->fast_at + i],
 				       layout->smallest + layout->fast_step * (uint64_t)i, 0,
@@ -488,6 +507,7 @@ static bool glibc_heap_walk_arenas(struct glibc_heap_walk *walk)
 	uint64_t words[GLIBC_HEAP_ARENA_WORDS_MAX];
 	uint64_t arena = walk->main;
 
+	ASSERT(walk->layout->arena_words <= GLIBC_HEAP_ARENA_WORDS_MAX);
 	do {
 		if (!glibc_heap_words(walk, arena, words, walk->layout->arena_words) ||
 		    walk->heap->arenas++ >= GLIBC_HEAP_ARENAS_MAX)
@@ -514,6 +534,7 @@ static uint64_t glibc_heap_tcache_bytes(const struct glibc_heap_walk *walk)
 // The size of the chunk that a block of so many bytes is in.
 static uint64_t glibc_heap_chunk_bytes(const struct glibc_heap_walk *walk, uint64_t bytes)
 {
+	// malloc(24) has a chunk of 32: its last 8 bytes are the next chunk's first word.
 	return (bytes + walk->word + GLIBC_HEAP_ALIGN - 1) & ~(uint64_t)(GLIBC_HEAP_ALIGN - 1);
 }
 
@@ -537,6 +558,7 @@ static unsigned glibc_heap_read_tcache(struct glibc_heap_walk *walk, uint64_t at
 		unsigned listed;
 		uint64_t first = 0;
 
+		ASSERT(size <= sizeof(bytes));
 		memcpy(&first, bytes + size - walk->word * (GLIBC_HEAP_TCACHE_BINS - i),
 		       walk->word);
 		if (!count && !found) // what is no list any more may be left there
@@ -595,6 +617,7 @@ static bool glibc_heap_walk_tcaches(struct glibc_heap_walk *walk)
 		uint64_t base = narrow_thread_pointer(&tracee->threads[i].registers), at;
 
 		if (tracee->threads[i].gone || !base ||
+		    // In threads that have not allocated the word is 0.
 		    !glibc_heap_words(walk, base - walk->word * best, &at, 1) || !at)
 			continue;
 		if (!glibc_heap_read_tcache(walk, at, &walk->unused))
@@ -627,6 +650,8 @@ static uint64_t glibc_heap_find_aligned(const struct glibc_heap_walk *walk, uint
 {
 	uint64_t end = chunk + *size, own;
 
+	// An aligned_alloc(4096, …) from 0x7000 on: its header is at 0x7ff0, with the 0xff0 bytes
+	// before it in its first word.
 	for (uint64_t align = 2 * GLIBC_HEAP_ALIGN; align < *size; align *= 2) {
 		uint64_t at = ((chunk + walk->header + align - 1) & ~(align - 1)) - walk->header;
 
@@ -645,6 +670,7 @@ static uint64_t glibc_heap_find_aligned(const struct glibc_heap_walk *walk, uint
 static void glibc_heap_walk_mapping(struct glibc_heap_walk *walk, uint64_t page, uint64_t end,
 				    uint64_t *bytes)
 {
+	ASSERT(page <= end);
 	while (page < end && walk->heap->mapped < walk->mapped_count) {
 		const uint64_t *heap =
 			page % walk->layout->heap_bytes ? NULL : map_find(&walk->heaps, page);
@@ -690,6 +716,7 @@ static void glibc_heap_sift(struct glibc_heap_walk *walk)
 	struct glibc_heap *heap = walk->heap;
 	size_t kept = 0;
 
+	ASSERT(heap->bytes == 0);
 	for (size_t i = 0; i < heap->count; i++) {
 		if (map_find(&walk->unused, heap->blocks[i].address))
 			continue;

@@ -159,6 +159,7 @@ static double error_of(double sum, double squares, uint64_t n)
 	double mean = sum / (double)n;
 	double variance = (squares - mean * sum) / (double)(n - 1);
 
+	ASSERT(n >= 2);
 	return variance > 0 ? 4 * variance / (double)n : 0;
 }
 
@@ -272,6 +273,7 @@ static size_t version_row(const struct answer_rows *versions, const char *name)
 {
 	size_t row = 0;
 
+	// `rows`: there is none.
 	while (row < versions->rows && strcmp(answer_rows_text(versions, row, 0), name) != 0)
 		row++;
 	return row;
@@ -294,6 +296,7 @@ static bool choose_before(struct fleet *fleet, const struct answer_rows *version
 	const char *name = fleet->wish->before;
 	uint64_t began = answer_rows_u64(versions, after, 1);
 
+	ASSERT(after < versions->rows);
 	if (name) {
 		*before = version_row(versions, name);
 		if (*before >= versions->rows)
@@ -481,6 +484,7 @@ static double median(double *values, size_t count)
 {
 	ASSERT(count > 0);
 	mem_sort(values, count, sizeof *values, by_value, NULL);
+	// Of 1, 2, 4, 9 it is 3: between the two in the middle.
 	return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 
@@ -490,6 +494,7 @@ static void score(struct fleet_answer *answer)
 	double *values = mem_alloc(answer->count, sizeof *values);
 	double middle, usual, mean = 0;
 
+	ASSERT(answer->count >= HOSTS_MIN);
 	for (size_t i = 0; i < answer->count; i++)
 		values[i] = answer->rows[i].level;
 	middle = median(values, answer->count);
@@ -498,6 +503,8 @@ static void score(struct fleet_answer *answer)
 		mean += values[i] / (double)answer->count;
 	}
 	// Where more than half are equal the mean of the distances stands for their median.
+	// The median distance of a normal distribution is 0.6745 of its standard deviation, and the
+	// mean distance 1 / 1.2533 of it: in these units a score means the same by either.
 	usual = median(values, answer->count) / 0.6745;
 	if (usual <= 0)
 		usual = mean * 1.2533;

@@ -29,6 +29,9 @@ enum {
 // The place of the next row, and whether it is there already.
 static bool is_there(struct push_live *live)
 {
+	// A row's place is its tick and a number in it: 2^24 rows of one tick of 100 us have room.
+	// So two readings of one trace give a row the same place, and what is known to the database
+	// by the last of its places is sent once.
 	uint64_t place = live->now_ns / BUCKET_NS << PLACES;
 
 	if (place < live->next)
@@ -64,6 +67,7 @@ static void settle(struct push_live *live, struct push_live_half *half)
 {
 	if (half->open)
 		emit(live, &half->block, &half->end);
+	// Whatever the call was: it did not undo the half.
 	half->open = false;
 }
 
@@ -128,6 +132,7 @@ static bool open_file(struct push_live *live, struct err *err)
 {
 	const struct lives_watcher watcher = { .end = end, .undo = undo, .context = live };
 
+	ASSERT(!live->lives);
 	live->lock_fd = file_lock(live->options->path);
 	if (live->lock_fd < 0 && errno == EWOULDBLOCK)
 		return err_set(err, ERR_IO, "%s is being sent by another tidemark push",
@@ -176,6 +181,7 @@ static void step_over(struct push_live *live)
 {
 	uint64_t began_ns = moment_begin(live->asked.reader);
 
+	ASSERT(live->before);
 	lives_each(live->lives, remember, &live->lived);
 	live->now_ns = began_ns;
 	lives_each(live->before, lose, live);
@@ -239,6 +245,8 @@ static bool is_due(const struct push_live *live)
 	if (span_ns < live->options->every_ns || span_ns < live->took_ns)
 		return false;
 	// A picture is to be no more than what it comes with, or is rare.
+	// A picture of 10,000 living blocks is sent when 5,000 rows come with it, or when six times
+	// the usual time has passed.
 	return live->ended >= live->picture_rows / 2 || span_ns / LATEST >= live->options->every_ns;
 }
 
@@ -307,6 +315,7 @@ static bool finish(struct push_live *live, struct err *err)
 {
 	uint64_t end_ns = moment_duration(live->asked.reader);
 
+	ASSERT(!live->final);
 	for (size_t i = 0; i < live->halves_count; i++)
 		settle(live, &live->halves[i]);
 	if (end_ns > live->now_ns)

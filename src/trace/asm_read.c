@@ -29,6 +29,7 @@ static size_t parse_hex(const char *text, uint8_t *out, size_t max)
 {
 	size_t length = strlen(text);
 
+	// Digits come in pairs: "0aff" is two bytes.
 	if (length % 2 != 0 || length / 2 > max)
 		return SIZE_MAX;
 	for (size_t i = 0; i < length; i += 2) {
@@ -239,6 +240,7 @@ static bool read_name(struct asm_text *text)
 	size_t count = 0;
 	frame_id frame;
 
+	ASSERT(text->writer);
 	if (!asm_text_label(text, 'f', "frame", &frame))
 		return false;
 	for (;;) {
@@ -263,6 +265,7 @@ static frame_id named_frame(struct asm_text *text, const struct trace_name *name
 	struct str key = { 0 };
 	uint32_t id;
 
+	// No text of a line has an end of line in it, so no two names make one key.
 	str_format(&key, "%s\n%s\n%u", name->function, name->file, name->line);
 	if (!asm_labels_find(&text->labels, 'n', key.text, &id)) {
 		id = writer_frames_count(text->writer);
@@ -386,6 +389,7 @@ static bool take_time(struct asm_text *text)
 	const char *end = word->text + strlen(word->text);
 	uint64_t time_ns, factor = 1;
 
+	ASSERT(word->text[0] == '@' || word->text[0] == '+');
 	for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
 		size_t length = strlen(units[i].unit);
 
@@ -553,6 +557,7 @@ static bool begin_trace(struct asm_text *text)
 	if (!text->writer)
 		return false;
 	// Gaps of a damaged trace are spelled with the ids that mean "none".
+	// Frame f0, as the dump writes it.
 	asm_labels_add(&text->labels, 'f', "f0", 0);
 	return true;
 }

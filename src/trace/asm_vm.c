@@ -10,6 +10,7 @@
 // line comes.
 #include "trace/asm_vm.h"
 
+#include "base/mem.h"
 #include "trace/asm_words.h"
 #include "trace/columns.h"
 
@@ -40,6 +41,7 @@ static bool take_vm_field(struct asm_text *text, uint8_t kind, struct trace_vm *
 	if (!asm_text_field(text, numbers, taken))
 		return false;
 	if (*taken) {
+		// "error=0" is taken and changes nothing: a call without an error has none.
 		if (error != 0)
 			vm->error = (uint32_t)error;
 		return true;
@@ -212,6 +214,7 @@ static bool take_part(struct asm_text *text, uint64_t before, uint64_t *start, u
 {
 	struct asm_word *word = asm_text_peek(text);
 
+	ASSERT(!text->snapshot_open || text->snapshot.page_bytes > 0);
 	if (!text->snapshot_open)
 		return asm_text_fail(text, &text->lex.words[0], "a snapshot has to come before");
 	if (!asm_text_range(text, start, end))

@@ -55,6 +55,7 @@ static struct pins_row *row_of(struct proc_memory *proc_memory, stack_id stack)
 		*MEM_ADD(pins->rows, pins->rows_count, pins->rows_capacity) =
 			(struct pins_row){ .stack = stack };
 	}
+	ASSERT(*number < pins->rows_count);
 	return &pins->rows[*number];
 }
 
@@ -96,6 +97,7 @@ static void count_pages(struct proc_memory *proc_memory, uint64_t low, uint64_t 
 	const struct chunk_extent *chunk_extent = &proc_memory->chunk_extent;
 	struct pins *pins = proc_memory->pins;
 
+	ASSERT(low % SPACE_PAGE == 0);
 	for (uint64_t page = low; page < high; page += SPACE_PAGE) {
 		uint64_t taken = 0;
 		size_t last;
@@ -107,6 +109,8 @@ static void count_pages(struct proc_memory *proc_memory, uint64_t low, uint64_t 
 		     last++)
 			taken +=
 				overlap(chunk_extent->starts[last], chunk_extent->ends[last], page);
+		// Asked after its blocks: `first` has to go on over a page that is not resident,
+		// too.
 		if (!is_there(proc_memory, page))
 			continue;
 		pins->pages++;
@@ -147,6 +151,7 @@ static void count_unmapped(struct proc_memory *proc_memory)
 			low = done;
 		if (low >= chunk_extent->ends[i])
 			continue;
+		// Up to the end of the last page that the block reaches into.
 		done = chunk_extent->ends[i] +
 		       (SPACE_PAGE - chunk_extent->ends[i] % SPACE_PAGE) % SPACE_PAGE;
 		count_pages(proc_memory, low, done, &first);
