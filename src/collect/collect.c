@@ -351,7 +351,7 @@ static uint64_t pass(struct collector *collector)
 	struct process_list *process_list = &collector->process_list;
 	uint64_t before = writer_events_count(collector->writer);
 	uint64_t look_ns = tick_now(&collector->tick);
-	uint64_t last_ns = UINT64_MAX; // what is later is for the next pass
+	uint64_t last_ns; // what is later is for the next pass
 	struct image *image;
 
 	collector->since_ns = look_ns - collector->look_ns;
@@ -366,6 +366,7 @@ static uint64_t pass(struct collector *collector)
 			image_read_notes(image);
 	spares_pass(&process_list->spares, process_list);
 	process_list_settle(process_list);
+	last_ns = process_list_known_ns(process_list);
 	for (image = process_list->images; image != NULL; image = image->next) {
 		if (image->final && image->exited && !image->replaced && !image->end_placed)
 			image_place_end(image, image->exited_ns);
@@ -377,7 +378,7 @@ static uint64_t pass(struct collector *collector)
 			notes_reader_check_children(image);
 		image_sweep(image);
 		merge_add(&collector->merge, image);
-		if (image->late)
+		if (image->late && collector->told_ns < last_ns)
 			last_ns = collector->told_ns;
 	}
 	collector->held = !merge_run(&collector->merge, last_ns);
@@ -732,6 +733,7 @@ static bool begin(struct collector *collector, struct trace_info *info, struct e
 	ASSERT(!collector->writer && !collector->door);
 	if (!tick_open(&collector->tick, own_times ? TICK_COARSE_NS : TICK_NS, TICK_ANY, err))
 		return false;
+	collector->tick.own_times = own_times;
 	*info = options->info;
 	info->tick_ns = own_times ? 0 : TICK_NS;
 	if (info->began_unix_ns == 0)

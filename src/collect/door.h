@@ -22,6 +22,7 @@ struct door_arrival {
 	uint32_t pid;        // as we see it
 	uint32_t parent_pid; // the same
 	uint64_t time_ns;
+	uint64_t tick_ns; // the tick at that time: whatever the image does is not earlier
 	int pidfd;
 	struct spare *spare; // whose segment it is; NULL: its own
 	bool first;          // no instruction of the program runs before it has joined

@@ -161,9 +161,11 @@ static void welcome_image(struct door *door, int fd, const struct segment_hello 
 	bool helped = hello->start == SEGMENT_START_FORK_HELPED;
 	struct door_event *event;
 	struct err err;
+	bool sent;
 
 	ASSERT(hello->exe_length <= sizeof hello->exe);
 	arrival->time_ns = tick_now(door->tick);
+	arrival->tick_ns = tick_told(door->tick);
 	arrival->image = welcome.image;
 	arrival->pid = (uint32_t)from->pid;
 	arrival->hello = *hello;
@@ -186,22 +188,25 @@ static void welcome_image(struct door *door, int fd, const struct segment_hello 
 	arrival->parent_pid = peer_parent_of(arrival->pidfd, arrival->pid);
 	arrival->args = peer_args(arrival->pid, &arrival->args_count);
 	peer_space(arrival->pid, arrival->hello.abi == 32 ? 32 : 64, &arrival->space);
-	if (!send_welcome(fd, &welcome, (const int[]){ door->tick->session.fd, arrival->share.fd },
-			  2)) {
-		door_arrival_free(arrival);
-		return;
-	}
-	if (door->first_pid == 0)
-		door->first_pid = arrival->pid;
-	event = door_queue_event(DOOR_ARRIVAL);
-	event->image = arrival->image;
-	event->arrival = arrival;
 	if (arrival->pidfd < 0 || !watch(door, arrival->pidfd, WATCHED_PROCESS, arrival->image)) {
 		err_set(&err, ERR_IO, "cannot watch process %u: its end will not be noticed",
 			arrival->pid);
 		door_queue_warn(&door->queue, &err);
 	}
-	door_queue_put(&door->queue, event);
+	event = door_queue_event(DOOR_ARRIVAL);
+	event->image = arrival->image;
+	event->arrival = arrival;
+	door_queue_hold(&door->queue);
+	sent = send_welcome(fd, &welcome,
+			    (const int[]){ door->tick->session.fd, arrival->share.fd }, 2);
+	door_queue_release(&door->queue, sent ? event : NULL);
+	if (!sent) {
+		door_arrival_free(arrival);
+		mem_free(event);
+		return;
+	}
+	if (door->first_pid == 0)
+		door->first_pid = (uint32_t)from->pid;
 }
 
 static void visitor_leaves(struct door *door, struct visitor *visitor)

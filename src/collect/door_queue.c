@@ -35,15 +35,28 @@ struct door_event *door_queue_event(enum door_event_kind kind)
 	return event;
 }
 
+void door_queue_hold(struct door_queue *queue)
+{
+	pthread_mutex_lock(&queue->lock);
+}
+
+void door_queue_release(struct door_queue *queue, struct door_event *event)
+{
+	if (event != NULL) {
+		ASSERT(event->next == NULL);
+		event->time_ns = tick_now(queue->tick);
+		*queue->last = event;
+		queue->last = &event->next;
+	}
+	pthread_mutex_unlock(&queue->lock);
+	if (event != NULL)
+		tick_ring(queue->tick);
+}
+
 void door_queue_put(struct door_queue *queue, struct door_event *event)
 {
-	ASSERT(event->next == NULL);
-	event->time_ns = tick_now(queue->tick);
-	pthread_mutex_lock(&queue->lock);
-	*queue->last = event;
-	queue->last = &event->next;
-	pthread_mutex_unlock(&queue->lock);
-	tick_ring(queue->tick);
+	door_queue_hold(queue);
+	door_queue_release(queue, event);
 }
 
 void door_queue_warn(struct door_queue *queue, const struct err *err)

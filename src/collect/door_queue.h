@@ -18,6 +18,12 @@ void door_queue_fini(struct door_queue *queue); // frees what was not taken
 // A new one; the caller fills it in and puts it.
 struct door_event *door_queue_event(enum door_event_kind kind);
 
+// Nothing is taken until door_queue_release, which puts `event`, or nothing where that is NULL. For
+// example, a program is answered, runs, ends, and who waited for that marks it: whoever reads of
+// the mark finds the program's arrival in the queue.
+void door_queue_hold(struct door_queue *queue);
+void door_queue_release(struct door_queue *queue, struct door_event *event);
+
 // At the end of the queue, with the time that it is; the bell is rung. Takes the event.
 void door_queue_put(struct door_queue *queue, struct door_event *event);
 

@@ -196,9 +196,17 @@ static inline bool deliver(struct merge *merge, struct stream *stream, bool fold
 		trace_builder_client(merge->trace_builder, stream);
 	} else if (!merge->special(merge->context, stream, item)) {
 		return false;
+	} else if (item->kind == LANE_ITEM_FORK && item->time_ns < merge->last_ns) {
+		merge->last_ns = item->time_ns;
 	}
 	consume(stream);
 	return true;
+}
+
+// The time up to which a stream may go on. A fork that was delivered meanwhile ends that.
+static inline uint64_t at_most(const struct merge *merge, uint64_t limit_ns)
+{
+	return likely(limit_ns <= merge->last_ns) ? limit_ns : merge->last_ns;
 }
 
 // Others come before this item. A fork comes after what has the same time, unless it is the first
@@ -274,6 +282,7 @@ static bool run_alone(struct merge *merge, struct stream *stream, uint64_t limit
 		bool fold = false;
 		size_t row;
 
+		limit_ns = at_most(merge, limit_ns);
 		if (stream->first == stream->inner &&
 		    !image_refill(stream, run_rows(merge, stream, limit_ns)))
 			return true;
@@ -477,6 +486,7 @@ static bool step(struct merge *merge, struct stream *first, uint64_t limit_ns)
 		struct stream *other;
 
 		ASSERT(stream->first < stream->end);
+		limit_ns = at_most(merge, limit_ns);
 		if (run_row(merge, stream, limit_ns)) {
 			unwant(merge);
 			continue;
@@ -507,6 +517,7 @@ static bool run_together(struct merge *merge, struct stream *stream, uint64_t li
 {
 	// What is pulled on the way changes the heap below us, never to earlier times.
 	for (size_t count = 0; stream->first < stream->inner; count++) {
+		limit_ns = at_most(merge, limit_ns);
 		if (beyond(&stream->items[stream->first], limit_ns, count))
 			break;
 		if (!step(merge, stream, limit_ns))
@@ -639,13 +650,12 @@ static bool run_ticks(struct merge *merge, struct stream *stream, uint64_t limit
 
 bool merge_run(struct merge *merge, uint64_t last_ns)
 {
-	while (merge->heap_count > 0 && time_of(merge->heap[1]) <= last_ns) {
+	merge->last_ns = last_ns;
+	while (merge->heap_count > 0 && time_of(merge->heap[1]) <= merge->last_ns) {
 		struct stream *stream = merge->heap[1];
-		uint64_t limit_ns = second_time(merge);
+		uint64_t limit_ns = at_most(merge, second_time(merge));
 		bool going;
 
-		if (limit_ns > last_ns)
-			limit_ns = last_ns;
 		ASSERT(stream->heap_at == 1 && stream->first < stream->inner);
 		if (stream->image->mode == IMAGE_ALL)
 			going = run_together(merge, stream, limit_ns);

@@ -28,6 +28,7 @@ struct merge {
 	size_t heap_count, heap_capacity;
 	struct stream **pulls; // streams that wait for the next one
 	size_t pulls_count, pulls_capacity;
+	uint64_t last_ns;      // nothing later is delivered
 	uint64_t order_breaks; // events that waited for each other
 };
 
@@ -38,8 +39,8 @@ void merge_fini(struct merge *merge); // accepts { 0 }
 // Put an image's streams in, after image_decode.
 void merge_add(struct merge *merge, struct image *image);
 
-// Deliver what is before the first look and not later than `last_ns`, in order. False: held by a
-// special item; call again.
+// Deliver what is before the first look and not later than `last_ns`, in order, nor than a fork:
+// the child's lanes were not looked at yet. False: held by a special item; call again.
 bool merge_run(struct merge *merge, uint64_t last_ns);
 
 // There is nothing left before the first look.

@@ -380,6 +380,27 @@ void process_list_settle(struct process_list *process_list)
 	}
 }
 
+uint64_t process_list_known_ns(const struct process_list *process_list)
+{
+	const struct image *lists[] = { process_list->images, process_list->arrivals };
+	uint64_t now_ns = tick_now(process_list->tick), known_ns = UINT64_MAX;
+	bool stopped = process_list->trace_builder->stopped_ns != 0;
+
+	for (size_t i = 0; i < 2; i++) {
+		for (const struct image *image = lists[i]; image != NULL; image = image->next) {
+			const struct door_arrival *arrival = image->arrival;
+
+			// A fork of its parent holds the order itself, and for others not for long.
+			if (image->notes_read || image->promised || arrival->tick_ns >= known_ns ||
+			    (!image->begun &&
+			     (stopped || now_ns - arrival->time_ns > FORK_WAIT_NS)))
+				continue;
+			known_ns = arrival->tick_ns;
+		}
+	}
+	return known_ns;
+}
+
 // ---- Places in the order --------------------------------------------------------------------
 
 // The recording was ended, and whose hello has not come by now will not come.

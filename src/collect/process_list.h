@@ -64,6 +64,10 @@ bool process_list_knows(const struct process_list *process_list, uint32_t pid);
 // Let those begin that can. After the notes of all images were read.
 void process_list_settle(struct process_list *process_list);
 
+// The time up to which all images are known: later, there may be something of one whose lanes no
+// look has seen yet, or whose place has not come. UINT64_MAX: there is none.
+uint64_t process_list_known_ns(const struct process_list *process_list);
+
 // What the merge calls. `context` is the roster.
 bool process_list_special(void *context, struct stream *stream, const struct lane_item *item);
 

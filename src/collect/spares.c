@@ -110,6 +110,7 @@ static void arrive(struct spares *spares, struct process_list *process_list, str
 	spare->taken = true;
 	spare->pool->taken++;
 	arrival->time_ns = claimed.time_ns < now_ns ? claimed.time_ns : now_ns;
+	arrival->tick_ns = arrival->time_ns; // a fork of its parent holds the order for it
 	arrival->image = spare->image;
 	arrival->share = spare->share;
 	arrival->spare = spare;

@@ -234,7 +234,7 @@ uint64_t tick_told(const struct tick *tick)
 {
 	uint64_t tick_ns = atomic_load(&tick->clock->now_ns);
 
-	return tick_ns != SEGMENT_CLOCK_STOP ? tick_ns : tick_now(tick);
+	return tick_ns != SEGMENT_CLOCK_STOP && !tick->own_times ? tick_ns : tick_now(tick);
 }
 
 void tick_stop(struct tick *tick)

@@ -27,6 +27,7 @@ struct tick {
 	bool rate_settled;              // it comes from the base above
 	pthread_t thread;               // only where the counter is of no use
 	bool threaded;
+	bool own_times;        // events have their own times, not the tick; the caller's
 	_Atomic bool stopping; // the recording is over: the thread writes SEGMENT_CLOCK_STOP
 	_Atomic bool quitting;
 };
@@ -42,8 +43,8 @@ void tick_close(struct tick *tick); // accepts { 0 }
 // Nanoseconds since the recording began, exactly.
 uint64_t tick_now(const struct tick *tick);
 
-// The time of what is recorded now: a tick behind at most. Whatever begins to be recorded from here
-// on has no earlier one.
+// The time of what is recorded now: a tick behind at most, or exact, as events are. Whatever begins
+// to be recorded from here on has no earlier one.
 uint64_t tick_told(const struct tick *tick);
 
 // Tell all guests to record no more. Returns when they can see it.

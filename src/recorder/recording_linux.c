@@ -725,6 +725,7 @@ void recording_before_fork(void)
 	recording_fork_head = lane->head;
 	signals = kernel_block_signals();
 	notes_fork(clock_now(), kernel_thread_id(), recording_fork_lane, recording_fork_head);
+	clock_mark(); // who knows of the fork does what it does later
 	kernel_restore_signals(signals);
 }
 

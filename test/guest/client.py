@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 
-from libguest import (LIBRARY, SOURCE, TIDEMARK, Trace, WORD, check, check_whole,
+from libguest import (LIBRARY, SOURCE, TIDEMARK, Skip, Trace, WORD, check, check_whole,
                       environment, equal, main, program, record, report, run, test, unquote)
 
 Item = collections.namedtuple("Item", "time kind thread heap old address size text stack process")
@@ -80,6 +80,21 @@ def what_others_did_is_between_the_marks_that_knew_of_it():
         expected = ["begin", 7650, "end"] * 320
         wrong = next((at for at, pair in enumerate(zip(expected, inside)) if pair[0] != pair[1]), len(inside))
         equal(expected, inside, f"blocks and marks {options}, from {inside[max(wrong - 3, 0):wrong + 6]} at {wrong} on")
+
+
+@test
+def what_children_did_is_between_the_marks_however_late_it_is_looked_at():
+    if not shutil.which("strace"):
+        raise Skip("needs strace")
+    # The collector wakes up late, or hears late of whom it has answered.
+    for call in ("futex", "sendmsg"):
+        ended = run(["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={call}", "-e",
+                     f"inject={call}:delay_exit=30000", TIDEMARK, "record", "--force", "-o", "t.tide",
+                     program("client"), "killed"])
+        equal(0, ended.code, ended.err)
+        inside = [item.text if item.kind == "mark" else item.size for item in items()
+                  if item.kind == "mark" or (item.kind == "malloc" and item.size == 7650)]
+        equal(["begin", 7650, "end"] * 10, inside, f"blocks and marks, {call} delayed")
 
 
 @test

@@ -17,6 +17,8 @@
 //          resumed: e of 7644, c freed.
 // others   300 times: the mark "begin", a block of 7650 of another thread, the mark "end"; then 20
 //          times with one of a child that ends. The threads wait for each other without the kernel.
+// killed   5 times the mark "begin", a block of 7650 of a forked child that kills itself, the mark
+//          "end"; and 5 times with one of a program that is started ("victim").
 // still    nothing, so that what the calls cost unrecorded can be looked at. Prints whether it is
 //          recorded.
 #include "guest.h"
@@ -254,14 +256,38 @@ static void others(void)
 	}
 }
 
+static void victim(void)
+{
+	take(7650);
+	kill(getpid(), SIGKILL);
+}
+
+static void killed(void)
+{
+	for (int i = 0; i < 10; i++) {
+		char name[] = "client", part[] = "victim";
+		char *const args[] = { name, part, NULL };
+		pid_t child;
+
+		tidemark_mark("begin");
+		child = i % 2 ? vfork() : fork();
+		if (child == 0 && i % 2)
+			execv("/proc/self/exe", args);
+		else if (child == 0)
+			victim();
+		waitpid(child, NULL, 0);
+		tidemark_mark("end");
+	}
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} parts[] = { { "marks", marks },  { "handler", handler }, { "names", names },
-		      { "pools", pools },  { "fork", forks },      { "pause", pauses },
-		      { "others", others } };
+	} parts[] = { { "marks", marks },   { "handler", handler }, { "names", names },
+		      { "pools", pools },   { "fork", forks },      { "pause", pauses },
+		      { "others", others }, { "killed", killed },   { "victim", victim } };
 
 	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
 		if (argc > 1 && strcmp(argv[1], parts[i].name) == 0)
