@@ -1,77 +1,216 @@
-// Of a file that anybody may have made, read by libelf: only its table of dynamic symbols, the one
-// of all symbols if that is no longer, and, of those few files that could have an allocator, its
-// constants.
+// Of a file that anybody may have made. libelf reads its headers, and the rest is read here, a piece
+// at a time: libLLVM's names and constants are 15 MB, and to have them in memory at once took twenty
+// times as long as to look at them.
+//
+// For example, of the names "abort\0xmalloc\0mmap\0munmap\0madvise\0" five could be of something that
+// is asked for here: malloc (7), mmap (14), munmap (19) and madvise (26). A symbol without a section
+// whose name is at 19 is munmap, which the file wants from its C library. One with a section whose
+// name is at 7 would be a malloc of its own; at 6 it is xmalloc, which nobody asks for.
 #include "collect/hidden_allocator.h"
+
+#include "base/mem.h"
+#include "os/file.h"
 
 #include <fcntl.h>
 #include <gelf.h>
-#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { HIDDEN_ALLOCATOR_TEXT_MAX = 256 << 20 };
-
-struct hidden_allocator_file {
-	bool named;     // it has a table of all symbols, or one that has a malloc: that is entered
-	unsigned wants; // of the three functions, one bit each
-	GElf_Shdr constants;
+enum {
+	HIDDEN_ALLOCATOR_TEXT_MAX = 256 << 20,
+	HIDDEN_ALLOCATOR_PIECE = 48 * 1365, // whole symbols, of 24 bytes or 16
+	HIDDEN_ALLOCATOR_KEPT = 64,         // of the piece before; no text is longer
+	HIDDEN_ALLOCATOR_NAMES_MAX = 65536, // a file with more names of a malloc has none of these
+	HIDDEN_ALLOCATOR_FILTER = 4096,
 };
 
-// "je_malloc", or what is entered under another name.
-static bool hidden_allocator_is_malloc(const char *name)
+// What the file's C library has to give, as bits, and what it has itself.
+enum {
+	HIDDEN_ALLOCATOR_MMAP = 1,
+	HIDDEN_ALLOCATOR_MUNMAP = 2,
+	HIDDEN_ALLOCATOR_MADVISE = 4,
+	HIDDEN_ALLOCATOR_WANTS = 7,
+	HIDDEN_ALLOCATOR_MALLOC = 8,
+};
+
+// Where a name lies among the names, and what it is of.
+struct hidden_allocator_name {
+	uint32_t at, what;
+};
+
+struct hidden_allocator_file {
+	int fd;
+	bool named;     // it has a table of all symbols, or one that has a malloc: that is entered
+	unsigned wants; // of the three functions
+	GElf_Shdr constants;
+	struct hidden_allocator_name *names; // in order
+	size_t names_count, names_capacity;
+	uint8_t filter[HIDDEN_ALLOCATOR_FILTER / 8]; // of names' places, a bit each
+	unsigned kinds;                              // of texts that were found, a bit each
+	uint8_t piece[HIDDEN_ALLOCATOR_KEPT + HIDDEN_ALLOCATOR_PIECE];
+};
+
+// `size` bytes, of which the first `kept` were there before, and what lies behind them begins at
+// `at` of the section.
+typedef void hidden_allocator_look_at(struct hidden_allocator_file *file, size_t kept, size_t size,
+				      uint64_t at);
+
+static void hidden_allocator_read(struct hidden_allocator_file *file, const GElf_Shdr *header,
+				  hidden_allocator_look_at *look_at)
 {
-	static const char *const begins[] = { "",    "je_",  "_rjem_",     "_rjem_je_", "tc_",
-					      "mi_", "_mi_", "moz_arena_", "scalable_" };
+	size_t kept = 0, size;
 
-	size_t length = strlen(name), end = strlen("malloc");
+	if (header->sh_type == SHT_NOBITS || header->sh_offset > INT64_MAX / 2 ||
+	    header->sh_size > INT64_MAX / 2)
+		return;
+	for (uint64_t at = 0; at < header->sh_size; at += size) {
+		size_t most = header->sh_size - at < HIDDEN_ALLOCATOR_PIECE
+				      ? (size_t)(header->sh_size - at)
+				      : HIDDEN_ALLOCATOR_PIECE;
+		ptrdiff_t got =
+			file_read_at(file->fd, file->piece + kept, most, header->sh_offset + at);
 
-	if (length < end || memcmp(name + length - end, "malloc", end) != 0)
-		return false;
-	for (size_t i = 0; i < sizeof(begins) / sizeof(*begins); i++)
-		if (strlen(begins[i]) == length - end && memcmp(name, begins[i], length - end) == 0)
-			return true;
-	return false;
+		if (got <= 0)
+			return;
+		size = (size_t)got;
+		ASSERT(kept <= HIDDEN_ALLOCATOR_KEPT && size <= HIDDEN_ALLOCATOR_PIECE);
+		look_at(file, kept, kept + size, at);
+		if (kept + size < HIDDEN_ALLOCATOR_KEPT)
+			return; // a short read: the end of the file
+		memmove(file->piece, file->piece + kept + size - HIDDEN_ALLOCATOR_KEPT,
+			HIDDEN_ALLOCATOR_KEPT);
+		kept = HIDDEN_ALLOCATOR_KEPT;
+	}
 }
 
-static void hidden_allocator_meet(struct hidden_allocator_file *file, const char *name,
-				  bool defined)
+// A name that ends where `end` is, `left` bytes behind the first that can be read, may be `text`.
+static void hidden_allocator_meet(struct hidden_allocator_file *file, const uint8_t *end,
+				  size_t left, uint64_t end_at, const char *text, uint32_t what)
 {
-	static const char *const wanted[] = { "mmap", "munmap", "madvise" };
+	size_t length = strlen(text);
+	uint32_t at = (uint32_t)(end_at - length);
 
-	if (defined) {
-		file->named |= hidden_allocator_is_malloc(name);
+	if (length > left || memcmp(end - length, text, length) != 0 || end_at > UINT32_MAX ||
+	    file->names_count >= HIDDEN_ALLOCATOR_NAMES_MAX)
 		return;
+	*MEM_ADD(file->names, file->names_count, file->names_capacity) =
+		(struct hidden_allocator_name){ at, what };
+	file->filter[at % HIDDEN_ALLOCATOR_FILTER / 8] |= (uint8_t)(1 << at % 8);
+}
+
+// Names of a malloc: "je_malloc", or what is entered under another name.
+static void hidden_allocator_meet_malloc(struct hidden_allocator_file *file, const uint8_t *end,
+					 size_t left, uint64_t end_at)
+{
+	static const char *const names[] = {
+		"malloc",    "je_malloc",  "_rjem_malloc",     "_rjem_je_malloc", "tc_malloc",
+		"mi_malloc", "_mi_malloc", "moz_arena_malloc", "scalable_malloc"
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		hidden_allocator_meet(file, end, left, end_at, names[i], HIDDEN_ALLOCATOR_MALLOC);
+}
+
+static void hidden_allocator_names(struct hidden_allocator_file *file, size_t kept, size_t size,
+				   uint64_t at)
+{
+	const uint8_t *begin = file->piece, *from = begin + kept, *end;
+
+	for (; (end = memchr(from, 0, size - (size_t)(from - begin))) != NULL; from = end + 1) {
+		size_t left = (size_t)(end - begin);
+		uint64_t end_at = at + left - kept;
+		uint8_t last = left > 0 ? end[-1] : 0;
+
+		if (last == 'c') {
+			hidden_allocator_meet_malloc(file, end, left, end_at);
+		} else if (last == 'p') {
+			hidden_allocator_meet(file, end, left, end_at, "mmap",
+					      HIDDEN_ALLOCATOR_MMAP);
+			hidden_allocator_meet(file, end, left, end_at, "munmap",
+					      HIDDEN_ALLOCATOR_MUNMAP);
+		} else if (last == '4') {
+			hidden_allocator_meet(file, end, left, end_at, "mmap64",
+					      HIDDEN_ALLOCATOR_MMAP);
+		} else if (last == 'e') {
+			hidden_allocator_meet(file, end, left, end_at, "madvise",
+					      HIDDEN_ALLOCATOR_MADVISE);
+		}
 	}
-	if (strcmp(name, "mmap64") == 0)
-		name = "mmap";
-	for (unsigned i = 0; i < sizeof(wanted) / sizeof(*wanted); i++)
-		if (strcmp(name, wanted[i]) == 0)
-			file->wants |= 1u << i;
+}
+
+static int hidden_allocator_compare(const void *one, const void *other)
+{
+	const struct hidden_allocator_name *a = one, *b = other;
+
+	return (a->at > b->at) - (a->at < b->at);
+}
+
+static void hidden_allocator_symbol(struct hidden_allocator_file *file, uint32_t name, bool defined)
+{
+	const struct hidden_allocator_name wanted = { name, 0 }, *found;
+
+	if (!(file->filter[name % HIDDEN_ALLOCATOR_FILTER / 8] >> name % 8 & 1))
+		return;
+	found = bsearch(&wanted, file->names, file->names_count, sizeof(wanted),
+			hidden_allocator_compare);
+	if (!found)
+		return;
+	if (found->what == HIDDEN_ALLOCATOR_MALLOC)
+		file->named |= defined;
+	else if (!defined)
+		file->wants |= found->what;
+}
+
+static void hidden_allocator_symbols_32(struct hidden_allocator_file *file, size_t kept,
+					size_t size, uint64_t at)
+{
+	Elf32_Sym symbol;
+
+	(void)at;
+	for (; size - kept >= sizeof(symbol); kept += sizeof(symbol)) {
+		memcpy(&symbol, file->piece + kept, sizeof(symbol));
+		hidden_allocator_symbol(file, symbol.st_name, symbol.st_shndx != SHN_UNDEF);
+	}
+}
+
+static void hidden_allocator_symbols_64(struct hidden_allocator_file *file, size_t kept,
+					size_t size, uint64_t at)
+{
+	Elf64_Sym symbol;
+
+	(void)at;
+	for (; size - kept >= sizeof(symbol); kept += sizeof(symbol)) {
+		memcpy(&symbol, file->piece + kept, sizeof(symbol));
+		hidden_allocator_symbol(file, symbol.st_name, symbol.st_shndx != SHN_UNDEF);
+	}
 }
 
 static void hidden_allocator_read_symbols(struct hidden_allocator_file *file, Elf *elf,
-					  Elf_Scn *section, const GElf_Shdr *header)
+					  const GElf_Shdr *header)
 {
-	Elf_Data *data = elf_getdata(section, NULL);
-	size_t count = header->sh_entsize ? header->sh_size / header->sh_entsize : 0;
-	GElf_Sym symbol;
+	bool wide = gelf_getclass(elf) == ELFCLASS64;
+	GElf_Shdr names;
 
-	for (size_t i = 1; data && i < count && i < INT_MAX; i++) {
-		const char *name;
-
-		if (!gelf_getsym(data, (int)i, &symbol))
-			return;
-		name = elf_strptr(elf, header->sh_link, symbol.st_name);
-		if (name)
-			hidden_allocator_meet(file, name, symbol.st_shndx != SHN_UNDEF);
-	}
+	if (header->sh_entsize != (wide ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym)) ||
+	    !gelf_getshdr(elf_getscn(elf, header->sh_link), &names))
+		return;
+	file->names_count = 0;
+	memset(file->filter, 0, sizeof(file->filter));
+	hidden_allocator_read(file, &names, hidden_allocator_names);
+	if (file->names_count == 0)
+		return;
+	qsort(file->names, file->names_count, sizeof(*file->names), hidden_allocator_compare);
+	hidden_allocator_read(file, header,
+			      wide ? hidden_allocator_symbols_64 : hidden_allocator_symbols_32);
 }
 
-static bool hidden_allocator_read(struct hidden_allocator_file *file, Elf *elf)
+// Its sections: whether a table has all symbols is known before any of them is read.
+static bool hidden_allocator_sections(struct hidden_allocator_file *file, Elf *elf)
 {
-	Elf_Scn *section = NULL;
 	uint64_t dynamic_bytes = 0; // of what it exports; bun has that twice
+	Elf_Scn *section = NULL;
 	GElf_Shdr header;
 	size_t names;
 
@@ -85,51 +224,53 @@ static bool hidden_allocator_read(struct hidden_allocator_file *file, Elf *elf)
 		name = elf_strptr(elf, names, header.sh_name);
 		if (header.sh_type == SHT_DYNSYM)
 			dynamic_bytes = header.sh_size;
-		if (header.sh_type == SHT_SYMTAB && header.sh_size > dynamic_bytes)
-			file->named = true;
-		else if (header.sh_type == SHT_DYNSYM || header.sh_type == SHT_SYMTAB)
-			hidden_allocator_read_symbols(file, elf, section, &header);
+		file->named |= header.sh_type == SHT_SYMTAB && header.sh_size > dynamic_bytes;
 		if (name && strcmp(name, ".rodata") == 0 && header.sh_type == SHT_PROGBITS)
 			file->constants = header;
 	}
-	return !file->named && file->wants == 7 && file->constants.sh_size > 0 &&
-	       file->constants.sh_size <= HIDDEN_ALLOCATOR_TEXT_MAX &&
-	       file->constants.sh_offset <= INT64_MAX;
+	while (!file->named && (section = elf_nextscn(elf, section)) != NULL)
+		if (gelf_getshdr(section, &header) &&
+		    (header.sh_type == SHT_DYNSYM || header.sh_type == SHT_SYMTAB))
+			hidden_allocator_read_symbols(file, elf, &header);
+	return !file->named && file->wants == HIDDEN_ALLOCATOR_WANTS &&
+	       file->constants.sh_size > 0 && file->constants.sh_size <= HIDDEN_ALLOCATOR_TEXT_MAX;
 }
 
 // By a text that each of them has.
-static int hidden_allocator_search(const void *bytes, size_t size)
+static void hidden_allocator_constants(struct hidden_allocator_file *file, size_t kept, size_t size,
+				       uint64_t at)
 {
 	static const char *const texts[HIDDEN_ALLOCATOR_KINDS] = {
 		"<jemalloc>: ", "mimalloc: warning: ", "tcmalloc.max_total_thread_cache_bytes"
 	};
 
-	for (int i = 0; i < HIDDEN_ALLOCATOR_KINDS; i++)
-		if (memmem(bytes, size, texts[i], strlen(texts[i])))
-			return i;
-	return -1;
+	(void)kept;
+	(void)at;
+	for (unsigned i = 0; i < HIDDEN_ALLOCATOR_KINDS; i++)
+		if (memmem(file->piece, size, texts[i], strlen(texts[i])))
+			file->kinds |= 1u << i;
 }
 
 int hidden_allocator_in(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), found = -1;
-	struct hidden_allocator_file file = { 0 };
+	struct hidden_allocator_file *file;
 	struct stat status;
-	Elf_Data *data;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), found = -1;
 	Elf *elf;
 
 	if (fd < 0)
 		return -1;
+	file = mem_alloc(1, sizeof(*file));
+	file->fd = fd;
 	if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && elf_version(EV_CURRENT)) {
 		elf = elf_begin(fd, ELF_C_READ, NULL);
-		if (hidden_allocator_read(&file, elf)) {
-			data = elf_getdata_rawchunk(elf, (int64_t)file.constants.sh_offset,
-						    file.constants.sh_size, ELF_T_BYTE);
-			if (data && data->d_buf)
-				found = hidden_allocator_search(data->d_buf, data->d_size);
-		}
+		if (hidden_allocator_sections(file, elf))
+			hidden_allocator_read(file, &file->constants, hidden_allocator_constants);
 		elf_end(elf);
 	}
+	if (file->kinds)
+		found = __builtin_ctz(file->kinds);
+	MEM_FREE(file->names, file);
 	close(fd);
 	return found;
 }
