@@ -60,6 +60,8 @@ enum enter_family {
 	ENTER_FAMILIES,
 };
 
+#define ENTER_RUST "_rjem_" // what jemalloc's names begin with in Rust's programs
+
 // An object that was entered.
 struct enter_object {
 	const struct scope_object *object; // NULL: free
@@ -80,6 +82,7 @@ static struct {
 
 static struct enter_object enter_objects[ENTER_OBJECTS_MAX];
 static uint16_t enter_hashes[ENTER_HASHES]; // number of a hook + 1
+static uint8_t enter_beginnings[512];       // of their names, a bit each
 static struct {
 	const struct scope_object *object;
 	uintptr_t bias;
@@ -156,11 +159,31 @@ static uint32_t enter_hooks_count(void)
 	return (uint32_t)(__stop_entered - __start_entered);
 }
 
+// Of a name's first three characters: a large program has 400,000 names, and nearly all of them
+// begin as no hook's does.
+static uint32_t enter_beginning(const char *name)
+{
+	uint32_t beginning = 0;
+
+	for (int i = 0; i < 3 && name[i]; i++)
+		beginning = beginning * 31 + (uint8_t)name[i];
+	return beginning % (8 * sizeof(enter_beginnings));
+}
+
+static void enter_know_beginning(const char *name)
+{
+	uint32_t beginning = enter_beginning(name);
+
+	enter_beginnings[beginning / 8] |= (uint8_t)(1 << beginning % 8);
+}
+
 static void enter_hash_all(void)
 {
+	enter_know_beginning(ENTER_RUST);
 	for (uint32_t i = 0; i < enter_hooks_count(); i++) {
 		uint32_t at = enter_hash(__start_entered[i].name) % ENTER_HASHES;
 
+		enter_know_beginning(__start_entered[i].name);
 		while (enter_hashes[at])
 			at = (at + 1) % ENTER_HASHES;
 		enter_hashes[at] = (uint16_t)(i + 1);
@@ -171,10 +194,14 @@ static void enter_hash_all(void)
 // of its own for the same.
 static uint32_t enter_hook_of(const char *name)
 {
-	static const char rust[] = "_rjem_", usual[] = "je_";
-	const char *rest = text_after(name, rust);
+	static const char usual[] = "je_";
+	uint32_t beginning = enter_beginning(name);
+	const char *rest;
 	char buffer[ENTER_NAME_MAX];
 
+	if (!(enter_beginnings[beginning / 8] >> beginning % 8 & 1))
+		return UINT32_MAX;
+	rest = text_after(name, ENTER_RUST);
 	if (rest && text_length(rest) + sizeof(usual) <= sizeof(buffer)) {
 		memcpy(buffer, usual, sizeof(usual) - 1);
 		memcpy(buffer + sizeof(usual) - 1, rest, text_length(rest) + 1);
