@@ -1,11 +1,11 @@
-// Of a file that anybody may have made. libelf reads its headers, and the rest is read here, a piece
-// at a time: libLLVM's names and constants are 15 MB, and to have them in memory at once took twenty
-// times as long as to look at them.
+// Of a file that anybody may have made. libelf reads its headers, and the rest is read here, a
+// piece at a time: libLLVM's names and constants are 35 MB, and to have them in memory at once took
+// three times as long as to look at them.
 //
-// For example, of the names "abort\0xmalloc\0mmap\0munmap\0madvise\0" five could be of something that
-// is asked for here: malloc (7), mmap (14), munmap (19) and madvise (26). A symbol without a section
-// whose name is at 19 is munmap, which the file wants from its C library. One with a section whose
-// name is at 7 would be a malloc of its own; at 6 it is xmalloc, which nobody asks for.
+// For example, among the names "abort\0xmalloc\0mmap\0munmap\0madvise\0" four could be of what
+// is asked for here: malloc (at 7), mmap (14), munmap (19) and madvise (26). A symbol without a
+// section whose name is at 19 is munmap, which the file wants from its C library. One with a
+// section and its name at 7 would be a malloc of its own; at 6 it is xmalloc, another function.
 #include "collect/hidden_allocator.h"
 
 #include "base/mem.h"
