@@ -260,6 +260,15 @@ capture_step_rare(struct capture *capture, struct capture_walk *walk, struct cap
 		if (unwind_kind(rule) == UNWIND_RSP_DEREF && unwind_saves_rbp(rule))
 			rbp_at = cfa + (uintptr_t)unwind_rbp_offset(rule);
 		break;
+	case UNWIND_RBP_COPIED:
+		fresh->cfa_at = walk->rbp + UNWIND_WORD;
+		if (!capture_can_read(capture, walk->rbp) ||
+		    !capture_can_read(capture, walk->rbp + (UNWIND_COPIED_WORDS - 1) * UNWIND_WORD))
+			return CAPTURE_WENT_ASTRAY;
+		fresh->cfa = capture_word(fresh->cfa_at);
+		cfa = unwind_copied((const uintptr_t *)walk->rbp) + UNWIND_WORD;
+		rbp_at = walk->rbp;
+		break;
 	case UNWIND_SIGNAL:
 	case UNWIND_SIGNAL_OLD:
 		return capture_step_signal(capture, walk, rule);
@@ -299,6 +308,7 @@ capture_step_guess(struct capture *capture, struct capture_walk *walk, struct ca
 					       ? cfa + (uintptr_t)unwind_rbp_offset(fresh->rule)
 					       : 0);
 	case UNWIND_RBP_DEREF:
+	case UNWIND_RBP_COPIED:
 	case UNWIND_END:
 		return capture_step_rare(capture, walk, fresh);
 	case UNWIND_SCANNED:
@@ -480,7 +490,8 @@ static inline bool capture_put_rbp(struct capture *capture, const struct capture
 	if (unlikely(rare && fresh->cfa_at != 0))
 		capture->saves[capture->saves_count++] =
 			(struct capture_save){ fresh->cfa_at, fresh->cfa, index };
-	return kind == UNWIND_RBP_DEREF || guesses || (!saved && outer_live);
+	return kind == UNWIND_RBP_DEREF || kind == UNWIND_RBP_COPIED || guesses ||
+	       (!saved && outer_live);
 }
 
 // Put the fresh frames on top of the `join` entries that stay. Returns how many frames are the same

@@ -244,7 +244,7 @@ static bool epilogue_takes_down(uintptr_t function)
 
 // And they begin by a call of one that makes it, just inside of the return address:
 // mov [esp+n], ebp; lea ebp, [esp+n]; or lea eax, [esp+12]; …; mov [eax], ebp; mov ebp, eax.
-static bool epilogue_sets_up(uintptr_t function)
+bool epilogue_sets_up(uintptr_t function)
 {
 	uint32_t bytes;
 	const uint8_t *code = epilogue_code(function, &bytes);
@@ -669,6 +669,9 @@ static unwind_rule epilogue_rule(const struct epilogue_end *end)
 		return epilogue_make(UNWIND_RBP, cfa, false, 0);
 	if (end->esp.base == BASE_EBP && by_ebp)
 		return epilogue_make(UNWIND_RBP, cfa, true, kept);
+	if (end->esp.base == BASE_OWN && end->esp.at == EBX && cfa == 8 && by_ebp &&
+	    end->ebp.at == 0) // mov esp, ebp; pop ebp; mov esp, ebx; pop ebx; ret
+		return epilogue_make(UNWIND_RBP_COPIED, 0, true, 0);
 	if (end->esp.base == BASE_AT_EBP && by_ebp && cfa == 0)
 		return epilogue_make(UNWIND_RBP_DEREF, end->esp.at, true, end->ebp.at);
 	return UNWIND_NONE;

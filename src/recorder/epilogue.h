@@ -16,8 +16,8 @@
 
 enum { EPILOGUE_ANSWERS_MAX = 4, EPILOGUE_POPS_UNKNOWN = -1, EPILOGUE_NO_RETURN = -2 };
 
-// What the ways from a return address to the function's ends say: rules of kinds RSP, RBP or
-// RBP_DEREF, counted from the esp that the function finds when it goes on there.
+// What the ways from a return address to the function's ends say: rules of kinds RSP, RBP,
+// RBP_DEREF or RBP_COPIED, counted from the esp that the function finds when it goes on there.
 struct epilogue_answer {
 	uint32_t count; // of rules that differ from each other
 	bool more;      // a way ended otherwise
@@ -58,6 +58,9 @@ HIDDEN enum epilogue_reach epilogue_reaches(uintptr_t function, uintptr_t pc, in
 // The frame by ebp at the place that was reached last, or UNWIND_NONE. It holds too where what was
 // called has put more under its return address: V8's code does, for arguments that are missing.
 HIDDEN unwind_rule epilogue_by_ebp(void);
+
+// Whether it is one that Microsoft's functions with handlers call to make their frame.
+HIDDEN bool epilogue_sets_up(uintptr_t function);
 
 // Code was unmapped.
 HIDDEN void epilogue_forget(void);

@@ -29,6 +29,9 @@
 //     MACHINE    sp + offset, of Windows' code that an exception or an interrupt leads to: the
 //                processor has pushed the address of the interrupted instruction as if it were a
 //                return address, and 2 words after the cfa is its sp
+//     RBP_COPIED of Microsoft's functions of 32 bits that align their stack: the caller's ebp is
+//                at ebp, and next to it a copy of the return address; the address itself, just
+//                inside of the cfa, is some words further out, as many as aligning took
 //     END        the outermost frame
 //     STOP       not expressible: the walk ends here, incomplete
 //
@@ -64,6 +67,7 @@ enum unwind_kind {
 	UNWIND_SIGNAL_OLD = 11,
 	UNWIND_SCANNED = 12, // of code without frame pointers: what follows may be wrong
 	UNWIND_MACHINE = 13,
+	UNWIND_RBP_COPIED = 14,
 };
 
 enum { UNWIND_WORD = sizeof(uintptr_t) };
@@ -133,6 +137,25 @@ static inline unwind_rule unwind_make_saving(enum unwind_kind kind, int64_t cfa_
 {
 	return unwind_make(kind, cfa_offset, frame) |
 	       ((uint64_t)(rbp_offset / UNWIND_WORD + 1) & 0xfff) << 4;
+}
+
+// Of such words at ebp: the first that can be the return address, and how many there may be.
+enum { UNWIND_COPIED_FIRST = 3, UNWIND_COPIED_WORDS = UNWIND_COPIED_FIRST + 8 };
+
+// Where the return address is of which the second word is a copy; 0: nowhere, or it may be in two
+// places. All words can be read.
+static inline uintptr_t unwind_copied(const uintptr_t *words)
+{
+	uintptr_t slot = 0;
+
+	for (int i = UNWIND_COPIED_FIRST; i < UNWIND_COPIED_WORDS; i++) {
+		if (words[i] != words[1])
+			continue;
+		if (slot)
+			return 0;
+		slot = (uintptr_t)&words[i];
+	}
+	return slot;
 }
 
 // The table is one huge page (2 MB), and its pages mirror those of the code: what one page of code

@@ -185,9 +185,15 @@ static struct learn_call learn_judge(const struct learn_frame *frame, uintptr_t 
 // Where the return address lies by the rule; 0: nowhere.
 static uintptr_t learn_slot(unwind_rule rule, const struct learn_frame *frame)
 {
-	uintptr_t from = unwind_kind(rule) == UNWIND_RSP ? frame->sp : frame->rbp;
+	uintptr_t from = unwind_kind(rule) == UNWIND_RSP ? frame->sp : frame->rbp, word;
 	uintptr_t cfa = from + (uintptr_t)unwind_cfa_offset(rule);
 
+	if (unwind_kind(rule) == UNWIND_RBP_COPIED) {
+		if (!learn_word(from, &word) ||
+		    !learn_word(from + (UNWIND_COPIED_WORDS - 1) * UNWIND_WORD, &word))
+			return 0;
+		cfa = unwind_copied((const uintptr_t *)from) + UNWIND_WORD;
+	}
 	if (unwind_kind(rule) == UNWIND_RBP_DEREF && !learn_word(cfa, &cfa))
 		return 0;
 	if (cfa < frame->sp + UNWIND_WORD || cfa - frame->sp > LEARN_FRAME_MAX)
@@ -400,7 +406,8 @@ static unwind_rule learn_by_data(const struct learn_frame *frame)
 	return learn_by_size(frame, row, base);
 }
 
-// Whether a function begins with push ebp; mov ebp, esp.
+// Whether a function begins with push ebp; mov ebp, esp, or lets another make such a frame: push
+// its size, of a byte or four; push the handlers' table; call.
 static bool learn_keeps_chain(uintptr_t target)
 {
 	uint32_t bytes;
@@ -408,6 +415,11 @@ static bool learn_keeps_chain(uintptr_t target)
 
 	if (code && code[0] == 0x8b && code[1] == 0xff) // room for a patch
 		code += 2;
+	if (code && (code[0] == 0x6a || code[0] == 0x68)) {
+		code += code[0] == 0x6a ? 2 : 5;
+		return code[0] == 0x68 && code[5] == 0xe8 &&
+		       epilogue_sets_up((uintptr_t)code + 10 + learn_32((uintptr_t)code + 6));
+	}
 	return code && code[0] == 0x55 &&
 	       ((code[1] == 0x8b && code[2] == 0xec) || (code[1] == 0x89 && code[2] == 0xe5));
 }

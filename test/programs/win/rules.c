@@ -246,6 +246,12 @@ static void check_forms(void)
 	check("leave", framed, rule_at(32));
 	put(48, "8b 4d f8 c9 8d 61 fc c3"); // mov ecx,[ebp-8]; leave; lea esp,[ecx-4]; ret
 	check("a realigned frame", unwind_make_saving(UNWIND_RBP_DEREF, -8, 0, 0), rule_at(48));
+	// mov esp,ebp; pop ebp; mov esp,ebx; pop ebx; ret; and with ebx changed before
+	put(160, "8b e5 5d 8b e3 5b c3");
+	put(176, "8b 5d 08 8b e5 5d 8b e3 5b c3");
+	check("a frame aligned by ebx", unwind_make_saving(UNWIND_RBP_COPIED, 0, 0, 0),
+	      rule_at(160));
+	check("and not if that is another's", UNWIND_NONE, rule_at(176));
 	put(64, "74 06 83 c4 0c c3"); // je 72; add esp,0ch; ret
 	put(72, "85 c0 75 f6 83 c4 0c c3");
 	check("ways that agree", unwind_make(UNWIND_RSP, 16, 0), rule_at(64));

@@ -175,7 +175,9 @@ WAY void nothing(int)
 {
 }
 
-static void (*pointers[])(int) = { nothing, site };
+extern "C" {
+void (*pointers[])(int) = { nothing, site };
+}
 
 static struct {
 	void (*calls_pointers)(void (**)(int));
@@ -200,6 +202,53 @@ WAY void by_addresses(void)
 
 	by_table->calls_pointers(pointers);
 	other = CreateThread(NULL, 0, other_thread, NULL, 0, NULL);
+	WaitForSingleObject(other, INFINITE);
+	touch(&after);
+}
+
+// As Microsoft's compilers align a stack by more than four bytes: the caller's frame is found by
+// ebx, and ebp leads to a copy of the return address. How far apart they are is as the caller's
+// stack was.
+extern "C" void calls_shifted(void (*function)(int));
+extern "C" void aligned_by_ebx(int size);
+// And as they begin a function with handlers, here that of a thread: what it calls makes its frame.
+// What comes behind it, which nobody returns to, is the handlers'.
+extern "C" DWORD WINAPI with_handlers(void *pointers);
+__asm__(".text\n\t.globl _calls_shifted, _aligned_by_ebx, _with_handlers@4\n\t"
+	".skip 16, 0xcc\n\t.p2align 4, 0xcc\n_aligned_by_ebx:\n\t"
+	"push %ebx\n\tmov %esp, %ebx\n\tsub $8, %esp\n\t"
+	"and $-16, %esp\n\tadd $4, %esp\n\t"
+	"push %ebp\n\tmov 4(%ebx), %ebp\n\t"
+	"mov %ebp, 4(%esp)\n\tmov %esp, %ebp\n\t"
+	"sub $24, %esp\n\tpush 8(%ebx)\n\tcall _site\n\tadd $4, %esp\n\t"
+	"mov %ebp, %esp\n\tpop %ebp\n\tmov %ebx, %esp\n\tpop %ebx\n\tret\n\t"
+	".skip 16, 0xcc\n\t.p2align 4, 0xcc\n_calls_shifted:\n\t"
+	"push %esi\n\tmov 8(%esp), %esi\n\t"
+	"push $7100\n\tcall *%esi\n\tadd $4, %esp\n\t"
+	"push %eax\n\tpush $7100\n\tcall *%esi\n\tadd $8, %esp\n\t"
+	"push %eax\n\tpush %eax\n\tpush $7100\n\tcall *%esi\n\tadd $12, %esp\n\t"
+	"push %eax\n\tpush %eax\n\tpush %eax\n\tpush $7100\n\tcall *%esi\n\t"
+	"add $16, %esp\n\t"
+	"pop %esi\n\tret\n\t"
+	".skip 16, 0xcc\n\t.p2align 4, 0xcc\n_sets_up:\n\t"
+	"push $0\n\tpush $0\n\tmov 16(%esp), %eax\n\t"
+	"mov %ebp, 16(%esp)\n\tlea 16(%esp), %ebp\n\t"
+	"sub %eax, %esp\n\tpush %ebx\n\tpush %esi\n\tpush %edi\n\tpush -8(%ebp)\n\tret\n"
+	"_with_handlers@4:\n\t"
+	"push $12\n\tpush $_pointers\n\tcall _sets_up\n\t"
+	"mov 8(%ebp), %edi\n\tmov 4(%edi), %esi\n\t"
+	"push $7110\n\tcall *%esi\n\tpush %eax\n\tcall *__imp__ExitThread@4\n\t"
+	"mov -20(%ebp), %ecx\n\tpush %ecx\n\tpush %eax\n\tcall _touch\n\t"
+	"pop %ecx\n\tpop %ecx\n\tret\n\t"
+	".skip 16, 0xcc\n\t.p2align 4, 0xcc\n");
+
+WAY void shifts(void)
+{
+	volatile int after = 0;
+	HANDLE other;
+
+	calls_shifted(aligned_by_ebx);
+	other = CreateThread(NULL, 0, with_handlers, pointers, 0, NULL);
 	WaitForSingleObject(other, INFINITE);
 	touch(&after);
 }
@@ -239,6 +288,7 @@ int main(void)
 #ifdef __i386__
 	through_jump();
 	by_addresses();
+	shifts();
 #endif
 	other = CreateThread(NULL, 0, thread, NULL, 0, NULL);
 	WaitForSingleObject(other, INFINITE);
