@@ -316,23 +316,6 @@ static bool has_ended(const struct asking *asking, process_id process)
 	       asking->index->exits[process].step < asking->edge;
 }
 
-static struct present_block block_of(const struct asking *asking, const struct radix_pair *live)
-{
-	const struct cells *cells = &asking->index->cells;
-	struct cells_cell cell = cells_cell(cells, live_table_cell(live->key));
-	const struct cells_site *site = cells_site(cells, cell.site);
-
-	ASSERT(live_table_cell(live->key) < cells->cells_count); // is_known has looked
-	return (struct present_block){
-		.address = live->value,
-		.size = cell.size,
-		.process = site->process,
-		.thread = site->thread,
-		.stack = site->stack,
-		.heap = site->heap,
-	};
-}
-
 static void sort_pairs(struct radix_pair *pairs, size_t count)
 {
 	struct radix_pair *scratch = mem_alloc_table(count + 1, sizeof *scratch);
@@ -346,117 +329,183 @@ struct date {
 	uint64_t number, time_ns;
 };
 
-// Of each of the lives, which are in the order of their beginnings then, so that each block of
-// steps is read once. NULL: it cannot be read.
-static struct date *find_dates(struct asking *asking)
+// Of lives by the steps at which they began, so that each block of steps is read once. They are
+// put where places[] says (NULL: in that order, none is kept but the last).
+static bool find_dates(struct index *index, const struct radix_pair *lives, size_t count,
+		       struct date *dates, struct err *err)
 {
-	struct numbers numbers = { .index = asking->index, .err = asking->err };
-	struct date *dates = mem_alloc_table(asking->count + 1, sizeof *dates);
+	struct numbers numbers = { .index = index, .err = err };
 	struct index_clock clock = { 0 };
+	struct date unused;
 	bool ok = true;
 
-	sort_pairs(asking->lives, asking->count);
-	for (size_t i = 0; ok && i < asking->count; i++) {
-		uint64_t step = live_table_step(asking->lives[i].key);
+	for (size_t i = 0; ok && i < count; i++) {
+		struct date *date = dates ? &dates[lives[i].value] : &unused;
+		uint64_t step = live_table_step(lives[i].key);
 
-		ok = number_of(&numbers, step, &dates[i].number) &&
-		     index_clock_time(&clock, asking->index, step, &dates[i].time_ns, asking->err);
+		ok = number_of(&numbers, step, &date->number) &&
+		     index_clock_time(&clock, index, step, &date->time_ns, err);
 	}
 	index_clock_fini(&clock);
 	index_block_fini(&numbers.block);
-	if (!ok) {
-		mem_free(dates);
-		return NULL;
-	}
+	return ok;
+}
+
+// What blocks are made of, as the present keeps it.
+struct making {
+	struct index *index;
+	bool dated;
+};
+
+// That dates are there was looked at before: where the index went away since, they are 0.
+static struct date *date_slice(const struct making *making, const struct radix_pair *list,
+			       size_t count)
+{
+	struct radix_pair *order = mem_alloc_table(count + 1, sizeof *order);
+	struct date *dates = mem_alloc_table(count + 1, sizeof *dates);
+	struct err err = { 0 };
+
+	for (size_t i = 0; i < count; i++)
+		order[i] = (struct radix_pair){ list[i].value, i };
+	sort_pairs(order, count);
+	find_dates(making->index, order, count, dates, &err);
+	mem_free(order);
 	return dates;
 }
 
-// Places in the list of lives, by process, then by address.
-static struct radix_pair *find_order(const struct asking *asking)
+static void make_blocks(void *context, const struct radix_pair *list, size_t count,
+			struct present_block *blocks)
 {
-	struct radix_pair *order = mem_alloc_table(asking->count + 1, sizeof *order);
+	enum { AHEAD = 16 };
+	const struct making *making = context;
+	const struct cells *cells = &making->index->cells;
+	struct date *dates = making->dated ? date_slice(making, list, count) : NULL;
 
-	for (size_t i = 0; i < asking->count; i++)
-		order[i] = (struct radix_pair){ asking->lives[i].value, i };
-	sort_pairs(order, asking->count);
-	if (reader_processes_count(asking->reader) == 1)
-		return order;
-	for (size_t i = 0; i < asking->count; i++)
-		order[i].key = block_of(asking, &asking->lives[order[i].value]).process;
-	sort_pairs(order, asking->count);
-	return order;
-}
+	for (size_t i = 0; i < count; i++) {
+		struct cells_cell cell = cells_cell(cells, live_table_cell(list[i].value));
+		const struct cells_site *site = cells_site(cells, cell.site);
 
-static bool is_before(const struct present_block *a, const struct present_block *b)
-{
-	return a->process == b->process && a->address == b->address && a->heap < b->heap;
-}
-
-// By process, then by address, then by heap, without those of processes that ended.
-static struct present_block *make_blocks(const struct asking *asking, const struct date *dates,
-					 size_t *count)
-{
-	enum { LIVES_AHEAD = 32, CELLS_AHEAD = 16 };
-	struct radix_pair *order = find_order(asking);
-	struct present_block *blocks = mem_alloc_table(asking->count + 1, sizeof *blocks);
-
-	*count = 0;
-	for (size_t i = 0; i < asking->count; i++) {
-		uint64_t place = order[i].value;
-		struct present_block block;
-		size_t at = *count;
-
-		if (i + LIVES_AHEAD < asking->count) {
-			mem_expect(&asking->lives[order[i + LIVES_AHEAD].value]);
-			if (dates)
-				mem_expect(&dates[order[i + LIVES_AHEAD].value]);
-			cells_expect(
-				&asking->index->cells,
-				live_table_cell(asking->lives[order[i + CELLS_AHEAD].value].key));
-		}
-		block = block_of(asking, &asking->lives[place]);
-		if (has_ended(asking, block.process))
-			continue;
-		if (dates) {
-			block.number = dates[place].number;
-			block.time_ns = dates[place].time_ns;
-		}
-		for (; at > 0 && is_before(&block, &blocks[at - 1]); at--)
-			blocks[at] = blocks[at - 1];
-		blocks[at] = block;
-		++*count;
+		if (i + AHEAD < count)
+			cells_expect(cells, live_table_cell(list[i + AHEAD].value));
+		ASSERT(live_table_cell(list[i].value) < cells->cells_count); // is_known has looked
+		blocks[i] = (struct present_block){
+			.address = list[i].key,
+			.size = cell.size,
+			.number = dates ? dates[i].number : 0,
+			.time_ns = dates ? dates[i].time_ns : 0,
+			.process = site->process,
+			.thread = site->thread,
+			.stack = site->stack,
+			.heap = site->heap,
+		};
 	}
-	ASSERT(*count <= asking->count);
-	mem_free(order);
-	return blocks;
+	mem_free(dates);
+}
+
+static process_id process_of(const struct asking *asking, const struct radix_pair *live)
+{
+	const struct cells *cells = &asking->index->cells;
+
+	return cells_site(cells, cells_cell(cells, live_table_cell(live->value)).site)->process;
+}
+
+// Lives by process, in the order that they are in, without those of processes that ended. Returns
+// where those of each end.
+static size_t *part_lives(struct asking *asking)
+{
+	size_t processes = reader_processes_count(asking->reader), sum = 0;
+	size_t *ends = mem_alloc(processes + 1, sizeof *ends);
+	struct radix_pair *parted;
+
+	ends[0] = asking->count;
+	if (processes == 1) {
+		if (has_ended(asking, 0))
+			ends[0] = 0;
+		return ends;
+	}
+	ends[0] = 0;
+	for (size_t i = 0; i < asking->count; i++)
+		ends[process_of(asking, &asking->lives[i])]++;
+	for (process_id id = 0; id < processes; id++) {
+		size_t count = has_ended(asking, id) ? 0 : ends[id];
+
+		ends[id] = sum;
+		sum += count;
+	}
+	parted = mem_alloc_table(sum + 1, sizeof *parted);
+	for (size_t i = 0; i < asking->count; i++) {
+		process_id id = process_of(asking, &asking->lives[i]);
+
+		if (!has_ended(asking, id))
+			parted[ends[id]++] = asking->lives[i];
+	}
+	mem_free(asking->lives);
+	asking->lives = parted;
+	asking->count = sum;
+	return ends;
+}
+
+static bool has_heaps(const struct cells *cells)
+{
+	for (uint32_t site = 1; site < cells->sites_count; site++)
+		if (cells_site(cells, site)->heap != 0)
+			return true;
+	return false;
+}
+
+// What is known of them as the present wants it. False: the dates of some cannot be read.
+static bool make_lean(struct asking *asking, bool dated, struct present_lean *lean)
+{
+	struct making *making;
+
+	if (dated) {
+		sort_pairs(asking->lives, asking->count);
+		if (!find_dates(asking->index, asking->lives, asking->count, NULL, asking->err))
+			return false;
+	}
+	for (size_t i = 0; i < asking->count; i++)
+		asking->lives[i] =
+			(struct radix_pair){ asking->lives[i].value, asking->lives[i].key };
+	sort_pairs(asking->lives, asking->count);
+	making = mem_alloc(1, sizeof *making);
+	*making = (struct making){ asking->index, dated };
+	*lean = (struct present_lean){ .ends = part_lives(asking),
+				       .heaps = has_heaps(&asking->index->cells),
+				       .make = make_blocks,
+				       .context = making };
+	lean->list = asking->lives;
+	asking->lives = NULL;
+	asking->count = asking->capacity = 0;
+	return true;
+}
+
+// The trace takes one of them: so each is put where it can be found.
+static void put_each(struct asking *asking, const struct present_lean *lean)
+{
+	size_t count = lean->ends[reader_processes_count(asking->reader) - 1];
+	struct present_block *blocks = mem_alloc_table(count + 1, sizeof *blocks);
+
+	lean->make(lean->context, lean->list, count, blocks);
+	for (size_t i = 0; i < count; i++)
+		present_put(asking->present, &blocks[i]);
+	MEM_FREE(blocks, lean->list, lean->ends, lean->context);
 }
 
 static bool put_lives(struct asking *asking)
 {
 	const struct query *query = asking->options->query;
-	struct present_block *blocks;
-	struct date *dates = NULL;
-	size_t count;
+	struct present_lean lean;
 
 	if (asking->options->spaces_only && !asking->between_halves)
 		return true;
-	if (!asking->options->undated || (query && query->event)) {
-		dates = find_dates(asking);
-		if (!dates)
-			return false;
-	}
-	blocks = make_blocks(asking, dates, &count);
-	MEM_FREE(dates, asking->lives);
-	asking->lives = NULL;
-	asking->count = asking->capacity = 0;
-	if (!asking->between_halves) {
-		present_put_all(asking->present, blocks, count);
+	if (asking->count == 0 || reader_processes_count(asking->reader) == 0)
 		return true;
-	}
-	// The trace takes one of them.
-	for (size_t i = 0; i < count; i++)
-		present_put(asking->present, &blocks[i]);
-	mem_free(blocks);
+	if (!make_lean(asking, !asking->options->undated || (query && query->event), &lean))
+		return false;
+	if (asking->between_halves)
+		put_each(asking, &lean);
+	else
+		present_put_all(asking->present, &lean);
 	return true;
 }
 

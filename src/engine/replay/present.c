@@ -26,8 +26,7 @@ struct present {
 	struct space *space;
 	struct space_listed *listed; // until it is settled
 	struct lives *lives;
-	struct present_block *sure; // that live beside those; see present_put_all
-	size_t sure_count;
+	struct present_lean lean; // that live beside those
 	uint64_t events;
 };
 
@@ -38,7 +37,7 @@ void present_free(struct present *present)
 	space_listed_finish(present->listed);
 	space_free(present->space);
 	lives_free(present->lives);
-	MEM_FREE(present->sure, present);
+	MEM_FREE(present->lean.list, present->lean.ends, present->lean.context, present);
 }
 
 void present_add_event(struct present *present, const struct trace_event *event)
@@ -192,40 +191,26 @@ void present_put(struct present *present, const struct present_block *block)
 		lives_put(present->lives, block->process, &begun);
 }
 
-void present_put_all(struct present *present, struct present_block *blocks, size_t count)
+void present_put_all(struct present *present, const struct present_lean *lean)
 {
-	ASSERT(!present->sure);
-	present->sure = blocks;
-	present->sure_count = count;
+	ASSERT(!present->lean.list && lean->list);
+	present->lean = *lean;
 }
 
 // Of a process.
-static const struct present_block *sure_of(const struct present *present, process_id process,
-					   size_t *count)
+static const struct radix_pair *lean_of(const struct present *present, process_id process,
+					size_t *count)
 {
-	size_t low = 0, high = present->sure_count, first;
+	const struct present_lean *lean = &present->lean;
+	size_t first;
 
-	ASSERT(present->sure_count == 0 || present->sure);
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (present->sure[middle].process < process)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	first = low;
-	high = present->sure_count;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (present->sure[middle].process <= process)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	*count = low - first;
-	return present->sure + first;
+	*count = 0;
+	if (!lean->list)
+		return NULL;
+	ASSERT(process < reader_processes_count(present->reader));
+	first = process ? lean->ends[process - 1] : 0;
+	*count = lean->ends[process] - first;
+	return lean->list + first;
 }
 
 struct claiming {
@@ -244,17 +229,26 @@ static void claim(void *context, uint64_t address)
 		space_claim(claiming->space, claiming->process, address);
 }
 
+static void claim_block(void *context, const struct present_block *block)
+{
+	if (block->heap == 0)
+		claim(context, block->address);
+}
+
 static void claim_all(struct present *present, bool whole)
 {
 	for (process_id id = 0; id < reader_processes_count(present->reader); id++) {
 		struct claiming claiming = { present->space, id, whole };
 		size_t count;
-		const struct present_block *sure = sure_of(present, id, &count);
+		const struct radix_pair *lean = lean_of(present, id, &count);
 
+		if (present->lean.heaps) {
+			present_each_block(present, id, PRESENT_ALL, claim_block, &claiming);
+			continue;
+		}
 		lives_each_address(present->lives, id, claim, &claiming);
 		for (size_t i = 0; i < count; i++)
-			if (sure[i].heap == 0)
-				claim(&claiming, sure[i].address);
+			claim(&claiming, lean[i].key);
 	}
 }
 
@@ -365,114 +359,225 @@ static bool selects(const struct query *query, const struct present_block *block
 	return lives_selects(query, &life);
 }
 
-// What of two lists is wanted, put together at the end of the first, which has room for both.
-static size_t merge_back(const struct present *present, enum present_heaps heaps,
-			 struct present_block *sure, size_t sure_count,
-			 const struct present_block *lives, size_t lives_count)
+// ---- all of a process, in their order ----
+
+// A slice at a time: so many blocks are made of what is lean, and what was read is put between.
+enum { SLICE = 1 << 18 };
+
+struct walk {
+	const struct present *present;
+	process_id process;
+	enum present_heaps heaps;
+	bool narrows; // the query leaves blocks out
+	const struct radix_pair *lean;
+	size_t lean_left;
+	void (*each)(void *context, const struct present_block *block);
+	void *context;
+};
+
+static struct walk walk_of(const struct present *present, process_id process,
+			   enum present_heaps heaps,
+			   void (*each)(void *context, const struct present_block *block),
+			   void *context)
 {
 	const struct query *query = present->options.query;
-	bool narrows = query && query_narrows(query);
-	size_t end = sure_count + lives_count, at = end;
+	struct walk walk = {
+		.present = present,
+		.process = process,
+		.heaps = heaps,
+		.narrows = query && query_narrows(query),
+		.each = each,
+		.context = context,
+	};
 
-	while (sure_count > 0) {
-		struct present_block *block = &sure[sure_count - 1];
+	walk.lean = lean_of(present, process, &walk.lean_left);
+	return walk;
+}
 
-		if (lives_count > 0 && by_address(&lives[lives_count - 1], block) > 0) {
-			sure[--at] = lives[--lives_count];
-			continue;
-		}
-		sure_count--;
-		if (!is_wanted(present, heaps, block->heap))
-			continue;
-		block->selected = !narrows || selects(query, block);
-		sure[--at] = *block;
+// So many make the next slice: blocks at one address are not torn apart.
+static size_t slice_of(const struct walk *walk)
+{
+	size_t count = walk->lean_left < SLICE ? walk->lean_left : SLICE;
+
+	while (count < walk->lean_left && walk->lean[count].key == walk->lean[count - 1].key)
+		count++;
+	return count;
+}
+
+// By heap, what is at one address.
+static void sort_alike(struct present_block *blocks, size_t count)
+{
+	for (size_t i = 1; i < count; i++) {
+		struct present_block block = blocks[i];
+		size_t at = i;
+
+		for (; at > 0 && by_address(&block, &blocks[at - 1]) < 0; at--)
+			blocks[at] = blocks[at - 1];
+		blocks[at] = block;
 	}
-	while (lives_count > 0)
-		sure[--at] = lives[--lives_count];
-	ASSERT(at <= end);
-	if (at > 0)
-		memmove(sure, sure + at, (end - at) * sizeof *sure);
-	return end - at;
 }
 
-struct present_block *present_blocks(const struct present *present, process_id process,
-				     enum present_heaps heaps, size_t *count)
+static void tell_made(const struct walk *walk, struct present_block *block)
 {
-	size_t lives_count, sure_count;
-	struct present_block *lives = list_lives(present, process, heaps, &lives_count), *list;
-	const struct present_block *sure = sure_of(present, process, &sure_count);
-
-	*count = lives_count;
-	if (sure_count == 0)
-		return lives;
-	list = mem_alloc_table(sure_count + lives_count, sizeof *list);
-	memcpy(list, sure, sure_count * sizeof *list);
-	*count = merge_back(present, heaps, list, sure_count, lives, lives_count);
-	mem_free(lives);
-	return list;
+	if (!is_wanted(walk->present, walk->heaps, block->heap))
+		return;
+	block->inherited = false;
+	block->selected = !walk->narrows || selects(walk->present->options.query, block);
+	walk->each(walk->context, block);
 }
 
-void present_forget_blocks(struct present *present)
+static void walk_lean(struct walk *walk)
 {
-	lives_free(present->lives);
-	mem_free(present->sure);
-	present->lives = NULL;
-	present->sure = NULL;
-	present->sure_count = 0;
+	const struct present *present = walk->present;
+	const struct present_lean *lean = &present->lean;
+	size_t lives_count, capacity = 0, at = 0;
+	struct present_block *made = NULL;
+	struct present_block *lives = list_lives(present, walk->process, walk->heaps, &lives_count);
+
+	while (walk->lean_left > 0) {
+		size_t count = slice_of(walk);
+
+		MEM_ROOM(made, capacity, count);
+		lean->make(lean->context, walk->lean, count, made);
+		walk->lean += count;
+		walk->lean_left -= count;
+		if (lean->heaps)
+			sort_alike(made, count);
+		for (size_t i = 0; i < count; i++) {
+			while (at < lives_count && by_address(&lives[at], &made[i]) <= 0)
+				walk->each(walk->context, &lives[at++]);
+			tell_made(walk, &made[i]);
+		}
+	}
+	while (at < lives_count)
+		walk->each(walk->context, &lives[at++]);
+	MEM_FREE(lives, made);
 }
 
-struct present_block *present_take_blocks(struct present *present, process_id process,
-					  enum present_heaps heaps, size_t *count)
+static void walk_all(struct walk *walk)
 {
-	size_t lives_count, sure_count;
-	struct present_block *lives, *list;
+	struct listing listing = { .present = walk->present,
+				   .process = walk->process,
+				   .heaps = walk->heaps,
+				   .each = walk->each,
+				   .context = walk->context };
 
-	sure_of(present, process, &sure_count);
-	if (sure_count == 0 || sure_count < present->sure_count)
-		return present_blocks(present, process, heaps, count);
-	lives = list_lives(present, process, heaps, &lives_count);
-	ASSERT(sure_count == present->sure_count);
-	list = mem_resize(present->sure, sure_count + lives_count, sizeof *list);
-	present->sure = NULL;
-	present->sure_count = 0;
-	*count = merge_back(present, heaps, list, sure_count, lives, lives_count);
-	mem_free(lives);
-	return list;
+	// What was read may be much: it is not listed where it need not be.
+	if (walk->lean_left == 0 && lives_each_of(walk->present->lives, walk->process,
+						  listing_wants, NULL, &listing, NULL) <= 1)
+		lives_each_of(walk->present->lives, walk->process, listing_wants, add_life,
+			      &listing, NULL);
+	else
+		walk_lean(walk);
 }
 
 void present_each_block(const struct present *present, process_id process, enum present_heaps heaps,
 			void (*each)(void *context, const struct present_block *block),
 			void *context)
 {
-	struct listing listing = { .present = present,
-				   .process = process,
-				   .heaps = heaps,
-				   .each = each,
-				   .context = context };
-	struct present_block *list;
-	size_t count;
+	struct walk walk = walk_of(present, process, heaps, each, context);
 
-	ASSERT(each && present->sure_count == 0);
-	if (lives_each_of(present->lives, process, listing_wants, NULL, &listing, NULL) <= 1) {
-		lives_each_of(present->lives, process, listing_wants, add_life, &listing, NULL);
-		return;
-	}
-	list = list_lives(present, process, heaps, &count);
-	for (size_t i = 0; i < count; i++)
-		each(context, &list[i]);
-	mem_free(list);
+	ASSERT(each);
+	walk_all(&walk);
+}
+
+static size_t most_of(const struct present *present, process_id process, enum present_heaps heaps)
+{
+	struct listing listing = { .present = present, .heaps = heaps };
+	size_t count, lean;
+
+	lean_of(present, process, &lean);
+	lives_each_of(present->lives, process, listing_wants, NULL, &listing, &count);
+	return count + lean;
+}
+
+static void count_block(void *context, const struct present_block *block)
+{
+	(void)block;
+	++*(size_t *)context;
 }
 
 size_t present_count(const struct present *present, process_id process, enum present_heaps heaps)
 {
-	struct listing listing = { .present = present, .heaps = heaps };
-	size_t count, sure_count;
-	const struct present_block *sure = sure_of(present, process, &sure_count);
+	size_t count = 0;
 
-	lives_each_of(present->lives, process, listing_wants, NULL, &listing, &count);
-	for (size_t i = 0; i < sure_count; i++)
-		count += is_wanted(present, heaps, sure[i].heap);
+	if (!present->lean.heaps)
+		return most_of(present, process, heaps);
+	present_each_block(present, process, heaps, count_block, &count);
 	return count;
+}
+
+static void put_block(void *item, const struct present_block *block)
+{
+	*(struct present_block *)item = *block;
+}
+
+struct putting {
+	uint8_t *list;
+	size_t count, each;
+	void (*put)(void *item, const struct present_block *block);
+};
+
+static void put_item(void *context, const struct present_block *block)
+{
+	struct putting *putting = context;
+
+	putting->put(putting->list + putting->count++ * putting->each, block);
+}
+
+struct present_block *present_blocks(const struct present *present, process_id process,
+				     enum present_heaps heaps, size_t *count)
+{
+	size_t most = most_of(present, process, heaps);
+	struct putting putting = { .each = sizeof(struct present_block), .put = put_block };
+
+	*count = 0;
+	if (most == 0)
+		return NULL;
+	putting.list = mem_alloc_table(most, putting.each);
+	present_each_block(present, process, heaps, put_item, &putting);
+	ASSERT(putting.count <= most);
+	*count = putting.count;
+	return (struct present_block *)putting.list;
+}
+
+// Where all that is lean is this process's, it is moved to the end of a list that has room for all
+// items. Each slice is read before its items are written, and items of 24 bytes do not reach what
+// is not yet read: of 10, with 3 of them written, that begins at 10 * 24 - 7 * 16 = 128, which is
+// more than 3 * 24.
+void *present_take(struct present *present, process_id process, enum present_heaps heaps,
+		   size_t each, void (*put)(void *item, const struct present_block *block),
+		   size_t *count)
+{
+	size_t most = most_of(present, process, heaps);
+	struct putting putting = { .each = each, .put = put };
+	struct walk walk = walk_of(present, process, heaps, put_item, &putting);
+	size_t lean_bytes = walk.lean_left * sizeof *walk.lean;
+	size_t processes = reader_processes_count(present->reader);
+	uint8_t *moved;
+
+	ASSERT(each >= sizeof *walk.lean && each % sizeof(uint64_t) == 0);
+	if (walk.lean_left > 0 && walk.lean_left == present->lean.ends[processes - 1]) {
+		putting.list = mem_resize(present->lean.list, most, each);
+		moved = putting.list + most * each - lean_bytes;
+		memmove(moved, putting.list, lean_bytes);
+		walk.lean = (const struct radix_pair *)moved;
+		present->lean.list = NULL;
+	} else {
+		putting.list = mem_alloc_table(most + 1, each);
+	}
+	walk_all(&walk);
+	ASSERT(putting.count <= most);
+	*count = putting.count;
+	return putting.list;
+}
+
+void present_forget_blocks(struct present *present)
+{
+	lives_free(present->lives);
+	mem_free(present->lean.list);
+	present->lives = NULL;
+	present->lean.list = NULL;
 }
 
 void present_claim_whole(struct present *present, process_id process, uint64_t address)

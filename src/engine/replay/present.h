@@ -19,6 +19,7 @@
 #pragma once
 
 #include "base/progress.h"
+#include "base/radix.h"
 #include "engine/moment.h"
 #include "engine/query.h"
 #include "engine/space/space.h"
@@ -71,9 +72,18 @@ void present_add_note(struct present *present, const struct trace_note *note);
 void present_put(struct present *present, const struct present_block *block);
 void present_settle(struct present *present, uint64_t events); // that are before the moment
 
-// Many at once: blocks that live at the moment whatever is added, by process, then by address, then
-// by heap. Once only. The list becomes the present's (mem_free).
-void present_put_all(struct present *present, struct present_block *blocks, size_t count);
+// Millions at once, in 16 bytes each: blocks that live at the moment whatever is added.
+struct present_lean {
+	// By process, then by address: the address, and what `make` knows the block by. Owned.
+	struct radix_pair *list;
+	size_t *ends; // by process: where what it has ends; owned
+	bool heaps;   // not all are of malloc's heap
+	// Make blocks of some of them; `selected` and `inherited` are not looked at.
+	void (*make)(void *context, const struct radix_pair *list, size_t count,
+		     struct present_block *blocks);
+	void *context; // owned (mem_free); what it points to must last as long as the present
+};
+void present_put_all(struct present *present, const struct present_lean *lean); // once only
 
 void present_free(struct present *present); // NULL is allowed
 
@@ -87,11 +97,13 @@ enum present_heaps {
 struct present_block *present_blocks(const struct present *present, process_id process,
 				     enum present_heaps heaps, size_t *count);
 
-// The same for who needs them once: they may be gone from the present then, and take no room twice.
-struct present_block *present_take_blocks(struct present *present, process_id process,
-					  enum present_heaps heaps, size_t *count);
+// The same for who needs less of each, and needs them once: `put` writes an item of `each` bytes,
+// 16 at least, for a block. They may be gone from the present then, and take no room twice.
+void *present_take(struct present *present, process_id process, enum present_heaps heaps,
+		   size_t each, void (*put)(void *item, const struct present_block *block),
+		   size_t *count);
 
-// The same one by one, for who keeps less of each. Of what was read: not after present_put_all.
+// The same one by one.
 void present_each_block(const struct present *present, process_id process, enum present_heaps heaps,
 			void (*each)(void *context, const struct present_block *block),
 			void *context);

@@ -113,52 +113,52 @@ static bool is_stdio(const struct query_context *asked, uint8_t *known, stack_id
 	return answer == STDIO_YES;
 }
 
-static void add_blocks(struct active *active, process_id process, uint8_t *stdio)
+struct adding {
+	struct active *active;
+	process_id process;
+	uint8_t *stdio;
+	uint64_t now;
+};
+
+static void add_block(void *context, const struct present_block *block)
 {
+	const struct adding *adding = context;
+	struct active *active = adding->active;
 	const struct query_context *asked = active->asked;
 	const struct space *space = present_space(asked->present);
-	uint64_t now = present_time(asked->present, process);
-	struct present_block *blocks;
-	size_t count;
+	const struct range *range;
+	// Parts of other blocks: a layer of its own.
+	bool pool = reader_heap_is_pool(reader_heap(asked->reader, block->heap));
+	struct heap_amount *amount = pool ? &active->pools : &active->heap;
+	struct active_row row = {
+		.address = block->address,
+		.size = block->size,
+		.age_ns = adding->now > block->time_ns ? adding->now - block->time_ns : 0,
+		.owner = "malloc",
+		.process = adding->process,
+		.thread = block->thread,
+		.stack = block->stack,
+		.heap = block->heap,
+	};
 
-	blocks = present_take_blocks(asked->present, process, PRESENT_ALL, &count);
-	for (size_t i = 0; i < count; i++) {
-		const struct present_block *block = &blocks[i];
-		const struct range *range;
-		// Parts of other blocks: a layer of its own.
-		bool pool = reader_heap_is_pool(reader_heap(asked->reader, block->heap));
-		struct heap_amount *amount = pool ? &active->pools : &active->heap;
-		struct active_row row = {
-			.address = block->address,
-			.size = block->size,
-			.age_ns = now > block->time_ns ? now - block->time_ns : 0,
-			.owner = "malloc",
-			.process = process,
-			.thread = block->thread,
-			.stack = block->stack,
-			.heap = block->heap,
-		};
-
-		if (!block->selected || block->inherited)
-			continue;
-		amount->count++;
-		amount->bytes += block->size;
-		if (block->size < active->options->bytes_min)
-			continue;
-		if (comes_too_late(active, &row)) {
-			active->count++;
-			continue;
-		}
-		range = ranges_find(space_ranges(space, process), block->address);
-		if (pool)
-			row.owner = "pool";
-		else if (is_stdio(asked, stdio, block->stack))
-			row.owner = "stdio";
-		else if (range)
-			row.owner = space_owner_word(space_owner(space, range));
-		add_row(active, &row);
+	if (!block->selected || block->inherited)
+		return;
+	amount->count++;
+	amount->bytes += block->size;
+	if (block->size < active->options->bytes_min)
+		return;
+	if (comes_too_late(active, &row)) {
+		active->count++;
+		return;
 	}
-	mem_free(blocks);
+	range = ranges_find(space_ranges(space, adding->process), block->address);
+	if (pool)
+		row.owner = "pool";
+	else if (is_stdio(asked, adding->stdio, block->stack))
+		row.owner = "stdio";
+	else if (range)
+		row.owner = space_owner_word(space_owner(space, range));
+	add_row(active, &row);
 }
 
 // A whole mapping: pieces side by side that one call made.
@@ -229,7 +229,8 @@ void active_init(struct active *active, struct query_context *asked,
 		 const struct active_options *options)
 {
 	const struct query *query = &asked->selection.query;
-	uint8_t *stdio = mem_alloc(reader_stacks_count(asked->reader) + 1, 1);
+	struct adding adding = { .active = active,
+				 .stdio = mem_alloc(reader_stacks_count(asked->reader) + 1, 1) };
 
 	*active = (struct active){
 		.asked = asked,
@@ -243,12 +244,14 @@ void active_init(struct active *active, struct query_context *asked,
 		if (!query_has_process(query, id))
 			continue;
 		// Blocks that an exec took away were never freed; mappings are those of the end.
+		adding.process = id;
+		adding.now = present_time(asked->present, id);
 		if (active->layers & QUERY_HEAP)
-			add_blocks(active, id, stdio);
+			present_each_block(asked->present, id, PRESENT_ALL, add_block, &adding);
 		if ((active->layers & QUERY_VM) && !moment_view_passes_over(asked, id))
 			add_mappings(active, id);
 	}
-	mem_free(stdio);
+	mem_free(adding.stdio);
 	query_context_matched(asked, active->heap.count + active->pools.count + active->vm.count +
 					     active->left_out.count);
 	sort_rows(active);

@@ -12,7 +12,6 @@
 // well; in one of 32 bits from 0x1008 to 0x1030.
 #include "report/find/chunk_extent.h"
 
-#include "base/map.h"
 #include "base/mem.h"
 
 enum { STRAY_PER_MILLE = 1 }; // of pairs that may lie too close: ends that were not seen
@@ -22,22 +21,25 @@ static uint64_t up(uint64_t bytes, uint64_t to)
 	return (bytes + to - 1) & ~(to - 1);
 }
 
-// How an allocator cuts: bytes before a block, what the whole is rounded up to, and the least.
-struct cut {
-	uint64_t header, unit, least;
+// How the place of a block is found: by the allocator's rules; it is all of its mapping; by the
+// least distance.
+enum { CUT, WHOLE, DISTANT };
+
+struct chunk_range {
+	uint64_t start, end;
 };
 
-static struct cut cut_of_glibc(unsigned bits)
+static struct chunk_cut cut_of_glibc(unsigned bits)
 {
-	return bits == 32 ? (struct cut){ 4, 16, 16 } : (struct cut){ 8, 16, 32 };
+	return bits == 32 ? (struct chunk_cut){ 4, 16, 16 } : (struct chunk_cut){ 8, 16, 32 };
 }
 
-static struct cut cut_of_windows(unsigned bits)
+static struct chunk_cut cut_of_windows(unsigned bits)
 {
-	return bits == 32 ? (struct cut){ 8, 8, 16 } : (struct cut){ 8, 16, 16 };
+	return bits == 32 ? (struct chunk_cut){ 8, 8, 16 } : (struct chunk_cut){ 8, 16, 16 };
 }
 
-static uint64_t chunk_of(uint64_t size, const struct cut *cut)
+static uint64_t chunk_of(uint64_t size, const struct chunk_cut *cut)
 {
 	uint64_t chunk = up(size + cut->header, cut->unit);
 
@@ -45,81 +47,81 @@ static uint64_t chunk_of(uint64_t size, const struct cut *cut)
 }
 
 // Whether the block is a language's own, in a mapping that is not glibc's.
-static bool is_language(const struct present_block *block, const struct ranges *ranges)
+static bool is_language(const struct chunk_block *block, const struct ranges *ranges)
 {
-	const struct range *range = block->heap ? ranges_find(ranges, block->address) : NULL;
+	const struct range *range = block->in_heap ? ranges_find(ranges, block->address) : NULL;
 
 	return range && range->owner != SPACE_MALLOC_HEAP && range->owner != SPACE_MALLOC_ARENA &&
 	       range->owner != SPACE_MALLOC_LARGE;
 }
 
-static bool is_glibc(const struct chunk_extent *chunk_extent, const struct ranges *ranges,
-		     const struct cut *cut)
+static bool is_glibc(const struct chunk_extent *chunk_extent, const struct ranges *ranges)
 {
 	uint64_t close = 0;
 
 	for (size_t i = 0; i + 1 < chunk_extent->count; i++)
 		if (!is_language(&chunk_extent->blocks[i], ranges) &&
 		    chunk_extent->blocks[i + 1].address - chunk_extent->blocks[i].address <
-			    chunk_of(chunk_extent->blocks[i].size, cut))
+			    chunk_of(chunk_extent->blocks[i].size, &chunk_extent->cut))
 			close++;
 	return close * 1000 <= chunk_extent->count * STRAY_PER_MILLE;
 }
 
-// `glibc`: what is a language's own is left out, and a large block has its whole mapping.
-static void moor_cut(struct chunk_extent *chunk_extent, const struct ranges *ranges,
-		     const struct cut *cut, bool glibc)
+// A large block of glibc's has its whole mapping, and more where its chunk is longer.
+static void take_range(struct chunk_extent *chunk_extent, size_t i, const struct range *range)
+{
+	struct chunk_block *block = &chunk_extent->blocks[i];
+	uint64_t end = block->address - chunk_extent->cut.header +
+		       chunk_of(block->size, &chunk_extent->cut);
+	bool added;
+
+	block->cut = WHOLE;
+	*map_put(&chunk_extent->large, i, &added) = chunk_extent->ranges_count;
+	*MEM_ADD(chunk_extent->ranges, chunk_extent->ranges_count, chunk_extent->ranges_capacity) =
+		(struct chunk_range){ range->start, range->end > end ? range->end : end };
+}
+
+// `cuts`: the allocator's rules are known, but of what is a language's own.
+static void moor(struct chunk_extent *chunk_extent, const struct ranges *ranges, bool cuts)
 {
 	for (size_t i = 0; i < chunk_extent->count; i++) {
-		const struct present_block *block = &chunk_extent->blocks[i];
-		const struct range *range = ranges_find(ranges, block->address);
+		struct chunk_block *block = &chunk_extent->blocks[i];
+		const struct range *range =
+			chunk_extent->glibc ? ranges_find(ranges, block->address) : NULL;
 
-		if (glibc && is_language(block, ranges))
-			continue;
-		chunk_extent->starts[i] = block->address - cut->header;
-		chunk_extent->ends[i] = chunk_extent->starts[i] + chunk_of(block->size, cut);
-		if (glibc && range && range->owner == SPACE_MALLOC_LARGE) {
-			chunk_extent->starts[i] = range->start;
-			if (range->end > chunk_extent->ends[i])
-				chunk_extent->ends[i] = range->end;
-		}
+		if (!cuts || (chunk_extent->glibc && is_language(block, ranges)))
+			block->cut = DISTANT;
+		else if (range && range->owner == SPACE_MALLOC_LARGE)
+			take_range(chunk_extent, i, range);
 	}
 }
 
-// `languages`: only what is a language's own.
-static void moor_other(struct chunk_extent *chunk_extent, const struct ranges *ranges,
-		       bool languages)
+static void find_least(struct chunk_extent *chunk_extent)
 {
-	struct map least = { 0 }; // size -> the least distance to the next block
-
 	for (size_t i = 0; i + 1 < chunk_extent->count; i++) {
-		uint64_t distance =
-			chunk_extent->blocks[i + 1].address - chunk_extent->blocks[i].address;
+		const struct chunk_block *block = &chunk_extent->blocks[i];
+		uint64_t distance = block[1].address - block->address;
 		bool added;
 		uint64_t *known;
 
-		if (languages && !is_language(&chunk_extent->blocks[i], ranges))
+		if (block->cut != DISTANT)
 			continue;
-		known = map_put(&least, chunk_extent->blocks[i].size, &added);
-
-		if (distance >= chunk_extent->blocks[i].size && (added || distance < *known))
+		known = map_put(&chunk_extent->least, block->size, &added);
+		if (distance >= block->size && (added || distance < *known))
 			*known = distance;
 	}
-	for (size_t i = 0; i < chunk_extent->count; i++) {
-		const struct present_block *block = &chunk_extent->blocks[i];
-		const uint64_t *known = map_find(&least, block->size);
-		uint64_t room = up(block->size, 16);
+}
 
-		if (languages && !is_language(block, ranges))
-			continue;
-
-		// Blocks that are never neighbours say nothing of their rounding.
-		if (known && *known && *known < 2 * room + SPACE_PAGE)
-			room = *known;
-		chunk_extent->starts[i] = block->address;
-		chunk_extent->ends[i] = block->address + room;
-	}
-	map_fini(&least);
+static void put_block(void *item, const struct present_block *block)
+{
+	*(struct chunk_block *)item = (struct chunk_block){
+		.address = block->address,
+		.size = block->size,
+		.stack = block->stack,
+		.in_heap = block->heap != 0,
+		.selected = block->selected,
+		.inherited = block->inherited,
+	};
 }
 
 void chunk_extent_init(struct chunk_extent *chunk_extent, struct present *present,
@@ -128,33 +130,65 @@ void chunk_extent_init(struct chunk_extent *chunk_extent, struct present *presen
 	const struct ranges *ranges = space_ranges(present_space(present), process);
 	bool windows = reader_is_windows(reader);
 	unsigned bits = reader_process(reader, process)->bits;
-	struct cut cut = windows ? cut_of_windows(bits) : cut_of_glibc(bits);
 
-	*chunk_extent = (struct chunk_extent){ 0 };
-	chunk_extent->blocks =
-		present_take_blocks(present, process, PRESENT_HEAP, &chunk_extent->count);
-	chunk_extent->starts =
-		mem_alloc_table(chunk_extent->count + 1, sizeof *chunk_extent->starts);
-	chunk_extent->ends = mem_alloc_table(chunk_extent->count + 1, sizeof *chunk_extent->ends);
-	chunk_extent->glibc = !windows && is_glibc(chunk_extent, ranges, &cut);
-	if (windows || chunk_extent->glibc)
-		moor_cut(chunk_extent, ranges, &cut, !windows);
-	if (!windows)
-		moor_other(chunk_extent, ranges, chunk_extent->glibc);
-	// A berth ends where the next begins; a block whose end was not seen may lie in another.
-	for (size_t i = 0; i < chunk_extent->count; i++) {
-		uint64_t next = i + 1 < chunk_extent->count ? chunk_extent->starts[i + 1]
-							    : UINT64_MAX;
-
-		if (chunk_extent->ends[i] > next)
-			chunk_extent->ends[i] = next;
-		if (chunk_extent->ends[i] < chunk_extent->starts[i])
-			chunk_extent->ends[i] = chunk_extent->starts[i];
-	}
+	*chunk_extent = (struct chunk_extent){
+		.process = process,
+		.cut = windows ? cut_of_windows(bits) : cut_of_glibc(bits),
+	};
+	chunk_extent->blocks = present_take(present, process, PRESENT_HEAP,
+					    sizeof *chunk_extent->blocks, put_block,
+					    &chunk_extent->count);
+	chunk_extent->glibc = !windows && is_glibc(chunk_extent, ranges);
+	moor(chunk_extent, ranges, windows || chunk_extent->glibc);
+	find_least(chunk_extent);
 }
 
 void chunk_extent_fini(struct chunk_extent *chunk_extent)
 {
-	MEM_FREE(chunk_extent->blocks, chunk_extent->starts, chunk_extent->ends);
+	map_fini(&chunk_extent->least);
+	map_fini(&chunk_extent->large);
+	MEM_FREE(chunk_extent->blocks, chunk_extent->ranges);
 	*chunk_extent = (struct chunk_extent){ 0 };
+}
+
+static const struct chunk_range *range_of(const struct chunk_extent *chunk_extent, size_t i)
+{
+	return &chunk_extent->ranges[*map_find(&chunk_extent->large, i)];
+}
+
+// Blocks that are never neighbours say nothing of their rounding.
+static uint64_t room_of(const struct chunk_extent *chunk_extent, uint64_t size)
+{
+	const uint64_t *known = map_find(&chunk_extent->least, size);
+	uint64_t room = up(size, 16);
+
+	return known && *known && *known < 2 * room + SPACE_PAGE ? *known : room;
+}
+
+uint64_t chunk_extent_start(const struct chunk_extent *chunk_extent, size_t i)
+{
+	const struct chunk_block *block = &chunk_extent->blocks[i];
+
+	ASSERT(i < chunk_extent->count);
+	if (block->cut == WHOLE)
+		return range_of(chunk_extent, i)->start;
+	return block->address - (block->cut == CUT ? chunk_extent->cut.header : 0);
+}
+
+// It ends where the next begins; a block whose end was not seen may be in another.
+uint64_t chunk_extent_end(const struct chunk_extent *chunk_extent, size_t i)
+{
+	const struct chunk_block *block = &chunk_extent->blocks[i];
+	uint64_t start = chunk_extent_start(chunk_extent, i), end;
+	uint64_t next = i + 1 < chunk_extent->count ? chunk_extent_start(chunk_extent, i + 1)
+						    : UINT64_MAX;
+
+	if (block->cut == WHOLE)
+		end = range_of(chunk_extent, i)->end;
+	else if (block->cut == CUT)
+		end = start + chunk_of(block->size, &chunk_extent->cut);
+	else
+		end = start + room_of(chunk_extent, block->size);
+	end = end > next ? next : end;
+	return end < start ? start : end;
 }

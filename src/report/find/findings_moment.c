@@ -48,30 +48,30 @@ struct lines_list {
 	struct map known;
 };
 
-static void add_block(struct findings *findings, struct lines_list *lines,
-		      const struct present_block *block, uint64_t more)
+static void add_block(struct findings *findings, struct lines_list *lines, process_id process,
+		      stack_id stack, uint64_t size, uint64_t more)
 {
 	const struct trace_stack *user =
-		reader_stack(findings->asked->reader, findings_user(findings, block->stack));
+		reader_stack(findings->asked->reader, findings_user(findings, stack));
 	frame_id frame = user ? user->frame : 0;
 	struct line *line;
 	bool added;
-	uint64_t *at = map_put(&lines->known, (uint64_t)block->process << 32 | frame, &added);
+	uint64_t *at = map_put(&lines->known, (uint64_t)process << 32 | frame, &added);
 
 	if (added) {
 		*at = lines->count;
 		*MEM_ADD(lines->list, lines->count, lines->capacity) =
-			(struct line){ .process = block->process, .frame = frame };
+			(struct line){ .process = process, .frame = frame };
 	}
 	line = &lines->list[*at];
 	line->count++;
-	line->bytes += block->size;
+	line->bytes += size;
 	line->more += more;
-	if (block->stack == line->stack) {
+	if (stack == line->stack) {
 		line->lead += more;
 	} else if (more >= line->lead) {
 		line->lead = more - line->lead;
-		line->stack = block->stack;
+		line->stack = stack;
 	} else {
 		line->lead -= more;
 	}
@@ -95,8 +95,10 @@ static void count_overhead(struct findings *findings, struct present *present, p
 	chunk_extent_init(&extent, present, findings->asked->reader, process);
 	for (size_t i = 0; extent.glibc && i < extent.count; i++)
 		if (extent.blocks[i].selected && extent.blocks[i].stack)
-			add_block(findings, lines, &extent.blocks[i],
-				  extent.ends[i] - extent.starts[i] - extent.blocks[i].size);
+			add_block(findings, lines, process, extent.blocks[i].stack,
+				  extent.blocks[i].size,
+				  chunk_extent_end(&extent, i) - chunk_extent_start(&extent, i) -
+					  extent.blocks[i].size);
 	chunk_extent_fini(&extent);
 }
 
@@ -191,40 +193,47 @@ static void tell_untouched(struct findings *findings, const struct findings_kind
 	mem_free(function);
 }
 
+struct touching {
+	struct findings *findings;
+	struct trace_snapshot snapshot;
+	struct pages pages;
+	struct lines_list lines;
+};
+
+static void look_at(void *context, const struct present_block *block)
+{
+	struct touching *touching = context;
+	uint64_t resident;
+
+	if (!block->selected || block->size < LARGE ||
+	    block->time_ns + SETTLED_NS > touching->snapshot.time_ns)
+		return;
+	resident = pages_between(&touching->pages, block->address, block->address + block->size);
+	if (resident < block->size / TOUCHED_PART)
+		add_block(touching->findings, &touching->lines, block->process, block->stack,
+			  block->size, block->size - resident);
+}
+
 bool findings_untouched(struct findings *findings, const struct findings_kind *kind,
 			struct err *err)
 {
-	struct trace_snapshot snapshot = { 0 };
-	struct lines_list lines = { 0 };
-	struct present_block *blocks;
+	struct touching touching = { .findings = findings };
+	const struct lines_list *lines = &touching.lines;
 	struct present *present;
-	struct pages pages = { 0 };
-	size_t count;
 
 	(void)err;
-	if (!findings_load_largest(findings, &snapshot))
+	if (!findings_load_largest(findings, &touching.snapshot))
 		return true;
-	pages_init(&pages, &snapshot);
-	present = findings_present(findings, snapshot.began, true);
-	blocks = present_blocks(present, snapshot.process, PRESENT_HEAP, &count);
-	for (size_t i = 0; i < count; i++) {
-		const struct present_block *block = &blocks[i];
-		uint64_t resident =
-			pages_between(&pages, block->address, block->address + block->size);
-
-		if (block->selected && block->size >= LARGE &&
-		    block->time_ns + SETTLED_NS <= snapshot.time_ns &&
-		    resident < block->size / TOUCHED_PART)
-			add_block(findings, &lines, block, block->size - resident);
-	}
-	for (size_t i = 0; i < lines.count; i++)
-		if (lines.list[i].more >= findings_bytes_min(findings))
-			tell_untouched(findings, kind, &lines.list[i], &snapshot);
-	mem_free(blocks);
+	pages_init(&touching.pages, &touching.snapshot);
+	present = findings_present(findings, touching.snapshot.began, true);
+	present_each_block(present, touching.snapshot.process, PRESENT_HEAP, look_at, &touching);
+	for (size_t i = 0; i < lines->count; i++)
+		if (lines->list[i].more >= findings_bytes_min(findings))
+			tell_untouched(findings, kind, &lines->list[i], &touching.snapshot);
 	present_free(present);
-	pages_fini(&pages);
-	snapshot_fini(&snapshot);
-	lines_list_fini(&lines);
+	pages_fini(&touching.pages);
+	snapshot_fini(&touching.snapshot);
+	lines_list_fini(&touching.lines);
 	return true;
 }
 

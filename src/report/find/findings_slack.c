@@ -83,10 +83,10 @@ static uint32_t line_of(struct slack *slack, process_id process, stack_id stack,
 	return (uint32_t)*at;
 }
 
-static uint32_t add(struct slack *slack, const struct present_block *block, enum slack_way way,
-		    uint64_t more)
+static uint32_t add(struct slack *slack, process_id process, const struct chunk_block *block,
+		    enum slack_way way, uint64_t more)
 {
-	uint32_t at = line_of(slack, block->process, block->stack, way);
+	uint32_t at = line_of(slack, process, block->stack, way);
 	struct slack_line *line = &slack->lines[at];
 
 	ASSERT(way < SLACK_WAYS);
@@ -100,13 +100,12 @@ static uint32_t add(struct slack *slack, const struct present_block *block, enum
 	return at;
 }
 
-static void add_room(struct slack *slack, const struct present_block *block, uint32_t line,
-		     uint64_t start, uint64_t end)
+static void add_room(struct slack *slack, process_id process, uint32_t line, uint64_t start,
+		     uint64_t end)
 {
 	ASSERT(line < slack->lines_count);
 	MEM_ROOM(slack->rooms, slack->rooms_capacity, slack->rooms_count + 1);
-	slack->rooms[slack->rooms_count++] =
-		(struct slack_room){ start, end, block->process, line };
+	slack->rooms[slack->rooms_count++] = (struct slack_room){ start, end, process, line };
 	slack->lines[line].rooms++;
 }
 
@@ -124,7 +123,7 @@ static void measure(struct map *places, struct slack_size *sizes, const struct c
 	size_t count = 0;
 
 	for (size_t i = 0; i < extent->count; i++) {
-		const struct present_block *block = &extent->blocks[i];
+		const struct chunk_block *block = &extent->blocks[i];
 		uint64_t distance = distance_at(extent, i);
 		bool added;
 		uint64_t *at = map_put(places, block->size, &added);
@@ -157,7 +156,7 @@ static bool is_apart(const struct slack_size *size, uint64_t bytes, uint64_t chu
 static void look_at(struct slack *slack, const struct chunk_extent *extent, size_t i,
 		    const struct slack_size *size, bool glibc, unsigned bits)
 {
-	const struct present_block *block = &extent->blocks[i];
+	const struct chunk_block *block = &extent->blocks[i];
 	uint64_t header = !glibc ? 0 : bits == 32 ? 4 : 8;
 	uint64_t chunk = (block->size + header + CLASS - 1) & ~(uint64_t)(CLASS - 1);
 	uint64_t over = (block->size + header) % CLASS;
@@ -166,19 +165,19 @@ static void look_at(struct slack *slack, const struct chunk_extent *extent, size
 	if (!block->selected || !block->stack || block->size == 0)
 		return;
 	for (int way = SLACK_CLASS; way < SLACK_WAYS; way++) {
-		line = line_of(slack, block->process, block->stack, (enum slack_way)way);
+		line = line_of(slack, extent->process, block->stack, (enum slack_way)way);
 		slack->lines[line].all++;
 	}
 	if (is_apart(size, block->size, chunk, glibc)) {
-		line = add(slack, block, glibc ? SLACK_ALIGNED : SLACK_APART,
+		line = add(slack, extent->process, block, glibc ? SLACK_ALIGNED : SLACK_APART,
 			   size->distance - block->size);
 		if (distance_at(extent, i) == size->distance)
-			add_room(slack, block, line, block->address - header + chunk,
+			add_room(slack, extent->process, line, block->address - header + chunk,
 				 block->address - header + size->distance);
 		return;
 	}
 	if (glibc && over >= 1 && over <= OVER_MAX && chunk > (bits == 32 ? 16 : 32))
-		add(slack, block, SLACK_CLASS, CLASS);
+		add(slack, extent->process, block, SLACK_CLASS, CLASS);
 }
 
 static void look_at_process(struct slack *slack, struct present *present, process_id process)

@@ -66,33 +66,33 @@ struct left {
 
 SORT_ORDER(by_line, struct left, SORT_RISES(process), SORT_RISES(frame), SORT_RISES(thread))
 
-static size_t gather(struct findings *findings, const struct ended *ended, struct present *present,
-		     process_id process, struct left **list, size_t *capacity, size_t count)
+struct gathering {
+	struct findings *findings;
+	const struct ended *ended;
+	process_id process;
+	struct left *list;
+	size_t count, capacity;
+};
+
+static void gather(void *context, const struct present_block *block)
 {
-	size_t blocks_count;
-	struct present_block *blocks =
-		present_take_blocks(present, process, PRESENT_HEAP, &blocks_count);
+	struct gathering *gathering = context;
+	const struct ended *ended = gathering->ended;
+	stack_id user;
 
-	for (size_t i = 0; i < blocks_count; i++) {
-		const struct present_block *block = &blocks[i];
-		stack_id user;
-
-		if (!block->selected || block->inherited || block->thread >= ended->count ||
-		    !ended->list[block->thread])
-			continue;
-		user = findings_user(findings, block->stack);
-		if (!user)
-			continue;
-		*MEM_ADD(*list, count, *capacity) = (struct left){
-			.process = process,
-			.frame = reader_stack(ended->reader, user)->frame,
-			.thread = block->thread,
-			.stack = block->stack,
-			.size = block->size,
-		};
-	}
-	mem_free(blocks);
-	return count;
+	if (!block->selected || block->inherited || block->thread >= ended->count ||
+	    !ended->list[block->thread])
+		return;
+	user = findings_user(gathering->findings, block->stack);
+	if (!user)
+		return;
+	*MEM_ADD(gathering->list, gathering->count, gathering->capacity) = (struct left){
+		.process = gathering->process,
+		.frame = reader_stack(ended->reader, user)->frame,
+		.thread = block->thread,
+		.stack = block->stack,
+		.size = block->size,
+	};
 }
 
 // All of one line.
@@ -144,12 +144,17 @@ static void consider_all(struct findings *findings, const struct findings_kind *
 		.undated = true,
 	};
 	struct present *present = moment_view_find(findings->asked, &options);
-	size_t count = 0, capacity = 0, first = 0;
-	struct left *list = NULL;
+	struct gathering gathering = { .findings = findings, .ended = ended };
+	size_t count, first = 0;
+	struct left *list;
 
-	for (process_id id = 0; id < reader_processes_count(ended->reader); id++)
-		count = gather(findings, ended, present, id, &list, &capacity, count);
+	for (process_id id = 0; id < reader_processes_count(ended->reader); id++) {
+		gathering.process = id;
+		present_each_block(present, id, PRESENT_HEAP, gather, &gathering);
+	}
 	present_free(present);
+	list = gathering.list;
+	count = gathering.count;
 	if (count > 0)
 		qsort(list, count, sizeof *list, by_line);
 	for (size_t i = 1; i <= count; i++) {

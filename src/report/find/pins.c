@@ -70,7 +70,7 @@ static uint64_t overlap(uint64_t start, uint64_t end, uint64_t page)
 // The blocks [first, last) lie on a pinned page.
 static void count_pinned(struct proc_memory *proc_memory, uint64_t page, size_t first, size_t last)
 {
-	const struct present_block *blocks = proc_memory->chunk_extent.blocks;
+	const struct chunk_block *blocks = proc_memory->chunk_extent.blocks;
 	bool alone = true;
 
 	ASSERT(first < last && last <= proc_memory->chunk_extent.count);
@@ -102,13 +102,14 @@ static void count_pages(struct proc_memory *proc_memory, uint64_t low, uint64_t 
 		uint64_t taken = 0;
 		size_t last;
 
-		while (*first < chunk_extent->count && chunk_extent->ends[*first] <= page)
+		while (*first < chunk_extent->count &&
+		       chunk_extent_end(chunk_extent, *first) <= page)
 			++*first;
-		for (last = *first;
-		     last < chunk_extent->count && chunk_extent->starts[last] < page + SPACE_PAGE;
+		for (last = *first; last < chunk_extent->count &&
+				    chunk_extent_start(chunk_extent, last) < page + SPACE_PAGE;
 		     last++)
-			taken +=
-				overlap(chunk_extent->starts[last], chunk_extent->ends[last], page);
+			taken += overlap(chunk_extent_start(chunk_extent, last),
+					 chunk_extent_end(chunk_extent, last), page);
 		// Asked after its blocks: `first` has to go on over a page that is not resident,
 		// too.
 		if (!is_there(proc_memory, page))
@@ -145,15 +146,16 @@ static void count_unmapped(struct proc_memory *proc_memory)
 	size_t first = 0;
 
 	for (size_t i = 0; i < chunk_extent->count; i++) {
-		uint64_t low = chunk_extent->starts[i] - chunk_extent->starts[i] % SPACE_PAGE;
+		uint64_t low = chunk_extent_start(chunk_extent, i) -
+			       chunk_extent_start(chunk_extent, i) % SPACE_PAGE;
 
 		if (low < done)
 			low = done;
-		if (low >= chunk_extent->ends[i])
+		if (low >= chunk_extent_end(chunk_extent, i))
 			continue;
 		// Up to the end of the last page that the block reaches into.
-		done = chunk_extent->ends[i] +
-		       (SPACE_PAGE - chunk_extent->ends[i] % SPACE_PAGE) % SPACE_PAGE;
+		done = chunk_extent_end(chunk_extent, i) +
+		       (SPACE_PAGE - chunk_extent_end(chunk_extent, i) % SPACE_PAGE) % SPACE_PAGE;
 		count_pages(proc_memory, low, done, &first);
 	}
 }

@@ -121,14 +121,15 @@ static void add_blocks(struct rss_breakdown *rss_breakdown, const struct chunk_e
 		       const struct pages *pages)
 {
 	for (size_t i = 0; i < chunk_extent->count; i++) {
-		const struct present_block *block = &chunk_extent->blocks[i];
+		const struct chunk_block *block = &chunk_extent->blocks[i];
 		uint64_t end = block->address + block->size;
 		uint64_t live, whole;
 
-		if (end > chunk_extent->ends[i])
-			end = chunk_extent->ends[i];
+		if (end > chunk_extent_end(chunk_extent, i))
+			end = chunk_extent_end(chunk_extent, i);
 		live = pages_between(pages, block->address, end);
-		whole = pages_between(pages, chunk_extent->starts[i], chunk_extent->ends[i]);
+		whole = pages_between(pages, chunk_extent_start(chunk_extent, i),
+				      chunk_extent_end(chunk_extent, i));
 		add(rss_breakdown, RSS_BREAKDOWN_LIVE, block->stack, 0, live);
 		add(rss_breakdown, RSS_BREAKDOWN_ROUNDING, block->stack, 0, whole - live);
 		add(rss_breakdown, RSS_BREAKDOWN_UNTOUCHED, block->stack, 0, block->size - live);
@@ -147,14 +148,14 @@ static void add_free(struct rss_breakdown *rss_breakdown, const struct range *ra
 	const struct range *next = ranges_find(ranges, range->end);
 	uint64_t from = range->start, top = 0;
 	bool more = next && space_owner(space, next) == owner && last + 1 < chunk_extent->count &&
-		    chunk_extent->starts[last + 1] < next->end;
+		    chunk_extent_start(chunk_extent, last + 1) < next->end;
 
 	if (owner != SPACE_MALLOC_HEAP && owner != SPACE_MALLOC_ARENA) {
 		rss_breakdown->frees[RSS_BREAKDOWN_FREE_OTHER] += bytes;
 		return;
 	}
-	if (last != SIZE_MAX && chunk_extent->ends[last] > from)
-		from = chunk_extent->ends[last];
+	if (last != SIZE_MAX && chunk_extent_end(chunk_extent, last) > from)
+		from = chunk_extent_end(chunk_extent, last);
 	if (!more && from < range->end)
 		top = pages_between(pages, from, range->end);
 	rss_breakdown->frees[owner == SPACE_MALLOC_HEAP ? RSS_BREAKDOWN_FREE_TOP
@@ -173,14 +174,17 @@ static void add_mapping(struct rss_breakdown *rss_breakdown, const struct range 
 	enum rss_breakdown_line line = line_of_owner[space_owner(space, range)];
 	size_t last = SIZE_MAX;
 
-	while (*first < chunk_extent->count && chunk_extent->ends[*first] <= range->start)
+	while (*first < chunk_extent->count &&
+	       chunk_extent_end(chunk_extent, *first) <= range->start)
 		++*first;
-	for (size_t i = *first; i < chunk_extent->count && chunk_extent->starts[i] < range->end;
-	     i++) {
-		uint64_t from = chunk_extent->starts[i] > range->start ? chunk_extent->starts[i]
-								       : range->start;
-		uint64_t to = chunk_extent->ends[i] < range->end ? chunk_extent->ends[i]
-								 : range->end;
+	for (size_t i = *first;
+	     i < chunk_extent->count && chunk_extent_start(chunk_extent, i) < range->end; i++) {
+		uint64_t from = chunk_extent_start(chunk_extent, i) > range->start
+					? chunk_extent_start(chunk_extent, i)
+					: range->start;
+		uint64_t to = chunk_extent_end(chunk_extent, i) < range->end
+				      ? chunk_extent_end(chunk_extent, i)
+				      : range->end;
 
 		bytes -= pages_between(pages, from, to);
 		last = i;
