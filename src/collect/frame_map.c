@@ -86,6 +86,7 @@ static void mark(struct frame_map *map, frame_id id, const struct segment_frame 
 
 	language_mark(map->language, id,
 		      (own ? LANGUAGE_INTERPRETER : 0) |
+			      (module == 0 && map->interpreter ? LANGUAGE_GENERATED : 0) |
 			      (frame->flags & SEGMENT_FRAME_EVALUATOR ? LANGUAGE_EVALUATOR : 0));
 }
 

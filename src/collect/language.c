@@ -140,6 +140,16 @@ static size_t take_apart(struct merging *merging, stack_id stack, uint32_t node)
 	return evaluators;
 }
 
+// Whether a frame is the interpreter's own, also by what it calls: CPython generates code for each
+// function that only calls the evaluator (PYTHONPERFSUPPORT).
+static bool is_own(const struct language *language, size_t inner, uint8_t flags)
+{
+	if (flags & LANGUAGE_INTERPRETER)
+		return true;
+	return (flags & LANGUAGE_GENERATED) && inner > 0 &&
+	       (flags_of(language, language->frames[inner - 1]) & LANGUAGE_EVALUATOR);
+}
+
 // Where one of both lacks outer frames, they fit from the innermost evaluator on.
 static stack_id put_together(struct language *language, stack_id stack, uint32_t node)
 {
@@ -155,7 +165,7 @@ static stack_id put_together(struct language *language, stack_id stack, uint32_t
 		frame_id frame = language->frames[--merging.frames_count];
 		uint8_t flags = flags_of(language, frame);
 
-		if (!(flags & LANGUAGE_INTERPRETER) || language->native)
+		if (language->native || !is_own(language, merging.frames_count, flags))
 			add(&merging, frame);
 		if ((flags & LANGUAGE_EVALUATOR) && merging.groups >= evaluators--)
 			add_group(&merging);

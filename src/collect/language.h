@@ -19,6 +19,7 @@
 enum language_frame_flag {
 	LANGUAGE_INTERPRETER = 1 << 0, // a native frame of it
 	LANGUAGE_EVALUATOR = 1 << 1,
+	LANGUAGE_GENERATED = 1 << 2, // it is in no file
 };
 
 #define LANGUAGE_CUT UINT32_C(1) // the list in which nothing is, and outer frames are missing

@@ -203,6 +203,24 @@ def each_stack_is_what_python_sees_with_the_interpreters_frames():
     check("flags=2" in stacks, "no frames of Python")
 
 
+def with_its_own_trampolines():
+    """For perf it generates code for each function, which calls the evaluator: no frames of that stay."""
+    compare("--jit")
+    out = subprocess.run([TIDEMARK, "window", "--json", "--all-frames", "t.tide"], capture_output=True, text=True,
+                         check=True).stdout
+    stacks = [[(frame["file"] or "", frame["line"]) for frame in row["keys"]["stack"]] for row in json.loads(out)["rows"]]
+    ours = [stack for stack in stacks if any(file.endswith("work.py") for file, line in stack if line)]
+    check(len(ours) > 100, len(ours), "stacks")
+    equal([], [stack for stack in ours if any(file.endswith(".py") and not line for file, line in stack)],
+          "stacks with frames of generated code")
+    said = subprocess.run([TIDEMARK, "report", "t.tide"], capture_output=True, text=True, check=True).stdout
+    check("not sure where" not in said and "not proven whole" not in said, said[:600])
+
+
+if re.search(r"3\.1[2-9]$", os.environ.get("PYTHON_OF_TEST", "")):
+    test(with_its_own_trampolines)
+
+
 # Code objects one after the other at the same address, for the same frame, with nothing between
 # them that malloc sees: of what calls inner() all but the name is the same.
 REPLACED = r"""
