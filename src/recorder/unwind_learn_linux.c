@@ -588,6 +588,17 @@ static unwind_rule learn_by_count(struct learn_frame *frame, uint32_t id)
 	return unwind_can_save_at(saved) ? unwind_make_saving(UNWIND_RSP, cfa, saved, id) : 0;
 }
 
+// Whether generated code does nothing there but return: add $N, %rsp; ret. So do CPython's
+// trampolines, of which it makes one for each function for perf to see.
+static bool learn_is_trampoline(struct learn_frame *frame)
+{
+	static const uint8_t add[] = { 0x48, 0x83, 0xc4 };
+	const uint8_t *at = (const uint8_t *)frame->pc;
+
+	return learn_can_read(frame, frame->pc, 5) && memcmp(at, add, sizeof(add)) == 0 &&
+	       at[3] < 0x80 && at[4] == 0xc3;
+}
+
 // How often it was tried in vain is in the rule, where others have the cfa.
 unwind_rule unwind_learn(unwind_rule rule, uint64_t key, uintptr_t inner, uintptr_t sp,
 			 uintptr_t rbp)
@@ -614,7 +625,8 @@ unwind_rule unwind_learn(unwind_rule rule, uint64_t key, uintptr_t inner, uintpt
 	// replaced, and nothing says when.
 	again = !called || !place.module || frame.denied[0] || frame.denied[1];
 	// Where so many steps came to no end, they would not if they are counted.
-	if (!proven && place.module && tries == 0 && frame.steps < LEARN_STEPS)
+	if (!proven && (place.module || (!place.coming && learn_is_trampoline(&frame))) &&
+	    tries == 0 && frame.steps < LEARN_STEPS)
 		proven = learn_by_count(&frame, id);
 	tries = again ? tries + 1 : LEARN_TRIES;
 	rule = proven ? proven : unwind_make(UNWIND_GUESS_BLIND, tries * UNWIND_WORD, id);
