@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "collect/before.h"
+#include "collect/generated_code.h"
 #include "collect/merge.h"
 #include "collect/notes_reader.h"
 #include "collect/process_list.h"
@@ -237,6 +238,8 @@ static void do_control(struct collector *collector, const struct door_event *eve
 	trace_builder_time(trace_builder, event->time_ns);
 	trace_builder_note(trace_builder, kind, image->process, TRACE_NONE, 0,
 			   kind == TRACE_NOTE_MARK ? event->request.text : "");
+	if (kind == TRACE_NOTE_MARK) // for who watches it
+		generated_code_name(image, collector->tick.clock->began_ns, false);
 	if (kind == TRACE_NOTE_MARK && collector->options->reach_mark &&
 	    strcmp(event->request.text, collector->options->reach_mark) == 0) {
 		ask_for_reachability(collector, image, event, TRACE_SNAPSHOT_MARK);

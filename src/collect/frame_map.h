@@ -45,7 +45,8 @@ struct frame_map {
 	const uint64_t *now_ns; // borrowed: the time of what is being decoded; NULL: not known
 	struct frame_map_loose *loose;
 	size_t loose_count, loose_capacity;
-	module_id *modules; // by the guest's id
+	size_t loose_named, loose_unsure; // those that have a name now, and of these not surely
+	module_id *modules;               // by the guest's id
 	size_t modules_count, modules_capacity;
 };
 

@@ -1,8 +1,8 @@
-// When an image is over, the frames of its stacks that are in no file are looked for in the lists
-// that its runtime has written: the jitdump first, which has times, then the perf map with what is
-// left. For example, 120 frames, of which the jitdump names 100 and the map 15: the trace gets 115
-// names, and a message that says "115 of 120 addresses of generated code have the names that it
-// wrote for perf".
+// When an image is over, or is marked from outside, the frames of its stacks that are in no file
+// are looked for in the lists that its runtime has written: the jitdump first, which has times,
+// then the perf map with what is left. For example, 120 frames, of which the jitdump names 100 and
+// the map 15: the trace gets 115 names, and a message that says "115 of 120 addresses of generated
+// code have the names that it wrote for perf". What has no name at a mark is looked for again.
 #include "collect/generated_code.h"
 
 #include "base/mem.h"
@@ -16,7 +16,7 @@ struct naming {
 	struct image *image;
 	struct code_wanted *wanted;
 	size_t count;
-	size_t named, unsure;
+	bool last; // what is not named now will not be, and is told
 };
 
 static void naming_tell(const struct naming *naming, const struct str *line)
@@ -42,8 +42,8 @@ static void naming_put(struct naming *naming)
 		code_names_split(wanted, &name);
 		writer_add_name(writer, wanted->frame, &name, 1);
 		MEM_FREE(name.function, name.file);
-		naming->named++;
-		naming->unsure += wanted->several;
+		naming->image->frames.loose_named++;
+		naming->image->frames.loose_unsure += wanted->several;
 	}
 	ASSERT(left <= naming->count);
 	naming->count = left;
@@ -66,7 +66,7 @@ static void naming_read(struct naming *naming, enum code_lists_kind kind)
 		all = code_names_find_in_map(naming->wanted, naming->count, bytes, length);
 	if (!all)
 		str_add(&why, "its functions overlap too much");
-	if (why.length > 0) {
+	if (why.length > 0 && naming->last) {
 		str_format(&line, "its %s, which names generated code, is not read%s: %s", what,
 			   bytes != NULL ? " to the end" : "", str_get(&why));
 		naming_tell(naming, &line);
@@ -76,37 +76,66 @@ static void naming_read(struct naming *naming, enum code_lists_kind kind)
 	STR_FINI(&why, &line);
 }
 
-void generated_code_name(struct image *image, uint64_t began_ns)
+static void naming_begin(struct naming *naming, uint64_t began_ns)
 {
-	struct naming naming = { .image = image, .count = image->frames.loose_count };
-	struct str line = { 0 };
+	const struct frame_map *frames = &naming->image->frames;
 
-	if (naming.count == 0)
-		return;
-	naming.wanted = mem_alloc(naming.count, sizeof *naming.wanted);
-	for (size_t i = 0; i < naming.count; i++) {
-		const struct frame_map_loose *loose = &image->frames.loose[i];
+	naming->count = frames->loose_count;
+	naming->wanted = mem_alloc(naming->count, sizeof *naming->wanted);
+	for (size_t i = 0; i < naming->count; i++) {
+		const struct frame_map_loose *loose = &frames->loose[i];
 
-		naming.wanted[i] = (struct code_wanted){
+		naming->wanted[i] = (struct code_wanted){
 			.pc = loose->pc,
 			.seen_ns = began_ns + loose->seen_ns,
 			.frame = loose->frame,
 		};
 	}
-	naming_read(&naming, CODE_LISTS_DUMP);
-	naming_read(&naming, CODE_LISTS_MAP);
-	if (naming.named > 0 && (naming.unsure > 0 || naming.count > 0)) {
-		str_format(&line,
-			   "%zu of %zu addresses of generated code have the names that it wrote "
-			   "for perf",
-			   naming.named, naming.named + naming.count);
-		if (naming.unsure > 0)
-			str_format(&line,
-				   "; %zu of them were of several functions one after the other",
-				   naming.unsure);
-		naming_tell(&naming, &line);
-	}
-	image->frames.loose_count = 0;
-	mem_free(naming.wanted);
+}
+
+// Those without a name stay.
+static void naming_end(struct naming *naming, uint64_t began_ns)
+{
+	struct frame_map *frames = &naming->image->frames;
+
+	ASSERT(naming->count <= frames->loose_count);
+	for (size_t i = 0; i < naming->count; i++)
+		frames->loose[i] = (struct frame_map_loose){
+			.pc = naming->wanted[i].pc,
+			.seen_ns = naming->wanted[i].seen_ns - began_ns,
+			.frame = naming->wanted[i].frame,
+		};
+	frames->loose_count = naming->count;
+	mem_free(naming->wanted);
+}
+
+static void naming_tell_count(const struct naming *naming)
+{
+	const struct frame_map *frames = &naming->image->frames;
+	struct str line = { 0 };
+
+	if (frames->loose_named == 0 || (frames->loose_unsure == 0 && naming->count == 0))
+		return;
+	str_format(&line,
+		   "%zu of %zu addresses of generated code have the names that it wrote for perf",
+		   frames->loose_named, frames->loose_named + naming->count);
+	if (frames->loose_unsure > 0)
+		str_format(&line, "; %zu of them were of several functions one after the other",
+			   frames->loose_unsure);
+	naming_tell(naming, &line);
 	str_fini(&line);
+}
+
+void generated_code_name(struct image *image, uint64_t began_ns, bool last)
+{
+	struct naming naming = { .image = image, .last = last };
+
+	if (image->frames.loose_count > 0) {
+		naming_begin(&naming, began_ns);
+		naming_read(&naming, CODE_LISTS_DUMP);
+		naming_read(&naming, CODE_LISTS_MAP);
+		naming_end(&naming, began_ns);
+	}
+	if (last)
+		naming_tell_count(&naming);
 }

@@ -629,7 +629,7 @@ static bool tell_end(struct process_list *process_list, struct image *image, boo
 	trace_builder_time(process_list->trace_builder,
 			   running ? process_list->trace_builder->stopped_ns : image->exited_ns);
 	take_counts(process_list, image);
-	generated_code_name(image, process_list->tick->clock->began_ns);
+	generated_code_name(image, process_list->tick->clock->began_ns, true);
 	notes_reader_tell_hidden(image);
 	rss_snapshots_finish(image);
 	if (exit == TRACE_EXIT_SIGNAL)

@@ -212,6 +212,17 @@ fs.renameSync(map + '.x', map);
     check(not calls(report, "innermost"), "the last line did not count")
 
 
+@test
+def a_mark_from_outside_reads_what_is_there_by_then():
+    """The map is gone at the end; without a mark there would be no names."""
+    if not need(NODE, "node"):
+        return
+    mark = f"require('child_process').execFileSync({TIDEMARK!r}, ['ctl', String(process.pid), 'mark', 'now']);"
+    for more, named in ((mark, True), ("", False)):
+        report, _ = node(f"{more} fs.unlinkSync(map);", "--jit")
+        equal(named, calls(report, "innermost", "middle") is not None, "are there names?")
+
+
 @test_of_many
 def a_map_that_an_earlier_process_left_names_nothing():
     if not need(NODE, "node"):
