@@ -89,6 +89,9 @@ struct columns_late {
 	uint64_t size[COLUMNS_EVENTS_MAX]; // of blocks that begin
 };
 
+// A program that has no processor, or waits, makes no events for so long or more.
+enum { COLUMNS_PAUSE_NS = 500000 };
+
 struct columns_encoder {
 	uint32_t count;
 	bool heaps;            // calls on blocks say of which heap, too, and with which flags: set
@@ -98,6 +101,7 @@ struct columns_encoder {
 	uint64_t kinds_used;   // bits
 	uint64_t columns_used; // bits: some entry is not 0
 	uint64_t first_ns, last_ns;
+	uint64_t busy_ns; // from the first to the last, a pause being COLUMNS_PAUSE_NS long at most
 	uint64_t run_ns_delta;
 	uint32_t run_ns_count;
 	thread_id run_thread, last_thread;

@@ -209,6 +209,7 @@ static void reserve_all(struct columns_encoder *encoder, uint32_t count)
 static void begin_block(struct columns_encoder *encoder, thread_id thread, uint64_t time_ns)
 {
 	encoder->first_ns = encoder->last_ns = time_ns;
+	encoder->busy_ns = 0;
 	encoder->last_thread = 0;
 	encoder->run_thread = thread;
 	encoder->run_ns_delta = 0;
@@ -229,6 +230,8 @@ static inline void open_row(struct columns_encoder *encoder, thread_id thread, u
 	if (time_ns != encoder->last_ns) {
 		end_time_run(encoder);
 		encoder->run_ns_delta = time_ns - encoder->last_ns;
+		encoder->busy_ns += encoder->run_ns_delta < COLUMNS_PAUSE_NS ? encoder->run_ns_delta
+									     : COLUMNS_PAUSE_NS;
 		encoder->last_ns = time_ns;
 	}
 	if (thread != encoder->run_thread) {

@@ -45,10 +45,10 @@ static void block_without(struct predict_when *when, uint64_t cost, bool slow)
 		when->on = slow && cost >= PREDICT_WHEN_EXPENSIVE;
 }
 
-bool predict_when(struct predict_when *when, uint32_t events, uint64_t bytes, uint64_t span_ns)
+bool predict_when(struct predict_when *when, uint32_t events, uint64_t bytes, uint64_t busy_ns)
 {
 	uint64_t cost, spent_ns = (uint64_t)events * PREDICT_WHEN_COST_NS;
-	bool slow = span_ns / 100 * PREDICT_WHEN_PERCENT >= spent_ns;
+	bool slow = busy_ns / 100 * PREDICT_WHEN_PERCENT >= spent_ns;
 
 	if (events < PREDICT_WHEN_EVENTS_MIN)
 		return when->on;

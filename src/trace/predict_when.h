@@ -39,6 +39,7 @@ struct predict_when {
 	uint32_t wait, waits;
 };
 
-// A block was written: so many events, bytes, and nanoseconds from the first event to the last.
+// A block was written: so many events, bytes, and nanoseconds in which events came
+// (columns_encoder.busy_ns: where the program waits for a processor, there is none to spare).
 // Returns when->on for the next.
-bool predict_when(struct predict_when *when, uint32_t events, uint64_t bytes, uint64_t span_ns);
+bool predict_when(struct predict_when *when, uint32_t events, uint64_t bytes, uint64_t busy_ns);

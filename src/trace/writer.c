@@ -166,7 +166,7 @@ static void put_events(struct writer *writer)
 		return;
 	}
 	writer->columns.predicts = predict_when(&writer->when, block.events_count,
-						block.stored_size, block.last_ns - block.first_ns);
+						block.stored_size, writer->columns.busy_ns);
 	writer->chain.next_event += block.events_count;
 	if (!chain_index(&writer->chain, &writer->err))
 		fail(writer);

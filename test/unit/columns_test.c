@@ -252,6 +252,28 @@ TEST(columns_tell_heap_and_flags_of_calls_on_blocks_where_they_are_to)
 	mem_free(decoder);
 }
 
+// A program that waits for a processor is no slower for it, and the next block begins anew.
+TEST(columns_know_how_long_events_came_without_pauses)
+{
+	static const uint64_t times_ns[] = { 1000, 101000, 101000, UINT64_C(10000000000),
+					     UINT64_C(10000300000) };
+	struct columns_encoder *encoder = mem_alloc(1, sizeof *encoder);
+	struct bytes payload = { 0 };
+
+	for (int round = 0; round < 2; round++) {
+		for (size_t i = 0; i < sizeof(times_ns) / sizeof(*times_ns); i++) {
+			struct trace_event event = { .kind = TRACE_FREE, .address = 16 };
+
+			columns_add(encoder, &event, times_ns[i]);
+		}
+		CHECK_EQ(100000 + COLUMNS_PAUSE_NS + 300000, encoder->busy_ns);
+		columns_finish(encoder, &payload, NULL);
+	}
+	columns_encoder_fini(encoder);
+	bytes_fini(&payload);
+	mem_free(encoder);
+}
+
 TEST(columns_hold_no_events)
 {
 	check_events(NULL, 0, 17);

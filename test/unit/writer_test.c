@@ -4,6 +4,7 @@
 #include "test/unit/sample_trace.h"
 #include "trace/columns.h"
 #include "trace/out.h"
+#include "trace/predict_when.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -387,7 +388,7 @@ static uint64_t far_place(struct sample_random *random)
 
 TEST(writer_predicts_addresses_where_that_pays)
 {
-	enum { EVENTS = 6 * COLUMNS_EVENTS_MAX, EVENT_NS = 1000 };
+	enum { EVENTS = (PREDICT_WHEN_BEFORE + 8) * COLUMNS_EVENTS_MAX, EVENT_NS = 1000 };
 	const char *path = test_temp_path("predicted.tide");
 	struct trace_info info = sample_info();
 	struct trace_process process = { .parent = TRACE_NONE, .exe = "" };
