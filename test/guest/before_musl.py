@@ -76,25 +76,31 @@ def threads_come_out_of_malloc_first():
 
 
 @test
-def blocks_that_make_no_sense_are_said():
-    for distance, name in ((-3, "a block that contradicts its group"), (-16, "a group of blocks that contradicts itself")):
+def what_makes_no_sense_is_said():
+    """In a block, in its group, and in the page that describes that: as in a layout that is not known."""
+    for what, said in (("block", "a block that contradicts its group"),
+                       ("group", "a group of blocks that contradicts itself"),
+                       ("page", "a (layout that is not known|list of its pages that is broken)")):
         running, blocks = started("0")
         known = known_to(running.ready(), blocks)
         with open(f"/proc/{running.pid}/mem", "r+b", buffering=0) as memory:
-            def word(at, form="<Q"):
+            def byte_at(at, value=None):
                 memory.seek(at)
-                return struct.unpack(form, memory.read(struct.calcsize(form)))[0]
+                if value is None:
+                    return memory.read(1)[0]
+                return memory.write(bytes([value]))
 
-            # A block that has a mapping alone: the group is right before it.
-            at = next(at for at, size in known.items() if at % 4096 == 16 and size > 140000)
-            old = word(at + distance, "<B")
-            memory.seek(at + distance)
-            memory.write(bytes([old ^ 0x41]))
+            # A block that has a mapping alone: the group is right before it, and begins with where its description is.
+            block = next(at for at, size in known.items() if at % 4096 == 16 and size > 140000)
+            memory.seek(block - 16)
+            described, = struct.unpack("<Q", memory.read(8))
+            at = {"block": block - 3, "group": block - 16, "page": described & ~4095}[what]
+            old = byte_at(at)
+            byte_at(at, old ^ 0x41)
             ended = run([TIDEMARK, "record", "-p", str(running.pid), "-o", "t.tide", "-f", "--duration", "50ms"])
-            memory.seek(at + distance)
-            memory.write(bytes([old]))
+            byte_at(at, old)
         equal(0, ended.code, ended.err)
-        check(re.search("is not known: musl's heap has " + name, ended.err), ended.err)
+        check(re.search("is not known: musl's heap has " + said, ended.err), ended.err)
         running.end(7)
 
 
