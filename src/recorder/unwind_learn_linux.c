@@ -34,6 +34,7 @@
 #include "recorder/codemap.h"
 #include "recorder/insn.h"
 #include "recorder/kernel.h"
+#include "recorder/python.h"
 #include "recorder/recording.h"
 #include "recorder/text.h"
 
@@ -588,15 +589,15 @@ static unwind_rule learn_by_count(struct learn_frame *frame, uint32_t id)
 	return unwind_can_save_at(saved) ? unwind_make_saving(UNWIND_RSP, cfa, saved, id) : 0;
 }
 
-// Whether generated code does nothing there but return: add $N, %rsp; ret. So do CPython's
-// trampolines, of which it makes one for each function for perf to see.
+// Whether that is a trampoline of CPython's, of which it makes one for each function, for perf to
+// see, and never replaces one: add $N, %rsp; ret.
 static bool learn_is_trampoline(struct learn_frame *frame)
 {
 	static const uint8_t add[] = { 0x48, 0x83, 0xc4 };
 	const uint8_t *at = (const uint8_t *)frame->pc;
 
-	return learn_can_read(frame, frame->pc, 5) && memcmp(at, add, sizeof(add)) == 0 &&
-	       at[3] < 0x80 && at[4] == 0xc3;
+	return python_on && learn_can_read(frame, frame->pc, 5) &&
+	       memcmp(at, add, sizeof(add)) == 0 && at[3] < 0x80 && at[4] == 0xc3;
 }
 
 // How often it was tried in vain is in the rule, where others have the cfa.
