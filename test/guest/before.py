@@ -72,9 +72,11 @@ def compare(known, found):
 
 
 def record(running, seconds="100ms"):
-    ended = run([TIDEMARK, "record", "-p", str(running.pid), "-o", "t.tide", "-f", "--duration",
-                 seconds])
-    equal(0, ended.code, ended.err)
+    for _ in range(3):  # a busy machine may have kept a thread in malloc at each of thirty stops
+        ended = run([TIDEMARK, "record", "-p", str(running.pid), "-o", "t.tide", "-f", "--duration", seconds])
+        equal(0, ended.code, ended.err)
+        if "in its allocator whenever it was stopped" not in ended.err:
+            break
     check("is not known" not in ended.err, ended.err)
     return ended
 
