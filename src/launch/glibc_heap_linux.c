@@ -11,7 +11,7 @@
 // A chunk that seems in use may be in a fastbin or a tcache; these are read before, and left out.
 // Blocks are aligned to 16 bytes: of 32 bits, where a header has 8, the first chunk of a page at
 // 0x1000 is therefore at 0x1008.
-#include "launch/glibc_heap_linux.h"
+#include "launch/glibc_heap_own_linux.h"
 
 #include "base/map.h"
 #include "base/mem.h"
@@ -22,18 +22,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-
-// What differs by the class of a program. Of struct malloc_state: places in words.
-struct glibc_heap_layout {
-	uint16_t word;     // bytes
-	uint16_t smallest; // chunk
-	uint16_t lead;     // before a chunk that has a mapping of its own
-	uint16_t fast_at, fast_count;
-	uint16_t fast_step; // from one size to the next one
-	uint16_t top_at, bins_at, next_at, system_at, arena_words;
-	uint32_t heap_bytes;   // of an arena that is not the main one
-	uint16_t heap_info[2]; // bytes of such a heap's own, before 2.35 and since
-};
 
 static const struct glibc_heap_layout glibc_heap_wide = {
 	.word = 8,
@@ -68,73 +56,6 @@ static const struct glibc_heap_layout glibc_heap_narrow = {
 	.heap_info = { 0x18, 0x18 },
 };
 
-enum {
-	GLIBC_HEAP_BINS = 127,
-	GLIBC_HEAP_ARENA_WORDS_MAX = 280,
-	GLIBC_HEAP_ALIGN = 16, // of blocks
-};
-
-enum {
-	GLIBC_HEAP_IN_USE = 1, // flags of a chunk's size: the one before it is in use
-	GLIBC_HEAP_MAPPED = 2,
-	GLIBC_HEAP_FLAGS = 7,
-	GLIBC_HEAP_PAGE = 4096,
-	GLIBC_HEAP_WINDOW = 64 << 10, // that is read at once, where chunks are small
-	GLIBC_HEAP_LARGE = 2048,      // a chunk that is better stepped over
-	GLIBC_HEAP_LIST_MAX = 1 << 22,
-	GLIBC_HEAP_ARENAS_MAX = 1 << 14,
-	GLIBC_HEAP_TLS_WORDS = 1024, // below the thread pointer
-	GLIBC_HEAP_TCACHE_BINS = 64,
-	GLIBC_HEAP_MANGLED_SINCE = 32, // 2.32: links of lists are mixed with their place
-	GLIBC_HEAP_WIDE_SINCE = 30,    // 2.30: counts of a tcache have 16 bits
-	GLIBC_HEAP_PAGES_SINCE = 35,   // 2.35: mp_ knows of huge pages
-	GLIBC_HEAP_MAPPED_MAX = 65536,
-	GLIBC_HEAP_PARAMETERS = 256, // bytes, at most
-	GLIBC_HEAP_MINOR_MIN = 27,
-	GLIBC_HEAP_MINOR_MAX = 41,
-	GLIBC_HEAP_DATA_MAX = 1 << 20,
-	GLIBC_HEAP_DATA_ALONE_MAX = 64 << 20,
-};
-
-// What is at hand while one process is read.
-struct glibc_heap_walk {
-	struct glibc_heap *heap;
-	const struct glibc_heap_layout *layout;
-	unsigned word, header; // bytes: of a word, and of a chunk before its block
-	const struct objects *objects;
-	const struct tracee *tracee;
-	pid_t pid;
-	unsigned minor;
-	uint64_t main;  // main_arena
-	bool begun;     // it was there, whether it made sense or not
-	uint64_t start; // of its heap
-	uint64_t mapped_count, mapped_bytes;
-	uint64_t cached_max; // of a size, in a tcache; 0: there are none
-	struct map heaps;    // of arenas: where one begins, and how long it is
-	struct map unused;   // chunks in fastbins and tcaches, and the tcaches themselves: address
-	uint64_t window_at;
-	size_t window_size;
-	uint8_t window[GLIBC_HEAP_WINDOW];
-	uint64_t data_at;
-	uint64_t *data; // libc's variables
-	size_t data_count;
-};
-
-static bool glibc_heap_fail(struct glibc_heap_walk *walk, const char *why)
-{
-	if (walk->heap->why.length == 0)
-		str_add(&walk->heap->why, why);
-	return false;
-}
-
-// Read words of the process. False: not all of them are there.
-static bool glibc_heap_words(const struct glibc_heap_walk *walk, uint64_t at, uint64_t *words,
-			     size_t count)
-{
-	ASSERT(walk->word == 4 || walk->word == 8);
-	return tracee_words(walk->pid, at, walk->objects->narrow, words, count) == count;
-}
-
 // The first place from `at` on where a chunk may begin.
 static uint64_t glibc_heap_chunk_at(const struct glibc_heap_walk *walk, uint64_t at)
 {
@@ -144,193 +65,10 @@ static uint64_t glibc_heap_chunk_at(const struct glibc_heap_walk *walk, uint64_t
 	       walk->header;
 }
 
-// A bin as a chunk, of an arena.
-static uint64_t glibc_heap_bin(const struct glibc_heap_walk *walk, uint64_t arena, unsigned number)
-{
-	// A bin is two links of a chunk without the rest of it: so its address as a chunk is a
-	// header before them, where other fields of the arena are.
-	return arena + (walk->layout->bins_at + 2 * number) * walk->word - walk->header;
-}
-
 static void glibc_heap_add(struct glibc_heap *heap, uint64_t address, uint64_t size)
 {
 	*MEM_ADD(heap->blocks, heap->count, heap->capacity) =
 		(struct collect_block){ address, size };
-}
-
-// ---- What is where ------------------------------------------------------------------------------
-
-// The address that such a function returns, from its code at `at`: lea text(%rip), %rax; ret. Of
-// 32 bits: a call that finds out where it is; add $distance, %eax; lea distance(%eax), %eax; ret.
-// 0: it does not look so.
-static uint64_t glibc_heap_returned(bool narrow, uint64_t at, const uint8_t *code, size_t size)
-{
-	int32_t distances[2];
-
-	for (size_t i = 0; i + 11 <= size; i++) {
-		if (!narrow && memcmp(code + i, "\x48\x8d\x05", 3) == 0) {
-			memcpy(distances, code + i + 3, 4);
-			return at + i + 7 + (uint64_t)(int64_t)distances[0];
-		}
-		if (narrow && code[i] == 0x05 && code[i + 5] == 0x8d && code[i + 6] == 0x80) {
-			memcpy(&distances[0], code + i + 1, 4);
-			memcpy(&distances[1], code + i + 7, 4);
-			return (uint32_t)(at + i + (uint32_t)distances[0] + (uint32_t)distances[1]);
-		}
-	}
-	return 0;
-}
-
-// "2.36", from the function that returns it.
-static bool glibc_heap_find_version(struct glibc_heap_walk *walk)
-{
-	const struct objects_one *libc = objects_libc(walk->objects);
-	uint64_t at = libc ? objects_symbol(walk->objects, libc, "gnu_get_libc_version", NULL) : 0;
-	uint8_t code[24];
-
-	if (walk->objects->alone)
-		return libc->arena || glibc_heap_fail(walk, "its malloc is not glibc's");
-	if (!at || !tracee_read(walk->pid, at, code, sizeof(code)))
-		return glibc_heap_fail(walk, "its C library is not glibc");
-	at = glibc_heap_returned(walk->objects->narrow, at, code, sizeof(code));
-	tracee_read(walk->pid, at, walk->heap->version, sizeof(walk->heap->version) - 1);
-	if (strncmp(walk->heap->version, "2.", 2) == 0)
-		walk->minor = (unsigned)atoi(walk->heap->version + 2);
-	if (walk->minor >= GLIBC_HEAP_MINOR_MIN && walk->minor <= GLIBC_HEAP_MINOR_MAX)
-		return true;
-	str_format(&walk->heap->why, "the heap of glibc %s has a layout that is not known",
-		   walk->heap->version[0] ? walk->heap->version : "of an unknown version");
-	return false;
-}
-
-// The next mapping of the list; `*at` is NULL at first.
-static bool glibc_heap_next_mapping(const struct objects *objects, const char **at,
-				    struct maps_line *line)
-{
-	const char *end = objects->text + objects->text_size;
-
-	if (!*at)
-		*at = objects->text;
-	while (*at < end)
-		if (maps_text_next(at, end, line))
-			return true;
-	return false;
-}
-
-static bool glibc_heap_is_data(const struct maps_line *line)
-{
-	return (line->protection & (PROT_READ | PROT_WRITE)) == (PROT_READ | PROT_WRITE) &&
-	       !line->shared;
-}
-
-// libc's variables.
-static bool glibc_heap_read_data(struct glibc_heap_walk *walk)
-{
-	const struct objects_one *libc = objects_libc(walk->objects);
-	const uint64_t most = walk->objects->alone ? GLIBC_HEAP_DATA_ALONE_MAX
-						   : GLIBC_HEAP_DATA_MAX;
-	const char *at = NULL;
-	struct maps_line line;
-
-	ASSERT(!walk->data);
-	while (glibc_heap_next_mapping(walk->objects, &at, &line)) {
-		if (!objects_has(libc, &line) || !glibc_heap_is_data(&line) ||
-		    line.end - line.start > most)
-			continue;
-		walk->data_at = line.start;
-		walk->data_count = (size_t)(line.end - line.start) / walk->word;
-		walk->data = mem_alloc(walk->data_count, sizeof(*walk->data));
-		if (glibc_heap_words(walk, line.start, walk->data, walk->data_count))
-			return true;
-	}
-	return glibc_heap_fail(walk, "the variables of its C library cannot be read");
-}
-
-// ---- Arenas -------------------------------------------------------------------------------------
-
-// Whether these words are an arena's: each bin is empty, or its first chunk leads back to it.
-// Before anything is read, all must be where chunks can be, as no other words are in such a row.
-static bool glibc_heap_is_arena(struct glibc_heap_walk *walk, uint64_t at, const uint64_t *words)
-{
-	const uint64_t *bins = words + walk->layout->bins_at;
-
-	for (unsigned i = 0; i < 2 * GLIBC_HEAP_BINS; i++)
-		if (bins[i] < GLIBC_HEAP_PAGE || bins[i] % walk->header)
-			return false;
-	walk->begun = true;
-	for (unsigned i = 0; i < GLIBC_HEAP_BINS; i++) {
-		uint64_t bin = glibc_heap_bin(walk, at, i);
-		// An arena of 254 words of which each is at least a page: in libc's other variables
-		// no such row was met, of 40 versions.
-		uint64_t back;
-
-		if (bins[2 * i] == bin)
-			continue;
-		if (!glibc_heap_words(walk, bins[2 * i] + 3 * walk->word, &back, 1) || back != bin)
-			return false;
-	}
-	return true;
-}
-
-static bool glibc_heap_find_main(struct glibc_heap_walk *walk)
-{
-	uint64_t known = objects_libc(walk->objects)->arena;
-
-	ASSERT(walk->data);
-	for (size_t i = 0; i + walk->layout->arena_words <= walk->data_count; i += 2) {
-		uint64_t at = walk->data_at + i * walk->word;
-
-		if ((known && at != known) ||
-		    walk->data[i + walk->layout->next_at] < GLIBC_HEAP_PAGE ||
-		    !glibc_heap_is_arena(walk, at, walk->data + i))
-			continue;
-		walk->main = at;
-		return true;
-	}
-	return glibc_heap_fail(walk, "its C library has no heap, or none that is known");
-}
-
-// Of mp_, whose sbrk_base is at `words`: how many blocks may have mappings, and how many have. They
-// are numbers of 32 bits; a fifth one has come before them since 2.35.
-static void glibc_heap_mapped_counts(const struct glibc_heap_walk *walk, const uint64_t *words,
-				     uint32_t *most, uint32_t *now)
-{
-	bool pages = walk->minor >= GLIBC_HEAP_PAGES_SINCE;
-
-	if (walk->objects->narrow) {
-		*most = (uint32_t)words[-5];
-		*now = (uint32_t)words[-6];
-		return;
-	}
-	*most = (uint32_t)(pages ? words[-4] : words[-4] >> 32);
-	*now = (uint32_t)(pages ? words[-5] >> 32 : words[-4]);
-}
-
-// Where the main heap begins, and how many blocks have mappings: from mp_, which is found by its
-// limits of such blocks and, after sbrk_base, of a tcache.
-static bool glibc_heap_find_parameters(struct glibc_heap_walk *walk)
-{
-	uint64_t known = objects_libc(walk->objects)->parameters;
-
-	ASSERT(walk->data);
-	for (size_t i = 6; i + 3 < walk->data_count; i++) {
-		const uint64_t *words = walk->data + i;
-		uint64_t into = walk->data_at + i * walk->word - known;
-		uint32_t mapped_max, mapped_now;
-
-		glibc_heap_mapped_counts(walk, words, &mapped_max, &mapped_now);
-		if (mapped_max != GLIBC_HEAP_MAPPED_MAX || words[-2] > words[-1] ||
-		    words[1] > GLIBC_HEAP_TCACHE_BINS || words[2] > 1032 || words[3] > UINT16_MAX ||
-		    (words[1] != GLIBC_HEAP_TCACHE_BINS && words[0] == 0) ||
-		    (known && into >= GLIBC_HEAP_PARAMETERS))
-			continue;
-		walk->start = words[0];
-		walk->mapped_count = mapped_now;
-		walk->mapped_bytes = words[-2];
-		walk->cached_max = words[3];
-		return true;
-	}
-	return glibc_heap_fail(walk, "the parameters of its malloc were not found");
 }
 
 // ---- Chunks -------------------------------------------------------------------------------------
