@@ -344,60 +344,32 @@ static void read_file(struct image *image, struct payload *payload)
 
 static void read_note(struct image *image, uint16_t type, struct payload payload)
 {
+	static void (*const readers[])(struct image * image, struct payload * payload) = {
+		[NOTE_MODULE] = read_module,   [NOTE_MODULE_GONE] = read_module_gone,
+		[NOTE_EXEC] = read_exec,       [NOTE_EXEC_FAILED] = read_exec_failed,
+		[NOTE_MESSAGE] = read_message, [NOTE_FORK_FAILED] = read_fork_failed,
+		[NOTE_POOL] = read_pool,       [NOTE_LANGUAGE] = read_language,
+		[NOTE_CODE] = read_code,       [NOTE_FILE] = read_file,
+		[NOTE_SPACE] = read_space,     [NOTE_ALLOCATOR] = read_allocator,
+		[NOTE_MAPS] = read_maps,
+	};
+
 	switch (type) {
-	case NOTE_MODULE:
-		read_module(image, &payload);
-		break;
-	case NOTE_MODULE_GONE:
-		read_module_gone(image, &payload);
-		break;
-	case NOTE_EXEC:
-		read_exec(image, &payload);
-		break;
-	case NOTE_EXEC_FAILED:
-		read_exec_failed(image, &payload);
-		break;
-	case NOTE_MESSAGE:
-		read_message(image, &payload);
-		break;
 	case NOTE_MARK:
 		read_place(image, &payload, TRACE_NOTE_MARK);
 		break;
 	case NOTE_FORK:
 		read_place(image, &payload, 0);
 		break;
-	case NOTE_FORK_FAILED:
-		read_fork_failed(image, &payload);
-		break;
-	case NOTE_POOL:
-		read_pool(image, &payload);
-		break;
 	case NOTE_PAUSE:
 		read_place(image, &payload, TRACE_NOTE_PAUSE);
-		break;
-	case NOTE_LANGUAGE:
-		read_language(image, &payload);
-		break;
-	case NOTE_CODE:
-		read_code(image, &payload);
-		break;
-	case NOTE_FILE:
-		read_file(image, &payload);
-		break;
-	case NOTE_SPACE:
-		read_space(image, &payload);
 		break;
 	case NOTE_CALLS:
 		read_as_is(image, &payload, TRACE_NOTE_CALLS);
 		break;
-	case NOTE_ALLOCATOR:
-		read_allocator(image, &payload);
-		break;
-	case NOTE_MAPS:
-		read_maps(image, &payload);
-		break;
-	default: // of a newer recorder
-		break;
+	default: // one that is in no row is of a newer recorder
+		if (type < sizeof readers / sizeof *readers && readers[type])
+			readers[type](image, &payload);
 	}
 }
 
