@@ -215,8 +215,7 @@ static bool push_ended(const struct pushing *pushing, struct shards *shards,
 		good = (!pushing->follow || tables_make(shards, NULL, err)) &&
 		       push_live_is(shards, reader, &is, err) &&
 		       (is || push_trace_file(pushing, shards, file, err));
-	if (fd >= 0)
-		file_close(fd);
+	file_close(fd);
 	if (!good && pushing->follow)
 		err_wrap(err, not_sent, file, file);
 	return good && (!is || follow_file(pushing, shards, file, err));

@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "collect/door_queue.h"
 #include "collect/peer.h"
+#include "os/file.h"
 #include "os/now.h"
 #include "wire/lane_event.h"
 
@@ -360,8 +361,7 @@ static bool enter(struct door *door, int fd, const struct segment_hello *hello,
 	if (begun)
 		return true;
 	atomic_fetch_sub(&door->entering, 1);
-	if (entry->file >= 0)
-		close(entry->file);
+	file_close(entry->file);
 	mem_free(entry);
 	return false;
 }
@@ -619,12 +619,9 @@ static void give_back(struct door *door)
 		unlink(door->path.sun_path);
 		close(door->path_fd);
 	}
-	if (door->epoll_fd >= 0)
-		close(door->epoll_fd);
-	if (door->quit_fd >= 0)
-		close(door->quit_fd);
-	if (door->control_fd >= 0)
-		close(door->control_fd);
+	file_close(door->epoll_fd);
+	file_close(door->quit_fd);
+	file_close(door->control_fd);
 	mem_free(door);
 }
 

@@ -6,6 +6,7 @@
 #include "launch/collector_process_linux.h"
 
 #include "base/mem.h"
+#include "os/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -223,14 +224,12 @@ static void collector_process_await(const struct collector_process *collector_pr
 
 	ASSERT(collector_process->pid > 0);
 	poll(&end, end.fd >= 0, COLLECTOR_PROCESS_NAP_MS);
-	if (end.fd >= 0)
-		close(end.fd);
+	file_close(end.fd);
 }
 
 void collector_process_close(struct collector_process *collector_process)
 {
-	if (collector_process->fd >= 0)
-		close(collector_process->fd);
+	file_close(collector_process->fd);
 	collector_process->fd = -1;
 	for (int nap = 0; collector_process->pid > 0 && nap < COLLECTOR_PROCESS_NAPS; nap++) {
 		collector_process_reap(collector_process);

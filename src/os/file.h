@@ -42,7 +42,7 @@ int file_lock_folder(const char *path);
 int file_lock(const char *path);
 bool file_remove_in(int folder, const char *name);
 bool file_rename_in(int folder, const char *from, const char *to); // replaces
-bool file_close(int fd);                                           // false and errno
+bool file_close(int fd); // false and errno; -1 is nothing to close
 
 // `fd` leads to what `other` leads to, from now on, at the same place in it.
 void file_become(int fd, int other);

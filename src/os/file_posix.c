@@ -101,7 +101,7 @@ bool file_rename_in(int folder, const char *from, const char *to)
 
 bool file_close(int fd)
 {
-	return close(fd) == 0;
+	return fd < 0 || close(fd) == 0;
 }
 
 void file_become(int fd, int other)

@@ -222,7 +222,7 @@ bool file_rename_in(int folder, const char *from, const char *to)
 
 bool file_close(int fd)
 {
-	return _close(fd) == 0;
+	return fd < 0 || _close(fd) == 0;
 }
 
 void file_become(int fd, int other)
@@ -378,8 +378,7 @@ bool file_may_write(const char *path)
 		fd = file_open(str_get(&probe), FILE_WRITE | FILE_NEW | FILE_VANISHES);
 		str_fini(&probe);
 	}
-	if (fd >= 0)
-		file_close(fd);
+	file_close(fd);
 	return fd >= 0;
 }
 

@@ -78,8 +78,7 @@ static bool is_written(const char *path)
 	int fd = file_open(path, FILE_READ);
 	bool claimed = fd >= 0 && file_is_claimed(fd);
 
-	if (fd >= 0)
-		file_close(fd);
+	file_close(fd);
 	return claimed;
 }
 

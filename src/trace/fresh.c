@@ -134,8 +134,7 @@ bool fresh_keep(struct fresh *fresh, struct err *err)
 
 void fresh_close(struct fresh *fresh)
 {
-	if (fresh->fd >= 0)
-		file_close(fresh->fd);
+	file_close(fresh->fd);
 	if (fresh->temporary.length > 0) {
 		file_remove(fresh->temporary.text);
 		quit_keeps(fresh->temporary.text);

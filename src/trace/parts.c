@@ -56,8 +56,7 @@ static bool has_id(const char *path, const uint8_t id[static 16])
 	int fd = file_look(path) == FILE_IS_REGULAR ? file_open(path, FILE_READ) : -1;
 	ptrdiff_t size = fd >= 0 ? file_read_at(fd, bytes, sizeof bytes, 0) : 0;
 
-	if (fd >= 0)
-		file_close(fd);
+	file_close(fd);
 	return size == (ptrdiff_t)sizeof bytes &&
 	       block_preamble_decode(bytes, sizeof bytes, &preamble) == BLOCK_PREAMBLE_OK &&
 	       memcmp(preamble.recording_id, id, sizeof preamble.recording_id) == 0;

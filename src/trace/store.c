@@ -20,8 +20,7 @@ bool store_open(struct store *store, const char *path, struct err *err)
 
 void store_close(struct store *store)
 {
-	if (store->fd >= 0)
-		file_close(store->fd);
+	file_close(store->fd);
 	store->fd = -1;
 }
 

@@ -446,8 +446,7 @@ bool index_open(struct index *index, const char *path, const struct index_identi
 
 void index_close(struct index *index)
 {
-	if (index->directory >= 0)
-		file_close(index->directory);
+	file_close(index->directory);
 	index_files_close(&index->files);
 	cells_fini(&index->cells);
 	plain_fini(&index->vm);

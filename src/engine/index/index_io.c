@@ -117,8 +117,7 @@ bool index_out_end(struct index_out *out, struct err *err)
 
 void index_out_drop(struct index_out *out)
 {
-	if (out->fd >= 0)
-		file_close(out->fd);
+	file_close(out->fd);
 	drop(out);
 }
 
