@@ -119,6 +119,19 @@ void *mem_reach(void *items, size_t *capacity, size_t index, size_t size_bytes)
 	return items;
 }
 
+void *mem_fill(void *items, size_t *count, size_t *capacity, size_t index, size_t size_bytes)
+{
+	size_t before = *count;
+
+	ASSERT(before <= *capacity);
+	if (index < before)
+		return items;
+	*count = index + 1;
+	items = mem_grow(items, capacity, *count, size_bytes);
+	memset((char *)items + before * size_bytes, 0, (*count - before) * size_bytes);
+	return items;
+}
+
 int mem_compare_u64(const void *a, const void *b)
 {
 	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;

@@ -98,6 +98,13 @@ void *mem_grow(void *items, size_t *capacity, size_t need, size_t size_bytes);
 	((list) = mem_reach((list), &(capacity), (size_t)(index), sizeof *(list)), &(list)[index])
 void *mem_reach(void *items, size_t *capacity, size_t index, size_t size_bytes);
 
+// The same for a list that is gone through: items up to `index` count from now on, and new ones are
+// zero, whatever was there before the list was last emptied.
+#define MEM_FILL(list, count, capacity, index)                                              \
+	((list) = mem_fill((list), &(count), &(capacity), (size_t)(index), sizeof *(list)), \
+	 &(list)[index])
+void *mem_fill(void *items, size_t *count, size_t *capacity, size_t index, size_t size_bytes);
+
 // There is no memory for `count` items of `size_bytes` each: the end.
 _Noreturn void mem_none(size_t count, size_t size_bytes);
 

@@ -195,6 +195,18 @@ static void add_ms(struct str *out, uint64_t time_ns)
 // "name":[…],
 typedef void write_cell(struct firefox *firefox, size_t row);
 
+// As many times the same.
+static void column_of(struct firefox *firefox, const char *name, size_t count, const char *same)
+{
+	str_format(&firefox->out, "\"%s\":[", name);
+	for (size_t i = 0; i < count; i++) {
+		text(firefox, i ? "," : "");
+		text(firefox, same);
+		flush(firefox, 1 << 16);
+	}
+	text(firefox, "],");
+}
+
 static void column(struct firefox *firefox, const char *name, size_t count, write_cell *cell)
 {
 	str_format(&firefox->out, "\"%s\":[", name);
@@ -210,30 +222,6 @@ static void column(struct firefox *firefox, const char *name, size_t count, writ
 static void end_table(struct firefox *firefox, size_t count)
 {
 	str_format(&firefox->out, "\"length\":%zu}", count);
-}
-
-static void cell_null(struct firefox *firefox, size_t row)
-{
-	(void)row;
-	text(firefox, "null");
-}
-
-static void cell_zero(struct firefox *firefox, size_t row)
-{
-	(void)row;
-	text(firefox, "0");
-}
-
-static void cell_minus_one(struct firefox *firefox, size_t row)
-{
-	(void)row;
-	text(firefox, "-1");
-}
-
-static void cell_false(struct firefox *firefox, size_t row)
-{
-	(void)row;
-	text(firefox, "false");
 }
 
 static void cell_time(struct firefox *firefox, size_t row)
@@ -292,8 +280,8 @@ static void write_stacks(struct firefox *firefox)
 	text(firefox, ",\"stackTable\":{");
 	column(firefox, "frame", count, cell_frame);
 	column(firefox, "prefix", count, cell_prefix);
-	column(firefox, "category", count, cell_zero);
-	column(firefox, "subcategory", count, cell_zero);
+	column_of(firefox, "category", count, "0");
+	column_of(firefox, "subcategory", count, "0");
 	end_table(firefox, count);
 }
 
@@ -316,16 +304,16 @@ static void write_frames(struct firefox *firefox)
 	size_t count = firefox->locations.lines_count + 1;
 
 	text(firefox, ",\"frameTable\":{");
-	column(firefox, "address", count, cell_minus_one);
-	column(firefox, "inlineDepth", count, cell_zero);
-	column(firefox, "category", count, cell_zero);
-	column(firefox, "subcategory", count, cell_zero);
+	column_of(firefox, "address", count, "-1");
+	column_of(firefox, "inlineDepth", count, "0");
+	column_of(firefox, "category", count, "0");
+	column_of(firefox, "subcategory", count, "0");
 	column(firefox, "func", count, cell_function);
-	column(firefox, "nativeSymbol", count, cell_null);
-	column(firefox, "innerWindowID", count, cell_null);
-	column(firefox, "implementation", count, cell_null);
+	column_of(firefox, "nativeSymbol", count, "null");
+	column_of(firefox, "innerWindowID", count, "null");
+	column_of(firefox, "implementation", count, "null");
 	column(firefox, "line", count, cell_line);
-	column(firefox, "column", count, cell_null);
+	column_of(firefox, "column", count, "null");
 	end_table(firefox, count);
 }
 
@@ -352,12 +340,12 @@ static void write_functions(struct firefox *firefox)
 
 	text(firefox, ",\"funcTable\":{");
 	column(firefox, "name", count, cell_name);
-	column(firefox, "isJS", count, cell_false);
-	column(firefox, "relevantForJS", count, cell_false);
-	column(firefox, "resource", count, cell_minus_one);
+	column_of(firefox, "isJS", count, "false");
+	column_of(firefox, "relevantForJS", count, "false");
+	column_of(firefox, "resource", count, "-1");
 	column(firefox, "fileName", count, cell_file);
-	column(firefox, "lineNumber", count, cell_null);
-	column(firefox, "columnNumber", count, cell_null);
+	column_of(firefox, "lineNumber", count, "null");
+	column_of(firefox, "columnNumber", count, "null");
 	end_table(firefox, count);
 	text(firefox, ",");
 	column(firefox, "stringArray", firefox->locations.strings.count, cell_string);

@@ -56,11 +56,7 @@ static void emit(struct push_live *live, const struct lives_block *block,
 
 static struct push_live_half *half_of(struct push_live *live, thread_id thread)
 {
-	for (; live->halves_count <= thread; live->halves_count++) {
-		MEM_ROOM(live->halves, live->halves_capacity, live->halves_count + 1);
-		live->halves[live->halves_count] = (struct push_live_half){ 0 };
-	}
-	return &live->halves[thread];
+	return MEM_FILL(live->halves, live->halves_count, live->halves_capacity, thread);
 }
 
 static void settle(struct push_live *live, struct push_live_half *half)
@@ -123,8 +119,7 @@ static void close_file(struct push_live *live)
 	lives_free(live->lives);
 	live->lives = NULL;
 	opened_close(&live->opened);
-	if (live->lock_fd >= 0)
-		file_close(live->lock_fd);
+	file_close(live->lock_fd);
 	live->lock_fd = -1;
 }
 

@@ -103,20 +103,13 @@ static struct blocks *blocks_of(struct lives *lives, process_id process, heap_id
 
 static struct map *inherited_of(struct lives *lives, process_id process)
 {
-	for (; lives->processes_count <= process; lives->processes_count++) {
-		MEM_ROOM(lives->inherited, lives->processes_capacity, lives->processes_count + 1);
-		lives->inherited[lives->processes_count] = (struct map){ 0 };
-	}
-	return &lives->inherited[process];
+	return MEM_FILL(lives->inherited, lives->processes_count, lives->processes_capacity,
+			process);
 }
 
 static struct lives_half *half_of(struct lives *lives, thread_id thread)
 {
-	for (; lives->threads_count <= thread; lives->threads_count++) {
-		MEM_ROOM(lives->halves, lives->threads_capacity, lives->threads_count + 1);
-		lives->halves[lives->threads_count] = (struct lives_half){ 0 };
-	}
-	return &lives->halves[thread];
+	return MEM_FILL(lives->halves, lives->threads_count, lives->threads_capacity, thread);
 }
 
 // ---- the list ----

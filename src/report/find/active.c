@@ -464,6 +464,14 @@ void active_rows(const struct active *active, struct sheet *sheet)
 	sheet_end(sheet);
 }
 
+static void write_amount(struct json *json, const char *key, const struct heap_amount *amount)
+{
+	json_kv_object(json, key);
+	json_kv_u64(json, "count", amount->count);
+	json_kv_u64(json, "bytes", amount->bytes);
+	json_object_end(json);
+}
+
 void active_write_json(const struct active *active, struct sink *sink)
 {
 	struct sheet rows;
@@ -474,14 +482,8 @@ void active_write_json(const struct active *active, struct sink *sink)
 	query_write_warnings(active->asked, &json);
 	json_kv_u64(&json, "at_ns", moment_view_time(active->asked));
 	json_kv_bool(&json, "at_exit", active->asked->at_exit);
-	json_kv_object(&json, "heap");
-	json_kv_u64(&json, "count", active->heap.count);
-	json_kv_u64(&json, "bytes", active->heap.bytes);
-	json_object_end(&json);
-	json_kv_object(&json, "pools");
-	json_kv_u64(&json, "count", active->pools.count);
-	json_kv_u64(&json, "bytes", active->pools.bytes);
-	json_object_end(&json);
+	write_amount(&json, "heap", &active->heap);
+	write_amount(&json, "pools", &active->pools);
 	json_kv_object(&json, "vm");
 	json_kv_u64(&json, "count", active->vm.count);
 	json_kv_u64(&json, "bytes", active->vm.bytes);
@@ -492,9 +494,6 @@ void active_write_json(const struct active *active, struct sink *sink)
 	active_rows(active, &rows);
 	json_array_end(&json);
 	json_kv_u64(&json, "rows_left_out", rows_count(active) - active->shown);
-	json_kv_object(&json, "mappings_of_malloc");
-	json_kv_u64(&json, "count", active->left_out.count);
-	json_kv_u64(&json, "bytes", active->left_out.bytes);
-	json_object_end(&json);
+	write_amount(&json, "mappings_of_malloc", &active->left_out);
 	json_end(&json);
 }

@@ -73,11 +73,7 @@ static void pass_fini(struct pass *pass)
 static struct thread_facts *thread_of(struct pass *pass, thread_id thread)
 {
 	ASSERT(thread != TRACE_NONE);
-	for (; pass->threads_count <= thread; pass->threads_count++) {
-		MEM_ROOM(pass->threads, pass->threads_capacity, pass->threads_count + 1);
-		pass->threads[pass->threads_count] = (struct thread_facts){ 0 };
-	}
-	return &pass->threads[thread];
+	return MEM_FILL(pass->threads, pass->threads_count, pass->threads_capacity, thread);
 }
 
 // Whether the filters select it.
@@ -329,11 +325,7 @@ static void keep_refused(struct pass *pass, const struct trace_event *event, pro
 
 static struct findings_last *last_of(struct findings_facts *facts, process_id process)
 {
-	for (; facts->lasts_count <= process; facts->lasts_count++) {
-		MEM_ROOM(facts->lasts, facts->lasts_capacity, facts->lasts_count + 1);
-		facts->lasts[facts->lasts_count] = (struct findings_last){ 0 };
-	}
-	return &facts->lasts[process];
+	return MEM_FILL(facts->lasts, facts->lasts_count, facts->lasts_capacity, process);
 }
 
 static struct last_part *last_part_of(struct pass *pass, process_id process)
