@@ -3,8 +3,8 @@
 //
 //     main_arena    254 words in a row of which each is an address, and each bin is empty (it leads
 //                   to itself) or its first chunk leads back to it
-//     mp_           65,536, the most blocks with mappings, after which sbrk_base and the limits of a
-//                   tcache come: 64 bins, blocks of up to 1,032 bytes
+//     mp_           65,536, the most blocks with mappings, after which sbrk_base and the limits of
+//                   a tcache come: 64 bins, blocks of up to 1,032 bytes
 //
 // So a program whose libc has no symbols is read all the same, and one whose malloc is another one
 // is found out: there is no such row, or it was never begun.
