@@ -113,6 +113,13 @@ def a_peak_of_one_short_buffer_is_told_and_a_plateau_is_not():
     [peak] = found(program(20000), "peak", end_us=10 * SECOND)
     equal(("export", 8 * MIB), (site(peak), peak["saves"]["peak_bytes"]))
     equal([], found(program(4 * SECOND), "peak", end_us=10 * SECOND))
+    for resident, saved in ((20 * MIB, 8), (8 * MIB, 8), (5 * MIB, 5), (100 << 10, 0)):
+        trace = program(20000)
+        trace.note(9 * SECOND, f"rss-max p0 value={resident}")
+        told = found(trace, "peak", end_us=10 * SECOND)
+        equal([saved * MIB] * (saved > 0), [one["saves"]["peak_bytes"] for one in told], "a buffer that is mostly untouched")
+        for one in told:
+            equal(saved < 8, "ever touched" in one["why"], one)
 
 
 @test

@@ -311,20 +311,50 @@ static uint64_t level_without(const struct spikes *spikes, const struct spikes_r
 	return spikes->level_to > level ? spikes->level_to : level;
 }
 
+// The most that a process had in memory or swapped out, as the kernel counted; 0: not known.
+static uint64_t had_at_most(const struct findings *findings, process_id id)
+{
+	const struct trace_process *process = reader_process(findings->asked->reader, id);
+
+	return process->rss_max_bytes ? process->rss_max_bytes + process->swap_max_bytes : 0;
+}
+
+// What without the blocks of a spike there would be less. Of those that are mostly never touched,
+// as a buffer for the largest case is, not more than the process had: of 200 MiB with 7 in memory
+// that is 7.
+static uint64_t saves_without(const struct findings *findings, const struct spikes_row *row)
+{
+	const struct spikes *spikes = &findings->facts->spikes;
+	const struct spikes_maker *maker = &row->spike_sites[0];
+	uint64_t had = had_at_most(findings, findings->asked->places[maker->place].process);
+	uint64_t saves = spikes->peak - level_without(spikes, row);
+
+	if (saves > (uint64_t)maker->bytes)
+		saves = (uint64_t)maker->bytes;
+	return had && had < saves ? had : saves;
+}
+
 static void tell_peak(struct findings *findings, const struct findings_kind *kind,
-		      const struct spikes_row *row)
+		      const struct spikes_row *row, uint64_t saves)
 {
 	const struct spikes *spikes = &findings->facts->spikes;
 	const struct spikes_maker *maker = &row->spike_sites[0];
 	const struct query_context_place *place = &findings->asked->places[maker->place];
 	struct finding *finding =
 		findings_add(findings, kind, FINDINGS_CERTAIN, place->process, place->stack);
-	uint64_t next = level_without(spikes, row), saves = spikes->peak - next;
+	uint64_t next = level_without(spikes, row), had = had_at_most(findings, place->process);
 	char *function = findings_function(findings, finding->stack);
 	char peak[16], risen[16], time[24], least[16], count[28];
+	struct str untouched = { 0 };
 
-	if (saves > (uint64_t)maker->bytes)
-		saves = (uint64_t)maker->bytes;
+	if (had && had < (uint64_t)maker->bytes) {
+		str_format(&untouched,
+			   "; the process had %s in memory at most: of these blocks no more "
+			   "was ever touched",
+			   str_bytes(had, least));
+		findings_figure(finding, "resident_bytes", "in memory at most", FINDINGS_BYTES,
+				had);
+	}
 	finding->from_ns = row->begin_ns;
 	finding->to_ns = row->end_ns;
 	finding->saves_bytes = saves;
@@ -336,8 +366,9 @@ static void tell_peak(struct findings *findings, const struct findings_kind *kin
 		     function, maker->count == 1 ? "comes" : "come",
 		     str_duration(row->half_end_ns - row->half_begin_ns, time),
 		     str_bytes(spikes->peak, peak));
-	findings_say(&finding->why, "measured; without it the highest level would be %s",
-		     str_bytes(next, least));
+	findings_say(&finding->why, "measured; without it the highest level would be %s%s",
+		     str_bytes(next, least), str_get(&untouched));
+	str_fini(&untouched);
 	findings_say(&finding->advice, "work in parts, or free what is no longer needed before "
 				       "these blocks are allocated");
 	findings_figure(finding, "peak_bytes", "peak", FINDINGS_BYTES, spikes->peak);
@@ -359,6 +390,7 @@ bool findings_peak(struct findings *findings, const struct findings_kind *kind, 
 	for (size_t i = 0; i < spikes->rows_count; i++) {
 		const struct spikes_row *row = &spikes->rows[i];
 		const struct spikes_maker *maker = &row->spike_sites[0];
+		uint64_t saves;
 
 		if (row->hill.spikes != 1 || row->cut || row->hill.top != spikes->peak ||
 		    !row->spike_sites_count || maker->count < 1 || maker->count > PEAK_BLOCKS_MAX ||
@@ -366,8 +398,9 @@ bool findings_peak(struct findings *findings, const struct findings_kind *kind, 
 		    row->risen < spikes->peak / PEAK_RISE_PART ||
 		    (row->half_end_ns - row->half_begin_ns) > length_ns / PEAK_TIME_PART)
 			continue;
-		if (spikes->peak - level_without(spikes, row) >= findings_bytes_min(findings))
-			tell_peak(findings, kind, row);
+		saves = saves_without(findings, row);
+		if (saves >= findings_bytes_min(findings))
+			tell_peak(findings, kind, row, saves);
 		break;
 	}
 	return true;
