@@ -74,6 +74,7 @@ static bool tracee_wait(struct tracee_thread *thread, int *status)
 		got = waitpid(thread->tid, status, __WALL);
 	} while (got < 0 && errno == EINTR);
 	thread->gone = got < 0 || !WIFSTOPPED(*status);
+	thread->ours &= !thread->gone;
 	return !thread->gone;
 }
 
@@ -109,6 +110,7 @@ static bool tracee_seize(struct tracee *tracee, pid_t tid, struct err *err)
 		thread->gone = true;
 		return errno == ESRCH || attachable_refused(tracee->pid, errno, err);
 	}
+	thread->ours = true;
 	if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) != 0)
 		thread->gone = true;
 	return true;
@@ -188,18 +190,45 @@ bool tracee_stop(struct tracee *tracee, pid_t pid, struct err *err)
 	return tracee_stop_others(tracee, err);
 }
 
-uint64_t tracee_release_others(struct tracee *tracee, pid_t tid)
+// Wait for threads that were killed where they stood: until we do, their process has not ended to
+// anybody else. The first thread can only be waited for when no other is left.
+static void tracee_bury(struct tracee *tracee)
 {
-	uint64_t stood_ns;
+	for (int first = 0; first <= 1; first++)
+		for (size_t i = 0; i < tracee->count; i++) {
+			struct tracee_thread *thread = &tracee->threads[i];
+			int status;
+
+			while (thread->ours && (thread->tid == tracee->pid) == first)
+				tracee_wait(thread, &status);
+		}
+}
+
+// False: one of them was killed meanwhile.
+static bool tracee_detach(struct tracee *tracee, pid_t except)
+{
+	bool all = true;
 
 	for (size_t i = 0; i < tracee->count; i++) {
 		struct tracee_thread *thread = &tracee->threads[i];
 
-		if (thread->gone || thread->tid == tid)
+		if (thread->tid == except)
 			continue;
-		ptrace(PTRACE_DETACH, thread->tid, NULL, (void *)(long)thread->signal);
+		if (!thread->gone &&
+		    ptrace(PTRACE_DETACH, thread->tid, NULL, (void *)(long)thread->signal) == 0)
+			thread->ours = false;
 		thread->gone = true;
+		all &= !thread->ours;
 	}
+	return all;
+}
+
+uint64_t tracee_release_others(struct tracee *tracee, pid_t tid)
+{
+	uint64_t stood_ns;
+
+	ASSERT(tid != 0);
+	tracee_detach(tracee, tid);
 	stood_ns = now_steady_ns() - tracee->began_ns;
 	tracee_hurry(false);
 	return stood_ns;
@@ -207,17 +236,12 @@ uint64_t tracee_release_others(struct tracee *tracee, pid_t tid)
 
 uint64_t tracee_release(struct tracee *tracee)
 {
+	bool all = tracee_detach(tracee, 0);
 	uint64_t stood_ns = now_steady_ns() - tracee->began_ns;
 
-	for (size_t i = 0; i < tracee->count; i++) {
-		const struct tracee_thread *thread = &tracee->threads[i];
-
-		if (!thread->gone)
-			ptrace(PTRACE_DETACH, thread->tid, NULL, (void *)(long)thread->signal);
-	}
-	if (tracee->count > 0)
-		stood_ns = now_steady_ns() - tracee->began_ns;
 	tracee_hurry(false);
+	if (!all)
+		tracee_bury(tracee);
 	mem_free(tracee->threads);
 	*tracee = (struct tracee){ 0 };
 	return stood_ns;
