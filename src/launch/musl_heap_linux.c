@@ -25,8 +25,7 @@ enum {
 	MUSL_HEAP_LONG_HEAD =
 		8, // of what is more than 16 bits of units behind the group's beginning
 	MUSL_HEAP_CLASSES = 48,
-	MUSL_HEAP_ALONE = 63, // the class of a block that has a mapping alone
-	MUSL_HEAP_AREAS_MAX = 1 << 20,
+	MUSL_HEAP_ALONE = 63,        // the class of a block that has a mapping alone
 	MUSL_HEAP_WINDOW = 64 << 10, // of a group, read at once
 	// In place of the bytes that were not asked for:
 	MUSL_HEAP_MANY = 5, // they are in the slot's last word
@@ -71,6 +70,7 @@ struct musl_heap_walk {
 	struct glibc_heap *heap;
 	const struct tracee *tracee;
 	struct map inner; // groups in slots of others: 1 if the slot was met, 2 if the group was
+	struct map areas; // pages that were read
 	uint64_t secret, first, last; // pages
 	uint8_t *window;              // the beginning of a group
 	uint64_t window_at, window_size;
@@ -298,8 +298,11 @@ static bool musl_heap_walk_areas(struct musl_heap_walk *walk)
 	uint64_t at = walk->first, before = 0;
 	struct musl_heap_area area;
 
-	for (int i = 0; at; i++, before = at, at = area.next) {
-		if (i == MUSL_HEAP_AREAS_MAX || before == walk->last ||
+	for (; at; before = at, at = area.next) {
+		bool added;
+
+		map_put(&walk->areas, at, &added);
+		if (!added || before == walk->last ||
 		    !tracee_read(walk->tracee->pid, at, &area, sizeof(area)) ||
 		    area.secret != walk->secret || area.count != MUSL_HEAP_GROUPS)
 			return musl_heap_fail(walk, "has a list of its pages that is broken");
@@ -338,7 +341,7 @@ bool musl_heap_read(struct glibc_heap *heap, const struct objects *objects,
 	else
 		heap->count = heap->mapped = 0;
 	heap->bytes = ok ? heap->bytes : 0;
-	MAP_FINI(&walk->inner);
+	MAP_FINI(&walk->inner, &walk->areas);
 	MEM_FREE(walk->window, walk);
 	return ok;
 }

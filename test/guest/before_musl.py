@@ -80,25 +80,23 @@ def what_makes_no_sense_is_said():
     """In a block, in its group, and in the page that describes that: as in a layout that is not known."""
     for what, said in (("block", "a block that contradicts its group"),
                        ("group", "a group of blocks that contradicts itself"),
-                       ("page", "a (layout that is not known|list of its pages that is broken)")):
-        running, blocks = started("0")
+                       ("page", "a (layout that is not known|list of its pages that is broken)"),
+                       ("ring", "a list of its pages that is broken")):
+        running, blocks = started("2")
         known = known_to(running.ready(), blocks)
         with open(f"/proc/{running.pid}/mem", "r+b", buffering=0) as memory:
-            def byte_at(at, value=None):
+            def word(at, value=None):
                 memory.seek(at)
-                if value is None:
-                    return memory.read(1)[0]
-                return memory.write(bytes([value]))
+                return struct.unpack("<Q", memory.read(8))[0] if value is None else memory.write(struct.pack("<Q", value))
 
-            # A block that has a mapping alone: the group is right before it, and begins with where its description is.
-            block = next(at for at, size in known.items() if at % 4096 == 16 and size > 140000)
-            memory.seek(block - 16)
-            described, = struct.unpack("<Q", memory.read(8))
-            at = {"block": block - 3, "group": block - 16, "page": described & ~4095}[what]
-            old = byte_at(at)
-            byte_at(at, old ^ 0x41)
+            # A block that has a mapping alone, which begins with where its description is, in a page that is not the last.
+            block, page = next((at, word(at & ~4095) & ~4095) for at, size in known.items()
+                               if at % 4096 and size > 140000 and word((word(at & ~4095) & ~4095) + 8))
+            at = {"block": block - 8, "group": block & ~4095, "page": page, "ring": page + 8}[what]
+            old = word(at)
+            word(at, page if what == "ring" else old ^ 0x41 << (40 if what == "block" else 0))
             ended = run([TIDEMARK, "record", "-p", str(running.pid), "-o", "t.tide", "-f", "--duration", "50ms"])
-            byte_at(at, old)
+            word(at, old)
         equal(0, ended.code, ended.err)
         check(re.search("is not known: musl's heap has " + said, ended.err), ended.err)
         running.end(7)
