@@ -1,9 +1,11 @@
-// http_win32: not there yet. A trace can be sent from Linux.
+// http_win32: not there yet. A trace can be sent from Linux, and a database asked there.
 #include "os/http.h"
 
 struct http *http_new(struct err *err)
 {
-	err_set(err, ERR_USAGE, "is not available on Windows: send the trace from Linux");
+	err_set(err, ERR_USAGE,
+		"is not available on Windows: databases and collectors are reached from "
+		"Linux; take the trace there");
 	return NULL;
 }
 

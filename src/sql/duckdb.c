@@ -78,7 +78,8 @@ static bool load(struct duckdb *duckdb, struct err *err)
 	else if (!duckdb->library)
 		err_set(err, ERR_IO,
 			"needs DuckDB's library, and there is none: let TIDEMARK_DUCKDB be the "
-			"path of its %s (npm's package @duckdb/node-bindings-linux-x64 has it)",
+			"path of its %s (npm's @duckdb/node-bindings-linux-x64 or -win32-x64 has "
+			"it)",
 			str_get(&file));
 	STR_FINI(&file, &why);
 	return duckdb->library && find_functions(duckdb, err);

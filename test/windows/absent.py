@@ -153,10 +153,18 @@ for option in ("--strict-vm", "--rss-exact", "--index"):
     refused(done, 125, option, "Windows")
 done = libwin.wine(EXE, "plot", "x.tide", "live", "-o", "x.svg", prefix="prefix", text=True)
 check("no remedy of another system is named", done.returncode != 0 and "apt" not in done.stderr, done)
+for words in (("push", "x.tide", "--to", "clickhouse://localhost:1/x"), ("sql", "x.tide", "select 1"),
+              ("record", "--push", "clickhouse://localhost:1/x", "--", "cmd.exe")):
+    done = libwin.wine(EXE, *words, prefix="prefix", text=True)
+    check(f"{words[0]}: nor one that Windows has not", done.returncode != 0 and "use tidemark push" not in done.stderr
+          and ("from Linux" in done.stderr or "win32-x64" in done.stderr), done)
 unentered()
 guarded()
 unloaded()
 libwin.end_prefix()
+done = subprocess.run([os.environ["TIDEMARK"], "reconcile", "own.tide"], capture_output=True, text=True, check=False)
+check("reconcile says what a trace of Windows lacks", done.returncode == 2 and "is of Windows" in done.stderr
+      and "tidemark map" in done.stderr, done)
 done = subprocess.run([os.environ["TIDEMARK"], "watch", "x.exe"], capture_output=True, text=True, check=False)
 refused(done, 2, "watch", "Linux")
 libwin.end()

@@ -435,6 +435,11 @@ static bool refuse(const struct query_context *asked, const char *missing, struc
 	uint64_t missed = 0;
 	char count[28];
 
+	if (reader_is_windows(asked->reader))
+		return err_set(err, ERR_USAGE,
+			       "the trace is of Windows, where which memory is resident is not "
+			       "recorded (try tidemark map, and active --layer vm, for what is "
+			       "committed)");
 	for (process_id id = 0; id < reader_processes_count(asked->reader); id++)
 		if (query_has_process(&asked->selection.query, id))
 			missed += reader_process(asked->reader, id)->snapshots_missed;
