@@ -198,6 +198,8 @@ static inline void check_details_of(struct pair *pair, const struct window_query
 
 	for (uint32_t i = 0; i < 24; i++)
 		a[i].group = b[i].group = count == 1 ? WINDOW_HEAP : i;
+	if (count > 1 && !query->peaks_only)
+		a[count - 1].group = b[count - 1].group = WINDOW_SKIP; // all groups together
 	CHECK(window_detail(pair->plain, query, a, count, &err));
 	if (!window_detail(pair->index, query, b, count, &err))
 		CHECK_STR("", err.text);

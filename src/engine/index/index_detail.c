@@ -27,6 +27,7 @@ struct detailing {
 	struct index_clock *clock;
 	struct group_state *states;
 	uint32_t *state_of;  // by group: number + 1
+	uint32_t total;      // the same of all groups together, or 0
 	struct ranks *ranks; // of lifetimes; NULL: they are not asked for
 	unsigned part;       // of those
 	bool counting;       // a further pass, for lifetimes alone
@@ -86,26 +87,37 @@ static void move_level(struct group_state *state, const struct index_scan_step *
 	detail->last_ns = step->time_ns;
 }
 
+// Where it is written down which detail is a group's, or that of all.
+static uint32_t *state_at(struct detailing *detailing, uint32_t group)
+{
+	return group == WINDOW_SKIP ? &detailing->total : &detailing->state_of[group];
+}
+
 static bool detail_step(void *context, const struct index_scan_step *step)
 {
 	struct detailing *detailing = context;
-	uint32_t row = detailing->state_of[step->group] - 1;
+	uint32_t own = detailing->state_of[step->group], total = detailing->total;
 	uint64_t lifetime_ns;
 
-	ASSERT(detailing->state_of[step->group] > 0);
-	if (!detailing->counting)
-		move_level(&detailing->states[row], step);
+	ASSERT(own > 0 || total > 0);
+	if (!detailing->counting) {
+		if (own)
+			move_level(&detailing->states[own - 1], step);
+		if (total)
+			move_level(&detailing->states[total - 1], step);
+	}
 	if (step->up || step->exit || step->begin == 0)
 		return true;
 	return lifetime_of(detailing, step, &lifetime_ns) &&
-	       take_lifetime(detailing, row, lifetime_ns);
+	       (!own || take_lifetime(detailing, own - 1, lifetime_ns)) &&
+	       (!total || take_lifetime(detailing, total - 1, lifetime_ns));
 }
 
 static void begin_detail(struct group_state *state, struct window_detail *detail, uint64_t from,
-			 const struct heap_amount *levels)
+			 struct heap_amount level)
 {
 	state->detail = detail;
-	state->level = levels[detail->group];
+	state->level = level;
 	*detail = (struct window_detail){ .group = detail->group,
 					  .peak_bytes = state->level.bytes,
 					  .peak_count = state->level.count,
@@ -148,6 +160,7 @@ static bool begin_half(struct half *half, const struct detailing *whole,
 {
 	struct heap_amount *levels =
 		index_scan_levels(whole->index, query, from, scan->groups_count, err);
+	struct heap_amount all = { 0 };
 
 	ASSERT(from <= to && query->from <= from && to <= query->to);
 	*half = (struct half){ .scan = *scan, .detailing = *whole, .details = details };
@@ -159,9 +172,11 @@ static bool begin_half(struct half *half, const struct detailing *whole,
 	half->detailing.states = mem_alloc(count + 1, sizeof *half->detailing.states);
 	if (!levels)
 		return false;
-	for (size_t i = 0; i < count; i++) {
-		begin_detail(&half->detailing.states[i], &details[i], from, levels);
-	}
+	for (size_t i = 0; i < scan->groups_count; i++)
+		window_add(&all, levels[i]);
+	for (size_t i = 0; i < count; i++)
+		begin_detail(&half->detailing.states[i], &details[i], from,
+			     details[i].group == WINDOW_SKIP ? all : levels[details[i].group]);
 	mem_free(levels);
 	return true;
 }
@@ -215,16 +230,19 @@ static bool scan_again(struct detailing *detailing, struct index_scan *scan, str
 		       const struct batch *batch, struct err *err)
 {
 	uint32_t *wanted = mem_alloc(batch->groups_count, sizeof *wanted);
-	bool ok = true;
+	bool ok = true, all;
 
 	ASSERT(scan->visit == detail_step);
 	scan->ends = true;
 	scan->wanted = wanted;
 	while (ok && !ranks_close(detailing->ranks)) {
 		ranks_round(detailing->ranks);
-		for (size_t i = 0; i < batch->count; i++)
-			wanted[batch->details[i].group] = ranks_wants(
-				detailing->ranks, detailing->state_of[batch->details[i].group] - 1);
+		all = detailing->total && ranks_wants(detailing->ranks, detailing->total - 1);
+		for (size_t group = 0; group < batch->groups_count; group++) {
+			uint32_t state = detailing->state_of[group];
+
+			wanted[group] = all || (state && ranks_wants(detailing->ranks, state - 1));
+		}
 		index_scan_fini(scan);
 		index_scan_prepare(scan);
 		for (int i = 0; i < 2; i++) {
@@ -282,7 +300,7 @@ static bool by_scan(struct detailing *detailing, const struct window_query *quer
 				   .from = query->from,
 				   .to = query->to,
 				   .groups_count = (uint32_t)batch->groups_count,
-				   .wanted = detailing->state_of,
+				   .wanted = detailing->total ? NULL : detailing->state_of,
 				   .lives = !query->peaks_only,
 				   .context = detailing,
 				   .visit = detail_step };
@@ -307,7 +325,7 @@ static bool by_scan(struct detailing *detailing, const struct window_query *quer
 		}
 	}
 	for (size_t i = 0; i < batch->count; i++)
-		details[i] = details[detailing->state_of[details[i].group] - 1];
+		details[i] = details[*state_at(detailing, details[i].group) - 1];
 	index_scan_fini(&scan);
 	index_groups_fini(&groups);
 	if (batch->lifetimes)
@@ -365,10 +383,10 @@ static bool is_whole(struct index *index, const struct window_query *query,
 	return whole;
 }
 
-// At most how many lifetimes end in each row, if they are asked for.
+// At most how many lifetimes end in each row, if they are asked for, and how many groups there are.
 static bool count_ends(struct index *index, const struct window_query *query,
 		       const struct window_detail *details, size_t count, uint64_t **ends,
-		       struct err *err)
+		       size_t *groups_count, struct err *err)
 {
 	struct window_result result = { 0 };
 	bool ok;
@@ -380,8 +398,12 @@ static bool count_ends(struct index *index, const struct window_query *query,
 	if (ok)
 		*ends = mem_alloc(count + 1, sizeof **ends);
 	for (size_t i = 0; ok && i < count; i++)
-		if (details[i].group < result.rows_count)
+		if (details[i].group == WINDOW_SKIP)
+			(*ends)[i] = window_freed(&result.total).count;
+		else if (details[i].group < result.rows_count)
 			(*ends)[i] = window_freed(&result.rows[details[i].group]).count;
+	if (result.rows_count > *groups_count)
+		*groups_count = result.rows_count;
 	window_result_fini(&result);
 	return ok;
 }
@@ -404,11 +426,11 @@ static bool ask_batch(struct detailing *detailing, const struct window_query *qu
 
 	ASSERT(batch->count > 0 && batch->count < UINT32_MAX);
 	for (size_t i = 0; i < batch->count; i++)
-		detailing->state_of[batch->details[i].group] = (uint32_t)i + 1;
+		*state_at(detailing, batch->details[i].group) = (uint32_t)i + 1;
 	ok = query->peaks_only && !query->by_size ? by_postings(detailing, query, batch, err)
 						  : by_scan(detailing, query, batch, err);
 	for (size_t i = 0; i < batch->count; i++)
-		detailing->state_of[batch->details[i].group] = 0;
+		*state_at(detailing, batch->details[i].group) = 0;
 	return ok;
 }
 
@@ -452,10 +474,11 @@ bool index_detail(struct index *index, struct index_clock *clock, const struct w
 		return index_peak_of_all(index, clock, query, details, err);
 	if (count == 0)
 		return true;
-	if (!count_ends(index, query, details, count, &ends, err))
+	ASSERT(details[count - 1].group != WINDOW_SKIP || !query->peaks_only);
+	if (!count_ends(index, query, details, count, &ends, &all.groups_count, err))
 		return false;
 	for (size_t i = 0; i < count; i++)
-		if (details[i].group >= all.groups_count)
+		if (details[i].group != WINDOW_SKIP && details[i].group >= all.groups_count)
 			all.groups_count = details[i].group + (size_t)1;
 	all.lifetimes = ends;
 	detailing.state_of = mem_alloc(all.groups_count, sizeof *detailing.state_of);

@@ -360,6 +360,11 @@ static bool step_is_over(const struct changes *changes, size_t i)
 	return i + 1 == changes->count || changes->list[i + 1].step != changes->list[i].step;
 }
 
+static bool is_of(const struct window_detail *detail, uint32_t group)
+{
+	return group != WINDOW_SKIP && (group == detail->group || detail->group == WINDOW_SKIP);
+}
+
 // Peaks of one group.
 static void find_peak(const struct changes *changes, const struct window_query *query,
 		      struct window_detail *detail)
@@ -368,13 +373,13 @@ static void find_peak(const struct changes *changes, const struct window_query *
 	size_t i = 0;
 
 	for (; i < changes->count && changes->list[i].step < query->from; i++)
-		if (changes->list[i].group == detail->group)
+		if (is_of(detail, changes->list[i].group))
 			apply(&level, &changes->list[i]);
 	detail->peak_bytes = level.bytes;
 	detail->peak_count = detail->most_count = level.count;
 	detail->peak_edge = query->from;
 	for (; i < changes->count; i++) {
-		if (changes->list[i].group == detail->group)
+		if (is_of(detail, changes->list[i].group))
 			apply(&level, &changes->list[i]);
 		if (!step_is_over(changes, i))
 			continue;
@@ -399,7 +404,7 @@ static void find_times(const struct plain *plain, const uint32_t *groups,
 	for (size_t i = 0; i < plain->lives_count; i++) {
 		const struct plain_life *life = &plain->lives[i];
 
-		if (groups[life->cell] != detail->group || !lifetime_fits(plain, query, life))
+		if (!is_of(detail, groups[life->cell]) || !lifetime_fits(plain, query, life))
 			continue;
 		if (inside(query, life->begin) && life->begin < first) {
 			first = life->begin;

@@ -210,7 +210,7 @@ static bool scan_rows(struct table *table, size_t depth, const struct table_phas
 	return good;
 }
 
-// Rows of a depth and phase that are whole groups.
+// Rows of a depth and phase that are whole groups, or the first row of all: it is all of them.
 static bool ask_rows(struct table *table, size_t depth, const struct table_phase *phase,
 		     const uint32_t *rows, size_t count, struct err *err)
 {
@@ -219,7 +219,9 @@ static bool ask_rows(struct table *table, size_t depth, const struct table_phase
 	bool good;
 
 	for (size_t i = 0; i < count; i++)
-		details[i].group = table->rows[rows[i]].group;
+		details[i].group = depth > 0 && table->rows[rows[i]].depth == 0
+					   ? WINDOW_SKIP
+					   : table->rows[rows[i]].group;
 	good = window_detail(table->asked->window, &query, details, count, err);
 	for (size_t i = 0; i < count && good; i++) {
 		table->rows[rows[i]].detail = details[i];
@@ -300,28 +302,54 @@ static bool detail_some(struct table *table, size_t depth, const struct table_ph
 	       scan_some(table, depth, phase, rows, count, true, err);
 }
 
+// Whether what is asked of all is found in the same passes over the window as what is asked of the
+// first key's rows.
+static bool asks_total_with_rows(const struct table *table)
+{
+	const struct keys *keys = &table->options->keys;
+
+	return keys->count > 0 && keys->list[0] != KEYS_LIFETIME && !table_typed(table, 1) &&
+	       !table->asked->selection.query.types && !table->phases_count &&
+	       !table->options->peaks_only;
+}
+
+// Puts the row of all behind the others, if there are any. Returns how many it are then.
+static size_t add_total(const struct table *table, const uint32_t *rows, size_t count,
+			uint32_t *some, size_t some_count)
+{
+	for (size_t i = 0; i < count && some_count > 0; i++)
+		if (table->rows[rows[i]].depth == 0 && !table->rows[rows[i]].detailed)
+			some[some_count++] = rows[i];
+	return some_count;
+}
+
 bool table_detail(struct table *table, uint32_t *rows, size_t count, struct err *err)
 {
 	uint32_t *some = mem_alloc(count, sizeof *some);
 	bool good = true;
 
-	for (size_t depth = 0; depth <= table->options->keys.count && good; depth++) {
+	// That of all last.
+	for (size_t i = 0; i <= table->options->keys.count && good; i++) {
+		size_t depth = i < table->options->keys.count ? i + 1 : 0;
+
 		// Without phases there is one round.
 		for (size_t p = 0; p < (table->phases_count ? table->phases_count : 1); p++) {
 			const struct table_phase *phase = NULL;
 			size_t some_count = 0;
 
-			for (size_t i = 0; i < count; i++) {
-				const struct table_row *row = &table->rows[rows[i]];
+			for (size_t k = 0; k < count; k++) {
+				const struct table_row *row = &table->rows[rows[k]];
 				const struct table_phase *its = table_phase_of(table, row);
 
-				if (row->depth != depth || row->orphans ||
+				if (row->depth != depth || row->orphans || row->detailed ||
 				    row->group == WINDOW_SKIP ||
 				    (its ? its != &table->phases[p] : p > 0))
 					continue;
 				phase = its;
-				some[some_count++] = rows[i];
+				some[some_count++] = rows[k];
 			}
+			if (depth == 1 && asks_total_with_rows(table))
+				some_count = add_total(table, rows, count, some, some_count);
 			good = good && detail_some(table, depth, phase, some, some_count, err);
 		}
 	}
