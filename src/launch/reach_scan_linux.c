@@ -54,6 +54,7 @@ struct reach_scan_state {
 	size_t shared_count, shared_capacity;
 	uint8_t *buffer;
 	bool ended; // the process was killed meanwhile
+	unsigned word_bytes;
 	struct reach_search *search;
 	const struct space *space;
 	const struct ranges *ranges;
@@ -305,7 +306,7 @@ static void reach_scan_root(struct reach_scan_state *scan, uint64_t start, uint6
 
 // ---- roots ----
 
-static void reach_scan_registers(struct reach_scan_state *scan, unsigned word_bytes)
+static void reach_scan_registers(struct reach_scan_state *scan)
 {
 	for (size_t i = 0; i < scan->tracee.count; i++) {
 		const struct tracee_thread *thread = &scan->tracee.threads[i];
@@ -314,7 +315,7 @@ static void reach_scan_registers(struct reach_scan_state *scan, unsigned word_by
 		if (thread->gone || (scan->dead_stack && thread->tid == scan->tracee.pid))
 			continue;
 		for (size_t j = 0; j < sizeof(thread->registers) / sizeof(*words); j++)
-			reach_search_root(scan->search, &words[j], word_bytes,
+			reach_search_root(scan->search, &words[j], scan->word_bytes,
 					  (uint64_t)thread->tid, TRACE_REACH_REGISTER, false);
 	}
 }
@@ -350,13 +351,43 @@ static bool reach_scan_is_own(const struct reach_scan_state *scan, uint64_t star
 	return false;
 }
 
+static uint64_t reach_scan_word(const struct reach_scan_state *scan, const uint8_t *bytes)
+{
+	uint64_t word = 0;
+
+	memcpy(&word, bytes, scan->word_bytes);
+	return word;
+}
+
+// The stack of a thread that has ended is kept for the next one, and so are its tables of TLS:
+// glibc finds them by the thread's control block, of which the first word and the third are its
+// own address and the second leads to the tables. All else that is left there counts no more.
+static void reach_scan_kept(struct reach_scan_state *scan, uint64_t start, uint64_t end)
+{
+	uint64_t step = scan->word_bytes, part;
+
+	for (; start < end; start += part) {
+		const uint8_t *bytes;
+
+		part = end - start < REACH_SEARCH_PART ? end - start : REACH_SEARCH_PART;
+		bytes = reach_scan_bytes(scan, start, start + part);
+		for (uint64_t i = 0; bytes && i + 3 * step <= part; i += step)
+			if (reach_scan_word(scan, bytes + i) == start + i &&
+			    reach_scan_word(scan, bytes + i + 2 * step) == start + i)
+				reach_search_root(scan->search, bytes + i, 3 * step, start + i,
+						  TRACE_REACH_TLS, false);
+	}
+}
+
 static void reach_scan_stack(struct reach_scan_state *scan, uint64_t start, uint64_t end)
 {
 	uint64_t sp;
 
-	if (!reach_scan_inhabited(scan, start, end, &sp))
-		return; // its thread has ended
-	if (sp == end)  // on another stack now
+	if (!reach_scan_inhabited(scan, start, end, &sp)) {
+		reach_scan_kept(scan, start, end);
+		return;
+	}
+	if (sp == end) // on another stack now
 		sp = start;
 	else
 		sp = sp - start > RED_ZONE ? sp - RED_ZONE : start;
@@ -501,7 +532,7 @@ static struct reach_scan_list reach_scan_blocks(struct present *present, process
 }
 
 static bool reach_scan_search(struct reach_scan_state *scan, struct present *present,
-			      process_id process, unsigned word_bytes, struct err *err)
+			      process_id process, struct err *err)
 {
 	struct trace_reach *reach = scan->reach;
 	struct reach_scan_list list = reach_scan_blocks(present, process);
@@ -509,8 +540,8 @@ static bool reach_scan_search(struct reach_scan_state *scan, struct present *pre
 	bool ok;
 
 	reach->blocks = list.blocks;
-	scan->search = reach_search_new(list.blocks, list.count, word_bytes);
-	reach_scan_registers(scan, word_bytes);
+	scan->search = reach_search_new(list.blocks, list.count, scan->word_bytes);
+	reach_scan_registers(scan);
 	ok = reach_scan_roots(scan, err);
 	while (ok && reach_search_next(scan->search, &start, &end))
 		reach_search_take(scan->search, reach_scan_bytes(scan, start, end));
@@ -550,8 +581,8 @@ static bool reach_scan_read(void *stopped, int trace_fd, process_id process,
 	scan->reach = reach;
 	scan->space = present_space(present);
 	scan->ranges = space_ranges(scan->space, process);
-	ok = reach_scan_search(scan, present, process,
-			       reader_process(reader, process)->bits == 32 ? 4 : 8, err);
+	scan->word_bytes = reader_process(reader, process)->bits == 32 ? 4 : 8;
+	ok = reach_scan_search(scan, present, process, err);
 	present_free(present);
 	reader_close(reader);
 	return ok;

@@ -413,6 +413,44 @@ def no_copy_is_left_over():
     equal(0, running.wait(timeout=60))
 
 
+# Threads that have ended, joined and detached, of which glibc keeps the stacks and what belongs to these.
+ENDED = r"""
+#include <pthread.h>
+#include <stdlib.h>
+static __thread int own[100];
+static void *volatile lost;
+static void *run(void *argument)
+{
+	own[5] = argument != NULL;
+	lost = malloc(73001);
+	lost = NULL;
+	return NULL;
+}
+int main(void)
+{
+	pthread_t threads[4];
+	for (int i = 0; i < 4; i++)
+		if (pthread_create(&threads[i], NULL, run, threads) != 0)
+			return 1;
+	for (int i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	return 0;
+}
+"""
+
+
+@test
+def what_is_kept_of_ended_threads_is_no_leak():
+    with open("ended.c", "w", encoding="utf-8") as file:
+        file.write(ENDED)
+    for bits in ("-m64", "-m32"):
+        equal(0, run(["gcc", bits, "-O1", "ended.c", "-o", "ended", "-lpthread"]).code)
+        record(["./ended"], "--reachability", "-f")
+        found = ask("report", "t.tide")["heap"]["reachability"]
+        equal((4 * 73001, 4), (found["unreachable"]["bytes"], found["unreachable"]["count"]), bits)
+        check(found["inside"]["count"] >= 4, found)
+
+
 # It cannot be copied, and it takes a while to read what it has mapped.
 LONG = r"""
 #include <pthread.h>
