@@ -101,6 +101,26 @@ static void print_labels(const char *text)
 	}
 }
 
+// When it was sampled and when each call was recorded; nothing of a recording that is one of them.
+static void print_turns(const struct reader *reader)
+{
+	size_t count;
+	const struct trace_turn *turns = reader_turns(reader, &count);
+	char time[24], bytes[16];
+
+	for (size_t i = 0; i < count; i++) {
+		printf("%-11sfrom %s ", i > 0 ? "" : "sampled",
+		       str_duration(turns[i].time_ns, time));
+		if (turns[i].log2 > 0)
+			printf("one allocation in %s is in the trace\n",
+			       str_bytes(UINT64_C(1) << turns[i].log2, bytes));
+		else
+			printf("each is\n");
+	}
+	if (count == 0 && reader_info(reader)->budget)
+		printf("%-11snever: the budget was kept with each call recorded\n", "sampled");
+}
+
 static void print_head(const struct info *info)
 {
 	const struct reader *reader = info->reader;
@@ -126,6 +146,7 @@ static void print_head(const struct info *info)
 	print_words("in", head->directory);
 	print_words("options", head->options);
 	print_labels(head->labels);
+	print_turns(info->reader);
 	if (head->sample_bytes > 0)
 		printf("%-11sone allocation in %s is in the trace\n", "sampled",
 		       str_bytes(head->sample_bytes, time));

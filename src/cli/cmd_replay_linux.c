@@ -223,10 +223,10 @@ static bool check(const struct query_context *asked, struct err *err)
 {
 	const struct trace_info *info = reader_info(asked->reader);
 
-	if (info->sample_bytes)
+	if (reader_is_estimated(asked->reader))
 		return err_set(err, ERR_FORMAT,
 			       "the recording is sampled: not every call is in it (try: record "
-			       "without --sample)");
+			       "without --sample or --max-overhead)");
 	if (strstr(info->options, "snapshots") || strstr(info->options, "leaks"))
 		return err_set(err, ERR_FORMAT,
 			       "the trace was made of sums: it does not have the calls");

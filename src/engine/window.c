@@ -31,6 +31,7 @@
 #include "engine/index/plain.h"
 #include "engine/window_series.h"
 #include "engine/window_source.h"
+#include "engine/window_weigh.h"
 #include "os/file.h"
 
 #include <stdio.h>
@@ -507,15 +508,13 @@ static bool begin(struct window *window, const struct window_query *query, bool 
 	return failed(window, err);
 }
 
-bool window_ask(struct window *window, const struct window_query *query,
-		struct window_result *result, struct err *err)
+static bool ask(void *context, const struct window_query *query, struct window_result *result,
+		struct err *err)
 {
+	struct window *window = context;
 	struct window_query whole = tidy(window, query);
-	bool ok = is_sound(window, err);
+	bool ok = true;
 
-	*result = (struct window_result){ 0 };
-	if (!ok)
-		return false;
 	if (window->plain)
 		plain_ask(&window->heap, &whole, result);
 	else if (asks(query, WINDOW_HEAP))
@@ -527,9 +526,22 @@ bool window_ask(struct window *window, const struct window_query *query,
 	return ok;
 }
 
+bool window_ask(struct window *window, const struct window_query *query,
+		struct window_result *result, struct err *err)
+{
+	const struct reader *reader = window->reader;
+
+	*result = (struct window_result){ 0 };
+	if (!is_sound(window, err))
+		return false;
+	if (reader_info(reader)->sample_bytes == 0 && reader_is_estimated(reader))
+		return window_weigh(reader, query, ask, window, result, err);
+	return ask(window, query, result, err);
+}
+
 void window_result_fini(struct window_result *result)
 {
-	MEM_FREE(result->rows, result->rests);
+	MEM_FREE(result->rows, result->rests, result->spreads);
 	*result = (struct window_result){ 0 };
 }
 

@@ -190,6 +190,12 @@ struct window_row {
 	struct heap_amount type[WINDOW_TYPES];
 };
 
+// Where figures are estimates: the variances of the row's bytes. Those of sums add up, and the
+// square root is the standard error.
+struct window_spread {
+	double type[WINDOW_TYPES];
+};
+
 // What few groups have anything of.
 struct window_rest {
 	struct heap_amount by_exit;    // of processes that exited in the window, then alive;
@@ -267,10 +273,12 @@ static inline int64_t window_impact(const struct window_row *row)
 struct window_result {
 	struct window_row *rows;   // by group; groups that nobody is in are all 0
 	struct window_rest *rests; // the same, of the first rests_count groups; others are all 0
-	uint32_t rows_count;       // highest group given + 1
+	struct window_spread *spreads; // by group; NULL: all of it is exact
+	uint32_t rows_count;           // highest group given + 1
 	uint32_t rests_count;
 	struct window_row total;
 	struct window_rest total_rest;
+	struct window_spread total_spread;
 };
 
 static inline struct window_rest window_rest_of(const struct window_result *result, uint32_t group)
@@ -278,7 +286,8 @@ static inline struct window_rest window_rest_of(const struct window_result *resu
 	return group < result->rests_count ? result->rests[group] : (struct window_rest){ 0 };
 }
 
-// Answers the query. The caller calls window_result_fini. False: the index cannot be read.
+// Answers the query. The caller calls window_result_fini. False: the index cannot be read. Of a
+// recording that was sampled at times (record --max-overhead) it estimates the whole.
 bool window_ask(struct window *window, const struct window_query *query,
 		struct window_result *result, struct err *err);
 void window_result_fini(struct window_result *result);

@@ -191,7 +191,7 @@ void events_read(const struct export_source *source, const struct events_watcher
 
 void events_say_sampled(const struct export_source *source)
 {
-	if (reader_info(source->asked->reader)->sample_bytes)
+	if (reader_is_estimated(source->asked->reader))
 		export_say(source,
 			   "the recording was sampled: the file has the samples as they are, and "
 			   "totals in it are too low");

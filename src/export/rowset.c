@@ -50,7 +50,6 @@ struct rowset {
 	uint32_t causes[LIVES_RUNNING + 1];
 	uint32_t *heaps; // by heap, + 1; 0: not known yet
 	size_t heaps_count;
-	uint64_t sample_bytes;
 	struct rowset_rss *rss;
 	size_t rss_count, rss_capacity;
 	bool lives_read; // so that these are known: resident memory, and
@@ -178,16 +177,17 @@ static uint32_t heap_of(struct rowset *rows, heap_id id)
 }
 
 // How many allocations, and bytes, this one stands for. Without sampling that is 1 and its size.
-static void put_weight(struct rowset *rows, uint64_t size)
+static void put_weight(struct rowset *rows, stack_id stack, uint64_t size)
 {
+	uint64_t mean_bytes = reader_sample_bytes(rows->reader, stack);
 	struct weight weight;
 
-	if (!rows->sample_bytes) {
+	if (!mean_bytes) {
 		put_double(rows, 1);
 		put_double(rows, (double)size);
 		return;
 	}
-	weight = weight_of(rows->sample_bytes, size);
+	weight = weight_of(mean_bytes, size);
 	put_double(rows, (double)weight.count / WEIGHT_UNIT);
 	put_double(rows, (double)weight.bytes / WEIGHT_UNIT);
 }
@@ -219,7 +219,7 @@ static void put_allocation(void *context, const struct lives_block *block,
 	put(rows, end->thread);
 	put(rows, block->stack);
 	put(rows, end->stack);
-	put_weight(rows, block->size);
+	put_weight(rows, block->stack, block->size);
 	end_row(rows);
 }
 
@@ -628,7 +628,9 @@ static void write_runs(struct rowset *rows)
 	put(rows, info->began_unix_ns);
 	put(rows, moment_duration(rows->reader) - rows->sites.began_ns);
 	put(rows, info->tick_ns);
-	put(rows, info->sample_bytes);
+	// At times: as an older reader of the trace has it.
+	put(rows,
+	    info->sample_bytes || !reader_is_estimated(rows->reader) ? info->sample_bytes : 1);
 	put(rows, end ? end->events_lost : 0);
 	put(rows, reader_complete(rows->reader) && !rows->cut);
 	end_row(rows);
@@ -681,7 +683,6 @@ struct rowset *rowset_new(const struct export_source *source,
 	rows->batch.table = &rowset_tables[ROWSET_ALLOCATIONS];
 	rowset_sites_init(&rows->sites, rows->reader);
 	rows->adding = &rows->sites;
-	rows->sample_bytes = reader_info(rows->reader)->sample_bytes;
 	name_words(rows);
 	for (unsigned i = 0; i < ROWSET_COLUMNS_MAX; i++)
 		rows->batch.values[i] = mem_alloc(ROWSET_BATCH, sizeof *rows->batch.values[i]);

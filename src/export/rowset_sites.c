@@ -9,7 +9,7 @@
 
 void rowset_sites_init(struct rowset_sites *sites, const struct reader *reader)
 {
-	sites->sample_bytes = reader_info(reader)->sample_bytes;
+	sites->reader = reader;
 	sites->before = reader_info(reader)->trimmed;
 	sites->began_ns = moment_begin(reader);
 }
@@ -46,7 +46,8 @@ void rowset_sites_add(struct rowset_sites *sites, const struct lives_block *bloc
 		      const struct lives_end *end)
 {
 	struct rowset_site *site = site_of(sites, block->stack);
-	struct weight weight = weight_of(sites->sample_bytes, block->size);
+	struct weight weight =
+		weight_of(reader_sample_bytes(sites->reader, block->stack), block->size);
 	bool before = block->kind == TRACE_BEFORE || block->number < sites->before;
 	uint64_t from_ns = before ? sites->began_ns : block->time_ns;
 	uint64_t to_ns = end->time_ns;

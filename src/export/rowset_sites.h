@@ -15,10 +15,10 @@ struct rowset_site {
 };
 
 struct rowset_sites {
-	uint64_t sample_bytes;
-	uint64_t before;           // a block of a lower number was there before the trace began
-	uint64_t began_ns;         // when that was
-	struct rowset_site *sites; // by stack, until they are joined
+	const struct reader *reader; // borrowed
+	uint64_t before;             // a block of a lower number was there before the trace began
+	uint64_t began_ns;           // when that was
+	struct rowset_site *sites;   // by stack, until they are joined
 	size_t count, capacity;
 };
 

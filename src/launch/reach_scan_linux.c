@@ -575,7 +575,7 @@ static bool reach_scan_read(void *stopped, int trace_fd, process_id process,
 	if (!reader)
 		return err_wrap(err, "the trace is not a file that can be read");
 	present = present_read(reader, &options);
-	if (reader_info(reader)->sample_bytes > 0 || reader_process(reader, process)->paused ||
+	if (reader_is_estimated(reader) || reader_process(reader, process)->paused ||
 	    reader_process(reader, process)->start == TRACE_START_ATTACH)
 		reach->flags |= TRACE_REACH_BLIND;
 	scan->reach = reach;

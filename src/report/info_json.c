@@ -23,6 +23,22 @@ static void json_labels(struct json *json, const char *text)
 	json_object_end(json);
 }
 
+static void write_turns(struct json *json, const struct reader *reader)
+{
+	size_t count;
+	const struct trace_turn *turns = reader_turns(reader, &count);
+
+	json_kv_array(json, "turns");
+	for (size_t i = 0; i < count; i++) {
+		json_object_begin(json);
+		json_kv_u64(json, "time_ns", turns[i].time_ns);
+		json_kv_u64_if(json, "sample_bytes", turns[i].log2 > 0,
+			       UINT64_C(1) << turns[i].log2);
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
 static void json_trace(struct json *json, const struct info *info)
 {
 	const struct trace_info *head = reader_info(info->reader);
@@ -49,6 +65,7 @@ static void json_trace(struct json *json, const struct info *info)
 	json_kv_text(json, "options", head->options);
 	json_labels(json, head->labels);
 	json_kv_u64_if(json, "sample_bytes", head->sample_bytes > 0, head->sample_bytes);
+	write_turns(json, info->reader);
 	json_kv_u64_if(json, "tick_ns", head->tick_ns > 0, head->tick_ns);
 	json_kv_u64_if(json, "tick_median_ns", ticks, ticks ? end->tick_median_ns : 0);
 	json_kv_u64_if(json, "tick_worst_ns", ticks, ticks ? end->tick_worst_ns : 0);

@@ -8,7 +8,7 @@
 static void write_known(struct json *json, const struct report *report, const char *key,
 			struct heap_amount amount)
 {
-	if (reader_info(report->asked->reader)->sample_bytes == 0) {
+	if (!reader_is_estimated(report->asked->reader)) {
 		lines_json_amount(json, key, amount);
 		return;
 	}
@@ -20,7 +20,7 @@ static void write_reallocations(struct json *json, const struct report *report,
 				const struct heap_counts *counts)
 {
 	json_key(json, "reallocations");
-	if (reader_info(report->asked->reader)->sample_bytes > 0)
+	if (reader_is_estimated(report->asked->reader))
 		json_null(json);
 	else
 		json_u64(json, counts->reallocations);
@@ -91,7 +91,7 @@ static void write_trace(struct json *json, const struct report *report)
 	json_kv_bool(json, "complete", report->complete);
 	json_kv_u64(json, "events", totals->events);
 	json_kv_u64(json, "events_lost", totals->events_lost);
-	json_kv_bool(json, "sampled", info->sample_bytes > 0);
+	json_kv_bool(json, "sampled", reader_is_estimated(report->asked->reader));
 	json_kv_u64_if(json, "sample_bytes", info->sample_bytes > 0, info->sample_bytes);
 	json_kv_u64(json, "duration_ns", totals->duration_ns);
 	json_kv_u64_if(json, "began_unix_ns", info->began_unix_ns > 0, info->began_unix_ns);
@@ -115,7 +115,7 @@ static void write_trace(struct json *json, const struct report *report)
 static void write_errors(struct json *json, const struct report *report)
 {
 	json_key(json, "standard_errors");
-	if (reader_info(report->asked->reader)->sample_bytes == 0) {
+	if (!reader_is_estimated(report->asked->reader)) {
 		json_null(json);
 		return;
 	}

@@ -14,7 +14,7 @@ static struct sheet_cell get_error(const struct sheet_at *at)
 {
 	const struct line *line = at->row;
 
-	return sheet_u64(reader_info(at->sheet->site.asked->reader)->sample_bytes > 0, line->error);
+	return sheet_u64(reader_is_estimated(at->sheet->site.asked->reader), line->error);
 }
 
 // Of what is live at exit, where it is known: what no pointer leads to.

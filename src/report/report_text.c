@@ -3,6 +3,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "report/ask/cautions.h"
 #include "report/ask/own_heap.h"
 #include "report/process_table.h"
 #include "report/table/lines.h"
@@ -46,18 +47,26 @@ static double percent(uint64_t part, uint64_t whole)
 // All figures of a sampled recording are estimates.
 static bool sampled(const struct page *page)
 {
-	return reader_info(page->report->asked->reader)->sample_bytes > 0;
+	return reader_is_estimated(page->report->asked->reader);
 }
 
 static void write_sampled(struct page *page, uint64_t mean_bytes)
 {
+	uint64_t duration_ns = heap_totals(page->report->heap)->duration_ns;
+	uint64_t exact_ns = cautions_exact_ns(page->report->asked->reader, duration_ns);
 	struct str text = { 0 };
 	char bytes[16];
 
-	str_format(&text,
-		   "one allocation in %s is in the trace; figures are estimates of the whole, ± "
-		   "their standard error",
-		   str_bytes(mean_bytes, bytes));
+	if (mean_bytes == 0)
+		str_format(&text,
+			   "at times: %.1f %% of the time each call is in the trace; figures that "
+			   "others are in are estimates, ± their standard error",
+			   percent(exact_ns, duration_ns));
+	else
+		str_format(&text,
+			   "one allocation in %s is in the trace; figures are estimates of the "
+			   "whole, ± their standard error",
+			   str_bytes(mean_bytes, bytes));
 	paper_paragraph(&page->paper, PAPER_PLAIN, "sampled", str_get(&text));
 	str_fini(&text);
 }
@@ -82,7 +91,7 @@ static void write_headline(struct page *page)
 	else
 		paper_format(&page->paper, PAPER_DIM, ", %" PRIu32 " processes", processes);
 	sink_text(page->paper.sink, "\n");
-	if (info->sample_bytes > 0)
+	if (sampled(page))
 		write_sampled(page, info->sample_bytes);
 	for (size_t i = 0; i < page->report->asked->warnings_count; i++)
 		paper_paragraph(&page->paper, PAPER_WARNING, "warning",
@@ -158,7 +167,7 @@ static void write_error(struct page *page, enum sites_question question, uint64_
 	double variance = page->report->sites.sums[question].variance;
 
 	ASSERT(question < SITES_QUESTIONS_COUNT);
-	if (!sampled(page) || bytes == 0)
+	if (!sampled(page) || bytes == 0 || variance <= 0)
 		return;
 	paper_format(&page->paper, PAPER_PLAIN, ", ± %.1f %%",
 		     percent(sites_error(variance), bytes));
@@ -301,8 +310,7 @@ static bool selects_parts(const struct report *report)
 
 static unsigned figures_columns(const struct report *report)
 {
-	return FIGURES_COLUMNS +
-	       (reader_info(report->asked->reader)->sample_bytes > 0 ? ERROR_COLUMNS : 0);
+	return FIGURES_COLUMNS + (reader_is_estimated(report->asked->reader) ? ERROR_COLUMNS : 0);
 }
 
 // Who allocated, where there is more than one: "  [cc1 4242]", "  [cc1, 12 processes]".

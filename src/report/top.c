@@ -20,7 +20,8 @@ bool top_open(struct top *top, const char *path, const struct symbols_options *s
 	if (!opened_open(&top->opened, path, symbols, err))
 		return false;
 	top->heap = heap_new(NULL);
-	heap_sampled(top->heap, reader_info(top->opened.reader)->sample_bytes);
+	heap_sampled(top->heap, reader_info(top->opened.reader)->sample_bytes,
+		     reader_info(top->opened.reader)->budget ? top->opened.reader : NULL);
 	heap_trimmed(top->heap, reader_info(top->opened.reader)->trimmed);
 	reader_follow(top->opened.reader, true);
 	return true;
@@ -84,6 +85,8 @@ static struct top_figures top_sum(const struct top *top)
 		sum.allocated.bytes += counts->allocated.bytes;
 		sum.frees += counts->frees;
 	}
+	sum.allocated = heap_so_far(top->heap, sum.allocated);
+	sum.frees = heap_so_far(top->heap, (struct heap_amount){ .count = sum.frees }).count;
 	return sum;
 }
 
@@ -95,8 +98,10 @@ static size_t top_keep(const struct top *top, struct top_figures **list)
 
 	*list = mem_resize(*list, count + 1, sizeof(**list));
 	for (size_t i = 0; i < count; i++)
-		(*list)[i] = (struct top_figures){ .live = sites[i].live,
-						   .allocated = sites[i].allocated };
+		(*list)[i] = (struct top_figures){
+			.live = heap_so_far(top->heap, sites[i].live),
+			.allocated = heap_so_far(top->heap, sites[i].allocated),
+		};
 	return count;
 }
 
@@ -184,13 +189,15 @@ void top_list(struct top *top)
 	for (size_t i = 0; i < count; i++) {
 		uint64_t before = i < top->before_count ? top->before[i].allocated.count : 0;
 		uint64_t then = i < top->since_count ? top->since[i].live.bytes : 0;
+		struct heap_amount live = heap_so_far(top->heap, sites[i].live);
+		uint64_t allocated = heap_so_far(top->heap, sites[i].allocated).count;
 		struct top_row row = {
 			.site = i,
 			.process = sites[i].process,
 			.stack = sites[i].stack,
-			.live = sites[i].live,
-			.grown = (int64_t)(sites[i].live.bytes - then),
-			.allocations_s = top_per_second(top, sites[i].allocated.count - before),
+			.live = live,
+			.grown = (int64_t)(live.bytes - then),
+			.allocations_s = top_per_second(top, allocated - before),
 		};
 
 		if ((!row.live.count && !row.grown && row.allocations_s == 0.0) ||
@@ -249,6 +256,7 @@ static void top_write_processes(struct top *top, struct paper *paper)
 	const struct reader *reader = top->opened.reader;
 	uint32_t count = reader_processes_count(reader), shown = 0;
 	char live[16], peak[16], blocks[28];
+	struct heap_amount lives;
 
 	if (count < 2)
 		return;
@@ -260,11 +268,11 @@ static void top_write_processes(struct top *top, struct paper *paper)
 
 		if (!counts || process->ended_ns <= top->at_ns || shown++ >= TOP_PROCESSES)
 			continue;
+		lives = heap_so_far(top->heap, counts->live);
 		paper_format(paper, PAPER_PLAIN, "%10s %12s %11s  %" PRIu32 " %s\n",
-			     str_bytes(counts->live.bytes, live),
-			     str_count(counts->live.count, blocks),
-			     str_bytes(counts->peak.bytes, peak), process->pid,
-			     names_file(process->exe));
+			     str_bytes(lives.bytes, live), str_count(lives.count, blocks),
+			     str_bytes(heap_so_far(top->heap, counts->peak).bytes, peak),
+			     process->pid, names_file(process->exe));
 	}
 	if (shown > TOP_PROCESSES)
 		paper_format(paper, PAPER_DIM, "and %" PRIu32 " more\n", shown - TOP_PROCESSES);
@@ -337,8 +345,8 @@ static void top_json_processes(struct top *top, struct json *json)
 		json_kv_u64(json, "pid", process->pid);
 		json_kv_text(json, "exe", process->exe);
 		json_kv_bool(json, "ended", process->ended_ns <= top->at_ns);
-		lines_json_amount(json, "live", counts->live);
-		json_kv_u64(json, "peak_bytes", counts->peak.bytes);
+		lines_json_amount(json, "live", heap_so_far(top->heap, counts->live));
+		json_kv_u64(json, "peak_bytes", heap_so_far(top->heap, counts->peak).bytes);
 		json_object_end(json);
 	}
 	json_array_end(json);

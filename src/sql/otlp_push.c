@@ -217,13 +217,13 @@ static bool send_samples(struct otlp_push *push, const struct samples *samples, 
 // All that there is, in messages of so many samples. A stack, a process may be in several.
 static bool send_all(struct otlp_push *push, bool once, struct err *err)
 {
-	uint64_t mean_bytes = reader_info(push->opened.reader)->sample_bytes;
 	struct samples samples = { .asked = &push->asked, .by_size = true };
 	bool good = true;
 
 	for (size_t i = 0; i < push->sums_count; i++)
 		if (push->sums[i].live || push->sums[i].begun)
-			add_sample(&samples, &push->sums[i], (uint32_t)i, mean_bytes);
+			add_sample(&samples, &push->sums[i], (uint32_t)i,
+				   reader_sample_bytes(push->opened.reader, push->sums[i].stack));
 	samples_sort(&samples);
 	for (size_t at = 0; at < samples.count && good; at += MESSAGE_SAMPLES) {
 		size_t left = samples.count - at;

@@ -123,6 +123,7 @@ static void add_frame(struct defs *defs, const struct trace_frame *frame)
 static void add_stack(struct defs *defs, const struct trace_stack *stack)
 {
 	*MEM_ADD(defs->stacks, defs->stacks_count, defs->stacks_capacity) = *stack;
+	defs->sampled |= trace_stack_sampled(stack) > 0;
 }
 
 static void add_heap(struct defs *defs, const struct trace_heap *heap)
@@ -220,14 +221,19 @@ static bool fill_files(struct defs *defs, uint64_t first)
 	return true;
 }
 
+const char *defs_option(const char *options, const char *word)
+{
+	const char *at = options ? strstr(options, word) : NULL;
+
+	return at && (at == options || at[-1] == ' ') ? at + strlen(word) : NULL;
+}
+
 // `trimmed=N` among the words of the options.
 static uint64_t find_trimmed(const char *options)
 {
-	static const char word[] = "trimmed=";
-	const char *at = options ? strstr(options, word) : NULL;
+	const char *number = defs_option(options, "trimmed=");
 
-	return at && (at == options || at[-1] == ' ') ? strtoull(at + sizeof word - 1, NULL, 10)
-						      : 0;
+	return number ? strtoull(number, NULL, 10) : 0;
 }
 
 static bool read_info(struct defs *defs, struct bytes_cursor *in)
@@ -253,6 +259,9 @@ static bool read_info(struct defs *defs, struct bytes_cursor *in)
 	info->options = bytes_next_text(in);
 	info->trimmed = find_trimmed(info->options);
 	info->sample_bytes = bytes_left(in) > 0 ? bytes_next(in) : 0;
+	info->budget = info->sample_bytes == 1 && defs_option(info->options, TRACE_BUDGET);
+	if (info->budget)
+		info->sample_bytes = 0;
 	info->labels = bytes_left(in) > 0 ? bytes_next_text(in) : mem_copy_text("");
 	defs->info_seen = !in->bad;
 	return !in->bad;

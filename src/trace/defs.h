@@ -41,6 +41,9 @@ struct defs_record {
 // The next record of a payload. False at the end, or where the rest cannot be read (`bad`).
 bool defs_next(struct bytes_cursor *payload, struct defs_record *record);
 
+// What follows the word (with its =) among the options; NULL: it is not there.
+const char *defs_option(const char *options, const char *word);
+
 // Append a record. `content` is what a record of this kind holds.
 void defs_put(struct bytes *out, enum defs_kind kind, const struct bytes *content);
 void defs_put_info(struct bytes *out, const struct trace_info *info);
@@ -72,6 +75,7 @@ struct defs {
 	size_t frames_count, frames_capacity;
 	struct trace_stack *stacks;
 	size_t stacks_count, stacks_capacity;
+	bool sampled;             // a stack is of samples
 	struct defs_names *names; // of frame i, for frames that have any
 	size_t names_capacity;
 	struct trace_heap *heaps; // [0] is not used, nor is files[0]

@@ -14,6 +14,7 @@ void defs_put(struct bytes *out, enum defs_kind kind, const struct bytes *conten
 void defs_put_info(struct bytes *out, const struct trace_info *info)
 {
 	struct bytes content = { 0 };
+	uint64_t sample_bytes = info->sample_bytes;
 
 	bytes_add_varint(&content, info->version_major);
 	bytes_add_varint(&content, info->version_minor);
@@ -25,8 +26,11 @@ void defs_put_info(struct bytes *out, const struct trace_info *info)
 	bytes_add_text(&content, info->command, DEFS_TEXT_MAX);
 	bytes_add_text(&content, info->directory, DEFS_TEXT_MAX);
 	bytes_add_text(&content, info->options, DEFS_TEXT_MAX);
-	if (info->sample_bytes > 0 || (info->labels && *info->labels))
-		bytes_add_varint(&content, info->sample_bytes);
+	// A distance of 1, by which older readers take it for sampled, and all blocks for one each.
+	if (defs_option(info->options, TRACE_BUDGET))
+		sample_bytes = 1;
+	if (sample_bytes > 0 || (info->labels && *info->labels))
+		bytes_add_varint(&content, sample_bytes);
 	if (info->labels && *info->labels)
 		bytes_add_text(&content, info->labels, DEFS_TEXT_MAX);
 	defs_put(out, DEFS_INFO, &content);

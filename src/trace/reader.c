@@ -97,7 +97,7 @@ void reader_close(struct reader *reader)
 	mem_free(reader->waiting);
 	for (size_t i = 0; i < reader->marks_count; i++)
 		mem_free(reader->marks[i].name);
-	mem_free(reader->marks);
+	MEM_FREE(reader->marks, reader->turns);
 	bytes_fini(&reader->texts);
 	bytes_fini(&reader->text);
 	if (reader->bundle_reader)
@@ -167,22 +167,46 @@ static bool add_mark(struct reader *reader, const struct trace_note *note, uint6
 	return at > 0 && reader->marks[at - 1].number > number;
 }
 
-// Take the definitions and the marks of a DEFS payload into the tables.
+SORT_ORDER(compare_turns, struct trace_turn, SORT_RISES(number), SORT_RISES(time_ns))
+
+// The same, of a turn.
+static bool add_turn(struct reader *reader, const struct trace_note *note, uint64_t number)
+{
+	uint8_t log2 = note->value <= TRACE_SAMPLE_LOG2_MAX ? (uint8_t)note->value : 0;
+	size_t at = reader->turns_count;
+
+	*MEM_ADD(reader->turns, reader->turns_count, reader->turns_capacity) = (struct trace_turn){
+		.number = number,
+		.time_ns = note->time_ns,
+		.log2 = log2,
+	};
+	reader->sampled |= log2 > 0;
+	return at > 0 && reader->turns[at - 1].number > number;
+}
+
+// Take the definitions, the marks and the turns of a DEFS payload into the tables.
 static void take_defs(struct reader *reader, struct bytes_cursor payload)
 {
 	struct bytes_cursor again = payload;
 	struct defs_record record;
 	struct trace_note note;
 	uint64_t number;
-	bool falls = false;
+	bool falls = false, turns_fall = false;
 
 	while (defs_next(&payload, &record))
 		defs_read(&reader->defs, &record);
 	if (payload.bad)
 		reader->defs.refused++;
-	while (defs_next(&again, &record))
-		if (decode_note(reader, &record, &note, &number) && note.kind == TRACE_NOTE_MARK)
+	while (defs_next(&again, &record)) {
+		if (!decode_note(reader, &record, &note, &number))
+			continue;
+		if (note.kind == TRACE_NOTE_MARK)
 			falls |= add_mark(reader, &note, number);
+		if (note.kind == TRACE_NOTE_SAMPLING)
+			turns_fall |= add_turn(reader, &note, number);
+	}
+	if (turns_fall)
+		qsort(reader->turns, reader->turns_count, sizeof *reader->turns, compare_turns);
 	if (falls)
 		qsort(reader->marks, reader->marks_count, sizeof *reader->marks, compare_marks);
 	// What the file says of itself in front is what it is read by.

@@ -167,6 +167,17 @@ const struct trace_name *reader_frame_names(const struct reader *reader, frame_i
 // The marks in the order of the trace, whole after reader_scan. Several may have one name.
 const struct trace_mark *reader_marks(const struct reader *reader, size_t *count);
 
+// Turns from recording each call to samples and back, the same. None: it has either all the time.
+const struct trace_turn *reader_turns(const struct reader *reader, size_t *count);
+
+// Are the trace's figures estimates, from samples of all of its time or of some? Before the
+// definitions were read (reader_scan), false of one that is sampled at times.
+bool reader_is_estimated(const struct reader *reader);
+
+// What an allocation with this stack was drawn by: the mean distance in bytes, or 0: it stands for
+// itself alone.
+uint64_t reader_sample_bytes(const struct reader *reader, stack_id stack);
+
 // Bundled symbol tables (record --bundle): the file stored for a build-id, or NULL.
 const void *reader_bundle(const struct reader *reader, const uint8_t *build_id,
 			  size_t build_id_length, size_t *size);

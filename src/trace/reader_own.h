@@ -57,6 +57,9 @@ struct reader {
 
 	struct trace_mark *marks; // of the blocks that `defs` has; by number
 	size_t marks_count, marks_capacity;
+	struct trace_turn *turns; // the same
+	size_t turns_count, turns_capacity;
+	bool sampled; // one of them begins samples
 
 	// How far the file is known without its events. Never goes back.
 	struct walk frontier;

@@ -146,6 +146,24 @@ const struct trace_mark *reader_marks(const struct reader *reader, size_t *count
 	return reader->marks;
 }
 
+const struct trace_turn *reader_turns(const struct reader *reader, size_t *count)
+{
+	*count = reader->turns_count;
+	return reader->turns;
+}
+
+bool reader_is_estimated(const struct reader *reader)
+{
+	return reader_info(reader)->sample_bytes > 0 || reader->sampled || reader->defs.sampled;
+}
+
+uint64_t reader_sample_bytes(const struct reader *reader, stack_id stack)
+{
+	uint64_t mean_bytes = reader_info(reader)->sample_bytes;
+
+	return mean_bytes > 0 ? mean_bytes : trace_stack_sampled(reader_stack(reader, stack));
+}
+
 const void *reader_bundle(const struct reader *reader, const uint8_t *build_id,
 			  size_t build_id_length, size_t *size)
 {

@@ -538,6 +538,14 @@ static bool fits(const struct side *first, const struct side *side, struct err *
 			"%s: a trace that was trimmed does not go into one with others (try: "
 			"merge first, then trim)",
 			side->path);
+	if (side != first &&
+	    (reader_info(first->reader)->budget || reader_info(side->reader)->budget) &&
+	    (reader_is_estimated(first->reader) || reader_is_estimated(side->reader)))
+		return err_set(
+			err, ERR_FORMAT,
+			"%s: a trace that was sampled at times (record --max-overhead) does not "
+			"go into one with others",
+			side->path);
 	if (reader_info(first->reader)->sample_bytes != reader_info(side->reader)->sample_bytes)
 		return err_set(err, ERR_FORMAT, "%s: it is sampled otherwise than %s", side->path,
 			       first->path);

@@ -408,6 +408,20 @@ enum trace_stack_flag {
 	TRACE_STACK_SAMPLE_SHIFT = 2,
 };
 
+enum { TRACE_SAMPLE_LOG2_MAX = 40 };
+
+// The mean distance at which the allocations with this stack were drawn, in bytes; 0: each was
+// recorded.
+static inline uint64_t trace_stack_sampled(const struct trace_stack *stack)
+{
+	uint8_t log2 = stack ? stack->flags >> TRACE_STACK_SAMPLE_SHIFT : 0;
+
+	return log2 > 0 && log2 <= TRACE_SAMPLE_LOG2_MAX ? UINT64_C(1) << log2 : 0;
+}
+
+// Among the words of the options: what share of the processor's time recording may take.
+#define TRACE_BUDGET "max-overhead="
+
 enum trace_note_kind {
 	TRACE_NOTE_PROCESS_START = 1, // process
 	TRACE_NOTE_PROCESS_END = 2,   // process; its exit and exit_value are set
@@ -443,6 +457,9 @@ enum trace_note_kind {
 	// process, value: how many processes the kernel has killed in its control group for lack of
 	// memory since it began, where a signal has ended it
 	TRACE_NOTE_GROUP_KILLS = 33,
+	// value: from here on allocations are samples of this mean distance, a power of two; 0:
+	// each is recorded. Of all processes
+	TRACE_NOTE_SAMPLING = 34,
 	TRACE_NOTES_COUNT,
 };
 
@@ -466,6 +483,13 @@ struct trace_mark {
 	char *name;       // never NULL
 };
 
+// A note of kind TRACE_NOTE_SAMPLING, kept.
+struct trace_turn {
+	uint64_t number; // of the event that it is before
+	uint64_t time_ns;
+	uint8_t log2; // the distance, as a power of two; 0: each call is recorded
+};
+
 // What was recorded, and how.
 struct trace_info {
 	uint16_t version_major, version_minor;
@@ -480,6 +504,7 @@ struct trace_info {
 	uint64_t tick_ns;      // 0: each event has its own time
 	uint64_t sample_bytes; // 0: every call; else a block of s bytes is in the trace with
 			       // probability 1 - exp(-s / sample_bytes)
+	bool budget;           // sampled at times, as its notes and stacks say (TRACE_BUDGET)
 	uint64_t trimmed;      // so many events at the beginning only say what was there before
 			       // the window that the trace was trimmed to; 0: it was not
 };

@@ -290,7 +290,7 @@ static void write_view(const struct answer *answer, const struct query_context *
 		json_string(json, answer->viewer->coarse[i]);
 	json_array_end(json);
 	json_kv_bool(json, "complete", reader_complete(opened->reader));
-	json_kv_bool(json, "sampled", reader_info(opened->reader)->sample_bytes > 0);
+	json_kv_bool(json, "sampled", reader_is_estimated(opened->reader));
 	query_write_warnings(asked, json);
 	json_kv_u64(json, "duration_ns", moment_duration(opened->reader));
 	json_kv_u64(json, "steps", window_facts(opened->window)->steps_end - 1);

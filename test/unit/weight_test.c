@@ -71,7 +71,7 @@ TEST(the_heap_counts_what_samples_stand_for)
 	const struct heap_counts *counts;
 	double p = -expm1(-0.1);
 
-	heap_sampled(heap, 1000);
+	heap_sampled(heap, 1000, NULL);
 	heap_add_process(heap, false);
 	heap_add_thread(heap, 0);
 	for (uint64_t i = 0; i < 30; i++) {

@@ -82,9 +82,11 @@ void heap_add_thread(struct heap *heap, process_id process)
 	heap->threads_count++;
 }
 
-void heap_sampled(struct heap *heap, uint64_t mean_bytes)
+void heap_sampled(struct heap *heap, uint64_t mean_bytes, const struct reader *by_stack)
 {
-	heap->sample_bytes = mean_bytes;
+	heap->estimated = mean_bytes > 0 || by_stack;
+	heap->mean_bytes = mean_bytes;
+	heap->by_stack = by_stack;
 }
 
 void heap_trimmed(struct heap *heap, uint64_t number)
@@ -96,11 +98,12 @@ void heap_trimmed(struct heap *heap, uint64_t number)
 // not sampled, of a thread that is selected, where no single allocation is left out.
 #define TWICE static inline __attribute__((always_inline))
 
-TWICE struct weight weigh(const struct heap *heap, uint64_t size, bool plain)
+// What a block of `size` stands for, at a site that is not SITE_NONE.
+TWICE struct weight weigh(const struct heap *heap, uint32_t site, uint64_t size, bool plain)
 {
-	if (plain || heap->sample_bytes == 0)
+	if (plain || !heap->estimated)
 		return (struct weight){ 1, size, 0, 0 };
-	return weight_of(heap->sample_bytes, size);
+	return weight_of(heap->variances[site].sample_bytes, size);
 }
 
 TWICE void amount_add(struct heap_amount *amount, const struct weight *weight)
@@ -122,9 +125,13 @@ static uint32_t new_site(struct heap *heap, process_id process, stack_id stack)
 	ASSERT(heap->sites_count < SITE_NONE);
 	MEM_ROOM(heap->sites, heap->sites_capacity, heap->sites_count + 1);
 	heap->sites[index] = (struct heap_site){ .process = process, .stack = stack };
-	if (heap->sample_bytes > 0) {
+	if (heap->estimated) {
 		MEM_ROOM(heap->variances, heap->variances_capacity, heap->sites_count + 1);
-		heap->variances[index] = (struct heap_variance){ 0 };
+		heap->variances[index] = (struct heap_variance){
+			.sample_bytes = heap->mean_bytes
+						? heap->mean_bytes
+						: reader_sample_bytes(heap->by_stack, stack),
+		};
 	}
 	heap->sites_count++;
 	return index;
@@ -195,7 +202,7 @@ TWICE void live_add(struct heap *heap, struct heap_thread_state *thread, struct 
 		    uint64_t size, const struct trace_event *event, bool plain)
 {
 	struct heap_counts *process = &heap->processes[thread->process].counts;
-	struct weight weight = weigh(heap, size, plain);
+	struct weight weight = weigh(heap, (uint32_t)(site - heap->sites), size, plain);
 
 	site_settle(heap, site, plain);
 	amount_add(&site->live, &weight);
@@ -217,7 +224,7 @@ TWICE void live_take(struct heap *heap, process_id id, struct bound_thread *thre
 		     uint64_t size, uint64_t time_ns, bool plain)
 {
 	struct heap_site *site = &heap->sites[index];
-	struct weight weight = weigh(heap, size, plain);
+	struct weight weight = weigh(heap, index, size, plain);
 
 	site_settle(heap, site, plain);
 	amount_take(&site->live, &weight);
@@ -254,7 +261,7 @@ TWICE struct block *place_block(struct heap *heap, struct heap_thread_state *thr
 
 		live_take(heap, thread->process, &thread->bound, block->site, lost, event->time_ns,
 			  false);
-		process->counts.lost_frees += weigh(heap, lost, false).count;
+		process->counts.lost_frees += weigh(heap, block->site, lost, false).count;
 	}
 	blocks_set_size(blocks, block, size);
 	return block;
@@ -272,7 +279,7 @@ TWICE void allocate(struct heap *heap, struct heap_thread_state *thread,
 {
 	struct heap_counts *counts = &heap->processes[thread->process].counts;
 	struct block *block = place_block(heap, thread, event, event->size);
-	struct weight weight = weigh(heap, event->size, plain);
+	struct weight weight;
 	bool before = event->number < heap->before_end || (!plain && event->kind == TRACE_BEFORE);
 	struct heap_site *site;
 
@@ -288,6 +295,7 @@ TWICE void allocate(struct heap *heap, struct heap_thread_state *thread,
 		return;
 
 	site = &heap->sites[block->site];
+	weight = weigh(heap, block->site, event->size, plain);
 	if (before) {
 		amount_add(&counts->before, &weight);
 		live_add(heap, thread, site, event->size, event, plain);
@@ -361,12 +369,12 @@ TWICE void release(struct heap *heap, struct heap_thread_state *thread,
 	if (pending->block.site == SITE_NONE)
 		return;
 
-	weight = weigh(heap, pending->size, plain);
+	weight = weigh(heap, pending->block.site, pending->size, plain);
 	process->counts.frees += weight.count;
 	live_take(heap, thread->process, &thread->bound, pending->block.site, pending->size,
 		  event->time_ns, plain);
 	if (pending->block.owner == event->thread + 1 && thread->allocated &&
-	    thread->last_address == address && heap->sample_bytes == 0) {
+	    thread->last_address == address && !heap->estimated) {
 		pending->temporary = true;
 		amount_add(&process->counts.temporary, &weight);
 		amount_add(&heap->sites[pending->block.site].temporary, &weight);
@@ -395,7 +403,7 @@ static void undo(struct heap *heap, struct heap_thread_state *thread,
 	block->owner = pending->block.owner;
 	if (block->site == SITE_NONE)
 		return;
-	weight = weigh(heap, pending->size, false);
+	weight = weigh(heap, block->site, pending->size, false);
 	process->counts.frees -= weight.count;
 	if (pending->temporary) {
 		amount_take(&process->counts.temporary, &weight);
@@ -426,7 +434,7 @@ static void reallocate(struct heap *heap, struct heap_thread_state *thread,
 	uint64_t before = counts->allocated.count;
 
 	allocate(heap, thread, event, false);
-	if (counts->allocated.count != before && heap->sample_bytes == 0)
+	if (counts->allocated.count != before && !heap->estimated)
 		counts->reallocations++;
 }
 
@@ -453,7 +461,7 @@ static void destroy(struct heap *heap, const struct trace_event *event)
 
 		if (block->site == SITE_NONE)
 			continue;
-		process->counts.frees += weigh(heap, size, false).count;
+		process->counts.frees += weigh(heap, block->site, size, false).count;
 		live_take(heap, thread->process, &thread->bound, block->site, size, event->time_ns,
 			  false);
 	}
@@ -518,7 +526,7 @@ void heap_add_run(struct heap *heap, const struct trace_event *events, uint32_t 
 {
 	struct heap_thread_state *thread = &heap->threads[events->thread];
 	bool plain = thread->process < heap->processes_count && thread->selected &&
-		     heap->processes[thread->process].selected && heap->sample_bytes == 0 &&
+		     heap->processes[thread->process].selected && !heap->estimated &&
 		     events->number >= heap->before_end && !(heap->query && heap->query->event);
 	struct pending ended;
 
@@ -554,10 +562,11 @@ static void close_blocks(struct heap *heap, process_id id, struct blocks *blocks
 
 	while ((block = blocks_next(blocks, &cursor))) {
 		uint64_t size = blocks_size(blocks, block);
-		struct weight weight = weigh(heap, size, false);
+		struct weight weight;
 
 		if (block->site == SITE_NONE)
 			continue;
+		weight = weigh(heap, block->site, size, false);
 		amount_add(&heap->sites[block->site].live_at_exit, &weight);
 		amount_add(&process->counts.live_at_exit, &weight);
 		if (heap->variances)
@@ -669,7 +678,7 @@ void heap_finish(struct heap *heap)
 	bound_finish(&heap->bound);
 	heap->totals.peak_low_bytes = heap->bound.low;
 	heap->totals.peak_high_bytes = heap->bound.high;
-	if (heap->sample_bytes > 0)
+	if (heap->estimated)
 		leave_units(heap);
 }
 
@@ -702,6 +711,7 @@ bool heap_count_frees(const char *path, uint64_t *frees)
 
 	if (!reader)
 		return false;
+	reader_scan(reader, &err);
 	heap = heap_new(NULL);
 	progress_begin(&progress, PROGRESS_NONE, "", reader_bytes(reader));
 	heap_read(heap, reader, &progress, NULL, NULL);
@@ -744,14 +754,21 @@ const struct heap_variance *heap_variances(const struct heap *heap)
 	return heap->variances ? heap->variances + 1 : NULL;
 }
 
+struct heap_amount heap_so_far(const struct heap *heap, struct heap_amount amount)
+{
+	if (heap->estimated)
+		amount_round(&amount);
+	return amount;
+}
+
 struct heap_amount heap_level(const struct heap *heap)
 {
-	return heap->level;
+	return heap_so_far(heap, heap->level);
 }
 
 void heap_peak_so_far(const struct heap *heap, uint64_t *bytes, uint64_t *time_ns)
 {
-	*bytes = heap->totals.counts.peak.bytes;
+	*bytes = heap_so_far(heap, heap->totals.counts.peak).bytes;
 	*time_ns = heap->totals.counts.peak_ns;
 }
 

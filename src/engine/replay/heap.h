@@ -25,8 +25,9 @@
 // What each site held at the peak is known without a second pass: a site saves its figures on its
 // first change after a new peak, and what has not changed since needs no saving.
 //
-// A sampled recording (trace_info.sample_bytes) has some of the allocations only. Then counts and
-// bytes are estimates of the whole, each block counting for all it stands for (weight.h), and
+// A recording that is sampled, at all times or at some, has some of the allocations only. Then
+// counts and bytes are estimates of the whole, each block counting for all it stands for (weight.h;
+// one that was recorded as all others were, for itself), and
 // heap_variances says how far they may be off; reallocations and temporary blocks are not known
 // (0), and failed calls, inherited and orphan frees are those that were seen.
 //
@@ -93,6 +94,7 @@ struct heap_variance {
 	double live;
 	double live_at_exit;
 	double at_peak;
+	uint64_t sample_bytes; // what its allocations were drawn by; 0: each is there
 };
 
 struct heap;
@@ -109,8 +111,9 @@ void heap_add_thread(struct heap *heap, process_id process);
 void heap_add_event(struct heap *heap, const struct trace_event *event);
 void heap_add_note(struct heap *heap, const struct trace_note *note);
 
-// The recording was sampled, with this mean distance. Before the first event; heap_read does it.
-void heap_sampled(struct heap *heap, uint64_t mean_bytes);
+// The recording is sampled: with this mean distance, or (0) at times, as the stacks of this reader
+// say (borrowed until heap_free; NULL: never). Before the first event; heap_read does it.
+void heap_sampled(struct heap *heap, uint64_t mean_bytes, const struct reader *by_stack);
 
 // Events of a smaller number begin what lived before the trace. The same.
 void heap_trimmed(struct heap *heap, uint64_t number);
@@ -119,9 +122,11 @@ void heap_trimmed(struct heap *heap, uint64_t number);
 void heap_learn(struct heap *heap, const struct reader *reader);
 
 // While items still come, what they add up to so far: bytes and blocks that live, the peak, a
-// process (NULL: it has none), the sites as heap_sites has them (`at_peak` is not known yet).
+// process (NULL: it has none), the sites as heap_sites has them (`at_peak` is not known yet). Of
+// the last two figures are to be given to heap_so_far.
 struct heap_amount heap_level(const struct heap *heap);
 void heap_peak_so_far(const struct heap *heap, uint64_t *bytes, uint64_t *time_ns);
+struct heap_amount heap_so_far(const struct heap *heap, struct heap_amount amount);
 const struct heap_counts *heap_process_so_far(const struct heap *heap, process_id process);
 const struct heap_site *heap_sites_so_far(const struct heap *heap, size_t *count);
 

@@ -76,8 +76,10 @@ struct heap {
 	struct map sites_else;
 
 	uint64_t before_end;             // events of a smaller number begin what was before
-	uint64_t sample_bytes;           // 0: not sampled; else amounts are in units until the end
-	struct heap_variance *variances; // sampled: of the sites
+	bool estimated;                  // some are samples: amounts are in units until the end
+	uint64_t mean_bytes;             // of all samples; 0: as their stacks say,
+	const struct reader *by_stack;   // of this one; borrowed
+	struct heap_variance *variances; // of the sites, too, then
 	size_t variances_capacity;
 
 	struct heap_held *held; // in their order

@@ -92,7 +92,8 @@ void heap_read(struct heap *heap, struct reader *reader, struct progress *progre
 {
 	struct trace_note note;
 
-	heap_sampled(heap, reader_info(reader)->sample_bytes);
+	heap_sampled(heap, reader_info(reader)->sample_bytes,
+		     reader_is_estimated(reader) ? reader : NULL);
 	heap_trimmed(heap, reader_info(reader)->trimmed);
 	heap_learn(heap, reader);
 	while (read_events(heap, reader, progress, &note) == READER_NOTE) {

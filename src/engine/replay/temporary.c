@@ -282,7 +282,7 @@ void temporary_read(struct reader *reader, const struct query *query,
 	struct reader_runs runs = { .reader = reader, .progress = progress };
 	enum reader_item item = READER_EVENT;
 
-	if (reader_info(reader)->sample_bytes > 0)
+	if (reader_is_estimated(reader))
 		return;
 	temporary = temporary_new(query, visitor);
 	while (item != READER_END) {

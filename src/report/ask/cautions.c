@@ -213,26 +213,62 @@ void cautions_add_unlisted(const struct space_totals *totals, struct str *text)
 		   str_bytes(totals->unlisted_bytes, unlisted));
 }
 
+uint64_t cautions_exact_ns(const struct reader *reader, uint64_t duration_ns)
+{
+	size_t count;
+	const struct trace_turn *turns = reader_turns(reader, &count);
+	uint64_t exact_ns = count > 0 ? turns[0].time_ns : duration_ns;
+
+	for (size_t i = 0; i < count; i++) {
+		uint64_t end_ns = i + 1 < count ? turns[i + 1].time_ns : duration_ns;
+
+		if (turns[i].log2 == 0 && end_ns > turns[i].time_ns)
+			exact_ns += end_ns - turns[i].time_ns;
+	}
+	return exact_ns < duration_ns ? exact_ns : duration_ns;
+}
+
+// Where all of it is sampled its figures are of what is in it, as nothing there is exact.
+static void tell_sampled(const struct reader *reader, void (*tell)(void *context, const char *text),
+			 void *context)
+{
+	uint64_t mean_bytes = reader_info(reader)->sample_bytes;
+	struct str text = { 0 };
+	size_t count;
+	const struct trace_turn *turns = reader_turns(reader, &count);
+	char time[24];
+
+	if (mean_bytes)
+		str_format(&text,
+			   "the recording is sampled: the figures are those of the blocks that "
+			   "are in it, a block of s bytes with probability 1 - exp(-s / %" PRIu64
+			   "); tidemark report estimates the whole",
+			   mean_bytes);
+	else if (count > 0)
+		str_format(
+			&text,
+			"the recording was sampled at times, first at %s: figures of what was "
+			"allocated then are estimates; levels over time and peaks of a window are "
+			"those of the blocks that are in it",
+			str_duration(turns[0].time_ns, time));
+	else
+		str_add(&text, "some of the blocks are samples: their figures are estimates");
+	tell(context, str_get(&text));
+	str_fini(&text);
+}
+
 void cautions_tell(const struct reader *reader, void (*tell)(void *context, const char *text),
 		   void *context)
 {
 	const struct trace_end *end = reader_end(reader);
-	const struct trace_info *info = reader_info(reader);
 	struct str text = { 0 };
 
 	cautions_add_wholeness(reader, &text);
 	if (text.length > 0)
 		tell(context, str_get(&text));
 	str_clear(&text);
-	if (info->sample_bytes) {
-		str_format(&text,
-			   "the recording is sampled: the figures are those of the blocks that "
-			   "are in it, a block of s bytes with probability 1 - exp(-s / %" PRIu64
-			   "); tidemark report estimates the whole",
-			   info->sample_bytes);
-		tell(context, str_get(&text));
-		str_clear(&text);
-	}
+	if (reader_is_estimated(reader))
+		tell_sampled(reader, tell, context);
 	if (end && end->events_lost) {
 		str_format(&text, "%" PRIu64 " events were lost; the figures are too small",
 			   end->events_lost);

@@ -131,7 +131,7 @@ void moment_view_warn_of_space(struct query_context *asked)
 
 void moment_view_warn_of_samples(struct query_context *asked)
 {
-	if (reader_info(asked->reader)->sample_bytes)
+	if (reader_is_estimated(asked->reader))
 		query_context_warn(asked,
 				   "the memory of blocks that are not samples counts as free");
 }

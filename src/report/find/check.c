@@ -228,8 +228,11 @@ static void judge_trace(struct check *check, const struct heap_totals *totals)
 			   totals->events_lost);
 		refuse(check, str_get(&text));
 	}
-	if (reader_info(reader)->sample_bytes)
-		refuse(check, "the recording is sampled: its figures are estimates");
+	if (reader_is_estimated(reader))
+		refuse(check,
+		       reader_info(reader)->budget
+			       ? "the recording was sampled at times: its figures are estimates"
+			       : "the recording is sampled: its figures are estimates");
 	if (check->rows[CHECK_UNEXPECTED].limit.given && !check->rows[CHECK_UNEXPECTED].known)
 		refuse(check, "no TIDEMARK_EXPECT_NO_ALLOC was reached");
 	if (!reader_complete(reader))

@@ -469,7 +469,7 @@ static bool gather(struct findings *findings, struct err *err)
 	findings->allocations = counts->allocated.count;
 	query_context_matched(asked, counts->allocated.count);
 	facts->free_stacks = strstr(reader_info(asked->reader)->options, "free-stacks") != NULL;
-	if (reader_info(asked->reader)->sample_bytes)
+	if (reader_is_estimated(asked->reader))
 		return true;
 	if (!query_narrows(&asked->selection.query))
 		facts->arenas = findings_arenas_new(findings);
@@ -499,8 +499,9 @@ static const char *cannot_look(const struct findings *findings, const struct fin
 	const struct reader *reader = asked->reader;
 	unsigned needs = kind->needs;
 
-	if ((needs & FINDINGS_EVERY_CALL) && reader_info(reader)->sample_bytes)
-		return "needs every call, and the recording is sampled (record without --sample)";
+	if ((needs & FINDINGS_EVERY_CALL) && reader_is_estimated(reader))
+		return "needs every call, and the recording is sampled (record without --sample "
+		       "or --max-overhead)";
 	if ((needs & FINDINGS_FREE_STACKS) && !findings->facts->free_stacks)
 		return "needs the stacks of frees (tidemark record --free-stacks)";
 	if ((needs & FINDINGS_SNAPSHOTS) && reader_is_windows(reader))

@@ -158,7 +158,7 @@ static void add_ending(const struct findings *findings, struct finding *finding,
 		       const struct grown *grown, struct str *text)
 {
 	if (!site_of(findings, &findings->asked->places[grown->row.place]) ||
-	    reader_info(findings->asked->reader)->sample_bytes)
+	    reader_is_estimated(findings->asked->reader))
 		return;
 	findings_figure(finding, "live_at_exit_bytes", "live at exit", FINDINGS_BYTES,
 			grown->at_exit_bytes);

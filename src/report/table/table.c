@@ -348,6 +348,18 @@ bool table_typed(const struct table *table, size_t depth)
 	return false;
 }
 
+// Of those types that the row has any of.
+static struct window_spread spread_of(const struct window_row *sums,
+				      const struct window_spread *spread)
+{
+	struct window_spread own = { 0 };
+
+	for (int type = 0; type < WINDOW_TYPES; type++)
+		if (sums->type[type].count > 0)
+			own.type[type] = spread->type[type];
+	return own;
+}
+
 static void add_row(struct table *table, size_t depth, const struct place *place,
 		    uint32_t group_number, const struct window_row *sums,
 		    const struct window_rest *rest)
@@ -364,8 +376,11 @@ static void add_row(struct table *table, size_t depth, const struct place *place
 	};
 
 	ASSERT(depth > 0);
-	if (row.parent != TABLE_NONE)
-		table_add_row(table, &row);
+	if (row.parent == TABLE_NONE)
+		return;
+	if (table->result && table->result->spreads)
+		row.spread = spread_of(&row.sums, &table->result->spreads[group_number]);
+	table_add_row(table, &row);
 }
 
 // Which types are one row: sets of them, as bits.
@@ -477,6 +492,7 @@ static void take_total(struct table *table, const struct window_result *result)
 	table->rows[0].sums = result->total;
 	table->rows[0].rest = result->total_rest;
 	keep_types(table, &table->rows[0].sums, &table->rows[0].rest);
+	table->rows[0].spread = spread_of(&table->rows[0].sums, &result->total_spread);
 	// Of frees of nothing known, which are a group of their own, there are no details.
 	for (uint32_t i = 0; i < result->rows_count; i++) {
 		struct window_row sums = result->rows[i];
@@ -496,10 +512,12 @@ static bool ask(struct table *table, size_t depth, const struct table_phase *pha
 
 	if (!window_ask(table->asked->window, &query, &result, err))
 		return false;
+	table->result = &result;
 	if (depth == 0)
 		take_total(table, &result);
 	else
 		good = take_groups(table, depth, phase, &result, err);
+	table->result = NULL;
 	window_result_fini(&result);
 	return good;
 }

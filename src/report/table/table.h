@@ -48,7 +48,7 @@ enum table_column {
 
 // What a sheet of rows has besides the keys, in its order, as table_columns.c declares it. People
 // see those that have a word, in the order of enum table_column.
-enum { TABLE_FIGURES = 18 };
+enum { TABLE_FIGURES = 19 };
 extern const struct sheet_column table_figures[TABLE_FIGURES];
 
 struct table_options {
@@ -76,6 +76,7 @@ struct table_row {
 	uint64_t value;  // of its last key: see value_of in table.c
 	bool orphans;    // not allocations: frees of nothing known
 	struct window_row sums;
+	struct window_spread spread; // of what is estimated; all 0: it is exact
 	struct window_rest rest;
 	struct window_detail detail; // if `detailed`
 	bool detailed;
@@ -103,7 +104,8 @@ struct table {
 	size_t dropped_capacity;
 	struct table_phase *phases; // of key mark; value is the index
 	size_t phases_count;
-	bool details_left_out; // they would not fit in memory
+	bool details_left_out;              // they would not fit in memory
+	const struct window_result *result; // private: the answer that rows are made of
 };
 
 // What would be below a row and is no row, since it would not be shown.
@@ -210,6 +212,10 @@ const struct sheet_column *table_column_sheet(enum table_column column);
 // A row's figure, of columns that are bytes or counts or times; impacting sizes may be negative.
 int64_t table_figure(const struct table_row *row, enum table_column column);
 struct sheet_cell table_cell(const struct table_row *row, enum table_column column); // if known
+
+// How far a figure in bytes may be off: its standard error. 0: it is exact, or none of the window's
+// four sums of bytes.
+uint64_t table_error(const struct table_row *row, enum table_column column);
 bool table_column_details(enum table_column column); // it needs `detailed`
 bool table_column_lifetimes(enum table_column column);
 

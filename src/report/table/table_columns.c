@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "report/table/lines.h"
 
+#include <math.h>
 #include <string.h>
 
 static struct sheet_cell get_figure(const struct sheet_at *at)
@@ -22,6 +23,25 @@ static struct sheet_cell get_orphans(const struct sheet_at *at)
 	const struct table_row *row = at->row;
 
 	return sheet_u64(query_context_judges_frees(table->asked), row->rest.orphans);
+}
+
+// null of what is exact.
+static void write_errors(const struct sheet_at *at)
+{
+	static const enum table_column columns[] = { TABLE_SIZE, TABLE_IMPACTING, TABLE_ALLOCATED,
+						     TABLE_FREED };
+	struct json *json = at->sheet->json;
+
+	json_key(json, at->column->name);
+	if (table_error(at->row, TABLE_SIZE) == 0) {
+		json_null(json);
+		return;
+	}
+	json_object_begin(json);
+	for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
+		json_kv_u64(json, table_column_sheet(columns[i])->name,
+			    table_error(at->row, columns[i]));
+	json_object_end(json);
 }
 
 static void write_amount(const struct sheet_at *at)
@@ -65,6 +85,8 @@ const struct sheet_column table_figures[TABLE_FIGURES] = {
 	       "half of those that ended lived no longer"),
 	FIGURE("p99", P99, "lifetime_p99_ns", TIME, SHEET_PROGRAMS,
 	       "99 of 100 that ended lived no longer"),
+	{ "standard_errors", SHEET_OBJECT, SHEET_JSON_ONLY, .json = write_errors,
+	  .meaning = "of the bytes, where samples are among them" },
 	AMOUNT(by_exit, "lived when their process exited"),
 	AMOUNT(by_exec, "lived when their process called exec"),
 	AMOUNT(by_destroy, "were freed with their heap"),
@@ -114,6 +136,23 @@ struct sheet_cell table_cell(const struct table_row *row, enum table_column colu
 	if (table_column_details(column))
 		known &= row->detailed;
 	return sheet_u64(known, (uint64_t)table_figure(row, column));
+}
+
+uint64_t table_error(const struct table_row *row, enum table_column column)
+{
+	static const unsigned types[TABLE_COLUMNS] = {
+		[TABLE_IMPACTING] = 1 << WINDOW_AIFO | 1 << WINDOW_AOFI,
+		[TABLE_SIZE] = (1 << WINDOW_TYPES) - 1,
+		[TABLE_ALLOCATED] = 1 << WINDOW_AIFI | 1 << WINDOW_AIFO,
+		[TABLE_FREED] = 1 << WINDOW_AIFI | 1 << WINDOW_AOFI,
+	};
+	double variance = 0;
+
+	ASSERT(column < TABLE_COLUMNS);
+	for (int type = 0; type < WINDOW_TYPES; type++)
+		if (types[column] >> type & 1)
+			variance += row->spread.type[type];
+	return variance > 0 ? (uint64_t)(sqrt(variance) + 0.5) : 0;
 }
 
 int64_t table_figure(const struct table_row *row, enum table_column column)

@@ -23,7 +23,7 @@ void table_json(struct table *table, struct sink *sink)
 	json_kv_u64(&json, "from_ns", asked->from_ns);
 	json_kv_u64(&json, "to_ns", asked->to_ns);
 	json_kv_bool(&json, "complete", reader_complete(asked->reader));
-	json_kv_bool(&json, "sampled", reader_info(asked->reader)->sample_bytes > 0);
+	json_kv_bool(&json, "sampled", reader_is_estimated(asked->reader));
 	json_kv_bool(&json, "exit_frees", asked->options.exit_frees);
 	json_kv_array(&json, "by");
 	for (size_t i = 0; i < keys->count; i++)

@@ -8,6 +8,8 @@
 
 #include <ctype.h>
 #include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -15,6 +17,7 @@ enum {
 	NAME_COLUMNS_MIN = 48,
 	ENDING_COLUMNS_MAX = 200,
 	WIDTH_MIN = 80,
+	ERROR_WIDTH = 8, // " ±12.3%"
 	COLUMN_WIDTH_MIN = 11
 };
 
@@ -24,6 +27,7 @@ struct page {
 	struct paper paper;
 	struct lines lines;
 	unsigned figures_columns; // in front of a name
+	bool estimated;           // figures of bytes have errors
 };
 
 // ---- above the table ----
@@ -110,12 +114,25 @@ void table_write_head(struct paper *paper, enum table_column column)
 	str_fini(&title);
 }
 
+static bool has_error(const struct page *page, enum table_column column)
+{
+	return page->estimated && (column == TABLE_IMPACTING || column == TABLE_SIZE ||
+				   column == TABLE_ALLOCATED || column == TABLE_FREED);
+}
+
+static bool write_figure_head(struct page *page, enum table_column column)
+{
+	table_write_head(&page->paper, column);
+	return has_error(page, column);
+}
+
 static void write_heads(struct page *page)
 {
 	const struct table_options *options = page->table->options;
 
 	for (size_t i = 0; i < options->columns_count; i++)
-		table_write_head(&page->paper, options->columns[i]);
+		if (write_figure_head(page, options->columns[i]))
+			paper_field(&page->paper, PAPER_DIM, "±", ERROR_WIDTH, true);
 	sink_text(page->paper.sink, "\n");
 }
 
@@ -143,13 +160,30 @@ void table_write_figure(struct paper *paper, const struct table_row *row, enum t
 	str_fini(&text);
 }
 
+// "±1.2%" of the figure, or in bytes where that says nothing. Nothing behind an exact one.
+static void write_error(struct page *page, const struct table_row *row, enum table_column column)
+{
+	double figure = fabs((double)table_figure(row, column));
+	uint64_t error = table_error(row, column);
+	char text[24] = "", bytes[16];
+
+	if (error > 0 && (double)error < figure * 10)
+		snprintf(text, sizeof text, "±%.1f%%", (double)error / figure * 100);
+	else if (error > 0)
+		snprintf(text, sizeof text, "±%s", str_bytes(error, bytes));
+	paper_field(&page->paper, PAPER_DIM, text, ERROR_WIDTH, true);
+}
+
 // The figures in front of a name.
 static void write_figures(struct page *page, const struct table_row *row)
 {
 	const struct table_options *options = page->table->options;
 
-	for (size_t i = 0; i < options->columns_count; i++)
+	for (size_t i = 0; i < options->columns_count; i++) {
 		table_write_figure(&page->paper, row, options->columns[i], i == 0);
+		if (has_error(page, options->columns[i]))
+			write_error(page, row, options->columns[i]);
+	}
 	sink_text(page->paper.sink, "   ");
 }
 
@@ -247,6 +281,12 @@ static void write_row(struct page *page, const struct table_row *row)
 	}
 }
 
+static void less_spread(struct window_spread *sum, const struct window_spread *spread)
+{
+	for (int type = 0; type < WINDOW_TYPES; type++)
+		sum->type[type] = fmax(0, sum->type[type] - spread->type[type]);
+}
+
 // What was left out below a row.
 static void write_rest(struct page *page, const struct table_row *row)
 {
@@ -260,6 +300,9 @@ static void write_rest(struct page *page, const struct table_row *row)
 		return;
 	for (uint32_t i = row->shown_count; i < row->children_count; i++)
 		window_add_row(&rest.sums, &table_child(table, row, i)->sums);
+	rest.spread = row->spread;
+	for (uint32_t i = 0; i < row->shown_count; i++)
+		less_spread(&rest.spread, &table_child(table, row, i)->spread);
 	write_figures(page, &rest);
 	write_nest(page, rest.depth);
 	paper_format(&page->paper, PAPER_DIM, "%s more%s\n", str_count(left_out, count),
@@ -344,8 +387,10 @@ void table_text(struct table *table, struct sink *sink)
 	};
 
 	page.lines.paper = &page.paper;
+	page.estimated = table_error(&table->rows[0], TABLE_SIZE) > 0;
 	for (size_t i = 0; i < options->columns_count; i++)
-		page.figures_columns += table_column_width(options->columns[i]);
+		page.figures_columns += table_column_width(options->columns[i]) +
+					(has_error(&page, options->columns[i]) ? ERROR_WIDTH : 0);
 	// Who asks for many columns has room for them, or scrolls.
 	if (page.paper.width < page.figures_columns + NAME_COLUMNS_MIN)
 		page.paper.width = page.figures_columns + NAME_COLUMNS_MIN;

@@ -169,7 +169,7 @@ void tree_json(struct tree *tree, struct sink *sink)
 	json_kv_u64(&json, "from_ns", asked->from_ns);
 	json_kv_u64(&json, "to_ns", asked->to_ns);
 	json_kv_bool(&json, "complete", reader_complete(asked->reader));
-	json_kv_bool(&json, "sampled", reader_info(asked->reader)->sample_bytes > 0);
+	json_kv_bool(&json, "sampled", reader_is_estimated(asked->reader));
 	json_kv_bool(&json, "exit_frees", asked->options.exit_frees);
 	json_kv_array(&json, "nodes");
 	rows = sheet_in_json(&json);
