@@ -24,6 +24,7 @@ const char *absent_why(const char *name)
 		  "frames of Python are not read there, so that the interpreter's are in "
 		  "all stacks; leave the option out" },
 		{ "--usdt", "such probes are Linux's; leave the option out" },
+		{ "--max-overhead", "what recording costs is not measured there; use --sample" },
 		{ "--keep", "a trace is not cut there while it is written; use tidemark trim" },
 		{ "--max-size", "a trace is not cut there while it is written; use tidemark trim" },
 		{ "--push", "send the trace from Linux when the recording has ended" },

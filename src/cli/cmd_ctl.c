@@ -4,8 +4,10 @@
 
 #include "base/str.h"
 #include "collect/control.h"
+#include "collect/overhead.h"
 #include "trace/fresh.h"
 #include "trace/repair.h"
+#include "wire/segment.h"
 
 #include <inttypes.h>
 
@@ -21,7 +23,7 @@ const struct command cmd_ctl = {
 	.name = "ctl",
 	.writes_operand = true,
 	.brief = "stop, start or end the recording of a running program, mark, save or search it",
-	.usage = "PID start|stop|detach|reachability|save FILE|mark NAME",
+	.usage = "PID start|stop|detach|reachability|save FILE|mark NAME|sample SIZE",
 	.text = "PID is a process that is being recorded.\n\n"
 		"  stop       allocations of the process are not recorded from now on; frees are\n"
 		"  start      they are again, also if it was recorded --paused\n"
@@ -30,7 +32,11 @@ const struct command cmd_ctl = {
 		"  detach     the recording ends, the program runs on\n"
 		"  reachability\n"
 		"             which of its blocks nothing points to is found out now\n"
-		"  save FILE  a copy of the trace as it is now; the recording goes on\n",
+		"  save FILE  a copy of the trace as it is now; the recording goes on\n"
+		"  sample SIZE|all|auto\n"
+		"             of a recording with --max-overhead: one allocation in SIZE bytes\n"
+		"             of them is recorded from now on, or all are, or it is decided by\n"
+		"             the budget again\n",
 	.examples = "  tidemark record --paused ./server &\n"
 		    "  tidemark ctl 4242 start\n"
 		    "  tidemark ctl 4242 mark load\n"
@@ -40,8 +46,10 @@ const struct command cmd_ctl = {
 	.run = run,
 };
 
-static const char *const verb_words[] = { "mark",         "stop", "start", "detach",
-					  "reachability", "save", NULL };
+static const char *const verb_words[] = { "mark",         "stop", "start",  "detach",
+					  "reachability", "save", "sample", NULL };
+
+#define VERBS "start, stop, detach, reachability, save, sample or mark"
 
 static bool take_pid(struct args *args, const char *word, uint32_t *pid)
 {
@@ -60,18 +68,14 @@ static bool take_verb(struct args *args, const char *word, uint32_t *verb)
 
 	for (uint32_t i = 0; verb_words[i]; i++) {
 		if (strcmp(word, verb_words[i]) == 0) {
-			*verb = CONTROL_MARK + i;
+			*verb = strcmp(word, "sample") == 0 ? CONTROL_SAMPLE : CONTROL_MARK + i;
 			return true;
 		}
 	}
 	if (nearest)
-		return args_mistake(
-			args,
-			"'%s' is not start, stop, detach, reachability, save or mark; did you mean "
-			"'%s'?",
-			word, nearest);
-	return args_mistake(args, "'%s' is not start, stop, detach, reachability, save or mark",
-			    word);
+		return args_mistake(args, "'%s' is not " VERBS "; did you mean '%s'?", word,
+				    nearest);
+	return args_mistake(args, "'%s' is not " VERBS, word);
 }
 
 static bool take_name(struct args *args, const char *name, struct control_request *request)
@@ -81,6 +85,23 @@ static bool take_name(struct args *args, const char *name, struct control_reques
 	if (*name == 0 || strlen(name) >= CONTROL_TEXT_MAX)
 		return args_mistake(args, "a mark's name has 1 to %d bytes", CONTROL_TEXT_MAX - 1);
 	strcpy(request->text, name);
+	return true;
+}
+
+static bool take_distance(struct args *args, const char *word, struct control_request *request)
+{
+	uint64_t bytes;
+
+	request->value = word && strcmp(word, "all") == 0 ? OVERHEAD_ALL : OVERHEAD_AUTO;
+	if (!word)
+		return args_mistake(args, "sample needs a SIZE, all or auto");
+	if (strcmp(word, "all") == 0 || strcmp(word, "auto") == 0)
+		return true;
+	if (!str_parse_bytes(word, &bytes) || bytes < 2 || bytes > SEGMENT_SAMPLE_BYTES_MAX ||
+	    (bytes & (bytes - 1)) != 0)
+		return args_mistake(args, "sample %s: a power of two (64K), all or auto expected",
+				    word);
+	request->value = (uint32_t)__builtin_ctzll(bytes);
 	return true;
 }
 
@@ -120,16 +141,18 @@ static int run(int argc, char **argv)
 		words[count++] = args.value;
 	}
 	if (!args_need(&args, words[0], "a PID") || !take_pid(&args, words[0], &request.pid) ||
-	    !args_need(&args, words[1], "start, stop, detach, reachability, save or mark") ||
-	    !take_verb(&args, words[1], &request.verb))
+	    !args_need(&args, words[1], VERBS) || !take_verb(&args, words[1], &request.verb))
 		return args.exit_code;
 	if (request.verb == CONTROL_MARK && !take_name(&args, words[2], &request))
+		return args.exit_code;
+	if (request.verb == CONTROL_SAMPLE && !take_distance(&args, words[2], &request))
 		return args.exit_code;
 	if (request.verb == CONTROL_SAVE &&
 	    (!args_need(&args, words[2], "the FILE to save it to") ||
 	     !fresh_check(words[2], false, &err)))
 		return err.kind ? args_fail(&cmd_ctl, &err) : args.exit_code;
-	if (request.verb != CONTROL_MARK && request.verb != CONTROL_SAVE && words[2]) {
+	if (request.verb != CONTROL_MARK && request.verb != CONTROL_SAVE &&
+	    request.verb != CONTROL_SAMPLE && words[2]) {
 		args_mistake(&args, "too many words: '%s'", words[2]);
 		return args.exit_code;
 	}

@@ -127,6 +127,23 @@ static bool record_sample(struct record *record, const struct record_option *opt
 	return true;
 }
 
+// A share such as 3% or 0.5%, in millionths.
+static bool record_overhead(struct record *record, const struct record_option *option)
+{
+	const char *word = record->args.value;
+	char *end;
+	double share = strtod(word, &end);
+
+	(void)option;
+	if (word[0] < '0' || word[0] > '9' || strcmp(end, "%") != 0 || share < 0.1 || share > 100)
+		return args_mistake(&record->args,
+				    "--max-overhead %s: a share from 0.1%% to 100%% expected (3%%)",
+				    word);
+	record->launch.overhead_max = (uint32_t)(share * 10000 + 0.5);
+	record->launch.segment_options |= SEGMENT_BUDGET;
+	return true;
+}
+
 static bool record_pid(struct record *record, const struct record_option *option)
 {
 	uint64_t pid;
@@ -240,6 +257,11 @@ static const struct record_option record_options[] = {
 	{ { 1, 0, "sample", "BYTES",
 	    "record one allocation in BYTES of them, at random (512K): for production" },
 	  OWN(record_sample) },
+	{ { 1, 0, "max-overhead", "SHARE",
+	    "record each call while that takes at most SHARE (3%) of the program's processor time, "
+	    "and samples while it would take more" },
+	  OWN(record_overhead),
+	  SAID },
 	{ { 1, 0, "usdt", NULL,
 	    "with --sample: tell each sample by the probes otel_memory:alloc and free, for "
 	    "OpenTelemetry's profiler, bpftrace, gdb" },
@@ -396,6 +418,29 @@ static bool record_check_push(struct record *record)
 	return true;
 }
 
+// What a recording that is sampled at times cannot do.
+static bool record_check_budget(struct record *record)
+{
+	const struct {
+		bool asked;
+		const char *option, *why;
+	} cannot[] = {
+		{ record->launch.sample_bytes > 0, "--sample", "that is samples all the time" },
+		{ record->launch.segment_options & SEGMENT_REACHABILITY ||
+			  record->launch.reach_mark,
+		  "--reachability", "that needs every block" },
+		{ record->launch.segment_options & SEGMENT_LANGUAGE_HEAPS, "--language-heaps",
+		  "objects are recorded each" },
+		{ record->push.url != NULL, "--push", "the rows that are sent say no weights" },
+	};
+
+	for (size_t i = 0; i < sizeof cannot / sizeof *cannot; i++)
+		if (record->launch.overhead_max > 0 && cannot[i].asked)
+			return args_mistake(&record->args, "--max-overhead does not go with %s: %s",
+					    cannot[i].option, cannot[i].why);
+	return true;
+}
+
 // What was asked for, together. False: it makes no sense.
 static bool record_check(struct record *record)
 {
@@ -426,6 +471,8 @@ static bool record_check(struct record *record)
 	    (record->launch.segment_options & SEGMENT_REACHABILITY || record->launch.reach_mark))
 		return args_mistake(args, "--reachability needs every block, and --sample leaves "
 					  "most of them out");
+	if (!record_check_budget(record))
+		return false;
 	if (keep_wishes_any(keep) && record->launch.index)
 		return args_mistake(args, "--index follows one file that grows: not with --keep, "
 					  "--max-size or --rotate");

@@ -13,6 +13,7 @@
 #include "collect/generated_code.h"
 #include "collect/merge.h"
 #include "collect/notes_reader.h"
+#include "collect/overhead.h"
 #include "collect/process_list.h"
 #include "collect/reachability.h"
 #include "collect/rss_snapshots.h"
@@ -54,6 +55,7 @@ struct collector {
 	struct sampler sampler;
 	struct rss_snapshots looks;
 	struct reachability reachability;
+	struct overhead overhead;
 	struct door_event *controls, **controls_end; // asked from outside, and not done yet
 	bool held;                                   // the order waits for a fork's child
 	bool looked;                                 // the last pass looked at the lanes anew
@@ -197,6 +199,7 @@ static void do_control(struct collector *collector, const struct door_event *eve
 	struct trace_builder *trace_builder = &collector->trace_builder;
 	enum trace_note_kind kind = TRACE_NOTE_MARK;
 	char text[CONTROL_TEXT_MAX];
+	bool good;
 
 	if (image == NULL) {
 		door_answer(collector->door, event, CONTROL_UNKNOWN, "");
@@ -223,6 +226,11 @@ static void do_control(struct collector *collector, const struct door_event *eve
 			    control_where(collector->options->output_fd, text) ? CONTROL_DONE
 									       : CONTROL_REFUSED,
 			    text);
+		return;
+	case CONTROL_SAMPLE:
+		trace_builder_time(trace_builder, event->time_ns);
+		good = overhead_ask(&collector->overhead, event->request.value, text);
+		door_answer(collector->door, event, good ? CONTROL_DONE : CONTROL_REFUSED, text);
 		return;
 	case CONTROL_REACHABILITY:
 		ask_for_reachability(collector, image, event, TRACE_SNAPSHOT_ASKED);
@@ -391,6 +399,7 @@ static uint64_t pass(struct collector *collector)
 		sampler_run(&collector->sampler, process_list, collector->told_ns);
 		rss_snapshots_pass(&collector->looks);
 		reachability_pass(&collector->reachability);
+		overhead_pass(&collector->overhead, look_ns);
 		if (collector->looked)
 			do_controls(collector, last_ns);
 		process_list_end(process_list, false);
@@ -755,6 +764,8 @@ static bool begin(struct collector *collector, struct trace_info *info, struct e
 		.options = options,
 	};
 	collector->looks.reachability = &collector->reachability;
+	overhead_init(&collector->overhead, &collector->process_list, &collector->tick,
+		      options->overhead_max);
 	merge_init(&collector->merge, &collector->trace_builder, process_list_special,
 		   &collector->process_list);
 	collector->sleep_ns = SLEEP_MIN_NS;

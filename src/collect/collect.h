@@ -27,6 +27,7 @@
 //     hidden_allocator  files with an allocator inside that nothing names
 //     reachability    stops a process while it is found out which blocks are reachable
 //     rss_snapshots   resident memory, by proc_memory; sampler measures now and then
+//     overhead        what recording costs; turns to samples where that is too much, and back
 //     trace_builder   counts, and writes the events
 //     collect         the loop around them
 //

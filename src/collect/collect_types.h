@@ -95,6 +95,7 @@ struct collect_options {
 	const struct collect_keep *keep;   // NULL: the trace has the whole recording
 	const void *keep_wishes;           // for it; borrowed
 	const struct collect_enter *enter; // NULL: static programs are not entered
+	uint32_t overhead_max; // with SEGMENT_BUDGET: millionths of the programs' time; else 0
 	bool attached; // the launcher is in a program that ran: the recording ends with either
 };
 

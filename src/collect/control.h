@@ -24,6 +24,7 @@ enum control_verb {
 	CONTROL_REACHABILITY = 5,
 	CONTROL_SAVE = 6, // all that was delivered is put into the file; answered as CONTROL_WHERE
 	CONTROL_WHERE = 7,
+	CONTROL_SAMPLE = 8, // `value`: a power of two, OVERHEAD_ALL or OVERHEAD_AUTO (overhead.h)
 };
 
 enum control_status {
@@ -36,7 +37,7 @@ struct control_request {
 	uint32_t magic;
 	uint32_t verb; // enum control_verb
 	uint32_t pid;
-	uint32_t reserved;
+	uint32_t value;
 	char text[CONTROL_TEXT_MAX]; // CONTROL_MARK: its name; NUL-terminated
 };
 

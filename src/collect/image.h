@@ -77,6 +77,15 @@ enum {
 	IMAGE_FEW = 16,    // the same, where rows go on after them
 };
 
+// What recording cost the image so far, by its own measure (struct segment_cost), and what of the
+// processor its process has used.
+struct image_cost {
+	uint64_t calls, calls_timed, calls_counts;
+	uint64_t samples, samples_timed, samples_counts;
+	uint64_t left_out;
+	uint64_t used_ns;
+};
+
 struct image {
 	struct image *next;                  // the process list's
 	struct trace_builder *trace_builder; // borrowed
@@ -121,6 +130,8 @@ struct image {
 	struct image_exec vfork_exec; // of a vfork child
 	uint32_t unseen_told;         // of segment->unseen_count, those that were reported
 	bool partly;                  // some of its calls were not recorded, which was reported
+
+	struct image_cost cost; // when last looked at (overhead.h)
 
 	bool quiet;      // its allocations are left out, until it is said otherwise
 	bool begun;      // has its place in the order

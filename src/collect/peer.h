@@ -56,6 +56,9 @@ void peer_close(int pidfd);
 // Bytes of its memory that are resident.
 uint64_t peer_resident(uint32_t pid);
 
+// What it has used of processors, in all its threads; 0: that is not known.
+uint64_t peer_used_ns(uint32_t pid);
+
 // Bytes by kind: anonymous, of files, shared by design (shmem, memfd).
 struct peer_kinds {
 	uint64_t anonymous, file, shared;

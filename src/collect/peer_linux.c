@@ -356,6 +356,16 @@ uint64_t peer_resident(uint32_t pid)
 	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
+uint64_t peer_used_ns(uint32_t pid)
+{
+	struct timespec used;
+	clockid_t clock;
+
+	if (clock_getcpuclockid((pid_t)pid, &clock) != 0 || clock_gettime(clock, &used) != 0)
+		return 0;
+	return (uint64_t)used.tv_sec * 1000000000 + (uint64_t)used.tv_nsec;
+}
+
 // A soft limit, by its name in /proc/PID/limits where we may not ask for it; 0: there is none.
 static uint64_t limit_of(uint32_t pid, enum __rlimit_resource resource, const char *name)
 {

@@ -145,6 +145,12 @@ uint64_t peer_resident(uint32_t pid)
 	return counters.WorkingSetSize;
 }
 
+uint64_t peer_used_ns(uint32_t pid)
+{
+	(void)pid;
+	return 0;
+}
+
 bool peer_pages(uint32_t pid, struct peer_pages *pages)
 {
 	PROCESS_MEMORY_COUNTERS counters = { 0 };

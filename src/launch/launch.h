@@ -36,6 +36,7 @@ struct launch_options {
 	uint32_t segment_options; // enum segment_option
 	const char *reach_mark;   // Linux: look for reachable blocks at this mark; NULL: at none
 	uint64_t sample_bytes;    // mean distance of samples; 0: record every call
+	uint32_t overhead_max;    // Linux: sample where that costs more (collect_options); 0: never
 	const char *options_text; // what of it all the trace should say
 	const char *labels;       // of the run (trace/label.h); NULL: none
 	const char *tool;         // "tidemark 0.1.0"

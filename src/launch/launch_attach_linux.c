@@ -92,6 +92,11 @@ static bool launch_hold(void *context, struct err *err)
 	return err_set(err, ERR_IO, "the collector does not answer");
 }
 
+static bool launch_samples(const struct launch *launch)
+{
+	return launch->options->sample_bytes > 0 || launch->options->overhead_max > 0;
+}
+
 // What the program had allocated before, or why that is not known.
 static void launch_send_before(struct launch *launch, struct glibc_heap *before)
 {
@@ -100,7 +105,7 @@ static void launch_send_before(struct launch *launch, struct glibc_heap *before)
 	struct err err = { 0 };
 
 	ASSERT(!launch->attached);
-	if (launch->options->sample_bytes > 0)
+	if (launch_samples(launch))
 		str_add(&before->why, "the recording is sampled");
 	else if (before->why.length == 0 &&
 		 !file_write_all(launch->before_fd, before->blocks, bytes, &err))
@@ -119,7 +124,7 @@ static void launch_send_before(struct launch *launch, struct glibc_heap *before)
 bool launch_attach(struct launch *launch, struct err *err)
 {
 	struct glibc_heap before = { 0 };
-	bool wanted = launch->options->sample_bytes == 0;
+	bool wanted = !launch_samples(launch);
 
 	if (!launch_await(launch, err) ||
 	    !attacher_begin((pid_t)launch->options->attach_pid, str_get(&launch->library),

@@ -207,6 +207,7 @@ static bool launch_open_collector(struct launch *launch, struct err *err)
 		.output_fd = launch->output_fd,
 		.socket_name = launch->session,
 		.segment_options = launch->options->segment_options,
+		.overhead_max = launch->options->overhead_max,
 		.reach = &reach_scan,
 		.reach_mark = launch->options->reach_mark,
 		.keep = keep_wishes_any(&launch->options->keep) ? &keeper_calls : NULL,
