@@ -261,6 +261,7 @@ static void tell_start(struct image *image)
 {
 	const struct peer_space *space = &image->arrival->space;
 
+	ASSERT(image->begun);
 	trace_builder_note(image->trace_builder, TRACE_NOTE_PROCESS_START, image->process,
 			   TRACE_NONE, 0, "");
 	tell_figure(image, TRACE_NOTE_ADDRESS_LOW, space->low);
@@ -276,6 +277,7 @@ static void begin_by_time(struct process_list *process_list, struct image *image
 	struct stream *notes;
 	struct lane_item *item;
 
+	ASSERT(!image->promised);
 	begin(process_list, image);
 	notes = image_stream(image, 0);
 	if (notes == NULL) {
@@ -335,6 +337,7 @@ static void settle(struct process_list *process_list, struct image *image)
 	struct image_event *event;
 	struct image *parent;
 
+	ASSERT(!image->begun);
 	if (image->promised || (!image->pid_unsure && same_process_before(process_list, image)) ||
 	    parent_waits(process_list, image))
 		return;
@@ -443,6 +446,7 @@ bool process_list_special(void *context, struct stream *stream, const struct lan
 	struct image *image = stream->image;
 	struct image_event *event;
 
+	ASSERT(image->begun);
 	trace_builder_time(process_list->trace_builder, item->time_ns);
 	if (item->kind == LANE_ITEM_START) {
 		tell_start(image);
@@ -484,6 +488,7 @@ static bool find_status(struct process_list *process_list, struct image *image,
 	const uint64_t *told = map_find(&process_list->statuses, image->pid);
 	const struct collect_options *options = process_list->trace_builder->options;
 
+	ASSERT(image->process < process_list->parents_capacity);
 	*exit = TRACE_EXIT_UNKNOWN;
 	*value = 0;
 	if (image->replaced) {
@@ -527,6 +532,7 @@ static void take_counts(struct process_list *process_list, struct image *image)
 	uint64_t dropped = atomic_load(&segment->events_dropped);
 	uint32_t lanes_count = atomic_load(&segment->lanes_count);
 
+	ASSERT(image->begun);
 	for (uint32_t i = 0; i < lanes_count && i < SEGMENT_LANES_MAX; i++)
 		trace_builder->stacks_incomplete +=
 			atomic_load(&image->share.lanes[i].stacks_incomplete);
@@ -573,6 +579,7 @@ static void check_joined(struct process_list *process_list, const struct image *
 	uint64_t stopped_ns = trace_builder->stopped_ns;
 	struct str line = { 0 };
 
+	ASSERT(image->begun);
 	if (atomic_load(&image->share.segment->joined) != 0 ||
 	    image->arrival->hello.start == SEGMENT_START_FORK)
 		return;

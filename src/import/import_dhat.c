@@ -261,6 +261,7 @@ static frame_id frame_of(struct dhat *dhat, uint32_t number)
 	char *text, *in;
 	frame_id frame;
 
+	ASSERT(dhat->frames != NULL);
 	if (number >= dhat->names_count)
 		return 0;
 	if (dhat->frames[number])

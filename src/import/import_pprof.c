@@ -273,6 +273,7 @@ static module_id module_of(struct profile *profile, uint64_t id)
 
 	if (!at)
 		return 0;
+	ASSERT(*at < profile->mappings_count);
 	mapping = &profile->mappings[*at];
 	module.start = mapping->start;
 	module.end = mapping->end;
@@ -333,6 +334,7 @@ static frame_id frame_of(struct profile *profile, uint64_t id)
 
 	if (!at)
 		return 0;
+	ASSERT(*at < profile->locations_count);
 	frame = map_put(&profile->frame_of, *at, &added);
 	if (added)
 		*frame = make_frame(profile, profile->locations[*at]);
@@ -385,6 +387,7 @@ static void read_label(struct profile *profile, struct bytes_cursor message, uin
 
 static uint64_t value_at(const uint64_t values[VALUES_MAX], int at)
 {
+	ASSERT(at >= -1);
 	return at >= 0 && at < VALUES_MAX ? values[at] : 0;
 }
 

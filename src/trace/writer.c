@@ -67,6 +67,8 @@ static bool go_back(struct writer *writer, const struct writer_mark *mark)
 {
 	struct err ignored;
 
+	ASSERT(mark->events <= writer->chain.next_event &&
+	       mark->sequence <= writer->chain.sequence);
 	writer->chain.seek.count = 0;
 	writer->chain.sequence = mark->sequence;
 	writer->chain.next_event = mark->events;
@@ -93,6 +95,7 @@ static void put_last_words(struct writer *writer, const struct trace_end *given)
 	struct writer_mark whole = writer->whole;
 	struct err ignored;
 
+	ASSERT(writer->failed);
 	end.why = writer->err.text;
 	if (writer->words.size > 0)
 		go_back(writer, &writer->words);
@@ -128,6 +131,7 @@ static void put_defs(struct writer *writer)
 		.last_ns = writer->notes_last_ns,
 	};
 
+	ASSERT(!writer->failed && !writer->ended);
 	bytes_add(&writer->chain.raw, writer->records.data, writer->records.size);
 	if (writer->frames_new > 0)
 		defs_put_frames(&writer->chain.raw, writer->frames, writer->frames_new);
@@ -156,6 +160,7 @@ static void put_events(struct writer *writer)
 	};
 
 	ASSERT(writer->columns.count <= COLUMNS_EVENTS_MAX);
+	ASSERT(!writer->failed && !writer->ended);
 	if (writer->columns.count == 0)
 		return;
 	writer->whole = mark_here(writer);
@@ -444,6 +449,7 @@ void writer_row(struct writer *writer, struct columns_row *row)
 
 void writer_echo(struct writer *writer, struct columns_row *row, uint32_t times)
 {
+	ASSERT(row->count > 0);
 	while (times > 0) {
 		uint32_t fit = (COLUMNS_EVENTS_MAX - writer->columns.count) / row->count;
 

@@ -104,6 +104,7 @@ static size_t group_of(struct weighing *weighing, const struct range *range)
 // Free bytes of the slot at `address` from there on, or down from there, as far as `limit`.
 static uint64_t rest_of_slot(uint64_t address, uint64_t granularity)
 {
+	ASSERT(granularity > 0);
 	return (granularity - address % granularity) % granularity;
 }
 
@@ -114,6 +115,7 @@ static void share_waste(struct weighing *weighing, uint64_t from, uint64_t to, s
 	uint64_t up = rest_of_slot(from, weighing->granularity);
 	uint64_t down;
 
+	ASSERT(from <= to && (below == SIZE_MAX || below < weighing->count));
 	if (below != SIZE_MAX) {
 		if (up > to - from)
 			up = to - from;
@@ -133,6 +135,7 @@ static void count_piece(struct weighing *weighing, size_t group, const struct ra
 	uint64_t age = weighing->now_ns > range->time_ns ? weighing->now_ns - range->time_ns : 0;
 
 	ASSERT(group < weighing->count);
+	ASSERT(range->start < range->end);
 	into->bytes += range->end - range->start;
 	if (range->commit)
 		into->committed += range->end - range->start;
@@ -169,6 +172,7 @@ static uint64_t hole_end(const struct weighing *weighing, size_t group, const st
 {
 	uint64_t gap = weighing->groups[group].owner == SPACE_MAIN_STACK ? weighing->stack_gap : 0;
 
+	ASSERT(group < weighing->count);
 	if (range->start <= from)
 		return range->start;
 	return range->start - from > gap ? range->start - gap : from;
@@ -444,6 +448,7 @@ static void add_segment(struct address_map *address_map, uint64_t start, uint64_
 			? &address_map->segments[address_map->segments_count - 1]
 			: NULL;
 
+	ASSERT(owner <= ADDRESS_MAP_FREE);
 	if (last && last->end >= start && !skipped) {
 		if (end > last->end)
 			last->end = end;
@@ -481,6 +486,7 @@ static void add_stretch(struct address_map *address_map, uint64_t start, uint64_
 
 static uint64_t slot_down(const struct address_map *address_map, uint64_t address)
 {
+	ASSERT(address_map->granularity > 0);
 	return address - address % address_map->granularity;
 }
 
@@ -750,5 +756,6 @@ const char *address_map_colour(uint8_t owner)
 		[SPACE_TIDEMARK] = "#4d4d4d",     [ADDRESS_MAP_FREE] = "#f4f4f4",
 	};
 
+	ASSERT(owner <= ADDRESS_MAP_FREE);
 	return colours[owner];
 }

@@ -79,6 +79,7 @@ static struct heap_amount *amount_at(const struct diff *diff, const struct diff_
 				     size_t number, uint32_t run)
 {
 	ASSERT(run < runs_total(diff));
+	ASSERT((number + 1) * runs_total(diff) * DIFF_FIGURES <= amounts->count);
 	return amounts->at + (number * runs_total(diff) + run) * DIFF_FIGURES;
 }
 
@@ -95,6 +96,7 @@ static void add_amounts(const struct diff *diff, struct diff_amounts *amounts)
 // The mean of runs, to the nearest whole.
 static uint64_t mean_of(uint64_t sum, uint32_t runs)
 {
+	ASSERT(runs > 0);
 	return sum / runs + (sum % runs * 2 >= runs && runs > 1);
 }
 
@@ -158,6 +160,7 @@ static void add_figures(struct diff *diff, const struct diff_amounts *amounts)
 // All was read: what must a change exceed?
 static void settle(struct diff *diff)
 {
+	ASSERT(diff->runs[0] > 0 && diff->runs[1] > 0);
 	if (runs_total(diff) == 2)
 		return;
 	diff->significance = significance_new(diff->runs[0], diff->runs[1], false);
@@ -171,6 +174,7 @@ static void settle(struct diff *diff)
 
 static uint32_t new_process(struct comparing *comparing, uint32_t parent, uint32_t program)
 {
+	ASSERT(parent <= comparing->processes_count);
 	MEM_ROOM(comparing->processes, comparing->processes_capacity,
 		 comparing->processes_count + 1);
 	comparing->processes[comparing->processes_count] = (struct diff_process){
@@ -187,6 +191,7 @@ static void set_process(struct comparing *comparing, process_id id, uint32_t num
 	struct diff_place *place = &comparing->processes[number].place[comparing->side];
 
 	ASSERT(number < comparing->processes_count);
+	ASSERT(comparing->process_of[id] == NOT_YET);
 	if (place->process == TRACE_NONE)
 		*place = (struct diff_place){ comparing->run_of_side, id, 0 };
 	comparing->process_of[id] = number;
@@ -311,6 +316,7 @@ static uint32_t find_row(struct comparing *comparing, process_id process, stack_
 	uint64_t *number = map_put(&comparing->numbers, (uint64_t)program << 32 | twin, &added);
 	struct diff_row *row;
 
+	ASSERT(comparing->process_of[process] < comparing->processes_count);
 	if (added) {
 		*number = comparing->rows_count;
 		MEM_ROOM(comparing->rows, comparing->rows_capacity, comparing->rows_count + 1);
@@ -335,6 +341,7 @@ static uint32_t row_of(struct comparing *comparing, uint32_t place)
 {
 	uint32_t *row = MEM_REACH(comparing->row_of, comparing->row_of_capacity, place);
 
+	ASSERT(place < comparing->asked->places_count);
 	if (!*row)
 		*row = find_row(comparing, comparing->asked->places[place].process,
 				comparing->asked->places[place].stack) +
@@ -534,6 +541,7 @@ static int64_t rank_of(const struct diff_row *row, enum diff_order order)
 
 struct diff_verdict diff_judge_rank(const struct diff *diff, const struct diff_row *row)
 {
+	ASSERT(diff->order < DIFF_ORDERS);
 	return diff_judge(diff, &diff->row_amounts, row->number, ranks[diff->order].figure,
 			  ranks[diff->order].by_count);
 }
