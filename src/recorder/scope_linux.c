@@ -30,6 +30,7 @@ extern void *__libc_stack_end __attribute__((weak)); // glibc's linker: address 
 extern const char __ehdr_start[] HIDDEN;
 
 enum {
+	SCOPE_SPAN_MAX = 1 << 30, // no library is larger
 	NT_GNU_BUILD_ID = 3,
 	DT_NEEDED = 1,
 	DT_HASH = 4,
@@ -195,12 +196,17 @@ const struct scope_object *scope_next_namespace(const void **at)
 	return space ? space->objects : NULL;
 }
 
-// An entry of the dynamic section as an address: glibc has relocated it, others have not.
+// An entry of the dynamic section as an address: glibc has relocated it, others have not. The
+// kernel's own library, which is not relocated, may be linked to an address of the kernel's half of
+// memory (User-Mode Linux).
 static uintptr_t scope_dynamic(const struct scope_object *object, uint32_t tag)
 {
 	for (const struct elf_pair *at = object->dynamic; at && at->tag; at++) {
+		bool high = sizeof(uintptr_t) == 8 && at->value >> (sizeof(uintptr_t) * 8 - 1);
+
 		if (at->tag == tag)
-			return at->value < object->bias ? at->value + object->bias : at->value;
+			return at->value < object->bias || high ? at->value + object->bias
+								: at->value;
 	}
 	return 0;
 }
@@ -379,7 +385,9 @@ const struct elf_program *scope_programs(const struct scope_object *object, uint
 		*count = (uint16_t)scope_auxiliary(AT_PHNUM);
 		return (const void *)scope_auxiliary(AT_PHDR);
 	}
-	if (!elf || memcmp(elf->identity, "\177ELF", 4) != 0)
+	// One that is linked to an address of its own has its header elsewhere.
+	if (!elf || (uintptr_t)object->dynamic - object->bias >= SCOPE_SPAN_MAX ||
+	    memcmp(elf->identity, "\177ELF", 4) != 0)
 		return NULL;
 	*count = elf->program_count;
 	return (const void *)(object->bias + elf->program_at);
