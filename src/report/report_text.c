@@ -59,8 +59,8 @@ static void write_sampled(struct page *page, uint64_t mean_bytes)
 
 	if (mean_bytes == 0)
 		str_format(&text,
-			   "at times: %.1f %% of the time each call is in the trace; figures that "
-			   "others are in are estimates, ± their standard error",
+			   "at times: %.1f %% of the time each call is in the trace; figures of "
+			   "what was allocated in the rest are estimates, ± their standard error",
 			   percent(exact_ns, duration_ns));
 	else
 		str_format(&text,
@@ -344,7 +344,7 @@ static void describe_lost(const struct sites_row *row, struct str *text)
 static void write_figures(struct page *page, struct heap_amount amount, struct heap_amount total,
 			  double variance, bool by_count)
 {
-	char bytes[16], count[28], share[16], error[16];
+	char bytes[16], count[28], share[16], error[16] = "";
 
 	snprintf(share, sizeof share, "%.1f %%",
 		 by_count ? percent(amount.count, total.count)
@@ -353,8 +353,10 @@ static void write_figures(struct page *page, struct heap_amount amount, struct h
 	str_count(amount.count, count);
 	paper_field(&page->paper, PAPER_BOLD, by_count ? count : bytes, 13, true);
 	if (sampled(page)) {
-		snprintf(error, sizeof error, "±%.0f%%",
-			 percent(sites_error(variance), by_count ? amount.count : amount.bytes));
+		if (variance > 0)
+			snprintf(error, sizeof error, "±%.0f%%",
+				 percent(sites_error(variance),
+					 by_count ? amount.count : amount.bytes));
 		paper_field(&page->paper, PAPER_DIM, error, ERROR_COLUMNS, true);
 	}
 	paper_field(&page->paper, PAPER_PLAIN, share, 8, true);
@@ -422,7 +424,7 @@ static void write_question(struct page *page, enum sites_question question)
 	paper_format(&page->paper, PAPER_DIM, "  %s in %s block%s, from %s site%s", bytes, count,
 		     paper_plural(list.total.count), sites,
 		     paper_plural(list.count + list.rest_count));
-	if (sampled(page))
+	if (list.total_variance > 0)
 		paper_format(&page->paper, PAPER_DIM, ", ± %.1f %%",
 			     percent(sites_error(list.total_variance),
 				     by_count ? list.total.count : list.total.bytes));

@@ -132,6 +132,16 @@ def calls_of_all_kinds_and_children_are_sampled_alike():
 
 
 @test
+def what_watches_a_sampled_recording_shows_what_the_report_does():
+    record(["/usr/bin/python3", "-c", PYTHON], "-q", "--force", "--sample", "64K",
+           env=environment(PYTHONMALLOC="malloc"))
+    watched = run([TIDEMARK, "top", "t.tide", "--once", "--json"])
+    equal(0, watched.code, watched.err)
+    peaks = [process["peak_bytes"] for process in json.loads(watched.out)["processes"]]
+    equal([report()["heap"]["peak_bytes"]], peaks, "peaks")
+
+
+@test
 def the_report_says_that_it_is_sampled():
     record(["/usr/bin/python3", "-c", PYTHON], "-q", "--force", "--sample", "64K",
            env=environment(PYTHONMALLOC="malloc"))
