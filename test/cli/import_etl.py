@@ -161,6 +161,31 @@ def images_lead_to_their_symbols():
     assert rows == {5: ["ntdll.dll+0x20", "app.exe+0x100"], 6: ["plugin.dll+0x20", "app.exe+0x100"]}, rows
 
 
+def of_machine(volume, pid, tid, shift, later, more=0):
+    """One program: on another machine its images, blocks, numbers and times are others."""
+    app, ntdll, log = APP + shift, NTDLL + 3 * shift, Log()
+    log.process(ms(0), 3, 4, "System")
+    log.process(ms(1), 1, pid, "app.exe", "app.exe")
+    log.image(ms(1), 10, pid, app, MIB, f"\\Device\\HarddiskVolume{volume}\\app.exe")
+    log.image(ms(1), 10, pid, ntdll, MIB, f"\\Device\\HarddiskVolume{volume}\\Windows\\System32\\ntdll.dll")
+    for at in range(30 + more):
+        time = ms(2 + later) + at * 1000
+        log.heap(time, HEAP_ALLOC, pid, tid, 0x10 + shift, 100, 0x100000 + shift + 128 * at)
+        log.walk(time + 1, time, pid, tid, ntdll + 0x21, app + 0x101 + 16 * (at % 3))
+    return log
+
+
+@test
+def logs_of_two_machines_differ_by_what_the_program_did_alone():
+    first, _ = imported(of_machine(3, 700, 9, 0, 0), "first")
+    for name, more in (("same", 0), ("more", 3)):
+        other, _ = imported(of_machine(5, 4321, 77, 0x5550000, 40, more), name)
+        told = answer("diff", first, other)
+        counts = told["stacks"]
+        assert (counts["new"], counts["gone"], counts["changed"]) == (0, 0, more), (name, counts)
+        assert told["total"]["allocated"]["count"] == more, told["total"]
+
+
 def busy(count=3000, **how):
     """Many blocks, on four processors."""
     log = system(Log(**how))
