@@ -275,6 +275,27 @@ static int32_t learn_pops(const struct learn_frame *frame)
 	return answer.pops;
 }
 
+// Whether the next function may begin there, after what gcc and clang fill the room between two
+// with: the call before it then is one that does not come back.
+static bool learn_is_room(uintptr_t pc)
+{
+	struct insn insn;
+
+	for (; pc % LEARN_ALIGNED; pc += insn.length) {
+		uint32_t bytes;
+		const uint8_t *op = epilogue_code(pc, &bytes);
+
+		if (!op || !insn_decode(op, INSN_BYTES_MAX, false, &insn))
+			return false;
+		op += insn.opcode_at;
+		if (op[0] != 0x90 && (op[0] != 0x0f || op[1] != 0x1f) &&
+		    (op[0] != 0x8d || (op[1] & 0x3d) != 0x34) && // lea esi, [esi]
+		    (op[0] != 0x89 || op[1] != 0xf6))
+			return false;
+	}
+	return true;
+}
+
 // By what the function will do. The call that the walk came from may remove arguments.
 static unwind_rule learn_by_epilogue(const struct learn_frame *frame)
 {
@@ -289,7 +310,9 @@ static unwind_rule learn_by_epilogue(const struct learn_frame *frame)
 	for (uint32_t i = 0; i < answer.count; i++) {
 		unwind_rule rule = answer.rules[i];
 		bool by_esp = unwind_kind(rule) == UNWIND_RSP;
-		bool sure = answer.count == 1 && !answer.more && (!by_esp || pops >= 0);
+		bool none = by_esp && unwind_cfa_offset(rule) == UNWIND_WORD; // no frame
+		bool sure = answer.count == 1 && !answer.more && (!by_esp || pops >= 0) &&
+			    !(none && learn_is_room(frame->pc));
 		int32_t least = by_esp && pops >= 0 ? pops : 0;
 		int32_t most = by_esp && pops < 0 ? LEARN_POPS_MAX : least;
 

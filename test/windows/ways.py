@@ -26,8 +26,9 @@ CALLERS = {
     7080: ["site", "ends_thread", "never_back", "other_thread"],
     7100: ["site", "aligned_by_ebx", "calls_shifted", "shifts", "main"],
     7110: ["site", "with_handlers"],
+    7120: ["site", "ends_by_throw", "throws", "throwing"],
 }
-FRAMELESS = (7070, 7080, 7100)  # the system misses assembly that makes no frame
+FRAMELESS = (7070, 7080, 7100, 7120)  # the system misses assembly that makes no frame
 GCC = ["i686-w64-mingw32-g++", "-static"]
 # Without .eh_frame, as Microsoft's compilers leave it: the code itself is asked.
 BARE = ["-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-fno-exceptions", "-fno-rtti",

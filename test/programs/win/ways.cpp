@@ -224,7 +224,7 @@ __asm__(".text\n\t.globl _calls_shifted, _aligned_by_ebx, _with_handlers@4\n\t"
 	"mov %ebp, %esp\n\tpop %ebp\n\tmov %ebx, %esp\n\tpop %ebx\n\tret\n\t"
 	".skip 16, 0xcc\n\t.p2align 4, 0xcc\n_calls_shifted:\n\t"
 	"push %esi\n\tmov 8(%esp), %esi\n\t"
-	"push $7100\n\tcall *%esi\n\tadd $4, %esp\n\t"
+	"push $7100\n\tcall *%esi\nLstale:\n\tadd $4, %esp\n\t"
 	"push %eax\n\tpush $7100\n\tcall *%esi\n\tadd $8, %esp\n\t"
 	"push %eax\n\tpush %eax\n\tpush $7100\n\tcall *%esi\n\tadd $12, %esp\n\t"
 	"push %eax\n\tpush %eax\n\tpush %eax\n\tpush $7100\n\tcall *%esi\n\t"
@@ -242,6 +242,29 @@ __asm__(".text\n\t.globl _calls_shifted, _aligned_by_ebx, _with_handlers@4\n\t"
 	"pop %ecx\n\tpop %ecx\n\tret\n\t"
 	".skip 16, 0xcc\n\t.p2align 4, 0xcc\n");
 
+WAY void ends_by_throw(void)
+{
+	site(7120);
+	ExitThread(0);
+}
+
+// Its last act is a call that does not come back; what gcc fills the room with to the next function
+// is then where it would go on, and its frame begins with what another call has left there.
+extern "C" void throws(void);
+__asm__(".text\n\t.globl _throws\n\t.skip 16, 0xcc\n\t.p2align 4, 0xcc\n_throws:\n\t"
+	"sub $28, %esp\n\tmovl $Lstale, (%esp)\n\tcall _ends_by_throw\n\t.p2align 4, 0x90\n\t"
+	"mov 4(%esp), %eax\n\tret\n\t.skip 16, 0xcc\n\t.p2align 4, 0xcc\n");
+
+WAY DWORD WINAPI throwing(void *)
+{
+	volatile char *room = (volatile char *)__builtin_alloca((size_t)one * 64);
+
+	room[0] = 1;
+	throws();
+	touch(room);
+	return 0;
+}
+
 WAY void shifts(void)
 {
 	volatile int after = 0;
@@ -249,6 +272,8 @@ WAY void shifts(void)
 
 	calls_shifted(aligned_by_ebx);
 	other = CreateThread(NULL, 0, with_handlers, pointers, 0, NULL);
+	WaitForSingleObject(other, INFINITE);
+	other = CreateThread(NULL, 0, throwing, NULL, 0, NULL);
 	WaitForSingleObject(other, INFINITE);
 	touch(&after);
 }
