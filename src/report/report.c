@@ -232,7 +232,7 @@ static void warn_of_damage(struct report *report)
 	if (text.length > 0)
 		query_context_warn(asked, "%s", str_get(&text));
 	str_fini(&text);
-	if (totals->events_lost > report->losses_told)
+	if (totals->events_lost > report->losses_told && report->complete)
 		query_context_warn(asked, "%" PRIu64 " events were lost; the figures are too small",
 				   totals->events_lost);
 	if (reader_unknown(asked->reader))

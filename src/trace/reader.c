@@ -713,7 +713,8 @@ bool reader_sound(const struct reader *reader)
 
 bool reader_complete(const struct reader *reader)
 {
-	return reader_sound(reader) && reader->end.why[0] == '\0' && reader->end.unseen == 0;
+	return reader_sound(reader) && reader->end.why[0] == '\0' && reader->end.unseen == 0 &&
+	       reader->end.events_lost == 0;
 }
 
 bool reader_growing(const struct reader *reader)
@@ -721,7 +722,8 @@ bool reader_growing(const struct reader *reader)
 	return !reader->end_seen && reader->store.written && !first_damage(reader);
 }
 
-bool reader_ok(const struct reader *reader, struct err *err)
+// Is it whole, but for events that were lost?
+static bool is_whole(const struct reader *reader, struct err *err)
 {
 	const struct walk *damage = first_damage(reader);
 
@@ -753,6 +755,20 @@ bool reader_ok(const struct reader *reader, struct err *err)
 		return err_set(err, ERR_FORMAT, "%" PRIu64 " records contradict others",
 			       reader->defs.refused);
 	return true;
+}
+
+bool reader_ok(const struct reader *reader, struct err *err)
+{
+	bool whole = is_whole(reader, err);
+	uint64_t lost = reader->end_seen ? reader->end.events_lost : 0;
+	struct err other = { .text = "" };
+
+	if (lost == 0)
+		return whole;
+	if (!whole)
+		other = *err;
+	return err_set(err, ERR_FORMAT, "%s%s%" PRIu64 " event%s lost", other.text,
+		       whole ? "" : "; and ", lost, lost == 1 ? " was" : "s were");
 }
 
 const struct trace_info *reader_info(const struct reader *reader)

@@ -80,7 +80,7 @@ void reader_stop(struct reader *reader, bool (*stop)(void *context), void *conte
 bool reader_scan(struct reader *reader, struct err *err);
 
 // After READER_END: true if the trace was whole. False with the reason: cut at byte N, block
-// damaged, recording ended early because ….
+// damaged, recording ended early because …, N events were lost.
 bool reader_ok(const struct reader *reader, struct err *err);
 
 // The same, without the words; valid after reader_scan too.

@@ -260,20 +260,13 @@ static void tell_sampled(const struct reader *reader, void (*tell)(void *context
 void cautions_tell(const struct reader *reader, void (*tell)(void *context, const char *text),
 		   void *context)
 {
-	const struct trace_end *end = reader_end(reader);
 	struct str text = { 0 };
 
 	cautions_add_wholeness(reader, &text);
 	if (text.length > 0)
 		tell(context, str_get(&text));
-	str_clear(&text);
 	if (reader_is_estimated(reader))
 		tell_sampled(reader, tell, context);
-	if (end && end->events_lost) {
-		str_format(&text, "%" PRIu64 " events were lost; the figures are too small",
-			   end->events_lost);
-		tell(context, str_get(&text));
-	}
 	cautions_tell_origin(reader, tell, context);
 	tell_deep(reader, tell, context);
 	str_fini(&text);

@@ -7,6 +7,7 @@
 #include "report/draw/plot_parts.h"
 
 #include <stdlib.h>
+#include <limits.h>
 #include <string.h>
 
 enum { CANDIDATES_MAX = 200, LOOK_BUCKETS = 16 };
@@ -207,8 +208,11 @@ static void set_title(struct chart *chart, const struct query_context *asked,
 		str_format(&text, "; by %s", plot_key_words[options->key]);
 	if (query_narrows(&asked->selection.query))
 		str_add(&text, "; filtered");
-	if (asked->warnings_count > 0)
-		str_format(&text, "; %s", asked->warnings[0]);
+	// The first in full, of the others what they are about.
+	for (size_t i = 0; i < asked->warnings_count; i++)
+		str_format(&text, "; %.*s",
+			   i > 0 ? (int)strcspn(asked->warnings[i], ":,;") : INT_MAX,
+			   asked->warnings[i]);
 	chart->subtitle = str_take(&text);
 }
 
