@@ -79,6 +79,9 @@ bool sink_ok(struct sink *sink, struct err *err)
 	if (!sink->error && sink->file && (fflush(sink->file) != 0 || ferror(sink->file)))
 		failed(sink);
 	if (sink->error)
-		return err_errno(err, sink->error, "cannot write the output");
+		return err_errno(err, sink->error, "cannot write %s",
+				 sink->name             ? sink->name
+				 : sink->file == stdout ? "standard output"
+							: "the output");
 	return true;
 }

@@ -9,9 +9,10 @@
 #include <stdio.h>
 
 struct sink {
-	FILE *file;      // borrowed; NULL when `str` is used
-	struct str *str; // borrowed
-	int error;       // errno of the first failure, 0 for none
+	FILE *file;       // borrowed; NULL when `str` is used
+	struct str *str;  // borrowed
+	int error;        // errno of the first failure, 0 for none
+	const char *name; // of the file, for messages; borrowed; NULL: it has none
 };
 
 // Borrows the file or string; nothing is to be closed. No other thread may use the file meanwhile.

@@ -59,7 +59,8 @@ static bool assemble(const struct dump *dump, struct err *err)
 
 	if (ok && fresh_open(&fresh, dump->query.output, dump->query.force, err)) {
 		ok = asm_read((const char *)text.bytes, text.size, fresh.fd, err) ||
-		     err_wrap(err, "%s", dump->query.path);
+		     (err->kind == ERR_IO ? fresh_name_failure(&fresh, err)
+					  : err_wrap(err, "%s", dump->query.path));
 		ok = ok && fresh_keep(&fresh, err);
 	} else {
 		ok = false;

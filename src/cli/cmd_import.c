@@ -128,7 +128,7 @@ static bool import_streams(struct import *import, uint64_t size, struct import_r
 		return false;
 	progress_begin(&import->progress, import->print.progress, "importing", size);
 	interrupt_watch();
-	ok = import_trace(&options, fresh.fd, result, err);
+	ok = import_trace(&options, fresh.fd, result, err) || fresh_name_failure(&fresh, err);
 	interrupt_leave();
 	progress_end(&import->progress);
 	ok = ok && fresh_keep(&fresh, err);

@@ -76,7 +76,8 @@ static bool write_merged(const struct merge *merge, struct rewrite_result *resul
 	bool ok = fresh_open_of(&fresh, merge->output, merge->force, merge->inputs[0].path, err);
 
 	interrupt_watch();
-	ok = ok && rewrite_traces(&options, fresh.fd, result, err);
+	ok = ok &&
+	     (rewrite_traces(&options, fresh.fd, result, err) || fresh_name_failure(&fresh, err));
 	interrupt_leave();
 	ok = ok && fresh_keep(&fresh, err);
 	fresh_close(&fresh);

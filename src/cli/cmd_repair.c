@@ -55,7 +55,9 @@ static bool repair(const struct wish *wish, struct err *err)
 	struct fresh fresh = { .fd = -1 };
 	char bytes[16];
 	bool ok = fresh_open_of(&fresh, wish->output, wish->force, wish->path, err) &&
-		  repair_trace(wish->path, fresh.fd, &result, err) && fresh_keep(&fresh, err);
+		  (repair_trace(wish->path, fresh.fd, &result, err) ||
+		   fresh_name_failure(&fresh, err)) &&
+		  fresh_keep(&fresh, err);
 
 	fresh_close(&fresh);
 	if (!ok)

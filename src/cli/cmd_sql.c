@@ -112,11 +112,9 @@ static void remove_folders(struct sql *sql)
 		rowset_folder_remove(folder.text);
 		mem_free(sql->folders[i]);
 	}
-	if (sql->temporary.length)
-		file_remove_folder(sql->temporary.text);
+	tool_folder_leave(&sql->temporary);
 	str_fini(&folder);
 	mem_free(sql->folders);
-	str_fini(&sql->temporary);
 }
 
 // ---- the answer ----

@@ -49,7 +49,8 @@ static bool write_stripped(struct strip *strip, struct rewrite_result *result, s
 		options->arguments = options->paths = true;
 	options->stopped = interrupt_came;
 	interrupt_watch();
-	ok = ok && rewrite_traces(options, fresh.fd, result, err);
+	ok = ok &&
+	     (rewrite_traces(options, fresh.fd, result, err) || fresh_name_failure(&fresh, err));
 	interrupt_leave();
 	ok = ok && fresh_keep(&fresh, err);
 	fresh_close(&fresh);

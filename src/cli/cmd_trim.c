@@ -60,7 +60,8 @@ static bool write_window(const struct query_options *options, const struct query
 	struct fresh fresh = { .fd = -1 };
 	bool ok = fresh_open_of(&fresh, options->output, options->force, options->path, err);
 
-	ok = ok && rewrite_traces(&rewrite, fresh.fd, result, err);
+	ok = ok &&
+	     (rewrite_traces(&rewrite, fresh.fd, result, err) || fresh_name_failure(&fresh, err));
 	ok = ok && fresh_keep(&fresh, err);
 	fresh_close(&fresh);
 	return ok;

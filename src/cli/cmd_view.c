@@ -104,9 +104,8 @@ static void door_close(struct door *door)
 {
 	if (door->page.length)
 		file_remove(str_get(&door->page));
-	if (door->folder.length)
-		file_remove_folder(str_get(&door->folder));
-	STR_FINI(&door->page, &door->folder);
+	tool_folder_leave(&door->folder);
+	str_fini(&door->page);
 }
 
 // ---- serving ----

@@ -31,6 +31,7 @@ static bool write_file(const char *path, const struct chart *chart,
 	if (!file)
 		return err_errno(err, errno, "cannot write %s", path);
 	sink = sink_to_file(file);
+	sink.name = path;
 	if (output)
 		chart_write_script(chart, output, &sink);
 	else
@@ -38,7 +39,7 @@ static bool write_file(const char *path, const struct chart *chart,
 	good = sink_ok(&sink, err);
 	if (fclose(file) != 0 && good)
 		good = err_errno(err, errno, "cannot write %s", path);
-	return good || err_wrap(err, "%s", path);
+	return good;
 }
 
 // 'name=value' for gnuplot's -e, the value in its quotes.
@@ -114,10 +115,8 @@ static bool set_up(const struct picture *picture, struct picture_files *files, s
 	const char *path = picture->output.path;
 
 	files->keep = picture->keep;
-	if (!tool_folder(&files->folder, err)) {
-		str_clear(&files->folder);
+	if (!tool_folder(&files->folder, err))
 		return false;
-	}
 	str_format(&files->picture, "%s/picture", files->folder.text);
 	if (files->keep) {
 		str_format(&files->script, "%s.gnuplot", path);
@@ -137,9 +136,9 @@ static void clear_up(struct picture_files *files)
 			file_remove(str_get(&files->script));
 			file_remove(str_get(&files->data));
 		}
-		file_remove_folder(str_get(&files->folder));
 	}
-	STR_FINI(&files->folder, &files->script, &files->data, &files->picture);
+	tool_folder_leave(&files->folder);
+	STR_FINI(&files->script, &files->data, &files->picture);
 }
 
 bool picture_check(const struct picture *picture, struct err *err)

@@ -190,11 +190,12 @@ bool query_options_can_write(const struct query_options *options, struct err *er
 	return !options->output || fresh_check(options->output, options->force, err);
 }
 
-static bool write_to(FILE *file, query_options_write_function *write, void *context,
-		     struct err *err)
+static bool write_to(FILE *file, const char *name, query_options_write_function *write,
+		     void *context, struct err *err)
 {
 	struct sink sink = sink_to_file(file);
 
+	sink.name = name;
 	return write(context, &sink, err) && sink_ok(&sink, err);
 }
 
@@ -207,12 +208,12 @@ bool query_options_write(const struct query_options *options, query_options_writ
 
 	ASSERT(write);
 	if (!options->output)
-		return write_to(stdout, write, context, err);
+		return write_to(stdout, NULL, write, context, err);
 	if (!fresh_open(&fresh, options->output, options->force, err))
 		return false;
 	file = file_stream_copy(fresh.fd, "w");
 	ok = file || err_errno(err, errno, "cannot write %s", options->output);
-	ok = ok && write_to(file, write, context, err);
+	ok = ok && write_to(file, options->output, write, context, err);
 	if (file && fclose(file) != 0 && ok)
 		ok = err_errno(err, errno, "cannot write %s", options->output);
 	ok = ok && fresh_keep(&fresh, err);

@@ -3,13 +3,15 @@
 #include "base/mem.h"
 #include "export/parquet.h"
 #include "os/file.h"
+#include "os/quit.h"
 #include "os/tool.h"
 
 #include <errno.h>
 #include <string.h>
 
 struct folder {
-	struct str path; // where it is made, before it has its name
+	struct str path;  // where it is made, before it has its name
+	struct str table; // that is being written
 	FILE *file;
 	struct sink sink;
 };
@@ -73,14 +75,14 @@ bool rowset_folder_check(const char *path, bool replace, struct err *err)
 static struct sink *open_table(void *context, const struct rowset_table *table, struct err *err)
 {
 	struct folder *folder = context;
-	struct str file = { 0 };
 
-	table_path(folder->path.text, rowset_find(table->name), &file);
-	folder->file = file_stream(file.text, "wb");
+	str_clear(&folder->table);
+	table_path(folder->path.text, rowset_find(table->name), &folder->table);
+	folder->file = file_stream(folder->table.text, "wb");
 	if (!folder->file)
-		err_errno(err, errno, "cannot write %s", file.text);
-	str_fini(&file);
+		err_errno(err, errno, "cannot write %s", folder->table.text);
 	folder->sink = sink_to_file(folder->file);
+	folder->sink.name = folder->table.text;
 	return folder->file ? &folder->sink : NULL;
 }
 
@@ -90,7 +92,7 @@ static bool close_table(void *context, struct err *err)
 	FILE *file = folder->file;
 
 	folder->file = NULL;
-	return fclose(file) == 0 || err_errno(err, errno, "cannot write a table");
+	return fclose(file) == 0 || err_errno(err, errno, "cannot write %s", folder->table.text);
 }
 
 static bool keep(const struct folder *folder, const char *path, bool replace, struct err *err)
@@ -118,13 +120,15 @@ bool rowset_folder_write(const struct export_source *source, const char *path, b
 	good = file_make_folder(folder.path.text, false) ||
 	       err_errno(err, errno, "cannot make %s", path);
 	if (good) {
+		quit_removes(folder.path.text);
 		good = parquet_write(source, (1u << ROWSET_TABLES) - 1, &files, err) &&
 		       keep(&folder, path, replace, err);
 		if (folder.file)
 			fclose(folder.file);
 		if (!good)
 			rowset_folder_remove(folder.path.text);
+		quit_keeps(folder.path.text);
 	}
-	str_fini(&folder.path);
+	STR_FINI(&folder.path, &folder.table);
 	return good;
 }

@@ -51,8 +51,8 @@ bool convert_svg(const void *svg, size_t size, const char *format, int fd, struc
 		       get(words[4], fd, err);
 		file_remove(words[5]);
 		file_remove(words[4]);
-		file_remove_folder(str_get(&folder));
 	}
-	STR_FINI(&folder, &from, &to, &said);
+	tool_folder_leave(&folder);
+	STR_FINI(&from, &to, &said);
 	return good;
 }

@@ -2,19 +2,34 @@
 
 #include "base/mem.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stddef.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { FILES_MAX = 8 };
 
 static const char *volatile files[FILES_MAX]; // that are removed; NULL: free
 
+// A folder may have anything in it, by other programs too, and a signal handler can list none.
+static void remove_folder(const char *path)
+{
+	pid_t child = vfork();
+
+	if (child == 0) {
+		execl("/bin/rm", "rm", "-rf", "--", path, NULL);
+		_exit(127);
+	}
+	while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
 static void remove_and_end(int number)
 {
 	for (size_t i = 0; i < FILES_MAX; i++)
-		if (files[i] != NULL)
-			unlink(files[i]);
+		if (files[i] != NULL && unlink(files[i]) != 0 && errno != ENOENT)
+			remove_folder(files[i]);
 	raise(number); // its action is the default one again
 }
 

@@ -25,8 +25,11 @@ enum tool_result tool_run(const char *const *arguments, struct str *said, struct
 bool tool_opens(void);
 bool tool_open(const char *path, struct err *err);
 
-// A new empty directory in $TMPDIR (or /tmp), which only we may use; its path is appended.
+// A new empty directory in $TMPDIR (or /tmp), which only we may use. Its path is put into `path`,
+// which stays as it is until the directory, empty again, is left. Where a signal ends us before, it
+// is removed as quit_removes does.
 bool tool_folder(struct str *path, struct err *err);
+void tool_folder_leave(struct str *path); // one without a path is none
 
 // Where another library that was preloaded into us has taken malloc over, start this program again
 // without what is preloaded: such a library does not expect our forks, and may hold its locks or

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "os/file.h"
+#include "os/quit.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -137,9 +138,22 @@ bool tool_folder(struct str *path, struct err *err)
 
 	str_format(path, "%s/tidemark.XXXXXX", in && *in ? in : "/tmp");
 	ASSERT(path->length > 6);
-	if (mkdtemp(path->text))
+	if (mkdtemp(path->text)) {
+		quit_removes(path->text);
 		return true;
-	return err_errno(err, errno, "cannot make %s", path->text);
+	}
+	err_errno(err, errno, "cannot make %s", path->text);
+	str_clear(path);
+	return false;
+}
+
+void tool_folder_leave(struct str *path)
+{
+	if (path->length > 0) {
+		file_remove_folder(path->text);
+		quit_keeps(path->text);
+	}
+	str_fini(path);
 }
 
 // Whether malloc is neither libc's nor of our own recorder.

@@ -131,8 +131,18 @@ bool tool_folder(struct str *path, struct err *err)
 
 	wide_add(path, (const uint16_t *)folder, count);
 	str_format(path, "tidemark-%u-%u", tool_own_pid(), serial++);
-	return file_make_folder(str_get(path), true) ||
-	       err_errno(err, errno, "cannot make %s", str_get(path));
+	if (file_make_folder(str_get(path), true))
+		return true;
+	err_errno(err, errno, "cannot make %s", str_get(path));
+	str_clear(path);
+	return false;
+}
+
+void tool_folder_leave(struct str *path)
+{
+	if (path->length > 0)
+		file_remove_folder(path->text);
+	str_fini(path);
 }
 
 uint32_t tool_own_pid(void)

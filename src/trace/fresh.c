@@ -132,6 +132,14 @@ bool fresh_keep(struct fresh *fresh, struct err *err)
 	return true;
 }
 
+bool fresh_name_failure(const struct fresh *fresh, struct err *err)
+{
+	static const char what[] = "cannot write the ";
+
+	return strncmp(err->text, what, sizeof what - 1) == 0 &&
+	       err_wrap(err, "%s", fresh->path.text);
+}
+
 void fresh_close(struct fresh *fresh)
 {
 	file_close(fresh->fd);

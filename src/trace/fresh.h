@@ -33,5 +33,8 @@ bool fresh_open_of(struct fresh *fresh, const char *path, bool replace, const ch
 // Give it its name.
 bool fresh_keep(struct fresh *fresh, struct err *err);
 
+// After a failure, what could not be written is given its name. Always false.
+bool fresh_name_failure(const struct fresh *fresh, struct err *err);
+
 // Throw it away, unless it was kept. Accepts what fresh_open has refused.
 void fresh_close(struct fresh *fresh);

@@ -50,7 +50,7 @@ def a_trace_with_lost_events_is_complete_for_no_command():
     run("dump", "--force", "-a", "lost.txt", "-o", "lost.tide")
     for command, *words in [["report"], ["info"], ["window"], ["growth"], ["transients"], ["active"], ["pins"],
                             ["map"], ["findings"], ["diff", "lost.tide"], ["check", "--max-peak", "1M"],
-                            ["window", "--tree"], ["merge", "lost.tide", "-o", "two.tide", "--force"]]:
+                            ["window", "--tree", "callers"], ["merge", "lost.tide", "-o", "two.tide", "--force"]]:
         json_too = [] if command == "merge" else ["--json"]
         ended = run(command, "lost.tide", *words, *json_too, check=3 if command == "check" else 0)
         check("3 events were lost" in ended.stderr or "not complete" in ended.stderr, command, words, ended.stderr)

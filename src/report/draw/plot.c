@@ -6,8 +6,8 @@
 #include "report/draw/plot_keys.h"
 #include "report/draw/plot_parts.h"
 
-#include <stdlib.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { CANDIDATES_MAX = 200, LOOK_BUCKETS = 16 };
