@@ -385,7 +385,7 @@ def a_process_killed_with_much_memory_is_told_and_one_with_little_is_not():
             [one] = [each for each in answer("findings", assemble("killed2", "\n".join(lines)))["findings"]
                      if each["kind"] == "killed"]
             equal(("likely", 200 * MIB), (one["sure"], one["figures"]["group_limit_bytes"]))
-            check("killed 2 processes" in one["why"], one["why"])
+            check("counted 2 kills " in one["why"], one["why"])
     with open("killed.tide", "r+b") as file:
         file.truncate(os.path.getsize("killed.tide") - 1)
     told = answer("findings", "killed.tide")

@@ -302,7 +302,7 @@ def a_process_killed_for_lack_of_memory_is_told_by_its_group_and_one_that_kills_
             equal(160 << 20, one["figures"]["group_limit_bytes"])
             check("hoard has" in one["what"], one["what"])
             equal(1 << 20, one["figures"]["last_size_bytes"])
-            check(("killed 1 process" in one["why"]) == (sure == "likely"), one["why"])
+            check(("counted 1 kill " in one["why"]) == (sure == "likely"), one["why"])
     finally:
         libguest.wait_for(lambda: not open(os.path.join(group, "cgroup.procs"), encoding="utf-8").read(),
                           "the group to be empty")
@@ -338,7 +338,7 @@ exec {TIDEMARK} record -q --force -o t.tide -- ./hoards 80 itself {own}/{events}
         equal(-9, ended.code, ended.err)
         one = of_kind(findings(), "killed", "hoard")
         equal(("likely", 200 << 20), (one["sure"], one["figures"]["group_limit_bytes"]), limit)
-        check("killed 2 processes" in one["why"], one["why"])
+        check("counted 2 kills " in one["why"], one["why"])
     if not tried:
         raise Skip("no control group for memory here")
 
@@ -376,7 +376,7 @@ exec {TIDEMARK} record -q --force -o t.tide -- ./hoards 80 itself {own}/memory.e
             equal(-9, ended.code, ended.err)
             one = of_kind(findings(), "killed", "hoard")
             equal((sure, 200 << 20), (one["sure"], one["figures"]["group_limit_bytes"]), one["why"])
-            check(("killed 2 processes" in one["why"]) == bool(gone), one["why"])
+            check(("counted 2 kills " in one["why"]) == bool(gone), one["why"])
     finally:
         libguest.wait_for(lambda: not open(os.path.join(top, "scope/cgroup.procs"), encoding="utf-8").read(),
                           "the group to be empty")

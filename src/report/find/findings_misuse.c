@@ -434,10 +434,10 @@ static void say_killer(struct finding *finding, const struct trace_process *proc
 			   str_bytes(process->group_limit, bytes));
 	if (process->group_kills)
 		findings_say(&finding->why,
-			     "the kernel killed %s process%s of its control group for lack of "
-			     "memory while it ran%s",
+			     "the kernel counted %s kill%s for lack of memory in its control "
+			     "group while it ran%s",
 			     str_count(process->group_kills, count),
-			     process->group_kills == 1 ? "" : "es", str_get(&limit));
+			     process->group_kills == 1 ? "" : "s", str_get(&limit));
 	else
 		findings_say(&finding->why,
 			     "who sent the signal is not recorded, and no kill for lack of memory "
