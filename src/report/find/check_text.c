@@ -131,8 +131,7 @@ static void write_sites(const struct check_row *row, struct stack_text *stacks)
 		stack_text_write(stacks, site->process, site->stack);
 	}
 	if (row->sites_count < row->sites_total)
-		paper_format(paper, PAPER_DIM, "  … %zu more sites (-n 0 shows all)\n",
-			     row->sites_total - row->sites_count);
+		paper_more(paper, row->sites_total - row->sites_count);
 }
 
 static void write_suppressed(const struct check_page *page, struct paper *paper)
