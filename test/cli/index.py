@@ -185,6 +185,14 @@ def a_budget_is_kept_by_the_kernels_own_measure():
 
 
 @test
+def what_lives_at_a_moment_is_little_for_each_block():
+    path = make("wide.tide", 300, 1200000, 2600000)
+    ask(path, TIDEMARK_INDEX="always")
+    for asked in ("active", "pins"):
+        out, _, most = measured(asked, path, "--at", "90%")
+        assert "MiB" in out and most <= 88 * MIB, (asked, most)
+
+@test
 def a_budget_that_is_too_small_says_how_much_is_needed():
     path = make("kinds.tide", 200000, 20000, 800000)
     done = ask(path, "--by", "process", "--memory", "9M", check=4)
