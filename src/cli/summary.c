@@ -45,7 +45,7 @@ void summary_print(const struct launch_result *result)
 		return;
 	}
 	inherited = summary_frees(result, &ended);
-	fprintf(stderr, "tidemark: %s, %s %s, %s %s%s, %s allocated, %s %s, %s %s lost\n",
+	fprintf(stderr, "tidemark: %s, %s %s, %s %s%s, %s allocated, %s %s, %s %s lost%s\n",
 		str_duration(summary->duration_ns, duration),
 		str_count(summary->allocations, allocations),
 		plural(summary->allocations, "allocation", "allocations"), str_count(ended, frees),
@@ -54,7 +54,8 @@ void summary_print(const struct launch_result *result)
 		str_count(summary->processes, processes),
 		plural(summary->processes, "process", "processes"),
 		str_count(summary->events_lost, lost),
-		plural(summary->events_lost, "event", "events"));
+		plural(summary->events_lost, "event", "events"),
+		summary->sampled ? "; these are samples, report estimates the whole" : "");
 	if (result->stop_ns)
 		fprintf(stderr, "tidemark: its threads stood still for %s at most\n",
 			str_duration(result->stop_ns, duration));

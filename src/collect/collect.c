@@ -674,6 +674,9 @@ static void tell_done(struct collector *collector, const struct trace_end *end, 
 	summary->waited_ns = end->waited_ns;
 	summary->order_breaks = collector->merge.order_breaks;
 	summary->complete = complete;
+	summary->sampled = collector->overhead.limit > 0
+				   ? collector->overhead.turned
+				   : collector->options->info.sample_bytes > 0;
 	message.summary = *summary;
 	snprintf(message.text, sizeof message.text, "%s", collector->why.text);
 	trace_builder_tell(&collector->trace_builder, &message);

@@ -62,6 +62,7 @@ static void turn(struct overhead *overhead, uint32_t log2)
 		return;
 	if (log2 != 0)
 		note(overhead, log2);
+	overhead->turned = true;
 	overhead->ending = log2 == 0;
 	overhead->log2 = log2;
 	overhead->over = 0;

@@ -27,6 +27,7 @@ struct overhead {
 	uint32_t log2;                       // the distance in force, as a power of two; 0: each
 	bool by_hand;                        // it stays so
 	bool ending;               // no samples any more, which the trace does not say yet
+	bool turned;               // to samples, once at least
 	uint64_t judge_ns;         // when next
 	uint64_t own_ns;           // the collector's time at the last judgement
 	struct image_cost since;   // since then

@@ -143,8 +143,9 @@ def what_watches_a_sampled_recording_shows_what_the_report_does():
 
 @test
 def the_report_says_that_it_is_sampled():
-    record(["/usr/bin/python3", "-c", PYTHON], "-q", "--force", "--sample", "64K",
-           env=environment(PYTHONMALLOC="malloc"))
+    ended = record(["/usr/bin/python3", "-c", PYTHON], "--force", "--sample", "64K",
+                   env=environment(PYTHONMALLOC="malloc"))
+    check("0 events lost; these are samples" in ended.err, ended.err)
     text = run([TIDEMARK, "report", "t.tide"]).out
     check("sampled: one allocation in 64.0 KiB" in text, text[:600])
     check("±" in text, text[:600])
