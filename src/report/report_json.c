@@ -49,7 +49,8 @@ static void write_strange_frees(struct json *json, const struct report *report,
 	json_kv_u64_if(json, "inherited_frees", known, counts->inherited_frees - before);
 	json_kv_u64_if(json, "before_frees", known, before);
 	lines_json_amount(json, "before", counts->before);
-	json_kv_u64_if(json, "orphan_frees", known, counts->orphan_frees);
+	json_kv_u64_if(json, "orphan_frees", known && !reader_info(report->asked->reader)->budget,
+		       counts->orphan_frees);
 	json_kv_u64(json, "lost_frees", counts->lost_frees);
 }
 

@@ -278,6 +278,9 @@ def without_a_turn_it_is_as_exact_as_any_other():
     heap = report()["heap"]
     equal(MOVED + DRAWN * THREADS // 2, heap["reallocations"], heap)
     equal(0, run([TIDEMARK, "check", "t.tide", "--max-peak", "1G"]).code, "check")
+    equal(None, heap["orphan_frees"], "what it does not see")
+    told = " ".join(ask("findings", "t.tide").split())
+    check("freed-twice: needs frees of what is not known to live" in told, told[-800:])
     with open("t.tide", "rb") as file:
         check(b"max-overhead=100%\x01" in file.read(), "older readers take it for sampled")
 

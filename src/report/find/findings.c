@@ -502,6 +502,9 @@ static const char *cannot_look(const struct findings *findings, const struct fin
 	if ((needs & FINDINGS_EVERY_CALL) && reader_is_estimated(reader))
 		return "needs every call, and the recording is sampled (record without --sample "
 		       "or --max-overhead)";
+	if ((needs & FINDINGS_ALL_SEEN) && reader_info(reader)->budget)
+		return "needs frees of what is not known to live, which record --max-overhead "
+		       "does not see";
 	if ((needs & FINDINGS_FREE_STACKS) && !findings->facts->free_stacks)
 		return "needs the stacks of frees (tidemark record --free-stacks)";
 	if ((needs & FINDINGS_SNAPSHOTS) && reader_is_windows(reader))
