@@ -85,8 +85,9 @@ def cross_compile_cxx(bits, output, *arguments):
 
 
 def wine(*command, prefix=None, seconds=150, **keywords):
-    """Run a Windows program to its end. On a busy machine Wine's own start.exe now and then cannot
-    start it at all, and says so, or fails without a word: then once more."""
+    """Run a Windows program to its end. Where tools/wine-run may not ask for addresses that are not
+    random, Wine's start.exe now and then cannot start it, and says so, or fails without a word: then
+    once more."""
     place = ["--prefix", prefix] if prefix else []
     captures = keywords.pop("capture_output", True)
     for _ in range(3):
