@@ -85,6 +85,7 @@ uint64_t peer_proportional(uint32_t pid, struct peer_kinds *kinds);
 struct peer_space {
 	uint64_t low, end;
 	uint64_t mapped_limit, data_limit;
+	uint64_t files_limit; // of descriptors, where there was no room for two more; else 0
 	uint64_t group_limit, group_kills;
 	char group_events[256]; // the file that counts; "": none
 	// Of the group around it, which counts what happens in it, too (version 2); else both 0.

@@ -13,6 +13,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -516,6 +517,21 @@ uint64_t peer_killed(const struct peer_space *space)
 	return now > before ? now - before : 0;
 }
 
+// Its limit of descriptors, where that leaves no room for the two that an answer carries: each gets
+// the lowest number that is free.
+static uint64_t full_files(uint32_t pid)
+{
+	uint64_t limit = limit_of(pid, RLIMIT_NOFILE, "Max open files");
+	char path[64];
+
+	for (uint64_t i = 1; i <= 2 && i <= limit; i++) {
+		snprintf(path, sizeof path, "/proc/%u/fd/%" PRIu64, pid, limit - i);
+		if (faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+			return limit;
+	}
+	return 0;
+}
+
 void peer_space(uint32_t pid, int bits, struct peer_space *space)
 {
 	char path[64], text[4096];
@@ -534,6 +550,7 @@ void peer_space(uint32_t pid, int bits, struct peer_space *space)
 	find_group(pid, space);
 	space->mapped_limit = limit_of(pid, RLIMIT_AS, "Max address space");
 	space->data_limit = limit_of(pid, RLIMIT_DATA, "Max data size");
+	space->files_limit = full_files(pid);
 }
 
 bool peer_thread_name(uint32_t pid, uint32_t tid, char name[16])

@@ -595,6 +595,11 @@ static void check_joined(struct process_list *process_list, const struct image *
 			   "%s is not recorded: it ended before its first instruction, with status "
 			   "0x%08" PRIx32 ": a DLL that it needs, or a function of one, is missing",
 			   image->arrival->exe, value);
+	else if (image->arrival->space.files_limit > 0)
+		str_format(&line,
+			   "%s is not recorded: its limit of %" PRIu64
+			   " descriptors leaves no room for the recorder's two (try: ulimit -n)",
+			   image->arrival->exe, image->arrival->space.files_limit);
 	else
 		str_format(&line, "%s is not recorded: it heard no answer to its hello",
 			   image->arrival->exe);

@@ -90,6 +90,13 @@ def an_image_whose_environment_names_another_recording_is_told_of():
 
 
 @test
+def an_image_that_has_no_descriptor_left_is_told_of_with_the_reason():
+    for bits in ("ulimit -n 4; exec", "ulimit -n 5; exec 4</dev/null; exec"):
+        ended = record(["sh", "-c", f"{bits} {' '.join(PROGRAM)}"], "--force")
+        check("descriptors leaves no room for the recorder's two" in ended.err, ended.err)
+
+
+@test
 def a_child_in_another_namespace_is_recorded():
     need_root()
     for obstacles in (["net"], ["users"], ["pids"], ["net", "pids"]):
