@@ -166,7 +166,7 @@ static void welcome_image(struct door *door, int fd, const struct segment_hello 
 
 	ASSERT(hello->exe_length <= sizeof hello->exe);
 	arrival->time_ns = tick_now(door->tick);
-	arrival->tick_ns = tick_told(door->tick);
+	arrival->tick_ns = tick_raise(door->tick, arrival->time_ns);
 	arrival->image = welcome.image;
 	arrival->pid = (uint32_t)from->pid;
 	arrival->hello = *hello;

@@ -166,7 +166,7 @@ static bool invite(struct door *door, HANDLE process, HANDLE thread, uint32_t pi
 	struct door_event *event;
 
 	arrival->time_ns = tick_now(door->tick);
-	arrival->tick_ns = tick_told(door->tick);
+	arrival->tick_ns = tick_raise(door->tick, arrival->time_ns);
 	arrival->image = call.image;
 	arrival->pid = pid;
 	arrival->pidfd = peer_pidfd(-1, pid);

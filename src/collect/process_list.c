@@ -109,7 +109,7 @@ void process_list_arrive(struct process_list *process_list, struct door_arrival 
 	generation = map_put(&process_list->generations, image->pid, NULL);
 	if (before != NULL) {
 		// The same process, if it was an exec; a fork can only be a pid used again.
-		before->exited_ns = arrival->time_ns;
+		before->exited_ns = arrival->tick_ns;
 		if (arrival->hello.start == SEGMENT_START_EXEC) {
 			before->replaced = true;
 			image->generation = (uint32_t)*generation + 1;
@@ -286,7 +286,7 @@ static void begin_by_time(struct process_list *process_list, struct image *image
 	}
 	item = stream_push(notes);
 	item->kind = LANE_ITEM_START;
-	item->time_ns = image->arrival->time_ns;
+	item->time_ns = image->arrival->tick_ns; // so that who comes later need not wait for it
 	notes->inner = notes->end;
 }
 

@@ -237,6 +237,13 @@ uint64_t tick_told(const struct tick *tick)
 	return tick_ns != SEGMENT_CLOCK_STOP && !tick->own_times ? tick_ns : tick_now(tick);
 }
 
+uint64_t tick_raise(const struct tick *tick, uint64_t now_ns)
+{
+	if (!tick->threaded && !tick->own_times)
+		counter_raise(tick->clock, now_ns);
+	return tick_told(tick);
+}
+
 void tick_stop(struct tick *tick)
 {
 	if (!tick->threaded) {

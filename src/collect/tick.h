@@ -47,6 +47,9 @@ uint64_t tick_now(const struct tick *tick);
 // to be recorded from here on has no earlier one.
 uint64_t tick_told(const struct tick *tick);
 
+// The same, after the tick was raised to `now_ns` where guests raise it, too.
+uint64_t tick_raise(const struct tick *tick, uint64_t now_ns);
+
 // Tell all guests to record no more. Returns when they can see it.
 void tick_stop(struct tick *tick);
 
