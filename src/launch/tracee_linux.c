@@ -31,6 +31,7 @@ enum {
 	TRACEE_VECTORS_BYTES = 16384,
 	TRACEE_ROUNDS = 100,
 	TRACEE_NAP_NS = 20000,
+	TRACEE_BURIALS = 20000,    // looks, with a nap after each
 	TRACEE_STACK_WORDS = 2048, // that are looked at
 };
 
@@ -76,6 +77,26 @@ static bool tracee_wait(struct tracee_thread *thread, int *status)
 	thread->gone = got < 0 || !WIFSTOPPED(*status);
 	thread->ours &= !thread->gone;
 	return !thread->gone;
+}
+
+// Wait for the threads that have ended, without waiting until they have. True: some are left.
+static bool tracee_reap(struct tracee *tracee, bool first)
+{
+	bool left = false;
+
+	for (size_t i = 0; i < tracee->count; i++) {
+		struct tracee_thread *thread = &tracee->threads[i];
+		siginfo_t info = { .si_pid = 0 };
+
+		if (thread->tid == tracee->pid && !(first && thread->ours))
+			continue;
+		if (waitid(P_PID, (id_t)thread->tid, &info, WEXITED | WNOHANG | __WALL) != 0)
+			continue; // it is no longer traced
+		left |= info.si_pid == 0;
+		thread->gone |= info.si_pid != 0;
+		thread->ours &= info.si_pid == 0;
+	}
+	return left;
 }
 
 static bool tracee_is_ours(int status) // the stop that we have asked for
@@ -128,6 +149,20 @@ bool tracee_stop_one(struct tracee *tracee, pid_t pid, pid_t tid, struct err *er
 	return false;
 }
 
+// The first thread of a process that is killed meanwhile can only be waited for when we have waited
+// for all others that we trace. So wait for it without losing sight of these.
+static void tracee_await_first(struct tracee *tracee)
+{
+	siginfo_t info = { .si_pid = 0 };
+
+	while (waitid(P_PID, (id_t)tracee->pid, &info,
+		      WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL) == 0 &&
+	       info.si_pid == 0) {
+		tracee_reap(tracee, false);
+		now_sleep(TRACEE_NAP_NS);
+	}
+}
+
 // Those that were not seen before. False: it failed. *more: there were some.
 static bool tracee_stop_new(struct tracee *tracee, bool *more, struct err *err)
 {
@@ -141,9 +176,12 @@ static bool tracee_stop_new(struct tracee *tracee, bool *more, struct err *err)
 			ok = tracee_seize(tracee, list[i], err);
 	mem_free(list);
 	*more = tracee->count > first;
-	for (size_t i = first; i < tracee->count; i++)
+	for (size_t i = first; i < tracee->count; i++) {
+		if (tracee->threads[i].tid == tracee->pid && tracee->threads[i].ours)
+			tracee_await_first(tracee);
 		if (!tracee->threads[i].gone)
 			tracee_stands(&tracee->threads[i]);
+	}
 	return ok;
 }
 
@@ -192,17 +230,16 @@ bool tracee_stop(struct tracee *tracee, pid_t pid, struct err *err)
 }
 
 // Wait for threads that were killed where they stood: until we do, their process has not ended to
-// anybody else. The first thread can only be waited for when no other is left.
+// anybody else. The first one can only be waited for when no other is left.
 static void tracee_bury(struct tracee *tracee)
 {
-	for (int first = 0; first <= 1; first++)
-		for (size_t i = 0; i < tracee->count; i++) {
-			struct tracee_thread *thread = &tracee->threads[i];
-			int status;
+	bool left = true;
 
-			while (thread->ours && (thread->tid == tracee->pid) == first)
-				tracee_wait(thread, &status);
-		}
+	for (int i = 0; i < TRACEE_BURIALS && left; i++) {
+		left = tracee_reap(tracee, true);
+		if (left)
+			now_sleep(TRACEE_NAP_NS);
+	}
 }
 
 // False: one of them was killed meanwhile.

@@ -418,12 +418,9 @@ ENDED = r"""
 #include <pthread.h>
 #include <stdlib.h>
 static __thread int own[100];
-static void *volatile lost;
 static void *run(void *argument)
 {
 	own[5] = argument != NULL;
-	lost = malloc(73001);
-	lost = NULL;
 	return NULL;
 }
 int main(void)
@@ -447,7 +444,7 @@ def what_is_kept_of_ended_threads_is_no_leak():
         equal(0, run(["gcc", bits, "-O1", "ended.c", "-o", "ended", "-lpthread"]).code)
         record(["./ended"], "--reachability", "-f")
         found = ask("report", "t.tide")["heap"]["reachability"]
-        equal((4 * 73001, 4), (found["unreachable"]["bytes"], found["unreachable"]["count"]), bits)
+        equal(0, found["unreachable"]["count"], bits)
         check(found["inside"]["count"] >= 4, found)
 
 
