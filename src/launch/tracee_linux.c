@@ -31,7 +31,6 @@ enum {
 	TRACEE_VECTORS_BYTES = 16384,
 	TRACEE_ROUNDS = 100,
 	TRACEE_NAP_NS = 20000,
-	TRACEE_BURIALS = 20000,    // looks, with a nap after each
 	TRACEE_STACK_WORDS = 2048, // that are looked at
 };
 
@@ -75,28 +74,7 @@ static bool tracee_wait(struct tracee_thread *thread, int *status)
 		got = waitpid(thread->tid, status, __WALL);
 	} while (got < 0 && errno == EINTR);
 	thread->gone = got < 0 || !WIFSTOPPED(*status);
-	thread->ours &= !thread->gone;
 	return !thread->gone;
-}
-
-// Wait for the threads that have ended, without waiting until they have. True: some are left.
-static bool tracee_reap(struct tracee *tracee, bool first)
-{
-	bool left = false;
-
-	for (size_t i = 0; i < tracee->count; i++) {
-		struct tracee_thread *thread = &tracee->threads[i];
-		siginfo_t info = { .si_pid = 0 };
-
-		if (thread->tid == tracee->pid && !(first && thread->ours))
-			continue;
-		if (waitid(P_PID, (id_t)thread->tid, &info, WEXITED | WNOHANG | __WALL) != 0)
-			continue; // it is no longer traced
-		left |= info.si_pid == 0;
-		thread->gone |= info.si_pid != 0;
-		thread->ours &= info.si_pid == 0;
-	}
-	return left;
 }
 
 static bool tracee_is_ours(int status) // the stop that we have asked for
@@ -110,7 +88,6 @@ static bool tracee_stands(struct tracee_thread *thread)
 {
 	int status;
 
-	ASSERT(!thread->gone);
 	if (!tracee_wait(thread, &status))
 		return false;
 	if (!tracee_is_ours(status))
@@ -132,7 +109,6 @@ static bool tracee_seize(struct tracee *tracee, pid_t tid, struct err *err)
 		thread->gone = true;
 		return errno == ESRCH || attachable_refused(tracee->pid, errno, err);
 	}
-	thread->ours = true;
 	if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) != 0)
 		thread->gone = true;
 	return true;
@@ -149,20 +125,6 @@ bool tracee_stop_one(struct tracee *tracee, pid_t pid, pid_t tid, struct err *er
 	return false;
 }
 
-// The first thread of a process that is killed meanwhile can only be waited for when we have waited
-// for all others that we trace. So wait for it without losing sight of these.
-static void tracee_await_first(struct tracee *tracee)
-{
-	siginfo_t info = { .si_pid = 0 };
-
-	while (waitid(P_PID, (id_t)tracee->pid, &info,
-		      WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL) == 0 &&
-	       info.si_pid == 0) {
-		tracee_reap(tracee, false);
-		now_sleep(TRACEE_NAP_NS);
-	}
-}
-
 // Those that were not seen before. False: it failed. *more: there were some.
 static bool tracee_stop_new(struct tracee *tracee, bool *more, struct err *err)
 {
@@ -176,12 +138,9 @@ static bool tracee_stop_new(struct tracee *tracee, bool *more, struct err *err)
 			ok = tracee_seize(tracee, list[i], err);
 	mem_free(list);
 	*more = tracee->count > first;
-	for (size_t i = first; i < tracee->count; i++) {
-		if (tracee->threads[i].tid == tracee->pid && tracee->threads[i].ours)
-			tracee_await_first(tracee);
+	for (size_t i = first; i < tracee->count; i++)
 		if (!tracee->threads[i].gone)
 			tracee_stands(&tracee->threads[i]);
-	}
 	return ok;
 }
 
@@ -229,44 +188,18 @@ bool tracee_stop(struct tracee *tracee, pid_t pid, struct err *err)
 	return tracee_stop_others(tracee, err);
 }
 
-// Wait for threads that were killed where they stood: until we do, their process has not ended to
-// anybody else. The first one can only be waited for when no other is left.
-static void tracee_bury(struct tracee *tracee)
-{
-	bool left = true;
-
-	for (int i = 0; i < TRACEE_BURIALS && left; i++) {
-		left = tracee_reap(tracee, true);
-		if (left)
-			now_sleep(TRACEE_NAP_NS);
-	}
-}
-
-// False: one of them was killed meanwhile.
-static bool tracee_detach(struct tracee *tracee, pid_t except)
-{
-	bool all = true;
-
-	for (size_t i = 0; i < tracee->count; i++) {
-		struct tracee_thread *thread = &tracee->threads[i];
-
-		if (thread->tid == except)
-			continue;
-		if (!thread->gone &&
-		    ptrace(PTRACE_DETACH, thread->tid, NULL, (void *)(long)thread->signal) == 0)
-			thread->ours = false;
-		thread->gone = true;
-		all &= !thread->ours;
-	}
-	return all;
-}
-
 uint64_t tracee_release_others(struct tracee *tracee, pid_t tid)
 {
 	uint64_t stood_ns;
 
-	ASSERT(tid != 0);
-	tracee_detach(tracee, tid);
+	for (size_t i = 0; i < tracee->count; i++) {
+		struct tracee_thread *thread = &tracee->threads[i];
+
+		if (thread->gone || thread->tid == tid)
+			continue;
+		ptrace(PTRACE_DETACH, thread->tid, NULL, (void *)(long)thread->signal);
+		thread->gone = true;
+	}
 	stood_ns = now_steady_ns() - tracee->began_ns;
 	tracee_hurry(false);
 	return stood_ns;
@@ -274,12 +207,17 @@ uint64_t tracee_release_others(struct tracee *tracee, pid_t tid)
 
 uint64_t tracee_release(struct tracee *tracee)
 {
-	bool all = tracee_detach(tracee, 0);
 	uint64_t stood_ns = now_steady_ns() - tracee->began_ns;
 
+	for (size_t i = 0; i < tracee->count; i++) {
+		const struct tracee_thread *thread = &tracee->threads[i];
+
+		if (!thread->gone)
+			ptrace(PTRACE_DETACH, thread->tid, NULL, (void *)(long)thread->signal);
+	}
+	if (tracee->count > 0)
+		stood_ns = now_steady_ns() - tracee->began_ns;
 	tracee_hurry(false);
-	if (!all)
-		tracee_bury(tracee);
 	mem_free(tracee->threads);
 	*tracee = (struct tracee){ 0 };
 	return stood_ns;
@@ -465,7 +403,6 @@ static void tracee_set_out(struct tracee_thread *thread, struct tracee_walker *w
 	static const uint8_t trap = 0xcc;
 	uint64_t none = tracee_no_signals();
 
-	ASSERT(!walker->set && !walker->runs);
 	if (!place || thread->gone || !tracee_read(thread->tid, place, &walker->byte, 1))
 		return;
 	walker->mask = tracee_mask(thread, &none);
@@ -509,7 +446,6 @@ static void tracee_look_at(const struct tracee_walk *walk, size_t i, bool wait)
 	int status;
 	pid_t got = waitpid(thread->tid, &status, __WALL | (wait ? 0 : WNOHANG));
 
-	ASSERT(i < walk->tracee->count && walker->runs);
 	if (got == 0 || (got < 0 && errno == EINTR))
 		return;
 	thread->gone = got < 0 || !WIFSTOPPED(status);
@@ -619,7 +555,6 @@ static bool tracee_go(struct tracee_loan *loan, struct user_regs_struct *registe
 	struct user_regs_struct kept = thread->registers;
 	bool came_back = false;
 
-	ASSERT(loan->thread != NULL && loan->vectors != NULL);
 	registers->orig_rax = UINT64_MAX; // in no system call
 	registers->eflags &= ~(uint64_t)0x400;
 	if (!thread->gone && ptrace(PTRACE_SETREGS, thread->tid, NULL, registers) == 0)
@@ -639,7 +574,6 @@ bool tracee_call(struct tracee_loan *loan, uint64_t function, uint64_t first, ui
 	const uint32_t narrows[3] = { 0, (uint32_t)first, (uint32_t)second };
 	const uint64_t wide = 0;
 
-	ASSERT(loan->stack != 0);
 	registers.rip = function;
 	registers.rdi = first;
 	registers.rsi = second;

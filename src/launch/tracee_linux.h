@@ -21,7 +21,6 @@
 struct tracee_thread {
 	pid_t tid;
 	bool gone;  // it has ended meanwhile
-	bool ours;  // we trace it: nobody but us can wait for its end
 	int signal; // that it is to get when it goes on
 	struct user_regs_struct registers;
 };

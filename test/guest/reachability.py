@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 
 import libguest
@@ -446,55 +445,6 @@ def what_is_kept_of_ended_threads_is_no_leak():
         found = ask("report", "t.tide")["heap"]["reachability"]
         equal(0, found["unreachable"]["count"], bits)
         check(found["inside"]["count"] >= 4, found)
-
-
-# It cannot be copied, and it takes a while to read what it has mapped.
-LONG = r"""
-#include <pthread.h>
-#include <stdio.h>
-#include <sys/mman.h>
-#include <unistd.h>
-enum { SIZE = 256 << 20 };
-static void *wait_long(void *argument) { pause(); return argument; }
-int main(void)
-{
-	pthread_t thread;
-	char *memory = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (memory == MAP_FAILED || madvise(memory, SIZE, MADV_DONTFORK) != 0 ||
-	    pthread_create(&thread, NULL, wait_long, NULL) != 0)
-		return 1;
-	for (int i = 0; i < SIZE; i += 4096)
-		memory[i] = 1;
-	puts("ready");
-	fflush(stdout);
-	pause();
-	return 0;
-}
-"""
-
-
-@test
-def a_process_that_is_killed_where_it_was_stopped_has_ended():
-    with open("long.c", "w", encoding="utf-8") as file:
-        file.write(LONG)
-    equal(0, run(["gcc", "-O1", "long.c", "-o", "long", "-lpthread"]).code)
-    running = subprocess.Popen([TIDEMARK, "record", "-q", "-f", "-o", "t.tide", "--", "./long"],
-                               stdout=subprocess.PIPE, text=True, env=environment())
-    equal("ready\n", running.stdout.readline())
-    pid = next(pid for pid in run(["pgrep", "-P", str(running.pid), "-x", "long"]).out.split())
-
-    def stands():
-        with open(f"/proc/{pid}/status", encoding="utf-8") as file:
-            return "TracerPid:\t0" not in file.read()
-    stood = False
-    while not stood:
-        with subprocess.Popen([TIDEMARK, "ctl", pid, "reachability"], stdout=subprocess.DEVNULL,
-                              stderr=subprocess.DEVNULL) as asking:
-            while not stood and asking.poll() is None:
-                stood = stands()
-            if stood:
-                os.kill(int(pid), signal.SIGKILL)
-    equal(-signal.SIGKILL, running.wait(timeout=libguest.PATIENCE_SECONDS))
 
 
 @test
