@@ -88,6 +88,7 @@ static bool tracee_stands(struct tracee_thread *thread)
 {
 	int status;
 
+	ASSERT(!thread->gone);
 	if (!tracee_wait(thread, &status))
 		return false;
 	if (!tracee_is_ours(status))
@@ -403,6 +404,7 @@ static void tracee_set_out(struct tracee_thread *thread, struct tracee_walker *w
 	static const uint8_t trap = 0xcc;
 	uint64_t none = tracee_no_signals();
 
+	ASSERT(!walker->set && !walker->runs);
 	if (!place || thread->gone || !tracee_read(thread->tid, place, &walker->byte, 1))
 		return;
 	walker->mask = tracee_mask(thread, &none);
@@ -446,6 +448,7 @@ static void tracee_look_at(const struct tracee_walk *walk, size_t i, bool wait)
 	int status;
 	pid_t got = waitpid(thread->tid, &status, __WALL | (wait ? 0 : WNOHANG));
 
+	ASSERT(i < walk->tracee->count && walker->runs);
 	if (got == 0 || (got < 0 && errno == EINTR))
 		return;
 	thread->gone = got < 0 || !WIFSTOPPED(status);
@@ -555,6 +558,7 @@ static bool tracee_go(struct tracee_loan *loan, struct user_regs_struct *registe
 	struct user_regs_struct kept = thread->registers;
 	bool came_back = false;
 
+	ASSERT(loan->thread != NULL && loan->vectors != NULL);
 	registers->orig_rax = UINT64_MAX; // in no system call
 	registers->eflags &= ~(uint64_t)0x400;
 	if (!thread->gone && ptrace(PTRACE_SETREGS, thread->tid, NULL, registers) == 0)
@@ -574,6 +578,7 @@ bool tracee_call(struct tracee_loan *loan, uint64_t function, uint64_t first, ui
 	const uint32_t narrows[3] = { 0, (uint32_t)first, (uint32_t)second };
 	const uint64_t wide = 0;
 
+	ASSERT(loan->stack != 0);
 	registers.rip = function;
 	registers.rdi = first;
 	registers.rsi = second;
