@@ -37,7 +37,8 @@ HELD_UP = [
      '#include "recorder/lane.h"\n#include "recorder/kernel.h"\n' + DELAY),
     ("order.h", "\tdo {\n", "\torder_delay();\n\tdo {\n"),
     ("order.h", "\treturn true;\n", "\torder_delay();\n\treturn true;\n"),
-    ("hook_posix.c", "\thook_freed(&call);\n", "\thook_freed(&call);\n\torder_delay();\n"),
+    ("hook_posix.c", "\thook_freed(&call);\n\tHOOK_REAL(free)(ptr);\n",
+     "\thook_freed(&call);\n\torder_delay();\n\tHOOK_REAL(free)(ptr);\n"),
     ("hook_posix.c", "\tptr = HOOK_REAL(malloc)(size);\n\tcall.address = (uintptr_t)ptr;\n",
      "\tptr = HOOK_REAL(malloc)(size);\n\torder_delay();\n\tcall.address = (uintptr_t)ptr;\n"),
 ]
