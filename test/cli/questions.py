@@ -171,6 +171,9 @@ def what_no_allocation_passes_is_answered_with_zeros_and_a_warning():
         found = told(command, "--size", "77777")
         warnings = found.get("warnings", found.get("trace", {}).get("warnings"))
         check(warnings == ["no allocation passes the filters"], command, warnings)
+        if command == "window":
+            most = [found["total"][key] for key in ("peak_size", "peak_count", "most_count")]
+            check(most == [0, 0, 0] and found["total"]["first_ns"] is None, found["total"])
 
 
 @test

@@ -328,6 +328,9 @@ bool table_detail(struct table *table, uint32_t *rows, size_t count, struct err 
 	uint32_t *some = mem_alloc(count, sizeof *some);
 	bool good = true;
 
+	// That nothing lived is known: it is 0 at most.
+	if (table->rows[0].group == WINDOW_SKIP)
+		table->rows[0].detailed = true;
 	// That of all last.
 	for (size_t i = 0; i <= table->options->keys.count && good; i++) {
 		size_t depth = i < table->options->keys.count ? i + 1 : 0;
