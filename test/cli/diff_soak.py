@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # soak: only
+# timeout: 1800
 """How often diff of several runs calls something changed: of 100 equal runs of programs that differ from
 run to run, and of runs with a known change among them. docs/comparing.md has the figures."""
 import json
