@@ -88,8 +88,9 @@ static struct {
 	uintptr_t bias;
 } enter_known[ENTER_KNOWN_MAX]; // have been looked at
 static bool enter_started;
-static bool enter_plain;     // a static program's operators are left alone
-static uint32_t enter_count; // of functions that were entered
+static const struct scope_object *enter_last; // that was loaded then; never unloaded
+static bool enter_plain;                      // a static program's operators are left alone
+static uint32_t enter_count;                  // of functions that were entered
 
 static void enter_refuse(const char *name, const char *why)
 {
@@ -681,14 +682,55 @@ void enter_start(void)
 	else
 		enter_libc();
 	language_heap_meet(program);
+	enter_last = program;
 	for (const struct scope_object *at = program->next; at; at = at->next) {
 		if (enter_meet(at)) {
 			enter_library(at);
 			language_heap_meet(at);
 		}
+		enter_last = at;
 	}
 	for (const void *at = NULL; late_is() && (program = scope_next_namespace(&at));)
 		enter_namespace(program);
+}
+
+// In 32 bits the C library's own functions are not entered. A library that binds to them, and not
+// to what comes first (RTLD_DEEPBIND), is not seen, which is said once.
+static void enter_look_for_deep(void)
+{
+	static const char *const names[] = { "malloc", "calloc", "realloc", "free" };
+	static bool said;
+	const struct scope_object *libc = scope_libc();
+
+	if (ENTER_PAGES_WIDE || late_is() || !enter_last || !libc || said)
+		return;
+	for (const struct scope_object *at = enter_last->next; at && !said; at = at->next) {
+		for (size_t i = 0; i < sizeof(names) / sizeof(*names) && !said; i++) {
+			const void *real_one = scope_find(libc, names[i]);
+
+			said = real_one && scope_calls(at, names[i], real_one);
+			if (!said)
+				continue;
+			enter_now.object = at;
+			enter_now.refused[0] = 0;
+			enter_refuse(names[i], "is the C library's own there (RTLD_DEEPBIND), and "
+					       "in 32 bits calls of that are not recorded");
+			notes_message(NOTE_MESSAGE_UNSEEN, enter_now.refused);
+		}
+	}
+}
+
+void enter_end(void)
+{
+	uint64_t signals;
+
+	if (!enter_last || !enter_last->next)
+		return;
+	signals = kernel_block_signals();
+	recording_lock(&recording_state->enter_lock);
+	enter_look_for_deep();
+	recording_unlock(&recording_state->enter_lock);
+	kernel_restore_signals(signals);
 }
 
 void enter_loaded(void)
@@ -707,6 +749,7 @@ void enter_loaded(void)
 			patch_loaded(at);
 		}
 	}
+	enter_look_for_deep();
 	for (const void *at = NULL; (first = scope_next_namespace(&at));)
 		enter_namespace(first);
 	recording_unlock(&recording_state->enter_lock);

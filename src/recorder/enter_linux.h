@@ -43,6 +43,9 @@ HIDDEN void enter_start(void);
 // The linker has protected what it has relocated: is there something new? It holds its lock.
 HIDDEN void enter_loaded(void);
 
+// The program ends by itself: what its libraries were bound to at last is looked at.
+HIDDEN void enter_end(void);
+
 // The linker is about to unmap this.
 HIDDEN void enter_unloaded(uintptr_t start, uintptr_t bytes);
 

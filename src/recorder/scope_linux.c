@@ -36,6 +36,10 @@ enum {
 	DT_HASH = 4,
 	DT_STRTAB = 5,
 	DT_SYMTAB = 6,
+	DT_REL = 17,
+	DT_RELSZ = 18,
+	DT_JMPREL = 23,
+	DT_PLTRELSZ = 2,
 	DT_GNU_HASH = 0x6ffffef5,
 	DT_VERSYM = 0x6ffffff0,
 	DT_DEBUG = 21,
@@ -326,6 +330,43 @@ bool scope_asks(const struct scope_object *object, const char *name)
 	for (uint32_t i = 1; symbols && strings && i < count; i++) {
 		if (!symbols[i].section && text_equal(strings + symbols[i].name, name))
 			return true;
+	}
+	return false;
+}
+
+// A number of the dynamic section, as it is.
+static uintptr_t scope_number(const struct scope_object *object, uint32_t tag)
+{
+	for (const struct elf_pair *at = object->dynamic; at && at->tag; at++) {
+		if (at->tag == tag)
+			return at->value;
+	}
+	return 0;
+}
+
+bool scope_calls(const struct scope_object *object, const char *name, const void *target)
+{
+	enum { GLOB_DAT = 6, JUMP_SLOT = 7, NUMBER_SHIFT = 8 };
+	const struct elf_symbol *symbols = (const void *)scope_dynamic(object, DT_SYMTAB);
+	const char *strings = (const char *)scope_dynamic(object, DT_STRTAB);
+	static const struct {
+		uint32_t tag, size_tag;
+	} lists[] = { { DT_REL, DT_RELSZ }, { DT_JMPREL, DT_PLTRELSZ } };
+
+	if (sizeof(elf_word) == 8 || !symbols || !strings)
+		return false;
+	for (size_t list = 0; list < sizeof(lists) / sizeof(*lists); list++) {
+		const struct elf_pair *at = (const void *)scope_dynamic(object, lists[list].tag);
+		size_t count = scope_number(object, lists[list].size_tag) / sizeof(*at);
+
+		for (size_t i = 0; at && i < count; i++) { // where, and what: a pair, too
+			elf_word kind = at[i].value & 0xff, number = at[i].value >> NUMBER_SHIFT;
+
+			if ((kind == GLOB_DAT || kind == JUMP_SLOT) &&
+			    text_equal(strings + symbols[number].name, name) &&
+			    *(const void **)(object->bias + at[i].tag) == target)
+				return true;
+		}
 	}
 	return false;
 }

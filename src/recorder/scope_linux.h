@@ -52,6 +52,10 @@ HIDDEN bool scope_is_symbolic(const struct scope_object *object);
 // Whether the object asks others for the function.
 HIDDEN bool scope_asks(const struct scope_object *object, const char *name);
 
+// Whether the object calls the function at `target` by this name: the linker has put it there, or
+// will at the first call. Of 32 bits alone.
+HIDDEN bool scope_calls(const struct scope_object *object, const char *name, const void *target);
+
 // The objects of the next namespace after the first (dlmopen); `*at` is NULL at first. NULL: there
 // are no more.
 HIDDEN const struct scope_object *scope_next_namespace(const void **at);

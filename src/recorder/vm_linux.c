@@ -776,6 +776,8 @@ __attribute__((destructor)) static void vm_finish(void)
 {
 	const uintptr_t *fp = __builtin_frame_address(0);
 
+	if (recording_phase() == RECORDING_ON)
+		enter_end();
 	if (recording_phase() == RECORDING_ON &&
 	    recording_state->segment->options & SEGMENT_REACHABILITY)
 		__atomic_store_n(&recording_state->segment->look_stack, dead_stack_top(fp),

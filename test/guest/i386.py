@@ -41,6 +41,41 @@ def exec_goes_from_64_bits_to_32_and_back_without_an_environment():
     equal(["exec"] * 5 + ["exit 0"], [ended for _, _, ended, _ in found], "ends")
 
 
+PLUG_IN = """
+#include <stdlib.h>
+void *plug_in(size_t size) { void *volatile block = malloc(size); free(block); return malloc(size); }
+"""
+OPENS = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+int main(int count, char **words)
+{
+	void *library = dlopen(words[1], RTLD_LAZY | (count > 2 ? RTLD_DEEPBIND : 0));
+	void *(*plug_in)(size_t) = library ? (void *(*)(size_t))dlsym(library, "plug_in") : NULL;
+	return !plug_in || !plug_in(7777);
+}
+"""
+
+
+@test
+def a_plug_in_that_binds_deeply_is_named_as_not_recorded():
+    for name, text in (("plug_in", PLUG_IN), ("opens", OPENS)):
+        with open(name + ".c", "w", encoding="utf-8") as file:
+            file.write(text)
+    for relro in ("now", "lazy,-z,norelro"):
+        equal(0, run(["gcc", "-m32", "-fPIC", "-shared", "plug_in.c", "-o", "plug_in.so",
+                      "-Wl,-z," + relro]).code, "gcc")
+        equal(0, run(["gcc", "-m32", "opens.c", "-o", "opens", "-ldl"]).code, "gcc")
+        for deep in ([], ["deep"]):
+            ended = run([TIDEMARK, "record", "-f", "--strict", "-o", "t.tide", "./opens",
+                         "./plug_in.so", *deep])
+            equal(125 if deep else 0, ended.code, ended.err)
+            equal(bool(deep), "./plug_in.so: " in ended.err and "RTLD_DEEPBIND" in ended.err,
+                  ended.err)
+            equal(not deep, report()["trace"]["complete"], "complete")
+
+
 @test
 def children_of_a_shell_are_recorded_whatever_their_class():
     ended = record(["/bin/sh", "-c", " ; ".join(program("across", bits) for bits in (32, 64, 32))])
