@@ -73,10 +73,11 @@ def report_counts_what_was_before_apart():
 @test
 def a_part_of_a_part_is_a_part():
     whole = record()
-    run("trim", whole, "--from", "20%", "-o", "tail.tide")
-    begin = answer("window", "tail.tide", "--by", "type")["from_ns"]
-    end = answer("window", "tail.tide", "--by", "type")["to_ns"]
-    middle = f"{(begin + end) // 2}ns"
+    # What lived when a process ended counts ever after in the whole trace alone.
+    python = answer("info", whole)["processes"][-1]
+    begin, length = python["began_ns"], python["ended_ns"] - python["began_ns"]
+    middle = f"{begin + length * 3 // 5}ns"
+    run("trim", whole, "--from", f"{begin + length // 5}ns", "-o", "tail.tide")
     run("trim", "tail.tide", "--from", middle, "-o", "half.tide")
     assert rows("half.tide", "type,stack") == rows(whole, "type,stack", "--from", middle)
     # Moments are those of the whole; what is before the part is refused.

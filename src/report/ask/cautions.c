@@ -169,7 +169,8 @@ static void tell_trimmed(const struct reader *reader, void (*tell)(void *context
 		return;
 	str_format(&text,
 		   "trimmed to what came after %s: of what was before, the %s calls are in it that "
-		   "say what lived and was mapped then; they are in levels alone",
+		   "say what lived and was mapped then; they are in levels alone; what lived "
+		   "when a process ended before that is not in it",
 		   str_duration(moment_begin(reader), begin),
 		   str_count(reader_info(reader)->trimmed, count));
 	tell(context, str_get(&text));
