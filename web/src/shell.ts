@@ -201,7 +201,11 @@ export class Shell implements App {
 				"Figures are of what is there; what came after is not in them."));
 		if (info && info.events.lost > 0)
 			this.banner.append(banner("cut", "Events are missing.", `${plural(info.events.lost, "event")} were lost while recording.`));
-		if (view.sampled)
+		if (view.sampled && view.warnings.some(isAtTimes)) {
+			// What the server answers is scaled, and a warning says so.
+			if (view.single_file)
+				this.banner.append(banner("sampled", "This recording was sampled at times.", "Figures are those of the blocks that are in it, not scaled."));
+		} else if (view.sampled)
 			this.banner.append(banner("sampled", "This recording is a sample.",
 				`${info ? `One allocation in about ${bytes(info.trace.sample_bytes)}; figures` : "Figures"} are those of the sampled blocks, not scaled.`));
 		if (view.single_file) {
@@ -211,7 +215,8 @@ export class Shell implements App {
 		}
 		// That it is cut was said above.
 		for (const warning of view.warnings)
-			if (view.complete || !(warning.startsWith("the trace is not whole") || isGrowing(warning))) this.banner.append(banner("warned", "Note.", sentence(warning)));
+			if (view.complete || !(warning.startsWith("the trace is not whole") || isGrowing(warning)))
+				if (!view.single_file || !isAtTimes(warning)) this.banner.append(banner("warned", "Note.", sentence(warning)));
 	}
 
 	// ---- keys ----
@@ -260,7 +265,12 @@ function sentence(text: string): string {
 	return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
 }
 
-// What the trace's warnings say of one that is neither whole nor cut.
+// What the trace's warnings say of one that was recorded with --max-overhead and turned,
+function isAtTimes(warning: string): boolean {
+	return warning.startsWith("the recording was sampled at times");
+}
+
+// and of one that is neither whole nor cut.
 function isGrowing(warning: string): boolean {
 	return warning.startsWith("the trace is still being written");
 }
