@@ -702,7 +702,7 @@ static void enter_look_for_deep(void)
 	static bool said;
 	const struct scope_object *libc = scope_libc();
 
-	if (ENTER_PAGES_WIDE || late_is() || !enter_last || !libc || said)
+	if (late_is() || !enter_last || !libc || said)
 		return;
 	for (const struct scope_object *at = enter_last->next; at && !said; at = at->next) {
 		for (size_t i = 0; i < sizeof(names) / sizeof(*names) && !said; i++) {
@@ -724,7 +724,7 @@ void enter_end(void)
 {
 	uint64_t signals;
 
-	if (!enter_last || !enter_last->next)
+	if (ENTER_PAGES_WIDE || !enter_last || !enter_last->next)
 		return;
 	signals = kernel_block_signals();
 	recording_lock(&recording_state->enter_lock);
@@ -749,7 +749,8 @@ void enter_loaded(void)
 			patch_loaded(at);
 		}
 	}
-	enter_look_for_deep();
+	if (!ENTER_PAGES_WIDE)
+		enter_look_for_deep();
 	for (const void *at = NULL; (first = scope_next_namespace(&at));)
 		enter_namespace(first);
 	recording_unlock(&recording_state->enter_lock);

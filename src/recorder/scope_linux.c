@@ -310,13 +310,19 @@ void *scope_find_data(const struct scope_object *object, const char *name)
 	return scope_look(object, &(struct scope_wanted){ name, true });
 }
 
-bool scope_is_symbolic(const struct scope_object *object)
+// A number of the dynamic section, as it is.
+static uintptr_t scope_number(const struct scope_object *object, uint32_t tag)
 {
 	for (const struct elf_pair *at = object->dynamic; at && at->tag; at++) {
-		if (at->tag == DT_FLAGS)
-			return at->value & DF_SYMBOLIC;
+		if (at->tag == tag)
+			return at->value;
 	}
-	return false;
+	return 0;
+}
+
+bool scope_is_symbolic(const struct scope_object *object)
+{
+	return scope_number(object, DT_FLAGS) & DF_SYMBOLIC;
 }
 
 bool scope_asks(const struct scope_object *object, const char *name)
@@ -332,16 +338,6 @@ bool scope_asks(const struct scope_object *object, const char *name)
 			return true;
 	}
 	return false;
-}
-
-// A number of the dynamic section, as it is.
-static uintptr_t scope_number(const struct scope_object *object, uint32_t tag)
-{
-	for (const struct elf_pair *at = object->dynamic; at && at->tag; at++) {
-		if (at->tag == tag)
-			return at->value;
-	}
-	return 0;
 }
 
 bool scope_calls(const struct scope_object *object, const char *name, const void *target)
