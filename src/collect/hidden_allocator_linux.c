@@ -13,6 +13,7 @@
 
 #include <fcntl.h>
 #include <gelf.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -42,6 +43,7 @@ struct hidden_allocator_name {
 
 struct hidden_allocator_file {
 	int fd;
+	bool wide;      // of 64 bits
 	bool named;     // it has a table of all symbols, or one that has a malloc: that is entered
 	unsigned wants; // of the three functions
 	GElf_Shdr constants;
@@ -163,37 +165,31 @@ static void hidden_allocator_symbol(struct hidden_allocator_file *file, uint32_t
 		file->wants |= found->what;
 }
 
-static void hidden_allocator_symbols_32(struct hidden_allocator_file *file, size_t kept,
-					size_t size, uint64_t at)
+static void hidden_allocator_symbols(struct hidden_allocator_file *file, size_t kept, size_t size,
+				     uint64_t at)
 {
-	Elf32_Sym symbol;
+	size_t each = file->wide ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
+	size_t section_at = file->wide ? offsetof(Elf64_Sym, st_shndx)
+				       : offsetof(Elf32_Sym, st_shndx);
 
 	(void)at;
-	for (; size - kept >= sizeof(symbol); kept += sizeof(symbol)) {
-		memcpy(&symbol, file->piece + kept, sizeof(symbol));
-		hidden_allocator_symbol(file, symbol.st_name, symbol.st_shndx != SHN_UNDEF);
-	}
-}
+	for (; size - kept >= each; kept += each) {
+		uint32_t name; // first of all in both classes
+		uint16_t section;
 
-static void hidden_allocator_symbols_64(struct hidden_allocator_file *file, size_t kept,
-					size_t size, uint64_t at)
-{
-	Elf64_Sym symbol;
-
-	(void)at;
-	for (; size - kept >= sizeof(symbol); kept += sizeof(symbol)) {
-		memcpy(&symbol, file->piece + kept, sizeof(symbol));
-		hidden_allocator_symbol(file, symbol.st_name, symbol.st_shndx != SHN_UNDEF);
+		memcpy(&name, file->piece + kept, sizeof(name));
+		memcpy(&section, file->piece + kept + section_at, sizeof(section));
+		hidden_allocator_symbol(file, name, section != SHN_UNDEF);
 	}
 }
 
 static void hidden_allocator_read_symbols(struct hidden_allocator_file *file, Elf *elf,
 					  const GElf_Shdr *header)
 {
-	bool wide = gelf_getclass(elf) == ELFCLASS64;
 	GElf_Shdr names;
 
-	if (header->sh_entsize != (wide ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym)) ||
+	file->wide = gelf_getclass(elf) == ELFCLASS64;
+	if (header->sh_entsize != (file->wide ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym)) ||
 	    !gelf_getshdr(elf_getscn(elf, header->sh_link), &names))
 		return;
 	file->names_count = 0;
@@ -202,8 +198,7 @@ static void hidden_allocator_read_symbols(struct hidden_allocator_file *file, El
 	if (file->names_count == 0)
 		return;
 	qsort(file->names, file->names_count, sizeof(*file->names), hidden_allocator_compare);
-	hidden_allocator_read(file, header,
-			      wide ? hidden_allocator_symbols_64 : hidden_allocator_symbols_32);
+	hidden_allocator_read(file, header, hidden_allocator_symbols);
 }
 
 // Its sections: whether a table has all symbols is known before any of them is read.
