@@ -7,43 +7,17 @@
 // A call that this system does not have is "vm: NAME no"; what failed, "vm: failed NAME".
 // "vm: elsewhere N" is the number of calls for another process.
 #include "include/tidemark.h"
+#include "ntcalls.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <windows.h>
-#include <winternl.h>
 
 enum {
-	PAGE = 4096,
-	SLOT = 65536,
-	REPLACE = 0x4000,
-	PLACEHOLDER = 0x40000,
-	PRESERVE = 2,
-	COALESCE = 1,
-	UNDO = 0x1000000,
 	ENTRIES_MAX = 64,
 };
 
 #define OWN __attribute__((noinline))
-
-typedef NTSTATUS NTAPI allocate_fn(HANDLE, void **, ULONG_PTR, SIZE_T *, ULONG, ULONG);
-typedef NTSTATUS NTAPI free_fn(HANDLE, void **, SIZE_T *, ULONG);
-typedef NTSTATUS NTAPI allocate_ex_fn(HANDLE, void **, SIZE_T *, ULONG, ULONG, void *, ULONG);
-typedef NTSTATUS NTAPI map_fn(HANDLE, HANDLE, void **, ULONG_PTR, SIZE_T, LARGE_INTEGER *, SIZE_T *,
-			      ULONG, ULONG, ULONG);
-typedef NTSTATUS NTAPI map_ex_fn(HANDLE, HANDLE, void **, LARGE_INTEGER *, SIZE_T *, ULONG, ULONG,
-				 void *, ULONG);
-typedef NTSTATUS NTAPI unmap_fn(HANDLE, void *);
-typedef NTSTATUS NTAPI unmap_ex_fn(HANDLE, void *, ULONG);
-
-static allocate_fn *nt_allocate;
-static free_fn *nt_free;
-static allocate_ex_fn *nt_allocate_ex;
-static map_fn *nt_map;
-static map_ex_fn *nt_map_ex;
-static unmap_fn *nt_unmap;
-static unmap_ex_fn *nt_unmap_ex;
 
 static struct {
 	const char *name;
@@ -398,23 +372,13 @@ static void tell(const char *name, char *start, size_t bytes)
 	       (unsigned long long)committed);
 }
 
-#define FIND(type, name) (type *)(void *)GetProcAddress(ntdll, name)
-
 int main(int argc, char **argv)
 {
-	HMODULE ntdll = GetModuleHandleA("ntdll.dll");
-
 	if (argc > 1) {
 		Sleep(60000);
 		return 0;
 	}
-	nt_allocate = FIND(allocate_fn, "NtAllocateVirtualMemory");
-	nt_free = FIND(free_fn, "NtFreeVirtualMemory");
-	nt_allocate_ex = FIND(allocate_ex_fn, "NtAllocateVirtualMemoryEx");
-	nt_map = FIND(map_fn, "NtMapViewOfSection");
-	nt_map_ex = FIND(map_ex_fn, "NtMapViewOfSectionEx");
-	nt_unmap = FIND(unmap_fn, "NtUnmapViewOfSection");
-	nt_unmap_ex = FIND(unmap_ex_fn, "NtUnmapViewOfSectionEx");
+	nt_find_all();
 	commit_alone();
 	commit_odd();
 	commit_by_nt();

@@ -10,21 +10,13 @@
 //
 // The mark `calls` stands before the walk, behind which nothing is taken or given back.
 #include "include/tidemark.h"
+#include "ntcalls.h"
 
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <windows.h>
-#include <winternl.h>
 
 enum {
-	PAGE = 4096,
-	SLOT = 65536,
-	REPLACE = 0x4000,
-	PLACEHOLDER = 0x40000,
-	PRESERVE = 2,
-	COALESCE = 1,
-	UNDO = 0x1000000,
 	OWN_MAX = 64,
 	SECTIONS = 8,
 	FIRST_OF_FILE = 4, // of them
@@ -32,24 +24,8 @@ enum {
 	OUTPUT_BYTES = 1 << 20,
 };
 
-typedef NTSTATUS NTAPI free_fn(HANDLE, void **, SIZE_T *, ULONG);
-typedef NTSTATUS NTAPI allocate_fn(HANDLE, void **, ULONG_PTR, SIZE_T *, ULONG, ULONG);
-typedef NTSTATUS NTAPI allocate_ex_fn(HANDLE, void **, SIZE_T *, ULONG, ULONG, void *, ULONG);
-typedef NTSTATUS NTAPI map_fn(HANDLE, HANDLE, void **, ULONG_PTR, SIZE_T, LARGE_INTEGER *, SIZE_T *,
-			      ULONG, ULONG, ULONG);
-typedef NTSTATUS NTAPI map_ex_fn(HANDLE, HANDLE, void **, LARGE_INTEGER *, SIZE_T *, ULONG, ULONG,
-				 void *, ULONG);
-typedef NTSTATUS NTAPI unmap_fn(HANDLE, void *);
-typedef NTSTATUS NTAPI unmap_ex_fn(HANDLE, void *, ULONG);
 typedef NTSTATUS NTAPI extend_fn(HANDLE, LARGE_INTEGER *);
 
-static free_fn *nt_free;
-static allocate_fn *nt_allocate;
-static allocate_ex_fn *nt_allocate_ex;
-static map_fn *nt_map;
-static map_ex_fn *nt_map_ex;
-static unmap_fn *nt_unmap;
-static unmap_ex_fn *nt_unmap_ex;
 static extend_fn *nt_extend;
 
 static struct own {
@@ -342,19 +318,11 @@ static void step(void)
 static void begin(void)
 {
 	static const ULONG how[SECTIONS] = { SEC_COMMIT, SEC_RESERVE, SEC_RESERVE, SEC_COMMIT };
-	HMODULE ntdll = GetModuleHandleA("ntdll.dll");
 	HANDLE file = CreateFileA("random.bin", GENERIC_READ | GENERIC_WRITE | GENERIC_EXECUTE, 0,
 				  NULL, CREATE_ALWAYS, FILE_FLAG_DELETE_ON_CLOSE, NULL);
 
-#define FIND(type, name) (type *)(void *)GetProcAddress(ntdll, name)
-	nt_free = FIND(free_fn, "NtFreeVirtualMemory");
-	nt_allocate = FIND(allocate_fn, "NtAllocateVirtualMemory");
-	nt_allocate_ex = FIND(allocate_ex_fn, "NtAllocateVirtualMemoryEx");
-	nt_map = FIND(map_fn, "NtMapViewOfSection");
-	nt_map_ex = FIND(map_ex_fn, "NtMapViewOfSectionEx");
-	nt_unmap = FIND(unmap_fn, "NtUnmapViewOfSection");
-	nt_unmap_ex = FIND(unmap_ex_fn, "NtUnmapViewOfSectionEx");
-	nt_extend = FIND(extend_fn, "NtExtendSection");
+	nt_find_all();
+	nt_extend = NT_FIND(extend_fn, "NtExtendSection");
 	for (int i = 0; i < SECTIONS; i++)
 		sections[i] = CreateFileMappingA(i < FIRST_OF_FILE ? INVALID_HANDLE_VALUE : file,
 						 NULL, PAGE_READWRITE | how[i], 0,
