@@ -120,17 +120,20 @@ static bool build_index(struct reader *reader, const char *path, const char *tra
 			struct err *err)
 {
 	struct index_wish wish = { .memory_bytes = memory_of(options),
-				   .alive_max = options->alive_bytes,
 				   .progress = options->progress,
 				   .stop = options->stop,
 				   .say = options->say,
 				   .more = more,
 				   .context = options->context,
 				   .anew = options->rebuild };
+	enum window_source_wish when;
 
 	if (!check_memory(options, err))
 		return false;
-	wish.shape = options->shape ? *options->shape : index_shape_for(wish.memory_bytes);
+	if (!window_source_wish(&when, err))
+		return false;
+	wish.shape = when == WINDOW_SOURCE_TINY ? index_shape_tiny
+						: index_shape_for(wish.memory_bytes);
 	if (index_build(path, trace_path, reader, &wish, err))
 		return true;
 	window_source_fail(path, share_read(reader), err);
@@ -254,12 +257,10 @@ static bool heed_wish(struct window_options *options, struct err *err)
 
 	if (!window_source_wish(&wish, err))
 		return false;
-	if (options->plain || options->index_path || options->shape)
+	if (options->plain || options->index_path)
 		return true;
 	options->plain = wish == WINDOW_SOURCE_NEVER;
-	options->always = options->always || wish == WINDOW_SOURCE_ALWAYS;
-	if (wish == WINDOW_SOURCE_TINY)
-		options->shape = &index_shape_tiny;
+	options->always |= wish == WINDOW_SOURCE_ALWAYS || wish == WINDOW_SOURCE_TINY;
 	return true;
 }
 
@@ -274,9 +275,8 @@ struct window *window_open(const char *trace_path, struct reader *reader,
 	window->reader = reader;
 	window->index.directory = -1;
 	ok = heed_wish(&wanted, err) && reader_scan(reader, err);
-	window->plain = wanted.plain ||
-			(!wanted.index_path && !wanted.rebuild && !wanted.always && !wanted.shape &&
-			 ok && reader_stats(reader)->events <= PLAIN_EVENTS);
+	window->plain = wanted.plain || (!wanted.index_path && !wanted.rebuild && !wanted.always &&
+					 ok && reader_stats(reader)->events <= PLAIN_EVENTS);
 	if (ok && window->plain && wanted.existing)
 		ok = err_set(err, ERR_FORMAT, "there is no index");
 	if (ok)

@@ -94,8 +94,6 @@ struct window_options {
 	bool always;            // of a small trace too, which needs none
 	bool plain; // no index: all lifetimes in memory, every answer by going through them. For
 		    // small traces and for tests, where it is what the index must agree with
-	const struct index_shape *shape; // for tests: other sizes (index_store.h); NULL
-	uint64_t alive_bytes;            // for tests: of the table of living blocks; 0
 	enum progress_mode progress;
 	// Asked now and then while building (NULL: no): true stops, with ERR_STOPPED "interrupted".
 	bool (*stop)(void *context);

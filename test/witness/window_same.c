@@ -6,7 +6,8 @@
 // filters, of either layer; by an index as it is, and by one with blocks so small that every path
 // is taken.
 #include "test/unit/window_same.h"
-#include "engine/index/index.h"
+
+#include <stdlib.h>
 
 static uint64_t number(const char *name, uint64_t otherwise)
 {
@@ -26,7 +27,7 @@ static struct window *open_window(struct reader *reader, struct window_options o
 	return window;
 }
 
-static void check_recording(const struct index_shape *shape)
+static void check_recording(const char *index)
 {
 	const char *path = getenv("TRACE");
 	struct err err = { 0 };
@@ -37,9 +38,9 @@ static void check_recording(const struct index_shape *shape)
 	pair.reader = reader_open(path, &err);
 	pair.plain_reader = reader_open(path, &err);
 	CHECK_STR("", err.text);
+	setenv("TIDEMARK_INDEX", index, 1);
 	pair.index = open_window(pair.reader,
-				 (struct window_options){ .index_path = test_temp_path("index"),
-							  .shape = shape });
+				 (struct window_options){ .index_path = test_temp_path("index") });
 	pair.plain = open_window(pair.plain_reader, (struct window_options){ .plain = true });
 	check_all(&pair, (int)number("WINDOWS", 40));
 	close_pair(&pair);
@@ -47,10 +48,10 @@ static void check_recording(const struct index_shape *shape)
 
 TEST(the_index_of_a_recording_says_what_a_list_of_all_lifetimes_says)
 {
-	check_recording(NULL);
+	check_recording("auto");
 }
 
 TEST(it_says_the_same_when_its_blocks_are_tiny)
 {
-	check_recording(&index_shape_tiny);
+	check_recording("tiny");
 }

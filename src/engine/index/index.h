@@ -85,7 +85,6 @@ struct index {
 struct index_wish {
 	struct index_shape shape;
 	uint64_t memory_bytes;
-	uint64_t alive_max; // bytes; 0: as memory_bytes allows
 	enum progress_mode progress;
 	bool (*stop)(void *context);
 	void (*say)(void *context, const char *text);
@@ -99,7 +98,7 @@ struct index_wish {
 // What sizes are best for an amount of memory.
 struct index_shape index_shape_for(uint64_t memory_bytes);
 
-// So small that a few thousand steps take every path: for tests.
+// So small that a few thousand steps take every path: what TIDEMARK_INDEX=tiny asks for.
 extern const struct index_shape index_shape_tiny;
 
 // Whether so much memory is enough to ask about a trace of so many stacks and kinds of allocations

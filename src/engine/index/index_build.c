@@ -69,6 +69,9 @@ const struct index_shape index_shape_tiny = {
 enum half_state { HALF_NONE, HALF_ENDED, HALF_UNDONE };
 
 // The first half of a realloc: of one that will fail, nothing happens.
+// A realloc of two events: the first half frees the old address, the second allocates the new one
+// or says that nothing came of it. Which it will be is known only then; a build that knows
+// already (begin_knowing) leaves the first half of a failed one out.
 static void add_half(struct index_work *work, const struct trace_event *event, uint32_t space)
 {
 	bool undone = map_find(&work->undone, event->number) != NULL;
@@ -104,6 +107,8 @@ static void undo(struct index_work *work, const struct trace_event *event)
 	index_pair_nothing(&work->pair);
 }
 
+// A heap that the trace has not described, or that is another process's, is odd: moments are
+// asked of the trace then.
 static uint32_t space_of_heap(struct index_work *work, const struct index_ahead_event *next)
 {
 	size_t before = work->pair.spaces_count;
@@ -222,6 +227,8 @@ static void add_note(struct index_work *work, const struct trace_note *note)
 // ---- memory ----
 
 // What asking takes (index_memory_suffices).
+// Measured: 28 MiB of buffers, 200 bytes a stack and 44 a kind. 700,000 stacks with 2,000,000
+// kinds need 28 + 134 + 84 = 246 MiB, just within 256.
 static uint64_t asking_bytes(uint64_t stacks, uint64_t kinds)
 {
 	enum { BASE = 28 << 20, STACK_BYTES = 200, KIND_BYTES = 44 };
@@ -271,8 +278,8 @@ static bool share_memory(struct index_work *work, const struct index_ahead_batch
 	uint64_t kinds = work->index.cells.cells_count - (uint64_t)1;
 	uint64_t need = asking_bytes(stacks, kinds);
 
-	if (work->wish->alive_max == 0)
-		work->pair.alive_max = rest < memory / 2 ? rest : memory / 2;
+	if (rest < work->pair.alive_max)
+		work->pair.alive_max = rest;
 	// Of 256 MiB, with 250 taken by the batch and the counts, 6 are left: less than a
 	// thirty-second. Then twice of what is taken is asked for, and the user is told so much.
 	if (rest < memory / 32 && need < fixed * 2)
@@ -403,6 +410,7 @@ static bool look_around(struct index_work *work, const struct index_ahead_batch 
 	return share_memory(work, batch, err);
 }
 
+// False without an error where the build must begin again (`missed`).
 static bool read_trace(struct index_work *work, struct err *err)
 {
 	uint32_t batches = 0;
@@ -428,6 +436,8 @@ static bool read_trace(struct index_work *work, struct err *err)
 }
 
 // Raw steps become final: see index_pair.h.
+// Everything that was numbered while blocks that ended unseen could still be found is moved by
+// their number. What the pairing fed was final from the start.
 static void finalize(struct index_work *work)
 {
 	struct index *index = &work->index;
@@ -505,17 +515,14 @@ static bool open_store(struct index_work *work, bool create, struct err *err)
 {
 	struct index *index = &work->index;
 	enum { LARGE_PAGES_FROM = 128 << 20 }; // bytes that may be used: less is counted finely
-	uint64_t alive_max = work->wish->alive_max;
 
 	cells_init(&index->cells, work->wish->memory_bytes >= LARGE_PAGES_FROM);
-	if (alive_max == 0)
-		alive_max = work->wish->memory_bytes / 2;
 	if (!index_store_open(&work->store, &index->shape, &index->cells, &index->files,
 			      index->directory, true, create, err))
 		return false;
 	index_feed_start(&work->feed, &work->store);
-	if (!index_pair_open(&work->pair, &work->feed, &index->cells, index->directory, alive_max,
-			     err))
+	if (!index_pair_open(&work->pair, &work->feed, &index->cells, index->directory,
+			     work->wish->memory_bytes / 2, err))
 		return false;
 	work->pair.ahead = &work->ahead;
 	work->pair.say = work->wish->say;
