@@ -31,12 +31,14 @@ static bool answer(const void *request, struct query_context *asked, struct sink
 	};
 	struct paper paper = query_options_paper(options, sink);
 	struct active active;
+	bool good;
 
-	(void)err;
 	moment_view_read(asked, NULL);
 	moment_view_warn_of_space(asked);
-	active_init(&active, asked, &wanted);
-	if (options->print.form) {
+	good = active_init(&active, asked, &wanted, err);
+	if (!good) {
+		// nothing is printed, rather than some of it
+	} else if (options->print.form) {
 		struct sheet sheet = query_options_sheet(&cmd_active, options, asked, sink);
 
 		active_rows(&active, &sheet);
@@ -46,7 +48,7 @@ static bool answer(const void *request, struct query_context *asked, struct sink
 		active_write_text(&active, &paper);
 	}
 	active_fini(&active);
-	return true;
+	return good;
 }
 
 // What is asked of one block.

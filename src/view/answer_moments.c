@@ -60,6 +60,7 @@ bool answer_moments_active(struct answer *answer, struct err *err)
 	struct active active;
 	struct query_context asked;
 	const char *at;
+	bool good;
 
 	if (!take_at(answer, &at, err) ||
 	    !answer_rows(answer, ANSWER_ROWS_DEFAULT, &options.rows_max, err) ||
@@ -68,11 +69,12 @@ bool answer_moments_active(struct answer *answer, struct err *err)
 		return false;
 	moment_view_read(&asked, NULL);
 	moment_view_warn_of_space(&asked);
-	active_init(&active, &asked, &options);
-	active_write_json(&active, answer->sink);
+	good = active_init(&active, &asked, &options, err);
+	if (good)
+		active_write_json(&active, answer->sink);
 	active_fini(&active);
 	query_context_close(&asked);
-	return true;
+	return good;
 }
 
 bool answer_moments_reconcile(struct answer *answer, struct err *err)

@@ -2,6 +2,7 @@
 #include "base/mem.h"
 #include "engine/index/index.h"
 #include "engine/replay/lives.h"
+#include "test/unit/index_small.h"
 #include "test/unit/moment_same.h"
 #include "test/unit/window_random.h"
 
@@ -46,8 +47,6 @@ static struct moment_sides open_sides(uint64_t seed, const struct window_random 
 
 	options.index_path = test_temp_path("random.tide-index");
 	options.progress = PROGRESS_NONE;
-	if (!options.shape)
-		options.shape = &index_shape_tiny;
 	window = window_open(trace_path(), index_reader, &options, &err);
 	CHECK_STR("", err.text);
 	return moment_sides_of(reader, window, seed + 99);
@@ -87,19 +86,52 @@ TEST(a_moment_is_the_same_from_the_index_and_from_the_trace)
 
 TEST(so_it_is_where_blocks_do_not_fit_into_memory)
 {
-	const struct window_options options = { .alive_bytes = 1 };
+	const struct window_options options = { 0 };
 
+	index_small_alive = 1;
 	for (uint64_t seed = 1; seed <= 10; seed++)
 		check_trace(seed, &kinds[seed % 6], &options, true);
+	index_small_alive = 0;
 }
 
 TEST(so_it_is_with_blocks_of_steps_of_the_usual_size)
 {
-	const struct index_shape shape = index_shape_for(256 << 20);
-	const struct window_options options = { .shape = &shape };
+	const struct window_options options = { 0 };
 
+	index_small_blocks(false);
 	for (uint64_t seed = 1; seed <= 5; seed++)
 		check_trace(seed, &kinds[seed % 6], &options, true);
+	index_small_blocks(true);
+}
+
+// A block of steps has the dates of what began in it. They are read twice: so that a list of
+// millions need not have them, it is seen first that they can be.
+TEST(dates_that_went_away_since_are_an_error_and_not_zero)
+{
+	const struct window_options options = { 0 };
+	size_t dated = 0;
+
+	for (uint64_t seed = 1; seed <= 6; seed++) {
+		const struct present_options wanted = { .at_exit = true, .inherits = TRACE_NONE };
+		struct moment_sides sides = open_sides(seed, &kinds[5], &options, 0);
+		struct present *present = window_source_moment(sides.window, &wanted);
+		struct err err = { 0 };
+		struct present_list list;
+
+		CHECK(present != NULL);
+		CHECK_EQ(0, truncate(test_temp_path("random.tide-index/times"), 0));
+		list = present_list(present, 0);
+		dated += list.count;
+		for (size_t i = 0; i < list.count; i++)
+			CHECK(list.blocks[i].number > 0 || list.blocks[i].time_ns > 0);
+		CHECK(list.count > 0 || !present_ok(present, &err));
+		if (list.count == 0)
+			CHECK_CONTAINS("times is cut", err.text);
+		mem_free(list.blocks);
+		present_free(present);
+		close_sides(&sides);
+	}
+	CHECK_EQ(0, dated);
 }
 
 TEST(a_trace_with_calls_after_the_end_of_their_process_is_read_itself)
@@ -225,8 +257,7 @@ static bool check_lives(const struct moment_sides *sides)
 
 TEST(lives_are_the_same_from_the_index_where_it_knows_them)
 {
-	const struct index_shape shape = index_shape_for(256 << 20);
-	struct window_options options = { 0 };
+	const struct window_options options = { 0 };
 	int known = 0;
 
 	for (uint64_t seed = 1; seed <= 24; seed++) {
@@ -236,11 +267,12 @@ TEST(lives_are_the_same_from_the_index_where_it_knows_them)
 		// Orphans, lost frees, heaps that are destroyed: the index leaves these to others.
 		like.clean = seed % 4 != 0;
 		like.one_heap = seed % 8 < 6;
-		options.shape = seed % 3 ? NULL : &shape;
+		index_small_blocks(seed % 3);
 		sides = open_sides(seed, &like, &options, 0);
 		known += check_lives(&sides);
 		close_sides(&sides);
 	}
+	index_small_blocks(true);
 	CHECK(known >= 12);
 	CHECK(known < 24);
 }

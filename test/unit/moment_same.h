@@ -8,6 +8,7 @@
 #include "engine/replay/present.h"
 #include "engine/window_source.h"
 #include "test/test.h"
+#include "test/unit/present_list.h"
 #include "test/unit/sample_trace.h"
 
 // `reader` reads the trace; the window is another reader's.
@@ -66,12 +67,12 @@ static inline void moment_hear(void *context, const struct space *space,
 static inline void check_blocks(const struct present *right, const struct present *found,
 				process_id process, bool undated)
 {
-	size_t count, others;
-	struct present_block *blocks = present_blocks(right, process, PRESENT_ALL, &count);
-	struct present_block *other = present_blocks(found, process, PRESENT_ALL, &others);
+	struct present_list right_list = present_list(right, process);
+	struct present_list found_list = present_list(found, process);
+	const struct present_block *blocks = right_list.blocks, *other = found_list.blocks;
 
-	CHECK_EQ(count, others);
-	for (size_t i = 0; i < count && i < others; i++) {
+	CHECK_EQ(right_list.count, found_list.count);
+	for (size_t i = 0; i < right_list.count && i < found_list.count; i++) {
 		CHECK_EQ(blocks[i].address, other[i].address);
 		CHECK_EQ(blocks[i].size, other[i].size);
 		CHECK_EQ(blocks[i].thread, other[i].thread);
@@ -83,8 +84,7 @@ static inline void check_blocks(const struct present *right, const struct presen
 		CHECK_EQ(blocks[i].number, other[i].number);
 		CHECK_EQ(blocks[i].time_ns, other[i].time_ns);
 	}
-	mem_free(blocks);
-	mem_free(other);
+	MEM_FREE(right_list.blocks, found_list.blocks);
 }
 
 static inline void check_space(const struct present *right, const struct present *found,

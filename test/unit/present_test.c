@@ -3,6 +3,7 @@
 #include "engine/replay/present.h"
 #include "test/test.h"
 #include "test/unit/assembled.h"
+#include "test/unit/present_list.h"
 
 #include <stdio.h>
 
@@ -34,18 +35,18 @@ static const char two_processes[] = "process p pid=1\n"
 static const char *blocks_of(const struct present *present, process_id process)
 {
 	static char text[512];
-	size_t count;
-	struct present_block *blocks = present_blocks(present, process, PRESENT_ALL, &count);
+	struct present_list list = present_list(present, process);
+	const struct present_block *blocks = list.blocks;
 	size_t length = 0;
 
 	text[0] = 0;
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < list.count; i++)
 		length += (size_t)snprintf(text + length, sizeof text - length, "%s%s%s%llx:%llu",
 					   i ? " " : "", blocks[i].heap ? "h" : "",
 					   blocks[i].inherited ? "^" : "",
 					   (unsigned long long)blocks[i].address,
 					   (unsigned long long)blocks[i].size);
-	mem_free(blocks);
+	mem_free(list.blocks);
 	return text;
 }
 
@@ -153,13 +154,12 @@ TEST(present_a_query_marks_what_it_selects)
 	};
 	struct reader *reader = assembled_open(two_processes);
 	struct present *present = present_read(reader, &options);
-	size_t count;
-	struct present_block *blocks = present_blocks(present, 0, PRESENT_ALL, &count);
+	struct present_list list = present_list(present, 0);
 
-	CHECK_EQ(2, count);
-	CHECK(!blocks[0].selected);
-	CHECK(blocks[1].selected);
-	mem_free(blocks);
+	CHECK_EQ(2, list.count);
+	CHECK(!list.blocks[0].selected);
+	CHECK(list.blocks[1].selected);
+	mem_free(list.blocks);
 	present_free(present);
 	reader_close(reader);
 }

@@ -357,30 +357,34 @@ struct making {
 	bool dated;
 };
 
-// That dates are there was looked at before: where the index went away since, they are 0.
+// That dates are there was looked at before. NULL: the index went away since.
 static struct date *date_slice(const struct making *making, const struct radix_pair *list,
-			       size_t count)
+			       size_t count, struct err *err)
 {
 	struct radix_pair *order = mem_alloc_table(count + 1, sizeof *order);
 	struct date *dates = mem_alloc_table(count + 1, sizeof *dates);
-	struct err err = { 0 };
 
 	for (size_t i = 0; i < count; i++)
 		order[i] = (struct radix_pair){ list[i].value, i };
 	sort_pairs(order, count);
-	find_dates(making->index, order, count, dates, &err);
+	if (!find_dates(making->index, order, count, dates, err)) {
+		mem_free(dates);
+		dates = NULL;
+	}
 	mem_free(order);
 	return dates;
 }
 
-static void make_blocks(void *context, const struct radix_pair *list, size_t count,
-			struct present_block *blocks)
+static bool make_blocks(void *context, const struct radix_pair *list, size_t count,
+			struct present_block *blocks, struct err *err)
 {
 	enum { AHEAD = 16 };
 	const struct making *making = context;
 	const struct cells *cells = &making->index->cells;
-	struct date *dates = making->dated ? date_slice(making, list, count) : NULL;
+	struct date *dates = making->dated ? date_slice(making, list, count, err) : NULL;
 
+	if (making->dated && !dates)
+		return false;
 	for (size_t i = 0; i < count; i++) {
 		struct cells_cell cell = cells_cell(cells, live_table_cell(list[i].value));
 		const struct cells_site *site = cells_site(cells, cell.site);
@@ -400,6 +404,7 @@ static void make_blocks(void *context, const struct radix_pair *list, size_t cou
 		};
 	}
 	mem_free(dates);
+	return true;
 }
 
 static process_id process_of(const struct asking *asking, const struct radix_pair *live)
@@ -480,15 +485,16 @@ static bool make_lean(struct asking *asking, bool dated, struct present_lean *le
 }
 
 // The trace takes one of them: so each is put where it can be found.
-static void put_each(struct asking *asking, const struct present_lean *lean)
+static bool put_each(struct asking *asking, const struct present_lean *lean)
 {
 	size_t count = lean->ends[reader_processes_count(asking->reader) - 1];
 	struct present_block *blocks = mem_alloc_table(count + 1, sizeof *blocks);
+	bool ok = lean->make(lean->context, lean->list, count, blocks, asking->err);
 
-	lean->make(lean->context, lean->list, count, blocks);
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; ok && i < count; i++)
 		present_put(asking->present, &blocks[i]);
 	MEM_FREE(blocks, lean->list, lean->ends, lean->context);
+	return ok;
 }
 
 static bool put_lives(struct asking *asking)
@@ -503,9 +509,8 @@ static bool put_lives(struct asking *asking)
 	if (!make_lean(asking, !asking->options->undated || (query && query->event), &lean))
 		return false;
 	if (asking->between_halves)
-		put_each(asking, &lean);
-	else
-		present_put_all(asking->present, &lean);
+		return put_each(asking, &lean);
+	present_put_all(asking->present, &lean);
 	return true;
 }
 

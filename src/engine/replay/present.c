@@ -27,6 +27,7 @@ struct present {
 	struct space_listed *listed; // until it is settled
 	struct lives *lives;
 	struct present_lean lean; // that live beside those
+	struct err *damage;       // owned: why some of these could not be made
 	uint64_t events;
 };
 
@@ -37,7 +38,8 @@ void present_free(struct present *present)
 	space_listed_finish(present->listed);
 	space_free(present->space);
 	lives_free(present->lives);
-	MEM_FREE(present->lean.list, present->lean.ends, present->lean.context, present);
+	MEM_FREE(present->lean.list, present->lean.ends, present->lean.context, present->damage,
+		 present);
 }
 
 void present_add_event(struct present *present, const struct trace_event *event)
@@ -155,6 +157,7 @@ struct present *present_new(struct reader *reader, const struct present_options 
 	present->options.noted = NULL;
 	present->space = space_new(NULL);
 	present->lives = lives_new(reader, NULL, NULL);
+	present->damage = mem_alloc(1, sizeof *present->damage);
 	space_learn(present->space, reader);
 	present->listed = space_listed_new(present->space, reader, options->query,
 					   options->at_exit ? NULL : &options->edge);
@@ -433,23 +436,24 @@ static void walk_lean(struct walk *walk)
 	size_t lives_count, capacity = 0, at = 0;
 	struct present_block *made = NULL;
 	struct present_block *lives = list_lives(present, walk->process, walk->heaps, &lives_count);
+	bool ok = true;
 
-	while (walk->lean_left > 0) {
+	while (ok && walk->lean_left > 0) {
 		size_t count = slice_of(walk);
 
 		MEM_ROOM(made, capacity, count);
-		lean->make(lean->context, walk->lean, count, made);
+		ok = lean->make(lean->context, walk->lean, count, made, present->damage);
 		walk->lean += count;
 		walk->lean_left -= count;
-		if (lean->heaps)
+		if (ok && lean->heaps)
 			sort_alike(made, count);
-		for (size_t i = 0; i < count; i++) {
+		for (size_t i = 0; ok && i < count; i++) {
 			while (at < lives_count && by_address(&lives[at], &made[i]) <= 0)
 				walk->each(walk->context, &lives[at++]);
 			tell_made(walk, &made[i]);
 		}
 	}
-	while (at < lives_count)
+	while (ok && at < lives_count)
 		walk->each(walk->context, &lives[at++]);
 	MEM_FREE(lives, made);
 }
@@ -481,6 +485,13 @@ void present_each_block(const struct present *present, process_id process, enum 
 	walk_all(&walk);
 }
 
+bool present_ok(const struct present *present, struct err *err)
+{
+	if (present->damage->kind != ERR_NONE)
+		*err = *present->damage;
+	return present->damage->kind == ERR_NONE;
+}
+
 static size_t most_of(const struct present *present, process_id process, enum present_heaps heaps)
 {
 	struct listing listing = { .present = present, .heaps = heaps };
@@ -507,11 +518,6 @@ size_t present_count(const struct present *present, process_id process, enum pre
 	return count;
 }
 
-static void put_block(void *item, const struct present_block *block)
-{
-	*(struct present_block *)item = *block;
-}
-
 struct putting {
 	uint8_t *list;
 	size_t count, each;
@@ -523,22 +529,6 @@ static void put_item(void *context, const struct present_block *block)
 	struct putting *putting = context;
 
 	putting->put(putting->list + putting->count++ * putting->each, block);
-}
-
-struct present_block *present_blocks(const struct present *present, process_id process,
-				     enum present_heaps heaps, size_t *count)
-{
-	size_t most = most_of(present, process, heaps);
-	struct putting putting = { .each = sizeof(struct present_block), .put = put_block };
-
-	*count = 0;
-	if (most == 0)
-		return NULL;
-	putting.list = mem_alloc_table(most, putting.each);
-	present_each_block(present, process, heaps, put_item, &putting);
-	ASSERT(putting.count <= most);
-	*count = putting.count;
-	return (struct present_block *)putting.list;
 }
 
 // Where all that is lean is this process's, it is moved to the end of a list that has room for all

@@ -1,7 +1,8 @@
 // present: what is allocated at one moment: the live blocks of each heap, and each address space.
 //
 //     present_read        from the reader's present position up to the moment
-//       present_blocks    the blocks of a process, by address
+//       present_each_block, present_take     the blocks of a process, by address
+//       present_ok        whether these were all
 //       present_space     what is mapped (space.h), each mapping with its owner
 //     present_free
 //
@@ -78,9 +79,10 @@ struct present_lean {
 	struct radix_pair *list;
 	size_t *ends; // by process: where what it has ends; owned
 	bool heaps;   // not all are of malloc's heap
-	// Make blocks of some of them; `selected` and `inherited` are not looked at.
-	void (*make)(void *context, const struct radix_pair *list, size_t count,
-		     struct present_block *blocks);
+	// Make blocks of some of them; `selected` and `inherited` are not looked at. False: what is
+	// asked of one cannot be read any more.
+	bool (*make)(void *context, const struct radix_pair *list, size_t count,
+		     struct present_block *blocks, struct err *err);
 	void *context; // owned (mem_free); what it points to must last as long as the present
 };
 void present_put_all(struct present *present, const struct present_lean *lean); // once only
@@ -93,20 +95,19 @@ enum present_heaps {
 	PRESENT_ALL,  // those of pools, too
 };
 
-// The blocks by rising address; of equal ones by heap. The caller frees the array (mem_free).
-struct present_block *present_blocks(const struct present *present, process_id process,
-				     enum present_heaps heaps, size_t *count);
+// The blocks by rising address; of equal ones by heap.
+void present_each_block(const struct present *present, process_id process, enum present_heaps heaps,
+			void (*each)(void *context, const struct present_block *block),
+			void *context);
 
-// The same for who needs less of each, and needs them once: `put` writes an item of `each` bytes,
-// 16 at least, for a block. They may be gone from the present then, and take no room twice.
+// The same as a list, for who needs them once: `put` writes an item of `each` bytes, 16 at least,
+// for a block. They may be gone from the present then, and take no room twice.
 void *present_take(struct present *present, process_id process, enum present_heaps heaps,
 		   size_t each, void (*put)(void *item, const struct present_block *block),
 		   size_t *count);
 
-// The same one by one.
-void present_each_block(const struct present *present, process_id process, enum present_heaps heaps,
-			void (*each)(void *context, const struct present_block *block),
-			void *context);
+// Whether those were all. False: an index from which their dates are read went away meanwhile.
+bool present_ok(const struct present *present, struct err *err);
 
 // Nobody asks for blocks any more; the space stays. Gives most of the memory back.
 void present_forget_blocks(struct present *present);

@@ -225,8 +225,8 @@ static void add_mappings(struct active *active, process_id process)
 	}
 }
 
-void active_init(struct active *active, struct query_context *asked,
-		 const struct active_options *options)
+bool active_init(struct active *active, struct query_context *asked,
+		 const struct active_options *options, struct err *err)
 {
 	const struct query *query = &asked->selection.query;
 	struct adding adding = { .active = active,
@@ -256,6 +256,7 @@ void active_init(struct active *active, struct query_context *asked,
 					     active->left_out.count);
 	sort_rows(active);
 	active->shown = active->kept;
+	return present_ok(asked->present, err);
 }
 
 void active_fini(struct active *active)

@@ -49,9 +49,9 @@ struct active {
 	struct heap_amount left_out; // mappings of malloc, where blocks are listed
 };
 
-// `asked` has been read.
-void active_init(struct active *active, struct query_context *asked,
-		 const struct active_options *options);
+// `asked` has been read. False: blocks cannot be read any more (present_ok).
+bool active_init(struct active *active, struct query_context *asked,
+		 const struct active_options *options, struct err *err);
 void active_fini(struct active *active);
 
 // The list for people, as JSON; its rows alone.

@@ -233,7 +233,10 @@ bool pins_init(struct pins *pins, struct query_context *asked, const struct pins
 	pages_fini(&proc_memory.present);
 	snapshot_fini(&snapshot);
 	map_fini(&proc_memory.rows);
-	return true;
+	if (present_ok(asked->present, err))
+		return true;
+	pins_fini(pins);
+	return false;
 }
 
 void pins_fini(struct pins *pins)
