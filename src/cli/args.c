@@ -124,6 +124,7 @@ static int args_found(struct args *args, const struct option_row *row)
 	return ARGS_EXIT;
 }
 
+// "--foce" is near "--force": it is proposed where few letters differ (str_nearest).
 static void args_suggest(struct args *args, const char *word, size_t length)
 {
 	const char *names[OPTIONS_MAX + 1] = { NULL };
@@ -217,6 +218,9 @@ static int args_operand_of(struct args *args, const char *word)
 }
 
 // The member that the last option's row says.
+// The row's id says what member of the command's options is set, and of which type:
+// ARGS_TEXT(wish, filter) is ARGS_SETS_TEXT and the member's offset. So an option that only sets
+// something needs no branch.
 static bool args_set(struct args *args, int id)
 {
 	void *member = (char *)args->into + id % ARGS_SETS_ONE;
@@ -267,6 +271,8 @@ static int args_next_any(struct args *args)
 	return args_next_letter(args);
 }
 
+// What rows set by themselves is set here; who calls sees the other options, operands and the
+// end.
 int args_next(struct args *args)
 {
 	int id = args_next_any(args);
@@ -310,6 +316,7 @@ bool args_days(struct args *args, unsigned *days)
 	return true;
 }
 
+// The words that are allowed are listed in the message.
 bool args_word(struct args *args, const char *const *words, int *index)
 {
 	struct str list = { 0 };

@@ -1,4 +1,11 @@
 // tidemark check: does a trace keep to limits? For continuous integration.
+//
+// Each --max-FIGURE is one row, whose id is OPTION_MAX and the figure, so that all of them are
+// taken by take_limit. For example `check a.tide b.tide --baseline FILE --update --junit
+// out.xml`: files that would be written are checked before the first trace is read (a run of
+// minutes must not end in "cannot write"), both traces are read and judged as one, and then
+// written: the text to stdout, the XML, the new baseline. The exit code is 1 where a limit is
+// exceeded, 3 where the traces cannot be judged at all.
 #include "cli/query_options.h"
 
 #include "base/mem.h"
@@ -74,6 +81,7 @@ enum annotation { ANNOTATE_NONE, ANNOTATE_GITHUB, ANNOTATE_GITLAB };
 _Static_assert(sizeof annotations / sizeof *annotations == ANNOTATE_GITLAB + 2,
 	       "a word each, and the end");
 
+// What is borrowed from the command line is not freed.
 static void request_fini(struct request *request)
 {
 	suppressions_free(request->check.suppressions);
@@ -256,6 +264,7 @@ struct writing {
 	const struct request *request;
 };
 
+// A function of query_options_write, for which all of these are files.
 static bool write_it(void *context, struct sink *sink, struct err *err)
 {
 	const struct writing *writing = context;

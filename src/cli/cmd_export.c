@@ -1,4 +1,8 @@
 // export: a trace in the formats of other programs.
+//
+// The formats are a table (export_formats), and this command knows none by itself: it takes the
+// options, opens the trace with the rules that a format has, and hands it on. An option that the
+// format cannot honour is refused with the ones that can.
 #include "cli/query_options.h"
 
 #include "cli/rowset_folder.h"

@@ -1,4 +1,14 @@
 // record: runs a program and writes where its memory goes into a trace.
+//
+// An option is a row of record_options: what the user types, the help, and a function that takes
+// its value. Most rows share one of six of these (a flag, a word, a time, a size, a bit of the
+// segment's options), with the member of struct record that they set; the others have a function
+// of their own above the table. So a new flag is a member and a row.
+//
+// For example `record --rotate 1h --strict -- make -j4`: the row "rotate" finds a letter of a
+// time at the end of "1h" and sets keep.rotate_ns to 3,600 s; "strict" sets its flag; "make" and
+// what follows is the program's. What does not go together (a size to keep and a size of each
+// file, a pid and a program) is refused in record_check, when all is known.
 #include "cli/absent.h"
 #include "cli/args.h"
 #include "cli/summary.h"
@@ -71,6 +81,7 @@ static bool record_parse_time(struct record *record, uint64_t *ns)
 	return true;
 }
 
+// Less than 8 MiB would be a file that is full before it has its definitions.
 static bool record_parse_bytes(struct record *record, uint64_t *bytes)
 {
 	if (!args_bytes(&record->args, bytes))
@@ -80,6 +91,7 @@ static bool record_parse_bytes(struct record *record, uint64_t *bytes)
 			    record->args.value);
 }
 
+// Where in the record a row's value goes.
 static void *record_field(struct record *record, const struct record_option *option)
 {
 	return (char *)record + option->field;
@@ -107,6 +119,7 @@ static bool record_bytes(struct record *record, const struct record_option *opti
 	return record_parse_bytes(record, record_field(record, option));
 }
 
+// The recorder reads this bit in the process itself.
 static bool record_segment(struct record *record, const struct record_option *option)
 {
 	ASSERT(option->segment);

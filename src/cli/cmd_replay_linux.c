@@ -1,4 +1,10 @@
 // tidemark replay: the recorded calls once more, under other allocators.
+//
+// What is run is a list of plans: an allocator with its library and at most one setting each. For
+// example `--allocator glibc,jemalloc --settings 'MALLOC_ARENA_MAX=1|2'` is six of them: glibc by
+// itself and with each value, and jemalloc likewise; "glibc:MALLOC_ARENA_MAX=1|2" would be four.
+// Before them comes a dry run, which makes all of the replay but the calls: what it took is taken
+// off the others' times.
 #include "cli/picture.h"
 #include "cli/query_options.h"
 

@@ -1,4 +1,9 @@
 // tidemark top: what lives now, and what grows, of a recording that goes on.
+//
+// The trace is read as it grows, once a second; what is shown is put together in report/top.h,
+// and this is the screen around it: keys, the size of the window, the terminal's state. An arrow
+// is three bytes, ESC [ and a letter: "\033[B" is down. The terminal is put back as it was
+// however the command ends.
 #include "cli/print_options.h"
 #include "cli/running.h"
 

@@ -93,6 +93,7 @@ static void place_before(struct collector *collector, const struct collect_messa
 }
 
 // The last pass delivered all that was published before it.
+// While the order is held, or a pass did not look anew, there may be more than was delivered.
 static bool has_all(const struct collector *collector)
 {
 	return collector->looked && !collector->held && merge_is_done(&collector->merge);
@@ -193,6 +194,8 @@ static void ask_for_reachability(struct collector *collector, struct image *imag
 }
 
 // From outside.
+// From `tidemark ctl`. A mark, a pause and a resume are notes at the place that the order has
+// reached; what the answer says is sent when that is so.
 static void do_control(struct collector *collector, const struct door_event *event)
 {
 	struct image *image = process_list_find(&collector->process_list, event->request.pid);
@@ -272,6 +275,7 @@ static void do_controls(struct collector *collector, uint64_t last_ns)
 		collector->controls_end = &collector->controls;
 }
 
+// All that the door has heard since the last pass, in the order in which it came.
 static void handle_events(struct collector *collector)
 {
 	struct door_event *event;
@@ -470,6 +474,8 @@ static bool over(struct collector *collector)
 }
 
 // Take everything that is published, and call it the end for all.
+// What programs publish after the clock has stopped is not waited for: at most a hundred rounds
+// of 2 ms, unless a fork's child is still to be placed.
 static void finish_running(struct collector *collector)
 {
 	ASSERT(collector->stopping);
@@ -491,6 +497,8 @@ static void finish_running(struct collector *collector)
 }
 
 // The trace cannot be written: let the programs go on, and say so.
+// A guest that sees the clock stopped records nothing more, and no thread waits for room in a
+// ring that is not emptied any more.
 static void give_up(struct collector *collector)
 {
 	struct collect_message message = { .kind = COLLECT_STOPPED };
@@ -506,6 +514,8 @@ static void give_up(struct collector *collector)
 
 // ---- A trace that is kept short -------------------------------------------------------------
 
+// `why` says how the trace ended before its programs did; it is empty where all ended by
+// themselves.
 static void fill_end(struct collector *collector, struct trace_end *end)
 {
 	struct trace_builder *trace_builder = &collector->trace_builder;
@@ -574,6 +584,8 @@ static void flush_for_keep(struct collector *collector)
 	collector->options->keep->flushed(collector->keep);
 }
 
+// `wish` decides, this does it: what keeps the trace short (`--keep`) knows files, and the
+// collector knows when nothing is half written.
 static void serve_keep(struct collector *collector)
 {
 	const struct collect_keep *keep = collector->options->keep;
@@ -605,6 +617,9 @@ static void serve_keep(struct collector *collector)
 	}
 }
 
+// Until nothing is alive any more and the launcher wants no more, or somebody stops it. A trace
+// that cannot be written ends the loop as well, but not the wait: programs run on, and the
+// launcher still asks for the sums at the end.
 static void run(struct collector *collector)
 {
 	while (!collector->failed) {
@@ -683,6 +698,7 @@ static void tell_done(struct collector *collector, const struct trace_end *end, 
 }
 
 // Only the trace says these: they make some figures less exact, and nothing wrong.
+// "in 12 stacks it is not sure ...": nothing is noted where the count is 0.
 static void note_count(struct trace_builder *trace_builder, const char *before, uint64_t count,
 		       const char *after)
 {

@@ -114,6 +114,8 @@ static bool send_welcome(int fd, const struct segment_welcome *welcome, const in
 	return sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof *welcome;
 }
 
+// What a stranger sends: nothing of it is used before its length and each of its numbers were
+// looked at.
 static bool hello_valid(const struct segment_hello *hello, size_t size)
 {
 	return size >= offsetof(struct segment_hello, exe) && hello->magic == SEGMENT_MAGIC &&
@@ -122,6 +124,8 @@ static bool hello_valid(const struct segment_hello *hello, size_t size)
 	       hello->start >= SEGMENT_START_EXEC && hello->start <= SEGMENT_START_SPARES;
 }
 
+// Root records everybody's processes, others their own. With --no-follow the first process that
+// came is the only one; its images by exec count as it.
 static bool wanted(const struct door *door, const struct segment_hello *hello,
 		   const struct ucred *from)
 {
@@ -218,6 +222,7 @@ static void visitor_leaves(struct door *door, struct visitor *visitor)
 	atomic_fetch_sub(&door->busy, 1);
 }
 
+// Somebody who is refused is told so, and goes on unrecorded; the trace says who it was.
 static void refuse(struct door *door, int fd, const struct segment_hello *hello,
 		   const struct ucred *from)
 {
@@ -304,6 +309,9 @@ struct entry {
 	int file;
 };
 
+// Stops the thread at its exec and enters the recorder into the static program (launch has the
+// how). It takes as long as the program needs to get there, so it has a thread, and the door goes
+// on.
 static void *entry_main(void *argument)
 {
 	struct entry *entry = argument;
@@ -447,6 +455,8 @@ static void send_away_silent(struct door *door)
 			visitor_leaves(door, &door->visitors[i]);
 }
 
+// When the launcher is gone nothing more can be heard of it: that ends the recording of what it
+// started, and lets what was attached to run on.
 static void hear_launcher(struct door *door)
 {
 	struct door_event *event = door_queue_event(DOOR_MESSAGE);
@@ -509,6 +519,8 @@ static bool handle(struct door *door, const struct epoll_event *what)
 	return true;
 }
 
+// A visitor who says nothing within VISIT_S_MAX seconds is sent away; so long as there is one the
+// thread wakes up each second.
 static void *door_main(void *argument)
 {
 	struct door *door = argument;

@@ -191,6 +191,9 @@ const uint8_t *lane_reader_edit(struct lane_reader *reader, struct lane_reader_e
 
 // ---- Records --------------------------------------------------------------------------------
 
+// Functions of an interpreted language, as an edit of the list before: `keep` of the outermost
+// stay, `push` come on top of them. Numbers are lists in the collector's table, so that equal
+// lists are one number.
 bool lane_reader_take_frames(struct lane_reader *reader, const uint8_t *in, uint64_t length)
 {
 	struct language *language = reader->scratch->language;
@@ -341,6 +344,7 @@ struct lane_vm lane_reader_take_vm(struct lane_reader *reader)
 }
 
 // The second half of a call: its result.
+// The last call that is open is the one that ends: a thread makes one system call at a time.
 static void end_call(struct lane_reader *reader, const struct lane_vm *end)
 {
 	struct lane_reader_call *call;
@@ -506,6 +510,8 @@ static uint32_t types_with_stack(const struct lane_reader *reader)
 
 // Take calls on memory apart, from `in` up to `end`, until the batch is full or something else
 // comes. Returns where it stopped: `in` itself where the first record cannot be.
+// The loop that most of the collector's time goes to. Everything of the lane that changes from
+// record to record is in a local variable, and stored once at the end.
 static const uint8_t *take_events(struct lane_reader *reader, const uint8_t *in,
 				  const uint8_t *stop, const uint8_t *end, struct batch *batch,
 				  struct lane_item *items, size_t max)

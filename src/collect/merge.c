@@ -513,6 +513,7 @@ static bool step(struct merge *merge, struct stream *first, uint64_t limit_ns)
 	return !held;
 }
 
+// Where any lane may have to wait for any other, each item is a step of its own.
 static bool run_together(struct merge *merge, struct stream *stream, uint64_t limit_ns)
 {
 	// What is pulled on the way changes the heap below us, never to earlier times.
@@ -546,6 +547,8 @@ static bool touch(struct image *image, const struct stream *stream, uint64_t tim
 
 // What the stream has up to `time_ns` belongs to runs; if asked so, only on slots that two lanes
 // touch.
+// A run is what one lane does to a slot without another lane in between; only where a run ends
+// can there be anything to wait for.
 static void add_runs(struct image *image, struct stream *stream, uint64_t time_ns, bool contested)
 {
 	stream_expand(stream);

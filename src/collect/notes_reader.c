@@ -20,6 +20,8 @@
 // An exec that fails says so within microseconds.
 enum { EXEC_SURE_NS = 50000000 };
 
+// Our own library is in every process, and says nothing about the program: it is known by its
+// file's name.
 static bool is_recorder(const char *path)
 {
 	static const char name[] = "libtidemark";
@@ -73,17 +75,22 @@ static void read_module_gone(struct image *image, struct payload *payload)
 				   TRACE_NONE, module, "");
 }
 
+// `path` NULL is what says that no exec is announced.
 static void forget_exec(struct image_exec *exec)
 {
 	mem_free(exec->path);
 	memset(exec, 0, sizeof *exec);
 }
 
+// A process has one exec of its own under way at most, and a vfork child of it, which runs in its
+// memory, another.
 static struct image_exec *exec_of(struct image *image, uint32_t pid)
 {
 	return pid == image->arrival->hello.pid ? &image->exec : &image->vfork_exec;
 }
 
+// Once for each exec: a warning in the trace with the reason, which the report repeats in front
+// of its figures, since what that program allocates is missing there.
 static void tell_unseen(struct image *image, struct image_exec *exec)
 {
 	static const char *const why[] = {
@@ -235,6 +242,8 @@ static void read_place(struct image *image, struct payload *payload, uint8_t not
 		event->name = mem_copy_bytes(payload->at, payload->left);
 }
 
+// The announced fork is searched from the last one back: a thread's forks come one after the
+// other, so the latest that is open is the one that failed.
 static void read_fork_failed(struct image *image, struct payload *payload)
 {
 	uint32_t tid = (uint32_t)payload_take(payload, 4);
@@ -259,6 +268,8 @@ static void read_maps(struct image *image, struct payload *payload)
 
 // A number and a text, which stand in the trace as they are: the numbers of enum note_calls and of
 // enum note_seen are those of the trace.
+// For example, a NOTE_SEEN of 2 with the text "jemalloc /usr/lib/libjemalloc.so.2" is a note of
+// that kind, value and text in the trace.
 static void read_as_is(struct image *image, struct payload *payload, enum trace_note_kind kind)
 {
 	uint32_t how = (uint32_t)payload_take(payload, 4);
@@ -332,6 +343,8 @@ static void read_code(struct image *image, struct payload *payload)
 			   mem_copy_bytes(payload->at + length, payload->left - length));
 }
 
+// The recorder numbers files in the order in which it met them, and mappings name them by number:
+// a library of 12 mappings has its path in the lane once.
 static void read_file(struct image *image, struct payload *payload)
 {
 	uint32_t number = (uint32_t)payload_take(payload, 4);
@@ -453,6 +466,8 @@ void notes_reader_check_exec(struct image *image, uint64_t now_ns, bool over)
 	}
 }
 
+// A child that could not say hello cannot be asked: what is known is what its parent's segment
+// has.
 static void tell_child(struct image *image, const struct segment_unseen *unseen)
 {
 	static const char *const why[] = {

@@ -50,6 +50,9 @@ static bool is_known(void *context, uint32_t pid)
 }
 
 // Which process it is. False: none any more.
+// Candidates are the processes that began between the sealing and the claim, have the right
+// parent, and are no image yet. A child of which the parent is not sure is looked for by its time
+// alone.
 static bool find_process(struct process_list *process_list, const struct image *parent,
 			 const struct segment_claimed *claimed, struct door_arrival *arrival)
 {

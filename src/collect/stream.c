@@ -51,6 +51,7 @@ void stream_free(struct stream *stream)
 	mem_free(stream);
 }
 
+// The array may move: pointers to items are lost by it.
 struct lane_item *stream_push(struct stream *stream)
 {
 	struct lane_item *item;
@@ -206,6 +207,8 @@ void stream_settle(struct stream *stream)
 	}
 }
 
+// There are 65,536 slots and a thread touches a few hundred: chunks of them are made when they
+// are met.
 struct stream_interval *stream_interval_get(struct stream *stream, uint32_t slot)
 {
 	struct stream_interval **chunk;
@@ -290,6 +293,8 @@ void stream_add_runs(struct stream *stream, struct slots *slots, size_t from, bo
 	}
 }
 
+// From the end back, so that a run loses its items in the reverse of the order in which it got
+// them, and its slot's interval is in the end what it was before the first.
 void stream_drop_runs(struct stream *stream, struct slots *slots)
 {
 	for (size_t i = stream->end; i-- > stream->first;) {

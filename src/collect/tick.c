@@ -135,6 +135,9 @@ static uint64_t find_rate(struct tick *tick, uint64_t count, uint64_t ns)
 	return known;
 }
 
+// Two beats take turns: a guest reads the one that `beats` names, while the other is written. A
+// guest that was held up for so long that it reads the one being written sees `beats` change, and
+// reads again.
 static void beat(struct tick *tick)
 {
 	struct segment_clock *clock = tick->clock;
@@ -285,6 +288,8 @@ uint32_t tick_bell(const struct tick *tick)
 	return atomic_load(&tick->clock->bell);
 }
 
+// A beat before and one after it: guests have a fresh one while the collector sleeps, and the
+// next pass begins with one.
 void tick_sleep(struct tick *tick, uint32_t seen, uint64_t timeout_ns)
 {
 	beat(tick);

@@ -1,3 +1,7 @@
+// A report is one pass through the trace with the replay engine (engine/replay/heap.h), and the
+// rows that come of it. Messages that the recording left for its user are put in front, those in
+// the same words once: "12 processes of sh, cc1 (100, 101, …): they ran under a system-call
+// filter", instead of twelve lines.
 #include "report/report.h"
 
 #include "base/map.h"
@@ -61,6 +65,7 @@ static void add_process(struct message *message, const struct trace_process *pro
 	message->count++;
 }
 
+// Words are equal if what is before and after the process's number is.
 static bool is_said(const struct message *one, const struct message *other)
 {
 	return one->count > 0 && strcmp(str_get(&one->before), str_get(&other->before)) == 0 &&
@@ -166,6 +171,7 @@ static void tell_messages(struct messages *messages)
 }
 
 // The allocations that were asked for.
+// What a report cannot be about is refused with the command that can.
 static bool select_allocations(struct report *report, struct err *err)
 {
 	const struct selection *selection = &report->asked->selection;
@@ -189,6 +195,8 @@ struct report_stacks {
 	uint64_t deep;     // deeper than the recorder follows
 };
 
+// A stack is incomplete if any of its frames is marked so, outer ones included: flags are handed
+// down from parents, which have smaller numbers than their children, in one pass.
 static struct report_stacks count_incomplete(const struct report *report)
 {
 	uint32_t stacks_count = reader_stacks_count(report->asked->reader);
@@ -253,6 +261,8 @@ static void warn_of_damage(struct report *report)
 				   incomplete.unproven == 1 ? " has" : "s have");
 }
 
+// A process that was attached to frees blocks that the trace does not have from their beginning;
+// they are no orphans.
 uint64_t report_before(const struct report *report, process_id process)
 {
 	const struct reader *reader = report->asked->reader;

@@ -1,4 +1,16 @@
 // The report for people: what ran, how much, and who.
+//
+// A page is: the headline (command, duration, events), cautions, totals, processes, then a list for
+// each question. For example, of test/golden/family.txt:
+//
+//     LIVE AT EXIT  1.4 MiB in 9 blocks, from 4 sites
+//           1.4 MiB  99.5 %           4   build_tree(tree_code)  tree.cc:400  [cc1, 2 …]  #1
+//                                         compile_file()  toplev.cc:460
+//     AT THE PEAK  1.1 MiB in 7 blocks, from 3 sites
+//           1.1 MiB  99.0 %           2   build_tree(tree_code)  tree.cc:400  …  see #1
+//
+// A row that was listed before is only referred to by its number. What a list leaves out is one
+// line at its end, so that what is shown and what is not add up to the total.
 #include "report/report.h"
 
 #include "base/map.h"
@@ -39,6 +51,7 @@ struct page {
 	struct lines lines;
 };
 
+// Of nothing it is 0, not a division.
 static double percent(uint64_t part, uint64_t whole)
 {
 	return whole ? 100.0 * (double)part / (double)whole : 0.0;

@@ -1,3 +1,9 @@
+// Reservations are followed through the calls on virtual memory: before a call what lies in its
+// area is taken off the reservations there, after it what lies there now is added. For example, a
+// reservation of 0x11000 bytes at 0x10000 (number 1) takes one slot of 64 KiB and 0x1000 bytes of
+// the next, of which 0xf000 are lost: it is listed. A munmap of its first 0x10000 bytes leaves
+// 0x1000 of it; one of the rest leaves 0, and its time is when it was freed. A reservation of
+// 0x20000 bytes fills its slots and is not listed.
 #include "report/tracefrag.h"
 
 #include "base/map.h"
@@ -67,6 +73,7 @@ static void add_area(struct list *list, uint64_t low, uint64_t size)
 	list->areas[list->areas_count++].high = low + whole_pages(size);
 }
 
+// mremap has two: where the mapping was, and where it is now.
 static void find_areas(struct list *list, const struct trace_event *event)
 {
 	uint64_t low, high;
@@ -232,6 +239,8 @@ static void make_prefix(const struct list *list, struct str *prefix)
 	str_format(prefix, ": trcmem%d: ", process->bits == 32 ? 32 : 64);
 }
 
+// FNV-1a over the addresses of the frames, innermost first: the same stack has the same hash in
+// each run at the same addresses.
 static uint32_t hash_of(const struct reader *reader, stack_id stack)
 {
 	uint32_t hash = 2166136261;

@@ -1,4 +1,8 @@
 // Writes a trace as text. Each line is what asm_read.c reads; what has its usual value is left out.
+//
+// The inverse of asm_read.c: what this writes, that reads, and both traces then say the same
+// (test/unit/asm_test.c). It is for tests and for who wants to see what is in a trace, in the
+// words that docs/format.md uses.
 #include "trace/asm.h"
 
 #include "trace/asm_reach.h"

@@ -117,6 +117,7 @@ static inline __attribute__((always_inline)) uint8_t *put_numbers(const uint64_t
 	return out;
 }
 
+// The same code for any processor, and below for those that count leading zeros quickly.
 static uint8_t *put_numbers_anywhere(const uint64_t *value, size_t count, uint8_t *out)
 {
 	return put_numbers(value, count, out);
@@ -342,6 +343,8 @@ static void pack_staged(struct columns_encoder *encoder, enum column column, con
 }
 
 // What is staged goes to its columns.
+// Events that come one by one are staged, so that they go to each column many at a time: a column
+// is then a loop over numbers, and no branch for each field of each event.
 static void unstage(struct columns_encoder *encoder)
 {
 	struct columns_stage *stage = &encoder->stage;
@@ -359,6 +362,8 @@ static void unstage(struct columns_encoder *encoder)
 }
 
 // Each field is stored; whether it counts depends on the kind.
+// No branch: each field is stored at its place, and only the count moves on where the kind has
+// it.
 static inline void stage_event(struct columns_encoder *encoder, uint64_t columns,
 			       const struct trace_event *event)
 {
@@ -604,6 +609,7 @@ void columns_add_row(struct columns_encoder *encoder, const struct columns_row *
 }
 
 // What stands in a column from `from` on, `times` times more.
+// What is there is doubled until it is enough: 3 bytes, 6, 12, 24, in few large copies.
 static void repeat(struct bytes *bytes, size_t from, uint32_t times)
 {
 	size_t part = bytes->size - from;

@@ -52,6 +52,7 @@ void defs_init(struct defs *defs)
 	defs->heaps_count = defs->files_count = 1;
 }
 
+// Every text of a definition is owned by the tables, and freed with them.
 static void info_fini(struct trace_info *info)
 {
 	MEM_FREE(info->tool, info->host, info->command, info->directory, info->options,
@@ -162,6 +163,7 @@ static bool fill_processes(struct defs *defs, uint64_t first)
 	return true;
 }
 
+// A thread must be of a process, so the first one is made if there is none.
 static bool fill_threads(struct defs *defs, uint64_t first)
 {
 	if (!gap_allowed(defs, defs->threads_count, first))
@@ -280,6 +282,7 @@ static bool read_args(struct trace_process *process, struct bytes_cursor *in)
 	return !in->bad;
 }
 
+// One that is there already is passed over: a trace that was continued defines it again.
 static bool read_process(struct defs *defs, struct bytes_cursor *in)
 {
 	struct trace_process process = { .ended_ns = UINT64_MAX };
@@ -370,6 +373,8 @@ struct runs {
 };
 
 // Place `runs` at the cursor and move the cursor behind them.
+// A column of runs is read twice: here to find where it ends, and then value by value, beside the
+// other columns. For example the flags of ten frames, 0 ten times, are the two bytes 00 0a.
 static struct runs take_runs(struct bytes_cursor *in, uint64_t count)
 {
 	struct runs runs = { .at = *in };
@@ -398,6 +403,8 @@ static uint64_t next_of_run(struct runs *runs)
 	return runs->value;
 }
 
+// Ids are dense from `first` on, and each pc is written as what it differs from the one before:
+// frames that were met together lie near each other.
 static bool read_frames(struct defs *defs, struct bytes_cursor *in)
 {
 	uint64_t first = bytes_next(in);
@@ -536,6 +543,8 @@ static bool read_file(struct defs *defs, struct bytes_cursor *in)
 	return !in->bad;
 }
 
+// Kept as it is in the file. A snapshot of a large process has thousands of mappings, and most
+// who read a trace want the head alone.
 static bool read_snapshot(struct defs *defs, struct bytes_cursor *in)
 {
 	struct defs_snapshot snapshot = { .size = bytes_left(in) };

@@ -108,6 +108,8 @@ void reader_close(struct reader *reader)
 }
 
 // Does the note name what it is about? Damage may have taken that away.
+// A note of a process needs its process, and one of a module its number: without that it could
+// only be applied to the wrong one.
 static bool note_makes_sense(const struct trace_note *note)
 {
 	switch (note->kind) {
@@ -151,6 +153,7 @@ static bool decode_note(struct reader *reader, const struct defs_record *record,
 SORT_ORDER(compare_marks, struct trace_mark, SORT_RISES(number), SORT_RISES(time_ns))
 
 // Returns whether it stands before the one that was added last.
+// Marks are nearly always in order; only if one is not, all are sorted once at the end.
 static bool add_mark(struct reader *reader, const struct trace_note *note, uint64_t number)
 {
 	size_t at = reader->marks_count;
@@ -218,6 +221,7 @@ static void take_defs(struct reader *reader, struct bytes_cursor payload)
 SORT_ORDER(compare_waiting, struct waiting, SORT_RISES(number), SORT_RISES(text_at))
 
 // Let the notes of a DEFS payload wait for their place in the order.
+// Texts are kept in one buffer beside them, by where they begin in it.
 static void queue_notes(struct reader *reader, struct bytes_cursor payload)
 {
 	struct defs_record record;
@@ -362,6 +366,7 @@ static bool play_ahead(struct reader *reader, const struct walk *before, uint64_
 }
 
 // The chunk with the next event of the block, or what comes after the last.
+// Chunks of a block follow each other; the last one says how the block ended.
 static inline enum columns_result find_chunk(struct reader *reader)
 {
 	while (unlikely(reader->chunk_at == reader->chunk->count)) {
@@ -430,6 +435,7 @@ static void begin_events(struct reader *reader, const struct block *block, uint6
 }
 
 // Begin to play an EVENTS block.
+// Decoded here, or taken from the thread that decodes ahead.
 static bool play_events(struct reader *reader, const struct walk *before, const struct block *block,
 			uint64_t at, struct err *err)
 {
@@ -623,6 +629,7 @@ bool reader_over(const struct reader *reader)
 	return reader->at_end;
 }
 
+// A run is of one thread and one time, which are looked at once and not for each event.
 static uint32_t run_of_block(struct reader *reader, struct trace_event *events, uint32_t max)
 {
 	uint32_t count;

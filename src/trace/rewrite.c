@@ -279,6 +279,7 @@ static void put_snapshot(struct rewrite *rewrite, struct side *side, uint32_t in
 }
 
 // Whether what was seen at a moment, from the event of that number on, is kept.
+// Where addresses are left out, so is everything that consists of addresses.
 static bool has_moment(const struct rewrite *rewrite, uint64_t number, uint64_t time_ns)
 {
 	const struct rewrite_window *window = rewrite->options->window;
@@ -317,6 +318,8 @@ static void put_reach(struct rewrite *rewrite, struct side *side, uint32_t index
 }
 
 // Snapshots that begin or end before the event of that number, and what was reachable there.
+// A snapshot lies between two events, and is written when all before its end are: by then it is
+// known which numbers they have in the new trace.
 static void pass_snapshots(struct rewrite *rewrite, struct side *side, uint64_t number)
 {
 	uint32_t count = reader_snapshots_count(side->reader);
@@ -340,6 +343,8 @@ static void pass_snapshots(struct rewrite *rewrite, struct side *side, uint64_t 
 }
 
 // An address that stands for another: equal ones stay equal, and that is all they say.
+// The first address that is met becomes 16, the second 32, and so on: multiples of 16, as an
+// allocator's are, so that what reads the trace has no reason to wonder.
 static uint64_t address_of(struct rewrite *rewrite, uint64_t address)
 {
 	uint64_t *number;
@@ -436,6 +441,8 @@ static bool keeps_event(struct rewrite *rewrite, struct trace_event *event)
 	return true;
 }
 
+// Marks and figures of before the window are about a time that is not in it; processes, threads
+// and modules are still needed.
 static bool keeps_note(const struct trace_note *note)
 {
 	return note->kind != TRACE_NOTE_MARK && note->kind != TRACE_NOTE_RSS &&
@@ -584,6 +591,8 @@ static uint64_t began_of(const struct side *side)
 }
 
 // Offsets so that the first item of all is not before 0. Returns when the new trace began.
+// Where the computer's clock aligns them, a recording that began 3 s after the first one has its
+// events 3 s later. A negative offset moves all the others instead, since no trace begins before 0.
 static uint64_t align(struct rewrite *rewrite)
 {
 	uint64_t first_ns = began_of(&rewrite->sides[0]);
@@ -604,6 +613,7 @@ static uint64_t align(struct rewrite *rewrite)
 	return first_ns ? first_ns + (uint64_t)lowest : 0;
 }
 
+// Each word once: a trace that is merged of two samples has "sample" one time.
 static void add_word(struct str *words, const char *word, size_t length)
 {
 	const char *at = words->text;
@@ -671,6 +681,8 @@ static void describe(struct rewrite *rewrite, struct trace_info *info, struct st
 	}
 }
 
+// Ids of the second trace follow those of the first: with 3 processes there, process 0 of the
+// second is 3. Tables whose entry 0 is "none" share that entry, so one less is added for them.
 static void place(struct rewrite *rewrite)
 {
 	for (size_t i = 1; i < rewrite->count; i++) {

@@ -87,6 +87,8 @@ static bool same_site(const struct cells_site *a, const struct cells_site *b)
 }
 
 // The slot of a hash among `count`, and the one behind a slot.
+// The upper half of a product, in place of a remainder: the table's size need not be a power of
+// two, and nothing is divided. Hash 0x80000000 among 1,000 slots is slot 500.
 static size_t home(uint64_t hash, size_t count)
 {
 	return (hash & UINT32_MAX) * count >> 32;
@@ -226,6 +228,7 @@ static void put_cell(struct cells *cells, uint32_t id, const struct cells_cell *
 	*cells_packed(cells, id) = size << CELLS_SITE_BITS | cell->site;
 }
 
+// 0: there are CELLS_MAX of them, and this one is counted with those that are not known.
 uint32_t cells_add_cell(struct cells *cells, uint32_t site, uint64_t size)
 {
 	struct cells_site *entry = cells_site(cells, site);
@@ -323,6 +326,9 @@ uint64_t cells_bytes(const struct cells *cells)
 		       (uint64_t)sizeof(uint32_t);
 }
 
+// A counting sort. Say cells 1 and 3 are site 1's and cell 2 is site 2's; cell 0 is site 0's.
+// `ends` is { 1, 2, 1 } when they are counted, { 0, 1, 3 } when it has the beginnings, and { 1,
+// 3, 4 } when all were put: order->cells is { 0, 1, 3, 2 }, and order->first { 0, 1, 3, 4 }.
 void cells_order_init(struct cells_order *order, const struct cells *cells)
 {
 	uint32_t *ends, before = 0;

@@ -1,3 +1,23 @@
+// Reads the trace ahead of the pairing, in a thread of its own, a batch of events at a time.
+//
+// Two things are expensive for an event: decoding it, and finding its cell in a dictionary that
+// is larger than the caches. Both need only what comes before in the trace, and nothing of what
+// the pairing knows, so this thread does them while the other pairs the batch before. There are
+// INDEX_AHEAD_BATCHES batches in a ring. `filled` counts those that were read, `given` those that
+// were handed out, `done` those that came back. With four of them:
+//
+//     filled 6, given 4, done 3     batches 4 and 5 are ready, batch 3 is being paired,
+//                                   and batch 6 may be read into the place of batch 2
+//     filled 7, given 4, done 3     all are full: the thread waits until the next is asked for
+//
+// A batch *holds* where what it borrows from the reader (the text of a note, the pages of an
+// event of virtual memory) is overwritten when the reader goes on. It ends there, and nothing is
+// read until it came back: in the first line above, if batch 5 held, batch 6 would not be begun.
+//
+// Without a thread (there may be none to have) index_ahead_next reads the batch itself. Cells are
+// looked for by 32 events at a time, in four loops that each fetch from memory what the loop
+// before made known: a lookup that misses the caches costs some 80 ns, and 32 at once cost little
+// more than one.
 #include "engine/index/index_ahead.h"
 
 #include "base/mem.h"
@@ -80,6 +100,7 @@ static void expect_cells(const struct cells *cells, const struct index_ahead_eve
 			cells_expect_cell(cells, events[i].event.stack, events[i].event.size);
 }
 
+// An event that begins no allocation has cell 0, which counts for nothing.
 static void find_cell(struct cells *cells, struct index_ahead_event *next)
 {
 	const struct trace_event *event = &next->event;
@@ -93,6 +114,8 @@ static void find_cell(struct cells *cells, struct index_ahead_event *next)
 		next->cell = cells_add_cell(cells, cells_add_site(cells, &site), event->size);
 }
 
+// Reads one batch. It ends when it is full, when the trace ends or has something else than an
+// event, or with an event that borrows.
 static void fill(struct index_ahead *ahead, struct index_ahead_batch *batch)
 {
 	ASSERT(ahead->full > 0);
@@ -130,6 +153,7 @@ static bool may_fill(struct index_ahead *ahead)
 	return ahead->filled == ahead->done || !batch_at(ahead, ahead->filled - 1)->holds;
 }
 
+// The thread: it reads without the lock, and has it only to change the counts.
 static void *fill_batches(void *context)
 {
 	struct index_ahead *ahead = context;

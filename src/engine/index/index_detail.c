@@ -6,6 +6,12 @@
 //
 // Medians and percentiles of lifetimes are found in bounded memory (base/ranks.h): in the same pass
 // where they fit, else in one or two more, of those rows alone that need it.
+//
+// For example, rows of two stacks over a window of 10 million steps. Stack A made 3,000 of them:
+// its postings are read, some 3,000 numbers. Stack B made 4 million: the window is scanned, steps
+// 0 to 5 million by one thread and the rest by another. The second thread begins with B's level
+// at step 5 million, which is two sums. Its peak is the window's if it is higher than the
+// first's; at the same height the first's edge stays, as it came earlier.
 #include "base/mem.h"
 #include "base/ranks.h"
 #include "engine/index/index_scan.h"
@@ -17,6 +23,7 @@
 // Of the memory: for what is kept of rows, and for lifetimes.
 enum { BATCH_SHARE = 8, LIFETIMES_SHARE = 4 };
 
+// A row while the window is gone through: where its level is, and what was found so far.
 struct group_state {
 	struct window_detail *detail;
 	struct heap_amount level;
@@ -35,6 +42,7 @@ struct detailing {
 	bool failed;
 };
 
+// Of a block that began before the trace could say when (`since`), the lifetime is 0.
 static bool lifetime_of(struct detailing *detailing, const struct index_scan_step *step,
 			uint64_t *lifetime_ns)
 {
@@ -153,6 +161,7 @@ static void *scan_half(void *context)
 }
 
 // `details`: of this half, with their groups.
+// Its levels are those at `from`, of the whole, from sums: so a half needs nothing of the other.
 static bool begin_half(struct half *half, const struct detailing *whole,
 		       const struct index_scan *scan, const struct window_query *query,
 		       uint64_t from, uint64_t to, struct window_detail *details, size_t count,
@@ -289,6 +298,8 @@ static bool detail_in_halves(struct detailing *detailing, struct index_scan *sca
 	return ok;
 }
 
+// `details` of a batch may name a group twice; the last one has the state, and the others get a
+// copy of what was found.
 static bool by_scan(struct detailing *detailing, const struct window_query *query,
 		    const struct batch *batch, struct err *err)
 {

@@ -219,6 +219,8 @@ bool index_head_write(const struct index *index, struct err *err)
 // ---- reading ----
 
 // An empty one stays closed.
+// A file of 40,000 bytes has three checksums, of 16 KiB each but the last: with fewer some bytes
+// would not be checked, and more would be of nothing.
 static bool take_vault(struct index_in *in, struct vault *vault, int directory, const char *name,
 		       struct err *err)
 {
@@ -349,6 +351,10 @@ static void take_vm(struct index_in *in, struct plain *vm, const struct reader *
 }
 
 // Whether what the head says of itself can be.
+// Everything that a later shift, index or loop relies on. The shape's numbers are exponents: an
+// unchecked block_log2 of 70 would shift by more than a word has. Counts of blocks must be what
+// the counts of their records come to: 10,000 long lifetimes with 4,096 in a block are 3 blocks,
+// neither 2 nor 4.
 static bool is_sane(const struct index *index)
 {
 	const struct index_shape *shape = &index->shape;
@@ -387,6 +393,8 @@ static bool is_sane(const struct index *index)
 	       index->files.address_blocks[INDEX_OF_NEVER].count == index->files.never_blocks_count;
 }
 
+// In the order of put_all. What does not depend on the reader comes first, so that an index of
+// another trace is refused before anything of it is taken.
 static bool read_head(struct index *index, struct index_in *in,
 		      const struct index_identity *identity, const struct reader *reader,
 		      struct err *err)
@@ -426,6 +434,7 @@ static bool read_head(struct index *index, struct index_in *in,
 	return true;
 }
 
+// The head is mapped, the other files are opened and read when something of them is asked for.
 bool index_open(struct index *index, const char *path, const struct index_identity *identity,
 		const struct reader *reader, struct err *err)
 {

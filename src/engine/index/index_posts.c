@@ -58,6 +58,7 @@ void index_postings_free(struct index_postings *postings)
 	MEM_FREE(postings->ops, postings->order, postings->starts, postings);
 }
 
+// Counted while steps come in, so that sorting needs no pass for it.
 static void count_site(struct index_postings *postings, uint32_t site)
 {
 	if (site >= postings->sites) {
@@ -332,6 +333,8 @@ static bool take_piece(struct scribe *scribe)
 	return scribe->first < scribe->end;
 }
 
+// Most sites have blocks of one size. So a list is tried as one of a single size first, and
+// written again with sizes where that turns out to be wrong.
 static void put_piece(struct scribe *scribe)
 {
 	const struct writing *writing = scribe->writing;
@@ -461,6 +464,8 @@ void index_postings_save(const struct index_postings *postings, struct index_out
 	index_out_put_array(out, postings->ops, postings->filled, sizeof *postings->ops);
 }
 
+// A chunk that was being filled when a build was stopped: it is read as untrusted, as all of a
+// state is.
 bool index_postings_load(struct index_postings *postings, struct index_in *in,
 			 const struct cells *cells)
 {

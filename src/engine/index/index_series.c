@@ -21,6 +21,8 @@ struct collecting {
 	bool full;
 };
 
+// What its process took has no end of its own in a plain list: `end` is never, and `exit` says
+// when.
 static bool collect_one(void *context, const struct window_allocation *allocation)
 {
 	struct collecting *collecting = context;
@@ -85,6 +87,8 @@ struct series {
 	struct buckets_row *rows;
 };
 
+// Amounts are unsigned: taking away is adding the two's complement, and the level comes out
+// right.
 static bool series_step(void *context, const struct index_scan_step *step)
 {
 	struct series *series = context;
@@ -277,6 +281,7 @@ static bool put_all(struct index *index, unsigned file, uint64_t from, uint64_t 
 	return ok && put_steps(index, down[0], to, line, err);
 }
 
+// Short windows are read step by step, longer ones from levels (see the example on top).
 bool index_timeline(struct index *index, const struct window_query *query,
 		    struct window_bucket *buckets, size_t count, struct err *err)
 {
@@ -301,6 +306,7 @@ bool index_timeline(struct index *index, const struct window_query *query,
 
 // ---- the peak of all ----
 
+// The highest level among the steps of [from, to): a timeline of a single bucket.
 static bool high_between(struct index *index, uint64_t from, uint64_t to,
 			 struct window_bucket *high, struct err *err)
 {
@@ -347,6 +353,10 @@ static bool find_beginning(struct index *index, uint64_t from, uint64_t to, stru
 	return true;
 }
 
+// The peak is known from a single bucket over the whole window, its edge is searched: of ever
+// shorter windows that all begin where the query does, the shortest that reaches the peak ends
+// there. A window of 10^9 steps takes 30 such questions, each of which reads some thousand
+// entries of levels.
 bool index_peak_of_all(struct index *index, struct index_clock *clock,
 		       const struct window_query *query, struct window_detail *detail,
 		       struct err *err)
@@ -433,6 +443,8 @@ struct changing {
 	bool stopped;
 };
 
+// Ends of a process are many blocks of one size at a step; each is a change of its own for who
+// listens.
 static bool change_step(void *context, const struct index_scan_step *step)
 {
 	struct changing *changing = context;
@@ -560,6 +572,10 @@ static bool show_levels(struct curve *curve, uint64_t from, uint64_t to, struct 
 	return ok;
 }
 
+// `whole` is asked of each stretch of 256 steps by its lowest and highest level. Where it says
+// no, each change of the stretch is shown. So who looks for the times above a bar reads the
+// stretches that cross it, and no others. Levels are of everything: with a filter, or where many
+// processes end (each end takes blocks away that no step names), all changes are shown.
 bool index_curve(struct index *index, const struct window_query *query,
 		 bool (*whole)(void *context, const struct window_stretch *stretch),
 		 bool (*each)(void *context, const struct window_change *change), void *context,
@@ -626,6 +642,7 @@ static bool age_one(void *context, const struct window_allocation *allocation)
 	return true;
 }
 
+// What the end of a process took was not freed, and has no lifetime here.
 bool index_lifetimes(struct index *index, struct index_clock *clock,
 		     const struct window_query *query, const struct window_sums *to,
 		     struct err *err)

@@ -27,6 +27,7 @@ struct piece {
 
 enum { PIECE = 1 << 18 };
 
+// At least one whole group is in the piece afterwards, or all that the snapshot has left.
 static bool refill(struct piece *piece, struct err *err)
 {
 	size_t left = (size_t)(piece->stop - piece->here), more;
@@ -124,6 +125,8 @@ static bool load_counts(struct vault *vault, const struct index_snapshot *snapsh
 }
 
 // The sums of a site as they lie in a group.
+// Bytes are stored as what they differ from count * size of the site's first cell: a site of
+// 1,000 blocks of 48 bytes and one of 64 has 1,001 and a difference of 16, not 48,064.
 static struct bits_sums sums_of(const struct cells *cells, uint32_t site,
 				uint64_t columns[][BITS_GROUP], unsigned i)
 {
@@ -161,6 +164,8 @@ static bool load_begun(struct index *index, struct vault *vault,
 	return ok;
 }
 
+// One site of a snapshot, without the others: marks at its end say where each BITS_MARK-th key
+// begins.
 bool index_site_sums(struct index *index, uint32_t site, uint64_t edge, struct bits_sums *sums,
 		     uint64_t *step, struct err *err)
 {
@@ -518,6 +523,9 @@ static bool visit_longs(struct index *index, unsigned class, uint64_t from, uint
 }
 
 // Long lifetimes that span [from, to).
+// A file has the lifetimes of 2^log2 to 2^(log2 + 1) steps. One that began before `from` ends
+// before from + 2^(log2 + 1): files whose longest would end within the window are passed over, of
+// the others only that stretch is read.
 static bool visit_all_longs(struct index *index, uint64_t from, uint64_t to,
 			    const struct index_visitor *visitor, bool *more, struct err *err)
 {
@@ -563,6 +571,8 @@ static bool visit_shorts(struct index *index, uint64_t from, uint64_t to,
 	return end <= to || index_ending(index, to, end, &inner, err);
 }
 
+// `first`: the entry to begin with. They are in the order of their beginnings, so the first that
+// began too late ends it.
 static bool visit_never(struct index *index, uint64_t first, uint64_t before,
 			const struct index_visitor *visitor, bool *more, struct err *err)
 {

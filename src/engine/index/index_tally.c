@@ -5,6 +5,15 @@
 // lifetime that is asked for if it began in a stretch of steps, whose edges are those of t less the
 // most and t less the least, and they rise with t too. What is compared is steps; no beginning's
 // time is looked up, but of those long lifetimes whose blocks do not tell.
+//
+// For example, a window with `--lifetime 1ms..10ms`. A block is freed at 250 ms: it is counted if
+// it began after 240 ms and not after 249 ms. These edges are looked up once for each time that a
+// step has, say 81,200 and 88,900, and each end at 250 ms is a comparison: begin >= 81,200 and
+// begin < 88,900. The next time is a little later, so its edges are found by going on from these.
+//
+// The work is a list of jobs, one for a block of steps, a block of a long file, or a stretch of
+// `never`. Each thread takes the next job of the list and counts into tables of its own, which
+// are added up at the end.
 #include "engine/index/index_tally.h"
 #include "base/mem.h"
 #include "base/rising.h"
@@ -172,6 +181,11 @@ static void bounds_of(const struct index *index, uint64_t step, uint64_t *low, u
 						       : UINT64_MAX;
 }
 
+// A block of steps has its first step's time, so the lifetime of a record is known within two
+// blocks: if both bounds fit, or neither can, that decides. Say block 12 begins at 40 ms, block
+// 13 at 42 ms, block 90 at 300 ms and block 91 at 303 ms: what began in block 12 and ended in
+// block 90 lived for 258 to 263 ms. For `100ms..1s` that is enough; for `260ms..1s` both times
+// are looked up.
 static bool is_asked_for(struct worker *worker, uint64_t begin, uint64_t end, bool *asked)
 {
 	const struct window_query *query = worker->work->query;
@@ -202,6 +216,8 @@ static bool bad_lifetime(struct worker *worker)
 	return err_set(&worker->err, ERR_FORMAT, "the index is damaged: a lifetime");
 }
 
+// Records of long files have no times: is_asked_for finds out by the blocks of steps, and seldom
+// must look at the steps themselves.
 static bool count_longs(struct worker *worker, const struct job *job)
 {
 	const struct work *work = worker->work;
@@ -246,6 +262,7 @@ static const struct stretch *stretch_of(const struct work *work, uint32_t cell)
 	return &work->never[process < work->processes ? process : work->processes];
 }
 
+// What nothing ended is of a lifetime that its process's end, or the trace's, gives it.
 static bool count_never(struct worker *worker, const struct job *job)
 {
 	const struct work *work = worker->work;
@@ -287,6 +304,8 @@ static bool never_stretch(struct work *work, uint64_t time_ns, struct stretch *s
 }
 
 // By process: until when what nothing ended is said to have lived.
+// A process that has ended takes its blocks at its end; the others' blocks live until the trace
+// ends. Mostly there is one process and one answer, and then nothing is looked up by cell.
 static bool find_never(struct work *work, struct err *err)
 {
 	struct index *index = work->index;
@@ -419,6 +438,8 @@ static void *do_jobs(void *context)
 	return NULL;
 }
 
+// Adds one thread's counts to the other's. A sum that is smaller than what was added has come
+// round.
 static void raise_all(struct index_tallies *tallies, struct index_tally *list,
 		      const struct index_tally *others, bool ends)
 {

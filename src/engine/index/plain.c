@@ -125,6 +125,7 @@ static bool by_lifetime(const struct window_query *query)
 	return query->lifetime_min_ns || query->lifetime_max_ns;
 }
 
+// What nothing ended lived until its process ended, or until the trace did.
 static uint64_t lifetime_of(const struct plain *plain, const struct plain_life *life)
 {
 	uint64_t end_ns = plain->duration_ns;
@@ -162,6 +163,8 @@ static uint64_t level_end(const struct plain_life *life)
 	return life->end == WINDOW_NEVER ? life->exit : life->end;
 }
 
+// At a single edge (`from` and `to` are the same) that is what lives there. In a window it is
+// what lived at any time in it.
 static bool present(const struct window_query *query, const struct plain_life *life)
 {
 	uint64_t end = class_end(query, life);
@@ -213,6 +216,7 @@ static void count_life(const struct window_query *query, const struct plain_life
 		       size);
 }
 
+// What a row says besides of its four classes: what a process's end or a heap's end took.
 static bool has_rest(const struct window_query *query, const struct plain_life *life)
 {
 	return (life->end == WINDOW_NEVER && inside(query, life->exit)) ||

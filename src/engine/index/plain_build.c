@@ -34,6 +34,8 @@ struct build {
 	struct vm_lives vm;
 };
 
+// Steps begin with 1: step 0 is the edge before all. UINT64_MAX as number: the step is of no
+// event.
 static uint64_t add_step(struct build *build, uint64_t time_ns, uint64_t number)
 {
 	struct plain_steps *steps = build->steps;
@@ -48,6 +50,7 @@ static uint64_t add_step(struct build *build, uint64_t time_ns, uint64_t number)
 	return steps->count++;
 }
 
+// Valid until the next call, which may move the tables.
 static struct map *table_of(struct build *build, process_id process, heap_id heap)
 {
 	bool added;
@@ -113,6 +116,9 @@ static void allocate(struct build *build, const struct trace_event *event)
 	begin_block(build, event, plain_cell(build->plain, &cell));
 }
 
+// A free of an address where nothing lives. In a process that was forked it may be a block of its
+// parent's, of which the trace has the beginning elsewhere: the first such free of an address is
+// counted as inherited, a second one as an orphan. Elsewhere all are orphans.
 static void release_unknown(struct build *build, const struct trace_event *event, uint64_t address)
 {
 	process_id process = process_of(build, event);
@@ -131,6 +137,7 @@ static void release_unknown(struct build *build, const struct trace_event *event
 	plain_add_orphan(build->plain, step, plain_cell(build->plain, &cell));
 }
 
+// `address`: of the block, which for a realloc is the old one.
 static void release(struct build *build, const struct trace_event *event, uint64_t address)
 {
 	struct map *live = table_of(build, process_of(build, event), event->heap);
@@ -167,6 +174,8 @@ static void destroy(struct build *build, const struct trace_event *event)
 	mem_free(list);
 }
 
+// A realloc that is one event both ends and begins: two steps. A realloc in two halves that will
+// fail does nothing: its first half would take a block away that goes on living.
 static void add_event(struct build *build, const struct trace_event *event)
 {
 	unsigned effect = effect_of(event->kind);

@@ -1,3 +1,7 @@
+// Sentences about a trace that limit what can be said about it: lost events, pauses, what was
+// attached to, imports, samples. Each is made in one place, so that a figure has the same caution
+// in every command and in the viewer. They are told to a function, not written: text has them in
+// front of its figures, JSON in "warnings".
 #include "report/ask/cautions.h"
 
 #include "engine/moment.h"

@@ -1,3 +1,7 @@
+// `numbers` has for each frame how many functions it has and then which. Say frame 3 is `copy`
+// inlined into `parse`, and frame 9 is `parse` again: functions 1 and 2 are made, numbers is { 2,
+// 1, 2, 1, 2 }, frames[3] is 1 and frames[9] is 4 (where they begin, and one). So a walk through
+// all stacks compares numbers and no texts, after the first time that a frame is met.
 #include "report/ask/functions.h"
 
 #include "base/index_set.h"

@@ -1,3 +1,10 @@
+// What is asked of one moment, by the index where there is one, else by the trace.
+//
+// An index that exists is used, and none is built: a question about one moment needs the trace up
+// to it once, which takes less than a build. For example, `map --at 2s` of a trace of 40 s
+// without an index reads a twentieth of its events; with an index it reads those since the last
+// place before the moment and what the index has as living then. What comes out is the same list
+// (`present`), so nothing after it knows where it came from.
 #include "report/ask/moment_view.h"
 
 #include "engine/window_source.h"
@@ -12,6 +19,7 @@ bool moment_view_check(const char *at, struct err *err)
 	return !at || strcmp(at, "exit") == 0 || moment_check(at, err);
 }
 
+// `what` is the word before the progress bar.
 static struct present *read_trace(struct query_context *asked,
 				  const struct present_options *options, const char *what)
 {
@@ -84,6 +92,7 @@ void moment_view_read(struct query_context *asked, const struct present_options 
 	query_context_caution(asked);
 }
 
+// For example "3 calls moved or protected memory that was not known to be mapped".
 static void warn_of_count(struct query_context *asked, uint64_t count, const char *what)
 {
 	if (count)
@@ -151,6 +160,8 @@ bool moment_view_passes_over(const struct query_context *asked, process_id proce
 	return false;
 }
 
+// A question about one process that names none is about the one that has most mapped; the answer
+// says which of how many it is.
 bool moment_view_choose(struct query_context *asked, process_id *process, struct err *err)
 {
 	const struct space *space = present_space(asked->present);

@@ -1,3 +1,8 @@
+// A stack passes or not whatever its allocation is, so each is decided once and kept as a byte.
+// For example `--row function:parse --not-row module:/usr/lib/libz.so.1`: of stack 70 the first
+// function that is no wrapper is parse, of ./app: it passes. Of stack 71 it is parse of libz: it
+// fails by the second, whatever the first says. Of stack 72 it is main: no row that was asked for
+// has it.
 #include "report/ask/row_filter.h"
 
 #include "base/mem.h"
@@ -126,6 +131,7 @@ static bool is_in(struct row_filter *filter, const struct row *row, stack_id sta
 	return equal;
 }
 
+// Rows to leave out decide at once; of the others one is enough.
 static bool find_out(struct row_filter *filter, stack_id stack)
 {
 	bool wanted = !filter->wants;

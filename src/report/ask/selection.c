@@ -1,3 +1,11 @@
+// Words become conditions when a trace is open: `--process sh` needs its processes, `--frame
+// ^parse_` its names. What is written wrongly is refused before that (selection_words_check), so
+// that a slip in the command line is reported at once and not after an index was built.
+//
+// For example `--process sh --size 4K.. --frame ^parse_ --from 2s`: the query has a bit for each
+// process whose file is called sh, sizes from 4,096 on, a function that asks the frame filter
+// about a stack, and a window from 2 s on. Conditions of one kind widen (two --process: either),
+// those of different kinds narrow.
 #include "report/ask/selection.h"
 
 #include "base/mem.h"

@@ -1,3 +1,9 @@
+// The file is read by expat, element by element: tags that are open are a stack, and an entry
+// point belongs to the innermost. For the example in the header, with frames png_read_row
+// (libpng16.so), decode (app) and main (app) the innermost is matched by "png_*" of
+// "libpng*.so*": the tag is "Images" with priority 10. Had the stack a frame run_callback that
+// calls decode, the hint tag would name it "Callbacks\app", with priority 0: the first one stays,
+// as it has the higher priority.
 #include "report/ask/tags.h"
 
 #include "base/mem.h"

@@ -1,3 +1,9 @@
+// A table of names and patterns, and how they are compared with a demangled name. For example the
+// stack malloc, operator new(unsigned long), std::vector<int>::_M_realloc_insert, parse: the first
+// three are in the table ("malloc", "operator new", "std::*"), so the row is called parse.
+//
+// A name is compared without its return type, its parameters and its template's arguments, which
+// may be thousands of characters. Each frame's name is compared once (names.c keeps the answer).
 #include "report/ask/wrappers.h"
 
 #include "report/ask/cxxname.h"

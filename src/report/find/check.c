@@ -1,3 +1,8 @@
+// What the figures of `tidemark check` are made of, and when they cannot be judged. For example,
+// with --max-live-at-exit 0 --suppressions FILE, and sites that left 4,096 and 64 bytes of which
+// the first is suppressed: the figure is 64, `suppressed` is 4,096 in one block, and the check
+// fails with the second site as its only row. A trace that lost events is refused: 0 bytes left
+// could mean that the allocations are what was lost.
 #include "report/find/check.h"
 
 #include "base/mem.h"
@@ -69,6 +74,7 @@ static bool is_suppressed(struct check *check, const struct heap_site *site,
 SORT_ORDER(heaviest_first, struct check_site, SORT_FALLS(value),
 	   trace_compare_places(one->process, one->stack, other->process, other->stack))
 
+// The heaviest come first, and sites_total says how many there were before the list was cut.
 static void settle(struct check_row *row, uint64_t sites_max)
 {
 	row->sites_total = row->sites_count;
@@ -102,6 +108,7 @@ static void fill(struct check *check, const struct heap *heap, const struct chec
 	}
 }
 
+// The first reason is the one that is given.
 static void refuse(struct check *check, const char *text)
 {
 	if (!check->refusal)
@@ -168,6 +175,8 @@ static void fill_growth(struct check_row *row, const struct query_context *asked
 // ---- whether it can be judged ----
 
 // What a trace that was made of another tool's sums has no figures of, or only estimates.
+// A trace that another tool's sums were made into knows some figures and not the others; those
+// that it does not know are no 0.
 static void forget_sums(struct check *check)
 {
 	enum {

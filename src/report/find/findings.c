@@ -338,6 +338,8 @@ static bool is_wrapper(struct findings *findings, frame_id frame)
 	return true;
 }
 
+// The innermost frame that is the program's own: a stack that begins there, since stacks are
+// chains of (frame, caller). It is kept by stack, as each finding asks for it.
 stack_id findings_user(struct findings *findings, stack_id stack)
 {
 	const struct reader *reader = findings->asked->reader;
@@ -393,6 +395,8 @@ bool findings_is_glibc(const struct findings *findings, process_id process)
 
 // A function's name as an expression in quotes, for a shell: '^a::b$', and without its parameters
 // '^a::b\('.
+// "std::vector<int>::push_back(int const&)" is longer than a name is shown: '^…push_back\(' is
+// asked for, which finds all its overloads.
 static void add_expression(struct str *out, const char *name)
 {
 	size_t length;
@@ -493,6 +497,8 @@ static bool has_snapshots(const struct reader *reader)
 }
 
 // Why a kind cannot be looked for in this trace. NULL: it can.
+// A kind that cannot be looked for is listed with this reason, so that "nothing found" is not
+// read as "nothing there".
 static const char *cannot_look(const struct findings *findings, const struct findings_kind *kind)
 {
 	const struct query_context *asked = findings->asked;
@@ -535,6 +541,8 @@ SORT_ORDER(most_important_first, struct finding, SORT_FALLS(kind->class), SORT_F
 	   SORT_RISES(kind),
 	   trace_compare_places(one->process, one->stack, other->process, other->stack))
 
+// By the share of the peak and of the calls that a mend would save. A finding that is only
+// possible counts half.
 static void rank(struct findings *findings)
 {
 	for (size_t i = 0; i < findings->count; i++) {

@@ -1,5 +1,10 @@
 // Findings about levels over time, from what growth and transients have found: growth without end,
 // caches, steps, peaks, buffers that could be reused.
+//
+// These are judged by curves: growth (engine/trend.h), levels that a site reached and kept, peaks
+// by few blocks. Each has a least size that matters, a part of the program's own peak, so that a
+// program of 2 GiB is not told of 100 KiB. With a peak of 512 MiB a site must have grown by a 50th
+// of that, 10.2 MiB, to be named; with a peak of 5 MiB by 256 KiB, which is the least.
 #include "report/find/findings_own.h"
 
 #include "base/mem.h"

@@ -1,5 +1,14 @@
 // Findings about what is wrong, or has failed: blocks freed twice, pointers that begin no block,
 // new with free, calls that returned no memory, processes that were killed.
+//
+// Each kind has the same shape: go through the facts that were gathered in one pass
+// (findings_lives.c), put together what is from one place, decide how sure it is, and say what
+// happened, why we think so and what to do. For example, 40 frees from one line of blocks that
+// were freed already are one finding, "a block of 64 B at 0x5010 is freed twice; such frees from
+// there: 40", with the time of the first.
+//
+// How sure: certain, where the trace leaves no other explanation; likely, where a program with an
+// allocator of its own could have given the block out again without our seeing it.
 #include "report/find/findings_own.h"
 
 #include "base/map.h"
@@ -191,6 +200,7 @@ struct call {
 	frame_id frame; // the program's own innermost
 };
 
+// Our own operator new, which stands in for the program's in its stacks.
 static bool is_recorders(const struct reader *reader, frame_id frame)
 {
 	const struct trace_module *module =

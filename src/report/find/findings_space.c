@@ -24,6 +24,7 @@ enum {
 // A size that no process of 32 bits can have.
 #define ABSURD (UINT64_C(1) << 31)
 
+// Of 32 bits the space is 4 GiB at most, and a limit (ulimit -v) may make it less.
 static uint64_t may_map(const struct findings *findings, const struct space *space, process_id id)
 {
 	const struct trace_process *process = reader_process(findings->asked->reader, id);

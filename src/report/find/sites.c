@@ -1,3 +1,13 @@
+// Rows of a report. A site of the engine is one stack of one process; a row may be several of
+// them. For example make runs cc1 two hundred times: 200 processes with a stack main, parse,
+// xmalloc each, of different numbers, since each process has its own addresses. SITES_AS_SHOWN
+// makes them one row: they look alike, by the file of the process and the names of the stack.
+// SITES_EXACT keeps them apart, for programs that read the figures.
+//
+// All rows of all questions are one list, since most that allocate most are also among those that
+// live at the end: what a question shows of it is sites_list. Which rows are kept is found first
+// by sums alone (choose_rows), so that what a row needs besides is made for a few dozen of
+// perhaps a million.
 #include "report/find/sites.h"
 
 #include "base/index_set.h"
@@ -183,6 +193,8 @@ static int compare_amounts(enum sites_question question, struct heap_amount l, s
 	return l.count > r.count ? -1 : l.count < r.count;
 }
 
+// Equal amounts are common (one block of 64 bytes each): without a second criterion their order
+// would change from run to run.
 static int compare_ranks(const void *a, const void *b, void *context)
 {
 	const struct ranking *ranking = context;
@@ -345,6 +357,7 @@ void sites_list_fini(struct sites_list *list)
 	*list = (struct sites_list){ 0 };
 }
 
+// Variances add up, errors do not: two rows of ± 30 and ± 40 have ± 50 together.
 uint64_t sites_error(double variance)
 {
 	return variance > 0 ? (uint64_t)(sqrt(variance) + 0.5) : 0;

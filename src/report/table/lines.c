@@ -1,3 +1,7 @@
+// How a line is shortened. What is said of a name goes before the name does: first the folder
+// ("src/video/decode.cc:210" becomes "decode.cc:210"), then the mark of an inlined function, then
+// parts of the name. A name keeps 24 columns before anything of its place is given up. What is
+// after the figures is never on a second line, so that columns stay columns.
 #include "report/table/lines.h"
 
 #include "base/mem.h"
@@ -50,6 +54,8 @@ static void describe_place(const struct symbol *symbol, bool brief, struct str *
 }
 
 // MODULE!sub_RVA says where the function is, and not what it is called.
+// Recordings of Windows without symbols name a function after its place; for what would help it
+// counts as one without a name.
 static bool is_named(const struct symbol *symbol)
 {
 	return symbol->function && !strstr(symbol->function, "!sub_");
