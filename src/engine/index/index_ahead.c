@@ -27,44 +27,66 @@ enum {
 	ROUND = 32, // events whose cells are looked for together
 };
 
-// What was read goes into the batch, if its thread is known. All are of one thread.
-static void take(const struct index_ahead *ahead, struct index_ahead_batch *batch,
-		 const struct trace_event *events, uint32_t count)
+// What is read at once.
+struct index_ahead_round {
+	struct trace_event events[ROUND];
+	process_id process[ROUND];
+	uint32_t count;
+};
+
+static void add_run(struct index_ahead_batch *batch, const struct index_ahead_run *run)
+{
+	struct index_ahead_run *last = &batch->runs[batch->runs_count - 1];
+
+	if (batch->runs_count > 0 && last->thread == run->thread && last->time_ns == run->time_ns &&
+	    last->number + last->count == run->number)
+		last->count += run->count;
+	else
+		batch->runs[batch->runs_count++] = *run;
+}
+
+// What was read to the round's end is of it, if its thread is known. All are of one thread.
+static void take(struct index_ahead *ahead, struct index_ahead_batch *batch, uint32_t count)
 {
 	const struct reader *reader = ahead->reader;
-	thread_id thread = events->thread;
-	process_id process;
-	bool forked;
+	struct index_ahead_round *round = ahead->round;
+	struct trace_event *events = &round->events[round->count];
+	struct index_ahead_run run = { .time_ns = events->time_ns,
+				       .number = events->number,
+				       .thread = events->thread,
+				       .count = count };
 
-	if (thread >= ahead->threads_count)
+	ASSERT(count > 0 && round->count + count <= ROUND);
+	if (run.thread >= ahead->threads_count)
 		return;
-	process = reader_thread(reader, thread)->process;
-	if (process >= ahead->processes_count)
+	run.process = reader_thread(reader, run.thread)->process;
+	if (run.process >= ahead->processes_count)
 		return;
-	forked = trace_start_inherits(reader_process(reader, process)->start);
+	run.forked = trace_start_inherits(reader_process(reader, run.process)->start);
 	for (uint32_t i = 0; i < count; i++) {
-		struct index_ahead_event *next = &batch->events[batch->count++];
-
-		next->event = events[i];
-		if (next->event.stack >= reader_stacks_count(reader))
-			next->event.stack = 0;
-		if (next->event.heap && next->event.heap >= reader_heaps_count(reader))
-			next->event.heap = 0;
-		next->process = process;
-		next->forked = forked;
-		batch->holds = next->event.vm != NULL;
+		if (events[i].stack >= reader_stacks_count(reader))
+			events[i].stack = 0;
+		if (events[i].heap && events[i].heap >= reader_heaps_count(reader))
+			events[i].heap = 0;
+		round->process[round->count + i] = run.process;
 	}
+	batch->holds = events[count - 1].vm != NULL;
+	round->count += count;
+	add_run(batch, &run);
 }
 
 // Up to ROUND events; fewer where something else comes first, which is returned. What an event of
 // virtual memory borrows lives only until the next is read: no run has one.
 static enum reader_item read_round(struct index_ahead *ahead, struct index_ahead_batch *batch)
 {
-	size_t end = batch->count + ROUND < ahead->full ? batch->count + ROUND : ahead->full;
-	struct trace_event events[ROUND];
+	struct index_ahead_round *round = ahead->round;
+	size_t room = ahead->full - batch->count;
+	uint32_t end = room < ROUND ? (uint32_t)room : ROUND;
 
-	while (batch->count < end && !batch->holds) {
-		uint32_t run = reader_run(ahead->reader, events, (uint32_t)(end - batch->count));
+	round->count = 0;
+	while (round->count < end && !batch->holds) {
+		struct trace_event *events = &round->events[round->count];
+		uint32_t run = reader_run(ahead->reader, events, end - round->count);
 
 		if (run == 0) {
 			enum reader_item item = reader_next(ahead->reader, events, &batch->note);
@@ -73,45 +95,65 @@ static enum reader_item read_round(struct index_ahead *ahead, struct index_ahead
 				return item;
 			run = 1;
 		}
-		take(ahead, batch, events, run);
+		take(ahead, batch, run);
 	}
 	return READER_EVENT;
 }
 
 // Each loop fetches what the one before made known.
-static void expect_cells(const struct cells *cells, const struct index_ahead_event *events,
-			 size_t count)
+static void expect_cells(const struct cells *cells, const struct index_ahead_round *round)
 {
 	enum { LARGE = 1 << 15 }; // sites; what is smaller is in the caches
+	const struct trace_event *events = round->events, *end = events + round->count;
 
 	if (cells->sites_count < LARGE)
 		return;
-	for (size_t i = 0; i < count; i++)
-		if (effect_of(events[i].event.kind) & EFFECT_BEGINS)
-			cells_expect_stack(cells, events[i].event.stack);
-	for (size_t i = 0; i < count; i++)
-		if (effect_of(events[i].event.kind) & EFFECT_BEGINS)
-			cells_expect_site(cells, events[i].event.stack);
-	for (size_t i = 0; i < count; i++)
-		if (effect_of(events[i].event.kind) & EFFECT_BEGINS)
-			cells_expect_slot(cells, events[i].event.stack, events[i].event.size);
-	for (size_t i = 0; i < count; i++)
-		if (effect_of(events[i].event.kind) & EFFECT_BEGINS)
-			cells_expect_cell(cells, events[i].event.stack, events[i].event.size);
+	for (const struct trace_event *event = events; event < end; event++)
+		if (effect_of(event->kind) & EFFECT_BEGINS)
+			cells_expect_stack(cells, event->stack);
+	for (const struct trace_event *event = events; event < end; event++)
+		if (effect_of(event->kind) & EFFECT_BEGINS)
+			cells_expect_site(cells, event->stack);
+	for (const struct trace_event *event = events; event < end; event++)
+		if (effect_of(event->kind) & EFFECT_BEGINS)
+			cells_expect_slot(cells, event->stack, event->size);
+	for (const struct trace_event *event = events; event < end; event++)
+		if (effect_of(event->kind) & EFFECT_BEGINS)
+			cells_expect_cell(cells, event->stack, event->size);
 }
 
 // An event that begins no allocation has cell 0, which counts for nothing.
-static void find_cell(struct cells *cells, struct index_ahead_event *next)
+static uint32_t find_cell(struct cells *cells, const struct trace_event *event, process_id process)
 {
-	const struct trace_event *event = &next->event;
-	const struct cells_site site = { .process = next->process,
+	const struct cells_site site = { .process = process,
 					 .thread = event->thread,
 					 .stack = event->stack,
 					 .heap = event->heap };
 
-	next->cell = 0;
-	if (effect_of(event->kind) & EFFECT_BEGINS)
-		next->cell = cells_add_cell(cells, cells_add_site(cells, &site), event->size);
+	return cells_add_cell(cells, cells_add_site(cells, &site), event->size);
+}
+
+// The round into the batch.
+static void put_round(struct index_ahead *ahead, struct index_ahead_batch *batch)
+{
+	const struct index_ahead_round *round = ahead->round;
+
+	ASSERT(batch->count + round->count <= ahead->full);
+	for (uint32_t i = 0; i < round->count; i++) {
+		const struct trace_event *event = &round->events[i];
+		struct index_ahead_event *to = &batch->events[batch->count++];
+		unsigned effect = effect_of(event->kind);
+
+		*to = (struct index_ahead_event){ .address = event->address };
+		if (effect & EFFECT_BEGINS)
+			to->cell = find_cell(ahead->cells, event, round->process[i]);
+		if (event->heap == 0 && effect == (EFFECT_BEGINS | EFFECT_CALL)) {
+			to->what = INDEX_AHEAD_BEGINS;
+		} else if (event->heap != 0 || effect != (EFFECT_ENDS | EFFECT_CALL)) {
+			to->what = INDEX_AHEAD_OTHERS + (uint32_t)batch->others_count;
+			batch->others[batch->others_count++] = *event;
+		}
+	}
 }
 
 // Reads one batch. It ends when it is full, when the trace ends or has something else than an
@@ -120,16 +162,13 @@ static void fill(struct index_ahead *ahead, struct index_ahead_batch *batch)
 {
 	ASSERT(ahead->full > 0);
 	batch->place = reader_place(ahead->reader);
-	batch->count = 0;
+	batch->count = batch->runs_count = batch->others_count = 0;
 	batch->item = READER_EVENT;
 	batch->holds = false;
 	while (batch->count < ahead->full && !batch->holds && batch->item == READER_EVENT) {
-		size_t first = batch->count;
-
 		batch->item = read_round(ahead, batch);
-		expect_cells(ahead->cells, batch->events + first, batch->count - first);
-		for (size_t i = first; i < batch->count; i++)
-			find_cell(ahead->cells, &batch->events[i]);
+		expect_cells(ahead->cells, ahead->round);
+		put_round(ahead, batch);
 	}
 	batch->holds |= batch->item != READER_EVENT;
 	batch->position = reader_position(ahead->reader);
@@ -180,9 +219,14 @@ void index_ahead_start(struct index_ahead *ahead, struct reader *reader, struct 
 	ASSERT(batch_events > 0);
 	ASSERT(cells->sites_count > 0 && cells->cells_count > 0);
 	*ahead = (struct index_ahead){ .reader = reader, .cells = cells, .full = batch_events };
-	for (unsigned i = 0; i < INDEX_AHEAD_BATCHES; i++)
-		ahead->batches[i].events =
-			mem_alloc(batch_events, sizeof *ahead->batches[i].events);
+	for (unsigned i = 0; i < INDEX_AHEAD_BATCHES; i++) {
+		struct index_ahead_batch *batch = &ahead->batches[i];
+
+		batch->events = mem_alloc(batch_events, sizeof *batch->events);
+		batch->runs = mem_alloc(batch_events, sizeof *batch->runs);
+		batch->others = mem_alloc(batch_events, sizeof *batch->others);
+	}
+	ahead->round = mem_alloc(1, sizeof *ahead->round);
 	worker_start(&ahead->worker, fill_batches, ahead);
 }
 
@@ -223,7 +267,11 @@ void index_ahead_finish(struct index_ahead *ahead)
 	if (!ahead->reader)
 		return;
 	worker_end(&ahead->worker);
-	for (unsigned i = 0; i < INDEX_AHEAD_BATCHES; i++)
-		mem_free(ahead->batches[i].events);
+	for (unsigned i = 0; i < INDEX_AHEAD_BATCHES; i++) {
+		struct index_ahead_batch *batch = &ahead->batches[i];
+
+		MEM_FREE(batch->events, batch->runs, batch->others);
+	}
+	mem_free(ahead->round);
 	*ahead = (struct index_ahead){ 0 };
 }

@@ -18,16 +18,30 @@
 
 enum { INDEX_AHEAD_BATCHES = 16 };
 
+// An event, without what its run says. Most are plain: of a block of malloc that begins or ends,
+// and nothing else. Of others all is in `others`. So what one thread hands the other is a fifth of
+// what it reads.
+enum { INDEX_AHEAD_ENDS, INDEX_AHEAD_BEGINS, INDEX_AHEAD_OTHERS };
 struct index_ahead_event {
-	struct trace_event event;
-	process_id process;
+	uint64_t address;
 	uint32_t cell; // of what begins; else 0
-	bool forked;   // so the process began
+	uint32_t what; // one of these; of others, INDEX_AHEAD_OTHERS and the place among them
+};
+
+// Events of one thread at one time, whose numbers count on.
+struct index_ahead_run {
+	uint64_t time_ns, number; // of the first
+	process_id process;
+	thread_id thread;
+	uint32_t count;
+	bool forked; // so the process began
 };
 
 struct index_ahead_batch {
 	struct index_ahead_event *events;
-	size_t count;
+	struct index_ahead_run *runs;
+	struct trace_event *others;
+	size_t count, runs_count, others_count;
 	enum reader_item item; // after them: a note or the end; READER_EVENT: neither
 	struct trace_note note;
 	bool holds;
@@ -46,6 +60,7 @@ struct index_ahead {
 
 	struct worker worker;
 	uint64_t filled, given, done; // batches that were read, were asked for, are done with
+	struct index_ahead_round *round;
 };
 
 // From where the reader is. The first batch is read when it is asked for.

@@ -109,31 +109,29 @@ static void undo(struct index_work *work, const struct trace_event *event)
 
 // A heap that the trace has not described, or that is another process's, is odd: moments are
 // asked of the trace then.
-static uint32_t space_of_heap(struct index_work *work, const struct index_ahead_event *next)
+static uint32_t space_of_heap(struct index_work *work, const struct index_ahead_run *run,
+			      heap_id id)
 {
 	size_t before = work->pair.spaces_count;
-	uint32_t space =
-		index_pair_space(&work->pair, next->process, next->event.heap, next->forked);
+	uint32_t space = index_pair_space(&work->pair, run->process, id, run->forked);
 
 	if (work->pair.spaces_count > before) {
 		const struct trace_heap *heap;
 
 		index_ahead_rest(&work->ahead);
-		heap = reader_heap(work->reader, next->event.heap);
-		work->index.odd |= !heap || heap->process != next->process;
+		heap = reader_heap(work->reader, id);
+		work->index.odd |= !heap || heap->process != run->process;
 	}
 	return space;
 }
 
-static uint32_t space_of(struct index_work *work, const struct index_ahead_event *next)
+static uint32_t space_of(struct index_work *work, const struct index_ahead_run *run)
 {
-	uint32_t *space = &work->space_of[next->process];
+	uint32_t *space = &work->space_of[run->process];
 
-	ASSERT(next->process < work->processes_count);
-	if (next->event.heap != 0)
-		return space_of_heap(work, next);
+	ASSERT(run->process < work->processes_count);
 	if (*space == SPACE_NONE)
-		*space = index_pair_space(&work->pair, next->process, 0, next->forked);
+		*space = index_pair_space(&work->pair, run->process, 0, run->forked);
 	return *space;
 }
 
@@ -148,21 +146,17 @@ static void destroy(struct index_work *work, uint32_t space)
 		(struct index_range){ first, first + count };
 }
 
-static void add_event(struct index_work *work, const struct index_ahead_event *next)
+// An event that is not plain.
+static void add_event(struct index_work *work, const struct index_ahead_run *run,
+		      const struct trace_event *event, uint32_t cell)
 {
-	const struct trace_event *event = &next->event;
-	struct index_half_call *half = &work->halves[event->thread];
+	struct index_half_call *half = &work->halves[run->thread];
 	struct index_pair *pair = &work->pair;
-	uint32_t space = space_of(work, next);
+	uint32_t space = event->heap ? space_of_heap(work, run, event->heap) : space_of(work, run);
 	unsigned effect = effect_of(event->kind);
 
-	ASSERT(next->process < work->processes_count);
-	index_pair_at(pair, event->time_ns, event->number);
-	vm_lives_add_event(&work->vm, event, next->process, index_pair_raw(pair));
+	vm_lives_add_event(&work->vm, event, run->process, index_pair_raw(pair));
 	work->index.calls += trace_kind_is_call(event->kind);
-	// An event of a process that has ended: the trace is damaged, or its processes were
-	// numbered wrongly. It is paired all the same, and moments are asked of the trace itself.
-	work->index.odd |= work->index.exits[next->process].step != WINDOW_NEVER;
 	if (trace_kind_is_pool(event->kind))
 		work->index.odd |= event->heap == 0;
 	if (effect & EFFECT_HALF) {
@@ -172,7 +166,7 @@ static void add_event(struct index_work *work, const struct index_ahead_event *n
 	if (effect & EFFECT_ENDS)
 		index_pair_free(pair, space, effect_ended(event), event->thread);
 	if (effect & EFFECT_BEGINS)
-		index_pair_alloc(pair, space, event->address, next->cell);
+		index_pair_alloc(pair, space, event->address, cell);
 	if (effect & EFFECT_UNDOES)
 		undo(work, event);
 	else if (effect & EFFECT_DESTROYS)
@@ -181,6 +175,24 @@ static void add_event(struct index_work *work, const struct index_ahead_event *n
 		index_pair_nothing(pair);
 	if (effect & EFFECT_CALL)
 		half->state = HALF_NONE;
+}
+
+// A block of malloc begins or ends.
+static void add_plain(struct index_work *work, const struct index_ahead_run *run, uint64_t number,
+		      const struct index_ahead_event *event)
+{
+	struct index_pair *pair = &work->pair;
+	uint32_t space = space_of(work, run);
+
+	work->index.calls++;
+	if (event->what == INDEX_AHEAD_BEGINS) {
+		vm_lives_add_begin(&work->vm, number, event->address, run->process,
+				   index_pair_raw(pair));
+		index_pair_alloc(pair, space, event->address, event->cell);
+	} else {
+		index_pair_free(pair, space, event->address, run->thread);
+	}
+	work->halves[run->thread].state = HALF_NONE;
 }
 
 static void end_process(struct index_work *work, const struct trace_note *note)
@@ -294,17 +306,33 @@ static bool share_memory(struct index_work *work, const struct index_ahead_batch
 
 // ---- events ----
 
-static void expect(const struct index_work *work, const struct index_ahead_event *next)
-{
-	const struct trace_event *event = &next->event;
-	uint32_t space = work->space_of[next->process];
+// The table's slots of the next 24 events are fetched while one is paired: a slot that is not in a
+// cache costs some 80 ns, an event that finds it there 10.
+struct soon {
+	size_t run, event; // that is expected next
+	uint32_t done;     // of the run
+};
 
-	ASSERT(next->process < work->processes_count);
-	if (space == SPACE_NONE || event->heap != 0)
+static void expect(const struct index_work *work, const struct index_ahead_batch *batch,
+		   struct soon *soon)
+{
+	const struct index_ahead_run *run = &batch->runs[soon->run];
+	const struct index_ahead_event *event = &batch->events[soon->event++];
+	uint32_t space = work->space_of[run->process];
+
+	ASSERT(run->process < work->processes_count);
+	if (space != SPACE_NONE) {
+		index_pair_expect(&work->pair, space, event->address);
+		if (event->what >= INDEX_AHEAD_OTHERS &&
+		    batch->others[event->what - INDEX_AHEAD_OTHERS].kind == TRACE_REALLOC)
+			index_pair_expect(
+				&work->pair, space,
+				batch->others[event->what - INDEX_AHEAD_OTHERS].old_address);
+	}
+	if (++soon->done < run->count)
 		return;
-	index_pair_expect(&work->pair, space, event->address);
-	if (event->kind == TRACE_REALLOC)
-		index_pair_expect(&work->pair, space, event->old_address);
+	soon->done = 0;
+	soon->run++;
 }
 
 // Where the trace can be read from again.
@@ -319,22 +347,41 @@ static void add_place(struct index_work *work, const struct reader_place *place)
 	places->list[places->count++].items = 0;
 }
 
+static void add_run(struct index_work *work, const struct index_ahead_batch *batch,
+		    const struct index_ahead_run *run, size_t first, struct soon *soon)
+{
+	// Events of a process that has ended: the trace is damaged, or its processes were numbered
+	// wrongly. They are paired all the same, and moments are asked of the trace itself.
+	work->index.odd |= work->index.exits[run->process].step != WINDOW_NEVER;
+	ASSERT(run->process < work->processes_count && run->thread < work->threads_count);
+	ASSERT(first + run->count <= batch->count);
+	for (uint32_t i = 0; i < run->count; i++) {
+		const struct index_ahead_event *event = &batch->events[first + i];
+
+		while (soon->event < batch->count && soon->event < first + i + EXPECT_EVENTS)
+			expect(work, batch, soon);
+		index_pair_at(&work->pair, run->time_ns, run->number + i);
+		if (event->what < INDEX_AHEAD_OTHERS)
+			add_plain(work, run, run->number + i, event);
+		else
+			add_event(work, run, &batch->others[event->what - INDEX_AHEAD_OTHERS],
+				  event->cell);
+	}
+	work->vm.events = run->number + run->count;
+	work->index.duration_ns = run->time_ns;
+}
+
 static void add_events(struct index_work *work, const struct index_ahead_batch *batch)
 {
-	size_t soon = 0;
+	struct soon soon = { 0 };
+	size_t first = 0;
 
 	ASSERT(batch->count <= BATCH_EVENTS);
 	add_place(work, &batch->place);
-
-	for (size_t i = 0; i < batch->count; i++) {
-		// The table's slots of the next 24 events are fetched while this one is paired: a
-		// slot that is not in a cache costs some 80 ns, an event that finds it there 10.
-		for (; soon < batch->count && soon < i + EXPECT_EVENTS; soon++)
-			expect(work, &batch->events[soon]);
-		add_event(work, &batch->events[i]);
+	for (size_t i = 0; i < batch->runs_count; i++) {
+		add_run(work, batch, &batch->runs[i], first, &soon);
+		first += batch->runs[i].count;
 	}
-	if (batch->count)
-		work->index.duration_ns = batch->events[batch->count - 1].event.time_ns;
 }
 
 // Arrays by process and thread, for those that the reader has met.

@@ -155,6 +155,12 @@ static struct live_table_slot *push(struct live_table *alive, struct live_table_
 	return live_table_find(alive, key);
 }
 
+// How many bits a number below 16 has.
+static inline unsigned bits_of(unsigned gaps)
+{
+	return UINT64_C(0x4332322132212110) >> 4 * gaps & 7;
+}
+
 // Put what is not there; there is room.
 static struct live_table_slot *place(struct live_table *alive, struct live_table_slot slot)
 {
@@ -162,7 +168,7 @@ static struct live_table_slot *place(struct live_table *alive, struct live_table
 	struct live_table_slot *bucket = home(alive, hash), *second = other_home(alive, hash);
 	unsigned gaps = slots_with(bucket, 0), second_gaps = slots_with(second, 0);
 
-	if (__builtin_popcount(second_gaps) > __builtin_popcount(gaps)) {
+	if (bits_of(second_gaps) > bits_of(gaps)) {
 		bucket = second;
 		gaps = second_gaps;
 	}

@@ -139,32 +139,34 @@ static void add_call(struct vm_lives *lives, const struct trace_event *event)
 	space_add_event(lives->space, event);
 }
 
+void vm_lives_claim(struct vm_lives *lives, uint64_t number, uint64_t address, process_id process,
+		    uint64_t step)
+{
+	lives->step = step;
+	if (space_claim(lives->space, process, address))
+		keep(lives, &(struct vm_call){ .what = VM_CALL_CLAIM,
+					       .events = number,
+					       .process = process,
+					       .event.address = address });
+}
+
 void vm_lives_add_event(struct vm_lives *lives, const struct trace_event *event, process_id process,
 			uint64_t step)
 {
-	struct vm_call call = { .events = event->number };
 	unsigned effect = effect_of(event->kind);
 
 	lives->step = step;
 	lives->events = event->number + 1;
 	if (trace_kind_is_vm(event->kind)) {
 		add_call(lives, event);
-		call.event = *event;
-		call.vm = *event->vm;
-		keep(lives, &call);
+		keep(lives, &(struct vm_call){
+				    .events = event->number, .event = *event, .vm = *event->vm });
 		return;
 	}
-	if (effect & EFFECT_FAILS) {
-		call.event = *event;
-		keep(lives, &call);
-	}
-	if (!(effect & EFFECT_BEGINS) || trace_kind_is_pool(event->kind) || !lives->any ||
-	    !space_claim(lives->space, process, event->address))
-		return;
-	call.what = VM_CALL_CLAIM;
-	call.process = process;
-	call.event.address = event->address;
-	keep(lives, &call);
+	if (effect & EFFECT_FAILS)
+		keep(lives, &(struct vm_call){ .events = event->number, .event = *event });
+	if (effect & EFFECT_BEGINS && !trace_kind_is_pool(event->kind) && lives->any)
+		vm_lives_claim(lives, event->number, event->address, process, step);
 }
 
 void vm_lives_add_note(struct vm_lives *lives, const struct trace_note *note, uint64_t step)

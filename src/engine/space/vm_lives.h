@@ -27,8 +27,21 @@ void vm_lives_fini(struct vm_lives *lives);
 void vm_lives_keep(struct vm_lives *lives, struct vault *calls);
 bool vm_lives_replay(struct vm_lives *lives, const struct vault *calls, struct err *err);
 
+// A block of malloc begins at an address: what is mapped there is the allocator's.
+void vm_lives_claim(struct vm_lives *lives, uint64_t number, uint64_t address, process_id process,
+		    uint64_t step);
+
 // Every item of the trace, and the step that it is, or begins with. Where others read the trace
 // meanwhile, it is not looked at for events of the heap.
 void vm_lives_add_event(struct vm_lives *lives, const struct trace_event *event, process_id process,
 			uint64_t step);
 void vm_lives_add_note(struct vm_lives *lives, const struct trace_note *note, uint64_t step);
+
+// The event of a block of malloc that begins, in place of vm_lives_add_event. Those that end one
+// need not be added, as long as `events` is right before a note.
+static inline void vm_lives_add_begin(struct vm_lives *lives, uint64_t number, uint64_t address,
+				      process_id process, uint64_t step)
+{
+	if (lives->any)
+		vm_lives_claim(lives, number, address, process, step);
+}
