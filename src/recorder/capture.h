@@ -14,7 +14,8 @@
 // they were, then that is the stack: again independent loads, where the walk needs each frame to
 // find the next one. As long as one such stack follows the other, nothing is copied: the entries
 // stay what the last walk has made of them, and the stack is the outermost of them and what the
-// memo says (capture.over). How many frames two such stacks have in common is remembered, too. In
+// memo says (capture.over); where the next memo's frames end at one of these, they become entries.
+// How many frames two such stacks have in common is remembered, too. In
 // the lane such a stack is mostly two bytes: the edit that pushes the memo's frames has its number.
 //
 // Where all of a stack is another one than the last, there is nothing to join: stacks that part

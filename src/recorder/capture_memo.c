@@ -197,25 +197,45 @@ static inline bool capture_more_holds(const struct capture *capture,
 	return !differs;
 }
 
-// Whether a walk that begins at `frame` is proven to go through the frames of the memo and then on
-// as the last walk's stack does.
-static inline bool capture_memo_holds(const struct capture *capture,
-				      const struct capture_memo *memo, const uintptr_t *frame)
+// Whether a walk that begins at `slot` with that return address has the memo's return addresses on
+// its way.
+static inline bool capture_memo_begins(const struct capture *capture,
+				       const struct capture_memo *memo, uintptr_t slot,
+				       uintptr_t pc)
 {
-	uintptr_t slot = (uintptr_t)(frame + 1), pc = frame[1];
-	uint32_t outer = memo->outer;
 	uintptr_t differs = 0;
 
-	if ((memo->slot ^ slot) | (memo->pc ^ pc) || memo->epoch != capture->epoch ||
-	    outer > capture->base || capture->entries[outer].slot != memo->outer_slot)
-		return false;
-	if (unlikely(memo->by_more || capture->rbps[outer] != CAPTURE_RBP_ANY) &&
-	    !capture_more_holds(capture, memo, frame[0]))
+	if ((memo->slot ^ slot) | (memo->pc ^ pc) || memo->epoch != capture->epoch)
 		return false;
 #pragma GCC unroll 8
 	for (uint32_t i = 0; i < CAPTURE_MEMO_FRAMES; i++)
 		differs |= capture_word(slot + memo->places[i]) ^ memo->pcs[i];
-	return !differs && capture_outer_holds(capture, outer);
+	return !differs;
+}
+
+// Whether it is proven then to go through the memo's frames, and on as the entries say.
+static inline __attribute__((always_inline)) bool
+capture_memo_joins(const struct capture *capture, const struct capture_memo *memo, uintptr_t rbp)
+{
+	uint32_t outer = memo->outer;
+
+	if (outer > capture->base || capture->entries[outer].slot != memo->outer_slot)
+		return false;
+	if (unlikely(memo->by_more || capture->rbps[outer] != CAPTURE_RBP_ANY) &&
+	    !capture_more_holds(capture, memo, rbp))
+		return false;
+	return capture_outer_holds(capture, outer);
+}
+
+// The same where they did not say so. What lies outside may have changed since the last walk, and
+// be known to the memo that is over the entries, which become those of the current stack then.
+static __attribute__((noinline)) bool
+capture_memo_joins_over(struct capture *capture, const struct capture_memo *memo, uintptr_t rbp)
+{
+	if (!capture->over || capture->over->outer >= memo->outer)
+		return false;
+	capture_spread(capture);
+	return capture_memo_joins(capture, memo, rbp);
 }
 
 // The one that holds for a walk that begins at `frame`. NULL: there is none.
@@ -227,7 +247,9 @@ static inline struct capture_memo *capture_find_memo(struct capture *capture,
 	struct capture_memo *end = memo + CAPTURE_MEMO_WAYS;
 
 	for (; memo < end; memo++) {
-		if (capture_memo_holds(capture, memo, frame))
+		if (capture_memo_begins(capture, memo, slot, frame[1]) &&
+		    (likely(capture_memo_joins(capture, memo, frame[0])) ||
+		     capture_memo_joins_over(capture, memo, frame[0])))
 			return memo;
 	}
 	return NULL;

@@ -3,6 +3,8 @@
 //     steps OUT LIBRARY same DEPTH      pairs of malloc and free, always with the same stack
 //     steps OUT LIBRARY random DEPTH    the inner four frames chosen at random for each pair
 //     steps OUT LIBRARY turns DEPTH     the inner four frames of four ways in turn
+//     steps OUT LIBRARY outside DEPTH   four or nine frames in turn, below one that calls them from
+//                                       here and there
 //     steps OUT LIBRARY realloc DEPTH   a buffer that grows and shrinks
 //
 // A child does the work often enough that nothing is new in it, and then STEPS_COUNT times more
@@ -62,6 +64,24 @@ static void in_turn(long count)
 		descend_go(4, ways[count % 4], pair, NULL);
 }
 
+// So that two calls are not made one.
+static void there(void)
+{
+	__asm__ volatile("nop");
+}
+
+// As a loop of JavaScript that calls shallow functions and deep ones from one line and then from
+// the next: of the deep ones the inner frames are those of the last time.
+static void outside(long count)
+{
+	for (long i = 0; i < count; i++) {
+		if (i & 2)
+			descend_go(i & 1 ? 9 : 4, 0x3210321, pair, NULL);
+		else
+			descend_go(i & 1 ? 9 : 4, 0x3210321, pair, NULL), there();
+	}
+}
+
 static void regrow(long count)
 {
 	void *ptr = NULL;
@@ -90,6 +110,7 @@ static void child(const char *name, int depth)
 {
 	void (*work)(long) = strcmp(name, "random") == 0    ? at_random
 			     : strcmp(name, "turns") == 0   ? in_turn
+			     : strcmp(name, "outside") == 0 ? outside
 			     : strcmp(name, "realloc") == 0 ? regrow
 							    : same;
 
