@@ -808,6 +808,7 @@ static void release(struct collector *collector)
 		struct door_event *event = collector->controls;
 
 		collector->controls = event->next;
+		door_answer(collector->door, event, CONTROL_REFUSED, "its recording has ended");
 		mem_free(event);
 	}
 	door_close(collector->door);

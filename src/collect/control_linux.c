@@ -19,7 +19,13 @@
 
 static const char prefix[] = "tidemark-ctl-";
 
-enum { ANSWER_MS = 3000, SEARCH_MS = 120000, COLLECTORS_MAX = 256 };
+enum {
+	ANSWER_MS = 3000,
+	SEARCH_MS = 120000,
+	LOOK_MS = 250, // whether who was asked is there still
+	COLLECTORS_MAX = 256,
+	NAME_BYTES = 16,
+};
 
 static socklen_t address_of(struct sockaddr_un *address, const char *pid)
 {
@@ -106,27 +112,63 @@ void control_reply(int fd, const struct control_sender *sender, enum control_sta
 
 // ---- the other side ----
 
-// Send the request to every collector of this machine. Returns to how many.
-static unsigned send_to_all(int fd, const struct control_request *request)
+// Collectors that have not answered yet, by what their sockets are called behind the prefix.
+struct asked {
+	char names[COLLECTORS_MAX][NAME_BYTES];
+	unsigned count;
+};
+
+static unsigned find_asked(const struct asked *asked, const char *name)
+{
+	unsigned i = 0;
+
+	while (i < asked->count && strcmp(asked->names[i], name) != 0)
+		i++;
+	return i;
+}
+
+// Who listens is told to `each`, by name.
+static void each_collector(void (*each)(void *context, const char *name), void *context)
 {
 	FILE *file = fopen("/proc/net/unix", "re");
-	unsigned count = 0;
 	char line[512];
 
-	while (file && fgets(line, sizeof line, file) && count < COLLECTORS_MAX) {
-		struct sockaddr_un address = { 0 };
-		char *name = strrchr(line, '@');
+	while (file && fgets(line, sizeof line, file)) {
+		const char *name = strrchr(line, '@');
 
 		line[strcspn(line, "\n")] = 0;
-		if (!name || strncmp(name + 1, prefix, sizeof prefix - 1) != 0)
-			continue;
-		if (sendto(fd, request, sizeof *request, MSG_NOSIGNAL, (struct sockaddr *)&address,
-			   address_of(&address, name + sizeof prefix)) == (ssize_t)sizeof *request)
-			count++;
+		if (name && strncmp(name + 1, prefix, sizeof prefix - 1) == 0 &&
+		    strlen(name + sizeof prefix) < NAME_BYTES)
+			each(context, name + sizeof prefix);
 	}
 	if (file)
 		fclose(file);
-	return count;
+}
+
+struct asking {
+	int fd;
+	const struct control_request *request;
+	struct asked asked;
+	unsigned listening; // of those
+};
+
+static void ask_one(void *context, const char *name)
+{
+	struct asking *asking = context;
+	struct sockaddr_un address = { 0 };
+
+	if (asking->asked.count < COLLECTORS_MAX &&
+	    sendto(asking->fd, asking->request, sizeof *asking->request, MSG_NOSIGNAL,
+		   (struct sockaddr *)&address,
+		   address_of(&address, name)) == (ssize_t)sizeof *asking->request)
+		strcpy(asking->asked.names[asking->asked.count++], name);
+}
+
+static void count_listening(void *context, const char *name)
+{
+	struct asking *asking = context;
+
+	asking->listening += find_asked(&asking->asked, name) < asking->asked.count;
 }
 
 static bool is_not_recorded(uint32_t pid, struct err *err)
@@ -149,21 +191,52 @@ bool control_where(int fd, char text[CONTROL_TEXT_MAX])
 	return false;
 }
 
-static bool wait_for_answers(int fd, unsigned count, const struct control_request *request,
-			     char text[CONTROL_TEXT_MAX], struct err *err)
+// The next answer. False: there will be none, or it has taken too long.
+static bool hear(struct asking *asking, int patience_ms, struct control_answer *answer)
+{
+	struct pollfd ready = { .fd = asking->fd, .events = POLLIN };
+	struct sockaddr_un from = { 0 };
+	socklen_t length = sizeof from;
+	unsigned which;
+
+	for (;;) {
+		int nap_ms = patience_ms < LOOK_MS ? patience_ms : LOOK_MS;
+		int count = poll(&ready, 1, nap_ms);
+
+		if (count > 0)
+			break;
+		asking->listening = 0;
+		each_collector(count_listening, asking);
+		// What was said last may have come meanwhile.
+		if (asking->listening == 0 && poll(&ready, 1, 0) > 0)
+			break;
+		patience_ms -= nap_ms;
+		if (asking->listening == 0 || patience_ms <= 0)
+			return false;
+	}
+	if (recvfrom(asking->fd, answer, sizeof *answer, 0, (struct sockaddr *)&from, &length) !=
+		    (ssize_t)sizeof *answer ||
+	    answer->magic != CONTROL_MAGIC) {
+		answer->status = CONTROL_UNKNOWN;
+		return true;
+	}
+	answer->text[CONTROL_TEXT_MAX - 1] = 0;
+	from.sun_path[sizeof from.sun_path - 1] = 0;
+	which = find_asked(&asking->asked, from.sun_path + sizeof prefix);
+	if (which < asking->asked.count)
+		memmove(asking->asked.names[which], asking->asked.names[--asking->asked.count],
+			NAME_BYTES);
+	return true;
+}
+
+static bool wait_for_answers(struct asking *asking, char text[CONTROL_TEXT_MAX], struct err *err)
 {
 	struct control_answer answer;
-	struct pollfd ready = { .fd = fd, .events = POLLIN };
-	int patience_ms = request->verb == CONTROL_REACHABILITY ? SEARCH_MS : ANSWER_MS;
-	uint32_t pid = request->pid;
+	int patience_ms = asking->request->verb == CONTROL_REACHABILITY ? SEARCH_MS : ANSWER_MS;
+	uint32_t pid = asking->request->pid;
 	bool refused = false;
 
-	while (count > 0 && poll(&ready, 1, patience_ms) > 0) {
-		if (recv(fd, &answer, sizeof answer, 0) != (ssize_t)sizeof answer ||
-		    answer.magic != CONTROL_MAGIC)
-			continue;
-		count--;
-		answer.text[CONTROL_TEXT_MAX - 1] = 0;
+	while (asking->asked.count > 0 && hear(asking, patience_ms, &answer)) {
 		if (answer.status == CONTROL_DONE && text)
 			memcpy(text, answer.text, CONTROL_TEXT_MAX);
 		if (answer.status == CONTROL_DONE)
@@ -175,7 +248,10 @@ static bool wait_for_answers(int fd, unsigned count, const struct control_reques
 	}
 	if (refused)
 		return false;
-	if (count > 0)
+	if (asking->asked.count > 0 && asking->listening == 0)
+		return err_set(err, ERR_IO,
+			       "the recording of process %u has ended, and gave no answer", pid);
+	if (asking->asked.count > 0)
 		return err_set(err, ERR_IO, "the collector of process %u does not answer", pid);
 	return is_not_recorded(pid, err);
 }
@@ -209,6 +285,7 @@ bool control_ask(const struct control_request *request, char text[CONTROL_TEXT_M
 		 struct err *err)
 {
 	const struct sockaddr_un any = { .sun_family = AF_UNIX };
+	struct asking asking = { .request = request };
 	int fd;
 	bool ok;
 
@@ -222,7 +299,9 @@ bool control_ask(const struct control_request *request, char text[CONTROL_TEXT_M
 		close(fd);
 		return err_errno(err, errno, "cannot name a socket");
 	}
-	ok = wait_for_answers(fd, send_to_all(fd, request), request, text, err);
+	asking.fd = fd;
+	each_collector(ask_one, &asking);
+	ok = wait_for_answers(&asking, text, err);
 	close(fd);
 	return ok;
 }

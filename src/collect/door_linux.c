@@ -654,11 +654,16 @@ struct door *door_open(const struct collect_options *options, struct tick *tick,
 
 void door_close(struct door *door)
 {
+	struct control_request request;
+	struct control_sender sender;
+
 	if (door == NULL)
 		return;
 	while (write(door->quit_fd, &(uint64_t){ 1 }, 8) < 0 && errno == EINTR)
 		;
 	pthread_join(door->thread, NULL);
+	while (control_read(door->control_fd, &request, &sender))
+		control_reply(door->control_fd, &sender, CONTROL_UNKNOWN, "");
 	while (door->visitors_count > 0)
 		visitor_leaves(door, &door->visitors[0]);
 	for (int i = 0; i < ENTERING_NAPS && atomic_load(&door->entering) > 0; i++)

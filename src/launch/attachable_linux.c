@@ -79,15 +79,26 @@ bool attachable_may_all(void)
 	       attachable_number(&own, "\nCapEff:\t", 16) >> ATTACHABLE_CAP_PTRACE & 1;
 }
 
+// The process that traces it: the kernel names a thread. 0: none does.
+static pid_t attachable_traced_by(const struct attachable_status *status)
+{
+	unsigned long thread = attachable_number(status, "\nTracerPid:\t", 10);
+	struct attachable_status tracer;
+	char who[24];
+
+	snprintf(who, sizeof(who), "%lu", thread);
+	return thread && attachable_status(who, &tracer)
+		       ? (pid_t)attachable_number(&tracer, "\nTgid:\t", 10)
+		       : (pid_t)thread;
+}
+
 pid_t attachable_tracer(pid_t pid)
 {
 	struct attachable_status status;
 	char who[16];
 
 	snprintf(who, sizeof(who), "%d", (int)pid);
-	return attachable_status(who, &status)
-		       ? (pid_t)attachable_number(&status, "\nTracerPid:\t", 10)
-		       : 0;
+	return attachable_status(who, &status) ? attachable_traced_by(&status) : 0;
 }
 
 static bool attachable_descends(pid_t pid)
@@ -179,7 +190,7 @@ static bool attachable_by_state(pid_t pid, const struct attachable_status *statu
 {
 	char state = *attachable_field(status, "\nState:\t");
 	unsigned long leader = attachable_number(status, "\nTgid:\t", 10);
-	unsigned long tracer = attachable_number(status, "\nTracerPid:\t", 10);
+	pid_t tracer = attachable_traced_by(status);
 
 	if (leader != (unsigned long)pid)
 		return err_set(err, ERR_USAGE, "%d is a thread of process %lu (try: -p %lu)",
@@ -197,9 +208,9 @@ static bool attachable_by_state(pid_t pid, const struct attachable_status *statu
 		return err_set(err, ERR_USAGE, "process %d has ended", (int)pid);
 	if (tracer)
 		return err_set(err, ERR_USAGE,
-			       "process %d is traced by process %lu already, and can be by one "
+			       "process %d is traced by process %d already, and can be by one "
 			       "only (try: end that debugger or strace)",
-			       (int)pid, tracer);
+			       (int)pid, (int)tracer);
 	if (state == 'T' || state == 't')
 		return err_set(err, ERR_USAGE, "process %d is stopped (try: kill -CONT %d)",
 			       (int)pid, (int)pid);
@@ -379,21 +390,21 @@ static pid_t attachable_unstoppable(pid_t pid, struct str *what, bool *foreign)
 
 	for (size_t i = 0; i < count && !found; i++) {
 		struct attachable_status status;
-		unsigned long tracer;
 		char who[16];
+		pid_t tracer;
 
 		snprintf(who, sizeof(who), "%d", (int)list[i]);
 		if (!attachable_status(who, &status))
 			continue;
-		tracer = attachable_number(&status, "\nTracerPid:\t", 10);
-		*foreign = tracer && tracer != (unsigned long)getpid();
+		tracer = attachable_traced_by(&status);
+		*foreign = tracer && tracer != getpid();
 		if (!*foreign && *attachable_field(&status, "\nState:\t") != 'D')
 			continue;
 		found = list[i];
 		str_clear(what);
 		if (*foreign)
-			str_format(what, "is traced by process %lu (try: end that debugger)",
-				   tracer);
+			str_format(what, "is traced by process %d (try: end that debugger)",
+				   (int)tracer);
 		else if (attachable_forks(who))
 			str_add(what, "waits in vfork for a child that has neither ended nor "
 				      "started a program");

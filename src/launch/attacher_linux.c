@@ -19,6 +19,7 @@
 #include "launch/objects_inside_linux.h"
 #include "launch/objects_linux.h"
 #include "launch/tracee_linux.h"
+#include "launch/tracer_linux.h"
 #include "os/now.h"
 #include "wire/attach.h"
 #include "wire/segment.h"
@@ -703,23 +704,56 @@ static bool attacher_start_anew(struct attacher *attacher, const char *library, 
 	return attacher_answers(attacher, err);
 }
 
+// What is done by the thread that traces: a beginning or an end; `ok` is its answer.
+struct attacher_task {
+	pid_t pid;
+	const char *library, *session;
+	struct glibc_heap *before;
+	bool (*hold)(void *context, struct err *err);
+	void *context;
+	struct attacher_figures *figures;
+	struct err *err;
+	bool ok;
+};
+
+static void attacher_do_begin(void *context)
+{
+	struct attacher_task *task = context;
+	struct attacher attacher;
+	struct err more;
+
+	task->ok = attacher_open(&attacher, task->pid, task->err) &&
+		   attacher_find_ways(&attacher, task->err) &&
+		   attacher_start_anew(&attacher, task->library, task->session, task->figures,
+				       task->err);
+	if (task->ok && !(task->hold(task->context, task->err) &&
+			  attacher_patch(&attacher, task->before, task->figures, task->err))) {
+		attacher_leave(&attacher, task->session, task->figures, &more);
+		task->ok = false;
+	}
+	attacher_close(&attacher);
+}
+
+static bool attacher_do(struct attacher_task *task, void (*work)(void *context))
+{
+	struct tracer *tracer = tracer_new(task->pid);
+
+	if (!tracer)
+		return err_set(task->err, ERR_IO, "there is no thread to be had");
+	tracer_do(tracer, work, task);
+	tracer_end(tracer);
+	return task->ok;
+}
+
 bool attacher_begin(pid_t pid, const char *library, const char *session, struct glibc_heap *before,
 		    bool (*hold)(void *context, struct err *err), void *context,
 		    struct attacher_figures *figures, struct err *err)
 {
-	struct attacher attacher;
-	struct err more;
-	bool ok;
+	struct attacher_task task = { pid,     library, session, before, hold,
+				      context, figures, err,     false };
 
 	*figures = (struct attacher_figures){ 0 };
-	ok = attacher_open(&attacher, pid, err) && attacher_find_ways(&attacher, err) &&
-	     attacher_start_anew(&attacher, library, session, figures, err);
-	if (ok && !(hold(context, err) && attacher_patch(&attacher, before, figures, err))) {
-		attacher_leave(&attacher, session, figures, &more);
-		ok = false;
-	}
-	attacher_close(&attacher);
-	return ok;
+	return attacher_do(&task, attacher_do_begin);
 }
 
 // Whether the recorder there has this session. Nothing is stopped for that.
@@ -757,17 +791,27 @@ static bool attacher_end_known(struct attacher *attacher, const char *session,
 	       attacher_stays(attacher->pid, err);
 }
 
+static void attacher_do_end(void *context)
+{
+	struct attacher_task *task = context;
+	struct attacher attacher;
+	struct err unread;
+
+	task->ok = true;
+	if (attacher_open(&attacher, task->pid, &unread) &&
+	    attacher_has(&attacher, task->session, task->figures))
+		task->ok = attacher_end_known(&attacher, task->session, task->figures, task->err);
+	attacher_close(&attacher);
+}
+
 static bool attacher_end_one(pid_t pid, const char *session, struct attacher_figures *figures,
 			     struct err *err)
 {
-	struct attacher attacher;
-	struct err unread;
-	bool ok = true;
+	struct attacher_task task = {
+		.pid = pid, .session = session, .figures = figures, .err = err
+	};
 
-	if (attacher_open(&attacher, pid, &unread) && attacher_has(&attacher, session, figures))
-		ok = attacher_end_known(&attacher, session, figures, err);
-	attacher_close(&attacher);
-	return ok;
+	return attacher_do(&task, attacher_do_end);
 }
 
 bool attacher_end(pid_t pid, const char *session, struct attacher_figures *figures, struct err *err)

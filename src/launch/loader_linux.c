@@ -90,7 +90,7 @@ static void loader_cancel(pid_t tid)
 
 	if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) != 0)
 		return;
-	if (waitpid(tid, &status, __WALL) == tid && WIFSTOPPED(status))
+	if (tracee_await(tid, &status))
 		ptrace(PTRACE_DETACH, tid, NULL,
 		       (void *)(long)(status >> 16 == PTRACE_EVENT_STOP ? 0 : WSTOPSIG(status)));
 }
@@ -132,8 +132,7 @@ bool loader_wait(pid_t tid, pid_t pid, int cancel_fd)
 		}
 		if (info.si_code != CLD_TRAPPED && info.si_code != CLD_STOPPED)
 			return false; // it has ended: who waits for that will know
-		if (waitpid(tid, &status, __WALL) == tid && WIFSTOPPED(status) &&
-		    loader_pass(tid, status))
+		if (tracee_await(tid, &status) && loader_pass(tid, status))
 			return true;
 	}
 }

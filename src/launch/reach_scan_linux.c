@@ -17,6 +17,7 @@
 #include "launch/attachable_linux.h"
 #include "launch/process_copy_linux.h"
 #include "launch/tracee_linux.h"
+#include "launch/tracer_linux.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -44,6 +45,7 @@ struct touched_pages {
 };
 
 struct reach_scan_state {
+	struct tracer *tracer;
 	struct tracee tracee; // its threads as they were; stopped unless there is a copy
 	struct process_copy copy;
 	pid_t pid;           // whose memory is read
@@ -60,22 +62,6 @@ struct reach_scan_state {
 	const struct ranges *ranges;
 	struct trace_reach *reach;
 };
-
-static uint64_t reach_scan_release(void *stopped)
-{
-	struct reach_scan_state *scan = stopped;
-	uint64_t stood_ns = 0;
-
-	if (scan->copy.pid)
-		mem_free(scan->tracee.threads);
-	else if (scan->tracee.count > 0)
-		stood_ns = tracee_release(&scan->tracee);
-	process_copy_end(&scan->copy);
-	if (scan->pagemap >= 0)
-		close(scan->pagemap);
-	MEM_FREE(scan->buffer, scan->shared, scan);
-	return stood_ns;
-}
 
 // A line of /proc/PID/maps. NULL: it is none; else the path, which may be empty.
 static const char *reach_scan_line(char *line, uint64_t *start, uint64_t *end,
@@ -151,15 +137,86 @@ static void reach_scan_find_shared(struct reach_scan_state *scan)
 		close(pagemap);
 }
 
+// ---- what the thread does that traces it ----
+
+// A stop, a copy or a release. `ok` and the rest are its answer.
+struct reach_scan_task {
+	struct reach_scan_state *scan;
+	struct err *err;
+	uint64_t stood_ns;
+	pid_t pid;
+	bool ok;
+};
+
+static void reach_scan_do_release(void *context)
+{
+	struct reach_scan_task *task = context;
+	struct reach_scan_state *scan = task->scan;
+
+	if (scan->copy.pid)
+		mem_free(scan->tracee.threads);
+	else if (scan->tracee.count > 0)
+		task->stood_ns = tracee_release(&scan->tracee);
+	process_copy_end(&scan->copy);
+}
+
+static void reach_scan_do_stop(void *context)
+{
+	struct reach_scan_task *task = context;
+
+	task->ok = tracee_stop(&task->scan->tracee, task->pid, task->err);
+}
+
+// A process that is killed, or executes another program, while it is let go is looked at no more:
+// it is traced still, until that thread ends.
+static void reach_scan_do_copy(void *context)
+{
+	struct reach_scan_task *task = context;
+	struct reach_scan_state *scan = task->scan;
+	struct tracee_thread *threads;
+	size_t count = scan->tracee.count;
+
+	if (!process_copy_make(&scan->copy, &scan->tracee))
+		return;
+	threads = mem_alloc(count, sizeof(*threads));
+	memcpy(threads, scan->tracee.threads, count * sizeof(*threads));
+	reach_scan_find_shared(scan);
+	task->stood_ns = tracee_release(&scan->tracee);
+	task->ok = !scan->tracee.left;
+	scan->ended |= !task->ok;
+	scan->tracee = (struct tracee){ .pid = task->pid, .threads = threads, .count = count };
+	if (!task->ok)
+		process_copy_end(&scan->copy);
+}
+
+static uint64_t reach_scan_release(void *stopped)
+{
+	struct reach_scan_state *scan = stopped;
+	struct reach_scan_task task = { .scan = scan };
+
+	if (scan->tracer)
+		tracer_do(scan->tracer, reach_scan_do_release, &task);
+	tracer_end(scan->tracer);
+	if (scan->pagemap >= 0)
+		close(scan->pagemap);
+	MEM_FREE(scan->buffer, scan->shared, scan);
+	return task.stood_ns;
+}
+
 static void *reach_scan_stop(uint32_t pid, uint64_t dead_stack, struct err *err)
 {
 	struct reach_scan_state *scan = mem_alloc(1, sizeof(*scan));
+	struct reach_scan_task task = { .scan = scan, .err = err, .pid = (pid_t)pid };
 
 	scan->dead_stack = dead_stack;
 	scan->pagemap = -1;
 	process_copy_prepare(&scan->copy, (pid_t)pid);
-	if (!attachable_await((pid_t)pid, REACH_SCAN_STOP_MS, -1, NULL, err) ||
-	    !tracee_stop(&scan->tracee, (pid_t)pid, err)) {
+	scan->tracer = tracer_new((pid_t)pid);
+	if (!scan->tracer)
+		err_set(err, ERR_IO, "there is no thread to be had");
+	else if (attachable_await((pid_t)pid, REACH_SCAN_STOP_MS, -1, NULL, err))
+		tracer_do(scan->tracer, reach_scan_do_stop, &task);
+	if (!task.ok) {
 		reach_scan_release(scan);
 		return NULL;
 	}
@@ -170,20 +227,14 @@ static void *reach_scan_stop(uint32_t pid, uint64_t dead_stack, struct err *err)
 static bool reach_scan_copy(void *stopped, uint64_t *stopped_ns)
 {
 	struct reach_scan_state *scan = stopped;
-	struct tracee_thread *threads;
-	size_t count = scan->tracee.count;
-	pid_t pid = scan->tracee.pid;
+	struct reach_scan_task task = { .scan = scan, .pid = scan->tracee.pid };
 
-	ASSERT(!scan->copy.pid && count > 0);
-	if (!process_copy_make(&scan->copy, &scan->tracee))
-		return false;
-	threads = mem_alloc(count, sizeof(*threads));
-	memcpy(threads, scan->tracee.threads, count * sizeof(*threads));
-	reach_scan_find_shared(scan);
-	*stopped_ns = tracee_release(&scan->tracee);
-	scan->tracee = (struct tracee){ .pid = pid, .threads = threads, .count = count };
-	scan->pid = scan->copy.pid;
-	return true;
+	ASSERT(!scan->copy.pid && scan->tracee.count > 0);
+	tracer_do(scan->tracer, reach_scan_do_copy, &task);
+	*stopped_ns = task.stood_ns;
+	if (task.ok)
+		scan->pid = scan->copy.pid;
+	return task.ok;
 }
 
 static void reach_scan_abandon(void *stopped)

@@ -4,6 +4,13 @@
 // /proc/PID/task, finds 10 and 11, and stops both; the second finds 12 and stops it; the third
 // finds none that is new. Then all stand still: only a thread that runs could have created another.
 // A program that creates them faster than they are found is looked at no more than 100 times.
+//
+// Nothing here waits without end for a thread that does not come to stand, since it may never: the
+// first one of a process that is killed cannot be waited for before all others were, one that ends
+// by itself not before its process does, and one whose process executes a program in another
+// thread has another number then. So we look, more and more seldom, up to each millisecond. That a
+// thread has ended is left to be waited for: who traces it ends (tracer_linux.h), or the process is
+// his child.
 #include "launch/tracee_linux.h"
 
 #include "base/mem.h"
@@ -14,8 +21,10 @@
 #include <dirent.h>
 #include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +40,12 @@ enum {
 	TRACEE_VECTORS_BYTES = 16384,
 	TRACEE_ROUNDS = 100,
 	TRACEE_NAP_NS = 20000,
-	TRACEE_STACK_WORDS = 2048, // that are looked at
+	TRACEE_NAP_FIRST_NS = 2000, // then twice as long,
+	TRACEE_NAP_LAST_NS = 1000000,
+	TRACEE_NAP_LONG_NS = 250000, // from here on: is it there at all?
+	TRACEE_STRAY_NS = 100000000,
+	TRACEE_HELD_NS = 1000000000, // who is in the kernel for so long may be so without end
+	TRACEE_STACK_WORDS = 2048,   // that are looked at
 };
 
 pid_t *tracee_list(pid_t pid, size_t *count)
@@ -65,15 +79,99 @@ static struct tracee_thread *tracee_find(struct tracee *tracee, pid_t tid)
 	return NULL;
 }
 
+enum tracee_report { TRACEE_NOTHING, TRACEE_STANDS, TRACEE_ENDED };
+
+// What there is to be told of it, which is yet to be told. The kernel would tell of a stop, too, if
+// only an end were asked for.
+static enum tracee_report tracee_peek(pid_t tid)
+{
+	const int flags = WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL;
+	siginfo_t info = { .si_pid = 0 };
+
+	if (waitid(P_PID, (id_t)tid, &info, flags) != 0)
+		return errno == EINTR ? TRACEE_NOTHING : TRACEE_ENDED;
+	if (info.si_pid == 0)
+		return TRACEE_NOTHING;
+	return info.si_code == CLD_TRAPPED || info.si_code == CLD_STOPPED ? TRACEE_STANDS
+									  : TRACEE_ENDED;
+}
+
+// The same; a stop has been told then.
+static enum tracee_report tracee_look(pid_t tid, int *status)
+{
+	siginfo_t info = { .si_pid = 0 };
+	enum tracee_report report = tracee_peek(tid);
+
+	if (report != TRACEE_STANDS)
+		return report;
+	if (waitid(P_PID, (id_t)tid, &info, WSTOPPED | WNOHANG | __WALL) != 0 || info.si_pid == 0)
+		return TRACEE_NOTHING;        // it was killed just now
+	*status = info.si_status << 8 | 0x7f; // as waitpid has it
+	return TRACEE_STANDS;
+}
+
+// Whether anything would be told of it.
+static bool tracee_is_traced(pid_t tid)
+{
+	siginfo_t info;
+
+	return waitid(P_PID, (id_t)tid, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) == 0;
+}
+
+bool tracee_bury(pid_t tid)
+{
+	siginfo_t info;
+
+	return tracee_peek(tid) == TRACEE_ENDED &&
+	       (waitid(P_PID, (id_t)tid, &info, WEXITED | WNOHANG | __WALL) == 0 ||
+		errno == ECHILD);
+}
+
+// As /proc has it, 'Z' if it has ended. 0: it is not there.
+static char tracee_state(pid_t tid)
+{
+	char path[32], text[64];
+	const char *name;
+	ssize_t got;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	got = fd >= 0 ? read(fd, text, sizeof(text) - 1) : 0;
+	if (fd >= 0)
+		close(fd);
+	text[got > 0 ? got : 0] = '\0';
+	name = strrchr(text, ')');
+	return name && name[1] ? name[2] : '\0';
+}
+
+// TRACEE_NOTHING: for so long it did not come out of the kernel.
+static enum tracee_report tracee_await_for(pid_t tid, int *status, uint64_t held_max_ns)
+{
+	uint64_t nap_ns = TRACEE_NAP_FIRST_NS, held_ns = 0;
+	enum tracee_report report;
+
+	while ((report = tracee_look(tid, status)) == TRACEE_NOTHING && held_ns <= held_max_ns) {
+		char state = nap_ns < TRACEE_NAP_LONG_NS ? 'R' : tracee_state(tid);
+
+		if (state == 'Z' || state == 'X' || !state)
+			return TRACEE_ENDED;
+		held_ns = state == 'D' ? held_ns + nap_ns : 0;
+		now_sleep(nap_ns);
+		nap_ns = nap_ns < TRACEE_NAP_LAST_NS ? 2 * nap_ns : TRACEE_NAP_LAST_NS;
+	}
+	return report;
+}
+
+bool tracee_await(pid_t tid, int *status)
+{
+	return tracee_await_for(tid, status, UINT64_MAX) == TRACEE_STANDS;
+}
+
 // Wait until the thread stands. False: it has ended.
 static bool tracee_wait(struct tracee_thread *thread, int *status)
 {
-	pid_t got;
-
-	do {
-		got = waitpid(thread->tid, status, __WALL);
-	} while (got < 0 && errno == EINTR);
-	thread->gone = got < 0 || !WIFSTOPPED(*status);
+	thread->gone = !tracee_await(thread->tid, status);
 	return !thread->gone;
 }
 
@@ -84,12 +182,17 @@ static bool tracee_is_ours(int status) // the stop that we have asked for
 
 // One that we have seized and asked to stop has stopped. If a signal came first, it has stopped for
 // that and not for us; we keep the signal, which the thread gets when it is released.
-static bool tracee_stands(struct tracee_thread *thread)
+static bool tracee_stands(struct tracee *tracee, struct tracee_thread *thread)
 {
-	int status;
+	enum tracee_report report;
+	int status = 0;
 
 	ASSERT(!thread->gone);
-	if (!tracee_wait(thread, &status))
+	report = tracee_await_for(thread->tid, &status,
+				  tracee->limited ? TRACEE_HELD_NS : UINT64_MAX);
+	tracee->held |= report == TRACEE_NOTHING;
+	thread->gone = report != TRACEE_STANDS;
+	if (thread->gone)
 		return false;
 	if (!tracee_is_ours(status))
 		thread->signal = WSTOPSIG(status); // came first: it is for the program
@@ -107,8 +210,12 @@ static bool tracee_seize(struct tracee *tracee, pid_t tid, struct err *err)
 	*thread = (struct tracee_thread){ .tid = tid };
 	// Not PTRACE_ATTACH: its SIGSTOP looks like one that is for the program.
 	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) != 0) {
+		int number = errno;
+		char state = tracee_state(tid);
+
 		thread->gone = true;
-		return errno == ESRCH || attachable_refused(tracee->pid, errno, err);
+		return number == ESRCH || state == 'Z' || state == 'X' || !state ||
+		       attachable_refused(tracee->pid, number, err);
 	}
 	if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) != 0)
 		thread->gone = true;
@@ -120,7 +227,7 @@ bool tracee_stop_one(struct tracee *tracee, pid_t pid, pid_t tid, struct err *er
 	*err = (struct err){ .kind = ERR_NONE };
 	*tracee = (struct tracee){ .pid = pid, .began_ns = now_steady_ns() };
 	if (tracee_seize(tracee, tid, err) && !tracee->threads[0].gone &&
-	    tracee_stands(&tracee->threads[0]) && !tracee->threads[0].signal)
+	    tracee_stands(tracee, &tracee->threads[0]) && !tracee->threads[0].signal)
 		return true;
 	tracee_release(tracee);
 	return false;
@@ -139,35 +246,46 @@ static bool tracee_stop_new(struct tracee *tracee, bool *more, struct err *err)
 			ok = tracee_seize(tracee, list[i], err);
 	mem_free(list);
 	*more = tracee->count > first;
-	for (size_t i = first; i < tracee->count; i++)
+	for (size_t i = first; i < tracee->count && !tracee->held; i++)
 		if (!tracee->threads[i].gone)
-			tracee_stands(&tracee->threads[i]);
-	return ok;
+			tracee_stands(tracee, &tracee->threads[i]);
+	return ok &&
+	       (!tracee->held || (attachable_await(tracee->pid, 0, -1, NULL, err) &&
+				  err_set(err, ERR_IO, "process %d cannot be stopped (try: again)",
+					  (int)tracee->pid)));
 }
 
-// While threads stand still they wait for us: who may, comes before all others.
-static void tracee_hurry(bool now)
+// While threads stand still they wait for us, and for our first thread, which says what is to be
+// done: who may, comes before all others. Threads that we begin meanwhile do not.
+static void tracee_hurry(struct tracee *tracee, bool now)
 {
 	static const struct sched_param first = { .sched_priority = 1 };
 	static struct sched_param own;
+	static _Atomic unsigned hurrying;
 	static int policy;
-	static bool hurries;
 
-	if (now && !hurries) {
-		policy = sched_getscheduler(0);
-		hurries = policy >= 0 && sched_getparam(0, &own) == 0 &&
-			  sched_setscheduler(0, SCHED_FIFO, &first) == 0;
-	} else if (!now && hurries) {
-		sched_setscheduler(0, policy, &own);
-		hurries = false;
+	if (now == tracee->hurries)
+		return;
+	tracee->hurries = now;
+	if (now && atomic_fetch_add(&hurrying, 1) == 0) {
+		policy = sched_getscheduler(getpid());
+		sched_getparam(getpid(), &own);
 	}
+	if (now) {
+		sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &first);
+		sched_setscheduler(getpid(), SCHED_FIFO | SCHED_RESET_ON_FORK, &first);
+		return;
+	}
+	sched_setscheduler(0, policy | SCHED_RESET_ON_FORK, &own);
+	if (atomic_fetch_sub(&hurrying, 1) == 1)
+		sched_setscheduler(getpid(), policy | SCHED_RESET_ON_FORK, &own);
 }
 
 bool tracee_stop_others(struct tracee *tracee, struct err *err)
 {
 	bool more = true;
 
-	tracee_hurry(true);
+	tracee_hurry(tracee, true);
 	tracee->began_ns = now_steady_ns();
 	for (int i = 0; i < TRACEE_ROUNDS && more; i++) {
 		if (!tracee_stop_new(tracee, &more, err)) {
@@ -185,7 +303,7 @@ bool tracee_stop_others(struct tracee *tracee, struct err *err)
 
 bool tracee_stop(struct tracee *tracee, pid_t pid, struct err *err)
 {
-	*tracee = (struct tracee){ .pid = pid };
+	*tracee = (struct tracee){ .pid = pid, .limited = true };
 	return tracee_stop_others(tracee, err);
 }
 
@@ -202,25 +320,28 @@ uint64_t tracee_release_others(struct tracee *tracee, pid_t tid)
 		thread->gone = true;
 	}
 	stood_ns = now_steady_ns() - tracee->began_ns;
-	tracee_hurry(false);
+	tracee_hurry(tracee, false);
 	return stood_ns;
 }
 
 uint64_t tracee_release(struct tracee *tracee)
 {
 	uint64_t stood_ns = now_steady_ns() - tracee->began_ns;
+	bool left = false;
 
 	for (size_t i = 0; i < tracee->count; i++) {
 		const struct tracee_thread *thread = &tracee->threads[i];
 
-		if (!thread->gone)
-			ptrace(PTRACE_DETACH, thread->tid, NULL, (void *)(long)thread->signal);
+		if (thread->gone ||
+		    ptrace(PTRACE_DETACH, thread->tid, NULL, (void *)(long)thread->signal) != 0)
+			left |= thread->tid != tracee->pid ? !tracee_bury(thread->tid)
+							   : tracee_is_traced(thread->tid);
 	}
 	if (tracee->count > 0)
 		stood_ns = now_steady_ns() - tracee->began_ns;
-	tracee_hurry(false);
+	tracee_hurry(tracee, false);
 	mem_free(tracee->threads);
-	*tracee = (struct tracee){ 0 };
+	*tracee = (struct tracee){ .left = left };
 	return stood_ns;
 }
 
@@ -368,7 +489,7 @@ bool tracee_arrive(struct tracee *tracee, pid_t pid, struct err *err)
 	*thread = (struct tracee_thread){ .tid = pid };
 	tracee->mask = tracee_mask(thread, &none);
 	if (ptrace(PTRACE_INTERRUPT, pid, NULL, NULL) == 0 &&
-	    ptrace(PTRACE_CONT, pid, NULL, NULL) == 0 && tracee_stands(thread))
+	    ptrace(PTRACE_CONT, pid, NULL, NULL) == 0 && tracee_stands(tracee, thread))
 		return true;
 	return err_set(err, ERR_IO, "process %d has ended", (int)pid);
 }
@@ -445,13 +566,17 @@ static void tracee_look_at(const struct tracee_walk *walk, size_t i, bool wait)
 	struct tracee_thread *thread = &walk->tracee->threads[i];
 	struct tracee_walker *walker = &walk->walkers[i];
 	struct user_regs_struct *registers = &thread->registers;
-	int status;
-	pid_t got = waitpid(thread->tid, &status, __WALL | (wait ? 0 : WNOHANG));
+	enum tracee_report report;
+	int status = 0;
 
 	ASSERT(i < walk->tracee->count && walker->runs);
-	if (got == 0 || (got < 0 && errno == EINTR))
+	if (wait)
+		report = tracee_await(thread->tid, &status) ? TRACEE_STANDS : TRACEE_ENDED;
+	else
+		report = tracee_look(thread->tid, &status);
+	if (report == TRACEE_NOTHING)
 		return;
-	thread->gone = got < 0 || !WIFSTOPPED(status);
+	thread->gone = report == TRACEE_ENDED;
 	if (!thread->gone && !wait && tracee_is_ours(status) &&
 	    ptrace(PTRACE_CONT, thread->tid, NULL, NULL) == 0)
 		return; // of an earlier stop
@@ -614,6 +739,25 @@ int64_t tracee_ask(struct tracee_loan *loan, uint64_t number, const uint64_t arg
 	return narrow_answer(&registers);
 }
 
+// The process was killed in its call. If it had made another one by then, which we cannot know any
+// more, that one would run when we end.
+static void tracee_end_strays(pid_t pid)
+{
+	uint64_t end_ns = now_steady_ns() + TRACEE_STRAY_NS;
+	char path[64];
+
+	while (now_steady_ns() < end_ns) {
+		siginfo_t info = { .si_pid = 0 };
+
+		if (waitid(P_ALL, 0, &info, WSTOPPED | WNOHANG | __WALL | __WNOTHREAD) != 0)
+			return; // we trace none any more
+		snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)pid, (int)info.si_pid);
+		if (info.si_pid != 0 && access(path, F_OK) != 0)
+			kill(info.si_pid, SIGKILL);
+		now_sleep(TRACEE_NAP_LAST_NS);
+	}
+}
+
 bool tracee_fork(struct tracee_loan *loan, struct tracee_thread *child)
 {
 	static const uint64_t nothing[6];
@@ -635,6 +779,8 @@ bool tracee_fork(struct tracee_loan *loan, struct tracee_thread *child)
 		loan->thread->registers = kept;
 	}
 	ptrace(PTRACE_SETOPTIONS, tid, NULL, NULL);
+	if (child->tid == 0 && loan->thread->gone)
+		tracee_end_strays(tid);
 	if (child->tid == 0 || !tracee_wait(child, &status))
 		return false;
 	ptrace(PTRACE_SETOPTIONS, child->tid, NULL, (void *)PTRACE_O_EXITKILL);

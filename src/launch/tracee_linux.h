@@ -31,9 +31,14 @@ struct tracee {
 	struct tracee_thread *threads;
 	size_t count, capacity;
 	uint64_t began_ns; // when the first was asked to stop
+	bool hurries;
+	bool limited; // to stop all threads is given up when one does not come out of the kernel
+	bool held;    // which was so
+	bool left;    // when all were let go: one is traced still, and killed or in an exec
 };
 
-// Stop all threads, also those that are being born. False: none of them is stopped.
+// Stop all threads, also those that are being born. False: none of them is to be stopped any more;
+// one that could not be for as long as a second is so once it can, until who traces it ends.
 bool tracee_stop(struct tracee *tracee, pid_t pid, struct err *err);
 
 // One alone. False, with err->kind ERR_NONE: it has ended, or is about to be stopped otherwise.
@@ -47,6 +52,13 @@ uint64_t tracee_release_others(struct tracee *tracee, pid_t tid);
 
 // All go on. Accepts { 0 }. Returns how long they stood, in nanoseconds.
 uint64_t tracee_release(struct tracee *tracee);
+
+// Wait until a thread that is traced has stopped; *status as of waitpid. False: it has ended, which
+// is left to be waited for.
+bool tracee_await(pid_t tid, int *status);
+
+// One that is not its process's first has ended, or is not traced: nothing is left of it.
+bool tracee_bury(pid_t tid);
 
 // The ids of the process's threads: *count of them, to be freed. NULL: there is no such process.
 pid_t *tracee_list(pid_t pid, size_t *count);
