@@ -36,7 +36,7 @@ static void grow(struct index_set *set)
 
 	set->capacity = old_capacity ? old_capacity * 2 : CAPACITY_FIRST;
 	ASSERT(set->capacity > old_capacity);
-	set->slots = mem_alloc(set->capacity, sizeof *set->slots);
+	set->slots = mem_alloc_table(set->capacity, sizeof *set->slots);
 	for (size_t i = 0; i < old_capacity; i++)
 		if (old[i].position)
 			*slot_of(set, old[i].hash, NULL, NULL, NULL) = old[i];

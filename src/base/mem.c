@@ -2,6 +2,7 @@
 #include "base/mem.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,6 +131,73 @@ void *mem_fill(void *items, size_t *count, size_t *capacity, size_t index, size_
 	items = mem_grow(items, capacity, *count, size_bytes);
 	memset((char *)items + before * size_bytes, 0, (*count - before) * size_bytes);
 	return items;
+}
+
+// Items of which the least are looked for: those in front are a heap, the greatest first.
+struct front {
+	uint8_t *items;
+	size_t count, size_bytes;
+	mem_compare *compare;
+	void *context;
+};
+
+static uint8_t *item_of(const struct front *front, size_t at)
+{
+	return front->items + at * front->size_bytes;
+}
+
+static void exchange(const struct front *front, size_t a, size_t b)
+{
+	uint8_t *one = item_of(front, a), *other = item_of(front, b);
+
+	for (size_t i = 0; i < front->size_bytes; i++) {
+		uint8_t byte = one[i];
+
+		one[i] = other[i];
+		other[i] = byte;
+	}
+}
+
+static bool is_less(const struct front *front, size_t a, size_t b)
+{
+	return front->compare(item_of(front, a), item_of(front, b), front->context) < 0;
+}
+
+static void sink(const struct front *front, size_t at)
+{
+	for (;;) {
+		size_t below = at * 2 + 1;
+
+		if (below >= front->count)
+			return;
+		if (below + 1 < front->count && is_less(front, below, below + 1))
+			below++;
+		if (!is_less(front, at, below))
+			return;
+		exchange(front, at, below);
+		at = below;
+	}
+}
+
+void mem_sort_first(void *items, size_t count, size_t first, size_t size_bytes,
+		    mem_compare *compare, void *context)
+{
+	const struct front front = { items, first, size_bytes, compare, context };
+
+	ASSERT(size_bytes > 0);
+	if (first > count / 4) {
+		mem_sort(items, count, size_bytes, compare, context);
+		return;
+	}
+	for (size_t at = first / 2; at-- > 0;)
+		sink(&front, at);
+	for (size_t at = first; first > 0 && at < count; at++) {
+		if (!is_less(&front, at, 0))
+			continue;
+		exchange(&front, at, 0);
+		sink(&front, 0);
+	}
+	mem_sort(items, first, size_bytes, compare, context);
 }
 
 int mem_compare_u64(const void *a, const void *b)

@@ -74,6 +74,11 @@ const void *mem_search(const void *bytes, size_t size, const void *what, size_t 
 typedef int mem_compare(const void *a, const void *b, void *context);
 void mem_sort(void *items, size_t count, size_t size_bytes, mem_compare *compare, void *context);
 
+// The `first` least of them to the front, in their order; what follows is in none. Of those that
+// are equal, any may be in front.
+void mem_sort_first(void *items, size_t count, size_t first, size_t size_bytes,
+		    mem_compare *compare, void *context);
+
 // qsort's comparison of two uint64_t.
 int mem_compare_u64(const void *a, const void *b);
 

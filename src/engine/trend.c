@@ -9,29 +9,36 @@
 #include "engine/trend.h"
 
 #include "base/mem.h"
-#include "base/sort.h"
+#include "base/radix.h"
 
 #include <stdbool.h>
-#include <stdlib.h>
 
-SORT_ORDER(compare_doubles, double, SORT_BY(*one, *other))
+// A slope that is not negative: they are in order as their bits are.
+union slope {
+	double value;
+	uint64_t bits;
+};
 
-// The median slope of all pairs.
+// The median slope of all pairs. A floor never falls.
 static double theil_sen(const uint64_t *floor, size_t count)
 {
 	size_t pairs = count * (count - 1) / 2;
-	double *slopes = mem_alloc(pairs, sizeof *slopes);
+	uint64_t *slopes = mem_alloc(pairs * 2, sizeof *slopes);
+	union slope before, median;
 	size_t at = 0;
-	double median;
 
 	ASSERT(count >= 2);
 	for (size_t i = 0; i < count; i++)
-		for (size_t j = i + 1; j < count; j++)
-			slopes[at++] = (double)(floor[j] - floor[i]) / (double)(j - i);
-	qsort(slopes, pairs, sizeof *slopes, compare_doubles);
-	median = pairs % 2 ? slopes[pairs / 2] : (slopes[pairs / 2 - 1] + slopes[pairs / 2]) / 2;
+		for (size_t j = i + 1; j < count; j++) {
+			double rise = (double)(floor[j] - floor[i]);
+
+			slopes[at++] = (union slope){ .value = rise / (double)(j - i) }.bits;
+		}
+	radix_sort(slopes, slopes + pairs, pairs, 0);
+	before.bits = slopes[pairs / 2 - (pairs % 2 == 0)];
+	median.bits = slopes[pairs / 2];
 	mem_free(slopes);
-	return median;
+	return pairs % 2 ? median.value : (before.value + median.value) / 2;
 }
 
 // R² of the line of least squares; 0 where nothing varies.

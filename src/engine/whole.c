@@ -153,6 +153,7 @@ static void take_site(struct index_in *in, struct heap_site *site)
 static struct heap *take_heap(struct index_in *in, const struct reader *reader)
 {
 	struct heap_figures figures = { 0 };
+	struct heap_site *sites;
 	size_t variances;
 
 	index_in_take(in, &figures.totals, sizeof figures.totals);
@@ -160,11 +161,12 @@ static struct heap *take_heap(struct index_in *in, const struct reader *reader)
 		index_in_take_array(in, &figures.processes_count, sizeof *figures.processes);
 	in->bad |= figures.processes_count != reader_processes_count(reader);
 	figures.sites_count = index_in_take_count(in, SITE_BYTES_MIN);
-	figures.sites = mem_alloc(figures.sites_count + 1, sizeof *figures.sites);
+	mem_area_grow(&figures.sites, (figures.sites_count + 1) * sizeof *sites);
+	sites = figures.sites.at;
 	for (size_t i = 1; i <= figures.sites_count && !in->bad; i++) {
-		take_site(in, &figures.sites[i]);
-		in->bad |= figures.sites[i].process >= reader_processes_count(reader) ||
-			   figures.sites[i].stack >= reader_stacks_count(reader);
+		take_site(in, &sites[i]);
+		in->bad |= sites[i].process >= reader_processes_count(reader) ||
+			   sites[i].stack >= reader_stacks_count(reader);
 	}
 	figures.variances = index_in_take_array(in, &variances, sizeof *figures.variances);
 	in->bad |= variances && variances != figures.sites_count + 1;

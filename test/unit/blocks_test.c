@@ -81,11 +81,12 @@ static void hear(void *context, const struct block *block, uint64_t address)
 // are built anew, shrink and are given back again and again.
 static void live_long(uint64_t distance, bool roomy)
 {
-	enum { ADDRESSES = 5000, STEPS = 300000, TIDE = 40000 };
+	enum { ADDRESSES = 5000, STEPS = 300000, TIDE = 40000, HINTS = 64 };
 	const uint64_t base = 0x7f0000000000;
 	static uint32_t list[ADDRESSES]; // 0: not there
 	struct blocks_cursor cursor = { 0 };
 	struct blocks blocks = { .roomy = roomy };
+	struct blocks_hint hints[HINTS] = { 0 };
 	const struct block *each;
 	size_t count = 0;
 
@@ -94,19 +95,26 @@ static void live_long(uint64_t distance, bool roomy)
 		unsigned which = (unsigned)rand() % ADDRESSES;
 		uint64_t address = base + which * distance, size;
 		struct block *found = blocks_find(&blocks, address), ended;
+		// Of this address now, or of any address at any time.
+		struct blocks_hint *hint = &hints[(unsigned)rand() % HINTS];
 		bool ebbs = step / TIDE % 2, added;
 
 		CHECK_EQ(list[which] != 0, found != NULL);
+		if (rand() % 2) {
+			blocks_expect_region(&blocks, address);
+			*hint = blocks_expect(&blocks, address);
+			CHECK(found == blocks_meet(&blocks, address, hint));
+		}
 		if (found)
 			CHECK_EQ(list[which], found->owner);
 		if (found && (ebbs || rand() % 4 == 0)) {
-			CHECK(blocks_take(&blocks, address, &ended, &size));
+			CHECK(blocks_take_at(&blocks, address, *hint, &ended, &size));
 			CHECK_EQ(list[which], ended.owner);
 			CHECK_EQ(list[which] * 3ull, size);
 			list[which] = 0;
 			count--;
 		} else if (!found && (!ebbs || rand() % 64 == 0)) {
-			found = blocks_put(&blocks, address, &added);
+			found = blocks_put_at(&blocks, address, *hint, &added);
 			CHECK(added);
 			found->owner = step;
 			blocks_set_size(&blocks, found, step * 3ull);

@@ -166,3 +166,39 @@ TEST(mem_last_words_go_where_they_are_read)
 	CHECK_CONTAINS("not enough memory for", text);
 	close(pair[0]);
 }
+
+// By the tenth of a number: of ten that are alike, any may be in front.
+static int compare_tens(const void *a, const void *b, void *context)
+{
+	uint32_t left = *(const uint32_t *)a / 10, right = *(const uint32_t *)b / 10;
+
+	CHECK(context == &said_to);
+	return left < right ? -1 : left > right;
+}
+
+static void sort_first(size_t count, size_t first)
+{
+	uint32_t *items = mem_alloc(count, sizeof *items);
+	uint8_t *seen = mem_alloc(count, 1);
+
+	for (uint32_t i = 0; i < count; i++)
+		items[i] = (uint32_t)((i * UINT64_C(7919)) % count);
+	mem_sort_first(items, count, first, sizeof *items, compare_tens, &said_to);
+	for (uint32_t i = 0; i < count; i++) {
+		CHECK_EQ(0, seen[items[i]]++);
+		if (i < first)
+			CHECK_EQ(i / 10, items[i] / 10);
+	}
+	MEM_FREE(items, seen);
+}
+
+TEST(mem_sort_first_finds_the_least_and_loses_none)
+{
+	static const size_t firsts[] = { 0, 1, 2, 3, 50, 999, 1000 };
+
+	for (size_t i = 0; i < sizeof firsts / sizeof *firsts; i++)
+		sort_first(1000, firsts[i]);
+	sort_first(1, 1);
+	sort_first(10007, 100);
+	mem_sort_first(NULL, 0, 0, 4, compare_tens, &said_to);
+}

@@ -313,9 +313,21 @@ void cells_load_cell(struct cells *cells, uint32_t id, const struct cells_cell *
 {
 	ASSERT(id < CELLS_MAX);
 	put_cell(cells, id, cell);
-	if (!cells_site(cells, cell->site)->last)
-		cells_site(cells, cell->site)->last = id;
 	cells->cells_count = id + 1;
+}
+
+void cells_loaded(struct cells *cells)
+{
+	enum { AHEAD = 32 };
+
+	for (uint32_t id = 0; id < cells->cells_count; id++) {
+		struct cells_site *site = cells_site(cells, cells_cell(cells, id).site);
+
+		if (id + AHEAD < cells->cells_count)
+			mem_expect(cells_site(cells, cells_cell(cells, id + AHEAD).site));
+		if (!site->last)
+			site->last = id;
+	}
 }
 
 uint64_t cells_bytes(const struct cells *cells)

@@ -77,9 +77,11 @@ struct cells_order {
 void cells_order_init(struct cells_order *order, const struct cells *cells);
 void cells_order_fini(struct cells_order *order);
 
-// Put one that was added before, in the order of numbers, from 0 on.
+// Put one that was added before, in the order of numbers, from 0 on; and once all are there, note
+// each site's first cell.
 void cells_load_site(struct cells *cells, uint32_t id, const struct cells_site *site);
 void cells_load_cell(struct cells *cells, uint32_t id, const struct cells_cell *cell);
+void cells_loaded(struct cells *cells);
 
 // Bytes of memory used.
 uint64_t cells_bytes(const struct cells *cells);

@@ -427,6 +427,8 @@ static bool read_head(struct index *index, struct index_in *in,
 	cells_init(&index->cells, false);
 	cells_drop(&index->cells);
 	index_head_take_cells(in, reader, &index->cells, load_site, load_cell);
+	if (!in->bad)
+		cells_loaded(&index->cells);
 	take_vm(in, &index->vm, reader);
 	index->vm.duration_ns = index->duration_ns;
 	if (in->bad || index->exits_count > reader_processes_count(reader) || !is_sane(index))

@@ -43,6 +43,7 @@ _Static_assert(2 << REGION_BITS < PIECE_SLOTS_MAX, "a piece has room for any tab
 _Static_assert(SLOTS_MIN << (BLOCKS_CLASSES - 1) == 2 << REGION_BITS, "a class for each capacity");
 
 #define REGION_MASK ((UINT64_C(1) << REGION_BITS) - 1)
+#define NO_HINT ((struct blocks_hint){ UINT32_MAX, UINT32_MAX })
 #define SIZE_HUGE (UINT64_C(1) << (SIZE_BITS - 1)) // with the place in `huge`
 
 struct blocks_region {
@@ -230,44 +231,83 @@ static void resize(struct blocks *blocks, struct blocks_region *region, size_t c
 	free_table(blocks, old.slots, old.capacity);
 }
 
-void blocks_expect(const struct blocks *blocks, uint64_t address)
+void blocks_expect_region(const struct blocks *blocks, uint64_t address)
+{
+	if (blocks->capacity > 0)
+		mem_expect(&blocks->regions[directory_home(blocks, key_of(address))]);
+}
+
+struct blocks_hint blocks_expect(const struct blocks *blocks, uint64_t address)
 {
 	const struct blocks_region *region;
 
 	if (blocks->capacity == 0)
-		return;
+		return (struct blocks_hint){ 0 };
 	region = probe_directory(blocks, key_of(address));
 	if (region->capacity)
 		mem_expect(&region->slots[home_of(address & REGION_MASK, region->capacity)]);
+	return (struct blocks_hint){ .region = (uint32_t)(region - blocks->regions) };
+}
+
+// The region of an address, or the free place where it belongs. There is a free place.
+static inline struct blocks_region *region_at(const struct blocks *blocks, uint64_t address,
+					      struct blocks_hint hint)
+{
+	uint64_t key = key_of(address);
+
+	if (hint.region < blocks->capacity && blocks->regions[hint.region].key == key)
+		return &blocks->regions[hint.region];
+	return probe_directory(blocks, key);
 }
 
 // The slot of a block that is alive, and its region; or NULL.
 static inline struct block *find(const struct blocks *blocks, uint64_t address,
-				 struct blocks_region **region)
+				 struct blocks_hint hint, struct blocks_region **region)
 {
+	uint64_t low = address & REGION_MASK;
 	struct block *slot;
 
 	if (blocks->count == 0)
 		return NULL;
-	*region = probe_directory(blocks, key_of(address));
+	*region = region_at(blocks, address, hint);
 	if ((*region)->count == 0)
 		return NULL;
-	slot = probe(*region, address & REGION_MASK);
+	if (hint.slot < (*region)->capacity) {
+		slot = &(*region)->slots[hint.slot];
+		if (slot->owner != 0 && (slot->word & REGION_MASK) == low)
+			return slot;
+	}
+	slot = probe(*region, low);
 	return slot->owner != 0 ? slot : NULL;
+}
+
+const struct block *blocks_meet(const struct blocks *blocks, uint64_t address,
+				struct blocks_hint *hint)
+{
+	struct blocks_region *region;
+	const struct block *slot;
+
+	// The block's slot is not known yet.
+	hint->slot = UINT32_MAX;
+	slot = find(blocks, address, *hint, &region);
+	if (slot)
+		hint->slot = (uint32_t)(slot - region->slots);
+	return slot;
 }
 
 struct block *blocks_find(const struct blocks *blocks, uint64_t address)
 {
 	struct blocks_region *region;
 
-	return find(blocks, address, &region);
+	return find(blocks, address, NO_HINT, &region);
 }
 
 // The region of an address, with room for one more block.
-static struct blocks_region *make_room(struct blocks *blocks, uint64_t address)
+static struct blocks_region *make_room(struct blocks *blocks, uint64_t address,
+				       struct blocks_hint hint)
 {
 	uint64_t key = key_of(address);
-	struct blocks_region *region = blocks->capacity ? probe_directory(blocks, key) : NULL;
+	struct blocks_region *region = blocks->capacity ? region_at(blocks, address, hint) : NULL;
 
 	if (!region || region->key == 0) {
 		if ((blocks->used + 1) * 4 > blocks->capacity * 3)
@@ -285,7 +325,13 @@ static struct blocks_region *make_room(struct blocks *blocks, uint64_t address)
 
 struct block *blocks_put(struct blocks *blocks, uint64_t address, bool *added)
 {
-	struct blocks_region *region = make_room(blocks, address);
+	return blocks_put_at(blocks, address, NO_HINT, added);
+}
+
+struct block *blocks_put_at(struct blocks *blocks, uint64_t address, struct blocks_hint hint,
+			    bool *added)
+{
+	struct blocks_region *region = make_room(blocks, address, hint);
 	struct block *slot = probe(region, address & REGION_MASK);
 
 	*added = slot->owner == 0;
@@ -325,8 +371,14 @@ static void remove_slot(struct blocks *blocks, struct blocks_region *region, str
 
 bool blocks_take(struct blocks *blocks, uint64_t address, struct block *block, uint64_t *size)
 {
+	return blocks_take_at(blocks, address, NO_HINT, block, size);
+}
+
+bool blocks_take_at(struct blocks *blocks, uint64_t address, struct blocks_hint hint,
+		    struct block *block, uint64_t *size)
+{
 	struct blocks_region *region;
-	struct block *slot = find(blocks, address, &region);
+	struct block *slot = find(blocks, address, hint, &region);
 
 	if (!slot)
 		return false;

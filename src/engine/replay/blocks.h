@@ -57,12 +57,29 @@ void blocks_fini(struct blocks *blocks);
 // NULL if no block begins at `address`. Valid until the next change of the table.
 struct block *blocks_find(const struct blocks *blocks, uint64_t address);
 
-// `address` will be looked for soon: begin to fetch its place from memory.
-void blocks_expect(const struct blocks *blocks, uint64_t address);
+// Where a block was when it was last looked for. It is looked at, and not believed.
+struct blocks_hint {
+	uint32_t region, slot; // places in the directory and in the region's table
+};
+
+// `address` will be looked for soon: begin to fetch its place from memory. Where there are many
+// regions, theirs have to be fetched before: blocks_expect_region for some dozen addresses, and
+// then blocks_expect.
+void blocks_expect_region(const struct blocks *blocks, uint64_t address);
+struct blocks_hint blocks_expect(const struct blocks *blocks, uint64_t address);
+
+// The block that is there now, and where, once that was fetched; NULL: there is none. `hint` comes
+// from blocks_expect.
+const struct block *blocks_meet(const struct blocks *blocks, uint64_t address,
+				struct blocks_hint *hint);
 
 // The block's place; `*added` says whether it is new. The caller must then set `owner` (not 0),
 // `site`, and the size. Valid until the next change of the table.
 struct block *blocks_put(struct blocks *blocks, uint64_t address, bool *added);
+
+// The same for who has a hint.
+struct block *blocks_put_at(struct blocks *blocks, uint64_t address, struct blocks_hint hint,
+			    bool *added);
 
 // Requested bytes, any number. `block` must have come from this table.
 uint64_t blocks_size(const struct blocks *blocks, const struct block *block);
@@ -71,6 +88,8 @@ void blocks_set_size(struct blocks *blocks, struct block *block, uint64_t size);
 // End a block: false if none begins at `address`; else what it was is in `*block`, for its site and
 // owner, and its size in `*size`.
 bool blocks_take(struct blocks *blocks, uint64_t address, struct block *block, uint64_t *size);
+bool blocks_take_at(struct blocks *blocks, uint64_t address, struct blocks_hint hint,
+		    struct block *block, uint64_t *size);
 
 // Each block, region after region by rising address, and if `sorted` by rising address within a
 // region, too. No changes meanwhile.

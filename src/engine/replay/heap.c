@@ -29,13 +29,22 @@
 
 #include <string.h>
 
+_Static_assert(sizeof(struct heap_site) == 128, "two lines of the cache");
+
+// For one site more.
+static void make_room(struct heap *heap)
+{
+	mem_area_grow(&heap->table, (heap->sites_count + 1) * sizeof *heap->sites);
+	heap->sites = heap->table.at;
+	heap->sites_capacity = heap->table.size / sizeof *heap->sites;
+}
+
 struct heap *heap_new(const struct query *query)
 {
 	struct heap *heap = mem_alloc(1, sizeof *heap);
 
 	heap->query = query;
-	heap->sites = mem_grow(NULL, &heap->sites_capacity, 64, sizeof *heap->sites);
-	heap->sites[0] = (struct heap_site){ 0 };
+	make_room(heap);
 	heap->sites_count = 1;
 	return heap;
 }
@@ -53,7 +62,8 @@ void heap_free(struct heap *heap)
 	}
 	for (size_t i = 0; i < heap->threads_count; i++)
 		mem_free(heap->threads[i].pending);
-	MEM_FREE(heap->processes, heap->threads, heap->sites, heap->stack_site);
+	MEM_FREE(heap->processes, heap->threads, heap->stack_site);
+	mem_area_fini(&heap->table);
 	map_fini(&heap->sites_else);
 	MEM_FREE(heap->variances, heap->held, heap);
 }
@@ -123,7 +133,8 @@ static uint32_t new_site(struct heap *heap, process_id process, stack_id stack)
 	uint32_t index = (uint32_t)heap->sites_count;
 
 	ASSERT(heap->sites_count < SITE_NONE);
-	MEM_ROOM(heap->sites, heap->sites_capacity, heap->sites_count + 1);
+	if (heap->sites_count == heap->sites_capacity)
+		make_room(heap);
 	heap->sites[index] = (struct heap_site){ .process = process, .stack = stack };
 	if (heap->estimated) {
 		MEM_ROOM(heap->variances, heap->variances_capacity, heap->sites_count + 1);
@@ -249,12 +260,14 @@ static struct blocks *blocks_of(struct heap_process_state *process, heap_id id)
 
 // Put a block of `size` where none should be; one that is there was freed without our seeing it.
 TWICE struct block *place_block(struct heap *heap, struct heap_thread_state *thread,
-				const struct trace_event *event, uint64_t size)
+				const struct trace_event *event, uint64_t size,
+				const struct blocks_hint *hint)
 {
 	struct heap_process_state *process = &heap->processes[thread->process];
 	bool added;
 	struct blocks *blocks = blocks_of(process, event->heap);
-	struct block *block = blocks_put(blocks, event->address, &added);
+	struct block *block = hint ? blocks_put_at(blocks, event->address, *hint, &added)
+				   : blocks_put(blocks, event->address, &added);
 
 	if (!added && block->site != SITE_NONE) {
 		uint64_t lost = blocks_size(blocks, block);
@@ -275,10 +288,10 @@ static bool event_selected(const struct heap *heap, const struct trace_event *ev
 }
 
 TWICE void allocate(struct heap *heap, struct heap_thread_state *thread,
-		    const struct trace_event *event, bool plain)
+		    const struct trace_event *event, const struct blocks_hint *hint, bool plain)
 {
 	struct heap_counts *counts = &heap->processes[thread->process].counts;
-	struct block *block = place_block(heap, thread, event, event->size);
+	struct block *block = place_block(heap, thread, event, event->size, hint);
 	struct weight weight;
 	bool before = event->number < heap->before_end || (!plain && event->kind == TRACE_BEFORE);
 	struct heap_site *site;
@@ -353,7 +366,7 @@ static void release_unknown(struct heap *heap, struct heap_thread_state *thread,
 // `*pending`; this does not make it active.
 TWICE void release(struct heap *heap, struct heap_thread_state *thread,
 		   const struct trace_event *event, uint64_t address, struct pending *pending,
-		   bool plain)
+		   const struct blocks_hint *hint, bool plain)
 {
 	struct heap_process_state *process = &heap->processes[thread->process];
 	struct blocks *blocks = blocks_of(process, event->heap);
@@ -361,7 +374,9 @@ TWICE void release(struct heap *heap, struct heap_thread_state *thread,
 
 	pending->active = pending->temporary = pending->inherited = false;
 	pending->address = address;
-	pending->known = blocks_take(blocks, address, &pending->block, &pending->size);
+	pending->known =
+		hint ? blocks_take_at(blocks, address, *hint, &pending->block, &pending->size)
+		     : blocks_take(blocks, address, &pending->block, &pending->size);
 	if (!pending->known) {
 		release_unknown(heap, thread, address, pending);
 		return;
@@ -398,7 +413,7 @@ static void undo(struct heap *heap, struct heap_thread_state *thread,
 		count_unknown(heap, thread, pending->inherited, -1);
 		return;
 	}
-	block = place_block(heap, thread, event, pending->size);
+	block = place_block(heap, thread, event, pending->size, NULL);
 	block->site = pending->block.site;
 	block->owner = pending->block.owner;
 	if (block->site == SITE_NONE)
@@ -433,7 +448,7 @@ static void reallocate(struct heap *heap, struct heap_thread_state *thread,
 	struct heap_counts *counts = &heap->processes[thread->process].counts;
 	uint64_t before = counts->allocated.count;
 
-	allocate(heap, thread, event, false);
+	allocate(heap, thread, event, NULL, false);
 	if (counts->allocated.count != before && !heap->estimated)
 		counts->reallocations++;
 }
@@ -504,16 +519,16 @@ void heap_count_event(struct heap *heap, const struct trace_event *event, bool u
 	if (effect & EFFECT_HALF && !undone) {
 		if (!thread->pending)
 			thread->pending = mem_alloc(1, sizeof *thread->pending);
-		release(heap, thread, event, event->address, thread->pending, false);
+		release(heap, thread, event, event->address, thread->pending, NULL, false);
 		thread->pending->active = true;
 		return;
 	}
 	if (effect & EFFECT_ENDS && !undone)
-		release(heap, thread, event, effect_ended(event), &ended, false);
+		release(heap, thread, event, effect_ended(event), &ended, NULL, false);
 	if (effect & EFFECT_MOVES && effect & EFFECT_BEGINS)
 		reallocate(heap, thread, event);
 	else if (effect & EFFECT_BEGINS)
-		allocate(heap, thread, event, false);
+		allocate(heap, thread, event, NULL, false);
 	if (effect & EFFECT_UNDOES)
 		undo(heap, thread, event);
 	if (effect & EFFECT_FAILS)
@@ -522,7 +537,8 @@ void heap_count_event(struct heap *heap, const struct trace_event *event, bool u
 		thread->pending->active = false;
 }
 
-void heap_add_run(struct heap *heap, const struct trace_event *events, uint32_t count)
+void heap_add_run(struct heap *heap, const struct trace_event *events, uint32_t count,
+		  const struct blocks_hint *hints)
 {
 	struct heap_thread_state *thread = &heap->threads[events->thread];
 	bool plain = thread->process < heap->processes_count && thread->selected &&
@@ -542,13 +558,45 @@ void heap_add_run(struct heap *heap, const struct trace_event *events, uint32_t 
 		heap->totals.events++;
 		heap->totals.events_selected++;
 		if (begins)
-			allocate(heap, thread, event, true);
+			allocate(heap, thread, event, &hints[i], true);
 		else
-			release(heap, thread, event, event->address, &ended, true);
+			release(heap, thread, event, event->address, &ended, &hints[i], true);
 		if (thread->pending)
 			thread->pending->active = false;
 	}
 	pass_time(heap, events->time_ns);
+}
+
+// The next blocks of an iteration, and their sites fetched from memory. 0: that is all.
+enum { NEXT_BLOCKS = 32 };
+
+static size_t next_blocks(const struct heap *heap, const struct blocks *blocks,
+			  struct blocks_cursor *cursor, const struct block *next[NEXT_BLOCKS])
+{
+	size_t count = 0;
+
+	while (count < NEXT_BLOCKS && (next[count] = blocks_next(blocks, cursor))) {
+		if (next[count]->site == SITE_NONE)
+			continue;
+		mem_expect(&heap->sites[next[count]->site]);
+		mem_expect(&heap->sites[next[count]->site].live_at_exit);
+		count++;
+	}
+	return count;
+}
+
+static void close_block(struct heap *heap, process_id id, const struct block *block, uint64_t size,
+			uint64_t time_ns, bool leaves)
+{
+	struct heap_process_state *process = &heap->processes[id];
+	struct weight weight = weigh(heap, block->site, size, false);
+
+	amount_add(&heap->sites[block->site].live_at_exit, &weight);
+	amount_add(&process->counts.live_at_exit, &weight);
+	if (heap->variances)
+		heap->variances[block->site].live_at_exit += weight.bytes_variance;
+	if (leaves)
+		live_take(heap, id, &process->exit, block->site, size, time_ns, false);
 }
 
 // What is alive now in a heap of the process was alive at the end of it. `leaves`: it ends with the
@@ -556,24 +604,14 @@ void heap_add_run(struct heap *heap, const struct trace_event *events, uint32_t 
 static void close_blocks(struct heap *heap, process_id id, struct blocks *blocks, uint64_t time_ns,
 			 bool leaves)
 {
-	struct heap_process_state *process = &heap->processes[id];
-	const struct block *block;
+	const struct block *next[NEXT_BLOCKS];
 	struct blocks_cursor cursor = { 0 };
+	size_t count;
 
-	while ((block = blocks_next(blocks, &cursor))) {
-		uint64_t size = blocks_size(blocks, block);
-		struct weight weight;
-
-		if (block->site == SITE_NONE)
-			continue;
-		weight = weigh(heap, block->site, size, false);
-		amount_add(&heap->sites[block->site].live_at_exit, &weight);
-		amount_add(&process->counts.live_at_exit, &weight);
-		if (heap->variances)
-			heap->variances[block->site].live_at_exit += weight.bytes_variance;
-		if (leaves)
-			live_take(heap, id, &process->exit, block->site, size, time_ns, false);
-	}
+	while ((count = next_blocks(heap, blocks, &cursor, next)))
+		for (size_t i = 0; i < count; i++)
+			close_block(heap, id, next[i], blocks_size(blocks, next[i]), time_ns,
+				    leaves);
 	blocks_fini(blocks);
 	*blocks = (struct blocks){ 0 };
 }
@@ -686,9 +724,10 @@ struct heap *heap_of_figures(struct heap_figures *figures)
 {
 	struct heap *heap = heap_new(NULL);
 
-	mem_free(heap->sites);
+	mem_area_fini(&heap->table);
 	heap->totals = figures->totals;
-	heap->sites = figures->sites;
+	heap->table = figures->sites;
+	heap->sites = heap->table.at;
 	heap->sites_count = heap->sites_capacity = figures->sites_count + 1;
 	heap->processes = mem_alloc(figures->processes_count + 1, sizeof *heap->processes);
 	heap->processes_count = figures->processes_count;

@@ -36,6 +36,7 @@
 #pragma once
 
 #include "base/err.h"
+#include "base/mem.h"
 #include "base/progress.h"
 #include "engine/query.h"
 #include "trace/reader.h"
@@ -74,17 +75,20 @@ struct heap_totals {
 	uint64_t duration_ns;     // time of the last item
 };
 
+// What each call changes is in the first 64 bytes; a table of sites begins at a multiple of that.
 struct heap_site {
-	process_id process;
-	stack_id stack;               // 0: the calls had none
-	struct heap_amount allocated; // not what was there before
-	struct heap_amount temporary;
 	struct heap_amount live;
-	struct heap_amount live_at_exit;
+	struct heap_amount allocated; // not what was there before
+	uint64_t largest_bytes;       // the largest single block
+	uint64_t last_ns;             // of its last allocation
+	uint64_t peak_epoch;          // private: which peak at_peak belongs to
+	process_id process;
+	stack_id stack;             // 0: the calls had none
 	struct heap_amount at_peak; // of the whole trace; valid after heap_finish
-	uint64_t largest_bytes;     // the largest single block
-	uint64_t first_ns, last_ns; // of its first and last allocation
-	uint64_t peak_epoch;        // private: which peak at_peak belongs to
+	struct heap_amount temporary;
+	struct heap_amount live_at_exit;
+	uint64_t first_ns; // of its first allocation
+	uint64_t unused;
 };
 
 // Of estimates from samples: their variances, of the bytes unless it says count. They add up; the
@@ -150,7 +154,7 @@ bool heap_count_frees(const char *path, uint64_t *frees);
 struct heap_figures {
 	struct heap_totals totals;
 	struct heap_counts *processes;   // these three are owned, and NULL once they were given
-	struct heap_site *sites;         // [0] is none; sites_count follow
+	struct mem_area sites;           // struct heap_site: [0] is none; sites_count follow
 	struct heap_variance *variances; // the same; NULL: the trace was not sampled
 	size_t processes_count, sites_count;
 };

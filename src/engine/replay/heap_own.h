@@ -69,7 +69,8 @@ struct heap {
 	// sites[0] is unused. stack_site[s] is the site of stack s in the process that first used
 	// it; in other processes (forked ones share stacks with their parent) it is in sites_else,
 	// keyed by process << 32 | stack.
-	struct heap_site *sites;
+	struct heap_site *sites; // in `table`
+	struct mem_area table;
 	size_t sites_count, sites_capacity;
 	uint32_t *stack_site;
 	size_t stack_site_capacity;
@@ -90,8 +91,10 @@ struct heap {
 	void *on_vm_context;
 };
 
-// A row of calls on malloc's heap, of one thread that is known and at one time.
-void heap_add_run(struct heap *heap, const struct trace_event *events, uint32_t count);
+// A row of calls on malloc's heap, of one thread that is known and at one time; and where the block
+// of each may be.
+void heap_add_run(struct heap *heap, const struct trace_event *events, uint32_t count,
+		  const struct blocks_hint *hints);
 
 // Count one event. `undone`: it is the first half of a realloc that will fail, so nothing happens.
 void heap_count_event(struct heap *heap, const struct trace_event *event, bool undone);

@@ -3,6 +3,8 @@
 
 enum {
 	EXPECT_EVENTS = 64,       // read ahead of the counting, see blocks_expect
+	SITES_MANY = 1 << 11,     // more than the nearest cache has room for
+	NEAR_PEAK = 16,           // the level, by a part of so many
 	PROGRESS_EVERY = 1 << 11, // batches between two looks at the progress bar
 };
 
@@ -20,21 +22,97 @@ void heap_learn(struct heap *heap, const struct reader *reader)
 	}
 }
 
-// The events' places, and the sites that they begin blocks of, will be looked for soon.
-static void expect(const struct heap *heap, const struct trace_event *events, uint32_t count)
-{
-	const struct heap_thread_state *thread = &heap->threads[events->thread];
-	const struct blocks *blocks;
+// Events of one thread, which will be counted soon: what that takes is fetched from memory before.
+struct run {
+	const struct trace_event *events;
+	uint32_t count;
+	const struct blocks *blocks; // of malloc's heap; NULL: it is not asked
+	struct blocks_hint *hints;   // of each
+};
 
-	if (events->thread >= heap->threads_count || thread->process >= heap->processes_count ||
-	    events->kind > TRACE_FAILED || events->heap)
-		return;
-	blocks = &heap->processes[thread->process].blocks;
-	for (uint32_t i = 0; i < count; i++) {
-		blocks_expect(blocks, events[i].address);
-		if (events[i].kind == TRACE_REALLOC)
-			blocks_expect(blocks, events[i].old_address);
+static struct run run_of(const struct heap *heap, const struct trace_event *events, uint32_t count,
+			 struct blocks_hint *hints)
+{
+	struct run run = { .events = events, .count = count, .hints = hints };
+	process_id process;
+
+	if (events->thread >= heap->threads_count || events->kind > TRACE_FAILED || events->heap)
+		return run;
+	process = heap->threads[events->thread].process;
+	if (process < heap->processes_count)
+		run.blocks = &heap->processes[process].blocks;
+	return run;
+}
+
+static bool begins(const struct trace_event *event)
+{
+	return event->kind <= TRACE_REALLOC && event->kind != TRACE_FREE;
+}
+
+// Where the next step has to look: the regions of the blocks, and the sites of stacks.
+static void expect_ways(const struct heap *heap, const struct run *run)
+{
+	for (uint32_t i = 0; i < run->count; i++) {
+		const struct trace_event *event = &run->events[i];
+
+		blocks_expect_region(run->blocks, event->address);
+		if (begins(event) && event->stack < heap->stack_site_capacity)
+			mem_expect(&heap->stack_site[event->stack]);
 	}
+}
+
+static void expect_blocks(const struct run *run)
+{
+	for (uint32_t i = 0; i < run->count; i++) {
+		const struct trace_event *event = &run->events[i];
+
+		run->hints[i] = blocks_expect(run->blocks, event->address);
+		if (event->kind == TRACE_REALLOC)
+			blocks_expect(run->blocks, event->old_address);
+	}
+}
+
+static void expect_site(const struct heap *heap, uint32_t site)
+{
+	if (site >= heap->sites_count)
+		return;
+	mem_expect(&heap->sites[site]);
+	// While the level is near its peak, so does what lived at the peak change.
+	if (heap->level.bytes >= heap->totals.counts.peak.bytes / NEAR_PEAK * (NEAR_PEAK - 1))
+		mem_expect(&heap->sites[site].at_peak);
+}
+
+// The sites of blocks that will be freed are those of what lives there now, mostly.
+static void expect_sites(const struct heap *heap, const struct run *run)
+{
+	for (uint32_t i = 0; i < run->count; i++) {
+		const struct trace_event *event = &run->events[i];
+		const struct block *block;
+
+		if (begins(event)) {
+			if (event->stack < heap->stack_site_capacity)
+				expect_site(heap, heap->stack_site[event->stack]);
+			continue;
+		}
+		block = blocks_meet(run->blocks, event->address, &run->hints[i]);
+		if (block)
+			expect_site(heap, block->site);
+	}
+}
+
+static void expect(const struct heap *heap, const struct run *runs, uint32_t count)
+{
+	bool many = heap->sites_count > SITES_MANY;
+
+	for (uint32_t i = 0; i < count && many; i++)
+		if (runs[i].blocks)
+			expect_ways(heap, &runs[i]);
+	for (uint32_t i = 0; i < count; i++)
+		if (runs[i].blocks)
+			expect_blocks(&runs[i]);
+	for (uint32_t i = 0; i < count && many; i++)
+		if (runs[i].blocks)
+			expect_sites(heap, &runs[i]);
 }
 
 void heap_on_vm(struct heap *heap, void (*on_vm)(void *context, const struct trace_event *event),
@@ -49,11 +127,13 @@ static enum reader_item read_events(struct heap *heap, struct reader *reader,
 				    struct progress *progress, struct trace_note *note)
 {
 	struct trace_event events[EXPECT_EVENTS];
+	struct blocks_hint hints[EXPECT_EVENTS] = { 0 };
 	enum reader_item item = READER_EVENT;
 	uint32_t batches = 0;
 
 	while (item == READER_EVENT) {
-		uint32_t runs[EXPECT_EVENTS], runs_count = 0, count = 0;
+		struct run runs[EXPECT_EVENTS];
+		uint32_t runs_count = 0, count = 0;
 
 		while (count < EXPECT_EVENTS) {
 			struct trace_event *event = &events[count];
@@ -69,17 +149,15 @@ static enum reader_item read_events(struct heap *heap, struct reader *reader,
 				heap_learn(heap, reader);
 			if ((event->vm || trace_kind_is_pool(event->kind)) && heap->on_vm)
 				heap->on_vm(heap->on_vm_context, event);
-			expect(heap, event, run);
-			runs[runs_count++] = run;
+			runs[runs_count++] = run_of(heap, event, run, &hints[count]);
 			count += run;
 		}
-		count = 0;
+		expect(heap, runs, runs_count);
 		for (uint32_t i = 0; i < runs_count; i++) {
-			if (runs[i] > 1)
-				heap_add_run(heap, &events[count], runs[i]);
+			if (runs[i].count > 1)
+				heap_add_run(heap, runs[i].events, runs[i].count, runs[i].hints);
 			else
-				heap_add_event(heap, &events[count]);
-			count += runs[i];
+				heap_add_event(heap, runs[i].events);
 		}
 		if (++batches % PROGRESS_EVERY == 0)
 			progress_update(progress, reader_position(reader));

@@ -161,7 +161,13 @@ static struct window_query query_of(struct judging *judging,
 	return query;
 }
 
-SORT_ORDER(by_growth, struct candidate, SORT_FALLS(grown), SORT_RISES(place))
+SORT_ORDER(compare_growth, struct candidate, SORT_FALLS(grown), SORT_RISES(place))
+
+static int by_growth(const void *a, const void *b, void *context)
+{
+	(void)context;
+	return compare_growth(a, b);
+}
 
 static bool find_candidates(struct judging *judging, struct err *err)
 {
@@ -186,7 +192,9 @@ static bool find_candidates(struct judging *judging, struct err *err)
 			judging->candidates[judging->count++] = candidate;
 	}
 	window_result_fini(&result);
-	qsort(judging->candidates, judging->count, sizeof *judging->candidates, by_growth);
+	mem_sort_first(judging->candidates, judging->count,
+		       judging->count < GROWTH_PLACES_MAX ? judging->count : GROWTH_PLACES_MAX,
+		       sizeof *judging->candidates, by_growth, NULL);
 	if (judging->count > GROWTH_PLACES_MAX) {
 		judging->growth->places_skipped += judging->count - GROWTH_PLACES_MAX;
 		judging->count = GROWTH_PLACES_MAX;

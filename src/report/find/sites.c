@@ -99,9 +99,14 @@ static const struct heap_site **sort_sites(const struct heap *heap, size_t *coun
 	const struct heap_site *all = heap_sites(heap, count);
 	const struct heap_site **sorted = mem_alloc(*count, sizeof *sorted);
 
-	for (size_t i = 0; i < *count; i++)
+	bool rises = true; // of one process, mostly
+
+	for (size_t i = 0; i < *count; i++) {
 		sorted[i] = &all[i];
-	qsort(sorted, *count, sizeof *sorted, by_process);
+		rises &= i == 0 || all[i - 1].process <= all[i].process;
+	}
+	if (!rises)
+		qsort(sorted, *count, sizeof *sorted, by_process);
 	return sorted;
 }
 
@@ -240,7 +245,8 @@ static void choose_rows(struct sites *sites, const struct merging *merging,
 			ranks[count++] = row;
 	}
 	if (options->rows_max && options->rows_max < count) {
-		mem_sort(ranks, count, sizeof *ranks, compare_ranks, &ranking);
+		mem_sort_first(ranks, count, (size_t)options->rows_max, sizeof *ranks,
+			       compare_ranks, &ranking);
 		count = (size_t)options->rows_max;
 	}
 	for (size_t i = 0; i < count; i++)
