@@ -193,7 +193,7 @@ static bool keep(const struct ranks *ranks, unsigned part, const struct ranks_ta
 	return true;
 }
 
-bool ranks_add(const struct ranks *ranks, unsigned part, size_t row, uint64_t number)
+static inline bool add(const struct ranks *ranks, unsigned part, size_t row, uint64_t number)
 {
 	const struct ranks_target *targets = ranks->rows[row].targets;
 	bool good = true;
@@ -216,6 +216,33 @@ bool ranks_add(const struct ranks *ranks, unsigned part, size_t row, uint64_t nu
 				     number);
 		else if (inside && target->how == DIVIDED)
 			bins_of(ranks, target, part)[(number - target->low) >> target->shift]++;
+	}
+	return good;
+}
+
+bool ranks_add_all(const struct ranks *ranks, unsigned part, size_t row, const uint64_t *numbers,
+		   size_t count)
+{
+	bool good = true;
+
+	ASSERT(row < ranks->rows_count);
+	for (size_t i = 0; i < count; i++)
+		good &= add(ranks, part, row, numbers[i]);
+	return good;
+}
+
+bool ranks_add_each(const struct ranks *ranks, unsigned part, const uint32_t *rows,
+		    const uint64_t *numbers, size_t count, uint32_t none)
+{
+	enum { AHEAD = 8 };
+	bool good = true;
+
+	ASSERT(part < RANKS_PARTS);
+	for (size_t i = 0; i < count; i++) {
+		if (i + AHEAD < count)
+			mem_expect(&ranks->rows[rows[i + AHEAD]]);
+		if (rows[i] != none)
+			good &= add(ranks, part, rows[i], numbers[i]);
 	}
 	return good;
 }
@@ -335,6 +362,7 @@ static void divide(const struct ranks *ranks, struct ranks_target *target)
 static void set_ranks(struct ranks_row *row, uint64_t count)
 {
 	row->begun = true;
+	row->count = count;
 	row->targets[0].rank = count ? (count - 1) / 2 : 0;
 	row->targets[1].rank = count ? (count - 1) * 99 / 100 : 0;
 }
@@ -403,6 +431,11 @@ bool ranks_close(struct ranks *ranks)
 		}
 	}
 	return all;
+}
+
+uint64_t ranks_count(const struct ranks *ranks, size_t row)
+{
+	return ranks->rows[row].count;
 }
 
 uint64_t ranks_median(const struct ranks *ranks, size_t row)

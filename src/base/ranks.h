@@ -2,7 +2,7 @@
 //
 //     ranks_begin               rows, and at most how many numbers each will be given
 //       ranks_round             makes room; then each row is given all of its numbers:
-//         ranks_add             one of them
+//         ranks_add_all         some of them
 //       ranks_close             true: all is found. Else another round
 //     ranks_median, ranks_high
 //     ranks_end
@@ -37,7 +37,8 @@ struct ranks_target {
 
 struct ranks_row {
 	struct ranks_target targets[RANKS_WANTED]; // in the first round the first is for both
-	bool begun;                                // the first round is over
+	uint64_t count;                            // of numbers, once the first round is over
+	bool begun;                                // it is
 };
 
 struct ranks {
@@ -65,11 +66,25 @@ void ranks_round(struct ranks *ranks);
 // Whether numbers of a row will be looked at in this round.
 bool ranks_wants(const struct ranks *ranks, size_t row);
 
-// False: there are more than was said, or they are other numbers than in the round before.
-bool ranks_add(const struct ranks *ranks, unsigned part, size_t row, uint64_t number);
+// Numbers of one row. False: there are more than was said, or they are other numbers than in the
+// round before.
+bool ranks_add_all(const struct ranks *ranks, unsigned part, size_t row, const uint64_t *numbers,
+		   size_t count);
+
+// One number each, of rows[i]; `none` is no row.
+bool ranks_add_each(const struct ranks *ranks, unsigned part, const uint32_t *rows,
+		    const uint64_t *numbers, size_t count, uint32_t none);
+
+static inline bool ranks_add(const struct ranks *ranks, unsigned part, size_t row, uint64_t number)
+{
+	return ranks_add_all(ranks, part, row, &number, 1);
+}
 
 // True: all is found.
 bool ranks_close(struct ranks *ranks);
+
+// How many numbers a row was given in a round.
+uint64_t ranks_count(const struct ranks *ranks, size_t row);
 
 // Of a row without numbers: 0.
 uint64_t ranks_median(const struct ranks *ranks, size_t row);

@@ -1,11 +1,10 @@
 // Details of rows: their peaks, first and last times, median and 99th percentile of lifetimes.
 //
-// Sums of a window are differences of two edges; these are not, so each step of the window is
-// needed. Rows of few steps are answered from their sites' postings (index_peaks), the others by
-// one scan of the window, in two threads. Rows are asked in batches, as many as the memory allows.
-//
-// Medians and percentiles of lifetimes are found in bounded memory (base/ranks.h): in the same pass
-// where they fit, else in one or two more, of those rows alone that need it.
+// Sums of a window are differences of two edges; these are not. Peaks of rows of few steps are
+// answered from their sites' postings (index_peaks), that of all from levels, the others by one
+// scan of the window, in two threads. Lifetimes are another pass, over what ended alone
+// (index_ages), in bounded memory (base/ranks.h): where they do not fit, one or two more, of those
+// rows that need it. Rows are asked in batches, as many as the memory allows.
 //
 // For example, rows of two stacks over a window of 10 million steps. Stack A made 3,000 of them:
 // its postings are read, some 3,000 numbers. Stack B made 4 million: the window is scanned, steps
@@ -14,6 +13,7 @@
 // first's; at the same height the first's edge stays, as it came earlier.
 #include "base/mem.h"
 #include "base/ranks.h"
+#include "engine/index/index_ages.h"
 #include "engine/index/index_scan.h"
 #include "os/thread.h"
 
@@ -33,43 +33,8 @@ struct detailing {
 	struct index *index;
 	struct index_clock *clock;
 	struct group_state *states;
-	uint32_t *state_of;  // by group: number + 1
-	uint32_t total;      // the same of all groups together, or 0
-	struct ranks *ranks; // of lifetimes; NULL: they are not asked for
-	unsigned part;       // of those
-	bool counting;       // a further pass, for lifetimes alone
-	struct err *err;
-	bool failed;
+	uint32_t *state_of; // by group: number + 1
 };
-
-// Of a block that began before the trace could say when (`since`), the lifetime is 0.
-static bool lifetime_of(struct detailing *detailing, const struct index_scan_step *step,
-			uint64_t *lifetime_ns)
-{
-	uint64_t begin_ns;
-
-	ASSERT(step->begin > 0 && step->begin < step->step);
-	*lifetime_ns = 0;
-	if (step->begin >= step->since)
-		return true;
-	if (!index_clock_time(detailing->clock, detailing->index, step->begin, &begin_ns,
-			      detailing->err)) {
-		detailing->failed = true;
-		return false;
-	}
-	*lifetime_ns = step->time_ns - begin_ns;
-	return true;
-}
-
-static bool take_lifetime(struct detailing *detailing, uint32_t row, uint64_t lifetime_ns)
-{
-	if (!detailing->counting)
-		detailing->states[row].detail->lifetimes++;
-	if (!detailing->ranks || ranks_add(detailing->ranks, detailing->part, row, lifetime_ns))
-		return true;
-	detailing->failed = true;
-	return err_set(detailing->err, ERR_FORMAT, "the index is damaged: lifetimes");
-}
 
 static void move_level(struct group_state *state, const struct index_scan_step *step)
 {
@@ -95,30 +60,13 @@ static void move_level(struct group_state *state, const struct index_scan_step *
 	detail->last_ns = step->time_ns;
 }
 
-// Where it is written down which detail is a group's, or that of all.
-static uint32_t *state_at(struct detailing *detailing, uint32_t group)
-{
-	return group == WINDOW_SKIP ? &detailing->total : &detailing->state_of[group];
-}
-
 static bool detail_step(void *context, const struct index_scan_step *step)
 {
 	struct detailing *detailing = context;
-	uint32_t own = detailing->state_of[step->group], total = detailing->total;
-	uint64_t lifetime_ns;
 
-	ASSERT(own > 0 || total > 0);
-	if (!detailing->counting) {
-		if (own)
-			move_level(&detailing->states[own - 1], step);
-		if (total)
-			move_level(&detailing->states[total - 1], step);
-	}
-	if (step->up || step->exit || step->begin == 0)
-		return true;
-	return lifetime_of(detailing, step, &lifetime_ns) &&
-	       (!own || take_lifetime(detailing, own - 1, lifetime_ns)) &&
-	       (!total || take_lifetime(detailing, total - 1, lifetime_ns));
+	ASSERT(detailing->state_of[step->group] > 0);
+	move_level(&detailing->states[detailing->state_of[step->group] - 1], step);
+	return true;
 }
 
 static void begin_detail(struct group_state *state, struct window_detail *detail, uint64_t from,
@@ -138,6 +86,7 @@ static void begin_detail(struct group_state *state, struct window_detail *detail
 struct batch {
 	struct window_detail *details;
 	size_t count, groups_count;
+	bool total;                // the last is that of all groups together
 	const uint64_t *lifetimes; // of each at most so many; NULL: they are not asked for
 };
 
@@ -145,7 +94,6 @@ struct batch {
 struct half {
 	struct index_scan scan;
 	struct detailing detailing;
-	struct index_clock clock;
 	struct window_detail *details;
 	struct err err;
 	bool ok;
@@ -156,7 +104,7 @@ static void *scan_half(void *context)
 	struct half *half = context;
 
 	ASSERT(half->scan.visit == detail_step);
-	half->ok = index_scan(&half->scan, &half->err) && !half->detailing.failed;
+	half->ok = index_scan(&half->scan, &half->err);
 	return NULL;
 }
 
@@ -169,31 +117,20 @@ static bool begin_half(struct half *half, const struct detailing *whole,
 {
 	struct heap_amount *levels =
 		index_scan_levels(whole->index, query, from, scan->groups_count, err);
-	struct heap_amount all = { 0 };
 
 	ASSERT(from <= to && query->from <= from && to <= query->to);
 	*half = (struct half){ .scan = *scan, .detailing = *whole, .details = details };
 	half->scan.from = from;
 	half->scan.to = to;
 	half->scan.context = &half->detailing;
-	half->detailing.clock = &half->clock;
-	half->detailing.err = &half->err;
 	half->detailing.states = mem_alloc(count + 1, sizeof *half->detailing.states);
 	if (!levels)
 		return false;
-	for (size_t i = 0; i < scan->groups_count; i++)
-		window_add(&all, levels[i]);
 	for (size_t i = 0; i < count; i++)
 		begin_detail(&half->detailing.states[i], &details[i], from,
-			     details[i].group == WINDOW_SKIP ? all : levels[details[i].group]);
+			     levels[details[i].group]);
 	mem_free(levels);
 	return true;
-}
-
-static void end_half(struct half *half)
-{
-	mem_free(half->detailing.states);
-	index_clock_fini(&half->clock);
 }
 
 // What the second half found behind the first.
@@ -211,7 +148,6 @@ static void join_detail(struct window_detail *detail, const struct window_detail
 		detail->first_ns = more->first_ns;
 	if (more->first_ns != UINT64_MAX)
 		detail->last_ns = more->last_ns;
-	detail->lifetimes += more->lifetimes;
 }
 
 // Go through both halves at once.
@@ -232,36 +168,6 @@ static bool scan_halves(struct half halves[2], struct err *err)
 		return false;
 	}
 	return true;
-}
-
-// Of those groups alone whose lifetimes are not all known: more passes until they are.
-static bool scan_again(struct detailing *detailing, struct index_scan *scan, struct half halves[2],
-		       const struct batch *batch, struct err *err)
-{
-	uint32_t *wanted = mem_alloc(batch->groups_count, sizeof *wanted);
-	bool ok = true, all;
-
-	ASSERT(scan->visit == detail_step);
-	scan->ends = true;
-	scan->wanted = wanted;
-	while (ok && !ranks_close(detailing->ranks)) {
-		ranks_round(detailing->ranks);
-		all = detailing->total && ranks_wants(detailing->ranks, detailing->total - 1);
-		for (size_t group = 0; group < batch->groups_count; group++) {
-			uint32_t state = detailing->state_of[group];
-
-			wanted[group] = all || (state && ranks_wants(detailing->ranks, state - 1));
-		}
-		index_scan_fini(scan);
-		index_scan_prepare(scan);
-		for (int i = 0; i < 2; i++) {
-			halves[i].scan.of_cell = scan->of_cell;
-			halves[i].scan.ends = halves[i].detailing.counting = true;
-		}
-		ok = scan_halves(halves, err);
-	}
-	mem_free(wanted);
-	return ok;
 }
 
 static bool detail_in_halves(struct detailing *detailing, struct index_scan *scan,
@@ -287,14 +193,10 @@ static bool detail_in_halves(struct detailing *detailing, struct index_scan *sca
 	ok = begin_half(&halves[1], detailing, scan, query, middle, query->to, behind, batch->count,
 			err) &&
 	     ok;
-	halves[1].detailing.part = 1;
-	ok = ok && scan_halves(halves, err) &&
-	     (!detailing->ranks || scan_again(detailing, scan, halves, batch, err));
+	ok = ok && scan_halves(halves, err);
 	for (size_t i = 0; ok && i < batch->count; i++)
 		join_detail(&details[i], &behind[i]);
-	end_half(&halves[0]);
-	end_half(&halves[1]);
-	mem_free(behind);
+	MEM_FREE(halves[0].detailing.states, halves[1].detailing.states, behind);
 	return ok;
 }
 
@@ -311,37 +213,21 @@ static bool by_scan(struct detailing *detailing, const struct window_query *quer
 				   .from = query->from,
 				   .to = query->to,
 				   .groups_count = (uint32_t)batch->groups_count,
-				   .wanted = detailing->total ? NULL : detailing->state_of,
-				   .lives = !query->peaks_only,
+				   .wanted = detailing->state_of,
 				   .context = detailing,
 				   .visit = detail_step };
-	struct ranks ranks;
 	bool ok;
 
-	if (batch->lifetimes) {
-		ranks_begin(&ranks, batch->lifetimes, batch->count, index->duration_ns,
-			    index_room(index, LIFETIMES_SHARE, sizeof(uint64_t)));
-		ranks_round(&ranks);
-		detailing->ranks = &ranks;
-	}
 	index_groups_init(&groups, index, query);
 	index_scan_prepare(&scan);
 	ok = detail_in_halves(detailing, &scan, query, batch, err);
-	for (size_t i = 0; i < batch->count; i++) {
+	for (size_t i = 0; i < batch->count; i++)
 		if (details[i].first_ns == UINT64_MAX)
 			details[i].first_ns = 0;
-		if (batch->lifetimes) {
-			details[i].lifetime_median_ns = ranks_median(&ranks, i);
-			details[i].lifetime_p99_ns = ranks_high(&ranks, i);
-		}
-	}
 	for (size_t i = 0; i < batch->count; i++)
-		details[i] = details[*state_at(detailing, details[i].group) - 1];
+		details[i] = details[detailing->state_of[details[i].group] - 1];
 	index_scan_fini(&scan);
 	index_groups_fini(&groups);
-	if (batch->lifetimes)
-		ranks_end(&ranks);
-	detailing->ranks = NULL;
 	return ok;
 }
 
@@ -357,7 +243,7 @@ static bool by_postings(struct detailing *detailing, const struct window_query *
 	bool ok = index_peaks(detailing->index, detailing->clock, query, details, batch->count,
 			      detailing->state_of, batch->groups_count, done, err);
 
-	ASSERT(query->peaks_only && batch->lifetimes == NULL);
+	ASSERT(!query->by_size);
 	for (size_t i = 0; i < batch->count; i++)
 		same[i] = detailing->state_of[details[i].group] - 1;
 	for (size_t i = 0; i < batch->count; i++) {
@@ -383,16 +269,145 @@ static bool by_postings(struct detailing *detailing, const struct window_query *
 static bool is_whole(struct index *index, const struct window_query *query,
 		     const struct window_detail *detail)
 {
+	const struct cells *cells = &index->cells;
 	struct index_groups groups;
 	bool whole = true;
 
 	index_groups_init(&groups, index, query);
-	for (uint32_t site = 1; whole && site < index->cells.sites_count; site++)
-		whole = cells_site(&index->cells, site)->orphans ||
-			index_group_of_site(&groups, site) == detail->group;
+	for (uint32_t id = 1; whole && id < cells->cells_count; id++)
+		whole = cells_site(cells, cells_cell(cells, id).site)->orphans ||
+			index_group(&groups, id) == detail->group;
 	index_groups_fini(&groups);
 	return whole;
 }
+
+static uint32_t all_as_one(void *context, const struct window_cell *cell)
+{
+	const struct window_query *query = context;
+
+	return query->group && query->group(query->context, cell) == WINDOW_SKIP ? WINDOW_SKIP : 0;
+}
+
+// All groups together are one of another query.
+static bool peak_of_total(struct detailing *detailing, struct window_query query,
+			  struct window_detail *detail, struct err *err)
+{
+	struct window_query one = query;
+	bool ok;
+
+	ASSERT(detail->group == WINDOW_SKIP);
+	one.group = all_as_one;
+	one.context = &query;
+	one.peaks_only = true;
+	detail->group = 0;
+	ok = index_detail(detailing->index, detailing->clock, &one, detail, 1, err);
+	detail->group = WINDOW_SKIP;
+	return ok;
+}
+
+static bool find_peaks(struct detailing *detailing, const struct window_query *query,
+		       const struct batch *batch, struct err *err)
+{
+	struct batch rows = *batch;
+
+	rows.count -= batch->total;
+	if (rows.count > 0 &&
+	    !(query->by_size ? by_scan : by_postings)(detailing, query, &rows, err))
+		return false;
+	return !batch->total || peak_of_total(detailing, *query, &batch->details[rows.count], err);
+}
+
+// ---- lifetimes ----
+
+enum { NO_ROW = UINT32_MAX };
+
+struct aging {
+	struct ranks ranks;
+	struct index_groups groups;
+	struct index_ages ages;
+	uint32_t *of; // by cell: its row; or `rows`, if only the total is interested in it
+	uint32_t rows;
+	bool total; // is row `rows`, and wants numbers
+};
+
+static bool take_ages(void *context, unsigned part, const struct index_aged *aged)
+{
+	const struct aging *aging = context;
+
+	return ranks_add_each(&aging->ranks, part, aged->of, aged->ns, aged->count, aging->rows) &&
+	       (!aging->total ||
+		ranks_add_all(&aging->ranks, part, aging->rows, aged->ns, aged->count));
+}
+
+// Of which row each cell's lifetimes are, if it wants any.
+static void find_rows(struct aging *aging, const struct detailing *detailing,
+		      const struct batch *batch)
+{
+	const struct cells *cells = &detailing->index->cells;
+
+	aging->total = batch->total && ranks_wants(&aging->ranks, aging->rows);
+	aging->of[0] = NO_ROW;
+	for (uint32_t id = 1; id < cells->cells_count; id++) {
+		uint32_t group = index_group(&aging->groups, id);
+		uint32_t state = group < batch->groups_count ? detailing->state_of[group] : 0;
+
+		aging->of[id] = aging->total && group != WINDOW_SKIP ? aging->rows : NO_ROW;
+		if (state && ranks_wants(&aging->ranks, state - 1))
+			aging->of[id] = state - 1;
+		if (cells_site(cells, cells_cell(cells, id).site)->orphans)
+			aging->of[id] = NO_ROW;
+	}
+}
+
+static bool go_rounds(struct aging *aging, const struct detailing *detailing,
+		      const struct batch *batch, struct err *err)
+{
+	ASSERT(batch->lifetimes);
+	do {
+		ranks_round(&aging->ranks);
+		find_rows(aging, detailing, batch);
+		if (!index_ages(&aging->ages, err))
+			return err->kind != ERR_NONE ? false
+						     : err_set(err, ERR_FORMAT,
+							       "the index is damaged: lifetimes");
+	} while (!ranks_close(&aging->ranks));
+	return true;
+}
+
+static bool find_lifetimes(const struct detailing *detailing, const struct window_query *query,
+			   const struct batch *batch, struct err *err)
+{
+	struct index *index = detailing->index;
+	struct aging aging = { .rows = (uint32_t)(batch->count - batch->total),
+			       .of = mem_alloc_table(index->cells.cells_count, sizeof *aging.of) };
+	bool ok;
+
+	aging.ages = (struct index_ages){ .index = index,
+					  .from = query->from,
+					  .to = query->to,
+					  .of = aging.of,
+					  .context = &aging,
+					  .take = take_ages };
+	ranks_begin(&aging.ranks, batch->lifetimes, batch->count, index->duration_ns,
+		    index_room(index, LIFETIMES_SHARE, sizeof(uint64_t)));
+	index_groups_init(&aging.groups, index, query);
+	ok = go_rounds(&aging, detailing, batch, err);
+	for (size_t i = 0; ok && i < batch->count; i++) {
+		struct window_detail *detail = &batch->details[i];
+		size_t row = detail->group == WINDOW_SKIP ? i
+							  : detailing->state_of[detail->group] - 1;
+
+		detail->lifetimes = ranks_count(&aging.ranks, row);
+		detail->lifetime_median_ns = ranks_median(&aging.ranks, row);
+		detail->lifetime_p99_ns = ranks_high(&aging.ranks, row);
+	}
+	index_groups_fini(&aging.groups);
+	ranks_end(&aging.ranks);
+	mem_free(aging.of);
+	return ok;
+}
+
+// ---- all of it ----
 
 // At most how many lifetimes end in each row, if they are asked for, and how many groups there are.
 static bool count_ends(struct index *index, const struct window_query *query,
@@ -430,18 +445,23 @@ static uint64_t row_bytes(const struct index *index, const struct batch *batch, 
 	       ranks_least(batch->lifetimes[i], index->duration_ns) * sizeof(uint64_t);
 }
 
+static void number_rows(struct detailing *detailing, const struct batch *batch, bool known)
+{
+	for (size_t i = 0; i < batch->count - batch->total; i++)
+		detailing->state_of[batch->details[i].group] = known ? (uint32_t)i + 1 : 0;
+}
+
 static bool ask_batch(struct detailing *detailing, const struct window_query *query,
 		      const struct batch *batch, struct err *err)
 {
 	bool ok;
 
 	ASSERT(batch->count > 0 && batch->count < UINT32_MAX);
-	for (size_t i = 0; i < batch->count; i++)
-		*state_at(detailing, batch->details[i].group) = (uint32_t)i + 1;
-	ok = query->peaks_only && !query->by_size ? by_postings(detailing, query, batch, err)
-						  : by_scan(detailing, query, batch, err);
-	for (size_t i = 0; i < batch->count; i++)
-		*state_at(detailing, batch->details[i].group) = 0;
+	number_rows(detailing, batch, true);
+	ok = find_peaks(detailing, query, batch, err);
+	number_rows(detailing, batch, true); // peaks are found of some rows at a time
+	ok = ok && (!batch->lifetimes || find_lifetimes(detailing, query, batch, err));
+	number_rows(detailing, batch, false);
 	return ok;
 }
 
@@ -467,6 +487,7 @@ static bool ask_batches(struct detailing *detailing, const struct window_query *
 		}
 		ASSERT(end > begin && end <= all->count);
 		batch.count = end - begin;
+		batch.total = all->total && end == all->count;
 		ok = ask_batch(detailing, query, &batch, err);
 	}
 	return ok;
@@ -475,21 +496,21 @@ static bool ask_batches(struct detailing *detailing, const struct window_query *
 bool index_detail(struct index *index, struct index_clock *clock, const struct window_query *query,
 		  struct window_detail *details, size_t count, struct err *err)
 {
-	struct detailing detailing = { .index = index, .clock = clock, .err = err };
+	struct detailing detailing = { .index = index, .clock = clock };
 	struct batch all = { .details = details, .count = count, .groups_count = 1 };
 	uint64_t *ends;
 	bool ok;
 
 	ASSERT(query->from <= query->to);
-	if (query->peaks_only && !query->by_size && count == 1 && is_whole(index, query, details))
+	if (query->peaks_only && count == 1 && is_whole(index, query, details))
 		return index_peak_of_all(index, clock, query, details, err);
 	if (count == 0)
 		return true;
-	ASSERT(details[count - 1].group != WINDOW_SKIP || !query->peaks_only);
+	all.total = details[count - 1].group == WINDOW_SKIP;
 	if (!count_ends(index, query, details, count, &ends, &all.groups_count, err))
 		return false;
-	for (size_t i = 0; i < count; i++)
-		if (details[i].group != WINDOW_SKIP && details[i].group >= all.groups_count)
+	for (size_t i = 0; i < count - all.total; i++)
+		if (details[i].group >= all.groups_count)
 			all.groups_count = details[i].group + (size_t)1;
 	all.lifetimes = ends;
 	detailing.state_of = mem_alloc(all.groups_count, sizeof *detailing.state_of);

@@ -96,7 +96,7 @@ static bool find_drops(const struct index_scan *scan, struct drops *drops, struc
 	bool ok;
 
 	*drops = (struct drops){ 0 };
-	if (scan->ends || !any_exit(index, scan->from, scan->to))
+	if (!any_exit(index, scan->from, scan->to))
 		return true;
 	counts = mem_alloc(index->cells.cells_count, sizeof *counts);
 	ok = index_counts(index, index->steps_end, counts, 1, err);
@@ -179,8 +179,6 @@ static bool tell_block(const struct index_scan *scan, const struct index_block *
 
 		if (i + AHEAD < end)
 			expect_cell(scan, block->ops[i + AHEAD] >> 1);
-		if (scan->ends && !(block->ops[i] & 1))
-			continue;
 		told.group = group_of_cell(scan, cell);
 		if (told.group == WINDOW_SKIP && !is_drop_due(drops, *drop, block->first + i))
 			continue;
@@ -191,9 +189,7 @@ static bool tell_block(const struct index_scan *scan, const struct index_block *
 			continue;
 		told.step = block->first + i;
 		told.up = !(block->ops[i] & 1);
-		told.begin = scan->lives && !told.up ? block->begins[i] : 0;
 		told.time_ns = run->value;
-		told.since = block->first + run->at;
 		told.amount = (struct heap_amount){ 1, cells_cell(cells, cell).size };
 		more = scan->visit(scan->context, &told);
 	}
@@ -228,8 +224,7 @@ static bool load_block(struct index_scan *scan, uint64_t number, struct index_bl
 	if (scan->kept && scan->kept_number == number + 1)
 		return true;
 	scan->kept_number = 0;
-	if (!index_block_load(scan->index, number, INDEX_TIMES | (scan->lives ? INDEX_LIVES : 0),
-			      block, err))
+	if (!index_block_load(scan->index, number, INDEX_TIMES, block, err))
 		return false;
 	scan->kept_number = number + 1;
 	return true;
@@ -368,7 +363,6 @@ static bool fill_slots(const struct index_scan *scan, const struct kinds *kinds,
 
 		for (; list->left > 0 && list->step < end;) {
 			struct index_scan_step step = { .step = list->step,
-							.since = list->step,
 							.amount = { 1, list->size },
 							.up = !list->ends,
 							.last = true };
@@ -428,7 +422,6 @@ static bool by_lists(struct index_scan *scan, const struct kinds *kinds, const s
 	size_t drop = 0;
 	bool more = true, ok = true;
 
-	ASSERT(!scan->lives);
 	for (uint64_t block = scan->from >> block_log2;
 	     ok && more && block << block_log2 < scan->to; block++) {
 		uint64_t first = block << block_log2;
@@ -468,7 +461,7 @@ static bool go_through(struct index_scan *scan, const struct drops *drops, struc
 	struct kinds kinds = { 0 };
 	bool fewer = false, ok = true;
 
-	if (!scan->all && !scan->lives && !scan->kept &&
+	if (!scan->all && !scan->kept &&
 	    scan->to - scan->from > UINT64_C(1) << scan->index->shape.block_log2 &&
 	    find_kinds(scan, &kinds))
 		ok = are_fewer(scan, &kinds, &fewer, err);

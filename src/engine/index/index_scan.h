@@ -11,8 +11,6 @@
 struct index_scan_step {
 	uint64_t step;
 	uint64_t time_ns;
-	uint64_t begin;            // of ends: where it began; 0 of exits
-	uint64_t since;            // not of exits: all steps from there on are of the same time
 	struct heap_amount amount; // one allocation; of exits, all that the group loses
 	uint32_t group;
 	bool up;
@@ -26,8 +24,6 @@ struct index_scan {
 	uint64_t from, to;
 	uint32_t groups_count;    // higher groups are left out
 	const uint32_t *wanted;   // by group: 0: left out; NULL: all are wanted
-	bool lives;               // `begin` is wanted
-	bool ends;                // nothing but steps that end is wanted: no exits, too
 	bool single_exits;        // what an exit ends is counted one kind of allocation at a time
 	bool all;                 // of all cells, as group 0: `groups` is not asked
 	uint32_t *of_cell;        // private: the group of each cell; see index_scan_prepare
