@@ -479,6 +479,37 @@ def single_allocations_have_all_that_is_known():
         assert told == known, (told - known, known - told)
 
 
+def children_of(found):
+    """Rows of single allocations, by what they are below."""
+    children = collections.defaultdict(list)
+    for row in found["rows"]:
+        if not row["orphan_frees"]:
+            above = {key: value for key, value in row["keys"].items() if key != "lifetime"}
+            children[json.dumps([above, row.get("process_id")])].append(row)
+    return children
+
+
+@test
+def single_allocations_that_are_shown_are_the_first_of_all():
+    # Of each parent, however few are looked at; and what is left out is counted.
+    rng = random.Random(3)
+    for seed in (31, 32):
+        trace = Trace("s.tide", seed)
+        for by in (["size", "lifetime"], ["lifetime"], ["stack", "lifetime"],
+                   ["impact", "size", "lifetime"], ["process", "type", "lifetime"],
+                   ["mark", "lifetime"]):
+            words = trace.edges(rng)[0] if rng.random() < 0.7 else []
+            words = [*words, "--by", ",".join(by)]
+            words += rng.choice([[], [], ["--sort", "size"], ["--sort", "freed"], ["--exit-frees"],
+                                 ["--size", "8.."], ["--impact", "transient"],
+                                 ["--sort", "median"], ["--lifetime", "100ns.."]])
+            every = children_of(window(trace.path, *words, "-n", "0"))
+            for most in (1, 3, 7):
+                found = children_of(window(trace.path, *words, "-n", str(most)))
+                for parent, rows in found.items():
+                    assert rows == every[parent][:most], (words, most, parent)
+
+
 @test
 def frees_of_nothing_known_have_a_row():
     trace = Trace("o.tide", 21)

@@ -513,6 +513,7 @@ static bool ask(struct table *table, size_t depth, const struct table_phase *pha
 	if (!window_ask(table->asked->window, &query, &result, err))
 		return false;
 	table->result = &result;
+	table->estimated |= result.spreads != NULL;
 	if (depth == 0)
 		take_total(table, &result);
 	else
@@ -536,40 +537,17 @@ enum window_type table_type_of(const struct window_query *query,
 	return ends ? WINDOW_AOFI : WINDOW_AOFO;
 }
 
-struct walk {
-	struct table *table;
-	const struct table_phase *phase;
-	struct window_query query;
-	uint64_t most;
-	bool too_many;
-};
-
-static bool take_allocation(void *context, const struct window_allocation *allocation)
+uint32_t table_parent_of(const struct table *table, uint32_t group, const struct table_phase *phase,
+			 enum window_type type)
 {
-	struct walk *walk = context;
-	struct table *table = walk->table;
-	struct table_level *level = walk->query.context;
-	enum window_type type = table_type_of(&walk->query, allocation);
-	struct window_row sums = { 0 };
-	struct window_rest rest = { 0 };
-	uint64_t tuple[KEYS_COUNT + 1];
-	struct place place = { .tuple = tuple, .type = type };
-	uint32_t parent;
+	const struct table_level *level = &table->levels[table->options->keys.count];
+	const struct place place = {
+		.tuple = level->tuples + group * level->width,
+		.phase = phase ? (uint64_t)(phase - table->phases) : 0,
+		.type = type,
+	};
 
-	sums.type[type] = (struct heap_amount){ 1, allocation->cell.size };
-	keep_types(table, &sums, &rest);
-	if (row_is_empty(&sums, &rest))
-		return true;
-	memcpy(tuple, level->tuples + allocation->group * level->width,
-	       level->width * sizeof *tuple);
-	if (walk->phase)
-		place.phase = (uint64_t)(walk->phase - table->phases);
-	parent = find_row(table, level->depth - 1, &place);
-	if (parent == TABLE_NONE)
-		return true;
-	walk->too_many =
-		!table_single_add(table, allocation, parent, allocation->group, type, walk->most);
-	return !walk->too_many;
+	return find_row(table, level->depth - 1, &place);
 }
 
 uint64_t table_memory(const struct table *table)
@@ -577,25 +555,6 @@ uint64_t table_memory(const struct table *table)
 	uint64_t bytes = table->asked->options.window.memory_bytes;
 
 	return bytes ? bytes : UINT64_C(256) << 20;
-}
-
-static bool walk_allocations(struct table *table, const struct table_phase *phase, struct err *err)
-{
-	size_t each = 2 * sizeof(struct window_allocation) + sizeof(struct table_row) + 32;
-	struct walk walk = {
-		.table = table,
-		.phase = phase,
-		.query = table_query(table, table->options->keys.count, phase),
-		.most = table_memory(table) / 2 / each,
-	};
-
-	if (!window_walk(table->asked->window, &walk.query, take_allocation, &walk, err))
-		return false;
-	return !walk.too_many ||
-	       err_set(err, ERR_LIMIT,
-		       "more than %" PRIu64 " single allocations do not fit in half of the memory: "
-		       "show fewer (-n), choose fewer with filters, or raise --memory",
-		       walk.most);
 }
 
 // ---- all of it ----
@@ -639,7 +598,8 @@ static bool fill_level(struct table *table, size_t depth, struct err *err)
 	for (size_t i = 0; i < times; i++) {
 		const struct table_phase *phase = phased ? &table->phases[i] : NULL;
 
-		if (single ? !walk_allocations(table, phase, err) : !ask(table, depth, phase, err))
+		if (single ? !table_singles_find(table, phase, err)
+			   : !ask(table, depth, phase, err))
 			return false;
 	}
 	if (single)

@@ -105,6 +105,7 @@ struct table {
 	struct table_phase *phases; // of key mark; value is the index
 	size_t phases_count;
 	bool details_left_out;              // they would not fit in memory
+	bool estimated;                     // the figures, not the single allocations
 	const struct window_result *result; // private: the answer that rows are made of
 };
 
@@ -151,16 +152,18 @@ void table_begin_level(struct table *table, size_t depth);
 void table_add_row(struct table *table, const struct table_row *row);
 void table_end_level(struct table *table, size_t depth);
 uint32_t table_find_child(const struct table *table, uint32_t parent, uint64_t value, bool orphans);
-void table_drop(struct table *table, uint32_t parent, const struct window_row *sums);
+void table_drop(struct table *table, uint32_t parent, uint64_t rows, const struct window_row *sums);
 
 // Private: whether so many more rows fit in memory (ERR_LIMIT), of which there are so many bytes.
 bool table_fits(const struct table *table, uint64_t rows, struct err *err);
 uint64_t table_memory(const struct table *table);
 
-// Private, for single allocations (table_singles.c): take one, of which only so many fit in memory
-// (false: nor do those that would be shown); make rows of those that were taken.
-bool table_single_add(struct table *table, const struct window_allocation *allocation,
-		      uint32_t parent, uint32_t group, enum window_type type, uint64_t most);
+// Private, for single allocations (table_singles.c): find those that are shown, of a phase or of
+// all the window (ERR_LIMIT: they do not fit in memory); make rows of them. The row that one of a
+// group and type is below: TABLE_NONE if it was not kept.
+bool table_singles_find(struct table *table, const struct table_phase *phase, struct err *err);
+uint32_t table_parent_of(const struct table *table, uint32_t group, const struct table_phase *phase,
+			 enum window_type type);
 void table_singles_insert(struct table *table);
 void table_singles_free(struct table_singles *singles);
 

@@ -47,10 +47,10 @@ static bool chooses(const struct table_options *options)
 	       !(options->sorted && table_column_details(options->sort));
 }
 
-void table_drop(struct table *table, uint32_t parent, const struct window_row *sums)
+void table_drop(struct table *table, uint32_t parent, uint64_t rows, const struct window_row *sums)
 {
 	ASSERT(parent != TABLE_NONE);
-	MEM_REACH(table->dropped, table->dropped_capacity, parent)->rows++;
+	MEM_REACH(table->dropped, table->dropped_capacity, parent)->rows += rows;
 	window_add_row(&table->dropped[parent].sums, sums);
 }
 
@@ -88,7 +88,7 @@ static void choose(struct table *table)
 	for (size_t i = 0; i < count; i++) {
 		rank = kept > 0 && rows[kept - 1].parent == rows[i].parent ? rank + 1 : 1;
 		if (rank > table->options->rows_max && !rows[i].orphans)
-			table_drop(table, rows[i].parent, &rows[i].sums);
+			table_drop(table, rows[i].parent, 1, &rows[i].sums);
 		else
 			rows[kept++] = rows[i];
 	}
@@ -121,7 +121,7 @@ void table_add_row(struct table *table, const struct table_row *row)
 
 	if (table->choosing) {
 		if (!row->orphans && window_present(&row->sums).bytes < options->bytes_min) {
-			table_drop(table, row->parent, &row->sums);
+			table_drop(table, row->parent, 1, &row->sums);
 			return;
 		}
 		if (table->rows_count - table->level_begin >= ROWS_WAITING &&

@@ -3,10 +3,19 @@
 // They are collected in a list. Once it takes as much memory as it may, all but the first rows_max
 // of each parent go, and from then on what is behind these is not taken at all. The first of all
 // are the first of the first of parts, so that answers are the same with any memory.
+//
+// Most of a long window both began and ended in it. Such allocations weigh nothing, come after
+// those that have an impact, and among each other in the order of their beginnings. So they are
+// gone through last, from the window's beginning on, in parts that grow, until the first rows_max
+// of each parent are known. For example, of a hundred million allocations of 32 bytes ten are
+// shown: if ten of them are still there at the end, no other is looked at; if three are, the first
+// seven of the others are found in the first part. What was not looked at is counted: it is the
+// parent's sums less what was.
 #include "report/table/table.h"
 
 #include "base/mem.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 struct table_single {
@@ -22,21 +31,39 @@ struct table_singles {
 	size_t bars_count;
 };
 
+static bool by_detail(const struct table_options *options)
+{
+	return options->sorted && table_column_details(options->sort);
+}
+
 static struct table_row as_row(const struct table *table, const struct table_single *single)
 {
 	struct table_row row = { .parent = single->parent };
 
 	row.sums.type[single->type] = (struct heap_amount){ 1, single->allocation.cell.size };
-	if (table->options->sorted && table_column_details(table->options->sort))
+	if (by_detail(table->options))
 		table_tell_single(&single->allocation, &row);
 	return row;
+}
+
+static int compare_figures(const struct table *table, const struct table_single *left,
+			   const struct table_single *right)
+{
+	struct table_row a, b;
+
+	// Most of a parent's are alike.
+	if (left->type == right->type &&
+	    left->allocation.cell.size == right->allocation.cell.size && !by_detail(table->options))
+		return 0;
+	a = as_row(table, left);
+	b = as_row(table, right);
+	return table_compare(table->options, &a, &b);
 }
 
 static int compare_shown(const struct table *table, const struct table_single *left,
 			 const struct table_single *right)
 {
-	struct table_row a = as_row(table, left), b = as_row(table, right);
-	int order = table_compare(table->options, &a, &b);
+	int order = compare_figures(table, left, right);
 
 	if (order != 0)
 		return order;
@@ -59,7 +86,7 @@ static void drop(struct table *table, const struct table_single *single)
 	struct window_row sums = { 0 };
 
 	sums.type[single->type] = (struct heap_amount){ 1, single->allocation.cell.size };
-	table_drop(table, single->parent, &sums);
+	table_drop(table, single->parent, 1, &sums);
 }
 
 // Leave the first of each parent. False: that does not make room.
@@ -90,16 +117,13 @@ static bool prune(struct table *table, struct table_singles *singles, uint64_t m
 	return kept <= most / 2;
 }
 
-bool table_single_add(struct table *table, const struct window_allocation *allocation,
-		      uint32_t parent, uint32_t group, enum window_type type, uint64_t most)
+// False: those that would be shown do not fit.
+static bool add(struct table *table, const struct window_allocation *allocation, uint32_t parent,
+		uint32_t group, enum window_type type, uint64_t most)
 {
 	struct table_singles *singles = table->singles;
 	struct table_single single = { *allocation, parent, group, type };
-	uint32_t bar;
-
-	if (!singles)
-		singles = table->singles = mem_alloc(1, sizeof *singles);
-	bar = parent < singles->bars_count ? singles->bars[parent] : 0;
+	uint32_t bar = parent < singles->bars_count ? singles->bars[parent] : 0;
 	if (table->options->rows_max > 0 && allocation->cell.size < table->options->bytes_min) {
 		drop(table, &single);
 		return true;
@@ -114,12 +138,175 @@ bool table_single_add(struct table *table, const struct window_allocation *alloc
 	return true;
 }
 
+// ---- going through the window ----
+
+struct walk {
+	struct table *table;
+	const struct table_phase *phase;
+	struct window_query query; // of all of the window
+	uint64_t most;
+	bool too_many;
+	bool parted;               // `transient` and `since` count
+	bool transient;            // what both began and ended in the window, or all else
+	uint64_t since;            // that began from there on
+	struct heap_amount *taken; // by parent: of those
+	bool *settled;             // by parent: no more of them are looked at
+};
+
+static bool take_allocation(void *context, const struct window_allocation *allocation)
+{
+	struct walk *walk = context;
+	struct table *table = walk->table;
+	enum window_type type = table_type_of(&walk->query, allocation);
+	unsigned types = table->asked->selection.query.types;
+	uint32_t parent;
+
+	if (walk->parted && ((type == WINDOW_AIFI) != walk->transient ||
+			     (walk->transient && allocation->begin < walk->since)))
+		return true;
+	if (types && !(types >> type & 1))
+		return true;
+	parent = table_parent_of(table, allocation->group, walk->phase, type);
+	if (parent == TABLE_NONE)
+		return true;
+	if (walk->transient)
+		window_add(&walk->taken[parent], (struct heap_amount){ 1, allocation->cell.size });
+	walk->too_many = !add(table, allocation, parent, allocation->group, type, walk->most);
+	return !walk->too_many;
+}
+
+static uint32_t group_of_unsettled(void *context, const struct window_cell *cell)
+{
+	const struct walk *walk = context;
+	uint32_t group = walk->query.group(walk->query.context, cell), parent;
+
+	if (group == WINDOW_SKIP)
+		return group;
+	parent = table_parent_of(walk->table, group, NULL, WINDOW_AIFI);
+	return parent == TABLE_NONE || walk->settled[parent] ? WINDOW_SKIP : group;
+}
+
+static bool is_parent(const struct table *table, const struct table_row *row)
+{
+	return row->depth + 1 == table->options->keys.count && !row->orphans;
+}
+
+// Whether what may still come of a parent, all from a step on, would not be shown.
+static bool is_behind(const struct table *table, uint32_t parent, uint64_t step)
+{
+	const struct table_singles *singles = table->singles;
+	uint32_t bar = parent < singles->bars_count ? singles->bars[parent] : 0;
+	struct heap_amount all = table->rows[parent].sums.type[WINDOW_AIFI];
+	struct table_single best = { .type = WINDOW_AIFI };
+
+	ASSERT(all.count > 0);
+	best.allocation.begin = step;
+	best.allocation.cell.size = keys_has(&table->options->keys, KEYS_SIZE)
+					    ? all.bytes / all.count // they are alike
+					    : INT64_MAX;
+	return bar && compare_shown(table, &best, &singles->list[bar - 1]) > 0;
+}
+
+// Returns whether any parent is not settled.
+static bool settle(struct walk *walk, uint64_t step)
+{
+	struct table *table = walk->table;
+	bool any = false;
+
+	prune(table, table->singles, UINT64_MAX);
+	for (uint32_t i = 0; i < table->rows_count; i++) {
+		uint64_t all = table->rows[i].sums.type[WINDOW_AIFI].count;
+
+		walk->settled[i] = !is_parent(table, &table->rows[i]) ||
+				   all <= walk->taken[i].count || is_behind(table, i, step);
+		any |= !walk->settled[i];
+	}
+	return any;
+}
+
+static void drop_rest(const struct walk *walk)
+{
+	struct table *table = walk->table;
+
+	for (uint32_t i = 0; i < table->rows_count; i++) {
+		struct heap_amount all = table->rows[i].sums.type[WINDOW_AIFI];
+		struct window_row sums = { 0 };
+
+		sums.type[WINDOW_AIFI] = window_less(all, walk->taken[i]);
+		if (is_parent(table, &table->rows[i]) && all.count > walk->taken[i].count)
+			table_drop(table, i, sums.type[WINDOW_AIFI].count, &sums);
+	}
+}
+
+// In parts of the window that grow.
+static bool walk_transient(struct walk *walk, struct err *err)
+{
+	enum { FIRST_PART = 64, GROWTH = 8 };
+	struct table *table = walk->table;
+	uint64_t steps = window_facts(table->asked->window)->steps_end;
+	uint64_t end = walk->query.to < steps ? walk->query.to : steps;
+	uint64_t reach = (end - walk->query.from) / FIRST_PART + 1;
+	struct window_query part = walk->query;
+	bool ok = true;
+
+	ASSERT(walk->parted);
+	part.group = group_of_unsettled;
+	part.context = walk;
+	walk->transient = true;
+	walk->taken = mem_alloc(table->rows_count, sizeof *walk->taken);
+	walk->settled = mem_alloc(table->rows_count, sizeof *walk->settled);
+	while (ok && !walk->too_many && part.from < end && settle(walk, part.from)) {
+		part.to = end - part.from > reach ? part.from + reach : end;
+		walk->since = part.from;
+		ok = window_walk(table->asked->window, &part, take_allocation, walk, err);
+		part.from = part.to;
+		reach *= GROWTH;
+	}
+	drop_rest(walk);
+	MEM_FREE(walk->taken, walk->settled);
+	return ok;
+}
+
+// Whether the order of what is shown says what need not be looked at, and sums tell of that.
+static bool can_be_parted(const struct table *table, const struct table_phase *phase)
+{
+	const struct table_options *options = table->options;
+
+	return !phase && !table->estimated && options->rows_max > 0 &&
+	       options->sort != TABLE_NAME && !by_detail(options) &&
+	       table->rows[0].sums.type[WINDOW_AIFI].count > 0;
+}
+
+bool table_singles_find(struct table *table, const struct table_phase *phase, struct err *err)
+{
+	size_t each = 2 * sizeof(struct window_allocation) + sizeof(struct table_row) + 32;
+	struct walk walk = {
+		.table = table,
+		.phase = phase,
+		.query = table_query(table, table->options->keys.count, phase),
+		.most = table_memory(table) / 2 / each,
+		.parted = can_be_parted(table, phase),
+	};
+	struct window_query query = walk.query;
+
+	if (!table->singles)
+		table->singles = mem_alloc(1, sizeof *table->singles);
+	if (walk.parted)
+		query.walk_types = 1u << WINDOW_AIFO | 1u << WINDOW_AOFI | 1u << WINDOW_AOFO;
+	if (!window_walk(table->asked->window, &query, take_allocation, &walk, err) ||
+	    (walk.parted && !walk.too_many && !walk_transient(&walk, err)))
+		return false;
+	return !walk.too_many ||
+	       err_set(err, ERR_LIMIT,
+		       "more than %" PRIu64 " single allocations do not fit in half of the memory: "
+		       "show fewer (-n), choose fewer with filters, or raise --memory",
+		       walk.most);
+}
+
 void table_singles_insert(struct table *table)
 {
 	struct table_singles *singles = table->singles;
 
-	if (!singles)
-		return;
 	table->allocations = mem_alloc(singles->count, sizeof *table->allocations);
 	for (size_t i = 0; i < singles->count; i++) {
 		const struct table_single *single = &singles->list[i];
