@@ -93,48 +93,90 @@ TEST(a_width_that_nobody_writes_is_no_group)
 	}
 }
 
-// Some steps of a block are the same as those of the whole of it: of one that has few kinds, and of
-// one that has too many to number them.
-static void check_some(uint32_t kinds)
+enum { STEPS = 1000, STRETCH_LOG2 = 6, FIRST = 1 << 20 };
+
+// What `ops` and `begins` say is what comes back: of the whole block, and of some of its stretches.
+static void check_block(const struct index_batch *batch, uint32_t kinds, bool numbers)
 {
-	enum { STEPS = 1000 };
-	uint32_t ops[STEPS], all[STEPS], some[STEPS];
+	struct pack_words *words = calloc(1, sizeof *words);
+	uint8_t *bytes = calloc(1, index_events_bytes_max(batch) + PACK_SLACK);
+	uint32_t all[STEPS], some[STEPS], ends_count, ended = 0;
+	struct index_ended ends[STEPS + 1];
+	struct index_events_head head;
+	uint64_t begins[STEPS];
+
+	index_events_put(bytes, batch, words);
+	memcpy(&head, bytes, sizeof head);
+	CHECK_EQ(numbers, head.words_count > 0);
+	CHECK(index_events_take_ops(bytes, &head, kinds, all));
+	CHECK_BYTES(batch->ops, all, batch->count * sizeof *all);
+	for (uint32_t from = 0; from < batch->count; from += 1 << STRETCH_LOG2)
+		for (uint32_t count = 1; from + count <= batch->count; count += 97) {
+			CHECK(index_events_take_some(bytes, &head, kinds, from, count, some));
+			CHECK_BYTES(batch->ops + from, some, count * sizeof *some);
+		}
+	CHECK(index_events_take_begins(bytes, &head, all, batch->first, begins));
+	CHECK(index_events_take_ends(bytes, &head, all, batch->first, ends, &ends_count));
+	for (uint32_t i = 0; i < batch->count; i++) {
+		CHECK_EQ(batch->ops[i] & 1 ? batch->begins[i] : 0, begins[i]);
+		if (!begins[i])
+			continue;
+		CHECK_EQ(i, ends[ended].at);
+		CHECK_EQ(begins[i], ends[ended].begin);
+		CHECK_EQ(batch->ops[i] >> 1, ends[ended++].cell);
+	}
+	CHECK_EQ(ended, ends_count);
+	CHECK(!index_events_take_some(bytes, &head, 1, 0, batch->count, some));
+	free(words);
+	free(bytes);
+}
+
+// A block of random steps of so many kinds: ends are of what began in the same stretch, in another
+// of the block, before the block, or of nothing. In order: the oldest ends first.
+static void check_random(uint32_t kinds, uint32_t count, bool in_order)
+{
+	uint32_t ops[STEPS];
 	uint64_t begins[STEPS] = { 0 };
 	struct index_run jump = { 0, 1 };
 	struct index_batch batch = {
-		.first = 1,
-		.count = STEPS,
+		.first = FIRST,
+		.count = count,
+		.stretch_log2 = STRETCH_LOG2,
 		.ops = ops,
 		.begins = begins,
 		.jumps = &jump,
 		.jumps_count = 1,
 	};
-	struct pack_words *words = calloc(1, sizeof *words);
-	uint8_t *bytes = calloc(1, index_events_bytes_max(&batch) + PACK_SLACK);
-	struct index_events_head head;
+	uint32_t alive[STEPS], alive_count = 0;
 	uint64_t state = 88172645463325252u;
 
-	for (uint32_t i = 0; i < STEPS; i++) {
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t random, at;
+
 		state = state * 6364136223846793005u + 1;
-		ops[i] = (uint32_t)((state >> 33) % kinds) << 1;
-	}
-	index_events_put(bytes, &batch, words);
-	memcpy(&head, bytes, sizeof head);
-	CHECK_EQ(kinds<100, head.words_count> 0);
-	CHECK(index_events_take_ops(bytes, &head, kinds, all));
-	CHECK_BYTES(ops, all, sizeof ops);
-	for (uint32_t from = 0; from < STEPS; from += 41)
-		for (uint32_t count = 1; from + count <= STEPS; count += 97) {
-			CHECK(index_events_take_some(bytes, &head, kinds, from, count, some));
-			CHECK_BYTES(ops + from, some, count * sizeof *ops);
+		random = (uint32_t)(state >> 33);
+		ops[i] = (1 + random % (kinds - 1)) << 1;
+		if (random % 64 < 4) {
+			ops[i] |= 1;
+			begins[i] = random % 64 < 2 ? 0 : 1 + random % (FIRST - 1);
+		} else if (alive_count > 0 && random / 64 % 2) {
+			at = in_order ? 0 : random / 128 % alive_count;
+			begins[i] = FIRST + alive[at];
+			ops[i] = ops[alive[at]] | 1;
+			memmove(&alive[at], &alive[at + 1], (--alive_count - at) * sizeof *alive);
+		} else {
+			alive[alive_count++] = i;
 		}
-	CHECK(!index_events_take_some(bytes, &head, 1, 0, STEPS, some));
-	free(words);
-	free(bytes);
+	}
+	check_block(&batch, kinds + 1, kinds < 100);
 }
 
-TEST(some_steps_of_a_block_are_those_of_the_whole)
+TEST(a_block_comes_back_and_some_of_its_stretches)
 {
-	check_some(20);
-	check_some(100000);
+	check_random(20, STEPS, false);
+	check_random(20, STEPS, true);
+	check_random(100000, STEPS, false);
+	check_random(100000, STEPS - 37, true);
+	for (uint32_t count = 1; count < 300; count++)
+		check_random(4, count, count % 2);
 }

@@ -6,10 +6,21 @@
 // the beginning of what ended before, whichever takes fewer bits in this block: 30,000 nodes that
 // are freed in the order in which they were made have lifetimes of 20 bits and beginnings 1 apart.
 //
+// Most ends are *near*: what they end began in the same stretch of steps. They have no word, since
+// the step that began it has: a bit says that a step is a near end, and its lifetime which one.
+// Stretches can be read by themselves: what is told as distances begins anew with each.
+//
+// Of steps 0 to 4 that begin a (cell 5), begin b (cell 6), end b, end a and end what began 90,000
+// steps before (cell 7), 2 and 3 are near: the bits 0, 0, 1, 1, 0; the words 10, 12 and 15; the
+// near lifetimes 1 and 3, and the far one 90,000.
+//
 //     struct index_events_head
-//     column   words of the steps, or their numbers
+//     column   the bits, 64 in a number: which steps are near ends
+//     column   words of the other steps, or their numbers
 //     column   WORDS: the words, by number
-//     column   of what ended: 0 for an orphan; else the lifetime, or BEGINS: 1 + the distance of
+//     column   of near ends: the lifetime, or BEGINS: the distance of its beginning from that
+//              before, or from the stretch's first step, as zigzag
+//     column   of other ends: 0 for an orphan; else the lifetime, or BEGINS: 1 + the distance of
 //              its beginning from that before, or from the block's first step, as zigzag
 //     varints  jumps of the events' numbers
 #include "engine/index/index_events.h"
@@ -17,7 +28,7 @@
 #include "base/mem.h"
 #include "engine/index/index_bits.h"
 
-_Static_assert(sizeof(struct index_events_head) == 24, "is on disk as it is in memory");
+_Static_assert(sizeof(struct index_events_head) == 32, "is on disk as it is in memory");
 
 // What is put into a column by and by.
 struct column {
@@ -44,15 +55,42 @@ static uint8_t *column_end(struct column *column)
 	return column->at;
 }
 
+enum { BITS_WORDS = INDEX_EVENTS_MAX / 64 };
+
+static inline bool bit_of(const uint64_t *bits, uint32_t i)
+{
+	return bits[i / 64] >> i % 64 & 1;
+}
+
+// Which steps of a batch end what began in the same stretch. An orphan's beginning is 0, which is
+// before all blocks but the first, whose step 0 begins nothing.
+static void find_near(const struct index_batch *batch, uint64_t bits[BITS_WORDS])
+{
+	unsigned log2 = batch->stretch_log2;
+
+	memset(bits, 0, BITS_WORDS * sizeof *bits);
+	for (uint32_t i = 0; i < batch->count; i++) {
+		uint64_t begin = batch->begins[i], stretch = (batch->first + i) >> log2;
+		bool near = (batch->ops[i] & 1) & (begin != 0) & (begin >= batch->first) &
+			    (begin >> log2 == stretch);
+
+		bits[i / 64] |= (uint64_t)near << i % 64;
+	}
+}
+
 // By number. NULL: there are too many of them for that.
-static uint8_t *put_numbers(uint8_t *at, const struct index_batch *batch, struct pack_words *words)
+static uint8_t *put_numbers(uint8_t *at, const struct index_batch *batch, const uint64_t *bits,
+			    struct pack_words *words)
 {
 	struct column column = { .at = at };
 
 	pack_words_clear(words);
 	for (uint32_t i = 0; i < batch->count; i++) {
-		uint32_t number = pack_words_number(words, batch->ops[i]);
+		uint32_t number;
 
+		if (bit_of(bits, i))
+			continue;
+		number = pack_words_number(words, batch->ops[i]);
 		// Words are written once more than they are numbered: in 65,536 steps up to 8,208
 		// of them pay.
 		if (number == PACK_WORDS_MAX || words->count > batch->count / 8 + 16)
@@ -62,33 +100,65 @@ static uint8_t *put_numbers(uint8_t *at, const struct index_batch *batch, struct
 	return column_end(&column);
 }
 
-static uint8_t *put_words(uint8_t *at, const struct index_batch *batch)
+static uint8_t *put_words(uint8_t *at, const struct index_batch *batch, const uint64_t *bits)
 {
 	struct column column = { .at = at };
 
 	for (uint32_t i = 0; i < batch->count; i++)
-		column_put(&column, batch->ops[i]);
+		if (!bit_of(bits, i))
+			column_put(&column, batch->ops[i]);
 	return column_end(&column);
 }
 
-// Whether distances of beginnings take fewer bits than lifetimes.
-static bool are_begins_close(const struct index_batch *batch)
+// Where distances of a stretch begin.
+static inline uint64_t stretch_of(const struct index_batch *batch, uint32_t i)
 {
-	uint64_t lives = 0, begins = 0, last = batch->first;
+	return (batch->first + i) >> batch->stretch_log2 << batch->stretch_log2;
+}
+
+// Whether distances of beginnings take fewer bits than lifetimes: of near ends, and of others.
+static void find_shorter(const struct index_batch *batch, const uint64_t *bits,
+			 struct index_events_head *head)
+{
+	uint64_t lives[2] = { 0 }, begins[2] = { 0 }, last[2] = { batch->first, batch->first };
 
 	for (uint32_t i = 0; i < batch->count; i++) {
 		uint64_t begin = batch->begins[i];
+		bool near = bit_of(bits, i);
 
 		if (!(batch->ops[i] & 1) || begin == 0)
 			continue;
-		lives += pack_width(batch->first + i - begin);
-		begins += pack_width(1 + bits_zigzag(begin - last));
-		last = begin;
+		lives[near] += pack_width(batch->first + i - begin);
+		begins[near] += pack_width(!near + bits_zigzag(begin - last[near]));
+		last[near] = begin;
 	}
-	return begins < lives;
+	head->near_by_begins = begins[1] < lives[1];
+	head->far_by_begins = begins[0] < lives[0];
 }
 
-static uint8_t *put_lives(uint8_t *at, const struct index_batch *batch, bool by_begins)
+static uint8_t *put_near(uint8_t *at, const struct index_batch *batch, const uint64_t *bits,
+			 bool by_begins)
+{
+	struct column column = { .at = at };
+	uint64_t last = 0;
+
+	for (uint32_t i = 0; i < batch->count; i++) {
+		uint64_t begin = batch->begins[i], stretch = stretch_of(batch, i);
+
+		if (!bit_of(bits, i))
+			continue;
+		// What began is told by the same words: nothing is lost.
+		ASSERT((batch->ops[begin - batch->first] | 1) == batch->ops[i]);
+		last = last < stretch ? stretch : last;
+		column_put(&column,
+			   by_begins ? bits_zigzag(begin - last) : batch->first + i - begin);
+		last = begin;
+	}
+	return column_end(&column);
+}
+
+static uint8_t *put_far(uint8_t *at, const struct index_batch *batch, const uint64_t *bits,
+			bool by_begins)
 {
 	struct column column = { .at = at };
 	uint64_t last = batch->first;
@@ -97,7 +167,7 @@ static uint8_t *put_lives(uint8_t *at, const struct index_batch *batch, bool by_
 	for (uint32_t i = 0; i < batch->count; i++) {
 		uint64_t begin = batch->begins[i];
 
-		if (!(batch->ops[i] & 1))
+		if (!(batch->ops[i] & 1) || bit_of(bits, i))
 			continue;
 		if (begin == 0) {
 			column_put(&column, 0);
@@ -132,27 +202,35 @@ static uint8_t *put_jumps(uint8_t *at, const struct index_batch *batch)
 
 size_t index_events_bytes_max(const struct index_batch *batch)
 {
-	return sizeof(struct index_events_head) + 2 * pack_bytes_max(batch->count) +
-	       pack_bytes_max(PACK_WORDS_MAX) + (batch->jumps_count + (size_t)1) * 20;
+	return sizeof(struct index_events_head) + 3 * pack_bytes_max(batch->count) +
+	       2 * pack_bytes_max(PACK_WORDS_MAX) + (batch->jumps_count + (size_t)1) * 20;
 }
 
 size_t index_events_put(uint8_t *out, const struct index_batch *batch, struct pack_words *words)
 {
-	struct index_events_head head = { .count = batch->count };
-	uint8_t *first = out + sizeof head, *at = put_numbers(first, batch, words);
+	struct index_events_head head = { .count = batch->count,
+					  .stretch_log2 = (uint16_t)batch->stretch_log2 };
+	uint64_t bits[BITS_WORDS];
+	uint8_t *first, *at;
 
-	ASSERT(batch->count > 0);
-	ASSERT(batch->jumps_count <= batch->count);
+	ASSERT(batch->count > 0 && batch->stretch_log2 < 64);
+	ASSERT(batch->count <= INDEX_EVENTS_MAX && batch->jumps_count <= batch->count);
+	find_near(batch, bits);
+	first = pack_put(out + sizeof head, bits, (batch->count + 63) / 64);
+	at = put_numbers(first, batch, bits, words);
 	if (!at) {
-		at = put_words(first, batch);
+		at = put_words(first, batch, bits);
 		words->count = 0;
 	}
+	head.ops_at = (uint32_t)(first - out);
 	head.words_at = (uint32_t)(at - out);
 	head.words_count = words->count;
 	at = pack_put(at, words->words, words->count);
-	head.lives_at = (uint32_t)(at - out);
-	head.by_begins = are_begins_close(batch);
-	at = put_lives(at, batch, head.by_begins);
+	head.near_at = (uint32_t)(at - out);
+	find_shorter(batch, bits, &head);
+	at = put_near(at, batch, bits, head.near_by_begins);
+	head.far_at = (uint32_t)(at - out);
+	at = put_far(at, batch, bits, head.far_by_begins);
 	head.jumps_at = (uint32_t)(at - out);
 	at = put_jumps(at, batch);
 	memcpy(out, &head, sizeof head);
@@ -167,72 +245,234 @@ static uint32_t group_of(uint32_t count, uint32_t first)
 	return count - first < PACK_GROUP ? count - first : PACK_GROUP;
 }
 
-// Some numbers of a column of `all`: those of [from, to).
-struct range {
-	uint32_t from, to, all;
+// What is read of a column by and by. Up to SOME numbers may be looked at behind the
+// last: zeros.
+enum { SOME = 64 };
+struct source {
+	const uint8_t *at, *end;
+	uint64_t values[PACK_GROUP + SOME];
+	uint32_t here, count, left; // of the group; of the column
+	bool bad;
 };
 
-// The next group of a column that has any of the range, in `group`, of which [*low, *high) are
-// asked for. *first: where the next one begins.
-static bool take_in_range(const uint8_t **at, const uint8_t *end, const struct range *range,
-			  uint32_t *first, uint64_t group[PACK_GROUP], uint32_t *low,
-			  uint32_t *high)
+static void source_fill(struct source *source)
 {
-	uint32_t here = group_of(range->all, *first);
-
-	ASSERT(range->from < range->to && range->to <= range->all);
-	for (; *first + here <= range->from; here = group_of(range->all, *first)) {
-		if (!pack_skip_group(at, end, here))
-			return false;
-		*first += here;
+	source->count = group_of(source->left, 0);
+	source->left -= source->count;
+	source->here = 0;
+	if (source->bad || source->count == 0 ||
+	    !pack_take_group(&source->at, source->end, source->values, source->count)) {
+		memset(source->values, 0, sizeof source->values);
+		source->count = PACK_GROUP;
+		source->bad = true;
 	}
-	if (!pack_take_group(at, end, group, here))
+	memset(source->values + source->count, 0, SOME * sizeof *source->values);
+}
+
+static inline uint64_t source_next(struct source *source)
+{
+	ASSERT(source->here <= source->count);
+	if (source->here == source->count)
+		source_fill(source);
+	return source->values[source->here++];
+}
+
+// A column of `all` numbers, from number `from` on.
+static void source_open(struct source *source, const uint8_t *at, const uint8_t *end, uint32_t all,
+			uint32_t from)
+{
+	source->at = at;
+	source->end = end;
+	source->here = source->count = 0;
+	memset(source->values, 0, SOME * sizeof *source->values);
+	source->left = all;
+	source->bad = from > all;
+	for (; !source->bad && from >= PACK_GROUP; from -= PACK_GROUP) {
+		source->bad = !pack_skip_group(&source->at, end, group_of(source->left, 0));
+		source->left -= PACK_GROUP;
+	}
+	if (source->bad || from == 0)
+		return;
+	source_next(source);
+	source->here = from;
+	source->bad |= from > source->count;
+}
+
+// Whether all was read, and was sound.
+static bool source_is_done(const struct source *source)
+{
+	return !source->bad && source->here == source->count && source->left == 0 &&
+	       source->at == source->end;
+}
+
+// Which steps are near ends.
+static bool take_bits(const uint8_t *bytes, const struct index_events_head *head,
+		      uint64_t bits[BITS_WORDS])
+{
+	const uint8_t *at = bytes + sizeof *head;
+
+	return head->count <= INDEX_EVENTS_MAX &&
+	       pack_take(&at, bytes + head->ops_at, bits, (head->count + 63) / 64) &&
+	       at == bytes + head->ops_at;
+}
+
+// How many of the steps before `end` are near ends.
+static uint32_t count_bits(const uint64_t *bits, uint32_t end)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < end / 64; i++)
+		count += (uint32_t)__builtin_popcountll(bits[i]);
+	if (end % 64)
+		count += (uint32_t)__builtin_popcountll(bits[end / 64] << (64 - end % 64));
+	return count;
+}
+
+// All words, by number.
+static bool take_words(const uint8_t *bytes, const struct index_events_head *head,
+		       uint32_t words[PACK_WORDS_MAX])
+{
+	struct source source;
+
+	// A number that is none has a word that is too high.
+	memset(words, 0xff, PACK_WORDS_MAX * sizeof *words);
+	source_open(&source, bytes + head->words_at, bytes + head->near_at, head->words_count, 0);
+	for (uint32_t i = 0; i < head->words_count; i++)
+		words[i] = (uint32_t)source_next(&source);
+	return source_is_done(&source);
+}
+
+// Where what a near end ends began, as a step of the block; *last is the beginning before.
+static inline uint32_t next_near(struct source *near, bool by_begins, uint32_t at, uint32_t *last)
+{
+	uint64_t value = source_next(near);
+
+	*last = by_begins ? *last + (uint32_t)bits_unzigzag(value) : at - (uint32_t)value;
+	return *last;
+}
+
+// What is read of a block at the same time.
+struct taking {
+	uint64_t bits[BITS_WORDS];
+	struct source ops, near, far;
+};
+
+static bool open_taking(struct taking *taking, const uint8_t *bytes,
+			const struct index_events_head *head, uint32_t from)
+{
+	uint32_t near, before;
+
+	if (head->stretch_log2 > 31 || !take_bits(bytes, head, taking->bits))
 		return false;
-	*low = range->from > *first ? range->from - *first : 0;
-	*high = range->to - *first < here ? range->to - *first : here;
-	*first += here;
+	near = count_bits(taking->bits, head->count);
+	before = count_bits(taking->bits, from);
+	source_open(&taking->ops, bytes + head->ops_at, bytes + head->words_at, head->count - near,
+		    from - before);
+	source_open(&taking->near, bytes + head->near_at, bytes + head->far_at, near, before);
 	return true;
 }
 
-// *most: the highest of the words.
-static bool take_numbers(const uint8_t *at, const uint8_t *end,
-			 const uint32_t words[PACK_WORDS_MAX], uint32_t *ops,
-			 const struct range *range, uint64_t *most)
+// How many of a source may be taken, or looked at, before more are needed.
+static inline uint32_t source_some(struct source *source)
 {
-	uint64_t group[PACK_GROUP], numbers = 0;
-	uint32_t highest = 0, low, high;
-
-	for (uint32_t first = 0; first < range->to;) {
-		if (!take_in_range(&at, end, range, &first, group, &low, &high))
-			return false;
-		for (uint32_t i = low; i < high; i++) {
-			uint32_t word = words[group[i] % PACK_WORDS_MAX];
-
-			numbers |= group[i];
-			highest = word > highest ? word : highest;
-			*ops++ = word;
-		}
-	}
-	*most = highest;
-	return (at == end || range->to < range->all) && numbers < PACK_WORDS_MAX;
+	if (source->here == source->count && source->left > 0)
+		source_fill(source);
+	return source->here < source->count ? source->count - source->here : SOME;
 }
 
-// Numbers below 2^32, the highest of which is *most.
-static bool take_words(const uint8_t *at, const uint8_t *end, uint32_t *words,
-		       const struct range *range, uint64_t *most)
+// So many were taken. False: they were not there.
+static inline bool source_took(struct source *source, uint32_t count)
 {
-	uint64_t group[PACK_GROUP];
-	uint32_t low, high;
+	source->here += count;
+	if (source->here > source->count)
+		source->bad = true;
+	return !source->bad;
+}
 
-	for (uint32_t first = 0; first < range->to;) {
-		if (!take_in_range(&at, end, range, &first, group, &low, &high))
-			return false;
-		for (uint32_t i = low; i < high; i++) {
-			*most = group[i] > *most ? group[i] : *most;
-			*words++ = (uint32_t)group[i];
+// Some steps, from `at` of a stretch on, that `bits` tells of.
+struct some {
+	uint64_t bits;
+	uint32_t at, count;
+};
+
+// The words of those that are no near ends. Without a branch, since nothing predicts which are: the
+// next word is put to each step, and taken only by one that has it. Returns how many have one.
+static inline uint32_t take_words_of(const struct some *some, const uint64_t *values,
+				     const uint32_t *words, uint32_t *ops, uint64_t *most)
+{
+	uint64_t bits = ~some->bits, highest = *most, numbers = 0;
+	uint32_t taken = 0;
+
+	if (!words) {
+		for (uint32_t i = 0; i < some->count; i++, bits >>= 1) {
+			highest = values[taken] > highest ? values[taken] : highest;
+			ops[some->at + i] = (uint32_t)values[taken];
+			taken += bits & 1;
 		}
+		*most = highest;
+		return taken;
 	}
-	return at == end || range->to < range->all;
+	for (uint32_t i = 0; i < some->count; i++, bits >>= 1) {
+		uint32_t word = words[values[taken] % PACK_WORDS_MAX];
+
+		numbers |= values[taken];
+		highest = word > highest ? word : highest;
+		ops[some->at + i] = word;
+		taken += bits & 1;
+	}
+	*most = numbers < PACK_WORDS_MAX ? highest : UINT64_MAX;
+	return taken;
+}
+
+// Near ends get the words of what began. Returns how many there are; *last is UINT32_MAX if one of
+// them cannot be.
+static inline uint32_t take_ends_of(const struct some *some, const uint64_t *near, bool by_begins,
+				    uint32_t *ops, uint32_t *last)
+{
+	uint64_t bits = some->count < 64 ? some->bits & ((UINT64_C(1) << some->count) - 1)
+					 : some->bits;
+	uint32_t taken = 0, begin = *last;
+	bool bad = false;
+
+	for (; bits; bits &= bits - 1) {
+		uint32_t at = some->at + (uint32_t)__builtin_ctzll(bits);
+		uint64_t told = near[taken++];
+
+		begin = by_begins ? begin + (uint32_t)bits_unzigzag(told) : at - (uint32_t)told;
+		bad |= begin >= at;
+		ops[at] = ops[begin < at ? begin : 0] | 1;
+	}
+	*last = bad ? UINT32_MAX : begin;
+	return taken;
+}
+
+// Steps [from, to) of the block, `from` being the first of a stretch. *most: at least the highest
+// word; more where there is one that cannot be.
+static bool take_steps(struct taking *taking, const struct index_events_head *head,
+		       const uint32_t *words, uint32_t from, uint32_t to, uint32_t *ops,
+		       uint64_t *most)
+{
+	uint32_t last = 0, size = to - from;
+
+	*most = 0;
+	for (uint32_t at = 0, ends, others; at < size;) {
+		uint32_t step = from + at, near = source_some(&taking->near),
+			 other = source_some(&taking->ops);
+		const uint64_t *lives = taking->near.values + taking->near.here;
+		const uint64_t *values = taking->ops.values + taking->ops.here;
+		struct some some = { taking->bits[step / 64] >> step % 64, at, 64 - step % 64 };
+
+		some.count = some.count < size - at ? some.count : size - at;
+		some.count = some.count < near ? some.count : near;
+		some.count = some.count < other ? some.count : other;
+		others = take_words_of(&some, values, words, ops, most);
+		ends = take_ends_of(&some, lives, head->near_by_begins, ops, &last);
+		if (!source_took(&taking->ops, others) || !source_took(&taking->near, ends) ||
+		    last == UINT32_MAX)
+			return false;
+		at += some.count;
+	}
+	return true;
 }
 
 bool index_events_take_ops(const uint8_t *bytes, const struct index_events_head *head,
@@ -244,56 +484,31 @@ bool index_events_take_ops(const uint8_t *bytes, const struct index_events_head 
 bool index_events_take_some(const uint8_t *bytes, const struct index_events_head *head,
 			    uint32_t cells_count, uint32_t from, uint32_t count, uint32_t *ops)
 {
-	const struct range range = { from, from + count, head->count };
-	const uint8_t *first = bytes + sizeof *head, *words_at = bytes + head->words_at,
-		      *end = bytes + head->lives_at;
-	uint32_t words[PACK_WORDS_MAX];
+	uint32_t words[PACK_WORDS_MAX], stretch, end = from + count;
+	struct taking taking;
 	uint64_t most = 0;
-	bool ok;
 
-	ASSERT(from + (uint64_t)count <= head->count);
-	if (head->words_count > 0) {
-		// A number that is none has a word that is too high.
-		memset(words, 0xff, sizeof words);
-		ok = take_words(words_at, end, words,
-				&(struct range){ 0, head->words_count, head->words_count },
-				&most) &&
-		     take_numbers(first, words_at, words, ops, &range, &most);
-	} else {
-		ok = words_at == end && take_words(first, end, ops, &range, &most);
+	ASSERT(count > 0 && end <= head->count);
+	if (!open_taking(&taking, bytes, head, from) ||
+	    (head->words_count > 0 ? !take_words(bytes, head, words)
+				   : head->words_at != head->near_at))
+		return false;
+	stretch = 1u << head->stretch_log2;
+	ASSERT(from % stretch == 0);
+	for (uint32_t at = from, next; at < end; at = next) {
+		next = end - at < stretch ? end : at + stretch;
+		if (!take_steps(&taking, head, head->words_count ? words : NULL, at, next,
+				ops + (at - from), &most) ||
+		    most >> 1 >= cells_count)
+			return false;
 	}
-	return ok && most >> 1 < cells_count;
-}
-
-// What is read of a column by and by.
-struct source {
-	const uint8_t *at, *end;
-	uint64_t values[PACK_GROUP];
-	uint32_t here, count, left; // of the group; of the column
-	bool bad;
-};
-
-static inline uint64_t source_next(struct source *source)
-{
-	ASSERT(source->here <= source->count);
-	if (source->here == source->count) {
-		source->count = group_of(source->left, 0);
-		source->left -= source->count;
-		source->here = 0;
-		if (source->bad || source->count == 0 ||
-		    !pack_take_group(&source->at, source->end, source->values, source->count)) {
-			memset(source->values, 0, sizeof source->values);
-			source->count = 1;
-			source->bad = true;
-		}
-	}
-	return source->values[source->here++];
+	return end < head->count || (source_is_done(&taking.ops) && source_is_done(&taking.near));
 }
 
 // The step that began what ended at `step`, the block's first being `first`; 0: an orphan. *last is
 // the beginning before.
-static inline uint64_t next_begin(struct source *source, bool by_begins, uint64_t step,
-				  uint64_t *last)
+static inline uint64_t next_far(struct source *source, bool by_begins, uint64_t step,
+				uint64_t *last)
 {
 	uint64_t value = source_next(source), begin;
 
@@ -313,33 +528,74 @@ static uint32_t count_ends(const uint32_t *ops, uint32_t count)
 	return ends;
 }
 
-static struct source source_of_lives(const uint8_t *bytes, const struct index_events_head *head,
-				     const uint32_t *ops)
+// What ended, one after the other.
+struct ending {
+	struct taking taking;
+	const struct index_events_head *head;
+	uint64_t first, far_last;
+	uint32_t near_last, stretch;
+};
+
+static bool open_ending(struct ending *ending, const uint8_t *bytes,
+			const struct index_events_head *head, const uint32_t *ops, uint64_t first)
 {
-	return (struct source){ .at = bytes + head->lives_at,
-				.end = bytes + head->jumps_at,
-				.left = count_ends(ops, head->count) };
+	uint32_t near;
+
+	ending->head = head;
+	ending->first = ending->far_last = first;
+	ending->near_last = ending->stretch = 0;
+	if (!open_taking(&ending->taking, bytes, head, 0))
+		return false;
+	near = ending->taking.near.left;
+	source_open(&ending->taking.far, bytes + head->far_at, bytes + head->jumps_at,
+		    count_ends(ops, head->count) - near, 0);
+	return true;
+}
+
+// Where what step `at` of the block ended began; 0: an orphan.
+static inline uint64_t next_begin(struct ending *ending, uint32_t at)
+{
+	const struct index_events_head *head = ending->head;
+	uint32_t begin;
+
+	if (!bit_of(ending->taking.bits, at))
+		return next_far(&ending->taking.far, head->far_by_begins, ending->first + at,
+				&ending->far_last);
+	if (at >> head->stretch_log2 != ending->stretch) {
+		ending->stretch = at >> head->stretch_log2;
+		ending->near_last = ending->stretch << head->stretch_log2;
+	}
+	begin = next_near(&ending->taking.near, head->near_by_begins, at, &ending->near_last);
+	ending->taking.near.bad |= begin >= at;
+	return ending->first + begin;
+}
+
+static bool ending_is_done(const struct ending *ending)
+{
+	return source_is_done(&ending->taking.near) && source_is_done(&ending->taking.far);
 }
 
 bool index_events_take_begins(const uint8_t *bytes, const struct index_events_head *head,
 			      const uint32_t *ops, uint64_t first, uint64_t *begins)
 {
-	struct source source = source_of_lives(bytes, head, ops);
-	uint64_t last = first;
+	struct ending ending;
 
+	if (!open_ending(&ending, bytes, head, ops, first))
+		return false;
 	for (uint32_t i = 0; i < head->count; i++)
-		begins[i] = ops[i] & 1 ? next_begin(&source, head->by_begins, first + i, &last) : 0;
-	return !source.bad && source.at == source.end;
+		begins[i] = ops[i] & 1 ? next_begin(&ending, i) : 0;
+	return ending_is_done(&ending);
 }
 
 bool index_events_take_ends(const uint8_t *bytes, const struct index_events_head *head,
 			    const uint32_t *ops, uint64_t first, struct index_ended *ends,
 			    uint32_t *ends_count)
 {
-	struct source source = source_of_lives(bytes, head, ops);
-	uint32_t ended = source.left, known = 0, places = 0;
-	uint64_t last = first;
+	struct ending ending;
+	uint32_t ended = count_ends(ops, head->count), known = 0, places = 0;
 
+	if (!open_ending(&ending, bytes, head, ops, first))
+		return false;
 	// Without a branch: each step is noted at the next free place, and the place is taken only
 	// by a step that ends something. `ends` has room for one more, for the steps after the
 	// last.
@@ -349,13 +605,13 @@ bool index_events_take_ends(const uint8_t *bytes, const struct index_events_head
 	}
 	for (uint32_t i = 0; i < ended; i++) {
 		uint32_t step = ends[i].at;
-		uint64_t begin = next_begin(&source, head->by_begins, first + step, &last);
+		uint64_t begin = next_begin(&ending, step);
 
 		ends[known] = (struct index_ended){ begin, step, ops[step] >> 1 };
 		known += begin != 0;
 	}
 	*ends_count = known;
-	return !source.bad && source.at == source.end;
+	return ending_is_done(&ending);
 }
 
 bool index_events_take_jumps(const uint8_t *at, const uint8_t *end, struct index_run *jumps,

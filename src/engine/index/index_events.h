@@ -18,9 +18,12 @@
 struct index_events_head {
 	uint32_t count;       // of steps
 	uint32_t words_count; // at most PACK_WORDS_MAX; 0: steps are words, not numbers of words
-	uint32_t words_at, lives_at, jumps_at;
-	uint32_t by_begins; // of what ended there are beginnings, not lifetimes
+	uint32_t ops_at, words_at, near_at, far_at, jumps_at;
+	uint16_t stretch_log2;
+	uint8_t near_by_begins, far_by_begins; // of what ended there are beginnings, not lifetimes
 };
+
+enum { INDEX_EVENTS_MAX = 1 << 16 }; // steps of a block
 
 // An end of what had begun.
 struct index_ended {
@@ -36,7 +39,8 @@ size_t index_events_put(uint8_t *out, const struct index_batch *batch, struct pa
 bool index_events_take_ops(const uint8_t *bytes, const struct index_events_head *head,
 			   uint32_t cells_count, uint32_t *ops);
 
-// The same of `count` steps from `from` on, which there are: those before them are stepped over.
+// The same of `count` steps from `from` on, the first of a stretch, which there are: those before
+// them are stepped over.
 bool index_events_take_some(const uint8_t *bytes, const struct index_events_head *head,
 			    uint32_t cells_count, uint32_t from, uint32_t count, uint32_t *ops);
 

@@ -107,8 +107,9 @@ static bool is_head_sound(const struct index_block *block, const struct index_ev
 			  uint32_t size)
 {
 	return head->count == block->count && head->words_count <= PACK_WORDS_MAX &&
-	       sizeof *head <= head->words_at && head->words_at <= head->lives_at &&
-	       head->lives_at <= head->jumps_at && head->jumps_at <= size;
+	       sizeof *head <= head->ops_at && head->ops_at <= head->words_at &&
+	       head->words_at <= head->near_at && head->near_at <= head->far_at &&
+	       head->far_at <= head->jumps_at && head->jumps_at <= size;
 }
 
 // What is asked of the block but for times; its bytes are there.

@@ -16,7 +16,7 @@
 
 #include <string.h>
 
-enum { VERSION = 11 };
+enum { VERSION = 12 };
 
 static const char magic[8] = "TIDESTA\n";
 

@@ -39,7 +39,7 @@ void index_batch_init(struct index_batch *batch, const struct index_shape *shape
 {
 	size_t steps = (size_t)1 << shape->block_log2;
 
-	*batch = (struct index_batch){ 0 };
+	*batch = (struct index_batch){ .stretch_log2 = shape->stretch_log2 };
 	batch->ops = mem_alloc(steps, sizeof *batch->ops);
 	batch->begins = mem_alloc(steps, sizeof *batch->begins);
 	batch->runs = mem_alloc(steps, sizeof *batch->runs);

@@ -10,8 +10,9 @@
 // An index is a directory of append-only files (vaults) and a file `head` that says what they
 // are, written last (index_head.c). What the files hold:
 //
-//     events     blocks of 2^block_log2 steps: what each step did, `cell << 1 | ends`;
-//                the lifetime in steps of each that ends; the events' numbers where they do not
+//     events     blocks of 2^block_log2 steps: what each step did, `cell << 1 | ends`, but of those
+//                that end what began in the same 2^stretch_log2 steps, which says it; the
+//                lifetime in steps of each that ends; the events' numbers where they do not
 //                simply count on (index_events.c). Cell 0 is a step that does nothing.
 //     times      for each block, where the time changes
 //     cells      full counts by cell, now and then: how many began, how many live
@@ -66,6 +67,7 @@ struct index_run {
 struct index_batch {
 	uint64_t first; // step
 	uint32_t count;
+	unsigned stretch_log2;   // of the shape
 	uint32_t *ops;           // cell << 1 | ends
 	uint64_t *begins;        // where ops ends: the step that began it; 0: an orphan
 	uint64_t *addresses;     // of lifetimes of 2^long_log2 steps and more that end, one by one
