@@ -171,7 +171,10 @@ struct capture {
 	// that is not takes.
 	uint32_t credit;
 	uint32_t idle; // walks since there was some
-	uint32_t turn; // memos that were made
+	uint32_t turn; // memos that were made; the next one takes the place of the oldest
+	// Memos by where their walks begin: the latest of those that have it in common, and the one
+	// that was made before each. Numbers from 1 on, 0: none.
+	uint8_t memo_latest[CAPTURE_MEMOS], memo_before[CAPTURE_MEMOS];
 
 	// The same for whole stacks; and what was spent for keeping them, more than those that are
 	// found have brought: up to CAPTURE_KEEP_MAX.

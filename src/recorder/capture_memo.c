@@ -17,21 +17,23 @@ enum {
 	CAPTURE_CREDIT_TRY = 64,
 	CAPTURE_IDLE_MAX = 4096, // walks until memos are tried again
 	CAPTURE_WHOLE_MISS = 4,  // credit that a whole stack costs which is not found
-	CAPTURE_MEMO_WAYS = 2,
-	CAPTURE_MEMO_SETS_LOG2 = 5,
+	CAPTURE_MEMO_LOOKS = 6,  // at most, for one walk
+	CAPTURE_MEMOS_LOG2 = 6,
 };
 
 #define CAPTURE_HASH 0x9e3779b1u // 2^32 by the golden ratio, prime
 
-_Static_assert(CAPTURE_MEMO_WAYS << CAPTURE_MEMO_SETS_LOG2 == CAPTURE_MEMOS, "all are in a set");
+_Static_assert(1 << CAPTURE_MEMOS_LOG2 == CAPTURE_MEMOS && CAPTURE_MEMOS < 256,
+	       "all have a number");
 
-// Where the memos of walks that begin there are kept: there are CAPTURE_MEMO_WAYS.
-static inline struct capture_memo *capture_memos(struct capture *capture, uintptr_t slot,
-						 uintptr_t pc)
+// Where the number of the latest memo is kept whose walk begins there, or at another place with
+// that hash. The others follow it (capture->memo_before): many ways may lead to one place, and few
+// to another, so that no place has a share of its own.
+static inline uint8_t *capture_memo_latest(struct capture *capture, uintptr_t slot, uintptr_t pc)
 {
-	uint32_t set = (uint32_t)(slot ^ pc) * CAPTURE_HASH >> (32 - CAPTURE_MEMO_SETS_LOG2);
+	uint32_t at = (uint32_t)(slot ^ pc) * CAPTURE_HASH >> (32 - CAPTURE_MEMOS_LOG2);
 
-	return &capture->memos[set * CAPTURE_MEMO_WAYS];
+	return &capture->memo_latest[at];
 }
 
 // Whether to look at them.
@@ -74,6 +76,24 @@ static bool capture_remember_more(struct capture *capture, const struct capture_
 	return true;
 }
 
+// The memo that is to be the next one: the oldest, which none follows from here on.
+static struct capture_memo *capture_memo_next(struct capture *capture)
+{
+	uint32_t number = capture->turn++ % CAPTURE_MEMOS + 1;
+	struct capture_memo *memo = &capture->memos[number - 1];
+	uint8_t *at = capture_memo_latest(capture, memo->slot, memo->pc);
+
+	// Bounded: a signal handler may have jumped out of here.
+	for (uint32_t i = 0; *at && i < CAPTURE_MEMOS; i++) {
+		if (*at == number) {
+			*at = capture->memo_before[number - 1];
+			break;
+		}
+		at = &capture->memo_before[*at - 1];
+	}
+	return memo;
+}
+
 // As many as an edit with a number pushes; and one more where frames have frame pointers, since
 // node's stacks of generated code are alike from the eighth frame on.
 void capture_remember(struct capture *capture)
@@ -85,12 +105,16 @@ void capture_remember(struct capture *capture)
 	uint32_t outer_saves; // those of frames that are not kept
 	const struct capture_entry *inner = &capture->entries[depth];
 	struct capture_memo *memo;
+	uint8_t *latest;
 
 	if (depth < 2 || (capture->flags & LANE_PUSH_CUT) || capture->joinable != depth ||
 	    capture->entries[outer].slot - inner->slot > UINT32_MAX)
 		return;
 	outer_saves = capture_count_saves(capture, outer);
-	memo = capture_memos(capture, inner->slot, inner->pc) + capture->turn++ % CAPTURE_MEMO_WAYS;
+	memo = capture_memo_next(capture);
+	latest = capture_memo_latest(capture, inner->slot, inner->pc);
+	capture->memo_before[memo - capture->memos] = *latest;
+	*latest = (uint8_t)(memo - capture->memos + 1);
 	memo->slot = inner->slot;
 	memo->pc = inner->pc;
 	memo->outer_slot = capture->entries[outer].slot;
@@ -243,14 +267,16 @@ static inline struct capture_memo *capture_find_memo(struct capture *capture,
 						     const uintptr_t *frame)
 {
 	uintptr_t slot = (uintptr_t)(frame + 1);
-	struct capture_memo *memo = capture_memos(capture, slot, frame[1]);
-	struct capture_memo *end = memo + CAPTURE_MEMO_WAYS;
+	uint32_t number = *capture_memo_latest(capture, slot, frame[1]);
 
-	for (; memo < end; memo++) {
+	for (uint32_t i = 0; number && i < CAPTURE_MEMO_LOOKS; i++) {
+		struct capture_memo *memo = &capture->memos[number - 1];
+
 		if (capture_memo_begins(capture, memo, slot, frame[1]) &&
 		    (likely(capture_memo_joins(capture, memo, frame[0])) ||
 		     capture_memo_joins_over(capture, memo, frame[0])))
 			return memo;
+		number = capture->memo_before[number - 1];
 	}
 	return NULL;
 }

@@ -3,6 +3,7 @@
 //     steps OUT LIBRARY same DEPTH      pairs of malloc and free, always with the same stack
 //     steps OUT LIBRARY random DEPTH    the inner four frames chosen at random for each pair
 //     steps OUT LIBRARY turns DEPTH     the inner four frames of four ways in turn
+//     steps OUT LIBRARY alike DEPTH     five ways that lead to the same place in turn
 //     steps OUT LIBRARY outside DEPTH   four or nine frames in turn, below one that calls them from
 //                                       here and there
 //     steps OUT LIBRARY realloc DEPTH   a buffer that grows and shrinks
@@ -64,6 +65,15 @@ static void in_turn(long count)
 		descend_go(4, ways[count % 4], pair, NULL);
 }
 
+// The same functions in another order: malloc is called from the same place on the stack.
+static void alike(long count)
+{
+	static const uint64_t ways[] = { 03210, 03201, 03120, 03102, 03021 };
+
+	for (; count > 0; count--)
+		descend_go(4, ways[count % 5], pair, NULL);
+}
+
 // So that two calls are not made one.
 static void there(void)
 {
@@ -110,6 +120,7 @@ static void child(const char *name, int depth)
 {
 	void (*work)(long) = strcmp(name, "random") == 0    ? at_random
 			     : strcmp(name, "turns") == 0   ? in_turn
+			     : strcmp(name, "alike") == 0   ? alike
 			     : strcmp(name, "outside") == 0 ? outside
 			     : strcmp(name, "realloc") == 0 ? regrow
 							    : same;
