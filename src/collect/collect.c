@@ -16,6 +16,7 @@
 #include "collect/overhead.h"
 #include "collect/process_list.h"
 #include "collect/reachability.h"
+#include "collect/requests.h"
 #include "collect/rss_snapshots.h"
 #include "collect/sampler.h"
 #include "os/now.h"
@@ -56,25 +57,25 @@ struct collector {
 	struct rss_snapshots looks;
 	struct reachability reachability;
 	struct overhead overhead;
-	struct door_event *controls, **controls_end; // asked from outside, and not done yet
-	bool held;                                   // the order waits for a fork's child
-	bool looked;                                 // the last pass looked at the lanes anew
-	uint64_t told_ns;                            // the tick before that: what comes is later
-	bool main_ended;                             // the launcher has nothing more to run
-	bool launcher_gone;                          // and will not hear what we say
-	bool holding;                                // COLLECT_HOLD was said, and
-	bool holds;                                  // done: nothing is delivered
-	void *keep;                                  // what keeps the trace short; NULL: nothing
-	bool keep_holds;                             // and wants that nothing is written
-	uint64_t left_out;                           // events that the trace has no more
-	bool stopping;                               // somebody wants us to finish now
-	bool failed;                                 // the trace cannot be written
-	struct err why;                              // why it cannot
-	uint64_t sleep_ns;                           // how long the last sleep was
-	uint64_t flush_ns;                           // when to flush next
-	uint64_t look_ns, since_ns;                  // the last pass, and how long behind another
-	bool alone;                                  // no process had two busy lanes there
-	bool sealed;                                 // one cannot ring the bell
+	struct requests requests;
+	bool held;                  // the order waits for a fork's child
+	bool looked;                // the last pass looked at the lanes anew
+	uint64_t told_ns;           // the tick before that: what comes is later
+	bool main_ended;            // the launcher has nothing more to run
+	bool launcher_gone;         // and will not hear what we say
+	bool holding;               // COLLECT_HOLD was said, and
+	bool holds;                 // done: nothing is delivered
+	void *keep;                 // what keeps the trace short; NULL: nothing
+	bool keep_holds;            // and wants that nothing is written
+	uint64_t left_out;          // events that the trace has no more
+	bool stopping;              // somebody wants us to finish now
+	bool failed;                // the trace cannot be written
+	struct err why;             // why it cannot
+	uint64_t sleep_ns;          // how long the last sleep was
+	uint64_t flush_ns;          // when to flush next
+	uint64_t look_ns, since_ns; // the last pass, and how long behind another
+	bool alone;                 // no process had two busy lanes there
+	bool sealed;                // one cannot ring the bell
 	unsigned idle_passes;
 };
 
@@ -146,8 +147,9 @@ static void handle_message(struct collector *collector, const struct door_event 
 
 // The recording is to end, and the programs go on. Who launched us has to take the recorder out
 // first.
-static void leave(struct collector *collector)
+static void leave(void *context)
 {
+	struct collector *collector = context;
 	struct collect_message message = { .kind = COLLECT_LEAVE };
 
 	if ((collector->options->report_fd >= 0 || collector->options->tell) &&
@@ -155,124 +157,6 @@ static void leave(struct collector *collector)
 		trace_builder_tell(&collector->trace_builder, &message);
 	else
 		collector->main_ended = collector->stopping = true;
-}
-
-// Somebody who waits until a process was searched.
-struct searcher {
-	struct door *door;
-	struct door_event event;
-};
-
-static void answer_searcher(void *context, const struct trace_reach *found)
-{
-	struct searcher *searcher = context;
-	struct str text = { 0 };
-
-	if (found != NULL)
-		reachability_describe(found, &text);
-	else
-		str_add(&text, "it was not searched (the trace has a warning that says why)");
-	door_answer(searcher->door, &searcher->event,
-		    found != NULL ? CONTROL_DONE : CONTROL_REFUSED, str_get(&text));
-	str_fini(&text);
-	mem_free(searcher);
-}
-
-static void ask_for_reachability(struct collector *collector, struct image *image,
-				 const struct door_event *event, uint8_t reason)
-{
-	struct searcher *searcher = mem_alloc(1, sizeof *searcher);
-	const struct image_asker asker = { .found = answer_searcher, .context = searcher };
-
-	ASSERT(image && event->kind == DOOR_CONTROL);
-	*searcher = (struct searcher){ collector->door, *event };
-	if (reachability_ask(&collector->reachability, image, reason, &asker))
-		return;
-	mem_free(searcher);
-	door_answer(collector->door, event, CONTROL_REFUSED,
-		    "it cannot be stopped and searched now");
-}
-
-// From outside.
-// From `tidemark ctl`. A mark, a pause and a resume are notes at the place that the order has
-// reached; what the answer says is sent when that is so.
-static void do_control(struct collector *collector, const struct door_event *event)
-{
-	struct image *image = process_list_find(&collector->process_list, event->request.pid);
-	struct trace_builder *trace_builder = &collector->trace_builder;
-	enum trace_note_kind kind = TRACE_NOTE_MARK;
-	char text[CONTROL_TEXT_MAX];
-	bool good;
-
-	if (image == NULL) {
-		door_answer(collector->door, event, CONTROL_UNKNOWN, "");
-		return;
-	}
-	switch (event->request.verb) {
-	case CONTROL_MARK:
-		break;
-	case CONTROL_STOP:
-		kind = TRACE_NOTE_PAUSE;
-		image->quiet = true;
-		break;
-	case CONTROL_START:
-		kind = TRACE_NOTE_RESUME;
-		image->quiet = false;
-		// A pause that began in the program itself ends with its next allocation.
-		atomic_fetch_add(&image->share.segment->resumes, 1);
-		break;
-	case CONTROL_SAVE:
-	case CONTROL_WHERE:
-		if (event->request.verb == CONTROL_SAVE)
-			writer_flush(collector->writer);
-		door_answer(collector->door, event,
-			    control_where(collector->options->output_fd, text) ? CONTROL_DONE
-									       : CONTROL_REFUSED,
-			    text);
-		return;
-	case CONTROL_SAMPLE:
-		trace_builder_time(trace_builder, event->time_ns);
-		good = overhead_ask(&collector->overhead, event->request.value, text);
-		door_answer(collector->door, event, good ? CONTROL_DONE : CONTROL_REFUSED, text);
-		return;
-	case CONTROL_REACHABILITY:
-		ask_for_reachability(collector, image, event, TRACE_SNAPSHOT_ASKED);
-		return;
-	case CONTROL_DETACH:
-		door_answer(collector->door, event, CONTROL_DONE, "");
-		leave(collector);
-		return;
-	default:
-		door_answer(collector->door, event, CONTROL_REFUSED, "an unknown request");
-		return;
-	}
-	trace_builder_time(trace_builder, event->time_ns);
-	trace_builder_note(trace_builder, kind, image->process, TRACE_NONE, 0,
-			   kind == TRACE_NOTE_MARK ? event->request.text : "");
-	if (kind == TRACE_NOTE_MARK) // for who watches it
-		generated_code_name(image, collector->tick.clock->began_ns, false);
-	if (kind == TRACE_NOTE_MARK && collector->options->reach_mark &&
-	    strcmp(event->request.text, collector->options->reach_mark) == 0) {
-		ask_for_reachability(collector, image, event, TRACE_SNAPSHOT_MARK);
-		return;
-	}
-	door_answer(collector->door, event, CONTROL_DONE, "");
-}
-
-// What was asked up to `last_ns` is done, behind all that was published before it was asked.
-static void do_controls(struct collector *collector, uint64_t last_ns)
-{
-	struct door_event *event;
-
-	ASSERT(!collector->held);
-	while ((event = collector->controls) != NULL && event->time_ns <= last_ns) {
-		ASSERT(event->kind == DOOR_CONTROL);
-		collector->controls = event->next;
-		do_control(collector, event);
-		mem_free(event);
-	}
-	if (collector->controls == NULL)
-		collector->controls_end = &collector->controls;
 }
 
 // All that the door has heard since the last pass, in the order in which it came.
@@ -314,8 +198,7 @@ static void handle_events(struct collector *collector)
 			spares_add(&collector->process_list.spares, event->pool);
 			break;
 		case DOOR_CONTROL:
-			*collector->controls_end = event;
-			collector->controls_end = &event->next;
+			requests_put(&collector->requests, event);
 			continue;
 		}
 		mem_free(event);
@@ -405,7 +288,7 @@ static uint64_t pass(struct collector *collector)
 		reachability_pass(&collector->reachability);
 		overhead_pass(&collector->overhead, look_ns);
 		if (collector->looked)
-			do_controls(collector, last_ns);
+			requests_pass(&collector->requests, last_ns);
 		process_list_end(process_list, false);
 		process_list_settle(process_list);
 		process_list_tell_lost(process_list);
@@ -791,7 +674,7 @@ static bool begin(struct collector *collector, struct trace_info *info, struct e
 	collector->flush_ns = FLUSH_NS;
 	if (options->keep != NULL)
 		collector->keep = options->keep->begin(options->keep_wishes, options->output_fd);
-	collector->door = collector->process_list.spares.door =
+	collector->requests.door = collector->door = collector->process_list.spares.door =
 		door_open(options, &collector->tick, err);
 	if (collector->door == NULL)
 		return false;
@@ -804,13 +687,7 @@ static bool begin(struct collector *collector, struct trace_info *info, struct e
 static void release(struct collector *collector)
 {
 	end_keep(collector);
-	while (collector->controls != NULL) {
-		struct door_event *event = collector->controls;
-
-		collector->controls = event->next;
-		door_answer(collector->door, event, CONTROL_REFUSED, "its recording has ended");
-		mem_free(event);
-	}
+	requests_fini(&collector->requests);
 	door_close(collector->door);
 	collector->process_list.spares.door = NULL;
 	merge_fini(&collector->merge);
@@ -831,7 +708,14 @@ bool collect_run(const struct collect_options *options, struct collect_summary *
 
 	ASSERT(options);
 	collector->options = options;
-	collector->controls_end = &collector->controls;
+	collector->requests = (struct requests){
+		.options = options,
+		.process_list = &collector->process_list,
+		.reachability = &collector->reachability,
+		.overhead = &collector->overhead,
+		.leave = leave,
+		.context = collector,
+	};
 	if (begin(collector, &info, err)) {
 		run(collector);
 		good = finish(collector, summary != NULL ? summary : &unwanted, err);

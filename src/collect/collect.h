@@ -5,7 +5,7 @@
 // into one order (docs/notes/0001-order-without-clocks.md), interns stacks and feeds a writer.
 //
 //     door            answers hellos at once, in a thread of its own; also watches for deaths
-//     control         what `tidemark ctl` asks from outside
+//     control         what `tidemark ctl` asks from outside; requests keep it until its place
 //     tick            the clock page: what guests need to keep it going by themselves, or a thread
 //                     that writes it every 100 us where the processor's counter is of no use
 //     session         what all guests share: the clock page, and the bell that wakes the collector

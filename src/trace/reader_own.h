@@ -1,5 +1,5 @@
-// reader_own: what the parts of the reader share: reader.c, which plays, reader_seek.c, which finds
-// places, and reader_tables.c, which answers.
+// reader_own: what the parts of the reader share: reader.c, which plays, reader_defs.c, which takes
+// in what is no event, reader_seek.c, which finds places, and reader_tables.c, which answers.
 #pragma once
 
 #include "trace/bundle_reader.h"
@@ -79,6 +79,9 @@ void reader_alone(struct reader *reader);
 // Take in what a DEFS block (once) or an END block says. False if its payload is damaged.
 bool reader_take_block(struct reader *reader, struct walk_loader *loader, const struct block *block,
 		       uint64_t at, struct bytes_cursor *payload, struct err *err);
+
+// Let the notes of a DEFS payload wait for their place in the order.
+void reader_queue_notes(struct reader *reader, struct bytes_cursor payload);
 
 // Let the notes of a DEFS payload say how processes ended and what threads are called.
 void reader_apply_notes(struct reader *reader, struct bytes_cursor payload);
