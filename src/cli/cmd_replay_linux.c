@@ -220,7 +220,7 @@ static bool choose(const struct query_context *asked, process_id *process, struc
 	}
 	return count == 1 ||
 	       err_set(err, ERR_USAGE,
-		       "a replay is of one process, and here are %u (choose one: --process)",
+		       "a replay is of one process, and the trace has %u (choose one: --process)",
 		       count);
 }
 
@@ -235,7 +235,7 @@ static bool check(const struct query_context *asked, struct err *err)
 			       "without --sample or --max-overhead)");
 	if (strstr(info->options, "snapshots") || strstr(info->options, "leaks"))
 		return err_set(err, ERR_FORMAT,
-			       "the trace was made of sums: it does not have the calls");
+			       "the trace was imported from another tool's sums: it does not have each call");
 	return true;
 }
 

@@ -270,7 +270,7 @@ static int run(int argc, char **argv)
 		return args.exit_code;
 	if (!wish.once && (wish.print.json || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))) {
 		args_mistake(&args,
-			     "a live screen needs a terminal, and has no JSON (try: --once)");
+			     "a live screen needs a terminal, and cannot write JSON (try: --once)");
 		return args.exit_code;
 	}
 	return show(&wish, &err) ? EXIT_ANSWERED : args_fail(&cmd_top, &err);

@@ -239,7 +239,7 @@ static int run(int argc, char **argv)
 	if (!args_need(&args, request.viewer.path, "a trace FILE"))
 		return args.exit_code;
 	if (!request.single.path && (request.single.scrub || request.single.force)) {
-		args_mistake(&args, "--scrub and --force are about --html");
+		args_mistake(&args, "--scrub and --force are for --html");
 		return args.exit_code;
 	}
 	if (!remote_is(request.viewer.path) || strchr(request.viewer.path, '?'))

@@ -4,6 +4,18 @@
 // main.c holds the table of them all, finds the row by its name and calls its `run` with what
 // follows the verb. A command parses (args.h), calls the floors below, prints, and returns its
 // exit code. `--help` is made from the row, so it cannot forget an option.
+//
+// For example, a command with one flag and one file is
+//
+//     struct wish { const char *path; bool all; };
+//     static const struct option_row rows[] = {
+//             { ARGS_FLAG(wish, all), 'a', "all", NULL, "show everything" },
+//             { 0 },
+//     };
+//     const struct command cmd_x = { .name = "x", .brief = "...", .options = rows, .run = run };
+//
+// and run() does args_init, sets args.into and args.operand, and calls args_next until ARGS_END:
+// "-a", "--all" and "--al" set `all`, a word sets `path`, a second word is a mistake.
 #pragma once
 
 #include <stdbool.h>
@@ -38,6 +50,7 @@ enum {
 	ARGS_SETS_BYTES = ARGS_SETS_ONE * 5,
 };
 
+// All texts are borrowed, and mostly constants.
 struct command {
 	const char *name;                 // "report"
 	const char *brief;                // one line for the list of commands

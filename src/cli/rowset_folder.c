@@ -64,7 +64,7 @@ bool rowset_folder_check(const char *path, bool replace, struct err *err)
 		if (!file_list(path, look, &strange))
 			return err_errno(err, errno, "cannot read %s", path);
 		return !strange ||
-		       err_set(err, ERR_USAGE, "%s has other files in it than tables", path);
+		       err_set(err, ERR_USAGE, "%s has files in it that are not tables", path);
 	}
 	if (kind == FILE_IS_FOLDER)
 		return err_set(err, ERR_IO, "%s exists already (--force overwrites it)", path);

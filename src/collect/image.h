@@ -2,6 +2,14 @@
 //
 // An exec makes a new image of the same process; so does a fork, of a new process. An image owns
 // its segment, its lanes' streams and the maps from its numbers to the trace's.
+//
+// Its numbers are its own: module 3 of a process and module 3 of its child are different files,
+// until frame_map, file_table and the interner have given both the trace's numbers. So whatever
+// comes out of a lane goes through its image.
+//
+// For example, pid 4711 runs sh, forks 4712, and that runs cc1: images are 4711 (exec), 4712
+// (fork), whose stacks begin as its parent's, and 4712 again (exec), with a lane of its own from
+// the start. The second one ends (`replaced`) when the third has said hello.
 #pragma once
 
 #include "base/map.h"
@@ -86,6 +94,7 @@ struct image_cost {
 	uint64_t used_ns;
 };
 
+// Owned by the process list. What is only of one mode says so.
 struct image {
 	struct image *next;                  // the process list's
 	struct trace_builder *trace_builder; // borrowed

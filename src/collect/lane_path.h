@@ -9,6 +9,11 @@
 // Edits that have a number in their lane are kept by it, with what they came to the last time: from
 // the same callers' stack they come to the same. Else they are looked up as others are. Whole
 // stacks that have a number are kept by it with their ids: they come to the same from anywhere.
+//
+// What it costs: a stack that was seen before is one lookup of a number; one that is new is a
+// lookup for each frame that it does not share with the stack before. A server's thread with
+// stacks of 30 frames that differ in the inner four has four lookups the first time and one after
+// that.
 #pragma once
 
 #include "collect/edit_cache.h"

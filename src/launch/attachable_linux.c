@@ -208,8 +208,8 @@ static bool attachable_by_state(pid_t pid, const struct attachable_status *statu
 		return err_set(err, ERR_USAGE, "process %d has ended", (int)pid);
 	if (tracer)
 		return err_set(err, ERR_USAGE,
-			       "process %d is traced by process %d already, and can be by one "
-			       "only (try: end that debugger or strace)",
+			       "process %d is traced by process %d already, and only one can "
+			       "trace it (try: end that debugger or strace)",
 			       (int)pid, (int)tracer);
 	if (state == 'T' || state == 't')
 		return err_set(err, ERR_USAGE, "process %d is stopped (try: kill -CONT %d)",

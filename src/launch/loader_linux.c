@@ -63,7 +63,7 @@ bool loader_seize(pid_t tid, struct err *err)
 					  : "a dynamic build; it stays so until the next boot");
 	return err_set(
 		err, ERR_USAGE,
-		"it may not be traced, as the recorder's way in needs: %s (try: in a container, "
+		"it may not be traced, and that is how the recorder gets in: %s (try: in a container, "
 		"the capability CAP_SYS_PTRACE)",
 		strerror(errno));
 }

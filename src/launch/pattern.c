@@ -51,7 +51,7 @@ bool pattern_expand(struct str *out, const char *pattern, const struct pattern_w
 			break;
 		default:
 			return err_set(err, ERR_USAGE,
-				       "output name '%s': %% is followed by e, p, t, h, n or %%",
+				       "output name '%s': %% may only be followed by e, p, t, h, n or %%",
 				       pattern);
 		}
 	}

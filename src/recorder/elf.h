@@ -1,5 +1,8 @@
 // elf: the parts of a loaded ELF file that we read (System V ABI, gABI chapter 4 and 5), as files
 // of our own class have them.
+//
+// Sizes are those of the class that the recorder is built for. A file of the other class is not
+// read by it; the collector's readers know both.
 #pragma once
 
 #include <stddef.h>

@@ -1,4 +1,14 @@
 // event: one call on memory, encoded into the lane (wire/lane_event.h). The hot path.
+//
+// An event is appended in one of two ways. The short one (event_short) is for what nearly all
+// are: same tick, a small block on a page whose owner this lane is, room in the ring, and the
+// stack of the event before. It calls no function. Everything else goes by
+// event_put, which can say a new time, an owner, a new stack, an alignment.
+//
+// For example malloc(24) = 0x5030 after an event on 0x5010: the difference is 0x20, zigzag 0x40,
+// one byte; the size is one byte. The record is 11 01 40 18: type 1 with one byte of each, then
+// these. Eight bytes are stored each time and the end is moved by as many as count, since that
+// needs no branch; LANE_ROOM is kept free in the ring for it.
 #pragma once
 
 #include "recorder/client.h"
@@ -6,6 +16,8 @@
 #include "recorder/order.h"
 #include "recorder/python.h"
 
+// Which fields an event has, as bits of `fields`. Constants at each place where they are given,
+// so that the compiler leaves out what an event has not.
 enum {
 	EVENT_ADDRESS = 1, // has one
 	EVENT_SIZE = 2,    // has one
@@ -13,6 +25,7 @@ enum {
 	EVENT_STACK = 8,   // has one
 };
 
+// A call that is to be recorded. What `fields` does not name is not looked at.
 struct event_call {
 	uint64_t address;
 	uint64_t size;

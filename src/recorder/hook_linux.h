@@ -2,6 +2,14 @@
 // leave.
 //
 // An allocation is recorded after the real call, a free before it.
+//
+// The order matters where threads share an address: a free is recorded while the block is still
+// this thread's, an allocation when it is this thread's already. So of two events on one address
+// the one that came first is also published first (docs/notes/0001-order-without-clocks.md).
+//
+// For example malloc: HOOK_FRAME is taken in the hook, the real malloc is called, and
+// hook_allocated puts the event: LANE_MALLOC with the result, or LANE_FAILED with the size alone
+// where there is none. errno is what the real call left.
 #pragma once
 
 #include "recorder/client.h"

@@ -2,6 +2,9 @@
 //
 // The recorder runs inside somebody else's malloc: it may not call libc, and errno is not ours to
 // touch. So each call here returns what the kernel returned: a value, or a negative errno.
+//
+// For example, opening a file that is not there gives -2, which is -ENOENT. A call here is never
+// seen by our own hooks, as it goes to the kernel and not to the C library.
 #pragma once
 
 #include "recorder/kernel_win32.h" // all of it, where that is the system

@@ -10,6 +10,12 @@
 // the interrupted code was recording) finds `limit` too low and takes the slow way, which hands
 // out a lane, waits for room, or, for the signal handler, opens a second lane of the same thread.
 // So does one that has to look at the clock (clock.h).
+//
+// For example, a thread calls malloc: its lane is entered (busy is set, the tick is looked at),
+// the event is appended at lane->head, and leaving publishes the new head for the collector. A
+// signal handler that interrupts this and calls malloc finds the lane busy: it takes another one
+// for what it does, and events of both have their own order. What can have neither is counted as
+// dropped.
 #pragma once
 
 #include "recorder/capture.h"

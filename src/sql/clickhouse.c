@@ -104,7 +104,7 @@ static bool take_lines(const char *path, char *text, const char **user, const ch
 	*user = lines[0];
 	*password = lines[1];
 	return (lines[0][0] && lines[1] && (!lines[2] || !lines[2][0])) ||
-	       err_set(err, ERR_USAGE, "%s is not two lines, a user and a password", path);
+	       err_set(err, ERR_USAGE, "%s must have two lines, a user and a password", path);
 }
 
 // It is said in a line of its own.
@@ -113,7 +113,7 @@ static bool check_word(const char *word, struct err *err)
 	for (; word && *word; word++)
 		if ((unsigned char)*word < ' ' || *word == 127)
 			return err_set(err, ERR_USAGE,
-				       "no control characters in a user or a password");
+				       "a user or a password has control characters in it");
 	return true;
 }
 

@@ -150,7 +150,7 @@ static bool count_runs(struct fleet *fleet, struct err *err)
 		};
 	answer_rows_fini(&cells);
 	return all->runs > 0 ||
-	       err_set(err, ERR_USAGE, "no run in %s is as asked for", fleet->database);
+	       err_set(err, ERR_USAGE, "no run in %s matches what was asked for", fleet->database);
 }
 
 // Twice the standard error of a mean of `n`, squared. `n` is 2 or more.

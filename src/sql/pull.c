@@ -112,7 +112,7 @@ static bool take_piece(struct pull *pull, const char *line, struct err *err)
 
 	if (!tab || (size_t)(tab - line) >= sizeof piece.file ||
 	    sscanf(tab, "%" SCNu64 "%" SCNu64 "%" SCNu64, &piece.at, &piece.size, &piece.part) != 3)
-		return err_set(err, ERR_IO, "the database's list of pieces makes no sense");
+		return err_set(err, ERR_IO, "the database's list of pieces is damaged");
 	memcpy(piece.file, line, (size_t)(tab - line));
 	end = last && strcmp(last->file, piece.file) == 0 ? last->at + last->size : 0;
 	if (piece.at != end || piece.size == 0 || piece.size > PIECES_SIZE)

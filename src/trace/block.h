@@ -3,6 +3,12 @@
 // A trace file is a preamble of 64 bytes and then blocks: a header of 64 bytes with two checksums
 // and a payload, plain or zstd. Whatever goes wrong with one block, the next can be found by its
 // magic and read by itself.
+//
+// For example, a recording of 100,000 events is a preamble, a DEFS block with the process and its
+// first stacks, an EVENTS block of the events 0 to 65,535, DEFS and EVENTS again, and an END
+// block. If a byte of the first EVENTS block is wrong its checksum says so: a reader loses these
+// 65,536 events, finds the next block by its magic, and its first_event says where counting goes
+// on.
 #pragma once
 
 #include "base/err.h"
@@ -19,6 +25,8 @@ enum {
 	BLOCK_VERSION_MINOR = 0,
 };
 
+// Numbers are part of the format. Of a type that is not known, header and checksum are looked at,
+// and nothing else.
 enum block_type {
 	BLOCK_DEFS = 1,
 	BLOCK_EVENTS = 2,
@@ -27,6 +35,7 @@ enum block_type {
 	BLOCK_BUNDLE = 5,
 };
 
+// How the payload is stored. Small ones, and those that do not shrink, are stored as they are.
 enum block_codec {
 	BLOCK_RAW = 0,
 	BLOCK_ZSTD = 1,

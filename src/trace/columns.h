@@ -7,6 +7,19 @@
 //
 // Encoding costs a few nanoseconds an event and allocates nothing once the buffers have grown.
 // Addresses may be predicted (trace/predict.h): then they are encoded when the block is full.
+//
+// For example, the three events malloc(24) = 0x5010, malloc(24) = 0x5030 and free(0x5010), of one
+// thread at one time, are
+//
+//     KIND         1 1 4
+//     THREAD, TIME a single run of three each
+//     ADDRESS_LOW  0 0 0          the low four bits of the differences 0x5010, 0x20, -0x20
+//     ADDRESS      0x501, 2, -2   what is above them, in zigzag
+//     SIZE         24 24          of the two that have one
+//     STACK        3 3
+//     FREE_STACK   0              of the one that ends a block
+//
+// A column whose entries are all 0 is not written at all (columns_used).
 #pragma once
 
 #include "trace/bytes.h"
@@ -92,6 +105,7 @@ struct columns_late {
 // A program that has no processor, or waits, makes no events for so long or more.
 enum { COLUMNS_PAUSE_NS = 500000 };
 
+// A block in the making: some 2 MB once its buffers have grown, kept from block to block.
 struct columns_encoder {
 	uint32_t count;
 	bool heaps;            // calls on blocks say of which heap, too, and with which flags: set
@@ -213,6 +227,8 @@ void columns_pack(struct columns_encoder *encoder, enum column column, const uin
 // column begins, at most COLUMNS_MAX; returns their number.
 size_t columns_finish(struct columns_encoder *encoder, struct bytes *out, size_t *cuts);
 
+// Where a reader is in a block. Each column has a cursor of its own, and moves only where an
+// event has an entry in it.
 struct columns_decoder {
 	uint32_t left; // events not yet read
 	uint64_t number, time_ns;
@@ -243,6 +259,7 @@ bool columns_decoder_init(struct columns_decoder *decoder, struct bytes_cursor p
 
 void columns_decoder_fini(struct columns_decoder *decoder); // accepts { 0 }
 
+// COLUMNS_DAMAGED is final: what was given before it is right.
 enum columns_result { COLUMNS_EVENT, COLUMNS_END, COLUMNS_DAMAGED };
 
 // The next event of a kind we know. Thread, stack, heap and file ids are as they are there: the

@@ -4,11 +4,20 @@
 // A DEFS payload is a row of records: kind, length, content. Ids are given by the record that
 // defines them, so that a block that was lost leaves a gap and not a shift. A gap is filled with
 // entries that say "not known", so that an id below a table's count always has an entry.
+//
+// For example, a process with one thread is the two records
+//
+//     02 ..  00 00 d2 24 00 01 40 …     DEFS_PROCESS: id 0, no parent, pid 4690, …
+//     03 05  00 00 d2 24 00             DEFS_THREAD, 5 bytes: id 0, of process 0, tid 4690, and
+//                                       no name
+//
+// Who meets a kind that it does not know steps over it by its length, and counts it (`unknown`).
 #pragma once
 
 #include "trace/bytes.h"
 #include "trace/trace.h"
 
+// Limits of what is written, and of what is believed when it is read. A text beyond them is cut.
 enum {
 	DEFS_TEXT_MAX = 64 << 10, // bytes of one text
 	DEFS_ARGS_MAX = 4 << 20,  // bytes of all arguments of one process
@@ -17,6 +26,7 @@ enum {
 	DEFS_NAMES_MAX = 256,     // functions at one frame
 };
 
+// Numbers are part of the format.
 enum defs_kind {
 	DEFS_INFO = 1,
 	DEFS_PROCESS = 2,

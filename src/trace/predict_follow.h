@@ -3,6 +3,10 @@
 // For a block that ends: predict_follow_ended, predict_put_ended; for one that begins:
 // predict_follow_begun, predict_put_begun; for a realloc: both follow, then put_begun, and
 // put_ended unless its way was PREDICT_IN_PLACE.
+//
+// Writer and reader both call these, with the same numbers in the same order. That is all that
+// keeps them in step: whatever one of them does at an event, the other must do, down to which
+// element leaves which list. So what changes the state is here, once.
 #pragma once
 
 #include "base/mem.h"

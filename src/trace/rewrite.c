@@ -535,8 +535,8 @@ static bool fits(const struct side *first, const struct side *side, struct err *
 {
 	if (reader_is_windows(first->reader) != reader_is_windows(side->reader))
 		return err_set(err, ERR_FORMAT,
-			       "%s: one of Windows and one of another system do not go into one "
-			       "trace",
+			       "%s: a trace of Windows and one of another system cannot become "
+			       "one trace",
 			       side->path);
 	if (side != first &&
 	    (reader_info(first->reader)->trimmed || reader_info(side->reader)->trimmed))

@@ -5,6 +5,22 @@
 // Definitions (processes, threads, modules, frames, stacks) are numbered densely from 0 or 1 in
 // order of first appearance and are in the file before the first item that uses them.
 // docs/format.md says how each is stored.
+//
+// For example, a program calls malloc(24), moves the block by realloc to 4,096 bytes, and frees
+// it. In a trace of one process (0) and one thread (0), with stacks 3 and 5:
+//
+//     number  kind      address  old_address  size  stack
+//          0  MALLOC     0x5010            -    24      3
+//          1  REALLOC    0x6020       0x5010  4096      5     one event ends a block and begins one
+//          2  FREE       0x6020            -     -      0     unless frees have stacks
+//
+// Had the realloc failed it would be one REALLOC_FAILED: 0x5010 lives on with 24 bytes. Where
+// other threads' events came between its two halves it is REALLOC_FREE and REALLOC_ALLOC, or
+// REALLOC_UNDO, each in its place.
+//
+// All sizes are bytes, all times nanoseconds since the recording began, all addresses those of
+// the traced process. Texts are UTF-8 as far as the program's own were, and never longer than 64
+// KiB.
 #pragma once
 
 #include <stdbool.h>
@@ -30,6 +46,7 @@ static inline int trace_compare_places(process_id l_process, stack_id l_stack, p
 	return l_stack < r_stack ? -1 : l_stack > r_stack;
 }
 
+// Numbers are those of the file (docs/format.md): one that was given is never given again.
 enum trace_kind {
 	TRACE_NONE_KIND = 0,
 	TRACE_MALLOC = 1,        // address, size, stack
@@ -169,6 +186,7 @@ enum trace_snapshot_reason {
 	TRACE_SNAPSHOT_MARK = 5,    // the program set a mark (of reachability alone)
 };
 
+// What a snapshot does not have. What it has is whole.
 enum trace_snapshot_flag {
 	TRACE_SNAPSHOT_CUT = 1 << 0,      // pages after the last range were not looked at
 	TRACE_SNAPSHOT_NO_PAGES = 1 << 1, // no page could be looked at: ranges are empty
@@ -187,6 +205,7 @@ struct trace_mapping {
 	uint64_t anonymous, swap, locked;
 };
 
+// As /proc/PID/pagemap has them, of each page.
 enum trace_pages_flag {
 	TRACE_PAGES_PRESENT = 1 << 0,
 	TRACE_PAGES_SWAPPED = 1 << 1,
@@ -237,6 +256,8 @@ enum trace_reach_place {
 	TRACE_REACH_PLACES_COUNT,
 };
 
+// One block of those that lived, and one of the words that point to it: the first that was found,
+// nearest to a root.
 struct trace_reach_block {
 	uint64_t address;
 	uint64_t size; // requested bytes
@@ -247,6 +268,7 @@ struct trace_reach_block {
 	uint64_t at;      // of one word that points to it
 };
 
+// What may make blocks look unreachable that are not: with either, nothing is called a leak.
 enum trace_reach_flag {
 	TRACE_REACH_BLIND = 1 << 0,   // not all blocks are known: allocations were left out
 	TRACE_REACH_PARTIAL = 1 << 1, // memory could not be read, which may have held pointers
@@ -267,6 +289,7 @@ struct trace_reach {
 	struct trace_reach_block *blocks; // by address. NULL in a list: see reader_reach
 };
 
+// How a process came into the trace, and so what it may know of from before.
 enum trace_start {
 	TRACE_START_EXEC = 1,   // a fresh image
 	TRACE_START_FORK = 2,   // a copy of `parent`: inherits its live blocks
@@ -280,6 +303,7 @@ static inline bool trace_start_inherits(uint8_t start)
 	return start == TRACE_START_FORK || start == TRACE_START_ATTACH;
 }
 
+// How it left. Which of them it is may be known only after its last event.
 enum trace_exit {
 	TRACE_EXIT_UNKNOWN = 0, // still running when the recording ended, or nobody could tell
 	TRACE_EXIT_CODE = 1,
@@ -287,6 +311,9 @@ enum trace_exit {
 	TRACE_EXIT_EXEC = 3, // replaced by the next generation
 };
 
+// One image of a process. An exec ends it (TRACE_EXIT_EXEC) and begins the next generation of the
+// same pid, so pid 4711 that ran sh and then cc1 is two processes of the trace: 4711.0 and
+// 4711.1.
 struct trace_process {
 	process_id id;
 	process_id parent; // TRACE_NONE: not in the trace

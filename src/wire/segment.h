@@ -31,6 +31,10 @@
 //     with the lanes, as many frames as it has, and the rings of the lanes that it uses.
 //
 // Freestanding: no libc call. Included by the recorder and by the collector.
+//
+// Everything here is read by a process that did not write it, perhaps of another version, perhaps
+// while it is being written. So what both look at is atomic, who writes a field is said beside it,
+// and no number is believed that would lead outside of the segment.
 #pragma once
 
 #include <stdatomic.h>

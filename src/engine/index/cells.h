@@ -6,6 +6,11 @@
 // Entries never move, so one thread may add while another reads those it knows of. Adding
 // needs dictionaries (cells_drop frees them); reading does not. 8 bytes a cell and 24 a site,
 // and about 6 more of each while adding.
+//
+// For example, a program with 12,000 stacks, one process and 8 threads may have 30,000 sites, as
+// most stacks are one thread's, and 75,000 cells, as most allocate two or three sizes. 24 bytes a
+// site and 8 a cell are 1.3 MB: small enough to be in memory whatever the length of the
+// recording.
 #pragma once
 
 #include "base/map.h"

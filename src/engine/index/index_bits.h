@@ -2,6 +2,9 @@
 //
 // Writing trusts its caller. Reading trusts nobody: every reader is given where its bytes end and
 // says false, or stops, there. Little-endian, as the machines that this runs on.
+//
+// What is packed here is read without trusting it: each taker is given the end of what it may
+// look at, and returns 0 or false where something would go beyond.
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,8 @@
 // heap_own: what the parts of the heap share: heap.c, which counts, heap_hold.c, which waits for
 // the other halves of reallocs, and heap_read.c, which reads.
+//
+// The fast path is here: a block is found in the table of its heap, its figures go to its site,
+// and nothing is allocated unless a table grows.
 #pragma once
 
 #include "base/map.h"

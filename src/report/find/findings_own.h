@@ -2,6 +2,15 @@
 //
 // Facts are gathered once and asked by several kinds: the sums of each site, what the lives of
 // blocks tell one by one, and which frame of a stack is the program's own.
+//
+// A kind of finding is a row of findings_kinds (findings.c): its id, what it needs of the trace,
+// its text for the manual, and a function findings_look. That function asks the facts, and for
+// each thing that it has found calls findings_add, says what, why and what to do (findings_say),
+// adds figures, and the command that shows more. For example "growth": the facts have the rows of
+// `tidemark growth`; those of one function become one finding, with the slope and what lives at
+// the end.
+//
+// To add one: its function, its row, and docs/findings.md.
 #pragma once
 
 #include "base/index_set.h"
@@ -73,6 +82,7 @@ struct findings_last { // allocation of a process
 	uint64_t cleared; // bytes that it freed in its last part, and had from before that
 };
 
+// What was gathered. All of it lives as long as the search, and is freed together.
 struct findings_facts {
 	struct whole whole;
 	const struct heap *heap; // of it

@@ -25,6 +25,7 @@
 
 #include <stddef.h>
 
+// What a figure is, from which its unit follows: people read "2.0 KiB", programs 2048.
 enum sheet_kind {
 	SHEET_TEXT,   // cell.text; NULL is an empty one
 	SHEET_STACK,  // cell.stack
@@ -39,6 +40,7 @@ enum sheet_kind {
 	SHEET_SITE,   // stands for the columns of a site, as sheet->site_of gives it
 };
 
+// What sets a column apart. Most have none of these.
 enum sheet_flag {
 	SHEET_FLAT_ONLY = 1 << 0, // not in JSON
 	SHEET_JSON_ONLY = 1 << 1,
@@ -49,6 +51,8 @@ enum sheet_flag {
 	SHEET_ZERO = 1 << 6,                  // what is not known is 0 in flat forms, not empty
 };
 
+// One figure or text of a row. Unknown is not 0: it is empty in CSV, null in JSON, and a dash for
+// people.
 struct sheet_cell {
 	bool unknown;
 	union {
@@ -70,6 +74,8 @@ struct sheet_at {
 	const struct sheet_column *column;
 };
 
+// One line of a table's declaration. Where `get` is NULL the column stands for others
+// (SHEET_SITE) or writes itself (`json`).
 struct sheet_column {
 	const char *name;
 	enum sheet_kind kind;
@@ -126,6 +132,8 @@ struct sheet_page {
 	const char *names[2];                 // of their files
 };
 
+// How a table is written. The three functions are called in this order; `row` is given only rows
+// that are to be written.
 struct sheet_form {
 	const char *name;
 	bool flat; // a cell is one value

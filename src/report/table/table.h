@@ -16,6 +16,11 @@
 // the window's allocations; where they would not fit in the engine's memory, they are left out.
 //
 // Frees of addresses where nothing was known to live are rows of their own, last of their parent.
+//
+// For example `window --by thread,stack`: each thread is a row of the first level, each of its
+// stacks one of the second, and the figures of a thread are the sums of its rows. Rows that are
+// not shown (--rows, --min-bytes) are still in the sums, and one row at the end says how many
+// they are.
 #pragma once
 
 #include "base/index_set.h"
