@@ -30,9 +30,3 @@ static inline void le_put_32(uint8_t *at, uint32_t value)
 	le_put_16(at, (uint16_t)value);
 	le_put_16(at + 2, (uint16_t)(value >> 16));
 }
-
-static inline void le_put_64(uint8_t *at, uint64_t value)
-{
-	le_put_32(at, (uint32_t)value);
-	le_put_32(at + 4, (uint32_t)(value >> 32));
-}

@@ -101,41 +101,9 @@ void defs_fini(struct defs *defs)
 	*defs = (struct defs){ 0 };
 }
 
-static void add_process(struct defs *defs, const struct trace_process *process)
-{
-	*MEM_ADD(defs->processes, defs->processes_count, defs->processes_capacity) = *process;
-}
-
-static void add_thread(struct defs *defs, const struct trace_thread *thread)
-{
-	*MEM_ADD(defs->threads, defs->threads_count, defs->threads_capacity) = *thread;
-}
-
-static void add_module(struct defs *defs, const struct trace_module *module)
-{
-	*MEM_ADD(defs->modules, defs->modules_count, defs->modules_capacity) = *module;
-}
-
-static void add_frame(struct defs *defs, const struct trace_frame *frame)
-{
-	*MEM_ADD(defs->frames, defs->frames_count, defs->frames_capacity) = *frame;
-}
-
-static void add_stack(struct defs *defs, const struct trace_stack *stack)
-{
-	*MEM_ADD(defs->stacks, defs->stacks_count, defs->stacks_capacity) = *stack;
-	defs->sampled |= trace_stack_sampled(stack) > 0;
-}
-
-static void add_heap(struct defs *defs, const struct trace_heap *heap)
-{
-	*MEM_ADD(defs->heaps, defs->heaps_count, defs->heaps_capacity) = *heap;
-}
-
-static void add_file(struct defs *defs, const struct trace_file *file)
-{
-	*MEM_ADD(defs->files, defs->files_count, defs->files_capacity) = *file;
-}
+// An entry more in one of the tables.
+#define ADD(defs, table, entry) \
+	(*MEM_ADD((defs)->table, (defs)->table##_count, (defs)->table##_capacity) = (entry))
 
 // May the table be filled with unknown entries from `count` to `first`?
 static bool gap_allowed(struct defs *defs, uint64_t count, uint64_t first)
@@ -147,81 +115,32 @@ static bool gap_allowed(struct defs *defs, uint64_t count, uint64_t first)
 	return true;
 }
 
-static bool fill_processes(struct defs *defs, uint64_t first)
-{
-	if (!gap_allowed(defs, defs->processes_count, first))
-		return false;
-	while (defs->processes_count < first)
-		add_process(defs, &(struct trace_process){
-					  .id = (process_id)defs->processes_count,
-					  .parent = TRACE_NONE,
-					  .start = TRACE_START_EXEC,
-					  .bits = 64,
-					  .ended_ns = UINT64_MAX,
-					  .exe = mem_copy_text(""),
-				  });
-	return true;
-}
+// fill_TABLE: entries of which nothing is known, up to that of id `first`. False: too many.
+#define FILL(table, ...)                                                \
+	static bool fill_##table(struct defs *defs, uint64_t first)     \
+	{                                                               \
+		if (!gap_allowed(defs, defs->table##_count, first))     \
+			return false;                                   \
+		while (defs->table##_count < first) {                   \
+			__typeof__(*defs->table) unknown = __VA_ARGS__; \
+                                                                        \
+			ADD(defs, table, unknown);                      \
+		}                                                       \
+		return true;                                            \
+	}
 
-// A thread must be of a process, so the first one is made if there is none.
-static bool fill_threads(struct defs *defs, uint64_t first)
-{
-	if (!gap_allowed(defs, defs->threads_count, first))
-		return false;
-	if (first > defs->threads_count && defs->processes_count == 0 && !fill_processes(defs, 1))
-		return false;
-	while (defs->threads_count < first)
-		add_thread(defs, &(struct trace_thread){ .id = (thread_id)defs->threads_count });
-	return true;
-}
-
-static bool fill_modules(struct defs *defs, uint64_t first)
-{
-	if (!gap_allowed(defs, defs->modules_count, first))
-		return false;
-	while (defs->modules_count < first)
-		add_module(defs, &(struct trace_module){ .id = (module_id)defs->modules_count,
-							 .path = mem_copy_text("") });
-	return true;
-}
-
-static bool fill_frames(struct defs *defs, uint64_t first)
-{
-	if (!gap_allowed(defs, defs->frames_count, first))
-		return false;
-	while (defs->frames_count < first)
-		add_frame(defs, &(struct trace_frame){ .id = (frame_id)defs->frames_count });
-	return true;
-}
-
-static bool fill_stacks(struct defs *defs, uint64_t first)
-{
-	if (!gap_allowed(defs, defs->stacks_count, first))
-		return false;
-	while (defs->stacks_count < first)
-		add_stack(defs, &(struct trace_stack){ .flags = TRACE_STACK_INCOMPLETE });
-	return true;
-}
-
-static bool fill_heaps(struct defs *defs, uint64_t first)
-{
-	if (!gap_allowed(defs, defs->heaps_count, first))
-		return false;
-	while (defs->heaps_count < first)
-		add_heap(defs, &(struct trace_heap){ .id = (heap_id)defs->heaps_count,
-						     .name = mem_copy_text("") });
-	return true;
-}
-
-static bool fill_files(struct defs *defs, uint64_t first)
-{
-	if (!gap_allowed(defs, defs->files_count, first))
-		return false;
-	while (defs->files_count < first)
-		add_file(defs, &(struct trace_file){ .id = (file_id)defs->files_count,
-						     .path = mem_copy_text("") });
-	return true;
-}
+FILL(processes, { .id = (process_id)defs->processes_count,
+		  .parent = TRACE_NONE,
+		  .start = TRACE_START_EXEC,
+		  .bits = 64,
+		  .ended_ns = UINT64_MAX,
+		  .exe = mem_copy_text("") })
+FILL(threads, { .id = (thread_id)defs->threads_count })
+FILL(modules, { .id = (module_id)defs->modules_count, .path = mem_copy_text("") })
+FILL(frames, { .id = (frame_id)defs->frames_count })
+FILL(stacks, { .flags = TRACE_STACK_INCOMPLETE })
+FILL(heaps, { .id = (heap_id)defs->heaps_count, .name = mem_copy_text("") })
+FILL(files, { .id = (file_id)defs->files_count, .path = mem_copy_text("") })
 
 const char *defs_option(const char *options, const char *word)
 {
@@ -302,7 +221,7 @@ static bool read_process(struct defs *defs, struct bytes_cursor *in)
 		process.parent = TRACE_NONE;
 	ok = read_args(&process, in) && fill_processes(defs, process.id);
 	if (ok)
-		add_process(defs, &process);
+		ADD(defs, processes, process);
 	else
 		process_fini(&process);
 	return ok;
@@ -330,7 +249,7 @@ static bool read_thread(struct defs *defs, struct bytes_cursor *in)
 		return false;
 	if (!fill_threads(defs, thread.id))
 		return false;
-	add_thread(defs, &thread);
+	ADD(defs, threads, thread);
 	return true;
 }
 
@@ -362,7 +281,7 @@ static bool read_module(struct defs *defs, struct bytes_cursor *in)
 	if (!fill_modules(defs, module.id))
 		return false;
 	module.path = bytes_next_text(in);
-	add_module(defs, &module);
+	ADD(defs, modules, module);
 	return !in->bad;
 }
 
@@ -430,7 +349,7 @@ static bool read_frames(struct defs *defs, struct bytes_cursor *in)
 		pc += (uint64_t)bytes_next_signed(in);
 		frame.pc = pc;
 		if (frame.id == defs->frames_count)
-			add_frame(defs, &frame);
+			ADD(defs, frames, frame);
 	}
 	return !in->bad;
 }
@@ -471,7 +390,8 @@ static bool read_stacks(struct defs *defs, struct bytes_cursor *in)
 			stack.parent = (stack_id)(first + i - distance);
 			stack.frame = (frame_id)frame;
 		}
-		add_stack(defs, &stack);
+		ADD(defs, stacks, stack);
+		defs->sampled |= trace_stack_sampled(&stack) > 0;
 	}
 	return !frames.bad;
 }
@@ -521,7 +441,7 @@ static bool read_heap(struct defs *defs, struct bytes_cursor *in)
 		heap.created = created != 0;
 		heap.flags = heap.created ? (uint32_t)(created - 1) : 0;
 	}
-	add_heap(defs, &heap);
+	ADD(defs, heaps, heap);
 	return !in->bad;
 }
 
@@ -539,7 +459,7 @@ static bool read_file(struct defs *defs, struct bytes_cursor *in)
 	if (!fill_files(defs, file.id))
 		return false;
 	file.path = bytes_next_text(in);
-	add_file(defs, &file);
+	ADD(defs, files, file);
 	return !in->bad;
 }
 

@@ -72,7 +72,8 @@ static inline void sample_make(uint8_t bytes[static SAMPLE_BYTES], bool symbols)
 	le_put_32(head + 8, SAMPLE_TIMESTAMP);
 	le_put_16(head + 20, 240);
 	le_put_16(optional, 0x20b);
-	le_put_64(optional + 24, 0x140000000);
+	le_put_32(optional + 24, 0x40000000);
+	le_put_32(optional + 28, 1);
 	le_put_32(optional + 56, 0x3000);
 	le_put_32(optional + 108, 16);
 	le_put_32(optional + 112, SAMPLE_EXPORTS);

@@ -113,11 +113,6 @@ static inline uint64_t bits_unzigzag(uint64_t value)
 	return value >> 1 ^ (0 - (value & 1));
 }
 
-static inline unsigned bits_bytes(uint64_t value)
-{
-	return value ? (64 - (unsigned)__builtin_clzll(value) + 7) / 8 : 0;
-}
-
 // What is summed up of a site.
 struct bits_sums {
 	uint64_t begun, alive, begun_bytes, alive_bytes;
