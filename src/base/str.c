@@ -1,5 +1,9 @@
 // Text that grows by doubling. A str that was never added to has no memory, and text NULL; str_get
 // makes "" of it. `capacity` counts the NUL, `length` does not: of 16 bytes, 15 can be used.
+//
+// For example, an empty str that gets "hello" has 16 bytes of memory, length 5, and a NUL at 5;
+// with 11 characters more it has 16 to hold and the NUL, so it grows to 32. A text that was taken
+// (str_take) is the caller's, and the str is as at first.
 #include "base/str.h"
 
 #include "base/mem.h"
@@ -58,6 +62,8 @@ void str_add_char(struct str *str, char c)
 	str->text[str->length] = '\0';
 }
 
+// A word that needs no quotes is left as it is; else it is put in single quotes, and a quote in
+// it becomes '\'' .
 void str_add_shell(struct str *str, const char *word)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -87,6 +93,8 @@ void str_add_digits(struct str *str, uint64_t value)
 	str_add_bytes(str, at, (size_t)(digits + sizeof digits - at));
 }
 
+// 0: it is none. Longer forms of a smaller number, halves of pairs and numbers beyond 0x10ffff
+// are none.
 size_t str_utf8_length(const unsigned char *at, size_t left)
 {
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
@@ -336,6 +344,8 @@ static size_t least(size_t a, size_t b)
 }
 
 // Insertions, deletions, replacements and swaps of neighbours that turn a into b.
+// Three rows of the usual table are enough: the one that is being filled, the one above, and the
+// one above that for swaps. "foce" is 1 from "force", and "fcore" 1 from "fcroe".
 static size_t edit_distance(const char *a, size_t a_length, const char *b, size_t b_length)
 {
 	size_t rows[3][WORD_MAX + 1];

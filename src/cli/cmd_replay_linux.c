@@ -234,8 +234,9 @@ static bool check(const struct query_context *asked, struct err *err)
 			       "the recording is sampled: not every call is in it (try: record "
 			       "without --sample or --max-overhead)");
 	if (strstr(info->options, "snapshots") || strstr(info->options, "leaks"))
-		return err_set(err, ERR_FORMAT,
-			       "the trace was imported from another tool's sums: it does not have each call");
+		return err_set(
+			err, ERR_FORMAT,
+			"the trace was made of another tool's sums, and does not have each call");
 	return true;
 }
 

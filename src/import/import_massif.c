@@ -159,7 +159,8 @@ static bool read_massif(struct import_work *work, struct err *err)
 	char *line;
 
 	if (work->input > 0)
-		return err_set(err, ERR_FORMAT, "a massif file is a series by itself (try: one file)");
+		return err_set(err, ERR_FORMAT,
+			       "a massif file is a series by itself (try: one file)");
 	while (ok && import_line(work, &line, &length)) {
 		ok = read_line(&massif, line);
 		if (!ok)

@@ -1,3 +1,15 @@
+// Everything that can speak against attaching to a process, asked before it is touched, each with
+// words that say what to do: is there such a process; is it a thread of one, traced by another,
+// or stopped (attachable_by_state); may we trace it, by its user, Yama and capabilities
+// (…_by_rights); which class has it (…_by_file), and which C library (…_by_libraries); would it
+// find the recorder's file and our socket under the same names (…_by_place).
+//
+// For example, root's `record -p 4711` of a program in a container: the process exists, no other
+// traces it, root may trace all; the recorder's path leads to no file in its root, and that is the
+// answer, with the words to copy it there.
+//
+// What cannot be seen from outside (a lock that is held, a thread in the middle of malloc) is
+// found later, by the recorder itself.
 #include "launch/attachable_linux.h"
 
 #include "base/mem.h"
@@ -58,6 +70,7 @@ static bool attachable_status(const char *who, struct attachable_status *status)
 }
 
 // What stands behind "\nName:\t"; "" if it is not there.
+// /proc/PID/status has a line for each, "Name:\tvalue".
 static const char *attachable_field(const struct attachable_status *status, const char *name)
 {
 	const char *at = strstr(status->text, name);
@@ -101,6 +114,7 @@ pid_t attachable_tracer(pid_t pid)
 	return attachable_status(who, &status) ? attachable_traced_by(&status) : 0;
 }
 
+// Yama's scope 1 lets a process trace its own descendants.
 static bool attachable_descends(pid_t pid)
 {
 	struct attachable_status status;
@@ -256,6 +270,8 @@ static bool attachable_by_file(pid_t pid, struct str *library, struct err *err)
 }
 
 // Both must find the same file under the same name, and the collector's socket.
+// A process in another root or mount namespace opens paths as it sees them: /proc/PID/root shows
+// them to us.
 static bool attachable_by_place(pid_t pid, const char *library, struct err *err)
 {
 	char path[PATH_MAX + 32], here[64] = "", there[64] = "";
@@ -382,6 +398,8 @@ static bool attachable_forks(const char *thread)
 }
 
 // A thread that cannot be stopped now, into `what` why. 0: all can be. `foreign`: never.
+// A thread in vfork waits for its child, and one in an uninterruptible call for the kernel:
+// neither stops before that is over.
 static pid_t attachable_unstoppable(pid_t pid, struct str *what, bool *foreign)
 {
 	size_t count;

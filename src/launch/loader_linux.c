@@ -1,3 +1,22 @@
+// How the recorder gets into a program that is linked statically. No dynamic linker would load
+// it, so we do, from outside, at the program's first instruction:
+//
+//     exec           the thread stops in the new image: everything is mapped, nothing has run
+//     borrow         the two bytes at its instruction become a system call; by it the thread maps
+//                    memory for us, a call at a time
+//     write          the recorder's file goes there (placer), and a copy of the program's headers
+//                    with a PT_TLS that has the program's thread-local variables and ours
+//     point          in the auxiliary vector, on the stack, AT_PHDR and AT_PHNUM name the copy:
+//                    the C library believes them, and makes room for ours in every thread
+//     run to setup   where the C library has its threads; there the recorder is started
+//     let go
+//
+// For example, a program with 5 headers and thread-local variables of 0x68 bytes: the copy has 5,
+// as its PT_TLS is replaced, and variables of 0x68 bytes and the recorder's below one another.
+// One without any has 6 headers.
+//
+// A program that does not come to its setup within a second, or ends before, runs on unrecorded,
+// with a warning.
 #include "launch/loader_linux.h"
 
 #include "base/mem.h"
@@ -47,7 +66,7 @@ bool loader_seize(pid_t tid, struct err *err)
 
 	if (tracer)
 		return err_set(err, ERR_USAGE,
-			       "process %d traces it already, as one only can (try: that debugger "
+			       "process %d traces it already, and only one can (try: that debugger "
 			       "or strace inside of tidemark record)",
 			       (int)tracer);
 	if (scope < (attachable_may_all() ? 3 : 2) &&
@@ -63,12 +82,13 @@ bool loader_seize(pid_t tid, struct err *err)
 					  : "a dynamic build; it stays so until the next boot");
 	return err_set(
 		err, ERR_USAGE,
-		"it may not be traced, and that is how the recorder gets in: %s (try: in a container, "
+		"it may not be traced, and so the recorder cannot get in: %s (try: in a container, "
 		"the capability CAP_SYS_PTRACE)",
 		strerror(errno));
 }
 
 // What it waits for goes on as it would have.
+// True: it is the exec that was waited for. Other stops and signals are handed on as they are.
 static bool loader_pass(pid_t tid, int status)
 {
 	bool asked = status >> 16 == PTRACE_EVENT_STOP;
@@ -171,6 +191,8 @@ static struct tracee_thread *loader_thread(struct loader *loader)
 }
 
 // Where the kernel has put the auxiliary vector.
+// It is after the arguments, a NULL, the environment and a NULL, whose lengths are not known:
+// words are read until two NULLs were seen.
 static bool loader_find_auxv(struct loader *loader, struct err *err)
 {
 	uint64_t at = loader_thread(loader)->registers.rsp;
@@ -367,6 +389,8 @@ static bool loader_run_to_setup(struct loader *loader, struct err *err)
 	       placer_fail(loader->pid, "it does not begin as its C library's programs do", 0, err);
 }
 
+// The thread calls the recorder's entry as if the program had, with an attach_call on its stack,
+// and stops when that returns.
 static bool loader_start(struct loader *loader, struct err *err)
 {
 	struct attach_call call = { .magic = ATTACH_MAGIC,
@@ -388,6 +412,7 @@ static bool loader_start(struct loader *loader, struct err *err)
 	       placer_fail(loader->pid, "the recorder could not begin", -(int64_t)call.error, err);
 }
 
+// A breakpoint of ours would be deadly for such a program: it runs unrecorded.
 static bool loader_ignores_traps(const struct loader *loader)
 {
 	char path[32], line[128];

@@ -50,9 +50,10 @@ bool pattern_expand(struct str *out, const char *pattern, const struct pattern_w
 			str_add_char(out, '%');
 			break;
 		default:
-			return err_set(err, ERR_USAGE,
-				       "output name '%s': %% may only be followed by e, p, t, h, n or %%",
-				       pattern);
+			return err_set(
+				err, ERR_USAGE,
+				"output name '%s': %% may only be followed by e, p, t, h, n or %%",
+				pattern);
 		}
 	}
 	return true;

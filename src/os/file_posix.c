@@ -1,5 +1,10 @@
 // What is viewed and cannot be mapped (a pipe, a file of /proc, which says that it has 0 bytes) is
 // read into pages that are given back like a mapping, so that who closes a view need not know.
+//
+// For example, `tidemark report <(zcat app.tide.gz)`: the path is a pipe, so file_view_open reads
+// it to its end into anonymous pages, and file_view_close gives those back as it would a mapping.
+// Of a file that is cut while it is mapped, mapped.h has the rest: reading beyond its end is
+// said, and ends nothing.
 #include "os/file.h"
 
 #include "base/mem.h"
@@ -104,6 +109,7 @@ bool file_close(int fd)
 	return fd < 0 || close(fd) == 0;
 }
 
+// The descriptor `fd` is the other file from here on; what was open there is closed.
 void file_become(int fd, int other)
 {
 	dup3(other, fd, O_CLOEXEC);
@@ -153,6 +159,8 @@ bool file_is_claimed(int fd)
 	return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
+// ENOLCK: a file system without locks (some network ones). It counts as held, since to refuse all
+// work there would help less.
 bool file_hold(int fd, bool alone)
 {
 	return flock(fd, (alone ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0 || errno == ENOLCK;
@@ -245,6 +253,7 @@ bool file_remove_folder(const char *path)
 	return rmdir(path) == 0;
 }
 
+// Times alone: who looks for what was used last goes by them.
 bool file_touch(const char *path)
 {
 	return utimensat(AT_FDCWD, path, NULL, 0) == 0;

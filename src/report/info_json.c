@@ -1,4 +1,7 @@
 // What is in a trace, for programs: docs/schema/info.json describes it.
+//
+// Numbers that may be larger than 2^53 (addresses, times since 1970) are written in full, as JSON
+// allows; who reads them as doubles loses their last digits.
 #include "report/ask/own_heap.h"
 #include "report/info.h"
 

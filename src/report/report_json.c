@@ -1,4 +1,8 @@
 // The report for programs: docs/schema/report.json describes it.
+//
+// Texts of the trace (commands, paths, names) are the program's own bytes: what is not UTF-8 in
+// them is written as U+FFFD (base/json.h), so that the document is JSON whatever was recorded.
+// Figures that are not known are null, and never 0.
 #include "report/report.h"
 
 #include "base/json.h"

@@ -1,3 +1,18 @@
+// The five questions of `tidemark fleet`, as SQL over the rows that `tidemark push` has sent.
+// What they have in common is written once: which runs are asked about (labels, time, command) is
+// a subquery that add_runs writes, their sites with the level of each another (add_sites). The
+// *level* of a site in a run is its byte-seconds by the run's seconds: how many bytes it had at a
+// time, in the mean. So runs of any length can be compared.
+//
+// For example, version 1.1 has 40 runs in which a site has 10 MiB in the mean with a standard
+// deviation of 2 MiB, version 1.2 has 25 runs with 13 MiB and 2.5 MiB. The change is +3 MiB.
+// Twice its standard error is 2 * sqrt(2^2 / 40 + 2.5^2 / 25) = 1.18 MiB: less than the change,
+// so the site has grown for sure.
+//
+// A host is outside if its level is far from the median of the hosts, in units of what is usual:
+// 0.6745 * (level - median) / (median of the distances). With levels of 10, 11, 12, 13 and 60 MiB
+// the median is 12, the distances are 2, 1, 0, 1 and 48, their median 1, and the last host has a
+// score of 32. With less than HOSTS_MIN hosts nothing is said.
 #include "sql/fleet.h"
 
 #include "base/mem.h"
@@ -24,6 +39,7 @@ struct fleet {
 // ---- SQL ----
 
 // As a string of SQL.
+// Whatever a label or a name has in it: quotes and backslashes cannot end the string.
 static void add_quoted(struct str *sql, const char *text, size_t length)
 {
 	str_add_char(sql, '\'');
@@ -107,6 +123,7 @@ static void add_limit(struct fleet *fleet)
 }
 
 // What fleet->sql says; texts stay with the answer.
+// Cells are texts until somebody asks for one as a number.
 static bool ask(struct fleet *fleet, size_t columns, struct answer_rows *cells, struct err *err)
 {
 	struct fleet_answer *answer = fleet->answer;
@@ -154,6 +171,8 @@ static bool count_runs(struct fleet *fleet, struct err *err)
 }
 
 // Twice the standard error of a mean of `n`, squared. `n` is 2 or more.
+// From the sums of the values and of their squares, which the database gives for each site: the
+// values themselves stay there.
 static double error_of(double sum, double squares, uint64_t n)
 {
 	double mean = sum / (double)n;
@@ -290,6 +309,8 @@ static bool choose_after(struct fleet *fleet, const struct answer_rows *versions
 }
 
 // The last one that had begun so long before `after` did.
+// With no word about it the version before is the last one whose first run was before the first
+// run of `after`.
 static bool choose_before(struct fleet *fleet, const struct answer_rows *versions, size_t after,
 			  size_t *before, struct err *err)
 {
@@ -519,6 +540,8 @@ static void score(struct fleet_answer *answer)
 }
 
 // The site by which a host is most above the mean of the others.
+// Only for hosts that are outside, and at most BLAMED_MAX of them: each is a question of its own
+// to the database.
 static bool blame(struct fleet *fleet, struct fleet_row *row, struct err *err)
 {
 	uint64_t others = fleet->answer->all.runs - row->runs;

@@ -1,3 +1,7 @@
+// Each question is a set of columns, a function of fleet.c that fills rows, and how its rows are
+// ordered. For example "grew" has change, spread and sure: a row with +3.0 MiB, ± 1.2 MiB and
+// "yes". Text, CSV and JSON are written from the same columns (report/table/sheet.h), so what one
+// form says all of them say.
 #include "sql/fleet_question.h"
 
 #include "base/mem.h"

@@ -164,6 +164,8 @@ static uint64_t hash_identity(const struct trace_module *module, uint64_t seed)
 
 // A file without a build-id needs a label as well. 24 bytes of text and hash are no build-id that
 // a linker makes.
+// It is the file's name in a bundle, so two files must not have the same: path, size and time go
+// into it where there is no build-id.
 static void make_label(struct mapped *file, const struct trace_module *module)
 {
 	uint64_t hashes[2] = { hash_identity(module, 0), hash_identity(module, 1) };
@@ -178,6 +180,7 @@ static void make_label(struct mapped *file, const struct trace_module *module)
 	file->label_length = 8 + sizeof hashes;
 }
 
+// A file that was replaced between two processes of one recording is two files.
 static bool is_same(const struct mapped *file, const struct trace_module *module)
 {
 	return strcmp(file->path, module->path) == 0 &&
@@ -212,6 +215,8 @@ static size_t add_file(struct symbols *symbols, const struct trace_module *modul
 }
 
 // The file of a module, the same for all processes that mapped it.
+// By module first, which is an array's lookup; by identity when a module is met for the first
+// time.
 static struct mapped *find_file(struct symbols *symbols, const struct trace_module *module)
 {
 	uint64_t *by_module = map_put(&symbols->files_by_module, module->id, NULL);
@@ -276,6 +281,8 @@ static void find_places(struct symbols *symbols, struct mapped *file, uint64_t o
 }
 
 // The text to show for a raw name. Each name is worked out once.
+// Demangling is the most expensive part of an answer, and a name comes again in many frames: each
+// is done once.
 static const char *show(struct symbols *symbols, const char *raw)
 {
 	uint64_t *text;

@@ -65,6 +65,7 @@ static void fail(struct reading *reading)
 	reading->at = "";
 }
 
+// Every function that calls itself asks here first: depth and steps end, whatever the name.
 static bool enter(struct reading *reading)
 {
 	if (++reading->depth > DEPTH_MAX || ++reading->steps > STEPS_MAX)
@@ -82,6 +83,7 @@ static bool take(struct reading *reading, const char *text)
 	return true;
 }
 
+// All text goes through here, so that its sum is bounded.
 static void put(struct reading *reading, struct str *out, const char *text)
 {
 	size_t length = strlen(text);
@@ -102,6 +104,7 @@ static void free_back(struct back *back)
 	*back = (struct back){ 0 };
 }
 
+// The first ten different ones have a digit each; what comes later has none.
 static void remember_name(struct reading *reading, const char *text)
 {
 	struct back *back = &reading->back;

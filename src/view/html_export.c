@@ -1,3 +1,12 @@
+// A page that needs no server: the viewer's own page, with the answers that it would ask for put
+// into it as JSON. What is asked is what the server would say, byte for byte, so each answer is
+// asked of the viewer itself. Windows that a user may choose later cannot all be asked ahead: for
+// these the page has sums (view/aggregate.h), of which it makes tables by itself.
+//
+// If the page is larger than the user allows it is made again with fewer stacks and cells, up to
+// TRIES times; what is coarser by that is said in the page (`coarse`). For example, with 21 MB
+// allowed, 31 MB made, and 1 MB of it the page itself: of 1,500,000 cells 1,500,000 * 0.8 * 20 / 30
+// = 800,000 are kept, and three quarters of the stacks.
 #include "view/html_export.h"
 
 #include "base/json.h"
@@ -38,6 +47,8 @@ struct html_export {
 
 // The answer as the value of a key; null where the trace has nothing of the kind. False: it should
 // have.
+// An answer that the viewer refuses becomes null: the page shows that there is nothing of the
+// kind.
 static bool add_answer(struct html_export *single, struct json *json, const char *key,
 		       const char *path, const char *query, struct err *err)
 {
@@ -224,6 +235,8 @@ static bool make_json(struct html_export *single, struct err *err)
 // ---- the page ----
 
 // The policy of the server's page, but that nothing may be fetched at all.
+// A page from a file can be opened anywhere: it may fetch nothing, so that a name in a trace,
+// whatever it is, cannot send data away.
 static void add_policy(struct str *page)
 {
 	static const char fetches[] = "connect-src 'self'";

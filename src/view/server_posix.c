@@ -1,3 +1,11 @@
+// Between libmicrohttpd, which speaks HTTP, and the viewer, which answers. A request is: its
+// target kept as it was sent, its headers given to the gate (gate.h: does it come from this
+// machine's browser, with the token), then either the page or an answer. Connections have a
+// thread each while they are answered; at most REQUESTS_MAX at a time, and what waits to be read
+// by slow clients is bounded in bytes.
+//
+// For example, a browser that is closed while a question runs: is_closed sees it, the question is
+// stopped, and its place goes to the next one.
 #include "view/server.h"
 
 #include "base/mem.h"
@@ -245,6 +253,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
 // ---- life ----
 
 // A listening socket on the loopback interface, and its port.
+// 127.0.0.1 and no other address, whatever the machine is called.
 static int listen_at(uint16_t *port, struct err *err)
 {
 	struct sockaddr_in address = {

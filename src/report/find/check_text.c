@@ -1,5 +1,11 @@
 // What check says to people: on a terminal, as Markdown, as lines that a CI shows beside the
 // source; and suppressions for what is left.
+//
+// Each figure that has a limit is a line: its name, its value, the limit, and whether it holds.
+// Below a figure that is exceeded are the sites that have most of it, with their callers. The
+// same lines in Markdown are a table, so that a pull request shows them; for a CI each site is a
+// line with file and line in front, and for suppressions each is a block of frames, as Valgrind
+// and LeakSanitizer read them.
 #include "report/ask/cxxname.h"
 #include "report/find/check.h"
 #include "report/table/query_write.h"

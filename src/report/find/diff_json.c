@@ -1,4 +1,9 @@
 // A comparison for programs: docs/schema/diff.json describes the JSON.
+//
+// A figure is an object with before_bytes, after_bytes, before_count, after_count and the change;
+// a side that has no such row has zeros. With several runs on a side bytes_low and bytes_high are
+// the bounds within which the change is, and `changed` says whether 0 is outside of them; with
+// one run each there are no bounds, and they are null.
 #include "report/find/diff.h"
 #include "report/table/lines.h"
 #include "report/table/query_write.h"

@@ -1,4 +1,14 @@
 // A comparison for people: the totals, the processes, and the stacks that explain the change.
+//
+// The first table is of whole runs, and each line has both figures, the change, and the change in
+// percent of A. For example, of test/golden/diff.txt:
+//
+//                                    A             B        change
+//       live at exit           5.9 KiB       4.3 KiB      −1.6 KiB  −26.7 %
+//         blocks                    12             6            −6  −50.0 %
+//
+// Of nothing there is no percentage: a row that is new in B has a change and no share. What a
+// filter leaves out is in no figure of either side.
 #include "base/mem.h"
 #include "report/ask/cxxname.h"
 #include "report/find/diff.h"

@@ -1,4 +1,17 @@
 // Growth for people: how fast, since when, who, and what to make of it.
+//
+// A verdict is a table of its own, with the most alarming first. For example, of
+// test/golden/growth.txt:
+//
+//     GROWING  kept more and more, to the end: leaks, logs, queues
+//       1 site, +62.7 KiB, 1.2 KiB/s, 1 GiB in 9.7 days
+//            grown       live    blocks
+//       ▂▂▂▃▃▃▄▄▅▅▅▆▆▆▇▇▇███  1.2 KiB/s, 1 GiB in 9.7 days, s…
+//        +62.7 KiB   71.3 KiB     1,825   leak  leak.c:10  #1
+//                                         main  app.c:80
+//
+// The curve has the lowest level of each of twenty stretches of the window, from 0 to the
+// highest: it shows a shape and no size.
 #include "report/find/growth.h"
 #include "report/table/query_write.h"
 #include "report/table/stack_text.h"

@@ -1,4 +1,14 @@
 // Spikes for people: when, how high, how long, and who.
+//
+// For example, of test/golden/transients.txt: the program had 20 MiB, rose by 10 MiB, and was
+// back after 110 ms.
+//
+//       10.0 MiB for 110.000 ms at 31.473 s, up to 30.0 MiB
+//          10.0 MiB 100.0 %           1   make_buffer  app.c:9  #1
+//                                         work  app.c:40
+//
+// How long is between the two times at which it was half way up. The shares below are of what was
+// allocated during the rise and lived at the top.
 #include "report/find/transients.h"
 #include "report/table/query_write.h"
 #include "report/table/stack_text.h"

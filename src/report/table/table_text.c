@@ -1,4 +1,14 @@
 // A window's table for people: figures on the left, what they are about on the right, nested.
+//
+// For example, of test/golden/window.family.txt:
+//
+//        IMPACTING       SIZE      COUNT
+//                0    1.4 MiB         13   total
+//                0    1.1 MiB          2   cc1 102 (image 2)
+//                0    1.1 MiB          2     transient
+//
+// A row's name is moved two columns to the right for each level that it is below the first one.
+// Columns are as wide as their heading and their widest figure.
 #include "report/table/table.h"
 
 #include "base/mem.h"
