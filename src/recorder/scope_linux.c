@@ -30,7 +30,8 @@ extern void *__libc_stack_end __attribute__((weak)); // glibc's linker: address 
 extern const char __ehdr_start[] HIDDEN;
 
 enum {
-	SCOPE_SPAN_MAX = 1 << 30, // no library is larger
+	SCOPE_SPAN_MAX = sizeof(void *) == 8 ? 1 << 30 : 1 << 29, // no library is larger
+	SCOPE_PAGE = 4096,
 	NT_GNU_BUILD_ID = 3,
 	DT_NEEDED = 1,
 	DT_HASH = 4,
@@ -200,17 +201,18 @@ const struct scope_object *scope_next_namespace(const void **at)
 	return space ? space->objects : NULL;
 }
 
-// An entry of the dynamic section as an address: glibc has relocated it, others have not. The
-// kernel's own library, which is not relocated, may be linked to an address of the kernel's half of
-// memory (User-Mode Linux).
+// An entry of the dynamic section as an address: glibc has relocated it, others have not. One that
+// has been is near that section, whatever address the library is linked to: that may be in the
+// kernel's half of memory (the kernel's own library of User-Mode Linux).
 static uintptr_t scope_dynamic(const struct scope_object *object, uint32_t tag)
 {
+	uintptr_t dynamic = (uintptr_t)object->dynamic;
+
 	for (const struct elf_pair *at = object->dynamic; at && at->tag; at++) {
-		bool high = sizeof(uintptr_t) == 8 && at->value >> (sizeof(uintptr_t) * 8 - 1);
+		uintptr_t away = at->value > dynamic ? at->value - dynamic : dynamic - at->value;
 
 		if (at->tag == tag)
-			return at->value < object->bias || high ? at->value + object->bias
-								: at->value;
+			return away < SCOPE_SPAN_MAX ? at->value : at->value + object->bias;
 	}
 	return 0;
 }
@@ -414,20 +416,38 @@ struct scope_object *scope_libc(void)
 	return object;
 }
 
+// Where it begins. One that is linked to an address of its own does so before the first of its
+// tables, and not at its bias, where nothing may be. 0: that is not known.
+static uintptr_t scope_begin(const struct scope_object *object)
+{
+	static const uint32_t tables[] = { DT_GNU_HASH, DT_HASH, DT_SYMTAB };
+	uintptr_t first = UINTPTR_MAX;
+
+	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+		uintptr_t table = scope_dynamic(object, tables[i]);
+
+		if (table && table < first)
+			first = table;
+	}
+	first &= ~(uintptr_t)(SCOPE_PAGE - 1);
+	if (first <= (uintptr_t)object->dynamic && memcmp((const void *)first, "\177ELF", 4) == 0)
+		return first;
+	return (uintptr_t)object->dynamic - object->bias < SCOPE_SPAN_MAX ? object->bias : 0;
+}
+
 const struct elf_program *scope_programs(const struct scope_object *object, uint16_t *count)
 {
-	const struct elf_header *elf = (const void *)object->bias;
+	const struct elf_header *elf;
 
 	if (object == scope_objects()) {
 		*count = (uint16_t)scope_auxiliary(AT_PHNUM);
 		return (const void *)scope_auxiliary(AT_PHDR);
 	}
-	// One that is linked to an address of its own has its header elsewhere.
-	if (!elf || (uintptr_t)object->dynamic - object->bias >= SCOPE_SPAN_MAX ||
-	    memcmp(elf->identity, "\177ELF", 4) != 0)
+	elf = (const void *)scope_begin(object);
+	if (!elf || memcmp(elf->identity, "\177ELF", 4) != 0)
 		return NULL;
 	*count = elf->program_count;
-	return (const void *)(object->bias + elf->program_at);
+	return (const void *)((uintptr_t)elf + elf->program_at);
 }
 
 const uint8_t *scope_build_id(uintptr_t bias, const struct elf_program *note, uint32_t *length)

@@ -3,7 +3,6 @@
 # timeout: 120
 # parallel: yes
 import collections
-import collections
 
 from libguest import (BITS, TIDEMARK, Skip, Trace, check, check_whole, equal, main, program,
                       record, record_witnessed, report, run, test)
@@ -272,6 +271,44 @@ def a_stack_that_cannot_be_walked_is_marked():
     for stack in {event.stack for event in events}:
         if trace.depth(stack) < 8:
             check(trace.stacks[stack][2] & FLAG_INCOMPLETE, "a stack was cut silently")
+
+
+LINKED = """
+#include <stdlib.h>
+void *make(size_t size) { void *block = malloc(size); ((char *)block)[1] = 1; return block; }
+"""
+LINKS = """
+#include <dlfcn.h>
+#include <stdlib.h>
+int main(int argc, char **argv)
+{
+	void *library = dlopen(argv[argc - 1], RTLD_NOW);
+	void *(*make)(size_t) = (void *(*)(size_t))dlsym(library, "make");
+	free(make(3333));
+	return 0;
+}
+"""
+
+
+@test
+def a_library_that_is_linked_to_an_address_of_its_own_is_seen():
+    for name, text in ("linked.c", LINKED), ("links.c", LINKS):
+        with open(name, "w", encoding="utf-8") as file:
+            file.write(text)
+    bits = f"-m{BITS}"
+    equal(0, run(["gcc", bits, "-O1", "-o", "links", "links.c", "-ldl"]).code)
+    # The last two are in the kernel's half, as is the kernel's own library under User-Mode Linux.
+    high = ["0x3000000000", "0xffffffff80000000", "0xffffffffff700000"] if BITS == 64 else ["0xff000000"]
+    for address in ["0x10000000", *high]:
+        equal(0, run(["gcc", bits, "-shared", "-fPIC", "-O1", f"-Wl,-Ttext-segment={address}", "-o", "linked.so",
+                      "linked.c"]).code)
+        record(["./links", "./linked.so"], "--force")
+        trace = Trace()
+        check_whole(trace)
+        equal(1, len(trace.of_size(3333)), address)
+        names = [frame["function"] for site in report("t.tide", "--size", "3333")["sites"]["bytes"]
+                 for frame in site["stack"]]
+        check("make" in names and "main" in names, address, names)
 
 
 main()
