@@ -390,9 +390,10 @@ static void exit_one(struct index_store *store, process_id id)
 static void expect_steps(const struct index_store *store, const struct index_batch *batch,
 			 uint32_t i, bool sites)
 {
-	enum { AHEAD = 24, SITES_AHEAD = 12 };
+	enum { AHEAD = 24, SITES_AHEAD = 12, LARGE = 1 << 13 };
 
-	if (i + AHEAD >= batch->count)
+	// What is smaller is in the caches.
+	if (i + AHEAD >= batch->count || store->counts_capacity < LARGE)
 		return;
 	cells_expect(store->table, batch->ops[i + AHEAD] >> 1);
 	mem_expect(&store->counts[batch->ops[i + AHEAD] >> 1]);
@@ -411,6 +412,7 @@ static void count_steps(struct index_store *store, const struct index_batch *bat
 	uint64_t time_ns = run->value;
 	// Sites lie all over memory, and say only which process it is.
 	bool several = !cells_of_one_process(table);
+	struct heap_amount *amount = process_of(store, cells_site(table, 1)->process);
 
 	for (uint32_t i = 0; i < batch->count; i++) {
 		uint32_t op = batch->ops[i], id = op >> 1;
@@ -418,14 +420,16 @@ static void count_steps(struct index_store *store, const struct index_batch *bat
 		expect_steps(store, batch, i, several);
 		if (run + 1 < runs_end && run[1].at == i)
 			time_ns = (++run)->value;
-		for (; exit < exits_end && exit->at == i; exit++)
+		for (; exit < exits_end && exit->at == i; exit++) {
 			exit_one(store, (process_id)exit->value);
+			amount = process_of(store, cells_site(table, 1)->process);
+		}
 		store->sites[i] = 0;
 		if (id) {
 			struct cells_cell cell = cells_cell(table, id);
-			struct heap_amount *amount = process_of(
-				store, cells_site(table, several ? cell.site : 1)->process);
 
+			if (several)
+				amount = process_of(store, cells_site(table, cell.site)->process);
 			store->sites[i] = cell.site;
 			if (op & 1)
 				end_one(store, batch->first + i, id, batch->begins[i], cell.size,

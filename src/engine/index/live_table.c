@@ -65,22 +65,26 @@ static struct live_table_slot *find_rest(const struct live_table *alive, uint64_
 	return NULL;
 }
 
+// Of a key whose buckets are these.
+static inline struct live_table_slot *find_in(const struct live_table *alive, uint64_t key,
+					      struct live_table_slot *first,
+					      struct live_table_slot *second)
+{
+	unsigned found = slots_with(first, key), also = slots_with(second, key);
+
+	if (found | also)
+		return found ? first + __builtin_ctz(found) : second + __builtin_ctz(also);
+	return alive->rest_count ? find_rest(alive, key) : NULL;
+}
+
 struct live_table_slot *live_table_find(const struct live_table *alive, uint64_t key)
 {
 	uint64_t hash = live_table_hash(key);
-	struct live_table_slot *first, *second;
-	unsigned found, also;
 
 	ASSERT(key != 0);
 	if (alive->count == 0)
 		return NULL;
-	first = home(alive, hash);
-	second = other_home(alive, hash);
-	found = slots_with(first, key);
-	also = slots_with(second, key);
-	if (found | also)
-		return found ? first + __builtin_ctz(found) : second + __builtin_ctz(also);
-	return alive->rest_count ? find_rest(alive, key) : NULL;
+	return find_in(alive, key, home(alive, hash), other_home(alive, hash));
 }
 
 bool live_table_is_full(const struct live_table *alive)
@@ -161,11 +165,12 @@ static inline unsigned bits_of(unsigned gaps)
 	return UINT64_C(0x4332322132212110) >> 4 * gaps & 7;
 }
 
-// Put what is not there; there is room.
-static struct live_table_slot *place(struct live_table *alive, struct live_table_slot slot)
+// Into one of two buckets, or another's place.
+static inline struct live_table_slot *place_in(struct live_table *alive,
+					       struct live_table_slot slot,
+					       struct live_table_slot *bucket,
+					       struct live_table_slot *second)
 {
-	uint64_t hash = live_table_hash(slot.key);
-	struct live_table_slot *bucket = home(alive, hash), *second = other_home(alive, hash);
 	unsigned gaps = slots_with(bucket, 0), second_gaps = slots_with(second, 0);
 
 	if (bits_of(second_gaps) > bits_of(gaps)) {
@@ -177,6 +182,14 @@ static struct live_table_slot *place(struct live_table *alive, struct live_table
 	bucket += __builtin_ctz(gaps);
 	*bucket = slot;
 	return bucket;
+}
+
+// Put what is not there; there is room.
+static struct live_table_slot *place(struct live_table *alive, struct live_table_slot slot)
+{
+	uint64_t hash = live_table_hash(slot.key);
+
+	return place_in(alive, slot, home(alive, hash), other_home(alive, hash));
 }
 
 // Put what was in bucket `from` of `before` where it belongs now, if that is in [0, end).
@@ -243,16 +256,23 @@ void live_table_reserve(struct live_table *alive, size_t count)
 
 struct live_table_slot *live_table_put(struct live_table *alive, uint64_t key, bool *added)
 {
-	struct live_table_slot *slot = live_table_find(alive, key);
+	uint64_t hash = live_table_hash(key);
+	struct live_table_slot slot = { .key = key }, *first = home(alive, hash),
+			       *second = other_home(alive, hash), *found = NULL;
 
 	ASSERT(key != 0);
-	*added = !slot;
-	if (slot)
-		return slot;
-	if (live_table_is_full(alive))
-		grow(alive);
+	if (alive->count > 0)
+		found = find_in(alive, key, first, second);
+	*added = !found;
+	if (found)
+		return found;
+	if (!live_table_is_full(alive)) {
+		alive->count++;
+		return place_in(alive, slot, first, second);
+	}
+	grow(alive);
 	alive->count++;
-	return place(alive, (struct live_table_slot){ .key = key });
+	return place(alive, slot);
 }
 
 // The last one of `rest` to a place there. Returns where it was.
