@@ -95,6 +95,13 @@ const char *labels_get_text(const struct labels *labels, uint32_t label)
 	return label > 0 && label <= labels->text_count ? labels->text[label - 1] : "";
 }
 
+// A line of its own. Here, since so many frames are described that str_format would be felt.
+static void add_number(struct str *text, uint64_t number)
+{
+	str_add_char(text, '\n');
+	str_add_digits(text, number);
+}
+
 // Where the frame is in its file. The build-id tells apart files that followed each other under
 // one path.
 static void describe_place(const struct labels *labels, const struct trace_frame *frame,
@@ -103,20 +110,27 @@ static void describe_place(const struct labels *labels, const struct trace_frame
 	const struct trace_module *module = reader_module(labels->reader, frame->module);
 
 	if (!module) {
-		str_format(text, "\n%llx", (unsigned long long)frame->pc);
+		add_number(text, frame->pc);
 		return;
 	}
 	str_add(text, module->path);
 	str_add_hex(text, module->build_id, module->build_id_length);
-	str_format(text, "\n%llx", (unsigned long long)(frame->pc - module->bias));
+	add_number(text, frame->pc - module->bias);
 }
 
 static void describe_symbol(const struct symbol *symbol, struct str *text)
 {
-	str_format(text, "%s\n%s\n%u\n%d\n", symbol->function ? symbol->function : "",
-		   symbol->file ? symbol->file : "", symbol->line, symbol->inlined);
-	if (symbol->line == 0)
-		str_format(text, "%s+%llx\n", symbol->module, (unsigned long long)symbol->offset);
+	str_add(text, symbol->function ? symbol->function : "");
+	str_add_char(text, '\n');
+	str_add(text, symbol->file ? symbol->file : "");
+	add_number(text, symbol->line);
+	add_number(text, symbol->inlined);
+	if (symbol->line == 0) {
+		str_add_char(text, '\n');
+		str_add(text, symbol->module);
+		add_number(text, symbol->offset);
+	}
+	str_add_char(text, '\n');
 }
 
 static void describe_frame(const struct labels *labels, frame_id id, struct str *text)
