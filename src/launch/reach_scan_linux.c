@@ -612,7 +612,8 @@ static bool reach_scan_read(void *stopped, int trace_fd, process_id process,
 {
 	struct reach_scan_state *scan = stopped;
 	struct present_options options = { .inherits = process,
-					   .edge = { .number = reach->number, .exact = true } };
+					   .edge = { .number = reach->number, .exact = true },
+					   .undated = true };
 	struct present *present;
 	struct reader *reader;
 	char path[48];

@@ -262,10 +262,12 @@ struct trace_reach_block {
 	uint64_t address;
 	uint64_t size; // requested bytes
 	stack_id stack;
-	thread_id thread; // that allocated it
-	uint8_t state;    // enum trace_reach_state
-	uint8_t place;    // enum trace_reach_place
-	uint64_t at;      // of one word that points to it
+	thread_id thread;  // that allocated it
+	uint8_t state;     // enum trace_reach_state
+	uint8_t place;     // enum trace_reach_place
+	uint16_t own_high; // of who searches (engine/replay/reach_search.h), and of nobody else
+	uint32_t own_low;
+	uint64_t at; // of one word that points to it
 };
 
 // What may make blocks look unreachable that are not: with either, nothing is called a leak.

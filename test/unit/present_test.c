@@ -85,6 +85,50 @@ TEST(present_blocks_live_from_their_allocation_to_their_free)
 	reader_close(reader);
 }
 
+static void check_same(const struct present *dated, const struct present *undated,
+		       process_id process, size_t *compared)
+{
+	struct present_list one = present_list(dated, process);
+	struct present_list two = present_list(undated, process);
+
+	CHECK_EQ(one.count, two.count);
+	for (size_t i = 0; i < one.count && one.count == two.count; i++, ++*compared) {
+		const struct present_block *block = &one.blocks[i], *same = &two.blocks[i];
+
+		CHECK_EQ(block->address, same->address);
+		CHECK_EQ(block->size, same->size);
+		CHECK_EQ(block->process, same->process);
+		CHECK_EQ(block->thread, same->thread);
+		CHECK_EQ(block->stack, same->stack);
+		CHECK_EQ(block->heap, same->heap);
+		CHECK_EQ(block->inherited, same->inherited);
+	}
+	MEM_FREE(one.blocks, two.blocks);
+}
+
+// Who does not ask for times and numbers is told the same of all else.
+TEST(present_undated_blocks_are_the_dated_ones)
+{
+	struct reader *reader = assembled_open(two_processes);
+	size_t compared = 0;
+
+	for (uint64_t now = 0; now < 2 * 42; now++) {
+		struct present_options options = { .edge = { .time_ns = now / 2 },
+						   .inherits = now % 2 ? 1 : TRACE_NONE,
+						   .undated = true };
+		struct present *dated = at(reader, now / 2, options.inherits), *undated;
+
+		reader_rewind(reader);
+		undated = present_read(reader, &options);
+		check_same(dated, undated, 0, &compared);
+		check_same(dated, undated, 1, &compared);
+		present_free(dated);
+		present_free(undated);
+	}
+	CHECK(compared > 100);
+	reader_close(reader);
+}
+
 TEST(present_a_child_has_its_parents_blocks_only_where_that_is_asked)
 {
 	struct reader *reader = assembled_open(two_processes);

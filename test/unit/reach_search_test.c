@@ -98,6 +98,49 @@ TEST(reach_search_takes_what_is_behind_the_number_of_an_empty_array_for_its_bloc
 	CHECK_EQ(TRACE_REACH_UNREACHABLE, heap.blocks[1].state);
 }
 
+// A large block is looked for by itself; what lies right before it does not hide where it begins.
+TEST(reach_search_finds_the_beginning_of_a_large_block_that_follows_right_after_another)
+{
+	enum { LARGE = 1 << 20 };
+	static const uint8_t nothing[REACH_SEARCH_PART];
+	struct trace_reach_block blocks[] = { { .address = 0x10000, .size = 8 },
+					      { .address = 0x10008, .size = LARGE } };
+	const uint64_t roots[] = { 0x10000, 0x10008 };
+	struct reach_search *search = reach_search_new(blocks, 2, WORD);
+	uint64_t start, end;
+
+	reach_search_root(search, roots, sizeof roots, ROOT_AT, TRACE_REACH_GLOBAL, false);
+	while (reach_search_next(search, &start, &end))
+		reach_search_take(search, nothing);
+	reach_search_finish(search);
+	reach_search_free(search);
+	CHECK_EQ(TRACE_REACH_REACHABLE, blocks[0].state);
+	CHECK_EQ(TRACE_REACH_REACHABLE, blocks[1].state);
+}
+
+// An edge may be many words after the one before it.
+TEST(reach_search_says_where_pointers_are_that_are_far_apart)
+{
+	enum { WORDS = 8000 };
+	static const size_t places[] = { 0, 254, 509, 764, 1020, 7999 };
+	static struct heap heap = { .at = 0x10000,
+				    .blocks = { { .address = 0x10000, .size = WORDS * WORD } },
+				    .count = 1 };
+	const uint64_t root = 0x10000;
+
+	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+		heap.blocks[heap.count] =
+			(struct trace_reach_block){ .address = 0x10000 + WORDS * WORD + i * 32,
+						    .size = 16 };
+		put(&heap, 0x10000 + places[i] * WORD, heap.blocks[heap.count++].address);
+	}
+	find(&heap, &root, 1, false);
+	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+		CHECK_EQ(TRACE_REACH_REACHABLE, heap.blocks[i + 1].state);
+		CHECK_EQ(0x10000 + places[i] * WORD, heap.blocks[i + 1].at);
+	}
+}
+
 // One that holds an unreachable block which was found first takes it over.
 TEST(reach_search_finds_who_holds_whom_in_any_order)
 {

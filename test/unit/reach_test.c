@@ -7,10 +7,10 @@ static const struct reach_known known = { .processes_count = 4,
 					  .stacks_count = 10 };
 
 static struct trace_reach_block blocks[] = {
-	{ 0x1000, 0, 1, 0, TRACE_REACH_REACHABLE, TRACE_REACH_REGISTER, 4242 },
-	{ 0x1010, 24, 0, 0, TRACE_REACH_INSIDE, TRACE_REACH_BLOCK, 0x1000 },
-	{ 0x2000, 1 << 20, 9, 2, TRACE_REACH_UNREACHABLE, TRACE_REACH_NOWHERE, 0 },
-	{ UINT64_MAX - 8, UINT64_MAX, 3, 1, TRACE_REACH_HELD, TRACE_REACH_OTHER, UINT64_MAX },
+	{ 0x1000, 0, 1, 0, TRACE_REACH_REACHABLE, TRACE_REACH_REGISTER, 0, 0, 4242 },
+	{ 0x1010, 24, 0, 0, TRACE_REACH_INSIDE, TRACE_REACH_BLOCK, 0, 0, 0x1000 },
+	{ 0x2000, 1 << 20, 9, 2, TRACE_REACH_UNREACHABLE, TRACE_REACH_NOWHERE, 0, 0, 0 },
+	{ UINT64_MAX - 8, UINT64_MAX, 3, 1, TRACE_REACH_HELD, TRACE_REACH_OTHER, 0, 0, UINT64_MAX },
 };
 
 static struct trace_reach sample(void)
@@ -81,9 +81,9 @@ TEST(reach_names_nothing_that_is_not_there)
 		struct trace_reach_block block;
 		bool good;
 	} cases[] = {
-		{ { 8, 8, 9, 2, 4, 6, 1 }, true },  { { 8, 8, 10, 2, 4, 6, 1 }, false },
-		{ { 8, 8, 9, 3, 4, 6, 1 }, false }, { { 8, 8, 9, 2, 5, 6, 1 }, false },
-		{ { 8, 8, 9, 2, 0, 6, 1 }, false }, { { 8, 8, 9, 2, 4, 7, 1 }, false },
+		{ { 8, 8, 9, 2, 4, 6, 0, 0, 1 }, true },  { { 8, 8, 10, 2, 4, 6, 0, 0, 1 }, false },
+		{ { 8, 8, 9, 3, 4, 6, 0, 0, 1 }, false }, { { 8, 8, 9, 2, 5, 6, 0, 0, 1 }, false },
+		{ { 8, 8, 9, 2, 0, 6, 0, 0, 1 }, false }, { { 8, 8, 9, 2, 4, 7, 0, 0, 1 }, false },
 	};
 
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

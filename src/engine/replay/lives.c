@@ -22,7 +22,7 @@
 #include <string.h>
 
 // The blocks of one heap of one process; their `site` is a place in lives->list, their `owner` the
-// tag + 1.
+// tag + 1. Lean: the stack, and the thread + 1.
 struct lives_heap {
 	process_id process;
 	heap_id heap;
@@ -40,6 +40,7 @@ struct lives {
 	const struct reader *reader;
 	struct lives_watcher watcher;
 	const struct map *undone;
+	bool lean; // without `list`
 	// From 1; `number` of a spare place is the next spare one. It is read all over: so the
 	// system is asked for large pages.
 	struct lives_block *list;
@@ -70,6 +71,14 @@ struct lives *lives_new(const struct reader *reader, const struct lives_watcher 
 	return lives;
 }
 
+struct lives *lives_new_lean(const struct reader *reader)
+{
+	struct lives *lives = lives_new(reader, NULL, NULL);
+
+	lives->lean = true;
+	return lives;
+}
+
 void lives_free(struct lives *lives)
 {
 	if (!lives)
@@ -94,7 +103,7 @@ static struct blocks *blocks_of(struct lives *lives, process_id process, heap_id
 	at = map_put(&lives->heap_of, (uint64_t)process << 32 | heap, &added);
 	if (added) {
 		*MEM_ADD(lives->heaps, lives->heaps_count, lives->heaps_capacity) =
-			(struct lives_heap){ process, heap, { .roomy = true } };
+			(struct lives_heap){ process, heap, { .roomy = !lives->lean } };
 		*at = lives->heaps_count;
 	}
 	lives->latest = (size_t)*at - 1;
@@ -140,6 +149,28 @@ static struct lives_block drop(struct lives *lives, size_t at)
 	return block;
 }
 
+// A block that is in the table of a heap, or was.
+static struct lives_block made_of(const struct lives *lives, process_id process, heap_id heap,
+				  const struct block *slot, uint64_t address, uint64_t size)
+{
+	const struct trace_thread *thread;
+
+	if (!lives->lean) {
+		ASSERT(lives->list[slot->site].address == address);
+		return lives->list[slot->site];
+	}
+	thread = reader_thread(lives->reader, slot->owner - 1);
+	return (struct lives_block){
+		.address = address,
+		.size = size,
+		.process = thread ? thread->process : process,
+		.thread = slot->owner - 1,
+		.stack = slot->site,
+		.heap = heap,
+		.origin = thread && thread->process != process ? LIVES_COPY : LIVES_BEGUN,
+	};
+}
+
 // ---- beginning and end ----
 
 static struct lives_end end_by(const struct trace_event *event, enum lives_cause cause)
@@ -168,13 +199,19 @@ static void place(struct lives *lives, process_id process, const struct lives_bl
 	bool added;
 	struct block *slot = blocks_put(blocks, block->address, &added);
 
-	if (!added) {
+	if (!added && !lives->lean) {
 		struct lives_block lost = drop(lives, slot->site);
 		struct lives_end end = end_by(event, LIVES_LOST);
 
 		tell_end(lives, &lost, &end);
 	}
 	blocks_set_size(blocks, slot, block->size);
+	if (lives->lean) {
+		ASSERT(block->thread != TRACE_NONE);
+		slot->site = block->stack;
+		slot->owner = block->thread + 1;
+		return;
+	}
 	slot->owner = block->tag + 1;
 	slot->site = (uint32_t)keep(lives, block);
 }
@@ -231,10 +268,12 @@ static struct lives_block end(struct lives *lives, const struct trace_event *eve
 	struct block slot;
 	uint64_t size;
 
-	if (blocks_take(blocks_of(lives, process, event->heap), address, &slot, &size))
-		block = drop(lives, slot.site);
-	else
+	if (!blocks_take(blocks_of(lives, process, event->heap), address, &slot, &size))
 		block = unknown(lives, process, event, address);
+	else if (lives->lean)
+		block = made_of(lives, process, event->heap, &slot, address, size);
+	else
+		block = drop(lives, slot.site);
 	tell_end(lives, &block, &how);
 	return block;
 }
@@ -302,8 +341,8 @@ static uint32_t *list_blocks(struct lives *lives, const struct blocks *only, pro
 static void end_all(struct lives *lives, const struct blocks *only, process_id process,
 		    const struct lives_end *how)
 {
-	size_t count;
-	uint32_t *list = list_blocks(lives, only, process, &count);
+	size_t count = 0;
+	uint32_t *list = lives->lean ? NULL : list_blocks(lives, only, process, &count);
 
 	for (size_t i = 0; i < lives->heaps_count; i++) {
 		struct lives_heap *heap = &lives->heaps[i];
@@ -311,7 +350,7 @@ static void end_all(struct lives *lives, const struct blocks *only, process_id p
 		if (!is_among(heap, only, process))
 			continue;
 		blocks_fini(&heap->blocks);
-		heap->blocks = (struct blocks){ .roomy = true };
+		heap->blocks = (struct blocks){ .roomy = !lives->lean };
 	}
 	for (size_t i = 0; i < count; i++) {
 		struct lives_block block = drop(lives, list[i]);
@@ -350,7 +389,7 @@ void lives_expect(struct lives *lives, const struct trace_event *events, uint32_
 	for (uint32_t i = 0; i < count; i++)
 		blocks_expect(blocks_of(lives, thread->process, events[i].heap),
 			      effect_ended(&events[i]));
-	for (uint32_t i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < count && !lives->lean; i++) {
 		const struct block *block =
 			blocks_find(blocks_of(lives, thread->process, events[i].heap),
 				    effect_ended(&events[i]));
@@ -430,7 +469,7 @@ bool lives_tag(struct lives *lives, const struct lives_block *block, uint32_t ta
 	struct blocks *blocks = blocks_of(lives, block->process, block->heap);
 	struct block *slot = blocks_find(blocks, block->address);
 
-	ASSERT(tag < LIVES_TAGS);
+	ASSERT(tag < LIVES_TAGS && !lives->lean);
 	if (!slot || lives->list[slot->site].number != block->number)
 		return false;
 	lives->list[slot->site].tag = tag;
@@ -445,11 +484,37 @@ void lives_put(struct lives *lives, process_id process, const struct lives_block
 	place(lives, process, block, &now);
 }
 
+struct heir {
+	struct lives *lives;
+	process_id parent, child;
+	const struct blocks *blocks; // of the parent
+};
+
+static void inherit_slot(void *context, const struct block *slot, uint64_t address)
+{
+	const struct heir *heir = context;
+	struct lives_block block = made_of(heir->lives, heir->parent, 0, slot, address,
+					   blocks_size(heir->blocks, slot));
+
+	block.origin = LIVES_COPY;
+	block.tag = 0;
+	lives_put(heir->lives, heir->child, &block);
+}
+
+// In the order in which they began, where somebody may ask for that.
 void lives_inherit(struct lives *lives, process_id parent, process_id child)
 {
+	struct heir heir = { .lives = lives, .parent = parent, .child = child };
 	size_t count;
-	uint32_t *list = list_blocks(lives, blocks_of(lives, parent, 0), parent, &count);
+	uint32_t *list;
 
+	blocks_of(lives, child, 0); // so that those of the parent stay where they are
+	heir.blocks = blocks_of(lives, parent, 0);
+	if (lives->lean) {
+		blocks_each(heir.blocks, false, inherit_slot, &heir);
+		return;
+	}
+	list = list_blocks(lives, heir.blocks, parent, &count);
 	for (size_t i = 0; i < count; i++) {
 		struct lives_block block = lives->list[list[i]];
 
@@ -498,17 +563,20 @@ bool lives_selects(const struct query *query, const struct lives_block *block)
 
 struct each_of {
 	const struct lives *lives;
+	const struct lives_heap *heap;
 	void (*block)(void *context, const struct lives_block *block);
 	void (*address)(void *context, uint64_t address);
 	void *context;
 };
 
-static void tell_block(void *context, const struct block *block, uint64_t address)
+static void tell_block(void *context, const struct block *slot, uint64_t address)
 {
 	const struct each_of *each = context;
+	const struct lives_heap *heap = each->heap;
+	const struct lives_block block = made_of(each->lives, heap->process, heap->heap, slot,
+						 address, blocks_size(&heap->blocks, slot));
 
-	ASSERT(each->lives->list[block->site].address == address);
-	each->block(each->context, &each->lives->list[block->site]);
+	each->block(each->context, &block);
 }
 
 static void tell_address(void *context, const struct block *block, uint64_t address)
@@ -535,6 +603,7 @@ size_t lives_each_of(const struct lives *lives, process_id process,
 			continue;
 		heaps++;
 		all += heap->blocks.count;
+		telling.heap = heap;
 		if (each)
 			blocks_each(&heap->blocks, true, tell_block, &telling);
 	}
@@ -560,7 +629,7 @@ void lives_each(struct lives *lives, void (*each)(void *context, const struct li
 	size_t count;
 	uint32_t *list = list_blocks(lives, NULL, TRACE_NONE, &count);
 
-	ASSERT(each);
+	ASSERT(each && !lives->lean);
 	for (size_t i = 0; i < count; i++)
 		each(context, &lives->list[list[i]]);
 	mem_free(list);

@@ -156,7 +156,9 @@ struct present *present_new(struct reader *reader, const struct present_options 
 	present->options.before = present->options.after = NULL;
 	present->options.noted = NULL;
 	present->space = space_new(NULL);
-	present->lives = lives_new(reader, NULL, NULL);
+	present->lives = options->undated && !(options->query && options->query->event)
+				 ? lives_new_lean(reader)
+				 : lives_new(reader, NULL, NULL);
 	present->damage = mem_alloc(1, sizeof *present->damage);
 	space_learn(present->space, reader);
 	present->listed = space_listed_new(present->space, reader, options->query,

@@ -1,16 +1,23 @@
 // Most words are no pointers, so that this is about saying no quickly: a comparison with the
 // lowest and the highest address, then with the span that was hit last, then a search among spans.
-// In a span of many blocks a table by grains of 256 bytes says where to begin. For example three
-// blocks, at 0x1000 of 32 bytes, at 0x1100 and at 0x1180 of 16:
+// In a span of many blocks a bit for each grain says whether a block begins there, and a number for
+// each 64 of them how many blocks begin before; a grain has 16 bytes, or 8 where blocks begin
+// between. For example three blocks, at 0x1000 of 32 bytes, at 0x1100 and at 0x1180 of 16:
 //
-//     grains      { 0, 1 }: the first block at or after 0x1000, and at or after 0x1100
-//     0x1188      grain 1, so from block 1 on: the last that begins before is block 2, and 8 < 16:
-//                 it points to the inside of block 2
-//     0x10f0      grain 0, block 0, but 0xf0 is after its 32 bytes: no pointer
-//     0x1100      the beginning of block 1
+//     bits        0, 16 and 24; blocks before: 0
+//     0x1188      grain 24: of the bits up to it three are set, so block 2 is the last that begins
+//                 before, and 8 < 16: it points to the inside of block 2
+//     0x10f0      grain 15: one is set, block 0, but 0xf0 is after its 32 bytes: no pointer
+//     0x1100      grain 16, which is set, and nothing is left over: the beginning of block 1, which
+//                 need not be looked at
+//
+// What is looked at is seldom in a cache, so pointers are followed many at a time: what all of them
+// need is asked for before the first is looked at.
 //
 // Blocks are read in the order of their addresses, and what is near is read at once; what they
-// point to is kept as edges, and the walk from the roots on is made over these alone.
+// point to is kept as edges, and the walk from the roots on is made over these alone. An edge has
+// the block that it leads to, and how many words it is after the edge before it: a block with
+// pointers in its words 1 and 4 has edges of 1 and 3 words.
 #include "engine/replay/reach_search.h"
 
 #include "base/mem.h"
@@ -19,33 +26,53 @@
 #include <string.h>
 
 enum {
-	GRAIN_SHIFT = 8,
+	GRAIN_SHIFT = 4,     // mostly
+	GRAIN_SHIFT_MIN = 3, // blocks that begin otherwise are in different spans
+	GRAINS = 64,         // of a struct grains
 	GAP_MAX = 64 << 10,  // blocks further apart are in different spans
 	ALONE_MIN = 1 << 20, // a block so large is a span by itself
 	READ_GAP_MAX = 4096, // so much is read between two blocks rather than asked for apart
+	BATCH = 128,         // words that are looked up together
+	WORDS_MAX = 255,     // an edge that far, or farther, has another before it
+	AHEAD = 12,          // blocks, of which what will be needed is asked for
 };
 
 #define EDGE_INSIDE (UINT32_C(1) << 31)
 #define NONE UINT32_MAX
 
-// Blocks that are near each other, and where to begin to look for one.
-struct span {
-	uint64_t start, end;
-	uint32_t first;   // block
-	uint32_t *grains; // by grain: the first block at or after its beginning; NULL: one block
+struct grains {
+	uint64_t begins; // a bit for each: whether a block begins there
+	uint32_t before; // the first block that does not begin before these
+	uint32_t unused;
 };
 
-// A pointer in a block.
+// Blocks that are near each other, and where to look for one.
+struct span {
+	uint64_t start, end;
+	uint32_t first;        // block
+	unsigned shift;        // of a grain
+	struct grains *grains; // NULL: one block
+};
+
+// A pointer in a block. With WORDS_MAX it is none, but `to` says how many words there are up to
+// the next edge's own.
 struct edge {
 	uint32_t to;   // block, and EDGE_INSIDE
-	uint32_t word; // where in the block it is
-};
+	uint8_t words; // from the edge before it, or from the block's first word
+} __attribute__((packed));
 
 // A pointer to the inside of a block, in a root.
 struct inner {
 	uint32_t to;
 	uint8_t place;
 	uint64_t at;
+};
+
+// A word that may be a pointer.
+struct word {
+	uint64_t value, at;
+	uint32_t from; // block; nothing in a root
+	uint32_t to;   // NONE: it is no pointer
 };
 
 struct reach_search {
@@ -56,9 +83,12 @@ struct reach_search {
 	size_t spans_count, spans_capacity;
 	uint64_t low, high; // all blocks are in there
 	size_t latest;      // span
-	struct edge *edges; // by the block that they are in
-	size_t edges_count, edges_capacity;
-	size_t *edges_begin; // by block, and one more
+	struct word batch[BATCH];
+	size_t batch_count;
+	struct edge *edges; // by the block that they are in, each of which knows its first one
+	struct mem_area edges_area;
+	size_t edges_count;
+	uint64_t edge_at; // of the latest
 	struct inner *inners;
 	size_t inners_count, inners_capacity;
 	uint32_t *queue; // of blocks that were found
@@ -66,7 +96,7 @@ struct reach_search {
 	size_t reading;    // the block that is read, or comes next,
 	uint64_t read_end; // and what of it, and of those after it, was asked for
 	uint64_t read_start;
-	size_t opened; // blocks whose edges have a beginning
+	size_t opened; // blocks that know their first edge
 };
 
 // ---- where a word points to ----
@@ -83,24 +113,45 @@ static uint64_t end_of(const struct trace_reach_block *block)
 	return end > block->address ? end : UINT64_MAX;
 }
 
+// So that all of these begin at the beginning of a grain.
+static unsigned shift_of(const struct trace_reach_block *blocks, size_t first, size_t last)
+{
+	uint64_t low_bits = UINT64_C(1) << GRAIN_SHIFT;
+
+	for (size_t i = first + 1; i <= last; i++)
+		low_bits |= blocks[i].address - blocks[first].address;
+	return (unsigned)__builtin_ctzll(low_bits);
+}
+
 static void add_span(struct reach_search *search, size_t first, size_t last)
 {
 	const struct trace_reach_block *blocks = search->blocks;
 	struct span span = { .start = blocks[first].address,
 			     .end = end_of(&blocks[last]),
 			     .first = (uint32_t)first };
-	size_t grains, at = first;
+	size_t count, at = first;
 
 	ASSERT(first <= last && last < search->count);
+	if (last + 1 < search->count && span.end > blocks[last + 1].address)
+		span.end = blocks[last + 1].address;
 	if (last > first) {
-		grains = (size_t)((span.end - span.start) >> GRAIN_SHIFT) + 1;
-		span.grains = mem_alloc(grains, sizeof *span.grains);
-		for (size_t i = 0; i < grains; i++) {
-			while (at <= last &&
-			       blocks[at].address < span.start + ((uint64_t)i << GRAIN_SHIFT))
-				at++;
-			span.grains[i] = (uint32_t)at;
+		span.shift = shift_of(blocks, first, last);
+		ASSERT(span.shift >= GRAIN_SHIFT_MIN);
+		count = (size_t)((span.end - span.start) >> span.shift) / GRAINS + 1;
+		span.grains = mem_alloc_table(count, sizeof *span.grains);
+		for (size_t i = 0; i < count; i++) {
+			struct grains *grains = &span.grains[i];
+			uint64_t grain = (uint64_t)i * GRAINS, is;
+
+			grains->before = (uint32_t)at;
+			for (; at <= last; at++) {
+				is = (blocks[at].address - span.start) >> span.shift;
+				if (is - grain >= GRAINS)
+					break;
+				grains->begins |= UINT64_C(1) << (is - grain);
+			}
 		}
+		ASSERT(at == last + 1);
 	}
 	*MEM_ADD(search->spans, search->spans_count, search->spans_capacity) = span;
 }
@@ -111,8 +162,10 @@ static void make_spans(struct reach_search *search)
 	size_t first = 0;
 
 	for (size_t i = 1; i <= search->count; i++) {
+		ASSERT(i == search->count || blocks[i].address > blocks[i - 1].address);
 		if (i < search->count && blocks[i].size < ALONE_MIN &&
 		    blocks[i - 1].size < ALONE_MIN &&
+		    (blocks[i].address - blocks[first].address) % (1 << GRAIN_SHIFT_MIN) == 0 &&
 		    blocks[i].address - blocks[i - 1].address < GAP_MAX + blocks[i - 1].size)
 			continue;
 		add_span(search, first, i - 1);
@@ -139,28 +192,57 @@ static const struct span *find_span(struct reach_search *search, uint64_t value)
 	return &search->spans[low];
 }
 
-// The block that a word points to, with EDGE_INSIDE; NONE: it is no pointer.
-static uint32_t find(struct reach_search *search, uint64_t value)
+static const struct grains *grains_of(const struct span *span, uint64_t value)
 {
-	const struct trace_reach_block *blocks = search->blocks;
-	const struct span *span;
+	return &span->grains[(value - span->start) >> span->shift >> 6];
+}
+
+// The last block that begins at a word's value or before, in its span, and EDGE_INSIDE if it does
+// not begin right there.
+static uint32_t last_before(const struct span *span, uint64_t value)
+{
+	uint64_t offset = value - span->start, bit = offset >> span->shift & (GRAINS - 1);
+	const struct grains *grains;
+	uint64_t upto;
 	uint32_t at;
 
-	if (value < search->low || value >= search->high)
-		return NONE;
-	span = find_span(search, value);
-	if (!span)
-		return NONE;
-	at = span->first;
-	if (span->grains) {
-		at = span->grains[(value - span->start) >> GRAIN_SHIFT];
-		while (at < search->count && blocks[at].address <= value)
-			at++;
-		at--;
-	}
-	if (blocks[at].address == value)
+	if (!span->grains)
+		return offset ? span->first | EDGE_INSIDE : span->first;
+	grains = grains_of(span, value);
+	upto = grains->begins & UINT64_MAX >> (GRAINS - 1 - bit);
+	at = grains->before + (uint32_t)__builtin_popcountll(upto) - 1;
+	if (upto >> bit && (offset & ((UINT64_C(1) << span->shift) - 1)) == 0)
 		return at;
-	return value < end_of(&blocks[at]) ? at | EDGE_INSIDE : NONE;
+	return at | EDGE_INSIDE;
+}
+
+// Find out where the words of a batch point to.
+static void look_up(struct reach_search *search)
+{
+	const struct trace_reach_block *blocks = search->blocks;
+	const struct span *spans[BATCH];
+
+	for (size_t i = 0; i < search->batch_count; i++) {
+		uint64_t value = search->batch[i].value;
+
+		spans[i] = find_span(search, value);
+		if (spans[i] && spans[i]->grains)
+			__builtin_prefetch(grains_of(spans[i], value));
+	}
+	for (size_t i = 0; i < search->batch_count; i++) {
+		struct word *word = &search->batch[i];
+
+		word->to = spans[i] ? last_before(spans[i], word->value) : NONE;
+		if (word->to != NONE && word->to & EDGE_INSIDE)
+			__builtin_prefetch(&blocks[word->to & ~EDGE_INSIDE]);
+	}
+	for (size_t i = 0; i < search->batch_count; i++) {
+		struct word *word = &search->batch[i];
+
+		if (word->to != NONE && word->to & EDGE_INSIDE &&
+		    word->value >= end_of(&blocks[word->to & ~EDGE_INSIDE]))
+			word->to = NONE;
+	}
 }
 
 // ---- reading ----
@@ -175,7 +257,6 @@ struct reach_search *reach_search_new(struct trace_reach_block *blocks, size_t c
 		.blocks = blocks,
 		.count = count,
 		.word_bytes = word_bytes,
-		.edges_begin = mem_alloc_table(count + 1, sizeof(size_t)),
 		.queue = mem_alloc_table(count + 1, sizeof(uint32_t)),
 	};
 	for (size_t i = 0; i < count; i++) {
@@ -193,8 +274,8 @@ void reach_search_free(struct reach_search *search)
 		return;
 	for (size_t i = 0; i < search->spans_count; i++)
 		mem_free(search->spans[i].grains);
-	MEM_FREE(search->spans, search->edges, search->edges_begin, search->inners, search->queue,
-		 search);
+	mem_area_fini(&search->edges_area);
+	MEM_FREE(search->spans, search->inners, search->queue, search);
 }
 
 static uint64_t word_at(const struct reach_search *search, const uint8_t *bytes)
@@ -225,6 +306,25 @@ static void reach(struct reach_search *search, uint32_t to, enum trace_reach_sta
 	search->queue[search->queued++] = to;
 }
 
+// What the words of a batch point to, of a root.
+static void reach_batch(struct reach_search *search, enum trace_reach_place place,
+			bool beginnings_only)
+{
+	look_up(search);
+	for (size_t i = 0; i < search->batch_count; i++) {
+		const struct word *word = &search->batch[i];
+
+		if (word->to == NONE || (word->to & EDGE_INSIDE && beginnings_only))
+			continue;
+		if (!(word->to & EDGE_INSIDE))
+			reach(search, word->to, TRACE_REACH_REACHABLE, place, word->at);
+		else
+			*MEM_ADD(search->inners, search->inners_count, search->inners_capacity) =
+				(struct inner){ word->to & ~EDGE_INSIDE, (uint8_t)place, word->at };
+	}
+	search->batch_count = 0;
+}
+
 void reach_search_root(struct reach_search *search, const void *bytes, size_t size, uint64_t at,
 		       enum trace_reach_place place, bool beginnings_only)
 {
@@ -234,21 +334,15 @@ void reach_search_root(struct reach_search *search, const void *bytes, size_t si
 
 	for (uint64_t i = is_register ? 0 : -at & (step - 1); i + step <= size; i += step) {
 		uint64_t value = word_at(search, byte + i);
-		uint32_t to;
 
 		if (value < low || value >= high)
 			continue;
-		to = find(search, value);
-		if (to == NONE || (to & EDGE_INSIDE && beginnings_only))
-			continue;
-		if (!(to & EDGE_INSIDE)) {
-			reach(search, to, TRACE_REACH_REACHABLE, place, is_register ? at : at + i);
-			continue;
-		}
-		*MEM_ADD(search->inners, search->inners_count, search->inners_capacity) =
-			(struct inner){ to & ~EDGE_INSIDE, (uint8_t)place,
-					is_register ? at : at + i };
+		search->batch[search->batch_count++] =
+			(struct word){ .value = value, .at = is_register ? at : at + i };
+		if (search->batch_count == BATCH)
+			reach_batch(search, place, beginnings_only);
 	}
+	reach_batch(search, place, beginnings_only);
 }
 
 bool reach_search_next(struct reach_search *search, uint64_t *start, uint64_t *end)
@@ -274,19 +368,6 @@ bool reach_search_next(struct reach_search *search, uint64_t *start, uint64_t *e
 	return true;
 }
 
-static void add_edge(struct reach_search *search, size_t from, uint32_t to, uint64_t word)
-{
-	bool repeats = search->edges_count > search->edges_begin[from] &&
-		       search->edges[search->edges_count - 1].to == to;
-
-	ASSERT(from + 1 == search->opened); // edges are listed by the block that they are in
-	if (repeats || (to & ~EDGE_INSIDE) == from)
-		return;
-	if (search->edges_count == search->edges_capacity)
-		MEM_ROOM(search->edges, search->edges_capacity, search->edges_count + 1);
-	search->edges[search->edges_count++] = (struct edge){ to, (uint32_t)word };
-}
-
 static uint64_t first_word(const struct reach_search *search, size_t block)
 {
 	uint64_t step = search->word_bytes;
@@ -294,22 +375,83 @@ static uint64_t first_word(const struct reach_search *search, size_t block)
 	return (search->blocks[block].address + step - 1) & ~(step - 1);
 }
 
+static size_t edges_begin(const struct reach_search *search, size_t block)
+{
+	const struct trace_reach_block *of = &search->blocks[block];
+
+	return block < search->count ? (size_t)of->own_high << 32 | of->own_low
+				     : search->edges_count;
+}
+
+// What comes from here on is of this block, or of one after it.
+static void open_blocks(struct reach_search *search, size_t upto)
+{
+	for (; search->opened <= upto; search->opened++) {
+		struct trace_reach_block *block = &search->blocks[search->opened];
+
+		block->own_high = (uint16_t)(search->edges_count >> 32);
+		block->own_low = (uint32_t)search->edges_count;
+		search->edge_at = first_word(search, search->opened);
+	}
+}
+
+static void put_edge(struct reach_search *search, uint32_t to, uint8_t words)
+{
+	size_t need = (search->edges_count + 1) * sizeof(struct edge);
+
+	if (need > search->edges_area.size) {
+		mem_area_grow(&search->edges_area, need);
+		search->edges = search->edges_area.at;
+	}
+	search->edges[search->edges_count++] = (struct edge){ to, words };
+}
+
+static void add_edge(struct reach_search *search, const struct word *word)
+{
+	uint64_t words;
+	bool repeats;
+
+	open_blocks(search, word->from);
+	ASSERT(word->from + 1 == search->opened); // edges are listed by the block that they are in
+	repeats = search->edges_count > edges_begin(search, word->from) &&
+		  search->edges[search->edges_count - 1].to == word->to;
+	if (repeats || (word->to & ~EDGE_INSIDE) == word->from)
+		return;
+	words = (word->at - search->edge_at) / search->word_bytes;
+	search->edge_at = word->at;
+	for (; words > UINT32_MAX; words -= UINT32_MAX)
+		put_edge(search, UINT32_MAX, WORDS_MAX);
+	if (words >= WORDS_MAX) {
+		put_edge(search, (uint32_t)words, WORDS_MAX);
+		words = 0;
+	}
+	put_edge(search, word->to, (uint8_t)words);
+}
+
+static void take_batch(struct reach_search *search)
+{
+	look_up(search);
+	for (size_t i = 0; i < search->batch_count; i++)
+		if (search->batch[i].to != NONE)
+			add_edge(search, &search->batch[i]);
+	search->batch_count = 0;
+}
+
 // What of a block is between two addresses.
 static void take_block(struct reach_search *search, size_t from, const uint8_t *bytes,
 		       uint64_t start, uint64_t end)
 {
 	uint64_t step = search->word_bytes, low = search->low, high = search->high;
-	uint64_t first = first_word(search, from);
 
 	for (uint64_t at = (start + step - 1) & ~(step - 1); at + step <= end; at += step) {
 		uint64_t value = word_at(search, bytes + (at - start));
-		uint32_t to;
 
 		if (value < low || value >= high)
 			continue;
-		to = find(search, value);
-		if (to != NONE)
-			add_edge(search, from, to, (at - first) / step);
+		search->batch[search->batch_count++] =
+			(struct word){ .value = value, .at = at, .from = (uint32_t)from };
+		if (search->batch_count == BATCH)
+			take_batch(search);
 	}
 }
 
@@ -324,43 +466,93 @@ void reach_search_take(struct reach_search *search, const void *bytes)
 		uint64_t to = block_end < end ? block_end : end;
 
 		if (block->address >= end)
-			return;
-		if (search->opened == search->reading)
-			search->edges_begin[search->opened++] = search->edges_count;
+			break;
 		if (from < to)
 			take_block(search, search->reading, (const uint8_t *)bytes + (from - start),
 				   from, to);
 		if (block_end > end)
-			return;
+			break;
 		search->reading++;
 	}
+	take_batch(search);
 }
 
 // ---- what follows ----
 
-static size_t edges_end(const struct reach_search *search, size_t from)
+// The edges of a block, one by one.
+struct following {
+	const struct reach_search *search;
+	size_t next, end;
+	uint64_t word; // where the latest is
+};
+
+static struct following edges_of(const struct reach_search *search, uint32_t from)
 {
-	return from + 1 < search->count ? search->edges_begin[from + 1] : search->edges_count;
+	return (struct following){
+		.search = search,
+		.next = edges_begin(search, from),
+		.end = edges_begin(search, (size_t)from + 1),
+		.word = first_word(search, from),
+	};
 }
 
-static uint64_t edge_at(const struct reach_search *search, uint32_t from, const struct edge *edge)
+static const struct edge *next_edge(struct following *following)
 {
-	return first_word(search, from) + (uint64_t)edge->word * search->word_bytes;
+	const struct reach_search *search = following->search;
+
+	while (following->next < following->end) {
+		const struct edge *edge = &search->edges[following->next++];
+
+		if (edge->words < WORDS_MAX) {
+			following->word += (uint64_t)edge->words * search->word_bytes;
+			return edge;
+		}
+		following->word += (uint64_t)edge->to * search->word_bytes;
+	}
+	return NULL;
+}
+
+// Begin to fetch what the blocks of the queue that come soon lead to, in the order in which one
+// thing leads to the next.
+static void expect(const struct reach_search *search, size_t at)
+{
+	if (at + 2 * AHEAD < search->queued)
+		mem_expect(&search->blocks[search->queue[at + 2 * AHEAD]].address);
+	if (at + AHEAD < search->queued) {
+		size_t begin = edges_begin(search, search->queue[at + AHEAD]);
+
+		if (begin < search->edges_count)
+			mem_expect(&search->edges[begin]);
+	}
+	if (at + AHEAD / 2 < search->queued) {
+		size_t begin = edges_begin(search, search->queue[at + AHEAD / 2]);
+		size_t end = edges_begin(search, (size_t)search->queue[at + AHEAD / 2] + 1);
+
+		for (size_t i = begin; i < end && i < begin + AHEAD; i++)
+			if (search->edges[i].words < WORDS_MAX)
+				mem_expect(&search->blocks[search->edges[i].to & ~EDGE_INSIDE]);
+	}
 }
 
 // Follow the pointers of a block that was found: to beginnings, to the inside, or both.
 static void follow(struct reach_search *search, uint32_t from, bool beginnings, bool insides,
 		   enum trace_reach_state state)
 {
-	size_t end = edges_end(search, from);
+	struct following following = edges_of(search, from);
+	const struct edge *edge;
 
-	for (size_t i = search->edges_begin[from]; i < end; i++) {
-		const struct edge *edge = &search->edges[i];
+	while ((edge = next_edge(&following))) {
 		bool inside = edge->to & EDGE_INSIDE;
 
+		if (following.next + AHEAD < following.end) {
+			size_t ahead = following.next + AHEAD;
+
+			if (search->edges[ahead].words < WORDS_MAX)
+				mem_expect(&search->blocks[search->edges[ahead].to & ~EDGE_INSIDE]);
+		}
 		if (inside ? insides : beginnings)
 			reach(search, edge->to & ~EDGE_INSIDE, state, TRACE_REACH_BLOCK,
-			      edge_at(search, from, edge));
+			      following.word);
 	}
 }
 
@@ -371,21 +563,20 @@ static void hold(struct reach_search *search, uint32_t from)
 
 	reach(search, from, TRACE_REACH_UNREACHABLE, TRACE_REACH_NOWHERE, 0);
 	for (; at < search->queued; at++) {
-		uint32_t holder = search->queue[at];
-		size_t end = edges_end(search, holder);
+		struct following following = edges_of(search, search->queue[at]);
+		const struct edge *edge;
 
-		for (size_t i = search->edges_begin[holder]; i < end; i++) {
-			const struct edge *edge = &search->edges[i];
+		expect(search, at);
+		while ((edge = next_edge(&following))) {
 			uint32_t to = edge->to & ~EDGE_INSIDE;
 			struct trace_reach_block *block = &search->blocks[to];
 
 			if (block->state == TRACE_REACH_UNREACHABLE && to != from) {
 				block->state = TRACE_REACH_HELD;
 				block->place = TRACE_REACH_BLOCK;
-				block->at = edge_at(search, holder, edge);
+				block->at = following.word;
 			}
-			reach(search, to, TRACE_REACH_HELD, TRACE_REACH_BLOCK,
-			      edge_at(search, holder, edge));
+			reach(search, to, TRACE_REACH_HELD, TRACE_REACH_BLOCK, following.word);
 		}
 	}
 }
@@ -394,19 +585,22 @@ void reach_search_finish(struct reach_search *search)
 {
 	size_t at = 0, reachable;
 
-	while (search->opened < search->count)
-		search->edges_begin[search->opened++] = search->edges_count;
-	ASSERT(search->opened == search->count);
-	for (; at < search->queued; at++)
+	if (search->count > 0)
+		open_blocks(search, search->count - 1);
+	for (; at < search->queued; at++) {
+		expect(search, at);
 		follow(search, search->queue[at], true, false, TRACE_REACH_REACHABLE);
+	}
 	reachable = search->queued;
 	for (size_t i = 0; i < search->inners_count; i++) {
 		const struct inner *inner = &search->inners[i];
 
 		reach(search, inner->to, TRACE_REACH_INSIDE, inner->place, inner->at);
 	}
-	for (at = 0; at < search->queued; at++)
+	for (at = 0; at < search->queued; at++) {
+		expect(search, at);
 		follow(search, search->queue[at], at >= reachable, true, TRACE_REACH_INSIDE);
+	}
 	for (size_t i = 0; i < search->count; i++)
 		if (!search->blocks[i].state)
 			hold(search, (uint32_t)i);

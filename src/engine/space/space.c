@@ -690,11 +690,14 @@ static bool is_claimed(const struct space *space, const struct space_state_claim
 }
 
 // Of a break that was moved often there are many small ranges, touched in any order: so one that is
-// next to those there joins them, and is not kept where they are larger.
+// next to those there joins them, and is not kept where they are larger, unless they are of another
+// MiB.
 static void keep_claim(const struct space *space, struct space_state_claim *claim,
-		       const struct range *range)
+		       const struct range *range, uint64_t address)
 {
-	bool is_new = claim->epoch != space->epoch;
+	uint64_t mib = address >> CLAIM_SHIFT;
+	bool is_new = claim->epoch != space->epoch || claim->start >> CLAIM_SHIFT > mib ||
+		      (claim->end - 1) >> CLAIM_SHIFT < mib;
 
 	ASSERT(range->start < range->end);
 	if (!is_new && claim->end == range->start)
@@ -720,7 +723,7 @@ void space_claim_whole(struct space *space, process_id id, uint64_t address)
 	if (!range)
 		return;
 	if (range->owner != SPACE_MALLOC_LARGE)
-		keep_claim(space, claim, range);
+		keep_claim(space, claim, range, address);
 	else if (!glibc_could(range, address))
 		make_foreign(space, process);
 }
@@ -749,7 +752,7 @@ bool space_claim(struct space *space, process_id id, uint64_t address)
 	number = range->number;
 	owner = range->owner;
 	if (owner != SPACE_MALLOC_LARGE || space_owner_yields(range, address))
-		keep_claim(space, claim, range);
+		keep_claim(space, claim, range, address);
 	if (owner == SPACE_ALLOCATOR || !space_owner_yields(range, address))
 		return false;
 	range = lowest_piece(&process->ranges, range);
