@@ -96,7 +96,8 @@ static bool measure(struct query_context *asked, process_id id, struct replay_ru
 	progress_begin(&progress, asked->options.window.progress, "costs of calls",
 		       reader_bytes(asked->reader));
 	interrupt_watch();
-	good = replay_plan_init(&plan, asked->reader, id, false, &progress, err) &&
+	replay_plan_init(&plan, asked->reader, id, false);
+	good = replay_plan_look_ahead(&plan, &progress, err) &&
 	       replay_run_play(&plan, &options, run, err);
 	interrupt_leave();
 	progress_end(&progress);

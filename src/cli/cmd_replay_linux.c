@@ -243,7 +243,8 @@ static bool check(const struct query_context *asked, struct err *err)
 // ---- the whole ----
 
 static bool play(const struct request *request, struct replay_plan *plan, const char *driver,
-		 const struct planned *planned, struct replay_run **run, struct err *err)
+		 const struct planned *planned, struct replay_run **run, struct progress *progress,
+		 struct err *err)
 {
 	const struct replay_run_options options = {
 		.driver = driver,
@@ -252,6 +253,7 @@ static bool play(const struct request *request, struct replay_plan *plan, const 
 		.touch = (enum replay_ring_touch)request->touch,
 		.dry = !planned,
 		.stopped = interrupt_came,
+		.progress = progress,
 	};
 
 	*run = mem_alloc(1, sizeof **run);
@@ -280,6 +282,22 @@ static bool print(const struct request *request, struct query_context *asked,
 	return good && sink_ok(&sink, err);
 }
 
+// What must be known before, and what the driver itself costs: at once, if that can be.
+static bool prepare(const struct request *request, struct replay_plan *plan, const char *driver,
+		    struct replay_run **dry, struct err *err)
+{
+	struct progress progress;
+	bool good;
+
+	progress_begin(&progress, request->options.print.progress, "reading",
+		       reader_bytes(plan->reader));
+	good = (replay_plan_is_simple(plan) || replay_plan_look_ahead(plan, &progress, err)) &&
+	       play(request, plan, driver, NULL, dry, &progress, err) &&
+	       replay_plan_look_ahead(plan, &progress, err);
+	progress_end(&progress);
+	return good;
+}
+
 static bool play_all(const struct request *request, struct query_context *asked,
 		     struct replay_plan *plan, const struct plans *plans, struct err *err)
 {
@@ -292,7 +310,7 @@ static bool play_all(const struct request *request, struct query_context *asked,
 	struct replay_run *dry = NULL;
 	struct str driver = { 0 };
 	bool good = call_costs_find_driver(&driver, err) &&
-		    play(request, plan, str_get(&driver), NULL, &dry, err);
+		    prepare(request, plan, str_get(&driver), &dry, err);
 
 	table.dry = dry;
 	for (size_t i = 0; i < plans->count && good; i++) {
@@ -300,7 +318,7 @@ static bool play_all(const struct request *request, struct query_context *asked,
 
 		row->allocator = plans->list[i].allocator;
 		row->setting = plans->list[i].setting;
-		good = play(request, plan, str_get(&driver), &plans->list[i], &row->run, err);
+		good = play(request, plan, str_get(&driver), &plans->list[i], &row->run, NULL, err);
 	}
 	good = good && print(request, asked, &table, err);
 	for (size_t i = 0; i < table.count; i++)
@@ -317,7 +335,6 @@ static bool replay(const struct request *request, struct err *err)
 	struct query_context asked = { 0 };
 	struct replay_plan plan = { 0 };
 	struct plans plans = { 0 };
-	struct progress progress;
 	process_id process = 0;
 	bool good;
 
@@ -326,13 +343,11 @@ static bool replay(const struct request *request, struct err *err)
 		return false;
 	}
 	interrupt_watch();
-	progress_begin(&progress, request->options.print.progress, "reading",
-		       reader_bytes(asked.reader));
-	good = check(&asked, err) && choose(&asked, &process, err) &&
-	       replay_plan_init(&plan, asked.reader, process, request->threads == 1, &progress,
-				err);
-	progress_end(&progress);
-	good = good && play_all(request, &asked, &plan, &plans, err);
+	good = check(&asked, err) && choose(&asked, &process, err);
+	if (good) {
+		replay_plan_init(&plan, asked.reader, process, request->threads == 1);
+		good = play_all(request, &asked, &plan, &plans, err);
+	}
 	interrupt_leave();
 	replay_plan_fini(&plan);
 	query_context_close(&asked);

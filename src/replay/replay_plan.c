@@ -27,7 +27,8 @@ struct half {
 
 struct reading {
 	struct replay_plan *plan;
-	replay_plan_put *put; // NULL: look ahead
+	bool first;           // it finds out what must be known before
+	replay_plan_put *put; // NULL: records are not given
 	void *context;
 	bool stopped;
 	struct blocks blocks; // `site` is the slot
@@ -92,7 +93,7 @@ static void put_call(struct reading *reading, const struct trace_event *event, u
 		.size = size,
 	};
 
-	reading->plan->calls += !reading->put;
+	reading->plan->calls += reading->first;
 	put(reading, &record);
 }
 
@@ -101,7 +102,7 @@ static void end_thread(struct reading *reading, const struct trace_event *event)
 {
 	struct replay_plan_thread *thread = &reading->plan->threads[event->thread];
 
-	if (!reading->put) {
+	if (reading->first) {
 		thread->last = event->number + 1;
 		return;
 	}
@@ -124,7 +125,7 @@ static void raise(struct reading *reading, uint64_t bytes)
 
 	reading->live_bytes += bytes;
 	reading->live_count++;
-	if (reading->put || reading->live_bytes <= plan->peak_bytes)
+	if (!reading->first || reading->live_bytes <= plan->peak_bytes)
 		return;
 	plan->peak_bytes = reading->live_bytes;
 	plan->peak_count = reading->live_count;
@@ -172,7 +173,7 @@ static void end(struct reading *reading, const struct trace_event *event)
 	uint64_t size;
 
 	if (!blocks_take(&reading->blocks, event->address, &block, &size)) {
-		reading->plan->unknown_frees += !reading->put;
+		reading->plan->unknown_frees += reading->first;
 		return;
 	}
 	lower(reading, size);
@@ -186,7 +187,7 @@ static void resize(struct reading *reading, const struct trace_event *event)
 	uint64_t size;
 
 	if (!blocks_take(&reading->blocks, event->old_address, &block, &size)) {
-		reading->plan->unknown_frees += !reading->put;
+		reading->plan->unknown_frees += reading->first;
 		begin(reading, event, REPLAY_RING_ALLOC);
 		return;
 	}
@@ -203,7 +204,7 @@ static void open_half(struct reading *reading, const struct trace_event *event)
 
 	half->open = blocks_take(&reading->blocks, event->address, &block, &half->size);
 	if (!half->open) {
-		reading->plan->unknown_frees += !reading->put;
+		reading->plan->unknown_frees += reading->first;
 		return;
 	}
 	half->slot = block.site;
@@ -222,7 +223,7 @@ static void close_half(struct reading *reading, const struct trace_event *event)
 		put_call(reading, event, REPLAY_RING_REALLOC, half->slot, event->size);
 	} else if (half->open) {
 		place(reading, event, half->address, half->slot, half->size);
-		reading->plan->failed += !reading->put;
+		reading->plan->failed += reading->first;
 	}
 	half->open = false;
 }
@@ -268,7 +269,7 @@ static void add_event(struct reading *reading, const struct trace_event *event)
 		close_half(reading, event);
 		break;
 	default:
-		reading->plan->failed += !reading->put;
+		reading->plan->failed += reading->first;
 	}
 }
 
@@ -309,7 +310,7 @@ static void sample_with_snapshots(struct reading *reading, const struct trace_ev
 	uint32_t count = reader_snapshots_count(reader);
 	uint32_t step = count / SAMPLES_BY_SNAPSHOT + 1;
 
-	if (!reading->put)
+	if (reading->first)
 		return;
 	for (; reading->snapshot < count; reading->snapshot += step) {
 		const struct trace_snapshot *snapshot = reader_snapshot(reader, reading->snapshot);
@@ -329,7 +330,9 @@ static void sample(struct reading *reading, const struct trace_event *event)
 	struct replay_plan *plan = reading->plan;
 	uint64_t span_ns = plan->last_ns - plan->first_ns;
 
-	if (!reading->put)
+	if (reading->first && reading->samples++ == 0)
+		put(reading, &(struct replay_ring_record){ .op = REPLAY_RING_SAMPLE });
+	if (reading->first)
 		return;
 	if (event->time_ns < reading->next_ns && event->number < reading->next_number &&
 	    event->number != plan->peak_number && event->number + 1 < plan->last_number)
@@ -368,7 +371,7 @@ static void take_event(struct reading *reading, const struct trace_event *event)
 	struct replay_plan *plan = reading->plan;
 
 	reading->number = event->number;
-	if (!reading->put) {
+	if (reading->first) {
 		if (!plan->last_number)
 			plan->first_ns = event->time_ns;
 		plan->last_ns = event->time_ns;
@@ -425,11 +428,12 @@ static bool count_put(void *context, const struct replay_ring_record *record)
 	return *most <= REPLAY_RING_THREADS;
 }
 
-bool replay_plan_init(struct replay_plan *plan, struct reader *reader, process_id process,
-		      bool one_thread, struct progress *progress, struct err *err)
-{
-	struct reading reading;
+// Threads without numbers that could be given back: a stack of the driver's each.
+enum { AT_ONCE_THREADS = 64 };
 
+void replay_plan_init(struct replay_plan *plan, struct reader *reader, process_id process,
+		      bool one_thread)
+{
 	*plan = (struct replay_plan){
 		.reader = reader,
 		.process = process,
@@ -437,17 +441,6 @@ bool replay_plan_init(struct replay_plan *plan, struct reader *reader, process_i
 		.threads_count = reader_threads_count(reader),
 	};
 	plan->threads = mem_alloc(plan->threads_count + 1, sizeof *plan->threads);
-	reading = begin_reading(plan, NULL, NULL);
-	read_events(&reading, progress);
-	clean_up(&reading);
-	if (plan->calls == 0)
-		return err_set(err, ERR_FORMAT, "the process made no calls on malloc");
-	if (one_thread || plan->threads_count < REPLAY_RING_THREADS)
-		return true;
-	return replay_plan_read(plan, count_put, &plan->threads_most) ||
-	       err_set(err, ERR_LIMIT,
-		       "more than %d threads make calls at one time (try: --threads one)",
-		       REPLAY_RING_THREADS);
 }
 
 void replay_plan_fini(struct replay_plan *plan)
@@ -456,14 +449,43 @@ void replay_plan_fini(struct replay_plan *plan)
 	*plan = (struct replay_plan){ 0 };
 }
 
-bool replay_plan_read(struct replay_plan *plan, replay_plan_put *given, void *context)
+static bool read_all(struct replay_plan *plan, bool first, replay_plan_put *given, void *context,
+		     struct progress *progress)
 {
 	struct reading reading = begin_reading(plan, given, context);
 	bool stopped;
 
-	read_events(&reading, NULL);
+	reading.first = first;
+	read_events(&reading, progress);
 	put(&reading, &(struct replay_ring_record){ .op = REPLAY_RING_END });
 	stopped = reading.stopped;
 	clean_up(&reading);
+	plan->looked_ahead |= !stopped;
 	return !stopped;
+}
+
+bool replay_plan_is_simple(const struct replay_plan *plan)
+{
+	return plan->one_thread || plan->threads_count <= AT_ONCE_THREADS;
+}
+
+bool replay_plan_look_ahead(struct replay_plan *plan, struct progress *progress, struct err *err)
+{
+	if (!plan->looked_ahead)
+		read_all(plan, true, NULL, NULL, progress);
+	if (plan->calls == 0)
+		return err_set(err, ERR_FORMAT, "the process made no calls on malloc");
+	if (plan->one_thread || plan->threads_count < REPLAY_RING_THREADS)
+		return true;
+	return replay_plan_read(plan, count_put, &plan->threads_most, NULL) ||
+	       err_set(err, ERR_LIMIT,
+		       "more than %d threads make calls at one time (try: --threads one)",
+		       REPLAY_RING_THREADS);
+}
+
+bool replay_plan_read(struct replay_plan *plan, replay_plan_put *given, void *context,
+		      struct progress *progress)
+{
+	ASSERT(plan->looked_ahead || replay_plan_is_simple(plan));
+	return read_all(plan, !plan->looked_ahead, given, context, progress);
 }

@@ -1,8 +1,10 @@
 // replay_plan: the calls of one process of a trace as records for the driver.
 //
-// The trace is read twice: first for what must be known before (when a thread makes its last call,
-// when the most is live, how long it all is), and then once for each replay, so that memory goes
-// with what is live and not with the number of calls.
+// The trace is read first for what must be known before (when a thread makes its last call, when
+// the most is live, how long it all is), and then once for each replay, so that memory goes with
+// what is live and not with the number of calls. A replay that is only to show what the driver
+// costs needs none of that, and is made in the first reading: it has one sample, and no thread of
+// it ends.
 //
 // What a record cannot say is counted: frees of blocks that the process has from its parent, or
 // from before the recording, frees of nothing known, and calls that failed.
@@ -30,6 +32,7 @@ struct replay_plan {
 	struct reader *reader; // borrowed
 	process_id process;
 	bool one_thread;
+	bool looked_ahead;                  // the first reading is over: what follows is known
 	struct replay_plan_thread *threads; // by thread id; owned
 	size_t threads_count;
 	uint64_t calls; // that are replayed
@@ -41,11 +44,19 @@ struct replay_plan {
 	uint32_t samples_count;
 };
 
-// False: more threads at one time than the driver has.
-bool replay_plan_init(struct replay_plan *plan, struct reader *reader, process_id process,
-		      bool one_thread, struct progress *progress, struct err *err);
+void replay_plan_init(struct replay_plan *plan, struct reader *reader, process_id process,
+		      bool one_thread);
 void replay_plan_fini(struct replay_plan *plan); // accepts { 0 }
+
+// Whether the first reading may give records, too: not where threads are so many that those which
+// have ended would be in the driver's way.
+bool replay_plan_is_simple(const struct replay_plan *plan);
+
+// The first reading, unless it was made. False: the process made no calls, or more threads at one
+// time than the driver has.
+bool replay_plan_look_ahead(struct replay_plan *plan, struct progress *progress, struct err *err);
 
 // Give all records to `put`, the last of which ends the replay. False: `put` said so.
 typedef bool replay_plan_put(void *context, const struct replay_ring_record *record);
-bool replay_plan_read(struct replay_plan *plan, replay_plan_put *put, void *context);
+bool replay_plan_read(struct replay_plan *plan, replay_plan_put *put, void *context,
+		      struct progress *progress);

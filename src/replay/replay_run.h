@@ -10,6 +10,7 @@ struct replay_run_options {
 	enum replay_ring_touch touch;
 	bool dry;                       // make no calls: what the driver itself costs
 	bool (*stopped)(void *context); // may be NULL
+	struct progress *progress;      // of reading the trace; NULL: none
 };
 
 // What came out, by the plan's samples. All of it is the driver's own measure.

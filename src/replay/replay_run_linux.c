@@ -211,7 +211,7 @@ static void copy(const struct playing *playing, struct replay_run *run)
 
 static bool play(struct playing *playing, struct replay_plan *plan, struct err *err)
 {
-	bool whole = replay_plan_read(plan, put, playing);
+	bool whole = replay_plan_read(plan, put, playing, playing->options->progress);
 
 	if (!whole && !playing->gone)
 		return err_set(err, ERR_STOPPED, "stopped");
