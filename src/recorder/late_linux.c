@@ -20,7 +20,7 @@
 #include "recorder/text.h"
 #include "wire/attach.h"
 
-enum { LATE_OPEN_MAX = 32 };
+enum { LATE_OPEN_MAX = 32, LATE_WHOLE_BYTES = 2 << 20 };
 
 extern const char __ehdr_start[] HIDDEN;
 
@@ -102,24 +102,57 @@ static bool late_protect(uintptr_t page, uintptr_t end, bool writable)
 		       KERNEL_PROT_READ | KERNEL_PROT_EXEC | (writable ? KERNEL_PROT_WRITE : 0)));
 }
 
-// Pages of code that are writable, while many places are changed.
+struct late_range {
+	uintptr_t start, end;
+};
+
+// Code that is writable, while many places are changed.
 static struct {
 	bool many;
 	uint32_t count;
-	uintptr_t pages[LATE_OPEN_MAX];
+	struct late_range ranges[LATE_OPEN_MAX];
 } late_open;
+
+// All of a small library's code is made writable at once: a page of it would stay a mapping of its
+// own ever after, and each fork copies all mappings.
+static struct late_range late_range_around(uintptr_t page)
+{
+	for (const struct scope_object *object = scope_objects(); object; object = object->next) {
+		uint16_t count = 0;
+		const struct elf_program *program = scope_programs(object, &count);
+
+		for (uint16_t i = 0; program && i < count; i++) {
+			uintptr_t start = object->bias + program[i].address;
+			uintptr_t end = start + program[i].memory_size + KERNEL_PAGE - 1;
+
+			start &= ~(uintptr_t)(KERNEL_PAGE - 1);
+			end &= ~(uintptr_t)(KERNEL_PAGE - 1);
+			if (program[i].type == ELF_LOAD && (program[i].flags & ELF_EXECUTABLE) &&
+			    page >= start && page < end && end - start <= LATE_WHOLE_BYTES)
+				return (struct late_range){ start, end };
+		}
+	}
+	return (struct late_range){ page, page + KERNEL_PAGE };
+}
 
 // Whether the page at `page` is writable already, or stays so from here on.
 static bool late_is_open(uintptr_t page)
 {
+	struct late_range range;
+
 	for (uint32_t i = 0; i < late_open.count; i++) {
-		if (late_open.pages[i] == page)
+		if (page >= late_open.ranges[i].start && page < late_open.ranges[i].end)
 			return true;
 	}
-	if (!late_open.many || late_open.count == LATE_OPEN_MAX ||
-	    !late_protect(page, page + KERNEL_PAGE, true))
+	if (!late_open.many || late_open.count == LATE_OPEN_MAX)
 		return false;
-	late_open.pages[late_open.count++] = page;
+	range = late_range_around(page);
+	if (!late_protect(range.start, range.end, true)) {
+		range = (struct late_range){ page, page + KERNEL_PAGE };
+		if (!late_protect(range.start, range.end, true))
+			return false;
+	}
+	late_open.ranges[late_open.count++] = range;
 	return true;
 }
 
@@ -127,9 +160,9 @@ void late_write_many(bool many)
 {
 	late_open.many = many;
 	while (!many && late_open.count > 0) {
-		uintptr_t page = late_open.pages[--late_open.count];
+		struct late_range range = late_open.ranges[--late_open.count];
 
-		late_protect(page, page + KERNEL_PAGE, false);
+		late_protect(range.start, range.end, false);
 	}
 }
 

@@ -47,8 +47,6 @@ struct recording_state {
 	uint8_t *next_ring;   // the first page of the ring after those that are mapped
 	uint32_t lanes_count; // lanes used so far, lane 0 included
 	uint32_t free_count;
-	uint16_t free_lanes[SEGMENT_LANES_MAX];
-	struct lane *lanes[SEGMENT_LANES_MAX];
 	uint64_t notes_head;
 	uint8_t *notes_ring;
 	_Atomic uint32_t waits; // not 0: hooks record nothing yet (wire/attach.h)
@@ -64,6 +62,9 @@ struct recording_state {
 	uint32_t listing;       // a thread tells the list of mappings again
 	uint32_t lists_count;   // how often it was reported
 	uint32_t files_count;
+	// Large ones last: what each process writes to is in one page.
+	struct lane *lanes[SEGMENT_LANES_MAX];
+	uint16_t free_lanes[SEGMENT_LANES_MAX];
 	struct recording_file
 		files[RECORDING_FILES_MAX]; // by hash; what collides is reported again
 	char file_path[4096];

@@ -63,13 +63,14 @@ static struct recording_region recording_regions[RECORDING_REGIONS_MAX]; // priv
 static uint32_t recording_regions_count;
 static struct recording_region recording_shared[RECORDING_REGIONS_MAX]; // mappings of the segment
 static uint32_t recording_shared_count;
+static struct recording_region recording_first; // of them: what recording_map_first has mapped
 __thread uint32_t recording_fork_lane;
 __thread uint64_t recording_fork_head;
 static bool recording_apart;   // in another namespace of processes than the collector
 static bool recording_refused; // by the collector, or there is none: do not ask again
 // Of the last process in this line of forks that was recorded: mapped in its children too.
 static struct segment *recording_parent;
-static struct segment_clock *recording_clock; // of the last one, too
+static struct segment_clock *recording_clock; // the session's, mapped once
 uint32_t recording_why, recording_error;
 char recording_session_name[108];
 static char recording_session_variable[128];
@@ -265,9 +266,9 @@ static void recording_note_shared(void *at, size_t bytes)
 		recording_shared[i] = (struct recording_region){ (uintptr_t)at, bytes };
 }
 
-// In a forked child: the first `count` mappings are what the parent had of its segment. One is
-// kept.
-static void recording_drop_shared(uint32_t count, const void *kept)
+// In a forked child: the first `count` mappings are what the parent had of its segment. The clock
+// is kept, and what the child's own segment is mapped over.
+static void recording_drop_shared(uint32_t count, uintptr_t over)
 {
 	uint32_t all = recording_shared_count;
 
@@ -276,10 +277,13 @@ static void recording_drop_shared(uint32_t count, const void *kept)
 	for (uint32_t i = 0; i < all && i < RECORDING_REGIONS_MAX; i++) {
 		const struct recording_region region = recording_shared[i];
 
-		if (i >= count || (kept && region.start == (uintptr_t)kept)) {
+		if (i >= count || region.start == (uintptr_t)recording_clock ||
+		    region.start == over) {
 			recording_shared[recording_shared_count++] = region;
 			continue;
 		}
+		if (region.start == recording_first.start)
+			recording_first.bytes = 0;
 		vm_own((const void *)region.start, region.bytes, true);
 		kernel(__NR_munmap, region.start, region.bytes);
 	}
@@ -295,15 +299,6 @@ void *recording_map_part(int fd, uint32_t part_at, size_t bytes)
 	kernel(__NR_madvise, at, bytes, KERNEL_MADV_DONTDUMP);
 	vm_own((void *)at, bytes, false);
 	return (void *)at;
-}
-
-static void *recording_map(int fd, uint32_t part_at, size_t bytes)
-{
-	void *at = recording_map_part(fd, part_at, bytes);
-
-	if (at)
-		recording_note_shared(at, bytes);
-	return at;
 }
 
 // Without a descriptor a part of the file is mapped again by way of a mapping that begins there: an
@@ -361,26 +356,73 @@ bool recording_grow_frames(void)
 	return true;
 }
 
+// The header, the lanes and the first frames, and behind them the ring of notes: in a forked child
+// in place of its parent's.
+static uint8_t *recording_map_first(int fd, size_t bytes)
+{
+	size_t ring_bytes = segment_ring_bytes(0);
+	size_t all_bytes = bytes + ring_bytes * 2 + KERNEL_PAGE;
+	bool over = recording_first.bytes == all_bytes;
+	const struct {
+		size_t at, bytes;
+		uint32_t part_at;
+	} parts[] = {
+		{ 0, bytes, SEGMENT_HEADER_AT },
+		{ bytes, ring_bytes, SEGMENT_RINGS_AT },
+		{ bytes + ring_bytes, ring_bytes + KERNEL_PAGE, SEGMENT_RINGS_AT },
+	};
+	long at;
+
+	recording_drop_shared(RECORDING_REGIONS_MAX, over ? recording_first.start : 0);
+	at = over ? (long)recording_first.start
+		  : kernel_map(0, all_bytes, KERNEL_PROT_NONE,
+			       KERNEL_MAP_PRIVATE | KERNEL_MAP_ANONYMOUS | KERNEL_MAP_NORESERVE, -1,
+			       0);
+	if (kernel_failed(at))
+		return NULL;
+	if (!over) {
+		vm_own((void *)at, all_bytes, false);
+		recording_note_shared((void *)at, all_bytes);
+		recording_first = (struct recording_region){ (uintptr_t)at, all_bytes };
+	}
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
+		if (kernel_failed(
+			    kernel_map((uintptr_t)at + parts[i].at, parts[i].bytes,
+				       KERNEL_PROT_READ | KERNEL_PROT_WRITE,
+				       KERNEL_MAP_SHARED | KERNEL_MAP_NORESERVE | KERNEL_MAP_FIXED,
+				       fd, parts[i].part_at)))
+			return NULL;
+	kernel(__NR_madvise, at, all_bytes, KERNEL_MADV_DONTDUMP);
+	return (uint8_t *)at;
+}
+
 static bool recording_map_all(struct recording_state *state, const struct segment_welcome *welcome,
 			      const int descriptors[2])
 {
-	uint8_t *head = recording_map(descriptors[1], SEGMENT_HEADER_AT, SEGMENT_FRAMES_AT);
+	size_t bytes;
+	uint8_t *head;
 
 	state->frames_room = RECORDING_FRAMES_FIRST;
 	while (state->frames_room < codemap_frames_count()) // our parent's
 		state->frames_room *= 2;
-	state->frames = recording_map(descriptors[1], SEGMENT_FRAMES_AT,
-				      (size_t)state->frames_room * SEGMENT_FRAME_BYTES);
-	state->next_ring = recording_map(descriptors[1], SEGMENT_RINGS_AT, KERNEL_PAGE);
-	state->clock = recording_map(descriptors[0], 0, KERNEL_PAGE);
-	if (!head || !state->frames || !state->next_ring || !state->clock)
+	bytes = SEGMENT_FRAMES_AT + (size_t)state->frames_room * SEGMENT_FRAME_BYTES;
+	head = recording_map_first(descriptors[1], bytes);
+	if (!recording_clock) { // not our parent's, which is of the same session
+		recording_clock = recording_map_part(descriptors[0], 0, KERNEL_PAGE);
+		if (recording_clock)
+			recording_note_shared(recording_clock, KERNEL_PAGE);
+	}
+	state->clock = recording_clock;
+	if (!head || !state->clock)
 		return false;
 	state->segment = (struct segment *)(head + SEGMENT_HEADER_AT);
 	state->shared = (struct lane_shared *)(head + SEGMENT_LANES_AT);
+	state->frames = (struct segment_frame *)(head + SEGMENT_FRAMES_AT);
+	state->notes_ring = head + bytes;
+	state->next_ring = state->notes_ring + segment_ring_bytes(0) * 2;
 	state->options = welcome->options;
 	state->lanes_count = 1;
-	state->notes_ring = recording_map_ring(0);
-	return state->notes_ring != NULL;
+	return true;
 }
 
 // Hello to welcome. False: this process is not recorded so. `pid`: its own.
@@ -392,7 +434,6 @@ static bool recording_join_as(struct recording_state *state, uint32_t start, uin
 	if (!recording_talk(start, pid, 0, &answer))
 		return false;
 	recording_parent = NULL;
-	recording_drop_shared(RECORDING_REGIONS_MAX, NULL);
 	recording_drop_spares();
 	recording_fail(SEGMENT_WHY_MEMORY, 0);
 	joined = recording_map_all(state, &answer.welcome, answer.descriptors);
@@ -404,7 +445,6 @@ static bool recording_join_as(struct recording_state *state, uint32_t start, uin
 	recording_image = answer.welcome.image;
 	if (joined) {
 		recording_parent = state->segment;
-		recording_clock = state->clock;
 		__atomic_store_n(&state->segment->joined, 1, __ATOMIC_RELEASE);
 	}
 	return joined;
@@ -454,7 +494,7 @@ static bool recording_join_spare(struct recording_state *state)
 		return false;
 	kernel_pid = state->pid;
 	if (!kernel_sealed)
-		recording_drop_shared(parents, recording_clock);
+		recording_drop_shared(parents, 0);
 	recording_parent = state->segment;
 	recording_image = state->segment->image;
 	recording_apart = true; // it may be
@@ -521,9 +561,12 @@ static bool recording_prepare(void)
 static void recording_find_tid(void)
 {
 	enum { PLACE = sizeof(void *) == 8 ? 0x2d0 : 0x68 };
-	bool glibc = scope_next("gnu_get_libc_version", NULL) ||
-		     (static_is() && scope_next("__libc_setup_tls", NULL));
+	static bool asked, glibc; // kept over fork
 
+	if (!asked)
+		glibc = scope_next("gnu_get_libc_version", NULL) ||
+			(static_is() && scope_next("__libc_setup_tls", NULL));
+	asked = true;
 	kernel_tid_at = glibc ? PLACE : 0;
 	if (kernel_thread_id_told() != kernel_thread_id())
 		kernel_tid_at = 0;
@@ -639,7 +682,8 @@ static bool recording_start(struct recording_state *state)
 		recording_find_tid();
 		codemap_start();
 		clock_start();
-		recording_measure();
+		if (fresh) // a child has hardly anything yet
+			recording_measure();
 	}
 	if (!fresh)
 		lane_forget();
@@ -768,7 +812,8 @@ void recording_tell_why(uint32_t *why, uint32_t *error)
 
 void recording_unmap(void)
 {
-	recording_drop_shared(RECORDING_REGIONS_MAX, NULL);
+	recording_clock = NULL;
+	recording_drop_shared(RECORDING_REGIONS_MAX, 0);
 	recording_drop_spares();
 	for (uint32_t i = 0; i < recording_regions_count && i < RECORDING_REGIONS_MAX; i++) {
 		if (recording_regions[i].bytes)

@@ -82,13 +82,29 @@ long recording_connect(void)
 	return connected;
 }
 
+// The path of the program that runs. It is asked for once: a forked child runs the same.
+static uint32_t recording_find_exe(char *out, size_t size)
+{
+	long length = kernel(__NR_readlink, "/proc/self/exe", out, size);
+	const char *path;
+
+	if (length > 0)
+		return (uint32_t)length;
+	path = (const char *)scope_auxiliary(AT_EXECFN);
+	length = path ? (long)text_length(path) : 0;
+	if (length > (long)size)
+		length = (long)size;
+	memcpy(out, path, (size_t)length);
+	return (uint32_t)length;
+}
+
 static bool recording_say_hello(long fd, uint32_t start, uint32_t pid, uint32_t spares)
 {
-	static struct segment_hello hello; // large: not on a stranger's stack
+	// Large: not on a stranger's stack. Kept over fork, for the path.
+	static struct segment_hello hello;
 	bool forked = start == SEGMENT_START_FORK || start == SEGMENT_START_FORK_HELPED;
 	long length;
 
-	memset(&hello, 0, sizeof(hello));
 	hello.magic = SEGMENT_MAGIC;
 	hello.version = SEGMENT_VERSION;
 	hello.start = start;
@@ -101,17 +117,9 @@ static bool recording_say_hello(long fd, uint32_t start, uint32_t pid, uint32_t 
 	hello.abi = 8 * sizeof(void *);
 	hello.fork_lane = forked ? recording_fork_lane : 0;
 	hello.fork_head = forked ? recording_fork_head : 0;
-	length = kernel(__NR_readlink, "/proc/self/exe", hello.exe, sizeof(hello.exe));
-	if (length <= 0) {
-		const char *path = (const char *)scope_auxiliary(AT_EXECFN);
-
-		length = path ? (long)text_length(path) : 0;
-		if (length > (long)sizeof(hello.exe))
-			length = sizeof(hello.exe);
-		memcpy(hello.exe, path, (size_t)length);
-	}
-	hello.exe_length = (uint32_t)length;
-	length += (long)offsetof(struct segment_hello, exe);
+	if (!hello.exe_length)
+		hello.exe_length = recording_find_exe(hello.exe, sizeof(hello.exe));
+	length = (long)(offsetof(struct segment_hello, exe) + hello.exe_length);
 	return kernel(__NR_sendto, fd, &hello, length, MSG_NOSIGNAL, 0, 0) == length;
 }
 

@@ -5,6 +5,7 @@
 import json
 import os
 import re
+import subprocess
 
 from libguest import TIDEMARK, check, environment, equal, main, program, record, run, test
 from libmemory import Memory, count_strace, map_differences, record_under_strace
@@ -41,6 +42,30 @@ def what_the_calls_leave_is_what_the_program_sees_mapped():
         code = record_plain([program("vm_churn"), "20", "8"])
         equal(0, code, "exit code")
         equal([], map_differences(Memory(program("vm_churn")), "t.maps"), "differences")
+
+
+@test
+def code_that_is_changed_stays_one_mapping_of_its_library():
+    maps = record(["cat", "/proc/self/maps"], "--force").out.splitlines()
+    code = [line for line in maps if " r-xp " in line and re.search(r"/(libc|ld-)[^/]*so", line)]
+    equal(sorted({line.split()[-1] for line in code}), [line.split()[-1] for line in sorted(
+        code, key=lambda line: line.split()[-1])], "libraries, and the mappings of their code")
+
+
+@test
+def a_forked_child_maps_its_segment_over_its_parents():
+    script = "import os\nif os.fork() == 0:\n    os._exit(0)\nos.wait()"
+    subprocess.run(["strace", "-f", "-o", "t.strace", TIDEMARK, "record", "--force", "-o", "t.tide",
+                    "--", "python3", "-S", "-c", script], stdout=subprocess.DEVNULL,
+                   stderr=subprocess.DEVNULL, timeout=60, check=True, env=environment())
+    with open("t.strace", encoding="utf-8", errors="replace") as log:
+        lines = log.read().splitlines()
+    hellos = [line.split()[0] for line in lines if "connect(" in line and "@\"tidemark-" in line]
+    child = [line for line in lines if line.split()[0] == hellos[-1]]
+    check(len(set(hellos)) == 2 and any("exit_group(" in line for line in child), hellos)
+    # Its parent's ring, and what was mapped to see whether there is room for its own.
+    check(sum("munmap(" in line for line in child) <= 2, [x for x in child if "munmap(" in x])
+    equal([], [line for line in child if "readlink(" in line or "mincore(" in line], "questions")
 
 
 @test
