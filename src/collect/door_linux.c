@@ -193,6 +193,8 @@ static void welcome_image(struct door *door, int fd, const struct segment_hello 
 	arrival->parent_pid = peer_parent_of(arrival->pidfd, arrival->pid);
 	arrival->args = peer_args(arrival->pid, &arrival->args_count);
 	peer_space(arrival->pid, arrival->hello.abi == 32 ? 32 : 64, &arrival->space);
+	if (arrival->hello.start != SEGMENT_START_FORK)
+		arrival->space.files_limit = peer_full_files(arrival->pid);
 	if (arrival->pidfd < 0 || !watch(door, arrival->pidfd, WATCHED_PROCESS, arrival->image)) {
 		err_set(&err, ERR_IO, "cannot watch process %u: its end will not be noticed",
 			arrival->pid);

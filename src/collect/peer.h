@@ -64,10 +64,11 @@ struct peer_kinds {
 	uint64_t anonymous, file, shared;
 };
 
-// Bytes of it that are swapped out, page faults so far, those that had to read and others, and
-// what is resident by kind. False: it has ended, or is ending and has no memory any more.
+// Bytes of it that are resident and that are swapped out, page faults so far, those that had to
+// read and others, and what is resident by kind. False: it has ended, or is ending and has no
+// memory any more.
 struct peer_pages {
-	uint64_t swapped, minor_faults, major_faults;
+	uint64_t rss, swapped, minor_faults, major_faults;
 	struct peer_kinds resident;
 };
 bool peer_pages(uint32_t pid, struct peer_pages *pages);
@@ -85,7 +86,7 @@ uint64_t peer_proportional(uint32_t pid, struct peer_kinds *kinds);
 struct peer_space {
 	uint64_t low, end;
 	uint64_t mapped_limit, data_limit;
-	uint64_t files_limit; // of descriptors, where there was no room for two more; else 0
+	uint64_t files_limit; // peer_full_files, of those that did not fork
 	uint64_t group_limit, group_kills;
 	char group_events[256]; // the file that counts; "": none
 	// Of the group around it, which counts what happens in it, too (version 2); else both 0.
@@ -93,6 +94,10 @@ struct peer_space {
 	uint64_t group_around_kills;
 };
 void peer_space(uint32_t pid, int bits, struct peer_space *space);
+
+// Linux: its limit of descriptors, where that leaves no room for the two that an answer carries;
+// else 0.
+uint64_t peer_full_files(uint32_t pid);
 
 // How often it has killed there since then.
 uint64_t peer_killed(const struct peer_space *space);

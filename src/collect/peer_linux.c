@@ -62,21 +62,29 @@ int peer_pidfd(int socket_fd, uint32_t pid)
 	return (int)syscall(SYS_pidfd_open, pid, 0);
 }
 
+// From the beginning, NUL-terminated. These files are made as a whole when they are read: where
+// less comes than there was room for, that is all.
+static size_t read_all(int fd, char *bytes, size_t size)
+{
+	ssize_t got = pread(fd, bytes, size - 1, 0);
+	size_t length = got > 0 ? (size_t)got : 0;
+
+	bytes[length] = 0;
+	return length;
+}
+
 // Read a file of /proc into `bytes`, NUL-terminated. Returns its length, 0 if there is none.
 static size_t read_proc(const char *path, char *bytes, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	size_t length = 0;
-	ssize_t got;
+	size_t length;
 
 	ASSERT(size > 1);
 	bytes[0] = 0;
 	if (fd < 0)
 		return 0;
-	while (length < size - 1 && (got = read(fd, bytes + length, size - 1 - length)) > 0)
-		length += (size_t)got;
+	length = read_all(fd, bytes, size);
 	close(fd);
-	bytes[length] = 0;
 	return length;
 }
 
@@ -311,6 +319,7 @@ bool peer_pages(uint32_t pid, struct peer_pages *pages)
 	if (strstr(text, "\nVmRSS:") == NULL)
 		return false; // it is ending: its memory is gone, and was not 0 bytes
 	*pages = (struct peer_pages){
+		.rss = figure_of(text, "\nVmRSS:"),
 		.swapped = figure_of(text, "\nVmSwap:"),
 		.minor_faults = minor,
 		.major_faults = major,
@@ -404,13 +413,36 @@ static const struct group_form {
 
 // The kernel counts in each control group how many processes it killed because its memory was
 // full. A process of ours that was killed and a count that grew are the reason that the report
-// gives.
+// gives. False: there is no such file, or we may not read it.
+static bool group_read(const char *path, uint64_t *kills)
+{
+	// Children that come one after the other are mostly in one group: its file stays open.
+	static _Thread_local struct {
+		char path[sizeof((struct peer_space *)NULL)->group_events];
+		int fd;
+	} last = { .fd = -1 };
+	char text[512];
+	const char *at;
+
+	if (last.fd < 0 || strcmp(path, last.path) != 0 || !read_all(last.fd, text, sizeof text)) {
+		if (last.fd >= 0)
+			close(last.fd);
+		last.fd = strlen(path) < sizeof last.path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+		last.path[0] = '\0';
+		if (last.fd < 0 || !read_all(last.fd, text, sizeof text))
+			return false;
+		strcpy(last.path, path);
+	}
+	at = strstr(text, "oom_kill ");
+	*kills = at ? strtoull(at + strlen("oom_kill "), NULL, 10) : 0;
+	return true;
+}
+
 static uint64_t group_kills(const char *path)
 {
-	char text[512];
-	const char *at = read_proc(path, text, sizeof text) ? strstr(text, "oom_kill ") : NULL;
+	uint64_t kills;
 
-	return at ? strtoull(at + strlen("oom_kill "), NULL, 10) : 0;
+	return group_read(path, &kills) ? kills : 0;
 }
 
 // The same of the group around it: of "/a/b/memory.events" it is "/a/memory.events".
@@ -479,9 +511,8 @@ static void group_look(const struct group_form *form, char *group, struct peer_s
 
 	if ((size_t)snprintf(path, sizeof path, "%s%s/%s", form->mount, group, form->events) <
 		    sizeof path &&
-	    access(path, R_OK) == 0) {
+	    group_read(path, &space->group_kills)) {
 		memcpy(space->group_events, path, sizeof path);
-		space->group_kills = group_kills(path);
 		space->group_counts_inner = form->counts_inner;
 		if (form->counts_inner)
 			space->group_around_kills = group_kills_around(path);
@@ -526,9 +557,8 @@ uint64_t peer_killed(const struct peer_space *space)
 	return now > before ? now - before : 0;
 }
 
-// Its limit of descriptors, where that leaves no room for the two that an answer carries: each gets
-// the lowest number that is free.
-static uint64_t full_files(uint32_t pid)
+// Each gets the lowest number that is free.
+uint64_t peer_full_files(uint32_t pid)
 {
 	uint64_t limit = limit_of(pid, RLIMIT_NOFILE, "Max open files");
 	char path[64];
@@ -559,7 +589,6 @@ void peer_space(uint32_t pid, int bits, struct peer_space *space)
 	find_group(pid, space);
 	space->mapped_limit = limit_of(pid, RLIMIT_AS, "Max address space");
 	space->data_limit = limit_of(pid, RLIMIT_DATA, "Max data size");
-	space->files_limit = full_files(pid);
 }
 
 bool peer_thread_name(uint32_t pid, uint32_t tid, char name[16])

@@ -160,7 +160,8 @@ bool peer_pages(uint32_t pid, struct peer_pages *pages)
 	if (process)
 		CloseHandle(process);
 	// Windows does not tell which of them had to wait for a disk.
-	*pages = (struct peer_pages){ .minor_faults = counters.PageFaultCount };
+	*pages = (struct peer_pages){ .rss = counters.WorkingSetSize,
+				      .minor_faults = counters.PageFaultCount };
 	return good;
 }
 

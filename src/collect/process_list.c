@@ -29,6 +29,7 @@ enum {
 	FORK_WAIT_NS = 1000000000,        // for the hello of a child
 	FORK_WAIT_STOPPED_NS = 100000000, // from the end of the recording on
 	STATUS_WAIT_NS = 300000000,       // for the launcher to say how its child ended
+	WEIGH_APART_NS = 20000,           // for each process
 };
 
 void process_list_init(struct process_list *process_list, struct trace_builder *trace_builder,
@@ -725,7 +726,7 @@ void process_list_end(struct process_list *process_list, bool all)
 		next = image->next;
 		if (!all && !image->final)
 			continue;
-		if (!weighed)
+		if (!weighed && tick_now(process_list->tick) >= process_list->weigh_after_ns)
 			process_list_weigh(process_list);
 		weighed = true;
 		if (all || (image->final && image_drained(image)))
@@ -772,9 +773,12 @@ void process_list_weigh(struct process_list *process_list)
 {
 	uint64_t total = 0;
 
-	for (struct image *image = process_list->images; image != NULL; image = image->next)
+	process_list->weigh_after_ns = tick_now(process_list->tick);
+	for (struct image *image = process_list->images; image != NULL; image = image->next) {
+		process_list->weigh_after_ns += WEIGH_APART_NS;
 		total += atomic_load(&image->share.segment->guest_bytes) +
 			 share_bytes(&image->share);
+	}
 	process_list->guest_bytes = total;
 	if (total > process_list->guest_bytes_peak)
 		process_list->guest_bytes_peak = total;

@@ -31,6 +31,7 @@ struct process_list {
 	process_id *parents; // by process id
 	size_t parents_capacity;
 	uint64_t guest_bytes, guest_bytes_peak; // of ours in all images
+	uint64_t weigh_after_ns;                // where many end, not each time one does
 };
 
 void process_list_init(struct process_list *process_list, struct trace_builder *trace_builder,

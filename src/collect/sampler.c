@@ -14,6 +14,7 @@
 
 enum {
 	RESIDENT_NS = 100000000,
+	RESIDENT_SHARE = 32, // of the time, one part at most, where there are many processes
 	NAMES_NS = 1000000000,
 	NAMES_MAX = 256,                // threads asked for at a time
 	PROPORTIONAL_SHARE = 1000,      // of the time, one part, for proportional figures
@@ -96,17 +97,11 @@ static void sample_memory(struct sampler *sampler, struct process_list *process_
 
 	for (struct image *image = process_list->images; image != NULL; image = image->next) {
 		struct peer_pages pages;
-		uint64_t resident;
 
-		if (image->final)
-			continue;
-		resident = peer_resident(image->pid);
-		if (resident == 0)
+		if (image->final || !peer_pages(image->pid, &pages))
 			continue;
 		trace_builder_time(process_list->trace_builder, now_ns);
-		tell(image, TRACE_NOTE_RSS, &image->resident, resident);
-		if (!peer_pages(image->pid, &pages))
-			continue;
+		tell(image, TRACE_NOTE_RSS, &image->resident, pages.rss);
 		tell(image, TRACE_NOTE_SWAP, &image->pages.swapped, pages.swapped);
 		tell(image, TRACE_NOTE_MINOR, &image->pages.minor_faults, pages.minor_faults);
 		tell(image, TRACE_NOTE_MAJOR, &image->pages.major_faults, pages.major_faults);
@@ -148,9 +143,13 @@ static void refresh_names(struct process_list *process_list)
 
 void sampler_run(struct sampler *sampler, struct process_list *process_list, uint64_t now_ns)
 {
+	uint64_t began_ns, cost_ns;
+
 	if (now_ns >= sampler->resident_ns) {
-		sampler->resident_ns = now_ns + RESIDENT_NS;
+		began_ns = now_steady_ns();
 		sample_memory(sampler, process_list, now_ns);
+		cost_ns = (now_steady_ns() - began_ns) * RESIDENT_SHARE;
+		sampler->resident_ns = now_ns + (cost_ns > RESIDENT_NS ? cost_ns : RESIDENT_NS);
 	}
 	if (now_ns >= sampler->names_ns) {
 		sampler->names_ns = now_ns + NAMES_NS;
