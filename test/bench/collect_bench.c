@@ -57,11 +57,11 @@ static bool room(const struct fake_lane *lane)
 	return lane->head + 4096 < tail + lane->ring_bytes / 2;
 }
 
-// The same block, allocated and freed from the same place.
+// The same block, allocated and freed from the same place, each thread in an arena of its own.
 static void put_same(struct bench *bench, struct fake_lane *lane)
 {
 	bool first = lane->head == 0;
-	uint64_t address = 0x5000 + 4096 * lane->number;
+	uint64_t address = 0x5000 + ((uint64_t)lane->number << 24);
 
 	fake_write(lane, &(struct fake_event){ .type = LANE_MALLOC,
 					       .address = address,
@@ -81,7 +81,7 @@ static void put_varied(struct bench *bench, struct fake_lane *lane)
 	uint32_t push = 1 + (uint32_t)(random % 6), keep = DEPTH - push;
 	bool first = lane->head == 0;
 	uint64_t block = bench->blocks[lane->number]++;
-	uint64_t arena = 0x5555000000 + ((uint64_t)lane->number << 32);
+	uint64_t arena = 0x5555000000 + ((uint64_t)lane->number << 26);
 	uint64_t address = arena + block % 500000 * 96;
 
 	if (first) {
