@@ -329,18 +329,17 @@ struct date {
 	uint64_t number, time_ns;
 };
 
-// Of lives by the steps at which they began, so that each block of steps is read once. They are
-// put where places[] says (NULL: in that order, none is kept but the last).
+// Of lives by the steps at which they began, so that each block of steps is read once. Each is put
+// where its value says.
 static bool find_dates(struct index *index, const struct radix_pair *lives, size_t count,
 		       struct date *dates, struct err *err)
 {
 	struct numbers numbers = { .index = index, .err = err };
 	struct index_clock clock = { 0 };
-	struct date unused;
 	bool ok = true;
 
 	for (size_t i = 0; ok && i < count; i++) {
-		struct date *date = dates ? &dates[lives[i].value] : &unused;
+		struct date *date = &dates[lives[i].value];
 		uint64_t step = live_table_step(lives[i].key);
 
 		ok = number_of(&numbers, step, &date->number) &&
@@ -348,6 +347,27 @@ static bool find_dates(struct index *index, const struct radix_pair *lives, size
 	}
 	index_clock_fini(&clock);
 	index_block_fini(&numbers.block);
+	return ok;
+}
+
+// Whether dates can be found of all that lives: a block of steps has those of all its steps, or
+// none.
+static bool has_dates(struct asking *asking)
+{
+	struct index *index = asking->index;
+	unsigned log2 = index->shape.block_log2;
+	uint8_t *marks = mem_alloc(index->files.blocks_count, 1);
+	bool ok = true;
+
+	for (size_t i = 0; i < asking->count; i++)
+		marks[live_table_step(asking->lives[i].key) >> log2] = 1;
+	for (size_t block = 0; ok && block < index->files.blocks_count; block++) {
+		const struct radix_pair first = { live_table_value((uint64_t)block << log2, 0), 0 };
+		struct date date;
+
+		ok = !marks[block] || find_dates(index, &first, 1, &date, asking->err);
+	}
+	mem_free(marks);
 	return ok;
 }
 
@@ -463,11 +483,8 @@ static bool make_lean(struct asking *asking, bool dated, struct present_lean *le
 {
 	struct making *making;
 
-	if (dated) {
-		sort_pairs(asking->lives, asking->count);
-		if (!find_dates(asking->index, asking->lives, asking->count, NULL, asking->err))
-			return false;
-	}
+	if (dated && !has_dates(asking))
+		return false;
 	for (size_t i = 0; i < asking->count; i++)
 		asking->lives[i] =
 			(struct radix_pair){ asking->lives[i].value, asking->lives[i].key };
