@@ -254,7 +254,7 @@ def a_server_that_answers_nonsense_is_refused_with_one_line():
     for words, answers, said in (
             (("report",), [b"hello"], "not ClickHouse"), (("fleet", "sites"), [b"1.1.54\n"], "too old"),
             (("fleet", "sites"), begin[:1] + [b"what\n"], "no trace was sent"), (("report",), begin[:2] + [b"x\n"], "not ClickHouse"),
-            (("report",), begin + [b"0123\n"], "names a trace that is none"), (("report",), begin + [trace, b"\x1b[2J\n"], "makes no sense"),
+            (("report",), begin + [b"0123\n"], "names a trace that is none"), (("report",), begin + [trace, b"\x1b[2J\n"], "is damaged"),
             (("report",), begin + [trace, b"\t0\t4000000000\t1\n"], "is missing"),
             (("report",), begin + [trace, b"\t0\t18446744073709551615\t1\n"], "is missing"),
             (("report",), begin + [trace, b"ff\t0\t5\t1\n"], "push it again"),

@@ -281,7 +281,7 @@ def a_folder_of_tables_appears_whole_and_replaces_only_tables():
     run("export", path, "--format", "parquet", "-o", "there", "--force")
     with open("there/mine.txt", "w", encoding="ascii"):
         pass
-    check("other files" in refused("export", path, "--format", "parquet", "-o", "there", "--force"))
+    check("not tables" in refused("export", path, "--format", "parquet", "-o", "there", "--force"))
     equal(len(columns()) + 1, len(os.listdir("there")))
     refused("export", path, "--format", "parquet", "-o", "missing/there", code=3)
     check(not [name for name in os.listdir(".") if name.endswith(".part")], os.listdir("."))
