@@ -95,6 +95,10 @@ struct peer_space {
 };
 void peer_space(uint32_t pid, int bits, struct peer_space *space);
 
+// Linux: /proc/PID/stat of a process or a thread, from the field of that number on: 3, its state,
+// or a later one. It is in `bytes`. NULL: there is none.
+const char *peer_stat(uint32_t pid, int number, char *bytes, size_t size);
+
 // Linux: its limit of descriptors, where that leaves no room for the two that an answer carries;
 // else 0.
 uint64_t peer_full_files(uint32_t pid);

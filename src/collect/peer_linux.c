@@ -88,8 +88,7 @@ static size_t read_proc(const char *path, char *bytes, size_t size)
 	return length;
 }
 
-// Field `number` (from 3) of /proc/PID/stat, or NULL.
-static const char *stat_field(uint32_t pid, int number, char *bytes, size_t size)
+const char *peer_stat(uint32_t pid, int number, char *bytes, size_t size)
 {
 	char path[64];
 	char *at;
@@ -107,7 +106,7 @@ static const char *stat_field(uint32_t pid, int number, char *bytes, size_t size
 uint32_t peer_parent(uint32_t pid)
 {
 	char bytes[1024];
-	const char *field = stat_field(pid, 4, bytes, sizeof bytes);
+	const char *field = peer_stat(pid, 4, bytes, sizeof bytes);
 
 	return field != NULL ? (uint32_t)strtoul(field, NULL, 10) : 0;
 }
@@ -152,7 +151,7 @@ static uint32_t own_number(uint32_t pid)
 static uint64_t began_ticks(uint32_t pid)
 {
 	char bytes[1024];
-	const char *field = stat_field(pid, 22, bytes, sizeof bytes);
+	const char *field = peer_stat(pid, 22, bytes, sizeof bytes);
 
 	return field != NULL ? strtoull(field, NULL, 10) : UINT64_MAX;
 }
@@ -168,7 +167,7 @@ uint64_t peer_age_ns(uint32_t pid)
 static bool has_ended(uint32_t pid)
 {
 	char bytes[1024];
-	const char *state = stat_field(pid, 3, bytes, sizeof bytes);
+	const char *state = peer_stat(pid, 3, bytes, sizeof bytes);
 
 	return state == NULL || *state == 'Z' || *state == 'X';
 }
@@ -272,9 +271,9 @@ static bool wait_status(int pidfd, uint32_t pid, int *status)
 		return true;
 	// Not reaped yet, then, unless it is just now. The kernel shows the status only to those
 	// who may look; to others it shows 0, which is believed only when we are one of those.
-	field = stat_field(pid, 3, state, sizeof state);
+	field = peer_stat(pid, 3, state, sizeof state);
 	if (field != NULL && *field == 'Z') {
-		field = stat_field(pid, 52, bytes, sizeof bytes);
+		field = peer_stat(pid, 52, bytes, sizeof bytes);
 		if (field != NULL) {
 			*status = atoi(field);
 			if (*status != 0 || ours(pid))
@@ -309,7 +308,7 @@ uint64_t peer_proportional(uint32_t pid, struct peer_kinds *kinds)
 bool peer_pages(uint32_t pid, struct peer_pages *pages)
 {
 	char bytes[1024], text[4096], path[64];
-	const char *field = stat_field(pid, 10, bytes, sizeof bytes);
+	const char *field = peer_stat(pid, 10, bytes, sizeof bytes);
 	unsigned long long minor, major;
 
 	if (field == NULL || sscanf(field, "%llu %*u %llu", &minor, &major) != 2)

@@ -15,6 +15,7 @@
 #include "launch/attacher_own_linux.h"
 
 #include "base/mem.h"
+#include "collect/peer.h"
 #include "launch/loader_file_linux.h"
 #include "launch/narrow_linux.h"
 #include "launch/placer_linux.h"
@@ -129,20 +130,9 @@ static bool attacher_is_free(const struct attacher *attacher, struct attacher_ro
 // variable for that is a few bytes off in a static program.) 0: that is not known.
 static uint64_t attacher_arguments(pid_t pid)
 {
-	char path[32], text[1024];
-	const char *at;
-	ssize_t got;
-	int fd;
+	char text[1024];
+	const char *at = peer_stat((uint32_t)pid, 28, text, sizeof(text));
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	got = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	if (fd >= 0)
-		close(fd);
-	text[got > 0 ? got : 0] = '\0';
-	at = strrchr(text, ')'); // the second is its name
-	for (int field = 2; at && field < 28; field++)
-		at = strchr(at + 1, ' ');
 	return at ? strtoull(at, NULL, 10) : 0;
 }
 

@@ -14,6 +14,7 @@
 #include "launch/tracee_linux.h"
 
 #include "base/mem.h"
+#include "collect/peer.h"
 #include "launch/attachable_linux.h"
 #include "launch/narrow_linux.h"
 #include "os/now.h"
@@ -21,7 +22,6 @@
 #include <dirent.h>
 #include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -130,19 +130,10 @@ bool tracee_bury(pid_t tid)
 // As /proc has it, 'Z' if it has ended. 0: it is not there.
 static char tracee_state(pid_t tid)
 {
-	char path[32], text[64];
-	const char *name;
-	ssize_t got;
-	int fd;
+	char text[64];
+	const char *state = peer_stat((uint32_t)tid, 3, text, sizeof(text));
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	got = fd >= 0 ? read(fd, text, sizeof(text) - 1) : 0;
-	if (fd >= 0)
-		close(fd);
-	text[got > 0 ? got : 0] = '\0';
-	name = strrchr(text, ')');
-	return name && name[1] ? name[2] : '\0';
+	return state ? *state : '\0';
 }
 
 // TRACEE_NOTHING: for so long it did not come out of the kernel.
