@@ -7,6 +7,10 @@
 //                 The words at 0xc8 and 0xf8 (and each saved rbp) are compared, and are equal
 //
 // So the edit is "keep 2, push k": one frame was walked, however deep the stack is.
+//
+// What a walk costs: a rule that is found in the lane's own table (capture_find_rule) and one
+// dependent load for each fresh frame, and four independent loads at a time for all frames that
+// stay. So the aim of all here is to walk few frames, and to compare the others.
 #include "recorder/capture_own.h"
 
 #include "recorder/kernel.h"
@@ -15,6 +19,8 @@
 _Atomic uint64_t capture_epoch = 1;
 
 enum {
+	// The usual limit of a main thread's stack (ulimit -s). What is further away than this from
+	// where we are is not taken for the same stack.
 	CAPTURE_STACK_BYTES_MAX = 8 << 20,  // in a sealed process
 	CAPTURE_FRAME_BYTES_MAX = 16 << 20, // a frame larger than this is taken for nonsense
 	CAPTURE_WALKS_FEW = 4, // a lane that walks no more keeps nothing: that is seven page faults
@@ -69,6 +75,8 @@ static COLD bool capture_probe(struct capture *capture, uintptr_t address)
 
 	if (address % UNWIND_WORD || address < KERNEL_PAGE || address > UNWIND_ADDRESS_MAX)
 		return false;
+	// The range grows only where all pages between it and the new one can be read, so that it
+	// never has a hole. Each page costs a system call once.
 	if (capture->known_high > capture->known_low && page >= capture->known_high &&
 	    page - capture->known_high < CAPTURE_FRAME_BYTES_MAX &&
 	    capture_readable(capture->known_high, end)) {
@@ -87,6 +95,9 @@ static COLD bool capture_probe(struct capture *capture, uintptr_t address)
 	return true;
 }
 
+// Whether the word at `address` may be loaded. Nearly always the two compares say so: the range
+// grows page by page as deeper stacks come, and is never given back but by capture_forget. What is
+// not aligned is no slot.
 static inline bool capture_can_read(struct capture *capture, uintptr_t address)
 {
 	if (likely(address >= capture->known_low && address < capture->known_high &&
@@ -129,6 +140,9 @@ static COLD uint32_t capture_before_bad_save(const struct capture_save *saves, u
 
 // How many of the outermost entries still hold what was read, given that entry `top` was met
 // again: `top` if all do.
+//
+// For example, `top` is 10, and the word of entry 7 has changed: entries 1 to 6 are good. If a save
+// of entry 4 has changed too, only 3 are: what is inside of a changed save was found by way of it.
 static inline uint32_t capture_validate(const struct capture *capture, uint32_t top)
 {
 	uint32_t good = capture_count_good(capture->entries, top);
@@ -208,6 +222,9 @@ static enum capture_went capture_step_machine(struct capture *capture, struct ca
 }
 
 // To the caller whose frame address is `cfa`; its rbp lies at `rbp_at`, 0: it is ours.
+//
+// The only place that loads a return address. A word below the first page is no code: 0 is how a
+// thread's first frame ends the chain, and any other number means that the rule was wrong.
 static inline enum capture_went capture_step_to(struct capture *capture, struct capture_walk *walk,
 						struct capture_fresh *fresh, uintptr_t cfa,
 						uintptr_t rbp_at)
@@ -292,6 +309,8 @@ capture_step_guess(struct capture *capture, struct capture_walk *walk, struct ca
 {
 	uintptr_t cfa;
 
+	// The function's code may say where its frame is. A rule that was learned so is in the
+	// table from then on (unwind.h).
 	if (unwind_kind(fresh->rule) == UNWIND_GUESS_BLIND)
 		fresh->rule = unwind_learn(fresh->rule, walk->pc,
 					   fresh > capture->fresh ? fresh[-1].pc : 0, walk->sp,
@@ -324,12 +343,16 @@ capture_step_guess(struct capture *capture, struct capture_walk *walk, struct ca
 	default:
 		break;
 	}
+	// The frame that a compiler makes with a frame pointer: at rbp the caller's rbp, above it
+	// the return address, above that the caller's stack.
 	cfa = walk->rbp + 2 * UNWIND_WORD;
 	if (unlikely(!capture_plausible(walk, cfa)))
 		return CAPTURE_WENT_NOWHERE;
 	return capture_step_to(capture, walk, fresh, cfa, walk->rbp);
 }
 
+// Rules that are no knowledge but an attempt. What they find is marked as incomplete where nothing
+// else confirms it.
 static inline bool capture_guesses(unwind_rule rule)
 {
 	return unwind_kind(rule) == UNWIND_GUESS || unwind_kind(rule) == UNWIND_GUESS_BLIND ||
@@ -337,6 +360,9 @@ static inline bool capture_guesses(unwind_rule rule)
 }
 
 // One frame outwards by `fresh->rule`.
+//
+// `walk` is copied for the rare kinds, so that its address is not taken on the usual path and its
+// fields stay in registers.
 static inline __attribute__((always_inline)) enum capture_went
 capture_step(struct capture *capture, struct capture_walk *walk, struct capture_fresh *fresh)
 {
@@ -396,6 +422,8 @@ static __attribute__((noinline)) enum capture_went capture_doubt(struct capture 
 }
 
 // The rule for a return address, where it is not among those used lately.
+//
+// Direct-mapped: a key that comes to a taken place takes it. Four rules share a cache line here.
 static inline unwind_rule capture_find_far(struct capture *capture, uint64_t key)
 {
 	uint64_t at = (key ^ key >> 7) % CAPTURE_FAR_RULES;
@@ -407,6 +435,10 @@ static inline unwind_rule capture_find_far(struct capture *capture, uint64_t key
 }
 
 // The rule for a return address, by those that were used here.
+//
+// Until a lane has walked CAPTURE_WALKS_MIN times it uses the table of all, so that threads which
+// allocate little touch none of these pages. The offset is computed in bytes, which saves the
+// multiplication by the size on the way of each frame.
 static inline unwind_rule capture_find_rule(struct capture *capture, uint64_t key)
 {
 	enum { BYTES = sizeof(struct capture_rule) };
@@ -421,6 +453,11 @@ static inline unwind_rule capture_find_rule(struct capture *capture, uint64_t ke
 }
 
 // Walk outwards until the last stack is met (return the entries it keeps) or the walk ends (0).
+//
+// `met` is looked at before it is known that it belongs to this stack: the place by the slot's
+// lower bits may have the number of an entry that went, or of another slot. So slot and return
+// address are both compared, and the number with `top`. Where only a part of the entries outside of
+// it holds, the walk goes on, and may meet only those.
 static inline uint32_t capture_walk_out(struct capture *capture, struct capture_walk *walk)
 {
 	struct capture_fresh *fresh = capture->fresh;
@@ -471,6 +508,11 @@ static inline uint32_t capture_walk_out(struct capture *capture, struct capture_
 
 // What the step outwards of entry `index` did to rbp. Returns whether the frames outside of it and
 // it itself depend on its rbp.
+//
+// What for: an entry that does not depend on rbp can be met whatever rbp is. That matters, since
+// most code uses rbp as a plain register, and its value at one slot changes from call to call. A
+// frame depends on it if its own rule uses it, or if it passes it on unsaved to one outside that
+// does.
 static inline bool capture_put_rbp(struct capture *capture, const struct capture_fresh *fresh,
 				   uint32_t index, uintptr_t outer_rbp, bool outer_live)
 {
@@ -496,6 +538,10 @@ static inline bool capture_put_rbp(struct capture *capture, const struct capture
 
 // Put the fresh frames on top of the `join` entries that stay. Returns how many frames are the same
 // as before.
+//
+// From the outermost fresh frame to the innermost, since whether an entry depends on rbp follows
+// from those outside of it. Frames with the ids of the last stack at the same depth count as the
+// same, wherever they are in memory: the edit is about ids.
 static inline uint32_t capture_put(struct capture *capture, const struct capture_walk *walk,
 				   uint32_t join)
 {
@@ -532,6 +578,10 @@ static inline uint32_t capture_put(struct capture *capture, const struct capture
 }
 
 // The stack has more frames than there is room for: keep the innermost ones.
+//
+// LANE_DEPTH_MAX frames are kept, the innermost. The ids outside of `join` have to move outwards
+// for that, so that no entry describes memory any more: the next walk goes to the root or to the
+// same limit.
 static COLD void capture_put_cut(struct capture *capture, const struct capture_walk *walk,
 				 uint32_t join)
 {
@@ -549,6 +599,9 @@ static COLD void capture_put_cut(struct capture *capture, const struct capture_w
 	capture->keep = 0;
 }
 
+// Also the way in for a lane that was never used: its `epoch` is 0, and the first is 1. Entry 0
+// gets the highest slot there is, so that "is this slot further out" needs no special case at the
+// root.
 COLD void capture_forget(struct capture *capture, uint64_t epoch)
 {
 	capture->epoch = epoch;
@@ -558,6 +611,8 @@ COLD void capture_forget(struct capture *capture, uint64_t epoch)
 	capture->known_low = capture->known_high = 0;
 }
 
+// The ids stay what they are, since the next edit is made against them. Only what is known of
+// memory goes.
 void capture_reset(struct capture *capture)
 {
 	if (capture->over)
@@ -568,6 +623,9 @@ void capture_reset(struct capture *capture)
 }
 
 // Before a walk: forget the rules that were used here if any is another one now.
+//
+// `unwind_turn` is raised when a library is unloaded or a rule was found to be wrong (unwind.h).
+// That is rare, so all of the lane's rules go then, and none is looked at one by one.
 static inline void capture_check_rules(struct capture *capture)
 {
 	uint32_t turn = __atomic_load_n(&unwind_turn, __ATOMIC_ACQUIRE);
@@ -595,6 +653,9 @@ static inline bool capture_is_long(const struct capture *capture, const struct c
 		capture->version % CAPTURE_KEEP_SELDOM == 0);
 }
 
+// The order is: spread what a memo says into entries (a walk meets entries only), walk, then put.
+// `keep` is the depth of the old stack at first, which is what it is if the walk meets the
+// innermost entry at once.
 bool capture_find(struct capture *capture, const uintptr_t *frame)
 {
 	struct capture_walk walk = {
@@ -633,6 +694,8 @@ bool capture_find(struct capture *capture, const uintptr_t *frame)
 	       capture->flags != old_flags;
 }
 
+// `scratch` is a capture of its own, which is made to forget first, so that nothing but rules and
+// memory decide. It gets no credit, so that it keeps no memos and no whole stacks.
 bool capture_verify(const struct capture *capture, struct capture *scratch, const uintptr_t *frame)
 {
 	uint64_t epoch = atomic_load_explicit(&capture_epoch, memory_order_relaxed);

@@ -10,9 +10,13 @@
 //
 // A memo that fails costs its comparison. So a lane where memos seldom hold stops looking
 // (capture->credit), and tries again now and then.
+//
+// In figures: a memo has 8 frames at most (7 where no frame has a frame pointer), and a lane has 64
+// memos. Up to 6 of those that begin at one place are compared for one call.
 #include "recorder/capture_own.h"
 
 enum {
+	// What `credit` may be at most.
 	CAPTURE_CREDIT_MAX = 256, // so that what an unmapping takes can be made anew
 	CAPTURE_CREDIT_TRY = 64,
 	CAPTURE_IDLE_MAX = 4096, // walks until memos are tried again
@@ -37,6 +41,9 @@ static inline uint8_t *capture_memo_latest(struct capture *capture, uintptr_t sl
 }
 
 // Whether to look at them.
+//
+// Without credit a lane walks, and only after 4,096 walks 64 memos are tried again: a program that
+// changed its ways is noticed, and one that did not loses less than two in a hundred.
 static inline bool capture_recalls(struct capture *capture)
 {
 	if (capture->credit)
@@ -77,6 +84,9 @@ static bool capture_remember_more(struct capture *capture, const struct capture_
 }
 
 // The memo that is to be the next one: the oldest, which none follows from here on.
+//
+// Its chain is by the slot and the return address that it has until now. One that was never used
+// has zeros there, and is in no chain.
 static struct capture_memo *capture_memo_next(struct capture *capture)
 {
 	uint32_t number = capture->turn++ % CAPTURE_MEMOS + 1;
@@ -159,6 +169,9 @@ static void capture_spread_more(struct capture *capture, const struct capture_me
 }
 
 // Whole blocks are copied: what is after the stack's depth has no owner.
+//
+// The loop is of a fixed length, and unrolled: eight entries are written whatever `count` is. Those
+// past the stack's depth repeat the innermost, and `depth` says that they are not there.
 void capture_spread(struct capture *capture)
 {
 	const struct capture_memo *memo = capture->over;
@@ -182,6 +195,10 @@ void capture_spread(struct capture *capture)
 }
 
 // Whether all that was read on the way outwards from entry `outer` is what it was.
+//
+// The loads depend on nothing but the entries, so the processor makes several at once. What is left
+// over of four is not looked at one by one: the innermost block is compared from the outermost end,
+// which compares some twice and takes no branch that depends on the depth.
 static inline bool capture_outer_holds(const struct capture *capture, uint32_t outer)
 {
 	const struct capture_entry *entries = capture->entries;
@@ -223,6 +240,10 @@ static inline bool capture_more_holds(const struct capture *capture,
 
 // Whether a walk that begins at `slot` with that return address has the memo's return addresses on
 // its way.
+//
+// Cheap tests first: the innermost slot and return address, and whether memory was unmapped since.
+// All eight words are compared, also for fewer frames, since those that are too many repeat the
+// innermost.
 static inline bool capture_memo_begins(const struct capture *capture,
 				       const struct capture_memo *memo, uintptr_t slot,
 				       uintptr_t pc)
@@ -318,6 +339,10 @@ static uint32_t capture_count_same(const struct capture *capture, const struct c
 }
 
 // The same, if need be by counting.
+//
+// The two stacks' common frames follow from the two memos alone, if both leave the entries at the
+// same place, or if the entries are still what they were. So the last answer is kept with the memo,
+// for the memo that was `over` then.
 static inline uint32_t capture_find_same(const struct capture *capture, struct capture_memo *memo)
 {
 	const struct capture_memo *over = capture->over;
@@ -386,6 +411,8 @@ static inline struct capture_whole *capture_recalls_whole(struct capture *captur
 	return NULL;
 }
 
+// The order of attempts is by cost. A whole stack that is the current one is asked first, since
+// then whole stacks were found lately; then memos; then whole stacks; and then a walk.
 uint32_t capture_take(struct capture *capture, const uintptr_t *frame)
 {
 	uint64_t epoch = atomic_load_explicit(&capture_epoch, memory_order_relaxed);

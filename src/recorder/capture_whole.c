@@ -72,6 +72,8 @@ static inline struct capture_whole *capture_node(struct capture *capture, uint64
 	if (whole->key != key || whole->slot != slot ||
 	    whole->turn != __atomic_load_n(&unwind_turn, __ATOMIC_ACQUIRE))
 		return NULL;
+	// Something was unmapped since. If the words are inside of the range that walks have probed
+	// after that, they can be read all the same.
 	if (unlikely(whole->epoch != capture->epoch)) {
 		if (slot < capture->known_low || slot + whole->high >= capture->known_high)
 			return NULL;
@@ -98,6 +100,8 @@ static inline bool capture_whole_holds(const struct capture *capture,
 	return !differs;
 }
 
+// Up to CAPTURE_FORKS nodes are asked, and only the last one's words are all compared: the others
+// are passed by one load each.
 struct capture_whole *capture_find_whole(struct capture *capture, const uintptr_t *frame)
 {
 	uintptr_t slot = (uintptr_t)(frame + 1), word;
@@ -138,6 +142,9 @@ uint32_t capture_recall_whole(struct capture *capture, struct capture_whole *who
 	return likely(whole->again && !whole->flags) ? whole->again : CAPTURE_CHANGED;
 }
 
+// Entries, rbps, ids and saves become what the walk had left when the stack was kept. It costs a
+// store for each word, so it is done only before a walk, or when the same stack comes for the third
+// time in turn.
 void capture_spread_whole(struct capture *capture)
 {
 	const struct capture_whole *whole = capture->whole;
@@ -167,6 +174,9 @@ void capture_spread_whole(struct capture *capture)
 // ---- Keeping --------------------------------------------------------------------------------
 
 // Whether the stack that was just walked has a return address there.
+//
+// Only a slot that is a return address in both stacks is a fork. Another word may be anything, and
+// change with each call.
 static bool capture_has_slot(struct capture *capture, uintptr_t slot)
 {
 	uint32_t index = *capture_place(capture, slot);
@@ -214,11 +224,16 @@ static uint64_t capture_find_key(struct capture *capture, const uintptr_t *frame
 }
 
 // Room for one more, of so many words, which the oldest ones make.
+//
+// Words are a ring that is counted on and never wraps within one stack: `first` is rounded up where
+// the stack would not fit before the end. So capture_kept_of can hand out one plain array.
 static struct capture_whole *capture_whole_add(struct capture *capture, uint32_t words)
 {
 	uint32_t first = capture->kept_end;
 	struct capture_whole *whole;
 
+	// For example, of 65,536 words the next is number 65,530, and 12 are wanted: they begin at
+	// 65,536, which is place 0, and six words are left unused.
 	if (first % CAPTURE_KEPT + words > CAPTURE_KEPT)
 		first += CAPTURE_KEPT - first % CAPTURE_KEPT;
 	while (capture->whole_first != capture->whole_end) {
@@ -267,6 +282,9 @@ static bool capture_has_rbps(const struct capture *capture)
 }
 
 // Keep the stack that was just walked under `key`.
+//
+// `words` is rounded up to a block, and the innermost return address fills it: the comparison has
+// no rest. rbps come after the words, since they are compared with nothing; they are only put back.
 static void capture_keep_whole(struct capture *capture, uintptr_t slot, uint64_t key)
 {
 	uint32_t depth = capture->depth, count = depth + capture->saves_count;
@@ -292,11 +310,15 @@ static void capture_keep_whole(struct capture *capture, uintptr_t slot, uint64_t
 	if (whole->high == UINT32_MAX)
 		return; // it cannot be found
 	whole->key = key;
+	// Two numbers share a place. The newer goes first, and moves the other one back, unless it
+	// replaces it.
 	if (capture->wholes[place[0]].key != key)
 		place[1] = place[0];
 	place[0] = (uint16_t)(whole - capture->wholes);
 }
 
+// Keeping is spent, and finding earns: one that is kept costs what CAPTURE_KEEP_COST found ones
+// bring. capture_is_long keeps one in CAPTURE_KEEP_SELDOM from CAPTURE_KEEP_MAX on.
 void capture_remember_whole(struct capture *capture, const uintptr_t *frame)
 {
 	uint64_t key;

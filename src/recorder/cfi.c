@@ -8,6 +8,10 @@
 //
 // Asked about 0x1010, the machine stops before the first row that begins after it. The rule is
 // UNWIND_RBP with a cfa offset of 16 / 8 = 2 words and an rbp offset of -16 / 8 + 1 = -1.
+//
+// The tables of a loaded object are bounded by nothing but what they say of themselves, so that
+// they are trusted as the program's own unwinder trusts them. What is not expressible as a rule
+// becomes UNWIND_STOP, and the stack is marked incomplete: no wrong frame is made up.
 #include "recorder/cfi.h"
 
 #include "recorder/text.h"
@@ -37,6 +41,8 @@ enum { REGISTER_RBP = 6, REGISTER_RSP = 7, REGISTER_RIP = 16 };
 enum { REGISTER_RBP = 5, REGISTER_RSP = 4, REGISTER_RIP = 8 };
 #endif
 
+// How a register of the caller is found. CFI_SAME is also what a row begins with: the callee has
+// not touched it.
 enum cfi_where { CFI_SAME, CFI_OFFSET, CFI_EXPRESSION, CFI_UNDEFINED, CFI_OTHER };
 
 struct cfi_place {
@@ -46,6 +52,8 @@ struct cfi_place {
 	uint64_t expression_size;
 };
 
+// One row of the table that the program of an FDE makes: true from `location` on until the next
+// row. Only rbp and rip are kept of the registers, since a rule needs no others.
 struct cfi_row {
 	bool cfa_is_expression;
 	uint64_t cfa_register;
@@ -56,6 +64,8 @@ struct cfi_row {
 	struct cfi_place rip;
 };
 
+// What the FDEs of a file have in common. Its program makes the first row, and DW_CFA_restore goes
+// back to what that row says.
 struct cfi_cie {
 	uint64_t code_align;
 	int64_t data_align;
@@ -65,12 +75,16 @@ struct cfi_cie {
 	const uint8_t *program, *program_end;
 };
 
+// One function, or a part of one. `start` and `end` are addresses in this process.
 struct cfi_fde {
 	uintptr_t start, end;
 	const uint8_t *program, *program_end;
 	struct cfi_cie cie;
 };
 
+// LEB128: seven bits a byte, the lowest first, the eighth bit says that more come. For example e5
+// 8e 26 is 0x65 + (0x0e << 7) + (0x26 << 14) = 624,485. The last byte's bit 6 is the sign: 9b f1 59
+// is -624,485.
 static uint64_t cfi_leb(const uint8_t **at, bool is_signed)
 {
 	uint64_t value = 0;
@@ -98,6 +112,7 @@ static int64_t cfi_sleb(const uint8_t **at)
 	return (int64_t)cfi_leb(at, true);
 }
 
+// Little-endian, of any alignment: the fields of .eh_frame are not aligned.
 static uint64_t cfi_fixed(const uint8_t **at, int bytes, bool is_signed)
 {
 	uint64_t value = 0;
@@ -152,6 +167,9 @@ static bool cfi_pointer(const uint8_t **at, uint8_t encoding, uintptr_t data_bas
 	}
 }
 
+// A length of 0 is the end of the section, one of 0xffffffff the 64-bit form, which no linker makes
+// for .eh_frame. An augmentation letter that is not known may change what the program means, so the
+// CIE is refused then.
 static bool cfi_read_cie(const uint8_t *at, struct cfi_cie *cie)
 {
 	const uint8_t *end;
@@ -174,6 +192,8 @@ static bool cfi_read_cie(const uint8_t *at, struct cfi_cie *cie)
 	at += text_length(augmentation) + 1;
 	cie->code_align = cfi_uleb(&at);
 	cie->data_align = cfi_sleb(&at);
+	// The register that has the return address: a byte in version 1, a number of variable
+	// length after it. It is rip (or eip) in all that compilers write.
 	if (version == 1)
 		at++;
 	else
@@ -212,6 +232,7 @@ static bool cfi_read_cie(const uint8_t *at, struct cfi_cie *cie)
 	return true;
 }
 
+// The second address is a length, in the same format, but never relative to anything.
 static bool cfi_read_fde(const uint8_t *at, struct cfi_fde *fde)
 {
 	uint64_t length = cfi_fixed(&at, 4, false);
@@ -223,6 +244,8 @@ static bool cfi_read_fde(const uint8_t *at, struct cfi_fde *fde)
 		return false;
 	cie = at;
 	back = cfi_fixed(&at, 4, false);
+	// In .eh_frame the distance to the CIE counts back from the field itself; 0 would make this
+	// entry a CIE.
 	if (back == 0 || !cfi_read_cie(cie - back, &fde->cie))
 		return false;
 	if (!cfi_pointer(&at, fde->cie.pointer_encoding, 0, &fde->start) ||
@@ -252,6 +275,9 @@ struct cfi_entries {
 };
 
 // The next one that is about code, and where that begins. NULL: there is none.
+//
+// CIEs are passed over. So is what is not about the object's code: where the linker has dropped a
+// function, its entry stays, with an address of 0 or near it.
 static const uint8_t *cfi_next(struct cfi_entries *entries, uintptr_t *start)
 {
 	while (entries->end - entries->at > 8) {
@@ -290,6 +316,8 @@ static void cfi_sink(struct cfi_index_entry *table, size_t at, size_t count)
 	table[at] = moved;
 }
 
+// Heapsort: in place, without recursion, and never worse than count * log2(count). Nothing here may
+// call the C library's qsort, which may allocate.
 static void cfi_sort(struct cfi_index_entry *table, size_t count)
 {
 	for (size_t i = count / 2; i-- > 0;)
@@ -303,6 +331,9 @@ static void cfi_sort(struct cfi_index_entry *table, size_t count)
 	}
 }
 
+// The result has the form of the linker's .eh_frame_hdr: one byte of version, three of encodings,
+// four of count, and then pairs. Only the encoding of the pairs is another one (absolute), which
+// cfi_cell knows.
 size_t cfi_index(const uint8_t *frames, size_t bytes, uintptr_t code, uintptr_t code_end,
 		 uint8_t *header)
 {
@@ -337,6 +368,9 @@ static uintptr_t cfi_cell(const uint8_t *header, const uint8_t *table, size_t at
 }
 
 // The entry of the sorted table that covers pc.
+//
+// The last pair whose start is not after pc. It may begin before pc and end before it too: the
+// callers compare with the entry's own end.
 static bool cfi_search(const uint8_t *header, uintptr_t pc, struct cfi_fde *fde)
 {
 	const uint8_t *at = header + 4;
@@ -364,6 +398,8 @@ static bool cfi_search(const uint8_t *header, uintptr_t pc, struct cfi_fde *fde)
 	return cfi_read_fde((const uint8_t *)cfi_cell(header, at, low * 2 + 1), fde);
 }
 
+// Of other registers nothing is kept; their operands are read all the same, as the program goes on
+// after them.
 static void cfi_set(struct cfi_row *row, uint64_t reg, struct cfi_place place)
 {
 	if (reg == REGISTER_RBP)
@@ -391,6 +427,9 @@ struct cfi_machine {
 };
 
 // The instructions with the operation in all eight bits, but for the advances. False: not known.
+//
+// DW_CFA_register, val_offset and val_expression give a register's value by something that no rule
+// can say (CFI_OTHER). For rbp or rip that ends in UNWIND_STOP.
 static bool cfi_extended(struct cfi_machine *machine, uint8_t op, const uint8_t **at)
 {
 	struct cfi_row *row = &machine->row;
@@ -491,6 +530,10 @@ static bool cfi_extended(struct cfi_machine *machine, uint8_t op, const uint8_t 
 }
 
 // Run until the row for machine->target stands. False: an instruction we do not know.
+//
+// The numbers are DWARF's (DWARF 5, section 7.24): the upper two bits are 1 for an advance, 2 for
+// offset, 3 for restore, each with an operand in the lower six; with 0, all eight are the
+// operation. CFI_STEPS_MAX keeps a damaged program from holding the lock for long.
 static bool cfi_run(struct cfi_machine *machine, const uint8_t *at, const uint8_t *end)
 {
 	for (int steps = 0; at < end && steps < CFI_STEPS_MAX; steps++) {
@@ -535,6 +578,8 @@ static bool cfi_run(struct cfi_machine *machine, const uint8_t *at, const uint8_
 }
 
 // `expression` is exactly "breg<reg> offset", then `rest` bytes more (returned).
+//
+// 0x70 is DW_OP_breg0.
 static const uint8_t *cfi_is_breg(const uint8_t *expression, uint64_t size, int reg,
 				  int64_t *offset, uint64_t *rest)
 {
@@ -550,6 +595,9 @@ static const uint8_t *cfi_is_breg(const uint8_t *expression, uint64_t size, int 
 }
 
 // The rule with what the row says of rbp.
+//
+// A row that says nothing of rbp, or that it is undefined, leaves it as it is: in the outermost
+// frames of a thread that is what it comes to.
 static unwind_rule cfi_rule_saving(const struct cfi_row *row, enum unwind_kind kind,
 				   int64_t cfa_offset)
 {
@@ -564,6 +612,8 @@ static unwind_rule cfi_rule_saving(const struct cfi_row *row, enum unwind_kind k
 // linkers write for the procedure linkage table.
 static unwind_rule cfi_expression_rule(const struct cfi_row *row, uintptr_t exact_pc)
 {
+	// breg7 8; breg16 0; lit15; and; lit11; ge; lit3; shl; plus: an entry of the table has 16
+	// bytes, and from its byte 11 on one word more was pushed.
 	static const uint8_t plt[] = {
 		0x70 + REGISTER_RIP,
 		0,
@@ -605,6 +655,8 @@ static unwind_rule cfi_expression_rule(const struct cfi_row *row, uintptr_t exac
 	return UNWIND_STOP;
 }
 
+// rip has to be in the word just inside of the frame address, where `call` has put it. Offsets are
+// in words, of which a rule has room for 24 bits, signed.
 static unwind_rule cfi_rule(const struct cfi_row *row, uintptr_t exact_pc)
 {
 	if (row->rip.where == CFI_UNDEFINED)
@@ -655,6 +707,8 @@ unwind_rule cfi_compile(const uint8_t *header, uintptr_t pc, uintptr_t exact_pc,
 	memset(&machine, 0, sizeof(machine));
 	machine.cie = &fde.cie;
 	machine.location = fde.start;
+	// The CIE's program runs to its end, whatever it advances; then the FDE's, up to the row
+	// for pc.
 	machine.target = UINTPTR_MAX;
 	if (!cfi_run(&machine, fde.cie.program, fde.cie.program_end))
 		return UNWIND_STOP;

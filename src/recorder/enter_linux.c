@@ -81,6 +81,7 @@ static struct {
 } enter_now;
 
 static struct enter_object enter_objects[ENTER_OBJECTS_MAX];
+// Open addressing: a hook is at its hash, or at the next free place.
 static uint16_t enter_hashes[ENTER_HASHES]; // number of a hook + 1
 static uint8_t enter_beginnings[512];       // of their names, a bit each
 static struct {
@@ -92,6 +93,8 @@ static const struct scope_object *enter_last; // that was loaded then; never unl
 static bool enter_plain;                      // a static program's operators are left alone
 static uint32_t enter_count;                  // of functions that were entered
 
+// One line for an object, in the order in which they were met: "libfoo.so: malloc is too short,
+// free has a jump into it". What does not fit into 512 bytes is left out.
 static void enter_refuse(const char *name, const char *why)
 {
 	size_t used = text_length(enter_now.refused);
@@ -109,6 +112,8 @@ static void enter_refuse(const char *name, const char *why)
 }
 
 // Where the function at this address went, or NULL.
+//
+// The same function under several names is moved once, and found here by its address.
 static uint8_t *enter_moved(const uint8_t *at)
 {
 	for (uint32_t i = 0; i < ENTER_HOOKS_MAX; i++) {
@@ -119,6 +124,10 @@ static uint8_t *enter_moved(const uint8_t *at)
 }
 
 // Where a function really begins: `jmp body` is followed, but not into a table of addresses.
+//
+// endbr is passed over, since the jump may be after it. A jump through memory (ff 25) leads to
+// another object and is an entry of the linkage table: it is not followed, as it is not this
+// object's function.
 static uint8_t *enter_body(uint8_t *at)
 {
 	for (int i = 0; i < ENTER_JUMPS_MAX && !enter_moved(at); i++) {
@@ -178,6 +187,8 @@ static void enter_know_beginning(const char *name)
 	enter_beginnings[beginning / 8] |= (uint8_t)(1 << beginning % 8);
 }
 
+// Once for an image. A bit for a name's first three characters decides for most names of a program,
+// before a hash is computed.
 static void enter_hash_all(void)
 {
 	enter_know_beginning(ENTER_RUST);
@@ -249,6 +260,9 @@ static void enter_find_exported(void)
 }
 
 // What is a local function of several files is that of none; one that they share comes after these.
+//
+// A local function of one name in two files (a static `free`) is ambiguous, and neither is entered.
+// A global one of that name is preferred to local ones.
 static void enter_find_symbol(const struct elf_symbol *symbol, const char *name, bool debug)
 {
 	uint32_t hook = enter_hook_of(name);
@@ -290,6 +304,9 @@ static bool enter_find_named(void)
 
 // A family is an allocator if it can allocate and free. The usual names may be those of anything
 // where they are not exported, unless there are all that an allocator has.
+//
+// For example, a program that is not static, with functions `malloc` and `free` of its own that are
+// not exported, and no calloc or realloc, is left alone: it may be an arena, or a wrapper.
 static bool enter_has(enum enter_family family)
 {
 	static const char *const begins[] = { "calloc", "realloc", "malloc", "free" };
@@ -320,6 +337,9 @@ static bool enter_has(enum enter_family family)
 // ---- Entering it --------------------------------------------------------------------------------
 
 // Enter what the hook is for, unless that was done by another name of it.
+//
+// In 32 bits there is one real function for each hook, kept with it. In 64 bits the bridge puts it
+// into a register (r9), so a hook can serve several allocators at once.
 static void enter_one(uint32_t number)
 {
 	struct hook_entry *entry = &__start_entered[number];
@@ -343,6 +363,7 @@ static void enter_one(uint32_t number)
 		entry->function = enter_now.moved[number];
 }
 
+// NULL: there are 32 objects with allocators already, or it is not known where this one ends.
 static struct enter_object *enter_find_place(const struct scope_object *object)
 {
 	for (uint32_t i = 0; i < ENTER_OBJECTS_MAX; i++) {
@@ -354,6 +375,7 @@ static struct enter_object *enter_find_place(const struct scope_object *object)
 	return NULL;
 }
 
+// What the report calls the allocator. NULL: nothing is known but malloc's usual names.
 static const char *enter_name(const bool *has)
 {
 	for (uint32_t i = 0; i < enter_hooks_count(); i++) {
@@ -424,6 +446,9 @@ static void enter_unchecked(uint8_t *const found[ENTER_TABLES])
 }
 
 // Patch all that was found. Returns the best that says where it is (enum note_seen).
+//
+// What cannot be moved is refused one by one, and the others are entered all the same: enter_refuse
+// says which.
 static uint32_t enter_all(const bool *has)
 {
 	uint32_t seen = NOTE_SEEN_STRIPPED;
@@ -461,6 +486,9 @@ static bool enter_is_libc(void)
 			 static_find("__libc_malloc_impl", false));
 }
 
+// Where the allocator's own code is, so that what it calls itself is not counted once more
+// (inside_linux.h). With __libc_setup_tls it is glibc, and all between the first and the last
+// function is its malloc.
 static void enter_add_inside(void)
 {
 	uintptr_t start = UINTPTR_MAX, end = 0;
@@ -580,6 +608,10 @@ static void enter_filters(void)
 }
 
 // True: it is new to us.
+//
+// An object is known by its link_map and its bias. After dlclose another one can get the same
+// link_map, which its bias gives away; enter_unloaded spoils the bias, for the case that both are
+// the same.
 static bool enter_meet(const struct scope_object *object)
 {
 	uint32_t at = (uint32_t)((uintptr_t)object >> 4) % ENTER_KNOWN_MAX;
@@ -662,6 +694,7 @@ uint32_t enter_functions(void)
 	return enter_count;
 }
 
+// The executable first, then what the linker has loaded with it, in its order.
 void enter_start(void)
 {
 	const struct scope_object *program = scope_objects();
@@ -733,6 +766,8 @@ void enter_end(void)
 	kernel_restore_signals(signals);
 }
 
+// It runs each time that the linker protects something, and mostly finds nothing new: then it costs
+// a hash look-up for each object.
 void enter_loaded(void)
 {
 	const struct scope_object *first;
@@ -758,6 +793,8 @@ void enter_loaded(void)
 }
 
 // The object's trampolines go with it.
+//
+// The object's own code is about to be unmapped, so what was changed in it need not be put back.
 static void enter_leave(struct enter_object *place)
 {
 	inside_remove(place->object);

@@ -10,6 +10,7 @@
 
 enum {
 	ENTER_REAL_BYTES = 10, // that put the real function where the hook looks for it
+	// The moved instructions, what puts the real function into r9, and a far jump to the hook.
 	ENTER_ONE_BYTES = RELOCATE_BYTES_MAX + ENTER_REAL_BYTES + RELOCATE_FAR_BYTES,
 	ENTER_PAGES_BYTES = 10 * KERNEL_PAGE,
 	ENTER_STEP = 1 << 20,
@@ -17,6 +18,7 @@ enum {
 	ENTER_LOOK_BYTES = 256,   // of a function
 };
 
+// MAP_FIXED_NOREPLACE: the kernel refuses what is taken, and maps nothing elsewhere.
 static bool enter_pages_find_at(struct enter_pages *pages, uintptr_t at)
 {
 	long got = kernel_map(
@@ -33,6 +35,8 @@ static bool enter_pages_find_at(struct enter_pages *pages, uintptr_t at)
 
 // Pages within reach of all of the object: below it if that can be, since above an executable its
 // heap grows.
+//
+// A jump of five bytes reaches 2 GiB either way; ENTER_REACH leaves 256 MiB of that.
 static bool enter_pages_find(struct enter_pages *pages)
 {
 	uintptr_t start = pages->start, end = pages->end, reach;
@@ -53,6 +57,7 @@ static bool enter_pages_find(struct enter_pages *pages)
 	return false;
 }
 
+// Writable or executable, never both at once: some systems forbid that.
 bool enter_pages_protect(const struct enter_pages *pages, bool done)
 {
 	return !kernel_failed(
@@ -60,6 +65,8 @@ bool enter_pages_protect(const struct enter_pages *pages, bool done)
 		       KERNEL_PROT_READ | (done ? KERNEL_PROT_EXEC : KERNEL_PROT_WRITE)));
 }
 
+// Whether pages may become executable at all is tried before any function is changed. Without pages
+// `bytes` is NULL, and all moves fail.
 void enter_pages_make(struct enter_pages *pages)
 {
 	pages->bytes = NULL;
@@ -79,6 +86,8 @@ static size_t enter_pages_bridge(uint8_t *out, const uint8_t *moved, const void 
 	return ENTER_REAL_BYTES + relocate_jump_far(out + ENTER_REAL_BYTES, (uintptr_t)hook);
 }
 
+// NULL: done. Else why not, in words for the report. The jump is written last, when all that it
+// leads to is there.
 const char *enter_pages_move(struct enter_pages *pages, uint8_t *at, void *hook, bool plain,
 			     uint8_t **moved)
 {
@@ -107,6 +116,7 @@ const char *enter_pages_move(struct enter_pages *pages, uint8_t *at, void *hook,
 	if (!relocate_jump(jump, (uintptr_t)at, (uintptr_t)target, ENTER_PAGES_WIDE) ||
 	    !late_write(at, jump, sizeof(jump)))
 		return relocate_why(RELOCATE_DONE);
+	// Each function gets room for the largest, so that none has to be measured before.
 	pages->used += ENTER_ONE_BYTES;
 	*moved = trampoline;
 	return NULL;

@@ -1,3 +1,14 @@
+// For example, a malloc and its unchecked one, of which a word near them has the table's address:
+//
+//     malloc      mov 0x5e8(%rip),%rax    the table
+//                 …
+//                 call *(%rax)            its word 0: slot offset 0
+//     unchecked   mov 0x5e8(%rip),%rdi
+//                 mov 8(%rdi),%rax        its word 1
+//                 jmp *%rax               offset 8, and nothing else is done: this is one
+//
+// calloc is at offset 16 then, memalign at 32, realloc anywhere, and free 16 after that. All five
+// have to come from one table and be apart as said, or nothing is believed.
 #include "recorder/enter_table_linux.h"
 
 #include "recorder/insn.h"
@@ -26,6 +37,9 @@ struct enter_table_look {
 };
 
 // The operand in memory of an instruction is N(base). False: it is another one.
+//
+// ModRM: mod 0, 1 and 2 are a register with no, an 8-bit and a 32-bit displacement. Those with an
+// index (rm 4) and rip's own (mod 0, rm 5) are no N(base).
 static bool enter_table_operand(const uint8_t *modrm, uint32_t rex, uint32_t *base, int32_t *offset)
 {
 	uint32_t mod = *modrm >> 6, rm = *modrm & 7;
@@ -78,6 +92,8 @@ static bool enter_table_leads(struct enter_table_look *look, const uint8_t *opco
 }
 
 // The first word of a table that the function calls or jumps to.
+//
+// Straight on: any other call, jump or return before it ends the search.
 static bool enter_table_slot(const uint8_t *at, struct enter_table_slot *slot)
 {
 	struct enter_table_look look = { .base = ENTER_TABLE_NO_REGISTER,
@@ -109,6 +125,8 @@ static bool enter_table_slot(const uint8_t *at, struct enter_table_slot *slot)
 }
 
 // Room between functions is filled.
+//
+// int3, nop, or zeros.
 static bool enter_table_begins(const uint8_t *at)
 {
 	return at[-1] == 0xcc || at[-1] == 0x90 || at[-1] == 0x00;

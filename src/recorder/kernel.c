@@ -1,3 +1,6 @@
+// kernel: the variables of kernel.h and kernel_win32.h. Per thread: whether it is inside of a call
+// of ours. Per process: whether it is under a filter, and the numbers that it can then no longer
+// ask the kernel for.
 #include "recorder/kernel.h"
 
 #ifdef __x86_64__

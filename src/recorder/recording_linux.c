@@ -52,6 +52,7 @@ enum {
 
 #define RECORDING_SILENT_SEALED_NS UINT64_C(3000000000)
 
+// A range of our own memory: page-aligned, `bytes` of 0 once it was given back.
 struct recording_region {
 	uintptr_t start;
 	size_t bytes;
@@ -80,6 +81,9 @@ const char *recording_session(void)
 	return recording_session_variable;
 }
 
+// Pages of the kernel's, zeroed, of our own: never in a core dump, and in no figure of the
+// program's (vm_own). With `wipe_on_fork` a child finds zeros there, which is how it notices that
+// it is one. NULL: the kernel has none. They are never unmapped while the process is recorded.
 void *recording_pages(size_t bytes, bool wipe_on_fork)
 {
 	void *pages = kernel_pages(bytes);
@@ -97,6 +101,8 @@ void *recording_pages(size_t bytes, bool wipe_on_fork)
 	return pages;
 }
 
+// Addresses may be scarce (32 bits, RLIMIT_AS). To ask is to take and to give back at once: no
+// limit that can be read says what is left.
 bool recording_has_room(size_t bytes)
 {
 	long at = kernel_map(0, bytes, KERNEL_PROT_NONE,
@@ -110,6 +116,9 @@ bool recording_has_room(size_t bytes)
 }
 
 // Pages of ours that the kernel has really given.
+//
+// For the report's line of what the recording itself cost. mincore says for each page whether it is
+// in memory; 256 are asked at once.
 void recording_measure(void)
 {
 	uint8_t resident[RECORDING_PAGES_AT_ONCE];
@@ -150,6 +159,9 @@ void recording_give_back(void *pages, size_t bytes)
 	kernel(__NR_madvise, pages, bytes, KERNEL_MADV_DONTNEED);
 }
 
+// The program is about to put itself under a filter that may forbid our calls. All that will need
+// one is made now: lanes for threads to come, spare segments for children, the list of mappings.
+// True: the caller has to say afterwards whether the filter was set (recording_sealed).
 bool recording_seal(bool strict, bool lets_pid)
 {
 	struct lane *lane;
@@ -175,6 +187,7 @@ bool recording_seal(bool strict, bool lets_pid)
 	return true;
 }
 
+// `done`: the filter is there. Else the program's call failed, and all is as it was.
 void recording_sealed(bool done)
 {
 	uint64_t signals;
@@ -191,6 +204,8 @@ void recording_sealed(bool done)
 	kernel_restore_signals(signals);
 }
 
+// The program has asked that reading the time-stamp counter be a fault (PR_SET_TSC). The clock goes
+// on by the collector's ticks, which are coarser; the trace says so.
 void recording_forbid_counter(void)
 {
 	uint64_t signals;
@@ -213,6 +228,8 @@ uint64_t recording_patience_ns(void)
 }
 
 // One that has ended and that was not waited for can be sent signals, too.
+//
+// Its state is in /proc, after the name in parentheses: Z for one that has ended.
 bool recording_collector_lives(void)
 {
 	char path[64], text[128];
@@ -250,6 +267,7 @@ static void recording_keep_variable(char *out, size_t size, const char *name, co
 	memcpy(out + name_length + 1, value, value_length + 1);
 }
 
+// Keep why, and the error that the kernel gave; returns false, for the caller to return it.
 bool recording_fail(uint32_t why, long result)
 {
 	recording_why = why;
@@ -289,6 +307,8 @@ static void recording_drop_shared(uint32_t count, uintptr_t over)
 	}
 }
 
+// A part of the session's file, shared. The collector has the same pages in its own memory. NULL:
+// it cannot be mapped.
 void *recording_map_part(int fd, uint32_t part_at, size_t bytes)
 {
 	long at = kernel_map(0, bytes, KERNEL_PROT_READ | KERNEL_PROT_WRITE,
@@ -313,6 +333,8 @@ uint8_t *recording_map_ring_at(uint8_t **next, uint32_t lane, bool noted)
 
 	if (kernel_failed(at))
 		return NULL;
+	// A ring is mapped twice in a row, so that a record that goes over its end is contiguous in
+	// memory. For example, with 64 KiB, byte 65,540 of the mapping is byte 4 of the ring.
 	for (size_t half = 0; half < 2; half++) {
 		long mapped = kernel(__NR_mremap, *next, 0, half ? bytes + KERNEL_PAGE : bytes,
 				     KERNEL_MREMAP_MAYMOVE | KERNEL_MREMAP_FIXED,
@@ -358,6 +380,8 @@ bool recording_grow_frames(void)
 
 // The header, the lanes and the first frames, and behind them the ring of notes: in a forked child
 // in place of its parent's.
+//
+// In a forked child `over` keeps the addresses: what is static here and points there stays true.
 static uint8_t *recording_map_first(int fd, size_t bytes)
 {
 	size_t ring_bytes = segment_ring_bytes(0);
@@ -396,6 +420,8 @@ static uint8_t *recording_map_first(int fd, size_t bytes)
 	return (uint8_t *)at;
 }
 
+// `descriptors` are the session's clock and the segment's file, as they came with the welcome. They
+// are the caller's, and are closed by it.
 static bool recording_map_all(struct recording_state *state, const struct segment_welcome *welcome,
 			      const int descriptors[2])
 {
@@ -426,6 +452,9 @@ static bool recording_map_all(struct recording_state *state, const struct segmen
 }
 
 // Hello to welcome. False: this process is not recorded so. `pid`: its own.
+//
+// The parent's spares and its segment are dropped only when the collector has answered: until then
+// they are what there is to fall back on.
 static bool recording_join_as(struct recording_state *state, uint32_t start, uint32_t pid)
 {
 	struct recording_answer answer;
@@ -452,6 +481,9 @@ static bool recording_join_as(struct recording_state *state, uint32_t start, uin
 
 // A forked child that has no descriptor left, and one thread. A process that shares its memory, and
 // has descriptors of its own to close and limits of its own to raise, says hello for it.
+//
+// CLONE_VM: what it writes to `state` is ours. CLONE_VFORK: we go on when it has ended, so that
+// both never run at once on one stack.
 static __attribute__((noinline)) bool recording_join_helped(struct recording_state *state)
 {
 	enum { CLONE_VM = 0x100, CLONE_VFORK = 0x4000, WALL = 0x40000000 };
@@ -461,6 +493,7 @@ static __attribute__((noinline)) bool recording_join_helped(struct recording_sta
 	if (child == 0) {
 		uint64_t limits[2];
 
+		// Three descriptors are enough: one socket, and the two that come with the welcome.
 		for (int fd = 0; fd < 3; fd++)
 			kernel(__NR_close, fd);
 		kernel(__NR_prlimit64, 0, KERNEL_LIMIT_DESCRIPTORS, NULL, limits);
@@ -502,6 +535,8 @@ static bool recording_join_spare(struct recording_state *state)
 	return true;
 }
 
+// Hello by the socket; if that cannot be, one of the parent's spares; if only descriptors were
+// lacking, by a helper. Where it was memory that was lacking, nothing more is tried.
 static bool recording_join(struct recording_state *state)
 {
 	uint32_t start = recording_image ? SEGMENT_START_FORK
@@ -542,6 +577,8 @@ static void recording_tell_unseen(void)
 }
 
 // Once per image: what does not change with fork.
+//
+// False: there is no session, and the process is left alone.
 static bool recording_prepare(void)
 {
 	const char *session = late_is() ? late_session() : scope_environment("TIDEMARK_SESSION");
@@ -603,6 +640,9 @@ enum recording_let {
 };
 
 // Every call that we may make later, with arguments that do nothing.
+//
+// A filter that kills does so here, in a child, and the parent learns it from the way in which the
+// child ended.
 static enum recording_let recording_try_calls(void)
 {
 	enum { EPERM = 1, EACCES = 13 };
@@ -655,6 +695,8 @@ static bool recording_start_sampling(const struct recording_state *state)
 	return sample_start(state->segment->sample_bytes);
 }
 
+// All that makes a process of the recording of an image, or of a forked child. It runs once for
+// each, with all signals blocked. False: this process is not recorded, and it is not asked again.
 static bool recording_start(struct recording_state *state)
 {
 	bool fresh = recording_image == 0;
@@ -718,6 +760,9 @@ static bool recording_start(struct recording_state *state)
 }
 
 // True: this thread is the one to start. False: another one has.
+//
+// Others wait for it, in steps of 50 µs: without a recording they could not record what they are
+// about to do.
 static bool recording_claim(struct recording_state *state)
 {
 	uint32_t phase = RECORDING_NEW;
@@ -732,6 +777,8 @@ static bool recording_claim(struct recording_state *state)
 	return true;
 }
 
+// The first event of any thread comes here. `recording_born_let` is dealt with after signals are
+// let through again: to seal takes long.
 COLD bool recording_begin(void)
 {
 	uint64_t signals;
@@ -778,6 +825,7 @@ static void recording_forked(void)
 	recording_begin();
 }
 
+// `result` is fork's: 0 in the child, a negative error, or the child's pid in the parent.
 void recording_after_fork(long result)
 {
 	uint64_t signals;
@@ -791,6 +839,8 @@ void recording_after_fork(long result)
 	kernel_restore_signals(signals);
 }
 
+// The C library calls these around its own fork, also from inside of system() or posix_spawn where
+// those use it. False: it has no such list.
 bool recording_watch_forks(void)
 {
 	int (*register_atfork)(void (*)(void), void (*)(void), void (*)(void), void *);
@@ -810,6 +860,7 @@ void recording_tell_why(uint32_t *why, uint32_t *error)
 	*error = recording_error;
 }
 
+// All that is ours goes. The caller uses none of it any more.
 void recording_unmap(void)
 {
 	recording_clock = NULL;

@@ -61,6 +61,7 @@ enum {
 static struct elf_pair scope_auxv_copy[32];
 static char scope_environ_copy[16384];
 
+// Up to `size` bytes. Returns how many there were, or -1. Not by stdio, which allocates.
 static long scope_read_file(const char *path, void *out, size_t size)
 {
 	long fd = kernel(__NR_openat, KERNEL_AT_FDCWD, path, 0x80000 /* O_CLOEXEC */, 0);
@@ -79,6 +80,8 @@ static long scope_read_file(const char *path, void *out, size_t size)
 	return total;
 }
 
+// NULL where the linker does not say where the stack began (musl): then the copies of /proc/self
+// are used.
 static const char *const *scope_envp(void)
 {
 	const elf_word *words = &__libc_stack_end ? __libc_stack_end : NULL;
@@ -88,6 +91,7 @@ static const char *const *scope_envp(void)
 	return (const char *const *)(words + 1 + words[0] + 1);
 }
 
+// It comes right after the environment's closing NULL.
 static const struct elf_pair *scope_auxv(void)
 {
 	const char *const *envp = scope_envp();
@@ -223,6 +227,9 @@ struct scope_wanted {
 	bool data;
 };
 
+// An undefined symbol has no section, and a local one is no other object's business. In
+// .gnu.version bit 15 says that a symbol is not the default one of its name (foo@V1 beside
+// foo@@V2).
 static bool scope_matches(const struct elf_symbol *symbol, const char *strings,
 			  const uint16_t *versions, uint32_t index,
 			  const struct scope_wanted *wanted)
@@ -238,6 +245,8 @@ static bool scope_matches(const struct elf_symbol *symbol, const char *strings,
 	return text_equal(strings + symbol->name, wanted->name);
 }
 
+// The Bloom filter is skipped: it saves looking at objects that lack a name, and costs two more
+// cache lines where they have it.
 static const struct elf_symbol *scope_find_gnu(const struct elf_symbol *symbols,
 					       const char *strings, const uint16_t *versions,
 					       const uint32_t *table,
@@ -267,6 +276,8 @@ static const struct elf_symbol *scope_find_gnu(const struct elf_symbol *symbols,
 	}
 }
 
+// An STT_GNU_IFUNC's value is no function but one that returns it, chosen for the processor. The
+// linker calls it as well, so that to call it once more does no harm.
 static void *scope_look(const struct scope_object *object, const struct scope_wanted *wanted)
 {
 	const struct elf_symbol *symbols = (const void *)scope_dynamic(object, DT_SYMTAB);
@@ -293,6 +304,8 @@ static void *scope_look(const struct scope_object *object, const struct scope_wa
 	return (void *)(object->bias + found->value);
 }
 
+// A static program has no dynamic symbols: its file's symbol table is read instead
+// (static_linux.h).
 static bool scope_is_static(const struct scope_object *object)
 {
 	return unlikely(static_is()) && object == scope_objects();
@@ -327,6 +340,9 @@ bool scope_is_symbolic(const struct scope_object *object)
 	return scope_number(object, DT_FLAGS) & DF_SYMBOLIC;
 }
 
+// An undefined symbol of that name. The old hash table says how many symbols there are. A GNU one
+// has the defined ones at its end, so its second word (the first that is hashed) counts the
+// undefined ones.
 bool scope_asks(const struct scope_object *object, const char *name)
 {
 	const struct elf_symbol *symbols = (const void *)scope_dynamic(object, DT_SYMTAB);
@@ -342,6 +358,8 @@ bool scope_asks(const struct scope_object *object, const char *name)
 	return false;
 }
 
+// On i386 relocations are pairs of words: where, and `symbol << 8 | kind`. What stands there is
+// compared with `target`, so a lazy entry that was not called yet does not count.
 bool scope_calls(const struct scope_object *object, const char *name, const void *target)
 {
 	enum { GLOB_DAT = 6, JUMP_SLOT = 7, NUMBER_SHIFT = 8 };
@@ -378,6 +396,8 @@ struct scope_object *scope_ourselves(void)
 	return at;
 }
 
+// The C library comes before us in the list: we were loaded by dlopen or by an attach, and no name
+// leads to us.
 bool scope_is_late(void)
 {
 	const struct scope_object *at = static_is() ? NULL : scope_objects();
@@ -450,6 +470,8 @@ const struct elf_program *scope_programs(const struct scope_object *object, uint
 	return (const void *)((uintptr_t)elf + elf->program_at);
 }
 
+// A note is its three sizes (name, value, type), the name, and the value, each filled up to four
+// bytes: 04 00 00 00 14 00 00 00 03 00 00 00 "GNU\0" and 20 bytes of the id.
 const uint8_t *scope_build_id(uintptr_t bias, const struct elf_program *note, uint32_t *length)
 {
 	const uint8_t *at = (const uint8_t *)(bias + note->address);
@@ -494,6 +516,7 @@ bool scope_span(const struct scope_object *object, uintptr_t *start, uintptr_t *
 	return *start < *end;
 }
 
+// By the last part of its path, as DT_NEEDED has it.
 bool scope_needs(const struct scope_object *object, const struct scope_object *other)
 {
 	const char *strings = (const char *)scope_dynamic(object, DT_STRTAB);

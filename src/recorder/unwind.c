@@ -20,6 +20,8 @@ enum {
 struct unwind_entry *unwind_table;
 uint32_t unwind_turn;
 
+// Twice the size is taken, so that a part of it begins at a multiple of 2 MiB, which a huge page
+// needs. The kernel gives no memory for what is never touched.
 bool unwind_start(void)
 {
 	uint8_t *pages;
@@ -34,6 +36,8 @@ bool unwind_start(void)
 	return true;
 }
 
+// The checks stay: with a rule of 0 an entry matches no key, since the match returns the rule
+// itself.
 void unwind_forget(void)
 {
 	for (size_t i = 0; i < UNWIND_SETS * UNWIND_WAYS; i++)
@@ -41,6 +45,8 @@ void unwind_forget(void)
 	__atomic_fetch_add(&unwind_turn, 1, __ATOMIC_SEQ_CST);
 }
 
+// The key of an entry is what its two words are together, so no third word is needed to know it.
+// All 131,072 are looked at; it happens when a library is mapped where something else was.
 void unwind_forget_range(uintptr_t start, uintptr_t end)
 {
 	for (size_t i = 0; i < UNWIND_SETS * UNWIND_WAYS; i++) {
@@ -53,6 +59,8 @@ void unwind_forget_range(uintptr_t start, uintptr_t end)
 	__atomic_fetch_add(&unwind_turn, 1, __ATOMIC_SEQ_CST);
 }
 
+// A free way of the set, or else the one whose turn it is. The order of the three stores is what
+// the readers' check is about: see the head. The caller holds code_lock, so there is one writer.
 static void unwind_put(uint64_t key, unwind_rule rule)
 {
 	static uint32_t turn;
@@ -68,6 +76,7 @@ static void unwind_put(uint64_t key, unwind_rule rule)
 	__atomic_store_n(&set[way].rule, rule, __ATOMIC_RELEASE);
 }
 
+// The old entry goes first, or a reader could go on finding it in an earlier way.
 void unwind_replace(uint64_t key, unwind_rule rule)
 {
 	struct unwind_entry *set = unwind_set(key);
@@ -79,6 +88,8 @@ void unwind_replace(uint64_t key, unwind_rule rule)
 	__atomic_fetch_add(&unwind_turn, 1, __ATOMIC_SEQ_CST);
 }
 
+// Compile the rule and put it into the table. Within a call of our own nothing can be locked (we
+// may hold code_lock already), so that the walk ends there.
 static COLD unwind_rule unwind_find_slow(uint64_t key)
 {
 	uint64_t signals;
@@ -97,6 +108,8 @@ static COLD unwind_rule unwind_find_slow(uint64_t key)
 		__atomic_fetch_add(&unwind_turn, 1, __ATOMIC_SEQ_CST);
 		__atomic_fetch_add(&capture_epoch, 1, __ATOMIC_SEQ_CST);
 	}
+	// Frame ids are counted on, so that each power of two is met about once: then what the
+	// recorder takes is measured, and at 4,096 the table becomes a huge page.
 	frame = unwind_frame(rule);
 	if (frame >= UNWIND_MEASURE_MIN && (frame & (frame - 1)) == 0) { // now and then
 		if (frame == UNWIND_MANY)

@@ -41,6 +41,7 @@
 #ifdef __x86_64__
 
 enum {
+	// How often one return address is tried in vain, before it stays a guess.
 	LEARN_TRIES = 2,
 	LEARN_STEPS = 800, // instructions in all
 	LEARN_WAYS = 48,   // and branches
@@ -92,6 +93,9 @@ struct learn_insn {
 };
 
 // Whether the bytes there can be read; the page is remembered.
+//
+// At most two pages: an instruction has 15 bytes at most. A page that was asked once is not asked
+// again.
 static bool learn_can_read(struct learn_frame *frame, uintptr_t at, uint32_t bytes)
 {
 	uintptr_t first = at & ~(uintptr_t)(KERNEL_PAGE - 1);
@@ -115,6 +119,8 @@ static int32_t learn_number(const uint8_t *at, uint32_t bytes)
 	return value;
 }
 
+// False: the bytes cannot be read, or are no instruction that insn_decode knows. REX bits widen the
+// numbers of both operands to 16 registers.
 static bool learn_decode(struct learn_frame *frame, uintptr_t at, struct learn_insn *found)
 {
 	const uint8_t *code = (const uint8_t *)at, *modrm;
@@ -139,6 +145,10 @@ static bool learn_is_frame(const struct learn_insn *found, uint32_t which)
 }
 
 // Whether an instruction with both operands surely leaves what is watched alone. It may read it.
+//
+// For example, `add %rax,%rbp` (48 01 c5) has rbp as rm and writes to it; `mov %rbp,%rax` (48 89
+// e8) only reads it. In 00 to 3b bit 1 of the opcode says which operand is written to: reg if it is
+// set.
 static bool learn_leaves(const struct learn_insn *found)
 {
 	uint32_t opcode = *found->opcode, extension = found->reg & 7;
@@ -176,6 +186,7 @@ static bool learn_leaves_short(const struct learn_insn *found)
 	return opcode < 0xb0 || opcode > 0xbf || !learn_is_frame(found, which);
 }
 
+// Whether the opcode has a ModRM byte with two operands, or with one and an extension.
 static bool learn_has_operands(uint32_t opcode)
 {
 	return (opcode < 0x40 && (opcode & 7) < 4) || opcode == 0x63 || opcode == 0x69 ||
@@ -186,6 +197,9 @@ static bool learn_has_operands(uint32_t opcode)
 }
 
 // Whether a way may begin there; from now on one does, if `begins`.
+//
+// A filter of 512 bits before the list of ways is searched: most addresses are the beginning of
+// none.
 static inline bool learn_may_begin(struct learn_frame *frame, uintptr_t at, bool begins)
 {
 	uint64_t hash = at * UINT64_C(0x9e3779b97f4a7c15);
@@ -229,6 +243,9 @@ static bool learn_was_here(struct learn_frame *frame, const struct learn_way *wa
 }
 
 // rbp is taken from the stack where rsp is now: is that where rbp says?
+//
+// `leave` puts rsp to rbp first, so from_rbp with 0 is what it looks for. A `pop %rbp` where rsp
+// was counted has to be at the address that rbp has now.
 static void learn_down(struct learn_frame *frame, struct learn_way *way)
 {
 	if (way->from_rbp ? way->rsp != 0 : frame->rbp != frame->sp + (uintptr_t)(intptr_t)way->rsp)
@@ -238,6 +255,9 @@ static void learn_down(struct learn_frame *frame, struct learn_way *way)
 }
 
 // The same, where rsp is counted alone: at its return a way has come to the return address.
+//
+// rsp + 8 has to be a multiple of 16 there: the call was made with rsp at one, and pushed 8 bytes.
+// All ends without a call before them have to say the same.
 static void learn_end_counted(struct learn_frame *frame, const struct learn_way *way)
 {
 	uint32_t i = way->called;
@@ -266,6 +286,9 @@ static void learn_end(struct learn_frame *frame, const struct learn_way *way)
 }
 
 // What writes to rsp. False: it is none of those.
+//
+// pop, push, add and sub on rsp are counted; lea N(%rbp),%rsp and mov %rbp,%rsp make rsp known from
+// rbp again. The numbers are in bytes, and only instructions with 64 bits (REX.W) count as such.
 static bool learn_stack(struct learn_frame *frame, struct learn_way *way,
 			const struct learn_insn *found)
 {
@@ -308,6 +331,8 @@ static bool learn_stack(struct learn_frame *frame, struct learn_way *way,
 }
 
 // Of the map 0f, and of later ones. False: it may write to what is watched, or the way ends there.
+//
+// Vector instructions with VEX or EVEX prefixes are not understood but for vzeroupper (c5 f8 77).
 static bool learn_far(const struct learn_insn *found)
 {
 	uint32_t opcode = found->opcode[1];
@@ -372,6 +397,9 @@ static bool learn_stops(const struct learn_insn *found)
 }
 
 // One instruction, at which the way goes on or ends. False: it ends.
+//
+// A call goes on after itself, since most return; that it may not is noted (`called`, `behind`). A
+// conditional jump leaves a second way for later.
 static bool learn_step(struct learn_frame *frame, struct learn_way *way)
 {
 	struct learn_insn found;
@@ -441,6 +469,9 @@ static struct learn_way *learn_next(struct learn_frame *frame)
 }
 
 // Whether the function's own code says where its frame is. An end without a call before it decides.
+//
+// Ways that came past no call are followed first. A way that comes to its first call is put aside,
+// if there is room, until all others are done.
 static bool learn_by_code(struct learn_frame *frame)
 {
 	struct learn_way first = { .at = frame->pc, .saved_at = LEARN_NOWHERE }, *next;
@@ -496,6 +527,9 @@ static bool learn_sets_up(struct learn_frame *frame, uintptr_t function)
 }
 
 // Whether the word at `slot` is a return address. *target: of the call before it; 0: not said.
+//
+// e8 and four bytes is a call of a known function. ff /2 is one by a register or by memory, of 2 to
+// 7 bytes: the operand says how many, and more than one length may fit.
 static bool learn_is_return(struct learn_frame *frame, uintptr_t slot, uintptr_t *target)
 {
 	uintptr_t back;
@@ -530,6 +564,8 @@ static bool learn_by_call(struct learn_frame *frame)
 }
 
 // Whether the function there can be the one that we are in, or jumps, to it perhaps.
+//
+// A megabyte is the most that a function is believed to have.
 static bool learn_leads_here(struct learn_frame *frame, uintptr_t function)
 {
 	struct learn_insn found;
@@ -562,6 +598,8 @@ static bool learn_makes_room(struct learn_frame *frame, uintptr_t function, int3
 }
 
 // The rule, by counting what its instructions do to rsp; 0: it is not proven.
+//
+// The ways are followed anew with `counted` set: what was found by rbp is of no use here.
 static unwind_rule learn_by_count(struct learn_frame *frame, uint32_t id)
 {
 	uintptr_t target;

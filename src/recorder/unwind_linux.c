@@ -39,6 +39,8 @@ void unwind_collapse(void)
 
 // musl's and others' signal return has no .eh_frame.
 #ifdef __x86_64__
+// `pc` is where the handler returns to: libc's few bytes that call the kernel to restore what was
+// interrupted. Read as code, since libc may be any.
 static bool unwind_is_sigreturn(uintptr_t pc)
 {
 	// mov $15,%rax; syscall
@@ -145,6 +147,8 @@ unwind_rule unwind_doubt(uint64_t key, unwind_rule rule)
 	return UNWIND_NONE;
 }
 
+// Where `here` is on the main thread's stack, its end is where the kernel put the arguments. Of
+// another thread it is the block that libc keeps at the upper end of the stack.
 uintptr_t unwind_stack_end(uintptr_t here)
 {
 	uintptr_t end = scope_stack_end();
@@ -152,6 +156,8 @@ uintptr_t unwind_stack_end(uintptr_t here)
 	return end - here < UNWIND_GAP_BYTES ? end : kernel_thread_block();
 }
 
+// `key` has UNWIND_EXACT for an address that a signal has interrupted: there is no call before it,
+// and the address itself is looked up.
 unwind_rule unwind_make_rule(uint64_t key, bool *lasts)
 {
 	uintptr_t exact_pc = (uintptr_t)(key & ~UNWIND_EXACT);
@@ -161,6 +167,7 @@ unwind_rule unwind_make_rule(uint64_t key, bool *lasts)
 	unwind_rule rule = UNWIND_GUESS_BLIND;
 	uint32_t frame;
 
+	// A frame's id goes into the rule, so that a stack is recorded without a second look-up.
 	*lasts = !place.coming;
 	if (place.eh_header)
 		rule = cfi_compile(place.eh_header, pc, exact_pc, &starts_here);

@@ -69,6 +69,9 @@ static void vm_unlock_code(uint64_t signals)
 }
 
 // What is known of the code in a range that goes away is forgotten. The caller holds code_lock.
+//
+// A rule or a frame that was learned from code there would be wrong for what is mapped next.
+// codemap_unmapped says whether there was any.
 static void vm_drop_code(uintptr_t start, uintptr_t bytes)
 {
 	if (codemap_unmapped(start, start + bytes))
@@ -92,6 +95,7 @@ static long vm_make_unmap(const struct vm_ask *ask)
 	return result;
 }
 
+// The call itself, made once: as the caller of vm_call says (`ask->make`), or as a system call.
 static long vm_make(const struct vm_ask *ask, long number)
 {
 	if (number == __NR_munmap && !ask->make)
@@ -104,6 +108,8 @@ static long vm_make(const struct vm_ask *ask, long number)
 static bool vm_incomplete;           // calls are missed: the list is told again now and then
 static _Atomic uint32_t vm_list_due; // it is to be told
 
+// There are calls that we do not see (a program that makes its own system calls). So the list of
+// mappings is read anew from now on when it may have changed.
 void vm_look_up_from_now(void)
 {
 	vm_incomplete = true;
@@ -166,6 +172,10 @@ static COLD void vm_list_again(struct lane *lane)
 }
 
 // A snapshot of all memory, between two records of the lane.
+//
+// One at a time in a process: a second thread that wants one goes on without. The collector reads
+// the process's memory while this thread waits (peak_wait), so that what it finds is of this place
+// in the order.
 static COLD void vm_look(struct lane *lane, enum peak_reason reason)
 {
 	struct lane_vm begin = { .kind = LANE_VM_LOOK_BEGIN }, end = { .kind = LANE_VM_LOOK_END };
@@ -196,6 +206,8 @@ static void vm_before_release(struct lane *lane, uint64_t bytes)
 }
 
 // A call that takes memory: it has been made.
+//
+// A call that failed is recorded too, with its error.
 static long vm_after(const struct vm_ask *ask, struct lane_vm *record, long result)
 {
 	struct vm_write_door door = vm_write_enter();
@@ -209,6 +221,9 @@ static long vm_after(const struct vm_ask *ask, struct lane_vm *record, long resu
 }
 
 // A call that gives `released` bytes back: record, make it, record how it went.
+//
+// Between BEGIN and END other threads may be given the addresses that this call gives back, and
+// record that. END says how the call went, and of mmap, mremap and shmat, where to.
 static long vm_around(const struct vm_ask *ask, long number, struct lane_vm *record,
 		      uint64_t released)
 {
@@ -225,6 +240,8 @@ static long vm_around(const struct vm_ask *ask, long number, struct lane_vm *rec
 		return result;
 	end.kind = record->kind;
 	end.address = record->address;
+	// brk returns where the break is now, whatever was asked for: a failure is that it is not
+	// where it was wanted.
 	if (number == __NR_brk)
 		end.error = vm_word(result) == record->address ? 0 : VM_ENOMEM;
 	else if (kernel_failed(result))
@@ -240,6 +257,10 @@ static long vm_around(const struct vm_ask *ask, long number, struct lane_vm *rec
 // ---- Files ----------------------------------------------------------------------------------
 
 // The number under which the collector knows the file behind `fd`; 0: none.
+//
+// A file is known by its device and inode. The table is direct-mapped: a second file at one place
+// replaces the first, which gets a new number when it comes again. The path is what /proc says of
+// the descriptor now.
 static uint32_t vm_file(int fd)
 {
 	struct recording_state *state = recording_state;
@@ -274,6 +295,8 @@ static uint32_t vm_file(int fd)
 
 // What is cached of stacks and code in a range that goes away is forgotten: before, so that a walk
 // in between does not read it, and behind, so that nothing that was mapped there is mistaken.
+//
+// All lanes notice by the epoch (capture.h): their stacks are walked anew to the root once.
 static void vm_forget(void)
 {
 	__atomic_fetch_add(&capture_epoch, 1, __ATOMIC_SEQ_CST);
@@ -308,6 +331,8 @@ static void vm_learn_code(const struct vm_ask *ask, const struct lane_vm *record
 	vm_forget();
 }
 
+// MAP_FIXED replaces what is there, so that it gives back as munmap does; with MAP_FIXED_NOREPLACE
+// it does not.
 static long vm_mmap(const struct vm_ask *ask)
 {
 	uint32_t flags = (uint32_t)ask->words[3];
@@ -353,6 +378,8 @@ static long vm_munmap(const struct vm_ask *ask)
 	return result;
 }
 
+// What shrinks gives back the rest. Where it goes is known only after the call; until then the
+// record has where it was, or where it has to go.
 static long vm_mremap(const struct vm_ask *ask)
 {
 	struct lane_vm record = {
@@ -375,11 +402,14 @@ static long vm_mremap(const struct vm_ask *ask)
 
 static long vm_break; // where it was last
 
+// Before a filter that may forbid brk(0): where the break is has to be known without asking.
 void vm_seal(void)
 {
 	vm_break = kernel(__NR_brk, 0);
 }
 
+// Where the break goes down, memory is given back: before the call; where it goes up, after it. An
+// `ask` for 0 is a question, recorded with the old place.
 static long vm_brk(const struct vm_ask *ask)
 {
 	uint64_t old = vm_word(kernel_sealed ? vm_break : kernel(__NR_brk, 0));
@@ -416,6 +446,9 @@ static void vm_before_advice(uint32_t advice, uint64_t bytes)
 }
 
 // Calls that keep what is mapped.
+//
+// mprotect, madvise, mlock and remap_file_pages: recorded after they were made, since no other
+// thread can be given these addresses meanwhile.
 static long vm_change(const struct vm_ask *ask, long number, uint8_t kind)
 {
 	struct lane_vm record = { .kind = kind,
@@ -454,6 +487,8 @@ static long vm_mprotect(const struct vm_ask *ask, long number)
 }
 
 // Is it a descriptor of this very process?
+//
+// The line "Pid:" of /proc/self/fdinfo says which process a pidfd is of.
 static bool vm_is_ourselves(int fd)
 {
 	static const char word[] = "\nPid:\t";
@@ -480,6 +515,7 @@ static bool vm_is_ourselves(int fd)
 	return pid == recording_state->pid;
 }
 
+// As the kernel's struct iovec.
 struct vm_vector {
 	uintptr_t address, size;
 };
@@ -519,6 +555,8 @@ static struct vm_segment *vm_segment_of(uint64_t address)
 	return &vm_segments[(address >> 12) % (sizeof(vm_segments) / sizeof(*vm_segments))];
 }
 
+// The size is asked of the kernel before (IPC_STAT), since shmat itself does not say it, and shmdt
+// is called with the address alone.
 static long vm_shmat(const struct vm_ask *ask)
 {
 	uint32_t flags = (uint32_t)ask->words[2];
@@ -644,6 +682,8 @@ static COLD long vm_spare_own(const struct vm_ask *ask, long number, struct own_
 	return result;
 }
 
+// A stranger's call is made and not recorded, so the list of mappings is read anew. Our own memory
+// is protected from it too.
 long vm_call(const struct vm_ask *ask, long number)
 {
 	struct own_range about, ours;
@@ -723,6 +763,8 @@ bool vm_is_call(uint32_t number)
 
 // ---- The baseline ------------------------------------------------------------------------------
 
+// Of the first lane that has an event: what was mapped before, as a list. Not in a forked copy,
+// whose parent's mappings the trace has already.
 void vm_begin(struct lane *lane)
 {
 	struct recording_state *state = recording_state;
