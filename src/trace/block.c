@@ -11,6 +11,8 @@ static const uint8_t preamble_magic[8] = { 0x89, 'T', 'I', 'D', 'E', 0x0d, 0x0a,
 const uint8_t block_magic[BLOCK_MAGIC_BYTES] = { 0x8b, 'T', 'D', 'B', 'K', 0x0d, 0x0a, 0x1a };
 
 // Below this a compressor only adds to the size.
+// A part with statistics of its own has tables for them, which a part below COMPRESS_PART_MIN does
+// not pay for.
 enum { COMPRESS_BYTES_MIN = 256, COMPRESS_PART_MIN = 4096, COMPRESS_LEVEL = 1 };
 
 // Places in the compressor's table, of four bytes: as many as the nearest cache has room for.
@@ -32,6 +34,8 @@ void block_preamble_encode(const struct block_preamble *preamble,
 	bytes_put_u32(out + 60, crc32c(0, out, 60));
 }
 
+// *preamble has the version of this program where the file's own cannot be read, so that a damaged
+// one is not refused for its version.
 enum block_preamble_verdict block_preamble_decode(const uint8_t *in, size_t size,
 						  struct block_preamble *preamble)
 {
@@ -66,6 +70,8 @@ void block_header_encode(const struct block *block, uint8_t out[static BLOCK_HEA
 	bytes_put_u32(out + 60, crc32c(0, out, 60));
 }
 
+// Limits are checked here, once, so that all who work with a header may trust that sizes have 16
+// MiB at most, that event numbers do not leave 64 bits and that times of a block do not fall.
 bool block_header_decode(const uint8_t in[static BLOCK_HEADER_BYTES], struct block *block)
 {
 	if (memcmp(in, block_magic, BLOCK_MAGIC_BYTES) != 0)
@@ -136,6 +142,8 @@ static size_t compress(struct block_packer *packer, uint8_t *out, size_t bound, 
 	return left == 0 ? to.pos : SIZE_MAX;
 }
 
+// The payload is compressed straight into `out`, whose room is enough for what does not shrink.
+// Where it did not shrink it is overwritten by the plain bytes.
 void block_pack(struct block_packer *packer, struct block *block, const void *raw, size_t size,
 		bool packed, struct bytes *out)
 {
@@ -166,6 +174,8 @@ void block_pack(struct block_packer *packer, struct block *block, const void *ra
 	out->size = header_at + BLOCK_HEADER_BYTES + stored;
 }
 
+// Of the stored bytes: a damaged payload is found without unpacking, and the decompressor sees only
+// what its writer wrote, or what a hostile hand has given a right checksum.
 bool block_intact(const struct block *block, const uint8_t *stored)
 {
 	return crc32c(0, stored, block->stored_size) == block->payload_crc;
@@ -178,6 +188,7 @@ void block_unpacker_fini(struct block_unpacker *unpacker)
 	unpacker->zstd = NULL;
 }
 
+// The size in the header is the limit of what is unpacked: a small payload cannot become large.
 bool block_unpack(struct block_unpacker *unpacker, const struct block *block, const uint8_t *stored,
 		  struct bytes_cursor *payload, struct err *err)
 {

@@ -1,3 +1,6 @@
+// A trace that is whole ends with INDEX and END. More symbol files are appended after that END,
+// then a new INDEX and END, which repeats the old one's totals: the last END of a file is the one
+// that counts. If the disk is full in between, bundle_free cuts the file back to its old size.
 #include "trace/bundle.h"
 
 #include "os/file.h"
@@ -17,6 +20,8 @@ struct bundle {
 };
 
 // Find the end of the trace, and where its chain of blocks and of indexes goes on.
+// All ends are passed and the last one counts. INDEX blocks are noted on the way, for the next one
+// has to point to the last of them.
 static bool find_end(struct bundle *bundle, const char *path, struct err *err)
 {
 	struct walk_loader loader = { 0 };
@@ -53,6 +58,7 @@ static bool find_end(struct bundle *bundle, const char *path, struct err *err)
 	return found || err_set(err, ERR_FORMAT, "the trace has no end");
 }
 
+// A trace that is damaged is not made longer: it has to be repaired first.
 struct bundle *bundle_begin(const char *path, struct err *err)
 {
 	struct bundle *bundle = mem_alloc(1, sizeof *bundle);
@@ -77,6 +83,7 @@ struct bundle *bundle_begin(const char *path, struct err *err)
 		ok = fd >= 0 || err_errno(err, errno, "cannot write to %s", path);
 	}
 	if (ok) {
+		// The claim says to readers that the file is being written, until it is closed.
 		chain_init(&bundle->chain, fd);
 		// Bytes that an interrupted addition left behind go.
 		ok = find_end(bundle, path, err) && out_cut(&bundle->chain.out, bundle->size, err);

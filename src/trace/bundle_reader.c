@@ -16,6 +16,8 @@ void bundle_reader_add(struct bundle_reader *bundle_reader, uint64_t block_at)
 }
 
 // The payload of a BUNDLE block. `bytes` is borrowed from the payload.
+// The file's size is bounded before anything is allocated by it, and each part must be inside of
+// it.
 static bool decode(struct bytes_cursor payload, struct bundle_reader_part *part,
 		   const uint8_t **bytes)
 {
@@ -60,6 +62,8 @@ static bool load(struct walk_loader *loader, const struct store *store, uint64_t
 	       decode(payload, part, bytes);
 }
 
+// Each BUNDLE block is unpacked once for its label, at the first question. Blocks that were added
+// since the last question are read at the next.
 static void read_labels(struct bundle_reader *bundle_reader, struct walk_loader *loader,
 			const struct store *store)
 {
@@ -83,6 +87,7 @@ static bool same(const uint8_t *left, size_t left_length, const uint8_t *right, 
 }
 
 // Where the last copy of a file begins: it was packed again because more is known.
+// A part that begins at 0 begins a copy.
 static size_t last_copy(const struct bundle_reader *bundle_reader, const uint8_t *build_id,
 			size_t length)
 {
@@ -97,6 +102,8 @@ static size_t last_copy(const struct bundle_reader *bundle_reader, const uint8_t
 }
 
 // Put the parts together. They lie in order, each beginning where the one before ended.
+// A part that is damaged or missing leaves the file unfinished, and so there is none: half of a
+// symbol table would name functions wrongly.
 static struct bundle_reader_file *assemble(struct bundle_reader *bundle_reader,
 					   struct walk_loader *loader, const struct store *store,
 					   const uint8_t *build_id, size_t length)
@@ -133,6 +140,7 @@ static struct bundle_reader_file *assemble(struct bundle_reader *bundle_reader,
 	return file;
 }
 
+// A file that is not there is looked for again at each question: callers ask once for each module.
 const void *bundle_reader_find(struct bundle_reader *bundle_reader, const struct store *store,
 			       const uint8_t *build_id, size_t build_id_length, size_t *size)
 {

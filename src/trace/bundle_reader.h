@@ -12,6 +12,7 @@ enum {
 	BUNDLE_READER_FILE_MAX = 1 << 30, // of one symbol file
 };
 
+// What one BUNDLE block holds, without its bytes: they are read again when the file is asked for.
 struct bundle_reader_part {
 	uint8_t build_id[BUNDLE_READER_LABEL_MAX];
 	size_t build_id_length;
@@ -21,6 +22,7 @@ struct bundle_reader_part {
 	uint64_t block_at;  // offset of the block in the trace
 };
 
+// `bytes` is the whole symbol file, unpacked, kept until bundle_reader_fini.
 struct bundle_reader_file {
 	uint8_t build_id[BUNDLE_READER_LABEL_MAX];
 	size_t build_id_length;

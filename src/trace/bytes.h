@@ -18,6 +18,7 @@ struct bytes {
 	size_t capacity;
 };
 
+// `at` never passes `end`. Once `bad` is set, `at` may be anywhere up to there.
 struct bytes_cursor {
 	const uint8_t *at;
 	const uint8_t *end;
@@ -65,6 +66,7 @@ static inline void bytes_add_text(struct bytes *bytes, const char *text, size_t 
 	bytes_add(bytes, text, length);
 }
 
+// Numbers of fixed width are little-endian on any machine.
 static inline void bytes_put_u16(uint8_t *out, uint16_t value)
 {
 	for (int i = 0; i < 2; i++)
@@ -108,6 +110,7 @@ static inline size_t bytes_left(const struct bytes_cursor *cursor)
 	return (size_t)(cursor->end - cursor->at);
 }
 
+// A varint (docs/format.md, 2.1). Most are one byte, which is read without a call.
 static inline uint64_t bytes_next(struct bytes_cursor *cursor)
 {
 	uint64_t value = 0;

@@ -1,3 +1,10 @@
+// What is appended goes through two buffers: `raw`, the payload as its encoder made it, and
+// `packed`, the whole block as it is in the file. Both are kept from block to block.
+//
+// For example after 64 blocks, the last one of events, an INDEX block lists them, at offset X, and
+// its `previous` is 0. The list is emptied but for that INDEX block itself, so the next one, after
+// 63 more, lists it first, and its `previous` is X. So every block is in some list but the last
+// INDEX and END, which the file's last 24 bytes point to.
 #include "trace/chain.h"
 
 #include "trace/end.h"
@@ -18,6 +25,7 @@ void chain_fini(struct chain *chain)
 }
 
 // Write what is packed, and remember where.
+// A failure changes nothing: neither the number of the next block nor the list.
 static bool put_packed(struct chain *chain, const struct block *block, bool last, struct err *err)
 {
 	uint64_t at = chain->out.size;
@@ -54,6 +62,8 @@ bool chain_put_plain(struct chain *chain, enum block_type type, bool last, struc
 	return chain_put(chain, &block, last, err);
 }
 
+// The number of the block is another one in another file, so the header is made again; the payload
+// and its checksum are not touched.
 bool chain_copy(struct chain *chain, const struct block *block, const uint8_t *stored,
 		struct err *err)
 {
@@ -86,6 +96,7 @@ bool chain_index(struct chain *chain, struct err *err)
 	return chain->seek.count < SEEK_BLOCKS_MAX || put_index(chain, false, err);
 }
 
+// The INDEX block comes first, as the footer has to say where it is.
 bool chain_end(struct chain *chain, const struct trace_end *end, struct err *err)
 {
 	struct end_footer footer;

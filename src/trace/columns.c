@@ -39,6 +39,8 @@ _Static_assert(COLUMNS_LOW_BITS < COLUMNS_NEAR_BITS, "parts of one difference");
 	(BIT(COLUMN_HEAP) | BIT(COLUMN_OLD_SIZE) | BIT(COLUMN_PROTECTION) | BIT(COLUMN_OFFSET) | \
 	 BIT(COLUMN_ERROR) | BIT(COLUMN_FLAGS) | BIT(COLUMN_FILE) | BIT(COLUMN_ORIGIN))
 
+// Kinds 16 to 31 have no columns, as they are not given yet: their entry is 0, as that of any kind
+// that we do not know.
 enum { KINDS_COUNT = TRACE_UNMAPPED + 1 };
 
 _Static_assert(KINDS_COUNT <= 64, "kinds_used has a bit for each kind");
@@ -101,6 +103,8 @@ static uint64_t columns_kept(const struct columns_encoder *encoder)
 	return kept;
 }
 
+// Kinds and columns are written in rising order, since the loops go by number. The buffers keep
+// their memory for the next block, and `previous` is cleared when that begins.
 size_t columns_finish(struct columns_encoder *encoder, struct bytes *out, size_t *cuts)
 {
 	size_t count = 0;
@@ -150,6 +154,8 @@ static bool columns_suffice(uint8_t kind, uint64_t columns)
 	return (columns & wanted) == wanted;
 }
 
+// The table of kinds. False where it contradicts what we know of a kind: then nothing of the block
+// can be trusted. A kind that is listed twice has the columns of its last entry.
 static bool read_kinds(struct columns_decoder *decoder, struct bytes_cursor *in)
 {
 	uint64_t count = bytes_next(in);
@@ -169,6 +175,8 @@ static bool read_kinds(struct columns_decoder *decoder, struct bytes_cursor *in)
 	return !in->bad;
 }
 
+// Lengths come first, then the bytes of all columns, so each is known to be there before any entry
+// is read. Numbers must rise: so no column comes twice. Columns of later versions are stepped over.
 static bool read_columns(struct columns_decoder *decoder, struct bytes_cursor *in)
 {
 	uint64_t sizes[COLUMNS_MAX];
@@ -198,6 +206,7 @@ static bool read_columns(struct columns_decoder *decoder, struct bytes_cursor *i
 	return !in->bad;
 }
 
+// `predict` is kept from block to block, as its tables are large. All else begins with the block.
 bool columns_decoder_init(struct columns_decoder *decoder, struct bytes_cursor payload,
 			  uint32_t events_count, uint64_t first_event, uint64_t first_ns)
 {
@@ -216,6 +225,9 @@ bool columns_decoder_init(struct columns_decoder *decoder, struct bytes_cursor p
 	decoder->time_ns = first_ns;
 	columns_run_init(decoder);
 	if (decoder->told) {
+		// Room for predictions is allocated by the number of events, which a hostile header
+		// may say is 4 billion. Each event has a byte in the column of kinds, so that
+		// column says how many there can be.
 		size_t kinds = bytes_left(&decoder->column[COLUMN_KIND]);
 
 		// No more events than kinds.
@@ -232,6 +244,9 @@ void columns_decoder_fini(struct columns_decoder *decoder)
 	decoder->predict = NULL;
 }
 
+// Undoes end_time_run. For example the bytes 15 3: the low bit of 15 is set, so a count follows.
+// The delta is 7 ns, and this event and 3 + 1 more are at that time. False: the column ended, or
+// the time would leave 64 bits.
 static bool next_time(struct columns_decoder *decoder)
 {
 	struct bytes_cursor *in = &decoder->column[COLUMN_TIME];
@@ -247,6 +262,8 @@ static bool next_time(struct columns_decoder *decoder)
 	return !in->bad && !__builtin_add_overflow(decoder->time_ns, value >> 1, &decoder->time_ns);
 }
 
+// Undoes end_thread_run: the same with a signed difference of threads. It may lead to a thread that
+// is not there; the caller checks ids.
 static bool next_thread(struct columns_decoder *decoder)
 {
 	struct bytes_cursor *in = &decoder->column[COLUMN_THREAD];
@@ -263,6 +280,8 @@ static bool next_thread(struct columns_decoder *decoder)
 	return !in->bad;
 }
 
+// An entry that has 32 bits in memory. A larger one is damage: cut off, it would be another heap or
+// file.
 static inline uint32_t next_u32(struct columns_decoder *decoder, enum column column)
 {
 	uint64_t value = columns_next_number(decoder, column);
@@ -315,6 +334,7 @@ static bool next_fields(struct columns_decoder *decoder, struct trace_event *eve
 {
 	bool bad = false;
 
+	// What the kind has no column for is 0, and `event` may have been used before.
 	event->address = event->old_address = event->size = 0;
 	event->stack = 0;
 	event->align_log2 = 0;
@@ -325,6 +345,7 @@ static bool next_fields(struct columns_decoder *decoder, struct trace_event *eve
 		event->size = columns_next_number(decoder, COLUMN_SIZE);
 		bad |= decoder->column[COLUMN_SIZE].bad;
 	}
+	// After the size, since the list that a way speaks of is chosen by it.
 	if (columns & BIT(COLUMN_WAY))
 		bad |= !columns_next_told(decoder, event);
 	if (columns & BIT(COLUMN_ADDRESS)) {
@@ -360,6 +381,8 @@ static bool next_fields(struct columns_decoder *decoder, struct trace_event *eve
 	return !bad;
 }
 
+// An event of a kind that we do not know is read as all others, so that every cursor moves on, and
+// is then dropped: it has its number, though, and the next event has the one after it.
 enum columns_result columns_next(struct columns_decoder *decoder, struct trace_event *event)
 {
 	while (decoder->left > 0) {

@@ -75,6 +75,8 @@ static inline uint64_t columns_told(uint64_t columns)
 }
 
 // Events that were added one by one wait here, field by field, and go to the columns together.
+// The arrays are filled without gaps: stack[1] is the second stack, though the first event with a
+// stack may have been the fourth of all. unstage() moves all of it to the columns.
 struct columns_stage {
 	uint32_t count; // of events, and of what they have of each field
 	uint32_t addresses, old_addresses, sizes, stacks, free_stacks;
@@ -89,6 +91,7 @@ struct columns_stage {
 
 // Where addresses are predicted, they wait here until the block is full, with what they need: coded
 // at once, they take a fraction of the time, because what that looks at stays near.
+// One for each encoder, some 2 MB, allocated when the first block predicts.
 struct columns_late {
 	uint32_t addresses, old_addresses, sizes, runs;
 	struct columns_late_run {
@@ -108,18 +111,25 @@ enum { COLUMNS_PAUSE_NS = 500000 };
 // A block in the making: some 2 MB once its buffers have grown, kept from block to block.
 struct columns_encoder {
 	uint32_t count;
-	bool heaps;            // calls on blocks say of which heap, too, and with which flags: set
-			       // while count is 0
-	bool predicts;         // addresses are predicted: set while count is 0
-	uint32_t roomy;        // events up to which each column has room
+	bool heaps;     // calls on blocks say of which heap, too, and with which flags: set
+			// while count is 0
+	bool predicts;  // addresses are predicted: set while count is 0
+	uint32_t roomy; // events up to which each column has room
+	// Bits by kind: which kinds the block has, so that its head lists no others.
 	uint64_t kinds_used;   // bits
 	uint64_t columns_used; // bits: some entry is not 0
 	uint64_t first_ns, last_ns;
 	uint64_t busy_ns; // from the first to the last, a pause being COLUMNS_PAUSE_NS long at most
+	// The open run of times: `run_ns_count` events at `last_ns`, which is `run_ns_delta`
+	// nanoseconds after the time before. It is written when another time comes (end_time_run).
 	uint64_t run_ns_delta;
 	uint32_t run_ns_count;
+	// The open run of threads: `run_thread_count` events of `run_thread`. The thread of the run
+	// before is `last_thread`: the column has their difference.
 	thread_id run_thread, last_thread;
 	uint32_t run_thread_count;
+	// The last address of a thread, by the remainder of its id. Two threads that share an entry
+	// cost bytes and nothing else, since the reader shares it in the same way.
 	uint64_t previous[COLUMNS_SLOTS];
 	struct predict *predict;   // NULL until it predicts
 	struct columns_late *late; // the same
@@ -196,6 +206,8 @@ struct columns_row_walk {
 };
 
 // The next event. False: there is none.
+// The order of a row is that of `kind`; `begun` and `moved` count how many of the fields without
+// gaps are used up.
 bool columns_row_next(const struct columns_row *row, struct columns_row_walk *walk,
 		      struct trace_event *event);
 
@@ -233,6 +245,8 @@ struct columns_decoder {
 	uint32_t left; // events not yet read
 	uint64_t number, time_ns;
 	uint64_t kinds_mask[256]; // columns of each kind; 0: not in this block
+	// Events still to come at `time_ns` without an entry in their column, and the same of
+	// `thread`.
 	uint64_t run_ns_left;
 	thread_id thread;
 	uint64_t run_thread_left;
@@ -240,14 +254,17 @@ struct columns_decoder {
 	struct bytes_cursor column[COLUMNS_COUNT];
 	bool present[COLUMNS_COUNT];
 	uint16_t recipe[256]; // of each kind, see columns_run.c
-	bool told;            // some kinds have addresses that are predicted
-	bool careful;         // what comes is damaged: no runs
+	// Recipes are made when the block begins, since they depend on which columns it has.
+	bool told;    // some kinds have addresses that are predicted
+	bool careful; // what comes is damaged: no runs
 	struct predict *predict;
+	// What the decoder began with. A run that meets damage has to begin again from here.
 	struct columns_start {
 		struct bytes_cursor payload;
 		uint32_t events_count;
 		uint64_t first_event, first_ns;
 	} start;
+	// Valid until the next call: who keeps an event of virtual memory copies it.
 	struct trace_vm vm; // what the last event of virtual memory points at
 	uint64_t unknown;   // events of kinds we do not know, stepped over
 };

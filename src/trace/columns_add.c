@@ -30,6 +30,9 @@ enum { RESERVE_EVENTS = 1024, SHORT_ROW = 12 };
 
 // Write a number where there is room for VARINT_BYTES_MAX bytes. Returns its length. Without a
 // branch but for numbers of more than 56 bits.
+// For example 300, 0b1_0010_1100: bits is 9, so length is (81 + 64) / 64 = 2. The groups of seven
+// bits come to lie in bytes of their own, 0x2c and 0x02, and all but the last byte get the top bit:
+// ac 02. Eight bytes are written each time, of which the next number overwrites six.
 static inline __attribute__((always_inline)) size_t put_number(uint64_t value, uint8_t *out)
 {
 	unsigned bits = 64 - (unsigned)__builtin_clzll(value | 1);
@@ -52,6 +55,8 @@ static inline __attribute__((always_inline)) size_t put_number(uint64_t value, u
 enum { FOUR_BITS = 28 }; // of each of four numbers that are written at once, in four bytes at most
 
 // Two numbers of 32 bits each, as bytes, of which the first has `bits`. Returns where to go on.
+// For example the numbers 0x02ac of 16 bits and 0x05 of 8: both is 0x0502ac, three bytes that
+// count.
 static inline uint8_t *put_two(uint64_t numbers, uint64_t bits, uint8_t *out)
 {
 	uint64_t first_bits = (uint32_t)bits;
@@ -62,6 +67,9 @@ static inline uint8_t *put_two(uint64_t numbers, uint64_t bits, uint8_t *out)
 }
 
 // As put_number four times, for numbers of at most FOUR_BITS, and without a branch.
+// For example a lane with 300: the groups of seven bits are 0x2c and 0x02, so it is 0x022c. It is
+// more than 0xff, so there are two bytes, and the first one gets 0x80: 0x02ac, 16 bits. The
+// compares give -1 where they hold, so 1 minus their sum is the number of bytes.
 static inline uint8_t *put_four(const uint64_t *value, uint8_t *out)
 {
 	__m128 low = _mm_loadu_ps((const float *)(const void *)value);
@@ -90,6 +98,8 @@ static inline uint8_t *put_four(const uint64_t *value, uint8_t *out)
 	return put_two((uint64_t)_mm_cvtsi128_si64(all), (uint64_t)_mm_cvtsi128_si64(bits), out);
 }
 
+// Eight at a time, by the largest of them: bytes alone, four bytes at most, or any. One test for
+// eight numbers is predicted well, since a column's numbers are alike.
 static inline __attribute__((always_inline)) uint8_t *put_numbers(const uint64_t *value,
 								  size_t count, uint8_t *out)
 {
@@ -133,6 +143,8 @@ __attribute__((target("lzcnt"))) static uint8_t *put_numbers_lzcnt(const uint64_
 }
 
 // Not every compiler's __builtin_cpu_supports knows the word.
+// lzcnt is bit 5 of ecx in CPUID's leaf 0x80000001. Threads may race to ask: they get the same
+// answer.
 static bool has_lzcnt(void)
 {
 	static int known; // 1: it has, -1: it has not
@@ -171,6 +183,8 @@ static void pack(struct columns_encoder *encoder, enum column column, const uint
 // ---- Runs of times and threads ----------------------------------------------------------------
 
 // A time is a delta, its low bit saying whether a count of events more at the same time follows.
+// For example five events 7 ns after those before: 7 << 1 | 1 = 15, then 5 - 2 = 3. One event alone
+// is 14. A run of two has count 0, so the number is never wasted.
 static void end_time_run(struct columns_encoder *encoder)
 {
 	struct bytes *out = &encoder->column[COLUMN_TIME];
@@ -207,6 +221,8 @@ static void reserve_all(struct columns_encoder *encoder, uint32_t count)
 	encoder->roomy = encoder->count + more - COLUMNS_ROW_MAX;
 }
 
+// The block's first time is in its header, so the first delta is 0; the first thread is a
+// difference to 0. A block needs no other.
 static void begin_block(struct columns_encoder *encoder, thread_id thread, uint64_t time_ns)
 {
 	encoder->first_ns = encoder->last_ns = time_ns;
@@ -220,6 +236,7 @@ static void begin_block(struct columns_encoder *encoder, thread_id thread, uint6
 }
 
 // The next events are of `thread` and at `time_ns`: at least one, at most `max`.
+// The runs grow by the caller, who knows how many events there are in the end.
 static inline void open_row(struct columns_encoder *encoder, thread_id thread, uint64_t time_ns,
 			    uint32_t max)
 {
@@ -231,6 +248,7 @@ static inline void open_row(struct columns_encoder *encoder, thread_id thread, u
 	if (time_ns != encoder->last_ns) {
 		end_time_run(encoder);
 		encoder->run_ns_delta = time_ns - encoder->last_ns;
+		// A pause counts with its first half millisecond only: see COLUMNS_PAUSE_NS.
 		encoder->busy_ns += encoder->run_ns_delta < COLUMNS_PAUSE_NS ? encoder->run_ns_delta
 									     : COLUMNS_PAUSE_NS;
 		encoder->last_ns = time_ns;
@@ -243,6 +261,7 @@ static inline void open_row(struct columns_encoder *encoder, thread_id thread, u
 
 // ---- Events, one by one ----------------------------------------------------------------------
 
+// The loop is short: what comes by here (heaps, offsets, errors) is rare and mostly small.
 static inline void add_number(struct columns_encoder *encoder, enum column column, uint64_t value)
 {
 	struct bytes *out = &encoder->column[column];
@@ -294,6 +313,7 @@ static __attribute__((noinline)) void add_rare(struct columns_encoder *encoder,
 		add_byte(encoder, COLUMN_ORIGIN, vm->origin);
 }
 
+// Bytes as they are. `all` is taken along so that a column of zeros is known without another pass.
 void columns_append(struct columns_encoder *encoder, enum column column, const uint8_t *value,
 		    size_t count)
 {
@@ -397,6 +417,8 @@ static inline void stage_event(struct columns_encoder *encoder, uint64_t columns
 	stage->free_stacks += columns >> COLUMN_FREE_STACK & 1;
 }
 
+// The order matters: open_row closes the runs of the time and thread before, and only then is the
+// event counted in the new ones.
 void columns_add(struct columns_encoder *encoder, const struct trace_event *event, uint64_t time_ns)
 {
 	uint64_t columns = columns_written(encoder, event->kind);
@@ -412,6 +434,8 @@ void columns_add(struct columns_encoder *encoder, const struct trace_event *even
 		add_rare(encoder, event, columns);
 }
 
+// What waits to be predicted goes to its columns before the runs end; the order of columns in the
+// block does not depend on that.
 void columns_close(struct columns_encoder *encoder)
 {
 	if (encoder->count == 0)
@@ -433,6 +457,10 @@ static inline uint64_t part_address(uint64_t delta, uint8_t *low)
 }
 
 // The same for two addresses, each with the one before it. The low bits come in the lower half.
+// As part_address does, by sign: zigzag of a negative number n >> 4 is ~(n >> 4) * 2 + 1. SSE2 has
+// no arithmetic shift of 64 bits, so the sign is spread first, and xor makes a negative delta its
+// complement. For example delta = -0x20: sign is all ones, the complement 0x1f, >> 4 is 1, and 1 +
+// 1 - (-1) = 3, which is the zigzag of -2.
 static inline __m128i part_two(const uint64_t *address, __m128i *low)
 {
 	__m128i before = _mm_loadu_si128((const __m128i *)(const void *)(address - 1));
@@ -481,6 +509,8 @@ static uint64_t part_addresses(const uint64_t *address, size_t count, uint64_t p
 	return rest | (uint64_t)_mm_cvtsi128_si64(all);
 }
 
+// A realloc has two addresses. Its new one is in the row of all addresses; the old one is a
+// difference to that, which is 0 where the block grew in place.
 static void put_addresses(struct columns_encoder *encoder, const struct columns_row *row)
 {
 	uint64_t *slot = &encoder->previous[row->thread % COLUMNS_SLOTS];
@@ -503,6 +533,7 @@ static void put_addresses(struct columns_encoder *encoder, const struct columns_
 	columns_pack(encoder, COLUMN_OLD_ADDRESS, old, moved);
 }
 
+// Stacks have 32 bits in a row and 64 where they are packed.
 static void pack_stacks(struct columns_encoder *encoder, enum column column, const stack_id *stack,
 			size_t count)
 {
@@ -574,6 +605,7 @@ static void add_short_row(struct columns_encoder *encoder, const struct columns_
 }
 
 // The kinds of a row, as bits.
+// Eight counters of a byte each in one word: a row has at most 128 events, so none overflows.
 static uint64_t kinds_of(const struct columns_row *row)
 {
 	uint64_t kinds = 0;
@@ -583,6 +615,8 @@ static uint64_t kinds_of(const struct columns_row *row)
 	return kinds;
 }
 
+// The row's fields go to the columns as arrays. The columns that rows never have (alignment, old
+// size and so on) get nothing, since no kind of a row has an entry there.
 void columns_add_row(struct columns_encoder *encoder, const struct columns_row *row)
 {
 	struct bytes *kinds = &encoder->column[COLUMN_KIND];
@@ -634,6 +668,11 @@ static void add_rows(struct columns_encoder *encoder, const struct columns_row *
 		columns_add_row(encoder, row);
 }
 
+// A loop of a program makes the same calls again and again, and the collector hands them on as one
+// row and a count. With addresses as differences, each repetition is the same bytes in each column:
+// the row ends at the address that was the last before it, so that the first difference is the
+// same, too. So it is encoded once, and the bytes are copied times - 1 times. Times and threads are
+// runs, which only get longer.
 void columns_add_echo(struct columns_encoder *encoder, const struct columns_row *row,
 		      uint32_t times)
 {

@@ -1,10 +1,21 @@
 // Addresses that are predicted: what waits until the block is full, and its ways.
+//
+// To choose a way, the writer looks into a table of 512 KB (trace/predict.c). Done for each event
+// as it comes, that table and all else that the collector does would push each other out of the
+// cache. So addresses are collected, and the table is gone through once for each block.
+//
+// For example a block has 300 events of thread 1, then one mmap of it, then 200 of thread 2. There
+// are three runs: (1, known, 300), (1, not known, 1), (2, known, 200). The first is predicted in
+// rows of 128, 128 and 44 events; the second is a plain difference, as mmap's address follows no
+// allocator.
 #include "trace/columns.h"
 
 #include "wire/compiler.h"
 
 #define BIT(column) (UINT64_C(1) << (column))
 
+// The memory is kept from block to block; mem_alloc clears it, but only what is counted is ever
+// read.
 void columns_late_begin(struct columns_encoder *encoder)
 {
 	struct columns_late *late = encoder->late;
@@ -15,6 +26,8 @@ void columns_late_begin(struct columns_encoder *encoder)
 }
 
 // So many more addresses of a thread.
+// A run is of one thread, as the state of a prediction is, and either all of it has ways or
+// nothing.
 static void add_run(struct columns_late *late, thread_id thread, bool known, uint32_t count)
 {
 	struct columns_late_run *run = late->runs > 0 ? &late->run[late->runs - 1] : NULL;
@@ -26,6 +39,8 @@ static void add_run(struct columns_late *late, thread_id thread, bool known, uin
 	run->count += count;
 }
 
+// `size` has entries of those only that begin a block and have ways: the rows of predict.h are
+// without gaps.
 void columns_late_add(struct columns_encoder *encoder, const struct trace_event *event)
 {
 	struct columns_late *late = encoder->late;
@@ -68,6 +83,9 @@ static void put_low(struct columns_encoder *encoder, uint8_t value)
 }
 
 // What no way tells: two bytes of the difference at once, and the rest.
+// For example delta = 0x12345678: its low four bits, 8, go to COLUMN_ADDRESS_LOW, the next sixteen,
+// 0x4567, to COLUMN_NEAR as 67 45, and the rest, 0x123, to COLUMN_ADDRESS in zigzag. The middle is
+// noise: kept apart, it does not spoil the compression of the others.
 static void put_far(struct columns_encoder *encoder, uint64_t delta)
 {
 	uint8_t near[] = { (uint8_t)(delta >> COLUMNS_LOW_BITS),
@@ -80,6 +98,8 @@ static void put_far(struct columns_encoder *encoder, uint64_t delta)
 		   varint_zigzag((int64_t)delta >> (COLUMNS_LOW_BITS + COLUMNS_NEAR_BITS)));
 }
 
+// Ways are bytes and numbers varints: room is made once for all of the row, so that columns_pack
+// may write whole words.
 static void put_ways(struct columns_encoder *encoder, const struct predict_answer *answer)
 {
 	bytes_reserve(&encoder->column[COLUMN_WAY], answer->ways);
@@ -112,6 +132,8 @@ struct late_walk {
 	uint32_t at, old_at, size_at;
 };
 
+// A run may be the whole block, and predict_row takes PREDICT_EVENTS_MAX events at most: it goes in
+// parts. The walk moves by what each part used of each array.
 static void tell_known(struct columns_encoder *encoder, const struct columns_late_run *run,
 		       struct late_walk *walk, uint64_t *previous)
 {
@@ -140,6 +162,8 @@ static void tell_known(struct columns_encoder *encoder, const struct columns_lat
 	}
 }
 
+// The previous address is shared with what is predicted: a difference is to the thread's last
+// address, whatever kind of event had it.
 static void tell_plain(struct columns_encoder *encoder, const struct columns_late_run *run,
 		       struct late_walk *walk, uint64_t *previous)
 {
@@ -152,6 +176,7 @@ static void tell_plain(struct columns_encoder *encoder, const struct columns_lat
 	}
 }
 
+// `previous` is 0 here for all threads, since begin_block cleared it and nothing was encoded since.
 void columns_late_tell(struct columns_encoder *encoder)
 {
 	const struct columns_late *late = encoder->late;

@@ -29,6 +29,7 @@ static inline uint64_t columns_next_number(struct columns_decoder *decoder, enum
 	return columns_next_long(in);
 }
 
+// The next entry of a column whose entries are one byte each. At its end: 0, and the column is bad.
 static inline uint8_t columns_next_byte(struct columns_decoder *decoder, enum column column)
 {
 	struct bytes_cursor *in = &decoder->column[column];

@@ -39,6 +39,8 @@ static const struct {
 	{ COLUMN_FREE_STACK, HAS_FREE_STACK },
 };
 
+// A column that is missing stands for zeros, so it has no bit in the recipe. What few events have
+// (heaps, flags, all of virtual memory) makes NO_RUN, if the column is there at all.
 static uint16_t recipe_of(const struct columns_decoder *decoder, unsigned kind)
 {
 	uint64_t columns = decoder->kinds_mask[kind];
@@ -68,6 +70,9 @@ void columns_run_init(struct columns_decoder *decoder)
 }
 
 // How many events of one thread and one time come, at most.
+// The first event of a run of times or threads is not among them: columns_next reads it, and with
+// it how long the run is. Each event has a byte in the column of kinds, so that one is checked here
+// for all.
 static uint32_t limit(const struct columns_decoder *decoder, uint32_t max)
 {
 	size_t kinds = bytes_left(&decoder->column[COLUMN_KIND]);
@@ -81,6 +86,7 @@ static uint32_t limit(const struct columns_decoder *decoder, uint32_t max)
 	return kinds < max ? (uint32_t)kinds : max;
 }
 
+// Near the column's end, where no whole word can be read, and for what is not well formed.
 static COLD uint64_t careful_number(struct bytes_cursor *in)
 {
 	return bytes_next(in);
@@ -108,6 +114,8 @@ static inline __attribute__((always_inline)) uint8_t next_byte(struct bytes_curs
 }
 
 // What was predicted cannot be taken back: begin the block anew and go to where the run began.
+// Reading again is quadratic at worst in one block of at most 65,536 events, once: `careful` says
+// that no run is tried again after it.
 static COLD void come_back(struct columns_decoder *decoder)
 {
 	struct columns_start start = decoder->start;
@@ -121,6 +129,8 @@ static COLD void come_back(struct columns_decoder *decoder)
 	decoder->careful = true;
 }
 
+// Nothing of the decoder is changed before all of the run is known to be good: the cursors are
+// copies. Only what is predicted changes as it goes, see come_back.
 uint32_t columns_run(struct columns_decoder *decoder, struct trace_event *events, uint32_t max)
 {
 	const uint8_t *kinds = decoder->column[COLUMN_KIND].at;
@@ -180,6 +190,8 @@ uint32_t columns_run(struct columns_decoder *decoder, struct trace_event *events
 		return 0;
 	}
 	decoder->column[COLUMN_KIND].at += count;
+	// Where addresses are predicted, their columns belong to columns_run_told, which has moved
+	// them.
 	if (!decoder->told) {
 		decoder->column[COLUMN_ADDRESS] = high;
 		decoder->column[COLUMN_ADDRESS_LOW] = low;

@@ -1,8 +1,19 @@
 // Addresses that are predicted: what the ways say, read back.
+//
+// The writer chose a way and a number for each address (trace/predict.c); here they lead back to
+// the address, by the same state (trace/predict_follow.h).
+//
+// For example way PREDICT_TOP for a malloc of 40 bytes: that is class 3, and the first of the
+// thread's list 3 is the block of that class that ended last. Its address is the new block's. Way
+// PREDICT_NUMBERED has a signed number, a distance from the block that was taken last.
+//
+// A hostile trace may have any way and any number: each leads to a place that exists, or the block
+// of events is damaged.
 #include "trace/columns_next.h"
 #include "trace/predict_follow.h"
 
 // Where a difference to the thread's last address stands.
+// Undoes put_far: for example high 0x123, near 67 45 and low 8 are 0x12345678.
 static __attribute__((noinline)) uint64_t next_far(struct columns_decoder *decoder)
 {
 	uint64_t high = (uint64_t)varint_unzigzag(columns_next_number(decoder, COLUMN_ADDRESS));
@@ -30,6 +41,8 @@ struct following {
 	uint64_t *previous;
 };
 
+// A column that is left out stands for zeros, and 0 is PREDICT_TOP or PREDICT_LATEST: that is no
+// damage.
 static inline __attribute__((always_inline)) uint8_t next_way(struct following *following)
 {
 	if (likely(following->way->at < following->way->end))
@@ -46,6 +59,10 @@ static COLD uint32_t careful_number(struct columns_decoder *decoder, struct byte
 enum { SHORT_ROOM = 4 }; // bytes from which numbers of up to three are read
 
 // The number, where the way has one: without a branch on whether it has, nor on how long it is.
+// For example the bytes ac 02 and any third: ends has bit 15 set and none below it, so mask is
+// 0xffff, and word becomes 0x02ac. The groups are 0x2c and 0x02 << 7, together 300, in size = 2
+// bytes; zigzag makes it 150. A last byte of 0 would say the same number in a longer way, which is
+// refused: such a word is not above mask >> 8.
 static inline __attribute__((always_inline)) uint32_t next_number(struct following *following,
 								  bool wanted)
 {
@@ -68,6 +85,7 @@ static inline __attribute__((always_inline)) uint32_t next_number(struct followi
 	return wanted ? (uint32_t)varint_unzigzag(value) : 0;
 }
 
+// A way, and its number if it has one: at most two entries.
 static inline __attribute__((always_inline)) struct predict_told
 next_told(struct following *following)
 {
@@ -119,6 +137,9 @@ static inline __attribute__((always_inline)) int next_begun(struct following *fo
 	return told.way;
 }
 
+// The order is that of tell_moved and predict_row: for a realloc first where the old block is, then
+// the new one begins, and only then does the old one enter a list; the new block cannot take the
+// place of its own old one by a list.
 static inline __attribute__((always_inline)) bool next_addresses(struct following *following,
 								 struct trace_event *event)
 {
@@ -153,6 +174,7 @@ static inline bool columns_bad(const struct columns_decoder *decoder)
 	       decoder->column[COLUMN_ADDRESS_LOW].bad | decoder->column[COLUMN_OLD_ADDRESS].bad;
 }
 
+// There is room for one more in both rows: they were made for as many events as the block has.
 bool columns_next_told(struct columns_decoder *decoder, struct trace_event *event)
 {
 	struct predict *predict = decoder->predict;
@@ -171,6 +193,9 @@ bool columns_next_told(struct columns_decoder *decoder, struct trace_event *even
 	return next_addresses(&following, event) && !columns_bad(decoder);
 }
 
+// The state is copied to local variables, which the compiler can keep in registers, and copied back
+// if all went well. After damage it is not copied back, but the arrays that it points to were
+// written: hence come_back.
 bool columns_run_told(struct columns_decoder *decoder, struct trace_event *event, uint32_t count)
 {
 	uint32_t thread = event->thread;

@@ -5,6 +5,7 @@ static const uint8_t footer_magic[8] = { 'T', 'I', 'D', 'E', 'E', 'N', 'D', 0x0a
 enum { NUMBERS_COUNT = 13, WHY_MAX = 4096 };
 
 // The numbers in the order of the format; a later version adds behind them.
+// One list for both directions, so that they cannot differ.
 static void numbers_of(struct trace_end *end, uint64_t *numbers[static NUMBERS_COUNT])
 {
 	numbers[0] = &end->duration_ns;
@@ -22,6 +23,8 @@ static void numbers_of(struct trace_end *end, uint64_t *numbers[static NUMBERS_C
 	numbers[12] = &end->unseen;
 }
 
+// The footer is not part of the text before it: it is found from the file's end, and a reader of
+// the payload does not look at it.
 void end_encode(const struct trace_end *end, const struct end_footer *footer, struct bytes *out)
 {
 	struct trace_end copy = *end;
@@ -39,6 +42,8 @@ void end_encode(const struct trace_end *end, const struct end_footer *footer, st
 	bytes_add(out, tail, sizeof tail);
 }
 
+// Numbers that a later version has added are stepped over; those that an earlier one did not have
+// are 0.
 bool end_decode(struct bytes_cursor payload, struct trace_end *end)
 {
 	uint64_t *numbers[NUMBERS_COUNT];

@@ -1,3 +1,6 @@
+// For example app.tide is written as app.tide.4711.part and gets its name in fresh_keep. If the
+// program is ended by a signal in between, quit.h removes the part. An error before that closes and
+// removes it.
 #include "trace/fresh.h"
 
 #include "base/mem.h"
@@ -15,6 +18,7 @@ static bool taken(const char *path, struct err *err)
 	return true;
 }
 
+// One list for the process: what a command reads, no command may overwrite, by whatever path.
 static struct {
 	const char **paths;
 	size_t count, capacity;
@@ -27,6 +31,8 @@ void fresh_spare(const char *path)
 }
 
 // Devices may be read and written.
+// By identity (device and inode), not by name: a link or another spelling of the path is the same
+// file.
 static bool is_read(const char *path, struct err *err)
 {
 	struct identity identity;
@@ -55,6 +61,7 @@ static bool is_stdout(const char *path, struct err *err)
 }
 
 // In the folder that it lies in a file can be made.
+// That a file may be made there is asked of the folder, and not tried: fresh_check touches nothing.
 static bool has_room(const char *path)
 {
 	size_t before = (size_t)(file_name(path) - path);
@@ -68,6 +75,8 @@ static bool has_room(const char *path)
 	return has;
 }
 
+// The answer may be out of date when the file is opened: fresh_open finds that, too. It is here so
+// that an hour's work is not done for a name that was never possible.
 bool fresh_check(const char *path, bool replace, struct err *err)
 {
 	enum file_kind kind = file_look(path);
@@ -88,6 +97,8 @@ bool fresh_open(struct fresh *fresh, const char *path, bool replace, struct err 
 	return fresh_open_of(fresh, path, replace, path, err);
 }
 
+// `alike`: the new file may be read by those who may read `of`. It begins as private, so that there
+// is no moment at which others could open it.
 bool fresh_open_of(struct fresh *fresh, const char *path, bool replace, const char *of,
 		   struct err *err)
 {
@@ -114,6 +125,7 @@ bool fresh_open_of(struct fresh *fresh, const char *path, bool replace, const ch
 	return fresh->fd >= 0 || err_errno(err, errno, "cannot write %s", path);
 }
 
+// The descriptor is closed first: on some file systems only that says that the bytes did not fit.
 bool fresh_keep(struct fresh *fresh, struct err *err)
 {
 	const char *path = fresh->path.text;
@@ -132,6 +144,8 @@ bool fresh_keep(struct fresh *fresh, struct err *err)
 	return true;
 }
 
+// Writers do not know the path: their messages begin with "cannot write the", and the path is put
+// before them.
 bool fresh_name_failure(const struct fresh *fresh, struct err *err)
 {
 	static const char what[] = "cannot write the ";

@@ -8,6 +8,7 @@
 // Room is asked for in steps of this, so that it costs a system call only now and then.
 enum { RESERVE_BYTES = 4 << 20 };
 
+// `size` begins at that of the file: a bundle is appended to one that has something.
 void out_init(struct out *out, int fd)
 {
 	uint64_t limit = file_limit();
@@ -22,6 +23,9 @@ void out_init(struct out *out, int fd)
 
 // Make sure that `size` bytes fit and leave room behind them. Where the file system cannot
 // promise that, the write itself will tell.
+// The step of 4 MiB saves system calls; a disk that has less is asked for exactly what the block
+// needs. A file system that knows no reservation is asked once. False: the disk is full, or the
+// file may not grow so far.
 static bool out_reserve(struct out *out, size_t size, struct err *err)
 {
 	uint64_t need = out->size + size + OUT_ROOM_BYTES;
@@ -49,6 +53,8 @@ static bool out_reserve(struct out *out, size_t size, struct err *err)
 	return true;
 }
 
+// A block is in the file whole or not at all: after a failure the part that was written is cut off.
+// A write of 0 bytes counts as an I/O error, for no loop can go on from it.
 bool out_write(struct out *out, const void *bytes, size_t size, bool last, struct err *err)
 {
 	const char *at = bytes;
@@ -76,6 +82,7 @@ bool out_write(struct out *out, const void *bytes, size_t size, bool last, struc
 	return true;
 }
 
+// What was reserved behind the cut is gone with it.
 bool out_cut(struct out *out, uint64_t size, struct err *err)
 {
 	if (!file_cut(out->fd, size))

@@ -1,3 +1,7 @@
+// For example app.tide has id A. Its next part has an id that is a hash of A, and so on: a reader
+// that has read part A knows the id that follows, and looks for a file with that id in its
+// preamble, under the path that it was given or beside it as app.1.tide, app.2.tide. A rotated
+// recording renames its files, and so a name alone would say nothing.
 #include "trace/parts.h"
 
 #include "base/index_set.h"
@@ -22,6 +26,8 @@ bool parts_has(const struct trace_info *info)
 	return strstr(info->options, "rotate=") != NULL;
 }
 
+// Two hashes of 64 bits, of the id and of 1 or 2: the halves of the next id. Nothing secret; ids of
+// different recordings must not meet.
 void parts_next_id(const uint8_t id[static 16], uint8_t next[static 16])
 {
 	for (uint64_t i = 0; i < 2; i++) {
@@ -49,6 +55,7 @@ void parts_name(const char *path, uint32_t number, struct str *name)
 	str_format(name, ".%" PRIu32 "%s", number, path + stem);
 }
 
+// A file that is no trace or cannot be read has no id.
 static bool has_id(const char *path, const uint8_t id[static 16])
 {
 	uint8_t bytes[BLOCK_PREAMBLE_BYTES];
@@ -62,6 +69,7 @@ static bool has_id(const char *path, const uint8_t id[static 16])
 	       memcmp(preamble.recording_id, id, sizeof preamble.recording_id) == 0;
 }
 
+// Called with each name of the folder: is it the stem, a dot, a number and the ending?
 static void look_at(void *context, const char *name)
 {
 	struct search *search = context;

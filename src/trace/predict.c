@@ -9,6 +9,9 @@
 //     free(0x1000)          way 3: block 0, that is *next* - 2, which zigzag writes as 3
 //
 // Five bytes of ways, one number and one difference are all that is written of five addresses.
+//
+// For the same five, the lists at the end: list 3 is 0x1000, the block that ended last and was not
+// taken since.
 #include "trace/predict.h"
 
 #include "trace/predict_follow.h"
@@ -52,6 +55,8 @@ void predict_free(struct predict *predict)
 		 predict->table, predict);
 }
 
+// Seven bits of turn: after 127 blocks of events the table is cleared, and the turns begin again at
+// 1. So an entry of 0 is of no turn.
 static void begin_turn(struct predict *predict)
 {
 	const size_t count = NOWHERE + 1;
@@ -66,6 +71,7 @@ static void begin_turn(struct predict *predict)
 	memset(predict->table, 0, count * sizeof *predict->table);
 }
 
+// Grows only: blocks of events are of one size but for the last of a second.
 static void make_room(struct predict *predict, uint32_t events)
 {
 	struct predict_blocks *blocks = &predict->blocks;
@@ -78,6 +84,7 @@ static void make_room(struct predict *predict, uint32_t events)
 	predict->room = events;
 }
 
+// A block of events is decoded by itself, so nothing is remembered of the one before but memory.
 struct predict *predict_renew(struct predict *old, uint32_t events, bool writes)
 {
 	struct predict *predict = old ? old : mem_alloc(1, sizeof *predict);
@@ -99,6 +106,9 @@ struct place {
 	uint32_t at;
 };
 
+// For example 0x7f12345678a0: turned by four bits it is 0x7f12345678a, so that the low bits, mostly
+// 0, do not choose the place. The place is 0x678a ^ 0x2345 = 0x44cf, and bits 16 and up of `turned`
+// are compared. Both together are the whole address: two addresses that share a place differ there.
 static inline __attribute__((always_inline)) struct place place_of(struct predict *predict,
 								   uint64_t address)
 {
@@ -141,6 +151,8 @@ static inline __attribute__((always_inline)) void put_way(struct telling *tellin
 }
 
 // With a number, if the way has one.
+// The number is written in any case and counts only where the way has one: that is cheaper than a
+// branch that the processor guesses wrong. The array has an element more for that.
 static inline __attribute__((always_inline)) void
 put_numbered(struct telling *telling, unsigned way, uint32_t number, uint32_t from)
 {
@@ -150,6 +162,8 @@ put_numbered(struct telling *telling, unsigned way, uint32_t number, uint32_t fr
 }
 
 // A block ends that is not known from this block of events. True: that is a difference to tell.
+// A program that frees an array of blocks that are older than the block of events goes by equal
+// steps: the step is remembered, and costs no number.
 static inline __attribute__((always_inline)) bool tell_far(struct telling *telling,
 							   uint64_t difference)
 {
@@ -161,6 +175,9 @@ static inline __attribute__((always_inline)) bool tell_far(struct telling *telli
 }
 
 // The way of the block that ends. Returns its class, or 0. *far: there is no way.
+// tell_ended: the table may have lost the block to another one with the same place. Then it is
+// looked for where programs most often free next, in the order of allocation; there alone, as a
+// search would cost more than the few bytes of a difference.
 static inline __attribute__((always_inline)) uint8_t
 tell_ended(struct telling *telling, uint64_t address, struct place place, bool *far)
 {
@@ -188,6 +205,8 @@ tell_ended(struct telling *telling, uint64_t address, struct place place, bool *
 
 // Where the block that has the number lies in its list, of which it is not the first, that is
 // settled: its way, and it leaves the list. 0: not near the top.
+// At most PREDICT_DEPTHS - 1 steps down the list. Those that have left it are unlinked on the way,
+// as the reader does it in predict_follow_begun: the lists of both must stay alike.
 static inline unsigned find_deep(const struct predict_blocks *blocks, uint32_t *list,
 				 uint32_t number)
 {
@@ -203,6 +222,7 @@ static inline unsigned find_deep(const struct predict_blocks *blocks, uint32_t *
 }
 
 // The first rest that is at the address: its way, or 0.
+// From the last to the first without a branch; the lowest index wins.
 static inline __attribute__((always_inline)) unsigned find_rest(const struct predict_slot *slot,
 								uint64_t address)
 {
@@ -215,6 +235,10 @@ static inline __attribute__((always_inline)) unsigned find_rest(const struct pre
 }
 
 // Returns the way of the block that begins.
+// What is tried, in this order: the top of the list of its size, which is what an allocator with a
+// free list gives; the rests, which is what one gives that cuts blocks off a larger one; deeper in
+// the list; the number of any block that ended; and the difference. The reader follows what is
+// written, and does not need the order.
 static inline __attribute__((always_inline)) unsigned
 tell_begun(struct telling *telling, uint64_t address, uint64_t chunks, struct place place)
 {
@@ -260,6 +284,8 @@ static inline __attribute__((always_inline)) void put_begun(struct telling *tell
 				   number;
 }
 
+// The block goes into the list of its class, and into the table as one that ended, in the place
+// where it was as one that began.
 static inline __attribute__((always_inline)) void
 put_ended(struct telling *telling, uint64_t address, uint8_t class, struct place place)
 {
@@ -302,6 +328,8 @@ static inline void find_places(struct predict *predict, const uint64_t *address,
 	}
 }
 
+// What is asked of memory is asked early: find_places prefetches the table's entries of the whole
+// row, 128 at most, before the first is looked at.
 void predict_row(struct predict *predict, const struct predict_row *row, uint64_t previous,
 		 struct predict_answer *answer)
 {

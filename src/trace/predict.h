@@ -70,6 +70,7 @@ struct predict_place {
 };
 
 // What began and ended in this block of events. Who tells or follows many has a copy at hand.
+// Numbers in `lists` and `older` are plus one, so that cleared memory is an empty list.
 struct predict_blocks {
 	uint32_t begun_count, ended_count;
 	uint64_t *begun;      // where they began
@@ -78,6 +79,9 @@ struct predict_blocks {
 	uint32_t *lists; // of each row and class: the last one's number, plus one
 };
 
+// `turn` is written into each entry of the table and rises with each block of events, so that what
+// is of an earlier block is not found: clearing 512 KB for each block would cost more than all its
+// events. `wide` makes keys that equal nothing.
 struct predict {
 	uint32_t room; // for so many of either
 	struct predict_blocks blocks;

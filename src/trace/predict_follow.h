@@ -14,6 +14,9 @@
 #include "wire/compiler.h"
 
 // Sizes are distinguished as glibc does: in steps of 16 bytes, eight of which are its own.
+// For example sizes 25 to 40 are 3 chunks (48 bytes), 41 is 4 chunks, and 0 to 24 are 2, the least.
+// Other allocators have other classes: then blocks of one size may wait in the wrong list, which
+// costs bytes and no truth.
 enum { PREDICT_CHUNK_LOG2 = 4, PREDICT_CHUNK_HEAD = 8, PREDICT_CHUNKS_MIN = 2 };
 
 static inline uint64_t predict_chunks(uint64_t size)
@@ -25,6 +28,8 @@ static inline uint64_t predict_chunks(uint64_t size)
 }
 
 // Never 0.
+// 256 chunks, 4 KiB, share a class with 512 and so on. Class 0 means "not known", and is used for
+// nothing that begins; so are remainders 0 and 1 made 2.
 static inline uint8_t predict_class(uint64_t chunks)
 {
 	uint8_t class = (uint8_t)(chunks % PREDICT_CLASSES);
@@ -75,6 +80,8 @@ static inline uint32_t predict_put_ended(struct predict_blocks *blocks, uint32_t
 
 // A block began after a rest, or where no list predicted. Then what is after it goes to the front:
 // the rest that it was cut from is gone, or the last one is forgotten.
+// For example the rests a, b, c, d. A block that was cut off c (way PREDICT_BEHIND + 2) ends at e:
+// now they are e, a, b, d. Where no rest was met, d is forgotten: e, a, b, c.
 static inline void predict_cut(struct predict_slot *slot, unsigned way, uint64_t behind)
 {
 	unsigned from = way >= PREDICT_BEHIND ? way - PREDICT_BEHIND : PREDICT_RESTS - 1;
@@ -100,6 +107,7 @@ static inline uint32_t predict_put_begun(struct predict_blocks *blocks, struct p
 }
 
 // A block ended whose difference to the thread's last address was written.
+// The sum is modulo 2^64, so one comparison says that the difference is from -65,536 to 65,535.
 static inline void predict_note_step(struct predict_slot *slot, uint64_t difference)
 {
 	if (difference + PREDICT_STEP_MAX < 2 * PREDICT_STEP_MAX)
@@ -124,6 +132,8 @@ static inline bool predict_follow_ended(const struct predict_blocks *blocks,
 static inline bool predict_follow_begun(struct predict_blocks *blocks, struct predict_slot *slot,
 					struct predict_told told, uint32_t *list, uint64_t *address)
 {
+	// A rest is given as it is, even one that was never set: an address of 0 is what the writer
+	// meant, or the trace is hostile, and then any address is as good.
 	uint32_t number;
 
 	if (told.way >= PREDICT_BEHIND && told.way < PREDICT_DEEPER) {

@@ -17,6 +17,7 @@ static bool saved(const struct predict_when *when, uint64_t cost)
 	return cost * 8 <= (uint64_t)when->plain * 7;
 }
 
+// A block that is so cheap that it may be cheap without, too, is followed by one that finds out.
 static void block_with(struct predict_when *when, uint64_t cost, bool slow)
 {
 	when->blocks++;
@@ -45,6 +46,8 @@ static void block_without(struct predict_when *when, uint64_t cost, bool slow)
 		when->on = slow && cost >= PREDICT_WHEN_EXPENSIVE;
 }
 
+// Small blocks say nothing of the program's ways, as their head and their first addresses are most
+// of them: they change nothing.
 bool predict_when(struct predict_when *when, uint32_t events, uint64_t bytes, uint64_t busy_ns)
 {
 	uint64_t cost, spent_ns = (uint64_t)events * PREDICT_WHEN_COST_NS;

@@ -34,8 +34,12 @@ enum {
 struct predict_when {
 	bool on;        // of the block that is being filled
 	uint32_t plain; // bytes of an event in the last block without, by PREDICT_WHEN_ONE
+	// Blocks in a row that were predicted, up to PREDICT_WHEN_BLOCKS_MAX; then one does
+	// without.
 	uint32_t blocks;
 	uint32_t before; // the first of the recording, up to PREDICT_WHEN_BEFORE
+	// Blocks still to do without, and how many that was at the last failure: it doubles from 1
+	// to 63.
 	uint32_t wait, waits;
 };
 

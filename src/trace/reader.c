@@ -29,6 +29,8 @@
 // One who looks at a place or two needs no thread.
 enum { PLAYED_ALONE = 2 };
 
+// A damaged or cut preamble is forgiven where a block follows it, since the INFO record says all of
+// it again. A file that is too short to have a header is said to be cut, not to be foreign.
 static bool open_preamble(struct reader *reader, const char *path, struct err *err)
 {
 	uint8_t bytes[BLOCK_PREAMBLE_BYTES + BLOCK_HEADER_BYTES];
@@ -107,6 +109,7 @@ void reader_close(struct reader *reader)
 	mem_free(reader);
 }
 
+// A block is counted by the frontier alone, so `whole_at` rises and a bundle is added once.
 static void count_block(struct reader *reader, const struct block *block, uint64_t at)
 {
 	struct reader_stats *stats = &reader->stats;
@@ -143,6 +146,8 @@ static void count_block(struct reader *reader, const struct block *block, uint64
 }
 
 // So that reader_info has something to say at once.
+// Where the first block is damaged, the preamble has the little that a caller asks for at once:
+// versions, the time and the recording's id.
 static void load_first_defs(struct reader *reader)
 {
 	struct trace_info *info = &reader->defs.info;
@@ -178,6 +183,8 @@ void reader_alone(struct reader *reader)
 
 // Is the block at `at`, which the walk `before` comes to, decoded ahead? Then its first chunk is
 // there.
+// A file that may grow is decoded here: the thread's copy of the size would be too small. The
+// thread begins at the block that is about to be played, so that the two walks agree.
 static bool play_ahead(struct reader *reader, const struct walk *before, uint64_t at)
 {
 	if (!reader->ahead && !reader->follows && reader->played >= reader->played_alone)
@@ -229,6 +236,8 @@ static inline enum columns_result next_event(struct reader *reader, struct trace
 	return result;
 }
 
+// A run has one thread and one time, so these are held against the tables once. Where either is not
+// in order, reader_next settles the events one by one.
 static uint32_t run_of_chunk(struct reader *reader, struct trace_event *events, uint32_t max)
 {
 	const struct trace_event *next;
@@ -251,6 +260,8 @@ static uint32_t run_of_chunk(struct reader *reader, struct trace_event *events, 
 
 // ---- playing ----
 
+// The number after the block is known from its header, also if the block turns out to be damaged:
+// the events that are lost keep their numbers.
 static void begin_events(struct reader *reader, const struct block *block, uint64_t at)
 {
 	ASSERT(!reader->in_events);
@@ -262,6 +273,8 @@ static void begin_events(struct reader *reader, const struct block *block, uint6
 
 // Begin to play an EVENTS block.
 // Decoded here, or taken from the thread that decodes ahead.
+// A block whose events were numbered already would give numbers that fall: it is rejected whole, as
+// if it were damaged.
 static bool play_events(struct reader *reader, const struct walk *before, const struct block *block,
 			uint64_t at, struct err *err)
 {
@@ -291,6 +304,7 @@ static bool play_events(struct reader *reader, const struct walk *before, const 
 // Go on to the next block. False at the end of the file.
 static bool play_block(struct reader *reader)
 {
+	// The walk as it was before this block: a thread that decodes ahead has to begin here.
 	struct walk before = reader->play;
 	struct bytes_cursor payload;
 	struct err err = { 0 };
@@ -317,6 +331,8 @@ static bool play_block(struct reader *reader)
 }
 
 // The block being played has no more to give.
+// Events of kinds not known are counted once, though a block may be played many times: `unknown_to`
+// is how far they were.
 static void end_events(struct reader *reader, bool damaged)
 {
 	ASSERT(reader->in_events);
@@ -329,6 +345,7 @@ static void end_events(struct reader *reader, bool damaged)
 	}
 }
 
+// The time of a note may be before that of the last item: it is raised, never lowered.
 static enum reader_item next_note(struct reader *reader, struct trace_note *note)
 {
 	const struct waiting *waiting = &reader->waiting[reader->waiting_next++];
@@ -390,6 +407,9 @@ void reader_stop(struct reader *reader, bool (*stop)(void *context), void *conte
 	reader->stop_context = context;
 }
 
+// Between blocks a note comes first whose number is at most that of the next event; then the next
+// block is begun. Within a block the next event's number decides. A place is remembered where no
+// note is pending, for what is pending could not be found again from there.
 enum reader_item reader_next(struct reader *reader, struct trace_event *event,
 			     struct trace_note *note)
 {
@@ -426,10 +446,13 @@ enum reader_item reader_next(struct reader *reader, struct trace_event *event,
 	// Notes whose events did not make it into the file.
 	if (note_due(reader, UINT64_MAX))
 		return next_note(reader, note);
+	// The caller may now ask whether all is whole: the frontier goes to the end as well. It
+	// reads headers alone, since the play has taken in the definitions.
 	reader_scan(reader, &ignored);
 	return READER_END;
 }
 
+// In a file of 10 GB this reads headers alone, and the DEFS blocks between.
 bool reader_next_note(struct reader *reader, struct trace_note *note)
 {
 	struct err ignored;
@@ -469,6 +492,8 @@ static uint32_t run_of_block(struct reader *reader, struct trace_event *events, 
 	return count;
 }
 
+// The rare part, stacks that are not known, is looked at afterwards, since a run that is right
+// needs one pass of comparisons and no branch is taken.
 uint32_t reader_run(struct reader *reader, struct trace_event *events, uint32_t max)
 {
 	uint32_t count;
@@ -494,6 +519,8 @@ uint32_t reader_run(struct reader *reader, struct trace_event *events, uint32_t 
 	return count;
 }
 
+// Notes that wait were read by the play and not by the frontier; what they say of processes (how
+// one ended, its limits) has to be known after a scan, too. Saying it twice changes nothing.
 bool reader_scan(struct reader *reader, struct err *err)
 {
 	struct walk *walk = &reader->frontier;
@@ -529,6 +556,7 @@ bool reader_scan(struct reader *reader, struct err *err)
 }
 
 // The first thing that is wrong with the file, or NULL.
+// First by when it was found; not by where it is.
 static const struct walk *first_damage(const struct reader *reader)
 {
 	if (reader->damaged.damaged)
@@ -538,6 +566,7 @@ static const struct walk *first_damage(const struct reader *reader)
 	return reader->frontier.damaged ? &reader->frontier : NULL;
 }
 
+// False before a walk has come to the END block, which is the last one.
 bool reader_sound(const struct reader *reader)
 {
 	return reader->end_seen && !first_damage(reader) && !reader->preamble_damaged &&
@@ -556,6 +585,8 @@ bool reader_growing(const struct reader *reader)
 }
 
 // Is it whole, but for events that were lost?
+// The most important reason alone: damage before a missing end, since damage may have taken the end
+// away.
 static bool is_whole(const struct reader *reader, struct err *err)
 {
 	const struct walk *damage = first_damage(reader);
@@ -629,6 +660,7 @@ uint64_t reader_position(const struct reader *reader)
 	return reader->play.at;
 }
 
+// The largest of the walks' counts: each has met the same damage, some further than others.
 uint64_t reader_skipped(const struct reader *reader)
 {
 	uint64_t missed = reader->missed;

@@ -29,6 +29,8 @@ struct reader *reader_open(const char *path, struct err *err);
 void reader_close(struct reader *reader); // NULL is allowed
 
 // The next item into *event or *note.
+// Both stay as they were at READER_END. What `event->vm` and `note->text` point at lives until the
+// next call. Numbers and times never fall from one item to the next.
 enum reader_item reader_next(struct reader *reader, struct trace_event *event,
 			     struct trace_note *note);
 
@@ -44,6 +46,7 @@ bool reader_next_note(struct reader *reader, struct trace_note *note);
 bool reader_over(const struct reader *reader);
 
 // Back to the first item. Definitions that were read stay.
+// What was found out about damage stays, too, so reader_ok speaks of all plays together.
 void reader_rewind(struct reader *reader);
 
 // Go to the last block boundary at or before time_ns, without reading what is between (when the
@@ -105,6 +108,7 @@ uint64_t reader_skipped(const struct reader *reader);            // damaged bloc
 uint64_t reader_unknown(const struct reader *reader);            // records of kinds not known here
 
 // What the file is made of; whole after reader_scan, or after READER_END.
+// Bytes are those in the file: of a block, its header and its stored payload.
 struct reader_stats {
 	uint64_t blocks, events_blocks, defs_blocks, bundle_blocks, index_blocks, unknown_blocks;
 	uint64_t events;       // in whole blocks
@@ -161,6 +165,7 @@ bool reader_reach_load(const struct reader *reader, uint32_t index, struct trace
 
 // The names that the trace itself gives to a frame, innermost first, or NULL (traces made from
 // text have them, recorded ones do not). They are what a report shows, before any symbol table.
+// `*count` is 0 where it is NULL. Of inlined functions the innermost is first.
 const struct trace_name *reader_frame_names(const struct reader *reader, frame_id id,
 					    size_t *count);
 

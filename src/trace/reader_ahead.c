@@ -1,3 +1,10 @@
+// A ring of chunks between two threads. `filled` is raised by the thread, `given` and `done` by the
+// reader, all under one lock; chunk n is at n % READER_AHEAD_CHUNKS. For example filled is 9, given
+// is 5, done is 4: the reader is working on chunk 4, and 5 to 8 are ready. The thread may fill up
+// to chunk 19 before it has to wait.
+//
+// The reader waits for each chunk that is not there; the thread is told of room only when half of
+// the ring is free.
 #include "trace/reader_ahead.h"
 
 #include "base/mem.h"
@@ -7,6 +14,8 @@
 // of the chunks are free.
 enum { ROOM = READER_AHEAD_CHUNKS / 2 };
 
+// What is above `worker` belongs to the thread once it runs; what is below is under its lock. The
+// memory of `chunks` belongs to the side whose turn it is.
 struct reader_ahead {
 	struct store store; // its descriptor is borrowed; the size is that of the beginning
 	struct walk walk;
@@ -26,6 +35,7 @@ static struct reader_ahead_chunk *chunk_at(struct reader_ahead *ahead, uint64_t 
 }
 
 // False: it is not wanted any more.
+// The thread's: waits while all chunks are full, and then until half of them are free.
 static bool wait_for_room(struct reader_ahead *ahead)
 {
 	bool wanted;
@@ -42,6 +52,8 @@ static bool wait_for_room(struct reader_ahead *ahead)
 	return wanted;
 }
 
+// The reader waits for one chunk at a time, the last that it asked for: no other is worth a
+// wake-up.
 static void hand_over(struct reader_ahead *ahead)
 {
 	pthread_mutex_lock(&ahead->worker.lock);
@@ -51,6 +63,9 @@ static void hand_over(struct reader_ahead *ahead)
 	pthread_mutex_unlock(&ahead->worker.lock);
 }
 
+// A chunk ends when it is full of events, when its room for calls on virtual memory is used up, or
+// with the block. `runs` counts down, so that a reader that stops in the middle of a run knows what
+// is left of it: a run of 3 is 3, 2, 1.
 static void fill(struct reader_ahead *ahead, struct reader_ahead_chunk *chunk)
 {
 	struct columns_decoder *decoder = &ahead->decoder;
@@ -105,6 +120,7 @@ static bool decode_block(struct reader_ahead *ahead, const struct block *block, 
 	return true;
 }
 
+// The last thing that the thread says is that it is dry, so that a reader that waits is woken.
 static void *decode(void *context)
 {
 	struct reader_ahead *ahead = context;
@@ -135,6 +151,9 @@ struct reader_ahead *reader_ahead_start(const struct store *store, const struct 
 	return NULL;
 }
 
+// The chunk before is done with as soon as the next is asked for: so one chunk of the ring is
+// always the reader's. A chunk of another block than the expected one means that the walks
+// disagree.
 const struct reader_ahead_chunk *reader_ahead_next(struct reader_ahead *ahead, uint64_t at)
 {
 	const struct reader_ahead_chunk *chunk = NULL;

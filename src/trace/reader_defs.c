@@ -49,6 +49,7 @@ static bool note_makes_sense(const struct trace_note *note)
 	}
 }
 
+// The text goes to reader->text, which the next note overwrites.
 static bool decode_note(struct reader *reader, const struct defs_record *record,
 			struct trace_note *note, uint64_t *number)
 {
@@ -61,6 +62,7 @@ SORT_ORDER(compare_marks, struct trace_mark, SORT_RISES(number), SORT_RISES(time
 
 // Returns whether it stands before the one that was added last.
 // Marks are nearly always in order; only if one is not, all are sorted once at the end.
+// Their names are copied: marks are asked for at any time.
 static bool add_mark(struct reader *reader, const struct trace_note *note, uint64_t number)
 {
 	size_t at = reader->marks_count;
@@ -95,6 +97,7 @@ static bool add_turn(struct reader *reader, const struct trace_note *note, uint6
 }
 
 // Take the definitions, the marks and the turns of a DEFS payload into the tables.
+// Definitions first: a note may speak of a process that is defined after it in the same block.
 static void take_defs(struct reader *reader, struct bytes_cursor payload)
 {
 	struct bytes_cursor again = payload;
@@ -164,6 +167,7 @@ void reader_apply_notes(struct reader *reader, struct bytes_cursor payload)
 			defs_apply_note(&reader->defs, &note);
 }
 
+// A trace that was bundled to has several ends; the last one is true.
 static bool take_end(struct reader *reader, struct bytes_cursor payload)
 {
 	struct trace_end end;
@@ -176,6 +180,8 @@ static bool take_end(struct reader *reader, struct bytes_cursor payload)
 	return true;
 }
 
+// The definitions are taken once, by whichever walk comes first; but the payload is loaded each
+// time, as the play needs its notes.
 bool reader_take_block(struct reader *reader, struct walk_loader *loader, const struct block *block,
 		       uint64_t at, struct bytes_cursor *payload, struct err *err)
 {

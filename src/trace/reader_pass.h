@@ -14,6 +14,7 @@
 
 enum { READER_PASS_LOOK_EVERY = 1 << 16 }; // items between two looks at the clock
 
+// On the caller's stack; nothing in it has to be freed.
 struct reader_pass {
 	struct reader *reader;     // borrowed
 	struct progress *progress; // borrowed; NULL: there is no bar
@@ -42,6 +43,8 @@ static inline enum reader_item reader_pass_next(struct reader_pass *pass)
 // The same, faster: a note, or up to READER_RUNS_MAX events of one thread and one time at once.
 enum { READER_RUNS_MAX = 64 };
 
+// For a pass that treats events alike: `events` are valid until the next call, `vm` of the one
+// event too that reader_next gave.
 struct reader_runs {
 	struct reader *reader;     // borrowed
 	struct progress *progress; // borrowed; NULL: there is no bar

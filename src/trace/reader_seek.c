@@ -1,6 +1,12 @@
 // Going to other places of a trace: back to its beginning, to a place that was left, to a time.
 // To a time it goes by the INDEX blocks, from the end of the file backwards, or else by the headers
 // of all blocks; definitions of blocks that are stepped over are loaded all the same.
+//
+// For example the blocks are DEFS at byte 64, EVENTS from 0 to 1.0 s at 900, DEFS at 30,000, EVENTS
+// from 1.0 s to 2.1 s at 31,000. To seek to 1.5 s finds the last block of events that begins at or
+// before it, at 31,000, and goes back to the DEFS block right before, at 30,000, whose notes belong
+// to it. The definitions of the block at 64 are loaded, and play begins at 30,000. The first event
+// is that of 1.0 s: the caller steps over what is before 1.5 s.
 #include "trace/reader_own.h"
 
 #include "trace/end.h"
@@ -42,6 +48,9 @@ struct reader_place reader_place(const struct reader *reader)
 	return reader->place;
 }
 
+// A place was given by this reader or by another one of the same recording, and may have been on
+// disk since: nothing in it is believed but where to look. The items are counted off, which decodes
+// one block of events at most, unless notes were pending for longer.
 bool reader_go(struct reader *reader, const struct reader_place *place)
 {
 	struct trace_event event;
@@ -69,6 +78,8 @@ void reader_follow(struct reader *reader, bool follow)
 	reader->follows = follow;
 }
 
+// The size was fixed when the file was opened: what was written since is seen from now on. A block
+// that was half there when the play came to it is looked for again.
 void reader_grown(struct reader *reader)
 {
 	struct err ignored;
@@ -81,6 +92,8 @@ void reader_grown(struct reader *reader)
 }
 
 // Follow the INDEX blocks from the end of the file. False if there is no unbroken chain of them.
+// Each INDEX block has the offset of the one before, which must be lower: so a chain made by a
+// hostile hand ends. The entries must reach back to the first block, or else it is by headers.
 static bool seek_by_index(struct reader *reader)
 {
 	uint8_t tail[END_FOOTER_BYTES];
@@ -109,6 +122,7 @@ static bool seek_by_index(struct reader *reader)
 	return reader->seek.count > 0 && reader->seek.entries[0].at == BLOCK_PREAMBLE_BYTES;
 }
 
+// What an interrupted seek_by_index has added goes.
 static void seek_by_headers(struct reader *reader)
 {
 	struct block block;
@@ -122,6 +136,9 @@ static void seek_by_headers(struct reader *reader)
 }
 
 // Load the definitions of all blocks before `target`.
+// In the order of the file, since definitions build on earlier ones. Those that the reader has met
+// already (`defs_to`) are left out. A DEFS block that cannot be read leaves a gap of ids, as it
+// does where it is played.
 static void load_defs_before(struct reader *reader, uint64_t target)
 {
 	for (size_t i = 0; i < reader->seek.count; i++) {
@@ -143,6 +160,7 @@ static void load_defs_before(struct reader *reader, uint64_t target)
 	}
 }
 
+// Blocks between are not read, so damage in them is not noticed, unless the trace is scanned.
 bool reader_seek(struct reader *reader, uint64_t time_ns, struct err *err)
 {
 	uint8_t header[BLOCK_HEADER_BYTES];

@@ -1,4 +1,7 @@
 // What the tables of a reader have: definitions, names, marks, snapshots, bundled files.
+//
+// All of it is borrowed from `defs`. An id that is too large has no entry: callers may ask with any
+// number that a trace gave them.
 #include "trace/reader_own.h"
 
 #include <inttypes.h>
@@ -74,6 +77,7 @@ bool reader_heap_is_language(const struct trace_heap *heap)
 	return heap && heap->handle && heap->name[0];
 }
 
+// Heap 0 is malloc's and has no entry of its own: no pool.
 bool reader_heap_is_pool(const struct trace_heap *heap)
 {
 	return heap && heap->id && !heap->handle;
@@ -104,6 +108,8 @@ const struct trace_snapshot *reader_snapshot(const struct reader *reader, uint32
 	return index < reader->defs.snapshots_count ? &reader->defs.snapshots[index].head : NULL;
 }
 
+// Snapshots stay as they were in the file, since their arrays are large and few are looked at: each
+// is decoded when it is asked for, and was checked when it came.
 bool reader_snapshot_load(const struct reader *reader, uint32_t index,
 			  struct trace_snapshot *snapshot)
 {
@@ -157,6 +163,7 @@ bool reader_is_estimated(const struct reader *reader)
 	return reader_info(reader)->sample_bytes > 0 || reader->sampled || reader->defs.sampled;
 }
 
+// One distance for all of the trace, or one for each stack where it was sampled at times only.
 uint64_t reader_sample_bytes(const struct reader *reader, stack_id stack)
 {
 	uint64_t mean_bytes = reader_info(reader)->sample_bytes;

@@ -34,6 +34,8 @@ void seek_add(struct seek *seek, uint64_t at, const struct block *block)
 		   });
 }
 
+// Event numbers and times may fall from a DEFS block to the EVENTS block after it, whose first
+// event is older: so these two are signed. Offsets only rise.
 void seek_encode(const struct seek *seek, uint64_t previous, struct bytes *out)
 {
 	uint64_t at = 0, event = 0, ns = 0;
@@ -55,6 +57,7 @@ void seek_encode(const struct seek *seek, uint64_t previous, struct bytes *out)
 	}
 }
 
+// Numbers are checked where they are used; only offsets must rise, or a search would go in circles.
 bool seek_decode(struct seek *seek, struct bytes_cursor payload, uint64_t *previous)
 {
 	struct seek_entry entry = { 0 };
@@ -92,6 +95,7 @@ void seek_sort(struct seek *seek)
 		qsort(seek->entries, seek->count, sizeof *seek->entries, compare_entries);
 }
 
+// All entries are looked at: 10 million events have some 300.
 size_t seek_find(const struct seek *seek, uint64_t time_ns)
 {
 	size_t found = SIZE_MAX;

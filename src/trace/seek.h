@@ -9,6 +9,7 @@
 
 enum { SEEK_BLOCKS_MAX = 64 }; // in one INDEX block of ours
 
+// As the block's header has it: in a block without events `first_event` is that of the next one.
 struct seek_entry {
 	uint64_t at; // byte offset of the block
 	uint16_t type;

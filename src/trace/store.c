@@ -1,3 +1,5 @@
+// Each read goes to the file by offset (pread), so threads may share a descriptor, and nothing maps
+// the file: a mapping of a file that is cut while it is read would end the program with SIGBUS.
 #include "trace/store.h"
 
 #include "os/file.h"
@@ -33,6 +35,8 @@ void store_grown(struct store *store)
 		store->size = size;
 }
 
+// A read that fails gives 0 bytes: to a reader a bad sector is damage like any other, and is named
+// where it is.
 size_t store_read(const struct store *store, uint64_t at, void *out, size_t size)
 {
 	ptrdiff_t got;

@@ -1,3 +1,9 @@
+// For example blocks 0 to 9, and 4 KB are missing in the middle of block 4. Its header is good and
+// says that it ends where block 5 would; there is none at that place. So the walk searches from
+// just after the header of block 4, finds the magic of block 5 there, and goes on; block 4 was
+// given already, and its checksum fails when it is loaded. Had the header of block 4 been damaged,
+// the search would begin after that of block 3 and find block 5, whose number, 5 instead of 4, says
+// that one is missing.
 #include "trace/walk.h"
 
 #include "base/mem.h"
@@ -11,6 +17,7 @@ void walk_init(struct walk *walk)
 	*walk = (struct walk){ .at = BLOCK_PREAMBLE_BYTES, .search_at = BLOCK_PREAMBLE_BYTES };
 }
 
+// Only the first is kept, since what comes after it may be its consequence.
 static void note_damage(struct walk *walk, uint64_t at, const char *why)
 {
 	if (walk->damaged)
@@ -29,6 +36,8 @@ static bool header_at(const struct store *store, uint64_t at, struct block *bloc
 }
 
 // The first offset from `from` on where a header stands.
+// A magic may be in any payload by chance: only a header with a right checksum counts. What is read
+// twice at an edge is too short to be found twice.
 static bool search(const struct store *store, uint64_t from, struct block *block, uint64_t *at)
 {
 	uint8_t *buffer = mem_alloc(SEARCH_BYTES, 1);
@@ -57,6 +66,10 @@ static bool search(const struct store *store, uint64_t from, struct block *block
 	return found;
 }
 
+// Damage never ends the walk while a header can be found after it. A block whose number was passed
+// already is left out: a file that was copied over itself has some twice. A block that is longer
+// than the file is either cut by the file's end, or its length is true and bytes before it are
+// gone: the search from just after its header decides.
 bool walk_next(struct walk *walk, const struct store *store, struct block *block, uint64_t *at)
 {
 	ASSERT(walk->at >= BLOCK_PREAMBLE_BYTES);
@@ -92,6 +105,8 @@ bool walk_next(struct walk *walk, const struct store *store, struct block *block
 	}
 }
 
+// What looked like damage at the end of a growing file may have been a block half written: it is
+// looked for again.
 void walk_retry(struct walk *walk)
 {
 	if (walk->whole_at < BLOCK_PREAMBLE_BYTES)
@@ -99,6 +114,7 @@ void walk_retry(struct walk *walk)
 	walk->at = walk->search_at = walk->whole_at;
 }
 
+// The length in its header may be false, so the next header is looked for right after this one.
 void walk_reject(struct walk *walk, uint64_t at, const char *why)
 {
 	ASSERT(at >= BLOCK_PREAMBLE_BYTES);
@@ -114,6 +130,7 @@ void walk_loader_fini(struct walk_loader *loader)
 	block_unpacker_fini(&loader->unpacker);
 }
 
+// One byte more is reserved, so that an empty payload has a place, too.
 static bool read_stored(struct walk_loader *loader, const struct store *store,
 			const struct block *block, uint64_t at, struct err *err)
 {

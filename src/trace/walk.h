@@ -8,13 +8,16 @@
 #include "trace/block.h"
 #include "trace/store.h"
 
+// Plain data without a file of its own: a copy is a second walk from the same place.
 struct walk {
 	uint64_t at;        // where the next block should begin
 	uint64_t search_at; // where to search from if it does not
 	uint32_t sequence;  // the number it should have
 	uint64_t missed;    // blocks that are not there
 	uint64_t whole_at;  // after the last whole block
-	bool damaged;       // something was not as it should be; `damage` is the first of it
+	// What is not as it should be is remembered once, the first of it, with its offset in the
+	// file.
+	bool damaged; // something was not as it should be; `damage` is the first of it
 	uint64_t damage_at;
 	char damage[96];
 };
@@ -39,6 +42,7 @@ struct walk_loader {
 void walk_loader_fini(struct walk_loader *loader); // accepts { 0 }
 
 // Read a payload and hold it against its checksum, no more.
+// False, and why, where it is damaged or the file ends in it.
 bool walk_check(struct walk_loader *loader, const struct store *store, const struct block *block,
 		uint64_t at, struct err *err);
 

@@ -32,6 +32,7 @@
 enum { DEFS_BYTES_MAX = 256 << 10 };
 
 // A state of the file that can be gone back to.
+// `size` in bytes, `events` in whole blocks, `sequence` of the next block.
 struct writer_mark {
 	uint64_t size;
 	uint64_t events;
@@ -45,11 +46,14 @@ struct writer {
 	bool ended;
 	struct writer_mark whole; // before the block of events written last
 	struct writer_mark words; // before the end record that a failure wrote
-	uint64_t lost;            // events given to a writer that had failed
+	// Only for a writer that has failed: what it is given after that has nowhere to go.
+	uint64_t lost; // events given to a writer that had failed
 
 	uint32_t processes_count, threads_count, modules_count, frames_count, stacks_count;
 	uint32_t heaps_count, files_count;
 	struct bytes records; // in order: all but frames, stacks and names
+	// Apart from `records`, since a name must come after its frame and what was reachable after
+	// its stacks, and both are written after the records.
 	struct bytes names;
 	struct trace_frame *frames; // since the last DEFS block
 	size_t frames_new, frames_capacity;
@@ -59,6 +63,7 @@ struct writer {
 
 	struct columns_encoder columns;
 	struct predict_when when;
+	// The difference of both is what waits in `columns`.
 	uint64_t events_count; // given numbers so far; chain.next_event of them in whole blocks
 };
 
@@ -88,6 +93,10 @@ static struct writer_mark mark_here(const struct writer *writer)
 // Write the end record of a recording that a failure cut short, into the room kept for it. Where
 // there was none, the last block of events makes room. A second call, with the collector's own
 // figures, replaces the first record.
+// For example the disk is full while a DEFS block is written, after a block of 65,536 events. The
+// DEFS block is cut off again (out.h), and INDEX and END go into the room that out.h has kept free.
+// Where the file system keeps none, that may fail; then the block of events is cut off as well, and
+// its events are lost and counted.
 static void put_last_words(struct writer *writer, const struct trace_end *given)
 {
 	struct trace_end end = given ? *given
@@ -113,6 +122,7 @@ static void put_last_words(struct writer *writer, const struct trace_end *given)
 	}
 }
 
+// A pipe cannot be cut back, so nothing more goes into it: its reader sees a cut trace.
 static void fail(struct writer *writer)
 {
 	writer->failed = true;
@@ -122,6 +132,8 @@ static void fail(struct writer *writer)
 }
 
 // Definitions and notes since the last time, as one DEFS block.
+// The order is that of reference: records (processes, threads, modules, heaps, files), then frames,
+// which name modules, then stacks, which name frames, then names of frames.
 static void put_defs(struct writer *writer)
 {
 	struct block block = {
@@ -149,6 +161,7 @@ static void put_defs(struct writer *writer)
 		fail(writer);
 }
 
+// mark_here comes before the block is in the file: it is what put_last_words may go back to.
 static void put_events(struct writer *writer)
 {
 	struct block block = {
@@ -187,6 +200,7 @@ void writer_flush(struct writer *writer)
 }
 
 // A definition was added: write them out before they become many.
+// Called after each definition, also by a writer that has failed: then nothing has grown.
 static void defs_grew(struct writer *writer)
 {
 	if (writer->records.size + writer->names.size < DEFS_BYTES_MAX &&
@@ -245,6 +259,8 @@ void writer_free(struct writer *writer)
 	mem_free(writer);
 }
 
+// The other file was written beside this one and holds what is kept of the recording: from here on
+// it is the trace.
 void writer_become(struct writer *writer, struct writer *other)
 {
 	int fd = writer->chain.out.fd;
@@ -263,6 +279,7 @@ void writer_become(struct writer *writer, struct writer *other)
 	mem_free(other);
 }
 
+// A writer that has failed still gives numbers, so that its caller needs no second way.
 process_id writer_add_process(struct writer *writer, const struct trace_process *process)
 {
 	struct trace_process numbered = *process;
@@ -372,6 +389,7 @@ void writer_snapshot(struct writer *writer, const struct trace_snapshot *snapsho
 	defs_grew(writer);
 }
 
+// A record of nothing is written, too: that nothing was alive is a finding.
 void writer_reach(struct writer *writer, const struct trace_reach *reach)
 {
 	uint64_t skip = 0;
@@ -389,6 +407,8 @@ void writer_reach(struct writer *writer, const struct trace_reach *reach)
 }
 
 // Calls on blocks of a heap that has a handle come: from here on blocks of events tell the heap.
+// Most traces have no other heap than malloc's, and then no event has an entry for it. The first
+// call on one begins a block of events whose events all have one, and so have those after it.
 static inline void tell_heap(struct writer *writer, heap_id heap)
 {
 	if (heap == 0 || writer->columns.heaps)
@@ -397,6 +417,7 @@ static inline void tell_heap(struct writer *writer, heap_id heap)
 	writer->columns.heaps = true;
 }
 
+// A time that would fall is raised to that of the item before it.
 void writer_event(struct writer *writer, const struct trace_event *event)
 {
 	ASSERT(event->thread < writer->threads_count && event->stack < writer->stacks_count);
@@ -415,6 +436,7 @@ void writer_event(struct writer *writer, const struct trace_event *event)
 }
 
 // Rows do not go across the end of a block.
+// The block fills up in the middle of the row and is written there.
 static COLD void add_singly(struct writer *writer, const struct columns_row *row)
 {
 	struct columns_row_walk walk = { 0 };
@@ -424,6 +446,7 @@ static COLD void add_singly(struct writer *writer, const struct columns_row *row
 		writer_event(writer, &event);
 }
 
+// `row` is not const: its time is raised in place, as it would be for each of its events.
 void writer_row(struct writer *writer, struct columns_row *row)
 {
 	uint32_t fits = COLUMNS_EVENTS_MAX - writer->columns.count;
@@ -447,6 +470,10 @@ void writer_row(struct writer *writer, struct columns_row *row)
 		writer_flush(writer);
 }
 
+// For example a row of 100 events 1,000 times, in a block that has 65,000 events. 536 events fit,
+// which is five rows: one is added as a row, since the address before it may be another, and four
+// as an echo. The sixth row crosses the end of the block and goes event by event. Then a new block
+// begins, and so on.
 void writer_echo(struct writer *writer, struct columns_row *row, uint32_t times)
 {
 	ASSERT(row->count > 0);
@@ -471,6 +498,8 @@ void writer_echo(struct writer *writer, struct columns_row *row, uint32_t times)
 	}
 }
 
+// It waits among the records and has the number of the next event. Its place in the file may be
+// before events that come earlier; a reader puts it in order.
 void writer_note(struct writer *writer, const struct trace_note *note)
 {
 	struct trace_note timed = *note;
@@ -498,6 +527,7 @@ void writer_process_end(struct writer *writer, process_id process, uint64_t time
 			    });
 }
 
+// What waits is written first, so that definitions and events keep their order in the file.
 void writer_bundle(struct writer *writer, const uint8_t *build_id, size_t build_id_length,
 		   const void *bytes, size_t size)
 {
@@ -525,6 +555,8 @@ void writer_bundle(struct writer *writer, const uint8_t *build_id, size_t build_
 	} while (at < size);
 }
 
+// After a failure the end record is there already, with what the writer knew; the caller's figures
+// replace it. A second call does nothing.
 void writer_end(struct writer *writer, const struct trace_end *end)
 {
 	struct trace_end counted = *end;

@@ -21,6 +21,8 @@ struct writer;
 
 // Write to descriptor `fd` (an empty regular file, or a pipe), which stays the caller's. Strings
 // in `info` are copied, `info->version_*` is ignored. NULL on error.
+// Writes the preamble and the INFO record at once, so that the file is a trace from its first
+// moment.
 struct writer *writer_new(int fd, const struct trace_info *info, struct err *err);
 
 // Without writer_end before it: leaves the file as a cut trace. NULL is allowed.
@@ -53,6 +55,7 @@ void writer_snapshot(struct writer *writer, const struct trace_snapshot *snapsho
 void writer_reach(struct writer *writer, const struct trace_reach *reach);
 
 // Pack the symbol file of a build-id into the trace. What is buffered is written first.
+// At most 1 GiB, and a build-id of at most 32 bytes. It goes in parts of 8 MiB, each a block.
 void writer_bundle(struct writer *writer, const uint8_t *build_id, size_t build_id_length,
 		   const void *bytes, size_t size);
 
@@ -77,6 +80,7 @@ void writer_process_end(struct writer *writer, process_id process, uint64_t time
 void writer_flush(struct writer *writer);
 
 // The end record: the trace is complete. Nothing may be added after it.
+// `end->events` and, after a failure, `end->why` and events_lost are the writer's own.
 void writer_end(struct writer *writer, const struct trace_end *end);
 
 // Go on with the file of another writer: the descriptor leads there from now on. `other` is freed,
