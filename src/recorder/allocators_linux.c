@@ -20,6 +20,7 @@ struct allocator {
 static struct allocator allocators[ALLOCATORS_MAX];
 static uint32_t allocators_count;
 
+// Of a static program: __libc_setup_tls is glibc's alone.
 static const char *allocators_name(const struct scope_object *object)
 {
 	static const struct {
@@ -42,6 +43,7 @@ static const char *allocators_name(const struct scope_object *object)
 	return "unknown";
 }
 
+// Each is reported once for an image. A path of more than 255 bytes is cut at its beginning.
 void allocators_add(const struct scope_object *object, uint32_t seen, const char *name)
 {
 	struct allocator *new = &allocators[allocators_count];
@@ -76,6 +78,8 @@ static bool allocators_ask_any(const struct scope_object *object, const char *co
 	return false;
 }
 
+// Whether a stripped program may have an allocator that is not seen: it asks no library for malloc,
+// and asks the kernel for memory, or is larger than a launcher.
 bool allocators_may_hide(const struct scope_object *object)
 {
 	static const char *const mallocs[] = { "malloc",         "calloc",       "realloc", "free",
@@ -90,6 +94,7 @@ bool allocators_may_hide(const struct scope_object *object)
 	       !scope_span(object, &start, &end) || end - start > ALLOCATORS_LAUNCHER_MAX;
 }
 
+// The allocator that malloc leads to by name, if none was entered in its place.
 void allocators_add_real(void)
 {
 	struct scope_object *object = NULL;
@@ -129,6 +134,7 @@ void allocators_add_operators(void)
 	}
 }
 
+// A forked child says what its parent found.
 void allocators_tell(void)
 {
 	for (uint32_t i = 0; i < allocators_count; i++)

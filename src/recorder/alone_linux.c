@@ -34,6 +34,8 @@ static bool alone_try(const char *tail)
 	return kernel(__NR_access, alone_collector, 1 /* X_OK */) == 0;
 }
 
+// TIDEMARK_COLLECTOR says where; else it is looked for by our own place in an installation, or
+// beside us in a build. False: there is none, and nothing is recorded.
 static bool alone_find_collector(void)
 {
 	const char *given = scope_environment("TIDEMARK_COLLECTOR");
@@ -45,6 +47,7 @@ static bool alone_find_collector(void)
 	return alone_try("../../bin/tidemark") || alone_try("tidemark");
 }
 
+// 32 digits of 128 random bits: the name of the session, and of its socket.
 static void alone_make_name(void)
 {
 	static const char digits[] = "0123456789abcdef";
@@ -60,6 +63,8 @@ static void alone_make_name(void)
 }
 
 // The environment of the collector: ours, without what would make it a traced program.
+//
+// No LD_PRELOAD, or the collector would record itself.
 static const char *const *alone_environment(void)
 {
 	static const char *list[1024];
@@ -101,6 +106,8 @@ static void alone_format(char *out, uint32_t number)
 	*out = 0;
 }
 
+// The grandchild is a child of init's from then on. Its own process group keeps a Ctrl-C in the
+// terminal from it.
 static void alone_run_collector(uint32_t pid)
 {
 	char pid_text[12];
@@ -136,6 +143,7 @@ static bool alone_listens(void)
 	return listens;
 }
 
+// NULL: there is no collector, or it does not listen within 5 s.
 const char *alone_start(void)
 {
 	uint32_t pid = kernel_process_id();

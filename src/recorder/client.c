@@ -81,6 +81,8 @@ static uint64_t client_own_tick(struct lane *lane)
 
 // A note of a place in this thread's lane: what the thread wrote is before it. The lane is busy
 // meanwhile, so that no signal handler comes in between.
+//
+// Both ends of the note raise the tick (client_own_tick): its time is shared with no event.
 static void client_note_place(const struct client_text *mark, bool paused)
 {
 	struct lane *lane = lane_enter();
@@ -131,6 +133,8 @@ static void client_mark(const char *name, const char *suffix)
 		vm_mark();
 }
 
+// The note of a pause comes before the flag is set, and that of a resume after it was cleared: an
+// event between the two notes is of a thread that was in a call already.
 static void client_pause(int paused)
 {
 	// What is not recorded lies between the notes.
@@ -143,6 +147,8 @@ static void client_pause(int paused)
 		client_note_place(NULL, false);
 }
 
+// A recording can also be resumed from outside (tidemark's own command), which raises `resumes`: a
+// thread that finds another number than the last one resumes for all.
 bool client_stays_paused(void)
 {
 	struct recording_state *state = recording_state;
@@ -169,6 +175,7 @@ void client_language_heaps(void)
 	__atomic_fetch_or(&client_state, CLIENT_LANGUAGE_HEAPS, __ATOMIC_ACQ_REL);
 }
 
+// A record of 22 bytes: three words of head, and 16 bytes of name with a NUL.
 void client_name_thread(const char *name)
 {
 	struct lane *lane = lane_enter();
@@ -213,6 +220,9 @@ struct client_call {
 };
 
 // The record, up to its end. NULL: nothing was written.
+//
+// Two bytes between head and pool are filled in at the end, when it is known whether the slot was
+// taken over and whether there is a stack.
 static uint8_t *client_put(struct lane *lane, const uint8_t *start, uint8_t *at,
 			   const struct client_call *call)
 {
@@ -273,6 +283,8 @@ static uint8_t *client_put_time(struct lane *lane, uint8_t *at)
 	return at + 10;
 }
 
+// A pool's slot is by the pool's number, not by the block's address: all events of a pool are in
+// one order.
 static void client_event(const struct client_call *call)
 {
 	struct lane *lane = lane_enter();

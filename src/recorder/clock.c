@@ -17,11 +17,13 @@ enum {
 
 bool clock_counter_allowed;
 
+// Called once the segment is there. Without the counter the collector's ticks are the time.
 void clock_start(void)
 {
 	clock_counter_allowed = clock_find();
 }
 
+// The caller holds lanes_lock, so no lane is being made.
 void clock_forbid(void)
 {
 	const struct recording_state *state = recording_state;
@@ -50,6 +52,8 @@ static void clock_set_limit(struct lane *lane)
 	lane->open_limit = lane->limit = limit < lane->room ? limit : lane->room;
 }
 
+// How long a tick was, for the report's line on the clock: in a histogram of 16 places a power of
+// two (counter_place), and the longest.
 static void clock_count(struct segment_clock *clock, uint64_t length_ns)
 {
 	uint64_t worst_ns = atomic_load_explicit(&clock->worst_ns, memory_order_relaxed);
@@ -63,6 +67,9 @@ static void clock_count(struct segment_clock *clock, uint64_t length_ns)
 
 // Read the counter, and raise the tick if it is behind. `unread`: there are events since the last
 // reading, which may be as old as this.
+//
+// The tick is raised to a multiple of its period, never between: all lanes that read within one
+// period agree.
 static void clock_read(struct lane *lane, bool unread)
 {
 	struct segment_clock *clock = recording_state->clock;
@@ -100,6 +107,8 @@ static void clock_adapt(struct lane *lane, uint64_t elapsed_ns)
 	lane->clock.budget = budget < CLOCK_BUDGET_MAX ? budget : CLOCK_BUDGET_MAX;
 }
 
+// With --clock=ns each event asks the kernel. In a sealed process nothing can be asked, so that it
+// is the counter's time.
 void clock_set_exact(struct lane *lane)
 {
 	uint64_t tick_ns =
@@ -111,6 +120,8 @@ void clock_set_exact(struct lane *lane)
 		lane->exact_ns = tick_ns != SEGMENT_CLOCK_STOP ? clock_ask() : tick_ns;
 }
 
+// The slow way of an event: the lane has used up its budget. Read the counter, adapt, and set the
+// new limit.
 void clock_pass(struct lane *lane)
 {
 	if (unlikely(lane->exact)) {
@@ -127,6 +138,7 @@ void clock_pass(struct lane *lane)
 	clock_set_limit(lane);
 }
 
+// What time the next event of the lane has. It costs one reading of the counter.
 uint64_t clock_turn(struct lane *lane)
 {
 	if (lane->exact)
@@ -136,6 +148,8 @@ uint64_t clock_turn(struct lane *lane)
 	return atomic_load_explicit(&recording_state->clock->now_ns, memory_order_relaxed);
 }
 
+// One nanosecond more than the tick, so that it is a time that no event before has. Returns
+// SEGMENT_CLOCK_STOP if the recording is over.
 uint64_t clock_mark(void)
 {
 	_Atomic uint64_t *tick = &recording_state->clock->now_ns;

@@ -101,6 +101,7 @@ uint32_t codemap_modules_count(void)
 	return codemap_modules_used + 1;
 }
 
+// The tables survive a fork, with what they know of modules: a child has the same ones.
 void codemap_start(void)
 {
 	if (codemap_modules)
@@ -133,6 +134,8 @@ static const char *codemap_absolute(const char *path)
 	return absolute;
 }
 
+// The build-id is read from memory, where the loaded object's notes are, and not from the file,
+// which may be another one by now.
 static void codemap_tell(const struct codemap_module *module, uintptr_t bias, const char *path)
 {
 	const struct elf_header *elf = (const void *)module->start;
@@ -187,6 +190,8 @@ static bool codemap_is_coming(uintptr_t pc)
 	return false;
 }
 
+// What comes out: the module's number and range, and its .eh_frame_hdr; a number of 0 says that no
+// object has the address. The caller holds code_lock.
 struct codemap_place codemap_find(uintptr_t pc)
 {
 	// Before it is looked for: it may be listed meanwhile.
@@ -230,6 +235,7 @@ struct codemap_place codemap_find(uintptr_t pc)
 	return place;
 }
 
+// Returns whether a module was among what goes, so that rules are to be forgotten.
 bool codemap_unmapped(uintptr_t start, uintptr_t end)
 {
 	bool any = false;
@@ -250,6 +256,7 @@ bool codemap_unmapped(uintptr_t start, uintptr_t end)
 	return any;
 }
 
+// Returns whether addresses in there were looked for when no object had them.
 bool codemap_mapped(uintptr_t start, uintptr_t end, bool by_linker)
 {
 	if (by_linker) {
@@ -265,6 +272,7 @@ bool codemap_mapped(uintptr_t start, uintptr_t end, bool by_linker)
 	return start < codemap_loose_high && end > codemap_loose_low;
 }
 
+// With musl and old glibc it cannot be asked cheaply, and it is said to be none.
 bool codemap_is_object(uintptr_t address)
 {
 	if (codemap_linker_find == codemap_find_in_list || !codemap_has_listed(address))

@@ -87,6 +87,9 @@ static bool codemap_is_plain(const char *path, const char *name)
 
 // What the image says of its PDB: a record of GUID, age and name. Returns where it is, and its
 // bytes; NULL: there is none.
+//
+// The debug directory is a list of entries of 28 bytes. Of kind 2 (CodeView), the record is "RSDS",
+// 16 bytes of GUID, 4 of age, and the PDB's path with a NUL.
 static const uint8_t *codemap_pdb(const uint8_t *base, uint32_t bytes, uint32_t *record_bytes)
 {
 	const uint8_t *headers = base + codemap_32(base + 0x3c);
@@ -113,6 +116,9 @@ static const uint8_t *codemap_pdb(const uint8_t *base, uint32_t bytes, uint32_t 
 
 // What tells the image's debug file: GUID, age, and the file's name if that is another than the
 // image's. Returns how many bytes; 0: there is none.
+//
+// It has room for 32 bytes: 20 of GUID and age, and a name of 12 at most. A longer name is left
+// out, and the module's own is tried.
 static uint32_t codemap_debug_id(const uint8_t *base, uint32_t bytes, const char *path,
 				 uint8_t id[32])
 {
@@ -135,6 +141,7 @@ static uint32_t codemap_debug_id(const uint8_t *base, uint32_t bytes, const char
 	return CODEMAP_ID_BYTES + name_length;
 }
 
+// From the newest on, as an address can have been another module's before.
 static struct codemap_module *codemap_at(uintptr_t pc)
 {
 	for (uint32_t i = codemap_modules_used; i-- > 0;) {
@@ -146,6 +153,8 @@ static struct codemap_module *codemap_at(uintptr_t pc)
 	return NULL;
 }
 
+// The caller holds code_lock. A module at an address that is known is not added twice: the loader's
+// list and its notification may both name it.
 static void codemap_add(uint8_t *base, uint32_t bytes, const struct nt_text *path)
 {
 	struct codemap_module *module;
@@ -168,6 +177,7 @@ static void codemap_add(uint8_t *base, uint32_t bytes, const struct nt_text *pat
 		client_reach(base, bytes);
 }
 
+// All rules are forgotten, not those of the module alone: unloading is rare.
 static void codemap_remove(const uint8_t *base)
 {
 	struct codemap_module *module = codemap_at((uintptr_t)base);
@@ -185,6 +195,7 @@ static void codemap_remove(const uint8_t *base)
 	epilogue_forget();
 }
 
+// The loader calls it under its own lock, when a module is mapped or before it is unmapped.
 static NT_CALL void codemap_told(uint32_t reason, const struct nt_dll_notice *notice, void *context)
 {
 	(void)context;
@@ -198,6 +209,7 @@ static NT_CALL void codemap_told(uint32_t reason, const struct nt_dll_notice *no
 	recording_unlock(&recording_state->code_lock);
 }
 
+// First what is loaded already, in the loader's order; from then on notifications.
 void codemap_watch(void)
 {
 	const struct nt_list *first = &kernel_peb()->loader->load;
@@ -223,6 +235,8 @@ void codemap_reach(void)
 	recording_unlock(&recording_state->code_lock);
 }
 
+// In 64 bits, `function` is the image's own entry for pc, by which pdata.c makes a rule; in 32 bits
+// `eh_header` is what mingw's images have, made once per module.
 struct codemap_place codemap_find(uintptr_t pc)
 {
 	struct codemap_module *module = codemap_at(pc);
@@ -247,6 +261,8 @@ struct codemap_place codemap_find(uintptr_t pc)
 	return place;
 }
 
+// The row of the PDB for pc; `*base` is where its module begins. The PDB is looked for once per
+// module. NULL: there is none, or no row.
 const struct fpo_row *codemap_frame_data(uintptr_t pc, uintptr_t *base)
 {
 	struct codemap_module *module = codemap_at(pc);

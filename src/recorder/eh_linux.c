@@ -1,3 +1,6 @@
+// eh: an .eh_frame_hdr for objects whose linker left it out (--no-eh-frame-hdr). The section
+// headers of the file say where .eh_frame is; what is in memory there has to be the same bytes; and
+// a sorted table is made of it, which then serves as the linker's would (cfi.h).
 #include "recorder/eh_linux.h"
 
 #include "recorder/cfi.h"
@@ -41,6 +44,8 @@ static bool eh_is_same(const struct object_file *file, const struct elf_section 
 }
 
 // Whether the section can be .eh_frame: memory that begins with an entry of the first kind.
+//
+// A CIE: its length, and then a zero where an FDE has the distance to its CIE.
 static bool eh_is_frames(const struct scope_object *object, const struct elf_section *section)
 {
 	uintptr_t at = object->bias + section->address;
@@ -69,6 +74,7 @@ static const struct elf_section *eh_find(const struct scope_object *object,
 	return NULL;
 }
 
+// Asked twice: how large it will be, and then to write it.
 static uint8_t *eh_build(const uint8_t *frames, size_t bytes, uintptr_t start, uintptr_t end,
 			 size_t *pages)
 {
@@ -82,6 +88,8 @@ static uint8_t *eh_build(const uint8_t *frames, size_t bytes, uintptr_t start, u
 	return header;
 }
 
+// The pages are the caller's; NULL: the object has no .eh_frame, or its file is not what was
+// loaded.
 uint8_t *eh_make_header(const struct scope_object *object, uintptr_t start, uintptr_t end,
 			size_t *pages)
 {

@@ -41,6 +41,7 @@ enum epilogue_supposes {
 	SUPPOSES_ARGUMENTS, // what was pushed since the call before, if the caller does not
 };
 
+// What esp and ebp are at a return, and how many bytes of arguments it drops besides.
 struct epilogue_end {
 	struct epilogue_value esp, ebp;
 	int32_t pops;
@@ -54,6 +55,9 @@ struct epilogue_seen {
 	bool behind; // a call was before it
 };
 
+// What is known of one question: the ways that are still to be followed, the places that were seen,
+// and the ends that were reached. It is large, so there are two of them, static, under code_lock:
+// the second counts the pops of functions that are called on the way.
 struct epilogue_machine {
 	bool counts_pops; // nothing else is of interest
 	bool goes_on;     // behind calls that do not come back, and some jumps are ends
@@ -92,6 +96,8 @@ void epilogue_forget(void)
 }
 
 // Where it is noted how the place was seen, or is to be.
+//
+// It is never full: EPILOGUE_SEEN is larger than EPILOGUE_INSNS_MAX.
 static struct epilogue_seen *epilogue_seen(struct epilogue_machine *machine, uintptr_t pc)
 {
 	uint32_t at = (uint32_t)pc * 0x9e3779b1u >> 20 & (EPILOGUE_SEEN - 1);
@@ -113,6 +119,10 @@ static bool epilogue_makes_object(uintptr_t behind)
 
 // Ways that meet have one esp. If they do not, one of them is none: that which comes from behind a
 // call, for example of exit, which does not come back though it looks so.
+//
+// For example, `call exit` is followed by the code of another branch. Straight on esp would be 8
+// less than by the branch's own jump. So what follows that call is dead, and all is gone through
+// again, without it.
 static void epilogue_meet(struct epilogue_machine *machine, const struct epilogue_state *state)
 {
 	const struct epilogue_value *esp = &state->registers[ESP];
@@ -177,6 +187,7 @@ static void epilogue_later(struct epilogue_machine *machine, uintptr_t pc)
 	state->pc = pc;
 }
 
+// Values with a base of memory are equal if they are of the same place (`at`).
 static bool epilogue_equal(const struct epilogue_value *a, const struct epilogue_value *b)
 {
 	return a->base == b->base &&
@@ -184,6 +195,8 @@ static bool epilogue_equal(const struct epilogue_value *a, const struct epilogue
 		(a->offset == b->offset && (a->base <= BASE_EBP || a->at == b->at)));
 }
 
+// Ends that say the same are kept once. More than EPILOGUE_ANSWERS_MAX different ones are not kept,
+// and `cut` says so.
 static void epilogue_returns(struct epilogue_machine *machine, int32_t pops)
 {
 	struct epilogue_end end = { machine->state.registers[ESP], machine->state.registers[EBP],
@@ -208,6 +221,8 @@ static void epilogue_returns(struct epilogue_machine *machine, int32_t pops)
 		machine->ends[machine->different++] = end;
 }
 
+// e9 is a jump by a distance, ff 25 one by an address in memory: incremental linking's, and an
+// import's.
 uintptr_t epilogue_behind_jumps(uintptr_t function)
 {
 	uint32_t bytes;
@@ -477,6 +492,7 @@ static bool epilogue_group(struct epilogue_machine *machine, const struct epilog
 	}
 }
 
+// The distance counts from the next instruction, and has one byte or four.
 static uintptr_t epilogue_target(const struct epilogue_at *at)
 {
 	const uint8_t *field = at->op - at->insn.opcode_at + at->insn.relative_at;
@@ -486,6 +502,9 @@ static uintptr_t epilogue_target(const struct epilogue_at *at)
 }
 
 // One instruction. False: the way ends here.
+//
+// c3 and c2 are returns, cd int, cc and the following what no compiled function goes on after. All
+// else is done to the registers (epilogue_plain).
 static bool epilogue_step(struct epilogue_machine *machine, struct epilogue_at *at)
 {
 	uint8_t op = at->op[0];
@@ -544,6 +563,8 @@ static bool epilogue_step(struct epilogue_machine *machine, struct epilogue_at *
 	return true;
 }
 
+// `code` is what of the module can be read on from code_at, so that its bounds are looked up only
+// where the way leaves them.
 static void epilogue_follow(struct epilogue_machine *machine)
 {
 	struct epilogue_state *state = &machine->state;
@@ -577,6 +598,8 @@ static void epilogue_follow(struct epilogue_machine *machine)
 	machine->cut = true;
 }
 
+// Ways are taken from the queue first in, first out. What is left of it when enough ends are known
+// is only compared with what was seen.
 static void epilogue_go_once(struct epilogue_machine *machine)
 {
 	uint32_t next = 0;
@@ -611,6 +634,8 @@ static void epilogue_go_on(struct epilogue_machine *machine)
 	}
 }
 
+// The state at the beginning: every register that a callee keeps has its own value (BASE_OWN), esp
+// and ebp count from what they are.
 static void epilogue_go(struct epilogue_machine *machine, uintptr_t from)
 {
 	memset(&machine->state, 0, sizeof(machine->state));
@@ -626,6 +651,8 @@ static void epilogue_go(struct epilogue_machine *machine, uintptr_t from)
 
 // ---- Questions ------------------------------------------------------------------------------
 
+// For example 8 for a function that ends with `ret $8` on all ways; EPILOGUE_NO_RETURN for one like
+// exit. Kept by function, 1,024 of them; another one with the same hash takes the place.
 int32_t epilogue_pops(uintptr_t function)
 {
 	struct epilogue_machine *machine = &epilogue_inner;
@@ -677,6 +704,8 @@ static unwind_rule epilogue_rule(const struct epilogue_end *end)
 	return UNWIND_NONE;
 }
 
+// First as if calls that do not return ended a way; only if that finds no end at all, what comes
+// after them is taken for the function's own.
 void epilogue_run(uintptr_t pc, struct epilogue_answer *answer)
 {
 	struct epilogue_machine *machine = &epilogue_outer;

@@ -10,6 +10,7 @@
 
 // ---- Values ---------------------------------------------------------------------------------
 
+// What was noted as being on top of the stack was by esp, so that goes too.
 void epilogue_lose(struct epilogue_state *state, uint32_t which)
 {
 	state->registers[which] = (struct epilogue_value){ .base = BASE_UNKNOWN };
@@ -32,6 +33,10 @@ static struct epilogue_value epilogue_number(int32_t number)
 // What lies in memory at an address. Where the stack was free at any time since the start, only
 // what was put there since means something, and of that no more is known than where the caller's
 // ebp is.
+//
+// For example, esp came out to +8 once (`freed` is 8) and is at 0 again: the words at 0 and 4 may
+// have been written by a handler or a callee since, so only what was stored there after that is
+// known.
 static struct epilogue_value epilogue_load(const struct epilogue_state *state,
 					   struct epilogue_value address)
 {
@@ -50,6 +55,8 @@ static struct epilogue_value epilogue_load(const struct epilogue_state *state,
 }
 
 // `which` is stored at an address: it may be the caller's ebp.
+//
+// Of all that is stored only the caller's ebp is remembered, since the rule asks for nothing else.
 static void epilogue_store(struct epilogue_state *state, uint32_t which,
 			   struct epilogue_value address)
 {
@@ -62,6 +69,8 @@ static void epilogue_store(struct epilogue_state *state, uint32_t which,
 	}
 }
 
+// A pop takes what the last push has put there, if that was noted; else what lies there. It makes
+// `arguments` smaller: a caller that cleans up by pops has pushed no argument then.
 static void epilogue_pop(struct epilogue_state *state, uint32_t which)
 {
 	struct epilogue_value from = state->registers[ESP], value = epilogue_load(state, from);
@@ -87,6 +96,8 @@ void epilogue_leave(struct epilogue_state *state)
 }
 
 // What any function may change.
+//
+// eax, ecx and edx are the caller's to save, in all conventions of Windows.
 void epilogue_called(struct epilogue_state *state, int32_t pops)
 {
 	epilogue_lose(state, EAX);
@@ -100,6 +111,8 @@ void epilogue_called(struct epilogue_state *state, int32_t pops)
 }
 
 // The operand of the modrm at `at`.
+//
+// A scaled index makes the address unknown; so does a prefix for 16-bit addresses.
 void epilogue_operand(struct epilogue_at *at, const uint8_t *modrm,
 		      const struct epilogue_state *state)
 {
@@ -132,6 +145,8 @@ void epilogue_operand(struct epilogue_at *at, const uint8_t *modrm,
 // ---- Instructions ---------------------------------------------------------------------------
 
 // A register of 32 bits, or the one that a register of 8 bits is a part of, has another value.
+//
+// The 8-bit registers ah, ch, dh and bh have the numbers 4 to 7, and are parts of 0 to 3.
 static void epilogue_lose_rm(struct epilogue_state *state, const struct epilogue_at *at, bool byte)
 {
 	if (at->mode == 3)
@@ -143,6 +158,8 @@ static void epilogue_lose_reg(struct epilogue_state *state, const struct epilogu
 	epilogue_lose(state, byte ? at->reg & 3u : at->reg);
 }
 
+// 50 to 57 push a register. If it still has the value that it came in with, the function saves it;
+// it is not an argument then.
 void epilogue_push(struct epilogue_state *state, const struct epilogue_at *at)
 {
 	uint32_t which = at->op[0] & 7;
@@ -160,6 +177,9 @@ void epilogue_push(struct epilogue_state *state, const struct epilogue_at *at)
 }
 
 // add, or, adc, sbb, and, sub, xor, cmp with a number.
+//
+// 83 has one byte, sign-extended, 80 one, 81 four. Only add (reg 0) and sub (reg 5) keep a value
+// known; cmp (reg 7) changes nothing.
 static void epilogue_with_number(struct epilogue_state *state, const struct epilogue_at *at)
 {
 	int32_t value;
@@ -183,6 +203,8 @@ void epilogue_make_room(struct epilogue_state *state, uint32_t which)
 		epilogue_lose(state, ESP);
 }
 
+// 00 to 3f, by the lower three bits: 0 and 1 write to rm, 2 and 3 to reg, 4 and 5 to al or eax, 6
+// and 7 push and pop a segment register, or are a prefix or daa and the like.
 static void epilogue_arithmetic(struct epilogue_state *state, const struct epilogue_at *at)
 {
 	uint32_t form = at->op[0] & 7;
@@ -204,6 +226,8 @@ static void epilogue_arithmetic(struct epilogue_state *state, const struct epilo
 		epilogue_add(state, ESP, -4);
 }
 
+// 88 and 89 store, 8a and 8b load, 8d is lea. Of 16 or 8 bits only a part of the register is
+// written, and all of it counts as lost.
 static void epilogue_move(struct epilogue_state *state, const struct epilogue_at *at)
 {
 	switch (at->op[0]) {
@@ -236,6 +260,9 @@ static void epilogue_move(struct epilogue_state *state, const struct epilogue_at
 }
 
 // Behind 0f: what writes registers.
+//
+// cmov, imul, movzx, bsf and the like write reg; setcc a byte of rm; cpuid, cmpxchg, readings of
+// counters and system calls write several registers; c8 to cf is bswap.
 static void epilogue_more(struct epilogue_state *state, const struct epilogue_at *at)
 {
 	uint8_t op = at->op[1];
@@ -265,6 +292,9 @@ static void epilogue_more(struct epilogue_state *state, const struct epilogue_at
 }
 
 // What lies at esp now; 0: something that is no return address.
+//
+// Delphi and SEH prologues push a place to go on at, and return to it: such a number must not be
+// taken for a return address of the function.
 static void epilogue_note(struct epilogue_state *state, uintptr_t number)
 {
 	state->pushed = true;
@@ -274,6 +304,9 @@ static void epilogue_note(struct epilogue_state *state, uintptr_t number)
 }
 
 // Instructions of which the opcode says what they write.
+//
+// By opcode: 60 pusha, 61 popa, 9c pushf, 9d popf, 8f pop rm, c8 enter, c9 leave, f6 and f7 not,
+// neg, mul and div. What is not listed here writes no general register.
 static void epilogue_other(struct epilogue_state *state, const struct epilogue_at *at)
 {
 	uint8_t op = at->op[0];
@@ -391,6 +424,8 @@ static void epilogue_other(struct epilogue_state *state, const struct epilogue_a
 	}
 }
 
+// 40 to 4f are inc and dec, 50 to 57 push, 58 to 5f pop, each with the register in the lower three
+// bits.
 void epilogue_plain(struct epilogue_state *state, const struct epilogue_at *at)
 {
 	uint8_t op = at->op[0];

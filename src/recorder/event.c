@@ -29,6 +29,9 @@ static uint32_t event_load16(const uint8_t *at)
 }
 
 // The same for that of a whole stack. False: it is none.
+//
+// Of SEGMENT_VERIFY: what a reader of the lane makes of the edit at `edit`, kept beside what was
+// meant.
 static bool event_follow_whole(struct lane_check *check, const uint8_t *edit)
 {
 	uint32_t head = event_load16(edit), number = head & LANE_KEEP_MASK;
@@ -78,6 +81,9 @@ COLD void event_follow(struct lane *lane, const uint8_t *edit)
 }
 
 // The same for any number of frames, wherever they lie.
+//
+// More frames than fit into LANE_ROOM: room is waited for, and the ring, which is mapped twice, has
+// it in one piece. NULL: the recording has ended meanwhile.
 static __attribute__((noinline)) uint8_t *event_put_frames(struct lane *lane, const uint8_t *start,
 							   uint8_t *at)
 {
@@ -99,6 +105,9 @@ static __attribute__((noinline)) uint8_t *event_put_frames(struct lane *lane, co
 _Static_assert((int)CAPTURE_MEMOS <= (int)LANE_EDITS, "each memo has a number");
 
 // The edit that goes by the memo's number: in full the first time, which gives it the number.
+//
+// In full it is 4 bytes, the frames' ids of 4 each, and 2 of the number; later it is the 2 bytes
+// alone.
 static __attribute__((noinline)) uint8_t *event_put_numbered(struct lane *lane, uint8_t *at)
 {
 	const struct capture *capture = &lane->capture;
@@ -175,6 +184,9 @@ void event_stopped(struct lane *lane)
 }
 
 // The event's time is `now_ns`.
+//
+// A time that is not later than the lane's last is not written: the event has that one. Up to 4 s
+// later takes 6 bytes with the event's head; more takes a record of its own, of 10 bytes.
 static struct event_time event_put_now(struct lane *lane, uint8_t *start, uint64_t now_ns)
 {
 	uint64_t delta = now_ns - lane->time_ns;
@@ -201,6 +213,8 @@ COLD struct event_time event_put_time(struct lane *lane, uint8_t *start)
 	return event_put_now(lane, start, clock_turn(lane));
 }
 
+// A large block begins or ends (order.h): the event gets a time of its own, so that a peak that
+// large blocks of several threads make is known. With one lane its order is known without that.
 COLD struct event_time event_put_mark(struct lane *lane, uint8_t *start, uint32_t type,
 				      uint64_t address)
 {
@@ -267,6 +281,8 @@ COLD bool event_put_sample(struct lane *lane, uint32_t turn)
 	return true;
 }
 
+// An allocation that is a sample: first a record of how it was drawn, then the event. If there is
+// no room for both, neither is written.
 COLD void event_sample(uint32_t turn, uint32_t type, uint32_t fields, const struct event_call *call)
 {
 	struct lane *lane = lane_enter();

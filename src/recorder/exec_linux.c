@@ -39,6 +39,9 @@ enum {
 };
 
 // Whether the interpreter's path, `size` bytes at `at`, is that of musl's linker.
+//
+// "/lib/ld-musl-x86_64.so.1", for example. It does not have to be within what was read of the file:
+// then it is not musl's.
 static bool exec_is_musl(const struct elf_file *head, uint64_t at, uint64_t size)
 {
 	static const char name[] = "/ld-musl-";
@@ -52,6 +55,8 @@ static bool exec_is_musl(const struct elf_file *head, uint64_t at, uint64_t size
 }
 
 // enum note_exec of an ELF file, and which linker it asks for.
+//
+// Without PT_INTERP the kernel starts the file itself, and no linker loads a library into it.
 static uint32_t exec_look_inside(const struct elf_file *head, struct library_image *image)
 {
 	const struct elf_file_class *class = head->class;
@@ -85,6 +90,9 @@ struct exec_ask {
 };
 
 // A descriptor of the file. Or a negative errno.
+//
+// fexecve gives the file as a descriptor and an empty path; openat has no AT_EMPTY_PATH, so it is
+// opened by its name in /proc.
 static long exec_open(const struct exec_ask *ask)
 {
 	char path[EXEC_FD_PATH_BYTES];
@@ -97,6 +105,9 @@ static long exec_open(const struct exec_ask *ask)
 }
 
 // Whether a call that could not open the file `error` can still execute it.
+//
+// To open and to execute are different rights: a file may be executable and not readable. Then it
+// is not known what it is, and it is taken for one that loads us.
 static bool exec_can(long error)
 {
 	return error != -EXEC_ENOENT && error != -EXEC_ENOTDIR && error != -KERNEL_EFAULT &&
@@ -130,6 +141,9 @@ static bool exec_only_asks(const struct exec_ask *ask)
 
 // Whether the image will not load the recorder, and why (enum note_exec). `*can`: there is one that
 // has something to tell.
+//
+// All of this runs in a process that is about to go, which may be a vfork child: nothing is kept,
+// and nothing is allocated.
 static uint32_t exec_look(const struct exec_ask *ask, struct library_image *image, bool *can)
 {
 	struct elf_file head = { .size = 0 };
@@ -181,6 +195,8 @@ static size_t exec_entry_length(const char *list)
 }
 
 // Whether `entry` is in the list, and, in `*ours`, whether any entry means the recorder.
+//
+// LD_PRELOAD's entries are separated by colons or spaces.
 static bool exec_holds(const char *list, const char *entry, bool *ours)
 {
 	bool found = false;
@@ -198,6 +214,9 @@ static bool exec_holds(const char *list, const char *entry, bool *ours)
 }
 
 // The list without what means the recorder, into `out`.
+//
+// `out` has room for all of `list`. A separator after what was removed goes too, and so does one at
+// the end.
 static void exec_remove(char *out, const char *list)
 {
 	char *start = out;
@@ -239,6 +258,9 @@ struct exec_environment {
 };
 
 // Whether a recording may have this name: "tidemark-" or nothing, and digits.
+//
+// A name that is not one (an old recording's, a person's) is replaced by ours; one that may be a
+// recording's is respected: the program has chosen it.
 static bool exec_is_session(const char *name)
 {
 	const char *at = text_after(name, "tidemark-");
@@ -249,6 +271,7 @@ static bool exec_is_session(const char *name)
 	return *at == 0 && count == EXEC_SESSION_DIGITS;
 }
 
+// One pass over the environment; nothing is copied, and the texts are the program's.
 static struct exec_environment exec_read(char *const *envp, struct library_image image)
 {
 	struct exec_environment env = { .envp = envp, .entry = library_entry(image) };
@@ -279,6 +302,8 @@ static struct exec_environment exec_read(char *const *envp, struct library_image
 }
 
 // Room for the new list and for the one string that is made anew.
+//
+// Three pointers more than there are strings: the session, LD_PRELOAD, and NULL.
 static size_t exec_bytes(const struct exec_environment *env)
 {
 	size_t bytes = (env->count + 3) * sizeof(char *) + sizeof("LD_PRELOAD=") +
@@ -291,6 +316,9 @@ static size_t exec_bytes(const struct exec_environment *env)
 
 // The environment at `out`, with recorder and session in it, or without the recorder: pointers
 // first, then the new LD_PRELOAD.
+//
+// Where the program's LD_PRELOAD has the right library already, its string stays. Else the library
+// comes first, before what the program wants, and other libraries of ours are removed.
 static const char **exec_write(void *out, const struct exec_environment *env, bool with)
 {
 	const char **list = out;
@@ -350,6 +378,9 @@ static bool exec_is_vfork_child(void)
 }
 
 // A vfork child shall leave its parent's gate as it is.
+//
+// kernel_call6_bare: in a vfork child kernel_gate is the parent's word, and the parent goes on with
+// it when the child has its image.
 static long exec_make(const struct exec_ask *ask, const void *envp)
 {
 	const bool at = ask->number == __NR_execveat;
@@ -364,6 +395,9 @@ static long exec_make(const struct exec_ask *ask, const void *envp)
 }
 
 // With the environment as exec_write makes it. Returns if it fails.
+//
+// 4 KiB on the stack are enough for several hundred variables. More are pages of their own, which
+// go with the old image, or are unmapped if the call fails.
 static long exec_make_anew(const struct exec_ask *ask, const struct exec_environment *env,
 			   bool with)
 {
@@ -417,6 +451,9 @@ static void exec_tell_ask(uint32_t reason, const struct exec_ask *ask)
 }
 
 // There is no room for arguments, environment and what we have in it: the image goes without.
+//
+// E2BIG came of our own entry; the program would not have got it. So it is called again as the
+// program wanted, and the image is not recorded, which is said.
 static long exec_make_without(const struct exec_ask *ask, struct exec_environment *env, bool tells)
 {
 	if (tells) {

@@ -85,6 +85,9 @@ static void fpo_give_back(const struct fpo_pdb *pdb, struct fpo_bytes *bytes)
 
 // What the blocks hold whose numbers are at `numbers`. Those that follow each other are read at
 // once.
+//
+// A PDB file is made of blocks; a stream is a list of their numbers. For example, blocks 7, 8, 9
+// and 3 of 4,096 bytes are read as 12,288 bytes at 28,672 and 4,096 at 12,288.
 static bool fpo_gather(const struct fpo_pdb *pdb, const uint8_t *numbers, struct fpo_bytes to)
 {
 	for (size_t at = 0; at < to.count;) {
@@ -105,6 +108,8 @@ static bool fpo_gather(const struct fpo_pdb *pdb, const uint8_t *numbers, struct
 	return true;
 }
 
+// Memory of the caller's kind (`file->take`), since this runs in the recorder and in tests. None:
+// it is too large, cannot be read, or there is no memory.
 static struct fpo_bytes fpo_take(const struct fpo_pdb *pdb, const uint8_t *numbers, uint32_t bytes)
 {
 	struct fpo_bytes taken = { NULL, bytes };
@@ -119,6 +124,9 @@ static struct fpo_bytes fpo_take(const struct fpo_pdb *pdb, const uint8_t *numbe
 }
 
 // Stream `number`; none if it is not there or damaged.
+//
+// The directory: how many streams, the size of each, and then the numbers of the blocks of each,
+// one stream after the other. A size of UINT32_MAX is a stream that was deleted.
 static struct fpo_bytes fpo_stream(const struct fpo_pdb *pdb, uint32_t number)
 {
 	const struct fpo_bytes *list = &pdb->directory;
@@ -139,6 +147,7 @@ static struct fpo_bytes fpo_stream(const struct fpo_pdb *pdb, uint32_t number)
 	return fpo_take(pdb, list->at + at, bytes);
 }
 
+// The head has where the directory's list of blocks is; that list has to fit into one block.
 static bool fpo_open(struct fpo_pdb *pdb)
 {
 	static const char magic[] = "Microsoft C/C++ MSF 7.00\r\n\x1a"
@@ -168,6 +177,9 @@ static bool fpo_open(struct fpo_pdb *pdb)
 
 // The stream that is called /names: the table of names is a hash with a set of the places that are
 // taken.
+//
+// A stream's name is a text and its number is the value. The table is: texts with their size, count
+// and capacity, a bit set of places that are taken, one of those that were deleted, and pairs.
 static uint32_t fpo_find_names(const struct fpo_bytes *info)
 {
 	const uint8_t *bytes = info->at + FPO_INFO_BYTES, *texts = bytes + 4;
@@ -207,6 +219,9 @@ static bool fpo_read_info(struct fpo_pdb *pdb, const uint8_t id[FPO_ID_BYTES])
 	return same;
 }
 
+// Stream 3 (DBI) ends with a list of the numbers of further streams, after six parts whose sizes
+// are in its head. With an OMAP the image was rearranged after linking, and its addresses are not
+// those of the rows: then there are none.
 static bool fpo_read_streams(struct fpo_pdb *pdb, const uint8_t id[FPO_ID_BYTES])
 {
 	static const uint8_t parts[] = { 24, 28, 32, 36, 40, 52 }; // before that of the streams
@@ -235,6 +250,9 @@ struct fpo_value {
 	uint32_t name; // of the variable that it is, to be assigned to
 };
 
+// A frame program is in reverse Polish notation: "$T0 .raSearch = $eip $T0 ^ = $esp $T0 4 + =" says
+// that the return address is where a search finds it, and that the caller's esp is 4 further. Only
+// these forms are understood: a base, a sum, and what lies there.
 struct fpo_machine {
 	uint32_t count;
 	struct fpo_value stack[FPO_STACK];
@@ -268,6 +286,7 @@ static bool fpo_number(const char *text, size_t bytes, int32_t *number)
 	return bytes > 0;
 }
 
+// Known plus a number is known. All else is not.
 static struct fpo_value fpo_sum(struct fpo_value a, struct fpo_value b, int32_t sign)
 {
 	if (b.base == FPO_NUMBER && !a.loaded && a.base != FPO_UNKNOWN &&
@@ -276,6 +295,7 @@ static struct fpo_value fpo_sum(struct fpo_value a, struct fpo_value b, int32_t 
 	return (struct fpo_value){ .base = FPO_UNKNOWN };
 }
 
+// ^ is what lies there, = assigns the top to the variable below it, @ aligns.
 static bool fpo_operate(struct fpo_machine *machine, char operation)
 {
 	struct fpo_value *top = &machine->stack[machine->count - 1];
@@ -300,6 +320,7 @@ static bool fpo_operate(struct fpo_machine *machine, char operation)
 	return true;
 }
 
+// False: the stack is empty where it must not be, or full.
 static bool fpo_token(struct fpo_machine *machine, const char *text, size_t bytes)
 {
 	struct fpo_value value = { .base = FPO_UNKNOWN, .name = FPO_OTHERS };
@@ -323,6 +344,9 @@ static bool fpo_token(struct fpo_machine *machine, const char *text, size_t byte
 	return true;
 }
 
+// The last lines make a row of what was assigned: eip has to be loaded from .raSearch or from ebp
+// plus an offset, and ebp has to be what it was or to be loaded from a place at a known distance
+// from that.
 bool fpo_program(const char *text, size_t bytes, struct fpo_row *row)
 {
 	struct fpo_machine machine = { 0 };
@@ -355,6 +379,8 @@ bool fpo_program(const char *text, size_t bytes, struct fpo_row *row)
 
 // ---- Rows -----------------------------------------------------------------------------------
 
+// Without ebp the frame's size is what is between esp and the return address: locals and saved
+// registers. False: sizes that no frame has.
 static bool fpo_add_sizes(struct fpo_row *row, uint32_t arguments, uint32_t locals, uint32_t saved)
 {
 	row->arguments = (uint16_t)(arguments < UINT16_MAX ? arguments : UINT16_MAX);
@@ -365,6 +391,7 @@ static bool fpo_add_sizes(struct fpo_row *row, uint32_t arguments, uint32_t loca
 	return row->frame >= 0;
 }
 
+// FRAMEDATA of Microsoft's cvinfo.h, 32 bytes.
 static bool fpo_make_new(const struct fpo_pdb *pdb, const uint8_t *record, struct fpo_row *row,
 			 uint32_t *prologue, bool *start)
 {
@@ -385,6 +412,8 @@ static bool fpo_make_new(const struct fpo_pdb *pdb, const uint8_t *record, struc
 	       fpo_add_sizes(row, fpo_32(record + 12), fpo_32(record + 8), fpo_16(record + 26));
 }
 
+// FPO_DATA of winnt.h, 16 bytes: the last 16 bits are prologue:8, saved registers:3, has SEH:1,
+// uses BP:1, reserved:1, frame:2.
 static bool fpo_make_old(const uint8_t *record, struct fpo_row *row, uint32_t *prologue)
 {
 	uint32_t bits = fpo_16(record + 14), frame = bits >> 14;
@@ -420,6 +449,7 @@ static void fpo_sift(struct fpo_row *rows, size_t root, size_t count)
 	}
 }
 
+// Mostly it is sorted already, which one pass finds out.
 static void fpo_sort(struct fpo_row *rows, size_t count)
 {
 	size_t sorted = 1;
@@ -518,6 +548,9 @@ struct fpo_table *fpo_read(const struct fpo_file *file, const uint8_t id[FPO_ID_
 }
 
 // Rows may lie within each other: a register that is saved for a part of the function.
+//
+// The innermost row that has the address: of those that begin before it, the latest whose end is
+// after it. FPO_BACK_MAX rows are looked at.
 const struct fpo_row *fpo_find(const struct fpo_table *table, uint32_t rva)
 {
 	uint32_t low = 0, high = table->count;

@@ -1,3 +1,6 @@
+// fpo_win32: the PDB of a module, looked for beside the module and then where the linker has put
+// it. It is read with the system's own functions for files, in pages of ours; fpo.c knows what is
+// in it.
 #include "recorder/fpo_win32.h"
 
 #include "recorder/nt_win32.h"
@@ -14,6 +17,7 @@ static uint16_t fpo_path[FPO_PATH_UNITS];
 
 static const uint16_t fpo_prefix[] = { '\\', '?', '?', '\\' };
 
+// All of `bytes`, or false.
 static bool fpo_read_at(void *file, uint64_t at, void *out, size_t bytes)
 {
 	struct nt_outcome outcome = { 0, 0 };
@@ -29,6 +33,8 @@ static void *fpo_pages(size_t bytes)
 	return recording_pages(bytes, false);
 }
 
+// The path is in fpo_path, as the object manager names it (\??\C:\…). NULL: there is no such file,
+// or it is another build's.
 static struct fpo_table *fpo_read_path(uint32_t units, const uint8_t id[FPO_ID_BYTES],
 				       uint32_t image_bytes)
 {
@@ -80,6 +86,8 @@ static uint32_t fpo_append(uint32_t units, const char *text, uint32_t bytes)
 	return units + bytes;
 }
 
+// A path in the image of another machine may name a device or a share there: only one that begins
+// with a drive is tried.
 struct fpo_table *fpo_load(const struct nt_text *image, const char *pdb, uint32_t pdb_bytes,
 			   const uint8_t id[FPO_ID_BYTES], uint32_t image_bytes)
 {

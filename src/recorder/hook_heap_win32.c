@@ -23,6 +23,7 @@ enum {
 	HOOK_CONTEXT_SYSTEM = 0x7fff0000, // bits of the flags that name the kind, and more
 };
 
+// 18 bytes: three words of head, the handle in 8 and the flags in 4.
 static uint8_t *hook_put_extra(uint8_t *at, uint16_t kind, uint64_t heap, uint32_t flags)
 {
 	const uint16_t extra[3] = { LANE_EXTRA, kind, HOOK_HEAP_BYTES };
@@ -34,6 +35,9 @@ static uint8_t *hook_put_extra(uint8_t *at, uint16_t kind, uint64_t heap, uint32
 }
 
 // From here on the lane's events are of another heap, or its calls have other flags.
+//
+// A heap that was named before goes by its number in the lane, in two bytes. 32 are remembered, by
+// handle and flags; another one at the same place is named in full again.
 static COLD void hook_put_heap(struct lane *lane, uint64_t heap, uint32_t flags)
 {
 	struct lane_heap *known;
@@ -73,6 +77,9 @@ static inline void hook_set_heap(struct lane *lane, const void *heap)
 }
 
 // What the thread was in did not come back: an exception left it, so it has failed.
+//
+// A call that an exception has left returned nothing: a realloc's block lives on, and an allocation
+// has failed.
 static void hook_settle(struct lane *lane, const uintptr_t *frame)
 {
 	uintptr_t block = lane->reallocated;
@@ -101,6 +108,9 @@ static uint16_t hook_code_segment(void)
 }
 
 // Whether the registers of code that was interrupted between `low` and `high` are kept there.
+//
+// An exception puts a CONTEXT on the stack, below the interrupted frame. It is known by its flags,
+// its code segment, and a stack pointer that lies above it: 1,232 bytes in 64 bits, 716 in 32.
 static bool hook_finds_registers(uintptr_t low, uintptr_t high)
 {
 	const uintptr_t aligned = HOOK_CONTEXT_ALIGNED - 1;
@@ -123,6 +133,8 @@ static bool hook_finds_registers(uintptr_t low, uintptr_t high)
 	return false;
 }
 
+// `interrupted`: whether an exception's registers are between here and the call. With them it is a
+// handler of the call's, without them the call itself has called us.
 bool hook_is_within(const struct lane *lane, const uintptr_t *frame, bool interrupted)
 {
 	const uintptr_t *block = (const void *)kernel_teb();
@@ -133,6 +145,7 @@ bool hook_is_within(const struct lane *lane, const uintptr_t *frame, bool interr
 	       hook_finds_registers(low, inside) == interrupted;
 }
 
+// The handler has come to its end: the call that it interrupted is the current one again.
 void hook_resume(struct lane *lane)
 {
 	const struct lane_call *call = &lane->interrupted[--lane->interrupted_count];
@@ -150,6 +163,9 @@ static void hook_interrupt(struct lane *lane)
 }
 
 // What the thread was in: is it to go on, or was it left?
+//
+// Up to four interrupted calls are kept; a fifth one, and what was left by an exception, is
+// settled.
 static void hook_look_back(struct lane *lane, const uintptr_t *frame)
 {
 	while (lane->inside || lane->interrupted_count) {
@@ -163,6 +179,7 @@ static void hook_look_back(struct lane *lane, const uintptr_t *frame)
 	}
 }
 
+// NULL: the call is nested in another one of the heap's own, and is passed on.
 COLD struct lane *hook_enter_slow(struct lane *lane, const uintptr_t *frame)
 {
 	if (hook_is_nested(lane, frame))
@@ -177,6 +194,8 @@ COLD struct lane *hook_enter_slow(struct lane *lane, const uintptr_t *frame)
 	return lane;
 }
 
+// The order: is it recorded at all (paused, sampled), which heap, the short form of an event, the
+// long one.
 static inline __attribute__((always_inline)) void hook_allocated(struct lane *lane,
 								 const void *heap, uint32_t flags,
 								 uintptr_t block, size_t size,
@@ -201,6 +220,8 @@ static inline __attribute__((always_inline)) void hook_allocated(struct lane *la
 	}
 }
 
+// malloc of every C runtime comes here. With HEAP_GENERATE_EXCEPTIONS it may leave by an exception,
+// which hook_settle finds out later.
 NT_CALL void *hook_RtlAllocateHeap(void *heap, uint32_t flags, size_t size)
 {
 	const uintptr_t *frame = HOOK_FRAME;
@@ -217,6 +238,8 @@ NT_CALL void *hook_RtlAllocateHeap(void *heap, uint32_t flags, size_t size)
 }
 
 // The block, whose end was recorded, lives on: it is another heap's, or damaged, or is none.
+//
+// The low byte of RtlFreeHeap's result is 0 then.
 static COLD void hook_not_freed(struct lane *lane, const void *heap, uintptr_t block,
 				const uintptr_t *frame)
 {
@@ -275,6 +298,8 @@ static void hook_reallocated(struct lane *lane, const void *heap, uint32_t flags
 	event_record(LANE_REALLOC_ALLOC, fields, result, size, 0, frame);
 }
 
+// As on other systems the first half is recorded before the call. `reallocated` says which block
+// that was, in case the call is left.
 NT_CALL void *hook_RtlReAllocateHeap(void *heap, uint32_t flags, void *block, size_t size)
 {
 	const uintptr_t *frame = HOOK_FRAME;

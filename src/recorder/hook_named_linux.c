@@ -23,6 +23,8 @@ void *memalign(size_t alignment, size_t size);
 
 static const char hook_named_nobody; // it is not defined
 
+// It is looked for once, at the first call. The library that has the function has an allocator, so
+// what that calls itself is passed on from here on.
 static COLD void *hook_named_find(struct hook_entry *entry)
 {
 	struct scope_object *object = NULL;
@@ -161,6 +163,9 @@ static void *hook_named_resize(void *ptr, size_t size, void *more)
 }
 
 // It makes `bytes` of `ptr`, maybe elsewhere. Of NULL it makes a new block.
+//
+// Up to four words are passed on, whatever the function takes: on x86-64 they are registers, and a
+// function does not look at those that it has no argument for.
 static __attribute__((noinline)) void *hook_named_again(struct hook_named_call *call, void *ptr,
 							size_t bytes, const uintptr_t *frame)
 {
@@ -207,6 +212,8 @@ static inline size_t hook_mallocx_alignment(int flags)
 }
 
 #ifndef HOOK_ENTERED
+// What mallocx would do, by functions that there are. Alignment 0 is what malloc gives, and calloc
+// is used for all of it, so that MALLOCX_ZERO needs nothing more.
 static void *hook_no_mallocx(size_t size, int flags)
 {
 	size_t alignment = hook_mallocx_alignment(flags);
@@ -239,6 +246,7 @@ struct hook_xallocx {
 	size_t had;
 };
 
+// The block stays where it is, so that success is the block itself; NULL is a realloc that failed.
 static void *hook_xallocx_resize(void *ptr, size_t size, void *more)
 {
 	struct hook_xallocx *x = more;

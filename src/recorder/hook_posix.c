@@ -39,6 +39,9 @@ void *reallocarray(void *ptr, size_t count, size_t size);
 #endif
 
 // A sample, or the first call of all.
+//
+// With sampling most calls pass by two compares; this is for those that are drawn. `drawn` is the
+// mean distance of samples then, as a power of two; 0: every call is recorded.
 static COLD void *hook_malloc_sampled(size_t size, const uintptr_t *frame HOOK_TAKES_REAL)
 {
 	uint32_t drawn = sample_way.drawn;
@@ -55,6 +58,9 @@ static COLD void *hook_malloc_sampled(size_t size, const uintptr_t *frame HOOK_T
 }
 
 // There is an allocator that may call other hooks.
+//
+// inside_begins: are we within a call of that allocator already? Then this one is not the
+// program's, and only its result is noted.
 static __attribute__((noinline)) void *hook_malloc_watched(size_t size,
 							   const uintptr_t *frame HOOK_TAKES_REAL)
 {
@@ -94,6 +100,7 @@ HOOK void *malloc HOOK_ARGUMENTS(size_t size)
 	return ptr;
 }
 
+// `free` of a block is recorded before the block can be another thread's.
 static inline __attribute__((always_inline)) void hook_free(void *ptr,
 							    const uintptr_t *frame HOOK_TAKES_REAL)
 {
@@ -105,6 +112,8 @@ static inline __attribute__((always_inline)) void hook_free(void *ptr,
 	HOOK_REAL(free)(ptr);
 }
 
+// Not recorded: what libc frees for itself, what an allocator's own function gave out, what is
+// called by another hook's function, and, with sampling, what was no sample.
 static __attribute__((noinline)) void hook_free_watched(void *ptr,
 							const uintptr_t *frame HOOK_TAKES_REAL)
 {
@@ -168,6 +177,8 @@ HOOK void free_aligned_sized(void *ptr, size_t alignment, size_t size)
 #endif
 
 // count * size, or what can only fail.
+//
+// SIZE_MAX is what no allocator can give, so that it fails as the product would.
 static inline size_t hook_product(size_t count, size_t size)
 {
 	size_t product;
@@ -208,6 +219,10 @@ static COLD void *hook_realloc_passed(uint64_t heap, void *ptr, size_t size, con
 
 // The block `ptr` is given up, and what comes of it is recorded as the other half. The lane stays
 // busy in between, so that a signal handler's events do not come between the halves.
+//
+// In the lane, realloc(0x5000, 200) that moves is `REALLOC_FREE 0x5000` before the call and
+// `REALLOC_ALLOC 0x7000 200` after it. If it fails, `REALLOC_UNDO 0x5000` says that the first did
+// not happen. If size is 0 and the block was freed, the first half is all there is.
 static inline __attribute__((always_inline)) void *
 hook_realloc_block(uint64_t heap, void *ptr, size_t size, const uintptr_t *frame,
 		   hook_resizes resize, void *more)
@@ -236,6 +251,8 @@ hook_realloc_block(uint64_t heap, void *ptr, size_t size, const uintptr_t *frame
 		return resize(ptr, size, more);
 	}
 	lane_publish(lane, start, at);
+	// The second half needs room as well, which is made before the real call: after it nothing
+	// may wait, as the block is the program's again.
 	if (unlikely(lane->head + LANE_ROOM > lane->open_limit)) {
 		lane->limit = lane->open_limit;
 		if (lane_enter_slow(lane) != lane) // the recording has ended
@@ -303,6 +320,7 @@ static inline __attribute__((always_inline)) void *hook_real_realloc(void *ptr, 
 }
 #endif
 
+// realloc(NULL, n) is malloc(n), and is recorded so.
 static inline __attribute__((always_inline)) void *
 hook_realloc(void *ptr, size_t size, const uintptr_t *frame HOOK_TAKES_REAL)
 {

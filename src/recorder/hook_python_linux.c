@@ -50,6 +50,8 @@ static struct hook_python_interpreter hook_python_interpreters[HOOK_PYTHON_INTER
 
 // ---- The allocator --------------------------------------------------------------------------
 
+// language_heap_begins is false within another call on a language's heap: then this one is that
+// heap's own business.
 LANGUAGE_HEAP_HOOK static void *hook_python_malloc(void *context, size_t size)
 {
 	struct hook_python_front *front = context;
@@ -78,6 +80,9 @@ LANGUAGE_HEAP_HOOK static void *hook_python_calloc(void *context, size_t count, 
 }
 
 // The real realloc, between the halves of the event.
+//
+// What malloc does meanwhile belongs to the block, so it is within a call of the heap
+// (language_heap.h).
 LANGUAGE_HEAP_HOOK static void *hook_python_resize(void *ptr, size_t size, void *more)
 {
 	const struct hook_python_realloc *call = more;
@@ -91,6 +96,7 @@ LANGUAGE_HEAP_HOOK static void *hook_python_resize(void *ptr, size_t size, void 
 	return result;
 }
 
+// realloc(NULL, n) is an allocation. Else both halves are recorded by hook_resize.
 LANGUAGE_HEAP_HOOK static void *hook_python_realloc(void *context, void *ptr, size_t size)
 {
 	struct hook_python_front *front = context;
@@ -106,6 +112,8 @@ LANGUAGE_HEAP_HOOK static void *hook_python_realloc(void *context, void *ptr, si
 	return ptr;
 }
 
+// The free is recorded first, then the real one is called within the heap's call, so that malloc's
+// free of its backing is held to be a part of it.
 LANGUAGE_HEAP_HOOK static void hook_python_free(void *context, void *ptr)
 {
 	struct hook_python_front *front = context;
@@ -125,6 +133,8 @@ LANGUAGE_HEAP_HOOK static void hook_python_free(void *context, void *ptr)
 
 // ---- In front -------------------------------------------------------------------------------
 
+// A program may set an allocator of its own after ours, in front of ours or in its place; we come
+// in front of that again, four times at most.
 static void hook_python_put(struct hook_python_interpreter *interpreter, int domain)
 {
 	struct hook_python_allocator now, ours = { .malloc = hook_python_malloc,
@@ -146,6 +156,9 @@ static void hook_python_put(struct hook_python_interpreter *interpreter, int dom
 }
 
 // While an interpreter begins, one thread runs its code: only there its allocators may be read.
+//
+// `caller`: only within the interpreter's own code is it sure that its allocators are not being
+// changed.
 void hook_python_look(uintptr_t caller)
 {
 	bool begins = false;
@@ -172,6 +185,8 @@ void hook_python_unloaded(uintptr_t start, uintptr_t bytes)
 	}
 }
 
+// Two things have to be so: it has the functions, and it has not begun yet. Blocks that it
+// allocated before would be freed through us, unknown.
 void hook_python_meet(const struct scope_object *object)
 {
 	struct hook_python_interpreter *at = hook_python_interpreters;

@@ -30,6 +30,8 @@ enum {
 	HOOK_VM_HELLO = 3, // descriptors that a child needs: a socket, and two that come
 };
 
+// What the kernel said, as the C library's function would say it: -1, and errno set by way of its
+// own function. errno's place is the thread's, so it is asked for each time.
 static long hook_vm_result(long result)
 {
 	int *number;
@@ -60,6 +62,8 @@ EXPORT void *mmap(void *address, size_t size, int protection, int flags, int fd,
 				    fd, (long)((unsigned long)offset / KERNEL_MMAP_UNIT));
 }
 
+// `offset` is in bytes, and the kernel of 32 bits counts in units of KERNEL_MMAP_UNIT: an offset
+// that is larger than those can say is refused, as libc does.
 EXPORT void *mmap64(void *address, size_t size, int protection, int flags, int fd, int64_t offset)
 {
 	if (HOOK_VM_PASSES(mmap64, KERNEL_NR_MMAP))
@@ -187,6 +191,9 @@ EXPORT int remap_file_pages(void *start, size_t size, int protection, size_t pag
 }
 
 // libc remembers where the break is, so it has to make the call itself.
+//
+// real.brk sets the C library's own variable as well, from which its sbrk counts. The result is
+// asked of the kernel after it, since real.brk returns only whether it succeeded.
 static long hook_vm_make_brk(const struct vm_ask *ask)
 {
 	if (real.brk)
@@ -208,6 +215,7 @@ EXPORT int brk(void *address)
 	return hook_vm_brk((long)address, HOOK_FRAME);
 }
 
+// Returns where the break was, or -1. It is made of brk, so that one place records both.
 static COLD void *hook_vm_sbrk(intptr_t more, const uintptr_t *frame)
 {
 	char *old = real.sbrk ? real.sbrk(0) : (void *)hook_vm_result(-HOOK_VM_ENOMEM);
@@ -225,6 +233,10 @@ EXPORT void *sbrk(intptr_t more)
 }
 
 // A fork that no handler of libc's is told of: the child has memory of its own.
+//
+// clone3's argument is a struct in memory of the program's: flags at word 0, the stack at word 5.
+// With CLONE_VM it is a thread or a vfork, with a stack of its own it is no fork that returns twice
+// here.
 static bool hook_vm_forks(long number, long first, long second)
 {
 	// What clone3 is given: flags, four words, the stack.
@@ -262,6 +274,9 @@ EXPORT int _Fork(void)
 // ---- Where children may not reach the collector ------------------------------------------------
 
 // A child that shares the root and is no thread: a sandbox's, which moves its maker's root.
+//
+// A browser's sandbox makes such a child, which then calls chroot: its maker's root is an empty
+// folder from then on, and the collector's socket out of reach for all that come after.
 static bool hook_vm_shares_root(unsigned long flags)
 {
 	return (flags & HOOK_VM_CLONE_FS) && !(flags & HOOK_VM_CLONE_THREAD);
@@ -282,6 +297,8 @@ static bool hook_vm_moves(long number, long first)
 	return false;
 }
 
+// A thread without a block of libc's has nothing of ours that could be written to, so the call is
+// made bare.
 static COLD long hook_vm_move(long number, long a, long b, long c, long d, long e)
 {
 	if (kernel_has_no_thread_block())
@@ -329,6 +346,9 @@ EXPORT int unshare(int flags)
 
 // A limit of descriptors under which no child can ever say hello. What cannot be read is the
 // kernel's to refuse.
+//
+// `limits` is the program's, and may be anything; both words have to be readable. The maximum
+// counts (the second word), since a limit below it can be raised again.
 static bool hook_vm_forbids_hello(long number, long first, long second, long third)
 {
 	bool of_any = number == __NR_prlimit64;
@@ -383,6 +403,9 @@ EXPORT int clone(int (*function)(void *), void *stack, int flags, void *argument
 
 // A system-call filter (seccomp) for this thread or all. From before it on no call of ours is made,
 // but that for the process's number where it is let: a vfork child is told by it from its parent.
+//
+// `lets` is computed from the filter itself before it is set: would it let getpid pass?
+// (filter_linux.h)
 static COLD long hook_vm_filter(bool strict, long number, const long words[5])
 {
 	bool lets = !strict && filter_lets((const void *)words[2], __NR_getpid);
@@ -426,6 +449,8 @@ static bool hook_vm_filters(long number, long first, long second)
 }
 
 // Of the program's own making: passed on in the same registers and the same place on the stack.
+//
+// What moves the root or sets a filter is prepared for before the call is made, by either way.
 EXPORT long syscall(long number, long a, long b, long c, long d, long e, long f)
 {
 	if (unlikely(number == __NR_prctl))
@@ -451,6 +476,8 @@ HIDDEN long hook_vm_syscall(long number, long a, long b, long c, long d, long e,
 	__attribute__((alias("syscall")));
 
 // The end without destructors.
+//
+// Without a thread block (a bare clone) only the process's end is made: vm_end would need a lane.
 _Noreturn static void hook_vm_exit(int status)
 {
 	while (kernel_has_no_thread_block())

@@ -48,6 +48,8 @@ static _Atomic uint64_t inside_kept[INSIDE_KEPT_PLACES];
 static struct inside_library inside_libraries[INSIDE_LIBRARIES_MAX];
 static _Atomic uint32_t inside_count;
 
+// A library is known by its link_map. What is written first is complete before `inside_count` says
+// that it is there: other threads look without a lock.
 static void inside_add(const struct scope_object *object, bool allocates)
 {
 	uint32_t count = __atomic_load_n(&inside_count, __ATOMIC_ACQUIRE);
@@ -77,6 +79,9 @@ static void inside_add(const struct scope_object *object, bool allocates)
 }
 
 // What those that are known need, and what these need.
+//
+// The loop runs over those that it adds as well, so that it comes to an end when nothing new is
+// needed.
 static void inside_add_needed(void)
 {
 	inside_add(scope_ourselves(), true); // a function that ends in a call of another one
@@ -108,6 +113,7 @@ static bool inside_calls_by_name(const struct scope_object *object)
 	return !inside_is_libc(object) || !scope_find(object, "gnu_get_libc_version");
 }
 
+// Whether the library's functions may call others of the family by name, and so come to our hooks.
 static bool inside_is_allocator(const struct scope_object *object)
 {
 	static const char *const names[] = { "malloc",         "calloc",        "realloc", "free",
@@ -120,6 +126,8 @@ static bool inside_is_allocator(const struct scope_object *object)
 	return false;
 }
 
+// Once, when the first hook finds the real functions. Nothing is watched where only glibc
+// allocates: its functions call none of ours.
 void inside_find(void)
 {
 	struct scope_object *ourselves = scope_ourselves();
@@ -138,6 +146,9 @@ void inside_find(void)
 
 // Of the C library, entered (enter_linux.h), only the allocator's own code is inside: from its
 // first function to its last.
+//
+// In glibc all of these are in malloc.c, and the compiler keeps a file's functions together. The
+// last one's own length is not known, so that its code is outside; it calls none of ours.
 static bool inside_find_libc(const struct scope_object *object)
 {
 	static const char *const names[] = { "malloc",       "free",           "calloc",
@@ -184,6 +195,8 @@ static struct {
 } inside_own[INSIDE_OWN_MAX];
 static uint32_t inside_own_count;
 
+// A range of code that is an allocator's own. They are kept one by one, and what encloses all of
+// them, which is compared first (INSIDE_OWN).
 void inside_add_code(uintptr_t start, uintptr_t bytes)
 {
 	uintptr_t end = inside_own_start + inside_own_bytes, ours;
@@ -268,6 +281,9 @@ static const struct inside_library *inside_library_of(uintptr_t pc)
 
 // Whether the hook is still in its real function: it returns to where it did. Its stack may be
 // gone.
+//
+// A hook's frame has the return address in the word above it. If that has changed, the hook has
+// returned, by longjmp or an exception, without saying so.
 static bool inside_stays(const struct inside *outer, uintptr_t here)
 {
 	uintptr_t slot = outer->frame + sizeof(uintptr_t);
@@ -280,6 +296,9 @@ static bool inside_stays(const struct inside *outer, uintptr_t here)
 
 // Whether the stack of the hook with this frame leads to that of the outer one through the
 // allocator alone. Behind a signal frame there is no slot.
+//
+// For example, slots from the innermost on are 0x7ffc88, 0x7ffcb8 and 0x7ffd08, and the outer
+// hook's is the last: both frames before it have to be in libraries that are known.
 static bool inside_leads(const struct capture *capture, uintptr_t slot)
 {
 	if (capture->flags & LANE_PUSH_CUT) // only its ids are kept
@@ -293,6 +312,8 @@ static bool inside_leads(const struct capture *capture, uintptr_t slot)
 	return false;
 }
 
+// A walk of its own, in a capture that nothing else uses: it must not become the lane's last stack.
+// The lane is busy meanwhile, so that what the walk itself causes is not recorded.
 static bool inside_walk(const struct inside *outer, const uintptr_t *frame)
 {
 	struct lane *lane = lane_enter();
@@ -313,6 +334,8 @@ static bool inside_walk(const struct inside *outer, const uintptr_t *frame)
 	return leads;
 }
 
+// Four answers, by cost: the frame is further out than the hook's (that one was left); the caller
+// is an allocator's library; the caller is of nothing that is known; and else the stack is walked.
 bool inside_is_nested(struct inside *before, const uintptr_t *frame)
 {
 	uintptr_t here = (uintptr_t)frame;
@@ -340,6 +363,8 @@ static uint32_t inside_place(uint64_t block)
 	return (uint32_t)((block >> 4) * 0x9e3779b1u) >> 16;
 }
 
+// 64 places are tried from the block's own on. If all are taken the block is not kept, and its end
+// is recorded as that of a block that is not known.
 void inside_keep(uint64_t block)
 {
 	for (uint32_t i = 0, at = inside_place(block); i < INSIDE_KEPT_NEAR; i++, at++) {

@@ -86,6 +86,8 @@ struct insn_state {
 	bool failed; // it goes beyond `size`
 };
 
+// A byte further on. Behind the end it is 0, and `failed` says so: it is looked at once, when all
+// was read.
 static uint8_t insn_byte(struct insn_state *state, size_t ahead)
 {
 	if (state->at + ahead < state->size)
@@ -94,6 +96,8 @@ static uint8_t insn_byte(struct insn_state *state, size_t ahead)
 	return 0;
 }
 
+// Prefixes may come in any order and more than once. In 64-bit mode a REX (40 to 4f) counts only
+// right before the opcode.
 static void insn_prefixes(struct insn_state *state)
 {
 	for (; state->at < INSN_BYTES_MAX; state->at++) {
@@ -132,6 +136,9 @@ static void insn_prefixes(struct insn_state *state)
 }
 
 // The modrm byte and what it asks for. Returns it.
+//
+// For example, 44 24 08 in 64-bit mode: mode 1, base 4, so a SIB byte (24) and one byte of
+// displacement: three bytes in all. 05 with mode 0 is a displacement of four bytes from rip.
 static uint8_t insn_modrm(struct insn_state *state, struct insn *insn)
 {
 	uint8_t modrm = insn_byte(state, 0);
@@ -172,6 +179,9 @@ static void insn_relative(const struct insn_state *state, struct insn *insn, siz
 }
 
 // What follows the opcode. False: it is none.
+//
+// z is the operand's size, 4, or 2 with the prefix 66. An immediate of 8 bytes is only in b8 to bf
+// with REX.W.
 static bool insn_operands(struct insn_state *state, struct insn *insn, enum insn_form form)
 {
 	bool word = state->operand_16 && !(state->rex & 8);
@@ -253,6 +263,9 @@ static bool insn_operands(struct insn_state *state, struct insn *insn, enum insn
 }
 
 // VEX, EVEX and XOP: which form the opcode `opcode` of map `map` has.
+//
+// Map 1 is that of 0f, 2 and 3 are those of 0f 38 and 0f 3a, 5 and 6 are half precision's
+// (AVX512-FP16), 8 to 10 are XOP's.
 static enum insn_form insn_vector_form(uint32_t map, uint8_t opcode)
 {
 	switch (map) {
@@ -280,6 +293,9 @@ static enum insn_form insn_vector_form(uint32_t map, uint8_t opcode)
 
 // At a byte that begins VEX (c4, c5), EVEX (62) or XOP (8f): take it. False: it is the old
 // instruction of that number. `*form` is what follows.
+//
+// In 32-bit mode c4, c5 and 62 are les, lds and bound, whose modrm must name memory: with its two
+// upper bits set it is a vector prefix. 8f is pop if its map is below 8.
 static bool insn_vector(struct insn_state *state, enum insn_form *form)
 {
 	uint8_t first = insn_byte(state, 0), second = insn_byte(state, 1);
@@ -318,6 +334,8 @@ static enum insn_form insn_escape(struct insn_state *state)
 	return (enum insn_form)insn_map_0f[opcode];
 }
 
+// At most 15 bytes, which is the processor's own limit. All comes from one pass, and nothing is
+// read behind `size`.
 bool insn_decode(const uint8_t *code, size_t size, bool wide, struct insn *insn)
 {
 	struct insn_state state = { .code = code, .wide = wide };

@@ -1,3 +1,6 @@
+// The numbers of the TEB and the PEB are those of ntdll's own header files; they are the same in
+// all versions of Windows. Calls go to ntdll's functions, and to the real ones where those are
+// hooked.
 #include "recorder/kernel.h"
 
 #include "recorder/nt_win32.h"
@@ -29,6 +32,9 @@ struct nt_peb *kernel_peb(void)
 }
 
 // A slot of thread-local storage, taken as TlsAlloc does.
+//
+// The first 64 slots are in the TEB itself, so that one load finds what a thread has there. False:
+// all are taken.
 bool kernel_take_own(void)
 {
 	uint32_t slot;
@@ -57,6 +63,7 @@ uint32_t kernel_process_id(void)
 	return (uint32_t)kernel_client()->process;
 }
 
+// In units of 100 ns; negative means from now on.
 void kernel_sleep_ns(long ns)
 {
 	int64_t interval = -((int64_t)ns / KERNEL_NS);
@@ -64,6 +71,7 @@ void kernel_sleep_ns(long ns)
 	NtDelayExecution(0, &interval);
 }
 
+// In two parts, so that a count of many days does not overflow when it is multiplied.
 uint64_t kernel_now_ns(void)
 {
 	int64_t count = 0, frequency = 1;
@@ -73,6 +81,7 @@ uint64_t kernel_now_ns(void)
 	       (uint64_t)(count % frequency) * 1000000000u / (uint64_t)frequency;
 }
 
+// Committed pages of ours, from the top of the address space. NULL: there are none.
 void *kernel_pages(size_t bytes)
 {
 	void *at = NULL;
@@ -84,12 +93,15 @@ void *kernel_pages(size_t bytes)
 	return at;
 }
 
+// The bell is an event here; the word itself is for the collector to read.
 void kernel_wake(_Atomic uint32_t *word)
 {
 	(void)word;
 	NtSetEvent(recording_bell(), NULL);
 }
 
+// A thread that has ended can be opened as long as somebody has a handle of it; it is signalled
+// then. What cannot be opened for another reason lives.
 bool kernel_thread_lives(uint32_t pid, uint32_t tid)
 {
 	struct nt_object object = { .length = sizeof(object) };
@@ -119,6 +131,8 @@ void kernel_thread_name(char name[16])
 	utf_decode(said.text.text, said.text.bytes / 2, name, 16);
 }
 
+// The thread's own stack is known from its TEB (base at word 1, limit at word 2), so that no call
+// is made for it.
 bool kernel_can_read(uintptr_t page)
 {
 	struct nt_region region;

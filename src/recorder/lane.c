@@ -43,6 +43,9 @@ static uint64_t *lane_owners(void)
 	return owners;
 }
 
+// The lane with this number: its private part, its ring, and what the recording's options ask for.
+// NULL: there is no memory or no address space for it. It is never given back; a later thread takes
+// it over.
 static struct lane *lane_create(uint32_t id)
 {
 	// Kept over fork. A sealed child, which can have no pages, has those of its parent, wiped.
@@ -87,6 +90,9 @@ static bool lane_holder_lives(const struct lane *lane, uint32_t mine)
 }
 
 // Collect the lanes of threads that have ended.
+//
+// A lane whose `limit` is 0 was in use when its thread ended (killed in a hook, say): it is not
+// taken over. The collector reads it as far as it was published.
 static void lane_find_dead(uint32_t mine)
 {
 	struct recording_state *state = recording_state;
@@ -137,6 +143,7 @@ static void lane_wait_dead(uint32_t mine)
 	misses = state->free_count == 0;
 }
 
+// Why this process has no lane for a thread, for the report; NULL, for the caller to return.
 static struct lane *lane_refuse(enum segment_no_lane why)
 {
 	__atomic_store_n(&recording_state->segment->no_lane, why, __ATOMIC_RELAXED);
@@ -144,6 +151,10 @@ static struct lane *lane_refuse(enum segment_no_lane why)
 }
 
 // Under lanes_lock: a lane for thread `tid`, reused or new. NULL: no more than SEGMENT_LANES_MAX.
+//
+// For example, of 100 lanes 10 are found dead: less than a quarter, so that the next search is when
+// 150 are in use. With 30 dead it is at 100 again. So the cost of asking the kernel for each thread
+// is spread over as many thread starts.
 static struct lane *lane_take(uint32_t tid)
 {
 	static uint32_t next_search;
@@ -174,6 +185,8 @@ static struct lane *lane_take(uint32_t tid)
 	return lane;
 }
 
+// The lanes from `first` on are put on the stack of free ones last to first, so that the lowest
+// numbers, which have large rings, are taken first.
 void lane_prepare(bool strict, uint32_t spare)
 {
 	struct recording_state *state = recording_state;
@@ -212,6 +225,9 @@ static void lane_ring_bell(void)
 	kernel_wake(bell);
 }
 
+// The thread waits and naps; each eighth nap rings the bell again, since a collector may have
+// missed one. How long it took goes into waited_ns, which the report shows. In vain means that the
+// collector is gone: then the recording ends here, and the program goes on.
 bool lane_wait_room(struct lane *lane, uint64_t bytes)
 {
 	uint64_t size = lane->mask + 1;
@@ -241,6 +257,9 @@ bool lane_wait_room(struct lane *lane, uint64_t bytes)
 }
 
 // Room for one event, and how far it goes: half the ring (where the bell rings), then all of it.
+//
+// Called by the busy lane's own thread. Afterwards `room` is a position of the lane, as `head` is,
+// and not a number of bytes.
 static bool lane_make_room(struct lane *lane)
 {
 	uint64_t size = lane->mask + 1;
@@ -257,6 +276,7 @@ static bool lane_make_room(struct lane *lane)
 	return true;
 }
 
+// The first record of a thread in a lane: type, thread id, and 16 bytes of its name. 22 bytes.
 static void lane_put_thread(struct lane *lane, uint32_t tid)
 {
 	uint8_t *start = lane->ring + (lane->head & lane->mask);
@@ -272,6 +292,9 @@ static void lane_put_thread(struct lane *lane, uint32_t tid)
 }
 
 // A lane for this thread, which has none (level 0) or whose lanes are all busy.
+//
+// Signals are blocked, since a handler that allocates would come here too, and lanes_lock is not
+// recursive.
 static struct lane *lane_begin(uint32_t level)
 {
 	struct recording_state *state = recording_state;
@@ -330,6 +353,8 @@ static struct lane *lane_find_open(struct lane *lane)
 	return lane;
 }
 
+// The cases, by how often they come: the clock is to be looked at; the ring is half full; a
+// thread's first event; the process's first; a signal handler's.
 COLD struct lane *lane_enter_slow(struct lane *lane)
 {
 	if (likely(lane->limit && lane->head + LANE_ROOM <= lane->room)) {

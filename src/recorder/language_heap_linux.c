@@ -42,6 +42,8 @@ void language_heap_meet(const struct scope_object *object)
 
 // ---- Events ---------------------------------------------------------------------------------
 
+// In full it is 18 bytes; a number is 2. Numbers are the lane's, in the order in which the heaps
+// came.
 void language_heap_turn(struct lane *lane, uint64_t heap)
 {
 	struct lane_heap *known = &lane->heaps[heap % LANE_HEAPS_KNOWN];
@@ -77,6 +79,8 @@ static void language_heap_put(uint64_t heap, uint32_t type, uint32_t fields,
 	event_append(lane, type, fields, call);
 }
 
+// `held` is one block of malloc's that waits for the call's end; a second one means that the first
+// was something else, and settles it.
 bool language_heap_takes(uint32_t type, uint32_t fields, const struct event_call *call)
 {
 	struct language_heap_call *mine = &language_heap_mine;
@@ -96,6 +100,8 @@ bool language_heap_takes(uint32_t type, uint32_t fields, const struct event_call
 	return true;
 }
 
+// A debugging allocator gives out an address some bytes into malloc's block: within 64 bytes, and
+// within what is usable of it, it is the same block.
 bool language_heap_backs(uintptr_t block)
 {
 	struct language_heap_call *mine = &language_heap_mine;
@@ -140,6 +146,7 @@ bool language_heap_frees(uint64_t address, const uintptr_t *frame)
 
 // ---- Calls ----------------------------------------------------------------------------------
 
+// False: the thread is within such a call already.
 bool language_heap_begins(uint64_t heap, uintptr_t block, const uintptr_t *frame)
 {
 	struct language_heap_call *mine = &language_heap_mine;
@@ -153,6 +160,8 @@ bool language_heap_begins(uint64_t heap, uintptr_t block, const uintptr_t *frame
 }
 
 // A block of malloc's that is none of the heap's.
+//
+// The unsigned difference says with one compare whether `result` is in the held block.
 static COLD void language_heap_settle(struct language_heap_call *mine, uintptr_t result)
 {
 	struct event_call call = { mine->held, mine->held_size, 0, mine->frame };

@@ -41,6 +41,7 @@ static bool late_begins; // other threads run, and may be there
 static struct attach_range late_code[ATTACH_PAGES_MAX];
 static uint32_t late_code_count;
 
+// Asked once, as it looks names up. In a static program it is always so.
 bool late_is(void)
 {
 	static uint8_t known; // 1: no, 2: yes
@@ -62,6 +63,8 @@ bool late_waits(void)
 	return late_begins;
 }
 
+// Pages with code of ours (thunks, trampolines): threads may be in there, so that a detach has to
+// know them all.
 void late_pages(const void *start, size_t bytes, bool gone)
 {
 	for (uint32_t i = 0; gone && i < late_code_count; i++) {
@@ -73,6 +76,8 @@ void late_pages(const void *start, size_t bytes, bool gone)
 			(struct attach_range){ (uintptr_t)start, (uintptr_t)start + bytes };
 }
 
+// False: it cannot be listed. What is listed is `before` and `after`, so that the launcher can also
+// put it back.
 static bool late_list(uint8_t *at, const uint8_t *bytes, size_t length)
 {
 	struct attach_patch *patch = &late_patches[late_count];
@@ -95,6 +100,7 @@ static bool late_list(uint8_t *at, const uint8_t *bytes, size_t length)
 	return true;
 }
 
+// `page` and `end` are multiples of a page. False: the system does not allow it.
 static bool late_protect(uintptr_t page, uintptr_t end, bool writable)
 {
 	return !kernel_failed(
@@ -136,6 +142,8 @@ static struct late_range late_range_around(uintptr_t page)
 }
 
 // Whether the page at `page` is writable already, or stays so from here on.
+//
+// If all of the library cannot be made writable, one page is tried.
 static bool late_is_open(uintptr_t page)
 {
 	struct late_range range;
@@ -156,6 +164,8 @@ static bool late_is_open(uintptr_t page)
 	return true;
 }
 
+// Begin or end a time in which pages stay writable once they were written to: some hundred places
+// are changed at the start, most of them in one library.
 void late_write_many(bool many)
 {
 	late_open.many = many;
@@ -166,6 +176,8 @@ void late_write_many(bool many)
 	}
 }
 
+// Change code. In a process that runs already it is listed before; while it begins, only listed.
+// False: neither can be.
 bool late_write(uint8_t *at, const uint8_t *bytes, size_t length)
 {
 	uintptr_t page = (uintptr_t)at & ~(uintptr_t)(KERNEL_PAGE - 1);
@@ -191,6 +203,8 @@ struct late_data {
 	uint8_t *start, *zeros, *end;
 };
 
+// There is one writable segment. RELRO is at its beginning, ends at a page, and is read-only by
+// now.
 static struct late_data late_find_data(void)
 {
 	const struct elf_header *elf = (const void *)__ehdr_start;
@@ -215,6 +229,7 @@ static struct late_data late_find_data(void)
 	return data;
 }
 
+// Only initialised variables are copied; the others began as zeros and are made so again.
 static bool late_keep_pristine(void)
 {
 	struct late_data data = late_find_data();
@@ -228,6 +243,9 @@ static bool late_keep_pristine(void)
 }
 
 // All that was learnt is forgotten. No thread is in here, and none comes in.
+//
+// What outlasts it is in late_kept, which is copied over the reset. The order: what was put into
+// the program's memory first, then our mappings, then the variables by which both are known.
 static void late_reset(void)
 {
 	struct late_data data = late_find_data();
@@ -241,6 +259,8 @@ static void late_reset(void)
 	late_kept = kept;
 }
 
+// What the launcher has to know, filled into its own struct, which is in memory of this process:
+// where our code is, what is to be patched, and where the words are that it looks at later.
 static void late_answer(struct attach_call *call)
 {
 	const struct elf_header *elf = (const void *)__ehdr_start;
@@ -264,6 +284,7 @@ static void late_answer(struct attach_call *call)
 	call->entered = enter_functions();
 }
 
+// While `late_begins` is set, late_write only lists what is to be changed.
 static uint32_t late_start(struct attach_call *call)
 {
 	if (late_session())
@@ -316,6 +337,8 @@ static uint32_t late_stop(void)
 	return ATTACH_DONE;
 }
 
+// Called by the launcher, in a thread of the process. `call` is its struct, in this process's
+// memory: the verb comes in it, and `status` is the answer.
 void tidemark_late_v1(struct attach_call *call)
 {
 	if (call->magic != ATTACH_MAGIC || call->version != SEGMENT_VERSION) {

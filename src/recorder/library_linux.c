@@ -1,3 +1,13 @@
+// library: where the recorder's file is, and how LD_PRELOAD has to name it. An installation has one
+// for each class of programs below one folder:
+//
+//     <folder>/preload/lib/x86_64-linux-gnu/libtidemark.so
+//     <folder>/preload/lib32/libtidemark.so, or preload/lib/i386-linux-gnu/…
+//     <folder>/libtidemark.so                                the first of these, plainly
+//
+// glibc's linker puts its own word in place of $LIB, so that the entry
+// <folder>/preload/$LIB/libtidemark.so is right for both. musl's knows no $LIB and gets the plain
+// file.
 #include "recorder/library_linux.h"
 
 #include "recorder/kernel.h"
@@ -50,6 +60,7 @@ static size_t library_before(const char *tail)
 	return length > end && text_equal(library_own + length - end, tail) ? length - end : 0;
 }
 
+// All paths follow from our own, as the linker has it. False: that is not known.
 bool library_start(void)
 {
 	static const char *const tails[] = { LIBRARY_64, LIBRARY_32, LIBRARY_32_MULTIARCH };
@@ -81,6 +92,7 @@ const char *library_folder(void)
 	return library_at;
 }
 
+// Whether there is a recorder for such an image at all.
 bool library_exists(struct library_image image)
 {
 	if (image.bits == 32 && image.musl)
@@ -88,6 +100,7 @@ bool library_exists(struct library_image image)
 	return library_either[0] || image.bits == 0 || image.bits == LIBRARY_OWN_BITS;
 }
 
+// A process that has changed its root, or its user, may not be able to.
 bool library_readable(struct library_image image)
 {
 	const char *entry = library_entry(image);
@@ -99,6 +112,7 @@ bool library_readable(struct library_image image)
 	return library_lies_at(LIBRARY_64);
 }
 
+// What LD_PRELOAD is to have for such an image.
 const char *library_entry(struct library_image image)
 {
 	if (image.musl && image.bits == 64)
@@ -113,6 +127,8 @@ static bool library_is(const char *entry, size_t length, const char *path)
 	return text_length(path) == length && memcmp(entry, path, length) == 0;
 }
 
+// Any of our forms: a program may pass on an environment that another process of the recording
+// made.
 bool library_is_ours(const char *entry, size_t length)
 {
 	return length && (library_is(entry, length, library_own) ||

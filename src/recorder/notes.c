@@ -20,6 +20,9 @@ struct notes_record {
 };
 
 // Take the lock and wait for room. False: nothing can be written (and the lock is not held).
+//
+// Room for the largest record is waited for before the record is begun, so that none of the
+// functions below can fail in the middle. The lock is held until notes_close.
 static bool notes_open(struct notes_record *record, uint16_t type)
 {
 	struct recording_state *state = recording_state;
@@ -48,6 +51,7 @@ static void notes_put(struct notes_record *record, const void *bytes, size_t siz
 	record->at += size;
 }
 
+// Without a NUL: the record's length says where it ends. What is longer than a path can be is cut.
 static void notes_put_text(struct notes_record *record, const char *text)
 {
 	size_t length = text_length(text);
@@ -55,6 +59,8 @@ static void notes_put_text(struct notes_record *record, const char *text)
 	notes_put(record, text, length < NOTES_PATH_MAX ? length : NOTES_PATH_MAX);
 }
 
+// The length is written last, and then the head is moved: a reader sees all of the record or
+// nothing.
 static void notes_close(struct notes_record *record)
 {
 	struct recording_state *state = recording_state;
@@ -66,6 +72,8 @@ static void notes_close(struct notes_record *record)
 	recording_unlock(&state->notes_lock);
 }
 
+// Here a length is written before the path, as the record has something before it of a fixed size:
+// a build-id of 32 bytes, filled up with zeros.
 void notes_module(uint32_t id, uint64_t start, uint64_t end, uint64_t bias, const uint8_t *build_id,
 		  uint32_t build_id_length, const char *path)
 {
@@ -129,6 +137,8 @@ void notes_code(uint32_t number, const char *name, const char *file)
 	notes_close(&record);
 }
 
+// The image is about to be another one. This is the last that is heard of the old one, if the call
+// succeeds.
 void notes_exec(uint32_t reason, const char *path)
 {
 	struct notes_record record;
@@ -143,6 +153,7 @@ void notes_exec(uint32_t reason, const char *path)
 	notes_close(&record);
 }
 
+// It did not: `error` is a positive errno.
 void notes_exec_failed(uint32_t error)
 {
 	struct notes_record record;
@@ -156,6 +167,9 @@ void notes_exec_failed(uint32_t error)
 }
 
 // Open a note of a place in a lane.
+//
+// `head` bytes of the lane were written before it: that is its place among the lane's events.
+// `time_ns` is a time of the recording.
 static bool notes_open_place(struct notes_record *record, uint16_t type, uint64_t time_ns,
 			     uint32_t tid, uint32_t lane, uint64_t head)
 {
@@ -168,6 +182,7 @@ static bool notes_open_place(struct notes_record *record, uint16_t type, uint64_
 	return true;
 }
 
+// The child's arrival will be paired with it by lane and head.
 void notes_fork(uint64_t time_ns, uint32_t tid, uint32_t lane, uint64_t head)
 {
 	struct notes_record record;
@@ -186,6 +201,7 @@ void notes_fork_failed(uint32_t tid)
 	notes_close(&record);
 }
 
+// `length` bytes at `name`, without a NUL.
 void notes_mark(uint64_t time_ns, uint32_t tid, uint32_t lane, uint64_t head, const char *name,
 		uint32_t length)
 {
@@ -219,6 +235,7 @@ void notes_pool(uint32_t id, const char *name, uint32_t length)
 	notes_close(&record);
 }
 
+// `device` and `inode` as the kernel's stat has them, widened.
 void notes_file(uint32_t id, uint64_t device, uint64_t inode, const char *path)
 {
 	struct notes_record record;
@@ -232,6 +249,8 @@ void notes_file(uint32_t id, uint64_t device, uint64_t inode, const char *path)
 	notes_close(&record);
 }
 
+// A part of /proc/self/maps, of whole or of cut lines: the collector puts the parts of one `list`
+// together.
 void notes_maps(uint32_t list, const char *text)
 {
 	struct notes_record record;
@@ -269,6 +288,7 @@ void notes_allocator(uint32_t seen, const char *name, const char *path)
 	notes_close(&record);
 }
 
+// Where the program may have memory: [low, end).
 void notes_space(uint64_t low, uint64_t end)
 {
 	struct notes_record record;

@@ -39,6 +39,9 @@ bool object_file_read(const struct object_file *file, uint64_t at, void *out, si
 }
 
 // `loaded` NULL: any file of our class.
+//
+// The header that was mapped and that of the file have to be the same 64 bytes (52 in 32 bits): a
+// library that was replaced on disk since it was loaded has other symbols.
 static bool object_file_open_path(struct object_file *file, const char *path,
 				  const struct elf_header *loaded)
 {
@@ -63,6 +66,8 @@ static bool object_file_open_path(struct object_file *file, const char *path,
 	return false;
 }
 
+// The executable by /proc/self/exe, which is the file that runs even if its name was given to
+// another since. False: the object has no file that can be read.
 bool object_file_open(struct object_file *file, const struct scope_object *object)
 {
 	uintptr_t start, end;
@@ -83,6 +88,8 @@ void object_file_close(struct object_file *file)
 	kernel(__NR_close, file->fd);
 }
 
+// Section headers are read so many at once, since a large file has thousands. NULL: there is none
+// with this number, or it cannot be read; then the file has none from here on.
 const struct elf_section *object_file_section(struct object_file *file, uint32_t number)
 {
 	uint32_t first = number - number % OBJECT_FILE_AT_ONCE, count = file->elf.section_count;
@@ -120,6 +127,8 @@ bool object_file_is_named(const struct object_file *file, const struct elf_secti
 
 // ---- Its symbol table ---------------------------------------------------------------------------
 
+// A section mapped from its page on. NULL: it is empty, does not lie within the file, or cannot be
+// mapped. `which` is where it is noted, for object_file_forget.
 static const void *object_file_map(const struct object_file *file,
 				   const struct elf_section *section,
 				   struct object_symbols *symbols, int which)
@@ -161,6 +170,8 @@ static bool object_file_names_own(const struct object_symbols *symbols)
 	return false;
 }
 
+// The last byte of the names has to be 0, so that a name is never read past its end whatever its
+// offset says.
 static bool object_file_map_symbols(struct object_file *file, struct object_symbols *symbols)
 {
 	enum { SYMBOLS = 2, STRINGS = 3 };
@@ -232,6 +243,9 @@ struct object_file_link {
 	uint32_t crc;
 };
 
+// The section is the file's name, filled up with zeros to four bytes, and a checksum of four. It is
+// at the end of a file that was stripped with it, so only the last eight sections are looked at. A
+// name with a slash would lead out of the folders.
 static bool object_file_read_link(struct object_file *file, struct object_file_link *link)
 {
 	uint32_t count = file->elf.section_count, last = count;
@@ -262,6 +276,9 @@ static bool object_file_read_link(struct object_file *file, struct object_file_l
 }
 
 // The checksum of a whole file, as .gnu_debuglink has it.
+//
+// CRC-32 with the reversed polynomial 0xedb88320, as zlib and gdb compute it: of "123456789" it is
+// 0xcbf43926. The table is made each time, as a debug file is looked for once per object.
 static bool object_file_crc(const struct object_file *file, uint32_t *crc)
 {
 	uint32_t table[256], value = UINT32_MAX;
@@ -327,6 +344,8 @@ static bool object_file_belongs(struct object_file *file, const struct scope_obj
 }
 
 // Where the object's file is: its folder, with the last slash. 0: it is not known.
+//
+// No NUL is at its end: the length is what is returned.
 static size_t object_file_folder(const struct scope_object *object, char path[OBJECT_PATH_MAX])
 {
 	size_t length = text_length(object->name);

@@ -22,6 +22,8 @@ static _Atomic uint8_t *own_chunk(uintptr_t address)
 	return &own_filter[(address >> OWN_CHUNK_BITS) % OWN_FILTER_BITS];
 }
 
+// Both chunks and all between them. Where the range is larger than what the filter covers (4,096 *
+// 2 MiB = 8 GiB), it has to be looked at in full.
 static bool own_may_have(uintptr_t start, uintptr_t end)
 {
 	uintptr_t first = start >> OWN_CHUNK_BITS, last = (end - 1) >> OWN_CHUNK_BITS;
@@ -34,6 +36,8 @@ static bool own_may_have(uintptr_t start, uintptr_t end)
 	return false;
 }
 
+// Entries are never reused: `own_count` only grows. What comes after the 16,384th is not protected.
+// The end is written last, since an entry without one is not looked at.
 void own_add(uintptr_t start, uintptr_t bytes)
 {
 	uint32_t at = __atomic_fetch_add(&own_count, 1, __ATOMIC_RELAXED);
@@ -57,6 +61,7 @@ void own_remove(uintptr_t start)
 			__atomic_store_n(&own_ranges[i].end, 0, __ATOMIC_RELEASE);
 }
 
+// Without a lock: an entry that is just being added is found, or not, as if it came a moment later.
 bool own_find(uintptr_t start, uintptr_t end, struct own_range *found)
 {
 	uint32_t count = __atomic_load_n(&own_count, __ATOMIC_RELAXED);

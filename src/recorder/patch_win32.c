@@ -37,6 +37,8 @@ static uint8_t *patch_page;
 static uint32_t patch_used;
 
 // Pages for code within reach of ntdll. On 32 bits all of memory is.
+//
+// 64 KiB is the granularity of addresses.
 static bool patch_find_page(void)
 {
 	for (uintptr_t distance = PATCH_STEP; distance < PATCH_REACH; distance += PATCH_STEP) {
@@ -89,6 +91,9 @@ static bool patch_write(uint8_t *function, const uint8_t *jump)
 }
 
 // The beginning of the function, moved. NULL: done. Else why not.
+//
+// In 64 bits a jump of five bytes leads to the end of the trampoline, and from there a jump through
+// memory to the hook.
 static const char *patch_prepare(struct patch_work *work)
 {
 	const bool wide = sizeof(void *) == 8;
@@ -119,6 +124,8 @@ static const char *patch_prepare(struct patch_work *work)
 }
 
 // The module that the loader knows at `pc`.
+//
+// The last one that has the address; zeros if none has.
 static struct patch_range patch_module_at(uintptr_t pc)
 {
 	const struct nt_list *first = &kernel_peb()->loader->load;
@@ -144,6 +151,8 @@ static void patch_take(void **real, const char *name)
 		*real = NULL;
 }
 
+// Before any hook: patch_real has ntdll's own functions from here on. A function that this Windows
+// does not have is NULL.
 void patch_find(void)
 {
 	patch_ntdll = patch_module_at((uintptr_t)LdrGetProcedureAddress);
@@ -152,6 +161,8 @@ void patch_find(void)
 #undef PATCH_TAKE
 }
 
+// All trampolines are made first, then their page becomes executable, and only then the jumps are
+// written: at no moment does one lead to a page that cannot run. Returns how many were written.
 uint32_t patch_start(const struct patch_hook *hooks, uint32_t count, patch_told *tell)
 {
 	struct patch_work *works = patch_works;
@@ -193,6 +204,9 @@ uint32_t patch_start(const struct patch_hook *hooks, uint32_t count, patch_told 
 }
 
 // Who hooks a function after us jumps as well, and comes to us later.
+//
+// What is compared is the first five bytes: equal to what the function began with, our jump is
+// gone.
 void patch_check(void)
 {
 	for (uint32_t i = 0; i < PATCH_HOOKS_MAX; i++) {

@@ -60,6 +60,9 @@ struct patch_registers {
 };
 
 // What the thunks call, with the number of the call that they replace and the address behind it.
+//
+// `call` is the thunk's own frame: what is changed in `words` is popped into the registers again.
+// The result goes to the program in rax.
 static long patch_call(struct patch_registers *call, long number, uintptr_t back)
 {
 	struct vm_ask ask = { .top = call->stack, .rbp = call->rbp, .back = back };
@@ -73,12 +76,16 @@ static long patch_call(struct patch_registers *call, long number, uintptr_t back
 }
 
 // What the thunks of the program's own code call. `again`: the call is to be made where it was.
+//
+// Two registers, rax and rdx, by the System V ABI: the thunk reads both.
 struct patch_outcome {
 	long result;
 	long again;
 };
 
 // A thread that libc did not make may have no memory of ours behind its thread pointer.
+//
+// The thread pointer as we read it (%fs:0) and as the kernel says it have to be the same.
 static bool patch_has_block(void)
 {
 	uintptr_t block = kernel_thread_block(), at = 0;
@@ -89,6 +96,9 @@ static bool patch_has_block(void)
 
 // Or it shares that with the thread that made it. One that forked by itself has another number than
 // libc says.
+//
+// A raw clone with CLONE_VM and no CLONE_SETTLS runs on its parent's block: it would use its
+// parent's lane at the same time.
 static bool patch_knows_thread(void)
 {
 	uint32_t tid;
@@ -112,6 +122,8 @@ static COLD void patch_tell_thread(void)
 		notes_calls(NOTE_CALLS_PATCHED, "but not in threads that it makes itself");
 }
 
+// The call is left to the program, on its own stack: unmapping that would take the ground from
+// under us.
 static long patch_make_later(const struct vm_ask *ask)
 {
 	(void)ask;
@@ -124,6 +136,8 @@ static long patch_make_later(const struct vm_ask *ask)
 static uint8_t *patch_stacks;
 static _Atomic uint32_t patch_stacks_pid[PATCH_STACKS];
 
+// 16 stacks of 32 KiB. When all are taken the thread yields and tries again: each is in use for one
+// call only.
 static uint32_t patch_take_stack(void)
 {
 	uint32_t pid = kernel_process_id();
@@ -155,6 +169,8 @@ static __attribute__((noinline)) void patch_make_program(struct patch_program_ca
 		call->result = vm_call(&call->ask, call->number);
 }
 
+// rbx keeps the program's stack pointer over the call; patch_make_program runs on the other stack
+// and returns.
 static void patch_switch(struct patch_program_call *call, uint8_t *top)
 {
 	__asm__ volatile("mov %%rsp, %%rbx\n\t"
@@ -180,6 +196,8 @@ static COLD struct patch_outcome patch_call_stranger(struct vm_ask *ask, long nu
 	return (struct patch_outcome){ vm_call(ask, number), false };
 }
 
+// `words[0]` and `words[1]` of munmap are address and length: does that include where the stack
+// pointer is?
 static struct patch_outcome patch_call_program(struct patch_registers *registers, long number,
 					       uintptr_t back)
 {
@@ -219,6 +237,9 @@ static bool patch_allowed(struct patch_page *page)
 }
 
 // Pages for thunks within reach of `near`, new ones.
+//
+// 1 MiB below `near`, then 1 MiB above, then 2 MiB below, and so on, until the kernel has room, or
+// the distance is more than a jump reaches.
 static bool patch_make_page(struct patch_page *page, uintptr_t near)
 {
 	uintptr_t base = near & ~(uintptr_t)(PATCH_STEP - 1);
@@ -245,6 +266,8 @@ static bool patch_make_page(struct patch_page *page, uintptr_t near)
 }
 
 // Those that have room for one more thunk; NULL: there are none, and can be none.
+//
+// Twice a thunk's size is asked for, as a choice needs it.
 static struct patch_page *patch_find_page(uintptr_t near)
 {
 	for (size_t i = 0; i < PATCH_PAGES_MAX; i++) {
@@ -280,6 +303,9 @@ struct patch_way {
 // The thunk: keeps the red zone and every register but rax, rcx and r11, which the system call may
 // change too; calls patch_call(&registers, number, back), or patch_call_program; goes on after the
 // site or, when that says so, at its `syscall`.
+//
+// The order of the pushes makes struct patch_registers, from its end to its beginning. The last
+// jump is five bytes, and the page is in reach of the site.
 static uint8_t *patch_put_thunk(uint8_t *at, uint32_t number, const struct patch_way *way)
 {
 	static const uint8_t enter[] = {
@@ -333,6 +359,10 @@ static uint8_t *patch_put_thunk(uint8_t *at, uint32_t number, const struct patch
 
 // The thunk of a call whose number comes in rax: a choice by that. What is not for us is called
 // where it was, without touching the stack: it may be clone.
+//
+// `wanted` has a bit for each call below 64: bt puts it into the carry flag. The others are
+// compared one by one. rax keeps the number on all ways, and r11 is free, as the kernel destroys
+// it.
 static uint8_t *patch_put_choice(uint8_t *at, const struct patch_way *way)
 {
 	static const uint8_t low[] = {
@@ -392,6 +422,7 @@ static struct patch_page *patch_prepare_choice(const uint8_t *site)
 	return patch_stacks ? patch_find_page((uintptr_t)site) : NULL;
 }
 
+// Five bytes are written; of seven, the last two stay what they were, and nothing comes to them.
 static bool patch_lead(uint8_t *site, const uint8_t *thunk)
 {
 	uint8_t jump[PATCH_JUMP_BYTES];
@@ -400,6 +431,8 @@ static bool patch_lead(uint8_t *site, const uint8_t *thunk)
 	return late_write(site, jump, sizeof(jump));
 }
 
+// `length` is 7 to PATCH_SITE_BYTES_MAX bytes that end with the `syscall`. With PATCH_ANY, what
+// comes before the `syscall` is done in the thunk first (it may load an argument).
 bool patch_put_site(uint8_t *site, uint32_t length, uint32_t number)
 {
 	const uint8_t *back = site + length;
@@ -421,6 +454,8 @@ bool patch_put_site(uint8_t *site, uint32_t length, uint32_t number)
 	return patch_lead(site, thunk);
 }
 
+// The `syscall` alone has two bytes, too few for a jump, so instructions after it are moved too.
+// Returns how many bytes were taken; 0: it cannot be.
 uint32_t patch_put_behind(uint8_t *site, const uint8_t *end)
 {
 	struct patch_page *page = patch_prepare_choice(site);
@@ -453,6 +488,9 @@ static bool patch_site(uint8_t *site, uint32_t number)
 }
 
 // Patch the sites in [at, end) of the call `only` (0: of each that is wanted). True: there was one.
+//
+// Bytes that look so within another instruction would be broken. In 64 bytes of a function that
+// makes this very call that does not happen.
 static bool patch_range(uint8_t *at, const uint8_t *end, uint32_t only)
 {
 	bool found = false;
@@ -528,6 +566,8 @@ static void patch_strict(const struct scope_object *libc)
 }
 
 // What was written may run; there is no room for more, as it cannot be writable meanwhile.
+//
+// A page that was made executable counts as full, so the next thunks get new pages.
 static void patch_close_pages(void)
 {
 	for (size_t i = 0; i < PATCH_PAGES_MAX; i++) {
@@ -572,6 +612,8 @@ void patch_unloaded(uintptr_t start, uintptr_t bytes)
 	}
 }
 
+// SEGMENT_STRICT_VM: calls that the program makes by itself are to be caught too (strict_linux.h),
+// which is only done if all of libc's sites were patched.
 void patch_start(void)
 {
 	const struct scope_object *libc = scope_libc();

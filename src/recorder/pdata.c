@@ -40,10 +40,14 @@ enum {
 	PDATA_MACHINE_FRAME = 10,
 };
 
+// RUNTIME_FUNCTION of the Windows x64 ABI ("x64 exception handling"): offsets from the image's
+// base. With bit 0 set, `info` is that of another such entry.
 struct pdata_function {
 	uint32_t begin, end, info; // from the image's base
 };
 
+// UNWIND_INFO: codes in the order in which they are undone, the last instruction of the prologue
+// first.
 struct pdata_info {
 	uint8_t version_flags; // 3 and 5 bits
 	uint8_t prolog_bytes;
@@ -76,6 +80,8 @@ static uint32_t pdata_32(const uint8_t *at)
 	return value;
 }
 
+// The fourth entry of the data directories in the optional header of a 64-bit image (PE32+): at
+// byte 24 + 112 + 3 * 8 from the PE signature, whose place is at 0x3c.
 static const uint8_t *pdata_directory(const uint8_t *base)
 {
 	return base + pdata_32(base + 0x3c) + 24 + 112 + 8 * PDATA_DIRECTORY;
@@ -91,6 +97,8 @@ static bool pdata_has(const struct pdata_function *function, uint32_t at)
 	return at >= function->begin && at < function->end;
 }
 
+// By halving where the table is sorted, as the linker makes it; generated code may register one
+// that is not.
 const struct pdata_function *pdata_search(const struct pdata_function *table, size_t count,
 					  bool sorted, uint32_t at)
 {
@@ -121,6 +129,7 @@ const struct pdata_function *pdata_find(const uint8_t *base, uintptr_t pc)
 	return pdata_search(table, pdata_count(base), true, (uint32_t)(pc - (uintptr_t)base));
 }
 
+// From the first byte of any function to after the last. Returns whether the table is sorted.
 bool pdata_extent(const struct pdata_function *table, size_t count, uintptr_t base,
 		  uintptr_t *start, uintptr_t *end)
 {
@@ -171,6 +180,9 @@ static bool pdata_is_chained(const struct pdata_info *info)
 }
 
 // What it is chained to.
+//
+// Chained information has another RUNTIME_FUNCTION where the handler would be: after the codes, of
+// which an even number of places is taken.
 static const struct pdata_function *pdata_next(const struct pdata_info *info)
 {
 	return (const void *)&info->codes[(info->codes_count + 1u) & ~1u];
@@ -208,6 +220,7 @@ static uint32_t pdata_places(const struct pdata_info *info, uint32_t i)
 }
 
 // Each is asked for before it is read.
+//
 bool pdata_is_readable(uintptr_t base, const struct pdata_function *function,
 		       pdata_can_read *can_read)
 {
@@ -230,6 +243,7 @@ bool pdata_is_readable(uintptr_t base, const struct pdata_function *function,
 	return false;
 }
 
+// Only rbp's place is of interest: the rule has no other register.
 static void pdata_stores(struct pdata_state *state, uint32_t which, bool by_frame, int64_t at)
 {
 	if (which != PDATA_RBP)
@@ -240,6 +254,9 @@ static void pdata_stores(struct pdata_state *state, uint32_t which, bool by_fram
 }
 
 // Undo one code.
+//
+// PDATA_ALLOC_LARGE is followed by 16 bits of words of 8, or, with `about` set, by 32 bits of
+// bytes. A store is by the frame register or by rsp, whichever the part has.
 static void pdata_undo(struct pdata_state *state, const struct pdata_info *info, uint32_t i)
 {
 	const uint8_t *more = (const uint8_t *)&info->codes[i + 1];
@@ -302,6 +319,9 @@ static bool pdata_frame_is_set(const struct pdata_info *info, uint32_t ran)
 
 // Undo all codes of one part of a function of which `ran` bytes have run. Returns the part that it
 // continues.
+//
+// A prologue's code is undone only if it has run. For example, with codes at 1, 5 and 10, and 5
+// bytes run, those at 1 and 5 are.
 static const struct pdata_function *pdata_undo_all(struct pdata_state *state,
 						   const struct pdata_info *info, uint32_t ran)
 {
@@ -348,6 +368,9 @@ static bool pdata_is_told_epilog(const struct pdata_info *info, uint32_t before_
 }
 
 // add rsp,n or lea rsp,[rbp+n]. Returns what is behind it.
+//
+// 48 83 c4 n and 48 81 c4 n are add, 48 8d 65 n and 48 8d a5 n are lea. An epilogue has one of
+// them, or none, before its pops.
 static const uint8_t *pdata_undo_free(struct pdata_state *state, const struct pdata_info *info,
 				      const uint8_t *at, const uint8_t *end)
 {
@@ -364,6 +387,7 @@ static const uint8_t *pdata_undo_free(struct pdata_state *state, const struct pd
 	return at + (wide ? 7 : 4);
 }
 
+// 5b is pop %rbx, 41 5c pop %r12. What is not a pop ends them.
 static const uint8_t *pdata_undo_pops(struct pdata_state *state, const uint8_t *at,
 				      const uint8_t *end)
 {

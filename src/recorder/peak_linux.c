@@ -21,6 +21,7 @@ struct peak_usage {
 	long rest[13];
 };
 
+// In bytes; the kernel says KiB. It never falls, so that a rise of it says that there was a peak.
 static uint64_t peak_resident_max(void)
 {
 	struct peak_usage usage = { .resident_max = 0 };
@@ -34,6 +35,8 @@ void peak_start(void)
 	recording_state->rss_before = recording_state->copy ? 0 : peak_resident_max();
 }
 
+// look_after_ns is the collector's: it sets the time before which no further snapshot is worth its
+// cost. At exit there is one in any case, but for children of recorded processes.
 bool peak_affordable(enum peak_reason reason)
 {
 	const struct segment_clock *clock = recording_state->clock;
@@ -51,6 +54,8 @@ bool peak_affordable(enum peak_reason reason)
 	return false;
 }
 
+// The kernel's maximum outlives an exec. Until it passes `rss_before` it says nothing of this
+// image, and 0 is returned.
 uint64_t peak_tell(void)
 {
 	struct recording_state *state = recording_state;
@@ -63,6 +68,7 @@ uint64_t peak_tell(void)
 	return bytes;
 }
 
+// Once a tick at most: a thread that is second within one tick finds look_ns set.
 bool peak_due(void)
 {
 	struct recording_state *state = recording_state;
@@ -91,6 +97,8 @@ static bool peak_wait_while(_Atomic uint32_t *word, uint32_t while_state, int na
 	return __atomic_load_n(word, __ATOMIC_ACQUIRE) != while_state;
 }
 
+// Three states of look_state: IDLE, ASKED, TAKING. Only the collector makes TAKING of ASKED, and
+// IDLE of TAKING; we take back what it did not begin.
 void peak_wait(enum peak_reason reason)
 {
 	struct recording_state *state = recording_state;

@@ -127,6 +127,8 @@ static const struct python_layout python_layouts[] = {
 // ---- The version ----------------------------------------------------------------------------
 
 // "3.9.18" as PY_VERSION_HEX; 0: it is no such text.
+//
+// For example "3.9.18" is 0x03091200.
 static uint32_t python_layout_number(const char *text)
 {
 	uint32_t parts[3] = { 0 }, part = 0;
@@ -144,6 +146,9 @@ static uint32_t python_layout_number(const char *text)
 
 // Before 3.11 the version is a text that Py_GetVersion() gives snprintf(): lea distance(%rip),%rcx,
 // or mov $text,%ecx.
+//
+// 48 8d 0d is lea distance(%rip),%rcx, of 7 bytes: the fourth argument of snprintf. b9 is mov
+// $text,%ecx, in a program that is not position-independent.
 static uint32_t python_layout_scan_version(const struct scope_object *object)
 {
 	const uint8_t *code = scope_find(object, "Py_GetVersion");
@@ -177,6 +182,9 @@ static uint32_t python_layout_scan_version(const struct scope_object *object)
 
 // Whether the function reads the runtime's word `offset`, or the second half of it: by its
 // distance, by its address, or from a register that has the runtime's.
+//
+// 64 bytes of the function are searched for a number that would be the word's place. That finds it
+// or not; it proves that a distribution has not changed the struct.
 static bool python_layout_reads(const uint8_t *code, uintptr_t runtime, uint32_t offset)
 {
 	if (!code)
@@ -199,6 +207,8 @@ static bool python_layout_reads(const uint8_t *code, uintptr_t runtime, uint32_t
 }
 
 // What the interpreter says of itself, from 3.13 on.
+//
+// _Py_DebugOffsets: the interpreter publishes these for debuggers.
 static bool python_layout_agrees(const struct python_layout *layout, uintptr_t runtime)
 {
 	const uint64_t *says = (const uint64_t *)runtime;
@@ -218,6 +228,8 @@ static bool python_layout_agrees(const struct python_layout *layout, uintptr_t r
 	       says[PYTHON_SAYS_CODE_BYTES] == layout->code_bytes;
 }
 
+// The size of a code object, and places that known functions read: if any differs nothing of this
+// Python is read, which is said.
 static bool python_layout_fits(const struct python_layout *layout,
 			       const struct scope_object *object, uintptr_t runtime)
 {

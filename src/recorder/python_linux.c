@@ -55,6 +55,8 @@ struct python_place {
 };
 
 // What a lane knows.
+//
+// 450 KiB, of which a lane's thread touches what its stacks need.
 struct python_stack {
 	uintptr_t thread; // its state, when it last had the GIL
 	uint32_t deaths;  // of code objects, until it was read
@@ -110,6 +112,9 @@ static inline bool python_is_pointer(uintptr_t value)
 
 // The compiler puts what is seldom done elsewhere: a branch leads from the evaluator into the midst
 // of another entry of .eh_frame.
+//
+// From the evaluator's first instruction to its end each jump is followed, until one leads out of
+// it into a function that does not begin there.
 static void python_find_cold(const uint8_t *eh_header)
 {
 	uintptr_t at = python_hot;
@@ -136,6 +141,8 @@ static void python_find_cold(const uint8_t *eh_header)
 }
 
 // "3.11.2", and more where it is not a release.
+//
+// Of PY_VERSION_HEX: 0x030b02f0 is 3.11.2.
 static void python_version_text(uint32_t version, char *text)
 {
 	uint32_t parts[3] = { version >> 24, version >> 16 & 255, version >> 8 & 255 };
@@ -159,6 +166,8 @@ static void python_code_freed(void *code)
 }
 
 // From here on code objects are freed through us.
+//
+// tp_dealloc of PyCode_Type is a word in writable memory.
 static void python_watch_code(void)
 {
 	uintptr_t *free_code = (uintptr_t *)(python_code_type + PYTHON_TYPE_FREE);
@@ -175,6 +184,8 @@ void python_leave(void)
 		*free_code = (uintptr_t)python_free_code;
 }
 
+// Once for a process: the first object that has both symbols. What is of a version that is not
+// known is reported without a module, and its frames are not read.
 void python_meet(const struct scope_object *object, uint32_t module, const uint8_t *eh_header)
 {
 	uintptr_t runtime = (uintptr_t)scope_find_data(object, "_PyRuntime");
@@ -241,6 +252,9 @@ static uint32_t python_put_utf8(char *at, uint32_t c)
 }
 
 // A str, up to PYTHON_NAME_BYTES, and a NUL. Only compact ones are names.
+//
+// PyASCIIObject and PyCompactUnicodeObject have the text after them. `kind` is how many bytes a
+// character has: 1, 2 or 4. Bit 5 of the state says compact, bit 6 ASCII.
 static void python_read_text(uintptr_t object, char *text)
 {
 	uint32_t state, kind, used = 0;
@@ -265,6 +279,7 @@ static void python_read_text(uintptr_t object, char *text)
 	text[used] = 0;
 }
 
+// Six bits a byte, the lowest first; bit 6 says that more come.
 static uint32_t python_varint(const uint8_t **at, const uint8_t *end)
 {
 	uint32_t value = 0;
@@ -279,6 +294,7 @@ static uint32_t python_varint(const uint8_t **at, const uint8_t *end)
 	return value;
 }
 
+// The sign is in the lowest bit: 5 is -2, 4 is 2.
 static int32_t python_signed(const uint8_t **at, const uint8_t *end)
 {
 	uint32_t value = python_varint(at, end);
@@ -287,6 +303,10 @@ static int32_t python_signed(const uint8_t **at, const uint8_t *end)
 }
 
 // The line of the unit of code, by co_linetable (Objects/locations.md of CPython); 0: it has none.
+//
+// An entry is a byte 0x80 | kind << 3 | (units - 1), and then its numbers, which have bit 7 clear.
+// A unit is two bytes of code. Kinds 10 to 12 are a line that is 0 to 2 further, 13 and 14 have the
+// step as a number, 15 is no line.
 static uint32_t python_line_adaptive(const uint8_t *at, const uint8_t *end, uintptr_t unit,
 				     uint32_t line)
 {
@@ -309,6 +329,8 @@ static uint32_t python_line_adaptive(const uint8_t *at, const uint8_t *end, uint
 }
 
 // By co_lnotab (Objects/lnotab_notes.txt): steps of bytes and lines.
+//
+// A step of lines is signed: 0x80 ^ and - make -128 to 127 of a byte.
 static uint32_t python_line_by_steps(const uint8_t *at, const uint8_t *end, uintptr_t byte,
 				     uint32_t line)
 {
@@ -323,6 +345,7 @@ static uint32_t python_line_by_steps(const uint8_t *at, const uint8_t *end, uint
 	return line;
 }
 
+// `instruction` is an address in the code object or, in old versions, an offset (python_layout.h).
 static uint32_t python_line(uintptr_t code, uintptr_t instruction)
 {
 	uintptr_t lines = python_word(code + python_at.lines);
@@ -340,6 +363,7 @@ static uint32_t python_line(uintptr_t code, uintptr_t instruction)
 	return python_line_adaptive(at, at + size, (instruction - first) / 2, line);
 }
 
+// Open addressing; the table is never more than half full. A free place if the object is not known.
 static struct python_code *python_find_code(struct python_code *codes, uint32_t room,
 					    uintptr_t code)
 {
@@ -350,6 +374,7 @@ static struct python_code *python_find_code(struct python_code *codes, uint32_t 
 	return &codes[at];
 }
 
+// False: there is no memory, and no further code object gets a number.
 static bool python_grow_codes(void)
 {
 	uint32_t room = python_codes_room * 2;
@@ -381,6 +406,7 @@ static inline uint64_t python_ends(uintptr_t at, uintptr_t size)
 
 // What tells a code object from another one that was at its address: all that it refers to may be
 // at the same addresses again, so it is by contents, too.
+//
 static inline uint64_t python_stamp(uintptr_t code)
 {
 	uintptr_t name = python_word(code + python_at.name);
@@ -416,6 +442,8 @@ static uint32_t python_number(uintptr_t code, uint64_t stamp)
 	return seen.number;
 }
 
+// A Python frame is a frame of the segment like one of machine code, with the number of its code
+// object in the upper 32 bits of its address, and the line in the lower.
 static COLD uint32_t python_make_frame(const struct python_entry *entry)
 {
 	uint64_t signals = kernel_block_signals();
@@ -434,6 +462,8 @@ static COLD uint32_t python_make_frame(const struct python_entry *entry)
 
 // ---- Frames ---------------------------------------------------------------------------------
 
+// Direct-mapped by instruction and code. In a loop the same few places come again, and nothing is
+// locked for them.
 static uint32_t python_frame(struct python_stack *stack, const struct python_entry *entry)
 {
 	uintptr_t hash = (entry->instruction >> 1 ^ entry->code >> 4) % PYTHON_KNOWN;
@@ -658,6 +688,8 @@ static uint32_t python_put(struct python_stack *stack, uint32_t join, uint32_t c
 	return same;
 }
 
+// Ten bytes of head, and four for each frame that was pushed. If room cannot be had, the edit is
+// lost with the rest: the recording ends then.
 static void python_put_edit(struct lane *lane, const struct python_stack *stack, uint32_t keep)
 {
 	uint32_t push = stack->depth - keep;
@@ -706,6 +738,8 @@ bool python_is_same(void)
 	       python_outer_hold(stack, stack->depth - 1);
 }
 
+// `keep` is 0 where `cut` changed: a reader has to take the stack as a whole then, as what is
+// outermost is another frame.
 void python_write(struct lane *lane)
 {
 	struct python_stack *stack = lane->python;

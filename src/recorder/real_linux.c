@@ -61,6 +61,8 @@ static void *real_first_pvalloc(size_t size)
 	return real.pvalloc(size);
 }
 
+// Until real_find has run. No hook has to ask whether the functions are known: the first call finds
+// them.
 struct real real = {
 	.malloc = real_first_malloc,
 	.calloc = real_first_calloc,
@@ -94,6 +96,7 @@ static void *real_or_none(const char *name)
 	return found ? found : (void *)real_none;
 }
 
+// These may be missing in an older C library: NULL, and the hooks make the call themselves.
 static void real_find_vm(void)
 {
 	static const struct {
@@ -145,6 +148,8 @@ static const struct {
 #undef REAL
 };
 
+// Where the real function of that name is kept, for enter_linux.c to put a trampoline there. NULL:
+// it is none of malloc's family.
 void **real_get(const char *name)
 {
 	for (size_t i = 0; i < sizeof(real_family) / sizeof(*real_family); i++) {
@@ -154,6 +159,8 @@ void **real_get(const char *name)
 	return NULL;
 }
 
+// Once for a process, by its first call of any hook. `found` is set first, so that what the search
+// itself calls does not begin it again.
 void real_find(void)
 {
 	static bool found;

@@ -49,6 +49,8 @@ static bool recording_spare_is_free(const struct recording_spare *spare)
 	       __atomic_load_n(&spare->segment->claim, __ATOMIC_ACQUIRE) == SEGMENT_CLAIM_FREE;
 }
 
+// The mapping of header, lanes and frames, and one page of the first ring, from which the rings are
+// mapped without a descriptor later (recording_map_ring_at). The caller closes `fd`.
 static void recording_map_spare(int fd)
 {
 	struct recording_spare *spare = &recording_spares[recording_spares_count];
@@ -66,6 +68,8 @@ static void recording_map_spare(int fd)
 
 // So many that are free, or as many as there can be. Half of them are enough: otherwise each call
 // would ask once one is taken.
+//
+// For example, 64 are wanted and 40 are free: nothing is asked. With 31 free, 33 more are.
 static void recording_ask_spares(uint32_t wanted)
 {
 	struct recording_answer answer;
@@ -97,6 +101,7 @@ static bool recording_may_ask(void)
 	       !(recording_state->options & SEGMENT_NO_FOLLOW);
 }
 
+// lanes_lock also guards the table of spares: both are rare.
 void recording_expect_children(void)
 {
 	bool few = kernel_limit(KERNEL_LIMIT_ADDRESSES) != UINT64_MAX;
@@ -112,6 +117,8 @@ void recording_expect_children(void)
 	kernel_restore_signals(signals);
 }
 
+// Before a filter is set: for four spares all rings that a child can need are mapped, since
+// afterwards no call can be made.
 void recording_prepare_spares(void)
 {
 	uint32_t ready = 0;
@@ -146,6 +153,8 @@ uint8_t *recording_ring_of_spare(uint32_t lane)
 	return recording_spare && lane < SPARES_RINGS ? recording_spare->rings[lane] : NULL;
 }
 
+// What a hello would have said. `claim` is set to DONE last, with release: the collector reads the
+// rest after it.
 static void recording_put_claim(struct recording_state *state)
 {
 	struct segment *segment = state->segment;
@@ -167,6 +176,8 @@ static void recording_put_claim(struct recording_state *state)
 	kernel_wake(&state->clock->bell);
 }
 
+// `state` records into the spare from here on. False: its frames cannot be made large enough, or
+// its ring of notes cannot be mapped.
 static bool recording_wear_spare(struct recording_state *state, struct recording_spare *spare,
 				 struct segment_clock *clock)
 {
@@ -188,6 +199,8 @@ static bool recording_wear_spare(struct recording_state *state, struct recording
 	return state->notes_ring != NULL;
 }
 
+// HELD keeps others off while it is tried. Under a filter only a spare whose rings are all mapped
+// is of use.
 static bool recording_claim_spare(struct recording_state *state, struct segment_clock *clock)
 {
 	struct recording_spare *before = recording_spare;
@@ -212,6 +225,8 @@ static bool recording_claim_spare(struct recording_state *state, struct segment_
 }
 
 // Those of children that have ended are free again when the collector has read them.
+//
+// 3 s at most: 3,000 naps of a millisecond.
 bool recording_take_spare(struct recording_state *state, struct segment_clock *clock)
 {
 	for (uint32_t naps = 0;

@@ -21,6 +21,8 @@ enum {
 	TALK_ANSWER_S = 20, // how long a collector may take to answer a hello
 };
 
+// As the kernel has them: sockaddr_un, msghdr and cmsghdr. Nothing of libc's headers can be used
+// here.
 struct recording_socket_name {
 	uint16_t family;
 	char path[108];
@@ -47,6 +49,8 @@ struct recording_control {
 };
 
 // To the abstract name or, in another network namespace, which knows it not, by the path.
+//
+// 0, or a negative errno: that of the abstract name, which says more.
 static long recording_connect_to(long fd)
 {
 	static const char before[] = SEGMENT_PATH;
@@ -63,6 +67,8 @@ static long recording_connect_to(long fd)
 	return kernel_failed(kernel(__NR_connect, fd, &name, sizeof(name))) ? connected : 0;
 }
 
+// A socket that is connected to the collector and gives up after 20 s; the caller closes it. Else a
+// negative errno, and recording_why is set.
 long recording_connect(void)
 {
 	long timeout[2] = { TALK_ANSWER_S, 0 };
@@ -98,6 +104,8 @@ static uint32_t recording_find_exe(char *out, size_t size)
 	return (uint32_t)length;
 }
 
+// The path is sent only as long as it is, so a hello has 56 bytes and the path. False: it could not
+// be sent in one piece.
 static bool recording_say_hello(long fd, uint32_t start, uint32_t pid, uint32_t spares)
 {
 	// Large: not on a stranger's stack. Kept over fork, for the path.
@@ -124,6 +132,8 @@ static bool recording_say_hello(long fd, uint32_t start, uint32_t pid, uint32_t 
 }
 
 // The answer and its descriptors. False: refused, or no answer.
+//
+// Descriptors are copied out even if the answer is refused, so that the caller can close what came.
 static bool recording_hear(long fd, uint32_t wanted, struct recording_answer *answer)
 {
 	struct segment_welcome *welcome = &answer->welcome;
@@ -157,6 +167,7 @@ static bool recording_hear(long fd, uint32_t wanted, struct recording_answer *an
 	return true;
 }
 
+// On success the caller owns answer->descriptors; else all are closed.
 bool recording_talk(uint32_t start, uint32_t pid, uint32_t spares, struct recording_answer *answer)
 {
 	uint32_t wanted = spares ? 1 : 2; // clock and segment

@@ -1,3 +1,7 @@
+// How an image becomes a process of the recording: our DLL looks for an invitation in its own
+// memory (recording_find_invite), which the collector has written there, and takes the handles in
+// it (recording_accept). There is no socket and no fork; what the collector has to know is in the
+// segment.
 #include "recorder/recording_win32.h"
 
 #include "recorder/client.h"
@@ -32,6 +36,8 @@ static _Atomic uint32_t recording_regions_count;
 static void *recording_segment_section, *recording_bell_event;
 static uint8_t *recording_session_view;
 
+// Each is ours until the process ends, so the table only grows; what does not fit into 8,192 is
+// counted as the program's.
 static void recording_note_region(void *at, size_t bytes, bool shared)
 {
 	uint32_t i = __atomic_fetch_add(&recording_regions_count, 1, __ATOMIC_RELAXED);
@@ -41,6 +47,7 @@ static void recording_note_region(void *at, size_t bytes, bool shared)
 	vm_own(at, bytes, false);
 }
 
+// Without a lock, as the table only grows. A range that overlaps one of ours is ours.
 bool recording_is_ours(uintptr_t at, size_t bytes)
 {
 	uint32_t count = __atomic_load_n(&recording_regions_count, __ATOMIC_RELAXED);
@@ -59,6 +66,8 @@ void *recording_bell(void)
 	return recording_bell_event;
 }
 
+// Where a process leaves word for the collector that it starts another one (wire/invite.h). NULL:
+// there is no recording.
 struct visit *recording_visits(void)
 {
 	return recording_session_view
@@ -77,6 +86,7 @@ void *recording_pages(size_t bytes, bool wipe_on_fork)
 	return pages;
 }
 
+// Decommitted, not released: the range stays in the list of ours.
 void recording_give_back(void *pages, size_t bytes)
 {
 	size_t all = bytes;
@@ -85,6 +95,7 @@ void recording_give_back(void *pages, size_t bytes)
 	patch_real.NtFreeVirtualMemory(NT_SELF, &pages, &all, NT_MEM_DECOMMIT);
 }
 
+// What is committed counts, as there is no cheap way to ask what is in memory.
 void recording_measure(void)
 {
 	uint32_t count = __atomic_load_n(&recording_regions_count, __ATOMIC_RELAXED);
@@ -101,6 +112,9 @@ uint64_t recording_patience_ns(void)
 }
 
 // What cannot be opened for another reason than that it is gone is there.
+//
+// A process id may be another's by now; then it counts as living, and a lane goes on to wait for
+// its patience.
 bool recording_collector_lives(void)
 {
 	struct nt_object object = { .length = sizeof(object) };
@@ -119,6 +133,8 @@ bool recording_collector_lives(void)
 
 // A part of a section, mapped at `at`, or anywhere if that is NULL. Its memory is only reserved
 // until it is committed; what is committed already stays as it is.
+//
+// The section was made with SEC_RESERVE, so that a large segment costs nothing until it is used.
 static void *recording_map(void *section, void *at, uint64_t offset, size_t bytes)
 {
 	void *committed;
@@ -151,6 +167,8 @@ bool recording_has_room(size_t bytes)
 
 // Two views side by side. Nothing reserves the place for both, so another thread may get in
 // between: then once more.
+//
+// 16 tries; NULL after that, and the thread has no lane.
 uint8_t *recording_map_ring(uint32_t lane)
 {
 	size_t bytes = segment_ring_bytes(lane);
@@ -179,6 +197,7 @@ uint8_t *recording_map_ring(uint32_t lane)
 	return NULL;
 }
 
+// The old view stays: another thread may be reading it.
 bool recording_grow_frames(void)
 {
 	struct recording_state *state = recording_state;
@@ -195,6 +214,8 @@ bool recording_grow_frames(void)
 	return true;
 }
 
+// Header and lanes, the session's page with the clock, and the first frames. False: a part cannot
+// be mapped, or is not of our version.
 static bool recording_map_all(struct recording_state *state, const struct invite *invite)
 {
 	uint8_t *head = recording_map_noted(recording_segment_section, SEGMENT_HEADER_AT,
@@ -243,6 +264,8 @@ static void recording_keep_open(uint32_t handle)
 	NtSetInformationObject((void *)(uintptr_t)handle, NT_HANDLE_FLAGS, &kept, sizeof(kept));
 }
 
+// Take what the invitation offers, and begin. False: `reason` in the invitation says why, for the
+// collector.
 bool recording_accept(struct invite *invite)
 {
 	recording_keep_open(invite->segment);
@@ -257,6 +280,7 @@ bool recording_accept(struct invite *invite)
 		recording_stop();
 		return false;
 	}
+	// Notes can be written from here on, events only once all is ready.
 	__atomic_store_n(&recording_state->phase, RECORDING_STARTING, __ATOMIC_RELEASE);
 	codemap_start();
 	clock_start();
@@ -284,6 +308,8 @@ static bool recording_is_invite(const struct invite *invite, const struct nt_reg
 	       invite->version == INVITE_VERSION;
 }
 
+// Every region of the process is looked at, from 0 on: its address is the system's choice. To swap
+// OPEN for TAKEN makes sure that one DLL alone takes it. NULL: there is none.
 struct invite *recording_find_invite(void)
 {
 	struct nt_region region;

@@ -61,6 +61,7 @@ static bool relocate_distance(uint64_t end, uint64_t target, bool wide, int32_t 
 	return !wide || far == *distance;
 }
 
+// Where the branch at byte `at` leads, as an address of the original code.
 static uint64_t relocate_target(const struct relocate_state *state, size_t at,
 				const struct insn *insn)
 {
@@ -72,6 +73,9 @@ static uint64_t relocate_target(const struct relocate_state *state, size_t at,
 }
 
 // A call whose target takes its return address from the stack: where the call stands matters.
+//
+// i386's position-independent code calls such a thunk to learn where it is: `mov (%esp),%ebx; ret`.
+// Moved, it would learn the copy's address.
 static bool relocate_asks_for_itself(const struct relocate_state *state, uint64_t target)
 {
 	uint64_t at = target - state->code_at;
@@ -85,6 +89,8 @@ static bool relocate_asks_for_itself(const struct relocate_state *state, uint64_
 
 // The call that stands at state->taken, as a push of its return address, for a jump to follow.
 // False: that lies in the bytes that are taken away.
+//
+// push has 32 bits, which are sign-extended; in 64-bit mode the upper half is then written over.
 static bool relocate_push(struct relocate_state *state, size_t length)
 {
 	static const uint8_t upper[] = { 0xc7, 0x44, 0x24, 0x04 }; // movl $upper,4(%rsp)
@@ -107,6 +113,9 @@ static bool relocate_push(struct relocate_state *state, size_t length)
 }
 
 // A branch of any kind, in its long form.
+//
+// All get a distance of 32 bits: 70 to 7f (two bytes) become 0f 80 to 0f 8f (six). loop and jecxz
+// have no long form.
 static enum relocate_reason relocate_branch(struct relocate_state *state, const struct insn *insn)
 {
 	const uint8_t *from = state->code + state->taken + insn->opcode_at;
@@ -155,6 +164,8 @@ static bool relocate_uses_stack(const uint8_t *from, const struct insn *insn)
 	return (modrm & 7) == 4; // %rsp itself, or more than a register and a displacement
 }
 
+// The displacement of an operand by rip is corrected by how far the instruction was moved. `jmp *`
+// differs from `call *` by 2 in the reg field of its modrm (ff /2 and ff /4).
 static enum relocate_reason relocate_one(struct relocate_state *state, const struct insn *insn)
 {
 	const uint8_t *from = state->code + state->taken;
@@ -207,6 +218,9 @@ static bool relocate_ends(const uint8_t *code, const struct insn *insn)
 }
 
 // Whether a branch of the function, as far as it is looked at, leads into the bytes taken.
+//
+// Only what is within 160 bytes and 48 instructions is looked at: a branch
+// back from further away is missed.
 static bool relocate_is_entered(const struct relocate_state *state)
 {
 	size_t limit = state->size < RELOCATE_LOOK_BYTES ? state->size : RELOCATE_LOOK_BYTES;
@@ -237,6 +251,7 @@ size_t relocate_jump(uint8_t *out, uint64_t at, uint64_t target, bool wide)
 	return RELOCATE_JUMP_BYTES;
 }
 
+// ff 25 00 00 00 00 and the eight bytes of the address: no register is touched. 14 bytes.
 size_t relocate_jump_far(uint8_t *out, uint64_t target)
 {
 	static const uint8_t far[6] = { 0xff, 0x25 }; // jmp *0(%rip)
@@ -246,6 +261,7 @@ size_t relocate_jump_far(uint8_t *out, uint64_t target)
 	return RELOCATE_FAR_BYTES;
 }
 
+// It ends with a jump to the first instruction that was not taken. `taken` is at least `need`.
 static enum relocate_reason relocate_do(struct relocate_state state, struct relocate *relocate)
 {
 	uint8_t *to = state.to;

@@ -44,6 +44,9 @@ __thread struct sample_way sample_way;
 static struct sample_line *sample_near, *sample_far;
 
 // A whole random word (splitmix64; Steele, Lea, Flood, 2014).
+//
+// Each thread has a seed of its own, from the time, its id and where its state is: threads that
+// begin alike do not sample alike.
 static uint64_t sample_random(struct sample_way *way)
 {
 	uint64_t word;
@@ -73,6 +76,9 @@ static uint64_t sample_multiply(uint64_t a, uint64_t b, uint64_t *high)
 
 // -log2(word / 2^64) with 32 binary digits behind the point. The digits of a logarithm come one by
 // one from squaring: no floating point in somebody else's malloc.
+//
+// For example, word = 3 << 62, three quarters: no zeros, x is 1.5, and log2(x) is 0.585 (binary
+// 0.1001…). The result is (0 + 1) - 0.585 = 0.415.
 static uint64_t sample_minus_log2(uint64_t word)
 {
 	uint32_t zeros = (uint32_t)__builtin_clzll(word | 1);
@@ -90,6 +96,9 @@ static uint64_t sample_minus_log2(uint64_t word)
 }
 
 // The distance to the next sample: exponential with the mean, at least 1.
+//
+// ln(2) * 2^32 is 2,977,044,471: it makes a natural logarithm of the binary one. The sum is exact
+// to 2^-32 of the mean.
 static int64_t sample_draw(struct sample_way *way)
 {
 	const uint64_t ln2 = 2977044471; // * 2^32
@@ -115,6 +124,7 @@ static bool sample_put_in(struct sample_line *line, uint64_t address)
 	return false;
 }
 
+// A thread that frees has the block to itself, so no other takes the same address out.
 static bool sample_take_from(struct sample_line *line, uint64_t address)
 {
 	for (int i = 0; i < SAMPLE_LINE; i++)
@@ -131,6 +141,9 @@ static struct sample_line *sample_far_line(uint32_t hash, uint32_t n)
 }
 
 // False: no room anywhere.
+//
+// Near: 8,192 lines of 64 bytes, 512 KiB; far: 131,072 lines, 8 MiB, touched when a near line is
+// full. That is room for a million sampled blocks.
 static bool sample_put(uint64_t address)
 {
 	uint32_t hash = sample_hash(address);
@@ -156,6 +169,8 @@ static bool sample_take(uint64_t address)
 }
 
 // Up or down by one; once full it stays so.
+//
+// 255 means 255 or more: it cannot be counted down any more, as it is not known how far.
 static void sample_count(uint64_t address, int change)
 {
 	uint8_t *count = &sample_filter[sample_hash(address) >> (32 - SAMPLE_FILTER_LOG2)];
@@ -188,6 +203,8 @@ COLD bool sample_start_at_times(const _Atomic uint32_t *turn)
 	return true;
 }
 
+// The block at `address` was recorded, so its end has to be. False: there is no room to remember
+// it, and it must not be recorded.
 COLD bool sample_keep(uint64_t address)
 {
 	if (!sample_mean || sample_mean == SAMPLE_UNKNOWN)
@@ -223,6 +240,9 @@ static COLD bool sample_is_off(void)
 // The way goes on behind the first sample in a block, of which `rest` bytes are left. How far it is
 // to the next one does not depend on what was before: so further samples in the block need not be
 // looked for, unless somebody wants their number.
+//
+// The exponential distribution has no memory: that is why a new distance from the block's end is as
+// good as going on within it.
 static void sample_go_on(struct sample_way *way, uint64_t rest)
 {
 	way->left = sample_draw(way);
@@ -259,6 +279,8 @@ COLD void sample_turn(struct sample_way *way)
 }
 
 // With a budget. A thread that records every call is never on its way.
+//
+// budget_count_sample gets how many calls of this size the sample is for.
 static bool sample_hit_at_times(struct sample_way *way, uint64_t size)
 {
 	way->drawn = way->turn;
@@ -284,6 +306,8 @@ COLD bool sample_ends(uint64_t address)
 	return atomic_fetch_and_explicit(word, ~bit, memory_order_relaxed) & bit;
 }
 
+// `left` is below 0 by as much as the block goes on after the sample. False: the thread's first
+// distance was drawn here and is longer than the block.
 COLD bool sample_hit(struct sample_way *way, uint64_t size)
 {
 	uint64_t rest = (uint64_t)-way->left;
@@ -305,6 +329,8 @@ COLD bool sample_hit(struct sample_way *way, uint64_t size)
 	return true;
 }
 
+// Whether the block that is freed was recorded; it is forgotten then. A free asks the filter before
+// (sample.h), so this is seldom called for nothing.
 COLD bool sample_was_hit(uint64_t address)
 {
 	// free(NULL): in the set, 0 means that a place is empty.

@@ -13,6 +13,7 @@ enum {
 	SANITIZER_STRINGS = 5, // DT_STRTAB
 };
 
+// pread64 has its offset in two registers of 32 bits on i386.
 static long sanitizer_read(long fd, void *out, size_t size, uint64_t at)
 {
 #ifdef __x86_64__
@@ -30,6 +31,7 @@ static bool sanitizer_has(const char *text, const char *part)
 	return false;
 }
 
+// gcc's library, and clang's.
 bool sanitizer_listed(const char *list)
 {
 	return sanitizer_has(list, "libasan.so") || sanitizer_has(list, "libclang_rt.asan");
@@ -43,6 +45,9 @@ bool sanitizer_lets(const char *options)
 }
 
 // Where in the file an address lies. 0: nowhere.
+//
+// Addresses in the dynamic section are those in memory; the segment that has one says where it is
+// in the file.
 static uint64_t sanitizer_offset(const struct elf_file *file, uint64_t address)
 {
 	const struct elf_file_class *class = file->class;
@@ -93,6 +98,8 @@ static bool sanitizer_in_entries(long fd, const struct elf_file *file, const uin
 	return false;
 }
 
+// Only the first 2 KiB of the dynamic section are read: what is needed comes first in it. False
+// also where the file cannot be read.
 bool sanitizer_needed(long fd, const struct elf_file *file)
 {
 	uint8_t words[SANITIZER_ENTRIES_MAX * 16];

@@ -58,6 +58,7 @@ static bool static_is_wanted(const struct elf_symbol *symbol)
 	return symbol->section && symbol->value && (type == STATIC_FUNCTION || type == STATIC_DATA);
 }
 
+// Open addressing, at most half full, of functions and data that are defined.
 static bool static_hash_all(void)
 {
 	uint32_t size = STATIC_TABLE_LEAST;
@@ -79,6 +80,7 @@ static bool static_hash_all(void)
 	return static_table;
 }
 
+// A global symbol decides at once; local ones only if none differs.
 void *static_find(const char *name, bool data)
 {
 	const struct elf_symbol *found = NULL;
@@ -99,6 +101,7 @@ void *static_find(const char *name, bool data)
 	return found && !twice ? (void *)(scope_objects()->bias + found->value) : NULL;
 }
 
+// The largest that any symbol at this address has; 0: none says.
 uintptr_t static_size(uintptr_t at)
 {
 	uintptr_t bytes = 0;
@@ -130,6 +133,9 @@ static bool static_read(void)
 
 // Each file of the program that includes it has a place for the address of our functions. An
 // optimiser of the whole program may number them.
+//
+// A compiler may call a static variable of several files tidemark_place.0, tidemark_place.1 and so
+// on.
 void static_fill_places(void)
 {
 	static const char name[] = "tidemark_place";
@@ -210,6 +216,8 @@ void *static_operator(const char *name)
 	return NULL;
 }
 
+// After the allocator was entered: functions that ask the kernel, operators, fork, and the ways to
+// end.
 void static_enter(void)
 {
 	if (!static_program)
@@ -230,6 +238,7 @@ void static_enter(void)
 	enter_function("_Exit", (void *)_exit, NULL);
 }
 
+// False: the program's file has no symbol table; then it is not recorded, which is said.
 bool static_find_program(void)
 {
 	static_program = true;
@@ -243,6 +252,7 @@ void static_forget(void)
 		object_file_forget(&static_symbols);
 }
 
+// The recorder was put into a static program before its first instruction.
 void static_begin(struct attach_call *call)
 {
 	if (!static_find_program()) {

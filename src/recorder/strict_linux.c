@@ -67,6 +67,8 @@ static bool strict_can_read(uintptr_t page)
 }
 
 // rt_sigprocmask, without SIGSYS.
+//
+// Where SIGSYS is blocked the kernel would end the process at the next call that is dispatched.
 static long strict_mask(const long words[6])
 {
 	uint64_t set = 0;
@@ -82,6 +84,9 @@ static long strict_mask(const long words[6])
 
 // In front of each handler of the program: a signal may arrive while the gate is open for a call
 // of ours, and what the handler calls is to be dispatched all the same.
+//
+// The gate is a byte of the thread: 0 while a call of ours is being made. A handler that comes just
+// then runs with 1, and leaves 0 behind it.
 static void strict_signal(int number, siginfo_t *info, void *context)
 {
 	uint8_t gate = kernel_gate;
@@ -117,6 +122,9 @@ static long strict_answer(struct strict_action *out, struct strict_action old,
 }
 
 // rt_sigaction: ours stays for SIGSYS, and no handler runs with it blocked.
+//
+// What the program has set is kept in strict_theirs and given back when it asks; the kernel has
+// strict_signal in its place.
 static long strict_act(const long words[6])
 {
 	const struct strict_action *given = (const struct strict_action *)words[1];
@@ -147,6 +155,7 @@ bool strict_wants(uint32_t number)
 	       number == __NR_set_robust_list;
 }
 
+// A thread's dispatch is its own state, and is not inherited: each thread turns it on for itself.
 long strict_call(const long words[6], long number)
 {
 	long result;
@@ -178,6 +187,9 @@ static void strict_pass_on(int number, siginfo_t *info, void *context)
 
 // Code that makes the system call in place, behind which the caller is dispatched again; if it
 // clones, its child runs on undispatched. NULL: there is no room.
+//
+// One page for each place, as its code has the way back in it. For example, at 0x40a012: syscall,
+// test and jz if it clones, movb $1,%fs:gate, jmp *0(%rip), and 0x40a012.
 static const uint8_t *strict_stub(uintptr_t back, bool clones)
 {
 	static const uint8_t enter[] = { 0x0f, 0x05 }; // syscall
@@ -232,6 +244,9 @@ static const uint8_t *strict_stub(uintptr_t back, bool clones)
 
 // Two kinds of call are made where they were. A child that shares the memory may begin on another
 // stack. And a stack for signals cannot be changed by a handler that may stand on it.
+//
+// The handler's return goes to the stub: the registers are the program's, the gate is open, and the
+// stub closes it.
 static bool strict_in_place(struct sigcontext *registers, long number)
 {
 	const uint8_t *stub;
@@ -276,6 +291,8 @@ static void strict_tell_thread(void)
 // ---- Dispatch -----------------------------------------------------------------------------------
 
 // The handler's return would undo it: it is done to what that returns to, too.
+//
+// The kernel restores uc_sigmask when the handler returns, so the new mask is read into it.
 static long strict_mask_there(const long words[6], struct ucontext *context)
 {
 	long result = strict_mask(words);
@@ -286,6 +303,9 @@ static long strict_mask_there(const long words[6], struct ucontext *context)
 }
 
 // Make the call. Registers that it was made with are those of `context`.
+//
+// The call's own stack is what `ask` has: a walk begins at the program's instruction, not in the
+// handler.
 static long strict_make(long number, const long words[6], struct ucontext *context)
 {
 	struct sigcontext *registers = &context->uc_mcontext;
@@ -322,6 +342,8 @@ static long strict_make(long number, const long words[6], struct ucontext *conte
 	return result;
 }
 
+// si_code says whether the kernel dispatched a call or somebody sent SIGSYS. rt_sigreturn has to be
+// made with the stack as the program left it, so it goes to libc's own.
 static void strict_handle(int signal, siginfo_t *info, void *opaque)
 {
 	struct ucontext *context = opaque;
@@ -350,6 +372,8 @@ static void strict_handle(int signal, siginfo_t *info, void *opaque)
 
 // ---- Start --------------------------------------------------------------------------------------
 
+// Turn dispatch on for this thread: every call from outside of libc's code, while the gate is 1. It
+// does nothing where strict_start did not come so far.
 void strict_thread(void)
 {
 	uint64_t none = STRICT_BIT;
@@ -376,6 +400,8 @@ static uintptr_t strict_find_return(void)
 	return 0;
 }
 
+// SA_NODEFER: the handler itself may come to a dispatched call. SA_ONSTACK: Go's threads have small
+// stacks, and a large one for signals.
 bool strict_start(void)
 {
 	struct strict_action action = {

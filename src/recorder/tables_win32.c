@@ -45,6 +45,8 @@ static uint64_t tables_turns;
 static uintptr_t tables_missed_low = UINTPTR_MAX, tables_missed_high; // asked for in vain
 static uintptr_t tables_said_low = UINTPTR_MAX, tables_said_high;     // of callbacks' code
 
+// All of [from, from + bytes) is committed and readable. Asked each time, as a runtime may free its
+// tables before it says so.
 static bool tables_can_read(uintptr_t from, size_t bytes)
 {
 	struct nt_region region;
@@ -70,6 +72,8 @@ static void tables_forget(uintptr_t start, uintptr_t end)
 	__atomic_fetch_add(&capture_epoch, 1, __ATOMIC_SEQ_CST);
 }
 
+// Doubled from 512 on; the old table is given back. False: there is no memory, and the new table is
+// not known.
 static bool tables_make_room(void)
 {
 	uint32_t room = tables_room ? 2 * tables_room : TABLES_ROOM_FIRST;
@@ -89,6 +93,7 @@ static bool tables_make_room(void)
 	return true;
 }
 
+// Where code in its range was asked for before, the rules that were made then are forgotten.
 static void tables_add(struct tables_entry entry)
 {
 	recording_lock(&recording_state->code_lock);
@@ -106,6 +111,8 @@ static void tables_add(struct tables_entry entry)
 }
 
 // The caller holds code_lock.
+//
+// The last entry takes its place: the order means nothing, `since` says which is newer.
 static void tables_remove(struct tables_entry *entry)
 {
 	struct tables_entry gone = *entry;
@@ -129,6 +136,9 @@ static void tables_delete(uintptr_t key)
 
 // The growing table that a handle is for: the system's record begins there, and has the address of
 // its entries. NULL: the record looks otherwise. The caller holds code_lock.
+//
+// The record is undocumented, so nothing of it is assumed but that the address of the entries is
+// among its first twelve words.
 static struct tables_entry *tables_by_handle(const uintptr_t *handle)
 {
 	if (!tables_can_read((uintptr_t)handle, TABLES_HANDLE_WORDS * sizeof(*handle)))
@@ -142,6 +152,8 @@ static struct tables_entry *tables_by_handle(const uintptr_t *handle)
 
 // ---- Looking up ------------------------------------------------------------------------------
 
+// The entry for pc in one table. A callback is the program's own code, and is called only if it was
+// found to be simple (tables_is_simple).
 static const struct pdata_function *tables_function(const struct tables_entry *entry, uintptr_t pc)
 {
 	const struct pdata_function *found = NULL;
@@ -173,6 +185,7 @@ static struct tables_entry *tables_newest(uintptr_t pc)
 	return newest;
 }
 
+// False: the address becomes a part of the range that was asked for in vain.
 bool tables_find(uintptr_t pc, struct codemap_place *place)
 {
 	struct tables_entry *entry = tables_newest(pc);
@@ -191,6 +204,8 @@ bool tables_find(uintptr_t pc, struct codemap_place *place)
 	return true;
 }
 
+// A runtime that writes new code into a callback's range says nothing of it, but has to change the
+// protection.
 void tables_code_changed(uintptr_t at, size_t bytes)
 {
 	if (likely(at >= tables_said_high || at + bytes <= tables_said_low))
@@ -248,6 +263,8 @@ NT_CALL uint8_t hook_RtlDeleteFunctionTable(const void *functions)
 	return patch_real.RtlDeleteFunctionTable(functions);
 }
 
+// What locks, allocates or calls on may not be called from within an allocation: leaf.h says what
+// is simple.
 static bool tables_is_simple(uintptr_t callback)
 {
 	size_t bytes = KERNEL_PAGE - callback % KERNEL_PAGE;

@@ -1,3 +1,6 @@
+// text: memcpy and the like, which a compiler may call where none is written, and a few functions
+// for text. In assembly or with a barrier, so that the compiler does not make a call of itself of
+// them.
 #include "recorder/text.h"
 
 #include <stdint.h>
@@ -18,6 +21,7 @@ void *memset(void *to, int byte, size_t size)
 	return result;
 }
 
+// Forwards where the ranges allow it, else byte by byte from the end.
 void *memmove(void *to, const void *from, size_t size)
 {
 	uint8_t *out = to;
@@ -44,6 +48,7 @@ int memcmp(const void *a, const void *b, size_t size)
 	return 0;
 }
 
+// `out` has room for the folder, ten digits and a NUL.
 void text_put_fd(char *out, const char *folder, uint32_t fd)
 {
 	char digits[12];

@@ -62,6 +62,7 @@ struct learn_call {
 	unwind_rule by_ebp;
 };
 
+// The code at `at`, and how far it can be read; NULL: it is no module's, or too near to its end.
 const uint8_t *epilogue_code(uintptr_t at, uint32_t *bytes)
 {
 	struct codemap_place place = codemap_find(at);
@@ -80,6 +81,7 @@ static uint32_t learn_32(uintptr_t at)
 	return value;
 }
 
+// The word at an address that code names, as import tables have it; 0: it is in no module.
 uintptr_t epilogue_cell(uintptr_t at)
 {
 	uint32_t bytes;
@@ -100,6 +102,9 @@ static bool learn_word(uintptr_t at, uintptr_t *word)
 // ---- Calls ----------------------------------------------------------------------------------
 
 // Whether a call by a register, or by memory that one points to, ends at `back`.
+//
+// ff /2 with each form of operand: how many bytes the instruction has, and what its modrm looks
+// like. For example ff d0 is call *%eax, ff 54 24 08 is call *8(%esp).
 static bool learn_is_by_register(const uint8_t *back)
 {
 	static const struct {
@@ -117,6 +122,8 @@ static bool learn_is_by_register(const uint8_t *back)
 }
 
 // Where the call before the return address leads to; 0: not known. False: there is no call.
+//
+// An e8 whose target is no code is no call: these five bytes are a part of something else.
 static bool learn_called(uintptr_t back, uintptr_t *target)
 {
 	const uint8_t *code = (const uint8_t *)back;
@@ -151,6 +158,9 @@ static bool learn_called_in_generated(uintptr_t back)
 }
 
 // `near`: only a function that begins not far before the place can be the one.
+//
+// The verdict's order is that of belief: no call, one that leads elsewhere, one of which nothing is
+// known, one that leads here.
 static struct learn_call learn_judge(const struct learn_frame *frame, uintptr_t back, bool near)
 {
 	struct learn_call call = { LEARN_NO_CALL, 0, false, UNWIND_NONE, UNWIND_NONE };
@@ -183,6 +193,8 @@ static struct learn_call learn_judge(const struct learn_frame *frame, uintptr_t 
 // ---- Frames ---------------------------------------------------------------------------------
 
 // Where the return address lies by the rule; 0: nowhere.
+//
+// It has to be outside of sp, and less than 16 MiB away.
 static uintptr_t learn_slot(unwind_rule rule, const struct learn_frame *frame)
 {
 	uintptr_t from = unwind_kind(rule) == UNWIND_RSP ? frame->sp : frame->rbp, word;
@@ -219,6 +231,8 @@ static bool learn_is_base(uintptr_t slot)
 
 // The rule, if the stack and the call that it shows agree with it; as a guess if `sure` is false
 // and nothing else proves it.
+//
+// A guess by esp alone becomes UNWIND_SCANNED, which marks the stack; other guesses are given up.
 static unwind_rule learn_try(unwind_rule rule, const struct learn_frame *frame, bool sure)
 {
 	uintptr_t slot = learn_slot(rule, frame), back;
@@ -249,6 +263,9 @@ static unwind_rule learn_deeper(unwind_rule rule, int32_t bytes)
 
 // A place in the hook that the walk began in, whose frame ends at `sp`: our own functions all keep
 // the chain.
+//
+// Needed for how many bytes of arguments the hook's real caller removes: stdcall functions remove
+// their own.
 static uintptr_t learn_hook(uintptr_t sp)
 {
 	const uintptr_t *frame = __builtin_frame_address(0);
@@ -297,6 +314,9 @@ static bool learn_is_room(uintptr_t pc)
 }
 
 // By what the function will do. The call that the walk came from may remove arguments.
+//
+// When it is not known how many bytes of arguments were removed, 0 to 48 are tried, and what the
+// stack confirms is taken.
 static unwind_rule learn_by_epilogue(const struct learn_frame *frame)
 {
 	struct epilogue_answer answer;
@@ -328,6 +348,9 @@ static unwind_rule learn_by_epilogue(const struct learn_frame *frame)
 }
 
 // Where the function that begins at `target` keeps its caller's ebp, from the cfa; 0: nowhere.
+//
+// For example 53 56 55: push ebx, esi, ebp: ebp is the third word inside of the return address, at
+// cfa - 16.
 static int64_t learn_kept(uintptr_t target)
 {
 	uint32_t bytes;
@@ -340,6 +363,8 @@ static int64_t learn_kept(uintptr_t target)
 }
 
 // How many bytes the instruction at `pc` adds to esp.
+//
+// 83 c4 n and 81 c4 n are add, 83 ec n and 81 ec n sub.
 static int32_t learn_adds(uintptr_t pc)
 {
 	uint32_t bytes;
@@ -405,6 +430,9 @@ static unwind_rule learn_by_size(const struct learn_frame *frame, const struct f
 }
 
 // By the PDB.
+//
+// FPO_BY_EBP rows are believed if the stack agrees. Of others the frame's size is known, and not
+// what was pushed for the call.
 static unwind_rule learn_by_data(const struct learn_frame *frame)
 {
 	uintptr_t base;
@@ -516,6 +544,8 @@ static unwind_rule learn_try_both(unwind_rule made, unwind_rule by_ebp,
 
 // By the nearest beginning of a function; or of one that keeps the chain, if its code leads to the
 // place: it may call what it likes, ebp stays.
+//
+// Backwards from the place: at most 64 KiB and four candidates.
 static unwind_rule learn_by_beginning(const struct learn_frame *frame)
 {
 	uintptr_t least = codemap_find(frame->pc - 1).start + KERNEL_PAGE, at = frame->pc - 1;
@@ -558,6 +588,9 @@ static unwind_rule learn_scanned(const struct learn_frame *frame, uintptr_t at, 
 }
 
 // By the words of the stack, from inside: the first one whose call leads here.
+//
+// 1,024 words are looked at. A call that names this function decides; one by a register is a guess,
+// and only if no chain of frame pointers leads on.
 static unwind_rule learn_by_words(const struct learn_frame *frame)
 {
 	unwind_rule guess = UNWIND_NONE;
@@ -584,6 +617,9 @@ static unwind_rule learn_by_words(const struct learn_frame *frame)
 }
 
 // How often it was tried in vain stands in the rule, where others have the cfa.
+//
+// The sources in their order of belief: the function's end, the chain, the image's entry, the PDB,
+// the function's beginning, and the words of the stack.
 unwind_rule unwind_learn(unwind_rule rule, uint64_t key, uintptr_t inner, uintptr_t sp,
 			 uintptr_t rbp)
 {

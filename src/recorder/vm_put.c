@@ -1,3 +1,6 @@
+// vm_put: one record of a call on memory in a lane, as wire/lane_event.h has it: head, time if it
+// is new, the number of the order if the slot was taken over, struct lane_vm, and the edit of the
+// stack.
 #include "recorder/vm_put.h"
 
 #include "recorder/event.h"
@@ -7,6 +10,8 @@
 
 enum { VM_PUT_RECORDS = 3 }; // room that a call needs, in LANE_ROOM
 
+// Room for the call's records together, so that BEGIN is not written where END would find none.
+// Python's frames go first, as they belong to the event that follows.
 bool vm_put_room(struct lane *lane)
 {
 	if (python_on)
@@ -15,6 +20,8 @@ bool vm_put_room(struct lane *lane)
 	       lane_wait_room(lane, (VM_PUT_RECORDS - 1) * LANE_ROOM);
 }
 
+// `last` fills in what can only be known when the record has its place in the order (the stack,
+// whose call it is). False: nothing was written, as the recording has ended.
 bool vm_put(struct lane *lane, struct lane_vm *record, vm_put_last *last, const void *context)
 {
 	uint8_t *start = lane->ring + (lane->head & lane->mask);
@@ -55,6 +62,7 @@ bool vm_put(struct lane *lane, struct lane_vm *record, vm_put_last *last, const 
 		if (lane->verify)
 			event_follow(lane, edit);
 	}
+	// The head is written last: until then it was not known which fields there are.
 	head_at[0] = (uint8_t)head;
 	head_at[1] = (uint8_t)(head >> 8);
 	lane_publish(lane, start, at);

@@ -57,6 +57,8 @@ static enum vm_put_stack vm_last(struct lane *lane, struct lane_vm *record, cons
 }
 
 // Enter the lane, put the record, leave.
+//
+// It does not use lane_leave: vm_put has published what it wrote.
 static void vm_record(struct lane_vm *record, const uintptr_t *frame)
 {
 	struct lane *lane = lane_enter();
@@ -71,6 +73,7 @@ static void vm_record(struct lane_vm *record, const uintptr_t *frame)
 	lane->limit = lane->open_limit;
 }
 
+// The heap's memory is about to go with all blocks in it, which get no free of their own.
 void vm_heap_gone(const void *heap, const uintptr_t *frame)
 {
 	struct lane_vm record = { .kind = LANE_VM_HEAP_GONE, .address = (uintptr_t)heap };
@@ -85,6 +88,7 @@ void vm_mark(void)
 {
 }
 
+// The first lane of the process: what is mapped is listed once (walk_win32.h).
 void vm_begin(struct lane *lane)
 {
 	uint32_t told = 0;
@@ -125,6 +129,9 @@ static bool vm_is_self(void *process)
 }
 
 // What is read before the system reads it, which would have refused it.
+//
+// The arguments are pointers of the program's; a system call checks them, and our own read must not
+// fault where it would have returned an error.
 static bool vm_can_read(const void *argument)
 {
 	return (uintptr_t)argument >= VM_LOWEST &&
@@ -137,6 +144,8 @@ static bool vm_is_recorded(void *process, const void *at, const void *bytes)
 	       vm_is_self(process);
 }
 
+// An NTSTATUS is negative if it failed. It is written as the errno that says the same, so that a
+// reader needs one table only.
 static uint16_t vm_error(nt_status status)
 {
 	switch (status) {
@@ -159,6 +168,8 @@ static bool vm_look(const void *at, struct nt_region *region)
 }
 
 // The part of an allocation from `at` to its end.
+//
+// VirtualFree with a size of 0 releases a whole allocation, which may consist of several regions.
 static size_t vm_extent(uintptr_t at)
 {
 	struct nt_region region;
@@ -179,6 +190,9 @@ static size_t vm_extent(uintptr_t at)
 static bool vm_some_is_reserved;
 
 // After the record of a call that takes memory.
+//
+// A failure for lack of memory is a moment at which it is of interest what there is; a commit in a
+// shared view changes other views, which no call was made for.
 static void vm_taken(nt_status status, const void *at, uint32_t type)
 {
 	struct nt_region region;
@@ -193,11 +207,15 @@ static void vm_taken(nt_status status, const void *at, uint32_t type)
 }
 
 // To commit without saying where is to reserve as well.
+//
+// VirtualAlloc(NULL, …, MEM_COMMIT) is allowed, and reserves.
 static uint32_t vm_type(void *const *at, uint32_t type)
 {
 	return !*at && type & NT_MEM_COMMIT ? type | NT_MEM_RESERVE : type;
 }
 
+// The flags keep what is above the lower 12 bits of `type`, MEM_RESERVE and the like, beside those
+// of mmap.
 static void vm_allocated(nt_status status, void **at, const size_t *bytes, uint32_t type,
 			 uint32_t page, const uintptr_t *frame)
 {
@@ -258,6 +276,9 @@ NT_CALL nt_status hook_NtAllocateVirtualMemoryEx(void *process, void **at, size_
 }
 
 // A record in front of a call that gives memory back.
+//
+// walk_begin and walk_end count calls in progress, so that a walk knows whether one came in
+// between.
 static void vm_before(struct lane_vm *record, const uintptr_t *frame)
 {
 	walk_begin();
@@ -266,6 +287,7 @@ static void vm_before(struct lane_vm *record, const uintptr_t *frame)
 	vm_record(record, frame);
 }
 
+// The END record, without a stack: the BEGIN has it.
 static void vm_after(struct lane_vm *record, nt_status status)
 {
 	struct lane_vm end = {
@@ -308,6 +330,9 @@ NT_CALL nt_status hook_NtFreeVirtualMemory(void *process, void **at, size_t *byt
 }
 
 // Code in which hooks begin.
+//
+// A program that makes these writable may take our jumps out: it is looked for when they are
+// protected again (patch_check).
 static bool vm_is_hooked(const void *at, size_t bytes)
 {
 	return (uintptr_t)at < patch_ntdll.start + patch_ntdll.bytes &&
@@ -349,6 +374,9 @@ NT_CALL nt_status hook_NtProtectVirtualMemory(void *process, void **at, size_t *
 }
 
 // The number under which the collector knows the file behind a view; 0: the system's paging file.
+//
+// FNV-1a of the path, 64 bits: what has the same hash is taken for the same file. The table is
+// direct-mapped.
 static uint32_t vm_file(uintptr_t at)
 {
 	static struct walk_file room; // under the lock
@@ -386,6 +414,9 @@ static uint32_t vm_view_access(const struct nt_region *region, uint32_t page, ui
 }
 
 // The parts of a view that are not as its first one, `region`: one is committed and the other not.
+//
+// Only the first region is described by the record of the map; each that differs gets an MPROTECT
+// of its own.
 static void vm_view_parts(struct nt_region region, uintptr_t end, uint32_t page,
 			  const uintptr_t *frame)
 {
@@ -471,6 +502,9 @@ NT_CALL nt_status hook_NtMapViewOfSectionEx(void *section, void *process, void *
 }
 
 // The whole view, whatever part of it is named. A placeholder that stays is a reservation.
+//
+// With MEM_PRESERVE_PLACEHOLDER the addresses stay reserved, so that it is recorded as a mapping
+// over them, and not as an unmapping.
 static struct lane_vm vm_view(void *at, uint32_t flags, const uintptr_t *frame)
 {
 	struct lane_vm record = {

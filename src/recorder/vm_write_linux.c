@@ -33,6 +33,7 @@ static struct vm_write_range vm_write_free; // libc's, which ours jumps to
 
 // ---- Who called -----------------------------------------------------------------------------
 
+// One subtraction for both bounds: what is below `start` wraps to a large number.
 static bool vm_write_inside(const struct vm_write_range *range, uintptr_t pc)
 {
 	return pc - range->start < range->end - range->start;
@@ -47,6 +48,8 @@ static struct vm_write_range vm_write_range_of(const struct scope_object *object
 	return range;
 }
 
+// sbrk's and free's ends are not known: 256 bytes are more than either has, and what comes after
+// them in libc is of no other kind.
 void vm_write_start(void)
 {
 	const struct scope_object *libc = scope_libc();
@@ -116,6 +119,8 @@ static struct vm_write_own_change {
 static _Atomic uint32_t vm_write_changes_put;
 static _Atomic uint32_t vm_write_changes_told;
 
+// A ring of changes, for any thread to report at its next record (vm_write_own). There are 512
+// unreported ones only while nothing is recorded.
 void vm_own(const void *start, size_t bytes, bool gone)
 {
 	uint32_t at = __atomic_load_n(&vm_write_changes_put, __ATOMIC_RELAXED);
@@ -142,6 +147,9 @@ void vm_own(const void *start, size_t bytes, bool gone)
 // The stack of the call. The walk begins at the site: its return address and frame pointer are lent
 // a place below the caller's stack pointer, in the red zone that it may use itself. True: it
 // differs from the lane's last.
+//
+// A thunk has no frame that a walk could begin at. The two words are what `push %rbp` after a call
+// would have left there. What was there is put back: it may be the program's red zone.
 static bool vm_write_capture(struct lane *lane, const struct vm_ask *ask)
 {
 	uintptr_t *top = ask->top;
@@ -192,6 +200,8 @@ bool vm_write_put(struct lane *lane, struct lane_vm *record, const struct vm_ask
 	return vm_put(lane, record, ask ? vm_write_last : NULL, ask);
 }
 
+// One thread at a time. It stops at the first change that is not written in full yet, so that the
+// order is that of the ring.
 void vm_write_own(struct lane *lane, uint8_t kind)
 {
 	struct recording_state *state = recording_state;
@@ -235,6 +245,8 @@ void vm_write_leave(struct vm_write_door *door)
 	door->lane = NULL;
 }
 
+// Within a realloc the lane is this thread's already (`between`), and this record goes between its
+// halves.
 struct vm_write_door vm_write_enter(void)
 {
 	struct vm_write_door door = { .lane = lane_get_mine() };

@@ -71,6 +71,8 @@ static uintptr_t walk_start(const struct walk_region *region)
 
 // ---- Looking --------------------------------------------------------------------------------
 
+// By the lowest of the bits PAGE_NOACCESS, READONLY, READWRITE, WRITECOPY, EXECUTE, EXECUTE_READ,
+// EXECUTE_READWRITE, EXECUTE_WRITECOPY; the guard and cache bits above them mean nothing here.
 uint32_t walk_access(uint32_t page)
 {
 	static const uint8_t access[8] = { 0, 1, 3, 3, 4, 5, 7, 7 };
@@ -93,6 +95,8 @@ static uint32_t walk_kind(const struct nt_region *region)
 }
 
 // Neighbours alike are one, but for those of different files. False: there are too many.
+//
+// The whole address space in one pass, from 0: a system call for each region.
 static bool walk_look(struct walk_list *list)
 {
 	struct nt_region region;
@@ -134,6 +138,7 @@ static void walk_send(struct walk_text *text)
 	text->length = 0;
 }
 
+// Without leading zeros, as in /proc/self/maps.
 static void walk_add_hex(struct walk_text *text, uint64_t value, char behind)
 {
 	int shift = 60;
@@ -167,6 +172,7 @@ static void walk_add(struct walk_text *text, uintptr_t start, uintptr_t end, uin
 	text->bytes[text->length++] = '\n';
 }
 
+// The path by NtQueryVirtualMemory, as UTF-8. A newline would end the line. NULL: it is no file's.
 const char *walk_file(uintptr_t at, struct walk_file *room)
 {
 	char *path = room->path;
@@ -206,6 +212,9 @@ static void walk_add_region(struct walk_text *text, const struct walk_region *re
 
 // The regions of `now` that are not in `before` as they are, and the gaps of it where there was
 // something. Both lists rise.
+//
+// For example, before: 10-20 read, 30-40 write; now: 10-20 read, 40-50 write. Told is 20-40 [free],
+// and 40-50.
 static void walk_tell(struct walk_text *text, const struct walk_list *before,
 		      const struct walk_list *now)
 {
@@ -235,6 +244,9 @@ static void walk_tell(struct walk_text *text, const struct walk_list *before,
 // ---- The walk -------------------------------------------------------------------------------
 
 // Asked when the record has its place: has anybody made a call since?
+//
+// It runs when the record's place in the order is fixed. The record is marked then, and cannot be
+// taken back.
 static enum vm_put_stack walk_check(struct lane *lane, struct lane_vm *record, const void *context)
 {
 	const uint32_t *begun = context;
@@ -246,6 +258,8 @@ static enum vm_put_stack walk_check(struct lane *lane, struct lane_vm *record, c
 }
 
 // Under walk_lock, the lane being busy.
+//
+// Two lists take turns: an even number of walks, and the first is the last one.
 static void walk_do(struct lane *lane, bool first)
 {
 	struct walk_list *before = &walk_lists[walk_lists_count & 1];
@@ -290,6 +304,9 @@ void walk_first(struct lane *lane)
 }
 
 // One thread at a time; the others leave it to that one.
+//
+// Walks take a hundredth of the time at most, and come once a second at most. One for something
+// that has just happened may come sooner: those take a tenth.
 static void walk(uint64_t now_ns)
 {
 	struct lane *lane;
