@@ -3,6 +3,13 @@
 // The inverse of asm_read.c: what this writes, that reads, and both traces then say the same
 // (test/unit/asm_test.c). It is for tests and for who wants to see what is in a trace, in the
 // words that docs/format.md uses.
+//
+// For example a malloc of 24 bytes at 5 us by stack 3 is
+//
+//     @5000 t0 malloc s3 0x5010 24
+//
+// Times are whole nanoseconds and ids are labels with the letter of their class before them (p, t,
+// m, f, s, h, x), so nothing is rounded or left to be guessed.
 #include "trace/asm.h"
 
 #include "trace/asm_reach.h"
@@ -50,6 +57,8 @@ static void put_hex(struct sink *sink, const uint8_t *bytes, size_t size)
 		sink_format(sink, "%02x", bytes[i]);
 }
 
+// All fields that a reader needs to make the same trace again, so also those that a person would
+// not miss: the id and the wall clock.
 static void dump_info(const struct reader *reader, struct sink *sink)
 {
 	const struct trace_info *info = reader_info(reader);
@@ -111,6 +120,8 @@ static void dump_module(const struct trace_module *module, struct sink *sink)
 	sink_text(sink, "\n");
 }
 
+// A frame that has names of its own gets a second line. Inlined functions come innermost first, as
+// in the trace, with < between them.
 static void dump_frame(const struct reader *reader, frame_id id, struct sink *sink)
 {
 	const struct trace_frame *frame = reader_frame(reader, id);
@@ -139,6 +150,8 @@ static void dump_frame(const struct reader *reader, frame_id id, struct sink *si
 	sink_text(sink, "\n");
 }
 
+// A stack is its own frame and the label of its caller's stack: a deep stack is as short as any
+// other.
 static void dump_stack(const struct reader *reader, stack_id id, struct sink *sink)
 {
 	const struct trace_stack *stack = reader_stack(reader, id);
@@ -151,6 +164,8 @@ static void dump_stack(const struct reader *reader, stack_id id, struct sink *si
 	sink_text(sink, "\n");
 }
 
+// In the order of reference, as asm_read wants it: what a line names has been defined by a line
+// before.
 static void dump_definitions(const struct reader *reader, struct sink *sink)
 {
 	dump_info(reader, sink);
@@ -168,6 +183,8 @@ static void dump_definitions(const struct reader *reader, struct sink *sink)
 	asm_reach_dump(reader, sink);
 }
 
+// The order of words is that of asm_read.c's read_event: thread, kind, stack, heap, addresses,
+// size.
 static void dump_event(const struct trace_event *event, struct sink *sink)
 {
 	sink_format(sink, "@%" PRIu64 " t%u %s", event->time_ns, event->thread,
@@ -234,6 +251,7 @@ static void dump_note(const struct trace_note *note, struct sink *sink)
 	sink_text(sink, "\n");
 }
 
+// Notes are printed in any case, but they count like events for `options->count`.
 static void dump_items(struct reader *reader, const struct asm_options *options, struct sink *sink)
 {
 	struct reader_pass pass = { .reader = reader };
@@ -275,6 +293,7 @@ static void dump_end(const struct trace_end *end, struct sink *sink)
 	sink_text(sink, "\n");
 }
 
+// The trace is scanned first, so that definitions are whole before they are printed.
 bool asm_dump(struct reader *reader, const struct asm_options *options, struct sink *sink,
 	      struct err *err)
 {

@@ -1,3 +1,6 @@
+// Hashes go through a map from numbers to numbers (base/map.h). A hash that another label has is
+// moved on by one until a free one is found, so a label is looked for at its hash, at the next one,
+// and so on, until nothing is there. Labels are never removed, so no gap can cut such a row.
 #include "trace/asm_labels.h"
 
 #include "base/mem.h"
@@ -13,6 +16,7 @@ void asm_labels_fini(struct asm_labels *labels)
 }
 
 // FNV-1a.
+// The class is hashed first, so that labels of two classes that are spelled alike do not meet.
 static uint64_t hash_of(char class, const char *text)
 {
 	uint64_t hash = 0xcbf29ce484222325 ^ (unsigned char)class;
@@ -50,6 +54,7 @@ bool asm_labels_find(const struct asm_labels *labels, char class, const char *te
 	return entry != NULL;
 }
 
+// The map has the index plus one, as map_put gives 0 for what is new.
 bool asm_labels_add(struct asm_labels *labels, char class, const char *text, uint32_t id)
 {
 	uint64_t hash;

@@ -4,6 +4,9 @@
 #include "base/map.h"
 #include "base/str.h"
 
+// One table for all classes: "p1" as a process and "p1" as a thread are two labels. `texts` has the
+// labels one after the other, each with its NUL, so an entry is an offset and stays right when it
+// grows.
 struct asm_labels {
 	struct map map; // hash to index in `entries`, + 1; a taken hash moves on by one
 	struct asm_label *entries;

@@ -1,3 +1,9 @@
+// For example the line
+//
+//     thread t p tid=4242 "a b"  ; the cook
+//
+// is five words: thread, t, p, tid=4242 whose `equals` is after "tid", and a b, which is quoted. A
+// word ends at a blank outside of quotes, so `exe="/bin/x y"` is one word.
 #include "trace/asm_lex.h"
 
 #include "base/mem.h"
@@ -13,6 +19,7 @@ void asm_lex_fini(struct asm_lex *lex)
 	*lex = (struct asm_lex){ 0 };
 }
 
+// At the end of a line the column is that of its last word, which what is missing should follow.
 bool asm_lex_fail(const struct asm_lex *lex, const struct asm_word *word, struct err *err,
 		  const char *format, ...)
 {
@@ -31,6 +38,7 @@ bool asm_lex_fail(const struct asm_lex *lex, const struct asm_word *word, struct
 }
 
 // The character behind a backslash at *at, which is moved behind it. -1: no such escape.
+// -1 also where the line ends inside of it.
 static int escape(const char **at, const char *end)
 {
 	const char *c = *at;
@@ -61,6 +69,7 @@ static int escape(const char **at, const char *end)
 }
 
 // One word from *at, which is moved behind it, to `out`, which is moved behind its NUL.
+// A NUL in a file that claims to be text is a mistake, since words end at their NUL.
 static bool take_word(struct asm_lex *lex, const char **at, const char *end, char **out,
 		      struct asm_word *word, struct err *err)
 {
@@ -97,6 +106,7 @@ static bool take_word(struct asm_lex *lex, const char **at, const char *end, cha
 }
 
 // The words of the line [at, end).
+// Words and their NULs need less than twice the line: between two words there is a blank.
 static bool split(struct asm_lex *lex, const char *at, const char *end, struct err *err)
 {
 	const char *begin = at;
@@ -119,6 +129,7 @@ static bool split(struct asm_lex *lex, const char *at, const char *end, struct e
 	}
 }
 
+// Lines that end with CR LF are as those that end with LF, for a text that was edited on Windows.
 bool asm_lex_line(struct asm_lex *lex, struct err *err)
 {
 	err->kind = ERR_NONE;
@@ -140,6 +151,8 @@ bool asm_lex_line(struct asm_lex *lex, struct err *err)
 	return false;
 }
 
+// No sign, no blank, no other base: what dump writes is read, and nothing is read that could be a
+// typing error. False also for a number of more than 64 bits.
 bool asm_lex_number(const char *text, const char *end, uint64_t *value)
 {
 	uint64_t base = 10, sum = 0;

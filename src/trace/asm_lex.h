@@ -19,6 +19,7 @@ struct asm_word {
 };
 
 // `{ .at = text, .end = text + length }` is before the first line.
+// The text is borrowed and not changed. Words are copied to `text`, which each line reuses.
 struct asm_lex {
 	const char *at, *end;
 	size_t line; // of the words, from 1

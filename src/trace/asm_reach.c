@@ -1,3 +1,11 @@
+// For example
+//
+//     reach p0 reason=exit at=9000 number=12
+//     reachable 0x5010 24 t0 s3 global=0x4040
+//     unreachable 0x5040 100 t0 s3
+//
+// says that at 9 us, before event 12, the word at 0x4040 in the program's data held a pointer to
+// the first block, and that nothing led to the second.
 #include "trace/asm_reach.h"
 
 #include "base/mem.h"
@@ -10,6 +18,7 @@
 
 // ---- reading ----
 
+// The array of blocks is kept for the next such line; its count begins at 0 again.
 bool asm_reach_read(struct asm_text *text)
 {
 	struct trace_reach *reach = &text->reach;
@@ -69,6 +78,7 @@ static bool take_place(struct asm_text *text, struct trace_reach_block *block)
 			     "block=, register=, stack=, global=, tls= or other= expected");
 }
 
+// Addresses must rise: the writer's encoding has differences that are not 0 and not negative.
 bool asm_reach_read_block(struct asm_text *text)
 {
 	struct trace_reach *reach = &text->reach;
@@ -89,6 +99,7 @@ bool asm_reach_read_block(struct asm_text *text)
 	return asm_text_at_end(text);
 }
 
+// `total` may be left out by who writes a text: it is then what there is.
 void asm_reach_close(struct asm_text *text)
 {
 	struct trace_reach *reach = &text->reach;
@@ -103,6 +114,7 @@ void asm_reach_close(struct asm_text *text)
 
 // ---- writing ----
 
+// A record of several parts is several reach lines, with first= where it is not the first one.
 static void dump_part(const struct trace_reach *reach, struct sink *sink)
 {
 	sink_format(sink, "reach p%u reason=", reach->process);

@@ -43,6 +43,7 @@ static size_t parse_hex(const char *text, uint8_t *out, size_t max)
 	return length / 2;
 }
 
+// False also for an id that is not 32 digits: then the message says what was expected.
 static bool take_about(struct asm_text *text, void *context)
 {
 	struct trace_info *info = context;
@@ -67,6 +68,7 @@ static bool take_about(struct asm_text *text, void *context)
 	return false;
 }
 
+// They have to come first, since the writer puts them into the file's first block.
 static bool read_trace(struct asm_text *text)
 {
 	struct trace_info *info = &text->info;
@@ -83,6 +85,8 @@ static bool read_trace(struct asm_text *text)
 			       "command=, directory=, options= or labels= expected");
 }
 
+// Words are taken one by one and not by asm_text_fields, since `start=` is a word or a number and
+// arguments may come many times.
 static bool read_process(struct asm_text *text)
 {
 	uint64_t pid = 0, generation = 0, start = TRACE_START_EXEC, bits = 64;
@@ -133,6 +137,7 @@ static bool read_process(struct asm_text *text)
 	return ok;
 }
 
+// The process may be left out where one was defined: that is the last one.
 static bool read_thread(struct asm_text *text)
 {
 	process_id process;
@@ -194,6 +199,7 @@ static bool read_module(struct asm_text *text)
 	return true;
 }
 
+// A number is an address as it was in memory; the module says which file it lies in.
 static bool read_frame(struct asm_text *text)
 {
 	uint64_t pc, flags = 0;
@@ -234,6 +240,7 @@ static bool take_function(struct asm_text *text, struct trace_name *name)
 	return true;
 }
 
+// Names of a frame that has a line of its own; functions in a stack line get frames by themselves.
 static bool read_name(struct asm_text *text)
 {
 	struct trace_name names[DEFS_NAMES_MAX];
@@ -260,6 +267,7 @@ static bool read_name(struct asm_text *text)
 }
 
 // The frame that stands for a function in a file at a line: one for all stacks.
+// Its pc is its own id: a number that no other such frame has.
 static frame_id named_frame(struct asm_text *text, const struct trace_name *name)
 {
 	struct str key = { 0 };
@@ -278,6 +286,7 @@ static frame_id named_frame(struct asm_text *text, const struct trace_name *name
 }
 
 // The stack of `frame` on `parent`: one for all texts that spell it out.
+// Classes 'n' and 'k' are not those of a label: no text can name them.
 static stack_id named_stack(struct asm_text *text, stack_id parent, frame_id frame, uint8_t flags)
 {
 	char key[48];
@@ -304,6 +313,9 @@ static bool take_stack_frame(struct asm_text *text, frame_id *frame)
 	return true;
 }
 
+// For example `stack pot "make_pot" < "cook" < "main"` makes three stacks, for main, for cook
+// called by main, and for make_pot called by both, which is called pot. The first two are shared
+// with other lines that end alike. `stack s7 f3 < s6` is how a dump says it.
 static bool read_stack(struct asm_text *text)
 {
 	uint64_t flags = 0;
@@ -379,6 +391,8 @@ static bool read_end(struct asm_text *text)
 }
 
 // "@100", "+5us": the time of an item.
+// The unit is looked for from the end of the word, ns before s, so that "5ns" is not 5n seconds. A
+// time may not be before that of the item above.
 static bool take_time(struct asm_text *text)
 {
 	static const struct {
@@ -411,6 +425,8 @@ static bool take_time(struct asm_text *text)
 	return true;
 }
 
+// "2^200" is no power of two that an address could have, but a damaged trace may say it, and a dump
+// must read back.
 static bool take_alignment(struct asm_text *text, struct trace_event *event)
 {
 	struct asm_word *word = asm_text_peek(text);
@@ -445,6 +461,7 @@ static bool take_flags(struct asm_text *text, struct trace_event *event)
 	return true;
 }
 
+// Fields are expected in the order in which dump_event writes them.
 static bool read_event(struct asm_text *text, thread_id thread)
 {
 	struct trace_event event = { .time_ns = text->time_ns, .thread = thread };
@@ -483,6 +500,7 @@ static bool read_event(struct asm_text *text, thread_id thread)
 }
 
 // How a process ended: exit=, signal= or exec, packed as the format has it.
+// `exec` alone, or a number where neither is said.
 static bool take_ending(struct asm_text *text, uint64_t *value)
 {
 	static const char *const words[] = { "exit", "signal" };
@@ -505,6 +523,7 @@ static bool take_ending(struct asm_text *text, uint64_t *value)
 	return true;
 }
 
+// Kinds that have no word yet are note-N, so that a trace of a newer version keeps them.
 static bool read_note(struct asm_text *text)
 {
 	struct trace_note note = { .process = TRACE_NONE, .thread = TRACE_NONE, .text = "" };
@@ -562,6 +581,7 @@ static bool begin_trace(struct asm_text *text)
 	return true;
 }
 
+// A snapshot and a reach line are open until a line comes that does not continue them.
 static bool read_line(struct asm_text *text)
 {
 	static const struct {
@@ -610,6 +630,8 @@ static bool read_line(struct asm_text *text)
 		word->text);
 }
 
+// What is made of a text with a mistake is a cut trace, and the caller removes it. A text without
+// an end line is a trace that is cut on purpose.
 bool asm_read(const char *text, size_t length, int fd, struct err *err)
 {
 	struct asm_text assembly = { .err = err, .fd = fd, .last_process = TRACE_NONE };

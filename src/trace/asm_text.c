@@ -1,3 +1,6 @@
+// Lines are read by recursive descent without recursion: each function takes the words that it
+// knows from text->at on, moves past them, and fails where they are not there. A failure is set
+// once, with line and column, and every caller returns it.
 #include "trace/asm_text.h"
 
 #include "base/mem.h"
@@ -33,6 +36,7 @@ bool asm_text_at_end(struct asm_text *text)
 	       asm_text_fail(text, asm_text_peek(text), "nothing more expected on this line");
 }
 
+// In quotes a word is a text, so a function called "end" is no end line.
 bool asm_text_is(const struct asm_word *word, const char *text)
 {
 	return word && !word->quoted && strcmp(word->text, text) == 0;
@@ -76,6 +80,7 @@ bool asm_text_label(struct asm_text *text, char class, const char *what, uint32_
 			    word->text);
 }
 
+// Nothing is taken, and nothing is wrong, where the word is another one.
 bool asm_text_if_label(struct asm_text *text, char class, uint32_t *id)
 {
 	struct asm_word *word = asm_text_peek(text);
@@ -86,6 +91,7 @@ bool asm_text_if_label(struct asm_text *text, char class, uint32_t *id)
 	return true;
 }
 
+// A word with = in it would be taken for a field.
 bool asm_text_new_label(struct asm_text *text, char class, uint32_t id)
 {
 	struct asm_word *word = asm_text_take(text, "a label");
@@ -100,6 +106,7 @@ bool asm_text_new_label(struct asm_text *text, char class, uint32_t id)
 	return true;
 }
 
+// An empty value is one: `arg=` is an argument of no characters.
 char *asm_text_value(struct asm_text *text, const char *key)
 {
 	struct asm_word *word = asm_text_peek(text);
@@ -112,6 +119,8 @@ char *asm_text_value(struct asm_text *text, const char *key)
 	return word->equals + 1;
 }
 
+// A field that is known and has no number is a mistake; a word that is no field is none, and *taken
+// is false.
 bool asm_text_field(struct asm_text *text, const struct asm_field *fields, bool *taken)
 {
 	struct asm_word *word = asm_text_peek(text);
@@ -164,6 +173,7 @@ char *asm_text_quoted(struct asm_text *text)
 	return word->text;
 }
 
+// Returns true with the last process that was defined, where the line names none.
 bool asm_text_process(struct asm_text *text, const char *what, process_id *process)
 {
 	*process = text->last_process;

@@ -14,12 +14,14 @@ struct asm_text {
 	struct err *err;
 	int fd;
 	struct trace_info info;
+	// A text of such lines alone is a trace without an item.
 	bool described;        // there was a line about the trace as a whole
 	struct writer *writer; // NULL while there are only such lines
 	uint64_t time_ns;
 	process_id last_process; // TRACE_NONE: none yet
 	size_t at;               // the next word of the line
 	bool snapshot_open;      // its lines may go on
+	// Its arrays are kept from one snapshot to the next, and freed when the text ends.
 	struct trace_snapshot snapshot;
 	size_t mappings_capacity, pages_capacity;
 	bool reach_open; // the same
@@ -28,6 +30,7 @@ struct asm_text {
 };
 
 // A field of a `key=value` word, and where its number goes.
+// Fields of a line may come in any order; one that is there twice has its last value.
 struct asm_field {
 	const char *key; // NULL: the end of a list
 	uint64_t *number;

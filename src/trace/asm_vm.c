@@ -25,6 +25,7 @@ static bool has(uint8_t kind, enum column column)
 }
 
 // One `key=value` of an event: true if the next word was one that its kind has.
+// `error` and `offset` are numbers; the rest are words, of which each kind takes some.
 static bool take_vm_field(struct asm_text *text, uint8_t kind, struct trace_vm *vm, bool *taken)
 {
 	struct asm_word *word = asm_text_peek(text);
@@ -70,6 +71,7 @@ static bool take_arrow(struct asm_text *text)
 }
 
 // The addresses and sizes of a call.
+// In the order of the call: where it was and how long, an arrow, where it is and how long.
 static bool take_places(struct asm_text *text, struct trace_event *event, struct trace_vm *vm)
 {
 	uint8_t kind = event->kind;
@@ -84,6 +86,7 @@ static bool take_places(struct asm_text *text, struct trace_event *event, struct
 	return !has(kind, COLUMN_SIZE) || asm_text_number(text, "a size", &event->size);
 }
 
+// `vm` is on this function's stack: the writer copies what it needs.
 bool asm_vm_read_event(struct asm_text *text, struct trace_event *event)
 {
 	struct trace_vm vm = { 0 };
@@ -108,6 +111,7 @@ bool asm_vm_read_event(struct asm_text *text, struct trace_event *event)
 	return true;
 }
 
+// A heap with a handle is one of Windows or of a language; one with a name alone is a pool.
 bool asm_vm_read_heap(struct asm_text *text)
 {
 	struct trace_heap heap = { .name = "" };
@@ -170,6 +174,7 @@ bool asm_vm_take_reason(struct asm_text *text, void *context)
 	return value && asm_words_find_reason(value, reason) && *reason != 0;
 }
 
+// Defaults are what a person who writes a test would mean: now, between two events, pages of 4 KiB.
 bool asm_vm_read_snapshot(struct asm_text *text)
 {
 	struct trace_snapshot *snapshot = &text->snapshot;
@@ -210,6 +215,7 @@ bool asm_vm_read_snapshot(struct asm_text *text)
 }
 
 // The range at the head of a line of a snapshot, which must not lie below `end`.
+// Both kinds of lines begin with a range that rises within its snapshot.
 static bool take_part(struct asm_text *text, uint64_t before, uint64_t *start, uint64_t *end)
 {
 	struct asm_word *word = asm_text_peek(text);
@@ -272,6 +278,7 @@ bool asm_vm_read_mapping(struct asm_text *text)
 	return true;
 }
 
+// In one list for the whole snapshot, not for each mapping: as in the format.
 bool asm_vm_read_pages(struct asm_text *text)
 {
 	struct trace_snapshot *snapshot = &text->snapshot;
@@ -297,6 +304,7 @@ bool asm_vm_read_pages(struct asm_text *text)
 	return true;
 }
 
+// The arrays stay allocated for the next one.
 void asm_vm_close_snapshot(struct asm_text *text)
 {
 	if (text->snapshot_open)
@@ -304,6 +312,8 @@ void asm_vm_close_snapshot(struct asm_text *text)
 	text->snapshot_open = false;
 }
 
+// Protection and flags are always there where the kind has them, the others only where they are not
+// 0.
 static void dump_vm(uint8_t kind, const struct trace_vm *vm, struct sink *sink)
 {
 	if (has(kind, COLUMN_PROTECTION)) {
@@ -346,6 +356,7 @@ void asm_vm_dump_event(const struct trace_event *event, struct sink *sink)
 	sink_text(sink, "\n");
 }
 
+// What is 0 is left out: of most mappings two or three figures are not.
 static void dump_mapping(const struct trace_mapping *mapping, struct sink *sink)
 {
 	sink_format(sink, "mapping 0x%" PRIx64 "-0x%" PRIx64 " prot=", mapping->start,

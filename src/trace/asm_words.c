@@ -1,3 +1,6 @@
+// Tables of words, in both directions. Flags are numbers of Linux, and on Windows numbers of its
+// own, for which there are no words. A bit without a word is written as a number, so that nothing
+// is lost: private|anonymous|0x8000000 reads back as it was.
 #include "trace/asm_words.h"
 
 #include "trace/asm_lex.h"
@@ -224,6 +227,7 @@ static const struct value_word *words_of_flags(uint8_t kind, bool *bits)
 	}
 }
 
+// A value that has no word is a number, in decimal.
 static void put_value(struct sink *sink, const struct value_word *words, uint32_t value)
 {
 	while (words->word && words->value != value)
@@ -234,6 +238,7 @@ static void put_value(struct sink *sink, const struct value_word *words, uint32_
 		sink_format(sink, "%u", value);
 }
 
+// Words of several bits come first in the table: shared-validate (3) is not shared|private.
 static void put_bits(struct sink *sink, const struct value_word *words, uint32_t bits)
 {
 	const char *between = "";
@@ -269,6 +274,7 @@ static bool find_value(const char *text, const char *end, const struct value_wor
 	return true;
 }
 
+// Words and numbers may be mixed: "private|0x40".
 static bool find_bits(const char *text, const struct value_word *words, uint32_t *bits)
 {
 	*bits = 0;
@@ -317,6 +323,7 @@ void asm_words_put_protection(struct sink *sink, uint32_t protection)
 			    protection & 4 ? "x" : "");
 }
 
+// Letters in any order: "xr" is 5. An empty word is a mistake, "none" is 0.
 bool asm_words_find_protection(const char *text, uint32_t *protection)
 {
 	static const char letters[] = "rwx";

@@ -79,6 +79,7 @@ static void process_fini(struct trace_process *process)
 	mem_free(process->allocators);
 }
 
+// names has an entry for each frame up to its capacity, most of them empty.
 void defs_fini(struct defs *defs)
 {
 	info_fini(&defs->info);
@@ -106,6 +107,7 @@ void defs_fini(struct defs *defs)
 	(*MEM_ADD((defs)->table, (defs)->table##_count, (defs)->table##_capacity) = (entry))
 
 // May the table be filled with unknown entries from `count` to `first`?
+// One sum for all tables together: a trace that is really damaged has few and small gaps.
 static bool gap_allowed(struct defs *defs, uint64_t count, uint64_t first)
 {
 	ASSERT(defs->gaps <= DEFS_GAP_MAX);
@@ -116,6 +118,7 @@ static bool gap_allowed(struct defs *defs, uint64_t count, uint64_t first)
 }
 
 // fill_TABLE: entries of which nothing is known, up to that of id `first`. False: too many.
+// The entry is made anew for each id, since some own a text.
 #define FILL(table, ...)                                                \
 	static bool fill_##table(struct defs *defs, uint64_t first)     \
 	{                                                               \
@@ -142,6 +145,8 @@ FILL(stacks, { .flags = TRACE_STACK_INCOMPLETE })
 FILL(heaps, { .id = (heap_id)defs->heaps_count, .name = mem_copy_text("") })
 FILL(files, { .id = (file_id)defs->files_count, .path = mem_copy_text("") })
 
+// A word is looked for at the beginning or after a space. Only its first place counts: "a=" inside
+// of another word hides a later one.
 const char *defs_option(const char *options, const char *word)
 {
 	const char *at = options ? strstr(options, word) : NULL;
@@ -157,6 +162,9 @@ static uint64_t find_trimmed(const char *options)
 	return number ? strtoull(number, NULL, 10) : 0;
 }
 
+// The first one counts; a later one is stepped over. Fields that an older writer did not have are
+// at the end, and are empty where the record ends before them. With TRACE_BUDGET the distance of 1
+// is no distance (defs_put_info): it becomes 0, and `budget` says what it meant.
 static bool read_info(struct defs *defs, struct bytes_cursor *in)
 {
 	struct trace_info *info = &defs->info;
@@ -202,6 +210,7 @@ static bool read_args(struct trace_process *process, struct bytes_cursor *in)
 }
 
 // One that is there already is passed over: a trace that was continued defines it again.
+// A parent must have a lower id: anything else is "not in the trace", so that walks to parents end.
 static bool read_process(struct defs *defs, struct bytes_cursor *in)
 {
 	struct trace_process process = { .ended_ns = UINT64_MAX };
@@ -210,6 +219,7 @@ static bool read_process(struct defs *defs, struct bytes_cursor *in)
 	process.id = bytes_next_u32(in);
 	if (process.id < defs->processes_count)
 		return !in->bad;
+	// 0 - 1 is TRACE_NONE.
 	process.parent = bytes_next_u32(in) - 1;
 	process.pid = bytes_next_u32(in);
 	process.generation = bytes_next_u32(in);
@@ -227,6 +237,7 @@ static bool read_process(struct defs *defs, struct bytes_cursor *in)
 	return ok;
 }
 
+// Its process may have been lost with a block: then it is filled in, and the thread is kept.
 static bool read_thread(struct defs *defs, struct bytes_cursor *in)
 {
 	struct trace_thread thread = { 0 };
@@ -253,6 +264,7 @@ static bool read_thread(struct defs *defs, struct bytes_cursor *in)
 	return true;
 }
 
+// The path is read last, when nothing else can be refused, because it has to be freed otherwise.
 static bool read_module(struct defs *defs, struct bytes_cursor *in)
 {
 	struct trace_module module = { 0 };
@@ -311,6 +323,7 @@ static struct runs take_runs(struct bytes_cursor *in, uint64_t count)
 	return runs;
 }
 
+// take_runs has seen all of it: there is a value for each that is asked for.
 static uint64_t next_of_run(struct runs *runs)
 {
 	ASSERT(!runs->at.bad);
@@ -324,6 +337,8 @@ static uint64_t next_of_run(struct runs *runs)
 
 // Ids are dense from `first` on, and each pc is written as what it differs from the one before:
 // frames that were met together lie near each other.
+// A module that is not there is none. Frames that are defined already stay as they are, but take
+// part in the differences.
 static bool read_frames(struct defs *defs, struct bytes_cursor *in)
 {
 	uint64_t first = bytes_next(in);
@@ -354,6 +369,9 @@ static bool read_frames(struct defs *defs, struct bytes_cursor *in)
 	return !in->bad;
 }
 
+// For example first = 10 with three stacks: distances 1 1 3 and differences of frames 7 2 -1. Stack
+// 10 is frame 7 called from stack 9, stack 11 is frame 9 called from 10, and stack 12 is frame 8
+// called from stack 9, too.
 static bool read_stacks(struct defs *defs, struct bytes_cursor *in)
 {
 	uint64_t first = bytes_next(in);
@@ -396,6 +414,7 @@ static bool read_stacks(struct defs *defs, struct bytes_cursor *in)
 	return !frames.bad;
 }
 
+// Only the first names of a frame count.
 static bool read_name(struct defs *defs, struct bytes_cursor *in)
 {
 	frame_id frame = bytes_next_u32(in);
@@ -418,6 +437,8 @@ static bool read_name(struct defs *defs, struct bytes_cursor *in)
 	return !in->bad;
 }
 
+// A heap that was made while it was recorded has its flags plus one, so that 0 can say "was there
+// before".
 static bool read_heap(struct defs *defs, struct bytes_cursor *in)
 {
 	struct trace_heap heap = { 0 };
@@ -487,6 +508,7 @@ static struct reach_known reach_known(const struct defs *defs)
 	};
 }
 
+// As a snapshot: checked to its last block, then kept as bytes.
 static bool read_reach(struct defs *defs, struct bytes_cursor *in)
 {
 	const struct reach_known known = reach_known(defs);
@@ -500,6 +522,7 @@ static bool read_reach(struct defs *defs, struct bytes_cursor *in)
 	return true;
 }
 
+// It was checked when it came, against tables that have only grown since: it decodes.
 bool defs_load_reach(const struct defs *defs, size_t index, struct trace_reach *reach)
 {
 	const struct reach_known known = reach_known(defs);
@@ -510,6 +533,7 @@ bool defs_load_reach(const struct defs *defs, size_t index, struct trace_reach *
 			    &known, true, reach);
 }
 
+// Every failure is one record that is refused; the tables are whole after it.
 void defs_read(struct defs *defs, struct defs_record *record)
 {
 	static bool (*const readers[])(struct defs *, struct bytes_cursor *) = {
@@ -529,6 +553,8 @@ void defs_read(struct defs *defs, struct defs_record *record)
 		defs->refused++;
 }
 
+// A process or thread that is not there becomes "none", and who needs one drops the note
+// (reader_defs.c). The text ends at its first NUL and gets one of its own.
 bool defs_read_note(const struct defs *defs, struct bytes_cursor content, struct trace_note *note,
 		    uint64_t *number, struct bytes *text)
 {
@@ -556,6 +582,7 @@ bool defs_read_note(const struct defs *defs, struct bytes_cursor content, struct
 }
 
 // What is known of a process besides its definition.
+// All of these rise or are given once, so the largest is right in whatever order notes come.
 static void apply_figure(struct trace_process *process, const struct trace_note *note)
 {
 	uint64_t *const most[TRACE_NOTES_COUNT] = {
@@ -580,6 +607,7 @@ static void apply_figure(struct trace_process *process, const struct trace_note 
 	if (note->kind != TRACE_NOTE_CALLS || note->value >= TRACE_CALLS_COUNT)
 		return;
 	process->calls = (uint8_t)note->value;
+	// How the calls are seen may change while a process runs; the last note counts.
 	mem_free(process->calls_why);
 	process->calls_why = note->text[0] ? mem_copy_text(note->text) : NULL;
 }
@@ -602,6 +630,7 @@ static void apply_allocator(struct trace_process *process, const struct trace_no
 		    strcmp(each->file ? each->file : "", file ? file : "") == 0)
 			return;
 	}
+	// The same allocator said again adds nothing: a scan and a play each apply the notes.
 	process->allocators = mem_grow(process->allocators, &capacity,
 				       process->allocators_count + 1u, sizeof *each);
 	each = &process->allocators[process->allocators_count++];
@@ -610,6 +639,9 @@ static void apply_allocator(struct trace_process *process, const struct trace_no
 	each->file = file ? mem_copy_text(file) : NULL;
 }
 
+// For example "with glibc, jemalloc; mimalloc: no layout is known" gives before_with "glibc,
+// jemalloc" and before_why the rest; "the process is stripped" alone gives before_why, and there
+// are none.
 static void apply_before(struct trace_process *process, const struct trace_note *note)
 {
 	const char *text = note->text, *why;
@@ -653,6 +685,7 @@ static void apply_pause(struct trace_process *process, const struct trace_note *
 	process->paused = true;
 }
 
+// May be called more than once for one note, by a scan and by a play: nothing in it counts.
 void defs_apply_note(struct defs *defs, const struct trace_note *note)
 {
 	if (note->process < defs->processes_count)

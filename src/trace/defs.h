@@ -49,6 +49,7 @@ struct defs_record {
 };
 
 // The next record of a payload. False at the end, or where the rest cannot be read (`bad`).
+// A cursor that is bad stays so: the records before it were whole.
 bool defs_next(struct bytes_cursor *payload, struct defs_record *record);
 
 // What follows the word (with its =) among the options; NULL: it is not there.
@@ -72,6 +73,8 @@ void defs_put_reach(struct bytes *out, const struct trace_reach *reach, uint64_t
 		    uint64_t count);
 
 // What was read so far. Texts and arrays belong to the tables.
+// Memory grows with the program: with its processes, modules and stacks. An entry never moves to
+// another id, but the arrays move when they grow.
 struct defs {
 	struct trace_info info;
 	bool info_seen;
@@ -85,7 +88,8 @@ struct defs {
 	size_t frames_count, frames_capacity;
 	struct trace_stack *stacks;
 	size_t stacks_count, stacks_capacity;
-	bool sampled;             // a stack is of samples
+	bool sampled; // a stack is of samples
+	// By frame id; frames beyond the capacity have none.
 	struct defs_names *names; // of frame i, for frames that have any
 	size_t names_capacity;
 	struct trace_heap *heaps; // [0] is not used, nor is files[0]
@@ -96,17 +100,20 @@ struct defs {
 	size_t snapshots_count, snapshots_capacity;
 	struct defs_reach *reaches; // parts, in the file's order
 	size_t reaches_count, reaches_capacity;
+	// What cannot be read is counted and never stops the rest. `refused` makes a trace unsound.
 	uint64_t gaps;    // entries that were filled in
 	uint64_t unknown; // records of a kind we do not know
 	uint64_t refused; // records that contradict themselves or what came before
 };
 
+// `names` has `count` entries, innermost first; count 0: the frame has none.
 struct defs_names {
 	struct trace_name *names;
 	size_t count;
 };
 
 // A snapshot without its arrays, and the record that has them.
+// `head.mappings` and `head.pages` are NULL, their counts are right. `bytes` is ours.
 struct defs_snapshot {
 	struct trace_snapshot head;
 	uint8_t *bytes;
@@ -114,6 +121,7 @@ struct defs_snapshot {
 };
 
 // A part of what was reachable, without its blocks, and the record that has them.
+// `head.blocks` is NULL, `head.count` is right. `bytes` is ours.
 struct defs_reach {
 	struct trace_reach head;
 	uint8_t *bytes;

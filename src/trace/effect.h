@@ -35,6 +35,7 @@ enum effect {
 };
 
 // Bits of enum effect; 0 for virtual memory.
+// A table and no branch: this is asked for each event of each pass.
 static inline unsigned effect_of(unsigned kind)
 {
 	static const uint8_t effects[] = {

@@ -1,3 +1,6 @@
+// For example "version=1.2\nhost=web1\n" gives version and 1.2, then host and web1. A value may
+// have '=' in it: the first one of a line divides. Labels come from the user or from a file, so
+// what is no label is left out and no error.
 #include "trace/label.h"
 
 #include <ctype.h>
@@ -34,6 +37,7 @@ bool label_find(const char *text, const char *name, size_t length)
 	return false;
 }
 
+// Names are what reports can print and compare without quoting.
 const char *label_wrong(const char *word)
 {
 	const char *sign = strchr(word, '=');

@@ -12,6 +12,7 @@ struct run {
 	uint64_t value, count;
 };
 
+// The run is written when another value comes: `run` is what is not written yet.
 static void run_put(struct bytes *out, struct run *run, uint64_t value)
 {
 	if (run->count > 0 && run->value == value) {
@@ -25,6 +26,7 @@ static void run_put(struct bytes *out, struct run *run, uint64_t value)
 	*run = (struct run){ value, 1 };
 }
 
+// Any other value ends the run; it is then forgotten.
 static void run_end(struct bytes *out, struct run *run)
 {
 	run_put(out, run, run->value + 1);
@@ -32,6 +34,7 @@ static void run_end(struct bytes *out, struct run *run)
 }
 
 // The next value of runs that tell `left` more; UINT64_MAX: they are not to be believed.
+// A run that is longer than what is left would reach into the next column.
 static uint64_t run_next(struct bytes_cursor *in, struct run *run, uint64_t left)
 {
 	if (run->count == 0) {
@@ -49,6 +52,7 @@ static uint64_t kind_of(const struct trace_reach_block *block)
 	return (uint64_t)block->place << PLACE_SHIFT | block->state;
 }
 
+// Differences begin at 0 in each part, so that a part can be decoded by itself.
 void reach_encode(struct bytes *out, const struct trace_reach *reach, uint64_t skip, uint64_t count)
 {
 	const struct trace_reach_block *blocks = reach->blocks + skip;
@@ -90,6 +94,7 @@ void reach_encode(struct bytes *out, const struct trace_reach *reach, uint64_t s
 	}
 }
 
+// A difference of 0 would be two blocks at one address; only the first may be at 0.
 static bool take_addresses(struct bytes_cursor *in, struct trace_reach *reach)
 {
 	uint64_t before = 0;
@@ -104,6 +109,7 @@ static bool take_addresses(struct bytes_cursor *in, struct trace_reach *reach)
 	return !in->bad;
 }
 
+// Threads and kinds are runs that end exactly with the last block, so one `run` serves both.
 static bool take_columns(struct bytes_cursor *in, const struct reach_known *known,
 			 struct trace_reach *reach)
 {
@@ -143,6 +149,8 @@ static bool take_columns(struct bytes_cursor *in, const struct reach_known *know
 	return !in->bad;
 }
 
+// The blocks are decoded also where they are not wanted, for only that tells whether the record is
+// well formed. The count is held against the bytes that are left before memory is taken by it.
 bool reach_decode(struct bytes_cursor in, const struct reach_known *known, bool whole,
 		  struct trace_reach *reach)
 {

@@ -10,6 +10,7 @@
 enum { REACH_BLOCKS_MAX = 1 << 16 };
 
 // What is known of what a record names.
+// Ids of the record must be below these.
 struct reach_known {
 	size_t processes_count, threads_count, stacks_count;
 };

@@ -32,6 +32,8 @@ struct repair {
 };
 
 // Is the payload of an EVENTS block what its header says, to the last event?
+// A block with a right checksum may still be wrong inside, if its writer was: it is decoded to its
+// last event once, so that the repaired trace is sound.
 static bool events_whole(struct bytes_cursor payload, const struct block *block)
 {
 	struct columns_decoder *decoder = mem_alloc(1, sizeof *decoder);
@@ -50,6 +52,7 @@ static bool events_whole(struct bytes_cursor payload, const struct block *block)
 }
 
 // Say in the new trace that `lost` events are missing before the block.
+// As a note in a DEFS block of its own, right before the events that come after the gap.
 static bool put_loss(struct repair *repair, const struct block *block, uint64_t lost,
 		     struct err *err)
 {
@@ -73,6 +76,7 @@ static bool put_loss(struct repair *repair, const struct block *block, uint64_t 
 	return chain_put(&repair->chain, &defs, false, err);
 }
 
+// The stored bytes are still in the loader, from the look at them.
 static bool copy_block(struct repair *repair, const struct block *block, struct err *err)
 {
 	struct chain *chain = &repair->chain;
@@ -91,6 +95,8 @@ static bool copy_block(struct repair *repair, const struct block *block, struct 
 }
 
 // Take one block of the old file. False only if the new one cannot be written.
+// INDEX blocks are made again, as offsets are others now. END is held back: a trace has one, at its
+// end. What has a right checksum and an unknown type is copied as it is.
 static bool take_block(struct repair *repair, const struct block *block, uint64_t at,
 		       struct err *err)
 {
@@ -122,6 +128,7 @@ static bool take_block(struct repair *repair, const struct block *block, uint64_
 }
 
 // What the new END says: the old one's totals where there were any, and what was wrong.
+// Events missing at the end are known only where an END says how many there were.
 static bool put_end(struct repair *repair, struct err *err)
 {
 	struct repair_result *result = repair->result;
@@ -153,6 +160,8 @@ static bool put_end(struct repair *repair, struct err *err)
 	return chain_end(&repair->chain, &end, err);
 }
 
+// The preamble is made from the INFO record where that could be read, so a damaged one is repaired,
+// too.
 static bool copy_all(struct repair *repair, const struct trace_info *info, struct err *err)
 {
 	uint8_t preamble[BLOCK_PREAMBLE_BYTES];

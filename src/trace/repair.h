@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// `events_lost` counts what numbers say is missing: at the end of a cut trace nothing says how many
+// there were.
 struct repair_result {
 	uint64_t blocks;      // copied
 	uint64_t blocks_lost; // known to be missing

@@ -29,6 +29,7 @@
 
 enum { ITEMS_PER_LOOK = 1 << 14, NAMES_MAX = 256 };
 
+// One of the traces that go into the new one.
 struct side {
 	const char *path;
 	struct reader *reader;
@@ -54,6 +55,7 @@ struct side {
 	size_t nameless_count, nameless_capacity;
 };
 
+// What a call has while it runs; freed by release().
 struct rewrite {
 	const struct rewrite_options *options;
 	struct rewrite_result *result;
@@ -70,6 +72,8 @@ struct rewrite {
 
 // ---- what is left out ----
 
+// `C:\x\app.exe` and `/x/app` alike: a trace of either system may be rewritten on either. A path
+// that ends with a slash keeps its last name.
 static const char *last_part(const char *path)
 {
 	const char *part = path;
@@ -80,6 +84,7 @@ static const char *last_part(const char *path)
 	return part;
 }
 
+// Borrowed: the writer copies, and does not write to it.
 static char *path_of(const struct rewrite *rewrite, const char *path)
 {
 	return (char *)(rewrite->options->paths ? last_part(path) : path);
@@ -96,6 +101,8 @@ static const char *text_of(const struct rewrite *rewrite, const struct trace_not
 
 // ---- definitions ----
 
+// Processes before threads, since each thread names one. The reader's tables may have grown since
+// the last call: only what is new is copied.
 static void copy_processes(struct rewrite *rewrite, struct side *side)
 {
 	for (; side->copied.processes < reader_processes_count(side->reader);
@@ -121,6 +128,7 @@ static void copy_processes(struct rewrite *rewrite, struct side *side)
 }
 
 // False: it has none.
+// `frame` is the number in the old trace.
 static bool copy_names(struct rewrite *rewrite, struct side *side, frame_id frame)
 {
 	struct trace_name names[NAMES_MAX];
@@ -146,6 +154,7 @@ static void add_nameless(struct rewrite *rewrite, struct side *side, frame_id fr
 	*MEM_ADD(side->nameless, side->nameless_count, side->nameless_capacity) = frame;
 }
 
+// Those that are named by now leave the list.
 static void name_nameless(struct rewrite *rewrite, struct side *side)
 {
 	size_t left = 0;
@@ -166,6 +175,8 @@ static uint64_t pc_of(const struct rewrite *rewrite, const struct side *side, fr
 	return frame->module ? frame->pc - reader_module(side->reader, frame->module)->bias : id;
 }
 
+// Modules before frames before stacks: each names what is before it. Without addresses a module
+// begins at its place in the file, so that ranges still contain the code in them.
 static void copy_code(struct rewrite *rewrite, struct side *side)
 {
 	struct reader *reader = side->reader;
@@ -200,6 +211,8 @@ static void copy_code(struct rewrite *rewrite, struct side *side)
 	}
 }
 
+// A handle of a heap is an address as well: without addresses it becomes the heap's number, but
+// stays 0 where it is 0, since that says that it is a pool.
 static void copy_memory(struct rewrite *rewrite, struct side *side)
 {
 	for (; side->copied.heaps < reader_heaps_count(side->reader); side->copied.heaps++) {
@@ -218,6 +231,7 @@ static void copy_memory(struct rewrite *rewrite, struct side *side)
 	}
 }
 
+// Each build-id once, though many processes of many traces have mapped the file.
 static void copy_bundles(struct rewrite *rewrite, struct side *side)
 {
 	for (module_id id = 1; id < reader_modules_count(side->reader); id++) {
@@ -252,6 +266,8 @@ static void copy_definitions(struct rewrite *rewrite, struct side *side)
 
 // What the event of that number is in the new trace. Within a window none is left out, so what
 // stands later in the file than the events that it is about has its place, too.
+// `passed` is where the new trace is now: for what is before the window, the beginning of the
+// window.
 static uint64_t number_of(const struct rewrite *rewrite, uint64_t number, uint64_t passed)
 {
 	const struct rewrite_window *window = rewrite->options->window;
@@ -261,6 +277,7 @@ static uint64_t number_of(const struct rewrite *rewrite, uint64_t number, uint64
 	return number - window->from_number + rewrite->before_count;
 }
 
+// The two marks of a snapshot are numbers of events, and those are others in the new trace.
 static void put_snapshot(struct rewrite *rewrite, struct side *side, uint32_t index)
 {
 	struct trace_snapshot snapshot;
@@ -300,6 +317,7 @@ static bool has_reach(const struct rewrite *rewrite, const struct trace_reach *r
 	return has_moment(rewrite, reach->number, reach->time_ns);
 }
 
+// Parts keep their order and their place in the whole, so `first` and `total` stay true.
 static void put_reach(struct rewrite *rewrite, struct side *side, uint32_t index)
 {
 	struct trace_reach reach;
@@ -358,6 +376,7 @@ static uint64_t address_of(struct rewrite *rewrite, uint64_t address)
 	return *number;
 }
 
+// `event.number` is not looked at by the writer: it numbers what it is given.
 static void put_event(struct rewrite *rewrite, struct side *side)
 {
 	struct trace_event event = side->event;
@@ -401,6 +420,7 @@ static void put_note(struct rewrite *rewrite, const struct side *side)
 	writer_note(rewrite->writer, &note);
 }
 
+// In the time of the new trace. A side that is at its end is after everything.
 static uint64_t time_of(const struct side *side)
 {
 	if (side->item == READER_END)
@@ -411,6 +431,8 @@ static uint64_t time_of(const struct side *side)
 
 // ---- a window of one ----
 
+// The mark says where the window begins, and its number is how many events before it only say what
+// was there.
 static void begin_window(struct rewrite *rewrite)
 {
 	const struct rewrite_window *window = rewrite->options->window;
@@ -428,6 +450,8 @@ static void begin_window(struct rewrite *rewrite)
 }
 
 // Whether an event from before the window is kept. What a realloc began is begun by a malloc.
+// Both lists rise, so one look at the next of `kept` decides. Half of a realloc, or one whose old
+// block is not there, would be an end of nothing: the event becomes a malloc.
 static bool keeps_event(struct rewrite *rewrite, struct trace_event *event)
 {
 	const struct rewrite_window *window = rewrite->options->window;
@@ -451,6 +475,8 @@ static bool keeps_note(const struct trace_note *note)
 }
 
 // Whether the next item is in the new trace. At what comes after the window there is no next item.
+// Within the window all is kept but an older mark of the window's own name: a trace that is trimmed
+// twice has one. A note has no number of its own: it is that of the event that it is before.
 static bool keeps_item(struct rewrite *rewrite, struct side *side)
 {
 	const struct rewrite_window *window = rewrite->options->window;
@@ -489,6 +515,8 @@ static void read_item(struct rewrite *rewrite, struct side *side)
 		copy_definitions(rewrite, side);
 }
 
+// All sides are looked at for each item: merges have few. For example side 0 waits with an event at
+// 5.0 s and side 1 with a note at 4.0 s: the note goes first, and side 1 reads its next item.
 static bool copy_items(struct rewrite *rewrite, struct err *err)
 {
 	const struct rewrite_options *options = rewrite->options;
@@ -593,6 +621,9 @@ static uint64_t began_of(const struct side *side)
 // Offsets so that the first item of all is not before 0. Returns when the new trace began.
 // Where the computer's clock aligns them, a recording that began 3 s after the first one has its
 // events 3 s later. A negative offset moves all the others instead, since no trace begins before 0.
+// For example recordings that began at 100 s and 103 s of the clock, with offsets 0 and -5 s: they
+// are moved by 0 and 3 - 5 = -2 s. The lowest is -2 s, so both are moved by 2 s more: 2 s and 0.
+// The new trace began at 98 s.
 static uint64_t align(struct rewrite *rewrite)
 {
 	uint64_t first_ns = began_of(&rewrite->sides[0]);
@@ -627,6 +658,7 @@ static void add_word(struct str *words, const char *word, size_t length)
 }
 
 // Labels of all that are put side by side; of one name the first one's.
+// One label of a name: two values for "version" would not say whose they are.
 static void add_labels(struct str *labels, const char *more)
 {
 	struct label label;
@@ -637,6 +669,8 @@ static void add_labels(struct str *labels, const char *more)
 				   (int)label.value_length, label.value);
 }
 
+// The new trace has an id of its own, made of the ids of all, so that the same traces merged again
+// give the same id. Its tick is the coarsest of theirs.
 static void describe(struct rewrite *rewrite, struct trace_info *info, struct str texts[3])
 {
 	const struct trace_info *first = reader_info(rewrite->sides[0].reader);
@@ -700,6 +734,8 @@ static void place(struct rewrite *rewrite)
 	}
 }
 
+// Losses add up; ticks do not, and the worst is said. One trace that is not complete makes the new
+// one say so.
 static void put_end(struct rewrite *rewrite)
 {
 	struct trace_end end = { .why = "" };
@@ -734,6 +770,8 @@ static void put_end(struct rewrite *rewrite)
 	writer_end(rewrite->writer, &end);
 }
 
+// Definitions and bundles come before the first item; those of an input that still grows follow
+// later.
 static bool write_items(struct rewrite *rewrite, int fd, struct err *err)
 {
 	struct str texts[3] = { { 0 }, { 0 }, { 0 } };
@@ -752,6 +790,7 @@ static bool write_items(struct rewrite *rewrite, int fd, struct err *err)
 	return copy_items(rewrite, err);
 }
 
+// The readers are closed last, since the writer has borrowed nothing of them.
 static void release(struct rewrite *rewrite)
 {
 	writer_free(rewrite->writer);
@@ -779,6 +818,7 @@ bool rewrite_traces(const struct rewrite_options *options, int fd, struct rewrit
 	return ok;
 }
 
+// The new trace has no end: who goes on with it writes that.
 struct writer *rewrite_continue(const struct rewrite_options *options, int fd,
 				struct rewrite_result *result, struct err *err)
 {

@@ -21,6 +21,8 @@ struct rewrite_input {
 // A window of the one input. Of the events before it those of `kept` (numbers, rising) stay; of the
 // notes those that say what is, not what happened. A mark is put
 // where the window begins.
+// `kept` says which earlier events are needed to know what was there when the window began: the
+// beginnings of blocks that lived then, and calls on virtual memory.
 struct rewrite_window {
 	uint64_t from_number, from_ns; // from this event on
 	uint64_t to_number, to_ns;     // before this event, and nothing later than that time
@@ -46,6 +48,8 @@ struct rewrite_options {
 	void *context;
 };
 
+// `events` are those of the new trace; `vm_left_out` are calls on virtual memory that have nothing
+// but addresses to say.
 struct rewrite_result {
 	uint64_t events;
 	uint64_t vm_left_out;

@@ -44,6 +44,7 @@ static void put_mappings(struct bytes *out, const struct trace_snapshot *snapsho
 }
 
 // Returns how many ranges there was room for.
+// Cut at 8 MiB, so that a record fits into a block of 16 MiB.
 static uint32_t put_pages(struct bytes *out, const struct trace_snapshot *snapshot)
 {
 	uint64_t end = 0;
@@ -62,6 +63,7 @@ static uint32_t put_pages(struct bytes *out, const struct trace_snapshot *snapsh
 	return i;
 }
 
+// Pages are written first, as whether they were cut is in the flags before them.
 void snapshot_encode(struct bytes *out, const struct trace_snapshot *snapshot)
 {
 	struct bytes pages = { 0 };
@@ -85,6 +87,8 @@ void snapshot_encode(struct bytes *out, const struct trace_snapshot *snapshot)
 	bytes_fini(&pages);
 }
 
+// `before` is the end of the mapping before it, 0 for the first. Their sums may not leave 64 bits,
+// so mappings rise whatever the bytes say.
 static bool take_mapping(struct bytes_cursor *in, uint64_t before, uint32_t files_count,
 			 struct trace_mapping *mapping)
 {
@@ -132,6 +136,7 @@ static bool take_mappings(struct bytes_cursor *in, uint32_t files_count, bool wh
 	return true;
 }
 
+// Lengths count pages: they are multiplied with a check before they are added.
 static bool take_pages(struct bytes_cursor *in, bool whole, struct trace_snapshot *snapshot)
 {
 	uint64_t count = bytes_next(in), end = 0;
@@ -159,6 +164,7 @@ static bool take_pages(struct bytes_cursor *in, bool whole, struct trace_snapsho
 	return true;
 }
 
+// A page size that is no power of two is refused here, since all who use ranges shift by it.
 bool snapshot_decode(struct bytes_cursor in, uint32_t files_count, bool whole,
 		     struct trace_snapshot *snapshot)
 {

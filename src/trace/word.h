@@ -9,6 +9,9 @@ enum { WORD_BYTES = 8 };
 
 // The number that begins at `at`, where WORD_BYTES can be read; it has `*size` bytes. False: it is
 // longer, or not said the shortest way; then neither value nor size is to be believed.
+// For example ac 02 ff …: ends has the top bit of the second byte and of none below, so bits is 16.
+// The word is cut to 0x02ac, good is true as the last byte is not 0. The groups 0x2c and 0x02 move
+// together: 0x2c | 0x02 << 7 = 300, of 2 bytes.
 static inline __attribute__((always_inline)) bool word_decode(const uint8_t *at, uint64_t *value,
 							      size_t *size)
 {
