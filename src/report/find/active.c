@@ -113,6 +113,7 @@ static bool is_stdio(const struct query_context *asked, uint8_t *known, stack_id
 	return answer == STDIO_YES;
 }
 
+// What one walk through the blocks of a process needs. `now` is ns, and `stdio` by stack.
 struct adding {
 	struct active *active;
 	process_id process;
@@ -120,6 +121,7 @@ struct adding {
 	uint64_t now;
 };
 
+// Whose it is, is found only for rows that are kept: it names frames and looks for the mapping.
 static void add_block(void *context, const struct present_block *block)
 {
 	const struct adding *adding = context;
@@ -176,6 +178,7 @@ static void add_mapping(struct active *active, const struct active_row *row, enu
 	add_row(active, row);
 }
 
+// What was mapped when the recording began has no thread, so a filter by threads leaves it out.
 static bool mapping_selected(const struct active *active, const struct range *range)
 {
 	const struct query *query = &active->asked->selection.query;
@@ -186,6 +189,8 @@ static bool mapping_selected(const struct active *active, const struct range *ra
 	       (!query->stack || query->stack(query->context, range->stack));
 }
 
+// Pieces of one call that lie side by side are one row: mprotect cuts a mapping into ranges, and a
+// reader asks for what was mapped.
 static void add_mappings(struct active *active, process_id process)
 {
 	const struct query_context *asked = active->asked;
@@ -225,6 +230,7 @@ static void add_mappings(struct active *active, process_id process)
 	}
 }
 
+// Sums are of what is selected, whatever its size; rows of what has bytes_min.
 bool active_init(struct active *active, struct query_context *asked,
 		 const struct active_options *options, struct err *err)
 {
@@ -267,6 +273,8 @@ void active_fini(struct active *active)
 
 // ---- for people ----
 
+// Three layers that do not add up: blocks, blocks of pools, which are parts of others, and
+// mappings.
 static void write_totals(const struct active *active, struct paper *paper)
 {
 	char bytes[16], count[28], more[16];
@@ -303,6 +311,7 @@ static void write_totals(const struct active *active, struct paper *paper)
 	sink_text(paper->sink, "\n");
 }
 
+// A mapping without a stack is called after its file.
 static void write_row(const struct active *active, const struct active_row *row,
 		      struct stack_text *stacks)
 {
@@ -375,6 +384,7 @@ static const char *heap_name(const struct active *active, const struct active_ro
 	return row->heap && heap ? heap->name : "malloc";
 }
 
+// What get_part gives: columns that need more than a field of the row.
 enum part { LAYER, THREAD, HEAP, COMMITTED, PROTECTION, FILE_PATH, LIBRARY };
 
 static struct sheet_cell get_part(const struct sheet_at *at)

@@ -19,6 +19,7 @@ struct active_options {
 	bool all_frames;
 };
 
+// One block, or one mapping.
 struct active_row {
 	uint64_t address;
 	uint64_t size;      // of a block as requested; of a mapping all its pages

@@ -32,6 +32,8 @@ const char *const check_names[CHECK_FIGURES] = {
 
 // ---- sites ----
 
+// Valid until the next one is added. `capacity` is the caller's, since it is of no use once the row
+// is settled.
 static struct check_site *add_site(struct check_row *row, size_t *capacity)
 {
 	MEM_ROOM(row->sites, *capacity, row->sites_count + 1);
@@ -39,6 +41,7 @@ static struct check_site *add_site(struct check_row *row, size_t *capacity)
 	return &row->sites[row->sites_count++];
 }
 
+// What a site has of the figures that sums alone give (those before CHECK_UNREACHABLE).
 static struct heap_amount amount_of(const struct heap_site *site, enum check_figure figure)
 {
 	ASSERT(figure < CHECK_FIGURES);
@@ -84,6 +87,8 @@ static void settle(struct check_row *row, uint64_t sites_max)
 		row->sites_count = (size_t)sites_max;
 }
 
+// Each site is looked at once for all figures. Suppressions are asked first, and for each site with
+// something left, since they also count how often they were of use.
 static void fill(struct check *check, const struct heap *heap, const struct check_options *options)
 {
 	bool by_count[CHECK_FIGURES] = { [CHECK_ALLOCATIONS] = true, [CHECK_TEMPORARY] = true };
@@ -129,6 +134,7 @@ static struct heap_amount lost_of(const struct check *check, const struct reache
 	return reached_lost(states);
 }
 
+// Where it was not recorded the figure is not known: a limit on it is then refused, not kept.
 static void fill_unreachable(struct check *check, const struct check_options *options)
 {
 	struct check_row *row = &check->rows[CHECK_UNREACHABLE];
@@ -153,6 +159,7 @@ static void fill_unreachable(struct check *check, const struct check_options *op
 	reached_fini(&reached);
 }
 
+// The slope is in bytes a second and the limit in bytes a minute, rounded to the nearest.
 static void fill_growth(struct check_row *row, const struct query_context *asked,
 			const struct growth *growth)
 {
@@ -177,6 +184,8 @@ static void fill_growth(struct check_row *row, const struct query_context *asked
 // What a trace that was made of another tool's sums has no figures of, or only estimates.
 // A trace that another tool's sums were made into knows some figures and not the others; those
 // that it does not know are no 0.
+// A source with snapshots alone has no calls between them; one that has totals too knows those,
+// and then only what the other words take away is lost.
 static void forget_sums(struct check *check)
 {
 	enum {
@@ -223,6 +232,8 @@ static void forget_sums(struct check *check)
 	}
 }
 
+// What makes any figure meaningless, in the order of how much it says. Lost events alone are named
+// only where the trace is otherwise whole, as a cut trace says more.
 static void judge_trace(struct check *check, const struct heap_totals *totals)
 {
 	const struct reader *reader = check->asked->reader;
@@ -250,6 +261,7 @@ static void judge_trace(struct check *check, const struct heap_totals *totals)
 	str_fini(&text);
 }
 
+// Heap 0 is malloc's; others are pools and language heaps, whose blocks are within it.
 static bool check_asked(const struct query_context *asked, struct err *err)
 {
 	const struct query *query = &asked->selection.query;
@@ -262,6 +274,7 @@ static bool check_asked(const struct query_context *asked, struct err *err)
 	return true;
 }
 
+// What is suppressed was counted by `fill`, so it comes after that.
 static void set_values(struct check *check, const struct heap *heap)
 {
 	const struct heap_counts *counts = &heap_totals(heap)->counts;
@@ -278,6 +291,7 @@ static void set_values(struct check *check, const struct heap *heap)
 	}
 }
 
+// Only a context with a window has an index to ask; others have no limit of growth.
 static bool read_growth(struct check *check, struct err *err)
 {
 	const struct growth_options options = { 0 };
@@ -292,6 +306,7 @@ static bool read_growth(struct check *check, struct err *err)
 	return true;
 }
 
+// The trace is read once for the sums; growth asks the index.
 bool check_find(struct check *check, struct query_context *asked,
 		const struct check_options *options, struct err *err)
 {

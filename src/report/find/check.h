@@ -53,6 +53,7 @@ struct check_runs {
 	size_t count, capacity;
 };
 
+// What a figure must not exceed, in the figure's unit (bytes, calls, or bytes a minute).
 struct check_limit {
 	bool given, of_baseline;
 	uint64_t most;          // of a baseline that differs from run to run: the mean
@@ -72,6 +73,7 @@ struct check_site {
 	uint64_t value, count; // bytes or calls; blocks, where the figure is bytes
 };
 
+// One figure of all runs, and what it was compared with.
 struct check_row {
 	enum check_figure figure;
 	struct check_limit limit;
@@ -88,6 +90,8 @@ struct check_row {
 	double least_change;    // that it is higher by, if it is exceeded; of what is compared
 };
 
+// All figures, and the verdict: it fails where `exceeded` is not 0, and is not judged where there
+// is a refusal, even if figures exceed.
 struct check {
 	struct query_context *asked; // of the first run; borrowed
 	const char *path;            // of its trace; borrowed

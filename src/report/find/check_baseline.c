@@ -1,4 +1,14 @@
 // The text of a baseline: sections of figures, named by the filters that they were found with.
+//
+// For example, with a baseline of
+//
+//     [all]
+//     peak = 1000
+//     allocations = 50
+//
+// and a run that has a peak of 900 and 60 allocations, --update writes 900 and keeps 50: what was
+// won is kept, and the 60 fail until --update --force takes them. Lines of other sections, and
+// comments, are copied as they are.
 #include "report/find/check.h"
 
 #include "base/mem.h"
@@ -6,6 +16,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+// A control character would end the line or hide in it, so it becomes '?'. Two filters that differ
+// only there would share a section.
 char *check_section(const struct selection_words *words)
 {
 	struct str text = { 0 };
@@ -87,6 +99,8 @@ static enum check_figure take_figure(const char *line, struct check_runs *runs)
 }
 
 // Take one line that is no comment. False: it is nothing that a baseline has.
+// The first line of a figure counts, and a limit of the command line, which is set before, counts
+// more.
 static bool read_line(const char *line, const char *section, bool *ours,
 		      struct check_limit limits[static CHECK_FIGURES])
 {
@@ -105,6 +119,7 @@ static bool read_line(const char *line, const char *section, bool *ours,
 	return figure != CHECK_FIGURES;
 }
 
+// Stops at the first line that is none, with its number; limits of lines before it stay set.
 bool check_read_baseline(const char *path, const char *text, const char *section,
 			 struct check_limit limits[static CHECK_FIGURES], struct err *err)
 {
@@ -136,6 +151,8 @@ static void write_figure(enum check_figure figure, const struct check_runs *runs
 }
 
 // The figures of this run, and what the baseline had where that stays.
+// A figure stays at its old value if this run does not know it, or is not lower. With --force only
+// the former holds.
 static void write_section(const struct check *check,
 			  const struct check_limit old[static CHECK_FIGURES], const char *section,
 			  bool force, struct sink *sink)
@@ -152,6 +169,9 @@ static void write_section(const struct check *check,
 	}
 }
 
+// The text was read before as a baseline, so it has no line that cannot be read. Of its own section
+// the lines of figures are replaced by what write_section writes at the header; a section that is
+// not there is put at the end.
 void check_write_baseline(const struct check *check, const char *text, const char *section,
 			  bool force, struct sink *sink)
 {

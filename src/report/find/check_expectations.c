@@ -1,5 +1,9 @@
 // Counts allocations where the program says that it makes none: TIDEMARK_EXPECT_NO_ALLOC of
 // tidemark.h, which is a phase "no-alloc FILE:LINE" of one thread. Such phases nest.
+//
+// The marks and the events are read in one pass in the trace's order, so a depth by thread is all
+// that has to be known: an allocation is unexpected while the depth of its thread is above 0. For
+// example begin, begin, end, malloc, end: the malloc is at depth 1, so it counts.
 #include "report/find/check.h"
 
 #include "base/map.h"
@@ -21,6 +25,8 @@ struct expectations {
 	size_t threads, depths_capacity;
 };
 
+// Threads are numbered as they appear, so the list grows to the highest number seen. Valid until
+// the next call.
 static uint32_t *depth_of(struct expectations *all, thread_id thread)
 {
 	if (thread >= all->threads) {
@@ -33,6 +39,8 @@ static uint32_t *depth_of(struct expectations *all, thread_id thread)
 	return &all->depths[thread];
 }
 
+// An end without its begin, of a phase that began before the recording, changes nothing. That a
+// phase was reached makes the figure known, even if it is 0.
 static void take_note(struct expectations *all, const struct trace_note *note)
 {
 	uint32_t *depth;
@@ -48,6 +56,8 @@ static void take_note(struct expectations *all, const struct trace_note *note)
 		--*depth;
 }
 
+// A call that begins a block: malloc, realloc and related functions, but no block that was found by
+// attaching or that a fork has copied.
 static bool allocates(uint8_t kind)
 {
 	return effect_of(kind) & EFFECT_BEGINS && effect_of(kind) & EFFECT_CALL;
@@ -78,6 +88,8 @@ static void take_event(struct expectations *all, const struct reader *reader,
 	all->row->value++;
 }
 
+// Marks are listed in the trace's directory: where none is such a phase the trace is not read
+// again.
 static bool expects(const struct reader *reader)
 {
 	size_t count;

@@ -5,6 +5,7 @@
 #include "report/table/paper.h"
 #include "report/table/query_write.h"
 
+// The figures of `bench` have no growth, which needs the index; what is not bytes is calls.
 static bool is_bytes(enum check_figure figure)
 {
 	ASSERT(figure < CHECK_FIGURES);
@@ -20,6 +21,7 @@ static void write_value(struct paper *paper, enum check_figure figure, uint64_t 
 		    is_bytes(figure) ? str_bytes(value, text) : str_count(value, text), 14, true);
 }
 
+// What is not known is left out here and in JSON, so no zero is taken for a figure.
 void check_figures(const struct check_page *page, struct sink *sink)
 {
 	const struct check *check = page->check;

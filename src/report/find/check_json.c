@@ -1,5 +1,11 @@
 // What check says to programs: JSON of our own (docs/schema/check.json), SARIF 2.1.0, GitLab's code
 // quality, and JUnit's XML.
+//
+// One function for each form; they share check_announce for the sentence, check_place for the line
+// in the source and fingerprint for what makes two results the same. For example, "peak" over its
+// limit in parse.c:120 is in SARIF a result of the rule tidemark/peak with that location, in
+// GitLab's list an issue of severity major, in JUnit a failed case "peak of ./app", and in our own
+// form a row with "exceeded": true.
 #include "report/find/check.h"
 #include "report/table/lines.h"
 #include "report/table/query_write.h"
@@ -22,6 +28,7 @@ static void write_values(struct json *json, const char *key, const struct check_
 	json_array_end(json);
 }
 
+// A value that is not known and a limit that was not given are null, so no reader takes them for 0.
 static void write_row(const struct check_row *row, struct json *json)
 {
 	json_object_begin(json);
@@ -32,6 +39,7 @@ static void write_row(const struct check_row *row, struct json *json)
 	json_kv_bool(json, "exceeded", row->exceeded);
 	json_kv_bool(json, "compared", row->compared);
 	json_key(json, "least_change");
+	// The test can say that nothing is sure, which is minus infinity and no number of JSON.
 	if (row->compared && row->least_change > -INFINITY)
 		json_i64(json, (int64_t)llround(row->least_change));
 	else
@@ -92,6 +100,8 @@ void check_json(const struct check_page *page, struct sink *sink)
 
 // ---- places in the source ----
 
+// From the program's own innermost frame outwards: a line in the allocator's wrapper would be shown
+// for all results alike.
 const struct symbol *check_place(const struct check_row *row)
 {
 	struct names_stack stack;
@@ -118,6 +128,8 @@ static size_t last_folder(const char *text, size_t length)
 }
 
 // A path without what ".." and "." in it take back: "/app/build/../src/x.c" is "/app/src/x.c".
+// By the text alone: what a link points to is on the machine that built it, not here. The caller
+// frees it.
 static char *plain_path(const char *path)
 {
 	char *plain = mem_copy_text(path);
@@ -141,6 +153,8 @@ static char *plain_path(const char *path)
 	return plain;
 }
 
+// The first of the folders that the path is in counts. A path outside of all of them is written
+// whole.
 void check_add_path(const struct check *check, const char *path, struct str *text)
 {
 	const char *folders[] = { getenv("CI_PROJECT_DIR"), getenv("GITHUB_WORKSPACE"),
@@ -190,6 +204,8 @@ static void add_result_path(const struct check *check, const struct symbol *plac
 }
 
 // The same for a figure of the same program, filters and function, whatever its value and line.
+// No value and no line goes into it, so that a result stays the same from commit to commit, and a
+// CI can tell a new one from an old one.
 static uint64_t fingerprint(const struct check_page *page, const struct check_row *row)
 {
 	const struct symbol *face =
@@ -259,6 +275,7 @@ static void write_result(const struct check_page *page, const struct check_row *
 	STR_FINI(&text, &rule);
 }
 
+// A row of the table of rules that a reader of SARIF shows: what it means, and what to do.
 struct rule {
 	const char *what, *help;
 };
@@ -313,6 +330,8 @@ static void write_tool(struct json *json)
 	json_object_end(json);
 }
 
+// A refusal is a result of its own beside those of figures: what could not be judged must not look
+// as if it had passed.
 void check_sarif(const struct check_page *page, struct sink *sink)
 {
 	const struct check *check = page->check;
@@ -363,6 +382,7 @@ static void write_issue(const struct check_page *page, const struct check_row *r
 	STR_FINI(&text, &path);
 }
 
+// A list without an object around it, as GitLab's code quality has it.
 void check_gitlab(const struct check_page *page, struct sink *sink)
 {
 	const struct check *check = page->check;
@@ -403,6 +423,7 @@ static void write_xml(struct sink *sink, const char *text)
 	}
 }
 
+// Writes the text and ends it.
 static void write_xml_words(struct sink *sink, struct str *text)
 {
 	write_xml(sink, str_get(text));
@@ -421,6 +442,7 @@ static void begin_case(const struct check_page *page, const char *figure, struct
 	sink_text(sink, "\" time=\"0.000\">\n");
 }
 
+// An error and no failure: JUnit has the first for a test that could not be run.
 static void write_refusal(const struct check *check, struct sink *sink)
 {
 	sink_text(sink, "      <error type=\"not judged\" message=\"");
@@ -465,6 +487,8 @@ static void write_case(const struct check_page *page, const struct check_row *ro
 	sink_text(sink, "</system-out>\n    </testcase>\n");
 }
 
+// One case for each limit. Where nothing was limited and the trace cannot be judged there is still
+// one case, an error.
 void check_junit(const struct check_page *page, struct sink *sink)
 {
 	const struct check *check = page->check;

@@ -21,6 +21,7 @@ void check_runs_add(struct check_runs *runs, uint64_t value)
 	*MEM_ADD(runs->values, runs->count, runs->capacity) = value;
 }
 
+// 0 where there are no runs.
 uint64_t check_runs_most(const struct check_runs *runs)
 {
 	uint64_t most = 0;
@@ -30,6 +31,7 @@ uint64_t check_runs_most(const struct check_runs *runs)
 	return most;
 }
 
+// UINT64_MAX where there are no runs; callers have one at least.
 uint64_t check_runs_least(const struct check_runs *runs)
 {
 	uint64_t least = UINT64_MAX;
@@ -53,6 +55,8 @@ bool check_runs_vary(const struct check_runs *runs)
 	return runs->count > 1 && check_runs_least(runs) != check_runs_most(runs);
 }
 
+// The values of both, the old ones first, as the test of significance takes them. The caller frees
+// it.
 static double *values_of(const struct check_runs *before, const struct check_runs *after)
 {
 	double *values = mem_alloc(before->count + after->count, sizeof *values);
@@ -64,6 +68,8 @@ static double *values_of(const struct check_runs *before, const struct check_run
 	return values;
 }
 
+// Of runs that were alike none may be higher and the mean must be lower: the ratchet moves only for
+// a gain that is sure.
 bool check_runs_lower(const struct check_runs *runs, const struct check_runs *old)
 {
 	struct significance *significance;
@@ -76,6 +82,7 @@ bool check_runs_lower(const struct check_runs *runs, const struct check_runs *ol
 	if (!significance_possible(runs->count, old->count, true))
 		return false;
 	values = values_of(runs, old);
+	// The new runs are put first: "the second half is higher" then says that the old ones were.
 	significance = significance_new(runs->count, old->count, true);
 	significance_add(significance, values);
 	significance_settle(significance);
@@ -87,11 +94,13 @@ bool check_runs_lower(const struct check_runs *runs, const struct check_runs *ol
 
 // ---- what is compared with chance ----
 
+// A limit that was given on the command line is exact, and so is one number in a baseline.
 static bool by_chance(const struct check_row *row)
 {
 	return row->known && row->limit.of_baseline && check_runs_vary(&row->limit.runs);
 }
 
+// The least number of runs with which anything could be said, for the message.
 static size_t runs_needed(size_t of_baseline)
 {
 	size_t count = 1;
@@ -122,6 +131,9 @@ static char *why_not(const struct check_row *row)
 
 // Rows whose baselines have as many runs are one family: at most one check in twenty of a program
 // that is as it was says that anything of it is higher.
+// Two passes, since the test needs all rows before it can judge one: the first adds the values of
+// each figure, the second asks for each. `old` is the number of runs in the baseline, by which rows
+// are grouped.
 static void judge_family(struct check *check, size_t old)
 {
 	struct significance *significance = significance_new(old, check->runs_count, true);
@@ -151,6 +163,8 @@ static void judge_family(struct check *check, size_t old)
 	significance_free(significance);
 }
 
+// The last loop counts limits and not figures: one that is not known and has a limit is judged too,
+// and then `refusal` says why the whole is not.
 static void judge(struct check *check)
 {
 	for (int figure = 0; figure < CHECK_FIGURES; figure++) {
@@ -180,6 +194,7 @@ static void judge(struct check *check)
 }
 
 // The row of the run that has most.
+// Its sites are taken from it: `runs` can still be freed, and frees them no second time.
 static void take_row(struct check_row *row, struct check *runs, size_t count, int figure)
 {
 	struct check_row *most = &runs[0].rows[figure];
@@ -202,6 +217,8 @@ static void take_row(struct check_row *row, struct check *runs, size_t count, in
 	row->known = known;
 }
 
+// `check` takes the rows; its refusal is a new text that names the trace, if there are several.
+// Only the first is named.
 void check_join(struct check *check, struct check *runs, size_t count)
 {
 	ASSERT(count > 0); // runs: one at least

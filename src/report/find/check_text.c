@@ -20,6 +20,7 @@
 
 enum { FIGURES_COLUMNS = 30, CALLERS_SHOWN = 4, NAME_COLUMNS = 100 };
 
+// Growth is bytes a minute and is written as bytes, with the unit after it.
 static bool is_bytes(enum check_figure figure)
 {
 	ASSERT(figure < CHECK_FIGURES);
@@ -27,6 +28,7 @@ static bool is_bytes(enum check_figure figure)
 	       figure == CHECK_UNREACHABLE || figure == CHECK_GROWTH;
 }
 
+// The exact number stands in brackets, so that a limit can be copied from it.
 void check_add_value(struct str *out, enum check_figure figure, uint64_t value)
 {
 	char bytes[16], count[28];
@@ -57,6 +59,8 @@ static void describe_compared(const struct check_row *row, struct str *text)
 	}
 }
 
+// Two forms: with a limit that is a number, "peak 1.2 MiB, at most 1.0 MiB"; with a baseline whose
+// runs differ, the two means and by how much the new one is higher at least.
 void check_describe(const struct check_row *row, struct str *text)
 {
 	ASSERT(row->figure < CHECK_FIGURES);
@@ -80,6 +84,7 @@ void check_describe(const struct check_row *row, struct str *text)
 	check_add_value(text, row->figure, row->limit.most);
 }
 
+// What was recorded names the subject: paths of traces are the CI's and say nothing.
 void check_subject(const struct check_page *page, struct str *text)
 {
 	const char *command = reader_info(page->check->asked->reader)->command;
@@ -106,6 +111,7 @@ void check_announce(const struct check_page *page, const struct check_row *row, 
 	names_add_function(row->asked->names, row->sites[0].stack, false, text);
 }
 
+// A trace that is not judged has neither failed nor passed: "?".
 static const char *verdict(const struct check *check, const struct check_row *row)
 {
 	if (!row->limit.given)
@@ -117,6 +123,7 @@ static const char *verdict(const struct check *check, const struct check_row *ro
 
 // ---- on a terminal ----
 
+// Sites are of the run that has most, so names and reader are of the row and not of the page.
 static void write_sites(const struct check_row *row, struct stack_text *stacks)
 {
 	struct paper *paper = stacks->paper;
@@ -140,6 +147,8 @@ static void write_sites(const struct check_row *row, struct stack_text *stacks)
 		paper_more(paper, row->sites_total - row->sites_count);
 }
 
+// An unused suppression is a warning and no failure: a list is shared by programs of which each
+// uses a part.
 static void write_suppressed(const struct check_page *page, struct paper *paper)
 {
 	const struct check *check = page->check;
@@ -158,6 +167,7 @@ static void write_suppressed(const struct check_page *page, struct paper *paper)
 			     line);
 }
 
+// What has neither a value nor a limit is left out: "unreachable" of a trace that was not searched.
 void check_text(const struct check_page *page, struct sink *sink)
 {
 	const struct check *check = page->check;
@@ -188,6 +198,7 @@ void check_text(const struct check_page *page, struct sink *sink)
 
 // ---- Markdown ----
 
+// All of a name is written, whatever its length: a table of a web page wraps.
 static void write_site(const struct check_row *row, stack_id stack, struct sink *sink)
 {
 	struct names *names = row->asked->names;
@@ -214,6 +225,8 @@ static void write_value(struct sink *sink, enum check_figure figure, uint64_t va
 	str_fini(&text);
 }
 
+// For $GITHUB_STEP_SUMMARY and comments of merge requests: a table of all figures, and one of sites
+// for each that is exceeded.
 void check_markdown(const struct check_page *page, struct sink *sink)
 {
 	const struct check *check = page->check;
@@ -271,6 +284,8 @@ static void add_escaped(struct str *out, const char *text, bool property)
 	str_fini(&clean);
 }
 
+// Without a known line in the source the message has no file, and GitHub shows it for the run as a
+// whole.
 static void write_error(const struct check_page *page, const struct check_row *row,
 			struct sink *sink)
 {
@@ -304,6 +319,9 @@ void check_github(const struct check_page *page, struct sink *sink)
 
 // ---- suppressions ----
 
+// Suppressions of what is live at exit now, in LeakSanitizer's language. A function that has
+// several sites is named once; the comment above it has the figures of the heaviest, which comes
+// first.
 void check_generate(const struct check_page *page, struct sink *sink)
 {
 	const struct check_row *row = &page->check->rows[CHECK_LIVE_AT_EXIT];

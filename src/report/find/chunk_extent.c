@@ -16,6 +16,7 @@
 
 enum { STRAY_PER_MILLE = 1 }; // of pairs that may lie too close: ends that were not seen
 
+// `to` is a power of 2.
 static uint64_t up(uint64_t bytes, uint64_t to)
 {
 	return (bytes + to - 1) & ~(to - 1);
@@ -29,6 +30,7 @@ struct chunk_range {
 	uint64_t start, end;
 };
 
+// Bytes before the block, what the whole is a multiple of, and the least that it has.
 static struct chunk_cut cut_of_glibc(unsigned bits)
 {
 	return bits == 32 ? (struct chunk_cut){ 4, 16, 16 } : (struct chunk_cut){ 8, 16, 32 };
@@ -39,6 +41,7 @@ static struct chunk_cut cut_of_windows(unsigned bits)
 	return bits == 32 ? (struct chunk_cut){ 8, 8, 16 } : (struct chunk_cut){ 8, 16, 16 };
 }
 
+// In a program of 64 bits with glibc a block of 0 to 24 bytes has 32, one of 25 has 48.
 static uint64_t chunk_of(uint64_t size, const struct chunk_cut *cut)
 {
 	uint64_t chunk = up(size + cut->header, cut->unit);
@@ -55,6 +58,8 @@ static bool is_language(const struct chunk_block *block, const struct ranges *ra
 	       range->owner != SPACE_MALLOC_LARGE;
 }
 
+// One in a thousand may be closer: ends that were not seen leave blocks that overlap with later
+// ones.
 static bool is_glibc(const struct chunk_extent *chunk_extent, const struct ranges *ranges)
 {
 	uint64_t close = 0;
@@ -82,6 +87,7 @@ static void take_range(struct chunk_extent *chunk_extent, size_t i, const struct
 }
 
 // `cuts`: the allocator's rules are known, but of what is a language's own.
+// Decides for each block how its place is found. CUT is 0, what blocks have from the beginning.
 static void moor(struct chunk_extent *chunk_extent, const struct ranges *ranges, bool cuts)
 {
 	for (size_t i = 0; i < chunk_extent->count; i++) {
@@ -96,6 +102,7 @@ static void moor(struct chunk_extent *chunk_extent, const struct ranges *ranges,
 	}
 }
 
+// Distances that are smaller than the block itself are of blocks whose ends were not seen.
 static void find_least(struct chunk_extent *chunk_extent)
 {
 	for (size_t i = 0; i + 1 < chunk_extent->count; i++) {
@@ -112,6 +119,7 @@ static void find_least(struct chunk_extent *chunk_extent)
 	}
 }
 
+// Called by present_take, which lays the list out in order of addresses.
 static void put_block(void *item, const struct present_block *block)
 {
 	*(struct chunk_block *)item = (struct chunk_block){
@@ -124,6 +132,8 @@ static void put_block(void *item, const struct present_block *block)
 	};
 }
 
+// First whether it is glibc's, by all blocks, then how each is found, then the distances of the
+// others.
 void chunk_extent_init(struct chunk_extent *chunk_extent, struct present *present,
 		       const struct reader *reader, process_id process)
 {
@@ -151,12 +161,14 @@ void chunk_extent_fini(struct chunk_extent *chunk_extent)
 	*chunk_extent = (struct chunk_extent){ 0 };
 }
 
+// Of a block whose cut is WHOLE.
 static const struct chunk_range *range_of(const struct chunk_extent *chunk_extent, size_t i)
 {
 	return &chunk_extent->ranges[*map_find(&chunk_extent->large, i)];
 }
 
 // Blocks that are never neighbours say nothing of their rounding.
+// A distance over twice the size and a page is to a block that merely comes next.
 static uint64_t room_of(const struct chunk_extent *chunk_extent, uint64_t size)
 {
 	const uint64_t *known = map_find(&chunk_extent->least, size);

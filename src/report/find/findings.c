@@ -284,6 +284,7 @@ struct finding *findings_add(struct findings *findings, const struct findings_ki
 	return finding;
 }
 
+// Frees what the slot had: a text may be said first in general and then better.
 void findings_say(char **slot, const char *format, ...)
 {
 	struct str text = { 0 };
@@ -368,6 +369,8 @@ char *findings_function(const struct findings *findings, stack_id stack)
 	return str_take(&text);
 }
 
+// Of several allocators in one process the first that is known by name counts; stripped ones were
+// only guessed at.
 const char *findings_allocator(const struct findings *findings, process_id id)
 {
 	const struct trace_process *process = reader_process(findings->asked->reader, id);
@@ -378,6 +381,8 @@ const char *findings_allocator(const struct findings *findings, process_id id)
 	return NULL;
 }
 
+// Heap 0 is malloc's. A heap with a handle is one of Windows; a pool, which a program has
+// announced, has none.
 bool findings_is_general(const struct findings *findings, heap_id id)
 {
 	const struct trace_heap *heap = id ? reader_heap(findings->asked->reader, id) : NULL;
@@ -385,6 +390,7 @@ bool findings_is_general(const struct findings *findings, heap_id id)
 	return id == 0 || (heap && heap->handle && !reader_heap_is_language(heap));
 }
 
+// Older recordings do not name the allocator: outside of Windows it is taken for glibc's.
 bool findings_is_glibc(const struct findings *findings, process_id process)
 {
 	const char *allocator = findings_allocator(findings, process);
@@ -417,6 +423,8 @@ static void add_expression(struct str *out, const char *name)
 	str_add(out, whole ? "$'" : "'");
 }
 
+// The window is part of the command only if it is less than the whole recording, and the process
+// only if there are several: what is printed is as short as it can be and still shows this.
 void findings_command(const struct findings *findings, struct finding *finding, const char *verb,
 		      const char *options, bool window, bool frame)
 {
@@ -451,6 +459,8 @@ void findings_command(const struct findings *findings, struct finding *finding, 
 
 // ---- gathering ----
 
+// Fills the facts: growth and spikes from the index, sums from one reading of the trace, and lives
+// from another. A sampled trace has no second reading: its frees are not all seen.
 static bool gather(struct findings *findings, struct err *err)
 {
 	struct query_context *asked = findings->asked;
@@ -480,6 +490,7 @@ static bool gather(struct findings *findings, struct err *err)
 	return findings_read_lives(findings, err);
 }
 
+// A pause in any process, as a block of another could have been freed by it.
 static bool was_paused(const struct reader *reader)
 {
 	for (process_id id = 0; id < reader_processes_count(reader); id++)
@@ -488,6 +499,7 @@ static bool was_paused(const struct reader *reader)
 	return false;
 }
 
+// A snapshot without a list of pages knows sums alone.
 static bool has_snapshots(const struct reader *reader)
 {
 	for (uint32_t i = 0; i < reader_snapshots_count(reader); i++)
@@ -532,6 +544,7 @@ static const char *cannot_look(const struct findings *findings, const struct fin
 
 // ---- ranking ----
 
+// 0 of 0 is nothing, and no NaN that would spoil the order.
 static double part_of(uint64_t part, uint64_t whole)
 {
 	return whole ? (double)part / (double)whole : 0;

@@ -21,6 +21,7 @@
 #include "base/sink.h"
 #include "report/ask/query_context.h"
 
+// How sure a finding is. A possible one weighs half where findings are ranked.
 enum findings_sure { FINDINGS_POSSIBLE, FINDINGS_LIKELY, FINDINGS_CERTAIN };
 
 // What comes first when findings are ranked; within one, what would save most.
@@ -31,6 +32,7 @@ enum findings_class {
 	FINDINGS_ERROR,   // the program is wrong
 };
 
+// How the value of a figure is shown; in JSON it is the plain number.
 enum findings_unit {
 	FINDINGS_COUNT,
 	FINDINGS_BYTES,
@@ -39,6 +41,7 @@ enum findings_unit {
 	FINDINGS_SHARE // thousandths
 };
 
+// A number that proves the finding, as text and as JSON.
 struct findings_figure {
 	const char *key; // "grown_bytes", as in JSON
 	const char *label;
@@ -48,6 +51,8 @@ struct findings_figure {
 
 enum { FINDINGS_FIGURES_MAX = 8 };
 
+// One thing that was found. A finding of a process as a whole has stack 0; one of all processes
+// still names one, where it was worst.
 struct finding {
 	const struct findings_kind *kind;
 	unsigned number; // of its kind, from 1: "growth#1"
@@ -72,6 +77,8 @@ struct finding {
 
 struct findings;
 
+// A row of the table of kinds. `find` adds what it finds (none is no failure) and returns false
+// where the index cannot be read.
 struct findings_kind {
 	const char *id;
 	const char *title;
@@ -93,6 +100,8 @@ struct findings_missed {
 	char *why; // owned
 };
 
+// All that was found in a trace, or in what the filters select of it. `facts` is NULL once
+// findings_find has returned: a page needs the list alone.
 struct findings {
 	struct query_context *asked; // borrowed
 	const char *path;            // of the trace, for command lines; borrowed
@@ -116,6 +125,7 @@ typedef const char *findings_cost(void *context, process_id process, uint64_t si
 // Set what findings would save of it.
 void findings_price(struct findings *findings, findings_cost *cost, void *context);
 
+// How findings are written.
 struct findings_page {
 	const struct findings *findings; // borrowed
 	// An ID of a known kind: nothing else, and all of it; NULL: everything.

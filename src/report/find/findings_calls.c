@@ -9,7 +9,9 @@
 
 enum {
 	SAME_CALL_FRAMES = 3, // between where it is allocated and the call that frees it too
+	// Steps of a buffer in the mean, from which on reserving is worth while.
 	STEPS_EACH = 3,
+	// Steps of one buffer, at least, before its growth is called constant.
 	CONSTANT_LONGEST = 16,
 };
 
@@ -30,6 +32,7 @@ struct groups {
 	struct index_set known;
 };
 
+// Whether the group at a position has this process, frame and way of growing (index_set.h).
 static bool is_group(const void *context, uint32_t position, const void *key)
 {
 	const struct groups *groups = context;
@@ -39,6 +42,8 @@ static bool is_group(const void *context, uint32_t position, const void *key)
 	       there->by_copy == wanted->by_copy;
 }
 
+// The group of the line of a stack; made, if it is new. Valid until the next call. Stacks without a
+// line of the program's own are all in the group of frame 0, which is passed over.
 static struct group *group_of(struct findings *findings, struct groups *groups, process_id process,
 			      stack_id stack, bool by_copy)
 {
@@ -79,6 +84,7 @@ static bool consider_each(struct findings *findings, const struct findings_kind 
 	return true;
 }
 
+// Frames from a stack to its root; 0 of no stack.
 static size_t depth_of(const struct reader *reader, stack_id stack)
 {
 	size_t depth = 0;
@@ -116,6 +122,7 @@ static bool is_same_call(struct findings *findings, stack_id stack, stack_id fre
 	}
 }
 
+// The stack that is shown for a line is that of the pair with most blocks.
 static void group_pairs(struct findings *findings, struct groups *groups)
 {
 	const struct findings_facts *facts = findings->facts;
@@ -142,6 +149,8 @@ static void group_pairs(struct findings *findings, struct groups *groups)
 
 // ---- temporaries ----
 
+// Nineteen of twenty must be freed at once: below that the line has other blocks too, which no
+// buffer on the stack can replace.
 static void consider_temporaries(struct findings *findings, const struct findings_kind *kind,
 				 const struct group *group)
 {
@@ -176,6 +185,7 @@ static void consider_temporaries(struct findings *findings, const struct finding
 	findings_figure(finding, "freed_count", "freed", FINDINGS_COUNT, group->count);
 	findings_figure(finding, "bytes", "bytes", FINDINGS_BYTES, group->bytes);
 	findings_figure(finding, "size_bytes_max", "largest", FINDINGS_BYTES, group->size_max);
+	// Both the allocation and the free go.
 	finding->saves_calls = 2 * group->temporary;
 	finding->saves_size = group->bytes / group->count + 1;
 	if (findings->facts->free_stacks && group->freed_by) {
@@ -193,6 +203,7 @@ bool findings_temporaries(struct findings *findings, const struct findings_kind 
 	return consider_each(findings, kind, group_pairs, consider_temporaries);
 }
 
+// Saves nothing that could be counted: what it costs depends on the allocator.
 static void consider_elsewhere(struct findings *findings, const struct findings_kind *kind,
 			       const struct group *group)
 {
@@ -232,6 +243,7 @@ bool findings_elsewhere(struct findings *findings, const struct findings_kind *k
 
 // ---- containers ----
 
+// A line that grows by realloc and by copies has a group of each, as the advice differs.
 static void group_chains(struct findings *findings, struct groups *groups)
 {
 	const struct findings_facts *facts = findings->facts;
@@ -256,12 +268,15 @@ static void group_chains(struct findings *findings, struct groups *groups)
 	}
 }
 
+// A buffer of 4 KiB that grows 16 times by 4 KiB has copied 544 KiB. So little is not worth a finding: the
+// copies must come to four times what matters of bytes.
 static bool grows_by_constants(const struct findings *findings, const struct group *group)
 {
 	return group->longest >= CONSTANT_LONGEST && group->constant >= group->steps / 4 * 3 &&
 	       group->copied >= 4 * findings_bytes_min(findings);
 }
 
+// The figures that both kinds of growing buffers have; what is said about them is the caller's.
 static struct finding *add_container(struct findings *findings, const struct findings_kind *kind,
 				     const struct group *group)
 {
@@ -280,6 +295,7 @@ static struct finding *add_container(struct findings *findings, const struct fin
 	return finding;
 }
 
+// One that grows by constants is reported as that alone.
 static void consider_containers(struct findings *findings, const struct findings_kind *kind,
 				const struct group *group)
 {
@@ -314,6 +330,7 @@ bool findings_containers(struct findings *findings, const struct findings_kind *
 	return consider_each(findings, kind, group_chains, consider_containers);
 }
 
+// By copies it is likely and not certain: two buffers of one line look like one that grew.
 static void consider_constant_growth(struct findings *findings, const struct findings_kind *kind,
 				     const struct group *group)
 {

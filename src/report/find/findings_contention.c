@@ -11,6 +11,10 @@
 //
 // Whether one waited for the other is not recorded: who waits makes no calls. So what is told is
 // only that they could have.
+//
+// Windows of 100 ms: in one of them 60,000 calls that need the lock, 12,000 of them by others than
+// the first thread, in turns, make it count; three such windows make a finding. At 50,000 calls of
+// about 100 ns each the lock is held for a twentieth of the time.
 #include "report/find/findings_own.h"
 
 #include "base/map.h"
@@ -44,11 +48,15 @@ struct arena {
 	struct map threads, sites; // calls by the thread, and by the stack of the block
 };
 
+// What is known of one thread: how many chunks of each of tcache's 64 sizes its own frees have put
+// there, and which arena it is using.
 struct arenas_thread {
 	uint8_t cached[CACHE_SIZES];
 	uint32_t arena; // that its last block of a heap of its own was of; 0: none yet
 };
 
+// Addresses that brk has ever given a process: those of the main arena. It may have shrunk since;
+// what was there was the main arena's all the same.
 struct break_range {
 	uint64_t low, end;
 };
@@ -69,6 +77,8 @@ static unsigned bits_of(const struct findings_arenas *arenas, process_id process
 	return reader_process(arenas->findings->asked->reader, process)->bits == 32 ? 32 : 64;
 }
 
+// HEAP_MAX_SIZE of glibc: a heap of a thread's arena begins at a multiple of it, so an address
+// tells its heap.
 static uint64_t heap_bytes(unsigned bits)
 {
 	ASSERT(bits == 32 || bits == 64);
@@ -83,6 +93,9 @@ static uint64_t heap_key(const struct findings_arenas *arenas, process_id proces
 
 // ---- which arenas there are ----
 
+// Notes the breaks, and the mappings that are heaps: glibc reserves two heaps' bytes without
+// protection and trims them to one that is aligned, or gets an aligned one at once. `bytes - 1`
+// after the mapping's start is in the one that stays.
 static void on_call(void *context, const struct space *space, const struct trace_event *event)
 {
 	struct findings_arenas *arenas = context;
@@ -111,6 +124,7 @@ static void on_call(void *context, const struct space *space, const struct trace
 	}
 }
 
+// Whether any process had two threads: where none had, no arena is shared.
 static bool has_threads(const struct reader *reader)
 {
 	bool *met = mem_alloc(reader_processes_count(reader) + (size_t)1, sizeof *met);
@@ -164,6 +178,7 @@ void findings_arenas_free(struct findings_arenas *arenas)
 
 // ---- who takes the lock ----
 
+// The number of a new one; pointers into the list are void then.
 static uint32_t new_arena(struct findings_arenas *arenas, process_id process)
 {
 	*MEM_ADD(arenas->list, arenas->count, arenas->capacity) =
@@ -193,6 +208,8 @@ static uint32_t arena_of(struct findings_arenas *arenas, process_id process, uin
 	return thread->arena;
 }
 
+// The window counts if threads came together in it: many calls, in turns, of which neither the
+// first thread nor all others made nearly all. Then it is emptied.
 static void end_window(struct arena *arena)
 {
 	uint64_t others = arena->calls - arena->by_first;
@@ -208,6 +225,8 @@ static void end_window(struct arena *arena)
 	arena->calls = arena->by_first = arena->turns = 0;
 }
 
+// A call that needs the lock. Windows are cut at multiples of 100 ms of the trace's time; one
+// without calls needs no end.
 static void take_lock(struct arena *arena, thread_id thread, uint64_t time_ns, stack_id stack)
 {
 	if (time_ns / WINDOW_NS != arena->window)
@@ -225,6 +244,9 @@ static void take_lock(struct arena *arena, thread_id thread, uint64_t time_ns, s
 }
 
 // A call of a thread on a block: one that allocates, or one that frees.
+// What tcache serves needs no lock and moves its count. For example a block of 40 bytes: 40 + 8
+// rounded up to 16 is a chunk of 48, place 1; seven frees of that size fill it, and the eighth
+// takes the lock if the chunk is over 128 bytes, else it goes to a fast bin, which needs none.
 static void count_call(struct findings_arenas *arenas, const struct lives_block *block,
 		       thread_id by, uint64_t time_ns, bool frees)
 {
@@ -258,6 +280,7 @@ void findings_arenas_begin(struct findings_arenas *arenas, const struct lives_bl
 	count_call(arenas, block, block->thread, block->time_ns, false);
 }
 
+// A block that ends with its process or an exec is freed by no call.
 void findings_arenas_end(struct findings_arenas *arenas, const struct lives_block *block,
 			 const struct lives_end *end)
 {
@@ -268,6 +291,8 @@ void findings_arenas_end(struct findings_arenas *arenas, const struct lives_bloc
 
 // ---- being told ----
 
+// Of equals the one with the lower number, so that the answer does not depend on the order of a
+// hash table.
 static stack_id most_calls(const struct arena *arena)
 {
 	uint64_t stack, calls, most = 0;
@@ -283,6 +308,7 @@ static stack_id most_calls(const struct arena *arena)
 	return found;
 }
 
+// Threads that make a hundredth of the arena's calls or more.
 static uint64_t count_threads(const struct arena *arena)
 {
 	uint64_t thread, calls, count = 0;

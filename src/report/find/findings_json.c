@@ -38,6 +38,8 @@ static void add_link(const struct findings *findings, const struct finding *find
 	}
 }
 
+// What a finding would save at the peak and what at the end are two keys: they must not be added
+// up.
 static void write_figures(struct json *json, const struct finding *finding)
 {
 	json_kv_object(json, "figures");
@@ -54,6 +56,7 @@ static void write_figures(struct json *json, const struct finding *finding)
 	json_object_end(json);
 }
 
+// null where there is no other stack, so that the key is always there.
 static void write_other(const struct findings *findings, struct json *json,
 			const struct finding *finding)
 {
@@ -96,6 +99,7 @@ static void write_finding(const struct findings *findings, struct json *json,
 	str_fini(&text);
 }
 
+// What is left out is counted: a reader that adds findings up can see that it has not all.
 bool findings_json(const struct findings_page *page, struct sink *sink, struct err *err)
 {
 	const struct findings *findings = page->findings;

@@ -13,16 +13,22 @@
 #include <string.h>
 
 enum {
+	// Blocks of the first maker of a spike: more are no few buffers.
 	PEAK_BLOCKS_MAX = 16,
+	// Of the peak: what the spike must rise by.
 	PEAK_RISE_PART = 4,
+	// Of the time: how long it may take at half its height.
 	PEAK_TIME_PART = 10,
 	REUSE_COUNT_MIN = 10,
+	// From where on glibc gives a block a mapping of its own, and each of them has to be
+	// touched again.
 	REUSE_SIZE_MIN = 128 << 10,
 	LONG_S = 60, // a process of so long is no program that builds up and ends
 };
 
 // ---- growth ----
 
+// NULL: it has none that the filters select.
 static const struct heap_site *site_of(const struct findings *findings,
 				       const struct query_context_place *place)
 {
@@ -35,6 +41,7 @@ static const struct heap_site *site_of(const struct findings *findings,
 	return NULL;
 }
 
+// A finding has room for eight figures: these are five of them.
 static void add_figures(struct finding *finding, const struct growth_row *row)
 {
 	findings_figure(finding, "grown_bytes", "grown", FINDINGS_BYTES, row->trend.grown);
@@ -74,6 +81,7 @@ static struct finding *add_row(struct findings *findings, const struct findings_
 }
 
 // Two steps are one only if they are at one time.
+// Whether two rows are one finding: one function of one process, whatever the callers.
 static bool is_one(const struct findings *findings, const struct growth_row *a,
 		   const struct growth_row *b, enum trend_verdict verdict)
 {
@@ -95,6 +103,8 @@ static bool is_one(const struct findings *findings, const struct growth_row *a,
 	return same;
 }
 
+// Adds a row to the sum of its function. The worst fit of all counts, and the latest moment since
+// when it does not grow: what is said of the sum must hold for each.
 static void add_stack(const struct findings *findings, struct grown *grown,
 		      const struct growth_row *row)
 {
@@ -172,6 +182,7 @@ static void add_ending(const struct findings *findings, struct finding *finding,
 			      : "; at the end it was freed: something still knows all of it");
 }
 
+// One that did not end while it was recorded, or ran for a minute.
 static bool is_service(const struct findings *findings, const struct finding *finding)
 {
 	const struct trace_process *process =
@@ -181,6 +192,8 @@ static bool is_service(const struct findings *findings, const struct finding *fi
 	       process->ended_ns - process->began_ns >= LONG_S * UINT64_C(1000000000);
 }
 
+// Likely only if it is steady and of a program that goes on. That a program that ends still builds
+// up cannot be told from a leak.
 static void tell_growth(struct findings *findings, const struct findings_kind *kind,
 			const struct grown *grown_of)
 {
@@ -216,6 +229,7 @@ static void tell_growth(struct findings *findings, const struct findings_kind *k
 	mem_free(function);
 }
 
+// The last tooth of a saw looks the same, so it is never more than possible.
 static void tell_lately(struct findings *findings, const struct findings_kind *kind,
 			const struct grown *grown_of)
 {
@@ -233,6 +247,7 @@ static void tell_lately(struct findings *findings, const struct findings_kind *k
 	mem_free(function);
 }
 
+// Saves nothing: it is listed so that it is not taken for a leak.
 static void tell_cache(struct findings *findings, const struct findings_kind *kind,
 		       const struct grown *grown_of)
 {
@@ -254,6 +269,7 @@ static void tell_cache(struct findings *findings, const struct findings_kind *ki
 	mem_free(function);
 }
 
+// As tell_cache: what happened is certain, and that it is wrong is not said.
 static void tell_step(struct findings *findings, const struct findings_kind *kind,
 		      const struct grown *grown_of)
 {
@@ -386,6 +402,8 @@ static void tell_peak(struct findings *findings, const struct findings_kind *kin
 	mem_free(function);
 }
 
+// Only the highest spike is looked at, and only if it is one spike and no group of them. The loop
+// ends there in any case: whatever is below the peak cannot lower it.
 bool findings_peak(struct findings *findings, const struct findings_kind *kind, struct err *err)
 {
 	const struct spikes *spikes = &findings->facts->spikes;
@@ -476,6 +494,7 @@ static void tell_reuse(struct findings *findings, const struct findings_kind *ki
 	STR_FINI(&from, &more);
 }
 
+// Series of one function are one finding, of its most costly size. `function` is owned by the list.
 bool findings_reuse(struct findings *findings, const struct findings_kind *kind, struct err *err)
 {
 	const struct spikes *spikes = &findings->facts->spikes;

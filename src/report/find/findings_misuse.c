@@ -19,12 +19,14 @@
 
 enum {
 	SIGNAL_KILL = 9,
+	// What a process must hold when it is killed: less is not why.
 	KILLED_BYTES_MIN = 64 << 20,
 	ABSURD_SHIFT = 47, // beyond what a process can map
 };
 
 // ---- frees of what does not live ----
 
+// A finding about one free of many: the window of its command is the step of that free alone.
 static void add_free(struct findings *findings, const struct findings_kind *kind,
 		     const struct findings_orphan *orphan, enum findings_sure sure, uint64_t count,
 		     const char *what)
@@ -249,6 +251,7 @@ static bool is_matched(const struct call *begun, const struct call *ended)
 }
 
 // "operator new[] with an alignment".
+// The caller frees it.
 static char *call_name(const struct call *call, const char *by_operator, const char *else_by,
 		       bool alignment)
 {
@@ -304,6 +307,9 @@ static const char *own_operators(const struct findings *findings, process_id id)
 	return NULL;
 }
 
+// One finding for each pair of lines. A module counts only if both its new and its delete were seen
+// by the recorder's own operators: else a call may have been bound to another library's, and looks
+// like malloc or free.
 static void look_for_mismatches(struct findings *findings, const struct findings_kind *kind,
 				const uint8_t *seen)
 {
@@ -336,6 +342,8 @@ static void look_for_mismatches(struct findings *findings, const struct findings
 	map_fini(&told);
 }
 
+// Two rounds over the pairs: the first finds which modules call which operators, the second judges.
+// `seen` is by module; module 0 takes what has no frame of its own and is never judged.
 bool findings_mismatch(struct findings *findings, const struct findings_kind *kind, struct err *err)
 {
 	const struct findings_facts *facts = findings->facts;
@@ -362,6 +370,8 @@ bool findings_mismatch(struct findings *findings, const struct findings_kind *ki
 
 // ---- failures ----
 
+// Why there was no memory, as far as it is known: a size that no process can have says more than
+// any limit.
 static void add_limits(const struct trace_process *process, const struct findings_failed *failed,
 		       struct str *text)
 {
@@ -384,6 +394,7 @@ static void add_limits(const struct trace_process *process, const struct finding
 		str_add(text, "no limit of a control group was seen");
 }
 
+// Failures are reported whatever their number: one may be what broke the program.
 bool findings_failures(struct findings *findings, const struct findings_kind *kind, struct err *err)
 {
 	const struct findings_facts *facts = findings->facts;
@@ -422,6 +433,7 @@ bool findings_failures(struct findings *findings, const struct findings_kind *ki
 	return true;
 }
 
+// NULL: it has no site.
 static const struct heap_site *holds_most(const struct findings *findings, process_id process)
 {
 	size_t count;

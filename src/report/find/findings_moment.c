@@ -14,10 +14,13 @@
 #include <string.h>
 
 enum {
+	// Bytes from which on a block can be called untouched.
 	LARGE = 256 << 10,
 	SETTLED_NS = 1000000000, // old enough to have been touched
+	// Of a block: less than so much of it resident is untouched.
 	TOUCHED_PART = 4,
 	PINNED_MAX = 1024, // bytes of a page, as `tidemark pins` has it
+	// Forked processes that must hold the same.
 	PROCESSES_MIN = 4,
 };
 
@@ -51,6 +54,8 @@ struct lines_list {
 // Blocks of a line of the program are one sum, by whatever stacks they came. The stack that is
 // shown is the one that has most, found in one pass by counting it against the others: it is
 // right whenever one has half.
+// For example stacks a, b, a, a with 8 bytes each: a leads by 8, then by 0 after b, then a takes
+// over with 8 and has 16 at the end: a, which has 24 of 32.
 static void add_block(struct findings *findings, struct lines_list *lines, process_id process,
 		      stack_id stack, uint64_t size, uint64_t more)
 {
@@ -88,6 +93,8 @@ static void lines_list_fini(struct lines_list *lines)
 
 // ---- overhead ----
 
+// What the rules of glibc say that a block takes, less what it holds. Where the addresses do not
+// agree with those rules it is another allocator's heap and left out.
 static void count_overhead(struct findings *findings, struct present *present, process_id process,
 			   struct lines_list *lines)
 {
@@ -128,6 +135,7 @@ static void tell_overhead(struct findings *findings, const struct findings_kind 
 	mem_free(function);
 }
 
+// At the peak, as of the step that reached it: `peak_number` counts from 0 and edges after it.
 bool findings_overhead(struct findings *findings, const struct findings_kind *kind, struct err *err)
 {
 	const struct heap_counts *counts = &heap_totals(findings->facts->heap)->counts;
@@ -203,6 +211,7 @@ struct touching {
 	struct lines_list lines;
 };
 
+// A block that was allocated within the last second before the snapshot may not have been used yet.
 static void look_at(void *context, const struct present_block *block)
 {
 	struct touching *touching = context;
@@ -217,6 +226,8 @@ static void look_at(void *context, const struct present_block *block)
 			  block->size, block->size - resident);
 }
 
+// Bytes of a page that is resident are counted for the blocks on it, so a block of 256 KiB with one
+// page that was touched has 4 KiB.
 bool findings_untouched(struct findings *findings, const struct findings_kind *kind,
 			struct err *err)
 {
@@ -257,6 +268,8 @@ static bool has_cleared_up(const struct findings *findings, const struct pins *p
 
 // The pages at the end, of the process with most blocks. False: there are none, it was brief, it
 // has cleared up, or its allocator is one whose own pages look free.
+// True: the caller ends both (pins_fini, query_context_close). The context is opened once more on
+// what is open already, at the end of the trace and without filters.
 static bool read_pages(struct findings *findings, const struct findings_kind *kind,
 		       struct query_context *at_end, struct pins *pins)
 {
@@ -292,6 +305,8 @@ static bool read_pages(struct findings *findings, const struct findings_kind *ki
 	return false;
 }
 
+// A row counts if its pages are also a twentieth of all: of 10 GiB of heap 1 MiB more or less is
+// nothing.
 bool findings_pinned(struct findings *findings, const struct findings_kind *kind, struct err *err)
 {
 	struct query_context at_end = { 0 };
@@ -381,6 +396,7 @@ bool findings_free_pages(struct findings *findings, const struct findings_kind *
 
 // ---- processes ----
 
+// What one line of one process held at the peak.
 struct held {
 	frame_id frame;
 	process_id process;
@@ -446,6 +462,8 @@ static void judge_held(struct findings *findings, const struct findings_kind *ki
 	mem_free(function);
 }
 
+// Only of processes that were forked and ran no other program since: the others have nothing that
+// could have been shared.
 bool findings_processes(struct findings *findings, const struct findings_kind *kind,
 			struct err *err)
 {
@@ -504,6 +522,8 @@ static bool are_copies(const struct trace_module *a, const struct trace_module *
 	       (a->start >= b->end || b->start >= a->end);
 }
 
+// Pairs of modules: a process has some hundred of them, so that all pairs are few thousand
+// comparisons.
 bool findings_libraries(struct findings *findings, const struct findings_kind *kind,
 			struct err *err)
 {

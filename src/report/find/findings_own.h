@@ -43,6 +43,8 @@ struct findings_pair {
 };
 
 // Buffers that grew: by realloc, or by an allocation, and the free of the last one after it.
+// For example a std::vector that is pushed to 1,000 times without reserve(): one chain of 11 steps
+// (1, 2, 4 … 1,024 items), none of them constant.
 struct findings_chains {
 	process_id process;
 	stack_id stack; // of the steps
@@ -76,6 +78,8 @@ struct findings_failed {
 	uint64_t count, size_min, size_max, first_ns, last_ns;
 };
 
+// What the process asked for last: with a kill, who wanted more when there was none. `cleared`
+// tells an orderly end, which frees most of what there is, from one that leaves its heap as it was.
 struct findings_last { // allocation of a process
 	stack_id stack;
 	uint64_t size, time_ns;

@@ -64,6 +64,8 @@ struct slack {
 	size_t rooms_count, rooms_capacity;
 };
 
+// The number of a line by process, frame and way; made, if it is new. A frame number takes 32 bits
+// and a way 2, so the key has no overlap.
 static uint32_t line_of(struct slack *slack, process_id process, stack_id stack, enum slack_way way)
 {
 	const struct trace_stack *user =
@@ -83,6 +85,7 @@ static uint32_t line_of(struct slack *slack, process_id process, stack_id stack,
 	return (uint32_t)*at;
 }
 
+// A block that takes `more` bytes than it holds. The stack of the largest block is shown.
 static uint32_t add(struct slack *slack, process_id process, const struct chunk_block *block,
 		    enum slack_way way, uint64_t more)
 {
@@ -100,6 +103,7 @@ static uint32_t add(struct slack *slack, process_id process, const struct chunk_
 	return at;
 }
 
+// The bytes between a block's end, as its size would have it, and the next block.
 static void add_room(struct slack *slack, process_id process, uint32_t line, uint64_t start,
 		     uint64_t end)
 {
@@ -111,6 +115,7 @@ static void add_room(struct slack *slack, process_id process, uint32_t line, uin
 
 // ---- sizes ----
 
+// The last block has no next one: a distance that no vote wins.
 static uint64_t distance_at(const struct chunk_extent *extent, size_t i)
 {
 	return i + 1 < extent->count ? extent->blocks[i + 1].address - extent->blocks[i].address
@@ -118,6 +123,9 @@ static uint64_t distance_at(const struct chunk_extent *extent, size_t i)
 }
 
 // The distance of more than half of a size's blocks, if there is one, wins the vote.
+// Majority by votes, in one pass and without a list of distances: a vote for another distance takes
+// one away, so what has more than half is left at the end. The second loop counts how many agree
+// with it, since what was left may have no majority.
 static void measure(struct map *places, struct slack_size *sizes, const struct chunk_extent *extent)
 {
 	size_t count = 0;
@@ -153,6 +161,9 @@ static bool is_apart(const struct slack_size *size, uint64_t bytes, uint64_t chu
 	       size->distance > chunk && (!glibc || size->aligned == size->count);
 }
 
+// One block: whether it is far from the next, as all of its size are, or just over a class of
+// glibc. In a process of 64 bits 57 bytes and a header of 8 are 65: 1 over 64, and the chunk has
+// 80.
 static void look_at(struct slack *slack, const struct chunk_extent *extent, size_t i,
 		    const struct slack_size *size, bool glibc, unsigned bits)
 {
@@ -202,6 +213,8 @@ static void look_at_process(struct slack *slack, struct present *present, proces
 
 // ---- what was between ----
 
+// A line counts if the waste is a part of its bytes, the rooms were never used, and three in four
+// of its blocks are so. Line 0 is what has no frame of the program's.
 static bool matters(struct findings *findings, const struct slack_line *line)
 {
 	uint64_t part = line->way == SLACK_CLASS ? SMALL_PART : PART;
@@ -214,6 +227,8 @@ static bool matters(struct findings *findings, const struct slack_line *line)
 SORT_ORDER(by_place, struct slack_room, SORT_RISES(process), SORT_RISES(start))
 
 // The block was in a room, or over it.
+// Rooms are in the order of processes and addresses, and do not overlap; the first that ends after
+// the block's address is the only one that it can begin in or reach.
 static void on_begin(void *context, const struct lives_block *block)
 {
 	struct slack *slack = context;
@@ -246,6 +261,7 @@ static bool asks_between(const struct slack *slack)
 	return false;
 }
 
+// Each block that the trace ever began is tried against the rooms.
 static void look_between(struct slack *slack)
 {
 	const struct lives_watcher watcher = { .begin = on_begin, .context = slack };

@@ -25,6 +25,7 @@ enum {
 #define ABSURD (UINT64_C(1) << 31)
 
 // Of 32 bits the space is 4 GiB at most, and a limit (ulimit -v) may make it less.
+// Addresses that a process may have, in bytes.
 static uint64_t may_map(const struct findings *findings, const struct space *space, process_id id)
 {
 	const struct trace_process *process = reader_process(findings->asked->reader, id);
@@ -34,6 +35,7 @@ static uint64_t may_map(const struct findings *findings, const struct space *spa
 }
 
 // No blocks.
+// The address space alone, without heap blocks, which cost most of the time. The caller frees it.
 static struct present *read_spaces(const struct findings *findings,
 				   const struct present_options *given)
 {
@@ -61,6 +63,8 @@ struct looking_for_holes {
 	size_t count, capacity;
 };
 
+// Called before each step, so `space` is as it was when the call failed. Of several failures of a
+// process that with most bytes free is shown: it is the clearest.
 static void look_at_failure(void *context, const struct space *space,
 			    const struct trace_event *event)
 {
@@ -125,6 +129,7 @@ static void tell_holes(struct findings *findings, const struct findings_kind *ki
 	mem_free(function);
 }
 
+// A process without failures was not short of addresses, however they are cut.
 bool findings_holes(struct findings *findings, const struct findings_kind *kind, struct err *err)
 {
 	struct looking_for_holes looking = { .findings = findings };
@@ -146,6 +151,7 @@ bool findings_holes(struct findings *findings, const struct findings_kind *kind,
 
 // ---- threads' stacks ----
 
+// In the snapshot with most resident memory, where stacks are used as much as they ever are.
 bool findings_thread_stacks(struct findings *findings, const struct findings_kind *kind,
 			    struct err *err)
 {
@@ -204,11 +210,14 @@ bool findings_thread_stacks(struct findings *findings, const struct findings_kin
 
 // ---- reservations that do not fill their slots ----
 
+// Reservations of one stack, and the addresses that are lost after them.
 struct lost_rest {
 	uint64_t count, bytes;
 };
 
 // What is lost behind the ranges of one process, by the stack that reserved.
+// A range ends at 0x15000: up to the next multiple of 64 KiB, 0x20000, Windows reserves nothing
+// else, so 44 KiB are lost, unless a range of the same reservation follows there.
 static void add_rests(const struct ranges *ranges, struct map *places, struct lost_rest **rests,
 		      stack_id **stacks, size_t *count)
 {
@@ -303,6 +312,8 @@ struct outside {
 };
 
 // The runtime's heap that has most. `places`: by stack, bytes.
+// Sums of all stacks of a runtime. Its name is a constant text of own_heap.h, so that its place
+// stands for it.
 static void find_runtime(const struct findings *findings, process_id process,
 			 const struct map *places, struct outside *outside)
 {
@@ -326,6 +337,8 @@ static void find_runtime(const struct findings *findings, process_id process,
 }
 
 // What the call at the peak committed is left out: if it is a block's, the block comes after it.
+// Commits of the program itself, and those of allocators that are seen, at the moment when most was
+// committed.
 static void add_outside(const struct findings *findings, process_id process,
 			const struct present *present, uint64_t peak_number,
 			struct outside *outside)
@@ -396,6 +409,8 @@ static void tell_outside(struct findings *findings, const struct findings_kind *
 	mem_free(function);
 }
 
+// Only where the program's own is more than that of all allocators: there the heap's figures
+// mislead.
 bool findings_outside(struct findings *findings, const struct findings_kind *kind, struct err *err)
 {
 	const struct space_totals *totals = &findings->facts->whole.vm;

@@ -9,11 +9,14 @@
 #include <inttypes.h>
 #include <string.h>
 
+// Of the innermost frame.
 static uint32_t module_of(const struct reader *reader, stack_id stack)
 {
 	return reader_frame(reader, reader_stack(reader, stack)->frame)->module;
 }
 
+// Whether a function of the innermost frame begins with the name: compilers and glibc's versions
+// add to it (_dl_init.cold, call_init.part.0).
 static bool is_named(const struct findings *findings, stack_id stack, const char *name)
 {
 	size_t count;
@@ -76,6 +79,8 @@ static void tell_early(struct findings *findings, const struct findings_kind *ki
 	findings_command(findings, finding, "window", "--by module", false, false);
 }
 
+// A module is used if it is on any stack that is not of its constructors. The program itself is no
+// library, whatever its constructors take.
 bool findings_early(struct findings *findings, const struct findings_kind *kind, struct err *err)
 {
 	const struct reader *reader = findings->asked->reader;

@@ -1,4 +1,14 @@
 // Findings for people: each with its sentence, how sure it is, what proves it, what to do.
+//
+// A finding is a heading ("growth#1  problem, likely"), its sentence, and lines with a label each:
+//
+//     growth#1  problem, likely
+//                 parse keeps more and more: 40 MiB more in 60 s (700 KiB a second), …
+//        why      steady: R² 0.999 of a straight line; …
+//        figures  grown 40 MiB, blocks more 10,000, …
+//        stack    parse  parse.c:120 …
+//        do       find who should let these blocks go: …
+//        see      tidemark growth app.tide --frame '^parse$'
 #include "report/find/findings_own.h"
 #include "report/table/query_write.h"
 #include "report/table/stack_text.h"
@@ -8,6 +18,7 @@
 
 enum { INDENT = 12, CALLERS_SHOWN = 6 };
 
+// An address is a count by its unit, and the only one that is shown in hexadecimal.
 static void add_figure(struct str *out, const struct findings_figure *figure)
 {
 	char text[28];
@@ -44,6 +55,8 @@ static void write_label(struct paper *paper, const char *label)
 }
 
 // "   label    text", broken at blanks.
+// Breaks at the last blank that fits; a word that is longer than a line is not broken. Bytes are
+// counted and not columns, which is at most a short line.
 static void write_part(struct paper *paper, const char *label, const char *text)
 {
 	unsigned width = paper->width > INDENT + 20 ? paper->width - INDENT : 60;
@@ -78,6 +91,7 @@ static void write_stack(struct stack_text *stacks, const char *label, process_id
 	stack_text_write(stacks, process, stack);
 }
 
+// What it would save at most, in up to three amounts; nothing where it is not known.
 static void write_saves(struct paper *paper, const struct finding *finding)
 {
 	char bytes[16], count[28], time[24];
@@ -131,6 +145,7 @@ static bool is_told(const struct findings *findings, size_t missed)
 	return false;
 }
 
+// Kinds that lack the same thing share a line, under the first of them.
 static void write_missed(const struct findings *findings, struct paper *paper)
 {
 	if (!findings->missed_count)
@@ -157,6 +172,7 @@ static void write_missed(const struct findings *findings, struct paper *paper)
 	}
 }
 
+// "growth" is all findings of a kind, "growth#2" one of them.
 bool findings_is_of(const struct finding *finding, const char *only)
 {
 	char id[64];
@@ -174,6 +190,7 @@ size_t findings_count_of(const struct findings *findings, const char *only)
 	return count;
 }
 
+// A kind without findings is an answer; "growth#7", of which there are two, is a mistake.
 bool findings_check_only(const struct findings_page *page, struct err *err)
 {
 	if (!page->only || !strchr(page->only, '#') ||
@@ -185,6 +202,7 @@ bool findings_check_only(const struct findings_page *page, struct err *err)
 		       page->only, page->findings->path);
 }
 
+// One that was asked for by name is shown with all callers and with the text of its kind.
 bool findings_text(const struct findings_page *page, struct sink *sink, struct err *err)
 {
 	const struct findings *findings = page->findings;

@@ -31,11 +31,14 @@ struct ended {
 	bool any;
 };
 
+// The page of a stack's lowest address: libc gives back from there, above the guard or from it.
 static uint64_t stack_at(process_id process, uint64_t address)
 {
 	return (uint64_t)process << 48 | (address / SPACE_PAGE & ((UINT64_C(1) << 48) - 1));
 }
 
+// Remembers where stacks are mapped, and which thread gave one back by libc's own madvise, which it
+// makes after the thread's last instruction of the program.
 static void on_call(void *context, const struct space *space, const struct trace_event *event)
 {
 	struct ended *ended = context;
@@ -74,6 +77,8 @@ struct gathering {
 	size_t count, capacity;
 };
 
+// A block of a live process that a thread which has ended allocated, by the program's own line.
+// What a fork has copied is the parent's.
 static void gather(void *context, const struct present_block *block)
 {
 	struct gathering *gathering = context;
@@ -96,6 +101,7 @@ static void gather(void *context, const struct present_block *block)
 }
 
 // All of one line.
+// `list` is in the order of threads, so each change is another one. The largest block is shown.
 static void consider(struct findings *findings, const struct findings_kind *kind,
 		     const struct left *list, size_t count)
 {
@@ -134,6 +140,7 @@ static void consider(struct findings *findings, const struct findings_kind *kind
 	mem_free(function);
 }
 
+// Sorts what is left by line, and considers each line's part of the list.
 static void consider_all(struct findings *findings, const struct findings_kind *kind,
 			 struct ended *ended)
 {
@@ -167,6 +174,7 @@ static void consider_all(struct findings *findings, const struct findings_kind *
 	mem_free(list);
 }
 
+// With few threads no line can have enough; the first pass over the calls is saved.
 bool findings_ended_threads(struct findings *findings, const struct findings_kind *kind,
 			    struct err *err)
 {

@@ -38,12 +38,14 @@ struct proc_memory {
 	struct map rows;      // stack -> row
 };
 
+// Without a snapshot each page counts as resident.
 static bool is_there(const struct proc_memory *proc_memory, uint64_t page)
 {
 	return !proc_memory->pins->resident ||
 	       pages_between(&proc_memory->present, page, page + SPACE_PAGE) != 0;
 }
 
+// The row of a stack; made, if it is new. Valid until the next call.
 static struct pins_row *row_of(struct proc_memory *proc_memory, stack_id stack)
 {
 	struct pins *pins = proc_memory->pins;
@@ -59,6 +61,7 @@ static struct pins_row *row_of(struct proc_memory *proc_memory, stack_id stack)
 	return &pins->rows[*number];
 }
 
+// Bytes of [start, end) on a page.
 static uint64_t overlap(uint64_t start, uint64_t end, uint64_t page)
 {
 	uint64_t from = start > page ? start : page;
@@ -68,6 +71,8 @@ static uint64_t overlap(uint64_t start, uint64_t end, uint64_t page)
 }
 
 // The blocks [first, last) lie on a pinned page.
+// `last_page` keeps a stack's several blocks on one page from counting the page twice; it is page +
+// 1, as 0 is no page yet.
 static void count_pinned(struct proc_memory *proc_memory, uint64_t page, size_t first, size_t last)
 {
 	const struct chunk_block *blocks = proc_memory->chunk_extent.blocks;
@@ -126,6 +131,7 @@ static void count_pages(struct proc_memory *proc_memory, uint64_t low, uint64_t 
 	}
 }
 
+// Only what is committed: the rest of a reservation has no pages that could go back.
 static void count_mapped(struct proc_memory *proc_memory)
 {
 	const struct space *space = present_space(proc_memory->pins->asked->present);
@@ -202,6 +208,7 @@ static bool find_snapshot(const struct pins *pins, struct trace_snapshot *snapsh
 	return false;
 }
 
+// Blocks are not dated: a table of pages has no ages.
 bool pins_init(struct pins *pins, struct query_context *asked, const struct pins_options *options,
 	       struct err *err)
 {
@@ -255,6 +262,8 @@ static void write_figure(struct paper *paper, const char *label, uint64_t pages,
 		     pages == 1 ? "" : "s", what);
 }
 
+// What is free is shown only where mappings are known: without them no page without a block is
+// seen.
 void pins_write_text(const struct pins *pins, struct paper *paper)
 {
 	struct stack_text stacks =

@@ -21,6 +21,7 @@ struct pins_options {
 	bool all_frames;
 };
 
+// One stack whose blocks keep pages.
 struct pins_row {
 	stack_id stack;
 	uint64_t blocks;     // on pinned pages
@@ -30,6 +31,8 @@ struct pins_row {
 	uint64_t last_page;  // private: the last page counted, + 1
 };
 
+// The pages of one process at one moment. A page is free, pinned or used, so that pages is the sum
+// of the three.
 struct pins {
 	struct query_context *asked; // borrowed
 	const struct pins_options *options;

@@ -17,6 +17,9 @@
 
 // ---- one process ----
 
+// A search of a large heap is in the trace in parts, since a block of a trace is bounded. The last
+// search that began is taken, and its parts joined in order; `number` tells the parts of one search
+// from those of the next. A part that is damaged leaves a hole: then not all blocks are known.
 bool reached_load(const struct reader *reader, process_id process, uint8_t reason,
 		  struct trace_reach *reach)
 {
@@ -56,6 +59,8 @@ bool reached_load(const struct reader *reader, process_id process, uint8_t reaso
 	return true;
 }
 
+// Blocks are in the order of their addresses and do not overlap, so the last one that begins at or
+// before the address is the only one that can have it. A block of 0 bytes has its address.
 const struct trace_reach_block *reached_find(const struct trace_reach *reach, uint64_t address)
 {
 	size_t low = RISING_UPTO(reach->blocks, reach->count, address, address);
@@ -80,6 +85,7 @@ static uint64_t place_of(process_id process, stack_id stack)
 	return (uint64_t)process << 32 | stack;
 }
 
+// Valid until the next one is put: the list may move.
 static struct reached_site *put_site(struct reached *reached, process_id process, stack_id stack)
 {
 	bool added;
@@ -109,6 +115,7 @@ struct heap_amount reached_lost(const struct heap_amount states[static TRACE_REA
 	return (struct heap_amount){ root->count + held->count, root->bytes + held->bytes };
 }
 
+// The process is selected or not before this.
 static bool selects(const struct query *query, const struct trace_reach_block *block)
 {
 	return query_has_thread(query, block->thread) && query_has_size(query, block->size) &&
@@ -126,6 +133,8 @@ struct leaks {
 #define VISITED (UINT32_MAX - 1)
 
 // Follow those that hold it. A circle, which no recorder writes, ends where it closes.
+// The answer is an index into the blocks. All on the path get it, so a chain of n blocks costs n
+// steps in all, and not n for each of them.
 static uint32_t leak_of(struct leaks *leaks, uint32_t at)
 {
 	const struct trace_reach_block *blocks = leaks->reach->blocks;
@@ -145,6 +154,8 @@ static uint32_t leak_of(struct leaks *leaks, uint32_t at)
 	return leak;
 }
 
+// Adds each block that is held to the site of the leak that holds it. The filters ask for the leak,
+// as what a selected site holds is of interest whatever it is.
 static void add_leaks(struct reached *reached, const struct query *query, process_id process,
 		      const struct trace_reach *reach)
 {
@@ -167,6 +178,7 @@ static void add_leaks(struct reached *reached, const struct query *query, proces
 	MEM_FREE(leaks.of, leaks.path);
 }
 
+// The sums by state are of what the filters select.
 static void add_process(struct reached *reached, const struct query *query, process_id process,
 			const struct trace_reach *reach)
 {
@@ -182,12 +194,15 @@ static void add_process(struct reached *reached, const struct query *query, proc
 	add_leaks(reached, query, process, reach);
 }
 
+// The first reason is the one that is given.
 static void say(struct reached *reached, const char *text)
 {
 	if (!reached->why)
 		reached->why = mem_copy_text(text);
 }
 
+// A flag of any process makes the whole answer unknown: what a block that was not seen points to
+// looks unreachable, and a leak that is none is worse than no answer.
 void reached_read(struct reached *reached, const struct query_context *asked)
 {
 	const struct query *query = &asked->selection.query;

@@ -14,6 +14,7 @@
 #include "report/ask/query_context.h"
 #include "trace/reach.h"
 
+// What one stack of one process had live at the end, by how it could be reached.
 struct reached_site {
 	process_id process;
 	stack_id stack;

@@ -88,6 +88,8 @@ const char *rss_breakdown_free_title(enum rss_breakdown_free part)
 	return parts[part].title;
 }
 
+// Adds bytes to a line and to the row of a stack, or of a file where there is no stack: the key has
+// bit 32 set for files. Rows without bytes are not made.
 static void add(struct rss_breakdown *rss_breakdown, uint8_t line, stack_id stack, file_id file,
 		uint64_t bytes)
 {
@@ -117,6 +119,8 @@ static void add(struct rss_breakdown *rss_breakdown, uint8_t line, stack_id stac
 	rss_breakdown->rows[*number].bytes += bytes;
 }
 
+// What of a block's bytes is resident is live, what of its place around them is rounding, and what
+// of its bytes is not resident is untouched, which is in no sum of resident memory.
 static void add_blocks(struct rss_breakdown *rss_breakdown, const struct chunk_extent *chunk_extent,
 		       const struct pages *pages)
 {
@@ -198,6 +202,8 @@ SORT_ORDER(by_line_then_largest, struct rss_breakdown_row, SORT_RISES(line), SOR
 	   SORT_RISES(stack), SORT_RISES(file))
 
 // Whose blocks they are: the plateau's, or those of the snapshot's moment.
+// Blocks of a plateau are claimed first: mappings that were made for them since count as the
+// allocator's.
 static void divide(struct rss_breakdown *rss_breakdown, const struct trace_snapshot *snapshot)
 {
 	const struct ranges *ranges =
@@ -248,6 +254,7 @@ static bool is_before(const struct trace_snapshot *snapshot, const struct moment
 }
 
 // The snapshot that is asked for, of the selected processes; UINT32_MAX: there is none.
+// At a moment the last one before it counts, whatever its size; else the one with most memory.
 static uint32_t choose(const struct query_context *asked, enum rss_breakdown_at at)
 {
 	uint32_t best = UINT32_MAX;
@@ -270,6 +277,8 @@ static uint32_t choose(const struct query_context *asked, enum rss_breakdown_at 
 }
 
 // What advice gives back, by who asked for it (present_options.after).
+// Advice that gives pages back, by Linux's numbers. It counts whole pages that were asked for,
+// whether they were resident or not.
 static void take_purge(void *context, const struct space *space, const struct trace_event *event)
 {
 	enum { DONTNEED = 4, FREE = 8, REMOVE = 9, DONTNEED_LOCKED = 24 };
@@ -323,6 +332,7 @@ static void weigh(struct rss_breakdown *rss_breakdown, const struct trace_snapsh
 	divide(rss_breakdown, snapshot);
 }
 
+// Keeps what was found about the snapshot itself, for a second weighing.
 static void forget(struct rss_breakdown *rss_breakdown)
 {
 	struct rss_breakdown kept = {
@@ -339,6 +349,7 @@ static void forget(struct rss_breakdown *rss_breakdown)
 	*rss_breakdown = kept;
 }
 
+// An event that another one undoes counts for nothing.
 static void count_between(struct rss_breakdown_between *between, const struct trace_event *event)
 {
 	unsigned effect = effect_of(event->kind);
@@ -382,6 +393,8 @@ static void read_around(struct rss_breakdown *rss_breakdown)
 
 // Other threads' events of the snapshot's tick may have happened before it, though they stand
 // behind it. If the moment behind the tick explains more, it is taken.
+// Both moments are as good by the trace; the one that explains more of what was resident is right
+// more often. If the second is no better the first is made again.
 static void weigh_again(struct rss_breakdown *rss_breakdown, const struct trace_snapshot *snapshot)
 {
 	struct query_context *asked = rss_breakdown->asked;

@@ -42,6 +42,7 @@ static void write_row(const struct rss_breakdown *rss_breakdown, struct stack_te
 	sink_text(paper->sink, "\n");
 }
 
+// Rows of one line stand together, and of them the largest are first.
 static void write_rows(const struct rss_breakdown *rss_breakdown, struct stack_text *stacks,
 		       uint8_t line, uint64_t rows_max)
 {
@@ -150,6 +151,8 @@ static void write_between(const struct rss_breakdown *rss_breakdown, struct pape
 }
 
 // What the kernel itself says, in several places that are never quite of one mind.
+// All of these are the kernel's own, read one after the other while a program may run: they differ
+// by what it did between.
 static void write_witnesses(const struct rss_breakdown *rss_breakdown, struct paper *paper)
 {
 	const struct trace_snapshot *snapshot = rss_breakdown->header;
@@ -200,6 +203,7 @@ static void write_witnesses(const struct rss_breakdown *rss_breakdown, struct pa
 	sink_text(paper->sink, "\n");
 }
 
+// A line of 0 bytes is left out, but not "unexplained": that there is none is the best news.
 void rss_breakdown_write_text(const struct rss_breakdown *rss_breakdown, struct paper *paper,
 			      uint64_t rows_max, bool all_frames)
 {

@@ -50,6 +50,7 @@ static void amount_merge(struct heap_amount *sum, const struct heap_amount *amou
 	sum->bytes += amount->bytes;
 }
 
+// Of independent samples variances add up, their roots do not.
 static void variances_merge(struct sites_row *row, const struct heap_variance *variance)
 {
 	row->variances[SITES_LIVE_AT_EXIT] += variance->live_at_exit;
@@ -58,6 +59,8 @@ static void variances_merge(struct sites_row *row, const struct heap_variance *v
 	row->variances[SITES_CALLS] += variance->allocated_count;
 }
 
+// Sites come in the order of their processes, so a row that sees another process than the last one
+// sees a new one.
 static void row_merge(struct sites_row *row, const struct heap_site *site)
 {
 	amount_merge(&row->amounts[SITES_LIVE_AT_EXIT], &site->live_at_exit);
@@ -94,6 +97,7 @@ SORT_ORDER(by_process, struct heap_site *const, SORT_BY((*one)->process, (*other
 	   SORT_BY(*one, *other))
 
 // The sites in order of their processes, so that a row's processes come one after the other.
+// The caller frees the list; the sites are the heap's.
 static const struct heap_site **sort_sites(const struct heap *heap, size_t *count)
 {
 	const struct heap_site *all = heap_sites(heap, count);
@@ -130,6 +134,8 @@ static bool is_look(const void *context, uint32_t position, const void *key)
 	return memcmp(&merging->looks[position], key, sizeof *merging->looks) == 0;
 }
 
+// Gives each site the number of its row: equal labels of the process and the stack are one row. The
+// number is found in one pass; labels are dropped afterwards, as rows keep their first site.
 static void number_rows(struct merging *merging, enum sites_merge merge,
 			const struct reader *reader, struct names *names, struct progress *progress)
 {
@@ -217,6 +223,8 @@ static int compare_ranks(const void *a, const void *b, void *context)
 }
 
 // Add up one question, and mark the rows that answer it.
+// Sums over all sites, kept or not, and the rows_max heaviest rows by a partial sort: of a million
+// rows some dozen are wanted.
 static void choose_rows(struct sites *sites, const struct merging *merging,
 			enum sites_question question, bool *chosen)
 {
@@ -255,6 +263,8 @@ static void choose_rows(struct sites *sites, const struct merging *merging,
 }
 
 // Make the rows that were chosen.
+// Second round over the sites, for the chosen rows alone. The variance of what is not shown is
+// needed for the totals, so it is added up for all.
 static void make_rows(struct sites *sites, const struct merging *merging, const bool *chosen,
 		      const struct heap_variance *variances)
 {
@@ -326,6 +336,7 @@ static int compare_rows(const void *a, const void *b, void *context)
 	return trace_compare_places(left->process, left->stack, right->process, right->stack);
 }
 
+// A row that was kept for another question is in this list only if it has something of this one.
 struct sites_list sites_list(const struct sites *sites, enum sites_question question)
 {
 	const struct sites_options *options = &sites->options;

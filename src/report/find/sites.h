@@ -30,6 +30,7 @@ enum sites_question {
 	SITES_QUESTIONS_COUNT,
 };
 
+// One row: all sites that read the same.
 struct sites_row {
 	process_id process; // of the first site merged into it
 	stack_id stack;     // the same

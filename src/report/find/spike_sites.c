@@ -28,6 +28,7 @@ static int heavier(const void *a, const void *b, void *context)
 }
 
 // `makers`: of positive bytes, in any order.
+// Sorts the makers of a row and keeps the first ten; the others become a sum.
 static void settle(struct query_context *asked, struct spikes_row *row,
 		   struct spikes_maker *spike_sites, size_t count)
 {
@@ -45,6 +46,8 @@ static void settle(struct query_context *asked, struct spikes_row *row,
 
 // ---- one row ----
 
+// Asks the index for the difference between two edges: what was begun between them and lives at the
+// body (AIFO) less what was there before and ended (AOFI).
 static bool ask_row(struct query_context *asked, struct spikes_row *row, struct err *err)
 {
 	struct window_query query = query_context_query(asked, QUERY_CONTEXT_BY_PLACE,
@@ -84,6 +87,8 @@ struct open_row {
 	size_t count, capacity;
 };
 
+// The one pass for many short rows. Both lists are in the order of their beginnings; each row is
+// open from its beginning to its body.
 struct passing {
 	struct query_context *asked;
 	struct spikes_row **rows; // the short ones, as they begin
@@ -100,6 +105,8 @@ static uint64_t steps_of(const struct spikes_row *row)
 SORT_ORDER(begins_earlier, struct spikes_row *const,
 	   SORT_BY((*one)->begin_edge, (*other)->begin_edge), SORT_BY(*one, *other))
 
+// The row has reached its body: its sums are final. Places that gave back more than they took are
+// left out here, as ask_row does it.
 static void close_row(struct query_context *asked, struct open_row *open)
 {
 	size_t kept = 0;
@@ -112,6 +119,7 @@ static void close_row(struct query_context *asked, struct open_row *open)
 	mem_free(open->spike_sites);
 }
 
+// One block more or less, of a place. `numbers` has index + 1, since 0 is what a new entry holds.
 static void add_change(struct open_row *open, const struct window_change *change)
 {
 	uint64_t *number = map_put(&open->numbers, change->group, NULL);
@@ -127,6 +135,9 @@ static void add_change(struct open_row *open, const struct window_change *change
 	maker->count += change->up ? 1 : -1;
 }
 
+// Closes the rows that end before this change, opens those that begin before it, and counts the
+// change for all that are open. A row can be opened and be over before its first change of this
+// kind of filter: such a one is left out, as it has no maker.
 static bool pass_change(void *context, const struct window_change *change)
 {
 	struct passing *passing = context;
@@ -152,6 +163,8 @@ static bool pass_change(void *context, const struct window_change *change)
 	return passing->open_count > 0 || passing->next < passing->count;
 }
 
+// Goes once from the first beginning to the last body. `rows` are in the order of their beginnings,
+// and there is at least one.
 static bool pass_rows(struct query_context *asked, struct spikes_row **rows, size_t count,
 		      struct err *err)
 {

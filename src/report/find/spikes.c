@@ -35,6 +35,10 @@ struct meter {
 	void *context;
 };
 
+// Takes one change of the window. `step` is called once for each step of the trace, with the level
+// after it: a step may be several changes (both halves of a realloc, all that a process had when it
+// ended), and only the last of them carries `last`. `held` is what ended with its process since: it
+// is still part of `level` until anything else happens.
 static void meter_read(struct meter *meter, const struct window_change *change)
 {
 	ASSERT(meter->step);
@@ -55,6 +59,8 @@ static void meter_read(struct meter *meter, const struct window_change *change)
 }
 
 // A stretch that is not looked into: the level behind it. False: nothing happened in it.
+// The level before the stretch is without what was held: the process is gone, so what it had cannot
+// come back. The stretch has its own highest and lowest level, so none of its steps is needed.
 static bool meter_pass(struct meter *meter, const struct window_stretch *stretch)
 {
 	uint64_t level = meter->level - meter->held;
@@ -69,6 +75,9 @@ static bool meter_pass(struct meter *meter, const struct window_stretch *stretch
 // ---- a pass: the level ----
 
 // Where something was in a stretch that was not looked into: the stretch's end, marked.
+// A hill of a stretch that was passed over is known by its level, and by the stretch in which that
+// was; the edge itself is found by a second pass (find_edges), and only for the rows that are
+// shown. Edges are below 2^63, so the mark is no edge's own bit.
 static const uint64_t somewhere = UINT64_C(1) << 63;
 
 static uint64_t place_of(uint64_t edge)
@@ -76,12 +85,18 @@ static uint64_t place_of(uint64_t edge)
 	return edge & ~somewhere;
 }
 
+// One group of equal buffers while the window goes by. `live` counts those that live now, of which
+// some may have begun before the window; `live_most` of more than one rules the group out as a
+// series.
 struct buffer {
 	struct spikes_series series;
 	uint64_t live, live_most;
 	uint64_t began_ns; // the one that lives
 };
 
+// What the first passes gather. `hills` is bounded by ROWS_KEPT and `hills_total` counts all, so
+// that what was dropped is known; `rise_min` bytes is the least height of a hill and the least size
+// of a buffer that is followed.
 struct survey {
 	struct query_context *asked;
 	struct prominence crest;
@@ -118,6 +133,10 @@ static void keep_hill(void *context, const struct prominence_hill *hill)
 	*MEM_ADD(survey->hills, survey->hills_count, survey->hills_capacity) = *hill;
 }
 
+// The group of a cell (one process, stack and size), or WINDOW_SKIP where its size is below
+// rise_min, the filters leave it out, or there are too many groups already. A group that was
+// refused once stays refused: its number is 0, so that half of its blocks are not followed by
+// chance.
 static uint32_t group_of(void *context, const struct window_cell *cell)
 {
 	struct survey *survey = context;
@@ -152,6 +171,7 @@ static uint32_t group_of(void *context, const struct window_cell *cell)
 	return (uint32_t)*number - 1;
 }
 
+// A buffer of the group was allocated at `time_ns`.
 static void buffer_begins(struct buffer *buffer, uint64_t time_ns)
 {
 	struct spikes_series *series = &buffer->series;
@@ -172,6 +192,8 @@ static void buffer_begins(struct buffer *buffer, uint64_t time_ns)
 	buffer->began_ns = time_ns;
 }
 
+// A buffer of the group ended. Its lifetime is that since the last beginning, which is right where
+// no two live at a time; where two do, the group is no series and its lifetimes are not shown.
 static void buffer_ends(struct buffer *buffer, const struct window_change *change)
 {
 	struct spikes_series *series = &buffer->series;
@@ -189,6 +211,7 @@ static void buffer_ends(struct buffer *buffer, const struct window_change *chang
 		series->lived_most_ns = lived_ns;
 }
 
+// The meter's step: the level after each step goes to the search for hills.
 static void climb(void *context, uint64_t edge, uint64_t time_ns, uint64_t level)
 {
 	struct survey *survey = context;
@@ -228,6 +251,8 @@ static bool look_past(void *context, const struct window_stretch *stretch)
 	return true;
 }
 
+// First pass: finds the hills of the window between its edges, where `level` bytes are live at the
+// first. False: the index cannot be read.
 static bool take_survey(struct survey *survey, uint64_t level, struct err *err)
 {
 	struct query_context *asked = survey->asked;
@@ -244,6 +269,7 @@ static bool take_survey(struct survey *survey, uint64_t level, struct err *err)
 
 // ---- each large buffer ----
 
+// `group` is what group_of has returned for the change's cell.
 static bool look_at_buffer(void *context, const struct window_change *change)
 {
 	struct survey *survey = context;
@@ -255,6 +281,8 @@ static bool look_at_buffer(void *context, const struct window_change *change)
 	return true;
 }
 
+// Second pass: each large buffer by itself. Those that were live before the window are asked for
+// first, so that one that ends in it and one that begins in it count as two at a time.
 static bool follow_buffers(struct survey *survey, struct err *err)
 {
 	struct query_context *asked = survey->asked;
@@ -267,6 +295,7 @@ static bool follow_buffers(struct survey *survey, struct err *err)
 	query.group = group_of;
 	query.context = survey;
 	before = query;
+	// An empty window: what is present at its end is what is live where the real one begins.
 	before.to = before.from;
 	if (!window_ask(asked->window, &before, &result, err))
 		return false;
@@ -288,6 +317,9 @@ static void survey_fini(struct survey *survey)
 
 // ---- where in their stretches tops and valleys were ----
 
+// An edge of a row that is known by its level alone. A top and the body of a spike are the first
+// step of that level in the stretch; the body of a group of hills, which is a valley, the last one.
+// Where a hill starts, any edge before the rise will do, so it is the stretch's beginning.
 struct wanted {
 	uint64_t *edge; // `somewhere`, until it is found
 	uint64_t stretch;
@@ -304,6 +336,8 @@ struct seeking {
 
 SORT_ORDER(in_order, struct wanted, SORT_RISES(stretch))
 
+// Gives the edge of this step to all who want its level in this stretch. `somewhere` is still set
+// where nothing was found yet, so WANTED_FIRST takes one edge and WANTED_LAST each one after it.
 static void seek_step(void *context, uint64_t edge, uint64_t time_ns, uint64_t level)
 {
 	struct seeking *seeking = context;
@@ -321,6 +355,7 @@ static void seek_step(void *context, uint64_t edge, uint64_t time_ns, uint64_t l
 	}
 }
 
+// False ends the pass: all wanted edges lie before this one.
 static bool seek_change(void *context, const struct window_change *change)
 {
 	struct seeking *seeking = context;
@@ -353,6 +388,8 @@ static bool seek_past(void *context, const struct window_stretch *stretch)
 	return whole;
 }
 
+// Notes an edge that is to be found. One that the first pass has seen step by step is exact
+// already.
 static void want(struct seeking *seeking, uint64_t *edge, uint64_t level, int which)
 {
 	if (*edge & somewhere)
@@ -360,6 +397,8 @@ static void want(struct seeking *seeking, uint64_t *edge, uint64_t level, int wh
 			(struct wanted){ edge, place_of(*edge), level, which };
 }
 
+// Replaces the marked edges of `rows` by true ones, in one pass that looks into no stretch but
+// those that have one. `level` is that at the window's first edge. A row has three edges at most.
 static bool find_edges(struct query_context *asked, struct spikes_row *rows, size_t count,
 		       uint64_t level, struct err *err)
 {
@@ -390,6 +429,9 @@ static bool find_edges(struct query_context *asked, struct spikes_row *rows, siz
 
 // ---- where the spikes begin and end ----
 
+// The pass that dates the rows. `open` are those whose hill may have begun and has not ended: a row
+// goes from `rows` to `open` once and leaves it once, so the pass costs the steps and the rows that
+// overlap, not their product.
 struct flanks {
 	struct spikes_row **rows; // in the order of where they may begin
 	size_t count, next;
@@ -439,6 +481,8 @@ static bool walk_row(struct spikes_row *row, uint64_t edge, uint64_t time_ns, ui
 	return false;
 }
 
+// The meter's step. A row is opened by the first step after the edge where its hill may begin, with
+// the level of before that step, from which it rises.
 static void walk(void *context, uint64_t edge, uint64_t time_ns, uint64_t level)
 {
 	struct flanks *flanks = context;
@@ -461,6 +505,7 @@ static void walk(void *context, uint64_t edge, uint64_t time_ns, uint64_t level)
 	flanks->before = level;
 }
 
+// False ends the pass: all rows are over.
 static bool find_flanks(void *context, const struct window_change *change)
 {
 	struct flanks *flanks = context;
@@ -487,6 +532,8 @@ static bool row_needs(const struct spikes_row *row, const struct window_stretch 
 						: stretch->bytes_low <= half;
 }
 
+// Whether the stretch may be passed over whole: no row opens in it, and none that is open can
+// change.
 static bool flanks_past(void *context, const struct window_stretch *stretch)
 {
 	struct flanks *flanks = context;
@@ -501,6 +548,12 @@ static bool flanks_past(void *context, const struct window_stretch *stretch)
 	return true;
 }
 
+// Sets the times of all rows: begin, top, end, and where half of the height was passed. A row that
+// is still open where the window ends is `cut`, and ends there.
+//
+// UINT64_MAX in begin_ns and half_begin_ns is "not yet", and so is 0 in half_end_ns. For example
+// levels 1, 3, 9, 4, 1 at 10, 20, 30, 40 and 50 ns, base 1 and body 9: it begins at 20 ns, half of
+// the height is 5, so half_begin_ns is 30 and half_end_ns 40, and it ends at 50 ns.
 static bool find_intervals(struct query_context *asked, struct spikes_row *rows, size_t count,
 			   uint64_t level, struct err *err)
 {
@@ -549,6 +602,8 @@ static void choose_rows(struct spikes *spikes, struct spikes_row *rows, size_t c
 	}
 }
 
+// From hills to rows: the highest are dated, and then it is known which of them take most of the
+// window and are shown apart. CANDIDATES_MORE more than asked for are dated for that reason.
 static bool find_rows(struct spikes *spikes, struct survey *survey, uint64_t rows_max,
 		      struct err *err)
 {
@@ -586,6 +641,8 @@ static unsigned __int128 saved_of(const struct spikes_series *series)
 SORT_ORDER(saves_more, struct spikes_series, SORT_BY(saved_of(other), saved_of(one)),
 	   SORT_RISES(first_ns), SORT_RISES(place))
 
+// Keeps the groups of which no two lived at a time, ordered by what one buffer that is kept would
+// save: 40 buffers of 1 MiB save 39 MiB of allocations.
 static void find_series(struct spikes *spikes, const struct survey *survey, uint64_t rows_max)
 {
 	spikes->series = mem_alloc(survey->buffers_count + 1, sizeof *spikes->series);
@@ -601,6 +658,8 @@ static void find_series(struct spikes *spikes, const struct survey *survey, uint
 	spikes->sizes_dropped = survey->dropped;
 }
 
+// The level where the window begins and its peak: of it follows the least height of a spike, a
+// hundredth, if none was asked for.
 static bool find_levels(struct spikes *spikes, struct query_context *asked, struct err *err)
 {
 	struct heap_amount level;

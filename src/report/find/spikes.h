@@ -13,23 +13,34 @@
 // Equal buffers of one place, of at least rise_min bytes each, are reported as a *series* if at
 // least two were allocated in the window and never two of them lived at a time: one that is
 // allocated once and kept would do.
+//
+// For example, a service idles at 10 MiB and each request takes 4 MiB more for 20 ms: with a peak
+// of 14 MiB spikes of 143 KiB and more count, each request is a row with base 10 MiB and top 14
+// MiB, and its first maker is the call that took the 4 MiB. If each request allocates one buffer of
+// 4 MiB, that call is a series too.
 #pragma once
 
 #include "engine/prominence.h"
 #include "report/ask/query_context.h"
 
 enum {
+	// Places that are listed for each spike; what more there are is summed up as the rest.
 	SPIKES_MAKERS = 10,
+	// Of the peak: the part that a rise must have to count, where none was asked for.
 	SPIKES_RISE_PART = 100,
+	// Rows that take most of the window.
 	SPIKES_HILLS_MAX = 3, // unless all rows are asked for
 };
 
+// What one place added to a spike.
 struct spikes_maker {
 	uint32_t place; // index into the context's places
 	int64_t count;  // blocks more at the top than where the spike began
 	int64_t bytes;
 };
 
+// One spike. Edges count steps of the trace: edge e is after e steps; times are ns since the
+// recording began. `hill` has the levels in bytes.
 struct spikes_row {
 	struct prominence_hill hill;
 	uint64_t begin_edge, end_edge; // end_edge: the edge after the step that ended it
@@ -40,6 +51,8 @@ struct spikes_row {
 	uint64_t risen;                      // top - the level where it began
 	struct spikes_maker spike_sites[SPIKES_MAKERS]; // heaviest first
 	size_t spike_sites_count;
+	// Together with those listed they are all places that added; places that gave back are in
+	// neither, so the sums may be more than `risen`.
 	size_t spike_sites_rest; // of more places, of positive bytes
 	int64_t rest_bytes, rest_count;
 };
@@ -50,9 +63,11 @@ struct spikes_series {
 	uint64_t size;
 	uint64_t count;                           // allocated in the window
 	uint64_t first_ns, last_ns;               // when the first and the last were allocated
+	// With one allocation there is no period: UINT64_MAX and 0.
 	uint64_t period_least_ns, period_most_ns; // between two allocations
 	uint64_t ended;                           // that did not outlive the window
 	uint64_t lived_ns;                        // all of those together
+	// UINT64_MAX and 0 where none has ended.
 	uint64_t lived_least_ns, lived_most_ns;
 };
 
@@ -61,6 +76,7 @@ struct spikes_options {
 	uint64_t rows_max; // of each table, but few hills; 0: all
 };
 
+// What was found; all levels in bytes. `level_from` and `level_to` are those at the window's edges.
 struct spikes {
 	uint64_t rise_min; // as used
 	uint64_t level_from, level_to, peak, peak_ns;

@@ -65,6 +65,8 @@ void stack_match_free(struct stack_match *stack_match)
 
 static uint32_t number_of(struct stack_match *stack_match, const char *text);
 
+// "program\n" in front keeps it apart from texts of frames, which have their line break after the
+// function's name.
 static uint32_t name_program(struct stack_match *stack_match, process_id id)
 {
 	const struct trace_process *process = reader_process(stack_match->reader, id);
@@ -98,6 +100,8 @@ static void match_programs(struct stack_match *stack_match)
 		stack_match->renamed = first;
 }
 
+// Texts and pairs stay, so that numbers mean the same in both traces; what is by address or by
+// stack of the old trace goes.
 void stack_match_turn(struct stack_match *stack_match, struct names *names,
 		      const struct reader *reader)
 {
@@ -142,6 +146,7 @@ static uint32_t number_of(struct stack_match *stack_match, const char *text)
 
 // Where the list of parameters begins that a name ends with, and what is after it: an inlined
 // function may have a name without. "operator()" is a name. Its length, if there is none.
+// Reads from the end: behind the last ')' only letters of qualifiers may stand.
 static size_t without_parameters(const char *name, size_t length)
 {
 	size_t end = length, depth = 0;
@@ -213,6 +218,7 @@ static bool is_program(const struct reader *reader, process_id id, const char *m
 	return process && strcmp(process->exe, module) == 0;
 }
 
+// "function\nmodule"; the program itself has no module, so that app-1.0 and app-1.1 agree.
 static uint32_t text_of(struct stack_match *stack_match, process_id process,
 			const struct symbol *symbol)
 {
@@ -231,6 +237,7 @@ static uint32_t text_of(struct stack_match *stack_match, process_id process,
 	return number;
 }
 
+// By the symbol's address: names gives the same one for a frame each time.
 static uint32_t symbol_number(struct stack_match *stack_match, process_id process,
 			      const struct symbol *symbol)
 {
@@ -242,6 +249,7 @@ static uint32_t symbol_number(struct stack_match *stack_match, process_id proces
 	return (uint32_t)*number;
 }
 
+// The number of a stack: of its callers and the text of its innermost function. From 1.
 static uint32_t pair_of(struct stack_match *stack_match, uint32_t callers, uint32_t text)
 {
 	bool added;
@@ -290,6 +298,8 @@ static uint32_t add_frame(struct stack_match *stack_match, process_id process, u
 	return callers;
 }
 
+// Where all frames are of the thread's beginning nothing is left; then the innermost frame alone is
+// the stack, so that no two such stacks are the same by being empty.
 uint32_t stack_match_stack(struct stack_match *stack_match, process_id process, stack_id stack)
 {
 	const struct trace_stack *node;

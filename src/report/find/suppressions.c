@@ -29,6 +29,7 @@ struct part {
 	const char *has;
 };
 
+// One of a list; which of both languages, `pattern` says.
 struct suppression {
 	char *name;    // "leak:foo", or what Valgrind's is called
 	char *pattern; // LeakSanitizer's; NULL: it is Valgrind's
@@ -52,6 +53,7 @@ struct suppressions *suppressions_new(void)
 	return mem_alloc(1, sizeof(struct suppressions));
 }
 
+// Frees what one has, for one of another tool that was read half way.
 static void forget(struct suppression *each)
 {
 	for (size_t j = 0; j < each->parts_count; j++) {
@@ -121,6 +123,7 @@ static bool suppressions_fits(const char *pattern, const char *text)
 
 // ---- reading ----
 
+// Valid until the next one is added. `path` is borrowed from the list of paths.
 static struct suppression *add(struct suppressions *suppressions, const char *path, unsigned line)
 {
 	*MEM_ADD(suppressions->list, suppressions->count, suppressions->capacity) =
@@ -181,6 +184,8 @@ static void read_mangled(struct part *part, const char *glob)
 	part->glob = mem_copy_text(member ? "*" : wild);
 }
 
+// A name without wildcards is demangled whole and compared as text; one with them as far as it
+// goes.
 static void add_part(struct suppression *suppression, enum part_kind kind, const char *glob)
 {
 	struct part part = { .kind = kind };
@@ -208,6 +213,7 @@ struct cursor {
 	char line[1024];
 };
 
+// Blank lines and comments are passed over. A line that is too long is cut: what is kept decides.
 static bool next_line(struct cursor *cursor)
 {
 	while (*cursor->text) {
@@ -234,12 +240,14 @@ static bool next_line(struct cursor *cursor)
 	return false;
 }
 
+// Says where, and returns false.
 static bool is_wrong(const struct cursor *cursor, const char *what, struct err *err)
 {
 	return err_set(err, ERR_USAGE, "%s: line %u: %s", cursor->path, cursor->number, what);
 }
 
 // What is behind match-leak-kinds: "definite, indirect".
+// Valgrind's "none" is a state that no block has, so that the suppression is never used.
 static bool take_kinds(struct suppression *suppression, const char *text)
 {
 	static const struct {
@@ -289,6 +297,7 @@ static bool take_part(struct suppression *suppression, const char *line)
 }
 
 // Behind a "{".
+// One of another tool is read to its end and dropped, since its lines may be anything.
 static bool read_valgrind(struct suppressions *suppressions, struct cursor *cursor, struct err *err)
 {
 	struct suppression *suppression = add(suppressions, cursor->path, cursor->number);
@@ -333,6 +342,7 @@ static bool read_line(struct suppressions *suppressions, const struct cursor *cu
 	return true;
 }
 
+// What was read before a mistake stays; the caller gives up then.
 bool suppressions_add(struct suppressions *suppressions, const char *path, const char *text,
 		      struct err *err)
 {
@@ -384,6 +394,7 @@ static bool is_function(const struct part *part, const char *function)
 	return false;
 }
 
+// A source is compared with and without its folders, as Valgrind knows only the file's name.
 static bool is_part(const struct part *part, const struct symbol *symbol)
 {
 	switch (part->kind) {
@@ -401,6 +412,7 @@ static bool is_part(const struct part *part, const struct symbol *symbol)
 }
 
 // Parts from `part` on are the innermost frames from `line` on; "..." any number of them.
+// The same as for a glob: after "..." a frame that does not fit lets it take one more frame.
 static bool is_stack(const struct suppression *suppression, size_t part,
 		     const struct names_stack *stack, size_t line)
 {
@@ -455,6 +467,8 @@ static bool is_the_call(const struct part *part)
 	return false;
 }
 
+// With a first line for malloc, frames may also begin at the program's own: Valgrind's stack has
+// the wrappers that ours passes over.
 const char *suppressions_match(struct suppressions *suppressions, const struct names_stack *stack,
 			       unsigned states, uint64_t blocks)
 {

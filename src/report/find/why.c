@@ -1,3 +1,12 @@
+// From a block outwards to what holds it, until a place that is no block. For example a node of
+// 32 bytes at 0x5040 that a table of 4 KiB at 0x6000 holds at its byte 128, and the table is held
+// by a global variable:
+//
+//     0x5040  32 B, reachable
+//       in 0x6000  4.0 KiB, at byte 128
+//       in a global variable at 0x404060 (app+0x4060)
+//
+// The search keeps one holder of each block, the first that it came by; there may be others.
 #include "report/find/why.h"
 
 #include "base/mem.h"
@@ -24,6 +33,7 @@ static void add(struct why *why, uint32_t block)
 }
 
 // From the block to those that hold it. A circle, which no recorder writes, ends.
+// `at` is where the pointer is: the address in the holder, or of the place that is no block.
 static void follow(struct why *why, const struct trace_reach_block *block)
 {
 	const struct trace_reach *reach = &why->reach;
@@ -36,6 +46,7 @@ static void follow(struct why *why, const struct trace_reach_block *block)
 	}
 }
 
+// What was found at the process's end is preferred; else the last search of the recording.
 bool why_find(struct why *why, struct query_context *asked, uint64_t address, struct err *err)
 {
 	const struct query *query = &asked->selection.query;
@@ -77,6 +88,7 @@ void why_fini(struct why *why)
 // ---- the root ----
 
 // The module whose data is at the address: behind its code, mostly.
+// The last module that begins before the address: data of a library follows its code.
 static const struct trace_module *module_of(const struct why *why, uint64_t at)
 {
 	const struct reader *reader = why->asked->reader;
@@ -147,6 +159,7 @@ static void write_stack(const struct why *why, struct lines *lines, stack_id id)
 	lines_write_callers(lines, &stack, first);
 }
 
+// Each line says where in its holder the pointer to the one above it is.
 void why_write_text(const struct why *why, struct paper *paper, bool all_frames)
 {
 	struct lines lines = { .paper = paper,
