@@ -54,6 +54,8 @@ static void tell_pauses(const struct reader *reader, void (*tell)(void *context,
 	str_fini(&text);
 }
 
+// A line for each such process. Without `before` what it had is unknown; with it, what other
+// allocators of it had still is.
 static void tell_attached(const struct reader *reader,
 			  void (*tell)(void *context, const char *text), void *context)
 {
@@ -112,6 +114,8 @@ static const struct {
 		     "not against a recording of Windows" },
 };
 
+// The options of an imported trace are "imported=TOOL word word": the word is looked for whole, so
+// that "totals" is not found in "subtotals".
 bool cautions_lacks(const struct trace_info *info, const char *word)
 {
 	const char *at = info->options ? info->options : "";
@@ -123,6 +127,7 @@ bool cautions_lacks(const struct trace_info *info, const char *word)
 	return false;
 }
 
+// One sentence: from which tool, what is missing in the order of the trace's words, and the tick.
 static void tell_import(const struct trace_info *info,
 			void (*tell)(void *context, const char *text), void *context)
 {
@@ -181,6 +186,7 @@ static void tell_trimmed(const struct reader *reader, void (*tell)(void *context
 	str_fini(&text);
 }
 
+// The first such stack is enough: how many does not matter.
 static void tell_deep(const struct reader *reader, void (*tell)(void *context, const char *text),
 		      void *context)
 {
@@ -218,6 +224,8 @@ void cautions_add_unlisted(const struct space_totals *totals, struct str *text)
 		   str_bytes(totals->unlisted_bytes, unlisted));
 }
 
+// Turns are the moments at which the rate of sampling changed; log2 of 0 is each call. Before the
+// first turn each call was recorded.
 uint64_t cautions_exact_ns(const struct reader *reader, uint64_t duration_ns)
 {
 	size_t count;

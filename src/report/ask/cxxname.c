@@ -23,6 +23,7 @@ static bool begins(const char *text, const char *with)
 	return strncmp(text, with, strlen(with)) == 0;
 }
 
+// A letter of a name, in UTF-8: bytes over 0x7f are letters.
 static bool is_word(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -31,6 +32,8 @@ static bool is_word(char c)
 
 // Length of the operator that begins at `text` with the word "operator", or 0. Brackets in it do
 // not nest and blanks in it do not separate.
+// "operator<" in "operator<<int>" is "operator<<": the longer ones come first in the list.
+// "operator" with a type after it ("operator bool") has its own length only.
 static size_t operator_length(const char *text, size_t at)
 {
 	static const char *const symbols[] = {
@@ -95,6 +98,7 @@ static size_t bracket_in_name(const char *text, size_t at, size_t after)
 	return begins(text + end, "::") ? end : 0;
 }
 
+// A blank after "operator" belongs to the name ("operator new"), until the next scope begins.
 static struct parts find_parts(const char *text)
 {
 	struct parts parts = { 0 };
@@ -142,6 +146,8 @@ const char *cxxname_base(const char *text, size_t *length)
 	return text + parts.start;
 }
 
+// Bytes that continue a code point do not count. Wide characters take two columns on a terminal and
+// are counted as one, so such a line may be longer.
 size_t cxxname_columns(const char *text)
 {
 	size_t columns = 0;
@@ -154,6 +160,8 @@ size_t cxxname_columns(const char *text)
 
 // Length of a default template argument at `text` (", std::allocator<…>" right before the closing
 // bracket), or 0.
+// Only the last arguments are defaults: std::map<int, T, std::less<int>, std::allocator<…> > loses
+// both, and std::vector<std::allocator<int>, …> does not lose its first.
 static size_t default_argument(const char *text)
 {
 	static const char *const defaults[] = { ", std::allocator<",      ", std::less<",
@@ -218,6 +226,7 @@ static void simplify(const char *text, struct str *out)
 }
 
 // [from, to) of `text` with the contents of its template argument lists replaced by "…".
+// "std::map<int, std::string>::insert" becomes "std::map<…>::insert".
 static void fold_templates(const char *text, size_t from, size_t to, struct str *out)
 {
 	size_t at = from;
@@ -273,6 +282,8 @@ static void cut(const char *text, size_t width, struct str *out)
 }
 
 // What stays when the parameters, then the template arguments, then the outer scopes go.
+// For example, in 20 columns, "void a::bb<int>::run(long)": without type and parameters it is
+// "a::bb<int>::run(…)", which fits. In 14: "a::bb<…>::run(…)" has 16, so a scope goes: "…::run(…)".
 static void shorten_in_steps(const char *text, size_t width, struct str *out)
 {
 	struct parts parts = find_parts(text);

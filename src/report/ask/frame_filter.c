@@ -1,3 +1,8 @@
+// A byte for each frame and each stack says what it matches: one bit a kind of expression, and
+// KNOWN. For example --frame ^parse_ --not-frame ^log: frame 3, parse_line, has the bit of WANTED,
+// frame 8, log_write, that of UNWANTED. A stack of 8 under 3 has both, so it does not pass; one of
+// 3 alone does. A stack's bits are those of its frame and of its callers, so it is found by walking
+// out to the first stack that is known.
 #include "report/ask/frame_filter.h"
 
 #include "base/expression.h"
@@ -43,6 +48,7 @@ void frame_filter_free(struct frame_filter *filter)
 	MEM_FREE(filter->wanted, filter->frames, filter->stacks, filter);
 }
 
+// What was matched before does not know of it: all expressions are added before the first question.
 bool frame_filter_add(struct frame_filter *filter, const char *expression,
 		      enum frame_filter_kind kind, struct err *err)
 {
@@ -73,6 +79,7 @@ static uint8_t *extend(uint8_t *known, size_t *known_count, size_t count)
 	return known;
 }
 
+// A frame without a name matches no expression of functions.
 static bool matches(const struct wanted *wanted, const struct symbol *symbol)
 {
 	const char *text = wanted->kind == FRAME_FILTER_MODULE ? symbol->module : symbol->function;
@@ -80,6 +87,7 @@ static bool matches(const struct wanted *wanted, const struct symbol *symbol)
 	return text && expression_matches(wanted->expression, text);
 }
 
+// All functions of the frame, those inlined too, and all expressions, once.
 static uint8_t match_frame(struct frame_filter *filter, frame_id frame)
 {
 	const struct symbol *symbols;
@@ -100,6 +108,7 @@ static uint8_t match_frame(struct frame_filter *filter, frame_id frame)
 
 // What the functions of a stack match: its own frame's and its callers', up to a stack that is
 // known already.
+// Only the stack that was asked for is kept, not those on the way: most of them are asked for too.
 static uint8_t match_stack(struct frame_filter *filter, stack_id stack)
 {
 	uint8_t matched = KNOWN;

@@ -53,6 +53,7 @@ void functions_free(struct functions *functions)
 	MEM_FREE(functions->frames, functions->numbers, functions);
 }
 
+// With a name, the name and its file; without one, the offset there.
 static uint64_t hash_symbol(const struct symbol *symbol)
 {
 	const uint64_t numbers[] = {
@@ -63,6 +64,8 @@ static uint64_t hash_symbol(const struct symbol *symbol)
 	return index_set_hash(numbers, 2);
 }
 
+// Those without a name come last, by file and offset. Texts of one place are the same pointer most
+// of the time, which saves the comparison.
 static int compare_symbols(const struct symbol *a, const struct symbol *b)
 {
 	int order;
@@ -86,6 +89,7 @@ static bool is_symbol(const void *context, uint32_t position, const void *key)
 	return compare_symbols(functions->list[position].symbol, key) == 0;
 }
 
+// The number of a function; made, if it is new. `symbol` is kept, and lives as long as the names.
 static uint32_t find(struct functions *functions, const struct symbol *symbol)
 {
 	uint32_t count = (uint32_t)functions->count;
@@ -104,6 +108,7 @@ static uint32_t find(struct functions *functions, const struct symbol *symbol)
 	return number;
 }
 
+// Where the frame's numbers begin in `numbers`, + 1.
 static uint32_t add_frame(struct functions *functions, frame_id frame)
 {
 	size_t count, at = functions->numbers_count;
@@ -118,6 +123,7 @@ static uint32_t add_frame(struct functions *functions, frame_id frame)
 	return (uint32_t)at + 1;
 }
 
+// A frame that the trace does not have is as frame 0: one function without a name.
 const uint32_t *functions_at(struct functions *functions, frame_id frame, size_t *count)
 {
 	uint32_t *at = &functions->frames[frame < functions->frames_count ? frame : 0];

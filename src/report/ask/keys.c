@@ -1,3 +1,5 @@
+// For example "process,stack" is two keys, in this order: rows of processes, and in each of them
+// rows of stacks. The table of words is the list that a mistake is answered with.
 #include "report/ask/keys.h"
 
 #include "base/mem.h"
@@ -28,6 +30,7 @@ bool keys_has(const struct keys *keys, enum keys_key key)
 	return false;
 }
 
+// A word that is near to a key is corrected; else all keys are listed.
 static bool unknown(const char *word, struct err *err)
 {
 	const char *nearest = str_nearest(word, words);
@@ -60,6 +63,7 @@ static bool add(struct keys *keys, const char *word, struct err *err)
 	return true;
 }
 
+// Each word is copied, as it does not end with a zero.
 bool keys_parse(const char *text, struct keys *keys, struct err *err)
 {
 	bool good = true;

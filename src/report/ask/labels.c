@@ -70,6 +70,7 @@ void labels_free(struct labels *labels)
 	mem_free(labels);
 }
 
+// Whether the text at a position is this one (index_set.h).
 static bool is_text(const void *context, uint32_t position, const void *key)
 {
 	const struct labels *labels = context;
@@ -118,6 +119,8 @@ static void describe_place(const struct labels *labels, const struct trace_frame
 	add_number(text, frame->pc - module->bias);
 }
 
+// What a terminal shows, in lines, so that two that look the same have the same text. Where no line
+// is known, what is shown is the offset.
 static void describe_symbol(const struct symbol *symbol, struct str *text)
 {
 	str_add(text, symbol->function ? symbol->function : "");
@@ -153,6 +156,8 @@ static void describe_frame(const struct labels *labels, frame_id id, struct str 
 		describe_symbol(&symbols[i], text);
 }
 
+// Says again what the frame there reads as: the texts of all frames would be the largest part of
+// what is kept, and two frames are compared only where their hashes meet.
 static bool is_place(const void *context, uint32_t position, const void *key)
 {
 	const struct labels *labels = context;
@@ -165,6 +170,7 @@ static bool is_place(const void *context, uint32_t position, const void *key)
 	return same;
 }
 
+// 0: no such frame.
 static uint32_t label_frame(struct labels *labels, frame_id id)
 {
 	uint32_t count = (uint32_t)labels->places_count, at;
@@ -185,6 +191,7 @@ static uint32_t label_frame(struct labels *labels, frame_id id)
 	return labels->frames[id];
 }
 
+// 0 where the parent is not lower, as in a damaged trace: walks end.
 static stack_id parent_of(const struct trace_stack *stack, stack_id id)
 {
 	return stack->parent < id ? stack->parent : 0;
@@ -223,6 +230,8 @@ static uint32_t label_one(struct labels *labels, stack_id id)
 	return at + 1;
 }
 
+// Goes out to the first stack that has a label, and back in, giving each one its own. Without
+// recursion, as a stack may be 8,192 frames deep.
 uint32_t labels_stack(struct labels *labels, stack_id stack)
 {
 	size_t depth = 0;

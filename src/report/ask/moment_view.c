@@ -36,6 +36,7 @@ static struct present *read_trace(struct query_context *asked,
 	return present;
 }
 
+// NULL: there is none, and none is built.
 static struct window *index_of(struct query_context *asked)
 {
 	opened_existing_index(asked->opened, &asked->options.window);
@@ -50,6 +51,7 @@ struct present *moment_view_find(struct query_context *asked, const struct prese
 	return present ? present : read_trace(asked, options, "reading");
 }
 
+// An index has a list of these calls, and so needs no pass over the events between them.
 void moment_view_calls(struct query_context *asked, const struct present_options *options,
 		       const char *what)
 {
@@ -78,6 +80,8 @@ bool moment_view_go(struct query_context *asked, uint64_t number)
 	return false;
 }
 
+// Whether the trace is complete is known once it was read as far as the moment, so it is asked
+// after.
 void moment_view_read(struct query_context *asked, const struct present_options *more)
 {
 	struct present_options options = { .inherits = TRACE_NONE };
@@ -109,6 +113,8 @@ static void warn_of_calls(struct query_context *asked, const struct space_totals
 	str_fini(&text);
 }
 
+// What calls say of the address space is compared with snapshots; where there is none, nothing is
+// known.
 void moment_view_warn_of_calls(struct query_context *asked)
 {
 	const struct present_options options = { .query = &asked->selection.query,
@@ -145,6 +151,7 @@ void moment_view_warn_of_samples(struct query_context *asked)
 				   "the memory of blocks that are not samples counts as free");
 }
 
+// Its process went on as another program.
 static bool was_left(const struct query_context *asked, process_id id)
 {
 	return reader_process(asked->reader, id)->exit == TRACE_EXIT_EXEC;
@@ -212,6 +219,8 @@ void moment_view_describe(const struct query_context *asked, struct str *text)
 		str_format(text, "at %s", time);
 }
 
+// The command and what was asked for come from the trace and the user, so they are written as
+// foreign text: control characters do not reach the terminal.
 void moment_view_write_headline(const struct query_context *asked, struct paper *paper,
 				process_id process)
 {

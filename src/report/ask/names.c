@@ -53,6 +53,8 @@ void names_free(struct names *names)
 	MEM_FREE(names->frames, names->lines, names);
 }
 
+// A symbol without a function: the file and the offset in it. `bias` is what the loader added to
+// the file's own addresses. A frame of a source line has no address, so none is shown.
 static struct symbol place_of(const struct names *names, const struct trace_frame *frame)
 {
 	const struct trace_module *module = NULL;
@@ -70,6 +72,8 @@ static struct symbol place_of(const struct names *names, const struct trace_fram
 }
 
 // From the names that the trace itself gives.
+// Empty texts mean not known, and become NULL, as the symbols give them. All but the last are
+// inlined.
 static struct found from_trace(struct names *names, const struct trace_frame *frame,
 			       const struct trace_name *given, size_t count)
 {
@@ -86,6 +90,7 @@ static struct found from_trace(struct names *names, const struct trace_frame *fr
 }
 
 // A frame of no module has no name: generated code of which no list was there.
+// The three sources in their order. Lives as long as the names do.
 static struct found ask(struct names *names, frame_id id)
 {
 	const struct trace_frame *frame = reader_frame(names->reader, id);
@@ -138,6 +143,7 @@ size_t names_without_address(const char *function)
 	return at > 2 ? at - 3 : 0;
 }
 
+// A name that is only an address of an imported recording is none.
 static bool is_named(const struct symbol *symbol)
 {
 	return symbol->function && !symbol->function[names_without_address(symbol->function)];
@@ -149,6 +155,7 @@ bool names_is_root(const struct symbol *symbol)
 	       (!symbol->function && wrappers_match_module(symbol->module, false));
 }
 
+// Of a frame with more inlined functions than the mask has bits, the others are compared each time.
 static bool found_wrapper(const struct found *found, size_t i)
 {
 	return i < WRAPPERS_KNOWN ? found->wrappers >> i & 1 : names_is_wrapper(&found->symbols[i]);
@@ -163,6 +170,7 @@ static bool is_inner(const struct symbol *symbol, const struct symbol *caller)
 	       strcmp(symbol->module, caller->module) == 0;
 }
 
+// An attached trace grows while it is read, and frames with it; ids keep their places.
 static void grow_frames(struct names *names)
 {
 	size_t count = reader_frames_count(names->reader);
@@ -173,6 +181,8 @@ static void grow_frames(struct names *names)
 	names->frames_count = count;
 }
 
+// The slot of a frame, filled when it is first asked for. Valid until frames are added to the
+// trace.
 static const struct found *find(struct names *names, frame_id frame)
 {
 	struct found *found = &names->nobody;
@@ -198,6 +208,9 @@ const struct symbol *names_find(struct names *names, frame_id frame, size_t *cou
 	return found->symbols;
 }
 
+// One list of lines is used for all stacks, so the last call's is overwritten. Parents have lower
+// ids than their stacks, which a damaged trace may not keep: a parent that is not lower ends the
+// walk.
 struct names_stack names_stack(struct names *names, stack_id stack)
 {
 	struct names_stack result = { 0 };
@@ -240,6 +253,8 @@ struct names_stack names_stack(struct names *names, stack_id stack)
 }
 
 // A stack of wrappers alone is called after its innermost function.
+// The same answer as the `user` line of names_stack, without a list of all lines: tables ask for it
+// for each of their rows.
 const struct symbol *names_face(struct names *names, stack_id stack, bool innermost)
 {
 	const struct symbol *first = NULL, *unnamed = NULL; // that could be a wrapper's

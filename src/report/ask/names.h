@@ -30,6 +30,8 @@ struct names_line {
 	bool wrapper; // allocates on behalf of its caller (wrappers.h)
 };
 
+// For example malloc, operator new, parse, main, __libc_start_main, _start, of which the recorder
+// has not the first: lines are operator new, parse, main and two more; user is 1, and roots are 2.
 struct names_stack {
 	const struct names_line *lines; // innermost first
 	size_t count;                   // 0: the call was recorded without a stack

@@ -1,3 +1,7 @@
+// A trace is opened in two steps: its definitions are scanned here, which a damaged tail does not
+// make fail, and its index is opened, or built, only when a question needs it. For example
+// `tidemark report` of a trace without --from asks no window and builds no index; the first tab of
+// the viewer that shows a window opens it for all others.
 #include "report/ask/opened.h"
 
 bool opened_open(struct opened *opened, const char *path, const struct symbols_options *symbols,
@@ -21,6 +25,7 @@ bool opened_index(struct opened *opened, const struct window_options *options, s
 	return opened->window != NULL;
 }
 
+// An index that is old or damaged is none: the trace itself is asked then, and says what is wrong.
 void opened_existing_index(struct opened *opened, const struct window_options *options)
 {
 	struct window_options existing = *options;
@@ -31,6 +36,7 @@ void opened_existing_index(struct opened *opened, const struct window_options *o
 		opened->window = window_open(opened->path, opened->reader, &existing, &ignored);
 }
 
+// Definitions are scanned again: a reader has one position, and belongs to one thread.
 bool opened_share(struct opened *opened, const struct opened *from,
 		  const struct symbols_options *symbols, struct err *err)
 {
@@ -47,6 +53,7 @@ void opened_stop(struct opened *opened, bool (*stop)(void *context), void *conte
 		window_stop(opened->window, stop, context);
 }
 
+// In the reverse order: names borrow the symbols, and both the reader.
 void opened_close(struct opened *opened)
 {
 	window_close(opened->window);

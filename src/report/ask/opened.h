@@ -13,6 +13,7 @@
 #include "engine/window.h"
 #include "report/ask/names.h"
 
+// All but the path are owned.
 struct opened {
 	const char *path; // borrowed
 	struct reader *reader;

@@ -35,6 +35,7 @@ static bool own_heap_begins(const char *text, const char *beginning)
 	return *beginning ? strncmp(text, beginning, strlen(beginning)) == 0 : !*text;
 }
 
+// A row of the table: all that is given must hold.
 struct own_heap {
 	const char *heap;
 	const char *function; // a pattern; NULL: any, and of a file without symbols all of them
@@ -90,6 +91,8 @@ static const struct own_heap *own_heap_find(const struct symbol *symbol, const c
 	return NULL;
 }
 
+// From the innermost function to the first that is no wrapper, and no further: what calls that
+// asked for something else.
 const char *own_heap_mapped(struct names *names, const struct trace_process *process,
 			    stack_id stack)
 {

@@ -1,8 +1,13 @@
+// A snapshot's list of ranges of pages becomes sums of the bytes below each of them. For example
+// with 0x1000-0x2000 and 0x3000-0x5000 present: starts 0x1000, 0x3000; sums 0, 0x1000; total
+// 0x3000. Below 0x4000 there are 0x1000 + 0x1000 bytes, below 0x1800 0x800; so between 0x1800 and
+// 0x4000 0x1800 bytes are resident. Each question is two searches in a sorted list.
 #include "report/ask/pages.h"
 
 #include "base/mem.h"
 #include "base/rising.h"
 
+// Ranges of a snapshot rise and do not overlap. Those that were swapped out are not present.
 void pages_init(struct pages *pages, const struct trace_snapshot *snapshot)
 {
 	*pages = (struct pages){ 0 };

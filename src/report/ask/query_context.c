@@ -66,11 +66,15 @@ void query_context_matched(struct query_context *asked, uint64_t count)
 
 // ---- the peak ----
 
+// The only group, 0, of what is selected. Frees of nothing known have no bytes that were ever live.
 static uint32_t in_one_group(void *context, const struct window_cell *cell)
 {
 	return !cell->orphans && query_context_selects(context, cell) ? 0 : WINDOW_SKIP;
 }
 
+// Asked twice: the first question gives the cells their groups, the second goes through the levels.
+// Blocks end with their process here, whatever the rules say: two programs that run one after the
+// other do not add up.
 bool query_context_peak(struct query_context *asked, uint64_t from, uint64_t to,
 			struct query_context_peak *peak, struct err *err)
 {
@@ -90,6 +94,7 @@ bool query_context_peak(struct query_context *asked, uint64_t from, uint64_t to,
 	return true;
 }
 
+// One question more, so only where there are filters.
 bool query_context_match(struct query_context *asked, struct err *err)
 {
 	struct window_query query =
@@ -137,6 +142,7 @@ static bool moment_of(struct query_context *asked, uint64_t edge, struct moment_
 }
 
 // A moment_peak: of what the filters select, in the whole trace. Of both layers the heap's.
+// The layers are put back, as the question itself may be about both.
 static bool find_peak(void *context, struct moment_edge *moment, struct err *err)
 {
 	struct query_context *asked = context;
@@ -166,6 +172,7 @@ static bool find_peak(void *context, struct moment_edge *moment, struct err *err
 // ---- the window ----
 
 // The engine's edge at a mark: marks stand in one order in both lists.
+// The nth mark of one name, from 1. False: the index does not have it.
 static bool edge_of_mark(const struct query_context *asked, const struct moment_edge *moment,
 			 uint64_t *edge)
 {
@@ -183,6 +190,8 @@ static bool edge_of_mark(const struct query_context *asked, const struct moment_
 }
 
 // The engine's edge for one that was found in the trace, where `word` said.
+// Four ways: the peak, whose edge is known already; a mark; a time, which is the edge after its
+// tick; and an exact place, which is the trace's beginning or its end.
 static uint64_t edge_of(const struct query_context *asked, const struct moment_edge *moment,
 			const char *word)
 {
@@ -197,6 +206,8 @@ static uint64_t edge_of(const struct query_context *asked, const struct moment_e
 	return moment->number == 0 ? WINDOW_START : window_facts(asked->window)->steps_end;
 }
 
+// Edges only where the question is about a window; moments always. What an attached process had
+// before is in no window: an edge in front of it is moved to after it.
 static bool find_window(struct query_context *asked, struct err *err)
 {
 	struct selection *selection = &asked->selection;
@@ -236,6 +247,7 @@ static bool find_moment(struct query_context *asked, struct err *err)
 
 // ---- opening ----
 
+// The first filter that the rules refuse, in the order of the list, is named.
 static bool check_filters(const struct query_context *asked, struct err *err)
 {
 	const struct query_context_rules *rules = asked->options.rules;
@@ -247,6 +259,7 @@ static bool check_filters(const struct query_context *asked, struct err *err)
 	return true;
 }
 
+// The filters' layers go before the caller's, and these before the rules'.
 static bool choose_layers(struct query_context *asked, struct err *err)
 {
 	const struct query_context_options *options = &asked->options;
@@ -301,6 +314,8 @@ static void warn_of_pools(struct query_context *asked)
 				   "has both (--heap malloc: the heap alone)");
 }
 
+// `pools_out` is set for all pools first, so that a peak is found without them, and again by
+// warn_of_pools, when it is known whether the rows distinguish heaps.
 static bool prepare(struct query_context *asked, struct err *err)
 {
 	const struct query_context_options *options = &asked->options;
@@ -346,6 +361,7 @@ bool query_context_open(struct query_context *asked, const struct query_context_
 	return false;
 }
 
+// Only an index of its own is closed; one that was borrowed stays open for the next question.
 void query_context_leave(struct query_context *asked)
 {
 	window_close(asked->own.window);
@@ -400,6 +416,8 @@ bool query_context_selects_all(const struct query_context *asked)
 	return !query_narrows(&asked->selection.query) && !asked->pools_out;
 }
 
+// A free of nothing known has a process and a thread, but neither a stack of its allocation nor a
+// size nor a lifetime.
 bool query_context_judges_frees(const struct query_context *asked)
 {
 	const struct query *query = &asked->selection.query;
@@ -407,6 +425,7 @@ bool query_context_judges_frees(const struct query_context *asked)
 	return !(query->stack || query->sizes_count || query->types || query->lifetime_given);
 }
 
+// The cheap comparisons come first; the stack's filter, which may have to name frames, last.
 bool query_context_selects(const struct query_context *asked, const struct window_cell *cell)
 {
 	const struct query *query = &asked->selection.query;
@@ -433,6 +452,7 @@ bool query_context_check_layers(const struct query_context *asked, bool by_layer
 		       "the layers heap and vm never add up: add layer to --by, or name one");
 }
 
+// The number of a new place.
 static uint32_t add_place(struct query_context *asked, process_id process, stack_id stack)
 {
 	MEM_ROOM(asked->places, asked->places_capacity, asked->places_count + 1);
@@ -451,6 +471,8 @@ static bool is_place(const void *context, uint32_t position, const void *key)
 }
 
 // Most traces are of one process, and every site of the window is asked for in every question.
+// The slot of a stack in the process that was asked for first; NULL: another process. An array in
+// place of a hash table, since a question asks for each of up to a million sites.
 static uint32_t *first_place(struct query_context *asked, process_id process, stack_id stack)
 {
 	uint32_t count = reader_stacks_count(asked->reader);
@@ -489,6 +511,8 @@ static uint32_t by_place(void *context, const struct window_cell *cell)
 	return query_context_place(asked, cell->process, cell->stack);
 }
 
+// Single threads and sizes are kept apart by the index only where a filter asks for them: that
+// makes more cells.
 struct window_query query_context_query(struct query_context *asked,
 					enum query_context_grouping grouping, uint64_t from,
 					uint64_t to)
@@ -510,6 +534,7 @@ struct window_query query_context_query(struct query_context *asked,
 	};
 }
 
+// The window from an edge to itself: what is present in it is what is live there.
 bool query_context_level(struct query_context *asked, uint64_t edge, struct heap_amount *level,
 			 struct err *err)
 {
@@ -528,6 +553,7 @@ bool query_context_level(struct query_context *asked, uint64_t edge, struct heap
 // ---- in words ----
 
 // "14.200 s", "mark:load (3.1 s)", "the beginning".
+// Of a mark that is there several times, which of how many it is.
 static void describe_edge(const struct moment_edge *edge, const char *word, bool begin,
 			  struct str *text)
 {

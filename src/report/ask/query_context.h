@@ -54,6 +54,7 @@ extern const struct query_context_rules query_context_findings_rules;
 // The events themselves: all filters.
 extern const struct query_context_rules query_context_events_rules;
 
+// What the caller wants to know; `= { 0 }` with rules, path and words is enough.
 struct query_context_options {
 	const struct query_context_rules *rules; // borrowed until query_context_close
 	const char *path;                        // of the trace; the same
@@ -67,11 +68,13 @@ struct query_context_options {
 	bool by_heap;                 // rows distinguish heaps: those of pools are among them
 };
 
+// A site, as the query found it.
 struct query_context_place {
 	process_id process;
 	stack_id stack; // 0: none
 };
 
+// Edges count steps of the trace, times are ns since the recording began, levels are bytes.
 struct query_context {
 	struct query_context_options options;
 	struct opened own;     // private: unless it was opened already
@@ -86,7 +89,9 @@ struct query_context {
 
 	// About windows.
 	struct window *window; // of `opened`
-	uint64_t from, to;     // edges
+	// `from` is never after `to`. WINDOW_START is before the first step, and steps_end after
+	// the last.
+	uint64_t from, to; // edges
 	uint64_t from_ns, to_ns;
 	bool from_given, to_given;
 	struct query_context_place *places; // owned

@@ -37,6 +37,8 @@ void selection_words_fini(struct selection_words *words)
 	*words = (struct selection_words){ 0 };
 }
 
+// A window of its own goes in place of the words, and not after them: the last one counts, but a
+// mark that does not exist would be refused all the same.
 void selection_words_with_window(struct selection_words *words, const struct selection_words *from,
 				 const char *window_from, const char *window_to)
 {
@@ -103,6 +105,8 @@ static const struct row_taker {
 };
 
 // The row's taker, and its value; NULL: it is a stack's, or none.
+// `out`: of rows to leave out, where more keys are allowed; a row to keep of a process or a thread
+// is written as --process and --thread.
 static const struct row_taker *find_row(const char *word, bool out, const char **value)
 {
 	for (size_t i = 0; i < sizeof row_takers / sizeof *row_takers; i++) {
@@ -118,6 +122,8 @@ static const struct row_taker *find_row(const char *word, bool out, const char *
 }
 
 // Rows come after the frames, and those to leave out after all else, in the list of kinds.
+// Without a reader it is only looked at how the word is written. The row filter is made by the
+// first row of a stack; a frame filter that is there already has to let a stack pass as well.
 static bool take_row(struct selection *selection, const char *word, bool out, struct err *err)
 {
 	const char *value;
@@ -142,6 +148,7 @@ static bool take_row(struct selection *selection, const char *word, bool out, st
 	return row_filter_add(selection->rows, word, out, err);
 }
 
+// Both with a trace and without one: without, what needs its names or its ids is passed over.
 static bool take_word(struct selection *selection, enum selection_kind kind, const char *word,
 		      struct err *err)
 {
@@ -165,6 +172,7 @@ static bool take_word(struct selection *selection, enum selection_kind kind, con
 	return true;
 }
 
+// A selection of no trace, which is thrown away again.
 bool selection_words_check(const struct selection_words *words, struct err *err)
 {
 	struct selection selection = { 0 };
@@ -175,6 +183,7 @@ bool selection_words_check(const struct selection_words *words, struct err *err)
 	return good;
 }
 
+// By kind and not in the order of the command line: frames come before rows, as take_row needs.
 bool selection_init(struct selection *selection, const struct selection_words *words,
 		    struct reader *reader, struct names *names, struct err *err)
 {
@@ -234,11 +243,14 @@ static bool begins(void *context, const struct trace_event *event)
 		event_bitmap_begin(selection->event_bitmap, event->number));
 }
 
+// Whether a block's end says if its beginning counts: lifetimes and impacts. Then the trace has to
+// be read before it is read.
 static bool needs_picks(const struct selection *selection)
 {
 	return selection->query.lifetime_given || selection->query.types;
 }
 
+// A bit for each event that begins or ends a selected block.
 static void read_picks(struct selection *selection, enum progress_mode mode)
 {
 	struct progress progress;
@@ -257,6 +269,8 @@ static bool check_owners(const struct selection *selection, struct err *err)
 		       "rows by owner are for questions about windows (try: tidemark window)");
 }
 
+// Where the filters ask for processes, threads and stacks alone, the query has all that is needed,
+// and no function is called for each event.
 bool selection_read(struct selection *selection, enum progress_mode progress, struct err *err)
 {
 	bool windowed = selection_words_get(selection->words, SELECTION_FROM) ||
@@ -275,6 +289,7 @@ bool selection_read(struct selection *selection, enum progress_mode progress, st
 	return true;
 }
 
+// Always reads the trace: whether a free is shown depends on the block that it ends.
 bool selection_read_events(struct selection *selection, enum progress_mode progress,
 			   struct err *err)
 {

@@ -21,6 +21,7 @@
 #include "engine/replay/event_bitmap.h"
 #include "report/ask/row_filter.h"
 
+// In the order in which words are taken: frames before rows.
 enum selection_kind {
 	SELECTION_PROCESS,
 	SELECTION_THREAD,
@@ -67,6 +68,7 @@ const char *selection_words_get(const struct selection_words *words, enum select
 // What can be checked without a trace: is each word written as what it should be? ERR_USAGE.
 bool selection_words_check(const struct selection_words *words, struct err *err);
 
+// What the words select in one trace. `query` is borrowed by those who ask, and dies with this.
 struct selection {
 	struct query query;
 	struct frame_filter *filter;

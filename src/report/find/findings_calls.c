@@ -268,8 +268,8 @@ static void group_chains(struct findings *findings, struct groups *groups)
 	}
 }
 
-// A buffer of 4 KiB that grows 16 times by 4 KiB has copied 544 KiB. So little is not worth a finding: the
-// copies must come to four times what matters of bytes.
+// A buffer of 4 KiB that grows 16 times by 4 KiB has copied 544 KiB. So little is not worth a
+// finding: the copies must come to four times what matters of bytes.
 static bool grows_by_constants(const struct findings *findings, const struct group *group)
 {
 	return group->longest >= CONSTANT_LONGEST && group->constant >= group->steps / 4 * 3 &&

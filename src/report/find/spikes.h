@@ -61,8 +61,8 @@ struct spikes_row {
 struct spikes_series {
 	uint32_t place;
 	uint64_t size;
-	uint64_t count;                           // allocated in the window
-	uint64_t first_ns, last_ns;               // when the first and the last were allocated
+	uint64_t count;             // allocated in the window
+	uint64_t first_ns, last_ns; // when the first and the last were allocated
 	// With one allocation there is no period: UINT64_MAX and 0.
 	uint64_t period_least_ns, period_most_ns; // between two allocations
 	uint64_t ended;                           // that did not outlive the window
