@@ -28,6 +28,7 @@ static bool is_slash(char c)
 }
 
 // The last two parts of a path are enough to know a file by: "/home/me/src/a.c" -> "src/a.c".
+// Borrowed from `path`.
 static const char *last_two(const char *path)
 {
 	const char *name = names_file(path);
@@ -61,6 +62,7 @@ static bool is_named(const struct symbol *symbol)
 	return symbol->function && !strstr(symbol->function, "!sub_");
 }
 
+// Counts what has no name or no line as it writes, for the notes at the end of the page.
 void lines_write(struct lines *lines, const struct symbol *symbol, enum paper_style style,
 		 const char *ending)
 {
@@ -135,6 +137,8 @@ void lines_write_indent(struct lines *lines)
 		sink_text(lines->paper->sink, " ");
 }
 
+// Of more callers than fit, one line less is shown and the rest counted; one that is left alone is
+// never "1 more".
 void lines_write_callers(struct lines *lines, const struct names_stack *stack, size_t first)
 {
 	size_t all = stack->count - (lines->all_frames ? 0 : stack->roots);
@@ -162,6 +166,8 @@ void lines_write_callers(struct lines *lines, const struct names_stack *stack, s
 	}
 }
 
+// A twentieth without names is worth a note, and half without lines. On Windows another place gives
+// names.
 void lines_write_notes(struct lines *lines, const char *const *notes, size_t notes_count)
 {
 	ASSERT(lines->paper);

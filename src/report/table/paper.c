@@ -1,3 +1,6 @@
+// A style begins and ends within one line, and is left out where there is no colour, so that what
+// is written without it is the same text. For example paper_text(paper, PAPER_WARNING, "a\nb\n") on
+// a terminal is ESC[33m a ESC[0m, a line's end, and the same for b.
 #include "report/table/paper.h"
 
 #include "base/mem.h"
@@ -88,6 +91,8 @@ static void add_safe(struct str *out, const char *text, size_t length)
 	str_fini(&clean);
 }
 
+// A word that is longer than a line is not broken. Bytes are counted, so that a line with much that
+// is not ASCII is shorter than it could be.
 void paper_paragraph(struct paper *paper, enum paper_style style, const char *label,
 		     const char *text)
 {
@@ -119,6 +124,8 @@ void paper_paragraph(struct paper *paper, enum paper_style style, const char *la
 	str_fini(&line);
 }
 
+// A character is a byte that begins one, and those that continue it; the last column is the mark
+// that something was cut.
 void paper_foreign(struct paper *paper, enum paper_style style, const char *text, unsigned columns)
 {
 	struct str safe = { 0 };

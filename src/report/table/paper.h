@@ -13,6 +13,7 @@ enum paper_style {
 	PAPER_WARNING, // what it must not
 };
 
+// Where to write, and how wide it is. Copied freely: it owns nothing.
 struct paper {
 	struct sink *sink; // borrowed
 	unsigned width;    // columns

@@ -1,3 +1,9 @@
+// For example, above a table of growth:
+//
+//     ./app --serve
+//     3.2 s, 1,234 events, process 42
+//     warning: recording was paused, first at 1.0 s: …
+//     window: from 1.0 s to 2.0 s
 #include "report/table/query_write.h"
 
 #include "base/mem.h"
@@ -45,6 +51,7 @@ void query_write_symbol_notes(const struct query_context *asked, struct paper *p
 		paper_paragraph(paper, PAPER_WARNING, "symbols", lines[i]);
 }
 
+// The caller ends it by query_write_last or stack_text_fini.
 struct stack_text query_write_stacks(const struct query_context *asked, struct paper *paper,
 				     unsigned indent, unsigned callers_max, bool all_frames)
 {

@@ -77,6 +77,8 @@ enum { SITE_COLUMNS = sizeof site_columns / sizeof *site_columns };
 
 // ---- cells ----
 
+// The bytes beyond the field's stay 0: a bool or a uint32_t is a u64 by that, on a machine whose
+// lowest byte comes first. A text is its pointer.
 struct sheet_cell sheet_field(const struct sheet_at *at)
 {
 	size_t offset = at->column->at & ((1 << SHEET_FIELD_BITS) - 1);
@@ -108,6 +110,7 @@ static void add_line(struct str *text, const struct symbol *symbol)
 		str_format(text, " (%s:%" PRIu32 ")", symbol->file, symbol->line);
 }
 
+// As programs read it: no unit, no separators. A stack is "a (a.c:1) < b (b.c:2)", innermost first.
 void sheet_add_plain(const struct sheet_column *column, const struct sheet_cell *cell,
 		     struct str *text)
 {
@@ -141,6 +144,7 @@ void sheet_add_plain(const struct sheet_column *column, const struct sheet_cell 
 	}
 }
 
+// The magnitude is written and the sign in front of it: 0 - u64 is right for the least number, too.
 void sheet_add_figure(const struct sheet_column *column, const struct sheet_cell *cell,
 		      const char *minus, struct str *text)
 {
@@ -167,6 +171,8 @@ void sheet_add_figure(const struct sheet_column *column, const struct sheet_cell
 
 // ---- the sheet ----
 
+// SHEET_SITE becomes the columns of a site; what the form has no use for is left out here, so that
+// rows need not ask.
 void sheet_begin(struct sheet *sheet, const struct sheet_column *columns, size_t count)
 {
 	unsigned not_here = (sheet->form->flat ? SHEET_JSON_ONLY : SHEET_FLAT_ONLY) |
@@ -188,6 +194,7 @@ void sheet_begin(struct sheet *sheet, const struct sheet_column *columns, size_t
 		sheet->form->begin(sheet);
 }
 
+// The stack of the row's site is looked up once for all its columns.
 void sheet_row(struct sheet *sheet, const void *row)
 {
 	ASSERT(sheet->columns); // between begin and end
@@ -212,6 +219,7 @@ void sheet_end(struct sheet *sheet)
 
 // ---- comma-separated values (RFC 4180) ----
 
+// In quotes only where it must be; a quote in it is doubled.
 static void write_field(struct sink *sink, const char *text)
 {
 	if (!strpbrk(text, ",\"\r\n")) {
@@ -256,6 +264,7 @@ const struct sheet_form sheet_csv = {
 
 // ---- JSON ----
 
+// An empty text is null: JSON has no reader that tells them apart here.
 static void write_value(struct json *json, const struct sheet_column *column,
 			const struct sheet_cell *cell)
 {

@@ -40,6 +40,7 @@ void sheet_write_markdown(struct sink *sink, const char *text, size_t length)
 }
 
 // The innermost functions, a line each.
+// Cuts the plain form at " < ".
 static void write_stack(struct sink *sink, const char *stack)
 {
 	size_t more = 0;
@@ -60,6 +61,8 @@ static void write_stack(struct sink *sink, const char *stack)
 		sink_format(sink, "<br>… %zu more", more);
 }
 
+// Kinds before SHEET_BYTES are texts and plain numbers, others have units. A section's name is
+// written plain here, since it is compared before it is shown.
 static void write_cell(struct sink *sink, const struct sheet_column *column,
 		       const struct sheet_cell *cell, const char *plain)
 {
@@ -73,6 +76,7 @@ static void write_cell(struct sink *sink, const struct sheet_column *column,
 		sheet_add_figure(column, cell, "−", sink->str);
 }
 
+// A column is used if any row has something in it that is not 0.
 static void row(struct sheet *sheet, const void *of)
 {
 	struct sheet_grid *grid = sheet->grid;
@@ -138,6 +142,8 @@ static void write_heading(const struct sheet *sheet)
 }
 
 // A table of its own, where rows of another section begin.
+// `before`: that of the row before; NULL: there is none. Returns the present one. A sheet without
+// such a column is one section without a name.
 static const char *write_section(const struct sheet *sheet, const char *before, const char *cells)
 {
 	const char *section = cells;
@@ -158,6 +164,7 @@ static const char *write_section(const struct sheet *sheet, const char *before, 
 	return section;
 }
 
+// Cells are texts with a zero at the end of each, `count` of them a row.
 static void write_rows(const struct sheet *sheet)
 {
 	const char *cell = str_get(&sheet->grid->text);
@@ -180,6 +187,7 @@ static void write_rows(const struct sheet *sheet)
 
 // ---- the whole ----
 
+// Of a comparison A and B; else the one trace that was asked.
 static void write_side(const struct sheet_page *page, int side, struct sink *sink)
 {
 	const struct query_context *asked = page->sides[side];
@@ -212,6 +220,7 @@ static void begin(struct sheet *sheet)
 	sheet->grid->used = mem_alloc(sheet->count, sizeof *sheet->grid->used);
 }
 
+// All is written here: which columns are used is known only now.
 static void end(struct sheet *sheet)
 {
 	const struct sheet_page *page = &sheet->page;

@@ -1,3 +1,8 @@
+// For example, where a stack of process 42 is shown for the second time:
+//
+//     parse  parse.c:120  [app 42]  #1
+//     read_file  read.c:30
+//     parse  parse.c:120  [app 42]  see #1
 #include "report/table/stack_text.h"
 
 #include "base/mem.h"
@@ -25,6 +30,7 @@ static void describe_owner(const struct stack_text *text, process_id process, st
 		str_format(ending, "  %s", text->remark);
 }
 
+// A stack is known by its process, too: the same number in two processes is shown twice.
 void stack_text_write(struct stack_text *text, process_id process, stack_id stack)
 {
 	struct names_stack named = names_stack(text->names, stack);

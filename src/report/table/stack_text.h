@@ -8,6 +8,8 @@
 #include "base/map.h"
 #include "report/table/lines.h"
 
+// The stacks of one page. All but the private members are set before the first, and may be changed
+// between two.
 struct stack_text {
 	struct paper *paper;         // borrowed
 	struct names *names;         // borrowed

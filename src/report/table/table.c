@@ -32,6 +32,8 @@ struct table_level {
 	struct index_set group_of; // by tuple
 };
 
+// What was begun or ended in the window, but not both, changes the level: both types are one
+// impact.
 static uint64_t impact_of(enum window_type type)
 {
 	return type == WINDOW_AIFI   ? TABLE_TRANSIENT
@@ -42,6 +44,8 @@ static uint64_t impact_of(enum window_type type)
 // ---- values: what keys make of a cell ----
 
 // Texts of a stack, found once.
+// The slot of a stack in a cache by stack, which is made when it is first asked for. A stack that
+// the trace does not have shares the slot of stack 0.
 static uint32_t *cached(struct table *table, uint32_t **cache, stack_id stack)
 {
 	uint32_t count = reader_stacks_count(table->asked->reader);
@@ -73,6 +77,7 @@ static uint32_t label_module(struct table *table, stack_id stack)
 	return label;
 }
 
+// A stack without a tag has a row as well, so that the sums of the rows are the total.
 static uint32_t label_tag(struct table *table, stack_id stack)
 {
 	struct names_stack lines = names_stack(table->asked->names, stack);
@@ -86,6 +91,7 @@ static uint32_t label_tag(struct table *table, stack_id stack)
 	return label;
 }
 
+// Labels begin at 1, so 0 in the cache is a stack that was not asked for yet.
 static uint64_t of_stack(struct table *table, uint32_t **cache, stack_id stack,
 			 uint32_t (*label)(struct table *table, stack_id stack))
 {
@@ -108,6 +114,7 @@ static uint64_t label_mapped(struct table *table, const struct window_cell *cell
 	return labels_text(table->labels, heap ? heap : "(virtual memory)");
 }
 
+// Heap 0 is malloc's, and has a name of its own.
 static uint64_t label_heap(struct table *table, const struct window_cell *cell)
 {
 	const struct trace_heap *heap = reader_heap(table->asked->reader, cell->heap);
@@ -168,6 +175,8 @@ static bool is_tuple(const void *context, uint32_t position, const void *key)
 		      level->width * sizeof *level->tuples) == 0;
 }
 
+// The number of a tuple's group; made, if it is new. Tuples are `width` numbers each, one after the
+// other.
 static uint32_t find_group(struct table_level *level, const uint64_t *tuple)
 {
 	uint32_t count = (uint32_t)level->groups;
@@ -201,6 +210,7 @@ static uint32_t group_by_stack(void *context, const struct window_cell *cell)
 	return *number - 1;
 }
 
+// Whether a key needs names of functions or files.
 static bool names_stacks(const struct keys *keys)
 {
 	return keys_has(keys, KEYS_STACK) || keys_has(keys, KEYS_FUNCTION) ||
@@ -256,6 +266,8 @@ static uint32_t group(void *context, const struct window_cell *cell)
 	return find_group(level, tuple);
 }
 
+// The window, or a phase of it. Sizes and threads are kept apart by the engine only where a key
+// asks for them, as that makes more cells.
 struct window_query table_query(struct table *table, size_t depth, const struct table_phase *phase)
 {
 	struct window_query query = query_context_query(table->asked, QUERY_CONTEXT_ALL,
@@ -294,6 +306,8 @@ static size_t orphans_depth(const struct keys *keys)
 	return keys->count;
 }
 
+// The value of one key of a row. WINDOW_TYPES is the impact of frees of nothing known: they have
+// none.
 static uint64_t value_at(const struct table *table, size_t level, const struct place *place,
 			 bool orphans)
 {
@@ -309,6 +323,8 @@ static uint64_t value_at(const struct table *table, size_t level, const struct p
 	}
 }
 
+// Whether the row of this level is one of frees of nothing known; above that depth they are in the
+// rows of their other keys.
 static bool orphans_at(const struct table *table, size_t level, const struct place *place)
 {
 	return place->tuple[0] && level + 1 == orphans_depth(&table->options->keys);
@@ -360,6 +376,8 @@ static struct window_spread spread_of(const struct window_row *sums,
 	return own;
 }
 
+// A row below one that was not kept is not kept. A row without allocations has no group to ask
+// details of.
 static void add_row(struct table *table, size_t depth, const struct place *place,
 		    uint32_t group_number, const struct window_row *sums,
 		    const struct window_rest *rest)
@@ -390,6 +408,7 @@ static const unsigned by_impact[WINDOW_TYPES] = { 1u << WINDOW_AIFI,
 						  1u << WINDOW_AIFO | 1u << WINDOW_AOFI, 0,
 						  1u << WINDOW_AOFO };
 
+// A key `type` makes four rows, a key `impact` three.
 static const unsigned *type_sets(const struct table *table, size_t depth)
 {
 	for (size_t i = 0; i < depth; i++)
@@ -464,6 +483,8 @@ static void join_orphans(struct table *table, size_t depth, struct window_result
 	}
 }
 
+// The rows are counted before they are made, so that what does not fit is refused and not half
+// done.
 static bool take_groups(struct table *table, size_t depth, const struct table_phase *phase,
 			struct window_result *result, struct err *err)
 {
@@ -525,6 +546,9 @@ static bool ask(struct table *table, size_t depth, const struct table_phase *pha
 
 // ---- single allocations ----
 
+// By steps: an allocation begins in the window if its step is in [from, to), and ends in it the
+// same way. An end with its process counts only where the query says so. In an empty window nothing
+// begins.
 enum window_type table_type_of(const struct window_query *query,
 			       const struct window_allocation *allocation)
 {
@@ -550,6 +574,7 @@ uint32_t table_parent_of(const struct table *table, uint32_t group, const struct
 	return find_row(table, level->depth - 1, &place);
 }
 
+// What --memory gives; 256 MiB without it.
 uint64_t table_memory(const struct table *table)
 {
 	uint64_t bytes = table->asked->options.window.memory_bytes;
@@ -559,6 +584,8 @@ uint64_t table_memory(const struct table *table)
 
 // ---- all of it ----
 
+// Looks up addresses, threads and ends of single allocations, which cost a search each, for those
+// that are shown.
 static bool fetch_shown(struct table *table, const uint32_t *list, size_t count, struct err *err)
 {
 	struct window_allocation *wanted = mem_alloc(count, sizeof *wanted);
@@ -583,6 +610,7 @@ static bool fetch_shown(struct table *table, const uint32_t *list, size_t count,
 	return good;
 }
 
+// Asks for the rows of one depth: once, or once for each phase.
 static bool fill_level(struct table *table, size_t depth, struct err *err)
 {
 	const struct keys *keys = &table->options->keys;
@@ -609,6 +637,8 @@ static bool fill_level(struct table *table, size_t depth, struct err *err)
 	return true;
 }
 
+// The order: rows of all levels, then (where it is sorted by one) details of all, then the order,
+// then details of what is shown. So 10 rows of 100,000 cost details of 10.
 static bool fill(struct table *table, struct err *err)
 {
 	const struct table_options *options = table->options;
@@ -635,6 +665,7 @@ static bool fill(struct table *table, struct err *err)
 	return good;
 }
 
+// Frees of nothing known that pass the filters that can judge them.
 static uint32_t only_orphans(void *context, const struct window_cell *cell)
 {
 	const struct query_context *asked = context;

@@ -56,6 +56,7 @@ enum table_column {
 enum { TABLE_FIGURES = 19 };
 extern const struct sheet_column table_figures[TABLE_FIGURES];
 
+// What is asked for. Borrowed by the table until it is freed.
 struct table_options {
 	struct keys keys;
 	enum labels_kind labels; // what is one row: stacks that read equally, or that are equal
@@ -75,6 +76,8 @@ struct table_options {
 
 #define TABLE_NONE UINT32_MAX
 
+// One row. `parent` and `children` are places in the table's lists, which may move while rows are
+// found, so no pointer to a row is kept before the table is whole.
 struct table_row {
 	uint32_t parent; // TABLE_NONE: the total
 	uint32_t depth;  // keys that it has: 0 is the total

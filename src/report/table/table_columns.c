@@ -21,6 +21,7 @@ static struct sheet_cell get_figure(const struct sheet_at *at)
 	return table_cell(row, (enum table_column)at->column->at);
 }
 
+// Unknown where a filter asks for what such frees do not have.
 static struct sheet_cell get_orphans(const struct sheet_at *at)
 {
 	const struct table *table = at->sheet->context;
@@ -48,6 +49,7 @@ static void write_errors(const struct sheet_at *at)
 	json_object_end(json);
 }
 
+// `at` is where the amount is in a row; it is copied, as the row's type is not known here.
 static void write_amount(const struct sheet_at *at)
 {
 	struct heap_amount amount;
@@ -98,6 +100,7 @@ const struct sheet_column table_figures[TABLE_FIGURES] = {
 	  .meaning = "frees of addresses where nothing was known to live" },
 };
 
+// There is one for each column but TABLE_NAME; the loop ends at it.
 const struct sheet_column *table_column_sheet(enum table_column column)
 {
 	const struct sheet_column *at = table_figures;
@@ -129,6 +132,8 @@ bool table_column_details(enum table_column column)
 	return column >= TABLE_PEAK && column <= TABLE_P99;
 }
 
+// Unknown is not 0: a row without allocations in the window has no first one, and one of which
+// nothing ended has no lifetimes.
 struct sheet_cell table_cell(const struct table_row *row, enum table_column column)
 {
 	bool known = true;
@@ -142,6 +147,8 @@ struct sheet_cell table_cell(const struct table_row *row, enum table_column colu
 	return sheet_u64(known, (uint64_t)table_figure(row, column));
 }
 
+// A figure is a sum of types, and its variance the sum of theirs. The standard error is rounded to
+// the nearest byte.
 uint64_t table_error(const struct table_row *row, enum table_column column)
 {
 	static const unsigned types[TABLE_COLUMNS] = {
@@ -197,6 +204,7 @@ int64_t table_figure(const struct table_row *row, enum table_column column)
 }
 
 // `named` also knows "name".
+// By its word ("peak-count") or its name in CSV ("peak_count").
 static bool find_column(const char *word, bool named, enum table_column *column, struct err *err)
 {
 	const char *words[TABLE_NAME + 2] = { NULL };
@@ -230,6 +238,7 @@ bool table_parse_sort(const char *text, struct table_options *options, struct er
 	return find_column(text, true, &options->sort, err);
 }
 
+// A column may be named twice, up to as many words as there are columns.
 bool table_parse_columns(const char *text, struct table_options *options, struct err *err)
 {
 	bool good = true;

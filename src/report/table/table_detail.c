@@ -1,5 +1,9 @@
 // What the rows of a table need single steps for. The engine tells it of groups of cells; rows of
 // one impact or type are found here, from the window's allocations.
+//
+// For example a row of two blocks, of 100 bytes from step 3 to 9 and of 50 from step 5 on: changes
+// are +100 at 3, +50 at 5 and -100 at 9, so its peak is 150 bytes in 2 blocks at step 5, and the
+// edge of that is 6. Its only lifetime is that of the first.
 #include "report/table/table.h"
 
 #include "base/mem.h"
@@ -16,11 +20,14 @@ struct change {
 	bool up;
 };
 
+// Of one allocation that a call ended in the window.
 struct lifetime {
 	uint64_t lifetime_ns;
 	uint32_t row;
 };
 
+// All rows of one depth and phase, found in one pass over the window's allocations. Two rows of one
+// group differ by their type, so each group has a chain of rows.
 struct scan {
 	struct table *table;
 	struct window_query query;
@@ -36,6 +43,7 @@ struct scan {
 	size_t lifetimes_count, lifetimes_capacity;
 };
 
+// Whether allocations of the type are in the row, by its own key and those above it.
 static bool table_row_in_type(const struct table *table, const struct table_row *row,
 			      enum window_type type)
 {
@@ -64,6 +72,8 @@ static void add_change(struct scan *scan, uint32_t row, uint64_t step, uint64_t 
 		(struct change){ .step = step, .size = size, .row = row, .up = up };
 }
 
+// Lifetimes are of those that a call ended, in the window: what ended with its process lived as
+// long as that did.
 static void add_times(struct scan *scan, uint32_t row, const struct window_allocation *allocation)
 {
 	struct window_detail *detail = &scan->table->rows[row].detail;
@@ -85,6 +95,7 @@ static void add_times(struct scan *scan, uint32_t row, const struct window_alloc
 		(struct lifetime){ allocation->end_ns - allocation->begin_ns, row };
 }
 
+// What is there when the window begins goes up at step 0, before all others.
 static bool take_allocation(void *context, const struct window_allocation *allocation)
 {
 	struct scan *scan = context;
@@ -112,6 +123,7 @@ SORT_ORDER(compare_changes, struct change, SORT_RISES(row), SORT_RISES(step))
 
 SORT_ORDER(compare_lifetimes, struct lifetime, SORT_RISES(row), SORT_RISES(lifetime_ns))
 
+// Changes of one step count together: realloc of 100 bytes to 200 is never 300.
 static void find_peaks(struct scan *scan)
 {
 	uint64_t bytes = 0, count = 0;
@@ -140,6 +152,7 @@ static void find_peaks(struct scan *scan)
 	}
 }
 
+// The median of n is number (n - 1) / 2 of the sorted list, from 0; of two the lower one.
 static void find_lifetimes(struct scan *scan)
 {
 	struct lifetime *lifetimes = scan->lifetimes;
@@ -173,6 +186,7 @@ static unsigned types_of(const struct table *table, const struct table_row *row)
 }
 
 // Rows of a depth and phase, of one type or impact each.
+// `first` and `next` chain the rows of each group: next[i] is the row before row i, + 1; 0 ends it.
 static bool scan_rows(struct table *table, size_t depth, const struct table_phase *phase,
 		      const uint32_t *rows, size_t count, struct err *err)
 {
@@ -231,6 +245,8 @@ static bool ask_rows(struct table *table, size_t depth, const struct table_phase
 	return good;
 }
 
+// Whether all changes and lifetimes take at most half of the memory. Each allocation may have two
+// changes and a lifetime.
 static bool fits(const struct table *table, const uint32_t *rows, size_t count)
 {
 	enum { BYTES_EACH = 2 * sizeof(struct change) + sizeof(struct lifetime) };
@@ -283,6 +299,8 @@ static bool scan_some(struct table *table, size_t depth, const struct table_phas
 	return good;
 }
 
+// Three ways: of a single allocation all is known; of whole groups the engine is asked; of types
+// the window's allocations are gone through.
 static bool detail_some(struct table *table, size_t depth, const struct table_phase *phase,
 			const uint32_t *rows, size_t count, struct err *err)
 {

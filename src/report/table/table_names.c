@@ -1,4 +1,9 @@
 // What the rows of a table are called.
+//
+// For example, with --by process,thread,stack a row of the first level is "app 4242", one of the
+// second "thread 4243 worker", one of the third the name of a function. The key of a row's last
+// level says which function makes the name; keys whose values are labels of texts have the text
+// itself.
 #include "report/table/table.h"
 
 #include "base/str.h"
@@ -22,6 +27,7 @@ const char *table_impact_word(uint64_t impact)
 	return impact <= TABLE_PERSISTENT ? impact_words[impact] : "";
 }
 
+// The total has no key.
 enum keys_key table_key(const struct table *table, const struct table_row *row)
 {
 	return table->options->keys.list[row->depth - 1];
@@ -37,6 +43,7 @@ void table_describe_function(const struct table *table, stack_id stack, struct s
 	names_add_function(table->asked->names, stack, table->options->all_frames, text);
 }
 
+// A pid that ran several programs, one after the other by exec, has images, counted from 1 here.
 static void describe_process(const struct table *table, uint64_t value, struct str *text)
 {
 	const struct trace_process *process =
@@ -51,6 +58,7 @@ static void describe_process(const struct table *table, uint64_t value, struct s
 		str_format(text, " (image %" PRIu32 ")", process->generation + 1);
 }
 
+// A row of a tid may be several threads of several processes; the first that has a name gives it.
 static void describe_thread(const struct table *table, uint64_t tid, struct str *text)
 {
 	uint32_t count = reader_threads_count(table->asked->reader);

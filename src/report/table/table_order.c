@@ -5,11 +5,13 @@
 
 #include <string.h>
 
+// The larger comes first.
 static int compare_numbers(int64_t left, int64_t right)
 {
 	return left > right ? -1 : left < right;
 }
 
+// A large fall weighs as much as a large rise.
 static int64_t weight(const struct table_row *row, enum table_column column)
 {
 	int64_t figure = table_figure(row, column);
@@ -53,6 +55,8 @@ static int compare_values(const struct table *table, const struct table_row *lef
 	return a < b ? -1 : a > b;
 }
 
+// TABLE_FIRST is the only column of which the least comes first. What is equal in it goes by
+// impact, by size, by count.
 int table_compare(const struct table_options *options, const struct table_row *left,
 		  const struct table_row *right)
 {
@@ -103,6 +107,9 @@ static bool is_void(const struct table_row *row)
 	       row->children_count == 0;
 }
 
+// Two passes put all children of each row side by side: the first counts them from the last row to
+// the first, the second gives each row its stretch of `order`, and each child its place there. Rows
+// that are void are in no stretch.
 void table_lay_out(struct table *table)
 {
 	uint32_t at = 0;
@@ -130,6 +137,8 @@ void table_lay_out(struct table *table)
 	mem_free(none);
 }
 
+// Children that are too small may come before larger ones, where it is not sorted by size: those
+// that are shown are moved to the front, in their order.
 void table_sort(struct table *table)
 {
 	const struct table_options *options = table->options;
@@ -160,6 +169,7 @@ void table_sort(struct table *table)
 }
 
 // The rows that are shown, each after its parent; or all.
+// Level by level: the list is its own queue.
 uint32_t *table_list(const struct table *table, bool all, size_t *count)
 {
 	uint32_t *list = mem_alloc(table->rows_count, sizeof *list);

@@ -11,6 +11,7 @@
 
 #include <string.h>
 
+// Takes the name.
 static void add_phase(struct table *table, struct table_phase phase, size_t *capacity)
 {
 	// One without events may still be long; marks set at once leave nothing between them.
@@ -45,6 +46,7 @@ static bool is_before(const struct window_mark *mark, const struct query_context
 	       (mark->edge == asked->from && mark->time_ns <= asked->from_ns);
 }
 
+// Marks of processes that the filters leave out begin no phase.
 void table_find_phases(struct table *table)
 {
 	struct query_context *asked = table->asked;
@@ -73,6 +75,7 @@ void table_find_phases(struct table *table)
 	add_phase(table, phase, &capacity);
 }
 
+// The phase of the nearest row above that has one; NULL: the whole window.
 const struct table_phase *table_phase_of(const struct table *table, const struct table_row *row)
 {
 	for (; row->depth > 0; row = &table->rows[row->parent])

@@ -3,6 +3,11 @@
 // Where only the first rows_max of each parent will be shown and their figures are enough to tell
 // which these are, the others go as soon as there are many of them, and only their number and sums
 // stay. What would be below them is not taken at all.
+//
+// For example -n 10 with a million stacks: when 8,192 rows wait, they are sorted and the first ten
+// of each parent stay; the others are 8,182 more in the parent's dropped rows, and their bytes in
+// its dropped sums. So there are never many more rows than are waiting. Sorted by a column that
+// needs details, or by name, nothing can be dropped before all is known.
 #include "report/table/table.h"
 
 #include "base/mem.h"
@@ -41,12 +46,14 @@ uint32_t table_find_child(const struct table *table, uint32_t parent, uint64_t v
 
 // ---- which are kept ----
 
+// Whether a row's own figures say that it will not be shown.
 static bool chooses(const struct table_options *options)
 {
 	return options->rows_max > 0 && options->sort != TABLE_NAME &&
 	       !(options->sorted && table_column_details(options->sort));
 }
 
+// `sums` are added to those of the parent's dropped rows.
 void table_drop(struct table *table, uint32_t parent, uint64_t rows, const struct window_row *sums)
 {
 	ASSERT(parent != TABLE_NONE);
@@ -66,6 +73,7 @@ uint64_t table_dropped(const struct table *table, const struct table_row *row,
 	return table->dropped[index].rows;
 }
 
+// By parent first: each parent's rows are then side by side.
 static int compare_siblings(const void *a, const void *b, void *context)
 {
 	const struct table_row *left = a, *right = b;
@@ -76,6 +84,7 @@ static int compare_siblings(const void *a, const void *b, void *context)
 }
 
 // Of the present level leave the first rows_max of each parent, and frees of nothing known.
+// `choose_at` doubles with what was kept, so that many parents do not make it sort again and again.
 static void choose(struct table *table)
 {
 	struct table_row *rows = table->rows + table->level_begin;
@@ -132,6 +141,7 @@ void table_add_row(struct table *table, const struct table_row *row)
 	*MEM_ADD(table->rows, table->rows_count, table->rows_capacity) = *row;
 }
 
+// Where rows are chosen from as they come, any number fits.
 bool table_fits(const struct table *table, uint64_t rows, struct err *err)
 {
 	const struct table_options *options = table->options;
@@ -183,6 +193,7 @@ static void add_types(struct table *table, size_t depth)
 	}
 }
 
+// Rows of the last level are not looked up again, and need no places in the set.
 void table_end_level(struct table *table, size_t depth)
 {
 	const struct keys *keys = &table->options->keys;

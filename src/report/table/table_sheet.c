@@ -35,6 +35,7 @@ static const char *ending_word(uint8_t kind)
 	return words[kind];
 }
 
+// A block that was never freed has no end_ns; one that ended with its process has no end_thread.
 static void write_allocation(struct json *json, const struct table *table,
 			     const struct window_allocation *allocation)
 {
@@ -58,6 +59,7 @@ static void write_allocation(struct json *json, const struct table *table,
 	json_object_end(json);
 }
 
+// Numbers are written as numbers; what is a text is written as it is shown.
 static void write_key(struct json *json, const struct table *table, const struct table_row *row)
 {
 	const struct trace_process *process;
@@ -133,6 +135,8 @@ static struct sheet_cell lifetime_cell(struct sheet *sheet, const struct table_r
 	return sheet_text(str_get(&sheet->scratch));
 }
 
+// The n-th key is that of the row above at depth n + 1. A text is in the sheet's scratch until the
+// next cell is asked for.
 static struct sheet_cell get_key(const struct sheet_at *at)
 {
 	struct sheet *sheet = at->sheet;
@@ -173,6 +177,8 @@ static enum sheet_kind kind_of(enum keys_key key)
 				    : SHEET_TEXT;
 }
 
+// In JSON the keys are one object; in flat forms each is a column. Without keys a flat row says
+// "total", so that it has something in front of its figures.
 static size_t add_keys(const struct keys *keys, struct sheet_column *columns)
 {
 	static const struct sheet_column in_json = { "keys", SHEET_OBJECT, SHEET_JSON_ONLY,
@@ -199,6 +205,8 @@ static size_t add_keys(const struct keys *keys, struct sheet_column *columns)
 // ---- rows ----
 
 // The leaves in the order of the table.
+// Without recursion: `at` counts the children of each level that were written. A row of frees of
+// nothing known has no rows below it, so it is written where it is.
 static void add_leaves(const struct table *table, struct sheet *sheet)
 {
 	uint32_t at[KEYS_COUNT + 1] = { 0 };
@@ -242,6 +250,7 @@ void table_rows(struct table *table, struct sheet *sheet)
 	sheet_end(sheet);
 }
 
+// The figures alone, through the same columns as the rows.
 void table_write_total(struct json *json, const struct table *table)
 {
 	struct sheet sheet = sheet_in_json(json);

@@ -36,6 +36,7 @@ static bool by_detail(const struct table_options *options)
 	return options->sorted && table_column_details(options->sort);
 }
 
+// A row for comparisons alone: it has no depth, no value and no place.
 static struct table_row as_row(const struct table *table, const struct table_single *single)
 {
 	struct table_row row = { .parent = single->parent };
@@ -46,6 +47,7 @@ static struct table_row as_row(const struct table *table, const struct table_sin
 	return row;
 }
 
+// Rows are made only where sizes or types differ: of a hundred million blocks most are of one size.
 static int compare_figures(const struct table *table, const struct table_single *left,
 			   const struct table_single *right)
 {
@@ -60,6 +62,7 @@ static int compare_figures(const struct table *table, const struct table_single 
 	return table_compare(table->options, &a, &b);
 }
 
+// Of equals the one that began earlier comes first.
 static int compare_shown(const struct table *table, const struct table_single *left,
 			 const struct table_single *right)
 {
@@ -90,6 +93,8 @@ static void drop(struct table *table, const struct table_single *single)
 }
 
 // Leave the first of each parent. False: that does not make room.
+// `bars` are set for parents that have rows_max: a single that comes after the last of these is
+// never shown, so it need not be put into the list.
 static bool prune(struct table *table, struct table_singles *singles, uint64_t most)
 {
 	uint64_t rows_max = table->options->rows_max, rank = 0;
@@ -153,6 +158,7 @@ struct walk {
 	bool *settled;             // by parent: no more of them are looked at
 };
 
+// False ends the walk: there is no more room.
 static bool take_allocation(void *context, const struct window_allocation *allocation)
 {
 	struct walk *walk = context;
@@ -175,6 +181,8 @@ static bool take_allocation(void *context, const struct window_allocation *alloc
 	return !walk->too_many;
 }
 
+// The query's own grouping, without groups of which no more is needed: the engine then passes over
+// them.
 static uint32_t group_of_unsettled(void *context, const struct window_cell *cell)
 {
 	const struct walk *walk = context;
@@ -208,6 +216,7 @@ static bool is_behind(const struct table *table, uint32_t parent, uint64_t step)
 }
 
 // Returns whether any parent is not settled.
+// `step`: what comes from now on began there or later.
 static bool settle(struct walk *walk, uint64_t step)
 {
 	struct table *table = walk->table;
@@ -224,6 +233,7 @@ static bool settle(struct walk *walk, uint64_t step)
 	return any;
 }
 
+// What no part of the window was looked at for is counted by the difference of sums.
 static void drop_rest(const struct walk *walk)
 {
 	struct table *table = walk->table;
@@ -239,6 +249,9 @@ static void drop_rest(const struct walk *walk)
 }
 
 // In parts of the window that grow.
+// The first part is a 64th of the window, each next one eight times as long: 1/64, 8/64, the rest.
+// What is asked for more than once is what began in one part and ended in a later one, so `since`
+// leaves those out that an earlier part has had.
 static bool walk_transient(struct walk *walk, struct err *err)
 {
 	enum { FIRST_PART = 64, GROWTH = 8 };
@@ -277,6 +290,8 @@ static bool can_be_parted(const struct table *table, const struct table_phase *p
 	       table->rows[0].sums.type[WINDOW_AIFI].count > 0;
 }
 
+// Each allocation may be in the list and in a row, and has some words of the engine's: `each`
+// bytes.
 bool table_singles_find(struct table *table, const struct table_phase *phase, struct err *err)
 {
 	size_t each = 2 * sizeof(struct window_allocation) + sizeof(struct table_row) + 32;
@@ -303,6 +318,7 @@ bool table_singles_find(struct table *table, const struct table_phase *phase, st
 		       walk.most);
 }
 
+// Frees the list. Allocations are in the order of the list, which their rows' values are places in.
 void table_singles_insert(struct table *table)
 {
 	struct table_singles *singles = table->singles;

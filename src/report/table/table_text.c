@@ -42,6 +42,7 @@ struct page {
 
 // ---- above the table ----
 
+// What lived at the window's beginning: it ended in it, or after it.
 static uint64_t live_before(const struct window_row *row, uint64_t *count)
 {
 	*count = row->type[WINDOW_AOFI].count + row->type[WINDOW_AOFO].count;
@@ -124,6 +125,7 @@ void table_write_head(struct paper *paper, enum table_column column)
 	str_fini(&title);
 }
 
+// Only sums of bytes are estimated; a peak is of the samples themselves.
 static bool has_error(const struct page *page, enum table_column column)
 {
 	return page->estimated && (column == TABLE_IMPACTING || column == TABLE_SIZE ||
@@ -146,6 +148,7 @@ static void write_heads(struct page *page)
 	sink_text(page->paper.sink, "\n");
 }
 
+// A row of frees of nothing known has a count and no bytes: it is left blank there, not 0.
 static void format_figure(const struct table_row *row, enum table_column column, struct str *text)
 {
 	const struct sheet_column *sheet = table_column_sheet(column);
@@ -197,6 +200,7 @@ static void write_figures(struct page *page, const struct table_row *row)
 	sink_text(page->paper.sink, "   ");
 }
 
+// The total and the first level are at one column.
 static unsigned indent_of(const struct page *page, unsigned depth)
 {
 	return page->figures_columns + (depth > 0 ? depth - 1 : 0) * NEST_COLUMNS;
@@ -240,6 +244,7 @@ static const char *ending_of(const struct window_allocation *allocation)
 	}
 }
 
+// A function's name is shortened by its parts, other texts are cut at the end.
 static void write_name(struct page *page, const struct table_row *row)
 {
 	const struct table *table = page->table;
@@ -298,6 +303,8 @@ static void less_spread(struct window_spread *sum, const struct window_spread *s
 }
 
 // What was left out below a row.
+// The sums of what was left out, dropped or not shown. Its spread is what is left of the row's when
+// the shown children's are taken away: variances add up.
 static void write_rest(struct page *page, const struct table_row *row)
 {
 	const struct table *table = page->table;
@@ -360,6 +367,7 @@ static void write_amount_note(struct page *page, struct heap_amount amount, cons
 	str_fini(&text);
 }
 
+// What the figures above do not say: how much ended with its process, and what was left out.
 static void write_bottom(struct page *page)
 {
 	const struct table *table = page->table;

@@ -1,3 +1,8 @@
+// A limit takes two walks, since a tree is not kept. The first counts the nodes and finds the
+// weight of the last one that may be shown; the second keeps nodes of that weight and more. A node
+// weighs as much as the heaviest below it, so that what is shown has all above it. For example
+// weights 10 (6 (5, 1), 4 (4)) and at most 3 nodes: sorted 6, 5, 4, 4, 1, so the least is 4, of
+// which one may stay; kept are 6, 5 and the first 4.
 #include "report/table/tree.h"
 
 #include "base/mem.h"
@@ -32,6 +37,7 @@ static void path_push(struct path *path, uint64_t most, size_t kept)
 	*MEM_ADD(path->stops, path->count, path->capacity) = (struct stop){ most, kept };
 }
 
+// Takes the last node off; its largest weight goes on to the node above it.
 static struct stop path_pop(struct path *path)
 {
 	struct stop stop = path->stops[--path->count];
@@ -61,6 +67,7 @@ static void keep_largest(struct proc_memory *proc_memory)
 }
 
 // Nodes of at least this depth are over.
+// The list of weights is cut to those wanted once it has twice as many.
 static void end_counted(struct proc_memory *proc_memory, size_t depth)
 {
 	while (proc_memory->path.count > depth) {
@@ -92,6 +99,8 @@ struct selecting {
 	uint64_t least, ties, ties_kept;
 };
 
+// A node that weighs too little goes with all below it, since these weigh no more: the list is cut
+// back to where it was before the node.
 static void end_selected(struct selecting *selecting, size_t depth)
 {
 	struct tree *tree = selecting->tree;
@@ -125,6 +134,8 @@ static void select_node(void *context, const struct tree_node *node, const struc
 	*MEM_ADD(tree->kept, tree->kept_count, tree->kept_capacity) = *node;
 }
 
+// One more than nodes_max weights are kept: the first that is too many tells how many of its weight
+// stay.
 void tree_limit(struct tree *tree, uint64_t nodes_max)
 {
 	struct proc_memory proc_memory = { .column = tree->options.sort,
@@ -173,6 +184,7 @@ static bool tell_nearest(const struct tree *tree, struct err *err)
 	return false;
 }
 
+// A table without keys gives the total, and what is to be said above it.
 static bool find(struct tree *tree, struct query_context *asked, struct err *err)
 {
 	tree->table = table_new(asked, &tree->options, err);
@@ -183,6 +195,7 @@ static bool find(struct tree *tree, struct query_context *asked, struct err *err
 	return tree->kind != TREE_BUTTERFLY || tree->pivots_count > 0 || tell_nearest(tree, err);
 }
 
+// Half of a hundredth of the total is the least that is shown of a node, unless all are asked for.
 struct tree *tree_new(struct query_context *asked, const struct table_options *options,
 		      enum tree_kind kind, const char *function, struct err *err)
 {

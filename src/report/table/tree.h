@@ -30,6 +30,7 @@ enum tree_kind { TREE_CALLERS, TREE_LEAF, TREE_FLAT, TREE_BUTTERFLY };
 
 enum tree_side { TREE_WHOLE, TREE_SIDE_CALLERS, TREE_SIDE_CALLEES };
 
+// What a visitor is given. Valid during the call.
 struct tree_node {
 	const struct symbol *symbol; // of its calls the first by file and line; NULL: no stack
 	bool lines_differ;           // more than one line of its file
@@ -49,6 +50,7 @@ struct tree_step {
 	uint32_t alone : 1; // only what ends here, not what passes
 };
 
+// Private but for `share_min` and `runs`, which who shows it may set.
 struct tree {
 	struct table_options options; // without keys
 	struct table *table;          // of no rows but the total; owned

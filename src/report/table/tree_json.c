@@ -50,6 +50,7 @@ static uint64_t number(struct numbering *numbering, const struct tree_node *node
 
 // ---- rows ----
 
+// A row of the sheet.
 struct line {
 	const struct tree_node *node;
 	uint64_t id, parent; // UINT64_MAX: it has none
@@ -58,6 +59,8 @@ struct line {
 
 enum part { PARENT, SIDE, FUNCTION, SOURCE, LINE, MODULE, OFFSET };
 
+// A line is given only where all calls of the node are of one; an offset only where there is no
+// name.
 static struct sheet_cell get_part(const struct sheet_at *at)
 {
 	const struct line *line = at->row;
@@ -133,6 +136,7 @@ struct walk {
 	struct numbering numbering;
 };
 
+// The whole is no row; what is left out below it counts.
 static void add_node(void *context, const struct tree_node *node, const struct window_row *rest)
 {
 	struct walk *walk = context;
@@ -158,6 +162,7 @@ void tree_rows(struct tree *tree, struct sheet *sheet)
 	mem_free(walk.numbering.open);
 }
 
+// What tree_limit has left out and what the walk does not show are one sum.
 void tree_json(struct tree *tree, struct sink *sink)
 {
 	const struct query_context *asked = tree->table->asked;

@@ -1,6 +1,18 @@
 // Trees of stacks for people: figures on the left, the tree on the right. A run of functions of
 // which each is the only one below the other, and allocated nothing itself, is one branch: its
 // first line has the figures, the others stand below it.
+//
+// For example
+//
+//     main
+//     ├ parse
+//     │ read_file          below parse alone: one run with it
+//     │ ├ make_node
+//     │ └ make_list
+//     └ 2 more
+//
+// A run is written when its end is known, which is when the next node is not below its last one
+// alone.
 #include "report/table/tree.h"
 
 #include "base/mem.h"
@@ -54,6 +66,7 @@ static void write_no_figures(struct page *page)
 		sink_text(page->paper.sink, " ");
 }
 
+// A copy of the symbol, as a node of several lines is shown without one.
 static void write_name(struct page *page, const struct tree_node *node, enum paper_style style,
 		       unsigned indent)
 {
@@ -68,6 +81,7 @@ static void write_name(struct page *page, const struct tree_node *node, enum pap
 	lines_write_function(&page->lines, &symbol, style, !node->lines_differ);
 }
 
+// Bytes that begin a character: the lines of a tree take three bytes and one column each.
 static unsigned branches_columns(const struct page *page)
 {
 	unsigned columns = 0;
@@ -166,6 +180,7 @@ static void end_ways(struct page *page, uint32_t depth)
 	}
 }
 
+// The node above may have to be closed first: all ways of this depth and deeper are over.
 static void begin_run(struct page *page, const struct tree_node *node)
 {
 	struct run *run = &page->run;
@@ -209,6 +224,8 @@ static void write_heads(struct page *page)
 		table_write_head(&page->paper, options->columns[i]);
 }
 
+// The second side begins after an empty line and with headings of its own. Depth 1 is the function
+// itself, in both.
 static void take_side(struct page *page, const struct tree_node *node,
 		      const struct window_row *rest)
 {
@@ -226,6 +243,7 @@ static void take_side(struct page *page, const struct tree_node *node,
 	take_node(page, node, rest);
 }
 
+// Two groups of the same columns: what the function allocated itself, and with all that it called.
 static void take_function(struct page *page, const struct tree_node *node)
 {
 	unsigned half = page->figures_columns - 3;
@@ -276,6 +294,8 @@ static void take(void *context, const struct tree_node *node, const struct windo
 	}
 }
 
+// A page is as wide as the figures and 48 columns of names at least: who asks for many columns
+// scrolls.
 void tree_text(struct tree *tree, struct sink *sink)
 {
 	const struct table_options *options = &tree->options;

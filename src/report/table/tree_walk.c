@@ -4,6 +4,11 @@
 // visited stand in one list, and these nodes' *runs* of them in another, the next node last in
 // both. A visit takes the last run away and puts in its place the runs of the children that are
 // shown; so a stack is never in the lists twice, however deep the tree.
+//
+// For example stacks main < f < g and main < f < h. The list of steps begins with both stacks at
+// main, in one run. The visit of main takes the run away and finds both at f: one child, one run of
+// two steps. The visit of f finds one at g and one at h: two children, two runs. So there are never
+// more than two steps, and a run for each node still to come.
 #include "report/table/tree.h"
 
 #include "base/mem.h"
@@ -67,6 +72,7 @@ struct scan {
 	size_t on_path_count, on_path_capacity;
 };
 
+// By the whole name, or by the name without return type and parameters.
 static bool is_called(const struct symbol *symbol, const char *function)
 {
 	const char *base;
@@ -79,6 +85,7 @@ static bool is_called(const struct symbol *symbol, const char *function)
 	       (strlen(function) == length && memcmp(base, function, length) == 0);
 }
 
+// Valid until the next call.
 static uint32_t *on_path(struct scan *scan, uint32_t function)
 {
 	size_t count = scan->on_path_count;
@@ -123,6 +130,8 @@ static bool take_line(struct scan *scan, struct tree_step step, bool ends)
 }
 
 // False: what is below the stack is not looked at.
+// The lines of a frame from the outermost on. Frames in which threads begin are passed over at the
+// outer end alone: a start_thread further in is a function like others.
 static bool enter(struct scan *scan, uint32_t stack)
 {
 	const struct trie *trie = &scan->tree->trie;
@@ -158,6 +167,7 @@ static bool enter(struct scan *scan, uint32_t stack)
 	return true;
 }
 
+// Undoes what enter has counted for a flat list: the stack and all below it are done.
 static void leave(struct scan *scan, uint32_t stack)
 {
 	const struct trie *trie = &scan->tree->trie;
@@ -181,6 +191,8 @@ static void leave(struct scan *scan, uint32_t stack)
 }
 
 // The places from which the tree grows.
+// Goes through the trie without recursion: to the first child, else to the next sibling of the
+// nearest caller that has one.
 static void find_places(struct tree *tree, struct steps *steps)
 {
 	const struct trie *trie = &tree->trie;
@@ -224,6 +236,7 @@ static void add_place(struct walk *walk, struct tree_step step, struct trie_plac
 	add_step(&walk->fresh, step);
 }
 
+// The next line of the frame, or the outermost line of each stack below it.
 static void go_in(struct walk *walk, const struct tree_step *step)
 {
 	const struct trie *trie = &walk->tree->trie;
@@ -244,6 +257,7 @@ static void go_in(struct walk *walk, const struct tree_step *step)
 	}
 }
 
+// Ends where all that is further out is where the thread began.
 static void go_out(struct walk *walk, const struct tree_step *step)
 {
 	struct trie_place place = place_of(step);
@@ -252,6 +266,7 @@ static void go_out(struct walk *walk, const struct tree_step *step)
 		add_place(walk, *step, place);
 }
 
+// `fresh` gets the steps of all children together; choose sorts them by function.
 static void advance(struct walk *walk, const struct run *run)
 {
 	ASSERT(run->begin + run->count <= walk->steps.count);
@@ -270,6 +285,8 @@ static void advance(struct walk *walk, const struct run *run)
 
 // ---- figures ----
 
+// What the step's stacks have. Outwards it is what has ended where the walk began, or passes the
+// butterfly's function there, since not all that passes a caller has come this way.
 static struct window_row passing(const struct walk *walk, const struct tree_step *step)
 {
 	const struct trie *trie = &walk->tree->trie;
@@ -284,6 +301,7 @@ static struct window_row passing(const struct walk *walk, const struct tree_step
 	return step->alone ? trie_ending(trie, step->stack) : trie_passing(trie, place_of(step));
 }
 
+// What was allocated by the node itself. Inverted, that is the first level alone.
 static struct window_row ending(const struct walk *walk, const struct tree_step *step,
 				uint32_t depth)
 {
@@ -298,6 +316,7 @@ static struct window_row ending(const struct walk *walk, const struct tree_step 
 	return none;
 }
 
+// NULL comes first.
 static int compare_texts(const char *a, const char *b)
 {
 	if (a == b)
@@ -307,6 +326,7 @@ static int compare_texts(const char *a, const char *b)
 	return strcmp(a, b);
 }
 
+// The first of these stands for a node, so that it does not depend on the order of stacks.
 static int compare_calls(const struct symbol *a, const struct symbol *b)
 {
 	int order = compare_texts(a->function, b->function);
@@ -382,6 +402,7 @@ static int compare_steps(const void *a, const void *b, void *context)
 	return left->function < right->function ? -1 : left->function > right->function;
 }
 
+// By the column that is sorted by, then impact, size and count, then by name.
 static int compare_choices(const void *a, const void *b, void *context)
 {
 	const struct walk *walk = context;
@@ -453,6 +474,9 @@ static bool is_run(const struct walk *walk, const struct tree_node *node)
 }
 
 // Choose of the fresh steps what is shown below the node; *rest is of the others.
+// Sorted by function the fresh steps of one child are side by side. `rest` begins as the sum of all
+// and loses what is shown; without a limit all is shown, and it stays what it is: it is not looked
+// at then.
 static void choose(struct walk *walk, struct tree_node *node, struct window_row *rest)
 {
 	const struct tree_step *fresh = walk->fresh.list;
@@ -544,6 +568,7 @@ static void visit_whole(struct walk *walk, tree_visit *visit, void *context)
 	visit_runs(walk, visit, context);
 }
 
+// Twice from the same places: outwards to its callers, inwards to what it called.
 static void visit_butterfly(struct walk *walk, tree_visit *visit, void *context)
 {
 	const struct tree *tree = walk->tree;

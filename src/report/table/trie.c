@@ -30,6 +30,7 @@ struct making {
 	size_t rows, capacity;
 };
 
+// One group for each stack that is met.
 static uint32_t group(void *context, const struct window_cell *cell)
 {
 	struct making *making = context;
@@ -44,6 +45,7 @@ static uint32_t group(void *context, const struct window_cell *cell)
 	return making->row_of[stack] - 1;
 }
 
+// A caller has a lower number; one that has not, in a damaged trace, is none.
 uint32_t trie_caller(const struct trie *trie, uint32_t stack)
 {
 	const struct trace_stack *node = reader_stack(trie->reader, stack);
@@ -91,6 +93,7 @@ static uint32_t end_of(const struct trie *trie, uint32_t stack)
 }
 
 // One row for each place at which stacks end, in `stacks` that place's.
+// `rows` and `stacks` are written over from the front: `count` is never past the row that is read.
 static void merge_rows(struct making *making, struct window_row *rows)
 {
 	struct trie *trie = making->trie;
@@ -121,6 +124,9 @@ static void merge_rows(struct making *making, struct window_row *rows)
 }
 
 // Callers have lower numbers than those that they called.
+// Three passes by number: rows to their stacks, then sums of rows from the innermost to the
+// outermost, which the numbers allow without recursion, then each stack's first row, outermost
+// first.
 static void link_nodes(struct making *making)
 {
 	struct trie *trie = making->trie;
@@ -150,6 +156,8 @@ static void link_nodes(struct making *making)
 }
 
 // Put each row where its stack wants it, and make them sums of those before.
+// Each row is swapped to its place until the one that is here belongs here: each swap puts one
+// right, so it takes as many steps as there are rows. Then sum i is that of all rows before i.
 static void order_rows(struct making *making, struct window_row *rows)
 {
 	struct trie *trie = making->trie;
@@ -241,11 +249,13 @@ const struct symbol *trie_symbol(const struct trie *trie, struct trie_place plac
 }
 
 // Whether the stacks that end here pass the line.
+// At its end line or further out: wrappers further in are not passed.
 static bool ends_behind(const struct trie *trie, struct trie_place place)
 {
 	return trie->nodes[place.stack].ends && place.line >= trie_end_line(trie, place.stack);
 }
 
+// Any stack below it passes all lines; those that end here only some.
 bool trie_is_passed(const struct trie *trie, struct trie_place place)
 {
 	const struct trie_node *node = &trie->nodes[place.stack];

@@ -12,6 +12,7 @@
 #include "report/ask/functions.h"
 #include "report/ask/query_context.h"
 
+// One stack of the trace, with all that have it as their callers.
 struct trie_node {
 	uint32_t child, sibling; // stack ids: the first below it, the next of its caller's; 0: none
 	uint32_t passing;        // rows of `sums` that belong to it and those below; 0: not there
