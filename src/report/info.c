@@ -1,3 +1,7 @@
+// One pass counts what the definitions do not say: events by kind, by process, by heap and flags.
+// The address space is followed on the way, since only it can say that calls were not seen. For
+// example, a message "the executable is stripped" that 300 processes of a build send is kept once,
+// with 300 times.
 #include "report/info.h"
 
 #include "base/mem.h"
@@ -10,6 +14,8 @@
 enum { COMPARED = 64 };
 
 // The same words are kept once, if they are among the first.
+// Only the first 64 are compared with, so that a trace with many different messages costs no
+// square.
 static void keep_message(struct info *info, const char *before, const char *text)
 {
 	struct str line = { 0 };
@@ -27,6 +33,7 @@ static void keep_message(struct info *info, const char *before, const char *text
 	}
 }
 
+// A loss of events is counted by its note where the recording has no end that says it all.
 static void take_note(struct info *info, const struct trace_note *note)
 {
 	if (note->kind < INFO_NOTES)
@@ -43,6 +50,7 @@ static void take_note(struct info *info, const struct trace_note *note)
 		keep_message(info, "not recorded: ", note->text);
 }
 
+// Calls that a heap of Windows gets flags for: those that allocate.
 static bool takes_flags(uint8_t kind)
 {
 	return kind <= TRACE_FAILED && kind != TRACE_FREE && kind != TRACE_REALLOC_FREE;
@@ -129,6 +137,7 @@ void info_fini(struct info *info)
 	MEM_FREE(info->process_events, info->process_threads);
 }
 
+// The larger of both: a trace that was cut has no end that says it.
 uint64_t info_events_lost(const struct info *info)
 {
 	const struct trace_end *end = reader_end(info->reader);
@@ -148,6 +157,7 @@ double info_bytes_per_event(const struct info *info)
 	return info->events ? (double)reader_bytes(info->reader) / (double)info->events : 0;
 }
 
+// The next larger flags of the heap, by going through all: there are few.
 bool info_next_flags(const struct info *info, heap_id heap, uint64_t *flags, uint64_t *count)
 {
 	uint64_t best = UINT64_MAX, key, value;

@@ -72,6 +72,7 @@ static void top_take(struct top *top, uint64_t until_ns)
 	}
 }
 
+// Of a sampled recording each sum is an estimate of the whole (heap_so_far).
 static struct top_figures top_sum(const struct top *top)
 {
 	struct top_figures sum = { .live = heap_level(top->heap) };
@@ -91,6 +92,7 @@ static struct top_figures top_sum(const struct top *top)
 }
 
 // The sites as they are, to compare with later.
+// Sites keep their numbers while the trace grows, so that a list of figures is enough to compare.
 static size_t top_keep(const struct top *top, struct top_figures **list)
 {
 	size_t count;
@@ -105,6 +107,7 @@ static size_t top_keep(const struct top *top, struct top_figures **list)
 	return count;
 }
 
+// What happened up to here is what rates are the difference to.
 static void top_begin_part(struct top *top)
 {
 	top->from_ns = top->at_ns;
@@ -112,6 +115,8 @@ static void top_begin_part(struct top *top)
 	top->before_count = top_keep(top, &top->before);
 }
 
+// The first time all up to the last second is taken at once, so that the first rates are of that
+// second.
 void top_read(struct top *top)
 {
 	struct reader *reader = top->opened.reader;
@@ -152,6 +157,7 @@ static double top_per_second(const struct top *top, uint64_t count)
 	return ns == 0 ? 0.0 : (double)count * TOP_SECOND_NS / (double)ns;
 }
 
+// Of equals the one that holds more comes first, then the older site.
 static int top_compare(const void *a, const void *b, void *context)
 {
 	const struct top_row *x = a, *y = b;
@@ -166,6 +172,7 @@ static int top_compare(const void *a, const void *b, void *context)
 	return x->site < y->site ? -1 : x->site > y->site;
 }
 
+// Any function of the stack that has the text in its name.
 static bool top_passes(struct top *top, stack_id stack)
 {
 	struct names_stack names;
@@ -180,6 +187,7 @@ static bool top_passes(struct top *top, stack_id stack)
 	return false;
 }
 
+// A site that is new since the last look had nothing then.
 void top_list(struct top *top)
 {
 	size_t count;
@@ -303,6 +311,7 @@ static void top_warn(void *context, const char *text)
 	paper_paragraph(context, PAPER_WARNING, "warning", text);
 }
 
+// The selected row is always shown: the list is moved up as far as that needs.
 void top_write_text(struct top *top, struct paper *paper, size_t rows_max)
 {
 	static const char *const orders[TOP_ORDERS] = { "LIVE", "GROWN", "ALLOC/S" };

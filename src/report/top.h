@@ -33,6 +33,8 @@ struct top_row {
 	double allocations_s;
 };
 
+// All of a running view. Times are ns since the recording began; sites are numbered as the heap
+// does.
 struct top {
 	struct opened opened;
 	struct heap *heap;

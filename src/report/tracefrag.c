@@ -65,6 +65,7 @@ static uint64_t whole_pages(uint64_t bytes)
 	return (bytes + SPACE_PAGE - 1) & ~(uint64_t)(SPACE_PAGE - 1);
 }
 
+// One that would wrap around is no place, and left out.
 static void add_area(struct list *list, uint64_t low, uint64_t size)
 {
 	if (size == 0 || low > UINT64_MAX - size - SPACE_PAGE)
@@ -133,6 +134,7 @@ static void weigh(struct list *list, const struct space *space, bool add)
 	}
 }
 
+// `left` loses what lies in the areas now; after_event adds what lies there then.
 static void before_event(void *context, const struct space *space, const struct trace_event *event)
 {
 	struct list *list = context;
@@ -161,6 +163,7 @@ static bool is_listed(const struct list *list, const struct trace_event *event)
 	       (!query->stack || query->stack(query->context, event->stack));
 }
 
+// MEM_RESERVE and MEM_COMMIT of Windows; elsewhere what is writable counts as committed at once.
 static uint32_t type_of(const struct list *list, const struct trace_event *event)
 {
 	if (list->windows)
@@ -213,6 +216,8 @@ SORT_ORDER(by_stack, struct reservation, SORT_RISES(stack), SORT_RISES(serial))
 
 // ---- text ----
 
+// PAGE_… of Windows for rwx bits: PAGE_NOACCESS, PAGE_READONLY, PAGE_READWRITE and so on. What can
+// be written can be read.
 static uint32_t protection_of(uint32_t protection)
 {
 	static const uint32_t words[8] = { 0x01, 0x02, 0x04, 0x04, 0x10, 0x20, 0x40, 0x40 };
@@ -283,6 +288,7 @@ static void write_frames(const struct list *list, struct sink *sink, const char 
 	}
 }
 
+// Milliseconds since the process began.
 static uint64_t ticks(const struct list *list, uint64_t time_ns)
 {
 	uint64_t began_ns = reader_process(list->asked->reader, list->process)->began_ns;

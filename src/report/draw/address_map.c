@@ -66,6 +66,8 @@ static uint64_t mix(uint64_t a, uint64_t b)
 	return a ^ a >> 29;
 }
 
+// A file tells groups apart only where there is no stack: a program that maps a hundred files in
+// one place is in the way by that place.
 static bool same_group(const struct address_map_group *group, const struct range *range,
 		       uint8_t owner)
 {
@@ -102,6 +104,8 @@ static size_t group_of(struct weighing *weighing, const struct range *range)
 }
 
 // Free bytes of the slot at `address` from there on, or down from there, as far as `limit`.
+// Bytes from an address up to the next multiple: of 0x11000 in slots of 64 KiB 0xf000; of 0x20000
+// none.
 static uint64_t rest_of_slot(uint64_t address, uint64_t granularity)
 {
 	ASSERT(granularity > 0);
@@ -109,6 +113,8 @@ static uint64_t rest_of_slot(uint64_t address, uint64_t granularity)
 }
 
 // The hole [from, to) between two mappings: what of it lies in slots that one of them is in.
+// The slot at the lower end belongs to the mapping below the hole, that at the upper end to the one
+// above; what is between are whole free slots. A hole within one slot is all of the one below.
 static void share_waste(struct weighing *weighing, uint64_t from, uint64_t to, size_t below,
 			size_t above)
 {
@@ -129,6 +135,8 @@ static void share_waste(struct weighing *weighing, uint64_t from, uint64_t to, s
 		weighing->groups[above].waste += down;
 }
 
+// A mapping may be several pieces, of other protections; they are counted as bytes here and as one
+// mapping in count_mapping.
 static void count_piece(struct weighing *weighing, size_t group, const struct range *range)
 {
 	struct address_map_group *into = &weighing->groups[group];
@@ -167,6 +175,7 @@ static void widen(struct weighing *weighing, size_t group, uint64_t hole)
 }
 
 // Where the hole below the range of a group ends, which begins at `from`.
+// A stack that grows keeps a gap below it free, which is no hole: Linux gives nothing there.
 static uint64_t hole_end(const struct weighing *weighing, size_t group, const struct range *range,
 			 uint64_t from)
 {
@@ -189,6 +198,9 @@ static void count_hole(struct weighing *weighing, uint64_t from, uint64_t to)
 
 // Walks the ranges once. Those side by side of one group, with the holes around them, would be one
 // hole without the group.
+// For example pieces a, a, hole, b, hole, a, all in the part: the hole without b is from the second
+// a to the third. A group that comes again later begins a run of its own: taking all of its pieces
+// away would join holes that are far apart, which is another question.
 static void take_census(struct weighing *weighing)
 {
 	const struct ranges *ranges = space_ranges(weighing->space, weighing->process);
@@ -247,6 +259,7 @@ static bool is_fixture(uint8_t owner)
 
 // ---- what the pass over the trace gathers ----
 
+// Where the process says what it may map (Windows), that; else what Linux gives by itself.
 static uint64_t lowest_given(const struct address_map *address_map)
 {
 	const struct trace_process *process =
@@ -255,6 +268,8 @@ static uint64_t lowest_given(const struct address_map *address_map)
 	return process->address_end ? process->address_low : LOWEST_GIVEN;
 }
 
+// The first twenty are kept, and all are counted. What failed is weighed as the space was just
+// before the call; a mapping with MAP_32BIT only in the part where Linux puts such.
 static void add_failure(struct address_map *address_map, const struct space *space,
 			const struct trace_event *event)
 {
@@ -302,6 +317,7 @@ static void add_failure(struct address_map *address_map, const struct space *spa
 	census_fini(&weighing);
 }
 
+// Allocations that returned nothing, and calls of the program's own that had no memory.
 static bool is_failure(const struct trace_event *event)
 {
 	if (effect_of(event->kind) & EFFECT_FAILS)
@@ -311,6 +327,8 @@ static bool is_failure(const struct trace_event *event)
 		event->kind == TRACE_BRK || event->kind == TRACE_SHMAT);
 }
 
+// Extremes of a stretch of time, and not its last values: a hole that was small for a moment is
+// what matters.
 static void add_point(struct address_map *address_map, const struct space *space, uint64_t time_ns)
 {
 	const struct space_totals *totals = space_process(space, address_map->process);
@@ -370,6 +388,7 @@ static void fill_points(struct address_map *address_map)
 	}
 }
 
+// The part that was asked for; else all that the process can have.
 static void set_part(struct address_map *address_map)
 {
 	const struct reader *reader = address_map->asked->reader;
@@ -404,6 +423,8 @@ static void read_whole(struct address_map *address_map)
 
 // ---- the map ----
 
+// The owner of most bytes gives the colour; `fill` is the mapped part in 255ths, rounded so that
+// 255 is a slot that is mapped whole and nothing else.
 struct address_map_cell address_map_cell(const struct address_map *address_map, uint64_t address)
 {
 	const struct space *space = present_space(address_map->asked->present);
@@ -440,6 +461,7 @@ struct address_map_cell address_map_cell(const struct address_map *address_map, 
 	return cell;
 }
 
+// Joins it to the last one where they touch, so that a space without gaps is one segment.
 static void add_segment(struct address_map *address_map, uint64_t start, uint64_t end,
 			uint64_t skipped, uint8_t owner, bool reserved)
 {
@@ -495,6 +517,8 @@ static uint64_t slot_up(const struct address_map *address_map, uint64_t address)
 	return slot_down(address_map, address + address_map->granularity - 1);
 }
 
+// Goes from slot to slot: free stretches and mappings in turn. Several ranges in one slot are drawn
+// once, as `at` is past the slot by then.
 static void lay_out_used(struct address_map *address_map)
 {
 	const struct space *space = present_space(address_map->asked->present);
@@ -530,6 +554,8 @@ static uint64_t cells_of(const struct address_map *address_map)
 	return cells;
 }
 
+// Slots are doubled until the picture has at most 65,536 cells: a program that has mapped 16 GiB in
+// pieces of one page each is drawn coarser, and not larger.
 static void lay_out(struct address_map *address_map)
 {
 	bool whole = address_map->high - address_map->low <= HIGH_32;
@@ -548,6 +574,7 @@ static void lay_out(struct address_map *address_map)
 
 // ---- figures ----
 
+// Whole free slots, the most of them in a row, and by the rest how many free bytes are of no use.
 static void count_slots(struct address_map *address_map)
 {
 	const struct ranges *ranges =
@@ -607,6 +634,7 @@ static bool group_selected(const struct address_map *address_map,
 	       (!query->stack || query->stack(query->context, group->stack));
 }
 
+// A group that could not widen the largest hole is shown with that hole.
 static void make_table(struct address_map *address_map)
 {
 	struct weighing weighing = {
@@ -645,6 +673,7 @@ bool address_map_set_granularity(struct address_map_options *options, uint64_t b
 	       err_set(err, ERR_USAGE, "granularity is a power of two from 4K to 1T");
 }
 
+// Two numbers in hexadecimal, with 0x or without, both multiples of a page.
 static bool parse_range(const char *text, uint64_t *low, uint64_t *high)
 {
 	const char *dots = strstr(text, "..");

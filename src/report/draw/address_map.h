@@ -51,6 +51,7 @@ struct address_map_segment {
 	bool skipped_reserved;
 };
 
+// What one stack (or one file) of one owner has mapped.
 struct address_map_group {
 	stack_id stack;
 	file_id file; // where there is no stack
@@ -66,11 +67,13 @@ struct address_map_group {
 	uint64_t largest_without; // the largest free block, if these were not there
 };
 
+// A stretch of time: a 240th of the recording. Bytes, and how many holes.
 struct address_map_point {
 	uint64_t free_min, largest_min;
 	uint64_t reserved_max, committed_max, holes_max;
 };
 
+// A call that got no memory, and the space just before it.
 struct address_map_failure {
 	uint64_t number, time_ns;
 	uint8_t kind; // enum trace_kind

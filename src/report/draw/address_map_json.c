@@ -114,6 +114,7 @@ static void write_curve(const struct address_map *address_map, struct json *json
 	json_array_end(json);
 }
 
+// No limit is null, as 0 would be one that allows nothing.
 static void write_limit(struct json *json, const char *key, uint64_t bytes)
 {
 	json_key(json, key);

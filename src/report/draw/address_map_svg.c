@@ -3,6 +3,10 @@
 // A slot is a cell. What is mapped fills it in its owner's colour, from below, as far as it is
 // mapped (and at least half of it); what is only reserved is pale; the unusable rest of a slot is
 // hatched grey. The largest free block has a ground of its own.
+//
+// For example 32 bits in slots of 64 KiB: 65,536 cells in 256 rows of 256, 4 pixels each, so a
+// picture of 1,024 by 1,024 and its margins; a row is 16 MiB. Cells alike in a row are one
+// rectangle, since a file of 65,536 rectangles is slow to show.
 #include "report/draw/address_map.h"
 
 #include "base/mem.h"
@@ -22,6 +26,7 @@ enum {
 
 #define LARGEST_COLOUR "#dcebc8"
 
+// `y` is where the next thing is drawn. The body is written first, and its height is known then.
 struct picture {
 	const struct address_map *address_map;
 	struct sink *sink;
@@ -29,6 +34,7 @@ struct picture {
 	uint64_t row; // address of the row in the making
 };
 
+// Control characters are left out: XML has none.
 static void write_text(struct picture *picture, unsigned x, const char *style, const char *text)
 {
 	sink_format(picture->sink, "<text x=\"%u\" y=\"%u\" class=\"%s\">", x, picture->y, style);
@@ -80,6 +86,7 @@ static void write_ground(struct picture *picture, uint64_t start, uint64_t end, 
 		    LABEL + column * CELL, picture->y, count * CELL, CELL, colour);
 }
 
+// The row's own ground, the part of the largest hole in it, then the runs of cells.
 static void write_row(struct picture *picture, uint64_t start, uint64_t end)
 {
 	const struct address_map *address_map = picture->address_map;
@@ -141,6 +148,7 @@ static void write_segment(struct picture *picture, const struct address_map_segm
 		picture->y += (3 - rows % 16) * CELL;
 }
 
+// Only owners that have something.
 static void write_legend(struct picture *picture)
 {
 	const struct address_map *address_map = picture->address_map;
@@ -213,6 +221,7 @@ static uint64_t value_of(const struct address_map *address_map, unsigned point, 
 }
 
 // One line over time, scaled to `high`.
+// Two points for each stretch of time, so that it is drawn as a level.
 static void write_line(struct picture *picture, uint64_t high, size_t at, const char *style)
 {
 	const struct address_map *address_map = picture->address_map;
@@ -232,6 +241,7 @@ static void write_line(struct picture *picture, uint64_t high, size_t at, const 
 	sink_text(picture->sink, "\"/>\n");
 }
 
+// Where on the curves the map was taken; at the end nothing is drawn.
 static void write_moment(struct picture *picture)
 {
 	const struct address_map *address_map = picture->address_map;

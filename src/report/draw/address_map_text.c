@@ -134,6 +134,7 @@ static void write_skipped(const struct address_map *address_map, struct paper *p
 		     segment->skipped_reserved ? ", reserved" : "");
 }
 
+// Characters stand for as many slots as are needed to have at most 40 lines of 64 characters.
 static void write_map(const struct address_map *address_map, struct paper *paper)
 {
 	uint64_t cells = 0;
@@ -187,6 +188,8 @@ static uint64_t holes_of(const struct address_map_point *point)
 	return point->holes_max;
 }
 
+// A column is four points of the curve; a bar has eight heights, scaled to the highest column.
+// `lowest` says whether a column shows the least or the most of its points.
 static void write_curve(const struct address_map *address_map, struct paper *paper,
 			const char *label, uint64_t (*value)(const struct address_map_point *point),
 			bool lowest, bool bytes)
@@ -252,6 +255,7 @@ static void write_who(const struct address_map *address_map, struct stack_text *
 	}
 }
 
+// Two lines: what it is and who mapped it, then sizes, protections and ages.
 static void write_group(const struct address_map *address_map, struct stack_text *stacks,
 			const struct address_map_group *group)
 {
@@ -309,6 +313,7 @@ static void write_table(const struct address_map *address_map, struct stack_text
 // ---- failures ----
 
 // What else may have been short.
+// A call that failed though there was room: the limit of the process, if it was near, else a guess.
 static void write_limits(const struct address_map *address_map, struct paper *paper,
 			 const struct address_map_failure *failure)
 {

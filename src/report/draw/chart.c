@@ -1,3 +1,6 @@
+// Data are columns for gnuplot, in base units: cells one a line, curves one after the other with
+// two empty lines between, which gnuplot counts as index 0, 1 and so on. A level is written with
+// its corners: 10 bytes from 0 ns on and 30 from 5 ns on are the lines "0 10", "5 10" and "5 30".
 #include "report/draw/chart.h"
 
 #include "base/mem.h"

@@ -47,6 +47,7 @@ struct chart_point {
 	double x, y;
 };
 
+// Owns its name and points.
 struct chart_curve {
 	char *name;
 	struct chart_point *points; // x rises

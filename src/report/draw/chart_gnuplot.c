@@ -31,6 +31,7 @@ static const char *const colours[] = { "#0072b2", "#d55e00", "#009e73", "#cc79a7
 
 enum { COLOURS_COUNT = sizeof colours / sizeof *colours };
 
+// From 2 KiB on in KiB, from 2 MiB on in MiB; times in seconds up to ten minutes.
 static struct scale scale_of(enum chart_unit unit, double most)
 {
 	static const struct scale bytes[] = { { 1, "bytes" },
@@ -66,6 +67,7 @@ static double larger(double a, double b)
 	return a > b ? a : b;
 }
 
+// At least 0, so that an axis of nothing begins there.
 static double highest(const struct chart *chart, bool of_y)
 {
 	const struct chart_axis *axis = of_y ? &chart->y : &chart->x;
@@ -84,6 +86,7 @@ static double highest(const struct chart *chart, bool of_y)
 
 // A text in single quotes, in which only the quote itself means anything. Two of those stand for
 // one, but not where two follow each other: so each is a string of its own.
+// `chars_max`: characters of UTF-8, not bytes.
 static void quote(struct sink *sink, const char *text, size_t chars_max)
 {
 	size_t chars = 0;
@@ -114,6 +117,8 @@ bool chart_can_draw(const char *path)
 
 // ---- the script, from top to bottom ----
 
+// The script can be run elsewhere: `data` and `picture` are names that gnuplot may be given, as in
+// gnuplot -e "picture='b.svg'".
 static void write_terminal(const struct chart_output *output, struct sink *sink)
 {
 	const char *word = str_ending(output->path);
@@ -204,6 +209,7 @@ static const struct tic count_tics[] = { { "1", 1 },     { "10", 10 },     { "10
 					 { "1 M", 1e6 }, { "10 M", 1e7 },  { "100 M", 1e8 },
 					 { "1 G", 1e9 }, { "10 G", 1e10 }, { "100 G", 1e11 } };
 
+// Only those in [low, high]: the row apart has a name of its own there.
 static void write_tics(char axis, const struct tic *tics, size_t count, double low, double high,
 		       struct sink *sink)
 {
@@ -219,6 +225,8 @@ static void write_tics(char axis, const struct tic *tics, size_t count, double l
 	sink_text(sink, ")\n");
 }
 
+// Powers of 4 from 1 byte to 1 PiB: 1, 4, 16, 64, 256, 1K, 4K. A size of 0 is at 0.5, since a
+// logarithm has no place for it.
 static void write_size_tics(char axis, struct sink *sink)
 {
 	static const char *const names[] = { "", "K", "M", "G", "T", "P" };
@@ -307,6 +315,7 @@ static void write_marks(const struct chart *chart, double scale, struct sink *si
 	}
 }
 
+// Eight colours, then the same with another dash.
 static void write_curves(const struct chart *chart, struct scale x, struct scale y,
 			 struct sink *sink)
 {

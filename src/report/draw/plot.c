@@ -1,3 +1,8 @@
+// Two questions make groups. The first gives every value of the key a number and its sums; the
+// second, where levels are drawn, looks at the first two hundred in sixteen buckets of time, since
+// what passed through a function is not what it held: a function with 1 GiB of short blocks of 1
+// KiB each has a curve of 1 KiB. The heaviest `curves_max` have curves of their own and all others
+// share one.
 #include "report/draw/plot.h"
 
 #include "base/mem.h"
@@ -41,6 +46,7 @@ static uint32_t by_value(void *context, const struct window_cell *cell)
 	return plot_keys_of(&groups->keys, cell);
 }
 
+// The others are group `count`. While candidates are weighed it is what was not among them.
 static uint32_t by_rank(void *context, const struct window_cell *cell)
 {
 	struct plot_groups *groups = context;
@@ -187,6 +193,8 @@ struct window_query plot_groups_query(struct plot_groups *groups)
 // A rate by the pixel is noise.
 enum { RATE_BUCKET_PIXELS = 6 };
 
+// The subtitle says what a reader of the picture alone must know: of which time, by what, filtered
+// or not, and the warnings.
 static void set_title(struct chart *chart, const struct query_context *asked,
 		      const struct plot_options *options, const char *what)
 {

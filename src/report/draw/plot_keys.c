@@ -1,3 +1,6 @@
+// Names are texts, and making one costs a look at a stack, so each value of a cell is named once
+// and kept by its number. For example by function: stacks 7 and 9 both have `parse` as their first
+// function of the program's own; both become the name "parse", and so one number.
 #include "report/draw/plot_keys.h"
 
 #include "base/mem.h"
@@ -67,6 +70,7 @@ static void name_thread(const struct query_context *asked, thread_id id, struct 
 	str_format(name, "%s %u", thread->name[0] ? thread->name : "thread", thread->tid);
 }
 
+// Mappings of a runtime are called by its heap, others "(virtual memory)".
 static void name_heap(const struct query_context *asked, const struct window_cell *cell,
 		      struct str *name)
 {
@@ -95,6 +99,7 @@ static void name_symbol(const struct symbol *symbol, struct str *name)
 			   (unsigned long long)symbol->offset);
 }
 
+// From the program's own innermost function outwards: one function, or four for a stack.
 static void name_stack(const struct plot_keys *keys, stack_id id, struct str *name)
 {
 	struct names_stack stack = names_stack(keys->asked->names, id);
@@ -144,6 +149,7 @@ static void name_value(const struct plot_keys *keys, const struct window_cell *c
 }
 
 // What the name of the cell's value depends on, as a number.
+// Of a mapping's heap the name depends on its owner, its process and its stack.
 static uint64_t value_of(const struct plot_keys *keys, const struct window_cell *cell)
 {
 	switch (keys->key) {

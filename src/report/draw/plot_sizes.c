@@ -1,5 +1,9 @@
 // Plots over sizes: a histogram of allocations by size, and sizes against lifetimes as a heat map.
 // Sizes are in classes, so many to an octave; a bar is as wide as its class.
+//
+// For example four classes to an octave: 0, 1, 2 and 3 are classes of their own; 4 to 7 are classes
+// 4 to 7, one number each; 8 and 9 are class 8, 10 and 11 class 9; 1,024 to 1,279 are class 36, and
+// the next octave begins with 40.
 #include "report/draw/plot_parts.h"
 
 #include "base/mem.h"
@@ -24,6 +28,7 @@ static uint32_t class_of(struct classes classes, uint64_t value)
 	       (uint32_t)(value >> (octave - part_bits) & (classes.parts - 1));
 }
 
+// The least number of a class; of one past the last the end of that.
 static double floor_of(struct classes classes, uint32_t number)
 {
 	uint32_t part_bits = (uint32_t)__builtin_ctz(classes.parts);
@@ -50,6 +55,7 @@ struct histogram {
 	uint32_t highest, lowest;
 };
 
+// Groups of the engine are a curve and a class of sizes in one number.
 static uint32_t by_group_and_size(void *context, const struct window_cell *cell)
 {
 	struct histogram *histogram = context;
@@ -88,6 +94,7 @@ static bool count_sizes(struct histogram *histogram, struct query_context *asked
 	return true;
 }
 
+// Empty classes have no bar: a bar of height 0 has no place on a logarithmic axis.
 static void add_bars(struct chart *chart, const struct histogram *histogram)
 {
 	chart->style = CHART_BARS;
@@ -105,6 +112,7 @@ static void add_bars(struct chart *chart, const struct histogram *histogram)
 	}
 }
 
+// As high as its class from its least size to the next class, as the bars would be.
 static void add_outline(struct chart *chart, const struct histogram *histogram, size_t curve)
 {
 	const uint64_t *counts = histogram->counts + curve * CLASSES_MAX;
@@ -186,6 +194,8 @@ static void stretch(uint32_t *low, uint32_t *high, uint32_t class)
 	*high = class > *high ? class : *high;
 }
 
+// Ended blocks by size and lifetime from one question, those that were not freed from another. What
+// lived less than a tick of the clock is below the lowest time: how long is not known.
 static bool measure(struct heat *heat, struct err *err)
 {
 	struct window_query query = plot_query(heat->asked, NULL, NULL);

@@ -33,6 +33,7 @@ static void add_levels(struct chart *chart, const struct query_context *asked, c
 
 // ---- live, blocks ----
 
+// Without filters the index has the timeline ready; with some it is made from the cells.
 static bool add_layer(struct chart *chart, struct query_context *asked, unsigned layer,
 		      const char *name, const struct plot_options *options, struct err *err)
 {
@@ -106,6 +107,7 @@ bool plot_time_live(struct chart *chart, struct query_context *asked,
 
 // ---- cumulative, rate ----
 
+// A rate belongs to its bucket and a sum to the bucket's beginning, so their points differ by one.
 static void add_flow(struct chart *chart, const struct query_context *asked, const char *name,
 		     const struct window_flow *flows, const struct plot_options *options)
 {
@@ -168,6 +170,7 @@ struct residence {
 	size_t samples;
 };
 
+// The total is kept by differences, as samples come from one process at a time.
 static void residence_set(struct residence *residence, process_id process, uint64_t bytes)
 {
 	uint64_t *at = MEM_REACH(residence->bytes, residence->capacity, process);
@@ -176,6 +179,7 @@ static void residence_set(struct residence *residence, process_id process, uint6
 	*at = bytes;
 }
 
+// A process that ends has 0. False: the note changes nothing.
 static bool residence_note(struct residence *residence, const struct query_context *asked,
 			   const struct trace_note *note)
 {
@@ -208,6 +212,7 @@ static void add_snapshots(struct chart_curve *curve, const struct query_context 
 	}
 }
 
+// The level before the window's first sample is where the curve begins.
 static void add_resident(struct chart *chart, struct query_context *asked,
 			 struct residence *residence, const char *name)
 {
@@ -250,6 +255,7 @@ static bool has_samples(const struct query_context *asked, uint8_t kind)
 	return false;
 }
 
+// PSS and swapped memory have curves only where some process has samples of them.
 bool plot_time_rss(struct chart *chart, struct query_context *asked,
 		   const struct plot_options *options, struct err *err)
 {
@@ -301,6 +307,8 @@ struct faults {
 };
 
 // So many faults, evenly between two times.
+// For example 100 faults between 0.95 s and 1.05 s in buckets of 0.1 s: 50 in the tenth and 50 in
+// the eleventh.
 static void faults_spread(struct faults *faults, int kind, uint64_t from_ns, uint64_t to_ns,
 			  double value)
 {
@@ -335,6 +343,9 @@ static uint64_t faults_before(const struct faults *faults, int kind, process_id 
 	return 0;
 }
 
+// A sample says what has come since the last one. It is taken to have come in the tenth of a second
+// before it, as samples are made only when the figure changes; or since the last one, if that is
+// not two tenths ago.
 static void faults_note(struct faults *faults, const struct trace_note *note)
 {
 	const struct reader *reader = faults->asked->reader;
@@ -415,6 +426,8 @@ struct holes {
 	bool begun; // the window has a level
 };
 
+// The least of all selected processes: the one that is nearest to its end. -1: none has mapped
+// anything.
 static double largest_hole(const struct holes *holes, const struct space *space)
 {
 	const struct reader *reader = holes->asked->reader;
@@ -469,6 +482,8 @@ static void before_call(void *context, const struct space *space, const struct t
 		holes_take(holes, event->time_ns);
 }
 
+// The level counts up to the change, and the new one from it on, so that a bucket has the lower of
+// both.
 static void change(struct holes *holes, const struct space *space, uint64_t time_ns)
 {
 	if (time_ns > holes->asked->to_ns)
@@ -507,6 +522,7 @@ static void follow_holes(struct holes *holes, struct query_context *asked)
 	reader_rewind(asked->reader);
 }
 
+// A bucket in which nothing happened has the level of the one before.
 bool plot_time_holes(struct chart *chart, struct query_context *asked,
 		     const struct plot_options *options, struct err *err)
 {
