@@ -50,6 +50,8 @@ static bool is_cost(const void *context, uint32_t position, const void *key)
 	       there->callee == wanted->callee;
 }
 
+// Adds a sample to the cost of a line, or of a call from it, once for the present stack: with f
+// calling f calling f, 16 bytes below the call are 16 and not 32.
 static void add(struct callgrind *callgrind, struct location_line at, int64_t callee,
 		const struct sample *sample)
 {
@@ -70,6 +72,8 @@ static void add(struct callgrind *callgrind, struct location_line at, int64_t ca
 		cost->values[i] += (uint64_t)samples_value(sample, events[i]);
 }
 
+// From the innermost function out: the first has the sample itself (no callee), each further one a
+// call of the one before it.
 static void add_sample(struct callgrind *callgrind, const struct sample *sample)
 {
 	struct locations *locations = &callgrind->locations;
@@ -114,6 +118,8 @@ static void write_values(const struct callgrind *callgrind, const struct cost *c
 	sink_text(callgrind->sink, "\n");
 }
 
+// A function's own lines come before its calls, as -1 sorts first. Without a line of the
+// callee, which is not known, `calls=` has 0.
 static void write_cost(struct callgrind *callgrind, const struct cost *cost, bool first)
 {
 	const struct location_function *functions = callgrind->locations.functions;
@@ -131,6 +137,7 @@ static void write_cost(struct callgrind *callgrind, const struct cost *cost, boo
 	write_values(callgrind, cost);
 }
 
+// The summary is over the samples, and not over the costs, of which a sample has many.
 static void write_head(struct callgrind *callgrind, const struct cost *without)
 {
 	const struct samples *samples = callgrind->source->samples;
@@ -174,6 +181,7 @@ static void write_all(struct callgrind *callgrind, const struct cost *without)
 		mem_free(callgrind->named[i]);
 }
 
+// What has no stack is one function of its own.
 static bool write(const struct export_source *source, struct sink *sink, struct err *err)
 {
 	struct callgrind callgrind = {

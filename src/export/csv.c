@@ -4,6 +4,15 @@
 // an end and a beginning), or, with --lifetimes, one for each block with both. A column is declared
 // where its cell is written: the heading of CSV is a line whose cells write their names. Stacks are
 // written as folded ones, outermost first, and each is put together once.
+//
+// For example
+//
+//     time_ns,op,call,address,size,old_address,heap,process_id,pid,thread,stack
+//     1200,alloc,malloc,0x5010,64,,malloc,0,4242,4242,main;parse
+//     3400,free,free,0x5010,64,,malloc,0,4242,4242,main;drop
+//
+// A trace of a hundred million events is written at some hundred bytes a line, so what is in each
+// line (digits, separators, stacks) is put into a buffer by hand and not by printf.
 #include "export/events.h"
 #include "export/locations.h"
 
@@ -56,12 +65,15 @@ static void make_room(struct rows *rows, size_t bytes)
 	rows->at = rows->buffer + used;
 }
 
+// For what is known to be shorter than what make_room left: LINE_MAX is more than all numbers,
+// names and separators of a line.
 static inline void put(struct rows *rows, const char *text, size_t length)
 {
 	memcpy(rows->at, text, length);
 	rows->at += length;
 }
 
+// For texts of any length.
 static void put_text(struct rows *rows, const char *text, size_t length)
 {
 	make_room(rows, length);
@@ -112,6 +124,7 @@ static void put_hex(struct rows *rows, uint64_t value)
 // The name is a literal, so its length is known.
 #define CELL(rows, name) begin_cell(rows, name, sizeof name - 1)
 
+// In JSON the name is written in each line; in CSV only in the heading.
 __attribute__((always_inline)) static inline void begin_cell(struct rows *rows, const char *name,
 							     size_t length)
 {
@@ -137,6 +150,7 @@ static void number(struct rows *rows, bool known, uint64_t value)
 		put(rows, "null", 4);
 }
 
+// In JSON a text, since a number of 64 bits is more than many readers hold.
 static void address(struct rows *rows, bool known, uint64_t value)
 {
 	if (!known || rows->heading) {
@@ -208,6 +222,7 @@ static void word(struct rows *rows, const char *name)
 		*rows->at++ = '"';
 }
 
+// Offsets and not pointers, as the list of texts moves when it grows.
 static struct stack_text *text_of(struct rows *rows, stack_id stack)
 {
 	struct stack_text *found = &rows->stack_texts[stack];
@@ -268,6 +283,7 @@ static void cell_heap(struct rows *rows, heap_id id)
 }
 
 // What both kinds of lines have.
+// The size of a block that was not seen to begin is not known.
 static void cells_of_block(struct rows *rows, const struct lives_block *block)
 {
 	const struct trace_process *process = reader_process(rows->reader, block->process);
@@ -314,6 +330,7 @@ static void write_begin(void *context, const struct lives_block *block)
 	write_event(context, block, "alloc", block->moved ? "realloc" : "malloc", NULL);
 }
 
+// What ends with its process has no event: no call ended it.
 static void write_end(void *context, const struct lives_block *block, const struct lives_end *end)
 {
 	if (end->cause < LIVES_EXIT)
@@ -352,6 +369,7 @@ static void write_life(void *context, const struct lives_block *block, const str
 
 // ---- the whole ----
 
+// A line of a made-up block, whose cells write their names in place of values.
 static void write_heading(struct rows *rows)
 {
 	const struct lives_block block = { .moved = true, .old_address = 1 };

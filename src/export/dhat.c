@@ -32,6 +32,7 @@ static uint64_t first_line(const struct dhat *dhat)
 	return WITHOUT + 1 + dhat->processes.count;
 }
 
+// Only where there are several: then each is the outermost function of its stacks.
 static void number_processes(struct dhat *dhat)
 {
 	for (size_t i = 0; dhat->levels.processes > 1 && i < dhat->levels.count; i++) {
@@ -43,6 +44,8 @@ static void number_processes(struct dhat *dhat)
 	}
 }
 
+// Functions of a location are its lines, so their numbers follow from where the location's lines
+// begin.
 static void write_functions(struct dhat *dhat, const struct stack_level *level)
 {
 	const uint64_t *process = map_find(&dhat->processes, level->process);
@@ -113,6 +116,8 @@ static void write_function(struct json *json, struct str *text)
 	str_clear(text);
 }
 
+// Written after the stacks, when all locations have been met; processes in the order of their
+// numbers.
 static void write_table(struct dhat *dhat)
 {
 	const struct locations *locations = &dhat->locations;

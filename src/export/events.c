@@ -1,3 +1,10 @@
+// A block is followed from its beginning to its end by lives.h; here is what of that lies in the
+// window and passes the filters. For example, with --from 1s --to 2s: a block from 0.5 s to 1.5 s
+// is given to `before` at 1 s and to `end` at 1.5 s; one from 1.2 s to 3 s to `begin` alone; with
+// `whole_lives` both are given once, by `end`, as AOFI and AIFO.
+//
+// The trace is read twice: reallocs that fail after all are found first, so that no end has to be
+// taken back when it has been written.
 #include "export/events.h"
 
 #include "base/map.h"
@@ -57,6 +64,8 @@ enum query_type events_class(const struct export_source *source, const struct li
 
 // ---- lives ----
 
+// Filters are answered by number, from what the selection has read; without filters all pass, also
+// blocks that were not seen to begin.
 static bool is_wanted(const struct reading *reading, const struct lives_block *block)
 {
 	process_id only = reading->watcher->process;
@@ -81,6 +90,8 @@ static void begin(void *context, const struct lives_block *block)
 	}
 }
 
+// With whole lives it counts if it began before the window's end and ended after its beginning.
+// What its process ended lives to the process's end.
 static void end(void *context, const struct lives_block *block, const struct lives_end *end)
 {
 	struct reading *reading = context;
@@ -120,6 +131,7 @@ static void enter(struct reading *reading, uint64_t number, uint64_t time_ns)
 		lives_each(reading->lives, before, reading);
 }
 
+// Notes have no number: they are before the event that comes next.
 static void add_note(struct reading *reading, const struct trace_note *note)
 {
 	const struct events_watcher *watcher = reading->watcher;
@@ -131,6 +143,7 @@ static void add_note(struct reading *reading, const struct trace_note *note)
 	lives_add_note(reading->lives, note);
 }
 
+// A stack that a damaged trace does not have is none.
 static void add_event(struct reading *reading, struct trace_event *event)
 {
 	reading->next_number = event->number + 1;
@@ -140,6 +153,7 @@ static void add_event(struct reading *reading, struct trace_event *event)
 	lives_add_event(reading->lives, event);
 }
 
+// A window that begins after the last event still begins.
 static void read_items(struct reading *reading, struct progress *progress)
 {
 	struct reader *reader = reading->asked->reader;

@@ -1,3 +1,6 @@
+// A format is a row of the list; what it is written from is opened here: samples, which the index
+// gives, or events, which the format reads itself. So a format is one function, and knows no
+// trace's layout.
 #include "export/export.h"
 #include "base/mem.h"
 #include "export/events.h"
@@ -20,6 +23,7 @@ const struct query_context_rules *export_rules(const struct export_format *forma
 	return format->has_samples ? &query_context_window_rules : &query_context_events_rules;
 }
 
+// A format that compares has two sets of samples. Both are closed, whatever happened.
 bool export_write(const struct export_format *format, struct export_source *source,
 		  struct sink *sink, struct err *err)
 {
@@ -65,6 +69,7 @@ void export_add_process(const struct reader *reader, process_id process, struct 
 		str_add(text, "(no process)");
 }
 
+// Names are cut to 15 characters, which is what Linux has.
 void export_add_thread(const struct reader *reader, thread_id thread, struct str *text)
 {
 	const struct trace_thread *known = reader_thread(reader, thread);

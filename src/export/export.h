@@ -10,6 +10,7 @@
 #include "base/sink.h"
 #include "export/samples.h"
 
+// What is written: the question, and what was chosen of the format's options.
 struct export_source {
 	struct query_context *asked;   // borrowed
 	const struct samples *samples; // NULL unless the format `has_samples`
@@ -24,6 +25,8 @@ struct export_source {
 	void *context;
 };
 
+// One format. `write` returns false only where the question cannot be answered; a sink that fails
+// says so itself (sink_ok).
 struct export_format {
 	const char *name, *brief;
 	bool has_samples;

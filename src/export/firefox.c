@@ -57,6 +57,7 @@ struct firefox {
 
 // ---- events ----
 
+// The row of the frame's innermost function, whose prefixes lead to `prefix`.
 static uint32_t add_frame(struct firefox *firefox, frame_id frame, uint32_t prefix)
 {
 	uint32_t number = locations_add(&firefox->locations, frame);
@@ -75,6 +76,7 @@ static uint32_t add_frame(struct firefox *firefox, frame_id frame, uint32_t pref
 }
 
 // Callers before whom they called.
+// The row of a stack: 0 of none. Each stack of the trace is followed once, up to one that is known.
 static uint32_t stack_of(struct firefox *firefox, stack_id stack)
 {
 	uint64_t *known = NULL;
@@ -102,6 +104,8 @@ static uint32_t stack_of(struct firefox *firefox, stack_id stack)
 	return number;
 }
 
+// Beyond EVENTS_MAX it only counts: the profile ends with the first that has no room, so that its
+// sums are right up to there.
 static void add_event(struct firefox *firefox, uint64_t time_ns, const struct lives_block *block,
 		      int64_t weight, thread_id thread, stack_id stack)
 {
@@ -128,6 +132,7 @@ static void add_begin(void *context, const struct lives_block *block)
 		  block->stack);
 }
 
+// A free of what was not seen allocated would make levels negative.
 static void add_end(void *context, const struct lives_block *block, const struct lives_end *end)
 {
 	struct firefox *firefox = context;
@@ -180,6 +185,7 @@ static void add_number(struct str *out, uint32_t number)
 		str_add_digits(out, number);
 }
 
+// Milliseconds with as many digits as needed: 1,500,000 ns are 1.5.
 static void add_ms(struct str *out, uint64_t time_ns)
 {
 	uint64_t rest = time_ns % NS_PER_MS;
@@ -249,6 +255,7 @@ static void cell_stack(struct firefox *firefox, size_t row)
 	str_add_digits(&firefox->out, firefox->events[row].stack);
 }
 
+// Time, weight, stack, address and thread: a column each, of all events.
 static void write_events(struct firefox *firefox)
 {
 	size_t count = firefox->count;
@@ -299,6 +306,7 @@ static void cell_line(struct firefox *firefox, size_t row)
 	add_number(&firefox->out, line ? line : NONE);
 }
 
+// Row 0 and one for each line of a location; addresses are not given, as names are known already.
 static void write_frames(struct firefox *firefox)
 {
 	size_t count = firefox->locations.lines_count + 1;

@@ -7,6 +7,11 @@
 // blue shrank, by how much of the largest change. Processes are then programs: numbers differ.
 //
 // What is narrower than a quarter of a pixel is not drawn; a note says how many stacks that hides.
+//
+// Children lie side by side in the order of their names, so that two pictures of one program look
+// alike. For example stacks main;f 30, main;g 10 and main 20 of 60 bytes, 1,180 pixels wide: main
+// is 1,180, f 590 and g 196.7, and a third of main has nothing above it, which is what main
+// allocated itself.
 #include "export/export.h"
 #include "export/locations.h"
 
@@ -71,6 +76,8 @@ static uint32_t child_of(struct flamegraph *flamegraph, uint32_t parent, uint32_
 	return at;
 }
 
+// Adds a value to the child of that name, of this trace or of the one that it is compared with; its
+// number.
 static uint32_t step(struct flamegraph *flamegraph, uint32_t parent, const char *name,
 		     uint64_t value, bool before)
 {
@@ -100,6 +107,7 @@ static uint32_t step_to_process(struct flamegraph *flamegraph, const struct samp
 	return at;
 }
 
+// Widths cannot be negative: stacks that shrank are counted and left out.
 static void add_stack(struct flamegraph *flamegraph, const struct sample *sample, int64_t value,
 		      bool before)
 {
@@ -134,6 +142,7 @@ static uint64_t change_of(const struct node *node)
 }
 
 // What is only in the other trace has no width.
+// Also finds the largest change, by which colours are scaled.
 static void find_changes(struct flamegraph *flamegraph)
 {
 	ASSERT(flamegraph->count > 0);
@@ -151,6 +160,7 @@ static void find_changes(struct flamegraph *flamegraph)
 
 // ---- drawing ----
 
+// ASCII alone: other characters have unknown widths, so each is one '?'.
 static void write_text(struct sink *sink, const char *text, size_t length)
 {
 	for (size_t i = 0; i < length && text[i]; i++) {
@@ -212,6 +222,8 @@ static double width_of(const struct flamegraph *flamegraph, uint64_t value)
 	return (double)value * (WIDTH - 2 * MARGIN) / (double)flamegraph->nodes[0].value;
 }
 
+// A rectangle and its name, as much of it as there is room for; the whole name is in the title,
+// which a browser shows. x and width are written once more as data, which the script zooms by.
 static void write_node(const struct flamegraph *flamegraph, const struct node *node, double x,
 		       double y)
 {
@@ -268,6 +280,7 @@ struct places {
 };
 
 // Put the children of a node on the list, by name, side by side.
+// Places are a stack: the last child is drawn first, which a picture does not show.
 static void push_children(struct flamegraph *flamegraph, struct place parent, struct places *places)
 {
 	uint32_t *children = NULL;
@@ -289,6 +302,7 @@ static void push_children(struct flamegraph *flamegraph, struct place parent, st
 }
 
 // Each drawn node once: `draw` false only measures.
+// Twice: the first time for the depth, from which the height of the picture and each y follow.
 static void walk(struct flamegraph *flamegraph, bool draw)
 {
 	struct places places = { 0 };

@@ -3,6 +3,11 @@
 //
 // The format has no escape: a semicolon in a name is written as a colon, a line break as a space.
 // It holds no negative values either: stacks that shrank are counted and left out.
+//
+// For example
+//
+//     app[4242];main;parse;make_node 4096
+//     app[4242];main;read_file 65536
 #include "export/export.h"
 #include "export/locations.h"
 

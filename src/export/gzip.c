@@ -1,3 +1,5 @@
+// zlib writes the header and the check sum itself: 16 is added to the window's 15 bits for that.
+// What is compressed goes to the sink in pieces of 64 KiB.
 #include "export/gzip.h"
 
 #include "base/mem.h"
@@ -36,6 +38,7 @@ static void run(struct gzip *gzip, int flush)
 	} while (gzip->stream.avail_out == 0);
 }
 
+// zlib counts bytes in 32 bits, so that more goes in parts.
 void gzip_write(struct gzip *gzip, const void *bytes, size_t length)
 {
 	const unsigned char *at = bytes;

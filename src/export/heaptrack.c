@@ -65,6 +65,7 @@ static void flush(struct heaptrack *heaptrack, size_t least)
 
 // ---- tables ----
 
+// Numbers count from 1; 0 is no string.
 static uint32_t string_number(const struct heaptrack *heaptrack, uint32_t string)
 {
 	ASSERT(string < heaptrack->locations.strings.count);
@@ -89,6 +90,7 @@ static void write_strings(struct heaptrack *heaptrack)
 	}
 }
 
+// The number of a frame's `i` line, which is written when it is first met, after its strings.
 static uint32_t ip_of(struct heaptrack *heaptrack, frame_id frame)
 {
 	struct locations *locations = &heaptrack->locations;
@@ -149,6 +151,8 @@ static bool is_kind(const void *context, uint32_t position, const void *key)
 	return there->size == wanted->size && there->stack == wanted->stack;
 }
 
+// The number of an `a` line: blocks of one size and stack share it, so that an event is a few
+// bytes.
 static uint32_t kind_of(struct heaptrack *heaptrack, const struct lives_block *block)
 {
 	const struct kind kind = { block->size, block->stack };
@@ -166,6 +170,7 @@ static uint32_t kind_of(struct heaptrack *heaptrack, const struct lives_block *b
 
 // ---- events ----
 
+// Only when the millisecond has changed.
 static void write_time(struct heaptrack *heaptrack, uint64_t time_ns)
 {
 	uint64_t ms = time_ns > heaptrack->from_ns ? (time_ns - heaptrack->from_ns) / NS_PER_MS : 0;
@@ -206,6 +211,7 @@ static void write_end(void *context, const struct lives_block *block, const stru
 	flush(heaptrack, 1 << 16);
 }
 
+// The end of the process is a time, too: the last of the file.
 static void write_note(void *context, const struct trace_note *note)
 {
 	struct heaptrack *heaptrack = context;
@@ -220,6 +226,7 @@ static void write_note(void *context, const struct trace_note *note)
 
 // ---- the whole ----
 
+// A line break in the command would begin a line of another kind.
 static void write_head(struct heaptrack *heaptrack)
 {
 	const struct trace_process *process = reader_process(heaptrack->reader, heaptrack->process);

@@ -1,3 +1,6 @@
+// For example frame 7 of the trace is `copy` inlined into `parse`: location 0 has lines 0 and 1,
+// with the functions 0 (copy) and 1 (parse). When frame 9 is another place in `parse`, it is
+// location 1 with line 2, of function 1 again. So a format writes each function and each text once.
 #include "export/locations.h"
 
 #include "base/mem.h"
@@ -48,6 +51,7 @@ static uint32_t add_function(struct locations *locations, const struct symbol *s
 	return number;
 }
 
+// Pointers into the three lists are void afterwards: numbers are what is kept.
 uint32_t locations_add(struct locations *locations, frame_id frame)
 {
 	bool added;
@@ -100,6 +104,7 @@ void locations_fold_name(struct str *line, const char *name)
 								    : *name);
 }
 
+// Inlined functions are parts of the line as others are, outermost first.
 void locations_fold(struct locations *locations, stack_id stack, struct str *line)
 {
 	size_t depth =

@@ -68,6 +68,8 @@ static uint32_t step(struct massif *massif, uint32_t parent, uint32_t site, uint
 	return found;
 }
 
+// Massif's tree begins at the allocating function and goes out, so stacks are added innermost
+// first; of several processes each is a child of the outermost function.
 static void add_stack(struct massif *massif, const struct stack_level *level)
 {
 	struct locations *locations = &massif->locations;
@@ -129,6 +131,7 @@ static int compare_lines(const void *a, const void *b, void *context)
 }
 
 // What stands below a line. Returns how many lines.
+// What has less than a hundredth of the whole shares one line.
 static size_t push_children(const struct massif *massif, struct line of, struct lines *lines)
 {
 	size_t first = lines->count;
@@ -153,6 +156,7 @@ static size_t push_children(const struct massif *massif, struct line of, struct 
 	return lines->count - first;
 }
 
+// The last location that begins at or before a line: the one that has it.
 static const struct location *location_of(const struct locations *locations, uint32_t site)
 {
 	size_t low = 0, high = locations->count;
@@ -190,6 +194,8 @@ static void describe(const struct massif *massif, struct line line, struct str *
 	}
 }
 
+// Depth first, from a list of lines to come; a line says how many follow one level below it, so
+// they are put on the list before it is written.
 static void write_tree(const struct massif *massif)
 {
 	struct lines lines = { 0 };
@@ -225,6 +231,7 @@ static void write_snapshot(const struct massif *massif, uint32_t *number, uint64
 		write_tree(massif);
 }
 
+// The peak has a snapshot of its own between two of the hundred parts, in its place by time.
 static void write_all(const struct massif *massif)
 {
 	const struct stack_levels *levels = &massif->levels;

@@ -49,6 +49,7 @@ static void add_caller(struct tracker *tracker, stack_id stack)
 	str_format(&tracker->callers, " 0x%" PRIx64, frame->pc);
 }
 
+// Valid until the next call. Each stack's text is made once, as names cost a look-up.
 static const char *caller_of(struct tracker *tracker, stack_id stack)
 {
 	bool added;

@@ -55,6 +55,7 @@ struct otlp {
 	size_t capacity;
 };
 
+// The number of a text in the dictionary.
 static uint64_t text(struct otlp *otlp, const char *words)
 {
 	return string_table_add(&otlp->locations.strings, words);
@@ -175,6 +176,8 @@ static void add_locations(struct otlp *otlp)
 	STR_FINI(&message, &part);
 }
 
+// Locations are added when a stack first has them, so the dictionary has all that its stacks refer
+// to.
 static uint64_t stack_of(struct otlp *otlp, stack_id stack)
 {
 	struct str list = { 0 }, message = { 0 };
@@ -215,6 +218,7 @@ static void add_functions(struct otlp *otlp)
 
 // ---- profiles ----
 
+// Attributes are numbers in the dictionary: that of the thread's id, and the next one for its name.
 static void add_sample(struct otlp *otlp, struct str *profile, const struct sample *sample,
 		       int64_t value)
 {
@@ -292,6 +296,7 @@ static void add_resource(struct otlp *otlp, struct str *out, process_id id)
 	STR_FINI(&resource, &command);
 }
 
+// A message has its length in front, so all of a process is put together before it is written.
 static void write_process(struct otlp *otlp, struct sink *sink, size_t first, size_t end)
 {
 	struct str message = { 0 }, scope = { 0 }, part = { 0 };
@@ -307,6 +312,7 @@ static void write_process(struct otlp *otlp, struct sink *sink, size_t first, si
 	STR_FINI(&message, &scope, &part);
 }
 
+// Written last: a message's fields may come in any order.
 static void write_dictionary(struct otlp *otlp, struct sink *sink)
 {
 	const struct string_table *strings = &otlp->locations.strings;

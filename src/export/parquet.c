@@ -67,6 +67,7 @@ struct chunk {
 	uint64_t plain_bytes; // with headers, before compression
 };
 
+// One file. Scratch is kept from column to column: it grows to the largest column of a batch.
 struct parquet {
 	const struct rowset_table *table;
 	struct sink *sink;
@@ -85,6 +86,7 @@ struct parquet {
 	size_t items_capacity;
 };
 
+// Counts where in the file it is, which the footer needs.
 static void emit(struct parquet *parquet, const void *bytes, size_t length)
 {
 	sink_write(parquet->sink, bytes, length);
@@ -121,6 +123,8 @@ static void free_file(struct parquet *parquet)
 _Static_assert(SLOTS > DICTIONARY_MAX && (SLOTS & (SLOTS - 1)) == 0, "a search ends");
 _Static_assert(PAGE_ROWS * 8 <= INT32_MAX, "a page's bytes are a number of 32 bits");
 
+// The slot of a key, or the free one where it belongs. There are twice as many slots as entries, so
+// a search ends.
 static inline struct slot *slot_of(struct parquet *parquet, uint64_t key)
 {
 	size_t at = (key * UINT64_C(0x9e3779b97f4a7c15) >> 40) % SLOTS;
@@ -130,6 +134,7 @@ static inline struct slot *slot_of(struct parquet *parquet, uint64_t key)
 	return &parquet->slots[at];
 }
 
+// The number of a new entry, + 1.
 static uint32_t learn(struct parquet *parquet, uint64_t key)
 {
 	MEM_ROOM(parquet->dictionary, parquet->dictionary_capacity, parquet->dictionary_count + 1);
@@ -138,6 +143,7 @@ static uint32_t learn(struct parquet *parquet, uint64_t key)
 }
 
 // Number the values in the order in which they are met. False: they are too many.
+// Values that follow each other are often equal, so the last one is remembered.
 static bool number_values(struct parquet *parquet, const struct chunk *chunk)
 {
 	uint64_t last = 0;
@@ -177,6 +183,8 @@ static enum parquet_encoding choose(struct parquet *parquet, const struct chunk 
 
 // ---- pages ----
 
+// A page is a header in Thrift and its bytes, compressed. `count` is how many values it has, with
+// the places of empty lists.
 static void put_page(struct parquet *parquet, struct chunk *chunk, enum parquet_page type,
 		     size_t count)
 {
@@ -228,6 +236,7 @@ static void put_dictionary(struct parquet *parquet, struct chunk *chunk,
 	put_page(parquet, chunk, PAGE_DICTIONARY, parquet->dictionary_count);
 }
 
+// A page of dictionary numbers begins with their width.
 static void add_values(struct parquet *parquet, const struct chunk *chunk, size_t from,
 		       size_t count)
 {
@@ -252,6 +261,8 @@ static void add_values(struct parquet *parquet, const struct chunk *chunk, size_
 
 // The levels of lists `from` to `to`: whether an item goes on with a list, and whether there is
 // one. An empty list has a place, and no item. Returns the places.
+// For example lists of 2, 0 and 1 items: places 0 1, 0, 0 of whether an item goes on with a list,
+// and 1 1, 0, 1 of whether there is one.
 static size_t add_levels(struct str *out, const uint64_t *ends, size_t from, size_t to)
 {
 	struct str levels = { 0 };
@@ -287,6 +298,7 @@ static size_t add_levels(struct str *out, const uint64_t *ends, size_t from, siz
 
 // ---- row groups ----
 
+// Pages begin and end at rows, so that a list is in one page.
 static void put_data(struct parquet *parquet, struct chunk *chunk, const struct rowset_batch *batch,
 		     const uint64_t *ends)
 {
@@ -308,6 +320,7 @@ static void put_data(struct parquet *parquet, struct chunk *chunk, const struct 
 }
 
 // The least and the greatest number, as bytes.
+// Unsigned, as the columns are.
 static void put_number_statistics(struct thrift *thrift, const struct chunk *chunk)
 {
 	unsigned width = kinds[chunk->column->type].width;
@@ -323,6 +336,8 @@ static void put_number_statistics(struct thrift *thrift, const struct chunk *chu
 	thrift_binary(thrift, 6, &least, width);
 }
 
+// By bytes, which is the order that the format has for texts. A long one is left out, as statistics
+// are read for each row group.
 static void put_text_statistics(struct thrift *thrift, const struct parquet *parquet,
 				const struct rowset_batch *batch)
 {
@@ -421,6 +436,7 @@ static size_t places_of(const struct rowset_batch *batch, const uint64_t *ends)
 	return places;
 }
 
+// Bytes of the column before compression, for the row group's sum.
 static uint64_t put_column(struct parquet *parquet, struct thrift *thrift,
 			   const struct rowset_batch *batch, unsigned i)
 {
@@ -464,6 +480,7 @@ static void add_group(struct parquet *parquet, const struct rowset_batch *batch)
 // ---- the footer ----
 
 // One element of the schema, with `children` groups below it (0: none).
+// -1: it has none.
 static void put_element(struct thrift *thrift, const char *name, int type, int repetition,
 			int children, int converted)
 {
@@ -480,6 +497,8 @@ static void put_element(struct thrift *thrift, const char *name, int type, int r
 	thrift_end(thrift);
 }
 
+// A tree, written in the order of a walk: a list is three elements, column, "list" and "element",
+// as readers expect it.
 static void put_schema(struct thrift *thrift, const struct rowset_table *table)
 {
 	enum { CONVERTED_LIST = 3 };
@@ -576,6 +595,7 @@ static bool end_table(void *context, const struct rowset_table *table, struct er
 	return sink_ok(writing->sink, err) && writing->files->close(writing->files->context, err);
 }
 
+// After a failure in the middle of a table its file is as it is; the caller removes it.
 bool parquet_write(const struct export_source *source, unsigned tables,
 		   const struct parquet_files *files, struct err *err)
 {

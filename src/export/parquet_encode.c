@@ -70,12 +70,15 @@ static size_t pack(uint8_t *out, const uint64_t *values, size_t count, unsigned 
 
 // ---- differences ----
 
+// Small negative numbers become small ones: 0, -1, 1, -2 are 0, 1, 2, 3.
 static void add_zigzag(struct str *out, int64_t value)
 {
 	protobuf_varint(out, (uint64_t)value << 1 ^ (uint64_t)(value >> 63));
 }
 
 // So many differences, at most a block of them, of which the rest is 0.
+// A block has the least difference, the widths of its four parts and then their numbers; parts that
+// have none are left out, but for their width of 0.
 static void add_block(struct str *out, int64_t deltas[DELTA_BLOCK], size_t count)
 {
 	uint8_t packed[DELTA_PART * 8 + 8];
@@ -101,6 +104,7 @@ static void add_block(struct str *out, int64_t deltas[DELTA_BLOCK], size_t count
 		str_add_bytes(out, packed, pack(packed, part[p], DELTA_PART, bits[p]));
 }
 
+// Differences are of 64 bits and wrap around, so that any two numbers have one.
 void parquet_encode_delta(struct str *out, const uint64_t *values, size_t count)
 {
 	int64_t deltas[DELTA_BLOCK];
@@ -122,6 +126,7 @@ void parquet_encode_delta(struct str *out, const uint64_t *values, size_t count)
 
 _Static_assert(CHUNK % HYBRID_GROUP == 0, "only the last group of all is filled up");
 
+// The last group is filled up with zeroes.
 static void add_packed(struct str *out, const uint32_t *values, size_t count, unsigned bits)
 {
 	uint8_t packed[CHUNK * 4 + 8];
@@ -148,6 +153,8 @@ static void add_run(struct str *out, uint32_t value, size_t count, unsigned bits
 	str_add_bytes(out, &value, (bits + 7) / 8);
 }
 
+// Sixteen equal ones and more are a run. What is before a run is filled up to groups of eight from
+// the run's own values, since only the last group of all may be filled up with others.
 void parquet_encode_hybrid(struct str *out, const uint32_t *values, size_t count, unsigned bits)
 {
 	size_t from = 0; // from here to `at` there are no runs

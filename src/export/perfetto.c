@@ -122,6 +122,7 @@ static void write_event(struct perfetto *perfetto, uint64_t time_ns, unsigned ty
 
 // ---- tracks ----
 
+// Numbers of tracks follow from the process: one for the heap and three for each process.
 static uint64_t track_of(process_id process, enum track track)
 {
 	ASSERT(track < TRACKS);
@@ -178,6 +179,7 @@ static void end_mark(struct perfetto *perfetto, process_id process, uint64_t tim
 	perfetto->marked[process] = false;
 }
 
+// Written as they are read; a viewer sorts packets by time.
 static void write_note(void *context, const struct trace_note *note)
 {
 	struct perfetto *perfetto = context;
@@ -228,6 +230,8 @@ static void write_level(struct perfetto *perfetto)
 // ---- what stacks are made of ----
 
 // The number of a string in a table of interned ones, which has it from then on.
+// Number + 1, as 0 is none in this format. A string may be in several tables, each of which has it
+// once.
 static uint64_t string_of(struct perfetto *perfetto, unsigned table, uint32_t string)
 {
 	const struct string_table *strings = &perfetto->locations.strings;
@@ -321,6 +325,7 @@ static uint64_t stack_of(struct perfetto *perfetto, stack_id stack)
 	return *number;
 }
 
+// One packet with all that the profiles refer to; it clears what a reader knew before.
 static void write_interned(struct perfetto *perfetto)
 {
 	const struct locations *locations = &perfetto->locations;
@@ -341,6 +346,7 @@ static void write_interned(struct perfetto *perfetto)
 
 // ---- the profile ----
 
+// Freed is what was allocated and has not been left, so that a viewer's difference is what lives.
 static void add_sample(struct perfetto *perfetto, struct str *dump, const struct stack_level *level)
 {
 	struct str *sample = &perfetto->part;

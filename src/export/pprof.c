@@ -45,6 +45,7 @@ struct pprof {
 	struct map mappings; // by module: number
 };
 
+// The number of a text in the profile's table.
 static uint64_t text(struct pprof *pprof, const char *words)
 {
 	return string_table_add(&pprof->locations.strings, words);
@@ -82,6 +83,7 @@ static void add_label(struct pprof *pprof, const char *key, const char *value)
 	protobuf_bytes(&pprof->message, 3, str_get(&pprof->part), pprof->part.length);
 }
 
+// A label with a number and its unit: `go tool pprof` shows sizes of blocks by that name.
 static void add_size(struct pprof *pprof, uint64_t size)
 {
 	str_clear(&pprof->part);
@@ -104,6 +106,7 @@ static void add_labels(struct pprof *pprof, const struct sample *sample)
 	add_size(pprof, sample->size);
 }
 
+// Stack, values and labels. Numbers of locations are those of `locations` and FIRST.
 static void write_sample(struct pprof *pprof, const struct sample *sample)
 {
 	size_t depth = locations_of_stack(&pprof->locations, sample->stack, &pprof->numbers,
@@ -207,6 +210,7 @@ static void write_strings(struct pprof *pprof)
 	}
 }
 
+// The time of a profile is its end, as Go's are; warnings are comments.
 static void write_head(struct pprof *pprof)
 {
 	const struct query_context *asked = pprof->source->asked;
@@ -226,6 +230,7 @@ static void write_head(struct pprof *pprof)
 		write_number(pprof, PROFILE_COMMENT, text(pprof, asked->warnings[i]));
 }
 
+// Samples first: the tables are known when all of them have been written.
 static void write_profile(struct pprof *pprof)
 {
 	const struct samples *samples = pprof->source->samples;

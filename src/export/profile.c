@@ -1,3 +1,5 @@
+// Samples of Go's heap profiles have four values. For example, a stack that allocated three blocks
+// of 16 bytes in the window, of which one lives at its end: 3, 48, 1, 16.
 #include "export/profile.h"
 
 #include "export/protobuf.h"

@@ -1,3 +1,6 @@
+// A number goes out seven bits at a time, the lowest first; the high bit of a byte says that more
+// follow: 150 is 1001 0110, so 96 01. A tag is the field's number and, in its low three bits, what
+// follows.
 #include "export/protobuf.h"
 
 #include "base/mem.h"

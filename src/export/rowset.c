@@ -94,6 +94,7 @@ void rowset_trace_name(const struct reader *reader, char out[static 33])
 // ---- cells ----
 
 // The number of a text.
+// What is not UTF-8 is made so: a table's texts are UTF-8, and names come from anywhere.
 static uint32_t number_of(struct rowset *rows, const char *text)
 {
 	struct str clean = { 0 };
@@ -106,6 +107,7 @@ static uint32_t number_of(struct rowset *rows, const char *text)
 	return number;
 }
 
+// The next cell of the row. Columns are in the order of rowset_tables.c.
 static inline void put(struct rowset *rows, uint64_t value)
 {
 	rows->batch.values[rows->column++][rows->batch.count] = value;
@@ -133,6 +135,7 @@ static void put_hex(struct rowset *rows, const uint8_t *bytes, size_t length)
 	str_fini(&text);
 }
 
+// After a failure batches are dropped, and the receiver is asked no more.
 static void flush(struct rowset *rows)
 {
 	if (rows->batch.count > 0 && rows->good)
@@ -223,6 +226,7 @@ static void put_allocation(void *context, const struct lives_block *block,
 	end_row(rows);
 }
 
+// Words that come in each row have their numbers from the beginning.
 static void name_words(struct rowset *rows)
 {
 	static const char *const kinds[] = {
@@ -429,6 +433,7 @@ static void put_function(struct rowset *rows, const struct symbol *symbol)
 	str_fini(&text);
 }
 
+// Inlined functions are rows of one frame, numbered from the innermost.
 static void put_frame(struct rowset *rows, const struct trace_frame *frame, size_t position,
 		      const struct symbol *symbol)
 {
@@ -519,6 +524,7 @@ static void write_modules(struct rowset *rows)
 	}
 }
 
+// Marks count from 0 in the list, and `from` from 1.
 static void write_marks(struct rowset *rows)
 {
 	size_t count;
@@ -613,6 +619,8 @@ static void write_labels(struct rowset *rows)
 	}
 }
 
+// The one row that says what the run was. A trace that is cut, or of which rows were left out, is
+// not complete.
 static void write_runs(struct rowset *rows)
 {
 	const struct trace_info *info = reader_info(rows->reader);
@@ -743,6 +751,7 @@ bool rowset_flush(struct rowset *rows, struct err *err)
 	return rows->good;
 }
 
+// Afterwards the batch is one of allocations again, since rows of these come at any time.
 bool rowset_table(struct rowset *rows, enum rowset_table_id id, uint32_t from, struct err *err)
 {
 	bool good;

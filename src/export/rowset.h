@@ -19,6 +19,7 @@
 
 enum { ROWSET_BATCH = 1 << 18, ROWSET_COLUMNS_MAX = 24, ROWSET_SCHEMA_VERSION = 1 };
 
+// What a value of 64 bits is.
 enum rowset_type {
 	ROWSET_U32,
 	ROWSET_U64,
@@ -45,6 +46,7 @@ struct rowset_table {
 	unsigned columns_count;
 };
 
+// Rows as columns. Valid during the call; what is kept has to be copied.
 struct rowset_batch {
 	const struct rowset_table *table;
 	const struct string_table *texts; // borrowed

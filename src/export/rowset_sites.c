@@ -1,3 +1,6 @@
+// For example two blocks of 100 bytes from one stack, one from 1 s to 3 s and one from 2 s to the
+// end of the recording at 5 s: count 2, bytes 200, kept 1 and 100 bytes, and 100 * 2 s + 100 * 3 s
+// = 500 byte seconds, which is what the memory cost over time.
 #include "export/rowset_sites.h"
 
 #include "base/map.h"
@@ -31,6 +34,7 @@ void rowset_sites_fini(struct rowset_sites *sites)
 	*sites = (struct rowset_sites){ 0 };
 }
 
+// By stack; stacks that were not met are zero. Valid until the next call.
 static struct rowset_site *site_of(struct rowset_sites *sites, stack_id stack)
 {
 	if (stack >= sites->count) {
@@ -42,6 +46,7 @@ static struct rowset_site *site_of(struct rowset_sites *sites, stack_id stack)
 	return &sites->sites[stack];
 }
 
+// A block that was there before the recording counts from where that began, and is no allocation.
 void rowset_sites_add(struct rowset_sites *sites, const struct lives_block *block,
 		      const struct lives_end *end)
 {
@@ -73,6 +78,7 @@ static void add_up(struct rowset_site *site, const struct rowset_site *more)
 	site->byte_ns += more->byte_ns;
 }
 
+// In place: no site is moved to after where it was.
 void rowset_sites_join(struct rowset_sites *sites,
 		       uint64_t (*identity_of)(void *context, stack_id stack), void *context)
 {

@@ -1,3 +1,6 @@
+// The engine gives sums of cells (process, thread, stack, size); a sample is one of them with its
+// four types, of which each value is a sum. For example AIFI 3 blocks of 48 bytes, AIFO 1 of 16,
+// others none: allocated 64 bytes in 4 allocations, freed 48, live 16, impacting 16.
 #include "export/samples.h"
 
 #include "base/index_set.h"
@@ -56,6 +59,7 @@ int64_t samples_value(const struct sample *sample, enum samples_value value)
 	}
 }
 
+// Samples of one stack are neighbours, as the list is sorted.
 bool samples_next_stack(const struct samples *samples, size_t *first, enum samples_value value,
 			int64_t *sum)
 {
@@ -94,6 +98,7 @@ static bool is_sample(const void *context, uint32_t position, const void *key)
 	       there->stack == wanted->stack && there->size == wanted->size;
 }
 
+// A group is a sample; sizes are apart only where they are wanted, as there are many.
 static uint32_t group(void *context, const struct window_cell *cell)
 {
 	struct making *making = context;
@@ -136,6 +141,7 @@ static bool is_nothing(const struct sample *sample)
 }
 
 // Take the rows from the engine's answer; rows without any figure go.
+// Scaled here, once, so that no format has to know of sampling.
 static void fill(struct samples *samples, const struct window_result *result)
 {
 	uint64_t mean_bytes = reader_info(samples->asked->reader)->sample_bytes;

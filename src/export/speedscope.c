@@ -2,6 +2,11 @@
 // (its file-format-schema.json). One profile for each value, all on one table of frames: a sample
 // is a stack, its weight the value. The format has no negative weights and no labels: threads and
 // sizes are summed up, stacks that shrank are not in the profile of what grew.
+//
+// For example, of stacks main;f with 30 bytes and main;g with 10
+//
+//     "shared":{"frames":[{"name":"f"},{"name":"main"},{"name":"g"},…]}
+//     "samples":[[1,0],[1,2]], "weights":[30,10]
 #include "export/export.h"
 #include "export/locations.h"
 
@@ -96,6 +101,7 @@ static uint64_t walk(struct speedscope *speedscope, enum samples_value value,
 	return total;
 }
 
+// Frames come before the profiles in the file, so all stacks are met in a first round.
 static void meet_stack(struct speedscope *speedscope, const struct sample *sample, uint64_t sum)
 {
 	(void)sum;
@@ -115,6 +121,7 @@ static void each_weight(struct speedscope *speedscope, const struct sample *samp
 	json_u64(&speedscope->json, sum);
 }
 
+// Three rounds over the samples: the sum, the stacks, the weights. They skip the same ones.
 static void write_profile(struct speedscope *speedscope, enum samples_value value, const char *name)
 {
 	struct json *json = &speedscope->json;
