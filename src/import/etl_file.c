@@ -41,6 +41,8 @@ enum {
 #define FREQUENCY_MAX (10ull * NS_PER_S) // times a billion it fits 64 bits
 #define NEVER UINT64_MAX
 
+// Where it is in the file, with its header; `next` is the one after it of the same processor and
+// logger.
 struct buffer {
 	uint64_t at;
 	uint32_t size;
@@ -57,6 +59,7 @@ struct stream {
 	struct etl_event event; // the next one; its time is NEVER at the end
 };
 
+// `memory` is what all streams' buffers take together, at most MEMORY_MAX.
 struct etl_file {
 	int fd;
 	struct etl_header header;
@@ -114,6 +117,7 @@ static uint16_t find_provider(const uint8_t *guid)
 	return ETL_OTHER;
 }
 
+// The numbers are the kernel's; others are events that nothing here reads.
 static uint16_t group_of(uint8_t group)
 {
 	switch (group) {
@@ -131,6 +135,9 @@ static uint16_t group_of(uint8_t group)
 
 // Headers by their type: how many bytes, where the size and the time stand, and whether thread and
 // process do.
+// Types of headers: of the kernel's own events (1 to 4, 16, 17), of older providers (10, 20, and
+// with an instance 11, 21), of newer ones (18, 19), and of errors (13); but for the last each for
+// pointers of 4 and of 8 bytes.
 static const struct header_kind {
 	uint8_t type, bytes, size_at, time_at, pointer_bytes;
 	bool has_thread, by_guid;
@@ -159,6 +166,8 @@ static const struct header_kind *find_kind(uint8_t type)
 }
 
 // The event at `at`, of `left` bytes at most. How many it takes; 0: there is no event.
+// The highest bit of the fourth byte marks an event; 0xff there is the filling at the end of a
+// buffer.
 static size_t parse_event(const uint8_t *at, size_t left, struct etl_event *event)
 {
 	const struct header_kind *kind;
@@ -210,6 +219,8 @@ static size_t parse_event(const uint8_t *at, size_t left, struct etl_event *even
 
 // ---- buffers ----
 
+// False also at the file's end, which is damage; an error of the system is kept in file->err and
+// ends the log.
 static bool read_exactly(struct etl_file *file, void *bytes, size_t size, uint64_t at)
 {
 	ptrdiff_t count = file_read_at(file->fd, bytes, size, at);
@@ -221,6 +232,7 @@ static bool read_exactly(struct etl_file *file, void *bytes, size_t size, uint64
 }
 
 // Where what is in a buffer ends, once it is unpacked.
+// Two fields may say it; the first is 0 where only the second was filled in.
 static uint32_t saved_end(const uint8_t *header)
 {
 	uint32_t saved = bytes_get_u32(header + 4);
@@ -228,6 +240,7 @@ static uint32_t saved_end(const uint8_t *header)
 	return saved ? saved : bytes_get_u32(header + 48);
 }
 
+// A plain buffer is read up to where its events end, a packed one as a whole.
 static bool unpack(struct etl_file *file, struct stream *stream, const uint8_t *header,
 		   const struct buffer *buffer)
 {
@@ -247,6 +260,8 @@ static bool unpack(struct etl_file *file, struct stream *stream, const uint8_t *
 }
 
 // Room for what is in a buffer. False: it says that there is too much.
+// A log of 4,096 processors with buffers of 16 MiB would take 64 GiB: what all of them take
+// together is bounded, and more is an error with a reason.
 static bool make_room(struct etl_file *file, struct stream *stream, const uint8_t *header,
 		      const struct buffer *buffer)
 {
@@ -268,6 +283,7 @@ static bool make_room(struct etl_file *file, struct stream *stream, const uint8_
 }
 
 // The stream's next buffer. False: there is none.
+// A buffer that cannot be read is counted, and the next one of the stream is taken.
 static bool load(struct etl_file *file, struct stream *stream)
 {
 	uint8_t header[BUFFER_HEADER];
@@ -285,6 +301,7 @@ static bool load(struct etl_file *file, struct stream *stream)
 	return false;
 }
 
+// Buffers are filled with 0xff after their last event.
 static bool is_rest(const uint8_t *at, size_t left)
 {
 	for (size_t i = 0; i < left && i < 8; i++)
@@ -294,6 +311,8 @@ static bool is_rest(const uint8_t *at, size_t left)
 }
 
 // The stream's next event, or the end.
+// Where no event can be read, the rest of the buffer is left out and counted as damaged, unless it
+// is filling. At the stream's end its memory is given back.
 static void advance(struct etl_file *file, struct stream *stream)
 {
 	for (;;) {
@@ -326,6 +345,7 @@ static void advance(struct etl_file *file, struct stream *stream)
 }
 
 // The stream whose event is the first, and until when it will be.
+// Both the first and the second time of all streams are found in one pass: `until` is the second.
 static void choose(struct etl_file *file)
 {
 	uint64_t first = NEVER;
@@ -345,6 +365,8 @@ static void choose(struct etl_file *file)
 	}
 }
 
+// While the stream that was chosen stays before `until`, no other needs to be looked at: on a
+// machine with many processors that is most of the time.
 bool etl_file_next(struct etl_file *file, struct etl_event *event)
 {
 	if (!file->begun) {
@@ -379,6 +401,7 @@ void etl_file_rewind(struct etl_file *file)
 
 // ---- the index, and the log's own header ----
 
+// A stream is a processor of a logger: a log that was merged has several loggers.
 static struct stream *stream_of(struct etl_file *file, const uint8_t *header)
 {
 	bool wide = bytes_get_u16(header + 52) & BUFFER_WIDE_CPU;
@@ -400,6 +423,7 @@ static struct stream *stream_of(struct etl_file *file, const uint8_t *header)
 	return &file->streams[*at];
 }
 
+// Buffers of a stream are linked in the order of the file, which is that of their times.
 static bool add_buffer(struct etl_file *file, const uint8_t *header, uint32_t size)
 {
 	struct stream *stream = stream_of(file, header);
@@ -421,6 +445,8 @@ static bool add_buffer(struct etl_file *file, const uint8_t *header, uint32_t si
 	return true;
 }
 
+// Headers alone, so a log of 10 GB in buffers of 64 KiB costs some 150,000 short reads. It ends
+// where a header makes no sense, and what is after it counts as cut.
 static bool read_index(struct etl_file *file)
 {
 	uint8_t header[BUFFER_HEADER];
@@ -444,6 +470,7 @@ static bool read_index(struct etl_file *file)
 }
 
 // Of the clocks there are: the counter of the system, the system's time in 100 ns, the processor's.
+// Units a second: 10^7 of the system's time, and of the processor's counter its megahertz.
 static uint64_t find_frequency(const uint8_t *log, const uint8_t *tail)
 {
 	uint64_t frequency = bytes_get_u64(tail + 8);
@@ -473,6 +500,8 @@ static bool check_packing(struct etl_file *file, uint32_t modes)
 		       name);
 }
 
+// The first event of the first buffer describes the log. Between its fields are two pointers of 4
+// or 8 bytes, so what follows them is counted from `tail`.
 static bool read_log_header(struct etl_file *file, const struct etl_event *event)
 {
 	const uint8_t *log = event->data, *tail;
@@ -514,6 +543,7 @@ bool etl_file_is(const uint8_t *head, size_t size)
 	       head[BUFFER_HEADER + 3] == 0xc0;
 }
 
+// The first buffer is read for the log's header and read again by the first pass.
 struct etl_file *etl_file_open(int fd, struct err *err)
 {
 	struct etl_file *file = mem_alloc(1, sizeof *file);
@@ -553,6 +583,8 @@ const struct etl_header *etl_file_header(const struct etl_file *file)
 	return &file->header;
 }
 
+// Seconds and the rest apart, since the product of a time and 10^9 would leave 64 bits. Half of all
+// 64 bits at most, so that what is added to it later does not overflow.
 uint64_t etl_file_ns(const struct etl_file *file, uint64_t time)
 {
 	uint64_t since = time > file->header.first ? time - file->header.first : 0;

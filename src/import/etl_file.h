@@ -29,6 +29,8 @@ enum etl_group {
 
 #define ETL_UNKNOWN UINT32_MAX // "no process", "no thread"
 
+// One event with its header taken off. `data` has `size` bytes of what the provider wrote, in its
+// own layout; it is never NULL in an event that is given.
 struct etl_event {
 	uint64_t time; // of the log's clock: etl_file_ns
 	uint32_t cpu;
@@ -40,6 +42,7 @@ struct etl_event {
 	size_t size;
 };
 
+// What the log says of itself. Losses are as Windows counted them while it wrote.
 struct etl_header {
 	uint64_t began_unix_ns;
 	uint64_t first, frequency; // of the clock: its first value, and its units a second

@@ -17,6 +17,8 @@
 enum { FRAMES_MAX = 1 << 13 };
 
 // What the trace knows of a process of the log.
+// `reserved` are the addresses that are known to be reserved, so that memory which is committed
+// without having been reserved in the log gets a reservation first.
 struct etl_owner {
 	bool defined;
 	process_id id;
@@ -35,6 +37,8 @@ void etl_put_fini(struct etl_put *put)
 
 // ---- what the trace defines ----
 
+// Owners are in the order of the processes of etl_system, and made when the first of them is asked
+// for.
 static struct etl_owner *owner_of(struct etl_put *put, uint32_t process)
 {
 	while (put->owners_count <= process) {
@@ -55,6 +59,8 @@ void etl_put_reload(struct etl_put *put, uint32_t process)
 }
 
 // A command line as words: blanks part them, but within quotes. The words are parts of `line`.
+// `line` is changed: words are moved to close the gaps of the quotes. Words beyond `max` are left
+// out.
 static uint32_t split_words(char *line, char **words, uint32_t max)
 {
 	uint32_t count = 0;
@@ -80,6 +86,8 @@ static uint32_t split_words(char *line, char **words, uint32_t max)
 	return count;
 }
 
+// A parent is the process with that pid that was defined last; one that is not in the trace is
+// none.
 static process_id define_process(struct etl_put *put, uint32_t number)
 {
 	const struct etl_process *process = etl_system_process(put->system, number);
@@ -110,6 +118,7 @@ static process_id define_process(struct etl_put *put, uint32_t number)
 	return owner->id;
 }
 
+// A thread that no event names is tid 0.
 static thread_id define_thread(struct etl_put *put, process_id process, uint32_t tid)
 {
 	bool added;
@@ -125,6 +134,7 @@ static uint64_t heap_key(process_id process, uint64_t handle)
 	return index_set_hash((const uint64_t[]){ process, handle }, 2);
 }
 
+// A handle is used again when its heap was destroyed: HEAP_CREATE makes a new one.
 static heap_id define_heap(struct etl_put *put, process_id process, const struct etl_slot *slot)
 {
 	bool added, created = slot->kind == ETL_PUT_HEAP_MADE;
@@ -150,6 +160,7 @@ bool etl_put_is_kernel(const struct etl_put *put, uint64_t address)
 		       : address >> 47 == 0x1ffff;
 }
 
+// An image of the kernel is defined once for each process whose stacks go through it.
 static module_id define_module(struct etl_put *put, uint32_t process, uint32_t number)
 {
 	const struct etl_image *image = etl_system_image(put->system, number);
@@ -173,6 +184,8 @@ static module_id define_module(struct etl_put *put, uint32_t process, uint32_t n
 	return (module_id)*module;
 }
 
+// A frame is a return address: one less lies within the call. Frames are kept by address space and
+// node, so each is looked up once.
 static frame_id frame_of(struct etl_put *put, const struct etl_slot *slot, uint32_t node,
 			 uint32_t *callers)
 {
@@ -194,6 +207,7 @@ static frame_id frame_of(struct etl_put *put, const struct etl_slot *slot, uint3
 }
 
 // The node's frames, above those of `stack`.
+// Nodes lead outwards, and stacks are made inwards: they are collected first.
 static stack_id add_part(struct etl_put *put, const struct etl_slot *slot, uint32_t node,
 			 stack_id stack)
 {
@@ -207,6 +221,7 @@ static stack_id add_part(struct etl_put *put, const struct etl_slot *slot, uint3
 	return stack;
 }
 
+// The kernel's part is the inner one: it was entered from the user's.
 static stack_id stack_of(struct etl_put *put, const struct etl_slot *slot)
 {
 	bool added;
@@ -226,6 +241,8 @@ static stack_id stack_of(struct etl_put *put, const struct etl_slot *slot)
 
 // ---- events ----
 
+// For example a log that begins late commits 64 KiB at A, of which the first 16 KiB are reserved in
+// the log: the rest, 48 KiB from A + 16 KiB on, gets a MAPPED event before it, once.
 static void put_vm(struct etl_put *put, struct trace_event *event, const struct etl_slot *slot)
 {
 	struct spans *reserved = &owner_of(put, slot->process)->reserved;
@@ -255,6 +272,7 @@ static void put_vm(struct etl_put *put, struct trace_event *event, const struct 
 	intake_event(put->intake, event);
 }
 
+// A process that never did anything with memory is not in the trace, and its exit is not either.
 static void put_exit(struct etl_put *put, const struct etl_slot *slot)
 {
 	struct etl_owner *owner = owner_of(put, slot->process);
@@ -266,6 +284,7 @@ static void put_exit(struct etl_put *put, const struct etl_slot *slot)
 	spans_fini(&owner->reserved);
 }
 
+// A heap that is made is a definition and no event: it has the number ETL_PUT_HEAP_MADE, 0.
 void etl_put_slot(struct etl_put *put, const struct etl_slot *slot)
 {
 	struct trace_event event = {

@@ -17,6 +17,8 @@ enum {
 };
 
 // An event, with the parts of its stack.
+// All of it is known when the event comes, but its stack, whose parts come later. Plain data:
+// nothing in it is owned.
 struct etl_slot {
 	uint64_t time, address, old_address, size, handle;
 	uint32_t process, thread; // number of etl_system, tid
@@ -27,6 +29,7 @@ struct etl_slot {
 	uint8_t kind;
 };
 
+// `written` and `stackless` count events of memory, for the remark to the user.
 struct etl_put {
 	struct intake *intake; // these are borrowed
 	const struct etl_file *file;

@@ -1,3 +1,10 @@
+// For example the key K is defined at 5 s as stack A and at 9 s as stack B. An event at 3 s that
+// refers to K means A, which is told when the entry is given up; one at 7 s means B, and one at 12
+// s has no definition. In the first pass definitions are collected by key in the order of time; in
+// the second each key has a place in its list that only moves on, since times do.
+//
+// A definition of the other sort (`before`) is told when the entry is made: then it is for all that
+// come after it, until the next definition.
 #include "import/etl_stacks.h"
 
 #include "base/index_set.h"
@@ -17,6 +24,8 @@ struct definition {
 	bool before;
 };
 
+// `waiting` are references that had no definition after them so far: what is left at the end is
+// unresolved.
 struct key {
 	uint32_t first, last; // definitions, + 1
 	uint32_t next;        // the first one that may be meant, + 1
@@ -64,6 +73,7 @@ static bool same_node(const void *context, uint32_t position, const void *key)
 	return node->frame == wanted->frame && node->callers == wanted->callers;
 }
 
+// Equal callers and frame are one node: a log has thousands of stacks that end alike.
 static uint32_t put_node(struct etl_stacks *stacks, uint32_t callers, uint64_t frame)
 {
 	struct node node = { .frame = frame, .callers = callers };
@@ -78,6 +88,7 @@ static uint32_t put_node(struct etl_stacks *stacks, uint32_t callers, uint64_t f
 	return at;
 }
 
+// From the outermost inwards; a frame of 0 is none.
 uint32_t etl_stacks_put(struct etl_stacks *stacks, const uint8_t *frames, size_t count,
 			unsigned pointer_bytes)
 {
@@ -114,6 +125,7 @@ static struct key *key_of(struct etl_stacks *stacks, uint64_t key)
 	return &stacks->keys[*at];
 }
 
+// A key with another stack than before was used again.
 void etl_stacks_define(struct etl_stacks *stacks, uint64_t key, uint64_t time, uint32_t node,
 		       bool before)
 {
@@ -143,6 +155,7 @@ void etl_stacks_refer(struct etl_stacks *stacks, uint64_t key)
 		row->waiting++;
 }
 
+// `next` never goes back: references come in the order of time.
 uint32_t etl_stacks_find(struct etl_stacks *stacks, uint64_t key, uint64_t time)
 {
 	uint64_t *at = map_find(&stacks->by_key, key);

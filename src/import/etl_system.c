@@ -75,6 +75,7 @@ void etl_system_free(struct etl_system *system)
 
 // ---- fields ----
 
+// 4 or 8 bytes; 0 and a bad cursor where they are not there.
 static uint64_t take(struct bytes_cursor *cursor, unsigned bytes)
 {
 	const uint8_t *at = bytes_next_raw(cursor, bytes);
@@ -102,6 +103,7 @@ static void add_utf8(struct str *text, uint32_t c)
 }
 
 // A text of UTF-16 up to its end or that of the event; owned by the caller.
+// Half a surrogate pair is U+FFFD, as decoders of UTF-16 make it.
 static char *take_wide(struct bytes_cursor *cursor)
 {
 	struct str text = { 0 };
@@ -134,6 +136,7 @@ static char *take_narrow(struct bytes_cursor *cursor)
 }
 
 // Whose the process is: no user's, or two pointers and a security identifier.
+// A security identifier has a byte that says how many words of 4 bytes follow its first 8.
 static void skip_sid(struct bytes_cursor *cursor, unsigned pointer)
 {
 	const uint8_t *sid;
@@ -150,6 +153,7 @@ static void skip_sid(struct bytes_cursor *cursor, unsigned pointer)
 
 // ---- processes ----
 
+// The list of a pid goes from the latest to the first, as most questions are of late times.
 static uint32_t add_process(struct etl_system *system, const struct etl_process *process)
 {
 	uint32_t number = (uint32_t)system->processes_count;
@@ -171,6 +175,7 @@ static struct etl_process *last_process(const struct etl_system *system, uint32_
 	return last ? &system->processes[*last - 1] : NULL;
 }
 
+// Fields were added from version to version; those before them keep their places.
 static struct etl_process read_process(const struct etl_event *event)
 {
 	struct bytes_cursor cursor = bytes_cursor(event->data, event->size);
@@ -195,6 +200,9 @@ static struct etl_process read_process(const struct etl_event *event)
 	return process;
 }
 
+// "Was there" and "is there" are said of every process when the log begins and ends: they make a
+// process only where none is known that still runs. The end of one that never began in the log
+// began before it.
 static void add_process_event(struct etl_system *system, const struct etl_event *event)
 {
 	struct etl_process process, *last;
@@ -220,6 +228,7 @@ static void add_process_event(struct etl_system *system, const struct etl_event 
 	}
 }
 
+// Never fails: events of a process that the log does not describe have one without a name.
 uint32_t etl_system_find(struct etl_system *system, uint32_t pid, uint64_t time)
 {
 	const uint64_t *last = map_find(&system->by_pid, pid);
@@ -255,6 +264,7 @@ uint32_t etl_system_processes(const struct etl_system *system)
 
 // ---- images ----
 
+// An image whose event is too short is empty, and then left out.
 static struct etl_image read_image(const struct etl_event *event)
 {
 	struct bytes_cursor cursor = bytes_cursor(event->data, event->size);
@@ -279,6 +289,8 @@ static struct etl_image read_image(const struct etl_event *event)
 	return image;
 }
 
+// Where one is loaded over another that is still there, that one was unloaded unseen. The hash of
+// base and pid may be that of another image: its base is compared.
 static void add_image_event(struct etl_system *system, const struct etl_event *event)
 {
 	struct etl_image image;
@@ -309,6 +321,7 @@ static void add_image_event(struct etl_system *system, const struct etl_event *e
 	*open = system->images_count;
 }
 
+// RSDS is the record of an image that names its PDB: a GUID, an age and a path.
 static void add_rsds(struct etl_system *system, const struct etl_event *event)
 {
 	struct bytes_cursor cursor = bytes_cursor(event->data, event->size);
@@ -379,6 +392,8 @@ static bool is_own_pdb(const char *image, const char *pdb)
 	return strncasecmp(image, pdb, length) == 0 && strcasecmp(pdb + length, ".pdb") == 0;
 }
 
+// The name of the PDB is part of the id only where it is not the image's own, as docs/format.md has
+// it.
 static void give_id(struct etl_image *image, const struct rsds *rsds)
 {
 	const char *pdb = last_part(rsds->pdb);
@@ -394,6 +409,7 @@ static void give_id(struct etl_image *image, const struct rsds *rsds)
 
 // An identity belongs to the image that was at its base at its time; it may be told a moment
 // before the image itself, or at the log's end.
+// Among images with that base the latest that was loaded by then; else the first one after it.
 static void settle_rsds(struct etl_system *system, const struct rsds *rsds)
 {
 	size_t at = images_behind(system, rsds->pid, rsds->base);
@@ -412,6 +428,8 @@ static void settle_rsds(struct etl_system *system, const struct rsds *rsds)
 		give_id(best, rsds);
 }
 
+// Two images of one process that overlap were there one after the other: only for these is the time
+// looked at.
 void etl_system_settle(struct etl_system *system)
 {
 	if (system->images_count == 0)
@@ -427,6 +445,8 @@ void etl_system_settle(struct etl_system *system)
 		settle_rsds(system, &system->rsds[i]);
 }
 
+// Looks back over at most LOOK_BACK images, since one that begins earlier may reach over the
+// address. Without a hit in time, the one nearest below counts.
 uint32_t etl_system_find_image(const struct etl_system *system, uint32_t pid, uint64_t address,
 			       uint64_t time)
 {
@@ -468,6 +488,8 @@ uint32_t etl_system_named(const struct etl_system *system)
 	return count;
 }
 
+// Stacks of such a process are kept under a new space from here on, since one address means other
+// code.
 bool etl_system_reloads(const struct etl_system *system, const struct etl_event *event,
 			uint32_t *pid)
 {

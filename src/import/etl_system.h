@@ -14,6 +14,7 @@
 
 enum { ETL_BUILD_ID_MAX = 32 };
 
+// One use of a pid, from `began` to `ended`, in the log's clock.
 struct etl_process {
 	uint32_t pid, parent;
 	uint64_t began, ended; // 0: before the log; UINT64_MAX: after it
@@ -21,6 +22,8 @@ struct etl_process {
 	char *name, *command; // never NULL
 };
 
+// One file that was mapped as code into one process, from `loaded` to `unloaded`, in the log's
+// clock. What it was linked as leads to its symbols.
 struct etl_image {
 	uint32_t pid;
 	uint64_t start, end;

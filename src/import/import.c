@@ -32,6 +32,7 @@ const struct import_format *const import_formats[] = {
 
 enum { LINES_PER_LOOK = 1 << 12 };
 
+// The user is asked every 4,096 lines, and the progress told.
 bool import_line(struct import_work *work, char **line, size_t *length)
 {
 	if (source_line_number(work->source) % LINES_PER_LOOK == 0 && import_was_stopped(work))
@@ -39,6 +40,8 @@ bool import_line(struct import_work *work, char **line, size_t *length)
 	return source_line(work->source, line, length);
 }
 
+// The line that failed must be the last, without an end, or within a packed frame that did not end:
+// then a file was cut there, and it is no error. Another line after it means that it is one.
 bool import_was_cut(struct import_work *work, struct err *err)
 {
 	char *line;
@@ -74,6 +77,7 @@ bool import_was_stopped(const struct import_work *work)
 	return options->stopped && options->stopped(options->context);
 }
 
+// The first format that says yes; NULL: none.
 static const struct import_format *recognise(struct source *source)
 {
 	size_t length;
@@ -116,6 +120,7 @@ static void remark_times(struct import_work *work)
 }
 
 // One of the inputs. Its format is that of the first.
+// A failure gets the number of the line, where the format has lines.
 static bool read_input(struct import_work *work, const struct import_format **format,
 		       struct err *err)
 {
@@ -148,6 +153,7 @@ static bool read_input(struct import_work *work, const struct import_format **fo
 	return source_ok(work->source, err);
 }
 
+// What came before a cut is in the trace, which is told to be cut by its end.
 static void end_input(struct import_work *work, struct import_result *result)
 {
 	if (source_cut(work->source)) {
@@ -161,6 +167,7 @@ static void end_input(struct import_work *work, struct import_result *result)
 	work->source = NULL;
 }
 
+// Inputs are read one after the other into one trace; the messages name the one that failed.
 static bool read_all(struct import_work *work, struct import_result *result, struct err *err)
 {
 	const struct import_options *options = work->options;
@@ -188,6 +195,7 @@ static bool read_all(struct import_work *work, struct import_result *result, str
 	return intake_end(work->intake, work->cut ? "the imported file ends early" : NULL, err);
 }
 
+// `remarks` are there also after a failure, for what was understood by then.
 bool import_trace(const struct import_options *options, int fd, struct import_result *result,
 		  struct err *err)
 {

@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 // What a format's reader works with.
+// Made for each import; `source` is another one for each input, all else is one for the trace.
 struct import_work {
 	struct source *source;
 	struct intake *intake;
@@ -24,6 +25,8 @@ struct import_work {
 	uint64_t read;         // bytes, if not those that the source has read
 };
 
+// `is` sees at most SOURCE_HEAD_BYTES, unpacked, with a NUL after them. Formats are asked in the
+// order of import_formats, so a sign that is vague comes late.
 struct import_format {
 	const char *name;
 	bool snapshots; // of sums: several inputs are a series

@@ -1,4 +1,13 @@
 // import_csv: events as comma-separated values with a header: what home-made loggers write.
+//
+// For example
+//
+//     time_ns,op,address,size,thread,stack
+//     0,malloc,0x5010,24,1,"main;make"
+//     900,free,0x5010,,1,
+//
+// has a block of 24 bytes by main, which called make, for 900 ns. What the columns mean is in
+// rows.h.
 #include "base/mem.h"
 #include "import/import_formats.h"
 #include "import/rows.h"
@@ -24,6 +33,9 @@ static char find_separator(const char *line, size_t length)
 }
 
 // Take a line apart, in place. SIZE_MAX: a quote is not closed.
+// A field in quotes may have separators in it, and "" there is one quote. Fields are NUL-terminated
+// in place: what is taken out of quotes is moved to the left. A quote that is not closed may be a
+// line end within a field, which is not read.
 static size_t split(char *line, char separator, char *fields[], size_t fields_max)
 {
 	size_t count = 0;
@@ -69,6 +81,7 @@ static bool is_blank(const char *line)
 	return line[strspn(line, " \t")] == '\0' || *line == '#';
 }
 
+// The first line that is no comment has to name an op, and an address or a size.
 static bool is_csv(const char *head, size_t length)
 {
 	char *copy = mem_copy_bytes(head, length), *rest = skip_mark(copy), *line;
@@ -89,6 +102,7 @@ static bool is_csv(const char *head, size_t length)
 	return has[ROWS_OP] && (has[ROWS_ADDRESS] || has[ROWS_SIZE]);
 }
 
+// `columns` says of each field of a row what it holds; 0 fields: the header was not read yet.
 struct table {
 	struct rows rows;
 	char separator;
@@ -109,6 +123,8 @@ static bool read_header(struct table *table, char *line, struct err *err)
 	return rows_begin(&table->rows, err);
 }
 
+// A row with another number of fields than the header is refused: a field with a separator that was
+// not quoted would move all others.
 static bool read_row(struct table *table, char *line, struct err *err)
 {
 	const char *fields[ROWS_COLUMNS + 1] = { NULL };

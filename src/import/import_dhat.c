@@ -1,6 +1,10 @@
 // import_dhat: the JSON of DHAT (Valgrind's, and the crate of that name): two snapshots, at the
 // peak and at the end. It is in memory as a whole while it is read: what its frames are called
 // stands at its end.
+//
+// A point of the program is for example
+// {"tb":80,"tbk":2,"gb":40,"gbk":1,"eb":0,"ebk":0,"fs":[1,2]}: at the peak one block of 40 bytes
+// lived, at the end none, and its stack is the frames 1 and 2 of the table "ftbl", innermost first.
 #include "base/mem.h"
 #include "base/str.h"
 #include "import/import_formats.h"
@@ -18,6 +22,8 @@ struct point {
 	size_t first, frames;           // of all numbers of frames
 };
 
+// `content` is the whole file. Strings are cut out of it in place, so names stay valid until the
+// end.
 struct dhat {
 	struct import_work *work;
 	struct intake *intake;
@@ -52,6 +58,7 @@ static bool take_char(struct dhat *dhat, char c)
 }
 
 // A string, as a part of the content; `\"` and `\\` are made plain, other escapes stay.
+// Escapes of other characters stay as they are written: names of functions have none.
 static char *take_string(struct dhat *dhat)
 {
 	char *begin, *to;
@@ -71,6 +78,7 @@ static char *take_string(struct dhat *dhat)
 	return begin;
 }
 
+// Whole numbers; what DHAT writes with a sign or a fraction is skipped by skip_value.
 static bool take_number(struct dhat *dhat, uint64_t *number)
 {
 	size_t length;
@@ -84,6 +92,7 @@ static bool take_number(struct dhat *dhat, uint64_t *number)
 }
 
 // Any value.
+// Counts brackets and does not recurse, so a file of a million brackets costs no stack.
 static bool skip_value(struct dhat *dhat)
 {
 	unsigned depth = 0;
@@ -192,6 +201,7 @@ static bool read_point(struct dhat *dhat)
 	return false;
 }
 
+// False at the first thing that is not as it should be: then `at` is where.
 static bool read_points(struct dhat *dhat)
 {
 	bool first = true, more;
@@ -225,6 +235,7 @@ static bool read_names(struct dhat *dhat)
 	return false;
 }
 
+// Keys come in any order, and unknown ones are skipped.
 static bool read_document(struct dhat *dhat)
 {
 	bool first = true, ok = take_char(dhat, '{');
@@ -256,6 +267,7 @@ static bool read_document(struct dhat *dhat)
 // ---- the trace ----
 
 // `0xADDRESS: FUNCTION (PLACE)`; a place in a file without lines, `in PATH`, is left out.
+// A frame is made when a stack that lives has it; most points of a file have nothing alive.
 static frame_id frame_of(struct dhat *dhat, uint32_t number)
 {
 	char *text, *in;
@@ -299,6 +311,8 @@ static void put_snapshot(struct dhat *dhat, const char *name, uint64_t time_ns, 
 	series_end(series);
 }
 
+// Times are true where the unit is microseconds; of instructions there is no time, and the
+// snapshots are numbered.
 static void put_all(struct dhat *dhat)
 {
 	bool us = dhat->unit && (strcmp(dhat->unit, "µs") == 0 || strcmp(dhat->unit, "us") == 0);
@@ -318,6 +332,7 @@ static void put_all(struct dhat *dhat)
 	put_snapshot(dhat, "end", end_ns, false);
 }
 
+// All of it, up to 1 GiB: names come last, and points before them need them.
 static bool read_content(struct dhat *dhat, struct err *err)
 {
 	const uint8_t *bytes;

@@ -5,6 +5,11 @@
 // a stack's frames and an image's identity stand behind the events that mean them. The second one
 // takes the events of memory. Each waits in a ring for its stack, which comes after it, and is
 // written when it is SECONDS_MAX old, or EVENTS_MAX others have come.
+//
+// For example VirtualAlloc at tick 1000 on thread 7 is an event of its own, and its stack is
+// another event, which names tick 1000 and thread 7, a key and nothing more. The event waits in the
+// ring; a hash of its time leads from the stack to it. The key's frames come much later in the
+// file, so the first pass has collected them.
 #include "base/map.h"
 #include "base/mem.h"
 #include "import/etl_put.h"
@@ -48,6 +53,8 @@ enum {
 	EVENTS_PER_LOOK = 1 << 16,
 };
 
+// The ring has EVENTS_MAX slots: those from `first` to `next` wait, and event n is at n %
+// EVENTS_MAX. `below` of a slot links those whose times have one hash.
 struct etl {
 	struct import_work *work;
 	struct intake *intake;
@@ -75,6 +82,7 @@ struct fields {
 	unsigned pointer;
 };
 
+// A cursor over the event's bytes: reading past their end gives 0 and is noticed once, at the end.
 static struct fields fields_of(const struct etl_event *event)
 {
 	return (struct fields){ bytes_cursor(event->data, event->size), event->pointer_bytes };
@@ -121,6 +129,8 @@ static bool is_memory(const struct etl_event *event)
 	}
 }
 
+// Frames are kept as they come. Events that name a key come before the definition, or after one
+// that says so.
 static void learn_stack(struct etl *etl, const struct etl_event *event)
 {
 	struct fields fields = fields_of(event);
@@ -151,6 +161,7 @@ static void learn_stack(struct etl *etl, const struct etl_event *event)
 	}
 }
 
+// Each pass is half of the progress.
 static bool was_stopped(const struct etl *etl, bool second)
 {
 	const struct import_options *options = etl->work->options;
@@ -162,6 +173,7 @@ static bool was_stopped(const struct etl *etl, bool second)
 	return options->stopped && options->stopped(options->context);
 }
 
+// False: the user stopped it.
 static bool learn(struct etl *etl)
 {
 	struct etl_event event;
@@ -181,18 +193,21 @@ static bool learn(struct etl *etl)
 
 // ---- events that wait ----
 
+// In the order in which they came, which is that of time.
 static void put_oldest(struct etl *etl)
 {
 	ASSERT(etl->first <= etl->next);
 	etl_put_slot(&etl->put, &etl->ring[etl->first++ % EVENTS_MAX]);
 }
 
+// Multiplied by 2^64 divided by the golden ratio, so that times that differ by little spread.
 static uint64_t *head_of(struct etl *etl, uint64_t time)
 {
 	// EVENTS_MAX is a power of two: the mask takes the lowest 17 bits.
 	return &etl->heads[(time * UINT64_C(0x9e3779b97f4a7c15)) >> 32 & (EVENTS_MAX - 1)];
 }
 
+// An event that left the ring before its stack came has none.
 static void add_slot(struct etl *etl, const struct etl_slot *slot)
 {
 	uint64_t *head = head_of(etl, slot->time);
@@ -227,6 +242,7 @@ static struct etl_slot *find_slot(struct etl *etl, uint64_t time, uint32_t threa
 	return found;
 }
 
+// One event may have two stacks, the kernel's part and the user's, told one after the other.
 static void add_stack(struct etl *etl, const struct etl_event *event)
 {
 	struct fields fields = fields_of(event);
@@ -268,6 +284,8 @@ static void add_stack(struct etl *etl, const struct etl_event *event)
 }
 
 // Who acts, where the event's header does not say.
+// Headers of the kernel's own events have no thread: it is the one that the processor switched to
+// last.
 static uint32_t thread_of(const struct etl *etl, const struct etl_event *event)
 {
 	if (event->thread != ETL_UNKNOWN)
@@ -275,6 +293,8 @@ static uint32_t thread_of(const struct etl *etl, const struct etl_event *event)
 	return event->cpu < etl->running_count ? etl->running[event->cpu] - 1 : ETL_UNKNOWN;
 }
 
+// MEM_RESERVE maps, MEM_COMMIT makes what is mapped usable (as mprotect does in the trace),
+// MEM_DECOMMIT undoes that, and MEM_RELEASE unmaps.
 static void add_virtual(struct etl *etl, const struct etl_event *event)
 {
 	struct fields fields = fields_of(event);
@@ -322,6 +342,7 @@ static void add_virtual(struct etl *etl, const struct etl_event *event)
 }
 
 // A block that moved has an event for its new place and one for its old place besides.
+// False: the call came to nothing, or is told by other events.
 static bool read_heap_call(struct etl *etl, uint8_t opcode, struct fields *fields,
 			   struct etl_slot *slot)
 {
@@ -356,6 +377,7 @@ static bool read_heap_call(struct etl *etl, uint8_t opcode, struct fields *field
 	}
 }
 
+// Events of heaps have a pid in their header as a rule; else it is that of the thread.
 static void add_heap(struct etl *etl, const struct etl_event *event)
 {
 	struct fields fields = fields_of(event);
@@ -379,6 +401,7 @@ static void add_heap(struct etl *etl, const struct etl_event *event)
 }
 
 // Which thread runs on a processor, and whose it is.
+// A switch names the new thread first; a start names its process and then itself.
 static void follow_thread(struct etl *etl, const struct etl_event *event)
 {
 	struct fields fields = fields_of(event);
@@ -396,6 +419,7 @@ static void follow_thread(struct etl *etl, const struct etl_event *event)
 	}
 }
 
+// An exit goes through the ring like an event of memory, so that it stays behind those before it.
 static void follow_process(struct etl *etl, const struct etl_event *event)
 {
 	struct fields fields = fields_of(event);
@@ -441,6 +465,7 @@ static void take_event(struct etl *etl, const struct etl_event *event)
 	}
 }
 
+// An event is written when it has waited for two seconds of the log, or when the ring is full.
 static bool follow(struct etl *etl)
 {
 	uint64_t wait = SECONDS_MAX * etl_file_header(etl->file)->frequency, count = 0;
@@ -466,6 +491,7 @@ static bool follow(struct etl *etl)
 
 // ---- the whole ----
 
+// What was left out or assumed, in words for the user; nothing where there is nothing to say.
 static void remark(struct etl *etl)
 {
 	struct str *remarks = etl->work->remarks;
@@ -515,6 +541,7 @@ static void lose(struct etl *etl)
 		intake_lose(etl->intake, header->buffers_lost, "Windows lost buffers of events");
 }
 
+// All that the log has is said, since the user has to find out which events to record.
 static bool nothing_there(struct etl *etl, struct err *err)
 {
 	struct etl_stacks_counts stacks = etl_stacks_count(etl->stacks);
@@ -552,6 +579,8 @@ static void describe(struct etl *etl)
 		intake_lacks(etl->intake, "no-stacks");
 }
 
+// The first pass has to end before the trace is described: only then it is known whether there are
+// stacks.
 static bool read_log(struct etl *etl, struct err *err)
 {
 	if (!learn(etl))
@@ -587,6 +616,7 @@ static bool spool(struct import_work *work, int fd, struct err *err)
 }
 
 // The input's own descriptor, where it can be read anywhere and is not packed; -1: it is not so.
+// The file's first bytes have to be those of the unpacked source: a packed file is another one.
 static int plain_file(struct import_work *work)
 {
 	uint8_t begin[BUFSIZ > 512 ? 512 : BUFSIZ];
@@ -619,6 +649,7 @@ static bool is_etl(const char *head, size_t length)
 	return etl_file_is((const uint8_t *)head, length);
 }
 
+// A file of its own is made where the input is packed or a pipe, and removed with its descriptor.
 static bool read_etl(struct import_work *work, struct err *err)
 {
 	struct etl etl = { .work = work, .intake = work->intake };

@@ -4,6 +4,14 @@
 // Both are a snapshot: sums of blocks and bytes by stack, then the process's mapped files. A
 // sampled one holds each block with probability 1 - e^(-size/distance): the trace is sampled alike,
 // so that what is estimated of it follows the same rule.
+//
+// For example of gperftools, after the head:
+//
+//     3: 300 [10: 1000] @ 0x4010a1 0x4012f0
+//
+// Three blocks of 300 bytes live, of ten of 1,000 bytes that were ever allocated there; the stack
+// is innermost first. jemalloc has "@ 0x4010a1 0x4012f0" on one line, and on the next " t*: 3: 300
+// [0: 0]".
 #include "base/mem.h"
 #include "base/str.h"
 #include "import/import_formats.h"
@@ -22,6 +30,7 @@ struct told {
 	size_t first, frames; // of all addresses
 };
 
+// Stacks are kept until the list of mapped files is there, and then put as a snapshot.
 struct profile {
 	struct import_work *work;
 	struct intake *intake;
@@ -34,6 +43,7 @@ struct profile {
 	bool mapped;        // its files come now
 };
 
+// All profiles of a series must be sampled alike, since a trace has one distance.
 static bool set_distance(struct profile *profile, const char *number, struct err *err)
 {
 	struct trace_info *info = intake_info(profile->intake);
@@ -52,6 +62,7 @@ static bool set_distance(struct profile *profile, const char *number, struct err
 }
 
 // `heap_v2/DISTANCE`, or `heap profile: N: BYTES [N: BYTES] @ KIND`.
+// The kind tells how samples were drawn; others (growth, contention) do not say what lives.
 static bool read_head(struct profile *profile, const char *line, struct err *err)
 {
 	const char *kind = strchr(line, '@');
@@ -69,6 +80,7 @@ static bool read_head(struct profile *profile, const char *line, struct err *err
 		       kind);
 }
 
+// A number that `end` follows; the cursor moves past both.
 static bool take(const char **at, char end, uint64_t *number)
 {
 	size_t length;
@@ -95,6 +107,7 @@ static bool take_sums(struct profile *profile, const char **at, struct told *tol
 	return true;
 }
 
+// They go to one array for all stacks; `told` says which part of it is its own.
 static bool take_addresses(struct profile *profile, const char *at, struct told *told)
 {
 	told->first = profile->addresses_count;
@@ -118,6 +131,7 @@ static struct told *add_told(struct profile *profile, const struct told *told)
 	return &profile->all[profile->count - 1];
 }
 
+// False: it is no line of a profile.
 static bool read_line(struct profile *profile, const char *line)
 {
 	struct told told = { 0 };
@@ -162,6 +176,7 @@ static bool read_line(struct profile *profile, const char *line)
 	return true;
 }
 
+// Return addresses: one less is within the call.
 static void put_all(struct profile *profile)
 {
 	struct import_work *work = profile->work;

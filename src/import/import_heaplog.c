@@ -1,5 +1,9 @@
 // import_heaplog: records of 17 bytes for a block that begins and 13 for one that ends
 // (docs/heaplog.md).
+//
+// For example the 17 bytes 80 0a 00 00 00 18 00 00 00 and eight of an address: heap 0, a block that
+// begins, at tick 10 (1 ms), of 24 bytes. A record that ends a block has no size. Times are 32 bits
+// of ticks of 0.1 ms, which wrap after five days.
 #include "base/mem.h"
 #include "base/str.h"
 #include "import/import_formats.h"
@@ -65,6 +69,7 @@ static bool read_header(struct heaplog *heaplog, struct err *err)
 	return true;
 }
 
+// A heap is defined by its first record. With a handle it is a Windows heap, without one a pool.
 static heap_id heap_of(struct heaplog *heaplog, unsigned number)
 {
 	char name[32];
@@ -84,6 +89,7 @@ static heap_id heap_of(struct heaplog *heaplog, unsigned number)
 	return heaplog->heaps[number];
 }
 
+// The difference to the last time, modulo 2^32, is never negative: so a wrap goes on upwards.
 static void put(struct heaplog *heaplog, const uint8_t *record)
 {
 	unsigned number = record[0] & (BEGINS - 1);
@@ -103,6 +109,8 @@ static void put(struct heaplog *heaplog, const uint8_t *record)
 	intake_event(heaplog->intake, &event);
 }
 
+// Each record says by its first bit how long it is. A number of a heap that the header does not
+// list is damage.
 static bool read_records(struct heaplog *heaplog, struct err *err)
 {
 	struct source *source = heaplog->work->source;

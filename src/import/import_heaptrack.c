@@ -5,6 +5,15 @@
 // and the addresses of blocks. In an interpreted one functions have names, and blocks have none:
 // `+` and `-` name a pair of size and stack (`a`), of which the latest block is taken to be freed,
 // as blocks of a pair are not told apart.
+//
+// For example, interpreted, of version 3 (numbers are hexadecimal):
+//
+//     s 4 main           the first string
+//     i 401136 0 1 0 0   the first pointer: module none, function 1, no file
+//     t 1 0              the first trace: pointer 1, called by nothing
+//     a 28 1             pair 0: 40 bytes by trace 1
+//     + 0                a block of it begins
+//     - 0                its latest one ends
 #include "base/mem.h"
 #include "import/import_formats.h"
 #include "import/number.h"
@@ -15,6 +24,8 @@
 
 enum { VERSION_MAX = 3, NAMES_MAX = 256, NS_PER_MS = 1000000, TICK_MS = 10 };
 
+// Numbers of strings, pointers and traces count from 1, and those of pairs from 0, by their order
+// in the file. All of it grows with the program, but for `blocks`, which grow with what lives.
 struct heaptrack {
 	struct import_work *work;
 	struct intake *intake;
@@ -102,6 +113,7 @@ static bool take_text(const struct heaptrack *heaptrack, char **at, bool rest, c
 	return true;
 }
 
+// Before the first definition, when the command is known: lines about the whole come first.
 static void begin(struct heaptrack *heaptrack)
 {
 	const char *command = intake_info(heaptrack->intake)->command;
@@ -120,6 +132,7 @@ static void begin(struct heaptrack *heaptrack)
 
 // ---- definitions ----
 
+// A version that is too new is refused by read_line, whatever line says it.
 static bool read_version(struct heaptrack *heaptrack, char *at)
 {
 	uint64_t program, version = 0;
@@ -180,6 +193,8 @@ static char *string_of(const struct heaptrack *heaptrack, uint64_t number)
 
 // An instruction pointer of an interpreted file: its module, and the functions there, innermost
 // first.
+// A frame for each pointer: inlined functions are several names. Without a name it is called by its
+// module and address.
 static bool read_pointer(struct heaptrack *heaptrack, char *at)
 {
 	struct trace_name names[NAMES_MAX];
@@ -211,6 +226,7 @@ static bool read_pointer(struct heaptrack *heaptrack, char *at)
 	return true;
 }
 
+// A module that was mapped before at the same place is that one again.
 static void add_module(struct heaptrack *heaptrack, struct raw_module *wanted)
 {
 	for (size_t i = 0; i < heaptrack->modules_count; i++) {
@@ -268,6 +284,7 @@ static bool read_module(struct heaptrack *heaptrack, char *at)
 	return true;
 }
 
+// The latest that is mapped there.
 static module_id find_module(const struct heaptrack *heaptrack, uint64_t pc)
 {
 	for (size_t i = heaptrack->modules_count; i-- > 0;) {
@@ -280,6 +297,7 @@ static module_id find_module(const struct heaptrack *heaptrack, uint64_t pc)
 }
 
 // A node of the tree of stacks: its pointer and its caller.
+// A parent comes before its child in the file, so it has a number already.
 static bool read_trace(struct heaptrack *heaptrack, char *at)
 {
 	uint64_t pointer;
@@ -367,6 +385,7 @@ static void begin_block(struct heaptrack *heaptrack, struct pair *pair)
 	put(heaptrack, TRACE_MALLOC, heaptrack->blocks[at - 1].address, pair->size, pair->stack);
 }
 
+// A pair without a block that lives: heaptrack was attached later than the block was made.
 static void end_block(struct heaptrack *heaptrack, struct pair *pair)
 {
 	struct numbered_block *block;
@@ -384,6 +403,7 @@ static void end_block(struct heaptrack *heaptrack, struct pair *pair)
 	put(heaptrack, TRACE_FREE, block->address, 0, 0);
 }
 
+// Version 0 of the interpreted form has addresses, as the raw one.
 static bool read_event(struct heaptrack *heaptrack, char letter, char *at)
 {
 	uint64_t address, size;
@@ -411,6 +431,7 @@ static bool read_event(struct heaptrack *heaptrack, char letter, char *at)
 	return true;
 }
 
+// Milliseconds since it began. A time that falls is left out.
 static bool read_clock(struct heaptrack *heaptrack, char *at)
 {
 	uint64_t ms, time_ns;
@@ -422,6 +443,7 @@ static bool read_clock(struct heaptrack *heaptrack, char *at)
 	return true;
 }
 
+// In pages, whose size an I line says; without one it is not used.
 static bool read_resident(struct heaptrack *heaptrack, char *at)
 {
 	uint64_t pages;
@@ -497,6 +519,7 @@ static bool is_raw(const char *head, size_t length)
 	return end && (size_t)(end + 1 - head) < length && end[1] == 'x';
 }
 
+// The first line is `v` and hexadecimal numbers.
 static bool is_heaptrack(const char *head, size_t length)
 {
 	size_t at = 2;

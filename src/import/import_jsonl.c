@@ -1,4 +1,11 @@
 // import_jsonl: events as JSON, an object a line: what home-made loggers write.
+//
+// For example
+//
+//     {"time_ns": 900, "op": "free", "address": "0x5010", "stack": ["main", "stop"]}
+//
+// is a row of rows.h. An array is a stack, and its frames get ';' between them. Texts are unquoted
+// in place: what they become is never longer than what was there.
 #include "base/mem.h"
 #include "base/str.h"
 #include "import/import_formats.h"
@@ -26,6 +33,7 @@ static char *skip_blank(char *at)
 	return at;
 }
 
+// At most four bytes, of the six or twelve that the escape took.
 static char *put_utf8(char *out, uint32_t code)
 {
 	if (code < 0x80) {
@@ -61,6 +69,7 @@ static bool take_code(const char *at, uint32_t *code)
 }
 
 // What stands behind a backslash. NULL: nothing that JSON knows.
+// Two escapes that are a surrogate pair are one character; half of one is written as it is.
 static char *take_escape(char *at, char **out)
 {
 	static const char letters[] = "\"\\/bfnrt", means[] = "\"\\/\b\f\n\r\t";
@@ -116,6 +125,7 @@ static char *take_scalar(char *at, char **out)
 }
 
 // An array, as text with ';' between its elements.
+// A ';' within a frame becomes ':', or it would divide it.
 static char *take_array(char *at, char **out)
 {
 	at = skip_blank(at + 1);
@@ -138,6 +148,7 @@ static char *take_array(char *at, char **out)
 }
 
 // An object within: nothing of it is ours.
+// By depth, without recursion; braces within texts do not count.
 static char *skip_object(char *at)
 {
 	size_t depth = 0;
@@ -160,6 +171,7 @@ static char *skip_object(char *at)
 	return at;
 }
 
+// Lines of one writer have the same keys in the same order: one comparison for each, and no search.
 static enum rows_column find_key(struct objects *objects, size_t position, const char *name)
 {
 	struct known_key *key = position < KEYS_MAX ? &objects->keys[position] : NULL;
@@ -178,6 +190,8 @@ static enum rows_column find_key(struct objects *objects, size_t position, const
 }
 
 // `"key": value`. Behind it; NULL: it is none.
+// The value is ended by a NUL in place of what follows it. Where that is the object's own end, the
+// NUL takes its place, and the caller's loop ends by it.
 static char *take_member(struct objects *objects, size_t position, char *at, const char *fields[])
 {
 	char *name = at, *end = at, *value;
@@ -244,6 +258,8 @@ static bool is_jsonl(const char *head, size_t length)
 }
 
 // Which keys there are, as far as the beginning shows.
+// The trace must say at its beginning what it lacks, and JSON has no header: the first bytes of the
+// file show which keys there are.
 static void look_ahead(struct objects *objects, struct source *source)
 {
 	size_t length;

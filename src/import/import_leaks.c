@@ -2,6 +2,10 @@
 // memcheck, and what bcc's memleak prints now and then. Each is sums by stack: a line with bytes
 // and blocks, then the stack, innermost frame first. Other lines, as of the program itself, are
 // stepped over.
+//
+// The three differ in two kinds of lines, which a dialect reads: a sum ("Direct leak of 24 byte(s)
+// in 1 object(s)") and a frame ("#1 0x401136 in make app.c:5:3"). A line that is neither ends a
+// stack, so what a program prints in between does no harm.
 #include "base/mem.h"
 #include "base/str.h"
 #include "import/import_formats.h"
@@ -12,6 +16,7 @@
 
 enum { FRAMES_MAX = 1 << 10, STEP_NS = 1000000000 };
 
+// A sum is open from its line until its stack ends; then it is added to the series.
 struct leaks {
 	struct import_work *work;
 	struct intake *intake;
@@ -38,6 +43,7 @@ struct dialect {
 // ---- numbers and words ----
 
 // A number with or without commas, and where it ends. NULL: there is none.
+// Valgrind writes 1,234,567.
 static const char *take_number(const char *at, uint64_t *number)
 {
 	const char *begin = at;
@@ -64,6 +70,7 @@ static frame_id named(struct leaks *leaks, const char *function, const char *fil
 }
 
 // A function that is not known: its module's last part, and the address.
+// For example "libfoo.so 0x401136": the address alone would be one of no file.
 static frame_id unnamed(struct leaks *leaks, const char *module, uint64_t address)
 {
 	struct str text = { 0 };
@@ -76,6 +83,7 @@ static frame_id unnamed(struct leaks *leaks, const char *module, uint64_t addres
 }
 
 // `FILE:LINE` or `FILE:LINE:COLUMN` apart.
+// Cuts the text at the colons; the line is the number after the first of them. 0: there is none.
 static uint32_t split_line(char *file)
 {
 	uint64_t number, line = 0;
@@ -103,6 +111,7 @@ static bool take_lsan_sum(const char *line, uint64_t *bytes, uint64_t *count)
 }
 
 // `    #1 0x401136 in make /tmp/app.c:5:3` or `… in make (/tmp/app+0x1136) (BuildId: …)`
+// The place is the last word, if it looks like a path or a module.
 static frame_id take_lsan_frame(struct leaks *leaks, char *line)
 {
 	char *at = line + strspn(line, " "), *place, *end;
@@ -139,6 +148,7 @@ static frame_id take_lsan_frame(struct leaks *leaks, char *line)
 // ---- memcheck ----
 
 // Behind `==PID== `, which may be repeated by the program's own lines. NULL: it is not there.
+// Lines of memcheck begin with ==PID==.
 static const char *skip_pid(const char *line)
 {
 	uint64_t pid;
@@ -148,6 +158,7 @@ static const char *skip_pid(const char *line)
 }
 
 // `24 (16 direct, 8 indirect) bytes in 1 blocks are definitely lost in loss record 1 of 2`
+// The first number counts: all that is lost, directly and by other lost blocks.
 static bool take_memcheck_sum(const char *line, uint64_t *bytes, uint64_t *count)
 {
 	const char *at = skip_pid(line), *direct;
@@ -201,6 +212,7 @@ static bool take_memleak_sum(const char *line, uint64_t *bytes, uint64_t *count)
 }
 
 // `		main+0x1a [app]`, with or without an address before it.
+// Kernel and user frames alike: NAME+0xOFFSET and a module in brackets.
 static frame_id take_memleak_frame(struct leaks *leaks, char *line)
 {
 	char *at = line + strspn(line, " \t"), *module, *plus;
@@ -234,6 +246,7 @@ static bool begins_memleak(const char *line)
 
 // ---- the report ----
 
+// A file is a snapshot, but for memleak, which prints one after the other: these are seconds apart.
 static void begin_snapshot(struct leaks *leaks, const char *line)
 {
 	struct import_work *work = leaks->work;
@@ -248,6 +261,7 @@ static void begin_snapshot(struct leaks *leaks, const char *line)
 	leaks->begun = true;
 }
 
+// Frames were told innermost first, and stacks are made from the outermost.
 static void end_sum(struct leaks *leaks)
 {
 	stack_id stack = 0;
@@ -261,6 +275,8 @@ static void end_sum(struct leaks *leaks)
 	leaks->open = false;
 }
 
+// Each line is one of four things; the order of the questions matters, as a sum may look like a
+// frame.
 static void read_line(struct leaks *leaks, char *line)
 {
 	const struct dialect *dialect = leaks->dialect;
@@ -287,6 +303,7 @@ static void read_line(struct leaks *leaks, char *line)
 	}
 }
 
+// There are no lines that are wrong: reports are mixed with a program's own output.
 static bool read_report(struct import_work *work, const struct dialect *dialect)
 {
 	struct leaks leaks = { .work = work, .intake = work->intake, .dialect = dialect };

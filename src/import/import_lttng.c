@@ -24,6 +24,8 @@ struct lttng {
 };
 
 // The value of `KEY = `, the last one of the line, as a number's text. "": it is not there.
+// The last one of the line, since contexts come before the fields of the event. A number in decimal
+// or with 0x.
 static const char *value_of(const char *line, const char *key, char out[VALUE_MAX])
 {
 	size_t length = strlen(key), count = 0;
@@ -44,6 +46,7 @@ static const char *value_of(const char *line, const char *key, char out[VALUE_MA
 }
 
 // `[HH:MM:SS.nnnnnnnnn]`, also behind a date; or seconds. False: there is none.
+// A clock of a day that falls by more than half of one has passed midnight: from 23:59 to 00:01.
 static bool take_time(struct lttng *lttng, const char *line, uint64_t *time_ns)
 {
 	const char *at = *line == '[' ? line + 1 : NULL, *colon;
@@ -71,6 +74,7 @@ static bool take_time(struct lttng *lttng, const char *line, uint64_t *time_ns)
 	return true;
 }
 
+// Which contexts there are shows in the first line of ours.
 static bool begin(struct lttng *lttng, const char *line, struct err *err)
 {
 	static const char *const columns[] = { "time_ns", "op", "address", "size", "old" };
@@ -87,6 +91,8 @@ static bool begin(struct lttng *lttng, const char *line, struct err *err)
 }
 
 // calloc's size is a product.
+// `nmemb` times `size`; a product that leaves 64 bits stays the size alone, and that call must have
+// failed.
 static void multiply(const char *line, char size[VALUE_MAX])
 {
 	char text[VALUE_MAX];
@@ -98,6 +104,7 @@ static void multiply(const char *line, char size[VALUE_MAX])
 		snprintf(size, VALUE_MAX, "%" PRIu64, bytes);
 }
 
+// Events of other providers are stepped over.
 static bool read_line(struct lttng *lttng, const char *line, struct err *err)
 {
 	const char *name = strstr(line, "lttng_ust_libc:"), *fields[ROWS_COLUMNS] = { NULL };

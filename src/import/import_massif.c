@@ -2,6 +2,15 @@
 //
 // A tree's node is `nCHILDREN: BYTES ADDRESS: FUNCTION (PLACE)`, a blank deeper than its parent;
 // its children are its callers. A sum's stack is a path to a node without children.
+//
+// For example
+//
+//     n1: 300 (heap allocation functions) malloc/new/new[], --alloc-fns, etc.
+//      n1: 300 0x109156: make (app.c:5)
+//       n0: 300 0x10917a: main (app.c:12)
+//
+// is one sum of 300 bytes by main, which called make: the node without children is the outermost
+// caller.
 #include "base/mem.h"
 #include "base/str.h"
 #include "import/import_formats.h"
@@ -12,6 +21,7 @@
 
 enum { DEPTH_MAX = 1 << 9, NS_PER_MS = 1000000, NS_PER_S = 1000000000 };
 
+// `path` has the frames of the nodes from the first down to the one that was read last.
 struct massif {
 	struct import_work *work;
 	struct intake *intake;
@@ -30,6 +40,7 @@ static void end_tree(struct massif *massif)
 	massif->open = false;
 }
 
+// What massif does not say is said before the first definition.
 static void begin_tree(struct massif *massif, const char *kind)
 {
 	struct str name = { 0 };
@@ -53,6 +64,7 @@ static void begin_tree(struct massif *massif, const char *kind)
 }
 
 // The function of `0xADDRESS: FUNCTION (PLACE)`; its text may be cut.
+// Where a function is not known, its module and address are its name.
 static frame_id frame_of(struct massif *massif, char *text)
 {
 	char *colon = strstr(text, ": "), *in;
@@ -76,6 +88,8 @@ static frame_id frame_of(struct massif *massif, char *text)
 	return frame;
 }
 
+// A node of what is below the threshold ("in N places") is no frame: its bytes belong to the path
+// above it. massif does not count blocks, so each sum is one.
 static bool read_node(struct massif *massif, char *line)
 {
 	size_t depth = strspn(line, " "), count;
@@ -113,6 +127,7 @@ static bool take(const char *line, const char *key, uint64_t *number)
 	       number_parse(line + length, strlen(line + length), number);
 }
 
+// Keys of a snapshot come before its tree.
 static bool read_line(struct massif *massif, char *line)
 {
 	struct trace_info *info = intake_info(massif->intake);

@@ -1,4 +1,14 @@
 // import_mtrace: the log of glibc's mtrace(3): a line for each call, with its caller.
+//
+// For example
+//
+//     @ ./app:(make+0x1a)[0x40113a] + 0x5010 0x18
+//     @ ./app:(grow+0x20)[0x401180] < 0x5010
+//     @ ./app:(grow+0x20)[0x401180] > 0x6020 0x1000
+//     @ ./app:(stop+0x9)[0x4011c0] - 0x6020
+//
+// is a malloc of 24 bytes, a realloc to 4,096, of which `<` and `>` are the two halves, and a free.
+// `!` is a realloc that failed.
 #include "base/mem.h"
 #include "base/str.h"
 #include "import/import_formats.h"
@@ -8,6 +18,8 @@
 
 enum { STEP_NS = 1000 };
 
+// A first half waits for the next line; if that is no second half, the block was freed by
+// realloc(p, 0).
 struct mtrace {
 	struct intake *intake;
 	struct trace_event event; // the call of this line
@@ -21,6 +33,7 @@ struct mtrace {
 	size_t modules_count, modules_capacity;
 };
 
+// All is one thread: the log does not say which.
 static void put(struct mtrace *mtrace, uint8_t kind, uint64_t address, uint64_t size)
 {
 	mtrace->event.kind = kind;
@@ -40,6 +53,7 @@ static void settle(struct mtrace *mtrace)
 	mtrace->moving = false;
 }
 
+// Hexadecimal, with or without 0x; the size may be missing.
 static bool take_numbers(const char *at, uint64_t *address, uint64_t *size)
 {
 	size_t length = strcspn(at, " ");
@@ -53,6 +67,7 @@ static bool take_numbers(const char *at, uint64_t *address, uint64_t *size)
 	return !*at || number_parse_hex(at, strcspn(at, " "), size);
 }
 
+// A second half without a first is a realloc of NULL, which is a malloc.
 static void put_call(struct mtrace *mtrace, char sign, uint64_t address, uint64_t size)
 {
 	bool moving = mtrace->moving;
@@ -80,6 +95,7 @@ static void put_call(struct mtrace *mtrace, char sign, uint64_t address, uint64_
 }
 
 // The module of a path; addresses in it are those of its file.
+// The address in brackets is one of the file, so the module covers all addresses and has no bias.
 static module_id module_of(struct mtrace *mtrace, const char *path, size_t length)
 {
 	struct trace_module module = { .end = UINT64_MAX };
@@ -119,6 +135,7 @@ static stack_id stack_of(struct mtrace *mtrace, const char *caller, size_t lengt
 }
 
 // `@ CALLER SIGN ADDRESS [SIZE]`. The caller may have blanks.
+// The caller may have blanks in its path, so the sign is looked for with what must follow it.
 static bool read_call(struct mtrace *mtrace, const char *line)
 {
 	const char *caller = line + 2, *at = line + 1;

@@ -23,6 +23,7 @@
 enum { WORD_MAX = 40, VALUES_MAX = 3 };
 
 // An event as it is told, or a call that has not returned.
+// `stack` has the frames of the lines after its head, innermost first, with ';' between them.
 struct perf_event {
 	char function[WORD_MAX];
 	char thread[WORD_MAX], process[WORD_MAX], time[WORD_MAX];
@@ -32,6 +33,8 @@ struct perf_event {
 	struct str stack;
 };
 
+// `told` is the event whose lines are being read; a call that has been entered waits in `pending`
+// by its thread.
 struct perf {
 	struct rows rows;
 	struct perf_event told;
@@ -51,6 +54,8 @@ static void copy_word(char out[WORD_MAX], const char *text, size_t length)
 
 // ---- a call as a row ----
 
+// The size is the last argument: of calloc the product of both, of realloc the second, of memalign
+// too.
 static bool put(struct perf *perf, const struct perf_event *call, uint64_t result, const char *time,
 		struct err *err)
 {
@@ -77,6 +82,7 @@ static bool put(struct perf *perf, const struct perf_event *call, uint64_t resul
 	return rows_take(&perf->rows, fields, err);
 }
 
+// One pending call for each thread: where another is entered, it takes the place of the first.
 static struct perf_event *call_of(struct perf *perf, const char *thread)
 {
 	uint64_t tid = 0, *at;
@@ -93,6 +99,8 @@ static struct perf_event *call_of(struct perf *perf, const char *thread)
 	return &perf->pending[*at - 1];
 }
 
+// An event is complete when the next one begins. A return without its entry, or with another
+// function's, is counted and left out.
 static bool settle(struct perf *perf, struct err *err)
 {
 	struct perf_event *told = &perf->told, *call, swap;
@@ -160,6 +168,7 @@ static const char *find_time(const char *line, size_t *length)
 }
 
 // `PID/TID` or `TID`, before the processor's number, if there is one.
+// From the time backwards, since the command's name at the beginning may have blanks and digits.
 static void take_thread(struct perf_event *told, const char *line, const char *end)
 {
 	const char *begin, *slash;
@@ -183,6 +192,7 @@ static void take_thread(struct perf_event *told, const char *line, const char *e
 		told->process[0] = '\0'; // it is the thread's number that is there
 }
 
+// `perf probe` names a return __return or _ret: both endings are taken off.
 static void read_head(struct perf *perf, const char *line)
 {
 	struct perf_event *told = &perf->told;
@@ -224,6 +234,7 @@ static void read_head(struct perf *perf, const char *line)
 }
 
 // `ADDRESS FUNCTION+0xOFFSET (PATH)`, of which all but the first two may be missing.
+// A frame without a name is called by its module and address.
 static void read_frame(struct perf *perf, const char *line)
 {
 	const char *at = line + strspn(line, " \t"), *name, *path, *end;
@@ -252,6 +263,7 @@ static void read_frame(struct perf *perf, const char *line)
 		str_add_char(stack, *name == ';' ? ':' : *name);
 }
 
+// Frames are indented by a tab, or by blanks in older versions; an empty line ends an event.
 static bool read_line(struct perf *perf, const char *line, struct err *err)
 {
 	bool ok = true;
@@ -269,6 +281,7 @@ static bool read_line(struct perf *perf, const char *line, struct err *err)
 	return ok;
 }
 
+// A line with a time and the name of a probe on malloc, but not of the kind that babeltrace prints.
 static bool is_perf(const char *head, size_t length)
 {
 	const char *name = strstr(head, "malloc");

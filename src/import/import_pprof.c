@@ -1,5 +1,10 @@
 // import_pprof: snapshots as profile.proto (Go, tcmalloc, tidemark and many others): what lives, by
 // stack. A profile is in memory as a whole while it is read: its texts stand at its end.
+//
+// A profile is a message of protocol buffers. For example the bytes 12 07 0a 02 01 02 12 01 28 are
+// field 2 (a sample) of 7 bytes: field 1 in it is packed, the locations 1 and 2, innermost first,
+// and field 2 is one value, 40. Which values there are is in the fields 1 (sample types), whose
+// names are numbers of texts in the fields 6.
 #include "base/map.h"
 #include "base/mem.h"
 #include "import/import_formats.h"
@@ -39,6 +44,8 @@ struct mapping {
 	uint64_t start, end, offset, path, build_id;
 };
 
+// `content` is the whole profile; cursors of texts and locations point into it. Ids are the
+// profile's own and may be any numbers: maps lead from them to positions.
 struct profile {
 	struct import_work *work;
 	struct intake *intake;
@@ -63,6 +70,8 @@ struct profile {
 };
 
 // The next field of a message. False: it ends, or is damaged.
+// Types 0 and 2 are a number and bytes; 1 and 5 are fixed numbers, of which none is needed here.
+// Groups (3 and 4) are not used by profiles, and are damage.
 static bool next_field(struct profile *profile, struct bytes_cursor *message, struct field *field)
 {
 	uint64_t key;
@@ -92,6 +101,7 @@ static bool next_field(struct profile *profile, struct bytes_cursor *message, st
 }
 
 // A text of the table as a copy; owned by the caller.
+// The table of texts has "" at 0. A number that is not in it is "" as well.
 static char *text_of(const struct profile *profile, uint64_t number)
 {
 	const struct bytes_cursor *string;
@@ -152,6 +162,7 @@ static void add_mapping(struct profile *profile, struct bytes_cursor message)
 	*MEM_ADD(profile->mappings, profile->mappings_count, profile->mappings_capacity) = mapping;
 }
 
+// Kept as bytes, and made a frame when a sample has it.
 static void add_location(struct profile *profile, struct bytes_cursor message)
 {
 	struct bytes_cursor whole = message;
@@ -165,6 +176,7 @@ static void add_location(struct profile *profile, struct bytes_cursor message)
 	*MEM_ADD(profile->locations, profile->locations_count, profile->locations_capacity) = whole;
 }
 
+// In any order in the file: samples may come before what they name.
 static void read_tables(struct profile *profile)
 {
 	struct bytes_cursor all = bytes_cursor(profile->content.data, profile->content.size);
@@ -193,6 +205,7 @@ static void read_tables(struct profile *profile)
 }
 
 // Which of a sample's values are blocks and bytes that live, and that were allocated.
+// Names differ by who wrote the profile; what they mean is the same.
 static void find_value(struct profile *profile, uint64_t name)
 {
 	static const struct {
@@ -213,6 +226,7 @@ static void find_value(struct profile *profile, uint64_t name)
 			*(int *)((char *)profile + values[i].at) = (int)profile->values;
 }
 
+// A profile of allocations says nothing of what lives; it is refused, with what to do instead.
 static bool find_values(struct profile *profile, struct err *err)
 {
 	struct bytes_cursor all = bytes_cursor(profile->content.data, profile->content.size);
@@ -252,6 +266,7 @@ static bool find_values(struct profile *profile, struct err *err)
 
 // ---- frames ----
 
+// Up to 32 bytes; what is no hexadecimal number ends it.
 static void read_build_id(struct trace_module *module, const char *hex)
 {
 	unsigned byte;
@@ -263,6 +278,7 @@ static void read_build_id(struct trace_module *module, const char *hex)
 	}
 }
 
+// A mapping without a length has no addresses.
 static module_id module_of(struct profile *profile, uint64_t id)
 {
 	uint64_t *at = map_find(&profile->mapping_of, id);
@@ -287,6 +303,7 @@ static module_id module_of(struct profile *profile, uint64_t id)
 }
 
 // A location without names is an address; one with names has them, innermost first.
+// Inlined functions are several lines of one location, innermost first.
 static frame_id make_frame(struct profile *profile, struct bytes_cursor message)
 {
 	struct trace_name names[NAMES_MAX];
@@ -344,6 +361,7 @@ static frame_id frame_of(struct profile *profile, uint64_t id)
 // ---- samples ----
 
 // Numbers of a repeated field: one by one, or packed. How many there are by now.
+// What is beyond `max` is counted and not kept.
 static size_t add_numbers(struct field *field, uint64_t *numbers, size_t count, size_t max)
 {
 	if (!field->bytes.at) {
@@ -363,6 +381,7 @@ static size_t add_numbers(struct field *field, uint64_t *numbers, size_t count, 
 
 // Labels that are more than words: the size of each block, and, as tidemark writes them, process
 // and thread.
+// Of each sample: a label is a key and a text or a number.
 static void read_label(struct profile *profile, struct bytes_cursor message, uint64_t *size,
 		       char **process, char **thread)
 {
@@ -392,6 +411,7 @@ static uint64_t value_at(const uint64_t values[VALUES_MAX], int at)
 }
 
 // What was freed is what was allocated and does not live.
+// Numbers are signed in the format; where more lives than was allocated nothing was freed.
 static void add_freed(struct profile *profile, const uint64_t values[VALUES_MAX], thread_id thread,
 		      stack_id stack, uint64_t size)
 {
@@ -405,6 +425,7 @@ static void add_freed(struct profile *profile, const uint64_t values[VALUES_MAX]
 				 (int64_t)bytes > 0 ? bytes : 0);
 }
 
+// Values are kept up to VALUES_MAX; a profile has two or four.
 static void add_sample(struct profile *profile, struct bytes_cursor message)
 {
 	uint64_t locations[FRAMES_MAX], values[VALUES_MAX] = { 0 }, size = 0, count, bytes;
@@ -441,6 +462,8 @@ static void add_sample(struct profile *profile, struct bytes_cursor message)
 	MEM_FREE(process, thread);
 }
 
+// The time of a profile is when it was taken, since the first of the series; without one they are a
+// second apart.
 static void read_samples(struct profile *profile)
 {
 	struct bytes_cursor all = bytes_cursor(profile->content.data, profile->content.size);
@@ -479,6 +502,8 @@ static bool read_content(struct profile *profile, struct err *err)
 }
 
 // What begins with some of a profile's fields, each of its own type, a sample's type among them.
+// There is no magic number: the beginning has to be fields that profiles have, each of its own
+// type.
 static bool is_pprof(const char *head, size_t length)
 {
 	static const int8_t types[16] = { -1, 2, 2, 2, 2, 2, 2, 0, 0, 0, 0, 2, 0, -1, 0, 0 };
@@ -505,6 +530,8 @@ static bool is_pprof(const char *head, size_t length)
 	return typed && count >= 3;
 }
 
+// The trace says that its figures may be estimates, since a profile does not say whether it was
+// sampled.
 static bool read_profile(struct profile *profile, struct err *err)
 {
 	if (!read_content(profile, err))

@@ -2,6 +2,14 @@
 // original or by `tidemark map --tracefrag`: reservations that leave a part of their slot unused.
 //
 // The log is by stack; the trace is by time, so the reservations are sorted, and all in memory.
+//
+// A line is for example
+//
+//     20250314101530250 4711 12.50: trcmem32: #3 0x10000 4096 0x3000 0x4 250 9000
+//
+// written on 14 March 2025 by process 4711, which had run for 12.5 s: reservation 3, 4,096 bytes at
+// 0x10000, reserved and committed (0x3000), to read and write (4), made at 250 ms and given back at
+// 9 s.
 #include "base/mem.h"
 #include "base/sort.h"
 #include "base/str.h"
@@ -15,6 +23,7 @@
 
 enum { NS_PER_MS = 1000000, FRAMES_MAX = 1 << 10, PRIVATE = 0x22 };
 
+// Times are milliseconds since the process began.
 struct reservation {
 	uint64_t address, size, made_ms, freed_ms; // freed_ms 0: not
 	uint64_t serial;
@@ -64,6 +73,8 @@ static bool take(const char **at, bool hex, uint64_t *number)
 }
 
 // Days since 1970 of a date: months count from March, so that a leap day is the last of its year.
+// For example 1 January 1970: the year is 1969 and the month 10, counted from March. 1969 * 365 +
+// 492 - 19 + 4 = 719162 days, 306 for the months, 1 for the day, less 719469: 0.
 static uint64_t days_of(uint64_t year, uint64_t month, uint64_t day)
 {
 	year -= month <= 2;
@@ -74,6 +85,7 @@ static uint64_t days_of(uint64_t year, uint64_t month, uint64_t day)
 
 // `YYYYMMDDHHMMSSmmm PID SECONDS.HUNDREDTHS: trcmemBITS: `, and where the rest begins; the first
 // line's says whose log it is. NULL: it is not there.
+// Every line has it; only the first one's is used.
 static const char *skip_prefix(struct tracefrag *tracefrag, const char *line)
 {
 	struct trace_process process = { .parent = TRACE_NONE,
@@ -109,6 +121,7 @@ static const char *skip_prefix(struct tracefrag *tracefrag, const char *line)
 }
 
 // The frames that were told, innermost first, as a stack.
+// The frames of a stack come first, then the reservations that it made.
 static void finish_stack(struct tracefrag *tracefrag)
 {
 	if (tracefrag->frames_count == 0)
@@ -136,6 +149,7 @@ static bool read_frame(struct tracefrag *tracefrag, const char *at)
 	return true;
 }
 
+// Windows' PAGE_ constants as bits: 1 read, 2 write, 4 execute.
 static uint32_t access_of(uint64_t protection)
 {
 	switch (protection & 0xff) {
@@ -157,6 +171,7 @@ static uint32_t access_of(uint64_t protection)
 }
 
 // `#N ADDRESS SIZE TYPE PROTECTION MADE FREED`
+// Times that would leave 64 bits as nanoseconds are refused.
 static bool read_reservation(struct tracefrag *tracefrag, const char *at)
 {
 	struct reservation each = { 0 };
@@ -202,6 +217,7 @@ static bool read_line(struct tracefrag *tracefrag, const char *line)
 SORT_ORDER(compare_moments, struct moment, SORT_RISES(ms), SORT_FALLS(before),
 	   SORT_RISES(reservation), SORT_RISES(ends))
 
+// The type's bits above the lowest twelve are those of VirtualAlloc.
 static void put_moment(struct tracefrag *tracefrag, const struct moment *moment)
 {
 	const struct reservation *each = &tracefrag->all[moment->reservation];
@@ -225,6 +241,7 @@ static void put_moment(struct tracefrag *tracefrag, const struct moment *moment)
 	intake_event(tracefrag->intake, &event);
 }
 
+// Beginnings and ends are sorted together: 2 moments for each reservation.
 static void put_all(struct tracefrag *tracefrag)
 {
 	struct moment *moments = mem_alloc(2 * tracefrag->count + 1, sizeof *moments);

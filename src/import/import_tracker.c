@@ -13,6 +13,7 @@
 
 enum { STEP_NS = 1000, WORDS_MAX = 6 };
 
+// The first half of a realloc waits for the line after it.
 struct tracker {
 	struct intake *intake;
 	uint64_t lines;
@@ -27,6 +28,7 @@ static void put(struct tracker *tracker, struct trace_event *event)
 	intake_event(tracker->intake, event);
 }
 
+// A first half that no second follows was a realloc to nothing: a free.
 static void settle(struct tracker *tracker)
 {
 	if (tracker->moving)
@@ -58,6 +60,8 @@ static stack_id stack_of(struct tracker *tracker, char *const words[3])
 					      tracker->text.length));
 }
 
+// The halves are joined where they are two lines in a row; with others between, they are a free and
+// a malloc.
 static bool read_call(struct tracker *tracker, char *line)
 {
 	struct trace_event event = { .time_ns = tracker->lines++ * STEP_NS };

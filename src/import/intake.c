@@ -21,6 +21,8 @@
 #include <string.h>
 
 // Texts with an id each.
+// `rows` are in the order of definition; `set` finds a row by the hash of its text. Texts are
+// copies.
 struct texts {
 	struct text_row {
 		char *text;
@@ -39,6 +41,7 @@ struct wanted {
 // Frames without an address have one each, since equal ones would be one place.
 #define NAMED_PC (UINT64_C(1) << 32)
 
+// Once `err` is set there is no writer, and all ids are 0: importers need not ask after each call.
 struct intake {
 	int fd;
 	struct trace_info info;
@@ -53,6 +56,7 @@ struct intake {
 	uint64_t last_ns, raised, lost;
 };
 
+// The id of a recording is made from the time and our pid: two imports have different ones.
 struct intake *intake_new(int fd, const char *format)
 {
 	struct intake *intake = mem_alloc(1, sizeof *intake);
@@ -100,6 +104,7 @@ struct trace_info *intake_info(struct intake *intake)
 	return &intake->info;
 }
 
+// Too late once the writer is made: the words are in the file's first block.
 void intake_lacks(struct intake *intake, const char *word)
 {
 	ASSERT(!intake->writer);
@@ -107,6 +112,7 @@ void intake_lacks(struct intake *intake, const char *word)
 }
 
 // The writer, or NULL if it could not be made.
+// Tried once. The options are complete by then, which is why it is not done in intake_new.
 static struct writer *writer_of(struct intake *intake)
 {
 	struct trace_info info = intake->info;
@@ -120,6 +126,7 @@ static struct writer *writer_of(struct intake *intake)
 
 // ---- texts with ids ----
 
+// The text that is looked for need not end with a NUL: it is mostly a part of a line.
 static bool is_text(const void *context, uint32_t position, const void *key)
 {
 	const struct text_row *row = &((const struct texts *)context)->rows[position];
@@ -130,6 +137,7 @@ static bool is_text(const void *context, uint32_t position, const void *key)
 	       row->text[wanted->length] == '\0';
 }
 
+// FNV-1a.
 static uint64_t hash_wanted(const struct wanted *wanted)
 {
 	uint64_t hash = 0xcbf29ce484222325 ^ wanted->space;
@@ -140,6 +148,7 @@ static uint64_t hash_wanted(const struct wanted *wanted)
 }
 
 // The row of a text; `*added`: its id is to be filled in.
+// The row stays valid until the next text is put.
 static struct text_row *put_text(struct texts *texts, const char *text, size_t length,
 				 uint32_t space, bool *added)
 {
@@ -171,6 +180,7 @@ static process_id add_process(struct intake *intake, uint32_t pid, const char *e
 	return writer_of(intake) ? writer_add_process(intake->writer, &process) : 0;
 }
 
+// A number of more than 32 bits is a name like any other.
 process_id intake_process(struct intake *intake, const char *called)
 {
 	const char *text = called ? called : "";
@@ -207,6 +217,7 @@ heap_id intake_put_heap(struct intake *intake, const struct trace_heap *heap)
 	return writer_of(intake) ? writer_add_heap(intake->writer, heap) : 0;
 }
 
+// Threads of two processes may be called alike: the process is the space of the text.
 thread_id intake_thread(struct intake *intake, process_id process, const char *called)
 {
 	const char *text = called ? called : "";
@@ -228,6 +239,7 @@ module_id intake_add_module(struct intake *intake, const struct trace_module *mo
 	return writer_of(intake) ? writer_add_module(intake->writer, module) : 0;
 }
 
+// The same file at the same place in one process is one module, however often it is named.
 module_id intake_module(struct intake *intake, const struct trace_module *module)
 {
 	struct str key = { 0 };
@@ -245,6 +257,8 @@ module_id intake_module(struct intake *intake, const struct trace_module *module
 
 // ---- frames and stacks ----
 
+// A frame of no module is found by its address, one of a module by a hash of both. Two pairs with
+// the same hash of 64 bits would be one frame; of a billion frames that happens once in 37 times.
 frame_id intake_frame_address(struct intake *intake, module_id module, uint64_t pc)
 {
 	uint64_t pair[2] = { module, pc };
@@ -271,6 +285,7 @@ frame_id intake_frame_names(struct intake *intake, uint64_t pc, const struct tra
 	return frame;
 }
 
+// The names are the key, each ended by a line end, which no name has.
 frame_id intake_frame_named(struct intake *intake, const struct trace_name *names, size_t count)
 {
 	struct str key = { 0 };
@@ -289,6 +304,7 @@ frame_id intake_frame_named(struct intake *intake, const struct trace_name *name
 }
 
 // "FUNCTION (FILE:LINE)" apart, where it is that. Cuts the text.
+// The last " (" counts, as names of C++ have brackets of their own: "f(int) (a.cc:7)".
 static void split_place(char *text, struct trace_name *name)
 {
 	size_t length = strlen(text);
@@ -310,6 +326,8 @@ static void split_place(char *text, struct trace_name *name)
 	name->line = (uint32_t)line;
 }
 
+// A text that is a number is an address. The pc of a frame without one is its number among the
+// texts, below NAMED_PC.
 frame_id intake_frame_text(struct intake *intake, const char *text, size_t length)
 {
 	struct trace_name name = { 0 };
@@ -337,6 +355,7 @@ frame_id intake_frame_text(struct intake *intake, const char *text, size_t lengt
 	return row->id;
 }
 
+// A frame of 0 adds nothing, so that a caller need not ask whether a frame was empty.
 stack_id intake_stack(struct intake *intake, stack_id callers, frame_id frame)
 {
 	bool added;
@@ -350,6 +369,7 @@ stack_id intake_stack(struct intake *intake, stack_id callers, frame_id frame)
 	return (stack_id)*stack;
 }
 
+// Goes through the text from the outermost frame inwards, whichever end that is.
 static stack_id make_stack(struct intake *intake, const char *text, enum intake_order order)
 {
 	const char *end = text + strlen(text);
@@ -373,6 +393,7 @@ static stack_id make_stack(struct intake *intake, const char *text, enum intake_
 	return stack;
 }
 
+// A text that was met before is one look-up; its frames are not looked at again.
 stack_id intake_stack_text(struct intake *intake, const char *text, enum intake_order order)
 {
 	struct text_row *row;
@@ -395,6 +416,8 @@ stack_id intake_stack_text(struct intake *intake, const char *text, enum intake_
 // ---- items ----
 
 // The writer raises times that fall.
+// Sources that write from several threads have times that fall by a little. They are counted, for a
+// remark.
 static void follow_time(struct intake *intake, uint64_t time_ns)
 {
 	if (time_ns < intake->last_ns)
@@ -468,6 +491,7 @@ static bool intake_ok(struct intake *intake, struct err *err)
 	return intake->err.kind == ERR_NONE;
 }
 
+// A source without any definition still makes a trace, so the writer is made here at the latest.
 bool intake_end(struct intake *intake, const char *why, struct err *err)
 {
 	struct trace_end end = { .why = (char *)(why ? why : "") };

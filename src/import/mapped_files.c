@@ -1,3 +1,10 @@
+// For example the line
+//
+//     7f12000-7f34000 r-xp 00028000 08:01 131 /usr/lib/libc.so.6
+//
+// maps the file from byte 0x28000 on at 0x7f12000. If the file is here, its table of segments says
+// at which address of its own that byte is; if that is 0x28000, too, the bias is 0x7f12000 -
+// 0x28000.
 #include "import/mapped_files.h"
 
 #include "base/mem.h"
@@ -9,6 +16,7 @@
 
 enum { ELF_HEAD = 64, PROGRAM_ROW = 56, PROGRAM_ROWS_MAX = 64, PT_LOAD = 1 };
 
+// As the line has it; `offset` is where in the file it begins. `path` is ours.
 struct mapping_row {
 	uint64_t start, end, offset;
 	char *path;
@@ -24,6 +32,7 @@ void mapped_files_fini(struct mapped_files *mappings)
 }
 
 // `START-END rwxp OFFSET DEVICE INODE PATH`
+// Only what can be run has code in it: the third letter of the protection is x.
 void mapped_files_add(struct mapped_files *mappings, const char *line)
 {
 	struct mapping_row row = { 0 };
@@ -49,6 +58,9 @@ void mapped_files_add(struct mapped_files *mappings, const char *line)
 
 // What the address in the file's own terms is less than its offset in it, by its table of segments;
 // 0 where the file is not here, as in most files it is.
+// Of ELF files of 64 bits in little-endian order. A page of tolerance, as the kernel maps whole
+// pages and a segment may begin within one. A file that is not what it was tells nonsense, and then
+// names are wrong: the trace has no build-id to hold it against.
 static uint64_t shift_of(const char *path, uint64_t offset)
 {
 	uint8_t head[ELF_HEAD], row[PROGRAM_ROW];
@@ -79,6 +91,7 @@ static uint64_t shift_of(const char *path, uint64_t offset)
 	return shift;
 }
 
+// From the first row on: a process has some dozens, and each frame is asked for once.
 module_id mapped_files_find(struct mapped_files *mappings, struct intake *intake,
 			    process_id process, uint64_t address)
 {

@@ -3,6 +3,8 @@
 #include <ctype.h>
 #include <string.h>
 
+// Every character must be a digit of the base; there is no sign and no blank. False also above 64
+// bits.
 static bool parse(const char *text, size_t length, unsigned base, uint64_t *number)
 {
 	uint64_t value = 0;
@@ -42,6 +44,8 @@ bool number_parse_hex(const char *text, size_t length, uint64_t *number)
 	return parse(text, length, 16, number);
 }
 
+// For example "1.5" with a scale of 10^9 is 1,500,000,000 ns; the digit after the point counts
+// 10^8. Digits below a nanosecond count 0. ".5" and "5." are numbers, "." is none.
 bool number_parse_time(const char *text, uint64_t scale, uint64_t *time_ns)
 {
 	size_t whole = strcspn(text, ".");

@@ -7,6 +7,10 @@
 //     op=realloc  old=0x10  address=0     size=0     a free of 0x10
 //     op=malloc   address=0               size=64    a call that failed
 //     op=free     address=0                          nothing
+//
+// Times: a column `time` without a unit is seconds where its first value has a fraction, and else
+// nanoseconds. Times of an hour and more are taken to begin elsewhere, and the first becomes 0;
+// from 2001 on they are a clock, and say when the recording began.
 #include "import/rows.h"
 
 #include "import/number.h"
@@ -21,6 +25,8 @@
 #define YEAR_2001_NS (1000000000ull * NS_PER_S)
 
 // Columns by their names; of a time, the unit that the name says.
+// `scale` is nanoseconds a unit; 0: the name does not say. `backtrace` begins with the innermost
+// frame, `stack` with the outermost, as the tools that use these names have it.
 static const struct column_name {
 	const char *name;
 	uint8_t column;
@@ -90,6 +96,7 @@ static const struct op_name {
 
 _Static_assert(ROWS_COLUMNS <= UINT8_MAX && TRACE_FAILED <= UINT8_MAX, "as the tables have them");
 
+// Upper and lower case alike.
 static const struct column_name *find_column(const char *name)
 {
 	for (size_t i = 0; i < sizeof column_names / sizeof *column_names; i++)
@@ -105,6 +112,7 @@ enum rows_column rows_find_column(const char *name)
 	return found ? (enum rows_column)found->column : ROWS_IGNORED;
 }
 
+// The first column of a meaning counts; another of the same is ignored.
 enum rows_column rows_add_column(struct rows *rows, const char *name)
 {
 	const struct column_name *found = find_column(name);
@@ -120,6 +128,8 @@ enum rows_column rows_add_column(struct rows *rows, const char *name)
 	return (enum rows_column)found->column;
 }
 
+// `op`, an address and a size are what makes a table one of events; what else is missing is said in
+// the trace.
 bool rows_begin(struct rows *rows, struct err *err)
 {
 	static const struct {
@@ -151,6 +161,7 @@ static uint8_t find_kind(const char *word)
 }
 
 // The halves of a realloc, as our own export has them.
+// 0: not a kind of event that is known.
 static uint8_t kind_of(const char *op, const char *call)
 {
 	uint8_t kind = find_kind(op);
@@ -162,6 +173,7 @@ static uint8_t kind_of(const char *op, const char *call)
 				    : kind;
 }
 
+// An empty field is 0, as is what printf makes of NULL.
 static bool take_number(const char *text, const char *what, uint64_t *number, struct err *err)
 {
 	*number = 0;
@@ -174,6 +186,7 @@ static bool take_number(const char *text, const char *what, uint64_t *number, st
 }
 
 // The first time says where times begin.
+// Only the first row decides, so that a file is read as a stream.
 static void begin_time(struct rows *rows, uint64_t time_ns)
 {
 	if (time_ns >= HOUR_NS)
@@ -182,6 +195,7 @@ static void begin_time(struct rows *rows, uint64_t time_ns)
 		intake_info(rows->intake)->began_unix_ns = time_ns;
 }
 
+// Without a clock a row is a microsecond, so that the order shows. A time before the first is 0.
 static bool take_time(struct rows *rows, const char *text, uint64_t *time_ns, struct err *err)
 {
 	if (!rows->has[ROWS_TIME]) {
@@ -201,6 +215,7 @@ static bool take_time(struct rows *rows, const char *text, uint64_t *time_ns, st
 }
 
 // What a call came to. False: to nothing.
+// A free of NULL does nothing, and neither does what follows from it.
 static bool settle(struct trace_event *event)
 {
 	switch (event->kind) {
@@ -235,12 +250,14 @@ static bool settle(struct trace_event *event)
 	}
 }
 
+// One word is kept for the remark: mostly all of them are of one kind.
 static void count_other(struct rows *rows, const char *word)
 {
 	if (rows->other++ == 0)
 		strncpy(rows->other_word, word, sizeof rows->other_word - 1);
 }
 
+// Fields that are missing are NULL, and the intake takes them for what is not known.
 static void place(struct rows *rows, const char *const fields[], struct trace_event *event)
 {
 	struct intake *intake = rows->intake;
@@ -251,6 +268,8 @@ static void place(struct rows *rows, const char *const fields[], struct trace_ev
 		event->stack = intake_stack_text(intake, fields[ROWS_STACK], rows->order);
 }
 
+// Numbers are looked at also where the op is not known, so that a broken file does not pass for one
+// of other events.
 bool rows_take(struct rows *rows, const char *const fields[ROWS_COLUMNS], struct err *err)
 {
 	struct trace_event event = { 0 };

@@ -21,6 +21,7 @@ enum rows_column {
 	ROWS_IGNORED = ROWS_COLUMNS, // a column of another name
 };
 
+// `{ .intake = … }` before the first column. Columns are added first, then rows_begin, then rows.
 struct rows {
 	struct intake *intake; // borrowed
 	bool begun;

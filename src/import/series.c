@@ -20,6 +20,8 @@ enum {
 };
 
 // What lives of a thread, a stack and a size.
+// What is without `new_` is what events have told so far; `new_` is what this snapshot says.
+// series_end makes the first equal to the second.
 struct sum {
 	thread_id thread;
 	stack_id stack;
@@ -32,6 +34,8 @@ struct sum {
 	bool joined;
 };
 
+// In a list of its sum from `top` on, or in the list of spare ones; `below` is the next one, plus
+// one.
 struct block {
 	uint64_t address, size;
 	uint32_t below; // + 1
@@ -72,6 +76,7 @@ void series_free(struct series *series)
 	MEM_FREE(series->blocks, series->name, series);
 }
 
+// A stack that is in no sum of this snapshot has nothing in it: all begin at 0.
 void series_begin(struct series *series, const char *name, uint64_t time_ns)
 {
 	if (time_ns > series->time_ns)
@@ -92,6 +97,8 @@ static bool same_sum(const void *context, uint32_t position, const void *key)
 	       sum->size == wanted->size;
 }
 
+// Sums are found by a hash of the three; they are never removed, so a stack that comes back goes
+// on.
 static struct sum *sum_of(struct series *series, thread_id thread, stack_id stack, uint64_t size)
 {
 	struct sum wanted = { .thread = thread, .stack = stack, .size = size };
@@ -106,12 +113,14 @@ static struct sum *sum_of(struct series *series, thread_id thread, stack_id stac
 	return &series->sums[at];
 }
 
+// A profile may say anything: sums stop at the largest number and do not begin again at 0.
 static void add(uint64_t *sum, uint64_t more)
 {
 	if (__builtin_add_overflow(*sum, more, sum))
 		*sum = UINT64_MAX;
 }
 
+// Bytes without a count are one block.
 void series_add(struct series *series, thread_id thread, stack_id stack, uint64_t size,
 		uint64_t count, uint64_t bytes)
 {
@@ -138,6 +147,7 @@ void series_add_freed(struct series *series, thread_id thread, stack_id stack, u
 
 // ---- events ----
 
+// A free has no stack, as sums do not say who freed.
 static void put(struct series *series, const struct sum *sum, uint8_t kind, uint64_t old,
 		uint64_t address, uint64_t size)
 {
@@ -153,6 +163,8 @@ static void put(struct series *series, const struct sum *sum, uint8_t kind, uint
 }
 
 // An address that no block had, with room behind it.
+// Rising, and 16 bytes apart at least, so that no two blocks touch and none is taken for another.
+// More than 1 GiB of room is not given, or a few huge blocks would use up all addresses.
 static uint64_t new_address(struct series *series, uint64_t size)
 {
 	uint64_t address = series->next_address += 16;
@@ -179,6 +191,8 @@ static void begin_block(struct series *series, struct sum *sum, uint64_t size)
 	put(series, sum, TRACE_MALLOC, 0, series->blocks[at - 1].address, size);
 }
 
+// The latest block of a sum ends first: which one it was is not known, and this one costs no
+// search.
 static void end_block(struct series *series, struct sum *sum)
 {
 	uint32_t at = sum->top;
@@ -196,6 +210,7 @@ static void end_block(struct series *series, struct sum *sum)
 	series->spare = at;
 }
 
+// For example 3 blocks of 100 bytes in all: 34, 33 and 33.
 static void begin_blocks(struct series *series, struct sum *sum, uint64_t count, uint64_t bytes)
 {
 	uint64_t size = bytes / count, larger = bytes % count;
@@ -206,6 +221,7 @@ static void begin_blocks(struct series *series, struct sum *sum, uint64_t count,
 }
 
 // The latest block takes what the others leave of the sum. False: it is less than nothing.
+// Returns false where the other blocks alone have more than the sum.
 static bool fit_latest(struct series *series, struct sum *sum)
 {
 	struct block *block = &series->blocks[sum->top - 1];
@@ -220,6 +236,8 @@ static bool fit_latest(struct series *series, struct sum *sum)
 	return true;
 }
 
+// Counts first, then bytes. The bytes of what begins are what is missing of the sum, or the mean
+// where nothing is missing.
 static void settle(struct series *series, struct sum *sum)
 {
 	if (sum->new_count > series->most) {
@@ -246,6 +264,7 @@ static void settle(struct series *series, struct sum *sum)
 
 // ---- what came and went ----
 
+// The last of what came and went ends here.
 static void let_go(struct series *series)
 {
 	if (series->held)
@@ -267,6 +286,8 @@ static void come_and_go(struct series *series, struct sum *sum, uint64_t size)
 }
 
 // Freed up to this snapshot, less those that events have ended.
+// Blocks that ended with an event (end_block) were counted as freed there: only the rest came and
+// went without being seen.
 static void settle_freed(struct series *series, struct sum *sum)
 {
 	uint64_t count, bytes, size, larger;
@@ -291,6 +312,7 @@ static void settle_freed(struct series *series, struct sum *sum)
 
 // ---- the whole ----
 
+// At most BLOCKS_MAX blocks in all: then each sum has an equal share, and at least one.
 static uint64_t limit(const struct series *series, uint64_t total)
 {
 	return total > BLOCKS_MAX ? BLOCKS_MAX / series->sums_count + 1 : UINT64_MAX;
@@ -312,6 +334,7 @@ static void limit_blocks(struct series *series)
 	ASSERT(series->most > 0 && series->most_freed > 0);
 }
 
+// The mark comes last: the moment that it names has all of the snapshot.
 void series_end(struct series *series)
 {
 	ASSERT(series->name);

@@ -32,6 +32,7 @@ void series_add(struct series *series, thread_id thread, stack_id stack, uint64_
 // just before the snapshot.
 void series_add_freed(struct series *series, thread_id thread, stack_id stack, uint64_t size,
 		      uint64_t count, uint64_t bytes);
+// The intake gets them at the time of the snapshot: all that differs is at one moment.
 void series_end(struct series *series);
 
 uint64_t series_snapshots(const struct series *series);

@@ -17,6 +17,8 @@ enum { PACKED_BYTES = 1 << 16, STEP_BYTES = 1 << 18, WINDOW_BITS_ANY = 15 + 16 }
 
 enum packing { UNKNOWN, PLAIN, GZIP, ZSTD };
 
+// `bytes` from `at` to `end` is what was unpacked and not taken; a NUL follows it. `packed` from
+// packed_at to packed_end is what was read and not unpacked.
 struct source {
 	FILE *file;
 	enum packing packing;
@@ -63,6 +65,7 @@ static bool fail(struct source *source, const char *why)
 }
 
 // More packed bytes. False at the end.
+// A read error is remembered and ends the input; what came before it is still given.
 static bool fill_packed(struct source *source)
 {
 	if (source->packed_at < source->packed_end)
@@ -75,6 +78,8 @@ static bool fill_packed(struct source *source)
 	return source->packed_end > 0;
 }
 
+// Once, by the first packed bytes. fread fills its buffer, so four bytes are there unless the input
+// is shorter.
 static void recognise(struct source *source)
 {
 	static const unsigned char zstd_magic[] = { 0x28, 0xb5, 0x2f, 0xfd };
@@ -93,6 +98,7 @@ static void recognise(struct source *source)
 	}
 }
 
+// Bytes after the last member that are no gzip are damage: inflate says so.
 static size_t unpack_gzip(struct source *source, char *out, size_t room)
 {
 	z_stream *gzip = &source->gzip;
@@ -114,6 +120,7 @@ static size_t unpack_gzip(struct source *source, char *out, size_t room)
 	return room - gzip->avail_out;
 }
 
+// zstd goes on with another frame by itself.
 static size_t unpack_zstd(struct source *source, char *out, size_t room)
 {
 	ZSTD_inBuffer in = { source->packed, source->packed_end, source->packed_at };
@@ -128,6 +135,8 @@ static size_t unpack_zstd(struct source *source, char *out, size_t room)
 	return to.pos;
 }
 
+// Takes what there is room for from the packed bytes. Returns how many bytes it made; 0 may mean
+// that it wants more.
 static size_t unpack(struct source *source, char *out, size_t room)
 {
 	size_t count;
@@ -148,6 +157,8 @@ static size_t unpack(struct source *source, char *out, size_t room)
 }
 
 // Unpack some more behind what is there. False: there is no more.
+// What was not taken moves to the beginning of the buffer, so the buffer is as large as the longest
+// line and a step of 256 KiB.
 static bool fill(struct source *source)
 {
 	size_t room, count;
@@ -178,6 +189,7 @@ static bool fill(struct source *source)
 	return count > 0;
 }
 
+// Formats are recognised by it, before anything is taken.
 const char *source_head(struct source *source, size_t *length)
 {
 	while (source->end - source->at < SOURCE_HEAD_BYTES && fill(source))
@@ -195,6 +207,8 @@ static void take(struct source *source, size_t count)
 	source->taken += count;
 }
 
+// The search goes on where it ended, so a long line that comes in many steps is gone through once.
+// A line without its end at the end of the input is given, too: source_line_open tells.
 bool source_line(struct source *source, char **line, size_t *length)
 {
 	size_t searched = 0, count;
@@ -226,6 +240,7 @@ bool source_line_open(const struct source *source)
 	return source->line_open;
 }
 
+// For records of fixed size. What is left of a record that was cut stays untaken.
 bool source_bytes(struct source *source, size_t count, const uint8_t **bytes)
 {
 	if (count > SOURCE_LINE_MAX)

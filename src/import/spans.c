@@ -21,6 +21,7 @@ static size_t find(const struct spans *spans, uint64_t at)
 }
 
 // `count` spans in place of those from `first` to `last`, which is excluded.
+// `first` and `last` are positions before the change; what is after `last` moves.
 static void replace(struct spans *spans, size_t first, size_t last, const struct span *with,
 		    size_t count)
 {
@@ -34,6 +35,7 @@ static void replace(struct spans *spans, size_t first, size_t last, const struct
 	spans->count = first + count + behind;
 }
 
+// A span that ends where the new one begins, or begins where it ends, is joined with it.
 void spans_add(struct spans *spans, uint64_t start, uint64_t end)
 {
 	size_t first = find(spans, start), last = first;
@@ -49,6 +51,8 @@ void spans_add(struct spans *spans, uint64_t start, uint64_t end)
 		replace(spans, first, last, &span, 1);
 }
 
+// A span that reaches beyond both ends leaves two parts: [0, 30) without [5, 25) leaves [0, 5) and
+// [25, 30).
 void spans_remove(struct spans *spans, uint64_t start, uint64_t end)
 {
 	size_t first = find(spans, start), last = first, count = 0;
@@ -67,6 +71,8 @@ void spans_remove(struct spans *spans, uint64_t start, uint64_t end)
 		replace(spans, first, last, rest, count);
 }
 
+// For example with [0, 5) and [25, 30): from 3 up to 40 the first gap is at 5, 20 long; from 25 on
+// it is at 30, 10 long. *start moves to where the gap begins.
 uint64_t spans_gap(const struct spans *spans, uint64_t *start, uint64_t end)
 {
 	size_t at = find(spans, *start);

@@ -8,6 +8,7 @@ struct span {
 	uint64_t start, end; // the end excluded
 };
 
+// Items are sorted by start, none is empty, and between two there is a gap of at least one byte.
 struct spans {
 	struct span *items; // they rise, and do not touch
 	size_t count, capacity;

@@ -1,3 +1,13 @@
+// 32 flags, the highest first, say of each item that follows whether it is a byte as it is or a
+// match: 13 bits of distance less one, and three of length less three. For example the thirteen
+// bytes
+//
+//     ff ff ff 1f  61 62 63  17 00  0f ff 26 01
+//
+// The flags are 0x1fffffff: three bytes as they are, a b c, then a match. Its word is 0x0017: the
+// distance is (0x17 >> 3) + 1 = 3, and the length is 7, so it goes on: half a byte, 15, then a
+// byte, 255, then the word 0x0126 = 294, and that plus three is 297. So "abc" is repeated to 300
+// bytes.
 #include "import/xpress.h"
 
 #include "trace/bytes.h"
@@ -10,6 +20,8 @@ enum {
 	LENGTH_IN_BYTE = 255
 };
 
+// Two long lengths share one byte, the lower half first: `nibble` is where it is while its upper
+// half is not used.
 struct packed {
 	const uint8_t *at, *end;
 	const uint8_t *nibble; // a byte of which the upper half is the next short length; or NULL
@@ -62,6 +74,8 @@ static void copy_match(uint8_t *to, size_t distance, size_t length)
 		to[i] = from[i];
 }
 
+// Each length is held against the bytes and the room that are left, so nothing is read or written
+// outside of either, whatever the input is.
 bool xpress_unpack(const uint8_t *in, size_t size, uint8_t *out, size_t room)
 {
 	struct packed packed = { .at = in, .end = in + size };
