@@ -1,3 +1,6 @@
+// A row is a line, its cells have tabs between, and a tab in a cell is written as \t. For example,
+// with two columns, "main\t30\nf\\tg\t12\n" is "main", 30 and "f", a tab, "g", 12. Cells are ended
+// in place: an answer of a million rows is one text and a list of places in it.
 #include "sql/answer_rows.h"
 
 #include "base/mem.h"
@@ -67,6 +70,7 @@ const char *answer_rows_text(const struct answer_rows *cells, size_t row, size_t
 	return cells->cells[row * cells->columns + column];
 }
 
+// ClickHouse writes nan and inf for means of nothing: they are 0 here.
 double answer_rows_real(const struct answer_rows *cells, size_t row, size_t column)
 {
 	double value = strtod(answer_rows_text(cells, row, column), NULL);

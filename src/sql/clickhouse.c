@@ -1,3 +1,10 @@
+// A statement goes in the body of a POST; with bytes to insert it goes in the address, and the
+// bytes are the body. For example
+//
+//     POST /?…&decompress=1&query=INSERT%20INTO%20db.marks_rows%20FORMAT%20Native
+//
+// with compressed blocks after it. User and password are headers, and never in an address, which
+// servers write into their logs.
 #include "sql/clickhouse.h"
 
 #include "base/mem.h"
@@ -32,6 +39,7 @@ bool clickhouse_is(const char *word)
 	       strncmp(word, scheme_tls, strlen(scheme_tls)) == 0;
 }
 
+// What needs no quotes in SQL, so that a name of a database can be put into statements as it is.
 static bool is_name(const char *text)
 {
 	if (!isalpha((unsigned char)*text) && *text != '_')
@@ -67,6 +75,7 @@ static bool take_place(struct clickhouse *clickhouse, const char *url, struct er
 
 // ---- who asks ----
 
+// The text is cleared once it was handed over, since it may be a password.
 static void add_header(struct clickhouse *clickhouse, const char *name, const char *value)
 {
 	struct str header = { 0 };
@@ -117,6 +126,7 @@ static bool check_word(const char *word, struct err *err)
 	return true;
 }
 
+// A file goes before the environment. What it had is cleared.
 static bool take_credentials(struct clickhouse *clickhouse, const char *path, struct err *err)
 {
 	const char *user = getenv("TIDEMARK_CLICKHOUSE_USER");
@@ -223,6 +233,7 @@ static void shorten(struct str *answer, size_t length)
 		answer->text[length] = '\0';
 }
 
+// `busy` says whether another try may help: there was no answer, or one that says "later".
 static bool try_once(struct clickhouse *clickhouse, const char *url, const struct str *bytes,
 		     struct str *answer, struct err *err)
 {
@@ -244,6 +255,8 @@ static bool try_once(struct clickhouse *clickhouse, const char *url, const struc
 	return false;
 }
 
+// A statement that only reads, or that is safe to repeat, is tried again here; an INSERT of a block
+// is not (`once`), since the server may have taken it although no answer came.
 bool clickhouse_run(struct clickhouse *clickhouse, const char *sql, const struct str *bytes,
 		    bool once, struct str *answer, struct err *err)
 {

@@ -1,3 +1,7 @@
+// The library is not linked but loaded, so that tidemark works without it. Its C interface is
+// declared here, as much as is used: each function is a member of `struct duckdb`, looked up by its
+// name. Answers come in chunks of columns; a text of up to 12 bytes is in its place, a longer one
+// elsewhere.
 #include "sql/duckdb.h"
 
 #include "base/mem.h"
@@ -115,6 +119,7 @@ void duckdb_free(struct duckdb *duckdb)
 	mem_free(duckdb);
 }
 
+// The caller ends the result, where it is true.
 static bool query(struct duckdb *duckdb, const char *sql, struct duckdb_result *result,
 		  struct err *err)
 {
@@ -150,6 +155,7 @@ static void keep(struct str *row, const struct duckdb_text *text)
 	str_add_bytes(row, "", 1);
 }
 
+// Offsets first and pointers when the row is whole, as its text moves while it grows.
 static void tell_rows(struct duckdb *duckdb, void *chunk, size_t columns,
 		      const struct duckdb_reader *reader)
 {

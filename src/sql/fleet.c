@@ -56,6 +56,7 @@ static void add_text(struct str *sql, const char *text)
 	add_quoted(sql, text, strlen(text));
 }
 
+// GLOBAL: with several shards the list of traces is made once and sent to all of them.
 static void add_labels(struct fleet *fleet)
 {
 	for (size_t i = 0; i < fleet->wish->labels_count; i++) {
@@ -213,6 +214,7 @@ void fleet_answer_fini(struct fleet_answer *answer)
 
 // ---- sites ----
 
+// A run without the site counts with 0, so means are over all runs and not over those that have it.
 static bool find_total(struct fleet *fleet, double *byte_seconds, struct err *err)
 {
 	struct fleet_answer *answer = fleet->answer;
@@ -346,6 +348,8 @@ static void add_side(struct fleet *fleet, const char *version, const char *what)
 	str_add(&fleet->sql, ")");
 }
 
+// Sums of levels and of their squares, of both versions, for each site: means and errors are
+// computed here from six numbers a site.
 static void add_grew(struct fleet *fleet)
 {
 	const struct fleet_answer *answer = fleet->answer;
@@ -373,6 +377,7 @@ static void add_grew(struct fleet *fleet)
 	add_limit(fleet);
 }
 
+// With one run of a version nothing is known of how runs differ, and nothing is sure.
 static void take_grew(struct fleet *fleet, const struct answer_rows *cells)
 {
 	struct fleet_answer *answer = fleet->answer;
@@ -435,6 +440,7 @@ bool fleet_grew(struct clickhouse *clickhouse, const struct fleet_wish *wish,
 
 // ---- trend ----
 
+// Runs that lack the site have had 0 of it: then that is the least.
 static void take_trend(const struct answer_rows *levels, const struct answer_rows *versions,
 		       size_t at, struct fleet_row *row)
 {

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 // Which runs are asked about, and what their labels are called.
+// All texts are borrowed.
 struct fleet_wish {
 	const char *const *labels; // "NAME=VALUE" each; a run has them all
 	size_t labels_count;
@@ -45,6 +46,7 @@ struct fleet_row {
 	bool spread_known, score_known, outside;
 };
 
+// Texts of rows are borrowed from the answer.
 struct fleet_answer {
 	struct fleet_runs all;
 	struct fleet_row *rows;

@@ -54,6 +54,7 @@ static struct sheet_cell score(const struct sheet_at *at)
 	return (struct sheet_cell){ .unknown = !row->score_known, .real = row->score };
 }
 
+// `at`: of a change, with its error; else of a host, with its score.
 static struct sheet_cell verdict(const struct sheet_at *at)
 {
 	const struct fleet_row *row = at->row;
@@ -117,6 +118,7 @@ static const struct sheet_column trend_columns[] = {
 	{ "version", SHEET_TEXT, 0, TEXT(name), .word = "version" },
 };
 
+// Valid until the next one.
 static struct sheet_cell began(const struct sheet_at *at)
 {
 	const struct fleet_row *row = at->row;
@@ -222,6 +224,7 @@ static bool take_ago(struct fleet_question *asked, const char *value, struct err
 
 #define WORD(member) NULL, offsetof(struct fleet_wish, member)
 
+// Options that a question may have; a new one is a row here and a member of the wish.
 static const struct word {
 	const char *option;
 	bool (*take)(struct fleet_question *asked, const char *value, struct err *err);

@@ -15,6 +15,7 @@
 
 enum { FLEET_QUESTION_ROWS = 10 }; // unless said otherwise
 
+// A question: its name, who answers it, and what its rows are written as.
 struct fleet_question_row {
 	const char *name;
 	fleet_question_asker *ask;

@@ -29,6 +29,8 @@ struct folder {
 	uint64_t bytes;
 };
 
+// The file is never closed: its lock lasts as long as the process. That it was asked for now is the
+// time of its last change.
 bool kept_hold(const char *path)
 {
 	int fd = file_look(path) == FILE_IS_REGULAR ? file_open(path, FILE_READ) : -1;
@@ -60,6 +62,7 @@ static void index_of(const struct trace *trace, struct str *path)
 	str_format(path, "%s-index", trace->path.text);
 }
 
+// Opened before it is looked at, so that what is locked later is the file that was counted.
 static void tell(void *context, const char *name)
 {
 	struct folder *folder = context;
@@ -95,6 +98,7 @@ static int by_age(const void *a, const void *b, void *context)
 	return left->asked_ns < right->asked_ns ? -1 : left->asked_ns > right->asked_ns;
 }
 
+// False: another process holds it, or it cannot be removed.
 static bool take_away(struct folder *folder, const struct trace *trace)
 {
 	struct str index = { 0 };
@@ -109,6 +113,7 @@ static bool take_away(struct folder *folder, const struct trace *trace)
 	return true;
 }
 
+// The one that was not asked for longest goes first, until there is room.
 unsigned kept_make_room(const char *path, uint64_t bytes, uint64_t bytes_max)
 {
 	struct folder folder = { .path = path };

@@ -40,6 +40,8 @@ struct lanes {
 
 // ---- one block ----
 
+// One try: with a new number of its part each time, so that a part that came through twice can be
+// told from one that did not. The last column is put behind the block and taken off again.
 static bool insert(struct lane *lane, struct lanes_block *block, uint64_t *part, struct err *err)
 {
 	size_t length = block->packed.length;
@@ -64,6 +66,7 @@ static bool insert(struct lane *lane, struct lanes_block *block, uint64_t *part,
 	return good;
 }
 
+// What makes the block visible: rows of a part that no line of `blocks` names are never shown.
 static bool record(struct lane *lane, const struct lanes_block *block, uint64_t part,
 		   struct err *err)
 {
@@ -94,6 +97,8 @@ static bool send(struct lane *lane, struct lanes_block *block, struct err *err)
 
 // ---- a lane ----
 
+// A thread takes a block, sends it without the lock, and says what came of it. After a failure it
+// takes blocks and drops them, so that who makes them is not left waiting.
 static void *work(void *context)
 {
 	struct lane *lane = context;
@@ -149,6 +154,7 @@ static bool wait_for(struct lane *lane, bool idle, struct err *err)
 	return good;
 }
 
+// Where no thread could be started the block is sent at once.
 bool lanes_send(struct lanes *lanes, size_t shard, struct lanes_block *block, struct err *err)
 {
 	size_t number = shard * LANES_EACH + lanes->turn[shard]++ % LANES_EACH;

@@ -49,6 +49,7 @@ static void pack_piece(struct native *native, const char *bytes, size_t size)
 }
 
 // All whole pieces; at the end also the rest.
+// What is left over is moved to the front, and is less than a piece.
 static void pack(struct native *native, bool end)
 {
 	struct str *raw = &native->raw;
@@ -76,6 +77,7 @@ void native_begin(struct native *native, unsigned columns, size_t rows)
 	protobuf_varint(&native->raw, rows);
 }
 
+// Packed only when there are two pieces, as texts are short and come one by one.
 void native_text(struct native *native, const char *text, size_t length)
 {
 	protobuf_varint(&native->raw, length);

@@ -90,6 +90,8 @@ static struct sum *sum_of(struct otlp_push *push, const struct lives_block *bloc
 }
 
 // Whether it was counted in the file of before.
+// The same recording in another file has no numbers in common: blocks are told by their time and by
+// how many of one time there were, since their order is the same.
 static bool was_counted(struct otlp_push *push, const struct lives_block *block)
 {
 	struct place *at = &push->begins;
@@ -110,6 +112,7 @@ static void begin(void *context, const struct lives_block *block)
 		sum->begun++;
 }
 
+// What its process ended lived at the end of the period, and is sent once more.
 static void end(void *context, const struct lives_block *block, const struct lives_end *end)
 {
 	struct sum *sum;
@@ -151,6 +154,8 @@ static void forget_empty(struct otlp_push *push)
 
 // ---- a message ----
 
+// Of begun and live as many as possible are one and the same: begun in the period and still there.
+// For example begun 5, live 3: AIFO 3, AIFI 2; begun 2, live 3: AIFO 2, AOFO 1.
 static void add_sample(struct samples *samples, const struct sum *sum, uint32_t index,
 		       uint64_t mean_bytes)
 {
@@ -176,6 +181,8 @@ static void add_sample(struct samples *samples, const struct sum *sum, uint32_t 
 		samples_scale(sample, mean_bytes);
 }
 
+// Only now is it forgotten: what did not come through stays in the sums, and is in the next
+// message.
 static void sent(struct otlp_push *push, const struct samples *samples)
 {
 	for (size_t i = 0; i < samples->count; i++) {
@@ -252,6 +259,7 @@ static void say_away(struct otlp_push *push, const struct err *err)
 }
 
 // `last`: there is no later one, so it is tried for longer.
+// A collector that is away ends nothing, unless it is the last period.
 static bool end_period(struct otlp_push *push, bool last, struct err *err)
 {
 	bool good;
@@ -288,6 +296,7 @@ static void close_file(struct otlp_push *push)
 	opened_close(&push->opened);
 }
 
+// The caller's `file` is empty afterwards.
 static void take_file(struct otlp_push *push, struct opened *file)
 {
 	const struct lives_watcher watcher = {
@@ -324,6 +333,8 @@ static void say_dropped(struct otlp_push *push)
 
 // Opens the file that `info`'s goes on in: its next part, or what has its name now. False without
 // an error: there is none.
+// It is the same recording if it began at the same time; it is its next file if it was trimmed, or
+// has another number, or is being written while ours has no end.
 static bool open_next(const struct otlp_push *push, const struct trace_info *info,
 		      struct opened *next, struct err *err)
 {
@@ -380,6 +391,7 @@ static bool reopen(struct otlp_push *push, struct err *err)
 }
 
 // All that is in the file by now.
+// Ends a period in the middle of reading, too: a long file takes longer than one.
 static bool read_on(struct otlp_push *push, struct err *err)
 {
 	struct reader *reader = push->opened.reader;

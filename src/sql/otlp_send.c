@@ -98,6 +98,7 @@ static void add_word(struct str *out, const char *at, const char *end)
 	}
 }
 
+// Ends a text that may be a token, and leaves nothing of it in memory.
 static void forget(struct str *secret)
 {
 	if (secret->text)
@@ -231,6 +232,7 @@ static void take_answer(const struct str *answer, struct otlp_said *said)
 		str_add(&said->why, "it does not say why");
 }
 
+// Which statuses may pass is what OTLP says: 429, 502, 503 and 504.
 static bool refuse(struct otlp_send *send, unsigned status, const struct str *answer,
 		   struct err *err)
 {
@@ -290,6 +292,7 @@ static void compress(const struct str *message, struct str *bytes)
 	gzip_end(gzip);
 }
 
+// Compressed once, and sent as often as it takes.
 bool otlp_send_profiles(struct otlp_send *send, const struct str *message, bool once,
 			struct otlp_said *said, struct err *err)
 {

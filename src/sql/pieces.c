@@ -1,3 +1,5 @@
+// A label is bytes, mostly a build-id, and a file's name its digits: de ad is "dead". Capital
+// letters are not ours, so a name has one label and a label one name.
 #include "sql/pieces.h"
 
 #include <string.h>

@@ -1,3 +1,6 @@
+// For example "db.example:8123" has its port, "db.example" gets the one that the caller says,
+// "[::1]" too; "http://db" has a slash and is none. Waiting goes 0.1, 0.2, 0.4 … s: before tries 1
+// to 7 that is 12.7 s.
 #include "sql/place.h"
 
 #include "base/mem.h"
@@ -57,6 +60,7 @@ bool place_wait(unsigned tries, unsigned tries_max, bool (*stop)(void *context),
 	return !stop || !stop(context);
 }
 
+// A certificate that does not hold is final: trying again could send a password to the wrong one.
 bool place_explain(const struct http *http, const char *server, struct err *err)
 {
 	if (err->kind == ERR_STOPPED)
@@ -69,6 +73,7 @@ bool place_explain(const struct http *http, const char *server, struct err *err)
 	return true;
 }
 
+// What is no UTF-8 becomes '?', and what a terminal would obey a blank.
 const char *place_line(const char *said, size_t length, char line[static PLACE_LINE])
 {
 	const unsigned char *at = (const unsigned char *)said;

@@ -1,3 +1,8 @@
+// A trace is found by the beginning of its number, its pieces are listed with the part that counts
+// (the least number of those that are recorded for a block, as several tries may have come
+// through), and each is fetched by itself: 4 MiB at a time. For example, of a trace of 9 MiB with
+// names of one file: pieces "" at 0, 4 and 8 MiB, and "8f3c…" at 0. The first three are the file;
+// the last is added to it as a bundle.
 #include "sql/pull.h"
 
 #include "base/mem.h"
@@ -103,6 +108,7 @@ static bool find_trace(struct pull *pull, const char *wanted, struct err *err)
 
 // ---- its pieces ----
 
+// Pieces must follow each other without a gap, and are of our size at most: a list is not trusted.
 static bool take_piece(struct pull *pull, const char *line, struct err *err)
 {
 	struct piece piece = { 0 };
@@ -211,6 +217,7 @@ static const char *read_piece(struct pull *pull, const struct piece *piece, stru
 }
 
 // The pieces of a file, from the first on. How many there were; 0 with *err.
+// Into `out`, or where that is NULL into the file.
 static size_t read_file(struct pull *pull, size_t first, int fd, struct str *out, struct err *err)
 {
 	const char *file = pull->pieces[first].file;
@@ -250,6 +257,7 @@ static bool add_names(struct pull *pull, size_t first, struct bundle *bundle, st
 	return good && bundle_end(bundle, err);
 }
 
+// A trace that was cut cannot take a bundle: it is whole without one, and *named says so.
 static bool write_fresh(struct pull *pull, struct fresh *fresh, bool *named, struct err *err)
 {
 	size_t first = read_file(pull, 0, fresh->fd, NULL, err);

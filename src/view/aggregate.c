@@ -64,6 +64,7 @@ struct weighed {
 	double weight;
 };
 
+// Groups by label: label 0 is no stack.
 static uint32_t by_label(void *context, const struct window_cell *cell)
 {
 	struct aggregate *aggregate = context;
@@ -96,6 +97,8 @@ static void weigh(const struct window_result *result, struct weighed *list)
 }
 
 // All stacks that are in the trace, the heaviest first. NULL: the index cannot be read.
+// Heap and virtual memory are asked one after the other, as they never add up, and a stack's
+// weights in both are added: what is heavy in either stays.
 static struct weighed *rank_stacks(struct aggregate *aggregate, size_t *count, struct err *err)
 {
 	uint32_t stacks = reader_stacks_count(aggregate->opened->reader);
@@ -129,6 +132,7 @@ static struct weighed *rank_stacks(struct aggregate *aggregate, size_t *count, s
 }
 
 // Give numbers to the first so many; number 0 is "no stack", the last one the rest.
+// `numbers` is by label, `stacks` by number: 0 is no stack, then the kept ones, then the rest.
 static void keep_stacks(struct aggregate *aggregate, const struct weighed *list, size_t count,
 			size_t kept)
 {
@@ -231,6 +235,8 @@ static int64_t bucket_of(const struct aggregate *aggregate, uint64_t step)
 }
 
 // The bucket that each stretch of steps begins in.
+// A table of 32,768 entries, so that the bucket of a step is found by one look and a short search:
+// it is asked for twice for each allocation of the trace.
 static void set_stretches(struct aggregate *aggregate)
 {
 	uint64_t end = aggregate->edges[aggregate->buckets];
@@ -250,6 +256,7 @@ static void set_stretches(struct aggregate *aggregate)
 	}
 }
 
+// False ends the walk: there are too many cells, and this try is over.
 static bool take_allocation(void *context, const struct window_allocation *allocation)
 {
 	struct aggregate *aggregate = context;
@@ -308,6 +315,7 @@ static struct place *find_places(const struct aggregate *aggregate, size_t *coun
 	return places;
 }
 
+// Edges are ticks and marks in one order; the first and the last are the trace's own.
 static void set_edges(struct aggregate *aggregate)
 {
 	size_t count;
@@ -332,6 +340,7 @@ static void set_edges(struct aggregate *aggregate)
 }
 
 // One try. *fits: there were no more cells than may be.
+// Edges depend on the number of ticks, so they are set for each try.
 static bool count_cells(struct aggregate *aggregate, bool *fits, struct err *err)
 {
 	struct window_query query = {
@@ -377,6 +386,7 @@ static bool coarsen(struct aggregate *aggregate, size_t *stacks)
 
 SORT_ORDER(lower_key_first, struct aggregate_cell, SORT_RISES(key))
 
+// Which stacks are heavy is found once; each try keeps fewer of them.
 static bool take_all(struct aggregate *aggregate, size_t stacks_max, struct err *err)
 {
 	size_t count, stacks;
@@ -396,6 +406,7 @@ static bool take_all(struct aggregate *aggregate, size_t stacks_max, struct err 
 	return good;
 }
 
+// Cells are sorted by key, so that the columns of the file change slowly and compress well.
 bool aggregate_take(struct aggregate *aggregate, struct opened *opened, size_t stacks_max,
 		    size_t cells_max, struct err *err)
 {
@@ -444,6 +455,7 @@ struct packing {
 	uint32_t *faces;
 };
 
+// 0 is the empty text, and none.
 static uint32_t text_number(struct packing *packing, const char *text)
 {
 	uint32_t number = text && *text ? labels_text(packing->texts, text) : 0;
@@ -480,6 +492,7 @@ static uint32_t name_number(struct packing *packing, const char *name)
 	return number;
 }
 
+// By the symbol's address: names has one symbol for a frame.
 static uint32_t frame_number(struct packing *packing, const struct symbol *symbol)
 {
 	bool added;
@@ -499,6 +512,8 @@ static bool is_folded(const struct aggregate *aggregate, size_t number)
 	return number == 0 || number == aggregate->rest;
 }
 
+// Frames get their numbers here, and are written after: the page reads columns by name, in any
+// order.
 static void write_stacks(struct packing *packing, struct json *json)
 {
 	const struct aggregate *aggregate = packing->aggregate;
@@ -584,6 +599,7 @@ enum cell_column {
 	CELL_COLUMNS
 };
 
+// Takes the key apart again. -1 is what is folded, or what has none.
 static int64_t cell_figure(struct packing *packing, const struct aggregate_cell *cell,
 			   enum cell_column column)
 {
@@ -624,6 +640,7 @@ static int64_t cell_figure(struct packing *packing, const struct aggregate_cell 
 	return (int64_t)cell->bytes;
 }
 
+// A column after the other, since numbers of one kind beside each other compress to a fraction.
 static void write_cells(struct packing *packing, struct json *json)
 {
 	static const char *const words[CELL_COLUMNS] = { "layer", "process", "thread", "heap",

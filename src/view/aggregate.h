@@ -27,6 +27,7 @@ struct aggregate_group {
 	uint8_t layer, owner, octave;
 };
 
+// Allocations that are alike: how many, and their bytes.
 struct aggregate_cell {
 	uint64_t key; // private: group, birth, death, kind
 	uint64_t count, bytes;

@@ -1,4 +1,8 @@
 // What the answers share.
+//
+// An answer is a function from the parameters of a request to a document. For example
+// "/api/growth?n=20&from=1s": growth takes `n` by answer_rows, answer_ask takes `from` as a filter,
+// finds nothing left over, and opens a query context on the trace that the queue has open.
 #include "view/answer.h"
 
 bool answer_refuse(struct answer *answer, enum refusal refusal, struct err *err, const char *text)
@@ -7,6 +11,7 @@ bool answer_refuse(struct answer *answer, enum refusal refusal, struct err *err,
 	return err_set(err, ERR_USAGE, "%s", text);
 }
 
+// 0 asks for all, which is never more than a page can hold.
 bool answer_rows(struct answer *answer, uint64_t rows_default, uint64_t *rows, struct err *err)
 {
 	*rows = rows_default;
@@ -29,6 +34,7 @@ struct query_context_options answer_options(const struct answer *answer,
 	};
 }
 
+// Whatever parameter is left by now is a mistake.
 bool answer_ask(struct answer *answer, const struct query_context_rules *rules,
 		struct query_context *asked, struct err *err)
 {

@@ -17,6 +17,7 @@ enum {
 	ANSWER_BUCKETS_MAX = 4096,
 };
 
+// One question while it is being answered. All but the words are borrowed.
 struct answer {
 	struct viewer *viewer;
 	struct query_queue *query_queue; // whose turn it is

@@ -95,6 +95,7 @@ struct peak {
 	uint64_t rise, fall;
 };
 
+// `list` grows to all peaks of the window, and is cut to the `n` that stand out.
 struct peaks {
 	struct query_context *asked;
 	struct prominence crest;
@@ -104,6 +105,7 @@ struct peaks {
 	size_t list_count, capacity;
 };
 
+// A group of spikes is none: the page marks single tops.
 static void keep_spike(void *context, const struct prominence_hill *hill)
 {
 	struct peaks *peaks = context;
@@ -134,6 +136,7 @@ SORT_ORDER(highest_first, struct peak, SORT_FALLS(rise), SORT_RISES(edge))
 
 SORT_ORDER(earliest_first, struct peak, SORT_RISES(edge))
 
+// Step by step, for windows that are short enough for that.
 static bool find_peaks(struct peaks *peaks, uint64_t rise_min, struct err *err)
 {
 	struct query_context *asked = peaks->asked;
@@ -273,6 +276,7 @@ static void write_peaks(const struct peaks *peaks, struct sink *sink)
 	json_end(&json);
 }
 
+// Buckets only for all there is: with filters the steps have to be gone through in any case.
 bool answer_findings_peaks(struct answer *answer, struct err *err)
 {
 	struct query_context asked;
@@ -310,6 +314,7 @@ struct sides {
 	struct diff_options options;
 };
 
+// Without a second trace the comparison is with another window, and needs one.
 static bool take_sides(struct sides *sides, struct answer *answer, struct err *err)
 {
 	static const char *const withs[] = { "other", "self", NULL };
@@ -345,6 +350,7 @@ struct sides_open {
 	struct query_queue *with; // of B
 };
 
+// Side 0 is at the queue whose turn it is, side 1 at the other trace's, or at the same.
 static bool open_side(void *context, int side, uint32_t run, struct query_context *asked,
 		      struct err *err)
 {
@@ -388,6 +394,8 @@ static bool open_and_compare(struct sides *sides, struct query_queue *with, stru
 	return good;
 }
 
+// Enters the second queue while it is at the first: always in this order, so that two such
+// questions cannot wait for each other.
 bool answer_findings_diff(struct answer *answer, struct err *err)
 {
 	struct sides sides = { 0 };

@@ -1,4 +1,8 @@
 // Levels over time, as buckets.
+//
+// For example heap, from 0 to 8 s in 4 buckets: "peak_bytes": [10,30,30,20] has the highest level
+// of each two seconds, "low_bytes" the lowest, "end_bytes" that at their ends. A curve that is
+// drawn of the peaks and the lows shows each spike, however narrow it is.
 #include "view/answer.h"
 
 #include "base/json.h"
@@ -65,6 +69,7 @@ static void write_levels(const struct levels *levels, const struct window_bucket
 }
 
 // Levels where some buckets know nothing: negative.
+// A member that the layer does not have is null, so that the page asks for all layers alike.
 static void write_known(const struct levels *levels, const double *values, struct sink *sink)
 {
 	struct json json;
@@ -98,6 +103,7 @@ static struct window_query query_of(struct levels *levels)
 	return query;
 }
 
+// Without filters the index has the timeline; with them it is counted.
 static bool give_levels(struct levels *levels, struct answer *answer, struct err *err)
 {
 	struct query_context *asked = &levels->asked;
@@ -119,6 +125,7 @@ static bool give_levels(struct levels *levels, struct answer *answer, struct err
 
 // ---- cumulative ----
 
+// Sums from the window's beginning, so the curve never falls.
 static bool give_flow(struct levels *levels, struct answer *answer, struct err *err)
 {
 	struct window_query query = query_of(levels);
@@ -179,6 +186,7 @@ static void fill(const struct levels *levels, const struct chart_curve *curve, b
 	}
 }
 
+// What `tidemark plot` draws, as buckets: the first curve of its chart.
 static bool give_picture(struct levels *levels, enum plot_kind kind, struct answer *answer,
 			 struct err *err)
 {
@@ -217,6 +225,7 @@ static bool has_length(const struct levels *levels, struct err *err)
 		       "the window has no length: there is no time to divide into buckets");
 }
 
+// What the trace has not recorded is refused as that, and the page shows no such layer.
 static bool give(struct levels *levels, struct answer *answer, struct err *err)
 {
 	struct query_context *asked = &levels->asked;

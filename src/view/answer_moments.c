@@ -1,4 +1,7 @@
 // The trace at one moment: what tidemark map, active and reconcile write as JSON.
+//
+// Each is the command of its name: the same rules, the same function that writes JSON. So a moment
+// of the page and one of the command line cannot differ.
 #include "view/answer.h"
 
 #include "report/draw/address_map.h"

@@ -1,4 +1,9 @@
 // The program's own text, where the trace's debug information names it.
+//
+// A page may show what a line of a stack looks like, and no other file: the trace's own debug
+// information must name it. For example "module=/usr/bin/app&file=../src/parse.c&around=120": named
+// by a frame of app; not rooted, so looked for under --source as src/parse.c, then as parse.c;
+// lines 100 to 140 are given.
 #include "view/answer.h"
 
 #include "os/file.h"
@@ -8,6 +13,7 @@
 enum { SOURCE_BYTES_MAX = 8 << 20, LINES_DEFAULT = 41, LINES_MAX = 2000 };
 
 // Whether any frame of the module is on a line of that file.
+// Goes through all frames: asked once for a click, so no table is kept.
 static bool is_named(const struct opened *opened, const char *module, const char *file)
 {
 	for (frame_id id = 1; id < reader_frames_count(opened->reader); id++) {
@@ -21,6 +27,7 @@ static bool is_named(const struct opened *opened, const char *module, const char
 	return false;
 }
 
+// Whether any part of the path is "..".
 static bool climbs(const char *path)
 {
 	static const char slashes[] = "/\\"; // as Windows has them, too
@@ -71,6 +78,8 @@ static void write_lines(const struct str *text, uint64_t first, uint64_t count, 
 	}
 }
 
+// What is no text, or is not there, is refused with the same words as what is not named: the answer
+// tells nothing of which files exist.
 bool answer_source(struct answer *answer, struct err *err)
 {
 	const char *module, *file;

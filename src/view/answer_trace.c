@@ -20,6 +20,7 @@ enum {
 
 // ---- info ----
 
+// Reads the trace once, and keeps what it has written: the trace does not change while it is open.
 bool answer_trace_info(struct answer *answer, struct err *err)
 {
 	struct viewer *viewer = answer->viewer;
@@ -105,6 +106,8 @@ bool answer_trace_marks(struct answer *answer, struct err *err)
 
 // ---- progress ----
 
+// The meter's values are read without a lock while the question runs, so they may be of two
+// moments. The time that is left is by the part that is done, once that is a hundredth.
 static void write_work(void *context, const struct query_queue_work *work)
 {
 	struct json *json = context;
@@ -131,6 +134,7 @@ static void write_work(void *context, const struct query_queue_work *work)
 	json_object_end(json);
 }
 
+// Stands in no line: it says how far those are that do.
 bool answer_trace_progress(struct answer *answer, struct err *err)
 {
 	struct viewer *viewer = answer->viewer;
@@ -247,6 +251,7 @@ static bool has_samples(struct reader *reader)
 	return found || pass.items == PROBED_ITEMS;
 }
 
+// What the page offers: tabs without anything to show are left out.
 static void write_has(const struct answer *answer, struct json *json)
 {
 	const struct opened *opened = &answer->query_queue->opened;

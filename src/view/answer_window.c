@@ -38,6 +38,8 @@ static bool open_context(struct answer *answer, struct request *request,
 
 enum { DETAILS_NONE, DETAILS_ALL, DETAILS_PEAKS };
 
+// `details`: 0 is sums alone, which take milliseconds, 1 also peaks and lifetimes, "peaks" peaks
+// alone.
 bool answer_window(struct answer *answer, struct err *err)
 {
 	static const char *const kinds[] = { "0", "1", "peaks", NULL };
@@ -71,6 +73,7 @@ bool answer_window(struct answer *answer, struct err *err)
 	return table != NULL;
 }
 
+// At most `nodes` of the heaviest: a page cannot draw more, and the rest is counted.
 bool answer_window_tree(struct answer *answer, struct err *err)
 {
 	static const char *const kinds[] = { "callers", "leaf", "flat", "butterfly", NULL };

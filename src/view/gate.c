@@ -1,9 +1,14 @@
+// For example a page of evil.example whose name was made to lead to 127.0.0.1 asks with "Host:
+// evil.example:8700", and is refused by that; a script of another page that asks 127.0.0.1 itself
+// has "Origin: http://evil.example"; a program of another user on this machine can say all of this
+// right, and does not know the token.
 #include "view/gate.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
+// A header that comes twice is refused later: which of the two counts, readers do not agree on.
 void gate_header(struct gate_request *request, const char *name, const char *value)
 {
 	const struct {
@@ -45,6 +50,7 @@ static bool is_ours(const struct gate *gate, const char *text, const char *prefi
 	return false;
 }
 
+// Compares all digits whatever the first ones are, so that time tells nothing of them.
 static bool has_token(const struct gate *gate, const char *authorization)
 {
 	static const char bearer[] = "Bearer ";
@@ -61,6 +67,7 @@ static bool has_token(const struct gate *gate, const char *authorization)
 	return difference == 0;
 }
 
+// The order is that of what is worse: what another page asks gets no hint of a token.
 enum refusal gate_check(const struct gate *gate, const struct gate_request *request,
 			const char **why)
 {

@@ -1,3 +1,10 @@
+// For example
+//
+//     GET /api/view?n=1 HTTP/1.1
+//     Host: 127.0.0.1:8700
+//
+// has method GET, path /api/view and query "n=1", and goes on with the next request. Zeroes are put
+// where words end, so nothing is copied.
 #include "view/head.h"
 
 #include <string.h>
@@ -82,6 +89,8 @@ static bool has_word(const char *value, const char *word)
 }
 
 // "Name: value"
+// A name with a blank in it is none: some readers drop it and others do not, which is how requests
+// are smuggled past a gate.
 static bool take_header(struct head *head, char *line)
 {
 	char *value = strchr(line, ':'), *end;

@@ -1,3 +1,5 @@
+// All answers forbid to be cached, framed, guessed at and read by other pages. What may run in the
+// page is in its own policy, which names its script by hash; an answer may run nothing at all.
 #include "view/headers.h"
 
 #include "view/page.h"

@@ -103,6 +103,7 @@ static bool add_answers(struct html_export *single, struct json *json, struct er
 	return true;
 }
 
+// As many buckets as the sums have ticks, so that the page's curves and its windows agree.
 static bool add_timelines(struct html_export *single, struct json *json, const char *key,
 			  const char *path, struct err *err)
 {
@@ -124,6 +125,8 @@ static bool add_timelines(struct html_export *single, struct json *json, const c
 	return true;
 }
 
+// A map is a pass over the recording, so a long one has few, and a file that was too large has
+// fewer.
 static size_t maps_count(const struct html_export *single)
 {
 	const struct window_facts *facts = window_facts(single->viewer->sums.opened.window);
@@ -133,6 +136,7 @@ static size_t maps_count(const struct html_export *single)
 	return single->tries > 0 || facts->steps_end > LONG_STEPS ? MAPS_OF_LONG : MAPS;
 }
 
+// In the middles of equal parts of the time: of 4 maps of 8 s at 1, 3, 5 and 7 s.
 static bool add_maps(struct html_export *single, struct json *json, struct err *err)
 {
 	uint64_t duration = moment_duration(single->viewer->sums.opened.reader);
@@ -250,6 +254,7 @@ static void add_policy(struct str *page)
 	str_add(page, "\">");
 }
 
+// The page has two comments that stand for the policy and for the data.
 static bool make_page(struct html_export *single, struct str *page, struct err *err)
 {
 	const char *policy = strstr(page_html, PAGE_POLICY_MARK);
@@ -300,6 +305,7 @@ static bool make_small(struct html_export *single, struct str *page, struct err 
 		       page->length, most);
 }
 
+// A file is written beside it and renamed, so that it is whole or not there.
 static bool write_page(const struct html_export_options *options, const struct str *page,
 		       struct err *err)
 {

@@ -1,3 +1,5 @@
+// Each function of the list is looked up by its name; `struct httpd` has one member for each, so
+// that a call of one that the list lacks does not compile.
 #include "view/httpd.h"
 
 #include <dlfcn.h>

@@ -5,6 +5,7 @@
 
 enum { OCTAVES = 66 }; // the last holds what is above 2^63
 
+// For example 64 is of octave 7 (33 to 64), 65 to 128 of octave 8.
 static inline uint32_t octave_of(uint64_t number)
 {
 	return number <= 1 ? (uint32_t)number : 65 - (uint32_t)__builtin_clzll(number - 1);

@@ -1,3 +1,5 @@
+// gzip has a header that says on which system it was made; "not known" is written, so that the same
+// trace gives the same file everywhere. Base64 makes three bytes four letters: 4d 61 6e is TWFu.
 #include "view/packed.h"
 
 #include "base/mem.h"
@@ -6,6 +8,7 @@
 
 enum { WINDOW_BITS_GZIP = 15 + 16, LEVEL = 7, MEMORY_LEVEL = 9, PART_BYTES = 1 << 30 };
 
+// In parts of at most 1 GiB, as zlib counts in 32 bits.
 static bool compress_into(struct str *out, const void *bytes, size_t size, struct err *err)
 {
 	gz_header head = { .os = 255 }; // not said: the same file on every system

@@ -1,3 +1,6 @@
+// For example "n=20&frame=%5Eparse_&frame=%5Eread_": `n` is taken as a number, both frames by
+// params_take_filters, and nothing is left. Encodings are taken off in place, since a text gets no
+// longer by that, and the values point into it.
 #include "view/params.h"
 
 #include "base/mem.h"
@@ -7,6 +10,7 @@
 #include <string.h>
 
 // Take the encoding off, in place.
+// A zero byte is refused: it would end the text.
 static bool decode(char *text, struct err *err)
 {
 	char *out = text;
@@ -114,6 +118,7 @@ bool params_take_bytes(struct params *params, const char *name, uint64_t *bytes,
 		       value);
 }
 
+// The index of the word; a mistake is answered with all of them.
 bool params_take_word(struct params *params, const char *name, const char *const *words, int *index,
 		      struct err *err)
 {
@@ -150,6 +155,7 @@ bool params_take_flag(struct params *params, const char *name, bool *flag, struc
 	return true;
 }
 
+// Names of filters are those of the command line. What is taken already is passed over.
 bool params_take_filters(struct params *params, unsigned without, struct selection_words *words,
 			 struct err *err)
 {

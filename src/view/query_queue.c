@@ -25,6 +25,7 @@ struct query_queue_waiter {
 	bool superseded;
 };
 
+// Long work asks query_queue_stops from now on.
 static void begin(struct query_queue *query_queue, const struct window_options *window)
 {
 	query_queue->window_options = *window;
@@ -94,6 +95,7 @@ static void stop_who_is_there(struct query_queue *query_queue, enum query_queue_
 }
 
 // To the end of the line; those of the same lane leave it.
+// A question of the same lane that is being answered is stopped, too.
 static void line_up(struct query_queue *query_queue, struct query_queue_waiter *self)
 {
 	struct query_queue_waiter **link = &query_queue->first;
@@ -120,6 +122,7 @@ static void leave_line(struct query_queue *query_queue, const struct query_queue
 	*link = self->next;
 }
 
+// At most a tenth of a second: that a browser has gone is told by no signal.
 static void wait_a_while(struct query_queue *query_queue)
 {
 	struct timespec until;
@@ -131,6 +134,7 @@ static void wait_a_while(struct query_queue *query_queue)
 	pthread_cond_timedwait(&query_queue->moved, &query_queue->mutex, &until);
 }
 
+// With the mutex held, which waiting gives up.
 static enum query_queue_turn wait_in_line(struct query_queue *query_queue,
 					  const struct query_queue_waiter *self)
 {

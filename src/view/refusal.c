@@ -1,3 +1,6 @@
+// What the page needs to know of a refusal is its kind, as a word; HTTP's status is for other
+// readers. For example REFUSAL_NOT_RECORDED is {"error": "the trace has no calls on virtual
+// memory", "kind": "not-recorded", …} with status 409.
 #include "view/refusal.h"
 
 #include "base/json.h"
@@ -30,6 +33,7 @@ unsigned refusal_status(enum refusal refusal)
 	return kinds[refusal].status;
 }
 
+// A file that cannot be read, or is damaged, is no mistake of who asks.
 enum refusal refusal_of(const struct err *err)
 {
 	switch (err->kind) {

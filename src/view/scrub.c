@@ -1,3 +1,12 @@
+// For example, with one key of many,
+//
+//     "exe": "/home/me/secret/app"              "exe": "path-3fa09c11"
+//     "command": "/home/me/secret/app --user x" "command": "***"
+//     "file": "/home/me/secret/parse.c"         "file": "path-77d2e0b5.c"
+//     "name": "main"                            "name": "main"
+//
+// The document is read as text, by its quotes and brackets: it is our own JSON, so no reader of any
+// JSON is needed.
 #include "view/scrub.h"
 
 #include "os/random.h"
@@ -37,6 +46,7 @@ static void sip_round(struct sip *v)
 	v->c = turned(v->c, 32);
 }
 
+// A hash with a key: of one without, a reader could find a path by trying likely ones.
 static uint64_t hash_of(const struct scrub *scrub, const char *text, size_t length)
 {
 	struct sip v = {
@@ -72,6 +82,8 @@ static bool is_letter(char c)
 }
 
 // ".c", ".so.1", ".tide": what says of which kind a file is. Numbers alone do not.
+// Where the ending begins; `length`: there is none. ".so.1" is one ending: letters after each dot
+// but the last number.
 static size_t ending_of(const char *path, size_t length)
 {
 	size_t start = length, best = length;
@@ -152,6 +164,7 @@ static size_t add_escape(const char *text, size_t length, struct str *out)
 	return size;
 }
 
+// Words end where no path goes on; what is between them stays.
 void scrub_words(const struct scrub *scrub, const char *text, size_t length, struct str *out)
 {
 	size_t at = 0;
@@ -196,6 +209,7 @@ static void scrub_string(const struct scrub *scrub, const struct rule *rule, con
 		scrub_words(scrub, text, length, out);
 }
 
+// Keys stay; an object's keys have rules of their own, a list's strings that of its key.
 void scrub_json(const struct scrub *scrub, const char *json, size_t length, struct str *out)
 {
 	const struct rule *outer[DEPTH_MAX] = { NULL };

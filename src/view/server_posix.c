@@ -52,6 +52,8 @@ struct request {
 	struct gate_request gate;
 };
 
+// Called before the library takes the encoding off: the answer's parameters are decoded by
+// params.h, which knows '+' and refuses what is no encoding.
 static void *on_target(void *server, const char *target, struct MHD_Connection *connection)
 {
 	struct request *request = mem_alloc(1, sizeof *request);
@@ -128,6 +130,7 @@ struct sending {
 	size_t length;
 };
 
+// Called by the library when the last byte was taken, or the connection ended.
 static void on_sent(void *context)
 {
 	struct sending *sending = context;
@@ -216,6 +219,7 @@ static enum MHD_Result answer(struct server *server, struct MHD_Connection *conn
 			    "answers that were not read fill the memory");
 }
 
+// The gate comes before everything else, and answers nothing of what is asked.
 static enum MHD_Result on_request(void *context, struct MHD_Connection *connection, const char *url,
 				  const char *method, const char *version, const char *upload,
 				  size_t *upload_size, void **request_context)

@@ -58,6 +58,7 @@ static bool is_ready(SOCKET handle, bool writes, unsigned ms)
 	return select(0, writes ? NULL : &set, writes ? &set : NULL, NULL, &time) > 0;
 }
 
+// False: it is not ready in time, or the server stops.
 static bool wait_for(const struct connection *connection, bool writes, ULONGLONG until)
 {
 	while (!atomic_load(&connection->server->stopping) && GetTickCount64() < until)
@@ -191,6 +192,7 @@ static bool fits(struct server *server, const struct viewer_reply *reply)
 	return waiting == 0 || waiting + reply->body.length <= server->answers.unread_bytes_max;
 }
 
+// False: the connection is of no use any more.
 static bool answer(struct connection *connection, const struct head *head)
 {
 	struct server *server = connection->server;
@@ -308,6 +310,7 @@ static void *serve(void *context)
 	return NULL;
 }
 
+// The handle is the thread's from here on. False: the caller closes it.
 static bool start_connection(struct server *server, SOCKET handle)
 {
 	struct connection *connection = mem_alloc(1, sizeof *connection);
@@ -328,6 +331,7 @@ static bool start_connection(struct server *server, SOCKET handle)
 	return false;
 }
 
+// Looks ten times a second whether the server stops.
 static void *accept_all(void *context)
 {
 	struct server *server = context;
@@ -430,6 +434,7 @@ const char *server_address(const struct server *server)
 	return server->address;
 }
 
+// The threads close their own sockets; they are counted, and waited for.
 bool server_stop(struct server *server)
 {
 	server->answers.stop(server->answers.of);

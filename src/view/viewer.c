@@ -71,6 +71,8 @@ void viewer_reply_fini(struct viewer_reply *reply)
 
 // ---- the table ----
 
+// Which queue a question goes to: AT_LEVELS and AT_WINDOWS depend on its parameters, AT_NONE is
+// none.
 enum place { AT_SUMS, AT_CURVES, AT_REPLAYS, AT_OTHER, AT_LEVELS, AT_WINDOWS, AT_NONE };
 
 static const struct endpoint {
@@ -209,6 +211,8 @@ static bool is_mine(struct answer *answer, enum query_queue_turn turn, struct er
 	return true;
 }
 
+// The trace is looked at before and after: a file that was replaced while it was read gives figures
+// of both.
 static bool wait_and_give(struct answer *answer, const struct endpoint *endpoint,
 			  struct query_queue_asker *asker, struct err *err)
 {
@@ -253,6 +257,7 @@ static bool is_bearable(const struct answer *answer, struct err *err)
 		       answer->reply->body.length);
 }
 
+// A reply has a body in any case: the answer, or why there is none.
 void viewer_answer(struct viewer *viewer, const char *path, const char *query,
 		   bool (*gone)(void *context), void *context, struct viewer_reply *reply)
 {
