@@ -66,6 +66,9 @@ static const uint64_t *keys_of(const struct rowset_batch *batch)
 	return NULL;
 }
 
+// Fills `order` with the batch's rows by their key, each with the row that it was. The sort is
+// stable, so that rows of one key keep the order of the trace. A batch that is in order already, as
+// most are, is only looked at.
 static void find_order(struct push *push, const struct rowset_batch *batch)
 {
 	const uint64_t *keys = keys_of(batch);
@@ -81,6 +84,8 @@ static void find_order(struct push *push, const struct rowset_batch *batch)
 		radix_sort_pairs(push->order, push->order + ROWSET_BATCH, batch->count);
 }
 
+// One column in the order that was found. `values` is room of the push that the next column takes
+// again: the numbers are packed before this returns.
 static void put_column(struct push *push, const struct rowset_batch *batch, unsigned i)
 {
 	const uint64_t *values = batch->values[i];
@@ -114,6 +119,9 @@ static bool tells_copies(const char *table)
 	       strcmp(table, rowset_tables[ROWSET_RSS].name) == 0;
 }
 
+// Looked for as text, as the server told it: a trace has one block for each 262,144 rows of a
+// table, so the list is short. The newline before and the tab after keep block 1 from being found
+// in block 11.
 static bool is_known(const struct push *push, const char *table, uint64_t block, uint64_t *rows)
 {
 	char line[64];
@@ -146,6 +154,8 @@ static bool find_block(const struct push *push, const struct block *block, bool 
 		       "it ended (try: another database)");
 }
 
+// Until all lanes are done with what they have. What the lanes counted is whole sums: they are set
+// here, not added.
 static bool wait(struct push *push, struct err *err)
 {
 	struct lanes_result result;
@@ -211,6 +221,8 @@ static void put_piece(struct push *push, const void *what)
 }
 
 // The same file has the same pieces in each push, whatever other files there are.
+// Its block's number is a hash of the file and the offset, where other tables count: pieces of
+// several files come in whatever order, and must be known again.
 static bool add_pieces(struct push *push, const char *file, const uint8_t *bytes, size_t size,
 		       struct err *err)
 {
@@ -269,6 +281,8 @@ static bool add_file(struct push *push, const struct query_context *asked, struc
 
 // ---- all of it ----
 
+// Before the table `runs`, which is the last, all else is sent and waited for: only a trace that is
+// whole has its row there.
 static bool begin_table(void *context, const struct rowset_table *table, struct err *err)
 {
 	struct push *push = context;
@@ -297,6 +311,8 @@ static bool add_batch(void *context, const struct rowset_batch *batch, struct er
 	return good;
 }
 
+// Asks once for all blocks of this trace. Of a cluster any server knows those of all shards. A
+// block that is sent twice at once is counted once: the greatest number of rows.
 static bool find_known(struct push *push, struct err *err)
 {
 	struct clickhouse *clickhouse = shards_server(push->shards, 0);
@@ -313,6 +329,8 @@ static bool find_known(struct push *push, struct err *err)
 	return good;
 }
 
+// The lanes are waited for in any case, since they use what `push` owns; of two errors the first is
+// told.
 static bool send_all(struct push *push, const struct export_source *source, struct err *err)
 {
 	const struct rowset_receiver receiver = { begin_table, add_batch, NULL, push };
@@ -323,6 +341,7 @@ static bool send_all(struct push *push, const struct export_source *source, stru
 	return wait(push, good ? err : &other) && good;
 }
 
+// False: *err says why. end() is to be called then, too.
 static bool begin(struct push *push, struct shards *shards, const struct query_context *asked,
 		  struct push_result *result, struct err *err)
 {

@@ -18,6 +18,7 @@
 struct push_result {
 	uint64_t rows_sent, rows_known; // these were there already
 	uint64_t bytes_sent;            // compressed
+	// how often a server did not answer and was asked another time
 	uint64_t tries_again;
 };
 

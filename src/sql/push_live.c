@@ -16,6 +16,10 @@
 #include <string.h>
 
 enum {
+	// How often a file that does not grow is looked at; after how many items of one that does
+	// the time is looked at; after how many spans of `every_ns` an epoch ends in any case; the
+	// unit and the count of a row's place; and how often a part of a rotated recording may be
+	// missed, as it is renamed while it is opened.
 	POLL_NS = 250000000,
 	LOOK_EVERY = 1 << 12,
 	LATEST = 6,
@@ -40,6 +44,9 @@ static bool is_there(struct push_live *live)
 	return place < live->known;
 }
 
+// A block that has ended: its row is sent, or was sent by an earlier push. In the latter case the
+// sums of the sites count it still, unless this is the file after a cut, whose earlier rows they
+// have already. Blocks that lived before the trace began have no row.
 static void emit(struct push_live *live, const struct lives_block *block,
 		 const struct lives_end *end)
 {
@@ -54,6 +61,7 @@ static void emit(struct push_live *live, const struct lives_block *block,
 	}
 }
 
+// The pointer holds until the next call: the list may grow.
 static struct push_live_half *half_of(struct push_live *live, thread_id thread)
 {
 	return MEM_FILL(live->halves, live->halves_count, live->halves_capacity, thread);
@@ -67,6 +75,8 @@ static void settle(struct push_live *live, struct push_live_half *half)
 	half->open = false;
 }
 
+// A block's end, as lives tells it: it waits in the thread's half if a later event may take it
+// back.
 static void end(void *context, const struct lives_block *block, const struct lives_end *end)
 {
 	struct push_live *live = context;
@@ -78,6 +88,7 @@ static void end(void *context, const struct lives_block *block, const struct liv
 		emit(live, block, end);
 }
 
+// The realloc failed: the block lives on, as if its first half had not been.
 static void undo(void *context, const struct lives_block *block, const struct lives_end *end)
 {
 	struct push_live *live = context;
@@ -87,6 +98,8 @@ static void undo(void *context, const struct lives_block *block, const struct li
 	half_of(live, live->event.thread)->open = false;
 }
 
+// A stack that is not defined is one that a damaged trace names: it reads as "none". A half is
+// settled before the event is added, since the event may end a block of its own.
 static void add_event(struct push_live *live)
 {
 	struct trace_event *event = &live->event;
@@ -101,6 +114,8 @@ static void add_event(struct push_live *live)
 	lives_add_event(live->lives, event);
 }
 
+// Notes may end blocks (a process that is gone), and no call was their cause: the event is emptied,
+// so that `end` does not take them for a half.
 static void add_note(struct push_live *live, const struct trace_note *note)
 {
 	live->now_ns = note->time_ns;
@@ -123,6 +138,8 @@ static void close_file(struct push_live *live)
 	live->lock_fd = -1;
 }
 
+// The lock keeps two pushes of one machine from sending one file; where locks do not work (some
+// network folders) it goes on without, and is_alone in the other half finds out.
 static bool open_file(struct push_live *live, struct err *err)
 {
 	const struct lives_watcher watcher = { .end = end, .undo = undo, .context = live };
@@ -144,6 +161,7 @@ static bool open_file(struct push_live *live, struct err *err)
 }
 
 // Of a block, as a key.
+// Address and time alone would do but for processes and heaps that share both.
 static uint64_t key_of(const struct lives_block *block)
 {
 	const uint64_t words[] = { block->process, block->heap, block->address, block->time_ns };
@@ -156,6 +174,7 @@ static void remember(void *context, const struct lives_block *block)
 	map_put(context, key_of(block), NULL);
 }
 
+// A block of the file before that the new one does not know: it ended while nothing was recorded.
 static void lose(void *context, const struct lives_block *block)
 {
 	struct push_live *live = context;
@@ -185,6 +204,8 @@ static void step_over(struct push_live *live)
 	live->before = NULL;
 }
 
+// From there to where the file begins now was cut off before it was sent. Nothing, if the file
+// reaches back far enough.
 static void note_dropped(struct push_live *live, uint64_t from_ns)
 {
 	uint64_t to_ns = moment_begin(live->asked.reader);
@@ -233,6 +254,8 @@ static bool reopen(struct push_live *live, struct err *err)
 
 // ---- epochs ----
 
+// Never sooner than `every_ns`, nor than the last epoch took to send: a slow server gets longer
+// epochs instead of a queue.
 static bool is_due(const struct push_live *live)
 {
 	uint64_t span_ns = now_steady_ns() - live->epoch_ns;
@@ -245,6 +268,7 @@ static bool is_due(const struct push_live *live)
 	return live->ended >= live->picture_rows / 2 || span_ns / LATEST >= live->options->every_ns;
 }
 
+// The clock starts when the sending is done. An epoch in which nothing was read sends nothing.
 static bool end_epoch(struct push_live *live, struct err *err)
 {
 	uint64_t began_ns = now_steady_ns();
@@ -281,6 +305,9 @@ static bool read_on(struct push_live *live, struct err *err)
 	return !live->failed || err_set(err, live->err.kind, "%s", live->err.text);
 }
 
+// Until the trace has its end, or its writer is gone without one. A writer may put its last lines
+// between the look at the file and the look at the claim, so the file is looked at once more after
+// the claim is gone.
 static bool follow(struct push_live *live, struct err *err)
 {
 	for (;;) {
@@ -306,6 +333,7 @@ static bool follow(struct push_live *live, struct err *err)
 	}
 }
 
+// The last epoch: all is final, no picture follows. Blocks that live still end with the trace.
 static bool finish(struct push_live *live, struct err *err)
 {
 	uint64_t end_ns = moment_duration(live->asked.reader);
@@ -340,6 +368,7 @@ static bool send_file(struct push_live *live, struct err *err)
 	return good;
 }
 
+// The trace's name picks its shard, so that a push that goes on finds the same one.
 static bool send_trace(struct push_live *live, struct err *err)
 {
 	const struct export_source source = { .asked = &live->asked };
@@ -390,6 +419,9 @@ static bool run(struct shards *shards, const struct push_live_options *options, 
 	return good;
 }
 
+// A part that cannot be found any more ends the loop without an error: then the recording is over,
+// or the rest was deleted. MISSED_MAX bounds how often in a row a part is renamed between being
+// found and being opened.
 bool push_live_run(struct shards *shards, const struct push_live_options *options,
 		   struct push_result *result, struct err *err)
 {

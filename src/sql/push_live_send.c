@@ -22,6 +22,9 @@
 #include <stdio.h>
 #include <string.h>
 
+// An example: 70 stacks are defined at the end of the first epoch, 90 at that of the second, each
+// in one batch. The blocks are 70 * 1024 = 71,680 and 92,160. Who goes on reads 92,160 / 1024 = 90
+// from the greatest and sends stack 91 next.
 enum { COUNTS = 1024, STALE_MIN = 100000, AWAY_NS = 250000000, AWAY_TIMES = 4 };
 
 static const enum rowset_table_id growing[] = { ROWSET_STACKS, ROWSET_FRAMES, ROWSET_MODULES,
@@ -29,6 +32,7 @@ static const enum rowset_table_id growing[] = { ROWSET_STACKS, ROWSET_FRAMES, RO
 static const enum rowset_table_id pictured[] = { ROWSET_PROCESSES, ROWSET_THREADS, ROWSET_SITES,
 						 ROWSET_RUNS };
 
+// Defined so far, without number 0 of each, which is "none" and in no table.
 static uint32_t count_of(const struct push_live *live, enum rowset_table_id id)
 {
 	const struct reader *reader = live->asked.reader;
@@ -52,6 +56,7 @@ static uint64_t picture_block(const struct push_live *live, unsigned part)
 	return TABLES_PICTURE + part * TABLES_GENERATIONS + live->generation;
 }
 
+// Counts as it goes: each call is one block.
 static uint64_t block_of(struct push_live *live, enum rowset_table_id id)
 {
 	if (live->picture)
@@ -73,6 +78,7 @@ static uint64_t block_of(struct push_live *live, enum rowset_table_id id)
 
 // ---- sending ----
 
+// By a recorder that lives: it holds a claim on the file.
 static bool is_written(const char *path)
 {
 	int fd = file_open(path, FILE_READ);
@@ -91,6 +97,9 @@ static bool may_retry(const struct push_live *live)
 }
 
 // While the recording goes on, there is time: what comes waits in the file.
+// Waits and says whether to try another time. Without a recorder the tries are few and further
+// apart each time; with one they go on without end, each second, until `stop`. The user is told
+// once per failure, not per try.
 static bool try_again(struct push_live *live, unsigned *tries, const struct err *err)
 {
 	const struct push_live_options *options = live->options;
@@ -153,6 +162,8 @@ static void pack(struct push_live *live, const struct rowset_batch *batch, uint6
 	native_end(native);
 }
 
+// One line of the statement that will record the epoch, and of a picture the part's number for the
+// sweep.
 static void put_record(struct push_live *live, enum rowset_table_id id, uint64_t block,
 		       uint64_t part, size_t rows)
 {
@@ -164,6 +175,8 @@ static void put_record(struct push_live *live, enum rowset_table_id id, uint64_t
 }
 
 // A batch is a part with a number at random: another one in each try.
+// Rows of a try that failed half way stay on the server under a number that is never recorded, so
+// no view shows them; the TTL takes them away.
 static bool send(struct push_live *live, const struct rowset_batch *batch, uint64_t block,
 		 struct err *err)
 {
@@ -212,6 +225,8 @@ static bool add_batch(void *context, const struct rowset_batch *batch, struct er
 
 // ---- an epoch ----
 
+// What was defined since the last epoch. Tables that only grow are sent from where they were left;
+// labels once, since they are of the command line; samples as they came.
 static bool send_growing(struct push_live *live, struct err *err)
 {
 	for (size_t i = 0; i < sizeof growing / sizeof *growing; i++) {
@@ -229,6 +244,7 @@ static bool send_growing(struct push_live *live, struct err *err)
 	return rowset_table(live->rowset, ROWSET_RSS, 1, err);
 }
 
+// The end that a block of a picture is given: it lives, as of now.
 static struct lives_end running(const struct push_live *live)
 {
 	return (struct lives_end){
@@ -256,6 +272,8 @@ static bool send_pictured(struct push_live *live, struct err *err)
 	return true;
 }
 
+// The sums of the sites are put aside and brought back, since blocks of a picture are counted in
+// them for this picture only.
 static bool send_picture(struct push_live *live, struct err *err)
 {
 	struct rowset_sites sites;
@@ -275,6 +293,8 @@ static bool send_picture(struct push_live *live, struct err *err)
 	return good;
 }
 
+// The last picture had five blocks of a table and this one three: numbers 3 and 4 are recorded with
+// no rows, else the old ones would be seen still.
 static bool put_empty(struct push_live *live, struct err *err)
 {
 	for (enum rowset_table_id id = 0; id < ROWSET_TABLES; id++)
@@ -316,6 +336,8 @@ static bool is_seen(const struct push_live *live, struct err *err)
 		       live->options->keep_days);
 }
 
+// The moment at which the epoch becomes visible, whole. A statement that was made twice records the
+// same parts twice, which the views' min() takes as one.
 static bool record(struct push_live *live, struct err *err)
 {
 	if (!is_seen(live, err) || !is_alone(live, err))
@@ -338,6 +360,9 @@ static bool record(struct push_live *live, struct err *err)
 }
 
 // Pictures that no query uses any more; the last but one may still be read by who asked before.
+// Deletes on the server are expensive (they rewrite files), so they wait until there is much to
+// delete: 100,000 rows and eight pictures. One that fails is told and no error: what is stale is
+// not seen anyway.
 static void sweep(struct push_live *live)
 {
 	static const char *const tables[] = { "allocations_rows", "processes_rows", "threads_rows",
@@ -403,6 +428,8 @@ bool push_live_send_tables(struct push_live *live, struct err *err)
 	return good;
 }
 
+// One line for each table: its name, its least block, the greatest final one, and of pictures the
+// greatest generation and how many blocks of it there are.
 static bool ask(struct push_live *live, struct err *err)
 {
 	str_clear(&live->sql);
@@ -419,6 +446,8 @@ static bool ask(struct push_live *live, struct err *err)
 	return run(live, err);
 }
 
+// Numbers from the server are not trusted: what cannot be is refused. A table whose least block is
+// 0 was sent as a whole trace, and its `runs` are the last of that.
 static bool take_known(struct push_live *live, const char *line, struct err *err)
 {
 	uint64_t first, last, generation, parts;

@@ -17,6 +17,7 @@ enum { SERVERS_MAX = 256 };
 
 static const char shard_suffix[] = "_shard";
 
+// Of the list; owned by it, with its connection.
 struct server {
 	struct str url, name;
 	unsigned number; // of the shard, from 1
@@ -33,6 +34,8 @@ struct shards {
 
 // ---- the servers that were named ----
 
+// Makes a URL for one server of the list: scheme, this name, the database of all. It is added
+// before it is connected to, so that shards_free frees it in any case.
 static bool add_server(struct shards *shards, const char *url, const char *name, size_t length,
 		       const char *database, struct err *err)
 {
@@ -75,6 +78,7 @@ static bool add_servers(struct shards *shards, const char *url, struct err *err)
 
 // ---- the cluster ----
 
+// The name goes into SQL between quotes: letters that could end them are refused.
 static bool is_cluster(const char *name)
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -135,6 +139,7 @@ static bool order(struct shards *shards, struct err *err)
 					       shards->cluster, all);
 }
 
+// As far as it goes without asking a server. NULL: *err says why.
 static struct shards *name(const struct clickhouse_place *place, const char *cluster,
 			   struct err *err)
 {

@@ -1,3 +1,7 @@
+// sql_answer: SQL is made here, and what DuckDB answers is written as text. A question is put in
+// parentheses after SELECT COLUMNS(*)::VARCHAR, so that DuckDB makes each value text in its own
+// way, and no type of its needs to be known here. Names of files are quoted; the question is the
+// user's own.
 #include "sql/sql_answer.h"
 
 #include "base/json.h"
@@ -9,6 +13,7 @@
 
 // ---- words of SQL ----
 
+// A quote within is doubled: it's.parquet becomes 'it''s.parquet'.
 static void add_quoted(struct str *sql, const char *text)
 {
 	str_add_char(sql, '\'');
@@ -35,6 +40,7 @@ static void add_question(struct str *sql, const char *question)
 
 // ---- views ----
 
+// Nothing is read by it yet: only what a question looks at is.
 static bool make_view(struct duckdb *duckdb, enum rowset_table_id id, const char *const *folders,
 		      size_t count, struct err *err)
 {
@@ -67,6 +73,7 @@ static void take_text(void *context, const char *const *values, size_t count)
 		str_add(context, values[0]);
 }
 
+// One recording in two folders would be counted twice in every sum.
 static bool refuse_twice(struct duckdb *duckdb, struct err *err)
 {
 	struct str twice = { 0 };
@@ -104,6 +111,7 @@ struct answer {
 	struct json json;
 };
 
+// As RFC 4180: quotes only where a comma, a quote or a line break needs them, and a quote doubled.
 static void csv_cell(struct sink *sink, const char *text)
 {
 	if (!text[strcspn(text, ",\"\r\n")]) {
@@ -140,6 +148,7 @@ static void take_columns(void *context, const char *const *names, size_t count)
 		json_array_begin(&answer->json);
 }
 
+// Values are JSON already (to_json): numbers stay numbers, lists stay lists.
 static void json_row(struct answer *answer, const char *const *values, size_t count)
 {
 	json_object_begin(&answer->json);
@@ -153,6 +162,8 @@ static void json_row(struct answer *answer, const char *const *values, size_t co
 	json_object_end(&answer->json);
 }
 
+// CSV and JSON are written as they come; the table waits until its last row, since any row may
+// widen a column.
 static void take_row(void *context, const char *const *values, size_t count)
 {
 	struct answer *answer = context;
@@ -179,6 +190,7 @@ struct width {
 	bool number; // all of the column: written to the right
 };
 
+// Of UTF-8: bytes that do not go on a character. Wide and combining ones count 1 as well.
 static size_t characters_of(const char *text)
 {
 	size_t count = 0;
@@ -193,6 +205,7 @@ static bool is_number(const char *text)
 	return *text && !text[strspn(text, "0123456789.-+e")];
 }
 
+// A column of nothing but missing values counts as one of numbers, which shows only in its name.
 static struct width width_of(const struct answer *answer, size_t column)
 {
 	struct width width = { characters_of(str_get(&answer->names[column])), true };
@@ -222,6 +235,7 @@ static void put_cell(struct sink *sink, const char *text, struct width width, bo
 	sink_text(sink, last ? "\n" : "  ");
 }
 
+// The names first, then rows. Two spaces between columns, none at the end of a line.
 static void put_table(const struct answer *answer)
 {
 	struct width *widths = mem_alloc(answer->columns, sizeof *widths);
@@ -240,6 +254,7 @@ static void put_table(const struct answer *answer)
 	mem_free(widths);
 }
 
+// On an error the rows that came until then are in the sink already.
 bool sql_answer_write(struct duckdb *duckdb, const char *question, enum sql_answer_as as,
 		      struct sink *sink, struct err *err)
 {

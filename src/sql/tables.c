@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+// Versions of ClickHouse: the oldest one that is taken, and the first one whose tables have a TTL.
 enum { OLDEST_MAJOR = 18, OLDEST_MINOR = 16, TTL_MAJOR = 19, TTL_MINOR = 6, DAY_S = 86400 };
 
 // What ClickHouse calls the types of columns.
@@ -34,6 +35,8 @@ void tables_put_column(struct native *native, const struct rowset_batch *batch, 
 			native_text(native, text, strlen(text));
 		}
 		break;
+	// As Native has lists: first where each one ends, counted in items from the batch's first
+	// row, then all items.
 	case ROWSET_LIST:
 		native_numbers(native, values, batch->count, 8);
 		native_bytes(native, batch->items, batch->items_count * sizeof *batch->items);
@@ -57,6 +60,7 @@ unsigned tables_day(uint64_t unix_ns)
 	return (unsigned)(unix_ns / 1000000000 / DAY_S);
 }
 
+// An example: sent on day 20,000 and kept for 30, allocations have 20,030; sites have 47,481.
 unsigned tables_until(enum rowset_table_id id, unsigned day, unsigned keep_days)
 {
 	bool kept = id == ROWSET_SITES || id == ROWSET_LABELS || id == ROWSET_RUNS;
@@ -74,6 +78,7 @@ void tables_tell_no_ages(unsigned keep_days, struct str *line)
 }
 
 // Asking one server.
+// What one step after another needs; `sql` is empty when a step begins.
 struct making {
 	struct clickhouse *clickhouse;
 	const char *database; // that has the rows
@@ -82,8 +87,10 @@ struct making {
 	struct str sql, answer;
 };
 
+// False: *err says what is wrong there, and no later step is run.
 typedef bool tables_step(struct making *making, struct err *err);
 
+// Runs what is in `sql` and empties it, for the next statement of the step.
 static bool run(struct making *making, struct err *err)
 {
 	bool good;
@@ -137,6 +144,8 @@ static void add_table(struct making *making, enum rowset_table_id id)
 
 // Only rows of the recorded part of each block. Numbers of parts are at random and of 64 bits: they
 // tell by themselves, several times as fast as with trace and block beside them.
+// An example: block 7 of a trace was sent by two pushes, as parts 81 and 12. Both are in `blocks`,
+// the rows of both are there, and those of part 12 are seen.
 static void add_seen(struct making *making, const char *name)
 {
 	str_format(&making->sql,
@@ -199,6 +208,8 @@ static void add_pieces_view(struct making *making)
 	add_seen(making, "pieces");
 }
 
+// Tables before the views that read them. Each statement may be run again: a push that broke off
+// here leaves nothing half made.
 static bool make_rows(struct making *making, struct err *err)
 {
 	static void (*const others[])(struct making *) = { add_blocks, add_pieces,
@@ -224,6 +235,8 @@ static bool make_rows(struct making *making, struct err *err)
 
 // ---- over all shards ----
 
+// "AS database.name" takes the columns from the shard's own table, so they need not be listed
+// twice.
 static bool make_one_over(struct making *making, const char *name, struct err *err)
 {
 	const char *database = clickhouse_database(making->clickhouse);
@@ -279,6 +292,7 @@ static bool check_cluster(struct making *making, struct err *err)
 
 // ---- what is there ----
 
+// Only a newer version is refused: it may mean something else by what it wrote.
 static bool check_schema(struct making *making, struct err *err)
 {
 	unsigned version;
@@ -310,6 +324,7 @@ static bool check_there(struct making *making, struct err *err)
 		       making->database);
 }
 
+// Frees what `making` owns, whether all went well or not.
 static bool in_turn(struct making *making, tables_step *const *steps, struct err *err)
 {
 	bool good = true;
