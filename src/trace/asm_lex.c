@@ -99,6 +99,7 @@ static bool take_word(struct asm_lex *lex, const char **at, const char *end, cha
 		}
 		*(*out)++ = c;
 	}
+	ASSERT(*out < lex->text + lex->text_capacity);
 	*(*out)++ = '\0';
 	if (quoted)
 		return asm_lex_fail(lex, word, err, "a quote that does not end on this line");

@@ -332,6 +332,7 @@ static bool read_stack(struct asm_text *text)
 			ok = asm_text_at_end(text);
 			break;
 		}
+		ASSERT(count < text->lex.count);
 		ok = take_stack_frame(text, &frames[count]);
 		if (!ok)
 			break;

@@ -39,6 +39,7 @@ static bool take_vm_field(struct asm_text *text, uint8_t kind, struct trace_vm *
 		numbers[count++] = (struct asm_field){ "offset", &vm->offset, 0 };
 	if (has(kind, COLUMN_ERROR))
 		numbers[count++] = (struct asm_field){ "error", &error, UINT32_MAX };
+	ASSERT(count < sizeof numbers / sizeof *numbers);
 	if (!asm_text_field(text, numbers, taken))
 		return false;
 	if (*taken) {

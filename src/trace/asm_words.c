@@ -76,6 +76,8 @@ enum {
 };
 _Static_assert(EVENTS_COUNT == TRACE_UNMAPPED + 1, "the last kind has a word, too");
 
+_Static_assert(NOTES_COUNT == (int)TRACE_NOTES_COUNT, "and so has the last note");
+
 static const char *word_of(const char *const *words, size_t count, uint8_t kind)
 {
 	return kind < count ? words[kind] : NULL;

@@ -10,6 +10,9 @@
 static const uint8_t preamble_magic[8] = { 0x89, 'T', 'I', 'D', 'E', 0x0d, 0x0a, 0x1a };
 const uint8_t block_magic[BLOCK_MAGIC_BYTES] = { 0x8b, 'T', 'D', 'B', 'K', 0x0d, 0x0a, 0x1a };
 
+_Static_assert(BLOCK_BUNDLE_PART_MAX < BLOCK_SIZE_MAX, "a part and its label fit into a block");
+_Static_assert(sizeof preamble_magic == BLOCK_MAGIC_BYTES, "both have eight bytes");
+
 // Below this a compressor only adds to the size.
 // A part with statistics of its own has tables for them, which a part below COMPRESS_PART_MIN does
 // not pay for.
@@ -167,6 +170,7 @@ void block_pack(struct block_packer *packer, struct block *block, const void *ra
 		if (size > 0)
 			memcpy(payload, raw, size);
 	}
+	ASSERT(stored <= bound);
 	block->stored_size = (uint32_t)stored;
 	block->raw_size = (uint32_t)size;
 	block->payload_crc = crc32c(0, payload, stored);
@@ -214,6 +218,7 @@ bool block_unpack(struct block_unpacker *unpacker, const struct block *block, co
 				   block->stored_size);
 	if (ZSTD_isError(size) || size != block->raw_size)
 		return err_set(err, ERR_FORMAT, "compressed data is damaged");
+	ASSERT(size < unpacker->raw.capacity);
 	unpacker->raw.size = size;
 	*payload = bytes_cursor(unpacker->raw.data, size);
 	return true;

@@ -41,6 +41,7 @@ static bool decode(struct bytes_cursor payload, struct bundle_reader_part *part,
 void bundle_reader_encode(struct bytes *out, const struct bundle_reader_part *part,
 			  const uint8_t *bytes)
 {
+	ASSERT(part->build_id_length <= BUNDLE_READER_LABEL_MAX && part->at <= part->file_size);
 	bytes_add_varint(out, part->build_id_length);
 	bytes_add(out, part->build_id, part->build_id_length);
 	bytes_add_varint(out, part->file_size);
@@ -134,6 +135,7 @@ static struct bundle_reader_file *assemble(struct bundle_reader *bundle_reader,
 		mem_free(file);
 		return NULL;
 	}
+	ASSERT(length <= BUNDLE_READER_LABEL_MAX);
 	memcpy(file->build_id, build_id, length);
 	file->build_id_length = length;
 	file->bytes = whole.data ? whole.data : mem_alloc(1, 1);

@@ -69,6 +69,7 @@ bool chain_copy(struct chain *chain, const struct block *block, const uint8_t *s
 {
 	struct block renumbered = *block;
 
+	ASSERT(block->stored_size <= BLOCK_SIZE_MAX);
 	renumbered.sequence = chain->sequence;
 	chain->packed.size = 0;
 	block_header_encode(&renumbered, bytes_reserve(&chain->packed, BLOCK_HEADER_BYTES));
@@ -84,6 +85,7 @@ static bool put_index(struct chain *chain, bool last, struct err *err)
 	seek_encode(&chain->seek, chain->index_at, &chain->raw);
 	if (!chain_put_plain(chain, BLOCK_INDEX, last, err))
 		return false;
+	ASSERT(chain->seek.count > 0);
 	// An INDEX block lists the one before it, so that the list has no holes.
 	chain->seek.entries[0] = chain->seek.entries[chain->seek.count - 1];
 	chain->seek.count = 1;

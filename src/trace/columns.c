@@ -135,6 +135,7 @@ size_t columns_finish(struct columns_encoder *encoder, struct bytes *out, size_t
 			bytes_add(out, encoder->column[column].data, encoder->column[column].size);
 		encoder->column[column].size = 0;
 	}
+	ASSERT(!cuts || count == (size_t)__builtin_popcountll(kept));
 	encoder->count = encoder->roomy = 0;
 	encoder->kinds_used = encoder->columns_used = 0;
 	return count;

@@ -164,6 +164,7 @@ static void pack(struct columns_encoder *encoder, enum column column, const uint
 	struct bytes *bytes = &encoder->column[column];
 	uint8_t *end = bytes->data + bytes->size; // there is room: see reserve_all
 
+	ASSERT(count <= (bytes->capacity - bytes->size) / VARINT_BYTES_MAX);
 	encoder->columns_used |= (uint64_t)(all != 0) << column;
 	if (all < 0x80) {
 		for (size_t i = 0; i < count; i++)
@@ -322,6 +323,7 @@ void columns_append(struct columns_encoder *encoder, enum column column, const u
 
 	for (size_t i = 0; i < count; i++)
 		all |= value[i];
+	ASSERT(count <= bytes->capacity - bytes->size);
 	memcpy(bytes->data + bytes->size, value, count);
 	bytes->size += count;
 	encoder->columns_used |= (uint64_t)(all != 0) << column;
@@ -658,6 +660,7 @@ static void repeat(struct bytes *bytes, size_t from, uint32_t times)
 		memcpy(out + done, bytes->data + from, size);
 		done += size;
 	}
+	ASSERT(done == want);
 	bytes->size += want;
 }
 

@@ -46,6 +46,7 @@ void columns_late_add(struct columns_encoder *encoder, const struct trace_event 
 	struct columns_late *late = encoder->late;
 	uint8_t kind = event->kind;
 
+	ASSERT(late->addresses < COLUMNS_EVENTS_MAX);
 	add_run(late, event->thread, predict_knows(kind), 1);
 	late->kind[late->addresses] = kind;
 	late->address[late->addresses++] = event->address;
@@ -59,6 +60,7 @@ void columns_late_add_row(struct columns_encoder *encoder, const struct columns_
 {
 	struct columns_late *late = encoder->late;
 
+	ASSERT(row->count <= COLUMNS_EVENTS_MAX - late->addresses);
 	add_run(late, row->thread, true, row->count);
 	memcpy(&late->kind[late->addresses], row->kind, row->count);
 	memcpy(&late->address[late->addresses], row->address, row->count * sizeof *row->address);
@@ -192,4 +194,5 @@ void columns_late_tell(struct columns_encoder *encoder)
 		else
 			tell_plain(encoder, run, &walk, previous);
 	}
+	ASSERT(walk.at == late->addresses && walk.old_at == late->old_addresses);
 }

@@ -202,6 +202,7 @@ uint32_t columns_run(struct columns_decoder *decoder, struct trace_event *events
 	decoder->column[COLUMN_STACK] = stack;
 	decoder->column[COLUMN_ALIGN] = align;
 	decoder->column[COLUMN_FREE_STACK] = free_stack;
+	ASSERT(count <= decoder->left && count <= decoder->run_ns_left);
 	decoder->number += count;
 	decoder->left -= count;
 	decoder->run_ns_left -= count;

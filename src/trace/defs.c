@@ -229,6 +229,7 @@ static bool read_process(struct defs *defs, struct bytes_cursor *in)
 	process.exe = bytes_next_text(in);
 	if (process.parent >= process.id)
 		process.parent = TRACE_NONE;
+	ASSERT(process.parent == TRACE_NONE || process.parent < process.id);
 	ok = read_args(&process, in) && fill_processes(defs, process.id);
 	if (ok)
 		ADD(defs, processes, process);
@@ -408,6 +409,7 @@ static bool read_stacks(struct defs *defs, struct bytes_cursor *in)
 			stack.parent = (stack_id)(first + i - distance);
 			stack.frame = (frame_id)frame;
 		}
+		ASSERT(stack.parent < first + i);
 		ADD(defs, stacks, stack);
 		defs->sampled |= trace_stack_sampled(&stack) > 0;
 	}

@@ -121,6 +121,7 @@ void defs_put_frames(struct bytes *out, const struct trace_frame *frames, size_t
 	uint64_t pc = 0;
 	size_t run = 0;
 
+	ASSERT(count > 0);
 	bytes_add_varint(&content, frames[0].id);
 	bytes_add_varint(&content, count);
 	for (size_t i = 0; i < count; i++) {
@@ -151,6 +152,7 @@ void defs_put_stacks(struct bytes *out, stack_id first, const struct trace_stack
 	int64_t frame = 0;
 	size_t run = 0;
 
+	ASSERT(count > 0 && stacks[count - 1].parent < first + count - 1);
 	bytes_add_varint(&content, first);
 	bytes_add_varint(&content, count);
 	for (size_t i = 0; i < count; i++) {
@@ -189,6 +191,7 @@ void defs_put_name(struct bytes *out, frame_id frame, const struct trace_name *n
 {
 	struct bytes content = { 0 };
 
+	ASSERT(count <= DEFS_NAMES_MAX);
 	bytes_add_varint(&content, frame);
 	bytes_add_varint(&content, count);
 	for (size_t i = 0; i < count; i++) {

@@ -4,6 +4,9 @@ static const uint8_t footer_magic[8] = { 'T', 'I', 'D', 'E', 'E', 'N', 'D', 0x0a
 
 enum { NUMBERS_COUNT = 13, WHY_MAX = 4096 };
 
+_Static_assert(END_FOOTER_BYTES == 2 * sizeof(uint64_t) + sizeof footer_magic,
+	       "as end_encode writes it");
+
 // The numbers in the order of the format; a later version adds behind them.
 // One list for both directions, so that they cannot differ.
 static void numbers_of(struct trace_end *end, uint64_t *numbers[static NUMBERS_COUNT])

@@ -131,6 +131,7 @@ bool fresh_keep(struct fresh *fresh, struct err *err)
 	const char *path = fresh->path.text;
 	int fd = fresh->fd;
 
+	ASSERT(fd >= 0);
 	fresh->fd = -1;
 	if (!file_close(fd))
 		return err_errno(err, errno, "cannot write %s", path);

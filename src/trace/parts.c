@@ -98,6 +98,7 @@ bool parts_find(const char *path, const uint8_t id[static 16], struct str *found
 	};
 	struct str folder = { 0 };
 
+	ASSERT(search.folder <= search.stem);
 	str_clear(found);
 	if (has_id(path, id)) {
 		str_add(found, path);

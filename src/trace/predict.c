@@ -372,6 +372,7 @@ void predict_row(struct predict *predict, const struct predict_row *row, uint64_
 	}
 	predict->blocks = telling.blocks;
 	*slot = telling.slot;
+	ASSERT(telling.ways <= 2 * PREDICT_EVENTS_MAX && telling.far <= PREDICT_EVENTS_MAX);
 	answer->begun = (uint32_t)(size - row->size);
 	answer->moved = (uint32_t)(old_address - row->old_address);
 	answer->ways = telling.ways;

@@ -252,6 +252,7 @@ static uint32_t run_of_chunk(struct reader *reader, struct trace_event *events, 
 	if (count == 0 || next->thread >= reader->defs.threads_count ||
 	    next->time_ns < reader->last_ns)
 		return 0;
+	ASSERT(count <= reader->chunk->count - reader->chunk_at);
 	memcpy(events, next, count * sizeof *events);
 	reader->chunk_at += count;
 	reader->last_ns = events->time_ns;
@@ -512,6 +513,7 @@ uint32_t reader_run(struct reader *reader, struct trace_event *events, uint32_t 
 	}
 	count = reader->chunk ? run_of_chunk(reader, events, max)
 			      : run_of_block(reader, events, max);
+	ASSERT(count <= max);
 	for (uint32_t i = 0; i < count; i++)
 		if (unlikely(events[i].stack >= reader->defs.stacks_count))
 			event_settle(reader, &events[i]);

@@ -57,6 +57,7 @@ static bool wait_for_room(struct reader_ahead *ahead)
 static void hand_over(struct reader_ahead *ahead)
 {
 	pthread_mutex_lock(&ahead->worker.lock);
+	ASSERT(ahead->filled < ahead->done + READER_AHEAD_CHUNKS);
 	ahead->filled++;
 	if (ahead->filled == ahead->given) // somebody waits for it
 		pthread_cond_broadcast(&ahead->worker.changed);
@@ -91,6 +92,7 @@ static void fill(struct reader_ahead *ahead, struct reader_ahead_chunk *chunk)
 			event->vm = &chunk->vms[vms++];
 		}
 	}
+	ASSERT(chunk->count <= READER_AHEAD_EVENTS && vms <= READER_AHEAD_VMS);
 	chunk->number = decoder->number;
 	chunk->unknown = decoder->unknown;
 }

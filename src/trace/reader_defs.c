@@ -149,6 +149,7 @@ void reader_queue_notes(struct reader *reader, struct bytes_cursor payload)
 			 reader->waiting[reader->waiting_count - 1].number > waiting.number;
 		reader->waiting[reader->waiting_count++] = waiting;
 	}
+	ASSERT(reader->waiting_next <= reader->waiting_count);
 	if (falls)
 		qsort(reader->waiting + reader->waiting_next,
 		      reader->waiting_count - reader->waiting_next, sizeof *reader->waiting,

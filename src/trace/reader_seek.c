@@ -15,6 +15,7 @@
 
 void reader_set_place(struct reader *reader)
 {
+	ASSERT(!reader->in_events);
 	reader->place = (struct reader_place){ .at = reader->play.at,
 					       .next_number = reader->next_number,
 					       .last_ns = reader->last_ns,

@@ -71,6 +71,7 @@ static bool put_loss(struct repair *repair, const struct block *block, uint64_t 
 		.last_ns = block->first_ns,
 	};
 
+	ASSERT(lost > 0);
 	defs_put_note(&repair->chain.raw, &note, block->first_event);
 	repair->result->events_lost += lost;
 	return chain_put(&repair->chain, &defs, false, err);
@@ -81,6 +82,7 @@ static bool copy_block(struct repair *repair, const struct block *block, struct 
 {
 	struct chain *chain = &repair->chain;
 
+	ASSERT(block->type != BLOCK_INDEX && block->type != BLOCK_END);
 	if (block->type == BLOCK_EVENTS) {
 		if (block->first_event > chain->next_event &&
 		    !put_loss(repair, block, block->first_event - chain->next_event, err))

@@ -282,6 +282,7 @@ static void put_snapshot(struct rewrite *rewrite, struct side *side, uint32_t in
 {
 	struct trace_snapshot snapshot;
 
+	ASSERT(index < side->began);
 	if (!reader_snapshot_load(side->reader, index, &snapshot))
 		return;
 	snapshot.process += side->processes;
@@ -486,6 +487,7 @@ static bool keeps_item(struct rewrite *rewrite, struct side *side)
 
 	if (!window)
 		return true;
+	ASSERT(rewrite->count == 1);
 	side->next_number = is_event ? number + 1 : number;
 	if (time_ns > window->to_ns || (is_event && number >= window->to_number)) {
 		side->item = READER_END;
@@ -808,6 +810,7 @@ bool rewrite_traces(const struct rewrite_options *options, int fd, struct rewrit
 	struct rewrite rewrite = { .options = options, .result = result };
 	bool ok;
 
+	ASSERT(options->inputs_count > 0 && (!options->window || options->inputs_count == 1));
 	*result = (struct rewrite_result){ 0 };
 	rewrite.sides = mem_alloc(options->inputs_count, sizeof *rewrite.sides);
 	ok = open_sides(&rewrite, err) && write_items(&rewrite, fd, err);

@@ -45,6 +45,7 @@ void seek_encode(const struct seek *seek, uint64_t previous, struct bytes *out)
 	for (size_t i = 0; i < seek->count; i++) {
 		const struct seek_entry *entry = &seek->entries[i];
 
+		ASSERT(entry->at > at && entry->last_ns >= entry->first_ns);
 		bytes_add_varint(out, entry->type);
 		bytes_add_varint(out, entry->at - at);
 		bytes_add_signed(out, (int64_t)(entry->first_event - event));

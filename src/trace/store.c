@@ -2,6 +2,7 @@
 // the file: a mapping of a file that is cut while it is read would end the program with SIGBUS.
 #include "trace/store.h"
 
+#include "base/mem.h"
 #include "os/file.h"
 
 #include <errno.h>
@@ -41,6 +42,7 @@ size_t store_read(const struct store *store, uint64_t at, void *out, size_t size
 {
 	ptrdiff_t got;
 
+	ASSERT(store->fd >= 0);
 	// The file may have grown since: what is read is what it was when it was opened.
 	if (at >= store->size)
 		return 0;

@@ -83,6 +83,7 @@ bool walk_next(struct walk *walk, const struct store *store, struct block *block
 				return false;
 			note_damage(walk, walk->at, "no block where one should begin");
 		}
+		ASSERT(*at >= BLOCK_PREAMBLE_BYTES && block->stored_size <= BLOCK_SIZE_MAX);
 		end = *at + BLOCK_HEADER_BYTES + block->stored_size;
 		walk->search_at = *at + BLOCK_HEADER_BYTES;
 		walk->at = end;
@@ -134,6 +135,7 @@ void walk_loader_fini(struct walk_loader *loader)
 static bool read_stored(struct walk_loader *loader, const struct store *store,
 			const struct block *block, uint64_t at, struct err *err)
 {
+	ASSERT(block->stored_size <= BLOCK_SIZE_MAX);
 	loader->stored.size = 0;
 	bytes_reserve(&loader->stored, block->stored_size + 1u);
 	if (store_read(store, at + BLOCK_HEADER_BYTES, loader->stored.data, block->stored_size) !=

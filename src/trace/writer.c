@@ -31,6 +31,8 @@
 // also when no block of events is full yet.
 enum { DEFS_BYTES_MAX = 256 << 10 };
 
+_Static_assert(COLUMNS_EVENTS_MAX <= (int)BLOCK_EVENTS_MAX, "a reader takes our blocks");
+
 // A state of the file that can be gone back to.
 // `size` in bytes, `events` in whole blocks, `sequence` of the next block.
 struct writer_mark {
@@ -144,6 +146,8 @@ static void put_defs(struct writer *writer)
 	};
 
 	ASSERT(!writer->failed && !writer->ended);
+	ASSERT(writer->stacks_new < writer->stacks_count &&
+	       writer->frames_new < writer->frames_count);
 	bytes_add(&writer->chain.raw, writer->records.data, writer->records.size);
 	if (writer->frames_new > 0)
 		defs_put_frames(&writer->chain.raw, writer->frames, writer->frames_new);
@@ -460,6 +464,7 @@ void writer_row(struct writer *writer, struct columns_row *row)
 		add_singly(writer, row);
 		return;
 	}
+	ASSERT(row->heap < writer->heaps_count);
 	if (row->time_ns < writer->chain.last_ns)
 		row->time_ns = writer->chain.last_ns;
 	writer->chain.last_ns = row->time_ns;
@@ -506,6 +511,7 @@ void writer_note(struct writer *writer, const struct trace_note *note)
 
 	if (writer->failed || writer->ended)
 		return;
+	ASSERT(note->process == TRACE_NONE || note->process < writer->processes_count);
 	if (timed.time_ns < writer->chain.last_ns)
 		timed.time_ns = writer->chain.last_ns;
 	writer->chain.last_ns = timed.time_ns;
