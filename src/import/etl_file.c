@@ -292,6 +292,7 @@ static bool load(struct etl_file *file, struct stream *stream)
 	while (stream->next && file->err.kind == ERR_NONE) {
 		const struct buffer *buffer = &file->buffers[stream->next - 1];
 
+		ASSERT(buffer->next <= file->buffers_count);
 		stream->next = buffer->next;
 		if (read_exactly(file, header, sizeof header, buffer->at) &&
 		    make_room(file, stream, header, buffer) && unpack(file, stream, header, buffer))
@@ -329,6 +330,7 @@ static void advance(struct etl_file *file, struct stream *stream)
 			stream->event.time = NEVER;
 			return;
 		}
+		ASSERT(stream->at < stream->end && stream->end <= stream->capacity);
 		at = stream->bytes + stream->at;
 		size = parse_event(at, left, &stream->event);
 		if (size == 0) {
@@ -383,6 +385,7 @@ bool etl_file_next(struct etl_file *file, struct etl_event *event)
 	}
 	if (file->current == SIZE_MAX || file->err.kind != ERR_NONE)
 		return false;
+	ASSERT(file->current < file->streams_count);
 	*event = file->streams[file->current].event;
 	return event->time != NEVER;
 }
@@ -590,6 +593,7 @@ uint64_t etl_file_ns(const struct etl_file *file, uint64_t time)
 	uint64_t since = time > file->header.first ? time - file->header.first : 0;
 	uint64_t frequency = file->header.frequency, seconds = since / frequency;
 
+	ASSERT(frequency > 0 && frequency <= FREQUENCY_MAX);
 	if (seconds > UINT64_MAX / NS_PER_S / 2)
 		return UINT64_MAX / 2;
 	return seconds * NS_PER_S + since % frequency * NS_PER_S / frequency;

@@ -45,6 +45,7 @@ static struct etl_owner *owner_of(struct etl_put *put, uint32_t process)
 		*MEM_ADD(put->owners, put->owners_count, put->owners_capacity) =
 			(struct etl_owner){ .space = ++put->spaces };
 	}
+	ASSERT(process < put->owners_count);
 	return &put->owners[process];
 }
 
@@ -82,6 +83,7 @@ static uint32_t split_words(char *line, char **words, uint32_t max)
 		if (*line != '"')
 			*to++ = *line;
 	}
+	ASSERT(count <= max && to <= line);
 	*to = '\0';
 	return count;
 }
@@ -216,6 +218,7 @@ static stack_id add_part(struct etl_put *put, const struct etl_slot *slot, uint3
 
 	while (node && count < FRAMES_MAX)
 		frames[count++] = frame_of(put, slot, node, &node);
+	ASSERT(count <= FRAMES_MAX);
 	while (count > 0)
 		stack = intake_stack(put->intake, stack, frames[--count]);
 	return stack;
@@ -249,6 +252,7 @@ static void put_vm(struct etl_put *put, struct trace_event *event, const struct 
 	uint64_t at = slot->address, end = slot->address + slot->size, gap;
 	struct trace_vm vm = { .protection = slot->protection, .flags = slot->flags };
 
+	ASSERT(at <= end);
 	event->vm = &vm;
 	if (slot->kind == TRACE_MUNMAP)
 		spans_remove(reserved, at, end);

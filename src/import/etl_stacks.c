@@ -163,6 +163,7 @@ uint32_t etl_stacks_find(struct etl_stacks *stacks, uint64_t key, uint64_t time)
 
 	if (!row)
 		return 0;
+	ASSERT(*at < stacks->keys_count && row->next <= stacks->definitions_count);
 	while (row->next && stacks->definitions[row->next - 1].time < time) {
 		const struct definition *passed = &stacks->definitions[row->next - 1];
 

@@ -161,6 +161,7 @@ static uint32_t add_process(struct etl_system *system, const struct etl_process 
 
 	MEM_ROOM(system->processes, system->processes_capacity, number + 1);
 	MEM_ROOM(system->before, system->before_capacity, number + 1);
+	ASSERT(*last <= number);
 	system->processes[number] = *process;
 	system->before[number] = (uint32_t)*last;
 	*last = number + 1;
@@ -403,6 +404,7 @@ static void give_id(struct etl_image *image, const struct rsds *rsds)
 	image->build_id_length = sizeof rsds->id;
 	if (length <= PDB_NAME_MAX && !is_own_pdb(last_part(image->path), pdb)) {
 		memcpy(image->build_id + sizeof rsds->id, pdb, length);
+		ASSERT(sizeof rsds->id + length <= sizeof image->build_id);
 		image->build_id_length += (uint8_t)length;
 	}
 }
@@ -415,6 +417,7 @@ static void settle_rsds(struct etl_system *system, const struct rsds *rsds)
 	size_t at = images_behind(system, rsds->pid, rsds->base);
 	struct etl_image *best = NULL;
 
+	ASSERT(at <= system->images_count);
 	while (at > 0 && system->images[at - 1].pid == rsds->pid &&
 	       system->images[at - 1].start == rsds->base) {
 		struct etl_image *image = &system->images[--at];

@@ -94,6 +94,7 @@ static bool nothing_is_known(struct source *source, struct err *err)
 	struct str names = { 0 };
 	size_t length;
 
+	ASSERT(source);
 	source_head(source, &length);
 	if (!source_ok(source, err))
 		return false;
@@ -162,6 +163,7 @@ static void end_input(struct import_work *work, struct import_result *result)
 			   source_read(work->source));
 		work->cut = true;
 	}
+	ASSERT(work->source);
 	result->bytes += work->read ? work->read : source_read(work->source);
 	source_free(work->source);
 	work->source = NULL;
@@ -203,6 +205,7 @@ bool import_trace(const struct import_options *options, int fd, struct import_re
 	struct import_work work = { .remarks = &remarks, .options = options, .fd = fd };
 	bool ok;
 
+	ASSERT(options->inputs_count > 0);
 	*result = (struct import_result){ 0 };
 	ok = read_all(&work, result, err);
 	result->events = work.intake ? intake_events(work.intake) : 0;

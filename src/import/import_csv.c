@@ -118,6 +118,7 @@ static bool read_header(struct table *table, char *line, struct err *err)
 	table->count = split(line, table->separator, names, FIELDS_MAX);
 	if (table->count == SIZE_MAX)
 		return err_set(err, ERR_FORMAT, "a quote is not closed");
+	ASSERT(table->count > 0 && table->count <= FIELDS_MAX);
 	for (size_t i = 0; i < table->count; i++)
 		table->columns[i] = rows_add_column(&table->rows, names[i]);
 	return rows_begin(&table->rows, err);
@@ -134,6 +135,7 @@ static bool read_row(struct table *table, char *line, struct err *err)
 	if (count == SIZE_MAX)
 		return err_set(err, ERR_FORMAT,
 			       "a quote is not closed (line ends within fields are not read)");
+	ASSERT(count <= FIELDS_MAX);
 	if (count != table->count)
 		return err_set(err, ERR_FORMAT, "it has %zu fields, and the header has %zu", count,
 			       table->count);

@@ -303,6 +303,7 @@ static void put_snapshot(struct dhat *dhat, const char *name, uint64_t time_ns, 
 
 		if (sums[1] == 0)
 			continue;
+		ASSERT(point->first + point->frames <= dhat->numbers_count);
 		for (size_t frame = point->frames; frame-- > 0;)
 			stack = intake_stack(dhat->intake, stack,
 					     frame_of(dhat, dhat->numbers[point->first + frame]));

@@ -55,6 +55,8 @@ enum {
 
 // The ring has EVENTS_MAX slots: those from `first` to `next` wait, and event n is at n %
 // EVENTS_MAX. `below` of a slot links those whose times have one hash.
+_Static_assert((EVENTS_MAX & (EVENTS_MAX - 1)) == 0, "a hash is cut by a mask");
+
 struct etl {
 	struct import_work *work;
 	struct intake *intake;
@@ -219,6 +221,7 @@ static void add_slot(struct etl *etl, const struct etl_slot *slot)
 	place = &etl->ring[etl->next % EVENTS_MAX];
 	*place = *slot;
 	place->space = etl_put_space(&etl->put, slot->process);
+	ASSERT(*head <= etl->next);
 	place->below = *head;
 	*head = ++etl->next;
 }
@@ -237,6 +240,7 @@ static struct etl_slot *find_slot(struct etl *etl, uint64_t time, uint32_t threa
 		if (slot->time == time && !(kernel ? slot->kernel : slot->user) &&
 		    (slot->thread == thread || slot->thread == ETL_UNKNOWN))
 			found = slot;
+		ASSERT(slot->below < at);
 		at = slot->below;
 	}
 	return found;

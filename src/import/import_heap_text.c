@@ -191,6 +191,7 @@ static void put_all(struct profile *profile)
 
 		if (told->count == 0)
 			continue;
+		ASSERT(told->first + told->frames <= profile->addresses_count);
 		for (size_t frame = told->frames; frame-- > 0;) {
 			uint64_t pc = profile->addresses[told->first + frame] - 1;
 			module_id module =

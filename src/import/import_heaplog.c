@@ -24,6 +24,8 @@ enum {
 	RECORDS_PER_LOOK = 1 << 14,
 };
 
+_Static_assert(OTHERS <= HEAPS_MAX, "every number of a record has a place in the tables");
+
 struct heaplog {
 	struct import_work *work;
 	struct intake *intake;
@@ -74,6 +76,7 @@ static heap_id heap_of(struct heaplog *heaplog, unsigned number)
 {
 	char name[32];
 
+	ASSERT(number <= HEAPS_MAX);
 	if (number == 0 || heaplog->heaps[number])
 		return heaplog->heaps[number];
 	if (number == OTHERS)

@@ -212,6 +212,7 @@ static bool read_pointer(struct heaptrack *heaptrack, char *at)
 			.file = string_of(heaptrack, file),
 			.line = line > UINT32_MAX ? 0 : (uint32_t)line,
 		};
+	ASSERT(count <= NAMES_MAX);
 	if (count == 0 || !*names[0].function) {
 		str_format(&unknown, "%s 0x%" PRIx64, str_last_part(string_of(heaptrack, module)),
 			   pc);
@@ -330,6 +331,7 @@ static bool take_stack(const struct heaptrack *heaptrack, char **at, stack_id *s
 
 	if (!take_hex32(at, &number) || number > heaptrack->stacks_count)
 		return false;
+	ASSERT(number <= heaptrack->stacks_count);
 	*stack = number ? heaptrack->stacks[number - 1] : 0;
 	return true;
 }
@@ -397,6 +399,7 @@ static void end_block(struct heaptrack *heaptrack, struct pair *pair)
 	}
 	ASSERT(at <= heaptrack->blocks_count);
 	block = &heaptrack->blocks[at - 1];
+	ASSERT(block->below <= heaptrack->blocks_count);
 	pair->top = block->below;
 	block->below = heaptrack->spare;
 	heaptrack->spare = at;

@@ -214,6 +214,7 @@ static char *take_member(struct objects *objects, size_t position, char *at, con
 			  : take_scalar(at, &end);
 	if (!at)
 		return NULL;
+	ASSERT(end <= at);
 	at = skip_blank(at);
 	if (*at != ',' && *at != '}')
 		return NULL;

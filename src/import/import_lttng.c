@@ -4,6 +4,7 @@
 //     vtid = 8 }, { size = 64, ptr = 0x55D0C0 }
 //
 // each on one line. Processes and threads are there if their contexts (vpid, vtid) were recorded.
+#include "base/mem.h"
 #include "import/import_formats.h"
 #include "import/number.h"
 #include "import/rows.h"
@@ -41,6 +42,7 @@ static const char *value_of(const char *line, const char *key, char out[VALUE_MA
 		for (out[count++] = 'x';
 		     count < VALUE_MAX - 1 && isxdigit((unsigned char)found[count]); count++)
 			out[count] = found[count];
+	ASSERT(count < VALUE_MAX);
 	out[count] = '\0';
 	return out;
 }

@@ -112,6 +112,7 @@ static bool read_node(struct massif *massif, char *line)
 		count--;
 	if (children > 0)
 		return true;
+	ASSERT(count <= DEPTH_MAX);
 	while (count > 0)
 		stack = intake_stack(massif->intake, stack, massif->path[--count]);
 	if (bytes > 0)

@@ -48,6 +48,7 @@ static void copy_word(char out[WORD_MAX], const char *text, size_t length)
 {
 	if (length >= WORD_MAX)
 		length = WORD_MAX - 1;
+	ASSERT(length < WORD_MAX);
 	memcpy(out, text, length);
 	out[length] = '\0';
 }
@@ -126,6 +127,7 @@ static bool settle(struct perf *perf, struct err *err)
 		perf->without_entry++;
 		return true;
 	}
+	ASSERT(told->count <= VALUES_MAX);
 	call->there = false;
 	if (told->stack.length > 0) {
 		str_clear(&call->stack);

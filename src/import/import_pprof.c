@@ -328,6 +328,7 @@ static frame_id make_frame(struct profile *profile, struct bytes_cursor message)
 				line = part.number;
 		}
 		function = map_find(&profile->function_of, id);
+		ASSERT(!function || *function < profile->functions_count);
 		names[count] =
 			(struct trace_name){ .line = line > UINT32_MAX ? 0 : (uint32_t)line };
 		names[count].function =
@@ -335,6 +336,7 @@ static frame_id make_frame(struct profile *profile, struct bytes_cursor message)
 		names[count++].file =
 			text_of(profile, function ? profile->functions[*function].file : 0);
 	}
+	ASSERT(count <= NAMES_MAX);
 	frame = count ? intake_frame_named(profile->intake, names, count)
 		      : intake_frame_address(profile->intake, module_of(profile, mapping), address);
 	for (size_t i = 0; i < count; i++) {

@@ -126,6 +126,7 @@ static void finish_stack(struct tracefrag *tracefrag)
 {
 	if (tracefrag->frames_count == 0)
 		return;
+	ASSERT(tracefrag->frames_count <= FRAMES_MAX);
 	tracefrag->stack = 0;
 	while (tracefrag->frames_count > 0)
 		tracefrag->stack = intake_stack(tracefrag->intake, tracefrag->stack,
@@ -255,6 +256,7 @@ static void put_all(struct tracefrag *tracefrag)
 			moments[count++] = (struct moment){ each->freed_ms, (uint32_t)i, true,
 							    each->made_ms < each->freed_ms };
 	}
+	ASSERT(count <= 2 * tracefrag->count);
 	qsort(moments, count, sizeof *moments, compare_moments);
 	for (size_t i = 0; i < count; i++)
 		put_moment(tracefrag, &moments[i]);

@@ -5,6 +5,7 @@
 //     malloc(realloc): 0x55d100 0x40 /usr/bin/app grow 0x401180
 //
 // address, size, and of the caller module, function and address; "(null)" and "(nil)": not known.
+#include "base/mem.h"
 #include "base/str.h"
 #include "import/import_formats.h"
 #include "import/number.h"
@@ -71,6 +72,7 @@ static bool read_call(struct tracker *tracker, char *line)
 
 	for (char *word = strtok(line, " "); word && count <= WORDS_MAX; word = strtok(NULL, " "))
 		words[count++] = word;
+	ASSERT(count <= WORDS_MAX + 1);
 	begins = count == 6;
 	if ((!begins && count != 5) ||
 	    strncmp(words[0], begins ? "malloc" : "free", begins ? 6 : 4) != 0 ||

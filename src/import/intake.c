@@ -157,6 +157,7 @@ static struct text_row *put_text(struct texts *texts, const char *text, size_t l
 				    (uint32_t)texts->count);
 
 	ASSERT(at <= texts->count);
+	ASSERT(texts->count < UINT32_MAX);
 	*added = at == texts->count;
 	if (*added) {
 		*MEM_ADD(texts->rows, texts->count, texts->capacity) = (struct text_row){
@@ -246,6 +247,7 @@ module_id intake_module(struct intake *intake, const struct trace_module *module
 	struct text_row *row;
 	bool added;
 
+	ASSERT(module->path && module->start <= module->end);
 	str_format(&key, "%" PRIx64 " %" PRIx64 " %" PRIx64 " %s", module->start, module->end,
 		   module->bias, module->path);
 	row = put_text(&intake->modules, key.text, key.length, module->process, &added);
@@ -461,6 +463,7 @@ void intake_mark(struct intake *intake, uint64_t time_ns, const char *name)
 
 void intake_lose(struct intake *intake, uint64_t count, const char *why)
 {
+	ASSERT(why);
 	intake->lost += count;
 	intake_note(intake, &(struct trace_note){
 				    .kind = TRACE_NOTE_LOSS,
@@ -498,6 +501,7 @@ bool intake_end(struct intake *intake, const char *why, struct err *err)
 
 	if (!writer_of(intake))
 		return intake_ok(intake, err);
+	ASSERT(intake->writer);
 	end.duration_ns = intake->last_ns;
 	end.events_lost = intake->lost;
 	writer_end(intake->writer, &end);

@@ -53,6 +53,7 @@ void mapped_files_add(struct mapped_files *mappings, const char *line)
 	if (!path)
 		return;
 	row.path = mem_copy_text(path);
+	ASSERT(row.start < row.end && row.path);
 	*MEM_ADD(mappings->rows, mappings->count, mappings->capacity) = row;
 }
 

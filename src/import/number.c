@@ -1,5 +1,7 @@
 #include "import/number.h"
 
+#include "base/mem.h"
+
 #include <ctype.h>
 #include <string.h>
 
@@ -9,6 +11,7 @@ static bool parse(const char *text, size_t length, unsigned base, uint64_t *numb
 {
 	uint64_t value = 0;
 
+	ASSERT(base == 10 || base == 16);
 	if (length == 0)
 		return false;
 	for (size_t i = 0; i < length; i++) {

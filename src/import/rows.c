@@ -13,6 +13,7 @@
 // from 2001 on they are a clock, and say when the recording began.
 #include "import/rows.h"
 
+#include "base/mem.h"
 #include "import/number.h"
 #include "trace/asm_words.h"
 
@@ -119,6 +120,7 @@ enum rows_column rows_add_column(struct rows *rows, const char *name)
 
 	if (!found || rows->has[found->column])
 		return ROWS_IGNORED;
+	ASSERT(found->column < ROWS_COLUMNS);
 	rows->has[found->column] = true;
 	if (found->column == ROWS_TIME)
 		rows->time_scale = found->scale;
@@ -189,6 +191,7 @@ static bool take_number(const char *text, const char *what, uint64_t *number, st
 // Only the first row decides, so that a file is read as a stream.
 static void begin_time(struct rows *rows, uint64_t time_ns)
 {
+	ASSERT(!rows->begun && rows->first_ns == 0);
 	if (time_ns >= HOUR_NS)
 		rows->first_ns = time_ns;
 	if (time_ns >= YEAR_2001_NS)
@@ -283,6 +286,7 @@ bool rows_take(struct rows *rows, const char *const fields[ROWS_COLUMNS], struct
 	    !take_number(fields[ROWS_SIZE], "size", &event.size, err) ||
 	    !take_number(fields[ROWS_OLD], "address", &event.old_address, err))
 		return false;
+	ASSERT(rows->intake);
 	rows->begun = true;
 	rows->count++;
 	if (event.kind == 0 || event.kind > TRACE_FAILED) {
@@ -291,6 +295,7 @@ bool rows_take(struct rows *rows, const char *const fields[ROWS_COLUMNS], struct
 	}
 	if (!settle(&event))
 		return true;
+	ASSERT(event.kind > 0 && event.kind <= TRACE_FAILED);
 	place(rows, fields, &event);
 	intake_event(rows->intake, &event);
 	return true;

@@ -227,6 +227,7 @@ static bool fit_latest(struct series *series, struct sum *sum)
 	struct block *block = &series->blocks[sum->top - 1];
 	uint64_t others = sum->bytes - block->size, old = block->address;
 
+	ASSERT(sum->top > 0 && sum->top <= series->blocks_count);
 	if (others > sum->new_bytes)
 		return false;
 	block->size = sum->new_bytes - others;
@@ -259,7 +260,9 @@ static void settle(struct series *series, struct sum *sum)
 		return;
 	while (sum->count > 0)
 		end_block(series, sum);
+	ASSERT(sum->new_count > 0 && sum->bytes == 0);
 	begin_blocks(series, sum, sum->new_count, sum->new_bytes);
+	ASSERT(sum->count == sum->new_count && sum->bytes == sum->new_bytes);
 }
 
 // ---- what came and went ----
@@ -304,6 +307,7 @@ static void settle_freed(struct series *series, struct sum *sum)
 		sum->joined = true;
 		count = series->most_freed;
 	}
+	ASSERT(count > 0);
 	size = bytes / count;
 	larger = bytes % count;
 	for (uint64_t i = 0; i < count; i++)

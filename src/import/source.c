@@ -70,6 +70,7 @@ static bool fill_packed(struct source *source)
 {
 	if (source->packed_at < source->packed_end)
 		return true;
+	ASSERT(source->packed_at == source->packed_end);
 	source->packed_at = 0;
 	source->packed_end = fread(source->packed, 1, PACKED_BYTES, source->file);
 	source->read += source->packed_end;
@@ -173,6 +174,7 @@ static bool fill(struct source *source)
 	// One more byte for a NUL.
 	source->bytes = mem_grow(source->bytes, &source->capacity, source->end + STEP_BYTES + 1, 1);
 	room = source->capacity - source->end - 1;
+	ASSERT(room >= STEP_BYTES);
 	do {
 		// An unpacker may hold back what there was no room for.
 		if (!fill_packed(source) && !(source->open_frame && source->packing != PLAIN))
@@ -224,6 +226,7 @@ bool source_line(struct source *source, char **line, size_t *length)
 	} while (!end && fill(source));
 	if ((!end && searched == 0) || source->err.kind != ERR_NONE)
 		return false;
+	ASSERT(source->at <= source->end);
 	*line = source->bytes + source->at;
 	*length = end ? (size_t)(end - *line) : searched;
 	source->line_open = !end;

@@ -47,6 +47,7 @@ void spans_add(struct spans *spans, uint64_t start, uint64_t end)
 		if (spans->items[last].end > span.end)
 			span.end = spans->items[last].end;
 	}
+	ASSERT(first == 0 || spans->items[first - 1].end < span.start);
 	if (start < end)
 		replace(spans, first, last, &span, 1);
 }

@@ -111,5 +111,6 @@ bool xpress_unpack(const uint8_t *in, size_t size, uint8_t *out, size_t room)
 		copy_match(out + count, distance, length);
 		count += length;
 	}
+	ASSERT(count == room && packed.at <= packed.end);
 	return true;
 }
