@@ -1,3 +1,5 @@
+// absent: what Linux lacks. A name that is not here is one that there is, or a slip of the
+// keyboard: the caller tells which.
 #include "cli/absent.h"
 
 #include <string.h>

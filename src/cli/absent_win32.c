@@ -1,3 +1,6 @@
+// absent: what Windows lacks. Options are in the list with their dashes, commands without, so that
+// one list does for both. The text ends a sentence that begins with the name: it says what to do
+// instead, not only why.
 #include "cli/absent.h"
 
 #include <string.h>

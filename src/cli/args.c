@@ -14,12 +14,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+// A hundred years: more is a slip.
 enum { DAYS_MAX = 36500 };
 
 enum { ARGS_HELP_COLUMN = 28, ARGS_HELP_WIDTH = 79, OPTIONS_MAX = 128 };
 
 static const struct option_row args_help_row = { ARGS_EXIT, 'h', "help", NULL, "print this help" };
 
+// Set once, before the command runs. A word is told from one of the command line by which array it
+// is in and how far in front: nothing needs to be written to the words themselves.
 static char **args_words;        // whose first words come from a file,
 static char *const *args_places; // from here
 static int args_places_count;
@@ -80,6 +83,7 @@ const struct option_row *args_row(const struct command *command, int number)
 	return number == 0 ? &args_help_row : NULL;
 }
 
+// NULL: no row has it. A table is walked each time: 40 rows are read faster than a map is made.
 static const struct option_row *args_find_letter(const struct command *command, char letter)
 {
 	const struct option_row *row;
@@ -142,6 +146,7 @@ static void args_suggest(struct args *args, const char *word, size_t length)
 	mem_free(name);
 }
 
+// `word` is behind the two dashes. "--name=" gives an empty value, which is not the same as none.
 static int args_next_long(struct args *args, const char *word)
 {
 	const char *equals = strchr(word, '=');
@@ -303,6 +308,7 @@ bool args_bytes(struct args *args, uint64_t *bytes)
 			    args->row->name, args->value);
 }
 
+// strtoul takes "-1" and " 1", too: the first character is looked at.
 bool args_days(struct args *args, unsigned *days)
 {
 	char *end;
@@ -390,6 +396,7 @@ static void args_help_row_print(const struct option_row *row, FILE *file)
 }
 
 // Whole lines behind an empty one, whether or not the last of them ends.
+// NULL or empty: nothing at all.
 static void args_help_section(const char *text, FILE *file)
 {
 	size_t length = text ? strlen(text) : 0;
@@ -408,6 +415,7 @@ static const char args_codes[] =
 	"  0 answered, 1 a check failed, 2 usage, 3 unreadable trace, disk or memory,\n"
 	"  4 over a budget\n";
 
+// All of it comes from the row, so that a new option cannot be missing here.
 void args_help(const struct command *command, FILE *file)
 {
 	fprintf(file, "usage: tidemark %s %s\n\n%s.\n", command->name, command->usage,
@@ -444,6 +452,8 @@ static void say_line(const char *name, const char *text)
 	fprintf(stderr, "tidemark %s: %s\n", name, line);
 }
 
+// A stop by Ctrl-C ends us by the signal itself, so that a shell's loop ends with us; it comes back
+// only where the signal is blocked. What was printed until then is flushed first.
 int args_fail(const struct command *command, const struct err *err)
 {
 	say_line(command->name, err->text);

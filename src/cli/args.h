@@ -29,10 +29,14 @@ enum {
 	ARGS_EXIT = -2,    // help was printed, or a mistake was printed: return `exit_code`
 };
 
+// On the stack of the command that runs. It owns nothing: words, rows and values are argv's and the
+// command's. A value stays as long as argv does, which is until the program ends, but for those of
+// a file, which end with its `struct config`.
 struct args {
 	const struct command *command; // borrowed
 	const struct option_row *row;  // the last option
 	const char *value;             // the last option's argument, or the operand; else NULL
+	// what to return after ARGS_EXIT; EXIT_ANSWERED until a mistake
 	int exit_code;
 
 	// Set after args_init. Options whose rows say which member they set, set it in `into`. The

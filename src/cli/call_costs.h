@@ -15,6 +15,8 @@ void call_costs_free(struct call_costs *costs); // NULL is allowed
 
 // As findings_cost (findings.h), with the costs as its context. The first question about a process
 // takes as long as a replay of it.
+// NULL: both costs are set, in ns of processor time for one call. Else why they are not known,
+// which stays as long as `context`.
 const char *call_costs_of(void *context, process_id process, uint64_t size, double *begin_ns,
 			  double *end_ns);
 

@@ -1,3 +1,6 @@
+// call_costs: a process is replayed once, when it is first asked about, and its times are kept by
+// size class: class n is of sizes from 2^n to below 2^(n+1). A size of 100 bytes has the mean of
+// class 6, which is 64 to 127.
 #include "cli/call_costs.h"
 
 #include "base/mem.h"
@@ -10,6 +13,7 @@
 #include <unistd.h>
 
 // Of one process.
+// `run` and `why` are both set where the replay failed: so it is not tried again.
 struct process_costs {
 	struct replay_run *run; // NULL: not asked for yet
 	char *why;              // not known; NULL: it is
@@ -21,6 +25,7 @@ struct call_costs {
 	struct process_costs *list; // by process
 };
 
+// Nothing is measured yet: most findings need no costs.
 struct call_costs *call_costs_new(struct query_context *asked)
 {
 	struct call_costs *costs = mem_alloc(1, sizeof *costs);
@@ -40,6 +45,7 @@ void call_costs_free(struct call_costs *costs)
 	MEM_FREE(costs->list, costs);
 }
 
+// It lies beside the library that is preloaded, wherever the two were installed.
 bool call_costs_find_driver(struct str *path, struct err *err)
 {
 	struct str library = { 0 };
@@ -74,6 +80,7 @@ static bool find_library(const struct trace_process *process, const char **libra
 	return true;
 }
 
+// Takes as long as the replay, with a line of progress; Ctrl-C ends it with ERR_STOPPED.
 static bool measure(struct query_context *asked, process_id id, struct replay_run *run,
 		    struct err *err)
 {
@@ -107,6 +114,7 @@ static bool measure(struct query_context *asked, process_id id, struct replay_ru
 }
 
 // The mean of calls that were timed; 0: none was.
+// In ns.
 static double mean_of(uint64_t calls, uint64_t ns)
 {
 	return calls ? (double)ns / (double)calls : 0;
@@ -145,6 +153,7 @@ const char *call_costs_of(void *context, process_id process, uint64_t size, doub
 	}
 	if (known->why)
 		return known->why;
+	// The class of the size; the last one has all that is larger.
 	while (log2 + 1 < REPLAY_RING_CLASSES && size >> (log2 + 1))
 		log2++;
 	class = &known->run->classes[log2];

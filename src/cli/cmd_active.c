@@ -20,6 +20,7 @@ static const struct option_row rows[] = {
 	{ 0 },
 };
 
+// The list. `request` is a struct request, of which only the beginning is looked at: the options.
 static bool answer(const void *request, struct query_context *asked, struct sink *sink,
 		   struct err *err)
 {
@@ -75,6 +76,7 @@ static bool answer_why(const void *context, struct query_context *asked, struct 
 	return true;
 }
 
+// As C writes numbers: 0x… is hexadecimal, and a plain one is taken as decimal.
 static bool take_address(struct args *args, struct request *request)
 {
 	char *end;

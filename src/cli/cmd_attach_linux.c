@@ -19,6 +19,8 @@ const struct command cmd_attach = {
 	.run = run,
 };
 
+// The words are record's with -p before them: what record checks is checked there. A missing PID is
+// a mistake of a recording, so its exit code is 125.
 static int run(int argc, char **argv)
 {
 	char **words = mem_alloc((size_t)argc + 2, sizeof(*words));

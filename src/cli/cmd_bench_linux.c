@@ -20,6 +20,7 @@ enum {
 	WORDS_OWN = 12, // of record's command line, before the program
 };
 
+// What was asked for. The traces stay when it ends, their names do not.
 struct request {
 	struct args args;
 	struct print_options print;
@@ -72,6 +73,8 @@ static bool take_all(struct request *request, int argc, char **argv)
 
 // ---- the runs ----
 
+// All names before the first run: a file that is there already ends it before the program has run
+// for an hour.
 static bool name_runs(struct request *request, struct err *err)
 {
 	struct str text = { 0 };
@@ -97,6 +100,7 @@ static bool name_runs(struct request *request, struct err *err)
 }
 
 // What is read by one run is missing in the next, so none reads anything.
+// What cannot be opened stays what it was.
 static void redirect(int to, const char *path, int flags)
 {
 	int descriptor = open(path, flags | O_CLOEXEC);
@@ -163,6 +167,8 @@ static int record_all(const struct request *request)
 
 // ---- the answer ----
 
+// *read counts the traces that were opened, also where it fails: so many are to be closed. Warnings
+// of the other runs are told with the first one's, by their names.
 static bool write_answer(const struct request *request, struct query_context *asked,
 			 struct check *checks, uint64_t *read, struct err *err)
 {

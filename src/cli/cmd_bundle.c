@@ -36,6 +36,8 @@ struct packing {
 	uint64_t known; // files whose names are in the trace as they are
 };
 
+// One module's names, as symbols_pack has them. The same bytes are not added a second time, so
+// bundling twice adds nothing.
 static bool pack_file(void *opaque, const uint8_t *build_id, size_t build_id_length,
 		      const void *bytes, size_t size, struct err *err)
 {
@@ -52,6 +54,8 @@ static bool pack_file(void *opaque, const uint8_t *build_id, size_t build_id_len
 	return bundle_add(packing->bundle, build_id, build_id_length, bytes, size, err);
 }
 
+// Only when all names are written the bundle's end is: a bundle that broke off is not one to
+// readers.
 static bool pack(const char *path, const struct symbols_options *options, struct packing *packing,
 		 struct err *err)
 {

@@ -94,6 +94,7 @@ static void request_fini(struct request *request)
 
 // ---- the command line ----
 
+// Figures of calls are numbers, the others sizes.
 static bool take_limit(struct args *args, struct request *request, enum check_figure figure)
 {
 	struct check_limit *limit = &request->check.limits[figure];
@@ -105,6 +106,8 @@ static bool take_limit(struct args *args, struct request *request, enum check_fi
 	return calls ? args_count(args, &limit->most) : args_bytes(args, &limit->most);
 }
 
+// Several operands are several runs; the first one's path also stands in the options, where
+// others look for it.
 static bool take(struct args *args, struct request *request, int id)
 {
 	switch (id) {
@@ -191,6 +194,8 @@ static bool read_text(const char *path, struct str *text, struct err *err)
 	return true;
 }
 
+// The lists of the command line come first, then the sanitizer's. A text of a file is freed when
+// its rules are made.
 static bool read_lists(struct request *request, struct err *err)
 {
 	struct suppressions *all = NULL;
@@ -258,6 +263,7 @@ static bool check_files(const struct request *request, struct err *err)
 	return true;
 }
 
+// One file beside the answer.
 struct writing {
 	const struct check_page *page;
 	check_format *format; // NULL: the baseline
@@ -286,6 +292,8 @@ static bool write_file(const char *path, const struct writing *writing, struct e
 	return !path || query_options_write(&options, write_it, (void *)(uintptr_t)writing, err);
 }
 
+// After the answer is printed. A trace that cannot be judged makes no baseline, but the two reports
+// say so.
 static bool write_files(const struct request *request, const struct check_page *page,
 			struct err *err)
 {
@@ -314,6 +322,8 @@ static void write_answer(const struct request *request, const struct check_page 
 		check_github(page, sink);
 }
 
+// The exit code. An update by force has taken the higher figures as they are: nothing is exceeded
+// then.
 static int judge(const struct request *request, const struct check *check)
 {
 	if (check->refusal)
@@ -343,6 +353,8 @@ static void runs_fini(struct runs *runs)
 	MEM_FREE(runs->checks, runs->asked);
 }
 
+// False: runs->count of them are open, for runs_fini. Growth needs the index, which takes minutes
+// for a large trace, so rules that want it are only used where a limit of growth was given.
 static bool read_runs(const struct request *request, struct runs *runs, struct err *err)
 {
 	struct query_context_options context = query_options_context(
@@ -391,6 +403,7 @@ static int answer(const struct request *request, const struct runs *runs)
 	return code;
 }
 
+// What can be wrong without reading a trace is found before one is read.
 static int ask(struct request *request)
 {
 	struct runs runs = { 0 };

@@ -25,6 +25,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+// All texts are borrowed, of the command line or the environment.
 struct wishes {
 	const char *socket;
 	const char *output;
@@ -107,6 +108,8 @@ static bool read_words(struct wishes *wishes, struct err *err)
 	return good;
 }
 
+// All options set their members by themselves, so the first that args_next returns for is the end
+// or a mistake.
 static bool parse(struct args *args, int argc, char **argv, struct wishes *wishes)
 {
 	int id;
@@ -127,6 +130,7 @@ static void let_go(void)
 	close_range(3, ~0u, 0);
 }
 
+// From here on mistakes are heard by no one: all that can be said was said before.
 static void go_quiet(void)
 {
 	int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -165,6 +169,7 @@ static void step_forward(void)
 	close(fd);
 }
 
+// As a shell would take it. Empty, if the process is gone.
 static void describe_command(uint32_t pid, struct str *out)
 {
 	uint32_t count;
@@ -178,6 +183,7 @@ static void describe_command(uint32_t pid, struct str *out)
 	mem_free(args);
 }
 
+// The descriptor of a new file; -1: *err says why.
 static int create_output(const struct wishes *wishes, struct str *path, struct err *err)
 {
 	struct output_options output = { .pattern = wishes->output,
@@ -197,6 +203,8 @@ static int create_output(const struct wishes *wishes, struct str *path, struct e
 	return fd;
 }
 
+// Until the last program that it serves has ended, or SIGTERM. What it tells of the recording is
+// borrowed from here: it is written before this returns.
 static bool collect(const struct wishes *wishes, int output_fd, struct err *err)
 {
 	struct str command = { 0 };

@@ -46,6 +46,8 @@ const struct command cmd_ctl = {
 	.run = run,
 };
 
+// In the order of the protocol's numbers, from CONTROL_MARK on; "sample", which came later, has its
+// own.
 static const char *const verb_words[] = { "mark",         "stop", "start",  "detach",
 					  "reachability", "save", "sample", NULL };
 
@@ -88,6 +90,7 @@ static bool take_name(struct args *args, const char *name, struct control_reques
 	return true;
 }
 
+// A distance is sent as the exponent of two: 64K is 16.
 static bool take_distance(struct args *args, const char *word, struct control_request *request)
 {
 	uint64_t bytes;
@@ -106,6 +109,8 @@ static bool take_distance(struct args *args, const char *word, struct control_re
 }
 
 // A whole trace of what the recording has so far.
+// The file that is being written is read as one that was cut just now, which repair makes whole;
+// the recorder does not notice.
 static bool save(const char *path, const char *output, struct err *err)
 {
 	struct repair_result result;

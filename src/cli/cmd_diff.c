@@ -40,6 +40,7 @@ static const struct option_row rows[] = {
 	{ 0 },
 };
 
+// Always true, as the other steps of taking an option are.
 static bool add_run(struct request *request, int side, const char *path)
 {
 	struct runs *runs = &request->runs[side];
@@ -86,6 +87,8 @@ static bool settle(struct args *args, struct request *request)
 	return true;
 }
 
+// As diff_options have it: diff opens a run when it is its turn, so that only one index is open at
+// a time.
 static bool open_side(void *context, int side, uint32_t run, struct query_context *asked,
 		      struct err *err)
 {
@@ -116,6 +119,7 @@ static bool try_all(struct request *request, struct err *err)
 	return ok;
 }
 
+// The answer, and its exit code. Contexts that are open at the end are the caller's to close.
 static int compare(struct request *request, const struct diff_side sides[static 2])
 {
 	const struct query_options *options = &request->options;

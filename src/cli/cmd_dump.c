@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+// What is asked, what is open meanwhile, and what was found.
 struct dump {
 	struct query_options query;
 	struct query_context asked;
@@ -50,6 +51,7 @@ const struct command cmd_dump = {
 	.run = run,
 };
 
+// A mistake in the text names the text and its line, one of writing the file.
 static bool assemble(const struct dump *dump, struct err *err)
 {
 	struct file_view text = { 0 };
@@ -70,6 +72,8 @@ static bool assemble(const struct dump *dump, struct err *err)
 	return ok;
 }
 
+// Called by asm_dump for each event in the time that was asked for. A moment that is exact (a mark)
+// cuts by the event's number, since several events may have its time.
 static bool wants(void *context, const struct trace_event *event)
 {
 	struct dump *dump = context;
@@ -108,6 +112,7 @@ static bool write(void *context, struct sink *sink, struct err *err)
 	return asm_dump(dump->asked.reader, &dump->options, sink, err);
 }
 
+// The trace is read twice where filters are given: first for what they select, then to be printed.
 static bool disassemble(struct dump *dump, struct err *err)
 {
 	const struct query_context_options context =

@@ -91,6 +91,7 @@ struct export
 	enum rowset_table_id table; // ROWSET_TABLES: all of them
 };
 
+// The names are those of the formats themselves, so that a new format needs no line here.
 static bool take_format(struct args *args, struct export *export)
 {
 	const char *names[32];
@@ -144,6 +145,7 @@ static bool take_option(struct args *args, int id, struct export *export)
 	}
 }
 
+// What the format cannot keep.
 static void say(void *context, const char *text)
 {
 	(void)context;
@@ -162,6 +164,7 @@ static bool write_format(void *context, struct sink *sink, struct err *err)
 	return export_write(writing->format, &writing->source, sink, err);
 }
 
+// Whether the output is a folder of tables, and no file.
 static bool is_folder(const struct export *export)
 {
 	return export->format->has_tables && export->table == ROWSET_TABLES;
@@ -174,6 +177,7 @@ static bool can_write(const struct export *export, struct err *err)
 		       : query_options_can_write(&export->query, err);
 }
 
+// The other program reads a file that is whole or finds none.
 static bool write_all(const struct export *export, struct writing *writing, struct err *err)
 {
 	if (!is_folder(export))
@@ -183,6 +187,8 @@ static bool write_all(const struct export *export, struct writing *writing, stru
 				   err);
 }
 
+// Of sums the warnings are told before, since what they are about is known from the index; of
+// events after, since only then it is known what was matched.
 static bool write_trace(struct export *export, struct err *err)
 {
 	struct writing writing = {

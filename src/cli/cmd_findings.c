@@ -27,6 +27,7 @@ struct request {
 	bool cpu;
 };
 
+// Costs are measured after the findings are there, and only of the processes that they name.
 static bool answer(const void *context, struct query_context *asked, struct sink *sink,
 		   struct err *err)
 {
@@ -67,6 +68,7 @@ static int explain(const struct request *request)
 	return sink_ok(&sink, &err) ? EXIT_ANSWERED : args_fail(&cmd_findings, &err);
 }
 
+// "growth#1" is a finding of the kind "growth": findings_kind_find looks at what is before the '#'.
 static bool take_all(struct args *args, struct request *request)
 {
 	int id;

@@ -14,6 +14,7 @@ enum { NAME_MAX = 60, GAP = 2 };
 
 enum { FLEET_WISH = 1 };
 
+// The question with its wishes, where it goes, and how the answer is shown.
 struct asking {
 	struct fleet_question asked;
 	struct clickhouse_place place;
@@ -69,6 +70,7 @@ const struct command cmd_fleet = {
 // ---- for people ----
 
 // A cell as people see it, cut; what is foreign in it may hold anything.
+// The sheet is never written to: it lends its way of reading a row.
 static void add_cell(const struct sheet_column *column, struct sheet *sheet, const void *row,
 		     struct str *out)
 {
@@ -86,6 +88,8 @@ static void add_cell(const struct sheet_column *column, struct sheet *sheet, con
 		sheet_add_figure(column, &cell, "-", out);
 }
 
+// Texts to the left and figures to the right; columns without a word are for programs. The last one
+// is not filled up with blanks.
 static void write_line(struct paper *paper, char *const *cells,
 		       const struct fleet_question_row *question, const size_t *widths,
 		       enum paper_style style)
@@ -110,6 +114,8 @@ static void write_line(struct paper *paper, char *const *cells,
 	sink_text(paper->sink, "\n");
 }
 
+// Each cell is made before any is written, since widths are known only then. Widths are columns of
+// the terminal, not bytes: a name in Chinese takes two for each character.
 static void write_text(struct paper *paper, const struct fleet_question_row *question,
 		       const struct fleet_answer *answer)
 {
@@ -197,11 +203,13 @@ static bool write_answer(const struct asking *asking, const struct fleet_answer 
 
 // ---- the command ----
 
+// A mistake in the words of a question is one of the command line.
 static bool is_good(struct args *args, bool good, const struct err *err)
 {
 	return good || args_mistake(args, "%s", err->text);
 }
 
+// The question, then the place.
 static bool take_operand(struct args *args, struct asking *asking)
 {
 	struct err err = { 0 };

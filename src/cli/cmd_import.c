@@ -16,6 +16,7 @@ enum {
 	IMPORT_FORMAT = 1,
 };
 
+// Inputs in the order of the command line. Several are a series of snapshots.
 struct import {
 	struct import_input *inputs;
 	size_t inputs_count, inputs_capacity;
@@ -94,6 +95,7 @@ static bool take_option(struct args *args, int id, struct import *import)
 	}
 }
 
+// `read` is in bytes of all inputs as they lie there, packed or not: the same unit as the whole.
 static void show_progress(void *context, uint64_t read)
 {
 	progress_update(context, read);
@@ -110,6 +112,7 @@ static void warn_lines(char *lines)
 	}
 }
 
+// `size` 0: not known (a pipe), and so no progress is shown.
 static bool import_streams(struct import *import, uint64_t size, struct import_result *result,
 			   struct err *err)
 {
@@ -137,6 +140,7 @@ static bool import_streams(struct import *import, uint64_t size, struct import_r
 }
 
 // Open one, and add its size, where it has one.
+// The stream has a descriptor of its own, so that standard input is left open when it is closed.
 static bool open_input(struct import_input *input, uint64_t *size, struct err *err)
 {
 	bool piped = strcmp(input->path, "-") == 0;
@@ -156,6 +160,7 @@ static bool open_input(struct import_input *input, uint64_t *size, struct err *e
 	return input->file != NULL;
 }
 
+// Those that were opened are closed in any case.
 static bool import_files(struct import *import, struct import_result *result, struct err *err)
 {
 	uint64_t size = 0;

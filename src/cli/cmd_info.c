@@ -40,6 +40,7 @@ const struct command cmd_info = {
 	.run = run,
 };
 
+// Modules; number 0 is none.
 static uint64_t with_build_id(const struct reader *reader)
 {
 	uint64_t count = 0;
@@ -67,6 +68,7 @@ static void print_plain(const char *text)
 		putchar((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text);
 }
 
+// Labels take eleven columns, and the text begins after them. Empty text: no line.
 static void print_words(const char *label, const char *text)
 {
 	if (!*text)
@@ -76,6 +78,7 @@ static void print_words(const char *label, const char *text)
 	putchar('\n');
 }
 
+// Equal messages were joined: how often it came is said once.
 static void print_message(const char *label, const struct info_message *message)
 {
 	struct str line = { 0 };
@@ -121,6 +124,7 @@ static void print_turns(const struct reader *reader)
 		printf("%-11snever: the budget was kept with each call recorded\n", "sampled");
 }
 
+// Whose recording it is and how it was made, whether it is whole, and how exact its times are.
 static void print_head(const struct info *info)
 {
 	const struct reader *reader = info->reader;
@@ -266,6 +270,9 @@ static void print_process(const struct info *info, const struct trace_process *p
 }
 
 // Parents before their children, in the order of the trace otherwise.
+// Children are in two arrays, the first of each parent and the next of each child, so no recursion
+// is needed, and a chain of 100,000 processes is walked as well. A process without a known parent
+// is a root. Lists are filled from the last process on, so that each is in the order of the trace.
 static void print_tree(const struct info *info, uint32_t limit)
 {
 	const struct reader *reader = info->reader;
@@ -306,6 +313,7 @@ static void print_tree(const struct info *info, uint32_t limit)
 	MEM_FREE(child, sibling);
 }
 
+// By kind, those that are there.
 static void print_events(const struct info *info)
 {
 	const struct reader_stats *stats = reader_stats(info->reader);
@@ -382,6 +390,7 @@ static void print_heaps(const struct info *info, bool all)
 		printf("%-11s... and %u more (--all lists them)\n", "", more);
 }
 
+// What measuring resident memory took: nothing is printed where none was taken.
 static void print_snapshots(const struct info *info)
 {
 	struct info_snapshots all = info_snapshots(info);
@@ -452,6 +461,7 @@ static void print_figures(const struct info *info)
 		print_message(i == 0 ? "messages" : "", &info->messages[i]);
 }
 
+// One a line: addresses as the process had them, build-id, path.
 static void print_modules(const struct reader *reader)
 {
 	printf("modules\n");
@@ -468,6 +478,7 @@ static void print_modules(const struct reader *reader)
 	}
 }
 
+// A trace that is not whole is answered, with a warning at the end, and the code is EXIT_ANSWERED.
 static int tell(const struct wish *wish)
 {
 	struct sink sink = sink_to_file(stdout);

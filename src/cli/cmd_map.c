@@ -65,6 +65,7 @@ static bool is_png(const char *path)
 }
 
 // The picture appears when it is whole, or not at all.
+// A PNG is made of the same SVG by another program, so that there is one drawing only.
 static bool draw(const struct request *request, const struct address_map *address_map,
 		 struct err *err)
 {
@@ -95,6 +96,7 @@ static bool can_draw(const struct request *request, struct err *err)
 	       (!output || !is_png(output) || convert_check("png", err));
 }
 
+// With a picture nothing is printed, unless JSON or the list is asked for as well.
 static bool answer(const void *context, struct query_context *asked, struct sink *sink,
 		   struct err *err)
 {

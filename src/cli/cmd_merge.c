@@ -64,6 +64,7 @@ static bool take_option(struct args *args, int id, struct merge *merge)
 	}
 }
 
+// Who may read the first input may read the output; it takes its name when it is whole.
 static bool write_merged(const struct merge *merge, struct rewrite_result *result, struct err *err)
 {
 	const struct rewrite_options options = {

@@ -17,6 +17,7 @@ static const struct option_row rows[] = {
 	{ 0 },
 };
 
+// `live_max` is in bytes of a page of 4 KiB.
 struct request {
 	struct query_options options;
 	struct pins_options pins;

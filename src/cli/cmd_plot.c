@@ -18,6 +18,7 @@ enum {
 
 enum { OPTION_SIZE = 1 };
 
+// `kind` and `by` are words of the command line, until complete() has looked them up.
 struct request {
 	struct query_options options;
 	struct plot_options plot;
@@ -55,6 +56,7 @@ static char *window_words(const struct query_options *options)
 	return str_take(&text);
 }
 
+// The chart owns what is in it: it outlives the trace, which is closed when gnuplot begins.
 static bool answer_into(const struct request *request, struct chart *chart, struct err *err)
 {
 	const struct query_options *options = &request->options;
@@ -93,6 +95,7 @@ static int print(const struct request *request)
 
 // ---- the command line ----
 
+// "%c" after the two numbers takes what is too much: "1200x640px" is a mistake.
 static bool take_size(struct args *args, struct request *request)
 {
 	unsigned width, height;
@@ -107,6 +110,7 @@ static bool take_size(struct args *args, struct request *request)
 	return true;
 }
 
+// The trace, then the kind.
 static bool take_operand(struct args *args, struct request *request)
 {
 	if (!request->options.path)

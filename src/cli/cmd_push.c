@@ -20,6 +20,7 @@ enum { PUSH_TO = 1, PUSH_TTL, PUSH_EVERY, PUSH_COMPRESSION };
 
 enum { SECOND_NS = 1000000000 };
 
+// What was asked for. Files are words of the command line: paths, or numbers of processes.
 struct pushing {
 	struct query_options query;
 	const char **files;
@@ -81,12 +82,14 @@ const struct command cmd_push = {
 
 static const char *const push_compressions[] = { "gzip", "none", NULL };
 
+// A line for the user, in the form that exports ask for.
 static void say(void *context, const char *text)
 {
 	(void)context;
 	fprintf(stderr, "tidemark push: %s\n", text);
 }
 
+// ", 2.50 s, 1,200,000 rows/s"; nothing where nothing was sent.
 static void print_rate(uint64_t rows, uint64_t ns)
 {
 	char count[28];
@@ -110,6 +113,7 @@ static void print_result(const char *file, const struct push_result *result, uin
 	printf("\n");
 }
 
+// All rows of a trace that has ended.
 static bool send_trace(const struct pushing *pushing, struct shards *shards,
 		       struct export_source *source, const char *file, struct err *err)
 {
@@ -125,6 +129,7 @@ static bool send_trace(const struct pushing *pushing, struct shards *shards,
 	return true;
 }
 
+// push has no filters: a database has whole traces.
 static bool push_trace_file(const struct pushing *pushing, struct shards *shards, const char *file,
 			    struct err *err)
 {
@@ -162,6 +167,7 @@ static void say_line(const char *line)
 	fprintf(stderr, "tidemark push: %s\n", line);
 }
 
+// It is said in the trace as well, as a mark, so that who looks at the rows later knows of the gap.
 static void say_dropped(const struct reader *reader, uint64_t from_ns, uint64_t to_ns)
 {
 	struct str line = { 0 };
@@ -175,6 +181,7 @@ static void say_dropped(const struct reader *reader, uint64_t from_ns, uint64_t 
 	str_fini(&line);
 }
 
+// Until the recording ends. What fails says how to send the rest.
 static bool follow_file(const struct pushing *pushing, struct shards *shards, const char *file,
 			struct err *err)
 {
@@ -221,6 +228,7 @@ static bool push_ended(const struct pushing *pushing, struct shards *shards,
 	return good && (!is || follow_file(pushing, shards, file, err));
 }
 
+// The file is opened only to see whether it grows; each way of sending opens it in its own manner.
 static bool push_file_of(const struct pushing *pushing, struct shards *shards, const char *file,
 			 struct err *err)
 {
@@ -253,6 +261,8 @@ static bool push_operand(const struct pushing *pushing, struct shards *shards, c
 	return good;
 }
 
+// The first failure ends it: the files after it are not tried, since the place is most likely the
+// cause.
 static bool push_all(const struct pushing *pushing, struct err *err)
 {
 	struct shards *shards = shards_new(&pushing->place, pushing->cluster, err);
@@ -298,6 +308,7 @@ static bool profile_operand(const struct pushing *pushing, struct otlp_send *sen
 	return good;
 }
 
+// One after the other: of a file that is being written it ends with the recording.
 static bool profile_all(const struct pushing *pushing, struct err *err)
 {
 	const struct otlp_place place = {

@@ -33,6 +33,7 @@
 
 enum { RECORD_BYTES_MIN = 8 << 20, RECORD_SPOOL_BYTES = 1 << 30, RECORD_FOLLOW_MAX = 16 };
 
+// All that record's command line says. Texts are borrowed from it, but for the two `struct str`.
 struct record {
 	struct args args;
 	struct launch_options launch;
@@ -56,11 +57,13 @@ struct record_option {
 	bool said;        // the trace says that it was given, and how
 };
 
+// To the words that the trace bears as "options": a reader sees what was not recorded, and why.
 static void record_add_text(struct record *record, const char *text)
 {
 	str_format(&record->options_text, "%s%s", record->options_text.length > 0 ? " " : "", text);
 }
 
+// An option that is given twice is said once.
 static void record_add_segment(struct record *record, uint32_t bit, const char *text)
 {
 	if (record->launch.segment_options & bit)
@@ -69,6 +72,7 @@ static void record_add_segment(struct record *record, uint32_t bit, const char *
 	record_add_text(record, text);
 }
 
+// Into ns; zero and less are mistakes.
 static bool record_parse_time(struct record *record, uint64_t *ns)
 {
 	int64_t duration_ns;
@@ -97,6 +101,7 @@ static void *record_field(struct record *record, const struct record_option *opt
 	return (char *)record + option->field;
 }
 
+// The row's macro (FLAG, WORD …) pairs each of these with a member of its type.
 static bool record_flag(struct record *record, const struct record_option *option)
 {
 	*(bool *)record_field(record, option) = true;
@@ -236,6 +241,8 @@ static bool record_every(struct record *record, const struct record_option *opti
 	return record_parse_time(record, &record->every_ns);
 }
 
+// Checked here, and handed on as it was written: `tidemark push` takes it from its own command
+// line.
 static bool record_ttl(struct record *record, const struct record_option *option)
 {
 	unsigned days;
@@ -499,6 +506,8 @@ static bool record_check(struct record *record)
 	return record_check_push(record);
 }
 
+// Only beside other labels: who gives none asks no fleet, and the trace says no more of the machine
+// than it must. A name that cannot be a label is left out.
 static void record_add_host(struct record *record)
 {
 	char host[LABEL_VALUE_MAX] = "";
@@ -555,6 +564,7 @@ static bool record_parse(struct record *record, int argc, char **argv)
 	return true;
 }
 
+// The exit code: the program's own, unless --strict finds something missing.
 static int record_finish(const struct record *record, struct launch_result *result)
 {
 	char *words[] = { (char *)str_get(&result->path), NULL };
@@ -572,6 +582,7 @@ static int record_finish(const struct record *record, struct launch_result *resu
 	return leave_as(result->status);
 }
 
+// A mistake in the command line is 125 and not 2, which could be the program's own.
 static int record_run(int argc, char **argv)
 {
 	struct record record = { .bundle = false };

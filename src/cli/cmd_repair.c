@@ -49,6 +49,7 @@ static void name_output(const char *path, struct str *out)
 	str_add(out, ".repaired.tide");
 }
 
+// OUT may be FILE: the copy takes its name when it is whole.
 static bool repair(const struct wish *wish, struct err *err)
 {
 	struct repair_result result;

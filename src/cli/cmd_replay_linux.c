@@ -92,6 +92,8 @@ struct plans {
 
 // ---- what is run ----
 
+// In the folders of the dynamic linker that Debian, Fedora and others use. One that is elsewhere
+// can be named by its path.
 static bool is_there(const char *library)
 {
 	static const char *const folders[] = { "/usr/lib/x86_64-linux-gnu", "/usr/lib64",
@@ -108,6 +110,7 @@ static bool is_there(const char *library)
 	return found;
 }
 
+// Copies its words.
 static void add(struct plans *plans, const char *allocator, const char *library,
 		const char *setting)
 {
@@ -144,6 +147,7 @@ static void add_settings(struct plans *plans, const char *allocator, const char 
 	str_fini(&setting);
 }
 
+// One run as it is, and one for each value that is meant for it.
 static void add_allocator(const struct request *request, struct plans *plans, const char *allocator,
 			  const char *library)
 {
@@ -152,6 +156,7 @@ static void add_allocator(const struct request *request, struct plans *plans, co
 		add_settings(plans, allocator, library, request->settings[i]);
 }
 
+// A word that looks like no path and is not known is a mistake, rather than a file that is missing.
 static bool add_named(const struct request *request, struct plans *plans, const char *name,
 		      struct err *err)
 {
@@ -178,6 +183,8 @@ static bool add_named(const struct request *request, struct plans *plans, const 
 	return true;
 }
 
+// Without a list, what is installed of the known ones, glibc first. False: the plans are to be
+// freed all the same.
 static bool make_plans(const struct request *request, struct plans *plans, struct err *err)
 {
 	const char *at = request->allocators;
@@ -242,6 +249,7 @@ static bool check(const struct query_context *asked, struct err *err)
 
 // ---- the whole ----
 
+// `planned` NULL: the dry run. *run is the caller's, also where it fails.
 static bool play(const struct request *request, struct replay_plan *plan, const char *driver,
 		 const struct planned *planned, struct replay_run **run, struct progress *progress,
 		 struct err *err)
@@ -283,6 +291,8 @@ static bool print(const struct request *request, struct query_context *asked,
 }
 
 // What must be known before, and what the driver itself costs: at once, if that can be.
+// Looking ahead reads the whole trace. A simple plan can do its dry run before that, so that both
+// together show one line of progress.
 static bool prepare(const struct request *request, struct replay_plan *plan, const char *driver,
 		    struct replay_run **dry, struct err *err)
 {
@@ -298,6 +308,7 @@ static bool prepare(const struct request *request, struct replay_plan *plan, con
 	return good;
 }
 
+// One run after the other: two at once would take each other's caches.
 static bool play_all(const struct request *request, struct query_context *asked,
 		     struct replay_plan *plan, const struct plans *plans, struct err *err)
 {
@@ -328,6 +339,7 @@ static bool play_all(const struct request *request, struct query_context *asked,
 	return good;
 }
 
+// Allocators are looked for first, since that is quick and fails often.
 static bool replay(const struct request *request, struct err *err)
 {
 	const struct query_context_options context =

@@ -11,6 +11,7 @@ static const struct option_row rows[] = {
 	{ 0 },
 };
 
+// Programs get each place by itself; for people places that read the same are one row.
 static bool answer(const void *request, struct query_context *asked, struct sink *sink,
 		   struct err *err)
 {

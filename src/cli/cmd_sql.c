@@ -10,6 +10,8 @@
 
 #include "base/mem.h"
 
+// `folders` has words_count - 1 of them: one each, owned, in the order of the files. Those of
+// traces are in `temporary`.
 struct sql {
 	struct query_options query;
 	const char **words; // files, then the question
@@ -61,6 +63,7 @@ static void say(void *context, const char *text)
 	fprintf(stderr, "tidemark sql: %s\n", text);
 }
 
+// The tables of one trace, which are gone when the answer is there.
 static bool make_rows(struct sql *sql, const char *trace, const char *folder, struct err *err)
 {
 	struct query_context_options options =
@@ -102,6 +105,7 @@ static bool make_folders(struct sql *sql, struct err *err)
 	return good;
 }
 
+// Ours alone: a folder that the user named is not in `temporary`.
 static void remove_folders(struct sql *sql)
 {
 	struct str folder = { 0 };
@@ -132,6 +136,8 @@ static bool write_answer(void *context, struct sink *sink, struct err *err)
 	return sql_answer_write(writing->duckdb, writing->question, writing->as, sink, err);
 }
 
+// DuckDB writes to a path by itself, so it gets the temporary one, which is renamed when it is
+// whole.
 static bool write_parquet(const struct sql *sql, struct duckdb *duckdb, const char *question,
 			  struct err *err)
 {
@@ -146,6 +152,7 @@ static bool write_parquet(const struct sql *sql, struct duckdb *duckdb, const ch
 	return good;
 }
 
+// DuckDB is kept from fetching extensions over the network by itself.
 static bool ask(struct sql *sql, struct duckdb *duckdb, struct err *err)
 {
 	const char *question = sql->words[sql->words_count - 1];

@@ -39,6 +39,7 @@ const struct command cmd_strip = {
 	.run = run,
 };
 
+// Without a choice what names people and folders goes, and addresses stay.
 static bool write_stripped(struct strip *strip, struct rewrite_result *result, struct err *err)
 {
 	struct rewrite_options *options = &strip->options;

@@ -38,6 +38,7 @@ const struct command cmd_symbols = {
 	.run = run,
 };
 
+// Each module is opened, so it may take long for a trace of a large program.
 static bool answer(const struct wish *wish, struct err *err)
 {
 	struct print_options print = { 0 };

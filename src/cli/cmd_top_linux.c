@@ -62,6 +62,8 @@ const struct command cmd_top = {
 
 // ---- The screen ---------------------------------------------------------------------------------
 
+// `before` is the terminal's state, to be put back; `filter` is what was typed after '/', of
+// `length` bytes and a zero.
 struct screen {
 	struct termios before;
 	char filter[TOP_FILTER_MAX];
@@ -70,6 +72,7 @@ struct screen {
 	bool over;
 };
 
+// Keys come at once and are not shown; Ctrl-C stays a signal.
 static void enter(struct screen *screen)
 {
 	struct termios raw;
@@ -88,6 +91,8 @@ static void leave(const struct screen *screen)
 	tcsetattr(STDIN_FILENO, TCSANOW, &screen->before);
 }
 
+// The page is written to a text first and then line by line over the old one, each cleared to its
+// end: so it does not flicker. Where the terminal does not say its size, 24 lines of 80.
 static void draw(struct top *top, const struct screen *screen, const struct wish *wish)
 {
 	struct winsize size;
@@ -116,6 +121,7 @@ static void draw(struct top *top, const struct screen *screen, const struct wish
 	str_fini(&text);
 }
 
+// Enter and Escape end it, the filter stays. Bytes of UTF-8 are taken as they come.
 static void type(struct screen *screen, char key)
 {
 	if (key == '\n' || key == '\033')
@@ -126,6 +132,8 @@ static void type(struct screen *screen, char key)
 		screen->filter[screen->length++] = key;
 }
 
+// All keys of one read. An arrow is taken for one only if its three bytes came together, as
+// terminals send them.
 static void press(struct top *top, struct screen *screen, const char *keys, ssize_t count)
 {
 	for (ssize_t i = 0; i < count; i++) {
@@ -164,6 +172,7 @@ static void press(struct top *top, struct screen *screen, const char *keys, ssiz
 	}
 }
 
+// A key is answered at once; without one, the trace is read on each second.
 static void watch(struct top *top, const struct wish *wish)
 {
 	struct screen screen = { 0 };
@@ -194,6 +203,7 @@ static void watch(struct top *top, const struct wish *wish)
 
 // ---- The command --------------------------------------------------------------------------------
 
+// JSON has all rows unless a number was given.
 static bool print_once(struct top *top, const struct wish *wish, struct err *err)
 {
 	struct sink sink = sink_to_file(stdout);

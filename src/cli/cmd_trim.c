@@ -37,6 +37,8 @@ const struct command cmd_trim = {
 	.run = run,
 };
 
+// `trim` says which earlier events are kept: those are copied by their numbers, the window's by
+// time.
 static bool write_window(const struct query_options *options, const struct query_context *asked,
 			 const struct trim *trim, struct rewrite_result *result, struct err *err)
 {
@@ -67,6 +69,7 @@ static bool write_window(const struct query_options *options, const struct query
 	return ok;
 }
 
+// The trace is read once for what lived at the window's beginning, then once more to be copied.
 static bool trim_trace(const struct query_options *options, struct rewrite_result *result,
 		       struct trim *trim, struct err *err)
 {

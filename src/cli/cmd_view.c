@@ -80,6 +80,8 @@ struct door {
 	struct str folder, page;
 };
 
+// A page that sends the browser on to the address with its token. It is removed when the server
+// ends; false leaves it to door_close as well.
 static bool door_open(struct door *door, const char *address, struct err *err)
 {
 	FILE *file;
@@ -110,6 +112,7 @@ static void door_close(struct door *door)
 
 // ---- serving ----
 
+// The viewer behind void *, as the server has it.
 static void answer_trace(void *viewer, const char *path, const char *query,
 			 bool (*gone)(void *context), void *context, struct viewer_reply *reply)
 {
@@ -121,6 +124,8 @@ static void stop_trace(void *viewer)
 	viewer_stop(viewer);
 }
 
+// Until Ctrl-C. The address is printed to stdout, alone, for scripts; what is for people goes to
+// stderr.
 static int serve(const struct request *request, const struct server_answers *answers)
 {
 	struct server *server;
@@ -145,6 +150,7 @@ static int serve(const struct request *request, const struct server_answers *ans
 	return EXIT_ANSWERED;
 }
 
+// A database as a whole: `desk` lives as long as the server, which is stopped in serve().
 static int view_fleet(const struct request *request)
 {
 	struct fleet_desk desk;

@@ -32,6 +32,7 @@ const struct command cmd_watch = {
 	.run = run,
 };
 
+// `context` counts.
 static void list_one(void *context, const char *name, const char *pattern)
 {
 	*(int *)context += 1;

@@ -15,6 +15,8 @@ static void keep_quiet(const char *line)
 	(void)line;
 }
 
+// The first word is the pattern of the trace's name, then comes the command line that Windows would
+// have started.
 static int run(int argc, char **argv)
 {
 	struct launch_options launch = { .argv = argv + 1,

@@ -18,6 +18,7 @@ enum {
 	OPTION_BUTTERFLY,
 };
 
+// Words are borrowed from the command line; `table` is made of them by complete().
 struct request {
 	struct query_options options;
 	const char *by, *sort, *columns, *tags_path;
@@ -97,6 +98,7 @@ static bool take(struct args *args, struct request *request, int id)
 	return query_options_take(args, &request->options, id) == PRINT_OPTIONS_TAKEN;
 }
 
+// Whether rows are of one impact or type each.
 static bool typed(const struct keys *keys)
 {
 	return keys_has(keys, KEYS_IMPACT) || keys_has(keys, KEYS_TYPE);
@@ -147,6 +149,7 @@ static bool complete(struct request *request, struct err *err)
 	return true;
 }
 
+// Owned by the caller; the text is not needed any more.
 static struct tags *open_tags(const char *path, struct err *err)
 {
 	struct file_view view = { 0 };
@@ -214,6 +217,8 @@ static bool answer(const void *context, struct query_context *asked, struct sink
 				  : write_table(request, asked, sink, err));
 }
 
+// Keys that split by layer or heap need both layers, or heaps apart, from the beginning: they are
+// asked of the index when it is opened.
 static int print(const struct request *request)
 {
 	struct query_context_options context =

@@ -1,3 +1,7 @@
+// config: the file is read by libinih, line by line, and each key becomes a word "--key=value" in
+// front of the command line. Sections of other commands are checked as well: a slip in one is told
+// at once, not in the night when that command runs. The first mistake counts; what comes after it
+// is not looked at.
 #include "cli/config.h"
 
 #include "base/mem.h"
@@ -17,6 +21,7 @@ enum { NAMES_MAX = 128 };
 
 static const char file_name[] = "tidemark.conf";
 
+// While a file is read. `line` is the one that is looked at, from 1.
 struct reading {
 	struct config *config;
 	const struct command *const *commands; // all; NULL at the end
@@ -28,6 +33,7 @@ struct reading {
 	bool failed;
 };
 
+// "FILE:3: WHAT 'word'; did you mean 'nearest'?" Always false.
 static bool fail(struct reading *reading, const char *what, const char *word, const char *nearest)
 {
 	if (reading->failed)
@@ -38,6 +44,7 @@ static bool fail(struct reading *reading, const char *what, const char *word, co
 		       nearest ? nearest : "", nearest ? "'?" : "");
 }
 
+// NULL: it was told. Hidden commands have no section.
 static const struct command *find_command(struct reading *reading, const char *section)
 {
 	const char *names[NAMES_MAX + 1] = { NULL };
@@ -88,6 +95,8 @@ static bool read_switch(struct reading *reading, const char *value, bool *on)
 	return fail(reading, "yes or no expected, not", value, NULL);
 }
 
+// The long name with '=', so that a value may begin with a dash. argv and places grow by one each:
+// a file has few keys.
 static void add_word(struct reading *reading, const struct option_row *row, const char *value)
 {
 	struct config *config = reading->config;
@@ -136,6 +145,8 @@ static char *next_line(char *line, int size, void *context)
 
 // ---- which file ----
 
+// A file that someone else left in /tmp must not give options to our commands: they can name files
+// to overwrite.
 static bool is_trusted(const char *path)
 {
 	struct stat status;
@@ -168,6 +179,7 @@ static bool find_file(const struct command *command, struct str *path)
 	}
 }
 
+// False: *err is set.
 static bool read_file(struct reading *reading)
 {
 	int broken;
@@ -185,6 +197,8 @@ static bool read_file(struct reading *reading)
 	return !reading->failed;
 }
 
+// The words of argv are borrowed, those of the file owned: config_fini frees only the first
+// words_count.
 bool config_read(struct config *config, const struct command *const *commands,
 		 const struct command *command, int argc, char **argv, struct err *err)
 {

@@ -1,3 +1,6 @@
+// filters: one row for each kind of selection, with ids that count from FILTERS_FIRST in the order
+// of enum selection_kind. So taking one is a subtraction, and what the word means is found out by
+// selection_words_check.
 #include "cli/filters.h"
 
 #include "base/mem.h"

@@ -21,12 +21,14 @@ enum {
 };
 
 // A question and who asks it.
+// Lives as long as the answer is made.
 struct asker {
 	struct fleet_desk *desk;
 	bool (*gone)(void *context);
 	void *context;
 };
 
+// Asked by the connection while it waits, from the thread of the answer.
 static bool is_off(void *context)
 {
 	const struct asker *asker = context;
@@ -48,6 +50,7 @@ bool fleet_desk_open(struct fleet_desk *desk, const char *url, const char *versi
 
 // ---- words ----
 
+// Whether the name was given before.
 static bool is_twice(const struct params *params, size_t at)
 {
 	for (size_t i = 0; i < at; i++)
@@ -58,6 +61,8 @@ static bool is_twice(const struct params *params, size_t at)
 
 // `lane` is what the page calls a question of which a newer one makes the older moot: it closes
 // that one's connection, so there is nothing to do here.
+// n=0 is the most that is given, rather than all: the page would not bear a million rows. A word
+// that no one takes is a mistake.
 static bool take_words(struct params *params, struct fleet_question *asked, struct err *err)
 {
 	uint64_t rows = ROWS_DEFAULT;
@@ -115,6 +120,8 @@ static bool ask(struct asker *asker, const struct fleet_question *asked, struct 
 	return true;
 }
 
+// A place is taken by counting up; who finds two taken counts down and sleeps for 20 ms. Order is
+// not kept: with few askers it does not matter.
 static bool wait_and_ask(struct asker *asker, const struct fleet_question *asked, struct sink *sink,
 			 struct err *err)
 {
@@ -132,6 +139,7 @@ static bool wait_and_ask(struct asker *asker, const struct fleet_question *asked
 	return good;
 }
 
+// What failed at the database is told as its fault, and not as the page's.
 static enum refusal refusal_for(const struct err *err)
 {
 	switch (err->kind) {

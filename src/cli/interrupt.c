@@ -1,3 +1,6 @@
+// interrupt: a flag that the handler sets, and nothing else, since little is allowed in a handler.
+// It is never cleared: after Ctrl-C all long work of this run ends. Where it is
+// watched already, SIGINT ends us after the inner interrupt_leave.
 #include "cli/interrupt.h"
 
 #include <signal.h>

@@ -12,6 +12,7 @@ void interrupt_watch(void);
 void interrupt_leave(void);
 
 // Whether it came. In the form that the engine asks for.
+// `context` is not looked at: NULL will do.
 bool interrupt_came(void *context);
 
 // End as if it had not been caught, so that who called us knows.

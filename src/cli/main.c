@@ -65,6 +65,7 @@ static const struct command *const commands[] = {
 
 enum { COMMANDS_COUNT = sizeof(commands) / sizeof(commands[0]) - 1 };
 
+// What is shown without a command.
 static void print_synopsis(FILE *file)
 {
 	fprintf(file, "usage: tidemark COMMAND [options]\n\n"
@@ -90,6 +91,8 @@ static const struct command *find_command(const char *name)
 	return NULL;
 }
 
+// One line: that this system lacks it, or what was most likely meant, or how to record a program of
+// that name.
 static int tell_unknown(const char *word)
 {
 	const char *names[COMMANDS_COUNT + 1] = { NULL };
@@ -171,6 +174,8 @@ static int run(const struct command *command, int argc, char **argv)
 	return code;
 }
 
+// A program that is recorded must see the signals as our parent left them, and not find our own
+// libraries preloaded: commands that start one say so in their row (keeps_signals).
 int main(int argc, char **argv)
 {
 	const struct command *command;

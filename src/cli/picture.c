@@ -1,3 +1,6 @@
+// picture: gnuplot runs in a folder of our own, with a script, the data, and a picture that is
+// copied to its place when gnuplot has ended well. Paths are handed over as variables of the script
+// and not as part of it, so that a kept script works with other paths, too.
 #include "cli/picture.h"
 
 #include "cli/absent.h"
@@ -21,6 +24,7 @@ struct picture_files {
 	bool keep;
 };
 
+// The script, or without `output` the data.
 static bool write_file(const char *path, const struct chart *chart,
 		       const struct chart_output *output, struct err *err)
 {
@@ -43,6 +47,7 @@ static bool write_file(const char *path, const struct chart *chart,
 }
 
 // 'name=value' for gnuplot's -e, the value in its quotes.
+// A quote cannot be within quotes of its kind there: it's becomes 'it'."'".'s'.
 static void define(struct str *text, const char *name, const char *value)
 {
 	str_format(text, "%s='", name);
@@ -52,6 +57,7 @@ static void define(struct str *text, const char *name, const char *value)
 }
 
 // What it complains of stands in its last lines.
+// The last 300 bytes of it, on one line.
 static void complain(struct str *said, struct err *err)
 {
 	const size_t shown = 300;
@@ -80,6 +86,7 @@ static bool run_gnuplot(const struct picture_files *files, struct err *err)
 	return result == TOOL_DONE;
 }
 
+// Copied rather than renamed: the folder may be on another disk.
 static bool copy_into(struct fresh *fresh, const char *from, struct err *err)
 {
 	struct file_view view = { 0 };
@@ -110,6 +117,7 @@ static bool draw(const struct picture *picture, const struct chart *chart,
 	return good;
 }
 
+// False: clear_up is to be called all the same.
 static bool set_up(const struct picture *picture, struct picture_files *files, struct err *err)
 {
 	const char *path = picture->output.path;

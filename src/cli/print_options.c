@@ -1,3 +1,6 @@
+// print_options: colours follow the terminal unless they were asked for: NO_COLOR (no-color.org)
+// with anything in it turns them off, an option overrules both. Widths outside of 80 to 120 are
+// brought within: tables need 80, and longer lines are hard to read.
 #include "cli/print_options.h"
 
 #include "os/terminal.h"

@@ -1,3 +1,5 @@
+// query_options: takes the options that commands share. An option is known by its number alone: a
+// command that does not list its row can never get it, so all of them are taken here in one place.
 #include "cli/query_options.h"
 
 #include "base/mem.h"
@@ -16,6 +18,7 @@ void query_options_fini(struct query_options *options)
 	selection_words_fini(&options->words);
 }
 
+// Filters first, then the options of this file, then those of print_options.
 enum print_options_taken query_options_take(struct args *args, struct query_options *options,
 					    int id)
 {
@@ -75,6 +78,7 @@ bool query_options_check(struct args *args, const struct query_options *options)
 	return moment_view_check(options->at, &err) || args_mistake(args, "--at: %s", err.text);
 }
 
+// What the building of an index has to say, with the command's name before it.
 static void say(void *context, const char *text)
 {
 	const struct command *command = context;
@@ -145,6 +149,8 @@ bool query_options_warns(const struct query_options *options)
 	return options->print.json || (options->print.form && !options->print.form->page);
 }
 
+// The context is closed in any case; the answer may have been printed in part when writing fails,
+// and the exit code says so.
 int query_options_print(const struct command *command, const struct query_options *options,
 			const struct query_context_options *context, query_options_answer *answer,
 			const void *request)
@@ -190,6 +196,7 @@ bool query_options_can_write(const struct query_options *options, struct err *er
 	return !options->output || fresh_check(options->output, options->force, err);
 }
 
+// `name` NULL: the standard output, in messages.
 static bool write_to(FILE *file, const char *name, query_options_write_function *write,
 		     void *context, struct err *err)
 {

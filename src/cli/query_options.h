@@ -51,6 +51,7 @@ enum query_option {
 // `= { 0 }` is what holds without options.
 struct query_options {
 	const char *path;
+	// all texts are borrowed from the command line
 	const char *at; // NULL: not given
 	const char *output;
 	bool force; // replace the output

@@ -1,3 +1,6 @@
+// remote: fetched traces are in a folder of the user's caches, named by trace and size. They are
+// held while this run lasts (kept_hold), so that no other run makes room by removing what is being
+// read. 10 GiB of them are kept, or what TIDEMARK_TRACES_MAX says.
 #include "cli/remote.h"
 
 #include "base/mem.h"
@@ -27,6 +30,7 @@ bool remote_is(const char *word)
 }
 
 // "…?trace=X" without it, and X.
+// *wanted points into `word`; "" is any trace, if there is but one.
 static bool take_apart(const char *word, struct str *place, const char **wanted, struct err *err)
 {
 	const char *question = strchr(word, '?');
@@ -44,6 +48,7 @@ static bool take_apart(const char *word, struct str *place, const char **wanted,
 	return true;
 }
 
+// Left as it is, if the environment does not say.
 static bool limit(uint64_t *bytes_max, struct err *err)
 {
 	const char *text = getenv("TIDEMARK_TRACES_MAX");
@@ -84,6 +89,7 @@ static bool fetch(struct pull *pull, struct str *path, struct err *err)
 	return true;
 }
 
+// Paths are kept in a list until the end: commands hold on to them as to words of argv.
 const char *remote_fetch(const char *word, struct err *err)
 {
 	struct clickhouse_place place = { .tries = TRIES, .stop = interrupt_came };

@@ -1,3 +1,6 @@
+// rowset_folder: tables are written into PATH.PID.part, which is renamed when the last one is
+// closed. A run that is killed leaves that folder; one that is told to end removes it
+// (quit_removes).
 #include "cli/rowset_folder.h"
 
 #include "base/mem.h"
@@ -72,6 +75,7 @@ bool rowset_folder_check(const char *path, bool replace, struct err *err)
 		       "%s is not a folder; a file holds one of the tables (--table NAME)", path);
 }
 
+// One at a time: the sink is the folder's, until close_table.
 static struct sink *open_table(void *context, const struct rowset_table *table, struct err *err)
 {
 	struct folder *folder = context;
@@ -95,6 +99,7 @@ static bool close_table(void *context, struct err *err)
 	return fclose(file) == 0 || err_errno(err, errno, "cannot write %s", folder->table.text);
 }
 
+// Between the removal and the renaming there is neither: a folder cannot be replaced in one step.
 static bool keep(const struct folder *folder, const char *path, bool replace, struct err *err)
 {
 	if (replace)

@@ -1,3 +1,6 @@
+// summary: all of it goes to stderr, since stdout is the program's that was recorded. Figures come
+// from the collector, which counted them while it wrote: the trace is not read again, but for one
+// case.
 #include "cli/summary.h"
 
 #include "base/str.h"
