@@ -242,11 +242,11 @@ struct blocks_hint blocks_expect(const struct blocks *blocks, uint64_t address)
 	const struct blocks_region *region;
 
 	if (blocks->capacity == 0)
-		return (struct blocks_hint){ 0 };
+		return NO_HINT;
 	region = probe_directory(blocks, key_of(address));
 	if (region->capacity)
 		mem_expect(&region->slots[home_of(address & REGION_MASK, region->capacity)]);
-	return (struct blocks_hint){ .region = (uint32_t)(region - blocks->regions) };
+	return (struct blocks_hint){ (uint32_t)(region - blocks->regions), UINT32_MAX };
 }
 
 // The region of an address, or the free place where it belongs. There is a free place.
@@ -287,8 +287,6 @@ const struct block *blocks_meet(const struct blocks *blocks, uint64_t address,
 	struct blocks_region *region;
 	const struct block *slot;
 
-	// The block's slot is not known yet.
-	hint->slot = UINT32_MAX;
 	slot = find(blocks, address, *hint, &region);
 	if (slot)
 		hint->slot = (uint32_t)(slot - region->slots);
