@@ -18,7 +18,6 @@
 #include "trace/reader_pass.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 _Static_assert(TRACE_UNMAPPED <= UINT8_MAX, "kinds are kept in a byte");
 

@@ -14,7 +14,6 @@
 #include "trace/reach.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 // ---- reading ----
 

@@ -146,7 +146,7 @@ static bool read_thread(struct asm_text *text)
 	const char *name = "";
 	bool taken;
 
-	if (!asm_text_new_label(text, 't', writer_threads_count(text->writer)) ||
+	if (!asm_text_new_label(text, 't', writer_counts(text->writer)->threads) ||
 	    !asm_text_process(text, "a thread", &process) || !asm_text_field(text, fields, &taken))
 		return false;
 	if (asm_text_peek(text)) {
@@ -187,7 +187,7 @@ static bool read_module(struct asm_text *text)
 					    { "file-time", &module.file_mtime_ns, 0 },
 					    { NULL, NULL, 0 } };
 
-	if (!asm_text_new_label(text, 'm', writer_modules_count(text->writer)))
+	if (!asm_text_new_label(text, 'm', writer_counts(text->writer)->modules))
 		return false;
 	if (!asm_text_process(text, "a module", &module.process) ||
 	    !asm_text_range(text, &module.start, &module.end) ||
@@ -207,7 +207,7 @@ static bool read_frame(struct asm_text *text)
 	module_id module = 0;
 	bool taken;
 
-	if (!asm_text_new_label(text, 'f', writer_frames_count(text->writer)))
+	if (!asm_text_new_label(text, 'f', writer_counts(text->writer)->frames))
 		return false;
 	asm_text_if_label(text, 'm', &module);
 	if (!asm_text_number(text, "an address", &pc) || !asm_text_field(text, fields, &taken) ||
@@ -276,7 +276,7 @@ static frame_id named_frame(struct asm_text *text, const struct trace_name *name
 	// No text of a line has an end of line in it, so no two names make one key.
 	str_format(&key, "%s\n%s\n%u", name->function, name->file, name->line);
 	if (!asm_labels_find(&text->labels, 'n', key.text, &id)) {
-		id = writer_frames_count(text->writer);
+		id = writer_counts(text->writer)->frames;
 		writer_add_frame(text->writer, 0, id, 0);
 		writer_add_name(text->writer, id, name, 1);
 		asm_labels_add(&text->labels, 'n', key.text, id);
@@ -348,7 +348,7 @@ static bool read_stack(struct asm_text *text)
 	for (size_t i = count; ok && i > 1; i--)
 		parent = named_stack(text, parent, frames[i - 1], (uint8_t)flags);
 	if (ok &&
-	    !asm_labels_add(&text->labels, 's', label->text, writer_stacks_count(text->writer)))
+	    !asm_labels_add(&text->labels, 's', label->text, writer_counts(text->writer)->stacks))
 		ok = asm_lex_fail(&text->lex, label, text->err, "\"%s\" is defined already",
 				  label->text);
 	if (ok)

@@ -15,7 +15,6 @@
 #include "trace/columns.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #define BIT(column) (UINT64_C(1) << (column))
 
@@ -122,7 +121,7 @@ bool asm_vm_read_heap(struct asm_text *text)
 					    { NULL, NULL, 0 } };
 	bool taken;
 
-	if (!asm_text_new_label(text, 'h', writer_heaps_count(text->writer)))
+	if (!asm_text_new_label(text, 'h', writer_counts(text->writer)->heaps))
 		return false;
 	if (!asm_text_process(text, "a heap", &heap.process))
 		return false;
@@ -159,7 +158,7 @@ bool asm_vm_read_file(struct asm_text *text)
 					    { "inode", &file.inode, 0 },
 					    { NULL, NULL, 0 } };
 
-	if (!asm_text_new_label(text, 'x', writer_files_count(text->writer)) ||
+	if (!asm_text_new_label(text, 'x', writer_counts(text->writer)->files) ||
 	    !asm_text_fields(text, fields, take_path, &file,
 			     "device=, inode= or a path in quotes expected"))
 		return false;

@@ -52,6 +52,16 @@ static inline void bytes_add_varint(struct bytes *bytes, uint64_t value)
 	bytes->size += varint_encode(value, bytes_reserve(bytes, VARINT_BYTES_MAX));
 }
 
+// Several, one after the other.
+#define BYTES_ADD_ALL(bytes, ...)                                 \
+	bytes_add_all((bytes), (const uint64_t[]){ __VA_ARGS__ }, \
+		      sizeof((const uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t))
+static inline void bytes_add_all(struct bytes *bytes, const uint64_t *values, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		bytes_add_varint(bytes, values[i]);
+}
+
 static inline void bytes_add_signed(struct bytes *bytes, int64_t value)
 {
 	bytes_add_varint(bytes, varint_zigzag(value));
@@ -67,6 +77,26 @@ static inline void bytes_add_text(struct bytes *bytes, const char *text, size_t 
 }
 
 // Numbers of fixed width are little-endian on any machine.
+// A run of equal values, which is written as the value and how many.
+struct bytes_run {
+	uint64_t value, count;
+};
+
+static inline void bytes_run_end(struct bytes *bytes, struct bytes_run *run)
+{
+	if (run->count > 0)
+		BYTES_ADD_ALL(bytes, run->value, run->count);
+	run->count = 0;
+}
+
+static inline void bytes_run_add(struct bytes *bytes, struct bytes_run *run, uint64_t value)
+{
+	if (run->value != value)
+		bytes_run_end(bytes, run);
+	run->value = value;
+	run->count++;
+}
+
 static inline void bytes_put_u16(uint8_t *out, uint16_t value)
 {
 	for (int i = 0; i < 2; i++)
@@ -126,6 +156,16 @@ static inline uint64_t bytes_next(struct bytes_cursor *cursor)
 	}
 	cursor->at += size;
 	return value;
+}
+
+// Several, one after the other, each to its place.
+#define BYTES_NEXT_ALL(cursor, ...)                                  \
+	bytes_next_all((cursor), (uint64_t *const[]){ __VA_ARGS__ }, \
+		       sizeof((uint64_t *const[]){ __VA_ARGS__ }) / sizeof(uint64_t *))
+static inline void bytes_next_all(struct bytes_cursor *cursor, uint64_t *const *to, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		*to[i] = bytes_next(cursor);
 }
 
 static inline int64_t bytes_next_signed(struct bytes_cursor *cursor)

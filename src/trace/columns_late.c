@@ -10,8 +10,6 @@
 // allocator.
 #include "trace/columns.h"
 
-#include "wire/compiler.h"
-
 #define BIT(column) (UINT64_C(1) << (column))
 
 // The memory is kept from block to block; mem_alloc clears it, but only what is counted is ever

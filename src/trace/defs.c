@@ -274,12 +274,8 @@ static bool read_module(struct defs *defs, struct bytes_cursor *in)
 
 	module.id = bytes_next_u32(in);
 	module.process = bytes_next_u32(in);
-	module.start = bytes_next(in);
-	module.end = bytes_next(in);
-	module.bias = bytes_next(in);
-	module.file_size = bytes_next(in);
-	module.file_mtime_ns = bytes_next(in);
-	length = bytes_next(in);
+	BYTES_NEXT_ALL(in, &module.start, &module.end, &module.bias, &module.file_size,
+		       &module.file_mtime_ns, &length);
 	build_id = bytes_next_raw(in, length);
 	if (in->bad || length > sizeof module.build_id || module.id == 0 ||
 	    module.end < module.start)
@@ -298,7 +294,7 @@ static bool read_module(struct defs *defs, struct bytes_cursor *in)
 	return !in->bad;
 }
 
-// Reads runs of (value, how many) as put_run wrote them.
+// Reads runs of (value, how many) as bytes_run_add wrote them.
 struct runs {
 	struct bytes_cursor at;
 	uint64_t value, left;

@@ -11,11 +11,11 @@
 #include "trace/reach.h"
 #include "trace/snapshot.h"
 
-void defs_put(struct bytes *out, enum defs_kind kind, const struct bytes *content)
+void defs_put(struct bytes *out, enum defs_kind kind, struct bytes *content)
 {
-	bytes_add_varint(out, kind);
-	bytes_add_varint(out, content->size);
+	BYTES_ADD_ALL(out, kind, content->size);
 	bytes_add(out, content->data, content->size);
+	bytes_fini(content);
 }
 
 // Labels need the distance before them, as fields are known by their order: then it is there as 0.
@@ -42,7 +42,6 @@ void defs_put_info(struct bytes *out, const struct trace_info *info)
 	if (info->labels && *info->labels)
 		bytes_add_text(&content, info->labels, DEFS_TEXT_MAX);
 	defs_put(out, DEFS_INFO, &content);
-	bytes_fini(&content);
 }
 
 // All arguments together take DEFS_ARGS_MAX bytes at most: the ones after that are empty, their
@@ -54,12 +53,8 @@ void defs_put_process(struct bytes *out, const struct trace_process *process)
 
 	bytes_add_varint(&content, process->id);
 	// One more, so that "none" is 0.
-	bytes_add_varint(&content, (uint32_t)(process->parent + 1));
-	bytes_add_varint(&content, process->pid);
-	bytes_add_varint(&content, process->generation);
-	bytes_add_varint(&content, process->start);
-	bytes_add_varint(&content, process->bits);
-	bytes_add_varint(&content, process->began_ns);
+	BYTES_ADD_ALL(&content, (uint32_t)(process->parent + 1), process->pid, process->generation,
+		      process->start, process->bits, process->began_ns);
 	bytes_add_text(&content, process->exe, DEFS_TEXT_MAX);
 	bytes_add_varint(&content, process->args_count);
 	for (uint32_t i = 0; i < process->args_count; i++) {
@@ -70,47 +65,27 @@ void defs_put_process(struct bytes *out, const struct trace_process *process)
 		room -= content.size - before < room ? content.size - before : room;
 	}
 	defs_put(out, DEFS_PROCESS, &content);
-	bytes_fini(&content);
 }
 
 void defs_put_thread(struct bytes *out, const struct trace_thread *thread)
 {
 	struct bytes content = { 0 };
 
-	bytes_add_varint(&content, thread->id);
-	bytes_add_varint(&content, thread->process);
-	bytes_add_varint(&content, thread->tid);
+	BYTES_ADD_ALL(&content, thread->id, thread->process, thread->tid);
 	bytes_add_text(&content, thread->name, sizeof thread->name - 1);
 	defs_put(out, DEFS_THREAD, &content);
-	bytes_fini(&content);
 }
 
 void defs_put_module(struct bytes *out, const struct trace_module *module)
 {
 	struct bytes content = { 0 };
 
-	bytes_add_varint(&content, module->id);
-	bytes_add_varint(&content, module->process);
-	bytes_add_varint(&content, module->start);
-	bytes_add_varint(&content, module->end);
-	bytes_add_varint(&content, module->bias);
-	bytes_add_varint(&content, module->file_size);
-	bytes_add_varint(&content, module->file_mtime_ns);
-	bytes_add_varint(&content, module->build_id_length);
+	BYTES_ADD_ALL(&content, module->id, module->process, module->start, module->end,
+		      module->bias, module->file_size, module->file_mtime_ns,
+		      module->build_id_length);
 	bytes_add(&content, module->build_id, module->build_id_length);
 	bytes_add_text(&content, module->path, DEFS_TEXT_MAX);
 	defs_put(out, DEFS_MODULE, &content);
-	bytes_fini(&content);
-}
-
-// A value and how many times it stands there; runs follow each other until `count` are told.
-static void put_run(struct bytes *out, uint64_t value, size_t *run)
-{
-	if (*run > 0) {
-		bytes_add_varint(out, value);
-		bytes_add_varint(out, *run);
-	}
-	*run = 0;
 }
 
 // `count` is at least 1. Modules and flags are runs: frames that were met together are of few
@@ -119,29 +94,22 @@ void defs_put_frames(struct bytes *out, const struct trace_frame *frames, size_t
 {
 	struct bytes content = { 0 };
 	uint64_t pc = 0;
-	size_t run = 0;
+	struct bytes_run run = { 0 };
 
 	ASSERT(count > 0);
 	bytes_add_varint(&content, frames[0].id);
 	bytes_add_varint(&content, count);
-	for (size_t i = 0; i < count; i++) {
-		if (i > 0 && frames[i].module != frames[i - 1].module)
-			put_run(&content, frames[i - 1].module, &run);
-		run++;
-	}
-	put_run(&content, frames[count - 1].module, &run);
-	for (size_t i = 0; i < count; i++) {
-		if (i > 0 && frames[i].flags != frames[i - 1].flags)
-			put_run(&content, frames[i - 1].flags, &run);
-		run++;
-	}
-	put_run(&content, frames[count - 1].flags, &run);
+	for (size_t i = 0; i < count; i++)
+		bytes_run_add(&content, &run, frames[i].module);
+	bytes_run_end(&content, &run);
+	for (size_t i = 0; i < count; i++)
+		bytes_run_add(&content, &run, frames[i].flags);
+	bytes_run_end(&content, &run);
 	for (size_t i = 0; i < count; i++) {
 		bytes_add_signed(&content, (int64_t)(frames[i].pc - pc));
 		pc = frames[i].pc;
 	}
 	defs_put(out, DEFS_FRAMES, &content);
-	bytes_fini(&content);
 }
 
 // A stack without a parent has its own id for a distance.
@@ -150,17 +118,14 @@ void defs_put_stacks(struct bytes *out, stack_id first, const struct trace_stack
 {
 	struct bytes content = { 0 };
 	int64_t frame = 0;
-	size_t run = 0;
+	struct bytes_run run = { 0 };
 
 	ASSERT(count > 0 && stacks[count - 1].parent < first + count - 1);
 	bytes_add_varint(&content, first);
 	bytes_add_varint(&content, count);
-	for (size_t i = 0; i < count; i++) {
-		if (i > 0 && stacks[i].flags != stacks[i - 1].flags)
-			put_run(&content, stacks[i - 1].flags, &run);
-		run++;
-	}
-	put_run(&content, stacks[count - 1].flags, &run);
+	for (size_t i = 0; i < count; i++)
+		bytes_run_add(&content, &run, stacks[i].flags);
+	bytes_run_end(&content, &run);
 	// Most new stacks stand on the one before: a distance of 1.
 	for (size_t i = 0; i < count; i++)
 		bytes_add_varint(&content, first + i - stacks[i].parent);
@@ -169,22 +134,16 @@ void defs_put_stacks(struct bytes *out, stack_id first, const struct trace_stack
 		frame = stacks[i].frame;
 	}
 	defs_put(out, DEFS_STACKS, &content);
-	bytes_fini(&content);
 }
 
 void defs_put_note(struct bytes *out, const struct trace_note *note, uint64_t number)
 {
 	struct bytes content = { 0 };
 
-	bytes_add_varint(&content, note->kind);
-	bytes_add_varint(&content, number);
-	bytes_add_varint(&content, note->time_ns);
-	bytes_add_varint(&content, (uint32_t)(note->process + 1));
-	bytes_add_varint(&content, (uint32_t)(note->thread + 1));
-	bytes_add_varint(&content, note->value);
+	BYTES_ADD_ALL(&content, note->kind, number, note->time_ns, (uint32_t)(note->process + 1),
+		      (uint32_t)(note->thread + 1), note->value);
 	bytes_add_text(&content, note->text, DEFS_TEXT_MAX);
 	defs_put(out, DEFS_NOTE, &content);
-	bytes_fini(&content);
 }
 
 void defs_put_name(struct bytes *out, frame_id frame, const struct trace_name *names, size_t count)
@@ -200,33 +159,26 @@ void defs_put_name(struct bytes *out, frame_id frame, const struct trace_name *n
 		bytes_add_text(&content, names[i].file, DEFS_TEXT_MAX);
 	}
 	defs_put(out, DEFS_NAME, &content);
-	bytes_fini(&content);
 }
 
 void defs_put_heap(struct bytes *out, const struct trace_heap *heap)
 {
 	struct bytes content = { 0 };
 
-	bytes_add_varint(&content, heap->id);
-	bytes_add_varint(&content, heap->process);
-	bytes_add_varint(&content, heap->handle);
+	BYTES_ADD_ALL(&content, heap->id, heap->process, heap->handle);
 	bytes_add_text(&content, heap->name, DEFS_TEXT_MAX);
 	if (heap->created)
 		bytes_add_varint(&content, (uint64_t)heap->flags + 1);
 	defs_put(out, DEFS_HEAP, &content);
-	bytes_fini(&content);
 }
 
 void defs_put_file(struct bytes *out, const struct trace_file *file)
 {
 	struct bytes content = { 0 };
 
-	bytes_add_varint(&content, file->id);
-	bytes_add_varint(&content, file->device);
-	bytes_add_varint(&content, file->inode);
+	BYTES_ADD_ALL(&content, file->id, file->device, file->inode);
 	bytes_add_text(&content, file->path, DEFS_TEXT_MAX);
 	defs_put(out, DEFS_FILE, &content);
-	bytes_fini(&content);
 }
 
 void defs_put_snapshot(struct bytes *out, const struct trace_snapshot *snapshot)
@@ -235,7 +187,6 @@ void defs_put_snapshot(struct bytes *out, const struct trace_snapshot *snapshot)
 
 	snapshot_encode(&content, snapshot);
 	defs_put(out, DEFS_SNAPSHOT, &content);
-	bytes_fini(&content);
 }
 
 // `skip` and `count` say which of the blocks go into this record.
@@ -246,5 +197,4 @@ void defs_put_reach(struct bytes *out, const struct trace_reach *reach, uint64_t
 
 	reach_encode(&content, reach, skip, count);
 	defs_put(out, DEFS_REACH, &content);
-	bytes_fini(&content);
 }

@@ -7,35 +7,9 @@
 // The smallest encoding of a block: address, size, stack; all else may be in runs.
 enum { BLOCK_BYTES_MIN = 3, PLACE_SHIFT = 4 };
 
-// A run of equal values.
-struct run {
-	uint64_t value, count;
-};
-
-// The run is written when another value comes: `run` is what is not written yet.
-static void run_put(struct bytes *out, struct run *run, uint64_t value)
-{
-	if (run->count > 0 && run->value == value) {
-		run->count++;
-		return;
-	}
-	if (run->count > 0) {
-		bytes_add_varint(out, run->value);
-		bytes_add_varint(out, run->count);
-	}
-	*run = (struct run){ value, 1 };
-}
-
-// Any other value ends the run; it is then forgotten.
-static void run_end(struct bytes *out, struct run *run)
-{
-	run_put(out, run, run->value + 1);
-	*run = (struct run){ 0 };
-}
-
 // The next value of runs that tell `left` more; UINT64_MAX: they are not to be believed.
 // A run that is longer than what is left would reach into the next column.
-static uint64_t run_next(struct bytes_cursor *in, struct run *run, uint64_t left)
+static uint64_t run_next(struct bytes_cursor *in, struct bytes_run *run, uint64_t left)
 {
 	if (run->count == 0) {
 		run->value = bytes_next(in);
@@ -56,20 +30,13 @@ static uint64_t kind_of(const struct trace_reach_block *block)
 void reach_encode(struct bytes *out, const struct trace_reach *reach, uint64_t skip, uint64_t count)
 {
 	const struct trace_reach_block *blocks = reach->blocks + skip;
-	struct run run = { 0 };
+	struct bytes_run run = { 0 };
 	uint64_t before = 0;
 
 	ASSERT(skip + count <= reach->count && count <= REACH_BLOCKS_MAX);
-	bytes_add_varint(out, reach->process);
-	bytes_add_varint(out, reach->reason);
-	bytes_add_varint(out, reach->flags);
-	bytes_add_varint(out, reach->time_ns);
-	bytes_add_varint(out, reach->number);
-	bytes_add_varint(out, reach->stopped_ns);
-	bytes_add_varint(out, reach->read_bytes);
-	bytes_add_varint(out, reach->total);
-	bytes_add_varint(out, reach->first + skip);
-	bytes_add_varint(out, count);
+	BYTES_ADD_ALL(out, reach->process, reach->reason, reach->flags, reach->time_ns,
+		      reach->number, reach->stopped_ns, reach->read_bytes, reach->total,
+		      reach->first + skip, count);
 	for (uint64_t i = 0; i < count; i++) {
 		ASSERT(i == 0 || blocks[i].address > before);
 		bytes_add_varint(out, blocks[i].address - before);
@@ -80,11 +47,11 @@ void reach_encode(struct bytes *out, const struct trace_reach *reach, uint64_t s
 	for (uint64_t i = 0; i < count; i++)
 		bytes_add_varint(out, blocks[i].stack);
 	for (uint64_t i = 0; i < count; i++)
-		run_put(out, &run, blocks[i].thread);
-	run_end(out, &run);
+		bytes_run_add(out, &run, blocks[i].thread);
+	bytes_run_end(out, &run);
 	for (uint64_t i = 0; i < count; i++)
-		run_put(out, &run, kind_of(&blocks[i]));
-	run_end(out, &run);
+		bytes_run_add(out, &run, kind_of(&blocks[i]));
+	bytes_run_end(out, &run);
 	before = 0;
 	for (uint64_t i = 0; i < count; i++) {
 		if (blocks[i].place == TRACE_REACH_NOWHERE)
@@ -115,7 +82,7 @@ static bool take_columns(struct bytes_cursor *in, const struct reach_known *know
 {
 	struct trace_reach_block *blocks = reach->blocks;
 	uint64_t count = reach->count, before = 0;
-	struct run run = { 0 };
+	struct bytes_run run = { 0 };
 
 	for (uint64_t i = 0; i < count; i++)
 		blocks[i].size = bytes_next(in);
@@ -162,13 +129,8 @@ bool reach_decode(struct bytes_cursor in, const struct reach_known *known, bool 
 	reason = bytes_next(&in);
 	reach->reason = (uint8_t)reason;
 	reach->flags = bytes_next_u32(&in);
-	reach->time_ns = bytes_next(&in);
-	reach->number = bytes_next(&in);
-	reach->stopped_ns = bytes_next(&in);
-	reach->read_bytes = bytes_next(&in);
-	reach->total = bytes_next(&in);
-	reach->first = bytes_next(&in);
-	reach->count = bytes_next(&in);
+	BYTES_NEXT_ALL(&in, &reach->time_ns, &reach->number, &reach->stopped_ns, &reach->read_bytes,
+		       &reach->total, &reach->first, &reach->count);
 	if (in.bad || reason == 0 || reason > UINT8_MAX ||
 	    reach->process >= known->processes_count ||
 	    reach->count > bytes_left(&in) / BLOCK_BYTES_MIN || reach->count > REACH_BLOCKS_MAX ||

@@ -20,7 +20,6 @@
 #include "trace/reader_own.h"
 
 #include "base/sort.h"
-#include "trace/end.h"
 #include "wire/compiler.h"
 
 #include <inttypes.h>

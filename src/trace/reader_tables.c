@@ -7,70 +7,26 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-uint32_t reader_processes_count(const struct reader *reader)
-{
-	return (uint32_t)reader->defs.processes_count;
-}
+// How many there are of what a trace defines, and one of them by its id.
+#define READER_TABLE(one, many, key, member)                                                  \
+	uint32_t reader_##many##_count(const struct reader *reader)                           \
+	{                                                                                     \
+		return (uint32_t)reader->defs.many##_count;                                   \
+	}                                                                                     \
+	const struct trace_##one *reader_##one(const struct reader *reader, key id)           \
+	{                                                                                     \
+		return id < reader->defs.many##_count ? &reader->defs.many[id] member : NULL; \
+	}
 
-uint32_t reader_threads_count(const struct reader *reader)
-{
-	return (uint32_t)reader->defs.threads_count;
-}
-
-uint32_t reader_modules_count(const struct reader *reader)
-{
-	return (uint32_t)reader->defs.modules_count;
-}
-
-uint32_t reader_frames_count(const struct reader *reader)
-{
-	return (uint32_t)reader->defs.frames_count;
-}
-
-uint32_t reader_stacks_count(const struct reader *reader)
-{
-	return (uint32_t)reader->defs.stacks_count;
-}
-
-const struct trace_process *reader_process(const struct reader *reader, process_id id)
-{
-	return id < reader->defs.processes_count ? &reader->defs.processes[id] : NULL;
-}
-
-const struct trace_thread *reader_thread(const struct reader *reader, thread_id id)
-{
-	return id < reader->defs.threads_count ? &reader->defs.threads[id] : NULL;
-}
-
-const struct trace_module *reader_module(const struct reader *reader, module_id id)
-{
-	return id < reader->defs.modules_count ? &reader->defs.modules[id] : NULL;
-}
-
-const struct trace_frame *reader_frame(const struct reader *reader, frame_id id)
-{
-	return id < reader->defs.frames_count ? &reader->defs.frames[id] : NULL;
-}
-
-const struct trace_stack *reader_stack(const struct reader *reader, stack_id id)
-{
-	return id < reader->defs.stacks_count ? &reader->defs.stacks[id] : NULL;
-}
-
-uint32_t reader_heaps_count(const struct reader *reader)
-{
-	return (uint32_t)reader->defs.heaps_count;
-}
-
-uint32_t reader_files_count(const struct reader *reader)
-{
-	return (uint32_t)reader->defs.files_count;
-}
-
-const struct trace_heap *reader_heap(const struct reader *reader, heap_id id)
-{
-	return id < reader->defs.heaps_count ? &reader->defs.heaps[id] : NULL;
-}
+READER_TABLE(process, processes, process_id, )
+READER_TABLE(thread, threads, thread_id, )
+READER_TABLE(module, modules, module_id, )
+READER_TABLE(frame, frames, frame_id, )
+READER_TABLE(stack, stacks, stack_id, )
+READER_TABLE(heap, heaps, heap_id, )
+READER_TABLE(file, files, file_id, )
+READER_TABLE(snapshot, snapshots, uint32_t, .head)
+READER_TABLE(reach, reaches, uint32_t, .head)
 
 bool reader_heap_is_language(const struct trace_heap *heap)
 {
@@ -93,21 +49,6 @@ const char *reader_heap_name(const struct trace_heap *heap, char text[static REA
 	return text;
 }
 
-const struct trace_file *reader_file(const struct reader *reader, file_id id)
-{
-	return id < reader->defs.files_count ? &reader->defs.files[id] : NULL;
-}
-
-uint32_t reader_snapshots_count(const struct reader *reader)
-{
-	return (uint32_t)reader->defs.snapshots_count;
-}
-
-const struct trace_snapshot *reader_snapshot(const struct reader *reader, uint32_t index)
-{
-	return index < reader->defs.snapshots_count ? &reader->defs.snapshots[index].head : NULL;
-}
-
 // Snapshots stay as they were in the file, since their arrays are large and few are looked at: each
 // is decoded when it is asked for, and was checked when it came.
 bool reader_snapshot_load(const struct reader *reader, uint32_t index,
@@ -120,16 +61,6 @@ bool reader_snapshot_load(const struct reader *reader, uint32_t index,
 	       snapshot_decode(bytes_cursor(defs->snapshots[index].bytes,
 					    defs->snapshots[index].size),
 			       (uint32_t)defs->files_count, true, snapshot);
-}
-
-uint32_t reader_reaches_count(const struct reader *reader)
-{
-	return (uint32_t)reader->defs.reaches_count;
-}
-
-const struct trace_reach *reader_reach(const struct reader *reader, uint32_t index)
-{
-	return index < reader->defs.reaches_count ? &reader->defs.reaches[index].head : NULL;
 }
 
 bool reader_reach_load(const struct reader *reader, uint32_t index, struct trace_reach *reach)

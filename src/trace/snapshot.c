@@ -24,21 +24,12 @@ static void put_mappings(struct bytes *out, const struct trace_snapshot *snapsho
 		const struct trace_mapping *mapping = &snapshot->mappings[i];
 
 		ASSERT(mapping->start >= end && mapping->end > mapping->start);
-		bytes_add_varint(out, mapping->start - end);
-		bytes_add_varint(out, mapping->end - mapping->start);
-		bytes_add_varint(out, (mapping->protection & PROTECTION) |
-					      (mapping->shared ? SHARED : 0));
-		bytes_add_varint(out, mapping->offset);
-		bytes_add_varint(out, mapping->file);
-		bytes_add_varint(out, mapping->rss);
-		bytes_add_varint(out, mapping->pss);
-		bytes_add_varint(out, mapping->shared_clean);
-		bytes_add_varint(out, mapping->shared_dirty);
-		bytes_add_varint(out, mapping->private_clean);
-		bytes_add_varint(out, mapping->private_dirty);
-		bytes_add_varint(out, mapping->anonymous);
-		bytes_add_varint(out, mapping->swap);
-		bytes_add_varint(out, mapping->locked);
+		BYTES_ADD_ALL(out, mapping->start - end, mapping->end - mapping->start,
+			      (mapping->protection & PROTECTION) | (mapping->shared ? SHARED : 0),
+			      mapping->offset, mapping->file, mapping->rss, mapping->pss,
+			      mapping->shared_clean, mapping->shared_dirty, mapping->private_clean,
+			      mapping->private_dirty, mapping->anonymous, mapping->swap,
+			      mapping->locked);
 		end = mapping->end;
 	}
 }
@@ -55,9 +46,8 @@ static uint32_t put_pages(struct bytes *out, const struct trace_snapshot *snapsh
 
 		ASSERT(pages->start >= end && pages->end > pages->start && pages->flags != 0);
 		ASSERT((pages->start | pages->end) % snapshot->page_bytes == 0);
-		bytes_add_varint(out, (pages->start - end) / snapshot->page_bytes);
-		bytes_add_varint(out, (pages->end - pages->start) / snapshot->page_bytes);
-		bytes_add_varint(out, pages->flags);
+		BYTES_ADD_ALL(out, (pages->start - end) / snapshot->page_bytes,
+			      (pages->end - pages->start) / snapshot->page_bytes, pages->flags);
 		end = pages->end;
 	}
 	return i;
@@ -71,16 +61,10 @@ void snapshot_encode(struct bytes *out, const struct trace_snapshot *snapshot)
 	bool cut = pages_count < snapshot->pages_count;
 
 	ASSERT(snapshot->page_bytes != 0 && snapshot->began <= snapshot->ended);
-	bytes_add_varint(out, snapshot->process);
-	bytes_add_varint(out, snapshot->reason);
-	bytes_add_varint(out, snapshot->flags | (cut ? TRACE_SNAPSHOT_CUT : 0));
-	bytes_add_varint(out, snapshot->time_ns);
-	bytes_add_varint(out, snapshot->began);
-	bytes_add_varint(out, snapshot->ended - snapshot->began);
-	bytes_add_varint(out, snapshot->page_bytes);
-	bytes_add_varint(out, snapshot->rss_bytes);
-	bytes_add_varint(out, snapshot->rss_bytes_max);
-	bytes_add_varint(out, snapshot->cost_ns);
+	BYTES_ADD_ALL(out, snapshot->process, snapshot->reason,
+		      snapshot->flags | (cut ? TRACE_SNAPSHOT_CUT : 0), snapshot->time_ns,
+		      snapshot->began, snapshot->ended - snapshot->began, snapshot->page_bytes,
+		      snapshot->rss_bytes, snapshot->rss_bytes_max, snapshot->cost_ns);
 	put_mappings(out, snapshot);
 	bytes_add_varint(out, pages_count);
 	bytes_add(out, pages.data, pages.size);
@@ -100,15 +84,9 @@ static bool take_mapping(struct bytes_cursor *in, uint64_t before, uint32_t file
 	};
 	mapping->offset = bytes_next(in);
 	mapping->file = bytes_next_u32(in);
-	mapping->rss = bytes_next(in);
-	mapping->pss = bytes_next(in);
-	mapping->shared_clean = bytes_next(in);
-	mapping->shared_dirty = bytes_next(in);
-	mapping->private_clean = bytes_next(in);
-	mapping->private_dirty = bytes_next(in);
-	mapping->anonymous = bytes_next(in);
-	mapping->swap = bytes_next(in);
-	mapping->locked = bytes_next(in);
+	BYTES_NEXT_ALL(in, &mapping->rss, &mapping->pss, &mapping->shared_clean,
+		       &mapping->shared_dirty, &mapping->private_clean, &mapping->private_dirty,
+		       &mapping->anonymous, &mapping->swap, &mapping->locked);
 	return !in->bad && length > 0 && mapping->file < files_count &&
 	       !__builtin_add_overflow(before, gap, &mapping->start) &&
 	       !__builtin_add_overflow(mapping->start, length, &mapping->end);
@@ -175,13 +153,8 @@ bool snapshot_decode(struct bytes_cursor in, uint32_t files_count, bool whole,
 	reason = bytes_next(&in);
 	snapshot->reason = (uint8_t)reason;
 	snapshot->flags = bytes_next_u32(&in);
-	snapshot->time_ns = bytes_next(&in);
-	snapshot->began = bytes_next(&in);
-	length = bytes_next(&in);
-	snapshot->page_bytes = bytes_next(&in);
-	snapshot->rss_bytes = bytes_next(&in);
-	snapshot->rss_bytes_max = bytes_next(&in);
-	snapshot->cost_ns = bytes_next(&in);
+	BYTES_NEXT_ALL(&in, &snapshot->time_ns, &snapshot->began, &length, &snapshot->page_bytes,
+		       &snapshot->rss_bytes, &snapshot->rss_bytes_max, &snapshot->cost_ns);
 	if (in.bad || reason == 0 || reason > UINT8_MAX ||
 	    __builtin_popcountll(snapshot->page_bytes) != 1 ||
 	    __builtin_add_overflow(snapshot->began, length, &snapshot->ended))

@@ -51,8 +51,7 @@ struct writer {
 	// Only for a writer that has failed: what it is given after that has nowhere to go.
 	uint64_t lost; // events given to a writer that had failed
 
-	uint32_t processes_count, threads_count, modules_count, frames_count, stacks_count;
-	uint32_t heaps_count, files_count;
+	struct writer_counts counts;
 	struct bytes records; // in order: all but frames, stacks and names
 	// Apart from `records`, since a name must come after its frame and what was reachable after
 	// its stacks, and both are written after the records.
@@ -146,15 +145,15 @@ static void put_defs(struct writer *writer)
 	};
 
 	ASSERT(!writer->failed && !writer->ended);
-	ASSERT(writer->stacks_new < writer->stacks_count &&
-	       writer->frames_new < writer->frames_count);
+	ASSERT(writer->stacks_new < writer->counts.stacks &&
+	       writer->frames_new < writer->counts.frames);
 	bytes_add(&writer->chain.raw, writer->records.data, writer->records.size);
 	if (writer->frames_new > 0)
 		defs_put_frames(&writer->chain.raw, writer->frames, writer->frames_new);
 	if (writer->stacks_new > 0)
 		defs_put_stacks(&writer->chain.raw,
-				writer->stacks_count - (stack_id)writer->stacks_new, writer->stacks,
-				writer->stacks_new);
+				writer->counts.stacks - (stack_id)writer->stacks_new,
+				writer->stacks, writer->stacks_new);
 	bytes_add(&writer->chain.raw, writer->names.data, writer->names.size);
 	if (writer->chain.raw.size == 0)
 		return;
@@ -229,8 +228,8 @@ struct writer *writer_new(int fd, const struct trace_info *info, struct err *err
 	stamped.version_major = BLOCK_VERSION_MAJOR;
 	stamped.version_minor = BLOCK_VERSION_MINOR;
 	chain_init(&writer->chain, fd);
-	writer->modules_count = writer->frames_count = writer->stacks_count = 1;
-	writer->heaps_count = writer->files_count = 1;
+	writer->counts.modules = writer->counts.frames = writer->counts.stacks = 1;
+	writer->counts.heaps = writer->counts.files = 1;
 	block_preamble_encode(&head, preamble);
 	if (!out_write(&writer->chain.out, preamble, sizeof preamble, false, err)) {
 		writer_free(writer);
@@ -269,13 +268,13 @@ void writer_become(struct writer *writer, struct writer *other)
 {
 	int fd = writer->chain.out.fd;
 
-	ASSERT(writer->processes_count == other->processes_count);
-	ASSERT(writer->threads_count == other->threads_count);
-	ASSERT(writer->modules_count == other->modules_count);
-	ASSERT(writer->frames_count == other->frames_count);
-	ASSERT(writer->stacks_count == other->stacks_count);
-	ASSERT(writer->heaps_count == other->heaps_count);
-	ASSERT(writer->files_count == other->files_count);
+	ASSERT(writer->counts.processes == other->counts.processes);
+	ASSERT(writer->counts.threads == other->counts.threads);
+	ASSERT(writer->counts.modules == other->counts.modules);
+	ASSERT(writer->counts.frames == other->counts.frames);
+	ASSERT(writer->counts.stacks == other->counts.stacks);
+	ASSERT(writer->counts.heaps == other->counts.heaps);
+	ASSERT(writer->counts.files == other->counts.files);
 	writer_fini(writer);
 	*writer = *other;
 	writer->chain.out.fd = fd;
@@ -288,8 +287,8 @@ process_id writer_add_process(struct writer *writer, const struct trace_process 
 {
 	struct trace_process numbered = *process;
 
-	ASSERT(process->parent == TRACE_NONE || process->parent < writer->processes_count);
-	numbered.id = writer->processes_count++;
+	ASSERT(process->parent == TRACE_NONE || process->parent < writer->counts.processes);
+	numbered.id = writer->counts.processes++;
 	if (!writer->failed)
 		defs_put_process(&writer->records, &numbered);
 	defs_grew(writer);
@@ -300,12 +299,12 @@ thread_id writer_add_thread(struct writer *writer, process_id process, uint32_t 
 			    const char *name)
 {
 	struct trace_thread thread = {
-		.id = writer->threads_count++,
+		.id = writer->counts.threads++,
 		.process = process,
 		.tid = tid,
 	};
 
-	ASSERT(process < writer->processes_count);
+	ASSERT(process < writer->counts.processes);
 	if (name)
 		memcpy(thread.name, name, strnlen(name, sizeof thread.name - 1));
 	if (!writer->failed)
@@ -318,9 +317,9 @@ module_id writer_add_module(struct writer *writer, const struct trace_module *mo
 {
 	struct trace_module numbered = *module;
 
-	ASSERT(module->process < writer->processes_count);
+	ASSERT(module->process < writer->counts.processes);
 	ASSERT(module->build_id_length <= sizeof module->build_id);
-	numbered.id = writer->modules_count++;
+	numbered.id = writer->counts.modules++;
 	if (!writer->failed)
 		defs_put_module(&writer->records, &numbered);
 	defs_grew(writer);
@@ -329,9 +328,9 @@ module_id writer_add_module(struct writer *writer, const struct trace_module *mo
 
 frame_id writer_add_frame(struct writer *writer, module_id module, uint64_t pc, uint32_t flags)
 {
-	frame_id id = writer->frames_count++;
+	frame_id id = writer->counts.frames++;
 
-	ASSERT(module < writer->modules_count);
+	ASSERT(module < writer->counts.modules);
 	if (writer->failed)
 		return id;
 	*MEM_ADD(writer->frames, writer->frames_new, writer->frames_capacity) =
@@ -343,7 +342,7 @@ frame_id writer_add_frame(struct writer *writer, module_id module, uint64_t pc, 
 void writer_add_name(struct writer *writer, frame_id frame, const struct trace_name *names,
 		     size_t count)
 {
-	ASSERT(frame > 0 && frame < writer->frames_count && count <= DEFS_NAMES_MAX);
+	ASSERT(frame > 0 && frame < writer->counts.frames && count <= DEFS_NAMES_MAX);
 	if (!writer->failed)
 		defs_put_name(&writer->names, frame, names, count);
 	defs_grew(writer);
@@ -351,9 +350,9 @@ void writer_add_name(struct writer *writer, frame_id frame, const struct trace_n
 
 stack_id writer_add_stack(struct writer *writer, stack_id parent, frame_id frame, uint8_t flags)
 {
-	stack_id id = writer->stacks_count++;
+	stack_id id = writer->counts.stacks++;
 
-	ASSERT(parent < id && frame < writer->frames_count);
+	ASSERT(parent < id && frame < writer->counts.frames);
 	if (writer->failed)
 		return id;
 	*MEM_ADD(writer->stacks, writer->stacks_new, writer->stacks_capacity) =
@@ -366,8 +365,8 @@ heap_id writer_add_heap(struct writer *writer, const struct trace_heap *heap)
 {
 	struct trace_heap numbered = *heap;
 
-	ASSERT(heap->process < writer->processes_count);
-	numbered.id = writer->heaps_count++;
+	ASSERT(heap->process < writer->counts.processes);
+	numbered.id = writer->counts.heaps++;
 	if (!writer->failed)
 		defs_put_heap(&writer->records, &numbered);
 	defs_grew(writer);
@@ -378,7 +377,7 @@ file_id writer_add_file(struct writer *writer, const struct trace_file *file)
 {
 	struct trace_file numbered = *file;
 
-	numbered.id = writer->files_count++;
+	numbered.id = writer->counts.files++;
 	if (!writer->failed)
 		defs_put_file(&writer->records, &numbered);
 	defs_grew(writer);
@@ -387,7 +386,7 @@ file_id writer_add_file(struct writer *writer, const struct trace_file *file)
 
 void writer_snapshot(struct writer *writer, const struct trace_snapshot *snapshot)
 {
-	ASSERT(snapshot->process < writer->processes_count);
+	ASSERT(snapshot->process < writer->counts.processes);
 	if (!writer->failed)
 		defs_put_snapshot(&writer->records, snapshot);
 	defs_grew(writer);
@@ -398,7 +397,7 @@ void writer_reach(struct writer *writer, const struct trace_reach *reach)
 {
 	uint64_t skip = 0;
 
-	ASSERT(reach->process < writer->processes_count);
+	ASSERT(reach->process < writer->counts.processes);
 	do {
 		uint64_t count = reach->count - skip;
 
@@ -424,7 +423,7 @@ static inline void tell_heap(struct writer *writer, heap_id heap)
 // A time that would fall is raised to that of the item before it.
 void writer_event(struct writer *writer, const struct trace_event *event)
 {
-	ASSERT(event->thread < writer->threads_count && event->stack < writer->stacks_count);
+	ASSERT(event->thread < writer->counts.threads && event->stack < writer->counts.stacks);
 	if (writer->failed || writer->ended) {
 		writer->lost++;
 		return;
@@ -455,7 +454,7 @@ void writer_row(struct writer *writer, struct columns_row *row)
 {
 	uint32_t fits = COLUMNS_EVENTS_MAX - writer->columns.count;
 
-	ASSERT(row->thread < writer->threads_count);
+	ASSERT(row->thread < writer->counts.threads);
 	if (writer->failed || writer->ended) {
 		writer->lost += row->count;
 		return;
@@ -464,7 +463,7 @@ void writer_row(struct writer *writer, struct columns_row *row)
 		add_singly(writer, row);
 		return;
 	}
-	ASSERT(row->heap < writer->heaps_count);
+	ASSERT(row->heap < writer->counts.heaps);
 	if (row->time_ns < writer->chain.last_ns)
 		row->time_ns = writer->chain.last_ns;
 	writer->chain.last_ns = row->time_ns;
@@ -511,7 +510,7 @@ void writer_note(struct writer *writer, const struct trace_note *note)
 
 	if (writer->failed || writer->ended)
 		return;
-	ASSERT(note->process == TRACE_NONE || note->process < writer->processes_count);
+	ASSERT(note->process == TRACE_NONE || note->process < writer->counts.processes);
 	if (timed.time_ns < writer->chain.last_ns)
 		timed.time_ns = writer->chain.last_ns;
 	writer->chain.last_ns = timed.time_ns;
@@ -523,7 +522,7 @@ void writer_note(struct writer *writer, const struct trace_note *note)
 void writer_process_end(struct writer *writer, process_id process, uint64_t time_ns,
 			enum trace_exit exit, uint32_t exit_value)
 {
-	ASSERT(process < writer->processes_count);
+	ASSERT(process < writer->counts.processes);
 	writer_note(writer, &(struct trace_note){
 				    .kind = TRACE_NOTE_PROCESS_END,
 				    .process = process,
@@ -579,34 +578,9 @@ void writer_end(struct writer *writer, const struct trace_end *end)
 	out_finish(&writer->chain.out);
 }
 
-uint32_t writer_threads_count(const struct writer *writer)
+const struct writer_counts *writer_counts(const struct writer *writer)
 {
-	return writer->threads_count;
-}
-
-uint32_t writer_modules_count(const struct writer *writer)
-{
-	return writer->modules_count;
-}
-
-uint32_t writer_frames_count(const struct writer *writer)
-{
-	return writer->frames_count;
-}
-
-uint32_t writer_stacks_count(const struct writer *writer)
-{
-	return writer->stacks_count;
-}
-
-uint32_t writer_heaps_count(const struct writer *writer)
-{
-	return writer->heaps_count;
-}
-
-uint32_t writer_files_count(const struct writer *writer)
-{
-	return writer->files_count;
+	return &writer->counts;
 }
 
 uint64_t writer_events_count(const struct writer *writer)

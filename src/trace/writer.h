@@ -87,13 +87,11 @@ void writer_end(struct writer *writer, const struct trace_end *end);
 // and its descriptor stays the caller's. Both have the same definitions.
 void writer_become(struct writer *writer, struct writer *other);
 
-// The id that the next definition of a kind will have.
-uint32_t writer_threads_count(const struct writer *writer);
-uint32_t writer_modules_count(const struct writer *writer);
-uint32_t writer_frames_count(const struct writer *writer);
-uint32_t writer_stacks_count(const struct writer *writer);
-uint32_t writer_heaps_count(const struct writer *writer);
-uint32_t writer_files_count(const struct writer *writer);
+// The ids that the next definitions will have.
+struct writer_counts {
+	uint32_t processes, threads, modules, frames, stacks, heaps, files;
+};
+const struct writer_counts *writer_counts(const struct writer *writer);
 
 uint64_t writer_events_count(const struct writer *writer);
 uint64_t writer_events_kept(const struct writer *writer); // those that the file holds so far

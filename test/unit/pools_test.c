@@ -32,12 +32,12 @@ TEST(pools_become_heaps_at_their_first_event_under_their_names)
 
 	pools_add(&pools, 1, "one", 3);
 	pools_add(&pools, 2, "two", 3);
-	CHECK_EQ(1, writer_heaps_count(writer));
+	CHECK_EQ(1, writer_counts(writer)->heaps);
 	CHECK_EQ(1, pools_heap(&pools, 2, 0, writer));
 	CHECK_EQ(2, pools_heap(&pools, 1, 0, writer));
 	CHECK_EQ(1, pools_heap(&pools, 2, 0, writer));
 	CHECK_EQ(3, pools_heap(&pools, UINT32_MAX, 0, writer)); // never told of
-	CHECK_EQ(4, writer_heaps_count(writer));
+	CHECK_EQ(4, writer_counts(writer)->heaps);
 	pools_fini(&pools);
 	writer_free(writer);
 	close(fd);

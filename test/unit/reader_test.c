@@ -499,7 +499,6 @@ static void write_newer(const char *path)
 	chain.next_event = 2;
 	CHECK(chain_end(&chain, &end, &err));
 	chain_fini(&chain);
-	bytes_fini(&future);
 	close(fd);
 }
 
