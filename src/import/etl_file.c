@@ -69,9 +69,8 @@ struct etl_file {
 	struct stream *streams;
 	size_t streams_count, streams_capacity;
 	struct map by_cpu; // logger and processor: stream
-	uint64_t end, read, damaged;
-	size_t memory; // of all streams
-	bool cut, is_packed;
+	size_t memory;     // of all streams
+	bool is_packed;
 	uint16_t packing; // as the first buffer says, where the log's modes have LOG_PACKED
 	size_t current;   // the stream of the last event
 	uint64_t until;   // up to which it is the first
@@ -227,7 +226,7 @@ static bool read_exactly(struct etl_file *file, void *bytes, size_t size, uint64
 
 	if (count < 0)
 		return err_errno(&file->err, errno, "cannot read it");
-	file->read += (uint64_t)count;
+	file->header.read += (uint64_t)count;
 	return (size_t)count == size;
 }
 
@@ -297,7 +296,7 @@ static bool load(struct etl_file *file, struct stream *stream)
 		if (read_exactly(file, header, sizeof header, buffer->at) &&
 		    make_room(file, stream, header, buffer) && unpack(file, stream, header, buffer))
 			return true;
-		file->damaged++;
+		file->header.damaged++;
 	}
 	return false;
 }
@@ -334,7 +333,7 @@ static void advance(struct etl_file *file, struct stream *stream)
 		at = stream->bytes + stream->at;
 		size = parse_event(at, left, &stream->event);
 		if (size == 0) {
-			file->damaged += left >= 8 && !is_rest(at, left);
+			file->header.damaged += left >= 8 && !is_rest(at, left);
 			stream->at = stream->end;
 			continue;
 		}
@@ -399,7 +398,7 @@ void etl_file_rewind(struct etl_file *file)
 		stream->at = stream->end = 0;
 	}
 	file->begun = false;
-	file->read = file->damaged = 0;
+	file->header.read = file->header.damaged = 0;
 }
 
 // ---- the index, and the log's own header ----
@@ -436,7 +435,7 @@ static bool add_buffer(struct etl_file *file, const uint8_t *header, uint32_t si
 		return false;
 	ASSERT(size >= BUFFER_HEADER && size <= BUFFER_MAX && stream->last < number);
 	MEM_ROOM(file->buffers, file->buffers_capacity, number);
-	file->buffers[file->buffers_count++] = (struct buffer){ file->end, size, NONE };
+	file->buffers[file->buffers_count++] = (struct buffer){ file->header.end, size, NONE };
 	file->is_packed |= bytes_get_u16(header + 52) & BUFFER_PACKED;
 	if (number == 1)
 		file->packing = bytes_get_u16(header + 44);
@@ -458,17 +457,17 @@ static bool read_index(struct etl_file *file)
 
 	if (!file_is_regular(file->fd, &length))
 		return err_set(&file->err, ERR_IO, "it is not a regular file");
-	while (length - file->end >= BUFFER_HEADER && file->buffers_count < UINT32_MAX - 1) {
-		if (!read_exactly(file, header, sizeof header, file->end))
+	while (length - file->header.end >= BUFFER_HEADER && file->buffers_count < UINT32_MAX - 1) {
+		if (!read_exactly(file, header, sizeof header, file->header.end))
 			return false;
 		size = bytes_get_u32(header);
-		if (size < BUFFER_HEADER || size > BUFFER_MAX || size > length - file->end)
+		if (size < BUFFER_HEADER || size > BUFFER_MAX || size > length - file->header.end)
 			break;
 		if (!add_buffer(file, header, size))
 			return false;
-		file->end += size;
+		file->header.end += size;
 	}
-	file->cut = file->end < length;
+	file->header.cut = file->header.end < length;
 	return true;
 }
 
@@ -604,24 +603,4 @@ bool etl_file_ok(const struct etl_file *file, struct err *err)
 	if (file->err.kind != ERR_NONE)
 		*err = file->err;
 	return file->err.kind == ERR_NONE;
-}
-
-uint64_t etl_file_read(const struct etl_file *file)
-{
-	return file->read;
-}
-
-uint64_t etl_file_damaged(const struct etl_file *file)
-{
-	return file->damaged;
-}
-
-uint64_t etl_file_end(const struct etl_file *file)
-{
-	return file->end;
-}
-
-bool etl_file_cut(const struct etl_file *file)
-{
-	return file->cut;
 }

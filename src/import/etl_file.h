@@ -50,6 +50,10 @@ struct etl_header {
 	uint64_t events_lost, buffers_lost;
 	uint32_t build; // of Windows
 	uint32_t processors, pointer_bytes;
+	uint64_t read;    // bytes, of this pass
+	uint64_t damaged; // buffers with a damaged rest, of this pass
+	uint64_t end;     // where its buffers end
+	bool cut;         // it ends before its last buffer does
 };
 
 struct etl_file;
@@ -68,8 +72,3 @@ uint64_t etl_file_ns(const struct etl_file *file, uint64_t time); // since the l
 bool etl_file_next(struct etl_file *file, struct etl_event *event);
 void etl_file_rewind(struct etl_file *file); // the first event is the next one again
 bool etl_file_ok(const struct etl_file *file, struct err *err);
-
-uint64_t etl_file_read(const struct etl_file *file);    // bytes, of this pass
-uint64_t etl_file_damaged(const struct etl_file *file); // buffers with a damaged rest, of this pass
-uint64_t etl_file_end(const struct etl_file *file);     // where its buffers end
-bool etl_file_cut(const struct etl_file *file);         // it ends before its last buffer does

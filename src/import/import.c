@@ -4,7 +4,6 @@
 #include "import/import_formats.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 // What has a sign of its own comes first, a header of names last.
 // clang-format off
@@ -35,7 +34,7 @@ enum { LINES_PER_LOOK = 1 << 12 };
 // The user is asked every 4,096 lines, and the progress told.
 bool import_line(struct import_work *work, char **line, size_t *length)
 {
-	if (source_line_number(work->source) % LINES_PER_LOOK == 0 && import_was_stopped(work))
+	if (source_position(work->source)->lines % LINES_PER_LOOK == 0 && import_was_stopped(work))
 		return false;
 	return source_line(work->source, line, length);
 }
@@ -47,7 +46,7 @@ bool import_was_cut(struct import_work *work, struct err *err)
 	char *line;
 	size_t length;
 
-	if (!source_line_open(work->source) && !source_cut(work->source))
+	if (!source_position(work->source)->line_open && !source_cut(work->source))
 		return false;
 	if (source_line(work->source, &line, &length))
 		return false;
@@ -55,7 +54,7 @@ bool import_was_cut(struct import_work *work, struct err *err)
 	work->cut = true;
 	str_format(work->remarks,
 		   "the input ends within line %" PRIu64 ": what is before it counts\n",
-		   source_line_number(work->source));
+		   source_position(work->source)->lines);
 	return true;
 }
 
@@ -65,7 +64,7 @@ void import_end_here(struct import_work *work)
 	str_format(work->remarks,
 		   "the input ends within a record, at byte %" PRIu64
 		   ": what is before it counts\n",
-		   source_at(work->source));
+		   source_position(work->source)->taken);
 }
 
 bool import_was_stopped(const struct import_work *work)
@@ -73,7 +72,7 @@ bool import_was_stopped(const struct import_work *work)
 	const struct import_options *options = work->options;
 
 	if (options->progress)
-		options->progress(options->context, source_read(work->source));
+		options->progress(options->context, source_position(work->source)->read);
 	return options->stopped && options->stopped(options->context);
 }
 
@@ -145,8 +144,8 @@ static bool read_input(struct import_work *work, const struct import_format **fo
 			"(try: import each, then tidemark merge)",
 			found->name);
 	if (!found->read(work, err)) {
-		if (source_line_number(work->source) > 0 && err->kind == ERR_FORMAT)
-			err_wrap(err, "line %" PRIu64, source_line_number(work->source));
+		if (source_position(work->source)->lines > 0 && err->kind == ERR_FORMAT)
+			err_wrap(err, "line %" PRIu64, source_position(work->source)->lines);
 		return false;
 	}
 	if (work->options->stopped && work->options->stopped(work->options->context))
@@ -160,11 +159,11 @@ static void end_input(struct import_work *work, struct import_result *result)
 	if (source_cut(work->source)) {
 		str_format(work->remarks,
 			   "the input ends early, after %" PRIu64 " bytes: what is there counts\n",
-			   source_read(work->source));
+			   source_position(work->source)->read);
 		work->cut = true;
 	}
 	ASSERT(work->source);
-	result->bytes += work->read ? work->read : source_read(work->source);
+	result->bytes += work->read ? work->read : source_position(work->source)->read;
 	source_free(work->source);
 	work->source = NULL;
 }

@@ -167,11 +167,11 @@ static void learn_stack(struct etl *etl, const struct etl_event *event)
 static bool was_stopped(const struct etl *etl, bool second)
 {
 	const struct import_options *options = etl->work->options;
-	uint64_t read = etl_file_read(etl->file) / 2;
+	uint64_t read = etl_file_header(etl->file)->read / 2;
 
 	if (options->progress)
 		options->progress(options->context,
-				  second ? etl_file_end(etl->file) / 2 + read : read);
+				  second ? etl_file_header(etl->file)->end / 2 + read : read);
 	return options->stopped && options->stopped(options->context);
 }
 
@@ -523,14 +523,14 @@ static void remark(struct etl *etl)
 			   "%s events on heaps' own regions and states, and of calls that change "
 			   "nothing, are left out\n",
 			   str_count(etl->left_out, a));
-	if (etl_file_damaged(etl->file))
+	if (etl_file_header(etl->file)->damaged)
 		str_format(remarks, "%s buffers are damaged: the rest of each is left out\n",
-			   str_count(etl_file_damaged(etl->file), a));
-	if (etl_file_cut(etl->file)) {
+			   str_count(etl_file_header(etl->file)->damaged, a));
+	if (etl_file_header(etl->file)->cut) {
 		str_format(remarks,
 			   "the log is cut: its buffers end at byte %" PRIu64
 			   ", and what is before counts\n",
-			   etl_file_end(etl->file));
+			   etl_file_header(etl->file)->end);
 		etl->work->cut = true;
 	}
 }
@@ -563,7 +563,7 @@ static bool nothing_there(struct etl *etl, struct err *err)
 		str_count(stacks.recycled, text[4]), str_count(stacks.keys, text[5]),
 		etl_system_processes(etl->system), etl_system_images(etl->system),
 		etl_system_named(etl->system),
-		etl_file_damaged(etl->file) ? ", and damaged buffers" : "");
+		etl_file_header(etl->file)->damaged ? ", and damaged buffers" : "");
 }
 
 static void describe(struct etl *etl)
@@ -602,7 +602,7 @@ static bool read_log(struct etl *etl, struct err *err)
 		return true;
 	lose(etl);
 	remark(etl);
-	etl->work->read = etl_file_end(etl->file);
+	etl->work->read = etl_file_header(etl->file)->end;
 	return etl_file_ok(etl->file, err);
 }
 

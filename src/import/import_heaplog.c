@@ -5,7 +5,6 @@
 // begins, at tick 10 (1 ms), of 24 bytes. A record that ends a block has no size. Times are 32 bits
 // of ticks of 0.1 ms, which wrap after five days.
 #include "base/mem.h"
-#include "base/str.h"
 #include "import/import_formats.h"
 #include "trace/bytes.h"
 
@@ -135,7 +134,7 @@ static bool read_records(struct heaplog *heaplog, struct err *err)
 			    (heaplog->heaps_count ? heaplog->heaps_count : 1) &&
 		    (record[0] & (BEGINS - 1u)) != OTHERS)
 			return err_set(err, ERR_FORMAT, "there is no heap %u, at byte %" PRIu64,
-				       record[0] & (BEGINS - 1u), source_at(source));
+				       record[0] & (BEGINS - 1u), source_position(source)->taken);
 		put(heaplog, record);
 	}
 	return true;

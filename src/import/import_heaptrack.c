@@ -568,7 +568,7 @@ static bool read_heaptrack(struct import_work *work, struct err *err)
 	heaptrack.raw = is_raw(head, length);
 	while (ok && import_line(work, &line, &length)) {
 		// Each line has its end; one that has not was cut, whatever it says.
-		if (source_line_open(work->source)) {
+		if (source_position(work->source)->line_open) {
 			import_was_cut(work, err);
 			break;
 		}

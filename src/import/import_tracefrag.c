@@ -12,7 +12,6 @@
 // 9 s.
 #include "base/mem.h"
 #include "base/sort.h"
-#include "base/str.h"
 #include "import/import_formats.h"
 #include "import/number.h"
 

@@ -26,17 +26,14 @@ struct source {
 	ZSTD_DStream *zstd;
 	bool open_frame; // compressed bytes were read, and their frame has not ended
 	bool ended;
-	bool line_open;
 	struct err err;
 
 	unsigned char packed[PACKED_BYTES];
 	size_t packed_at, packed_end;
-	uint64_t read;
 
 	char *bytes; // unpacked, not taken yet: from `at` to `end`
 	size_t at, end, capacity;
-	uint64_t taken;
-	uint64_t lines;
+	struct source_position position;
 };
 
 struct source *source_new(FILE *file)
@@ -60,7 +57,8 @@ void source_free(struct source *source)
 static bool fail(struct source *source, const char *why)
 {
 	if (source->err.kind == ERR_NONE)
-		err_set(&source->err, ERR_FORMAT, "%s at byte %" PRIu64, why, source->read);
+		err_set(&source->err, ERR_FORMAT, "%s at byte %" PRIu64, why,
+			source->position.read);
 	return false;
 }
 
@@ -73,7 +71,7 @@ static bool fill_packed(struct source *source)
 	ASSERT(source->packed_at == source->packed_end);
 	source->packed_at = 0;
 	source->packed_end = fread(source->packed, 1, PACKED_BYTES, source->file);
-	source->read += source->packed_end;
+	source->position.read += source->packed_end;
 	if (ferror(source->file))
 		err_errno(&source->err, errno, "cannot read it");
 	return source->packed_end > 0;
@@ -206,11 +204,11 @@ static void take(struct source *source, size_t count)
 {
 	ASSERT(count <= source->end - source->at);
 	source->at += count;
-	source->taken += count;
+	source->position.taken += count;
 }
 
 // The search goes on where it ended, so a long line that comes in many steps is gone through once.
-// A line without its end at the end of the input is given, too: source_line_open tells.
+// A line without its end at the end of the input is given, too: source_position tells.
 bool source_line(struct source *source, char **line, size_t *length)
 {
 	size_t searched = 0, count;
@@ -229,18 +227,13 @@ bool source_line(struct source *source, char **line, size_t *length)
 	ASSERT(source->at <= source->end);
 	*line = source->bytes + source->at;
 	*length = end ? (size_t)(end - *line) : searched;
-	source->line_open = !end;
+	source->position.line_open = !end;
 	take(source, *length + (end ? 1 : 0));
-	source->lines++;
+	source->position.lines++;
 	if (*length > 0 && (*line)[*length - 1] == '\r')
 		--*length;
 	(*line)[*length] = '\0';
 	return true;
-}
-
-bool source_line_open(const struct source *source)
-{
-	return source->line_open;
 }
 
 // For records of fixed size. What is left of a record that was cut stays untaken.
@@ -271,19 +264,9 @@ size_t source_some(struct source *source, const uint8_t **bytes)
 	return count;
 }
 
-uint64_t source_line_number(const struct source *source)
+const struct source_position *source_position(const struct source *source)
 {
-	return source->lines;
-}
-
-uint64_t source_at(const struct source *source)
-{
-	return source->taken;
-}
-
-uint64_t source_read(const struct source *source)
-{
-	return source->read;
+	return &source->position;
 }
 
 bool source_cut(const struct source *source)

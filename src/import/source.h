@@ -18,6 +18,14 @@ enum { SOURCE_LINE_MAX = 1 << 22, SOURCE_HEAD_BYTES = 1 << 12 };
 
 struct source;
 
+// How far it is read.
+struct source_position {
+	uint64_t lines; // the number of the last line, from 1
+	bool line_open; // that had no line end: it may have been cut
+	uint64_t taken; // bytes, unpacked
+	uint64_t read;  // bytes of the stream
+};
+
 // Borrows the stream.
 struct source *source_new(FILE *file);
 void source_free(struct source *source); // NULL is allowed
@@ -30,9 +38,6 @@ const char *source_head(struct source *source, size_t *length);
 // the next call.
 bool source_line(struct source *source, char **line, size_t *length);
 
-// Whether the last line had no line end: it may have been cut.
-bool source_line_open(const struct source *source);
-
 // The next `count` bytes, at most SOURCE_LINE_MAX. Borrowed until the next call. False: there are
 // not as many.
 bool source_bytes(struct source *source, size_t count, const uint8_t **bytes);
@@ -41,9 +46,7 @@ bool source_bytes(struct source *source, size_t count, const uint8_t **bytes);
 // the next call.
 size_t source_some(struct source *source, const uint8_t **bytes);
 
-uint64_t source_line_number(const struct source *source); // of the last line, from 1
-uint64_t source_at(const struct source *source);          // unpacked bytes taken so far
-uint64_t source_read(const struct source *source);        // bytes read from the stream
+const struct source_position *source_position(const struct source *source); // borrowed
 
 // Whether it ended in the middle of a compressed frame.
 bool source_cut(const struct source *source);
