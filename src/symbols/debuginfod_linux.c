@@ -5,7 +5,6 @@
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 // The interface of libdebuginfod.so.1. Finders return a descriptor, or minus an errno.

@@ -12,7 +12,6 @@
 
 #include <dwarf.h>
 #include <stdlib.h>
-#include <string.h>
 
 struct linetable_row {
 	uint64_t address;

@@ -4,7 +4,7 @@
 #include "symbols/msf.h"
 
 #include "base/mem.h"
-#include "symbols/le.h"
+#include "trace/bytes.h"
 
 #include <string.h>
 
@@ -34,7 +34,7 @@ static uint64_t blocks_of(const struct msf *msf, uint32_t size_bytes)
 static bool gather(const struct msf *msf, const uint8_t *numbers, uint8_t *to, size_t size_bytes)
 {
 	for (size_t at = 0; at < size_bytes; at += msf->block_bytes, numbers += 4) {
-		uint64_t from = (uint64_t)le_32(numbers) * msf->block_bytes;
+		uint64_t from = (uint64_t)bytes_get_u32(numbers) * msf->block_bytes;
 		size_t part = size_bytes - at < msf->block_bytes ? size_bytes - at
 								 : msf->block_bytes;
 
@@ -65,13 +65,13 @@ static bool read_entries(struct msf *msf)
 
 	if (msf->directory_bytes < 4)
 		return false;
-	count = le_32(msf->directory);
+	count = bytes_get_u32(msf->directory);
 	if (count > (msf->directory_bytes - 4) / 4)
 		return false;
 	at += (size_t)count * 4;
 	msf->entries = mem_alloc(count + (size_t)1, sizeof *msf->entries);
 	for (uint32_t i = 0; i < count; i++) {
-		uint32_t size_bytes = le_32(msf->directory + 4 + (size_t)i * 4);
+		uint32_t size_bytes = bytes_get_u32(msf->directory + 4 + (size_t)i * 4);
 		uint64_t blocks;
 
 		if (size_bytes == NO_STREAM)
@@ -92,13 +92,14 @@ bool msf_open(struct msf *msf, const uint8_t *bytes, size_t size_bytes, struct e
 	*msf = (struct msf){ .bytes = bytes, .size_bytes = size_bytes };
 	if (size_bytes < HEAD_BYTES || memcmp(bytes, magic, sizeof magic - 1) != 0)
 		return err_set(err, ERR_FORMAT, "not a PDB file (of the form since 1998)");
-	msf->block_bytes = le_32(bytes + 32);
-	msf->blocks_count = le_32(bytes + 40);
+	msf->block_bytes = bytes_get_u32(bytes + 32);
+	msf->blocks_count = bytes_get_u32(bytes + 40);
 	if (msf->block_bytes < BLOCK_BYTES_MIN || msf->block_bytes > BLOCK_BYTES_MAX ||
 	    (msf->block_bytes & (msf->block_bytes - 1)) != 0)
 		return err_set(err, ERR_FORMAT, "a PDB file with blocks of %u bytes",
 			       msf->block_bytes);
-	if (!read_directory(msf, le_32(bytes + 44), le_32(bytes + 52)) || !read_entries(msf)) {
+	if (!read_directory(msf, bytes_get_u32(bytes + 44), bytes_get_u32(bytes + 52)) ||
+	    !read_entries(msf)) {
 		msf_close(msf);
 		return err_set(err, ERR_FORMAT, "a PDB file whose directory is cut or damaged");
 	}
@@ -115,11 +116,11 @@ void msf_close(struct msf *msf)
 static const uint8_t *contiguous(const struct msf *msf, const uint8_t *numbers, uint32_t size_bytes)
 {
 	uint64_t count = blocks_of(msf, size_bytes);
-	uint32_t first = le_32(numbers);
+	uint32_t first = bytes_get_u32(numbers);
 	uint64_t from = (uint64_t)first * msf->block_bytes;
 
 	for (uint64_t i = 1; i < count; i++)
-		if (le_32(numbers + 4 * i) != first + i)
+		if (bytes_get_u32(numbers + 4 * i) != first + i)
 			return NULL;
 	if (from >= msf->size_bytes || size_bytes > msf->size_bytes - from)
 		return NULL;

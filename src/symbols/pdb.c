@@ -14,10 +14,10 @@
 #include "base/mem.h"
 #include "base/rising.h"
 #include "base/sort.h"
-#include "symbols/le.h"
 #include "symbols/msf.h"
 #include "symbols/pdb_ids.h"
 #include "symbols/pdb_module.h"
+#include "trace/bytes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -85,28 +85,28 @@ static uint32_t find_names(const struct pdb *pdb)
 	size_t left = pdb->info.size_bytes - INFO_BYTES, texts_bytes, words, at;
 	uint32_t capacity;
 
-	if (left < 4 || le_32(bytes) > left - 4)
+	if (left < 4 || bytes_get_u32(bytes) > left - 4)
 		return NO_STREAM;
-	texts_bytes = le_32(bytes);
+	texts_bytes = bytes_get_u32(bytes);
 	texts = bytes + 4;
 	bytes += 4 + texts_bytes;
 	left -= 4 + texts_bytes;
 	if (left < 12)
 		return NO_STREAM;
-	capacity = le_32(bytes + 4);
-	words = le_32(bytes + 8); // of the set of places that are taken
+	capacity = bytes_get_u32(bytes + 4);
+	words = bytes_get_u32(bytes + 8); // of the set of places that are taken
 	if (words > (left - 12) / 4 || capacity > left * 8)
 		return NO_STREAM;
 	at = 12 + 4 * words;
-	if (left - at < 4 || le_32(bytes + at) > (left - at - 4) / 4)
+	if (left - at < 4 || bytes_get_u32(bytes + at) > (left - at - 4) / 4)
 		return NO_STREAM;
-	at += 4 + 4 * (size_t)le_32(bytes + at); // of those that were
+	at += 4 + 4 * (size_t)bytes_get_u32(bytes + at); // of those that were
 	for (; at + 8 <= left; at += 8) {
-		uint32_t text = le_32(bytes + at);
+		uint32_t text = bytes_get_u32(bytes + at);
 
 		if (text < texts_bytes && texts_bytes - text >= 7 &&
 		    memcmp(texts + text, "/names", 7) == 0)
-			return le_32(bytes + at + 4);
+			return bytes_get_u32(bytes + at + 4);
 	}
 	return NO_STREAM;
 }
@@ -119,11 +119,11 @@ static void read_names(struct pdb *pdb)
 	pdb->names = msf_read(&pdb->msf, find_names(pdb));
 	bytes = pdb->names.bytes;
 	size = pdb->names.size_bytes;
-	if (size < NAMES_BYTES || le_32(bytes) != NAMES_SIGNATURE)
+	if (size < NAMES_BYTES || bytes_get_u32(bytes) != NAMES_SIGNATURE)
 		return;
 	pdb->texts = (const char *)bytes + NAMES_BYTES;
-	pdb->texts_bytes = le_32(bytes + 8) < size - NAMES_BYTES ? le_32(bytes + 8)
-								 : size - NAMES_BYTES;
+	pdb->texts_bytes = bytes_get_u32(bytes + 8) < size - NAMES_BYTES ? bytes_get_u32(bytes + 8)
+									 : size - NAMES_BYTES;
 }
 
 static void read_sections(struct pdb *pdb, uint32_t number)
@@ -134,8 +134,9 @@ static void read_sections(struct pdb *pdb, uint32_t number)
 	pdb->sections.items = mem_alloc(count + 1, sizeof *pdb->sections.items);
 	pdb->sections.count = count;
 	for (size_t i = 0; i < count; i++) {
-		pdb->sections.items[i].size_bytes = le_32(stream.bytes + i * SECTION_BYTES + 8);
-		pdb->sections.items[i].rva = le_32(stream.bytes + i * SECTION_BYTES + 12);
+		pdb->sections.items[i].size_bytes =
+			bytes_get_u32(stream.bytes + i * SECTION_BYTES + 8);
+		pdb->sections.items[i].rva = bytes_get_u32(stream.bytes + i * SECTION_BYTES + 12);
 	}
 	msf_stream_close(&stream);
 }
@@ -150,8 +151,9 @@ static void read_modules(struct pdb *pdb, struct extent list)
 
 		module = MEM_ADD(pdb->modules, pdb->modules_count, pdb->modules_capacity);
 		*module = (struct module){
-			.stream = le_16(bytes + 34),
-			.head = { le_32(bytes + 36), le_32(bytes + 40), le_32(bytes + 44) },
+			.stream = bytes_get_u16(bytes + 34),
+			.head = { bytes_get_u32(bytes + 36), bytes_get_u32(bytes + 40),
+				  bytes_get_u32(bytes + 44) },
 		};
 		at += MODULE_BYTES;
 		for (int names = 0; names < 2; names++) { // its own, and its library's
@@ -173,22 +175,23 @@ static void read_parts(struct pdb *pdb, struct extent list)
 
 	if (list.size_bytes < 4)
 		return;
-	if (le_32(list.bytes) == PARTS_2)
+	if (bytes_get_u32(list.bytes) == PARTS_2)
 		size += 4;
-	else if (le_32(list.bytes) != PARTS_1)
+	else if (bytes_get_u32(list.bytes) != PARTS_1)
 		return;
 	count = (list.size_bytes - 4) / size;
 	pdb->parts = mem_alloc(count + 1, sizeof *pdb->parts);
 	for (size_t i = 0; i < count; i++) {
 		const uint8_t *bytes = list.bytes + 4 + i * size;
-		uint32_t rva, length = le_32(bytes + 8);
+		uint32_t rva, length = bytes_get_u32(bytes + 8);
 
 		if (length == 0 ||
-		    !pdb_module_rva(&pdb->sections, le_16(bytes), le_32(bytes + 4), &rva) ||
+		    !pdb_module_rva(&pdb->sections, bytes_get_u16(bytes), bytes_get_u32(bytes + 4),
+				    &rva) ||
 		    length > UINT32_MAX - rva)
 			continue;
 		pdb->parts[pdb->parts_count++] =
-			(struct part){ rva, rva + length, le_16(bytes + 16) };
+			(struct part){ rva, rva + length, bytes_get_u16(bytes + 16) };
 	}
 	ASSERT(pdb->parts_count <= count);
 	if (pdb->parts_count > 0)
@@ -198,7 +201,7 @@ static void read_parts(struct pdb *pdb, struct extent list)
 // The stream that a list of further ones names.
 static uint16_t further(struct extent list, size_t which)
 {
-	return list.size_bytes >= 2 * which + 2 ? le_16(list.bytes + 2 * which) : NO_STREAM;
+	return list.size_bytes >= 2 * which + 2 ? bytes_get_u16(list.bytes + 2 * which) : NO_STREAM;
 }
 
 static bool read_debug(struct pdb *pdb, struct err *err)
@@ -213,11 +216,11 @@ static bool read_debug(struct pdb *pdb, struct err *err)
 
 	pdb->debug = msf_read(&pdb->msf, DEBUG);
 	bytes = pdb->debug.bytes;
-	if (pdb->debug.size_bytes < HEAD_BYTES || le_32(bytes) != UINT32_MAX)
+	if (pdb->debug.size_bytes < HEAD_BYTES || bytes_get_u32(bytes) != UINT32_MAX)
 		return err_set(err, ERR_FORMAT, "a PDB file without debug information");
 	left = pdb->debug.size_bytes - HEAD_BYTES;
 	for (size_t i = 0; i < LISTS; i++) {
-		uint32_t size = le_32(bytes + sizes_at[i]);
+		uint32_t size = bytes_get_u32(bytes + sizes_at[i]);
 
 		if (size > left)
 			return err_set(err, ERR_FORMAT, "a PDB file that is cut");
@@ -225,9 +228,9 @@ static bool read_debug(struct pdb *pdb, struct err *err)
 		lists[i] = (struct extent){ bytes + pdb->debug.size_bytes - left, size };
 		left -= size;
 	}
-	if (le_32(bytes + 8) != 0)
-		pdb->age = le_32(bytes + 8);
-	pdb->records_number = le_16(bytes + 20);
+	if (bytes_get_u32(bytes + 8) != 0)
+		pdb->age = bytes_get_u32(bytes + 8);
+	pdb->records_number = bytes_get_u16(bytes + 20);
 	pdb->omapped = further(lists[LISTS - 1], OMAP_FROM_SOURCE) != NO_STREAM;
 	read_sections(pdb, further(lists[LISTS - 1], SECTION_HEADERS));
 	read_modules(pdb, lists[0]);
@@ -250,7 +253,7 @@ struct pdb *pdb_open(const uint8_t *bytes, size_t size_bytes, struct err *err)
 		pdb_close(pdb);
 		return NULL;
 	}
-	pdb->age = le_32(pdb->info.bytes + 8);
+	pdb->age = bytes_get_u32(pdb->info.bytes + 8);
 	if (!read_debug(pdb, err)) {
 		pdb_close(pdb);
 		return NULL;
@@ -352,16 +355,16 @@ void pdb_add_publics(struct pdb *pdb, struct pe_names *names)
 	bytes = pdb->records.bytes;
 	size = pdb->records.size_bytes;
 	while (size >= 4 && at <= size - 4) {
-		uint32_t length = le_16(bytes + at), rva;
+		uint32_t length = bytes_get_u16(bytes + at), rva;
 		const struct part *part;
 
 		if (length < 2 || length > size - at - 2)
 			break;
-		if (le_16(bytes + at + 2) == S_PUBLIC && length > 12 &&
-		    (le_32(bytes + at + 4) & PUBLIC_CODE) &&
+		if (bytes_get_u16(bytes + at + 2) == S_PUBLIC && length > 12 &&
+		    (bytes_get_u32(bytes + at + 4) & PUBLIC_CODE) &&
 		    memchr(bytes + at + 14, 0, length - 12) &&
-		    pdb_module_rva(&pdb->sections, le_16(bytes + at + 12), le_32(bytes + at + 8),
-				   &rva)) {
+		    pdb_module_rva(&pdb->sections, bytes_get_u16(bytes + at + 12),
+				   bytes_get_u32(bytes + at + 8), &rva)) {
 			part = find_part(pdb, rva);
 			pe_names_add(names, rva, part ? part->end : 0,
 				     (const char *)bytes + at + 14, PE_NAMES_PUBLIC);

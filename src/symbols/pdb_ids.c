@@ -2,7 +2,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "symbols/le.h"
+#include "trace/bytes.h"
 
 #include <string.h>
 
@@ -42,11 +42,11 @@ static void read_table(const struct msf *msf, uint32_t number, struct pdb_ids_ta
 	bytes = table->stream.bytes;
 	if (table->stream.size_bytes < HEAD_BYTES)
 		return;
-	at = le_32(bytes + 4);
-	table->first = le_32(bytes + 8);
+	at = bytes_get_u32(bytes + 4);
+	table->first = bytes_get_u32(bytes + 8);
 	end = table->stream.size_bytes;
 	while (at >= HEAD_BYTES && at + 4 <= end) {
-		uint32_t length = le_16(bytes + at);
+		uint32_t length = bytes_get_u16(bytes + at);
 
 		if (length < 2 || length > end - at - 2)
 			break;
@@ -64,8 +64,8 @@ static const uint8_t *find(const struct pdb_ids_table *table, uint32_t number, u
 	if (number < table->first || number - table->first >= table->count)
 		return NULL;
 	record = table->stream.bytes + table->places[number - table->first];
-	*kind = le_16(record + 2);
-	*size = le_16(record) - (size_t)2;
+	*kind = bytes_get_u16(record + 2);
+	*size = bytes_get_u16(record) - (size_t)2;
 	return record + 4;
 }
 
@@ -82,7 +82,7 @@ static size_t skip_number(const uint8_t *bytes, size_t size, size_t at)
 
 	if (at + 2 > size)
 		return size;
-	kind = le_16(bytes + at);
+	kind = bytes_get_u16(bytes + at);
 	if (kind < 0x8000)
 		return at + 2;
 	return (size_t)(kind - 0x8000) < sizeof more ? at + 2 + more[kind - 0x8000] : size;
@@ -138,7 +138,8 @@ static char *make_name(struct pdb_ids *ids, uint32_t item)
 	name = text_at(bytes, size, 8);
 	if (!name)
 		return NULL;
-	scope = kind == LF_METHOD ? type_name(ids, le_32(bytes)) : scope_name(ids, le_32(bytes));
+	scope = kind == LF_METHOD ? type_name(ids, bytes_get_u32(bytes))
+				  : scope_name(ids, bytes_get_u32(bytes));
 	if (scope && *scope)
 		str_format(&text, "%s::", scope);
 	str_add(&text, name);

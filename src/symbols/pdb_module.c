@@ -16,7 +16,7 @@
 #include "base/mem.h"
 #include "base/rising.h"
 #include "base/sort.h"
-#include "symbols/le.h"
+#include "trace/bytes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -143,11 +143,11 @@ static uint32_t read_function(struct reading *reading, const struct record *reco
 
 	ASSERT(place_at + 6 <= record->size_bytes &&
 	       length_at + length_bytes <= record->size_bytes);
-	if (!name || !pdb_module_rva(reading->sections, le_16(record->bytes + place_at + 4),
-				     le_32(record->bytes + place_at), &rva))
+	if (!name || !pdb_module_rva(reading->sections, bytes_get_u16(record->bytes + place_at + 4),
+				     bytes_get_u32(record->bytes + place_at), &rva))
 		return NO_NODE;
-	length = length_bytes == 4 ? le_32(record->bytes + length_at)
-				   : le_16(record->bytes + length_at);
+	length = length_bytes == 4 ? bytes_get_u32(record->bytes + length_at)
+				   : bytes_get_u16(record->bytes + length_at);
 	if (length > UINT32_MAX - rva)
 		return NO_NODE;
 	node = add_node(reading, (struct node){ .name = name, .start = rva, .caller = NO_NODE });
@@ -163,13 +163,13 @@ static uint32_t read_separate(struct reading *reading, const struct record *reco
 	uint64_t *of;
 
 	if (record->size_bytes < 28 ||
-	    !pdb_module_rva(reading->sections, le_16(record->bytes + 24), le_32(record->bytes + 16),
-			    &rva) ||
-	    !pdb_module_rva(reading->sections, le_16(record->bytes + 26), le_32(record->bytes + 20),
-			    &parent))
+	    !pdb_module_rva(reading->sections, bytes_get_u16(record->bytes + 24),
+			    bytes_get_u32(record->bytes + 16), &rva) ||
+	    !pdb_module_rva(reading->sections, bytes_get_u16(record->bytes + 26),
+			    bytes_get_u32(record->bytes + 20), &parent))
 		return NO_NODE;
 	of = map_find(&reading->starts, parent);
-	length = le_32(record->bytes + 8);
+	length = bytes_get_u32(record->bytes + 8);
 	if (!of || length > UINT32_MAX - rva)
 		return NO_NODE;
 	node = add_node(reading, (struct node){ .name = reading->module->nodes[*of - 1].name,
@@ -310,7 +310,7 @@ static uint32_t read_inlined(struct reading *reading, const struct record *recor
 		return NO_NODE;
 	inlined.base = module->nodes[caller].start;
 	inlined.node = add_node(reading, (struct node){
-						 .inlinee = le_32(record->bytes + 8),
+						 .inlinee = bytes_get_u32(record->bytes + 8),
 						 .start = inlined.base,
 						 .caller = caller,
 						 .rows = (uint32_t)module->rows_count,
@@ -318,8 +318,8 @@ static uint32_t read_inlined(struct reading *reading, const struct record *recor
 	known = map_find(&reading->inlinees, module->nodes[inlined.node].inlinee);
 	if (known) {
 		entry = module->stream.bytes + *known - 1;
-		inlined.file = le_32(entry + 4);
-		inlined.line = le_32(entry + 8);
+		inlined.file = bytes_get_u32(entry + 4);
+		inlined.line = bytes_get_u32(entry + 8);
 	}
 	// What is wrong ends the list; the rows before it are good.
 	while (annotate(&inlined, record, &at))
@@ -395,12 +395,13 @@ static void read_symbols(struct reading *reading, const uint8_t *bytes, size_t s
 	size_t at = SIGNATURE_BYTES;
 
 	while (size_bytes >= 4 && at <= size_bytes - 4) {
-		uint32_t length = le_16(bytes + at);
+		uint32_t length = bytes_get_u16(bytes + at);
 		struct record record;
 
 		if (length < 2 || length > size_bytes - at - 2)
 			break;
-		record = (struct record){ le_16(bytes + at + 2), bytes + at + 4, length - 2 };
+		record = (struct record){ bytes_get_u16(bytes + at + 2), bytes + at + 4,
+					  length - 2 };
 		read_record(reading, &record);
 		at += 2 + length;
 	}
@@ -417,21 +418,21 @@ static void read_lines(struct reading *reading, const uint8_t *bytes, size_t siz
 	size_t first = module->lines_count, at = 12, entry;
 	uint32_t rva, code_bytes;
 
-	if (size_bytes < 12 ||
-	    !pdb_module_rva(reading->sections, le_16(bytes + 4), le_32(bytes), &rva))
+	if (size_bytes < 12 || !pdb_module_rva(reading->sections, bytes_get_u16(bytes + 4),
+					       bytes_get_u32(bytes), &rva))
 		return;
-	code_bytes = le_32(bytes + 8);
+	code_bytes = bytes_get_u32(bytes + 8);
 	if (code_bytes > UINT32_MAX - rva)
 		return;
 	while (at + 12 <= size_bytes) {
-		uint32_t file = le_32(bytes + at), count = le_32(bytes + at + 4);
-		uint32_t block = le_32(bytes + at + 8);
+		uint32_t file = bytes_get_u32(bytes + at), count = bytes_get_u32(bytes + at + 4);
+		uint32_t block = bytes_get_u32(bytes + at + 8);
 
 		if (block < 12 || block > size_bytes - at || count > (block - 12) / 8)
 			break;
 		for (uint32_t i = 0; i < count; i++) {
-			uint32_t offset = le_32(bytes + at + 12 + (size_t)i * 8);
-			uint32_t line = le_32(bytes + at + 16 + (size_t)i * 8) & 0xffffff;
+			uint32_t offset = bytes_get_u32(bytes + at + 12 + (size_t)i * 8);
+			uint32_t line = bytes_get_u32(bytes + at + 16 + (size_t)i * 8) & 0xffffff;
 
 			if (offset >= code_bytes)
 				continue;
@@ -460,18 +461,18 @@ static void read_lines(struct reading *reading, const uint8_t *bytes, size_t siz
 static void read_inlinees(struct reading *reading, const uint8_t *bytes, size_t size_bytes)
 {
 	const uint8_t *stream = reading->module->stream.bytes;
-	bool more = size_bytes >= 4 && le_32(bytes) == 1; // each has further files
+	bool more = size_bytes >= 4 && bytes_get_u32(bytes) == 1; // each has further files
 	size_t at = 4;
 
 	while (at + 12 <= size_bytes) {
-		*map_put(&reading->inlinees, le_32(bytes + at), NULL) =
+		*map_put(&reading->inlinees, bytes_get_u32(bytes + at), NULL) =
 			(uint64_t)(bytes + at - stream) + 1;
 		at += 12;
 		if (!more)
 			continue;
-		if (at + 4 > size_bytes || le_32(bytes + at) > (size_bytes - at - 4) / 4)
+		if (at + 4 > size_bytes || bytes_get_u32(bytes + at) > (size_bytes - at - 4) / 4)
 			break;
-		at += 4 + 4 * (size_t)le_32(bytes + at);
+		at += 4 + 4 * (size_t)bytes_get_u32(bytes + at);
 	}
 }
 
@@ -480,7 +481,7 @@ static void read_tables(struct reading *reading, const uint8_t *bytes, size_t si
 	size_t at = 0;
 
 	while (size_bytes >= 8 && at <= size_bytes - 8) {
-		uint32_t kind = le_32(bytes + at), length = le_32(bytes + at + 4);
+		uint32_t kind = bytes_get_u32(bytes + at), length = bytes_get_u32(bytes + at + 4);
 
 		at += 8;
 		if (length > size_bytes - at)
@@ -540,7 +541,7 @@ static uint32_t file_text(const struct pdb_module *module, uint32_t file)
 {
 	if (file >= module->files_bytes || module->files_bytes - file < 6)
 		return NO_FILE;
-	return le_32(module->files + file);
+	return bytes_get_u32(module->files + file);
 }
 
 static void set_line(const struct pdb_module *module, const struct row *row,

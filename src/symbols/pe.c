@@ -1,7 +1,7 @@
 #include "symbols/pe.h"
 
 #include "base/mem.h"
-#include "symbols/le.h"
+#include "trace/bytes.h"
 
 #include <string.h>
 
@@ -32,7 +32,7 @@ static void read_symbols(struct pe *pe, uint32_t at, uint32_t count)
 	if (left < 4)
 		return;
 	ASSERT(pe->symbols + (size_t)count * SYMBOL_BYTES + left == pe->bytes + pe->size_bytes);
-	bytes = le_32(pe->symbols + (size_t)count * SYMBOL_BYTES);
+	bytes = bytes_get_u32(pe->symbols + (size_t)count * SYMBOL_BYTES);
 	pe->strings = pe->symbols + (size_t)count * SYMBOL_BYTES;
 	pe->strings_bytes = bytes < left ? bytes : left;
 }
@@ -71,12 +71,12 @@ static void read_section_name(const struct pe *pe, const uint8_t *header,
 
 static void read_section(const struct pe *pe, const uint8_t *header, struct pe_section *section)
 {
-	uint32_t raw_bytes = le_32(header + 16), raw_at = le_32(header + 20);
-	uint32_t flags = le_32(header + 36);
+	uint32_t raw_bytes = bytes_get_u32(header + 16), raw_at = bytes_get_u32(header + 20);
+	uint32_t flags = bytes_get_u32(header + 36);
 
 	read_section_name(pe, header, section);
-	section->size_bytes = le_32(header + 8) ? le_32(header + 8) : raw_bytes;
-	section->rva = le_32(header + 12);
+	section->size_bytes = bytes_get_u32(header + 8) ? bytes_get_u32(header + 8) : raw_bytes;
+	section->rva = bytes_get_u32(header + 12);
 	section->code = flags & (SECTION_CODE | SECTION_EXECUTES);
 	// In the file it may be longer, for the sake of alignment, or shorter: the rest is zero.
 	if (raw_bytes > section->size_bytes)
@@ -102,9 +102,9 @@ static void read_codeview(struct pe *pe)
 
 		if (!entry)
 			return;
-		bytes = le_32(entry + 16);
-		at = le_32(entry + 24);
-		if (le_32(entry + 12) != CODEVIEW || bytes < CODEVIEW_BYTES ||
+		bytes = bytes_get_u32(entry + 16);
+		at = bytes_get_u32(entry + 24);
+		if (bytes_get_u32(entry + 12) != CODEVIEW || bytes < CODEVIEW_BYTES ||
 		    at >= pe->size_bytes || bytes > pe->size_bytes - at)
 			continue;
 		record = pe->bytes + at;
@@ -112,7 +112,7 @@ static void read_codeview(struct pe *pe)
 			continue;
 		pe->has_codeview = true;
 		memcpy(pe->guid, record + 4, sizeof pe->guid);
-		pe->age = le_32(record + 20);
+		pe->age = bytes_get_u32(record + 20);
 		pe->pdb = mem_copy_bytes(record + CODEVIEW_BYTES, bytes - CODEVIEW_BYTES);
 		return;
 	}
@@ -131,19 +131,19 @@ static bool read_header(struct pe *pe, const uint8_t *header, size_t length, str
 
 	if (length < before)
 		return cut(err);
-	pe->entry = le_32(header + 16);
-	pe->base = pe->is_64 ? le_64(header + 24) : le_32(header + 28);
-	pe->image_bytes = le_32(header + 56);
-	pe->checksum = le_32(header + 64);
-	count = le_32(header + before - 4);
+	pe->entry = bytes_get_u32(header + 16);
+	pe->base = pe->is_64 ? bytes_get_u64(header + 24) : bytes_get_u32(header + 28);
+	pe->image_bytes = bytes_get_u32(header + 56);
+	pe->checksum = bytes_get_u32(header + 64);
+	count = bytes_get_u32(header + before - 4);
 	if (count > PE_DIRECTORIES)
 		count = PE_DIRECTORIES;
 	if (count > (length - before) / 8)
 		count = (length - before) / 8;
 	ASSERT(count <= PE_DIRECTORIES && before + 8 * count <= length);
 	for (size_t i = 0; i < count; i++) {
-		pe->directories[i].rva = le_32(header + before + 8 * i);
-		pe->directories[i].size_bytes = le_32(header + before + 8 * i + 4);
+		pe->directories[i].rva = bytes_get_u32(header + before + 8 * i);
+		pe->directories[i].size_bytes = bytes_get_u32(header + before + 8 * i + 4);
 	}
 	return true;
 }
@@ -157,20 +157,20 @@ bool pe_open(struct pe *pe, const uint8_t *bytes, size_t size_bytes, struct err 
 	*pe = (struct pe){ .bytes = bytes, .size_bytes = size_bytes };
 	if (size_bytes < DOS_BYTES || bytes[0] != 'M' || bytes[1] != 'Z')
 		return err_set(err, ERR_FORMAT, "not a Windows program or library");
-	at = le_32(bytes + 60);
+	at = bytes_get_u32(bytes + 60);
 	if (at > size_bytes || size_bytes - at < FILE_BYTES + 2)
 		return cut(err);
 	headers = bytes + at;
 	left = size_bytes - at - FILE_BYTES;
 	if (memcmp(headers, "PE\0\0", 4) != 0)
 		return err_set(err, ERR_FORMAT, "not a Windows program or library");
-	pe->machine = le_16(headers + 4);
-	pe->timestamp = le_32(headers + 8);
-	sections = le_16(headers + 6);
-	header_bytes = le_16(headers + 20);
+	pe->machine = bytes_get_u16(headers + 4);
+	pe->timestamp = bytes_get_u32(headers + 8);
+	sections = bytes_get_u16(headers + 6);
+	header_bytes = bytes_get_u16(headers + 20);
 	if (header_bytes > left || sections > (left - header_bytes) / SECTION_BYTES)
 		return cut(err);
-	switch (le_16(headers + FILE_BYTES)) {
+	switch (bytes_get_u16(headers + FILE_BYTES)) {
 	case 0x10b:
 		break;
 	case 0x20b:
@@ -181,7 +181,7 @@ bool pe_open(struct pe *pe, const uint8_t *bytes, size_t size_bytes, struct err 
 	}
 	if (!read_header(pe, headers + FILE_BYTES, header_bytes, err))
 		return false;
-	read_symbols(pe, le_32(headers + 12), le_32(headers + 16));
+	read_symbols(pe, bytes_get_u32(headers + 12), bytes_get_u32(headers + 16));
 	pe->sections = mem_alloc(sections + 1, sizeof *pe->sections);
 	pe->sections_count = sections;
 	for (size_t i = 0; i < sections; i++)

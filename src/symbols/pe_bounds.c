@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/rising.h"
 #include "base/sort.h"
-#include "symbols/le.h"
+#include "trace/bytes.h"
 
 #include <stdlib.h>
 
@@ -33,7 +33,7 @@ SORT_ORDER(compare_functions, struct pe_bounds_function, SORT_RISES(start))
 static uint32_t find_function(const struct pe *pe, const uint8_t *entry)
 {
 	for (int i = 0; i < CHAIN_MAX; i++) {
-		uint32_t unwind = le_32(entry + 8);
+		uint32_t unwind = bytes_get_u32(entry + 8);
 		const uint8_t *head, *next;
 
 		if (unwind & 1) { // it names another entry
@@ -48,7 +48,7 @@ static uint32_t find_function(const struct pe *pe, const uint8_t *entry)
 			break;
 		entry = next;
 	}
-	return le_32(entry);
+	return bytes_get_u32(entry);
 }
 
 static void read_entries(struct pe_bounds *bounds)
@@ -62,12 +62,12 @@ static void read_entries(struct pe_bounds *bounds)
 
 		if (!entry)
 			break;
-		if (le_32(entry) == 0 || le_32(entry + 4) <= le_32(entry))
+		if (bytes_get_u32(entry) == 0 || bytes_get_u32(entry + 4) <= bytes_get_u32(entry))
 			continue;
 		MEM_ROOM(bounds->functions, bounds->functions_capacity,
 			 bounds->functions_count + 1);
 		bounds->functions[bounds->functions_count++] =
-			(struct pe_bounds_function){ le_32(entry), le_32(entry + 4),
+			(struct pe_bounds_function){ bytes_get_u32(entry), bytes_get_u32(entry + 4),
 						     find_function(pe, entry) };
 	}
 	if (bounds->functions_count > 0)
@@ -124,7 +124,7 @@ static void add_calls(struct pe_bounds *bounds, const struct pe_section *section
 	for (uint32_t at = 0; at + 5 <= section->bytes_count; at++)
 		if (section->bytes[at] == 0xe8)
 			add_start(bounds, (uint32_t)(section->rva + at + 5 +
-						     le_32(section->bytes + at + 1)));
+						     bytes_get_u32(section->bytes + at + 1)));
 }
 
 // What the pointers in the image mean, as far as they are relocated.
@@ -136,19 +136,20 @@ static void add_pointers(struct pe_bounds *bounds)
 
 	while (left >= 8) {
 		const uint8_t *block = pe_at(pe, rva, 8);
-		uint32_t page = block ? le_32(block) : 0, size = block ? le_32(block + 4) : 0;
+		uint32_t page = block ? bytes_get_u32(block) : 0,
+			 size = block ? bytes_get_u32(block + 4) : 0;
 
 		if (size < 8 || size > left || !(block = pe_at(pe, rva, size)))
 			return;
 		for (uint32_t at = 8; at + 2 <= size; at += 2) {
-			uint32_t word = le_16(block + at), kind = word >> 12;
+			uint32_t word = bytes_get_u16(block + at), kind = word >> 12;
 			const uint8_t *pointer =
 				pe_at(pe, page + (word & 0xfff), kind == RELOCATION_64 ? 8 : 4);
 
 			if (pointer && kind == RELOCATION_32)
-				add_start(bounds, le_32(pointer) - (uint32_t)pe->base);
+				add_start(bounds, bytes_get_u32(pointer) - (uint32_t)pe->base);
 			else if (pointer && kind == RELOCATION_64)
-				add_start(bounds, le_64(pointer) - pe->base);
+				add_start(bounds, bytes_get_u64(pointer) - pe->base);
 		}
 		rva += size;
 		left -= size;

@@ -12,10 +12,10 @@
 #include "os/file.h"
 #include "symbols/dbghelp.h"
 #include "symbols/drive.h"
-#include "symbols/le.h"
 #include "symbols/pdb.h"
 #include "symbols/pe_dwarf.h"
 #include "symbols/pe_names.h"
+#include "trace/bytes.h"
 
 #include <string.h>
 #include <strings.h>
@@ -83,7 +83,7 @@ static bool is_same(const struct symbols_file_identity *identity, const struct p
 		return false;
 	if (identity->build_id_length >= ID_BYTES)
 		return pe->has_codeview && memcmp(pe->guid, identity->build_id, GUID_BYTES) == 0 &&
-		       pe->age == le_32(identity->build_id + GUID_BYTES);
+		       pe->age == bytes_get_u32(identity->build_id + GUID_BYTES);
 	return timestamp_of(identity) == 0 || pe->timestamp == timestamp_of(identity);
 }
 
@@ -238,12 +238,13 @@ static struct wanted want_pdb(const struct pe_file *file,
 		wanted.age = file->pe.age;
 	} else if (identity->build_id_length >= ID_BYTES) {
 		memcpy(wanted.guid, identity->build_id, GUID_BYTES);
-		wanted.age = le_32(identity->build_id + GUID_BYTES);
+		wanted.age = bytes_get_u32(identity->build_id + GUID_BYTES);
 	} else {
 		return wanted;
 	}
 	wanted.name = pdb_name(file, identity);
-	str_format(&key, "%08X%04X%04X", le_32(guid), le_16(guid + 4), le_16(guid + 6));
+	str_format(&key, "%08X%04X%04X", bytes_get_u32(guid), bytes_get_u16(guid + 4),
+		   bytes_get_u16(guid + 6));
 	for (int i = 8; i < GUID_BYTES; i++)
 		str_format(&key, "%02X", guid[i]);
 	str_format(&key, "%X", wanted.age);

@@ -12,8 +12,8 @@
 #include "base/rising.h"
 #include "base/sort.h"
 #include "base/str.h"
-#include "symbols/le.h"
 #include "symbols/places.h"
+#include "trace/bytes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -86,8 +86,8 @@ static const char *symbol_name(struct pe_names *names, const uint8_t *symbol)
 {
 	char *copy;
 
-	if (le_32(symbol) == 0)
-		return pe_string(names->bounds.pe, le_32(symbol + 4));
+	if (bytes_get_u32(symbol) == 0)
+		return pe_string(names->bounds.pe, bytes_get_u32(symbol + 4));
 	if (symbol[7] == 0)
 		return (const char *)symbol;
 	copy = mem_copy_bytes(symbol, 8);
@@ -98,9 +98,9 @@ static const char *symbol_name(struct pe_names *names, const uint8_t *symbol)
 static bool add_symbol(struct pe_names *names, const uint8_t *symbol)
 {
 	const struct pe *pe = names->bounds.pe;
-	uint32_t value = le_32(symbol + 8);
-	uint16_t number = le_16(symbol + 12);
-	bool function = (le_16(symbol + 14) & 0x30) == 0x20;
+	uint32_t value = bytes_get_u32(symbol + 8);
+	uint16_t number = bytes_get_u16(symbol + 12);
+	bool function = (bytes_get_u16(symbol + 14) & 0x30) == 0x20;
 	const struct pe_section *section;
 	const char *name;
 
@@ -145,20 +145,21 @@ void pe_names_add_exports(struct pe_names *names)
 
 	if (!directory)
 		return;
-	functions_count = le_32(directory + 20);
-	texts_count = le_32(directory + 24);
+	functions_count = bytes_get_u32(directory + 20);
+	texts_count = bytes_get_u32(directory + 24);
 	if (functions_count > EXPORTS_MAX || texts_count > EXPORTS_MAX)
 		return;
-	functions = pe_at(pe, le_32(directory + 28), 4 * (size_t)functions_count);
-	texts = pe_at(pe, le_32(directory + 32), 4 * (size_t)texts_count);
-	ordinals = pe_at(pe, le_32(directory + 36), 2 * (size_t)texts_count);
+	functions = pe_at(pe, bytes_get_u32(directory + 28), 4 * (size_t)functions_count);
+	texts = pe_at(pe, bytes_get_u32(directory + 32), 4 * (size_t)texts_count);
+	ordinals = pe_at(pe, bytes_get_u32(directory + 36), 2 * (size_t)texts_count);
 	if (!functions || !texts || !ordinals)
 		return;
 	for (uint32_t i = 0; i < texts_count; i++) {
-		uint32_t ordinal = le_16(ordinals + 2 * (size_t)i);
-		uint32_t target = ordinal < functions_count ? le_32(functions + 4 * ordinal) : 0;
+		uint32_t ordinal = bytes_get_u16(ordinals + 2 * (size_t)i);
+		uint32_t target = ordinal < functions_count ? bytes_get_u32(functions + 4 * ordinal)
+							    : 0;
 		const struct pe_section *section = pe_section_at(pe, target);
-		const char *name = pe_text(pe, le_32(texts + 4 * (size_t)i));
+		const char *name = pe_text(pe, bytes_get_u32(texts + 4 * (size_t)i));
 
 		// Within the directory it is the name of another library's function.
 		if (section && section->code && target - rva >= size && name)

@@ -10,7 +10,6 @@
 
 #include "base/map.h"
 #include "base/mem.h"
-#include "base/str.h"
 #include "symbols/demangle.h"
 #include "symbols/drive.h"
 #include "symbols/symbols_bundle.h"

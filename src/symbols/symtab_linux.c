@@ -10,7 +10,6 @@
 #include "symbols/places.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 struct symtab_entry {
 	uint64_t start, end;

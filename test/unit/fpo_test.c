@@ -8,7 +8,7 @@
 
 enum { CODE = 0x1000, IMAGE = 0x2000 };
 
-struct bytes {
+struct pdb_bytes {
 	const uint8_t *at;
 	size_t count;
 };
@@ -17,7 +17,7 @@ static size_t taken; // bytes that were not given back
 
 static bool read_at(void *context, uint64_t at, void *out, size_t count)
 {
-	const struct bytes *bytes = context;
+	const struct pdb_bytes *bytes = context;
 
 	if (at > bytes->count || count > bytes->count - at)
 		return false;
@@ -39,7 +39,7 @@ static void give_back(void *pages, size_t count)
 
 static struct fpo_table *read_bytes(const uint8_t *at, size_t count, const uint8_t id[20])
 {
-	struct bytes bytes = { at, count };
+	struct pdb_bytes bytes = { at, count };
 	struct fpo_file file = { &bytes, count, read_at, take, give_back };
 
 	return fpo_read(&file, id, IMAGE);

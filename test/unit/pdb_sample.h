@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/str.h"
-#include "symbols/le.h"
+#include "trace/bytes.h"
 
 #include <string.h>
 

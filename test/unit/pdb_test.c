@@ -151,21 +151,21 @@ TEST(streams_that_are_cut_anywhere_do_no_harm)
 		directory -= SAMPLE_BLOCK;
 	for (size_t stream = 1; stream < SAMPLE_STREAMS; stream++) {
 		uint8_t *size = (uint8_t *)bytes.text + directory + 4 + 4 * stream;
-		uint32_t whole = le_32(size);
+		uint32_t whole = bytes_get_u32(size);
 
 		for (uint32_t cut = whole > SAMPLE_BLOCK ? SAMPLE_BLOCK + 1 : 1; cut < whole;
 		     cut++) {
 			struct err err;
 			struct pdb *pdb;
 
-			le_put_32(size, cut);
+			bytes_put_u32(size, cut);
 			pdb = pdb_open((uint8_t *)bytes.text, bytes.length, &err);
 			if (pdb)
 				use(pdb);
 			opened += pdb != NULL;
 			pdb_close(pdb);
 		}
-		le_put_32(size, whole);
+		bytes_put_u32(size, whole);
 	}
 	CHECK(opened > 200);
 	str_fini(&bytes);
@@ -181,7 +181,7 @@ TEST(words_that_lie_do_no_harm)
 
 	sample_pdb(&bytes);
 	for (size_t at = 32; at + 4 <= bytes.length; at += 2) {
-		uint32_t before = le_32((uint8_t *)bytes.text + at);
+		uint32_t before = bytes_get_u32((uint8_t *)bytes.text + at);
 
 		if (before == 0 && at % 8 != 0)
 			continue;
@@ -189,7 +189,7 @@ TEST(words_that_lie_do_no_harm)
 			struct err err = { 0 };
 			struct pdb *pdb;
 
-			le_put_32((uint8_t *)bytes.text + at, lies[i]);
+			bytes_put_u32((uint8_t *)bytes.text + at, lies[i]);
 			pdb = pdb_open((uint8_t *)bytes.text, bytes.length, &err);
 			CHECK(pdb || *err.text);
 			if (pdb)
@@ -198,7 +198,7 @@ TEST(words_that_lie_do_no_harm)
 			refused += pdb == NULL;
 			pdb_close(pdb);
 		}
-		le_put_32((uint8_t *)bytes.text + at, before);
+		bytes_put_u32((uint8_t *)bytes.text + at, before);
 	}
 	CHECK(opened > 6000 && refused > 200);
 	str_fini(&bytes);
@@ -215,13 +215,13 @@ TEST(a_stream_is_no_larger_than_the_file)
 	CHECK(msf_open(&msf, (const uint8_t *)bytes.text, bytes.length, &err));
 	CHECK_EQ(SAMPLE_STREAMS, msf.streams_count);
 	stream = msf_read(&msf, 7); // of two blocks, the second first
-	CHECK_EQ(4, le_32(stream.bytes));
+	CHECK_EQ(4, bytes_get_u32(stream.bytes));
 	CHECK(stream.owned != NULL);
 	msf_stream_close(&stream);
 	stream = msf_read(&msf, 99);
 	CHECK_EQ(0, stream.size_bytes);
 	msf_close(&msf);
-	le_put_32((uint8_t *)bytes.text + 44, UINT32_MAX);
+	bytes_put_u32((uint8_t *)bytes.text + 44, UINT32_MAX);
 	CHECK(!msf_open(&msf, (const uint8_t *)bytes.text, bytes.length, &err));
 	str_fini(&bytes);
 }

@@ -128,7 +128,7 @@ TEST(words_that_lie_do_no_harm)
 			struct pe pe;
 
 			sample_make(bytes, true);
-			le_put_32(bytes + at, lies[i]);
+			bytes_put_u32(bytes + at, lies[i]);
 			if (pe_open(&pe, bytes, sizeof bytes, &err)) {
 				opened++;
 				CHECK_EQ(sizeof bytes, pe.size_bytes);
