@@ -2,7 +2,6 @@
 // leaf, 0x34567890 bytes on, its bit is number 0x34567890 / 8 = 0x68acf12: bit 18 of word 0x345678.
 #include "recorder/budget.h"
 
-#include "recorder/clock.h"
 #include "recorder/recording.h"
 
 // Longer than that, in counts of the processor's counter, a call does not take: it waited.

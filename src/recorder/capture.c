@@ -14,7 +14,6 @@
 #include "recorder/capture_own.h"
 
 #include "recorder/kernel.h"
-#include "recorder/unwind.h"
 
 _Atomic uint64_t capture_epoch = 1;
 

@@ -9,7 +9,6 @@
 
 #include "recorder/clock.h"
 #include "recorder/event.h"
-#include "recorder/kernel.h"
 #include "recorder/notes.h"
 #include "recorder/python.h"
 #include "recorder/recording.h"

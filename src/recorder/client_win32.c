@@ -15,14 +15,6 @@ struct client_place {
 	const struct client_table *_Atomic table;
 };
 
-static uint32_t client_32(const uint8_t *at)
-{
-	uint32_t value;
-
-	memcpy(&value, at, 4);
-	return value;
-}
-
 static void client_fill(uint8_t *at, size_t bytes)
 {
 	static const uint32_t magic[2] = { 0x454d4954, 0x31564b52 };
@@ -35,15 +27,15 @@ static void client_fill(uint8_t *at, size_t bytes)
 
 void client_reach(uint8_t *base, uint32_t bytes)
 {
-	const uint8_t *headers = base + client_32(base + 0x3c);
-	uint32_t count = client_32(headers + 4) >> 16;
-	const uint8_t *row = headers + 24 + (client_32(headers + 20) & 0xffff);
+	const uint8_t *headers = base + text_load32(base + 0x3c);
+	uint32_t count = text_load32(headers + 4) >> 16;
+	const uint8_t *row = headers + 24 + (text_load32(headers + 20) & 0xffff);
 
 	for (uint32_t i = 0; i < count && i < CLIENT_SECTIONS_MAX; i++) {
-		uint32_t size = client_32(row + 8), at = client_32(row + 12);
+		uint32_t size = text_load32(row + 8), at = text_load32(row + 12);
 
 		if (memcmp(row, ".tidemrk", 8) == 0 && at < bytes && size <= bytes - at &&
-		    client_32(row + 36) >> 31) // it can be written
+		    text_load32(row + 36) >> 31) // it can be written
 			client_fill(base + at, size);
 		row += CLIENT_SECTION_BYTES;
 	}

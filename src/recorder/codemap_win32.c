@@ -59,14 +59,6 @@ void codemap_start(void)
 	codemap_start_frames();
 }
 
-static uint32_t codemap_32(const uint8_t *at)
-{
-	uint32_t value;
-
-	memcpy(&value, at, 4);
-	return value;
-}
-
 static char codemap_lower(char c)
 {
 	return c >= 'A' && c <= 'Z' ? (char)(c | 32) : c;
@@ -92,19 +84,19 @@ static bool codemap_is_plain(const char *path, const char *name)
 // 16 bytes of GUID, 4 of age, and the PDB's path with a NUL.
 static const uint8_t *codemap_pdb(const uint8_t *base, uint32_t bytes, uint32_t *record_bytes)
 {
-	const uint8_t *headers = base + codemap_32(base + 0x3c);
+	const uint8_t *headers = base + text_load32(base + 0x3c);
 	size_t directories = sizeof(void *) == 8 ? 24 + 112 : 24 + 96;
 	const uint8_t *directory = headers + directories + 8 * CODEMAP_DEBUG_DIRECTORY;
-	uint32_t at = codemap_32(directory), size = codemap_32(directory + 4);
+	uint32_t at = text_load32(directory), size = text_load32(directory + 4);
 
 	if (!at || at > bytes || size > bytes - at)
 		return NULL;
 	for (; size >= CODEMAP_DEBUG_BYTES;
 	     size -= CODEMAP_DEBUG_BYTES, at += CODEMAP_DEBUG_BYTES) {
 		const uint8_t *entry = base + at;
-		uint32_t length = codemap_32(entry + 16), where = codemap_32(entry + 20);
+		uint32_t length = text_load32(entry + 16), where = text_load32(entry + 20);
 
-		if (codemap_32(entry + 12) != CODEMAP_CODEVIEW || !where || where > bytes ||
+		if (text_load32(entry + 12) != CODEMAP_CODEVIEW || !where || where > bytes ||
 		    length > bytes - where || length < CODEMAP_NAME_AT + 1 ||
 		    memcmp(base + where, "RSDS", 4) != 0)
 			continue;

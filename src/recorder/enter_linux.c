@@ -25,11 +25,9 @@
 #include "recorder/patch_linux.h"
 #include "recorder/real_linux.h"
 #include "recorder/recording.h"
-#include "recorder/relocate.h"
 #include "recorder/scope_linux.h"
 #include "recorder/static_linux.h"
 #include "recorder/text.h"
-#include "recorder/vm.h"
 #include "wire/lane_event.h"
 
 enum {

@@ -84,10 +84,7 @@ static inline bool epilogue_is_back(const struct epilogue_state *state,
 
 static inline int32_t epilogue_32(const uint8_t *at)
 {
-	int32_t value;
-
-	memcpy(&value, at, 4);
-	return value;
+	return (int32_t)text_load32(at);
 }
 
 // The register has a value that is not known, or more than it had.

@@ -56,14 +56,6 @@ struct fpo_pdb {
 	struct fpo_bytes names; // of programs
 };
 
-static uint32_t fpo_32(const uint8_t *at)
-{
-	uint32_t value;
-
-	memcpy(&value, at, 4);
-	return value;
-}
-
 static uint32_t fpo_16(const uint8_t *at)
 {
 	return at[0] | (uint32_t)at[1] << 8;
@@ -91,14 +83,14 @@ static void fpo_give_back(const struct fpo_pdb *pdb, struct fpo_bytes *bytes)
 static bool fpo_gather(const struct fpo_pdb *pdb, const uint8_t *numbers, struct fpo_bytes to)
 {
 	for (size_t at = 0; at < to.count;) {
-		uint32_t first = fpo_32(numbers);
+		uint32_t first = text_load32(numbers);
 		size_t part = 0;
 
 		do {
 			part += pdb->block_bytes;
 			numbers += 4;
 		} while (at + part < to.count &&
-			 fpo_32(numbers) == first + part / pdb->block_bytes);
+			 text_load32(numbers) == first + part / pdb->block_bytes);
 		part = part < to.count - at ? part : to.count - at;
 		if (!pdb->file->read(pdb->file->context, (uint64_t)first * pdb->block_bytes,
 				     to.at + at, part))
@@ -130,7 +122,7 @@ static struct fpo_bytes fpo_take(const struct fpo_pdb *pdb, const uint8_t *numbe
 static struct fpo_bytes fpo_stream(const struct fpo_pdb *pdb, uint32_t number)
 {
 	const struct fpo_bytes *list = &pdb->directory;
-	uint32_t count = fpo_32(list->at);
+	uint32_t count = text_load32(list->at);
 	uint64_t blocks = 0, at;
 	uint32_t bytes = 0;
 
@@ -138,7 +130,7 @@ static struct fpo_bytes fpo_stream(const struct fpo_pdb *pdb, uint32_t number)
 		return (struct fpo_bytes){ NULL, 0 };
 	for (uint32_t i = 0; i <= number; i++) {
 		blocks += fpo_blocks(pdb, bytes);
-		bytes = fpo_32(list->at + 4 + 4 * (size_t)i);
+		bytes = text_load32(list->at + 4 + 4 * (size_t)i);
 		bytes = bytes == UINT32_MAX ? 0 : bytes;
 	}
 	at = 4 + 4 * (uint64_t)count + 4 * blocks;
@@ -160,8 +152,8 @@ static bool fpo_open(struct fpo_pdb *pdb)
 	if (!pdb->file->read(pdb->file->context, 0, head, sizeof(head)) ||
 	    memcmp(head, magic, sizeof(magic) - 1) != 0)
 		return false;
-	pdb->block_bytes = fpo_32(head + 32);
-	bytes = fpo_32(head + 44);
+	pdb->block_bytes = text_load32(head + 32);
+	bytes = text_load32(head + 44);
 	if (pdb->block_bytes < FPO_BLOCK_MIN || pdb->block_bytes > FPO_BLOCK_MAX ||
 	    (pdb->block_bytes & (pdb->block_bytes - 1)) != 0 || bytes < 4 ||
 	    fpo_blocks(pdb, bytes) * 4 > pdb->block_bytes)
@@ -185,22 +177,22 @@ static uint32_t fpo_find_names(const struct fpo_bytes *info)
 	const uint8_t *bytes = info->at + FPO_INFO_BYTES, *texts = bytes + 4;
 	size_t left = info->count - FPO_INFO_BYTES, texts_bytes, at;
 
-	if (left < 4 || fpo_32(bytes) > left - 4 || left - 4 - fpo_32(bytes) < 12)
+	if (left < 4 || text_load32(bytes) > left - 4 || left - 4 - text_load32(bytes) < 12)
 		return FPO_NO_STREAM;
-	texts_bytes = fpo_32(bytes);
+	texts_bytes = text_load32(bytes);
 	bytes += 4 + texts_bytes;
 	left -= 4 + texts_bytes;
-	if (fpo_32(bytes + 8) > (left - 12) / 4)
+	if (text_load32(bytes + 8) > (left - 12) / 4)
 		return FPO_NO_STREAM;
-	at = 12 + 4 * (size_t)fpo_32(bytes + 8);
-	if (left - at < 4 || fpo_32(bytes + at) > (left - at - 4) / 4)
+	at = 12 + 4 * (size_t)text_load32(bytes + 8);
+	if (left - at < 4 || text_load32(bytes + at) > (left - at - 4) / 4)
 		return FPO_NO_STREAM;
-	for (at += 4 + 4 * (size_t)fpo_32(bytes + at); at + 8 <= left; at += 8) {
-		uint32_t text = fpo_32(bytes + at);
+	for (at += 4 + 4 * (size_t)text_load32(bytes + at); at + 8 <= left; at += 8) {
+		uint32_t text = text_load32(bytes + at);
 
 		if (text < texts_bytes && texts_bytes - text >= 7 &&
 		    memcmp(texts + text, "/names", 7) == 0)
-			return fpo_32(bytes + at + 4);
+			return text_load32(bytes + at + 4);
 	}
 	return FPO_NO_STREAM;
 }
@@ -213,7 +205,7 @@ static bool fpo_read_info(struct fpo_pdb *pdb, const uint8_t id[FPO_ID_BYTES])
 
 	if (same)
 		pdb->names = fpo_stream(pdb, fpo_find_names(&info));
-	if (pdb->names.count < FPO_NAMES_BYTES || fpo_32(pdb->names.at) != FPO_NAMES_SIGNATURE)
+	if (pdb->names.count < FPO_NAMES_BYTES || text_load32(pdb->names.at) != FPO_NAMES_SIGNATURE)
 		fpo_give_back(pdb, &pdb->names);
 	fpo_give_back(pdb, &info);
 	return same;
@@ -227,12 +219,13 @@ static bool fpo_read_streams(struct fpo_pdb *pdb, const uint8_t id[FPO_ID_BYTES]
 	static const uint8_t parts[] = { 24, 28, 32, 36, 40, 52 }; // before that of the streams
 	struct fpo_bytes debug = fpo_stream(pdb, FPO_DEBUG);
 	uint64_t at = FPO_DEBUG_BYTES;
-	bool found = debug.count >= FPO_DEBUG_BYTES && fpo_32(debug.at + 8) == fpo_32(id + 16);
+	bool found = debug.count >= FPO_DEBUG_BYTES &&
+		     text_load32(debug.at + 8) == text_load32(id + 16);
 
 	for (size_t i = 0; found && i < sizeof(parts); i++)
-		at += fpo_32(debug.at + parts[i]);
+		at += text_load32(debug.at + parts[i]);
 	memset(pdb->streams, 0xff, sizeof(pdb->streams));
-	for (uint32_t i = 0; found && i < FPO_STREAMS && i < fpo_32(debug.at + 48) / 2; i++)
+	for (uint32_t i = 0; found && i < FPO_STREAMS && i < text_load32(debug.at + 48) / 2; i++)
 		if (at + 2 * i + 2 <= debug.count)
 			pdb->streams[i] = (uint16_t)fpo_16(debug.at + at + 2 * i);
 	fpo_give_back(pdb, &debug);
@@ -395,21 +388,22 @@ static bool fpo_add_sizes(struct fpo_row *row, uint32_t arguments, uint32_t loca
 static bool fpo_make_new(const struct fpo_pdb *pdb, const uint8_t *record, struct fpo_row *row,
 			 uint32_t *prologue, bool *start)
 {
-	uint32_t text = fpo_32(record + 20), end;
+	uint32_t text = text_load32(record + 20), end;
 	const char *texts = (const char *)pdb->names.at + FPO_NAMES_BYTES;
 	size_t left;
 
-	row->from = fpo_32(record);
-	row->end = row->from + fpo_32(record + 4);
+	row->from = text_load32(record);
+	row->end = row->from + text_load32(record + 4);
 	*prologue = fpo_16(record + 24);
-	*start = fpo_32(record + 28) & FPO_IS_START;
+	*start = text_load32(record + 28) & FPO_IS_START;
 	if (!pdb->names.at || text >= pdb->names.count - FPO_NAMES_BYTES)
 		return false;
 	left = pdb->names.count - FPO_NAMES_BYTES - text;
 	for (end = 0; end < left && texts[text + end]; end++)
 		;
 	return fpo_program(texts + text, end, row) &&
-	       fpo_add_sizes(row, fpo_32(record + 12), fpo_32(record + 8), fpo_16(record + 26));
+	       fpo_add_sizes(row, text_load32(record + 12), text_load32(record + 8),
+			     fpo_16(record + 26));
 }
 
 // FPO_DATA of winnt.h, 16 bytes: the last 16 bits are prologue:8, saved registers:3, has SEH:1,
@@ -418,15 +412,15 @@ static bool fpo_make_old(const uint8_t *record, struct fpo_row *row, uint32_t *p
 {
 	uint32_t bits = fpo_16(record + 14), frame = bits >> 14;
 
-	row->from = fpo_32(record);
-	row->end = row->from + fpo_32(record + 4);
+	row->from = text_load32(record);
+	row->end = row->from + text_load32(record + 4);
 	*prologue = bits & 255;
 	row->kind = frame == FPO_OF_EBP ? FPO_BY_EBP : FPO_SEARCH;
 	row->frame = frame == FPO_OF_EBP ? 8 : 0;
 	row->kept_at = frame == FPO_OF_EBP ? -2 : 0;
 	row->keeps_somewhere = frame == 0 && (bits >> 12 & 1);
-	return (frame == 0 || frame == FPO_OF_EBP) && fpo_32(record + 8) < FPO_STREAM_MAX &&
-	       fpo_add_sizes(row, fpo_16(record + 12) * 4, fpo_32(record + 8) * 4,
+	return (frame == 0 || frame == FPO_OF_EBP) && text_load32(record + 8) < FPO_STREAM_MAX &&
+	       fpo_add_sizes(row, fpo_16(record + 12) * 4, text_load32(record + 8) * 4,
 			     (bits >> 8 & 7) * 4);
 }
 

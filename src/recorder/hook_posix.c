@@ -387,69 +387,29 @@ HOOK int posix_memalign HOOK_ARGUMENTS(void **out, size_t alignment, size_t size
 	return error;
 }
 
-HOOK void *aligned_alloc HOOK_ARGUMENTS(size_t alignment, size_t size)
-{
-	struct inside before = { 0 };
-	struct event_call call = { 0, event_new_size(alignment, size), hook_log2(alignment),
-				   HOOK_FRAME };
-	void *ptr;
-
-	if (inside_begins(&before, HOOK_FRAME))
-		return inside_got(&before, HOOK_REAL(aligned_alloc)(alignment, size));
-	ptr = HOOK_REAL(aligned_alloc)(alignment, size);
-	inside_ends(&before, ptr);
-	call.address = (uintptr_t)ptr;
-	if (ptr || size)
-		hook_allocated_maybe(LANE_ALIGNED, EVENT_ALIGN, &call);
-	return ptr;
-}
-
-HOOK void *memalign HOOK_ARGUMENTS(size_t alignment, size_t size)
-{
-	struct inside before = { 0 };
-	struct event_call call = { 0, size, hook_log2(alignment), HOOK_FRAME };
-	void *ptr;
-
-	if (inside_begins(&before, HOOK_FRAME))
-		return inside_got(&before, HOOK_REAL(memalign)(alignment, size));
-	ptr = HOOK_REAL(memalign)(alignment, size);
-	inside_ends(&before, ptr);
-	call.address = (uintptr_t)ptr;
-	if (ptr || size)
-		hook_allocated_maybe(LANE_ALIGNED, EVENT_ALIGN, &call);
-	return ptr;
-}
-
 enum { HOOK_PAGE_LOG2 = 12 };
 
-HOOK void *valloc HOOK_ARGUMENTS(size_t size)
-{
-	struct inside before = { 0 };
-	struct event_call call = { 0, size, HOOK_PAGE_LOG2, HOOK_FRAME };
-	void *ptr;
+// What has an alignment and returns its block; `got` is the call that it passes on.
+#define HOOK_ALIGNED(name, bytes, align_log2, parameters, got)                  \
+	HOOK void *name HOOK_ARGUMENTS parameters                               \
+	{                                                                       \
+		struct inside before = { 0 };                                   \
+		struct event_call call = { 0, bytes, align_log2, HOOK_FRAME };  \
+		void *ptr;                                                      \
+                                                                                \
+		if (inside_begins(&before, HOOK_FRAME))                         \
+			return inside_got(&before, got);                        \
+		ptr = got;                                                      \
+		inside_ends(&before, ptr);                                      \
+		call.address = (uintptr_t)ptr;                                  \
+		if (ptr || size)                                                \
+			hook_allocated_maybe(LANE_ALIGNED, EVENT_ALIGN, &call); \
+		return ptr;                                                     \
+	}
 
-	if (inside_begins(&before, HOOK_FRAME))
-		return inside_got(&before, HOOK_REAL(valloc)(size));
-	ptr = HOOK_REAL(valloc)(size);
-	inside_ends(&before, ptr);
-	call.address = (uintptr_t)ptr;
-	if (ptr || size)
-		hook_allocated_maybe(LANE_ALIGNED, EVENT_ALIGN, &call);
-	return ptr;
-}
-
-HOOK void *pvalloc HOOK_ARGUMENTS(size_t size)
-{
-	struct inside before = { 0 };
-	struct event_call call = { 0, size, HOOK_PAGE_LOG2, HOOK_FRAME };
-	void *ptr;
-
-	if (inside_begins(&before, HOOK_FRAME))
-		return inside_got(&before, HOOK_REAL(pvalloc)(size));
-	ptr = HOOK_REAL(pvalloc)(size);
-	inside_ends(&before, ptr);
-	call.address = (uintptr_t)ptr;
-	if (ptr || size)
-		hook_allocated_maybe(LANE_ALIGNED, EVENT_ALIGN, &call);
-	return ptr;
-}
+HOOK_ALIGNED(aligned_alloc, event_new_size(alignment, size), hook_log2(alignment),
+	     (size_t alignment, size_t size), HOOK_REAL(aligned_alloc)(alignment, size))
+HOOK_ALIGNED(memalign, size, hook_log2(alignment), (size_t alignment, size_t size),
+	     HOOK_REAL(memalign)(alignment, size))
+HOOK_ALIGNED(valloc, size, HOOK_PAGE_LOG2, (size_t size), HOOK_REAL(valloc)(size))
+HOOK_ALIGNED(pvalloc, size, HOOK_PAGE_LOG2, (size_t size), HOOK_REAL(pvalloc)(size))

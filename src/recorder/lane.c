@@ -12,7 +12,6 @@
 // handler that allocates finds no room, and so the slow way, where it gets a lane of its own.
 #include "recorder/lane.h"
 
-#include "recorder/clock.h"
 #include "recorder/kernel.h"
 #include "recorder/order.h"
 #include "recorder/text.h"

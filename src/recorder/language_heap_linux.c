@@ -16,7 +16,6 @@
 #include "recorder/event.h"
 #include "recorder/hook_python_linux.h"
 #include "recorder/late_linux.h"
-#include "recorder/python.h"
 #include "recorder/sample.h"
 #include "recorder/scope_linux.h"
 

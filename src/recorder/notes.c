@@ -45,18 +45,12 @@ static bool notes_open(struct notes_record *record, uint16_t type)
 	return true;
 }
 
-static void notes_put(struct notes_record *record, const void *bytes, size_t size)
-{
-	memcpy(record->at, bytes, size);
-	record->at += size;
-}
-
 // Without a NUL: the record's length says where it ends. What is longer than a path can be is cut.
-static void notes_put_text(struct notes_record *record, const char *text)
+static size_t notes_length(const char *text)
 {
 	size_t length = text_length(text);
 
-	notes_put(record, text, length < NOTES_PATH_MAX ? length : NOTES_PATH_MAX);
+	return length < NOTES_PATH_MAX ? length : NOTES_PATH_MAX;
 }
 
 // The length is written last, and then the head is moved: a reader sees all of the record or
@@ -72,241 +66,156 @@ static void notes_close(struct notes_record *record)
 	recording_unlock(&state->notes_lock);
 }
 
+// A part of a record.
+struct notes_part {
+	const void *at;
+	size_t size;
+};
+
+static void notes_write(uint16_t type, const struct notes_part *parts, size_t count)
+{
+	struct notes_record record;
+
+	if (!notes_open(&record, type))
+		return;
+	for (size_t i = 0; i < count; i++) {
+		memcpy(record.at, parts[i].at, parts[i].size);
+		record.at += parts[i].size;
+	}
+	notes_close(&record);
+}
+
+#define NOTES_WRITE(type, ...)                                           \
+	notes_write(type, (const struct notes_part[]){ __VA_ARGS__ },    \
+		    sizeof((const struct notes_part[]){ __VA_ARGS__ }) / \
+			    sizeof(struct notes_part))
+#define NOTES_OF(value)                 \
+	{                               \
+		&(value), sizeof(value) \
+	}
+#define NOTES_TEXT(text)                 \
+	{                                \
+		text, notes_length(text) \
+	}
+
 // Here a length is written before the path, as the record has something before it of a fixed size:
 // a build-id of 32 bytes, filled up with zeros.
 void notes_module(uint32_t id, uint64_t start, uint64_t end, uint64_t bias, const uint8_t *build_id,
 		  uint32_t build_id_length, const char *path)
 {
-	struct notes_record record;
 	uint8_t padded[32] = { 0 };
 	uint8_t length8 = (uint8_t)build_id_length;
-	size_t path_length = text_length(path);
-	uint16_t length16 = (uint16_t)(path_length < NOTES_PATH_MAX ? path_length : NOTES_PATH_MAX);
+	uint16_t length16 = (uint16_t)notes_length(path);
 
-	if (!notes_open(&record, NOTE_MODULE))
-		return;
 	if (build_id)
 		memcpy(padded, build_id, build_id_length);
-	notes_put(&record, &id, 4);
-	notes_put(&record, &start, 8);
-	notes_put(&record, &end, 8);
-	notes_put(&record, &bias, 8);
-	notes_put(&record, &length8, 1);
-	notes_put(&record, padded, sizeof(padded));
-	notes_put(&record, &length16, 2);
-	notes_put(&record, path, length16);
-	notes_close(&record);
+	NOTES_WRITE(NOTE_MODULE, NOTES_OF(id), NOTES_OF(start), NOTES_OF(end), NOTES_OF(bias),
+		    NOTES_OF(length8), NOTES_OF(padded), NOTES_OF(length16), { path, length16 });
 }
 
 void notes_module_gone(uint32_t id)
 {
-	struct notes_record record;
-
-	if (!notes_open(&record, NOTE_MODULE_GONE))
-		return;
-	notes_put(&record, &id, 4);
-	notes_close(&record);
+	NOTES_WRITE(NOTE_MODULE_GONE, NOTES_OF(id));
 }
 
 void notes_language(uint32_t module, const char *name, const char *version)
 {
-	struct notes_record record;
-
-	if (!notes_open(&record, NOTE_LANGUAGE))
-		return;
-	notes_put(&record, &module, 4);
-	notes_put_text(&record, name);
-	if (version[0]) {
-		notes_put(&record, " ", 1);
-		notes_put_text(&record, version);
-	}
-	notes_close(&record);
+	NOTES_WRITE(NOTE_LANGUAGE, NOTES_OF(module), NOTES_TEXT(name), { " ", version[0] != 0 },
+		    NOTES_TEXT(version));
 }
 
 void notes_code(uint32_t number, const char *name, const char *file)
 {
-	struct notes_record record;
 	uint16_t length = (uint16_t)text_length(name);
 
-	if (!notes_open(&record, NOTE_CODE))
-		return;
-	notes_put(&record, &number, 4);
-	notes_put(&record, &length, 2);
-	notes_put(&record, name, length);
-	notes_put_text(&record, file);
-	notes_close(&record);
+	NOTES_WRITE(NOTE_CODE, NOTES_OF(number), NOTES_OF(length), { name, length },
+		    NOTES_TEXT(file));
 }
 
 // The image is about to be another one. This is the last that is heard of the old one, if the call
 // succeeds.
 void notes_exec(uint32_t reason, const char *path)
 {
-	struct notes_record record;
-
 	uint32_t pid = kernel_process_id(); // a vfork child writes into its parent's lane
 
-	if (recording_is_over() || !notes_open(&record, NOTE_EXEC))
-		return;
-	notes_put(&record, &reason, 4);
-	notes_put(&record, &pid, 4);
-	notes_put_text(&record, path);
-	notes_close(&record);
+	if (!recording_is_over())
+		NOTES_WRITE(NOTE_EXEC, NOTES_OF(reason), NOTES_OF(pid), NOTES_TEXT(path));
 }
 
 // It did not: `error` is a positive errno.
 void notes_exec_failed(uint32_t error)
 {
-	struct notes_record record;
 	uint32_t pid = kernel_process_id();
 
-	if (!notes_open(&record, NOTE_EXEC_FAILED))
-		return;
-	notes_put(&record, &error, 4);
-	notes_put(&record, &pid, 4);
-	notes_close(&record);
+	NOTES_WRITE(NOTE_EXEC_FAILED, NOTES_OF(error), NOTES_OF(pid));
 }
 
-// Open a note of a place in a lane.
-//
-// `head` bytes of the lane were written before it: that is its place among the lane's events.
-// `time_ns` is a time of the recording.
-static bool notes_open_place(struct notes_record *record, uint16_t type, uint64_t time_ns,
-			     uint32_t tid, uint32_t lane, uint64_t head)
-{
-	if (!notes_open(record, type))
-		return false;
-	notes_put(record, &time_ns, 8);
-	notes_put(record, &tid, 4);
-	notes_put(record, &lane, 4);
-	notes_put(record, &head, 8);
-	return true;
-}
+// A place in a lane: `head` bytes of the lane were written before it, that is its place among the
+// lane's events. `time_ns` is a time of the recording.
+#define NOTES_PLACE NOTES_OF(time_ns), NOTES_OF(tid), NOTES_OF(lane), NOTES_OF(head)
 
 // The child's arrival will be paired with it by lane and head.
 void notes_fork(uint64_t time_ns, uint32_t tid, uint32_t lane, uint64_t head)
 {
-	struct notes_record record;
-
-	if (!recording_is_over() && notes_open_place(&record, NOTE_FORK, time_ns, tid, lane, head))
-		notes_close(&record);
+	if (!recording_is_over())
+		NOTES_WRITE(NOTE_FORK, NOTES_PLACE);
 }
 
 void notes_fork_failed(uint32_t tid)
 {
-	struct notes_record record;
-
-	if (!notes_open(&record, NOTE_FORK_FAILED))
-		return;
-	notes_put(&record, &tid, 4);
-	notes_close(&record);
+	NOTES_WRITE(NOTE_FORK_FAILED, NOTES_OF(tid));
 }
 
 // `length` bytes at `name`, without a NUL.
 void notes_mark(uint64_t time_ns, uint32_t tid, uint32_t lane, uint64_t head, const char *name,
 		uint32_t length)
 {
-	struct notes_record record;
-
-	if (!notes_open_place(&record, NOTE_MARK, time_ns, tid, lane, head))
-		return;
-	notes_put(&record, name, length);
-	notes_close(&record);
+	NOTES_WRITE(NOTE_MARK, NOTES_PLACE, { name, length });
 }
 
 void notes_pause(uint64_t time_ns, uint32_t tid, uint32_t lane, uint64_t head, bool paused)
 {
-	struct notes_record record;
 	uint8_t byte = paused;
 
-	if (!notes_open_place(&record, NOTE_PAUSE, time_ns, tid, lane, head))
-		return;
-	notes_put(&record, &byte, 1);
-	notes_close(&record);
+	NOTES_WRITE(NOTE_PAUSE, NOTES_PLACE, NOTES_OF(byte));
 }
 
 void notes_pool(uint32_t id, const char *name, uint32_t length)
 {
-	struct notes_record record;
-
-	if (!notes_open(&record, NOTE_POOL))
-		return;
-	notes_put(&record, &id, 4);
-	notes_put(&record, name, length);
-	notes_close(&record);
+	NOTES_WRITE(NOTE_POOL, NOTES_OF(id), { name, length });
 }
 
 // `device` and `inode` as the kernel's stat has them, widened.
 void notes_file(uint32_t id, uint64_t device, uint64_t inode, const char *path)
 {
-	struct notes_record record;
-
-	if (!notes_open(&record, NOTE_FILE))
-		return;
-	notes_put(&record, &id, 4);
-	notes_put(&record, &device, 8);
-	notes_put(&record, &inode, 8);
-	notes_put_text(&record, path);
-	notes_close(&record);
+	NOTES_WRITE(NOTE_FILE, NOTES_OF(id), NOTES_OF(device), NOTES_OF(inode), NOTES_TEXT(path));
 }
 
 // A part of /proc/self/maps, of whole or of cut lines: the collector puts the parts of one `list`
 // together.
 void notes_maps(uint32_t list, const char *text)
 {
-	struct notes_record record;
-
-	if (!notes_open(&record, NOTE_MAPS))
-		return;
-	notes_put(&record, &list, 4);
-	notes_put_text(&record, text);
-	notes_close(&record);
+	NOTES_WRITE(NOTE_MAPS, NOTES_OF(list), NOTES_TEXT(text));
 }
 
 void notes_calls(uint32_t how, const char *why)
 {
-	struct notes_record record;
-
-	if (!notes_open(&record, NOTE_CALLS))
-		return;
-	notes_put(&record, &how, 4);
-	notes_put_text(&record, why);
-	notes_close(&record);
+	NOTES_WRITE(NOTE_CALLS, NOTES_OF(how), NOTES_TEXT(why));
 }
 
 void notes_allocator(uint32_t seen, const char *name, const char *path)
 {
-	struct notes_record record;
-
-	if (!notes_open(&record, NOTE_ALLOCATOR))
-		return;
-	notes_put(&record, &seen, 4);
-	notes_put_text(&record, name);
-	if (path[0]) {
-		notes_put(&record, " ", 1);
-		notes_put_text(&record, path);
-	}
-	notes_close(&record);
+	NOTES_WRITE(NOTE_ALLOCATOR, NOTES_OF(seen), NOTES_TEXT(name), { " ", path[0] != 0 },
+		    NOTES_TEXT(path));
 }
 
 // Where the program may have memory: [low, end).
 void notes_space(uint64_t low, uint64_t end)
 {
-	struct notes_record record;
-
-	if (!notes_open(&record, NOTE_SPACE))
-		return;
-	notes_put(&record, &low, 8);
-	notes_put(&record, &end, 8);
-	notes_close(&record);
+	NOTES_WRITE(NOTE_SPACE, NOTES_OF(low), NOTES_OF(end));
 }
 
 void notes_message(uint32_t message, const char *text)
 {
-	struct notes_record record;
-
-	if (!notes_open(&record, NOTE_MESSAGE))
-		return;
-	notes_put(&record, &message, 4);
-	notes_put_text(&record, text);
-	notes_close(&record);
+	NOTES_WRITE(NOTE_MESSAGE, NOTES_OF(message), NOTES_TEXT(text));
 }

@@ -14,6 +14,7 @@
 #include "recorder/pdata.h"
 
 #include "recorder/insn.h"
+#include "recorder/text.h"
 
 enum {
 	PDATA_DIRECTORY = 3,
@@ -72,24 +73,16 @@ struct pdata_state {
 	int64_t saves_from;  // from there
 };
 
-static uint32_t pdata_32(const uint8_t *at)
-{
-	uint32_t value;
-
-	__builtin_memcpy(&value, at, 4);
-	return value;
-}
-
 // The fourth entry of the data directories in the optional header of a 64-bit image (PE32+): at
 // byte 24 + 112 + 3 * 8 from the PE signature, whose place is at 0x3c.
 static const uint8_t *pdata_directory(const uint8_t *base)
 {
-	return base + pdata_32(base + 0x3c) + 24 + 112 + 8 * PDATA_DIRECTORY;
+	return base + text_load32(base + 0x3c) + 24 + 112 + 8 * PDATA_DIRECTORY;
 }
 
 static size_t pdata_count(const uint8_t *base)
 {
-	return pdata_32(pdata_directory(base) + 4) / sizeof(struct pdata_function);
+	return text_load32(pdata_directory(base) + 4) / sizeof(struct pdata_function);
 }
 
 static bool pdata_has(const struct pdata_function *function, uint32_t at)
@@ -124,7 +117,8 @@ const struct pdata_function *pdata_search(const struct pdata_function *table, si
 
 const struct pdata_function *pdata_find(const uint8_t *base, uintptr_t pc)
 {
-	const struct pdata_function *table = (const void *)(base + pdata_32(pdata_directory(base)));
+	const struct pdata_function *table =
+		(const void *)(base + text_load32(pdata_directory(base)));
 
 	return pdata_search(table, pdata_count(base), true, (uint32_t)(pc - (uintptr_t)base));
 }
@@ -270,7 +264,7 @@ static void pdata_undo(struct pdata_state *state, const struct pdata_info *info,
 		state->offset += 8;
 		break;
 	case PDATA_ALLOC_LARGE:
-		state->offset += about ? (int64_t)pdata_32(more) : (more[0] | more[1] << 8) * 8;
+		state->offset += about ? (int64_t)text_load32(more) : (more[0] | more[1] << 8) * 8;
 		break;
 	case PDATA_ALLOC_SMALL:
 		state->offset += about * 8 + 8;
@@ -287,7 +281,7 @@ static void pdata_undo(struct pdata_state *state, const struct pdata_info *info,
 		break;
 	case PDATA_SAVE_FAR:
 		pdata_stores(state, about, state->saves_by_frame,
-			     state->saves_from + pdata_32(more));
+			     state->saves_from + text_load32(more));
 		break;
 	case PDATA_MACHINE_FRAME:
 		state->machine = true;
@@ -383,7 +377,7 @@ static const uint8_t *pdata_undo_free(struct pdata_state *state, const struct pd
 	if (pdata_byte(at, end) != 0x48 || (!adds && !loads) || end - at < (wide ? 7 : 4))
 		return at;
 	state->by_frame = loads;
-	state->offset = wide ? (int32_t)pdata_32(at + 3) : (int8_t)at[3];
+	state->offset = wide ? (int32_t)text_load32(at + 3) : (int8_t)at[3];
 	return at + (wide ? 7 : 4);
 }
 
@@ -447,7 +441,7 @@ static const uint8_t *pdata_jump(const uint8_t *at, const uint8_t *end)
 	if (pdata_byte(at, end) == 0xeb && end - at >= 2)
 		return at + 2 + (int8_t)at[1];
 	if (pdata_byte(at, end) == 0xe9 && end - at >= 5)
-		return at + 5 + (int32_t)pdata_32(at + 1);
+		return at + 5 + (int32_t)text_load32(at + 1);
 	return NULL;
 }
 
@@ -505,7 +499,8 @@ static bool pdata_undo_epilog(struct pdata_state *state, const struct codemap_pl
 // Where the last function ends that does so before `at`.
 static uint32_t pdata_end_before(const uint8_t *base, uint32_t at)
 {
-	const struct pdata_function *table = (const void *)(base + pdata_32(pdata_directory(base)));
+	const struct pdata_function *table =
+		(const void *)(base + text_load32(pdata_directory(base)));
 	size_t low = 0, high = pdata_count(base);
 
 	while (low < high) {

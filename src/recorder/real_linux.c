@@ -7,59 +7,22 @@
 #include "recorder/scope_linux.h"
 #include "recorder/text.h"
 
-static void *real_first_malloc(size_t size)
-{
-	real_find();
-	return real.malloc(size);
-}
+#define REAL_FIRST(result, name, parameters, arguments) \
+	static result real_first_##name parameters      \
+	{                                               \
+		real_find();                            \
+		return real.name arguments;             \
+	}
 
-static void *real_first_calloc(size_t count, size_t size)
-{
-	real_find();
-	return real.calloc(count, size);
-}
-
-static void *real_first_realloc(void *ptr, size_t size)
-{
-	real_find();
-	return real.realloc(ptr, size);
-}
-
-static void real_first_free(void *ptr)
-{
-	real_find();
-	real.free(ptr);
-}
-
-static int real_first_posix_memalign(void **ptr, size_t alignment, size_t size)
-{
-	real_find();
-	return real.posix_memalign(ptr, alignment, size);
-}
-
-static void *real_first_aligned_alloc(size_t alignment, size_t size)
-{
-	real_find();
-	return real.aligned_alloc(alignment, size);
-}
-
-static void *real_first_memalign(size_t alignment, size_t size)
-{
-	real_find();
-	return real.memalign(alignment, size);
-}
-
-static void *real_first_valloc(size_t size)
-{
-	real_find();
-	return real.valloc(size);
-}
-
-static void *real_first_pvalloc(size_t size)
-{
-	real_find();
-	return real.pvalloc(size);
-}
+REAL_FIRST(void *, malloc, (size_t size), (size))
+REAL_FIRST(void *, calloc, (size_t count, size_t size), (count, size))
+REAL_FIRST(void *, realloc, (void *ptr, size_t size), (ptr, size))
+REAL_FIRST(void, free, (void *ptr), (ptr))
+REAL_FIRST(int, posix_memalign, (void **ptr, size_t alignment, size_t size), (ptr, alignment, size))
+REAL_FIRST(void *, aligned_alloc, (size_t alignment, size_t size), (alignment, size))
+REAL_FIRST(void *, memalign, (size_t alignment, size_t size), (alignment, size))
+REAL_FIRST(void *, valloc, (size_t size), (size))
+REAL_FIRST(void *, pvalloc, (size_t size), (size))
 
 // Until real_find has run. No hook has to ask whether the functions are known: the first call finds
 // them.

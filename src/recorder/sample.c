@@ -11,7 +11,6 @@
 #include "recorder/sample.h"
 
 #include "recorder/clock.h"
-#include "recorder/kernel.h"
 #include "recorder/recording.h"
 #include "wire/counter.h"
 #ifndef KERNEL_NT

@@ -8,7 +8,6 @@
 // means.
 #include "recorder/scope_linux.h"
 
-#include "recorder/elf.h"
 #include "recorder/kernel.h"
 #include "recorder/late_linux.h"
 #include "recorder/static_linux.h"

@@ -13,7 +13,6 @@
 #include "recorder/notes.h"
 #include "recorder/patch_linux.h"
 #include "recorder/recording.h"
-#include "recorder/scope_linux.h"
 #include "recorder/text.h"
 #include "recorder/vm.h"
 

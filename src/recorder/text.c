@@ -3,8 +3,6 @@
 // them.
 #include "recorder/text.h"
 
-#include <stdint.h>
-
 void *memcpy(void *restrict to, const void *restrict from, size_t size)
 {
 	void *result = to;

@@ -13,6 +13,15 @@ HIDDEN void *memset(void *to, int byte, size_t size);
 HIDDEN void *memmove(void *to, const void *from, size_t size);
 HIDDEN int memcmp(const void *a, const void *b, size_t size);
 
+// The number that is at an address of any kind.
+static inline uint32_t text_load32(const void *at)
+{
+	uint32_t value;
+
+	__builtin_memcpy(&value, at, 4);
+	return value;
+}
+
 static inline size_t text_length(const char *text)
 {
 	size_t length = 0;

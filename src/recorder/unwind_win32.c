@@ -12,7 +12,6 @@
 #include "recorder/patch_win32.h"
 #include "recorder/pdata.h"
 #include "recorder/recording.h"
-#include "recorder/recording_win32.h"
 #include "recorder/unwind.h"
 #include "wire/segment.h"
 

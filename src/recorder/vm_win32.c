@@ -14,7 +14,6 @@
 #include "recorder/event.h"
 #include "recorder/hook_win32.h"
 #include "recorder/notes.h"
-#include "recorder/recording_win32.h"
 #include "recorder/tables_win32.h"
 #include "recorder/vm_put.h"
 #include "recorder/walk_win32.h"

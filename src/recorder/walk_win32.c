@@ -11,7 +11,6 @@
 #include "recorder/walk_win32.h"
 
 #include "recorder/notes.h"
-#include "recorder/nt_win32.h"
 #include "recorder/patch_win32.h"
 #include "recorder/recording_win32.h"
 #include "recorder/text.h"
