@@ -1,7 +1,5 @@
 #include "base/err.h"
 
-#include <string.h>
-
 const char *err_text(int number, char *buffer, size_t size)
 {
 	return strerror_s(buffer, size, number) == 0 ? buffer : "an unknown error";

@@ -10,7 +10,6 @@
 
 #include "base/mem.h"
 #include "collect/before.h"
-#include "collect/generated_code.h"
 #include "collect/merge.h"
 #include "collect/notes_reader.h"
 #include "collect/overhead.h"
@@ -21,10 +20,8 @@
 #include "collect/sampler.h"
 #include "os/now.h"
 #include "os/tool.h"
-#include "wire/compiler.h"
 
 #include <stdio.h>
-#include <string.h>
 
 enum {
 	TICK_NS = 100000,

@@ -4,8 +4,6 @@
 // large one is taken, empty; what was in the small one is learned anew, within a batch or two.
 #include "collect/edit_cache.h"
 
-#include "base/mem.h"
-
 #include <string.h>
 
 enum {

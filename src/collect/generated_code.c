@@ -9,8 +9,6 @@
 #include "collect/code_names.h"
 #include "collect/image.h"
 
-#include <string.h>
-
 // One image's frames, while they are named.
 struct naming {
 	struct image *image;

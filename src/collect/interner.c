@@ -9,9 +9,6 @@
 // 1,024 buckets have 4,096 places, and are doubled with stack number 2,561: five eighths are full.
 #include "collect/interner.h"
 
-#include "base/mem.h"
-#include "wire/compiler.h"
-
 #include <string.h>
 
 enum { BITS_FIRST = 10 };

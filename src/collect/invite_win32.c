@@ -2,7 +2,6 @@
 
 #include "wire/invite.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <windows.h>
 

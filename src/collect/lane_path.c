@@ -16,8 +16,6 @@
 #include "base/mem.h"
 #include "wire/compiler.h"
 
-#include <string.h>
-
 enum {
 	DEPTH_FIRST = 64,
 	PUSHES = 1024, // that are asked for at once

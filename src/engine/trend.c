@@ -11,8 +11,6 @@
 #include "base/mem.h"
 #include "base/radix.h"
 
-#include <stdbool.h>
-
 // A slope that is not negative: they are in order as their bits are.
 union slope {
 	double value;

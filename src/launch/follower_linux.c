@@ -4,7 +4,6 @@
 #include "launch/follower_linux.h"
 
 #include "base/mem.h"
-#include "base/str.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -18,7 +18,6 @@
 #include "collect/maps_text.h"
 #include "launch/narrow_linux.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>

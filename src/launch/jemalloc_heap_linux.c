@@ -10,7 +10,6 @@
 #include "base/map.h"
 #include "base/mem.h"
 
-#include <ctype.h>
 #include <string.h>
 #include <sys/mman.h>
 

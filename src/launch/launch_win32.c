@@ -6,7 +6,6 @@
 #include "collect/door_win32.h"
 #include "collect/obstacle_win32.h"
 #include "launch/command_win32.h"
-#include "launch/program.h"
 #include "os/file.h"
 
 #include <io.h>

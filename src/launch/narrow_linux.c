@@ -2,7 +2,6 @@
 // the same to us.
 #include "launch/narrow_linux.h"
 
-#include <stddef.h>
 #include <sys/syscall.h>
 #include <sys/ucontext.h>
 

@@ -4,7 +4,6 @@
 #include "base/mem.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 enum { PATTERN_WORD_MAX = 100 };
 

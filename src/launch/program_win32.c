@@ -1,6 +1,5 @@
 #include "launch/program.h"
 
-#include <string.h>
 #include <windows.h>
 
 enum { PATHS_MAX = 32768 };

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <io.h>
-#include <string.h>
 #include <windows.h>
 
 #include <psapi.h>

@@ -10,7 +10,6 @@
 #include "base/str.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 const char *const replay_table_touches[] = { "none", "first", "all", NULL };
 _Static_assert(sizeof replay_table_touches / sizeof *replay_table_touches == REPLAY_RING_ALL + 2,

@@ -266,12 +266,6 @@ static bool find_sites(struct fleet *fleet, struct err *err)
 	return true;
 }
 
-bool fleet_sites(struct clickhouse *clickhouse, const struct fleet_wish *wish,
-		 struct fleet_answer *answer, struct err *err)
-{
-	return answer_with(find_sites, clickhouse, wish, answer, err);
-}
-
 // ---- versions ----
 
 // In the order of their first runs; runs that do not say theirs are in none.
@@ -432,12 +426,6 @@ static bool find_grew(struct fleet *fleet, struct err *err)
 	return true;
 }
 
-bool fleet_grew(struct clickhouse *clickhouse, const struct fleet_wish *wish,
-		struct fleet_answer *answer, struct err *err)
-{
-	return answer_with(find_grew, clickhouse, wish, answer, err);
-}
-
 // ---- trend ----
 
 // Runs that lack the site have had 0 of it: then that is the least.
@@ -489,12 +477,6 @@ static bool find_trend(struct fleet *fleet, struct err *err)
 	return found ||
 	       err_set(err, ERR_USAGE, "no site is called %s there (try: tidemark fleet sites)",
 		       fleet->wish->site ? fleet->wish->site : "anything");
-}
-
-bool fleet_trend(struct clickhouse *clickhouse, const struct fleet_wish *wish,
-		 struct fleet_answer *answer, struct err *err)
-{
-	return answer_with(find_trend, clickhouse, wish, answer, err);
 }
 
 // ---- hosts ----
@@ -605,12 +587,6 @@ static bool find_hosts(struct fleet *fleet, struct err *err)
 	return good;
 }
 
-bool fleet_hosts(struct clickhouse *clickhouse, const struct fleet_wish *wish,
-		 struct fleet_answer *answer, struct err *err)
-{
-	return answer_with(find_hosts, clickhouse, wish, answer, err);
-}
-
 // ---- traces ----
 
 static bool find_traces(struct fleet *fleet, struct err *err)
@@ -636,8 +612,14 @@ static bool find_traces(struct fleet *fleet, struct err *err)
 	return true;
 }
 
-bool fleet_traces(struct clickhouse *clickhouse, const struct fleet_wish *wish,
-		  struct fleet_answer *answer, struct err *err)
-{
-	return answer_with(find_traces, clickhouse, wish, answer, err);
-}
+#define FLEET_QUESTION(name)                                                            \
+	bool fleet_##name(struct clickhouse *clickhouse, const struct fleet_wish *wish, \
+			  struct fleet_answer *answer, struct err *err)                 \
+	{                                                                               \
+		return answer_with(find_##name, clickhouse, wish, answer, err);         \
+	}
+FLEET_QUESTION(sites)
+FLEET_QUESTION(grew)
+FLEET_QUESTION(hosts)
+FLEET_QUESTION(trend)
+FLEET_QUESTION(traces)

@@ -14,7 +14,6 @@
 #include "os/random.h"
 #include "os/worker.h"
 #include "sql/native.h"
-#include "sql/tables.h"
 
 #include <inttypes.h>
 

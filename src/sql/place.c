@@ -4,7 +4,6 @@
 #include "sql/place.h"
 
 #include "base/mem.h"
-#include "base/str.h"
 #include "os/now.h"
 
 #include <ctype.h>

@@ -12,10 +12,6 @@
 // computed.
 #include "engine/index/cells.h"
 
-#include "base/mem.h"
-
-#include <string.h>
-
 _Static_assert(sizeof(struct cells_site) == 24, "what the header promises of memory");
 _Static_assert(CELLS_SEGMENTS == CELLS_MAX >> CELLS_SEGMENT_LOG2,
 	       "a segment for each number there may be");

@@ -16,8 +16,6 @@
 #include "base/radix.h"
 #include "engine/index/index_moment.h"
 
-#include <string.h>
-
 enum {
 	PART_LOG2 = 20,
 	PARTS_MAX = 1 << 12,

@@ -10,7 +10,6 @@
 // set aside first. Of the rest, live blocks may have up to half, at 16 bytes each; when there are
 // more, pairing goes through temporary files.
 #include "base/mem.h"
-#include "base/str.h"
 #include "engine/index/index_work.h"
 #include "engine/replay/lives.h"
 #include "os/file.h"
@@ -19,7 +18,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 enum {
 	EXPECT_EVENTS = 24, // ahead of the pairing, see live_table_expect

@@ -18,7 +18,6 @@
 #include "os/thread.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 // Of the memory: for what is kept of rows, and for lifetimes.
 enum { BATCH_SHARE = 8, LIFETIMES_SHARE = 4 };

@@ -14,7 +14,6 @@
 #include "os/file.h"
 #include "trace/walk.h"
 
-#include <stdio.h>
 #include <string.h>
 
 _Static_assert(sizeof(struct index_exit) == 24, "is on disk as it is in memory");

@@ -9,7 +9,6 @@
 #include "base/crc32c.h"
 #include "base/mem.h"
 #include "engine/index/index_bits.h"
-#include "os/file.h"
 
 #include <errno.h>
 #include <stdio.h>

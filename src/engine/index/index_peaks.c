@@ -20,7 +20,6 @@
 #include "base/sort.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum {
 	SITES_MAX = 512,        // of one group; more are found by scan

@@ -11,7 +11,6 @@
 #include "engine/index/index_scan.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 // ---- a list of the window's lifetimes ----
 

@@ -21,7 +21,6 @@
 #include "os/thread.h"
 
 #include <stdatomic.h>
-#include <string.h>
 
 enum { THREADS = 2, RECORDS = 4096, AHEAD = 16 };
 

@@ -13,8 +13,6 @@
 // read.
 #include "engine/index/live_table.h"
 
-#include "base/mem.h"
-
 #include <string.h>
 
 _Static_assert(sizeof(struct live_table_slot) * LIVE_TABLE_BUCKET == 64,

@@ -19,8 +19,6 @@
 #include "trace/effect.h"
 #include "trace/reader_pass.h"
 
-#include <string.h>
-
 // The blocks of one heap of one process; their `site` is a place in lives->list, their `owner` the
 // tag + 1. Lean: the stack, and the thread + 1.
 struct lives_heap {

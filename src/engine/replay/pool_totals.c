@@ -11,8 +11,6 @@
 #include "engine/replay/lives.h"
 #include "trace/effect.h"
 
-#include <string.h>
-
 struct pool_totals {
 	struct lives *lives;
 	struct pool_total *pools; // by heap

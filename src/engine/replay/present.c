@@ -10,7 +10,6 @@
 #include "engine/replay/present.h"
 
 #include "base/mem.h"
-#include "base/radix.h"
 #include "base/sort.h"
 #include "engine/replay/lives.h"
 #include "engine/space/space_listed.h"

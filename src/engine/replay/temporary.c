@@ -19,8 +19,6 @@
 #include "trace/effect.h"
 #include "trace/reader_pass.h"
 
-#include <string.h>
-
 // A thread's latest allocation. It lives as long as its address is in the table of its heap, with
 // the thread for owner.
 struct latest {

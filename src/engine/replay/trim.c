@@ -7,7 +7,6 @@
 #include "trace/reader_pass.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 // The first half of a realloc that is still open: it, and the call that began its block.
 struct half {
