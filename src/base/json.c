@@ -226,6 +226,30 @@ void json_kv_u64(struct json *json, const char *key, uint64_t value)
 	json_u64(json, value);
 }
 
+void json_kv_i64(struct json *json, const char *key, int64_t value)
+{
+	json_key(json, key);
+	json_i64(json, value);
+}
+
+void json_kv_hex(struct json *json, const char *key, uint64_t value)
+{
+	json_key(json, key);
+	json_hex(json, value);
+}
+
+void json_kv_double(struct json *json, const char *key, double value)
+{
+	json_key(json, key);
+	json_double(json, value);
+}
+
+void json_kv_null(struct json *json, const char *key)
+{
+	json_key(json, key);
+	json_null(json);
+}
+
 void json_kv_u64_if(struct json *json, const char *key, bool known, uint64_t value)
 {
 	json_key(json, key);

@@ -49,6 +49,10 @@ void json_raw(struct json *json, const char *text, size_t length); // which is a
 
 // A key and its value in one call.
 void json_kv_u64(struct json *json, const char *key, uint64_t value);
+void json_kv_i64(struct json *json, const char *key, int64_t value);
+void json_kv_hex(struct json *json, const char *key, uint64_t value);
+void json_kv_double(struct json *json, const char *key, double value);
+void json_kv_null(struct json *json, const char *key);
 void json_kv_u64_if(struct json *json, const char *key, bool known, uint64_t value); // else null
 void json_kv_string(struct json *json, const char *key, const char *text);
 void json_kv_text(struct json *json, const char *key, const char *text); // null if empty, too

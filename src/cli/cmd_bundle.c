@@ -90,7 +90,6 @@ static int run(int argc, char **argv)
 	struct packing packing = { 0 };
 	const char *path = NULL;
 	struct err err = { 0 };
-	char bytes[16];
 	struct args args;
 
 	args_init(&args, &cmd_bundle, argc, argv);
@@ -104,6 +103,6 @@ static int run(int argc, char **argv)
 		fprintf(stderr, "tidemark: %s has its names already: nothing is added\n", path);
 	else
 		fprintf(stderr, "tidemark: names of %" PRIu64 " files added to %s, %s unpacked\n",
-			packing.files, path, str_bytes(packing.bytes, bytes));
+			packing.files, path, STR_BYTES(packing.bytes));
 	return EXIT_ANSWERED;
 }

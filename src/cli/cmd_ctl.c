@@ -118,11 +118,10 @@ static bool save(const char *path, const char *output, struct err *err)
 	bool ok = fresh_open_of(&fresh, output, false, path, err) &&
 		  (repair_trace(path, fresh.fd, &result, err) || fresh_name_failure(&fresh, err)) &&
 		  fresh_keep(&fresh, err);
-	char events[28];
 
 	fresh_close(&fresh);
 	if (ok)
-		printf("%s: %s events so far\n", output, str_count(result.events, events));
+		printf("%s: %s events so far\n", output, STR_COUNT(result.events));
 	return ok;
 }
 

@@ -177,10 +177,8 @@ static bool import_files(struct import *import, struct import_result *result, st
 
 static void tell(const struct import *import, const struct import_result *result)
 {
-	char events[28], bytes[16];
-
-	printf("%s: %s events of %s (%s)\n", import->output, str_count(result->events, events),
-	       result->format->name, str_bytes(result->bytes, bytes));
+	printf("%s: %s events of %s (%s)\n", import->output, STR_COUNT(result->events),
+	       result->format->name, STR_BYTES(result->bytes));
 }
 
 static int run(int argc, char **argv)

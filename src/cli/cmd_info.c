@@ -109,14 +109,12 @@ static void print_turns(const struct reader *reader)
 {
 	size_t count;
 	const struct trace_turn *turns = reader_turns(reader, &count);
-	char time[24], bytes[16];
 
 	for (size_t i = 0; i < count; i++) {
-		printf("%-11sfrom %s ", i > 0 ? "" : "sampled",
-		       str_duration(turns[i].time_ns, time));
+		printf("%-11sfrom %s ", i > 0 ? "" : "sampled", STR_DURATION(turns[i].time_ns));
 		if (turns[i].log2 > 0)
 			printf("one allocation in %s is in the trace\n",
-			       str_bytes(UINT64_C(1) << turns[i].log2, bytes));
+			       STR_BYTES(UINT64_C(1) << turns[i].log2));
 		else
 			printf("each is\n");
 	}
@@ -130,9 +128,9 @@ static void print_head(const struct info *info)
 	const struct reader *reader = info->reader;
 	const struct trace_info *head = reader_info(reader);
 	const struct trace_end *end = reader_end(reader);
-	char bytes[16], date[40], time[24], median[24], worst[24];
+	char date[40];
 
-	printf("%s: %s, format %u.%u, %s\n", info->path, str_bytes(reader_bytes(reader), bytes),
+	printf("%s: %s, format %u.%u, %s\n", info->path, STR_BYTES(reader_bytes(reader)),
 	       head->version_major, head->version_minor,
 	       info->whole              ? "whole"
 	       : reader_growing(reader) ? "STILL BEING WRITTEN"
@@ -153,15 +151,15 @@ static void print_head(const struct info *info)
 	print_turns(info->reader);
 	if (head->sample_bytes > 0)
 		printf("%-11sone allocation in %s is in the trace\n", "sampled",
-		       str_bytes(head->sample_bytes, time));
-	printf("%-11s%s", "duration", str_duration(info_duration(info), time));
+		       STR_BYTES(head->sample_bytes));
+	printf("%-11s%s", "duration", STR_DURATION(info_duration(info)));
 	if (head->tick_ns > 0)
-		printf("; clock tick %s", str_duration(head->tick_ns, time));
+		printf("; clock tick %s", STR_DURATION(head->tick_ns));
 	else
 		printf("; each event has its own time");
 	if (end && end->tick_median_ns > 0)
-		printf(" (median %s, longest %s)", str_duration(end->tick_median_ns, median),
-		       str_duration(end->tick_worst_ns, worst));
+		printf(" (median %s, longest %s)", STR_DURATION(end->tick_median_ns),
+		       STR_DURATION(end->tick_worst_ns));
 	putchar('\n');
 }
 
@@ -169,7 +167,6 @@ static void print_head(const struct info *info)
 static void print_memory(const struct trace_process *process, int indent)
 {
 	const char *calls = info_calls(process);
-	char bytes[16], count[28];
 
 	if (!calls && !process->rss_max_bytes)
 		return;
@@ -184,19 +181,19 @@ static void print_memory(const struct trace_process *process, int indent)
 	if (calls && process->rss_max_bytes)
 		printf("; ");
 	if (process->rss_max_bytes)
-		printf("resident at most %s", str_bytes(process->rss_max_bytes, bytes));
+		printf("resident at most %s", STR_BYTES(process->rss_max_bytes));
 	if (process->pss_max_bytes)
-		printf(", its share of it %s", str_bytes(process->pss_max_bytes, bytes));
+		printf(", its share of it %s", STR_BYTES(process->pss_max_bytes));
 	if (process->swap_max_bytes)
-		printf(", swapped out %s", str_bytes(process->swap_max_bytes, bytes));
+		printf(", swapped out %s", STR_BYTES(process->swap_max_bytes));
 	if (process->minor_faults)
-		printf(", %s page faults", str_count(process->minor_faults, count));
+		printf(", %s page faults", STR_COUNT(process->minor_faults));
 	if (process->major_faults)
-		printf(" and %s that read", str_count(process->major_faults, count));
+		printf(" and %s that read", STR_COUNT(process->major_faults));
 	if (process->mapped_limit && process->mapped_limit != UINT64_MAX)
-		printf("; it may map %s (ulimit -v)", str_bytes(process->mapped_limit, bytes));
+		printf("; it may map %s (ulimit -v)", STR_BYTES(process->mapped_limit));
 	if (process->data_limit && process->data_limit != UINT64_MAX)
-		printf("; %s of data (ulimit -d)", str_bytes(process->data_limit, bytes));
+		printf("; %s of data (ulimit -d)", STR_BYTES(process->data_limit));
 	putchar('\n');
 }
 
@@ -236,17 +233,15 @@ static void print_interpreter(const struct trace_process *process, int indent)
 // What is not in the trace, for it was done to others.
 static void print_elsewhere(const struct trace_process *process, int indent)
 {
-	char count[28];
-
 	if (process->calls_elsewhere)
 		printf("%*s%s call%s on the memory of other processes, not recorded\n", indent, "",
-		       str_count(process->calls_elsewhere, count),
+		       STR_COUNT(process->calls_elsewhere),
 		       process->calls_elsewhere == 1 ? "" : "s");
 }
 
 static void print_process(const struct info *info, const struct trace_process *process, int depth)
 {
-	char exit[48], count[28], began[24];
+	char exit[48];
 
 	printf("  %*s%-8u ", 2 * (depth < 20 ? depth : 20), "", process->pid);
 	print_plain(process->exe[0] ? process->exe : "(not known)");
@@ -257,12 +252,12 @@ static void print_process(const struct info *info, const struct trace_process *p
 	if (process->start == TRACE_START_ATTACH)
 		printf(" (attached)");
 	printf("  %s", report_exit_words(process, exit));
-	printf("  from %s", str_duration(process->began_ns, began));
+	printf("  from %s", STR_DURATION(process->began_ns));
 	if (process->ended_ns != UINT64_MAX)
-		printf(" to %s", str_duration(process->ended_ns, began));
+		printf(" to %s", STR_DURATION(process->ended_ns));
 	printf("  %" PRIu64 " thread%s", info->process_threads[process->id],
 	       info->process_threads[process->id] == 1 ? "" : "s");
-	printf("  %s events\n", str_count(info->process_events[process->id], count));
+	printf("  %s events\n", STR_COUNT(info->process_events[process->id]));
 	print_allocators(process, 2 * (depth < 20 ? depth : 20) + 11);
 	print_interpreter(process, 2 * (depth < 20 ? depth : 20) + 11);
 	print_memory(process, 2 * (depth < 20 ? depth : 20) + 11);
@@ -317,15 +312,14 @@ static void print_tree(const struct info *info, uint32_t limit)
 static void print_events(const struct info *info)
 {
 	const struct reader_stats *stats = reader_stats(info->reader);
-	char count[28], blocks[28], others[28];
 
 	printf("%-11s%s, and %s others, in %s blocks, %.2f bytes each\n", "events",
-	       str_count(info->calls, count), str_count(info->events - info->calls, others),
-	       str_count(stats->events_blocks, blocks), info_bytes_per_event(info));
+	       STR_COUNT(info->calls), STR_COUNT(info->events - info->calls),
+	       STR_COUNT(stats->events_blocks), info_bytes_per_event(info));
 	for (uint8_t kind = 1; kind < INFO_KINDS; kind++)
 		if (info->kinds[kind] > 0)
 			printf("  %-16s %13s\n", asm_words_event(kind),
-			       str_count(info->kinds[kind], count));
+			       STR_COUNT(info->kinds[kind]));
 }
 
 // HEAP_… of the system's headers, as the calls have them.
@@ -395,20 +389,19 @@ static void print_snapshots(const struct info *info)
 {
 	struct info_snapshots all = info_snapshots(info);
 	uint64_t duration_ns = info_duration(info);
-	char count[28], cost[24];
 
 	if (all.count == 0 && all.missed == 0)
 		return;
-	printf("%-11s%s", "snapshots", str_count(all.count, count));
+	printf("%-11s%s", "snapshots", STR_COUNT(all.count));
 	if (all.by_pages > 0)
-		printf(" (%s of them without smaps)", str_count(all.by_pages, count));
-	printf(", %s", str_duration(all.cost_ns, cost));
+		printf(" (%s of them without smaps)", STR_COUNT(all.by_pages));
+	printf(", %s", STR_DURATION(all.cost_ns));
 	if (duration_ns > 0)
 		printf(", %.2f %% of the time", 100.0 * (double)all.cost_ns / (double)duration_ns);
 	if (all.missed > 0)
 		printf("; %s more were due, and there was no time for them (record --rss-exact "
 		       "takes them)",
-		       str_count(all.missed, count));
+		       STR_COUNT(all.missed));
 	putchar('\n');
 }
 
@@ -416,22 +409,21 @@ static void print_figures(const struct info *info)
 {
 	const struct reader *reader = info->reader;
 	const struct trace_end *end = reader_end(reader);
-	char a[28], b[28], guest[16], collector[16], cpu[24], waited[24];
 
 	printf("%-11s%s, with %s frames in %u modules (%" PRIu64 " with a build-id)\n", "stacks",
-	       str_count(reader_stacks_count(reader) - 1, a),
-	       str_count(reader_frames_count(reader) - 1, b), reader_modules_count(reader) - 1,
+	       STR_COUNT(reader_stacks_count(reader) - 1),
+	       STR_COUNT(reader_frames_count(reader) - 1), reader_modules_count(reader) - 1,
 	       with_build_id(reader));
 	if (end && end->stacks_incomplete > 0)
 		printf("%-11s%s times a stack was taken that is not proven whole\n", "",
-		       str_count(end->stacks_incomplete, a));
+		       STR_COUNT(end->stacks_incomplete));
 	if (info->deep > 0)
 		printf("%-11s%s events have a stack deeper than the 8,192 frames that are "
 		       "recorded: outer callers are missing\n",
-		       "", str_count(info->deep, a));
+		       "", STR_COUNT(info->deep));
 	if (end && end->stacks_verified > 0)
 		printf("%-11s%s stacks were walked twice, %s of them with another result\n", "",
-		       str_count(end->stacks_verified, a), str_count(end->stacks_mismatched, b));
+		       STR_COUNT(end->stacks_verified), STR_COUNT(end->stacks_mismatched));
 	printf("%-11s%" PRIu64 " marks, %" PRIu64 " measurements of resident memory", "notes",
 	       info->notes[TRACE_NOTE_MARK], info->notes[TRACE_NOTE_RSS]);
 	if (info->notes[TRACE_NOTE_PSS] > 0)
@@ -440,10 +432,10 @@ static void print_figures(const struct info *info)
 	putchar('\n');
 	if (reader_stats(reader)->bundle_blocks > 0)
 		printf("%-11sbundled, %s\n", "symbols",
-		       str_bytes(reader_stats(reader)->bundle_bytes, guest));
+		       STR_BYTES(reader_stats(reader)->bundle_bytes));
 	if (info_events_lost(info) > 0)
 		printf("%-11s%s events known to be missing\n", "lost",
-		       str_count(info_events_lost(info), a));
+		       STR_COUNT(info_events_lost(info)));
 	else
 		printf("%-11snothing%s\n", "lost", info->whole ? "" : " that is known");
 	if (reader_unknown(reader) > 0)
@@ -452,10 +444,9 @@ static void print_figures(const struct info *info)
 	if (end)
 		printf("%-11s%s in the program, %s and %s of processor time in the collector, "
 		       "%s of waiting\n",
-		       "cost", str_bytes(end->guest_bytes_peak, guest),
-		       str_bytes(end->collector_bytes_peak, collector),
-		       str_duration(end->collector_cpu_ns, cpu),
-		       str_duration(end->waited_ns, waited));
+		       "cost", STR_BYTES(end->guest_bytes_peak),
+		       STR_BYTES(end->collector_bytes_peak), STR_DURATION(end->collector_cpu_ns),
+		       STR_DURATION(end->waited_ns));
 	print_snapshots(info);
 	for (size_t i = 0; i < info->messages_count; i++)
 		print_message(i == 0 ? "messages" : "", &info->messages[i]);

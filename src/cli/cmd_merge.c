@@ -87,14 +87,12 @@ static bool write_merged(const struct merge *merge, struct rewrite_result *resul
 
 static void tell(const struct merge *merge, const struct rewrite_result *result)
 {
-	char events[28];
-
 	if (result->no_clock)
 		args_warn(&cmd_merge,
 			  "a trace does not say when it began: it begins with the first");
 	if (result->damaged)
 		args_warn(&cmd_merge, "a trace is not complete: what is whole of it is there");
-	printf("%s: %s events of %zu traces\n", merge->output, str_count(result->events, events),
+	printf("%s: %s events of %zu traces\n", merge->output, STR_COUNT(result->events),
 	       merge->count);
 }
 

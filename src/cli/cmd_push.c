@@ -92,20 +92,16 @@ static void say(void *context, const char *text)
 // ", 2.50 s, 1,200,000 rows/s"; nothing where nothing was sent.
 static void print_rate(uint64_t rows, uint64_t ns)
 {
-	char count[28];
-
 	if (rows == 0 || ns == 0)
 		return;
-	str_count((uint64_t)((double)rows * 1e9 / (double)ns), count);
-	printf(", %.2f s, %s rows/s", (double)ns / 1e9, count);
+	printf(", %.2f s, %s rows/s", (double)ns / 1e9,
+	       STR_COUNT((uint64_t)((double)rows * 1e9 / (double)ns)));
 }
 
 static void print_result(const char *file, const struct push_result *result, uint64_t ns)
 {
-	char size[16];
-
 	printf("%s: %" PRIu64 " rows sent (%s", file, result->rows_sent,
-	       str_bytes(result->bytes_sent, size));
+	       STR_BYTES(result->bytes_sent));
 	print_rate(result->rows_sent, ns);
 	printf(")");
 	if (result->rows_known)
@@ -171,10 +167,9 @@ static void say_line(const char *line)
 static void say_dropped(const struct reader *reader, uint64_t from_ns, uint64_t to_ns)
 {
 	struct str line = { 0 };
-	char from[24], to[24];
 
-	str_format(&line, "not sent: what began and ended from %s to %s",
-		   str_duration(from_ns, from), str_duration(to_ns, to));
+	str_format(&line, "not sent: what began and ended from %s to %s", STR_DURATION(from_ns),
+		   STR_DURATION(to_ns));
 	running_mark(reader, line.text);
 	str_add(&line, ", which the trace has no more (try: a larger --spool)");
 	say_line(line.text);
@@ -284,7 +279,6 @@ static bool profile_operand(const struct pushing *pushing, struct otlp_send *sen
 {
 	struct otlp_push_result result = { 0 };
 	struct str path = { 0 };
-	char size[16];
 	bool good = running_trace(word, &path, err);
 
 	if (good) {
@@ -302,8 +296,7 @@ static bool profile_operand(const struct pushing *pushing, struct otlp_send *sen
 	}
 	if (good)
 		printf("%s: %" PRIu64 " %s sent (%s)\n", str_get(&path), result.messages,
-		       result.messages == 1 ? "message" : "messages",
-		       str_bytes(result.bytes, size));
+		       result.messages == 1 ? "message" : "messages", STR_BYTES(result.bytes));
 	str_fini(&path);
 	return good;
 }

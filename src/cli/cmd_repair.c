@@ -54,7 +54,6 @@ static bool repair(const struct wish *wish, struct err *err)
 {
 	struct repair_result result;
 	struct fresh fresh = { .fd = -1 };
-	char bytes[16];
 	bool ok = fresh_open_of(&fresh, wish->output, wish->force, wish->path, err) &&
 		  (repair_trace(wish->path, fresh.fd, &result, err) ||
 		   fresh_name_failure(&fresh, err)) &&
@@ -69,7 +68,7 @@ static bool repair(const struct wish *wish, struct err *err)
 	if (result.events_lost > 0 || result.blocks_lost > 0 || result.bytes_lost > 0)
 		printf("lost: %" PRIu64 " blocks, %s of the file, %" PRIu64
 		       " events by their numbers\n",
-		       result.blocks_lost, str_bytes(result.bytes_lost, bytes), result.events_lost);
+		       result.blocks_lost, STR_BYTES(result.bytes_lost), result.events_lost);
 	return true;
 }
 

@@ -66,7 +66,6 @@ static int run(int argc, char **argv)
 	struct err err = { 0 };
 	bool ok;
 	struct args args;
-	char events[28];
 
 	args_init(&args, &cmd_strip, argc, argv);
 	args.into = &strip;
@@ -83,7 +82,7 @@ static int run(int argc, char **argv)
 		args_warn(&cmd_strip, "the trace is not complete: what is whole of it is there");
 	if (result.vm_left_out)
 		args_warn(&cmd_strip, "%s calls on virtual memory are left out",
-			  str_count(result.vm_left_out, events));
-	printf("%s: %s events\n", strip.output, str_count(result.events, events));
+			  STR_COUNT(result.vm_left_out));
+	printf("%s: %s events\n", strip.output, STR_COUNT(result.events));
 	return EXIT_ANSWERED;
 }

@@ -96,7 +96,6 @@ static int answer(struct args *args, struct query_options *options)
 	struct rewrite_result result = { 0 };
 	struct trim trim = { 0 };
 	struct err err = { 0 };
-	char events[28], before[28];
 	bool ok;
 
 	if (!query_options_take_all(args, options) ||
@@ -107,7 +106,7 @@ static int answer(struct args *args, struct query_options *options)
 		args_warn(&cmd_trim, "the trace is not complete: what is whole of it is there");
 	if (ok)
 		printf("%s: %s events, %s of them say what was there before\n", options->output,
-		       str_count(result.events, events), str_count(trim.count, before));
+		       STR_COUNT(result.events), STR_COUNT(trim.count));
 	trim_fini(&trim);
 	if (!ok && err.kind == ERR_STOPPED)
 		interrupt_end();

@@ -36,8 +36,6 @@ static const char *summary_frees(const struct launch_result *result, uint64_t *f
 void summary_print(const struct launch_result *result)
 {
 	const struct collect_summary *summary = &result->summary;
-	char duration[24], allocations[28], frees[28], bytes[16], lost[28], processes[28], size[16];
-	char index[24];
 	const char *inherited;
 	uint64_t ended;
 	const char *path = str_get(&result->path);
@@ -49,24 +47,20 @@ void summary_print(const struct launch_result *result)
 	}
 	inherited = summary_frees(result, &ended);
 	fprintf(stderr, "tidemark: %s, %s %s, %s %s%s, %s allocated, %s %s, %s %s lost%s\n",
-		str_duration(summary->duration_ns, duration),
-		str_count(summary->allocations, allocations),
-		plural(summary->allocations, "allocation", "allocations"), str_count(ended, frees),
-		plural(ended, "free", "frees"), inherited,
-		str_bytes(summary->allocated_bytes, bytes),
-		str_count(summary->processes, processes),
-		plural(summary->processes, "process", "processes"),
-		str_count(summary->events_lost, lost),
-		plural(summary->events_lost, "event", "events"),
+		STR_DURATION(summary->duration_ns), STR_COUNT(summary->allocations),
+		plural(summary->allocations, "allocation", "allocations"), STR_COUNT(ended),
+		plural(ended, "free", "frees"), inherited, STR_BYTES(summary->allocated_bytes),
+		STR_COUNT(summary->processes), plural(summary->processes, "process", "processes"),
+		STR_COUNT(summary->events_lost), plural(summary->events_lost, "event", "events"),
 		summary->sampled ? "; these are samples, report estimates the whole" : "");
 	if (result->stop_ns)
 		fprintf(stderr, "tidemark: its threads stood still for %s at most\n",
-			str_duration(result->stop_ns, duration));
+			STR_DURATION(result->stop_ns));
 	if (result->indexed)
 		fprintf(stderr, "tidemark: its index is ready (%s of CPU, in idle time)\n",
-			str_duration(result->index_cpu_ns, index));
+			STR_DURATION(result->index_cpu_ns));
 	fprintf(stderr, "tidemark: trace %s (%s); next: tidemark report %s\n", path,
-		str_bytes(summary->trace_bytes, size), path);
+		STR_BYTES(summary->trace_bytes), path);
 }
 
 int summary_failed(const struct launch_result *result, const struct err *err)

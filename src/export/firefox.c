@@ -429,15 +429,13 @@ static void write_profile(struct firefox *firefox)
 
 static void say_limits(const struct firefox *firefox)
 {
-	char left_out[28], all[28];
-
 	if (firefox->left_out)
 		export_say(firefox->source,
 			   "%s of %s events are left out, being more than Firefox's profiler can "
 			   "hold: the file ends at %" PRIu64 " ns, and --from %" PRIu64
 			   "ns has what comes then",
-			   str_count(firefox->left_out, left_out),
-			   str_count(firefox->count + firefox->left_out, all), firefox->end_ns,
+			   STR_COUNT(firefox->left_out),
+			   STR_COUNT(firefox->count + firefox->left_out), firefox->end_ns,
 			   firefox->end_ns);
 	if (firefox->unknown)
 		export_say(firefox->source,

@@ -186,12 +186,10 @@ static void write_colour(struct sink *sink, const char *name)
 
 static void write_amount(const struct flamegraph *flamegraph, uint64_t value)
 {
-	char text[28];
-
 	if (*samples_unit(flamegraph->source->value) == 'b')
-		sink_text(flamegraph->sink, str_bytes(value, text));
+		sink_text(flamegraph->sink, STR_BYTES(value));
 	else
-		sink_text(flamegraph->sink, str_count(value, text));
+		sink_text(flamegraph->sink, STR_COUNT(value));
 }
 
 static void write_change(const struct flamegraph *flamegraph, const struct node *node)

@@ -162,10 +162,8 @@ static void json_modules(struct json *json, const struct info *info)
 		json_kv_u64(json, "process_id", module->process);
 		json_kv_string(json, "path", module->path);
 		json_kv_string(json, "build_id", build_id.length ? build_id.text : NULL);
-		json_key(json, "start");
-		json_hex(json, module->start);
-		json_key(json, "end");
-		json_hex(json, module->end);
+		json_kv_hex(json, "start", module->start);
+		json_kv_hex(json, "end", module->end);
 		json_object_end(json);
 		str_fini(&build_id);
 	}
@@ -188,11 +186,7 @@ static void json_heaps(struct json *json, const struct info *info)
 			json_null(json);
 		json_kv_string(json, "name",
 			       heap->handle != 0 && !heap->name[0] ? NULL : heap->name);
-		json_key(json, "created_flags");
-		if (heap->created)
-			json_u64(json, heap->flags);
-		else
-			json_null(json);
+		json_kv_u64_if(json, "created_flags", heap->created, heap->flags);
 		json_kv_array(json, "calls");
 		while (info_next_flags(info, id, &flags, &count)) {
 			json_object_begin(json);

@@ -38,7 +38,7 @@ static void write_process(struct report *report, struct paper *paper,
 	struct str cut = { 0 };
 	struct sink sink = sink_to_str(&cut);
 	struct paper strip = { .sink = &sink };
-	char number[28], ended[48];
+	char ended[48];
 	size_t used;
 
 	if (!report->asked->selection.query.processes)
@@ -51,11 +51,11 @@ static void write_process(struct report *report, struct paper *paper,
 	paper_text(paper, PAPER_DIM, str_get(&lines));
 	paper_field(paper, PAPER_PLAIN, str_get(&cut),
 		    columns > used ? columns - (unsigned)used : 0, false);
-	paper_field(paper, PAPER_PLAIN, str_count(counts->allocated.count, number), 13, true);
+	paper_field(paper, PAPER_PLAIN, STR_COUNT(counts->allocated.count), 13, true);
 	if (paper->width >= WIDTH_FREES)
-		paper_field(paper, PAPER_PLAIN, str_count(counts->frees, number), 13, true);
-	paper_field(paper, PAPER_PLAIN, str_bytes(counts->allocated.bytes, number), 11, true);
-	paper_field(paper, PAPER_PLAIN, str_bytes(counts->live_at_exit.bytes, number), 11, true);
+		paper_field(paper, PAPER_PLAIN, STR_COUNT(counts->frees), 13, true);
+	paper_field(paper, PAPER_PLAIN, STR_BYTES(counts->allocated.bytes), 11, true);
+	paper_field(paper, PAPER_PLAIN, STR_BYTES(counts->live_at_exit.bytes), 11, true);
 	paper_format(paper, PAPER_DIM, "  %s\n", report_ending(report, id, ended));
 	STR_FINI(&lines, &text, &cut);
 }
@@ -111,7 +111,6 @@ void process_table_write(struct report *report, struct paper *paper)
 	unsigned columns = paper->width - 2 - 13 - wide - 11 - 11 - 16;
 	struct heap_amount hidden = { 0 };
 	size_t hidden_count = 0;
-	char number[28], bytes[16];
 
 	paper_text(paper, PAPER_BOLD, "PROCESSES");
 	paper_field(paper, PAPER_DIM, "", columns + 2 - 9, false);
@@ -137,8 +136,7 @@ void process_table_write(struct report *report, struct paper *paper)
 	if (hidden_count)
 		paper_format(paper, PAPER_DIM,
 			     "  … %zu more with %s allocations of %s (-n 0 shows all)\n",
-			     hidden_count, str_count(hidden.count, number),
-			     str_bytes(hidden.bytes, bytes));
+			     hidden_count, STR_COUNT(hidden.count), STR_BYTES(hidden.bytes));
 	sink_text(paper->sink, "\n");
 	mem_free(chosen);
 	process_tree_fini(&tree);

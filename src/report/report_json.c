@@ -16,18 +16,7 @@ static void write_known(struct json *json, const struct report *report, const ch
 		lines_json_amount(json, key, amount);
 		return;
 	}
-	json_key(json, key);
-	json_null(json);
-}
-
-static void write_reallocations(struct json *json, const struct report *report,
-				const struct heap_counts *counts)
-{
-	json_key(json, "reallocations");
-	if (reader_is_estimated(report->asked->reader))
-		json_null(json);
-	else
-		json_u64(json, counts->reallocations);
+	json_kv_null(json, key);
 }
 
 void report_json_life(struct json *json, const struct trace_process *process)
@@ -76,7 +65,8 @@ static void write_process(struct json *json, const struct report *report, proces
 	report_json_life(json, process);
 	json_kv_u64(json, "allocations", counts->allocated.count);
 	json_kv_u64(json, "frees", counts->frees);
-	write_reallocations(json, report, counts);
+	json_kv_u64_if(json, "reallocations", !reader_is_estimated(report->asked->reader),
+		       counts->reallocations);
 	json_kv_u64(json, "failed", counts->failed);
 	json_kv_u64(json, "allocated_bytes", counts->allocated.bytes);
 	json_kv_u64(json, "peak_bytes", counts->peak.bytes);
@@ -219,7 +209,8 @@ static void write_heap(struct json *json, const struct report *report)
 	json_kv_object(json, "heap");
 	json_kv_u64(json, "allocations", counts->allocated.count);
 	json_kv_u64(json, "frees", counts->frees);
-	write_reallocations(json, report, counts);
+	json_kv_u64_if(json, "reallocations", !reader_is_estimated(report->asked->reader),
+		       counts->reallocations);
 	json_kv_u64(json, "failed", counts->failed);
 	json_kv_u64(json, "allocated_bytes", counts->allocated.bytes);
 	json_kv_u64(json, "peak_bytes", counts->peak.bytes);

@@ -27,8 +27,7 @@ static void write_unreachable(const struct sheet_at *at)
 		lines_json_amount(at->sheet->json, "unreachable", line->row->lost);
 		return;
 	}
-	json_key(at->sheet->json, "unreachable");
-	json_null(at->sheet->json);
+	json_kv_null(at->sheet->json, "unreachable");
 }
 
 #define FIELD(member) SHEET_FIELD(struct line, member)

@@ -68,7 +68,6 @@ static void write_sampled(struct page *page, uint64_t mean_bytes)
 	uint64_t duration_ns = heap_totals(page->report->heap)->duration_ns;
 	uint64_t exact_ns = cautions_exact_ns(page->report->asked->reader, duration_ns);
 	struct str text = { 0 };
-	char bytes[16];
 
 	if (mean_bytes == 0)
 		str_format(&text,
@@ -79,7 +78,7 @@ static void write_sampled(struct page *page, uint64_t mean_bytes)
 		str_format(&text,
 			   "one allocation in %s is in the trace; figures are estimates of the "
 			   "whole, ± their standard error",
-			   str_bytes(mean_bytes, bytes));
+			   STR_BYTES(mean_bytes));
 	paper_paragraph(&page->paper, PAPER_PLAIN, "sampled", str_get(&text));
 	str_fini(&text);
 }
@@ -89,14 +88,13 @@ static void write_headline(struct page *page)
 	const struct heap_totals *totals = heap_totals(page->report->heap);
 	const struct trace_info *info = reader_info(page->report->asked->reader);
 	uint32_t processes = reader_processes_count(page->report->asked->reader);
-	char duration[24], events[28], text[48];
+	char text[48];
 
 	paper_foreign(&page->paper, PAPER_BOLD, *info->command ? info->command : "(no command)",
 		      page->paper.width);
 	sink_text(page->paper.sink, "\n");
-	paper_format(&page->paper, PAPER_DIM, "%s, %s events",
-		     str_duration(totals->duration_ns, duration),
-		     str_count(totals->events, events));
+	paper_format(&page->paper, PAPER_DIM, "%s, %s events", STR_DURATION(totals->duration_ns),
+		     STR_COUNT(totals->events));
 	if (processes == 1)
 		paper_format(&page->paper, PAPER_DIM, ", process %" PRIu32 ", %s",
 			     reader_process(page->report->asked->reader, 0)->pid,
@@ -129,15 +127,12 @@ static void write_label(struct page *page, const char *label, const char *figure
 static void write_bound(struct page *page)
 {
 	const struct heap_totals *totals = heap_totals(page->report->heap);
-	char low[16], high[16];
 
 	if (totals->peak_low_bytes == totals->peak_high_bytes)
 		return;
-	str_bytes(totals->peak_low_bytes, low);
-	str_bytes(totals->peak_high_bytes, high);
 	paper_format(&page->paper, PAPER_DIM,
 		     "  %-27sbetween %s and %s: threads overlap within a tick of the clock\n", "",
-		     low, high);
+		     STR_BYTES(totals->peak_low_bytes), STR_BYTES(totals->peak_high_bytes));
 }
 
 // Counts that are 0 in an ordinary run.
@@ -164,12 +159,11 @@ static void write_exceptions(struct page *page, const struct heap_counts *counts
 		{ "left out", heap_unjudged_frees(page->report->heap),
 		  "frees of inherited or unknown blocks, which the filters cannot judge" },
 	};
-	char text[28];
 
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		if (rows[i].count == 0)
 			continue;
-		write_label(page, rows[i].label, str_count(rows[i].count, text));
+		write_label(page, rows[i].label, STR_COUNT(rows[i].count));
 		paper_format(&page->paper, PAPER_PLAIN, "%s\n", rows[i].meaning);
 	}
 }
@@ -190,16 +184,15 @@ static void write_error(struct page *page, enum sites_question question, uint64_
 static void write_memory(struct page *page)
 {
 	const struct space_totals *totals = &page->report->whole.vm;
-	char bytes[16], time[24];
 
 	if (totals->committed_peak_bytes) {
-		write_label(page, "committed", str_bytes(totals->committed_peak_bytes, bytes));
+		write_label(page, "committed", STR_BYTES(totals->committed_peak_bytes));
 		paper_format(&page->paper, PAPER_PLAIN,
 			     "of writable mappings at their peak, at %s\n",
-			     str_duration(totals->committed_peak_ns, time));
+			     STR_DURATION(totals->committed_peak_ns));
 	}
 	if (page->report->rss_peak_bytes) {
-		write_label(page, "resident", str_bytes(page->report->rss_peak_bytes, bytes));
+		write_label(page, "resident", STR_BYTES(page->report->rss_peak_bytes));
 		paper_format(&page->paper, PAPER_PLAIN, "at most%s, by the kernel's count\n",
 			     page->several ? ", of one process" : "");
 	}
@@ -211,19 +204,18 @@ static void write_reached(struct page *page)
 	const struct reached *reached = &page->report->reached;
 	struct heap_amount lost = reached_lost(reached->states);
 	const struct heap_amount *inside = &reached->states[TRACE_REACH_INSIDE];
-	char bytes[16], count[28];
 
 	if (!reached->known)
 		return;
-	write_label(page, "unreachable", str_bytes(lost.bytes, bytes));
+	write_label(page, "unreachable", STR_BYTES(lost.bytes));
 	paper_format(&page->paper, PAPER_PLAIN, "of it in %s block%s: nothing points to them\n",
-		     str_count(lost.count, count), paper_plural(lost.count));
+		     STR_COUNT(lost.count), paper_plural(lost.count));
 	if (inside->count == 0)
 		return;
-	write_label(page, "inside only", str_bytes(inside->bytes, bytes));
+	write_label(page, "inside only", STR_BYTES(inside->bytes));
 	paper_format(&page->paper, PAPER_PLAIN,
 		     "of it in %s block%s: reachable only by a pointer to the inside of a block\n",
-		     str_count(inside->count, count), paper_plural(inside->count));
+		     STR_COUNT(inside->count), paper_plural(inside->count));
 }
 
 // What runtimes have besides malloc's blocks, each kind of them once.
@@ -248,41 +240,37 @@ static void write_totals(struct page *page)
 {
 	const struct heap_totals *totals = heap_totals(page->report->heap);
 	const struct heap_counts *counts = &totals->counts;
-	char bytes[16], count[28], more[28];
 
-	write_label(page, "allocated", str_bytes(counts->allocated.bytes, bytes));
-	paper_format(&page->paper, PAPER_PLAIN, "in %s block%s",
-		     str_count(counts->allocated.count, count),
+	write_label(page, "allocated", STR_BYTES(counts->allocated.bytes));
+	paper_format(&page->paper, PAPER_PLAIN, "in %s block%s", STR_COUNT(counts->allocated.count),
 		     paper_plural(counts->allocated.count));
 	write_error(page, SITES_BYTES, counts->allocated.bytes);
 	if (counts->reallocations)
 		paper_format(&page->paper, PAPER_PLAIN, ", %s of them by realloc",
-			     str_count(counts->reallocations, more));
+			     STR_COUNT(counts->reallocations));
 	sink_text(page->paper.sink, "\n");
 
 	if (counts->peak.bytes) {
-		write_label(page, "peak", str_bytes(counts->peak.bytes, bytes));
+		write_label(page, "peak", STR_BYTES(counts->peak.bytes));
 		paper_format(&page->paper, PAPER_PLAIN, "in %s block%s",
-			     str_count(counts->peak.count, count),
-			     paper_plural(counts->peak.count));
+			     STR_COUNT(counts->peak.count), paper_plural(counts->peak.count));
 		write_error(page, SITES_PEAK, counts->peak.bytes);
-		paper_format(&page->paper, PAPER_PLAIN, ", at %s\n",
-			     str_duration(counts->peak_ns, more));
+		paper_format(&page->paper, PAPER_PLAIN, ", at %s\n", STR_DURATION(counts->peak_ns));
 		write_bound(page);
 	}
 
-	write_label(page, "live at exit", str_bytes(counts->live_at_exit.bytes, bytes));
+	write_label(page, "live at exit", STR_BYTES(counts->live_at_exit.bytes));
 	paper_format(&page->paper, PAPER_PLAIN, "in %s block%s",
-		     str_count(counts->live_at_exit.count, count),
+		     STR_COUNT(counts->live_at_exit.count),
 		     paper_plural(counts->live_at_exit.count));
 	write_error(page, SITES_LIVE_AT_EXIT, counts->live_at_exit.bytes);
 	sink_text(page->paper.sink, "\n");
 
 	write_reached(page);
 	if (!sampled(page)) {
-		write_label(page, "temporary", str_bytes(counts->temporary.bytes, bytes));
+		write_label(page, "temporary", STR_BYTES(counts->temporary.bytes));
 		paper_format(&page->paper, PAPER_PLAIN, "in %s block%s, %.1f %% of all\n",
-			     str_count(counts->temporary.count, count),
+			     STR_COUNT(counts->temporary.count),
 			     paper_plural(counts->temporary.count),
 			     percent(counts->temporary.count, counts->allocated.count));
 	}
@@ -344,26 +332,23 @@ static void describe_owner(const struct page *page, const struct sites_row *row,
 // "  [unreachable]", "  [1.2 KiB unreachable]": of what it left.
 static void describe_lost(const struct sites_row *row, struct str *text)
 {
-	char bytes[16];
-
 	if (row->lost.count == 0)
 		return;
 	if (row->lost.count == row->amounts[SITES_LIVE_AT_EXIT].count)
 		str_add(text, "  [unreachable]");
 	else
-		str_format(text, "  [%s unreachable]", str_bytes(row->lost.bytes, bytes));
+		str_format(text, "  [%s unreachable]", STR_BYTES(row->lost.bytes));
 }
 
 static void write_figures(struct page *page, struct heap_amount amount, struct heap_amount total,
 			  double variance, bool by_count)
 {
-	char bytes[16], count[28], share[16], error[16] = "";
+	const char *bytes = STR_BYTES(amount.bytes), *count = STR_COUNT(amount.count);
+	char share[16], error[16] = "";
 
 	snprintf(share, sizeof share, "%.1f %%",
 		 by_count ? percent(amount.count, total.count)
 			  : percent(amount.bytes, total.bytes));
-	str_bytes(amount.bytes, bytes);
-	str_count(amount.count, count);
 	paper_field(&page->paper, PAPER_BOLD, by_count ? count : bytes, 13, true);
 	if (sampled(page)) {
 		if (variance > 0)
@@ -417,11 +402,9 @@ static void write_question(struct page *page, enum sites_question question)
 	const struct report_options *options = page->report->options;
 	struct sites_list list = sites_list(&page->report->sites, question);
 	bool by_count = sites_by_count(question);
-	char bytes[16], count[28], sites[28];
+	char sites[28];
 
 	ASSERT(question < SITES_QUESTIONS_COUNT);
-	str_bytes(list.total.bytes, bytes);
-	str_count(list.total.count, count);
 	paper_text(&page->paper, PAPER_BOLD, titles[question]);
 	if (list.total.count == 0 && sampled(page) && question == SITES_TEMPORARY) {
 		paper_text(&page->paper, PAPER_DIM, "  samples cannot tell\n\n");
@@ -434,7 +417,8 @@ static void write_question(struct page *page, enum sites_question question)
 		return;
 	}
 	str_count(list.count + list.rest_count, sites);
-	paper_format(&page->paper, PAPER_DIM, "  %s in %s block%s, from %s site%s", bytes, count,
+	paper_format(&page->paper, PAPER_DIM, "  %s in %s block%s, from %s site%s",
+		     STR_BYTES(list.total.bytes), STR_COUNT(list.total.count),
 		     paper_plural(list.total.count), sites,
 		     paper_plural(list.count + list.rest_count));
 	if (list.total_variance > 0)
@@ -462,7 +446,6 @@ static void write_pools(struct page *page)
 	const struct report *report = page->report;
 	const struct trace_heap *pool = report_next_pool(report, 0);
 	struct paper *paper = &page->paper;
-	char bytes[16], count[28], more[28];
 
 	if (!pool)
 		return;
@@ -473,23 +456,22 @@ static void write_pools(struct page *page)
 		const struct trace_process *process =
 			reader_process(report->asked->reader, pool->process);
 
-		str_bytes(total->allocated.bytes, bytes);
-		paper_field(paper, PAPER_BOLD, bytes, 13, true);
-		paper_field(paper, PAPER_PLAIN, str_count(total->allocated.count, count), 20, true);
+		paper_field(paper, PAPER_BOLD, STR_BYTES(total->allocated.bytes), 13, true);
+		paper_field(paper, PAPER_PLAIN, STR_COUNT(total->allocated.count), 20, true);
 		sink_text(paper->sink, "   ");
 		paper_foreign(paper, PAPER_BOLD, pool->name, ENDING_COLUMNS_MAX);
 		if (page->several && process)
 			paper_format(paper, PAPER_PLAIN, "  [%" PRIu32 "]", process->pid);
-		paper_format(paper, PAPER_PLAIN, ": peak %s", str_bytes(total->peak.bytes, bytes));
+		paper_format(paper, PAPER_PLAIN, ": peak %s", STR_BYTES(total->peak.bytes));
 		paper_format(paper, PAPER_PLAIN, ", at the end %s in %s block%s",
-			     str_bytes(total->live.bytes, bytes),
-			     str_count(total->live.count, count), paper_plural(total->live.count));
+			     STR_BYTES(total->live.bytes), STR_COUNT(total->live.count),
+			     paper_plural(total->live.count));
 		if (total->resets)
-			paper_format(paper, PAPER_PLAIN, ", %s reset%s",
-				     str_count(total->resets, more), paper_plural(total->resets));
+			paper_format(paper, PAPER_PLAIN, ", %s reset%s", STR_COUNT(total->resets),
+				     paper_plural(total->resets));
 		if (total->unknown_frees)
 			paper_format(paper, PAPER_PLAIN, ", %s free%s of nothing known",
-				     str_count(total->unknown_frees, more),
+				     STR_COUNT(total->unknown_frees),
 				     paper_plural(total->unknown_frees));
 		sink_text(paper->sink, "\n");
 	}
@@ -504,7 +486,6 @@ static void write_calls(struct page *page)
 	const struct space_totals *totals = &page->report->whole.vm;
 	struct paper *paper = &page->paper;
 	uint64_t all = 0;
-	char count[28], failed[28], bytes[16];
 
 	for (int call = 0; call < SPACE_CALLS_COUNT; call++)
 		all += totals->calls[call].count;
@@ -512,23 +493,22 @@ static void write_calls(struct page *page)
 		return;
 	paper_text(paper, PAPER_BOLD, "VIRTUAL MEMORY");
 	paper_format(paper, PAPER_DIM, "  %s call%s; who made them: tidemark window --layer vm\n",
-		     str_count(all, count), paper_plural(all));
+		     STR_COUNT(all), paper_plural(all));
 	for (int call = 0; call < SPACE_CALLS_COUNT; call++) {
 		const struct space_count *each = &totals->calls[call];
 
 		if (each->count == 0)
 			continue;
-		paper_field(paper, PAPER_BOLD, str_count(each->count, count), 13, true);
-		paper_field(paper, PAPER_PLAIN, str_bytes(each->bytes, bytes), 20, true);
+		paper_field(paper, PAPER_BOLD, STR_COUNT(each->count), 13, true);
+		paper_field(paper, PAPER_PLAIN, STR_BYTES(each->bytes), 20, true);
 		paper_format(paper, PAPER_PLAIN, "   %s", space_call_word((enum space_call)call));
 		if (each->failed)
-			paper_format(paper, PAPER_PLAIN, ", %s failed",
-				     str_count(each->failed, failed));
+			paper_format(paper, PAPER_PLAIN, ", %s failed", STR_COUNT(each->failed));
 		sink_text(paper->sink, "\n");
 	}
 	if (totals->purges) {
-		paper_field(paper, PAPER_BOLD, str_count(totals->purges, count), 13, true);
-		paper_field(paper, PAPER_PLAIN, str_bytes(totals->purged_bytes, bytes), 20, true);
+		paper_field(paper, PAPER_BOLD, STR_COUNT(totals->purges), 13, true);
+		paper_field(paper, PAPER_PLAIN, STR_BYTES(totals->purged_bytes), 20, true);
 		paper_text(paper, PAPER_PLAIN,
 			   "   of these madvise calls gave back what was resident (purges)\n");
 	}
@@ -541,7 +521,6 @@ static void write_findings(struct page *page)
 	const struct heap_counts *counts = &heap_totals(page->report->heap)->counts;
 	struct sites_list list = sites_list(&page->report->sites, SITES_TEMPORARY);
 	uint64_t part = counts->allocated.count / FINDING_PART, most = 0;
-	char text[28];
 
 	if (list.count)
 		most = list.rows[0]->amounts[SITES_TEMPORARY].count;
@@ -551,13 +530,13 @@ static void write_findings(struct page *page)
 		   "  tidemark findings FILE: what is wrong or could be cheaper, and what to do\n");
 	if (counts->failed)
 		paper_format(&page->paper, PAPER_PLAIN, "  failed: %s call%s returned no memory\n",
-			     str_count(counts->failed, text), counts->failed == 1 ? "" : "s");
+			     STR_COUNT(counts->failed), counts->failed == 1 ? "" : "s");
 	if (reached_lost(page->report->reached.states).count > 0 && page->report->reached.known)
 		paper_text(&page->paper, PAPER_PLAIN,
 			   "  unreachable: blocks that nothing points to any more\n");
 	if (most >= FINDING_CALLS && most >= part)
 		paper_format(&page->paper, PAPER_PLAIN,
-			     "  temporaries: one site makes %s of them\n", str_count(most, text));
+			     "  temporaries: one site makes %s of them\n", STR_COUNT(most));
 	sink_text(page->paper.sink, "\n");
 }
 

@@ -223,17 +223,18 @@ void top_list(struct top *top)
 
 static const char *top_change(int64_t bytes, char text[24])
 {
-	char size[16];
-
-	str_bytes((uint64_t)(bytes < 0 ? -bytes : bytes), size);
-	snprintf(text, 24, "%s%s", bytes < 0 ? "-" : bytes > 0 ? "+" : "", size);
+	snprintf(text, 24, "%s%s",
+		 bytes < 0   ? "-"
+		 : bytes > 0 ? "+"
+			     : "",
+		 STR_BYTES((uint64_t)(bytes < 0 ? -bytes : bytes)));
 	return text;
 }
 
 static void top_write_head(struct top *top, struct paper *paper)
 {
 	const struct reader *reader = top->opened.reader;
-	char a[24], b[24], c[28];
+	char b[24];
 	struct err err;
 
 	paper_format(paper, PAPER_BOLD, "%s", names_file(top->opened.path));
@@ -241,20 +242,19 @@ static void top_write_head(struct top *top, struct paper *paper)
 		     reader_growing(reader)    ? "being written"
 		     : reader_ok(reader, &err) ? "whole"
 					       : "not whole",
-		     str_duration(top->at_ns, a));
-	paper_format(paper, PAPER_BOLD, "heap  %s", str_bytes(top->all.live.bytes, a));
+		     STR_DURATION(top->at_ns));
+	paper_format(paper, PAPER_BOLD, "heap  %s", STR_BYTES(top->all.live.bytes));
 	paper_format(paper, PAPER_PLAIN, " in %s blocks, at most %s",
-		     str_count(top->all.live.count, c), str_bytes(top->peak_bytes, b));
-	paper_format(paper, PAPER_PLAIN, " at %s; %s since %s", str_duration(top->peak_ns, a),
+		     STR_COUNT(top->all.live.count), str_bytes(top->peak_bytes, b));
+	paper_format(paper, PAPER_PLAIN, " at %s; %s since %s", STR_DURATION(top->peak_ns),
 		     top_change((int64_t)(top->all.live.bytes - top->all_marked.live.bytes), b),
-		     str_duration(top->mark_ns, c));
+		     STR_DURATION(top->mark_ns));
 	paper_format(paper, PAPER_PLAIN, "%s\n", top->marked ? " (mark)" : "");
 	paper_format(
 		paper, PAPER_PLAIN, "rate  %.0f allocations/s, %s/s, %.0f frees/s",
 		top_per_second(top, top->all.allocated.count - top->all_before.allocated.count),
-		str_bytes((uint64_t)top_per_second(top, top->all.allocated.bytes -
-								top->all_before.allocated.bytes),
-			  a),
+		STR_BYTES((uint64_t)top_per_second(top, top->all.allocated.bytes -
+								top->all_before.allocated.bytes)),
 		top_per_second(top, top->all.frees - top->all_before.frees));
 	paper_format(paper, PAPER_DIM, " over %s\n", str_duration(top->at_ns - top->from_ns, b));
 }
@@ -263,7 +263,6 @@ static void top_write_processes(struct top *top, struct paper *paper)
 {
 	const struct reader *reader = top->opened.reader;
 	uint32_t count = reader_processes_count(reader), shown = 0;
-	char live[16], peak[16], blocks[28];
 	struct heap_amount lives;
 
 	if (count < 2)
@@ -278,9 +277,9 @@ static void top_write_processes(struct top *top, struct paper *paper)
 			continue;
 		lives = heap_so_far(top->heap, counts->live);
 		paper_format(paper, PAPER_PLAIN, "%10s %12s %11s  %" PRIu32 " %s\n",
-			     str_bytes(lives.bytes, live), str_count(lives.count, blocks),
-			     str_bytes(heap_so_far(top->heap, counts->peak).bytes, peak),
-			     process->pid, names_file(process->exe));
+			     STR_BYTES(lives.bytes), STR_COUNT(lives.count),
+			     STR_BYTES(heap_so_far(top->heap, counts->peak).bytes), process->pid,
+			     names_file(process->exe));
 	}
 	if (shown > TOP_PROCESSES)
 		paper_format(paper, PAPER_DIM, "and %" PRIu32 " more\n", shown - TOP_PROCESSES);
@@ -290,12 +289,12 @@ static void top_write_row(struct top *top, struct lines *lines, size_t at)
 {
 	const struct top_row *row = &top->rows[at];
 	bool selected = top->open && at == top->selected;
-	char live[16], blocks[28], grown[24];
+	char grown[24];
 	struct names_stack stack = names_stack(top->opened.names, row->stack);
 
 	ASSERT(at < top->rows_count);
 	paper_format(lines->paper, selected ? PAPER_BOLD : PAPER_PLAIN, "%10s %10s %10s %10.0f  ",
-		     str_bytes(row->live.bytes, live), str_count(row->live.count, blocks),
+		     STR_BYTES(row->live.bytes), STR_COUNT(row->live.count),
 		     top_change(row->grown, grown), row->allocations_s);
 	if (stack.count)
 		lines_write(lines, stack.lines[stack.user].symbol,
@@ -369,18 +368,10 @@ static void top_json_row(struct top *top, struct json *json, const struct top_ro
 	json_kv_u64(json, "process", reader_process(top->opened.reader, row->process)->pid);
 	json_kv_u64(json, "process_id", row->process);
 	lines_json_amount(json, "live", row->live);
-	json_key(json, "grown_bytes");
-	json_i64(json, row->grown);
-	json_key(json, "allocations_per_second");
-	json_double(json, row->allocations_s);
+	json_kv_i64(json, "grown_bytes", row->grown);
+	json_kv_double(json, "allocations_per_second", row->allocations_s);
 	lines_json_site(json, &stack);
 	json_object_end(json);
-}
-
-static void top_json_rate(struct json *json, const char *key, double value)
-{
-	json_key(json, key);
-	json_double(json, value);
 }
 
 void top_write_json(struct top *top, struct sink *sink, size_t rows_max)
@@ -399,16 +390,16 @@ void top_write_json(struct top *top, struct sink *sink, size_t rows_max)
 	lines_json_amount(&json, "live", top->all.live);
 	json_kv_u64(&json, "peak_bytes", top->peak_bytes);
 	json_kv_u64_if(&json, "peak_ns", top->peak_bytes > 0, top->peak_ns);
-	json_key(&json, "grown_bytes");
-	json_i64(&json, (int64_t)(top->all.live.bytes - top->all_marked.live.bytes));
-	top_json_rate(&json, "allocations_per_second",
-		      top_per_second(top,
-				     top->all.allocated.count - top->all_before.allocated.count));
-	top_json_rate(&json, "allocated_bytes_per_second",
-		      top_per_second(top,
-				     top->all.allocated.bytes - top->all_before.allocated.bytes));
-	top_json_rate(&json, "frees_per_second",
-		      top_per_second(top, top->all.frees - top->all_before.frees));
+	json_kv_i64(&json, "grown_bytes",
+		    (int64_t)(top->all.live.bytes - top->all_marked.live.bytes));
+	json_kv_double(&json, "allocations_per_second",
+		       top_per_second(top,
+				      top->all.allocated.count - top->all_before.allocated.count));
+	json_kv_double(&json, "allocated_bytes_per_second",
+		       top_per_second(top,
+				      top->all.allocated.bytes - top->all_before.allocated.bytes));
+	json_kv_double(&json, "frees_per_second",
+		       top_per_second(top, top->all.frees - top->all_before.frees));
 	top_json_processes(top, &json);
 	json_kv_array(&json, "rows");
 	for (size_t i = 0; i < shown; i++)

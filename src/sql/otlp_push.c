@@ -319,14 +319,13 @@ static void say_dropped(struct otlp_push *push)
 {
 	uint64_t to_ns = moment_begin(push->opened.reader);
 	struct str line = { 0 };
-	char from[24], to[24];
 
 	if (!moment_is_trimmed(push->opened.reader) || to_ns <= push->now_ns)
 		return;
 	str_format(&line,
 		   "what began and ended from %s to %s is in no profile: the trace has it no more "
 		   "(try: record with a larger --max-size or --keep)",
-		   str_duration(push->now_ns, from), str_duration(to_ns, to));
+		   STR_DURATION(push->now_ns), STR_DURATION(to_ns));
 	push->options->say(line.text);
 	str_fini(&line);
 }

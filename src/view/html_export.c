@@ -98,8 +98,7 @@ static bool add_answers(struct html_export *single, struct json *json, struct er
 			return false;
 	if (single->viewer->options.other)
 		return add_answer(single, json, "diff", "/api/diff", NULL, err);
-	json_key(json, "diff");
-	json_null(json);
+	json_kv_null(json, "diff");
 	return true;
 }
 
@@ -181,7 +180,6 @@ static void forget_coarse(struct html_export *single)
 static void tell_coarse(struct html_export *single)
 {
 	const struct aggregate *aggregate = &single->aggregate;
-	char width[24];
 	size_t marks;
 
 	forget_coarse(single);
@@ -189,7 +187,7 @@ static void tell_coarse(struct html_export *single)
 		   "windows begin and end at marks and at the borders of %zu stretches of %s; for "
 		   "these, counts and bytes are exact",
 		   aggregate->ticks,
-		   str_duration(aggregate->edges_ns[aggregate->buckets] / aggregate->ticks, width));
+		   STR_DURATION(aggregate->edges_ns[aggregate->buckets] / aggregate->ticks));
 	window_marks(single->viewer->sums.opened.window, &marks);
 	if (marks > aggregate->marks)
 		say_coarse(single, "of %zu marks the first %zu are exact", marks, aggregate->marks);
@@ -228,8 +226,7 @@ static bool make_json(struct html_export *single, struct err *err)
 	    !add_maps(single, &json, err))
 		return false;
 	if (!with_other) {
-		json_key(&json, "diff_timelines");
-		json_null(&json);
+		json_kv_null(&json, "diff_timelines");
 	}
 	aggregate_write(&single->aggregate, single->options->scrub ? &single->scrub : NULL, &json);
 	json_object_end(&json);

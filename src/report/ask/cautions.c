@@ -28,7 +28,6 @@ static void tell_pauses(const struct reader *reader, void (*tell)(void *context,
 	uint64_t first_ns = UINT64_MAX;
 	uint32_t paused = 0, stopped = 0;
 	struct str text = { 0 };
-	char time[24];
 
 	for (process_id id = 0; id < reader_processes_count(reader); id++) {
 		const struct trace_process *process = reader_process(reader, id);
@@ -43,7 +42,7 @@ static void tell_pauses(const struct reader *reader, void (*tell)(void *context,
 	}
 	if (!paused)
 		return;
-	str_format(&text, "recording was paused, first at %s", str_duration(first_ns, time));
+	str_format(&text, "recording was paused, first at %s", STR_DURATION(first_ns));
 	if (paused > 1)
 		str_format(&text, ", in %" PRIu32 " processes", paused);
 	if (stopped)
@@ -135,7 +134,6 @@ static void tell_import(const struct trace_info *info,
 	const char *options = info->options ? info->options : "";
 	struct str text = { 0 };
 	const char *sign = ": ";
-	char tick[24];
 
 	if (strncmp(options, imported, sizeof imported - 1) == 0) {
 		options += sizeof imported - 1;
@@ -162,8 +160,7 @@ static void tell_import(const struct trace_info *info,
 		}
 	}
 	if (info->tick_ns)
-		str_format(&text, "%stimes are known to %s", sign,
-			   str_duration(info->tick_ns, tick));
+		str_format(&text, "%stimes are known to %s", sign, STR_DURATION(info->tick_ns));
 	tell(context, str_get(&text));
 	str_fini(&text);
 }
@@ -172,7 +169,6 @@ static void tell_trimmed(const struct reader *reader, void (*tell)(void *context
 			 void *context)
 {
 	struct str text = { 0 };
-	char begin[24], count[28];
 
 	if (!moment_is_trimmed(reader))
 		return;
@@ -180,8 +176,7 @@ static void tell_trimmed(const struct reader *reader, void (*tell)(void *context
 		   "trimmed to what came after %s: of what was before, the %s calls are in it that "
 		   "say what lived and was mapped then; they are in levels alone; what lived "
 		   "when a process ended before that is not in it",
-		   str_duration(moment_begin(reader), begin),
-		   str_count(reader_info(reader)->trimmed, count));
+		   STR_DURATION(moment_begin(reader)), STR_COUNT(reader_info(reader)->trimmed));
 	tell(context, str_get(&text));
 	str_fini(&text);
 }
@@ -211,8 +206,6 @@ void cautions_tell_origin(const struct reader *reader,
 
 void cautions_add_unlisted(const struct space_totals *totals, struct str *text)
 {
-	char gone[24], unlisted[24];
-
 	ASSERT(text);
 	if (!totals->gone_bytes && !totals->unlisted_bytes)
 		return;
@@ -220,8 +213,7 @@ void cautions_add_unlisted(const struct space_totals *totals, struct str *text)
 		   "by the calls that were recorded %s should be mapped that is not, and %s is "
 		   "mapped that should not be: some calls were not seen (record "
 		   "--strict-vm sees those of the program's own code)",
-		   str_bytes(totals->gone_bytes, gone),
-		   str_bytes(totals->unlisted_bytes, unlisted));
+		   STR_BYTES(totals->gone_bytes), STR_BYTES(totals->unlisted_bytes));
 }
 
 // Turns are the moments at which the rate of sampling changed; log2 of 0 is each call. Before the
@@ -249,7 +241,6 @@ static void tell_sampled(const struct reader *reader, void (*tell)(void *context
 	struct str text = { 0 };
 	size_t count;
 	const struct trace_turn *turns = reader_turns(reader, &count);
-	char time[24];
 
 	if (mean_bytes)
 		str_format(&text,
@@ -263,7 +254,7 @@ static void tell_sampled(const struct reader *reader, void (*tell)(void *context
 			"the recording was sampled at times, first at %s: figures of what was "
 			"allocated then are estimates; levels over time and peaks of a window are "
 			"those of the blocks that are in it",
-			str_duration(turns[0].time_ns, time));
+			STR_DURATION(turns[0].time_ns));
 	else
 		str_add(&text, "some of the blocks are samples: their figures are estimates");
 	tell(context, str_get(&text));

@@ -577,13 +577,12 @@ char *query_context_describe(const struct query_context *asked)
 {
 	const struct moment_edge *window = asked->selection.window;
 	const struct selection_words *words = asked->options.words;
-	char length[24], whole[24];
 	struct str text = { 0 };
 
 	describe_edge(&window[0], selection_words_get(words, SELECTION_FROM), true, &text);
 	str_add(&text, " to ");
 	describe_edge(&window[1], selection_words_get(words, SELECTION_TO), false, &text);
-	str_format(&text, ": %s of %s", str_duration(asked->to_ns - asked->from_ns, length),
-		   str_duration(moment_duration(asked->reader), whole));
+	str_format(&text, ": %s of %s", STR_DURATION(asked->to_ns - asked->from_ns),
+		   STR_DURATION(moment_duration(asked->reader)));
 	return str_take(&text);
 }

@@ -3,12 +3,6 @@
 #include "report/table/lines.h"
 #include "report/table/query_write.h"
 
-static void write_hex(struct json *json, const char *key, uint64_t value)
-{
-	json_key(json, key);
-	json_hex(json, value);
-}
-
 static const char *file_of(const struct address_map *address_map, file_id id)
 {
 	const struct trace_file *file = reader_file(address_map->asked->reader, id);
@@ -53,8 +47,8 @@ static void write_failures(const struct address_map *address_map, struct json *j
 		json_kv_string(json, "call", address_map_failure_word(failure));
 		json_kv_u64(json, "size", failure->size);
 		json_kv_u64(json, "error", failure->error);
-		write_hex(json, "low", failure->low);
-		write_hex(json, "high", failure->high);
+		json_kv_hex(json, "low", failure->low);
+		json_kv_hex(json, "high", failure->high);
 		json_kv_u64(json, "mapped", failure->mapped);
 		json_kv_u64(json, "free", failure->holes.bytes);
 		json_kv_u64(json, "holes", failure->holes.count);
@@ -83,8 +77,8 @@ static void write_ranges(const struct address_map *address_map, struct json *jso
 	json_kv_array(json, "ranges");
 	for (uint64_t at = 0; (range = ranges_from(ranges, at)); at = range->end) {
 		lines_json_begin(json);
-		write_hex(json, "start", range->start);
-		write_hex(json, "end", range->end);
+		json_kv_hex(json, "start", range->start);
+		json_kv_hex(json, "end", range->end);
 		json_kv_u64(json, "protection", range->protection);
 		json_kv_bool(json, "committed", range->commit != 0);
 		json_kv_string(json, "owner", space_owner_word(space_owner(space, range)));
@@ -114,16 +108,6 @@ static void write_curve(const struct address_map *address_map, struct json *json
 	json_array_end(json);
 }
 
-// No limit is null, as 0 would be one that allows nothing.
-static void write_limit(struct json *json, const char *key, uint64_t bytes)
-{
-	json_key(json, key);
-	if (bytes)
-		json_u64(json, bytes);
-	else
-		json_null(json);
-}
-
 void address_map_write_json(const struct address_map *address_map, struct sink *sink)
 {
 	const struct trace_process *process =
@@ -141,14 +125,15 @@ void address_map_write_json(const struct address_map *address_map, struct sink *
 	json_kv_u64(&json, "process_id", address_map->process);
 	json_kv_u64(&json, "bits", process->bits);
 	json_kv_u64(&json, "granularity", address_map->options->granularity);
-	write_hex(&json, "low", address_map->low);
-	write_hex(&json, "high", address_map->high);
-	write_limit(&json, "mapped_limit", process->mapped_limit);
-	write_limit(&json, "data_limit", process->data_limit);
+	json_kv_hex(&json, "low", address_map->low);
+	json_kv_hex(&json, "high", address_map->high);
+	// No limit is null, as 0 would be one that allows nothing.
+	json_kv_u64_if(&json, "mapped_limit", process->mapped_limit > 0, process->mapped_limit);
+	json_kv_u64_if(&json, "data_limit", process->data_limit > 0, process->data_limit);
 	json_kv_u64(&json, "free", address_map->holes.bytes);
 	json_kv_u64(&json, "holes", address_map->holes.count);
 	json_kv_u64(&json, "largest_free", address_map->holes.largest);
-	write_hex(&json, "largest_free_at", address_map->holes.largest_at);
+	json_kv_hex(&json, "largest_free_at", address_map->holes.largest_at);
 	json_kv_u64(&json, "largest_free_slots", address_map->largest_slots);
 	json_kv_u64(&json, "unusable", address_map->unusable);
 	json_kv_u64(&json, "mapped", address_map->reserved);

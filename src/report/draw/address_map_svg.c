@@ -119,10 +119,10 @@ static void write_segment(struct picture *picture, const struct address_map_segm
 	const struct address_map *address_map = picture->address_map;
 	uint64_t step = ROW_CELLS_WIDE * address_map->granularity;
 	unsigned rows = 0;
-	char text[96], bytes[16];
+	char text[96];
 
 	if (segment->skipped) {
-		snprintf(text, sizeof text, "… %s %s%s", str_bytes(segment->skipped, bytes),
+		snprintf(text, sizeof text, "… %s %s%s", STR_BYTES(segment->skipped),
 			 segment->skipped_owner == ADDRESS_MAP_FREE
 				 ? "free"
 				 : space_owner_word((enum space_owner)segment->skipped_owner),
@@ -153,7 +153,7 @@ static void write_legend(struct picture *picture)
 {
 	const struct address_map *address_map = picture->address_map;
 	unsigned column = 0;
-	char text[64], bytes[16];
+	char text[64];
 
 	for (uint8_t owner = 0; owner < SPACE_OWNERS_COUNT; owner++) {
 		if (!address_map->owners[owner])
@@ -163,7 +163,7 @@ static void write_legend(struct picture *picture)
 			picture->y += LINE;
 		}
 		snprintf(text, sizeof text, "%s  %s", space_owner_word((enum space_owner)owner),
-			 str_bytes(address_map->owners[owner], bytes));
+			 STR_BYTES(address_map->owners[owner]));
 		sink_format(picture->sink,
 			    "<rect x=\"%u\" y=\"%u\" width=\"12\" height=\"12\" fill=\"%s\"/>\n",
 			    MARGIN + column * 220, picture->y - 10, address_map_colour(owner));
@@ -182,11 +182,11 @@ static void write_legend(struct picture *picture)
 		    address_map_colour(SPACE_PROGRAM), MARGIN + 660, picture->y - 10,
 		    LARGEST_COLOUR);
 	write_text(picture, MARGIN + 18, "", "free");
-	snprintf(text, sizeof text, "rest of a slot  %s", str_bytes(address_map->unusable, bytes));
+	snprintf(text, sizeof text, "rest of a slot  %s", STR_BYTES(address_map->unusable));
 	write_text(picture, MARGIN + 238, "", text);
 	write_text(picture, MARGIN + 458, "", "pale: reserved, not committed");
 	snprintf(text, sizeof text, "the largest free block  %s",
-		 str_bytes(address_map->holes.largest, bytes));
+		 STR_BYTES(address_map->holes.largest));
 	write_text(picture, MARGIN + 678, "", text);
 	picture->y += LINE;
 }
@@ -265,7 +265,7 @@ static void write_curves(struct picture *picture)
 					      : &used_curves;
 	unsigned width = ROW_CELLS_WIDE * CELL;
 	uint64_t high = 0;
-	char text[160], bytes[16], more[16], end[24];
+	char text[160];
 
 	for (unsigned i = 0; i < ADDRESS_MAP_POINTS; i++)
 		if (value_of(address_map, i, curves->blue) > high)
@@ -285,14 +285,13 @@ static void write_curves(struct picture *picture)
 		   "fill=\"none\" stroke=\"#d55e00\" stroke-width=\"2\"");
 	write_moment(picture);
 	picture->y += 10;
-	write_text(picture, MARGIN, "address", str_bytes(high, bytes));
+	write_text(picture, MARGIN, "address", STR_BYTES(high));
 	picture->y += CURVE_HEIGHT - 10;
 	write_text(picture, MARGIN, "address", "0");
 	picture->y += LINE;
 	snprintf(text, sizeof text, "0 to %s; now %s free, the largest block %s",
-		 str_duration(address_map->points_end_ns, end),
-		 str_bytes(address_map->holes.bytes, bytes),
-		 str_bytes(address_map->holes.largest, more));
+		 STR_DURATION(address_map->points_end_ns), STR_BYTES(address_map->holes.bytes),
+		 STR_BYTES(address_map->holes.largest));
 	write_text(picture, LABEL, "dim", text);
 	picture->y += LINE;
 }

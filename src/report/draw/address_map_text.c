@@ -23,19 +23,15 @@ static const struct {
 
 static void write_label(struct paper *paper, const char *label, uint64_t bytes)
 {
-	char text[16];
-
 	paper_format(paper, PAPER_PLAIN, "  %-9s", label);
-	paper_field(paper, PAPER_BOLD, str_bytes(bytes, text), 11, true);
+	paper_field(paper, PAPER_BOLD, STR_BYTES(bytes), 11, true);
 	sink_text(paper->sink, "  ");
 }
 
 static void write_figures(const struct address_map *address_map, struct paper *paper)
 {
-	char bytes[16], count[28], slot[16];
-
 	write_label(paper, "free", address_map->holes.bytes);
-	paper_format(paper, PAPER_PLAIN, "in %s hole%s", str_count(address_map->holes.count, count),
+	paper_format(paper, PAPER_PLAIN, "in %s hole%s", STR_COUNT(address_map->holes.count),
 		     paper_plural(address_map->holes.count));
 	if (address_map->options->low || address_map->options->high)
 		paper_format(paper, PAPER_PLAIN, " of 0x%" PRIx64 " to 0x%" PRIx64,
@@ -44,14 +40,14 @@ static void write_figures(const struct address_map *address_map, struct paper *p
 	write_label(paper, "largest", address_map->holes.largest);
 	paper_format(paper, PAPER_PLAIN,
 		     "free in one piece, at 0x%" PRIx64 ": %s whole slot%s of %s\n",
-		     address_map->holes.largest_at, str_count(address_map->largest_slots, count),
+		     address_map->holes.largest_at, STR_COUNT(address_map->largest_slots),
 		     paper_plural(address_map->largest_slots),
-		     str_bytes(address_map->options->granularity, slot));
+		     STR_BYTES(address_map->options->granularity));
 	write_label(paper, "unusable", address_map->unusable);
 	paper_format(paper, PAPER_PLAIN, "of the free bytes, in slots that are taken in part\n");
 	write_label(paper, "mapped", address_map->reserved);
 	paper_format(paper, PAPER_PLAIN, "%s of it committed\n\n",
-		     str_bytes(address_map->committed, bytes));
+		     STR_BYTES(address_map->committed));
 }
 
 static void write_look(struct paper *paper, uint8_t owner, bool reserved, bool full)
@@ -70,7 +66,6 @@ static void write_look(struct paper *paper, uint8_t owner, bool reserved, bool f
 static void write_legend(const struct address_map *address_map, struct paper *paper)
 {
 	unsigned column = 0;
-	char bytes[16];
 
 	sink_text(paper->sink, "  ");
 	for (uint8_t owner = 0; owner < SPACE_OWNERS_COUNT; owner++) {
@@ -83,7 +78,7 @@ static void write_legend(const struct address_map *address_map, struct paper *pa
 		write_look(paper, owner, false, true);
 		paper_format(paper, PAPER_PLAIN, " %-13s%11s    ",
 			     space_owner_word((enum space_owner)owner),
-			     str_bytes(address_map->owners[owner], bytes));
+			     STR_BYTES(address_map->owners[owner]));
 		column++;
 	}
 	paper_format(paper, PAPER_DIM, "\n  %s\n\n",
@@ -122,12 +117,10 @@ static void write_cell(const struct address_map *address_map, struct paper *pape
 static void write_skipped(const struct address_map *address_map, struct paper *paper,
 			  const struct address_map_segment *segment)
 {
-	char bytes[16];
-
 	(void)address_map;
 	if (!segment->skipped)
 		return;
-	paper_format(paper, PAPER_DIM, "%16s … %s %s%s\n", "", str_bytes(segment->skipped, bytes),
+	paper_format(paper, PAPER_DIM, "%16s … %s %s%s\n", "", STR_BYTES(segment->skipped),
 		     segment->skipped_owner == ADDRESS_MAP_FREE
 			     ? "free"
 			     : space_owner_word((enum space_owner)segment->skipped_owner),
@@ -139,7 +132,6 @@ static void write_map(const struct address_map *address_map, struct paper *paper
 {
 	uint64_t cells = 0;
 	uint64_t slots;
-	char bytes[16];
 
 	for (size_t i = 0; i < address_map->segments_count; i++)
 		cells += (address_map->segments[i].end - address_map->segments[i].start) /
@@ -163,7 +155,7 @@ static void write_map(const struct address_map *address_map, struct paper *paper
 		}
 	}
 	paper_format(paper, PAPER_DIM, "%16s each character: %s\n\n", "",
-		     str_bytes(slots * address_map->granularity, bytes));
+		     STR_BYTES(slots * address_map->granularity));
 }
 
 // ---- curves ----
@@ -198,7 +190,6 @@ static void write_curve(const struct address_map *address_map, struct paper *pap
 	uint64_t columns[CURVE_COLUMNS];
 	uint64_t high = 0;
 	uint64_t low = UINT64_MAX;
-	char from[28], to[28];
 
 	for (int i = 0; i < CURVE_COLUMNS; i++) {
 		columns[i] = lowest ? UINT64_MAX : 0;
@@ -217,23 +208,19 @@ static void write_curve(const struct address_map *address_map, struct paper *pap
 		sink_text(paper->sink,
 			  bars[high ? (size_t)((double)columns[i] / (double)high * 7.0) : 0]);
 	if (bytes)
-		paper_format(paper, PAPER_PLAIN, "  %s to %s\n", str_bytes(low, from),
-			     str_bytes(high, to));
+		paper_format(paper, PAPER_PLAIN, "  %s to %s\n", STR_BYTES(low), STR_BYTES(high));
 	else
-		paper_format(paper, PAPER_PLAIN, "  %s to %s\n", str_count(low, from),
-			     str_count(high, to));
+		paper_format(paper, PAPER_PLAIN, "  %s to %s\n", STR_COUNT(low), STR_COUNT(high));
 }
 
 static void write_curves(const struct address_map *address_map, struct paper *paper)
 {
-	char end[24];
-
 	write_curve(address_map, paper, "free", free_of, true, true);
 	write_curve(address_map, paper, "largest free", largest_of, true, true);
 	write_curve(address_map, paper, "holes", holes_of, false, false);
 	write_curve(address_map, paper, "committed", committed_of, false, true);
 	paper_format(paper, PAPER_DIM, "  %-13s 0%*s\n\n", "", CURVE_COLUMNS - 1,
-		     str_duration(address_map->points_end_ns, end));
+		     STR_DURATION(address_map->points_end_ns));
 }
 
 // ---- the table ----
@@ -261,15 +248,14 @@ static void write_group(const struct address_map *address_map, struct stack_text
 {
 	const char *heap = address_map_heap(address_map, group);
 	struct paper *paper = stacks->paper;
-	char text[28], more[16];
 	struct str line = { 0 };
 
 	paper_field(paper,
 		    group->largest_without > address_map->holes.largest ? PAPER_BOLD : PAPER_DIM,
-		    str_bytes(group->largest_without, more), 10, true);
-	paper_field(paper, PAPER_PLAIN, str_count(group->count, text), 7, true);
-	paper_field(paper, PAPER_PLAIN, str_bytes(group->bytes, more), 11, true);
-	paper_field(paper, group->waste ? PAPER_BOLD : PAPER_DIM, str_bytes(group->waste, more), 11,
+		    STR_BYTES(group->largest_without), 10, true);
+	paper_field(paper, PAPER_PLAIN, STR_COUNT(group->count), 7, true);
+	paper_field(paper, PAPER_PLAIN, STR_BYTES(group->bytes), 11, true);
+	paper_field(paper, group->waste ? PAPER_BOLD : PAPER_DIM, STR_BYTES(group->waste), 11,
 		    true);
 	sink_text(paper->sink, "  ");
 	paper_field(paper, PAPER_PLAIN,
@@ -277,15 +263,14 @@ static void write_group(const struct address_map *address_map, struct stack_text
 		    GROUP_COLUMNS - 41, false);
 	write_who(address_map, stacks, group);
 	str_format(&line, "%*s", 30, "");
-	str_bytes(group->size_min, more);
-	str_add(&line, more);
+	str_add(&line, STR_BYTES(group->size_min));
 	if (group->size_max != group->size_min)
-		str_format(&line, " to %s", str_bytes(group->size_max, more));
+		str_format(&line, " to %s", STR_BYTES(group->size_max));
 	str_add(&line, " each, ");
 	address_map_describe_type(group, &line);
-	str_format(&line, ", %s old", str_duration(group->age_min_ns, text));
+	str_format(&line, ", %s old", STR_DURATION(group->age_min_ns));
 	if (group->age_max_ns != group->age_min_ns)
-		str_format(&line, " to %s", str_duration(group->age_max_ns, text));
+		str_format(&line, " to %s", STR_DURATION(group->age_max_ns));
 	paper_foreign(paper, PAPER_DIM, str_get(&line), paper->width);
 	sink_text(paper->sink, "\n");
 	str_fini(&line);
@@ -296,7 +281,6 @@ static void write_table(const struct address_map *address_map, struct stack_text
 	struct paper *paper = stacks->paper;
 	uint64_t most = address_map->options->rows_max ? address_map->options->rows_max
 						       : UINT64_MAX;
-	char count[28];
 
 	paper_text(paper, PAPER_BOLD, "WHO IS IN THE WAY\n");
 	paper_format(paper, PAPER_DIM, "%10s%7s%11s%11s  %-*s%s\n", "largest", "count", "mapped",
@@ -306,7 +290,7 @@ static void write_table(const struct address_map *address_map, struct stack_text
 		write_group(address_map, stacks, &address_map->groups[i]);
 	if (address_map->groups_count > most)
 		paper_format(paper, PAPER_DIM, "  %s more (-n 0: all)\n",
-			     str_count(address_map->groups_count - most, count));
+			     STR_COUNT(address_map->groups_count - most));
 	sink_text(paper->sink, "\n");
 }
 
@@ -319,16 +303,14 @@ static void write_limits(const struct address_map *address_map, struct paper *pa
 {
 	const struct trace_process *process =
 		reader_process(address_map->asked->reader, address_map->process);
-	char limit[16], mapped[16];
 
 	if (process->mapped_limit && failure->mapped + failure->size > process->mapped_limit)
 		paper_format(paper, PAPER_PLAIN,
 			     ", but of a limit: %s were mapped of %s (RLIMIT_AS)\n",
-			     str_bytes(failure->mapped, mapped),
-			     str_bytes(process->mapped_limit, limit));
+			     STR_BYTES(failure->mapped), STR_BYTES(process->mapped_limit));
 	else if (process->data_limit)
 		paper_format(paper, PAPER_PLAIN, " (of the limit of %s, RLIMIT_DATA, or memory?)\n",
-			     str_bytes(process->data_limit, limit));
+			     STR_BYTES(process->data_limit));
 	else
 		sink_text(paper->sink, " (a limit, or memory?)\n");
 }
@@ -337,14 +319,11 @@ static void write_failure(const struct address_map *address_map, struct stack_te
 			  const struct address_map_failure *failure)
 {
 	struct paper *paper = stacks->paper;
-	char size[16], hole[16], all[16], time[24], count[28];
+	const char *hole = STR_BYTES(failure->holes.largest);
 
-	str_bytes(failure->size, size);
-	str_bytes(failure->holes.largest, hole);
-	str_bytes(failure->holes.bytes, all);
-	paper_field(paper, PAPER_PLAIN, str_duration(failure->time_ns, time), 12, true);
+	paper_field(paper, PAPER_PLAIN, STR_DURATION(failure->time_ns), 12, true);
 	paper_format(paper, PAPER_BOLD, "  %-8s", address_map_failure_word(failure));
-	paper_field(paper, PAPER_BOLD, size, 10, true);
+	paper_field(paper, PAPER_BOLD, STR_BYTES(failure->size), 10, true);
 	paper_format(paper, PAPER_PLAIN, "%*s", GROUP_COLUMNS - 32, "");
 	stack_text_write(stacks, address_map->process, failure->stack);
 	if (failure->holes.largest >= failure->size) {
@@ -354,7 +333,7 @@ static void write_failure(const struct address_map *address_map, struct stack_te
 		return;
 	}
 	paper_format(paper, PAPER_PLAIN, "%14slargest hole %s, of %s free in %s holes", "", hole,
-		     all, str_count(failure->holes.count, count));
+		     STR_BYTES(failure->holes.bytes), STR_COUNT(failure->holes.count));
 	if (failure->low != address_map->low || failure->high != address_map->high)
 		paper_format(paper, PAPER_PLAIN, " from 0x%" PRIx64 " to 0x%" PRIx64, failure->low,
 			     failure->high);
@@ -362,9 +341,8 @@ static void write_failure(const struct address_map *address_map, struct stack_te
 	if (failure->culprit.count == 0)
 		return;
 	paper_format(paper, PAPER_PLAIN, "%14s%s without %s mapping%s (%s) of:\n", "",
-		     str_bytes(failure->culprit.largest_without, size),
-		     str_count(failure->culprit.count, count), paper_plural(failure->culprit.count),
-		     str_bytes(failure->culprit.bytes, hole));
+		     STR_BYTES(failure->culprit.largest_without), STR_COUNT(failure->culprit.count),
+		     paper_plural(failure->culprit.count), STR_BYTES(failure->culprit.bytes));
 	paper_format(paper, PAPER_PLAIN, "%*s", GROUP_COLUMNS, "");
 	write_who(address_map, stacks, &failure->culprit);
 }
@@ -374,7 +352,6 @@ static void write_failures(const struct address_map *address_map, struct stack_t
 	uint64_t kept = address_map->failures_count < ADDRESS_MAP_FAILURES_MAX
 				? address_map->failures_count
 				: ADDRESS_MAP_FAILURES_MAX;
-	char count[28];
 
 	if (!address_map->failures_count)
 		return;
@@ -383,7 +360,7 @@ static void write_failures(const struct address_map *address_map, struct stack_t
 		write_failure(address_map, stacks, &address_map->failures[i]);
 	if (kept < address_map->failures_count)
 		paper_format(stacks->paper, PAPER_DIM, "  %s more\n",
-			     str_count(address_map->failures_count - kept, count));
+			     STR_COUNT(address_map->failures_count - kept));
 	sink_text(stacks->paper->sink, "\n");
 }
 

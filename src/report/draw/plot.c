@@ -151,12 +151,9 @@ size_t plot_groups_curves(const struct plot_groups *groups)
 
 const char *plot_groups_name(const struct plot_groups *groups, size_t curve, char out[static 40])
 {
-	char number[28];
-
 	if (curve < groups->count)
 		return groups->keys.names[groups->order[curve]];
-	str_count(groups->values - groups->count, number);
-	strcpy(out, number);
+	strcpy(out, STR_COUNT(groups->values - groups->count));
 	strcat(out, groups->values - groups->count == 1 ? " other" : " others");
 	return out;
 }
@@ -200,7 +197,7 @@ static void set_title(struct chart *chart, const struct query_context *asked,
 {
 	const struct trace_info *info = reader_info(asked->reader);
 	struct str text = { 0 };
-	char length[24], whole[24];
+	char whole[24];
 
 	str_add(&text, what);
 	if (info->command[0])
@@ -209,7 +206,7 @@ static void set_title(struct chart *chart, const struct query_context *asked,
 	str_duration(moment_duration(asked->reader), whole);
 	if (options->window)
 		str_format(&text, "%s, %s of %s", options->window,
-			   str_duration(asked->to_ns - asked->from_ns, length), whole);
+			   STR_DURATION(asked->to_ns - asked->from_ns), whole);
 	else
 		str_format(&text, "the whole recording, %s", whole);
 	if (options->key != PLOT_BY_NOTHING)

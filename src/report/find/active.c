@@ -277,36 +277,32 @@ void active_fini(struct active *active)
 // mappings.
 static void write_totals(const struct active *active, struct paper *paper)
 {
-	char bytes[16], count[28], more[16];
-
 	if (active->layers & QUERY_HEAP) {
 		paper_text(paper, PAPER_PLAIN, "  heap      ");
-		paper_field(paper, PAPER_BOLD, str_bytes(active->heap.bytes, bytes), 11, true);
-		paper_format(paper, PAPER_PLAIN, "  in %s block%s\n",
-			     str_count(active->heap.count, count),
+		paper_field(paper, PAPER_BOLD, STR_BYTES(active->heap.bytes), 11, true);
+		paper_format(paper, PAPER_PLAIN, "  in %s block%s\n", STR_COUNT(active->heap.count),
 			     paper_plural(active->heap.count));
 	}
 	if (active->pools.count) {
 		paper_text(paper, PAPER_PLAIN, "  pools     ");
-		paper_field(paper, PAPER_BOLD, str_bytes(active->pools.bytes, bytes), 11, true);
+		paper_field(paper, PAPER_BOLD, STR_BYTES(active->pools.bytes), 11, true);
 		paper_format(paper, PAPER_PLAIN,
 			     "  in %s block%s, parts of what the pools have from malloc or mmap\n",
-			     str_count(active->pools.count, count),
-			     paper_plural(active->pools.count));
+			     STR_COUNT(active->pools.count), paper_plural(active->pools.count));
 	}
 	if (active->layers & QUERY_VM) {
 		paper_text(paper, PAPER_PLAIN, "  mappings  ");
-		paper_field(paper, PAPER_BOLD, str_bytes(active->vm.bytes, bytes), 11, true);
+		paper_field(paper, PAPER_BOLD, STR_BYTES(active->vm.bytes), 11, true);
 		paper_format(paper, PAPER_PLAIN, "  in %s mapping%s, %s of it committed\n",
-			     str_count(active->vm.count, count), paper_plural(active->vm.count),
-			     str_bytes(active->vm_committed, more));
+			     STR_COUNT(active->vm.count), paper_plural(active->vm.count),
+			     STR_BYTES(active->vm_committed));
 	}
 	if (active->left_out.count)
 		paper_format(paper, PAPER_DIM,
 			     "  %-10s%11s  in %s mapping%s of malloc, where the blocks are, left "
 			     "out here (--layer vm)\n",
-			     "", str_bytes(active->left_out.bytes, bytes),
-			     str_count(active->left_out.count, count),
+			     "", STR_BYTES(active->left_out.bytes),
+			     STR_COUNT(active->left_out.count),
 			     paper_plural(active->left_out.count));
 	sink_text(paper->sink, "\n");
 }
@@ -317,10 +313,10 @@ static void write_row(const struct active *active, const struct active_row *row,
 {
 	const struct trace_file *file = reader_file(active->asked->reader, row->file);
 	struct paper *paper = stacks->paper;
-	char bytes[16], age[24], address[24];
+	char address[24];
 
-	paper_field(paper, PAPER_BOLD, str_bytes(row->size, bytes), 10, true);
-	paper_field(paper, PAPER_PLAIN, str_duration(row->age_ns, age), 12, true);
+	paper_field(paper, PAPER_BOLD, STR_BYTES(row->size), 10, true);
+	paper_field(paper, PAPER_PLAIN, STR_DURATION(row->age_ns), 12, true);
 	snprintf(address, sizeof address, "0x%" PRIx64, row->address);
 	paper_field(paper, PAPER_PLAIN, address, 16, true);
 	paper_text(paper, PAPER_PLAIN, "  ");
@@ -343,15 +339,14 @@ static void write_rest(const struct active *active, struct paper *paper)
 {
 	uint64_t rest = rows_count(active) - active->shown;
 	uint64_t bytes = active->heap.bytes + active->pools.bytes + active->vm.bytes;
-	char text[16], count[28];
 
 	ASSERT(active->shown <= active->kept);
 	if (rest == 0)
 		return;
 	for (size_t i = 0; i < active->shown; i++)
 		bytes -= active->rows[i].size;
-	paper_field(paper, PAPER_DIM, str_bytes(bytes, text), 10, true);
-	paper_format(paper, PAPER_DIM, "  in %s more%s\n", str_count(rest, count),
+	paper_field(paper, PAPER_DIM, STR_BYTES(bytes), 10, true);
+	paper_format(paper, PAPER_DIM, "  in %s more%s\n", STR_COUNT(rest),
 		     active->options->bytes_min ? "" : " (-n 0: all)");
 }
 

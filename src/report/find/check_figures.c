@@ -14,11 +14,9 @@ static bool is_bytes(enum check_figure figure)
 
 static void write_value(struct paper *paper, enum check_figure figure, uint64_t value)
 {
-	char text[28];
-
 	ASSERT(figure < CHECK_FIGURES);
-	paper_field(paper, PAPER_PLAIN,
-		    is_bytes(figure) ? str_bytes(value, text) : str_count(value, text), 14, true);
+	paper_field(paper, PAPER_PLAIN, is_bytes(figure) ? STR_BYTES(value) : STR_COUNT(value), 14,
+		    true);
 }
 
 // What is not known is left out here and in JSON, so no zero is taken for a figure.

@@ -268,8 +268,7 @@ static void write_result(const struct check_page *page, const struct check_row *
 	write_location(page->check, row, json);
 	json_array_end(json);
 	json_kv_object(json, "partialFingerprints");
-	json_key(json, "tidemarkFigure/v1");
-	json_hex(json, fingerprint(page, row));
+	json_kv_hex(json, "tidemarkFigure/v1", fingerprint(page, row));
 	json_object_end(json);
 	json_object_end(json);
 	STR_FINI(&text, &rule);
@@ -369,8 +368,7 @@ static void write_issue(const struct check_page *page, const struct check_row *r
 	json_object_begin(json);
 	json_kv_string(json, "description", str_get(&text));
 	json_kv_string(json, "check_name", row ? check_names[row->figure] : "not-judged");
-	json_key(json, "fingerprint");
-	json_hex(json, fingerprint(page, row));
+	json_kv_hex(json, "fingerprint", fingerprint(page, row));
 	json_kv_string(json, "severity", "major");
 	json_kv_object(json, "location");
 	json_kv_string(json, "path", str_get(&path));

@@ -31,15 +31,13 @@ static bool is_bytes(enum check_figure figure)
 // The exact number stands in brackets, so that a limit can be copied from it.
 void check_add_value(struct str *out, enum check_figure figure, uint64_t value)
 {
-	char bytes[16], count[28];
-
 	ASSERT(figure < CHECK_FIGURES);
 	if (!is_bytes(figure))
-		str_add(out, str_count(value, count));
+		str_add(out, STR_COUNT(value));
 	else if (value < 1024)
 		str_format(out, "%" PRIu64 " B", value);
 	else
-		str_format(out, "%s (%s bytes)", str_bytes(value, bytes), str_count(value, count));
+		str_format(out, "%s (%s bytes)", STR_BYTES(value), STR_COUNT(value));
 	if (figure == CHECK_GROWTH)
 		str_add(out, " a minute");
 }
@@ -127,17 +125,15 @@ static const char *verdict(const struct check *check, const struct check_row *ro
 static void write_sites(const struct check_row *row, struct stack_text *stacks)
 {
 	struct paper *paper = stacks->paper;
-	char text[28], bytes[16];
 
 	for (size_t i = 0; i < row->sites_count; i++) {
 		const struct check_site *site = &row->sites[i];
 
 		paper_field(paper, PAPER_BOLD,
-			    is_bytes(row->figure) ? str_bytes(site->value, bytes)
-						  : str_count(site->value, text),
+			    is_bytes(row->figure) ? STR_BYTES(site->value) : STR_COUNT(site->value),
 			    17, true);
-		paper_field(paper, PAPER_PLAIN,
-			    is_bytes(row->figure) ? str_count(site->count, text) : "", 10, true);
+		paper_field(paper, PAPER_PLAIN, is_bytes(row->figure) ? STR_COUNT(site->count) : "",
+			    10, true);
 		sink_text(paper->sink, "   ");
 		stacks->names = row->asked->names;
 		stacks->reader = row->asked->reader;
@@ -152,7 +148,6 @@ static void write_sites(const struct check_row *row, struct stack_text *stacks)
 static void write_suppressed(const struct check_page *page, struct paper *paper)
 {
 	const struct check *check = page->check;
-	char bytes[16], count[28];
 	const char *name, *path;
 	unsigned line;
 	size_t at = 0;
@@ -160,8 +155,8 @@ static void write_suppressed(const struct check_page *page, struct paper *paper)
 	if (!page->suppressions)
 		return;
 	paper_format(paper, PAPER_PLAIN, "suppressed: %s in %s blocks, from %zu sites\n",
-		     str_bytes(check->suppressed.bytes, bytes),
-		     str_count(check->suppressed.count, count), check->suppressed_sites);
+		     STR_BYTES(check->suppressed.bytes), STR_COUNT(check->suppressed.count),
+		     check->suppressed_sites);
 	while ((name = suppressions_unused(page->suppressions, &at, &path, &line)))
 		paper_format(paper, PAPER_WARNING, "unused suppression: %s (%s:%u)\n", name, path,
 			     line);

@@ -369,13 +369,11 @@ static void add_amount(struct comparing *comparing, enum diff_figure figure, uin
 
 static bool too_many(const struct comparing *comparing, struct err *err)
 {
-	char count[28], bytes[16];
-
 	return err_set(err, ERR_LIMIT,
 		       "what more than %s stacks read as does not fit in a quarter of the memory: "
 		       "choose fewer with filters, or raise --memory over %s",
-		       str_count(comparing->rows_count, count),
-		       str_bytes(comparing->bytes_max * MEMORY_SHARE, bytes));
+		       STR_COUNT(comparing->rows_count),
+		       STR_BYTES(comparing->bytes_max * MEMORY_SHARE));
 }
 
 // One figure of all places: what lives at an edge, or what was allocated in a window.

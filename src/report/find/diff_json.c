@@ -61,10 +61,8 @@ static void write_figures(struct json *json, const struct diff *diff,
 		json_kv_u64(json, "after_bytes", pair->side[1].bytes);
 		json_kv_u64(json, "before_count", pair->side[0].count);
 		json_kv_u64(json, "after_count", pair->side[1].count);
-		json_key(json, "bytes");
-		json_i64(json, diff_bytes(pair));
-		json_key(json, "count");
-		json_i64(json, diff_count(pair));
+		json_kv_i64(json, "bytes", diff_bytes(pair));
+		json_kv_i64(json, "count", diff_count(pair));
 		write_verdict(json, diff, verdict);
 		json_object_end(json);
 		json_line_end(json);

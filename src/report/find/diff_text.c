@@ -36,15 +36,12 @@ static uint64_t magnitude(int64_t value)
 // "+1.5 MiB", "-12 B", "0"; a true minus is as wide as a plus.
 static void format_amount(int64_t value, bool by_count, struct str *out)
 {
-	char text[28];
-
 	str_clear(out);
 	if (!value)
 		str_add(out, "0");
 	else
 		str_format(out, "%s%s", value < 0 ? "−" : "+",
-			   by_count ? str_count(magnitude(value), text)
-				    : str_bytes(magnitude(value), text));
+			   by_count ? STR_COUNT(magnitude(value)) : STR_BYTES(magnitude(value)));
 }
 
 // What is shown of a change that runs differ by among themselves.
@@ -93,7 +90,6 @@ static void write_side(const struct diff_page *page, int side, struct paper *pap
 	const struct diff_side *runs = &page->sides[side];
 	const struct query_context *asked = &runs->runs[0];
 	const struct trace_info *info = reader_info(asked->reader);
-	char from[24], to[24], events[28];
 
 	paper_text(paper, PAPER_BOLD, side ? "B  " : "A  ");
 	paper_foreign(paper, PAPER_BOLD, runs->names[0], paper->width - 20);
@@ -103,11 +99,11 @@ static void write_side(const struct diff_page *page, int side, struct paper *pap
 	sink_text(paper->sink, "\n   ");
 	paper_foreign(paper, PAPER_PLAIN, *info->command ? info->command : "(no command)",
 		      paper->width - 3);
-	paper_format(paper, PAPER_DIM, "\n   %s, %s events", str_duration(asked->duration_ns, from),
-		     str_count(asked->events, events));
+	paper_format(paper, PAPER_DIM, "\n   %s, %s events", STR_DURATION(asked->duration_ns),
+		     STR_COUNT(asked->events));
 	if (asked->from_given || asked->to_given)
 		paper_format(paper, PAPER_PLAIN, "; window from %s to %s",
-			     str_duration(asked->from_ns, from), str_duration(asked->to_ns, to));
+			     STR_DURATION(asked->from_ns), STR_DURATION(asked->to_ns));
 	sink_text(paper->sink, "\n");
 	for (size_t i = 0; i < asked->warnings_count; i++)
 		paper_paragraph(paper, PAPER_WARNING, "warning", asked->warnings[i]);
@@ -129,21 +125,16 @@ static void write_total(const struct diff *diff, struct paper *paper, const char
 	const struct diff_verdict verdict =
 		diff_judge(diff, &diff->total_amounts, 0, figure, by_count);
 	struct str change = { 0 };
-	char before[28], after[28];
 	int64_t value = by_count ? diff_count(pair) : diff_bytes(pair);
 
 	ASSERT(figure < DIFF_FIGURES);
-	if (by_count) {
-		str_count(pair->side[0].count, before);
-		str_count(pair->side[1].count, after);
-	} else {
-		str_bytes(pair->side[0].bytes, before);
-		str_bytes(pair->side[1].bytes, after);
-	}
 	format_change(value, by_count, &verdict, &change);
 	paper_format(paper, PAPER_PLAIN, "  %-16s", label);
-	paper_field(paper, PAPER_PLAIN, before, 14, true);
-	paper_field(paper, PAPER_PLAIN, after, 14, true);
+	for (int side = 0; side < 2; side++)
+		paper_field(paper, PAPER_PLAIN,
+			    by_count ? STR_COUNT(pair->side[side].count)
+				     : STR_BYTES(pair->side[side].bytes),
+			    14, true);
 	paper_field(paper, value ? PAPER_BOLD : PAPER_PLAIN, str_get(&change), 14, true);
 	if (diff->significance) {
 		format_interval(diff, by_count, &verdict, &change);
@@ -350,18 +341,15 @@ static void write_row(const struct diff_page *page, const struct diff_row *row,
 
 static void write_counts(const struct diff *diff, struct paper *paper)
 {
-	char count[28];
-
 	paper_text(paper, PAPER_BOLD, "STACKS");
-	paper_format(paper, PAPER_DIM, "  %s new, ", str_count(diff->appeared, count));
-	paper_format(paper, PAPER_DIM, "%s gone, ", str_count(diff->vanished, count));
+	paper_format(paper, PAPER_DIM, "  %s new, ", STR_COUNT(diff->appeared));
+	paper_format(paper, PAPER_DIM, "%s gone, ", STR_COUNT(diff->vanished));
 	if (diff->moved)
-		paper_format(paper, PAPER_DIM, "%s moved, ", str_count(diff->moved, count));
-	paper_format(paper, PAPER_DIM, "%s changed, ", str_count(diff->changed, count));
+		paper_format(paper, PAPER_DIM, "%s moved, ", STR_COUNT(diff->moved));
+	paper_format(paper, PAPER_DIM, "%s changed, ", STR_COUNT(diff->changed));
 	if (diff->significance)
-		paper_format(paper, PAPER_DIM, "%s " WITHIN_RUNS ", ",
-			     str_count(diff->varied, count));
-	paper_format(paper, PAPER_DIM, "%s the same\n", str_count(diff->same, count));
+		paper_format(paper, PAPER_DIM, "%s " WITHIN_RUNS ", ", STR_COUNT(diff->varied));
+	paper_format(paper, PAPER_DIM, "%s the same\n", STR_COUNT(diff->same));
 }
 
 static void write_rows(const struct diff_page *page, struct stack_text *stacks)
@@ -369,7 +357,6 @@ static void write_rows(const struct diff_page *page, struct stack_text *stacks)
 	const struct diff *diff = page->diff;
 	const struct column *chosen[COLUMNS];
 	struct paper *paper = stacks[0].paper;
-	char changed[28];
 
 	choose_columns(diff->order, chosen);
 	write_counts(diff, paper);
@@ -391,8 +378,7 @@ static void write_rows(const struct diff_page *page, struct stack_text *stacks)
 			  &stacks[diff->rows[i].place[1].process != TRACE_NONE]);
 	if (diff->rows_left_out)
 		paper_format(paper, PAPER_DIM, "  … %s more stack%s%s\n",
-			     str_count(diff->rows_left_out, changed),
-			     paper_plural(diff->rows_left_out),
+			     STR_COUNT(diff->rows_left_out), paper_plural(diff->rows_left_out),
 			     diff->rows_total > diff->rows_count ? " (-n 0 shows all)" : "");
 	sink_text(paper->sink, "\n");
 }

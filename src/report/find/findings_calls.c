@@ -157,7 +157,6 @@ static void consider_temporaries(struct findings *findings, const struct finding
 	bool same = group->same_call >= group->count - group->count / 20;
 	struct finding *finding;
 	char *function;
-	char count[28], size[16];
 
 	ASSERT(group->count >= group->temporary);
 	if (group->temporary < findings_calls_min(findings) ||
@@ -168,8 +167,8 @@ static void consider_temporaries(struct findings *findings, const struct finding
 	findings_say(&finding->what,
 		     "%s allocates %s blocks that are freed before the next allocation%s, the "
 		     "largest of %s.",
-		     function, str_count(group->temporary, count), same ? ", by the same call" : "",
-		     str_bytes(group->size_max, size));
+		     function, STR_COUNT(group->temporary), same ? ", by the same call" : "",
+		     STR_BYTES(group->size_max));
 	findings_say(&finding->why,
 		     "counted: their thread frees them, and allocates nothing between%s",
 		     findings->facts->free_stacks
@@ -209,7 +208,6 @@ static void consider_elsewhere(struct findings *findings, const struct findings_
 {
 	struct finding *finding;
 	char *function;
-	char count[28], all[28];
 
 	ASSERT(group->count >= group->elsewhere);
 	if (group->elsewhere < findings_calls_min(findings) || group->elsewhere < group->count / 2)
@@ -217,7 +215,7 @@ static void consider_elsewhere(struct findings *findings, const struct findings_
 	finding = findings_add(findings, kind, FINDINGS_CERTAIN, group->process, group->stack);
 	function = findings_function(findings, group->stack);
 	findings_say(&finding->what, "%s of %s blocks of %s are freed by another thread.",
-		     str_count(group->elsewhere, count), str_count(group->count, all), function);
+		     STR_COUNT(group->elsewhere), STR_COUNT(group->count), function);
 	findings_say(&finding->why, "counted; what it costs is not measured");
 	findings_say(&finding->advice, "hand them over in batches%s",
 		     findings_is_glibc(findings, group->process)
@@ -301,7 +299,6 @@ static void consider_containers(struct findings *findings, const struct findings
 {
 	struct finding *finding;
 	char *function;
-	char steps[28], count[28];
 
 	if (group->steps < findings_calls_min(findings) ||
 	    group->steps < STEPS_EACH * group->chains || grows_by_constants(findings, group))
@@ -309,8 +306,8 @@ static void consider_containers(struct findings *findings, const struct findings
 	finding = add_container(findings, kind, group);
 	function = findings_function(findings, group->stack);
 	findings_say(&finding->what, "%s buffer%s of %s grow%s step by step: %s steps.",
-		     str_count(group->chains, count), group->chains == 1 ? "" : "s", function,
-		     group->chains == 1 ? "s" : "", str_count(group->steps, steps));
+		     STR_COUNT(group->chains), group->chains == 1 ? "" : "s", function,
+		     group->chains == 1 ? "s" : "", STR_COUNT(group->steps));
 	findings_say(&finding->why, group->by_copy
 					    ? "a larger block is allocated by the same stack, and "
 					      "then the old one is freed"
@@ -336,7 +333,6 @@ static void consider_constant_growth(struct findings *findings, const struct fin
 {
 	struct finding *finding;
 	char *function;
-	char steps[28], copied[16];
 
 	if (!grows_by_constants(findings, group))
 		return;
@@ -344,7 +340,7 @@ static void consider_constant_growth(struct findings *findings, const struct fin
 	function = findings_function(findings, group->stack);
 	findings_say(&finding->what,
 		     "%s enlarges a buffer by constant amounts: %s steps, up to %s copied.",
-		     function, str_count(group->steps, steps), str_bytes(group->copied, copied));
+		     function, STR_COUNT(group->steps), STR_BYTES(group->copied));
 	findings_say(&finding->why, "%s",
 		     group->by_copy ? "a larger block is allocated by the same stack, and "
 				      "then the old one is freed, mostly by as much as "

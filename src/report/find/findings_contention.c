@@ -328,7 +328,6 @@ bool findings_contention(struct findings *findings, const struct findings_kind *
 	for (size_t i = ARENA_MAIN; arenas && i < arenas->count; i++) {
 		struct arena *arena = &arenas->list[i];
 		struct finding *finding;
-		char threads[28], calls[28], most[28];
 
 		end_window(arena);
 		if (arena->windows < WINDOWS_MIN || arena->together < findings_calls_min(findings))
@@ -339,8 +338,8 @@ bool findings_contention(struct findings *findings, const struct findings_kind *
 			&finding->what,
 			"%s threads use one arena at the same time: %s calls need its lock, up "
 			"to %s in 100 ms.",
-			str_count(count_threads(arena), threads), str_count(arena->together, calls),
-			str_count(arena->most, most));
+			STR_COUNT(count_threads(arena)), STR_COUNT(arena->together),
+			STR_COUNT(arena->most));
 		findings_say(&finding->why,
 			     "by the addresses of the blocks and the rules of glibc's tcache, at "
 			     "most so many; that one waited for another is not recorded");

@@ -202,14 +202,12 @@ static void tell_growth(struct findings *findings, const struct findings_kind *k
 	struct finding *finding = add_row(findings, kind, grown_of, FINDINGS_POSSIBLE);
 	char *function = findings_function(findings, finding->stack);
 	struct str why = { 0 };
-	char grown[16], rate[16], time[24];
 
 	findings_say(&finding->what,
 		     "%s keeps more and more: %s more in %s (%s a second), and it was still "
 		     "growing at the end.",
-		     function, str_bytes(row->trend.grown, grown),
-		     str_duration(row->to_ns - row->from_ns, time),
-		     str_bytes((uint64_t)row->slope_per_s, rate));
+		     function, STR_BYTES(row->trend.grown), STR_DURATION(row->to_ns - row->from_ns),
+		     STR_BYTES((uint64_t)row->slope_per_s));
 	str_format(&why,
 		   "%s: R² %.3f of a straight line; of each sixtieth of the time only the "
 		   "lowest level counts",
@@ -236,10 +234,9 @@ static void tell_lately(struct findings *findings, const struct findings_kind *k
 	const struct growth_row *row = &grown_of->row;
 	struct finding *finding = add_row(findings, kind, grown_of, FINDINGS_POSSIBLE);
 	char *function = findings_function(findings, finding->stack);
-	char grown[16], time[24];
 
 	findings_say(&finding->what, "%s grows since %s: %s more by the end.", function,
-		     str_duration(row->since_ns, time), str_bytes(row->trend.grown, grown));
+		     STR_DURATION(row->since_ns), STR_BYTES(row->trend.grown));
 	findings_say(&finding->why, "less than a ninth of it is from the first two thirds of the "
 				    "time: it may be a leak that began late, or a phase");
 	findings_say(&finding->advice, "record longer; then ask with --from after that moment");
@@ -254,13 +251,11 @@ static void tell_cache(struct findings *findings, const struct findings_kind *ki
 	const struct growth_row *row = &grown_of->row;
 	struct finding *finding = add_row(findings, kind, grown_of, FINDINGS_LIKELY);
 	char *function = findings_function(findings, finding->stack);
-	char grown[16], time[24];
 
 	findings_say(&finding->what,
 		     "what %s allocates grew by %s and no more since %s: a cache, a pool, or what "
 		     "was loaded.",
-		     function, str_bytes(row->trend.grown, grown),
-		     str_duration(row->since_ns, time));
+		     function, STR_BYTES(row->trend.grown), STR_DURATION(row->since_ns));
 	findings_say(&finding->why,
 		     "less than a ninth of the growth is in the last third of the time; of growth "
 		     "without an end a third would be");
@@ -276,13 +271,11 @@ static void tell_step(struct findings *findings, const struct findings_kind *kin
 	const struct growth_row *row = &grown_of->row;
 	struct finding *finding = add_row(findings, kind, grown_of, FINDINGS_CERTAIN);
 	char *function = findings_function(findings, finding->stack);
-	char grown[16], time[24];
 
 	findings_say(&finding->what,
 		     "what %s allocates became %s more at %s, at once, and was still there at the "
 		     "end.",
-		     function, str_bytes(row->trend.grown, grown),
-		     str_duration(row->since_ns, time));
+		     function, STR_BYTES(row->trend.grown), STR_DURATION(row->since_ns));
 	findings_say(&finding->why, "one or two rises make three quarters of all by which it grew");
 	findings_say(&finding->advice, "nothing, if it is needed from then on");
 	mem_free(function);
@@ -365,14 +358,13 @@ static void tell_peak(struct findings *findings, const struct findings_kind *kin
 		findings_add(findings, kind, FINDINGS_CERTAIN, place->process, place->stack);
 	uint64_t next = level_without(spikes, row), had = had_at_most(findings, place->process);
 	char *function = findings_function(findings, finding->stack);
-	char peak[16], risen[16], time[24], least[16], count[28];
 	struct str untouched = { 0 };
 
 	if (had && had < (uint64_t)maker->bytes) {
 		str_format(&untouched,
 			   "; the process had %s in memory at most: of these blocks no more "
 			   "was ever touched",
-			   str_bytes(had, least));
+			   STR_BYTES(had));
 		findings_figure(finding, "resident_bytes", "in memory at most", FINDINGS_BYTES,
 				had);
 	}
@@ -382,13 +374,11 @@ static void tell_peak(struct findings *findings, const struct findings_kind *kin
 	findings_say(&finding->what,
 		     "%s in %s block%s of %s %s on top of the rest for %s: that makes the peak of "
 		     "%s.",
-		     str_bytes((uint64_t)maker->bytes, risen),
-		     str_count((uint64_t)maker->count, count), maker->count == 1 ? "" : "s",
-		     function, maker->count == 1 ? "comes" : "come",
-		     str_duration(row->half_end_ns - row->half_begin_ns, time),
-		     str_bytes(spikes->peak, peak));
+		     STR_BYTES((uint64_t)maker->bytes), STR_COUNT((uint64_t)maker->count),
+		     maker->count == 1 ? "" : "s", function, maker->count == 1 ? "comes" : "come",
+		     STR_DURATION(row->half_end_ns - row->half_begin_ns), STR_BYTES(spikes->peak));
 	findings_say(&finding->why, "measured; without it the highest level would be %s%s",
-		     str_bytes(next, least), str_get(&untouched));
+		     STR_BYTES(next), str_get(&untouched));
 	str_fini(&untouched);
 	findings_say(&finding->advice, "work in parts, or free what is no longer needed before "
 				       "these blocks are allocated");
@@ -467,7 +457,6 @@ static void tell_reuse(struct findings *findings, const struct findings_kind *ki
 	struct finding *finding =
 		findings_add(findings, kind, FINDINGS_CERTAIN, place->process, place->stack);
 	struct str from = { 0 }, more = { 0 };
-	char count[28], size[16];
 
 	if (reused->stacks > 1)
 		str_format(&from, " from %zu stacks, of each", reused->stacks);
@@ -476,8 +465,8 @@ static void tell_reuse(struct findings *findings, const struct findings_kind *ki
 			   reused->sizes == 1 ? "" : "s");
 	findings_say(&finding->what,
 		     "%s allocates a buffer of %s %s times,%s never two at a time%s.",
-		     reused->function, str_bytes(series->size, size),
-		     str_count(series->count, count), str_get(&from), str_get(&more));
+		     reused->function, STR_BYTES(series->size), STR_COUNT(series->count),
+		     str_get(&from), str_get(&more));
 	findings_say(&finding->why, "measured: no two of that size%s lived at the same time",
 		     reused->stacks > 1 ? " and stack" : "");
 	findings_say(&finding->advice, "allocate it once and keep it; beyond 128 KiB each one may "

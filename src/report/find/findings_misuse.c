@@ -33,10 +33,9 @@ static void add_free(struct findings *findings, const struct findings_kind *kind
 {
 	struct finding *finding =
 		findings_add(findings, kind, sure, orphan->process, orphan->stack);
-	char times[28];
 
 	findings_say(&finding->what, "%s%s%s", what, count > 1 ? "; such frees from there: " : ".",
-		     count > 1 ? str_count(count, times) : "");
+		     count > 1 ? STR_COUNT(count) : "");
 	finding->from_ns = orphan->time_ns ? orphan->time_ns - 1 : 0;
 	finding->to_ns = orphan->time_ns;
 	findings_figure(finding, "count", "times", FINDINGS_COUNT, count);
@@ -90,12 +89,12 @@ bool findings_freed_twice(struct findings *findings, const struct findings_kind 
 		const struct findings_orphan *orphan = &facts->orphans[i];
 		bool own = has_own_allocator(findings, orphan->process);
 		struct finding *finding;
-		char what[96], size[16];
+		char what[96];
 
 		if (!orphan->freed || count_alike(facts, orphan, 0, i) > 0)
 			continue;
 		snprintf(what, sizeof what, "a block of %s at 0x%" PRIx64 " is freed twice",
-			 str_bytes(orphan->size, size), orphan->address);
+			 STR_BYTES(orphan->size), orphan->address);
 		add_free(findings, kind, orphan,
 			 orphan->refused ? FINDINGS_CERTAIN
 			 : own           ? FINDINGS_POSSIBLE
@@ -276,11 +275,9 @@ static void tell_mismatch(struct findings *findings, const struct findings_kind 
 					       pair->process, pair->stack);
 	char *by = call_name(begun, "operator new", "malloc", alignment);
 	char *freed = call_name(ended, "operator delete", "free", alignment);
-	char count[28];
 
-	findings_say(&finding->what, "%s block%s of %s %s freed by %s.",
-		     str_count(pair->count, count), pair->count == 1 ? "" : "s", by,
-		     pair->count == 1 ? "is" : "are", freed);
+	findings_say(&finding->what, "%s block%s of %s %s freed by %s.", STR_COUNT(pair->count),
+		     pair->count == 1 ? "" : "s", by, pair->count == 1 ? "is" : "are", freed);
 	findings_say(&finding->why, operators
 					    ? "both operators were seen as they were called"
 					    : "both calls were seen; an operator of the program's "
@@ -375,21 +372,17 @@ bool findings_mismatch(struct findings *findings, const struct findings_kind *ki
 static void add_limits(const struct trace_process *process, const struct findings_failed *failed,
 		       struct str *text)
 {
-	char limit[16];
-
 	if (failed->size_max >> (process->bits == 32 ? 31 : ABSURD_SHIFT)) {
 		str_add(text, "the largest size is beyond what any process can have: it was "
 			      "computed wrong, or never meant");
 		return;
 	}
 	if (process->mapped_limit && process->mapped_limit != UINT64_MAX)
-		str_format(text, "the process may map %s; ",
-			   str_bytes(process->mapped_limit, limit));
+		str_format(text, "the process may map %s; ", STR_BYTES(process->mapped_limit));
 	if (process->data_limit && process->data_limit != UINT64_MAX)
-		str_format(text, "its data may be %s; ", str_bytes(process->data_limit, limit));
+		str_format(text, "its data may be %s; ", STR_BYTES(process->data_limit));
 	if (process->group_limit)
-		str_format(text, "its control group may hold %s",
-			   str_bytes(process->group_limit, limit));
+		str_format(text, "its control group may hold %s", STR_BYTES(process->group_limit));
 	else
 		str_add(text, "no limit of a control group was seen");
 }
@@ -408,13 +401,12 @@ bool findings_failures(struct findings *findings, const struct findings_kind *ki
 						       failed->process, failed->stack);
 		char *function = findings_function(findings, failed->stack);
 		struct str why = { 0 };
-		char count[28], size[16];
 
 		findings_say(&finding->what,
 			     "%s asks %s time%s for memory and gets none; the "
 			     "most was %s.",
-			     function, str_count(failed->count, count),
-			     failed->count == 1 ? "" : "s", str_bytes(failed->size_max, size));
+			     function, STR_COUNT(failed->count), failed->count == 1 ? "" : "s",
+			     STR_BYTES(failed->size_max));
 		add_limits(process, failed, &why);
 		findings_say(&finding->why, "%s", str_get(&why));
 		findings_say(&finding->advice, "look at the size that is asked for, and at what "
@@ -449,17 +441,15 @@ static const struct heap_site *holds_most(const struct findings *findings, proce
 static void say_killer(struct finding *finding, const struct trace_process *process)
 {
 	struct str limit = { 0 };
-	char bytes[16], count[28];
 
 	if (process->group_limit)
-		str_format(&limit, "; the group may hold %s",
-			   str_bytes(process->group_limit, bytes));
+		str_format(&limit, "; the group may hold %s", STR_BYTES(process->group_limit));
 	if (process->group_kills)
 		findings_say(&finding->why,
 			     "the kernel counted %s kill%s for lack of memory in its control "
 			     "group while it ran%s",
-			     str_count(process->group_kills, count),
-			     process->group_kills == 1 ? "" : "s", str_get(&limit));
+			     STR_COUNT(process->group_kills), process->group_kills == 1 ? "" : "s",
+			     str_get(&limit));
 	else
 		findings_say(&finding->why,
 			     "who sent the signal is not recorded, and no kill for lack of memory "
@@ -489,7 +479,6 @@ bool findings_killed(struct findings *findings, const struct findings_kind *kind
 		const struct heap_site *most;
 		struct finding *finding;
 		char *function;
-		char held[16], site[16];
 
 		if (process->exit != TRACE_EXIT_SIGNAL || process->exit_value != SIGNAL_KILL ||
 		    !counts || counts->live_at_exit.bytes < KILLED_BYTES_MIN ||
@@ -502,8 +491,8 @@ bool findings_killed(struct findings *findings, const struct findings_kind *kind
 		findings_say(&finding->what,
 			     "process %" PRIu32 " was killed (SIGKILL) while it held %s, of which "
 			     "%s has %s.",
-			     process->pid, str_bytes(counts->live_at_exit.bytes, held), function,
-			     str_bytes(most->live_at_exit.bytes, site));
+			     process->pid, STR_BYTES(counts->live_at_exit.bytes), function,
+			     STR_BYTES(most->live_at_exit.bytes));
 		say_killer(finding, process);
 		findings_figure(finding, "live_bytes", "held", FINDINGS_BYTES,
 				counts->live_at_exit.bytes);

@@ -118,12 +118,11 @@ static void tell_overhead(struct findings *findings, const struct findings_kind 
 	struct finding *finding =
 		findings_add(findings, kind, FINDINGS_LIKELY, line->process, line->stack);
 	char *function = findings_function(findings, line->stack);
-	char count[28], mean[16], more[16];
 
 	findings_say(&finding->what,
 		     "%s blocks of %s hold %s each in the mean; headers and rounding take %s.",
-		     str_count(line->count, count), function,
-		     str_bytes(line->bytes / line->count, mean), str_bytes(line->more, more));
+		     STR_COUNT(line->count), function, STR_BYTES(line->bytes / line->count),
+		     STR_BYTES(line->more));
 	findings_say(&finding->why, "computed by glibc's rules, which the addresses of the blocks "
 				    "agree with, at the peak");
 	findings_say(&finding->advice, "an array of them, or a pool that cuts large blocks");
@@ -184,12 +183,10 @@ static void tell_untouched(struct findings *findings, const struct findings_kind
 	struct finding *finding =
 		findings_add(findings, kind, FINDINGS_LIKELY, line->process, line->stack);
 	char *function = findings_function(findings, line->stack);
-	char count[28], bytes[16], more[16], time[24];
 
 	findings_say(&finding->what, "of %s in %s large block%s of %s, %s were not resident at %s.",
-		     str_bytes(line->bytes, bytes), str_count(line->count, count),
-		     line->count == 1 ? "" : "s", function, str_bytes(line->more, more),
-		     str_duration(snapshot->time_ns, time));
+		     STR_BYTES(line->bytes), STR_COUNT(line->count), line->count == 1 ? "" : "s",
+		     function, STR_BYTES(line->more), STR_DURATION(snapshot->time_ns));
 	findings_say(&finding->why,
 		     "by the kernel's list of pages at that moment; the blocks were older than a "
 		     "second. What was swapped out would look the same");
@@ -320,7 +317,6 @@ bool findings_pinned(struct findings *findings, const struct findings_kind *kind
 		uint64_t back = row->alone * SPACE_PAGE;
 		struct finding *finding;
 		char *function;
-		char bytes[16], live[16];
 
 		if (back < findings_bytes_min(findings) || back < pins.pages * SPACE_PAGE / 20)
 			continue;
@@ -329,7 +325,7 @@ bool findings_pinned(struct findings *findings, const struct findings_kind *kind
 				       pins.process, row->stack);
 		function = findings_function(findings, row->stack);
 		findings_say(&finding->what, "%s of pages stay for %s of small blocks of %s.",
-			     str_bytes(back, bytes), str_bytes(row->live_bytes, live), function);
+			     STR_BYTES(back), STR_BYTES(row->live_bytes), function);
 		findings_say(&finding->why, "%s",
 			     pins.resident
 				     ? "nothing else is on these pages, and they were resident at "
@@ -361,7 +357,6 @@ bool findings_free_pages(struct findings *findings, const struct findings_kind *
 	bool windows = reader_is_windows(findings->asked->reader);
 	uint64_t free_bytes;
 	struct finding *finding;
-	char bytes[16], live[16];
 
 	(void)err;
 	if (!read_pages(findings, kind, &at_end, &pins))
@@ -373,8 +368,8 @@ bool findings_free_pages(struct findings *findings, const struct findings_kind *
 				       pins.process, 0);
 		findings_say(&finding->what,
 			     "the heap%s %s of %s pages without a block, beside %s that live.",
-			     windows ? "s keep" : " keeps", str_bytes(free_bytes, bytes),
-			     windows ? "committed" : "resident", str_bytes(pins.live_bytes, live));
+			     windows ? "s keep" : " keeps", STR_BYTES(free_bytes),
+			     windows ? "committed" : "resident", STR_BYTES(pins.live_bytes));
 		findings_say(&finding->why, "%s",
 			     windows ? "by what the heaps had committed at the end; whether it was "
 				       "resident is not recorded"
@@ -431,7 +426,6 @@ static void judge_held(struct findings *findings, const struct findings_kind *ki
 	uint64_t most = 0, sum = 0, count = 0;
 	struct finding *finding;
 	char *function;
-	char bytes[16], each[16], number[28];
 
 	for (size_t i = first; i < last; i++)
 		if (list[i].bytes > most)
@@ -449,8 +443,7 @@ static void judge_held(struct findings *findings, const struct findings_kind *ki
 	function = findings_function(findings, list[first].stack);
 	findings_say(&finding->what,
 		     "%s forked processes hold %s each at most from %s, %s together.",
-		     str_count(count, number), str_bytes(most, each), function,
-		     str_bytes(sum, bytes));
+		     STR_COUNT(count), STR_BYTES(most), function, STR_BYTES(sum));
 	findings_say(&finding->why, "equal stacks and about equal sizes; whether the contents are "
 				    "equal is not recorded");
 	findings_say(&finding->advice,

@@ -17,19 +17,17 @@ static void tell(struct findings *findings, const struct findings_kind *kind,
 	struct finding *finding =
 		findings_add(findings, kind, FINDINGS_LIKELY, site->process, site->stack);
 	char *function = findings_function(findings, site->stack);
-	char bytes[16], count[28], held_count[28];
 	struct str with = { 0 };
 	bool one = lost->count == 1;
 
 	if (site->holds.count > 0)
-		str_format(&with, " with %s more that only %s to",
-			   str_count(site->holds.count, held_count),
+		str_format(&with, " with %s more that only %s to", STR_COUNT(site->holds.count),
 			   one ? "it leads" : "they lead");
 	findings_say(&finding->what,
 		     "%s block%s of %s%s, %s in all, had not been freed at the end, and nothing "
 		     "pointed to %s any more.",
-		     str_count(lost->count, count), one ? "" : "s", function, str_get(&with),
-		     str_bytes(lost->bytes + site->holds.bytes, bytes), one ? "it" : "them");
+		     STR_COUNT(lost->count), one ? "" : "s", function, str_get(&with),
+		     STR_BYTES(lost->bytes + site->holds.bytes), one ? "it" : "them");
 	findings_say(&finding->why,
 		     "no pointer to %s was found in its memory, behind all destructors: since when "
 		     "there was none is not known (record --reachability-at MARK asks earlier)",

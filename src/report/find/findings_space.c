@@ -105,15 +105,14 @@ static void tell_holes(struct findings *findings, const struct findings_kind *ki
 	struct finding *finding =
 		findings_add(findings, kind, FINDINGS_CERTAIN, hole->process, hole->stack);
 	char *function = findings_function(findings, hole->stack);
-	char size[16], bytes[16], largest[16], count[28];
 
 	findings_say(&finding->what,
 		     "%s asks for %s and gets none though %s are free: the largest hole has %s.",
-		     function, str_bytes(hole->size, size), str_bytes(hole->free.bytes, bytes),
-		     str_bytes(hole->free.largest, largest));
+		     function, STR_BYTES(hole->size), STR_BYTES(hole->free.bytes),
+		     STR_BYTES(hole->free.largest));
 	findings_say(&finding->why,
 		     "by what was mapped when it failed; %s such failure%s in this process",
-		     str_count(hole->count, count), hole->count == 1 ? "" : "s");
+		     STR_COUNT(hole->count), hole->count == 1 ? "" : "s");
 	findings_say(&finding->advice, "smaller pieces; what cuts the address space up (the map "
 				       "names it) first and together; or 64 bits");
 	findings_figure(finding, "size_bytes", "asked for", FINDINGS_BYTES, hole->size);
@@ -183,13 +182,12 @@ bool findings_thread_stacks(struct findings *findings, const struct findings_kin
 	if (bytes >= most / SCARCE_PART && resident < bytes / UNUSED_PART) {
 		struct finding *finding =
 			findings_add(findings, kind, FINDINGS_CERTAIN, snapshot.process, stack);
-		char number[28], size[16], used[16], limit[16];
 
 		findings_say(&finding->what,
 			     "%s threads' stacks take %s of %s that the process may map, and use "
 			     "%s.",
-			     str_count(count, number), str_bytes(bytes, size),
-			     str_bytes(most, limit), str_bytes(resident, used));
+			     STR_COUNT(count), STR_BYTES(bytes), STR_BYTES(most),
+			     STR_BYTES(resident));
 		findings_say(&finding->why, "by the kernel's list of pages in the snapshot with "
 					    "most resident memory");
 		findings_say(
@@ -250,12 +248,11 @@ static void tell_unaligned(struct findings *findings, const struct findings_kind
 {
 	struct finding *finding = findings_add(findings, kind, FINDINGS_CERTAIN, process, stack);
 	char *function = findings_function(findings, stack);
-	char count[28], bytes[16];
 
 	findings_say(&finding->what,
 		     "%s reservations of %s lose %s of addresses: what is left of their last 64 "
 		     "KiB can be no other's.",
-		     str_count(rest->count, count), function, str_bytes(rest->bytes, bytes));
+		     STR_COUNT(rest->count), function, STR_BYTES(rest->bytes));
 	findings_say(&finding->why, "Windows reserves at multiples of 64 KiB; counted at the end");
 	findings_say(&finding->advice,
 		     "reserve multiples of 64 KiB, one large piece, and commit parts of it");
@@ -380,16 +377,14 @@ static void tell_outside(struct findings *findings, const struct findings_kind *
 	struct finding *finding =
 		findings_add(findings, kind, FINDINGS_CERTAIN, process, outside->stack);
 	char *function = findings_function(findings, outside->stack);
-	char bytes[16], all[16], most[16], runtime[16];
 	bool mostly = outside->heap && outside->runtime_bytes >= outside->bytes / 2;
 
 	findings_say(&finding->what,
 		     "%s of %s committed are outside the heap: the program asked the system for "
 		     "them itself, %s of them in %s.%s%s%s%s",
-		     str_bytes(outside->bytes, bytes),
-		     str_bytes(outside->bytes + outside->heap_bytes, all),
-		     str_bytes(outside->most, most), function, outside->heap ? " " : "",
-		     outside->heap ? str_bytes(outside->runtime_bytes, runtime) : "",
+		     STR_BYTES(outside->bytes), STR_BYTES(outside->bytes + outside->heap_bytes),
+		     STR_BYTES(outside->most), function, outside->heap ? " " : "",
+		     outside->heap ? STR_BYTES(outside->runtime_bytes) : "",
 		     outside->heap ? " are of a runtime's heap: " : "",
 		     outside->heap ? outside->heap : "");
 	findings_say(&finding->why,

@@ -63,12 +63,10 @@ static void tell_early(struct findings *findings, const struct findings_kind *ki
 	const struct trace_module *module = reader_module(findings->asked->reader, early->module);
 	struct finding *finding =
 		findings_add(findings, kind, FINDINGS_POSSIBLE, early->process, early->stack);
-	char bytes[16], count[28];
 
 	findings_say(&finding->what,
 		     "%s takes %s in %s blocks before main and allocates nothing after.",
-		     names_file(module->path), str_bytes(early->bytes, bytes),
-		     str_count(early->count, count));
+		     names_file(module->path), STR_BYTES(early->bytes), STR_COUNT(early->count));
 	findings_say(&finding->why, "no other stack of this process passes through it: it may be "
 				    "linked and not used, or used without allocating");
 	findings_say(&finding->advice, "if it is not used, do not link it (-Wl,--as-needed), or "

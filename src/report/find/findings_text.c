@@ -21,20 +21,18 @@ enum { INDENT = 12, CALLERS_SHOWN = 6 };
 // An address is a count by its unit, and the only one that is shown in hexadecimal.
 static void add_figure(struct str *out, const struct findings_figure *figure)
 {
-	char text[28];
-
 	if (out->length)
 		str_add(out, ", ");
 	str_format(out, "%s ", figure->label);
 	switch (figure->unit) {
 	case FINDINGS_BYTES:
-		str_add(out, str_bytes(figure->value, text));
+		str_add(out, STR_BYTES(figure->value));
 		break;
 	case FINDINGS_RATE:
-		str_format(out, "%s/s", str_bytes(figure->value, text));
+		str_format(out, "%s/s", STR_BYTES(figure->value));
 		break;
 	case FINDINGS_TIME:
-		str_add(out, str_duration(figure->value, text));
+		str_add(out, STR_DURATION(figure->value));
 		break;
 	case FINDINGS_SHARE:
 		str_format(out, "%.3f", (double)figure->value / 1000);
@@ -43,7 +41,7 @@ static void add_figure(struct str *out, const struct findings_figure *figure)
 		if (strcmp(figure->key, "address") == 0)
 			str_format(out, "0x%" PRIx64, figure->value);
 		else
-			str_add(out, str_count(figure->value, text));
+			str_add(out, STR_COUNT(figure->value));
 		break;
 	}
 }
@@ -94,18 +92,17 @@ static void write_stack(struct stack_text *stacks, const char *label, process_id
 // What it would save at most, in up to three amounts; nothing where it is not known.
 static void write_saves(struct paper *paper, const struct finding *finding)
 {
-	char bytes[16], count[28], time[24];
 	struct str text = { 0 };
 
 	if (finding->saves_bytes)
-		str_format(&text, "up to %s at the %s", str_bytes(finding->saves_bytes, bytes),
+		str_format(&text, "up to %s at the %s", STR_BYTES(finding->saves_bytes),
 			   finding->at_end ? "end" : "peak");
 	if (finding->saves_calls)
 		str_format(&text, "%s%s calls", text.length ? ", " : "up to ",
-			   str_count(finding->saves_calls, count));
+			   STR_COUNT(finding->saves_calls));
 	if (finding->saves_ns > 0)
 		str_format(&text, ", about %s of processor time as replayed",
-			   str_duration((uint64_t)finding->saves_ns, time));
+			   STR_DURATION((uint64_t)finding->saves_ns));
 	if (text.length)
 		write_part(paper, "saves", str_get(&text));
 	str_fini(&text);

@@ -108,7 +108,6 @@ static void consider(struct findings *findings, const struct findings_kind *kind
 	uint64_t bytes = 0, threads = 0, largest = 0;
 	const struct left *most = list;
 	struct finding *finding;
-	char size[16], number[28], blocks[28];
 	char *function;
 
 	for (size_t i = 0; i < count; i++) {
@@ -125,11 +124,11 @@ static void consider(struct findings *findings, const struct findings_kind *kind
 	function = findings_function(findings, most->stack);
 	findings_say(&finding->what,
 		     "%s threads that have ended left %s of %s, and nothing freed it.",
-		     str_count(threads, number), str_bytes(bytes, size), function);
+		     STR_COUNT(threads), STR_BYTES(bytes), function);
 	findings_say(&finding->why,
 		     "counted at the end of the process, of threads that gave their stacks back; "
 		     "whether something still uses the %s blocks is not recorded",
-		     str_count(count, blocks));
+		     STR_COUNT(count));
 	findings_say(&finding->advice, "free it where the thread ends, or where it is joined");
 	findings_figure(finding, "threads", "threads", FINDINGS_COUNT, threads);
 	findings_figure(finding, "count", "blocks", FINDINGS_COUNT, count);

@@ -102,8 +102,7 @@ void growth_json(const struct growth_page *page, struct sink *sink)
 		json_object_begin(&json);
 		json_kv_u64(&json, "sites", list->total);
 		json_kv_u64(&json, "grown_bytes", list->grown);
-		json_key(&json, "slope_bytes_per_s");
-		json_double(&json, list->slope_per_s);
+		json_kv_double(&json, "slope_bytes_per_s", list->slope_per_s);
 		json_object_end(&json);
 	}
 	json_object_end(&json);

@@ -54,12 +54,11 @@ static void add_rate(struct str *out, double bytes_per_s)
 		const char *unit;
 		double seconds;
 	} units[] = { { "s", 1 }, { "min", 60 }, { "h", 3600 }, { "day", 86400 } };
-	char bytes[16];
 	size_t at = 0;
 
 	while (at < 3 && bytes_per_s * units[at].seconds < 1024)
 		at++;
-	str_format(out, "%s/%s", str_bytes((uint64_t)(bytes_per_s * units[at].seconds), bytes),
+	str_format(out, "%s/%s", STR_BYTES((uint64_t)(bytes_per_s * units[at].seconds)),
 		   units[at].unit);
 }
 
@@ -88,7 +87,6 @@ static void add_projection(struct str *out, double bytes_per_s)
 static void write_headline_of(const struct growth_row *row, struct paper *paper)
 {
 	struct str text = { 0 };
-	char time[24];
 
 	add_curve(&text, row);
 	paper_format(paper, PAPER_PLAIN, "  %s  ", str_get(&text));
@@ -102,15 +100,13 @@ static void write_headline_of(const struct growth_row *row, struct paper *paper)
 		paper_format(paper, PAPER_DIM, " (R² %.3f)", row->trend.fit);
 		break;
 	case TREND_RECENT:
-		paper_format(paper, PAPER_BOLD, "since %s", str_duration(row->since_ns, time));
+		paper_format(paper, PAPER_BOLD, "since %s", STR_DURATION(row->since_ns));
 		break;
 	case TREND_LEVELS_OFF:
-		paper_format(paper, PAPER_BOLD, "level since %s",
-			     str_duration(row->since_ns, time));
+		paper_format(paper, PAPER_BOLD, "level since %s", STR_DURATION(row->since_ns));
 		break;
 	default:
-		paper_format(paper, PAPER_BOLD, "largest step at %s",
-			     str_duration(row->since_ns, time));
+		paper_format(paper, PAPER_BOLD, "largest step at %s", STR_DURATION(row->since_ns));
 		break;
 	}
 	sink_text(paper->sink, "\n");
@@ -122,13 +118,13 @@ static void write_row(const struct growth_page *page, const struct growth_row *r
 {
 	const struct query_context_place *place = &page->asked->places[row->place];
 	struct paper *paper = stacks->paper;
-	char grown[17], bytes[16], count[28];
+	char grown[17];
 
 	write_headline_of(row, paper);
-	snprintf(grown, sizeof grown, "+%.15s", str_bytes(row->trend.grown, bytes));
+	snprintf(grown, sizeof grown, "+%.15s", STR_BYTES(row->trend.grown));
 	paper_field(paper, PAPER_BOLD, grown, 12, true);
-	paper_field(paper, PAPER_PLAIN, str_bytes(row->live.bytes, bytes), 11, true);
-	paper_field(paper, PAPER_PLAIN, str_count(row->live.count, count), 10, true);
+	paper_field(paper, PAPER_PLAIN, STR_BYTES(row->live.bytes), 11, true);
+	paper_field(paper, PAPER_PLAIN, STR_COUNT(row->live.count), 10, true);
 	sink_text(paper->sink, "   ");
 	stack_text_write(stacks, place->process, place->stack);
 }
@@ -138,7 +134,6 @@ static void write_section(const struct growth_page *page, size_t section, struct
 	const struct growth_list *list = &page->growth->lists[sections[section].verdict];
 	struct paper *paper = stacks->paper;
 	struct str rate = { 0 };
-	char bytes[16], count[28];
 
 	if (list->total == 0)
 		return;
@@ -147,8 +142,8 @@ static void write_section(const struct growth_page *page, size_t section, struct
 	if (sections[section].verdict == TREND_GROWS)
 		add_projection(&rate, list->slope_per_s);
 	paper_format(paper, PAPER_DIM, "  %s\n", sections[section].meaning);
-	paper_format(paper, PAPER_PLAIN, "  %s site%s, +%s", str_count(list->total, count),
-		     paper_plural(list->total), str_bytes(list->grown, bytes));
+	paper_format(paper, PAPER_PLAIN, "  %s site%s, +%s", STR_COUNT(list->total),
+		     paper_plural(list->total), STR_BYTES(list->grown));
 	if (sections[section].verdict == TREND_GROWS)
 		paper_format(paper, PAPER_PLAIN, ", %s", str_get(&rate));
 	sink_text(paper->sink, "\n");
@@ -165,7 +160,6 @@ static void write_summary(const struct growth_page *page, struct paper *paper)
 {
 	const struct growth *growth = page->growth;
 	uint64_t listed = 0;
-	char live[16], min[16];
 
 	for (int v = 0; v < TREND_VERDICTS; v++)
 		listed += growth->lists[v].total;
@@ -174,8 +168,7 @@ static void write_summary(const struct growth_page *page, struct paper *paper)
 	else if (listed == 0)
 		paper_format(paper, PAPER_PLAIN,
 			     "  no site kept %s more than at the beginning; %s live at the end\n\n",
-			     str_bytes(growth->grown_min, min),
-			     str_bytes(growth->live.bytes, live));
+			     STR_BYTES(growth->grown_min), STR_BYTES(growth->live.bytes));
 	if (growth->brief && growth->processes)
 		paper_format(paper, PAPER_DIM, "  %zu process%s ran too briefly to be judged\n\n",
 			     growth->brief, growth->brief == 1 ? "" : "es");

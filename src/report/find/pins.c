@@ -254,11 +254,9 @@ void pins_fini(struct pins *pins)
 
 static void write_figure(struct paper *paper, const char *label, uint64_t pages, const char *what)
 {
-	char bytes[16], count[28];
-
 	paper_format(paper, PAPER_PLAIN, "  %-8s", label);
-	paper_field(paper, PAPER_BOLD, str_bytes(pages * SPACE_PAGE, bytes), 11, true);
-	paper_format(paper, PAPER_PLAIN, "  %s page%s %s\n", str_count(pages, count),
+	paper_field(paper, PAPER_BOLD, STR_BYTES(pages * SPACE_PAGE), 11, true);
+	paper_format(paper, PAPER_PLAIN, "  %s page%s %s\n", STR_COUNT(pages),
 		     pages == 1 ? "" : "s", what);
 }
 
@@ -269,14 +267,12 @@ void pins_write_text(const struct pins *pins, struct paper *paper)
 	struct stack_text stacks =
 		query_write_stacks(pins->asked, paper, ROW_COLUMNS, 3, pins->options->all_frames);
 	uint64_t most = pins->options->rows_max ? pins->options->rows_max : UINT64_MAX;
-	char bytes[16], more[16], count[28];
 
 	stacks.several = false; // all are of one process
 	moment_view_write_headline(pins->asked, paper, pins->process);
 	write_figure(paper, "pinned", pins->pages_pinned, "that a few small blocks keep");
 	paper_format(paper, PAPER_PLAIN, "%23s%s live on them: at most %s a page\n", "",
-		     str_bytes(pins->pinned_bytes, bytes),
-		     str_bytes(pins->options->live_max, more));
+		     STR_BYTES(pins->pinned_bytes), STR_BYTES(pins->options->live_max));
 	if (pins->mapped)
 		write_figure(paper, "free", pins->pages_free,
 			     pins->resident ? "without a block, resident: could go back now"
@@ -294,17 +290,16 @@ void pins_write_text(const struct pins *pins, struct paper *paper)
 	for (size_t i = 0; i < pins->rows_count && i < most; i++) {
 		const struct pins_row *row = &pins->rows[i];
 
-		paper_field(paper, PAPER_BOLD, str_bytes(row->alone * SPACE_PAGE, bytes), 12, true);
-		paper_field(paper, PAPER_PLAIN, str_bytes(row->pages * SPACE_PAGE, bytes), 12,
-			    true);
-		paper_field(paper, PAPER_PLAIN, str_bytes(row->live_bytes, bytes), 12, true);
-		paper_field(paper, PAPER_DIM, str_count(row->blocks, count), 9, true);
+		paper_field(paper, PAPER_BOLD, STR_BYTES(row->alone * SPACE_PAGE), 12, true);
+		paper_field(paper, PAPER_PLAIN, STR_BYTES(row->pages * SPACE_PAGE), 12, true);
+		paper_field(paper, PAPER_PLAIN, STR_BYTES(row->live_bytes), 12, true);
+		paper_field(paper, PAPER_DIM, STR_COUNT(row->blocks), 9, true);
 		sink_text(paper->sink, "   ");
 		stack_text_write(&stacks, pins->process, row->stack);
 	}
 	if (pins->rows_count > most)
 		paper_format(paper, PAPER_DIM, "  %s more (-n 0: all)\n",
-			     str_count(pins->rows_count - most, count));
+			     STR_COUNT(pins->rows_count - most));
 	sink_text(paper->sink, "\n");
 	stack_text_hint(&stacks);
 	stack_text_fini(&stacks);

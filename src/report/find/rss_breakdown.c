@@ -430,23 +430,20 @@ static void warn_of_readings(struct rss_breakdown *rss_breakdown)
 {
 	int64_t difference = rss_breakdown->difference;
 	uint64_t bytes = (uint64_t)(difference < 0 ? -difference : difference);
-	char said[24];
 
 	if (bytes <= rss_breakdown->smaps_bytes / SNAPSHOT_AGREES_SHARE)
 		return;
-	str_bytes(bytes, said);
 	query_context_warn(rss_breakdown->asked,
 			   "the program went on while this snapshot was read: smaps and the page "
 			   "map differ by %s, and about as much may be in the wrong line (try "
 			   "another moment: --at TIME)",
-			   said);
+			   STR_BYTES(bytes));
 }
 
 // Why there is none: `missing` says of which moment.
 static bool refuse(const struct query_context *asked, const char *missing, struct err *err)
 {
 	uint64_t missed = 0;
-	char count[28];
 
 	if (reader_is_windows(asked->reader))
 		return err_set(err, ERR_USAGE,
@@ -461,7 +458,7 @@ static bool refuse(const struct query_context *asked, const char *missing, struc
 			err, ERR_USAGE,
 			"the trace has no snapshot of resident memory%s: %s %s due, and there "
 			"was no time (record --rss-exact takes them)",
-			missing, str_count(missed, count), missed == 1 ? "was" : "were");
+			missing, STR_COUNT(missed), missed == 1 ? "was" : "were");
 	return err_set(
 		err, ERR_USAGE,
 		"the trace has no snapshot of resident memory%s: one is taken when memory has "

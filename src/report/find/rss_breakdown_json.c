@@ -63,12 +63,11 @@ void rss_breakdown_write_json(const struct rss_breakdown *rss_breakdown, struct 
 	json_kv_u64(&json, "vmhwm_bytes", snapshot->rss_bytes_max);
 	json_kv_u64_if(&json, "rss_max_bytes", rss_breakdown->rss_max_bytes > 0,
 		       rss_breakdown->rss_max_bytes);
-	json_key(&json, "difference");
-	json_i64(&json, rss_breakdown->difference);
+	json_kv_i64(&json, "difference", rss_breakdown->difference);
 	json_kv_string(&json, "allocator", rss_breakdown->glibc ? "glibc" : "other");
-	json_key(&json, "blocks_at_ns");
-	json_u64(&json, rss_breakdown->plateau.bytes ? rss_breakdown->plateau.edge.time_ns
-						     : snapshot->time_ns);
+	json_kv_u64(&json, "blocks_at_ns",
+		    rss_breakdown->plateau.bytes ? rss_breakdown->plateau.edge.time_ns
+						 : snapshot->time_ns);
 	json_kv_object(&json, "free_parts");
 	for (int part = 0; part < RSS_BREAKDOWN_FREES; part++)
 		json_kv_u64(&json, rss_breakdown_free_key((enum rss_breakdown_free)part),

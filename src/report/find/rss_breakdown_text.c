@@ -14,10 +14,8 @@ static double percent(uint64_t part, uint64_t whole)
 
 static void write_figure(struct paper *paper, const char *title, uint64_t bytes, uint64_t whole)
 {
-	char text[16];
-
 	paper_format(paper, PAPER_BOLD, "  %-30s", title);
-	paper_field(paper, PAPER_BOLD, str_bytes(bytes, text), 11, true);
+	paper_field(paper, PAPER_BOLD, STR_BYTES(bytes), 11, true);
 	paper_format(paper, PAPER_PLAIN, "%8.2f %%\n", percent(bytes, whole));
 }
 
@@ -26,10 +24,9 @@ static void write_row(const struct rss_breakdown *rss_breakdown, struct stack_te
 {
 	const struct trace_file *file = reader_file(rss_breakdown->asked->reader, row->file);
 	struct paper *paper = stacks->paper;
-	char bytes[16], count[28];
 
-	paper_field(paper, PAPER_PLAIN, str_bytes(row->bytes, bytes), 18, true);
-	paper_field(paper, PAPER_DIM, str_count(row->count, count), 9, true);
+	paper_field(paper, PAPER_PLAIN, STR_BYTES(row->bytes), 18, true);
+	paper_field(paper, PAPER_DIM, STR_COUNT(row->count), 9, true);
 	paper_text(paper, PAPER_DIM, " x ");
 	if (row->stack) {
 		stack_text_write(stacks, rss_breakdown->header->process, row->stack);
@@ -49,7 +46,6 @@ static void write_rows(const struct rss_breakdown *rss_breakdown, struct stack_t
 	uint64_t shown = 0;
 	uint64_t rest = 0;
 	uint64_t rest_count = 0;
-	char bytes[16], count[28];
 
 	for (size_t i = 0; i < rss_breakdown->rows_count; i++) {
 		const struct rss_breakdown_row *row = &rss_breakdown->rows[i];
@@ -66,9 +62,9 @@ static void write_rows(const struct rss_breakdown *rss_breakdown, struct stack_t
 	}
 	if (!rest_count)
 		return;
-	paper_field(stacks->paper, PAPER_DIM, str_bytes(rest, bytes), 18, true);
+	paper_field(stacks->paper, PAPER_DIM, STR_BYTES(rest), 18, true);
 	paper_format(stacks->paper, PAPER_DIM, "%9s   of %s more (-n 0: all)\n", "",
-		     str_count(rest_count, count));
+		     STR_COUNT(rest_count));
 }
 
 static const char *reason_of(const struct trace_snapshot *snapshot)
@@ -88,15 +84,13 @@ static const char *reason_of(const struct trace_snapshot *snapshot)
 static void write_purges(const struct rss_breakdown *rss_breakdown, struct stack_text *stacks,
 			 uint64_t rows_max)
 {
-	char count[28];
-
 	if (!rss_breakdown->purges)
 		return;
 	sink_text(stacks->paper->sink, "\n");
 	paper_text(stacks->paper, PAPER_BOLD, "GIVEN BACK BY ADVICE");
 	paper_format(stacks->paper, PAPER_DIM,
 		     "  until then, by %s calls of madvise; in no figure above\n",
-		     str_count(rss_breakdown->purges, count));
+		     STR_COUNT(rss_breakdown->purges));
 	write_figure(stacks->paper, "purged", rss_breakdown->purged, rss_breakdown->smaps_bytes);
 	write_rows(rss_breakdown, stacks, RSS_BREAKDOWN_PURGED, rows_max);
 }
@@ -104,13 +98,10 @@ static void write_purges(const struct rss_breakdown *rss_breakdown, struct stack
 // What the allocator keeps free, told apart.
 static void write_frees(const struct rss_breakdown *rss_breakdown, struct paper *paper)
 {
-	char text[16];
-
 	for (int part = 0; part < RSS_BREAKDOWN_FREES; part++) {
 		if (!rss_breakdown->frees[part])
 			continue;
-		paper_field(paper, PAPER_PLAIN, str_bytes(rss_breakdown->frees[part], text), 18,
-			    true);
+		paper_field(paper, PAPER_PLAIN, STR_BYTES(rss_breakdown->frees[part]), 18, true);
 		paper_format(paper, PAPER_PLAIN, "%12s%s\n", "",
 			     rss_breakdown_free_title((enum rss_breakdown_free)part));
 	}
@@ -121,15 +112,15 @@ static void write_plateau(const struct rss_breakdown *rss_breakdown, struct pape
 {
 	const struct plateau *plateau = &rss_breakdown->plateau;
 	uint64_t at_ns = rss_breakdown->header->time_ns;
-	char then[16], now[16], before[24];
 
 	if (!plateau->bytes)
 		return;
-	str_duration(at_ns > plateau->edge.time_ns ? at_ns - plateau->edge.time_ns : 0, before);
 	paper_format(paper, PAPER_PLAIN,
 		     "  blocks as they were %s before, when %s were alive; at the snapshot %s "
 		     "were, and no memory\n  was given back in between\n",
-		     before, str_bytes(plateau->bytes, then), str_bytes(plateau->bytes_end, now));
+		     STR_DURATION(at_ns > plateau->edge.time_ns ? at_ns - plateau->edge.time_ns
+								: 0),
+		     STR_BYTES(plateau->bytes), STR_BYTES(plateau->bytes_end));
 }
 
 // Each of these may be in the snapshot or not.
@@ -137,17 +128,16 @@ static void write_between(const struct rss_breakdown *rss_breakdown, struct pape
 {
 	const struct rss_breakdown_between *between = &rss_breakdown->between;
 	uint64_t events = rss_breakdown->header->ended - rss_breakdown->header->began;
-	char all[28], allocations[28], frees[28], calls[28], bytes[16], more[16];
 
 	if (rss_breakdown->header->ended <= rss_breakdown->header->began)
 		return;
 	paper_format(paper, PAPER_DIM,
 		     "  %s event%s between the snapshot's beginning and its end: %s allocations "
 		     "(%s),\n  %s frees and %s calls on virtual memory (%s) are of this process\n",
-		     str_count(events, all), events == 1 ? " is" : "s are",
-		     str_count(between->allocations, allocations),
-		     str_bytes(between->allocated_bytes, bytes), str_count(between->frees, frees),
-		     str_count(between->calls, calls), str_bytes(between->calls_bytes, more));
+		     STR_COUNT(events), events == 1 ? " is" : "s are",
+		     STR_COUNT(between->allocations), STR_BYTES(between->allocated_bytes),
+		     STR_COUNT(between->frees), STR_COUNT(between->calls),
+		     STR_BYTES(between->calls_bytes));
 }
 
 // What the kernel itself says, in several places that are never quite of one mind.
@@ -156,7 +146,6 @@ static void write_between(const struct rss_breakdown *rss_breakdown, struct pape
 static void write_witnesses(const struct rss_breakdown *rss_breakdown, struct paper *paper)
 {
 	const struct trace_snapshot *snapshot = rss_breakdown->header;
-	char bytes[16], more[16];
 
 	bool smaps = !(snapshot->flags & TRACE_SNAPSHOT_NO_SMAPS);
 
@@ -165,37 +154,35 @@ static void write_witnesses(const struct rss_breakdown *rss_breakdown, struct pa
 	if (rss_breakdown->difference)
 		paper_format(paper, PAPER_PLAIN,
 			     "  %-30s%11s  less in smaps than in the page map\n", "of it",
-			     str_bytes(rss_breakdown->difference < 0
+			     STR_BYTES(rss_breakdown->difference < 0
 					       ? (uint64_t)-rss_breakdown->difference
-					       : (uint64_t)rss_breakdown->difference,
-				       bytes));
+					       : (uint64_t)rss_breakdown->difference));
 	if (smaps)
 		paper_format(paper, PAPER_PLAIN, "  %-30s%11s\n", "its share of it (PSS)",
-			     str_bytes(rss_breakdown->pss_bytes, bytes));
+			     STR_BYTES(rss_breakdown->pss_bytes));
 	else
 		paper_text(paper, PAPER_DIM,
 			   "  smaps was not read: there was no time for it (record --rss-exact "
 			   "takes it)\n");
 	if (rss_breakdown->swap_bytes)
 		paper_format(paper, PAPER_PLAIN, "  %-30s%11s\n", "swapped out, besides",
-			     str_bytes(rss_breakdown->swap_bytes, bytes));
+			     STR_BYTES(rss_breakdown->swap_bytes));
 	paper_format(paper, PAPER_PLAIN, "  %-30s%11s\n", "statm at that moment",
-		     str_bytes(snapshot->rss_bytes, bytes));
+		     STR_BYTES(snapshot->rss_bytes));
 	paper_format(paper, PAPER_PLAIN, "  %-30s%11s", "the highest until then (VmHWM)",
-		     str_bytes(snapshot->rss_bytes_max, bytes));
+		     STR_BYTES(snapshot->rss_bytes_max));
 	if (snapshot->rss_bytes_max > rss_breakdown->smaps_bytes)
 		paper_format(paper, PAPER_PLAIN, "  %s (%.2f %%) above",
-			     str_bytes(snapshot->rss_bytes_max - rss_breakdown->smaps_bytes, more),
+			     STR_BYTES(snapshot->rss_bytes_max - rss_breakdown->smaps_bytes),
 			     percent(snapshot->rss_bytes_max - rss_breakdown->smaps_bytes,
 				     snapshot->rss_bytes_max));
 	sink_text(paper->sink, "\n");
 	if (rss_breakdown->rss_max_bytes > snapshot->rss_bytes_max) {
 		paper_format(paper, PAPER_PLAIN, "  %-30s%11s", "the highest of the whole run",
-			     str_bytes(rss_breakdown->rss_max_bytes, bytes));
+			     STR_BYTES(rss_breakdown->rss_max_bytes));
 		paper_format(paper, PAPER_PLAIN,
 			     "  %s (%.2f %%) above: record --rss-exact looks closer\n",
-			     str_bytes(rss_breakdown->rss_max_bytes - rss_breakdown->smaps_bytes,
-				       more),
+			     STR_BYTES(rss_breakdown->rss_max_bytes - rss_breakdown->smaps_bytes),
 			     percent(rss_breakdown->rss_max_bytes - rss_breakdown->smaps_bytes,
 				     rss_breakdown->rss_max_bytes));
 	}
@@ -209,7 +196,6 @@ void rss_breakdown_write_text(const struct rss_breakdown *rss_breakdown, struct 
 {
 	struct stack_text stacks =
 		query_write_stacks(rss_breakdown->asked, paper, ROW_COLUMNS, 2, all_frames);
-	char count[28];
 
 	stacks.several = false; // all are of one process
 	moment_view_write_headline(rss_breakdown->asked, paper, rss_breakdown->header->process);
@@ -229,7 +215,7 @@ void rss_breakdown_write_text(const struct rss_breakdown *rss_breakdown, struct 
 	write_witnesses(rss_breakdown, paper);
 	paper_text(paper, PAPER_BOLD, "LIVE, NEVER TOUCHED");
 	paper_format(paper, PAPER_DIM, "  of %s live blocks; in no figure above\n",
-		     str_count(rss_breakdown->blocks, count));
+		     STR_COUNT(rss_breakdown->blocks));
 	write_figure(paper, "not resident", rss_breakdown->untouched, rss_breakdown->smaps_bytes);
 	write_rows(rss_breakdown, &stacks, RSS_BREAKDOWN_UNTOUCHED, rows_max);
 	write_purges(rss_breakdown, &stacks, rows_max);

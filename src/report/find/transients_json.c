@@ -25,8 +25,7 @@ static void write_spike(struct json *json, const struct transients *t, const str
 
 		json_object_begin(json);
 		json_kv_u64(json, "bytes", (uint64_t)row->spike_sites[i].bytes);
-		json_key(json, "count");
-		json_i64(json, row->spike_sites[i].count);
+		json_kv_i64(json, "count", row->spike_sites[i].count);
 		query_write_place(t->asked, json, place->process, place->stack);
 		json_object_end(json);
 	}

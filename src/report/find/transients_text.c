@@ -25,23 +25,22 @@ enum {
 static void write_level(const struct transients *t, struct paper *paper)
 {
 	const struct spikes *spikes = t->spikes;
-	char from[16], to[16], peak[16], when[24];
 
 	paper_format(paper, PAPER_PLAIN,
 		     "  %s: %s at the beginning, peak %s at %s, %s at the end\n\n",
 		     t->asked->layers == WINDOW_VM ? "committed memory" : "heap",
-		     str_bytes(spikes->level_from, from), str_bytes(spikes->peak, peak),
-		     str_duration(spikes->peak_ns, when), str_bytes(spikes->level_to, to));
+		     STR_BYTES(spikes->level_from), STR_BYTES(spikes->peak),
+		     STR_DURATION(spikes->peak_ns), STR_BYTES(spikes->level_to));
 }
 
 static void write_figures(struct paper *paper, int64_t bytes, uint64_t of, int64_t count)
 {
-	char size[16], text[28], share[16];
+	char share[16];
 
 	snprintf(share, sizeof share, "%.1f %%", of ? 100.0 * (double)bytes / (double)of : 100.0);
-	paper_field(paper, PAPER_PLAIN, str_bytes((uint64_t)bytes, size), 13, true);
+	paper_field(paper, PAPER_PLAIN, STR_BYTES((uint64_t)bytes), 13, true);
 	paper_field(paper, PAPER_PLAIN, of ? share : "", 8, true);
-	paper_field(paper, PAPER_PLAIN, str_count((uint64_t)count, text), 12, true);
+	paper_field(paper, PAPER_PLAIN, STR_COUNT((uint64_t)count), 12, true);
 	sink_text(paper->sink, "   ");
 }
 
@@ -79,16 +78,13 @@ static void write_spike(const struct transients *t, const struct spikes_row *row
 			struct stack_text *stacks)
 {
 	struct paper *paper = stacks->paper;
-	char text[24], bytes[16], inside[28];
 
-	str_bytes(row->hill.body - row->hill.base, bytes);
-	paper_format(paper, PAPER_BOLD, "  %s for %s", bytes,
-		     str_duration(row->half_end_ns - row->half_begin_ns, text));
-	paper_format(paper, PAPER_PLAIN, " at %s", str_duration(row->half_begin_ns, text));
-	paper_format(paper, PAPER_PLAIN, ", up to %s", str_bytes(row->hill.body, bytes));
+	paper_format(paper, PAPER_BOLD, "  %s for %s", STR_BYTES(row->hill.body - row->hill.base),
+		     STR_DURATION(row->half_end_ns - row->half_begin_ns));
+	paper_format(paper, PAPER_PLAIN, " at %s", STR_DURATION(row->half_begin_ns));
+	paper_format(paper, PAPER_PLAIN, ", up to %s", STR_BYTES(row->hill.body));
 	if (row->hill.spikes > 1)
-		paper_format(paper, PAPER_PLAIN, " under %s spikes",
-			     str_count(row->hill.spikes, inside));
+		paper_format(paper, PAPER_PLAIN, " under %s spikes", STR_COUNT(row->hill.spikes));
 	if (row->cut)
 		paper_text(paper, PAPER_DIM, ", not over at the end");
 	sink_text(paper->sink, "\n");
@@ -118,7 +114,6 @@ static void write_all_spikes(const struct transients *t, struct stack_text *stac
 {
 	const struct spikes *spikes = t->spikes;
 	struct paper *paper = stacks->paper;
-	char bytes[16];
 
 	paper_text(paper, PAPER_BOLD, "SPIKES");
 	if (spikes->peak == 0) {
@@ -127,12 +122,12 @@ static void write_all_spikes(const struct transients *t, struct stack_text *stac
 	}
 	if (spikes->rows_total == 0) {
 		paper_format(paper, PAPER_DIM, "  none of %s or more\n\n",
-			     str_bytes(spikes->rise_min, bytes));
+			     STR_BYTES(spikes->rise_min));
 		return;
 	}
 	paper_format(paper, PAPER_DIM,
 		     "  rises of %s or more that fall back: how high, how long, when, who\n",
-		     str_bytes(spikes->rise_min, bytes));
+		     STR_BYTES(spikes->rise_min));
 	if (write_spikes(t, stacks, false) == 0)
 		paper_text(paper, PAPER_DIM, "  none shorter than half of the time\n");
 	if (spikes->rows_total > spikes->rows_count)
@@ -145,14 +140,11 @@ static void write_all_spikes(const struct transients *t, struct stack_text *stac
 // "every 3.234 s", "every 1.2 s to 4 s".
 static void add_range(struct str *out, uint64_t least_ns, uint64_t most_ns, uint64_t mean_ns)
 {
-	char least[24], most[24];
-
 	// What varies by less than a tenth is told as one figure.
 	if (most_ns - least_ns <= mean_ns / 10)
-		str_add(out, str_duration(mean_ns, least));
+		str_add(out, STR_DURATION(mean_ns));
 	else
-		str_format(out, "%s to %s", str_duration(least_ns, least),
-			   str_duration(most_ns, most));
+		str_format(out, "%s to %s", STR_DURATION(least_ns), STR_DURATION(most_ns));
 }
 
 static void write_series(const struct transients *t, const struct spikes_series *series,
@@ -161,10 +153,9 @@ static void write_series(const struct transients *t, const struct spikes_series 
 	const struct query_context_place *place = &t->asked->places[series->place];
 	struct paper *paper = stacks->paper;
 	struct str text = { 0 };
-	char bytes[16], count[28];
 
-	str_format(&text, "%s buffers of %s, one at a time, every ",
-		   str_count(series->count, count), str_bytes(series->size, bytes));
+	str_format(&text, "%s buffers of %s, one at a time, every ", STR_COUNT(series->count),
+		   STR_BYTES(series->size));
 	add_range(&text, series->period_least_ns, series->period_most_ns,
 		  (series->last_ns - series->first_ns) / (series->count - 1));
 	if (series->ended) {

@@ -168,13 +168,12 @@ void why_write_text(const struct why *why, struct paper *paper, bool all_frames)
 			       .callers_max = all_frames ? 0 : CALLERS };
 	const struct trace_reach_block *last = block_of(why, why->count - 1);
 	struct str text = { 0 };
-	char bytes[16];
 
 	for (size_t i = 0; i < why->count; i++) {
 		const struct trace_reach_block *block = block_of(why, i);
 
 		paper_format(paper, PAPER_BOLD, "%s0x%" PRIx64, i ? "  in " : "", block->address);
-		paper_format(paper, PAPER_PLAIN, "  %s", str_bytes(block->size, bytes));
+		paper_format(paper, PAPER_PLAIN, "  %s", STR_BYTES(block->size));
 		if (i == 0)
 			paper_format(paper, PAPER_PLAIN, ", %s", state_sentences[block->state]);
 		else

@@ -17,14 +17,12 @@ void query_write_headline(const struct query_context *asked, struct paper *paper
 {
 	const struct trace_info *info = reader_info(asked->reader);
 	uint32_t processes = reader_processes_count(asked->reader);
-	char from[24], to[24];
-	char text[28];
 
 	paper_foreign(paper, PAPER_BOLD, *info->command ? info->command : "(no command)",
 		      paper->width);
 	sink_text(paper->sink, "\n");
-	paper_format(paper, PAPER_DIM, "%s, %s events", str_duration(asked->duration_ns, from),
-		     str_count(asked->events, text));
+	paper_format(paper, PAPER_DIM, "%s, %s events", STR_DURATION(asked->duration_ns),
+		     STR_COUNT(asked->events));
 	if (processes == 1)
 		paper_format(paper, PAPER_DIM, ", process %" PRIu32,
 			     reader_process(asked->reader, 0)->pid);
@@ -35,7 +33,7 @@ void query_write_headline(const struct query_context *asked, struct paper *paper
 		paper_paragraph(paper, PAPER_WARNING, "warning", asked->warnings[i]);
 	if (asked->from_given || asked->to_given)
 		paper_format(paper, PAPER_PLAIN, "window: from %s to %s\n",
-			     str_duration(asked->from_ns, from), str_duration(asked->to_ns, to));
+			     STR_DURATION(asked->from_ns), STR_DURATION(asked->to_ns));
 	if (query_narrows(&asked->selection.query))
 		paper_paragraph(paper, PAPER_PLAIN, "filtered",
 				"the figures below are those of the selected allocations only");

@@ -153,18 +153,17 @@ void sheet_add_figure(const struct sheet_column *column, const struct sheet_cell
 	uint64_t value = real       ? (uint64_t)(negative ? -cell->real : cell->real)
 			 : negative ? 0 - cell->u64
 				    : cell->u64;
-	char figure[28];
 
 	if (negative)
 		str_add(text, minus);
 	else if ((column->flags & SHEET_CHANGE) == SHEET_CHANGE && value)
 		str_add_char(text, '+');
 	if (column->kind == SHEET_COUNT)
-		str_add(text, str_count(value, figure));
+		str_add(text, STR_COUNT(value));
 	else if (column->kind == SHEET_TIME)
-		str_add(text, str_duration(value, figure));
+		str_add(text, STR_DURATION(value));
 	else
-		str_add(text, str_bytes(value, figure));
+		str_add(text, STR_BYTES(value));
 	if (real)
 		str_add(text, "/s");
 }

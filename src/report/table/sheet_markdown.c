@@ -224,7 +224,6 @@ static void begin(struct sheet *sheet)
 static void end(struct sheet *sheet)
 {
 	const struct sheet_page *page = &sheet->page;
-	char count[28];
 
 	sink_format(sheet->sink, "### tidemark %s\n\n", page->command);
 	for (int side = 0; side < 2 && page->sides[side]; side++)
@@ -232,8 +231,7 @@ static void end(struct sheet *sheet)
 	write_rows(sheet);
 	if (sheet->left_out)
 		sink_format(sheet->sink, "\n*%s more row%s left out (`-n 0` shows all).*\n",
-			    str_count(sheet->left_out, count),
-			    sheet->left_out == 1 ? " is" : "s are");
+			    STR_COUNT(sheet->left_out), sheet->left_out == 1 ? " is" : "s are");
 	mem_free(sheet->grid->used);
 	str_fini(&sheet->grid->text);
 	mem_free(sheet->grid);

@@ -686,7 +686,6 @@ static bool warn_of_orphans(struct query_context *asked, struct err *err)
 	struct window_query query =
 		query_context_query(asked, QUERY_CONTEXT_ALL, asked->from, asked->to);
 	struct window_result result;
-	char count[28];
 
 	if (query_context_judges_frees(asked) || !(asked->layers & WINDOW_HEAP))
 		return true;
@@ -699,7 +698,7 @@ static bool warn_of_orphans(struct query_context *asked, struct err *err)
 		query_context_warn(asked,
 				   "left out: %s frees of addresses where nothing was known to "
 				   "live, which these filters say nothing of",
-				   str_count(result.total_rest.orphans, count));
+				   STR_COUNT(result.total_rest.orphans));
 	window_result_fini(&result);
 	return true;
 }

@@ -77,21 +77,18 @@ static void describe_thread(const struct table *table, uint64_t tid, struct str 
 static void describe_allocation(const struct table *table, uint64_t value, struct str *text)
 {
 	const struct window_allocation *allocation = &table->allocations[value];
-	char begin[24], lifetime[24];
 
 	str_format(text, "0x%" PRIx64 "  at %s", allocation->address,
-		   str_duration(allocation->begin_ns, begin));
+		   STR_DURATION(allocation->begin_ns));
 	if (allocation->end_kind == WINDOW_END_NEVER)
 		str_add(text, ", never freed");
 	else
 		str_format(text, ", for %s",
-			   str_duration(allocation->end_ns - allocation->begin_ns, lifetime));
+			   STR_DURATION(allocation->end_ns - allocation->begin_ns));
 }
 
 void table_describe(const struct table *table, const struct table_row *row, struct str *text)
 {
-	char size[28];
-
 	if (row->depth == 0) {
 		str_add(text, "total");
 		return;
@@ -123,8 +120,7 @@ void table_describe(const struct table *table, const struct table_row *row, stru
 					      : table_impact_word(row->value));
 		break;
 	case KEYS_SIZE:
-		str_format(text, "%s byte%s", str_count(row->value, size),
-			   row->value == 1 ? "" : "s");
+		str_format(text, "%s byte%s", STR_COUNT(row->value), row->value == 1 ? "" : "s");
 		break;
 	case KEYS_MARK:
 		str_add(text, table->phases[row->value].name);

@@ -146,7 +146,6 @@ bool table_fits(const struct table *table, uint64_t rows, struct err *err)
 {
 	const struct table_options *options = table->options;
 	uint64_t memory = table_memory(table), need;
-	char count[28], bytes[16];
 
 	// A third is for what the engine has of the trace.
 	need = (table->rows_count + rows) * ROW_BYTES / 2 * 3;
@@ -156,9 +155,8 @@ bool table_fits(const struct table *table, uint64_t rows, struct err *err)
 		err, ERR_LIMIT,
 		"%s rows do not fit in two thirds of the memory: %s, choose fewer with filters, "
 		"or raise --memory to %s",
-		str_count(table->rows_count + rows, count),
-		options->rows_max ? "sort by another column" : "show fewer (-n)",
-		str_bytes(need, bytes));
+		STR_COUNT(table->rows_count + rows),
+		options->rows_max ? "sort by another column" : "show fewer (-n)", STR_BYTES(need));
 }
 
 static void index_row(struct table *table, size_t i)

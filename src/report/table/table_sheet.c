@@ -40,8 +40,7 @@ static void write_allocation(struct json *json, const struct table *table,
 			     const struct window_allocation *allocation)
 {
 	json_kv_object(json, "lifetime");
-	json_key(json, "address");
-	json_hex(json, allocation->address);
+	json_kv_hex(json, "address", allocation->address);
 	json_kv_u64(json, "size", allocation->cell.size);
 	json_kv_u64(json, "begin_ns", allocation->begin_ns);
 	json_kv_u64_if(json, "end_ns", allocation->end_kind != WINDOW_END_NEVER,
@@ -49,11 +48,8 @@ static void write_allocation(struct json *json, const struct table *table,
 	json_kv_string(json, "end", ending_word(allocation->end_kind));
 	json_kv_bool(json, "reallocated", allocation->reallocated);
 	json_kv_u64(json, "thread", tid_of(table, allocation->cell.thread));
-	json_key(json, "end_thread");
-	if (allocation->end_thread == TRACE_NONE)
-		json_null(json);
-	else
-		json_u64(json, tid_of(table, allocation->end_thread));
+	json_kv_u64_if(json, "end_thread", allocation->end_thread != TRACE_NONE,
+		       tid_of(table, allocation->end_thread));
 	write_stack(json, table, "stack", allocation->cell.stack);
 	write_stack(json, table, "end_stack", allocation->end_stack);
 	json_object_end(json);

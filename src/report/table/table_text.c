@@ -66,7 +66,7 @@ static void write_levels(const struct table *table, struct paper *paper)
 	const struct query_context *asked = table->asked;
 	const struct window_row *total = &table->rows[0].sums;
 	const char *things = asked->layers == WINDOW_VM ? "piece" : "block";
-	char before[16], after[16], count[28], many[28];
+	char before[16], after[16];
 	uint64_t first, last;
 
 	if (asked->layers == (WINDOW_HEAP | WINDOW_VM))
@@ -75,8 +75,8 @@ static void write_levels(const struct table *table, struct paper *paper)
 	str_bytes(live_after(total, &last), after);
 	write_label(paper, asked->layers == WINDOW_VM ? "vm" : "heap");
 	paper_format(paper, PAPER_PLAIN, "%s in %s %s%s before, %s in %s %s%s after", before,
-		     str_count(first, count), things, paper_plural(first), after,
-		     str_count(last, many), things, paper_plural(last));
+		     STR_COUNT(first), things, paper_plural(first), after, STR_COUNT(last), things,
+		     paper_plural(last));
 	sink_text(paper->sink, "\n");
 }
 
@@ -310,7 +310,6 @@ static void write_rest(struct page *page, const struct table_row *row)
 	const struct table *table = page->table;
 	uint64_t left_out = row->children_count - row->shown_count;
 	struct table_row rest = { .depth = row->depth + 1 };
-	char count[28];
 
 	left_out += table_dropped(table, row, &rest.sums);
 	if (left_out == 0)
@@ -322,7 +321,7 @@ static void write_rest(struct page *page, const struct table_row *row)
 		less_spread(&rest.spread, &table_child(table, row, i)->spread);
 	write_figures(page, &rest);
 	write_nest(page, rest.depth);
-	paper_format(&page->paper, PAPER_DIM, "%s more%s\n", str_count(left_out, count),
+	paper_format(&page->paper, PAPER_DIM, "%s more%s\n", STR_COUNT(left_out),
 		     table->options->bytes_min ? "" : " (-n 0 shows all)");
 }
 
@@ -357,12 +356,11 @@ static void write_amount_note(struct page *page, struct heap_amount amount, cons
 			      const char *meaning)
 {
 	struct str text = { 0 };
-	char bytes[16], count[28];
 
 	if (amount.count == 0)
 		return;
-	str_format(&text, "%s in %s block%s %s", str_bytes(amount.bytes, bytes),
-		   str_count(amount.count, count), paper_plural(amount.count), meaning);
+	str_format(&text, "%s in %s block%s %s", STR_BYTES(amount.bytes), STR_COUNT(amount.count),
+		   paper_plural(amount.count), meaning);
 	paper_paragraph(&page->paper, PAPER_DIM, label, str_get(&text));
 	str_fini(&text);
 }

@@ -24,8 +24,7 @@ static void write_figures(struct json *json, const struct window_row *sums)
 
 	set_figures(sums, figures);
 	for (int i = 0; i < FIGURES; i++) {
-		json_key(json, names[i]);
-		json_i64(json, figures[i]);
+		json_kv_i64(json, names[i], figures[i]);
 	}
 }
 

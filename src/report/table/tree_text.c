@@ -126,15 +126,13 @@ static void write_run(struct page *page, const char *glyph, const char *below)
 
 static void write_rest(struct page *page, const struct way *way)
 {
-	char count[28];
-
 	if (way->children_count == way->shown_count)
 		return;
 	write_figures(page, &way->rest);
 	sink_text(page->paper.sink, "   ");
 	paper_text(&page->paper, PAPER_DIM, str_get(&page->branches));
 	paper_format(&page->paper, PAPER_DIM, "└ %s more (-n 0 shows all)\n",
-		     str_count(way->children_count - way->shown_count, count));
+		     STR_COUNT(way->children_count - way->shown_count));
 }
 
 static void cut(struct str *text, size_t length)
@@ -267,14 +265,13 @@ static void take_function(struct page *page, const struct tree_node *node)
 static void end_functions(struct page *page)
 {
 	unsigned columns = 2 * page->figures_columns - 3;
-	char count[28];
 
 	if (page->functions_left_out == 0)
 		return;
 	for (unsigned i = 0; i < columns; i++)
 		sink_text(page->paper.sink, " ");
 	paper_format(&page->paper, PAPER_DIM, "%s more (-n 0 shows all)\n",
-		     str_count(page->functions_left_out, count));
+		     STR_COUNT(page->functions_left_out));
 }
 
 static void take(void *context, const struct tree_node *node, const struct window_row *rest)
