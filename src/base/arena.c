@@ -17,6 +17,8 @@ struct arena_chunk {
 
 enum { CHUNK_BYTES = 1 << 16 };
 
+// `alignment` is a power of two. A chunk comes from mem_alloc, so that pieces are zero without
+// more.
 static void *take(struct arena *arena, size_t size_bytes, size_t alignment)
 {
 	size_t at = (arena->used + alignment - 1) & ~(alignment - 1);

@@ -14,6 +14,7 @@ struct arena {
 void *arena_take(struct arena *arena, size_t size_bytes);
 
 // A copy of the text, which is not aligned.
+// Pieces stay where they are until arena_fini, which ends all of them: none is freed by itself.
 char *arena_text(struct arena *arena, const char *text);
 
 void arena_fini(struct arena *arena);

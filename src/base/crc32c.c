@@ -17,6 +17,7 @@ static const uint32_t polynomial = 0x82f63b78; // reflected
 // tables[k][b]: what byte b does to the checksum k bytes later.
 static uint32_t tables[SLICES][256];
 
+// Before main, so that no call has to ask whether the tables are there, from whatever thread.
 __attribute__((constructor)) static void fill_tables(void)
 {
 	for (uint32_t byte = 0; byte < 256; byte++) {
@@ -35,6 +36,8 @@ __attribute__((constructor)) static void fill_tables(void)
 	}
 }
 
+// The state is inverted at both ends, as the polynomial's users (iSCSI, ext4) have it: so zeros at
+// the beginning count.
 uint32_t crc32c_portable(uint32_t crc, const void *bytes, size_t size)
 {
 	const uint8_t *at = bytes;

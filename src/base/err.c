@@ -46,6 +46,7 @@ bool err_errno(struct err *err, int number, const char *format, ...)
 	return false;
 }
 
+// The text so far is copied first, since the new one is written over it.
 bool err_wrap(struct err *err, const char *format, ...)
 {
 	char inner[sizeof err->text];

@@ -17,6 +17,7 @@ enum err_kind {
 	ERR_STOPPED, // the user wanted it to stop
 };
 
+// On the caller's stack; nothing is owned. A longer message is cut.
 struct err {
 	enum err_kind kind;
 	char text[512];

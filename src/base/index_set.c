@@ -15,6 +15,8 @@ struct index_set_slot {
 enum { CAPACITY_FIRST = 16 };
 
 // The slot of the key, or the free one where it belongs. There is always a free one.
+// `same` is NULL where slots are moved to a larger table: all are different there, so a free one is
+// looked for.
 static struct index_set_slot *slot_of(const struct index_set *set, uint32_t hash,
 				      index_set_same *same, const void *context, const void *key)
 {
@@ -29,6 +31,8 @@ static struct index_set_slot *slot_of(const struct index_set *set, uint32_t hash
 	}
 }
 
+// The slots have 32 bits of their hashes, enough to place them again without a look at the items; a
+// table has at most 2^32 slots.
 static void grow(struct index_set *set)
 {
 	struct index_set_slot *old = set->slots;
@@ -43,6 +47,7 @@ static void grow(struct index_set *set)
 	mem_free(old);
 }
 
+// Both halves of the hash take part, for tables are small and the lower bits decide.
 static uint32_t fold(uint64_t hash)
 {
 	return (uint32_t)(hash ^ hash >> 32);
@@ -56,6 +61,7 @@ uint32_t index_set_find(const struct index_set *set, uint64_t hash, index_set_sa
 			  : INDEX_SET_NONE;
 }
 
+// Where the key is there already, its old position is returned, and `position` is not used.
 uint32_t index_set_put(struct index_set *set, uint64_t hash, index_set_same *same,
 		       const void *context, const void *key, uint32_t position)
 {
@@ -79,6 +85,8 @@ void index_set_fini(struct index_set *set)
 	*set = (struct index_set){ 0 };
 }
 
+// The multiplication moves what differs to the top, and the shift brings it down again: both are
+// needed, as the table takes the lower bits.
 uint64_t index_set_hash(const uint64_t *numbers, size_t count)
 {
 	uint64_t hash = 0;

@@ -11,6 +11,7 @@
 
 #define INDEX_SET_NONE UINT32_MAX
 
+// Three quarters full at most, then it doubles: 8 bytes a slot.
 struct index_set {
 	struct index_set_slot *slots; // private
 	size_t capacity;              // a power of two, or 0

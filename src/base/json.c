@@ -16,6 +16,7 @@ void json_init(struct json *json, struct sink *sink, bool pretty)
 	*json = (struct json){ .sink = sink, .pretty = pretty };
 }
 
+// Two spaces for each open level, and nothing in one line or within json_line_begin.
 static void new_line(struct json *json)
 {
 	if (!json->pretty || json->on_line)
@@ -48,6 +49,7 @@ static void begin(struct json *json, const char *bracket)
 	json->filled[json->depth] = false;
 }
 
+// An empty object or array stays on its line: {} and [].
 static void end(struct json *json, const char *bracket)
 {
 	bool filled = json->filled[json->depth];
@@ -105,6 +107,8 @@ static void write_escaped(struct json *json, unsigned char c)
 		sink_format(json->sink, "\\u%04x", c);
 }
 
+// What needs no escape is written in stretches, not byte by byte. For example `a"b` is three writes
+// between the quotes: a, \", b. A byte that is no UTF-8 is written as U+FFFD.
 static void write_quoted(struct json *json, const char *bytes, size_t length)
 {
 	const unsigned char *text = (const unsigned char *)bytes;
@@ -176,6 +180,7 @@ void json_i64(struct json *json, int64_t value)
 	sink_format(json->sink, "%" PRId64, value);
 }
 
+// 0.1 needs one digit, 1/3 needs 16: the first of 15, 16 and 17 that reads back as it was.
 void json_double(struct json *json, double value)
 {
 	char text[40];
@@ -212,6 +217,7 @@ void json_hex(struct json *json, uint64_t value)
 	sink_format(json->sink, "\"0x%" PRIx64 "\"", value);
 }
 
+// Line ends after the document go: this one's own layout decides.
 void json_raw(struct json *json, const char *text, size_t length)
 {
 	before_value(json);

@@ -8,6 +8,7 @@
 
 enum { JSON_DEPTH_MAX = 32 };
 
+// `depth` counts the objects and arrays that are open. Plain data: it is dropped without a call.
 struct json {
 	struct sink *sink; // borrowed
 	int depth;

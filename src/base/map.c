@@ -42,6 +42,7 @@ static struct map_slot *slot_of(const struct map *map, uint64_t key)
 	return &map->slots[at];
 }
 
+// At three quarters, so that a search looks at few slots.
 static void grow(struct map *map)
 {
 	struct map_slot *old = map->slots;
@@ -78,6 +79,7 @@ void map_clear(struct map *map)
 	map->zero_used = false;
 }
 
+// The value may be written through the pointer; it is gone with the next change.
 uint64_t *map_find(const struct map *map, uint64_t key)
 {
 	struct map_slot *slot;
@@ -159,6 +161,7 @@ size_t map_bytes(const struct map *map)
 	return map->capacity * sizeof *map->slots;
 }
 
+// Place 0 is the pair with key 0, place n is slot n - 1. The map must not change meanwhile.
 bool map_next(const struct map *map, size_t *at, uint64_t *key, uint64_t *value)
 {
 	if (*at == 0) {

@@ -16,11 +16,13 @@ static void say_on_stderr(const char *text)
 
 static void (*say)(const char *text) = say_on_stderr;
 
+// The collector has no stderr: it says its last words to the process that started it.
 void mem_say_by(void (*how)(const char *text))
 {
 	say = how ? how : say_on_stderr;
 }
 
+// On the stack: there is no memory to be had where this is called.
 __attribute__((format(printf, 1, 2))) static void say_last(const char *format, ...)
 {
 	char text[LAST_WORDS_BYTES];
@@ -32,6 +34,7 @@ __attribute__((format(printf, 1, 2))) static void say_last(const char *format, .
 	say(text);
 }
 
+// exit, not abort: what was opened is closed, and the exit code says why.
 _Noreturn void mem_none(size_t count, size_t size_bytes)
 {
 	say_last("not enough memory for %zu x %zu bytes", count, size_bytes);
@@ -48,6 +51,7 @@ void *mem_alloc(size_t count, size_t size_bytes)
 	return ptr;
 }
 
+// Of 0 items it gives one byte, for a NULL would mean that there is no memory.
 void *mem_resize(void *old, size_t count, size_t size_bytes)
 {
 	size_t size;
@@ -89,6 +93,7 @@ void mem_free_all(const void *const *list, size_t count)
 		mem_free((void *)(uintptr_t)list[i]);
 }
 
+// 16 items first, so that small lists are not resized for each item.
 void *mem_grow(void *items, size_t *capacity, size_t need, size_t size_bytes)
 {
 	size_t larger = *capacity;
@@ -108,6 +113,7 @@ void *mem_grow(void *items, size_t *capacity, size_t need, size_t size_bytes)
 	return items;
 }
 
+// What is new is zeroed up to the capacity, so a second call for an index in between finds zeros.
 void *mem_reach(void *items, size_t *capacity, size_t index, size_t size_bytes)
 {
 	size_t before = *capacity;
@@ -120,6 +126,8 @@ void *mem_reach(void *items, size_t *capacity, size_t index, size_t size_bytes)
 	return items;
 }
 
+// What is between the old count and `index` becomes zero, also where the list had other items there
+// before it was emptied.
 void *mem_fill(void *items, size_t *count, size_t *capacity, size_t index, size_t size_bytes)
 {
 	size_t before = *count;
@@ -163,6 +171,7 @@ static bool is_less(const struct front *front, size_t a, size_t b)
 	return front->compare(item_of(front, a), item_of(front, b), front->context) < 0;
 }
 
+// An item goes down while one of the two below it is greater.
 static void sink(const struct front *front, size_t at)
 {
 	for (;;) {
@@ -179,6 +188,9 @@ static void sink(const struct front *front, size_t at)
 	}
 }
 
+// For example the 10 least of a million: those in front are a heap with the greatest of them first.
+// Each other item is compared with that one, and takes its place where it is less. Then the 10 are
+// sorted. For more than a quarter of the list a plain sort is as fast.
 void mem_sort_first(void *items, size_t count, size_t first, size_t size_bytes,
 		    mem_compare *compare, void *context)
 {

@@ -12,6 +12,7 @@
 void *mem_alloc(size_t count, size_t size_bytes);
 
 // Grow or shrink; `old` may be NULL. New bytes are not zeroed.
+// What `old` pointed to is gone, whether it moved or not.
 void *mem_resize(void *old, size_t count, size_t size_bytes);
 
 // A copy of `text` (or of its first `length` bytes), NUL-terminated. Freed with mem_free.
@@ -41,6 +42,7 @@ void mem_unmap(void *ptr, size_t size_bytes); // NULL is allowed
 // The system is asked for large pages from the second MEM_AREA_SMALL on, so that what stays small
 // takes no more than it needs. `struct mem_area area = { 0 };` is one of no bytes.
 enum { MEM_AREA_SMALL = 1 << 21 };
+// `at` changes when it moves: pointers into it are borrowed until the next mem_area_grow.
 struct mem_area {
 	void *at;
 	size_t size;     // bytes that may be used
@@ -83,6 +85,8 @@ void mem_sort_first(void *items, size_t count, size_t first, size_t size_bytes,
 int mem_compare_u64(const void *a, const void *b);
 
 // Make room for at least `need` items in `*items` of `*capacity` items; doubles.
+// Whole items only; the size in bytes is checked for overflow. Doubling makes adding n items cost n
+// copies in all.
 void *mem_grow(void *items, size_t *capacity, size_t need, size_t size_bytes);
 
 // The same for `list` where it is: MEM_ROOM(vec, capacity, count + 1).

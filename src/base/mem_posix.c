@@ -10,6 +10,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+// Large pages (2 MiB): a table that is read all over would miss the processor's small table of
+// pages at each look.
 void *mem_alloc_table(size_t count, size_t size_bytes)
 {
 	enum { LEAST = 1 << 20, PAGE = 1 << 12 };
@@ -44,6 +46,8 @@ void mem_unmap(void *ptr, size_t size_bytes)
 }
 
 // Addresses for so many bytes, at a multiple of the large page, with nothing behind them.
+// A large page more than is wanted is reserved, and what is before the first multiple and after the
+// end is given back.
 static uint8_t *reserve(size_t size_bytes)
 {
 	size_t more = size_bytes + MEM_AREA_SMALL, head;
@@ -60,6 +64,7 @@ static uint8_t *reserve(size_t size_bytes)
 	return ptr + head;
 }
 
+// The pages change their addresses, and not their contents: the cost is that of their tables.
 static void move_area(struct mem_area *area, size_t reserved)
 {
 	uint8_t *to = reserve(reserved);
@@ -75,6 +80,7 @@ static void move_area(struct mem_area *area, size_t reserved)
 	area->reserved = reserved;
 }
 
+// Four times what is asked for is reserved, so it moves once for each fourfold growth.
 void mem_area_grow(struct mem_area *area, size_t size_bytes)
 {
 	enum { PAGE = 1 << 12, SPARE = 4 };
@@ -105,11 +111,14 @@ void mem_area_fini(struct mem_area *area)
 	*area = (struct mem_area){ 0 };
 }
 
+// From 256 KiB on each block is a mapping of its own, which free() returns. Left alone, the C
+// library raises that limit to the largest block that was freed.
 void mem_give_back_early(void)
 {
 	mallopt(M_MMAP_THRESHOLD, 1 << 18);
 }
 
+// Two arenas for all threads, instead of eight for each processor.
 void mem_share(void)
 {
 	mem_give_back_early();

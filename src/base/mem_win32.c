@@ -26,6 +26,8 @@ void mem_unmap(void *ptr, size_t size_bytes)
 		VirtualFree(ptr, 0, MEM_RELEASE);
 }
 
+// Reserved addresses cost nothing; pages are committed as they are needed. There is no call that
+// moves pages, so a larger area is copied.
 void mem_area_grow(struct mem_area *area, size_t size_bytes)
 {
 	enum { SPARE = 4, PAGE = 1 << 12 };

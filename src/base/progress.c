@@ -24,6 +24,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
+// One for each thread: a viewer has several questions at a time, each with a meter of its own.
 static _Thread_local struct progress_meter *listener;
 
 void progress_listen(struct progress_meter *meter)
@@ -33,6 +34,7 @@ void progress_listen(struct progress_meter *meter)
 	listener = meter;
 }
 
+// `what` is stored last, so that who reads it sees figures that belong to it or are newer.
 void progress_tell(const char *what, uint64_t done, uint64_t total)
 {
 	if (!listener)
@@ -44,6 +46,7 @@ void progress_tell(const char *what, uint64_t done, uint64_t total)
 	atomic_store(&listener->what, what);
 }
 
+// A bar is drawn over itself, which a log file or a dumb terminal cannot show.
 static bool terminal_has_bars(void)
 {
 	const char *term = getenv("TERM");
@@ -78,6 +81,7 @@ static void show_bar(const char *what, int percent)
 	fprintf(stderr, "\r%s [%s] %3d %%\033[K", what, cells, percent);
 }
 
+// The order of the questions is by cost: without a bar and a listener it is two comparisons.
 void progress_update(struct progress *progress, uint64_t done)
 {
 	bool bar = progress->mode == PROGRESS_BAR;

@@ -8,6 +8,7 @@
 
 enum progress_mode { PROGRESS_AUTO, PROGRESS_NONE, PROGRESS_PLAIN, PROGRESS_BAR };
 
+// Times are those of the steady clock. `visible`: there is something on the line to be wiped away.
 struct progress {
 	enum progress_mode mode;
 	const char *what; // borrowed

@@ -10,6 +10,8 @@
 
 enum { DIGIT = 11, DIGITS = 1 << DIGIT };
 
+// `all` says where the highest digit ends, so small numbers take few passes. Each pass counts, adds
+// up where each digit begins, and moves.
 void radix_sort(uint64_t *list, uint64_t *scratch, size_t count, unsigned shift)
 {
 	uint64_t *from = list, *to = scratch, *swap, all = 0;
@@ -38,6 +40,7 @@ void radix_sort(uint64_t *list, uint64_t *scratch, size_t count, unsigned shift)
 		memcpy(list, from, count * sizeof *list);
 }
 
+// As above. `differ` has the bits in which any two keys are not equal: passes go over these alone.
 void radix_sort_pairs(struct radix_pair *list, struct radix_pair *scratch, size_t count)
 {
 	struct radix_pair *from = list, *to = scratch, *swap;

@@ -6,6 +6,9 @@
 // Both parts of a row's bins are one behind the other. What is kept is filled from the front by one
 // part, from the end by the other: in the first round 64 bits each, then 32, of what they are above
 // `low`.
+//
+// What has too many numbers to be kept is counted first, and only the numbers of the bin that was
+// found are looked at again in the next round.
 #include "base/ranks.h"
 
 #include "base/mem.h"
@@ -16,6 +19,7 @@ enum { WAITS, KEPT, COUNTED, DIVIDED, FOUND };
 
 enum { SUB_LOG2_MIN = 2, SUB_LOG2_MAX = 10 };
 
+// For example 40,960 with sub_log2 2: log2 is 15, so it is (15 - 2 + 1) << 2 | 1 = 57.
 static uint32_t bin_of(uint64_t number, unsigned sub_log2)
 {
 	unsigned log2;
@@ -27,11 +31,13 @@ static uint32_t bin_of(uint64_t number, unsigned sub_log2)
 	       ((uint32_t)(number >> (log2 - sub_log2)) & ((1u << sub_log2) - 1));
 }
 
+// A bin is 2^shift wide. For example bin 57: 57 >> 2 is 14, less 1: 2^13 = 8,192.
 static unsigned bin_shift(uint32_t bin, unsigned sub_log2)
 {
 	return bin >> sub_log2 < 2 ? 0 : (bin >> sub_log2) - 1;
 }
 
+// For example bin 57: (4 | 1) << 13 = 40,960.
 static uint64_t bin_low(uint32_t bin, unsigned sub_log2)
 {
 	uint32_t sub = 1u << sub_log2;
@@ -69,6 +75,8 @@ static bool is_room(const struct ranks *ranks, const uint64_t *most, size_t bins
 	return words <= ranks->words;
 }
 
+// As many bins as there is room for, from 1,024 a power of two down to four. The fewer they are,
+// the more rounds it takes.
 void ranks_begin(struct ranks *ranks, const uint64_t *most, size_t rows, uint64_t highest,
 		 size_t words)
 {
@@ -108,6 +116,7 @@ static struct ranks_target *next_waiting(const struct ranks *ranks, size_t *at)
 	return NULL;
 }
 
+// The shift makes at most `bins` parts of the width.
 static void set_divided(const struct ranks *ranks, struct ranks_target *target)
 {
 	target->how = DIVIDED;
@@ -160,6 +169,7 @@ void ranks_round(struct ranks *ranks)
 		memset(ranks->filled[part], 0, ranks->rows_count * sizeof *ranks->filled[part]);
 }
 
+// A caller may leave rows out whose numbers nothing asks for.
 bool ranks_wants(const struct ranks *ranks, size_t row)
 {
 	for (unsigned i = 0; i < RANKS_WANTED; i++) {
@@ -177,6 +187,8 @@ static uint32_t *bins_of(const struct ranks *ranks, const struct ranks_target *t
 	return (uint32_t *)(ranks->pool + target->at) + part * ranks->bins;
 }
 
+// One part fills from the front, the other from the end, so two threads need no lock; where both
+// meet there are more numbers than were said.
 static bool keep(const struct ranks *ranks, unsigned part, const struct ranks_target *target,
 		 bool wide, uint64_t *filled, uint64_t number)
 {
@@ -193,6 +205,7 @@ static bool keep(const struct ranks *ranks, unsigned part, const struct ranks_ta
 	return true;
 }
 
+// In a row's first round one target serves both, and all its numbers are inside.
 static inline bool add(const struct ranks *ranks, unsigned part, size_t row, uint64_t number)
 {
 	const struct ranks_target *targets = ranks->rows[row].targets;
@@ -279,6 +292,7 @@ static inline void swap_kept(const struct kept *kept, size_t a, size_t b)
 	}
 }
 
+// The part at the end is moved to that in front, so they are one list.
 static struct kept join_kept(struct ranks *ranks, size_t row, unsigned i)
 {
 	const struct ranks_target *target = &ranks->rows[row].targets[i];
@@ -331,6 +345,7 @@ static void join_bins(const struct ranks *ranks, const struct ranks_target *targ
 }
 
 // The bin that the target is in; its rank is then that in the bin.
+// `rank` becomes the place within the bin.
 static uint32_t find_bin(const struct ranks *ranks, const uint32_t *bins,
 			 struct ranks_target *target)
 {
@@ -350,6 +365,7 @@ static void settle(struct ranks_target *target)
 	target->how = target->width == 1 ? FOUND : WAITS;
 }
 
+// A bin of width 1 is a number: it is found.
 static void divide(const struct ranks *ranks, struct ranks_target *target)
 {
 	join_bins(ranks, target);
@@ -368,6 +384,7 @@ static void set_ranks(struct ranks_row *row, uint64_t count)
 }
 
 // The first round of a row: what it has says where in its order both numbers are.
+// Where all of a row was kept, both numbers are found at once.
 static void begin_row(struct ranks *ranks, size_t at)
 {
 	struct ranks_row *row = &ranks->rows[at];
@@ -402,6 +419,7 @@ static void begin_row(struct ranks *ranks, size_t at)
 	}
 }
 
+// Rows that had no room in this round wait for the next.
 bool ranks_close(struct ranks *ranks)
 {
 	bool all = true;

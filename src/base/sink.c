@@ -19,6 +19,7 @@ struct sink sink_to_str(struct str *str)
 	return (struct sink){ .str = str };
 }
 
+// A write that fails without an errno is an I/O error.
 static void failed(struct sink *sink)
 {
 	ASSERT(!sink->error); // the first one counts
@@ -27,6 +28,7 @@ static void failed(struct sink *sink)
 	sink->error = errno ? errno : EIO;
 }
 
+// Memory cannot fail: it ends the program instead (mem.h).
 void sink_write(struct sink *sink, const void *bytes, size_t length)
 {
 	if (sink->error || length == 0)
@@ -73,6 +75,8 @@ bool sink_entity(struct sink *sink, char c)
 	return entity != NULL;
 }
 
+// What is still in the stream's buffer is written first, so a full disk is noticed here at the
+// latest.
 bool sink_ok(struct sink *sink, struct err *err)
 {
 	errno = 0;

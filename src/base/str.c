@@ -13,6 +13,7 @@
 #include <string.h>
 
 // Room for `more` bytes and the NUL.
+// Afterwards `text` is not NULL, also for 0 bytes more.
 static void reserve(struct str *str, size_t more)
 {
 	if (more < str->capacity - str->length)
@@ -95,6 +96,8 @@ void str_add_digits(struct str *str, uint64_t value)
 
 // 0: it is none. Longer forms of a smaller number, halves of pairs and numbers beyond 0x10ffff
 // are none.
+// The first byte says how long it is; the rest must begin with the bits 10. 0xc0 and 0xc1 would be
+// longer forms of ASCII.
 size_t str_utf8_length(const unsigned char *at, size_t left)
 {
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
@@ -120,6 +123,7 @@ size_t str_utf8_length(const unsigned char *at, size_t left)
 	return length;
 }
 
+// Each byte that is not part of a character becomes one U+FFFD.
 void str_add_utf8(struct str *str, const char *text, size_t length)
 {
 	size_t step;
@@ -149,6 +153,8 @@ void str_format(struct str *str, const char *format, ...)
 	va_end(args);
 }
 
+// Formatted into what room there is; where that is too little its length is known, and it is done
+// again.
 void str_vformat(struct str *str, const char *format, va_list args)
 {
 	va_list again;
@@ -184,6 +190,7 @@ char *str_take(struct str *str)
 	return text;
 }
 
+// One digit after the point: 1,536 bytes are 1.5 KiB.
 const char *str_bytes(uint64_t bytes, char out[static 16])
 {
 	static const char *const units[] = { "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
@@ -204,6 +211,7 @@ const char *str_bytes(uint64_t bytes, char out[static 16])
 	return out;
 }
 
+// A comma before each third digit from the end: 1234567 is 1,234,567.
 const char *str_count(uint64_t count, char out[static 28])
 {
 	char digits[21];
@@ -220,6 +228,8 @@ const char *str_count(uint64_t count, char out[static 28])
 	return out;
 }
 
+// Three digits after the point, rounded; what rounds up to the next unit is shown in that:
+// 999,999,500 ns is 1.000 s.
 const char *str_duration(uint64_t duration_ns, char out[static 24])
 {
 	static const struct {
@@ -288,6 +298,8 @@ static int unit_shift(const char *unit)
 	return *unit ? -1 : shift;
 }
 
+// A fraction needs a unit: 1.5 bytes are none. The sum is made in 128 bits, so nothing is rounded
+// before the check.
 bool str_parse_bytes(const char *text, uint64_t *bytes)
 {
 	enum { FRACTION_DIGITS_MAX = 9 };
@@ -346,6 +358,9 @@ static size_t least(size_t a, size_t b)
 // Insertions, deletions, replacements and swaps of neighbours that turn a into b.
 // Three rows of the usual table are enough: the one that is being filled, the one above, and the
 // one above that for swaps. "foce" is 1 from "force", and "fcore" 1 from "fcroe".
+// For "foce" and "force": the table's cell (i, j) is the distance of the first i and j letters. It
+// is the least of the cell above plus 1 (a letter is left out), the one to the left plus 1 (one is
+// added), and the one before both plus 1 if the letters differ.
 static size_t edit_distance(const char *a, size_t a_length, const char *b, size_t b_length)
 {
 	size_t rows[3][WORD_MAX + 1];
@@ -373,6 +388,7 @@ static size_t edit_distance(const char *a, size_t a_length, const char *b, size_
 	return above[b_length];
 }
 
+// Near is at most a third of the word's letters and one more, and less than all letters of either.
 const char *str_nearest(const char *word, const char *const *words)
 {
 	const char *nearest = NULL;

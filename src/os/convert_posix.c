@@ -1,3 +1,5 @@
+// The picture goes through a file without a name to the program's standard input, not through a
+// pipe: a program that stops reading would leave us writing for ever.
 #include "os/convert.h"
 
 #include "base/mem.h"
@@ -37,6 +39,7 @@ static bool start(int in, int out, const char *format, pid_t *pid, struct err *e
 	return error == 0 || err_errno(err, error, "cannot run %s", program);
 }
 
+// The program writes straight to `fd`. Its exit code says whether the picture is there.
 bool convert_svg(const void *svg, size_t size, const char *format, int fd, struct err *err)
 {
 	int status = 0;

@@ -1,3 +1,5 @@
+// Files with names in a folder of our own, since the program writes to a name here. Both are
+// removed, also after a failure.
 #include "os/convert.h"
 
 #include "os/file.h"

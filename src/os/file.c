@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+// The size is asked before the reading, for files that are meant to be small: settings, secrets.
 bool file_read_regular(const char *path, size_t size_max, struct str *out, struct err *err)
 {
 	int fd = file_open(path, FILE_READ);
@@ -22,6 +23,7 @@ bool file_read_regular(const char *path, size_t size_max, struct str *out, struc
 	return good;
 }
 
+// A signal between two writes is no failure; a write of nothing is.
 bool file_write_all(int fd, const void *bytes, size_t size, struct err *err)
 {
 	const char *at = bytes;
@@ -41,6 +43,8 @@ bool file_write_all(int fd, const void *bytes, size_t size, struct err *err)
 	return true;
 }
 
+// Each part is looked for before it is made, and after it could not be: another process may have
+// made it in between.
 bool file_cache_folder(const char *name, struct str *path)
 {
 	const char *const parts[] = { "", "/tidemark", *name ? "/" : "", name };

@@ -28,6 +28,8 @@ enum { READ_BYTES = 1 << 16 };
 static const uint8_t nothing[1];
 
 // Files that are made have no right to be run, nor have those who may enter a folder.
+// A file in a folder that others may read may be read by them; as root it is also given to the
+// folder's owner.
 static void share(int folder, int fd)
 {
 	struct stat status;
@@ -73,6 +75,7 @@ int file_open_folder(const char *path)
 	return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
+// Not waited for: -1 and EWOULDBLOCK where another has it.
 static int lock(int fd)
 {
 	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0 &&
@@ -115,6 +118,7 @@ void file_become(int fd, int other)
 	dup3(other, fd, O_CLOEXEC);
 }
 
+// A short read is not the end: only 0 bytes are.
 ptrdiff_t file_read_at(int fd, void *bytes, size_t size, uint64_t at)
 {
 	size_t done = 0;
@@ -139,6 +143,7 @@ ptrdiff_t file_write_some(int fd, const void *bytes, size_t size)
 	return write(fd, bytes, size);
 }
 
+// The place to write at moves along, so the next write goes to the new end.
 bool file_cut(int fd, uint64_t size)
 {
 	return ftruncate(fd, (off_t)size) == 0 && lseek(fd, (off_t)size, SEEK_SET) >= 0;
@@ -152,6 +157,7 @@ void file_claim(int fd)
 	fcntl(fd, F_OFD_SETLK, &lock);
 }
 
+// The lock is asked for and not taken, so that asking keeps no other out.
 bool file_is_claimed(int fd)
 {
 	struct flock lock = { .l_type = F_RDLCK };
@@ -166,6 +172,7 @@ bool file_hold(int fd, bool alone)
 	return flock(fd, (alone ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0 || errno == ENOLCK;
 }
 
+// Of its contents, not of its name or rights.
 uint64_t file_changed_ns(int fd)
 {
 	struct stat status;
@@ -225,6 +232,8 @@ bool file_remove(const char *path)
 	return unlink(path) == 0;
 }
 
+// Without `replace` in one step where the kernel can, so that two who rename at once do not both
+// succeed.
 bool file_rename(const char *from, const char *to, bool replace)
 {
 	struct stat ignored;
@@ -259,6 +268,7 @@ bool file_touch(const char *path)
 	return utimensat(AT_FDCWD, path, NULL, 0) == 0;
 }
 
+// Where the groups differ, the group's rights would let in another group: they are taken away.
 void file_let_in(int fd, const char *path)
 {
 	struct stat from, is;
@@ -293,6 +303,7 @@ bool file_share_folder(const char *path, const char *file)
 	return good;
 }
 
+// An entry that is made or removed meanwhile may be told or not.
 bool file_list(const char *path, void (*tell)(void *context, const char *name), void *context)
 {
 	DIR *folder = opendir(path);
@@ -328,6 +339,7 @@ const char *file_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+// XDG_CACHE_HOME, or .cache in the home, which is made where it is missing.
 char *file_caches(void)
 {
 	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -399,6 +411,7 @@ static bool view_by_reading(struct file_view *view, int fd, struct err *err)
 	return true;
 }
 
+// A mapped file that is cut shorter while it is read gives zeros and no signal (mapped.h).
 bool file_view_fd(struct file_view *view, int fd, struct err *err)
 {
 	struct stat status;
@@ -464,6 +477,8 @@ static int temp_by_unlinking(const char *folder, struct err *err)
 	return fd;
 }
 
+// A file without a name cannot be left behind. Where the file system knows none, it has a name for
+// a moment.
 int file_temp(struct err *err)
 {
 	const char *folder = getenv("TMPDIR");

@@ -65,6 +65,7 @@ static HANDLE handle_of(int fd)
 	return (HANDLE)_get_osfhandle(fd);
 }
 
+// Every way to share is allowed, and a directory is told from a file that may not be opened.
 static int open_wide(const uint16_t *path, unsigned how)
 {
 	DWORD access = GENERIC_READ, make = OPEN_EXISTING, flags = FILE_ATTRIBUTE_NORMAL;
@@ -142,6 +143,7 @@ int file_open_folder(const char *path)
 }
 
 // The path of a file in a folder; the caller's. NULL and errno.
+// By the folder's handle, so a folder that was renamed meanwhile is still the right one.
 static uint16_t *path_in(int folder, const char *name)
 {
 	HANDLE handle = handle_of(folder);
@@ -170,6 +172,8 @@ int file_open_in(int folder, const char *name, unsigned how)
 	return fd;
 }
 
+// A file in it that no other may open is the lock; Windows removes it with the handle, also when we
+// are killed.
 int file_lock_folder(const char *path)
 {
 	struct str lock = { 0 };
@@ -290,6 +294,7 @@ void file_claim(int fd)
 		   &at);
 }
 
+// The lock that is taken for the question is given back at once.
 bool file_is_claimed(int fd)
 {
 	OVERLAPPED at = claimed_byte();
@@ -312,6 +317,7 @@ uint64_t file_changed_ns(int fd)
 	return 0;
 }
 
+// Not by writing zeros: the file's size stays what it is.
 bool file_reserve(int fd, uint64_t at, uint64_t size)
 {
 	FILE_ALLOCATION_INFO wanted = { .AllocationSize.QuadPart = (LONGLONG)(at + size) };
@@ -636,6 +642,7 @@ bool file_read_all(int fd, struct str *out, struct err *err)
 	return ok || err_errno(err, errno, "cannot read");
 }
 
+// It has a name here, and goes with its handle.
 int file_temp(struct err *err)
 {
 	static unsigned serial;

@@ -1,4 +1,8 @@
 // http_posix: libcurl, loaded when it is needed.
+//
+// libcurl is loaded with dlopen and not linked: a tool that sends nothing needs no libcurl, and
+// starts faster. Its functions are a list (FUNCTIONS) from which the fields, their types and their
+// names are made.
 #include "os/http.h"
 
 #include "base/mem.h"
@@ -23,6 +27,8 @@ static const char library_file[] = "libcurl.so.4";
 	X(slist_append)  \
 	X(slist_free_all)
 
+// One connection, kept from request to request, with its headers. `final`: trying again would fail
+// again.
 struct http {
 	struct library *library;
 	CURL *curl;
@@ -37,6 +43,7 @@ struct http {
 #undef FIELD
 };
 
+// All functions must be there: an older library is refused with the name of what it lacks.
 static bool load(struct http *http, struct err *err)
 {
 	struct str why = { 0 };
@@ -116,6 +123,7 @@ void http_escape(struct http *http, const char *text, struct str *url)
 	http->free(escaped);
 }
 
+// libcurl calls it with each piece of an answer; less than all of it taken ends the request.
 static size_t take(char *bytes, size_t size, size_t count, void *context)
 {
 	struct str *answer = context;
@@ -139,6 +147,8 @@ static int stops(void *context, curl_off_t download, curl_off_t downloaded, curl
 }
 
 // Who the other side is, is always looked at; no answer leads elsewhere.
+// Certificates and host names are checked, TLS is 1.2 or newer, and a redirection is an answer like
+// any other.
 static void set_safety(struct http *http)
 {
 	CURL *curl = http->curl;
@@ -152,6 +162,8 @@ static void set_safety(struct http *http)
 		http->easy_setopt(curl, CURLOPT_CAINFO, http->trusted);
 }
 
+// No proxy from the environment: what is sent may be secret. A request that stalls for five minutes
+// fails.
 bool http_post(struct http *http, const char *url, const void *bytes, size_t size, unsigned *status,
 	       struct str *answer, struct err *err)
 {

@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+// Two files with equal device and number are one, whatever their paths are.
 struct identity {
 	uint64_t device, number; // of the file
 	uint64_t size_bytes;

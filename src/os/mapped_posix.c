@@ -15,6 +15,7 @@
 
 // One mapping. Links are only ever added, so that a signal handler may follow them at any time;
 // one of size 0 is free.
+// A free link is used again; none is ever freed, since a handler may be looking at it.
 struct link {
 	struct link *next;
 	atomic_uintptr_t start;
@@ -37,6 +38,9 @@ static struct link *find(uintptr_t address)
 }
 
 // Put a page of zeros where there is none. Of anybody else's fault we die as everybody does.
+// Only what a signal handler may do: the list is read by atomics, and mmap is a system call. A
+// fault that is not ours gets the default action, and the instruction that failed runs again and
+// ends us.
 static void on_bus(int number, siginfo_t *info, void *context)
 {
 	uintptr_t page_size = (uintptr_t)sysconf(_SC_PAGESIZE);
@@ -51,6 +55,7 @@ static void on_bus(int number, siginfo_t *info, void *context)
 		signal(number, SIG_DFL);
 }
 
+// The size is stored last: until then the link is free to a handler.
 void mapped_watch(const void *start, size_t size)
 {
 	// Each time: somebody may have put another in its place.
@@ -73,6 +78,7 @@ void mapped_watch(const void *start, size_t size)
 	pthread_mutex_unlock(&mutex);
 }
 
+// Before the mapping goes, since another one may be at its address next.
 bool mapped_forget(const void *start)
 {
 	bool torn = false;

@@ -8,6 +8,7 @@ static uint64_t join(FILETIME time)
 	return (uint64_t)time.dwHighDateTime << 32 | time.dwLowDateTime;
 }
 
+// In 128 bits: a count of 10 MHz times 10^9 leaves 64 bits after half an hour.
 uint64_t now_steady_ns(void)
 {
 	LARGE_INTEGER count, rate;
@@ -36,6 +37,7 @@ uint64_t now_cpu_ns(void)
 	return (join(kernel) + join(user)) * 100;
 }
 
+// Rounded up to a millisecond, and then to the system's own tick.
 void now_sleep(uint64_t ns)
 {
 	Sleep((DWORD)((ns + 999999) / 1000000));

@@ -1,3 +1,7 @@
+// Two ways that do not go together. A server blocks the signals and waits for one (quit_watch,
+// quit_wait). A command that has begun a file lets a handler remove it (quit_removes): the handler
+// only calls what may be called there, and then raises the signal again, so that the parent sees by
+// what we ended.
 #include "os/quit.h"
 
 #include "base/mem.h"
@@ -13,6 +17,7 @@ enum { FILES_MAX = 8 };
 static const char *volatile files[FILES_MAX]; // that are removed; NULL: free
 
 // A folder may have anything in it, by other programs too, and a signal handler can list none.
+// vfork and exec may be called in a handler, and rm knows what is in the folder.
 static void remove_folder(const char *path)
 {
 	pid_t child = vfork();
@@ -33,6 +38,7 @@ static void remove_and_end(int number)
 	raise(number); // its action is the default one again
 }
 
+// A signal that is ignored (nohup) or has a handler already stays as it is.
 static void end_so(int number)
 {
 	struct sigaction action = { .sa_handler = remove_and_end };
@@ -43,6 +49,7 @@ static void end_so(int number)
 		sigaction(number, &action, NULL);
 }
 
+// A place in the table is written as one pointer, which a handler sees or does not.
 void quit_removes(const char *path)
 {
 	size_t at = 0;
@@ -78,6 +85,7 @@ void quit_watch(void)
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 }
 
+// After it the signals are unblocked: a second one ends us at once.
 void quit_wait(void)
 {
 	int number;

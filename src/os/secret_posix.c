@@ -8,6 +8,7 @@
 
 enum { SECRET_MAX = 64 << 10 };
 
+// Refused, not warned about: a key that others could read is no secret any more.
 bool secret_read(const char *path, struct str *text, struct err *err)
 {
 	struct stat known;

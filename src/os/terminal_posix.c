@@ -25,6 +25,7 @@ unsigned terminal_columns(void)
 	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
+// Where our parent ignores SIGPIPE, a closed pipe would be an error and a message.
 void terminal_begin(bool keep_signals)
 {
 	if (!keep_signals)

@@ -11,6 +11,7 @@ struct thread {
 	pthread_t id;
 };
 
+// Signals are blocked while it begins, so that it inherits that.
 struct thread *thread_start(void *(*work)(void *context), void *context)
 {
 	struct thread *thread = mem_alloc(1, sizeof *thread);

@@ -21,6 +21,7 @@
 
 extern char **environ;
 
+// An empty part of PATH is the folder that we are in.
 bool tool_find(const char *name)
 {
 	const char *path = getenv("PATH");
@@ -41,6 +42,7 @@ bool tool_find(const char *name)
 	return found;
 }
 
+// posix_spawn and not fork: we may have gigabytes mapped, whose tables a fork would copy.
 static int spawn(const char *const *arguments, int said_fd, pid_t *pid)
 {
 	posix_spawn_file_actions_t actions;
@@ -74,6 +76,7 @@ static enum tool_result wait_for(pid_t pid, const char *name, struct err *err)
 	return TOOL_FAILED;
 }
 
+// What it says is read to its end before it is waited for: a full pipe would stop it.
 enum tool_result tool_run(const char *const *arguments, struct str *said, struct err *err)
 {
 	enum tool_result result;
@@ -101,6 +104,7 @@ enum tool_result tool_run(const char *const *arguments, struct str *said, struct
 }
 
 // Apart from us and our terminal; what it writes is lost.
+// In a session of its own, so that Ctrl-C here does not end it; nothing waits for it.
 static bool start_apart(const char *const *arguments, struct err *err)
 {
 	posix_spawn_file_actions_t actions;
@@ -157,6 +161,7 @@ void tool_folder_leave(struct str *path)
 }
 
 // Whether malloc is neither libc's nor of our own recorder.
+// By the file that the loader finds malloc in, held against the one that is surely libc's.
 static bool malloc_is_taken(void)
 {
 	Dl_info allocator, libc;
@@ -171,6 +176,7 @@ static bool malloc_is_taken(void)
 }
 
 // Whether we were started with LD_PRELOAD: it may have been removed from our environment since.
+// /proc/self/environ is what we were started with, whatever was changed since.
 static bool was_preloaded(void)
 {
 	static const char name[] = "LD_PRELOAD=";
@@ -187,6 +193,8 @@ static bool was_preloaded(void)
 	return found;
 }
 
+// The list is carried in another variable over the exec, and put back there, for the programs that
+// we start.
 void tool_leave_preloaded(char **argv)
 {
 	static const char kept_name[] = "TIDEMARK_PRELOAD"; // what is to stand in LD_PRELOAD again

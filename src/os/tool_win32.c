@@ -23,6 +23,8 @@ bool tool_find(const char *name)
 
 // A word as CommandLineToArgvW takes it apart again: in quotes, with what stands before a quote
 // doubled.
+// For example a\"b becomes "a\\\"b": a backslash is doubled only where a quote follows it, or the
+// word ends.
 static void add_word(struct str *line, const char *word)
 {
 	size_t slashes = 0;
@@ -66,6 +68,7 @@ static bool start(const char *const *arguments, HANDLE said, PROCESS_INFORMATION
 	return good;
 }
 
+// As on POSIX: what it says is read to its end, and then its exit code is asked for.
 enum tool_result tool_run(const char *const *arguments, struct str *said, struct err *err)
 {
 	SECURITY_ATTRIBUTES inherited = { sizeof inherited, NULL, TRUE };

@@ -15,6 +15,8 @@ uint16_t *wide_new(const char *text)
 	return wide;
 }
 
+// Longer paths need the prefix \\?\, which takes no '/' and no relative path: so it is made whole
+// first.
 uint16_t *wide_new_path(const char *path)
 {
 	uint16_t *wide = wide_new(path), *whole;

@@ -8,6 +8,7 @@ void worker_start(struct worker *worker, void *(*work)(void *context), void *con
 	worker->thread = thread_start(work, context);
 }
 
+// The lock and the condition end with it, so no other may use them any more.
 void worker_end(struct worker *worker)
 {
 	if (worker->thread) {

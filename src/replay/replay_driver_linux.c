@@ -24,6 +24,8 @@
 
 enum { SPINS = 2000, STACK_BYTES = 256 << 10, TOUCHED = 0x5a, SLOTS_AHEAD = 16 };
 
+// All of it in one place, and none of it from malloc: what the allocator is asked for is the
+// trace's alone.
 static struct {
 	struct replay_ring *ring;
 	struct replay_ring_slot *slots;
@@ -40,6 +42,7 @@ static struct {
 	void *stacks[REPLAY_RING_THREADS];
 } driver;
 
+// perror and _exit: nothing that would call the allocator under test more than it must.
 static void die(const char *what)
 {
 	perror(what);
@@ -57,6 +60,7 @@ static uint64_t now(clockid_t clock)
 // ---- measuring ----
 
 // Resident memory that is private: the kernel's RssAnon. Shared memory, ours, is not in it.
+// Read by pread into the stack. In KiB in the file, in bytes here.
 static uint64_t read_private(void)
 {
 	char text[4096], *at;
@@ -69,6 +73,7 @@ static uint64_t read_private(void)
 	return at ? strtoull(at + 8, NULL, 10) * 1024 : 0;
 }
 
+// What the sample itself costs is added up and taken off the processor's time.
 static void take_sample(uint32_t index)
 {
 	uint64_t began_ns = now(CLOCK_PROCESS_CPUTIME_ID);
@@ -81,6 +86,7 @@ static void take_sample(uint32_t index)
 	driver.paused_ns += now(CLOCK_PROCESS_CPUTIME_ID) - began_ns;
 }
 
+// By the binary logarithm: 16 to 31 bytes are class 4.
 static struct replay_ring_class *class_of(uint64_t size)
 {
 	unsigned log = size ? 63 - (unsigned)__builtin_clzll(size) : 0;
@@ -88,6 +94,7 @@ static struct replay_ring_class *class_of(uint64_t size)
 	return &driver.ring->classes[log < REPLAY_RING_CLASSES ? log : REPLAY_RING_CLASSES - 1];
 }
 
+// Less what two looks at the clock cost, measured at the start.
 static uint64_t since(uint64_t began_ns)
 {
 	uint64_t spent = now(CLOCK_MONOTONIC) - began_ns;
@@ -97,6 +104,8 @@ static uint64_t since(uint64_t began_ns)
 
 // ---- calls ----
 
+// A realloc to 0 is one to 1 byte: to 0 it would free, and what a slot holds would depend on the
+// allocator.
 static void *allocate(const struct replay_ring_record *record, struct replay_ring_slot *slot)
 {
 	switch (record->op) {
@@ -111,6 +120,7 @@ static void *allocate(const struct replay_ring_record *record, struct replay_rin
 	}
 }
 
+// Of a block that grew only the new part, as the program would have written the old one before.
 static void touch(char *block, uint64_t from, uint64_t size)
 {
 	if (driver.ring->touch == REPLAY_RING_ALL && size > from)
@@ -119,6 +129,7 @@ static void touch(char *block, uint64_t from, uint64_t size)
 		*block = TOUCHED;
 }
 
+// One call of REPLAY_RING_TIMED is timed, as two looks at the clock cost as much as a small malloc.
 static void begin_block(const struct replay_ring_record *record, struct replay_ring_slot *slot)
 {
 	struct replay_ring_class *class = class_of(record->size);
@@ -159,6 +170,7 @@ static void end_block(struct replay_ring_slot *slot)
 	}
 }
 
+// A dry run makes no call and touches nothing but the slot: what it takes is the driver's own.
 static void make_call(const struct replay_ring_record *record)
 {
 	struct replay_ring_slot *slot = &driver.slots[record->slot];
@@ -184,6 +196,7 @@ static void expect_slot(const struct replay_ring_record *record)
 
 // ---- turns ----
 
+// The chunk before is empty, and the next is waited for.
 static void next_chunk(void)
 {
 	if (driver.end)
@@ -196,6 +209,7 @@ static void next_chunk(void)
 
 static void *play(void *word);
 
+// Its stack is shared memory, so that it does not count as private, which is the allocator's.
 static void start_thread(uint16_t thread)
 {
 	pthread_attr_t attributes;
@@ -216,6 +230,7 @@ static void start_thread(uint16_t thread)
 		die("cannot start a thread");
 }
 
+// Only one thread runs at a time: the order of calls is the trace's, whatever the scheduler does.
 static void hand_turn(uint16_t to)
 {
 	_Atomic uint32_t *turn = &driver.turn[to];
@@ -228,6 +243,7 @@ static void hand_turn(uint16_t to)
 		syscall(SYS_futex, turn, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
+// Spins first: a turn mostly comes back within a microsecond, and a sleep costs ten.
 static void await_turn(uint16_t thread)
 {
 	_Atomic uint32_t *turn = &driver.turn[thread];
@@ -239,6 +255,7 @@ static void await_turn(uint16_t thread)
 	atomic_store(turn, 0);
 }
 
+// _exit, so that no destructor frees what still lives.
 static void finish(void)
 {
 	struct rusage usage;
@@ -303,6 +320,7 @@ static void open_ring(int file)
 	driver.status = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
 }
 
+// The least of a hundred: all else is interruption.
 static void measure_clock(void)
 {
 	uint64_t least = UINT64_MAX;

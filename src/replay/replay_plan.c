@@ -25,6 +25,7 @@ struct half {
 	uint64_t size, address;
 };
 
+// One pass over the trace. `live_bytes` and `live_count` are at the event that is being read.
 struct reading {
 	struct replay_plan *plan;
 	bool first;           // it finds out what must be known before
@@ -45,6 +46,7 @@ struct reading {
 	uint32_t snapshot; // of the recording, that comes next
 };
 
+// The slot that was freed last, since its memory is still near.
 static uint32_t take_slot(struct reading *reading)
 {
 	ASSERT(reading->spare_count <= reading->slots);
@@ -67,6 +69,8 @@ static void put(struct reading *reading, const struct replay_ring_record *record
 		reading->stopped = !reading->put(reading->context, record);
 }
 
+// Numbers of threads that have ended are used again, so the driver needs as many as run at one
+// time.
 static uint16_t number_of(struct reading *reading, thread_id id)
 {
 	struct replay_plan_thread *thread = &reading->plan->threads[id];
@@ -98,6 +102,7 @@ static void put_call(struct reading *reading, const struct trace_event *event, u
 }
 
 // A thread that has made its last call ends. The first one stays.
+// The first reading notes the last call of each thread; the second ends it there.
 static void end_thread(struct reading *reading, const struct trace_event *event)
 {
 	struct replay_plan_thread *thread = &reading->plan->threads[event->thread];
@@ -132,6 +137,7 @@ static void raise(struct reading *reading, uint64_t bytes)
 	plan->peak_number = reading->number;
 }
 
+// Bytes may be wrong where a trace is damaged, so only the count is asserted.
 static void lower(struct reading *reading, uint64_t bytes)
 {
 	ASSERT(reading->live_count > 0); // sums of bytes may run over
@@ -139,6 +145,8 @@ static void lower(struct reading *reading, uint64_t bytes)
 	reading->live_count--;
 }
 
+// Two blocks cannot be at one address: the older one was freed in a way that the trace does not
+// have.
 static void place(struct reading *reading, const struct trace_event *event, uint64_t address,
 		  uint32_t slot, uint64_t size)
 {
@@ -167,6 +175,7 @@ static void begin(struct reading *reading, const struct trace_event *event, uint
 	put_call(reading, event, op, slot, event->size);
 }
 
+// Not known: inherited, or allocated before the recording.
 static void end(struct reading *reading, const struct trace_event *event)
 {
 	struct block block;
@@ -181,6 +190,7 @@ static void end(struct reading *reading, const struct trace_event *event)
 	give_slot(reading, block.site);
 }
 
+// Keeps its slot: the driver reallocs what is in it.
 static void resize(struct reading *reading, const struct trace_event *event)
 {
 	struct block block;
@@ -212,6 +222,7 @@ static void open_half(struct reading *reading, const struct trace_event *event)
 	lower(reading, half->size);
 }
 
+// An undone realloc puts the block back with its old size; the allocator is not asked.
 static void close_half(struct reading *reading, const struct trace_event *event)
 {
 	struct half *half = &reading->halves[event->thread];
@@ -304,6 +315,7 @@ static uint64_t events_before(const struct trace_snapshot *snapshot)
 
 // Where the recording has a snapshot of resident memory before this event, one is taken too, so
 // that both can be compared.
+// At most SAMPLES_BY_SNAPSHOT of them: of a thousand each sixth.
 static void sample_with_snapshots(struct reading *reading, const struct trace_event *event)
 {
 	const struct reader *reader = reading->plan->reader;
@@ -325,6 +337,8 @@ static void sample_with_snapshots(struct reading *reading, const struct trace_ev
 	}
 }
 
+// Spread by time and by events, so that a burst and a long pause both have some; the peak has one
+// in any case, and so has the end.
 static void sample(struct reading *reading, const struct trace_event *event)
 {
 	struct replay_plan *plan = reading->plan;
@@ -449,6 +463,7 @@ void replay_plan_fini(struct replay_plan *plan)
 	*plan = (struct replay_plan){ 0 };
 }
 
+// The end is a record, too, so the driver always gets one.
 static bool read_all(struct replay_plan *plan, bool first, replay_plan_put *given, void *context,
 		     struct progress *progress)
 {

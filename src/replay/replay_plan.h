@@ -28,6 +28,7 @@ struct replay_plan_thread {
 	bool running;
 };
 
+// What the first reading finds out is in the fields from `calls` on.
 struct replay_plan {
 	struct reader *reader; // borrowed
 	process_id process;

@@ -35,6 +35,7 @@ enum replay_ring_op {
 	REPLAY_RING_SAMPLE, // `slot`: which sample
 };
 
+// 16 bytes: a chunk is 128 KiB.
 struct replay_ring_record {
 	uint32_t slot;
 	uint16_t thread; // who makes the call
@@ -55,6 +56,7 @@ struct replay_ring_sample {
 	uint64_t cpu_ns;        // so far, without what samples cost
 };
 
+// Of blocks of 2^n to 2^(n + 1) - 1 bytes; those of 0 and 1 byte are class 0.
 struct replay_ring_class {
 	uint64_t count, bytes;               // allocations, and what was asked for
 	uint64_t usable_count, usable_bytes; // of those that were measured: what was given …

@@ -49,6 +49,7 @@ static bool is_name(const char *entry, const char *setting)
 }
 
 // Ours, but for what is preloaded and what the setting says.
+// The driver's environment is ours, so that a setting of the user's reaches the allocator.
 static char **make_environment(const struct replay_run_options *options)
 {
 	size_t count = 0, used = 0;
@@ -81,6 +82,7 @@ static void free_environment(char **made)
 
 // ---- the driver ----
 
+// The file has room for 2^31 slots and takes memory only for those that are used.
 static bool make_ring(struct playing *playing, struct err *err)
 {
 	uint64_t bytes = REPLAY_RING_SLOTS_AT + REPLAY_RING_SLOTS * sizeof(struct replay_ring_slot);
@@ -129,6 +131,7 @@ static bool has_ended(struct playing *playing, int flags)
 	return !playing->pid;
 }
 
+// False: the driver has ended, or the user stopped it.
 static bool take_chunk(struct playing *playing)
 {
 	struct timespec until;
@@ -152,6 +155,7 @@ static bool take_chunk(struct playing *playing)
 	return true;
 }
 
+// A chunk is handed over when it is full, or at the last record.
 static bool put(void *context, const struct replay_ring_record *record)
 {
 	struct playing *playing = context;
@@ -183,6 +187,7 @@ static bool tell_end(const struct playing *playing, struct err *err)
 }
 
 // The loader says on stderr what it cannot preload, and goes on.
+// Where malloc really is, as the driver found by the loader's own look-up.
 static bool check_library(const struct playing *playing, struct err *err)
 {
 	const char *library = playing->ring->library;
@@ -220,6 +225,7 @@ static bool play(struct playing *playing, struct replay_plan *plan, struct err *
 	return (whole && playing->ring->done) || tell_end(playing, err);
 }
 
+// A driver that still runs is killed, whatever went wrong.
 bool replay_run_play(struct replay_plan *plan, const struct replay_run_options *options,
 		     struct replay_run *run, struct err *err)
 {

@@ -38,6 +38,7 @@ static uint64_t less(uint64_t a, uint64_t b)
 	return a > b ? a - b : 0;
 }
 
+// Less what the driver had before its first call, which the dry run's first sample says.
 static uint64_t resident_at(const struct replay_table *table, const struct replay_run *run,
 			    uint32_t sample)
 {
@@ -45,6 +46,7 @@ static uint64_t resident_at(const struct replay_table *table, const struct repla
 	return less(run->samples[sample].private_bytes, table->dry->samples[0].private_bytes);
 }
 
+// The peak is that of the samples: between two it may have been higher.
 static struct figures figures_of(const struct replay_table *table, const struct replay_run *run)
 {
 	const struct replay_plan *plan = table->plan;
@@ -116,6 +118,7 @@ static void write_head(const struct replay_table *table, struct paper *paper)
 	paper_format(paper, PAPER_DIM, "times are less the driver's own %.0f ns a call\n\n", ns);
 }
 
+// Times are means of the calls that were timed.
 static void write_class(const struct replay_table *table, struct paper *paper, unsigned width,
 			unsigned which)
 {
@@ -282,6 +285,7 @@ void replay_table_json(const struct replay_table *table, struct sink *sink)
 
 // ---- the picture ----
 
+// A curve for each run, and one of what the program asked for, which no allocator can go below.
 void replay_table_chart(const struct replay_table *table, struct chart *chart)
 {
 	const struct replay_plan *plan = table->plan;
