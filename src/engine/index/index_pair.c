@@ -48,6 +48,7 @@ enum row_other { ROW_NOTHING, ROW_EXIT, ROW_BEGIN, ROW_END, ROW_ORPHAN, ROW_TIME
 enum call_kind { CALL_LIVES, CALL_ALLOC, CALL_FREE };
 enum answer_kind { ANSWER_LOST, ANSWER_END, ANSWER_ORPHAN, ANSWER_NOTHING };
 
+// `never` is a file from the beginning: what never ends grows with the run.
 bool index_pair_open(struct index_pair *pair, struct index_feed *feed, struct cells *cells,
 		     int directory, uint64_t alive_max, struct err *err)
 {
@@ -74,6 +75,7 @@ void index_pair_close(struct index_pair *pair)
 	*pair = (struct index_pair){ 0 };
 }
 
+// Spaces are numbered in the order in which they are met; the number is a part of each key.
 uint32_t index_pair_space(struct index_pair *pair, process_id process, heap_id heap, bool forked)
 {
 	bool added;
@@ -88,6 +90,8 @@ uint32_t index_pair_space(struct index_pair *pair, process_id process, heap_id h
 }
 
 // Whether a key can name a block there, so that it is in the tables.
+// A key has 16 bits for the space and 48 for the address: what does not fit goes to the space's
+// `odd` map.
 static bool has_key(const struct index_pair *pair, uint32_t space, uint64_t address)
 {
 	ASSERT(space < pair->spaces_count);
@@ -96,6 +100,8 @@ static bool has_key(const struct index_pair *pair, uint32_t space, uint64_t addr
 }
 
 // The cell of frees by a thread, of unknown blocks.
+// A cell of its own for each thread's frees of what is not known, so that they can be asked for
+// like others. The cells may be in use by a thread that reads ahead: it rests first.
 static uint32_t orphan_cell(struct index_pair *pair, uint32_t space, thread_id thread)
 {
 	const struct cells_site site = { .process = pair->spaces[space].process,
@@ -126,6 +132,8 @@ static uint64_t address_of(uint64_t key)
 }
 
 // Take out of the table what lived when its process ended.
+// Blocks of processes that have ended never get a free: they leave the table, which is the cheapest
+// way to make room.
 static void sweep(struct index_pair *pair)
 {
 	struct live_table *alive = &pair->alive;
@@ -145,6 +153,8 @@ static void sweep(struct index_pair *pair)
 
 // ---- steps that need no pairing, or are paired ----
 
+// Times and event numbers are in the row only where they are not what is expected: the same time,
+// the number before plus one.
 static void row_state(struct index_pair *pair)
 {
 	struct index_feed *feed = pair->feed;
@@ -168,6 +178,7 @@ static uint64_t row_other(struct index_pair *pair, enum row_other other)
 	return pair->raw++;
 }
 
+// Either at once or as an entry of the row; the number that is returned is raw in both cases.
 static uint64_t step_begin(struct index_pair *pair, uint32_t cell)
 {
 	uint64_t raw;
@@ -219,6 +230,7 @@ void index_pair_at(struct index_pair *pair, uint64_t time_ns, uint64_t number)
 
 // ---- blocks that no key names ----
 
+// A block that is there ended unseen, as in the tables.
 static void odd_begin(struct index_pair *pair, uint32_t space, uint64_t address, uint32_t cell)
 {
 	bool added;
@@ -243,6 +255,7 @@ static bool is_inherited(struct index_pair *pair, uint32_t space, uint64_t addre
 	return added;
 }
 
+// Each inherited address counts once: its second free is an orphan.
 static void odd_free(struct index_pair *pair, uint32_t space, uint64_t address, thread_id thread)
 {
 	uint64_t *found = map_find(&pair->spaces[space].odd, address);
@@ -263,6 +276,7 @@ struct odd_block {
 
 SORT_ORDER(by_value, struct odd_block, SORT_RISES(value))
 
+// In the order in which they began, so that the index does not depend on how a map lies in memory.
 uint64_t index_pair_destroy(struct index_pair *pair, uint32_t space, uint64_t *first)
 {
 	struct map *odd = &pair->spaces[space].odd;
@@ -305,6 +319,7 @@ static enum answer_kind take(struct index_pair *pair, uint64_t key, uint64_t *va
 	return is_inherited(pair, space, address_of(key)) ? ANSWER_NOTHING : ANSWER_ORPHAN;
 }
 
+// Every free is a step, also one that does nothing: steps and events keep in line.
 static void free_now(struct index_pair *pair, uint32_t space, uint64_t key, thread_id thread)
 {
 	uint64_t value = 0;
@@ -337,6 +352,7 @@ static void alloc_now(struct index_pair *pair, uint64_t key, uint32_t cell)
 
 // ---- too much for memory ----
 
+// The user is told before the files grow: up to some four times the trace.
 static void open_parts(struct index_pair *pair)
 {
 	char text[200], a[16];
@@ -360,6 +376,7 @@ static void open_parts(struct index_pair *pair)
 	pair->say(pair->say_context, text);
 }
 
+// Nine bytes and a varint of how many raw steps after the call before in this part.
 static void put_call(struct index_pair *pair, struct index_part *part, enum call_kind kind,
 		     uint64_t key)
 {
@@ -374,6 +391,7 @@ static void put_call(struct index_pair *pair, struct index_part *part, enum call
 }
 
 // From now on: blocks that live go to their parts, and so does what comes.
+// Blocks of ended processes go first, so they are in no part.
 static void begin_parts(struct index_pair *pair)
 {
 	struct live_table_slot *slot;
@@ -393,6 +411,7 @@ static void begin_parts(struct index_pair *pair)
 
 // The table is full. It is swept once in each size at most, so that what is gone through for that
 // is no more than growing takes.
+// The table may still grow if its next size is within alive_max.
 static void make_room(struct index_pair *pair)
 {
 	if (pair->swept_count != pair->over_count && pair->swept_buckets != pair->alive.buckets)
@@ -402,6 +421,7 @@ static void make_room(struct index_pair *pair)
 		begin_parts(pair);
 }
 
+// The part is in the call's byte, so the second reading knows whose next answer it takes.
 static void row_call(struct index_pair *pair, enum row_kind kind, uint64_t key)
 {
 	row_state(pair);
@@ -450,6 +470,8 @@ void index_pair_free(struct index_pair *pair, uint32_t space, uint64_t address, 
 	pair->raw++;
 }
 
+// Blocks with keys stay in the table until it is swept: to look for them now would cost a pass for
+// each process.
 uint64_t index_pair_exit(struct index_pair *pair, process_id process)
 {
 	uint64_t raw;
@@ -483,6 +505,7 @@ static void answer(struct index_part *part, uint64_t raw, enum answer_kind kind)
 	part->last_raw = raw;
 }
 
+// The same rule as alloc_now, with an answer in place of a step.
 static void pair_alloc(struct index_pair *pair, struct index_part *part, uint64_t raw, uint64_t key,
 		       uint32_t cell)
 {
@@ -514,6 +537,7 @@ static void pair_free(struct index_pair *pair, struct index_part *part, uint64_t
 	}
 }
 
+// Blocks that lived when parts began are put into the table first, with the values that they had.
 static bool pair_part(struct index_pair *pair, struct index_part *part, struct err *err)
 {
 	uint8_t bytes[9];
@@ -574,6 +598,7 @@ static void empty_odd(struct index_pair *pair)
 
 // ---- the row of calls again, with the answers ----
 
+// Where the answers end, next_raw is a number that no call has.
 static void next_answer(struct index_part *part)
 {
 	uint64_t delta, word = 0;
@@ -595,6 +620,8 @@ static void next_answer(struct index_part *part)
 	}
 }
 
+// Mostly it is asked for numbers after the last one that was lost, which is answered without a
+// search.
 static size_t lost_before(const struct index_pair *pair, uint64_t raw)
 {
 	size_t count = pair->lost_count;
@@ -614,6 +641,7 @@ uint64_t index_pair_final_edge(const struct index_pair *pair, uint64_t raw)
 	return raw + lost_before(pair, raw);
 }
 
+// The end of the lost block is a step before the call that showed it.
 static void feed_lost(struct index_pair *pair, struct index_part *part, uint64_t raw)
 {
 	if (part->next_raw != raw || part->next_kind != ANSWER_LOST)
@@ -677,6 +705,7 @@ static bool feed_other(struct index_pair *pair, enum row_other other)
 	}
 }
 
+// Every call takes its step here, in the order of the trace, with what its part has answered.
 static void feed_row(struct index_pair *pair, bool (*stop)(void *context), void *context,
 		     struct err *err)
 {
@@ -708,6 +737,7 @@ static void feed_row(struct index_pair *pair, bool (*stop)(void *context), void 
 	}
 }
 
+// Parts are paired one after the other, so only one table is in memory at a time.
 bool index_pair_settle(struct index_pair *pair, bool (*stop)(void *context), void *context,
 		       struct err *err)
 {

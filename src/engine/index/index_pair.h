@@ -35,6 +35,8 @@ struct index_space {
 	struct map inherited; // addresses of inherited blocks that were freed
 };
 
+// One of LIVE_TABLE_PARTS. `calls` is written while the trace is read, `answers` when the part is
+// paired; each is read once, from its beginning.
 struct index_part {
 	struct spill calls, answers;
 	size_t lives;      // when parts began
@@ -45,6 +47,8 @@ struct index_part {
 	uint8_t next_kind;
 };
 
+// `parts` is NULL until the table of live blocks is full and may not grow; from then on nothing is
+// paired before index_pair_settle.
 struct index_pair {
 	struct index_feed *feed;   // borrowed
 	struct cells *cells;       // borrowed

@@ -14,6 +14,7 @@
 // ---- finding a site's postings ----
 
 // The site's entry among those behind a mark. False without an error: there is none.
+// Entries are by rising site: a larger one than is looked for ends the search.
 static bool read_entry(const struct index_posts_mark *mark, const uint8_t *at, const uint8_t *end,
 		       uint32_t site, struct index_posts *entry, struct err *err)
 {
@@ -31,6 +32,8 @@ static bool read_entry(const struct index_posts_mark *mark, const uint8_t *at, c
 }
 
 // The entry of a site in a chunk. False without an error: it has none.
+// What the mark says is held against the chunk's size, as the index is a file that anybody may have
+// changed.
 static bool find_entry(struct index *index, const struct index_chunk *chunk, uint32_t site,
 		       struct index_posts *entry, struct err *err)
 {
@@ -68,6 +71,7 @@ static struct site_run *push_run(struct site_runs *runs, struct site_run run)
 }
 
 // The size that all postings of a list have, in front of them.
+// A varint of at most ten bytes; the run's bytes then begin after it.
 static bool take_single(struct index *index, struct site_run *run, struct err *err)
 {
 	uint8_t bytes[10] = { 0 };
@@ -87,6 +91,7 @@ static bool take_single(struct index *index, struct site_run *run, struct err *e
 }
 
 // The stretches of a busy site with steps in [from, to).
+// The sums of a stretch are exact, so a window of whole stretches needs no step of it.
 static bool add_stretches(struct index *index, uint64_t number, uint32_t site,
 			  const struct index_posts *entry, uint64_t from, uint64_t to,
 			  struct site_runs *runs, struct err *err)
@@ -118,6 +123,8 @@ static bool add_stretches(struct index *index, uint64_t number, uint32_t site,
 	return ok;
 }
 
+// Bounds of each run are checked before it is kept, since its bytes are read later without another
+// look.
 static bool add_runs(struct index *index, uint64_t chunk, const struct index_posts *entry,
 		     uint64_t from, uint64_t to, struct site_runs *runs, struct err *err)
 {
@@ -180,6 +187,7 @@ static bool add_runs(struct index *index, uint64_t chunk, const struct index_pos
 	return ok || index_lists_damaged(err);
 }
 
+// Chunk by chunk; a chunk in which the site did nothing costs a search in its marks.
 bool index_runs_find(struct index *index, uint32_t site, uint64_t from, uint64_t to,
 		     struct site_runs *runs, struct err *err)
 {
@@ -206,6 +214,7 @@ bool index_runs_find(struct index *index, uint32_t site, uint64_t from, uint64_t
 // ---- reading postings ----
 
 // What a busy site did in a stretch, from the block of steps.
+// The stretch is decoded once for all sites that ask for it one after the other.
 static bool read_stretch(struct site_reading *reading, const struct site_run *run,
 			 struct site_posting *list, struct err *err)
 {
@@ -236,6 +245,7 @@ static bool read_stretch(struct site_reading *reading, const struct site_run *ru
 	return found == run->count || index_lists_damaged(err);
 }
 
+// The first step is a distance to that of the posting before the run, which the run's skip has.
 static bool read_list(struct index *index, const struct site_run *run, struct site_posting *list,
 		      struct err *err)
 {

@@ -25,6 +25,8 @@ struct site_run {
 };
 
 // `= { 0 }` is without any; the list is to be freed.
+// In the order of their steps. `postings` is the sum of their counts, so that a caller can choose
+// the cheaper way.
 struct site_runs {
 	struct site_run *list;
 	size_t count, capacity;

@@ -38,6 +38,7 @@ struct drops {
 
 SORT_ORDER(compare_drops, struct drop, SORT_RISES(step), SORT_RISES(group))
 
+// Counts at the end are read only where a process ends in the window.
 static bool any_exit(const struct index *index, uint64_t from, uint64_t to)
 {
 	for (size_t i = 0; i < index->exits_count; i++)
@@ -46,6 +47,7 @@ static bool any_exit(const struct index *index, uint64_t from, uint64_t to)
 	return false;
 }
 
+// `all` is the scan without groups: all but frees of what is not known are group 0.
 static uint32_t group_of_cell(const struct index_scan *scan, uint32_t cell)
 {
 	const struct cells *cells = &scan->index->cells;
@@ -57,6 +59,7 @@ static uint32_t group_of_cell(const struct index_scan *scan, uint32_t cell)
 										     : 0;
 }
 
+// With single_exits each cell is a drop of its own, else all of a process and group are one.
 static void add_drop(struct drops *drops, struct map *known, const struct index_scan *scan,
 		     uint32_t cell, uint64_t count)
 {
@@ -162,6 +165,7 @@ static void expect_cell(const struct index_scan *scan, uint32_t cell)
 }
 
 // Tell of the steps of a block, and of drops that lie between them.
+// Groups are fetched 32 steps ahead, as the table by cell is larger than the caches.
 static bool tell_block(const struct index_scan *scan, const struct index_block *block,
 		       const struct drops *drops, size_t *drop)
 {
@@ -196,6 +200,7 @@ static bool tell_block(const struct index_scan *scan, const struct index_block *
 	return more;
 }
 
+// Once for each cell, in place of questions for each step.
 void index_scan_prepare(struct index_scan *scan)
 {
 	const struct cells *cells = &scan->index->cells;
@@ -218,6 +223,7 @@ void index_scan_fini(struct index_scan *scan)
 	scan->of_cell = NULL;
 }
 
+// A block that the caller keeps from scan to scan is not decoded again.
 static bool load_block(struct index_scan *scan, uint64_t number, struct index_block *block,
 		       struct err *err)
 {
@@ -276,6 +282,7 @@ struct kinds {
 SORT_ORDER(compare_kinds, struct kind, SORT_RISES(number), SORT_RISES(size))
 
 // False: all that there is is in a group.
+// Sites get numbers from 1, so that a list of postings can say whose it is in few bits.
 static bool find_kinds(const struct index_scan *scan, struct kinds *kinds)
 {
 	const struct cells *cells = &scan->index->cells;
@@ -328,6 +335,7 @@ static uint32_t group_of(const struct kinds *kinds, const struct index_list *lis
 }
 
 // Whether postings say it in fewer words, and are there.
+// A posting costs some two steps of a block: it is read, put in its slot and taken from there.
 static bool are_fewer(const struct index_scan *scan, const struct kinds *kinds, bool *fewer,
 		      struct err *err)
 {
@@ -351,6 +359,8 @@ struct slots {
 };
 
 // Bring the lists up to the end of a block.
+// Lists of several sites are each in the order of steps: a slot for each step of the block brings
+// them together without a merge.
 static bool fill_slots(const struct index_scan *scan, const struct kinds *kinds,
 		       struct index_lists *lists, uint64_t first, uint64_t end, struct slots *slots,
 		       struct err *err)
@@ -406,6 +416,7 @@ static bool tell_slots(const struct index_scan *scan, struct slots *slots,
 }
 
 // In a chunk where a wanted site is busy, steps come from the blocks.
+// Where a wanted site is busy it has no postings in that chunk, and the blocks say it instead.
 static bool by_lists(struct index_scan *scan, const struct kinds *kinds, const struct drops *drops,
 		     struct err *err)
 {
@@ -471,6 +482,8 @@ static bool go_through(struct index_scan *scan, const struct drops *drops, struc
 	return ok;
 }
 
+// Steps and drops come in the order of the trace; the visitor stops it by false, which is no
+// failure.
 bool index_scan(struct index_scan *scan, struct err *err)
 {
 	bool prepared = scan->all || scan->of_cell != NULL, ok;

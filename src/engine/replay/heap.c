@@ -52,6 +52,7 @@ struct heap *heap_new(const struct query *query)
 	return heap;
 }
 
+// Blocks that are still in the tables go with them.
 void heap_free(struct heap *heap)
 {
 	if (!heap)
@@ -72,6 +73,7 @@ void heap_free(struct heap *heap)
 	MEM_FREE(heap->site_process, heap->variances, heap->held, heap);
 }
 
+// The query is asked once here, not for each event.
 void heap_add_process(struct heap *heap, bool forked)
 {
 	process_id id = (process_id)heap->processes_count;
@@ -135,6 +137,8 @@ static uint32_t new_site(struct heap *heap, process_id process, stack_id stack)
 }
 
 // One that is not the usual one of its stack, or not yet.
+// A stack is mostly of one process: `stack_site` has its first site, and further ones are in a map.
+// A stack that the query leaves out is asked about once.
 static uint32_t find_other_site(struct heap *heap, process_id process, stack_id stack)
 {
 	uint32_t index;
@@ -204,6 +208,7 @@ static struct blocks *blocks_of(struct heap_process_state *process, heap_id id)
 }
 
 // Put a block of `size` where none should be; one that is there was freed without our seeing it.
+// The size of the old block is looked up before the new one is written over it.
 TWICE struct block *place_block(struct heap *heap, struct heap_process_state *process,
 				const struct trace_event *event, uint64_t size,
 				const struct blocks_hint *hint)
@@ -226,6 +231,7 @@ static bool event_selected(const struct heap *heap, const struct trace_event *ev
 	return !query || !query->event || query->event(query->event_context, event);
 }
 
+// What was there before the trace or its window counts in levels and not as an allocation.
 TWICE void allocate(struct heap *heap, struct heap_thread_state *thread,
 		    const struct trace_event *event, const struct blocks_hint *hint,
 		    enum heap_what what, bool plain)
@@ -270,6 +276,7 @@ static void count_unknown(struct heap *heap, struct heap_thread_state *thread, b
 }
 
 // A free of an address where nothing is known to live.
+// A forked process may free each address of its parent's once: a second free of it is an orphan.
 static void release_unknown(struct heap *heap, struct heap_thread_state *thread, uint64_t address,
 			    struct pending *pending)
 {
@@ -283,6 +290,7 @@ static void release_unknown(struct heap *heap, struct heap_thread_state *thread,
 
 // End the life of the block at `address`. What would be needed to take that back is left in
 // `*pending`; this does not make it active.
+// `pending` is filled in any case: only a first half keeps it, and all others drop it.
 TWICE void release(struct heap *heap, struct heap_thread_state *thread,
 		   const struct trace_event *event, uint64_t address, struct pending *pending,
 		   const struct blocks_hint *hint, bool plain)
@@ -363,6 +371,7 @@ static void pass_time(struct heap *heap, uint64_t time_ns)
 }
 
 // A heap is destroyed: all its blocks end.
+// Each block counts as a free, since its life was ended by a call.
 static void destroy(struct heap *heap, const struct trace_event *event)
 {
 	struct heap_process_state *process = &heap->processes[heap->threads[event->thread].process];
@@ -384,6 +393,8 @@ static void destroy(struct heap *heap, const struct trace_event *event)
 	*blocks = (struct blocks){ 0 };
 }
 
+// The order matters: what ends goes before what begins, or a realloc in place would find its own
+// new block.
 void heap_count_event(struct heap *heap, const struct trace_event *event, bool undone)
 {
 	struct heap_thread_state *thread;
@@ -470,6 +481,7 @@ void heap_add_run(struct heap *heap, const struct trace_event *events, uint32_t 
 // The next blocks of an iteration, and their sites fetched from memory. 0: that is all.
 enum { NEXT_BLOCKS = 32 };
 
+// The sites of many blocks are anywhere in memory: they are fetched 32 at a time.
 static size_t next_blocks(const struct heap *heap, const struct blocks *blocks,
 			  struct blocks_cursor *cursor, const struct block *next[NEXT_BLOCKS])
 {
@@ -517,6 +529,7 @@ static void close_blocks(struct heap *heap, process_id id, struct blocks *blocks
 	*blocks = (struct blocks){ 0 };
 }
 
+// Pools and heaps of a language end with their process as malloc's do.
 static void close_process(struct heap *heap, process_id id, uint64_t time_ns, bool leaves)
 {
 	struct heap_process_state *process = &heap->processes[id];
@@ -580,6 +593,7 @@ static void counts_round(struct heap_counts *counts)
 }
 
 // A sampled recording: from units to whole blocks and bytes.
+// Rounded once, at the end: sums of rounded figures would drift.
 static void leave_units(struct heap *heap)
 {
 	counts_round(&heap->totals.counts);
@@ -598,6 +612,7 @@ static void leave_units(struct heap *heap)
 	}
 }
 
+// The assertion is the law that heap.h states: what began has ended, was lost, or lives.
 void heap_finish(struct heap *heap)
 {
 	struct heap_counts *sum = &heap->totals.counts;

@@ -43,6 +43,7 @@
 #include "trace/reader.h"
 
 // So many blocks, of so many bytes.
+// In a sampled recording in units of weight.h until heap_finish.
 struct heap_amount {
 	uint64_t count;
 	uint64_t bytes;

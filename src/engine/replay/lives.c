@@ -90,6 +90,7 @@ void lives_free(struct lives *lives)
 	MEM_FREE(lives->heaps, lives->inherited, lives->halves, lives);
 }
 
+// The heap that was asked for last is mostly the one that is asked for next.
 static struct blocks *blocks_of(struct lives *lives, process_id process, heap_id heap)
 {
 	const struct lives_heap *latest = lives->heaps + lives->latest;
@@ -121,6 +122,7 @@ static struct lives_half *half_of(struct lives *lives, thread_id thread)
 
 // ---- the list ----
 
+// A place in the list has 32 bits, as the tables have them.
 static size_t keep(struct lives *lives, const struct lives_block *block)
 {
 	size_t at = lives->spare;
@@ -148,6 +150,7 @@ static struct lives_block drop(struct lives *lives, size_t at)
 }
 
 // A block that is in the table of a heap, or was.
+// A lean table has only stack and thread of a block; what else is asked is made from these.
 static struct lives_block made_of(const struct lives *lives, process_id process, heap_id heap,
 				  const struct block *slot, uint64_t address, uint64_t size)
 {
@@ -190,6 +193,7 @@ static void tell_end(struct lives *lives, const struct lives_block *block,
 }
 
 // Put a block where none should be in a process; one that is there ended unseen.
+// A lean one tells of no lost block: who uses it asks only for what lives.
 static void place(struct lives *lives, process_id process, const struct lives_block *block,
 		  const struct trace_event *event)
 {
@@ -237,6 +241,7 @@ static void begin(struct lives *lives, const struct trace_event *event, process_
 }
 
 // A block that no event began.
+// An address that a forked process frees first is its parent's block.
 static struct lives_block unknown(struct lives *lives, process_id process,
 				  const struct trace_event *event, uint64_t address)
 {
@@ -277,6 +282,7 @@ static struct lives_block end(struct lives *lives, const struct trace_event *eve
 }
 
 // The realloc failed: what its first half ended lives on.
+// The block keeps its number and its time: it never ended.
 static void undo(struct lives *lives, const struct trace_event *event, process_id process,
 		 const struct lives_half *half)
 {
@@ -299,6 +305,7 @@ static bool is_among(const struct lives_heap *heap, const struct blocks *only, p
 
 // The places of all blocks of a heap (`only`), or of a process (TRACE_NONE: of all), in the order
 // in which they began. The caller frees it.
+// Sorted by number by digits: of ten million blocks that takes a few passes and no comparisons.
 static uint32_t *list_blocks(struct lives *lives, const struct blocks *only, process_id process,
 			     size_t *count)
 {
@@ -336,6 +343,8 @@ static uint32_t *list_blocks(struct lives *lives, const struct blocks *only, pro
 }
 
 // These blocks end, of which `only` and `process` say as above.
+// The tables are emptied before anything is told, so that a watcher that asks finds nothing of
+// them.
 static void end_all(struct lives *lives, const struct blocks *only, process_id process,
 		    const struct lives_end *how)
 {
@@ -360,6 +369,8 @@ static void end_all(struct lives *lives, const struct blocks *only, process_id p
 
 // ---- items ----
 
+// A realloc that is known to fail ends nothing, if the caller has found those before
+// (lives_find_undone).
 static void end_half(struct lives *lives, const struct trace_event *event, process_id process,
 		     struct lives_half *half)
 {
@@ -377,6 +388,7 @@ static void destroy(struct lives *lives, const struct trace_event *event, proces
 	end_all(lives, blocks_of(lives, process, event->heap), process, &how);
 }
 
+// Two passes: first the tables are fetched, then what they lead to.
 void lives_expect(struct lives *lives, const struct trace_event *events, uint32_t count)
 {
 	const struct trace_thread *thread = count ? reader_thread(lives->reader, events->thread)
@@ -432,6 +444,7 @@ void lives_add_event(struct lives *lives, const struct trace_event *event)
 		half->open = false;
 }
 
+// The end of a process; all others say nothing of blocks.
 void lives_add_note(struct lives *lives, const struct trace_note *note)
 {
 	const struct trace_process *process = reader_process(lives->reader, note->process);
@@ -500,6 +513,7 @@ static void inherit_slot(void *context, const struct block *slot, uint64_t addre
 }
 
 // In the order in which they began, where somebody may ask for that.
+// A fork copies what its parent has at that moment, of malloc's heap alone.
 void lives_inherit(struct lives *lives, process_id parent, process_id child)
 {
 	struct heir heir = { .lives = lives, .parent = parent, .child = child };
@@ -653,6 +667,8 @@ static void look(struct open_half *half, const struct trace_event *event, struct
 		*half = (struct open_half){ true, event->number, event->address };
 }
 
+// One reading of the trace: a first half is undone where its thread's next call says so, of the
+// same address.
 void lives_find_undone(struct reader *reader, struct map *undone, struct progress *progress)
 {
 	struct open_half *halves = NULL;

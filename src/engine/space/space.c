@@ -74,6 +74,7 @@ void space_add_thread(struct space *space, process_id process)
 	*MEM_ADD(space->threads, space->threads_count, space->threads_capacity) = process;
 }
 
+// File 0 is anonymous memory and has an entry, too.
 void space_add_file(struct space *space, const struct trace_file *file)
 {
 	size_t need = space->files_count ? space->files_count + 1 : 2;
@@ -107,6 +108,7 @@ static uint64_t page_up(uint64_t bytes)
 }
 
 // A range that the kernel could have meant, as whole pages.
+// Pages are whole: a length is rounded up as the kernel does. An address must begin a page.
 static bool believable(const struct space_process_state *process, uint64_t address, uint64_t size,
 		       uint64_t *high)
 {
@@ -137,6 +139,7 @@ static void count_overlapping(struct space *space, process_id id)
 }
 
 // What an event that maps something maps.
+// Whose the memory is follows from the call, its file and what is below it (space_owner.h).
 static struct range range_of(struct space *space, process_id id, const struct trace_event *event,
 			     uint64_t low, uint64_t high)
 {
@@ -167,6 +170,7 @@ static struct range range_of(struct space *space, process_id id, const struct tr
 	return range;
 }
 
+// For example 3 MiB with MAP_HUGETLB and no size in the flags: pages of 2 MiB, so 4 MiB.
 static uint64_t huge_up(uint64_t size, uint32_t flags)
 {
 	uint32_t log2 = flags >> FLAG_HUGE_SHIFT & FLAG_HUGE_MASK;
@@ -179,6 +183,8 @@ static uint64_t huge_up(uint64_t size, uint32_t flags)
 }
 
 // mmap, shmat.
+// What was there is gone, whether the call was meant to replace it or not; only the second is
+// counted, as a call that was not seen.
 static void apply_map(struct space *space, process_id id, const struct trace_event *event)
 {
 	uint64_t size = event->size;
@@ -209,6 +215,7 @@ static void apply_unmap(struct space *space, process_id id, const struct trace_e
 		count_absurd(space, id);
 }
 
+// Less was changed than was asked for: a part of it was never seen to be mapped.
 static void apply_protect(struct space *space, process_id id, const struct trace_event *event)
 {
 	uint64_t high;
@@ -223,6 +230,7 @@ static void apply_protect(struct space *space, process_id id, const struct trace
 }
 
 // What is mapped up to `from` goes on to `to`, and is otherwise as it is there.
+// New pages belong to the mapping that they continue, so they have its stack and owner.
 static void grow(struct space *space, process_id id, uint64_t from, uint64_t to,
 		 const struct trace_event *event)
 {
@@ -255,6 +263,7 @@ static void grow(struct space *space, process_id id, uint64_t from, uint64_t to,
 }
 
 // mremap with an old length of 0: shared pages are mapped a second time.
+// The old range stays where it is, and the new one shows the same pages of its file.
 static void map_again(struct space *space, process_id id, const struct trace_event *event,
 		      uint64_t high)
 {
@@ -291,6 +300,7 @@ static void count_purge(struct space *space, process_id id, uint64_t bytes)
 	}
 }
 
+// The kernel's order: what is too long goes, what is left moves, and what is missing is added.
 static void apply_remap(struct space *space, process_id id, const struct trace_event *event)
 {
 	struct space_process_state *process = &space->processes[id];
@@ -325,6 +335,7 @@ static void apply_remap(struct space *space, process_id id, const struct trace_e
 	space_state_flush(space);
 }
 
+// Breaks need not be at pages; the memory is whole pages.
 static void apply_brk(struct space *space, process_id id, const struct trace_event *event)
 {
 	const struct space_process_state *process = &space->processes[id];
@@ -353,6 +364,8 @@ static void apply_brk(struct space *space, process_id id, const struct trace_eve
 }
 
 // What is known of [low, high) is what a look at the map said: the gaps are filled.
+// For example a look found [0x1000, 0x5000), and [0x2000, 0x3000) is known: two ranges are made, at
+// 0x1000 and 0x3000, with offsets of 0 and 0x2000 more.
 static void fill(struct space *space, process_id id, uint64_t low, uint64_t high,
 		 const struct trace_event *event)
 {
@@ -401,6 +414,8 @@ static bool agrees(const struct space *space, const struct range *range, uint64_
 	return range->file == 0 || range->offset - range->start == event->vm->offset - low;
 }
 
+// What a look has found is true: what is known otherwise there is taken away, and what is missing
+// is added.
 static void apply_found(struct space *space, process_id id, const struct trace_event *event)
 {
 	struct space_process_state *process = &space->processes[id];
@@ -428,6 +443,7 @@ static void apply_found(struct space *space, process_id id, const struct trace_e
 	fill(space, id, low, high, event);
 }
 
+// Only advice that gives pages back counts; the mapping stays.
 static void apply_advice(struct space *space, process_id id, const struct trace_event *event)
 {
 	enum { DONTNEED = 4, FREE = 8, REMOVE = 9, DONTNEED_LOCKED = 24 };
@@ -529,6 +545,7 @@ static enum space_ending ending_of(uint8_t kind)
 	}
 }
 
+// Calls of the recorder's own change the map, but are in no count of the program's.
 void space_add_event(struct space *space, const struct trace_event *event)
 {
 	struct space_end end = {
@@ -560,6 +577,7 @@ void space_add_event(struct space *space, const struct trace_event *event)
 }
 
 // A forked process has a copy of what its parent has.
+// The copy's commits belong to no call of the child: they are marked as such.
 static void inherit(struct space *space, process_id id)
 {
 	struct space_process_state *process = &space->processes[id];
@@ -640,6 +658,7 @@ static void give_to_allocator(struct space *space, struct range *range)
 }
 
 // The lowest piece of the mapping that `range` is a piece of.
+// Pieces of one mapping have its number; mprotect has cut it.
 static struct range *lowest_piece(const struct ranges *ranges, struct range *range)
 {
 	struct range *below;
@@ -662,6 +681,7 @@ static bool glibc_could(const struct range *range, uint64_t address)
 
 // A block lies where glibc's never do: so no mapping of this malloc is a large block of glibc's, be
 // there blocks in it or not.
+// Once for a process: its malloc is not glibc's, so no rule of glibc's holds.
 static void make_foreign(struct space *space, struct space_process_state *process)
 {
 	struct range *range;
@@ -728,6 +748,7 @@ void space_claim_whole(struct space *space, process_id id, uint64_t address)
 		make_foreign(space, process);
 }
 
+// True: an owner changed, so that a caller that has counted by owners counts again.
 bool space_claim(struct space *space, process_id id, uint64_t address)
 {
 	struct space_process_state *process = &space->processes[id];
