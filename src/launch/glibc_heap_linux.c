@@ -64,7 +64,7 @@ static uint64_t glibc_heap_chunk_at(const struct glibc_heap_walk *walk, uint64_t
 	       walk->header;
 }
 
-static void glibc_heap_add(struct glibc_heap *heap, uint64_t address, uint64_t size)
+void glibc_heap_add(struct glibc_heap *heap, uint64_t address, uint64_t size)
 {
 	*MEM_ADD(heap->blocks, heap->count, heap->capacity) =
 		(struct collect_block){ address, size };
@@ -447,20 +447,22 @@ static bool glibc_heap_walk_mapped(struct glibc_heap_walk *walk)
 
 // ---- All of it ----------------------------------------------------------------------------------
 
-// Leave out what is free after all.
-static void glibc_heap_sift(struct glibc_heap_walk *walk)
+bool glibc_heap_sift(struct glibc_heap *heap, size_t from, const struct map *unused,
+		     const struct map *own)
 {
-	struct glibc_heap *heap = walk->heap;
-	size_t kept = 0;
+	size_t kept = from, left = unused->count;
 
-	ASSERT(heap->bytes == 0);
-	for (size_t i = 0; i < heap->count; i++) {
-		if (map_find(&walk->unused, heap->blocks[i].address))
+	for (size_t i = from; i < heap->count; i++) {
+		bool is_unused = map_find(unused, heap->blocks[i].address);
+
+		left -= is_unused;
+		if (is_unused || (own && map_find(own, heap->blocks[i].address)))
 			continue;
 		heap->blocks[kept++] = heap->blocks[i];
 		heap->bytes += heap->blocks[i].size;
 	}
 	heap->count = kept;
+	return left == 0;
 }
 
 // Whether the program has its malloc from somewhere else.
@@ -534,7 +536,8 @@ bool glibc_heap_read(struct glibc_heap *heap, const struct objects *objects,
 	     glibc_heap_find_main(walk) &&
 	     (objects->alone ? glibc_heap_walk_alone(walk) : glibc_heap_walk_all(walk));
 	if (ok) {
-		glibc_heap_sift(walk);
+		ASSERT(heap->bytes == 0);
+		glibc_heap_sift(heap, 0, &walk->unused, NULL);
 	} else if (!walk->begun && walk->data && glibc_heap_is_replaced(objects)) {
 		str_clear(&heap->why); // it has allocated nothing with glibc's
 		ok = true;

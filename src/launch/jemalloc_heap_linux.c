@@ -278,12 +278,6 @@ static bool jemalloc_heap_find_root(struct jemalloc_heap_walk *walk)
 
 // ---- What is in it ------------------------------------------------------------------------------
 
-static void jemalloc_heap_add(struct glibc_heap *heap, uint64_t address, uint64_t size)
-{
-	*MEM_ADD(heap->blocks, heap->count, heap->capacity) =
-		(struct collect_block){ address, size };
-}
-
 static bool jemalloc_heap_add_slab(struct jemalloc_heap_walk *walk,
 				   const struct jemalloc_heap_extent *extent, uint64_t size)
 {
@@ -295,7 +289,7 @@ static bool jemalloc_heap_add_slab(struct jemalloc_heap_walk *walk,
 		if (extent->free[i / 64] >> i % 64 & 1)
 			free++;
 		else
-			jemalloc_heap_add(walk->heap, extent->address + i * size, size);
+			glibc_heap_add(walk->heap, extent->address + i * size, size);
 	}
 	return free == (extent->bits >> 28 & 0x3ff);
 }
@@ -321,7 +315,7 @@ static bool jemalloc_heap_add_extent(struct jemalloc_heap_walk *walk, uint64_t e
 		return false;
 	if (slab)
 		return jemalloc_heap_add_slab(walk, &extent, jemalloc_heap_size(szind));
-	jemalloc_heap_add(walk->heap, extent.address, jemalloc_heap_size(szind));
+	glibc_heap_add(walk->heap, extent.address, jemalloc_heap_size(szind));
 	return true;
 }
 
@@ -438,26 +432,6 @@ static bool jemalloc_heap_walk_threads(struct jemalloc_heap_walk *walk)
 						  : "has no thread's cache that is known");
 }
 
-// Leave out what is not used after all. False: something was put aside that is no block.
-static bool jemalloc_heap_sift(struct jemalloc_heap_walk *walk, size_t from)
-{
-	struct glibc_heap *heap = walk->heap;
-	size_t kept = from, left = walk->unused.count;
-	uint64_t bytes = 0;
-
-	for (size_t i = from; i < heap->count; i++) {
-		if (map_find(&walk->unused, heap->blocks[i].address)) {
-			left--;
-			continue;
-		}
-		heap->blocks[kept++] = heap->blocks[i];
-		bytes += heap->blocks[i].size;
-	}
-	heap->count = kept;
-	heap->bytes += bytes;
-	return left == 0 || jemalloc_heap_fail(walk, "has put blocks aside that are in no extent");
-}
-
 void jemalloc_heap_read(struct glibc_heap *heap, const struct objects *objects,
 			const struct tracee *tracee)
 {
@@ -475,7 +449,8 @@ void jemalloc_heap_read(struct glibc_heap *heap, const struct objects *objects,
 			jemalloc_heap_fail(walk, "has a layout of 32 bits, which is not known");
 		else if (jemalloc_heap_read_data(walk) && jemalloc_heap_find_root(walk) &&
 			 jemalloc_heap_walk_tree(walk) && jemalloc_heap_walk_threads(walk) &&
-			 jemalloc_heap_sift(walk, from))
+			 (glibc_heap_sift(heap, from, &walk->unused, NULL) ||
+			  jemalloc_heap_fail(walk, "has put blocks aside that are in no extent")))
 			str_add(&heap->with, ", jemalloc");
 		str_add(&other, "5.3.0");
 	}

@@ -271,8 +271,7 @@ static bool mimalloc_heap_walk_page(struct mimalloc_heap_walk *walk, uint64_t se
 	for (uint32_t i = 0; i < blocks.count; i++) {
 		if (walk->taken[i])
 			continue;
-		*MEM_ADD(walk->heap->blocks, walk->heap->count, walk->heap->capacity) =
-			(struct collect_block){ blocks.at + i * blocks.size, blocks.size };
+		glibc_heap_add(walk->heap, blocks.at + i * blocks.size, blocks.size);
 		walk->heap->inexact += page->flags >> 1 & 1;
 	}
 	mimalloc_heap_add_heap(walk, page->heap, walk->segment.thread);
@@ -358,27 +357,6 @@ static bool mimalloc_heap_walk_heaps(struct mimalloc_heap_walk *walk)
 	return true;
 }
 
-// Leave out what is not used after all, and what mimalloc has for itself. False: something waits
-// that is no block.
-static bool mimalloc_heap_sift(struct mimalloc_heap_walk *walk, size_t from)
-{
-	struct glibc_heap *heap = walk->heap;
-	size_t kept = from, left = walk->unused.count;
-
-	for (size_t i = from; i < heap->count; i++) {
-		bool waits = map_find(&walk->unused, heap->blocks[i].address);
-
-		left -= waits;
-		if (waits || map_find(&walk->threads, heap->blocks[i].address))
-			continue;
-		heap->blocks[kept++] = heap->blocks[i];
-		heap->bytes += heap->blocks[i].size;
-	}
-	heap->count = kept;
-	return left == 0 ||
-	       mimalloc_heap_fail(walk, "has freed blocks that are in none of its pages");
-}
-
 static void mimalloc_heap_fini(struct mimalloc_heap_walk *walk)
 {
 	MAP_FINI(&walk->threads, &walk->unused);
@@ -400,7 +378,8 @@ void mimalloc_heap_read(struct glibc_heap *heap, const struct objects *objects,
 	walk->taken = mem_alloc(UINT16_MAX + 1, 1);
 	if (mimalloc_heap_find(walk, &version) && !walk->why && mimalloc_heap_read_data(walk) &&
 	    mimalloc_heap_walk_memory(walk) && mimalloc_heap_walk_heaps(walk) &&
-	    mimalloc_heap_sift(walk, from))
+	    (glibc_heap_sift(heap, from, &walk->unused, &walk->threads) ||
+	     mimalloc_heap_fail(walk, "has freed blocks that are in none of its pages")))
 		str_add(&heap->with, ", mimalloc");
 	if (heap->inexact && !walk->why)
 		str_format(&heap->but,

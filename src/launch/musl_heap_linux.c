@@ -240,8 +240,7 @@ static bool musl_heap_walk_slot(struct musl_heap_walk *walk, const struct musl_h
 	}
 	if (!musl_heap_size(walk, slots, number, &block, &size))
 		return false;
-	*MEM_ADD(walk->heap->blocks, walk->heap->count, walk->heap->capacity) =
-		(struct collect_block){ block.at, size };
+	glibc_heap_add(walk->heap, block.at, size);
 	walk->heap->bytes += size;
 	walk->heap->mapped += (slots->group->form >> 6 & 63) == MUSL_HEAP_ALONE;
 	return true;
