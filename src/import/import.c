@@ -29,7 +29,7 @@ const struct import_format *const import_formats[] = {
 };
 // clang-format on
 
-enum { LINES_PER_LOOK = 1 << 12 };
+enum { LINES_PER_LOOK = 1 << 12, CONTENT_BYTES_MAX = 1 << 30 };
 
 // The user is asked every 4,096 lines, and the progress told.
 bool import_line(struct import_work *work, char **line, size_t *length)
@@ -77,6 +77,22 @@ bool import_was_stopped(const struct import_work *work)
 }
 
 // The first format that says yes; NULL: none.
+bool import_content(struct import_work *work, struct str *content, struct err *err)
+{
+	const uint8_t *bytes;
+	size_t count;
+
+	while ((count = source_some(work->source, &bytes)) > 0) {
+		if (content->length + count > CONTENT_BYTES_MAX)
+			return err_set(err, ERR_FORMAT, "it is larger than %d MiB",
+				       CONTENT_BYTES_MAX >> 20);
+		str_add_bytes(content, bytes, count);
+		if (import_was_stopped(work))
+			return true;
+	}
+	return source_ok(work->source, err);
+}
+
 static const struct import_format *recognise(struct source *source)
 {
 	size_t length;

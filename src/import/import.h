@@ -74,5 +74,8 @@ bool import_was_cut(struct import_work *work, struct err *err);
 // The same for input that is no lines: it ends within a record; what is before it counts.
 void import_end_here(struct import_work *work);
 
+// For readers that need all of it at once: up to 1 GiB, or what came before the user stopped it.
+bool import_content(struct import_work *work, struct str *content, struct err *err);
+
 // For readers of no lines, now and then: tells the progress; whether the user stopped it.
 bool import_was_stopped(const struct import_work *work);

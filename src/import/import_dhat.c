@@ -14,7 +14,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { SIZE_MAX_BYTES = 1 << 30, FRAMES_MAX = 1 << 10, NS_PER_S = 1000000000 };
+enum { FRAMES_MAX = 1 << 10, NS_PER_S = 1000000000 };
 
 // A place where blocks were allocated.
 struct point {
@@ -333,23 +333,6 @@ static void put_all(struct dhat *dhat)
 	put_snapshot(dhat, "end", end_ns, false);
 }
 
-// All of it, up to 1 GiB: names come last, and points before them need them.
-static bool read_content(struct dhat *dhat, struct err *err)
-{
-	const uint8_t *bytes;
-	size_t count;
-
-	while ((count = source_some(dhat->work->source, &bytes)) > 0) {
-		if (dhat->content.length + count > SIZE_MAX_BYTES)
-			return err_set(err, ERR_FORMAT, "it is larger than %d MiB",
-				       SIZE_MAX_BYTES >> 20);
-		str_add_bytes(&dhat->content, bytes, count);
-		if (import_was_stopped(dhat->work))
-			return true;
-	}
-	return source_ok(dhat->work->source, err);
-}
-
 static bool is_dhat(const char *head, size_t length)
 {
 	return length > 16 && *head == '{' && strstr(head, "\"dhatFileVersion\"") != NULL;
@@ -359,7 +342,7 @@ static bool read_all(struct dhat *dhat, struct err *err)
 {
 	if (dhat->work->input > 0)
 		return err_set(err, ERR_FORMAT, "one file of DHAT is a series by itself");
-	if (!read_content(dhat, err))
+	if (!import_content(dhat->work, &dhat->content, err))
 		return false;
 	str_add(&dhat->content, "");
 	dhat->at = dhat->content.text;

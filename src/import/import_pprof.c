@@ -15,7 +15,6 @@
 #include <string.h>
 
 enum {
-	SIZE_MAX_BYTES = 1 << 30,
 	FRAMES_MAX = 1 << 12,
 	VALUES_MAX = 64,
 	NAMES_MAX = 256,
@@ -49,7 +48,7 @@ struct mapping {
 struct profile {
 	struct import_work *work;
 	struct intake *intake;
-	struct bytes content;
+	struct str content;
 	struct bytes_cursor *strings;
 	size_t strings_count, strings_capacity;
 	struct function *functions;
@@ -179,7 +178,7 @@ static void add_location(struct profile *profile, struct bytes_cursor message)
 // In any order in the file: samples may come before what they name.
 static void read_tables(struct profile *profile)
 {
-	struct bytes_cursor all = bytes_cursor(profile->content.data, profile->content.size);
+	struct bytes_cursor all = bytes_cursor(profile->content.text, profile->content.length);
 	struct field field;
 
 	while (next_field(profile, &all, &field)) {
@@ -229,7 +228,7 @@ static void find_value(struct profile *profile, uint64_t name)
 // A profile of allocations says nothing of what lives; it is refused, with what to do instead.
 static bool find_values(struct profile *profile, struct err *err)
 {
-	struct bytes_cursor all = bytes_cursor(profile->content.data, profile->content.size);
+	struct bytes_cursor all = bytes_cursor(profile->content.text, profile->content.length);
 	struct str names = { 0 };
 	struct field field, part;
 	char *name;
@@ -468,7 +467,7 @@ static void add_sample(struct profile *profile, struct bytes_cursor message)
 // second apart.
 static void read_samples(struct profile *profile)
 {
-	struct bytes_cursor all = bytes_cursor(profile->content.data, profile->content.size);
+	struct bytes_cursor all = bytes_cursor(profile->content.text, profile->content.length);
 	struct import_work *work = profile->work;
 	struct trace_info *info = intake_info(profile->intake);
 	uint64_t time_ns = work->input * (uint64_t)STEP_NS;
@@ -485,22 +484,6 @@ static void read_samples(struct profile *profile)
 		if (field.tag == TAG_SAMPLE && field.bytes.at)
 			add_sample(profile, field.bytes);
 	series_end(work->series);
-}
-
-static bool read_content(struct profile *profile, struct err *err)
-{
-	const uint8_t *bytes;
-	size_t count;
-
-	while ((count = source_some(profile->work->source, &bytes)) > 0) {
-		if (profile->content.size + count > SIZE_MAX_BYTES)
-			return err_set(err, ERR_FORMAT, "it is larger than %d MiB",
-				       SIZE_MAX_BYTES >> 20);
-		bytes_add(&profile->content, bytes, count);
-		if (import_was_stopped(profile->work))
-			return true;
-	}
-	return source_ok(profile->work->source, err);
 }
 
 // What begins with some of a profile's fields, each of its own type, a sample's type among them.
@@ -536,7 +519,7 @@ static bool is_pprof(const char *head, size_t length)
 // sampled.
 static bool read_profile(struct profile *profile, struct err *err)
 {
-	if (!read_content(profile, err))
+	if (!import_content(profile->work, &profile->content, err))
 		return false;
 	read_tables(profile);
 	if (!profile->damaged && !find_values(profile, err))
@@ -569,7 +552,7 @@ static bool read_pprof(struct import_work *work, struct err *err)
 	struct profile profile = { .work = work, .intake = work->intake };
 	bool ok = read_profile(&profile, err);
 
-	bytes_fini(&profile.content);
+	str_fini(&profile.content);
 	MEM_FREE(profile.strings, profile.functions, profile.mappings, profile.locations);
 	MAP_FINI(&profile.function_of, &profile.mapping_of, &profile.location_of,
 		 &profile.frame_of);
