@@ -47,22 +47,26 @@ void ranges_copy(struct ranges *ranges, const struct ranges *from)
 	ranges->used = from->used;
 }
 
-struct range *ranges_from(const struct ranges *ranges, uint64_t address)
+// The first range that ends after the address, or the last that does not.
+static struct range *nearest(const struct ranges *ranges, uint64_t address, bool after)
 {
 	struct range *best = NULL;
 	uint32_t at = ranges->root;
 
 	while (at) {
 		struct ranges_node *node = &ranges->nodes[at];
+		bool ends_after = node->range.end > address;
 
-		if (node->range.end > address) {
+		if (ends_after == after)
 			best = &node->range;
-			at = node->left;
-		} else {
-			at = node->right;
-		}
+		at = ends_after ? node->left : node->right;
 	}
 	return best;
+}
+
+struct range *ranges_from(const struct ranges *ranges, uint64_t address)
+{
+	return nearest(ranges, address, true);
 }
 
 struct range *ranges_find(const struct ranges *ranges, uint64_t address)
@@ -74,20 +78,7 @@ struct range *ranges_find(const struct ranges *ranges, uint64_t address)
 
 struct range *ranges_before(const struct ranges *ranges, uint64_t address)
 {
-	struct range *best = NULL;
-	uint32_t at = ranges->root;
-
-	while (at) {
-		struct ranges_node *node = &ranges->nodes[at];
-
-		if (node->range.end <= address) {
-			best = &node->range;
-			at = node->right;
-		} else {
-			at = node->left;
-		}
-	}
-	return best;
+	return nearest(ranges, address, false);
 }
 
 static void add_hole(struct ranges_node *node, uint64_t from, uint64_t to)
