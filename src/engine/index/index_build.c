@@ -123,6 +123,7 @@ static uint32_t space_of_heap(struct index_work *work, const struct index_ahead_
 	return space;
 }
 
+// Looked up once for each process.
 static uint32_t space_of(struct index_work *work, const struct index_ahead_run *run)
 {
 	uint32_t *space = &work->space_of[run->process];
@@ -145,6 +146,8 @@ static void destroy(struct index_work *work, uint32_t space)
 }
 
 // An event that is not plain.
+// The order is that of all who follow lives of blocks (trace/effect.h): what ends, what begins,
+// what is undone.
 static void add_event(struct index_work *work, const struct index_ahead_run *run,
 		      const struct trace_event *event, uint32_t cell)
 {
@@ -193,6 +196,7 @@ static void add_plain(struct index_work *work, const struct index_ahead_run *run
 	work->halves[run->thread].state = HALF_NONE;
 }
 
+// A process that ends twice is damage: the first end counts, and moments are asked of the trace.
 static void end_process(struct index_work *work, const struct trace_note *note)
 {
 	struct index_exit *exit = &work->index.exits[note->process];
@@ -212,6 +216,7 @@ static void end_process(struct index_work *work, const struct trace_note *note)
 			     : WINDOW_END_EXIT;
 }
 
+// Marks get raw edges, which finalize makes final.
 static void add_note(struct index_work *work, const struct trace_note *note)
 {
 	struct index *index = &work->index;
@@ -275,6 +280,7 @@ static uint64_t foreseen_bytes(const struct cells *cells, uint64_t stacks)
 
 // Divide the memory that was given: what the kinds of allocations do not need, blocks that live may
 // have, up to half of it. False if that is next to nothing, or if asking would need more.
+// Asked now and then, as the kinds of allocations grow with the trace.
 static bool share_memory(struct index_work *work, const struct index_ahead_batch *batch,
 			 struct err *err)
 {
@@ -334,6 +340,7 @@ static void expect(const struct index_work *work, const struct index_ahead_batch
 }
 
 // Where the trace can be read from again.
+// One place for each block of the trace: `items` is 0, so going there decodes nothing.
 static void add_place(struct index_work *work, const struct reader_place *place)
 {
 	struct index_places *places = &work->index.places;
@@ -345,6 +352,7 @@ static void add_place(struct index_work *work, const struct reader_place *place)
 	places->list[places->count++].items = 0;
 }
 
+// What will be looked up is expected ahead of what is paired, over the borders of runs.
 static void add_run(struct index_work *work, const struct index_ahead_batch *batch,
 		    const struct index_ahead_run *run, size_t first, struct soon *soon)
 {
@@ -383,6 +391,7 @@ static void add_events(struct index_work *work, const struct index_ahead_batch *
 }
 
 // Arrays by process and thread, for those that the reader has met.
+// Called again when a growing trace has defined more.
 static void make_room(struct index_work *work)
 {
 	uint32_t processes = reader_processes_count(work->reader);
@@ -404,6 +413,7 @@ static void make_room(struct index_work *work)
 }
 
 // Whether a trace that is being written has more, or its recorder is done.
+// When the recorder is done, the reader is told so, and reads the rest to its end.
 static bool wait_for_more(struct index_work *work)
 {
 	const struct index_wish *wish = work->wish;
@@ -438,6 +448,7 @@ static void save_now_and_then(struct index_work *work, bool now)
 }
 
 // Between two batches: is there room, is there time?
+// A build that was stopped keeps its state, unless it has temporary files, which no state can hold.
 static bool look_around(struct index_work *work, const struct index_ahead_batch *batch,
 			struct err *err)
 {
@@ -523,6 +534,7 @@ static void finalize(struct index_work *work)
 		      (reader_end(work->reader) && !reader_sound(work->reader));
 }
 
+// `head` is written last: an index without it is none, whatever was written before.
 static bool build_all(struct index_work *work, struct err *err)
 {
 	struct index *index = &work->index;
@@ -556,6 +568,8 @@ static bool build_all(struct index_work *work, struct err *err)
 }
 
 // With empty files, or those of a state.
+// Blocks that live may have half of the memory at first; share_memory takes from it what the kinds
+// need.
 static bool open_store(struct index_work *work, bool create, struct err *err)
 {
 	struct index *index = &work->index;
@@ -606,6 +620,7 @@ static bool open_directory(struct index_work *work, const char *path, struct err
 }
 
 // From where an earlier build was stopped, if it was one of this trace.
+// False, with nothing left open: then the build begins at the beginning.
 static bool resume(struct index_work *work, const char *path, struct err *err)
 {
 	char text[80];
@@ -623,6 +638,7 @@ static bool resume(struct index_work *work, const char *path, struct err *err)
 	return true;
 }
 
+// Step 0 does nothing: it is what was there when the recording began.
 static bool begin(struct index_work *work, const char *path, struct err *err)
 {
 	*err = (struct err){ 0 };
@@ -663,6 +679,8 @@ static bool begin_knowing(struct index_work *work, const char *path, struct err 
 	return begin(work, path, err);
 }
 
+// A realloc whose halves are apart and that failed is met in few traces: only then is it built
+// twice.
 bool index_build(const char *path, const char *trace_path, struct reader *reader,
 		 const struct index_wish *wish, struct err *err)
 {

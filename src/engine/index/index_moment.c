@@ -24,6 +24,8 @@
 
 enum { LOOK_EVERY = 1 << 16 }; // events between two looks at who wants to stop
 
+// One question. `lives` grows with what lives at the moment, and is given to the present at the
+// end.
 struct asking {
 	struct index *index;
 	struct reader *reader;
@@ -49,6 +51,7 @@ struct numbers {
 	struct err *err;
 };
 
+// The block that was loaded last is kept: the next number is mostly in the same one.
 static bool load_numbers(struct numbers *numbers, uint64_t block)
 {
 	ASSERT(block < numbers->index->files.blocks_count);
@@ -91,6 +94,8 @@ static uint64_t last_below(const struct index_block *block, uint64_t number)
 }
 
 // The step after the last event below `number`.
+// Numbers rise from block to block but for blocks without any event, so it is a binary search that
+// goes back over those.
 static bool edge_of_number(struct numbers *numbers, uint64_t number, uint64_t *edge)
 {
 	uint64_t low = 0, high = numbers->index->files.blocks_count;
@@ -143,6 +148,7 @@ static bool number_of(struct numbers *numbers, uint64_t step, uint64_t *number)
 }
 
 // How many events there are before an edge: the number of the last one, and one more.
+// Steps of no event (ends of processes) are passed over backwards.
 static bool events_before(struct numbers *numbers, uint64_t edge, uint64_t *events)
 {
 	ASSERT(edge <= numbers->index->steps_end);
@@ -157,6 +163,7 @@ static bool events_before(struct numbers *numbers, uint64_t edge, uint64_t *even
 	return true;
 }
 
+// A moment by time is the edge after the last step that is not later; one by number is exact.
 static bool find_edge(struct numbers *numbers, const struct moment_edge *moment, uint64_t *edge,
 		      uint64_t *events)
 {
@@ -199,6 +206,7 @@ bool index_moment_edge(struct index *index, const struct moment_edge *moment, ui
 
 // ---- what the index knows ----
 
+// First the value, for lives are sorted by when they began.
 static void add_live(struct asking *asking, uint64_t value, uint64_t address)
 {
 	*MEM_ADD(asking->lives, asking->count, asking->capacity) =
@@ -212,6 +220,7 @@ static bool is_known(const struct asking *asking, uint64_t value)
 }
 
 // A block of records of a long file, all of which may be wanted. False: an error, or `over`.
+// Addresses of a block are read only if one of its lifetimes is wanted.
 static bool take_longs(struct asking *asking, unsigned class, size_t block,
 		       const struct index_long *list, uint32_t count, uint64_t *addresses,
 		       bool *over, uint64_t until)
@@ -265,6 +274,7 @@ static bool find_longs_of(struct asking *asking, unsigned class, struct index_lo
 	return true;
 }
 
+// Each class is a file of its own, from the shortest lifetimes to the longest.
 static bool find_longs(struct asking *asking)
 {
 	size_t size = (size_t)1 << asking->index->shape.sparse_log2;
@@ -278,6 +288,7 @@ static bool find_longs(struct asking *asking)
 	return ok;
 }
 
+// In order of beginning: what began where the trace is read from, and later, is left to the trace.
 static bool find_never(struct asking *asking)
 {
 	struct index *index = asking->index;
@@ -352,6 +363,8 @@ static bool find_dates(struct index *index, const struct radix_pair *lives, size
 
 // Whether dates can be found of all that lives: a block of steps has those of all its steps, or
 // none.
+// One look at each block of steps that a life began in, so that making the blocks later cannot fail
+// for that.
 static bool has_dates(struct asking *asking)
 {
 	struct index *index = asking->index;
@@ -378,6 +391,7 @@ struct making {
 };
 
 // That dates are there was looked at before. NULL: the index went away since.
+// Sorted by their beginnings, so that each block of steps is decoded once.
 static struct date *date_slice(const struct making *making, const struct radix_pair *list,
 			       size_t count, struct err *err)
 {
@@ -395,6 +409,8 @@ static struct date *date_slice(const struct making *making, const struct radix_p
 	return dates;
 }
 
+// Called by the present for some at a time: blocks of records take more memory than what they are
+// made from.
 static bool make_blocks(void *context, const struct radix_pair *list, size_t count,
 			struct present_block *blocks, struct err *err)
 {
@@ -436,6 +452,7 @@ static process_id process_of(const struct asking *asking, const struct radix_pai
 
 // Lives by process, in the order that they are in, without those of processes that ended. Returns
 // where those of each end.
+// A counting sort by process: two passes and no comparison.
 static size_t *part_lives(struct asking *asking)
 {
 	size_t processes = reader_processes_count(asking->reader), sum = 0;
@@ -569,6 +586,8 @@ bool index_moment_go(const struct index *index, struct reader *reader, uint64_t 
 }
 
 // From where the trace must be read: the last place that is early enough.
+// Where the moment is between the halves of a realloc that failed, the trace is read from before
+// the first half.
 static bool find_place(struct asking *asking, struct numbers *numbers, struct reader_place *place)
 {
 	const struct index *index = asking->index;
@@ -599,6 +618,7 @@ static bool is_of_heap(const struct trace_event *event)
 	return effect && (!(effect & EFFECT_FAILS) || effect & EFFECT_UNDOES);
 }
 
+// That the last event before the moment was met says that the trace is still the one of the index.
 static bool read_tail(struct asking *asking)
 {
 	struct reader_pass pass = { .reader = asking->reader };
@@ -638,6 +658,7 @@ static bool add_tail(struct asking *asking)
 // ---- address spaces ----
 
 // Whether a call is after the moment.
+// The same rule as for events of the trace, so that both ways of asking agree.
 static bool is_after(const struct present_options *options, const struct vm_call *call)
 {
 	const struct moment_edge *edge = &options->edge;
@@ -670,6 +691,8 @@ static void add_call(struct present *present, const struct vm_call *call)
 
 // Calls are read some at a time: a call that is cut is read again with the next. `present` NULL:
 // they are only looked at.
+// A call of at most VM_CALLS_BYTES_MAX bytes may be cut by the end of what was read: it is left for
+// the next turn.
 static bool go_through(struct index *index, struct present *present, const struct reader *reader,
 		       const struct present_options *options, struct err *err)
 {
@@ -723,6 +746,7 @@ bool index_moment_knows(const struct index *index, const struct reader *reader,
 	return !index->odd && (!process || process->start != TRACE_START_FORK);
 }
 
+// Claims come before and after the present is settled: a whole mapping first, then each block.
 struct present *index_moment(struct index *index, struct reader *reader,
 			     const struct present_options *options, struct err *err)
 {
