@@ -136,6 +136,7 @@ static void args_suggest(struct args *args, const char *word, size_t length)
 	const char *nearest;
 	char *name = mem_copy_bytes(word, length);
 
+	ASSERT(word && args->command);
 	for (int i = 0; i < OPTIONS_MAX && (row = args_row(args->command, i)); i++)
 		names[i] = row->name;
 	nearest = str_nearest(name, names);
@@ -154,6 +155,7 @@ static int args_next_long(struct args *args, const char *word)
 	bool many;
 	const struct option_row *row = args_find_name(args->command, word, length, &many);
 
+	ASSERT(args->at > 0 && args->at <= args->argc);
 	if (!row) {
 		if (many)
 			args_mistake(args, "--%.*s could be several options", (int)length, word);
@@ -314,6 +316,7 @@ bool args_days(struct args *args, unsigned *days)
 	char *end;
 	unsigned long value = strtoul(args->value, &end, 10);
 
+	ASSERT(args->row && args->value);
 	if (value == 0 || value > DAYS_MAX || strcmp(end, "d") != 0 || args->value[0] < '0' ||
 	    args->value[0] > '9')
 		return args_mistake(args, "--%s %s: a number of days such as 90d expected",
@@ -352,6 +355,7 @@ bool args_operand(struct args *args, const char **operand)
 
 bool args_need(struct args *args, const char *operand, const char *what)
 {
+	ASSERT(what);
 	return operand || args_mistake(args, "needs %s", what);
 }
 
@@ -382,6 +386,7 @@ static void args_help_row_print(const struct option_row *row, FILE *file)
 {
 	int column;
 
+	ASSERT(row->name && row->help);
 	if (row->letter)
 		column = fprintf(file, "  -%c, --%s", row->letter, row->name);
 	else
@@ -418,6 +423,7 @@ static const char args_codes[] =
 // All of it comes from the row, so that a new option cannot be missing here.
 void args_help(const struct command *command, FILE *file)
 {
+	ASSERT(command->name && command->usage && command->brief);
 	fprintf(file, "usage: tidemark %s %s\n\n%s.\n", command->name, command->usage,
 		command->brief);
 	args_help_section(command->text, file);
@@ -444,6 +450,7 @@ static void say_line(const char *name, const char *text)
 	char line[sizeof(struct err)];
 	size_t length = 0;
 
+	ASSERT(name && text);
 	for (; text[length] && length + 1 < sizeof line; length++)
 		line[length] = (unsigned char)text[length] < ' ' || text[length] == 0x7f
 				       ? ' '
@@ -476,6 +483,7 @@ int args_fail(const struct command *command, const struct err *err)
 
 void args_warn(const struct command *command, const char *format, ...)
 {
+	ASSERT(command && format);
 	va_list list;
 
 	fprintf(stderr, "tidemark %s: warning: ", command->name);

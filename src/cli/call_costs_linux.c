@@ -94,6 +94,7 @@ static bool measure(struct query_context *asked, process_id id, struct replay_ru
 	struct progress progress;
 	bool good;
 
+	ASSERT(id < reader_processes_count(asked->reader));
 	if (!find_library(process, &options.library, err) ||
 	    !call_costs_find_driver(&driver, err)) {
 		str_fini(&driver);
@@ -144,6 +145,7 @@ const char *call_costs_of(void *context, process_id process, uint64_t size, doub
 	struct err err = { 0 };
 	unsigned log2 = 0;
 
+	ASSERT(process < reader_processes_count(costs->asked->reader));
 	if (!known->run) {
 		known->run = mem_alloc(1, sizeof *known->run);
 		if (!measure(costs->asked, process, known->run, &err))

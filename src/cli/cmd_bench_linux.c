@@ -79,6 +79,7 @@ static bool name_runs(struct request *request, struct err *err)
 {
 	struct str text = { 0 };
 
+	ASSERT(request->runs > 0 && request->runs <= SIGNIFICANCE_RUNS_MAX);
 	request->paths = mem_alloc(request->runs, sizeof *request->paths);
 	for (uint64_t run = 0; run < request->runs; run++) {
 		str_clear(&text);
@@ -148,6 +149,7 @@ static int record(const struct request *request, const char *path)
 // 0: all ran, and ended well.
 static int record_all(const struct request *request)
 {
+	ASSERT(request->paths);
 	for (uint64_t run = 0; run < request->runs; run++) {
 		int status = record(request, request->paths[run]);
 
@@ -211,6 +213,7 @@ static int answer(const struct request *request)
 	uint64_t read = 0;
 	int code = EXIT_ANSWERED;
 
+	ASSERT(request->runs > 0 && request->paths);
 	if (!write_answer(request, asked, checks, &read, &err))
 		code = args_fail(&cmd_bench, &err);
 	else if (!request->print.json)

@@ -236,6 +236,7 @@ static bool is_one_file(const char *path, const char *other)
 	struct identity identity;
 	struct err missing = { 0 };
 
+	ASSERT(path && other);
 	if (file_look(path) == FILE_IS_MISSING)
 		return strcmp(path, other) == 0;
 	return file_look(path) == FILE_IS_REGULAR && identity_find(&identity, path, &missing) &&
@@ -276,6 +277,7 @@ static bool write_it(void *context, struct sink *sink, struct err *err)
 	const struct writing *writing = context;
 	const struct request *request = writing->request;
 
+	ASSERT(writing->page && request);
 	(void)err;
 	if (writing->format)
 		writing->format(writing->page, sink);
@@ -361,6 +363,7 @@ static bool read_runs(const struct request *request, struct runs *runs, struct e
 		&cmd_check, &request->options,
 		request->check.limits[CHECK_GROWTH].given ? &check_window_rules : &check_rules);
 
+	ASSERT(request->paths_count > 0);
 	runs->asked = mem_alloc(request->paths_count, sizeof *runs->asked);
 	runs->checks = mem_alloc(request->paths_count, sizeof *runs->checks);
 	for (size_t i = 0; i < request->paths_count; i++) {
@@ -394,6 +397,7 @@ static int answer(const struct request *request, const struct runs *runs)
 	};
 	int code;
 
+	ASSERT(runs->count > 0 && request->section);
 	write_answer(request, &page, &sink);
 	code = judge(request, &runs->check);
 	if (!sink_ok(&sink, &err) || !write_files(request, &page, &err))
@@ -410,6 +414,7 @@ static int ask(struct request *request)
 	struct err err = { 0 };
 	int code;
 
+	ASSERT(request->options.path);
 	request->section = check_section(&request->options.words);
 	if (!read_lists(request, &err) || !read_baseline(request, &err) ||
 	    !check_files(request, &err))

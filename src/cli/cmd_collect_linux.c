@@ -194,6 +194,7 @@ static int create_output(const struct wishes *wishes, struct str *path, struct e
 	struct output_made made;
 	int fd;
 
+	ASSERT(wishes->pid > 0 && wishes->pid <= UINT32_MAX);
 	snprintf(link, sizeof link, "/proc/%u/exe", (unsigned)wishes->pid);
 	length = readlink(link, exe, sizeof exe - 1);
 	exe[length > 0 ? length : 0] = 0;
@@ -223,6 +224,7 @@ static bool collect(const struct wishes *wishes, int output_fd, struct err *err)
 	};
 	bool good;
 
+	ASSERT(output_fd >= 0 && wishes->socket);
 	describe_command((uint32_t)wishes->pid, &command);
 	if (getcwd(directory, sizeof directory) == NULL)
 		strcpy(directory, "?");

@@ -2,6 +2,7 @@
 // moment.
 #include "cli/args.h"
 
+#include "base/mem.h"
 #include "base/str.h"
 #include "collect/control.h"
 #include "collect/overhead.h"
@@ -119,6 +120,7 @@ static bool save(const char *path, const char *output, struct err *err)
 		  (repair_trace(path, fresh.fd, &result, err) || fresh_name_failure(&fresh, err)) &&
 		  fresh_keep(&fresh, err);
 
+	ASSERT(path && output);
 	fresh_close(&fresh);
 	if (ok)
 		printf("%s: %s events so far\n", output, STR_COUNT(result.events));

@@ -45,6 +45,7 @@ static bool add_run(struct request *request, int side, const char *path)
 {
 	struct runs *runs = &request->runs[side];
 
+	ASSERT(side == 0 || side == 1);
 	*MEM_ADD(runs->paths, runs->count, runs->capacity) = path;
 	return true;
 }
@@ -96,6 +97,7 @@ static bool open_side(void *context, int side, uint32_t run, struct query_contex
 	struct query_context_options options =
 		query_options_context(&cmd_diff, &request->options, &query_context_findings_rules);
 
+	ASSERT((side == 0 || side == 1) && run < request->runs[side].count);
 	options.path = request->runs[side].paths[run];
 	if (side == 1)
 		options.words = request->with_words;
@@ -108,6 +110,7 @@ static bool try_all(struct request *request, struct err *err)
 	struct reader *first = reader_open(request->options.path, err);
 	bool ok = first != NULL;
 
+	ASSERT(request->runs[0].count > 0 && request->runs[1].count > 0);
 	reader_close(first);
 	for (int side = 1; ok && side >= 0; side--)
 		for (uint32_t run = side == 0; ok && run < request->runs[side].count; run++) {
@@ -142,6 +145,7 @@ static int compare(struct request *request, const struct diff_side sides[static 
 	struct err err = { 0 };
 	struct diff diff;
 
+	ASSERT(sides[0].count > 0 && sides[1].count > 0);
 	if (!diff_enough_runs(sides, &err) || !try_all(request, &err) ||
 	    !diff_find(&diff, sides, &chosen, &err))
 		return args_fail(&cmd_diff, &err);

@@ -1,6 +1,7 @@
 // dump: a trace as text, and text as a trace.
 #include "cli/query_options.h"
 
+#include "base/mem.h"
 #include "os/file.h"
 #include "trace/asm.h"
 #include "trace/fresh.h"
@@ -59,6 +60,7 @@ static bool assemble(const struct dump *dump, struct err *err)
 	bool ok = file_view_open(&text, dump->query.path, err) ||
 		  err_wrap(err, "%s", dump->query.path);
 
+	ASSERT(dump->query.path && dump->query.output);
 	if (ok && fresh_open(&fresh, dump->query.output, dump->query.force, err)) {
 		ok = asm_read((const char *)text.bytes, text.size, fresh.fd, err) ||
 		     (err->kind == ERR_IO ? fresh_name_failure(&fresh, err)

@@ -5,6 +5,7 @@
 // format cannot honour is refused with the ones that can.
 #include "cli/query_options.h"
 
+#include "base/mem.h"
 #include "cli/rowset_folder.h"
 #include "export/events.h"
 #include "export/export.h"
@@ -167,6 +168,7 @@ static bool write_format(void *context, struct sink *sink, struct err *err)
 // Whether the output is a folder of tables, and no file.
 static bool is_folder(const struct export *export)
 {
+	ASSERT(export->format);
 	return export->format->has_tables && export->table == ROWSET_TABLES;
 }
 
@@ -228,6 +230,7 @@ static bool export_trace(struct export *export, struct err *err)
 		query_options_context(&cmd_export, &export->query, export_rules(export->format));
 	bool good;
 
+	ASSERT(export->format && export->query.path);
 	if (!can_write(export, err) || !query_options_open(&context, &export->asked, err))
 		return false;
 	context.path = export->against;

@@ -1,4 +1,5 @@
 // tidemark findings: what is wrong, or could be cheaper, ranked, with proof and advice.
+#include "base/mem.h"
 #include "cli/call_costs.h"
 #include "cli/query_options.h"
 
@@ -64,6 +65,7 @@ static int explain(const struct request *request)
 	struct sink sink = sink_to_file(stdout);
 	struct err err = { 0 };
 
+	ASSERT(request->kind);
 	findings_explain(request->kind, &sink, print_options_width());
 	return sink_ok(&sink, &err) ? EXIT_ANSWERED : args_fail(&cmd_findings, &err);
 }

@@ -96,6 +96,7 @@ static void write_line(struct paper *paper, char *const *cells,
 {
 	size_t last = question->count;
 
+	ASSERT(last <= question->count);
 	while (last > 0 && !question->columns[last - 1].word)
 		last--;
 	for (size_t i = 0; i < last; i++) {
@@ -152,6 +153,7 @@ static void write_head(struct paper *paper, const struct asking *asking,
 {
 	const struct fleet_runs *all = &answer->all;
 
+	ASSERT(asking->asked.row);
 	paper_format(paper, PAPER_BOLD, "%s", asking->asked.row->name);
 	paper_format(paper, PAPER_PLAIN, "  %" PRIu64 " run%s", all->runs, paper_plural(all->runs));
 	if (answer->before) {
@@ -255,6 +257,7 @@ static bool ask(const struct asking *asking, struct err *err)
 	struct fleet_answer answer;
 	bool good;
 
+	ASSERT(asking->asked.row && asking->place.url);
 	interrupt_watch();
 	good = clickhouse && asking->asked.row->ask(clickhouse, &asking->asked.wish, &answer, err);
 	interrupt_leave();

@@ -127,6 +127,7 @@ static bool import_streams(struct import *import, uint64_t size, struct import_r
 	struct fresh fresh = { .fd = -1 };
 	bool ok;
 
+	ASSERT(import->inputs_count > 0 && import->output);
 	if (!fresh_open(&fresh, import->output, import->force, err))
 		return false;
 	progress_begin(&import->progress, import->print.progress, "importing", size);
@@ -147,6 +148,7 @@ static bool open_input(struct import_input *input, uint64_t *size, struct err *e
 	int fd = piped ? 0 : file_open(input->path, FILE_READ);
 	uint64_t own;
 
+	ASSERT(!input->file);
 	if (fd < 0)
 		return err_errno(err, errno, "%s", input->path);
 	if (!piped && file_look(input->path) == FILE_IS_FOLDER)
@@ -177,6 +179,7 @@ static bool import_files(struct import *import, struct import_result *result, st
 
 static void tell(const struct import *import, const struct import_result *result)
 {
+	ASSERT(result->format);
 	printf("%s: %s events of %s (%s)\n", import->output, STR_COUNT(result->events),
 	       result->format->name, STR_BYTES(result->bytes));
 }

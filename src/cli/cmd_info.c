@@ -243,6 +243,7 @@ static void print_process(const struct info *info, const struct trace_process *p
 {
 	char exit[48];
 
+	ASSERT(process->id < reader_processes_count(info->reader) && depth >= 0);
 	printf("  %*s%-8u ", 2 * (depth < 20 ? depth : 20), "", process->pid);
 	print_plain(process->exe[0] ? process->exe : "(not known)");
 	if (process->bits == 32)

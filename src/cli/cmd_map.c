@@ -1,6 +1,7 @@
 // tidemark map: the address space of a process, drawn, and who is in the way.
 #include "cli/query_options.h"
 
+#include "base/mem.h"
 #include "base/str.h"
 #include "os/convert.h"
 #include "os/file.h"
@@ -74,6 +75,7 @@ static bool draw(const struct request *request, const struct address_map *addres
 	struct sink sink = sink_to_str(&svg);
 	bool good = fresh_open(&fresh, request->options.output, request->options.force, err);
 
+	ASSERT(request->options.output);
 	if (good) {
 		address_map_write_svg(address_map, &sink);
 		good = is_png(request->options.output)

@@ -76,6 +76,7 @@ static bool write_merged(const struct merge *merge, struct rewrite_result *resul
 	struct fresh fresh = { .fd = -1 };
 	bool ok = fresh_open_of(&fresh, merge->output, merge->force, merge->inputs[0].path, err);
 
+	ASSERT(merge->count > 1 && merge->output);
 	interrupt_watch();
 	ok = ok &&
 	     (rewrite_traces(&options, fresh.fd, result, err) || fresh_name_failure(&fresh, err));

@@ -1,4 +1,5 @@
 // tidemark plot: pictures of where memory went, drawn with gnuplot.
+#include "base/mem.h"
 #include "cli/picture.h"
 #include "cli/query_options.h"
 
@@ -67,6 +68,7 @@ static bool answer_into(const struct request *request, struct chart *chart, stru
 	struct query_context asked;
 	bool good;
 
+	ASSERT(request->options.path && request->plot.curves_max > 0);
 	context.by_heap = chosen.key == PLOT_BY_HEAP;
 	good = query_options_open(&context, &asked, err);
 	if (good) {
@@ -142,6 +144,7 @@ static int find_word(struct args *args, const char *what, const char *word,
 	const char *nearest = str_nearest(word, words);
 	struct str list = { 0 };
 
+	ASSERT(word && words);
 	for (int i = 0; words[i]; i++) {
 		if (strcmp(words[i], word) == 0) {
 			str_fini(&list);

@@ -194,6 +194,7 @@ static bool follow_file(const struct pushing *pushing, struct shards *shards, co
 	};
 	bool good;
 
+	ASSERT(pushing->every_ns > 0);
 	interrupt_watch();
 	good = push_live_run(shards, &options, &result, err);
 	interrupt_leave();
@@ -230,6 +231,7 @@ static bool push_file_of(const struct pushing *pushing, struct shards *shards, c
 	struct reader *reader = reader_open(file, err);
 	bool good;
 
+	ASSERT(file);
 	if (!reader)
 		return false;
 	if (!reader_growing(reader))
@@ -264,6 +266,7 @@ static bool push_all(const struct pushing *pushing, struct err *err)
 	bool ages = true;
 	bool good = shards && (pushing->follow || tables_make(shards, &ages, err));
 
+	ASSERT(pushing->files_count > 0 && pushing->place.url);
 	if (good && pushing->keep_days && !ages)
 		say_no_ages(pushing->keep_days);
 	for (size_t i = 0; i < pushing->files_count && good; i++)
@@ -312,6 +315,7 @@ static bool profile_all(const struct pushing *pushing, struct err *err)
 	struct otlp_send *send = otlp_send_new(&place, err);
 	bool good = send != NULL;
 
+	ASSERT(pushing->files_count > 0 && pushing->place.url);
 	for (size_t i = 0; i < pushing->files_count && good; i++)
 		good = profile_operand(pushing, send, pushing->files[i], err);
 	otlp_send_free(send);
@@ -350,6 +354,7 @@ static bool check(struct args *args, const struct pushing *pushing)
 {
 	bool profiles = otlp_send_is(pushing->place.url);
 
+	ASSERT(pushing->place.url);
 	if (profiles && (pushing->cluster || pushing->keep_days || pushing->place.credentials))
 		return args_mistake(args, "--cluster, --ttl and --credentials are for "
 					  "clickhouse:// (headers for a collector come from "

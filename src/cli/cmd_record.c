@@ -77,6 +77,7 @@ static bool record_parse_time(struct record *record, uint64_t *ns)
 {
 	int64_t duration_ns;
 
+	ASSERT(record->args.row && record->args.value);
 	if (!moment_parse_duration(record->args.value, &duration_ns) || duration_ns <= 0)
 		return args_mistake(&record->args,
 				    "--%s %s: a time such as 30s, 500ms or 5m expected",
@@ -88,6 +89,7 @@ static bool record_parse_time(struct record *record, uint64_t *ns)
 // Less than 8 MiB would be a file that is full before it has its definitions.
 static bool record_parse_bytes(struct record *record, uint64_t *bytes)
 {
+	ASSERT(record->args.row && record->args.value);
 	if (!args_bytes(&record->args, bytes))
 		return false;
 	return *bytes >= RECORD_BYTES_MIN ||
@@ -98,6 +100,7 @@ static bool record_parse_bytes(struct record *record, uint64_t *bytes)
 // Where in the record a row's value goes.
 static void *record_field(struct record *record, const struct record_option *option)
 {
+	ASSERT(option->field < sizeof *record);
 	return (char *)record + option->field;
 }
 
@@ -205,6 +208,7 @@ static bool record_label(struct record *record, const struct record_option *opti
 {
 	const char *word = record->args.value, *wrong = label_wrong(word);
 
+	ASSERT(record->args.value);
 	if (!wrong && label_find(str_get(&record->labels), word, strcspn(word, "=")))
 		wrong = "there is one of this name";
 	str_format(&record->labels, "%s\n", word);
@@ -220,6 +224,7 @@ static bool record_rotate(struct record *record, const struct record_option *opt
 	bool is_time = length > 0 && strchr("smhn", record->args.value[length - 1]) &&
 		       moment_parse_duration(record->args.value, &duration_ns);
 
+	ASSERT(record->args.value);
 	(void)option;
 	return is_time ? record_parse_time(record, &keep->rotate_ns)
 		       : record_parse_bytes(record, &keep->rotate_bytes);
@@ -569,6 +574,7 @@ static int record_finish(const struct record *record, struct launch_result *resu
 {
 	char *words[] = { (char *)str_get(&result->path), NULL };
 
+	ASSERT(result->end == LAUNCH_RAN);
 	if (result->closed && result->summary.processes == 0)
 		summary_tell("warning: no process was recorded: the recorder was loaded into none");
 	if (!record->quiet)

@@ -1,6 +1,7 @@
 // repair: a whole trace of a cut or damaged one.
 #include "cli/args.h"
 
+#include "base/mem.h"
 #include "base/str.h"
 #include "trace/fresh.h"
 #include "trace/reader_pass.h"
@@ -59,6 +60,7 @@ static bool repair(const struct wish *wish, struct err *err)
 		   fresh_name_failure(&fresh, err)) &&
 		  fresh_keep(&fresh, err);
 
+	ASSERT(wish->path && wish->output);
 	fresh_close(&fresh);
 	if (!ok)
 		return false;

@@ -101,6 +101,7 @@ static bool is_there(const char *library)
 	struct str path = { 0 };
 	bool found = false;
 
+	ASSERT(library);
 	for (size_t i = 0; i < sizeof folders / sizeof *folders && !found; i++) {
 		str_clear(&path);
 		str_format(&path, "%s/%s", folders[i], library);
@@ -114,6 +115,7 @@ static bool is_there(const char *library)
 static void add(struct plans *plans, const char *allocator, const char *library,
 		const char *setting)
 {
+	ASSERT(allocator);
 	*MEM_ADD(plans->list, plans->count, plans->capacity) = (struct planned){
 		.allocator = mem_copy_text(allocator),
 		.library = library ? mem_copy_text(library) : NULL,
@@ -264,6 +266,7 @@ static bool play(const struct request *request, struct replay_plan *plan, const 
 		.progress = progress,
 	};
 
+	ASSERT(driver && plan);
 	*run = mem_alloc(1, sizeof **run);
 	return replay_run_play(plan, &options, *run, err);
 }

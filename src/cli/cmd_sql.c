@@ -90,6 +90,7 @@ static bool make_folders(struct sql *sql, struct err *err)
 	size_t count = sql->words_count - 1;
 	bool good = tool_folder(&sql->temporary, err);
 
+	ASSERT(sql->words_count > 1 && !sql->folders);
 	sql->folders = mem_alloc(count, sizeof *sql->folders);
 	for (size_t i = 0; i < count && good; i++) {
 		str_clear(&folder);
@@ -148,6 +149,7 @@ static bool write_parquet(const struct sql *sql, struct duckdb *duckdb, const ch
 			    fresh.temporary.length ? fresh.temporary.text : fresh.path.text, err) &&
 		    fresh_keep(&fresh, err);
 
+	ASSERT(sql->query.output);
 	fresh_close(&fresh);
 	return good;
 }
@@ -164,6 +166,7 @@ static bool ask(struct sql *sql, struct duckdb *duckdb, struct err *err)
 					      : SQL_ANSWER_TABLE,
 	};
 
+	ASSERT(sql->words_count > 1);
 	if (!duckdb_run(duckdb, "SET autoinstall_known_extensions = false", err) ||
 	    !make_folders(sql, err) ||
 	    !sql_answer_views(duckdb, (const char *const *)sql->folders, sql->words_count - 1, err))

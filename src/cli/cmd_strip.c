@@ -1,6 +1,7 @@
 // strip: a trace without what should not be passed on.
 #include "cli/args.h"
 
+#include "base/mem.h"
 #include "base/str.h"
 #include "cli/interrupt.h"
 #include "trace/fresh.h"
@@ -46,6 +47,7 @@ static bool write_stripped(struct strip *strip, struct rewrite_result *result, s
 	struct fresh fresh = { .fd = -1 };
 	bool ok = fresh_open(&fresh, strip->output, strip->force, err);
 
+	ASSERT(strip->output && options->inputs_count == 1);
 	if (!options->arguments && !options->paths && !options->addresses)
 		options->arguments = options->paths = true;
 	options->stopped = interrupt_came;

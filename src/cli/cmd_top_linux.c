@@ -124,6 +124,7 @@ static void draw(struct top *top, const struct screen *screen, const struct wish
 // Enter and Escape end it, the filter stays. Bytes of UTF-8 are taken as they come.
 static void type(struct screen *screen, char key)
 {
+	ASSERT(screen->length < TOP_FILTER_MAX);
 	if (key == '\n' || key == '\033')
 		screen->typing = false;
 	else if ((key == 127 || key == '\b') && screen->length > 0)
@@ -227,6 +228,7 @@ static bool show(const struct wish *wish, struct err *err)
 	bool ok = running_trace(wish->what, &path, err) &&
 		  top_open(&top, str_get(&path), &wish->print.symbols, err);
 
+	ASSERT(wish->sort >= 0 && wish->sort < TOP_ORDERS);
 	if (ok) {
 		top.order = (enum top_order)wish->sort;
 		top_read(&top);

@@ -1,6 +1,7 @@
 // trim: the trace of a window, which knows what lived when it began.
 #include "cli/query_options.h"
 
+#include "base/mem.h"
 #include "base/str.h"
 #include "cli/interrupt.h"
 #include "engine/replay/trim.h"
@@ -62,6 +63,7 @@ static bool write_window(const struct query_options *options, const struct query
 	struct fresh fresh = { .fd = -1 };
 	bool ok = fresh_open_of(&fresh, options->output, options->force, options->path, err);
 
+	ASSERT(options->output);
 	ok = ok &&
 	     (rewrite_traces(&rewrite, fresh.fd, result, err) || fresh_name_failure(&fresh, err));
 	ok = ok && fresh_keep(&fresh, err);

@@ -1,4 +1,5 @@
 // tidemark view: a trace in the browser.
+#include "base/mem.h"
 #include "cli/args.h"
 #include "cli/fleet_desk.h"
 #include "cli/interrupt.h"
@@ -87,6 +88,7 @@ static bool door_open(struct door *door, const char *address, struct err *err)
 	FILE *file;
 	bool good;
 
+	ASSERT(address && !door->page.length);
 	if (!tool_folder(&door->folder, err))
 		return false;
 	str_format(&door->page, "%s/view.html", str_get(&door->folder));
@@ -132,6 +134,7 @@ static int serve(const struct request *request, const struct server_answers *ans
 	struct door door = { 0 };
 	struct err err = { 0 };
 
+	ASSERT(request->port <= UINT16_MAX);
 	quit_watch();
 	server = server_start(answers, (uint16_t)request->port, &err);
 	if (!server)

@@ -192,6 +192,7 @@ static bool write_tree(const struct request *request, struct query_context *aske
 	const struct print_options *print = &request->options.print;
 	struct tree *tree = tree_new(asked, &request->table, request->tree, request->function, err);
 
+	ASSERT(request->has_tree && request->tree <= TREE_BUTTERFLY);
 	if (!tree)
 		return false;
 	if (print->form) {
@@ -224,6 +225,7 @@ static int print(const struct request *request)
 	struct query_context_options context =
 		query_options_context(&cmd_window, &request->options, &query_context_window_rules);
 
+	ASSERT(request->table.columns_count > 0);
 	context.exit_frees = request->exit_frees;
 	context.by_heap = keys_has(&request->table.keys, KEYS_HEAP);
 	if (keys_has(&request->table.keys, KEYS_LAYER))

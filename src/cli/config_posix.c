@@ -36,6 +36,7 @@ struct reading {
 // "FILE:3: WHAT 'word'; did you mean 'nearest'?" Always false.
 static bool fail(struct reading *reading, const char *what, const char *word, const char *nearest)
 {
+	ASSERT(what && word);
 	if (reading->failed)
 		return false;
 	reading->failed = true;
@@ -103,6 +104,7 @@ static void add_word(struct reading *reading, const struct option_row *row, cons
 	size_t count = (size_t)config->words_count;
 	struct str word = { 0 }, place = { 0 };
 
+	ASSERT(row->name && (!row->argument || value));
 	str_format(&word, "--%s", row->name);
 	if (row->argument)
 		str_format(&word, "=%s", value);
@@ -135,6 +137,7 @@ static char *next_line(char *line, int size, void *context)
 	struct reading *reading = context;
 	char *got = reading->failed ? NULL : fgets(line, size, reading->file);
 
+	ASSERT(size > 20);
 	if (!got)
 		return NULL;
 	reading->line++;
@@ -209,6 +212,7 @@ bool config_read(struct config *config, const struct command *const *commands,
 	struct str path = { 0 };
 	bool good = true;
 
+	ASSERT(commands && command && argc >= 0);
 	*config = (struct config){ 0 };
 	if (given)
 		str_add(&path, given);

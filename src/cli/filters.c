@@ -51,5 +51,6 @@ bool filters_check(struct args *args, const struct selection_words *words)
 {
 	struct err err = { 0 };
 
+	ASSERT(args->command);
 	return selection_words_check(words, &err) || args_mistake(args, "%s", err.text);
 }

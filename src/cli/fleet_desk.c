@@ -53,6 +53,7 @@ bool fleet_desk_open(struct fleet_desk *desk, const char *url, const char *versi
 // Whether the name was given before.
 static bool is_twice(const struct params *params, size_t at)
 {
+	ASSERT(at < params->count);
 	for (size_t i = 0; i < at; i++)
 		if (strcmp(params->list[i].name, params->list[at].name) == 0)
 			return true;
@@ -128,6 +129,7 @@ static bool wait_and_ask(struct asker *asker, const struct fleet_question *asked
 	atomic_int *asking = &asker->desk->asking;
 	bool good;
 
+	ASSERT(asked->row);
 	while (atomic_fetch_add(asking, 1) >= ASKING_MAX) {
 		atomic_fetch_sub(asking, 1);
 		if (is_off(asker))

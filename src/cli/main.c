@@ -1,4 +1,5 @@
 // main: finds the command's row and calls it. Knows nothing else.
+#include "base/mem.h"
 #include "cli/absent.h"
 #include "cli/args.h"
 #include "cli/config.h"
@@ -85,6 +86,7 @@ static void print_synopsis(FILE *file)
 
 static const struct command *find_command(const char *name)
 {
+	ASSERT(name);
 	for (int i = 0; i < COMMANDS_COUNT; i++)
 		if (strcmp(commands[i]->name, name) == 0)
 			return commands[i];

@@ -32,6 +32,7 @@ static bool write_file(const char *path, const struct chart *chart,
 	struct sink sink;
 	bool good;
 
+	ASSERT(path && chart);
 	if (!file)
 		return err_errno(err, errno, "cannot write %s", path);
 	sink = sink_to_file(file);
@@ -76,6 +77,7 @@ static bool run_gnuplot(const struct picture_files *files, struct err *err)
 	const char *arguments[] = { "gnuplot", "-e", NULL, str_get(&files->script), NULL };
 	enum tool_result result;
 
+	ASSERT(files->script.length > 0 && files->data.length > 0);
 	define(&settings, "data", str_get(&files->data));
 	define(&settings, "picture", str_get(&files->picture));
 	arguments[2] = str_get(&settings);

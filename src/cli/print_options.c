@@ -3,6 +3,7 @@
 // brought within: tables need 80, and longer lines are hard to read.
 #include "cli/print_options.h"
 
+#include "base/mem.h"
 #include "os/terminal.h"
 
 #include <stdlib.h>
@@ -75,6 +76,7 @@ bool print_options_colour(const struct print_options *print)
 {
 	const char *no_color = getenv("NO_COLOR");
 
+	ASSERT(print->color >= 0 && print->color <= 2);
 	if (print->color != 0)
 		return print->color == 1;
 	return terminal_has_colours() && !(no_color && *no_color);

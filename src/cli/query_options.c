@@ -90,6 +90,7 @@ struct query_context_options query_options_context(const struct command *command
 						   const struct query_options *options,
 						   const struct query_context_rules *rules)
 {
+	ASSERT(command && rules);
 	return (struct query_context_options){
 		.rules = rules,
 		.path = options->path,
@@ -111,6 +112,7 @@ bool query_options_open(const struct query_context_options *context, struct quer
 {
 	bool good;
 
+	ASSERT(context->rules);
 	interrupt_watch();
 	good = query_context_open(asked, context, err);
 	interrupt_leave();
@@ -137,6 +139,7 @@ void query_options_warn(const struct command *command, const struct query_contex
 struct sheet query_options_sheet(const struct command *command, const struct query_options *options,
 				 const struct query_context *asked, struct sink *sink)
 {
+	ASSERT(options->print.form);
 	return (struct sheet){
 		.form = options->print.form,
 		.sink = sink,
@@ -180,6 +183,7 @@ int query_options_run(const struct command *command, int argc, char **argv,
 	struct args args;
 	int code;
 
+	ASSERT(command && rules && answer);
 	args_init(&args, command, argc, argv);
 	if (query_options_take_all(&args, &options)) {
 		context = query_options_context(command, &options, rules);

@@ -99,6 +99,7 @@ const char *remote_fetch(const char *word, struct err *err)
 	const char *wanted;
 	bool good = take_apart(word, &url, &wanted, err);
 
+	ASSERT(word);
 	place.url = str_get(&url);
 	interrupt_watch();
 	good = good && (clickhouse = clickhouse_new(&place, err)) &&

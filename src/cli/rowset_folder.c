@@ -80,6 +80,7 @@ static struct sink *open_table(void *context, const struct rowset_table *table, 
 {
 	struct folder *folder = context;
 
+	ASSERT(!folder->file);
 	str_clear(&folder->table);
 	table_path(folder->path.text, rowset_find(table->name), &folder->table);
 	folder->file = file_stream(folder->table.text, "wb");
@@ -95,6 +96,7 @@ static bool close_table(void *context, struct err *err)
 	struct folder *folder = context;
 	FILE *file = folder->file;
 
+	ASSERT(file);
 	folder->file = NULL;
 	return fclose(file) == 0 || err_errno(err, errno, "cannot write %s", folder->table.text);
 }

@@ -3,6 +3,7 @@
 // knows.
 #include "cli/running.h"
 
+#include "base/mem.h"
 #include "collect/control.h"
 #include "os/file.h"
 
@@ -16,6 +17,7 @@ bool running_trace(const char *word, struct str *path, struct err *err)
 	char *end;
 	unsigned long pid = strtoul(word, &end, 10);
 
+	ASSERT(word && path);
 	if (word[0] < '0' || word[0] > '9' || *end || file_look(word) != FILE_IS_MISSING) {
 		str_add(path, word);
 		return true;
@@ -38,6 +40,7 @@ bool running_mark(const struct reader *reader, const char *name)
 	char text[CONTROL_TEXT_MAX];
 	bool done = false;
 
+	ASSERT(name);
 	snprintf(request.text, sizeof request.text, "%s", name);
 	for (process_id id = 0; id < reader_processes_count(reader) && !done; id++) {
 		struct err ignored = { 0 };

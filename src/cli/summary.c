@@ -3,6 +3,7 @@
 // case.
 #include "cli/summary.h"
 
+#include "base/mem.h"
 #include "base/str.h"
 #include "cli/args.h"
 #include "engine/replay/heap.h"
@@ -65,6 +66,7 @@ void summary_print(const struct launch_result *result)
 
 int summary_failed(const struct launch_result *result, const struct err *err)
 {
+	ASSERT(result->end != LAUNCH_RAN);
 	fprintf(stderr, "tidemark: %s\n", err->text);
 	switch (result->end) {
 	case LAUNCH_NOT_FOUND:

@@ -46,6 +46,7 @@ static bool is_cost(const void *context, uint32_t position, const void *key)
 	const struct callgrind *callgrind = context;
 	const struct cost *there = &callgrind->costs[position], *wanted = key;
 
+	ASSERT(position < callgrind->count);
 	return there->function == wanted->function && there->line == wanted->line &&
 	       there->callee == wanted->callee;
 }
@@ -103,6 +104,7 @@ static void write_name(struct callgrind *callgrind, const char *key, bool functi
 {
 	const char *text = callgrind->locations.strings.texts[name];
 
+	ASSERT(name < callgrind->locations.strings.count);
 	sink_format(callgrind->sink, "%s=(%" PRIu32 ")", key, name + 1);
 	if (!callgrind->named[function][name])
 		sink_format(callgrind->sink, " %s", *text ? text : "???");

@@ -60,6 +60,7 @@ static uint32_t child_of(struct flamegraph *flamegraph, uint32_t parent, uint32_
 {
 	uint32_t *link = &flamegraph->nodes[parent].child, at = *link;
 
+	ASSERT(parent < flamegraph->count);
 	while (at && flamegraph->nodes[at].name != name)
 		at = flamegraph->nodes[at].sibling;
 	if (!at) {
@@ -230,6 +231,7 @@ static void write_node(const struct flamegraph *flamegraph, const struct node *n
 	double width = width_of(flamegraph, node->value);
 	size_t letters = (size_t)(width * 10 / LETTER_TENTHS);
 
+	ASSERT(node->name < flamegraph->locations.strings.count);
 	sink_format(sink, "<g data-x=\"%.3f\" data-w=\"%.3f\"><title>", x, width);
 	write_text(sink, name, SIZE_MAX);
 	sink_text(sink, " (");

@@ -98,6 +98,7 @@ static uint32_t ip_of(struct heaptrack *heaptrack, frame_id frame)
 	const struct location *location = &locations->list[number];
 	const struct trace_frame *known = reader_frame(heaptrack->reader, frame);
 
+	ASSERT(number < locations->count && number <= heaptrack->ips_count);
 	if (number < heaptrack->ips_count)
 		return number + 1;
 	heaptrack->ips_count = number + (size_t)1;
@@ -148,6 +149,7 @@ static bool is_kind(const void *context, uint32_t position, const void *key)
 	const struct heaptrack *heaptrack = context;
 	const struct kind *there = &heaptrack->kinds[position], *wanted = key;
 
+	ASSERT(position < heaptrack->kinds_count);
 	return there->size == wanted->size && there->stack == wanted->stack;
 }
 

@@ -12,6 +12,7 @@ static bool is_function(const void *context, uint32_t position, const void *key)
 	const struct locations *locations = context;
 	const struct location_function *there = &locations->functions[position], *wanted = key;
 
+	ASSERT(position < locations->functions_count);
 	return there->name == wanted->name && there->file == wanted->file &&
 	       there->module == wanted->module;
 }

@@ -47,6 +47,7 @@ static bool is_node(const void *context, uint32_t position, const void *key)
 	const struct massif *massif = context;
 	const struct node *there = &massif->nodes[position], *wanted = key;
 
+	ASSERT(position < massif->count);
 	return there->parent == wanted->parent && there->site == wanted->site;
 }
 
@@ -58,6 +59,7 @@ static uint32_t step(struct massif *massif, uint32_t parent, uint32_t site, uint
 	uint32_t found = index_set_put(&massif->known, index_set_hash(numbers, 2), is_node, massif,
 				       &fresh, (uint32_t)massif->count);
 
+	ASSERT(parent < massif->count);
 	if (found == massif->count) {
 		fresh.sibling = massif->nodes[parent].child;
 		MEM_ROOM(massif->nodes, massif->capacity, massif->count + 1);
@@ -161,6 +163,7 @@ static const struct location *location_of(const struct locations *locations, uin
 {
 	size_t low = 0, high = locations->count;
 
+	ASSERT(locations->count > 0 && site < locations->lines_count);
 	while (high - low > 1) {
 		size_t middle = (low + high) / 2;
 

@@ -256,6 +256,7 @@ static void add_profile(struct otlp *otlp, struct str *scope, size_t which, size
 	const struct trace_info *info = reader_info(otlp->reader);
 	struct str profile = { 0 };
 
+	ASSERT(first <= end && end <= otlp->source->samples->count);
 	add_type(otlp, &profile, PROFILE_SAMPLE_TYPE, profile_values[which].name,
 		 profile_values[which].unit);
 	for (size_t i = first; i < end;) {

@@ -270,6 +270,7 @@ static size_t add_levels(struct str *out, const uint64_t *ends, size_t from, siz
 	size_t places = 0, room = 0, room_there = 0;
 	uint64_t at = from ? ends[from - 1] : 0;
 
+	ASSERT(from <= to);
 	for (size_t i = from; i < to; i++) {
 		uint64_t begin = at;
 

@@ -132,6 +132,7 @@ static void add_packed(struct str *out, const uint32_t *values, size_t count, un
 	uint8_t packed[CHUNK * 4 + 8];
 	uint64_t wide[CHUNK];
 
+	ASSERT(bits <= 32);
 	if (count == 0)
 		return;
 	protobuf_varint(out, (count + HYBRID_GROUP - 1) / HYBRID_GROUP << 1 | 1);

@@ -161,6 +161,7 @@ static void write_location(struct pprof *pprof, size_t index)
 	const struct trace_module *fresh;
 	uint64_t mapping = profile_mapping(pprof->reader, &pprof->mappings, frame, &fresh);
 
+	ASSERT(index < locations->count);
 	if (fresh)
 		write_mapping(pprof, fresh, mapping);
 	str_clear(&pprof->message);

@@ -94,6 +94,7 @@ static bool is_sample(const void *context, uint32_t position, const void *key)
 	const struct samples *samples = context;
 	const struct sample *there = &samples->list[position], *wanted = key;
 
+	ASSERT(position < samples->count);
 	return there->process == wanted->process && there->thread == wanted->thread &&
 	       there->stack == wanted->stack && there->size == wanted->size;
 }

@@ -8,6 +8,7 @@ static bool is_text(const void *context, uint32_t position, const void *key)
 {
 	const struct string_table *table = context;
 
+	ASSERT(position < table->count);
 	return strcmp(table->texts[position], key) == 0;
 }
 

@@ -66,6 +66,7 @@ void answer_rows_fini(struct answer_rows *cells)
 
 const char *answer_rows_text(const struct answer_rows *cells, size_t row, size_t column)
 {
+	ASSERT(row < cells->rows);
 	ASSERT(column < cells->columns);
 	return cells->cells[row * cells->columns + column];
 }

@@ -264,6 +264,7 @@ bool clickhouse_run(struct clickhouse *clickhouse, const char *sql, const struct
 	unsigned tries = 0;
 	bool good;
 
+	ASSERT(sql);
 	str_add(&url, clickhouse->base.text);
 	if (bytes) {
 		str_add(&url, "&decompress=1&query=");

@@ -337,6 +337,7 @@ static bool choose_before(struct fleet *fleet, const struct answer_rows *version
 
 static void add_side(struct fleet *fleet, const char *version, const char *what)
 {
+	ASSERT(version && what);
 	str_format(&fleet->sql, "sumIf(%s, version = ", what);
 	add_text(&fleet->sql, version);
 	str_add(&fleet->sql, ")");

@@ -35,6 +35,7 @@ bool kept_hold(const char *path)
 {
 	int fd = file_look(path) == FILE_IS_REGULAR ? file_open(path, FILE_READ) : -1;
 
+	ASSERT(path);
 	if (fd < 0)
 		return false;
 	// Between the two it may have been taken away, and even fetched again.

@@ -71,6 +71,7 @@ static void pack(struct native *native, bool end)
 
 void native_begin(struct native *native, unsigned columns, size_t rows)
 {
+	ASSERT(columns > 0);
 	str_clear(&native->raw);
 	str_clear(&native->packed);
 	protobuf_varint(&native->raw, columns);
@@ -88,6 +89,7 @@ void native_text(struct native *native, const char *text, size_t length)
 
 void native_head(struct native *native, const char *name, const char *type)
 {
+	ASSERT(name && type);
 	native_text(native, name, strlen(name));
 	native_text(native, type, strlen(type));
 }
@@ -100,6 +102,7 @@ void native_bytes(struct native *native, const void *bytes, size_t size)
 
 void native_numbers(struct native *native, const uint64_t *values, size_t count, unsigned width)
 {
+	ASSERT(width == 4 || width == 8);
 	parquet_encode_plain(&native->raw, values, count, width);
 	pack(native, false);
 }

@@ -69,6 +69,7 @@ static bool is_same(const void *context, uint32_t position, const void *key)
 	const struct otlp_push *push = context;
 	const struct sum *there = &push->sums[position], *wanted = key;
 
+	ASSERT(position < push->sums_count);
 	return there->process == wanted->process && there->thread == wanted->thread &&
 	       there->stack == wanted->stack && there->size == wanted->size;
 }

@@ -60,6 +60,7 @@ static const uint64_t *keys_of(const struct rowset_batch *batch)
 	const struct rowset_table *table = batch->table;
 	const char *name = tables_orders[table - rowset_tables];
 
+	ASSERT(table >= rowset_tables && table < rowset_tables + ROWSET_TABLES);
 	for (unsigned i = 0; i < table->columns_count; i++)
 		if (strcmp(table->columns[i].name, name) == 0)
 			return table->columns[i].type == ROWSET_TEXT ? NULL : batch->values[i];
@@ -73,6 +74,7 @@ static void find_order(struct push *push, const struct rowset_batch *batch)
 {
 	const uint64_t *keys = keys_of(batch);
 
+	ASSERT(batch->count <= ROWSET_BATCH);
 	push->ordered = true;
 	if (!keys || batch->items_count > 0)
 		return;
@@ -90,6 +92,7 @@ static void put_column(struct push *push, const struct rowset_batch *batch, unsi
 {
 	const uint64_t *values = batch->values[i];
 
+	ASSERT(i < batch->table->columns_count && batch->count <= ROWSET_BATCH);
 	if (!push->ordered) {
 		for (size_t row = 0; row < batch->count; row++)
 			push->values[row] = values[push->order[row].value];
@@ -179,6 +182,7 @@ static bool add_block(struct push *push, const struct block *block, struct err *
 		.until = block->until,
 	};
 
+	ASSERT(shards_count(push->shards) > 0 && block->put);
 	if (!find_block(push, block, &known, err))
 		return false;
 	if (known) {
@@ -373,6 +377,7 @@ bool push_trace(struct shards *shards, const struct export_source *source, unsig
 	struct push push;
 	bool good = begin(&push, shards, source->asked, result, err);
 
+	ASSERT(source->asked);
 	push.day = tables_day(now_wall_ns());
 	push.keep_days = keep_days;
 	good = good && send_all(&push, source, err);

@@ -50,6 +50,7 @@ static bool is_there(struct push_live *live)
 static void emit(struct push_live *live, const struct lives_block *block,
 		 const struct lives_end *end)
 {
+	ASSERT(live->rowset && block && end);
 	if (block->origin != LIVES_BEGUN)
 		return;
 	if (!is_there(live)) {
@@ -375,6 +376,7 @@ static bool send_trace(struct push_live *live, struct err *err)
 	const struct trace_info *info = reader_info(live->asked.reader);
 	bool good;
 
+	ASSERT(!live->rowset && !live->clickhouse);
 	rowset_trace_name(live->asked.reader, live->trace);
 	live->clickhouse = shards_server(live->shards, index_set_hash_text(live->trace) %
 							       shards_count(live->shards));
@@ -431,6 +433,7 @@ bool push_live_run(struct shards *shards, const struct push_live_options *option
 	unsigned missed = 0;
 	bool good = run(shards, options, NULL, next, result, err);
 
+	ASSERT(options->path && options->stop && options->say);
 	while (good && missed < MISSED_MAX && parts_find(options->path, next, &path)) {
 		memcpy(id, next, sizeof id);
 		of_part.path = str_get(&path);

@@ -59,6 +59,7 @@ static uint64_t picture_block(const struct push_live *live, unsigned part)
 // Counts as it goes: each call is one block.
 static uint64_t block_of(struct push_live *live, enum rowset_table_id id)
 {
+	ASSERT(id < ROWSET_TABLES);
 	if (live->picture)
 		return picture_block(live, live->parts[id]++);
 	switch (id) {
@@ -167,6 +168,7 @@ static void pack(struct push_live *live, const struct rowset_batch *batch, uint6
 static void put_record(struct push_live *live, enum rowset_table_id id, uint64_t block,
 		       uint64_t part, size_t rows)
 {
+	ASSERT(id < ROWSET_TABLES);
 	str_format(&live->records, "%s('%s', '%s', %" PRIu64 ", %" PRIu64 ", %zu, toDate(%u), %d)",
 		   live->records.length ? ", " : "", live->trace, rowset_tables[id].name, block,
 		   part, rows, until_of(live, id), ROWSET_SCHEMA_VERSION);
@@ -183,6 +185,7 @@ static bool send(struct push_live *live, const struct rowset_batch *batch, uint6
 	uint64_t part = 0;
 	unsigned tries = 0;
 
+	ASSERT(batch->count <= ROWSET_BATCH);
 	for (;;) {
 		if (!random_bytes(&part, sizeof part, err))
 			return false;
@@ -279,6 +282,7 @@ static bool send_picture(struct push_live *live, struct err *err)
 	struct rowset_sites sites;
 	bool good;
 
+	ASSERT(!live->picture && !live->final);
 	live->picture = true;
 	live->picture_rows = 0;
 	rowset_aside(live->rowset, &sites);
@@ -399,6 +403,7 @@ bool push_live_send_epoch(struct push_live *live, struct err *err)
 {
 	bool good;
 
+	ASSERT(live->rowset && live->clickhouse);
 	live->generation++;
 	good = rowset_flush(live->rowset, err) && send_growing(live, err) &&
 	       (live->final ? send_pictured(live, err) : send_picture(live, err)) &&

@@ -94,6 +94,7 @@ static bool ask_number(const struct shards *shards, struct server *server, unsig
 	struct str sql = { 0 }, answer = { 0 };
 	bool good;
 
+	ASSERT(shards->cluster);
 	str_format(&sql,
 		   "SELECT uniqExact(shard_num), maxIf(shard_num, is_local) FROM system.clusters "
 		   "WHERE cluster = '%s'",
@@ -123,6 +124,7 @@ static bool order(struct shards *shards, struct err *err)
 {
 	unsigned all = 0;
 
+	ASSERT(shards->cluster && shards->count > 0);
 	for (size_t i = 0; i < shards->count; i++)
 		if (!ask_number(shards, &shards->list[i], &all, err))
 			return false;

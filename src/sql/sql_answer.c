@@ -47,6 +47,7 @@ static bool make_view(struct duckdb *duckdb, enum rowset_table_id id, const char
 	struct str sql = { 0 }, file = { 0 };
 	bool good;
 
+	ASSERT(id < ROWSET_TABLES && count > 0);
 	str_format(&sql, "CREATE VIEW %s AS SELECT * FROM read_parquet([", rowset_tables[id].name);
 	for (size_t i = 0; i < count; i++) {
 		str_clear(&file);
@@ -151,6 +152,7 @@ static void take_columns(void *context, const char *const *names, size_t count)
 // Values are JSON already (to_json): numbers stay numbers, lists stay lists.
 static void json_row(struct answer *answer, const char *const *values, size_t count)
 {
+	ASSERT(count == answer->columns);
 	json_object_begin(&answer->json);
 	for (size_t i = 0; i < count; i++) {
 		json_key(&answer->json, str_get(&answer->names[i]));
@@ -168,6 +170,7 @@ static void take_row(void *context, const char *const *values, size_t count)
 {
 	struct answer *answer = context;
 
+	ASSERT(answer->names && count == answer->columns);
 	switch (answer->as) {
 	case SQL_ANSWER_CSV:
 		csv_line(answer->sink, values, count);
@@ -210,6 +213,7 @@ static struct width width_of(const struct answer *answer, size_t column)
 {
 	struct width width = { characters_of(str_get(&answer->names[column])), true };
 
+	ASSERT(column < answer->columns);
 	for (size_t at = column; at < answer->cells_count; at += answer->columns) {
 		const char *cell = answer->cells[at] ? answer->cells[at] : "";
 		size_t characters = characters_of(cell);
@@ -226,6 +230,7 @@ static void put_cell(struct sink *sink, const char *text, struct width width, bo
 	size_t characters = characters_of(text);
 	int pad = (int)(width.characters - characters);
 
+	ASSERT(characters <= width.characters);
 	if (width.number)
 		sink_format(sink, "%*s", pad, "");
 	for (; *text; text++)
@@ -240,6 +245,7 @@ static void put_table(const struct answer *answer)
 {
 	struct width *widths = mem_alloc(answer->columns, sizeof *widths);
 
+	ASSERT(answer->cells_count == 0 || answer->columns > 0);
 	for (size_t i = 0; i < answer->columns; i++) {
 		widths[i] = width_of(answer, i);
 		put_cell(answer->sink, str_get(&answer->names[i]), widths[i],

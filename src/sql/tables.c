@@ -7,6 +7,7 @@
 // the views that are Distributed over the views of all (and over blocks and pieces_rows, for
 // pull): what is whole is known where it lies, and sums are made there.
 #include "sql/tables.h"
+#include "base/mem.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -26,6 +27,7 @@ void tables_put_column(struct native *native, const struct rowset_batch *batch, 
 {
 	const struct rowset_column *column = &batch->table->columns[i];
 
+	ASSERT(i < batch->table->columns_count);
 	native_head(native, column->name, tables_types[column->type]);
 	switch (column->type) {
 	case ROWSET_TEXT:
@@ -65,12 +67,14 @@ unsigned tables_until(enum rowset_table_id id, unsigned day, unsigned keep_days)
 {
 	bool kept = id == ROWSET_SITES || id == ROWSET_LABELS || id == ROWSET_RUNS;
 
+	ASSERT(id < ROWSET_TABLES);
 	return kept || !keep_days || day + keep_days > TABLES_FOR_GOOD ? TABLES_FOR_GOOD
 								       : day + keep_days;
 }
 
 void tables_tell_no_ages(unsigned keep_days, struct str *line)
 {
+	ASSERT(keep_days > 0);
 	str_format(line,
 		   "this ClickHouse has no TTL: after %u days this is not seen, but you must "
 		   "delete it (docs/howto/fleet.md)",
@@ -95,6 +99,7 @@ static bool run(struct making *making, struct err *err)
 {
 	bool good;
 
+	ASSERT(making->sql.length > 0);
 	str_clear(&making->answer);
 	good = clickhouse_run(making->clickhouse, str_get(&making->sql), NULL, false,
 			      &making->answer, err);
@@ -131,6 +136,7 @@ static void add_table(struct making *making, enum rowset_table_id id)
 {
 	const struct rowset_table *table = &rowset_tables[id];
 
+	ASSERT(id < ROWSET_TABLES);
 	str_format(&making->sql, "CREATE TABLE IF NOT EXISTS %s.%s_rows (", making->database,
 		   table->name);
 	for (unsigned i = 0; i < table->columns_count; i++)
@@ -241,6 +247,7 @@ static bool make_one_over(struct making *making, const char *name, struct err *e
 {
 	const char *database = clickhouse_database(making->clickhouse);
 
+	ASSERT(making->cluster);
 	str_format(&making->sql,
 		   "CREATE TABLE IF NOT EXISTS %s.%s AS %s.%s ENGINE = Distributed('%s', '%s', "
 		   "'%s')",
@@ -342,6 +349,7 @@ bool tables_make(struct shards *shards, bool *ages, struct err *err)
 	static tables_step *const steps[] = { check_version, check_cluster, make_rows,
 					      check_schema,  make_over,     NULL };
 
+	ASSERT(shards_count(shards) > 0);
 	if (ages)
 		*ages = true;
 	for (size_t i = 0; i < shards_count(shards); i++) {

@@ -368,6 +368,7 @@ static bool count_cells(struct aggregate *aggregate, bool *fits, struct err *err
 // The next coarser way. False: there is none.
 static bool coarsen(struct aggregate *aggregate, size_t *stacks)
 {
+	ASSERT(aggregate->buckets > 0);
 	ASSERT(aggregate->ticks >= TICKS_LEAST);
 	if (*stacks > STACKS_FEW)
 		*stacks = *stacks / 2 < STACKS_FEW ? STACKS_FEW : *stacks / 2;
@@ -549,6 +550,7 @@ enum frame_column { FUNCTION, FILE_NAME, LINE, MODULE, OFFSET, INLINED, FRAME_CO
 static uint64_t frame_figure(struct packing *packing, const struct symbol *symbol,
 			     enum frame_column column)
 {
+	ASSERT(column < FRAME_COLUMNS);
 	switch (column) {
 	case FUNCTION:
 		return name_number(packing, symbol->function);

@@ -4,9 +4,11 @@
 // "/api/growth?n=20&from=1s": growth takes `n` by answer_rows, answer_ask takes `from` as a filter,
 // finds nothing left over, and opens a query context on the trace that the queue has open.
 #include "view/answer.h"
+#include "base/mem.h"
 
 bool answer_refuse(struct answer *answer, enum refusal refusal, struct err *err, const char *text)
 {
+	ASSERT(refusal && text);
 	answer->reply->refusal = refusal;
 	return err_set(err, ERR_USAGE, "%s", text);
 }
@@ -40,6 +42,7 @@ bool answer_ask(struct answer *answer, const struct query_context_rules *rules,
 {
 	const struct query_context_options options = answer_options(answer, rules);
 
+	ASSERT(rules);
 	return params_take_filters(&answer->params, 0, &answer->words, err) &&
 	       params_check_taken(&answer->params, err) && query_context_open(asked, &options, err);
 }

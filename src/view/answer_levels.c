@@ -162,6 +162,7 @@ static size_t bucket_of(const struct levels *levels, double time)
 	double from = (double)levels->asked.from_ns, to = (double)levels->asked.to_ns;
 	double at = (time - from) / (to - from) * (double)levels->buckets;
 
+	ASSERT(levels->buckets > 0);
 	if (at < 0)
 		return 0;
 	return at < (double)levels->buckets ? (size_t)at : levels->buckets;
@@ -172,6 +173,7 @@ static size_t bucket_of(const struct levels *levels, double time)
 static void fill(const struct levels *levels, const struct chart_curve *curve, bool lowest,
 		 double *values)
 {
+	ASSERT(levels->buckets > 0);
 	for (size_t i = 0; i < levels->buckets; i++)
 		values[i] = -1;
 	for (size_t p = 0; p < curve->count; p++) {

@@ -6,6 +6,7 @@
 // lines 100 to 140 are given.
 #include "view/answer.h"
 
+#include "base/mem.h"
 #include "os/file.h"
 
 #include <string.h>
@@ -32,6 +33,7 @@ static bool climbs(const char *path)
 {
 	static const char slashes[] = "/\\"; // as Windows has them, too
 
+	ASSERT(path);
 	for (const char *at = path; at; at = strpbrk(at, slashes)) {
 		at += strspn(at, slashes);
 		if (strncmp(at, "..", 2) == 0 && (at[2] == '\0' || strchr(slashes, at[2])))
@@ -68,6 +70,7 @@ static void write_lines(const struct str *text, uint64_t first, uint64_t count, 
 {
 	const char *at = str_get(text), *end = at + text->length;
 
+	ASSERT(first > 0);
 	for (uint64_t line = 1; at < end && line < first + count; line++) {
 		const char *newline = memchr(at, '\n', (size_t)(end - at));
 		const char *next = newline ? newline + 1 : end;

@@ -52,6 +52,7 @@ static size_t count_alike(const struct window_mark *marks, size_t count, size_t 
 {
 	size_t alike = 0;
 
+	ASSERT(i < count);
 	for (size_t j = 0; j < count; j++) {
 		if (strcmp(marks[j].name, marks[i].name) != 0)
 			continue;

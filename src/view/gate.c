@@ -3,6 +3,7 @@
 // has "Origin: http://evil.example"; a program of another user on this machine can say all of this
 // right, and does not know the token.
 #include "view/gate.h"
+#include "base/mem.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -21,6 +22,7 @@ void gate_header(struct gate_request *request, const char *name, const char *val
 		{ "Authorization", &request->authorization },
 	};
 
+	ASSERT(name && value);
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
 		if (strcasecmp(name, known[i].name) != 0)
 			continue;
@@ -42,6 +44,7 @@ static bool is_ours(const struct gate *gate, const char *text, const char *prefi
 	static const char *const names[] = { "127.0.0.1", "localhost" };
 	char ours[64];
 
+	ASSERT(text && prefix);
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		snprintf(ours, sizeof ours, "%s%s:%u", prefix, names[i], gate->port);
 		if (strcmp(text, ours) == 0)

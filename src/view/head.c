@@ -6,6 +6,7 @@
 // has method GET, path /api/view and query "n=1", and goes on with the next request. Zeroes are put
 // where words end, so nothing is copied.
 #include "view/head.h"
+#include "base/mem.h"
 
 #include <string.h>
 #include <strings.h>
@@ -14,6 +15,7 @@ size_t head_size(const char *bytes, size_t length, size_t from)
 {
 	static const char end[] = { '\r', '\n', '\r', '\n' };
 
+	ASSERT(from <= length);
 	for (size_t at = from < sizeof end ? 0 : from - sizeof end; at + sizeof end <= length; at++)
 		if (memcmp(bytes + at, end, sizeof end) == 0)
 			return at + sizeof end;

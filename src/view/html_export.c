@@ -309,6 +309,7 @@ static bool write_page(const struct html_export_options *options, const struct s
 	struct fresh fresh = { .fd = -1 };
 	bool good = fresh_open(&fresh, options->path, options->force, err);
 
+	ASSERT(options->path);
 	if (good)
 		good = file_write_all(fresh.fd, str_get(page), page->length, err) ||
 		       err_wrap(err, "cannot write %s", options->path);
@@ -324,6 +325,7 @@ bool html_export_write(struct viewer *viewer, const struct html_export_options *
 	struct str page = { 0 };
 	bool good = !options->scrub || scrub_init(&single.scrub, err);
 
+	ASSERT(options->path && viewer);
 	viewer->html_export_file = true;
 	viewer->scrubbed = options->scrub;
 	good = good && make_small(&single, &page, err) && write_page(options, &page, err);

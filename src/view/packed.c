@@ -44,6 +44,7 @@ static void add_base64(struct str *out, const unsigned char *bytes, size_t size)
 		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 	_Static_assert(sizeof digits == 64 + 1, "a digit for six bits");
 
+	ASSERT(bytes || size == 0);
 	for (size_t i = 0; i < size; i += 3) {
 		size_t left = size - i;
 		uint32_t three = (uint32_t)bytes[i] << 16 | (left > 1 ? bytes[i + 1] << 8 : 0) |

@@ -74,6 +74,7 @@ void params_fini(struct params *params)
 
 bool params_take(struct params *params, const char *name, const char **value, struct err *err)
 {
+	ASSERT(name && value);
 	*value = NULL;
 	for (size_t i = 0; i < params->count; i++) {
 		struct params_one *one = &params->list[i];
@@ -125,6 +126,7 @@ bool params_take_word(struct params *params, const char *name, const char *const
 	struct str list = { 0 };
 	const char *value;
 
+	ASSERT(words && index);
 	ASSERT(words);
 	if (!params_take(params, name, &value, err))
 		return false;

@@ -86,6 +86,7 @@ static bool is_symbol(const void *context, uint32_t position, const void *key)
 {
 	const struct functions *functions = context;
 
+	ASSERT(position < functions->count);
 	return compare_symbols(functions->list[position].symbol, key) == 0;
 }
 

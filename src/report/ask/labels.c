@@ -164,6 +164,7 @@ static bool is_place(const void *context, uint32_t position, const void *key)
 	struct str text = { 0 };
 	bool same;
 
+	ASSERT(position < labels->places_count);
 	describe_frame(labels, labels->places[position], &text);
 	same = strcmp(str_get(&text), key) == 0;
 	str_fini(&text);
@@ -201,6 +202,7 @@ static bool is_pair(const void *context, uint32_t position, const void *key)
 {
 	const struct labels *labels = context;
 
+	ASSERT(position < labels->pairs_count);
 	return memcmp(&labels->pairs[position], key, sizeof *labels->pairs) == 0;
 }
 

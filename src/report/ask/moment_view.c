@@ -7,6 +7,7 @@
 // (`present`), so nothing after it knows where it came from.
 #include "report/ask/moment_view.h"
 
+#include "base/mem.h"
 #include "engine/window_source.h"
 #include "report/ask/cautions.h"
 #include "report/table/lines.h"
@@ -159,6 +160,7 @@ static bool was_left(const struct query_context *asked, process_id id)
 
 bool moment_view_passes_over(const struct query_context *asked, process_id process)
 {
+	ASSERT(process < reader_processes_count(asked->reader));
 	if (!asked->at_exit || !was_left(asked, process))
 		return false;
 	for (process_id id = 0; id < reader_processes_count(asked->reader); id++)

@@ -466,6 +466,7 @@ static bool is_place(const void *context, uint32_t position, const void *key)
 	const struct query_context *asked = context;
 	const struct query_context_place *place = key;
 
+	ASSERT(position < asked->places_count);
 	return asked->places[position].process == place->process &&
 	       asked->places[position].stack == place->stack;
 }

@@ -492,6 +492,7 @@ static void add_stretch(struct address_map *address_map, uint64_t start, uint64_
 {
 	uint64_t side = slots_max / 2 * address_map->granularity;
 
+	ASSERT(start <= end && address_map->granularity > 0);
 	if (end - start <= slots_max * address_map->granularity) {
 		add_segment(address_map, start, end, 0, 0, false);
 		return;

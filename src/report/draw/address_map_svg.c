@@ -81,6 +81,7 @@ static void write_ground(struct picture *picture, uint64_t start, uint64_t end, 
 	unsigned count =
 		(unsigned)((end - start + address_map->granularity - 1) / address_map->granularity);
 
+	ASSERT(start >= picture->row && start <= end);
 	sink_format(picture->sink,
 		    "<rect x=\"%u\" y=\"%u\" width=\"%u\" height=\"%d\" fill=\"%s\"/>\n",
 		    LABEL + column * CELL, picture->y, count * CELL, CELL, colour);
@@ -95,6 +96,7 @@ static void write_row(struct picture *picture, uint64_t start, uint64_t end)
 	struct address_map_cell run = { .owner = ADDRESS_MAP_FREE };
 	unsigned began = 0;
 
+	ASSERT(start <= end && address_map->granularity > 0);
 	picture->row = start;
 	write_ground(picture, start, end, address_map_colour(ADDRESS_MAP_FREE));
 	if (low < end && high > start)
@@ -227,6 +229,7 @@ static void write_line(struct picture *picture, uint64_t high, size_t at, const 
 	const struct address_map *address_map = picture->address_map;
 	unsigned width = ROW_CELLS_WIDE * CELL;
 
+	ASSERT(at < sizeof *address_map->points);
 	sink_format(picture->sink, "<polyline %s points=\"", style);
 	for (unsigned i = 0; i < ADDRESS_MAP_POINTS; i++) {
 		const uint64_t *value =

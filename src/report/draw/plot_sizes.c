@@ -241,6 +241,7 @@ static bool measure(struct heat *heat, struct err *err)
 static void add_cell(struct chart *chart, struct chart_cell *cell, double low, double high,
 		     uint64_t count)
 {
+	ASSERT(low <= high);
 	cell->y_low = low;
 	cell->y_high = high;
 	cell->weight = (double)count;

@@ -202,6 +202,7 @@ static void add_mappings(struct active *active, process_id process)
 	const struct range *next;
 	uint64_t at = 0;
 
+	ASSERT(process < reader_processes_count(asked->reader));
 	while ((range = ranges_from(ranges, at))) {
 		enum space_owner owner = space_owner(space, range);
 		struct active_row row = {

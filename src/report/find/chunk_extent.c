@@ -80,6 +80,7 @@ static void take_range(struct chunk_extent *chunk_extent, size_t i, const struct
 		       chunk_of(block->size, &chunk_extent->cut);
 	bool added;
 
+	ASSERT(i < chunk_extent->count && range->start < range->end);
 	block->cut = WHOLE;
 	*map_put(&chunk_extent->large, i, &added) = chunk_extent->ranges_count;
 	*MEM_ADD(chunk_extent->ranges, chunk_extent->ranges_count, chunk_extent->ranges_capacity) =
@@ -141,6 +142,7 @@ void chunk_extent_init(struct chunk_extent *chunk_extent, struct present *presen
 	bool windows = reader_is_windows(reader);
 	unsigned bits = reader_process(reader, process)->bits;
 
+	ASSERT(process < reader_processes_count(reader));
 	*chunk_extent = (struct chunk_extent){
 		.process = process,
 		.cut = windows ? cut_of_windows(bits) : cut_of_glibc(bits),
@@ -195,6 +197,7 @@ uint64_t chunk_extent_end(const struct chunk_extent *chunk_extent, size_t i)
 	uint64_t next = i + 1 < chunk_extent->count ? chunk_extent_start(chunk_extent, i + 1)
 						    : UINT64_MAX;
 
+	ASSERT(i < chunk_extent->count);
 	if (block->cut == WHOLE)
 		end = range_of(chunk_extent, i)->end;
 	else if (block->cut == CUT)

@@ -256,6 +256,7 @@ bool findings_lasts(const struct findings *findings, process_id id)
 	const struct trace_process *process = reader_process(asked->reader, id);
 	uint64_t ended_ns;
 
+	ASSERT(findings->asked && findings->facts);
 	if (asked->from_given || asked->to_given)
 		return true;
 	if (!process)

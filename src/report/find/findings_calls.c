@@ -38,6 +38,7 @@ static bool is_group(const void *context, uint32_t position, const void *key)
 	const struct groups *groups = context;
 	const struct group *there = &groups->list[position], *wanted = key;
 
+	ASSERT(position < groups->count);
 	return there->process == wanted->process && there->frame == wanted->frame &&
 	       there->by_copy == wanted->by_copy;
 }

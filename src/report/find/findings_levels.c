@@ -70,6 +70,7 @@ static struct finding *add_row(struct findings *findings, const struct findings_
 	const struct query_context_place *place = &findings->asked->places[row->place];
 	struct finding *finding = findings_add(findings, kind, sure, place->process, place->stack);
 
+	ASSERT(row->place < findings->asked->places_count);
 	finding->from_ns = row->from_ns;
 	finding->to_ns = row->to_ns;
 	finding->tab = "growth";

@@ -93,6 +93,7 @@ static bool is_chains(const void *context, uint32_t position, const void *key)
 	const struct findings_facts *facts = context;
 	const struct findings_chains *there = &facts->chains[position], *wanted = key;
 
+	ASSERT(position < facts->chains_count);
 	return there->process == wanted->process && there->stack == wanted->stack &&
 	       there->by_copy == wanted->by_copy;
 }
@@ -226,6 +227,7 @@ static bool is_pair(const void *context, uint32_t position, const void *key)
 	const struct findings_facts *facts = context;
 	const struct findings_pair *there = &facts->pairs[position], *wanted = key;
 
+	ASSERT(position < facts->pairs_count);
 	return there->process == wanted->process && there->stack == wanted->stack &&
 	       there->freed_by == wanted->freed_by;
 }
@@ -480,6 +482,7 @@ static bool is_failed(const void *context, uint32_t position, const void *key)
 	const struct findings_facts *facts = context;
 	const struct findings_failed *there = &facts->failed[position], *wanted = key;
 
+	ASSERT(position < facts->failed_count);
 	return there->process == wanted->process && there->stack == wanted->stack;
 }
 

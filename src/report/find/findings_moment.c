@@ -427,6 +427,7 @@ static void judge_held(struct findings *findings, const struct findings_kind *ki
 	struct finding *finding;
 	char *function;
 
+	ASSERT(first < last);
 	for (size_t i = first; i < last; i++)
 		if (list[i].bytes > most)
 			most = list[i].bytes;

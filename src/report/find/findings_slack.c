@@ -173,6 +173,7 @@ static void look_at(struct slack *slack, const struct chunk_extent *extent, size
 	uint64_t over = (block->size + header) % CLASS;
 	uint32_t line;
 
+	ASSERT(i < extent->count);
 	if (!block->selected || !block->stack || block->size == 0)
 		return;
 	for (int way = SLACK_CLASS; way < SLACK_WAYS; way++) {

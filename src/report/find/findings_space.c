@@ -31,6 +31,7 @@ static uint64_t may_map(const struct findings *findings, const struct space *spa
 	const struct trace_process *process = reader_process(findings->asked->reader, id);
 	uint64_t most = space_end(space, findings->asked->reader, id);
 
+	ASSERT(id < reader_processes_count(findings->asked->reader));
 	return process->mapped_limit && process->mapped_limit < most ? process->mapped_limit : most;
 }
 

@@ -9,6 +9,7 @@
 //        stack    parse  parse.c:120 …
 //        do       find who should let these blocks go: …
 //        see      tidemark growth app.tide --frame '^parse$'
+#include "base/mem.h"
 #include "report/find/findings_own.h"
 #include "report/table/query_write.h"
 #include "report/table/stack_text.h"
@@ -136,6 +137,7 @@ static void write_finding(struct stack_text *stacks, const struct finding *findi
 // Whether an earlier kind was not looked for by the same reason, and has named this one too.
 static bool is_told(const struct findings *findings, size_t missed)
 {
+	ASSERT(missed < findings->missed_count);
 	for (size_t i = 0; i < missed; i++)
 		if (strcmp(findings->missed[i].why, findings->missed[missed].why) == 0)
 			return true;

@@ -91,6 +91,7 @@ static struct reached_site *put_site(struct reached *reached, process_id process
 	bool added;
 	uint64_t *at = map_put(&reached->places, place_of(process, stack), &added);
 
+	ASSERT(reached);
 	if (added) {
 		*at = reached->count;
 		*MEM_ADD(reached->sites, reached->count, reached->capacity) =

@@ -97,6 +97,7 @@ static void add(struct rss_breakdown *rss_breakdown, uint8_t line, stack_id stac
 	uint64_t *number;
 	bool added;
 
+	ASSERT(line <= RSS_BREAKDOWN_PURGED);
 	if (line < RSS_BREAKDOWN_LINES)
 		rss_breakdown->lines[line] += bytes;
 	else if (line == RSS_BREAKDOWN_UNTOUCHED)
@@ -154,6 +155,7 @@ static void add_free(struct rss_breakdown *rss_breakdown, const struct range *ra
 	bool more = next && space_owner(space, next) == owner && last + 1 < chunk_extent->count &&
 		    chunk_extent_start(chunk_extent, last + 1) < next->end;
 
+	ASSERT(last == SIZE_MAX || last < chunk_extent->count);
 	if (owner != SPACE_MALLOC_HEAP && owner != SPACE_MALLOC_ARENA) {
 		rss_breakdown->frees[RSS_BREAKDOWN_FREE_OTHER] += bytes;
 		return;

@@ -176,6 +176,7 @@ static bool pass_rows(struct query_context *asked, struct spikes_row **rows, siz
 	uint64_t to = 0;
 	bool ok;
 
+	ASSERT(count > 0);
 	for (size_t i = 0; i < count; i++)
 		if (rows[i]->hill.body_edge > to)
 			to = rows[i]->hill.body_edge;

@@ -311,6 +311,7 @@ static size_t orphans_depth(const struct keys *keys)
 static uint64_t value_at(const struct table *table, size_t level, const struct place *place,
 			 bool orphans)
 {
+	ASSERT(level < table->options->keys.count);
 	switch (table->options->keys.list[level]) {
 	case KEYS_MARK:
 		return place->phase;
@@ -411,6 +412,7 @@ static const unsigned by_impact[WINDOW_TYPES] = { 1u << WINDOW_AIFI,
 // A key `type` makes four rows, a key `impact` three.
 static const unsigned *type_sets(const struct table *table, size_t depth)
 {
+	ASSERT(depth <= table->options->keys.count);
 	for (size_t i = 0; i < depth; i++)
 		if (table->options->keys.list[i] == KEYS_TYPE)
 			return by_type;
@@ -429,6 +431,7 @@ static uint32_t rows_of_group(struct table *table, size_t depth, struct place *p
 	const unsigned *sets = type_sets(table, depth);
 	uint32_t count = 0;
 
+	ASSERT(depth > 0 && depth <= table->options->keys.count);
 	keep_types(table, &sums, &rest);
 	if (row_is_empty(&sums, &rest) ||
 	    (tuple[0] && depth > orphans_depth(&table->options->keys)))
@@ -463,6 +466,7 @@ static void join_orphans(struct table *table, size_t depth, struct window_result
 	const struct table_level *level = &table->levels[depth];
 	size_t capacity = result->rests_count;
 
+	ASSERT(depth <= table->options->keys.count);
 	if (depth >= orphans_depth(&table->options->keys))
 		return;
 	for (uint32_t i = 0; i < result->rests_count; i++) {
@@ -491,6 +495,7 @@ static bool take_groups(struct table *table, size_t depth, const struct table_ph
 	const struct table_level *level = &table->levels[depth];
 	uint64_t count = 0;
 
+	ASSERT(depth > 0 && depth <= table->options->keys.count);
 	join_orphans(table, depth, result);
 	for (uint32_t i = 0; i < result->rows_count; i++)
 		count += rows_of_group(table, depth, NULL, i, result->rows[i],
@@ -531,6 +536,7 @@ static bool ask(struct table *table, size_t depth, const struct table_phase *pha
 	struct window_result result;
 	bool good = true;
 
+	ASSERT(depth <= table->options->keys.count && !table->result);
 	if (!window_ask(table->asked->window, &query, &result, err))
 		return false;
 	table->result = &result;

@@ -199,6 +199,7 @@ static bool scan_rows(struct table *table, size_t depth, const struct table_phas
 	};
 	bool good;
 
+	ASSERT(depth <= table->options->keys.count);
 	for (size_t i = 0; i < count; i++)
 		if (table->rows[rows[i]].group >= scan.groups)
 			scan.groups = table->rows[rows[i]].group + (size_t)1;
@@ -253,6 +254,7 @@ static bool fits(const struct table *table, const uint32_t *rows, size_t count)
 	uint64_t memory = table->asked->options.window.memory_bytes;
 	uint64_t blocks = 0;
 
+	ASSERT(rows || count == 0);
 	for (size_t i = 0; i < count; i++)
 		blocks += window_present(&table->rows[rows[i]].sums).count;
 	return blocks <= (memory ? memory : UINT64_C(256) << 20) / 2 / BYTES_EACH;
@@ -335,6 +337,7 @@ static bool asks_total_with_rows(const struct table *table)
 static size_t add_total(const struct table *table, const uint32_t *rows, size_t count,
 			uint32_t *some, size_t some_count)
 {
+	ASSERT(some_count <= table->rows_count);
 	for (size_t i = 0; i < count && some_count > 0; i++)
 		if (table->rows[rows[i]].depth == 0 && !table->rows[rows[i]].detailed)
 			some[some_count++] = rows[i];

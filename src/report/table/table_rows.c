@@ -32,6 +32,7 @@ static bool is_row(const void *context, uint32_t position, const void *key)
 	const struct table *table = context;
 	const struct table_row *row = &table->rows[position], *wanted = key;
 
+	ASSERT(position < table->rows_count);
 	return row->parent == wanted->parent && row->value == wanted->value &&
 	       row->orphans == wanted->orphans;
 }

@@ -518,6 +518,7 @@ static void choose(struct walk *walk, struct tree_node *node, struct window_row 
 static void push_run(struct walk *walk, const struct tree_step *steps, uint32_t count,
 		     uint32_t depth)
 {
+	ASSERT(steps || count == 0);
 	*MEM_ADD(walk->runs, walk->runs_count, walk->runs_capacity) = (struct run){
 		.begin = (uint32_t)walk->steps.count, .count = count, .depth = depth
 	};

@@ -268,6 +268,7 @@ static struct window_row rows_between(const struct trie *trie, uint32_t from, ui
 {
 	struct window_row sum = trie->sums[to];
 
+	ASSERT(from <= to);
 	window_less_row(&sum, &trie->sums[from]);
 	return sum;
 }
