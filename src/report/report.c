@@ -37,6 +37,8 @@ struct messages {
 	uint64_t more; // that are not repeated
 };
 
+// The first four by name; a fifth only says that there are others. Names are compared as texts,
+// since each process has its own copy.
 static void add_program(struct message *message, const char *program)
 {
 	for (uint32_t i = 0; i < message->programs_count && i < PROGRAMS_MAX; i++)
@@ -48,6 +50,7 @@ static void add_program(struct message *message, const char *program)
 		message->programs_count = PROGRAMS_MAX + 1;
 }
 
+// A pid is counted once: a program may say the same twice. An unknown process adds nothing.
 static void add_process(struct message *message, const struct trace_process *process)
 {
 	bool fresh;
@@ -72,6 +75,7 @@ static bool is_said(const struct message *one, const struct message *other)
 	       strcmp(str_get(&one->after), str_get(&other->after)) == 0;
 }
 
+// What it owns; programs are the trace's.
 static void forget(struct message *message)
 {
 	STR_FINI(&message->before, &message->after, &message->pids);
@@ -98,6 +102,8 @@ static void add_message(struct messages *messages, struct message *fresh,
 	messages->list[messages->count++] = *fresh;
 }
 
+// Called for each note while the trace is read. Samples of resident memory are only looked at for
+// the highest; what is not for the user is passed over.
 static void keep_note(void *context, const struct trace_note *note)
 {
 	struct messages *messages = context;
@@ -147,6 +153,7 @@ static void tell_several(struct query_context *asked, const struct message *mess
 	str_fini(&programs);
 }
 
+// After the pass, when it is known how many processes said the same. Frees what the messages own.
 static void tell_messages(struct messages *messages)
 {
 	struct query_context *asked = messages->report->asked;
@@ -276,6 +283,8 @@ uint64_t report_before(const struct report *report, process_id process)
 	return frees;
 }
 
+// Events are read once; warnings, names and rows
+// are made of what was counted.
 struct report *report_new(struct query_context *asked, const struct report_options *options,
 			  enum sites_merge merge, struct err *err)
 {
@@ -330,6 +339,7 @@ static bool is_python(const char *path)
 	return strncmp(name, "python3", 7) == 0 || strncmp(name, "libpython3.", 11) == 0;
 }
 
+// Told by names of modules, since a recording without --language-heaps has no event of such a heap.
 enum report_language_heaps report_language_heaps(const struct report *report)
 {
 	const struct query_context *asked = report->asked;

@@ -17,6 +17,7 @@
 #include "report/find/sites.h"
 #include "report/table/sheet.h"
 
+// `= { 0 }` is all rows, folded, without colour.
 struct report_options {
 	uint64_t bytes_min; // rows of at least so many bytes
 	uint64_t rows_max;  // per question; 0: all
@@ -28,11 +29,15 @@ struct report_options {
 struct report {
 	struct query_context *asked;          // borrowed
 	const struct report_options *options; // borrowed
+	// owned, as `sites` and `reached`
 	struct whole whole;
 	const struct heap *heap; // of it
 	uint64_t rss_peak_bytes; // the highest resident memory of any process; 0: not known
+	// the rows, and for each question which of them and the sums
 	struct sites sites;
+	// what a search for pointers found, where one was recorded
 	struct reached reached;
+	// the trace, as reader_ok says
 	bool complete;
 	uint64_t losses_told; // events lost, as far as a warning speaks of them
 };
@@ -48,6 +53,7 @@ extern const struct query_context_rules report_rules;
 
 // Read the trace and count. NULL on a filter that no report can honour. Damage of the trace is a
 // warning, not an error.
+// `asked` and `options` are to live as long as the report.
 struct report *report_new(struct query_context *asked, const struct report_options *options,
 			  enum sites_merge merge, struct err *err);
 void report_free(struct report *report); // NULL is allowed
@@ -65,6 +71,7 @@ enum report_language_heaps {
 enum report_language_heaps report_language_heaps(const struct report *report);
 
 // "exit 0", "signal SIGKILL", "exec", "unknown".
+// The text is in `out`, or a constant.
 const char *report_exit(const struct trace_process *process, char out[static 32]);
 // For people: a status of Windows in its usual form, "exit 0xc0000005, access violation".
 const char *report_exit_words(const struct trace_process *process, char out[static 48]);

@@ -47,6 +47,8 @@ static void write_strange_frees(struct json *json, const struct report *report,
 	json_kv_u64(json, "lost_frees", counts->lost_frees);
 }
 
+// All processes are there, also one that allocated nothing. "id" is the place in the trace's list,
+// which is unique; a pid may come twice.
 static void write_process(struct json *json, const struct report *report, process_id id)
 {
 	const struct trace_process *process = reader_process(report->asked->reader, id);
@@ -77,6 +79,7 @@ static void write_process(struct json *json, const struct report *report, proces
 	json_object_end(json);
 }
 
+// Whose recording it is, what is wrong with it, and its processes.
 static void write_trace(struct json *json, const struct report *report)
 {
 	const struct heap_totals *totals = heap_totals(report->heap);
@@ -195,6 +198,7 @@ static void write_reached(struct json *json, const struct reached *reached)
 	json_object_end(json);
 }
 
+// The totals; names and units are the schema's.
 static void write_heap(struct json *json, const struct report *report)
 {
 	const struct heap_totals *totals = heap_totals(report->heap);
@@ -228,6 +232,8 @@ static void write_heap(struct json *json, const struct report *report)
 	json_object_end(json);
 }
 
+// Rows that were left out are counted per question, after all of them: the sheet knows them only
+// when it was written.
 void report_json(struct report *report, struct sink *sink)
 {
 	uint64_t left_out[SITES_QUESTIONS_COUNT];

@@ -4,12 +4,15 @@
 #include "base/mem.h"
 #include "report/table/lines.h"
 
+// A row of a question, as the columns read it. Bytes and times in ns; `error` is a standard error
+// of bytes or calls, whichever ranks.
 struct line {
 	const struct sites_row *row;
 	const char *section;
 	uint64_t rank, count, bytes, error, largest, first_ns, last_ns;
 };
 
+// Known only of an estimate: an exact figure has none, which is not the same as an error of 0.
 static struct sheet_cell get_error(const struct sheet_at *at)
 {
 	const struct line *line = at->row;

@@ -26,6 +26,7 @@
 #include <string.h>
 
 enum {
+	// columns of the terminal, and for the last two what makes temporaries worth a line
 	ENDING_COLUMNS_MAX = 200,
 	FIGURES_COLUMNS = 36, // in front of a stack
 	ERROR_COLUMNS = 7,    // the same, where figures are estimates
@@ -58,11 +59,14 @@ static double percent(uint64_t part, uint64_t whole)
 }
 
 // All figures of a sampled recording are estimates.
+// Also where it was sampled at times only.
 static bool sampled(const struct page *page)
 {
 	return reader_is_estimated(page->report->asked->reader);
 }
 
+// `mean_bytes` 0: it was sampled at times (--max-overhead), so the share of the time in which it
+// was not is said.
 static void write_sampled(struct page *page, uint64_t mean_bytes)
 {
 	uint64_t duration_ns = heap_totals(page->report->heap)->duration_ns;
@@ -83,6 +87,7 @@ static void write_sampled(struct page *page, uint64_t mean_bytes)
 	str_fini(&text);
 }
 
+// Two lines, then all that makes figures doubtful, before the first figure.
 static void write_headline(struct page *page)
 {
 	const struct heap_totals *totals = heap_totals(page->report->heap);
@@ -236,6 +241,8 @@ static void write_own_heaps(struct page *page)
 	}
 }
 
+// A line for each figure of the heap as a whole. What was not measured has no line, and what would
+// be an estimate of nothing (temporary, in samples) has none either.
 static void write_totals(struct page *page)
 {
 	const struct heap_totals *totals = heap_totals(page->report->heap);
@@ -299,6 +306,8 @@ static void write_unfiltered(struct page *page)
 }
 
 // Whether the filters leave out anything but whole processes.
+// A filter by process alone leaves whole processes: memory that a process has as a whole can be
+// said of them.
 static bool selects_parts(const struct report *report)
 {
 	struct query query = report->asked->selection.query;
@@ -340,6 +349,8 @@ static void describe_lost(const struct sites_row *row, struct str *text)
 		str_format(text, "  [%s unreachable]", STR_BYTES(row->lost.bytes));
 }
 
+// The figure that ranks, its error, its share of the total, and the other figure: "1.4 MiB  99.5 %
+// 4", or by count "4  80.0 %  1.4 MiB". `variance` is of the figure that ranks.
 static void write_figures(struct page *page, struct heap_amount amount, struct heap_amount total,
 			  double variance, bool by_count)
 {
@@ -362,6 +373,7 @@ static void write_figures(struct page *page, struct heap_amount amount, struct h
 	sink_text(page->paper.sink, "   ");
 }
 
+// Rows get their number when they are first printed, and are known by their position in the list.
 static void write_row(struct page *page, const struct sites_row *row, struct heap_amount total,
 		      enum sites_question question)
 {
@@ -397,6 +409,7 @@ static void write_row(struct page *page, const struct sites_row *row, struct hea
 	str_fini(&ending);
 }
 
+// Title, what all of it is, the rows, and one line for the rest: rows and rest add up to the total.
 static void write_question(struct page *page, enum sites_question question)
 {
 	const struct report_options *options = page->report->options;
@@ -540,6 +553,7 @@ static void write_findings(struct page *page)
 	sink_text(page->paper.sink, "\n");
 }
 
+// Lines are at least 80 columns wide: narrower ones would leave no room for a stack.
 void report_text(struct report *report, struct sink *sink)
 {
 	struct page page = {

@@ -37,10 +37,14 @@ int64_t diff_count(const struct diff_pair *pair)
 	return (int64_t)(pair->side[1].count - pair->side[0].count);
 }
 
+// Bytes; a quarter of them is for rows and texts of stacks, the rest for the index of the run that
+// is read.
 enum { MEMORY_DEFAULT = 256 << 20, MEMORY_SHARE = 4 };
 
 #define NOT_YET UINT32_MAX
 
+// While runs are read, one after the other. `run` counts those of both sides, `run_of_side` those
+// of this one. What is of one run (row_of, process_of) is thrown away after it.
 struct comparing {
 	struct diff *diff;
 	struct stack_match *stack_match;
@@ -75,6 +79,7 @@ static uint32_t runs_total(const struct diff *diff)
 	return diff->runs[0] + diff->runs[1];
 }
 
+// Points at the first of DIFF_FIGURES amounts; holds until the next add_amounts.
 static struct heap_amount *amount_at(const struct diff *diff, const struct diff_amounts *amounts,
 				     size_t number, uint32_t run)
 {
@@ -115,6 +120,7 @@ static void set_means(const struct diff *diff, const struct diff_amounts *amount
 		}
 }
 
+// One figure in each run, those of A first: what a test of significance looks at.
 static void set_values(const struct diff *diff, const struct diff_amounts *amounts, size_t number,
 		       enum diff_figure figure, bool by_count, double *values)
 {
@@ -144,6 +150,8 @@ struct diff_verdict diff_judge(const struct diff *diff, const struct diff_amount
 	};
 }
 
+// All figures of all rows are one family: the more there are, the more a single one must differ to
+// be called changed.
 static void add_figures(struct diff *diff, const struct diff_amounts *amounts)
 {
 	size_t rows = amounts->count / (runs_total(diff) * (size_t)DIFF_FIGURES);
@@ -172,6 +180,7 @@ static void settle(struct diff *diff)
 
 // ---- processes ----
 
+// Its number. It has no place on either side until set_process.
 static uint32_t new_process(struct comparing *comparing, uint32_t parent, uint32_t program)
 {
 	ASSERT(parent <= comparing->processes_count);
@@ -258,6 +267,7 @@ static bool pair_with(struct comparing *comparing, process_id id, uint64_t *firs
 	return true;
 }
 
+// False: no process of the earlier runs is in its place, or it is not known yet.
 static bool pair_by_place(struct comparing *comparing, process_id id)
 {
 	uint32_t program = stack_match_program(comparing->stack_match, id), parent;
@@ -308,6 +318,8 @@ static uint64_t bytes_used(const struct comparing *comparing)
 	       stack_match_bytes(comparing->stack_match);
 }
 
+// Makes the row where it is new. The place of a row is the first that was met on each side: names
+// are shown from there.
 static uint32_t find_row(struct comparing *comparing, process_id process, stack_id stack)
 {
 	uint32_t program = comparing->processes[comparing->process_of[process]].program;
@@ -337,6 +349,7 @@ static uint32_t find_row(struct comparing *comparing, process_id process, stack_
 	return (uint32_t)*number;
 }
 
+// Each place of the run is looked up once: reading what a stack says is expensive.
 static uint32_t row_of(struct comparing *comparing, uint32_t place)
 {
 	uint32_t *row = MEM_REACH(comparing->row_of, comparing->row_of_capacity, place);
@@ -349,6 +362,8 @@ static uint32_t row_of(struct comparing *comparing, uint32_t place)
 	return *row - 1;
 }
 
+// To the row, to its process and to the total, of the run that is read. row_of comes first, since
+// it may make room, which moves the amounts.
 static void add_amount(struct comparing *comparing, enum diff_figure figure, uint32_t place,
 		       struct heap_amount amount)
 {
@@ -399,6 +414,7 @@ static bool add_figure(struct comparing *comparing, enum diff_figure figure, uin
 	return !comparing->over || too_many(comparing, err);
 }
 
+// A realloc that failed takes back what was counted: minus one, in whole numbers that wrap around.
 static void add_temporary(void *context, process_id process, stack_id stack, uint64_t size,
 			  bool undone)
 {
@@ -452,6 +468,7 @@ static bool add_temporaries(struct comparing *comparing, enum progress_mode mode
 	return !comparing->over || too_many(comparing, err);
 }
 
+// The four figures of one run. The index is left at the end, so that the next one has the memory.
 static bool read_run(struct comparing *comparing, struct query_context *asked,
 		     enum progress_mode mode, struct err *err)
 {
@@ -529,6 +546,7 @@ static const struct {
 	[DIFF_BY_TEMPORARY] = { DIFF_TEMPORARY, true },
 };
 
+// The change in what ranks, with its sign.
 static int64_t rank_of(const struct diff_row *row, enum diff_order order)
 {
 	const struct diff_pair *pair = &row->figures[ranks[order].figure];
@@ -565,6 +583,8 @@ static uint64_t weight_of(const struct diff_row *row, enum diff_order order)
 	return ranks[order].by_count ? amount->count : amount->bytes;
 }
 
+// The largest change first, a rise before an equal fall; then by where they are, so that the order
+// is the same each time.
 static int compare_rows(const void *a, const void *b, void *context)
 {
 	const struct diff_row *left = a, *right = b;
@@ -585,6 +605,7 @@ static int compare_rows(const void *a, const void *b, void *context)
 	return order_of_places;
 }
 
+// In any figure, between any two runs.
 static bool differs(const struct diff *diff, const struct diff_row *row)
 {
 	uint32_t total = runs_total(diff);
@@ -607,6 +628,7 @@ static bool has_changed(const struct diff *diff, const struct diff_row *row)
 	return false;
 }
 
+// Each row is counted in exactly one of the six.
 static void count_row(struct diff *diff, const struct diff_row *row)
 {
 	bool changed = has_changed(diff, row);
@@ -625,6 +647,7 @@ static void count_row(struct diff *diff, const struct diff_row *row)
 		diff->same++;
 }
 
+// All rows are counted, those that changed in what ranks are kept, in the same array.
 static void choose_rows(struct diff *diff, struct comparing *comparing,
 			const struct diff_options *options)
 {

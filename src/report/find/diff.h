@@ -38,6 +38,7 @@ enum diff_order {
 	DIFF_ORDERS,
 };
 
+// bytes and blocks (of `allocated`: calls); means, where a side has several runs
 struct diff_pair {
 	struct heap_amount side[2]; // before, after
 };
@@ -49,6 +50,7 @@ struct diff_place {
 	stack_id stack;
 };
 
+// A row has a place on each side where it is; what it reads as is the same in both.
 struct diff_row {
 	struct diff_pair figures[DIFF_FIGURES]; // means of the runs
 	struct diff_place place[2];
@@ -140,6 +142,7 @@ struct diff_verdict diff_judge_rank(const struct diff *diff, const struct diff_r
 // NULL-terminated words of the orders: "live", "peak", "allocated", "count", "temporary".
 extern const char *const diff_order_words[];
 
+// What is shown of a comparison, and how. `width` is in columns.
 struct diff_page {
 	struct diff_side sides[2];  // borrowed
 	const struct diff *diff;    // borrowed

@@ -25,6 +25,7 @@ enum {
 	LOOKED_AT_MAX = 1000, // new rows of like figures, for each that is gone
 };
 
+// Parts: of the lesser figure in the greater, and of frames that two stacks have in common.
 #define ALIKE 0.9
 #define SHARED 0.5
 
@@ -44,11 +45,14 @@ struct pairing {
 	double shared;        // frames, of both
 };
 
+// What it allocated on the side on which it is.
 static const struct heap_amount *amount_of(const struct diff_row *row)
 {
 	return &row->figures[DIFF_ALLOCATED].side[row->place[1].process != TRACE_NONE];
 }
 
+// `a` and `b` are numbers of rows. So rows of like figures are next to each other, and look_for
+// needs to look at few.
 static int compare_by_calls(const void *a, const void *b, void *context)
 {
 	const struct moves *moves = context;
@@ -62,6 +66,7 @@ static int compare_by_calls(const void *a, const void *b, void *context)
 	return *(const uint32_t *)a < *(const uint32_t *)b ? -1 : 1;
 }
 
+// 90 and 100 are, 89 and 100 are not; 0 is alike to 0.
 static bool alike(uint64_t a, uint64_t b)
 {
 	return (double)(a < b ? a : b) >= ALIKE * (double)(a < b ? b : a);
@@ -109,6 +114,9 @@ static size_t find_first(const struct moves *moves, uint32_t program, double cal
 	return low;
 }
 
+// Adds a pairing for each new row that may be this one. A thousand rows of like figures are looked
+// at and no more: of stacks that
+// are called once each there may be tens of thousands.
 static void look_for(struct moves *moves, uint32_t gone)
 {
 	const struct diff_row *row = &moves->rows[gone];
@@ -158,6 +166,8 @@ static void join(struct diff *diff, struct diff_row *gone, struct diff_row *fres
 	gone->place[0].process = TRACE_NONE;
 }
 
+// The best pairings of all are taken first, and each row is in one at most. Rows that were joined
+// are left out; the others stay in their order.
 size_t diff_moves_join(struct diff *diff, struct diff_row *rows, size_t count,
 		       const struct stack_match *stack_match)
 {

@@ -20,6 +20,8 @@
 #include <string.h>
 
 enum {
+	// of figures in front of a stack, and how wide each of them is; with several runs two give
+	// way to an interval
 	COLUMNS = 4,
 	COLUMN_WIDTH = 11,
 	FIGURES_COLUMNS = COLUMNS * COLUMN_WIDTH + 2,
@@ -77,6 +79,8 @@ static void format_interval(const struct diff *diff, bool by_count,
 	str_fini(&high);
 }
 
+// The run that a place is of: it is open, since diff_find closes only runs that nothing is shown
+// of.
 static const struct query_context *run_of(const struct diff_page *page, int side,
 					  const struct diff_place *place)
 {
@@ -85,6 +89,7 @@ static const struct query_context *run_of(const struct diff_page *page, int side
 
 // ---- what is compared ----
 
+// Of several runs the first speaks for all; its warnings have those of the others.
 static void write_side(const struct diff_page *page, int side, struct paper *paper)
 {
 	const struct diff_side *runs = &page->sides[side];
@@ -118,6 +123,8 @@ static void write_percent(struct paper *paper, uint64_t before, int64_t change)
 	sink_text(paper->sink, "\n");
 }
 
+// Both means, the change, and with several runs the interval in which it is. A change that runs
+// differ by anyway has no percentage.
 static void write_total(const struct diff *diff, struct paper *paper, const char *label,
 			enum diff_figure figure, bool by_count)
 {
@@ -172,6 +179,7 @@ static void write_totals(const struct diff_page *page, struct paper *paper)
 
 // ---- processes ----
 
+// "cc1  100 → 200", or with one pid "new" or "gone".
 static void describe_process(const struct diff_page *page, const struct diff_process *row,
 			     struct str *text)
 {
@@ -303,6 +311,7 @@ static void write_moved(const struct diff_page *page, const struct diff_row *row
 	lines_write_callers(&lines, &stack, page->all_frames ? 0 : stack.user);
 }
 
+// The stack is B's, where it has the row, and A's otherwise.
 static void write_row(const struct diff_page *page, const struct diff_row *row,
 		      const struct column *chosen[COLUMNS], struct stack_text *text)
 {
@@ -339,6 +348,7 @@ static void write_row(const struct diff_page *page, const struct diff_row *row,
 	str_fini(&figure);
 }
 
+// Of all stacks, listed or not.
 static void write_counts(const struct diff *diff, struct paper *paper)
 {
 	paper_text(paper, PAPER_BOLD, "STACKS");

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+// What is left out at the start and at the end, as parts of the process's time.
 enum { WARM_UP_PART = 10, TEAR_DOWN_PART = 20 };
 
 const char *growth_key(enum trend_verdict verdict)
@@ -34,6 +35,7 @@ const char *growth_key(enum trend_verdict verdict)
 
 // ---- which processes, and when ----
 
+// Of a process that is judged.
 struct span {
 	process_id process;
 	uint64_t from_ns, to_ns;
@@ -69,6 +71,7 @@ static bool find_span(struct query_context *asked, process_id id, struct span *s
 	return span->to > span->from;
 }
 
+// As window_ask wants it: the group of a cell, or that it is left out.
 static uint32_t by_process(void *context, const struct window_cell *cell)
 {
 	return query_context_selects(context, cell) ? cell->process : WINDOW_SKIP;
@@ -77,6 +80,7 @@ static uint32_t by_process(void *context, const struct window_cell *cell)
 SORT_ORDER(by_kept, struct span, SORT_FALLS(kept), SORT_RISES(process))
 
 // The processes to be judged, those first that were left with most.
+// *spans is the caller's to free. A process that held nothing is not counted as too brief.
 static bool find_spans(struct growth *growth, struct query_context *asked, struct span **spans,
 		       size_t *count, struct err *err)
 {
@@ -110,6 +114,7 @@ static bool find_spans(struct growth *growth, struct query_context *asked, struc
 
 // ---- the places of one process ----
 
+// A place that has grown by enough between the two ends of the span. `grown` is in bytes.
 struct candidate {
 	uint32_t place;
 	int64_t grown, grown_count;
@@ -148,6 +153,8 @@ static uint32_t by_candidate(void *context, const struct window_cell *cell)
 	return number ? (uint32_t)*number : WINDOW_SKIP;
 }
 
+// Over the span of the process that is judged, in edges and in ns: series are cut into buckets by
+// ns.
 static struct window_query query_of(struct judging *judging,
 				    uint32_t (*group)(void *, const struct window_cell *))
 {
@@ -169,6 +176,9 @@ static int by_growth(const void *a, const void *b, void *context)
 	return compare_growth(a, b);
 }
 
+// Series are made of these alone, which
+// are few of all places. A
+// place that fell back before the end of the span is none: it cannot be one that grows to the end.
 static bool find_candidates(struct judging *judging, struct err *err)
 {
 	struct window_query query = query_of(judging, by_place);
@@ -226,6 +236,8 @@ static uint64_t find_since(const struct growth_row *row, const uint64_t *floor)
 	       (uint64_t)((unsigned __int128)(row->to_ns - row->from_ns) * at / GROWTH_BUCKETS);
 }
 
+// The lows of its buckets go to engine/trend.h. Its slope is in bytes per bucket, and here it
+// becomes bytes per second: 60 buckets of a span of 30 s are 2 buckets a second.
 static void judge(struct judging *judging, const struct candidate *candidate,
 		  const struct window_bucket *buckets)
 {
@@ -254,6 +266,7 @@ static void judge(struct judging *judging, const struct candidate *candidate,
 	list->grown += row.trend.grown;
 }
 
+// One pass over the index for the candidates, one for all their series together.
 static bool judge_process(struct growth *growth, struct query_context *asked,
 			  const struct span *span, struct err *err)
 {

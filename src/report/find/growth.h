@@ -32,6 +32,7 @@ struct growth_row {
 	uint64_t since_ns;
 	int64_t grown_count;     // blocks more at the end than at the beginning
 	struct heap_amount live; // at the end
+	// bytes: the lowest level of each bucket, from the first on
 	uint64_t lows[GROWTH_BUCKETS];
 };
 
@@ -51,10 +52,10 @@ struct growth_list {
 
 struct growth {
 	struct growth_list lists[TREND_VERDICTS]; // TREND_STEADY stays empty
-	uint64_t grown_min;
-	struct heap_amount live;   // at the end of what was judged, of all places
-	size_t processes, skipped; // judged; and not, being too many
-	size_t brief;              // not, having lived too briefly
+	uint64_t grown_min;                       // as asked for, or the default: never 0
+	struct heap_amount live;                  // at the end of what was judged, of all places
+	size_t processes, skipped;                // judged; and not, being too many
+	size_t brief;                             // not, having lived too briefly
 	size_t places_skipped;
 };
 

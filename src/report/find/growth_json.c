@@ -13,6 +13,7 @@ static struct sheet_cell get_verdict(const struct sheet_at *at)
 	return sheet_text(growth_key(row->trend.verdict));
 }
 
+// What grows all along has no moment at which it began.
 static struct sheet_cell get_since(const struct sheet_at *at)
 {
 	const struct growth_row *row = at->row;
@@ -20,6 +21,7 @@ static struct sheet_cell get_since(const struct sheet_at *at)
 	return sheet_u64(row->trend.verdict != TREND_GROWS, row->since_ns);
 }
 
+// Sixty numbers on one line.
 static void write_lows(const struct sheet_at *at)
 {
 	const struct growth_row *row = at->row;

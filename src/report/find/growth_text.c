@@ -84,6 +84,7 @@ static void add_projection(struct str *out, double bytes_per_s)
 		   seconds / units[at].seconds, units[at].unit);
 }
 
+// The curve, and the one figure that goes with the verdict: a rate, or a moment.
 static void write_headline_of(const struct growth_row *row, struct paper *paper)
 {
 	struct str text = { 0 };
@@ -129,6 +130,8 @@ static void write_row(const struct growth_page *page, const struct growth_row *r
 	stack_text_write(stacks, place->process, place->stack);
 }
 
+// Nothing where no site has this verdict. The rate of all together is only said of what grows
+// still.
 static void write_section(const struct growth_page *page, size_t section, struct stack_text *stacks)
 {
 	const struct growth_list *list = &page->growth->lists[sections[section].verdict];
@@ -156,6 +159,7 @@ static void write_section(const struct growth_page *page, size_t section, struct
 	str_fini(&rate);
 }
 
+// Why there is nothing, and what was not judged: an empty answer must not look like a clean one.
 static void write_summary(const struct growth_page *page, struct paper *paper)
 {
 	const struct growth *growth = page->growth;

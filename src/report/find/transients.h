@@ -5,6 +5,7 @@
 #include "report/find/spikes.h"
 #include "report/table/sheet.h"
 
+// What one answer is made of. `width` is in columns, of text alone.
 struct transients {
 	struct query_context *asked; // borrowed
 	struct spikes *spikes;       // borrowed

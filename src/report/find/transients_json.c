@@ -87,6 +87,7 @@ void transients_json(const struct transients *t, struct sink *sink)
 
 // ---- one table: a line for each maker of each spike, then one for each series ----
 
+// A row as CSV has it: of a maker of a spike, or of a series. `height` is in bytes.
 struct line {
 	const char *section;
 	uint64_t rank, begin_ns, end_ns, height;

@@ -22,6 +22,7 @@ enum {
 	PART_SHOWN = 100, // of what rose; less says nothing
 };
 
+// The frame in which spikes are read: where the level was, and where it went.
 static void write_level(const struct transients *t, struct paper *paper)
 {
 	const struct spikes *spikes = t->spikes;
@@ -33,6 +34,7 @@ static void write_level(const struct transients *t, struct paper *paper)
 		     STR_DURATION(spikes->peak_ns), STR_BYTES(spikes->level_to));
 }
 
+// Bytes, their share of `of` (0: none is said), blocks. A count is 0 or more.
 static void write_figures(struct paper *paper, int64_t bytes, uint64_t of, int64_t count)
 {
 	char share[16];
@@ -44,6 +46,8 @@ static void write_figures(struct paper *paper, int64_t bytes, uint64_t of, int64
 	sink_text(paper->sink, "   ");
 }
 
+// The largest is shown in any case, the others while they are a hundredth or more; all that is not
+// shown is one line, if it is a hundredth together.
 static void write_makers(const struct transients *t, const struct spikes_row *row,
 			 struct stack_text *stacks)
 {
@@ -74,6 +78,8 @@ static void write_makers(const struct transients *t, const struct spikes_row *ro
 	paper_format(stacks->paper, PAPER_DIM, "%zu more site%s\n", more, paper_plural(more));
 }
 
+// Its height is from the base to the body, which is the plateau that spikes stand on, where there
+// is one.
 static void write_spike(const struct transients *t, const struct spikes_row *row,
 			struct stack_text *stacks)
 {
@@ -110,6 +116,8 @@ static size_t write_spikes(const struct transients *t, struct stack_text *stacks
 	return count;
 }
 
+// Short ones first, then those that take more than half of the time: the latter are phases of the
+// program rather than spikes.
 static void write_all_spikes(const struct transients *t, struct stack_text *stacks)
 {
 	const struct spikes *spikes = t->spikes;
@@ -147,6 +155,7 @@ static void add_range(struct str *out, uint64_t least_ns, uint64_t most_ns, uint
 		str_format(out, "%s to %s", STR_DURATION(least_ns), STR_DURATION(most_ns));
 }
 
+// A series has two buffers or more, so there is a period.
 static void write_series(const struct transients *t, const struct spikes_series *series,
 			 struct stack_text *stacks)
 {
