@@ -25,6 +25,7 @@
 // One option. Tables of them end with an all-zero row. An option that does no more than set a
 // member of a struct has, in place of an id, that member: { ARGS_TEXT(wish, output), 'o', "output"
 // … is all that there is of it. `args->into` is the struct, and args_next does not return for it.
+// A table of them is constant, and lives as long as the program.
 struct option_row {
 	int id;      // what args_next returns for it, from 1; a row may also be asked for itself
 	char letter; // 'o' for -o; 0: none
@@ -73,6 +74,7 @@ struct command {
 
 // What tidemark's commands return. `record` returns the program's own code, or one of the last
 // three; every other command one of the first five.
+// Scripts rely on these numbers: they are in the manual and do not change.
 enum exit_code {
 	EXIT_ANSWERED = 0,         // also from a cut trace, with a warning
 	EXIT_CHECK_FAILED = 1,     // a check said no

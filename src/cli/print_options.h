@@ -8,6 +8,7 @@
 #include "report/table/sheet.h"
 #include "symbols/symbols.h"
 
+// Ids of the rows, from 2,000 on.
 enum print_options_option {
 	PRINT_OPTIONS_JSON = 2000,
 	PRINT_OPTIONS_COLOR,
@@ -57,6 +58,7 @@ struct print_options {
 	const struct sheet_form *form; // of rows alone; NULL: text, or JSON
 	int color;                     // 0: auto, 1: always, 2: never
 	enum progress_mode progress;
+	// its path is borrowed from the command line
 	struct symbols_options symbols;
 };
 

@@ -16,6 +16,8 @@
 #include "cli/print_options.h"
 #include "report/ask/moment_view.h"
 
+// Ids from 3,000 on: those of filters begin at 1,000, of print_options at 2,000, and a command's
+// own at 1.
 enum query_option {
 	QUERY_OPTIONS_ROWS = 3000,
 	QUERY_OPTIONS_MIN_BYTES,
@@ -57,9 +59,11 @@ struct query_options {
 	bool force; // replace the output
 	struct selection_words words;
 	struct print_options print;
+	// 0: all; what holds without the option is set by the command before it parses
 	uint64_t rows_max;
 	uint64_t bytes_min;    // 0: not given
 	uint64_t memory_bytes; // 0: the engine's default
+	// the user said how many: else text may show fewer than JSON
 	bool rows_given;
 	bool all_frames;
 };

@@ -11,6 +11,7 @@
 #include "export/samples.h"
 
 // What is written: the question, and what was chosen of the format's options.
+// Borrowed from the caller until the export is written.
 struct export_source {
 	struct query_context *asked;   // borrowed
 	const struct samples *samples; // NULL unless the format `has_samples`
@@ -30,12 +31,14 @@ struct export_source {
 struct export_format {
 	const char *name, *brief;
 	bool has_samples;
+	// else one sample of a stack has blocks of all sizes
 	bool by_size;      // samples of each size apart
 	bool single_value; // --value chooses it
 	bool is_text;      // that may go to a terminal
 	bool has_lifetimes;
 	bool has_tables; // several (export/rowset.h), each of which is a file
-	bool compares;   // it can show what changed against another trace
+	// which then needs `against`
+	bool compares;                           // it can show what changed against another trace
 	const struct query_context_rules *rules; // NULL: those of samples, or of blocks
 	bool (*write)(const struct export_source *source, struct sink *sink, struct err *err);
 };

@@ -20,6 +20,7 @@ struct location_line {
 	uint32_t line; // 0: not known
 };
 
+// Its lines are next to each other, the innermost function first.
 struct location {
 	frame_id frame;
 	uint32_t lines_first, lines_count; // in `lines`

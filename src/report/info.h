@@ -14,6 +14,7 @@ enum { INFO_KINDS = TRACE_UNMAPPED + 1, INFO_NOTES = TRACE_NOTES_COUNT };
 
 // What was counted.
 struct info_message {
+	// owned; equal ones are one
 	char *text;
 	uint32_t times;
 };
@@ -28,9 +29,11 @@ struct info {
 	uint64_t shares_counted; // PSS, where it was not carried on
 	uint64_t losses;         // by notes, where no end record says them all
 	uint64_t deep;           // events with a stack deeper than is recorded
+	// the latest time of any event or note
 	uint64_t last_ns;
 	struct map flags;         // calls that allocate, by heap << 32 | flags (info_next_flags)
 	uint64_t *process_events; // by process
+	// how many each of them has
 	uint64_t *process_threads;
 	struct info_message *messages; // texts of notes that the user should see
 	size_t messages_count, messages_capacity;

@@ -25,6 +25,7 @@ struct fleet_wish {
 	uint64_t rows_max;          // 0: all
 };
 
+// How many there are of those that the wish selects.
 struct fleet_runs {
 	uint64_t runs, hosts, versions;
 	uint64_t sampled, incomplete; // of the runs
@@ -37,8 +38,10 @@ struct fleet_row {
 	const char *why; // of a host: the site that is most above the others'
 	uint64_t site;
 	uint64_t runs, hosts;
+	// ns since 1970, by the clock of the machine that recorded
 	uint64_t began_unix_ns;
 	double seconds;
+	// bytes, as least and most are
 	double level, before, spread; // means over runs; ± two standard errors of level - before
 	double least, most;           // of runs
 	double byte_seconds, share, bytes, count, kept_bytes;

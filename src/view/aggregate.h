@@ -24,6 +24,7 @@ enum { AGGREGATE_MARKS_MAX = 512 }; // that edges are made of: the first
 struct aggregate_group {
 	uint32_t process, thread, heap; // thread: UINT32_MAX if folded
 	uint32_t stack;                 // number of a kept one
+	// the octave of a size is view/octave.h's: 3 and 4 bytes are in one
 	uint8_t layer, owner, octave;
 };
 
@@ -35,6 +36,7 @@ struct aggregate_cell {
 
 struct aggregate {
 	struct opened *opened; // borrowed
+	// parts of the time that are equal; and those with the marks' cuts
 	size_t ticks, buckets;
 	bool threads;               // distinguished
 	uint64_t *edges, *edges_ns; // buckets + 1

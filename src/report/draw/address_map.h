@@ -29,6 +29,7 @@ enum {
 
 extern const struct query_context_rules address_map_rules;
 
+// `= { .granularity = SPACE_SLOT }` is the whole space.
 struct address_map_options {
 	uint64_t granularity; // of a slot; a power of two from 4 KiB on
 	uint64_t low, high;   // the part that is looked at; high 0: all
@@ -63,6 +64,7 @@ struct address_map_group {
 	uint64_t committed;
 	uint64_t waste; // unusable bytes in its slots
 	uint64_t size_min, size_max;
+	// at the moment that is shown
 	uint64_t age_min_ns, age_max_ns;
 	uint64_t largest_without; // the largest free block, if these were not there
 };
@@ -75,6 +77,7 @@ struct address_map_point {
 
 // A call that got no memory, and the space just before it.
 struct address_map_failure {
+	// of its event; ns since the recording began
 	uint64_t number, time_ns;
 	uint8_t kind; // enum trace_kind
 	uint32_t error;
@@ -105,8 +108,10 @@ struct address_map {
 	struct address_map_group *groups; // the table: most in the way first
 	size_t groups_count, groups_capacity;
 	struct address_map_point *points; // ADDRESS_MAP_POINTS, over the whole trace
+	// the time that the points divide into equal parts, from 0
 	uint64_t points_end_ns;
 	struct address_map_failure failures[ADDRESS_MAP_FAILURES_MAX];
+	// also those that are not kept
 	uint64_t failures_count; // all
 };
 

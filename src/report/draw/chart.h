@@ -36,6 +36,7 @@ enum chart_style {
 	CHART_BARS,  // no curves: cells, in one colour and without weight
 };
 
+// `= { .label = … }` finds its own ends.
 struct chart_axis {
 	const char *label; // borrowed; the unit is added
 	enum chart_unit unit;
@@ -57,6 +58,7 @@ struct chart_curve {
 
 // A rectangle, whose weight is its colour.
 struct chart_cell {
+	// in the units of the axes; `weight` is a count
 	double x_low, x_high, y_low, y_high, weight;
 };
 

@@ -7,6 +7,8 @@
 #include "report/draw/plot.h"
 #include "report/draw/plot_keys.h"
 
+// An example: 40 functions, of which 7 get a curve: `count` is 7, `values` 40, and group 7 is that
+// of the 33 others.
 struct plot_groups {
 	struct plot_keys keys;
 	uint32_t count;  // groups of their own; `count` itself is the others'

@@ -24,14 +24,18 @@ struct active_row {
 	uint64_t address;
 	uint64_t size;      // of a block as requested; of a mapping all its pages
 	uint64_t committed; // of a mapping: bytes of it that are committed
+	// at the moment, since it was allocated or mapped
 	uint64_t age_ns;
 	const char *owner; // a word of space.h, "stdio", "pool", or "malloc": not known better
+	// who it is of; who asked for it; with which stack. 0 of the last: none
 	process_id process;
 	thread_id thread;
 	stack_id stack;
 	heap_id heap;
 	file_id file;
+	// of a mapping: as the trace has it
 	uint32_t protection;
+	// a mapping; else a block
 	bool vm;
 };
 

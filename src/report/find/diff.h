@@ -98,6 +98,7 @@ struct diff_amounts {
 
 struct diff {
 	struct diff_pair totals[DIFF_FIGURES];
+	// of A and of B
 	uint32_t runs[2];
 	struct diff_amounts total_amounts, row_amounts, process_amounts;
 	struct significance *significance; // owned; NULL: a run each, all that differs has changed

@@ -63,11 +63,13 @@ struct finding {
 	stack_id stack;         // 0: none
 	const char *other_role; // "freed by", NULL: there is no other stack
 	stack_id other_stack;
+	// the part of the window that it is about: ns since the recording began
 	uint64_t from_ns, to_ns;
 	struct findings_figure figures[FINDINGS_FIGURES_MAX];
 	size_t figures_count;
 	uint64_t saves_bytes; // at the peak, or at the end of the process, at most
 	bool at_end;
+	// allocations and frees together
 	uint64_t saves_calls;
 	uint64_t saves_size; // of the blocks that half of these calls begin and half end, in the
 			     // mean; 0: they are others, and what they cost is not known
@@ -80,6 +82,7 @@ struct findings;
 // A row of the table of kinds. `find` adds what it finds (none is no failure) and returns false
 // where the index cannot be read.
 struct findings_kind {
+	// what --explain takes, and the beginning of a finding's name: "growth"
 	const char *id;
 	const char *title;
 	enum findings_class class;

@@ -34,6 +34,8 @@ enum findings_needs {
 };
 
 // Blocks that one stack of a process allocated and another one freed (or that of no call: 0).
+// `bytes` and `size_max` are of what was asked for; `elsewhere` tells work that is handed from
+// thread to thread.
 struct findings_pair {
 	process_id process;
 	stack_id stack, freed_by;
@@ -61,6 +63,7 @@ struct findings_orphan {
 	thread_id thread;
 	stack_id stack;
 	heap_id heap; // that it was given to
+	// of the free: what it was given, its event's number, ns since the recording began
 	uint64_t address, number, time_ns;
 	bool refused; // by that heap (Windows)
 	// What is known of the address: that a block ended there, the block that it is inside, or
@@ -68,10 +71,12 @@ struct findings_orphan {
 	bool freed, inside, mixed;
 	heap_id other_heap;
 	stack_id freed_by, allocated_by;
+	// of the block that is meant, and how far inside of it the address is: bytes
 	uint64_t size, offset;
 };
 
 // Calls that returned no memory.
+// By process and stack; times in ns, sizes in bytes as asked for.
 struct findings_failed {
 	process_id process;
 	stack_id stack;
@@ -82,6 +87,7 @@ struct findings_failed {
 // tells an orderly end, which frees most of what there is, from one that leaves its heap as it was.
 struct findings_last { // allocation of a process
 	stack_id stack;
+	// bytes as asked for; when
 	uint64_t size, time_ns;
 	uint64_t cleared; // bytes that it freed in its last part, and had from before that
 };

@@ -46,7 +46,8 @@ struct growth_list {
 	struct growth_row *rows; // owned; GROWS by slope, the others by what they grew
 	size_t count, total;     // listed, found
 	size_t capacity;         // private
-	double slope_per_s;      // of all that were found
+	// bytes a second; bytes
+	double slope_per_s; // of all that were found
 	uint64_t grown;
 };
 

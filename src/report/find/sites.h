@@ -22,6 +22,8 @@
 enum sites_merge { SITES_EXACT, SITES_AS_SHOWN };
 
 enum sites_question {
+	// what was never freed; what lived at the peak; what was allocated, by bytes and by calls;
+	// what was freed before its thread's next allocation
 	SITES_LIVE_AT_EXIT,
 	SITES_PEAK,
 	SITES_BYTES,
@@ -37,7 +39,9 @@ struct sites_row {
 	uint32_t sites_count;
 	uint32_t processes_count;
 	process_id process_latest; // private
+	// of one allocation, as it was asked for
 	uint64_t largest_bytes;
+	// when the first and the last allocation of the row were
 	uint64_t first_ns, last_ns;
 	struct heap_amount amounts[SITES_QUESTIONS_COUNT];
 	struct heap_amount lost; // of live at exit: unreachable, where that is known

@@ -53,6 +53,8 @@ enum sheet_flag {
 
 // One figure or text of a row. Unknown is not 0: it is empty in CSV, null in JSON, and a dash for
 // people.
+// Which member counts says the column's kind. Texts and stacks are borrowed, and hold until the
+// next row.
 struct sheet_cell {
 	bool unknown;
 	union {
@@ -68,6 +70,7 @@ struct sheet;
 struct sheet_column;
 
 // What a cell is found by.
+// Lives for one call: none of it is kept.
 struct sheet_at {
 	struct sheet *sheet;
 	const void *row;
@@ -77,6 +80,8 @@ struct sheet_at {
 // One line of a table's declaration. Where `get` is NULL the column stands for others
 // (SHEET_SITE) or writes itself (`json`).
 struct sheet_column {
+	// in CSV and JSON: lower case with underscores, and the unit where it has one ("_bytes",
+	// "_ns")
 	const char *name;
 	enum sheet_kind kind;
 	unsigned flags; // set of enum sheet_flag
@@ -95,14 +100,17 @@ struct sheet_cell sheet_field(const struct sheet_at *at);
 
 // `get` of a part of the row's site, which is in `at`.
 enum sheet_part {
+	// the pid; its number in the trace's list; the path of its executable
 	SHEET_PROCESS,
 	SHEET_PROCESS_ID,
 	SHEET_EXE,
 	SHEET_FUNCTION, // of the first frame that is no allocator wrapper, as those that follow
+	// of that frame: the file, the line in it, the module, the offset in the module
 	SHEET_SOURCE,
 	SHEET_LINE,
 	SHEET_MODULE,
 	SHEET_OFFSET,
+	// the frames that called it, innermost first
 	SHEET_CALLERS,
 };
 struct sheet_cell sheet_site(const struct sheet_at *at);

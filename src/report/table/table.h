@@ -33,16 +33,22 @@
 #include "report/table/sheet.h"
 
 enum table_column {
+	// bytes at the window's end less those at its beginning
 	TABLE_IMPACTING,
+	// bytes and blocks of all that lived in the window for some time
 	TABLE_SIZE,
 	TABLE_COUNT,
+	// bytes that were allocated in it, and freed in it
 	TABLE_ALLOCATED,
 	TABLE_FREED,
 	TABLE_PEAK, // from here to TABLE_P99: what needs a row's single steps
+	// blocks at the moment of the peak in bytes; the most at any moment
 	TABLE_PEAK_COUNT,
 	TABLE_MOST_COUNT,
+	// ns: when the first and the last allocation were
 	TABLE_FIRST,
 	TABLE_LAST,
+	// ns: lifetimes, of blocks that have ended
 	TABLE_MEDIAN,
 	TABLE_P99,
 	TABLE_ALLOCATED_COUNT,
@@ -112,8 +118,9 @@ struct table {
 	size_t dropped_capacity;
 	struct table_phase *phases; // of key mark; value is the index
 	size_t phases_count;
-	bool details_left_out;              // they would not fit in memory
-	bool estimated;                     // the figures, not the single allocations
+	bool details_left_out; // they would not fit in memory
+	bool estimated;        // the figures, not the single allocations
+	// NULL but while rows are added
 	const struct window_result *result; // private: the answer that rows are made of
 };
 
@@ -127,6 +134,8 @@ struct table_dropped {
 enum { TABLE_IMPACTS, TABLE_TRANSIENT, TABLE_PERSISTENT };
 
 // A stretch between two marks.
+// Edges are of the index: what is between two of them is exact, whatever the clock's tick. The name
+// is owned.
 struct table_phase {
 	uint64_t from, to; // edges
 	uint64_t from_ns, to_ns;
