@@ -44,6 +44,7 @@ void process_tree_init(struct process_tree *tree, const struct reader *reader)
 
 	*tree = (struct process_tree){ .nodes = mem_alloc(count, sizeof *tree->nodes) };
 	while (node) {
+		ASSERT(node <= count && tree->count < count);
 		tree->nodes[tree->count++] = (struct process_tree_node){
 			.process = node - 1,
 			.parent = parent_of(reader, node - 1),

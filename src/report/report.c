@@ -99,6 +99,7 @@ static void add_message(struct messages *messages, struct message *fresh,
 		return;
 	}
 	add_process(fresh, process);
+	ASSERT(messages->count < MESSAGES_MAX);
 	messages->list[messages->count++] = *fresh;
 }
 
@@ -143,6 +144,7 @@ static void tell_several(struct query_context *asked, const struct message *mess
 {
 	struct str programs = { 0 };
 
+	ASSERT(message->count > 1);
 	for (uint32_t i = 0; i < message->programs_count && i < PROGRAMS_MAX; i++)
 		str_format(&programs, "%s%s", i ? ", " : "", message->programs[i]);
 	if (message->programs_count > PROGRAMS_MAX)
@@ -275,6 +277,7 @@ uint64_t report_before(const struct report *report, process_id process)
 	const struct reader *reader = report->asked->reader;
 	uint64_t frees = 0;
 
+	ASSERT(process == TRACE_NONE || process < reader_processes_count(reader));
 	for (process_id id = 0; id < reader_processes_count(reader); id++)
 		if ((process == TRACE_NONE || process == id) &&
 		    reader_process(reader, id)->start == TRACE_START_ATTACH &&

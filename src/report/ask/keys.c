@@ -59,6 +59,7 @@ static bool add(struct keys *keys, const char *word, struct err *err)
 	if (keys_has(keys, KEYS_LIFETIME))
 		return err_set(err, ERR_USAGE,
 			       "key 'lifetime' is single allocations: it can only be the last");
+	ASSERT(keys->count < KEYS_COUNT);
 	keys->list[keys->count++] = key;
 	return true;
 }

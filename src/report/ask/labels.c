@@ -188,6 +188,7 @@ static uint32_t label_frame(struct labels *labels, frame_id id)
 	if (at == count) {
 		*MEM_ADD(labels->places, labels->places_count, labels->places_capacity) = id;
 	}
+	ASSERT(at < labels->places_count);
 	labels->frames[id] = at + 1;
 	return labels->frames[id];
 }
@@ -247,6 +248,7 @@ uint32_t labels_stack(struct labels *labels, stack_id stack)
 	while (depth > 0) {
 		stack_id id = labels->path[--depth];
 
+		ASSERT(id < labels->stacks_count);
 		labels->stacks[id] = label_one(labels, id);
 	}
 	return labels->stacks[stack];

@@ -19,6 +19,7 @@ void pages_init(struct pages *pages, const struct trace_snapshot *snapshot)
 
 		if (!(each->flags & TRACE_PAGES_PRESENT))
 			continue;
+		ASSERT(pages->count <= i);
 		pages->starts[pages->count] = each->start;
 		pages->ends[pages->count] = each->end;
 		pages->sums[pages->count++] = pages->total;

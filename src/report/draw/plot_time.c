@@ -337,6 +337,7 @@ static uint64_t faults_before(const struct faults *faults, int kind, process_id 
 	const struct trace_process *image = reader_process(reader, process);
 
 	ASSERT(kind >= 0 && kind < FAULTS_KINDS);
+	ASSERT(kind >= 0 && kind < FAULTS_KINDS);
 	for (process_id id = process; image->generation > 0 && id-- > 0;)
 		if (reader_process(reader, id)->pid == image->pid && faults->last[kind][id].known)
 			return faults->last[kind][id].value;

@@ -263,6 +263,7 @@ static bool pair_with(struct comparing *comparing, process_id id, uint64_t *firs
 	if (!first || !*first)
 		return false;
 	comparing->taken[*first - 1] = true;
+	ASSERT(*first <= comparing->processes_count);
 	set_process(comparing, id, (uint32_t)*first - 1);
 	return true;
 }
@@ -342,6 +343,7 @@ static uint32_t find_row(struct comparing *comparing, process_id process, stack_
 		add_amounts(comparing->diff, &comparing->diff->row_amounts);
 		comparing->over |= bytes_used(comparing) > comparing->bytes_max;
 	}
+	ASSERT(*number < comparing->rows_count);
 	row = &comparing->rows[*number];
 	if (row->place[comparing->side].process == TRACE_NONE)
 		row->place[comparing->side] =
@@ -475,6 +477,7 @@ static bool read_run(struct comparing *comparing, struct query_context *asked,
 	struct query_context_peak peak;
 	bool ok;
 
+	ASSERT(!comparing->process_of && !comparing->row_of);
 	comparing->asked = asked;
 	stack_match_turn(comparing->stack_match, asked->names, asked->reader);
 	add_processes(comparing);
@@ -664,6 +667,7 @@ static void choose_rows(struct diff *diff, struct comparing *comparing,
 		if (magnitude(bytes_of(row, order)) >= options->bytes_min)
 			comparing->rows[kept++] = *row;
 	}
+	ASSERT(kept <= ranked && ranked <= comparing->rows_count);
 	mem_sort(comparing->rows, kept, sizeof *comparing->rows, compare_rows, &order);
 	diff->rows_total = kept;
 	diff->rows_count = options->rows_max && options->rows_max < kept ? (size_t)options->rows_max

@@ -93,6 +93,7 @@ static double share(const uint32_t *a, size_t a_count, const uint32_t *b, size_t
 		inner++;
 	while (outer < least - inner && a[a_count - 1 - outer] == b[b_count - 1 - outer])
 		outer++;
+	ASSERT(inner + outer <= least);
 	return a_count + b_count ? 2.0 * (double)(inner + outer) / (double)(a_count + b_count) : 0;
 }
 
@@ -156,6 +157,7 @@ static void join(struct diff *diff, struct diff_row *gone, struct diff_row *fres
 	struct heap_amount *from = diff->row_amounts.at + gone->number * each;
 	struct heap_amount *to = diff->row_amounts.at + fresh->number * each;
 
+	ASSERT(gone->number != fresh->number && !fresh->moved);
 	for (size_t i = 0; i < diff->runs[0] * (size_t)DIFF_FIGURES; i++)
 		to[i] = from[i];
 	memset(from, 0, each * sizeof *from);
@@ -199,6 +201,7 @@ size_t diff_moves_join(struct diff *diff, struct diff_row *rows, size_t count,
 		if (rows[i].place[0].process != TRACE_NONE ||
 		    rows[i].place[1].process != TRACE_NONE)
 			rows[kept++] = rows[i];
+	ASSERT(kept <= count);
 	MEM_FREE(moves.gone, moves.fresh, moves.pairings);
 	return kept;
 }

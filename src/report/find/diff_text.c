@@ -190,6 +190,7 @@ static void describe_process(const struct diff_page *page, const struct diff_pro
 			process[side] =
 				reader_process(run_of(page, side, &row->place[side])->reader,
 					       row->place[side].process);
+	ASSERT(process[0] || process[1]);
 	str_add(text, names_file((process[1] ? process[1] : process[0])->exe));
 	if (process[0] && process[1])
 		str_format(text, "  %" PRIu32 " → %" PRIu32, process[0]->pid, process[1]->pid);
@@ -286,6 +287,7 @@ static void choose_columns(enum diff_order order, const struct column *chosen[CO
 	for (size_t i = 0; i < COLUMNS_ALL && count < COLUMNS; i++)
 		if (columns[i].order != order)
 			chosen[count++] = &columns[i];
+	ASSERT(count == COLUMNS);
 }
 
 // Where it was before.
@@ -302,6 +304,7 @@ static void write_moved(const struct diff_page *page, const struct diff_row *row
 		.callers_max = CALLERS_SHOWN,
 	};
 
+	ASSERT(row->moved);
 	if (stack.count == 0)
 		return;
 	lines_write_indent(&lines);

@@ -440,6 +440,7 @@ static void on_over(void *context, process_id process)
 		if (process == TRACE_NONE || pass->grown[place].process == process)
 			list[count++] = (struct radix_pair){ number, place };
 	// By number, so that what is found does not depend on where a hash table has it.
+	ASSERT(count <= pass->grown_at.count);
 	qsort(list, count, sizeof *list, compare_pairs);
 	for (size_t i = 0; i < count; i++) {
 		add_chain(pass, &pass->grown[list[i].value]);
@@ -548,6 +549,7 @@ static size_t find_orphan(const struct second_pass *pass, uint64_t address)
 {
 	size_t low = 0, high = pass->facts->orphans_count;
 
+	ASSERT(pass->by_address || high == 0);
 	// by_address is sorted; a block covers the orphans from its own address on.
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;

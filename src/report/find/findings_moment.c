@@ -473,6 +473,7 @@ bool findings_processes(struct findings *findings, const struct findings_kind *k
 		if (!process || process->start != TRACE_START_FORK || !sites[i].at_peak.bytes ||
 		    !sites[i].stack)
 			continue;
+		ASSERT(count <= i);
 		list[count++] = (struct held){
 			.frame = reader_stack(reader, findings_user(findings, sites[i].stack))
 					 ->frame,

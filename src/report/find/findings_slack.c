@@ -82,6 +82,7 @@ static uint32_t line_of(struct slack *slack, process_id process, stack_id stack,
 		slack->lines[slack->lines_count++] =
 			(struct slack_line){ .process = process, .frame = frame, .way = way };
 	}
+	ASSERT(*at < slack->lines_count);
 	return (uint32_t)*at;
 }
 

@@ -209,6 +209,7 @@ static bool find_candidates(struct judging *judging, struct err *err)
 		judging->growth->places_skipped += judging->count - GROWTH_PLACES_MAX;
 		judging->count = GROWTH_PLACES_MAX;
 	}
+	ASSERT(judging->count <= GROWTH_PLACES_MAX);
 	for (size_t i = 0; i < judging->count; i++)
 		*map_put(&judging->numbers, judging->candidates[i].place, NULL) = i;
 	return true;
@@ -232,6 +233,7 @@ static uint64_t find_since(const struct growth_row *row, const uint64_t *floor)
 		    floor[i] - first >= grown - grown / 20)
 			at = i;
 	}
+	ASSERT(at < GROWTH_BUCKETS);
 	return row->from_ns +
 	       (uint64_t)((unsigned __int128)(row->to_ns - row->from_ns) * at / GROWTH_BUCKETS);
 }
@@ -257,9 +259,11 @@ static void judge(struct judging *judging, const struct candidate *candidate,
 	row.trend = trend_judge(row.lows, GROWTH_BUCKETS, judging->growth->grown_min, floor);
 	if (row.trend.verdict == TREND_STEADY)
 		return;
+	ASSERT(span->to_ns > span->from_ns);
 	row.slope_per_s =
 		row.trend.slope * GROWTH_BUCKETS * 1e9 / (double)(span->to_ns - span->from_ns);
 	row.since_ns = find_since(&row, floor);
+	ASSERT(row.trend.verdict < TREND_VERDICTS);
 	list = &judging->growth->lists[row.trend.verdict];
 	*MEM_ADD(list->rows, list->total, list->capacity) = row;
 	list->slope_per_s += row.slope_per_s;

@@ -74,6 +74,7 @@ void growth_rows(const struct growth_page *page, struct sheet *sheet)
 	for (size_t v = 0; v < ORDER_COUNT; v++) {
 		const struct growth_list *list = &page->growth->lists[order[v]];
 
+		ASSERT(list->count <= list->total);
 		sheet->left_out += list->total - list->count;
 		for (size_t i = 0; i < list->count; i++)
 			sheet_row(sheet, &list->rows[i]);

@@ -12,6 +12,7 @@
 //
 // The curve has the lowest level of each of twenty stretches of the window, from 0 to the
 // highest: it shows a shape and no size.
+#include "base/mem.h"
 #include "report/find/growth.h"
 #include "report/table/query_write.h"
 #include "report/table/stack_text.h"
@@ -138,6 +139,7 @@ static void write_section(const struct growth_page *page, size_t section, struct
 	struct paper *paper = stacks->paper;
 	struct str rate = { 0 };
 
+	ASSERT(list->count <= list->total);
 	if (list->total == 0)
 		return;
 	paper_text(paper, PAPER_BOLD, sections[section].title);

@@ -242,6 +242,7 @@ static void choose_rows(struct sites *sites, const struct merging *merging,
 	for (size_t i = 0; i < merging->count; i++) {
 		struct heap_amount amount = amount_of(merging->sorted[i], question);
 
+		ASSERT(merging->row_of[i] < merging->rows_count);
 		amount_merge(&ranking.amounts[merging->row_of[i]], &amount);
 	}
 	for (uint32_t row = 0; row < merging->rows_count; row++) {
@@ -252,6 +253,7 @@ static void choose_rows(struct sites *sites, const struct merging *merging,
 		if (amount->count > 0 && amount->bytes >= options->bytes_min)
 			ranks[count++] = row;
 	}
+	ASSERT(count <= merging->rows_count);
 	if (options->rows_max && options->rows_max < count) {
 		mem_sort_first(ranks, count, (size_t)options->rows_max, sizeof *ranks,
 			       compare_ranks, &ranking);

@@ -114,6 +114,7 @@ static void close_row(struct query_context *asked, struct open_row *open)
 	for (size_t i = 0; i < open->count; i++)
 		if (open->spike_sites[i].bytes > 0)
 			open->spike_sites[kept++] = open->spike_sites[i];
+	ASSERT(kept <= open->count);
 	settle(asked, open->row, open->spike_sites, kept);
 	map_fini(&open->numbers);
 	mem_free(open->spike_sites);
@@ -130,6 +131,7 @@ static void add_change(struct open_row *open, const struct window_change *change
 			(struct spikes_maker){ .place = change->group };
 		*number = open->count;
 	}
+	ASSERT(*number > 0 && *number <= open->count);
 	maker = &open->spike_sites[*number - 1];
 	maker->bytes += change->up ? (int64_t)change->bytes : -(int64_t)change->bytes;
 	maker->count += change->up ? 1 : -1;
@@ -158,6 +160,7 @@ static bool pass_change(void *context, const struct window_change *change)
 		if (passing->rows[passing->next]->hill.body_edge >= change->edge)
 			passing->open[passing->open_count++] =
 				(struct open_row){ .row = passing->rows[passing->next] };
+	ASSERT(passing->open_count <= passing->count && passing->next <= passing->count);
 	for (size_t i = 0; i < passing->open_count; i++)
 		add_change(&passing->open[i], change);
 	return passing->open_count > 0 || passing->next < passing->count;

@@ -239,6 +239,7 @@ static bool look_past(void *context, const struct window_stretch *stretch)
 	uint64_t high = stretch->bytes_high > level ? stretch->bytes_high : level;
 	uint64_t edge = stretch->to | somewhere;
 
+	ASSERT(low <= level && level <= high);
 	ASSERT(survey->rise_min > 0);
 	if (high - low >= survey->rise_min)
 		return false;
@@ -493,6 +494,7 @@ static void walk(void *context, uint64_t edge, uint64_t time_ns, uint64_t level)
 		struct spikes_row *row = flanks->rows[flanks->next++];
 
 		begin_at(row, row->hill.from, flanks->before);
+		ASSERT(flanks->open_count < flanks->count);
 		flanks->open[flanks->open_count++] = row;
 	}
 	for (size_t i = 0; i < flanks->open_count; i++) {
@@ -645,12 +647,14 @@ SORT_ORDER(saves_more, struct spikes_series, SORT_BY(saved_of(other), saved_of(o
 // save: 40 buffers of 1 MiB save 39 MiB of allocations.
 static void find_series(struct spikes *spikes, const struct survey *survey, uint64_t rows_max)
 {
+	ASSERT(spikes->series_count == 0);
 	spikes->series = mem_alloc(survey->buffers_count + 1, sizeof *spikes->series);
 	for (size_t i = 0; i < survey->buffers_count; i++)
 		// One that is reused must never have lived twice at a time: then one buffer had
 		// been enough.
 		if (survey->buffers[i].series.count >= 2 && survey->buffers[i].live_most == 1)
 			spikes->series[spikes->series_count++] = survey->buffers[i].series;
+	ASSERT(spikes->series_count <= survey->buffers_count);
 	qsort(spikes->series, spikes->series_count, sizeof *spikes->series, saves_more);
 	spikes->series_total = spikes->series_count;
 	if (rows_max && rows_max < spikes->series_count)

@@ -1,4 +1,5 @@
 // Spikes for programs: docs/schema/transients.json describes the JSON.
+#include "base/mem.h"
 #include "report/find/transients.h"
 #include "report/table/query_write.h"
 
@@ -40,6 +41,7 @@ static void write_series(struct json *json, const struct transients *t,
 {
 	const struct query_context_place *place = &t->asked->places[series->place];
 
+	ASSERT(series->count >= 2);
 	json_object_begin(json);
 	json_kv_u64(json, "count", series->count);
 	json_kv_u64(json, "size", series->size);
@@ -122,6 +124,8 @@ void transients_rows(const struct transients *t, struct sheet *sheet)
 {
 	const struct spikes *spikes = t->spikes;
 
+	ASSERT(spikes->rows_count <= spikes->rows_total &&
+	       spikes->series_count <= spikes->series_total);
 	sheet->context = t;
 	sheet->site_of = site_of;
 	sheet->left_out = spikes->rows_total - spikes->rows_count + spikes->series_total -

@@ -9,6 +9,7 @@
 //
 // How long is between the two times at which it was half way up. The shares below are of what was
 // allocated during the rise and lived at the top.
+#include "base/mem.h"
 #include "report/find/transients.h"
 #include "report/table/query_write.h"
 #include "report/table/stack_text.h"
@@ -71,6 +72,7 @@ static void write_makers(const struct transients *t, const struct spikes_row *ro
 		bytes += row->spike_sites[i].bytes;
 		count += row->spike_sites[i].count;
 	}
+	ASSERT(shown <= row->spike_sites_count);
 	more = row->spike_sites_count - shown + row->spike_sites_rest;
 	if (!more || (uint64_t)bytes < row->risen / PART_SHOWN)
 		return;
@@ -85,6 +87,7 @@ static void write_spike(const struct transients *t, const struct spikes_row *row
 {
 	struct paper *paper = stacks->paper;
 
+	ASSERT(row->hill.body >= row->hill.base);
 	paper_format(paper, PAPER_BOLD, "  %s for %s", STR_BYTES(row->hill.body - row->hill.base),
 		     STR_DURATION(row->half_end_ns - row->half_begin_ns));
 	paper_format(paper, PAPER_PLAIN, " at %s", STR_DURATION(row->half_begin_ns));
@@ -163,6 +166,7 @@ static void write_series(const struct transients *t, const struct spikes_series 
 	struct paper *paper = stacks->paper;
 	struct str text = { 0 };
 
+	ASSERT(series->count >= 2);
 	str_format(&text, "%s buffers of %s, one at a time, every ", STR_COUNT(series->count),
 		   STR_BYTES(series->size));
 	add_range(&text, series->period_least_ns, series->period_most_ns,

@@ -604,6 +604,7 @@ static bool fetch_shown(struct table *table, const uint32_t *list, size_t count,
 		if (row->depth > 0 && table_key(table, row) == KEYS_LIFETIME && !row->orphans)
 			wanted[wanted_count++] = table->allocations[row->value];
 	}
+	ASSERT(wanted_count <= count);
 	good = window_fetch(table->asked->window, wanted, wanted_count, err);
 	wanted_count = 0;
 	for (size_t i = 0; i < count && good; i++) {

@@ -102,6 +102,7 @@ static void choose(struct table *table)
 		else
 			rows[kept++] = rows[i];
 	}
+	ASSERT(kept <= count);
 	table->rows_count = table->level_begin + kept;
 	table->choose_at = table->level_begin + kept * 2;
 }

@@ -114,6 +114,7 @@ static bool prune(struct table *table, struct table_singles *singles, uint64_t m
 			drop(table, &single);
 			continue;
 		}
+		ASSERT(kept <= i);
 		singles->list[kept++] = single;
 		if (rank == rows_max)
 			singles->bars[single.parent] = (uint32_t)kept;

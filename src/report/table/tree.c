@@ -173,6 +173,7 @@ static bool tell_nearest(const struct tree *tree, struct err *err)
 	for (uint32_t i = FUNCTIONS_NONE + 1; i < count; i++)
 		if (functions_symbol(functions, i)->function)
 			names[names_count++] = functions_symbol(functions, i)->function;
+	ASSERT(names_count <= count);
 	nearest = str_nearest(tree->function, names);
 	if (nearest)
 		err_set(err, ERR_USAGE,

@@ -116,6 +116,7 @@ static void merge_rows(struct making *making, struct window_row *rows)
 			window_add_row(&rows[making->row_of[stack] - 1], &rows[i]);
 			continue;
 		}
+		ASSERT(count <= i);
 		rows[count] = rows[i];
 		making->stacks[count++] = stack;
 		making->row_of[stack] = (uint32_t)count;
