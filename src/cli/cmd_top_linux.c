@@ -2,8 +2,9 @@
 //
 // The trace is read as it grows, once a second; what is shown is put together in report/top.h,
 // and this is the screen around it: keys, the size of the window, the terminal's state. An arrow
-// is three bytes, ESC [ and a letter: "\033[B" is down. The terminal is put back as it was
-// however the command ends.
+// is three bytes, ESC [ and a letter: "\033[B" is down. The terminal is put back as it was by
+// q and by Ctrl-C.
+#include "cli/interrupt.h"
 #include "cli/print_options.h"
 #include "cli/running.h"
 
@@ -173,7 +174,8 @@ static void press(struct top *top, struct screen *screen, const char *keys, ssiz
 	}
 }
 
-// A key is answered at once; without one, the trace is read on each second.
+// A key is answered at once; without one, the trace is read on each second. Ctrl-C is waited for
+// like a key, since the terminal must be put back before it ends us.
 static void watch(struct top *top, const struct wish *wish)
 {
 	struct screen screen = { 0 };
@@ -184,8 +186,9 @@ static void watch(struct top *top, const struct wish *wish)
 	if (screen.length >= TOP_FILTER_MAX)
 		screen.length = TOP_FILTER_MAX - 1;
 	top->filter = screen.filter;
+	interrupt_watch();
 	enter(&screen);
-	while (!screen.over) {
+	while (!screen.over && !interrupt_came(NULL)) {
 		struct pollfd ready = { .fd = STDIN_FILENO, .events = POLLIN };
 		char keys[32];
 
@@ -200,6 +203,9 @@ static void watch(struct top *top, const struct wish *wish)
 		top_read(top);
 	}
 	leave(&screen);
+	interrupt_leave();
+	if (interrupt_came(NULL))
+		interrupt_end();
 }
 
 // ---- The command --------------------------------------------------------------------------------

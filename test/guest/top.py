@@ -2,12 +2,14 @@
 """What lives in a trace that is still being written: as text, as JSON, and on a terminal; by the
 process's number as well as by the file's name."""
 # parallel: yes
+import contextlib
 import json
 import os
 import pty
 import select
 import signal
 import subprocess
+import termios
 import time
 
 from libguest import TIDEMARK, check, environment, equal, main, run, test, wait_for
@@ -120,6 +122,36 @@ def the_screen_obeys_its_keys():
     until(b"/Py_", b"/Py")
     os.write(terminal, b"\nq")
     equal(0, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), "exit code")
+    os.kill(child, signal.SIGKILL)
+    running.communicate(timeout=PATIENCE_SECONDS)
+
+
+@test
+def ctrl_c_puts_the_terminal_back():
+    """Left as it was, the shell after it would show nothing of what is typed."""
+    running, child = recorded()
+    wait_for(lambda: os.path.getsize("t.tide") > 4096, "something is written")
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(TIDEMARK, ["tidemark", "top", "t.tide"], environment(TERM="xterm"))
+    seen = b""
+
+    def read_on(until):
+        nonlocal seen
+        end = time.monotonic() + PATIENCE_SECONDS
+        while not until():
+            check(time.monotonic() < end, f"not yet: {seen[-600:]}")
+            if select.select([terminal], [], [], 0.1)[0]:
+                with contextlib.suppress(OSError):  # its other end may be gone
+                    seen += os.read(terminal, 65536)
+
+    echoes = lambda: bool(termios.tcgetattr(terminal)[3] & termios.ECHO)
+    read_on(lambda: b"being written" in seen)
+    check(not echoes(), "keys are not shown")
+    os.write(terminal, b"\x03")
+    read_on(lambda: os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT))
+    check(echoes(), "they are again")
+    equal(-signal.SIGINT, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), "ended by the signal")
     os.kill(child, signal.SIGKILL)
     running.communicate(timeout=PATIENCE_SECONDS)
 
