@@ -5,7 +5,8 @@
 //
 // Both parts of a row's bins are one behind the other. What is kept is filled from the front by one
 // part, from the end by the other: in the first round 64 bits each, then 32, of what they are above
-// `low`.
+// `low`. What is kept for a guess has 32 bits above the lowest of its bins, and a room for each
+// part.
 //
 // What has too many numbers to be kept is counted first, and only the numbers of the bin that was
 // found are looked at again in the next round.
@@ -96,7 +97,8 @@ void ranks_begin(struct ranks *ranks, const uint64_t *most, size_t rows, uint64_
 
 void ranks_end(struct ranks *ranks)
 {
-	MEM_FREE(ranks->rows, ranks->pool, ranks->filled[0], ranks->filled[1]);
+	MEM_FREE(ranks->rows, ranks->pool, ranks->guesses, ranks->guessed, ranks->filled[0],
+		 ranks->filled[1]);
 	*ranks = (struct ranks){ 0 };
 }
 
@@ -127,6 +129,13 @@ static void set_divided(const struct ranks *ranks, struct ranks_target *target)
 static bool is_begun(const struct ranks *ranks, size_t at)
 {
 	return ranks->rows[at / RANKS_WANTED].begun;
+}
+
+static void begin_round(struct ranks *ranks)
+{
+	ranks->pool = mem_alloc_table(ranks->taken + 1, sizeof *ranks->pool);
+	for (unsigned part = 0; part < RANKS_PARTS; part++)
+		memset(ranks->filled[part], 0, ranks->rows_count * sizeof *ranks->filled[part]);
 }
 
 // First each gets what it takes at least, as long as there is any; what is left is for those who
@@ -163,10 +172,11 @@ void ranks_round(struct ranks *ranks)
 		taken += target->how == KEPT ? words : ranks->bins;
 		least += target->how == KEPT ? 0 : ranks->bins - words;
 	}
-	mem_free(ranks->pool);
-	ranks->pool = mem_alloc_table(taken + 1, sizeof *ranks->pool);
-	for (unsigned part = 0; part < RANKS_PARTS; part++)
-		memset(ranks->filled[part], 0, ranks->rows_count * sizeof *ranks->filled[part]);
+	MEM_FREE(ranks->pool, ranks->guesses, ranks->guessed);
+	ranks->guesses = NULL;
+	ranks->guessed = NULL;
+	ranks->taken = taken;
+	begin_round(ranks);
 }
 
 // A caller may leave rows out whose numbers nothing asks for.
@@ -179,6 +189,21 @@ bool ranks_wants(const struct ranks *ranks, size_t row)
 			return true;
 	}
 	return false;
+}
+
+uint64_t ranks_lowest(const struct ranks *ranks)
+{
+	uint64_t lowest = UINT64_MAX;
+
+	for (size_t row = 0; row < ranks->rows_count; row++)
+		for (unsigned i = 0; i < RANKS_WANTED; i++) {
+			const struct ranks_target *target = &ranks->rows[row].targets[i];
+			uint64_t low = ranks->rows[row].begun ? target->low : 0;
+
+			if (target->how != WAITS && target->how != FOUND && low < lowest)
+				lowest = low;
+		}
+	return lowest;
 }
 
 static uint32_t *bins_of(const struct ranks *ranks, const struct ranks_target *target,
@@ -205,6 +230,23 @@ static bool keep(const struct ranks *ranks, unsigned part, const struct ranks_ta
 	return true;
 }
 
+// What is beyond its room is told by the count.
+static void keep_guess(const struct ranks *ranks, unsigned part, size_t row, uint32_t bin,
+		       uint64_t number)
+{
+	for (unsigned i = 0; i < RANKS_WANTED; i++) {
+		const struct ranks_guess *guess = &ranks->guesses[row][i];
+		uint64_t *filled = &ranks->filled[part][row][i];
+
+		if (bin - guess->bin >= guess->bins)
+			continue;
+		if (*filled < guess->room)
+			ranks->guessed[guess->at + part * guess->room + *filled] =
+				(uint32_t)(number - guess->low);
+		++*filled;
+	}
+}
+
 // In a row's first round one target serves both, and all its numbers are inside.
 static inline bool add(const struct ranks *ranks, unsigned part, size_t row, uint64_t number)
 {
@@ -216,6 +258,8 @@ static inline bool add(const struct ranks *ranks, unsigned part, size_t row, uin
 
 		if (bin < ranks->bins)
 			bins_of(ranks, &targets[0], part)[bin]++;
+		if (ranks->guesses && bin < ranks->bins)
+			keep_guess(ranks, part, row, bin, number);
 		return bin < ranks->bins;
 	}
 	for (unsigned i = 0; i < RANKS_WANTED; i++) {
@@ -258,6 +302,113 @@ bool ranks_add_each(const struct ranks *ranks, unsigned part, const uint32_t *ro
 			good &= add(ranks, part, rows[i], numbers[i]);
 	}
 	return good;
+}
+
+// ---- after a sample ----
+
+bool ranks_guessable(const struct ranks *ranks)
+{
+	// With less room some row would be without, and need the second round for all.
+	bool room = ranks->taken <= ranks->words / 4 * 3;
+
+	for (size_t row = 0; room && row < ranks->rows_count; row++)
+		if (!ranks->rows[row].begun && ranks->rows[row].targets[0].how == COUNTED)
+			return true;
+	return false;
+}
+
+// The bin that has number `rank` of what both parts counted.
+static uint32_t bin_at(const struct ranks *ranks, const uint32_t *bins, uint64_t rank)
+{
+	uint32_t bin = 0;
+
+	while (bin + 1 < ranks->bins && rank >= (uint64_t)bins[bin] + bins[ranks->bins + bin]) {
+		rank -= (uint64_t)bins[bin] + bins[ranks->bins + bin];
+		bin++;
+	}
+	return bin;
+}
+
+static uint64_t sum_bins(const struct ranks *ranks, const uint32_t *bins, uint32_t from,
+			 uint32_t end)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t bin = from; bin < end; bin++)
+		sum += (uint64_t)bins[bin] + bins[ranks->bins + bin];
+	return sum;
+}
+
+static uint64_t square_root(uint64_t number)
+{
+	uint64_t root = 1;
+
+	while (root * root < number)
+		root *= 2;
+	for (uint64_t next = root; (next = (root + number / root) / 2) < root;)
+		root = next;
+	return root;
+}
+
+// Of `count` numbers of the sample: bins from a bit below the wanted one to a bit above, as far as
+// a bin has more than one number. A sample at random would be wrong by the root of `count`; what
+// comes in phases is wrong by a share of it. Both are less for a rank far from the middle.
+// False: there is no room.
+static bool guess(const struct ranks *ranks, size_t row, uint64_t count, unsigned i, size_t *taken)
+{
+	const struct ranks_target *target = &ranks->rows[row].targets[0];
+	const uint32_t *bins = bins_of(ranks, target, 0);
+	struct ranks_guess *guess = &ranks->guesses[row][i];
+	uint64_t rank = i == 0 ? (count - 1) / 2 : (count - 1) * 99 / 100;
+	uint64_t margin = (8 * square_root(count) + count / 32) * (i == 0 ? 5 : 2) / 10 + 2;
+	uint32_t low = bin_at(ranks, bins, rank < margin ? 0 : rank - margin), high;
+	size_t all = ranks->taken + *taken, left = ranks->words > all ? ranks->words - all : 0;
+	double share;
+
+	high = bin_at(ranks, bins, rank + margin);
+	if (low < 2u << ranks->sub_log2) // one number each
+		low = 2u << ranks->sub_log2;
+	if (low > high)
+		return true;
+	guess->low = bin_low(low, ranks->sub_log2);
+	if (bin_low(high + 1, ranks->sub_log2) - guess->low > UINT64_C(1) << 32)
+		return true;
+	share = (double)sum_bins(ranks, bins, low, high + 1) / (double)count;
+	guess->room = (size_t)(share * 1.2 * (double)target->among) + 64;
+	if (guess->room > left)
+		return false;
+	guess->bin = low;
+	guess->bins = high + 1 - low;
+	guess->at = RANKS_PARTS * *taken;
+	*taken += guess->room;
+	return true;
+}
+
+void ranks_guess(struct ranks *ranks)
+{
+	size_t taken = 0; // words, of two numbers
+	bool room = true;
+
+	ranks->guesses = mem_alloc(ranks->rows_count, sizeof *ranks->guesses);
+	for (size_t row = 0; row < ranks->rows_count; row++) {
+		const struct ranks_target *all = &ranks->rows[row].targets[0];
+		uint64_t count;
+
+		if (ranks->rows[row].begun || all->how != COUNTED)
+			continue;
+		count = sum_bins(ranks, bins_of(ranks, all, 0), 0, ranks->bins);
+		for (unsigned i = 0; i < RANKS_WANTED && count > 0; i++)
+			room &= guess(ranks, row, count, i, &taken);
+	}
+	mem_free(ranks->pool);
+	// For one without room another round is needed, which finds all.
+	if (!room) {
+		mem_free(ranks->guesses);
+		ranks->guesses = NULL;
+	} else {
+		ranks->guessed = mem_alloc_table(RANKS_PARTS * taken + 1, sizeof *ranks->guessed);
+	}
+	begin_round(ranks);
 }
 
 // ---- after a round ----
@@ -383,6 +534,33 @@ static void set_ranks(struct ranks_row *row, uint64_t count)
 	row->targets[1].rank = count ? (count - 1) * 99 / 100 : 0;
 }
 
+// The target is in a bin that has been found. If what was kept for a guess has all of that, it is
+// there.
+static void take_guess(struct ranks *ranks, size_t row, unsigned i, uint32_t bin)
+{
+	struct ranks_target *target = &ranks->rows[row].targets[i];
+	const struct ranks_guess *guess = ranks->guesses ? &ranks->guesses[row][i] : NULL;
+	struct kept kept = { 0 };
+	uint32_t *list;
+
+	if (!guess || bin - guess->bin >= guess->bins)
+		return;
+	list = kept.list = ranks->guessed + guess->at;
+	for (unsigned part = 0; part < RANKS_PARTS; part++) {
+		const uint32_t *its = list + part * guess->room;
+		uint64_t filled = ranks->filled[part][row][i];
+
+		if (filled > guess->room)
+			return;
+		for (uint64_t k = 0; k < filled; k++)
+			if (its[k] - (target->low - guess->low) < target->width)
+				list[kept.count++] = its[k];
+	}
+	ASSERT(target->rank < kept.count);
+	target->low = guess->low + select_kept(&kept, target->rank);
+	target->width = 1;
+}
+
 // The first round of a row: what it has says where in its order both numbers are.
 // Where all of a row was kept, both numbers are found at once.
 static void begin_row(struct ranks *ranks, size_t at)
@@ -415,6 +593,8 @@ static void begin_row(struct ranks *ranks, size_t at)
 
 		target->low = count ? bin_low(bin, ranks->sub_log2) : 0;
 		target->width = count ? UINT64_C(1) << bin_shift(bin, ranks->sub_log2) : 1;
+		if (target->width > 1)
+			take_guess(ranks, at, i, bin);
 		settle(target);
 	}
 }

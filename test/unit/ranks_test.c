@@ -102,6 +102,93 @@ TEST(what_fits_is_found_in_one_round_and_what_does_not_in_few)
 	}
 }
 
+// One row of many numbers, after a sample: each `every`th of those that are above `low`. Returns
+// the number of rounds.
+static unsigned check_sampled(uint64_t count, uint64_t every, uint64_t low, size_t words,
+			      uint64_t (*number)(uint64_t at))
+{
+	uint64_t *numbers = mem_alloc(count, sizeof *numbers), highest = 0;
+	struct ranks ranks;
+	unsigned rounds = 0;
+
+	for (uint64_t i = 0; i < count; i++) {
+		numbers[i] = number(i);
+		highest = numbers[i] > highest ? numbers[i] : highest;
+	}
+	ranks_begin(&ranks, &count, 1, highest, words);
+	do {
+		ranks_round(&ranks);
+		if (rounds++ == 0) {
+			CHECK(ranks_guessable(&ranks));
+			for (uint64_t i = 0; i < count; i += every)
+				if (numbers[i] >= low)
+					CHECK(ranks_add(&ranks, i / every % 2, 0, numbers[i]));
+			ranks_guess(&ranks);
+		}
+		for (uint64_t i = 0; i < count; i++)
+			CHECK(ranks_add(&ranks, i % 3 == 0, 0, numbers[i]));
+	} while (!ranks_close(&ranks));
+	CHECK_EQ(count, ranks_count(&ranks, 0));
+	qsort(numbers, count, sizeof *numbers, mem_compare_u64);
+	CHECK_EQ(numbers[(count - 1) / 2], ranks_median(&ranks, 0));
+	CHECK_EQ(numbers[(count - 1) * 99 / 100], ranks_high(&ranks, 0));
+	ranks_end(&ranks);
+	mem_free(numbers);
+	return rounds;
+}
+
+static uint64_t spread(uint64_t at)
+{
+	return at * 40503 % 1000003 * 1000;
+}
+
+static uint64_t mostly_zero(uint64_t at)
+{
+	return at % 3 ? 0 : spread(at);
+}
+
+static uint64_t late(uint64_t at)
+{
+	return at < 190000 ? at % 7 : spread(at);
+}
+
+static uint64_t halves(uint64_t at)
+{
+	return at % 2 ? 5000001 : 5000003;
+}
+
+TEST(a_sample_spares_the_second_round_and_a_wrong_one_does_no_harm)
+{
+	CHECK_EQ(1, check_sampled(200000, 16, 0, 1 << 17, spread));
+	CHECK_EQ(1, check_sampled(200000, 16, 0, 1 << 17, mostly_zero));
+	CHECK_EQ(1, check_sampled(200000, 16, 0, 1 << 17, late));
+	// Without the lower half of the numbers, or nearly all of them; then of one alone.
+	CHECK_EQ(2, check_sampled(200000, 16, 500000000, 1 << 17, spread));
+	CHECK_EQ(2, check_sampled(200000, 16, 990000000, 1 << 17, spread));
+	CHECK_EQ(2, check_sampled(200000, 200000, 0, 1 << 17, mostly_zero));
+	// No room for what is near the median, and none at all in the sample.
+	CHECK_EQ(2, check_sampled(200000, 16, 0, 1 << 15, halves));
+	CHECK_EQ(2, check_sampled(200000, 16, UINT64_MAX, 1 << 17, spread));
+}
+
+TEST(only_what_is_wanted_is_below_no_lowest)
+{
+	const uint64_t most[2] = { 1000, 1 };
+	struct ranks ranks;
+
+	ranks_begin(&ranks, most, 2, 1 << 20, 80);
+	ranks_round(&ranks);
+	CHECK_EQ(0, ranks_lowest(&ranks));
+	for (uint64_t i = 0; i < 1000; i++)
+		CHECK(ranks_add(&ranks, 0, 0, 70000 + i * 100));
+	CHECK(ranks_add(&ranks, 0, 1, 3));
+	CHECK(!ranks_close(&ranks));
+	ranks_round(&ranks);
+	CHECK(ranks_lowest(&ranks) > 65536);
+	CHECK(ranks_lowest(&ranks) <= 70000 + 499 * 100);
+	ranks_end(&ranks);
+}
+
 TEST(more_numbers_than_was_said_are_refused)
 {
 	struct ranks ranks;

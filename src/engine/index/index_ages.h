@@ -1,7 +1,8 @@
 // index_ages: how long lived what calls ended in a window, one by one.
 //
 // Nothing but ends is looked at, by two threads that share the blocks of the window as they come: a
-// few nanoseconds each.
+// few nanoseconds each. Where only lifetimes are asked for that are so long that the index has a
+// list of them, that list is read in place of the blocks.
 #pragma once
 
 #include "engine/index/index_read.h"
@@ -19,6 +20,8 @@ struct index_aged {
 struct index_ages {
 	struct index *index;
 	uint64_t from, to;
+	uint64_t least_ns;  // shorter lifetimes are not asked for; they may be given
+	unsigned every;     // of so many blocks one is looked at, for a sample; 0 or 1: all
 	const uint32_t *of; // by cell: whatever the caller likes; UINT32_MAX: not asked for
 	void *context;
 	// `part` is the thread's, from 0 on: what it is given is its own. False stops.

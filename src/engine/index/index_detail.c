@@ -358,6 +358,22 @@ static void find_rows(struct aging *aging, const struct detailing *detailing,
 	}
 }
 
+// A sample of the window's blocks, where the window has many.
+static bool take_sample(struct aging *aging, struct err *err)
+{
+	enum { BLOCKS_MIN = 32, EVERY = 16 };
+	struct index_ages ages = aging->ages;
+	bool ok;
+
+	if ((ages.to - ages.from) >> ages.index->shape.block_log2 < BLOCKS_MIN ||
+	    !ranks_guessable(&aging->ranks))
+		return true;
+	ages.every = EVERY;
+	ok = index_ages(&ages, err);
+	ranks_guess(&aging->ranks);
+	return ok;
+}
+
 static bool go_rounds(struct aging *aging, const struct detailing *detailing,
 		      const struct batch *batch, struct err *err)
 {
@@ -365,7 +381,8 @@ static bool go_rounds(struct aging *aging, const struct detailing *detailing,
 	do {
 		ranks_round(&aging->ranks);
 		find_rows(aging, detailing, batch);
-		if (!index_ages(&aging->ages, err))
+		aging->ages.least_ns = ranks_lowest(&aging->ranks);
+		if (!take_sample(aging, err) || !index_ages(&aging->ages, err))
 			return err->kind != ERR_NONE ? false
 						     : err_set(err, ERR_FORMAT,
 							       "the index is damaged: lifetimes");
