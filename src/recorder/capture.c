@@ -16,6 +16,7 @@
 #include "recorder/kernel.h"
 
 _Atomic uint64_t capture_epoch = 1;
+_Atomic uintptr_t capture_lowest = UINTPTR_MAX;
 
 enum {
 	// The usual limit of a main thread's stack (ulimit -s). What is further away than this from
@@ -66,6 +67,16 @@ bool capture_readable(uintptr_t from, uintptr_t to)
 	return true;
 }
 
+// What is known begins at `page` now.
+static void capture_know_from(struct capture *capture, uintptr_t page)
+{
+	uintptr_t lowest = atomic_load(&capture_lowest);
+
+	capture->known_low = page;
+	while (page < lowest && !atomic_compare_exchange_weak(&capture_lowest, &lowest, page))
+		;
+}
+
 // Make the word at `address` known to be readable, if it is.
 static COLD bool capture_probe(struct capture *capture, uintptr_t address)
 {
@@ -84,12 +95,12 @@ static COLD bool capture_probe(struct capture *capture, uintptr_t address)
 	}
 	if (capture->known_high > capture->known_low && page < capture->known_low &&
 	    capture->known_low - page < (256 << 10) && capture_readable(page, capture->known_low)) {
-		capture->known_low = page;
+		capture_know_from(capture, page);
 		return true;
 	}
 	if (!capture_readable(page, end)) // another stack, or nonsense
 		return false;
-	capture->known_low = page;
+	capture_know_from(capture, page);
 	capture->known_high = end;
 	return true;
 }

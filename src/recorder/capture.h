@@ -228,6 +228,11 @@ static inline uint16_t *capture_place(struct capture *capture, uintptr_t slot)
 // Raised whenever the program unmaps memory.
 HIDDEN extern _Atomic uint64_t capture_epoch;
 
+// The lowest page that was ever read by a walk. The heap that a program's break ends is below all
+// stacks but those that are in it: where it shrinks, which may be often, nothing that is remembered
+// has to be forgotten but where a walk came so low.
+HIDDEN extern _Atomic uintptr_t capture_lowest;
+
 // Whether what the frames below `top` have read is still there, and the other words that were read.
 static inline __attribute__((always_inline)) bool capture_holds(const struct capture *capture,
 								const struct capture_entry *top)

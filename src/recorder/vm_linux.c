@@ -408,6 +408,13 @@ void vm_seal(void)
 	vm_break = kernel(__NR_brk, 0);
 }
 
+// As vm_forget, of what lies below `end`, the heap's.
+static void vm_forget_below(uintptr_t end)
+{
+	if (atomic_load(&capture_lowest) < end)
+		vm_forget();
+}
+
 // Where the break goes down, memory is given back: before the call; where it goes up, after it. An
 // `ask` for 0 is a question, recorded with the old place.
 static long vm_brk(const struct vm_ask *ask)
@@ -420,7 +427,9 @@ static long vm_brk(const struct vm_ask *ask)
 	long result;
 
 	if (wanted && wanted < old) {
+		vm_forget_below((uintptr_t)old);
 		result = vm_around(ask, __NR_brk, &record, old - wanted);
+		vm_forget_below((uintptr_t)old);
 		vm_break = result;
 		return result;
 	}

@@ -153,6 +153,15 @@ def coroutines_on_stacks_that_come_and_go_lose_nothing():
     odd("own_stack", 7607)
 
 
+@test
+def what_is_remembered_of_a_stack_in_the_heap_is_not_read_when_the_heap_has_shrunk():
+    if BITS == 32:
+        raise Skip("the program is written for 64")
+    for more in [], ["--verify-stacks"]:
+        record([program("odd_stacks"), "shrunk"], "--force", *more)
+        equal(200, len(Trace().of_size(7608)), "blocks")
+
+
 def two_ways_are_told_apart(name, size):
     trace, events = verified([program(name)], size)
     complete(trace, events)

@@ -8,6 +8,7 @@
 // coroutine   two contexts take turns, 1,000 times: 7604 and 7605
 // small       20 threads with stacks of 16 KiB: 7606, 100 pairs each
 // own_stack   a coroutine on a stack that was malloced, freed and malloced again: 7607
+// shrunk      frames on two stacks in the heap, then on the lower one, the other given back: 7608
 // Prints how many blocks of those sizes it took.
 #include "guest.h"
 
@@ -134,6 +135,67 @@ static void run_own_stack(void)
 	guest_say("%d\n", 200);
 }
 
+#ifdef __x86_64__
+// Calls `call` on the stack below `top`; whoever walks from there comes back to the one before.
+void on_stack(char *top, void (*call)(void));
+
+__asm__(".text\n"
+	".type on_stack, @function\n"
+	"on_stack:\n"
+	".cfi_startproc\n"
+	"push %rbp\n"
+	".cfi_def_cfa_offset 16\n"
+	".cfi_offset %rbp, -16\n"
+	"mov %rsp, %rbp\n"
+	".cfi_def_cfa_register %rbp\n"
+	"mov %rdi, %rsp\n"
+	"call *%rsi\n"
+	"leave\n"
+	".cfi_def_cfa %rsp, 8\n"
+	"ret\n"
+	".cfi_endproc\n"
+	".size on_stack, . - on_stack\n");
+
+enum { STACK_BYTES = 65536 };
+
+static char *lower_top;
+
+static void lower(int depth)
+{
+	volatile int here = depth;
+
+	if (here == 0)
+		guest_pair(7608);
+	else
+		lower(here - 1);
+	here++;
+}
+
+static void on_lower(void)
+{
+	lower(4);
+}
+
+static void on_upper(void)
+{
+	on_stack(lower_top, on_lower);
+	__asm__ volatile(""); // no jump: it is to have a frame
+}
+
+static void run_shrunk(void)
+{
+	guest_pair(7690); // the heap begins
+	lower_top = (char *)sbrk(2 * STACK_BYTES) + STACK_BYTES;
+	lower_top -= (uintptr_t)lower_top % 16;
+	for (int i = 0; i < 100; i++)
+		on_stack(lower_top + STACK_BYTES - 16, on_upper);
+	guest_check(sbrk(-STACK_BYTES) != (void *)-1, "sbrk");
+	for (int i = 0; i < 100; i++)
+		on_upper();
+	guest_say("%d\n", 200);
+}
+#endif
+
 static void *small(void *argument)
 {
 	(void)argument;
@@ -172,6 +234,10 @@ int main(int argc, char **argv)
 		run_small();
 	else if (strcmp(how, "own_stack") == 0)
 		run_own_stack();
+#ifdef __x86_64__
+	else if (strcmp(how, "shrunk") == 0)
+		run_shrunk();
+#endif
 	else
 		guest_check(0, "unknown way");
 	return 0;
