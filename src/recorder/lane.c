@@ -309,6 +309,8 @@ static struct lane *lane_begin(uint32_t level)
 		lane->inner = NULL;
 		lane->between = false;
 		capture_reset(&lane->capture);
+		// Written before it is read, or its page would fault twice.
+		*capture_place(&lane->capture, (uintptr_t)&lane) = 0;
 		__atomic_store_n(&lane->shared->tid, tid, __ATOMIC_RELEASE);
 	}
 	recording_unlock(&state->lanes_lock);

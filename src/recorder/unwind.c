@@ -1,4 +1,5 @@
-// The table is read without a lock. For example, the rule for return address 0x401234 is in set
+// The table is read without a lock. For example, of a table in full use the rule for return address
+// 0x401234 is in set
 //
 //     line = 0x401234 % 64 = 52,  (0x401234 ^ 0x401234 >> 9 ^ 52 * 64) % 2 MiB, down to 64 bytes
 //
@@ -6,6 +7,9 @@
 // an old entry and the second of a new one finds that their exclusive-or is not 0x401234, and takes
 // the slow way, which has the lock. So writers need no more than to put 0 into `rule`, then the
 // check, then the rule.
+//
+// With 64 rules the first 4 KB have one in each set, and 32 KB are used from then on. The rules
+// move to where they belong now, under the lock.
 #include "recorder/unwind.h"
 
 #include "recorder/capture.h"
@@ -13,12 +17,18 @@
 #include "recorder/recording.h"
 
 enum {
-	UNWIND_MANY = 4096,
+	UNWIND_FIRST_BYTES = 4096,
+	UNWIND_GROWTH = 8, // in so many steps: 4 KB, 32 KB, 256 KB, all
 	UNWIND_MEASURE_MIN = 1024,
 };
 
+_Static_assert(UNWIND_FIRST_BYTES *UNWIND_GROWTH *UNWIND_GROWTH *UNWIND_GROWTH == UNWIND_BYTES,
+	       "it grows to all of the table");
+
 struct unwind_entry *unwind_table;
+uint32_t unwind_used = UNWIND_FIRST_BYTES - UNWIND_SET_BYTES;
 uint32_t unwind_turn;
+static uint32_t unwind_count; // rules that were put since all were forgotten
 
 // Twice the size is taken, so that a part of it begins at a multiple of 2 MiB, which a huge page
 // needs. The kernel gives no memory for what is never touched.
@@ -36,20 +46,27 @@ bool unwind_start(void)
 	return true;
 }
 
+// Those that are in use.
+static size_t unwind_entries(void)
+{
+	return (unwind_used + UNWIND_SET_BYTES) / sizeof(struct unwind_entry);
+}
+
 // The checks stay: with a rule of 0 an entry matches no key, since the match returns the rule
 // itself.
 void unwind_forget(void)
 {
-	for (size_t i = 0; i < UNWIND_SETS * UNWIND_WAYS; i++)
+	for (size_t i = 0; i < unwind_entries(); i++)
 		__atomic_store_n(&unwind_table[i].rule, 0, __ATOMIC_RELAXED);
+	unwind_count = 0;
 	__atomic_fetch_add(&unwind_turn, 1, __ATOMIC_SEQ_CST);
 }
 
 // The key of an entry is what its two words are together, so no third word is needed to know it.
-// All 131,072 are looked at; it happens when a library is mapped where something else was.
+// All in use are looked at; it happens when a library is mapped where something else was.
 void unwind_forget_range(uintptr_t start, uintptr_t end)
 {
-	for (size_t i = 0; i < UNWIND_SETS * UNWIND_WAYS; i++) {
+	for (size_t i = 0; i < unwind_entries(); i++) {
 		struct unwind_entry *entry = &unwind_table[i];
 		uint64_t key = (entry->check ^ entry->rule) & ~UNWIND_EXACT;
 
@@ -61,10 +78,9 @@ void unwind_forget_range(uintptr_t start, uintptr_t end)
 
 // A free way of the set, or else the one whose turn it is. The order of the three stores is what
 // the readers' check is about: see the head. The caller holds code_lock, so there is one writer.
-static void unwind_put(uint64_t key, unwind_rule rule)
+static void unwind_put_in(struct unwind_entry *set, uint64_t key, unwind_rule rule)
 {
 	static uint32_t turn;
-	struct unwind_entry *set = unwind_set(key);
 	uint32_t way = 0;
 
 	while (way < UNWIND_WAYS && __atomic_load_n(&set[way].rule, __ATOMIC_RELAXED))
@@ -76,6 +92,41 @@ static void unwind_put(uint64_t key, unwind_rule rule)
 	__atomic_store_n(&set[way].rule, rule, __ATOMIC_RELEASE);
 }
 
+// Use more of the table: each rule is put where it belongs then, and where it was it is found until
+// then.
+static COLD void unwind_grow(void)
+{
+	uint32_t used = (unwind_used + UNWIND_SET_BYTES) * UNWIND_GROWTH - UNWIND_SET_BYTES;
+	size_t count = unwind_entries();
+
+	for (int moved = 0; moved < 2; moved++) {
+		for (size_t i = 0; i < count; i++) {
+			struct unwind_entry *entry = &unwind_table[i];
+			unwind_rule rule = entry->rule;
+			struct unwind_entry *set = unwind_set_of(entry->check ^ rule, used);
+
+			if (!rule || set == &unwind_table[i - i % UNWIND_WAYS])
+				continue;
+			if (moved)
+				__atomic_store_n(&entry->rule, 0, __ATOMIC_RELAXED);
+			else
+				unwind_put_in(set, entry->check ^ rule, rule);
+		}
+		__atomic_store_n(&unwind_used, used, __ATOMIC_RELEASE);
+	}
+	if (unwind_entries() == UNWIND_SETS * UNWIND_WAYS)
+		unwind_collapse();
+}
+
+static void unwind_put(uint64_t key, unwind_rule rule)
+{
+	size_t entries = unwind_entries();
+
+	if (unwind_count++ == entries / UNWIND_WAYS && entries < UNWIND_SETS * UNWIND_WAYS)
+		unwind_grow();
+	unwind_put_in(unwind_set(key), key, rule);
+}
+
 // The old entry goes first, or a reader could go on finding it in an earlier way.
 void unwind_replace(uint64_t key, unwind_rule rule)
 {
@@ -84,7 +135,7 @@ void unwind_replace(uint64_t key, unwind_rule rule)
 	for (uint32_t way = 0; way < UNWIND_WAYS; way++)
 		if (unwind_match(&set[way], key))
 			__atomic_store_n(&set[way].rule, 0, __ATOMIC_RELAXED);
-	unwind_put(key, rule);
+	unwind_put_in(set, key, rule);
 	__atomic_fetch_add(&unwind_turn, 1, __ATOMIC_SEQ_CST);
 }
 
@@ -111,11 +162,8 @@ static COLD unwind_rule unwind_find_slow(uint64_t key)
 	// Frame ids are counted on, so that each power of two is met about once: then what the
 	// recorder takes is measured, and at 4,096 the table becomes a huge page.
 	frame = unwind_frame(rule);
-	if (frame >= UNWIND_MEASURE_MIN && (frame & (frame - 1)) == 0) { // now and then
-		if (frame == UNWIND_MANY)
-			unwind_collapse();
+	if (frame >= UNWIND_MEASURE_MIN && (frame & (frame - 1)) == 0) // now and then
 		recording_measure();
-	}
 	recording_unlock(&recording_state->code_lock);
 	kernel_restore_signals(signals);
 	return rule;

@@ -159,7 +159,8 @@ static inline uintptr_t unwind_copied(const uintptr_t *words)
 }
 
 // The table is one huge page (2 MB), and its pages mirror those of the code: what one page of code
-// needs is in one page of the table.
+// needs is in one page of the table. While there are few rules it is only the beginning of that, 4
+// KB at first, so that a process that has hardly begun touches few pages.
 enum { UNWIND_SETS = 32768, UNWIND_WAYS = 4, UNWIND_PAGE_SETS = 64 };
 
 struct unwind_entry {
@@ -175,6 +176,7 @@ enum {
 _Static_assert(UNWIND_BYTES == 2 << 20, "the table is one huge page");
 
 HIDDEN extern struct unwind_entry *unwind_table; // UNWIND_SETS * UNWIND_WAYS
+HIDDEN extern uint32_t unwind_used; // of its bytes are in use: up to where the last set begins
 
 // Raised when a rule has become another one, or all were forgotten: after that.
 HIDDEN extern uint32_t unwind_turn;
@@ -195,13 +197,17 @@ static inline unwind_rule unwind_match(const struct unwind_entry *at, uint64_t k
 }
 
 // In bytes, so that few instructions are between an address and its rule: a walk waits for them.
-static inline struct unwind_entry *unwind_set(uint64_t key)
+static inline struct unwind_entry *unwind_set_of(uint64_t key, uint32_t used)
 {
 	uint64_t line = key % UNWIND_PAGE_SETS; // in a page of the table; the rest is which
-	uint64_t at = (key ^ key >> 9 ^ line * UNWIND_SET_BYTES) &
-		      (UNWIND_BYTES - UNWIND_SET_BYTES);
+	uint64_t at = (key ^ key >> 9 ^ line * UNWIND_SET_BYTES) & used;
 
 	return (struct unwind_entry *)(void *)((char *)unwind_table + at);
+}
+
+static inline struct unwind_entry *unwind_set(uint64_t key)
+{
+	return unwind_set_of(key, __atomic_load_n(&unwind_used, __ATOMIC_ACQUIRE));
 }
 
 // The rule for `key` if the table has it, else 0.
@@ -256,5 +262,5 @@ HIDDEN bool unwind_may_end(uintptr_t slot, uintptr_t pc);
 // in its place, which is kept; 0: it is not from tables, or nothing better can be found.
 HIDDEN unwind_rule unwind_doubt(uint64_t key, unwind_rule rule);
 
-// The same: many rules are in use, and the table is worth a huge page.
+// The same: all of the table is in use, and worth a huge page.
 HIDDEN void unwind_collapse(void);

@@ -29,7 +29,7 @@ enum {
 	UNWIND_GAP_BYTES = 64 << 20, // that the kernel leaves below the main stack, at least
 };
 
-// Many rules are in use: one huge page misses the translation buffer less often than 512 small
+// All of the table is in use: one huge page misses the translation buffer less often than 512 small
 // ones. Before that it would cost time and memory for nothing. Not every kernel can.
 void unwind_collapse(void)
 {
