@@ -95,7 +95,7 @@ static bool take_option(struct args *args, int id, struct import *import)
 	}
 }
 
-// `read` is in bytes of all inputs as they lie there, packed or not: the same unit as the whole.
+// `read` is in bytes as they lie there, packed or not: the unit of the whole.
 static void show_progress(void *context, uint64_t read)
 {
 	progress_update(context, read);
