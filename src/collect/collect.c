@@ -79,6 +79,9 @@ struct collector {
 // ---- What the door says ---------------------------------------------------------------------
 
 // What a process had before. What it did since waits in its lanes.
+//
+// The blocks come as a file of addresses and sizes that the launcher has found in the process
+// (before.h).
 static void place_before(struct collector *collector, const struct collect_message *message)
 {
 	struct image *image = process_list_find(&collector->process_list, message->pid);
@@ -98,6 +101,9 @@ static bool has_all(const struct collector *collector)
 }
 
 // The one who asked for it hears once all that was there before is delivered.
+//
+// Attaching needs it: the process is stopped and its heap is read, and what it did before that has
+// to be in the trace by then.
 static void hold(struct collector *collector)
 {
 	const struct collect_message held = { .kind = COLLECT_HELD };
@@ -109,6 +115,7 @@ static void hold(struct collector *collector)
 	trace_builder_tell(&collector->trace_builder, &held);
 }
 
+// From the launcher, in the order in which they were sent.
 static void handle_message(struct collector *collector, const struct door_event *event)
 {
 	const struct collect_message *message = &event->message;
@@ -157,6 +164,8 @@ static void leave(void *context)
 }
 
 // All that the door has heard since the last pass, in the order in which it came.
+//
+// Each event is freed here, but a request's, which is answered later (requests_put).
 static void handle_events(struct collector *collector)
 {
 	struct door_event *event;
@@ -205,6 +214,8 @@ static void handle_events(struct collector *collector)
 // ---- A pass ---------------------------------------------------------------------------------
 
 // Before anything is heard or looked at. While the order is held the looks stay, and so does this.
+//
+// `told_ns`, the tick before anything was looked at: what is written after it is later.
 static void begin_pass(struct collector *collector)
 {
 	if (collector->held)
@@ -229,6 +240,9 @@ static uint64_t look_twice(struct image *images)
 // The deaths that were heard of come first: what the looks see of the dead is all there is. Where
 // we did not have the processor between the looks, other lanes have gone far, and each of what they
 // have there may have to come before what others have before it: then we look anew.
+//
+// 64 KiB between the looks are little; more happens where the collector lost the processor. Eight
+// tries, then it goes on with what there is.
 static void look(struct collector *collector)
 {
 	struct image *images = collector->process_list.images;
@@ -241,6 +255,9 @@ static void look(struct collector *collector)
 }
 
 // Deliver what there is. Returns the number of events.
+//
+// The order of what it does: look, begin what has its place, decode, merge, and then whatever needs
+// that all up to here is delivered: samples, snapshots, searches, requests, ends.
 static uint64_t pass(struct collector *collector)
 {
 	struct process_list *process_list = &collector->process_list;
@@ -301,6 +318,8 @@ static uint64_t pass(struct collector *collector)
 
 // How long a thread that allocates so much can be left to itself: its lane raises the tick, and a
 // pass costs something by itself. But no ring gets half full meanwhile.
+//
+// Its result lies between 1 and 4 ms.
 static uint64_t dense_sleep(const struct collector *collector, uint64_t events)
 {
 	uint64_t sleep_ns;
@@ -313,6 +332,8 @@ static uint64_t dense_sleep(const struct collector *collector, uint64_t events)
 }
 
 // How long to sleep if no bell rings.
+//
+// See the head; held, sealed and ending recordings have their own.
 static uint64_t next_sleep(struct collector *collector, uint64_t events)
 {
 	if (collector->held || collector->holds || collector->keep_holds)
@@ -337,6 +358,8 @@ static uint64_t next_sleep(struct collector *collector, uint64_t events)
 // ---- The end --------------------------------------------------------------------------------
 
 // Nothing is alive, the door is empty, and no process will come.
+//
+// Three empty passes, so that a process that is just being started is not missed.
 static bool over(struct collector *collector)
 {
 	bool nobody_comes = collector->main_ended;
@@ -423,6 +446,8 @@ static void fill_end(struct collector *collector, struct trace_end *end)
 }
 
 // The new file has all that was written by now, but what it leaves out.
+//
+// `keep` has written a shorter file; the writer goes on in that, and what was left out is counted.
 static void take_kept(struct collector *collector)
 {
 	const struct collect_keep *keep = collector->options->keep;
@@ -466,6 +491,8 @@ static void flush_for_keep(struct collector *collector)
 
 // `wish` decides, this does it: what keeps the trace short (`--keep`) knows files, and the
 // collector knows when nothing is half written.
+//
+// It is asked once a pass.
 static void serve_keep(struct collector *collector)
 {
 	const struct collect_keep *keep = collector->options->keep;
@@ -500,6 +527,8 @@ static void serve_keep(struct collector *collector)
 // Until nothing is alive any more and the launcher wants no more, or somebody stops it. A trace
 // that cannot be written ends the loop as well, but not the wait: programs run on, and the
 // launcher still asks for the sums at the end.
+//
+// The bell is read before the work: one that is rung while it is done ends the sleep at once.
 static void run(struct collector *collector)
 {
 	while (!collector->failed) {
@@ -555,6 +584,7 @@ static void note_nobody(struct collector *collector)
 	str_fini(&line);
 }
 
+// events_lost of the summary counts what was lost in lanes and what the file has no more.
 static void tell_done(struct collector *collector, const struct trace_end *end, bool complete,
 		      struct collect_summary *summary)
 {
@@ -610,6 +640,7 @@ static void note_losses(struct collector *collector)
 		   "forks have no exact place in their parent's order");
 }
 
+// False: the trace is not whole, and `*err` says why.
 static bool finish(struct collector *collector, struct collect_summary *summary, struct err *err)
 {
 	struct trace_end end;
@@ -635,6 +666,8 @@ static bool finish(struct collector *collector, struct collect_summary *summary,
 
 // ---- The beginning --------------------------------------------------------------------------
 
+// In this order, since each needs the one before: clock, writer, what builds the trace, and last
+// the door, which lets programs in.
 static bool begin(struct collector *collector, struct trace_info *info, struct err *err)
 {
 	const struct collect_options *options = collector->options;
@@ -681,6 +714,7 @@ static bool begin(struct collector *collector, struct trace_info *info, struct e
 	return true;
 }
 
+// The reverse of begin; all parts accept that they were never begun.
 static void release(struct collector *collector)
 {
 	end_keep(collector);

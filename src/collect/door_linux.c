@@ -80,6 +80,7 @@ struct door {
 	struct door_queue queue;
 };
 
+// `which` is the descriptor, or an image's number. False: the kernel has no room for it.
 static bool watch(struct door *door, int fd, enum watched what, uint32_t which)
 {
 	struct epoll_event event = {
@@ -92,6 +93,9 @@ static bool watch(struct door *door, int fd, enum watched what, uint32_t which)
 }
 
 // Send the welcome, with what it is about unless it is a refusal.
+//
+// Descriptors go as SCM_RIGHTS, which makes copies in the receiver. MSG_DONTWAIT: a visitor who
+// does not read must not stop the door.
 static bool send_welcome(int fd, const struct segment_welcome *welcome, const int *fds,
 			 size_t count)
 {
@@ -150,6 +154,9 @@ static void set_reach_mark(const struct door *door, struct share *share)
 }
 
 // Make a segment for the one who said hello, and answer.
+//
+// The event is put into the queue with the queue held while the welcome is sent: no event of the
+// new process can be seen before its arrival is in the queue.
 static void welcome_image(struct door *door, int fd, const struct segment_hello *hello,
 			  const struct ucred *from)
 {
@@ -216,6 +223,7 @@ static void welcome_image(struct door *door, int fd, const struct segment_hello 
 		door->first_pid = (uint32_t)from->pid;
 }
 
+// Its place is taken by the last one.
 static void visitor_leaves(struct door *door, struct visitor *visitor)
 {
 	ASSERT(door->visitors_count > 0);
@@ -249,6 +257,9 @@ static void refuse(struct door *door, int fd, const struct segment_hello *hello,
 }
 
 // As many spares as are wanted and can be had. Their processes have to be found in /proc.
+//
+// The segments' descriptors go to the process in one message; up to SEGMENT_SPARES_AT_ONCE. Each
+// has the number of an image from the beginning.
 static void give_spares(struct door *door, int fd, const struct segment_hello *hello,
 			const struct ucred *from)
 {
@@ -341,6 +352,9 @@ static void *entry_main(void *argument)
 }
 
 // The visitor is the thread's from here on. False: it is not.
+//
+// The hello's lane is used for the thread's id, and parent_image for the file's descriptor
+// (exec_ask_entry of the recorder).
 static bool enter(struct door *door, int fd, const struct segment_hello *hello,
 		  const struct ucred *from)
 {
@@ -385,6 +399,9 @@ static void visitor_goes_on(struct door *door, struct visitor *visitor)
 }
 
 // Hear a hello, if it is there. The visitor is gone afterwards, or still silent.
+//
+// SO_PEERCRED is the kernel's word on who has connected; a helper has connected in its parent's
+// name, so that its parent is meant.
 static void hear(struct door *door, struct visitor *visitor)
 {
 	static struct segment_hello hello; // the door's thread only
@@ -415,6 +432,7 @@ static void hear(struct door *door, struct visitor *visitor)
 	visitor_leaves(door, visitor);
 }
 
+// Mostly the hello is there already when the connection is accepted, and no watch is needed.
 static void accept_visitors(struct door *door, int listen_fd)
 {
 	ASSERT(door->visitors_count <= VISITORS_MAX);
@@ -459,6 +477,8 @@ static void send_away_silent(struct door *door)
 
 // When the launcher is gone nothing more can be heard of it: that ends the recording of what it
 // started, and lets what was attached to run on.
+//
+// An end of file, or a message of another size, is its end.
 static void hear_launcher(struct door *door)
 {
 	struct door_event *event = door_queue_event(DOOR_MESSAGE);
@@ -488,6 +508,8 @@ static void hear_control(struct door *door)
 }
 
 // False: the thread is to end.
+//
+// What one descriptor of epoll's says.
 static bool handle(struct door *door, const struct epoll_event *what)
 {
 	uint32_t which = (uint32_t)what->data.u64;
@@ -541,6 +563,7 @@ static void *door_main(void *argument)
 	return NULL;
 }
 
+// The abstract name needs no file, and goes with the socket.
 static bool listen_on(struct door *door, const char *name, struct err *err)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -563,6 +586,8 @@ static bool listen_on(struct door *door, const char *name, struct err *err)
 
 // Where that cannot be, programs in other network namespaces are told of and not recorded. Who may
 // be recorded is decided when they have said hello.
+//
+// An abstract name is of one network namespace; a path is seen by all that share /tmp.
 static void listen_at_path(struct door *door, const char *name)
 {
 	struct sockaddr_un *path = &door->path;
@@ -596,6 +621,7 @@ static void raise_limits(void)
 	}
 }
 
+// What fails leaves the rest for give_back.
 static bool begin(struct door *door, struct err *err)
 {
 	const struct collect_options *options = door->options;
@@ -654,6 +680,8 @@ struct door *door_open(const struct collect_options *options, struct tick *tick,
 	return NULL;
 }
 
+// Who asked and was not answered gets an answer. Threads that enter a program are waited for, 2 s
+// at most.
 void door_close(struct door *door)
 {
 	struct control_request request;
@@ -703,6 +731,7 @@ void door_refuse(struct door *door)
 	atomic_store(&door->refusing, true);
 }
 
+// No visitor waits to be let in, none is inside, and nothing is in the queue.
 bool door_idle(struct door *door)
 {
 	struct pollfd waiting[] = { { .fd = door->listen_fd, .events = POLLIN },

@@ -32,6 +32,7 @@ void frame_map_fini(struct frame_map *map)
 	memset(map, 0, sizeof *map);
 }
 
+// One for each image: frame 0 of module 0, which is shown as unknown.
 static frame_id unknown_frame(struct frame_map *map)
 {
 	if (map->unknown == 0)
@@ -50,6 +51,8 @@ static uint32_t published_count(const struct frame_map *map)
 	return count < SEGMENT_FRAMES_MAX ? count : SEGMENT_FRAMES_MAX;
 }
 
+// A frame in no module, generated code: it is named at the end, by what the runtime wrote
+// (generated_code.h). When it was first seen is kept, as addresses are used again.
 static void add_loose(struct frame_map *map, uint64_t pc, frame_id frame)
 {
 	*MEM_ADD(map->loose, map->loose_count, map->loose_capacity) = (struct frame_map_loose){
@@ -60,6 +63,8 @@ static void add_loose(struct frame_map *map, uint64_t pc, frame_id frame)
 }
 
 // A line of a program that is interpreted.
+//
+// The upper half of its address is the number of a code object, the lower half a line.
 static frame_id add_source(struct frame_map *map, uint32_t id, uint64_t pc)
 {
 	uint32_t number = (uint32_t)(pc >> 32);
@@ -78,6 +83,8 @@ static frame_id add_source(struct frame_map *map, uint32_t id, uint64_t pc)
 }
 
 // A native frame may be the interpreter's.
+//
+// For putting a language's frames into native stacks: which frames are the interpreter's own.
 static void mark(struct frame_map *map, frame_id id, const struct segment_frame *frame)
 {
 	module_id module = frame_map_module(map, frame->module);
@@ -90,6 +97,8 @@ static void mark(struct frame_map *map, frame_id id, const struct segment_frame 
 			      (frame->flags & SEGMENT_FRAME_EVALUATOR ? LANGUAGE_EVALUATOR : 0));
 }
 
+// Frame numbers of the segment become ids of the trace, once each; a module's id is looked up at
+// that time.
 frame_id frame_map_find(struct frame_map *map, uint32_t id)
 {
 	struct segment_frame frame;
@@ -150,6 +159,8 @@ module_id frame_map_module(const struct frame_map *map, uint32_t id)
 	return id < map->modules_count ? map->modules[id] : 0;
 }
 
+// `modules_count` and `frames_count` are what the parent had at the fork, by the child's own word,
+// and so bounded by what there is.
 void frame_map_inherit(struct frame_map *map, struct frame_map *parent, uint32_t frames_count,
 		       uint32_t modules_count)
 {
@@ -173,6 +184,7 @@ void frame_map_inherit(struct frame_map *map, struct frame_map *parent, uint32_t
 		frame_map_add_module(map, id, parent->modules[id]);
 }
 
+// All frames are looked up that children may inherit, before the segment is unmapped.
 void frame_map_detach(struct frame_map *map)
 {
 	uint32_t count = published_count(map);

@@ -55,6 +55,7 @@ static void free_streams(struct image *image)
 	image->streams_count = 0;
 }
 
+// Names of marks are the image's own.
 static void free_events(struct image *image)
 {
 	for (size_t i = 0; i < image->events_count; i++)
@@ -64,6 +65,8 @@ static void free_events(struct image *image)
 	image->events_count = 0;
 }
 
+// What a late child may inherit stays: numbers of frames, modules and pools. Lanes, memory and
+// descriptors go.
 void image_close(struct image *image)
 {
 	if (image->arrival == NULL)
@@ -115,6 +118,8 @@ void image_free(struct image *image)
 	mem_free(image);
 }
 
+// NULL: its ring cannot be mapped (addresses or memory are lacking); it is tried again the next
+// time.
 struct stream *image_stream(struct image *image, uint32_t lane)
 {
 	struct stream *stream;
@@ -146,6 +151,8 @@ struct stream *image_stream(struct image *image, uint32_t lane)
 	return stream;
 }
 
+// What was delivered of it stays. At least one event is lost, which makes the trace incomplete; how
+// many there were cannot be known, so one is counted.
 void image_break_lane(struct stream *stream)
 {
 	struct trace_builder *trace_builder = stream->image->trace_builder;
@@ -158,6 +165,7 @@ void image_break_lane(struct stream *stream)
 			   1, "a thread's lane was overwritten: its further events are lost");
 }
 
+// From here on the thread may write over what was read.
 static void publish_tail(struct stream *stream, uint64_t tail)
 {
 	atomic_store_explicit(&stream->image->share.lanes[stream->lane].tail, tail,
@@ -165,6 +173,9 @@ static void publish_tail(struct stream *stream, uint64_t tail)
 }
 
 // The lane's head. In a broken lane everything is read at once, so that no writer waits for room.
+//
+// A distance of more than the ring from what was read cannot come about: a thread waits before
+// that.
 static uint64_t look_at(struct stream *stream)
 {
 	struct lane_shared *lane = &stream->image->share.lanes[stream->lane];
@@ -180,6 +191,7 @@ static uint64_t look_at(struct stream *stream)
 	return head;
 }
 
+// The guest's number, and so checked: it may write anything there.
 static uint32_t lanes_used(const struct image *image)
 {
 	uint32_t count =
@@ -189,6 +201,8 @@ static uint32_t lanes_used(const struct image *image)
 }
 
 // Lane `lane`'s stream, if the lane was ever used.
+//
+// A lane that nothing was written to yet costs no mapping.
 static struct stream *used_stream(struct image *image, uint32_t lane)
 {
 	struct stream *stream = lane < image->streams_count ? image->streams[lane] : NULL;
@@ -205,6 +219,7 @@ void image_look_at_notes(struct image *image)
 	image->late = false;
 }
 
+// The first look: what is before `cut` is for this pass.
 void image_look(struct image *image)
 {
 	uint32_t count = lanes_used(image);
@@ -217,6 +232,8 @@ void image_look(struct image *image)
 	}
 }
 
+// A lane that is alone needs no order at all; with two busy ones it is asked tick by tick, or for
+// all events where each has a time of its own.
 uint64_t image_look_again(struct image *image)
 {
 	uint32_t count = lanes_used(image);
@@ -244,6 +261,7 @@ uint64_t image_look_again(struct image *image)
 	return between;
 }
 
+// They are read in full each time, before any event that needs them.
 void image_read_notes(struct image *image)
 {
 	struct stream *notes = image_stream(image, 0);
@@ -266,6 +284,8 @@ static void fill(struct stream *stream, uint64_t limit, size_t max)
 
 // The lane's time at the cut is `time_ns`: what it has between the looks may have to come before
 // what others have before them.
+//
+// Only the first record between the looks is read, for its time.
 static void note_tail(struct stream *stream, uint64_t time_ns)
 {
 	struct image *image = stream->image;
@@ -279,6 +299,8 @@ static void note_tail(struct stream *stream, uint64_t time_ns)
 }
 
 // Decode the next part up to the cut, behind what there is. False: there was nothing.
+//
+// Echoes only here: where items need runs, each event has to be an item.
 static bool fill_on(struct stream *stream, size_t max)
 {
 	size_t before = stream->end;
@@ -295,6 +317,7 @@ static bool fill_on(struct stream *stream, size_t max)
 	return false;
 }
 
+// The lane of notes is read by image_read_notes, never here.
 bool image_refill(struct stream *stream, size_t max)
 {
 	if (stream->image->mode == IMAGE_ALL || stream->lane == 0)
@@ -303,6 +326,7 @@ bool image_refill(struct stream *stream, size_t max)
 	return fill_on(stream, max);
 }
 
+// Only with no items in the stream: a row comes after them in the lane.
 bool image_take_row(struct stream *stream, uint64_t limit_ns, struct lane_reader_row *row)
 {
 	struct lane_reader *reader = &stream->reader;
@@ -328,6 +352,7 @@ void image_refill_past(struct stream *stream, uint64_t time_ns)
 			return;
 }
 
+// Barriers (a fork, a mark at a byte of the lane) are items, so that a lane with one is decoded.
 bool image_skim_past(struct stream *stream, uint64_t time_ns, bool *contested)
 {
 	enum lane_reader_skimmed skimmed;
@@ -347,6 +372,9 @@ bool image_skim_past(struct stream *stream, uint64_t time_ns, bool *contested)
 }
 
 // Everything that was seen, and which of it waits for what.
+//
+// Three stretches: what is left from before, up to the first look, and between the looks. Only the
+// last is `outer` to runs.
 static void decode_all(struct image *image, struct stream *stream)
 {
 	size_t from;
@@ -375,6 +403,8 @@ void image_decode_rest(struct image *image)
 	}
 }
 
+// In the two cheaper modes a few items are enough to begin with: the merge asks for more
+// (image_refill, image_take_row).
 void image_decode(struct image *image)
 {
 	for (uint32_t i = 1; i < image->streams_count; i++) {
@@ -413,6 +443,7 @@ bool image_lanes_drained(const struct image *image)
 	return true;
 }
 
+// Whether all that the guest has published is delivered, of lanes too that were never looked at.
 bool image_read_out(const struct image *image)
 {
 	uint32_t count = lanes_used(image);
@@ -436,6 +467,7 @@ bool image_drained(const struct image *image)
 	return image_lanes_drained(image) && (notes == NULL || notes->first == notes->end);
 }
 
+// Open addressing by the thread's number (Knuth's multiplier); at most half full.
 static struct image_thread *thread_place(struct image_thread *threads, size_t capacity,
 					 uint32_t tid)
 {
@@ -477,6 +509,8 @@ struct image_thread *image_thread_put(struct image *image, uint32_t tid)
 	return thread;
 }
 
+// One that is of a lane becomes a barrier there, and is an item when the lane has been read up to
+// `head`. One of lane 0, or of a lane that cannot be mapped, is an item of the notes.
 struct image_event *image_event_add(struct image *image, uint8_t kind, uint64_t time_ns,
 				    uint32_t tid, uint32_t lane, uint64_t head)
 {
@@ -508,6 +542,7 @@ struct image_event *image_event_add(struct image *image, uint8_t kind, uint64_t 
 	return event;
 }
 
+// The end is an item too, so that it comes in the order of time among the others' events.
 void image_place_end(struct image *image, uint64_t time_ns)
 {
 	struct stream *stream = image_stream(image, 0);
@@ -534,6 +569,7 @@ void image_event_pass(struct image *image, struct image_event *event)
 		image->events_count = 0;
 }
 
+// A thread number is exchanged only if it is still the one that was asked about.
 void image_sweep(struct image *image)
 {
 	struct segment *segment = image->share.segment;

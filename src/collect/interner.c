@@ -39,6 +39,8 @@ void interner_fini(struct interner *interner)
 }
 
 // The bucket behind `bucket`.
+//
+// The last one's is the first: full buckets run on in a circle.
 static struct interner_bucket *next_of(const struct interner *interner,
 				       struct interner_bucket *bucket)
 {
@@ -130,6 +132,8 @@ static COLD void keep_keys(struct interner *interner)
 					 interner->buckets[i].keys[at]);
 }
 
+// Keys by id are only kept once somebody asks: a recording without samples and languages never
+// does.
 struct interner_row interner_get(struct interner *interner, stack_id id)
 {
 	uint32_t callers;
@@ -144,6 +148,8 @@ struct interner_row interner_get(struct interner *interner, stack_id id)
 	return (struct interner_row){ .parent = callers, .frame = (frame_id)interner->keys[id] };
 }
 
+// The key is parent and frame together, so that equal keys are equal stacks; the hash only says
+// where to look.
 stack_id interner_search(struct interner *interner, stack_id parent,
 			 const struct interner_push *push, uint8_t flags)
 {
@@ -169,6 +175,8 @@ stack_id interner_search(struct interner *interner, stack_id parent,
 }
 
 // Without any frame it is of one that is not known.
+//
+// The same frames with another root: each node of a sampled stack is another stack.
 stack_id interner_sampled(struct interner *interner, stack_id id, uint32_t turn)
 {
 	struct interner_row row = { 0 };

@@ -41,6 +41,8 @@ void lane_path_scratch_free(struct lane_path_scratch *scratch)
 	mem_free(scratch);
 }
 
+// Callers of a stack are EDIT_CACHE_CALLERS frames before the first one: zeros, so that loads
+// before the outermost frame need no check.
 static COLD void grow(struct lane_path *path, size_t depth)
 {
 	size_t capacity = path->capacity > 0 ? path->capacity : DEPTH_FIRST;
@@ -80,6 +82,8 @@ static COLD void add_numbered(struct lane_path *path)
 		path->numbered[i].keep = UINT16_MAX; // no stack is so deep
 }
 
+// NULL: the number was never given, or the edit is none that can have one. For an edit that gets a
+// number, the old one with it is forgotten.
 struct lane_path_edit *lane_path_find_numbered(struct lane_path *path, const uint8_t *in,
 					       uint64_t left, size_t *length)
 {
@@ -109,6 +113,8 @@ struct lane_path_edit *lane_path_find_numbered(struct lane_path *path, const uin
 	return edit;
 }
 
+// The edit's ids, for the stack that it is applied to now: applied to the same parent again,
+// nothing is looked up.
 void lane_path_learn(const struct lane_path *path, struct lane_path_edit *edit)
 {
 	ASSERT(edit->keep <= path->depth &&
@@ -130,6 +136,9 @@ bool lane_path_is_whole(const uint8_t *in, uint64_t left)
 }
 
 // It is the edit at `in`, `push_marks` being the second of its numbers.
+//
+// Its frames are kept as an edit that keeps nothing, so that it can be read by the same code. Zeros
+// behind it are for loads of fixed size.
 static void put_whole(struct lane_path_whole *whole, const uint8_t *in, uint32_t push_marks)
 {
 	uint32_t depth = push_marks & LANE_PUSH_MASK;
@@ -148,6 +157,7 @@ static void put_whole(struct lane_path_whole *whole, const uint8_t *in, uint32_t
 	whole->known = false;
 }
 
+// 4,096 of them are mapped at once, and only touched where a lane has some.
 struct lane_path_whole *lane_path_find_whole(struct lane_path *path, const uint8_t *in,
 					     uint64_t left, size_t *length)
 {
@@ -183,6 +193,7 @@ void lane_path_learn_whole(const struct lane_path *path, struct lane_path_whole 
 	whole->known = true;
 }
 
+// All frames and ids are copied; hashes are not known then.
 bool lane_path_again_whole(struct lane_path *path, uint32_t head, stack_id *stack)
 {
 	uint32_t number = head - LANE_KEEP_AGAIN - LANE_EDITS;
@@ -202,6 +213,8 @@ bool lane_path_again_whole(struct lane_path *path, uint32_t head, stack_id *stac
 	return true;
 }
 
+// Before the first edit of a batch that waits: `settled` becomes what `frames` is, as the two go
+// apart from here.
 void lane_path_part(struct lane_path *path)
 {
 	uint32_t hashed = path->hashed;
@@ -212,6 +225,8 @@ void lane_path_part(struct lane_path *path)
 		       (path->depth - hashed) * sizeof *path->frames);
 }
 
+// An edit that pushes more than EDIT_CACHE_PUSHES frames becomes several parts; all but the first
+// keep what the one before has made. Returns its length; 0: it cannot be.
 size_t lane_path_take(struct lane_path *path, const struct edit_cache *cache, uint32_t tag,
 		      struct lane_part **next, const uint8_t *record, const uint8_t *in,
 		      uint64_t left)
@@ -272,6 +287,9 @@ static uint64_t hash_of(const struct lane_path *path, uint32_t keep)
 }
 
 // Frames that came with known parts have no hashes yet. Returns the hash of the outermost `keep`.
+//
+// A hash is made of the caller's and the frame; so those of all frames are made from the outermost
+// on.
 static uint64_t catch_up(const struct walk *walk, uint32_t keep)
 {
 	struct lane_path *path = walk->path;
@@ -289,6 +307,8 @@ static uint64_t catch_up(const struct walk *walk, uint32_t keep)
 
 // Make the part's frames current but for their ids, and ask for them: push[0..part->push). False:
 // one of them does not exist.
+//
+// Nothing is looked up yet; the memory that will be needed is only asked for (prefetch).
 static bool ask_part(const struct walk *walk, const struct lane_part *part,
 		     struct interner_push *push)
 {
@@ -312,6 +332,8 @@ static bool ask_part(const struct walk *walk, const struct lane_part *part,
 }
 
 // Look up what was asked for. Returns the part's stack.
+//
+// Each frame's stack id is the parent of the next one's.
 static stack_id answer_part(const struct walk *walk, const struct lane_part *part,
 			    const struct interner_push *push)
 {
@@ -326,6 +348,9 @@ static stack_id answer_part(const struct walk *walk, const struct lane_part *par
 }
 
 // The outermost end is another one now: what `part` keeps is looked up anew.
+//
+// A stack that is cut or incomplete has another root than one that is whole, so all of it is other
+// stacks.
 static COLD void change_end(const struct walk *walk, const struct lane_part *part)
 {
 	struct lane_path *path = walk->path;
@@ -365,6 +390,9 @@ static bool learn_part(const struct walk *walk, const struct lane_part *part, st
 
 // Look all of parts[0..count) up together. Returns how many there were before one that has a frame
 // that does not exist.
+//
+// Up to 1,024 frames are asked for, and then answered; and so on. A change of the marks ends a
+// round.
 static size_t settle_rest(const struct walk *walk, const struct lane_part *parts, size_t count,
 			  stack_id *stacks)
 {
@@ -395,6 +423,7 @@ static size_t settle_rest(const struct walk *walk, const struct lane_part *parts
 	return answered;
 }
 
+// As long as the cache has nearly all, one by one; from so many misses on, the rest together.
 size_t lane_path_settle(struct lane_path *path, struct lane_path_scratch *scratch, size_t count,
 			struct frame_map *frames, stack_id *stacks)
 {

@@ -30,6 +30,7 @@ struct batch {
 	const uint8_t *last[2]; // where the last two records begin, the later one first
 };
 
+// A ring has to be larger than any record, with what is read behind its end by loads of fixed size.
 void lane_reader_init(struct lane_reader *reader, const uint8_t *ring, uint32_t ring_bytes,
 		      struct frame_map *frames, struct lane_path_scratch *scratch, bool free_stacks)
 {
@@ -55,6 +56,9 @@ void lane_reader_fini(struct lane_reader *reader)
 
 // Look up all stacks of the batch, and put their ids into its items. Returns where the record
 // begins from which on that cannot be; NULL: there is none. Its items are taken away.
+//
+// Until then an item's `stack` is the number of a part, from 1 on; 0 is the stack from before the
+// batch.
 static const uint8_t *settle_stacks(struct lane_reader *reader, struct batch *batch,
 				    struct lane_item *items)
 {
@@ -89,6 +93,9 @@ struct edit {
 };
 
 // False: it cannot be.
+//
+// Three forms: the edit itself, two bytes with the number of an earlier one, and an edit that gets
+// a number now. For the latter two `at` is where the frames really are.
 static bool find_edit(struct lane_path *path, const uint8_t *in, uint64_t left, struct edit *edit)
 {
 	*edit = (struct edit){ .at = in, .left = left };
@@ -112,6 +119,9 @@ static bool find_edit(struct lane_path *path, const uint8_t *in, uint64_t left, 
 
 // Take the edit apart, the only one of a record that is read by itself, and look it up. Returns its
 // length in the lane, or 0.
+//
+// The scratch is one for all lanes, and empty between batches, so that it can be used in the middle
+// of nothing.
 static size_t take_one(struct lane_reader *reader, const struct edit *edit)
 {
 	struct lane_path_scratch *scratch = reader->scratch;
@@ -153,6 +163,8 @@ static bool recall_numbered(struct lane_reader *reader, const struct edit *edit,
 	return true;
 }
 
+// With few misses in the batch so far each is looked up at once; with many they wait, and are
+// looked up together (lane_path_settle).
 const uint8_t *lane_reader_edit(struct lane_reader *reader, struct lane_reader_edits *edits,
 				size_t item, const uint8_t *record, const uint8_t *in,
 				const uint8_t *end, uint32_t *current)
@@ -194,6 +206,9 @@ const uint8_t *lane_reader_edit(struct lane_reader *reader, struct lane_reader_e
 // Functions of an interpreted language, as an edit of the list before: `keep` of the outermost
 // stay, `push` come on top of them. Numbers are lists in the collector's table, so that equal
 // lists are one number.
+//
+// For example, the list is main, f: "keep 1, push g" makes it main, g. Without a `language` to put
+// lists into, the record is only checked.
 bool lane_reader_take_frames(struct lane_reader *reader, const uint8_t *in, uint64_t length)
 {
 	struct language *language = reader->scratch->language;
@@ -233,6 +248,9 @@ static inline stack_id with_frames(const struct lane_reader *reader, stack_id st
 }
 
 // What the payload of a LANE_EXTRA_POOL, `left` bytes at `in`, says. False: it cannot be.
+//
+// 22 bytes are fixed: what and flags in 2, pool in 4, address and size in 8 each. The slot's owner
+// has 8 more, before the address.
 static bool decode_pool(struct lane_reader *reader, const uint8_t *in, uint64_t left,
 			struct lane_item *item)
 {
@@ -274,6 +292,8 @@ static struct lane_item heap_item(const struct lane_reader *reader, struct lane_
 				   .detail = heap.flags };
 }
 
+// Numbers of heaps count from 1, in the order of LANE_EXTRA_HEAP records; the recorder counts
+// alike.
 static void add_heap(struct lane_reader *reader, const struct lane_item *item)
 {
 	ASSERT(reader->heaps_count < LANE_HEAPS_MAX);
@@ -282,6 +302,8 @@ static void add_heap(struct lane_reader *reader, const struct lane_item *item)
 }
 
 // A LANE_EXTRA of `length` bytes behind its own head. `*made` says whether there is an item.
+//
+// Kinds that are not known are of a newer recorder, and are passed over by their length.
 static bool decode_extra(struct lane_reader *reader, const uint8_t *in, uint64_t length,
 			 struct lane_item *item, bool *made)
 {
@@ -314,6 +336,9 @@ static bool decode_extra(struct lane_reader *reader, const uint8_t *in, uint64_t
 }
 
 // What an event seldom has in front of its address.
+//
+// `head` says which of them are there: time as 4 bytes more than the last, the slot's new owner as
+// 8.
 static inline const uint8_t *take_prefix(uint32_t head, const uint8_t *at, struct lane_item *item,
 					 uint64_t *time_ns)
 {
@@ -345,6 +370,8 @@ struct lane_vm lane_reader_take_vm(struct lane_reader *reader)
 
 // The second half of a call: its result.
 // The last call that is open is the one that ends: a thread makes one system call at a time.
+//
+// An END without an open call comes after a lane was taken over by another thread; it is dropped.
 static void end_call(struct lane_reader *reader, const struct lane_vm *end)
 {
 	struct lane_reader_call *call;
@@ -361,6 +388,8 @@ static void end_call(struct lane_reader *reader, const struct lane_vm *end)
 		call->body.address = end->address;
 }
 
+// The call's END is looked for beyond what was decoded, since the first half must not be delivered
+// without its result. It is applied here and passed over later. True: nothing more will be known.
 bool lane_reader_complete(struct lane_reader *reader, uint64_t limit)
 {
 	uint64_t at = reader->at;
@@ -425,6 +454,8 @@ static COLD size_t decode_vm(struct lane_reader *reader, const uint8_t *begin, u
 
 // Records that are not calls on the heap. Returns the record's length, or 0. `*made` says whether
 // there is an item.
+//
+// A length of 0 breaks the lane: what comes after a record of unknown length cannot be found.
 static COLD size_t decode_special(struct lane_reader *reader, uint32_t type, const uint8_t *in,
 				  uint64_t left, struct lane_item *item, bool *made)
 {
@@ -474,6 +505,9 @@ static COLD size_t decode_special(struct lane_reader *reader, uint32_t type, con
 
 // Is it the head of a call on memory, with lengths of at most 8 bytes? Looked at all at once: what
 // is too large carries into the next field.
+//
+// For example, head 0x2111 has type 1 and lengths 1 and 1. A length of 8 and 7 more are 15, which
+// stays in the field's four bits; a length of 9 makes 16, and is seen in the next field.
 static inline bool is_event(uint32_t head)
 {
 	const uint32_t too_large = (16 - LANE_FAILED) | 7u << LANE_ADDRESS_SHIFT |
@@ -487,6 +521,8 @@ static inline bool is_event(uint32_t head)
 enum { SELDOM = 1 << LANE_ALIGNED | 1 << LANE_REALLOC_UNDO | 1 << LANE_FAILED };
 
 // What these have that others have not. Returns where the record goes on.
+//
+// An alignment has one byte after the numbers; a failed call has no address.
 static inline const uint8_t *take_seldom(struct lane_reader *reader, uint32_t type,
 					 const uint8_t *at, struct lane_item *item)
 {
@@ -499,6 +535,8 @@ static inline const uint8_t *take_seldom(struct lane_reader *reader, uint32_t ty
 }
 
 // Types whose events have the current stack, as bits. Those with LANE_STACK have one in any case.
+//
+// Frees have one only if the recording was asked for that (--free-stacks).
 static uint32_t types_with_stack(const struct lane_reader *reader)
 {
 	const uint32_t always = 1u << LANE_MALLOC | 1u << LANE_CALLOC | 1u << LANE_ALIGNED |
@@ -512,6 +550,9 @@ static uint32_t types_with_stack(const struct lane_reader *reader)
 // comes. Returns where it stopped: `in` itself where the first record cannot be.
 // The loop that most of the collector's time goes to. Everything of the lane that changes from
 // record to record is in a local variable, and stored once at the end.
+//
+// Ends where the batch is full, at something that is no event, at an edit that cannot be, or where
+// parts that wait are as many as there may be. What is at `last[0]` and `last[1]` is for take_echo.
 static const uint8_t *take_events(struct lane_reader *reader, const uint8_t *in,
 				  const uint8_t *stop, const uint8_t *end, struct batch *batch,
 				  struct lane_item *items, size_t max)
@@ -594,6 +635,8 @@ static const uint8_t *take_events(struct lane_reader *reader, const uint8_t *in,
 	return in;
 }
 
+// Eight bytes at a time, then one by one. `period` may be less than eight: what is compared has
+// been compared before, so that is no matter.
 size_t lane_reader_same(const uint8_t *in, const uint8_t *end, size_t period)
 {
 	const uint8_t *at = in;
@@ -607,6 +650,9 @@ size_t lane_reader_same(const uint8_t *in, const uint8_t *end, size_t period)
 
 // The batch's last two items again, many times over? Adds an item that says so. Returns where it
 // stopped.
+//
+// Both have to be plain: no time, no owner, no stack of their own. And the second leaves the
+// address at what it was before the first, so that the differences in the next turn mean the same.
 static const uint8_t *take_echo(const uint8_t *in, const uint8_t *end, struct batch *batch,
 				struct lane_item *items)
 {
@@ -632,6 +678,9 @@ static const uint8_t *take_echo(const uint8_t *in, const uint8_t *end, struct ba
 }
 
 // Decode one batch. Returns the number of items; breaks the lane where nothing can be decoded.
+//
+// The order matters: stacks first, as a part that is no stack ends the batch; then the echo; then a
+// language's frames; and a sample's mark goes to the first item alone, which is the sampled one.
 static size_t decode_batch(struct lane_reader *reader, uint64_t limit, struct lane_item *items,
 			   size_t max)
 {
@@ -688,6 +737,7 @@ size_t lane_reader_decode(struct lane_reader *reader, uint64_t limit, struct lan
 	return count;
 }
 
+// Without decoding: only the record's head and its time are read.
 uint64_t lane_reader_time_at(const struct lane_reader *reader, uint64_t at, uint64_t time_ns)
 {
 	const uint8_t *in = reader->ring + (at & reader->mask);

@@ -83,6 +83,8 @@ static inline __attribute__((always_inline)) uint64_t address_of(const struct re
 
 // `record` is the first half of a realloc: it becomes the second, if that stands behind it. False:
 // that does not.
+//
+// `old_address` has one entry for each realloc of the row, in their order.
 static inline __attribute__((always_inline)) bool take_half(const struct rowing *rowing,
 							    struct record *record)
 {
@@ -105,6 +107,8 @@ static inline __attribute__((always_inline)) bool take_half(const struct rowing 
 }
 
 // The record has something that few have. False: it is not for this row.
+//
+// A time may come before the row's first event only: all events of a row have one time.
 static COLD bool take_seldom(const struct rowing *rowing, struct record *record, bool first)
 {
 	struct lane_reader_row *out = rowing->out;
@@ -140,6 +144,9 @@ static uint32_t list_of(const struct lane_reader *reader)
 
 // A LANE_EXTRA is at `in`, in front of the row's event `count`; `begun` of those before begin a
 // block. If it says how the list of a language's frames changes: returns where it ends. Else NULL.
+//
+// Lists are not applied to stacks at once: stacks may still be waiting. put_lists does it at the
+// end, with the events that each list is for.
 static COLD const uint8_t *take_list(struct rowing *rowing, const uint8_t *in, size_t count,
 				     size_t begun)
 {
@@ -169,6 +176,8 @@ static void begin_waiting(struct rowing *rowing, size_t count, size_t begun)
 
 // The edit at `at`, of the record at `in`, waits. Returns where it ends; NULL: that cannot be told
 // here, and nothing was done.
+//
+// An edit by number is the lane's own copy of it (path.numbered), from where its frames are read.
 static inline __attribute__((always_inline)) const uint8_t *
 take_waiting(struct rowing *rowing, uint32_t tag, const uint8_t *in, const uint8_t *at,
 	     uint32_t keep)
@@ -190,6 +199,9 @@ take_waiting(struct rowing *rowing, uint32_t tag, const uint8_t *in, const uint8
 
 // Whether the next row's edits wait, when of this one so many were looked up at once, and of those
 // that waited so many came again by their number.
+//
+// For example, a row with 40 edits that were looked up, none by number: the next row's wait. If
+// then 6 of 40 come by number (more than one in 8), 15 rows go by before it is tried again.
 static void choose_way(const struct rowing *rowing, size_t looked, size_t again)
 {
 	struct lane_reader *reader = rowing->reader;
@@ -202,6 +214,9 @@ static void choose_way(const struct rowing *rowing, size_t looked, size_t again)
 }
 
 // Take events apart from `in` on. Returns where it stopped.
+//
+// It is compiled twice, with and without stacks of frees. All that the lane knows of address and
+// stack is local, and is stored once at the end.
 static inline __attribute__((always_inline)) const uint8_t *
 take_events(struct rowing *rowing, const uint8_t *in, bool free_stacks)
 {
@@ -308,6 +323,9 @@ take_events(struct rowing *rowing, const uint8_t *in, bool free_stacks)
 }
 
 // The row ends before its event `at`.
+//
+// `at` events stay. Sizes and stacks that are too many are left where they are: the counts say how
+// many there are.
 static COLD void cut_row(struct columns_row *row, uint32_t at)
 {
 	ASSERT(at <= row->count);
@@ -320,6 +338,9 @@ static COLD void cut_row(struct columns_row *row, uint32_t at)
 }
 
 // How many of the row's events are calloc's.
+//
+// Sixteen at a time: a comparison gives -1 for each, which is subtracted from sums of a byte; 128
+// events make at most 8 in each, so that none overflows.
 static uint32_t count_callocs(const struct columns_row *row)
 {
 	const __m128i wanted = _mm_set1_epi8(TRACE_CALLOC);
@@ -338,6 +359,9 @@ static uint32_t count_callocs(const struct columns_row *row)
 }
 
 // Count the row's events of each kind.
+//
+// A byte for each kind, as at most 128 events fit; only callocs have to be counted, the others
+// follow.
 static void count_kinds(struct columns_row *row)
 {
 	uint64_t callocs = count_callocs(row);
@@ -352,6 +376,9 @@ static void count_kinds(struct columns_row *row)
 
 // Put the stacks that were looked up, `known` of them, into the row, which ends where one could
 // not be.
+//
+// Frees have stacks of their own array, so the first that is not known is looked for in both, and
+// the row ends at the earlier event.
 static void put_stacks(const struct rowing *rowing, const stack_id *stacks, size_t known)
 {
 	struct columns_row *row = &rowing->out->row;
@@ -426,6 +453,9 @@ static uint32_t listed_before(const struct rowing *rowing)
 // The row's events from `first` on come again, from `in` on? How many times. Address and stack must
 // be behind them what they were before, since records say how both differ, no edit be given a
 // number that others in between go by, and no list of a language's frames change.
+//
+// For example, the last 3 events take 11 bytes, and the next 1,100 bytes are these 11 a hundred
+// times: 100, if address and stack are after them what they were before.
 static uint64_t count_times(const struct rowing *rowing, const uint8_t *in, uint32_t first,
 			    uint32_t begun)
 {
@@ -447,6 +477,9 @@ static uint64_t count_times(const struct rowing *rowing, const uint8_t *in, uint
 
 // Some of the row's last events again, many times over? Returns where that ends. A time is of the
 // row's first event alone, which is not among them; and a slot that was taken is not taken again.
+//
+// It is tried only after full rows: a loop that is worth it fills one. The next eight bytes are
+// compared with those of each event, from the last back, which finds the turn's beginning.
 static const uint8_t *take_echo(const struct rowing *rowing, const uint8_t *in)
 {
 	struct lane_reader_row *out = rowing->out;
@@ -482,6 +515,8 @@ static const uint8_t *take_echo(const struct rowing *rowing, const uint8_t *in)
 }
 
 // The list of a language's frames is an earlier one again.
+//
+// From a list's node outwards, and so from the innermost to the outermost: it is counted first.
 static COLD void set_list(struct lane_reader *reader, uint32_t list)
 {
 	const struct language_node *nodes = list != 0 ? reader->scratch->language->nodes : NULL;
@@ -498,6 +533,8 @@ static COLD void set_list(struct lane_reader *reader, uint32_t list)
 
 // The last event is a free that failed, as the next record says: it is left to be read together
 // with that.
+//
+// A free that is in an echo is taken out of the last turn; then that whole turn is read again.
 static COLD void give_back(struct rowing *rowing, const uint8_t *in, uint64_t address)
 {
 	struct lane_reader *reader = rowing->reader;
@@ -529,6 +566,8 @@ static void put_list(struct language *language, uint32_t list, stack_id *stacks,
 }
 
 // Put each list of a language's frames into the stacks of the events that it is for.
+//
+// From the last list back: each is for the events from its own place to that of the next.
 static void put_lists(const struct rowing *rowing)
 {
 	struct columns_row *row = &rowing->out->row;
@@ -547,6 +586,8 @@ static void put_lists(const struct rowing *rowing)
 	}
 }
 
+// Returns whether there is a row. False leaves the reader where it was, or behind records that are
+// no events (lists).
 bool lane_reader_take_row(struct lane_reader *reader, uint64_t limit, uint64_t limit_ns,
 			  struct lane_reader_row *out)
 {

@@ -40,6 +40,9 @@ static inline size_t edit_length(const uint8_t *in)
 
 // A record begins at `in`, and the lane's address is `address`. How many bytes from there on are
 // the same again as those since an earlier record, and lead back to the same address.
+//
+// A multiple of the period only: a turn that is there in part is read as usual. With 8 bytes or
+// less left nothing is compared.
 static inline size_t find_same(struct earlier *earlier, const uint8_t *in, const uint8_t *end,
 			       uint64_t address)
 {
@@ -59,6 +62,9 @@ static inline size_t find_same(struct earlier *earlier, const uint8_t *in, const
 	return same;
 }
 
+// UNSURE is said of everything that this reading does not understand; then the lane is decoded,
+// which is always right. Without a change of time within, stepping over repeated bytes loses
+// nothing.
 enum lane_reader_skimmed lane_reader_skim(const struct lane_reader *reader, uint64_t limit,
 					  uint64_t limit_ns, struct touched *touched, uint32_t lane,
 					  uint64_t *end_ns)

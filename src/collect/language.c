@@ -39,6 +39,7 @@ void language_fini(struct language *language)
 	memset(language, 0, sizeof *language);
 }
 
+// One byte for each frame of the trace; the array is doubled from 1,024 on.
 void language_mark(struct language *language, frame_id frame, uint8_t flags)
 {
 	size_t before = language->flags_count;
@@ -62,6 +63,8 @@ static uint8_t flags_of(const struct language *language, frame_id frame)
 	return frame < language->flags_count ? language->flags[frame] : 0;
 }
 
+// Nodes 0 and LANGUAGE_CUT are the roots: of a whole list, and of one whose outermost frames are
+// missing.
 uint32_t language_push(struct language *language, uint32_t outer, uint32_t frame)
 {
 	uint64_t *node = map_put(&language->nodes_by, (uint64_t)outer << 32 | frame, NULL);
@@ -114,6 +117,8 @@ static void add_group(struct merging *merging)
 }
 
 // Take both stacks apart. Returns how many evaluators the native one has.
+//
+// Both as arrays, innermost first.
 static size_t take_apart(struct merging *merging, stack_id stack, uint32_t node)
 {
 	struct language *language = merging->language;
@@ -151,6 +156,8 @@ static bool is_own(const struct language *language, size_t inner, uint8_t flags)
 }
 
 // Where one of both lacks outer frames, they fit from the innermost evaluator on.
+//
+// `unsure` counts stacks in which groups and evaluators differ in number, though neither was cut.
 static stack_id put_together(struct language *language, stack_id stack, uint32_t node)
 {
 	struct merging merging = { .language = language };
@@ -183,6 +190,7 @@ static COLD stack_id find_merged(struct language *language, uint64_t key)
 	return (stack_id)*merged;
 }
 
+// 1,024 recent pairs, direct-mapped, before the map of all.
 stack_id language_merge(struct language *language, stack_id stack, uint32_t node)
 {
 	uint64_t key = (uint64_t)node << 32 | stack;

@@ -118,6 +118,8 @@ static uint8_t origin_of(const struct image *image, const struct maps_line *line
 }
 
 // The recorder's own pages, of which the image's baseline will speak.
+//
+// Rounded to pages; what does not fit into 4,096 counts as the program's.
 static void own_put(struct image *image, uint64_t start, uint64_t size)
 {
 	if (image->own_count >= OWN_MAX || size == 0 || start > UINT64_MAX - size - PAGE_BYTES)
@@ -129,6 +131,8 @@ static void own_put(struct image *image, uint64_t start, uint64_t size)
 }
 
 // From `at` up to where, `end` at most, is it all the recorder's own, or all not?
+//
+// Called from `at` on until the line ends: each piece is one or the other.
 static uint64_t own_until(const struct image *image, uint64_t at, uint64_t end, bool *own)
 {
 	*own = false;
@@ -180,6 +184,9 @@ static void put_line(struct trace_builder *trace_builder, const struct image *im
 
 // What was mapped when the recording of the image began; or later, where not every call is seen.
 // Anonymous memory that is new then is libc's, or blocks will be found in it.
+//
+// Anonymous memory right after an object's mapping is that object's. After a gap it is the
+// loader's, or libc's in a later list.
 static void put_list(struct trace_builder *trace_builder, struct stream *stream, uint32_t number,
 		     bool part)
 {
@@ -229,6 +236,8 @@ static void put_list(struct trace_builder *trace_builder, struct stream *stream,
 	image->listed = true;
 }
 
+// A call that is still open is waited for, as its result decides what it did; a tenth of a second
+// at most.
 void mappings_event(struct trace_builder *trace_builder, struct stream *stream)
 {
 	const struct lane_item *item = &stream->items[stream->first];

@@ -33,12 +33,14 @@ void merge_fini(struct merge *merge)
 
 // ---- The heap -------------------------------------------------------------------------------
 
+// The time of the stream's first item, which is not delivered yet. It only rises.
 static uint64_t time_of(const struct stream *stream)
 {
 	ASSERT(stream->first < stream->end);
 	return stream->items[stream->first].time_ns;
 }
 
+// Whether `a` comes before `b` in the heap. Equal times may come in either order, but for forks.
 static bool before(const struct stream *a, const struct stream *b)
 {
 	uint64_t time_a = time_of(a), time_b = time_of(b);
@@ -50,6 +52,8 @@ static bool before(const struct stream *a, const struct stream *b)
 	       b->items[b->first].kind == LANE_ITEM_FORK;
 }
 
+// Both sides of a stream's place are kept: the heap has the stream, and the stream has its number,
+// so that one in the middle can be taken out.
 static void place(struct merge *merge, size_t at, struct stream *stream)
 {
 	ASSERT(at > 0 && at <= merge->heap_count + 1);
@@ -57,6 +61,7 @@ static void place(struct merge *merge, size_t at, struct stream *stream)
 	stream->heap_at = at;
 }
 
+// The stream at `at` has a time that is earlier than it was, or is new: it goes towards the root.
 static void sift_up(struct merge *merge, size_t at)
 {
 	struct stream *stream = merge->heap[at];
@@ -70,6 +75,7 @@ static void sift_up(struct merge *merge, size_t at)
 	place(merge, at, stream);
 }
 
+// The same where its time has become later, which is what delivery does.
 static void sift_down(struct merge *merge, size_t at)
 {
 	struct stream *stream = merge->heap[at];
@@ -89,6 +95,7 @@ static void sift_down(struct merge *merge, size_t at)
 	place(merge, at, stream);
 }
 
+// Only with something before the first look; a stream without that is not in the heap.
 static void heap_push(struct merge *merge, struct stream *stream)
 {
 	ASSERT(stream->heap_at == 0 && stream->first < stream->inner);
@@ -97,6 +104,8 @@ static void heap_push(struct merge *merge, struct stream *stream)
 	sift_up(merge, merge->heap_count);
 }
 
+// The last stream takes its place, and may belong further up or down from there; one of the two
+// moves does nothing.
 static void heap_remove(struct merge *merge, struct stream *stream)
 {
 	size_t at = stream->heap_at;
@@ -123,6 +132,7 @@ static uint64_t second_time(const struct merge *merge)
 	return time_ns;
 }
 
+// Those that are in the heap already stay where they are: new items come after their old ones.
 void merge_add(struct merge *merge, struct image *image)
 {
 	for (uint32_t i = 0; i < image->streams_count; i++) {
@@ -136,6 +146,10 @@ void merge_add(struct merge *merge, struct image *image)
 // ---- Delivery -------------------------------------------------------------------------------
 
 // The first item is delivered: no stream waits for it any more.
+//
+// If it waited in a run, the run has one event less, and goes when it has none: the next run of the
+// slot is the first then. Else, where it took a slot over, the lane's own interval of that slot is
+// the new one.
 static inline void consume(struct stream *stream)
 {
 	struct lane_item *item = &stream->items[stream->first];
@@ -165,6 +179,9 @@ static inline void consume(struct stream *stream)
 }
 
 // Deliver the first item, and with `fold` the one after it, too. False: held.
+//
+// The kinds of items in the order of how often they come. Whatever has a thread's own work in it
+// marks the stream as stirred, so that its name is asked for again.
 static inline bool deliver(struct merge *merge, struct stream *stream, bool fold)
 {
 	struct lane_item *item = &stream->items[stream->first];
@@ -219,6 +236,9 @@ static inline bool beyond(const struct lane_item *item, uint64_t limit_ns, size_
 
 // The second half of the realloc that is the stream's first item, behind what the call asked of the
 // kernel in between. NULL: it is not there yet, or not to be told as one with the first.
+//
+// For example, realloc asks the kernel for memory in between: REALLOC_FREE, VM, REALLOC_ALLOC. The
+// VM event is told after the folded realloc then.
 static struct lane_item *second_half(const struct merge *merge, struct stream *stream,
 				     uint64_t limit_ns)
 {
@@ -253,6 +273,9 @@ static void join_halves(struct stream *stream, struct lane_item *second)
 
 // Deliver what comes next with times up to `limit_ns` and needs no items. Returns how many items to
 // decode behind it.
+//
+// Each row brings the slots that its lane took over; they are noted here, since no items go through
+// consume.
 static size_t run_rows(struct merge *merge, struct stream *stream, uint64_t limit_ns)
 {
 	struct lane_reader_row row;
@@ -275,6 +298,9 @@ static size_t run_rows(struct merge *merge, struct stream *stream, uint64_t limi
 }
 
 // Deliver the stream's items with times up to `limit_ns`. False: held.
+//
+// It ends where the time is later than the limit, or the lane has nothing more before the first
+// look.
 static bool run_alone(struct merge *merge, struct stream *stream, uint64_t limit_ns)
 {
 	for (size_t count = 0;; count++) {
@@ -327,6 +353,9 @@ static inline bool same_block(const struct lane_item *one, const struct lane_ite
 
 // Does a run have an event on the item's block between the looks? Asked of threads that take turns
 // in a slot for thousands of items, so it looks at no more than the run's own stretch of them.
+//
+// For example, of a run 3 events lie between the looks, at items 40, 52 and 90 of the stream: it
+// looks from item 40 on, and is done with the third.
 static bool has_outer(const struct stream *stream, uint32_t at, const struct lane_item *item)
 {
 	const struct slots_run *run = &stream->image->slots.runs[at];
@@ -357,6 +386,10 @@ static inline bool is_later(const struct stream *other, const struct lane_item *
 }
 
 // As blocker, where the slot's first run is another one.
+//
+// The slot's runs are in the order of their intervals; those before the item's own are gone
+// through. A run whose events are all between the looks counts only if one of them is on the same
+// block.
 static struct stream *find_blocker(struct stream *stream, const struct lane_item *item)
 {
 	struct slots *slots = &stream->image->slots;
@@ -391,6 +424,9 @@ static inline bool is_next(struct stream *stream, const struct lane_item *item, 
 // Deliver, as a row, those of the stream's next items that wait for no other stream, up to
 // `limit_ns` and to the first look: within a tick any order will do that agrees with the slots'
 // owners. False: there is none.
+//
+// A row is of one stream and one time. The first item that has to wait ends it; with none at all
+// the caller makes a step.
 static bool run_row(struct merge *merge, struct stream *stream, uint64_t limit_ns)
 {
 	const struct lane_item *items = &stream->items[stream->first], *item = items;
@@ -423,6 +459,7 @@ static bool run_row(struct merge *merge, struct stream *stream, uint64_t limit_n
 	return true;
 }
 
+// `stream` has to go on before the one that is below it in `pulls`.
 static void want(struct merge *merge, struct stream *stream)
 {
 	ASSERT(!stream->wanted);
@@ -431,6 +468,8 @@ static void want(struct merge *merge, struct stream *stream)
 }
 
 // The innermost wish is fulfilled. Its stream may have another place in the heap now.
+//
+// What was consumed for the wish has changed its time, or has left it empty.
 static void unwant(struct merge *merge)
 {
 	struct stream *stream = merge->pulls[--merge->pulls_count];
@@ -453,6 +492,9 @@ static void unwant_all(struct merge *merge)
 
 // Streams wait for each other, which no program without a data race on a pointer can bring about
 // (or the lanes were overwritten). Count it, and go on with the earliest.
+//
+// For example, lane 1 waits for lane 2 by slot 5, and lane 2 for lane 1 by slot 9. The one with the
+// earlier item goes on without waiting, and the trace has a warning with the count.
 static COLD bool break_order(struct merge *merge)
 {
 	struct stream *earliest = merge->pulls[0];
@@ -470,6 +512,9 @@ static COLD bool break_order(struct merge *merge)
 }
 
 // Deliver the next item of `first` or a row, and before it all that it waits for. False: held.
+//
+// One call delivers one item of `first`, or a row, and as many of other streams as have to be
+// before it. It is a loop and not a recursion, as a chain may be as long as there are lanes.
 static bool step(struct merge *merge, struct stream *first, uint64_t limit_ns)
 {
 	bool held = false;
@@ -514,6 +559,8 @@ static bool step(struct merge *merge, struct stream *first, uint64_t limit_ns)
 }
 
 // Where any lane may have to wait for any other, each item is a step of its own.
+//
+// False: held by a special item.
 static bool run_together(struct merge *merge, struct stream *stream, uint64_t limit_ns)
 {
 	// What is pulled on the way changes the heap below us, never to earlier times.
@@ -531,6 +578,9 @@ static bool run_together(struct merge *merge, struct stream *stream, uint64_t li
 
 // Note the slots that the stream's items touch up to `time_ns`. True if another lane has touched
 // one.
+//
+// touched_add says whether the slot has another lane's mark of this tick; marks of earlier ticks
+// are others, so that nothing has to be cleared.
 static bool touch(struct image *image, const struct stream *stream, uint64_t time_ns)
 {
 	uint32_t mark = touched_mark(&image->touched, stream->lane);
@@ -549,6 +599,8 @@ static bool touch(struct image *image, const struct stream *stream, uint64_t tim
 // touch.
 // A run is what one lane does to a slot without another lane in between; only where a run ends
 // can there be anything to wait for.
+//
+// Echoes are expanded before: an echo has events of its own, which runs have to count.
 static void add_runs(struct image *image, struct stream *stream, uint64_t time_ns, bool contested)
 {
 	stream_expand(stream);
@@ -605,6 +657,9 @@ static bool is_contested(struct image *image)
 
 // Of the lanes that have something in the tick `now_ns`, find out whether they have to wait for
 // each other there. Where they had to in the tick before, it is not asked first on which slots.
+//
+// With `clashed` runs were needed for some slot in the last tick: then all slots get runs at once,
+// and no question is asked that would be answered by yes.
 static void check_tick(struct image *image, uint64_t now_ns)
 {
 	bool clashed = image->contested && image->slots.clashed;
@@ -619,6 +674,9 @@ static void check_tick(struct image *image, uint64_t now_ns)
 // Deliver the first stream's items up to `limit_ns`, the time of the next stream: without care as
 // long as it is alone in its tick, or touches nothing in it that others touch. Of two events on one
 // address the later has no earlier time, so nothing of a later tick has to come before.
+//
+// Four cases: an item of the lane of notes; a fork; a tick in which this lane is alone; and a tick
+// that several lanes have something in.
 static bool run_ticks(struct merge *merge, struct stream *stream, uint64_t limit_ns)
 {
 	struct image *image = stream->image;
@@ -651,6 +709,8 @@ static bool run_ticks(struct merge *merge, struct stream *stream, uint64_t limit
 	return run_alone(merge, stream, now_ns);
 }
 
+// The heap's first stream goes on as far as the second one's time, so that little is asked of the
+// heap where lanes take turns seldom.
 bool merge_run(struct merge *merge, uint64_t last_ns)
 {
 	merge->last_ns = last_ns;

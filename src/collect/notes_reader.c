@@ -29,6 +29,8 @@ static bool is_recorder(const char *path)
 	return strncmp(str_last_part(path), name, sizeof name - 1) == 0;
 }
 
+// A path of no length is the executable's. Size and time of the file are looked up now, in the
+// process's own view of the files (its root), while it is there.
 static void read_module(struct image *image, struct payload *payload)
 {
 	struct trace_module module = { .process = image->process };
@@ -91,6 +93,8 @@ static struct image_exec *exec_of(struct image *image, uint32_t pid)
 
 // Once for each exec: a warning in the trace with the reason, which the report repeats in front
 // of its figures, since what that program allocates is missing there.
+//
+// Written into the parent's process, as the new image has none.
 static void tell_unseen(struct image *image, struct image_exec *exec)
 {
 	static const char *const why[] = {
@@ -130,6 +134,8 @@ static void tell_unseen(struct image *image, struct image_exec *exec)
 }
 
 // A vfork child will say hello for itself. Where its parent sees itself as we do, so does it.
+//
+// Then it is known whether the child has come: pending_exec pairs both by pid or by time.
 static void await_hello(struct image *image, uint32_t pid, const struct payload *payload)
 {
 	bool seen = image->pid == image->arrival->hello.pid;
@@ -142,6 +148,8 @@ static void await_hello(struct image *image, uint32_t pid, const struct payload 
 	mem_free(path);
 }
 
+// The reason decides: an image that will not load the recorder is told after a while
+// (notes_reader_check_exec), one that should is waited for.
 static void read_exec(struct image *image, struct payload *payload)
 {
 	uint32_t reason = (uint32_t)payload_take(payload, 4);
@@ -175,6 +183,8 @@ static void read_exec_failed(struct image *image, struct payload *payload)
 		pending_exec_drop(image->pending_exec, pid);
 }
 
+// Three kinds: texts of ours, by number; functions that could not be entered, with their names; and
+// texts of the recorder's own.
 static void read_message(struct image *image, struct payload *payload)
 {
 	static const char *const known[] = {
@@ -221,6 +231,9 @@ static void read_pool(struct image *image, struct payload *payload)
 }
 
 // A fork, or what becomes a note of kind `note`: all begin alike.
+//
+// Eight bytes of time, four each of thread and lane, eight of the lane's head: 24, and then a
+// mark's name or a pause's byte.
 static void read_place(struct image *image, struct payload *payload, uint8_t note)
 {
 	uint64_t time_ns = payload_take(payload, 8);
@@ -309,6 +322,9 @@ static void read_space(struct image *image, struct payload *payload)
 }
 
 // An interpreter was found, and its frames are read or not.
+//
+// module 0 says that an interpreter was found whose frames cannot be read; NOTE_LANGUAGE_NAMED that
+// only its name is known.
 static void read_language(struct image *image, struct payload *payload)
 {
 	uint32_t module = (uint32_t)payload_take(payload, 4);
@@ -355,6 +371,7 @@ static void read_file(struct image *image, struct payload *payload)
 			      payload->left);
 }
 
+// Each reader checks its own payload: one that is too short is dropped as a whole.
 static void read_note(struct image *image, uint16_t type, struct payload payload)
 {
 	static void (*const readers[])(struct image * image, struct payload * payload) = {
@@ -410,6 +427,8 @@ void notes_reader_tell_hidden(struct image *image)
 	str_fini(&text);
 }
 
+// A note is a head of two words, type and length, and the payload. It lies in one piece, as the
+// ring is mapped twice.
 void notes_reader_read(struct image *image, struct stream *notes, uint64_t limit)
 {
 	struct lane_reader *reader = &notes->reader;
@@ -439,6 +458,8 @@ static bool is_under_way(const struct image *image, const struct image_exec *exe
 	return stopped_ns != 0 && exec->since_ns + NOTES_READER_HELLO_NS > stopped_ns;
 }
 
+// `over`: the image's process has ended, so that no hello can come any more for an exec that was
+// announced.
 void notes_reader_check_exec(struct image *image, uint64_t now_ns, bool over)
 {
 	struct image_exec *both[] = { &image->exec, &image->vfork_exec };
@@ -468,6 +489,8 @@ void notes_reader_check_exec(struct image *image, uint64_t now_ns, bool over)
 
 // A child that could not say hello cannot be asked: what is known is what its parent's segment
 // has.
+//
+// The fork that it came from is marked as failed, or the order would wait a second for a hello.
 static void tell_child(struct image *image, const struct segment_unseen *unseen)
 {
 	static const char *const why[] = {
@@ -498,6 +521,7 @@ static void tell_child(struct image *image, const struct segment_unseen *unseen)
 	}
 }
 
+// A ring of SEGMENT_UNSEEN_MAX places; more than these at once are only counted.
 void notes_reader_check_children(struct image *image)
 {
 	struct segment *segment = image->share.segment;

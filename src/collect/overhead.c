@@ -55,6 +55,8 @@ static void begin_quiet(struct overhead *overhead)
 
 // That samples begin is written before anybody can know it, and that they have ended when everybody
 // knows.
+//
+// `log2`: 0 records every call; else one block in 2^log2 bytes.
 static void turn(struct overhead *overhead, uint32_t log2)
 {
 	ASSERT(log2 <= TRACE_SAMPLE_LOG2_MAX && overhead->limit > 0);
@@ -128,6 +130,9 @@ static void add_cost(struct overhead *overhead, struct image *image)
 }
 
 // Nanoseconds of each, if any were timed.
+//
+// Counts of the processor become nanoseconds by the clock's rate, which has 32 bits behind the
+// point.
 static double mean_ns(const struct overhead *overhead, uint64_t counts, uint64_t timed,
 		      double known)
 {
@@ -143,6 +148,9 @@ static double smaller(double a, double b)
 }
 
 // What it took, of ours too; and what the programs used without, at least a nanosecond.
+//
+// Our own time is bounded by what the calls can have caused: a collector that wakes up for nothing
+// is not the program's overhead.
 static double find_cost(struct overhead *overhead, double *used_ns)
 {
 	const struct image_cost *since = &overhead->since;
@@ -164,12 +172,16 @@ static double find_cost(struct overhead *overhead, double *used_ns)
 	return guests + own;
 }
 
+// `limit` is in millionths: 30,000 is 3 %.
 static bool is_over(const struct overhead *overhead, double cost_ns, double used_ns)
 {
 	return cost_ns * 1e6 > used_ns * overhead->limit;
 }
 
 // Whether each call may be recorded again. Of what was left out half are frees.
+//
+// For ten seconds it is added up what recording every call would have cost; below half of the limit
+// it is done again.
 static void judge_quiet(struct overhead *overhead, double used_ns, uint64_t now_ns)
 {
 	const struct image_cost *since = &overhead->since;
@@ -200,6 +212,7 @@ static void judge(struct overhead *overhead)
 		judge_quiet(overhead, used_ns, tick_now(overhead->tick));
 }
 
+// Judged each tenth of a second, if the programs used 20 ms at least.
 void overhead_pass(struct overhead *overhead, uint64_t now_ns)
 {
 	bool quiet;

@@ -52,6 +52,8 @@ enum { PIDFD_WANTS_EXIT = 1 << 3, ARGS_BYTES_MAX = 64 << 10 };
 
 _Static_assert(sizeof(struct pidfd_information) == 64, "the kernel's first version of it");
 
+// By the socket where the kernel can (6.5 and later): then it is surely the process that connected.
+// -1: it is not to be had.
 int peer_pidfd(int socket_fd, uint32_t pid)
 {
 	socklen_t length = sizeof(int);
@@ -88,6 +90,7 @@ static size_t read_proc(const char *path, char *bytes, size_t size)
 	return length;
 }
 
+// NULL: there is no such process, or it has fewer fields.
 const char *peer_stat(uint32_t pid, int number, char *bytes, size_t size)
 {
 	char path[64];
@@ -111,6 +114,7 @@ uint32_t peer_parent(uint32_t pid)
 	return field != NULL ? (uint32_t)strtoul(field, NULL, 10) : 0;
 }
 
+// A pidfd's own information is of that process, whatever /proc has under its number now.
 uint32_t peer_parent_of(int pidfd, uint32_t pid)
 {
 	struct pidfd_information information = { 0 };
@@ -130,6 +134,8 @@ static uint64_t clock_ns(clockid_t clock)
 
 // The number that the process has in its own namespace, which is the last one.
 // "NSpid:\t4711\t12\t1" is process 1 of a container in a container.
+//
+// A process in a container writes its own number into a claim, and we see it under another.
 static uint32_t own_number(uint32_t pid)
 {
 	char text[4096], path[64];
@@ -173,6 +179,9 @@ static bool has_ended(uint32_t pid)
 }
 
 // Of several that fit, the one that began last: the claim was written just now.
+//
+// The claim has the number in the child's own namespace, its parent, and a time. 3 ticks of slack
+// are 30 ms.
 uint32_t peer_find(const struct peer_wanted *wanted)
 {
 	enum { SLACK_TICKS = 3 }; // our clocks are not the kernel's
@@ -210,6 +219,7 @@ uint32_t peer_find(const struct peer_wanted *wanted)
 	return found;
 }
 
+// One allocation: the table of pointers, then the texts. Up to 64 KiB of arguments.
 char **peer_args(uint32_t pid, uint32_t *count)
 {
 	static const size_t slack = 2;
@@ -262,6 +272,8 @@ static bool ours(uint32_t pid)
 
 // The status of a process whose parent reaps it is there for a moment only. It is asked for in
 // three ways: of the pidfd, of /proc while it is a zombie, and of the pidfd again.
+//
+// Field 52 is exit_code, in wait's encoding.
 static bool wait_status(int pidfd, uint32_t pid, int *status)
 {
 	char bytes[1024], state[1024];
@@ -291,6 +303,8 @@ static uint64_t figure_of(const char *text, const char *word)
 	return at != NULL ? strtoull(at + strlen(word), NULL, 10) * 1024 : 0;
 }
 
+// From smaps_rollup: one line for the whole process, which the kernel computes by walking all of
+// its pages.
 uint64_t peer_proportional(uint32_t pid, struct peer_kinds *kinds)
 {
 	char bytes[4096], path[64];
@@ -305,6 +319,7 @@ uint64_t peer_proportional(uint32_t pid, struct peer_kinds *kinds)
 	return figure_of(bytes, "\nPss:");
 }
 
+// Fields 10 and 12 of stat are minor and major faults; 11 is the children's.
 bool peer_pages(uint32_t pid, struct peer_pages *pages)
 {
 	char bytes[1024], text[4096], path[64];
@@ -413,6 +428,8 @@ static const struct group_form {
 // The kernel counts in each control group how many processes it killed because its memory was
 // full. A process of ours that was killed and a count that grew are the reason that the report
 // gives. False: there is no such file, or we may not read it.
+//
+// The number of processes that the kernel killed in this group, from its file of events.
 static bool group_read(const char *path, uint64_t *kills)
 {
 	// Children that come one after the other are mostly in one group: its file stays open.
@@ -460,6 +477,8 @@ static uint64_t group_kills_around(const char *path)
 }
 
 // Of a group that has one. What is "max", or rounded down from it, is none.
+//
+// cgroup v1 says "no limit" by a number near 2^63.
 static void group_lower(const struct group_form *form, const char *group, uint64_t *limit)
 {
 	char path[512], text[64];
@@ -476,6 +495,8 @@ static void group_lower(const struct group_form *form, const char *group, uint64
 
 // The group's own limit, and those of the groups around it. Children that come one after the other
 // are mostly in one group: it is looked at again after a second.
+//
+// "/a/b/c", then "/a/b", "/a" and "": the lowest limit counts.
 static uint64_t group_limit(const struct group_form *form, char *group)
 {
 	static _Thread_local struct {
@@ -521,6 +542,7 @@ static void group_look(const struct group_form *form, char *group, struct peer_s
 		space->group_limit = limit;
 }
 
+// A line of the file is "5:memory:/user.slice" (v1) or "0::/user.slice/app.scope" (v2).
 static void find_group(uint32_t pid, struct peer_space *space)
 {
 	char path[64], text[4096], group[4096];
@@ -541,6 +563,7 @@ static void find_group(uint32_t pid, struct peer_space *space)
 	}
 }
 
+// How many more than at the beginning; 0 also where it cannot be known.
 uint64_t peer_killed(const struct peer_space *space)
 {
 	uint64_t before = space->group_kills, now;
@@ -557,6 +580,9 @@ uint64_t peer_killed(const struct peer_space *space)
 }
 
 // Each gets the lowest number that is free.
+//
+// If the two highest numbers below the limit are taken, the recorder's socket and segment have no
+// room. Returns the limit then; else 0.
 uint64_t peer_full_files(uint32_t pid)
 {
 	uint64_t limit = limit_of(pid, RLIMIT_NOFILE, "Max open files");
@@ -570,6 +596,7 @@ uint64_t peer_full_files(uint32_t pid)
 	return 0;
 }
 
+// mmap_min_addr is the system's, and read once.
 void peer_space(uint32_t pid, int bits, struct peer_space *space)
 {
 	char path[64], text[4096];
@@ -614,6 +641,7 @@ bool peer_thread_lives(uint32_t pid, uint32_t tid)
 	return access(path, F_OK) == 0 || errno != ENOENT;
 }
 
+// In the process's own root, as a container has other files at the same paths; else in ours.
 void peer_file(uint32_t pid, const char *path, struct str *seen, uint64_t *size, uint64_t *mtime_ns)
 {
 	char link[64], root[4096];

@@ -71,6 +71,8 @@ static struct image *find_id(struct image *list, uint32_t id)
 }
 
 // The newest image of a process that has not been followed by another.
+//
+// With an unsure pid (a claim whose process was not found) an image is not found by it.
 static struct image *find_pid(struct image *list, uint32_t pid)
 {
 	while (list != NULL &&
@@ -79,6 +81,7 @@ static struct image *find_pid(struct image *list, uint32_t pid)
 	return list;
 }
 
+// At the end: images are in the order of their hellos.
 static void append(struct image **list, struct image *image)
 {
 	while (*list != NULL)
@@ -97,6 +100,8 @@ static void take_out(struct image **list, struct image *image)
 	image->next = NULL;
 }
 
+// `arrival` is the image's from here on. A second hello of one pid is an exec of the first, or, if
+// it was a fork, a new process with a pid that was given again.
 void process_list_arrive(struct process_list *process_list, struct door_arrival *arrival)
 {
 	struct image *image = image_new(arrival, process_list->trace_builder);
@@ -125,6 +130,7 @@ void process_list_arrive(struct process_list *process_list, struct door_arrival 
 	append(&process_list->arrivals, image);
 }
 
+// A replaced image has ended by its exec; the end of the process is its successor's.
 void process_list_exit(struct process_list *process_list, uint32_t id, uint64_t time_ns)
 {
 	struct image *image = find_id(process_list->images, id);
@@ -137,6 +143,7 @@ void process_list_exit(struct process_list *process_list, uint32_t id, uint64_t 
 	image->exited_ns = time_ns;
 }
 
+// The launcher's own child: its status, plus 1, so that a status of 0 differs from none.
 void process_list_status(struct process_list *process_list, uint32_t pid, int status)
 {
 	*map_put(&process_list->statuses, pid, NULL) = (uint64_t)(uint32_t)status + 1;
@@ -182,6 +189,8 @@ process_id process_list_number(const struct process_list *process_list, uint32_t
 
 // ---- Beginning ------------------------------------------------------------------------------
 
+// First the image that forked; then, for an exec, what the process had before; then the kernel's
+// parent.
 static process_id parent_of(struct process_list *process_list, const struct image *image,
 			    const struct image *parent)
 {
@@ -211,6 +220,9 @@ static struct image *parent_image(const struct process_list *process_list,
 }
 
 // The image is a process of the trace now, and its lanes are looked at from the next pass on.
+//
+// From `arrivals` to `images`. Its pools, frames and modules begin with those of its parent at the
+// fork.
 static void begin(struct process_list *process_list, struct image *image)
 {
 	const struct door_arrival *arrival = image->arrival;
@@ -250,6 +262,7 @@ static void begin(struct process_list *process_list, struct image *image)
 				  arrival->hello.frames_count, arrival->hello.modules_count);
 }
 
+// What is 0 is not known, or there is no limit: nothing is written.
 static void tell_figure(struct image *image, enum trace_note_kind kind, uint64_t value)
 {
 	if (value)
@@ -273,6 +286,8 @@ static void tell_start(struct image *image)
 }
 
 // Begin at the moment of the hello, wherever that falls among the others' events.
+//
+// The start is an item of its lane of notes, with the time of the hello.
 static void begin_by_time(struct process_list *process_list, struct image *image)
 {
 	struct stream *notes;
@@ -293,6 +308,9 @@ static void begin_by_time(struct process_list *process_list, struct image *image
 
 // The fork of `parent` that made `image`: the parent announced it. NULL: it did not, or the order
 // has gone past it.
+//
+// By lane and head: the parent's note says at which byte of which lane it forked, and the child's
+// hello repeats it.
 static struct image_event *fork_of(struct image *parent, const struct image *image)
 {
 	const struct segment_hello *hello = &image->arrival->hello;
@@ -307,6 +325,8 @@ static struct image_event *fork_of(struct image *parent, const struct image *ima
 	return NULL;
 }
 
+// An image whose predecessor is not over yet has to wait: two of one pid at a time would share
+// their numbers.
 static bool same_process_before(const struct process_list *process_list, const struct image *image)
 {
 	for (const struct image *other = process_list->arrivals; other != image;
@@ -332,6 +352,8 @@ static bool parent_waits(const struct process_list *process_list, const struct i
 }
 
 // Begin now, if nothing stands in the way.
+//
+// `promised`: its parent's lane has the fork, and the order will come to it (pass_fork).
 static void settle(struct process_list *process_list, struct image *image)
 {
 	const struct segment_hello *hello = &image->arrival->hello;
@@ -384,6 +406,8 @@ void process_list_settle(struct process_list *process_list)
 	}
 }
 
+// For example, an image said hello at 6 ms and its notes were not read yet: nothing later than 6 ms
+// is delivered, as its notes may say that something comes before.
 uint64_t process_list_known_ns(const struct process_list *process_list)
 {
 	const struct image *lists[] = { process_list->images, process_list->arrivals };
@@ -417,6 +441,9 @@ static bool is_refused(const struct process_list *process_list, uint64_t now_ns)
 }
 
 // The order has come to a fork. False: wait for the child.
+//
+// Three outcomes: the child is there and begins; it will not come; or it is waited for,
+// FORK_WAIT_NS at most.
 static bool pass_fork(struct process_list *process_list, struct image_event *event)
 {
 	uint64_t now_ns = tick_now(process_list->tick);
@@ -441,6 +468,7 @@ static bool pass_fork(struct process_list *process_list, struct image_event *eve
 
 static bool tell_end(struct process_list *process_list, struct image *image, bool running);
 
+// False holds the merge: the item stays, and is asked about again in the next pass.
 bool process_list_special(void *context, struct stream *stream, const struct lane_item *item)
 {
 	struct process_list *process_list = context;
@@ -482,6 +510,9 @@ bool process_list_special(void *context, struct stream *stream, const struct lan
 // ---- Ending ---------------------------------------------------------------------------------
 
 // How the image's process ended. False: ask again later.
+//
+// In the order of trust: what we know ourselves (an exec), the kernel, the launcher, the recorder's
+// own note at exit. Without any, 0.3 s are waited for the launcher.
 static bool find_status(struct process_list *process_list, struct image *image,
 			enum trace_exit *exit, uint32_t *value)
 {
@@ -517,6 +548,8 @@ static bool find_status(struct process_list *process_list, struct image *image,
 }
 
 // What the guest counted itself.
+//
+// The segment is read for the last time here.
 static void take_counts(struct process_list *process_list, struct image *image)
 {
 	const struct segment *segment = image->share.segment;
@@ -557,6 +590,7 @@ static void shorten_ended(struct process_list *process_list)
 	*link = NULL;
 }
 
+// Their parent is over, so that its fork will not be passed: they begin by the time of their hello.
 static void unpromise(struct process_list *process_list, const struct image *parent)
 {
 	for (struct image *image = process_list->arrivals; image != NULL; image = image->next)
@@ -573,6 +607,9 @@ static bool is_of_loader(enum trace_exit exit, uint32_t value)
 }
 
 // An image that was welcomed and never heard of it. (A forked child leaves word of that itself.)
+//
+// Windows' programs are invited, and may never run; and a Linux program may have been refused its
+// descriptors.
 static void check_joined(struct process_list *process_list, const struct image *image,
 			 enum trace_exit exit, uint32_t value)
 {
@@ -625,6 +662,9 @@ static void check_hooks(struct process_list *process_list, const struct image *i
 }
 
 // The end of the process into the trace. False: not yet.
+//
+// All that is known only at the end, in this order: execs that did not say hello, children, losses,
+// names of generated code, hidden allocators, the last snapshot, and the end itself.
 static bool tell_end(struct process_list *process_list, struct image *image, bool running)
 {
 	enum trace_exit exit = TRACE_EXIT_UNKNOWN;
@@ -654,6 +694,8 @@ static bool tell_end(struct process_list *process_list, struct image *image, boo
 }
 
 // False: not yet.
+//
+// The image goes to `ended`, with its numbers alone.
 static bool end_image(struct process_list *process_list, struct image *image, bool running)
 {
 	if (!tell_end(process_list, image, running))
@@ -717,6 +759,7 @@ static void give_up_awaited(struct process_list *process_list)
 		tell_awaited(process_list, path, parent);
 }
 
+// `all`: the recording ends, and processes that live get an end of unknown kind.
 void process_list_end(struct process_list *process_list, bool all)
 {
 	struct image *image, *next;
@@ -736,6 +779,8 @@ void process_list_end(struct process_list *process_list, bool all)
 		give_up_awaited(process_list);
 }
 
+// While the order is held, a child with a spare may be over: its spare is needed by others, maybe
+// by the very child that is waited for.
 void process_list_reap(struct process_list *process_list)
 {
 	struct image *image, *next;
@@ -750,6 +795,8 @@ void process_list_reap(struct process_list *process_list)
 	}
 }
 
+// Execs that were announced are waited for even when no process is there: between two images there
+// is none for a moment.
 bool process_list_empty(struct process_list *process_list)
 {
 	uint64_t now_ns;
@@ -769,6 +816,7 @@ bool process_list_empty(struct process_list *process_list)
 	return true;
 }
 
+// What recorder and segments take, for the report's line on the recording's own cost.
 void process_list_weigh(struct process_list *process_list)
 {
 	uint64_t total = 0;

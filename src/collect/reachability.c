@@ -41,6 +41,7 @@ static void warn(const struct reachability *reachability, process_id process, ui
 	str_fini(&text);
 }
 
+// The process stays stopped until it was copied or searched, which a later pass does.
 bool reachability_ask(struct reachability *reachability, struct image *image, uint8_t reason,
 		      const struct image_asker *asker)
 {
@@ -114,6 +115,8 @@ static void begin(struct reachability_job *job)
 }
 
 // The first is over: write what it found, unless nothing can be written.
+//
+// `writes` false: the recording cannot be written any more.
 static void end(struct reachability *reachability, bool writes)
 {
 	struct reachability_job *job = reachability->jobs;
@@ -143,6 +146,9 @@ static size_t count_jobs(const struct reachability *reachability)
 }
 
 // False: it cannot be copied, and is stopped still.
+//
+// A fork of the stopped process, made from outside: it goes on at once, and the copy is searched by
+// a thread.
 static bool copy(struct reachability *reachability, struct image *image, struct trace_reach *found)
 {
 	struct reachability_job **last = &reachability->jobs, *job;

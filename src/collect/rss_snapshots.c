@@ -58,6 +58,7 @@ static uint64_t predict(enum way way, uint64_t resident)
 			       : BY_SMAPS_NS + mib * BY_SMAPS_MIB_NS;
 }
 
+// What was predicted, corrected by what such snapshots really took on this machine.
 static uint64_t price(const struct rss_snapshots *looks, enum way way, uint64_t resident)
 {
 	ASSERT(way != MISSED);
@@ -85,6 +86,8 @@ static uint64_t least(const struct rss_snapshots *looks, uint64_t resident)
 }
 
 // Time is spent. When there may be some for the next one, the guests know without asking.
+//
+// look_after_ns: before that time a guest that asks would be refused, and so it does not.
 static void spend(struct rss_snapshots *looks, uint64_t cost_ns, uint64_t resident)
 {
 	uint64_t after_ns = 0;
@@ -160,6 +163,8 @@ static void give(struct image *image)
 }
 
 // Has the image grown so much that one is worth it without its asking?
+//
+// Without being asked one is taken only where memory has grown by half.
 static bool grown(const struct rss_snapshots *looks, const struct image *image)
 {
 	uint64_t floor = atomic_load(&image->share.segment->look_floor);
@@ -199,6 +204,8 @@ static uint64_t growth_share(const struct rss_snapshots *looks, uint64_t residen
 }
 
 // Take a snapshot of the image, which has waited since `asked_ns`. Its marks are told later.
+//
+// For snapshots that no thread waits for, up to two more tries if the two readings differ.
 static void take(struct rss_snapshots *looks, struct image *image, uint32_t reason, enum way way,
 		 uint64_t asked_ns)
 {
@@ -240,6 +247,7 @@ static void take(struct rss_snapshots *looks, struct image *image, uint32_t reas
 	atomic_store(&image->share.segment->look_floor, floor);
 }
 
+// A child of a recorded process is looked at only from 16 MiB on: there may be thousands.
 void rss_snapshots_welcome(struct image *image, bool child)
 {
 	atomic_store(&image->share.segment->look_floor, child ? CHILD_BYTES_MIN : 0);
@@ -310,6 +318,8 @@ static uint8_t search_reason(const struct image *image)
 	return 0;
 }
 
+// The state word is taken from ASKED to TAKING by one exchange: a guest that gave up meanwhile has
+// put it back to IDLE.
 static void serve_all(struct rss_snapshots *looks, struct image *images)
 {
 	for (struct image *image = images; image != NULL; image = image->next) {
@@ -340,6 +350,8 @@ void rss_snapshots_serve(struct rss_snapshots *looks)
 	serve_all(looks, looks->process_list->arrivals);
 }
 
+// Snapshots have two marks in the order, where they began and ended; one that we took ourselves
+// gets them from the passes around it.
 void rss_snapshots_pass(struct rss_snapshots *looks)
 {
 	for (struct image *image = looks->process_list->images; image; image = image->next) {

@@ -79,6 +79,8 @@ static bool find_process(struct process_list *process_list, const struct image *
 }
 
 // It was its parent's image.
+//
+// The child has its parent's arguments, as it has its image.
 static void take_args(struct door_arrival *arrival, const struct image *parent)
 {
 	const struct door_arrival *from = parent != NULL ? parent->arrival : NULL;
@@ -99,6 +101,7 @@ static void take_args(struct door_arrival *arrival, const struct image *parent)
 	}
 }
 
+// As if it had said hello: what a hello has is in the claim, or is the pool's.
 static void arrive(struct spares *spares, struct process_list *process_list, struct spare *spare)
 {
 	struct segment *segment = spare->share.segment;
@@ -165,6 +168,7 @@ static bool retire(struct spare_pool *pool)
 	return all;
 }
 
+// One load for each spare in each pass.
 void spares_pass(struct spares *spares, struct process_list *process_list)
 {
 	struct spare_pool **link = &spares->pools;
@@ -191,6 +195,9 @@ void spares_pass(struct spares *spares, struct process_list *process_list)
 }
 
 // What was known of the image is copied by now.
+//
+// `clean`: its process surely is over, so that it is not written to any more. Else the segment is
+// never used again.
 void spares_release(struct spares *spares, struct spare *spare, bool clean)
 {
 	uint32_t image = spares->door != NULL ? door_number(spares->door) : 0;

@@ -62,6 +62,7 @@ struct lane_item *stream_push(struct stream *stream)
 	return item;
 }
 
+// Sorted by `head`; what has the same place stays in the order in which it came.
 void stream_add_barrier(struct stream *stream, uint8_t kind, uint64_t head, uint64_t time_ns,
 			uint32_t detail)
 {
@@ -94,6 +95,8 @@ static void pass_barrier(struct stream *stream)
 }
 
 // The last of an echo's items become items again, behind it. It is item `at`.
+//
+// For example, an echo of 900 becomes one of 899 and two items.
 static void shorten_echo(struct stream *stream, size_t at)
 {
 	struct lane_item *item;
@@ -115,6 +118,8 @@ static void shorten_echo(struct stream *stream, size_t at)
 
 // A free that failed was told in two records, as a realloc is that failed: so let it be one. A free
 // that has gone into the trace already stays there (trace_builder_event).
+//
+// Only on Windows a free can fail and be told so.
 static COLD void mend_frees(struct stream *stream)
 {
 	stream->reader.undone = false;
@@ -135,6 +140,7 @@ static COLD void mend_frees(struct stream *stream)
 	}
 }
 
+// Up to the next barrier, then the barrier's item, and on. Returns whether there is more to decode.
 bool stream_fill(struct stream *stream, uint64_t limit, size_t max)
 {
 	struct lane_reader *reader = &stream->reader;
@@ -188,6 +194,8 @@ static size_t items_kept(const struct stream *stream)
 	return stream->lane <= SEGMENT_RING_LARGE_LANES ? ITEMS_KEPT_LARGE : ITEMS_KEPT_MAX;
 }
 
+// Delivered items leave the buffer, and the rest moves to its beginning. A large buffer that is
+// empty is given back.
 void stream_settle(struct stream *stream)
 {
 	size_t count = stream->end - stream->first;
@@ -222,6 +230,7 @@ struct stream_interval *stream_interval_get(struct stream *stream, uint32_t slot
 	return &(*chunk)[slot % STREAM_CHUNK_SLOTS];
 }
 
+// A new array: each echo becomes as many pairs of items as it says.
 void stream_expand(struct stream *stream)
 {
 	struct lane_item *old = stream->items;
@@ -253,6 +262,8 @@ void stream_expand(struct stream *stream)
 	mem_free(old);
 }
 
+// A new interval, or none yet, begins a new run; else the event belongs to the run that the lane
+// has in this slot.
 static inline void add_run(struct stream *stream, struct slots *slots, struct lane_item *item,
 			   bool inner)
 {
@@ -319,6 +330,7 @@ void stream_drop_runs(struct stream *stream, struct slots *slots)
 	}
 }
 
+// What was between the looks of the last pass is before the first look of this one.
 void stream_promote(struct stream *stream, struct slots *slots)
 {
 	for (size_t i = stream->inner; i < stream->end; i++) {

@@ -33,6 +33,8 @@ static void count_length(struct segment_clock *clock, uint64_t length_ns)
 		atomic_store(&clock->worst_ns, length_ns);
 }
 
+// Deadlines are counted from the first, so that ticks do not drift; one that was missed begins anew
+// from now.
 static void *tick_main(void *argument)
 {
 	struct tick *tick = argument;
@@ -87,6 +89,9 @@ static bool counter_is_good(void)
 }
 
 // The counter and the clock at one moment: the nearest of a few tries.
+//
+// Reading the counter before and after the clock says how long that took; of three tries the
+// quickest is the nearest.
 static void compare(const struct tick *tick, uint64_t *count, uint64_t *ns)
 {
 	uint64_t best = UINT64_MAX;
@@ -114,6 +119,8 @@ static void compare_anew(struct tick *tick, uint64_t count, uint64_t ns)
 
 // Nanoseconds for each count, 32 bits behind the point. A machine that slept, or was moved, finds
 // its counter set back or far ahead: what was known goes on until there is something to compare.
+//
+// 0 until there is something to compare.
 static uint64_t find_rate(struct tick *tick, uint64_t count, uint64_t ns)
 {
 	uint64_t known = tick->rate;
@@ -138,6 +145,8 @@ static uint64_t find_rate(struct tick *tick, uint64_t count, uint64_t ns)
 // Two beats take turns: a guest reads the one that `beats` names, while the other is written. A
 // guest that was held up for so long that it reads the one being written sees `beats` change, and
 // reads again.
+//
+// `beats` is written last: who reads it finds the beat that it names complete.
 static void beat(struct tick *tick)
 {
 	struct segment_clock *clock = tick->clock;
@@ -188,6 +197,7 @@ static void drop_page(struct tick *tick)
 	tick->clock = NULL;
 }
 
+// Without a counter that can be trusted a thread raises the tick, each 100 us.
 bool tick_open(struct tick *tick, uint64_t period_ns, enum tick_source source, struct err *err)
 {
 	ASSERT(period_ns > 0);
@@ -247,6 +257,7 @@ uint64_t tick_raise(const struct tick *tick, uint64_t now_ns)
 	return tick_told(tick);
 }
 
+// Guests that see this record nothing more.
 void tick_stop(struct tick *tick)
 {
 	if (!tick->threaded) {
@@ -258,6 +269,7 @@ void tick_stop(struct tick *tick)
 		now_sleep(100000);
 }
 
+// The middle of the histogram's place that has the median.
 uint64_t tick_median_ns(const struct tick *tick)
 {
 	uint64_t total = 0, below = 0;

@@ -47,6 +47,8 @@ void trace_builder_fini(struct trace_builder *trace_builder)
 	map_fini(&trace_builder->hidden);
 }
 
+// The trace's time never goes back: an item that is earlier than what was written gets the time of
+// that.
 uint64_t trace_builder_time(struct trace_builder *trace_builder, uint64_t time_ns)
 {
 	if (time_ns > trace_builder->now_ns)
@@ -83,6 +85,7 @@ static void tell_warning(const struct trace_builder *trace_builder, const char *
 	trace_builder_tell(trace_builder, &message);
 }
 
+// A warning is a note in the trace, and is said on the terminal as well.
 void trace_builder_warn(struct trace_builder *trace_builder, process_id process, const char *text)
 {
 	trace_builder_note(trace_builder, TRACE_NOTE_MESSAGE, process, TRACE_NONE, 0, text);
@@ -99,6 +102,9 @@ void trace_builder_unseen(struct trace_builder *trace_builder, process_id proces
 // Is it the thread that was called by this number before? It is if that holds its lane still (a
 // signal handler writes into a second one), and if it was seen just now: it lost its lane while
 // ending, and allocates once more. The kernel does not use a number again that soon.
+//
+// The kernel gives thread numbers again, so one number may be two threads; THREAD_AGAIN_NS is a
+// tenth of a second.
 static bool same_thread(const struct trace_builder *trace_builder, const struct image *image,
 			const struct image_thread *thread)
 {
@@ -107,6 +113,8 @@ static bool same_thread(const struct trace_builder *trace_builder, const struct 
 	       trace_builder->now_ns - thread->seen_ns < THREAD_AGAIN_NS;
 }
 
+// A lane that is taken over by another thread says so by such a record; from there on the stream's
+// events are that thread's.
 void trace_builder_thread(struct trace_builder *trace_builder, struct stream *stream, uint32_t tid,
 			  const char *name)
 {
@@ -133,6 +141,8 @@ void trace_builder_thread(struct trace_builder *trace_builder, struct stream *st
 	memcpy(stream->name, text, sizeof text);
 }
 
+// Without the lane's own record (it was lost, or comes later) the number in shared memory is taken,
+// without a name.
 void trace_builder_stream_thread(struct trace_builder *trace_builder, struct stream *stream)
 {
 	if (likely(stream->thread != TRACE_NONE))
@@ -169,6 +179,8 @@ static char *heap_name(const struct stream *stream)
 }
 
 // The heap of the stream's next event. A handle is given again when its heap is gone.
+//
+// Numbers of heaps are the trace's, from 1 on; `handles` has the one that a handle is now.
 static COLD heap_id find_heap(struct trace_builder *trace_builder, struct stream *stream)
 {
 	struct image *image = stream->image;
@@ -195,6 +207,7 @@ static inline heap_id stream_heap(struct trace_builder *trace_builder, struct st
 	return stream->heap;
 }
 
+// The lane's events are of this heap from here on; `flags` of its calls too.
 void trace_builder_heap(struct stream *stream, uint64_t handle, uint32_t flags)
 {
 	stream->flags = flags;
@@ -220,6 +233,7 @@ void trace_builder_heap_new(struct trace_builder *trace_builder, struct stream *
 		*heap = writer_add_heap(trace_builder->writer, &new_one);
 }
 
+// False: the heap was never named, so that it has no blocks and needs no event.
 bool trace_builder_heap_gone(struct trace_builder *trace_builder, struct stream *stream,
 			     uint64_t handle, struct trace_event *event)
 {
@@ -245,6 +259,8 @@ static inline bool is_plain(const struct lane_item *item, uint64_t limit_ns, boo
 
 // Fill `row` with the items from `item` on that are plain and at most of time `limit_ns`. Returns
 // their number: the two halves of a realloc are one event. `ordered`: all may come now.
+//
+// Ends at the first item that is not plain, is later, or has no second half at hand.
 static inline size_t fill_row(struct columns_row *row, const struct lane_item *item,
 			      const struct lane_item *end, uint64_t limit_ns, bool ordered)
 {
@@ -299,6 +315,7 @@ bool trace_builder_takes_rows(const struct stream *stream)
 	return likely(stream->thread != TRACE_NONE && !stream->image->quiet);
 }
 
+// The arrays of a row are not cleared: the counts say what of them is used.
 static inline void begin_row(struct trace_builder *trace_builder, struct stream *stream,
 			     uint64_t time_ns, struct columns_row *row)
 {
@@ -319,6 +336,7 @@ static void write_row(struct trace_builder *trace_builder, struct stream *stream
 	writer_row(trace_builder->writer, row);
 }
 
+// Returns the number of items that were taken; 0 leaves the stream's first one for the caller.
 size_t trace_builder_row(struct trace_builder *trace_builder, struct stream *stream,
 			 uint64_t limit_ns)
 {
@@ -350,6 +368,9 @@ void trace_builder_ordered_row(struct trace_builder *trace_builder, struct strea
 }
 
 // Write the last `echoed` events of the row as often as it says.
+//
+// The row's own copy of the last events, as a row by itself, with the number of times: the writer
+// writes both once.
 static void echo_row(struct trace_builder *trace_builder, struct stream *stream,
 		     const struct lane_reader_row *taken)
 {
@@ -391,6 +412,8 @@ void trace_builder_lane_row(struct trace_builder *trace_builder, struct stream *
 
 // Is the event one that is left out while its process is quiet? A realloc becomes the end of the
 // block that it moved.
+//
+// True: the event is dropped. While a process is quiet nothing begins, but ends are recorded.
 static bool left_out(struct trace_event *event)
 {
 	if (event->kind == TRACE_REALLOC) {
@@ -424,6 +447,8 @@ static void quiet_echo(struct trace_builder *trace_builder, struct stream *strea
 	}
 }
 
+// An echo repeats the two items before it; both were delivered already, and are still in the
+// buffer.
 void trace_builder_echo(struct trace_builder *trace_builder, struct stream *stream)
 {
 	const struct lane_item *echo = &stream->items[stream->first];
@@ -467,6 +492,8 @@ static COLD void tell_not_freed(struct trace_builder *trace_builder, const struc
 	trace_builder_warn(trace_builder, stream->image->process, text);
 }
 
+// `fold`: this item and the next are one realloc. The halves' addresses are the old and the new
+// one; a failed one has only the old.
 void trace_builder_event(struct trace_builder *trace_builder, struct stream *stream, bool fold)
 {
 	const struct lane_item *item = &stream->items[stream->first];
@@ -520,6 +547,7 @@ static void name_thread(struct trace_builder *trace_builder, struct stream *stre
 			   stream->thread, 0, name);
 }
 
+// Pools are heaps of the trace, which are named when their first event comes.
 void trace_builder_client(struct trace_builder *trace_builder, struct stream *stream)
 {
 	static const uint8_t kinds[] = {
