@@ -10,6 +10,3 @@ struct thread *thread_start(void *(*work)(void *context), void *context);
 
 // Wait for its end. NULL is allowed.
 void thread_join(struct thread *thread);
-
-// So many of them can be at work at one time: the processors that we may run on.
-unsigned thread_processors(void);

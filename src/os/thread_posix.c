@@ -3,9 +3,7 @@
 #include "base/mem.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
-#include <unistd.h>
 
 struct thread {
 	pthread_t id;
@@ -35,15 +33,4 @@ void thread_join(struct thread *thread)
 		return;
 	pthread_join(thread->id, NULL);
 	mem_free(thread);
-}
-
-unsigned thread_processors(void)
-{
-	cpu_set_t set;
-	long online;
-
-	if (!sched_getaffinity(0, sizeof set, &set))
-		return (unsigned)CPU_COUNT(&set);
-	online = sysconf(_SC_NPROCESSORS_ONLN); // more than a set has room for
-	return online > 0 ? (unsigned)online : 1;
 }

@@ -3,7 +3,6 @@
 #include "base/mem.h"
 
 #include <pthread.h>
-#include <windows.h>
 
 struct thread {
 	pthread_t id;
@@ -26,9 +25,4 @@ void thread_join(struct thread *thread)
 		return;
 	pthread_join(thread->id, NULL);
 	mem_free(thread);
-}
-
-unsigned thread_processors(void)
-{
-	return GetActiveProcessorCount(ALL_PROCESSOR_GROUPS);
 }

@@ -1,7 +1,7 @@
 // The heap's one pass says the same as a model that keeps every block that ever lived in a list
 // and adds everything up again after each event.
 #include "base/mem.h"
-#include "engine/replay/heap_beside.h"
+#include "engine/replay/heap.h"
 #include "test/test.h"
 
 #include <stdlib.h>
@@ -832,8 +832,7 @@ static void compare(struct model *model, struct heap *heap)
 	CHECK_EQ(0, model->total.allocated.count); // every allocation has its site
 }
 
-// `beside`: a thread counts, whenever it may.
-static void run_model(unsigned seed, uint32_t threads, bool beside)
+static void run_model(unsigned seed, uint32_t threads)
 {
 	struct model *model = mem_alloc(1, sizeof *model);
 	struct heap *heap = heap_new(NULL);
@@ -871,8 +870,6 @@ static void run_model(unsigned seed, uint32_t threads, bool beside)
 		event.time_ns = time_ns;
 		event.number = number;
 		model_event(model, &event);
-		if (beside)
-			CHECK(heap_beside_start(heap));
 		heap_add_event(heap, &event);
 	}
 	for (thread_id t = 0; t < threads; t++) { // what is at work ends
@@ -899,17 +896,11 @@ static void run_model(unsigned seed, uint32_t threads, bool beside)
 TEST(heap_agrees_with_the_model_on_many_random_histories)
 {
 	for (unsigned seed = 1; seed <= 25; seed++)
-		run_model(seed, THREADS, false);
-}
-
-TEST(heap_agrees_with_the_model_where_another_thread_counts)
-{
-	for (unsigned seed = 1; seed <= 25; seed++)
-		run_model(seed, THREADS, true);
+		run_model(seed, THREADS);
 }
 
 TEST(heap_agrees_with_the_model_on_one_thread_and_its_bound_is_the_peak)
 {
 	for (unsigned seed = 100; seed <= 105; seed++)
-		run_model(seed, 1, false);
+		run_model(seed, 1);
 }

@@ -6,8 +6,8 @@
 //
 // What a site held at the peak is found without a second pass. A number, the epoch, rises with each
 // new peak of the level; a site that is about to change compares its own with it, and saves what it
-// holds where they differ (heap_tally_settle). For example, with one site A that has a block of 100
-// bytes and one B that gets one of 50:
+// holds where they differ (site_settle). For example, with one site A that has a block of 100 bytes
+// and one B that gets one of 50:
 //
 //     event       level   epoch   A (live, saved)    B (live, saved)
 //     A + 100       100   0 > 1   100, -             0, -
@@ -21,22 +21,20 @@
 // Runs of calls of one thread are the common case, and most recordings are neither sampled nor
 // filtered by event: the functions marked TWICE are compiled once for that case (`plain`), where
 // what they would ask is known, and once for all others.
+#include "engine/replay/heap_own.h"
+
 #include "base/mem.h"
-#include "engine/replay/heap_beside.h"
-#include "engine/replay/heap_tally.h"
+#include "engine/replay/weight.h"
 #include "trace/effect.h"
 
 #include <string.h>
 
 _Static_assert(sizeof(struct heap_site) == 128, "two lines of the cache");
 
-// For one site more, and a quarter of what there are.
+// For one site more.
 static void make_room(struct heap *heap)
 {
-	size_t count = heap->sites_count + heap->sites_count / 4 + 1;
-
-	heap_beside_join(heap);
-	mem_area_grow(&heap->table, count * sizeof *heap->sites);
+	mem_area_grow(&heap->table, (heap->sites_count + 1) * sizeof *heap->sites);
 	heap->sites = heap->table.at;
 	heap->sites_capacity = heap->table.size / sizeof *heap->sites;
 }
@@ -46,7 +44,6 @@ struct heap *heap_new(const struct query *query)
 	struct heap *heap = mem_alloc(1, sizeof *heap);
 
 	heap->query = query;
-	heap->apart_from = HEAP_BESIDE_FIRST;
 	make_room(heap);
 	heap->sites_count = 1;
 	return heap;
@@ -57,7 +54,6 @@ void heap_free(struct heap *heap)
 {
 	if (!heap)
 		return;
-	heap_beside_end(heap);
 	for (size_t i = 0; i < heap->processes_count; i++) {
 		blocks_fini(&heap->processes[i].blocks);
 		for (size_t j = 0; j < heap->processes[i].heaps_count; j++)
@@ -67,10 +63,10 @@ void heap_free(struct heap *heap)
 	}
 	for (size_t i = 0; i < heap->threads_count; i++)
 		mem_free(heap->threads[i].pending);
-	MEM_FREE(heap->processes, heap->threads, heap->levels, heap->stack_site);
+	MEM_FREE(heap->processes, heap->threads, heap->stack_site);
 	mem_area_fini(&heap->table);
 	map_fini(&heap->sites_else);
-	MEM_FREE(heap->site_process, heap->variances, heap->held, heap);
+	MEM_FREE(heap->variances, heap->held, heap);
 }
 
 // The query is asked once here, not for each event.
@@ -78,7 +74,6 @@ void heap_add_process(struct heap *heap, bool forked)
 {
 	process_id id = (process_id)heap->processes_count;
 
-	heap_beside_join(heap);
 	MEM_ROOM(heap->processes, heap->processes_capacity, id + (size_t)1);
 	heap->processes[id] = (struct heap_process_state){
 		.forked = forked,
@@ -91,10 +86,7 @@ void heap_add_thread(struct heap *heap, process_id process)
 {
 	thread_id id = (thread_id)heap->threads_count;
 
-	heap_beside_join(heap);
 	MEM_ROOM(heap->threads, heap->threads_capacity, id + (size_t)1);
-	MEM_ROOM(heap->levels, heap->levels_capacity, id + (size_t)1);
-	heap->levels[id] = (struct heap_thread_level){ .process = process };
 	heap->threads[id] = (struct heap_thread_state){
 		.process = process,
 		.selected = !heap->query || query_has_thread(heap->query, id),
@@ -114,6 +106,30 @@ void heap_trimmed(struct heap *heap, uint64_t number)
 	heap->before_end = number;
 }
 
+// Some functions are compiled twice: for any event, and for `plain` ones of a recording that was
+// not sampled, of a thread that is selected, where no single allocation is left out.
+#define TWICE static inline __attribute__((always_inline))
+
+// What a block of `size` stands for, at a site that is not SITE_NONE.
+TWICE struct weight weigh(const struct heap *heap, uint32_t site, uint64_t size, bool plain)
+{
+	if (plain || !heap->estimated)
+		return (struct weight){ 1, size, 0, 0 };
+	return weight_of(heap->variances[site].sample_bytes, size);
+}
+
+TWICE void amount_add(struct heap_amount *amount, const struct weight *weight)
+{
+	amount->count += weight->count;
+	amount->bytes += weight->bytes;
+}
+
+TWICE void amount_take(struct heap_amount *amount, const struct weight *weight)
+{
+	amount->count -= weight->count;
+	amount->bytes -= weight->bytes;
+}
+
 static uint32_t new_site(struct heap *heap, process_id process, stack_id stack)
 {
 	uint32_t index = (uint32_t)heap->sites_count;
@@ -122,8 +138,6 @@ static uint32_t new_site(struct heap *heap, process_id process, stack_id stack)
 	if (heap->sites_count == heap->sites_capacity)
 		make_room(heap);
 	heap->sites[index] = (struct heap_site){ .process = process, .stack = stack };
-	MEM_ROOM(heap->site_process, heap->site_process_capacity, heap->sites_count + 1);
-	heap->site_process[index] = process;
 	if (heap->estimated) {
 		MEM_ROOM(heap->variances, heap->variances_capacity, heap->sites_count + 1);
 		heap->variances[index] = (struct heap_variance){
@@ -172,27 +186,68 @@ TWICE uint32_t find_site(struct heap *heap, process_id process, stack_id stack)
 		uint32_t index = heap->stack_site[stack];
 
 		if (index != SITE_UNSEEN && index != SITE_UNSELECTED &&
-		    (heap->processes_count == 1 || heap->site_process[index] == process))
+		    heap->sites[index].process == process)
 			return index;
 	}
 	return find_other_site(heap, process, stack);
 }
 
-// A counted block begins or ends: counted here, or by the thread beside us.
-TWICE void change(struct heap *heap, const struct trace_event *event, enum heap_what what,
-		  uint32_t site, uint64_t size, bool plain)
+// Call before a site's live figures change: see "at the peak" in heap.h.
+TWICE void site_settle(struct heap *heap, struct heap_site *site, bool plain)
 {
-	struct heap_change change = { .size = size,
-				      .time_ns = event->time_ns,
-				      .number = event->number,
-				      .site = site,
-				      .thread = event->thread,
-				      .what = what };
+	if (site->peak_epoch == heap->peak_epoch)
+		return;
+	site->peak_epoch = heap->peak_epoch;
+	site->at_peak = site->live;
+	if (!plain && heap->variances)
+		heap->variances[site - heap->sites].at_peak =
+			heap->variances[site - heap->sites].live;
+}
 
-	if (heap->apart)
-		heap_beside_add(heap, &change);
-	else
-		heap_tally_count(heap, &change, plain);
+TWICE void peak_raise(struct heap_counts *counts, const struct heap_amount *level,
+		      const struct trace_event *event)
+{
+	counts->peak = *level;
+	counts->peak_ns = event->time_ns;
+	counts->peak_number = event->number;
+}
+
+// A counted block begins to live, or lives again.
+TWICE void live_add(struct heap *heap, struct heap_thread_state *thread, struct heap_site *site,
+		    uint64_t size, const struct trace_event *event, bool plain)
+{
+	struct heap_counts *process = &heap->processes[thread->process].counts;
+	struct weight weight = weigh(heap, (uint32_t)(site - heap->sites), size, plain);
+
+	site_settle(heap, site, plain);
+	amount_add(&site->live, &weight);
+	amount_add(&process->live, &weight);
+	amount_add(&heap->level, &weight);
+	if (!plain && heap->variances)
+		heap->variances[site - heap->sites].live += weight.bytes_variance;
+	bound_change(&heap->bound, &thread->bound, event->time_ns, (int64_t)weight.bytes);
+	if (process->live.bytes > process->peak.bytes)
+		peak_raise(process, &process->live, event);
+	if (heap->level.bytes > heap->totals.counts.peak.bytes) {
+		peak_raise(&heap->totals.counts, &heap->level, event);
+		heap->peak_epoch++;
+	}
+}
+
+// A counted block of process `id` ceases to live.
+TWICE void live_take(struct heap *heap, process_id id, struct bound_thread *thread, uint32_t index,
+		     uint64_t size, uint64_t time_ns, bool plain)
+{
+	struct heap_site *site = &heap->sites[index];
+	struct weight weight = weigh(heap, index, size, plain);
+
+	site_settle(heap, site, plain);
+	amount_take(&site->live, &weight);
+	amount_take(&heap->processes[id].counts.live, &weight);
+	amount_take(&heap->level, &weight);
+	if (!plain && heap->variances)
+		heap->variances[index].live -= weight.bytes_variance;
+	bound_change(&heap->bound, thread, time_ns, (int64_t)(0 - weight.bytes));
 }
 
 // The blocks of one heap of the process.
@@ -209,17 +264,23 @@ static struct blocks *blocks_of(struct heap_process_state *process, heap_id id)
 
 // Put a block of `size` where none should be; one that is there was freed without our seeing it.
 // The size of the old block is looked up before the new one is written over it.
-TWICE struct block *place_block(struct heap *heap, struct heap_process_state *process,
+TWICE struct block *place_block(struct heap *heap, struct heap_thread_state *thread,
 				const struct trace_event *event, uint64_t size,
 				const struct blocks_hint *hint)
 {
+	struct heap_process_state *process = &heap->processes[thread->process];
 	bool added;
 	struct blocks *blocks = blocks_of(process, event->heap);
 	struct block *block = hint ? blocks_put_at(blocks, event->address, *hint, &added)
 				   : blocks_put(blocks, event->address, &added);
 
-	if (!added && block->site != SITE_NONE)
-		change(heap, event, HEAP_LOST, block->site, blocks_size(blocks, block), false);
+	if (!added && block->site != SITE_NONE) {
+		uint64_t lost = blocks_size(blocks, block);
+
+		live_take(heap, thread->process, &thread->bound, block->site, lost, event->time_ns,
+			  false);
+		process->counts.lost_frees += weigh(heap, block->site, lost, false).count;
+	}
 	blocks_set_size(blocks, block, size);
 	return block;
 }
@@ -233,24 +294,44 @@ static bool event_selected(const struct heap *heap, const struct trace_event *ev
 
 // What was there before the trace or its window counts in levels and not as an allocation.
 TWICE void allocate(struct heap *heap, struct heap_thread_state *thread,
-		    const struct trace_event *event, const struct blocks_hint *hint,
-		    enum heap_what what, bool plain)
+		    const struct trace_event *event, const struct blocks_hint *hint, bool plain)
 {
-	struct heap_process_state *process = &heap->processes[thread->process];
-	struct block *block = place_block(heap, process, event, event->size, hint);
+	struct heap_counts *counts = &heap->processes[thread->process].counts;
+	struct block *block = place_block(heap, thread, event, event->size, hint);
+	struct weight weight;
+	bool before = event->number < heap->before_end || (!plain && event->kind == TRACE_BEFORE);
+	struct heap_site *site;
 
 	block->owner = event->thread + 1;
 	block->site = SITE_NONE;
 	if (plain || (thread->selected && event_selected(heap, event)))
 		block->site = find_site(heap, thread->process, event->stack);
-	if (event->number < heap->before_end || (!plain && event->kind == TRACE_BEFORE)) {
-		what = HEAP_WAS_BEFORE;
-	} else {
+	if (!before) {
 		thread->last_address = event->address;
 		thread->allocated = true;
 	}
-	if (block->site != SITE_NONE)
-		change(heap, event, what, block->site, event->size, plain);
+	if (block->site == SITE_NONE)
+		return;
+
+	site = &heap->sites[block->site];
+	weight = weigh(heap, block->site, event->size, plain);
+	if (before) {
+		amount_add(&counts->before, &weight);
+		live_add(heap, thread, site, event->size, event, plain);
+		return;
+	}
+	amount_add(&counts->allocated, &weight);
+	if (site->allocated.count == 0)
+		site->first_ns = event->time_ns;
+	site->last_ns = event->time_ns;
+	if (event->size > site->largest_bytes)
+		site->largest_bytes = event->size;
+	amount_add(&site->allocated, &weight);
+	if (!plain && heap->variances) {
+		heap->variances[block->site].allocated += weight.bytes_variance;
+		heap->variances[block->site].allocated_count += weight.count_variance;
+	}
+	live_add(heap, thread, site, event->size, event, plain);
 }
 
 bool heap_judges_frees(const struct heap *heap)
@@ -297,8 +378,9 @@ TWICE void release(struct heap *heap, struct heap_thread_state *thread,
 {
 	struct heap_process_state *process = &heap->processes[thread->process];
 	struct blocks *blocks = blocks_of(process, event->heap);
+	struct weight weight;
 
-	pending->active = pending->inherited = false;
+	pending->active = pending->temporary = pending->inherited = false;
 	pending->address = address;
 	pending->known =
 		hint ? blocks_take_at(blocks, address, *hint, &pending->block, &pending->size)
@@ -307,11 +389,19 @@ TWICE void release(struct heap *heap, struct heap_thread_state *thread,
 		release_unknown(heap, thread, address, pending);
 		return;
 	}
-	pending->temporary = pending->block.owner == event->thread + 1 && thread->allocated &&
-			     thread->last_address == address && !heap->estimated;
-	if (pending->block.site != SITE_NONE)
-		change(heap, event, pending->temporary ? HEAP_TEMPORARY : HEAP_ENDED,
-		       pending->block.site, pending->size, plain);
+	if (pending->block.site == SITE_NONE)
+		return;
+
+	weight = weigh(heap, pending->block.site, pending->size, plain);
+	process->counts.frees += weight.count;
+	live_take(heap, thread->process, &thread->bound, pending->block.site, pending->size,
+		  event->time_ns, plain);
+	if (pending->block.owner == event->thread + 1 && thread->allocated &&
+	    thread->last_address == address && !heap->estimated) {
+		pending->temporary = true;
+		amount_add(&process->counts.temporary, &weight);
+		amount_add(&heap->sites[pending->block.site].temporary, &weight);
+	}
 }
 
 // The realloc failed: what its first half ended lives on, and was never freed.
@@ -320,13 +410,9 @@ static void undo(struct heap *heap, struct heap_thread_state *thread,
 {
 	struct heap_process_state *process = &heap->processes[thread->process];
 	struct pending *pending = thread->pending;
-	struct heap_change change = { .time_ns = event->time_ns,
-				      .number = event->number,
-				      .thread = event->thread };
 	struct weight weight;
 	struct block *block;
 
-	heap_beside_join(heap);
 	if (!pending || !pending->active || pending->address != event->address)
 		return;
 	if (!pending->known) {
@@ -335,19 +421,18 @@ static void undo(struct heap *heap, struct heap_thread_state *thread,
 		count_unknown(heap, thread, pending->inherited, -1);
 		return;
 	}
-	block = place_block(heap, process, event, pending->size, NULL);
+	block = place_block(heap, thread, event, pending->size, NULL);
 	block->site = pending->block.site;
 	block->owner = pending->block.owner;
 	if (block->site == SITE_NONE)
 		return;
-	weight = heap_tally_weigh(heap, block->site, pending->size, false);
+	weight = weigh(heap, block->site, pending->size, false);
 	process->counts.frees -= weight.count;
 	if (pending->temporary) {
-		heap_tally_take(&process->counts.temporary, &weight);
-		heap_tally_take(&heap->sites[block->site].temporary, &weight);
+		amount_take(&process->counts.temporary, &weight);
+		amount_take(&heap->sites[block->site].temporary, &weight);
 	}
-	change.site = block->site;
-	heap_tally_begin(heap, &change, &weight, false);
+	live_add(heap, thread, &heap->sites[block->site], pending->size, event, false);
 }
 
 static bool stack_selected(struct heap *heap, stack_id stack)
@@ -364,17 +449,30 @@ static void count_failed(struct heap *heap, struct heap_thread_state *thread,
 		heap->processes[thread->process].counts.failed++;
 }
 
+// A call that moved a block counts as a realloc wherever the new block counts.
+static void reallocate(struct heap *heap, struct heap_thread_state *thread,
+		       const struct trace_event *event)
+{
+	struct heap_counts *counts = &heap->processes[thread->process].counts;
+	uint64_t before = counts->allocated.count;
+
+	allocate(heap, thread, event, NULL, false);
+	if (counts->allocated.count != before && !heap->estimated)
+		counts->reallocations++;
+}
+
 static void pass_time(struct heap *heap, uint64_t time_ns)
 {
-	if (time_ns > heap->duration_ns)
-		heap->duration_ns = time_ns;
+	if (time_ns > heap->totals.duration_ns)
+		heap->totals.duration_ns = time_ns;
 }
 
 // A heap is destroyed: all its blocks end.
 // Each block counts as a free, since its life was ended by a call.
 static void destroy(struct heap *heap, const struct trace_event *event)
 {
-	struct heap_process_state *process = &heap->processes[heap->threads[event->thread].process];
+	struct heap_thread_state *thread = &heap->threads[event->thread];
+	struct heap_process_state *process = &heap->processes[thread->process];
 	const struct block *block;
 	struct blocks *blocks;
 	struct blocks_cursor cursor = { 0 };
@@ -387,7 +485,9 @@ static void destroy(struct heap *heap, const struct trace_event *event)
 
 		if (block->site == SITE_NONE)
 			continue;
-		change(heap, event, HEAP_ENDED, block->site, size, false);
+		process->counts.frees += weigh(heap, block->site, size, false).count;
+		live_take(heap, thread->process, &thread->bound, block->site, size, event->time_ns,
+			  false);
 	}
 	blocks_fini(blocks);
 	*blocks = (struct blocks){ 0 };
@@ -421,11 +521,11 @@ void heap_count_event(struct heap *heap, const struct trace_event *event, bool u
 	if (event->number < heap->before_end)
 		call = false;
 	if (call)
-		heap->events++;
+		heap->totals.events++;
 	if (!heap->processes[thread->process].selected)
 		return;
 	if (call && thread->selected)
-		heap->events_selected++;
+		heap->totals.events_selected++;
 
 	if (effect & EFFECT_HALF && !undone) {
 		if (!thread->pending)
@@ -436,10 +536,10 @@ void heap_count_event(struct heap *heap, const struct trace_event *event, bool u
 	}
 	if (effect & EFFECT_ENDS && !undone)
 		release(heap, thread, event, effect_ended(event), &ended, NULL, false);
-	// A call that moved a block counts as a realloc wherever the new block counts.
-	if (effect & EFFECT_BEGINS)
-		allocate(heap, thread, event, NULL, effect & EFFECT_MOVES ? HEAP_MOVED : HEAP_BEGAN,
-			 false);
+	if (effect & EFFECT_MOVES && effect & EFFECT_BEGINS)
+		reallocate(heap, thread, event);
+	else if (effect & EFFECT_BEGINS)
+		allocate(heap, thread, event, NULL, false);
 	if (effect & EFFECT_UNDOES)
 		undo(heap, thread, event);
 	if (effect & EFFECT_FAILS)
@@ -466,10 +566,10 @@ void heap_add_run(struct heap *heap, const struct trace_event *events, uint32_t 
 			heap_add_event(heap, event);
 			continue;
 		}
-		heap->events++;
-		heap->events_selected++;
+		heap->totals.events++;
+		heap->totals.events_selected++;
 		if (begins)
-			allocate(heap, thread, event, &hints[i], HEAP_BEGAN, true);
+			allocate(heap, thread, event, &hints[i], true);
 		else
 			release(heap, thread, event, event->address, &ended, &hints[i], true);
 		if (thread->pending)
@@ -501,15 +601,14 @@ static void close_block(struct heap *heap, process_id id, const struct block *bl
 			uint64_t time_ns, bool leaves)
 {
 	struct heap_process_state *process = &heap->processes[id];
-	struct heap_change change = { .size = size, .time_ns = time_ns, .site = block->site };
-	struct weight weight = heap_tally_weigh(heap, block->site, size, false);
+	struct weight weight = weigh(heap, block->site, size, false);
 
-	heap_tally_add(&heap->sites[block->site].live_at_exit, &weight);
-	heap_tally_add(&process->counts.live_at_exit, &weight);
+	amount_add(&heap->sites[block->site].live_at_exit, &weight);
+	amount_add(&process->counts.live_at_exit, &weight);
 	if (heap->variances)
 		heap->variances[block->site].live_at_exit += weight.bytes_variance;
 	if (leaves)
-		heap_tally_end(heap, &process->counts, &process->exit, &change, &weight, false);
+		live_take(heap, id, &process->exit, block->site, size, time_ns, false);
 }
 
 // What is alive now in a heap of the process was alive at the end of it. `leaves`: it ends with the
@@ -534,7 +633,6 @@ static void close_process(struct heap *heap, process_id id, uint64_t time_ns, bo
 {
 	struct heap_process_state *process = &heap->processes[id];
 
-	heap_beside_join(heap);
 	close_blocks(heap, id, &process->blocks, time_ns, leaves);
 	for (size_t i = 0; i < process->heaps_count; i++)
 		close_blocks(heap, id, &process->heaps[i], time_ns, leaves);
@@ -620,17 +718,13 @@ void heap_finish(struct heap *heap)
 	if (heap->finished)
 		return;
 	heap_hold_no_more(heap);
-	heap_beside_end(heap);
 	heap->finished = true;
-	heap->totals.events = heap->events;
-	heap->totals.events_selected = heap->events_selected;
-	heap->totals.duration_ns = heap->duration_ns;
 	for (process_id id = 0; id < heap->processes_count; id++) {
 		close_process(heap, id, heap->totals.duration_ns, false);
 		sum_counts(sum, &heap->processes[id].counts);
 	}
 	for (size_t i = 1; i < heap->sites_count; i++)
-		heap_tally_settle(heap, &heap->sites[i], false);
+		site_settle(heap, &heap->sites[i], false);
 	sum->live = heap->level;
 	ASSERT(sum->before.count + sum->allocated.count ==
 	       sum->frees + sum->lost_frees + sum->live_at_exit.count);

@@ -32,8 +32,7 @@
 // (0), and failed calls, inherited and orphan frees are those that were seen.
 //
 // The engine is given processes and threads before the events that use them; heap_read does
-// that from a reader, and counts long traces by a second thread (heap_beside.h), of which nothing
-// is to be seen outside. One thread calls.
+// that from a reader. One thread.
 #pragma once
 
 #include "base/err.h"

@@ -1,9 +1,10 @@
 // Reading a trace from end to end, for what it adds up to.
-#include "engine/replay/heap_beside.h"
+#include "engine/replay/heap_own.h"
 
 enum {
 	EXPECT_EVENTS = 64,       // read ahead of the counting, see blocks_expect
 	SITES_MANY = 1 << 11,     // more than the nearest cache has room for
+	NEAR_PEAK = 16,           // the level, by a part of so many
 	PROGRESS_EVERY = 1 << 11, // batches between two looks at the progress bar
 };
 
@@ -73,8 +74,12 @@ static void expect_blocks(const struct run *run)
 
 static void expect_site(const struct heap *heap, uint32_t site)
 {
-	if (site < heap->sites_count)
-		heap_expect_site(heap, site);
+	if (site >= heap->sites_count)
+		return;
+	mem_expect(&heap->sites[site]);
+	// While the level is near its peak, so does what lived at the peak change.
+	if (heap->level.bytes >= heap->totals.counts.peak.bytes / NEAR_PEAK * (NEAR_PEAK - 1))
+		mem_expect(&heap->sites[site].at_peak);
 }
 
 // The sites of blocks that will be freed are those of what lives there now, mostly.
@@ -105,7 +110,7 @@ static void expect(const struct heap *heap, const struct run *runs, uint32_t cou
 	for (uint32_t i = 0; i < count; i++)
 		if (runs[i].blocks)
 			expect_blocks(&runs[i]);
-	for (uint32_t i = 0; i < count && many && !heap->apart; i++)
+	for (uint32_t i = 0; i < count && many; i++)
 		if (runs[i].blocks)
 			expect_sites(heap, &runs[i]);
 }
@@ -148,9 +153,8 @@ static enum reader_item read_events(struct heap *heap, struct reader *reader,
 			count += run;
 		}
 		expect(heap, runs, runs_count);
-		heap_beside_begin(heap);
 		for (uint32_t i = 0; i < runs_count; i++) {
-			if (runs[i].blocks)
+			if (runs[i].count > 1)
 				heap_add_run(heap, runs[i].events, runs[i].count, runs[i].hints);
 			else
 				heap_add_event(heap, runs[i].events);
@@ -177,8 +181,8 @@ void heap_read(struct heap *heap, struct reader *reader, struct progress *progre
 			on_note(context, &note);
 	}
 	heap_learn(heap, reader);
-	if (reader_end(reader) && reader_end(reader)->duration_ns > heap->duration_ns)
-		heap->duration_ns = reader_end(reader)->duration_ns;
+	if (reader_end(reader) && reader_end(reader)->duration_ns > heap->totals.duration_ns)
+		heap->totals.duration_ns = reader_end(reader)->duration_ns;
 	if (reader_end(reader) && reader_end(reader)->events_lost > heap->totals.events_lost)
 		heap->totals.events_lost = reader_end(reader)->events_lost;
 	heap_finish(heap);
