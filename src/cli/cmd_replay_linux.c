@@ -130,7 +130,8 @@ static void add_settings(struct plans *plans, const char *allocator, const char 
 	size_t length = strlen(allocator), name;
 	struct str setting = { 0 };
 
-	if (strncmp(words, allocator, length) == 0 && words[length] == ':')
+	if (strncmp(words, allocator, length) == 0 && words[length] == ':' &&
+	    strchr(words + length, '='))
 		words += length + 1;
 	else if (strcspn(words, ":") < strcspn(words, "="))
 		return; // of another allocator

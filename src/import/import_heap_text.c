@@ -39,8 +39,7 @@ struct profile {
 	size_t count, capacity;
 	uint64_t *addresses;
 	size_t addresses_count, addresses_capacity;
-	uint64_t allocated; // bytes of all allocations so far, as it says
-	bool mapped;        // its files come now
+	bool mapped; // its files come now
 };
 
 // All profiles of a series must be sampled alike, since a trace has one distance.
@@ -94,17 +93,14 @@ static bool take(const char **at, char end, uint64_t *number)
 }
 
 // `N: BYTES [N: BYTES]`, and where it ends.
-static bool take_sums(struct profile *profile, const char **at, struct told *told)
+static bool take_sums(const char **at, struct told *told)
 {
 	uint64_t count, bytes;
 
 	if (!take(at, ':', &told->count) || !take(at, ' ', &told->bytes))
 		return false;
 	*at += strspn(*at, " ");
-	if (*(*at)++ != '[' || !take(at, ':', &count) || !take(at, ']', &bytes))
-		return false;
-	profile->allocated += bytes;
-	return true;
+	return *(*at)++ == '[' && take(at, ':', &count) && take(at, ']', &bytes);
 }
 
 // They go to one array for all stacks; `told` says which part of it is its own.
@@ -157,17 +153,15 @@ static bool read_line(struct profile *profile, const char *line)
 		if (strncmp(at, "t*:", 3) != 0)
 			return isdigit((unsigned char)at[1]);
 		at += 3;
-		if (!take_sums(profile, &at, &told))
+		if (!take_sums(&at, &told))
 			return false;
 		if (profile->count > 0) { // the first are of the whole
 			profile->all[profile->count - 1].count = told.count;
 			profile->all[profile->count - 1].bytes = told.bytes;
-		} else {
-			profile->allocated = 0;
 		}
 		return true;
 	}
-	if (!take_sums(profile, &at, &told))
+	if (!take_sums(&at, &told))
 		return false;
 	at += strspn(at, " ");
 	if (*at != '@' || !take_addresses(profile, at + 1, &told))

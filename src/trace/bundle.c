@@ -101,8 +101,11 @@ bool bundle_add(struct bundle *bundle, const uint8_t *build_id, size_t build_id_
 {
 	size_t at = 0;
 
-	if (build_id_length == 0 || build_id_length > BUNDLE_READER_LABEL_MAX ||
-	    size > BUNDLE_READER_FILE_MAX)
+	if (build_id_length == 0 || build_id_length > BUNDLE_READER_LABEL_MAX)
+		return err_set(err, ERR_LIMIT,
+			       "a symbol file with a build-id of %zu bytes, not 1 to %d",
+			       build_id_length, (int)BUNDLE_READER_LABEL_MAX);
+	if (size > BUNDLE_READER_FILE_MAX)
 		return err_set(err, ERR_LIMIT, "a symbol file of more than 1 GiB");
 	do {
 		struct bundle_reader_part part = {

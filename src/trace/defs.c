@@ -149,9 +149,10 @@ FILL(files, { .id = (file_id)defs->files_count, .path = mem_copy_text("") })
 // of another word hides a later one.
 const char *defs_option(const char *options, const char *word)
 {
-	const char *at = options ? strstr(options, word) : NULL;
-
-	return at && (at == options || at[-1] == ' ') ? at + strlen(word) : NULL;
+	for (const char *at = options; at && (at = strstr(at, word)) != NULL; at++)
+		if (at == options || at[-1] == ' ')
+			return at + strlen(word);
+	return NULL;
 }
 
 // `trimmed=N` among the words of the options.

@@ -649,10 +649,8 @@ static uint64_t align(struct rewrite *rewrite)
 // Each word once: a trace that is merged of two samples has "sample" one time.
 static void add_word(struct str *words, const char *word, size_t length)
 {
-	const char *at = words->text;
-
-	for (; at && (at = strstr(at, word)) != NULL; at += length)
-		if (strncmp(at, word, length) == 0 && (at[length] == ' ' || !at[length]))
+	for (const char *at = words->text; at && (at = strstr(at, word)) != NULL; at++)
+		if ((at == words->text || at[-1] == ' ') && (at[length] == ' ' || !at[length]))
 			return;
 	if (words->length)
 		str_add_char(words, ' ');

@@ -174,6 +174,10 @@ def an_allocator_of_ones_own_and_settings():
     # One never gives back, and one maps each block of 500 bytes for itself.
     assert own > 2 * glibc and mapped > 1.1 * glibc, (glibc, mapped, own)
     assert found["runs"][3]["library"].endswith("own.so")
+    # The = of a path is not that of a setting.
+    os.rename("own.so", "a=b.so")
+    found = answer("replay", path, "--allocator", "./a=b.so", "--settings", "./a=b.so:NAME")
+    assert [row["setting"] for row in found["runs"]] == [None, "./a=b.so:NAME"], found
 
 
 @test

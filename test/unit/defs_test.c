@@ -195,6 +195,13 @@ TEST(defs_refuse_a_gap_that_no_damage_leaves)
 	bytes_fini(&payload);
 }
 
+TEST(defs_find_an_option_where_a_word_before_ends_like_it)
+{
+	CHECK_STR("12", defs_option("untrimmed=5 trimmed=12", "trimmed="));
+	CHECK_STR("5 free-stacks", defs_option("trimmed=5 free-stacks", "trimmed="));
+	CHECK(!defs_option("untrimmed=5", "trimmed=") && !defs_option(NULL, "trimmed="));
+}
+
 TEST(defs_cut_texts_and_arguments_that_are_too_long)
 {
 	char *text = mem_alloc(DEFS_TEXT_MAX + 100, 1);

@@ -181,7 +181,6 @@ static void fill_growth(struct check_row *row, const struct query_context *asked
 
 // ---- whether it can be judged ----
 
-// What a trace that was made of another tool's sums has no figures of, or only estimates.
 // A trace that another tool's sums were made into knows some figures and not the others; those
 // that it does not know are no 0.
 // A source with snapshots alone has no calls between them; one that has totals too knows those,

@@ -177,7 +177,9 @@ static void write_witnesses(const struct rss_breakdown *rss_breakdown, struct pa
 			     percent(snapshot->rss_bytes_max - rss_breakdown->smaps_bytes,
 				     snapshot->rss_bytes_max));
 	sink_text(paper->sink, "\n");
-	if (rss_breakdown->rss_max_bytes > snapshot->rss_bytes_max) {
+	// The kernel counts in batches, so both of its figures can be below the pages.
+	if (rss_breakdown->rss_max_bytes > snapshot->rss_bytes_max &&
+	    rss_breakdown->rss_max_bytes > rss_breakdown->smaps_bytes) {
 		paper_format(paper, PAPER_PLAIN, "  %-30s%11s", "the highest of the whole run",
 			     STR_BYTES(rss_breakdown->rss_max_bytes));
 		paper_format(paper, PAPER_PLAIN,
