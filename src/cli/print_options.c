@@ -30,9 +30,8 @@ enum print_options_taken print_options_take(struct args *args, struct print_opti
 			id == PRINT_OPTIONS_JSON ? NULL : forms[id - PRINT_OPTIONS_FORMS];
 
 		if ((print->json && form) || (print->form && print->form != form)) {
-			args_mistake(args,
-				     "an answer has one form: of --json, --csv and --markdown "
-				     "one at a time");
+			args_mistake(args, "an answer has one form: of --json, --jsonl, --csv and "
+					   "--markdown one at a time");
 			return PRINT_OPTIONS_MISTAKE;
 		}
 		print->json = !form;

@@ -4,7 +4,8 @@
 // (export/samples.h), or of the events of a window one by one. docs/formats.md says what each keeps
 // and what it loses. What a format cannot say is said to `say`, with how much there is of it.
 //
-// To add one: a file that defines its `struct export_format`, and a line in export.c.
+// To add one: a file that defines its `struct export_format`, its line below, in export.c and in
+// meson.build, and in the help of cmd_export.c.
 #pragma once
 
 #include "base/sink.h"

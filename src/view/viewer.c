@@ -121,7 +121,7 @@ static bool is_given(const struct params *params, const char *name, const char *
 
 // Which queue answers for levels: those of all there is are in the index; with filters, and what
 // flows, steps are counted one by one; samples of resident memory stand in the recording.
-static struct query_queue *desk_of_levels(struct viewer *viewer, const struct params *params)
+static struct query_queue *queue_of_levels(struct viewer *viewer, const struct params *params)
 {
 	static const char *const plain[] = { "layer", "from", "to", "buckets", "lane", NULL };
 
@@ -142,7 +142,7 @@ static struct query_queue *desk_of_levels(struct viewer *viewer, const struct pa
 
 // Sums at the first queue, and nothing that takes longer: single allocations are looked for where
 // others take their time too, and peaks and lifetimes where they are not in the way of either.
-static struct query_queue *desk_of_window(struct viewer *viewer, const struct params *params)
+static struct query_queue *queue_of_window(struct viewer *viewer, const struct params *params)
 {
 	for (size_t i = 0; i < params->count; i++)
 		if (strcmp(params->list[i].name, "by") == 0 &&
@@ -151,8 +151,8 @@ static struct query_queue *desk_of_window(struct viewer *viewer, const struct pa
 	return is_given(params, "details", "0") ? &viewer->sums : &viewer->curves;
 }
 
-static struct query_queue *find_desk(struct viewer *viewer, enum place place,
-				     const struct params *params)
+static struct query_queue *find_queue(struct viewer *viewer, enum place place,
+				      const struct params *params)
 {
 	switch (place) {
 	case AT_SUMS:
@@ -165,9 +165,9 @@ static struct query_queue *find_desk(struct viewer *viewer, enum place place,
 	case AT_OTHER:
 		return &viewer->other;
 	case AT_LEVELS:
-		return desk_of_levels(viewer, params);
+		return queue_of_levels(viewer, params);
 	case AT_WINDOWS:
-		return desk_of_window(viewer, params);
+		return queue_of_window(viewer, params);
 	}
 	return &viewer->sums;
 }
@@ -224,7 +224,7 @@ static bool wait_and_give(struct answer *answer, const struct endpoint *endpoint
 		return answer_refuse(answer, REFUSAL_GONE, err,
 				     "the trace was deleted, replaced or changed since it was "
 				     "opened: start tidemark view again");
-	answer->query_queue = find_desk(answer->viewer, endpoint->place, &answer->params);
+	answer->query_queue = find_queue(answer->viewer, endpoint->place, &answer->params);
 	if (!answer->query_queue->opened.reader)
 		return answer_refuse(answer, REFUSAL_NOT_RECORDED, err,
 				     "there is no second trace (try: tidemark view A --diff B)");

@@ -16,7 +16,7 @@
 // Markdown. Who writes rows does not ask which form it is.
 //
 // To add a column: its line, and docs/schema. To add a form: its three functions, and its line in
-// SHEET_FORMS, from which the commands have their option.
+// SHEET_FORMS, from which the commands with PRINT_OPTIONS_ROWS_SHEET have their option.
 #pragma once
 
 #include "base/json.h"

@@ -1,8 +1,10 @@
 // The columns of a table: how they are called, and a row's figures.
 //
 // A column is a row here: its word for --columns and for headings, its name in CSV and JSON, its
-// unit, and a function that gets it from a window_row. To add one: its row,
-// docs/schema/window.json, and the manual page; every form has it then.
+// unit, and a function that gets it from a window_row. To add one: its number in enum table_column
+// (table.h), before TABLE_NAME if people are to see it, and one more in TABLE_FIGURES; its row
+// here, and its case in table_figure, without which it is 0; docs/schema/window.json and the manual
+// page. Every form has it then.
 #include "report/table/table.h"
 
 #include "base/mem.h"
