@@ -196,13 +196,13 @@ static bool make_plans(const struct request *request, struct plans *plans, struc
 	for (size_t i = 0; i < KNOWN && !at; i++)
 		if (!known[i].library || is_there(known[i].library))
 			add_allocator(request, plans, known[i].name, known[i].library);
-	while (good && at && *at) {
+	while (good && at) {
 		size_t length = strcspn(at, ",");
 		char *name = mem_copy_bytes(at, length);
 
 		good = add_named(request, plans, name, err);
 		mem_free(name);
-		at += length + (at[length] == ',');
+		at = at[length] ? at + length + 1 : NULL;
 	}
 	return good;
 }

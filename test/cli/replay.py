@@ -221,6 +221,7 @@ end
 def what_cannot_be_replayed_is_refused():
     path = recorded("one")
     assert "jemalloc, mimalloc" in refused("replay", path, "--allocator", "nothing", code=2)
+    assert "jemalloc, mimalloc" in refused("replay", path, "--allocator", "", code=2)
     assert "no such library" in refused("replay", path, "--allocator", "./absent.so", code=3)
     assert "NAME=VALUE" in refused("replay", path, "--settings", "nothing", code=2)
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", "empty.so", "-x", "c", "-"], input=b"int x;", check=True)
