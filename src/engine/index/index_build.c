@@ -391,7 +391,7 @@ static void add_events(struct index_work *work, const struct index_ahead_batch *
 }
 
 // Arrays by process and thread, for those that the reader has met.
-// Called again when a growing trace has defined more.
+// Called again after each wait for a growing trace, which may have defined more.
 static void make_room(struct index_work *work)
 {
 	uint32_t processes = reader_processes_count(work->reader);

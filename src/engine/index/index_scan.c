@@ -282,7 +282,7 @@ struct kinds {
 SORT_ORDER(compare_kinds, struct kind, SORT_RISES(number), SORT_RISES(size))
 
 // False: all that there is is in a group.
-// Sites get numbers from 1, so that a list of postings can say whose it is in few bits.
+// Sites get numbers from 1 here: 0 is a site of which no group has any.
 static bool find_kinds(const struct index_scan *scan, struct kinds *kinds)
 {
 	const struct cells *cells = &scan->index->cells;
@@ -335,7 +335,7 @@ static uint32_t group_of(const struct kinds *kinds, const struct index_list *lis
 }
 
 // Whether postings say it in fewer words, and are there.
-// A posting costs some two steps of a block: it is read, put in its slot and taken from there.
+// Each posting is read, put in its slot and taken from there.
 static bool are_fewer(const struct index_scan *scan, const struct kinds *kinds, bool *fewer,
 		      struct err *err)
 {
@@ -415,8 +415,7 @@ static bool tell_slots(const struct index_scan *scan, struct slots *slots,
 	return true;
 }
 
-// In a chunk where a wanted site is busy, steps come from the blocks.
-// Where a wanted site is busy it has no postings in that chunk, and the blocks say it instead.
+// A busy site has no postings in its chunk: where a wanted one is busy, steps come from the blocks.
 static bool by_lists(struct index_scan *scan, const struct kinds *kinds, const struct drops *drops,
 		     struct err *err)
 {
