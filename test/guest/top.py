@@ -96,13 +96,19 @@ def several_processes_are_each_a_line_of_their_own():
     running.communicate("abcd", timeout=PATIENCE_SECONDS)
 
 
-@test
-def the_screen_obeys_its_keys():
+def on_a_screen():
+    """`top` in a terminal: what records, what is recorded, top's pid and the terminal's other end."""
     running, child = recorded()
     wait_for(lambda: os.path.getsize("t.tide") > 4096, "something is written")
     pid, terminal = pty.fork()
     if pid == 0:
         os.execve(TIDEMARK, ["tidemark", "top", "t.tide"], environment(TERM="xterm"))
+    return running, child, pid, terminal
+
+
+@test
+def the_screen_obeys_its_keys():
+    running, child, pid, terminal = on_a_screen()
     seen = b""
 
     def until(words, keys=b""):
@@ -129,11 +135,7 @@ def the_screen_obeys_its_keys():
 @test
 def ctrl_c_puts_the_terminal_back():
     """Left as it was, the shell after it would show nothing of what is typed."""
-    running, child = recorded()
-    wait_for(lambda: os.path.getsize("t.tide") > 4096, "something is written")
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.execve(TIDEMARK, ["tidemark", "top", "t.tide"], environment(TERM="xterm"))
+    running, child, pid, terminal = on_a_screen()
     seen = b""
 
     def read_on(until):
