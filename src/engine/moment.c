@@ -16,6 +16,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "trace/defs.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -305,7 +306,7 @@ static bool at_begin(const struct reader *reader, struct moment_edge *edge)
 
 bool moment_is_trimmed(const struct reader *reader)
 {
-	return strstr(reader_info(reader)->options, "trimmed=") != NULL;
+	return defs_option(reader_info(reader)->options, "trimmed=") != NULL;
 }
 
 uint64_t moment_begin(const struct reader *reader)

@@ -76,7 +76,6 @@ static inline void bytes_add_text(struct bytes *bytes, const char *text, size_t 
 	bytes_add(bytes, text, length);
 }
 
-// Numbers of fixed width are little-endian on any machine.
 // A run of equal values, which is written as the value and how many.
 struct bytes_run {
 	uint64_t value, count;
@@ -97,6 +96,7 @@ static inline void bytes_run_add(struct bytes *bytes, struct bytes_run *run, uin
 	run->count++;
 }
 
+// Numbers of fixed width are little-endian on any machine.
 static inline void bytes_put_u16(uint8_t *out, uint16_t value)
 {
 	for (int i = 0; i < 2; i++)

@@ -147,12 +147,26 @@ FILL(files, { .id = (file_id)defs->files_count, .path = mem_copy_text("") })
 
 // A word is looked for at the beginning or after a space. Only its first place counts: "a=" inside
 // of another word hides a later one.
+// "untrimmed=5 trimmed=12" has "trimmed=" in its second word alone. NULL: it is not there.
+static const char *find_word(const char *options, const char *word, bool whole)
+{
+	size_t length = strlen(word);
+
+	for (const char *at = options; at && (at = strstr(at, word)) != NULL; at++)
+		if ((at == options || at[-1] == ' ') &&
+		    (!whole || at[length] == ' ' || !at[length]))
+			return at + length;
+	return NULL;
+}
+
 const char *defs_option(const char *options, const char *word)
 {
-	for (const char *at = options; at && (at = strstr(at, word)) != NULL; at++)
-		if (at == options || at[-1] == ' ')
-			return at + strlen(word);
-	return NULL;
+	return find_word(options, word, false);
+}
+
+bool defs_has_word(const char *options, const char *word)
+{
+	return find_word(options, word, true) != NULL;
 }
 
 // `trimmed=N` among the words of the options.

@@ -55,6 +55,9 @@ bool defs_next(struct bytes_cursor *payload, struct defs_record *record);
 // What follows the word (with its =) among the options; NULL: it is not there.
 const char *defs_option(const char *options, const char *word);
 
+// Whether one of the words, which blanks divide, is this one. `options` may be NULL.
+bool defs_has_word(const char *options, const char *word);
+
 // Append a record. `content` is what a record of this kind holds; it is emptied.
 void defs_put(struct bytes *out, enum defs_kind kind, struct bytes *content);
 void defs_put_info(struct bytes *out, const struct trace_info *info);

@@ -7,6 +7,7 @@
 #include "base/index_set.h"
 #include "os/file.h"
 #include "trace/block.h"
+#include "trace/defs.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -23,7 +24,7 @@ struct search {
 
 bool parts_has(const struct trace_info *info)
 {
-	return strstr(info->options, "rotate=") != NULL;
+	return defs_option(info->options, "rotate=") != NULL;
 }
 
 // Two hashes of 64 bits, of the id and of 1 or 2: the halves of the next id. Nothing secret; ids of

@@ -17,6 +17,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "trace/defs.h"
 #include "trace/label.h"
 #include "trace/parts.h"
 #include "trace/reach.h"
@@ -647,14 +648,13 @@ static uint64_t align(struct rewrite *rewrite)
 }
 
 // Each word once: a trace that is merged of two samples has "sample" one time.
-static void add_word(struct str *words, const char *word, size_t length)
+static void add_word(struct str *words, const char *word)
 {
-	for (const char *at = words->text; at && (at = strstr(at, word)) != NULL; at++)
-		if ((at == words->text || at[-1] == ' ') && (at[length] == ' ' || !at[length]))
-			return;
+	if (defs_has_word(words->text, word))
+		return;
 	if (words->length)
 		str_add_char(words, ' ');
-	str_add_bytes(words, word, length);
+	str_add(words, word);
 }
 
 // Labels of all that are put side by side; of one name the first one's.
@@ -688,7 +688,7 @@ static void describe(struct rewrite *rewrite, struct trace_info *info, struct st
 			char *word = mem_copy_bytes(at, length);
 
 			if (!rewrite->options->window || strncmp(word, "trimmed=", 8) != 0)
-				add_word(&texts[1], word, length);
+				add_word(&texts[1], word);
 			mem_free(word);
 			at += length;
 		}
@@ -700,7 +700,7 @@ static void describe(struct rewrite *rewrite, struct trace_info *info, struct st
 			info->recording_id[byte] ^= own->recording_id[byte] * 31;
 	}
 	if (rewrite->options->addresses)
-		add_word(&texts[1], "no-addresses", strlen("no-addresses"));
+		add_word(&texts[1], "no-addresses");
 	if (rewrite->options->window)
 		str_format(&texts[1], "%strimmed=%" PRIu64, texts[1].length ? " " : "",
 			   (uint64_t)rewrite->options->window->kept_count);

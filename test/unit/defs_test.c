@@ -200,6 +200,9 @@ TEST(defs_find_an_option_where_a_word_before_ends_like_it)
 	CHECK_STR("12", defs_option("untrimmed=5 trimmed=12", "trimmed="));
 	CHECK_STR("5 free-stacks", defs_option("trimmed=5 free-stacks", "trimmed="));
 	CHECK(!defs_option("untrimmed=5", "trimmed=") && !defs_option(NULL, "trimmed="));
+	CHECK(defs_has_word("imported=x subtotals totals", "totals"));
+	CHECK(!defs_has_word("imported=x subtotals totals2", "totals") &&
+	      !defs_has_word(NULL, "x"));
 }
 
 TEST(defs_cut_texts_and_arguments_that_are_too_long)

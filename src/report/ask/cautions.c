@@ -5,6 +5,7 @@
 #include "report/ask/cautions.h"
 
 #include "engine/moment.h"
+#include "trace/defs.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -117,13 +118,7 @@ static const struct {
 // that "totals" is not found in "subtotals".
 bool cautions_lacks(const struct trace_info *info, const char *word)
 {
-	const char *at = info->options ? info->options : "";
-	size_t length = strlen(word);
-
-	while ((at = strchr(at, ' ')) != NULL)
-		if (strncmp(++at, word, length) == 0 && (at[length] == ' ' || !at[length]))
-			return strncmp(info->options, "imported=", 9) == 0;
-	return false;
+	return defs_has_word(info->options, word) && strncmp(info->options, "imported=", 9) == 0;
 }
 
 // One sentence: from which tool, what is missing in the order of the trace's words, and the tick.
@@ -139,7 +134,7 @@ static void tell_import(const struct trace_info *info,
 		options += sizeof imported - 1;
 		str_format(&text, "imported from %.*s", (int)strcspn(options, " "), options);
 		options += strcspn(options, " ");
-	} else if (strstr(options, "no-addresses")) {
+	} else if (defs_has_word(options, "no-addresses")) {
 		str_add(&text, "addresses were stripped");
 	} else {
 		return;
@@ -150,7 +145,8 @@ static void tell_import(const struct trace_info *info,
 			size_t length = strlen(lacks[i].word);
 
 			// One that has totals, too, says otherwise what snapshots lack.
-			if (strcmp(lacks[i].word, "snapshots") == 0 && strstr(options, "totals"))
+			if (strcmp(lacks[i].word, "snapshots") == 0 &&
+			    defs_has_word(options, "totals"))
 				continue;
 			if (strncmp(options, lacks[i].word, length) == 0 &&
 			    (options[length] == ' ' || !options[length])) {

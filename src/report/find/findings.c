@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/sort.h"
 #include "report/ask/cxxname.h"
+#include "trace/defs.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -483,7 +484,7 @@ static bool gather(struct findings *findings, struct err *err)
 	findings->peak_bytes = counts->peak.bytes;
 	findings->allocations = counts->allocated.count;
 	query_context_matched(asked, counts->allocated.count);
-	facts->free_stacks = strstr(reader_info(asked->reader)->options, "free-stacks") != NULL;
+	facts->free_stacks = defs_has_word(reader_info(asked->reader)->options, "free-stacks");
 	if (reader_is_estimated(asked->reader))
 		return true;
 	if (!query_narrows(&asked->selection.query))

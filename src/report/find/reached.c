@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/rising.h"
 #include "base/str.h"
+#include "trace/defs.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -212,7 +213,7 @@ void reached_read(struct reached *reached, const struct query_context *asked)
 
 	*reached = (struct reached){
 		.asked = reader_reaches_count(reader) > 0 ||
-			 strstr(reader_info(reader)->options, "reachability") != NULL,
+			 defs_option(reader_info(reader)->options, "reachability") != NULL,
 	};
 	if (!reached->asked && reader_is_windows(reader))
 		say(reached, "whether blocks are reachable is not recorded on Windows");
