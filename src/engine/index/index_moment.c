@@ -247,7 +247,11 @@ static bool take_longs(struct asking *asking, unsigned class, size_t block,
 	return true;
 }
 
-// Long lifetimes of a class end soon enough after the moment.
+// What lives at the moment of one class. A file's records are in the order of their ends, so
+// reading begins at the first block that may end at the moment or later, and it is left where what
+// ends is too late to have begun before first_step: with long_log2 17, class 0 has lifetimes of
+// 131,072 to 262,143 steps, so what began before step 9,850,000 ends before 9,850,000 + 262,144.
+// The last class has no such end.
 static bool find_longs_of(struct asking *asking, unsigned class, struct index_long *list,
 			  uint64_t *addresses)
 {
@@ -361,10 +365,9 @@ static bool find_dates(struct index *index, const struct radix_pair *lives, size
 	return ok;
 }
 
-// Whether dates can be found of all that lives: a block of steps has those of all its steps, or
-// none.
-// One look at each block of steps that a life began in, so that making the blocks later cannot fail
-// for that.
+// Whether dates can be found of all that lives: one look at each block of steps that a life began
+// in. A block of steps has the dates of all its steps or of none, so what make_blocks asks later,
+// when nothing can be said any more, does not fail for damage.
 static bool has_dates(struct asking *asking)
 {
 	struct index *index = asking->index;
@@ -390,8 +393,8 @@ struct making {
 	bool dated;
 };
 
-// That dates are there was looked at before. NULL: the index went away since.
-// Sorted by their beginnings, so that each block of steps is decoded once.
+// Dates of some lives, in the order of the list; has_dates has looked at them. NULL: the index went
+// away since. They are found by rising step, so that each block of steps is decoded once.
 static struct date *date_slice(const struct making *making, const struct radix_pair *list,
 			       size_t count, struct err *err)
 {
@@ -409,8 +412,8 @@ static struct date *date_slice(const struct making *making, const struct radix_p
 	return dates;
 }
 
-// Called by the present for some at a time: blocks of records take more memory than what they are
-// made from.
+// What the present asks for, some lives at a time: a block takes 56 bytes, and what it is made of
+// 16.
 static bool make_blocks(void *context, const struct radix_pair *list, size_t count,
 			struct present_block *blocks, struct err *err)
 {
@@ -422,12 +425,14 @@ static bool make_blocks(void *context, const struct radix_pair *list, size_t cou
 	if (making->dated && !dates)
 		return false;
 	for (size_t i = 0; i < count; i++) {
-		struct cells_cell cell = cells_cell(cells, live_table_cell(list[i].value));
-		const struct cells_site *site = cells_site(cells, cell.site);
+		struct cells_cell cell;
+		const struct cells_site *site;
 
+		ASSERT(live_table_cell(list[i].value) < cells->cells_count); // is_known has looked
+		cell = cells_cell(cells, live_table_cell(list[i].value));
+		site = cells_site(cells, cell.site);
 		if (i + AHEAD < count)
 			cells_expect(cells, live_table_cell(list[i + AHEAD].value));
-		ASSERT(live_table_cell(list[i].value) < cells->cells_count); // is_known has looked
 		blocks[i] = (struct present_block){
 			.address = list[i].key,
 			.size = cell.size,
@@ -451,8 +456,9 @@ static process_id process_of(const struct asking *asking, const struct radix_pai
 }
 
 // Lives by process, in the order that they are in, without those of processes that ended. Returns
-// where those of each end.
-// A counting sort by process: two passes and no comparison.
+// where those of each end; the caller frees it. A counting sort, two passes and no comparison: of
+// processes with 3, 0 and 2 lives `ends` is first 3, 0, 2, then the beginnings 0, 3, 3, and at last
+// 3, 3, 5.
 static size_t *part_lives(struct asking *asking)
 {
 	size_t processes = reader_processes_count(asking->reader), sum = 0;
@@ -531,6 +537,8 @@ static bool put_each(struct asking *asking, const struct present_lean *lean)
 	return ok;
 }
 
+// In bulk where the trace will not touch them: a present that is given all at once keeps them as
+// pairs.
 static bool put_lives(struct asking *asking)
 {
 	const struct query *query = asking->options->query;
@@ -762,7 +770,6 @@ struct present *index_moment(struct index *index, struct reader *reader,
 				    &asking.number, err) &&
 		  add_tail(&asking) && add_calls(index, asking.present, reader, options, err);
 
-	ASSERT(reader && options);
 	if (ok) {
 		claim_lives(&asking, present_claim_whole);
 		present_settle(asking.present, asking.number);
@@ -774,6 +781,7 @@ struct present *index_moment(struct index *index, struct reader *reader,
 	return ok ? asking.present : NULL;
 }
 
+// No block is needed for that, so neither the trace nor a file of lifetimes is read.
 bool index_moment_calls(struct index *index, struct reader *reader,
 			const struct present_options *options, struct err *err)
 {

@@ -89,9 +89,10 @@ uint32_t index_pair_space(struct index_pair *pair, process_id process, heap_id h
 	return (uint32_t)*at - 1;
 }
 
-// Whether a key can name a block there, so that it is in the tables.
-// A key has 16 bits for the space and 48 for the address: what does not fit goes to the space's
-// `odd` map.
+// Whether a key can name a block there, so that it is in the table. A key has 48 bits for the
+// address and 16 for the space, and heaps other than malloc's may be destroyed as a whole, which
+// would be a pass through the table: what does not fit, and all of theirs, is in the space's `odd`
+// map.
 static bool has_key(const struct index_pair *pair, uint32_t space, uint64_t address)
 {
 	ASSERT(space < pair->spaces_count);
@@ -99,9 +100,9 @@ static bool has_key(const struct index_pair *pair, uint32_t space, uint64_t addr
 	       space < LIVE_TABLE_SPACES;
 }
 
-// The cell of frees by a thread, of unknown blocks.
-// A cell of its own for each thread's frees of what is not known, so that they can be asked for
-// like others. The cells may be in use by a thread that reads ahead: it rests first.
+// The cell of a thread's frees of what is not known. Each thread has one of its own, so that they
+// can be asked for like others. A thread that reads ahead may be at work on the cells: it rests
+// first.
 static uint32_t orphan_cell(struct index_pair *pair, uint32_t space, thread_id thread)
 {
 	const struct cells_site site = { .process = pair->spaces[space].process,
@@ -111,7 +112,6 @@ static uint32_t orphan_cell(struct index_pair *pair, uint32_t space, thread_id t
 	bool added;
 	uint64_t *cell = map_put(&pair->orphan_cells, (uint64_t)space << 32 | thread, &added);
 
-	ASSERT(space < pair->spaces_count);
 	if (added) {
 		index_ahead_rest(pair->ahead);
 		*cell = cells_add_cell(pair->cells, cells_add_site(pair->cells, &site), 0);
@@ -131,9 +131,8 @@ static uint64_t address_of(uint64_t key)
 	return key & ((UINT64_C(1) << SPACE_ADDRESS_BITS) - 1);
 }
 
-// Take out of the table what lived when its process ended.
-// Blocks of processes that have ended never get a free: they leave the table, which is the cheapest
-// way to make room.
+// Take out of the table what lived when its process ended. No free of it can come, so that is the
+// cheapest way to make room.
 static void sweep(struct index_pair *pair)
 {
 	struct live_table *alive = &pair->alive;
@@ -248,6 +247,7 @@ static bool is_inherited(struct index_pair *pair, uint32_t space, uint64_t addre
 {
 	bool added = false;
 
+	ASSERT(space < pair->spaces_count);
 	if (pair->spaces[space].forked)
 		map_put(&pair->spaces[space].inherited, address, &added);
 	pair->inherited += added;
@@ -280,17 +280,17 @@ SORT_ORDER(by_value, struct odd_block, SORT_RISES(value))
 uint64_t index_pair_destroy(struct index_pair *pair, uint32_t space, uint64_t *first)
 {
 	struct map *odd = &pair->spaces[space].odd;
-	struct odd_block *list = mem_alloc(odd->count + 1, sizeof *list);
+	struct odd_block *list;
 	uint64_t address, value, count = 0;
 	size_t at = 0;
 
 	ASSERT(space < pair->spaces_count);
 	*first = index_pair_raw(pair);
 	if (pair->spaces[space].heap == 0) {
-		mem_free(list);
 		index_pair_nothing(pair);
 		return 0;
 	}
+	list = mem_alloc(odd->count + 1, sizeof *list);
 	while (map_next(odd, &at, &address, &value))
 		list[count++] = (struct odd_block){ value, address };
 	qsort(list, count, sizeof *list, by_value);

@@ -80,17 +80,23 @@ struct index_pair {
 	struct err err;
 };
 
+// All but `pair` is borrowed until index_pair_close. `directory` is where temporary files go,
+// `alive_max` how many bytes the table of live blocks may grow to before they are written. The
+// caller then sets `ahead`, and `say` and `trace_bytes` if it wants the user to hear of those
+// files. False: the directory takes no file.
 bool index_pair_open(struct index_pair *pair, struct index_feed *feed, struct cells *cells,
 		     int directory, uint64_t alive_max, struct err *err);
 void index_pair_close(struct index_pair *pair);
 
-// The number of a heap of a process.
+// The number of a heap of a process, new or known; it is the same as long as `pair` is open.
+// `forked` counts when the number is new.
 uint32_t index_pair_space(struct index_pair *pair, process_id process, heap_id heap, bool forked);
 
-// When the next calls are, and of which event.
+// When the next calls are, and of which event of the trace; UINT64_MAX: of none, but of a note.
 void index_pair_at(struct index_pair *pair, uint64_t time_ns, uint64_t number);
 
-// The address will be asked for soon.
+// The address will be asked for soon: begin to fetch its buckets. With parts there is nothing to
+// fetch, for nothing is looked up before index_pair_settle.
 static inline void index_pair_expect(const struct index_pair *pair, uint32_t space,
 				     uint64_t address)
 {
@@ -98,26 +104,33 @@ static inline void index_pair_expect(const struct index_pair *pair, uint32_t spa
 		live_table_expect(&pair->alive, live_table_key(space, address));
 }
 
-// A block begins. One that lives there ends, lost.
+// A block of this cell begins. One that lives at the address ends, lost, in a step of its own
+// before.
 void index_pair_alloc(struct index_pair *pair, uint32_t space, uint64_t address, uint32_t cell);
 
-// A block ends.
+// What lives at the address ends. Where nothing does, it is a free of an inherited block (a step
+// that does nothing) or an orphan, which goes to a cell of the thread's own. It is one step in each
+// case.
 void index_pair_free(struct index_pair *pair, uint32_t space, uint64_t address, thread_id thread);
 
 // All blocks of a heap other than malloc's end. *first is the raw step of the first of them, or
 // of one that does nothing; returns how many.
 uint64_t index_pair_destroy(struct index_pair *pair, uint32_t space, uint64_t *first);
 
-// A step that concerns no block; its raw number. The end of a process.
+// A step that concerns no block. Returns its raw number.
 uint64_t index_pair_nothing(struct index_pair *pair);
+// The end of a process, which is a step. What it had ends with it: such blocks leave the table when
+// room is needed, and are among those of index_pair_never.
 uint64_t index_pair_exit(struct index_pair *pair, process_id process);
 
 // The number of the next raw step.
 uint64_t index_pair_raw(const struct index_pair *pair);
 
-// Feed what is not fed yet. Then raw steps can be made final.
+// Feed what is not fed yet, then raw steps can be made final. `stop` (may be NULL) is asked from
+// time to time; true ends it with ERR_STOPPED. Also says if a temporary file failed before.
 bool index_pair_settle(struct index_pair *pair, bool (*stop)(void *context), void *context,
 		       struct err *err);
+// The final number of the step that a call is, of its raw one. Only after index_pair_settle.
 uint64_t index_pair_final(const struct index_pair *pair, uint64_t raw);
 
 // The final number of an edge before a raw step.

@@ -1,3 +1,10 @@
+// A tick is closed when an event of another time comes, or at the end. Its figures are raised to
+// what the tick may have reached, and the sums begin again; those of threads are left alone, and
+// are reset by bound_change when their thread is met in a new tick (bound_thread.tick).
+//
+// Of the lower bound: the largest prefix of one thread and the smallest of all others is
+// smallest_sum, which has that thread's too, and how far the two of it are apart: so for each
+// thread smallest_sum + its spread, and the best thread is the one with spread_max.
 #include "engine/replay/bound.h"
 
 static void raise_to(uint64_t *figure, uint64_t value)

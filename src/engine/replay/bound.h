@@ -11,6 +11,10 @@
 //
 // `high` is the largest of the former, `low` of the latter, over all ticks. For one thread both are
 // the peak itself. Constant time and memory per event.
+// For example at L = 100 in one tick: thread a gets 50 and gives them back, thread b gets 30. In
+// the order of the trace the level goes 150, 100, 130. If b was first, it was 180 when a had its
+// 50: high = 100 + 50 + 30 = 180. It was 150 at least when a had them, whatever b did: low = 100 +
+// 50 + 0 = 150.
 #pragma once
 
 #include <stdint.h>

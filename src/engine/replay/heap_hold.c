@@ -1,7 +1,16 @@
 // The two halves of a realloc that other threads' events come between. Whether the block has ended
 // with the first half is known by the second one alone, and so is the level in between, which may
 // be the peak. So all events are held until it comes. A realloc that takes very long is not waited
-// for: it counts as if its block had ended, until the other half says that it lives on.
+// for: after 65,536 held events it counts as if its block had ended, until the other half says that
+// it lives on. For example, with a block of 100 bytes of thread t:
+//
+//     t  realloc-free        held, for t's next call is waited for
+//     u  malloc 50           held
+//     u  free                held
+//     t  undo (it failed)    the half is marked as undone; all are counted
+//
+// and the peak is 150. Had the half been counted as it came, the level would have been 0, 50, 0,
+// 100.
 #include "base/mem.h"
 #include "engine/replay/heap_own.h"
 #include "trace/effect.h"
@@ -54,6 +63,8 @@ static void hold(struct heap *heap, struct heap_held held)
 		heap_hold_no_more(heap);
 }
 
+// A call is settled before it is held: it may be the second half that all wait for, and a new first
+// half waits with itself as the first that is held.
 void heap_add_event(struct heap *heap, const struct trace_event *event)
 {
 	ASSERT(!heap->finished);
@@ -67,6 +78,8 @@ void heap_add_event(struct heap *heap, const struct trace_event *event)
 	heap_count_event(heap, event, false);
 }
 
+// A process that ends answers for its threads: no second half will come, so their blocks have
+// ended.
 void heap_hold_end(struct heap *heap, process_id process, uint64_t time_ns)
 {
 	for (size_t i = 0; i < heap->threads_count; i++) {

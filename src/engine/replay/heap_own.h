@@ -16,6 +16,7 @@ enum {
 	SITE_NONE = UINT32_MAX,       // in a block: nobody counts it
 };
 
+// What is known of one process while the trace is read.
 struct heap_process_state {
 	struct heap_counts counts;
 	struct blocks blocks;
@@ -37,6 +38,8 @@ struct pending {
 	struct block block;
 };
 
+// One thread. `selected` is the query's answer, asked once. `last_address` says which block its
+// free would make temporary.
 struct heap_thread_state {
 	process_id process;
 	bool selected;
@@ -56,6 +59,8 @@ struct heap_held {
 	process_id process; // which ends
 };
 
+// All of it. Figures of the trace are in `totals`; what changes with each event and is asked at the
+// end alone is beside them.
 struct heap {
 	const struct query *query; // borrowed; NULL: everything
 	struct heap_totals totals;

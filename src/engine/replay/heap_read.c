@@ -1,4 +1,16 @@
 // Reading a trace from end to end, for what it adds up to.
+//
+// Counting is a matter of waiting for memory: a block is somewhere in tables of a gigabyte, its
+// site somewhere in another. So up to 64 events are taken at once, as runs of one thread, and what
+// they will touch is fetched in three rounds, each of which needs what the round before has
+// fetched:
+//
+//     expect_ways     the directory's entry of the block's region; the number of the stack's site
+//     expect_blocks   the block's slot in the region's table
+//     expect_sites    the site's figures
+//
+// then they are counted. With few sites (up to 2,048: 256 KiB) these are in a cache anyway, and the
+// first and third round are left out.
 #include "engine/replay/heap_own.h"
 
 enum {
@@ -30,6 +42,8 @@ struct run {
 	struct blocks_hint *hints;   // of each
 };
 
+// Only calls on malloc's own heap are asked for; for all others `blocks` stays NULL, and they are
+// counted without.
 static struct run run_of(const struct heap *heap, const struct trace_event *events, uint32_t count,
 			 struct blocks_hint *hints)
 {

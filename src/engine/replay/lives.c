@@ -149,8 +149,9 @@ static struct lives_block drop(struct lives *lives, size_t at)
 	return block;
 }
 
-// A block that is in the table of a heap, or was.
-// A lean table has only stack and thread of a block; what else is asked is made from these.
+// A block that is in the table of a heap, or was. A lean table has stack and thread of it alone;
+// the rest is made of these. Where the thread is of another process, the block was copied by a
+// fork.
 static struct lives_block made_of(const struct lives *lives, process_id process, heap_id heap,
 				  const struct block *slot, uint64_t address, uint64_t size)
 {
@@ -192,8 +193,8 @@ static void tell_end(struct lives *lives, const struct lives_block *block,
 		lives->watcher.end(lives->watcher.context, block, end);
 }
 
-// Put a block where none should be in a process; one that is there ended unseen.
-// A lean one tells of no lost block: who uses it asks only for what lives.
+// Put a block where none should be in a process; one that is there ended unseen. A lean table says
+// nothing of that: who uses it asks at the end for what lives.
 static void place(struct lives *lives, process_id process, const struct lives_block *block,
 		  const struct trace_event *event)
 {
@@ -240,8 +241,8 @@ static void begin(struct lives *lives, const struct trace_event *event, process_
 		lives->watcher.begin(lives->watcher.context, &block);
 }
 
-// A block that no event began.
-// An address that a forked process frees first is its parent's block.
+// A block that no event began. An address that a forked process frees for the first time is of its
+// parent's; the second time it is an orphan. A lean table makes no difference.
 static struct lives_block unknown(struct lives *lives, process_id process,
 				  const struct trace_event *event, uint64_t address)
 {
@@ -281,8 +282,8 @@ static struct lives_block end(struct lives *lives, const struct trace_event *eve
 	return block;
 }
 
-// The realloc failed: what its first half ended lives on.
-// The block keeps its number and its time: it never ended.
+// The realloc failed: what its first half ended lives on, with its number and time, for it never
+// ended. Where the half was of nothing known, what it was taken for is taken back.
 static void undo(struct lives *lives, const struct trace_event *event, process_id process,
 		 const struct lives_half *half)
 {
@@ -304,8 +305,8 @@ static bool is_among(const struct lives_heap *heap, const struct blocks *only, p
 }
 
 // The places of all blocks of a heap (`only`), or of a process (TRACE_NONE: of all), in the order
-// in which they began. The caller frees it.
-// Sorted by number by digits: of ten million blocks that takes a few passes and no comparisons.
+// in which they began; NULL where there are none. The caller frees it. The order is by number, by
+// digits: of ten million blocks that takes a few passes and no comparisons.
 static uint32_t *list_blocks(struct lives *lives, const struct blocks *only, process_id process,
 			     size_t *count)
 {
@@ -342,9 +343,8 @@ static uint32_t *list_blocks(struct lives *lives, const struct blocks *only, pro
 	return list;
 }
 
-// These blocks end, of which `only` and `process` say as above.
-// The tables are emptied before anything is told, so that a watcher that asks finds nothing of
-// them.
+// End these blocks, of which `only` and `process` say as above. Tables are emptied before anything
+// is told, so that a watcher that asks finds nothing of them.
 static void end_all(struct lives *lives, const struct blocks *only, process_id process,
 		    const struct lives_end *how)
 {
@@ -412,6 +412,8 @@ void lives_expect(struct lives *lives, const struct trace_event *events, uint32_
 	}
 }
 
+// In this order: what ends before what begins, for a realloc in place has one address for both; and
+// the half is closed last, since a second half asks it what it moved.
 void lives_add_event(struct lives *lives, const struct trace_event *event)
 {
 	const struct trace_thread *thread = reader_thread(lives->reader, event->thread);
@@ -475,6 +477,7 @@ void lives_finish(struct lives *lives, uint64_t time_ns)
 	end_all(lives, NULL, TRACE_NONE, &how);
 }
 
+// The number says whether what lives at the address is the same block still.
 bool lives_tag(struct lives *lives, const struct lives_block *block, uint32_t tag)
 {
 	struct blocks *blocks = blocks_of(lives, block->process, block->heap);

@@ -1,3 +1,14 @@
+// A pass up to where the window begins, with lives.h for blocks and trim_vm.h for mappings. What
+// lives then was begun by events, and the numbers of these are what is kept. For example, with a
+// window from event 4 on:
+//
+//     0  t  malloc         0x10     kept: t's half, open at 4, has ended its block
+//     1  u  malloc         0x20     not kept: it has ended
+//     2  u  free           0x20     nor this
+//     3  t  realloc-free   0x10     kept: t's half is open at 4
+//     4  t  realloc-alloc  0x40
+//
+// Without 0 and 3 the second half would move nothing in the trimmed trace.
 #include "engine/replay/trim.h"
 
 #include "base/mem.h"
@@ -45,12 +56,15 @@ static void end(void *context, const struct lives_block *block, const struct liv
 	half->known = block->origin == LIVES_BEGUN;
 }
 
+// Copies of a parent's blocks and orphans have no call of their own.
 static void each(void *context, const struct lives_block *block)
 {
 	if (block->origin == LIVES_BEGUN)
 		keep(context, block->number);
 }
 
+// Any call of a thread closes its half, a first half opens one. What it ended was told to `end`
+// just before.
 static void add_event(struct reading *reading, struct lives *lives, const struct trace_event *event)
 {
 	unsigned effect = effect_of(event->kind);
@@ -75,6 +89,7 @@ static void keep_vm(void *context, uint64_t number)
 	keep(trim, number);
 }
 
+// Events rise in the trace but not in the order in which they are found here, so they are sorted.
 static void gather(struct reading *reading, struct lives *lives)
 {
 	struct trim *trim = reading->trim;

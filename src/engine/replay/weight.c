@@ -1,3 +1,7 @@
+// The distance to the next sample is exponential with mean m, so a block of s bytes has none of
+// them with probability exp(-s / m). expm1 keeps the digits where s is small beside m: with s = 16
+// and m = 2^30 the difference 1 - exp(-s / m) would have lost half of them. A block of 0 bytes is
+// drawn as one of 1 byte, and adds no bytes.
 #include "engine/replay/weight.h"
 
 #include <math.h>

@@ -5,6 +5,10 @@
 // what it adds to an estimate that is right on average (Horvitz and Thompson, 1952), and
 // (1 - p) / p^2 and s^2 (1 - p) / p^2 are what it adds to the estimate's variance. Sums of integers
 // stay exact when blocks come and go; so amounts are kept in fixed point.
+//
+// For example m = 65536 and a block of 1,024 bytes: p = .0155, so one that is in the trace counts
+// for 64.5 blocks and 66,049 bytes, with a standard error of 65,535 bytes. One of 1 MiB at m =
+// 524288 has p = .865: it counts for 1.16 blocks of 1,212,697 bytes.
 #pragma once
 
 #include <stdint.h>

@@ -1,3 +1,14 @@
+// A call is two bytes (what, kind), a set of the fields that are not 0 as one varint, and these
+// fields as varints in the order of the enum. Steps, events and times rise and are differences to
+// the call before; addresses jump both ways and are differences in zigzag. For example a munmap of
+// 4096 bytes at 0x7f0000003000, 10 steps and 10 events after a call at 0x7f0000001000 and 1,000 ns
+// later, by thread 0 with stack 300:
+//
+//     what, kind                                     2 bytes
+//     { STEP EVENTS TIME ADDRESS SIZE STACK } = 175  2
+//     10  10  1000  16384  4096  300                 1 + 1 + 2 + 3 + 2 + 2
+//
+// 15 bytes in all. The numbers of the fields are in files: new ones go to the end.
 #include "engine/space/vm_calls.h"
 
 #include "base/mem.h"
@@ -31,6 +42,8 @@ enum {
 enum { BYTES_MAX = VM_CALLS_BYTES_MAX };
 _Static_assert(2 + 10 + (int)FIELDS * 10 <= (int)BYTES_MAX, "a call has room");
 
+// A note has no address and no event: only process, thread and value. A claim has no time of its
+// own.
 static void take_apart(const struct vm_call *call, const struct vm_calls_last *last,
 		       uint64_t fields[static FIELDS])
 {
@@ -64,6 +77,7 @@ static void take_apart(const struct vm_call *call, const struct vm_calls_last *l
 	fields[ORIGIN] = call->vm.origin;
 }
 
+// What take_apart has subtracted is what the next call is held against. Both sides do this.
 static void remember(struct vm_calls_last *last, const struct vm_call *call)
 {
 	last->step = call->step;
@@ -94,6 +108,9 @@ void vm_calls_put(struct vault *calls, struct vm_calls_last *last, const struct 
 	remember(last, call);
 }
 
+// The bytes come from a file. A varint that runs past the end leaves *at past `end`, so one look
+// after all of them is enough; bits of the set that no field has, or a call of a kind that is
+// unknown, are damage.
 bool vm_calls_next(const uint8_t **at, const uint8_t *end, struct vm_calls_last *last,
 		   struct vm_call *call)
 {

@@ -31,6 +31,9 @@ static bool was_there(const struct vm_lives *lives, process_id id)
 	return process && process->parent == TRACE_NONE;
 }
 
+// Of a baseline in a process that no process of the trace started, the beginning is not known: it
+// is put before all steps, at time 0. Where the trace saw the process begin, the time of the look
+// is right.
 static void on_begin(void *context, const struct space_commit *commit)
 {
 	struct vm_lives *lives = context;
@@ -47,6 +50,8 @@ static void on_begin(void *context, const struct space_commit *commit)
 	*map_put(&lives->of_commit, commit->id, NULL) = plain_add(lives->plain, &life);
 }
 
+// An end by a call is an end; one by exit or exec is written apart, as `exit`: whether that counts
+// as an end is the window's to say.
 static void end_life(const struct vm_lives *lives, struct plain_life *life,
 		     const struct space_end *end)
 {
@@ -66,6 +71,8 @@ static void end_life(const struct vm_lives *lives, struct plain_life *life,
 	}
 }
 
+// With `rest`, the entry that is there lives on with less, and a new one is added for the part: the
+// same beginning, this end.
 static void on_end(void *context, const struct space_commit *commit,
 		   const struct space_commit *rest, const struct space_end *end)
 {
@@ -139,6 +146,8 @@ static void add_call(struct vm_lives *lives, const struct trace_event *event)
 	space_add_event(lives->space, event);
 }
 
+// Only a claim that was news is kept. So a replay claims the same addresses in the same order and
+// finds the same owners, without the blocks.
 void vm_lives_claim(struct vm_lives *lives, uint64_t number, uint64_t address, process_id process,
 		    uint64_t step)
 {
@@ -150,6 +159,7 @@ void vm_lives_claim(struct vm_lives *lives, uint64_t number, uint64_t address, p
 					       .event.address = address });
 }
 
+// A failed call of the heap is kept for who reads the list in place of the trace (index_moment.h).
 void vm_lives_add_event(struct vm_lives *lives, const struct trace_event *event, process_id process,
 			uint64_t step)
 {
@@ -180,6 +190,8 @@ void vm_lives_add_note(struct vm_lives *lives, const struct trace_note *note, ui
 		keep(lives, &call);
 }
 
+// What vm_lives_add_event and _note did to the space, from the list. Ids are from a file: they are
+// held against what the reader knows.
 static bool replay(struct vm_lives *lives, const struct vm_call *call)
 {
 	lives->step = call->step;

@@ -1,4 +1,13 @@
 // vm_lives: the lifetimes of committed memory, from space.h into a list of window's allocations.
+//
+//     vm_lives_init
+//       vm_lives_replay     what was kept by an earlier run, instead of its items
+//       vm_lives_keep       from here on what has an effect goes to a list
+//       vm_lives_add_event, _add_note     every item
+//     vm_lives_fini
+//
+// Each commit (space.h) becomes a lifetime in `plain`, with the step at which it begins and the one
+// at which it ends. One thread.
 #pragma once
 
 #include "base/map.h"
@@ -19,6 +28,8 @@ struct vm_lives {
 	struct vm_calls_last last;
 };
 
+// Plain and reader are borrowed until vm_lives_fini; the reader must know processes, threads and
+// files before their items are added.
 void vm_lives_init(struct vm_lives *lives, struct plain *plain, const struct reader *reader);
 void vm_lives_fini(struct vm_lives *lives);
 
