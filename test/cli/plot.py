@@ -87,6 +87,10 @@ def by_a_key_there_is_a_curve_for_each_value_and_one_for_the_others():
     curves = plot("live", "--by", "function", "-n", "1")
     assert list(curves) == ["spike", "2 others"], list(curves)
     assert highest(curves["2 others"]) == 4000
+    # Of blocks the most are of another one than of bytes: two of 3,000 bytes, one of 10 MiB.
+    curves = plot("blocks", "--by", "function", "-n", "1")
+    assert list(curves) == ["odd'name{}_^", "2 others"], list(curves)
+    assert highest(curves["odd'name{}_^"]) == 2
     assert list(plot("live", "--by", "heap")) == ["malloc", "pool's"]
     assert list(plot("live", "--by", "process")) == ["app 42"]
     assert list(plot("rate", "--by", "thread")) == ["main 42", "it's @1 43"]

@@ -64,8 +64,9 @@ struct ranked {
 
 SORT_ORDER(heavier_first, struct ranked, SORT_FALLS(weight), SORT_RISES(value))
 
-// Order the first `count` by what they reach at most, instead of by what passed through them.
-static bool weigh_by_peak(struct plot_groups *groups, struct window_query query,
+// Order the first `count` by what they reach at most, in bytes or blocks, instead of by what passed
+// through them.
+static bool weigh_by_peak(struct plot_groups *groups, struct window_query query, bool blocks,
 			  struct ranked *ranked, size_t count, struct err *err)
 {
 	struct window_bucket *buckets = mem_alloc(count * LOOK_BUCKETS, sizeof *buckets);
@@ -79,7 +80,8 @@ static bool weigh_by_peak(struct plot_groups *groups, struct window_query query,
 	for (size_t i = 0; i < count && good; i++) {
 		ranked[i].weight = 0;
 		for (size_t k = 0; k < LOOK_BUCKETS; k++) {
-			uint64_t peak = buckets[i * LOOK_BUCKETS + k].bytes_peak;
+			const struct window_bucket *bucket = &buckets[i * LOOK_BUCKETS + k];
+			uint64_t peak = blocks ? bucket->count_peak : bucket->bytes_peak;
 
 			if (peak > ranked[i].weight)
 				ranked[i].weight = peak;
@@ -91,6 +93,14 @@ static bool weigh_by_peak(struct plot_groups *groups, struct window_query query,
 	return good;
 }
 
+// What passed through a value of the key, in what the kind draws.
+static uint64_t passed(const struct window_row *row, enum plot_kind kind)
+{
+	if (kind == PLOT_BLOCKS)
+		return window_present(row).count;
+	return kind == PLOT_LIVE ? window_present(row).bytes : window_allocated(row).bytes;
+}
+
 bool plot_groups_find(struct plot_groups *groups, struct query_context *asked,
 		      const struct plot_options *options, struct err *err)
 {
@@ -98,6 +108,7 @@ bool plot_groups_find(struct plot_groups *groups, struct query_context *asked,
 	struct window_result result;
 	struct ranked *ranked;
 	size_t candidates = 0;
+	bool levels = options->kind == PLOT_LIVE || options->kind == PLOT_BLOCKS;
 	bool good = true;
 
 	plot_keys_init(&groups->keys, asked, options->key);
@@ -111,16 +122,12 @@ bool plot_groups_find(struct plot_groups *groups, struct query_context *asked,
 
 		groups->ranks[value] = UINT32_MAX;
 		if (window_present(row).count > 0)
-			ranked[candidates++] =
-				(struct ranked){ value, options->kind == PLOT_LIVE ||
-									options->kind == PLOT_BLOCKS
-								? window_present(row).bytes
-								: window_allocated(row).bytes };
+			ranked[candidates++] = (struct ranked){ value, passed(row, options->kind) };
 	}
 	window_result_fini(&result);
 	qsort(ranked, candidates, sizeof *ranked, heavier_first);
-	if (candidates > 1 && (options->kind == PLOT_LIVE || options->kind == PLOT_BLOCKS))
-		good = weigh_by_peak(groups, query, ranked,
+	if (candidates > 1 && levels)
+		good = weigh_by_peak(groups, query, options->kind == PLOT_BLOCKS, ranked,
 				     candidates < CANDIDATES_MAX ? candidates : CANDIDATES_MAX,
 				     err);
 	groups->values = candidates;
