@@ -62,6 +62,8 @@ static bool take_decimal(const char **text, uint64_t unit, uint64_t *value)
 	return true;
 }
 
+// The digits and points at the beginning are the number, the rest must be a unit. "1.5.2s" is
+// refused, for take_decimal stops at the second point and not at the unit.
 bool moment_parse_duration(const char *text, int64_t *duration_ns)
 {
 	static const struct {
@@ -240,6 +242,8 @@ static bool no_mark(const struct reader *reader, const char *name, size_t length
 }
 
 // "NAME" or "NAME#N".
+// A mark may be called "load#2": so the whole name is looked for first, and "#2" taken for a number
+// only when there is none.
 static bool find_numbered(const struct reader *reader, const char *name, size_t length,
 			  struct moment_edge *edge, struct err *err)
 {
@@ -270,6 +274,8 @@ static bool find_numbered(const struct reader *reader, const char *name, size_t 
 		       same_count);
 }
 
+// The last sign after which a time follows divides name and distance; the "-" of "#-1" is none of
+// them.
 static bool at_mark(const char *text, const struct reader *reader, struct moment_edge *edge,
 		    struct err *err)
 {

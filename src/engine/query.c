@@ -37,6 +37,7 @@ static bool names_file(const char *path, const char *word)
 }
 
 // What a word that names nothing may have meant: "python3.11 (pid 12), sh (40 processes)".
+// 256 different names are enough to choose eight from; further ones are not suggested.
 struct candidates {
 	const char *word;
 	struct candidate {
@@ -122,6 +123,8 @@ static bool no_thread(const struct reader *reader, const char *word, struct err 
 	return refuse_word(&candidates, "thread", "tid", "a tid, or a name", err);
 }
 
+// A pid goes before a place: "1" is the pid 1 if a process has it, else place 1. A recording whose
+// processes have low pids, as in a container, needs "#1" for the place.
 bool query_add_process(struct query *query, const struct reader *reader, const char *word,
 		       struct err *err)
 {
@@ -174,6 +177,7 @@ bool query_add_thread(struct query *query, const struct reader *reader, const ch
 	return found || no_thread(reader, word, err);
 }
 
+// A heap with a handle is named by it as it is printed, "0x1f0000", or by its name if it has one.
 static bool is_heap(const struct trace_heap *heap, const char *word)
 {
 	char handle[24];
@@ -241,6 +245,7 @@ static void drop_named(bool **list, uint32_t *count, const bool *named, uint32_t
 		(*list)[i] &= !named[i];
 }
 
+// What the word names is found as for query_add, in a query of its own, and then taken away.
 bool query_drop_process(struct query *query, const struct reader *reader, const char *word,
 			struct err *err)
 {
@@ -365,6 +370,8 @@ static bool parse_bound(const char *text, bool (*parse)(const char *, uint64_t *
 	return equal || number < UINT64_MAX;
 }
 
+// "32..64", "..1K" and "1M.." have a bound on one side or both, "4096" is that size alone. ".."
+// alone is no range.
 static bool parse_range(const char *text, bool (*parse)(const char *, uint64_t *),
 			struct query_range *range)
 {
@@ -504,6 +511,8 @@ bool query_has_lifetime(const struct query *query, uint64_t lifetime_ns)
 	       (lifetime_ns >= query->lifetime_ns.least && lifetime_ns <= query->lifetime_ns.most);
 }
 
+// A set that is not there has everything in it. Ids beyond it are of what began since the set was
+// made, in a trace that grows: they are not in it.
 bool query_has_process(const struct query *query, process_id process)
 {
 	return !query->processes || (process < query->processes_count && query->processes[process]);

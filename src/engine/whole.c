@@ -39,6 +39,9 @@ struct stamp {
 
 // The folder is `path` (owned); `stamp` is what the file must begin with. False: nothing is to be
 // kept of this trace, or for this question.
+// Kept are the figures of whole traces without filters, and only where the trace is sound: of one
+// that is still written they are others in a second. `*make`: the folder may be made for them (else
+// they are kept only where it is there).
 static bool find_folder(const struct reader *reader, const struct whole_wish *wish, char **path,
 			struct stamp *stamp, bool *cached, bool *make)
 {
@@ -68,6 +71,8 @@ static bool find_folder(const struct reader *reader, const struct whole_wish *wi
 
 // ---- writing ----
 
+// In this order; `whole` has no other description. Times are the first, and how long after it the
+// last.
 static void put_site(struct index_out *out, const struct heap_site *site)
 {
 	const struct heap_amount *const amounts[] = { &site->allocated, &site->temporary,
@@ -150,6 +155,9 @@ static void take_site(struct index_in *in, struct heap_site *site)
 	site->last_ns = site->first_ns + index_in_take_varint(in);
 }
 
+// Counts are from a file: each is held against the trace or, by index_in_take_count, against the
+// bytes that are left. in->bad is asked once, by the caller; a heap that is made of nonsense is
+// only freed.
 static struct heap *take_heap(struct index_in *in, const struct reader *reader)
 {
 	struct heap_figures figures = { 0 };
@@ -232,6 +240,7 @@ struct passing {
 };
 
 // Of the filters those of processes count here.
+// heap_read gives what is not malloc's: calls on virtual memory and on pools.
 static void take_other(void *context, const struct trace_event *event)
 {
 	const struct passing *passing = context;
@@ -293,6 +302,8 @@ static void pass_notes(struct reader *reader, const struct whole_wish *wish)
 			wish->on_note(wish->context, &note);
 }
 
+// What notes say is needed by the caller and is not kept: so these are read again even where all
+// figures are there. They are blocks of their own kind, and quick to go through.
 void whole_read(struct whole *whole, struct reader *reader, const struct whole_wish *wish)
 {
 	bool can_keep, cached = false, make = false;

@@ -29,6 +29,8 @@ static void learn_begin(struct window_allocation *allocation, const struct trace
 	allocation->reallocated = effect_of(event->kind) & EFFECT_MOVES;
 }
 
+// What ended it, as far as the index does not say: a realloc, if the event is one that names this
+// block as its old one, or a first half; LOST, if the event began a block at the same address.
 static void learn_end(struct window_allocation *allocation, const struct trace_event *event)
 {
 	unsigned effect = effect_of(event->kind);
@@ -44,6 +46,8 @@ static void learn_end(struct window_allocation *allocation, const struct trace_e
 		allocation->end_kind = WINDOW_END_LOST;
 }
 
+// The wanted events rise. One that is up to 131,072 events further on is read up to; for others a
+// seek is less work.
 static bool read_wanted(struct reader *reader, const struct wanted *wanted, size_t count,
 			struct err *err)
 {

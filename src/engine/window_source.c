@@ -1,3 +1,11 @@
+// The folder of an index: where it is, who may write it, and what is said when that fails.
+//
+// Beside "run/app.tide" it is "run/app.tide-index", and beside "run/app" it is
+// "run/app.tide-index". Where the folder of the trace cannot be written to, it is in the user's
+// cache, by the recording's id, and there old ones go when they are too many (index_disk.h).
+//
+// A build holds a lock on the folder. A second process that wants the index waits for it and then
+// finds it; one that is killed lets go of the lock, and the next one builds.
 #include "engine/window_source.h"
 
 #include "base/mem.h"
@@ -59,6 +67,8 @@ char *window_source_path(const char *trace_path, const uint8_t recording_id[16],
 }
 
 // Make the directory and lock it. False and errno.
+// Making the folder and locking it are two steps, between which its holder may have removed it
+// after a failure. Then it is made once more.
 static bool try_lock(const char *path, const char *trace_path, int *lock)
 {
 	if (file_make_folder(path, true))
@@ -74,6 +84,7 @@ static bool try_lock(const char *path, const char *trace_path, int *lock)
 	return *lock >= 0;
 }
 
+// Looks every 50 ms: a lock of the system that waits could not be interrupted by `stop`.
 bool window_source_lock(const char *path, const char *trace_path,
 			const struct window_options *options, int *lock, struct err *err)
 {
@@ -93,6 +104,8 @@ bool window_source_lock(const char *path, const char *trace_path,
 	return true;
 }
 
+// What is left of the index goes. On a full disk the message says how much room it had and, from
+// the share that was done (in thousandths), how much it needs: 3 GB at 250 are some 12 GB.
 void window_source_fail(const char *path, unsigned share, struct err *err)
 {
 	uint64_t bytes = index_disk_bytes(path);
@@ -121,6 +134,7 @@ void window_source_unlock(int lock)
 	file_close(lock);
 }
 
+// "tiny" is for tests: it makes indexes of the smallest shape, and is not in the message.
 bool window_source_wish(enum window_source_wish *wish, struct err *err)
 {
 	static const char *const words[] = { "auto", "always", "tiny", "never" };

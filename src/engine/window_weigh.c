@@ -1,7 +1,11 @@
+// Answers about samples. The engine counts blocks, and knows nothing of weights: so a group is
+// asked for in parts of which all blocks have one weight, and the parts' answers are multiplied and
+// added up.
+//
 // For example, a question with one group, about a window in which two blocks of 100 bytes were
 // recorded as all were, and then three of 100 bytes at a mean distance of 4,096. The engine is
 // asked for two parts of the group: the exact ones, and those of 100 bytes at 4,096, of which each
-// stands for 41.46 blocks. The group's answer is 2 + 3 * 41.46 = 126 blocks, and its variance is
+// counts for 41.46 blocks. The group's answer is 2 + 3 * 41.46 = 126 blocks, and its variance is
 // that of three samples.
 #include "engine/window_weigh.h"
 
@@ -33,6 +37,9 @@ static bool is_part(const void *context, uint32_t position, const void *key)
 	       part->size == wanted->size;
 }
 
+// The engine asks for the group of each cell. The caller's group is asked first, without the size
+// where it did not ask for sizes. Exact cells of a group are one part, whatever their sizes;
+// sampled ones are one for each size, since the weight depends on it.
 static uint32_t part_of(void *context, const struct window_cell *cell)
 {
 	struct weighing *weighing = context;

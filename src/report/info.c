@@ -13,9 +13,9 @@
 
 enum { COMPARED = 64 };
 
-// The same words are kept once, if they are among the first.
-// Only the first 64 are compared with, so that a trace with many different messages costs no
-// square.
+// A message that is there already is counted once more. Only the first 64 are compared with, so
+// that a trace of many different messages costs no square; what comes after them and is said again
+// is there twice.
 static void keep_message(struct info *info, const char *before, const char *text)
 {
 	struct str line = { 0 };
@@ -56,6 +56,7 @@ static bool takes_flags(uint8_t kind)
 	return kind <= TRACE_FAILED && kind != TRACE_FREE && kind != TRACE_REALLOC_FREE;
 }
 
+// Stacks that were cut at the depth that the recorder walks.
 static bool is_deep(const struct reader *reader, stack_id id)
 {
 	const struct trace_stack *stack = reader_stack(reader, id);
@@ -63,6 +64,8 @@ static bool is_deep(const struct reader *reader, stack_id id)
 	return stack && stack->flags & TRACE_STACK_CUT;
 }
 
+// Events are counted by thread in the pass and by process after it, for a thread's process is
+// defined once.
 static void count_items(struct info *info, struct reader *reader, enum progress_mode mode)
 {
 	uint64_t *by_thread = NULL;

@@ -1,7 +1,7 @@
 // What is in a trace, for programs: docs/schema/info.json describes it.
 //
-// Numbers that may be larger than 2^53 (addresses, times since 1970) are written in full, as JSON
-// allows; who reads them as doubles loses their last digits.
+// Addresses are texts ("0x7f0eb4294000"). A time since 1970 is a number above 2^53, written in full
+// as JSON allows; who reads it as a double loses its last digits, some 200 ns.
 #include "report/ask/own_heap.h"
 #include "report/info.h"
 
@@ -11,6 +11,8 @@
 #include "trace/asm_words.h"
 #include "trace/label.h"
 
+// Labels of `record --label` are pairs in one text (trace/label.h); a name that is there twice is
+// written twice.
 static void json_labels(struct json *json, const char *text)
 {
 	struct label label;
@@ -26,6 +28,8 @@ static void json_labels(struct json *json, const char *text)
 	json_object_end(json);
 }
 
+// With --max-overhead a recording turns from all calls to samples and back: at what time, and from
+// then on with which mean distance (null: each call).
 static void write_turns(struct json *json, const struct reader *reader)
 {
 	size_t count;
@@ -42,6 +46,8 @@ static void write_turns(struct json *json, const struct reader *reader)
 	json_array_end(json);
 }
 
+// What the preamble and the head say, then what only a scan or the end does. Times of a clock that
+// has no tick are exact to the nanosecond: tick_ns is null then.
 static void json_trace(struct json *json, const struct info *info)
 {
 	const struct trace_info *head = reader_info(info->reader);
@@ -77,6 +83,8 @@ static void json_trace(struct json *json, const struct info *info)
 	str_fini(&text);
 }
 
+// `total` counts calls on memory; `others` are what is an event but no call, such as what an
+// attached process had before.
 static void json_events(struct json *json, const struct info *info)
 {
 	json_kv_object(json, "events");
@@ -111,6 +119,7 @@ static void json_allocators(struct json *json, const struct trace_process *proce
 	json_array_end(json);
 }
 
+// Peaks and faults are from samples of /proc. A process that was never sampled has null and not 0.
 static void json_processes(struct json *json, const struct info *info)
 {
 	json_kv_array(json, "processes");
@@ -170,6 +179,8 @@ static void json_modules(struct json *json, const struct info *info)
 	json_array_end(json);
 }
 
+// Heap 0 is malloc's and not listed. A heap of Windows has a handle and no name, one of a program's
+// own pool a name.
 static void json_heaps(struct json *json, const struct info *info)
 {
 	json_kv_array(json, "heaps");
@@ -200,6 +211,7 @@ static void json_heaps(struct json *json, const struct info *info)
 	json_array_end(json);
 }
 
+// Of a trace that was cut, what the end alone knows is null.
 static void json_rest(struct json *json, const struct info *info)
 {
 	const struct reader *reader = info->reader;

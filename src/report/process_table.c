@@ -1,3 +1,12 @@
+// The processes of a recording as a tree, with what each allocated:
+//
+//     PROCESSES                          allocations      bytes    at exit  ended
+//       15209  f                                   1  976.6 KiB  976.6 KiB  exit 0
+//       ├─ 15212  f (forked)                       1   97.7 KiB   97.7 KiB  exit 0
+//       └─ 15213  f (forked)                       1  195.3 KiB  195.3 KiB  exit 0
+//
+// A build has thousands. Then the 20 that allocated most are shown, each with all that it descends
+// from, so the tree has no loose ends; the last line sums up the others.
 #include "report/process_table.h"
 
 #include "base/mem.h"
@@ -27,6 +36,8 @@ static void describe_process(const struct trace_process *process, struct str *te
 		str_add(text, " (attached)");
 }
 
+// The command takes what the lines of the tree leave of the column, ten characters at least. Where
+// the query names processes there are no lines: the parents may not be shown.
 static void write_process(struct report *report, struct paper *paper,
 			  const struct process_tree *tree, size_t index, unsigned columns)
 {
@@ -60,6 +71,7 @@ static void write_process(struct report *report, struct paper *paper,
 	STR_FINI(&lines, &text, &cut);
 }
 
+// `context` points at the report's heap. Ids break ties, so the order is one.
 static int by_bytes(const void *a, const void *b, void *context)
 {
 	const struct heap *heap = *(const struct heap *const *)context;
@@ -103,6 +115,8 @@ static bool *choose_processes(const struct report *report)
 	return chosen;
 }
 
+// Widths: what the columns to the right take is subtracted, 16 is that of the ending. A terminal
+// has 80 columns at least (print_options.c), so `columns` is 27 or more.
 void process_table_write(struct report *report, struct paper *paper)
 {
 	struct process_tree tree;

@@ -1,3 +1,16 @@
+// Processes are a list in the order in which they began, each with its parent. The tree is a walk
+// of it from parents to children without recursion: `links` has the first child and the next
+// sibling of each, and `above` the way down to the present node. For example the parents none, 0,
+// 0, 1, none make
+//
+//     0
+//     ├─ 1
+//     │  └─ 3
+//     └─ 2
+//     4
+//
+// The lines of a node depend on which of its ancestors have a younger sibling, which
+// process_tree_lines finds by going backwards through the list.
 #include "report/process_tree.h"
 
 #include "base/mem.h"
@@ -9,6 +22,8 @@ struct links {
 	process_id first_child, last_child, next_sibling;
 };
 
+// A parent is before its children in a trace. One that is not is damage and is not believed: so
+// there can be no circle.
 static process_id parent_of(const struct reader *reader, process_id id)
 {
 	process_id parent = reader_process(reader, id)->parent;
@@ -69,6 +84,8 @@ void process_tree_fini(struct process_tree *tree)
 	*tree = (struct process_tree){ 0 };
 }
 
+// Column k is of the ancestor k levels above the node: `open` says that a younger sibling of that
+// one follows below.
 void process_tree_lines(const struct process_tree *tree, size_t index, struct str *out)
 {
 	const struct process_tree_node *node = &tree->nodes[index];

@@ -45,6 +45,8 @@ static bool top_outlives(const struct top *top, const struct trace_note *note)
 }
 
 // Take what is there, up to `until_ns`.
+// A note has no place to be kept, so one that comes before the pending event is taken though its
+// time may be after `until_ns`.
 static void top_take(struct top *top, uint64_t until_ns)
 {
 	struct reader *reader = top->opened.reader;
@@ -91,8 +93,8 @@ static struct top_figures top_sum(const struct top *top)
 	return sum;
 }
 
-// The sites as they are, to compare with later.
-// Sites keep their numbers while the trace grows, so that a list of figures is enough to compare.
+// The figures of all sites, to compare with later. Sites keep their numbers while the trace grows,
+// so a list by number is enough.
 static size_t top_keep(const struct top *top, struct top_figures **list)
 {
 	size_t count;

@@ -13,6 +13,7 @@ bool asm_text_fail(struct asm_text *text, const struct asm_word *word, const cha
 	return asm_lex_fail(&text->lex, word, text->err, "%s", what);
 }
 
+// The next word of the line, or NULL at its end.
 struct asm_word *asm_text_peek(struct asm_text *text)
 {
 	return text->at < text->lex.count ? &text->lex.words[text->at] : NULL;
@@ -54,6 +55,7 @@ bool asm_text_number(struct asm_text *text, const char *what, uint64_t *value)
 			    word->text);
 }
 
+// "0x1000-0x3000". Empty ranges are read; who cannot use one refuses it.
 bool asm_text_range(struct asm_text *text, uint64_t *start, uint64_t *end)
 {
 	struct asm_word *word = asm_text_take(text, "an address range");
@@ -68,6 +70,7 @@ bool asm_text_range(struct asm_text *text, uint64_t *start, uint64_t *end)
 	return asm_text_fail(text, word, "an address range 0x…-0x… expected");
 }
 
+// Classes keep labels apart: a thread and a process may both be called "a".
 bool asm_text_label(struct asm_text *text, char class, const char *what, uint32_t *id)
 {
 	struct asm_word *word = asm_text_take(text, what);
@@ -144,6 +147,8 @@ bool asm_text_field(struct asm_text *text, const struct asm_field *fields, bool 
 	return true;
 }
 
+// Fields in any order, each as often as it is written (the last one counts), until the line ends.
+// What is none of them goes to `other`; an error that it did not set is `expected`.
 bool asm_text_fields(struct asm_text *text, const struct asm_field *fields,
 		     bool (*other)(struct asm_text *text, void *context), void *context,
 		     const char *expected)

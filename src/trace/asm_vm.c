@@ -23,8 +23,8 @@ static bool has(uint8_t kind, enum column column)
 	return (columns_of_kind(kind) & BIT(column)) != 0;
 }
 
-// One `key=value` of an event: true if the next word was one that its kind has.
-// `error` and `offset` are numbers; the rest are words, of which each kind takes some.
+// One `key=value` of an event: *taken if the next word was one that its kind has. `error` and
+// `offset` are numbers; the rest are words, of which each kind takes some.
 static bool take_vm_field(struct asm_text *text, uint8_t kind, struct trace_vm *vm, bool *taken)
 {
 	struct asm_word *word = asm_text_peek(text);
@@ -70,8 +70,8 @@ static bool take_arrow(struct asm_text *text)
 	return true;
 }
 
-// The addresses and sizes of a call.
-// In the order of the call: where it was and how long, an arrow, where it is and how long.
+// Addresses and sizes in the order of the call: where it was and how long, an arrow, where it is
+// and how long.
 static bool take_places(struct asm_text *text, struct trace_event *event, struct trace_vm *vm)
 {
 	uint8_t kind = event->kind;
@@ -214,8 +214,8 @@ bool asm_vm_read_snapshot(struct asm_text *text)
 	return true;
 }
 
-// The range at the head of a line of a snapshot, which must not lie below `end`.
-// Both kinds of lines begin with a range that rises within its snapshot.
+// The range at the head of a line of a snapshot. Mappings rise within their snapshot, and so do
+// pages: `before` is where the last one of its kind ended.
 static bool take_part(struct asm_text *text, uint64_t before, uint64_t *start, uint64_t *end)
 {
 	struct asm_word *word = asm_text_peek(text);

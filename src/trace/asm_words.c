@@ -83,6 +83,7 @@ static const char *word_of(const char *const *words, size_t count, uint8_t kind)
 	return kind < count ? words[kind] : NULL;
 }
 
+// Kinds begin with 1: 0 is that no kind has the word.
 static uint8_t find(const char *const *words, size_t count, const char *word)
 {
 	for (size_t kind = 1; kind < count; kind++)
@@ -117,6 +118,8 @@ void asm_words_put_number(struct sink *sink, const char *key, uint64_t value, ui
 		sink_format(sink, " %s=%" PRIu64, key, value);
 }
 
+// What is not printable ASCII is \xNN, so that any bytes come back as they were, whatever the
+// terminal or editor does to them.
 void asm_words_quote(struct sink *sink, const char *text)
 {
 	sink_text(sink, "\"");
@@ -314,6 +317,7 @@ bool asm_words_find_flags(const char *text, uint8_t kind, uint32_t *flags)
 		    : find_value(text, text + strlen(text), words, flags);
 }
 
+// r, w and x as /proc/PID/maps orders them; bits beyond these three make all of it a number.
 void asm_words_put_protection(struct sink *sink, uint32_t protection)
 {
 	if (protection == 0)

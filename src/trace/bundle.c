@@ -96,6 +96,7 @@ struct bundle *bundle_begin(const char *path, struct err *err)
 	return NULL;
 }
 
+// A file goes in parts of 8 MiB; one of no bytes is one part.
 bool bundle_add(struct bundle *bundle, const uint8_t *build_id, size_t build_id_length,
 		const void *bytes, size_t size, struct err *err)
 {
@@ -132,6 +133,8 @@ bool bundle_end(struct bundle *bundle, struct err *err)
 	return bundle->ended;
 }
 
+// A file that was not ended has its old size again, and so its old END; that is all it takes to
+// undo.
 void bundle_free(struct bundle *bundle)
 {
 	struct err ignored;

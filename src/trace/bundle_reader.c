@@ -1,3 +1,11 @@
+// Symbol files inside a trace. A file is cut into parts, each in a BUNDLE block of its own, since a
+// block has a bounded size. A part says whose it is, how large the whole is and where it goes:
+//
+//     build-id 93ac…   file_size 12 MiB   at 0       8 MiB follow
+//     build-id 93ac…   file_size 12 MiB   at 8 MiB   4 MiB follow
+//
+// A file that was packed twice is there twice; the last copy counts. Nothing is unpacked before it
+// is asked for, and a file that was asked for is kept.
 #include "trace/bundle_reader.h"
 
 void bundle_reader_fini(struct bundle_reader *bundle_reader)
@@ -38,6 +46,7 @@ static bool decode(struct bytes_cursor payload, struct bundle_reader_part *part,
 	return true;
 }
 
+// The size of the part itself is that of the block.
 void bundle_reader_encode(struct bytes *out, const struct bundle_reader_part *part,
 			  const uint8_t *bytes)
 {
@@ -49,6 +58,7 @@ void bundle_reader_encode(struct bytes *out, const struct bundle_reader_part *pa
 	bytes_add(out, bytes, part->size);
 }
 
+// The part points into the loader's buffer, which the next load overwrites.
 static bool load(struct walk_loader *loader, const struct store *store, uint64_t at,
 		 struct bundle_reader_part *part, const uint8_t **bytes)
 {

@@ -7,8 +7,8 @@
 // The smallest encoding of a block: address, size, stack; all else may be in runs.
 enum { BLOCK_BYTES_MIN = 3, PLACE_SHIFT = 4 };
 
-// The next value of runs that tell `left` more; UINT64_MAX: they are not to be believed.
-// A run that is longer than what is left would reach into the next column.
+// The next value of runs that have `left` more; UINT64_MAX: they are not to be believed. A run that
+// is longer than that would reach into the next column.
 static uint64_t run_next(struct bytes_cursor *in, struct bytes_run *run, uint64_t left)
 {
 	if (run->count == 0) {
@@ -21,6 +21,7 @@ static uint64_t run_next(struct bytes_cursor *in, struct bytes_run *run, uint64_
 	return run->value;
 }
 
+// Place and state in one number, for blocks that are alike in one mostly are in the other.
 static uint64_t kind_of(const struct trace_reach_block *block)
 {
 	return (uint64_t)block->place << PLACE_SHIFT | block->state;

@@ -250,6 +250,8 @@ struct blocks_hint blocks_expect(const struct blocks *blocks, uint64_t address)
 }
 
 // The region of an address, or the free place where it belongs. There is a free place.
+// A hint may be old: the directory may have been renewed since. So its region counts only if the
+// key is the same.
 static inline struct blocks_region *region_at(const struct blocks *blocks, uint64_t address,
 					      struct blocks_hint hint)
 {
@@ -301,6 +303,7 @@ struct block *blocks_find(const struct blocks *blocks, uint64_t address)
 }
 
 // The region of an address, with room for one more block.
+// The directory is at most three quarters full. A region's table doubles from 4 slots on.
 static struct blocks_region *make_room(struct blocks *blocks, uint64_t address,
 				       struct blocks_hint hint)
 {
@@ -341,6 +344,9 @@ struct block *blocks_put_at(struct blocks *blocks, uint64_t address, struct bloc
 	return slot;
 }
 
+// The gap is closed by moving up what would not be found past it: slots follow their home in a row
+// without free ones. For example homes 3, 3, 4 in slots 3, 4, 5: when slot 3 is freed, slot 4 moves
+// to 3 (its home), then slot 5 to 4 (its home); a block in slot 6 with home 6 stays.
 static void remove_slot(struct blocks *blocks, struct blocks_region *region, struct block *slot)
 {
 	size_t mask = region->capacity - 1;

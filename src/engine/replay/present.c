@@ -41,6 +41,8 @@ void present_free(struct present *present)
 		 present);
 }
 
+// Listeners are told of calls on virtual memory and of calls that failed, with the space as it was
+// before and as it is after. All else is far too much to be told of.
 void present_add_event(struct present *present, const struct trace_event *event)
 {
 	const struct present_options *options = &present->options;
@@ -81,6 +83,7 @@ static bool inherits(const struct present *present, process_id id)
 	return false;
 }
 
+// At exit the ends of processes are left out, so that what they held is still to be seen.
 void present_add_note(struct present *present, const struct trace_note *note)
 {
 	const struct trace_process *process = reader_process(present->reader, note->process);
@@ -100,8 +103,8 @@ void present_add_note(struct present *present, const struct trace_note *note)
 		present->options.noted(present->options.context, present->space, note);
 }
 
-// Whether a note lies behind the moment. One that stands right at an exact edge is before it,
-// except the end of a process: what lives at a peak or a mark is still to be seen.
+// Whether a note is after the moment. One right at an exact edge is before it, but for the end of a
+// process: what lives at a peak or a mark is still to be seen.
 static bool passed_by(const struct present *present, const struct trace_note *note)
 {
 	const struct moment_edge *edge = &present->options.edge;
@@ -145,6 +148,8 @@ static void read_items(struct present *present)
 	}
 }
 
+// Listeners are left out until present_listen: who fills the present from an index looks through
+// the list of calls once before, and these must hear of each call once.
 struct present *present_new(struct reader *reader, const struct present_options *options)
 {
 	struct present *present = mem_alloc(1, sizeof *present);
@@ -201,7 +206,9 @@ void present_put_all(struct present *present, const struct present_lean *lean)
 	present->lean = *lean;
 }
 
-// Of a process.
+// The lean blocks of a process, which are side by side: those of all processes are one list, and
+// ends[p] is where process p's end. With ends { 3, 3, 5 } process 0 has the first three, 1 none, 2
+// the last two.
 static const struct radix_pair *lean_of(const struct present *present, process_id process,
 					size_t *count)
 {
@@ -239,6 +246,8 @@ static void claim_block(void *context, const struct present_block *block)
 		claim(context, block->address);
 }
 
+// Claims are for the mappings of malloc's own blocks. Lean ones of one heap alone are claimed by
+// their addresses, without blocks being made of them.
 static void claim_all(struct present *present, bool whole)
 {
 	for (process_id id = 0; id < reader_processes_count(present->reader); id++) {
@@ -279,6 +288,8 @@ struct present *present_read(struct reader *reader, const struct present_options
 	return present;
 }
 
+// malloc's heap always; of others those that have memory of their own: a handle (Windows) or a
+// language. A pool's blocks are parts of malloc's and would count twice.
 static bool is_wanted(const struct present *present, enum present_heaps heaps, heap_id heap)
 {
 	const struct trace_heap *known;
@@ -340,6 +351,7 @@ static void add_life(void *context, const struct lives_block *life)
 }
 
 // The blocks of `lives`, by address.
+// Each heap's blocks come by rising address; with two heaps or more they are sorted together.
 static struct present_block *list_lives(const struct present *present, process_id process,
 					enum present_heaps heaps, size_t *count)
 {
@@ -430,6 +442,9 @@ static void tell_made(const struct walk *walk, struct present_block *block)
 	walk->each(walk->context, block);
 }
 
+// Two lists by address are merged: what was read from the trace, which is short, and what is lean,
+// of which a slice at a time is made into blocks. Damage ends the walk, and present_ok says so
+// later.
 static void walk_lean(struct walk *walk)
 {
 	const struct present *present = walk->present;
@@ -493,6 +508,7 @@ bool present_ok(const struct present *present, struct err *err)
 	return present->damage->kind == ERR_NONE;
 }
 
+// At most so many: heaps that are not wanted are still among the lean ones.
 static size_t most_of(const struct present *present, process_id process, enum present_heaps heaps)
 {
 	struct listing listing = { .present = present, .heaps = heaps };
@@ -509,6 +525,7 @@ static void count_block(void *context, const struct present_block *block)
 	++*(size_t *)context;
 }
 
+// Where lean blocks are of malloc's heap alone, none of them can be unwanted, and nothing is made.
 size_t present_count(const struct present *present, process_id process, enum present_heaps heaps)
 {
 	size_t count = 0;

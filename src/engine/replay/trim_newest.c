@@ -25,6 +25,8 @@ static bool leaves_out(const struct trim_newest_options *options, const struct b
 }
 
 // The block to begin with. False: it is the first one.
+// Only headers of blocks are read. By age the last block that is old enough is the edge (so what is
+// kept begins at or before old_ns); by size the first block after which few enough bytes follow.
 static bool find_edge(const struct trim_newest_options *options, struct moment_edge *edge,
 		      struct err *err)
 {
@@ -108,6 +110,8 @@ bool trim_newest_write(struct trim_newest *newest, const struct trim_newest_opti
 	return newest->writer != NULL;
 }
 
+// The file becomes the next part that has no file yet: app.tide, app.1.tide if parts is 0
+// (trace/parts.h).
 static bool rotate(const char *path, uint32_t *parts, struct str *name, struct err *err)
 {
 	do {
@@ -118,6 +122,8 @@ static bool rotate(const char *path, uint32_t *parts, struct str *name, struct e
 	       err_errno(err, errno, "cannot rename %s to %s", path, name->text);
 }
 
+// Two renames; where the second fails the first is taken back, so that the trace is at its path
+// either way.
 bool trim_newest_place(struct trim_newest *newest, uint32_t *parts, struct err *err)
 {
 	const char *path = str_get(&newest->fresh.path);

@@ -1,12 +1,20 @@
-// Sets of addresses are spans that rise and do not touch. For example [0, 4) and [8, 12):
+// Which calls on virtual memory make the address spaces of a moment. Two passes over them find out:
+// backwards, which of them are not undone by later ones; forwards, which munmaps are needed since a
+// needed call has mapped what they unmap. For example, of one process:
+//
+//     1  mmap    [0, 8)       needed: [4, 8) of it is there at the moment
+//     2  mmap    [16, 20)     not: 4 has unmapped all of it
+//     3  munmap  [0, 4)       needed: it unmaps a part of what 1 mapped
+//     4  munmap  [16, 20)     not: nothing that is needed has mapped it
+//
+// Backwards, what later calls have mapped anew or unmapped is a set of addresses, per process; a
+// call whose span the set holds is over. Forwards, what needed calls have mapped is another. Sets
+// are spans that rise and do not touch. For example [0, 4) and [8, 12):
 //
 //     add [4, 8)       touches both: one span, [0, 12)
 //     remove [2, 3)    [0, 2) and [3, 12)
 //     holds [4, 9)?    yes, as [3, 12) does
 //     hit by [2, 3)?   no
-//
-// Going backwards, what later calls have mapped anew or unmapped is such a set, per process; a
-// call whose span the set holds is over. Going forwards, what needed calls have mapped is another.
 #include "engine/replay/trim_vm.h"
 
 #include "base/map.h"
@@ -45,6 +53,7 @@ static size_t spans_from(const struct spans *set, uint64_t address)
 	return low;
 }
 
+// low + 1: a span that only ends where this one begins has nothing of it.
 static bool spans_hold(const struct spans *set, struct span span)
 {
 	size_t at = spans_from(set, span.low + 1);
@@ -71,6 +80,7 @@ static void spans_replace(struct spans *set, size_t at, size_t to, const struct 
 	set->count = set->count - (to - at) + count;
 }
 
+// From `low` itself on: spans that touch become one.
 static void spans_add(struct spans *set, struct span span)
 {
 	size_t at = spans_from(set, span.low), to = at;
@@ -270,6 +280,8 @@ static void pin_parents(struct trim_vm *trim)
 	}
 }
 
+// A commit has the stack of the call that made its memory writable. That may be an mprotect, which
+// is needed for its stack though a later one has changed the protection since.
 static void find_commits(struct trim_vm *trim)
 {
 	for (process_id id = 0; id < trim->processes_count; id++) {

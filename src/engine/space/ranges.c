@@ -33,6 +33,7 @@ void ranges_fini(struct ranges *ranges)
 	*ranges = (struct ranges){ 0 };
 }
 
+// Nodes know each other by number, so a copy of the array is a copy of the tree.
 void ranges_copy(struct ranges *ranges, const struct ranges *from)
 {
 	ASSERT(ranges->used == 0);
@@ -48,6 +49,9 @@ void ranges_copy(struct ranges *ranges, const struct ranges *from)
 }
 
 // The first range that ends after the address, or the last that does not.
+// One way down. Where the node's range ends after the address, it may be the first such one, but
+// one to the left may be too; else it may be the last that does not, and one to the right may be
+// too.
 static struct range *nearest(const struct ranges *ranges, uint64_t address, bool after)
 {
 	struct range *best = NULL;
@@ -81,6 +85,7 @@ struct range *ranges_before(const struct ranges *ranges, uint64_t address)
 	return nearest(ranges, address, false);
 }
 
+// The first of equal holes stays the largest: the lowest address is told.
 static void add_hole(struct ranges_node *node, uint64_t from, uint64_t to)
 {
 	if (to <= from)
@@ -126,6 +131,8 @@ static void sum_up(const struct ranges *ranges, uint32_t at)
 	}
 }
 
+// The left child comes up and the node becomes its right child; what was between them changes
+// sides. The lower one of the two is summed up first, for the upper one has it in its sum.
 static uint32_t turn_right(const struct ranges *ranges, uint32_t at)
 {
 	uint32_t up = ranges->nodes[at].left;
@@ -234,6 +241,8 @@ static uint32_t take_lowest(const struct ranges *ranges, uint32_t at, uint32_t *
 	return settle(ranges, at);
 }
 
+// A node with two children gives its place to the lowest node on its right, which takes over both
+// sides.
 static uint32_t remove_below(const struct ranges *ranges, uint32_t at, uint64_t start,
 			     uint32_t *removed)
 {
@@ -269,6 +278,8 @@ void ranges_remove(struct ranges *ranges, uint64_t start)
 	ranges->used--;
 }
 
+// The upper part's offset moves on: of a file mapped at 0x1000 with offset 0, cut at 0x3000, it has
+// offset 0x2000.
 void ranges_cut(struct ranges *ranges, uint64_t at)
 {
 	const struct range *found = ranges_find(ranges, at);
@@ -284,6 +295,8 @@ void ranges_cut(struct ranges *ranges, uint64_t at)
 	ranges_insert(ranges, &high);
 }
 
+// Whether two ranges that touch are pieces of one mapping with nothing between them that differs,
+// so that joining them undoes a cut. Of a file the second must go on in it where the first ends.
 static bool alike(const struct range *low, const struct range *high)
 {
 	return low->end == high->start && low->number == high->number &&
@@ -344,6 +357,7 @@ static void pass_range(struct passage *passage, const struct range *range)
 	passage->at = to;
 }
 
+// Of a subtree that is inside of the part as a whole: its sums, and the hole before it.
 static void pass_whole(struct passage *passage, const struct ranges_node *node)
 {
 	pass_hole(passage, passage->at, node->low);

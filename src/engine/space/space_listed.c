@@ -23,6 +23,7 @@ struct space_listed {
 	uint64_t gone_bytes, unknown_bytes;
 };
 
+// A snapshot with smaps that no event came into: the list and the calls are of one moment.
 static bool is_good(const struct trace_snapshot *snapshot)
 {
 	return !(snapshot->flags & TRACE_SNAPSHOT_NO_SMAPS) && snapshot->mappings_count &&
@@ -37,6 +38,8 @@ static void find_next(struct space_listed *listed)
 			listed->next = listed->all[id].ended;
 }
 
+// Of each process the last good one before the moment counts: what is mapped then is what answers
+// are about.
 struct space_listed *space_listed_new(struct space *space, const struct reader *reader,
 				      const struct query *query, const struct moment_edge *edge)
 {
@@ -70,6 +73,7 @@ static bool is_comparable(uint8_t owner)
 }
 
 // Bytes of the ranges that the kernel did not list.
+// Ranges rise and so do the kernel's mappings: `i` never goes back.
 static uint64_t bytes_gone(const struct space *space, const struct trace_snapshot *snapshot)
 {
 	const struct ranges *ranges = space_ranges(space, snapshot->process);
@@ -144,6 +148,8 @@ static void compare(struct space_listed *listed, struct waiting *waiting)
 	snapshot_fini(&snapshot);
 }
 
+// Called for each event of virtual memory, so that `next` answers most of them without a look at
+// all processes.
 void space_listed_pass(struct space_listed *listed, uint64_t number)
 {
 	if (number < listed->next)
@@ -162,6 +168,8 @@ void space_listed_end(struct space_listed *listed, process_id process)
 	find_next(listed);
 }
 
+// What is still due had its snapshot after the last event. `number` must not be UINT64_MAX, which
+// is `next` where nothing is due.
 void space_listed_finish(struct space_listed *listed)
 {
 	if (!listed)

@@ -36,6 +36,8 @@ static bool begins(const char *text, const char *with)
 	return strncmp(text, with, strlen(with)) == 0;
 }
 
+// Names in brackets are the kernel's own: "[stack]", "[heap]", "[vdso]"; "[anon:…]" is anonymous
+// memory that a program has given a name (prctl).
 struct space_owner_file space_owner_of_path(const char *path)
 {
 	struct space_owner_file file = { .path = SPACE_OWNER_PLAIN };
@@ -51,7 +53,8 @@ struct space_owner_file space_owner_of_path(const char *path)
 	return file;
 }
 
-// Of memory that is no file's.
+// Of memory that is no file's. What the loader maps at a fixed place, or what is found right after
+// a library, is that library's bss.
 static enum space_owner owner_of_anonymous(const struct trace_event *event,
 					   const struct range *below, enum space_owner below_owner)
 {
@@ -73,6 +76,8 @@ static enum space_owner owner_of_anonymous(const struct trace_event *event,
 	}
 }
 
+// From what is certain to what is a guess: our own memory, names that the kernel gives, then the
+// code that made the call (origin), and last what is below it.
 enum space_owner space_owner_of_event(const struct trace_event *event,
 				      const struct space_owner_file *file,
 				      const struct range *below, enum space_owner below_owner)
@@ -102,6 +107,10 @@ enum space_owner space_owner_of_event(const struct trace_event *event,
 	return owner_of_anonymous(event, below, below_owner);
 }
 
+// A mapping that the program or libc made and in which a heap block is was an allocator's all
+// along. A large block of glibc's begins 16 bytes (32-bit processes: 8) into its mapping, or at a
+// page when it was aligned: one that begins elsewhere shows that this mapping is another
+// allocator's.
 bool space_owner_yields(const struct range *range, uint64_t address)
 {
 	uint64_t offset = address - range->start;

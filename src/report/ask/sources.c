@@ -1,3 +1,12 @@
+// A module is a line of what kind of names it has, and its path; below it what was opened and what
+// was looked for in vain, as far as that is not the path itself. For example
+//
+//     dwarf    /lib/x86_64-linux-gnu/libc.so.6
+//              debug /usr/lib/debug/.build-id/93/ac61….debug
+//     dwarf    /home/me/app
+//
+// What is missing is named by its path in a store of such files. --missing lists these alone, for a
+// script that fetches them: each once, however many modules ask for it.
 #include "report/ask/sources.h"
 
 #include "base/json.h"
@@ -47,6 +56,8 @@ void sources_write_text(struct symbols *symbols, struct paper *paper)
 			     "%zu files are missing: --missing lists their keys\n", missing);
 }
 
+// True: the key was new and is written. Keys are names from a trace: what is no character of a line
+// is written as "?", so that a line stays a line. They are compared by their FNV-1a hash.
 static bool write_key(struct sink *sink, struct map *seen, const char *key)
 {
 	uint64_t hash = 0xcbf29ce484222325u;
@@ -65,6 +76,7 @@ static bool write_key(struct sink *sink, struct map *seen, const char *key)
 	return true;
 }
 
+// Returns how many lines were written.
 size_t sources_write_missing(struct symbols *symbols, struct sink *sink)
 {
 	size_t count = symbols_open_all(symbols), written = 0;

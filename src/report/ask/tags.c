@@ -69,6 +69,8 @@ static const char *attribute(const char **attributes, const char *name)
 	return NULL;
 }
 
+// What is inside another tag has its name in front. An error is remembered and the parser stopped,
+// so nothing needs to be undone here: tags_read frees all.
 static void begin_tag(struct reading *reading, const char **attributes, bool is_hint)
 {
 	struct tags *tags = reading->tags;
@@ -232,6 +234,7 @@ static bool matches(const char *pattern, const char *text, size_t length)
 	return *pattern == '\0';
 }
 
+// A method is held against the function's name without its parameters, and with them.
 static bool entry_matches(const struct entrypoint *entry, const struct symbol *symbol)
 {
 	const char *module = names_file(symbol->module);
@@ -272,6 +275,8 @@ static void add_hinted(const struct tag *tag, const struct symbol *symbol, struc
 	str_add_bytes(text, function, length);
 }
 
+// Frames are from the innermost outwards, so > (not >=) leaves a tie to the inner one. The hint's
+// frame is the neighbour of the one that matched; a stack that ends there has no hint.
 bool tags_find(const struct tags *tags, const struct names_stack *stack, struct str *tag)
 {
 	const struct tag *found = NULL;

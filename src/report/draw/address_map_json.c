@@ -1,4 +1,6 @@
 // The address space for programs: docs/schema/map.json describes it.
+//
+// Sizes are bytes, times nanoseconds. Addresses are texts ("0x7f0eb4294000").
 #include "report/draw/address_map.h"
 #include "report/table/lines.h"
 #include "report/table/query_write.h"
@@ -35,6 +37,7 @@ static void write_group(const struct address_map *address_map, struct json *json
 	str_fini(&type);
 }
 
+// The first 20 are kept with all that was so when they failed; the rest is a number.
 static void write_failures(const struct address_map *address_map, struct json *json)
 {
 	json_kv_u64(json, "failures_count", address_map->failures_count);
@@ -68,6 +71,7 @@ static void write_failures(const struct address_map *address_map, struct json *j
 			    : 0);
 }
 
+// One line each: a large process has tens of thousands.
 static void write_ranges(const struct address_map *address_map, struct json *json)
 {
 	const struct space *space = present_space(address_map->asked->present);
@@ -88,6 +92,7 @@ static void write_ranges(const struct address_map *address_map, struct json *jso
 	json_array_end(json);
 }
 
+// 240 points, each with the worst of its stretch of time: the least that was free, the most holes.
 static void write_curve(const struct address_map *address_map, struct json *json)
 {
 	json_kv_array(json, "curve");

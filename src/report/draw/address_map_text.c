@@ -1,4 +1,19 @@
-// The address space for people: figures, the map in characters, curves, the table.
+// The address space for people: figures, the map in characters, curves, what failed, the table.
+//
+// The map has a character for some slots of reservation (64 KiB unless --granularity says
+// otherwise): as many as keep it within 40 lines of 64 characters, a power of two. With 1 GiB to
+// show there are 16,384 slots, so a character is of 8 of them. What is free or alike over a long
+// way is one line:
+//
+//     7f0eb0000000 PPPPPPPPPPPPPPPP…
+//                  … 32.0 MiB program
+//     7f0eb2400000 PPPPPPPPPPPPPPPP…
+//                  … 954.8 GiB free
+//     7ffd66ab0000 MMM
+//                  each character: 64.0 KiB
+//
+// A letter is the owner that has most bytes of its slots; a small one says that none of it is
+// committed.
 #include "report/draw/address_map.h"
 #include "report/table/query_write.h"
 #include "report/table/stack_text.h"
@@ -50,6 +65,7 @@ static void write_figures(const struct address_map *address_map, struct paper *p
 		     STR_BYTES(address_map->committed));
 }
 
+// By letter where there is no colour: also colour-blind readers and files can tell owners by it.
 static void write_look(struct paper *paper, uint8_t owner, bool reserved, bool full)
 {
 	char c = looks[owner].letter;
@@ -296,8 +312,9 @@ static void write_table(const struct address_map *address_map, struct stack_text
 
 // ---- failures ----
 
-// What else may have been short.
-// A call that failed though there was room: the limit of the process, if it was near, else a guess.
+// A call that failed though a hole was large enough: was the address space's own limit near? What
+// is mapped plus what was asked for says so of RLIMIT_AS. Of RLIMIT_DATA and of memory itself the
+// trace knows too little, so there it is a question.
 static void write_limits(const struct address_map *address_map, struct paper *paper,
 			 const struct address_map_failure *failure)
 {
@@ -315,6 +332,8 @@ static void write_limits(const struct address_map *address_map, struct paper *pa
 		sink_text(paper->sink, " (a limit, or memory?)\n");
 }
 
+// `largest hole` decides what is said: with one that is large enough it was a limit; else the group
+// whose mappings, taken away, would leave the largest hole is named.
 static void write_failure(const struct address_map *address_map, struct stack_text *stacks,
 			  const struct address_map_failure *failure)
 {

@@ -148,8 +148,8 @@ static void name_value(const struct plot_keys *keys, const struct window_cell *c
 	}
 }
 
-// What the name of the cell's value depends on, as a number.
-// Of a mapping's heap the name depends on its owner, its process and its stack.
+// What the name of the cell's value depends on, as a number: of a mapping's heap that is its owner,
+// its process and its stack.
 static uint64_t value_of(const struct plot_keys *keys, const struct window_cell *cell)
 {
 	switch (keys->key) {

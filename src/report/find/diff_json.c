@@ -17,7 +17,8 @@ static const char *const keys[DIFF_FIGURES] = {
 	[DIFF_TEMPORARY] = "temporary",
 };
 
-// Where the change is: null where nothing can be said, with a run each too.
+// Where the change is, in whole bytes or blocks; null where nothing can be said: with one run on
+// each side, or with so few that a bound is infinite.
 static void write_bound(struct json *json, const char *key, bool known, double value)
 {
 	json_key(json, key);
@@ -39,6 +40,8 @@ static void write_verdict(struct json *json, const struct diff *diff,
 	json_kv_bool(json, "changed", verdict[0].changed || verdict[1].changed);
 }
 
+// `amounts` and `number` say where the runs' own values are, from which diff_judge makes the
+// bounds.
 static void write_figures(struct json *json, const struct diff *diff,
 			  const struct diff_pair figures[DIFF_FIGURES],
 			  const struct diff_amounts *amounts, size_t number)
@@ -117,6 +120,7 @@ static struct sheet_cell get_state(const struct sheet_at *at)
 // A figure, and which part of it.
 enum { BYTES, COUNT, BYTES_BEFORE, COUNT_BEFORE, PARTS };
 
+// A column's `at` is figure * PARTS + part, as PART below packs it.
 static struct sheet_cell get_figure(const struct sheet_at *at)
 {
 	const struct diff_row *row = at->row;
@@ -147,6 +151,7 @@ static struct names_stack stack_before(const struct diff_page *page, const struc
 			  : (struct names_stack){ 0 };
 }
 
+// The sheet reads the stack before it asks for the next cell, so one place to keep it is enough.
 static struct sheet_cell get_moved(const struct sheet_at *at)
 {
 	static const struct names_stack none = { 0 };

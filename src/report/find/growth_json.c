@@ -2,6 +2,7 @@
 #include "report/find/growth.h"
 #include "report/table/query_write.h"
 
+// Lists in the order of the answer; sites that do not grow are in none.
 static const enum trend_verdict order[] = { TREND_GROWS, TREND_RECENT, TREND_LEVELS_OFF,
 					    TREND_STEPS };
 enum { ORDER_COUNT = sizeof order / sizeof *order };

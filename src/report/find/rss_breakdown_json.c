@@ -1,7 +1,13 @@
 // Resident memory and who holds it, for programs: docs/schema/reconcile.json describes it.
+//
+// `lines` add up to smaps_bytes: each is one answer to whose the bytes are, and its rows say which
+// stack or file. What is not known without smaps (shares, swap) is null, not 0. "untouched" and
+// "purges" are beside that sum, since their bytes are not resident.
 #include "report/find/rss_breakdown.h"
 #include "report/table/query_write.h"
 
+// Rows of all lines are in one list, the largest of a line first. `rows_max` (0: all) counts per
+// line.
 static void write_rows(const struct rss_breakdown *rss_breakdown, struct json *json, uint8_t line,
 		       uint64_t rows_max)
 {

@@ -140,9 +140,9 @@ static void write_between(const struct rss_breakdown *rss_breakdown, struct pape
 		     STR_BYTES(between->calls_bytes));
 }
 
-// What the kernel itself says, in several places that are never quite of one mind.
-// All of these are the kernel's own, read one after the other while a program may run: they differ
-// by what it did between.
+// What the kernel itself says. These figures were read one after the other while the program may
+// have run, so they differ by what it did in between; they are shown so that a reader can judge the
+// sum above.
 static void write_witnesses(const struct rss_breakdown *rss_breakdown, struct paper *paper)
 {
 	const struct trace_snapshot *snapshot = rss_breakdown->header;

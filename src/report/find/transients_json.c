@@ -3,6 +3,7 @@
 #include "report/find/transients.h"
 #include "report/table/query_write.h"
 
+// The height is the body less the base; `top` is the highest level in the spike.
 static void write_spike(struct json *json, const struct transients *t, const struct spikes_row *row)
 {
 	json_object_begin(json);
@@ -36,6 +37,8 @@ static void write_spike(struct json *json, const struct transients *t, const str
 	json_object_end(json);
 }
 
+// A period is from one buffer's beginning to the next one's, so n buffers have n - 1 of them: 5
+// that began between 1.0 s and 3.0 s have one of 0.5 s. Lifetimes are of those that ended.
 static void write_series(struct json *json, const struct transients *t,
 			 const struct spikes_series *series)
 {

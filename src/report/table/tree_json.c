@@ -39,6 +39,9 @@ enum { SIDE_WORDS = 3 };
 static const char *const sides[SIDE_WORDS] = { "", "callers", "callees" };
 
 // Gives the node's number; *parent: its parent's, or UINT64_MAX.
+// `open` has a number for each depth on the way to the present node. Nodes come in the order of a
+// walk, so the parent of one at depth 3 is the last that came at depth 2. For example a (1), b (2),
+// c (3), d (2) get 0, 1, 2, 3 and the parents none, 0, 1, 0.
 static uint64_t number(struct numbering *numbering, const struct tree_node *node, uint64_t *parent)
 {
 	MEM_ROOM(numbering->open, numbering->capacity, node->depth + (size_t)1);
