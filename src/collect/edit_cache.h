@@ -124,6 +124,8 @@ static inline void edit_cache_expect(const struct edit_cache_line *lines)
 	mem_expect(&lines[1]);
 }
 
+// Whether the line is of this edit: its first 32 bytes (tag, flags, count, frames) and the parent's
+// id.
 static inline bool edit_cache_is(const struct edit_cache_line *line,
 				 const struct edit_cache_key *key, stack_id parent)
 {

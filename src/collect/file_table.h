@@ -1,4 +1,7 @@
 // file_table: the files that were mapped, each written to the trace once.
+//
+// A file is what device, inode and path say: the same inode by two names is two files, and a name
+// under which another file was put later is another one too. One thread.
 #pragma once
 
 #include "base/map.h"

@@ -25,6 +25,7 @@
 #include "collect/stream.h"
 #include "collect/trace_builder.h"
 
+// A thread that was met in a lane of the image, by its tid.
 struct image_thread {
 	uint32_t tid; // 0: free
 	bool known;
@@ -60,7 +61,7 @@ struct image_list {
 	struct str text;
 };
 
-// Pages of the recorder's own, mapped before the image's list of mappings was read.
+// Pages of the recorder's own, [start, end), mapped before the image's list of mappings was read.
 struct image_own {
 	uint64_t start, end;
 };

@@ -13,6 +13,8 @@ struct lane_reader_edits {
 	size_t numbered; // items up to the last one whose edit was given a number
 };
 
+// Numbers at any address. Of bytes that the guest may write to meanwhile each is loaded once, and
+// what was loaded is what is checked and used.
 static inline uint32_t lane_reader_load32(const uint8_t *in)
 {
 	uint32_t value;

@@ -54,6 +54,8 @@ struct language {
 	uint64_t unsure; // pairs that do not fit each other
 };
 
+// `interner` is borrowed until language_fini. `native`: the interpreter's own frames stay in the
+// stacks.
 void language_init(struct language *language, struct interner *interner, bool native);
 void language_fini(struct language *language); // accepts { 0 }
 

@@ -1,4 +1,11 @@
-// maps_text: the kernel's list of a process's mappings, /proc/PID/maps or smaps, line by line.
+// maps_text: the kernel's list of a process's mappings, /proc/PID/maps or smaps, line by line. For
+// example
+//
+//     7f3c8a200000-7f3c8a228000 r--p 00000000 08:01 1835   /usr/lib/x86_64-linux-gnu/libc.so.6
+//
+// is start 0x7f3c8a200000, end 0x7f3c8a228000, protection 1, not shared, offset 0, device 8 << 20 |
+// 1, inode 1835 and the path. smaps has lines of figures after each ("Rss:   148 kB"), which are
+// not of a mapping. On Windows the guest sends a list in the same form.
 #pragma once
 
 #include <stdbool.h>

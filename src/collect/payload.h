@@ -1,4 +1,9 @@
 // payload: what is left of bytes that somebody else has written, taken number by number.
+//
+// The bytes are a copy, so they do not change meanwhile, but nothing in them is to be trusted. A
+// number that is not all there is 0, sets `short_`, and ends the payload: so a reader takes all
+// that it wants and asks once. For example of the three bytes 2a 00 01: payload_take(…, 2) is 42,
+// payload_take(…, 4) is 0 and short_ is set, and every further one is 0.
 #pragma once
 
 #include <stdbool.h>
@@ -6,6 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 
+// On the caller's stack; the bytes are borrowed.
 struct payload {
 	const uint8_t *at;
 	size_t left;

@@ -26,6 +26,7 @@ struct stream_interval {
 	uint32_t run;
 };
 
+// One lane. The image owns it. Fields that are the merge's are looked at by nothing else.
 struct stream {
 	struct image *image; // borrowed
 	uint32_t lane;

@@ -1,4 +1,15 @@
 // touched: which lane has touched which slot in a tick, and where two have.
+//
+// Within one tick the clock does not say which of two lanes came first. Where no slot of addresses
+// was touched by both, it does not matter, and both may go on at once. So before that each lane's
+// records of the tick are looked through (lane_reader_skim) and their slots noted here. A table of
+// 32-bit words by slot is not cleared from check to check: each word has the number of its check in
+// its upper 19 bits, so an older one counts as empty. For example in check 5, lane 2 touches slot
+// 9, then lane 3 does:
+//
+//     touched_add(9, mark of lane 2)    word 5 << 13 | 2            false
+//     touched_add(9, mark of lane 3)    the same, and CONTESTED     true
+//     touched_add(9, mark of lane 2)    the same                    false: the first one is lane 2
 #pragma once
 
 #include "wire/lane_event.h"

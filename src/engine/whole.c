@@ -303,7 +303,7 @@ static void pass_notes(struct reader *reader, const struct whole_wish *wish)
 }
 
 // What notes say is needed by the caller and is not kept: so these are read again even where all
-// figures are there. They are blocks of their own kind, and quick to go through.
+// figures are there; of blocks of events that takes only the headers.
 void whole_read(struct whole *whole, struct reader *reader, const struct whole_wish *wish)
 {
 	bool can_keep, cached = false, make = false;

@@ -9,8 +9,10 @@ enum {
 	CAPTURE_KEEP_MAX = CAPTURE_KEEP_COST * 1024,
 };
 
+// A word of the program's stack, whatever type the program has there.
 typedef uintptr_t __attribute__((may_alias)) capture_memory;
 
+// Only of memory that is known to be mapped (capture.h).
 static inline uintptr_t capture_word(uintptr_t address)
 {
 	return *(const capture_memory *)address;

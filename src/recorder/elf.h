@@ -11,6 +11,8 @@
 // What is as wide as an address.
 typedef uintptr_t elf_word;
 
+// The file's first bytes. `program_at` and `section_at` are offsets in the file; entries have the
+// sizes that it says, which may be more than our structs'.
 struct elf_header {
 	uint8_t identity[16];
 	uint16_t type, machine;

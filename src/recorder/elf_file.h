@@ -1,6 +1,13 @@
 // elf_file: the beginning of an ELF file of either class that is not loaded.
 //
-// For files that anybody may have made: what is further than what was read is 0.
+// The recorder looks into a file before it is executed or mapped: which class it is of, where its
+// segments go. It reads the first 1,024 bytes and no more; that has the header, and program headers
+// where linkers put them. The files are from anybody: what is further than what was read is 0.
+//
+//     fill bytes and size; elf_file_init
+//       class NULL?          not ELF: nothing else may be asked
+//       elf_file_segment     0, 1, 2 … until 0
+//       elf_file_number      fields of it, by the offsets of the class
 #pragma once
 
 #include "recorder/elf.h"
@@ -32,6 +39,7 @@ static const struct elf_file_class elf_file_classes[] = {
 	  .size_at = 16 },
 };
 
+// Filled by the caller, on its stack.
 struct elf_file {
 	uint8_t bytes[ELF_FILE_HEAD_BYTES];
 	size_t size;
@@ -46,7 +54,7 @@ static inline void elf_file_init(struct elf_file *file)
 		file->class = &elf_file_classes[file->bytes[ELF_FILE_CLASS_AT] == 2 ? 0 : 1];
 }
 
-// A number as wide as an address.
+// A number as wide as an address of that class, at offset `at` of the file.
 static inline uint64_t elf_file_number(const struct elf_file *file, uint64_t at)
 {
 	uint32_t bytes = file->class->bits / 8;

@@ -20,6 +20,7 @@ enum {
 	REGISTERS = 8,
 };
 
+// What a value is counted from.
 enum epilogue_base {
 	BASE_UNKNOWN,
 	BASE_ESP,    // esp as it was at the start
@@ -31,12 +32,16 @@ enum epilogue_base {
 	BASE_OWN, // what the register `at` was that a function keeps
 };
 
+// What is known of a register or of a word of the stack: base + offset, where the base may be what
+// is in memory at `at` bytes from esp or ebp of the start. For example after `push ebp; mov ebp,
+// esp` ebp is { BASE_ESP, 0, -4 }, and the word there is { BASE_EBP, 0, 0 }.
 struct epilogue_value {
 	enum epilogue_base base;
 	int32_t at; // of what is in memory
 	int32_t offset;
 };
 
+// Where the code was followed to from the start, and what it has done so far.
 struct epilogue_state {
 	uintptr_t pc;
 	bool behind;     // the instruction before was a call
@@ -51,7 +56,7 @@ struct epilogue_state {
 	int32_t arguments; // bytes pushed for the next call, if nothing else was done to esp
 };
 
-// The instruction in hand.
+// The instruction in hand. `next` is where the one after it begins.
 struct epilogue_at {
 	struct insn insn;
 	const uint8_t *op; // its opcode

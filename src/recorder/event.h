@@ -33,18 +33,21 @@ struct event_call {
 	const uintptr_t *frame; // of the hook
 };
 
+// Eight bytes at any address, of which as many count as the caller says: what is after them is
+// overwritten by what comes next.
 static inline void event_store(uint8_t *at, uint64_t value)
 {
 	__builtin_memcpy(at, &value, 8);
 }
 
-// Bytes that hold `value`; 1 for 0, which saves a branch.
+// Bytes that hold `value`, 1 to 8: for 0 it is 1 as well, which saves a branch.
 static inline uint32_t event_bytes(uint64_t value)
 {
 	return ((63 ^ (uint32_t)__builtin_clzll(value | 1)) + 8) / 8;
 }
 
-// The frames that are new in the lane's stack. NULL: no room, ever.
+// The frames that are new in the lane's stack. Returns where the next field goes; may wait for
+// room, with `start` and all after it staying where they are. NULL: no room, ever.
 HIDDEN uint8_t *event_put_stack(struct lane *lane, const uint8_t *start, uint8_t *at);
 
 // Where the event goes on after its time: its head is at head_at, its fields at `at`. With four

@@ -160,7 +160,8 @@ static __attribute__((noinline, unused)) void hook_gives(void *ptr, const uintpt
 		hook_freed(&call);
 }
 
-// The rest of a hook that returns nothing: `call` frees `ptr`.
+// The rest of a hook that returns nothing: `call` frees `ptr`. Where the call is an allocator's own
+// (inside_linux.h) nothing is recorded.
 #define HOOK_GIVES_PTR(call)                              \
 	{                                                 \
 		struct inside before = { 0 };             \

@@ -1,4 +1,9 @@
 // hook_vm: the hooks of what asks the kernel, under the names by which programs call them.
+//
+// They are for where libc's system calls themselves cannot be seen: where they are seen
+// (patch_linux.h), a hook passes on what it is given by a jump, so that no frame of ours is in the
+// stack. Not all of them change memory: clone, setns, unshare and the like can put a process out of
+// the collector's reach.
 #pragma once
 
 #include "wire/compiler.h"

@@ -160,6 +160,7 @@ enum {
 	KERNEL_PAGE = 4096,
 };
 
+// Errors are -4095 to -1; any other value, also an address in the upper half, is a result.
 static inline int kernel_failed(long result)
 {
 	return (unsigned long)result > -4096UL;
@@ -171,14 +172,15 @@ enum { KERNEL_NR_MMAP = __NR_mmap, KERNEL_MMAP_UNIT = 1 };
 enum { KERNEL_NR_MMAP = __NR_mmap2, KERNEL_MMAP_UNIT = KERNEL_PAGE }; // of an offset in a file
 #endif
 
-// mmap. Where, or a negative errno.
+// mmap. Where, or a negative errno. `at` is the offset in the file, in bytes and whole pages; on
+// i386 the kernel takes it in pages.
 static inline long kernel_map(uintptr_t near, size_t bytes, int protection, int flags, int fd,
 			      uint32_t at)
 {
 	return kernel(KERNEL_NR_MMAP, near, bytes, protection, flags, fd, at / KERNEL_MMAP_UNIT);
 }
 
-// Anonymous private pages, or NULL.
+// Anonymous private pages, all zero, or NULL. NORESERVE: they count when they are touched.
 static inline void *kernel_pages(size_t bytes)
 {
 	long at = kernel_map(0, bytes, KERNEL_PROT_READ | KERNEL_PROT_WRITE,
@@ -195,7 +197,7 @@ struct kernel_file {
 	uint32_t mode;
 };
 
-// False: the kernel does not say.
+// What the kernel says of an open file. False: it does not say; then *file is all zero.
 static inline bool kernel_stat(int fd, struct kernel_file *file)
 {
 #ifdef __x86_64__
@@ -295,6 +297,8 @@ static inline uint32_t kernel_thread_id_told(void)
 	return tid;
 }
 
+// The thread's number for the kernel. In a sealed process it cannot be asked for: libc's copy is
+// taken.
 static inline uint32_t kernel_thread_id(void)
 {
 	if (unlikely(kernel_sealed))
@@ -302,6 +306,8 @@ static inline uint32_t kernel_thread_id(void)
 	return (uint32_t)kernel_pass(__NR_gettid);
 }
 
+// The process's number. A vfork child has its own, and kernel_pid may be its parent's: so it is
+// asked for wherever that is possible.
 static inline uint32_t kernel_process_id(void)
 {
 	if (unlikely(kernel_sealed) && !kernel_pid_let)
@@ -311,6 +317,7 @@ static inline uint32_t kernel_process_id(void)
 
 enum { KERNEL_PAUSE_NS = 32 }; // of the processor, more or less
 
+// At least so long. In a sealed process the processor is kept busy instead, about so long.
 static inline void kernel_sleep_ns(long ns)
 {
 	long duration[2] = { ns / 1000000000, ns % 1000000000 };
@@ -321,7 +328,8 @@ static inline void kernel_sleep_ns(long ns)
 		__builtin_ia32_pause();
 }
 
-// CLOCK_MONOTONIC by system call: for slow paths only.
+// CLOCK_MONOTONIC by system call, which takes some 100 ns or more: for slow paths only. 0 in a
+// sealed process.
 static inline uint64_t kernel_now_ns(void)
 {
 	long time[2] = { 0, 0 };
@@ -336,6 +344,8 @@ static inline void kernel_wake(_Atomic uint32_t *word)
 	kernel(__NR_futex, word, 1 /* FUTEX_WAKE */, 1);
 }
 
+// Whether there is such a thread (signal 0 is sent to it, which does nothing). A thread of ours
+// that has no permission is there, too: all but "no such thread" is yes.
 static inline bool kernel_thread_lives(uint32_t pid, uint32_t tid)
 {
 	return kernel(__NR_tgkill, pid, tid, 0) != -KERNEL_ESRCH;

@@ -12,6 +12,8 @@
 
 typedef int32_t nt_status;
 
+// Status codes are below 0 where a call failed, as all of Windows' are. Names are the system's with
+// NT_ in front and without what they have there (STATUS_, MEM_, PAGE_, FILE_).
 enum {
 	NT_SUCCESS = 0,
 	NT_ERROR_HANDLE = (int32_t)0xc0000008, // nothing has that handle
@@ -56,9 +58,12 @@ enum {
 	NT_THREAD_NAME = 38, // of NtQueryInformationThread, since Windows 10
 };
 
+// What stands for the calling process and thread where a handle is taken; nothing has to be closed.
 #define NT_SELF ((void *)(intptr_t)-1)
 #define NT_THIS_THREAD ((void *)(intptr_t)-2)
 
+// A text as the system counts it (UNICODE_STRING): `bytes` of UTF-16 without a NUL, and how many
+// there is room for.
 struct nt_text {
 	uint16_t bytes, room;
 	uint16_t *text;
@@ -70,6 +75,7 @@ struct nt_name {
 	const char *text;
 };
 
+// The links of a circular list: the system puts them at the beginning of what is listed.
 struct nt_list {
 	struct nt_list *next, *previous;
 };
@@ -78,6 +84,7 @@ struct nt_client {
 	uintptr_t process, thread;
 };
 
+// What is to be opened (OBJECT_ATTRIBUTES): a name, below `root` (NULL: a whole path, "\??\C:\…").
 struct nt_object {
 	uint32_t length;
 	void *root;
@@ -91,6 +98,9 @@ struct nt_outcome {
 	uintptr_t status, bytes;
 };
 
+// What NtQueryVirtualMemory says of an address: the pages from `base` on that are alike, and the
+// reservation (`allocation`) that they are a part of. `state`, `protection` and `type` are NT_MEM_…
+// and NT_PAGE_….
 struct nt_region {
 	uint8_t *base, *allocation;
 	uint32_t allocation_protection;
@@ -134,6 +144,8 @@ struct nt_module {
 	struct nt_text path, name;
 };
 
+// The list of modules (PEB_LDR_DATA). Walk it under RtlAcquirePebLock or in a notification of the
+// loader.
 struct nt_loader {
 	uint32_t length;
 	uint8_t initialized;
@@ -141,7 +153,7 @@ struct nt_loader {
 	struct nt_list load;
 };
 
-// The process's own block.
+// The process's own block (PEB), of which the fields after those below are not ours to know.
 struct nt_peb {
 	uint8_t flags[4];
 	void *mutant;

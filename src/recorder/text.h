@@ -13,7 +13,7 @@ HIDDEN void *memset(void *to, int byte, size_t size);
 HIDDEN void *memmove(void *to, const void *from, size_t size);
 HIDDEN int memcmp(const void *a, const void *b, size_t size);
 
-// The number that is at an address of any kind.
+// The number that is at an address of any alignment.
 static inline uint32_t text_load32(const void *at)
 {
 	uint32_t value;
@@ -22,6 +22,7 @@ static inline uint32_t text_load32(const void *at)
 	return value;
 }
 
+// strlen, byte by byte: texts here are names and paths, and no library may be called.
 static inline size_t text_length(const char *text)
 {
 	size_t length = 0;
@@ -31,6 +32,7 @@ static inline size_t text_length(const char *text)
 	return length;
 }
 
+// Whether the two are the same text.
 static inline bool text_equal(const char *a, const char *b)
 {
 	while (*a && *a == *b) {
@@ -40,7 +42,8 @@ static inline bool text_equal(const char *a, const char *b)
 	return *a == *b;
 }
 
-// The rest of `text` after `prefix`, or NULL.
+// The rest of `text` after `prefix`, or NULL: it does not begin so. For example
+// text_after("LD_PRELOAD=x", "LD_PRELOAD=") is "x".
 static inline const char *text_after(const char *text, const char *prefix)
 {
 	while (*prefix) {
@@ -50,5 +53,6 @@ static inline const char *text_after(const char *text, const char *prefix)
 	return text;
 }
 
-// The path of descriptor `fd`: `folder` (one of /proc/self) and its number.
+// The path of descriptor `fd`, as "/proc/self/fd/7": `folder` with its slash, and the number. `out`
+// has room for ten digits and a NUL after the folder.
 HIDDEN void text_put_fd(char *out, const char *folder, uint32_t fd);

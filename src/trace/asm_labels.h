@@ -1,4 +1,7 @@
 // asm_labels: the names that a text gives to processes, threads, modules, frames and stacks.
+//
+// A label is known from the line that defines it to the end of the text, by a class and its
+// characters. Finding one is a look into a hash table. One thread.
 #pragma once
 
 #include "base/map.h"

@@ -35,7 +35,7 @@ enum block_type {
 	BLOCK_BUNDLE = 5,
 };
 
-// How the payload is stored. Small ones, and those that do not shrink, are stored as they are.
+// How the payload is stored: as it is where it is small or does not shrink.
 enum block_codec {
 	BLOCK_RAW = 0,
 	BLOCK_ZSTD = 1,
@@ -67,6 +67,8 @@ enum block_preamble_verdict {
 	BLOCK_PREAMBLE_FOREIGN, // not ours
 };
 
+// The preamble, with its checksum. Decode looks at no more than `size` bytes; a file that is
+// shorter than a preamble is FOREIGN or, where what is there is ours, DAMAGED.
 void block_preamble_encode(const struct block_preamble *preamble,
 			   uint8_t out[static BLOCK_PREAMBLE_BYTES]);
 enum block_preamble_verdict block_preamble_decode(const uint8_t *in, size_t size,
@@ -100,6 +102,7 @@ void block_pack(struct block_packer *packer, struct block *block, const void *ra
 // Does the stored payload have the checksum that the header says?
 bool block_intact(const struct block *block, const uint8_t *stored);
 
+// Unpacks payloads; keeps the memory of the last one, which a cursor points into.
 struct block_unpacker {
 	void *zstd;       // ZSTD_DCtx
 	struct bytes raw; // the last payload unpacked

@@ -12,6 +12,8 @@
 #include <stdint.h>
 #include <string.h>
 
+// What was added so far: `size` bytes at `data`, which is NULL before the first. Adding may move
+// it.
 struct bytes {
 	uint8_t *data;
 	size_t size;
@@ -25,6 +27,7 @@ struct bytes_cursor {
 	bool bad;
 };
 
+// Accepts { 0 }, and leaves it: the buffer may be filled again.
 static inline void bytes_fini(struct bytes *bytes)
 {
 	mem_free(bytes->data);
@@ -39,6 +42,7 @@ static inline uint8_t *bytes_reserve(struct bytes *bytes, size_t more)
 	return bytes->data + bytes->size;
 }
 
+// Append a copy of `size` bytes; 0 of them, and then `data` may be NULL, change nothing.
 static inline void bytes_add(struct bytes *bytes, const void *data, size_t size)
 {
 	if (size == 0)
@@ -47,6 +51,8 @@ static inline void bytes_add(struct bytes *bytes, const void *data, size_t size)
 	bytes->size += size;
 }
 
+// Append a number as docs/format.md, 2.1 has it: seven bits a byte, the lowest first, 1 to 10
+// bytes. For example 300 is ac 02.
 static inline void bytes_add_varint(struct bytes *bytes, uint64_t value)
 {
 	bytes->size += varint_encode(value, bytes_reserve(bytes, VARINT_BYTES_MAX));
@@ -62,12 +68,15 @@ static inline void bytes_add_all(struct bytes *bytes, const uint64_t *values, si
 		bytes_add_varint(bytes, values[i]);
 }
 
+// Append a number that may be below 0, in zigzag: 0, -1, 1, -2 are 0, 1, 2, 3, so that small ones
+// of either sign are short.
 static inline void bytes_add_signed(struct bytes *bytes, int64_t value)
 {
 	bytes_add_varint(bytes, varint_zigzag(value));
 }
 
-// A length and that many bytes, at most `max` of `text`.
+// A length and that many bytes, at most `max` of `text` (NULL: ""). A longer text is cut, not
+// refused. The NUL is not written.
 static inline void bytes_add_text(struct bytes *bytes, const char *text, size_t max)
 {
 	size_t length = text ? strnlen(text, max) : 0;
@@ -76,7 +85,9 @@ static inline void bytes_add_text(struct bytes *bytes, const char *text, size_t 
 	bytes_add(bytes, text, length);
 }
 
-// A run of equal values, which is written as the value and how many.
+// A run of equal values, which is written as the value and how many. `= { 0 }` is before the first.
+// For example 7, 7, 7, 9 are 7 3 9 1: the first two when 9 is added, the others by bytes_run_end,
+// which must be called once after the last value.
 struct bytes_run {
 	uint64_t value, count;
 };
@@ -96,7 +107,8 @@ static inline void bytes_run_add(struct bytes *bytes, struct bytes_run *run, uin
 	run->count++;
 }
 
-// Numbers of fixed width are little-endian on any machine.
+// Numbers of fixed width, for headers and footers. They are little-endian on any machine, and need
+// no alignment.
 static inline void bytes_put_u16(uint8_t *out, uint16_t value)
 {
 	for (int i = 0; i < 2; i++)
@@ -130,11 +142,14 @@ static inline uint64_t bytes_get_u64(const uint8_t *in)
 	return (uint64_t)bytes_get_u32(in) | (uint64_t)bytes_get_u32(in + 4) << 32;
 }
 
+// The beginning of `size` bytes, which are borrowed as long as the cursor and what it gives are
+// used.
 static inline struct bytes_cursor bytes_cursor(const void *data, size_t size)
 {
 	return (struct bytes_cursor){ .at = data, .end = (const uint8_t *)data + size };
 }
 
+// Bytes not read yet. After something bad there are none.
 static inline size_t bytes_left(const struct bytes_cursor *cursor)
 {
 	return (size_t)(cursor->end - cursor->at);
@@ -168,6 +183,7 @@ static inline void bytes_next_all(struct bytes_cursor *cursor, uint64_t *const *
 		*to[i] = bytes_next(cursor);
 }
 
+// What bytes_add_signed has written.
 static inline int64_t bytes_next_signed(struct bytes_cursor *cursor)
 {
 	return varint_unzigzag(bytes_next(cursor));
@@ -199,7 +215,8 @@ static inline const uint8_t *bytes_next_raw(struct bytes_cursor *cursor, uint64_
 	return at;
 }
 
-// A length and that many bytes as a cursor of their own.
+// A length and that many bytes, as a cursor of their own. Where there are fewer it is an empty one,
+// and the outer cursor is bad; the inner one never is from the start.
 static inline struct bytes_cursor bytes_next_part(struct bytes_cursor *cursor)
 {
 	uint64_t size = bytes_next(cursor);

@@ -9,6 +9,7 @@
 #include "trace/seek.h"
 #include "trace/trace.h"
 
+// The end of a file that grows. One thread.
 struct chain {
 	struct out out;
 	uint32_t sequence;   // of the next block

@@ -67,6 +67,7 @@ enum { COLUMNS_LOW_BITS = 4, COLUMNS_NEAR_BITS = 16 };
 // addresses are predicted, COLUMN_WAY stands for those of addresses (columns_told).
 uint64_t columns_of_kind(uint8_t kind);
 
+// The columns of an event whose addresses are predicted: those of addresses go, COLUMN_WAY comes.
 static inline uint64_t columns_told(uint64_t columns)
 {
 	return (columns & ~(UINT64_C(1) << COLUMN_ADDRESS | UINT64_C(1) << COLUMN_ADDRESS_LOW |
@@ -179,6 +180,8 @@ struct columns_row {
 	stack_id free_stack[COLUMNS_ROW_MAX + 1]; // count - begun
 };
 
+// Whether an event of a row, which has malloc's kinds but for the failed ones alone, begins a
+// block.
 static inline bool columns_row_begins(uint8_t kind)
 {
 	return kind != TRACE_FREE && kind != TRACE_REALLOC_FREE;
@@ -274,6 +277,7 @@ struct columns_decoder {
 bool columns_decoder_init(struct columns_decoder *decoder, struct bytes_cursor payload,
 			  uint32_t events_count, uint64_t first_event, uint64_t first_ns);
 
+// Its memory goes; columns_decoder_init may follow.
 void columns_decoder_fini(struct columns_decoder *decoder); // accepts { 0 }
 
 // COLUMNS_DAMAGED is final: what was given before it is right.

@@ -1,4 +1,8 @@
 // columns_next: what the readers of columns have in common. For columns*.c.
+//
+// All of it is called for each event: so it is here, to be compiled into its callers, and what is
+// rare is left to a function. A column's cursor is bad after the first entry that could not be
+// read; the caller asks once, for all columns together.
 #pragma once
 
 #include "trace/columns.h"

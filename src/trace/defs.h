@@ -58,7 +58,9 @@ const char *defs_option(const char *options, const char *word);
 // Whether one of the words, which blanks divide, is this one. `options` may be NULL.
 bool defs_has_word(const char *options, const char *word);
 
-// Append a record. `content` is what a record of this kind holds; it is emptied.
+// Append a record to a DEFS payload. `content` is what a record of this kind holds; it is emptied.
+// The others put one thing each, or (frames, stacks) as many as have ids one after the other; texts
+// that are longer than the limits above are cut.
 void defs_put(struct bytes *out, enum defs_kind kind, struct bytes *content);
 void defs_put_info(struct bytes *out, const struct trace_info *info);
 void defs_put_process(struct bytes *out, const struct trace_process *process);

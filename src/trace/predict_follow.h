@@ -37,6 +37,8 @@ static inline uint8_t predict_class(uint64_t chunks)
 	return class < PREDICT_CHUNKS_MIN ? PREDICT_CHUNKS_MIN : class;
 }
 
+// The state of a thread. Two threads whose ids have the same remainder share one: they predict
+// worse, and the reader shares it in the same way.
 static inline struct predict_slot *predict_slot(struct predict *predict, uint32_t thread)
 {
 	return &predict->slots[thread % PREDICT_SLOTS];

@@ -24,12 +24,16 @@ struct reader_pass {
 	struct trace_note note;
 };
 
+// A pass from the first item on. `progress` (NULL: no bar) has begun, with reader_bytes as its
+// whole.
 static inline struct reader_pass reader_pass_begin(struct reader *reader, struct progress *progress)
 {
 	reader_rewind(reader);
 	return (struct reader_pass){ .reader = reader, .progress = progress };
 }
 
+// The next item, in the pass; READER_END stays the answer once it was given. Whether the trace
+// ended well is asked by reader_ok, after it.
 static inline enum reader_item reader_pass_next(struct reader_pass *pass)
 {
 	pass->item = reader_next(pass->reader, &pass->event, &pass->note);
@@ -54,6 +58,8 @@ struct reader_runs {
 	struct trace_note note;
 };
 
+// READER_EVENT: `count` events, at least one. READER_NOTE: `note`, and no events. READER_END:
+// neither.
 static inline enum reader_item reader_runs_next(struct reader_runs *runs)
 {
 	enum reader_item item = READER_EVENT;

@@ -31,6 +31,8 @@ struct rewrite_window {
 	const char *mark; // its name
 };
 
+// What is asked for. All that is a pointer is borrowed until the call returns; false and NULL are
+// "as it is".
 struct rewrite_options {
 	const struct rewrite_input *inputs;
 	size_t inputs_count;

@@ -133,7 +133,8 @@ enum trace_protection {
 #define TRACE_BEFORE_MARK "attached"
 #define TRACE_BEFORE_WITH "with " // and of which allocators they are
 
-// What only calls on virtual memory have.
+// What only calls on virtual memory have. Flags and protection are numbers of the system that the
+// program ran on: Linux's, or with reader_is_windows those of Windows (MEM_…).
 struct trace_vm {
 	uint64_t old_size;   // TRACE_MREMAP: length before
 	uint64_t offset;     // in the file
@@ -144,7 +145,9 @@ struct trace_vm {
 	uint8_t origin;      // enum trace_origin
 };
 
-// One call on memory.
+// One call on memory. What it does not have by its kind is 0. A reader holds ids against its
+// tables: a stack, heap or file that is not known is 0, and an event of a thread that is not known
+// is left out, and counted.
 struct trace_event {
 	uint64_t number;  // position in the trace, from 0; also counts second halves (7, 8)
 	uint64_t time_ns; // since the recording began; never falls from one item to the next
@@ -160,7 +163,8 @@ struct trace_event {
 	const struct trace_vm *vm; // trace_kind_is_vm: borrowed until the next read; else NULL
 };
 
-// A heap that is not malloc's.
+// A heap that is not malloc's. Its blocks are in no figure of malloc's; those of a pool are parts
+// of blocks that malloc gave.
 struct trace_heap {
 	heap_id id;
 	process_id process;
@@ -193,7 +197,8 @@ enum trace_snapshot_flag {
 	TRACE_SNAPSHOT_NO_SMAPS = 1 << 2, // of mappings, rss and swap alone are known, by pages
 };
 
-// A mapping as the kernel reported it (/proc/PID/smaps). All in bytes.
+// A mapping as the kernel reported it (/proc/PID/smaps). All in bytes, and whole pages. rss is what
+// is resident of it; pss counts a page that n processes share for 1/n.
 struct trace_mapping {
 	uint64_t start, end;
 	uint64_t offset;     // in the file
@@ -211,7 +216,9 @@ enum trace_pages_flag {
 	TRACE_PAGES_SWAPPED = 1 << 1,
 };
 
-// Pages alike that are side by side; none of the others has any flag.
+// Pages alike that are side by side; none of the others has any flag. For example of four pages of
+// 4 KiB from 0x1000 on, of which the first and second are present: one entry, 0x1000 to 0x3000,
+// PRESENT.
 struct trace_pages {
 	uint64_t start, end; // addresses
 	uint8_t flags;       // enum trace_pages_flag; never 0
@@ -299,7 +306,8 @@ enum trace_start {
 				// where that could be read, or not known
 };
 
-// Whether such a process frees blocks that were allocated before it began.
+// Whether such a process may free blocks that it was not seen to allocate. With an exec there are
+// none: its memory is new.
 static inline bool trace_start_inherits(uint8_t start)
 {
 	return start == TRACE_START_FORK || start == TRACE_START_ATTACH;
@@ -368,6 +376,7 @@ enum trace_seen {
 	TRACE_SEEN_COUNT,
 };
 
+// An allocator that a process has, besides libc's.
 struct trace_allocator {
 	uint8_t seen; // enum trace_seen
 	char *name;   // "jemalloc"
@@ -382,6 +391,8 @@ enum trace_calls {
 	TRACE_CALLS_COUNT,
 };
 
+// One thread. A tid that is given out again by the system is another thread of the trace; the name
+// is the last that was noted so far.
 struct trace_thread {
 	thread_id id;
 	process_id process;
@@ -389,6 +400,9 @@ struct trace_thread {
 	char name[16]; // NUL-terminated; may be empty
 };
 
+// A file of code, mapped into one process. An address `pc` in [start, end) is `pc - bias` in the
+// file's own numbering, by which symbols are found: with a library linked at 0 and mapped at
+// 0x7f0000400000, bias is 0x7f0000400000.
 struct trace_module {
 	module_id id;
 	process_id process;
@@ -401,6 +415,9 @@ struct trace_module {
 	char *path;
 };
 
+// One code address. Of a call that has not returned it is the return address minus one: that is
+// inside the call's own instruction, and so on the line of the call and in the function that made
+// it, also where the call is a function's last instruction.
 struct trace_frame {
 	frame_id id;
 	module_id module; // 0: not in a file
@@ -451,6 +468,8 @@ static inline uint64_t trace_stack_sampled(const struct trace_stack *stack)
 // Among the words of the options: what share of the processor's time recording may take.
 #define TRACE_BUDGET "max-overhead="
 
+// What each kind uses of struct trace_note; all else is 0, TRACE_NONE or "". Numbers are those of
+// the file.
 enum trace_note_kind {
 	TRACE_NOTE_PROCESS_START = 1, // process
 	TRACE_NOTE_PROCESS_END = 2,   // process; its exit and exit_value are set
@@ -512,14 +531,17 @@ struct trace_mark {
 	char *name;       // never NULL
 };
 
-// A note of kind TRACE_NOTE_SAMPLING, kept.
+// A note of kind TRACE_NOTE_SAMPLING, kept: from here on each allocation is recorded, or samples
+// are. For example log2 16: a block of s bytes is in the trace with probability 1 - exp(-s /
+// 65536).
 struct trace_turn {
 	uint64_t number; // of the event that it is before
 	uint64_t time_ns;
 	uint8_t log2; // the distance, as a power of two; 0: each call is recorded
 };
 
-// What was recorded, and how.
+// What was recorded, and how. A reader's texts belong to it and are never NULL; a writer copies
+// what it is given.
 struct trace_info {
 	uint16_t version_major, version_minor;
 	uint8_t recording_id[16];
@@ -539,6 +561,7 @@ struct trace_info {
 };
 
 // Totals that the collector writes when a recording ends well; a reader of a cut trace has none.
+// What it counts may be more than what a reader finds, where blocks of the trace were lost since.
 struct trace_end {
 	uint64_t duration_ns;
 	uint64_t events;      // event entries in the trace
