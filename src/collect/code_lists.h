@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// Of one process. Descriptors are kept with 1 added, so that { 0 } has none.
 struct code_lists {
 	int folder; // its /tmp, + 1; 0: it is not known
 	int dump;   // its jitdump, + 1; 0: there is none

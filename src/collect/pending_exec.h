@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// One that is awaited.
 struct pending_exec_process {
 	uint32_t pid; // as it sees itself
 	int pidfd;    // -1: it is of another PID namespace
@@ -26,6 +27,7 @@ struct pending_exec_process {
 	char *path;        // what it is about to be
 };
 
+// A hello that may be of one that is still to be spoken of.
 struct pending_exec_hello {
 	uint32_t pid;   // as it sees itself
 	uint32_t image; // the door's number

@@ -13,6 +13,7 @@
 #include "collect/pending_exec.h"
 #include "collect/spares.h"
 
+// All images of a recording, in three lists: each image is in one of them, and owned by it.
 struct process_list {
 	struct trace_builder *trace_builder; // borrowed
 	const struct tick *tick;             // borrowed

@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// A run. `inner` and `outer` count its waiting items; a run with neither is removed.
 struct slots_run {
 	uint64_t owner;
 	uint32_t slot;

@@ -17,6 +17,8 @@
 
 #include <pthread.h>
 
+// The clock of one recording. Guests and the collector share segment_clock; the rest is the
+// collector's.
 struct tick {
 	struct session session;
 	struct segment_clock *clock; // the session's; NULL: not open

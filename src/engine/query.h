@@ -27,6 +27,7 @@ enum query_type {
 	QUERY_AOFO = 1 << 3, // persistent
 };
 
+// The bit of an owner in `owners`: 0 is for blocks of heaps, so enum space_owner counts from 1.
 #define QUERY_OWNER(owner) ((owner) + 1)
 
 // Numbers from `least` to `most`, both included.

@@ -73,6 +73,8 @@ struct window_cell {
 	uint64_t size;    // bytes; 0 where a query that asked by site must not look
 };
 
+// What an allocation is to a window, as described above: Allocated Inside or Outside of it, Freed
+// Inside or Outside.
 enum window_type { WINDOW_AIFI, WINDOW_AIFO, WINDOW_AOFI, WINDOW_AOFO, WINDOW_TYPES };
 
 // How an allocation ended.

@@ -53,6 +53,8 @@ HIDDEN void budget_count_sample(uint64_t left_out);
 // It took the time since the counter was at `began`.
 HIDDEN void budget_measured(uint64_t began, bool sample);
 
+// The word with the bit of an address, or NULL: no block of that GiB was recorded yet. Never NULL
+// once a block there was.
 static inline _Atomic uint32_t *budget_word(uint64_t address)
 {
 	uint64_t number = address >> BUDGET_LEAF_LOG2;
@@ -67,6 +69,7 @@ static inline _Atomic uint32_t *budget_word(uint64_t address)
 			    (BUDGET_UNIT_LOG2 + 5)];
 }
 
+// Each 8 bytes have a bit, and 32 bits a word: blocks 16 bytes apart have bits of their own.
 static inline uint32_t budget_bit(uint64_t address)
 {
 	return UINT32_C(1) << ((address >> BUDGET_UNIT_LOG2) & 31);

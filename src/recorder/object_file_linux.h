@@ -16,6 +16,7 @@ struct scope_object;
 
 enum { OBJECT_FILE_AT_ONCE = 16 }; // sections
 
+// An open file: its header, and some of its sections at a time.
 struct object_file {
 	int fd;
 	uint64_t bytes;

@@ -30,11 +30,13 @@ _Static_assert((int)SEGMENT_LANES_MAX <= (int)ORDER_LANE, "a lane's number fits"
 _Static_assert((int)LANE_SLOT_BYTES <= (int)ORDER_LARGE_BYTES, "no two begin in one slot");
 _Static_assert(LANE_SLOT_BYTES / ORDER_PLACE_BYTES <= 1 << 16, "a place fits");
 
+// Where the place of the slot's large block is kept: a table of its own right after the owners.
 static inline order_place *order_large_at(const struct lane *lane, uint64_t address)
 {
 	return (order_place *)(void *)(lane->owners + LANE_SLOTS) + lane_slot(address);
 }
 
+// An address by its 16 bytes, modulo what 16 bits hold: within a slot of 16 KiB that is exact.
 static inline order_place order_place_of(uint64_t address)
 {
 	return (order_place)(address / ORDER_PLACE_BYTES);
@@ -73,7 +75,9 @@ static inline bool order_is_mine(const struct lane *lane, uint64_t address)
 	return (word & (ORDER_LANE | ORDER_LARGE)) == lane->id;
 }
 
-// True if the slot was taken over: `*seq` is then the new interval.
+// True if the slot was taken over: `*seq` is then the new interval, one more than the last owner's.
+// For example a word of { seq 6, lane 3 } that lane 5 touches becomes { 7, 5 }, and lane 5 writes 7
+// before its event: the collector delivers it after all that lane 3 did in interval 6.
 static inline bool order_touch(const struct lane *lane, uint64_t address, uint64_t *seq)
 {
 	uint64_t *owner = &lane->owners[lane_slot(address)];

@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 
+// What the process does. A forked child is NEW again, since the page is wiped.
 enum recording_phase {
 	RECORDING_NEW = 0, // not started, or a forked child that has not noticed yet
 	RECORDING_ON = 1,
@@ -133,7 +134,9 @@ HIDDEN bool recording_wait_is_vain(struct recording_wait *wait);
 
 enum { RECORDING_SPINS = 200, RECORDING_LOCK_NAP_NS = 20000, RECORDING_LOCK_DOUBLINGS = 7 };
 
-// Spin locks for the slow paths. Signals must be blocked by the caller.
+// Spin locks for the slow paths. Signals must be blocked by the caller (kernel_block_signals), so
+// that no handler waits for a lock that its own thread holds. After 200 turns it naps: 20 us,
+// doubling up to 2.56 ms.
 static inline void recording_lock(_Atomic int *lock)
 {
 	for (uint32_t spins = 0; __atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE); spins++) {

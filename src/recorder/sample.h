@@ -70,6 +70,7 @@ HIDDEN bool sample_was_hit(uint64_t address);
 HIDDEN void sample_turn(struct sample_way *way);
 HIDDEN bool sample_ends(uint64_t address);
 
+// The upper half of a product: blocks are 16 bytes apart, so the lower four bits say nothing.
 static inline uint32_t sample_hash(uint64_t address)
 {
 	return (uint32_t)((address >> 4) * 0x9e3779b97f4a7c15u >> 32);

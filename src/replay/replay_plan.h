@@ -16,7 +16,8 @@
 
 #include <stdbool.h>
 
-// A moment at which resident memory is measured.
+// A moment at which resident memory is measured: after an event, with what is live then by the
+// trace, which is what an allocator's memory is held against.
 struct replay_plan_sample {
 	uint64_t time_ns, number; // after this event
 	uint64_t live_bytes, live_count;
@@ -45,6 +46,8 @@ struct replay_plan {
 	uint32_t samples_count;
 };
 
+// The calls of `process` of the trace; `one_thread`: all of them are made by one thread, in the
+// order of the trace. The reader is borrowed until replay_plan_fini, and moved by each reading.
 void replay_plan_init(struct replay_plan *plan, struct reader *reader, process_id process,
 		      bool one_thread);
 void replay_plan_fini(struct replay_plan *plan); // accepts { 0 }

@@ -24,6 +24,8 @@ enum {
 
 #define REPLAY_RING_SLOTS (UINT64_C(1) << 31)
 
+// What the driver does for a record. ALLOC to ALIGNED put a block into the slot, REALLOC exchanges
+// it, FREE empties it.
 enum replay_ring_op {
 	REPLAY_RING_END,
 	REPLAY_RING_ALLOC,
@@ -44,11 +46,15 @@ struct replay_ring_record {
 	uint64_t size;
 };
 
+// A block that the driver holds: as the allocator gave it, and as large as it was asked for. NULL:
+// none, or the call failed.
 struct replay_ring_slot {
 	void *block;
 	uint64_t size;
 };
 
+// What of a block is written to when it begins: nothing, its first byte, or all of it. Resident
+// memory is of what is touched alone, so this says how much of the program's use is imitated.
 enum replay_ring_touch { REPLAY_RING_NONE, REPLAY_RING_FIRST, REPLAY_RING_ALL };
 
 struct replay_ring_sample {

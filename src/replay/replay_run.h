@@ -1,8 +1,14 @@
 // replay_run: a plan played under one allocator, in a process of its own.
+//
+// The driver is started with the allocator preloaded, and given the records through a file that
+// both map (replay_ring_linux.h). What it took is its own measure, from before the first call to
+// after the last; what it takes without calls is measured by a run with `dry`, and subtracted by
+// who shows it (replay_table.h).
 #pragma once
 
 #include "replay/replay_plan.h"
 
+// What is to be run. Strings are borrowed until replay_run_play returns.
 struct replay_run_options {
 	const char *driver;  // path of the program that makes the calls
 	const char *library; // that is preloaded; NULL: the C library's own malloc

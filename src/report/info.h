@@ -19,6 +19,7 @@ struct info_message {
 	uint32_t times;
 };
 
+// What was counted in the pass. Arrays by process have as many entries as the reader has processes.
 struct info {
 	const char *path;            // borrowed
 	const struct reader *reader; // borrowed

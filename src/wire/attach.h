@@ -26,6 +26,7 @@ enum {
 	ATTACH_SESSION_BYTES = 112,
 };
 
+// What is asked of the recorder.
 enum attach_verb {
 	ATTACH_START = 1,
 	ATTACH_ASK = 2,
@@ -33,6 +34,7 @@ enum attach_verb {
 	ATTACH_ENTER = 4,
 };
 
+// What it answers, with which of the verbs.
 enum attach_status {
 	ATTACH_DONE = 1,
 	ATTACH_RUNS = 2,    // START: it records already
@@ -44,7 +46,8 @@ enum attach_status {
 	ATTACH_NO_ROOM = 8, // START: not every thread has its variables (dtv_linux.h)
 };
 
-// Bytes of the program's code.
+// Bytes of the program's code, that are `before` and are to be `after`. The launcher writes them
+// while all threads are stopped and none is inside of them.
 struct attach_patch {
 	uint64_t at;
 	uint32_t length;
@@ -53,10 +56,13 @@ struct attach_patch {
 	uint8_t after[ATTACH_PATCH_BYTES];
 };
 
+// Addresses in the process, [start, end).
 struct attach_range {
 	uint64_t start, end;
 };
 
+// One call, question and answer, in memory that the launcher has mapped in the process: all zero
+// but for the magic, the version, the verb, and for START the session.
 struct attach_call {
 	uint32_t magic;
 	uint32_t version;                   // SEGMENT_VERSION

@@ -20,7 +20,8 @@ static inline uint64_t counter_read(void)
 	return __builtin_ia32_rdtsc();
 }
 
-// count * rate / 2^32, for guests that have no wider number than 64 bits.
+// count * rate / 2^32, for guests that have no wider number than 64 bits. For example at 2.5 GHz a
+// count is 0.4 ns, so rate is 0x66666666, and 2,500,000,000 counts are 999,999,999 ns.
 static inline uint64_t counter_scale(uint64_t count, uint64_t rate)
 {
 	uint64_t low = count & UINT32_MAX;
@@ -64,7 +65,9 @@ static inline uint64_t counter_raise(struct segment_clock *clock, uint64_t to_ns
 }
 
 // Where a tick of `length_ns` is counted in segment_clock.lengths: 16 places for each power of two
-// from 1024 ns on.
+// from 1024 ns on, so a length is known to a sixteenth. For example 100,000 ns: the power is 16
+// (65,536), a sixteenth of that 4,096, and 100,000 is in the ninth after it: place 6 * 16 + 8 =
+// 104, whose middle is 100,352.
 static inline uint32_t counter_place(uint64_t length_ns)
 {
 	uint32_t power;

@@ -53,6 +53,8 @@ enum invite_reason {
 	INVITE_NO_CODE = 2,    // memory for code is refused: the process forbids dynamic code
 };
 
+// The invitation, at the beginning of a region of its own. The host writes it; what the guest
+// writes is said.
 struct invite {
 	uint8_t magic[INVITE_MAGIC_BYTES];
 	uint32_t version;
@@ -72,6 +74,8 @@ struct invite {
 	uint32_t import_was[2], bound_was[2];
 };
 
+// Who may write a visit now: it goes round, FREE, HELD, ASKED (guest), DONE (collector), FREE
+// (guest).
 enum visit_state {
 	VISIT_FREE = 0,
 	VISIT_HELD = 1, // a guest is writing it

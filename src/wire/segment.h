@@ -247,6 +247,8 @@ struct segment_claimed {
 	uint64_t time_ns; // of the session
 };
 
+// Where the request for a snapshot is. The word goes round: IDLE or DONE, ASKED (the guest), TAKING
+// (the collector), DONE.
 enum segment_look {
 	SEGMENT_LOOK_IDLE = 0,
 	SEGMENT_LOOK_ASKED = 1,
@@ -285,6 +287,8 @@ enum { SEGMENT_UNSEEN_MAX = 32 };
 
 enum { SEGMENT_CALLS_A_TIME = 256 };
 
+// What recording costs a guest's threads, by its own measure, adding up since the image began; what
+// each field counts is said at segment.cost.
 struct segment_cost {
 	_Atomic uint64_t calls, calls_timed, calls_counts;
 	_Atomic uint64_t samples, samples_timed, samples_counts;

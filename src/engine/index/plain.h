@@ -11,6 +11,8 @@
 #include "engine/window.h"
 #include "engine/window_series.h"
 
+// A lifetime. It may have an end by a call or an exit of its process, never both; with neither it
+// lives when the trace ends.
 struct plain_life {
 	uint64_t begin, end; // steps; end: WINDOW_NEVER if no call ended it
 	uint64_t exit;       // the step of its process's end, or WINDOW_NEVER
@@ -20,11 +22,13 @@ struct plain_life {
 	uint8_t exit_kind; // WINDOW_END_EXIT or _EXEC
 };
 
+// A free of an address where nothing was known to live; its cell has the thread that freed.
 struct plain_orphan {
 	uint64_t step;
 	uint32_t cell;
 };
 
+// Lifetimes of one layer, with the cells that they are of.
 struct plain {
 	struct plain_life *lives;
 	size_t lives_count, lives_capacity;

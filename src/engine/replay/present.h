@@ -46,6 +46,8 @@ struct present_options {
 	void *context;
 };
 
+// A block that lives at the moment. `inherited` is set only where options->inherits wants such
+// blocks.
 struct present_block {
 	uint64_t address;
 	uint64_t size;   // requested bytes

@@ -32,6 +32,7 @@ struct range {
 	bool baseline;       // was there before the recording could see it
 };
 
+// Each struct is copied by value only while it is empty; a full copy is ranges_copy.
 struct ranges {
 	struct ranges_node *nodes; // private; [0] is nobody
 	size_t count, capacity;
@@ -67,7 +68,8 @@ void ranges_cut(struct ranges *ranges, uint64_t at);
 // Make one of the two ranges that meet at `at`, if they are alike. Returns whether it did.
 bool ranges_join(struct ranges *ranges, uint64_t at);
 
-// What is free in a part of the address space.
+// What is free in a part of the address space: between ranges, before the first and after the last.
+// Of [0, 10) with the range [2, 5) there are two holes, 7 bytes, the largest 5 at 5.
 struct ranges_holes {
 	uint64_t count;
 	uint64_t bytes;      // of all of them

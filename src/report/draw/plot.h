@@ -32,6 +32,7 @@ enum plot_kind {
 	PLOT_KINDS,
 };
 
+// What curves are of: each value of a key that has most has one.
 enum plot_key {
 	PLOT_BY_NOTHING,
 	PLOT_BY_PROCESS,
@@ -48,6 +49,7 @@ enum plot_key {
 extern const char *const plot_kind_words[PLOT_KINDS + 1];
 extern const char *const plot_key_words[PLOT_KEYS + 1];
 
+// What was asked for. `window` is the user's words, for the subtitle.
 struct plot_options {
 	enum plot_kind kind;
 	enum plot_key key;

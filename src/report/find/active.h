@@ -39,6 +39,8 @@ struct active_row {
 	bool vm;
 };
 
+// The list. Where rows are limited, only the largest are kept while they are gathered, so memory
+// goes with what is shown.
 struct active {
 	struct query_context *asked; // borrowed
 	const struct active_options *options;

@@ -22,6 +22,7 @@ enum {
 	GROWTH_LIFE_MIN_MS = 200, // of a process, unless the window says where to look
 };
 
+// A place that grows, with how it was judged.
 struct growth_row {
 	uint32_t place; // index into the context's places
 	struct trend trend;
@@ -68,6 +69,7 @@ void growth_fini(struct growth *growth); // accepts { 0 }
 // "grows", "recent", "levels_off", "steps": the verdict's key in JSON and CSV.
 const char *growth_key(enum trend_verdict verdict);
 
+// What one answer is made of. `width` is in columns, of text alone.
 struct growth_page {
 	struct query_context *asked; // borrowed
 	const struct growth *growth; // borrowed

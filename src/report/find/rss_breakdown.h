@@ -50,7 +50,8 @@ enum rss_breakdown_line {
 const char *rss_breakdown_key(enum rss_breakdown_line line);
 const char *rss_breakdown_title(enum rss_breakdown_line line);
 
-// Who has how much of a line, or of what is in none.
+// Who has how much of a line, or of what is in none: a stack of the process, or where there is none
+// the file that was mapped. `count` is of blocks or of mappings.
 struct rss_breakdown_row {
 	uint8_t line;
 	stack_id stack;

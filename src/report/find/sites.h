@@ -63,6 +63,7 @@ struct sites_sums {
 	double variance; // from samples, of bytes or calls; else 0
 };
 
+// The rows that are kept and the sums of all. A row that answers two questions is there once.
 struct sites {
 	struct sites_options options;
 	struct sites_row *rows; // owned

@@ -6,6 +6,8 @@
 #include "report/table/paper.h"
 #include "trace/reach.h"
 
+// The way: blocks[0] is the block itself, and blocks[i + 1] holds a pointer to blocks[i]; the last
+// one is held by a root, or by nothing. They are places in reach.blocks.
 struct why {
 	struct query_context *asked; // borrowed
 	struct trace_reach reach;    // of the process's end, or the last one
