@@ -1,3 +1,10 @@
+// What an attached process had before its recording, put into the trace: a TRACE_BEFORE for each
+// block, of a thread and a stack that stand for "before". The launcher has read glibc's (or another
+// allocator's) heap while the process was stopped, and left the blocks in a file, 16 bytes each;
+// they are read 4,096 at a time, so 10 million of them cost 64 KiB of memory here.
+//
+// Then comes the note that says how many, or why there are none, and a mark: from there on the
+// recording sees everything, and windows that ask for "begin" begin there (moment_skip_before).
 #include "collect/before.h"
 
 #include "base/mem.h"
@@ -18,6 +25,8 @@ static stack_id before_stack(struct writer *writer)
 	return writer_add_stack(writer, 0, frame, 0);
 }
 
+// A part of a block at the end of the file, which a launcher that was killed may leave, is not
+// taken.
 static uint64_t before_put(struct image *image, int fd)
 {
 	struct trace_builder *trace_builder = image->trace_builder;

@@ -27,6 +27,8 @@ static uint64_t find_began(uint32_t pid)
 	return age_ns != 0 ? now_wall_ns() - age_ns : 0;
 }
 
+// By /proc the folder is the one that the process sees, also in a container. It is held, so that it
+// can be read after the process has ended.
 void code_lists_open(struct code_lists *lists, uint32_t pid)
 {
 	struct stat about;
@@ -60,6 +62,8 @@ static const char *base_of(const char *path, size_t length)
 	return at;
 }
 
+// A runtime maps its jitdump once, executable, for perf to see it: "jit-4711.dump". It is opened at
+// once, through the process's root, since it may be gone later.
 void code_lists_mapped(struct code_lists *lists, uint32_t pid, const char *path, size_t length)
 {
 	const char *base = base_of(path, length);
@@ -91,6 +95,7 @@ static bool is_good(const struct code_lists *lists, int fd, struct stat *about, 
 	return why->length == 0;
 }
 
+// The list may grow while it is read: no more than what it had is taken.
 static char *read_all(int fd, size_t size, size_t *length)
 {
 	char *bytes = mem_alloc(size + 1, 1);
@@ -119,6 +124,8 @@ static char *read_list(const struct code_lists *lists, int fd, size_t *length, s
 	return read_all(fd, size, length);
 }
 
+// NONBLOCK and NOCTTY, for what has this name may be a pipe or a terminal; is_good looks what it
+// is.
 char *code_lists_read(const struct code_lists *lists, enum code_lists_kind kind, uint32_t own_pid,
 		      size_t *length, struct str *why)
 {

@@ -27,6 +27,7 @@ enum {
 	NAME_BYTES = 16,
 };
 
+// An abstract name: a NUL first, and its length says where it ends.
 static socklen_t address_of(struct sockaddr_un *address, const char *pid)
 {
 	int length =
@@ -54,6 +55,7 @@ int control_listen(void)
 	return fd;
 }
 
+// The kernel adds the sender's ids to the datagram; what it says of itself is not looked at.
 static bool may_ask(struct msghdr *message)
 {
 	struct cmsghdr *header = CMSG_FIRSTHDR(message);
@@ -127,7 +129,8 @@ static unsigned find_asked(const struct asked *asked, const char *name)
 	return i;
 }
 
-// Who listens is told to `each`, by name.
+// Give `each` the names of all that listen, as /proc/net/unix has them: a line ends with
+// "@tidemark-ctl-4711".
 static void each_collector(void (*each)(void *context, const char *name), void *context)
 {
 	FILE *file = fopen("/proc/net/unix", "re");
@@ -176,6 +179,8 @@ static bool is_not_recorded(uint32_t pid, struct err *err)
 	return err_set(err, ERR_USAGE, "process %u is not being recorded", pid);
 }
 
+// Where the trace is: the kernel's own word for the descriptor. A pipe or a file that was removed
+// has none.
 bool control_where(int fd, char text[CONTROL_TEXT_MAX])
 {
 	char link[32];
@@ -192,6 +197,9 @@ bool control_where(int fd, char text[CONTROL_TEXT_MAX])
 }
 
 // The next answer. False: there will be none, or it has taken too long.
+// Every quarter of a second it is looked whether any of those that were asked is still there: if
+// all are gone, there is nothing to wait for. An answer of one is taken off the list, whatever it
+// says.
 static bool hear(struct asking *asking, int patience_ms, struct control_answer *answer)
 {
 	struct pollfd ready = { .fd = asking->fd, .events = POLLIN };
@@ -229,6 +237,8 @@ static bool hear(struct asking *asking, int patience_ms, struct control_answer *
 	return true;
 }
 
+// One DONE is enough. A refusal is kept until all have answered, for another collector may have the
+// process.
 static bool wait_for_answers(struct asking *asking, char text[CONTROL_TEXT_MAX], struct err *err)
 {
 	struct control_answer answer;

@@ -40,6 +40,7 @@ void door_queue_hold(struct door_queue *queue)
 	pthread_mutex_lock(&queue->lock);
 }
 
+// The time is set here, under the lock, so that times rise along the queue.
 void door_queue_release(struct door_queue *queue, struct door_event *event)
 {
 	if (event != NULL) {

@@ -1,3 +1,17 @@
+// On Windows nothing knocks: a program is invited before it runs (wire/invite.h). So the door has
+// no thread of its own. The launcher's thread calls door_invite for the first program; for a child,
+// its parent leaves a visit in the session, and the collector's thread looks at the visits each
+// time it asks for what happened (door_take). Ends of processes are heard of in threads of the
+// system (RegisterWaitForSingleObject).
+//
+// For example cmd.exe, image 1, starts cl.exe:
+//
+//     guest of 1    starts it suspended; VISIT_HELD: its handles, as image 1 has them; VISIT_ASKED
+//     door_take     duplicates the handles out of image 1, makes a segment, invites, puts
+//                   DOOR_ARRIVAL, answers 0 (it joins) and sets VISIT_DONE
+//     guest of 1    lets the child run
+//
+// A child that cannot be invited runs all the same, and DOOR_UNSEEN says that it is not recorded.
 #include "collect/door_win32.h"
 
 #include "base/mem.h"
@@ -89,6 +103,7 @@ static void CALLBACK has_ended(void *context, BOOLEAN timed_out)
 	door_queue_put(&watched->door->queue, event);
 }
 
+// A handle of our own, since the caller's may be closed before the process ends.
 static bool watch(struct door *door, HANDLE process, uint32_t image)
 {
 	struct watched *watched = mem_alloc(1, sizeof *watched);
@@ -119,6 +134,7 @@ static char *exe_of(HANDLE process)
 	return str_take(&path);
 }
 
+// What a guest on Linux says in its hello is found out here, from outside.
 static void fill_hello(struct door_arrival *arrival, HANDLE process)
 {
 	struct segment_hello *hello = &arrival->hello;
@@ -151,6 +167,9 @@ static bool enter(const struct invite_call *call, struct door_arrival *arrival, 
 	return obstacle != NULL ? err_wrap(err, "%s", obstacle) : false;
 }
 
+// Under the lock: `images_count` is a number for the next image, and is counted up only when the
+// program has its invitation. The arrival is put into the queue before the program runs, so it is
+// known before its first event can be seen.
 static bool invite(struct door *door, HANDLE process, HANDLE thread, uint32_t pid, struct err *err)
 {
 	struct door_arrival *arrival = mem_alloc(1, sizeof *arrival);
@@ -230,6 +249,7 @@ void door_post(struct door *door, const struct collect_message *message)
 	door_queue_put(&door->queue, event);
 }
 
+// Visits are in the session's memory, after the clock page.
 static struct visit *visits_of(const struct door *door)
 {
 	return (struct visit *)(void *)((char *)door->tick->clock + INVITE_VISITS_AT);
@@ -280,6 +300,7 @@ static bool receive(struct door *door, const struct visit *visit, struct err *er
 }
 
 // Children that wait to be invited.
+// An answer other than 0 tells the guest that its child will not be recorded.
 static void serve_visits(struct door *door)
 {
 	struct visit *visits = visits_of(door);

@@ -37,6 +37,8 @@ static COLD void grow(struct edit_cache *cache)
 	use(cache, cache->many, EDIT_CACHE_BITS_MANY);
 }
 
+// Tags count up and are never given twice: lines of an image that is over stay, and are of no other
+// image.
 uint32_t edit_cache_tag(struct edit_cache *cache)
 {
 	return cache->tags + 1 < EDIT_CACHE_TAGS ? ++cache->tags * EDIT_CACHE_TAG : 0;

@@ -47,6 +47,8 @@ static void naming_put(struct naming *naming)
 	naming->count = left;
 }
 
+// Each list may name some. What is wrong with a list is told at the last look alone: at a mark it
+// may only not be written to its end yet.
 static void naming_read(struct naming *naming, enum code_lists_kind kind)
 {
 	const char *what = kind == CODE_LISTS_DUMP ? "jitdump" : "perf map";
@@ -74,6 +76,8 @@ static void naming_read(struct naming *naming, enum code_lists_kind kind)
 	STR_FINI(&why, &line);
 }
 
+// Times of the image are since the recording began, those of a jitdump are the system's clock:
+// began_ns is between them.
 static void naming_begin(struct naming *naming, uint64_t began_ns)
 {
 	const struct frame_map *frames = &naming->image->frames;

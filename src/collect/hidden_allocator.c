@@ -29,6 +29,8 @@ static uint64_t hidden_allocator_number(const char *path, uint64_t size_bytes, u
 	return number;
 }
 
+// `known` is of the whole recording: a file is looked into once, however many processes map it. A
+// value is 0 where it has none, else its kind and 1.
 void hidden_allocator_look(struct hidden_allocator_list *list, struct map *known, const char *path,
 			   const char *name, uint64_t size_bytes, uint64_t mtime_ns)
 {
@@ -53,6 +55,8 @@ void hidden_allocator_enter(struct hidden_allocator_list *list, const char *name
 	str_format(&list->entered, "\n%s\n", name);
 }
 
+// Names are kept in one text, each between ends of lines, so that "malloc" is not found in
+// "jemalloc".
 bool hidden_allocator_is_entered(const struct hidden_allocator_list *list, const char *name)
 {
 	struct str line = { 0 };

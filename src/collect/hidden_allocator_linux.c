@@ -87,7 +87,9 @@ static void hidden_allocator_read(struct hidden_allocator_file *file, const GElf
 	}
 }
 
-// A name that ends where `end` is, `left` bytes behind the first that can be read, may be `text`.
+// A name that ends at `end`, before which `left` bytes can be read, may be `text`, or end with it:
+// then its place among the names is noted. Names share their ends ("xmalloc" has "malloc" in it),
+// so what a symbol is called is known by where its name begins.
 static void hidden_allocator_meet(struct hidden_allocator_file *file, const uint8_t *end,
 				  size_t left, uint64_t end_at, const char *text, uint32_t what)
 {
@@ -149,6 +151,7 @@ static int hidden_allocator_compare(const void *one, const void *other)
 	return (a->at > b->at) - (a->at < b->at);
 }
 
+// A filter of 4,096 bits answers for nearly all symbols; libLLVM has 60,000.
 static void hidden_allocator_symbol(struct hidden_allocator_file *file, uint32_t name, bool defined)
 {
 	const struct hidden_allocator_name wanted = { name, 0 }, *found;
@@ -246,6 +249,7 @@ static void hidden_allocator_constants(struct hidden_allocator_file *file, size_
 			file->kinds |= 1u << i;
 }
 
+// The kind (an index of the list of kinds), or -1. NONBLOCK: the path may be a pipe by now.
 int hidden_allocator_in(const char *path)
 {
 	struct hidden_allocator_file *file;

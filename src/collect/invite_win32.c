@@ -1,3 +1,23 @@
+// Brings the recorder's DLL into a program, before its first instruction where that is possible:
+//
+//     patch_imports   a program that was started suspended: its list of imports gets one more in
+//                     front, so the loader loads us before all else. Not for .NET, whose loader
+//                     looks at the list
+//     queue_load      else the first thread is asked to call LoadLibraryW before it begins
+//     load_first      the same of 32 bits, where there is no LoadLibraryW yet: a thread that begins
+//                     and ends makes the process ready, then load_now
+//     load_now        a program that runs: a thread of ours calls LoadLibraryW
+//
+// The program is of another size than we are, perhaps, and from anybody: its memory is read by
+// calls, and nothing in it is believed without bounds.
+//
+// A list of imports, in memory of our own after the image, since entries count from its beginning
+// by 32 bits. With two imports, of 64 bits:
+//
+//     0    descriptor of ours, kernel32's, user32's, one of zeros    4 * 20 bytes
+//     80   ordinal 1 of ours, 0                                      2 * 8, what is wanted
+//     96   ordinal 1 of ours, 0                                      2 * 8, where its address goes
+//     112  "C:\…\tidemark64.dll"
 #include "collect/invite_win32.h"
 
 #include "wire/invite.h"
@@ -128,6 +148,7 @@ static uint8_t *take_behind_image(const struct guest *guest, size_t size)
 	return NULL;
 }
 
+// The page with the headers is made writable for that, and then as it was.
 static bool write_headers(struct guest *guest)
 {
 	uint64_t at = guest->directories_at;
@@ -210,6 +231,8 @@ static bool patch_imports(struct guest *guest)
 // ---- The invitation -------------------------------------------------------------------------
 
 // The DLL's path, as the system has it and as a list of imports has it.
+// A list of imports has the path in the system's code page. What that cannot say may still have a
+// short name (8.3); else dll_bytes is "" and the list is left alone.
 static bool find_dll(struct guest *guest, struct err *err)
 {
 	wchar_t directory[PATHS_MAX], brief[PATHS_MAX];
@@ -247,6 +270,7 @@ static bool give(const struct guest *guest, void *handle, uint32_t *number)
 	return true;
 }
 
+// The invitation, and after it the DLL's path, to be an argument of LoadLibraryW.
 static bool write_invite(struct guest *guest, struct err *err)
 {
 	static const uint8_t magic[INVITE_MAGIC_BYTES] = INVITE_MAGIC;
@@ -407,6 +431,7 @@ static bool load_first(const struct guest *guest, struct err *err)
 	return load_now(guest, err);
 }
 
+// *first: no instruction of the program runs before the recorder is there.
 bool invite_send(const struct invite_call *call, bool *first, struct err *err)
 {
 	static struct guest guest; // large; one invitation at a time

@@ -1,3 +1,12 @@
+// Why a program on Windows cannot be recorded, as far as its file or its process says so: that is a
+// better message than the error of the call that failed. All of it is read from headers that
+// anybody may have written; what cannot be read says nothing.
+//
+// The headers of a PE file, from its beginning: a DOS header, whose last word says where the rest
+// is; a signature; what machine it is for; an optional header (32 or 64 bits) that ends with
+// directories, each an address in memory and a size; then the sections, by which an address becomes
+// a place in the file (place_of). For example rva 0x2010, in a section of address 0x2000 whose
+// bytes begin at 0x600 of the file: place 0x610.
 #include "collect/obstacle_win32.h"
 
 #include "os/file.h"
@@ -42,7 +51,9 @@ static uint64_t place_of(int fd, uint64_t sections_at, uint16_t count, uint32_t 
 	return 0;
 }
 
-// Whether code of ARM64 calls itself x64.
+// Whether code of ARM64 calls itself x64: its load configuration has the address of a description
+// of that code. It is at a fixed place of a struct that has grown over the years and says how long
+// it is.
 static bool is_arm64ec(int fd, uint64_t headers_at, const IMAGE_NT_HEADERS64 *headers)
 {
 	uint64_t sections_at = headers_at + offsetof(IMAGE_NT_HEADERS64, OptionalHeader) +
@@ -164,6 +175,7 @@ const char *obstacle_guard_of_image(const char *path)
 
 // ---- The process ----------------------------------------------------------------------------
 
+// Windows has protected processes (antivirus, media) that not even an administrator may write to.
 static bool is_protected(HANDLE process)
 {
 	typedef BOOL(WINAPI * get_information)(HANDLE, int, void *, DWORD);
@@ -176,7 +188,8 @@ static bool is_protected(HANDLE process)
 	       level <= PROTECTION_LAST;
 }
 
-// The integrity of a process. 0: that is not told.
+// How much Windows trusts a process: 0x2000 medium, 0x3000 high, 0x4000 system. A process cannot
+// write to one above its own. 0: that is not told.
 static DWORD integrity_of(HANDLE process)
 {
 	union {

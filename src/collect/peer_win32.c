@@ -82,6 +82,7 @@ static char **join(wchar_t *const *words, int count)
 	return args;
 }
 
+// No process comes without being invited, so none is looked for.
 uint32_t peer_find(const struct peer_wanted *wanted)
 {
 	(void)wanted;
@@ -145,6 +146,7 @@ uint64_t peer_resident(uint32_t pid)
 	return counters.WorkingSetSize;
 }
 
+// Budgets and the space of addresses are asked of Linux alone: 0 says that it is not known.
 uint64_t peer_used_ns(uint32_t pid)
 {
 	(void)pid;
@@ -178,6 +180,8 @@ bool peer_thread_lives(uint32_t pid, uint32_t tid)
 	return true; // it is not asked for
 }
 
+// Of Windows 10 and later; asked for by name, as older systems do not have the function. Cut to 15
+// bytes.
 bool peer_thread_name(uint32_t pid, uint32_t tid, char name[16])
 {
 	typedef HRESULT WINAPI describe(HANDLE thread, PWSTR * text);
@@ -204,6 +208,8 @@ bool peer_thread_name(uint32_t pid, uint32_t tid, char name[16])
 }
 
 // What is known of a PE file without its path: its size in memory, and when it was linked.
+// What is known of a PE file without its path: its size in memory, and when it was linked, which
+// its headers have and symbol servers ask for.
 static void read_headers(const char *path, uint64_t *size, uint64_t *mtime_ns)
 {
 	uint8_t headers[HEADERS_BYTES] = { 0 };
@@ -259,6 +265,7 @@ static bool redirect(const char *path, struct str *other)
 	return true;
 }
 
+// A program of 32 bits sees other system files by the same path: its own are read first.
 void peer_file(uint32_t pid, const char *path, struct str *seen, uint64_t *size, uint64_t *mtime_ns)
 {
 	struct str other = { 0 };

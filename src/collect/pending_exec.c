@@ -112,6 +112,8 @@ uint64_t pending_exec_forget_late(struct pending_exec *pending_exec, uint64_t si
 	return count;
 }
 
+// Two passes: what was found to have ended in the pass before is given out first, then all are
+// looked at.
 char *pending_exec_next_lost(struct pending_exec *pending_exec, uint64_t now_ns, process_id *parent)
 {
 	ASSERT(now_ns > 0);

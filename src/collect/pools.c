@@ -38,6 +38,7 @@ void pools_add(struct pools *pools, uint32_t number, const void *name, size_t le
 	pool->name = mem_copy_bytes(name, length);
 }
 
+// Names only: heaps of the trace are made at a first event, under the child.
 void pools_inherit(struct pools *pools, const struct pools *parent, uint32_t limit)
 {
 	for (size_t i = 0; i < parent->count; i++) {

@@ -71,6 +71,8 @@ void session_wake(_Atomic uint32_t *word)
 	syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
+// What the kernel itself takes the time from. If it has left the processor's counter for another
+// source, it found that the counter is not steady, and then neither do we trust it.
 bool session_counter_is_trusted(void)
 {
 	static const char *const names[] = { "tsc\n", "kvm-clock\n",
@@ -89,6 +91,8 @@ bool session_counter_is_trusted(void)
 	return good;
 }
 
+// Timers of this thread may be late by 50 us unless that is changed; it is the thread that raises
+// the tick.
 void session_be_punctual(void)
 {
 	prctl(PR_SET_TIMERSLACK, 1);

@@ -1,3 +1,6 @@
+// The clock page is a section that is mapped by all, and the bell an event of the system: Windows
+// has no futex that works between processes. Both are given to guests as handles (wire/invite.h),
+// so they have no name. The word `bell` counts as on Linux; the event only ends the sleep.
 #include "collect/session.h"
 
 #include "wire/invite.h"
@@ -50,6 +53,9 @@ void session_ring(const struct session *session)
 	SetEvent(handle_of(session->bell));
 }
 
+// An event that was set before the wait began ends it at once, and then is not set any more: so a
+// bell that was rung between the look at the word and the wait is not missed. Whole milliseconds,
+// rounded up.
 void session_sleep(const struct session *session, uint32_t seen, uint64_t timeout_ns)
 {
 	if (atomic_load(&session->clock->bell) == seen)

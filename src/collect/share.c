@@ -1,3 +1,6 @@
+// What a fresh segment has in it before its guest maps it, whatever the system: the words that a
+// guest looks at first. All else is zero, and that is a valid beginning: no lane, no frame, nothing
+// dropped.
 #include "collect/share.h"
 
 void share_begin(struct share *share, void *base, uint32_t image, uint32_t options,

@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+// A file without a name, as large as all rings would be and sparse: only what is touched takes
+// memory.
 bool share_open(struct share *share, uint32_t image, uint32_t options, uint64_t sample_bytes,
 		struct err *err)
 {
@@ -47,6 +49,8 @@ void share_close(struct share *share)
 	memset(share, 0, sizeof *share);
 }
 
+// Punching a hole gives all pages back, and what is read then is zeros. The header is made once
+// more with what does not change: options, distance of samples, mark.
 bool share_empty(struct share *share, uint32_t image)
 {
 	const struct segment was = *share->segment;
@@ -59,6 +63,7 @@ bool share_empty(struct share *share, uint32_t image)
 	return true;
 }
 
+// A place of twice the size first, then both halves over it: nothing else can come between.
 const uint8_t *share_map_ring(const struct share *share, uint32_t lane)
 {
 	size_t size = segment_ring_bytes(lane);
@@ -83,6 +88,7 @@ void share_unmap_ring(const uint8_t *ring, uint32_t lane)
 		munmap((void *)(uintptr_t)ring, 2 * (size_t)segment_ring_bytes(lane));
 }
 
+// What the file takes, in blocks of 512 bytes, as stat counts.
 uint64_t share_bytes(const struct share *share)
 {
 	struct stat status;

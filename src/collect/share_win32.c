@@ -1,3 +1,8 @@
+// A segment is a section of 290 MB whose memory is only reserved. Who uses a part of it commits it:
+// the host all in front of the rings, the guest each ring, and the host that ring again before it
+// reads, since what a process may touch is its own matter. A ring is mapped twice in a row
+// (share_linux.c says why), for which Windows has no single call: a place is reserved, given up,
+// and mapped at once. Another thread may take it in between, so that is tried sixteen times.
 #include "collect/share.h"
 
 #include "base/mem.h"
@@ -101,6 +106,8 @@ void share_unmap_ring(const uint8_t *ring, uint32_t lane)
 	UnmapViewOfFile(ring + segment_ring_bytes(lane));
 }
 
+// What is committed, as if all rings of the lanes that were used were full: the system does not say
+// what of a section is touched.
 uint64_t share_bytes(const struct share *share)
 {
 	uint64_t bytes = SEGMENT_RINGS_AT;

@@ -1,3 +1,6 @@
+// The table is made once more whenever the number of the check has used up its 19 bits: after some
+// 524,000 checks, at one a millisecond after nine minutes. Until then a word of an older check is
+// free by its number, and nothing is cleared (touched.h).
 #include "collect/touched.h"
 
 #include "base/mem.h"

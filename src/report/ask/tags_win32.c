@@ -1,3 +1,5 @@
+// Stack tags need an XML parser (expat), with which the Windows build is not linked. Who asks for
+// them is told so, and no stack has a tag.
 #include "report/ask/tags.h"
 
 struct tags *tags_read(const char *text, size_t length, struct err *err)

@@ -356,7 +356,10 @@ static const char *const roots[] = {
 	"__GI___clone3",
 };
 
-// `pattern` against the whole of text[0..length); '*' matches any text.
+// `pattern` against the whole of text[0..length); '*' matches any text. Where it goes wrong after a
+// star, the star takes one character more; an earlier star need not be looked at again, since the
+// later one can take all that it could. For example "a*b*c" on "axbxbc": the second star takes "",
+// "x", then "xb" and c fits.
 static bool matches(const char *pattern, const char *text, size_t length)
 {
 	const char *star = NULL; // the last one passed
@@ -416,6 +419,8 @@ static bool is_named(const char *path, const char *const *beginnings)
 	return false;
 }
 
+// Frames of the recorder are never shown as callers. A frame of libc without a name is taken for a
+// wrapper, too: in a stripped libc it is a helper of malloc or of stdio.
 bool wrappers_match_module(const char *module, bool named)
 {
 	static const char *const ours[] = { "libtidemark", NULL };

@@ -52,6 +52,7 @@ static bool same(struct address_map_cell a, struct address_map_cell b)
 }
 
 // Cells alike, side by side in a row.
+// The cell is CELL pixels high: the mapped part from below, the hatched rest of the slot above it.
 static void write_run(struct picture *picture, unsigned column, unsigned count,
 		      struct address_map_cell cell)
 {

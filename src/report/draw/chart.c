@@ -18,6 +18,7 @@ void chart_fini(struct chart *chart)
 	*chart = (struct chart){ 0 };
 }
 
+// Valid until the next curve is added.
 struct chart_curve *chart_add_curve(struct chart *chart, const char *name)
 {
 	*MEM_ADD(chart->curves, chart->curves_count, chart->curves_capacity) =
@@ -48,6 +49,7 @@ static void write_comment(struct sink *sink, const char *text)
 		sink_write(sink, (unsigned char)*text < ' ' ? "?" : text, 1);
 }
 
+// %.15g writes a double so that times in ns up to 11 days are exact.
 void chart_write_data(const struct chart *chart, struct sink *sink)
 {
 	if (chart->cells_count > 0) {

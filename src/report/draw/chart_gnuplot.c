@@ -1,5 +1,13 @@
-// Writes a chart as a script for gnuplot, which draws it in any of its formats.
-// The script holds its data, so it can be kept and changed.
+// Writes a chart as a script for gnuplot, which draws it in any of its formats. The data are in a
+// file beside it (chart_write_data), in base units; the script divides them by the axis's scale. So
+// both can be kept, changed and drawn again. For example a curve up to 300 MiB over 90 s:
+//
+//     set yrange [0:318]                  scale 1048576, unit MiB, 6 % of room above
+//     set ylabel 'live (MiB)'
+//     plot data index 0 using ($1/1000000000):($2/1048576) …
+//
+// Names come from the trace and may hold anything: they are quoted (quote), and gnuplot is told not
+// to look for markup in texts (noenhanced).
 #include "report/draw/chart.h"
 
 #include "base/mem.h"

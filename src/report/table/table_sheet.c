@@ -1,4 +1,9 @@
-// A window's rows as a sheet: a column for each key, then the figures.
+// A window's rows as a sheet: a column for each key, then the figures. JSON has the keys of a row
+// as one object, flat forms have a column each. For example `window --by process,stack`, a row in
+// both:
+//
+//     {"keys": {"process": 15209, "stack": [ … ]}, "process_id": 0, … "size": 1000000 …}
+//     f 15209,main (/home/f.c:5) < __libc_start_call_main … < _start,1,1000000 …
 #include "report/table/table.h"
 
 #include "report/table/lines.h"
