@@ -70,3 +70,81 @@ void radix_sort_pairs(struct radix_pair *list, struct radix_pair *scratch, size_
 	if (from != list && count)
 		memcpy(list, from, count * sizeof *list);
 }
+
+// ---- in place ----
+
+enum {
+	LEAN_DIGIT = 8, // bits by which a long list is parted: so many places are written at once
+	LEAN_DIGITS = 1 << LEAN_DIGIT,
+	LEAN_COUNT = 1 << 14, // pairs of which one sort stays in the processor's cache
+};
+
+// Part a list by a digit: each pair is exchanged with the one at the next place of its digit until
+// one comes that belongs here. `starts` becomes where each digit begins, and the end of the list.
+static void part_pairs(struct radix_pair *list, size_t count, unsigned shift,
+		       size_t starts[LEAN_DIGITS + 1])
+{
+	size_t next[LEAN_DIGITS];
+
+	memset(starts, 0, (LEAN_DIGITS + 1) * sizeof *starts);
+	for (size_t i = 0; i < count; i++)
+		starts[(list[i].key >> shift & (LEAN_DIGITS - 1)) + 1]++;
+	for (size_t digit = 0; digit < LEAN_DIGITS; digit++) {
+		next[digit] = starts[digit];
+		starts[digit + 1] += starts[digit];
+	}
+	for (size_t digit = 0; digit < LEAN_DIGITS; digit++) {
+		while (next[digit] < starts[digit + 1]) {
+			struct radix_pair pair = list[next[digit]];
+			size_t to = pair.key >> shift & (LEAN_DIGITS - 1);
+
+			while (to != digit) {
+				struct radix_pair other = list[next[to]];
+
+				list[next[to]++] = pair;
+				pair = other;
+				to = pair.key >> shift & (LEAN_DIGITS - 1);
+			}
+			list[next[digit]++] = pair;
+		}
+	}
+}
+
+struct span {
+	size_t first, count;
+};
+
+// From the highest digit down, but for parts that are short: each of these is sorted as above.
+void radix_sort_pairs_lean(struct radix_pair *list, size_t count)
+{
+	struct radix_pair *scratch = mem_resize(NULL, LEAN_COUNT, sizeof *scratch);
+	struct span *spans = NULL;
+	size_t waiting = 0, capacity = 0;
+
+	*MEM_ADD(spans, waiting, capacity) = (struct span){ 0, count };
+	while (waiting > 0) {
+		struct span span = spans[--waiting];
+		struct radix_pair *part = list + span.first;
+		size_t starts[LEAN_DIGITS + 1];
+		uint64_t differ = 0;
+		unsigned high;
+
+		if (span.count <= LEAN_COUNT) {
+			radix_sort_pairs(part, scratch, span.count);
+			continue;
+		}
+		for (size_t i = 1; i < span.count; i++)
+			differ |= part[i].key ^ part[0].key;
+		if (!differ)
+			continue;
+		high = 63 - (unsigned)__builtin_clzll(differ);
+		part_pairs(part, span.count, high < LEAN_DIGIT ? 0 : high - (LEAN_DIGIT - 1),
+			   starts);
+		for (size_t digit = 0; digit < LEAN_DIGITS; digit++)
+			if (starts[digit + 1] - starts[digit] > 1)
+				*MEM_ADD(spans, waiting, capacity) =
+					(struct span){ span.first + starts[digit],
+						       starts[digit + 1] - starts[digit] };
+	}
+	MEM_FREE(spans, scratch);
+}

@@ -78,3 +78,37 @@ TEST(pairs_are_in_the_order_of_their_keys_and_equal_ones_stay_as_they_were)
 	mem_free(list);
 	mem_free(scratch);
 }
+
+// So many pairs with keys of `bits` random bits above `shift`, in two clusters far apart: each key
+// is at least the one before, and all that were there are there still.
+static void check_lean(size_t count, unsigned bits, unsigned shift)
+{
+	struct radix_pair *list = mem_alloc(count + 1, sizeof *list);
+	uint8_t *seen = mem_alloc(count + 1, 1);
+	uint64_t *keys = mem_alloc(count + 1, sizeof *keys);
+
+	for (size_t i = 0; i < count; i++) {
+		keys[i] = (next_random() >> (64 - bits) << shift) + (i % 3 ? UINT64_C(1) << 46 : 9);
+		list[i] = (struct radix_pair){ keys[i], i };
+	}
+	list[count] = (struct radix_pair){ 7, 7 };
+	radix_sort_pairs_lean(list, count);
+	for (size_t i = 0; i < count; i++) {
+		CHECK(i == 0 || list[i - 1].key <= list[i].key);
+		CHECK_EQ(keys[list[i].value], list[i].key);
+		CHECK(!seen[list[i].value]);
+		seen[list[i].value] = 1;
+	}
+	CHECK_EQ(7, list[count].key);
+	MEM_FREE(list, seen, keys);
+}
+
+TEST(millions_of_pairs_are_sorted_in_place)
+{
+	for (size_t count = 0; count < 5; count++)
+		check_lean(count, 40, 0);
+	check_lean(300000, 33, 4); // addresses
+	check_lean(300000, 6, 20); // many are equal
+	check_lean(100000, 64, 0);
+	check_lean(60000, 1, 0);
+}
