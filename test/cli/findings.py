@@ -6,7 +6,7 @@ import random
 import re
 import shlex
 
-from libanswer import answer, assemble, refused, run, sampled
+from libanswer import answer, assemble, make, measured, refused, run, sampled
 from libtests import check, equal, main, test
 from libtrends import MIB, Trace
 
@@ -912,6 +912,13 @@ def stacks_of_one_function_are_one_finding_and_steps_at_different_times_are_two(
     equal(3, sum("leak" in line for line in shown.split("\n") if "leak.c" in line), shown)
     steps = sorted(one["figures"].get("stacks", 1) for one in told if one["kind"] == "step")
     equal([1, 2], steps)
+
+
+@test
+def very_many_stacks_and_blocks_keep_to_the_memory():
+    path = make("many.tide", 200000, 1000000, 3000000)
+    _, _, most = measured("findings", path, "--progress", "none", "--memory", "128M")
+    assert most < 128 * MIB, most
 
 
 main()

@@ -802,6 +802,17 @@ const struct heap_site *heap_sites(const struct heap *heap, size_t *count)
 	return heap->sites + 1;
 }
 
+void heap_forget_sites(struct heap *heap)
+{
+	ASSERT(heap->finished);
+	mem_area_fini(&heap->table);
+	mem_area_grow(&heap->table, sizeof *heap->sites);
+	heap->sites = heap->table.at;
+	heap->sites_count = heap->sites_capacity = 1;
+	mem_free(heap->variances);
+	heap->variances = NULL;
+}
+
 const struct heap_variance *heap_variances(const struct heap *heap)
 {
 	ASSERT(heap->finished);

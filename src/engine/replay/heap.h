@@ -178,5 +178,8 @@ const struct heap_counts *heap_process(const struct heap *heap, process_id proce
 // Sites in order of their first allocation, from 0. The array belongs to `heap`.
 const struct heap_site *heap_sites(const struct heap *heap, size_t *count);
 
+// For who needs the sums alone from now on: there are no sites any more.
+void heap_forget_sites(struct heap *heap);
+
 // Of a sampled recording, those of the sites, in the same order; else NULL.
 const struct heap_variance *heap_variances(const struct heap *heap);

@@ -78,7 +78,7 @@ const struct findings_kind findings_kinds[] = {
 	  "there it may have been another). A kill for lack of memory of the whole machine is in "
 	  "the kernel's log alone (possible).",
 	  findings_killed },
-	{ "growth", "memory grows without end", FINDINGS_PROBLEM, 0,
+	{ "growth", "memory grows without end", FINDINGS_PROBLEM, FINDINGS_SITES,
 	  "A site whose live bytes grow and do not come back, to the end (tidemark growth says "
 	  "how that is decided: the floor of sixty parts of time, its slope, its fit). Programs "
 	  "that build something up and end look the same, so processes of less than ten seconds "
@@ -86,7 +86,7 @@ const struct findings_kind findings_kinds[] = {
 	  "more) in a process that still ran when the recording ended, or had run for a minute; "
 	  "else possible.",
 	  findings_growth },
-	{ "growth-lately", "memory grows since a while", FINDINGS_PROBLEM, 0,
+	{ "growth-lately", "memory grows since a while", FINDINGS_PROBLEM, FINDINGS_SITES,
 	  "As growth, but less than a ninth of it is in the first two thirds of the time. Record "
 	  "longer to distinguish a leak from the last tooth of a saw.",
 	  findings_growth_lately },
@@ -118,32 +118,34 @@ const struct findings_kind findings_kinds[] = {
 	  "would do.",
 	  findings_reuse },
 	{ "overhead", "small blocks cost more than they hold", FINDINGS_SAVING,
-	  FINDINGS_LINUX | FINDINGS_EVERY_CALL,
+	  FINDINGS_LINUX | FINDINGS_EVERY_CALL | FINDINGS_MOMENT,
 	  "At the peak, glibc's headers and rounding of a site's blocks are as many bytes as the "
 	  "blocks hold, or more. Computed from the addresses of the blocks, and only where these "
 	  "are glibc's. An array, or a pool that cuts large blocks, saves most of it.",
 	  findings_overhead },
-	{ "untouched", "large blocks mostly never touched", FINDINGS_NOTE, FINDINGS_SNAPSHOTS,
+	{ "untouched", "large blocks mostly never touched", FINDINGS_NOTE,
+	  FINDINGS_SNAPSHOTS | FINDINGS_MOMENT,
 	  "Blocks of 256 KiB or more of which, in the snapshot with most resident memory, less "
 	  "than a quarter was resident though they were older than a second. They cost address "
 	  "space and commit, not memory; a smaller size would do, unless swapping took the pages.",
 	  findings_untouched },
 	{ "pinned", "few small blocks keep pages", FINDINGS_SAVING,
-	  FINDINGS_EVERY_CALL | FINDINGS_NO_FILTER,
+	  FINDINGS_EVERY_CALL | FINDINGS_NO_FILTER | FINDINGS_MOMENT,
 	  "At the end of a process that ran for ten seconds or more, pages of the heap on which "
 	  "only a few small blocks are (tidemark pins). Long-lived small blocks that are "
 	  "allocated among short-lived ones do that: allocate them early, together, or from a "
 	  "pool of their own.",
 	  findings_pinned },
 	{ "free-pages", "free pages that could go back", FINDINGS_NOTE,
-	  FINDINGS_EVERY_CALL | FINDINGS_PAGES | FINDINGS_NO_FILTER,
+	  FINDINGS_EVERY_CALL | FINDINGS_PAGES | FINDINGS_NO_FILTER | FINDINGS_MOMENT,
 	  "At the end of a process that ran for ten seconds or more, resident pages of glibc's "
 	  "heap without a block. A process that freed most of what it had as it ended is not "
 	  "judged. malloc_trim(0) gives them back; MALLOC_TRIM_THRESHOLD_ and "
 	  "MALLOC_ARENA_MAX keep them fewer. On Windows, committed pages of its heaps, "
 	  "resident or not; what has a heap of its own goes back with it (HeapDestroy).",
 	  findings_free_pages },
-	{ "processes", "equal memory in several processes", FINDINGS_SAVING, FINDINGS_EVERY_CALL,
+	{ "processes", "equal memory in several processes", FINDINGS_SAVING,
+	  FINDINGS_EVERY_CALL | FINDINGS_SITES,
 	  "At the peak, four or more processes forked from one another each hold about as much "
 	  "from the same stack. Whether the contents are equal is not recorded: if they are, "
 	  "load before the fork and the pages are shared.",
@@ -158,34 +160,36 @@ const struct findings_kind findings_kinds[] = {
 	  "lock; an allocator with free lists of its own for this (mimalloc, jemalloc) or "
 	  "batches are cheaper.",
 	  findings_elsewhere },
-	{ "cache", "grew and levelled off", FINDINGS_NOTE, 0,
+	{ "cache", "grew and levelled off", FINDINGS_NOTE, FINDINGS_SITES,
 	  "A site that grew and stopped: a cache or a pool. It is listed so that it is not taken "
 	  "for a leak.",
 	  findings_cache },
-	{ "step", "a step that stays", FINDINGS_NOTE, 0,
+	{ "step", "a step that stays", FINDINGS_NOTE, FINDINGS_SITES,
 	  "A site that grew in one or two steps: a table, a phase of the program.", findings_step },
-	{ "holes", "the address space is cut up", FINDINGS_PROBLEM, FINDINGS_EVERY_CALL,
+	{ "holes", "the address space is cut up", FINDINGS_PROBLEM,
+	  FINDINGS_EVERY_CALL | FINDINGS_MOMENT,
 	  "In a process of 32 bits an allocation failed though as much was free: no hole was "
 	  "large enough. By what was mapped at that moment; the part below 64 KiB is not counted.",
 	  findings_holes },
 	{ "thread-stacks", "threads' stacks take addresses and are not used", FINDINGS_NOTE,
-	  FINDINGS_SNAPSHOTS | FINDINGS_NO_FILTER,
+	  FINDINGS_SNAPSHOTS | FINDINGS_NO_FILTER | FINDINGS_MOMENT,
 	  "In the snapshot with most resident memory, threads' stacks take an eighth of what the "
 	  "process may map (4 GiB, or its limit) or more, and less than an eighth of that is "
 	  "resident. In a process of 64 bits without a limit they cost nothing.",
 	  findings_thread_stacks },
-	{ "unaligned", "reservations of less than whole 64 KiB", FINDINGS_NOTE, FINDINGS_NO_FILTER,
+	{ "unaligned", "reservations of less than whole 64 KiB", FINDINGS_NOTE,
+	  FINDINGS_NO_FILTER | FINDINGS_MOMENT,
 	  "In a process of 32 bits on Windows: addresses after reservations, up to the next "
 	  "multiple of 64 KiB, which no other reservation can have. 32 MiB or more of one stack.",
 	  findings_unaligned },
-	{ "outside", "memory outside the heap", FINDINGS_NOTE, FINDINGS_NO_FILTER,
+	{ "outside", "memory outside the heap", FINDINGS_NOTE, FINDINGS_NO_FILTER | FINDINGS_MOMENT,
 	  "When most was committed, the program had committed 8 MiB or more itself (mmap, "
 	  "VirtualAlloc), and more than the allocators that tidemark sees. It may be a pool, "
 	  "generated code, a garbage collector's heap, or an allocator of its own without "
 	  "symbols: what is allocated inside of it is in no figure of the heap.",
 	  findings_outside },
 	{ "early", "a library allocates before main and never again", FINDINGS_SAVING,
-	  FINDINGS_NO_FILTER,
+	  FINDINGS_NO_FILTER | FINDINGS_SITES,
 	  "Blocks that constructors of a library allocated before main and that lived at the "
 	  "peak, of a library that is on no other stack. It may be linked and not be used; or "
 	  "it is used and allocates nothing.",
@@ -196,7 +200,7 @@ const struct findings_kind findings_kinds[] = {
 	  "must not be freed by the other. msvcrt.dll is Windows' own and is not counted.",
 	  findings_runtimes },
 	{ "slack", "sizes just over a size class", FINDINGS_SAVING,
-	  FINDINGS_LINUX | FINDINGS_EVERY_CALL | FINDINGS_FREES,
+	  FINDINGS_LINUX | FINDINGS_EVERY_CALL | FINDINGS_FREES | FINDINGS_MOMENT,
 	  "Blocks at the peak that take more than they hold: with glibc those of one to three "
 	  "bytes over a size that it has, where that costs a quarter of them and three in four "
 	  "of a site's blocks are so; with other allocators, "
@@ -206,7 +210,7 @@ const struct findings_kind findings_kinds[] = {
 	  "overhead.",
 	  findings_slack },
 	{ "contention", "threads use one arena at the same time", FINDINGS_NOTE,
-	  FINDINGS_LINUX | CALLS | FINDINGS_NO_FILTER,
+	  FINDINGS_LINUX | CALLS | FINDINGS_NO_FILTER | FINDINGS_MOMENT,
 	  "Stretches of 100 ms in which 50,000 calls or more need one of glibc's arenas locked, "
 	  "a tenth of them or more by another thread than the first. Whose arena it is, the "
 	  "addresses tell; a call that the thread's own cache serves (tcache, by its rules) needs "
@@ -214,7 +218,7 @@ const struct findings_kind findings_kinds[] = {
 	  "Whether a thread waited is not recorded, so it is possible, never more.",
 	  findings_contention },
 	{ "ended-threads", "memory of ended threads", FINDINGS_SAVING,
-	  FINDINGS_EVERY_CALL | FINDINGS_FREES,
+	  FINDINGS_EVERY_CALL | FINDINGS_FREES | FINDINGS_MOMENT,
 	  "Blocks of one line that four threads or more allocated which have ended, and that "
 	  "nothing had freed when the process ended. A thread has ended where libc gave its stack "
 	  "back, in that thread (glibc). Results that are kept to the end look the same: "
@@ -333,8 +337,13 @@ void findings_miss(struct findings *findings, const struct findings_kind *kind, 
 static bool is_wrapper(struct findings *findings, frame_id frame)
 {
 	size_t count;
-	const struct symbol *symbols = names_find(findings->asked->names, frame, &count);
+	const struct symbol *symbols;
+	struct symbol place;
 
+	// Of generated code there may be a million frames: nothing is kept of them.
+	if (names_nobody_knows(findings->asked->names, frame, &place))
+		return names_is_wrapper(&place);
+	symbols = names_find(findings->asked->names, frame, &count);
 	for (size_t i = 0; i < count; i++)
 		if (!names_is_wrapper(&symbols[i]))
 			return false;
@@ -461,9 +470,9 @@ void findings_command(const struct findings *findings, struct finding *finding, 
 
 // ---- gathering ----
 
-// Fills the facts: growth and spikes from the index, sums from one reading of the trace, and lives
-// from another. A sampled trace has no second reading: its frees are not all seen.
-static bool gather(struct findings *findings, struct err *err)
+// Fills the facts that are of sites: growth and spikes from the index, sums from one reading of the
+// trace.
+static bool gather_sites(struct findings *findings, struct err *err)
 {
 	struct query_context *asked = findings->asked;
 	struct findings_facts *facts = findings->facts;
@@ -485,11 +494,42 @@ static bool gather(struct findings *findings, struct err *err)
 	findings->allocations = counts->allocated.count;
 	query_context_matched(asked, counts->allocated.count);
 	facts->free_stacks = defs_has_word(reader_info(asked->reader)->options, "free-stacks");
-	if (reader_is_estimated(asked->reader))
+	return true;
+}
+
+// What is asked of sites later is kept: which of a process holds most at its end.
+static void forget_sites(struct findings_facts *facts)
+{
+	size_t count;
+	const struct heap_site *sites = heap_sites(facts->heap, &count);
+
+	for (size_t i = 0; i < count; i++) {
+		struct findings_most *most = MEM_FILL(facts->mosts, facts->mosts_count,
+						      facts->mosts_capacity, sites[i].process);
+
+		if (!most->any || sites[i].live_at_exit.bytes > most->bytes)
+			*most = (struct findings_most){ sites[i].stack, true,
+							sites[i].live_at_exit.bytes };
+	}
+	heap_forget_sites(facts->whole.heap);
+}
+
+// And those of lives, from another reading. A sampled trace has no second reading: its frees are
+// not all seen.
+static bool gather_lives(struct findings *findings, struct err *err)
+{
+	if (reader_is_estimated(findings->asked->reader))
 		return true;
-	if (!query_narrows(&asked->selection.query))
-		facts->arenas = findings_arenas_new(findings);
+	if (!query_narrows(&findings->asked->selection.query))
+		findings->facts->arenas = findings_arenas_new(findings);
 	return findings_read_lives(findings, err);
+}
+
+static void forget_pairs(struct findings_facts *facts)
+{
+	mem_free(facts->pairs);
+	facts->pairs = NULL;
+	facts->pairs_count = facts->pairs_capacity = 0;
 }
 
 // A pause in any process, as a block of another could have been freed by it.
@@ -588,9 +628,52 @@ static void free_facts(struct findings_facts *facts)
 	growth_fini(&facts->growth);
 	spikes_fini(&facts->spikes);
 	MEM_FREE(facts->pairs, facts->chains, facts->orphans, facts->failed, facts->lasts,
-		 facts->users);
+		 facts->mosts, facts->users);
 	findings_arenas_free(facts->arenas);
 	mem_free(facts);
+}
+
+// Kinds that need `which` of the steps, or none of them. False: the index cannot be read.
+static bool look(struct findings *findings, unsigned which, struct err *err)
+{
+	for (const struct findings_kind *kind = findings_kinds; kind->id; kind++) {
+		const char *why = NULL;
+
+		if ((kind->needs & (FINDINGS_SITES | FINDINGS_MOMENT)) != which)
+			continue;
+		why = cannot_look(findings, kind);
+		if (why)
+			findings_miss(findings, kind, "%s", why);
+		else if (!kind->find(findings, kind, err))
+			return false;
+	}
+	return true;
+}
+
+// In three steps, of which each has the room of the one before, for there may be a million sites,
+// as many pairs, and more blocks that live at one moment.
+static bool find_all(struct findings *findings, struct err *err)
+{
+	if (!gather_sites(findings, err) || !look(findings, FINDINGS_SITES, err))
+		return false;
+	forget_sites(findings->facts);
+	if (!gather_lives(findings, err) || !look(findings, 0, err))
+		return false;
+	forget_pairs(findings->facts);
+	return look(findings, FINDINGS_MOMENT, err);
+}
+
+// What was not looked for, in the order of the kinds.
+static void order_missed(struct findings_missed *missed, size_t count)
+{
+	for (size_t i = 1; i < count; i++) {
+		struct findings_missed each = missed[i];
+		size_t at = i;
+
+		for (; at > 0 && missed[at - 1].kind > each.kind; at--)
+			missed[at] = missed[at - 1];
+		missed[at] = each;
+	}
 }
 
 bool findings_find(struct findings *findings, struct query_context *asked, struct err *err)
@@ -602,15 +685,8 @@ bool findings_find(struct findings *findings, struct query_context *asked, struc
 		.path = asked->options.path,
 		.facts = mem_alloc(1, sizeof *findings->facts),
 	};
-	good = gather(findings, err);
-	for (const struct findings_kind *kind = findings_kinds; good && kind->id; kind++) {
-		const char *why = cannot_look(findings, kind);
-
-		if (why)
-			findings_miss(findings, kind, "%s", why);
-		else
-			good = kind->find(findings, kind, err);
-	}
+	good = find_all(findings, err);
+	order_missed(findings->missed, findings->missed_count);
 	free_facts(findings->facts);
 	findings->facts = NULL;
 	if (good)

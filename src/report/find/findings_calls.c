@@ -4,6 +4,7 @@
 #include "report/find/findings_own.h"
 
 #include "base/mem.h"
+#include "base/radix.h"
 
 #include <inttypes.h>
 
@@ -26,62 +27,67 @@ struct group {
 	bool by_copy;
 };
 
+// Rows of the facts by line: which process, line and way of growing, and the row's number. The
+// lines are taken one by one, since there may be as many as rows.
 struct groups {
-	struct group *list;
+	struct radix_pair *list; // owned
 	size_t count, capacity;
-	struct index_set known;
 };
 
-// Whether the group at a position has this process, frame and way of growing (index_set.h).
-static bool is_group(const void *context, uint32_t position, const void *key)
-{
-	const struct groups *groups = context;
-	const struct group *there = &groups->list[position], *wanted = key;
+enum { PROCESS_SHIFT = 33 };
 
-	ASSERT(position < groups->count);
-	return there->process == wanted->process && there->frame == wanted->frame &&
-	       there->by_copy == wanted->by_copy;
-}
-
-// The group of the line of a stack; made, if it is new. Valid until the next call. Stacks without a
-// line of the program's own are all in the group of frame 0, which is passed over.
-static struct group *group_of(struct findings *findings, struct groups *groups, process_id process,
-			      stack_id stack, bool by_copy)
+// A row of a process, of the line of a stack. Those without a line of the program's own have frame
+// 0, which is passed over.
+static void add_row(struct findings *findings, struct groups *groups, process_id process,
+		    stack_id stack, bool by_copy, size_t row)
 {
 	const struct trace_stack *user =
 		reader_stack(findings->asked->reader, findings_user(findings, stack));
-	const struct group wanted = {
-		.process = process,
-		.frame = user ? user->frame : 0,
-		.by_copy = by_copy,
-	};
-	const uint64_t numbers[] = { wanted.process, wanted.frame, by_copy };
-	uint32_t at = index_set_put(&groups->known, index_set_hash(numbers, 3), is_group, groups,
-				    &wanted, (uint32_t)groups->count);
 
-	if (at == groups->count) {
-		*MEM_ADD(groups->list, groups->count, groups->capacity) = wanted;
-	}
-	ASSERT(at < groups->count);
-	return &groups->list[at];
+	ASSERT(process < UINT32_C(1) << 31);
+	if (!user || !user->frame)
+		return;
+	*MEM_ADD(groups->list, groups->count, groups->capacity) = (struct radix_pair){
+		(uint64_t)process << PROCESS_SHIFT | (uint64_t)user->frame << 1 | by_copy, row
+	};
 }
 
-// Gather what there is by line, and consider each line that has one. The lines are forgotten then.
-static bool consider_each(struct findings *findings, const struct findings_kind *kind,
-			  void (*gather)(struct findings *findings, struct groups *groups),
-			  void (*consider)(struct findings *findings,
-					   const struct findings_kind *kind,
-					   const struct group *group))
+// Where a line's rows end.
+static size_t end_of(const struct groups *groups, size_t first)
 {
-	struct groups groups = { 0 };
+	size_t end = first;
 
-	ASSERT(gather && consider);
-	gather(findings, &groups);
-	for (size_t i = 0; i < groups.count; i++)
-		if (groups.list[i].frame)
-			consider(findings, kind, &groups.list[i]);
-	index_set_fini(&groups.known);
-	mem_free(groups.list);
+	while (end < groups->count && groups->list[end].key == groups->list[first].key)
+		end++;
+	return end;
+}
+
+// Go through the lines, each with its rows in their order; the list of rows is freed.
+static bool
+consider_each(struct findings *findings, const struct findings_kind *kind, struct groups *groups,
+	      void (*add)(struct findings *findings, struct group *group, size_t row),
+	      void (*consider)(struct findings *findings, const struct findings_kind *kind,
+			       const struct group *group))
+{
+	struct radix_pair *scratch = mem_alloc_table(groups->count + 1, sizeof *scratch);
+
+	ASSERT(add && consider);
+	radix_sort_pairs(groups->list, scratch, groups->count);
+	mem_free(scratch);
+	for (size_t first = 0, end; first < groups->count; first = end) {
+		uint64_t key = groups->list[first].key;
+		struct group group = {
+			.process = (process_id)(key >> PROCESS_SHIFT),
+			.frame = (frame_id)(key >> 1),
+			.by_copy = key & 1,
+		};
+
+		end = end_of(groups, first);
+		for (size_t i = first; i < end; i++)
+			add(findings, &group, (size_t)groups->list[i].value);
+		consider(findings, kind, &group);
+	}
+	mem_free(groups->list);
 	return true;
 }
 
@@ -124,28 +130,39 @@ static bool is_same_call(struct findings *findings, stack_id stack, stack_id fre
 }
 
 // The stack that is shown for a line is that of the pair with most blocks.
-static void group_pairs(struct findings *findings, struct groups *groups)
+static void add_pair(struct findings *findings, struct group *group, size_t row)
 {
 	const struct findings_facts *facts = findings->facts;
+	const struct findings_pair *pair = &facts->pairs[row];
 
-	for (size_t i = 0; i < facts->pairs_count; i++) {
-		const struct findings_pair *pair = &facts->pairs[i];
-		struct group *group = group_of(findings, groups, pair->process, pair->stack, false);
+	ASSERT(row < facts->pairs_count);
+	group->count += pair->count;
+	group->bytes += pair->bytes;
+	group->temporary += pair->temporary;
+	group->elsewhere += pair->elsewhere;
+	if (pair->size_max > group->size_max)
+		group->size_max = pair->size_max;
+	if (facts->free_stacks && is_same_call(findings, pair->stack, pair->freed_by))
+		group->same_call += pair->count;
+	if (pair->count <= group->most)
+		return;
+	group->most = pair->count;
+	group->stack = pair->stack;
+	group->freed_by = pair->freed_by;
+}
 
-		group->count += pair->count;
-		group->bytes += pair->bytes;
-		group->temporary += pair->temporary;
-		group->elsewhere += pair->elsewhere;
-		if (pair->size_max > group->size_max)
-			group->size_max = pair->size_max;
-		if (facts->free_stacks && is_same_call(findings, pair->stack, pair->freed_by))
-			group->same_call += pair->count;
-		if (pair->count <= group->most)
-			continue;
-		group->most = pair->count;
-		group->stack = pair->stack;
-		group->freed_by = pair->freed_by;
-	}
+static bool consider_pairs(struct findings *findings, const struct findings_kind *kind,
+			   void (*consider)(struct findings *findings,
+					    const struct findings_kind *kind,
+					    const struct group *group))
+{
+	const struct findings_facts *facts = findings->facts;
+	struct groups groups = { 0 };
+
+	for (size_t i = 0; i < facts->pairs_count; i++)
+		add_row(findings, &groups, facts->pairs[i].process, facts->pairs[i].stack, false,
+			i);
+	return consider_each(findings, kind, &groups, add_pair, consider);
 }
 
 // ---- temporaries ----
@@ -200,7 +217,7 @@ bool findings_temporaries(struct findings *findings, const struct findings_kind 
 			  struct err *err)
 {
 	(void)err;
-	return consider_each(findings, kind, group_pairs, consider_temporaries);
+	return consider_pairs(findings, kind, consider_temporaries);
 }
 
 // Saves nothing that could be counted: what it costs depends on the allocator.
@@ -237,34 +254,43 @@ bool findings_elsewhere(struct findings *findings, const struct findings_kind *k
 			struct err *err)
 {
 	(void)err;
-	return consider_each(findings, kind, group_pairs, consider_elsewhere);
+	return consider_pairs(findings, kind, consider_elsewhere);
 }
 
 // ---- containers ----
 
 // A line that grows by realloc and by copies has a group of each, as the advice differs.
-static void group_chains(struct findings *findings, struct groups *groups)
+static void add_chains(struct findings *findings, struct group *group, size_t row)
+{
+	const struct findings_chains *chains = &findings->facts->chains[row];
+
+	ASSERT(row < findings->facts->chains_count);
+	group->chains += chains->chains;
+	group->steps += chains->steps;
+	group->constant += chains->constant;
+	group->copied += chains->copied;
+	if (chains->longest > group->longest)
+		group->longest = chains->longest;
+	if (chains->size_max > group->size_max)
+		group->size_max = chains->size_max;
+	if (chains->steps <= group->most)
+		return;
+	group->most = chains->steps;
+	group->stack = chains->stack;
+}
+
+static bool consider_chains(struct findings *findings, const struct findings_kind *kind,
+			    void (*consider)(struct findings *findings,
+					     const struct findings_kind *kind,
+					     const struct group *group))
 {
 	const struct findings_facts *facts = findings->facts;
+	struct groups groups = { 0 };
 
-	for (size_t i = 0; i < facts->chains_count; i++) {
-		const struct findings_chains *chains = &facts->chains[i];
-		struct group *group =
-			group_of(findings, groups, chains->process, chains->stack, chains->by_copy);
-
-		group->chains += chains->chains;
-		group->steps += chains->steps;
-		group->constant += chains->constant;
-		group->copied += chains->copied;
-		if (chains->longest > group->longest)
-			group->longest = chains->longest;
-		if (chains->size_max > group->size_max)
-			group->size_max = chains->size_max;
-		if (chains->steps <= group->most)
-			continue;
-		group->most = chains->steps;
-		group->stack = chains->stack;
-	}
+	for (size_t i = 0; i < facts->chains_count; i++)
+		add_row(findings, &groups, facts->chains[i].process, facts->chains[i].stack,
+			facts->chains[i].by_copy, i);
+	return consider_each(findings, kind, &groups, add_chains, consider);
 }
 
 // A buffer of 4 KiB that grows 16 times by 4 KiB has copied 544 KiB. So little is not worth a
@@ -325,7 +351,7 @@ bool findings_containers(struct findings *findings, const struct findings_kind *
 			 struct err *err)
 {
 	(void)err;
-	return consider_each(findings, kind, group_chains, consider_containers);
+	return consider_chains(findings, kind, consider_containers);
 }
 
 // By copies it is likely and not certain: two buffers of one line look like one that grew.
@@ -360,5 +386,5 @@ bool findings_constant_growth(struct findings *findings, const struct findings_k
 			      struct err *err)
 {
 	(void)err;
-	return consider_each(findings, kind, group_chains, consider_constant_growth);
+	return consider_chains(findings, kind, consider_constant_growth);
 }

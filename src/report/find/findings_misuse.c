@@ -425,19 +425,6 @@ bool findings_failures(struct findings *findings, const struct findings_kind *ki
 	return true;
 }
 
-// NULL: it has no site.
-static const struct heap_site *holds_most(const struct findings *findings, process_id process)
-{
-	size_t count;
-	const struct heap_site *sites = heap_sites(findings->facts->heap, &count), *most = NULL;
-
-	for (size_t i = 0; i < count; i++)
-		if (sites[i].process == process &&
-		    (!most || sites[i].live_at_exit.bytes > most->live_at_exit.bytes))
-			most = &sites[i];
-	return most;
-}
-
 static void say_killer(struct finding *finding, const struct trace_process *process)
 {
 	struct str limit = { 0 };
@@ -476,13 +463,13 @@ bool findings_killed(struct findings *findings, const struct findings_kind *kind
 	for (process_id id = 0; id < reader_processes_count(reader); id++) {
 		const struct trace_process *process = reader_process(reader, id);
 		const struct heap_counts *counts = heap_process(facts->heap, id);
-		const struct heap_site *most;
+		const struct findings_most *most = id < facts->mosts_count ? &facts->mosts[id]
+									   : NULL;
 		struct finding *finding;
 		char *function;
 
 		if (process->exit != TRACE_EXIT_SIGNAL || process->exit_value != SIGNAL_KILL ||
-		    !counts || counts->live_at_exit.bytes < KILLED_BYTES_MIN ||
-		    !(most = holds_most(findings, id)))
+		    !counts || counts->live_at_exit.bytes < KILLED_BYTES_MIN || !most || !most->any)
 			continue;
 		finding = findings_add(findings, kind,
 				       process->group_kills ? FINDINGS_LIKELY : FINDINGS_POSSIBLE,
@@ -492,12 +479,11 @@ bool findings_killed(struct findings *findings, const struct findings_kind *kind
 			     "process %" PRIu32 " was killed (SIGKILL) while it held %s, of which "
 			     "%s has %s.",
 			     process->pid, STR_BYTES(counts->live_at_exit.bytes), function,
-			     STR_BYTES(most->live_at_exit.bytes));
+			     STR_BYTES(most->bytes));
 		say_killer(finding, process);
 		findings_figure(finding, "live_bytes", "held", FINDINGS_BYTES,
 				counts->live_at_exit.bytes);
-		findings_figure(finding, "site_bytes", "of this site", FINDINGS_BYTES,
-				most->live_at_exit.bytes);
+		findings_figure(finding, "site_bytes", "of this site", FINDINGS_BYTES, most->bytes);
 		findings_figure(finding, "rss_bytes_max", "resident at most", FINDINGS_BYTES,
 				process->rss_max_bytes);
 		if (id < facts->lasts_count && facts->lasts[id].stack) {

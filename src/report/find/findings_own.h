@@ -31,6 +31,10 @@ enum findings_needs {
 	FINDINGS_FREES = 1 << 5,       // an import may have none
 	FINDINGS_LINUX = 1 << 6, // is about how allocators lay blocks out, which is known there
 	FINDINGS_PAGES = 1 << 7, // snapshots; on Windows what is committed does instead
+	// When it is looked for: first, while the sites of the heap are there, or last, when what
+	// lives at a moment has the room of the pairs. Else between the two.
+	FINDINGS_SITES = 1 << 8,
+	FINDINGS_MOMENT = 1 << 9,
 };
 
 // Blocks that one stack of a process allocated and another one freed (or that of no call: 0).
@@ -92,7 +96,15 @@ struct findings_last { // allocation of a process
 	uint64_t cleared; // bytes that it freed in its last part, and had from before that
 };
 
-// What was gathered. All of it lives as long as the search, and is freed together.
+// Of its sites, the one with most of what lives when it ends.
+struct findings_most { // of a process
+	stack_id stack;
+	bool any;
+	uint64_t bytes;
+};
+
+// What was gathered. Sites are forgotten when lives are looked at, and pairs when moments are
+// (findings.c); all else lives as long as the search, and is freed together.
 struct findings_facts {
 	struct whole whole;
 	const struct heap *heap; // of it
@@ -109,6 +121,8 @@ struct findings_facts {
 	size_t failed_count, failed_capacity;
 	struct findings_last *lasts; // by process
 	size_t lasts_count, lasts_capacity;
+	struct findings_most *mosts; // by process
+	size_t mosts_count, mosts_capacity;
 	struct findings_arenas *arenas; // NULL: not asked for
 	stack_id *users;                // by stack: findings_user + 1; 0: not asked yet
 	bool free_stacks;

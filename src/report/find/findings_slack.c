@@ -48,6 +48,20 @@ struct slack_line {
 	uint64_t all; // its blocks, with those that are not so
 };
 
+// Blocks of one process, while they are looked at: twice, since there may be a million lines in
+// it, of which few waste as much as matters. First what each wastes is summed up, then those few
+// are looked at as a whole.
+struct slack_process {
+	struct slack *slack;
+	struct chunk_extent extent;
+	struct map places;        // size -> its place in `sizes`
+	struct slack_size *sizes; // owned
+	size_t sizes_count, sizes_capacity;
+	uint64_t (*more)[SLACK_WAYS]; // bytes, by frame; owned
+	bool glibc;
+	unsigned bits;
+};
+
 // Between two blocks.
 struct slack_room {
 	uint64_t start, end;
@@ -64,13 +78,19 @@ struct slack {
 	size_t rooms_count, rooms_capacity;
 };
 
-// The number of a line by process, frame and way; made, if it is new. A frame number takes 32 bits
-// and a way 2, so the key has no overlap.
-static uint32_t line_of(struct slack *slack, process_id process, stack_id stack, enum slack_way way)
+// The program's own frame of a stack; 0: it has none.
+static frame_id frame_of(const struct slack *slack, stack_id stack)
 {
 	const struct trace_stack *user =
 		reader_stack(slack->findings->asked->reader, findings_user(slack->findings, stack));
-	frame_id frame = user ? user->frame : 0;
+
+	return user ? user->frame : 0;
+}
+
+// The number of a line by process, frame and way; made, if it is new. A frame number takes 32 bits
+// and a way 2, so the key has no overlap.
+static uint32_t line_of(struct slack *slack, process_id process, frame_id frame, enum slack_way way)
+{
 	bool added;
 	uint64_t *at = map_put(&slack->known,
 			       ((uint64_t)process << 34) | ((uint64_t)frame << 2) | way, &added);
@@ -78,8 +98,7 @@ static uint32_t line_of(struct slack *slack, process_id process, stack_id stack,
 	ASSERT(way < SLACK_WAYS);
 	if (added) {
 		*at = slack->lines_count;
-		MEM_ROOM(slack->lines, slack->lines_capacity, slack->lines_count + 1);
-		slack->lines[slack->lines_count++] =
+		*MEM_ADD(slack->lines, slack->lines_count, slack->lines_capacity) =
 			(struct slack_line){ .process = process, .frame = frame, .way = way };
 	}
 	ASSERT(*at < slack->lines_count);
@@ -87,13 +106,8 @@ static uint32_t line_of(struct slack *slack, process_id process, stack_id stack,
 }
 
 // A block that takes `more` bytes than it holds. The stack of the largest block is shown.
-static uint32_t add(struct slack *slack, process_id process, const struct chunk_block *block,
-		    enum slack_way way, uint64_t more)
+static void add(struct slack_line *line, const struct chunk_block *block, uint64_t more)
 {
-	uint32_t at = line_of(slack, process, block->stack, way);
-	struct slack_line *line = &slack->lines[at];
-
-	ASSERT(way < SLACK_WAYS);
 	line->count++;
 	line->bytes += block->size;
 	line->more += more;
@@ -101,7 +115,6 @@ static uint32_t add(struct slack *slack, process_id process, const struct chunk_
 		line->largest = block->size;
 		line->stack = block->stack;
 	}
-	return at;
 }
 
 // The bytes between a block's end, as its size would have it, and the next block.
@@ -127,20 +140,23 @@ static uint64_t distance_at(const struct chunk_extent *extent, size_t i)
 // Majority by votes, in one pass and without a list of distances: a vote for another distance takes
 // one away, so what has more than half is left at the end. The second loop counts how many agree
 // with it, since what was left may have no majority.
-static void measure(struct map *places, struct slack_size *sizes, const struct chunk_extent *extent)
+static void measure(struct slack_process *in)
 {
-	size_t count = 0;
+	const struct chunk_extent *extent = &in->extent;
 
 	for (size_t i = 0; i < extent->count; i++) {
 		const struct chunk_block *block = &extent->blocks[i];
 		uint64_t distance = distance_at(extent, i);
 		bool added;
-		uint64_t *at = map_put(places, block->size, &added);
+		uint64_t *at = map_put(&in->places, block->size, &added);
 		struct slack_size *size;
 
-		if (added)
-			*at = count++;
-		size = &sizes[*at];
+		if (added) {
+			*at = in->sizes_count;
+			*MEM_ADD(in->sizes, in->sizes_count, in->sizes_capacity) =
+				(struct slack_size){ 0 };
+		}
+		size = &in->sizes[*at];
 		size->count++;
 		size->aligned += block->address % ALIGNED == 0;
 		if (size->votes == 0)
@@ -148,7 +164,8 @@ static void measure(struct map *places, struct slack_size *sizes, const struct c
 		size->votes += distance == size->distance ? 1 : UINT64_MAX;
 	}
 	for (size_t i = 0; i < extent->count; i++) {
-		struct slack_size *size = &sizes[*map_find(places, extent->blocks[i].size)];
+		struct slack_size *size =
+			&in->sizes[*map_find(&in->places, extent->blocks[i].size)];
 
 		size->equal += distance_at(extent, i) == size->distance;
 	}
@@ -162,55 +179,98 @@ static bool is_apart(const struct slack_size *size, uint64_t bytes, uint64_t chu
 	       size->distance > chunk && (!glibc || size->aligned == size->count);
 }
 
-// One block: whether it is far from the next, as all of its size are, or just over a class of
-// glibc. In a process of 64 bits 57 bytes and a header of 8 are 65: 1 over 64, and the chunk has
-// 80.
-static void look_at(struct slack *slack, const struct chunk_extent *extent, size_t i,
-		    const struct slack_size *size, bool glibc, unsigned bits)
+// What a block takes and does not hold, and which way: whether it is far from the next, as all of
+// its size are, or just over a class of glibc. In a process of 64 bits 57 bytes and a header of 8
+// are 65: 1 over 64, and the chunk has 80. `room`: what it wastes is between `start` and `end`.
+struct slack_waste {
+	enum slack_way way; // SLACK_WAYS: none
+	uint64_t more;
+	bool room;
+	uint64_t start, end;
+};
+
+static struct slack_waste waste_of(const struct slack_process *in, size_t i)
 {
+	const struct chunk_extent *extent = &in->extent;
 	const struct chunk_block *block = &extent->blocks[i];
-	uint64_t header = !glibc ? 0 : bits == 32 ? 4 : 8;
+	const struct slack_size *size = &in->sizes[*map_find(&in->places, block->size)];
+	uint64_t header = !in->glibc ? 0 : in->bits == 32 ? 4 : 8;
 	uint64_t chunk = (block->size + header + CLASS - 1) & ~(uint64_t)(CLASS - 1);
 	uint64_t over = (block->size + header) % CLASS;
-	uint32_t line;
 
 	ASSERT(i < extent->count);
-	if (!block->selected || !block->stack || block->size == 0)
-		return;
-	for (int way = SLACK_CLASS; way < SLACK_WAYS; way++) {
-		line = line_of(slack, extent->process, block->stack, (enum slack_way)way);
-		slack->lines[line].all++;
+	if (is_apart(size, block->size, chunk, in->glibc))
+		return (struct slack_waste){
+			.way = in->glibc ? SLACK_ALIGNED : SLACK_APART,
+			.more = size->distance - block->size,
+			.room = distance_at(extent, i) == size->distance,
+			.start = block->address - header + chunk,
+			.end = block->address - header + size->distance,
+		};
+	if (in->glibc && over >= 1 && over <= OVER_MAX && chunk > (in->bits == 32 ? 16 : 32))
+		return (struct slack_waste){ .way = SLACK_CLASS, .more = CLASS };
+	return (struct slack_waste){ .way = SLACK_WAYS };
+}
+
+// The frame of a block that counts; 0: it does not, or has no frame of the program's.
+static frame_id frame_that_counts(const struct slack_process *in, size_t i)
+{
+	const struct chunk_block *block = &in->extent.blocks[i];
+
+	return block->selected && block->size ? frame_of(in->slack, block->stack) : 0;
+}
+
+// Lines that waste less than matters are left out; which these are, sum_up has found.
+static void look_at(struct slack_process *in, size_t i)
+{
+	struct slack *slack = in->slack;
+	frame_id frame = frame_that_counts(in, i);
+	struct slack_waste waste;
+
+	for (int way = SLACK_CLASS; frame && way < SLACK_WAYS; way++) {
+		uint32_t at;
+
+		if (in->more[frame][way] < findings_bytes_min(slack->findings))
+			continue;
+		at = line_of(slack, in->extent.process, frame, (enum slack_way)way);
+		slack->lines[at].all++;
+		waste = waste_of(in, i);
+		if (waste.way != (enum slack_way)way)
+			continue;
+		add(&slack->lines[at], &in->extent.blocks[i], waste.more);
+		if (waste.room)
+			add_room(slack, in->extent.process, at, waste.start, waste.end);
 	}
-	if (is_apart(size, block->size, chunk, glibc)) {
-		line = add(slack, extent->process, block, glibc ? SLACK_ALIGNED : SLACK_APART,
-			   size->distance - block->size);
-		if (distance_at(extent, i) == size->distance)
-			add_room(slack, extent->process, line, block->address - header + chunk,
-				 block->address - header + size->distance);
-		return;
+}
+
+static void sum_up(struct slack_process *in)
+{
+	for (size_t i = 0; i < in->extent.count; i++) {
+		frame_id frame = frame_that_counts(in, i);
+		struct slack_waste waste = { .way = SLACK_WAYS };
+
+		if (frame)
+			waste = waste_of(in, i);
+		if (waste.way < SLACK_WAYS)
+			in->more[frame][waste.way] += waste.more;
 	}
-	if (glibc && over >= 1 && over <= OVER_MAX && chunk > (bits == 32 ? 16 : 32))
-		add(slack, extent->process, block, SLACK_CLASS, CLASS);
 }
 
 static void look_at_process(struct slack *slack, struct present *present, process_id process)
 {
 	const struct reader *reader = slack->findings->asked->reader;
-	struct chunk_extent extent = { 0 };
-	struct map places = { 0 };
-	struct slack_size *sizes;
-	bool glibc;
+	struct slack_process in = { .slack = slack, .bits = reader_process(reader, process)->bits };
 
-	chunk_extent_init(&extent, present, reader, process);
-	glibc = extent.glibc && findings_is_glibc(slack->findings, process);
-	sizes = mem_alloc_table(extent.count + 1, sizeof *sizes);
-	measure(&places, sizes, &extent);
-	for (size_t i = 0; i < extent.count; i++)
-		look_at(slack, &extent, i, &sizes[*map_find(&places, extent.blocks[i].size)], glibc,
-			reader_process(reader, process)->bits);
-	mem_free(sizes);
-	map_fini(&places);
-	chunk_extent_fini(&extent);
+	chunk_extent_init(&in.extent, present, reader, process);
+	in.glibc = in.extent.glibc && findings_is_glibc(slack->findings, process);
+	in.more = mem_alloc_table(reader_frames_count(reader), sizeof *in.more);
+	measure(&in);
+	sum_up(&in);
+	for (size_t i = 0; i < in.extent.count; i++)
+		look_at(&in, i);
+	MEM_FREE(in.sizes, in.more);
+	map_fini(&in.places);
+	chunk_extent_fini(&in.extent);
 }
 
 // ---- what was between ----
