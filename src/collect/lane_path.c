@@ -67,7 +67,7 @@ void lane_path_fini(struct lane_path *path)
 {
 	MEM_FREE(path->frames, path->settled, path->hashes, path->ids);
 	mem_unmap(path->numbered, path->numbered_count * sizeof *path->numbered);
-	for (uint32_t i = 0; i < path->wholes_count; i++) {
+	for (uint32_t i = 0; i < path->wholes_end; i++) {
 		MEM_FREE(path->wholes[i].edit, path->wholes[i].ids);
 	}
 	mem_unmap(path->wholes, path->wholes_count * sizeof *path->wholes);
@@ -182,6 +182,8 @@ struct lane_path_whole *lane_path_find_whole(struct lane_path *path, const uint8
 		path->wholes = mem_map(LANE_WHOLES * sizeof *path->wholes);
 		path->wholes_count = LANE_WHOLES;
 	}
+	if (number >= path->wholes_end)
+		path->wholes_end = number + 1;
 	put_whole(&path->wholes[number], in, push_marks);
 	return &path->wholes[number];
 }

@@ -100,6 +100,7 @@ struct lane_path {
 	uint32_t numbered_count;         // LANE_EDITS; 0: there are none yet
 	struct lane_path_whole *wholes;  // by number, from LANE_EDITS on
 	uint32_t wholes_count;           // LANE_WHOLES; 0: there are none yet
+	uint32_t wholes_end;             // after the last that was ever given
 };
 
 void lane_path_fini(struct lane_path *path); // accepts { 0 }

@@ -19,8 +19,9 @@
 #include <string.h>
 
 // Items whose room is kept: the lanes with large rings fill them over and over, and pages that are
-// given back cost more than what is done with them.
-enum { ITEMS_KEPT_MAX = 8192, ITEMS_KEPT_LARGE = 65536 };
+// given back cost more than what is done with them. Small rooms of the others go from lane to lane:
+// of a thousand threads that each begin with a few hundred events, few do so at one time.
+enum { ITEMS_KEPT_MAX = 8192, ITEMS_KEPT_LARGE = 65536, ITEMS_FEW = 1024 };
 
 struct stream *stream_new(struct image *image, uint32_t lane)
 {
@@ -194,6 +195,11 @@ static size_t items_kept(const struct stream *stream)
 	return stream->lane <= SEGMENT_RING_LARGE_LANES ? ITEMS_KEPT_LARGE : ITEMS_KEPT_MAX;
 }
 
+static bool items_are_few(const struct stream *stream)
+{
+	return stream->lane > SEGMENT_RING_LARGE_LANES && stream->capacity <= ITEMS_FEW;
+}
+
 // Delivered items leave the buffer, and the rest moves to its beginning. A large buffer that is
 // empty is given back.
 void stream_settle(struct stream *stream)
@@ -208,7 +214,8 @@ void stream_settle(struct stream *stream)
 	stream->settled += stream->first;
 	stream->end = count;
 	stream->first = 0;
-	if (count == 0 && stream->capacity > items_kept(stream)) {
+	if (count == 0 && stream->items != NULL &&
+	    (stream->capacity > items_kept(stream) || items_are_few(stream))) {
 		mem_free(stream->items);
 		stream->items = NULL;
 		stream->capacity = 0;

@@ -23,7 +23,7 @@ enum {
 	// where we are is not taken for the same stack.
 	CAPTURE_STACK_BYTES_MAX = 8 << 20,  // in a sealed process
 	CAPTURE_FRAME_BYTES_MAX = 16 << 20, // a frame larger than this is taken for nonsense
-	CAPTURE_WALKS_FEW = 4, // a lane that walks no more keeps nothing: that is seven page faults
+	CAPTURE_WALKS_FEW = 16,     // a lane that walks no more keeps nothing: seven page faults
 	CAPTURE_WALKED_MIN = 3,     // frames: what is shorter is not kept as a whole,
 	CAPTURE_WALKED_SHARE = 3,   // nor of what less than one in so many is new;
 	CAPTURE_KEEP_SELDOM = 4096, // where that does not pay, one in so many

@@ -101,13 +101,16 @@ void *recording_pages(size_t bytes, bool wipe_on_fork)
 	return pages;
 }
 
-// Addresses may be scarce (32 bits, RLIMIT_AS). To ask is to take and to give back at once: no
+// Addresses may be scarce (32 bits, RLIMIT_AS). To ask is then to take and to give back at once: no
 // limit that can be read says what is left.
 bool recording_has_room(size_t bytes)
 {
-	long at = kernel_map(0, bytes, KERNEL_PROT_NONE,
-			     KERNEL_MAP_PRIVATE | KERNEL_MAP_ANONYMOUS | KERNEL_MAP_NORESERVE, -1,
-			     0);
+	long at;
+
+	if (UNWIND_WORD == 8 && kernel_limit(KERNEL_LIMIT_ADDRESSES) == UINT64_MAX)
+		return true;
+	at = kernel_map(0, bytes, KERNEL_PROT_NONE,
+			KERNEL_MAP_PRIVATE | KERNEL_MAP_ANONYMOUS | KERNEL_MAP_NORESERVE, -1, 0);
 
 	if (kernel_failed(at))
 		return false;
