@@ -4,6 +4,7 @@
 #include "base/str.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <string.h>
 
 void remarks_fini(struct remarks *remarks)
@@ -12,6 +13,14 @@ void remarks_fini(struct remarks *remarks)
 		mem_free(remarks->lines[i]);
 	mem_free(remarks->lines);
 	*remarks = (struct remarks){ 0 };
+}
+
+static bool is_there(const struct remarks *remarks, const char *line)
+{
+	for (size_t i = 0; i < remarks->count; i++)
+		if (strcmp(remarks->lines[i], line) == 0)
+			return true;
+	return false;
 }
 
 void remarks_add(struct remarks *remarks, const char *format, ...)
@@ -25,11 +34,14 @@ void remarks_add(struct remarks *remarks, const char *format, ...)
 	va_start(args, format);
 	str_vformat(&line, format, args);
 	va_end(args);
-	for (size_t i = 0; i < remarks->count; i++) {
-		if (strcmp(remarks->lines[i], str_get(&line)) == 0) {
-			str_fini(&line);
-			return;
-		}
+	if (is_there(remarks, str_get(&line))) {
+		str_fini(&line);
+		return;
+	}
+	// The last place is not for a remark: a list that is cut and does not say so looks whole.
+	if (remarks->count == REMARKS_MAX - 1) {
+		str_clear(&line);
+		str_add(&line, "more could not be used than is said here");
 	}
 	*MEM_ADD(remarks->lines, remarks->count, remarks->capacity) = str_take(&line);
 }

@@ -1,6 +1,7 @@
 // remarks: what could not be used and why, one line each, for the reader of a report.
 //
-// Lines are kept in order and once each; past a few hundred they are only counted.
+// Lines are kept in order and once each. There are at most REMARKS_MAX of them: where there would
+// be more, the last one says that there are.
 #pragma once
 
 #include <stddef.h>
@@ -8,6 +9,7 @@
 enum { REMARKS_MAX = 500 };
 
 // { 0 } is an empty list.
+// What is in it may be printed as it is: one sentence a line, without a full stop.
 struct remarks {
 	char **lines; // owned
 	size_t count, capacity;

@@ -590,3 +590,19 @@ TEST(siblings_that_overlap_are_walked_once)
 	places_fini(&places);
 	fixture_close(&fixture);
 }
+
+TEST(where_there_are_more_remarks_than_are_kept_the_last_one_says_so)
+{
+	struct remarks remarks = { 0 };
+
+	for (int round = 0; round < 2; round++)
+		for (int i = 0; i < REMARKS_MAX - 1; i++)
+			remarks_add(&remarks, "lib%d.so is not there", i);
+	CHECK_EQ(REMARKS_MAX - 1, remarks.count);
+	for (int i = 0; i < 3; i++)
+		remarks_add(&remarks, "libother%d.so is not there", i);
+	CHECK_EQ(REMARKS_MAX, remarks.count);
+	CHECK_STR("lib498.so is not there", remarks.lines[REMARKS_MAX - 2]);
+	CHECK_STR("more could not be used than is said here", remarks.lines[REMARKS_MAX - 1]);
+	remarks_fini(&remarks);
+}
