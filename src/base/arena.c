@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
+// The bytes are aligned for anything, so an alignment within a chunk is one of the address.
 struct arena_chunk {
 	struct arena_chunk *next;
 	alignas(max_align_t) char bytes[];

@@ -12,6 +12,7 @@
 
 enum { SLICES = 8 };
 
+// 1 + x^6 + x^8 + … + x^28 + x^32, the highest power in the lowest bit and x^32 left out.
 static const uint32_t polynomial = 0x82f63b78; // reflected
 
 // tables[k][b]: what byte b does to the checksum k bytes later.
@@ -44,6 +45,8 @@ uint32_t crc32c_portable(uint32_t crc, const void *bytes, size_t size)
 
 	crc = ~crc;
 	for (; size >= SLICES; size -= SLICES, at += SLICES) {
+		// The sum so far takes part in the first four of the eight bytes; the other four
+		// look up alone.
 		uint32_t low = crc ^ ((uint32_t)at[0] | (uint32_t)at[1] << 8 |
 				      (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24);
 
@@ -75,6 +78,7 @@ __attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t crc, c
 	return ~(uint32_t)sum;
 }
 
+// A question per call is some nanoseconds; blocks have hundreds of KiB.
 uint32_t crc32c(uint32_t crc, const void *bytes, size_t size)
 {
 	if (__builtin_cpu_supports("sse4.2"))

@@ -1,3 +1,5 @@
+// GNU's strerror_r: it returns the text, which is its own where it has one, and in `buffer` else.
+// (The one of POSIX returns a number.)
 #include "base/err.h"
 
 #include <string.h>

@@ -1,3 +1,6 @@
+// By the C library's own regular expressions, so an expression means what it means to grep -E
+// (expression_win32.cpp has those of the C++ library). For example "^std::" matches what begins so,
+// and "alloc" every text that has it anywhere; case matters.
 #include "base/expression.h"
 
 #include "base/mem.h"
@@ -30,5 +33,6 @@ void expression_free(struct expression *expression)
 
 bool expression_matches(const struct expression *expression, const char *text)
 {
+	// Only whether it matches: REG_NOSUB spares the places.
 	return regexec(&expression->regex, text, 0, NULL, 0) == 0;
 }

@@ -1,6 +1,11 @@
 // What comes before a value depends on what was written: nothing after a key, a comma if its
 // object or array has something already. So that is kept for each depth (filled), and a
 // caller names neither commas nor lines.
+//
+// For example { "a": [1, 2], "b": {} } is object_begin, key a, array_begin, u64, u64, array_end,
+// key b, object_begin, object_end, object_end. At the 2 filled[2] is true, so a comma comes first;
+// at the value of "b" after_key is true, and so nothing; {} was never filled, and closes on its
+// line.
 #include "base/json.h"
 
 #include "base/mem.h"
@@ -40,6 +45,7 @@ static void before_value(struct json *json)
 		new_line(json);
 }
 
+// The depth is bounded by our own documents: no caller nests by its input.
 static void begin(struct json *json, const char *bracket)
 {
 	before_value(json);
@@ -189,7 +195,6 @@ void json_double(struct json *json, double value)
 		json_null(json); // JSON has no word for it
 		return;
 	}
-	// The fewest digits that read back as the same number.
 	for (int digits = 15; digits <= 17; digits++) {
 		snprintf(text, sizeof text, "%.*g", digits, value);
 		if (strtod(text, NULL) == value)

@@ -1,3 +1,5 @@
+// Large pages need a right on Windows that users do not have, so a table is plain memory here; and
+// what the C library has no call for (memmem, qsort_r) is written out.
 #include "base/mem.h"
 
 #include <search.h>
@@ -75,6 +77,7 @@ const void *mem_search(const void *bytes, size_t size, const void *what, size_t 
 	if (what_size == 0)
 		return bytes;
 	while ((size_t)(end - at) >= what_size) {
+		// Only where the rest is long enough to hold all of it: a match cannot begin later.
 		at = memchr(at, *(const char *)what, (size_t)(end - at) - what_size + 1);
 		if (!at)
 			return NULL;

@@ -1,3 +1,4 @@
+// The same as on POSIX, by the descriptor that stderr has in every C library.
 #include "base/progress.h"
 
 #include <io.h>

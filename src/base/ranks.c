@@ -10,6 +10,15 @@
 //
 // What has too many numbers to be kept is counted first, and only the numbers of the bin that was
 // found are looked at again in the next round.
+//
+// A row's life, for example 1,000,000 numbers with room for 100,000:
+//
+//     round 1   COUNTED: bins of the whole range. Then it is known in which bin each of the two
+//               wanted numbers is, and how many in that bin come before it (find_bin)
+//     round 2   KEPT: the numbers of such a bin, 20,000 say; select_kept finds the one of the rank
+//               DIVIDED, where a bin has more than there is room for: it is cut into parts that
+//               are counted, until a part fits or has width 1
+//     FOUND     `low` is the number; WAITS is a target that had no room in this round
 #include "base/ranks.h"
 
 #include "base/mem.h"
@@ -339,10 +348,12 @@ static uint64_t sum_bins(const struct ranks *ranks, const uint32_t *bins, uint32
 	return sum;
 }
 
+// The root, rounded down, by Newton's steps from above: 10 -> 3, 16 -> 4.
 static uint64_t square_root(uint64_t number)
 {
 	uint64_t root = 1;
 
+	ASSERT(number > 0); // a root of 0 would be divided by
 	while (root * root < number)
 		root *= 2;
 	for (uint64_t next = root; (next = (root + number / root) / 2) < root;)
@@ -475,6 +486,8 @@ static uint64_t select_kept(const struct kept *kept, uint64_t rank)
 		memset(counts, 0, sizeof counts);
 		for (size_t i = 0; i < count; i++)
 			counts[kept_at(kept, i) >> shift & (DIGITS - 1)]++;
+		// Whole digits are passed until the rank lies within one; what has this digit is
+		// all that is left.
 		while (rank >= counts[digit])
 			rank -= counts[digit++];
 		if (counts[digit] == count)

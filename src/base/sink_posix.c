@@ -1,3 +1,5 @@
+// SIGPIPE is left as it is by default (os/terminal.h), so a reader who leaves ends us as it ends
+// cat, and what fails here is a full disk.
 #include "base/sink.h"
 
 bool sink_put(FILE *file, const void *bytes, size_t length)

@@ -100,6 +100,8 @@ void str_add_digits(struct str *str, uint64_t value)
 // longer forms of ASCII.
 size_t str_utf8_length(const unsigned char *at, size_t left)
 {
+	// By length, the first number that needs it: what is less was written longer than it must
+	// be, and is refused, since a check for '/' would not see c0 af.
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
 	uint32_t code;
 	size_t length;
@@ -323,6 +325,7 @@ bool str_parse_bytes(const char *text, uint64_t *bytes)
 	shift = unit_shift(text);
 	if (shift < 0 || (scale > 1 && shift == 0))
 		return false;
+	// For example 1.5K: 1 << 10, and (5 << 10) / 10 = 512.
 	sum = ((wide)whole << shift) + ((wide)fraction << shift) / scale;
 	if (sum > UINT64_MAX)
 		return false;

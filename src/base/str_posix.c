@@ -1,3 +1,4 @@
+// UTC and not local time: what is written is compared between machines.
 #include "base/str.h"
 
 #include <time.h>

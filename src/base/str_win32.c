@@ -1,3 +1,5 @@
+// As on POSIX, with the arguments the other way round and an errno as the result. The years end at
+// 3000 there: a later date is refused.
 #include "base/str.h"
 
 #include <time.h>

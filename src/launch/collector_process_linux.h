@@ -1,7 +1,8 @@
 // collector_process: the collector's process, as the launcher sees it.
 //
-// A child in a session of its own, so that the terminal's signals do not reach it, with nothing
-// open but the trace and a socket to us. It lives on when we are killed, until the recording ends.
+// A child in a process group of its own, so that the terminal's signals do not reach it, with
+// nothing open but the trace and a socket to us. It lives on when we are killed, until the
+// recording ends.
 #pragma once
 
 #include "base/err.h"

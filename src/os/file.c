@@ -13,6 +13,7 @@ bool file_read_regular(const char *path, size_t size_max, struct str *out, struc
 
 	if (fd < 0)
 		return err_errno(err, errno, "cannot open it");
+	// By the descriptor and not by the path, which may lead elsewhere by now.
 	if (!file_is_regular(fd, &size))
 		good = err_set(err, ERR_IO, "it is not a regular file");
 	else if (size > size_max)
@@ -57,6 +58,7 @@ bool file_cache_folder(const char *name, struct str *path)
 	mem_free(caches);
 	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
 		str_add(path, parts[i]);
+		// Part 2 is only the slash before a name.
 		good = good && (i == 2 || file_look(path->text) == FILE_IS_FOLDER ||
 				file_make_folder(path->text, true) ||
 				file_look(path->text) == FILE_IS_FOLDER);

@@ -27,9 +27,9 @@ enum { READ_BYTES = 1 << 16 };
 // What an empty view shows: an address that is no memory to give back.
 static const uint8_t nothing[1];
 
-// Files that are made have no right to be run, nor have those who may enter a folder.
-// A file in a folder that others may read may be read by them; as root it is also given to the
-// folder's owner.
+// A file in a folder that others may read may be read by them. So it has the rights of its folder,
+// but those to run (0111), which on a folder mean that one may enter. As root it is also given to
+// the folder's owner; where that fails the group's rights go, since it would be another group.
 static void share(int folder, int fd)
 {
 	struct stat status;
@@ -366,6 +366,7 @@ bool file_view_open(struct file_view *view, const char *path, struct err *err)
 	return ok || err_wrap(err, "cannot read %s", path);
 }
 
+// "e": closed on exec, as all that is opened here.
 FILE *file_stream(const char *path, const char *mode)
 {
 	char ours[8];

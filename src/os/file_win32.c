@@ -197,6 +197,7 @@ int file_lock_folder(const char *path)
 	return fd;
 }
 
+// Windows has no lock that leaves reading and writing free: it is only opened.
 int file_lock(const char *path)
 {
 	return file_open(path, FILE_READ);

@@ -11,6 +11,8 @@
 #include <curl/curl.h>
 #include <string.h>
 
+// A server that is busy with what we sent may be silent for long: five minutes without a byte, both
+// ways, is taken for dead. An answer of ours is a table of figures; 256 MiB is no such table.
 enum { CONNECT_SECONDS = 10, STALLED_SECONDS = 300, ANSWER_MAX = 256 << 20 };
 
 static const char library_file[] = "libcurl.so.4";
@@ -179,6 +181,8 @@ bool http_post(struct http *http, const char *url, const void *bytes, size_t siz
 	http->easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)size);
 	http->easy_setopt(curl, CURLOPT_WRITEFUNCTION, take);
 	http->easy_setopt(curl, CURLOPT_WRITEDATA, answer);
+	// No signals and no proxies: the first would be the whole process's, the second would see
+	// all.
 	http->easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
 	http->easy_setopt(curl, CURLOPT_NOPROXY, "*");
 	http->easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_SECONDS);

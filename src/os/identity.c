@@ -1,3 +1,7 @@
+// For example a.tide was opened, and then rename(2) put another file at its path: another number,
+// so it is not the same. A file that grew in place is the same, but does not hold. The time of
+// change alone would miss a copy that kept it (cp -p), and the number alone a file that was written
+// over.
 #include "os/identity.h"
 
 bool identity_is_same(const struct identity *identity, const char *path)

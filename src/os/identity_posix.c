@@ -1,3 +1,5 @@
+// The device and the inode are what the kernel itself tells files apart by. A number is used again
+// after a file is removed, so size and time of change are held against it, too.
 #include "os/identity.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+// The serial number of the volume and the index of the file are here what device and inode are on
+// POSIX; the times count from 1601, which does not matter, as they are only compared.
 #include "os/identity.h"
 
 #include "base/mem.h"

@@ -7,6 +7,7 @@
 
 struct library *library_open(const char *name, struct str *why)
 {
+	// RTLD_NOW: what it lacks fails here, with a message, and not in the middle of work.
 	void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
 
 	if (!handle)

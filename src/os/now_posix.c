@@ -1,3 +1,6 @@
+// CLOCK_MONOTONIC is also the guest's clock, so its times and ours can be compared. It stands still
+// while the machine sleeps; a recording over a suspend is as long as the machine was awake. A sleep
+// that a signal ends early is not slept on: callers look at the clock themselves.
 #include "os/now.h"
 
 #include <time.h>

@@ -1,3 +1,8 @@
+// Control events come in a thread that Windows makes for each. The first sets `asked`, which
+// quit_wait waits for; a second one finds it set and is not handled, so that its default action
+// ends us. For what the user cannot take back (the console is closed, the session ends) the system
+// ends the process as soon as the handler returns: it sleeps, so that the main thread has four
+// seconds to finish.
 #include "os/quit.h"
 
 #include <windows.h>

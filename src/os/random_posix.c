@@ -1,3 +1,5 @@
+// getrandom waits only until the generator was seeded once after the machine's start, and needs no
+// descriptor. Above 256 bytes a signal may make it return less, hence the loop.
 #include "os/random.h"
 
 #include <errno.h>

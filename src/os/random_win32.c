@@ -1,3 +1,4 @@
+// RtlGenRandom: the call that Windows' own rand_s is made of; it needs no provider to be opened.
 #include "os/random.h"
 
 #include <windows.h>

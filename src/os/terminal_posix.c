@@ -1,3 +1,5 @@
+// Colours depend on standard output alone: what goes to a file or a pipe has none. "dumb" is what
+// editors say whose windows show escape sequences as text.
 #include "os/terminal.h"
 
 #include <signal.h>

@@ -1,3 +1,5 @@
+// The C run-time would write \r\n for \n, and files must be the same bytes on every system: the
+// streams are binary. Text is UTF-8, which the console is told.
 #include "os/terminal.h"
 
 #include <fcntl.h>

@@ -1,3 +1,5 @@
+// Signals go to any thread that does not block them. A worker that took SIGINT would run the
+// handler beside a main thread that never wakes: so only the first thread has any.
 #include "os/thread.h"
 
 #include "base/mem.h"

@@ -1,3 +1,5 @@
+// By winpthreads, which mingw-w64 brings. Control events come in threads of their own (os/quit.h),
+// so there is nothing to block.
 #include "os/thread.h"
 
 #include "base/mem.h"

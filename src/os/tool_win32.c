@@ -45,6 +45,8 @@ static void add_word(struct str *line, const char *word)
 	str_add_char(line, '"');
 }
 
+// NUL is inherited as input and output, and the pipe as stderr; without a window, though a console
+// program would open one.
 static bool start(const char *const *arguments, HANDLE said, PROCESS_INFORMATION *program)
 {
 	SECURITY_ATTRIBUTES inherited = { sizeof inherited, NULL, TRUE };

@@ -1,3 +1,6 @@
+// For example a path of 300 characters, C:/a/…/b.tide: slashes become backslashes, it is made whole
+// (GetFullPathNameW), and \\?\ comes in front, which lets Windows take up to 32,767 characters. 12
+// characters are kept free below MAX_PATH (260): a folder must leave room for a short name in it.
 #include "os/wide_win32.h"
 
 #include "base/mem.h"
@@ -8,6 +11,7 @@
 
 uint16_t *wide_new(const char *text)
 {
+	// Asked twice: for the number of units, its end included, and for the units.
 	int count = MultiByteToWideChar(CP_UTF8, 0, text, -1, NULL, 0);
 	uint16_t *wide = mem_alloc((size_t)count + 1, sizeof *wide);
 

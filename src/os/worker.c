@@ -1,3 +1,5 @@
+// Where no thread can be had, `thread` is NULL and the caller does the work itself, at its own
+// pace: the lock and the condition are there all the same, so that one code serves both.
 #include "os/worker.h"
 
 void worker_start(struct worker *worker, void *(*work)(void *context), void *context)

@@ -1,3 +1,5 @@
+// dbghelp.dll is a part of Windows: here there is nothing to ask, and every question gets the
+// answer "not known", as of an image that the library knows nothing of.
 #include "symbols/dbghelp.h"
 
 #include <stddef.h>

@@ -1,3 +1,9 @@
+// One image is one "process" of dbghelp's: the library keeps what it knows by a handle, which need
+// not be a handle of anything, so the address of our struct serves. Each image is loaded at the
+// same made-up address, BASE: the RVA 0x1234 is asked for as 0x10001234, and what is known of one
+// image can never answer for another.
+//
+// The library is not safe to call from several threads; `symbols` is used by one thread at a time.
 #include "symbols/dbghelp.h"
 
 #include "base/map.h"
@@ -10,6 +16,9 @@
 
 #include <dbghelp.h>
 
+// NAME_MAX_UNITS: of a name in UTF-16; the library cuts a longer one. INLINED_MAX: more functions
+// inlined at one address are taken for nonsense. ALL_SIZES: SYMOPT_INCLUDE_32BIT_MODULES, so that a
+// program of 64 bits may ask of images of 32.
 enum { NAME_MAX_UNITS = 2000, BASE = 0x10000000, INLINED_MAX = 256, ALL_SIZES = 0x2000 };
 
 // Not in all headers of mingw-w64.
@@ -54,6 +63,7 @@ static bool load_library(void)
 	if (library.tried)
 		return library.there;
 	library.tried = true;
+	// At run time: where the library is missing all else still works.
 	module = LoadLibraryW(L"dbghelp.dll");
 	if (!module)
 		return false;
@@ -67,11 +77,14 @@ static bool load_library(void)
 	library.inlines = library.SymAddrIncludeInlineTrace && library.SymQueryInlineTrace &&
 			  library.SymFromInlineContextW;
 	if (library.there)
+		// Only what belongs to the image (EXACT), with lines, and without windows that ask
+		// the user.
 		library.SymSetOptions(SYMOPT_EXACT_SYMBOLS | SYMOPT_LOAD_LINES | ALL_SIZES |
 				      SYMOPT_FAIL_CRITICAL_ERRORS | SYMOPT_NO_PROMPTS);
 	return library.there;
 }
 
+// Folders of a search path have ';' between them, and none at its ends.
 static void add_folder(struct str *path, const char *folder, size_t length)
 {
 	if (length > 0)
@@ -145,6 +158,7 @@ struct dbghelp *dbghelp_open(const char *path, uint32_t image_bytes, const struc
 		mem_free(help);
 		return NULL;
 	}
+	// Loading succeeds for any image; is_known says whether more than exports came of it.
 	known = library.SymLoadModuleExW(help, NULL, (const wchar_t *)image, NULL, BASE,
 					 image_bytes, NULL, 0) == BASE &&
 		is_known(help);
@@ -168,6 +182,8 @@ void dbghelp_close(struct dbghelp *help)
 	mem_free(help);
 }
 
+// The library gives a name in a buffer of ours that the next question overwrites, and places borrow
+// their texts: so each name becomes UTF-8 and lives until dbghelp_close.
 static const char *keep_text(struct dbghelp *help, const wchar_t *wide)
 {
 	struct str text = { 0 };
@@ -191,6 +207,7 @@ static const char *keep_file(struct dbghelp *help, const wchar_t *wide)
 		keep_text(help, wide);
 		*number = help->texts_count;
 	}
+	ASSERT(*number > 0 && *number <= help->texts_count);
 	return help->texts[*number - 1];
 }
 
@@ -227,6 +244,7 @@ static bool find_inlined(struct dbghelp *help, DWORD64 at, struct places *places
 	if (count == 0 || count > INLINED_MAX ||
 	    !library.SymQueryInlineTrace(help, at, 0, at, at, &context, &index))
 		return false;
+	// Contexts of one address are numbered on from that of the innermost function.
 	for (DWORD i = 0; i < count; i++, context++) {
 		struct place *place;
 
@@ -251,10 +269,14 @@ bool dbghelp_find(struct dbghelp *help, uint32_t rva, struct places *places)
 	bool inlined;
 
 	clear_name(&name);
-	// Whatever comes last before the address: only the function that it lies in is a name.
+	// The library answers with the last symbol before the address, however far away. It counts
+	// only if the address is in that function; exports and symbols without a size prove
+	// nothing.
 	if (!library.SymFromAddrW(help, at, &distance, &name.info) ||
 	    (name.info.Flags & SYMFLAG_EXPORT) || name.info.Size == 0 || distance >= name.info.Size)
 		return false;
+	// The line that the library knows is that of the innermost place. Where functions are
+	// inlined that is not this one, so it is left out.
 	inlined = find_inlined(help, at, places);
 	place = places_add(places);
 	if (!place)

@@ -8,8 +8,9 @@
 //     /d/usr/bin/app                 a copy that was not stripped
 //     /d/app.dbg, /d/app.debug, /d/app
 //
-// Then the system's own directory, what is beside the module, and debuginfod. A file belongs to a
-// module that has a build-id if it has the same; to one without if its CRC is the link's.
+// Then /usr/lib/debug by build-id, what is beside the module, /usr/lib/debug by name, and
+// debuginfod. Where both files have a build-id, that alone proves that they belong together. Where
+// one of them has none, a debug file belongs by the CRC that the module's link states.
 #include "symbols/debugfile.h"
 
 #include "base/mem.h"
@@ -38,6 +39,8 @@ struct hunt {
 	struct str path;
 };
 
+// A file without any proof is refused, even at exactly the right path: a wrong name is worse than
+// none, because no reader doubts it.
 static bool belongs(const struct hunt *hunt, const struct object *object)
 {
 	uint32_t crc;
@@ -62,11 +65,14 @@ static struct object *try_path(struct hunt *hunt)
 		remarks_add(hunt->search->remarks, "%s", err.text);
 		return NULL;
 	}
+	// A stripped copy is whole and says nothing: the search goes on for one that does.
 	if (hunt->want_debug && !(object->dwarf || object_find_section(object, ".symtab"))) {
 		object_close(object);
 		return NULL;
 	}
 	if (!belongs(hunt, object)) {
+		// A module whose link names the module itself: that X does not belong to X helps no
+		// reader.
 		if (strcmp(path, hunt->module) != 0)
 			remarks_add(hunt->search->remarks, "%s does not belong to %s: not used",
 				    path, hunt->module);
@@ -78,6 +84,7 @@ static struct object *try_path(struct hunt *hunt)
 
 static void add_build_id_path(struct str *path, const uint8_t *build_id, size_t length)
 {
+	// The first byte is the folder, so that no folder has more than 1/256 of the files.
 	str_format(path, "/.build-id/%02x/", build_id[0]);
 	str_add_hex(path, build_id + 1, length - 1);
 }
@@ -120,6 +127,8 @@ static struct object *try_names(struct hunt *hunt, const char *root, size_t root
 	return object;
 }
 
+// All names below one directory, the surest first: a build-id cannot mean another file, a full path
+// seldom, a bare name often.
 static struct object *try_root(struct hunt *hunt, const char *root, size_t root_length, bool flat)
 {
 	struct object *object = try_build_id(hunt, root, root_length);

@@ -3,8 +3,8 @@
 // node that it is inlined into; ranges are by depth, and the deepest that has the address is where
 // it is. For example
 //
-//     f   [0x10, 0x50)   depth 1
-//     g   [0x20, 0x30)   depth 2, inlined into f at line 7
+//     f   [0x10, 0x50)   depth 0
+//     g   [0x20, 0x30)   depth 1, inlined into f at line 7
 //
 // 0x24 is in g, by the line table at g's own line; and then in f, at line 7. The units' trees are
 // walked when first asked for, and everything that a file can make long is bounded: pieces of one
@@ -28,6 +28,8 @@ enum {
 	STEPS_MAX = 1 << 24,  // entries of range lists that we look at for one unit
 };
 
+// A node's number that stands for none. The bounds above are for hostile files: what is beyond one
+// has no names, and all else of the file keeps its own.
 #define NO_NODE UINT32_MAX
 
 // A function with code, or one inlined into another.
@@ -92,6 +94,8 @@ static bool add_ranges(const struct debuginfo *debuginfo, struct range_list *ran
 			break;
 		if (start >= end || start < debuginfo->code_start || start >= debuginfo->code_end)
 			continue;
+		// The linker sets the addresses of a function that it dropped to 0 or nearby: not
+		// code.
 		add_range(ranges, start, end, depth, value);
 		added = true;
 	}
@@ -123,6 +127,10 @@ static bool mangles(Dwarf_Die *die)
 	}
 }
 
+// A compilation unit with code. Units of types and partial units have none: what is in them is
+// referred to by others. With split DWARF (-gsplit-dwarf) the file has a skeleton, with the ranges
+// and the line table, and the tree of functions is in a .dwo file (`split`), if that could be
+// found.
 static void add_unit(struct debuginfo *debuginfo, struct range_list *ranges, struct map *by_offset,
 		     Dwarf_Die *die, Dwarf_Die *split, uint8_t type)
 {
@@ -145,6 +153,7 @@ static void add_unit(struct debuginfo *debuginfo, struct range_list *ranges, str
 	unit->has_ranges = has_addresses(die);
 	if (unit->has_ranges)
 		add_ranges(debuginfo, ranges, die, 1, (uint32_t)debuginfo->units_count);
+	// .debug_aranges refers to units by the offset of their DIE.
 	*map_put(by_offset, dwarf_dieoffset(die), NULL) = debuginfo->units_count;
 	debuginfo->units_count++;
 }
@@ -175,6 +184,8 @@ static void add_aranges(struct debuginfo *debuginfo, struct range_list *ranges,
 	}
 }
 
+// We read .debug_line ourselves and not by libdw: it would keep all columns and flags of each row,
+// and we need address, file and line. Little-endian only, which the processors that we record are.
 static void find_lines(struct debuginfo *debuginfo, const struct object *object)
 {
 	Elf_Scn *section = object_find_section(object, ".debug_line");
@@ -268,6 +279,10 @@ struct level {
 
 // Make a node of `die` if it is a function or an inlined call with code. Returns the node that
 // its children are in.
+// A function that was not inlined starts over (NO_NODE for its caller), even within another one's
+// tree: a nested function of GNU C, or a method in a local class, runs by itself. A function
+// without addresses (a declaration, or what was inlined everywhere) makes no node, and what is
+// below it belongs to no node; an inlined call without addresses is only a level of the tree.
 static uint32_t visit(const struct debuginfo *debuginfo, struct unit *unit,
 		      struct range_list *ranges, Dwarf_Die *die, uint32_t inside, uint32_t depth)
 {
@@ -306,6 +321,9 @@ static bool descend(Dwarf_Die *die, Dwarf_Die *child, Dwarf_Off *last)
 	return true;
 }
 
+// Walk all of the unit's tree once, without recursion: `levels` is the path from the root to here.
+// At each DIE: make a node if it is code, go down if there may be more below, else on to the next
+// sibling, else up until there is one.
 static void index_unit(const struct debuginfo *debuginfo, struct unit *unit)
 {
 	struct level levels[DEPTH_MAX];
@@ -453,6 +471,7 @@ static bool find_in_unit(struct debuginfo *debuginfo, struct unit *unit, uint64_
 	while (in_function) {
 		struct node *node = &unit->nodes[at];
 
+		ASSERT(at < unit->nodes_count);
 		read_name(unit, &node->die, place);
 		if (dwarf_tag(&node->die) != DW_TAG_inlined_subroutine)
 			break;

@@ -1,3 +1,11 @@
+// libdebuginfod brings libcurl and all that this needs. Linking it would load that into each run of
+// tidemark, for a question that few users ask. So it is opened by dlopen when --debuginfod is
+// given, and its functions are looked up by name. The declarations here are those of its stable
+// interface, version 1.
+//
+// For example, a library with the build-id abcd… that no directory has: find_debuginfo asks each of
+// $DEBUGINFOD_URLS for /buildid/abcd…/debuginfo, stores the file in its cache and returns a
+// descriptor (closed at once) and the path there, which is what we open.
 #include "symbols/debuginfod.h"
 
 #include "base/mem.h"
@@ -54,6 +62,7 @@ struct debuginfod *debuginfod_new(struct err *err)
 		return NULL;
 	}
 	debuginfod = mem_alloc(1, sizeof *debuginfod);
+	// The library waits 90 seconds by itself. 0: what the user has set stays.
 	setenv("DEBUGINFOD_TIMEOUT", "5", 0);
 	if (!load(debuginfod, err)) {
 		debuginfod_free(debuginfod);
@@ -87,8 +96,10 @@ char *debuginfod_fetch(struct debuginfod *debuginfod, enum debuginfod_kind kind,
 		err_errno(err, -fd, "debuginfod");
 		return NULL;
 	}
+	// The file is opened again by its path, as any other (object_open): one way for all.
 	close(fd);
 	path = mem_copy_text(found);
+	// From the library's malloc, so not mem_free.
 	free(found);
 	return path;
 }

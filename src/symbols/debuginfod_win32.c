@@ -1,3 +1,5 @@
+// On Windows a user has a symbol server (the symbol path, symbol_path.h) and not debuginfod, whose
+// servers have ELF files. debuginfod_new says so and makes nothing, so that nothing can be fetched.
 #include "symbols/debuginfod.h"
 
 struct debuginfod *debuginfod_new(struct err *err)

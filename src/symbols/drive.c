@@ -1,3 +1,6 @@
+// For example "C:\x\y.dll", "z:/y.dll", "\\host\share\y.dll" and "\Device\y.dll" are paths as
+// Windows writes them, "/c/y.dll" and "y.dll" are not. The last part of "C:y.dll" is y.dll, because
+// a colon ends a part where it is the second character.
 #include "symbols/drive.h"
 
 bool drive_is(const char *path)

@@ -1,3 +1,6 @@
+// For example C:\Windows\System32\ntdll.dll, with WINEPREFIX=/p: Wine keeps its drives as symbolic
+// links in /p/dosdevices, so the walk starts at /p/dosdevices/c: and goes down part by part. Where
+// there is no "Windows" the folder is read for a name that is the same but for case, windows.
 #include "symbols/drive.h"
 
 #include "base/mem.h"
@@ -39,6 +42,8 @@ static bool walk(struct str *path, const char *name)
 		if (length > 0) {
 			str_add_char(path, '/');
 			str_add_bytes(path, name, length);
+			// The name as it is written first: that is one call, and reading a folder
+			// may be thousands of names.
 			if (access(path->text, F_OK) != 0) {
 				path->length = before;
 				path->text[before] = 0;
@@ -85,6 +90,7 @@ char *drive_find(const char *path)
 	}
 	str_fini(&folder);
 	if (!found && (path[0] | 32) == 'z')
+		// Wine's Z: is the root of this machine, also where no prefix says so.
 		found = drive_find_in("", path + 2);
 	return found;
 }

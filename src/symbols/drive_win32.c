@@ -1,3 +1,4 @@
+// Windows itself finds files in any case and knows its drives: a path is taken as it is.
 #include "symbols/drive.h"
 
 #include "base/mem.h"

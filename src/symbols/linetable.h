@@ -19,6 +19,7 @@ struct linetable {
 };
 
 // The section and what is known of it.
+// Borrowed by the reading, and not after it.
 struct linetable_source {
 	const uint8_t *bytes; // of .debug_line; little-endian
 	size_t size_bytes;
@@ -33,5 +34,6 @@ void linetable_fini(struct linetable *table);
 
 // The file, as a number in the table's list of files, and the line (0: none). False if the
 // address is in no sequence.
+// Two binary searches: of the sequence, then of the row.
 bool linetable_find(const struct linetable *table, uint64_t address, uint32_t *file,
 		    uint32_t *line);

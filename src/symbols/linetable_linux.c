@@ -61,6 +61,9 @@ static uint64_t read_fixed(struct cursor *cursor, size_t size)
 	return value;
 }
 
+// Numbers of any length: 7 bits in each byte, the lowest first, and the top bit says that more
+// follows. e5 8e 26 is 0x65 + (0x0e << 7) + (0x26 << 14) = 624485. Bits above 64 are dropped, so
+// that a number may be padded, but never overflows a shift.
 static uint64_t read_uleb(struct cursor *cursor)
 {
 	uint64_t value = 0;
@@ -76,6 +79,7 @@ static uint64_t read_uleb(struct cursor *cursor)
 	return value;
 }
 
+// The same with a sign: bit 6 of the last byte is repeated upwards, so 7f is -1 and 80 7f is -128.
 static int64_t read_sleb(struct cursor *cursor)
 {
 	uint64_t value = 0;
@@ -145,14 +149,18 @@ static bool read_head(struct cursor *cursor, struct head *head)
 	return true;
 }
 
+// The registers start over with each sequence, as the standard has it: file 1, line 1.
 static void begin_sequence(const struct linetable *table, struct machine *machine)
 {
 	*machine = (struct machine){ .file = 1, .line = 1, .first = table->rows_count };
 	machine->sorted = true;
 }
 
+// Where the machine is now becomes a row. `low` and `sorted` are kept along, because a table that
+// breaks the rule of rising addresses still has the addresses that it has.
 static void add_row(struct linetable *table, struct machine *machine)
 {
+	ASSERT(machine->first <= table->rows_count);
 	if (table->rows_count == machine->first)
 		machine->low = machine->last = machine->address;
 	if (machine->address < machine->last)
@@ -175,6 +183,8 @@ static void end_sequence(struct linetable *table, const struct linetable_source 
 	// Sorting is for tables that break the rule of rising addresses; ties do not matter then.
 	if (!machine->sorted)
 		qsort(table->rows + machine->first, count, sizeof *table->rows, compare_rows);
+	// A sequence of dropped code begins at 0 or thereabouts, outside of [code_start, code_end):
+	// its rows are taken back.
 	if (count > 0 && machine->low < machine->address && machine->low >= source->code_start &&
 	    machine->low < source->code_end) {
 		*MEM_ADD(table->sequences, table->sequences_count, table->sequences_capacity) =
@@ -186,6 +196,8 @@ static void end_sequence(struct linetable *table, const struct linetable_source 
 	begin_sequence(table, machine);
 }
 
+// An extended instruction: 0, its length, its number, arguments. The length is what leads on,
+// whatever the arguments were, so one that we do not know does no harm.
 static void run_extended(struct linetable *table, const struct linetable_source *source,
 			 const struct head *head, struct cursor *cursor, struct machine *machine)
 {
@@ -225,6 +237,8 @@ static void run_standard(struct linetable *table, const struct head *head, uint8
 		machine->file = (uint32_t)read_uleb(cursor);
 		break;
 	case DW_LNS_const_add_pc:
+		// As the byte 255 would move it, and no line: a cheap way of a large step. With 13
+		// and 14 as above that is (255 - 13) / 14 = 17.
 		machine->address += (uint64_t)((255 - head->opcode_base) / head->line_range) *
 				    head->least_length;
 		break;
@@ -298,6 +312,7 @@ bool linetable_find(const struct linetable *table, uint64_t address, uint32_t *f
 	ASSERT(at < table->sequences_count);
 	sequence = &table->sequences[at];
 	ASSERT(sequence->first + sequence->count <= table->rows_count);
+	// Of rows at one address the last one counts, which is what RISING_UPTO finds.
 	rows = table->rows + sequence->first;
 	low = RISING_UPTO(rows, sequence->count, address, address);
 	if (low == 0)

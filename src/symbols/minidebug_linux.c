@@ -28,6 +28,8 @@ struct object *minidebug_open(const struct object *object, struct err *err)
 		err_set(err, ERR_FORMAT, "%s: .gnu_debugdata cannot be unpacked", object->path);
 		return NULL;
 	}
+	// Room for a step each time round: `capacity` at least doubles, so bytes are moved few
+	// times.
 	stream.next_in = packed->d_buf;
 	stream.avail_in = packed->d_size;
 	while (result == LZMA_OK && used < BYTES_MAX) {
@@ -36,6 +38,7 @@ struct object *minidebug_open(const struct object *object, struct err *err)
 		stream.avail_out = capacity - used;
 		result = lzma_code(&stream, LZMA_FINISH);
 		used = (size_t)(stream.next_out - bytes);
+		ASSERT(used <= capacity);
 	}
 	lzma_end(&stream);
 	if (result != LZMA_STREAM_END) {
@@ -43,5 +46,6 @@ struct object *minidebug_open(const struct object *object, struct err *err)
 		err_set(err, ERR_FORMAT, "%s: .gnu_debugdata is damaged", object->path);
 		return NULL;
 	}
+	// From here on the object owns the bytes.
 	return object_take_bytes(bytes, used, object->path, err);
 }

@@ -19,6 +19,8 @@ enum {
 
 #define NO_STREAM UINT32_MAX
 
+// A stream: its length, and where in the directory the numbers of its blocks are, 4 bytes each.
+// They are not copied.
 struct msf_entry {
 	uint32_t size_bytes;
 	size_t blocks_at; // in the directory
@@ -45,6 +47,10 @@ static bool gather(const struct msf *msf, const uint8_t *numbers, uint8_t *to, s
 	return true;
 }
 
+// The directory is itself a stream. Its own block numbers are in the block `map_block`, which the
+// head of the file names: three steps from the head to any byte. Where they need more than one
+// block (1,024 numbers in one of 4,096 bytes: a directory of 4 MiB) they go on in what follows that
+// block.
 static bool read_directory(struct msf *msf, uint32_t size_bytes, uint32_t map_block)
 {
 	uint64_t map_at = (uint64_t)map_block * msf->block_bytes;
@@ -58,6 +64,8 @@ static bool read_directory(struct msf *msf, uint32_t size_bytes, uint32_t map_bl
 	return gather(msf, msf->bytes + map_at, msf->directory, size_bytes);
 }
 
+// The directory: how many streams, the length of each, and then the block numbers of the first, of
+// the second, and so on, without gaps. A stream of length 0xffffffff was deleted.
 static bool read_entries(struct msf *msf)
 {
 	size_t at = 4;
@@ -69,6 +77,8 @@ static bool read_entries(struct msf *msf)
 	if (count > (msf->directory_bytes - 4) / 4)
 		return false;
 	at += (size_t)count * 4;
+	// `count` is at most a quarter of bytes that are there, so this cannot be made large by
+	// lying.
 	msf->entries = mem_alloc(count + (size_t)1, sizeof *msf->entries);
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t size_bytes = bytes_get_u32(msf->directory + 4 + (size_t)i * 4);
@@ -137,6 +147,7 @@ struct msf_stream msf_read(const struct msf *msf, uint32_t number)
 		return stream;
 	entry = &msf->entries[number];
 	numbers = msf->directory + entry->blocks_at;
+	// No stream is longer than its file; this bounds the copy below.
 	if (entry->size_bytes == 0 || entry->size_bytes > msf->size_bytes)
 		return stream;
 	stream.bytes = contiguous(msf, numbers, entry->size_bytes);

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 // { 0 } is no container.
+// Borrows all bytes but those of the directory.
 struct msf {
 	const uint8_t *bytes; // borrowed
 	size_t size_bytes;
@@ -22,6 +23,7 @@ struct msf {
 };
 
 // Accepts { 0 }, which is an empty one.
+// A stream, whose bytes stay valid until msf_stream_close, or msf_close if they are the file's.
 struct msf_stream {
 	const uint8_t *bytes;
 	size_t size_bytes;
@@ -33,5 +35,6 @@ bool msf_open(struct msf *msf, const uint8_t *bytes, size_t size_bytes, struct e
 void msf_close(struct msf *msf); // accepts { 0 }
 
 // Stream `number`; an empty one if there is none or it is damaged. The caller closes it.
+// Costs a copy of the stream, unless its blocks follow each other.
 struct msf_stream msf_read(const struct msf *msf, uint32_t number);
 void msf_stream_close(struct msf_stream *stream);

@@ -22,6 +22,8 @@ struct heap {
 	size_t count;
 };
 
+// The order of nest_range, as nest.h promises it: a strict order, so that the answer does not
+// depend on how the ranges came.
 static bool is_inner(const struct nest_range *a, const struct nest_range *b)
 {
 	if (a->depth != b->depth)
@@ -92,6 +94,9 @@ void nest_build(struct nest *nest, struct nest_range *ranges, size_t count)
 	nest->pieces = mem_alloc(count, 2 * sizeof *nest->pieces);
 	heap.items = mem_alloc(count, sizeof *heap.items);
 
+	// `at` is where the sweep is. The heap has ranges that begin at or before `at`; those that
+	// have ended may linger below the top. Until the next begin, or the end of the top range,
+	// nothing changes: that stretch is one piece, with the value of the top.
 	// Every turn either ends a range or begins at least one, so there are at most 2 * count.
 	for (;;) {
 		uint64_t until;
@@ -129,7 +134,7 @@ bool nest_find(const struct nest *nest, uint64_t address, uint32_t *value)
 {
 	size_t low = RISING_UPTO(nest->pieces, nest->count, end, address);
 
-	ASSERT(value);
+	ASSERT(value && low <= nest->count);
 	if (low == nest->count || nest->pieces[low].start > address)
 		return false;
 	*value = nest->pieces[low].value;

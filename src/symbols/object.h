@@ -14,6 +14,8 @@
 
 enum { OBJECT_BUILD_ID_MAX = 32 };
 
+// Complete, so that readers of its parts (symtab, debuginfo) ask libelf and libdw themselves. None
+// of the fields changes after it was opened.
 struct object {
 	char *path;                    // owned; what was opened
 	void *bytes;                   // owned; the file's bytes, or NULL if it is mapped by libelf
@@ -35,6 +37,8 @@ struct object *object_take_bytes(void *bytes, size_t size_bytes, const char *pat
 void object_close(struct object *object); // NULL is allowed
 
 // The section called `name` that has contents, or NULL.
+// Goes through all sections. One without bytes in the file (SHT_NOBITS, as in a debug file) is not
+// found.
 Elf_Scn *object_find_section(const struct object *object, const char *name);
 
 // The contents of that section, or NULL. Not longer than the file.

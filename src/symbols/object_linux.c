@@ -1,3 +1,11 @@
+// An ELF file by libelf. ELF_C_READ_MMAP maps it privately, so opening costs nothing by itself:
+// pages are read when a section is. After the head was looked at, the descriptor is closed
+// (ELF_C_FDREAD tells libelf to go without): 5,000 modules would otherwise need 5,000 descriptors,
+// and a shell gives 1,024.
+//
+// A mapped file that is cut while it is open would end the program by SIGBUS where a page is read
+// that is no longer there. mapped_watch says which mappings may do so, and puts zeros in place of
+// such pages (os/mapped.h).
 #include "symbols/object.h"
 
 #include "base/mem.h"
@@ -44,6 +52,7 @@ bool object_is(const struct object *object, const uint8_t *build_id, size_t leng
 	       memcmp(object->build_id, build_id, length) == 0;
 }
 
+// A build-id longer than 32 bytes is taken for none; linkers write 8 to 20.
 static void read_build_id(struct object *object)
 {
 	const void *bytes;
@@ -56,6 +65,9 @@ static void read_build_id(struct object *object)
 	ASSERT(object->build_id_length > 0); // 0 is "none"
 }
 
+// From the lowest to the highest byte of executable sections. Ranges of debug information outside
+// of it belong to functions that the linker dropped. Without any such section it is [UINT64_MAX,
+// 0), which nothing is in.
 static void read_code_bounds(struct object *object)
 {
 	Elf_Scn *section = NULL;
@@ -110,6 +122,8 @@ struct object *object_open(const char *path, struct err *err)
 	int fd;
 
 	elf_version(EV_CURRENT);
+	// A path in a trace may be a fifo or a terminal by now: opening must not wait for another
+	// end, nor make it our terminal.
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0) {
 		err_errno(err, errno, "%s", path);
@@ -167,6 +181,8 @@ void object_close(struct object *object)
 	MEM_FREE(object->bytes, object->path, object);
 }
 
+// CRC-32 as zlib has it: of "123456789" it is cbf43926. Only asked where there is no build-id, so a
+// byte at a time is fast enough.
 bool object_crc(const char *path, uint32_t *crc)
 {
 	static uint32_t table[256];

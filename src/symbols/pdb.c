@@ -22,6 +22,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+// Streams have numbers: 1 is what identifies the PDB, 3 the debug stream (2 and 4 are types and
+// items, pdb_ids.h). All other streams are found by numbers within these. The head of the debug
+// stream: signature, version, age at 8, stream of public symbols at 20, sizes of its lists from 24
+// on.
 enum {
 	INFO = 1, // streams
 	DEBUG = 3,
@@ -43,6 +47,7 @@ enum {
 #define PARTS_2 (0xeffe0000 + 20140516u)
 #define NAMES_SIGNATURE 0xeffeeffeu
 
+// An object file, or one that the linker made up ("* Linker *", imports).
 struct module {
 	uint16_t stream;
 	struct pdb_module_head head;
@@ -79,6 +84,10 @@ struct extent {
 };
 
 // The stream that the PDB calls /names.
+// The info stream has, after GUID and age, a hash table of names of streams: the texts; how many
+// entries and places there are; two sets of bits, of places that are taken and of those that were;
+// then 8 bytes for each entry, the offset of a text and a number of a stream. There are a handful
+// of entries, so they are gone through, and the sets are skipped.
 static uint32_t find_names(const struct pdb *pdb)
 {
 	const uint8_t *bytes = pdb->info.bytes + INFO_BYTES, *texts;
@@ -111,6 +120,7 @@ static uint32_t find_names(const struct pdb *pdb)
 	return NO_STREAM;
 }
 
+// All paths of source files, each once, NUL-terminated: a file is an offset in here.
 static void read_names(struct pdb *pdb)
 {
 	const uint8_t *bytes;
@@ -126,6 +136,7 @@ static void read_names(struct pdb *pdb)
 									 : size - NAMES_BYTES;
 }
 
+// A copy of the image's section headers. The size at 8 is that in memory.
 static void read_sections(struct pdb *pdb, uint32_t number)
 {
 	struct msf_stream stream = msf_read(&pdb->msf, number);
@@ -149,6 +160,9 @@ static void read_modules(struct pdb *pdb, struct extent list)
 		const uint8_t *bytes = list.bytes + at;
 		struct module *module;
 
+		// Of the 64 bytes before its names: number of its stream at 34 (0xffff: it has no
+		// symbols), then how long the symbols, the old lines and the lines in that stream
+		// are.
 		module = MEM_ADD(pdb->modules, pdb->modules_count, pdb->modules_capacity);
 		*module = (struct module){
 			.stream = bytes_get_u16(bytes + 34),
@@ -169,6 +183,8 @@ static void read_modules(struct pdb *pdb, struct extent list)
 
 SORT_ORDER(compare_parts, struct part, SORT_RISES(rva))
 
+// Parts in the order of the linker, 28 bytes each, 32 in the newer version. A part that is empty,
+// or not within its section, is left out; the others are sorted for find_part.
 static void read_parts(struct pdb *pdb, struct extent list)
 {
 	size_t size = PART_BYTES, count;
@@ -206,8 +222,9 @@ static uint16_t further(struct extent list, size_t which)
 
 static bool read_debug(struct pdb *pdb, struct err *err)
 {
-	// In the stream's order: modules, parts, sections, files, types, -, -, and, before the
-	// last but one, the further streams.
+	// Where the head has the sizes of the lists, in the order of the lists: modules, parts, map
+	// of sections, files, types, edit-and-continue, and the further streams. The head has the
+	// last two the other way round.
 	static const uint8_t sizes_at[] = { 24, 28, 32, 36, 40, 52, 48 };
 	enum { LISTS = sizeof sizes_at };
 	struct extent lists[LISTS];
@@ -229,6 +246,9 @@ static bool read_debug(struct pdb *pdb, struct err *err)
 		left -= size;
 	}
 	if (bytes_get_u32(bytes + 8) != 0)
+		// The linker may write a PDB several times (incremental linking). The image repeats
+		// the age of the debug stream; that of the info stream only counts where this one
+		// has none.
 		pdb->age = bytes_get_u32(bytes + 8);
 	pdb->records_number = bytes_get_u16(bytes + 20);
 	pdb->omapped = further(lists[LISTS - 1], OMAP_FROM_SOURCE) != NO_STREAM;
@@ -286,6 +306,7 @@ void pdb_close(struct pdb *pdb)
 
 const uint8_t *pdb_guid(const struct pdb *pdb)
 {
+	ASSERT(pdb->info.size_bytes >= INFO_BYTES); // pdb_open takes no other
 	return pdb->info.bytes + 12;
 }
 
@@ -294,6 +315,7 @@ uint32_t pdb_age(const struct pdb *pdb)
 	return pdb->age;
 }
 
+// Parts do not overlap in a sound PDB; in another one the part that begins last is taken.
 static const struct part *find_part(const struct pdb *pdb, uint32_t rva)
 {
 	size_t low = RISING_UPTO(pdb->parts, pdb->parts_count, rva, rva);
@@ -336,6 +358,7 @@ bool pdb_find(struct pdb *pdb, uint32_t rva, struct places *places)
 
 		if (!place)
 			break;
+		// An inlined function has a number among the items, and its name there.
 		place->function = found[i].name ? found[i].name
 						: pdb_ids_name(&pdb->ids, found[i].inlinee);
 		if (place->function && !*place->function)
@@ -351,6 +374,7 @@ void pdb_add_publics(struct pdb *pdb, struct pe_names *names)
 	const uint8_t *bytes;
 	size_t at = 0, size;
 
+	// Kept open, because the names are borrowed: pe_names keeps pointers into it.
 	pdb->records = msf_read(&pdb->msf, pdb->records_number);
 	bytes = pdb->records.bytes;
 	size = pdb->records.size_bytes;
@@ -366,6 +390,7 @@ void pdb_add_publics(struct pdb *pdb, struct pe_names *names)
 		    pdb_module_rva(&pdb->sections, bytes_get_u16(bytes + at + 12),
 				   bytes_get_u32(bytes + at + 8), &rva)) {
 			part = find_part(pdb, rva);
+			// A public symbol has no length. It cannot reach beyond its module's part.
 			pe_names_add(names, rva, part ? part->end : 0,
 				     (const char *)bytes + at + 14, PE_NAMES_PUBLIC);
 		}

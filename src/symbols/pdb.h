@@ -21,6 +21,7 @@ uint32_t pdb_age(const struct pdb *pdb);
 
 // Add the places at `rva`, innermost first. False if nothing is known; *places is then unchanged.
 // Strings belong to the pdb.
+// The first question about a module reads all of it.
 bool pdb_find(struct pdb *pdb, uint32_t rva, struct places *places);
 
 // Add the public symbols of functions, each up to the end of what its module contributed.

@@ -1,3 +1,10 @@
+// Records in both streams have numbers, counted from `first` on (0x1000; lower numbers are plain
+// types such as int), and a length before each, but no directory. So a stream is read once from end
+// to end and each record's place is kept: 4 bytes a record, and a lookup is one step.
+//
+// For example, the item 0x1003 is the record LF_FUNCTION { scope 0x1001, type, "push" }, and item
+// 0x1001 is LF_TEXT { …, "app" }: the name is app::push. For LF_METHOD the first number is of a
+// type: a class, whose own name has all its scopes ("std::vector<int>").
 #include "symbols/pdb_ids.h"
 
 #include "base/mem.h"
@@ -64,6 +71,7 @@ static const uint8_t *find(const struct pdb_ids_table *table, uint32_t number, u
 	if (number < table->first || number - table->first >= table->count)
 		return NULL;
 	record = table->stream.bytes + table->places[number - table->first];
+	ASSERT(record + 4 <= table->stream.bytes + table->stream.size_bytes);
 	*kind = bytes_get_u16(record + 2);
 	*size = bytes_get_u16(record) - (size_t)2;
 	return record + 4;
@@ -74,7 +82,8 @@ static const char *text_at(const uint8_t *bytes, size_t size, size_t at)
 	return at < size && memchr(bytes + at, 0, size - at) ? (const char *)bytes + at : NULL;
 }
 
-// Behind the size of a type, which is a number or says in how many bytes the number follows.
+// What comes after the size of a type. Below 0x8000 the two bytes are the number itself; else they
+// say in what form it follows: 2c 01 is 300, and 04 80 70 11 01 00 is 70,000 in four bytes.
 static size_t skip_number(const uint8_t *bytes, size_t size, size_t at)
 {
 	static const uint8_t more[] = { 1, 2, 2, 4, 4, 0, 0, 0, 0, 8, 8 };
@@ -104,6 +113,9 @@ static const char *type_name(struct pdb_ids *ids, uint32_t type)
 	case LF_CLASS:
 	case LF_STRUCTURE:
 	case LF_INTERFACE:
+		// Before the size: count of members and flags, and four bytes each for the list of
+		// members, what the class is derived from, and the shape of its table of virtual
+		// functions.
 		return text_at(bytes, size, skip_number(bytes, size, 16));
 	case LF_UNION:
 		return text_at(bytes, size, skip_number(bytes, size, 8));
@@ -154,6 +166,8 @@ const char *pdb_ids_name(struct pdb_ids *ids, uint32_t item)
 	if (!ids->items_read)
 		read_table(ids->msf, ITEMS, &ids->items);
 	ids->items_read = true;
+	// The same function is inlined in many places: its name is put together once, and 0 (no
+	// name) is kept, too.
 	slot = map_put(&ids->names, item, &added);
 	if (added)
 		*slot = (uintptr_t)make_name(ids, item);

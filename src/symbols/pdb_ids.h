@@ -9,9 +9,11 @@
 #include "symbols/msf.h"
 
 // The records of one of the streams.
+// Empty where the stream is missing or damaged: then no number leads to a record.
 struct pdb_ids_table {
 	struct msf_stream stream;
 	uint32_t first; // number of the first record
+	// Offsets in the stream, of record `first` and those after it.
 	uint32_t *places;
 	size_t count, capacity;
 };

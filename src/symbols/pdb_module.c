@@ -21,6 +21,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+// Kinds of records. Those with ID at the end are of newer compilers and have an item for a type;
+// what we read of them is at the same offsets. All that open a scope must be known here, because an
+// end says nothing of what it ends.
 enum {
 	SIGNATURE_BYTES = 4,
 	DEPTH_MAX = 256, // of scopes that we follow
@@ -49,6 +52,7 @@ enum {
 #define NO_NODE UINT32_MAX
 #define NO_FILE UINT32_MAX
 
+// Code of one line: [rva, end).
 struct row {
 	uint32_t rva, end;
 	uint32_t line;
@@ -151,6 +155,7 @@ static uint32_t read_function(struct reading *reading, const struct record *reco
 	if (length > UINT32_MAX - rva)
 		return NO_NODE;
 	node = add_node(reading, (struct node){ .name = name, .start = rva, .caller = NO_NODE });
+	// The depth of the scope is that of the nest: what is inlined is deeper than its function.
 	add_range(reading, rva, rva + length, node);
 	*map_put(&reading->starts, rva, NULL) = (uint64_t)node + 1;
 	return node;
@@ -169,6 +174,7 @@ static uint32_t read_separate(struct reading *reading, const struct record *reco
 			    bytes_get_u32(record->bytes + 20), &parent))
 		return NO_NODE;
 	of = map_find(&reading->starts, parent);
+	ASSERT(!of || (*of > 0 && *of <= reading->module->nodes_count));
 	length = bytes_get_u32(record->bytes + 8);
 	if (!of || length > UINT32_MAX - rva)
 		return NO_NODE;
@@ -226,6 +232,7 @@ static void end_row(struct inlined *inlined)
 	struct pdb_module *module = inlined->reading->module;
 
 	// Its own last row: those of the functions around it come before nodes[].rows.
+	ASSERT(inlined->node < module->nodes_count);
 	if (inlined->open && module->rows_count > module->nodes[inlined->node].rows)
 		module->rows[module->rows_count - 1].end = inlined->base + inlined->at;
 }
@@ -308,6 +315,8 @@ static uint32_t read_inlined(struct reading *reading, const struct record *recor
 
 	if (caller == NO_NODE || record->size_bytes < at)
 		return NO_NODE;
+	// Steps count from the beginning of the function around it, also where that is inlined
+	// itself: its node has the same start.
 	inlined.base = module->nodes[caller].start;
 	inlined.node = add_node(reading, (struct node){
 						 .inlinee = bytes_get_u32(record->bytes + 8),
@@ -317,6 +326,7 @@ static uint32_t read_inlined(struct reading *reading, const struct record *recor
 					 });
 	known = map_find(&reading->inlinees, module->nodes[inlined.node].inlinee);
 	if (known) {
+		ASSERT(*known > 0 && *known + 11 <= module->stream.size_bytes);
 		entry = module->stream.bytes + *known - 1;
 		inlined.file = bytes_get_u32(entry + 4);
 		inlined.line = bytes_get_u32(entry + 8);
@@ -354,6 +364,9 @@ static void read_record(struct reading *reading, const struct record *record)
 			reading->depth++;
 		return;
 	}
+	// Offsets are those of the records without their length and kind: of a function three
+	// numbers of scopes (0 to 11), its length (12), where its body begins and ends (16, 20),
+	// its type (24), its place (offset 28, section 32), flags (34), and its name.
 	switch (record->kind) {
 	case S_LOCAL:
 	case S_GLOBAL:
@@ -476,6 +489,7 @@ static void read_inlinees(struct reading *reading, const uint8_t *bytes, size_t 
 	}
 }
 
+// Tables of several kinds, one after the other, each with its kind and length, at multiples of 4.
 static void read_tables(struct reading *reading, const uint8_t *bytes, size_t size_bytes)
 {
 	size_t at = 0;
@@ -507,6 +521,7 @@ struct pdb_module *pdb_module_new(struct msf_stream stream, const struct pdb_mod
 	       lines = head->lines_bytes;
 
 	module->stream = stream;
+	// The three parts of the stream as the debug stream states them, cut to what is there.
 	if (symbols > stream.size_bytes)
 		symbols = stream.size_bytes;
 	if (old > stream.size_bytes - symbols)
@@ -565,6 +580,8 @@ static void find_row(const struct pdb_module *module, const struct node *node, u
 		     struct pdb_place *place)
 {
 	ASSERT(node->rows + (size_t)node->rows_count <= module->rows_count);
+	// Rows of one inlined call: few, and in the order of the annotations, which may go back.
+	// The later one wins, as in the table of a function.
 	for (uint32_t i = node->rows_count; i-- > 0;) {
 		const struct row *row = &module->rows[node->rows + i];
 
@@ -586,6 +603,8 @@ size_t pdb_module_find(struct pdb_module *module, uint32_t rva, struct pdb_place
 		places[0] = (struct pdb_place){ .name = "", .file = NO_FILE };
 		return find_line(module, rva, &places[0]) ? 1 : 0;
 	}
+	// From the innermost node outwards. Each has a line of its own: of inlined code in its
+	// rows, of the function itself in the tables.
 	for (; at != NO_NODE && found < count; at = module->nodes[at].caller) {
 		const struct node *node = &module->nodes[at];
 		struct pdb_place *place = &places[found++];

@@ -12,6 +12,8 @@
 
 // What a module needs of the rest of the PDB.
 struct pdb_sections {
+	// The sections of the image, number 1 first. What a PDB calls a place is a section's number
+	// and an offset in it; an RVA is what we ask by.
 	struct pdb_section {
 		uint32_t rva, size_bytes;
 	} * items;
@@ -22,6 +24,7 @@ struct pdb_sections {
 bool pdb_module_rva(const struct pdb_sections *sections, uint16_t number, uint32_t offset,
 		    uint32_t *rva);
 
+// As the list of modules states it. What is more than the stream has is cut.
 struct pdb_module_head {
 	uint32_t symbols_bytes, old_lines_bytes, lines_bytes; // parts of the stream
 };
@@ -29,6 +32,7 @@ struct pdb_module_head {
 struct pdb_module;
 
 // Takes the stream over. `sections` are borrowed for the call.
+// Reads all symbols and lines of the module at once, and never fails: what is damaged has no names.
 struct pdb_module *pdb_module_new(struct msf_stream stream, const struct pdb_module_head *head,
 				  const struct pdb_sections *sections);
 void pdb_module_free(struct pdb_module *module); // NULL is allowed
@@ -42,5 +46,6 @@ struct pdb_place {
 };
 
 // Add up to `count` places, innermost first; returns how many there are.
+// 0: nothing is known of the address. Where only its line is known, one place has the name "".
 size_t pdb_module_find(struct pdb_module *module, uint32_t rva, struct pdb_place *places,
 		       size_t count);

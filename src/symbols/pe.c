@@ -1,3 +1,13 @@
+// How a PE file begins, with the offsets that are read here (those of a file whose headers begin at
+// 0x80):
+//
+//     0x00   "MZ", the head of a DOS program; at 0x3c: 0x80, where the rest is
+//     0x80   "PE\0\0", machine, sections, time, symbol table, size of the optional header
+//     0x98   the optional header: 0x10b (32 bits) or 0x20b (64), entry, base, …, directories
+//            a section's header for each, 40 bytes
+//
+// An address in the image is an RVA, relative to its base; in the file the bytes of a section are
+// elsewhere. For .text at RVA 0x1000 with its bytes at 0x400 of the file, RVA 0x1234 is byte 0x634.
 #include "symbols/pe.h"
 
 #include "base/mem.h"
@@ -19,6 +29,9 @@ enum {
 	HEADER_64_BYTES = 112,
 };
 
+// The table of symbols, and right after it the strings: their first 4 bytes are their length, those
+// 4 included, so offsets below 4 name nothing. mingw writes this table, Microsoft's linker does
+// not.
 static void read_symbols(struct pe *pe, uint32_t at, uint32_t count)
 {
 	size_t left = at < pe->size_bytes ? pe->size_bytes - at : 0;
@@ -52,6 +65,8 @@ static void read_section_name(const struct pe *pe, const uint8_t *header,
 	uint32_t offset = 0;
 	const char *text;
 
+	// ".text\0\0\0", or "/4" for a name such as .debug_info that is longer than eight
+	// characters.
 	section->name = (const char *)header;
 	while (section->name_length < 8 && header[section->name_length])
 		section->name_length++;
@@ -135,6 +150,7 @@ static bool read_header(struct pe *pe, const uint8_t *header, size_t length, str
 	pe->base = pe->is_64 ? bytes_get_u64(header + 24) : bytes_get_u32(header + 28);
 	pe->image_bytes = bytes_get_u32(header + 56);
 	pe->checksum = bytes_get_u32(header + 64);
+	// The number of directories is the last word before them, in both forms.
 	count = bytes_get_u32(header + before - 4);
 	if (count > PE_DIRECTORIES)
 		count = PE_DIRECTORIES;
@@ -168,6 +184,8 @@ bool pe_open(struct pe *pe, const uint8_t *bytes, size_t size_bytes, struct err 
 	pe->timestamp = bytes_get_u32(headers + 8);
 	sections = bytes_get_u16(headers + 6);
 	header_bytes = bytes_get_u16(headers + 20);
+	// All headers are there, or it is refused. Sections' own bytes may be cut: read_section
+	// looks.
 	if (header_bytes > left || sections > (left - header_bytes) / SECTION_BYTES)
 		return cut(err);
 	switch (bytes_get_u16(headers + FILE_BYTES)) {
@@ -197,6 +215,8 @@ void pe_close(struct pe *pe)
 	*pe = (struct pe){ 0 };
 }
 
+// A few to some twenty sections: going through them is faster than anything built for it. The
+// subtraction wraps, so that an RVA before the section is far outside of it.
 const struct pe_section *pe_section_at(const struct pe *pe, uint32_t rva)
 {
 	for (size_t i = 0; i < pe->sections_count; i++)

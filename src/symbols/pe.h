@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// Numbers as the format has them. Of the 16 directories (RVA and size each) these four are read.
 enum {
 	PE_EXPORTS = 0, // directories
 	PE_EXCEPTIONS = 3,
@@ -19,6 +20,8 @@ enum {
 	PE_MACHINE_X64 = 0x8664,
 };
 
+// A part of the image. A section may be larger in memory than in the file: the rest is zeros
+// (.bss).
 struct pe_section {
 	const char *name; // not terminated if name_length says so
 	size_t name_length;
@@ -29,6 +32,8 @@ struct pe_section {
 	bool code;
 };
 
+// { 0 } is an image of which nothing is known: no section, no symbol, no PDB. All pointers but
+// `sections` and `pdb` lead into `bytes`.
 struct pe {
 	const uint8_t *bytes; // borrowed
 	size_t size_bytes;
@@ -54,6 +59,7 @@ struct pe {
 };
 
 // `bytes` are borrowed. False: not a PE image, or one whose headers are cut.
+// Costs a look at each header; nothing is copied but the path of the PDB.
 bool pe_open(struct pe *pe, const uint8_t *bytes, size_t size_bytes, struct err *err);
 void pe_close(struct pe *pe); // accepts { 0 }
 

@@ -32,6 +32,9 @@ SORT_ORDER(compare_functions, struct pe_bounds_function, SORT_RISES(start))
 // The beginning of the function that an entry belongs to, by way of chained entries.
 static uint32_t find_function(const struct pe *pe, const uint8_t *entry)
 {
+	// Unwind information: version and flags, size of the prologue, count of codes, frame; codes
+	// of 2 bytes, padded to an even number; then, if chained, the entry that it belongs to.
+	// With 3 codes that is 4 + 2 * 4 = 12 bytes further on.
 	for (int i = 0; i < CHAIN_MAX; i++) {
 		uint32_t unwind = bytes_get_u32(entry + 8);
 		const uint8_t *head, *next;
@@ -51,6 +54,8 @@ static uint32_t find_function(const struct pe *pe, const uint8_t *entry)
 	return bytes_get_u32(entry);
 }
 
+// Entries of .pdata: begin, end, unwind information; 12 bytes each. They should rise, but are
+// sorted all the same: a lookup that relied on it would go wrong without a sign.
 static void read_entries(struct pe_bounds *bounds)
 {
 	const struct pe *pe = bounds->pe;
@@ -135,6 +140,9 @@ static void add_pointers(struct pe_bounds *bounds)
 	uint32_t left = pe->directories[PE_RELOCATIONS].size_bytes;
 
 	while (left >= 8) {
+		// A block of relocations: its page, its size, and two bytes for each place in the
+		// page: four bits for the kind of pointer, twelve for the offset. In the block of
+		// page 0x3000 the word 0x3010 is a pointer of 32 bits at 0x3010.
 		const uint8_t *block = pe_at(pe, rva, 8);
 		uint32_t page = block ? bytes_get_u32(block) : 0,
 			 size = block ? bytes_get_u32(block + 4) : 0;
@@ -158,6 +166,7 @@ static void add_pointers(struct pe_bounds *bounds)
 
 SORT_ORDER(compare_starts, uint32_t, SORT_BY(*one, *other))
 
+// Only for an image of which such a question is asked: it reads all code once.
 static void search(struct pe_bounds *bounds)
 {
 	size_t count = 0;
@@ -220,6 +229,9 @@ uint32_t pe_bounds_end(struct pe_bounds *bounds, uint32_t start)
 
 	if (!bounds->searched)
 		search(bounds);
+	// Of three limits the nearest: the end of what the file has of the section, the next place
+	// that something refers to, the next entry of .pdata. Then the bytes themselves are looked
+	// at.
 	bytes = pe_rest(bounds->pe, start, &left);
 	if (!bytes)
 		return end;

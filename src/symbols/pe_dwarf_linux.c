@@ -58,6 +58,7 @@ static bool is_debug(const struct pe_section *section)
 		memcmp(section->name, ".zdebug", 7) == 0);
 }
 
+// Names of sections come through the COFF string table, so they are whole (.debug_info and not /4).
 static void add_section(struct elf_maker *maker, const struct pe *pe,
 			const struct pe_section *section)
 {
@@ -76,6 +77,7 @@ static void add_section(struct elf_maker *maker, const struct pe *pe,
 	}
 }
 
+// Headers last, when it is known where everything is; the file's head was left free for write_head.
 static void add_headers(struct elf_maker *maker, bool is_64)
 {
 	while (maker->bytes.length % 8 != 0)
@@ -126,6 +128,7 @@ static void write_head(struct elf_maker *maker, bool is_64, size_t headers_at)
 		.e_shstrndx = (Elf32_Half)(maker->count - 1),
 	};
 
+	ASSERT(maker->count > 0 && maker->count <= SHN_LORESERVE && headers_at >= sizeof wide);
 	if (is_64)
 		memcpy(maker->bytes.text, &wide, sizeof wide);
 	else
@@ -142,6 +145,7 @@ static void *make_elf(const struct pe *pe, size_t *size)
 
 	str_add_bytes(&maker.bytes, &nothing, sizeof nothing);
 	add_header(&maker, "", 0);
+	// Section 0 is empty, as ELF wants it; numbers from SHN_LORESERVE on mean other things.
 	for (size_t i = 0; i < pe->sections_count && maker.count < SHN_LORESERVE - 1; i++)
 		add_section(&maker, pe, &pe->sections[i]);
 	header = add_header(&maker, ".shstrtab", 9);
@@ -168,6 +172,7 @@ struct pe_dwarf *pe_dwarf_new(const struct pe *pe, const char *path, struct rema
 	if (!pe_section_named(pe, ".debug_info") && !pe_section_named(pe, ".zdebug_info"))
 		return NULL;
 	bytes = make_elf(pe, &size);
+	// It owns the bytes, also where it fails.
 	object = object_take_bytes(bytes, size, path, &err);
 	if (!object || !object->dwarf) {
 		remarks_add(remarks, "%s: its DWARF cannot be read", path);

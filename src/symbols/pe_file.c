@@ -42,6 +42,8 @@ struct pe_file {
 };
 
 // Which PDB is meant.
+// A PDB by what the image says of it. The key is where a store has it: the GUID as Windows writes
+// it, its first three numbers in big-endian, and the age, as in 3844DBB920174967BE7AA4A2C20430FA2.
 struct wanted {
 	uint8_t guid[GUID_BYTES];
 	uint32_t age;
@@ -183,6 +185,8 @@ static char *find_recorded(const struct symbols_file_identity *identity)
 	return found ? found : drive_find(path);
 }
 
+// The user's directories are first, because a user who names one wants it; then the recorded path,
+// which on the same machine is right; then the symbol path.
 static void find_image(struct pe_file *file, const struct symbols_file_identity *identity,
 		       const struct search *search)
 {
@@ -333,6 +337,7 @@ struct pe_file *pe_file_open(const struct symbols_file_identity *identity,
 	file->name = mem_copy_text(drive_name(identity->path));
 	find_image(file, identity, search);
 	find_pdb(file, identity, search);
+	// The system's library is the last resort, because its answers depend on its version.
 	if (file->path && !file->pdb)
 		file->help = dbghelp_open(file->path, (uint32_t)file->pe.image_bytes, search);
 	if (file->path && !file->help)
@@ -372,6 +377,8 @@ void pe_file_find(struct pe_file *file, uint64_t offset, struct places *places)
 	struct place *outer;
 	const char *name;
 
+	ASSERT(places->count == 0);
+	// The first that knows the address answers for it; a place without names, if none does.
 	if ((!file->dwarf || !pe_dwarf_find(file->dwarf, rva, places)) &&
 	    (!file->pdb || !pdb_find(file->pdb, rva, places)) &&
 	    (!file->help || !dbghelp_find(file->help, rva, places)))
@@ -379,6 +386,7 @@ void pe_file_find(struct pe_file *file, uint64_t offset, struct places *places)
 	outer = &places->items[places->count - 1];
 	if ((outer->function && !outer->plain) || offset > UINT32_MAX)
 		return;
+	// Only the outermost function is a symbol; what is inlined has no code of its own.
 	name = pe_names_find(&file->names, rva);
 	if (name)
 		outer->function = name;

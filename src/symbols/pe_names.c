@@ -25,6 +25,8 @@ enum {
 	EXPORTS_MAX = 65536, // an ordinal has 16 bits
 };
 
+// One name. While names are added there may be several at one address, in any order; after
+// pe_names_build there is one, and they rise.
 struct pe_names_entry {
 	uint32_t rva;
 	uint32_t end; // 0: not known
@@ -67,7 +69,7 @@ static struct pe_names_entry *add(struct pe_names *names, uint32_t rva, const ch
 {
 	struct pe_names_entry *entry;
 
-	ASSERT(rank <= PE_NAMES_EXPORT && name);
+	ASSERT(rank <= PE_NAMES_EXPORT && name && names->bounds.pe);
 	entry = MEM_ADD(names->entries, names->count, names->capacity);
 	*entry = (struct pe_names_entry){ .rva = rva, .name = name, .rank = (uint8_t)rank };
 	return entry;
@@ -90,11 +92,14 @@ static const char *symbol_name(struct pe_names *names, const uint8_t *symbol)
 		return pe_string(names->bounds.pe, bytes_get_u32(symbol + 4));
 	if (symbol[7] == 0)
 		return (const char *)symbol;
+	// Eight characters fill the field and have no NUL after them: only these need a copy.
 	copy = mem_copy_bytes(symbol, 8);
 	*MEM_ADD(names->owned, names->owned_count, names->owned_capacity) = copy;
 	return copy;
 }
 
+// A symbol of 18 bytes: name (0), value (8), section (12, from 1), type (14), class (16), how many
+// records of further information follow it (17). The type's second half-byte is 2 for a function.
 static bool add_symbol(struct pe_names *names, const uint8_t *symbol)
 {
 	const struct pe *pe = names->bounds.pe;
@@ -129,6 +134,7 @@ size_t pe_names_add_coff(struct pe_names *names)
 		const uint8_t *symbol = pe->symbols + i * SYMBOL_BYTES;
 
 		count += add_symbol(names, symbol);
+		// Records of further information are not symbols.
 		i += 1 + (size_t)symbol[17];
 	}
 	return count;
@@ -145,6 +151,8 @@ void pe_names_add_exports(struct pe_names *names)
 
 	if (!directory)
 		return;
+	// Three tables: addresses by ordinal, names, and for each name its ordinal. So the i-th
+	// name is of functions[ordinals[i]].
 	functions_count = bytes_get_u32(directory + 20);
 	texts_count = bytes_get_u32(directory + 24);
 	if (functions_count > EXPORTS_MAX || texts_count > EXPORTS_MAX)
@@ -235,6 +243,9 @@ const char *pe_names_find(struct pe_names *names, uint32_t rva)
 
 	if (names->count == 0)
 		return NULL;
+	ASSERT(names->bounds.pe && names->count <= names->capacity);
+	// .pdata knows the function: only a name at its beginning, or a complete table, can name
+	// it.
 	if (pe_bounds_find(&names->bounds, rva, &start, &end, &function))
 		return find_bounded(names, rva, start, function);
 	entry = last_before(names, rva);
@@ -246,6 +257,8 @@ const char *pe_names_find(struct pe_names *names, uint32_t rva)
 				       pe_section_at(names->bounds.pe, rva)
 			       ? entry->name
 			       : NULL;
+	// From here on the name was made for a function of unknown length (a leaf on x64, anything
+	// on x86).
 	if (entry->end > 0 && rva >= entry->end)
 		return NULL;
 	if (names->bounds.pe->sections_count == 0) // a PDB alone
@@ -261,6 +274,8 @@ const char *pe_names_unnamed(struct pe_names *names, const char *module, uint32_
 	uint64_t *slot;
 	bool added;
 
+	// All addresses of one function should have one name in a report; where .pdata does not
+	// know it, each address stands for itself.
 	pe_bounds_find(&names->bounds, rva, &start, &end, &function);
 	slot = map_put(&names->unnamed, function, &added);
 	if (added) {

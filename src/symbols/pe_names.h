@@ -17,6 +17,7 @@ enum pe_names_rank {
 };
 
 // { 0 } has no names.
+// To be filled, then built once, then asked: pe_names_add…, pe_names_build, pe_names_find.
 struct pe_names {
 	struct pe_bounds bounds;
 	struct pe_names_entry *entries; // private
@@ -39,6 +40,8 @@ void pe_names_add_exports(struct pe_names *names);
 void pe_names_build(struct pe_names *names); // once, after the last of them
 
 // The function that `rva` is in, or NULL.
+// A binary search; the first question about a function without an entry in .pdata reads all code
+// once.
 const char *pe_names_find(struct pe_names *names, uint32_t rva);
 
 // MODULE!sub_RVA: what stands for a name where there is none. The RVA is that of the function's

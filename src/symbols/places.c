@@ -1,3 +1,5 @@
+// A list that is filled, read and cleared for each address: places_clear keeps the memory, so that
+// a report over 100,000 frames allocates it once.
 #include "symbols/places.h"
 
 #include "base/mem.h"
@@ -28,8 +30,12 @@ struct place *places_add(struct places *places)
 	return place;
 }
 
+// For example, of malloc, __libc_malloc and __malloc at one address malloc is taken (no underscore
+// in front), and of fopen and fopen64 fopen (shorter). The last step only makes it a total order,
+// so that two runs say the same.
 int places_compare_names(const char *one, const char *other)
 {
+	ASSERT(one && other);
 	return SORT_3(SORT_BY(strspn(one, "_"), strspn(other, "_")),
 		      SORT_BY(strlen(one), strlen(other)), strcmp(one, other));
 }

@@ -1,5 +1,14 @@
+// A legacy name is a C++ name, made of the parts of the path and a hash, so that linkers and
+// debuggers of the time could read it. For example _ZN4core3fmt5write17h0123456789abcdefE:
+//
+//     4core 3fmt 5write 17h0123456789abcdef E      length and text of each part, and the end
+//     core::fmt::write                             without the hash
+//
+// What looks so and has no hash is C++. So it is read twice: first whether it is one, then to be
+// written.
 #include "symbols/rust.h"
 
+#include "base/mem.h"
 #include "symbols/rust_text.h"
 #include "symbols/rust_v0.h"
 
@@ -13,8 +22,10 @@ static bool next_part(const char *text, size_t length, size_t *at, const char **
 {
 	size_t number = 0;
 
+	ASSERT(*at <= length);
 	if (*at == length || text[*at] < '1' || text[*at] > '9')
 		return false;
+	// A number above the length is already too large: reading stops before it can overflow.
 	while (*at < length && text[*at] >= '0' && text[*at] <= '9' && number <= length)
 		number = number * 10 + (size_t)(text[(*at)++] - '0');
 	if (number > length - *at)
@@ -27,6 +38,7 @@ static bool next_part(const char *text, size_t length, size_t *at, const char **
 
 // "h" and 16 hexadecimal digits. A C++ class could have such a name by chance; a hash has at
 // least five different digits.
+// (Of 16 random digits fewer than five are different in one of 2.4 million hashes.)
 static bool is_hash(const char *part, size_t length)
 {
 	unsigned seen = 0;

@@ -7,8 +7,11 @@
 // sign is left as it is, to the end.
 #include "symbols/rust_text.h"
 
+#include "base/mem.h"
+
 #include <string.h>
 
+// Surrogates (d800 to dfff) are no characters; they exist only within UTF-16.
 bool rust_text_add_char(struct str *out, uint32_t code)
 {
 	char bytes[4];
@@ -96,8 +99,16 @@ void rust_text_add_legacy(struct str *out, const char *text, size_t length)
 	}
 }
 
+// Punycode (RFC 3492) writes a word as its ASCII letters and then, for each other letter, how far
+// to go on: through all places of the word so far, and at its end to the next code. One number says
+// place and letter both: for a word of n letters, the step d goes n places to each code.
+//
+// For example gdel_5qa: "gdel", and the digits 5 q a (31, 16, 0) are 31 + 16 * 35 = 591. With the
+// new letter there are 5 places, so the code is 0x80 + 591 / 5 = 0xf6 (ö), at place 591 % 5 = 1:
+// gödel.
 enum { PUNYCODE_MAX = 256 }; // characters of one identifier
 
+// How the digits' thresholds follow the size of steps (RFC 3492, 6.1): small steps take few digits.
 static uint64_t adapt(uint64_t delta, uint64_t count, bool first)
 {
 	uint64_t steps = 0;
@@ -168,6 +179,7 @@ bool rust_text_add_punycode(struct str *out, const char *text, size_t length)
 		bias = adapt(delta, count, first);
 		code += position / count;
 		position %= count;
+		ASSERT(count <= PUNYCODE_MAX && position < count);
 		if (code > 0x10ffff)
 			return false;
 		memmove(&chars[position + 1], &chars[position],

@@ -46,6 +46,8 @@ struct identifier {
 	bool punycode;
 };
 
+// Rules that contain each other. `in_value`: generic arguments have "::" before them, as in a value
+// (Vec::<u8>::new) and not in a type (Vec<u8>).
 static void read_path(struct v0 *v0, bool in_value);
 static void read_type(struct v0 *v0);
 static void read_constant(struct v0 *v0);
@@ -255,6 +257,7 @@ static void follow(struct v0 *v0, void (*rule)(struct v0 *v0))
 		fail(v0);
 		return;
 	}
+	// What is not printed need not be followed: the text after the reference is what matters.
 	if (v0->quiet > 0)
 		return;
 	v0->at = (size_t)to;
@@ -636,6 +639,7 @@ static void print_char_constant(struct v0 *v0, uint64_t code)
 static void read_constant_of(struct v0 *v0, char type)
 {
 	struct identifier digits;
+	// Only signed types: of others an n would be no digit and fail.
 	bool negative = strchr("aslxni", type) && take(v0, 'n');
 	uint64_t value = 0;
 	bool fits;

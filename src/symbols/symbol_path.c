@@ -24,6 +24,8 @@ static void add_folder(struct symbol_path *path, const char *text, size_t length
 {
 	char *folder = mem_copy_bytes(text, length), *found;
 
+	// A report must not tell a server what is looked at, and must give the same answer off
+	// line.
 	if (strstr(folder, "://")) {
 		remarks_add(remarks,
 			    "%s is not asked: nothing is fetched from a network (tidemark symbols "
@@ -144,6 +146,8 @@ static void look_compressed(const char *folder, const char *name, struct remarks
 {
 	char *packed = mem_copy_text(name), *found;
 
+	ASSERT(*name); // symbol_path_look refuses it
+	// app.pdb is app.pd_ when it is packed.
 	packed[strlen(packed) - 1] = '_';
 	found = drive_find_in(folder, packed);
 	if (found)
@@ -174,6 +178,8 @@ bool symbol_path_look(const char *folder, const char *name, const char *key,
 
 	if (!*name || strchr(name, '/') || strchr(name, '\\') || strcmp(name, "..") == 0)
 		return false;
+	// Only the key proves anything before the file is opened, so stores come first; at the
+	// other places `attempt` decides by what is in the file.
 	if (key) {
 		str_format(&path, "%s/%s", name, key);
 		done = try_key(folder, path.text, name, remarks, attempt, opaque);
@@ -182,6 +188,7 @@ bool symbol_path_look(const char *folder, const char *name, const char *key,
 		done = done || try_key(folder, path.text, name, remarks, attempt, opaque);
 	}
 	done = done || try_in(folder, name, attempt, opaque);
+	// As dbghelp does: DIR/pdb/app.pdb, DIR/symbols/pdb/app.pdb; DIR/dll/… for an image.
 	if (!done && dot && dot[1]) {
 		str_clear(&path);
 		str_format(&path, "%s/%s", dot + 1, name);

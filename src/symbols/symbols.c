@@ -64,6 +64,7 @@ static struct answer *answer_new(size_t count)
 {
 	struct answer *answer = mem_alloc(1, sizeof *answer + count * sizeof answer->symbols[0]);
 
+	ASSERT(count > 0); // symbols_find promises one at least
 	answer->count = count;
 	return answer;
 }
@@ -161,10 +162,8 @@ static uint64_t hash_identity(const struct trace_module *module, uint64_t seed)
 	return hash_bytes(hash, &module->file_mtime_ns, sizeof module->file_mtime_ns);
 }
 
-// A file without a build-id needs a label as well. 24 bytes of text and hash are no build-id that
-// a linker makes.
-// It is the file's name in a bundle, so two files must not have the same: path, size and time go
-// into it where there is no build-id.
+// The file's name in a bundle, so two files must not have the same. Where there is no build-id it
+// is a text and two hashes of path, size and time: no linker makes a build-id of 24 bytes.
 static void make_label(struct mapped *file, const struct trace_module *module)
 {
 	uint64_t hashes[2] = { hash_identity(module, 0), hash_identity(module, 1) };
@@ -213,9 +212,9 @@ static size_t add_file(struct symbols *symbols, const struct trace_module *modul
 	return symbols->files_count - 1;
 }
 
-// The file of a module, the same for all processes that mapped it.
-// By module first, which is an array's lookup; by identity when a module is met for the first
-// time.
+// The file of a module, the same for all processes that mapped it. A module that was met before is
+// found by its id; else by what identifies the file. Two files whose hashes are equal take turns in
+// the slot: each is then opened anew for each module, which costs time and no name.
 static struct mapped *find_file(struct symbols *symbols, const struct trace_module *module)
 {
 	uint64_t *by_module = map_put(&symbols->files_by_module, module->id, NULL);
@@ -279,9 +278,8 @@ static void find_places(struct symbols *symbols, struct mapped *file, uint64_t o
 	symbols_file_find(file->file, offset, &symbols->places);
 }
 
-// The text to show for a raw name. Each name is worked out once.
-// Demangling is the most expensive part of an answer, and a name comes again in many frames: each
-// is done once.
+// The text to show for a raw name. Demangling is the most expensive part of an answer, and a name
+// comes again in many frames, by the same pointer: each is done once.
 static const char *show(struct symbols *symbols, const char *raw)
 {
 	uint64_t *text;
@@ -403,7 +401,7 @@ static bool is_worth_packing(const struct places *places)
 
 // A bundle under way for each file.
 struct packing {
-	struct symbols_bundle_maker **spike_sites; // by file; NULL: nothing to pack
+	struct symbols_bundle_maker **makers; // by file; NULL: nothing to pack
 	size_t count, capacity;
 	struct map *seen; // by file: offsets that are in
 };
@@ -425,11 +423,10 @@ static void pack_frame(struct symbols *symbols, struct packing *packing,
 	if (at >= packing->count) {
 		size_t count = symbols->files_count;
 
-		packing->spike_sites =
-			mem_resize(packing->spike_sites, count, sizeof *packing->spike_sites);
+		packing->makers = mem_resize(packing->makers, count, sizeof *packing->makers);
 		packing->seen = mem_resize(packing->seen, count, sizeof *packing->seen);
-		memset(packing->spike_sites + packing->count, 0,
-		       (count - packing->count) * sizeof *packing->spike_sites);
+		memset(packing->makers + packing->count, 0,
+		       (count - packing->count) * sizeof *packing->makers);
 		memset(packing->seen + packing->count, 0,
 		       (count - packing->count) * sizeof *packing->seen);
 		packing->count = count;
@@ -441,9 +438,9 @@ static void pack_frame(struct symbols *symbols, struct packing *packing,
 	find_places(symbols, file, offset);
 	if (!is_worth_packing(&symbols->places))
 		return;
-	if (!packing->spike_sites[at])
-		packing->spike_sites[at] = symbols_bundle_maker_new();
-	symbols_bundle_add(packing->spike_sites[at], offset, &symbols->places);
+	if (!packing->makers[at])
+		packing->makers[at] = symbols_bundle_maker_new();
+	symbols_bundle_add(packing->makers[at], offset, &symbols->places);
 }
 
 bool symbols_pack(struct symbols *symbols, symbols_pack_sink *sink, void *opaque, struct err *err)
@@ -459,14 +456,14 @@ bool symbols_pack(struct symbols *symbols, symbols_pack_sink *sink, void *opaque
 		void *bytes;
 
 		map_fini(&packing.seen[i]);
-		if (packing.spike_sites[i] && ok) {
-			bytes = symbols_bundle_take(packing.spike_sites[i], &size);
+		if (packing.makers[i] && ok) {
+			bytes = symbols_bundle_take(packing.makers[i], &size);
 			ok = sink(opaque, file->label, file->label_length, bytes, size, err);
 			mem_free(bytes);
 		}
-		symbols_bundle_maker_free(packing.spike_sites[i]);
+		symbols_bundle_maker_free(packing.makers[i]);
 	}
-	MEM_FREE(packing.spike_sites, packing.seen);
+	MEM_FREE(packing.makers, packing.seen);
 	return ok;
 }
 
@@ -489,14 +486,17 @@ size_t symbols_open_all(struct symbols *symbols)
 
 struct symbols_source symbols_source(const struct symbols *symbols, size_t index)
 {
-	const struct mapped *file = symbols->files[index];
-	struct symbols_source source = {
+	const struct mapped *file;
+	struct symbols_source source;
+
+	ASSERT(index < symbols->files_count);
+	file = symbols->files[index];
+	ASSERT(file->file != NULL); // by symbols_open_all
+	source = (struct symbols_source){
 		.path = file->path,
 		.build_id = file->build_id,
 		.build_id_length = file->build_id_length,
 	};
-
-	ASSERT(index < symbols->files_count);
 	symbols_file_status(file->file, &source.status);
 	if (file->bundled)
 		source.status.names = "bundle";

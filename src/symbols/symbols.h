@@ -62,6 +62,7 @@ struct symbols_source {
 // Open every file that the reader knows (after reader_scan), each once; returns how many, in the
 // order of the trace.
 size_t symbols_open_all(struct symbols *symbols);
+// `index` counts from 0, below what symbols_open_all returned, and only after it.
 struct symbols_source symbols_source(const struct symbols *symbols, size_t index);
 
 // What could not be used and why, one line each ("libfoo.so.1 has changed since the recording").

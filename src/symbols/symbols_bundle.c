@@ -1,3 +1,11 @@
+// The bundle is made to be looked into where it is mapped: three tables of fixed rows. For example,
+// two addresses in f, and one in g that was inlined into f:
+//
+//     entries   { 0x1010, first 0, 1 } { 0x1020, first 1, 1 } { 0x1030, first 2, 2 }
+//     places    { "f", "a.c", 3 } { "f", "a.c", 4 } { "g", "b.h", 9 } { "f", "a.c", 5 }
+//     texts     "" "f" "a.c" "g" "b.h": 1 + 2 + 4 + 2 + 4 = 13 bytes
+//
+// A text is in it once, however many places name it.
 #include "symbols/symbols_bundle.h"
 
 #include "base/map.h"
@@ -41,6 +49,8 @@ bool symbols_bundle_open(struct symbols_bundle *bundle, const void *bytes, size_
 }
 
 // NULL for the empty text and for what lies outside.
+// The last byte of the texts is NUL (symbols_bundle_open), so a text that begins in them ends in
+// them.
 static const char *find_text(const struct symbols_bundle *bundle, uint32_t at)
 {
 	return at > 0 && at < bundle->texts_bytes ? bundle->texts + at : NULL;
@@ -49,6 +59,7 @@ static const char *find_text(const struct symbols_bundle *bundle, uint32_t at)
 static bool add_places(const struct symbols_bundle *bundle, uint32_t first, uint32_t count,
 		       struct places *places)
 {
+	ASSERT(bundle->texts_bytes > 0); // symbols_bundle_open takes no other
 	if (count == 0 || first > bundle->places_count || count > bundle->places_count - first)
 		return false;
 	for (uint32_t i = 0; i < count; i++) {
@@ -128,6 +139,9 @@ static uint64_t hash_text(const char *text)
 }
 
 // Where `text` stands among the texts; 0 for none.
+// Places of one file name most texts by the same pointer, which is one lookup; the hash finds equal
+// texts at other addresses. Texts with equal hashes just stand there twice. Above 2 GiB of texts
+// (32-bit offsets) what comes is not known any more.
 static uint32_t put_text(struct symbols_bundle_maker *maker, const char *text)
 {
 	uint64_t *known, *twin;
@@ -176,6 +190,7 @@ void *symbols_bundle_take(struct symbols_bundle_maker *maker, size_t *size)
 	size_t places_count = maker->places.size / PLACE_BYTES;
 	uint8_t *bytes, *at;
 
+	ASSERT(maker->places.size % PLACE_BYTES == 0 && maker->texts.size > 0);
 	qsort(maker->entries, maker->entries_count, sizeof *maker->entries, compare_entries);
 	*size = HEAD_BYTES + maker->entries_count * ENTRY_BYTES + maker->places.size +
 		maker->texts.size;

@@ -1,3 +1,10 @@
+// What there is of one ELF file, in the order in which it answers: DWARF of the file or of its
+// separate debug file; for an address that this does not name, or names without types, the table of
+// symbols. For example libc6 with its -dbg package: the file has .dynsym alone, the debug file both
+// .symtab and DWARF; a function in assembly has no DWARF, and its name comes from .symtab.
+//
+// The two parts of a name may disagree, main and main.cold: then the function that the DWARF names
+// is the better answer (is_part_of).
 #include "symbols/symbols_file.h"
 
 #include "base/mem.h"
@@ -84,6 +91,7 @@ static struct object *open_main(const struct symbols_file_identity *identity, co
 	return NULL;
 }
 
+// The kernel names mappings that are no files on a disk as if they were.
 static bool is_real_path(const char *path)
 {
 	return path[0] == '/' && strncmp(path, "/memfd:", 7) != 0 &&
@@ -102,6 +110,7 @@ static void open_files(struct symbols_file *file, const struct symbols_file_iden
 		file->main = open_vdso(identity);
 	else if (is_real_path(path))
 		file->main = open_main(identity, path, search->remarks);
+	// The file is gone or another one now: one with the same build-id may be somewhere.
 	if (!file->main && is_real_path(path))
 		file->main = debugfile_find_main(search, path, identity->build_id,
 						 identity->build_id_length);
@@ -138,6 +147,7 @@ static char *build_id_path(const struct symbols_file_identity *identity, const c
 {
 	struct str path = { 0 };
 
+	ASSERT(identity->build_id_length >= 2);
 	str_format(&path, ".build-id/%02x/", identity->build_id[0]);
 	str_add_hex(&path, identity->build_id + 1, identity->build_id_length - 1u);
 	str_add(&path, ending);
@@ -171,6 +181,7 @@ struct symbols_file *symbols_file_open(const struct symbols_file_identity *ident
 	if (object && object->dwarf) {
 		file->shared = debugfile_find_shared(search, object);
 		if (file->shared && file->shared->dwarf)
+			// What dwz moved into a file that several debug files share.
 			dwarf_setalt(object->dwarf, file->shared->dwarf);
 		file->debuginfo = debuginfo_new(object, object->code_start, object->code_end);
 	}
@@ -182,6 +193,7 @@ void symbols_file_close(struct symbols_file *file)
 {
 	if (!file)
 		return;
+	// Readers before the objects that they borrow from, and `shared` after what refers to it.
 	pe_file_close(file->pe);
 	debuginfo_free(file->debuginfo);
 	symtab_fini(&file->symtab);
@@ -205,12 +217,14 @@ void symbols_file_find(struct symbols_file *file, uint64_t offset, struct places
 	struct place *outer;
 	const char *name, *source;
 
+	ASSERT(places->count == 0);
 	if (file->pe) {
 		pe_file_find(file->pe, offset, places);
 		return;
 	}
 	if (!file->debuginfo || !debuginfo_find(file->debuginfo, offset, places))
 		places_add(places);
+	// Symbols name functions that have code of their own, so the outermost one.
 	outer = &places->items[places->count - 1];
 	if (outer->function && !outer->plain)
 		return;

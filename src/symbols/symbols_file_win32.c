@@ -1,3 +1,5 @@
+// On Windows only modules of Windows are read (pe_file.h): there is no libelf. A trace from Linux
+// still has the names that were bundled with it, which symbols.c asks first.
 #include "symbols/symbols_file.h"
 
 #include "base/mem.h"

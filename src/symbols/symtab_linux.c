@@ -28,6 +28,8 @@ struct sections {
 	size_t count;
 };
 
+// By the number of the section, as symbols refer to it. What cannot be read stays { 0, 0 }, in
+// which no symbol is.
 static struct sections read_sections(const struct object *object)
 {
 	struct sections sections = { 0 };
@@ -65,6 +67,7 @@ static uint8_t rate(const GElf_Sym *symbol)
 	}
 }
 
+// STT_NOTYPE is what assembly leaves: a function if it is in code.
 static bool is_function(const GElf_Sym *symbol, const struct section *section)
 {
 	switch (GELF_ST_TYPE(symbol->st_info)) {
@@ -90,6 +93,7 @@ static void add_symbol(struct symtab *symtab, const struct sections *sections,
 	section = &sections->items[section_index];
 	if (!is_function(symbol, section) || !name || !*name)
 		return;
+	// Absolute symbols, and those of a section that was left out, name no code of this file.
 	if (symbol->st_value < section->start || symbol->st_value >= section->end)
 		return;
 	entry = MEM_ADD(symtab->entries, symtab->count, symtab->capacity);
@@ -152,6 +156,8 @@ SORT_ORDER(compare_entries, struct symtab_entry, SORT_RISES(start), SORT_FALLS(s
 	   SORT_RISES(end), SORT_RISES(preference), places_compare_names(one->name, other->name))
 
 // Symbols without a size end where the next symbol begins.
+// From the end on, so that the next larger address is always known. Several at one address all end
+// at the same place.
 static void shorten_unsized(struct symtab *symtab)
 {
 	uint64_t next = UINT64_MAX;
@@ -196,6 +202,7 @@ const char *symtab_find(const struct symtab *symtab, uint64_t offset, const char
 {
 	uint32_t entry;
 
+	ASSERT(symtab->nest.count == 0 || symtab->entries != NULL); // symtab_build was called
 	*source = NULL;
 	if (!nest_find(&symtab->nest, offset, &entry))
 		return NULL;

@@ -59,6 +59,8 @@ static void read_signature(struct reading *reading, struct str *result, struct s
 static const char *read_function(struct reading *reading, bool member, struct str *result,
 				 struct str *arguments);
 
+// The rest of the name becomes empty text, so that every rule comes to its end by itself, without a
+// test after each step.
 static void fail(struct reading *reading)
 {
 	reading->bad = true;
@@ -88,6 +90,7 @@ static void put(struct reading *reading, struct str *out, const char *text)
 {
 	size_t length = strlen(text);
 
+	ASSERT(reading->written <= TEXT_MAX || reading->bad);
 	reading->written += length;
 	if (reading->written > TEXT_MAX)
 		fail(reading);
@@ -319,6 +322,7 @@ static void read_function_pointer(struct reading *reading, struct str *out, cons
 	bool member = *reading->at++ == '8';
 	const char *qualifiers;
 
+	ASSERT(member || reading->at[-1] == '6');
 	if (member)
 		read_name(reading, &class, false);
 	qualifiers = read_function(reading, member, &result, &arguments);
@@ -359,6 +363,7 @@ static void read_pointer(struct reading *reading, struct str *out, const char *s
 	str_fini(&class);
 }
 
+// For example Y123H: two dimensions, of 3 and of 4, and then the type: int[3][4].
 static void read_array(struct reading *reading, struct str *out)
 {
 	struct str sizes = { 0 };
@@ -688,7 +693,6 @@ static void read_scope(struct reading *reading, struct str *out)
 		return;
 	if (take(reading, "?A")) { // and a number that makes it unique
 		size_t length = strcspn(reading->at, "@");
-		char *key = mem_copy_bytes(reading->at - 2, length + 2);
 
 		if (reading->at[length] == 0)
 			fail(reading);
@@ -696,7 +700,6 @@ static void read_scope(struct reading *reading, struct str *out)
 			reading->at += length + 1;
 		remember_name(reading, "`anonymous namespace'");
 		put(reading, out, "`anonymous namespace'");
-		mem_free(key);
 		return;
 	}
 	// Within a function: ? number ? the function.
@@ -725,6 +728,7 @@ static void put_class(struct reading *reading, struct str *out, const struct sco
 	const char *text = scopes->count > 1 ? scopes->parts[1] : NULL;
 	char *name;
 
+	ASSERT(scopes->count <= SCOPES_MAX);
 	if (!text) {
 		fail(reading);
 		return;
