@@ -31,6 +31,7 @@ enum control_status {
 	CONTROL_DONE = 1,
 	CONTROL_UNKNOWN = 2, // this collector does not record such a process
 	CONTROL_REFUSED = 3, // text says why
+	CONTROL_FOREIGN = 4, // it does not say which it records: who asks is another user
 };
 
 struct control_request {

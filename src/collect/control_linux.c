@@ -92,7 +92,7 @@ bool control_read(int fd, struct control_request *request, struct control_sender
 	sender->length = (uint32_t)(message.msg_namelen - head);
 	memcpy(sender->name, address.sun_path, sender->length);
 	if (!may_ask(&message)) {
-		control_reply(fd, sender, CONTROL_REFUSED, "it is another user's recording");
+		control_reply(fd, sender, CONTROL_FOREIGN, "");
 		return false;
 	}
 	request->text[CONTROL_TEXT_MAX - 1] = 0;
@@ -147,6 +147,13 @@ static void each_collector(void (*each)(void *context, const char *name), void *
 	if (file)
 		fclose(file);
 }
+
+// In a process. CANNOT_SAY: we may not read what it has mapped.
+enum recorder {
+	IS_THERE,
+	IS_NOT_THERE,
+	CANNOT_SAY,
+};
 
 struct asking {
 	int fd;
@@ -239,12 +246,13 @@ static bool hear(struct asking *asking, int patience_ms, struct control_answer *
 
 // One DONE is enough. A refusal is kept until all have answered, for another collector may have the
 // process.
-static bool wait_for_answers(struct asking *asking, char text[CONTROL_TEXT_MAX], struct err *err)
+static bool wait_for_answers(struct asking *asking, enum recorder recorder,
+			     char text[CONTROL_TEXT_MAX], struct err *err)
 {
 	struct control_answer answer;
 	int patience_ms = asking->request->verb == CONTROL_REACHABILITY ? SEARCH_MS : ANSWER_MS;
 	uint32_t pid = asking->request->pid;
-	bool refused = false;
+	bool refused = false, foreign = false;
 
 	while (asking->asked.count > 0 && hear(asking, patience_ms, &answer)) {
 		if (answer.status == CONTROL_DONE && text)
@@ -255,9 +263,16 @@ static bool wait_for_answers(struct asking *asking, char text[CONTROL_TEXT_MAX],
 			refused = true;
 			err_set(err, ERR_USAGE, "process %u: %s", pid, answer.text);
 		}
+		foreign = foreign || answer.status == CONTROL_FOREIGN;
 	}
 	if (refused)
 		return false;
+	// Of all that were asked some end, or are stopped: that is no reason to think it is theirs.
+	if (foreign || (asking->asked.count > 0 && recorder == CANNOT_SAY))
+		return err_set(err, ERR_USAGE,
+			       "process %u is not being recorded, or by another user (try it as "
+			       "root)",
+			       pid);
 	if (asking->asked.count > 0 && asking->listening == 0)
 		return err_set(err, ERR_IO,
 			       "the recording of process %u has ended, and gave no answer", pid);
@@ -266,9 +281,9 @@ static bool wait_for_answers(struct asking *asking, char text[CONTROL_TEXT_MAX],
 	return is_not_recorded(pid, err);
 }
 
-// Whether the process has our recorder in its memory; also if we may not know. Collectors that do
-// not answer, as they end or are stopped, are no reason to doubt that it is not recorded.
-static bool has_recorder(uint32_t pid)
+// Whether the process has our recorder in its memory. Collectors that do not answer, as they end or
+// are stopped, are no reason to doubt that it has none.
+static enum recorder recorder_of(uint32_t pid)
 {
 	char path[32], *text = NULL;
 	struct maps_line line;
@@ -280,7 +295,7 @@ static bool has_recorder(uint32_t pid)
 	snprintf(path, sizeof path, "/proc/%u/maps", pid);
 	maps = fopen(path, "re");
 	if (!maps)
-		return errno != ENOENT;
+		return errno == ENOENT ? IS_NOT_THERE : CANNOT_SAY;
 	while (!found && (length = getline(&text, &room, maps)) > 0) {
 		const char *at = text;
 
@@ -288,7 +303,7 @@ static bool has_recorder(uint32_t pid)
 	}
 	free(text);
 	fclose(maps);
-	return found;
+	return found ? IS_THERE : IS_NOT_THERE;
 }
 
 bool control_ask(const struct control_request *request, char text[CONTROL_TEXT_MAX],
@@ -296,10 +311,11 @@ bool control_ask(const struct control_request *request, char text[CONTROL_TEXT_M
 {
 	const struct sockaddr_un any = { .sun_family = AF_UNIX };
 	struct asking asking = { .request = request };
+	enum recorder recorder = recorder_of(request->pid);
 	int fd;
 	bool ok;
 
-	if (!has_recorder(request->pid))
+	if (recorder == IS_NOT_THERE)
 		return is_not_recorded(request->pid, err);
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
@@ -311,7 +327,7 @@ bool control_ask(const struct control_request *request, char text[CONTROL_TEXT_M
 	}
 	asking.fd = fd;
 	each_collector(ask_one, &asking);
-	ok = wait_for_answers(&asking, text, err);
+	ok = wait_for_answers(&asking, recorder, text, err);
 	close(fd);
 	return ok;
 }

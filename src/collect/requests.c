@@ -143,7 +143,12 @@ void requests_fini(struct requests *requests)
 		struct door_event *event = requests->first;
 
 		requests->first = event->next;
-		door_answer(requests->door, event, CONTROL_REFUSED, "its recording has ended");
+		// Every collector is asked for any process.
+		if (process_list_find(requests->process_list, event->request.pid))
+			door_answer(requests->door, event, CONTROL_REFUSED,
+				    "its recording has ended");
+		else
+			door_answer(requests->door, event, CONTROL_UNKNOWN, "");
 		mem_free(event);
 	}
 }

@@ -192,6 +192,13 @@ def mistakes_are_told_in_one_line():
         check(because in ended.err and ended.err.count("\n") == 1, words, ended.err)
 
 
+def nobody():
+    """How ./tidemark is run as another user, who may have no way in where the build lies."""
+    os.chmod(".", 0o755)
+    shutil.copy(TIDEMARK, "tidemark")
+    return {"user": 65534, "group": 65534, "extra_groups": []}
+
+
 @test
 def a_process_that_nobody_records_is_known_without_an_answer():
     program = Program()
@@ -201,9 +208,14 @@ def a_process_that_nobody_records_is_known_without_an_answer():
                          if os.readlink(f"/proc/{pid}/exe") == os.path.realpath(TIDEMARK))
     os.kill(collector, signal.SIGSTOP)
     ended = run([TIDEMARK, "ctl", str(os.getpid()), "stop"])
+    unseen = run(["./tidemark", "ctl", str(os.getpid()), "stop"], **nobody()) if os.geteuid() == 0 else None
     os.kill(collector, signal.SIGCONT)
     equal((2, f"tidemark ctl: process {os.getpid()} is not being recorded\n"),
           (ended.code, ended.err), "ctl of this process")
+    # Nor is it that collector's where it cannot be seen what the process has mapped.
+    if unseen:
+        equal(2, unseen.code, unseen.err)
+        check("is not being recorded, or by another user" in unseen.err, unseen.err)
     program.say("keep", 10, 70000)
     program.end()
     equal(10, program.blocks(70000)[0], "blocks")
@@ -213,11 +225,7 @@ def a_process_that_nobody_records_is_known_without_an_answer():
 def another_user_is_refused():
     need_root()
     program = Program()
-    nobody = {"user": 65534, "group": 65534, "extra_groups": []}
-    # Where the build lies, another user may have no way in.
-    os.chmod(".", 0o755)
-    shutil.copy(TIDEMARK, "tidemark")
-    ended = run(["./tidemark", "ctl", program.pid, "stop"], **nobody)
+    ended = run(["./tidemark", "ctl", program.pid, "stop"], **nobody())
     equal(2, ended.code, ended.err)
     said = ended.err
     check("another user" in said, said)
