@@ -1,10 +1,15 @@
-// goes_on OPERATIONS PAUSE_US [threads|forks]: a server that goes on and on. Each operation gives
-// up one of 4,096 blocks, by free or realloc, and takes another; now and then it maps, protects
-// and unmaps. After every 500 it naps. What it does does not depend on time or addresses. Its end:
+// goes_on OPERATIONS PAUSE_US [threads|forks|alone [GATE]]: a server that goes on and on. Each
+// operation gives up one of 4,096 blocks, by free or realloc, and takes another; now and then it
+// maps, protects and unmaps. After every 500 it naps. What it does does not depend on time or
+// addresses. Its end:
 //
 //     live BLOCKS BYTES
 //
 // of the 4,096 and one more of 123,457 bytes, which it has from its beginning.
+//
+// With three quarters done each server says "waits" and takes and gives up a block, every 5 ms,
+// until there is a file GATE: somebody else decides how long it runs. What it has then is the same
+// however long that was.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +30,7 @@ struct server {
 
 static unsigned long operations;
 static unsigned pause_us;
+static const char *gate;
 
 static unsigned long next(struct server *server)
 {
@@ -101,11 +107,22 @@ static void change_map(struct server *server)
 	}
 }
 
+static void wait_at_gate(void)
+{
+	write(1, "waits\n", 6);
+	do {
+		free(take(100));
+		usleep(5000);
+	} while (access(gate, F_OK) != 0);
+}
+
 static void *serve(void *argument)
 {
 	struct server *server = argument;
 
 	for (unsigned long i = 1; i <= operations; i++) {
+		if (gate && i == operations / 4 * 3)
+			wait_at_gate();
 		change_block(server);
 		if (i % 100 == 0)
 			change_map(server);
@@ -126,6 +143,7 @@ int main(int argc, char **argv)
 
 	operations = strtoul(argv[1], NULL, 10);
 	pause_us = (unsigned)strtoul(argv[2], NULL, 10);
+	gate = argc > 4 ? argv[4] : NULL;
 	servers[0].random = 88172645463325252;
 	servers[1].random = 12345678910111213;
 	if (strcmp(how, "threads") == 0)
