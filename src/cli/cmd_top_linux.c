@@ -174,8 +174,8 @@ static void press(struct top *top, struct screen *screen, const char *keys, ssiz
 	}
 }
 
-// A key is answered at once; without one, the trace is read on each second. Ctrl-C is waited for
-// like a key, since the terminal must be put back before it ends us.
+// A key is answered at once; without one, the trace is read on each second. What ends
+// us (Ctrl-C, SIGTERM, SIGHUP) is waited for like a key, since the terminal is put back before.
 static void watch(struct top *top, const struct wish *wish)
 {
 	struct screen screen = { 0 };

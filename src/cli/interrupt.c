@@ -1,44 +1,59 @@
 // interrupt: a flag that the handler sets, and nothing else, since little is allowed in a handler.
 // It is never cleared: after Ctrl-C all long work of this run ends. Where it is
-// watched already, SIGINT ends us after the inner interrupt_leave.
+// watched already, the signal ends us after the inner interrupt_leave.
 #include "cli/interrupt.h"
 
 #include <signal.h>
 #include <stdlib.h>
 
-static volatile sig_atomic_t came;
+// What asks us to end: Ctrl-C, kill, and a terminal that is closed.
+static const int asking[] = {
+	SIGINT,
+	SIGTERM,
+#ifdef SIGHUP
+	SIGHUP,
+#endif
+};
+
+enum { ASKING = sizeof asking / sizeof *asking };
+
+static volatile sig_atomic_t came; // the number of the last of them
 
 static void remember(int number)
 {
-	(void)number;
-	came = 1;
+	came = number;
 }
 
-// What was done at it before: who started us may have had us ignore it.
-static void (*before)(int);
+// What was done at each before: who started us may have had us ignore it (nohup).
+static void (*before[ASKING])(int);
 
 void interrupt_watch(void)
 {
-	before = signal(SIGINT, remember);
-	if (before == SIG_IGN)
-		signal(SIGINT, SIG_IGN);
-	if (before == remember)
-		before = SIG_DFL;
+	for (int i = 0; i < ASKING; i++) {
+		before[i] = signal(asking[i], remember);
+		if (before[i] == SIG_IGN)
+			signal(asking[i], SIG_IGN);
+		if (before[i] == remember)
+			before[i] = SIG_DFL;
+	}
 }
 
 void interrupt_leave(void)
 {
-	signal(SIGINT, before);
+	for (int i = 0; i < ASKING; i++)
+		signal(asking[i], before[i]);
 }
 
 bool interrupt_came(void *context)
 {
 	(void)context;
-	return came;
+	return came != 0;
 }
 
 void interrupt_end(void)
 {
-	signal(SIGINT, SIG_DFL);
-	raise(SIGINT);
+	int number = came ? came : SIGINT;
+
+	signal(number, SIG_DFL);
+	raise(number);
 }

@@ -34,7 +34,7 @@ while not select.select([sys.stdin], [], [], 0.001)[0]:
 
 
 def recorded():
-    running = start(TIDEMARK, "record", "-o", "t.tide", "--", "/usr/bin/python3", "-c", STEADY)
+    running = start(TIDEMARK, "record", "-f", "-o", "t.tide", "--", "/usr/bin/python3", "-c", STEADY)
     equal("ready\n", running.stdout.readline(), "what the program says first")
     with open(f"/proc/{running.pid}/task/{running.pid}/children", encoding="utf-8") as children:
         pids = [int(word) for word in children.read().split()]
@@ -132,17 +132,16 @@ def the_screen_obeys_its_keys():
     running.communicate(timeout=PATIENCE_SECONDS)
 
 
-@test
-def ctrl_c_puts_the_terminal_back():
+def ends_on_a_screen(end, number):
     """Left as it was, the shell after it would show nothing of what is typed."""
     running, child, pid, terminal = on_a_screen()
     seen = b""
 
     def read_on(until):
         nonlocal seen
-        end = time.monotonic() + PATIENCE_SECONDS
+        limit = time.monotonic() + PATIENCE_SECONDS
         while not until():
-            check(time.monotonic() < end, f"not yet: {seen[-600:]}")
+            check(time.monotonic() < limit, f"not yet: {seen[-600:]}")
             if select.select([terminal], [], [], 0.1)[0]:
                 with contextlib.suppress(OSError):  # its other end may be gone
                     seen += os.read(terminal, 65536)
@@ -150,12 +149,19 @@ def ctrl_c_puts_the_terminal_back():
     echoes = lambda: bool(termios.tcgetattr(terminal)[3] & termios.ECHO)
     read_on(lambda: b"being written" in seen)
     check(not echoes(), "keys are not shown")
-    os.write(terminal, b"\x03")
+    end(pid, terminal)
     read_on(lambda: os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT))
     check(echoes(), "they are again")
-    equal(-signal.SIGINT, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), "ended by the signal")
+    equal(-number, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), "ended by the signal")
     os.kill(child, signal.SIGKILL)
     running.communicate(timeout=PATIENCE_SECONDS)
+
+
+@test
+def what_ends_it_finds_the_terminal_put_back():
+    ends_on_a_screen(lambda pid, terminal: os.write(terminal, b"\x03"), signal.SIGINT)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        ends_on_a_screen(lambda pid, terminal, number=number: os.kill(pid, number), number)
 
 
 @test
