@@ -1,4 +1,9 @@
 // info: what is in a trace, whether it is whole, and what the recording cost.
+//
+// For people each print_… function is a paragraph, with its label in the first eleven columns; for
+// programs info_write_json writes the same figures. All texts of the trace go through print_plain:
+// a program's arguments may hold what a terminal obeys. Traces that are cut are shown as far as
+// they go: this is the command that one asks what is wrong.
 #include "cli/args.h"
 
 #include "base/mem.h"
@@ -297,6 +302,7 @@ static void print_tree(const struct info *info, uint32_t limit)
 			depth++;
 			continue;
 		}
+		// Up to the next ancestor that has another child.
 		while (at != TRACE_NONE && sibling[at] == TRACE_NONE) {
 			at = reader_process(reader, at)->parent;
 			depth--;
@@ -362,9 +368,9 @@ static void print_heaps(const struct info *info, bool all)
 			more++;
 			continue;
 		}
-		printf("%-11s%s of process %u", shown++ == 0 ? "heaps" : "",
-		       reader_heap_name(heap, text),
-		       reader_process(info->reader, heap->process)->pid);
+		printf("%-11s", shown++ == 0 ? "heaps" : "");
+		print_plain(reader_heap_name(heap, text));
+		printf(" of process %u", reader_process(info->reader, heap->process)->pid);
 		if (reader_heap_is_language(heap)) {
 			if (info_next_flags(info, id, &flags, &calls))
 				printf(": %s allocations", str_count(calls, count));

@@ -221,9 +221,11 @@ def info_lists_many_processes_only_when_asked():
 
 @test
 def info_prints_no_control_characters_of_a_trace():
-    write("rude.txt", 'trace command="\\x1b[2J"\nprocess p exe="/bin/\\x1b]0;x\\x07"\nend\n')
+    write("rude.txt", 'trace command="\\x1b[2J"\nprocess p exe="/bin/\\x1b]0;x\\x07"\n'
+          'heap h p handle=0x10 "\\x1b[31mpool"\nend\n')
     run("dump", "-a", "rude.txt", "-o", "rude.tide")
-    assert "\x1b" not in run("info", "rude.tide").stdout
+    text = run("info", "rude.tide").stdout
+    assert "\x1b" not in text and "?[31mpool of process" in text, text
 
 
 @test
