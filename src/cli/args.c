@@ -106,6 +106,7 @@ static const struct option_row *args_find_name(const struct command *command, co
 	for (int i = 0; (row = args_row(command, i)); i++) {
 		if (length == 0 || strncmp(row->name, name, length) != 0)
 			continue;
+		// The whole name wins over longer ones that begin so: --from is not --from-file.
 		if (row->name[length] == '\0') {
 			*many = false;
 			return row;
@@ -213,6 +214,8 @@ static int args_operand_of(struct args *args, const char *word)
 
 	ASSERT(args->command && word);
 	args->value = word;
+	// A trace that is only read must not be written over by an output of the same command
+	// (trace/fresh.h).
 	if (!args->command->writes_operand)
 		fresh_spare(strcmp(word, "-") == 0 ? "/dev/stdin" : word);
 	if (args->command->takes_places || !remote_is(word))
@@ -266,6 +269,7 @@ static int args_next_any(struct args *args)
 		return args_next_any(args);
 	}
 	if (args->operands_only || word[0] != '-' || word[1] == '\0') {
+		// `record -n 5 app -n 3`: what follows the program is the program's.
 		if (args->stops_at_operand)
 			return ARGS_END;
 		args->at++;

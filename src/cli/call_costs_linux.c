@@ -100,6 +100,8 @@ static bool measure(struct query_context *asked, process_id id, struct replay_ru
 		str_fini(&driver);
 		return false;
 	}
+	// Two passes over the trace: what each call will be (its block's end, so that a slot can be
+	// reused), then the calls themselves, in the other process.
 	options.driver = str_get(&driver);
 	progress_begin(&progress, asked->options.window.progress, "costs of calls",
 		       reader_bytes(asked->reader));
@@ -114,8 +116,7 @@ static bool measure(struct query_context *asked, process_id id, struct replay_ru
 	return good;
 }
 
-// The mean of calls that were timed; 0: none was.
-// In ns.
+// The mean of calls that were timed, in ns; 0: none was.
 static double mean_of(uint64_t calls, uint64_t ns)
 {
 	return calls ? (double)ns / (double)calls : 0;

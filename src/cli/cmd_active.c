@@ -1,4 +1,9 @@
 // tidemark active: what is allocated at one moment, block by block.
+//
+// For example `active app.tide --at peak --min-bytes 1M`: the trace is read up to the peak, what
+// lives there and is large enough is sorted by size, and 20 rows are shown to a person; a program
+// gets all of them. With --why one block is looked for instead, in what a search of reachability
+// has left in the trace.
 #include "cli/query_options.h"
 
 #include "report/find/active.h"

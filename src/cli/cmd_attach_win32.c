@@ -98,6 +98,7 @@ static int run(int argc, char **argv)
 	int code = EXIT_ANSWERED;
 
 	args_init(&args, &cmd_attach, argc, argv);
+	// A mistake of the command line is 125 here, as in record: 2 may be a program's own.
 	if (!parse(&args, &launch, &quiet))
 		return args.exit_code == EXIT_USAGE ? EXIT_NOT_RECORDED : args.exit_code;
 	launch_run(&launch, &result, &err);

@@ -1,4 +1,9 @@
 // tidemark bench: records a program several times, and says what differs from run to run.
+//
+// Each run is `tidemark record` in a forked process of ours, so what a run leaves behind (signals,
+// descriptors, memory) cannot touch the next. For example --runs 3 -o old: old.1.tide, old.2.tide
+// and old.3.tide, one after the other and never two at once, since they would share the processors;
+// then the three are read as `check` does, and shown as one table of means and spreads.
 #include "cli/query_options.h"
 
 #include "base/mem.h"
@@ -125,6 +130,7 @@ static int record(const struct request *request, const char *path)
 	if (child < 0)
 		return EXIT_NOT_RECORDED << 8;
 	if (child > 0) {
+		// Only a signal ends the waiting early; the terminal's own are for the program.
 		while (waitpid(child, &status, 0) < 0)
 			;
 		return status;

@@ -179,6 +179,7 @@ static char *find_sanitizers(const char *options)
 			mem_free(found);
 			found = mem_copy_bytes(value, length);
 		}
+		// Behind the closing quote, if there was one.
 		options = value + length + (*quote && value[length]);
 	}
 	return found;
@@ -255,6 +256,7 @@ static bool check_files(const struct request *request, struct err *err)
 			continue;
 		if (!fresh_check(paths[i], true, err))
 			return false;
+		// Two reports in one file: the second would replace the first.
 		for (int k = 0; k < i; k++)
 			if (paths[k] && is_one_file(paths[k], paths[i]))
 				return err_set(err, ERR_USAGE,
@@ -379,6 +381,8 @@ static bool read_runs(const struct request *request, struct runs *runs, struct e
 			query_context_warn(&runs->asked[0], "%s: %s", request->paths[i],
 					   asked->warnings[w]);
 	}
+	// Several runs become one: with the largest figure of each for a limit, the means for a
+	// baseline.
 	check_join(&runs->check, runs->checks, runs->count);
 	return true;
 }

@@ -198,6 +198,7 @@ static int create_output(const struct wishes *wishes, struct str *path, struct e
 	snprintf(link, sizeof link, "/proc/%u/exe", (unsigned)wishes->pid);
 	length = readlink(link, exe, sizeof exe - 1);
 	exe[length > 0 ? length : 0] = 0;
+	// The file's name for %e; a program that is gone already has none.
 	output.program = length > 0 ? file_name(exe) : "program";
 	fd = output_create(&output, path, &made, err);
 	output_begun(&made);
@@ -231,6 +232,7 @@ static bool collect(const struct wishes *wishes, int output_fd, struct err *err)
 	if (uname(&host) == 0)
 		snprintf(host_text, sizeof host_text, "%s %s %s", host.sysname, host.release,
 			 host.machine);
+	// Without random bytes the id is not unique, and the recording is no worse.
 	if (getrandom(collect.info.recording_id, sizeof collect.info.recording_id, 0) < 0)
 		memcpy(collect.info.recording_id, wishes->socket, 1);
 	collect.info.tool = (char *)"tidemark " TIDEMARK_VERSION;

@@ -1,5 +1,10 @@
 // tidemark ctl: tells the recording of a running program to leave something out, or to remember a
 // moment.
+//
+// Words after the PID are made one request of the protocol (collect/control.h), and the collector's
+// answer is printed. For example `ctl 4242 sample 64K` sends the verb CONTROL_SAMPLE with the value
+// 16. `save` is done here: the collector writes what it has and says where the trace is, and the
+// copy is made from that file.
 #include "cli/args.h"
 
 #include "base/mem.h"

@@ -1,4 +1,9 @@
 // tidemark diff: what changed between two traces, or two windows of one, stack by stack.
+//
+// Two lists of runs. `diff a.tide b.tide` is one of each; `diff a1 a2 --against b1 b2` two; `diff a
+// --from 0 --to 10s --with-from 10s` is one trace on both sides, with another window for the
+// second. All runs are opened once before the comparison (try_all), so that each index is built
+// while no other is open.
 #include "cli/query_options.h"
 
 #include "base/mem.h"

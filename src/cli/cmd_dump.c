@@ -1,4 +1,8 @@
 // dump: a trace as text, and text as a trace.
+//
+// What asm_dump writes, asm_read reads: dump, edit, assemble gives a trace again, so a case that is
+// hard to record is written by hand. Filters choose among events; definitions
+// are printed as they are there.
 #include "cli/query_options.h"
 
 #include "base/mem.h"
@@ -84,6 +88,7 @@ static bool wants(void *context, const struct trace_event *event)
 	// Times are compared already; marks stand between two events.
 	if (selection->window[0].exact && event->number < selection->window[0].number)
 		return false;
+	// The first event at the mark itself is not before it.
 	if (selection->window[1].exact && event->number >= selection->window[1].number)
 		return false;
 	if (dump->filtered && !selection_has_event(selection, event))

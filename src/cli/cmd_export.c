@@ -261,6 +261,7 @@ static bool check(struct args *args, const struct export *export)
 		return args_mistake(args, "say -o FOLDER for all tables, or --table NAME for one");
 	if (export->against && !export->format->compares)
 		return args_mistake(args, "--against is for flamegraph");
+	// Bytes that are not text would be read by the terminal as commands to it.
 	if (!export->query.output && terminal_is() && !one_value && !export->format->is_text)
 		return args_mistake(args, "the format is not for a terminal: say -o FILE");
 	return true;

@@ -1,4 +1,8 @@
 // tidemark findings: what is wrong, or could be cheaper, ranked, with proof and advice.
+//
+// For example `findings app.tide --explain growth#1`: all findings are looked for as always, so
+// that #1 is the one that a plain `findings` numbered so, and only that one is written, with its
+// whole stack. `--explain growth` without a trace only prints what that kind is.
 #include "base/mem.h"
 #include "cli/call_costs.h"
 #include "cli/query_options.h"

@@ -1,4 +1,9 @@
 // fleet: what many traces of a database say together.
+//
+// QUESTION is a row of a table (fleet_question.h) that knows its columns; this file only takes
+// words, asks, and lays the cells out for people. For example `fleet trend PLACE --site 0x5f… -n
+// 0`: the row "trend", its wishes site and rows_max, one statement to the database, and a line for
+// each version.
 #include "cli/print_options.h"
 
 #include "base/mem.h"
@@ -96,7 +101,7 @@ static void write_line(struct paper *paper, char *const *cells,
 {
 	size_t last = question->count;
 
-	ASSERT(last <= question->count);
+	ASSERT(question->columns != NULL && widths != NULL);
 	while (last > 0 && !question->columns[last - 1].word)
 		last--;
 	for (size_t i = 0; i < last; i++) {

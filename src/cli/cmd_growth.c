@@ -29,6 +29,7 @@ static bool answer(const void *request, struct query_context *asked, struct sink
 		.width = print_options_width(),
 	};
 
+	// The whole of the answer is found before a word is written: it cannot fail in the middle.
 	if (!growth_find(&growth, asked, &chosen, err))
 		return false;
 	if (options->print.form) {

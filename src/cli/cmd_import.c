@@ -1,4 +1,9 @@
 // import: a recording of another program as a trace.
+//
+// For example `ssh box cat malloc.jsonl.gz | tidemark import - -o box.tide`: the stream is unpacked
+// and its beginning looked at by each format in turn, the first that knows it reads it, and the
+// trace gets its name only when it is whole. With several inputs (snapshots of one program) the
+// trace is their series.
 #include "cli/args.h"
 
 #include "base/mem.h"

@@ -1,4 +1,8 @@
 // tidemark map: the address space of a process, drawn, and who is in the way.
+//
+// For example --granularity 64K --range 0x40000000..0x80000000: a gigabyte in 16,384 slots, each
+// with one owner (the one with most of it) and how much of it is used. A picture, text, JSON and
+// tracefrag's list are four ways to write the same address_map.
 #include "cli/query_options.h"
 
 #include "base/mem.h"

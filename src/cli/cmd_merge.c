@@ -1,4 +1,8 @@
 // merge: several traces side by side in one.
+//
+// For example `merge client.tide server.tide --offset -120ms`: the option belongs to the FILE
+// before it, whose events are moved to 120 ms earlier. Without it traces are as far apart as their
+// wall clocks said; with --together all begin at 0.
 #include "cli/args.h"
 
 #include "base/mem.h"

@@ -1,4 +1,8 @@
 // tidemark pins: pages that a few small blocks keep from going back.
+//
+// For example a page of 4 KiB with one live block of 48 bytes on it is pinned (48 is at most
+// --max-live, 1K): 4 KiB cannot go back because of 48 bytes. With two blocks of different stacks
+// on it, each of the two has the page among those that it is on.
 #include "cli/query_options.h"
 
 #include "report/find/pins.h"

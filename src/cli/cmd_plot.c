@@ -1,4 +1,8 @@
 // tidemark plot: pictures of where memory went, drawn with gnuplot.
+//
+// The trace is asked for a chart (report/draw/plot.h), which is plain numbers; then it is closed,
+// and gnuplot draws. For example `plot app.tide live --picture 800x400`: 800 buckets of time, the
+// highest level of each, so that a spike of one event is a pixel and not lost between two.
 #include "base/mem.h"
 #include "cli/picture.h"
 #include "cli/query_options.h"

@@ -1,4 +1,12 @@
 // push: the rows of traces into a database of many.
+//
+// Two ways. To a database go rows: of a trace that has ended all of them, once; of one that is
+// being written (--follow) piece by piece until it ends. To OpenTelemetry go profiles, each of the
+// last seconds. For example `push nightly/*.tide --to clickhouse://db/memory`: the tables are made
+// where they are missing, and each trace that is there already costs one question.
+//
+// A trace that was begun to be sent live is finished in the same manner, also by another run
+// (push_live_is).
 #include "cli/query_options.h"
 
 #include "base/mem.h"
@@ -212,6 +220,7 @@ static bool push_ended(const struct pushing *pushing, struct shards *shards,
 	int fd = file_open(file, FILE_READ);
 	bool is = false, good;
 
+	// Held alone by the push that follows it: two would send the same rows.
 	if (fd >= 0 && !file_hold(fd, false))
 		good = err_set(err, ERR_IO, "%s is being sent by another tidemark push", file);
 	else

@@ -160,6 +160,7 @@ static bool record_overhead(struct record *record, const struct record_option *o
 		return args_mistake(&record->args,
 				    "--max-overhead %s: a share from 0.1%% to 100%% expected (3%%)",
 				    word);
+	// 3 % is 30,000 millionths; 0.5 rounds to the nearest.
 	record->launch.overhead_max = (uint32_t)(share * 10000 + 0.5);
 	record->launch.segment_options |= SEGMENT_BUDGET;
 	return true;
@@ -579,6 +580,7 @@ static int record_finish(const struct record *record, struct launch_result *resu
 		summary_tell("warning: no process was recorded: the recorder was loaded into none");
 	if (!record->quiet)
 		summary_print(result);
+	// Only a trace that was closed can get more at its end.
 	if (record->bundle && result->closed)
 		cmd_bundle.run(1, words);
 	if (record->launch.strict && (!result->whole || result->summary.processes == 0)) {

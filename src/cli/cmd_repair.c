@@ -1,4 +1,8 @@
 // repair: a whole trace of a cut or damaged one.
+//
+// For example a trace whose collector was killed while it wrote block 57: blocks 0 to 56 are copied
+// with what they define, block 57 is left out, and the end says that the recording was cut there.
+// What came before the damage is what it was, byte for byte of each event.
 #include "cli/args.h"
 
 #include "base/mem.h"

@@ -130,6 +130,8 @@ static void add_settings(struct plans *plans, const char *allocator, const char 
 	size_t length = strlen(allocator), name;
 	struct str setting = { 0 };
 
+	// A colon before the first '=' separates an allocator's name; one after it is part of the
+	// value, as in MALLOC_CONF=dirty_decay_ms:0.
 	if (strncmp(words, allocator, length) == 0 && words[length] == ':' &&
 	    strchr(words + length, '='))
 		words += length + 1;
@@ -243,6 +245,7 @@ static bool check(const struct query_context *asked, struct err *err)
 		return err_set(err, ERR_FORMAT,
 			       "the recording is sampled: not every call is in it (try: record "
 			       "without --sample or --max-overhead)");
+	// Imported traces say in their options what their source was.
 	if (strstr(info->options, "snapshots") || strstr(info->options, "leaks"))
 		return err_set(
 			err, ERR_FORMAT,

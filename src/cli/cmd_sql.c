@@ -1,4 +1,9 @@
 // sql: questions in SQL about traces, by DuckDB.
+//
+// For example `sql monday.tide friday.tide 'SELECT …'`: each trace becomes a folder of Parquet
+// files in a folder of ours, T/0 and T/1, views over both have the tables' names, DuckDB answers,
+// and the folders are removed. A folder that the user has exported before is used as it is, which
+// saves the first step.
 #include "cli/query_options.h"
 
 #include "cli/rowset_folder.h"

@@ -1,4 +1,8 @@
 // strip: a trace without what should not be passed on.
+//
+// The trace is rewritten, definition by definition, so what was left out is nowhere in the new
+// file, and not only out of sight. For example with --addresses the block at 0x55d0c0a012a0 becomes
+// the same number wherever it is: equal stays equal, and where things were is gone.
 #include "cli/args.h"
 
 #include "base/mem.h"

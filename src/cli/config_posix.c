@@ -178,6 +178,7 @@ static bool find_file(const struct command *command, struct str *path)
 		}
 		if (!slash || strcmp(folder, "/") == 0)
 			return false;
+		// "/home/a" becomes "/home", and "/home" becomes "/".
 		slash[slash == folder] = '\0';
 	}
 }
@@ -192,6 +193,7 @@ static bool read_file(struct reading *reading)
 		return err_errno(reading->err, errno, "cannot read %s", reading->path);
 	broken = ini_parse_stream(next_line, reading, take, reading);
 	fclose(reading->file);
+	// A line that libinih itself cannot read; `broken` is its number.
 	if (broken != 0 && !reading->failed) {
 		reading->line = broken;
 		fail(reading, "a line is [COMMAND], OPTION = VALUE or # a comment: see",

@@ -20,8 +20,7 @@ enum {
 	ROWS_MAX = 10000,
 };
 
-// A question and who asks it.
-// Lives as long as the answer is made.
+// A question and who asks it, while the answer is made.
 struct asker {
 	struct fleet_desk *desk;
 	bool (*gone)(void *context);
@@ -44,6 +43,7 @@ bool fleet_desk_open(struct fleet_desk *desk, const char *url, const char *versi
 
 	*desk = (struct fleet_desk){ .url = url, .version = version };
 	clickhouse_free(clickhouse);
+	// From here on threads come and go, one for each connection of the viewer.
 	mem_share();
 	return good;
 }

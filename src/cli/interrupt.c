@@ -30,6 +30,8 @@ static void (*before[ASKING])(int);
 void interrupt_watch(void)
 {
 	for (int i = 0; i < ASKING; i++) {
+		// Set first and looked at after: between two calls of signal a Ctrl-C would be
+		// lost, or end us.
 		before[i] = signal(asking[i], remember);
 		if (before[i] == SIG_IGN)
 			signal(asking[i], SIG_IGN);

@@ -162,6 +162,8 @@ static int run(const struct command *command, int argc, char **argv)
 	struct err err = { 0 };
 	int code;
 
+	// Hidden commands are started by our own programs, which say all that they need: no file of
+	// the user's has a say.
 	if (command->hidden)
 		return command->run(argc, argv);
 	if (config_read(&config, commands, command, argc, argv, &err)) {

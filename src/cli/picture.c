@@ -57,8 +57,7 @@ static void define(struct str *text, const char *name, const char *value)
 	str_add(text, "'; ");
 }
 
-// What it complains of stands in its last lines.
-// The last 300 bytes of it, on one line.
+// What it complains of is in its last lines: the last 300 bytes, as one line.
 static void complain(struct str *said, struct err *err)
 {
 	const size_t shown = 300;
@@ -80,6 +79,7 @@ static bool run_gnuplot(const struct picture_files *files, struct err *err)
 	ASSERT(files->script.length > 0 && files->data.length > 0);
 	define(&settings, "data", str_get(&files->data));
 	define(&settings, "picture", str_get(&files->picture));
+	// The string grows while it is made, so its address is known only now.
 	arguments[2] = str_get(&settings);
 	result = tool_run(arguments, &said, err);
 	if (result != TOOL_DONE)

@@ -29,6 +29,7 @@ enum print_options_taken print_options_take(struct args *args, struct print_opti
 		const struct sheet_form *form =
 			id == PRINT_OPTIONS_JSON ? NULL : forms[id - PRINT_OPTIONS_FORMS];
 
+		// The same form twice is no mistake; two forms are.
 		if ((print->json && form) || (print->form && print->form != form)) {
 			args_mistake(args, "an answer has one form: of --json, --jsonl, --csv and "
 					   "--markdown one at a time");

@@ -222,6 +222,8 @@ bool query_options_write(const struct query_options *options, query_options_writ
 		return write_to(stdout, NULL, write, context, err);
 	if (!fresh_open(&fresh, options->output, options->force, err))
 		return false;
+	// A stream has a buffer and is closed to write it out; the descriptor stays for fresh_keep,
+	// which gives the file its name.
 	file = file_stream_copy(fresh.fd, "w");
 	ok = file || err_errno(err, errno, "cannot write %s", options->output);
 	ok = ok && write_to(file, options->output, write, context, err);

@@ -29,8 +29,7 @@ bool remote_is(const char *word)
 	return clickhouse_is(word);
 }
 
-// "…?trace=X" without it, and X.
-// *wanted points into `word`; "" is any trace, if there is but one.
+// "…?trace=X" without it, and X. *wanted points into `word`; "" is any trace, if there is but one.
 static bool take_apart(const char *word, struct str *place, const char **wanted, struct err *err)
 {
 	const char *question = strchr(word, '?');
@@ -72,6 +71,7 @@ static bool fetch(struct pull *pull, struct str *path, struct err *err)
 		return false;
 	str_add(&folder, path->text);
 	str_format(path, "/%s-%" PRIu64 ".tide", pull_trace(pull), pull_bytes(pull));
+	// Held before anything else: from then on no other run removes it.
 	there = kept_hold(path->text);
 	if (!there)
 		kept_make_room(folder.text, pull_bytes(pull), bytes_max);

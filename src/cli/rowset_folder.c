@@ -63,6 +63,8 @@ bool rowset_folder_check(const char *path, bool replace, struct err *err)
 
 	if (kind == FILE_IS_MISSING)
 		return true;
+	// Only a folder that has nothing but tables is replaced: --force with a slip in the name
+	// must not remove a user's files.
 	if (kind == FILE_IS_FOLDER && replace) {
 		if (!file_list(path, look, &strange))
 			return err_errno(err, errno, "cannot read %s", path);

@@ -18,6 +18,8 @@ bool running_trace(const char *word, struct str *path, struct err *err)
 	unsigned long pid = strtoul(word, &end, 10);
 
 	ASSERT(word && path);
+	// A file of that name wins: what is there can be meant, and a process is asked for its
+	// number again.
 	if (word[0] < '0' || word[0] > '9' || *end || file_look(word) != FILE_IS_MISSING) {
 		str_add(path, word);
 		return true;
@@ -46,6 +48,7 @@ bool running_mark(const struct reader *reader, const char *name)
 		struct err ignored = { 0 };
 
 		request.pid = reader_process(reader, id)->pid;
+		// Those that have ended have no collector that would take a mark for them.
 		done = reader_process(reader, id)->exit == TRACE_EXIT_UNKNOWN &&
 		       control_ask(&request, text, &ignored);
 	}

@@ -41,6 +41,7 @@ void summary_print(const struct launch_result *result)
 	uint64_t ended;
 	const char *path = str_get(&result->path);
 
+	// The collector has said nothing at its end: there are no figures.
 	if (!result->closed) {
 		fprintf(stderr, "tidemark: trace %s is cut short; next: tidemark report %s\n", path,
 			path);

@@ -48,12 +48,15 @@ struct attachable_status {
 	char text[ATTACHABLE_STATUS_BYTES];
 };
 
+// Files of /proc are read by one read: the kernel makes the text when it is asked for, and a second
+// read might see another moment.
 static bool attachable_read(const char *who, const char *what, char *out, size_t size)
 {
 	char path[PATH_MAX];
 	ssize_t got;
 	int fd;
 
+	ASSERT(size > 1);
 	snprintf(path, sizeof(path), "/proc/%s/%s", who, what);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
@@ -145,6 +148,10 @@ int attachable_scope(void)
 	return atoi(text);
 }
 
+// In the order of what decides: Yama's highest scope stops even root, CAP_SYS_PTRACE passes by all
+// else; then the user, Yama's lower scopes, and what the process has asked for itself. The owner of
+// /proc/PID/maps is root where a process is not dumpable: the kernel shows by that what it would
+// answer.
 static bool attachable_by_rights(pid_t pid, const struct attachable_status *status, struct err *err)
 {
 	unsigned long user = attachable_number(status, "\nUid:\t", 10);
@@ -182,6 +189,7 @@ static bool attachable_by_rights(pid_t pid, const struct attachable_status *stat
 	return true;
 }
 
+// Each thread may have a filter of its own (seccomp without TSYNC), so all are asked.
 bool attachable_is_filtered(pid_t pid)
 {
 	size_t count;
@@ -206,6 +214,7 @@ static bool attachable_by_state(pid_t pid, const struct attachable_status *statu
 	unsigned long leader = attachable_number(status, "\nTgid:\t", 10);
 	pid_t tracer = attachable_traced_by(status);
 
+	// /proc/TID is there for each thread, though no list shows it.
 	if (leader != (unsigned long)pid)
 		return err_set(err, ERR_USAGE, "%d is a thread of process %lu (try: -p %lu)",
 			       (int)pid, leader, leader);
@@ -255,6 +264,8 @@ static bool attachable_by_file(pid_t pid, struct str *library, struct err *err)
 			return err_set(err, ERR_USAGE, "process %d is the kernel's own", (int)pid);
 		return attachable_refused(pid, errno, err);
 	}
+	// A program of 32 bits needs the recorder of its class; which C library it has is asked
+	// later.
 	if (head[EI_CLASS] == ELFCLASS32 && head[18] == EM_386)
 		return preload_find_narrow(library) ||
 		       err_set(err, ERR_USAGE,
@@ -442,7 +453,9 @@ bool attachable_await(pid_t pid, unsigned limit_ms, int wake_fd, void (*tell)(co
 	bool foreign = false, given_up = false;
 	pid_t thread;
 
+	ASSERT(pid > 0);
 	while ((thread = attachable_unstoppable(pid, &what, &foreign)) != 0 && !given_up) {
+		// poll is the nap as well: ten milliseconds, or until the user presses Ctrl-C.
 		struct pollfd wake = { .fd = wake_fd, .events = POLLIN };
 		uint64_t waited_ms = (now_steady_ns() - began_ns) / 1000000;
 
@@ -497,6 +510,8 @@ char **attachable_arguments(pid_t pid, struct str *program)
 	    strcmp(path + length - strlen(deleted), deleted) == 0)
 		path[(size_t)length - strlen(deleted)] = '\0';
 	str_add(program, path);
+	// Words end with NULs, and two NULs end the list: the buffer has one more than was read. Of
+	// a process that has none (a program may overwrite them) its path is the only word.
 	for (const char *at = text; *at || !list; at += strlen(at) + 1) {
 		MEM_ROOM(list, capacity, count + 2);
 		list[count++] = mem_copy_text(*at ? at : path);

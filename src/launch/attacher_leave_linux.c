@@ -55,6 +55,8 @@ bool attacher_may_come(const struct attacher *attacher, const struct tracee_thre
 	static uint64_t words[ATTACHER_STACK_WORDS];
 	const struct user_regs_struct *at = &thread->registers;
 	bool narrow = narrow_is(at);
+	// Registers that outlast a call: an address may be in one of them and not on the stack. Of
+	// i386 esi and edi are among these.
 	const uint64_t registers[] = { at->rip,
 				       at->rbx,
 				       at->rbp,
@@ -100,6 +102,8 @@ static uint64_t attacher_lane(const struct attacher *attacher, const struct trac
 }
 
 // The threads have no lane any more.
+// Threads find their lane by a thread-local word. It leads to memory that is about to be given
+// back, so it gets the value that it had before the first call.
 static void attacher_clean(const struct attacher *attacher, const struct tracee *tracee)
 {
 	const struct attach_call *answer = &attacher->answer;
@@ -111,6 +115,8 @@ static void attacher_clean(const struct attacher *attacher, const struct tracee 
 }
 
 // With all threads stopped: have the recorder make itself as it was loaded. False: not now.
+// `answer` is overwritten by each call, and holds what ATTACH_ASK said: places, pages, where the
+// lane's word is. That is still needed.
 static bool attacher_reset(struct attacher *attacher, const struct tracee *tracee,
 			   struct tracee_loan *loan)
 {
@@ -134,6 +140,8 @@ static bool attacher_ask(struct attacher *attacher, struct tracee_loan *loan, co
 }
 
 // One thread, whichever can be stopped. *there: the process has any.
+// Whichever stands first: the call needs a thread, and it does not matter where that is, as the
+// recorder's own code calls nothing of the program's.
 static bool attacher_stop_any(const struct attacher *attacher, struct tracee *tracee, bool *there)
 {
 	size_t count;
@@ -186,6 +194,9 @@ static enum attacher_left attacher_leave_with(struct attacher *attacher, struct 
 					      struct tracee_loan *loan, const char *session,
 					      bool patient, struct attacher_figures *figures)
 {
+	// The order is what makes it safe: ask (one thread stopped), stop the others, write the
+	// code back, look whether a thread may come back into the recorder, have it reset itself,
+	// let the others go on, unmap what nothing leads to.
 	struct attach_patch *list;
 	struct err err;
 	uint64_t unused, stood_ns;

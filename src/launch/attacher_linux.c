@@ -51,6 +51,7 @@ enum {
 	ATTACHER_PATH_AT = 1024,      // in what a thread is lent, behind the call
 };
 
+// Since glibc 2.34 dlopen is in libc.so.6, before that in libdl.so.2; musl has all in one file.
 static uint64_t attacher_find(const struct attacher *attacher, const char *name)
 {
 	static const char *const places[] = { "libc.so", "libc-", "libdl.so", "libdl-", "ld-musl" };
@@ -99,6 +100,8 @@ static bool attacher_find_ways(struct attacher *attacher, struct err *err)
 		       err_set(err, ERR_IO, "process %d: its code shows no call of the kernel",
 			       (int)attacher->pid);
 	attacher->loader = attacher_find(attacher, "dlopen");
+	// glibc before 2.34 without libdl: its own way for NSS and iconv, which takes the same
+	// arguments.
 	if (!attacher->loader)
 		attacher->loader = attacher_find(attacher, "__libc_dlopen_mode");
 	attacher->complainer = attacher_find(attacher, "dlerror");
@@ -222,6 +225,8 @@ static bool attacher_is_safe(const struct attacher *attacher, const struct trace
 }
 
 // Stop one that can.
+// Threads are tried in turn, a millisecond apart, for some three seconds (ATTACHER_TRIES): a
+// program that does nothing but allocate is outside of its allocator for moments only.
 static bool attacher_find_thread(const struct attacher *attacher, struct tracee *tracee,
 				 struct err *err)
 {
@@ -277,6 +282,8 @@ bool attacher_call(struct attacher *attacher, struct tracee_loan *loan, enum att
 	       tracee_read(attacher->pid, at, call, sizeof(*call));
 }
 
+// The linker's words are read as far as they are mapped: half as many bytes each time that the read
+// fails.
 static bool attacher_complain(struct attacher *attacher, struct tracee_loan *loan, struct err *err)
 {
 	uint64_t at = 0;
@@ -308,6 +315,8 @@ static bool attacher_load(struct attacher *attacher, struct tracee_loan *loan, c
 			       (int)attacher->pid);
 	if (!handle)
 		return attacher_complain(attacher, loan, err);
+	// The library is mapped now, and others may have been with it: what is known of the process
+	// is read again.
 	objects_fini(&attacher->objects);
 	objects_read(&attacher->objects, attacher->pid);
 	attacher->entry = attacher_find_entry(attacher);
@@ -442,7 +451,9 @@ static struct tracee_thread *attacher_any_thread(struct tracee *tracee)
 	return NULL;
 }
 
-// Where `from` is, write `to` (both are of each patch). Returns how many there were.
+// `from` and `to` are offsets in a struct attach_patch of ATTACH_PATCH_BYTES bytes each: before and
+// after, or the other way round for the end. A place that has other bytes than `from` by now was
+// changed by somebody else: it is left alone, and counted as kept.
 uint32_t attacher_write(const struct tracee *tracee, const struct tracee_thread *thread,
 			const struct attach_patch *list, uint32_t count, size_t from, size_t to)
 {
@@ -484,6 +495,8 @@ static bool attacher_stop(struct attacher *attacher, struct tracee *tracee,
 								       : UINT64_MAX);
 		if (!between && settled)
 			return true;
+		// The recording itself is possible, and what was there before stays unknown: said,
+		// and gone on.
 		if (!between && try >= ATTACHER_SETTLES) {
 			str_add(&before->why, "a thread was in its allocator whenever it was "
 					      "stopped");
@@ -561,6 +574,7 @@ static bool attacher_patch(struct attacher *attacher, struct glibc_heap *before,
 		mem_free(list);
 		return false;
 	}
+	// No thread may be within bytes that become another instruction.
 	for (size_t i = 0; i < tracee.count && out; i++)
 		if (!tracee.threads[i].gone)
 			out = attacher_step_out(&tracee.threads[i], list, count);
@@ -568,6 +582,8 @@ static bool attacher_patch(struct attacher *attacher, struct glibc_heap *before,
 		figures->places = attacher_write(&tracee, attacher_any_thread(&tracee), list, count,
 						 offsetof(struct attach_patch, before),
 						 offsetof(struct attach_patch, after));
+		// Until this word is 0 the recorder lets all calls through: none is recorded by a
+		// hook that is there while another is not.
 		tracee_write(attacher->pid, attacher->answer.waits_at, &waits, sizeof(waits));
 	}
 	attacher_read_before(attacher, &tracee, before, &now, figures);
@@ -588,6 +604,8 @@ static bool attacher_patch(struct attacher *attacher, struct glibc_heap *before,
 // ---- From outside -------------------------------------------------------------------------------
 
 // Whether somebody listens there still.
+// A recording is alive while its collector listens: abstract sockets are in the kernel's list by
+// their names, and are gone with the process, however it ended.
 static bool attacher_is_heard(const char *session)
 {
 	FILE *file = fopen("/proc/net/unix", "re");
@@ -722,6 +740,8 @@ static void attacher_do_begin(void *context)
 	struct attacher attacher;
 	struct err more;
 
+	// What was loaded and entered is undone if a later step fails: `record` leaves a process as
+	// it was, or attached.
 	task->ok = attacher_open(&attacher, task->pid, task->err) &&
 		   attacher_find_ways(&attacher, task->err) &&
 		   attacher_start_anew(&attacher, task->library, task->session, task->figures,
@@ -817,6 +837,8 @@ static bool attacher_end_one(pid_t pid, const char *session, struct attacher_fig
 bool attacher_end(pid_t pid, const char *session, struct attacher_figures *figures, struct err *err)
 {
 	bool ok = attacher_end_one(pid, session, figures, err);
+	// A process that was forked while it was recorded has the recorder, and our session's name,
+	// at the same distance from its entry. Its pid is not known to us, so all are looked at.
 	DIR *folder = opendir("/proc");
 	struct dirent *entry;
 	struct err more;

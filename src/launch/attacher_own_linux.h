@@ -13,6 +13,7 @@ enum {
 };
 
 // What is known of one process.
+// Addresses are those of the process. 0 where there is none, or it was not looked for yet.
 struct attacher {
 	pid_t pid;
 	struct objects objects;
@@ -22,6 +23,7 @@ struct attacher {
 	uint64_t loader;          // dlopen
 	uint64_t complainer;      // dlerror
 	uint64_t entry;           // tidemark_late_v1; 0: the recorder is not there
+	// What the recorder said to the last attacher_call.
 	struct attach_call answer;
 };
 

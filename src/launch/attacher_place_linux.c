@@ -33,7 +33,10 @@ enum {
 	ATTACHER_IMAGE_MAX = 1 << 20,
 };
 
-// What glibc knows of the program's variables: fields of its struct link_map, in this order.
+// What glibc knows of the program's variables: fields of its struct link_map, in this order. As
+// glibc has them one after the other: where the first values are, how many bytes of them, how many
+// in all, alignment, offset of the first byte, distance from the thread pointer, number of the
+// module (1 is the program).
 struct attacher_variables {
 	uint64_t image, image_bytes, bytes, align, first, offset, module;
 };
@@ -99,6 +102,8 @@ static bool attacher_find_variables(const struct attacher *attacher, struct atta
 		return false;
 	count = tracee_words(attacher->pid, attacher->bias + file->main_map, false, words,
 			     ATTACHER_MAP_WORDS);
+	// Eight bytes at a time through the map, until seven words in a row are what the program's
+	// headers say.
 	for (size_t i = 0; i + sizeof(room->own) / sizeof(*words) <= count; i++) {
 		memcpy(&room->own, words + i, sizeof(room->own));
 		room->at = attacher->bias + file->main_map + i * sizeof(*words);
@@ -141,6 +146,7 @@ static bool attacher_give_variables(const struct attacher *attacher, const struc
 				    const struct attacher_room *room, const struct placer *placer,
 				    const uint8_t *variables, uint64_t image_at)
 {
+	// The longer image: the recorder's variables, then the program's, `ahead` bytes further on.
 	uint64_t ahead = placer->thread_offset - room->own.offset;
 	size_t bytes = ahead + room->own.image_bytes;
 	uint8_t *image = mem_alloc(1, bytes + 1);
@@ -156,6 +162,7 @@ static bool attacher_give_variables(const struct attacher *attacher, const struc
 	};
 	bool done;
 
+	ASSERT(placer->thread_offset >= room->own.offset && placer->tls->p_filesz <= ahead);
 	memcpy(image, variables, placer->tls->p_filesz);
 	done = tracee_read(attacher->pid, room->own.image, image + ahead, room->own.image_bytes) &&
 	       tracee_write(attacher->pid, image_at, image, bytes);

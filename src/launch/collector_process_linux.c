@@ -36,6 +36,7 @@ enum {
 
 static void collector_process_arrange(int output_fd, int report_fd, int before_fd)
 {
+	// All copies first, above the numbers that are to be filled; then each into its place.
 	int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
 	int output = fcntl(output_fd, F_DUPFD_CLOEXEC, COLLECTOR_PROCESS_ABOVE_FD);
 	int report = fcntl(report_fd, F_DUPFD_CLOEXEC, COLLECTOR_PROCESS_ABOVE_FD);
@@ -148,6 +149,8 @@ bool collector_process_open(struct collector_process *collector_process,
 	collector_process->fd = -1;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
 		return err_errno(err, errno, "cannot make a socket");
+	// A plain fork: nothing of ours runs in another thread yet, and the child goes on in our
+	// own code.
 	collector_process->pid = fork();
 	if (collector_process->pid == 0)
 		collector_process_child(options, pair[1]);
@@ -218,6 +221,8 @@ void collector_process_kill(const struct collector_process *collector_process)
 }
 
 // Its end, or a nap where the kernel cannot tell of it.
+// A pidfd is readable when its process has ended. Older kernels have none: poll then waits for
+// nothing, which is the nap.
 static void collector_process_await(const struct collector_process *collector_process)
 {
 	struct pollfd end = { .fd = pidfd_open(collector_process->pid, 0), .events = POLLIN };

@@ -1,4 +1,10 @@
+// The inverse of CommandLineToArgvW: quotes around what has blanks, and before a quote, or the
+// closing one, each backslash doubled. For example the words app, a b and c:\x y\ become
+//
+//     app "a b" "c:\x y\\"
 #include "launch/command_win32.h"
+
+#include "base/mem.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -8,6 +14,7 @@ static void command_add(struct str *out, const char *word)
 {
 	size_t slashes = 0;
 
+	ASSERT(word != NULL);
 	if (word[0] != '\0' && word[strcspn(word, " \t\n\v\"")] == '\0') {
 		str_add(out, word);
 		return;

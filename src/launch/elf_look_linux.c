@@ -1,3 +1,7 @@
+// By libelf, and of a file that may be anything: a table is read only in the bounds of the file,
+// and never more than ELF_LOOK_BYTES_MAX of it. For example `ls`: 64 bits, machine 62, PT_INTERP
+// /lib64/ld-linux-x86-64.so.2 (not musl), no SONAME, and among DT_NEEDED no libasan. The dynamic
+// section is read twice, since the string table may be named after the names that are in it.
 #include "launch/elf_look.h"
 
 #include <gelf.h>

@@ -32,9 +32,12 @@ _Noreturn static void become(const char *const *words, const char *path, bool qu
 	// Our output is the program's.
 	if (dup2(quiet && null >= 0 ? null : STDERR_FILENO, STDOUT_FILENO) < 0)
 		_exit(EXIT_FAILURE);
+	// The follower keeps the three standard descriptors; a copy of the trace's would keep the
+	// file claimed after its writer has ended.
 	close_range(STDERR_FILENO + 1, ~0u, CLOSE_RANGE_CLOEXEC);
 	for (int number = 1; number < SIGRTMIN; number++)
 		signal(number, number == SIGTERM ? SIG_DFL : SIG_IGN);
+	// An ignored SIGCHLD would take its own children's exit codes from it.
 	signal(SIGCHLD, SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
@@ -96,6 +99,7 @@ bool follower_wait(struct follower *follower, int signal_fd, void (*tell)(const 
 		told |= count == 0;
 		if (ready[1].revents)
 			break;
+		// Each signal that we watch asks it to end, except SIGCHLD and SIGCONT.
 		while (read(signal_fd, &info, sizeof info) == (ssize_t)sizeof info)
 			if (info.ssi_signo != SIGCHLD && info.ssi_signo != SIGCONT)
 				kill(follower->pid, SIGTERM);

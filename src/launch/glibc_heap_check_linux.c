@@ -34,6 +34,7 @@ static uint64_t glibc_heap_memory_end(const struct objects *objects, uint64_t at
 	return at >= line->start && at < line->end ? line->end : 0;
 }
 
+// A block may lie across mappings that follow each other without a gap (mprotect splits them).
 static bool glibc_heap_is_possible(const struct glibc_heap *heap, const struct objects *objects)
 {
 	const char *next = objects->text;
@@ -59,6 +60,7 @@ void glibc_heap_check(struct glibc_heap *heap, const struct objects *objects)
 {
 	if (heap->count == 0)
 		return;
+	ASSERT(heap->blocks != NULL && heap->count <= heap->capacity);
 	qsort(heap->blocks, heap->count, sizeof(*heap->blocks), glibc_heap_compare);
 	if (glibc_heap_is_possible(heap, objects))
 		return;

@@ -66,6 +66,8 @@ bool glibc_heap_is_data(const struct maps_line *line)
 // The address that such a function returns, from its code at `at`: lea text(%rip), %rax; ret. Of
 // 32 bits: a call that finds out where it is; add $distance, %eax; lea distance(%eax), %eax; ret.
 // 0: it does not look so.
+// The function is not called: its thread would have to leave where it is, and this one instruction
+// says as much.
 static uint64_t glibc_heap_returned(bool narrow, uint64_t at, const uint8_t *code, size_t size)
 {
 	int32_t distances[2];
@@ -196,6 +198,8 @@ bool glibc_heap_find_parameters(struct glibc_heap_walk *walk)
 	uint64_t known = objects_libc(walk->objects)->parameters;
 
 	ASSERT(walk->data);
+	// words[0] is sbrk_base; before it the counts and sizes of mapped blocks, after it the
+	// tcache's bins, bytes and count.
 	for (size_t i = 6; i + 3 < walk->data_count; i++) {
 		const uint64_t *words = walk->data + i;
 		uint64_t into = walk->data_at + i * walk->word - known;

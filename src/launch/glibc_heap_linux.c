@@ -72,6 +72,8 @@ void glibc_heap_add(struct glibc_heap *heap, uint64_t address, uint64_t size)
 
 // ---- Chunks -------------------------------------------------------------------------------------
 
+// A header is 8 bytes, and to read memory of another process is a system call: so 64 KiB are read
+// at once, and the headers of small chunks are in what was read.
 static bool glibc_heap_word(struct glibc_heap_walk *walk, uint64_t at, size_t ahead, uint64_t *word)
 {
 	uint64_t into = at - walk->window_at;
@@ -152,6 +154,8 @@ static uint64_t glibc_heap_resume(struct glibc_heap_walk *walk, uint64_t at, uin
 	return found;
 }
 
+// Without a beginning (sbrk_base is 0) nothing was allocated in the main heap: its top is then the
+// arena's own first bin, as malloc_init_state sets it.
 static bool glibc_heap_walk_main(struct glibc_heap_walk *walk, const uint64_t *words)
 {
 	uint64_t top = words[walk->layout->top_at];
@@ -239,6 +243,7 @@ static bool glibc_heap_walk_fastbins(struct glibc_heap_walk *walk, const uint64_
 	return true;
 }
 
+// Arenas are a ring, from the main one back to it.
 static bool glibc_heap_walk_arenas(struct glibc_heap_walk *walk)
 {
 	uint64_t words[GLIBC_HEAP_ARENA_WORDS_MAX];
@@ -315,6 +320,8 @@ struct glibc_heap_tls {
 	uint32_t threads, blocks;
 };
 
+// A tcache is found by what it must be: a block of the right size, whose counts agree with its
+// lists. Each word below the thread pointer is tried; by chance none is one in all threads.
 static void glibc_heap_look_for_tcache(struct glibc_heap_walk *walk, uint64_t base,
 				       struct glibc_heap_tls *seen)
 {
@@ -430,6 +437,8 @@ static void glibc_heap_walk_mapping(struct glibc_heap_walk *walk, uint64_t page,
 	}
 }
 
+// Only as many as mp_ counts, and of as many bytes: memory that looks like such a header by chance
+// would make one too many, and then nothing is believed.
 static bool glibc_heap_walk_mapped(struct glibc_heap_walk *walk)
 {
 	const char *at = NULL;

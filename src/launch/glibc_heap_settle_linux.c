@@ -203,6 +203,8 @@ static size_t glibc_heap_callee_words(const struct glibc_heap_code *code, uint64
 }
 
 // Whether `at` is behind a call instruction, in code.
+// e8 is a call of five bytes, ff /2 one by a register or memory, of two to seven bytes: so it
+// begins at any of the seven before.
 static bool glibc_heap_is_return(const struct glibc_heap_code *code, pid_t pid, uint64_t at)
 {
 	uint8_t bytes[7];
@@ -226,6 +228,7 @@ static bool glibc_heap_is_called(const struct glibc_heap_code *code,
 	uint64_t words[GLIBC_HEAP_STACK_WORDS];
 	size_t count;
 
+	ASSERT(code->count <= code->capacity);
 	if (glibc_heap_is_in(code, at))
 		return !glibc_heap_is_entry(code, thread->tid, at, sp) &&
 		       !glibc_heap_is_wait(code, thread->tid, at);
@@ -291,6 +294,9 @@ bool glibc_heap_settle(const struct objects *objects, struct tracee *tracee,
 	};
 	bool inside = glibc_heap_find_code(&code);
 
+	// Each round, those that are inside are let go to their way out, while the others stand.
+	// One that waits for a lock which a standing thread has does not come out in that round,
+	// but in a later one.
 	for (int round = 0; inside && round < GLIBC_HEAP_ROUNDS &&
 			    (round == 0 || now_steady_ns() - tracee->began_ns < most_ns);
 	     round++) {

@@ -63,6 +63,8 @@ static void listen_for(struct following *following, int timeout_ms)
 	}
 }
 
+// window_follow's question at the end of the file: go on waiting? Between two looks it sleeps on
+// the socket, so a word wakes it at once.
 static bool more(void *context)
 {
 	struct following *following = context;
@@ -72,6 +74,7 @@ static bool more(void *context)
 	return !following->whole;
 }
 
+// Asked often while it works: only a look at the socket, without waiting.
 static bool stop(void *context)
 {
 	struct following *following = context;
@@ -133,6 +136,7 @@ bool indexer_open(struct indexer *indexer, const char *trace_path, struct err *e
 
 static void say(const struct indexer *indexer, char word)
 {
+	ASSERT(indexer->pid > 0 || indexer->fd < 0);
 	if (indexer->fd >= 0)
 		send(indexer->fd, &word, 1, MSG_NOSIGNAL);
 }
@@ -155,6 +159,7 @@ enum indexer_end indexer_close(struct indexer *indexer, uint64_t *cpu_ns, struct
 	int status = 0;
 
 	ASSERT(indexer->pid > 0 && indexer->fd >= 0);
+	// An answer of 0 bytes is the child's end: it had nothing to say, and its exit code has.
 	do
 		got = recv(indexer->fd, text, sizeof text - 1, 0);
 	while (got < 0 && errno == EINTR);

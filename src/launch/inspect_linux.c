@@ -36,8 +36,9 @@ static bool inspect_interpreter(int fd, char interpreter[static INSPECT_LINE_MAX
 	return at[0] != '\0';
 }
 
-// Open what will really run: `path`, or the interpreter that its `#!` line leads to. The last
-// name is in inspect->file. -1: not readable, which says nothing.
+// Open what will really run: `path`, or the interpreter that its `#!` line leads to. The last name
+// is in inspect->file. -1: not readable, which says nothing. The kernel follows a few interpreters
+// of interpreters and then refuses (ELOOP); so do we.
 static int inspect_open(struct inspect *inspect, const char *path)
 {
 	char interpreter[INSPECT_LINE_MAX];
@@ -76,6 +77,8 @@ static const char *inspect_rights(const char *path)
 }
 
 // Whether an AddressSanitizer that is there lets another library come before it.
+// AddressSanitizer looks at its own place in the list of libraries and ends a program in which it
+// is not the first, unless it was told not to.
 static bool inspect_asan_follows(void)
 {
 	const char *options = getenv("ASAN_OPTIONS");
@@ -161,6 +164,7 @@ void inspect_program(struct inspect *inspect, const char *path, bool recorder_32
 		close(fd);
 	}
 	ASSERT(inspect->file.length > 0);
+	// Also of a program of 32 bits: that the system loads nothing into it is what matters more.
 	rights = inspect_rights(str_get(&inspect->file));
 	if (rights && inspect->verdict != INSPECT_STATIC) {
 		inspect->verdict = INSPECT_PRIVILEGED;

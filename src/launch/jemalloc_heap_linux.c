@@ -83,6 +83,8 @@ static uint64_t jemalloc_heap_size(unsigned szind)
 // ---- Where it is --------------------------------------------------------------------------------
 
 // The text of its version, and whether it is ours; "" where it has none.
+// The version is a constant that mallctl("version") returns: nothing else of jemalloc 5.3.0 tells
+// it from a later one, whose structs are others.
 static bool jemalloc_heap_find_text(const struct jemalloc_heap_walk *walk, struct str *other)
 {
 	static const char revision[] = "-0-g";
@@ -208,6 +210,7 @@ static bool jemalloc_heap_is_leaf(struct jemalloc_heap_walk *walk, uint64_t at, 
 	struct jemalloc_heap_extent extent;
 	size_t i = 0;
 
+	ASSERT(gigabyte < JEMALLOC_HEAP_ROOT);
 	if (!jemalloc_heap_read_leaf(walk, at))
 		return false;
 	while (i < JEMALLOC_HEAP_ROOT && jemalloc_heap_is_empty(walk->leaf[i]))
@@ -240,6 +243,7 @@ static bool jemalloc_heap_is_root(struct jemalloc_heap_walk *walk, size_t begin)
 	const uint64_t *root = walk->data + begin;
 	uint64_t last = 0;
 
+	ASSERT(begin <= walk->data_count && walk->data_count - begin >= JEMALLOC_HEAP_ROOT);
 	for (size_t i = 0; i < walk->gigabytes_count; i++)
 		last = root[walk->gigabytes[i]] ? walk->gigabytes[i] : last;
 	if (!last)
@@ -252,6 +256,9 @@ static bool jemalloc_heap_is_root(struct jemalloc_heap_walk *walk, size_t begin)
 }
 
 // The root is found by a leaf in it, each of which may be one of any gigabyte.
+// For example the word i is a leaf of the gigabyte 0x1fc48, if any: then the root begins 0x1fc48
+// words before it. That is tried for each word that is not 0 and each gigabyte in which something
+// is mapped: some thousand words, a handful of gigabytes.
 static bool jemalloc_heap_find_root(struct jemalloc_heap_walk *walk)
 {
 	jemalloc_heap_find_gigabytes(walk);
@@ -278,6 +285,7 @@ static bool jemalloc_heap_find_root(struct jemalloc_heap_walk *walk)
 
 // ---- What is in it ------------------------------------------------------------------------------
 
+// The extent's own count of free regions must agree with its bits.
 static bool jemalloc_heap_add_slab(struct jemalloc_heap_walk *walk,
 				   const struct jemalloc_heap_extent *extent, uint64_t size)
 {
@@ -344,6 +352,9 @@ static bool jemalloc_heap_walk_tree(struct jemalloc_heap_walk *walk)
 
 // How many bins for sizes begin at these words, or 0. Their stacks are one after the other in one
 // piece of memory, which begins with a word that is not used.
+// A bin has a stack that grows down: `head` is the next that it will give, and the ends are 16 bits
+// of addresses: full, where it may not grow further, and empty, where it has none. The empty end of
+// one bin is the full end of the next, which no other words in a row are for 36 bins.
 static size_t jemalloc_heap_bins(const uint64_t *words, size_t count)
 {
 	uint16_t full = (uint16_t)(words[2] >> 16);

@@ -9,7 +9,7 @@
 //
 // Nothing that is read is believed: extents must agree with the tree, slabs with their own count of
 // free blocks, and what is put aside must be among what is used. What does not fit is not guessed
-// at: then no block of jemalloc's is listed, and `heap->with` says why.
+// at: then no block of jemalloc's is listed, and `heap->but` says why.
 #pragma once
 
 #include "launch/glibc_heap_linux.h"

@@ -76,6 +76,8 @@ struct keeper {
 	bool cancelled;
 };
 
+// The two threads hand each other `stage`, and who may touch what follows from it: in READING and
+// HELD the thread works; in WANTS_… and from DONE on it is the collector's turn.
 static enum stage stage_of(struct keeper *keeper)
 {
 	enum stage stage;
@@ -113,6 +115,9 @@ static bool more(void *context)
 {
 	struct keeper *keeper = context;
 	uint64_t now_ns = now_steady_ns();
+	// Rounds get shorter: what came while the first 75 MB were read is read in the second, and
+	// so on. When one takes less than ROUND_NS the rest is so little that programs can be held
+	// for it.
 	bool last = now_ns - keeper->round_ns < ROUND_NS || ++keeper->rounds > ROUNDS_MAX;
 	enum stage wanted = last ? WANTS_HOLD : WANTS_FLUSH;
 	bool again;
@@ -216,6 +221,8 @@ static enum collect_keep_wish try_again(struct keeper *keeper, uint64_t now_ns, 
 	end_thread(keeper);
 	keeper->stage = IDLE;
 	keeper->failing = true;
+	// A try that reads much of a large file and fails costs as much each time: so the pause
+	// grows with it, and tries take at most a twentieth of the time.
 	keeper->again_ns = now_ns + AGAIN_NS + AGAIN_TIMES * (now_ns - keeper->now_ns);
 	if (again)
 		return COLLECT_KEEP_GO_ON;
@@ -240,6 +247,7 @@ static enum collect_keep_wish look_at_size(struct keeper *keeper, uint64_t trace
 {
 	uint64_t max_bytes = keeper->wishes.max_bytes;
 
+	ASSERT(keeper->stage == IDLE && keeper->weigh);
 	if (keeper->failing) {
 		keeper->failing = false;
 		return say(keeper, "the trace is kept short again", "nothing of it is missing");
@@ -268,6 +276,8 @@ static enum collect_keep_wish wait_for_more(struct keeper *keeper, uint64_t trac
 	return COLLECT_KEEP_GO_ON;
 }
 
+// What the collector asks between two of its rounds: must it do something? It answers by flushed(),
+// take() or taken(), or goes on.
 static enum collect_keep_wish wish(void *context, uint64_t trace_bytes, uint64_t now_ns)
 {
 	struct keeper *keeper = context;

@@ -60,7 +60,7 @@ struct launch_result {
 	struct collect_summary summary;
 	struct str path;       // of the trace; empty if there is none
 	uint64_t stop_ns;      // attached: how long the threads stood still, at most
-	bool indexed;          // the index is there;
+	bool indexed;          // the index is there
 	uint64_t index_cpu_ns; // what it took
 };
 

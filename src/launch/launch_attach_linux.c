@@ -45,6 +45,8 @@ bool launch_look_at_running(struct launch *launch, struct err *err)
 	if (launch->program_fd < 0)
 		return err_errno(err, errno, "cannot watch process %d", (int)pid);
 	launch->starter.pid = pid;
+	// A file without a name, which both ends have: the walk writes its blocks, the collector
+	// reads them when COLLECT_BEFORE says that all are there.
 	launch->before_fd = memfd_create("tidemark-before", MFD_CLOEXEC);
 	return preload_session(launch->session, err);
 }
@@ -85,6 +87,7 @@ static bool launch_hold(void *context, struct err *err)
 	struct launch *launch = context;
 	struct collect_message message = { .kind = 0 };
 
+	// From here on until COLLECT_BEFORE the collector takes what comes, and delivers nothing.
 	collector_process_send(&launch->collector_process, COLLECT_HOLD, 0, 0);
 	while (launch_hear(launch, &message, LAUNCH_START_MS))
 		if (message.kind == COLLECT_HELD)

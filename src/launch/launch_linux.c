@@ -81,6 +81,8 @@ static void launch_describe(struct launch *launch, struct trace_info *info)
 }
 
 // What stands in LD_PRELOAD. NULL: nothing, the loader would only complain about it.
+// A program that we cannot enter may start others that we can: so only where the loader itself
+// would complain, or end the program, is it left out.
 static const char *launch_entry(const struct launch *launch)
 {
 	const struct inspect *inspect = &launch->inspect;
@@ -292,6 +294,8 @@ static void launch_enter(void *context)
 		launch_tell_static(launch, &err);
 }
 
+// The exec happens here. Between the child's going and its exec the loader waits for it to stop, if
+// the program is static (launch_enter).
 static bool launch_go(struct launch *launch, struct err *err)
 {
 	int error;
@@ -520,6 +524,8 @@ static void launch_fill_standard(void)
 			return;
 }
 
+// The order is the header's. Attaching has no child to fork and no exec to wait for, but needs the
+// collector before the first call can be recorded, as well.
 static bool launch_start(struct launch *launch, struct err *err)
 {
 	if (launch->options->attach_pid)
@@ -572,6 +578,8 @@ void launch_run(const struct launch_options *options, struct launch_result *resu
 		.signal_fd = -1,
 	};
 
+	// What follows is undone in one place, whatever came so far: each part accepts that it was
+	// not begun (-1, 0, empty).
 	launch_begin(result);
 	launch_fill_standard();
 	if (launch_start(&launch, err)) {

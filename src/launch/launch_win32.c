@@ -74,6 +74,8 @@ static DWORD WINAPI launch_collect(void *context)
 	return 0;
 }
 
+// Messages wait in a list: the collector's thread must not wait for ours, which may be about to
+// wait for it.
 static bool launch_next(struct launch *launch, struct collect_message *message)
 {
 	struct launch_message *heard;
@@ -168,6 +170,7 @@ static bool launch_open_collector(struct launch *launch, struct err *err)
 	launch->collector = CreateThread(NULL, 0, launch_collect, launch, 0, NULL);
 	if (launch->collector == NULL)
 		return err_set(err, ERR_IO, "cannot start the collector");
+	// Its end, or a word of it: whichever comes first.
 	either[0] = launch->collector;
 	either[1] = launch->spoken;
 	for (;;) {
@@ -199,6 +202,7 @@ static bool launch_fail(const struct launch *launch, const char *obstacle, struc
 }
 
 // It does not run yet. What cannot be recorded is not even begun, with --strict.
+// The process is made suspended: its main thread has run nothing when the recorder is brought in.
 static bool launch_create(struct launch *launch, struct err *err)
 {
 	static wchar_t line[LAUNCH_TEXT_MAX], file[LAUNCH_TEXT_MAX];
@@ -235,6 +239,8 @@ static bool launch_attach(struct launch *launch, struct err *err)
 	static char bytes[3 * LAUNCH_TEXT_MAX];
 	uint32_t pid = launch->options->attach_pid;
 	DWORD length = LAUNCH_TEXT_MAX;
+	// The rights that door_invite needs: to write the invitation there, and to begin a thread
+	// that reads it.
 	HANDLE process = OpenProcess(
 		PROCESS_CREATE_THREAD | PROCESS_VM_OPERATION | PROCESS_VM_READ | PROCESS_VM_WRITE |
 			PROCESS_DUP_HANDLE | PROCESS_QUERY_INFORMATION | SYNCHRONIZE,
@@ -327,6 +333,8 @@ static void launch_wait(struct launch *launch)
 	ASSERT(launch->collector != NULL && launch->child.hProcess != NULL);
 	while (!closed) {
 		DWORD count = launch->ended ? 2 : 3;
+		// After the program's end we say once what is waited for, if it takes longer than
+		// half a second.
 		bool patient = !launch->ended || launch->told_waiting;
 		DWORD which = WaitForMultipleObjects(count, waits, FALSE,
 						     patient ? INFINITE : LAUNCH_PATIENCE_MS);

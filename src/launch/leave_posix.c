@@ -1,3 +1,9 @@
+// A parent that looks at WIFSIGNALED tells a program that was ended by a signal from one that
+// returned 128 + number. So we end by the same signal. For example, the program died of SIGSEGV
+// (11): we raise 11 with its default action, and the exit code that a shell shows is 139. If the
+// signal does not end us (we are the first process of a namespace), 139 is returned.
+//
+// The program has written its own core file, if any: ours would only overwrite it.
 #include "launch/leave.h"
 
 #include <signal.h>
@@ -21,6 +27,7 @@ int leave_as(int status)
 	sigemptyset(&set);
 	sigaddset(&set, number);
 	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	// A signal's end writes out no buffers.
 	fflush(NULL);
 	kill(getpid(), number);
 	return 128 + number;

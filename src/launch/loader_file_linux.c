@@ -55,7 +55,8 @@ static void loader_file_add_inside(struct loader_file *file, uint64_t start, uin
 	list[first] = (struct loader_file_span){ start, end };
 }
 
-// Whether it is a function of glibc's malloc, between whose functions are few others.
+// Whether it is a function of glibc's malloc, between whose functions are few others. Functions of
+// glibc's malloc.c and arena.c, with the parts that compilers split off.
 static bool loader_file_is_glibc(const char *name)
 {
 	static const char *const names[] = {
@@ -110,6 +111,8 @@ static void loader_file_meet_inside(struct loader_file *file, const char *name,
 
 		if (strncmp(name, begins[i], length) != 0)
 			continue;
+		// The first beginning is "", which all names have: for mallocx without a prefix
+		// only.
 		is |= i > 0;
 		if (strcmp(name + length, "mallocx") == 0)
 			file->mallocx = at;
@@ -158,6 +161,8 @@ static void loader_file_meet_variable(struct loader_file *file, const char *name
 		file->parameters = at;
 }
 
+// A file has hundreds of thousands of symbols, and this is read once for each: comparisons with a
+// few names, and nothing kept.
 static void loader_file_read_symbols(struct loader_file *file, Elf *elf, Elf_Scn *section,
 				     const GElf_Shdr *header)
 {
@@ -308,6 +313,8 @@ static uint32_t loader_file_judge(int fd)
 		return NOTE_EXEC_STATIC;
 	if (loader_file_has_rights(fd))
 		return NOTE_EXEC_SETUID;
+	// Go without cgo has no C library. With cgo it has one, whose malloc is recorded as any
+	// other.
 	if (file.go && !file.setup)
 		return NOTE_EXEC_GO;
 	if (!file.symbols)

@@ -215,6 +215,7 @@ static bool loader_find_auxv(struct loader *loader, struct err *err)
 			nulls += words[i] == 0;
 		seen += count;
 	}
+	// Pairs of a type and a value, ended by AT_NULL.
 	for (int i = 0; i < LOADER_AUXV_MAX && nulls == 2; i++, at += sizeof(pair)) {
 		if (!tracee_read(loader->pid, at, &pair, sizeof(pair)) || pair.a_type == AT_NULL)
 			break;
@@ -279,9 +280,12 @@ static Elf64_Phdr loader_plan_tls(struct loader *loader, uint64_t *own_offset)
 
 	ASSERT(loader->placer.tls != NULL);
 	// As the linker did, whose code has these distances in it.
+	// For example 0x56 bytes at 0x3fa8, aligned to 8, take 0x58: they begin at a multiple of 8
+	// below the thread pointer, as they do in the file.
 	*own_offset = size + ((0 - size - vaddr) & (align - 1));
 	tls.p_align = align > LOADER_TLS_ALIGN ? align : LOADER_TLS_ALIGN;
 	tls.p_memsz = placer_up(*own_offset + loader->placer.tls->p_memsz, tls.p_align);
+	// From the recorder's first byte to the end of what the program's variables begin as.
 	tls.p_filesz = tls.p_memsz - *own_offset + (own ? own->p_filesz : 0);
 	loader->placer.thread_offset = tls.p_memsz;
 	return tls;
@@ -378,6 +382,8 @@ static bool loader_run_to_setup(struct loader *loader, struct err *err)
 	struct tracee_thread *thread = loader_thread(loader);
 	uint64_t setup = loader->placer.bias + loader->file.setup, back = 0;
 
+	// First to where the setup begins: a static PIE has relocated itself by then, so the first
+	// values of its variables are what they will be. Then to where it returns.
 	tracee_run_to(&loader->tracee, &setup, LOADER_SETUP_NS);
 	if (!thread->gone && thread->registers.rip == setup && loader_copy_image(loader) &&
 	    tracee_read(loader->pid, thread->registers.rsp, &back, sizeof(back)))

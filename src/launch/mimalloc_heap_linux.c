@@ -206,6 +206,7 @@ struct mimalloc_heap_blocks {
 	uint32_t count;
 };
 
+// Where the blocks of a page begin depends on their size; a block above 2 GiB has all of its page.
 static struct mimalloc_heap_blocks mimalloc_heap_blocks(uint64_t segment, size_t index,
 							const struct mimalloc_heap_page *page)
 {
@@ -226,6 +227,7 @@ static bool mimalloc_heap_walk_chain(struct mimalloc_heap_walk *walk,
 				     const struct mimalloc_heap_blocks *blocks, uint64_t at,
 				     uint32_t *count)
 {
+	ASSERT(blocks->size > 0 && blocks->count <= UINT16_MAX);
 	for (*count = 0; at; (*count)++) {
 		uint64_t number = (at - blocks->at) / blocks->size;
 
@@ -251,12 +253,16 @@ static void mimalloc_heap_read_window(struct mimalloc_heap_walk *walk,
 	walk->window_size = size;
 }
 
+// Three chains: free, what is given next; local_free, what its thread freed since; thread_free,
+// what others freed. `used` counts those of the third as used, so only the first two fill it up to
+// the capacity.
 static bool mimalloc_heap_walk_page(struct mimalloc_heap_walk *walk, uint64_t segment, size_t index)
 {
 	const struct mimalloc_heap_page *page = &walk->segment.pages[index];
 	struct mimalloc_heap_blocks blocks = mimalloc_heap_blocks(segment, index, page);
 	uint32_t free, local, thread;
 
+	ASSERT(index < MIMALLOC_HEAP_SLICES && page->size > 0);
 	if (page->capacity > page->reserved || blocks.count != page->capacity ||
 	    page->used > page->capacity)
 		return false;
@@ -320,6 +326,8 @@ static bool mimalloc_heap_walk_memory(struct mimalloc_heap_walk *walk)
 
 // ---- What waits for its thread ------------------------------------------------------------------
 
+// A heap's chain of blocks of full pages that others freed: any page's, so only kept, and sifted
+// out at the end.
 static bool mimalloc_heap_walk_delayed(struct mimalloc_heap_walk *walk, uint64_t at)
 {
 	while (at) {

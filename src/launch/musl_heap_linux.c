@@ -103,6 +103,8 @@ static bool musl_heap_is_area(const struct musl_heap_walk *walk, uint64_t at, ui
 	       tracee_read(walk->tracee->pid, at, &word, sizeof(word)) && word == secret;
 }
 
+// Nine words of its context in a row: the secret, a word that says that it is ready (1), and at 7
+// and 8 the first and the last page, which both begin with the secret.
 static bool musl_heap_find(struct musl_heap_walk *walk, const struct objects *objects)
 {
 	const struct objects_one *libc = objects_libc(objects);
@@ -194,6 +196,7 @@ static bool musl_heap_find_block(const struct musl_heap_walk *walk,
 	uint64_t start = slots->at + number * slots->size, end = start + slots->size;
 	uint8_t head[MUSL_HEAP_HEAD];
 
+	ASSERT(number < slots->count);
 	if (!musl_heap_bytes(walk, start - sizeof(head), head, sizeof(head)))
 		return false;
 	block->at = start;
@@ -313,6 +316,8 @@ static bool musl_heap_walk_areas(struct musl_heap_walk *walk)
 }
 
 // Each slot that is marked so has a group, and each group without a mapping a slot.
+// A group of small blocks is in a slot of a group of larger ones; 1 and 2 are the two sides of
+// that.
 static bool musl_heap_check_inner(struct musl_heap_walk *walk)
 {
 	uint64_t at, met;

@@ -1,3 +1,11 @@
+// The file is read and not the process: a symbol table is not mapped. It is opened by
+// /proc/PID/root, as the process sees it, and used only if it has the inode of the mapping: a file
+// that was replaced on the disk since has other addresses. For example a program of Rust's, with
+// jemalloc's _rjem_mallocx at 0x4a1b30 of its file and loaded at 0x555555554000: mallocx is
+// 0x5555559f5b30.
+//
+// To read a large table takes longer than threads may stand. So it is done before the threads are
+// stopped, and what was found is carried over to the list that is read while they stand.
 #include "launch/objects_inside_linux.h"
 
 #include "base/mem.h"
@@ -28,6 +36,7 @@ void objects_inside_look(const struct objects *objects, struct objects_one *obje
 		object->mi_version = file.mi_version ? bias + file.mi_version : 0;
 		object->arena = objects->alone && file.arena ? bias + file.arena : 0;
 		object->parameters = object->arena && file.parameters ? bias + file.parameters : 0;
+		// By the process's addresses from here on.
 		object->inside = mem_alloc(file.inside_count, sizeof(*object->inside));
 		for (size_t i = 0; i < file.inside_count; i++)
 			object->inside[object->inside_count++] = (struct loader_file_span){

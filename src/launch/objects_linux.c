@@ -167,6 +167,8 @@ struct objects_tables {
 	uint64_t debug; // what its linker tells debuggers (r_debug); of a program
 };
 
+// Entries of a tag and a value. The dynamic linker of glibc makes addresses of the values where the
+// section may be written; musl's leaves them as they are in the file.
 static bool objects_dynamic(const struct objects *objects, uint64_t at,
 			    struct objects_tables *tables)
 {
@@ -223,6 +225,8 @@ static bool objects_find_tables(const struct objects *objects, const struct obje
 
 // Which objects are on the linker's list of the program's namespace. Where the program does not say
 // where that is, all are.
+// dlmopen gives a library a second copy of libc. Its functions are not those that the program
+// calls, so a name is looked for in the first namespace alone.
 static void objects_tell_apart(struct objects *objects)
 {
 	const struct objects_one *program = objects_program(objects);
@@ -231,6 +235,7 @@ static void objects_tell_apart(struct objects *objects)
 	struct objects_tables tables = { 0 };
 	bool *near;
 
+	ASSERT(objects->count == 0 || objects->list != NULL);
 	if (program)
 		objects_find_tables(objects, program, &tables);
 	if (!tables.debug || tracee_words(objects->pid, tables.debug, objects->narrow, at, 2) < 2 ||
@@ -327,6 +332,9 @@ uint64_t objects_symbol(const struct objects *objects, const struct objects_one 
 	if (!objects_find_tables(objects, object, &tables) ||
 	    !tracee_read(objects->pid, tables.hash, head, sizeof(head)) || head[0] == 0)
 		return 0;
+	// GNU's hash (djb2): for "free" it is 0x7c96f087. The bucket has the number of the first
+	// symbol, and a word for each symbol from there on its hash, with the lowest bit set at the
+	// chain's end.
 	for (const char *at = name; *at; at++)
 		hash = hash * 33 + (uint8_t)*at;
 	chain = tables.hash + sizeof(head) + head[2] * narrow_bytes(objects->narrow);
@@ -379,6 +387,7 @@ bool objects_variables(const struct objects *objects, const struct objects_one *
 	uint64_t from, to;
 
 	objects_find_variables(objects, object, &from, &to);
+	ASSERT(from <= to);
 	if (from == to || to - from > OBJECTS_VARIABLES_MAX)
 		return false;
 	*count = (size_t)(to - from) / sizeof(**words);
@@ -458,6 +467,8 @@ bool objects_restorers(const struct objects *objects, uint64_t *start, uint64_t 
 }
 
 // The first one in all code of a static program, which may have no function for it.
+// Any `syscall` does: also one in the middle of another instruction, as a thread is sent there with
+// registers of ours and does this one instruction.
 static uint64_t objects_first_call(const struct objects *objects)
 {
 	const struct objects_one *program = objects_program(objects);

@@ -1,3 +1,5 @@
+// O_EXCL in the first try: of two recordings that want one name at the same time, one gets it and
+// the other takes the next number. 0600, since a trace has the program's arguments and paths.
 #include "launch/output.h"
 
 #include <errno.h>
@@ -37,6 +39,7 @@ const char *output_is_its(const char *path, const char *program)
 					       "the program's errors" };
 	struct stat file, other;
 
+	// /dev/null as the trace, and as the program's output, disturbs neither.
 	if (stat(path, &file) != 0 || (stat("/dev/null", &other) == 0 && same(&file, &other)))
 		return NULL;
 	if (stat(program, &other) == 0 && same(&file, &other))

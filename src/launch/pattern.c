@@ -7,6 +7,8 @@
 
 enum { PATTERN_WORD_MAX = 100 };
 
+// By bytes, not by characters: a long name of a program may be cut within one, which a file system
+// does not mind.
 static void pattern_add_word(struct str *out, const char *word)
 {
 	ASSERT(word != NULL);

@@ -65,6 +65,7 @@ static const Elf64_Phdr *placer_programs(const struct placer *placer, size_t *co
 {
 	const Elf64_Ehdr *elf = (const void *)placer->library;
 
+	ASSERT(elf != NULL); // placer_open was called
 	*count = elf->e_phnum;
 	return (const void *)(placer->library + elf->e_phoff);
 }
@@ -192,6 +193,8 @@ static struct placer_tables placer_find_tables(const struct placer *placer)
 }
 
 // The two names that it takes from others, and its own.
+// The recorder is freestanding: it imports two names, where the list of objects is and where the
+// stack ends, and both are in the block that is written beside it.
 static uint64_t placer_symbol(const struct placer *placer, const struct placer_tables *tables,
 			      uint32_t number)
 {
@@ -226,6 +229,7 @@ static bool placer_relocate_one(const struct placer *placer, const struct placer
 	case R_X86_64_JUMP_SLOT:
 		*value = placer_symbol(placer, tables, number);
 		return true;
+	// A variable's distance from the thread pointer: below it, by what the caller has chosen.
 	case R_X86_64_TPOFF64:
 		*value = (number ? tables->symbols[number].st_value : 0) + addend -
 			 placer->thread_offset;
@@ -269,6 +273,8 @@ static uint8_t *placer_relocate(const struct placer *placer, const struct placer
 
 static uint64_t placer_find_entry(const struct placer *placer, const struct placer_tables *tables)
 {
+	// The table of symbols has no length of its own; the strings come right after it in our own
+	// library.
 	const uint32_t end =
 		(uint32_t)((const uint8_t *)tables->strings - (const uint8_t *)tables->symbols) /
 		sizeof(Elf64_Sym);
@@ -309,6 +315,7 @@ bool placer_write(struct placer *placer, uint8_t *variables, struct err *err)
 	uint8_t *data = placer_relocate(placer, &tables, &segment, err);
 	bool relocated = data != NULL, done = relocated;
 
+	ASSERT(placer->block != 0 && placer->recorder != 0);
 	placer_write_list(placer, &tables, block);
 	placer->entry = placer_find_entry(placer, &tables);
 	if (done)

@@ -43,6 +43,8 @@ static bool preload_check_path(const char *path, struct err *err)
 		       path);
 }
 
+// The real path: LD_PRELOAD is read again by each program that is started, in whatever folder that
+// is.
 static bool preload_try(const char *path, struct str *found)
 {
 	char absolute[PATH_MAX];
@@ -161,6 +163,7 @@ char **preload_environment(char *const *environment, const char *library, const 
 		count++;
 	result = mem_alloc(count + 3, sizeof(*result));
 	for (size_t i = 0; i < count; i++) {
+		// A recording within a recording: the inner one has the program.
 		if (preload_is(environment[i], "TIDEMARK_SESSION"))
 			continue;
 		if (library && preload_is(environment[i], "LD_PRELOAD")) {

@@ -3,8 +3,8 @@
 // stopped for a quarter of a second, beside a load of 13.
 //
 // Which memory is empty in a forked process is only in smaps, and to read that takes longer than to
-// copy: so it is read before the process is stopped. The recorder's own such pages are known by
-// that they are left out of core dumps, too, and are not read.
+// copy: so it is read before the process is stopped. The recorder's own such pages are left out of
+// core dumps, too ("dd"): by that they are known, and not kept.
 //
 // The kernel call is made by a thread that is stopped anyway, at an instruction of the vdso, which
 // every process has: nothing is mapped for it, and no code is changed.
@@ -113,6 +113,8 @@ void process_copy_prepare(struct process_copy *copy, pid_t pid)
 	uint64_t size = 0;
 
 	*copy = (struct process_copy){ .of = maps ? pid : 0 };
+	// smaps has a line with the addresses, and further on VmFlags of the same mapping: wf is
+	// MADV_WIPEONFORK, dc is MADV_DONTFORK (the copy would lack it: then there is none).
 	while (maps && fgets(line, sizeof(line), maps)) {
 		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " ", &part.start, &part.end) == 2 ||
 		    strncmp(line, "VmFlags:", 8) != 0 || strstr(line, " dd") ||
@@ -148,6 +150,7 @@ static bool process_copy_keep(struct process_copy *copy)
 void process_copy_amend(const struct process_copy *copy, uint64_t start, uint64_t end,
 			uint8_t *bytes)
 {
+	ASSERT(copy->pid != 0 && start < end); // process_copy_make was called, and has kept them
 	for (size_t i = 0; i < copy->parts_count; i++) {
 		const struct process_copy_part *part = &copy->parts[i];
 		uint64_t from = part->start > start ? part->start : start;

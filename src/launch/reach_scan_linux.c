@@ -40,6 +40,7 @@ enum {
 #define PAGE_OF_FILE (UINT64_C(1) << 61)
 
 // Pages that the process has touched.
+// [start, end), whole pages.
 struct touched_pages {
 	uint64_t start, end;
 };
@@ -260,6 +261,8 @@ static void reach_scan_fetch(struct reach_scan_state *scan, struct iovec *here, 
 		return;
 	errno = 0;
 	ASSERT(count <= PARTS_MAX && wanted <= REACH_SEARCH_PART + 2 * SPACE_PAGE);
+	// One call for up to 512 parts. If any part cannot be read the kernel stops there and says
+	// how far it came; then each is read by itself.
 	got = process_vm_readv(scan->pid, here, count, there, count, 0);
 	scan->reach->read_bytes += wanted;
 	if (got == (ssize_t)wanted)
@@ -278,11 +281,14 @@ static bool reach_scan_pages(const struct reach_scan_state *scan, uint64_t start
 	size_t at = RISING_UPTO(scan->shared, scan->shared_count, end, start);
 	uint64_t end = start + count * SPACE_PAGE;
 
+	ASSERT(start % SPACE_PAGE == 0 && count <= PAGES_MAX);
 	if (scan->pagemap < 0 || pread(scan->pagemap, pages, count * 8,
 				       (off_t)(start / SPACE_PAGE * 8)) != (ssize_t)(count * 8)) {
 		memset(pages, 0xff, count * 8);
 		return true;
 	}
+	// A mapping that may only be read: of a file, what was never written is as it is in the
+	// file, and no pointer of the program's is there.
 	if (scan->own_only) {
 		bool some = false;
 
@@ -417,6 +423,7 @@ static void reach_scan_kept(struct reach_scan_state *scan, uint64_t start, uint6
 {
 	uint64_t step = scan->word_bytes, part;
 
+	ASSERT(step == 4 || step == 8);
 	for (; start < end; start += part) {
 		const uint8_t *bytes;
 

@@ -47,6 +47,8 @@ char **runtimes_environment(char *const *environment, struct str *line)
 	result = mem_alloc(count + RUNTIMES_COUNT + 1, sizeof *result);
 	for (size_t i = 0; i < count; i++) {
 		str_add(&entry, environment[i]);
+		// An environment may have a name twice; getenv finds the first, so only that one is
+		// changed.
 		for (size_t k = 0; k < RUNTIMES_COUNT; k++) {
 			const struct runtimes_variable *variable = &runtimes_variables[k];
 

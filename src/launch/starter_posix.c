@@ -43,6 +43,8 @@ _Noreturn static void starter_child(int go_fd, int error_fd, const char *path, c
 	ssize_t got;
 	int error;
 
+	// A byte is the word to go. The end of the pipe without one is the launcher's: it
+	// cancelled, or died, and a program that would not be recorded is not started either.
 	do {
 		got = read(go_fd, &go, 1);
 	} while (got < 0 && errno == EINTR);
@@ -69,6 +71,7 @@ bool starter_fork(struct starter *starter, const char *path, char *const *argv,
 		return err_errno(err, errno, "cannot make a pipe");
 	if (pipe2(error, O_CLOEXEC) != 0) {
 		close(go[0]);
+		// Its own copies of our ends would keep both pipes from ever ending.
 		close(go[1]);
 		return err_errno(err, errno, "cannot make a pipe");
 	}

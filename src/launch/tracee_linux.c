@@ -141,6 +141,8 @@ static enum tracee_report tracee_await_for(pid_t tid, int *status, uint64_t held
 	uint64_t nap_ns = TRACEE_NAP_FIRST_NS, held_ns = 0;
 	enum tracee_report report;
 
+	// Only for a thread that is in an uninterruptible sleep ('D') is the time counted: others
+	// come to stand as soon as they get a processor, however long that takes on a busy machine.
 	while ((report = tracee_look(tid, status)) == TRACEE_NOTHING && held_ns <= held_max_ns) {
 		char state = nap_ns < TRACEE_NAP_LONG_NS ? 'R' : tracee_state(tid);
 
@@ -247,6 +249,8 @@ static bool tracee_stop_new(struct tracee *tracee, bool *more, struct err *err)
 
 // While threads stand still they wait for us, and for our first thread, which says what is to be
 // done: who may, comes before all others. Threads that we begin meanwhile do not.
+// The policy of our first thread is changed once for all tracers (`hurrying` counts them), and set
+// back by the last.
 static void tracee_hurry(struct tracee *tracee, bool now)
 {
 	static const struct sched_param first = { .sched_priority = 1 };
@@ -371,9 +375,12 @@ bool tracee_poke(const struct tracee_thread *thread, uint64_t at, const void *by
 {
 	long word;
 
+	ASSERT(size <= sizeof(word));
 	errno = 0;
+	// Eight bytes are read and written, of which `size` change. By ptrace and not by
+	// process_vm_writev, which may not write to code.
 	word = ptrace(PTRACE_PEEKTEXT, thread->tid, (void *)(uintptr_t)at, NULL);
-	if (errno != 0 || size > sizeof(word))
+	if (errno != 0)
 		return false;
 	memcpy(&word, bytes, size);
 	return ptrace(PTRACE_POKETEXT, thread->tid, (void *)(uintptr_t)at, word) == 0;
@@ -674,6 +681,9 @@ static bool tracee_go(struct tracee_loan *loan, struct user_regs_struct *registe
 	bool came_back = false;
 
 	ASSERT(loan->thread != NULL && loan->vectors != NULL);
+	// Where it is not -1, the kernel would take the thread for one in a system call, and set
+	// its instruction back to begin that again. 0x400 is the direction flag, which functions
+	// expect clear.
 	registers->orig_rax = UINT64_MAX; // in no system call
 	registers->eflags &= ~(uint64_t)0x400;
 	if (!thread->gone && ptrace(PTRACE_SETREGS, thread->tid, NULL, registers) == 0)
@@ -714,6 +724,7 @@ static struct user_regs_struct tracee_question(const struct tracee_loan *loan, u
 {
 	struct user_regs_struct registers = loan->thread->registers;
 
+	ASSERT(loan->gate != 0);
 	registers.rip = loan->gate;
 	if (!narrow_ask(&registers, number, arguments))
 		registers.rax = UINT64_MAX; // which no kernel knows
@@ -765,6 +776,8 @@ bool tracee_fork(struct tracee_loan *loan, struct tracee_thread *child)
 	    (int64_t)registers.rax == -ENOSYS &&
 	    ptrace(PTRACE_GETEVENTMSG, tid, NULL, &message) == 0 && message > 0) {
 		child->tid = (pid_t)message;
+		// The end of the call, with the registers as we had set them: they are put back
+		// after it.
 		tracee_run(loan->thread, PTRACE_SINGLESTEP, SIGTRAP);
 		loan->thread->registers = kept;
 	}
@@ -785,6 +798,7 @@ void tracee_give_back(struct tracee_loan *loan)
 
 	if (!thread)
 		return;
+	ASSERT(loan->vectors != NULL && loan->vectors_size <= TRACEE_VECTORS_BYTES);
 	if (loan->stack)
 		tracee_ask(loan, SYS_munmap, arguments);
 	if (!thread->gone) {

@@ -1,3 +1,12 @@
+// A program of 32 bits looks at another view of the registry than one of 64 (WOW6432Node); for this
+// key both show the same on most systems, but not all: so each is written, read and removed.
+//
+// For example `tidemark watch app.exe -o C:\t\%e.%p.tide` writes, as the value Debugger of the key
+// app.exe,
+//
+//     "C:\bin\tidemark.exe" watched "C:\t\%e.%p.tide"
+//
+// A value that has no such words is another debugger's, and is not touched.
 #include "launch/watch_win32.h"
 
 #include "base/str.h"
@@ -164,6 +173,8 @@ static LSTATUS remove_debugger(const char *name, REGSAM view)
 	RegQueryInfoKeyW(opened, NULL, NULL, NULL, &keys, NULL, NULL, &values, NULL, NULL, NULL,
 			 NULL);
 	RegCloseKey(opened);
+	// The key goes only if nothing else is in it: others keep their settings for the image
+	// there.
 	if (status != ERROR_SUCCESS || keys > 0 || values > 0 || !widen(name, units, MAX_PATH))
 		return status;
 	status =
