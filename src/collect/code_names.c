@@ -88,6 +88,8 @@ static void take_name(struct code_wanted *wanted, const char *name, size_t lengt
 	wanted->length = (uint32_t)length;
 }
 
+// Lines that are not ADDRESS SIZE NAME are passed over: any program may have written the file.
+// False: it names so many frames again and again that it was left.
 bool code_names_find_in_map(struct code_wanted *wanted, size_t count, const char *text,
 			    size_t length)
 {
@@ -187,6 +189,8 @@ static bool is_better(const struct code_wanted *wanted, uint64_t since_ns)
 	return wanted->told_ns > seen_ns && since_ns < wanted->told_ns;
 }
 
+// A record of a function that was made: 16 bytes that are not needed, its address, its size, a
+// number, its name. Its lines, if there are any, came in the record before.
 static void take_load(struct code_wanted *wanted, size_t count, struct payload record,
 		      uint64_t since_ns, const struct dump_lines *lines, size_t *work)
 {
@@ -221,6 +225,8 @@ static void take_lines(struct payload record, struct dump_lines *lines)
 	lines->entries = record;
 }
 
+// Records follow each other and say how long they are, so those of other kinds are stepped over.
+// The last one may be in the middle of being written: what was found before it counts.
 bool code_names_find_in_dump(struct code_wanted *wanted, size_t count, const uint8_t *bytes,
 			     size_t length)
 {
@@ -318,6 +324,8 @@ static bool split_python(char *text, struct trace_name *name)
 	return true;
 }
 
+// What cannot be told apart is the name as it is. Bytes that a terminal would obey become '?', as
+// any program may have written them.
 void code_names_split(const struct code_wanted *wanted, struct trace_name *name)
 {
 	char *text = mem_copy_bytes(wanted->name, wanted->length);

@@ -620,6 +620,7 @@ static void note_count(struct trace_builder *trace_builder, const char *before, 
 	trace_builder_note(trace_builder, TRACE_NOTE_MESSAGE, TRACE_NONE, TRACE_NONE, 0, text);
 }
 
+// What the trace cannot say for sure is said in it, and so in every report of it.
 static void note_losses(struct collector *collector)
 {
 	struct trace_builder *trace_builder = &collector->trace_builder;

@@ -68,6 +68,8 @@ static bool may_ask(struct msghdr *message)
 	return from.uid == 0 || from.uid == geteuid();
 }
 
+// One request, if there is one. False: nothing came, or what came is to have no answer, or was
+// refused with one.
 bool control_read(int fd, struct control_request *request, struct control_sender *sender)
 {
 	struct sockaddr_un address = { 0 };
@@ -306,6 +308,8 @@ static enum recorder recorder_of(uint32_t pid)
 	return found ? IS_THERE : IS_NOT_THERE;
 }
 
+// All collectors are asked, as it is not known which of them records the process; those that do not
+// say so.
 bool control_ask(const struct control_request *request, char text[CONTROL_TEXT_MAX],
 		 struct err *err)
 {

@@ -279,6 +279,8 @@ static HANDLE process_of(struct door *door, uint32_t image)
 	return process;
 }
 
+// The handles are the asking process's: ours are made of them, and closed at the end whatever
+// happens.
 static bool receive(struct door *door, const struct visit *visit, struct err *err)
 {
 	HANDLE asking = process_of(door, visit->image);

@@ -23,6 +23,8 @@ static uint64_t hash_of(uint64_t device, uint64_t inode, const char *path, size_
 	return hash;
 }
 
+// The number of a file that is known by device, inode and path together; 0: it is none (anonymous
+// memory). Where a hash is taken by another file the next one is tried.
 file_id file_table_put(struct file_table *table, uint64_t device, uint64_t inode, const char *path,
 		       size_t length)
 {

@@ -59,6 +59,8 @@ struct hidden_allocator_file {
 typedef void hidden_allocator_look_at(struct hidden_allocator_file *file, size_t kept, size_t size,
 				      uint64_t at);
 
+// A section, a piece at a time. The last 64 bytes of a piece are in front of the next one, so that
+// a text that goes across is whole there.
 static void hidden_allocator_read(struct hidden_allocator_file *file, const GElf_Shdr *header,
 				  hidden_allocator_look_at *look_at)
 {
@@ -117,6 +119,7 @@ static void hidden_allocator_meet_malloc(struct hidden_allocator_file *file, con
 		hidden_allocator_meet(file, end, left, end_at, names[i], HIDDEN_ALLOCATOR_MALLOC);
 }
 
+// Names that end in the piece. Most are none of those that are wanted, and the last letter says so.
 static void hidden_allocator_names(struct hidden_allocator_file *file, size_t kept, size_t size,
 				   uint64_t at)
 {

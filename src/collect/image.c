@@ -22,6 +22,7 @@
 
 enum { LANES_USUAL = 16 };
 
+// The arrival is the image's from here on.
 struct image *image_new(struct door_arrival *arrival, struct trace_builder *trace_builder)
 {
 	struct image *image = mem_alloc(1, sizeof *image);

@@ -17,6 +17,7 @@ struct words {
 	bool bad;
 };
 
+// Digits up to `behind`, which is stepped over. A line that is otherwise is bad, and stays so.
 static uint64_t take_number(struct words *words, unsigned base, char behind)
 {
 	uint64_t value = 0;
@@ -39,6 +40,8 @@ static uint64_t take_number(struct words *words, unsigned base, char behind)
 	return value;
 }
 
+// "7f00-7f20 r-xp 00001000 08:01 42   /lib/x.so"; always moves on to the next line, so that one
+// which cannot be read is passed over.
 bool maps_text_next(const char **text, const char *end, struct maps_line *line)
 {
 	const char *stop = memchr(*text, '\n', (size_t)(end - *text));

@@ -121,6 +121,9 @@ static void take_figure(struct trace_mapping *mapping, const char *line, size_t 
 	}
 }
 
+// The text of maps or smaps: a line for each mapping, and in smaps the figures of the mapping
+// above. One that overlaps the one before is passed over: the process changed its mappings between
+// two reads of the file.
 static void take_mappings(const char *text, size_t length, struct file_table *files,
 			  struct trace_snapshot *snapshot)
 {
@@ -297,6 +300,8 @@ static void count_pages(struct trace_snapshot *snapshot)
 	}
 }
 
+// By pages where the kernel has a call for all of them at once, which is much faster; else, or if
+// smaps is asked for, from smaps. Without any pages the snapshot says so (TRACE_SNAPSHOT_NO_PAGES).
 bool proc_memory_take(uint32_t pid, struct file_table *files, bool smaps,
 		      struct trace_snapshot *snapshot)
 {

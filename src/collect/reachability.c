@@ -175,6 +175,9 @@ static bool copy(struct reachability *reachability, struct image *image, struct 
 
 // ---- passes ----
 
+// The trace is flushed first, so that the search knows of every block that the process has. Where
+// it can be copied, the process goes on at once and the copy is searched; else it stands still
+// meanwhile.
 static void search(struct reachability *reachability, struct image *image)
 {
 	const struct collect_options *options = reachability->options;
@@ -222,6 +225,7 @@ void reachability_finish(struct reachability *reachability)
 	}
 }
 
+// Processes that are stopped go on, searches are told to end, and what they have is thrown away.
 void reachability_cancel(struct reachability *reachability)
 {
 	struct image *image = reachability->process_list->images;

@@ -401,6 +401,8 @@ void rss_snapshots_end(struct image *image)
 	give(image);
 }
 
+// The highest of all: what the recorder saw itself between two samples of ours may be more than any
+// of them.
 void rss_snapshots_finish(struct image *image)
 {
 	uint64_t told, missed, elsewhere;

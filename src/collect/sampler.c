@@ -55,6 +55,9 @@ static void carry_proportional(struct image *image)
 			   proportional, "carried");
 }
 
+// Pages of what several processes share cost the kernel time in proportion: it is asked for only as
+// often as keeps the whole of it within a share of the time that has passed. In between the last
+// answer is carried on.
 static void sample_proportional(struct sampler *sampler, struct image *image, uint64_t now_ns)
 {
 	uint64_t share = image->proportional_stale ? PROPORTIONAL_SHARE_STALE : PROPORTIONAL_SHARE;
@@ -90,6 +93,8 @@ static bool images_differ(struct sampler *sampler, const struct process_list *pr
 	return sampler->images_count != last;
 }
 
+// If a process has come or gone, what the others share with it is another part of theirs: their
+// last answers are stale.
 static void sample_memory(struct sampler *sampler, struct process_list *process_list,
 			  uint64_t now_ns)
 {

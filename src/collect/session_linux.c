@@ -19,6 +19,7 @@
 
 enum { PAGE_BYTES = 4096 };
 
+// A file without a name: the page of the clock, which the recorders map.
 bool session_open(struct session *session, struct err *err)
 {
 	void *page;

@@ -38,6 +38,8 @@ static uint32_t take_run(struct slots *slots)
 	return (uint32_t)slots->count++;
 }
 
+// `after` is the run of the same lane in the slot that was added last, or 0: as owner sequences
+// rise, the new one is behind it, and mostly right behind it.
 uint32_t slots_add(struct slots *slots, uint32_t slot, uint64_t owner, uint32_t lane,
 		   uint32_t after)
 {

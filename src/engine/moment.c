@@ -206,6 +206,8 @@ static bool find_mark(const struct reader *reader, const char *name, size_t leng
 	return true;
 }
 
+// The message has the mark that is meant, if one is near in its letters; else the first few that
+// there are.
 static bool no_mark(const struct reader *reader, const char *name, size_t length, struct err *err)
 {
 	size_t count;
@@ -340,6 +342,8 @@ static bool at_word(const char *word, const struct reader *reader, moment_peak *
 	return true;
 }
 
+// Percents are of the time between the trace's begin and its end: 50% of a trace from 2 s to 10 s
+// is 6 s. A negative time counts from the end.
 bool moment_find(const char *text, const struct reader *reader, moment_peak *peak, void *context,
 		 struct moment_edge *edge, struct err *err)
 {

@@ -188,6 +188,7 @@ static bool is_heap(const struct trace_heap *heap, const char *word)
 	return strcasecmp(handle, word) == 0 || (*heap->name && strcmp(heap->name, word) == 0);
 }
 
+// A name may be that of several heaps, of several processes: all of them are meant.
 bool query_add_heap(struct query *query, const struct reader *reader, const char *word,
 		    struct err *err)
 {

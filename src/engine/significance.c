@@ -83,6 +83,9 @@ static void choose(uint16_t *chosen, size_t k, size_t n, uint64_t *state)
 	}
 }
 
+// All ways to say which runs are A's, if there are few: of 3 and 3 runs there are 20. If there are
+// too many, so many of them by chance, but by the same chance each time, so that an answer can be
+// had again. The first is how it was.
 static void relabel(struct significance *significance)
 {
 	size_t k = significance->runs[0], n = significance->total;

@@ -64,6 +64,7 @@ struct window {
 
 // ---- opening ----
 
+// Of a small trace all lifetimes are in memory, and no index is made or looked for.
 static bool open_plain(struct window *window, const struct window_options *options, struct err *err)
 {
 	struct progress progress;
@@ -175,6 +176,8 @@ static bool find_index(struct window *window, const char *path, const char *trac
 	return ok;
 }
 
+// A recording may not have begun yet: then there is no trace, and `more` is asked until there is.
+// An index of a trace that is being written is continued as long as `more` says so.
 bool window_follow(const char *trace_path, const struct window_options *options,
 		   bool (*more)(void *context), struct err *err)
 {
@@ -204,6 +207,8 @@ bool window_follow(const char *trace_path, const struct window_options *options,
 	return ok;
 }
 
+// The index that is there, if it is of this trace and whole; else it is made now. That what a
+// question needs fits in memory is checked here, before the first one.
 static bool open_index(struct window *window, const char *trace_path,
 		       const struct window_options *options, struct err *err)
 {
@@ -264,6 +269,8 @@ static bool heed_wish(struct window_options *options, struct err *err)
 	return true;
 }
 
+// Without a wish of the caller's a trace of 65,536 events or fewer needs no index: pairing them all
+// takes so little that a file beside the trace is not worth it.
 struct window *window_open(const char *trace_path, struct reader *reader,
 			   const struct window_options *options, struct err *err)
 {

@@ -59,8 +59,8 @@ static uint64_t now(clockid_t clock)
 
 // ---- measuring ----
 
-// Resident memory that is private: the kernel's RssAnon. Shared memory, ours, is not in it.
-// Read by pread into the stack. In KiB in the file, in bytes here.
+// Resident memory that is private, in bytes: the kernel's RssAnon, which it gives in KiB. Shared
+// memory, ours, is not in it. Read by pread into the stack, as the allocator is not to be asked.
 static uint64_t read_private(void)
 {
 	char text[4096], *at;

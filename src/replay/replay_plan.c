@@ -101,8 +101,8 @@ static void put_call(struct reading *reading, const struct trace_event *event, u
 	put(reading, &record);
 }
 
-// A thread that has made its last call ends. The first one stays.
-// The first reading notes the last call of each thread; the second ends it there.
+// The first reading notes the last call of each thread; the second ends the thread there. The
+// thread that the driver began with, number 0, stays.
 static void end_thread(struct reading *reading, const struct trace_event *event)
 {
 	struct replay_plan_thread *thread = &reading->plan->threads[event->thread];
@@ -145,8 +145,8 @@ static void lower(struct reading *reading, uint64_t bytes)
 	reading->live_count--;
 }
 
-// Two blocks cannot be at one address: the older one was freed in a way that the trace does not
-// have.
+// Two blocks cannot be at one address: one that is there was freed in a way that the trace does not
+// have, and is freed now.
 static void place(struct reading *reading, const struct trace_event *event, uint64_t address,
 		  uint32_t slot, uint64_t size)
 {
@@ -201,6 +201,7 @@ static void resize(struct reading *reading, const struct trace_event *event)
 		begin(reading, event, REPLAY_RING_ALLOC);
 		return;
 	}
+	ASSERT(block.site < reading->slots);
 	lower(reading, size);
 	place(reading, event, event->address, block.site, event->size);
 	put_call(reading, event, REPLAY_RING_REALLOC, block.site, event->size);
@@ -227,6 +228,7 @@ static void close_half(struct reading *reading, const struct trace_event *event)
 {
 	struct half *half = &reading->halves[event->thread];
 
+	ASSERT(!half->open || half->slot < reading->slots);
 	if (!half->open && event->kind == TRACE_REALLOC_ALLOC) {
 		begin(reading, event, REPLAY_RING_ALLOC);
 	} else if (half->open && event->kind == TRACE_REALLOC_ALLOC) {
@@ -313,9 +315,9 @@ static uint64_t events_before(const struct trace_snapshot *snapshot)
 	return snapshot->began > inside ? snapshot->began - inside : 0;
 }
 
-// Where the recording has a snapshot of resident memory before this event, one is taken too, so
-// that both can be compared.
-// At most SAMPLES_BY_SNAPSHOT of them: of a thousand each sixth.
+// Where the recording has a snapshot of resident memory before this event, a sample is taken too,
+// so that both can be compared. Of more than SAMPLES_BY_SNAPSHOT snapshots some are passed over: of
+// a thousand each sixth is taken.
 static void sample_with_snapshots(struct reading *reading, const struct trace_event *event)
 {
 	const struct reader *reader = reading->plan->reader;

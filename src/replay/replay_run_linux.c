@@ -48,8 +48,8 @@ static bool is_name(const char *entry, const char *setting)
 	return length && strncmp(entry, setting, length) == 0 && entry[length] == '=';
 }
 
-// Ours, but for what is preloaded and what the setting says.
-// The driver's environment is ours, so that a setting of the user's reaches the allocator.
+// Ours, so that what the user has set reaches the allocator, but for what is preloaded and what the
+// setting says. The caller frees it (free_environment).
 static char **make_environment(const struct replay_run_options *options)
 {
 	size_t count = 0, used = 0;
@@ -186,8 +186,8 @@ static bool tell_end(const struct playing *playing, struct err *err)
 		       WEXITSTATUS(playing->status), (unsigned long long)events);
 }
 
-// The loader says on stderr what it cannot preload, and goes on.
-// Where malloc really is, as the driver found by the loader's own look-up.
+// Where malloc really is, as the driver found by the loader's own look-up: of a library that it
+// cannot preload the loader only says so on stderr, and goes on without it.
 static bool check_library(const struct playing *playing, struct err *err)
 {
 	const char *library = playing->ring->library;

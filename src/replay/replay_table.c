@@ -236,6 +236,7 @@ static void write_run(const struct replay_table *table, const struct replay_tabl
 {
 	struct figures figures = figures_of(table, row->run);
 
+	ASSERT(figures.peak_bytes >= figures.end_bytes);
 	json_object_begin(json);
 	json_kv_string(json, "allocator", row->allocator);
 	json_kv_string(json, "setting", row->setting);

@@ -49,6 +49,8 @@ static struct links *link_processes(const struct reader *reader, uint32_t count)
 	return links;
 }
 
+// The processes in the order in which a tree of them is printed: each before its children. Without
+// recursion, as a chain of forks may be as deep as there are processes.
 void process_tree_init(struct process_tree *tree, const struct reader *reader)
 {
 	uint32_t count = reader_processes_count(reader);

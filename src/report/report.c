@@ -41,6 +41,7 @@ struct messages {
 // since each process has its own copy.
 static void add_program(struct message *message, const char *program)
 {
+	ASSERT(message->programs_count <= PROGRAMS_MAX + 1);
 	for (uint32_t i = 0; i < message->programs_count && i < PROGRAMS_MAX; i++)
 		if (strcmp(message->programs[i], program) == 0)
 			return;
@@ -179,8 +180,8 @@ static void tell_messages(struct messages *messages)
 				   messages->more);
 }
 
-// The allocations that were asked for.
-// What a report cannot be about is refused with the command that can.
+// Selects the allocations that were asked for. What a report cannot be about is refused with the
+// command that can.
 static bool select_allocations(struct report *report, struct err *err)
 {
 	const struct selection *selection = &report->asked->selection;
@@ -205,7 +206,8 @@ struct report_stacks {
 };
 
 // A stack is incomplete if any of its frames is marked so, outer ones included: flags are handed
-// down from parents, which have smaller numbers than their children, in one pass.
+// down from parents, which have smaller numbers than their children, in one pass. A stack that is
+// cut counts only as too deep, even where it also passes code without unwind tables.
 static struct report_stacks count_incomplete(const struct report *report)
 {
 	uint32_t stacks_count = reader_stacks_count(report->asked->reader);
@@ -271,7 +273,7 @@ static void warn_of_damage(struct report *report)
 }
 
 // A process that was attached to frees blocks that the trace does not have from their beginning;
-// they are no orphans.
+// they are no orphans. TRACE_NONE: of all selected processes.
 uint64_t report_before(const struct report *report, process_id process)
 {
 	const struct reader *reader = report->asked->reader;
@@ -286,8 +288,8 @@ uint64_t report_before(const struct report *report, process_id process)
 	return frees;
 }
 
-// Events are read once; warnings, names and rows
-// are made of what was counted.
+// Events are read once; warnings, names and rows are made of what was counted. Stacks are named
+// only after the pass, and only those that have a site.
 struct report *report_new(struct query_context *asked, const struct report_options *options,
 			  enum sites_merge merge, struct err *err)
 {

@@ -176,9 +176,10 @@ static void write_exceptions(struct page *page, const struct heap_counts *counts
 // ", ± 1.2 %" behind an estimate of bytes.
 static void write_error(struct page *page, enum sites_question question, uint64_t bytes)
 {
-	double variance = page->report->sites.sums[question].variance;
+	double variance;
 
 	ASSERT(question < SITES_QUESTIONS_COUNT);
+	variance = page->report->sites.sums[question].variance;
 	if (!sampled(page) || bytes == 0 || variance <= 0)
 		return;
 	paper_format(&page->paper, PAPER_PLAIN, ", ± %.1f %%",
@@ -305,9 +306,8 @@ static void write_unfiltered(struct page *page)
 	sink_text(page->paper.sink, "\n");
 }
 
-// Whether the filters leave out anything but whole processes.
-// A filter by process alone leaves whole processes: memory that a process has as a whole can be
-// said of them.
+// Whether the filters leave out anything but whole processes: memory that a process has as a whole
+// can be said of whole processes alone.
 static bool selects_parts(const struct report *report)
 {
 	struct query query = report->asked->selection.query;

@@ -320,6 +320,7 @@ void top_write_text(struct top *top, struct paper *paper, size_t rows_max)
 	size_t shown = rows_max && rows_max < top->rows_count ? rows_max : top->rows_count;
 	size_t first = top->selected >= shown && shown ? top->selected - shown + 1 : 0;
 
+	ASSERT(first + shown <= top->rows_count); // top_list has put `selected` right
 	top_write_head(top, paper);
 	cautions_tell_origin(top->opened.reader, top_warn, paper);
 	top_write_processes(top, paper);

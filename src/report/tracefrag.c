@@ -68,6 +68,7 @@ static uint64_t whole_pages(uint64_t bytes)
 // One that would wrap around is no place, and left out.
 static void add_area(struct list *list, uint64_t low, uint64_t size)
 {
+	ASSERT(list->areas_count < AREAS_MAX);
 	if (size == 0 || low > UINT64_MAX - size - SPACE_PAGE)
 		return;
 	list->areas[list->areas_count].low = low;
@@ -127,6 +128,7 @@ static void weigh(struct list *list, const struct space *space, bool add)
 
 			if (!position)
 				continue;
+			ASSERT(*position < list->count);
 			list->all[*position].left += add ? to - from : from - to;
 			if (!add)
 				touch(list, *position);

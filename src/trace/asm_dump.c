@@ -31,7 +31,7 @@ struct asm_options asm_dump_all(void)
 	};
 }
 
-// key="text", if there is any.
+// `before` and the text in quotes, if there is any: ` exe="/bin/true"`.
 static void put_text(struct sink *sink, const char *before, const char *text)
 {
 	if (!text || !*text)
@@ -40,7 +40,7 @@ static void put_text(struct sink *sink, const char *before, const char *text)
 	asm_words_quote(sink, text);
 }
 
-// " key=number", if it is not what it would be anyway.
+// A line of its own, `trace host="Linux 6.1"`, if there is any text.
 static void put_trace_text(struct sink *sink, const char *key, const char *text)
 {
 	if (!*text)

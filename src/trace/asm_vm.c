@@ -403,6 +403,7 @@ static void dump_snapshot(const struct trace_snapshot *snapshot, struct sink *si
 	}
 }
 
+// Heaps, files, and snapshots with all that is in them, each as the line or lines that define it.
 void asm_vm_dump_definitions(const struct reader *reader, struct sink *sink)
 {
 	for (heap_id id = 1; id < reader_heaps_count(reader); id++) {

@@ -19,9 +19,8 @@ struct bundle {
 	bool ended;
 };
 
-// Find the end of the trace, and where its chain of blocks and of indexes goes on.
-// All ends are passed and the last one counts. INDEX blocks are noted on the way, for the next one
-// has to point to the last of them.
+// Find the last end of the trace, where additions go, and what its chains of blocks and of indexes
+// go on with. INDEX blocks are noted on the way, for the next one has to point to the last of them.
 static bool find_end(struct bundle *bundle, const char *path, struct err *err)
 {
 	struct walk_loader loader = { 0 };
@@ -108,6 +107,7 @@ bool bundle_add(struct bundle *bundle, const uint8_t *build_id, size_t build_id_
 			       build_id_length, (int)BUNDLE_READER_LABEL_MAX);
 	if (size > BUNDLE_READER_FILE_MAX)
 		return err_set(err, ERR_LIMIT, "a symbol file of more than 1 GiB");
+	ASSERT(!bundle->ended);
 	do {
 		struct bundle_reader_part part = {
 			.build_id_length = build_id_length,

@@ -565,6 +565,8 @@ static void put_fields(struct columns_encoder *encoder, const struct columns_row
 	}
 }
 
+// A row's columns are as long as there are events that have such a field: so the three places in
+// them go on at their own paces.
 bool columns_row_next(const struct columns_row *row, struct columns_row_walk *walk,
 		      struct trace_event *event)
 {

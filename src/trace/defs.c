@@ -29,14 +29,14 @@ bool defs_next(struct bytes_cursor *payload, struct defs_record *record)
 void defs_init(struct defs *defs)
 {
 	*defs = (struct defs){ 0 };
+	// Texts are there from the start, empty: who prints what the trace says of itself asks for
+	// no NULL.
 	defs->info.tool = mem_copy_text("");
 	defs->info.host = mem_copy_text("");
 	defs->info.command = mem_copy_text("");
 	defs->info.directory = mem_copy_text("");
 	defs->info.options = mem_copy_text("");
 	defs->info.labels = mem_copy_text("");
-	// Texts are there from the start, empty: who prints what the trace says of itself asks for
-	// no NULL.
 	// Id 0 is "none" in these.
 	defs->modules = mem_grow(NULL, &defs->modules_capacity, 1, sizeof *defs->modules);
 	defs->modules[0] = (struct trace_module){ .path = mem_copy_text("") };
@@ -106,8 +106,9 @@ void defs_fini(struct defs *defs)
 #define ADD(defs, table, entry) \
 	(*MEM_ADD((defs)->table, (defs)->table##_count, (defs)->table##_capacity) = (entry))
 
-// May the table be filled with unknown entries from `count` to `first`?
-// One sum for all tables together: a trace that is really damaged has few and small gaps.
+// May the table be filled with unknown entries from `count` to `first`? One sum for all tables
+// together: a trace that is really damaged has few and small gaps. For example with 30 entries left
+// to fill, a gap of 20 is allowed and the next one of 20 is not.
 static bool gap_allowed(struct defs *defs, uint64_t count, uint64_t first)
 {
 	ASSERT(defs->gaps <= DEFS_GAP_MAX);
@@ -145,9 +146,9 @@ FILL(stacks, { .flags = TRACE_STACK_INCOMPLETE })
 FILL(heaps, { .id = (heap_id)defs->heaps_count, .name = mem_copy_text("") })
 FILL(files, { .id = (file_id)defs->files_count, .path = mem_copy_text("") })
 
-// A word is looked for at the beginning or after a space. Only its first place counts: "a=" inside
-// of another word hides a later one.
-// "untrimmed=5 trimmed=12" has "trimmed=" in its second word alone. NULL: it is not there.
+// What follows a word, which is looked for at the beginning or after a space: in "untrimmed=5
+// trimmed=12" "trimmed=" is the second word, and "12" follows it. NULL: it is not there. `whole`:
+// nothing but a space or the end may follow.
 static const char *find_word(const char *options, const char *word, bool whole)
 {
 	size_t length = strlen(word);
@@ -224,8 +225,8 @@ static bool read_args(struct trace_process *process, struct bytes_cursor *in)
 	return !in->bad;
 }
 
-// One that is there already is passed over: a trace that was continued defines it again.
-// A parent must have a lower id: anything else is "not in the trace", so that walks to parents end.
+// One that is there already is passed over: a trace that was continued defines it again. A parent
+// must have a lower id: anything else is "not in the trace", so that walks to parents end.
 static bool read_process(struct defs *defs, struct bytes_cursor *in)
 {
 	struct trace_process process = { .ended_ns = UINT64_MAX };
@@ -246,6 +247,7 @@ static bool read_process(struct defs *defs, struct bytes_cursor *in)
 		process.parent = TRACE_NONE;
 	ASSERT(process.parent == TRACE_NONE || process.parent < process.id);
 	ok = read_args(&process, in) && fill_processes(defs, process.id);
+	ASSERT(!ok || process.id == defs->processes_count);
 	if (ok)
 		ADD(defs, processes, process);
 	else
@@ -276,6 +278,7 @@ static bool read_thread(struct defs *defs, struct bytes_cursor *in)
 		return false;
 	if (!fill_threads(defs, thread.id))
 		return false;
+	ASSERT(thread.id == defs->threads_count && thread.process < defs->processes_count);
 	ADD(defs, threads, thread);
 	return true;
 }
@@ -305,6 +308,7 @@ static bool read_module(struct defs *defs, struct bytes_cursor *in)
 	if (!fill_modules(defs, module.id))
 		return false;
 	module.path = bytes_next_text(in);
+	ASSERT(module.id == defs->modules_count && module.process < defs->processes_count);
 	ADD(defs, modules, module);
 	return !in->bad;
 }
@@ -315,9 +319,9 @@ struct runs {
 	uint64_t value, left;
 };
 
-// Place `runs` at the cursor and move the cursor behind them.
-// A column of runs is read twice: here to find where it ends, and then value by value, beside the
-// other columns. For example the flags of ten frames, 0 ten times, are the two bytes 00 0a.
+// Place `runs` at the cursor and move the cursor behind them. A column of runs is read twice: here
+// to find where it ends, and then value by value, beside the other columns. For example the flags
+// of ten frames, 0 ten times, are the two bytes 00 0a.
 static struct runs take_runs(struct bytes_cursor *in, uint64_t count)
 {
 	struct runs runs = { .at = *in };
@@ -348,9 +352,8 @@ static uint64_t next_of_run(struct runs *runs)
 }
 
 // Ids are dense from `first` on, and each pc is written as what it differs from the one before:
-// frames that were met together lie near each other.
-// A module that is not there is none. Frames that are defined already stay as they are, but take
-// part in the differences.
+// frames that were met together lie near each other. A module that is not there is none. Frames
+// that are defined already stay as they are, but take part in the differences.
 static bool read_frames(struct defs *defs, struct bytes_cursor *in)
 {
 	uint64_t first = bytes_next(in);
@@ -375,6 +378,7 @@ static bool read_frames(struct defs *defs, struct bytes_cursor *in)
 		frame.module = module < defs->modules_count ? (module_id)module : 0;
 		pc += (uint64_t)bytes_next_signed(in);
 		frame.pc = pc;
+		ASSERT(frame.id <= defs->frames_count);
 		if (frame.id == defs->frames_count)
 			ADD(defs, frames, frame);
 	}
@@ -420,7 +424,7 @@ static bool read_stacks(struct defs *defs, struct bytes_cursor *in)
 			stack.parent = (stack_id)(first + i - distance);
 			stack.frame = (frame_id)frame;
 		}
-		ASSERT(stack.parent < first + i);
+		ASSERT(first + i == defs->stacks_count && stack.parent < first + i);
 		ADD(defs, stacks, stack);
 		defs->sampled |= trace_stack_sampled(&stack) > 0;
 	}
@@ -475,10 +479,12 @@ static bool read_heap(struct defs *defs, struct bytes_cursor *in)
 		heap.created = created != 0;
 		heap.flags = heap.created ? (uint32_t)(created - 1) : 0;
 	}
+	ASSERT(heap.id == defs->heaps_count && heap.process < defs->processes_count);
 	ADD(defs, heaps, heap);
 	return !in->bad;
 }
 
+// A file that was mapped, by what the system knows it by (device and inode) and its path then.
 static bool read_file(struct defs *defs, struct bytes_cursor *in)
 {
 	struct trace_file file = { 0 };
@@ -493,6 +499,7 @@ static bool read_file(struct defs *defs, struct bytes_cursor *in)
 	if (!fill_files(defs, file.id))
 		return false;
 	file.path = bytes_next_text(in);
+	ASSERT(file.id == defs->files_count);
 	ADD(defs, files, file);
 	return !in->bad;
 }
@@ -594,8 +601,8 @@ bool defs_read_note(const struct defs *defs, struct bytes_cursor content, struct
 	return true;
 }
 
-// What is known of a process besides its definition.
-// All of these rise or are given once, so the largest is right in whatever order notes come.
+// What is known of a process besides its definition. Figures rise or are given once, so the largest
+// is right in whatever order notes come.
 static void apply_figure(struct trace_process *process, const struct trace_note *note)
 {
 	uint64_t *const most[TRACE_NOTES_COUNT] = {
@@ -676,6 +683,7 @@ static void apply_before(struct trace_process *process, const struct trace_note 
 	process->before_with = length ? mem_copy_bytes(text, length) : mem_copy_text("glibc");
 }
 
+// The first one counts. The value 1 says that the interpreter's own functions are in the stacks.
 static void apply_interpreter(struct trace_process *process, const struct trace_note *note)
 {
 	if (note->kind != TRACE_NOTE_INTERPRETER || process->interpreter)

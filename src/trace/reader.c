@@ -60,6 +60,7 @@ static bool open_preamble(struct reader *reader, const char *path, struct err *e
 
 static void load_first_defs(struct reader *reader);
 
+// Definitions of the first block are read at once: who opens a trace wants to know of what it is.
 struct reader *reader_open(const char *path, struct err *err)
 {
 	struct reader *reader = mem_alloc(1, sizeof *reader);
@@ -84,6 +85,7 @@ struct reader *reader_open(const char *path, struct err *err)
 	return reader;
 }
 
+// The thread that reads ahead ends first, as it uses all of the others.
 void reader_close(struct reader *reader)
 {
 	if (!reader)

@@ -128,8 +128,7 @@ static void copy_processes(struct rewrite *rewrite, struct side *side)
 	}
 }
 
-// False: it has none.
-// `frame` is the number in the old trace.
+// The names of a frame of the old trace. False: it has none.
 static bool copy_names(struct rewrite *rewrite, struct side *side, frame_id frame)
 {
 	struct trace_name names[NAMES_MAX];

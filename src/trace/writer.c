@@ -213,6 +213,8 @@ static void defs_grew(struct writer *writer)
 		put_defs(writer);
 }
 
+// The beginning of the trace is written at once, so that who follows the file knows what it is of
+// before the first event.
 struct writer *writer_new(int fd, const struct trace_info *info, struct err *err)
 {
 	struct writer *writer = mem_alloc(1, sizeof *writer);

@@ -20,6 +20,8 @@ size_t buckets_find(const struct buckets_axis *axis, uint64_t time_ns)
 	return bucket < axis->count ? bucket : axis->count - 1;
 }
 
+// A bucket begins with the level that the one before it ended with: it is that until something
+// changes in it.
 static void open_bucket(struct buckets_row *row, size_t bucket)
 {
 	ASSERT(row->buckets);
@@ -38,6 +40,7 @@ void buckets_begin(struct buckets_row *row, struct window_bucket *buckets, struc
 	open_bucket(row, 0);
 }
 
+// Buckets in which nothing happens have the level of the one before.
 void buckets_go(struct buckets_row *row, size_t bucket)
 {
 	while (row->at < bucket)

@@ -173,6 +173,8 @@ static void note_process(struct cells *cells, const struct cells_site *site)
 		atomic_store_explicit(&cells->mixed, true, memory_order_relaxed);
 }
 
+// Most stacks have one site alone: the first one of a stack is looked at before the table is
+// searched. 0: there are too many.
 uint32_t cells_add_site(struct cells *cells, const struct cells_site *site)
 {
 	uint32_t *first = first_of(cells, site->stack);

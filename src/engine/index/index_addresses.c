@@ -93,6 +93,7 @@ static uint64_t bytes_by_parts(const struct parts *parts, uint32_t count, unsign
 	       (uint64_t)count * (pack_width(parts->count - 1) + PART_LOG2 - shift) / 8;
 }
 
+// One block of addresses, by mebibytes or by how far each is from the lowest, whichever is less.
 static size_t put(uint8_t *out, const uint64_t *addresses, uint32_t count, struct parts *parts)
 {
 	struct pack_bits packing = { .at = out + 3 };

@@ -54,6 +54,8 @@ static bool hand_over(struct worker *worker)
 	return more;
 }
 
+// How long each lived that ends in these steps, if its cell is asked for. What began in the same
+// tick has 0, and its beginning is not looked up.
 static bool take_block(struct worker *worker)
 {
 	const struct index_ages *ages = worker->work->ages;
@@ -99,6 +101,8 @@ static void tell_progress(const struct index_ages *ages, uint64_t step)
 			      ages->to - ages->from);
 }
 
+// Blocks are taken as they come, by one thread or two; with `every` only each so manyth, as a
+// sample.
 static void *do_blocks(void *context)
 {
 	struct worker *worker = context;
@@ -231,6 +235,8 @@ static bool find_pieces(struct work *work)
 	return true;
 }
 
+// By the lists of long lifetimes where the least that is asked for allows it, else by all ends in
+// the window; by a second thread too, if the window is longer than a block.
 bool index_ages(const struct index_ages *ages, struct err *err)
 {
 	struct work work = { .ages = ages, .next = ages->from >> ages->index->shape.block_log2 };

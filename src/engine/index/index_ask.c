@@ -182,6 +182,8 @@ static bool visit_before(void *context, uint32_t cell, uint64_t begin, uint64_t 
 	       filter->visitor->visit(filter->visitor->context, cell, begin, end);
 }
 
+// Which way is cheaper: in a short window what ends in it is looked at, and taken from what lived
+// at its beginning; of a long one, what spans it.
 static bool is_short(const struct index *index, const struct window_query *query)
 {
 	return query->to - query->from <= index->shape.short_steps;
@@ -374,6 +376,8 @@ struct site_state {
 	uint64_t stays;                      // so many were put there
 };
 
+// A count waits until STAYS_AHEAD others have come, as the sums of its site may be anywhere in
+// memory and are being fetched.
 static void count_stay(const struct site_state *state, uint64_t number)
 {
 	const struct cells_cell *cell = &state->soon[number % STAYS_AHEAD];
@@ -428,6 +432,9 @@ static bool load_sites(void *context, unsigned part, struct err *err)
 	return load_stays(state, err);
 }
 
+// What the window had of each site, by the sums at its two edges and what stayed all through it.
+// For example 10 blocks at `from`, 5 that began, 8 at `to`, and 6 that stayed: 4 ended that were
+// there before (10 - 6), 2 that began live on (8 - 6), and the other 3 began and ended inside.
 static bool find_sites(void *context, uint32_t first, uint32_t count, struct index_figures *figures,
 		       struct err *err)
 {
@@ -458,6 +465,8 @@ static bool find_sites(void *context, uint32_t first, uint32_t count, struct ind
 	return true;
 }
 
+// By sites: the three tables that it needs are loaded side by side, then the sites are gone through
+// in stripes, found by one thread and taken by another.
 static bool ask_sites(struct index *index, const struct window_query *query,
 		      struct window_result *result, struct err *err)
 {
@@ -636,6 +645,8 @@ static bool learn_exit(struct single *single, struct window_allocation *allocati
 	return !single->query->exit_frees || allocation->end >= single->query->from;
 }
 
+// One lifetime of the window, if the query selects it: its cell, its times and how it ended. False
+// ends the walk, by an error or because `each` had enough.
 static bool single_one(void *context, uint32_t cell, uint64_t begin, uint64_t end)
 {
 	struct single *single = context;
@@ -735,6 +746,8 @@ static bool walk_edges(struct single *single, struct err *err)
 	       !single->failed;
 }
 
+// What ends in the window, then what lives at its end, so each is met once. Where what began and
+// ended inside is not asked for, the blocks at the two edges are enough.
 bool index_walk(struct index *index, struct index_clock *clock, const struct window_query *query,
 		bool (*each)(void *context, const struct window_allocation *allocation),
 		void *context, struct err *err)

@@ -390,6 +390,8 @@ static bool go_rounds(struct aging *aging, const struct detailing *detailing,
 	return true;
 }
 
+// The medians and 99th percentiles of all rows that are asked for. Their lifetimes need not fit in
+// memory: each round narrows down where a row's median is, and looks again (ranks.h).
 static bool find_lifetimes(const struct detailing *detailing, const struct window_query *query,
 			   const struct batch *batch, struct err *err)
 {
@@ -509,6 +511,8 @@ static bool ask_batches(struct detailing *detailing, const struct window_query *
 	return ok;
 }
 
+// The peak of all alone is answered without reading a step. Else rows are asked in batches that fit
+// in memory, after a question of how many lifetimes each has.
 bool index_detail(struct index *index, struct index_clock *clock, const struct window_query *query,
 		  struct window_detail *details, size_t count, struct err *err)
 {

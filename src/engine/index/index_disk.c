@@ -96,6 +96,7 @@ struct beside {
 	uint64_t bytes;
 };
 
+// An index is known by its folder's name alone; files of other names are none of ours.
 static void add_one(void *context, const char *name)
 {
 	struct beside *beside = context;
@@ -130,6 +131,8 @@ static void add_one(void *context, const char *name)
 
 SORT_ORDER(compare_used, struct kept, SORT_RISES(used_s), SORT_RISES(used_ns))
 
+// An index that another process builds is locked, and stays whatever its age. One that is only read
+// has no lock: its files are open there, and stay until they are closed.
 static bool evict(const struct kept *kept)
 {
 	int lock = file_lock_folder(kept->path);
@@ -141,6 +144,8 @@ static bool evict(const struct kept *kept)
 	return true;
 }
 
+// The oldest go until the rest fits, but never the one that is used now, even if it alone is larger
+// than all that may be kept.
 void index_disk_keep(const char *path, uint64_t bytes_max)
 {
 	struct beside beside = { .path = path };

@@ -206,6 +206,9 @@ size_t index_events_bytes_max(const struct index_batch *batch)
 	       2 * pack_bytes_max(PACK_WORDS_MAX) + (batch->jumps_count + (size_t)1) * 20;
 }
 
+// The parts of a block, one after the other: which steps are near ends (a bit each), words or their
+// numbers, the list of words, near ends, far ends, numbers of events. `words` is only a place to
+// work in. Where too many words are different, they are written as they are and the list is empty.
 size_t index_events_put(uint8_t *out, const struct index_batch *batch, struct pack_words *words)
 {
 	struct index_events_head head = { .count = batch->count,

@@ -135,6 +135,8 @@ static void take_site(struct index_in *in, struct cells_site *site)
 	site->orphans = index_in_take_varint(in) != 0;
 }
 
+// Number 0 is none in both tables, and nothing of it is checked. A site of a process, thread or
+// stack that the trace does not have is damage.
 void index_head_take_cells(struct index_in *in, const struct reader *reader, struct cells *cells,
 			   bool (*add_site)(struct cells *cells, uint32_t id,
 					    const struct cells_site *site),

@@ -27,6 +27,7 @@ struct index_out {
 	struct err err;
 };
 
+// An error is kept, and what comes after it is thrown away: index_out_end tells of it.
 static void flush(struct index_out *out)
 {
 	out->crc = crc32c(out->crc, out->buffer, out->filled);
@@ -91,6 +92,9 @@ static void drop(struct index_out *out)
 	mem_free(out);
 }
 
+// The checksum is put like any other bytes, and a copy of it: putting it changes out->crc. A file
+// is renamed only after it was closed without an error, as some file systems tell of a full disk no
+// earlier.
 bool index_out_end(struct index_out *out, struct err *err)
 {
 	uint32_t crc;
@@ -120,6 +124,8 @@ void index_out_drop(struct index_out *out)
 	drop(out);
 }
 
+// The whole file is looked at once, for its checksum. A file that was changed by intent may still
+// have a right one, so what is taken from it is checked all the same.
 bool index_in_open(struct index_in *in, int directory, const char *name, struct err *err)
 {
 	uint32_t crc = 0;
@@ -186,6 +192,8 @@ uint64_t index_in_take_varint(struct index_in *in)
 	return value;
 }
 
+// `size`: the fewest bytes that an item takes. A count of more items than the bytes left can hold
+// is refused before memory is taken for them: 1,000,000 items of 8 bytes in 4 KiB are none.
 size_t index_in_take_count(struct index_in *in, size_t size)
 {
 	uint64_t count = index_in_take_u64(in);

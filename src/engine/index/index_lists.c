@@ -295,6 +295,8 @@ void index_lists_fini(struct index_lists *lists)
 	*lists = (struct index_lists){ 0 };
 }
 
+// Marks the blocks in which any of the sites has a step from `from` on and before `to`; `marks`
+// begins with the block of `from`.
 bool index_lists_mark(struct index *index, const uint32_t *numbers, uint64_t from, uint64_t to,
 		      uint8_t *marks, struct err *err)
 {

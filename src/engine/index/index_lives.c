@@ -13,6 +13,7 @@ struct half {
 	uint64_t address;
 };
 
+// Where we are in the index's steps, beside the event that is being read.
 struct following {
 	struct index *index;
 	const struct lives_watcher *watcher;
@@ -76,6 +77,9 @@ static bool find_step(struct following *follow, uint64_t event)
 	return number == event || is_bad(follow);
 }
 
+// What the step says of the block: 0 as `op` is an end of what nothing in the index began (a block
+// that a fork left); else the cell that it is of, and the step at which it began. Address and
+// thread that end it are the event's.
 static bool tell_end(struct following *follow, const struct trace_event *event, unsigned effect)
 {
 	const struct cells *cells = &follow->index->cells;
@@ -113,6 +117,7 @@ static bool tell_end(struct following *follow, const struct trace_event *event, 
 	return true;
 }
 
+// A block's number is that of its first step, as with tell_end: so a watcher knows it again.
 static bool tell_begin(struct following *follow, const struct trace_event *event, unsigned effect,
 		       process_id process, const struct half *half)
 {
@@ -143,6 +148,8 @@ static bool tell_begin(struct following *follow, const struct trace_event *event
 	return true;
 }
 
+// A realloc ends one block and begins another: its end is told first, as its steps are in that
+// order. `half` is remembered until the next call of the thread, whatever that is.
 static bool follow_event(struct following *follow, const struct reader *reader,
 			 const struct trace_event *event)
 {

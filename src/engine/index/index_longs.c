@@ -41,15 +41,18 @@ static uint8_t *put_cells(uint8_t *at, const struct index_long *list, uint32_t c
 	return pack_put(at, column, count);
 }
 
+// A block of long lifetimes: ends as differences, which rise; beginnings as differences, which do
+// not; cells.
 void index_longs_write(struct index_files *files, unsigned class, const struct index_long *list,
 		       uint32_t count)
 {
 	struct index_long_blocks *blocks = &files->longs_blocks[class];
 	uint64_t *column = mem_resize(NULL, count, sizeof *column);
 	uint8_t *bytes = mem_resize(NULL, 4 * pack_bytes_max(count), 1), *at;
-	uint64_t last = list[0].end;
+	uint64_t last;
 
 	ASSERT(count > 0);
+	last = list[0].end;
 	*MEM_ADD(blocks->list, blocks->count, blocks->capacity) = (struct index_long_block){
 		.at = files->longs[class].size,
 		.end = list[0].end,

@@ -12,13 +12,15 @@
 
 enum { RUN_BUFFER = 1 << 15 };
 
+// A block of what nothing ended: cells, then beginnings as differences, which rise.
 void index_never_write(struct index_files *files, const uint64_t *values, uint32_t count)
 {
 	uint64_t *column = mem_resize(NULL, count, sizeof *column);
 	uint8_t *bytes = mem_resize(NULL, 2 * pack_bytes_max(count), 1), *at;
-	uint64_t last = live_table_step(values[0]);
+	uint64_t last;
 
 	ASSERT(count > 0);
+	last = live_table_step(values[0]);
 	for (uint32_t i = 0; i < count; i++)
 		column[i] = live_table_cell(values[i]);
 	at = pack_put(bytes, column, count);
@@ -84,12 +86,13 @@ static bool read_blocks(struct index *index, size_t first, size_t end, uint64_t 
 {
 	const struct index_files *files = &index->files;
 	const struct index_never_block *blocks = files->never_blocks;
-	uint64_t at = blocks[first].at;
-	uint64_t until = end < files->never_blocks_count ? blocks[end].at : files->never.size;
+	uint64_t at, until;
 	uint8_t *bytes;
 	bool ok;
 
 	ASSERT(first < end && end <= files->never_blocks_count);
+	at = blocks[first].at;
+	until = end < files->never_blocks_count ? blocks[end].at : files->never.size;
 	if (until < at || until > files->never.size)
 		return damaged(err);
 	bytes = mem_resize(NULL, (size_t)(until - at) + PACK_SLACK, 1);
@@ -237,6 +240,9 @@ static void merge_runs(struct run *runs, size_t count, struct index_store *store
 	}
 }
 
+// In the order of their beginnings, whatever memory there is: what fits is sorted, and if that is
+// not all of it, written as a run; then the runs are merged. For example 10 million entries with
+// room for 4: runs of 4, 4 and 2 million.
 bool index_pair_never(struct index_pair *pair, struct index_store *store, uint64_t memory_bytes,
 		      struct err *err)
 {

@@ -55,6 +55,7 @@ static void move(struct heap_amount *level, const struct site_posting *posting)
 	level->bytes += posting->ends ? 0 - posting->size : posting->size;
 }
 
+// The level moves with each step; only a beginning in the window can be a peak, a first or a last.
 static void walk_posting(struct walking *walking, const struct site_posting *posting)
 {
 	struct window_detail *detail = walking->detail;
@@ -187,6 +188,9 @@ static bool walk_single(struct walking *walking, const struct site_run *run, str
 	return true;
 }
 
+// A run before the window is one addition; one inside is taken by its sums; one across an edge is
+// read. Where in a run the peak was, and its first and last beginning, are looked for at the end,
+// in that run alone (look_closer).
 static bool walk_runs(struct walking *walking, const struct site_runs *runs, struct err *err)
 {
 	for (size_t i = 0; i < runs->count; i++) {
@@ -228,6 +232,8 @@ static const struct index_exit *exit_of(const struct index *index, uint32_t site
 	return process < index->exits_count ? &index->exits[process] : &none;
 }
 
+// A site whose process ended before the window has nothing in it. Else its sums at `from`, then its
+// runs in order: those that lie in the window as a whole by their sums, others step by step.
 static bool peak_of_site(struct site_reading *reading, struct index_clock *clock, uint32_t site,
 			 uint64_t from, uint64_t to, struct window_detail *detail, struct err *err)
 {
@@ -373,6 +379,8 @@ static void begin_sweep(struct merge *merge)
 						 .peak_edge = merge->from };
 }
 
+// The steps that were gathered, in their order, with the level after each. Only a beginning can be
+// a new peak. An end of a process takes what each of its sites has then.
 static void sweep(struct merge *merge)
 {
 	struct window_detail *detail = merge->detail;
@@ -430,6 +438,7 @@ static bool merge_members(struct merge *merge, struct err *err)
 	return true;
 }
 
+// *done stays false where the sites have so many steps that a scan of the window is cheaper.
 static bool peak_of_sites(struct site_reading *reading, struct index_clock *clock,
 			  const uint32_t *sites, size_t count, const struct window_query *query,
 			  struct window_detail *detail, bool *done, struct err *err)
@@ -467,6 +476,9 @@ struct member_list {
 	size_t count, capacity;
 };
 
+// Of groups with few sites: their steps are read from the sites' own lists, and no others.
+// `state_of`, by group: which of the details it is, from 1 on; 0: it is not asked for. A group of
+// more than SITES_MAX sites is left to a scan (*done).
 bool index_peaks(struct index *index, struct index_clock *clock, const struct window_query *query,
 		 struct window_detail *details, size_t count, const uint32_t *state_of,
 		 size_t groups_count, bool *done, struct err *err)

@@ -36,6 +36,7 @@ static bool has_one_heap(struct looking *looking)
 	return true;
 }
 
+// Called for each call on virtual memory up to the snapshot: the last one counts.
 static void note_release(void *context, const struct space *space, const struct trace_event *event)
 {
 	struct looking *looking = context;
@@ -99,6 +100,8 @@ static bool set_edge(struct looking *looking, struct index_clock *clock, uint64_
 	return true;
 }
 
+// If the highest level is that of the edge itself, the plateau is at its own beginning: the
+// release.
 static bool find_peak(struct looking *looking, struct index_clock *clock, uint64_t from,
 		      uint64_t to, struct plateau *plateau, struct err *err)
 {
@@ -121,6 +124,7 @@ static bool find_peak(struct looking *looking, struct index_clock *clock, uint64
 	return true;
 }
 
+// False without an error: the index cannot answer, and the caller reads the trace instead.
 bool index_plateau(struct index *index, struct index_clock *clock, struct reader *reader,
 		   process_id process, uint64_t number, struct plateau *plateau, struct err *err)
 {

@@ -285,6 +285,8 @@ static struct index_stretch sum_stretch(struct scribe *scribe, uint32_t *first, 
 	return stretch;
 }
 
+// Five columns, each packed by itself: of each stretch how many steps the site made, then the sums
+// of these and the most that they reached, in bytes and in count.
 static void put_stretches(struct scribe *scribe, uint32_t first, uint32_t count)
 {
 	const struct index_postings *postings = scribe->writing->postings;
@@ -402,6 +404,8 @@ static void give_piece(const struct scribe *scribe)
 	vault_append(&files->posts, scribe->bytes, scribe->filled);
 }
 
+// Pieces of the chunk are made by two threads side by side, and given to the files in their order:
+// who is ready early waits for its turn.
 static void *write_pieces(void *context)
 {
 	struct writing *writing = context;
@@ -428,6 +432,7 @@ static void *write_pieces(void *context)
 	return NULL;
 }
 
+// Sorts the steps of the chunk by site and writes them; the next chunk begins empty.
 void index_postings_write(struct index_postings *postings, const struct cells *cells,
 			  struct index_files *files)
 {

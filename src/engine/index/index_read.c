@@ -52,6 +52,9 @@ static bool is_sound(const struct index *index, const struct index_block_entry *
 	       is_within(&index->files.times, entry->times_at, entry->times_size);
 }
 
+// The changes of time in a block: their number, then for each how many steps and how many ns after
+// the one before. The block's own time is the first. For example time_ns 5,000 and the bytes 02, 03
+// 64, 05 c8 01: from step 0 at 5,000, from step 3 at 5,100, from step 8 at 5,300.
 static bool take_times(struct index *index, const struct index_block_entry *entry,
 		       struct index_run **runs, size_t *capacity, uint32_t *runs_count,
 		       uint32_t steps, struct err *err)
@@ -80,6 +83,8 @@ static bool take_times(struct index *index, const struct index_block_entry *entr
 	return ok;
 }
 
+// How many things of `each` bytes fit in one of `share` parts of the memory that questions may
+// take; at least one.
 size_t index_room(const struct index *index, uint64_t share, size_t each)
 {
 	uint64_t memory = index->memory_bytes ? index->memory_bytes : UINT64_C(256) << 20;
@@ -94,6 +99,7 @@ bool index_go_on(const struct index *index, struct err *err)
 	       err_set(err, ERR_STOPPED, "interrupted");
 }
 
+// All of a block but the last have 2 to the block_log2.
 static uint32_t steps_of_block(const struct index *index, uint64_t number)
 {
 	uint64_t first = number << index->shape.block_log2;
@@ -103,6 +109,8 @@ static uint32_t steps_of_block(const struct index *index, uint64_t number)
 	return left >> index->shape.block_log2 ? 1u << index->shape.block_log2 : (uint32_t)left;
 }
 
+// The parts of a block follow each other and end within it. What is in them is checked as they are
+// taken.
 static bool is_head_sound(const struct index_block *block, const struct index_events_head *head,
 			  uint32_t size)
 {
@@ -263,6 +271,8 @@ static void fill_coarse(struct index_clock_block *block, unsigned shift)
 	}
 }
 
+// Where the memory for times is full all are forgotten, not the oldest: questions go through blocks
+// in order, and one that comes back later reads them again.
 static const struct index_clock_block *times_of(struct index_clock *clock, struct index *index,
 						uint64_t number, struct err *err)
 {
@@ -343,6 +353,8 @@ static size_t block_at(const struct index *index, uint64_t time_ns)
 	return upto ? upto - 1 : 0;
 }
 
+// The edge before the first step that is later than `time_ns`. If that is in no block at or before
+// the time, it is the block's end, which is the next one's beginning.
 bool index_clock_edge(struct index_clock *clock, struct index *index, uint64_t time_ns,
 		      uint64_t *edge, struct err *err)
 {
@@ -383,6 +395,8 @@ static bool load_edges(struct index_edges *edges, struct index *index, uint64_t 
 	return err->kind == ERR_NONE ? bad_block(index, number, err) : false;
 }
 
+// For times that rise: from one to the next in the same block is a few steps, and a block is read
+// once. A time that falls begins again.
 bool index_edges_next(struct index_edges *edges, struct index *index, uint64_t time_ns,
 		      uint64_t *edge, struct err *err)
 {
@@ -406,11 +420,12 @@ bool index_edges_next(struct index_edges *edges, struct index *index, uint64_t t
 bool index_number(struct index *index, uint64_t step, uint64_t *number, struct err *err)
 {
 	struct index_block block = { 0 };
-	bool ok =
-		index_block_load(index, step >> index->shape.block_log2, INDEX_JUMPS, &block, err);
-	const struct index_run *last = block.jumps;
+	const struct index_run *last;
+	bool ok;
 
 	ASSERT(step < index->steps_end);
+	ok = index_block_load(index, step >> index->shape.block_log2, INDEX_JUMPS, &block, err);
+	last = block.jumps;
 	for (uint32_t i = 0; ok && i < block.jumps_count && block.jumps[i].at <= step - block.first;
 	     i++)
 		last = &block.jumps[i];

@@ -110,6 +110,9 @@ static void add_to_total(struct index_rows_entry *total, const struct index_rows
 		window_add_rest(&total->rest, &entry->rest);
 }
 
+// A site or cell that had nothing in the window is not even asked for its group: most of a large
+// trace are such in a narrow window. Rows are filled in batches, while what they need is fetched
+// from memory.
 void index_rows_add(struct index_rows *rows, uint32_t id, uint64_t size,
 		    const struct index_figures *figures)
 {

@@ -101,6 +101,8 @@ static bool series_step(void *context, const struct index_scan_step *step)
 	return true;
 }
 
+// The levels at the window's left edge, and on top of these each step of the window, by the time
+// that it has. A group without a step keeps its level in all buckets.
 bool index_series(struct index *index, struct index_clock *clock, const struct window_query *query,
 		  const struct window_sums *to, struct err *err)
 {

@@ -317,6 +317,8 @@ static void take_batch_addresses(struct index_in *in, const struct index_feed *f
 		in->bad = true;
 }
 
+// The block that was being filled, with what goes with it. It has fewer steps than a block, and its
+// runs and jumps begin at its first step, or there are none.
 static void take_feed(struct index_in *in, struct index_feed *feed, uint32_t cells)
 {
 	struct index_batch *batch = feed->open;
@@ -364,6 +366,8 @@ static void take_spaces(struct index_in *in, struct index_pair *pair)
 	}
 }
 
+// What lived when the state was written, and what has ended by nothing. Each key and cell is held
+// against what there is, as the rest of the index uses them for places.
 static void take_pair(struct index_in *in, struct index_pair *pair)
 {
 	size_t count;
@@ -408,6 +412,7 @@ static void take_counted(struct index_in *in, void *items, size_t count, size_t 
 		index_in_take(in, items, found * size);
 }
 
+// In the order of put_all.
 static bool take_all(struct index_in *in, struct index_work *work, const struct reader_place *place,
 		     struct err *err)
 {
@@ -451,6 +456,8 @@ static bool replay_calls(struct index_work *work, struct err *err)
 	return ok;
 }
 
+// A state is only believed if the trace up to its place is the one that it was made of: all of its
+// blocks' headers are compared by a checksum.
 bool index_work_load(struct index_work *work, struct err *err)
 {
 	struct index_identity identity, found;

@@ -53,6 +53,8 @@ void index_batch_fini(struct index_batch *batch)
 	*batch = (struct index_batch){ 0 };
 }
 
+// The file of a number from 0 to INDEX_VAULTS - 1, and what it is called: for those who do the same
+// with all of them.
 struct vault *index_files_vault(struct index_files *files, unsigned i, char name[24])
 {
 	struct {
@@ -104,6 +106,8 @@ void index_files_close(struct index_files *files)
 	*files = (struct index_files){ 0 };
 }
 
+// `create`: the files are made; else they are there (index_state.c). Files of long lifetimes are
+// made when the first is met.
 bool index_store_open(struct index_store *store, const struct index_shape *shape,
 		      const struct cells *cells, struct index_files *files, int directory,
 		      bool posts, bool create, struct err *err)
@@ -193,9 +197,10 @@ static void put_events(struct index_store *store, const struct index_batch *batc
 
 uint32_t index_store_waiting(const struct index_store *store, unsigned of)
 {
-	uint64_t count = of < INDEX_LONGS ? store->files->longs_count[of] : store->never_count;
+	uint64_t count;
 
 	ASSERT(of < INDEX_ADDRESSES);
+	count = of < INDEX_LONGS ? store->files->longs_count[of] : store->never_count;
 	return (uint32_t)count & ((1u << store->shape.sparse_log2) - 1);
 }
 
@@ -403,6 +408,8 @@ static void expect_steps(const struct index_store *store, const struct index_bat
 			cells_cell(store->table, batch->ops[i + SITES_AHEAD] >> 1).site));
 }
 
+// The steps of a block, one by one, in everything that counts them: what each cell and process has,
+// what lives, the levels. A process's end comes before the step at which it is noted.
 static void count_steps(struct index_store *store, const struct index_batch *batch)
 {
 	const struct cells *table = store->table;
@@ -607,6 +614,8 @@ static void take_snapshots(struct index_store *store)
 	}
 }
 
+// A full block, or the last one: it is written, then counted, and the postings of its steps are
+// kept until a chunk of them is full.
 void index_store_add(struct index_store *store, const struct index_batch *batch)
 {
 	struct index_files *files = store->files;
@@ -683,6 +692,7 @@ void index_store_never(struct index_store *store, uint64_t value, uint64_t addre
 
 // ---- the end ----
 
+// What is waiting for a block to be full is written as a shorter one, then the files are ended.
 bool index_store_finish(struct index_store *store, struct err *err)
 {
 	struct index_files *files = store->files;

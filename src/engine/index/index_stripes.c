@@ -52,6 +52,8 @@ static void take(const struct run *run, uint32_t stripe)
 			   figures_of(run, stripe));
 }
 
+// The finder's thread. Nothing stops it before the end, or before `find` fails: what it finds is
+// always taken, and the caller waits for it.
 static void *find_all(void *context)
 {
 	struct run *run = context;
@@ -75,6 +77,8 @@ static void *find_all(void *context)
 	return NULL;
 }
 
+// The caller's thread. `over` with nothing left to take is the end, good or bad: what was found
+// before a failure is taken first, and the caller learns of the failure after that.
 static void take_all(struct run *run)
 {
 	pthread_mutex_lock(&run->lock);
@@ -93,6 +97,7 @@ static void take_all(struct run *run)
 	pthread_mutex_unlock(&run->lock);
 }
 
+// With one stripe, or without a thread: one after the other.
 static void run_alone(struct run *run)
 {
 	for (uint32_t stripe = 0; first_of(stripe) < run->end; stripe++) {

@@ -223,6 +223,9 @@ static void clip(const struct index_block *block, uint64_t from, uint64_t to, ui
 	*end = to < block->first + block->count ? (uint32_t)(to - block->first) : block->count;
 }
 
+// What each cell had done up to an edge: the nearest snapshot, and the steps between it and the
+// edge, forwards or back. `stride`: so many counts apart are those of two cells, as the caller may
+// keep several of each cell together.
 bool index_counts(struct index *index, uint64_t edge, struct index_count *counts, size_t stride,
 		  struct err *err)
 {
@@ -341,6 +344,8 @@ static void shift_block(const struct index *index, struct index_shifts *shifts,
 	}
 }
 
+// What each site did between the nearest snapshot and the edge. The snapshot itself stays in its
+// file, and is read as the sites are gone through (index_sums_next).
 bool index_shifts_load(struct index_shifts *shifts, struct index *index, uint64_t edge,
 		       struct err *err)
 {
@@ -443,6 +448,8 @@ bool index_sums_next(struct index_sums *sums, struct bits_sums *out, uint32_t co
 
 // ---- lifetimes ----
 
+// All ends from one step to another whose beginning is known. `marks` says which blocks need be
+// looked at, NULL: all.
 bool index_ending_in(struct index *index, uint64_t from, uint64_t to, const uint8_t *marks,
 		     const struct index_visitor *visitor, struct err *err)
 {

@@ -128,6 +128,8 @@ static inline void count(const struct worker *worker, uint32_t cell, uint64_t be
 		wrap(tallies, cell, type_of(ends, before), 1);
 }
 
+// The ends of a job's steps. Steps of one time are next to each other, so the stretch in which they
+// must have begun is found once for all of them.
 static bool count_block(struct worker *worker, const struct job *job)
 {
 	const struct work *work = worker->work;
@@ -462,6 +464,8 @@ static void join(struct index_tallies *tallies, const struct index_tallies *othe
 				wrap(tallies, id, i, others->wraps[id][i]);
 }
 
+// Jobs are taken from one list, by one thread or two: so neither waits for the other while there
+// are any.
 static bool do_all(struct work *work, struct index_tallies *tallies, struct err *err)
 {
 	struct index *index = work->index;

@@ -49,6 +49,9 @@ static unsigned best_width(uint8_t having[2][65], unsigned most, uint32_t count,
 	return best;
 }
 
+// A byte with the width, and whether there are patches; of these how many, their width, and their
+// places; then the low bits of all numbers; then what the patched ones have above. The example's
+// group: 05 with the mark, 02 0f, two places, 80 bytes, and 30 bits in 4.
 uint8_t *pack_put_group(uint8_t *out, const uint64_t *values, uint32_t count)
 {
 	// Two counters for each width: one would wait for itself where all are alike.

@@ -236,6 +236,8 @@ static bool concerns(const struct window_query *query, const struct plain_life *
 	return present(query, life) || (life->end == WINDOW_NEVER && inside(query, life->exit));
 }
 
+// Each lifetime is counted in its group and in the total; what has no place in the four types (an
+// end by the process, an orphan) in the rests.
 void plain_ask(const struct plain *plain, const struct window_query *query,
 	       struct window_result *result)
 {
@@ -272,6 +274,7 @@ void plain_ask(const struct plain *plain, const struct window_query *query,
 	mem_free(groups);
 }
 
+// Threads are not known here; where they are asked for, the caller gets them from the trace.
 bool plain_walk(const struct plain *plain, const struct window_query *query,
 		bool (*each)(void *context, const struct window_allocation *allocation),
 		void *context)
@@ -369,7 +372,9 @@ static bool is_of(const struct window_detail *detail, uint32_t group)
 	return group != WINDOW_SKIP && (group == detail->group || detail->group == WINDOW_SKIP);
 }
 
-// Peaks of one group.
+// The peaks of one group. The level counts when a step is over: a realloc that ends 100 bytes and
+// begins 200 in one step never was at 300. Before the first change of the window the level is what
+// lives at its edge.
 static void find_peak(const struct changes *changes, const struct window_query *query,
 		      struct window_detail *detail)
 {
@@ -397,7 +402,9 @@ static void find_peak(const struct changes *changes, const struct window_query *
 	}
 }
 
-// First, last, and lifetimes of one group.
+// First, last, and lifetimes of one group. Lifetimes are of what ended in the window before its
+// process did. The median of an even count is the lower of the two in the middle: of 4, 8, 15 and
+// 16 it is 8.
 static void find_times(const struct plain *plain, const uint32_t *groups,
 		       const struct window_query *query, struct window_detail *detail)
 {
@@ -443,6 +450,8 @@ void plain_detail(const struct plain *plain, const struct window_query *query,
 	MEM_FREE(groups, changes.list);
 }
 
+// A level for each group, followed through all changes; groups that are not asked for have numbers
+// past the last.
 void plain_series(const struct plain *plain, const struct window_query *query,
 		  const struct window_sums *to)
 {
@@ -508,6 +517,7 @@ void plain_changes(const struct plain *plain, const struct window_query *query,
 	mem_free(changes.list);
 }
 
+// Of the whole trace; 0 at WINDOW_START if nothing ever lived.
 struct heap_amount plain_peak(const struct plain *plain, enum window_layer layer, uint64_t *edge)
 {
 	struct window_query query = { .to = WINDOW_NEVER, .layers = layer };
@@ -526,6 +536,8 @@ struct heap_amount plain_peak(const struct plain *plain, enum window_layer layer
 	return peak;
 }
 
+// What was allocated is in the bucket of its beginning, what was freed in that of its end; a
+// process's end frees nothing here.
 void plain_flows(const struct plain *plain, const struct window_query *query,
 		 const struct window_sums *to)
 {

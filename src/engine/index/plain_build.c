@@ -242,6 +242,8 @@ static void build_fini(struct build *build)
 	MAP_FINI(&build->undone, &build->table_of);
 }
 
+// One pass, in which each lifetime is one entry of a list. Duration is the last time that an item
+// has, or what the END says, if that is later.
 bool plain_build(struct plain *plain, struct plain *vm, struct plain_steps *steps,
 		 struct reader *reader, struct progress *progress, bool (*stop)(void *context),
 		 void *context)

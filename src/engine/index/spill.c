@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
+// The name is of this process and this call, and goes at once (FILE_VANISHES): the file is gone
+// with its descriptor.
 bool spill_open(struct spill *spill, int directory, size_t buffer_bytes, struct err *err)
 {
 	static unsigned serial;
@@ -38,6 +40,7 @@ void spill_close(struct spill *spill)
 	*spill = (struct spill){ 0 };
 }
 
+// A short write is gone on with; one of nothing is a full disk.
 static void flush(struct spill *spill)
 {
 	size_t at = 0;
@@ -72,6 +75,8 @@ void spill_put_varint(struct spill *spill, uint64_t value)
 	spill_put(spill, bytes, bits_put_varint(bytes, value));
 }
 
+// What is asked for may be in the file, in the buffer, or partly in both: first the part up to
+// `written`, then the rest.
 bool spill_copy(const struct spill *spill, uint64_t at, void *out, size_t size)
 {
 	uint64_t written = spill->size - spill->filled;
@@ -91,6 +96,7 @@ bool spill_copy(const struct spill *spill, uint64_t at, void *out, size_t size)
 	return true;
 }
 
+// What the buffer has goes to the file even if nothing else is in it: reading has one way.
 void spill_turn(struct spill *spill)
 {
 	flush(spill);
@@ -133,6 +139,8 @@ bool spill_get(struct spill *spill, void *bytes, size_t size)
 	return true;
 }
 
+// Ten bytes are the longest; at the end there may be fewer, and one that goes on behind them is
+// none.
 bool spill_get_varint(struct spill *spill, uint64_t *value)
 {
 	const uint8_t *at, *end;

@@ -55,6 +55,8 @@ bool vault_open(struct vault *vault, int directory, const char *name, uint64_t s
 	return true;
 }
 
+// What is in the file behind the whole pages was written after the moment that is gone back to; it
+// is cut off, since its bytes come again.
 bool vault_resume(struct vault *vault, int directory, const char *name, uint64_t size,
 		  uint32_t *sums, size_t sums_count, const void *tail, size_t tail_size,
 		  struct err *err)
@@ -100,6 +102,8 @@ static void write_all(struct vault *vault, const uint8_t *bytes, size_t size)
 	}
 }
 
+// A sum for each page of the buffer, before it is written: what a disk gives back later is held
+// against what was meant. Only the last page of all may be short (vault_finish).
 static void flush(struct vault *vault)
 {
 	for (size_t at = 0; at < vault->filled; at += VAULT_PAGE) {
@@ -159,6 +163,7 @@ static bool read_raw(const struct vault *vault, uint64_t at, uint8_t *out, size_
 	return true;
 }
 
+// The whole pages are in the file, the rest is in the buffer still.
 void *vault_copy(const struct vault *vault, struct err *err)
 {
 	size_t written = (size_t)vault->size - vault->filled;
@@ -198,6 +203,7 @@ static bool read_pages(struct vault *vault, uint64_t first, uint64_t end, uint8_
 	return true;
 }
 
+// The flags are set by any thread and never taken back: to miss one is to check a page twice.
 static bool all_checked(const struct vault *vault, uint64_t first, uint64_t end)
 {
 	for (; first < end; first++)
@@ -206,6 +212,10 @@ static bool all_checked(const struct vault *vault, uint64_t first, uint64_t end)
 	return true;
 }
 
+// A page that was checked once is not checked again: where all pages of a part were, its bytes go
+// straight to `out`. Else whole pages are read into a buffer, checked, and what was asked for is
+// copied. For example 100 bytes at 16,380: they are on pages 0 and 1, and 32 KiB are read the first
+// time, 100 bytes the second.
 bool vault_read(struct vault *vault, uint64_t at, void *out, size_t size, struct err *err)
 {
 	uint8_t *to = out, *pages = NULL;

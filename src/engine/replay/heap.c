@@ -548,6 +548,9 @@ void heap_count_event(struct heap *heap, const struct trace_event *event, bool u
 		thread->pending->active = false;
 }
 
+// Events of one thread and one time. `plain` is what lets most of them go the short way: all of the
+// thread is selected, nothing is a sample, and no filter asks about single events. A realloc or a
+// failure goes the long way in any case.
 void heap_add_run(struct heap *heap, const struct trace_event *events, uint32_t count,
 		  const struct blocks_hint *hints)
 {

@@ -105,6 +105,8 @@ struct reach_search {
 // their number, which is all that the block holds.
 enum { COUNT_BYTES = 8 };
 
+// Where a block ends for pointers. One of no bytes has one; one of 8 bytes has a ninth, so that the
+// address behind a count of 0 is a pointer to its inside.
 static uint64_t end_of(const struct trace_reach_block *block)
 {
 	uint64_t end =
@@ -123,6 +125,8 @@ static unsigned shift_of(const struct trace_reach_block *blocks, size_t first, s
 	return (unsigned)__builtin_ctzll(low_bits);
 }
 
+// Blocks [first, last] are a span. One that reaches into the next span by its count of 8 bytes
+// (end_of) is cut there, so that spans never overlap.
 static void add_span(struct reach_search *search, size_t first, size_t last)
 {
 	const struct trace_reach_block *blocks = search->blocks;
@@ -156,6 +160,9 @@ static void add_span(struct reach_search *search, size_t first, size_t last)
 	*MEM_ADD(search->spans, search->spans_count, search->spans_capacity) = span;
 }
 
+// A new span begins where the gap is too wide, where a block is so large that a table of its grains
+// would cost more than a search, and where a block does not begin at a multiple of 8 from the
+// span's first: all that begin in a span begin at the beginning of a grain.
 static void make_spans(struct reach_search *search)
 {
 	const struct trace_reach_block *blocks = search->blocks;
@@ -183,6 +190,7 @@ static const struct span *find_span(struct reach_search *search, uint64_t value)
 	const struct span *latest = &search->spans[search->latest];
 	size_t low;
 
+	ASSERT(search->latest < search->spans_count);
 	if (value >= latest->start && value < latest->end)
 		return latest;
 	low = RISING_UPTO(search->spans, search->spans_count, end, value);
@@ -345,6 +353,8 @@ void reach_search_root(struct reach_search *search, const void *bytes, size_t si
 	reach_batch(search, place, beginnings_only);
 }
 
+// A part of the process's memory that the caller is to read, for reach_search_take: of one block or
+// of several whose gaps are small.
 bool reach_search_next(struct reach_search *search, uint64_t *start, uint64_t *end)
 {
 	const struct trace_reach_block *blocks = search->blocks;
@@ -368,6 +378,7 @@ bool reach_search_next(struct reach_search *search, uint64_t *start, uint64_t *e
 	return true;
 }
 
+// Of a block that does not begin at a multiple of a word, as pointers are looked for only there.
 static uint64_t first_word(const struct reach_search *search, size_t block)
 {
 	uint64_t step = search->word_bytes;
@@ -375,6 +386,7 @@ static uint64_t first_word(const struct reach_search *search, size_t block)
 	return (search->blocks[block].address + step - 1) & ~(step - 1);
 }
 
+// The first edge of a block; of the number after the last block the end of all edges.
 static size_t edges_begin(const struct reach_search *search, size_t block)
 {
 	const struct trace_reach_block *of = &search->blocks[block];
@@ -406,6 +418,10 @@ static void put_edge(struct reach_search *search, uint32_t to, uint8_t words)
 	search->edges[search->edges_count++] = (struct edge){ to, words };
 }
 
+// A pointer of a block to itself says nothing, and of the same pointer several times in a row the
+// first is enough. Words that are further apart than an edge can say are said by edges before it
+// that lead nowhere: 300 words after the one before are an edge {300, WORDS_MAX} and the edge
+// itself with 0 words.
 static void add_edge(struct reach_search *search, const struct word *word)
 {
 	uint64_t words;
@@ -455,6 +471,8 @@ static void take_block(struct reach_search *search, size_t from, const uint8_t *
 	}
 }
 
+// What was read is shared out to the blocks in it. A block that goes on behind the part is gone on
+// with in the next.
 void reach_search_take(struct reach_search *search, const void *bytes)
 {
 	uint64_t start = search->read_start, end = search->read_end;
@@ -581,6 +599,11 @@ static void hold(struct reach_search *search, uint32_t from)
 	}
 }
 
+// Three walks, each from what the one before has found. First from the roots by pointers to
+// beginnings: what is found is reachable. Then pointers to the inside are followed too, those of
+// roots and those of all that was found, and from what is found so all pointers. What is left is
+// lost: a walk from each of it marks what it leads to as held, also what an earlier walk began
+// with, so that what stays unreachable is held by no other block (of a circle one is left).
 void reach_search_finish(struct reach_search *search)
 {
 	size_t at = 0, reachable;

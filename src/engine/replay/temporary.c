@@ -231,6 +231,7 @@ static void destroy(struct temporary *temporary, const struct trace_event *event
 		forget_heap(&temporary->processes[process].heaps[event->heap]);
 }
 
+// In the order of effects: a heap that goes, what ends, what begins, what is taken back.
 void temporary_add_event(struct temporary *temporary, const struct trace_event *event)
 {
 	unsigned effect = effect_of(event->kind);

@@ -108,6 +108,8 @@ static void gather(struct reading *reading, struct lives *lives)
 		qsort(trim->numbers, trim->count, sizeof *trim->numbers, mem_compare_u64);
 }
 
+// Everything up to `from` is followed, and what lives then is what must be kept: the events that
+// began it, in malloc's heaps and in the address space.
 void trim_find(struct reader *reader, const struct moment_edge *from, struct progress *progress,
 	       struct trim *trim)
 {

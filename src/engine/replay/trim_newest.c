@@ -77,6 +77,8 @@ static bool find_kept(const struct trim_newest_options *options, const struct mo
 	return ok;
 }
 
+// What is kept goes into a new file beside the trace, at whose end the writer stays open: the
+// recording goes on there.
 bool trim_newest_write(struct trim_newest *newest, const struct trim_newest_options *options,
 		       struct err *err)
 {

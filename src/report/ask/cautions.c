@@ -43,6 +43,7 @@ static void tell_pauses(const struct reader *reader, void (*tell)(void *context,
 	}
 	if (!paused)
 		return;
+	ASSERT(stopped <= paused);
 	str_format(&text, "recording was paused, first at %s", STR_DURATION(first_ns));
 	if (paused > 1)
 		str_format(&text, ", in %" PRIu32 " processes", paused);

@@ -31,9 +31,9 @@ static bool is_word(char c)
 }
 
 // Length of the operator that begins at `text` with the word "operator", or 0. Brackets in it do
-// not nest and blanks in it do not separate.
-// "operator<" in "operator<<int>" is "operator<<": the longer ones come first in the list.
-// "operator" with a type after it ("operator bool") has its own length only.
+// not nest and blanks in it do not separate. "operator<" in "operator<<int>" is "operator<<": the
+// longer ones come first in the list. "operator" with a type after it ("operator bool") has its own
+// length only.
 static size_t operator_length(const char *text, size_t at)
 {
 	static const char *const symbols[] = {
@@ -159,9 +159,8 @@ size_t cxxname_columns(const char *text)
 }
 
 // Length of a default template argument at `text` (", std::allocator<…>" right before the closing
-// bracket), or 0.
-// Only the last arguments are defaults: std::map<int, T, std::less<int>, std::allocator<…> > loses
-// both, and std::vector<std::allocator<int>, …> does not lose its first.
+// bracket), or 0. Only the last arguments are defaults: std::map<int, T, std::less<int>,
+// std::allocator<…> > loses both, and std::vector<std::allocator<int>, …> does not lose its first.
 static size_t default_argument(const char *text)
 {
 	static const char *const defaults[] = { ", std::allocator<",      ", std::less<",
@@ -225,7 +224,7 @@ static void simplify(const char *text, struct str *out)
 	}
 }
 
-// [from, to) of `text` with the contents of its template argument lists replaced by "…".
+// [from, to) of `text` with the contents of its template argument lists replaced by "…":
 // "std::map<int, std::string>::insert" becomes "std::map<…>::insert".
 static void fold_templates(const char *text, size_t from, size_t to, struct str *out)
 {
@@ -246,7 +245,8 @@ static void fold_templates(const char *text, size_t from, size_t to, struct str 
 	}
 }
 
-// Position after the first top-level "::" at or after `at`, or 0.
+// Position after the first top-level "::", or 0. An operator's name is the last part: nothing is
+// cut in it.
 static size_t next_scope(const char *text)
 {
 	size_t at = 0;

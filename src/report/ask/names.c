@@ -71,9 +71,8 @@ static struct symbol place_of(const struct names *names, const struct trace_fram
 	return symbol;
 }
 
-// From the names that the trace itself gives.
-// Empty texts mean not known, and become NULL, as the symbols give them. All but the last are
-// inlined.
+// The names that the trace itself gives. Empty texts mean not known, and become NULL, as the
+// symbols give them. All but the last are inlined.
 static struct found from_trace(struct names *names, const struct trace_frame *frame,
 			       const struct trace_name *given, size_t count)
 {
@@ -89,8 +88,8 @@ static struct found from_trace(struct names *names, const struct trace_frame *fr
 	return (struct found){ .symbols = symbols, .count = (uint32_t)count };
 }
 
-// A frame of no module has no name: generated code of which no list was there.
-// The three sources in their order. Lives as long as the names do.
+// The three sources in their order. Lives as long as the names do. A frame of no module has no
+// name: generated code of which no list was there.
 static struct found ask(struct names *names, frame_id id)
 {
 	const struct trace_frame *frame = reader_frame(names->reader, id);
@@ -161,9 +160,8 @@ static bool found_wrapper(const struct found *found, size_t i)
 	return i < WRAPPERS_KNOWN ? found->wrappers >> i & 1 : names_is_wrapper(&found->symbols[i]);
 }
 
-// Whether an unnamed function belongs to the wrapper that calls it.
-// A function without a name that a wrapper of the same file calls is taken for an inner part of
-// it: operator new of a stripped library calls such a one before malloc.
+// Whether an unnamed function belongs to the wrapper of the same file that calls it: palloc of a
+// PostgreSQL without symbols calls such a one before malloc.
 static bool is_inner(const struct symbol *symbol, const struct symbol *caller)
 {
 	return !symbol->function && wrappers_match_outer(caller->function) &&

@@ -120,6 +120,7 @@ static bool is_in(struct row_filter *filter, const struct row *row, stack_id sta
 	struct str text = { 0 };
 	bool equal;
 
+	ASSERT(row->key == ROW_STACK || row->text);
 	if (row->key == ROW_STACK)
 		return labels_stack(filter->labels, stack) == row->label;
 	if (row->key == ROW_FUNCTION)
@@ -136,6 +137,7 @@ static bool find_out(struct row_filter *filter, stack_id stack)
 {
 	bool wanted = !filter->wants;
 
+	ASSERT(stack < filter->stacks_count);
 	if (filter->frames && !frame_filter_passes(filter->frames, stack))
 		return false;
 	for (size_t i = 0; i < filter->count; i++) {

@@ -27,6 +27,8 @@ static void write_found(struct paper *paper, const char *path, const char *as)
 	sink_text(paper->sink, "\n");
 }
 
+// A line for each file of the trace, and below it where its names came from, or what would have
+// them.
 void sources_write_text(struct symbols *symbols, struct paper *paper)
 {
 	size_t count = symbols_open_all(symbols), missing = 0;

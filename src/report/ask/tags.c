@@ -82,6 +82,7 @@ static void begin_tag(struct reading *reading, const char **attributes, bool is_
 	struct str whole = { 0 };
 	char *rest;
 
+	ASSERT(reading->tags_depth < reading->depth && reading->depth <= DEPTH_MAX);
 	if (!name) {
 		fail(reading, "a Tag needs a Name");
 		return;
@@ -155,9 +156,12 @@ static void end_element(void *context, const char *name)
 	(void)name;
 	if (reading->failed)
 		return;
+	ASSERT(reading->depth > 0);
 	reading->depth--;
-	if (reading->is_tag[reading->depth])
-		reading->tags_depth--;
+	if (!reading->is_tag[reading->depth])
+		return;
+	ASSERT(reading->tags_depth > 0);
+	reading->tags_depth--;
 }
 
 // A file that declares entities has more in mind than tags.

@@ -103,7 +103,6 @@ static size_t group_of(struct weighing *weighing, const struct range *range)
 	return weighing->count - 1;
 }
 
-// Free bytes of the slot at `address` from there on, or down from there, as far as `limit`.
 // Bytes from an address up to the next multiple: of 0x11000 in slots of 64 KiB 0xf000; of 0x20000
 // none.
 static uint64_t rest_of_slot(uint64_t address, uint64_t granularity)
@@ -167,6 +166,7 @@ static void count_mapping(struct weighing *weighing, size_t group, uint64_t size
 		into->size_max = size;
 }
 
+// Taking the group away would make a hole of so many bytes; the largest of these is kept.
 static void widen(struct weighing *weighing, size_t group, uint64_t hole)
 {
 	ASSERT(group < weighing->count);
@@ -174,14 +174,15 @@ static void widen(struct weighing *weighing, size_t group, uint64_t hole)
 		weighing->groups[group].largest_without = hole;
 }
 
-// Where the hole below the range of a group ends, which begins at `from`.
-// A stack that grows keeps a gap below it free, which is no hole: Linux gives nothing there.
+// Where the hole below a range of `group` ends, which begins at `from`. A stack that grows keeps a
+// gap below it free, which is no hole: Linux gives nothing there.
 static uint64_t hole_end(const struct weighing *weighing, size_t group, const struct range *range,
 			 uint64_t from)
 {
-	uint64_t gap = weighing->groups[group].owner == SPACE_MAIN_STACK ? weighing->stack_gap : 0;
+	uint64_t gap;
 
 	ASSERT(group < weighing->count);
+	gap = weighing->groups[group].owner == SPACE_MAIN_STACK ? weighing->stack_gap : 0;
 	if (range->start <= from)
 		return range->start;
 	return range->start - from > gap ? range->start - gap : from;
@@ -197,10 +198,10 @@ static void count_hole(struct weighing *weighing, uint64_t from, uint64_t to)
 }
 
 // Walks the ranges once. Those side by side of one group, with the holes around them, would be one
-// hole without the group.
-// For example pieces a, a, hole, b, hole, a, all in the part: the hole without b is from the second
-// a to the third. A group that comes again later begins a run of its own: taking all of its pieces
-// away would join holes that are far apart, which is another question.
+// hole without the group. For example pieces a, a, hole, b, hole, a: without b there would be one
+// hole from the end of the second a to the start of the third. A group that comes again later
+// begins a run of its own: taking all of its pieces away would join holes that are far apart, which
+// is another question.
 static void take_census(struct weighing *weighing)
 {
 	const struct ranges *ranges = space_ranges(weighing->space, weighing->process);
@@ -576,6 +577,8 @@ static void lay_out(struct address_map *address_map)
 // ---- figures ----
 
 // Whole free slots, the most of them in a row, and by the rest how many free bytes are of no use.
+// For example a hole from 0x11000 to 0x45000 in slots of 64 KiB: it has the two slots 0x20000 and
+// 0x30000, and of its 208 KiB 80 are of no use.
 static void count_slots(struct address_map *address_map)
 {
 	const struct ranges *ranges =
@@ -697,6 +700,8 @@ bool address_map_set_range(struct address_map_options *options, const char *text
 		       "range needs two addresses of pages, as in 0x40000000..0x80000000");
 }
 
+// Two readings: the space as it is at the moment, for the map, the figures and the table; then the
+// whole trace (read_whole), for the curves and for what failed at any time.
 bool address_map_init(struct address_map *address_map, struct query_context *asked,
 		      const struct address_map_options *options, struct err *err)
 {

@@ -117,6 +117,8 @@ static void write_row(struct picture *picture, uint64_t start, uint64_t end)
 	picture->y += CELL;
 }
 
+// Rows of cells; an address stands at the first of each 16. What was left out before it is a line
+// of text.
 static void write_segment(struct picture *picture, const struct address_map_segment *segment)
 {
 	const struct address_map *address_map = picture->address_map;
@@ -261,6 +263,8 @@ static void write_moment(struct picture *picture)
 		    x, x, picture->y, picture->y + CURVE_HEIGHT);
 }
 
+// Of a space of 32 bits what is free is drawn, since that runs out; of a larger one what is used.
+// The blue curve's highest value is the height of both.
 static void write_curves(struct picture *picture)
 {
 	const struct address_map *address_map = picture->address_map;
@@ -313,6 +317,8 @@ static const char *shorten(const char *command, char out[static COMMAND_MAX + 8]
 	return out;
 }
 
+// The body is written first, into a text, as the picture's height is in front of it and not known
+// before.
 void address_map_write_svg(const struct address_map *address_map, struct sink *sink)
 {
 	struct str body = { 0 };

@@ -68,8 +68,10 @@ static void write_figures(const struct address_map *address_map, struct paper *p
 // By letter where there is no colour: also colour-blind readers and files can tell owners by it.
 static void write_look(struct paper *paper, uint8_t owner, bool reserved, bool full)
 {
-	char c = looks[owner].letter;
+	char c;
 
+	ASSERT(owner < SPACE_OWNERS_COUNT);
+	c = looks[owner].letter;
 	if (paper->colour)
 		sink_format(paper->sink, "\033[38;5;%um%s\033[0m", looks[owner].colour,
 			    reserved ? "▒"
@@ -111,6 +113,7 @@ static void write_cell(const struct address_map *address_map, struct paper *pape
 	bool reserved = true;
 	uint8_t most = ADDRESS_MAP_FREE;
 
+	ASSERT(slots > 0);
 	for (uint64_t i = 0; i < slots; i++) {
 		struct address_map_cell cell =
 			address_map_cell(address_map, at + i * address_map->granularity);
@@ -149,6 +152,7 @@ static void write_map(const struct address_map *address_map, struct paper *paper
 	uint64_t cells = 0;
 	uint64_t slots;
 
+	ASSERT(address_map->granularity > 0);
 	for (size_t i = 0; i < address_map->segments_count; i++)
 		cells += (address_map->segments[i].end - address_map->segments[i].start) /
 			 address_map->granularity;
@@ -219,6 +223,7 @@ static void write_curve(const struct address_map *address_map, struct paper *pap
 		high = columns[i] > high ? columns[i] : high;
 		low = columns[i] < low ? columns[i] : low;
 	}
+	ASSERT(low <= high);
 	paper_format(paper, PAPER_PLAIN, "  %-13s ", label);
 	for (int i = 0; i < CURVE_COLUMNS; i++)
 		sink_text(paper->sink,
@@ -266,6 +271,7 @@ static void write_group(const struct address_map *address_map, struct stack_text
 	struct paper *paper = stacks->paper;
 	struct str line = { 0 };
 
+	ASSERT(group->count > 0 && group->size_min <= group->size_max);
 	paper_field(paper,
 		    group->largest_without > address_map->holes.largest ? PAPER_BOLD : PAPER_DIM,
 		    STR_BYTES(group->largest_without), 10, true);

@@ -266,6 +266,7 @@ static void write_axis(const struct chart *chart, char name, struct scale *scale
 	const struct chart_axis *axis = name == 'x' ? &chart->x : &chart->y;
 	double most = highest(chart, name == 'y');
 
+	ASSERT(name == 'x' || name == 'y');
 	*scale = axis->log ? (struct scale){ 1, "" } : scale_of(axis->unit, most);
 	if (axis->log) {
 		sink_format(sink, "set logscale %c %d\n", name, axis->unit == CHART_BYTES ? 2 : 10);
@@ -299,6 +300,7 @@ static void write_marks(const struct chart *chart, double scale, struct sink *si
 	double line_x = -1e300, label_x = -1e300;
 	size_t lines = 0;
 
+	ASSERT(scale > 0);
 	for (size_t i = 0; i < chart->marks_count && lines < LINES_MAX; i++) {
 		const struct chart_mark *mark = &chart->marks[i];
 		double x = mark->x / scale;

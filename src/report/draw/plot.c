@@ -72,6 +72,7 @@ static bool weigh_by_peak(struct plot_groups *groups, struct window_query query,
 	struct window_bucket *buckets = mem_alloc(count * LOOK_BUCKETS, sizeof *buckets);
 	bool good;
 
+	ASSERT(count > 1 && count <= groups->ranks_count);
 	for (size_t i = 0; i < count; i++)
 		groups->ranks[ranked[i].value] = (uint32_t)i;
 	groups->count = (uint32_t)count;
@@ -101,6 +102,8 @@ static uint64_t passed(const struct window_row *row, enum plot_kind kind)
 	return kind == PLOT_LIVE ? window_present(row).bytes : window_allocated(row).bytes;
 }
 
+// Ranks all values of the key by what passed through them, then, for levels, the first 200 of these
+// by the most that they had at once; the first `curves_max` of that order get a curve.
 bool plot_groups_find(struct plot_groups *groups, struct query_context *asked,
 		      const struct plot_options *options, struct err *err)
 {
@@ -158,6 +161,7 @@ size_t plot_groups_curves(const struct plot_groups *groups)
 
 const char *plot_groups_name(const struct plot_groups *groups, size_t curve, char out[static 40])
 {
+	ASSERT(curve < plot_groups_curves(groups));
 	if (curve < groups->count)
 		return groups->keys.names[groups->order[curve]];
 	strcpy(out, STR_COUNT(groups->values - groups->count));
@@ -258,6 +262,8 @@ const struct query_context_rules *plot_rules(enum plot_kind kind)
 	return whole ? &whole_rules : &query_context_findings_rules;
 }
 
+// What cannot be drawn is refused before it is made: a key that the kind does not have, a window of
+// no length, filters that match nothing.
 bool plot_make(struct chart *chart, struct query_context *asked, const struct plot_options *options,
 	       struct err *err)
 {

@@ -67,6 +67,8 @@ static uint32_t by_group_and_size(void *context, const struct window_cell *cell)
 		       : group * CLASSES_MAX + class_of(histogram->classes, cell->size);
 }
 
+// How many allocations each curve has of each class of sizes, in one question: a row of the answer
+// is curve * CLASSES_MAX + class. Only what was allocated in the window counts, not what was there.
 static bool count_sizes(struct histogram *histogram, struct query_context *asked, size_t curves,
 			struct err *err)
 {
@@ -128,6 +130,8 @@ static void add_outline(struct chart *chart, const struct histogram *histogram, 
 	}
 }
 
+// Both axes are logarithmic, with four classes for each doubling of a size. The picture is from the
+// lowest class that has any to the highest, and a fifth more.
 bool plot_sizes(struct chart *chart, struct query_context *asked,
 		const struct plot_options *options, struct err *err)
 {
@@ -249,6 +253,9 @@ static void add_cell(struct chart *chart, struct chart_cell *cell, double low, d
 		chart_add_cell(chart, cell);
 }
 
+// A column for each class of sizes. What was not freed is in a row of its own above the longest
+// lifetime, what lived for less than a tick of the clock in one below the shortest, both apart from
+// the others by a gap.
 static void add_cells(struct chart *chart, const struct heat *heat)
 {
 	double top = floor_of(heat->times, heat->times_high + 1);
@@ -278,6 +285,8 @@ static void add_cells(struct chart *chart, const struct heat *heat)
 	}
 }
 
+// Where there is no lifetime to draw, since nothing was freed, the axis has the class of 1 µs, and
+// all is in the row above it.
 bool plot_lifetimes(struct chart *chart, struct query_context *asked,
 		    const struct plot_options *options, struct err *err)
 {

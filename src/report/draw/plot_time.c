@@ -306,9 +306,8 @@ struct faults {
 	size_t samples;
 };
 
-// So many faults, evenly between two times.
-// For example 100 faults between 0.95 s and 1.05 s in buckets of 0.1 s: 50 in the tenth and 50 in
-// the eleventh.
+// So many faults, evenly between two times. For example 100 faults between 0.95 s and 1.05 s in
+// buckets of 0.1 s: 50 in the tenth and 50 in the eleventh.
 static void faults_spread(struct faults *faults, int kind, uint64_t from_ns, uint64_t to_ns,
 			  double value)
 {
@@ -336,7 +335,6 @@ static uint64_t faults_before(const struct faults *faults, int kind, process_id 
 	const struct reader *reader = faults->asked->reader;
 	const struct trace_process *image = reader_process(reader, process);
 
-	ASSERT(kind >= 0 && kind < FAULTS_KINDS);
 	ASSERT(kind >= 0 && kind < FAULTS_KINDS);
 	for (process_id id = process; image->generation > 0 && id-- > 0;)
 		if (reader_process(reader, id)->pid == image->pid && faults->last[kind][id].known)

@@ -383,6 +383,8 @@ static const char *heap_name(const struct active *active, const struct active_ro
 // What get_part gives: columns that need more than a field of the row.
 enum part { LAYER, THREAD, HEAP, COMMITTED, PROTECTION, FILE_PATH, LIBRARY };
 
+// What does not apply is unknown, and not 0 or an empty text: a heap's block has no protection, a
+// mapping no heap.
 static struct sheet_cell get_part(const struct sheet_at *at)
 {
 	const struct active *active = at->sheet->context;

@@ -120,6 +120,7 @@ static size_t last_folder(const char *text, size_t length)
 {
 	size_t at = length;
 
+	ASSERT(length == 0 || text[length - 1] == '/');
 	if (length < 2)
 		return length;
 	for (at--; at > 0 && text[at - 1] != '/';)
@@ -258,6 +259,7 @@ static void write_result(const struct check_page *page, const struct check_row *
 {
 	struct str text = { 0 }, rule = { 0 };
 
+	ASSERT(row ? row->exceeded : page->check->refusal != NULL);
 	check_announce(page, row, &text);
 	str_format(&rule, "tidemark/%s", row ? check_names[row->figure] : "not-judged");
 	json_object_begin(json);
@@ -363,6 +365,7 @@ static void write_issue(const struct check_page *page, const struct check_row *r
 	const struct symbol *place = check_place(row);
 	struct str text = { 0 }, path = { 0 };
 
+	ASSERT(row ? row->exceeded : page->check->refusal != NULL);
 	check_announce(page, row, &text);
 	add_result_path(page->check, place, &path);
 	json_object_begin(json);
@@ -443,6 +446,7 @@ static void begin_case(const struct check_page *page, const char *figure, struct
 // An error and no failure: JUnit has the first for a test that could not be run.
 static void write_refusal(const struct check *check, struct sink *sink)
 {
+	ASSERT(check->refusal);
 	sink_text(sink, "      <error type=\"not judged\" message=\"");
 	write_xml(sink, check->refusal);
 	sink_text(sink, "\"/>\n");
@@ -450,6 +454,7 @@ static void write_refusal(const struct check *check, struct sink *sink)
 
 static void write_failure(const struct check_row *row, const char *text, struct sink *sink)
 {
+	ASSERT(row->exceeded);
 	sink_text(sink, "      <failure type=\"limit\" message=\"");
 	write_xml(sink, text);
 	sink_text(sink, "\">");
@@ -474,6 +479,7 @@ static void write_case(const struct check_page *page, const struct check_row *ro
 {
 	struct str text = { 0 };
 
+	ASSERT(row->limit.given);
 	begin_case(page, check_names[row->figure], sink);
 	check_describe(row, &text);
 	if (page->check->refusal)

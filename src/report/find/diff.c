@@ -708,6 +708,8 @@ bool diff_enough_runs(const struct diff_side sides[static 2], struct err *err)
 		       a, b);
 }
 
+// The runs of a side are read one after the other and closed again, but for those that the page
+// needs names of: so memory is that of what differs, and not that of all runs.
 bool diff_find(struct diff *diff, const struct diff_side sides[static 2],
 	       const struct diff_options *options, struct err *err)
 {

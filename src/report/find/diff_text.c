@@ -213,6 +213,7 @@ static void write_process_figure(const struct diff *diff, size_t number, enum di
 	str_fini(&text);
 }
 
+// Of one process alone the totals above say the same.
 static void write_processes(const struct diff_page *page, struct paper *paper)
 {
 	const struct diff *diff = page->diff;
@@ -365,6 +366,7 @@ static void write_counts(const struct diff *diff, struct paper *paper)
 	paper_format(paper, PAPER_DIM, "%s the same\n", STR_COUNT(diff->same));
 }
 
+// A stack that is in B is shown as it is there, with B's names; one that is gone as it was in A.
 static void write_rows(const struct diff_page *page, struct stack_text *stacks)
 {
 	const struct diff *diff = page->diff;

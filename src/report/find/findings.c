@@ -410,10 +410,9 @@ bool findings_is_glibc(const struct findings *findings, process_id process)
 			 : !reader_is_windows(findings->asked->reader);
 }
 
-// A function's name as an expression in quotes, for a shell: '^a::b$', and without its parameters
-// '^a::b\('.
-// "std::vector<int>::push_back(int const&)" is longer than a name is shown: '^…push_back\(' is
-// asked for, which finds all its overloads.
+// A function's name as an expression in quotes, for a shell: '^a::b$'. A name that is longer than
+// names are shown is asked for without its parameters, and so with all its overloads:
+// 'std::vector<int, std::allocator<int> >::push_back'.
 static void add_expression(struct str *out, const char *name)
 {
 	size_t length;
@@ -550,9 +549,8 @@ static bool has_snapshots(const struct reader *reader)
 	return false;
 }
 
-// Why a kind cannot be looked for in this trace. NULL: it can.
-// A kind that cannot be looked for is listed with this reason, so that "nothing found" is not
-// read as "nothing there".
+// Why a kind cannot be looked for in this trace; NULL: it can. It is listed with this reason, so
+// that "nothing found" is not read as "nothing there".
 static const char *cannot_look(const struct findings *findings, const struct findings_kind *kind)
 {
 	const struct query_context *asked = findings->asked;

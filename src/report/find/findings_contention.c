@@ -140,6 +140,8 @@ static bool has_threads(const struct reader *reader)
 	return has;
 }
 
+// NULL where no process had two threads: then nothing is counted, and the pass over the calls is
+// saved.
 struct findings_arenas *findings_arenas_new(struct findings *findings)
 {
 	const struct reader *reader = findings->asked->reader;
@@ -204,6 +206,7 @@ static uint32_t arena_of(struct findings_arenas *arenas, process_id process, uin
 	// A further heap of the arena that the thread had.
 	if (!*arena)
 		*arena = thread->arena ? thread->arena : new_arena(arenas, process);
+	ASSERT(*arena >= ARENA_MAIN && *arena < arenas->count);
 	thread->arena = (uint32_t)*arena;
 	return thread->arena;
 }
@@ -214,6 +217,7 @@ static void end_window(struct arena *arena)
 {
 	uint64_t others = arena->calls - arena->by_first;
 
+	ASSERT(arena->by_first <= arena->calls && arena->turns <= arena->calls);
 	if (arena->calls >= WINDOW_CALLS_MIN && arena->turns >= TURNS_MIN &&
 	    others >= arena->calls / WINDOW_SHARE &&
 	    arena->by_first >= arena->calls / WINDOW_SHARE) {
@@ -229,6 +233,7 @@ static void end_window(struct arena *arena)
 // without calls needs no end.
 static void take_lock(struct arena *arena, thread_id thread, uint64_t time_ns, stack_id stack)
 {
+	ASSERT(arena->calls > 0 || arena->turns == 0);
 	if (time_ns / WINDOW_NS != arena->window)
 		end_window(arena);
 	arena->window = time_ns / WINDOW_NS;
@@ -243,10 +248,10 @@ static void take_lock(struct arena *arena, thread_id thread, uint64_t time_ns, s
 	++*map_put(&arena->sites, stack, NULL);
 }
 
-// A call of a thread on a block: one that allocates, or one that frees.
-// What tcache serves needs no lock and moves its count. For example a block of 40 bytes: 40 + 8
-// rounded up to 16 is a chunk of 48, place 1; seven frees of that size fill it, and the eighth
-// takes the lock if the chunk is over 128 bytes, else it goes to a fast bin, which needs none.
+// A call of a thread on a block: one that allocates, or one that frees. What tcache serves needs no
+// lock and moves its count. For example a block of 40 bytes: 40 + 8 rounded up to 16 is a chunk of
+// 48, place 1; seven frees of that size fill it, and the eighth goes to a fast bin, which needs no
+// lock either. Of a chunk over 128 bytes the eighth takes the lock.
 static void count_call(struct findings_arenas *arenas, const struct lives_block *block,
 		       thread_id by, uint64_t time_ns, bool frees)
 {
@@ -319,6 +324,7 @@ static uint64_t count_threads(const struct arena *arena)
 	return count;
 }
 
+// The last window of each arena is still open, and is judged first.
 bool findings_contention(struct findings *findings, const struct findings_kind *kind,
 			 struct err *err)
 {

@@ -81,8 +81,8 @@ static struct finding *add_row(struct findings *findings, const struct findings_
 	return finding;
 }
 
-// Two steps are one only if they are at one time.
-// Whether two rows are one finding: one function of one process, whatever the callers.
+// Whether two rows are one finding: one function of one process, whatever the callers. Two steps
+// are one only if they are at one time.
 static bool is_one(const struct findings *findings, const struct growth_row *a,
 		   const struct growth_row *b, enum trend_verdict verdict)
 {
@@ -113,6 +113,7 @@ static void add_stack(const struct findings *findings, struct grown *grown,
 	struct growth_row *sum = &grown->row;
 	const struct growth_row before = *sum;
 
+	ASSERT(grown->stacks > 0 || grown->largest == 0);
 	grown->stacks++;
 	grown->at_exit_bytes += site ? site->live_at_exit.bytes : 0;
 	// The largest gives its place, its time and its shape; sums are put back below.
@@ -349,6 +350,8 @@ static uint64_t saves_without(const struct findings *findings, const struct spik
 	return had && had < saves ? had : saves;
 }
 
+// What was never resident saves no memory, however much was asked for: if the process had less in
+// memory than these blocks are large, that is said, and the figure is given.
 static void tell_peak(struct findings *findings, const struct findings_kind *kind,
 		      const struct spikes_row *row, uint64_t saves)
 {
@@ -361,6 +364,7 @@ static void tell_peak(struct findings *findings, const struct findings_kind *kin
 	char *function = findings_function(findings, finding->stack);
 	struct str untouched = { 0 };
 
+	ASSERT(maker->count > 0 && row->hill.top == spikes->peak);
 	if (had && had < (uint64_t)maker->bytes) {
 		str_format(&untouched,
 			   "; the process had %s in memory at most: of these blocks no more "
@@ -459,6 +463,7 @@ static void tell_reuse(struct findings *findings, const struct findings_kind *ki
 		findings_add(findings, kind, FINDINGS_CERTAIN, place->process, place->stack);
 	struct str from = { 0 }, more = { 0 };
 
+	ASSERT(reused->stacks > 0);
 	if (reused->stacks > 1)
 		str_format(&from, " from %zu stacks, of each", reused->stacks);
 	if (reused->sizes > 0)

@@ -394,6 +394,9 @@ static void count_cleared(struct pass *pass, const struct lives_block *block, ui
 		last_of(pass->facts, block->process)->cleared += block->size;
 }
 
+// A block that a realloc ends lives on in `resized`, until the block that it became begins in the
+// same thread. A free may be the end of a copy by hand: then the chain goes on with the thread's
+// latest block (is_copied).
 static void on_end(void *context, const struct lives_block *block, const struct lives_end *end)
 {
 	struct pass *pass = context;

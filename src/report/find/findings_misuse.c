@@ -34,6 +34,7 @@ static void add_free(struct findings *findings, const struct findings_kind *kind
 	struct finding *finding =
 		findings_add(findings, kind, sure, orphan->process, orphan->stack);
 
+	ASSERT(count > 0);
 	findings_say(&finding->what, "%s%s%s", what, count > 1 ? "; such frees from there: " : ".",
 		     count > 1 ? STR_COUNT(count) : "");
 	finding->from_ns = orphan->time_ns ? orphan->time_ns - 1 : 0;
@@ -79,6 +80,8 @@ static uint64_t count_alike(const struct findings_facts *facts, const struct fin
 	return count;
 }
 
+// Where the heap itself refused the free (Windows) it is certain. Without stacks of frees the stack
+// that is shown is that of the allocation.
 bool findings_freed_twice(struct findings *findings, const struct findings_kind *kind,
 			  struct err *err)
 {
@@ -158,6 +161,8 @@ static struct wrong wrong_of(const struct findings *findings, const struct findi
 	return wrong;
 }
 
+// Pointers to the inside of a block, blocks of another heap, and what a heap refuses. Frees of what
+// was never seen are none of these: they may be right.
 bool findings_freed_wrong(struct findings *findings, const struct findings_kind *kind,
 			  struct err *err)
 {
@@ -249,8 +254,7 @@ static bool is_matched(const struct call *begun, const struct call *ended)
 	       begun->aligned == ended->aligned;
 }
 
-// "operator new[] with an alignment".
-// The caller frees it.
+// "operator new[] with an alignment". The caller frees it.
 static char *call_name(const struct call *call, const char *by_operator, const char *else_by,
 		       bool alignment)
 {
@@ -276,6 +280,7 @@ static void tell_mismatch(struct findings *findings, const struct findings_kind 
 	char *by = call_name(begun, "operator new", "malloc", alignment);
 	char *freed = call_name(ended, "operator delete", "free", alignment);
 
+	ASSERT(!is_matched(begun, ended));
 	findings_say(&finding->what, "%s block%s of %s %s freed by %s.", STR_COUNT(pair->count),
 		     pair->count == 1 ? "" : "s", by, pair->count == 1 ? "is" : "are", freed);
 	findings_say(&finding->why, operators
@@ -372,6 +377,7 @@ bool findings_mismatch(struct findings *findings, const struct findings_kind *ki
 static void add_limits(const struct trace_process *process, const struct findings_failed *failed,
 		       struct str *text)
 {
+	ASSERT(failed->count > 0 && failed->size_min <= failed->size_max);
 	if (failed->size_max >> (process->bits == 32 ? 31 : ABSURD_SHIFT)) {
 		str_add(text, "the largest size is beyond what any process can have: it was "
 			      "computed wrong, or never meant");
@@ -449,6 +455,9 @@ static void say_killer(struct finding *finding, const struct trace_process *proc
 	str_fini(&limit);
 }
 
+// SIGKILL is not the kernel's alone, so it is likely only where its control group counted a kill
+// for lack of memory. What the process asked for last is shown beside what it held: that call may
+// be the one that was too much.
 bool findings_killed(struct findings *findings, const struct findings_kind *kind, struct err *err)
 {
 	const struct reader *reader = findings->asked->reader;

@@ -40,7 +40,7 @@ struct present *findings_present(const struct findings *findings, uint64_t event
 struct line {
 	process_id process;
 	frame_id frame;
-	stack_id stack; // which has most of `more`, if one has half of it
+	stack_id stack; // the one with most of `more`, if it has more than half of it
 	uint64_t count, bytes, more;
 	uint64_t lead; // of that stack over all others together, as far as was counted
 };
@@ -52,10 +52,11 @@ struct lines_list {
 };
 
 // Blocks of a line of the program are one sum, by whatever stacks they came. The stack that is
-// shown is the one that has most, found in one pass by counting it against the others: it is
-// right whenever one has half.
-// For example stacks a, b, a, a with 8 bytes each: a leads by 8, then by 0 after b, then a takes
-// over with 8 and has 16 at the end: a, which has 24 of 32.
+// shown is found in one pass, by counting each against the others (Boyer and Moore's vote): it is
+// the one with most whenever one has more than half. For example stacks a, b, a, a with 8 bytes
+// each: a leads by 8, b takes over with a lead of 0, a takes over again with 8 and leads by 16 at
+// the end; it has 24 of 32. Without a majority any of them may be shown, which is good enough for
+// an example of a line.
 static void add_block(struct findings *findings, struct lines_list *lines, process_id process,
 		      stack_id stack, uint64_t size, uint64_t more)
 {
@@ -71,6 +72,7 @@ static void add_block(struct findings *findings, struct lines_list *lines, proce
 		*MEM_ADD(lines->list, lines->count, lines->capacity) =
 			(struct line){ .process = process, .frame = frame };
 	}
+	ASSERT(*at < lines->count);
 	line = &lines->list[*at];
 	line->count++;
 	line->bytes += size;
@@ -119,6 +121,7 @@ static void tell_overhead(struct findings *findings, const struct findings_kind 
 		findings_add(findings, kind, FINDINGS_LIKELY, line->process, line->stack);
 	char *function = findings_function(findings, line->stack);
 
+	ASSERT(line->count > 0);
 	findings_say(&finding->what,
 		     "%s blocks of %s hold %s each in the mean; headers and rounding take %s.",
 		     STR_COUNT(line->count), function, STR_BYTES(line->bytes / line->count),
@@ -184,6 +187,7 @@ static void tell_untouched(struct findings *findings, const struct findings_kind
 		findings_add(findings, kind, FINDINGS_LIKELY, line->process, line->stack);
 	char *function = findings_function(findings, line->stack);
 
+	ASSERT(line->count > 0 && line->more <= line->bytes);
 	findings_say(&finding->what, "of %s in %s large block%s of %s, %s were not resident at %s.",
 		     STR_BYTES(line->bytes), STR_COUNT(line->count), line->count == 1 ? "" : "s",
 		     function, STR_BYTES(line->more), STR_DURATION(snapshot->time_ns));
@@ -349,6 +353,8 @@ bool findings_pinned(struct findings *findings, const struct findings_kind *kind
 	return true;
 }
 
+// On Linux the kernel's list of pages says that a page was resident, and it is certain; on Windows
+// only that it was committed is known.
 bool findings_free_pages(struct findings *findings, const struct findings_kind *kind,
 			 struct err *err)
 {
@@ -510,6 +516,7 @@ static bool are_copies(const struct trace_module *a, const struct trace_module *
 	const char *a_stem, *b_stem;
 	size_t length = stem_of(a->path, &a_stem);
 
+	ASSERT(a != b);
 	return a->process == b->process && length && length == stem_of(b->path, &b_stem) &&
 	       memcmp(a_stem, b_stem, length) == 0 && strcmp(a->path, b->path) != 0 &&
 	       (a->build_id_length != b->build_id_length || !a->build_id_length ||

@@ -344,6 +344,8 @@ static void look_between(struct slack *slack)
 
 // ---- telling ----
 
+// A way of losing bytes each: a size just over one that glibc has, blocks that lie further apart
+// than they are large, an alignment.
 static void say_what(struct findings *findings, struct finding *finding,
 		     const struct slack_line *line)
 {

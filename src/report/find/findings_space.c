@@ -24,8 +24,8 @@ enum {
 // A size that no process of 32 bits can have.
 #define ABSURD (UINT64_C(1) << 31)
 
-// Of 32 bits the space is 4 GiB at most, and a limit (ulimit -v) may make it less.
-// Addresses that a process may have, in bytes.
+// Bytes of addresses that a process may have: of 32 bits 4 GiB at most, and a limit (ulimit -v) may
+// make it less.
 static uint64_t may_map(const struct findings *findings, const struct space *space, process_id id)
 {
 	const struct trace_process *process = reader_process(findings->asked->reader, id);
@@ -35,7 +35,6 @@ static uint64_t may_map(const struct findings *findings, const struct space *spa
 	return process->mapped_limit && process->mapped_limit < most ? process->mapped_limit : most;
 }
 
-// No blocks.
 // The address space alone, without heap blocks, which cost most of the time. The caller frees it.
 static struct present *read_spaces(const struct findings *findings,
 				   const struct present_options *given)
@@ -64,8 +63,9 @@ struct looking_for_holes {
 	size_t count, capacity;
 };
 
-// Called before each step, so `space` is as it was when the call failed. Of several failures of a
-// process that with most bytes free is shown: it is the clearest.
+// Called before each step, so `space` is as it was when the call failed. A failure counts if the
+// free bytes together would have been enough and no hole was. Of several failures of a process the
+// one with most bytes free is shown: it is the clearest.
 static void look_at_failure(void *context, const struct space *space,
 			    const struct trace_event *event)
 {
@@ -107,6 +107,7 @@ static void tell_holes(struct findings *findings, const struct findings_kind *ki
 		findings_add(findings, kind, FINDINGS_CERTAIN, hole->process, hole->stack);
 	char *function = findings_function(findings, hole->stack);
 
+	ASSERT(hole->count > 0 && hole->free.largest < hole->size);
 	findings_say(&finding->what,
 		     "%s asks for %s and gets none though %s are free: the largest hole has %s.",
 		     function, STR_BYTES(hole->size), STR_BYTES(hole->free.bytes),
@@ -151,7 +152,9 @@ bool findings_holes(struct findings *findings, const struct findings_kind *kind,
 
 // ---- threads' stacks ----
 
-// In the snapshot with most resident memory, where stacks are used as much as they ever are.
+// In the snapshot with most resident memory, where stacks are used as much as they ever are. For
+// example 200 stacks of 8 MiB are 1.6 GiB: more than an eighth of the 4 GiB that a process of 32
+// bits has, so it is told if less than 200 MiB of them are resident.
 bool findings_thread_stacks(struct findings *findings, const struct findings_kind *kind,
 			    struct err *err)
 {
@@ -180,6 +183,7 @@ bool findings_thread_stacks(struct findings *findings, const struct findings_kin
 		count += range->protection != 0; // its guard is a range of its own
 		stack = range->stack;
 	}
+	ASSERT(resident <= bytes);
 	if (bytes >= most / SCARCE_PART && resident < bytes / UNUSED_PART) {
 		struct finding *finding =
 			findings_add(findings, kind, FINDINGS_CERTAIN, snapshot.process, stack);
@@ -214,9 +218,9 @@ struct lost_rest {
 	uint64_t count, bytes;
 };
 
-// What is lost behind the ranges of one process, by the stack that reserved.
-// A range ends at 0x15000: up to the next multiple of 64 KiB, 0x20000, Windows reserves nothing
-// else, so 44 KiB are lost, unless a range of the same reservation follows there.
+// What is lost behind the ranges of one process, by the stack that reserved. For example a range
+// that ends at 0x15000: nothing else is reserved up to the next multiple of 64 KiB, 0x20000, so 44
+// KiB are lost, unless another range begins before that.
 static void add_rests(const struct ranges *ranges, struct map *places, struct lost_rest **rests,
 		      stack_id **stacks, size_t *count)
 {
@@ -250,6 +254,7 @@ static void tell_unaligned(struct findings *findings, const struct findings_kind
 	struct finding *finding = findings_add(findings, kind, FINDINGS_CERTAIN, process, stack);
 	char *function = findings_function(findings, stack);
 
+	ASSERT(rest->count > 0 && rest->bytes < rest->count * SPACE_SLOT);
 	findings_say(&finding->what,
 		     "%s reservations of %s lose %s of addresses: what is left of their last 64 "
 		     "KiB can be no other's.",
@@ -309,9 +314,8 @@ struct outside {
 	uint64_t runtime_bytes;     // its
 };
 
-// The runtime's heap that has most. `places`: by stack, bytes.
-// Sums of all stacks of a runtime. Its name is a constant text of own_heap.h, so that its place
-// stands for it.
+// The runtime's heap that has most. `places`: by stack, bytes; what several stacks of a runtime
+// have is added up. The name is a constant text of own_heap.h, so its address is the key.
 static void find_runtime(const struct findings *findings, process_id process,
 			 const struct map *places, struct outside *outside)
 {
@@ -334,9 +338,9 @@ static void find_runtime(const struct findings *findings, process_id process,
 	map_fini(&sums);
 }
 
-// What the call at the peak committed is left out: if it is a block's, the block comes after it.
 // Commits of the program itself, and those of allocators that are seen, at the moment when most was
-// committed.
+// committed. What the call at the peak committed is left out: if it is a block's, the block comes
+// after it.
 static void add_outside(const struct findings *findings, process_id process,
 			const struct present *present, uint64_t peak_number,
 			struct outside *outside)
@@ -380,6 +384,7 @@ static void tell_outside(struct findings *findings, const struct findings_kind *
 	char *function = findings_function(findings, outside->stack);
 	bool mostly = outside->heap && outside->runtime_bytes >= outside->bytes / 2;
 
+	ASSERT(outside->most <= outside->bytes && outside->runtime_bytes <= outside->bytes);
 	findings_say(&finding->what,
 		     "%s of %s committed are outside the heap: the program asked the system for "
 		     "them itself, %s of them in %s.%s%s%s%s",

@@ -30,9 +30,10 @@ static bool is_named(const struct findings *findings, stack_id stack, const char
 	return false;
 }
 
-// The module whose constructor the dynamic linker calls, where a stack is of one before main; 0:
-// it is not. `_dl_init` calls `call_init`, which calls the constructor; a dlopen by the program has
-// main further out.
+// The module whose constructor the dynamic linker calls, where a stack is of one before main; 0: it
+// is not. `_dl_init` calls `call_init`, which calls the constructor. A dlopen calls both too, but
+// from dl_open_worker, and that is not before main. 0 also stands for a stack that is not named
+// well enough to know.
 static uint32_t constructor_of(const struct findings *findings, stack_id stack)
 {
 	const struct reader *reader = findings->asked->reader;
@@ -50,6 +51,7 @@ static uint32_t constructor_of(const struct findings *findings, stack_id stack)
 	return 0;
 }
 
+// What the constructors of one library hold in one process at the peak.
 struct early {
 	process_id process;
 	uint32_t module;
@@ -64,6 +66,7 @@ static void tell_early(struct findings *findings, const struct findings_kind *ki
 	struct finding *finding =
 		findings_add(findings, kind, FINDINGS_POSSIBLE, early->process, early->stack);
 
+	ASSERT(early->largest <= early->bytes && early->module > 0);
 	findings_say(&finding->what,
 		     "%s takes %s in %s blocks before main and allocates nothing after.",
 		     names_file(module->path), STR_BYTES(early->bytes), STR_COUNT(early->count));
@@ -141,6 +144,8 @@ static bool is_runtime(const char *path)
 	       strcmp(lower, "ucrtbase.dll") == 0 || strcmp(lower, "ucrtbased.dll") == 0;
 }
 
+// Each pair of modules of one process that are both C runtimes: with three of them there are three
+// findings.
 bool findings_runtimes(struct findings *findings, const struct findings_kind *kind, struct err *err)
 {
 	const struct reader *reader = findings->asked->reader;

@@ -109,6 +109,8 @@ static void write_saves(struct paper *paper, const struct finding *finding)
 	str_fini(&text);
 }
 
+// In the order of the questions: what, why we think so, by which figures, where, what to do, what
+// it would save, where to see it.
 static void write_finding(struct stack_text *stacks, const struct finding *finding)
 {
 	struct paper *paper = stacks->paper;

@@ -85,6 +85,7 @@ static void gather(void *context, const struct present_block *block)
 	const struct ended *ended = gathering->ended;
 	stack_id user;
 
+	ASSERT(block->process == gathering->process);
 	if (!block->selected || block->inherited || block->thread >= ended->count ||
 	    !ended->list[block->thread])
 		return;
@@ -100,8 +101,8 @@ static void gather(void *context, const struct present_block *block)
 	};
 }
 
-// All of one line.
-// `list` is in the order of threads, so each change is another one. The largest block is shown.
+// All that threads left of one line. `list` is in the order of threads, so each change is another
+// one. The largest block is shown.
 static void consider(struct findings *findings, const struct findings_kind *kind,
 		     const struct left *list, size_t count)
 {
@@ -110,6 +111,7 @@ static void consider(struct findings *findings, const struct findings_kind *kind
 	struct finding *finding;
 	char *function;
 
+	ASSERT(count > 0);
 	for (size_t i = 0; i < count; i++) {
 		bytes += list[i].size;
 		threads += i == 0 || list[i].thread != list[i - 1].thread;

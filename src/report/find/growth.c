@@ -297,6 +297,8 @@ SORT_ORDER(compare_rows, struct growth_row,
 	   (one->trend.verdict == TREND_GROWS ? SORT_FALLS(slope_per_s) : 0),
 	   SORT_FALLS(trend.grown), SORT_RISES(place))
 
+// Each process is judged by itself, over the time that it ran in the window; of very many only the
+// GROWTH_PROCESSES_MAX that were left with most, and the others are counted (`skipped`).
 bool growth_find(struct growth *growth, struct query_context *asked,
 		 const struct growth_options *options, struct err *err)
 {

@@ -92,12 +92,12 @@ static struct reached_site *put_site(struct reached *reached, process_id process
 	bool added;
 	uint64_t *at = map_put(&reached->places, place_of(process, stack), &added);
 
-	ASSERT(reached);
 	if (added) {
 		*at = reached->count;
 		*MEM_ADD(reached->sites, reached->count, reached->capacity) =
 			(struct reached_site){ .process = process, .stack = stack };
 	}
+	ASSERT(*at < reached->count);
 	return &reached->sites[*at];
 }
 
@@ -134,14 +134,15 @@ struct leaks {
 #define UNKNOWN UINT32_MAX
 #define VISITED (UINT32_MAX - 1)
 
-// Follow those that hold it. A circle, which no recorder writes, ends where it closes.
-// The answer is an index into the blocks. All on the path get it, so a chain of n blocks costs n
-// steps in all, and not n for each of them.
+// Follow those that hold a block, to the one that nothing holds: its index. All on the path get the
+// same answer, so a chain of n blocks costs n steps in all, and not n for each of them. A circle,
+// which no recorder writes, ends where it closes.
 static uint32_t leak_of(struct leaks *leaks, uint32_t at)
 {
 	const struct trace_reach_block *blocks = leaks->reach->blocks;
 	uint32_t count = 0, leak;
 
+	ASSERT(at < leaks->reach->count && blocks[at].state == TRACE_REACH_HELD);
 	while (blocks[at].state == TRACE_REACH_HELD && leaks->of[at] == UNKNOWN) {
 		const struct trace_reach_block *holder = reached_find(leaks->reach, blocks[at].at);
 

@@ -469,6 +469,9 @@ static bool refuse(const struct query_context *asked, const char *missing, struc
 		missing);
 }
 
+// The snapshot of the moment that is asked for, then what was mapped and alive around it: a
+// snapshot takes time, in which the program may go on. If that leaves bytes unexplained, the moment
+// behind the snapshot's tick is tried, too.
 bool rss_breakdown_init(struct rss_breakdown *rss_breakdown, struct query_context *asked,
 			enum rss_breakdown_at at, struct err *err)
 {

@@ -47,6 +47,7 @@ static void write_rows(const struct rss_breakdown *rss_breakdown, struct stack_t
 	uint64_t rest = 0;
 	uint64_t rest_count = 0;
 
+	ASSERT(line <= RSS_BREAKDOWN_PURGED);
 	for (size_t i = 0; i < rss_breakdown->rows_count; i++) {
 		const struct rss_breakdown_row *row = &rss_breakdown->rows[i];
 

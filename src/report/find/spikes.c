@@ -679,6 +679,9 @@ static bool find_levels(struct spikes *spikes, struct query_context *asked, stru
 	return true;
 }
 
+// The levels at the window's edges first, since the least height that counts follows from the peak;
+// then one reading of all changes finds hills and buffers, and only those that are kept are asked
+// for their sites.
 bool spikes_find(struct spikes *spikes, struct query_context *asked,
 		 const struct spikes_options *options, struct err *err)
 {

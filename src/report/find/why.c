@@ -32,8 +32,8 @@ static void add(struct why *why, uint32_t block)
 	*MEM_ADD(why->blocks, why->count, why->capacity) = block;
 }
 
-// From the block to those that hold it. A circle, which no recorder writes, ends.
-// `at` is where the pointer is: the address in the holder, or of the place that is no block.
+// From the block to those that hold it; `at` of each is where the pointer is: the address in the
+// holder, or of the place that is no block. A circle, which no recorder writes, ends.
 static void follow(struct why *why, const struct trace_reach_block *block)
 {
 	const struct trace_reach *reach = &why->reach;
@@ -87,8 +87,8 @@ void why_fini(struct why *why)
 
 // ---- the root ----
 
-// The module whose data is at the address: behind its code, mostly.
-// The last module that begins before the address: data of a library follows its code.
+// The last module that begins before the address, where data of a library follows its code. NULL:
+// none does.
 static const struct trace_module *module_of(const struct why *why, uint64_t at)
 {
 	const struct reader *reader = why->asked->reader;
@@ -140,6 +140,7 @@ static void add_place(const struct why *why, const struct trace_reach_block *blo
 
 static const struct trace_reach_block *block_of(const struct why *why, size_t i)
 {
+	ASSERT(i < why->count && why->blocks[i] < why->reach.count);
 	return &why->reach.blocks[why->blocks[i]];
 }
 

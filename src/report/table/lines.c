@@ -54,9 +54,8 @@ static void describe_place(const struct symbol *symbol, bool brief, struct str *
 		str_format(text, "0x%" PRIx64, symbol->offset);
 }
 
-// MODULE!sub_RVA says where the function is, and not what it is called.
-// Recordings of Windows without symbols name a function after its place; for what would help it
-// counts as one without a name.
+// MODULE!sub_RVA, which recordings of Windows without symbols have, says where the function is and
+// not what it is called; so it counts as a function without a name.
 static bool is_named(const struct symbol *symbol)
 {
 	return symbol->function && !strstr(symbol->function, "!sub_");
@@ -138,7 +137,8 @@ void lines_write_indent(struct lines *lines)
 }
 
 // Of more callers than fit, one line less is shown and the rest counted; one that is left alone is
-// never "1 more".
+// never "1 more". For example where 12 lines fit: of a stack of 13 the function, ten callers and "2
+// more".
 void lines_write_callers(struct lines *lines, const struct names_stack *stack, size_t first)
 {
 	size_t all = stack->count - (lines->all_frames ? 0 : stack->roots);
@@ -166,8 +166,8 @@ void lines_write_callers(struct lines *lines, const struct names_stack *stack, s
 	}
 }
 
-// A twentieth without names is worth a note, and half without lines. On Windows another place gives
-// names.
+// More than a twentieth without names is worth a note, and so is more than half without lines. On
+// Windows names come from another place, so the advice is another.
 void lines_write_notes(struct lines *lines, const char *const *notes, size_t notes_count)
 {
 	ASSERT(lines->paper);

@@ -16,6 +16,8 @@
 
 // ---- the columns of a site ----
 
+// The columns that all lists of sites share. Function, source and module are of the program's own
+// innermost frame; of no stack they are unknown.
 struct sheet_cell sheet_site(const struct sheet_at *at)
 {
 	const struct trace_process *process = at->sheet->process;

@@ -710,6 +710,8 @@ static bool warn_of_orphans(struct query_context *asked, struct err *err)
 	return true;
 }
 
+// Row 0 is the total. Rows below it are made as the engine tells of cells; with stacks among the
+// keys a first question finds which stacks the window has, so that only these are named.
 struct table *table_new(struct query_context *asked, const struct table_options *options,
 			struct err *err)
 {

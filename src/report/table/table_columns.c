@@ -107,6 +107,7 @@ const struct sheet_column *table_column_sheet(enum table_column column)
 {
 	const struct sheet_column *at = table_figures;
 
+	ASSERT(column < TABLE_NAME);
 	while (!at->word || at->at != column)
 		at++;
 	return at;
@@ -205,8 +206,8 @@ int64_t table_figure(const struct table_row *row, enum table_column column)
 	}
 }
 
-// `named` also knows "name".
-// By its word ("peak-count") or its name in CSV ("peak_count").
+// By its word ("peak-count") or by its name in CSV ("peak_count"). `named`: "name" is one of them,
+// too.
 static bool find_column(const char *word, bool named, enum table_column *column, struct err *err)
 {
 	const char *words[TABLE_NAME + 2] = { NULL };

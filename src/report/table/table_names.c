@@ -30,6 +30,7 @@ const char *table_impact_word(uint64_t impact)
 // The total has no key.
 enum keys_key table_key(const struct table *table, const struct table_row *row)
 {
+	ASSERT(row->depth > 0 && row->depth <= table->options->keys.count);
 	return table->options->keys.list[row->depth - 1];
 }
 
@@ -123,6 +124,7 @@ void table_describe(const struct table *table, const struct table_row *row, stru
 		str_format(text, "%s byte%s", STR_COUNT(row->value), row->value == 1 ? "" : "s");
 		break;
 	case KEYS_MARK:
+		ASSERT(row->value < table->phases_count);
 		str_add(text, table->phases[row->value].name);
 		break;
 	case KEYS_LIFETIME:

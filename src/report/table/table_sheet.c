@@ -37,6 +37,7 @@ static const char *ending_word(uint8_t kind)
 		[WINDOW_END_EXEC] = "exec",
 	};
 
+	ASSERT(kind <= WINDOW_END_EXEC);
 	return words[kind];
 }
 
@@ -101,6 +102,7 @@ static void write_keys(const struct sheet_at *at)
 	const struct table_row *process = NULL, *stack = NULL;
 	size_t depth = row->depth;
 
+	ASSERT(row->depth <= KEYS_COUNT);
 	for (; row->depth > 0; row = &table->rows[row->parent])
 		path[row->depth - 1] = row;
 	json_kv_object(json, "keys");
@@ -188,6 +190,7 @@ static size_t add_keys(const struct keys *keys, struct sheet_column *columns)
 						   .get = get_total };
 	size_t count = 0;
 
+	ASSERT(keys->count <= KEYS_COUNT);
 	columns[count++] = in_json;
 	if (keys->count == 0)
 		columns[count++] = total;
@@ -205,9 +208,9 @@ static size_t add_keys(const struct keys *keys, struct sheet_column *columns)
 
 // ---- rows ----
 
-// The leaves in the order of the table.
-// Without recursion: `at` counts the children of each level that were written. A row of frees of
-// nothing known has no rows below it, so it is written where it is.
+// The leaves in the order of the table, without recursion: `at` counts the children of each level
+// that were written. A row of frees of nothing known has no rows below it, so it is written where
+// it is.
 static void add_leaves(const struct table *table, struct sheet *sheet)
 {
 	uint32_t at[KEYS_COUNT + 1] = { 0 };
@@ -224,6 +227,7 @@ static void add_leaves(const struct table *table, struct sheet *sheet)
 				sheet_row(sheet, child);
 				continue;
 			}
+			ASSERT(depth < KEYS_COUNT);
 			path[++depth] = child;
 			at[depth] = 0;
 			continue;

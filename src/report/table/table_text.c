@@ -302,15 +302,15 @@ static void less_spread(struct window_spread *sum, const struct window_spread *s
 		sum->type[type] = fmax(0, sum->type[type] - spread->type[type]);
 }
 
-// What was left out below a row.
-// The sums of what was left out, dropped or not shown. Its spread is what is left of the row's when
-// the shown children's are taken away: variances add up.
+// The sums of what was left out below a row: dropped, or not shown. Its spread is what is left of
+// the row's when the shown children's are taken away: variances add up.
 static void write_rest(struct page *page, const struct table_row *row)
 {
 	const struct table *table = page->table;
 	uint64_t left_out = row->children_count - row->shown_count;
 	struct table_row rest = { .depth = row->depth + 1 };
 
+	ASSERT(row->shown_count <= row->children_count);
 	left_out += table_dropped(table, row, &rest.sums);
 	if (left_out == 0)
 		return;
@@ -339,6 +339,7 @@ static void write_tree(struct page *page, const struct table_row *row)
 		const struct table_row *parent = path[depth];
 
 		if (at[depth] < parent->shown_count) {
+			ASSERT(depth < KEYS_COUNT);
 			path[depth + 1] = table_child(page->table, parent, at[depth]++);
 			write_row(page, path[++depth]);
 			at[depth] = 0;

@@ -108,6 +108,7 @@ static void write_run(struct page *page, const char *glyph, const char *below)
 	bool all = page->tree->options.all_frames;
 	size_t end = run->count - 1; // lines up to here may be left out
 
+	ASSERT(run->count > 0);
 	write_figures(page, &run->nodes[0].row);
 	sink_text(page->paper.sink, "   ");
 	paper_text(&page->paper, PAPER_DIM, str_get(&page->branches));
@@ -126,6 +127,7 @@ static void write_run(struct page *page, const char *glyph, const char *below)
 
 static void write_rest(struct page *page, const struct way *way)
 {
+	ASSERT(way->shown_count <= way->children_count);
 	if (way->children_count == way->shown_count)
 		return;
 	write_figures(page, &way->rest);
@@ -246,6 +248,7 @@ static void take_function(struct page *page, const struct tree_node *node)
 {
 	unsigned half = page->figures_columns - 3;
 
+	ASSERT(page->figures_columns >= 3);
 	if (node->depth > 0) {
 		write_figures(page, &node->self);
 		write_figures(page, &node->row);

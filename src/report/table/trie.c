@@ -187,6 +187,8 @@ static void order_rows(struct making *making, struct window_row *rows)
 	trie->sums[making->rows] = sum;
 }
 
+// One question gives the sums of each stack; then stacks are put in the order of the tree, so that
+// all below a node is one stretch of rows, and its sums are the difference of two.
 bool trie_init(struct trie *trie, struct query_context *asked, bool plain, struct err *err)
 {
 	struct window_query query =
