@@ -79,9 +79,38 @@ uint32_t index_set_put(struct index_set *set, uint64_t hash, index_set_same *sam
 	return slot->position - 1;
 }
 
+uint32_t index_set_find_by(const struct index_set *set, uint32_t number, uint64_t hash,
+			   index_set_same *same, const void *context, const void *key)
+{
+	uint32_t first = number < set->firsts_capacity ? set->firsts[number] : 0;
+
+	if (first == 0)
+		return INDEX_SET_NONE;
+	if (same(context, first - 1, key))
+		return first - 1;
+	return index_set_find(set, hash, same, context, key);
+}
+
+// Positions of `firsts` are + 1, as in slots; 0: the number is new.
+uint32_t index_set_put_by(struct index_set *set, uint32_t number, uint64_t hash,
+			  index_set_same *same, const void *context, const void *key,
+			  uint32_t position)
+{
+	uint32_t *first = MEM_REACH(set->firsts, set->firsts_capacity, number);
+
+	ASSERT(position < INDEX_SET_NONE);
+	if (*first == 0) {
+		*first = position + 1;
+		return position;
+	}
+	if (same(context, *first - 1, key))
+		return *first - 1;
+	return index_set_put(set, hash, same, context, key, position);
+}
+
 void index_set_fini(struct index_set *set)
 {
-	mem_free(set->slots);
+	MEM_FREE(set->slots, set->firsts);
 	*set = (struct index_set){ 0 };
 }
 

@@ -219,8 +219,8 @@ static uint32_t label_one(struct labels *labels, stack_id id)
 	};
 	const uint64_t numbers[] = { pair.callers, pair.frame };
 	uint32_t count = (uint32_t)labels->pairs_count;
-	uint32_t at = index_set_put(&labels->pairs_set, index_set_hash(numbers, 2), is_pair, labels,
-				    &pair, count);
+	uint32_t at = index_set_put_by(&labels->pairs_set, pair.frame, index_set_hash(numbers, 2),
+				       is_pair, labels, &pair, count);
 
 	if (at == count) {
 		MEM_ROOM(labels->pairs, labels->pairs_capacity, labels->pairs_count + 1);

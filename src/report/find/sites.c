@@ -151,9 +151,9 @@ static void number_rows(struct merging *merging, enum sites_merge merge,
 
 		if (merge == SITES_AS_SHOWN && process)
 			look.who = labels_text(labels, process->exe);
-		merging->row_of[i] = index_set_put(
-			&known, index_set_hash((uint64_t[]){ look.who, look.stack }, 2), is_look,
-			merging, &look, count);
+		merging->row_of[i] = index_set_put_by(
+			&known, look.stack, index_set_hash((uint64_t[]){ look.who, look.stack }, 2),
+			is_look, merging, &look, count);
 		ASSERT(merging->row_of[i] <= count);
 		if (merging->row_of[i] == count) {
 			MEM_ROOM(merging->looks, merging->looks_capacity, count + (size_t)1);
