@@ -265,6 +265,12 @@ static inline struct heap_amount window_present(const struct window_row *row)
 			  window_sum(row->type[WINDOW_AOFI], row->type[WINDOW_AOFO]));
 }
 
+// Whether a group has nothing in the window, not even frees of nothing known.
+static inline bool window_is_empty(const struct window_row *row, const struct window_rest *rest)
+{
+	return window_present(row).count == 0 && rest->orphans == 0;
+}
+
 static inline int64_t window_impact(const struct window_row *row)
 {
 	return (int64_t)(row->type[WINDOW_AIFO].bytes - row->type[WINDOW_AOFI].bytes);

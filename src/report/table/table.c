@@ -12,7 +12,7 @@
 // of its own, so the question is asked once for each phase (table_phases.c).
 //
 // Labels cost names, and names cost symbols: stacks are looked up only after a first question,
-// which needs none, has said which are in the window (find_present).
+// which needs none, has said which are in the window (table_present.c).
 #include "report/table/table.h"
 
 #include "base/mem.h"
@@ -30,6 +30,7 @@ struct table_level {
 	uint64_t *tuples; // values of one group after the other: `width` each
 	size_t width, groups, capacity;
 	struct index_set group_of; // by tuple
+	bool by_label;             // the last key is a stack, whose labels count from 1
 };
 
 // What was begun or ended in the window, but not both, changes the level: both types are one
@@ -175,13 +176,33 @@ static bool is_tuple(const void *context, uint32_t position, const void *key)
 		      level->width * sizeof *level->tuples) == 0;
 }
 
+static uint32_t label_of(const struct table_level *level, const uint64_t *tuple)
+{
+	ASSERT(level->by_label && tuple[level->depth] <= UINT32_MAX);
+	return (uint32_t)tuple[level->depth];
+}
+
+// INDEX_SET_NONE: no group has it.
+static uint32_t find_tuple(const struct table_level *level, const uint64_t *tuple)
+{
+	uint64_t hash = index_set_hash(tuple, level->width);
+
+	return level->by_label ? index_set_find_by(&level->group_of, label_of(level, tuple), hash,
+						   is_tuple, level, tuple)
+			       : index_set_find(&level->group_of, hash, is_tuple, level, tuple);
+}
+
 // The number of a tuple's group; made, if it is new. Tuples are `width` numbers each, one after the
 // other.
 static uint32_t find_group(struct table_level *level, const uint64_t *tuple)
 {
 	uint32_t count = (uint32_t)level->groups;
-	uint32_t found = index_set_put(&level->group_of, index_set_hash(tuple, level->width),
-				       is_tuple, level, tuple, count);
+	uint64_t hash = index_set_hash(tuple, level->width);
+	uint32_t found =
+		level->by_label
+			? index_set_put_by(&level->group_of, label_of(level, tuple), hash, is_tuple,
+					   level, tuple, count)
+			: index_set_put(&level->group_of, hash, is_tuple, level, tuple, count);
 
 	if (found == count) {
 		level->tuples = mem_grow(level->tuples, &level->capacity,
@@ -192,24 +213,6 @@ static uint32_t find_group(struct table_level *level, const uint64_t *tuple)
 	return found;
 }
 
-static uint32_t *presence(const struct table *table, stack_id stack)
-{
-	return &table->present[stack < table->stacks_count ? stack : 0];
-}
-
-// A grouping by the stack itself, which needs no names.
-static uint32_t group_by_stack(void *context, const struct window_cell *cell)
-{
-	struct table *table = context;
-	uint32_t *number = presence(table, cell->stack);
-
-	if (!query_context_selects(table->asked, cell))
-		return WINDOW_SKIP;
-	if (!*number)
-		*number = ++table->present_count;
-	return *number - 1;
-}
-
 // Whether a key needs names of functions or files.
 static bool names_stacks(const struct keys *keys)
 {
@@ -217,53 +220,27 @@ static bool names_stacks(const struct keys *keys)
 	       keys_has(keys, KEYS_MODULE) || keys_has(keys, KEYS_TAG);
 }
 
-static bool row_is_empty(const struct window_row *row, const struct window_rest *rest)
-{
-	return window_present(row).count == 0 && rest->orphans == 0;
-}
-
-// Find out which stacks are in the window, so that no others are given names.
-static bool find_present(struct table *table, struct err *err)
-{
-	struct window_query query = query_context_query(table->asked, QUERY_CONTEXT_ALL,
-							table->asked->from, table->asked->to);
-	struct window_result result;
-
-	table->stacks_count = reader_stacks_count(table->asked->reader);
-	table->present = mem_alloc(table->stacks_count + (size_t)1, sizeof *table->present);
-	query.group = group_by_stack;
-	query.context = table;
-	if (!window_ask(table->asked->window, &query, &result, err))
-		return false;
-	for (size_t i = 0; i < table->stacks_count || i == 0; i++) {
-		uint32_t number = table->present[i];
-		struct window_rest rest;
-
-		if (number == 0)
-			continue;
-		rest = window_rest_of(&result, number - 1);
-		if (number > result.rows_count || row_is_empty(&result.rows[number - 1], &rest))
-			table->present[i] = 0;
-	}
-	window_result_fini(&result);
-	return true;
-}
-
-// The engine's grouping: whether an orphan, and the values of the cell's keys.
-static uint32_t group(void *context, const struct window_cell *cell)
+// Whether an orphan, and the values of the cell's keys.
+static uint32_t group_by_keys(void *context, const struct window_cell *cell)
 {
 	struct table_level *level = context;
 	const struct keys *keys = &level->table->options->keys;
 	uint64_t tuple[KEYS_COUNT + 1] = { cell->orphans };
 
-	if (level->table->present && !*presence(level->table, cell->stack))
-		return WINDOW_SKIP;
-	if (!query_context_selects(level->table->asked, cell))
-		return WINDOW_SKIP;
 	for (size_t i = 0; i < level->depth; i++)
 		if (of_cell(keys->list[i]))
 			tuple[i + 1] = value_of(level->table, keys->list[i], cell);
 	return find_group(level, tuple);
+}
+
+// The engine's grouping.
+static uint32_t group(void *context, const struct window_cell *cell)
+{
+	const struct table *table = ((struct table_level *)context)->table;
+
+	if (!table_is_present(table, cell->stack) || !query_context_selects(table->asked, cell))
+		return WINDOW_SKIP;
+	return group_by_keys(context, cell);
 }
 
 // The window, or a phase of it. Sizes and threads are kept apart by the engine only where a key
@@ -433,7 +410,7 @@ static uint32_t rows_of_group(struct table *table, size_t depth, struct place *p
 
 	ASSERT(depth > 0 && depth <= table->options->keys.count);
 	keep_types(table, &sums, &rest);
-	if (row_is_empty(&sums, &rest) ||
+	if (window_is_empty(&sums, &rest) ||
 	    (tuple[0] && depth > orphans_depth(&table->options->keys)))
 		return 0;
 	if (!table_typed(table, depth) || tuple[0]) {
@@ -478,8 +455,7 @@ static void join_orphans(struct table *table, size_t depth, struct window_result
 		if (!tuple[0] || rest.orphans == 0)
 			continue;
 		tuple[0] = 0;
-		other = index_set_find(&level->group_of, index_set_hash(tuple, level->width),
-				       is_tuple, level, tuple);
+		other = find_tuple(level, tuple);
 		if (other >= result->rows_count || window_present(&result->rows[other]).count == 0)
 			continue;
 		window_add_rest(window_result_make_rest(result, &capacity, other), &rest);
@@ -537,8 +513,13 @@ static bool ask(struct table *table, size_t depth, const struct table_phase *pha
 	bool good = true;
 
 	ASSERT(depth <= table->options->keys.count && !table->result);
-	if (!window_ask(table->asked->window, &query, &result, err))
-		return false;
+	if (table_has_sums(table, depth)) {
+		table_sum_up(table, depth, group_by_keys, &table->levels[depth], &result);
+	} else {
+		table_forget_sums(table);
+		if (!window_ask(table->asked->window, &query, &result, err))
+			return false;
+	}
 	table->result = &result;
 	table->estimated |= result.spreads != NULL;
 	if (depth == 0)
@@ -731,12 +712,16 @@ struct table *table_new(struct query_context *asked, const struct table_options 
 	table->rows_count = 1;
 	table->levels = mem_alloc(levels, sizeof *table->levels);
 	for (size_t i = 0; i < levels; i++)
-		table->levels[i] =
-			(struct table_level){ .table = table, .depth = i, .width = i + 1 };
+		table->levels[i] = (struct table_level){
+			.table = table,
+			.depth = i,
+			.width = i + 1,
+			.by_label = i > 0 && options->keys.list[i - 1] == KEYS_STACK,
+		};
 	if (keys_has(&options->keys, KEYS_MARK))
 		table_find_phases(table);
-	if ((names_stacks(&options->keys) && !find_present(table, err)) || !fill(table, err) ||
-	    !warn_of_orphans(asked, err)) {
+	if ((names_stacks(&options->keys) && !table_find_present(table, err)) ||
+	    !fill(table, err) || !warn_of_orphans(asked, err)) {
 		table_free(table);
 		return NULL;
 	}
@@ -761,6 +746,7 @@ void table_free(struct table *table)
 	MEM_FREE(table->functions, table->modules, table->stack_tags);
 	index_set_fini(&table->children);
 	mem_free(table->present);
+	table_forget_sums(table);
 	labels_free(table->labels);
 	mem_free(table);
 }

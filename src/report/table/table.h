@@ -104,8 +104,10 @@ struct table {
 	struct labels *labels;
 	struct table_level *levels; // private: how the engine is asked for each depth
 	struct index_set children;  // private: rows that others may be below
-	uint32_t *present;          // private: by stack, not 0 if it is in the window. NULL: all
+	uint32_t *present;          // private: see table_present.c. NULL: all are in the window
 	uint32_t present_count, stacks_count;
+	bool sums_kept;                             // private: of by_stack
+	struct window_result by_stack;              // private: what the window has of each
 	uint32_t *functions, *modules, *stack_tags; // private: labels of texts, by stack, + 1
 	struct table_row *rows;                     // rows[0] is the total
 	size_t rows_count, rows_capacity;
@@ -161,6 +163,18 @@ void table_write_total(struct json *json, const struct table *table);
 // to *sums, if that is not NULL.
 uint64_t table_dropped(const struct table *table, const struct table_row *row,
 		       struct window_row *sums);
+
+// Private, for table_new (in table_present.c): find the stacks in the window, so that no others are
+// given names; false: the index cannot be read. Whether one is there. Whether the sums of a level
+// are in what was found; then they are added up by groups, instead of asking the engine. The last
+// level whose sums are there takes them.
+bool table_find_present(struct table *table, struct err *err);
+bool table_is_present(const struct table *table, stack_id stack);
+bool table_has_sums(const struct table *table, size_t depth);
+void table_sum_up(struct table *table, size_t depth,
+		  uint32_t (*group)(void *context, const struct window_cell *cell), void *context,
+		  struct window_result *result);
+void table_forget_sums(struct table *table);
 
 // Private, for table_new (in table_rows.c): rows of one level after the other. Between begin and
 // end, rows are added below those of the levels before. A level that is not the last is looked in
