@@ -184,6 +184,7 @@ struct lane_path_whole *lane_path_find_whole(struct lane_path *path, const uint8
 	}
 	if (number >= path->wholes_end)
 		path->wholes_end = number + 1;
+	lane_path_spread(path); // it may be the one that another one replaces
 	put_whole(&path->wholes[number], in, push_marks);
 	return &path->wholes[number];
 }
@@ -195,7 +196,19 @@ void lane_path_learn_whole(const struct lane_path *path, struct lane_path_whole 
 	whole->known = true;
 }
 
-// All frames and ids are copied; hashes are not known then.
+// All frames and ids are copied.
+void lane_path_spread_whole(struct lane_path *path)
+{
+	const struct lane_path_whole *whole = path->whole;
+
+	ASSERT(whole->known && whole->depth == path->depth && whole->depth <= path->capacity);
+	memcpy(lane_path_frames(path->frames, 0), &whole->edit[1],
+	       whole->depth * sizeof *whole->edit);
+	memcpy(&path->ids[1], whole->ids, whole->depth * sizeof *whole->ids);
+	path->whole = NULL;
+}
+
+// Hashes are not known then.
 bool lane_path_again_whole(struct lane_path *path, uint32_t head, stack_id *stack)
 {
 	uint32_t number = head - LANE_KEEP_AGAIN - LANE_EDITS;
@@ -205,9 +218,7 @@ bool lane_path_again_whole(struct lane_path *path, uint32_t head, stack_id *stac
 		return false;
 	whole = &path->wholes[number];
 	ASSERT(whole->depth > 0 && whole->depth <= path->capacity);
-	memcpy(lane_path_frames(path->frames, 0), &whole->edit[1],
-	       whole->depth * sizeof *whole->edit);
-	memcpy(&path->ids[1], whole->ids, whole->depth * sizeof *whole->ids);
+	path->whole = whole;
 	path->hashed = 0;
 	path->depth = whole->depth;
 	path->marks = whole->marks;
@@ -221,6 +232,7 @@ void lane_path_part(struct lane_path *path)
 {
 	uint32_t hashed = path->hashed;
 
+	lane_path_spread(path);
 	if (path->depth > hashed)
 		memcpy(lane_path_frames(path->settled, hashed),
 		       lane_path_frames(path->frames, hashed),
@@ -238,6 +250,7 @@ size_t lane_path_take(struct lane_path *path, const struct edit_cache *cache, ui
 	size_t length = 4 + 4 * (size_t)rest;
 	struct lane_part *part = *next;
 
+	ASSERT(path->whole == NULL);
 	if (length > left || keep > path->depth || keep + rest > LANE_DEPTH_MAX)
 		return 0;
 	if (keep + rest + EDIT_CACHE_PUSHES > path->capacity)
@@ -434,7 +447,7 @@ size_t lane_path_settle(struct lane_path *path, struct lane_path_scratch *scratc
 	bool adapts = scratch->misses <
 		      scratch->misses_max; // else it was done when they began to wait
 
-	ASSERT(count <= LANE_PARTS_MAX);
+	ASSERT(count <= LANE_PARTS_MAX && (count == 0 || path->whole == NULL));
 	for (size_t i = 0; i < count; i++) {
 		const struct lane_part *part = &scratch->part[i];
 		const struct edit_cache_line *line;

@@ -101,6 +101,9 @@ struct lane_path {
 	struct lane_path_whole *wholes;  // by number, from LANE_EDITS on
 	uint32_t wholes_count;           // LANE_WHOLES; 0: there are none yet
 	uint32_t wholes_end;             // after the last that was ever given
+	// Not NULL: the current stack is this one, and only depth, marks and `hashed` say so yet
+	// (lane_path_spread).
+	const struct lane_path_whole *whole;
 };
 
 void lane_path_fini(struct lane_path *path); // accepts { 0 }
@@ -110,6 +113,16 @@ void lane_path_scratch_free(struct lane_path_scratch *scratch); // NULL is allow
 
 // Where frame `depth` of a list of frames is: four zeros are before the outermost one, so that the
 // hash of an edit with few callers reads zeros and not what is before the list.
+// Frames and ids become what path->whole has.
+void lane_path_spread_whole(struct lane_path *path);
+
+// Before frames or ids are looked at. Where one whole stack follows the other they never are.
+static inline void lane_path_spread(struct lane_path *path)
+{
+	if (unlikely(path->whole != NULL))
+		lane_path_spread_whole(path);
+}
+
 static inline uint32_t *lane_path_frames(uint32_t *frames, uint32_t depth)
 {
 	return frames + EDIT_CACHE_CALLERS + depth;
@@ -164,7 +177,7 @@ struct lane_path_look {
 
 // Find out where the edit at `in` would be; as many frames as a line has can be read in any case.
 // False: it is none of such.
-static inline __attribute__((always_inline)) bool lane_path_look(const struct lane_path *path,
+static inline __attribute__((always_inline)) bool lane_path_look(struct lane_path *path,
 								 const struct edit_cache *cache,
 								 uint32_t tag, const uint8_t *in,
 								 struct lane_path_look *look)
@@ -175,6 +188,7 @@ static inline __attribute__((always_inline)) bool lane_path_look(const struct la
 	if (unlikely(push - 1 >= EDIT_CACHE_PUSHES || keep > path->depth ||
 		     keep + EDIT_CACHE_PUSHES > path->capacity))
 		return false;
+	lane_path_spread(path);
 	look->keep = keep;
 	look->push = push;
 	look->frames = lane_path_frames(path->frames, keep);
@@ -246,6 +260,7 @@ static inline __attribute__((always_inline)) bool lane_path_again(struct lane_pa
 
 	if (unlikely(number >= path->numbered_count))
 		return lane_path_again_whole(path, head, stack);
+	lane_path_spread(path);
 	edit = &path->numbered[number];
 	keep = edit->keep;
 	push = edit->push_marks ^ path->marks;
