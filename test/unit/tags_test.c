@@ -108,6 +108,7 @@ TEST(tags_that_are_none_are_refused_with_their_place)
 	check_refused("line 2, column", "<Tag Name=\"\">\n<Tag>");
 	check_refused("needs a Name", "<Tag Name=\"\"><Tag/></Tag>");
 	check_refused("not a file of stack tags", "<WpaProfile/>");
+	check_refused("not a file of stack tags", "<Entrypoint Module=\"x\"/>");
 	check_refused("whole number", FILE_OF("<Tag Name=\"x\" Priority=\"high\"/>"));
 	check_refused("Caller or Callee", FILE_OF("<HintTag Name=\"x\"/>"));
 	check_refused("document type", "<!DOCTYPE Tag [<!ENTITY a \"aaaa\">]><Tag Name=\"&a;\"/>");

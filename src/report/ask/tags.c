@@ -117,10 +117,7 @@ static void begin_entrypoint(struct reading *reading, const char **attributes)
 {
 	struct tags *tags = reading->tags;
 
-	if (reading->tags_depth == 0) {
-		fail(reading, "an Entrypoint must not be inside a Tag");
-		return;
-	}
+	ASSERT(reading->tags_depth > 0); // the outermost element is a tag
 	*MEM_ADD(tags->entries, tags->entries_count, tags->entries_capacity) = (struct entrypoint){
 		.module = copy_pattern(attribute(attributes, "Module")),
 		.method = copy_pattern(attribute(attributes, "Method")),
@@ -140,8 +137,10 @@ static void begin_element(void *context, const char *name, const char **attribut
 		fail(reading, "elements are nested too deep");
 		return;
 	}
-	if (reading->depth == 0 && !is_tag)
+	if (reading->depth == 0 && !is_tag) {
 		fail(reading, "not a file of stack tags: it begins with <Tag Name=\"\">");
+		return;
+	}
 	reading->is_tag[reading->depth++] = is_tag;
 	if (is_tag)
 		begin_tag(reading, attributes, is_hint);
