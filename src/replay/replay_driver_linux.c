@@ -156,6 +156,7 @@ static void begin_block(const struct replay_ring_record *record, struct replay_r
 	touch(block, old, record->size);
 }
 
+// As begin_block; a block that is not there, since its call failed, is NULL, which free accepts.
 static void end_block(struct replay_ring_slot *slot)
 {
 	struct replay_ring_class *class = class_of(slot->size);
@@ -306,6 +307,8 @@ static void *play(void *word)
 
 // ---- the whole ----
 
+// The slots are as large as addresses allow and take memory where they are used: the kernel is
+// asked not to set any aside (MAP_NORESERVE).
 static void open_ring(int file)
 {
 	uint64_t bytes = REPLAY_RING_SLOTS * sizeof(struct replay_ring_slot);
@@ -335,6 +338,7 @@ static void measure_clock(void)
 	driver.ring->clock_ns = least;
 }
 
+// Everything that could cost time or memory is done before the first look at the clock.
 int main(int argc, char **argv)
 {
 	struct rusage usage;

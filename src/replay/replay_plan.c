@@ -86,6 +86,7 @@ static uint16_t number_of(struct reading *reading, thread_id id)
 	return thread->number;
 }
 
+// Calls are counted in the first reading alone, whatever is read after it.
 static void put_call(struct reading *reading, const struct trace_event *event, uint8_t op,
 		     uint32_t slot, uint64_t size)
 {
@@ -167,6 +168,7 @@ static void place(struct reading *reading, const struct trace_event *event, uint
 	raise(reading, size);
 }
 
+// A block takes a slot before its call is put, as the call says where it goes.
 static void begin(struct reading *reading, const struct trace_event *event, uint8_t op)
 {
 	uint32_t slot = take_slot(reading);
@@ -175,7 +177,8 @@ static void begin(struct reading *reading, const struct trace_event *event, uint
 	put_call(reading, event, op, slot, event->size);
 }
 
-// Not known: inherited, or allocated before the recording.
+// A block that is not known was inherited, or allocated before the recording: there is nothing in
+// the driver to free, so the call is left out and counted.
 static void end(struct reading *reading, const struct trace_event *event)
 {
 	struct block block;
@@ -253,6 +256,8 @@ static void drop_half(struct reading *reading, const struct trace_event *event)
 	give_slot(reading, half->slot);
 }
 
+// Calls that failed are not made: another allocator, or another moment, would not fail. A thread's
+// first half that is not followed by its second was a realloc that freed.
 static void add_event(struct reading *reading, const struct trace_event *event)
 {
 	if (event->kind != TRACE_REALLOC_ALLOC && event->kind != TRACE_REALLOC_UNDO)
@@ -288,6 +293,8 @@ static void add_event(struct reading *reading, const struct trace_event *event)
 
 // ---- samples ----
 
+// What lives at a sample is kept in the plan, and the driver is told when to look: its answer has
+// the same number.
 static void put_sample(struct reading *reading, uint64_t time_ns, uint64_t number)
 {
 	struct replay_plan *plan = reading->plan;
@@ -382,6 +389,8 @@ static void expect(const struct reading *reading, const struct trace_event *even
 	}
 }
 
+// The first reading also finds the span of time and of numbers, which the second needs from its
+// beginning to spread its samples.
 static void take_event(struct reading *reading, const struct trace_event *event)
 {
 	struct replay_plan *plan = reading->plan;
@@ -420,6 +429,7 @@ static void clean_up(struct reading *reading)
 	MEM_FREE(reading->spare, reading->halves, reading->numbers);
 }
 
+// Both readings begin with the same state, so they come to the same slots and numbers.
 static struct reading begin_reading(struct replay_plan *plan, replay_plan_put *given, void *context)
 {
 	for (size_t i = 0; i < plan->threads_count; i++)

@@ -20,6 +20,7 @@
 
 enum { RING_FD = 10, PATIENCE_NS = 100000000 };
 
+// One run of the driver, from this side.
 struct playing {
 	const struct replay_run_options *options;
 	struct replay_ring *ring;
@@ -103,6 +104,7 @@ static bool make_ring(struct playing *playing, struct err *err)
 	return true;
 }
 
+// The ring's file is number 10 in the driver, which is told so by its argument.
 static bool start(struct playing *playing, struct err *err)
 {
 	char number[12];
@@ -174,6 +176,8 @@ static bool put(void *context, const struct replay_ring_record *record)
 
 // ---- the answer ----
 
+// Why the driver did not finish, as its parent sees it: by a signal, mostly of the allocator, or by
+// its own exit.
 static bool tell_end(const struct playing *playing, struct err *err)
 {
 	uint64_t events = playing->ring->events;
@@ -200,6 +204,7 @@ static bool check_library(const struct playing *playing, struct err *err)
 		   : err_set(err, ERR_IO, "malloc is %s's and not the C library's", library);
 }
 
+// What the driver has counted, before what is shared with it is unmapped.
 static void copy(const struct playing *playing, struct replay_run *run)
 {
 	const struct replay_ring *ring = playing->ring;
@@ -214,6 +219,8 @@ static void copy(const struct playing *playing, struct replay_run *run)
 	memcpy(run->classes, ring->classes, sizeof run->classes);
 }
 
+// Three ends: the plan was stopped by the user; the driver ended before it had all; it had all and
+// says that it is done.
 static bool play(struct playing *playing, struct replay_plan *plan, struct err *err)
 {
 	bool whole = replay_plan_read(plan, put, playing, playing->options->progress);

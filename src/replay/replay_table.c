@@ -33,6 +33,7 @@ struct figures {
 	uint64_t end_bytes, end_live;
 };
 
+// Not below 0: a run may be quicker than the dry one by chance.
 static uint64_t less(uint64_t a, uint64_t b)
 {
 	return a > b ? a - b : 0;
@@ -83,6 +84,8 @@ static void name_of(const struct replay_table_row *row, struct str *name)
 		   row->setting ? row->setting : "");
 }
 
+// A line of the table: what its calls took in all and each, and what was resident at its peak, by
+// itself and for each byte that lived then.
 static void write_row(const struct replay_table *table, const struct replay_table_row *row,
 		      struct paper *paper, unsigned width)
 {
@@ -164,6 +167,7 @@ static void write_classes(const struct replay_table *table, struct paper *paper,
 			write_class(table, paper, width, i);
 }
 
+// The first column is as wide as the longest name of an allocator with its setting.
 void replay_table_text(const struct replay_table *table, struct paper *paper)
 {
 	unsigned width = 12;
@@ -188,6 +192,7 @@ void replay_table_text(const struct replay_table *table, struct paper *paper)
 
 // ---- JSON ----
 
+// The same moments in every run, so that curves of several can be laid over each other.
 static void write_samples(const struct replay_table *table, const struct replay_run *run,
 			  struct json *json)
 {
@@ -205,6 +210,7 @@ static void write_samples(const struct replay_table *table, const struct replay_
 	json_array_end(json);
 }
 
+// A mean of nothing is null: of a class in which no call was timed, or none freed.
 static void write_json_classes(const struct replay_run *run, struct json *json)
 {
 	json_kv_array(json, "classes");

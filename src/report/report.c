@@ -366,6 +366,7 @@ enum report_language_heaps report_language_heaps(const struct report *report)
 	return found;
 }
 
+// Pools that nothing was taken from, or that the filters leave out, are passed over.
 const struct trace_heap *report_next_pool(const struct report *report, heap_id id)
 {
 	const struct query *query = &report->asked->selection.query;

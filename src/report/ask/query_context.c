@@ -30,6 +30,7 @@ const struct query_context_rules query_context_events_rules = { .about = QUERY_C
 
 // ---- warnings ----
 
+// Each sentence once, however often it is found out.
 void query_context_warn(struct query_context *asked, const char *format, ...)
 {
 	struct str text = { 0 };
@@ -344,6 +345,8 @@ static bool prepare(struct query_context *asked, struct err *err)
 	return true;
 }
 
+// What is open already may be shared (findings opens a second context); else it is opened here, and
+// closed with the context.
 bool query_context_open(struct query_context *asked, const struct query_context_options *options,
 			struct err *err)
 {
@@ -486,6 +489,7 @@ static uint32_t *first_place(struct query_context *asked, process_id process, st
 								 : NULL;
 }
 
+// The number of a place, the same whenever it is asked for; a new one is added at the end.
 uint32_t query_context_place(struct query_context *asked, process_id process, stack_id stack)
 {
 	const struct query_context_place place = { .process = process, .stack = stack };

@@ -152,6 +152,7 @@ static bool find_out(struct row_filter *filter, stack_id stack)
 	return wanted;
 }
 
+// The table of answers is made with the first question: many filters are never asked.
 bool row_filter_passes(void *context, stack_id stack)
 {
 	struct row_filter *filter = context;

@@ -311,6 +311,8 @@ static bool is_as_asked(const struct selection *selection, const struct trace_ev
 	       !needs_picks(selection);
 }
 
+// Calls that failed have no lifetime to be selected by, so they are judged by themselves; of the
+// others it was found out beforehand which events begin and end what is selected.
 bool selection_has_event(const struct selection *selection, const struct trace_event *event)
 {
 	unsigned layers = selection->query.layers ? selection->query.layers : ~0u;

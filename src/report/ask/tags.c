@@ -113,6 +113,7 @@ static char *copy_pattern(const char *pattern)
 	return pattern && strcmp(pattern, "*") != 0 ? mem_copy_text(pattern) : NULL;
 }
 
+// It belongs to the innermost tag that is open.
 static void begin_entrypoint(struct reading *reading, const char **attributes)
 {
 	struct tags *tags = reading->tags;
@@ -264,6 +265,7 @@ static const struct tag *tag_of(const struct tags *tags, const struct symbol *sy
 	return NULL;
 }
 
+// The neighbour's file, and its function if the tag wants that, behind the tag's name.
 static void add_hinted(const struct tag *tag, const struct symbol *symbol, struct str *text)
 {
 	size_t length;

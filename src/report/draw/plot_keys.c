@@ -173,6 +173,8 @@ static uint64_t value_of(const struct plot_keys *keys, const struct window_cell 
 	}
 }
 
+// Two values with one name are one curve: two stacks with the same innermost function, say, where
+// the key is that.
 uint32_t plot_keys_of(struct plot_keys *keys, const struct window_cell *cell)
 {
 	bool added;

@@ -503,6 +503,7 @@ static void after_note(void *context, const struct space *space, const struct tr
 	change(context, space, note->time_ns);
 }
 
+// Without a single change the window has the level that it began with.
 static void follow_holes(struct holes *holes, struct query_context *asked)
 {
 	const struct present_options options = {

@@ -92,6 +92,7 @@ void check_subject(const struct check_page *page, struct str *text)
 		str_format(text, ", %s", page->section);
 }
 
+// The sentence that all forms share: what ran, the figure and its limit, and who has most of it.
 void check_announce(const struct check_page *page, const struct check_row *row, struct str *text)
 {
 	check_subject(page, text);

@@ -105,6 +105,8 @@ static uint64_t mean_of(uint64_t sum, uint32_t runs)
 	return sum / runs + (sum % runs * 2 >= runs && runs > 1);
 }
 
+// The figure of a side is the mean of its runs, rounded to the nearest; a run that does not have
+// the row counts as 0.
 static void set_means(const struct diff *diff, const struct diff_amounts *amounts, size_t number,
 		      struct diff_pair figures[DIFF_FIGURES])
 {
@@ -131,6 +133,8 @@ static void set_values(const struct diff *diff, const struct diff_amounts *amoun
 	}
 }
 
+// With a run each every difference is a change, and the interval is the difference itself. With
+// several the verdict is by all ways to share the runs out (significance.h).
 struct diff_verdict diff_judge(const struct diff *diff, const struct diff_amounts *amounts,
 			       size_t number, enum diff_figure figure, bool by_count)
 {

@@ -277,6 +277,7 @@ static unsigned indent_of(const struct diff *diff)
 	return FIGURES_COLUMNS - (diff->significance ? 2 * COLUMN_WIDTH - INTERVAL_WIDTH : 0);
 }
 
+// The figure that ranks is the first column, and the others follow in their order.
 static void choose_columns(enum diff_order order, const struct column *chosen[COLUMNS])
 {
 	size_t count = 0;

@@ -271,6 +271,8 @@ bool findings_lasts(const struct findings *findings, process_id id)
 	       ended_ns - process->began_ns >= FINDINGS_LASTING_S * UINT64_C(1000000000);
 }
 
+// Pointers to findings are void after it. The window is that of the question, until the finding
+// says a narrower one.
 struct finding *findings_add(struct findings *findings, const struct findings_kind *kind,
 			     enum findings_sure sure, process_id process, stack_id stack)
 {

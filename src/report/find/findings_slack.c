@@ -256,6 +256,8 @@ static void sum_up(struct slack_process *in)
 	}
 }
 
+// What sizes the allocator has is seen first, by all blocks of the process; then each block is held
+// against it.
 static void look_at_process(struct slack *slack, struct present *present, process_id process)
 {
 	const struct reader *reader = slack->findings->asked->reader;

@@ -300,6 +300,8 @@ static void make_rows(struct sites *sites, const struct merging *merging, const 
 	mem_free(places);
 }
 
+// Three passes over the sites: equal ones get one number of a row, each question chooses its rows
+// by sums, then only the chosen rows are made.
 void sites_init(struct sites *sites, const struct sites_options *options, const struct heap *heap,
 		const struct reader *reader, struct names *names, struct progress *progress)
 {

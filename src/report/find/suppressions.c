@@ -326,6 +326,7 @@ static bool read_valgrind(struct suppressions *suppressions, struct cursor *curs
 	return is_wrong(cursor, "the suppression has no end", err);
 }
 
+// Lines of other kinds of LeakSanitizer's files ("race:", "thread:") are none of ours.
 static bool read_line(struct suppressions *suppressions, const struct cursor *cursor,
 		      struct err *err)
 {
@@ -359,6 +360,7 @@ bool suppressions_add(struct suppressions *suppressions, const char *path, const
 
 // ---- matching ----
 
+// As LeakSanitizer has it: a pattern is held against function, file and module of every frame.
 static bool fits_any(const struct suppression *suppression, const struct names_stack *stack)
 {
 	for (size_t i = 0; i < stack->count; i++) {

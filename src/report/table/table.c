@@ -489,6 +489,7 @@ static bool take_groups(struct table *table, size_t depth, const struct table_ph
 	return true;
 }
 
+// The sums of all groups are the engine's own total, and not added up here.
 static void take_total(struct table *table, const struct window_result *result)
 {
 	table->rows[0].sums = result->total;

@@ -126,6 +126,8 @@ void table_begin_level(struct table *table, size_t depth)
 	table->choosing = depth > 0 && chooses(table->options) && !is_of_types(table, depth);
 }
 
+// A row below the least size is dropped at once, with its sums kept for "N more"; of the others the
+// least are dropped when too many wait.
 void table_add_row(struct table *table, const struct table_row *row)
 {
 	const struct table_options *options = table->options;

@@ -353,6 +353,8 @@ static void add_call(struct tree_node *node, const struct symbol *symbol)
 		node->symbol = symbol;
 }
 
+// All steps of one function under the same parent are one node: what passes through it and what
+// ends in it are the sums of theirs.
 static struct tree_node make_node(const struct walk *walk, const struct run *run)
 {
 	struct tree_node node = { .depth = run->depth, .side = (uint8_t)walk->side };
