@@ -118,6 +118,9 @@ static void split(struct prominence *crest, size_t index, uint64_t valley)
 	}
 }
 
+// The level goes up. After a fall of at least the least rise a new hill begins; else the one that
+// is being climbed goes on. When the hill has become high enough, what is left of it is split off
+// from the one before.
 static void rise(struct prominence *crest, uint64_t edge, uint64_t level)
 {
 	struct prominence_entry *top = crest->count ? &crest->stack[crest->count - 1] : NULL;

@@ -154,6 +154,7 @@ bool query_add_process(struct query *query, const struct reader *reader, const c
 	return found || no_process(reader, word, err);
 }
 
+// By its number or its name; both may be those of several threads, of several processes.
 bool query_add_thread(struct query *query, const struct reader *reader, const char *word,
 		      struct err *err)
 {

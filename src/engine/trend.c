@@ -91,6 +91,7 @@ static enum trend_verdict judge(const uint64_t *floor, size_t count, uint64_t gr
 	return TREND_GROWS;
 }
 
+// The floor of a bucket is the lowest level from there on: what was given back later did not grow.
 struct trend trend_judge(const uint64_t *lows, size_t count, uint64_t grown_min, uint64_t *floor)
 {
 	uint64_t own[TREND_BUCKETS_MAX];

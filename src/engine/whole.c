@@ -271,6 +271,8 @@ static void take_note(void *context, const struct trace_note *note)
 		passing->wish->on_note(passing->wish->context, note);
 }
 
+// One reading for all three: malloc's heap, pools, and the address space, whose events the heap
+// hands on.
 static void pass(struct whole *whole, struct reader *reader, const struct whole_wish *wish)
 {
 	struct passing passing = { whole, space_new(NULL), NULL, reader, wish };

@@ -116,6 +116,8 @@ static unsigned share_read(const struct reader *reader)
 	return bytes ? (unsigned)(reader_position(reader) * 1000 / bytes) : 0;
 }
 
+// If it fails, the error also says where the index was to be and what does without it
+// (window_source_fail).
 static bool build_index(struct reader *reader, const char *path, const char *trace_path,
 			const struct window_options *options, bool (*more)(void *context),
 			struct err *err)
@@ -586,6 +588,8 @@ static void merge_detail(struct window_detail *detail, const struct window_detai
 	detail->lifetimes += other->lifetimes;
 }
 
+// The heap's details, then those of virtual memory, which are always in memory; a group that has
+// both gets one of both (merge_detail).
 bool window_detail(struct window *window, const struct window_query *query,
 		   struct window_detail *details, size_t count, struct err *err)
 {
@@ -618,6 +622,7 @@ bool window_detail(struct window *window, const struct window_query *query,
 	return true;
 }
 
+// First the heap, then virtual memory; `each` may end either.
 bool window_walk(struct window *window, const struct window_query *query,
 		 bool (*each)(void *context, const struct window_allocation *allocation),
 		 void *context, struct err *err)
@@ -641,6 +646,8 @@ bool window_walk(struct window *window, const struct window_query *query,
 
 // ---- changes, one by one ----
 
+// Stretches are offered (`whole`) by the index alone; without one, and for virtual memory, each
+// change is shown.
 bool window_curve(struct window *window, const struct window_query *query,
 		  bool (*whole)(void *context, const struct window_stretch *stretch),
 		  bool (*each)(void *context, const struct window_change *change), void *context,

@@ -97,6 +97,8 @@ static bool want(struct window *window, struct wanted *list, size_t *count, uint
 	return true;
 }
 
+// In the order of steps, whatever that of the allocations is: so each block of the index and of the
+// trace is read once.
 bool window_fetch(struct window *window, struct window_allocation *allocations, size_t count,
 		  struct err *err)
 {

@@ -6,6 +6,7 @@
 #include <ctype.h>
 #include <string.h>
 
+// Lines without a name before the "=" are passed over.
 bool label_next(const char **text, struct label *label)
 {
 	while (*text && **text) {

@@ -88,6 +88,8 @@ static void look_at(void *context, const char *name)
 	search->is = has_id(str_get(search->found), search->id);
 }
 
+// The part of a recording that has this id: mostly the path itself; else one beside it whose name
+// begins alike.
 bool parts_find(const char *path, const uint8_t id[static 16], struct str *found)
 {
 	struct search search = {

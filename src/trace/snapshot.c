@@ -92,6 +92,8 @@ static bool take_mapping(struct bytes_cursor *in, uint64_t before, uint32_t file
 	       !__builtin_add_overflow(mapping->start, length, &mapping->end);
 }
 
+// `whole`: keep them; else they are only checked, which is enough to know that they can be taken
+// later.
 static bool take_mappings(struct bytes_cursor *in, uint32_t files_count, bool whole,
 			  struct trace_snapshot *snapshot)
 {

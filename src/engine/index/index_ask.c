@@ -119,6 +119,7 @@ static void *load_parts(void *context)
 	return NULL;
 }
 
+// Parts are taken by this thread and another as they come. The first error of any is the answer.
 static bool load_all(bool (*load)(void *state, unsigned part, struct err *err), void *state,
 		     unsigned parts, struct err *err)
 {
@@ -189,6 +190,8 @@ static bool is_short(const struct index *index, const struct window_query *query
 	return query->to - query->from <= index->shape.short_steps;
 }
 
+// One of four parts, which two threads share: what ended or spanned, the counts at both edges, and
+// the order of cells.
 static bool load_cells(void *context, unsigned part, struct err *err)
 {
 	struct cell_state *state = context;
@@ -567,6 +570,7 @@ static bool is_of_lifetime(struct destroyed *destroyed, uint64_t begin, uint64_t
 	       end_ns - begin_ns <= query->lifetime_max_ns;
 }
 
+// Ends come in order, and so do the ranges of steps in which a heap was destroyed.
 static bool count_destroyed(void *context, uint32_t cell, uint64_t begin, uint64_t end)
 {
 	struct destroyed *destroyed = context;
@@ -781,6 +785,8 @@ bool index_walk(struct index *index, struct index_clock *clock, const struct win
 	return ok;
 }
 
+// With lifetimes by looking at each end; else by sums, of cells if sizes matter and of sites if
+// not. What was freed with its heap is counted besides.
 bool index_ask(struct index *index, const struct window_query *query, struct window_result *result,
 	       struct err *err)
 {

@@ -317,6 +317,7 @@ struct soon {
 	uint32_t done;     // of the run
 };
 
+// Begin to fetch what an event some places ahead will need of the table of what lives.
 static void expect(const struct index_work *work, const struct index_ahead_batch *batch,
 		   struct soon *soon)
 {

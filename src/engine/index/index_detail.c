@@ -35,6 +35,7 @@ struct detailing {
 	uint32_t *state_of; // by group: number + 1
 };
 
+// A step of a group that is asked for. `first_ns` is UINT64_MAX until something began.
 static void move_level(struct group_state *state, const struct index_scan_step *step)
 {
 	struct window_detail *detail = state->detail;

@@ -136,6 +136,7 @@ static void find_shorter(const struct index_batch *batch, const uint64_t *bits,
 	head->far_by_begins = begins[0] < lives[0];
 }
 
+// Ends whose beginning is in the same stretch: by it their cell is known, too, so it has no word.
 static uint8_t *put_near(uint8_t *at, const struct index_batch *batch, const uint64_t *bits,
 			 bool by_begins)
 {
@@ -157,6 +158,8 @@ static uint8_t *put_near(uint8_t *at, const struct index_batch *batch, const uin
 	return column_end(&column);
 }
 
+// Ends whose beginning is in another stretch, or known to be of nothing (0): how long they lived,
+// or what their beginning differs from the last such one, whichever takes fewer bits in this block.
 static uint8_t *put_far(uint8_t *at, const struct index_batch *batch, const uint64_t *bits,
 			bool by_begins)
 {
@@ -181,6 +184,7 @@ static uint8_t *put_far(uint8_t *at, const struct index_batch *batch, const uint
 	return column_end(&column);
 }
 
+// Where numbers of events do not just count on: after how many steps, and by how much.
 static uint8_t *put_jumps(uint8_t *at, const struct index_batch *batch)
 {
 	uint64_t expected = 0;
@@ -484,6 +488,7 @@ bool index_events_take_ops(const uint8_t *bytes, const struct index_events_head 
 	return index_events_take_some(bytes, head, cells_count, 0, head->count, ops);
 }
 
+// Stretch by stretch. All bytes must be used up at the end of the block, or it is damaged.
 bool index_events_take_some(const uint8_t *bytes, const struct index_events_head *head,
 			    uint32_t cells_count, uint32_t from, uint32_t count, uint32_t *ops)
 {

@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 
+// The thread that writes: full blocks in their order, while the next ones are being filled.
 static void *store_batches(void *context)
 {
 	struct index_feed *feed = context;
@@ -93,6 +94,8 @@ uint64_t index_feed_bytes(struct index_feed *feed)
 	return bytes;
 }
 
+// The number of the step. A run of time or a jump of numbers is noted only where it is not what
+// counting on makes.
 static uint64_t add(struct index_feed *feed, uint32_t op, uint64_t begin)
 {
 	struct index_batch *batch = feed->open;

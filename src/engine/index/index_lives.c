@@ -171,6 +171,8 @@ static bool follow_event(struct following *follow, const struct reader *reader,
 	return true;
 }
 
+// The trace is read for what the index does not keep of an event (address, stack, thread), and the
+// index says which block each end is of: so no table of what lives is needed.
 bool index_lives(struct index *index, struct reader *reader, const struct lives_watcher *watcher,
 		 void (*over)(void *context, process_id process), struct progress *progress,
 		 struct err *err)

@@ -17,6 +17,8 @@
 #include "engine/index/live_table.h"
 #include "engine/index/pack.h"
 
+// As numbers of a list of cells, or, where too many are different for that to pay (half), as they
+// are: the list is empty then.
 static uint8_t *put_cells(uint8_t *at, const struct index_long *list, uint32_t count,
 			  uint64_t *column)
 {
@@ -122,6 +124,7 @@ static bool unpack(const uint8_t *at, const uint8_t *end, uint64_t first, struct
 	return at == end;
 }
 
+// A block's bytes end where the next block's begin.
 bool index_longs_read(struct index *index, unsigned class, size_t block, struct index_long *list,
 		      struct err *err)
 {

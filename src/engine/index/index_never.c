@@ -111,6 +111,7 @@ static bool read_blocks(struct index *index, size_t first, size_t end, uint64_t 
 	return ok;
 }
 
+// Whole blocks are read, and what was asked for is copied out of them.
 bool index_never_read(struct index *index, uint64_t first, size_t count, uint64_t *values,
 		      struct err *err)
 {
@@ -130,6 +131,7 @@ bool index_never_read(struct index *index, uint64_t first, size_t count, uint64_
 	return ok;
 }
 
+// How many entries begin before a step: by the first steps of blocks, then in one block.
 bool index_never_at(struct index *index, uint64_t before, uint64_t *entries, struct err *err)
 {
 	const struct index_files *files = &index->files;

@@ -167,6 +167,8 @@ static bool read_block(struct index *index, uint64_t number, struct index_block 
 			  err);
 }
 
+// The words alone of a part of a block, without decoding what is before it: a part begins at a
+// stretch.
 bool index_block_part(struct index *index, uint64_t first, uint32_t count,
 		      struct index_block *block, struct err *err)
 {
@@ -203,6 +205,7 @@ bool index_block_load(struct index *index, uint64_t number, unsigned what,
 	return true;
 }
 
+// The numbers of events of a block, without its steps: only the end of its bytes is read.
 bool index_block_jumps(struct index *index, uint64_t number, struct index_block *block,
 		       struct err *err)
 {
@@ -417,6 +420,7 @@ bool index_edges_next(struct index_edges *edges, struct index *index, uint64_t t
 	return true;
 }
 
+// The event that a step is of: the last jump at or before the step, counted on from.
 bool index_number(struct index *index, uint64_t step, uint64_t *number, struct err *err)
 {
 	struct index_block block = { 0 };

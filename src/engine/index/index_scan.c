@@ -314,6 +314,7 @@ static bool find_kinds(const struct index_scan *scan, struct kinds *kinds)
 	return true;
 }
 
+// By site, or where groups differ by size too, by the size in the list of its kinds.
 static uint32_t group_of(const struct kinds *kinds, const struct index_list *list, bool by_size)
 {
 	uint32_t low = kinds->starts[list->number], high = kinds->starts[list->number + 1];
@@ -500,6 +501,7 @@ bool index_scan(struct index_scan *scan, struct err *err)
 	return ok;
 }
 
+// A window of no length at the edge: all that it has is what lives there.
 struct heap_amount *index_scan_levels(struct index *index, const struct window_query *query,
 				      uint64_t edge, size_t groups_count, struct err *err)
 {

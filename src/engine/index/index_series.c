@@ -332,6 +332,8 @@ static bool note_beginning(void *context, const struct index_scan_step *step)
 	return found->last;
 }
 
+// The first or the last beginning in a stretch of steps, a block at a time from that side: mostly
+// it is in the first block that is looked at.
 static bool find_beginning(struct index *index, uint64_t from, uint64_t to, struct beginning *found,
 			   struct err *err)
 {
@@ -414,6 +416,7 @@ static bool flow_step(void *context, const struct index_scan_step *step)
 	return true;
 }
 
+// What began and what a call ended, in the bucket of its time; the level is not needed.
 bool index_flows(struct index *index, struct index_clock *clock, const struct window_query *query,
 		 const struct window_sums *to, struct err *err)
 {
@@ -465,6 +468,7 @@ static bool change_step(void *context, const struct index_scan_step *step)
 	return true;
 }
 
+// What the end of a process ends is told one kind of allocation at a time (single_exits).
 bool index_changes(struct index *index, const struct window_query *query,
 		   bool (*each)(void *context, const struct window_change *change), void *context,
 		   struct err *err)

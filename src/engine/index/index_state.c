@@ -130,6 +130,8 @@ static bool put_pair(struct index_out *out, struct index_pair *pair)
 	return put_never(out, &pair->never);
 }
 
+// What is needed to go on where the build was stopped. It is taken in the same order
+// (index_work_load, take_all): a change here is another VERSION.
 static bool put_all(struct index_out *out, struct index_work *work,
 		    const struct index_identity *identity, const struct reader_place *place)
 {
@@ -159,6 +161,8 @@ static bool put_all(struct index_out *out, struct index_work *work,
 	return put_pair(out, &work->pair);
 }
 
+// Blocks that live in temporary files cannot be kept: then there is no state, and the next build
+// begins at the beginning. Threads are let run out first, so that nothing is half done.
 void index_work_save(struct index_work *work)
 {
 	struct index_identity identity;
@@ -348,6 +352,8 @@ static void take_feed(struct index_in *in, struct index_feed *feed, uint32_t cel
 		in->bad = true;
 }
 
+// Spaces get their numbers in order, so one that comes out as another number was there twice:
+// damage.
 static void take_spaces(struct index_in *in, struct index_pair *pair)
 {
 	size_t count = index_in_take_count(in, 4 * sizeof(uint64_t));

@@ -162,6 +162,7 @@ static uint8_t *scratch(struct index_store *store, size_t size)
 
 // ---- events and times ----
 
+// The changes of time in a block, as take_times (index_read.c) takes them.
 static void put_times(struct index_store *store, const struct index_batch *batch,
 		      struct index_block_entry *entry)
 {
@@ -237,6 +238,7 @@ static bool begin_longs(struct index_store *store, unsigned class)
 	return false;
 }
 
+// By the binary logarithm of the lifetime, in steps: the longest of all share the last class.
 static void put_long(struct index_store *store, uint64_t end, uint64_t begin, uint32_t cell,
 		     uint64_t address)
 {

@@ -417,6 +417,7 @@ static bool do_job(struct worker *worker, const struct job *job)
 	}
 }
 
+// Until there are no more jobs, or one of either thread has failed.
 static void *do_jobs(void *context)
 {
 	struct worker *worker = context;

@@ -493,6 +493,7 @@ void plain_series(const struct plain *plain, const struct window_query *query,
 	MEM_FREE(rows, changes.list);
 }
 
+// Changes before the window are passed over.
 void plain_changes(const struct plain *plain, const struct window_query *query,
 		   bool (*each)(void *context, const struct window_change *change), void *context)
 {
@@ -561,6 +562,7 @@ void plain_flows(const struct plain *plain, const struct window_query *query,
 	mem_free(groups);
 }
 
+// Only what ended before its process did, in the window.
 void plain_lifetimes(const struct plain *plain, const struct window_query *query,
 		     const struct window_sums *to)
 {

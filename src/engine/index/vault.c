@@ -116,6 +116,7 @@ static void flush(struct vault *vault)
 	vault->filled = 0;
 }
 
+// After an error bytes are thrown away, but counted: vault_finish tells of it.
 void vault_append(struct vault *vault, const void *bytes, size_t size)
 {
 	const uint8_t *from = bytes;

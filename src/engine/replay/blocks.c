@@ -440,6 +440,8 @@ static void list_slots(const struct blocks_region *region, uint64_t *list)
 	ASSERT(count == region->count);
 }
 
+// Region by region, in the order of addresses if `sorted`: a region has few blocks, so that sorting
+// them costs little at a time.
 void blocks_each(const struct blocks *blocks, bool sorted,
 		 void (*each)(void *context, const struct block *block, uint64_t address),
 		 void *context)
@@ -465,6 +467,7 @@ void blocks_each(const struct blocks *blocks, bool sorted,
 	MEM_FREE(regions, slots, scratch);
 }
 
+// In the order in which they are in memory, which is none.
 const struct block *blocks_next(const struct blocks *blocks, struct blocks_cursor *cursor)
 {
 	for (; cursor->region < blocks->capacity; cursor->region++, cursor->slot = 0) {

@@ -738,6 +738,8 @@ void heap_finish(struct heap *heap)
 		leave_units(heap);
 }
 
+// A heap of figures that were kept: it answers as if the trace had just been read, and takes no
+// more events.
 struct heap *heap_of_figures(struct heap_figures *figures)
 {
 	struct heap *heap = heap_new(NULL);

@@ -17,6 +17,7 @@
 
 enum { HOLD_MAX = 1 << 16 };
 
+// What was held is counted in the order in which it came, whatever it waited for.
 void heap_hold_no_more(struct heap *heap)
 {
 	size_t count = heap->held_count;

@@ -86,6 +86,8 @@ static void set(struct plateau *plateau, uint64_t live_bytes, const struct trace
 	};
 }
 
+// Two things make the plateau anew: a higher level, and a release of memory, after which what was
+// resident before says nothing any more.
 void plateau_find(struct plateau *plateau, struct reader *reader, process_id process,
 		  uint64_t number)
 {

@@ -333,6 +333,8 @@ static void reach_batch(struct reach_search *search, enum trace_reach_place plac
 	search->batch_count = 0;
 }
 
+// Words are looked at where they are aligned in the process's memory; a register is one word,
+// wherever our copy of it is.
 void reach_search_root(struct reach_search *search, const void *bytes, size_t size, uint64_t at,
 		       enum trace_reach_place place, bool beginnings_only)
 {

@@ -184,6 +184,7 @@ static uint32_t settle(const struct ranges *ranges, uint32_t at)
 	return at;
 }
 
+// Node 0 is none, so a place of 0 can say that there is no child.
 static uint32_t new_node(struct ranges *ranges, const struct range *range)
 {
 	uint32_t at = ranges->spare;
@@ -308,6 +309,8 @@ static bool alike(const struct range *low, const struct range *high)
 	       (!low->file || low->offset + (low->end - low->start) == high->offset);
 }
 
+// Two ranges that touch and are alike in everything become one: what mprotect had cut is whole
+// again.
 bool ranges_join(struct ranges *ranges, uint64_t at)
 {
 	const struct range *high = ranges_find(ranges, at);

@@ -513,6 +513,7 @@ const char *space_call_word(enum space_call call)
 	return calls[call].word;
 }
 
+// Of brk the bytes are those by which the break moved.
 static void count_call(struct space_totals *totals, const struct trace_event *event)
 {
 	uint64_t bytes = event->size;
@@ -601,6 +602,8 @@ static void inherit(struct space *space, process_id id)
 	}
 }
 
+// A process that begins by fork has what its parent has. At its end its ranges are told to end
+// before they are forgotten.
 void space_add_note(struct space *space, const struct trace_note *note)
 {
 	enum { HOW_MASK = 255 };
@@ -728,6 +731,8 @@ static void keep_claim(const struct space *space, struct space_state_claim *clai
 		*claim = (struct space_state_claim){ range->start, range->end, space->epoch };
 }
 
+// A block in what is taken for a large block of glibc's shows whether it is one: glibc puts such a
+// block right behind the header of its mapping, or where its alignment needs it.
 void space_claim_whole(struct space *space, process_id id, uint64_t address)
 {
 	struct space_process_state *process = &space->processes[id];

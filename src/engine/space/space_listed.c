@@ -129,6 +129,7 @@ static uint64_t bytes_unknown(const struct space *space, const struct reader *re
 	return bytes;
 }
 
+// What the calls say is mapped against what the kernel listed in a snapshot.
 static void compare(struct space_listed *listed, struct waiting *waiting)
 {
 	struct trace_snapshot snapshot = { 0 };
