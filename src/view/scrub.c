@@ -5,6 +5,7 @@
 //     "file": "/home/me/secret/parse.c"         "file": "path-77d2e0b5.c"
 //     "name": "main"                            "name": "main"
 //
+// In sentences paths are found by their looks, those of Windows by how they begin.
 // The document is read as text, by its quotes and brackets: it is our own JSON, so no reader of any
 // JSON is needed.
 #include "view/scrub.h"
@@ -62,6 +63,8 @@ static uint64_t hash_of(const struct scrub *scrub, const char *text, size_t leng
 
 		memcpy(&word, text + at, left);
 		if (left < 8)
+			// The last word has the length in its highest byte, so that texts which
+			// differ by zeros at their end differ.
 			word |= (uint64_t)length << 56;
 		v.d ^= word;
 		sip_round(&v);
@@ -81,13 +84,14 @@ static bool is_letter(char c)
 	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-// ".c", ".so.1", ".tide": what says of which kind a file is. Numbers alone do not.
-// Where the ending begins; `length`: there is none. ".so.1" is one ending: letters after each dot
-// but the last number.
+// Where the ending begins: ".c", ".so.1", ".tide" say of which kind a file is; a number alone, as
+// in "v1.2", does not. `length`: there is none.
 static size_t ending_of(const char *path, size_t length)
 {
 	size_t start = length, best = length;
 
+	// Backwards, and at most ENDING_MAX: what is longer is a name, and a name is what is to be
+	// hidden.
 	while (start > 0 && path[start - 1] != '/' && length - start < ENDING_MAX) {
 		char c = path[--start];
 
@@ -108,6 +112,21 @@ void scrub_path(const struct scrub *scrub, const char *path, size_t length, stru
 		return;
 	str_format(out, "path-%08" PRIx32, (uint32_t)hash_of(scrub, path, length));
 	str_add_bytes(out, path + ending, length - ending);
+}
+
+// A path as JSON has it, with two backslashes for each: it gets the name that it has elsewhere.
+static void scrub_escaped(const struct scrub *scrub, const char *path, size_t length,
+			  struct str *out)
+{
+	struct str plain = { 0 };
+
+	for (size_t i = 0; i < length; i++) {
+		if (path[i] == '\\' && i + 1 < length && path[i + 1] == '\\')
+			i++;
+		str_add_char(&plain, path[i]);
+	}
+	scrub_path(scrub, str_get(&plain), plain.length, out);
+	str_fini(&plain);
 }
 
 // ---- documents ----
@@ -137,10 +156,44 @@ static bool ends_word(char c)
 	       c == '\\' || c == '<' || c == '>' || c == '{' || c == '}' || c == ':' || c == '`';
 }
 
-static bool is_path(const char *word, size_t length)
+// The bytes of a backslash between folders, of which there are two in JSON; 0: it is no such one,
+// but an escape, or the end.
+static size_t separator(const char *text, size_t length)
+{
+	if (length < 2 || text[0] != '\\' || text[1] == '"')
+		return 0;
+	return text[1] == '\\' ? 2 : 1;
+}
+
+// "C:\", "\\server", "\Device": from here on backslashes are between folders. Before that they may
+// be those of names, "App\Models\run".
+static bool begins_on_windows(const char *word, size_t length)
+{
+	if (length > 2 && is_letter(word[0]) && word[1] == ':')
+		return word[2] == '/' || separator(word + 2, length - 2) > 0;
+	return length > 2 && word[0] == '\\' && word[1] == '\\';
+}
+
+static size_t word_end(const char *text, size_t at, size_t length, bool windows)
+{
+	size_t end = at;
+
+	if (windows && begins_on_windows(text + at, length - at) && text[at] != '\\')
+		end += 2;
+	while (end < length) {
+		size_t size = windows ? separator(text + end, length - end) : 0;
+
+		if (size == 0 && ends_word(text[end]))
+			break;
+		end += size > 0 ? size : 1;
+	}
+	return end;
+}
+
+static bool is_path(const char *word, size_t length, bool windows)
 {
 	for (size_t i = 0; i + 1 < length; i++)
-		if (word[i] == '/' &&
+		if ((word[i] == '/' || (windows && word[i] == '\\')) &&
 		    (is_letter(word[i + 1]) || word[i + 1] == '.' || word[i + 1] == '_'))
 			return true;
 	return false;
@@ -167,16 +220,18 @@ static size_t add_escape(const char *text, size_t length, struct str *out)
 // Words end where no path goes on; what is between them stays.
 void scrub_words(const struct scrub *scrub, const char *text, size_t length, struct str *out)
 {
+	bool windows = false;
 	size_t at = 0;
 
 	while (at < length) {
-		size_t end = at, file;
+		size_t end, file;
 
-		while (end < length && !ends_word(text[end]))
-			end++;
+		// What follows a blank may be the rest of a path: "C:\Program Files\x".
+		windows |= begins_on_windows(text + at, length - at);
+		end = word_end(text, at, length, windows);
 		file = file_in_front(text + at, end - at);
-		if (is_path(text + at, end - at)) {
-			scrub_path(scrub, text + at, end - at, out);
+		if (is_path(text + at, end - at, windows)) {
+			scrub_escaped(scrub, text + at, end - at, out);
 		} else {
 			scrub_path(scrub, text + at, file, out);
 			str_add_bytes(out, text + at + file, end - at - file);
@@ -202,7 +257,7 @@ static void scrub_string(const struct scrub *scrub, const struct rule *rule, con
 			 size_t length, struct str *out)
 {
 	if (rule && rule->whole)
-		scrub_path(scrub, text, length, out);
+		scrub_escaped(scrub, text, length, out);
 	else if (rule)
 		str_add(out, "***");
 	else
@@ -223,6 +278,7 @@ void scrub_json(const struct scrub *scrub, const char *json, size_t length, stru
 		if (c == '"') {
 			const char *text = json + at + 1;
 			size_t end = string_end(json, at + 1, length);
+			// Our JSON has no blank before the colon.
 			bool is_key = end + 1 < length && json[end + 1] == ':';
 
 			str_add_char(out, '"');

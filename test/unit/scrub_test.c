@@ -2,6 +2,7 @@
 #include "test/test.h"
 #include "view/scrub.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const struct scrub scrub = { { 1, 2 } };
@@ -62,6 +63,38 @@ TEST(scrub_finds_paths_in_sentences)
 	CHECK_EQ(0, strncmp(before, text, strlen(before)));
 	CHECK_EQ(8, strspn(text + strlen(before), "0123456789abcdef"));
 	CHECK_STR(".so: gone\"]}", text + strlen(before) + 8);
+}
+
+TEST(scrub_finds_paths_of_windows_in_sentences)
+{
+	static const char *const texts[] = {
+		"\"cannot read C:\\\\Users\\\\hush\\\\app.pdb: gone\"",
+		"\"(C:\\\\Program Files (x86)\\\\hush\\\\a.pdb)\"",
+		"\"C:\\\\My Files\\\\hush\\\\a.exe+0x12\"",
+		"\"from \\\\\\\\hush\\\\share\\\\a.tide\"",
+		"\"\\\\Device\\\\HarddiskVolume3\\\\hush\\\\a.dll\"",
+		"\"{lambda at C:\\src\\hush\\x.cc:12}\"", // as a name is before it is written
+	};
+
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+		CHECK(!strstr(scrubbed(texts[i]), "hush"));
+		CHECK_CONTAINS("path-", scrubbed(texts[i]));
+	}
+	CHECK_CONTAINS(".pdb: gone\"", scrubbed(texts[0]));
+	CHECK_CONTAINS(".cc:12}\"", scrubbed(texts[5]));
+	CHECK_STR("\"App\\\\Models\\\\run\"", scrubbed("\"App\\\\Models\\\\run\""));
+	CHECK_STR("\"on C:\\\"x\\\"\"", scrubbed("\"on C:\\\"x\\\"\""));
+}
+
+// One is written into JSON and one is not.
+TEST(scrub_gives_equal_paths_of_windows_equal_names)
+{
+	char file[64];
+
+	snprintf(file, sizeof file, "{\"file\":\"%s\"}", path_of("C:\\src\\x.c"));
+	CHECK_STR(file, scrubbed("{\"file\":\"C:\\\\src\\\\x.c\"}"));
+	snprintf(file, sizeof file, "\"at %s\"", path_of("C:\\src\\x.c"));
+	CHECK_STR(file, scrubbed("\"at C:\\\\src\\\\x.c\""));
 }
 
 TEST(scrub_leaves_functions_alone)
