@@ -159,6 +159,8 @@ static void keep_stacks(struct aggregate *aggregate, const struct weighed *list,
 
 // ---- cells ----
 
+// One step of a hash: what was, what is added, and the upper bits brought down to where a table
+// looks.
 static uint64_t mix(uint64_t hash, uint64_t value)
 {
 	hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
@@ -197,6 +199,7 @@ static uint32_t by_group(void *context, const struct window_cell *cell)
 
 	if (cell->orphans)
 		return WINDOW_SKIP;
+	// All stacks that are not kept are one group more, "rest".
 	number = aggregate->numbers[labels_stack(aggregate->labels, cell->stack)];
 	memset(&group, 0, sizeof group); // compared as bytes
 	group.process = cell->process;
@@ -304,6 +307,7 @@ static struct place *find_places(const struct aggregate *aggregate, size_t *coun
 	ASSERT(aggregate->ticks > 0);
 	*count = 0;
 	for (size_t i = 1; i < aggregate->ticks; i++) {
+		// In 128 bits: how long a trace is is what its file says.
 		uint64_t time = (uint64_t)((unsigned __int128)duration * i / aggregate->ticks);
 
 		places[(*count)++] = (struct place){ window_edge_at(window, time), time, 0 };
@@ -538,6 +542,8 @@ static void write_stacks(struct packing *packing, struct json *json)
 	for (size_t i = 0; i < aggregate->stacks_count; i++)
 		json_u64(json, is_folded(aggregate, i) ? 0 : aggregate->stacks[i]);
 	json_array_end(json);
+	// The line that stands for a stack in a table: that of the program's own code, below
+	// wrappers.
 	json_kv_array(json, "faces");
 	for (size_t i = 0; i < aggregate->stacks_count; i++)
 		json_i64(json, packing->faces[i] == FOLDED ? -1 : (int64_t)packing->faces[i]);

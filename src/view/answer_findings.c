@@ -1,4 +1,9 @@
 // What stands out: growth, transients, peaks, and the difference to another trace or window.
+//
+// Each answer is what the command of its name prints with --json, but peaks, which only the page
+// needs: single tops of the level to be marked on its curve. For example the level goes 0, 10, 4,
+// 9, 3 MB: the top of 9 rises by 5, over the higher of the valleys beside it, 4. Tops that rise
+// less than a 200th of the highest are left out.
 #include "view/answer.h"
 
 #include "base/json.h"
@@ -127,6 +132,8 @@ static bool take_change(void *context, const struct window_change *change)
 		peaks->level.bytes += change->bytes;
 	else
 		peaks->level.bytes -= change->bytes;
+	// Several changes may be at one edge: only the level after the last of them was ever there
+	// to be seen.
 	if (change->last)
 		prominence_add(&peaks->crest, change->edge, peaks->level.bytes);
 	return true;
@@ -175,6 +182,8 @@ static bool find_in_buckets(struct peaks *peaks, struct err *err)
 	if (good) {
 		prominence_init(&peaks->crest, highest / PEAKS_PART + 1, 0, peaks->level.bytes,
 				keep_spike, peaks);
+		// In this order a spike within one bucket is a valley, a top and a valley: it is
+		// found as one.
 		for (uint64_t i = 0; i < PEAKS_BUCKETS; i++) {
 			prominence_add(&peaks->crest, 3 * i + 1, buckets[i].bytes_low);
 			prominence_add(&peaks->crest, 3 * i + 2, buckets[i].bytes_peak);

@@ -182,6 +182,8 @@ static void fill(const struct levels *levels, const struct chart_curve *curve, b
 		size_t last = p + 1 < curve->count ? bucket_of(levels, curve->points[p + 1].x)
 						   : levels->buckets;
 
+		// To the bucket of the next point, included: in that one the level still was this,
+		// until the point.
 		for (size_t i = first; i <= last && i < levels->buckets; i++)
 			if (values[i] < 0 || (lowest ? value < values[i] : value > values[i]))
 				values[i] = value;
@@ -198,6 +200,7 @@ static bool give_picture(struct levels *levels, enum plot_kind kind, struct answ
 	bool good = plot_make(&chart, &levels->asked, &options, err);
 
 	if (good) {
+		ASSERT(chart.curves_count > 0);
 		fill(levels, &chart.curves[0], kind == PLOT_LARGEST_FREE, values);
 		write_known(levels, values, answer->sink);
 	}

@@ -51,6 +51,8 @@ bool answer_moments_map(struct answer *answer, struct err *err)
 		address_map_write_json(&address_map, answer->sink);
 		address_map_fini(&address_map);
 	} else if (err->kind == ERR_USAGE) {
+		// Nothing is mapped, or there are no snapshots: that is no mistake of the page,
+		// which then shows no such tab.
 		answer->reply->refusal = REFUSAL_NOT_RECORDED;
 	}
 	query_context_close(&asked);

@@ -47,6 +47,7 @@ static struct heap_amount kept(const struct query_context *asked, const struct w
 static void write_bins(const struct query_context *asked, const struct window_result *result,
 		       struct json *json)
 {
+	ASSERT(result->rows_count <= OCTAVES);
 	for (uint32_t i = 0; i < result->rows_count; i++) {
 		const struct window_row *row = &result->rows[i];
 		const struct heap_amount parts[] = {
@@ -118,6 +119,8 @@ static bool take_allocation(void *context, const struct window_allocation *alloc
 		      allocation->end_kind != WINDOW_END_EXIT &&
 		      allocation->end_kind != WINDOW_END_EXEC;
 
+	ASSERT(allocation->group < OCTAVES);
+	// What was there before the window has no lifetime that began in it.
 	if (allocation->begin < life->asked.from || allocation->begin >= life->asked.to)
 		return true;
 	if (called)

@@ -1,4 +1,9 @@
 // About the trace itself.
+//
+// What the page asks first: what is in the trace (info, as the command prints it), where its marks
+// are, what tabs it can show (view). For example a trace without mappings has "map": false in
+// "has", and the page no tab of the address space. `progress` is asked beside a question that takes
+// long, and is answered at once.
 #include "view/answer.h"
 
 #include "base/json.h"
@@ -96,6 +101,7 @@ bool answer_trace_marks(struct answer *answer, struct err *err)
 	json_kv_u64(&json, "marks_left_out", count > MARKS_MAX ? count - MARKS_MAX : 0);
 	json_kv_array(&json, "marks");
 	for (size_t i = 0; i < count && i < MARKS_MAX; i++) {
+		// mark:NAME#2 is the second of its name: the page shows how to ask for each.
 		size_t of = count_alike(marks, count < MARKS_MAX ? count : MARKS_MAX, i, &nth);
 
 		write_mark(opened, &marks[i], nth, of, &json);

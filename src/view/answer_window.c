@@ -1,4 +1,8 @@
 // Windows as tables and as trees: what tidemark window --json writes.
+//
+// For example "by=stack&n=50&details=0&from=1s": a table of the stacks, the 50 heaviest of those
+// that there are, without peaks and lifetimes, which need the steps of the window to be gone
+// through. A page may ask so while a window is dragged, and with details when it is let go.
 #include "view/answer.h"
 
 #include "report/table/table.h"
@@ -31,6 +35,8 @@ static bool open_context(struct answer *answer, struct request *request,
 	if (!params_check_taken(&answer->params, err))
 		return false;
 	request->context.by_heap = keys_has(&request->table.keys, KEYS_HEAP);
+	// Heap and virtual memory in one table only where each row says which it is: they never add
+	// up.
 	if (keys_has(&request->table.keys, KEYS_LAYER))
 		request->context.layers = WINDOW_HEAP | WINDOW_VM;
 	return query_context_open(asked, &request->context, err);

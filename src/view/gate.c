@@ -33,6 +33,7 @@ void gate_header(struct gate_request *request, const char *name, const char *val
 
 void gate_init(struct gate *gate, uint16_t port, const uint8_t bytes[static GATE_TOKEN_BYTES])
 {
+	ASSERT(port > 0);
 	gate->port = port;
 	for (int i = 0; i < GATE_TOKEN_BYTES; i++)
 		snprintf(&gate->token[2 * i], 3, "%02x", bytes[i]);
@@ -74,7 +75,10 @@ static bool has_token(const struct gate *gate, const char *authorization)
 enum refusal gate_check(const struct gate *gate, const struct gate_request *request,
 			const char **why)
 {
-	bool asks = strncmp(request->path, "/api/", strlen("/api/")) == 0;
+	bool asks;
+
+	ASSERT(request->path && request->method);
+	asks = strncmp(request->path, "/api/", strlen("/api/")) == 0;
 
 	if (request->doubled || !request->host || !is_ours(gate, request->host, "")) {
 		*why = "this server answers as 127.0.0.1 and localhost only";
@@ -84,6 +88,8 @@ enum refusal gate_check(const struct gate *gate, const struct gate_request *requ
 		*why = "another page asked";
 		return REFUSAL_ORIGIN;
 	}
+	// Sec-Fetch-Site is what the browser itself says of who asks; "none" is a person who typed
+	// the address.
 	if (asks && request->site && strcmp(request->site, "same-origin") != 0 &&
 	    strcmp(request->site, "none") != 0) {
 		*why = "another page asked";

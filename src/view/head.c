@@ -16,6 +16,7 @@ size_t head_size(const char *bytes, size_t length, size_t from)
 	static const char end[] = { '\r', '\n', '\r', '\n' };
 
 	ASSERT(from <= length);
+	// The end may have begun in what was looked at before: up to three of its four bytes.
 	for (size_t at = from < sizeof end ? 0 : from - sizeof end; at + sizeof end <= length; at++)
 		if (memcmp(bytes + at, end, sizeof end) == 0)
 			return at + sizeof end;
@@ -105,6 +106,8 @@ static bool take_header(struct head *head, char *line)
 		;
 	*end = '\0';
 	gate_header(&head->gate, line, value);
+	// A body is not read: what follows the head would be taken for the next request. So that is
+	// the last one.
 	head->closes |= (strcasecmp(line, "Connection") == 0 && has_word(value, "close")) ||
 			(strcasecmp(line, "Content-Length") == 0 && strcmp(value, "0") != 0) ||
 			strcasecmp(line, "Transfer-Encoding") == 0;

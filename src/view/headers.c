@@ -2,14 +2,17 @@
 // page is in its own policy, which names its script by hash; an answer may run nothing at all.
 #include "view/headers.h"
 
+#include "base/mem.h"
 #include "view/page.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static void tell(const char *type, const char *policy, headers_add *add, void *context)
 {
 	char text[1024];
 
+	ASSERT(strlen(policy) < sizeof text - 32); // one that is cut would allow more
 	snprintf(text, sizeof text, "%s; frame-ancestors 'none'", policy);
 	add(context, "Content-Type", type);
 	add(context, "Content-Security-Policy", text);
@@ -39,6 +42,7 @@ void headers_of_reply(const struct viewer_reply *reply, headers_add *add, void *
 		add(context, "WWW-Authenticate", "Bearer");
 	if (reply->refusal == REFUSAL_METHOD)
 		add(context, "Allow", "GET, HEAD");
+	// In seconds: a question that was sent away may be asked again at once.
 	if (reply->refusal == REFUSAL_BUSY)
 		add(context, "Retry-After", "1");
 }

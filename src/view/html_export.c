@@ -45,10 +45,8 @@ struct html_export {
 
 // ---- what the server would say ----
 
-// The answer as the value of a key; null where the trace has nothing of the kind. False: it should
-// have.
-// An answer that the viewer refuses becomes null: the page shows that there is nothing of the
-// kind.
+// The answer as the value of a key. What the viewer refuses becomes null, and the page shows that
+// there is nothing of the kind. False: it should have been there.
 static bool add_answer(struct html_export *single, struct json *json, const char *key,
 		       const char *path, const char *query, struct err *err)
 {
@@ -177,6 +175,7 @@ static void forget_coarse(struct html_export *single)
 	single->coarse_count = 0;
 }
 
+// What the page says of itself, in words: where its figures are exact, and where they are not.
 static void tell_coarse(struct html_export *single)
 {
 	const struct aggregate *aggregate = &single->aggregate;
@@ -235,9 +234,8 @@ static bool make_json(struct html_export *single, struct err *err)
 
 // ---- the page ----
 
-// The policy of the server's page, but that nothing may be fetched at all.
-// A page from a file can be opened anywhere: it may fetch nothing, so that a name in a trace,
-// whatever it is, cannot send data away.
+// The policy of the server's page, but that nothing may be fetched at all: a page from a file can
+// be opened anywhere, and a name in a trace, whatever it is, must not send data away.
 static void add_policy(struct str *page)
 {
 	static const char fetches[] = "connect-src 'self'";
@@ -264,6 +262,7 @@ static bool make_page(struct html_export *single, struct str *page, struct err *
 	add_policy(page);
 	policy += sizeof PAGE_POLICY_MARK - 1;
 	str_add_bytes(page, policy, (size_t)(data - policy));
+	// A type that no browser runs: the script in the page reads it as text.
 	str_add(page, "<script type=\"application/octet-stream\" id=\"tidemark-data\">");
 	good = packed_add(page, str_get(&single->json), single->json.length, err);
 	str_add(page, "</script>");

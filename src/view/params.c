@@ -127,7 +127,6 @@ bool params_take_word(struct params *params, const char *name, const char *const
 	const char *value;
 
 	ASSERT(words && index);
-	ASSERT(words);
 	if (!params_take(params, name, &value, err))
 		return false;
 	if (!value)

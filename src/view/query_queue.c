@@ -80,6 +80,7 @@ static const char *lane_of(const struct query_queue_asker *asker)
 	return asker->lane ? asker->lane : "";
 }
 
+// A browser that has closed its connection, as the server sees it.
 static bool is_gone(const struct query_queue_asker *asker)
 {
 	return asker->gone && asker->gone(asker->context);
@@ -181,6 +182,8 @@ enum query_queue_turn query_queue_leave(struct query_queue *query_queue)
 	ASSERT(query_queue->busy);
 	pthread_mutex_lock(&query_queue->mutex);
 	progress_listen(NULL);
+	// Whether it was told to stop in between: an answer that was found in spite of that may be
+	// of half a trace.
 	turn = atomic_load(&query_queue->turn);
 	query_queue->busy = false;
 	query_queue->asker = (struct query_queue_asker){ 0 };
@@ -209,6 +212,7 @@ bool query_queue_stops(void *context)
 {
 	struct query_queue *query_queue = context;
 
+	// Asked by long work every few blocks, from the thread that does it.
 	if (atomic_load(&query_queue->turn) == QUERY_QUEUE_MINE && is_gone(&query_queue->asker))
 		stop_who_is_there(query_queue, QUERY_QUEUE_GONE);
 	return atomic_load(&query_queue->turn) != QUERY_QUEUE_MINE;

@@ -135,6 +135,7 @@ static void on_sent(void *context)
 {
 	struct sending *sending = context;
 
+	ASSERT(atomic_load(&sending->server->sending_bytes) >= sending->length);
 	atomic_fetch_sub(&sending->server->sending_bytes, sending->length);
 	MEM_FREE(sending->body, sending);
 }
@@ -191,6 +192,8 @@ static bool fits(struct server *server, const struct viewer_reply *reply)
 {
 	size_t waiting = atomic_load(&server->sending_bytes);
 
+	// Two that look at the same time may both go in: the bound is for clients that do not read,
+	// and so need not hold to the byte.
 	return waiting == 0 || waiting + reply->body.length <= server->answers.unread_bytes_max;
 }
 
@@ -200,7 +203,7 @@ static enum MHD_Result answer(struct server *server, struct MHD_Connection *conn
 	const union MHD_ConnectionInfo *info =
 		server->httpd.get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 	const char *path = request->gate.path;
-	struct viewer_reply reply;
+	struct viewer_reply reply; // all of it is set by the answer
 	int fd = info ? info->connect_fd : -1;
 
 	if (strcmp(path, "/") == 0)
@@ -245,6 +248,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
 	refusal = gate_check(&server->gate, &request->gate, &why);
 	if (refusal)
 		return send_refusal(server, connection, refusal, why);
+	// Counted before it is looked at, so that no more than so many are ever let in.
 	if (atomic_fetch_add(&server->requests, 1) < REQUESTS_MAX)
 		result = answer(server, connection, request);
 	else
@@ -273,6 +277,7 @@ static int listen_at(uint16_t *port, struct err *err)
 		err_errno(err, errno, "cannot open a socket");
 		return -1;
 	}
+	// A port whose last server ended a moment ago has connections that are not over yet.
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
 	if (bind(fd, (struct sockaddr *)&address, sizeof address) != 0 || listen(fd, 64) != 0 ||
 	    getsockname(fd, (struct sockaddr *)&address, &length) != 0) {
@@ -280,7 +285,8 @@ static int listen_at(uint16_t *port, struct err *err)
 		close(fd);
 		return -1;
 	}
-	*port = ntohs(address.sin_port);
+	*port = ntohs(address.sin_port); // port 0 asked for any that is free
+	ASSERT(*port > 0);
 	return fd;
 }
 
@@ -290,6 +296,7 @@ struct server *server_start(const struct server_answers *answers, uint16_t port,
 	uint8_t bytes[GATE_TOKEN_BYTES];
 	int fd = -1;
 
+	ASSERT(answers->answer && answers->stop);
 	server->answers = *answers;
 	signal(SIGPIPE, SIG_IGN); // a browser that goes away
 	if (httpd_load(&server->httpd, err) && random_bytes(bytes, sizeof bytes, err))
@@ -326,9 +333,11 @@ bool server_stop(struct server *server)
 {
 	const struct timespec step = { .tv_nsec = 10 * 1000 * 1000 };
 
+	ASSERT(server->daemon);
 	server->answers.stop(server->answers.of);
 	for (int i = 0; i < STOP_MS / 10 && atomic_load(&server->requests) > 0; i++)
 		nanosleep(&step, NULL);
+	// The library would wait for its threads without end: the caller ends the program instead.
 	if (atomic_load(&server->requests) > 0)
 		return false;
 	server->httpd.stop_daemon(server->daemon);

@@ -52,6 +52,7 @@ struct connection {
 // Whether there is something to read, or room to write, within so many milliseconds.
 static bool is_ready(SOCKET handle, bool writes, unsigned ms)
 {
+	// Winsock's set is a list of handles with its length, not bits: no macro is needed.
 	struct timeval time = { .tv_usec = (long)ms * 1000 };
 	fd_set set = { .fd_count = 1, .fd_array = { handle } };
 
@@ -81,6 +82,7 @@ static bool is_closed(void *context)
 
 	if (!is_ready(connection->socket, false, 0))
 		return false;
+	// Readable is also what has sent its next request already; that stays to be read.
 	got = recv(connection->socket, &byte, 1, MSG_PEEK);
 	return got == 0 || (got < 0 && !would_block());
 }
@@ -94,6 +96,7 @@ static bool send_all(const struct connection *connection, const char *bytes, siz
 		int part = length < 1 << 20 ? (int)length : 1 << 20;
 		int sent = send(connection->socket, bytes, part, 0);
 
+		ASSERT(sent <= part);
 		if (sent > 0) {
 			bytes += sent;
 			length -= (size_t)sent;
@@ -229,6 +232,7 @@ static size_t receive_head(struct connection *connection)
 		int got;
 
 		seen = connection->length;
+		ASSERT(seen <= HEAD_BYTES_MAX);
 		if (seen == HEAD_BYTES_MAX)
 			return seen;
 		if (!wait_for(connection, false, until))
@@ -278,6 +282,8 @@ static bool serve_one(struct connection *connection, bool *lingers)
 		*lingers = false;
 		return false;
 	}
+	// What follows is the beginning of the next request, of a client that did not wait.
+	ASSERT(size <= connection->length);
 	connection->length -= size;
 	memmove(connection->bytes, connection->bytes + size, connection->length);
 	return !head.closes;
@@ -420,6 +426,7 @@ struct server *server_start(const struct server_answers *answers, uint16_t port,
 		err_set(err, ERR_IO, "the viewer cannot be served: there is no winsock");
 		return NULL;
 	}
+	ASSERT(answers->answer && answers->stop);
 	server = mem_alloc(1, sizeof *server);
 	server->answers = *answers;
 	if (open_door(server, port, err))

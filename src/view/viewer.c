@@ -26,6 +26,7 @@ bool viewer_open(struct viewer *viewer, const struct viewer_options *options, st
 {
 	struct window_options window = options->window;
 
+	ASSERT(options->path);
 	*viewer = (struct viewer){ .options = *options };
 	mem_share();
 	if (!window.memory_bytes)
@@ -172,6 +173,8 @@ static struct query_queue *find_queue(struct viewer *viewer, enum place place,
 	return &viewer->sums;
 }
 
+// A lane is a part of the page that wants only its newest answer (query_queue.h). Its name is kept
+// to letters, as it may be printed.
 static bool take_lane(struct answer *answer, const char **lane, struct err *err)
 {
 	static const char letters[] =
@@ -196,6 +199,7 @@ static bool is_there(const struct viewer *viewer)
 // Refuse what was not answered, or not to the end. True: it was.
 static bool is_mine(struct answer *answer, enum query_queue_turn turn, struct err *err)
 {
+	// What was said of an answer that was not wanted is of no use.
 	*err = turn == QUERY_QUEUE_MINE ? *err : (struct err){ 0 };
 	switch (turn) {
 	case QUERY_QUEUE_SUPERSEDED:
@@ -283,4 +287,5 @@ void viewer_answer(struct viewer *viewer, const char *path, const char *query,
 		refusal_write(reply->refusal, err.text, &reply->body);
 	}
 	params_fini(&answer.params);
+	ASSERT(good == (reply->refusal == REFUSAL_NONE));
 }
