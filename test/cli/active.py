@@ -182,7 +182,7 @@ def the_table_says_what_the_json_says():
     assert "at exit" in text and "in 6 blocks" in text and "left out here (--layer vm)" in text
     assert "0xf7000008  malloc-large grow_table  src/table.c:30" in text
     assert "main-stack   [stack]" in text
-    assert "more (-n 0: all)" in run("active", carved(), "-n", "3").stdout
+    assert "more (-n 0 shows all)" in run("active", carved(), "-n", "3").stdout
     table = list(csv.DictReader(io.StringIO(run("active", carved(), "--csv").stdout)))
     rows = active(carved())["rows"]
     assert [(row["address"], int(row["size"]), row["owner"]) for row in table] == \

@@ -311,8 +311,7 @@ static void write_table(const struct address_map *address_map, struct stack_text
 	for (size_t i = 0; i < address_map->groups_count && i < most; i++)
 		write_group(address_map, stacks, &address_map->groups[i]);
 	if (address_map->groups_count > most)
-		paper_format(paper, PAPER_DIM, "  %s more (-n 0: all)\n",
-			     STR_COUNT(address_map->groups_count - most));
+		paper_more(paper, address_map->groups_count - most);
 	sink_text(paper->sink, "\n");
 }
 

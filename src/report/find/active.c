@@ -348,7 +348,7 @@ static void write_rest(const struct active *active, struct paper *paper)
 		bytes -= active->rows[i].size;
 	paper_field(paper, PAPER_DIM, STR_BYTES(bytes), 10, true);
 	paper_format(paper, PAPER_DIM, "  in %s more%s\n", STR_COUNT(rest),
-		     active->options->bytes_min ? "" : " (-n 0: all)");
+		     active->options->bytes_min ? "" : " (-n 0 shows all)");
 }
 
 void active_write_text(const struct active *active, struct paper *paper)

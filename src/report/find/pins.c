@@ -298,8 +298,7 @@ void pins_write_text(const struct pins *pins, struct paper *paper)
 		stack_text_write(&stacks, pins->process, row->stack);
 	}
 	if (pins->rows_count > most)
-		paper_format(paper, PAPER_DIM, "  %s more (-n 0: all)\n",
-			     STR_COUNT(pins->rows_count - most));
+		paper_more(paper, pins->rows_count - most);
 	sink_text(paper->sink, "\n");
 	stack_text_hint(&stacks);
 	stack_text_fini(&stacks);

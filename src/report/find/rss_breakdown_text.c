@@ -64,7 +64,7 @@ static void write_rows(const struct rss_breakdown *rss_breakdown, struct stack_t
 	if (!rest_count)
 		return;
 	paper_field(stacks->paper, PAPER_DIM, STR_BYTES(rest), 18, true);
-	paper_format(stacks->paper, PAPER_DIM, "%9s   of %s more (-n 0: all)\n", "",
+	paper_format(stacks->paper, PAPER_DIM, "%9s   of %s more (-n 0 shows all)\n", "",
 		     STR_COUNT(rest_count));
 }
 
