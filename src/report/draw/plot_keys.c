@@ -149,17 +149,18 @@ static void name_value(const struct plot_keys *keys, const struct window_cell *c
 }
 
 // What the name of the cell's value depends on, as a number: of a mapping's heap that is its owner,
-// its process and its stack.
+// its process (33 million have room) and its stack.
 static uint64_t value_of(const struct plot_keys *keys, const struct window_cell *cell)
 {
+	_Static_assert(SPACE_OWNERS_COUNT <= 1 << 5, "an owner has five bits");
 	switch (keys->key) {
 	case PLOT_BY_PROCESS:
 		return cell->process;
 	case PLOT_BY_HEAP:
 		return cell->layer == WINDOW_HEAP
 			       ? cell->heap
-			       : (uint64_t)cell->layer << 56 | (uint64_t)cell->owner << 48 |
-					 (uint64_t)(cell->process & 0xffff) << 32 | cell->stack;
+			       : (uint64_t)cell->layer << 62 | (uint64_t)cell->owner << 57 |
+					 (uint64_t)(cell->process & 0x1ffffff) << 32 | cell->stack;
 	case PLOT_BY_THREAD:
 		return cell->thread;
 	case PLOT_BY_OWNER:
