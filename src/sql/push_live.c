@@ -36,7 +36,9 @@ static bool is_there(struct push_live *live)
 	// A row's place is its tick and a number in it: 2^24 rows of one tick of 100 us have room.
 	// So two readings of one trace give a row the same place, and what is known to the database
 	// by the last of its places is sent once.
-	uint64_t place = live->now_ns / BUCKET_NS << PLACES;
+	// Three years and a half of ticks have places of their own; what is after shares the last.
+	uint64_t tick = live->now_ns / BUCKET_NS, last = UINT64_MAX >> PLACES;
+	uint64_t place = (tick < last ? tick : last) << PLACES;
 
 	if (place < live->next)
 		place = live->next;
@@ -222,7 +224,10 @@ static bool reopen(struct push_live *live, struct err *err)
 {
 	struct push_live next = { 0 };
 	const struct export_source source = { .asked = &live->asked };
-	uint64_t left_ns = live->now_ns;
+	// Cut once more before it was read up to where it begins: what lived before the first cut
+	// is in no other place.
+	bool twice = live->before != NULL;
+	uint64_t left_ns = twice ? moment_begin(live->asked.reader) : live->now_ns;
 	bool other;
 
 	if (!opened_open(&next.opened, live->options->path, &live->options->symbols, err))
@@ -235,8 +240,10 @@ static bool reopen(struct push_live *live, struct err *err)
 	opened_close(&next.opened);
 	if (!other)
 		return false;
-	live->before = live->lives;
-	live->lives = NULL;
+	if (!twice) {
+		live->before = live->lives;
+		live->lives = NULL;
+	}
 	close_file(live);
 	if (!open_file(live, err))
 		return false;
