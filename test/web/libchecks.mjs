@@ -388,7 +388,7 @@ test("resident memory at its peak shows the peak", async (browser) => {
 
 test("a low window and twice the size keep a panel that can be used", async (browser) => {
 	for (const [width, height] of [[1024, 640], [640, 430]])
-		for (const screen of SCREENS) {
+		for (const screen of ["findings", ...SCREENS]) {
 			const page = await browser.open(home(`tab=${screen}`), { width, height });
 			await ready(page);
 			await settled(page);

@@ -18,6 +18,7 @@ export const COLUMN: Record<string, Column> = {
 	size: { value: "size", unit: "bytes", title: "Size", hint: "bytes of all that lived for some part of the window" },
 	count: { value: "count", unit: "count", title: "Count", hint: "allocations that lived for some part of the window" },
 	allocated: { value: "allocated", unit: "bytes", title: "Allocated", hint: "bytes of allocations begun in the window" },
+	"allocated-count": { value: "allocated_count", unit: "count", title: "Allocations", hint: "allocations begun in the window" },
 	freed: { value: "freed", unit: "bytes", title: "Freed", hint: "bytes of allocations ended in the window" },
 	peak: { value: "peak_size", unit: "bytes", title: "Peak", hint: "the most bytes live at one time in the window", later: "peaks" },
 	"peak-count": { value: "peak_count", unit: "count", title: "Peak count", hint: "blocks live when the most bytes were", later: "peaks" },
