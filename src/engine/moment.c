@@ -374,6 +374,8 @@ bool moment_find(const char *text, const struct reader *reader, moment_peak *pea
 	return true;
 }
 
+// What an attached process had before is put at the trace's beginning as if it were allocated
+// there: a question about what happens begins behind it.
 bool moment_skip_before(const struct reader *reader, struct moment_edge *edge, struct err *err)
 {
 	struct moment_edge attached;
@@ -390,6 +392,7 @@ bool moment_skip_before(const struct reader *reader, struct moment_edge *edge, s
 	return true;
 }
 
+// Of two moments of one time the numbers of events decide, if both have one.
 bool moment_find_window(const char *from, const char *to, const struct reader *reader,
 			moment_peak *peak, void *context, struct moment_edge edges[static 2],
 			struct err *err)

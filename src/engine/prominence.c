@@ -144,6 +144,8 @@ static void rise(struct prominence *crest, uint64_t edge, uint64_t level)
 	top->top_edge = edge;
 }
 
+// The level goes down. Hills whose left foot is not below it are over: each is told, and joins the
+// one that it stands on if it is high enough to count.
 static void fall(struct prominence *crest, uint64_t level)
 {
 	ASSERT(level < crest->level);

@@ -191,12 +191,15 @@ static double statistic(const struct significance *significance, double change, 
 	return error > 0 ? size / error : INFINITY;
 }
 
+// A figure more: the largest statistic of each labelling over all figures is kept, so that a
+// verdict on one allows for how many were looked at.
 void significance_add(struct significance *significance, const double *values)
 {
-	struct figure figure = measure(significance, values);
+	struct figure figure;
 	double error, change, t;
 
 	ASSERT(significance && values);
+	figure = measure(significance, values);
 	if (figure.squares <= 0 || !significance->can) // the same in all runs
 		return;
 	for (size_t way = 0; way < significance->labellings; way++) {

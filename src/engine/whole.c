@@ -90,6 +90,8 @@ static void put_site(struct index_out *out, const struct heap_site *site)
 	index_out_put_varint(out, site->last_ns - site->first_ns);
 }
 
+// The figures of processes and of all sites; variances only of a recording that has them, from the
+// one before the first on.
 static void put_heap(struct index_out *out, const struct heap *heap, uint32_t processes)
 {
 	const struct heap_variance *variances = heap_variances(heap);

@@ -49,6 +49,8 @@ static bool can_write(const char *path)
 	return can;
 }
 
+// Beside the trace, if that can be written; else in the cache, by the recording's id, as two traces
+// there may have one name.
 char *window_source_path(const char *trace_path, const uint8_t recording_id[16], bool *cached)
 {
 	char *path = beside(trace_path);

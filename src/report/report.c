@@ -449,6 +449,8 @@ static const char *status_name(uint32_t status)
 	return NULL;
 }
 
+// Codes from 0x80000000 on are no program's own on Windows, but the system's words for why it
+// ended.
 const char *report_exit_words(const struct trace_process *process, char out[static 48])
 {
 	const char *name;

@@ -56,6 +56,8 @@ enum block_preamble_verdict block_preamble_decode(const uint8_t *in, size_t size
 	return BLOCK_PREAMBLE_OK;
 }
 
+// Places are those of docs/format.md; bytes 11 and 56 to 59 are 0. The checksum is of all that is
+// before it.
 void block_header_encode(const struct block *block, uint8_t out[static BLOCK_HEADER_BYTES])
 {
 	memset(out, 0, BLOCK_HEADER_BYTES);

@@ -54,6 +54,7 @@ void columns_late_add(struct columns_encoder *encoder, const struct trace_event 
 		late->size[late->sizes++] = event->size;
 }
 
+// A row is copied column by column: the caller's arrays are used for the next row at once.
 void columns_late_add_row(struct columns_encoder *encoder, const struct columns_row *row)
 {
 	struct columns_late *late = encoder->late;

@@ -801,6 +801,7 @@ static void release(struct rewrite *rewrite)
 	MAP_FINI(&rewrite->bundled, &rewrite->numbers);
 }
 
+// What was written before an error stays in the file, which is the caller's to throw away.
 bool rewrite_traces(const struct rewrite_options *options, int fd, struct rewrite_result *result,
 		    struct err *err)
 {

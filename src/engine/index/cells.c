@@ -208,6 +208,8 @@ uint32_t cells_add_site(struct cells *cells, const struct cells_site *site)
 	return id;
 }
 
+// Size and site in one word. A size that does not fit is in a list of large ones, and the word says
+// its place there.
 static void put_cell(struct cells *cells, uint32_t id, const struct cells_cell *cell)
 {
 	uint64_t size = cell->size;

@@ -134,10 +134,11 @@ void index_addresses_write(struct index_files *files, unsigned of, const uint64_
 	struct parts *parts = mem_alloc(1, sizeof *parts);
 	uint8_t *out = mem_resize(
 		NULL, HEAD_MAX + PARTS_MAX * (size_t)PART_MAX + 8 + count * sizeof(uint64_t), 1);
-	size_t size = put(out, addresses, count, parts);
+	size_t size;
 
 	ASSERT(count > 0);
 	ASSERT(of < INDEX_ADDRESSES);
+	size = put(out, addresses, count, parts);
 	*MEM_ADD(blocks->list, blocks->count, blocks->capacity) =
 		(struct index_addresses){ files->addresses.size, (uint32_t)size, count };
 	vault_append(&files->addresses, out, size);

@@ -213,6 +213,7 @@ static void *fill_batches(void *context)
 	return NULL;
 }
 
+// All buffers are made here, once, and go round between the two threads.
 void index_ahead_start(struct index_ahead *ahead, struct reader *reader, struct cells *cells,
 		       size_t batch_events)
 {

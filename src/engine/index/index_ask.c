@@ -333,6 +333,8 @@ static void take_sites(void *context, uint32_t first, uint32_t count,
 		index_rows_add(context, first + i, 0, &figures[i]);
 }
 
+// By cells, where sizes matter; else cells are added up by site first, in an order that has those
+// of one site together.
 static bool make_rows_by_cell(struct cell_state *state, struct window_result *result,
 			      struct err *err)
 {

@@ -622,6 +622,7 @@ bool index_events_take_ends(const uint8_t *bytes, const struct index_events_head
 	return ending_is_done(&ending);
 }
 
+// As put_jumps wrote them.
 bool index_events_take_jumps(const uint8_t *at, const uint8_t *end, struct index_run *jumps,
 			     uint32_t count, uint32_t steps)
 {

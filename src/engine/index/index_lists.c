@@ -32,6 +32,8 @@ static bool is_within(const struct index *index, const struct index_posts *entry
 	return entry->at <= entry->end && entry->end <= index->files.posts.size;
 }
 
+// One entry of a chunk's list of sites: how far its site is from the one before, how many postings
+// and in which form, how many bytes.
 bool index_lists_entry(uint64_t *site, uint64_t *list_at, const uint8_t **at, const uint8_t *end,
 		       struct index_posts *entry)
 {

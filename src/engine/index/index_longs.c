@@ -85,6 +85,7 @@ uint32_t index_longs_in(const struct index *index, unsigned class, size_t block)
 	return (uint32_t)(left < size ? left : size);
 }
 
+// As put_cells wrote them; a number that is past the list is damage.
 static bool take_cells(const uint8_t **at, const uint8_t *end, uint64_t *column, uint32_t count)
 {
 	uint64_t words[PACK_WORDS_MAX];

@@ -520,6 +520,8 @@ static void pair_alloc(struct index_pair *pair, struct index_part *part, uint64_
 	slot->value = live_table_value(raw, cell);
 }
 
+// What a free ended is known when its part is gone through, and is put where the final pass finds
+// it.
 static void pair_free(struct index_pair *pair, struct index_part *part, uint64_t raw, uint64_t key,
 		      thread_id thread)
 {
@@ -653,6 +655,7 @@ static void feed_lost(struct index_pair *pair, struct index_part *part, uint64_t
 	next_answer(part);
 }
 
+// In the order of steps, whichever part the answer comes from.
 static void feed_answer(struct index_pair *pair, struct index_part *part)
 {
 	switch (part->next_kind) {

@@ -172,6 +172,8 @@ static void reach(struct walking *walking)
 	detail->peak_count = detail->most_count = walking->level.count;
 }
 
+// A run at an edge of the window, or one without sums. What `counted` is past was in the sums
+// already.
 static bool walk_single(struct walking *walking, const struct site_run *run, struct err *err)
 {
 	if (!load_run(walking, run, err))

@@ -204,6 +204,8 @@ static uint8_t *put_single(uint8_t *at, const uint32_t *order, uint32_t count, u
 	return at;
 }
 
+// Of a site of several sizes: each posting also says which of the sizes that were used last it has;
+// 0: none of them, and the size follows.
 static uint8_t *put_several(uint8_t *at, const uint32_t *order, const uint64_t *sizes,
 			    uint32_t count, uint32_t *last)
 {

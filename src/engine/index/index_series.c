@@ -61,6 +61,8 @@ static uint64_t share_of_lives(const struct index *index)
 		       : SHARE_CROWDED;
 }
 
+// The lifetimes that a query selects, into memory, so that questions about levels can be answered
+// from them: a level by lifetime is in no sum.
 bool index_collect(struct index *index, struct index_clock *clock, const struct window_query *query,
 		   struct plain *plain, struct err *err)
 {
@@ -630,6 +632,7 @@ struct aging {
 	const struct window_query *query;
 };
 
+// Counted by how long it lived, if a call ended it in the window.
 static bool age_one(void *context, const struct window_allocation *allocation)
 {
 	const struct aging *aging = context;

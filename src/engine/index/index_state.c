@@ -203,6 +203,8 @@ static void take_map(struct index_in *in, struct map *map)
 	}
 }
 
+// A file that was not open then has no entry; of the others the bytes that had not been written are
+// in the state.
 static bool take_vault(struct index_in *in, struct vault *vault, int directory, const char *name,
 		       struct err *err)
 {

@@ -599,6 +599,8 @@ static uint64_t distance(const struct index_shape *shape, uint32_t keys)
 	return steps > shape->snapshot_steps ? steps : shape->snapshot_steps;
 }
 
+// The more there is to write, the farther snapshots are apart, so that their bytes stay a part of
+// those of steps.
 static void take_snapshots(struct index_store *store)
 {
 	uint32_t keys = 0;

@@ -35,6 +35,7 @@ static bool same_cell(const struct window_cell *a, const struct window_cell *b)
 	       a->orphans == b->orphans && a->size == b->size;
 }
 
+// Layer, owner and orphans share a word, in parts that do not overlap.
 static uint64_t hash_cell(const struct window_cell *cell)
 {
 	const uint64_t words[] = { cell->process,

@@ -264,6 +264,7 @@ static struct lives_block unknown(struct lives *lives, process_id process,
 	return block;
 }
 
+// `lean`: blocks are not kept beside the table, and are made of what it has.
 static struct lives_block end(struct lives *lives, const struct trace_event *event,
 			      process_id process, uint64_t address, enum lives_cause cause)
 {

@@ -474,6 +474,7 @@ static void walk_lean(struct walk *walk)
 	MEM_FREE(lives, made);
 }
 
+// Straight from one table of blocks where there is one; else what several have is put in order.
 static void walk_all(struct walk *walk)
 {
 	struct listing listing = { .present = walk->present,

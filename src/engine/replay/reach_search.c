@@ -516,6 +516,7 @@ static struct following edges_of(const struct reach_search *search, uint32_t fro
 	};
 }
 
+// Edges that lead nowhere only move the place on.
 static const struct edge *next_edge(struct following *following)
 {
 	const struct reach_search *search = following->search;

@@ -230,6 +230,7 @@ static bool describe(const struct trace_event *event, struct call *call)
 	}
 }
 
+// On Windows all calls are kept; else those that failed, or changed nothing, are not.
 void trim_vm_add_event(struct trim_vm *trim, const struct trace_event *event)
 {
 	struct call call = { .number = event->number };

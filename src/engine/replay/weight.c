@@ -6,6 +6,9 @@
 
 #include <math.h>
 
+// What a block that was sampled stands for: one over the probability with which a block of its size
+// is. With a mean distance of 1,024 bytes that is 0.632 for one of 1,024 bytes, which stands for
+// 1.58 blocks, and 0.0606 for one of 64, which stands for 16.5.
 struct weight weight_of(uint64_t mean_bytes, uint64_t size)
 {
 	double bytes = size > 0 ? (double)size : 1.0;

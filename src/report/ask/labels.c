@@ -78,6 +78,7 @@ static bool is_text(const void *context, uint32_t position, const void *key)
 	return strcmp(labels->text[position], key) == 0;
 }
 
+// Labels count from 1; 0 is none.
 uint32_t labels_text(struct labels *labels, const char *text)
 {
 	uint32_t count = (uint32_t)labels->text_count;

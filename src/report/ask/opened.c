@@ -4,6 +4,8 @@
 // the viewer that shows a window opens it for all others.
 #include "report/ask/opened.h"
 
+// A trace that is damaged opens, too: what is whole of it is shown, and what is wrong is said in
+// front (cautions.h).
 bool opened_open(struct opened *opened, const char *path, const struct symbols_options *symbols,
 		 struct err *err)
 {

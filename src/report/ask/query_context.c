@@ -112,6 +112,7 @@ bool query_context_match(struct query_context *asked, struct err *err)
 	return true;
 }
 
+// A filter that selects nothing is refused before an index is made for it.
 static bool open_index(struct query_context *asked, struct err *err)
 {
 	const struct query *query = &asked->selection.query;

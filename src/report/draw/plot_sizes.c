@@ -16,6 +16,8 @@ struct classes {
 	uint32_t parts; // a power of two
 };
 
+// Values below `parts` have a class each; above, each doubling has `parts` classes. With 4: 8 to 9,
+// 10 to 11, 12 to 13 and 14 to 15 are four of them.
 static uint32_t class_of(struct classes classes, uint64_t value)
 {
 	uint32_t part_bits = (uint32_t)__builtin_ctz(classes.parts);

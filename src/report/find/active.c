@@ -67,6 +67,8 @@ static void add_row(struct active *active, const struct active_row *row)
 	*MEM_ADD(active->rows, active->kept, active->capacity) = *row;
 }
 
+// Whether it is glibc's function that takes the buffer of a stream: such a block is stdio's, and
+// not its caller's.
 static bool frame_is_stdio(const struct query_context *asked, frame_id frame)
 {
 	size_t count;

@@ -243,6 +243,7 @@ static void look_at(struct slack_process *in, size_t i)
 	}
 }
 
+// How much each line of the program wastes, in each way, before any of it is told.
 static void sum_up(struct slack_process *in)
 {
 	for (size_t i = 0; i < in->extent.count; i++) {

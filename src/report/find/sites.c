@@ -80,6 +80,7 @@ static void row_merge(struct sites_row *row, const struct heap_site *site)
 	row->sites_count++;
 }
 
+// What of a site's blocks nothing pointed to when the process ended.
 static void lost_merge(struct sites_row *row, const struct reached *reached,
 		       const struct heap_site *site)
 {

@@ -19,6 +19,7 @@ static int64_t weight(const struct table_row *row, enum table_column column)
 	return column == TABLE_IMPACTING && figure < 0 ? -figure : figure;
 }
 
+// By the bytes of the names, as they are shown.
 static int compare_names(const struct table *table, const struct table_row *left,
 			 const struct table_row *right)
 {

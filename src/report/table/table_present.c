@@ -88,6 +88,8 @@ void table_forget_sums(struct table *table)
 	table->sums_kept = false;
 }
 
+// Whether a first question has already told the sums of rows so deep: only of keys that follow from
+// the stack alone, or from the type.
 bool table_has_sums(const struct table *table, size_t depth)
 {
 	const struct keys *keys = &table->options->keys;

@@ -340,6 +340,8 @@ static int compare_calls(const struct symbol *a, const struct symbol *b)
 	return order == 0 ? (int)a->inlined - (int)b->inlined : order;
 }
 
+// Of several lines of one function the node is shown with the first, and `lines_differ` says that
+// there are more.
 static void add_call(struct tree_node *node, const struct symbol *symbol)
 {
 	if (node->symbol == symbol)

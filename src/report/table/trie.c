@@ -276,6 +276,8 @@ static struct window_row rows_between(const struct trie *trie, uint32_t from, ui
 	return sum;
 }
 
+// What passes through a line of a node: all below it, and what ends in the node itself, if that is
+// at the line or further out.
 struct window_row trie_passing(const struct trie *trie, struct trie_place place)
 {
 	const struct trie_node *node = &trie->nodes[place.stack];
@@ -299,6 +301,7 @@ struct window_row trie_ending(const struct trie *trie, uint32_t stack)
 	return rows_between(trie, node->row, node->row + node->ends);
 }
 
+// One line further out: the next function that is inlined here, or the caller's innermost one.
 bool trie_outwards(const struct trie *trie, struct trie_place *place)
 {
 	size_t count;
