@@ -23,6 +23,8 @@ struct replay_plan_sample {
 	uint64_t live_bytes, live_count;
 };
 
+// A thread of the trace. `number` is only its own while it runs: it goes to another after its last
+// call, so the driver needs as many as run at one time.
 struct replay_plan_thread {
 	uint64_t last;   // number of its last call, + 1; 0: it makes none
 	uint16_t number; // that the driver knows it by
@@ -38,10 +40,15 @@ struct replay_plan {
 	struct replay_plan_thread *threads; // by thread id; owned
 	size_t threads_count;
 	uint64_t calls; // that are replayed
+	// Of the calls that are not: frees of what is not known, and calls that failed.
 	uint64_t unknown_frees, failed;
+	// When most bytes were live: how many, in how many blocks, after which event.
 	uint64_t peak_bytes, peak_count, peak_number;
+	// Of its calls: the time of the first and of the last, in ns of the trace, and one more
+	// than the number of the last. Samples are spread over these.
 	uint64_t first_ns, last_ns, last_number;
 	uint32_t threads_most; // at one time
+	// Rising. The first reading has one alone, and all others have the same.
 	struct replay_plan_sample samples[REPLAY_RING_SAMPLES];
 	uint32_t samples_count;
 };
@@ -58,9 +65,12 @@ bool replay_plan_is_simple(const struct replay_plan *plan);
 
 // The first reading, unless it was made. False: the process made no calls, or more threads at one
 // time than the driver has.
+// ERR_FORMAT: it made no calls. ERR_LIMIT: too many threads at one time.
 bool replay_plan_look_ahead(struct replay_plan *plan, struct progress *progress, struct err *err);
 
 // Give all records to `put`, the last of which ends the replay. False: `put` said so.
 typedef bool replay_plan_put(void *context, const struct replay_ring_record *record);
+// From the beginning, any number of times; as long as the trace takes to read, and as long as `put`
+// waits for the driver.
 bool replay_plan_read(struct replay_plan *plan, replay_plan_put *put, void *context,
 		      struct progress *progress);

@@ -76,6 +76,7 @@ struct replay_ring {
 	uint32_t touch; // enum replay_ring_touch
 	uint32_t dry;   // no call is made, and nothing touched: what the driver itself costs
 	// The answer.
+	// 0 until the driver has played the last record: one that ended earlier has no answer.
 	uint32_t done;
 	uint32_t padding;
 	uint64_t events, failed;
@@ -84,6 +85,7 @@ struct replay_ring {
 	char library[256]; // that malloc is in
 	struct replay_ring_sample samples[REPLAY_RING_SAMPLES];
 	struct replay_ring_class classes[REPLAY_RING_CLASSES];
+	// How many chunks are filled and not yet played, and how many may be filled.
 	sem_t full, empty; // chunks
 	struct replay_ring_record records[REPLAY_RING_CHUNKS][REPLAY_RING_RECORDS];
 };

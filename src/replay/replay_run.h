@@ -21,6 +21,8 @@ struct replay_run_options {
 
 // What came out, by the plan's samples. All of it is the driver's own measure.
 struct replay_run {
+	// Calls that were made, and those of them that returned no memory; then processor time
+	// without that of samples, and page faults that needed no disk and that needed one.
 	uint64_t events, failed, cpu_ns, minor_faults, major_faults;
 	uint64_t took_ns;  // from start to end, with reading the trace
 	char library[256]; // that malloc was in
@@ -29,5 +31,7 @@ struct replay_run {
 };
 
 // ERR_IO: it could not be run, was not preloaded, or ended before the last call.
+// Returns when the driver has ended, or was ended. `run` has `took_ns` in any case, and all else
+// only if it went well. ERR_STOPPED: `stopped` said so.
 bool replay_run_play(struct replay_plan *plan, const struct replay_run_options *options,
 		     struct replay_run *run, struct err *err);

@@ -15,6 +15,7 @@ struct replay_table_row {
 	struct replay_run *run; // owned by the caller
 };
 
+// All of it is borrowed. There is one row at least, and each run has the plan's samples.
 struct replay_table {
 	const struct query_context *asked;
 	const struct replay_plan *plan;
