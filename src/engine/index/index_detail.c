@@ -108,6 +108,25 @@ static void *scan_half(void *context)
 	return NULL;
 }
 
+// A query whose groups are the rows that are asked for, and no others: of a million groups there
+// may be ten.
+struct narrowed {
+	const struct window_query *query;
+	const struct detailing *detailing;
+	uint32_t groups_count;
+};
+
+static uint32_t row_of_cell(void *context, const struct window_cell *cell)
+{
+	const struct narrowed *narrowed = context;
+	const struct window_query *query = narrowed->query;
+	uint32_t group = query->group ? query->group(query->context, cell) : 0;
+
+	// A row's number is one less than its state's; there is none where that is 0.
+	return group < narrowed->groups_count ? narrowed->detailing->state_of[group] - 1
+					      : WINDOW_SKIP;
+}
+
 // `details`: of this half, with their groups.
 // Its levels are those at `from`, of the whole, from sums: so a half needs nothing of the other.
 static bool begin_half(struct half *half, const struct detailing *whole,
@@ -115,8 +134,9 @@ static bool begin_half(struct half *half, const struct detailing *whole,
 		       uint64_t from, uint64_t to, struct window_detail *details, size_t count,
 		       struct err *err)
 {
-	struct heap_amount *levels =
-		index_scan_levels(whole->index, query, from, scan->groups_count, err);
+	struct narrowed narrowed = { query, whole, scan->groups_count };
+	struct window_query rows = *query;
+	struct heap_amount *levels;
 
 	ASSERT(from <= to && query->from <= from && to <= query->to);
 	*half = (struct half){ .scan = *scan, .detailing = *whole, .details = details };
@@ -124,11 +144,14 @@ static bool begin_half(struct half *half, const struct detailing *whole,
 	half->scan.to = to;
 	half->scan.context = &half->detailing;
 	half->detailing.states = mem_alloc(count + 1, sizeof *half->detailing.states);
+	rows.group = row_of_cell;
+	rows.context = &narrowed;
+	levels = index_scan_levels(whole->index, &rows, from, count, err);
 	if (!levels)
 		return false;
 	for (size_t i = 0; i < count; i++)
 		begin_detail(&half->detailing.states[i], &details[i], from,
-			     levels[details[i].group]);
+			     levels[whole->state_of[details[i].group] - 1]);
 	mem_free(levels);
 	return true;
 }
@@ -265,7 +288,8 @@ static bool by_postings(struct detailing *detailing, const struct window_query *
 	return ok;
 }
 
-// Whether the query's one group is all there is.
+// Whether the query's one group is all there is. Each site has a cell, so sites are asked for where
+// sizes are not looked at.
 static bool is_whole(struct index *index, const struct window_query *query,
 		     const struct window_detail *detail)
 {
@@ -273,6 +297,11 @@ static bool is_whole(struct index *index, const struct window_query *query,
 	struct index_groups groups;
 	bool whole = true;
 
+	for (uint32_t id = 1; whole && !query->by_size && id < cells->sites_count; id++)
+		whole = cells_site(cells, id)->orphans ||
+			index_group_ask(index, query, id, 0) == detail->group;
+	if (!query->by_size || !whole)
+		return whole;
 	index_groups_init(&groups, index, query);
 	for (uint32_t id = 1; whole && id < cells->cells_count; id++)
 		whole = cells_site(cells, cells_cell(cells, id).site)->orphans ||

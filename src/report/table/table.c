@@ -674,9 +674,12 @@ static bool warn_of_orphans(struct query_context *asked, struct err *err)
 {
 	struct window_query query =
 		query_context_query(asked, QUERY_CONTEXT_ALL, asked->from, asked->to);
+	const struct window_facts *facts = window_facts(asked->window);
 	struct window_result result;
 
 	if (query_context_judges_frees(asked) || !(asked->layers & WINDOW_HEAP))
+		return true;
+	if (asked->layers == WINDOW_HEAP && (facts->orphans | facts->inherited) == 0)
 		return true;
 	query.lifetime_min_ns = query.lifetime_max_ns = 0; // which they do not have
 	query.group = only_orphans;
