@@ -73,7 +73,6 @@ static uint32_t in_one_group(void *context, const struct window_cell *cell)
 	return !cell->orphans && query_context_selects(context, cell) ? 0 : WINDOW_SKIP;
 }
 
-// Asked twice: the first question gives the cells their groups, the second goes through the levels.
 // Blocks end with their process here, whatever the rules say: two programs that run one after the
 // other do not add up.
 bool query_context_peak(struct query_context *asked, uint64_t from, uint64_t to,
@@ -81,14 +80,10 @@ bool query_context_peak(struct query_context *asked, uint64_t from, uint64_t to,
 {
 	struct window_query query = query_context_query(asked, QUERY_CONTEXT_ALL, from, to);
 	struct window_detail detail = { 0 };
-	struct window_result result;
 
 	ASSERT(asked->window && from <= to);
 	query.peaks_only = true;
 	query.exit_frees = true;
-	if (!window_ask(asked->window, &query, &result, err))
-		return false;
-	window_result_fini(&result);
 	if (!window_detail(asked->window, &query, &detail, 1, err))
 		return false;
 	*peak = (struct query_context_peak){ detail.peak_bytes, detail.peak_edge };
