@@ -15,8 +15,10 @@ struct index_groups {
 	uint32_t *of;                     // by cell if by_size, else by site; see index_group
 };
 
+// Not asked yet; no group of a query may be so high. WINDOW_SKIP is the number after it.
 enum { INDEX_GROUP_UNKNOWN = UINT32_MAX - 1 };
 
+// Borrows both. Nothing is asked here: a cell that is never met costs nothing but its place.
 void index_groups_init(struct index_groups *groups, struct index *index,
 		       const struct window_query *query);
 void index_groups_fini(struct index_groups *groups);

@@ -1,10 +1,8 @@
 // index_bits: how numbers are in the files of a window index.
 //
-// Writing trusts its caller. Reading trusts nobody: every reader is given where its bytes end and
-// says false, or stops, there. Little-endian, as the machines that this runs on.
-//
-// What is packed here is read without trusting it: each taker is given the end of what it may
-// look at, and returns 0 or false where something would go beyond.
+// Writing trusts its caller. Reading trusts no file: every taker is given where its bytes end, and
+// gives 0 or false where something would go beyond. Little-endian, as the machines that this runs
+// on.
 #pragma once
 
 #include <stdbool.h>
@@ -15,6 +13,7 @@
 // So many keys there are between two marks of a snapshot (struct index_snapshot).
 enum { BITS_MARK = 1024 };
 
+// Eight bytes from anywhere: where a number ends earlier, something must still be there to read.
 static inline uint64_t bits_load(const uint8_t *at)
 {
 	uint64_t word;
@@ -64,7 +63,8 @@ static inline uint64_t bits_take_varint(const uint8_t **at, const uint8_t *end)
 }
 
 // The sizes of postings, one after the other: most are among the last few that differ, the latest
-// first. `= { 0 }` is the beginning.
+// first. `= { 0 }` is the beginning. For example 64, 64, 24, 64, 24 are the places 0 (and 64), 1, 0
+// (and 24), 2, 2: two bits each, and only two sizes are written.
 enum { BITS_SIZES = 3, BITS_SIZES_LOG2 = 2 };
 struct bits_sizes {
 	uint64_t recent[BITS_SIZES];
@@ -103,6 +103,7 @@ static inline uint64_t bits_sizes_take(struct bits_sizes *sizes, unsigned place,
 	return size;
 }
 
+// Differences with a sign as small numbers: 0, -1, 1, -2, 2 are 0, 1, 2, 3, 4.
 static inline uint64_t bits_zigzag(uint64_t value)
 {
 	return value << 1 ^ (0 - (value >> 63));
@@ -119,11 +120,13 @@ struct bits_sums {
 };
 
 // A group: numbers of BITS_GROUP keys that follow each other, in columns (counts, bytes). A byte
-// for each column, how many bits its numbers have (0 to 56, or 64); then the columns, two bytes
-// for each bit.
+// for each column, how many bits its numbers have (0 to 56, or 64); then the columns, two bytes for
+// each bit. For example 16 counts below 32 take 1 + 10 bytes, and 16 that are all 0 take the byte
+// alone.
 enum { BITS_GROUP = 16, BITS_COLUMNS_MAX = 4, BITS_GROUP_SLACK = 8 };
 enum { BITS_GROUP_MAX = BITS_COLUMNS_MAX * (1 + BITS_GROUP * 8) };
 
+// How many bits the largest of a column has; 57 to 63 are not used.
 static inline unsigned bits_group_width(const uint64_t values[BITS_GROUP])
 {
 	uint64_t all = 0;

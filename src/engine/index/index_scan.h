@@ -18,6 +18,8 @@ struct index_scan_step {
 	bool last; // of its step
 };
 
+// What to go through, and what to do with each step. `visit` gets steps in their order, and ends of
+// processes at their steps, in between.
 struct index_scan {
 	struct index *index;
 	struct index_groups *groups;

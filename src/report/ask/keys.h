@@ -5,6 +5,8 @@
 
 #include <stddef.h>
 
+// What a key is about. For example `process,stack` has a row for each process, and below it one for
+// each of its stacks.
 enum keys_key {
 	KEYS_PROCESS,
 	KEYS_LAYER,
@@ -23,7 +25,7 @@ enum keys_key {
 	KEYS_COUNT,
 };
 
-// In the order of nesting, the outermost first.
+// In the order of nesting, the outermost first; each key at most once. None: the total alone.
 struct keys {
 	enum keys_key list[KEYS_COUNT];
 	size_t count;

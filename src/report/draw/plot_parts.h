@@ -18,6 +18,8 @@ struct plot_groups {
 	uint32_t ranks_count;
 };
 
+// The groups of the window that `asked` is of; owned by the caller even if it fails
+// (plot_groups_fini).
 bool plot_groups_find(struct plot_groups *groups, struct query_context *asked,
 		      const struct plot_options *options, struct err *err);
 void plot_groups_fini(struct plot_groups *groups); // accepts { 0 }
@@ -36,7 +38,8 @@ struct window_query plot_query(struct query_context *asked, struct plot_groups *
 // Grouped into the groups.
 struct window_query plot_groups_query(struct plot_groups *groups);
 
-// Kinds of pictures: fill the chart.
+// Kinds of pictures: fill the chart. ERR_USAGE: there is nothing to draw, by a sentence that says
+// what is not there.
 bool plot_time_live(struct chart *chart, struct query_context *asked,
 		    const struct plot_options *options, struct err *err);
 bool plot_time_flow(struct chart *chart, struct query_context *asked,
