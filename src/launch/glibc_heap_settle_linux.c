@@ -21,6 +21,7 @@ enum {
 	GLIBC_HEAP_LAST_BYTES = 0x100,    // of the last function there
 	GLIBC_HEAP_FRAME_WORDS = 12,      // that what malloc calls may have on the stack
 	GLIBC_HEAP_NARROW_WORDS = 32,     // the same of 32 bits, whose arguments are there, too
+	GLIBC_HEAP_CLOCK_WORDS = 20,      // where the kernel's own code is asked for the time
 	GLIBC_HEAP_STACK_WORDS = 512,     // that are looked at for the way out
 	GLIBC_HEAP_HANDLERS = 4,          // of signals, each in another one
 	GLIBC_HEAP_ROUNDS = 5,
@@ -133,11 +134,12 @@ static bool glibc_heap_is_entry(const struct glibc_heap_code *code, pid_t pid, u
 }
 
 // Whether the thread is in a system call that malloc makes, or in none. Locks are waited for by
-// FUTEX_WAIT, conditions otherwise.
+// FUTEX_WAIT, conditions otherwise. jemalloc and mimalloc ask for the time while they give blocks
+// back, by a system call where the kernel's code in the process does not know it.
 static bool glibc_heap_asks(const struct user_regs_struct *registers)
 {
-	static const uint16_t calls[] = { SYS_mmap,    SYS_munmap,   SYS_brk,  SYS_mremap,
-					  SYS_madvise, SYS_mprotect, SYS_futex };
+	static const uint16_t calls[] = { SYS_mmap,    SYS_munmap,   SYS_brk,   SYS_mremap,
+					  SYS_madvise, SYS_mprotect, SYS_futex, SYS_clock_gettime };
 
 	uint64_t call = narrow_call(registers);
 
@@ -194,9 +196,10 @@ static size_t glibc_heap_callee_words(const struct glibc_heap_code *code, uint64
 
 	if (object && objects_is_linker(object)) // finds a function at its first call
 		return GLIBC_HEAP_STACK_WORDS;
-	if (code->objects->narrow && // where the kernel is entered
-	    at - code->objects->vdso_start < code->objects->vdso_end - code->objects->vdso_start)
-		return GLIBC_HEAP_NARROW_WORDS;
+	if (at - code->objects->vdso_start < code->objects->vdso_end - code->objects->vdso_start)
+		return code->objects->narrow // whose way into the kernel is there
+			       ? GLIBC_HEAP_NARROW_WORDS
+			       : GLIBC_HEAP_CLOCK_WORDS;
 	if (at < code->libc.start || at >= code->libc.end)
 		return 0;
 	return code->objects->narrow ? GLIBC_HEAP_NARROW_WORDS : GLIBC_HEAP_FRAME_WORDS;

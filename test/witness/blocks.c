@@ -4,7 +4,8 @@
 // Loaded with LD_PRELOAD. What lives is in `blocks_table`, which test/guest/before.py reads from
 // the process's memory: where a block is, and how much of it may be used. Blocks of threads, of the
 // dynamic linker and of libc itself are among them. With BLOCKS_SLOW=N in the environment each call
-// takes so many pauses more, before and after glibc's.
+// takes so many pauses more, before and after glibc's. With BLOCKS_CLOCK=N blocks_next looks at the
+// clock so many times more, whenever somebody does: the next malloc, in the midst of its work.
 #include <dlfcn.h>
 #include <errno.h>
 #include <malloc.h>
@@ -12,6 +13,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { BLOCKS_MAX = 1 << 21 };
 
@@ -58,14 +60,32 @@ static void (*free_is)(void *);
 #endif
 
 static atomic_flag lock = ATOMIC_FLAG_INIT;
-static unsigned slow;
+static unsigned slow;  // pauses
+static unsigned looks; // at the clock
+
+static unsigned number_of(const char *name)
+{
+	const char *text = getenv(name);
+
+	return text ? (unsigned)atoi(text) : 0;
+}
 
 __attribute__((constructor)) static void read_environment(void)
 {
-	const char *text = getenv("BLOCKS_SLOW");
-
-	slow = text ? (unsigned)atoi(text) : 0;
+	slow = number_of("BLOCKS_SLOW");
+	looks = number_of("BLOCKS_CLOCK");
 }
+
+#if defined(BLOCKS_NEXT) && !defined(BLOCKS_MUSL)
+static int (*clock_gettime_is)(clockid_t, struct timespec *);
+
+int clock_gettime(clockid_t clock, struct timespec *time)
+{
+	for (unsigned i = 0; i < looks; i++)
+		NEXT(clock_gettime)(clock, time);
+	return NEXT(clock_gettime)(clock, time);
+}
+#endif
 
 static void enter(void)
 {
