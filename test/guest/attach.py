@@ -67,6 +67,16 @@ def attach(running, *options, trace="t.tide", code=0, command=("record", "-p"), 
     return ended
 
 
+def attach_until(running, duration, least=1000, trace="t.tide"):
+    """attach for so long, or as long as it takes until more than so many allocations are in the trace: others
+    may have the processor meanwhile."""
+    for seconds in (duration, "2s", "20s"):
+        ended = attach(running, "--duration", seconds, trace=trace)
+        if int(re.search(r" ([\d,]+) allocations?,", ended.err)[1].replace(",", "")) > least:
+            break
+    return ended
+
+
 def report(trace="t.tide"):
     ended = run([TIDEMARK, "report", "--json", trace])
     equal(0, ended.code, ended.err)
@@ -97,7 +107,7 @@ def unread(answer):
     return any("in its allocator whenever it was stopped" in line for line in answer["trace"]["warnings"])
 
 
-def check_whole(trace, kept=0, known=True, least=10000):
+def check_whole(trace, kept=0, known=True, least=1000):
     """Each block of the program's own sizes is freed by who has it: no call is missing."""
     answer = report(trace)
     heap = answer["heap"]
@@ -119,7 +129,8 @@ def twenty_times_in_a_row_nothing_is_lost_and_nothing_stays():
     before = code_of(running.pid)
     stops = []
     for number in range(ROUNDS):
-        ended = attach(running, "--duration", "50ms", trace=f"{number}.tide")
+        # What is looked at below has some thousand blocks.
+        ended = attach_until(running, "50ms", 1000 if number % 4 == 0 else -1, f"{number}.tide")
         check(", 0 events lost" in ended.err, ended.err)
         match = re.search(r"stood still for ([\d.]+) (ms|us|s) at most", ended.err)
         check(match, ended.err)
@@ -143,7 +154,7 @@ def twenty_times_in_a_row_nothing_is_lost_and_nothing_stays():
 def what_is_there_from_before_is_told_apart():
     for _ in range(3):
         running = looping()
-        attach(running, "--duration", "500ms", "-f")
+        attach_until(running, "500ms")
         check(running.end(7), "output")
         answer = check_whole("t.tide", KEPT)
         if not unread(answer):
@@ -180,7 +191,7 @@ def ctrl_c_ends_the_recording_and_not_the_program():
         if how != "end":
             running.end(7)
         equal("whole", run([TIDEMARK, "info", "t.tide"]).out.splitlines()[0].split()[-1], how)
-        check_whole("t.tide", KEPT)
+        check_whole("t.tide", KEPT, least=-1)  # however little came before the end
         os.remove("t.tide")
 
 
@@ -227,7 +238,7 @@ def who_is_killed_while_attached_leaves_what_the_next_one_puts_right():
     check(before != code_of(running.pid), "the code was not changed")
     wait_for(lambda: run([TIDEMARK, "info", "t.tide"]).out.split("\n")[0].endswith(" whole"),
              "the trace is whole")
-    attach(running, "--duration", "100ms", trace="again.tide")
+    attach_until(running, "100ms", trace="again.tide")
     equal(before, code_of(running.pid), "the code")
     check(running.end(7).endswith(" 0 wrong\n"), "the program was disturbed")
     check_whole("again.tide", KEPT)
@@ -296,9 +307,10 @@ def python_as_a_whole_and_a_server_under_load():
     server = Running(["redis-server", "--port", port, "--save", "", "--appendonly", "no"])
     ping = ["redis-cli", "-p", port, "ping"]
     wait_for(lambda: run(ping).out == "PONG\n", "the server answers")
-    load = Running(["redis-benchmark", "-p", port, "-n", "40000", "-q", "-t", "set,lpush"])
-    attach(server, "--duration", "1s")
-    load.end(0)
+    load = Running(["redis-benchmark", "-p", port, "-n", "40000", "-l", "-q", "-t", "set,lpush"])
+    attach_until(server, "1s")
+    load.process.kill()
+    load.process.communicate()
     run(["redis-cli", "-p", port, "shutdown", "nosave"])
     server.end(0)
     check_whole("t.tide", known=False)
