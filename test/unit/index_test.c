@@ -438,11 +438,13 @@ TEST(an_index_is_used_again_and_one_of_another_trace_is_not)
 {
 	const struct window_options options = { 0 };
 	struct pair pair = open_pair(1, &usual, &options, 0);
+	// While it is open no other file has its number.
+	FILE *held = fopen(test_temp_path("random.tide-index/head"), "rbe");
 	ino_t inode = head_inode();
 	struct window *again;
 	struct err err;
 
-	CHECK(inode != 0);
+	CHECK(held && inode != 0);
 	again = open_index(pair.reader, &options, &err);
 	CHECK_STR("", err.text);
 	CHECK_EQ(inode, head_inode());
@@ -450,6 +452,7 @@ TEST(an_index_is_used_again_and_one_of_another_trace_is_not)
 	close_pair(&pair);
 	pair = open_pair(2, &usual, &options, 0);
 	CHECK(inode != head_inode());
+	fclose(held);
 	check_all(&pair, 5);
 	close_pair(&pair);
 }

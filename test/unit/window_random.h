@@ -103,6 +103,13 @@ static inline uint64_t address_of(uint32_t at)
 	return at % 97 == 13 ? UINT64_C(0xffff800000000000) + at * 16 : 0x10000 + at * 16;
 }
 
+static inline uint32_t slot_of(uint64_t address)
+{
+	return (uint32_t)(address >> 48 ? address - UINT64_C(0xffff800000000000)
+					: address - 0x10000) /
+	       16;
+}
+
 static inline void one_call(struct window_generator *generator, thread_id thread,
 			    process_id process)
 {
@@ -179,6 +186,11 @@ static inline void one_half(struct window_generator *generator, thread_id thread
 		event.kind = below(generator, 2) ? TRACE_REALLOC_UNDO : TRACE_REALLOC_ALLOC;
 		if (below(generator, 10))
 			event.address = generator->half_address[thread];
+		// What failed has not given its block up: nobody else can have it.
+		at = slot_of(event.address);
+		if (generator->alive[process][0][at])
+			event.kind = TRACE_REALLOC_ALLOC;
+		generator->alive[process][0][at] = true;
 		generator->half[thread] = false;
 	}
 	emit(generator, event);
