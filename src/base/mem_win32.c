@@ -21,9 +21,8 @@ void *mem_map(size_t size_bytes)
 	return ptr;
 }
 
-void mem_unmap(void *ptr, size_t size_bytes)
+void mem_unmap(void *ptr, size_t)
 {
-	(void)size_bytes;
 	if (ptr)
 		VirtualFree(ptr, 0, MEM_RELEASE);
 }

@@ -3,24 +3,16 @@
 
 #include "cli/absent.h"
 
-struct call_costs *call_costs_new(struct query_context *asked)
+struct call_costs *call_costs_new(struct query_context *)
 {
-	(void)asked;
 	return NULL;
 }
 
-void call_costs_free(struct call_costs *costs)
+void call_costs_free(struct call_costs *)
 {
-	(void)costs;
 }
 
-const char *call_costs_of(void *context, process_id process, uint64_t size, double *begin_ns,
-			  double *end_ns)
+const char *call_costs_of(void *, process_id, uint64_t, double *, double *)
 {
-	(void)context;
-	(void)process;
-	(void)size;
-	(void)begin_ns;
-	(void)end_ns;
 	return absent_why("replay");
 }

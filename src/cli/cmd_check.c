@@ -274,13 +274,12 @@ struct writing {
 };
 
 // A function of query_options_write, for which all of these are files.
-static bool write_it(void *context, struct sink *sink, struct err *err)
+static bool write_it(void *context, struct sink *sink, struct err *)
 {
 	const struct writing *writing = context;
 	const struct request *request = writing->request;
 
 	ASSERT(writing->page && request);
-	(void)err;
 	if (writing->format)
 		writing->format(writing->page, sink);
 	else

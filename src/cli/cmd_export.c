@@ -147,9 +147,8 @@ static bool take_option(struct args *args, int id, struct export *export)
 }
 
 // What the format cannot keep.
-static void say(void *context, const char *text)
+static void say(void *, const char *text)
 {
-	(void)context;
 	fprintf(stderr, "tidemark export: %s\n", text);
 }
 

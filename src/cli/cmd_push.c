@@ -91,9 +91,8 @@ const struct command cmd_push = {
 static const char *const push_compressions[] = { "gzip", "none", NULL };
 
 // A line for the user, in the form that exports ask for.
-static void say(void *context, const char *text)
+static void say(void *, const char *text)
 {
-	(void)context;
 	fprintf(stderr, "tidemark push: %s\n", text);
 }
 

@@ -135,9 +135,8 @@ static bool record_segment(struct record *record, const struct record_option *op
 	return true;
 }
 
-static bool record_sample(struct record *record, const struct record_option *option)
+static bool record_sample(struct record *record, const struct record_option *)
 {
-	(void)option;
 	if (!args_bytes(&record->args, &record->launch.sample_bytes))
 		return false;
 	if (record->launch.sample_bytes == 0)
@@ -149,13 +148,12 @@ static bool record_sample(struct record *record, const struct record_option *opt
 }
 
 // A share such as 3% or 0.5%, in millionths.
-static bool record_overhead(struct record *record, const struct record_option *option)
+static bool record_overhead(struct record *record, const struct record_option *)
 {
 	const char *word = record->args.value;
 	char *end;
 	double share = strtod(word, &end);
 
-	(void)option;
 	if (word[0] < '0' || word[0] > '9' || strcmp(end, "%") != 0 || share < 0.1 || share > 100)
 		return args_mistake(&record->args,
 				    "--max-overhead %s: a share from 0.1%% to 100%% expected (3%%)",
@@ -166,11 +164,10 @@ static bool record_overhead(struct record *record, const struct record_option *o
 	return true;
 }
 
-static bool record_pid(struct record *record, const struct record_option *option)
+static bool record_pid(struct record *record, const struct record_option *)
 {
 	uint64_t pid;
 
-	(void)option;
 	if (!args_count(&record->args, &pid))
 		return false;
 	if (pid == 0 || pid > INT32_MAX)
@@ -179,12 +176,11 @@ static bool record_pid(struct record *record, const struct record_option *option
 	return true;
 }
 
-static bool record_clock(struct record *record, const struct record_option *option)
+static bool record_clock(struct record *record, const struct record_option *)
 {
 	static const char *const words[] = { "tick", "ns", NULL };
 	int word;
 
-	(void)option;
 	if (!args_word(&record->args, words, &word))
 		return false;
 	if (word == 1)
@@ -217,7 +213,7 @@ static bool record_label(struct record *record, const struct record_option *opti
 }
 
 // "1h" is a time, "1G" a size.
-static bool record_rotate(struct record *record, const struct record_option *option)
+static bool record_rotate(struct record *record, const struct record_option *)
 {
 	struct keep_wishes *keep = &record->launch.keep;
 	int64_t duration_ns;
@@ -226,7 +222,6 @@ static bool record_rotate(struct record *record, const struct record_option *opt
 		       moment_parse_duration(record->args.value, &duration_ns);
 
 	ASSERT(record->args.value);
-	(void)option;
 	return is_time ? record_parse_time(record, &keep->rotate_ns)
 		       : record_parse_bytes(record, &keep->rotate_bytes);
 }
@@ -240,20 +235,18 @@ static bool record_push(struct record *record, const struct record_option *optio
 	return true;
 }
 
-static bool record_every(struct record *record, const struct record_option *option)
+static bool record_every(struct record *record, const struct record_option *)
 {
-	(void)option;
 	record->every = record->args.value;
 	return record_parse_time(record, &record->every_ns);
 }
 
 // Checked here, and handed on as it was written: `tidemark push` takes it from its own command
 // line.
-static bool record_ttl(struct record *record, const struct record_option *option)
+static bool record_ttl(struct record *record, const struct record_option *)
 {
 	unsigned days;
 
-	(void)option;
 	record->ttl = record->args.value;
 	return args_days(&record->args, &days);
 }

@@ -62,9 +62,8 @@ const struct command cmd_sql = {
 
 // ---- traces to tables ----
 
-static void say(void *context, const char *text)
+static void say(void *, const char *text)
 {
-	(void)context;
 	fprintf(stderr, "tidemark sql: %s\n", text);
 }
 

@@ -56,9 +56,8 @@ static const struct option_row options[] = {
 	{ 0 },
 };
 
-static void say(void *context, const char *text)
+static void say(void *, const char *text)
 {
-	(void)context;
 	fprintf(stderr, "tidemark view: %s\n", text);
 }
 

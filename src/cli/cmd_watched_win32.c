@@ -10,9 +10,8 @@
 #define TIDEMARK_VERSION "0.1.0"
 #endif
 
-static void keep_quiet(const char *line)
+static void keep_quiet(const char *)
 {
-	(void)line;
 }
 
 // The first word is the pattern of the trace's name, then comes the command line that Windows would

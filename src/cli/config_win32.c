@@ -8,11 +8,9 @@
 
 #include <string.h>
 
-bool config_read(struct config *config, const struct command *const *commands,
-		 const struct command *command, int argc, char **argv, struct err *err)
+bool config_read(struct config *config, const struct command *const *,
+		 const struct command *command, int argc, char **argv, struct err *)
 {
-	(void)commands;
-	(void)err;
 	if (file_look("tidemark.conf") != FILE_IS_MISSING)
 		args_warn(command, "tidemark.conf is not read on Windows: give its options on the "
 				   "command line");

@@ -46,9 +46,8 @@ void interrupt_leave(void)
 		signal(asking[i], before[i]);
 }
 
-bool interrupt_came(void *context)
+bool interrupt_came(void *)
 {
-	(void)context;
 	return came != 0;
 }
 

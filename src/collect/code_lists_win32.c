@@ -3,15 +3,13 @@
 
 #include <string.h>
 
-void code_lists_open(struct code_lists *lists, uint32_t pid)
+void code_lists_open(struct code_lists *lists, uint32_t)
 {
-	(void)pid;
 	memset(lists, 0, sizeof *lists);
 }
 
-void code_lists_close(struct code_lists *lists)
+void code_lists_close(struct code_lists *)
 {
-	(void)lists;
 }
 
 void code_lists_mapped(struct code_lists *lists, uint32_t pid, const char *path, size_t length)

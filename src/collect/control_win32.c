@@ -2,17 +2,14 @@
 // outside.
 #include "collect/control.h"
 
-bool control_where(int fd, char text[CONTROL_TEXT_MAX])
+bool control_where(int, char text[CONTROL_TEXT_MAX])
 {
-	(void)fd;
 	text[0] = 0;
 	return false;
 }
 
-bool control_ask(const struct control_request *request, char text[CONTROL_TEXT_MAX],
-		 struct err *err)
+bool control_ask(const struct control_request *, char text[CONTROL_TEXT_MAX], struct err *err)
 {
-	(void)request;
 	(void)text;
 	return err_set(err, ERR_USAGE, "a recording cannot be controlled from outside on Windows");
 }

@@ -61,11 +61,10 @@ static char *own_directory(void)
 	return str_take(&path);
 }
 
-struct door *door_open(const struct collect_options *options, struct tick *tick, struct err *err)
+struct door *door_open(const struct collect_options *options, struct tick *tick, struct err *)
 {
 	struct door *door = mem_alloc(1, sizeof *door);
 
-	(void)err;
 	door->options = options;
 	door->tick = tick;
 	door->directory = own_directory();
@@ -93,12 +92,11 @@ void door_close(struct door *door)
 }
 
 // In a thread of the system's.
-static void CALLBACK has_ended(void *context, BOOLEAN timed_out)
+static void CALLBACK has_ended(void *context, BOOLEAN)
 {
 	struct watched *watched = context;
 	struct door_event *event = door_queue_event(DOOR_EXIT);
 
-	(void)timed_out;
 	event->image = watched->image;
 	door_queue_put(&watched->door->queue, event);
 }
@@ -333,17 +331,13 @@ void door_answer(const struct door *door, const struct door_event *event,
 	(void)door, (void)event, (void)status, (void)text;
 }
 
-uint32_t door_number(struct door *door)
+uint32_t door_number(struct door *)
 {
-	(void)door;
 	return 0;
 }
 
-bool door_watch(struct door *door, int pidfd, uint32_t image)
+bool door_watch(struct door *, int, uint32_t)
 {
-	(void)door;
-	(void)pidfd;
-	(void)image;
 	return false; // there are no spares here
 }
 

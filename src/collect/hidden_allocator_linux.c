@@ -172,13 +172,12 @@ static void hidden_allocator_symbol(struct hidden_allocator_file *file, uint32_t
 }
 
 static void hidden_allocator_symbols(struct hidden_allocator_file *file, size_t kept, size_t size,
-				     uint64_t at)
+				     uint64_t)
 {
 	size_t each = file->wide ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
 	size_t section_at = file->wide ? offsetof(Elf64_Sym, st_shndx)
 				       : offsetof(Elf32_Sym, st_shndx);
 
-	(void)at;
 	for (; size - kept >= each; kept += each) {
 		uint32_t name; // first of all in both classes
 		uint16_t section;
@@ -238,15 +237,13 @@ static bool hidden_allocator_sections(struct hidden_allocator_file *file, Elf *e
 }
 
 // By a text that each of them has.
-static void hidden_allocator_constants(struct hidden_allocator_file *file, size_t kept, size_t size,
-				       uint64_t at)
+static void hidden_allocator_constants(struct hidden_allocator_file *file, size_t, size_t size,
+				       uint64_t)
 {
 	static const char *const texts[HIDDEN_ALLOCATOR_KINDS] = {
 		"<jemalloc>: ", "mimalloc: warning: ", "tcmalloc.max_total_thread_cache_bytes"
 	};
 
-	(void)kept;
-	(void)at;
 	for (unsigned i = 0; i < HIDDEN_ALLOCATOR_KINDS; i++)
 		if (memmem(file->piece, size, texts[i], strlen(texts[i])))
 			file->kinds |= 1u << i;

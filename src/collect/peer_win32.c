@@ -28,11 +28,10 @@ static HANDLE open_process(uint32_t pid)
 	return OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, FALSE, pid);
 }
 
-int peer_pidfd(int socket_fd, uint32_t pid)
+int peer_pidfd(int, uint32_t pid)
 {
 	HANDLE process = OpenProcess(SYNCHRONIZE | PROCESS_QUERY_LIMITED_INFORMATION, FALSE, pid);
 
-	(void)socket_fd;
 	return process ? (int)(intptr_t)process : -1;
 }
 
@@ -83,9 +82,8 @@ static char **join(wchar_t *const *words, int count)
 }
 
 // No process comes without being invited, so none is looked for.
-uint32_t peer_find(const struct peer_wanted *wanted)
+uint32_t peer_find(const struct peer_wanted *)
 {
-	(void)wanted;
 	return 0;
 }
 
@@ -113,12 +111,11 @@ char **peer_args(uint32_t pid, uint32_t *count)
 	return args;
 }
 
-bool peer_exit(int pidfd, uint32_t pid, enum trace_exit *exit, uint32_t *value)
+bool peer_exit(int pidfd, uint32_t, enum trace_exit *exit, uint32_t *value)
 {
 	HANDLE process = (HANDLE)(intptr_t)pidfd;
 	DWORD code;
 
-	(void)pid;
 	if (pidfd <= 0 || WaitForSingleObject(process, 0) != WAIT_OBJECT_0 ||
 	    !GetExitCodeProcess(process, &code))
 		return false;
@@ -147,9 +144,8 @@ uint64_t peer_resident(uint32_t pid)
 }
 
 // Budgets and the space of addresses are asked of Linux alone: 0 says that it is not known.
-uint64_t peer_used_ns(uint32_t pid)
+uint64_t peer_used_ns(uint32_t)
 {
-	(void)pid;
 	return 0;
 }
 
@@ -167,10 +163,9 @@ bool peer_pages(uint32_t pid, struct peer_pages *pages)
 	return good;
 }
 
-uint64_t peer_proportional(uint32_t pid, struct peer_kinds *kinds)
+uint64_t peer_proportional(uint32_t, struct peer_kinds *kinds)
 {
 	*kinds = (struct peer_kinds){ 0 };
-	(void)pid;
 	return 0; // Windows does not count that
 }
 
@@ -182,7 +177,7 @@ bool peer_thread_lives(uint32_t pid, uint32_t tid)
 
 // Of Windows 10 and later; asked for by name, as older systems do not have the function. Cut to 15
 // bytes.
-bool peer_thread_name(uint32_t pid, uint32_t tid, char name[16])
+bool peer_thread_name(uint32_t, uint32_t tid, char name[16])
 {
 	typedef HRESULT WINAPI describe(HANDLE thread, PWSTR * text);
 	describe *get = (describe *)(void *)GetProcAddress(GetModuleHandleW(L"kernel32"),
@@ -191,7 +186,6 @@ bool peer_thread_name(uint32_t pid, uint32_t tid, char name[16])
 	struct str text = { 0 };
 	wchar_t *wide = NULL;
 
-	(void)pid;
 	thread = get ? OpenThread(THREAD_QUERY_LIMITED_INFORMATION, FALSE, tid) : NULL;
 	if (thread == NULL)
 		return false;
@@ -279,15 +273,12 @@ void peer_file(uint32_t pid, const char *path, struct str *seen, uint64_t *size,
 	str_fini(&other);
 }
 
-void peer_space(uint32_t pid, int bits, struct peer_space *space)
+void peer_space(uint32_t, int, struct peer_space *space)
 {
-	(void)pid;
-	(void)bits;
 	*space = (struct peer_space){ 0 };
 }
 
-uint64_t peer_killed(const struct peer_space *space)
+uint64_t peer_killed(const struct peer_space *)
 {
-	(void)space;
 	return 0;
 }

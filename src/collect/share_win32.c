@@ -57,10 +57,8 @@ void share_close(struct share *share)
 	memset(share, 0, sizeof *share);
 }
 
-bool share_empty(struct share *share, uint32_t image)
+bool share_empty(struct share *, uint32_t)
 {
-	(void)share;
-	(void)image;
 	return false; // there are no spares here
 }
 

@@ -184,7 +184,7 @@ static void write_all(struct callgrind *callgrind, const struct cost *without)
 }
 
 // What has no stack is one function of its own.
-static bool write(const struct export_source *source, struct sink *sink, struct err *err)
+static bool write(const struct export_source *source, struct sink *sink, struct err *)
 {
 	struct callgrind callgrind = {
 		.source = source,
@@ -193,7 +193,6 @@ static bool write(const struct export_source *source, struct sink *sink, struct 
 	};
 	struct cost without = { 0 };
 
-	(void)err;
 	for (size_t i = 0; i < source->samples->count; i++) {
 		const struct sample *sample = &source->samples->list[i];
 

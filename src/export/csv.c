@@ -415,15 +415,13 @@ static bool write(const struct export_source *source, struct sink *sink, bool js
 	return true;
 }
 
-static bool write_csv(const struct export_source *source, struct sink *sink, struct err *err)
+static bool write_csv(const struct export_source *source, struct sink *sink, struct err *)
 {
-	(void)err;
 	return write(source, sink, false);
 }
 
-static bool write_jsonl(const struct export_source *source, struct sink *sink, struct err *err)
+static bool write_jsonl(const struct export_source *source, struct sink *sink, struct err *)
 {
-	(void)err;
 	return write(source, sink, true);
 }
 

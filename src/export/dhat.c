@@ -146,14 +146,13 @@ static void write_table(struct dhat *dhat)
 	str_fini(&text);
 }
 
-static bool write(const struct export_source *source, struct sink *sink, struct err *err)
+static bool write(const struct export_source *source, struct sink *sink, struct err *)
 {
 	struct dhat dhat = {
 		.levels = { .source = source },
 		.locations = { .reader = source->asked->reader, .names = source->asked->names },
 	};
 
-	(void)err;
 	stack_levels_read(&dhat.levels);
 	number_processes(&dhat);
 	json_init(&dhat.json, sink, false);

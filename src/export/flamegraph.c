@@ -450,7 +450,7 @@ static void say_limits(const struct flamegraph *flamegraph)
 			   *samples_unit(flamegraph->source->value) == 'b' ? "bytes" : "blocks");
 }
 
-static bool write(const struct export_source *source, struct sink *sink, struct err *err)
+static bool write(const struct export_source *source, struct sink *sink, struct err *)
 {
 	const struct query_context *against = source->against_asked;
 	struct flamegraph flamegraph = {
@@ -459,7 +459,6 @@ static bool write(const struct export_source *source, struct sink *sink, struct 
 		.locations = { .reader = source->asked->reader, .names = source->asked->names },
 	};
 
-	(void)err;
 	flamegraph.nodes = mem_grow(NULL, &flamegraph.capacity, flamegraph.count + 1,
 				    sizeof *flamegraph.nodes);
 	flamegraph.nodes[flamegraph.count++] = (struct node){ 0 };

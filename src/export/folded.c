@@ -41,7 +41,7 @@ static void write_line(struct folded *folded, const struct sample *sample, int64
 	sink_format(sink, "%s %" PRId64 "\n", str_get(&folded->line), value);
 }
 
-static bool write(const struct export_source *source, struct sink *sink, struct err *err)
+static bool write(const struct export_source *source, struct sink *sink, struct err *)
 {
 	struct folded folded = {
 		.source = source,
@@ -50,7 +50,6 @@ static bool write(const struct export_source *source, struct sink *sink, struct 
 	const struct samples *samples = source->samples;
 	int64_t value;
 
-	(void)err;
 	for (size_t first = 0, i = 0; samples_next_stack(samples, &i, source->value, &value);
 	     first = i)
 		write_line(&folded, &samples->list[first], value, sink);

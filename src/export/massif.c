@@ -122,11 +122,10 @@ static void push(struct lines *lines, struct line line)
 }
 
 // The smallest first: lines are taken from the end.
-static int compare_lines(const void *a, const void *b, void *context)
+static int compare_lines(const void *a, const void *b, void *)
 {
 	const struct line *left = a, *right = b;
 
-	(void)context;
 	if (left->bytes != right->bytes)
 		return left->bytes < right->bytes ? -1 : 1;
 	return left->node > right->node ? -1 : left->node < right->node;
@@ -257,7 +256,7 @@ static void write_all(const struct massif *massif)
 	}
 }
 
-static bool write(const struct export_source *source, struct sink *sink, struct err *err)
+static bool write(const struct export_source *source, struct sink *sink, struct err *)
 {
 	struct heap_amount row[PARTS] = { 0 };
 	struct massif massif = {
@@ -266,7 +265,6 @@ static bool write(const struct export_source *source, struct sink *sink, struct 
 		.locations = { .reader = source->asked->reader, .names = source->asked->names },
 	};
 
-	(void)err;
 	stack_levels_read(&massif.levels);
 	make_tree(&massif);
 	write_all(&massif);

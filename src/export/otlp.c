@@ -337,7 +337,7 @@ static void begin_tables(struct otlp *otlp)
 	otlp->attributes_count = 1;
 }
 
-static bool write(const struct export_source *source, struct sink *sink, struct err *err)
+static bool write(const struct export_source *source, struct sink *sink, struct err *)
 {
 	const struct samples *samples = source->samples;
 	struct otlp otlp = {
@@ -346,7 +346,6 @@ static bool write(const struct export_source *source, struct sink *sink, struct 
 		.locations = { .reader = source->asked->reader, .names = source->asked->names },
 	};
 
-	(void)err;
 	begin_tables(&otlp);
 	for (size_t first = 0, i = 0; first < samples->count; first = i) {
 		while (i < samples->count &&

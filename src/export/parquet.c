@@ -585,11 +585,10 @@ static bool add_batch(void *context, const struct rowset_batch *batch, struct er
 	return sink_ok(writing->sink, err);
 }
 
-static bool end_table(void *context, const struct rowset_table *table, struct err *err)
+static bool end_table(void *context, const struct rowset_table *, struct err *err)
 {
 	struct writing *writing = context;
 
-	(void)table;
 	end_file(writing->parquet);
 	free_file(writing->parquet);
 	writing->parquet = NULL;
@@ -610,17 +609,13 @@ bool parquet_write(const struct export_source *source, unsigned tables,
 
 // ---- as a format ----
 
-static struct sink *same_sink(void *context, const struct rowset_table *table, struct err *err)
+static struct sink *same_sink(void *context, const struct rowset_table *, struct err *)
 {
-	(void)table;
-	(void)err;
 	return context;
 }
 
-static bool keep_open(void *context, struct err *err)
+static bool keep_open(void *, struct err *)
 {
-	(void)context;
-	(void)err;
 	return true;
 }
 

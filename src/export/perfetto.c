@@ -398,7 +398,7 @@ static void perfetto_fini(struct perfetto *perfetto)
 	MEM_FREE(perfetto->marked, perfetto->numbers, perfetto->strings_written);
 }
 
-static bool write(const struct export_source *source, struct sink *sink, struct err *err)
+static bool write(const struct export_source *source, struct sink *sink, struct err *)
 {
 	struct reader *reader = source->asked->reader;
 	struct heap_amount row[PARTS] = { 0 };
@@ -410,7 +410,6 @@ static bool write(const struct export_source *source, struct sink *sink, struct 
 		.processes_count = reader_processes_count(reader),
 	};
 
-	(void)err;
 	perfetto.levels.context = &perfetto;
 	perfetto.marked = mem_alloc(perfetto.processes_count + (size_t)1, sizeof *perfetto.marked);
 	write_tracks(&perfetto);

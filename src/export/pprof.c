@@ -245,7 +245,7 @@ static void write_profile(struct pprof *pprof)
 	write_strings(pprof);
 }
 
-static bool write(const struct export_source *source, struct sink *sink, struct err *err)
+static bool write(const struct export_source *source, struct sink *sink, struct err *)
 {
 	struct query_context *asked = source->asked;
 	struct pprof pprof = {
@@ -255,7 +255,6 @@ static bool write(const struct export_source *source, struct sink *sink, struct 
 		.locations = { .reader = asked->reader, .names = asked->names },
 	};
 
-	(void)err;
 	write_profile(&pprof);
 	gzip_end(pprof.gzip);
 	locations_fini(&pprof.locations);

@@ -102,22 +102,19 @@ static uint64_t walk(struct speedscope *speedscope, enum samples_value value,
 }
 
 // Frames come before the profiles in the file, so all stacks are met in a first round.
-static void meet_stack(struct speedscope *speedscope, const struct sample *sample, uint64_t sum)
+static void meet_stack(struct speedscope *speedscope, const struct sample *sample, uint64_t)
 {
-	(void)sum;
 	locations_of_stack(&speedscope->locations, sample->stack, &speedscope->numbers,
 			   &speedscope->capacity);
 }
 
-static void each_stack(struct speedscope *speedscope, const struct sample *sample, uint64_t sum)
+static void each_stack(struct speedscope *speedscope, const struct sample *sample, uint64_t)
 {
-	(void)sum;
 	write_stack(speedscope, sample->stack);
 }
 
-static void each_weight(struct speedscope *speedscope, const struct sample *sample, uint64_t sum)
+static void each_weight(struct speedscope *speedscope, const struct sample *, uint64_t sum)
 {
-	(void)sample;
 	json_u64(&speedscope->json, sum);
 }
 
@@ -159,7 +156,7 @@ static void write_all(struct speedscope *speedscope)
 	json_end(json);
 }
 
-static bool write(const struct export_source *source, struct sink *sink, struct err *err)
+static bool write(const struct export_source *source, struct sink *sink, struct err *)
 {
 	struct speedscope speedscope = {
 		.source = source,
@@ -167,7 +164,6 @@ static bool write(const struct export_source *source, struct sink *sink, struct 
 	};
 	size_t shrunk;
 
-	(void)err;
 	json_init(&speedscope.json, sink, false);
 	for (size_t i = 0; i < PROFILES; i++)
 		walk(&speedscope, profiles[i].value, meet_stack);

@@ -471,9 +471,8 @@ static bool read_system(struct heaptrack *heaptrack, char *at)
 	return take_hex(&at, &heaptrack->page_bytes);
 }
 
-static bool read_attached(struct heaptrack *heaptrack, char *at)
+static bool read_attached(struct heaptrack *heaptrack, char *)
 {
-	(void)at;
 	heaptrack->attached = true;
 	return true;
 }

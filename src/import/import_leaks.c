@@ -345,21 +345,18 @@ static bool is_memleak(const char *head, size_t length)
 	return length > 0 && has(head, "with outstanding allocations:");
 }
 
-static bool read_lsan(struct import_work *work, struct err *err)
+static bool read_lsan(struct import_work *work, struct err *)
 {
-	(void)err;
 	return read_report(work, &(struct dialect){ take_lsan_sum, take_lsan_frame, NULL });
 }
 
-static bool read_memcheck(struct import_work *work, struct err *err)
+static bool read_memcheck(struct import_work *work, struct err *)
 {
-	(void)err;
 	return read_report(work, &(struct dialect){ take_memcheck_sum, take_memcheck_frame, NULL });
 }
 
-static bool read_memleak(struct import_work *work, struct err *err)
+static bool read_memleak(struct import_work *work, struct err *)
 {
-	(void)err;
 	if (work->input == 0)
 		str_add(work->remarks, "memleak prints its largest stacks alone: others are in no "
 				       "snapshot\n");

@@ -314,11 +314,10 @@ static bool launch_go(struct launch *launch, struct err *err)
 }
 
 // Ctrl-C is the program's while it runs, unless we have only attached; then it ends the recording.
-static BOOL WINAPI launch_interrupt(DWORD event)
+static BOOL WINAPI launch_interrupt(DWORD)
 {
 	struct launch *launch = launch_now;
 
-	(void)event;
 	if (launch != NULL && (launch->ended || launch->options->attach_pid))
 		launch_post(launch, COLLECT_STOP, 0);
 	return TRUE;

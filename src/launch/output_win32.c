@@ -44,10 +44,8 @@ bool output_is_plain(const char *path)
 }
 
 // The system itself refuses to open a file that runs or that another has open to write.
-const char *output_is_its(const char *path, const char *program)
+const char *output_is_its(const char *, const char *)
 {
-	(void)path;
-	(void)program;
 	return NULL;
 }
 

@@ -5,14 +5,12 @@
 enum { PATHS_MAX = 32768 };
 
 // As CreateProcess looks for one: the program's folder, the current one, the system's, then PATH.
-enum program_found program_find(const char *name, const char *search, struct str *path,
-				struct err *err)
+enum program_found program_find(const char *name, const char *, struct str *path, struct err *err)
 {
 	static wchar_t wanted[PATHS_MAX], found[PATHS_MAX]; // the launcher's only thread
 	static char bytes[3 * PATHS_MAX];
 	DWORD attributes, length;
 
-	(void)search;
 	str_clear(path);
 	if (!MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, name, -1, wanted, PATHS_MAX)) {
 		err_set(err, ERR_USAGE, "%s: not a program's name", name);

@@ -306,15 +306,13 @@ bool file_is_claimed(int fd)
 	return false;
 }
 
-bool file_hold(int fd, bool alone)
+bool file_hold(int, bool alone)
 {
-	(void)fd;
 	return !alone;
 }
 
-uint64_t file_changed_ns(int fd)
+uint64_t file_changed_ns(int)
 {
-	(void)fd;
 	return 0;
 }
 
@@ -446,16 +444,12 @@ bool file_touch(const char *path)
 	return ok || failed(GetLastError());
 }
 
-void file_let_in(int fd, const char *path)
+void file_let_in(int, const char *)
 {
-	(void)fd;
-	(void)path;
 }
 
-bool file_share_folder(const char *path, const char *file)
+bool file_share_folder(const char *, const char *)
 {
-	(void)path;
-	(void)file;
 	return true;
 }
 

@@ -136,15 +136,10 @@ static size_t take(char *bytes, size_t size, size_t count, void *context)
 	return size * count;
 }
 
-static int stops(void *context, curl_off_t download, curl_off_t downloaded, curl_off_t upload,
-		 curl_off_t uploaded)
+static int stops(void *context, curl_off_t, curl_off_t, curl_off_t, curl_off_t)
 {
 	const struct http *http = context;
 
-	(void)download;
-	(void)downloaded;
-	(void)upload;
-	(void)uploaded;
 	return http->stop && http->stop(http->stop_context);
 }
 

@@ -9,50 +9,35 @@ struct http *http_new(struct err *err)
 	return NULL;
 }
 
-void http_free(struct http *http)
+void http_free(struct http *)
 {
-	(void)http;
 }
 
-void http_header(struct http *http, const char *header)
+void http_header(struct http *, const char *)
 {
-	(void)http;
-	(void)header;
 }
 
-void http_trust(struct http *http, const char *path)
+void http_trust(struct http *, const char *)
 {
-	(void)http;
-	(void)path;
 }
 
-void http_stop(struct http *http, bool (*stop)(void *context), void *context)
+void http_stop(struct http *, bool (*)(void *context), void *context)
 {
-	(void)http;
-	(void)stop;
 	(void)context;
 }
 
-bool http_is_final(const struct http *http)
+bool http_is_final(const struct http *)
 {
-	(void)http;
 	return true;
 }
 
-void http_escape(struct http *http, const char *text, struct str *url)
+void http_escape(struct http *, const char *text, struct str *url)
 {
-	(void)http;
 	str_add(url, text);
 }
 
-bool http_post(struct http *http, const char *url, const void *bytes, size_t size, unsigned *status,
-	       struct str *answer, struct err *err)
+bool http_post(struct http *, const char *, const void *, size_t, unsigned *, struct str *,
+	       struct err *err)
 {
-	(void)http;
-	(void)url;
-	(void)bytes;
-	(void)size;
-	(void)status;
-	(void)answer;
 	return err_set(err, ERR_USAGE, "is not available on Windows");
 }

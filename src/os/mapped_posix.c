@@ -41,13 +41,12 @@ static struct link *find(uintptr_t address)
 // Only what a signal handler may do: the list is read by atomics, and mmap is a system call. A
 // fault that is not ours gets the default action, and the instruction that failed runs again and
 // ends us.
-static void on_bus(int number, siginfo_t *info, void *context)
+static void on_bus(int number, siginfo_t *info, void *)
 {
 	uintptr_t page_size = (uintptr_t)sysconf(_SC_PAGESIZE);
 	uintptr_t address = (uintptr_t)info->si_addr;
 	struct link *link = find(address);
 
-	(void)context;
 	if (link && mmap((void *)(address / page_size * page_size), page_size, PROT_READ,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED)
 		atomic_store(&link->torn, true);

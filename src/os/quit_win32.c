@@ -33,12 +33,10 @@ void quit_wait(void)
 	WaitForSingleObject(asked, INFINITE);
 }
 
-void quit_removes(const char *path)
+void quit_removes(const char *)
 {
-	(void)path;
 }
 
-void quit_keeps(const char *path)
+void quit_keeps(const char *)
 {
-	(void)path;
 }

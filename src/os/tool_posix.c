@@ -225,8 +225,7 @@ uint64_t tool_own_resident_max(void)
 	return getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_maxrss * 1024 : 0;
 }
 
-char **tool_arguments(int *argc, char **argv)
+char **tool_arguments(int *, char **argv)
 {
-	(void)argc;
 	return argv;
 }

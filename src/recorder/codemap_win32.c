@@ -188,9 +188,8 @@ static void codemap_remove(const uint8_t *base)
 }
 
 // The loader calls it under its own lock, when a module is mapped or before it is unmapped.
-static NT_CALL void codemap_told(uint32_t reason, const struct nt_dll_notice *notice, void *context)
+static NT_CALL void codemap_told(uint32_t reason, const struct nt_dll_notice *notice, void *)
 {
-	(void)context;
 	if (recording_phase() != RECORDING_ON)
 		return;
 	recording_lock(&recording_state->code_lock);

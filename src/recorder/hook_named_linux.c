@@ -155,10 +155,8 @@ static uintptr_t hook_named_do(const struct hook_named_call *call)
 	return function(call->words[0], call->words[1], call->words[2], call->words[3]);
 }
 
-static void *hook_named_resize(void *ptr, size_t size, void *more)
+static void *hook_named_resize(void *, size_t, void *more)
 {
-	(void)ptr;
-	(void)size;
 	return (void *)hook_named_do(more);
 }
 
@@ -408,12 +406,8 @@ HOOK_GIVES(mi_free_size_aligned, (void *ptr, size_t size, size_t alignment), (pt
 HOOK_GIVES(mi_free_aligned, (void *ptr, size_t alignment), (ptr, alignment))
 
 // Of mi_heap_visit_blocks: an area's beginning has no block.
-static bool hook_mi_block_ends(const void *heap, const void *area, void *block, size_t size,
-			       void *frame)
+static bool hook_mi_block_ends(const void *, const void *, void *block, size_t, void *frame)
 {
-	(void)heap;
-	(void)area;
-	(void)size;
 	hook_gives(block, frame);
 	return true;
 }

@@ -162,16 +162,13 @@ HOOK void cfree(void *ptr)
 }
 
 // C23. The real ones, where there are any, do what free does.
-HOOK void free_sized(void *ptr, size_t size)
+HOOK void free_sized(void *ptr, size_t)
 {
-	(void)size;
 	free(ptr);
 }
 
-HOOK void free_aligned_sized(void *ptr, size_t alignment, size_t size)
+HOOK void free_aligned_sized(void *ptr, size_t, size_t)
 {
-	(void)alignment;
-	(void)size;
 	free(ptr);
 }
 #endif
@@ -312,10 +309,8 @@ static inline __attribute__((always_inline)) void *hook_real_realloc(void *ptr, 
 #else
 #define HOOK_MORE NULL
 
-static inline __attribute__((always_inline)) void *hook_real_realloc(void *ptr, size_t size,
-								     void *more)
+static inline __attribute__((always_inline)) void *hook_real_realloc(void *ptr, size_t size, void *)
 {
-	(void)more;
 	return HOOK_REAL(realloc)(ptr, size);
 }
 #endif

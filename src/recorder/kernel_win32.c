@@ -94,9 +94,8 @@ void *kernel_pages(size_t bytes)
 }
 
 // The bell is an event here; the word itself is for the collector to read.
-void kernel_wake(_Atomic uint32_t *word)
+void kernel_wake(_Atomic uint32_t *)
 {
-	(void)word;
 	NtSetEvent(recording_bell(), NULL);
 }
 

@@ -86,11 +86,10 @@ static void main_begin(struct invite *invite, uint8_t *module)
 	__atomic_store_n(&invite->state, INVITE_JOINED, __ATOMIC_RELEASE);
 }
 
-NT_CALL int32_t main_entry(void *module, uint32_t reason, void *reserved)
+NT_CALL int32_t main_entry(void *module, uint32_t reason, void *)
 {
 	struct invite *invite;
 
-	(void)reserved;
 	if (reason != MAIN_PROCESS_ATTACH || recording_state)
 		return 1;
 	patch_find();

@@ -280,10 +280,9 @@ static void program_look_for_calls(struct program_code *code, const uint8_t *at,
 }
 
 // Branches of the whole object, by their bytes: what only looks like one may cost a site.
-static void program_look_for_branches(struct program_code *code, const uint8_t *at, size_t bytes,
+static void program_look_for_branches(struct program_code *, const uint8_t *at, size_t bytes,
 				      uintptr_t address)
 {
-	(void)code;
 	for (size_t i = 1; i + 5 <= bytes; i++) {
 		int32_t distance;
 

@@ -124,9 +124,8 @@ static COLD void patch_tell_thread(void)
 
 // The call is left to the program, on its own stack: unmapping that would take the ground from
 // under us.
-static long patch_make_later(const struct vm_ask *ask)
+static long patch_make_later(const struct vm_ask *)
 {
-	(void)ask;
 	return 0;
 }
 

@@ -44,11 +44,8 @@ static void *real_none(void)
 	return NULL;
 }
 
-static int real_no_posix_memalign(void **ptr, size_t alignment, size_t size)
+static int real_no_posix_memalign(void **, size_t, size_t)
 {
-	(void)ptr;
-	(void)alignment;
-	(void)size;
 	return 12; // ENOMEM
 }
 

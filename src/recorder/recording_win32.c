@@ -76,11 +76,10 @@ struct visit *recording_visits(void)
 }
 
 // There is no fork here.
-void *recording_pages(size_t bytes, bool wipe_on_fork)
+void *recording_pages(size_t bytes, bool)
 {
 	void *pages = kernel_pages(bytes);
 
-	(void)wipe_on_fork;
 	if (pages)
 		recording_note_region(pages, bytes, false);
 	return pages;
@@ -159,9 +158,8 @@ static void *recording_map_noted(void *section, uint64_t offset, size_t bytes)
 	return at;
 }
 
-bool recording_has_room(size_t bytes)
+bool recording_has_room(size_t)
 {
-	(void)bytes;
 	return true;
 }
 

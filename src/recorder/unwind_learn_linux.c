@@ -639,8 +639,7 @@ static bool learn_is_trampoline(struct learn_frame *frame)
 }
 
 // How often it was tried in vain is in the rule, where others have the cfa.
-unwind_rule unwind_learn(unwind_rule rule, uint64_t key, uintptr_t inner, uintptr_t sp,
-			 uintptr_t rbp)
+unwind_rule unwind_learn(unwind_rule rule, uint64_t key, uintptr_t, uintptr_t sp, uintptr_t rbp)
 {
 	struct learn_frame frame = { .pc = (uintptr_t)key, .sp = sp, .rbp = rbp };
 	int64_t tries = unwind_cfa_offset(rule) / UNWIND_WORD;
@@ -650,7 +649,6 @@ unwind_rule unwind_learn(unwind_rule rule, uint64_t key, uintptr_t inner, uintpt
 	uint64_t signals;
 	bool called, again;
 
-	(void)inner;
 	if (tries >= LEARN_TRIES || (key & UNWIND_EXACT) || kernel_sealed || kernel_nested())
 		return rule;
 	signals = kernel_block_signals();

@@ -49,15 +49,13 @@ static bool unwind_is_sigreturn(uintptr_t pc)
 	return memcmp((const void *)pc, code, sizeof(code)) == 0;
 }
 
-static bool unwind_is_old_sigreturn(uintptr_t pc)
+static bool unwind_is_old_sigreturn(uintptr_t)
 {
-	(void)pc;
 	return false;
 }
 
-static bool unwind_is_behind_return(uintptr_t pc)
+static bool unwind_is_behind_return(uintptr_t)
 {
-	(void)pc;
 	return false;
 }
 #else
@@ -133,17 +131,13 @@ static bool unwind_is_entry(uintptr_t pc, const struct codemap_place *place)
 }
 
 // The main thread's lies far above all mappings.
-bool unwind_may_end(uintptr_t slot, uintptr_t pc)
+bool unwind_may_end(uintptr_t, uintptr_t)
 {
-	(void)slot;
-	(void)pc;
 	return true;
 }
 
-unwind_rule unwind_doubt(uint64_t key, unwind_rule rule)
+unwind_rule unwind_doubt(uint64_t, unwind_rule)
 {
-	(void)key;
-	(void)rule;
 	return UNWIND_NONE;
 }
 

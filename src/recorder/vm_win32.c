@@ -36,20 +36,16 @@ enum {
 };
 
 // Recorded as soon as a lane is there: recording_win32.c keeps the list itself.
-void vm_own(const void *start, size_t bytes, bool gone)
+void vm_own(const void *, size_t, bool)
 {
-	(void)start;
-	(void)bytes;
-	(void)gone;
 }
 
 // ---- Writing --------------------------------------------------------------------------------
 
-static enum vm_put_stack vm_last(struct lane *lane, struct lane_vm *record, const void *frame)
+static enum vm_put_stack vm_last(struct lane *lane, struct lane_vm *, const void *frame)
 {
 	bool differs = capture_take(&lane->capture, frame);
 
-	(void)record;
 	if (lane->verify)
 		event_verify(lane, frame);
 	return differs ? VM_PUT_DIFFERS : VM_PUT_SAME;

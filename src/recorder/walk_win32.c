@@ -246,11 +246,10 @@ static void walk_tell(struct walk_text *text, const struct walk_list *before,
 //
 // It runs when the record's place in the order is fixed. The record is marked then, and cannot be
 // taken back.
-static enum vm_put_stack walk_check(struct lane *lane, struct lane_vm *record, const void *context)
+static enum vm_put_stack walk_check(struct lane *, struct lane_vm *record, const void *context)
 {
 	const uint32_t *begun = context;
 
-	(void)lane;
 	if (__atomic_load_n(&walk_calls_begun, __ATOMIC_SEQ_CST) != *begun)
 		record->error = 1;
 	return VM_PUT_NONE;

@@ -482,11 +482,10 @@ static bool find_trend(struct fleet *fleet, struct err *err)
 
 // ---- hosts ----
 
-static int by_value(const void *a, const void *b, void *context)
+static int by_value(const void *a, const void *b, void *)
 {
 	double left = *(const double *)a, right = *(const double *)b;
 
-	(void)context;
 	return left < right ? -1 : left > right;
 }
 

@@ -91,11 +91,10 @@ static void tell(void *context, const char *name)
 	folder->count++;
 }
 
-static int by_age(const void *a, const void *b, void *context)
+static int by_age(const void *a, const void *b, void *)
 {
 	const struct trace *left = a, *right = b;
 
-	(void)context;
 	return left->asked_ns < right->asked_ns ? -1 : left->asked_ns > right->asked_ns;
 }
 

@@ -127,9 +127,8 @@ static void end(void *context, const struct lives_block *block, const struct liv
 		sum->live--;
 }
 
-static void undo(void *context, const struct lives_block *block, const struct lives_end *end)
+static void undo(void *context, const struct lives_block *block, const struct lives_end *)
 {
-	(void)end;
 	if (block->origin == LIVES_BEGUN)
 		sum_of(context, block)->live++;
 }

@@ -92,12 +92,10 @@ static void end(void *context, const struct lives_block *block, const struct liv
 }
 
 // The realloc failed: the block lives on, as if its first half had not been.
-static void undo(void *context, const struct lives_block *block, const struct lives_end *end)
+static void undo(void *context, const struct lives_block *, const struct lives_end *)
 {
 	struct push_live *live = context;
 
-	(void)block;
-	(void)end;
 	half_of(live, live->event.thread)->open = false;
 }
 

@@ -204,12 +204,10 @@ static bool send(struct push_live *live, const struct rowset_batch *batch, uint6
 	return true;
 }
 
-static bool begin_table(void *context, const struct rowset_table *table, struct err *err)
+static bool begin_table(void *context, const struct rowset_table *, struct err *)
 {
 	struct push_live *live = context;
 
-	(void)table;
-	(void)err;
 	live->in_table = 0;
 	return true;
 }

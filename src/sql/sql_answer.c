@@ -61,11 +61,8 @@ static bool make_view(struct duckdb *duckdb, enum rowset_table_id id, const char
 	return good;
 }
 
-static void no_columns(void *context, const char *const *names, size_t count)
+static void no_columns(void *, const char *const *, size_t)
 {
-	(void)context;
-	(void)names;
-	(void)count;
 }
 
 static void take_text(void *context, const char *const *values, size_t count)

@@ -10,9 +10,8 @@ struct dbghelp *dbghelp_open(const char *path, uint32_t image_bytes, const struc
 	return NULL;
 }
 
-void dbghelp_close(struct dbghelp *help)
+void dbghelp_close(struct dbghelp *)
 {
-	(void)help;
 }
 
 bool dbghelp_find(struct dbghelp *help, uint32_t rva, struct places *places)

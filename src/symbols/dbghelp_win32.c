@@ -113,9 +113,8 @@ static uint16_t *search_path(const char *image, const struct search *search)
 	return wide;
 }
 
-static BOOL CALLBACK note_source(SOURCEFILEW *file, void *found)
+static BOOL CALLBACK note_source(SOURCEFILEW *, void *found)
 {
-	(void)file;
 	*(bool *)found = true;
 	return FALSE; // one is enough
 }

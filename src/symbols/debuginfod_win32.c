@@ -8,7 +8,6 @@ struct debuginfod *debuginfod_new(struct err *err)
 	return NULL;
 }
 
-void debuginfod_free(struct debuginfod *debuginfod)
+void debuginfod_free(struct debuginfod *)
 {
-	(void)debuginfod;
 }

@@ -10,9 +10,8 @@ struct pe_dwarf *pe_dwarf_new(const struct pe *pe, const char *path, struct rema
 	return NULL;
 }
 
-void pe_dwarf_free(struct pe_dwarf *dwarf)
+void pe_dwarf_free(struct pe_dwarf *)
 {
-	(void)dwarf;
 }
 
 bool pe_dwarf_find(struct pe_dwarf *dwarf, uint32_t rva, struct places *places)

@@ -524,13 +524,12 @@ uint32_t reader_run(struct reader *reader, struct trace_event *events, uint32_t 
 
 // Notes that wait were read by the play and not by the frontier; what they say of processes (how
 // one ended, its limits) has to be known after a scan, too. Saying it twice changes nothing.
-bool reader_scan(struct reader *reader, struct err *err)
+bool reader_scan(struct reader *reader, struct err *)
 {
 	struct walk *walk = &reader->frontier;
 	struct block block;
 	uint64_t at;
 
-	(void)err;
 	while (walk_next(walk, &reader->store, &block, &at)) {
 		struct bytes_cursor payload;
 		struct err why = { 0 };

@@ -360,7 +360,7 @@ struct sides_open {
 };
 
 // Side 0 is at the queue whose turn it is, side 1 at the other trace's, or at the same.
-static bool open_side(void *context, int side, uint32_t run, struct query_context *asked,
+static bool open_side(void *context, int side, uint32_t, struct query_context *asked,
 		      struct err *err)
 {
 	const struct sides_open *open = context;
@@ -373,7 +373,6 @@ static bool open_side(void *context, int side, uint32_t run, struct query_contex
 		.window = query_queue->window_options,
 	};
 
-	(void)run;
 	return query_context_open(asked, &options, err);
 }
 

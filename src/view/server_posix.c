@@ -54,12 +54,10 @@ struct request {
 
 // Called before the library takes the encoding off: the answer's parameters are decoded by
 // params.h, which knows '+' and refuses what is no encoding.
-static void *on_target(void *server, const char *target, struct MHD_Connection *connection)
+static void *on_target(void *, const char *target, struct MHD_Connection *)
 {
 	struct request *request = mem_alloc(1, sizeof *request);
 
-	(void)server;
-	(void)connection;
 	request->target = mem_copy_text(target);
 	request->length = strlen(target);
 	request->query = strchr(request->target, '?');
@@ -68,24 +66,20 @@ static void *on_target(void *server, const char *target, struct MHD_Connection *
 	return request;
 }
 
-static void on_completed(void *server, struct MHD_Connection *connection, void **context,
-			 enum MHD_RequestTerminationCode how)
+static void on_completed(void *, struct MHD_Connection *, void **context,
+			 enum MHD_RequestTerminationCode)
 {
 	struct request *request = *context;
 
-	(void)server;
-	(void)connection;
-	(void)how;
 	if (request)
 		mem_free(request->target);
 	mem_free(request);
 	*context = NULL;
 }
 
-static enum MHD_Result on_header(void *context, enum MHD_ValueKind kind, const char *key,
+static enum MHD_Result on_header(void *context, enum MHD_ValueKind, const char *key,
 				 const char *value)
 {
-	(void)kind;
 	gate_header(context, key, value ? value : "");
 	return MHD_YES;
 }
@@ -223,9 +217,9 @@ static enum MHD_Result answer(struct server *server, struct MHD_Connection *conn
 }
 
 // The gate comes before everything else, and answers nothing of what is asked.
-static enum MHD_Result on_request(void *context, struct MHD_Connection *connection, const char *url,
-				  const char *method, const char *version, const char *upload,
-				  size_t *upload_size, void **request_context)
+static enum MHD_Result on_request(void *context, struct MHD_Connection *connection, const char *,
+				  const char *method, const char *, const char *, size_t *,
+				  void **request_context)
 {
 	struct server *server = context;
 	struct request *request = *request_context;
@@ -233,10 +227,6 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
 	enum refusal refusal;
 	enum MHD_Result result;
 
-	(void)url;
-	(void)version;
-	(void)upload;
-	(void)upload_size;
 	if (!request)
 		return MHD_NO;
 	request->gate = (struct gate_request){

@@ -159,12 +159,10 @@ struct cell_state {
 	struct index_rows rows;
 };
 
-static bool count_before(void *context, uint32_t cell, uint64_t begin, uint64_t end)
+static bool count_before(void *context, uint32_t cell, uint64_t, uint64_t)
 {
 	const struct cell_state *state = context;
 
-	(void)begin;
-	(void)end;
 	state->stay[cell]++;
 	return true;
 }
@@ -275,11 +273,10 @@ static void expect_place(const struct cell_state *state, uint32_t place)
 }
 
 static bool find_cells(void *context, uint32_t first, uint32_t count, struct index_figures *figures,
-		       struct err *err)
+		       struct err *)
 {
 	const struct cell_state *state = context;
 
-	(void)err;
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t id = state->order.cells[first + i];
 
@@ -307,12 +304,11 @@ static void take_cells(void *context, uint32_t first, uint32_t count,
 
 // The cells of sites, for a query that does not look at sizes.
 static bool find_sites_by_cell(void *context, uint32_t first, uint32_t count,
-			       struct index_figures *figures, struct err *err)
+			       struct index_figures *figures, struct err *)
 {
 	const struct cell_state *state = context;
 	uint32_t end = state->order.first[first + count];
 
-	(void)err;
 	memset(figures, 0, count * sizeof *figures);
 	for (uint32_t at = state->order.first[first]; at < end; at++) {
 		uint32_t id = state->order.cells[at];
@@ -392,13 +388,11 @@ static void count_stay(const struct site_state *state, uint64_t number)
 	stay->bytes += cell->size;
 }
 
-static bool count_site(void *context, uint32_t cell, uint64_t begin, uint64_t end)
+static bool count_site(void *context, uint32_t cell, uint64_t, uint64_t)
 {
 	struct site_state *state = context;
 	struct cells_cell *entry = &state->soon[state->stays % STAYS_AHEAD];
 
-	(void)begin;
-	(void)end;
 	if (state->stays >= STAYS_AHEAD)
 		count_stay(state, state->stays);
 	state->stays++;

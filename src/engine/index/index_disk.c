@@ -59,9 +59,8 @@ uint64_t index_disk_bytes(const char *path)
 	return bytes;
 }
 
-static void remove_file(void *context, const char *path)
+static void remove_file(void *, const char *path)
 {
-	(void)context;
 	file_remove(path);
 }
 

@@ -100,13 +100,10 @@ static bool visit_chunk(struct index *index, uint64_t number, const uint32_t *nu
 	return ok;
 }
 
-static bool add_count(void *context, uint32_t number, const struct index_posts *entry,
-		      struct err *err)
+static bool add_count(void *context, uint32_t, const struct index_posts *entry, struct err *)
 {
 	uint64_t *postings = context;
 
-	(void)number;
-	(void)err;
 	*postings += entry->count;
 	return true;
 }

@@ -37,11 +37,10 @@ static bool has_one_heap(struct looking *looking)
 }
 
 // Called for each call on virtual memory up to the snapshot: the last one counts.
-static void note_release(void *context, const struct space *space, const struct trace_event *event)
+static void note_release(void *context, const struct space *, const struct trace_event *event)
 {
 	struct looking *looking = context;
 
-	(void)space;
 	if (!trace_kind_is_vm(event->kind) || !plateau_begins_with(event) ||
 	    reader_thread(looking->reader, event->thread)->process != looking->process)
 		return;

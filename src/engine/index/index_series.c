@@ -105,7 +105,7 @@ static bool series_step(void *context, const struct index_scan_step *step)
 
 // The levels at the window's left edge, and on top of these each step of the window, by the time
 // that it has. A group without a step keeps its level in all buckets.
-bool index_series(struct index *index, struct index_clock *clock, const struct window_query *query,
+bool index_series(struct index *index, struct index_clock *, const struct window_query *query,
 		  const struct window_sums *to, struct err *err)
 {
 	struct series series = { .axis = { query->from_ns, query->to_ns, to->count } };
@@ -123,7 +123,6 @@ bool index_series(struct index *index, struct index_clock *clock, const struct w
 
 	ASSERT(to->count > 0);
 	ASSERT(query->from <= query->to);
-	(void)clock;
 	index_groups_init(&groups, index, query);
 	series.rows = mem_alloc(groups_count + 1, sizeof *series.rows);
 	levels = index_scan_levels(index, query, query->from, groups_count, err);
@@ -419,7 +418,7 @@ static bool flow_step(void *context, const struct index_scan_step *step)
 }
 
 // What began and what a call ended, in the bucket of its time; the level is not needed.
-bool index_flows(struct index *index, struct index_clock *clock, const struct window_query *query,
+bool index_flows(struct index *index, struct index_clock *, const struct window_query *query,
 		 const struct window_sums *to, struct err *err)
 {
 	struct flowing flowing = { { query->from_ns, query->to_ns, to->count }, to };
@@ -434,7 +433,6 @@ bool index_flows(struct index *index, struct index_clock *clock, const struct wi
 	bool ok;
 
 	ASSERT(to->count > 0);
-	(void)clock;
 	index_groups_init(&groups, index, query);
 	ok = index_scan(&scan, err);
 	index_groups_fini(&groups);

@@ -624,12 +624,10 @@ bool index_spanning(struct index *index, uint64_t from, uint64_t to,
 	       visit_never(index, 0, from, visitor, &more, err);
 }
 
-static bool count_one(void *context, uint32_t cell, uint64_t begin, uint64_t end)
+static bool count_one(void *context, uint32_t cell, uint64_t, uint64_t)
 {
 	uint32_t *counts = context;
 
-	(void)begin;
-	(void)end;
 	counts[cell]++;
 	return true;
 }

@@ -595,11 +595,10 @@ static void tell_block(void *context, const struct block *slot, uint64_t address
 	each->block(each->context, &block);
 }
 
-static void tell_address(void *context, const struct block *block, uint64_t address)
+static void tell_address(void *context, const struct block *, uint64_t address)
 {
 	const struct each_of *each = context;
 
-	(void)block;
 	each->address(each->context, address);
 }
 

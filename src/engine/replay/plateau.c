@@ -30,17 +30,15 @@ static void begin(void *context, const struct lives_block *block)
 	*live_bytes += bytes_of(block);
 }
 
-static void end(void *context, const struct lives_block *block, const struct lives_end *end)
+static void end(void *context, const struct lives_block *block, const struct lives_end *)
 {
 	uint64_t *live_bytes = context;
 
-	(void)end;
 	*live_bytes -= bytes_of(block);
 }
 
-static void undo(void *context, const struct lives_block *block, const struct lives_end *end)
+static void undo(void *context, const struct lives_block *block, const struct lives_end *)
 {
-	(void)end;
 	begin(context, block);
 }
 

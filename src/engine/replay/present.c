@@ -520,9 +520,8 @@ static size_t most_of(const struct present *present, process_id process, enum pr
 	return count + lean;
 }
 
-static void count_block(void *context, const struct present_block *block)
+static void count_block(void *context, const struct present_block *)
 {
-	(void)block;
 	++*(size_t *)context;
 }
 

@@ -149,11 +149,10 @@ static void begin_element(void *context, const char *name, const char **attribut
 		begin_entrypoint(reading, attributes);
 }
 
-static void end_element(void *context, const char *name)
+static void end_element(void *context, const char *)
 {
 	struct reading *reading = context;
 
-	(void)name;
 	if (reading->failed)
 		return;
 	ASSERT(reading->depth > 0);

@@ -9,9 +9,8 @@ struct tags *tags_read(const char *text, size_t length, struct err *err)
 	return NULL;
 }
 
-void tags_free(struct tags *tags)
+void tags_free(struct tags *)
 {
-	(void)tags;
 }
 
 bool tags_find(const struct tags *tags, const struct names_stack *stack, struct str *tag)

@@ -133,10 +133,9 @@ static void write_cell(const struct address_map *address_map, struct paper *pape
 		write_look(paper, most, reserved, fill * 2 >= slots * 255);
 }
 
-static void write_skipped(const struct address_map *address_map, struct paper *paper,
+static void write_skipped(const struct address_map *, struct paper *paper,
 			  const struct address_map_segment *segment)
 {
-	(void)address_map;
 	if (!segment->skipped)
 		return;
 	paper_format(paper, PAPER_DIM, "%16s … %s %s%s\n", "", STR_BYTES(segment->skipped),

@@ -289,8 +289,8 @@ static void add_cells(struct chart *chart, const struct heat *heat)
 
 // Where there is no lifetime to draw, since nothing was freed, the axis has the class of 1 µs, and
 // all is in the row above it.
-bool plot_lifetimes(struct chart *chart, struct query_context *asked,
-		    const struct plot_options *options, struct err *err)
+bool plot_lifetimes(struct chart *chart, struct query_context *asked, const struct plot_options *,
+		    struct err *err)
 {
 	struct heat heat = { .asked = asked,
 			     .sizes = { 2 },
@@ -300,7 +300,6 @@ bool plot_lifetimes(struct chart *chart, struct query_context *asked,
 			     .times_low = CLASSES_MAX };
 	bool good;
 
-	(void)options;
 	heat.counts = mem_alloc((size_t)CLASSES_MAX * CLASSES_MAX, sizeof *heat.counts);
 	heat.outlived = mem_alloc(CLASSES_MAX, sizeof *heat.outlived);
 	heat.under = mem_alloc(CLASSES_MAX, sizeof *heat.under);

@@ -472,11 +472,10 @@ static void holes_take(struct holes *holes, uint64_t time_ns)
 	holes_put(holes, bucket < holes->count ? bucket : holes->count - 1);
 }
 
-static void before_call(void *context, const struct space *space, const struct trace_event *event)
+static void before_call(void *context, const struct space *, const struct trace_event *event)
 {
 	struct holes *holes = context;
 
-	(void)space;
 	if (trace_kind_is_vm(event->kind) && event->time_ns <= holes->asked->to_ns)
 		holes_take(holes, event->time_ns);
 }

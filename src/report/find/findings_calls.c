@@ -213,10 +213,8 @@ static void consider_temporaries(struct findings *findings, const struct finding
 	mem_free(function);
 }
 
-bool findings_temporaries(struct findings *findings, const struct findings_kind *kind,
-			  struct err *err)
+bool findings_temporaries(struct findings *findings, const struct findings_kind *kind, struct err *)
 {
-	(void)err;
 	return consider_pairs(findings, kind, consider_temporaries);
 }
 
@@ -250,10 +248,8 @@ static void consider_elsewhere(struct findings *findings, const struct findings_
 	mem_free(function);
 }
 
-bool findings_elsewhere(struct findings *findings, const struct findings_kind *kind,
-			struct err *err)
+bool findings_elsewhere(struct findings *findings, const struct findings_kind *kind, struct err *)
 {
-	(void)err;
 	return consider_pairs(findings, kind, consider_elsewhere);
 }
 
@@ -347,10 +343,8 @@ static void consider_containers(struct findings *findings, const struct findings
 	mem_free(function);
 }
 
-bool findings_containers(struct findings *findings, const struct findings_kind *kind,
-			 struct err *err)
+bool findings_containers(struct findings *findings, const struct findings_kind *kind, struct err *)
 {
-	(void)err;
 	return consider_chains(findings, kind, consider_containers);
 }
 
@@ -383,8 +377,7 @@ static void consider_constant_growth(struct findings *findings, const struct fin
 }
 
 bool findings_constant_growth(struct findings *findings, const struct findings_kind *kind,
-			      struct err *err)
+			      struct err *)
 {
-	(void)err;
 	return consider_chains(findings, kind, consider_constant_growth);
 }

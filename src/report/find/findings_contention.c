@@ -96,7 +96,7 @@ static uint64_t heap_key(const struct findings_arenas *arenas, process_id proces
 // Notes the breaks, and the mappings that are heaps: glibc reserves two heaps' bytes without
 // protection and trims them to one that is aligned, or gets an aligned one at once. `bytes - 1`
 // after the mapping's start is in the one that stays.
-static void on_call(void *context, const struct space *space, const struct trace_event *event)
+static void on_call(void *context, const struct space *, const struct trace_event *event)
 {
 	struct findings_arenas *arenas = context;
 	const struct trace_thread *thread =
@@ -105,7 +105,6 @@ static void on_call(void *context, const struct space *space, const struct trace
 	struct break_range *range;
 	uint64_t bytes;
 
-	(void)space;
 	if (!vm || !thread || vm->error)
 		return;
 	bytes = heap_bytes(bits_of(arenas, thread->process));
@@ -325,12 +324,10 @@ static uint64_t count_threads(const struct arena *arena)
 }
 
 // The last window of each arena is still open, and is judged first.
-bool findings_contention(struct findings *findings, const struct findings_kind *kind,
-			 struct err *err)
+bool findings_contention(struct findings *findings, const struct findings_kind *kind, struct err *)
 {
 	const struct findings_arenas *arenas = findings->facts->arenas;
 
-	(void)err;
 	for (size_t i = ARENA_MAIN; arenas && i < arenas->count; i++) {
 		struct arena *arena = &arenas->list[i];
 		struct finding *finding;

@@ -283,28 +283,24 @@ static void tell_step(struct findings *findings, const struct findings_kind *kin
 	mem_free(function);
 }
 
-bool findings_growth(struct findings *findings, const struct findings_kind *kind, struct err *err)
+bool findings_growth(struct findings *findings, const struct findings_kind *kind, struct err *)
 {
-	(void)err;
 	return find_rows(findings, kind, TREND_GROWS, tell_growth);
 }
 
 bool findings_growth_lately(struct findings *findings, const struct findings_kind *kind,
-			    struct err *err)
+			    struct err *)
 {
-	(void)err;
 	return find_rows(findings, kind, TREND_RECENT, tell_lately);
 }
 
-bool findings_cache(struct findings *findings, const struct findings_kind *kind, struct err *err)
+bool findings_cache(struct findings *findings, const struct findings_kind *kind, struct err *)
 {
-	(void)err;
 	return find_rows(findings, kind, TREND_LEVELS_OFF, tell_cache);
 }
 
-bool findings_step(struct findings *findings, const struct findings_kind *kind, struct err *err)
+bool findings_step(struct findings *findings, const struct findings_kind *kind, struct err *)
 {
-	(void)err;
 	return find_rows(findings, kind, TREND_STEPS, tell_step);
 }
 
@@ -399,12 +395,11 @@ static void tell_peak(struct findings *findings, const struct findings_kind *kin
 
 // Only the highest spike is looked at, and only if it is one spike and no group of them. The loop
 // ends there in any case: whatever is below the peak cannot lower it.
-bool findings_peak(struct findings *findings, const struct findings_kind *kind, struct err *err)
+bool findings_peak(struct findings *findings, const struct findings_kind *kind, struct err *)
 {
 	const struct spikes *spikes = &findings->facts->spikes;
 	uint64_t length_ns = findings->asked->to_ns - findings->asked->from_ns;
 
-	(void)err;
 	for (size_t i = 0; i < spikes->rows_count; i++) {
 		const struct spikes_row *row = &spikes->rows[i];
 		const struct spikes_maker *maker = &row->spike_sites[0];
@@ -490,14 +485,13 @@ static void tell_reuse(struct findings *findings, const struct findings_kind *ki
 }
 
 // Series of one function are one finding, of its most costly size. `function` is owned by the list.
-bool findings_reuse(struct findings *findings, const struct findings_kind *kind, struct err *err)
+bool findings_reuse(struct findings *findings, const struct findings_kind *kind, struct err *)
 {
 	const struct spikes *spikes = &findings->facts->spikes;
 	const struct query_context_place *places = findings->asked->places;
 	struct reused *list = NULL;
 	size_t count = 0, capacity = 0, at;
 
-	(void)err;
 	for (size_t i = 0; i < spikes->series_count; i++) {
 		const struct spikes_series *series = &spikes->series[i];
 		const struct query_context_place *place = &places[series->place];

@@ -82,12 +82,10 @@ static uint64_t count_alike(const struct findings_facts *facts, const struct fin
 
 // Where the heap itself refused the free (Windows) it is certain. Without stacks of frees the stack
 // that is shown is that of the allocation.
-bool findings_freed_twice(struct findings *findings, const struct findings_kind *kind,
-			  struct err *err)
+bool findings_freed_twice(struct findings *findings, const struct findings_kind *kind, struct err *)
 {
 	const struct findings_facts *facts = findings->facts;
 
-	(void)err;
 	for (size_t i = 0; i < facts->orphans_count; i++) {
 		const struct findings_orphan *orphan = &facts->orphans[i];
 		bool own = has_own_allocator(findings, orphan->process);
@@ -163,12 +161,10 @@ static struct wrong wrong_of(const struct findings *findings, const struct findi
 
 // Pointers to the inside of a block, blocks of another heap, and what a heap refuses. Frees of what
 // was never seen are none of these: they may be right.
-bool findings_freed_wrong(struct findings *findings, const struct findings_kind *kind,
-			  struct err *err)
+bool findings_freed_wrong(struct findings *findings, const struct findings_kind *kind, struct err *)
 {
 	const struct findings_facts *facts = findings->facts;
 
-	(void)err;
 	for (size_t i = 0; i < facts->orphans_count; i++) {
 		const struct findings_orphan *orphan = &facts->orphans[i];
 		bool own = !orphan->refused && has_own_allocator(findings, orphan->process);
@@ -346,13 +342,12 @@ static void look_for_mismatches(struct findings *findings, const struct findings
 
 // Two rounds over the pairs: the first finds which modules call which operators, the second judges.
 // `seen` is by module; module 0 takes what has no frame of its own and is never judged.
-bool findings_mismatch(struct findings *findings, const struct findings_kind *kind, struct err *err)
+bool findings_mismatch(struct findings *findings, const struct findings_kind *kind, struct err *)
 {
 	const struct findings_facts *facts = findings->facts;
 	uint8_t *seen = mem_alloc(reader_modules_count(findings->asked->reader) + 1, 1);
 	bool nameless = false;
 
-	(void)err;
 	for (size_t i = 0; i < facts->pairs_count; i++) {
 		struct call begun = call_of(findings, facts->pairs[i].stack, "operator new");
 		struct call ended = call_of(findings, facts->pairs[i].freed_by, "operator delete");
@@ -394,11 +389,10 @@ static void add_limits(const struct trace_process *process, const struct finding
 }
 
 // Failures are reported whatever their number: one may be what broke the program.
-bool findings_failures(struct findings *findings, const struct findings_kind *kind, struct err *err)
+bool findings_failures(struct findings *findings, const struct findings_kind *kind, struct err *)
 {
 	const struct findings_facts *facts = findings->facts;
 
-	(void)err;
 	for (size_t i = 0; i < facts->failed_count; i++) {
 		const struct findings_failed *failed = &facts->failed[i];
 		const struct trace_process *process =
@@ -458,12 +452,11 @@ static void say_killer(struct finding *finding, const struct trace_process *proc
 // SIGKILL is not the kernel's alone, so it is likely only where its control group counted a kill
 // for lack of memory. What the process asked for last is shown beside what it held: that call may
 // be the one that was too much.
-bool findings_killed(struct findings *findings, const struct findings_kind *kind, struct err *err)
+bool findings_killed(struct findings *findings, const struct findings_kind *kind, struct err *)
 {
 	const struct reader *reader = findings->asked->reader;
 	const struct findings_facts *facts = findings->facts;
 
-	(void)err;
 	if (!reader_complete(reader))
 		findings_miss(findings, kind,
 			      "the recording did not end by itself, so how its processes ended is "

@@ -138,13 +138,12 @@ static void tell_overhead(struct findings *findings, const struct findings_kind 
 }
 
 // At the peak, as of the step that reached it: `peak_number` counts from 0 and edges after it.
-bool findings_overhead(struct findings *findings, const struct findings_kind *kind, struct err *err)
+bool findings_overhead(struct findings *findings, const struct findings_kind *kind, struct err *)
 {
 	const struct heap_counts *counts = &heap_totals(findings->facts->heap)->counts;
 	struct lines_list lines = { 0 };
 	struct present *present;
 
-	(void)err;
 	if (counts->peak.bytes < findings_bytes_min(findings))
 		return true;
 	present = findings_present(findings, counts->peak_number + 1, false);
@@ -308,12 +307,11 @@ static bool read_pages(struct findings *findings, const struct findings_kind *ki
 
 // A row counts if its pages are also a twentieth of all: of 10 GiB of heap 1 MiB more or less is
 // nothing.
-bool findings_pinned(struct findings *findings, const struct findings_kind *kind, struct err *err)
+bool findings_pinned(struct findings *findings, const struct findings_kind *kind, struct err *)
 {
 	struct query_context at_end = { 0 };
 	struct pins pins = { 0 };
 
-	(void)err;
 	if (!read_pages(findings, kind, &at_end, &pins))
 		return true;
 	for (size_t i = 0; i < pins.rows_count; i++) {
@@ -355,8 +353,7 @@ bool findings_pinned(struct findings *findings, const struct findings_kind *kind
 
 // On Linux the kernel's list of pages says that a page was resident, and it is certain; on Windows
 // only that it was committed is known.
-bool findings_free_pages(struct findings *findings, const struct findings_kind *kind,
-			 struct err *err)
+bool findings_free_pages(struct findings *findings, const struct findings_kind *kind, struct err *)
 {
 	struct query_context at_end = { 0 };
 	struct pins pins = { 0 };
@@ -364,7 +361,6 @@ bool findings_free_pages(struct findings *findings, const struct findings_kind *
 	uint64_t free_bytes;
 	struct finding *finding;
 
-	(void)err;
 	if (!read_pages(findings, kind, &at_end, &pins))
 		return true;
 	free_bytes = pins.pages_free * SPACE_PAGE;
@@ -464,15 +460,13 @@ static void judge_held(struct findings *findings, const struct findings_kind *ki
 
 // Only of processes that were forked and ran no other program since: the others have nothing that
 // could have been shared.
-bool findings_processes(struct findings *findings, const struct findings_kind *kind,
-			struct err *err)
+bool findings_processes(struct findings *findings, const struct findings_kind *kind, struct err *)
 {
 	const struct reader *reader = findings->asked->reader;
 	size_t sites_count, count = 0;
 	const struct heap_site *sites = heap_sites(findings->facts->heap, &sites_count);
 	struct held *list = mem_alloc(sites_count + 1, sizeof *list);
 
-	(void)err;
 	for (size_t i = 0; i < sites_count; i++) {
 		const struct trace_process *process = reader_process(reader, sites[i].process);
 
@@ -526,12 +520,10 @@ static bool are_copies(const struct trace_module *a, const struct trace_module *
 
 // Pairs of modules: a process has some hundred of them, so that all pairs are few thousand
 // comparisons.
-bool findings_libraries(struct findings *findings, const struct findings_kind *kind,
-			struct err *err)
+bool findings_libraries(struct findings *findings, const struct findings_kind *kind, struct err *)
 {
 	const struct reader *reader = findings->asked->reader;
 
-	(void)err;
 	for (module_id i = 1; i < reader_modules_count(reader); i++) {
 		const struct trace_module *a = reader_module(reader, i);
 

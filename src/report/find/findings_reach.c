@@ -46,12 +46,10 @@ static void tell(struct findings *findings, const struct findings_kind *kind,
 	mem_free(function);
 }
 
-bool findings_unreachable(struct findings *findings, const struct findings_kind *kind,
-			  struct err *err)
+bool findings_unreachable(struct findings *findings, const struct findings_kind *kind, struct err *)
 {
 	struct reached reached;
 
-	(void)err;
 	reached_read(&reached, findings->asked);
 	if (!reached.known)
 		findings_miss(findings, kind, "%s", reached.why);

@@ -409,13 +409,12 @@ static void tell(struct findings *findings, const struct findings_kind *kind,
 	findings_command(findings, finding, "active", "--at peak", false, true);
 }
 
-bool findings_slack(struct findings *findings, const struct findings_kind *kind, struct err *err)
+bool findings_slack(struct findings *findings, const struct findings_kind *kind, struct err *)
 {
 	const struct heap_counts *counts = &heap_totals(findings->facts->heap)->counts;
 	struct slack slack = { .findings = findings };
 	struct present *present;
 
-	(void)err;
 	if (counts->peak.bytes < findings_bytes_min(findings))
 		return true;
 	present = findings_present(findings, counts->peak_number + 1, false);

@@ -131,7 +131,7 @@ static void tell_holes(struct findings *findings, const struct findings_kind *ki
 }
 
 // A process without failures was not short of addresses, however they are cut.
-bool findings_holes(struct findings *findings, const struct findings_kind *kind, struct err *err)
+bool findings_holes(struct findings *findings, const struct findings_kind *kind, struct err *)
 {
 	struct looking_for_holes looking = { .findings = findings };
 	const struct present_options options = {
@@ -140,7 +140,6 @@ bool findings_holes(struct findings *findings, const struct findings_kind *kind,
 		.context = &looking,
 	};
 
-	(void)err;
 	if (!findings->facts->failed_count)
 		return true;
 	present_free(read_spaces(findings, &options));
@@ -156,7 +155,7 @@ bool findings_holes(struct findings *findings, const struct findings_kind *kind,
 // example 200 stacks of 8 MiB are 1.6 GiB: more than an eighth of the 4 GiB that a process of 32
 // bits has, so it is told if less than 200 MiB of them are resident.
 bool findings_thread_stacks(struct findings *findings, const struct findings_kind *kind,
-			    struct err *err)
+			    struct err *)
 {
 	struct present_options options = { .edge = { .exact = true } };
 	struct trace_snapshot snapshot = { 0 };
@@ -166,7 +165,6 @@ bool findings_thread_stacks(struct findings *findings, const struct findings_kin
 	uint64_t bytes = 0, resident = 0, count = 0, most;
 	stack_id stack = 0;
 
-	(void)err;
 	if (!findings_load_largest(findings, &snapshot))
 		return true;
 	options.edge.number = snapshot.began;
@@ -269,14 +267,12 @@ static void tell_unaligned(struct findings *findings, const struct findings_kind
 	mem_free(function);
 }
 
-bool findings_unaligned(struct findings *findings, const struct findings_kind *kind,
-			struct err *err)
+bool findings_unaligned(struct findings *findings, const struct findings_kind *kind, struct err *)
 {
 	const struct reader *reader = findings->asked->reader;
 	const struct present_options options = { .at_exit = true };
 	struct present *present = NULL;
 
-	(void)err;
 	if (strncmp(reader_info(reader)->host, "Windows", 7) != 0)
 		return true;
 	for (process_id id = 0; id < reader_processes_count(reader); id++) {
@@ -412,7 +408,7 @@ static void tell_outside(struct findings *findings, const struct findings_kind *
 
 // Only where the program's own is more than that of all allocators: there the heap's figures
 // mislead.
-bool findings_outside(struct findings *findings, const struct findings_kind *kind, struct err *err)
+bool findings_outside(struct findings *findings, const struct findings_kind *kind, struct err *)
 {
 	const struct space_totals *totals = &findings->facts->whole.vm;
 	const struct present_options options = {
@@ -420,7 +416,6 @@ bool findings_outside(struct findings *findings, const struct findings_kind *kin
 	};
 	struct present *present;
 
-	(void)err;
 	if (totals->committed_peak_bytes < OUTSIDE_LEAST)
 		return true;
 	present = read_spaces(findings, &options);

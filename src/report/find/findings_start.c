@@ -82,7 +82,7 @@ static void tell_early(struct findings *findings, const struct findings_kind *ki
 
 // A module is used if it is on any stack that is not of its constructors. The program itself is no
 // library, whatever its constructors take.
-bool findings_early(struct findings *findings, const struct findings_kind *kind, struct err *err)
+bool findings_early(struct findings *findings, const struct findings_kind *kind, struct err *)
 {
 	const struct reader *reader = findings->asked->reader;
 	size_t sites_count, count = 0, capacity = 0;
@@ -90,7 +90,6 @@ bool findings_early(struct findings *findings, const struct findings_kind *kind,
 	struct map known = { 0 }, used = { 0 };
 	struct early *list = NULL;
 
-	(void)err;
 	for (size_t i = 0; i < sites_count; i++) {
 		const struct heap_site *site = &sites[i];
 		const struct trace_process *process = reader_process(reader, site->process);
@@ -146,11 +145,10 @@ static bool is_runtime(const char *path)
 
 // Each pair of modules of one process that are both C runtimes: with three of them there are three
 // findings.
-bool findings_runtimes(struct findings *findings, const struct findings_kind *kind, struct err *err)
+bool findings_runtimes(struct findings *findings, const struct findings_kind *kind, struct err *)
 {
 	const struct reader *reader = findings->asked->reader;
 
-	(void)err;
 	for (module_id i = 1; i < reader_modules_count(reader); i++) {
 		const struct trace_module *a = reader_module(reader, i);
 

@@ -39,14 +39,13 @@ static uint64_t stack_at(process_id process, uint64_t address)
 
 // Remembers where stacks are mapped, and which thread gave one back by libc's own madvise, which it
 // makes after the thread's last instruction of the program.
-static void on_call(void *context, const struct space *space, const struct trace_event *event)
+static void on_call(void *context, const struct space *, const struct trace_event *event)
 {
 	struct ended *ended = context;
 	const struct trace_thread *thread = reader_thread(ended->reader, event->thread);
 	const struct trace_vm *vm = event->vm;
 	bool added;
 
-	(void)space;
 	if (!vm || !thread)
 		return;
 	if (event->kind == TRACE_MMAP && (vm->flags & FLAG_STACK))
@@ -177,7 +176,7 @@ static void consider_all(struct findings *findings, const struct findings_kind *
 
 // With few threads no line can have enough; the first pass over the calls is saved.
 bool findings_ended_threads(struct findings *findings, const struct findings_kind *kind,
-			    struct err *err)
+			    struct err *)
 {
 	struct ended ended = { .reader = findings->asked->reader };
 	const struct present_options options = {
@@ -187,7 +186,6 @@ bool findings_ended_threads(struct findings *findings, const struct findings_kin
 		.context = &ended,
 	};
 
-	(void)err;
 	ended.count = reader_threads_count(ended.reader);
 	if (ended.count <= THREADS_MIN)
 		return true;

@@ -170,9 +170,8 @@ static struct window_query query_of(struct judging *judging,
 
 SORT_ORDER(compare_growth, struct candidate, SORT_FALLS(grown), SORT_RISES(place))
 
-static int by_growth(const void *a, const void *b, void *context)
+static int by_growth(const void *a, const void *b, void *)
 {
-	(void)context;
 	return compare_growth(a, b);
 }
 

@@ -281,14 +281,13 @@ static uint32_t choose(const struct query_context *asked, enum rss_breakdown_at 
 // What advice gives back, by who asked for it (present_options.after).
 // Advice that gives pages back, by Linux's numbers. It counts whole pages that were asked for,
 // whether they were resident or not.
-static void take_purge(void *context, const struct space *space, const struct trace_event *event)
+static void take_purge(void *context, const struct space *, const struct trace_event *event)
 {
 	enum { DONTNEED = 4, FREE = 8, REMOVE = 9, DONTNEED_LOCKED = 24 };
 	struct rss_breakdown *rss_breakdown = context;
 	const struct reader *reader = rss_breakdown->asked->reader;
 	uint32_t advice = event->kind == TRACE_MADVISE ? event->vm->flags : 0;
 
-	(void)space;
 	if ((advice != DONTNEED && advice != FREE && advice != REMOVE &&
 	     advice != DONTNEED_LOCKED) ||
 	    event->vm->error || event->size > UINT64_MAX / 2 ||

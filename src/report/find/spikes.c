@@ -212,11 +212,10 @@ static void buffer_ends(struct buffer *buffer, const struct window_change *chang
 }
 
 // The meter's step: the level after each step goes to the search for hills.
-static void climb(void *context, uint64_t edge, uint64_t time_ns, uint64_t level)
+static void climb(void *context, uint64_t edge, uint64_t, uint64_t level)
 {
 	struct survey *survey = context;
 
-	(void)time_ns;
 	prominence_add(&survey->crest, edge, level);
 }
 
@@ -339,11 +338,10 @@ SORT_ORDER(in_order, struct wanted, SORT_RISES(stretch))
 
 // Gives the edge of this step to all who want its level in this stretch. `somewhere` is still set
 // where nothing was found yet, so WANTED_FIRST takes one edge and WANTED_LAST each one after it.
-static void seek_step(void *context, uint64_t edge, uint64_t time_ns, uint64_t level)
+static void seek_step(void *context, uint64_t edge, uint64_t, uint64_t level)
 {
 	struct seeking *seeking = context;
 
-	(void)time_ns;
 	if (edge <= seeking->from || edge > seeking->to)
 		return;
 	for (size_t i = seeking->next;

@@ -166,9 +166,8 @@ static struct sheet_cell get_key(const struct sheet_at *at)
 	}
 }
 
-static struct sheet_cell get_total(const struct sheet_at *at)
+static struct sheet_cell get_total(const struct sheet_at *)
 {
-	(void)at;
 	return sheet_text("total");
 }
 

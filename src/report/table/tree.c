@@ -83,11 +83,10 @@ static void end_counted(struct proc_memory *proc_memory, size_t depth)
 	}
 }
 
-static void count_node(void *context, const struct tree_node *node, const struct window_row *rest)
+static void count_node(void *context, const struct tree_node *node, const struct window_row *)
 {
 	struct proc_memory *proc_memory = context;
 
-	(void)rest;
 	end_counted(proc_memory, node->depth);
 	path_push(&proc_memory->path, tree_weight(&node->row, proc_memory->column), 0);
 }
@@ -123,12 +122,11 @@ static void end_selected(struct selecting *selecting, size_t depth)
 	}
 }
 
-static void select_node(void *context, const struct tree_node *node, const struct window_row *rest)
+static void select_node(void *context, const struct tree_node *node, const struct window_row *)
 {
 	struct selecting *selecting = context;
 	struct tree *tree = selecting->tree;
 
-	(void)rest;
 	end_selected(selecting, node->depth);
 	path_push(&selecting->path, tree_weight(&node->row, tree->options.sort), tree->kept_count);
 	*MEM_ADD(tree->kept, tree->kept_count, tree->kept_capacity) = *node;

@@ -139,12 +139,11 @@ struct walk {
 };
 
 // The whole is no row; what is left out below it counts.
-static void add_node(void *context, const struct tree_node *node, const struct window_row *rest)
+static void add_node(void *context, const struct tree_node *node, const struct window_row *)
 {
 	struct walk *walk = context;
 	struct line line = { .node = node };
 
-	(void)rest;
 	walk->sheet->left_out += node->children_count - node->shown_count;
 	if (node->depth == 0)
 		return;

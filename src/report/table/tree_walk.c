@@ -398,11 +398,10 @@ uint64_t tree_weight(const struct window_row *row, enum table_column column)
 
 // ---- which children, in which order ----
 
-static int compare_steps(const void *a, const void *b, void *context)
+static int compare_steps(const void *a, const void *b, void *)
 {
 	const struct tree_step *left = a, *right = b;
 
-	(void)context;
 	return left->function < right->function ? -1 : left->function > right->function;
 }
 
