@@ -372,14 +372,22 @@ stack_id findings_user(struct findings *findings, stack_id stack)
 	return at ? at : stack;
 }
 
-char *findings_function(const struct findings *findings, stack_id stack)
+const char *findings_function(const struct findings *findings, stack_id stack)
 {
+	const uint32_t stacks = reader_stacks_count(findings->asked->reader);
+	struct findings_facts *facts = findings->facts;
 	struct str name = { 0 }, text = { 0 };
 
-	names_add_function(findings->asked->names, stack, false, &name);
-	cxxname_shorten(str_get(&name), NAME_COLUMNS, &text);
-	str_fini(&name);
-	return str_take(&text);
+	ASSERT(stack < stacks);
+	if (!facts->functions)
+		facts->functions = mem_alloc(stacks, sizeof *facts->functions);
+	if (!facts->functions[stack]) {
+		names_add_function(findings->asked->names, stack, false, &name);
+		cxxname_shorten(str_get(&name), NAME_COLUMNS, &text);
+		facts->functions[stack] = arena_text(&facts->texts, str_get(&text));
+		STR_FINI(&name, &text);
+	}
+	return facts->functions[stack];
 }
 
 // Of several allocators in one process the first that is known by name counts; stripped ones were
@@ -628,7 +636,8 @@ static void free_facts(struct findings_facts *facts)
 	growth_fini(&facts->growth);
 	spikes_fini(&facts->spikes);
 	MEM_FREE(facts->pairs, facts->chains, facts->orphans, facts->failed, facts->lasts,
-		 facts->mosts, facts->users);
+		 facts->mosts, facts->users, facts->functions);
+	arena_fini(&facts->texts);
 	findings_arenas_free(facts->arenas);
 	mem_free(facts);
 }

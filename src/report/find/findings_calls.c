@@ -174,19 +174,17 @@ static void consider_temporaries(struct findings *findings, const struct finding
 {
 	bool same = group->same_call >= group->count - group->count / 20;
 	struct finding *finding;
-	char *function;
 
 	ASSERT(group->count >= group->temporary);
 	if (group->temporary < findings_calls_min(findings) ||
 	    group->temporary < group->count - group->count / 20)
 		return;
 	finding = findings_add(findings, kind, FINDINGS_CERTAIN, group->process, group->stack);
-	function = findings_function(findings, group->stack);
 	findings_say(&finding->what,
 		     "%s allocates %s blocks that are freed before the next allocation%s, the "
 		     "largest of %s.",
-		     function, STR_COUNT(group->temporary), same ? ", by the same call" : "",
-		     STR_BYTES(group->size_max));
+		     findings_function(findings, group->stack), STR_COUNT(group->temporary),
+		     same ? ", by the same call" : "", STR_BYTES(group->size_max));
 	findings_say(&finding->why,
 		     "counted: their thread frees them, and allocates nothing between%s",
 		     findings->facts->free_stacks
@@ -210,7 +208,6 @@ static void consider_temporaries(struct findings *findings, const struct finding
 		finding->other_stack = group->freed_by;
 	}
 	findings_command(findings, finding, "report", "", true, true);
-	mem_free(function);
 }
 
 bool findings_temporaries(struct findings *findings, const struct findings_kind *kind, struct err *)
@@ -223,15 +220,14 @@ static void consider_elsewhere(struct findings *findings, const struct findings_
 			       const struct group *group)
 {
 	struct finding *finding;
-	char *function;
 
 	ASSERT(group->count >= group->elsewhere);
 	if (group->elsewhere < findings_calls_min(findings) || group->elsewhere < group->count / 2)
 		return;
 	finding = findings_add(findings, kind, FINDINGS_CERTAIN, group->process, group->stack);
-	function = findings_function(findings, group->stack);
 	findings_say(&finding->what, "%s of %s blocks of %s are freed by another thread.",
-		     STR_COUNT(group->elsewhere), STR_COUNT(group->count), function);
+		     STR_COUNT(group->elsewhere), STR_COUNT(group->count),
+		     findings_function(findings, group->stack));
 	findings_say(&finding->why, "counted; what it costs is not measured");
 	findings_say(&finding->advice, "hand them over in batches%s",
 		     findings_is_glibc(findings, group->process)
@@ -245,7 +241,6 @@ static void consider_elsewhere(struct findings *findings, const struct findings_
 		finding->other_stack = group->freed_by;
 	}
 	findings_command(findings, finding, "window", "--by thread,stack", true, true);
-	mem_free(function);
 }
 
 bool findings_elsewhere(struct findings *findings, const struct findings_kind *kind, struct err *)
@@ -321,16 +316,15 @@ static void consider_containers(struct findings *findings, const struct findings
 				const struct group *group)
 {
 	struct finding *finding;
-	char *function;
 
 	if (group->steps < findings_calls_min(findings) ||
 	    group->steps < STEPS_EACH * group->chains || grows_by_constants(findings, group))
 		return;
 	finding = add_container(findings, kind, group);
-	function = findings_function(findings, group->stack);
 	findings_say(&finding->what, "%s buffer%s of %s grow%s step by step: %s steps.",
-		     STR_COUNT(group->chains), group->chains == 1 ? "" : "s", function,
-		     group->chains == 1 ? "s" : "", STR_COUNT(group->steps));
+		     STR_COUNT(group->chains), group->chains == 1 ? "" : "s",
+		     findings_function(findings, group->stack), group->chains == 1 ? "s" : "",
+		     STR_COUNT(group->steps));
 	findings_say(&finding->why, group->by_copy
 					    ? "a larger block is allocated by the same stack, and "
 					      "then the old one is freed"
@@ -340,7 +334,6 @@ static void consider_containers(struct findings *findings, const struct findings
 	finding->saves_calls = group->steps * (group->by_copy ? 2 : 1);
 	if (group->by_copy)
 		finding->sure = FINDINGS_LIKELY;
-	mem_free(function);
 }
 
 bool findings_containers(struct findings *findings, const struct findings_kind *kind, struct err *)
@@ -353,15 +346,14 @@ static void consider_constant_growth(struct findings *findings, const struct fin
 				     const struct group *group)
 {
 	struct finding *finding;
-	char *function;
 
 	if (!grows_by_constants(findings, group))
 		return;
 	finding = add_container(findings, kind, group);
-	function = findings_function(findings, group->stack);
 	findings_say(&finding->what,
 		     "%s enlarges a buffer by constant amounts: %s steps, up to %s copied.",
-		     function, STR_COUNT(group->steps), STR_BYTES(group->copied));
+		     findings_function(findings, group->stack), STR_COUNT(group->steps),
+		     STR_BYTES(group->copied));
 	findings_say(&finding->why, "%s",
 		     group->by_copy ? "a larger block is allocated by the same stack, and "
 				      "then the old one is freed, mostly by as much as "
@@ -373,7 +365,6 @@ static void consider_constant_growth(struct findings *findings, const struct fin
 		finding->sure = FINDINGS_LIKELY;
 	findings_say(&finding->advice, "enlarge by half or double");
 	finding->saves_calls = group->steps;
-	mem_free(function);
 }
 
 bool findings_constant_growth(struct findings *findings, const struct findings_kind *kind,

@@ -21,7 +21,6 @@
 #include "base/mem.h"
 #include "report/ask/moment_view.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -38,7 +37,7 @@ enum {
 };
 
 // One lock, and its calls in the window that is being read.
-struct arena {
+struct heap_arena {
 	process_id process;
 	uint64_t window, calls, turns;
 	thread_id first, last; // to come in the window
@@ -66,7 +65,7 @@ struct findings_arenas {
 	struct map heaps; // process and address -> arena, 0 while none of its blocks is seen
 	struct break_range *breaks; // by process
 	uint32_t *mains;            // arenas, by process; 0: not met
-	struct arena *list;         // from 1
+	struct heap_arena *list;    // from 1
 	size_t count, capacity;
 	struct arenas_thread *threads;
 	uint32_t threads_count;
@@ -183,7 +182,7 @@ void findings_arenas_free(struct findings_arenas *arenas)
 static uint32_t new_arena(struct findings_arenas *arenas, process_id process)
 {
 	*MEM_ADD(arenas->list, arenas->count, arenas->capacity) =
-		(struct arena){ .process = process };
+		(struct heap_arena){ .process = process };
 	return (uint32_t)arenas->count - 1;
 }
 
@@ -212,7 +211,7 @@ static uint32_t arena_of(struct findings_arenas *arenas, process_id process, uin
 
 // The window counts if threads came together in it: many calls, in turns, of which neither the
 // first thread nor all others made nearly all. Then it is emptied.
-static void end_window(struct arena *arena)
+static void end_window(struct heap_arena *arena)
 {
 	uint64_t others = arena->calls - arena->by_first;
 
@@ -230,7 +229,7 @@ static void end_window(struct arena *arena)
 
 // A call that needs the lock. Windows are cut at multiples of 100 ms of the trace's time; one
 // without calls needs no end.
-static void take_lock(struct arena *arena, thread_id thread, uint64_t time_ns, stack_id stack)
+static void take_lock(struct heap_arena *arena, thread_id thread, uint64_t time_ns, stack_id stack)
 {
 	ASSERT(arena->calls > 0 || arena->turns == 0);
 	if (time_ns / WINDOW_NS != arena->window)
@@ -297,7 +296,7 @@ void findings_arenas_end(struct findings_arenas *arenas, const struct lives_bloc
 
 // Of equals the one with the lower number, so that the answer does not depend on the order of a
 // hash table.
-static stack_id most_calls(const struct arena *arena)
+static stack_id most_calls(const struct heap_arena *arena)
 {
 	uint64_t stack, calls, most = 0;
 	stack_id found = 0;
@@ -313,7 +312,7 @@ static stack_id most_calls(const struct arena *arena)
 }
 
 // Threads that make a hundredth of the arena's calls or more.
-static uint64_t count_threads(const struct arena *arena)
+static uint64_t count_threads(const struct heap_arena *arena)
 {
 	uint64_t thread, calls, count = 0;
 	size_t at = 0;
@@ -329,7 +328,7 @@ bool findings_contention(struct findings *findings, const struct findings_kind *
 	const struct findings_arenas *arenas = findings->facts->arenas;
 
 	for (size_t i = ARENA_MAIN; arenas && i < arenas->count; i++) {
-		struct arena *arena = &arenas->list[i];
+		struct heap_arena *arena = &arenas->list[i];
 		struct finding *finding;
 
 		end_window(arena);

@@ -90,18 +90,13 @@ static bool is_one(const struct findings *findings, const struct growth_row *a,
 	const struct query_context_place *y = &findings->asked->places[b->place];
 	uint64_t apart_ns = a->since_ns > b->since_ns ? a->since_ns - b->since_ns
 						      : b->since_ns - a->since_ns;
-	char *one, *other;
-	bool same;
 
 	ASSERT(verdict < TREND_VERDICTS);
 	if (x->process != y->process ||
 	    (verdict == TREND_STEPS && apart_ns > 2 * (a->to_ns - a->from_ns) / GROWTH_BUCKETS))
 		return false;
-	one = findings_function(findings, x->stack);
-	other = findings_function(findings, y->stack);
-	same = strcmp(one, other) == 0;
-	MEM_FREE(one, other);
-	return same;
+	return strcmp(findings_function(findings, x->stack),
+		      findings_function(findings, y->stack)) == 0;
 }
 
 // Adds a row to the sum of its function. The worst fit of all counts, and the latest moment since
@@ -202,13 +197,13 @@ static void tell_growth(struct findings *findings, const struct findings_kind *k
 	const struct growth_row *row = &grown_of->row;
 	bool steady = row->trend.fit >= 0.9;
 	struct finding *finding = add_row(findings, kind, grown_of, FINDINGS_POSSIBLE);
-	char *function = findings_function(findings, finding->stack);
 	struct str why = { 0 };
 
 	findings_say(&finding->what,
 		     "%s keeps more and more: %s more in %s (%s a second), and it was still "
 		     "growing at the end.",
-		     function, STR_BYTES(row->trend.grown), STR_DURATION(row->to_ns - row->from_ns),
+		     findings_function(findings, finding->stack), STR_BYTES(row->trend.grown),
+		     STR_DURATION(row->to_ns - row->from_ns),
 		     STR_BYTES((uint64_t)row->slope_per_s));
 	str_format(&why,
 		   "%s: R² %.3f of a straight line; of each sixtieth of the time only the "
@@ -226,7 +221,6 @@ static void tell_growth(struct findings *findings, const struct findings_kind *k
 		     "without a limit, a reference that is kept");
 	finding->saves_bytes = row->trend.grown;
 	str_fini(&why);
-	mem_free(function);
 }
 
 // The last tooth of a saw looks the same, so it is never more than possible.
@@ -235,15 +229,14 @@ static void tell_lately(struct findings *findings, const struct findings_kind *k
 {
 	const struct growth_row *row = &grown_of->row;
 	struct finding *finding = add_row(findings, kind, grown_of, FINDINGS_POSSIBLE);
-	char *function = findings_function(findings, finding->stack);
 
-	findings_say(&finding->what, "%s grows since %s: %s more by the end.", function,
-		     STR_DURATION(row->since_ns), STR_BYTES(row->trend.grown));
+	findings_say(&finding->what, "%s grows since %s: %s more by the end.",
+		     findings_function(findings, finding->stack), STR_DURATION(row->since_ns),
+		     STR_BYTES(row->trend.grown));
 	findings_say(&finding->why, "less than a ninth of it is from the first two thirds of the "
 				    "time: it may be a leak that began late, or a phase");
 	findings_say(&finding->advice, "record longer; then ask with --from after that moment");
 	finding->saves_bytes = row->trend.grown;
-	mem_free(function);
 }
 
 // Saves nothing: it is listed so that it is not taken for a leak.
@@ -252,18 +245,17 @@ static void tell_cache(struct findings *findings, const struct findings_kind *ki
 {
 	const struct growth_row *row = &grown_of->row;
 	struct finding *finding = add_row(findings, kind, grown_of, FINDINGS_LIKELY);
-	char *function = findings_function(findings, finding->stack);
 
 	findings_say(&finding->what,
 		     "what %s allocates grew by %s and no more since %s: a cache, a pool, or what "
 		     "was loaded.",
-		     function, STR_BYTES(row->trend.grown), STR_DURATION(row->since_ns));
+		     findings_function(findings, finding->stack), STR_BYTES(row->trend.grown),
+		     STR_DURATION(row->since_ns));
 	findings_say(&finding->why,
 		     "less than a ninth of the growth is in the last third of the time; of growth "
 		     "without an end a third would be");
 	findings_say(&finding->advice,
 		     "nothing, if it is meant to be that large; a limit makes it smaller");
-	mem_free(function);
 }
 
 // As tell_cache: what happened is certain, and that it is wrong is not said.
@@ -272,15 +264,14 @@ static void tell_step(struct findings *findings, const struct findings_kind *kin
 {
 	const struct growth_row *row = &grown_of->row;
 	struct finding *finding = add_row(findings, kind, grown_of, FINDINGS_CERTAIN);
-	char *function = findings_function(findings, finding->stack);
 
 	findings_say(&finding->what,
 		     "what %s allocates became %s more at %s, at once, and was still there at the "
 		     "end.",
-		     function, STR_BYTES(row->trend.grown), STR_DURATION(row->since_ns));
+		     findings_function(findings, finding->stack), STR_BYTES(row->trend.grown),
+		     STR_DURATION(row->since_ns));
 	findings_say(&finding->why, "one or two rises make three quarters of all by which it grew");
 	findings_say(&finding->advice, "nothing, if it is needed from then on");
-	mem_free(function);
 }
 
 bool findings_growth(struct findings *findings, const struct findings_kind *kind, struct err *)
@@ -357,7 +348,6 @@ static void tell_peak(struct findings *findings, const struct findings_kind *kin
 	struct finding *finding =
 		findings_add(findings, kind, FINDINGS_CERTAIN, place->process, place->stack);
 	uint64_t next = level_without(spikes, row), had = had_at_most(findings, place->process);
-	char *function = findings_function(findings, finding->stack);
 	struct str untouched = { 0 };
 
 	ASSERT(maker->count > 0 && row->hill.top == spikes->peak);
@@ -376,7 +366,8 @@ static void tell_peak(struct findings *findings, const struct findings_kind *kin
 		     "%s in %s block%s of %s %s on top of the rest for %s: that makes the peak of "
 		     "%s.",
 		     STR_BYTES((uint64_t)maker->bytes), STR_COUNT((uint64_t)maker->count),
-		     maker->count == 1 ? "" : "s", function, maker->count == 1 ? "comes" : "come",
+		     maker->count == 1 ? "" : "s", findings_function(findings, finding->stack),
+		     maker->count == 1 ? "comes" : "come",
 		     STR_DURATION(row->half_end_ns - row->half_begin_ns), STR_BYTES(spikes->peak));
 	findings_say(&finding->why, "measured; without it the highest level would be %s%s",
 		     STR_BYTES(next), str_get(&untouched));
@@ -390,7 +381,6 @@ static void tell_peak(struct findings *findings, const struct findings_kind *kin
 	findings_figure(finding, "site_count", "blocks", FINDINGS_COUNT, (uint64_t)maker->count);
 	findings_figure(finding, "top_ns", "at", FINDINGS_TIME, row->top_ns);
 	findings_command(findings, finding, "transients", "", true, false);
-	mem_free(function);
 }
 
 // Only the highest spike is looked at, and only if it is one spike and no group of them. The loop
@@ -421,7 +411,7 @@ bool findings_peak(struct findings *findings, const struct findings_kind *kind, 
 
 // The series of one function that matter, by all of its stacks.
 struct reused {
-	char *function;              // owned
+	const char *function;
 	struct spikes_series series; // the first, with the sums of those of its size
 	size_t stacks;               // of that size
 	uint64_t saves_calls;
@@ -484,7 +474,7 @@ static void tell_reuse(struct findings *findings, const struct findings_kind *ki
 	STR_FINI(&from, &more);
 }
 
-// Series of one function are one finding, of its most costly size. `function` is owned by the list.
+// Series of one function are one finding, of its most costly size.
 bool findings_reuse(struct findings *findings, const struct findings_kind *kind, struct err *)
 {
 	const struct spikes *spikes = &findings->facts->spikes;
@@ -495,7 +485,7 @@ bool findings_reuse(struct findings *findings, const struct findings_kind *kind,
 	for (size_t i = 0; i < spikes->series_count; i++) {
 		const struct spikes_series *series = &spikes->series[i];
 		const struct query_context_place *place = &places[series->place];
-		char *function;
+		const char *function;
 
 		if (series->count < REUSE_COUNT_MIN || series->size < REUSE_SIZE_MIN)
 			continue;
@@ -506,14 +496,10 @@ bool findings_reuse(struct findings *findings, const struct findings_kind *kind,
 				break;
 		if (at == count)
 			*MEM_ADD(list, count, capacity) = (struct reused){ .function = function };
-		else
-			mem_free(function);
 		add_series(&list[at], series);
 	}
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++)
 		tell_reuse(findings, kind, &list[i]);
-		mem_free(list[i].function);
-	}
 	mem_free(list);
 	return true;
 }

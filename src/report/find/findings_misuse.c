@@ -399,14 +399,13 @@ bool findings_failures(struct findings *findings, const struct findings_kind *ki
 			reader_process(findings->asked->reader, failed->process);
 		struct finding *finding = findings_add(findings, kind, FINDINGS_CERTAIN,
 						       failed->process, failed->stack);
-		char *function = findings_function(findings, failed->stack);
 		struct str why = { 0 };
 
 		findings_say(&finding->what,
 			     "%s asks %s time%s for memory and gets none; the "
 			     "most was %s.",
-			     function, STR_COUNT(failed->count), failed->count == 1 ? "" : "s",
-			     STR_BYTES(failed->size_max));
+			     findings_function(findings, failed->stack), STR_COUNT(failed->count),
+			     failed->count == 1 ? "" : "s", STR_BYTES(failed->size_max));
 		add_limits(process, failed, &why);
 		findings_say(&finding->why, "%s", str_get(&why));
 		findings_say(&finding->advice, "look at the size that is asked for, and at what "
@@ -420,7 +419,6 @@ bool findings_failures(struct findings *findings, const struct findings_kind *ki
 				failed->size_max);
 		findings_command(findings, finding, "map", "", false, false);
 		str_fini(&why);
-		mem_free(function);
 	}
 	return true;
 }
@@ -468,7 +466,6 @@ bool findings_killed(struct findings *findings, const struct findings_kind *kind
 		const struct findings_most *most = id < facts->mosts_count ? &facts->mosts[id]
 									   : NULL;
 		struct finding *finding;
-		char *function;
 
 		if (process->exit != TRACE_EXIT_SIGNAL || process->exit_value != SIGNAL_KILL ||
 		    !counts || counts->live_at_exit.bytes < KILLED_BYTES_MIN || !most || !most->any)
@@ -476,12 +473,11 @@ bool findings_killed(struct findings *findings, const struct findings_kind *kind
 		finding = findings_add(findings, kind,
 				       process->group_kills ? FINDINGS_LIKELY : FINDINGS_POSSIBLE,
 				       id, most->stack);
-		function = findings_function(findings, most->stack);
 		findings_say(&finding->what,
 			     "process %" PRIu32 " was killed (SIGKILL) while it held %s, of which "
 			     "%s has %s.",
-			     process->pid, STR_BYTES(counts->live_at_exit.bytes), function,
-			     STR_BYTES(most->bytes));
+			     process->pid, STR_BYTES(counts->live_at_exit.bytes),
+			     findings_function(findings, most->stack), STR_BYTES(most->bytes));
 		say_killer(finding, process);
 		findings_figure(finding, "live_bytes", "held", FINDINGS_BYTES,
 				counts->live_at_exit.bytes);
@@ -496,7 +492,6 @@ bool findings_killed(struct findings *findings, const struct findings_kind *kind
 		}
 		finding->to_ns = process->ended_ns;
 		findings_command(findings, finding, "report", "", false, false);
-		mem_free(function);
 	}
 	return true;
 }

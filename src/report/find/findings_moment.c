@@ -119,13 +119,12 @@ static void tell_overhead(struct findings *findings, const struct findings_kind 
 {
 	struct finding *finding =
 		findings_add(findings, kind, FINDINGS_LIKELY, line->process, line->stack);
-	char *function = findings_function(findings, line->stack);
 
 	ASSERT(line->count > 0);
 	findings_say(&finding->what,
 		     "%s blocks of %s hold %s each in the mean; headers and rounding take %s.",
-		     STR_COUNT(line->count), function, STR_BYTES(line->bytes / line->count),
-		     STR_BYTES(line->more));
+		     STR_COUNT(line->count), findings_function(findings, line->stack),
+		     STR_BYTES(line->bytes / line->count), STR_BYTES(line->more));
 	findings_say(&finding->why, "computed by glibc's rules, which the addresses of the blocks "
 				    "agree with, at the peak");
 	findings_say(&finding->advice, "an array of them, or a pool that cuts large blocks");
@@ -134,7 +133,6 @@ static void tell_overhead(struct findings *findings, const struct findings_kind 
 	findings_figure(finding, "overhead_bytes", "overhead", FINDINGS_BYTES, line->more);
 	finding->saves_bytes = line->more;
 	findings_command(findings, finding, "active", "--at peak", false, true);
-	mem_free(function);
 }
 
 // At the peak, as of the step that reached it: `peak_number` counts from 0 and edges after it.
@@ -184,12 +182,12 @@ static void tell_untouched(struct findings *findings, const struct findings_kind
 {
 	struct finding *finding =
 		findings_add(findings, kind, FINDINGS_LIKELY, line->process, line->stack);
-	char *function = findings_function(findings, line->stack);
 
 	ASSERT(line->count > 0 && line->more <= line->bytes);
 	findings_say(&finding->what, "of %s in %s large block%s of %s, %s were not resident at %s.",
 		     STR_BYTES(line->bytes), STR_COUNT(line->count), line->count == 1 ? "" : "s",
-		     function, STR_BYTES(line->more), STR_DURATION(snapshot->time_ns));
+		     findings_function(findings, line->stack), STR_BYTES(line->more),
+		     STR_DURATION(snapshot->time_ns));
 	findings_say(&finding->why,
 		     "by the kernel's list of pages at that moment; the blocks were older than a "
 		     "second. What was swapped out would look the same");
@@ -201,7 +199,6 @@ static void tell_untouched(struct findings *findings, const struct findings_kind
 	findings_figure(finding, "time_ns", "at", FINDINGS_TIME, snapshot->time_ns);
 	finding->tab = "resident";
 	findings_command(findings, finding, "reconcile", "", false, false);
-	mem_free(function);
 }
 
 struct touching {
@@ -318,16 +315,15 @@ bool findings_pinned(struct findings *findings, const struct findings_kind *kind
 		const struct pins_row *row = &pins.rows[i];
 		uint64_t back = row->alone * SPACE_PAGE;
 		struct finding *finding;
-		char *function;
 
 		if (back < findings_bytes_min(findings) || back < pins.pages * SPACE_PAGE / 20)
 			continue;
 		finding = findings_add(findings, kind,
 				       pins.resident ? FINDINGS_CERTAIN : FINDINGS_LIKELY,
 				       pins.process, row->stack);
-		function = findings_function(findings, row->stack);
 		findings_say(&finding->what, "%s of pages stay for %s of small blocks of %s.",
-			     STR_BYTES(back), STR_BYTES(row->live_bytes), function);
+			     STR_BYTES(back), STR_BYTES(row->live_bytes),
+			     findings_function(findings, row->stack));
 		findings_say(&finding->why, "%s",
 			     pins.resident
 				     ? "nothing else is on these pages, and they were resident at "
@@ -344,7 +340,6 @@ bool findings_pinned(struct findings *findings, const struct findings_kind *kind
 		finding->at_end = true;
 		finding->tab = "space";
 		findings_command(findings, finding, "pins", "", false, false);
-		mem_free(function);
 	}
 	pins_fini(&pins);
 	query_context_close(&at_end);
@@ -427,7 +422,6 @@ static void judge_held(struct findings *findings, const struct findings_kind *ki
 {
 	uint64_t most = 0, sum = 0, count = 0;
 	struct finding *finding;
-	char *function;
 
 	ASSERT(first < last);
 	for (size_t i = first; i < last; i++)
@@ -443,10 +437,10 @@ static void judge_held(struct findings *findings, const struct findings_kind *ki
 		return;
 	finding = findings_add(findings, kind, FINDINGS_POSSIBLE, list[first].process,
 			       list[first].stack);
-	function = findings_function(findings, list[first].stack);
 	findings_say(&finding->what,
 		     "%s forked processes hold %s each at most from %s, %s together.",
-		     STR_COUNT(count), STR_BYTES(most), function, STR_BYTES(sum));
+		     STR_COUNT(count), STR_BYTES(most),
+		     findings_function(findings, list[first].stack), STR_BYTES(sum));
 	findings_say(&finding->why, "equal stacks and about equal sizes; whether the contents are "
 				    "equal is not recorded");
 	findings_say(&finding->advice,
@@ -455,7 +449,6 @@ static void judge_held(struct findings *findings, const struct findings_kind *ki
 	findings_figure(finding, "bytes", "together", FINDINGS_BYTES, sum);
 	finding->saves_bytes = sum - most;
 	findings_command(findings, finding, "window", "--by process,stack --to peak", false, true);
-	mem_free(function);
 }
 
 // Only of processes that were forked and ran no other program since: the others have nothing that

@@ -13,6 +13,7 @@
 // To add one: its function, its row, and docs/findings.md.
 #pragma once
 
+#include "base/arena.h"
 #include "base/index_set.h"
 #include "engine/replay/lives.h"
 #include "engine/replay/present.h"
@@ -125,6 +126,8 @@ struct findings_facts {
 	size_t mosts_count, mosts_capacity;
 	struct findings_arenas *arenas; // NULL: not asked for
 	stack_id *users;                // by stack: findings_user + 1; 0: not asked yet
+	const char **functions;         // by stack: findings_function; NULL: not asked yet
+	struct arena texts;             // theirs
 	bool free_stacks;
 };
 
@@ -154,8 +157,8 @@ void findings_miss(struct findings *findings, const struct findings_kind *kind, 
 // The stack from the innermost frame on that does not allocate for somebody else; 0: it has none.
 stack_id findings_user(struct findings *findings, stack_id stack);
 
-// What it is called, for a sentence. Owned by the caller.
-char *findings_function(const struct findings *findings, stack_id stack);
+// What it is called, for a sentence. Valid as long as the facts.
+const char *findings_function(const struct findings *findings, stack_id stack);
 
 // Whether a finding is of an ID (NULL: any is); how many are; whether there is any of "kind#N".
 bool findings_is_of(const struct finding *finding, const char *only);

@@ -17,7 +17,6 @@ static void tell(struct findings *findings, const struct findings_kind *kind,
 	const struct heap_amount *lost = &site->states[TRACE_REACH_UNREACHABLE];
 	struct finding *finding =
 		findings_add(findings, kind, FINDINGS_LIKELY, site->process, site->stack);
-	char *function = findings_function(findings, site->stack);
 	struct str with = { 0 };
 	bool one = lost->count == 1;
 
@@ -27,7 +26,8 @@ static void tell(struct findings *findings, const struct findings_kind *kind,
 	findings_say(&finding->what,
 		     "%s block%s of %s%s, %s in all, had not been freed at the end, and nothing "
 		     "pointed to %s any more.",
-		     STR_COUNT(lost->count), one ? "" : "s", function, str_get(&with),
+		     STR_COUNT(lost->count), one ? "" : "s",
+		     findings_function(findings, site->stack), str_get(&with),
 		     STR_BYTES(lost->bytes + site->holds.bytes), one ? "it" : "them");
 	findings_say(&finding->why,
 		     "no pointer to %s was found in its memory, behind all destructors: since when "
@@ -43,7 +43,6 @@ static void tell(struct findings *findings, const struct findings_kind *kind,
 	finding->saves_bytes = lost->bytes + site->holds.bytes;
 	finding->at_end = true;
 	findings_command(findings, finding, "active", "-n 0", false, true);
-	mem_free(function);
 }
 
 bool findings_unreachable(struct findings *findings, const struct findings_kind *kind, struct err *)

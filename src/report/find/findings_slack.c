@@ -352,7 +352,7 @@ static void look_between(struct slack *slack)
 static void say_what(struct findings *findings, struct finding *finding,
 		     const struct slack_line *line)
 {
-	char *function = findings_function(findings, line->stack);
+	const char *function = findings_function(findings, line->stack);
 	char count[28], mean[16], whole[16], more[16];
 
 	str_count(line->count, count);
@@ -392,7 +392,6 @@ static void say_what(struct findings *findings, struct finding *finding,
 	default:
 		break;
 	}
-	mem_free(function);
 }
 
 static void tell(struct findings *findings, const struct findings_kind *kind,

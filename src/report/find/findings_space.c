@@ -105,13 +105,12 @@ static void tell_holes(struct findings *findings, const struct findings_kind *ki
 {
 	struct finding *finding =
 		findings_add(findings, kind, FINDINGS_CERTAIN, hole->process, hole->stack);
-	char *function = findings_function(findings, hole->stack);
 
 	ASSERT(hole->count > 0 && hole->free.largest < hole->size);
 	findings_say(&finding->what,
 		     "%s asks for %s and gets none though %s are free: the largest hole has %s.",
-		     function, STR_BYTES(hole->size), STR_BYTES(hole->free.bytes),
-		     STR_BYTES(hole->free.largest));
+		     findings_function(findings, hole->stack), STR_BYTES(hole->size),
+		     STR_BYTES(hole->free.bytes), STR_BYTES(hole->free.largest));
 	findings_say(&finding->why,
 		     "by what was mapped when it failed; %s such failure%s in this process",
 		     STR_COUNT(hole->count), hole->count == 1 ? "" : "s");
@@ -127,7 +126,6 @@ static void tell_holes(struct findings *findings, const struct findings_kind *ki
 	finding->from_ns = hole->time_ns ? hole->time_ns - 1 : 0;
 	finding->to_ns = hole->time_ns;
 	findings_command(findings, finding, "map", "", false, false);
-	mem_free(function);
 }
 
 // A process without failures was not short of addresses, however they are cut.
@@ -250,13 +248,13 @@ static void tell_unaligned(struct findings *findings, const struct findings_kind
 			   process_id process, stack_id stack, const struct lost_rest *rest)
 {
 	struct finding *finding = findings_add(findings, kind, FINDINGS_CERTAIN, process, stack);
-	char *function = findings_function(findings, stack);
 
 	ASSERT(rest->count > 0 && rest->bytes < rest->count * SPACE_SLOT);
 	findings_say(&finding->what,
 		     "%s reservations of %s lose %s of addresses: what is left of their last 64 "
 		     "KiB can be no other's.",
-		     STR_COUNT(rest->count), function, STR_BYTES(rest->bytes));
+		     STR_COUNT(rest->count), findings_function(findings, stack),
+		     STR_BYTES(rest->bytes));
 	findings_say(&finding->why, "Windows reserves at multiples of 64 KiB; counted at the end");
 	findings_say(&finding->advice,
 		     "reserve multiples of 64 KiB, one large piece, and commit parts of it");
@@ -264,7 +262,6 @@ static void tell_unaligned(struct findings *findings, const struct findings_kind
 	findings_figure(finding, "lost_bytes", "lost", FINDINGS_BYTES, rest->bytes);
 	finding->tab = "space";
 	findings_command(findings, finding, "map", "", false, false);
-	mem_free(function);
 }
 
 bool findings_unaligned(struct findings *findings, const struct findings_kind *kind, struct err *)
@@ -377,7 +374,6 @@ static void tell_outside(struct findings *findings, const struct findings_kind *
 		"there, its symbols (a -dbg package, a PDB) let tidemark record its calls";
 	struct finding *finding =
 		findings_add(findings, kind, FINDINGS_CERTAIN, process, outside->stack);
-	char *function = findings_function(findings, outside->stack);
 	bool mostly = outside->heap && outside->runtime_bytes >= outside->bytes / 2;
 
 	ASSERT(outside->most <= outside->bytes && outside->runtime_bytes <= outside->bytes);
@@ -385,7 +381,8 @@ static void tell_outside(struct findings *findings, const struct findings_kind *
 		     "%s of %s committed are outside the heap: the program asked the system for "
 		     "them itself, %s of them in %s.%s%s%s%s",
 		     STR_BYTES(outside->bytes), STR_BYTES(outside->bytes + outside->heap_bytes),
-		     STR_BYTES(outside->most), function, outside->heap ? " " : "",
+		     STR_BYTES(outside->most), findings_function(findings, outside->stack),
+		     outside->heap ? " " : "",
 		     outside->heap ? STR_BYTES(outside->runtime_bytes) : "",
 		     outside->heap ? " are of a runtime's heap: " : "",
 		     outside->heap ? outside->heap : "");
@@ -403,7 +400,6 @@ static void tell_outside(struct findings *findings, const struct findings_kind *
 				outside->runtime_bytes);
 	findings_command(findings, finding, "window",
 			 outside->heap ? "--layer vm --by heap,stack" : "--layer vm", false, false);
-	mem_free(function);
 }
 
 // Only where the program's own is more than that of all allocators: there the heap's figures

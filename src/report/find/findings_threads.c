@@ -108,7 +108,6 @@ static void consider(struct findings *findings, const struct findings_kind *kind
 	uint64_t bytes = 0, threads = 0, largest = 0;
 	const struct left *most = list;
 	struct finding *finding;
-	char *function;
 
 	ASSERT(count > 0);
 	for (size_t i = 0; i < count; i++) {
@@ -122,10 +121,10 @@ static void consider(struct findings *findings, const struct findings_kind *kind
 	if (threads < THREADS_MIN || bytes < findings_bytes_min(findings))
 		return;
 	finding = findings_add(findings, kind, FINDINGS_LIKELY, most->process, most->stack);
-	function = findings_function(findings, most->stack);
 	findings_say(&finding->what,
 		     "%s threads that have ended left %s of %s, and nothing freed it.",
-		     STR_COUNT(threads), STR_BYTES(bytes), function);
+		     STR_COUNT(threads), STR_BYTES(bytes),
+		     findings_function(findings, most->stack));
 	findings_say(&finding->why,
 		     "counted at the end of the process, of threads that gave their stacks back; "
 		     "whether something still uses the %s blocks is not recorded",
@@ -137,7 +136,6 @@ static void consider(struct findings *findings, const struct findings_kind *kind
 	finding->saves_bytes = bytes;
 	finding->at_end = true;
 	findings_command(findings, finding, "window", "--by thread,stack", false, true);
-	mem_free(function);
 }
 
 // Sorts what is left by line, and considers each line's part of the list.
