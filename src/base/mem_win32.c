@@ -21,8 +21,9 @@ void *mem_map(size_t size_bytes)
 	return ptr;
 }
 
-void mem_unmap(void *ptr, size_t)
+void mem_unmap(void *ptr, size_t size_bytes)
 {
+	(void)size_bytes;
 	if (ptr)
 		VirtualFree(ptr, 0, MEM_RELEASE);
 }

@@ -14,7 +14,6 @@
 #include "report/find/check.h"
 #include "trace/fresh.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -19,7 +19,6 @@
 #include "sql/otlp_push.h"
 #include "sql/push_live.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

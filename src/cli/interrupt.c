@@ -4,7 +4,6 @@
 #include "cli/interrupt.h"
 
 #include <signal.h>
-#include <stdlib.h>
 
 // What asks us to end: Ctrl-C, kill, and a terminal that is closed.
 static const int asking[] = {

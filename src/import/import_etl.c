@@ -18,7 +18,6 @@
 #include "trace/bytes.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 enum {

@@ -7,7 +7,6 @@
 #include "recorder/recording.h"
 #include "recorder/scope_linux.h"
 #include "recorder/strict_linux.h"
-#include "recorder/text.h"
 #include "wire/lane_event.h"
 
 uint32_t patch_done, patch_missing;

@@ -112,10 +112,11 @@ static bool ask_number(const struct shards *shards, struct server *server, unsig
 	return good;
 }
 
-static int by_number(const void *a, const void *b, void *)
+static int by_number(const void *a, const void *b, void *context)
 {
 	const struct server *left = a, *right = b;
 
+	(void)context;
 	return left->number < right->number ? -1 : left->number > right->number;
 }
 

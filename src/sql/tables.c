@@ -10,7 +10,6 @@
 #include "base/mem.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 // Versions of ClickHouse: the oldest one that is taken, and the first one whose tables have a TTL.

@@ -23,7 +23,6 @@
 #include "wire/compiler.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 
 // One who looks at a place or two needs no thread.
 enum { PLAYED_ALONE = 2 };

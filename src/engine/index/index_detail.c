@@ -17,8 +17,6 @@
 #include "engine/index/index_scan.h"
 #include "os/thread.h"
 
-#include <stdlib.h>
-
 // Of the memory: for what is kept of rows, and for lifetimes.
 enum { BATCH_SHARE = 8, LIFETIMES_SHARE = 4 };
 

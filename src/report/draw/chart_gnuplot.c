@@ -13,7 +13,6 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-#include <stdarg.h>
 #include <string.h>
 #include <strings.h>
 

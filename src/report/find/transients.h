@@ -9,7 +9,6 @@
 struct transients {
 	struct query_context *asked; // borrowed
 	struct spikes *spikes;       // borrowed
-	const char *bytes_min;       // as the user gave it, or NULL
 	bool all_frames, colour;
 	unsigned width;
 };

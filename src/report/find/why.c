@@ -15,7 +15,6 @@
 #include "report/table/query_write.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { INDENT = 4, CALLERS = 3 };

@@ -20,7 +20,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 // Allocations are told apart by the values of those keys that are functions of a cell.
