@@ -356,7 +356,7 @@ static void print_flags(uint64_t flags)
 static void print_heaps(const struct info *info, bool all)
 {
 	uint32_t shown = 0, more = 0;
-	char count[28], text[READER_HEAP_TEXT];
+	char text[READER_HEAP_TEXT];
 
 	for (heap_id id = 1; id < reader_heaps_count(info->reader); id++) {
 		const struct trace_heap *heap = reader_heap(info->reader, id);
@@ -373,7 +373,7 @@ static void print_heaps(const struct info *info, bool all)
 		printf(" of process %u", reader_process(info->reader, heap->process)->pid);
 		if (reader_heap_is_language(heap)) {
 			if (info_next_flags(info, id, &flags, &calls))
-				printf(": %s allocations", str_count(calls, count));
+				printf(": %s allocations", STR_COUNT(calls));
 			putchar('\n');
 			continue;
 		}
@@ -382,7 +382,7 @@ static void print_heaps(const struct info *info, bool all)
 			print_flags(heap->flags);
 		}
 		while (info_next_flags(info, id, &flags, &calls)) {
-			printf("; %s calls with", str_count(calls, count));
+			printf("; %s calls with", STR_COUNT(calls));
 			print_flags(flags);
 		}
 		putchar('\n');

@@ -248,7 +248,6 @@ void reachability_cancel(struct reachability *reachability)
 void reachability_describe(const struct trace_reach *found, struct str *text)
 {
 	uint64_t counts[TRACE_REACH_STATES_COUNT] = { 0 }, bytes[TRACE_REACH_STATES_COUNT] = { 0 };
-	char size[16], count[28], time[24];
 
 	for (uint64_t i = 0; i < found->count; i++) {
 		ASSERT(found->blocks[i].state < TRACE_REACH_STATES_COUNT);
@@ -256,9 +255,9 @@ void reachability_describe(const struct trace_reach *found, struct str *text)
 		bytes[found->blocks[i].state] += found->blocks[i].size;
 	}
 	str_format(text, "unreachable %s",
-		   str_bytes(bytes[TRACE_REACH_UNREACHABLE] + bytes[TRACE_REACH_HELD], size));
+		   STR_BYTES(bytes[TRACE_REACH_UNREACHABLE] + bytes[TRACE_REACH_HELD]));
 	str_format(text, " in %s blocks",
-		   str_count(counts[TRACE_REACH_UNREACHABLE] + counts[TRACE_REACH_HELD], count));
-	str_format(text, ", of %s that are live; it was stopped for %s",
-		   str_count(found->count, count), str_duration(found->stopped_ns, time));
+		   STR_COUNT(counts[TRACE_REACH_UNREACHABLE] + counts[TRACE_REACH_HELD]));
+	str_format(text, ", of %s that are live; it was stopped for %s", STR_COUNT(found->count),
+		   STR_DURATION(found->stopped_ns));
 }

@@ -151,18 +151,17 @@ static bool at_time(const char *text, wide time_ns, const struct reader *reader,
 		    struct moment_edge *edge, struct err *err)
 {
 	uint64_t duration_ns = moment_duration(reader);
-	char length[24];
 
 	if (time_ns < 0)
 		return err_set(err, ERR_USAGE,
 			       "%s is before the beginning of the trace, which is %s long", text,
-			       str_duration(duration_ns, length));
+			       STR_DURATION(duration_ns));
 	if (time_ns < moment_begin(reader))
 		return err_set(err, ERR_USAGE, "%s is before %s, to which the trace was trimmed",
-			       text, str_duration(moment_begin(reader), length));
+			       text, STR_DURATION(moment_begin(reader)));
 	if (time_ns > duration_ns)
 		return err_set(err, ERR_USAGE, "%s is after the end of the trace, which is %s long",
-			       text, str_duration(duration_ns, length));
+			       text, STR_DURATION(duration_ns));
 	*edge = (struct moment_edge){ .time_ns = (uint64_t)time_ns };
 	return true;
 }
@@ -397,8 +396,6 @@ bool moment_find_window(const char *from, const char *to, const struct reader *r
 			moment_peak *peak, void *context, struct moment_edge edges[static 2],
 			struct err *err)
 {
-	char first[24], second[24];
-
 	if (!moment_find(from ? from : "begin", reader, peak, context, &edges[0], err))
 		return err_wrap(err, "--from");
 	if (!moment_find(to ? to : "end", reader, peak, context, &edges[1], err))
@@ -406,7 +403,7 @@ bool moment_find_window(const char *from, const char *to, const struct reader *r
 	if (edges[0].time_ns > edges[1].time_ns ||
 	    (edges[0].exact && edges[1].exact && edges[0].number > edges[1].number))
 		return err_set(err, ERR_USAGE, "--from %s (%s) is after --to %s (%s)",
-			       from ? from : "begin", str_duration(edges[0].time_ns, first),
-			       to ? to : "end", str_duration(edges[1].time_ns, second));
+			       from ? from : "begin", STR_DURATION(edges[0].time_ns),
+			       to ? to : "end", STR_DURATION(edges[1].time_ns));
 	return true;
 }

@@ -111,7 +111,6 @@ bool window_source_lock(const char *path, const char *trace_path,
 void window_source_fail(const char *path, unsigned share, struct err *err)
 {
 	uint64_t bytes = index_disk_bytes(path);
-	char had[16], whole[16];
 	size_t length = strlen(err->text);
 	struct str text = { 0 };
 
@@ -122,10 +121,10 @@ void window_source_fail(const char *path, unsigned share, struct err *err)
 		return;
 	str_format(&text, "; it is %s", path);
 	if (bytes > 0 && share > 0 && share < 1000)
-		str_format(&text, ", had %s and needs some %s", str_bytes(bytes, had),
-			   str_bytes(bytes * 1000 / share, whole));
+		str_format(&text, ", had %s and needs some %s", STR_BYTES(bytes),
+			   STR_BYTES(bytes * 1000 / share));
 	else if (bytes > 0) // what is read is not all indexed yet
-		str_format(&text, ", had %s and needs more", str_bytes(bytes, had));
+		str_format(&text, ", had %s and needs more", STR_BYTES(bytes));
 	str_add(&text, " (TIDEMARK_INDEX=never answers without, from memory)");
 	snprintf(err->text + length, sizeof err->text - length, "%s", str_get(&text));
 	str_fini(&text);

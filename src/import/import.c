@@ -126,13 +126,12 @@ static bool nothing_is_known(struct source *source, struct err *err)
 static void remark_times(struct import_work *work)
 {
 	uint64_t raised = intake_raised(work->intake);
-	char count[28];
 
 	if (raised)
 		str_format(work->remarks,
 			   "%s times are earlier than the one before: the order is that of the "
 			   "input, and they were raised\n",
-			   str_count(raised, count));
+			   STR_COUNT(raised));
 }
 
 // One of the inputs. Its format is that of the first.

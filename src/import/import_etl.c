@@ -499,32 +499,31 @@ static void remark(struct etl *etl)
 {
 	struct str *remarks = etl->work->remarks;
 	struct etl_stacks_counts stacks = etl_stacks_count(etl->stacks);
-	char a[28], b[28];
 
 	if (etl->put.stackless)
 		str_format(remarks, "%s of %s events have no stack in it\n",
-			   str_count(etl->put.stackless, a), str_count(etl->put.written, b));
+			   STR_COUNT(etl->put.stackless), STR_COUNT(etl->put.written));
 	if (stacks.unresolved)
 		str_format(remarks, "%s of %s references to stacks have no definition\n",
-			   str_count(stacks.unresolved, a), str_count(stacks.references, b));
+			   STR_COUNT(stacks.unresolved), STR_COUNT(stacks.references));
 	if (etl->moved)
 		str_format(remarks,
 			   "%s blocks that HeapReAlloc moved count as a free and an allocation, as "
 			   "which they are recorded too\n",
-			   str_count(etl->moved, a));
+			   STR_COUNT(etl->moved));
 	if (etl->partly)
 		str_format(remarks,
 			   "%s regions were partly committed before the log began: which part is "
 			   "not said, and their beginning is taken\n",
-			   str_count(etl->partly, a));
+			   STR_COUNT(etl->partly));
 	if (etl->left_out)
 		str_format(remarks,
 			   "%s events on heaps' own regions and states, and of calls that change "
 			   "nothing, are left out\n",
-			   str_count(etl->left_out, a));
+			   STR_COUNT(etl->left_out));
 	if (etl_file_header(etl->file)->damaged)
 		str_format(remarks, "%s buffers are damaged: the rest of each is left out\n",
-			   str_count(etl_file_header(etl->file)->damaged, a));
+			   STR_COUNT(etl_file_header(etl->file)->damaged));
 	if (etl_file_header(etl->file)->cut) {
 		str_format(remarks,
 			   "the log is cut: its buffers end at byte %" PRIu64
@@ -548,7 +547,6 @@ static void lose(struct etl *etl)
 static bool nothing_there(struct etl *etl, struct err *err)
 {
 	struct etl_stacks_counts stacks = etl_stacks_count(etl->stacks);
-	char text[6][28];
 
 	return err_set(
 		err, ERR_FORMAT,
@@ -557,9 +555,8 @@ static bool nothing_there(struct etl *etl, struct err *err)
 		"again), %" PRIu32 " processes, %" PRIu32 " images (%" PRIu32
 		" with an RSDS)%s (try: wpr -start VirtualAllocation, or "
 		"-start Heap)",
-		str_count(etl->events, text[0]), str_count(etl->walks, text[1]),
-		str_count(etl->keyed, text[2]), str_count(stacks.unresolved, text[3]),
-		str_count(stacks.recycled, text[4]), str_count(stacks.keys, text[5]),
+		STR_COUNT(etl->events), STR_COUNT(etl->walks), STR_COUNT(etl->keyed),
+		STR_COUNT(stacks.unresolved), STR_COUNT(stacks.recycled), STR_COUNT(stacks.keys),
 		etl_system_processes(etl->system), etl_system_images(etl->system),
 		etl_system_named(etl->system),
 		etl_file_header(etl->file)->damaged ? ", and damaged buffers" : "");

@@ -545,12 +545,10 @@ static void free_all(struct heaptrack *heaptrack)
 
 static void remark(const struct heaptrack *heaptrack, struct str *remarks)
 {
-	char count[28];
-
 	if (heaptrack->unmatched)
 		str_format(remarks,
 			   "%s frees are left out: nothing of their size and stack lives\n",
-			   str_count(heaptrack->unmatched, count));
+			   STR_COUNT(heaptrack->unmatched));
 	if (heaptrack->attached)
 		str_add(remarks, "heaptrack was attached to a running program: what it had "
 				 "allocated before is not there\n");

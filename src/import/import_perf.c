@@ -305,17 +305,16 @@ static bool is_perf(const char *head, size_t length)
 static void remark(struct perf *perf, struct str *remarks)
 {
 	uint64_t open = perf->without_return;
-	char a[28], b[28];
 
 	for (size_t i = 0; i < perf->pending_count; i++)
 		open += perf->pending[i].there;
 	if (open || perf->without_entry)
 		str_format(remarks,
 			   "%s calls without a return and %s returns without a call are left out\n",
-			   str_count(open, a), str_count(perf->without_entry, b));
+			   STR_COUNT(open), STR_COUNT(perf->without_entry));
 	if (perf->other)
 		str_format(remarks, "%s lines are of no event and are left out\n",
-			   str_count(perf->other, a));
+			   STR_COUNT(perf->other));
 	rows_remark(&perf->rows, remarks);
 }
 

@@ -303,13 +303,11 @@ bool rows_take(struct rows *rows, const char *const fields[ROWS_COLUMNS], struct
 
 void rows_remark(const struct rows *rows, struct str *remarks)
 {
-	char text[28];
-
 	if (rows->other)
 		str_format(remarks, "%s rows are left out: their op is %s%s\n",
-			   str_count(rows->other, text), rows->other_word,
+			   STR_COUNT(rows->other), rows->other_word,
 			   rows->other > 1 ? " or another that is not known" : "");
 	if (rows->first_ns)
 		str_format(remarks, "times begin at %s in the input: that is 0 in the trace\n",
-			   str_duration(rows->first_ns, text));
+			   STR_DURATION(rows->first_ns));
 }

@@ -61,14 +61,14 @@ static bool launch_await(const struct launch *launch, struct err *err)
 static void launch_tell_attached(const struct launch *launch)
 {
 	const struct attacher_figures *figures = &launch->figures;
-	char stop[24], walk[24];
+	char stop[24];
 
 	str_duration(figures->stop_ns, stop);
 	if (figures->walk_ns)
 		launch_tell(launch->options,
 			    "attached to process %u, which stood still for %s, and for %s while "
 			    "its %" PRIu64 " blocks were read (Ctrl-C ends the recording)",
-			    launch->options->attach_pid, stop, str_duration(figures->walk_ns, walk),
+			    launch->options->attach_pid, stop, STR_DURATION(figures->walk_ns),
 			    launch->before_count);
 	else
 		launch_tell(launch->options,
@@ -148,17 +148,16 @@ void launch_note_attached(const struct launch *launch)
 	const struct attacher_figures *figures = &launch->figures;
 	pid_t pid = (pid_t)launch->options->attach_pid;
 	struct str line = { 0 };
-	char stop[24], load[24], walk[24];
 
 	str_format(&line,
 		   "attached while it ran: %u functions of its allocator entered, %u of %u places "
 		   "of code changed; its threads, %u, stood still for %s at most, and one for %s",
 		   figures->functions, figures->places, figures->places + figures->kept,
-		   figures->threads, str_duration(figures->stop_ns, stop),
-		   str_duration(figures->load_ns, load));
+		   figures->threads, STR_DURATION(figures->stop_ns),
+		   STR_DURATION(figures->load_ns));
 	if (figures->walk_ns)
 		str_format(&line, "; and for %s while its %" PRIu64 " blocks were read",
-			   str_duration(figures->walk_ns, walk), launch->before_count);
+			   STR_DURATION(figures->walk_ns), launch->before_count);
 	collector_process_say(&launch->collector_process, COLLECT_NOTE, pid, str_get(&line));
 	str_fini(&line);
 }

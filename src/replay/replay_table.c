@@ -91,15 +91,13 @@ static void write_row(const struct replay_table *table, const struct replay_tabl
 {
 	struct figures figures = figures_of(table, row->run);
 	struct str name = { 0 }, line = { 0 };
-	char time[24], peak[16], end[16], faults[28];
 
 	name_of(row, &name);
 	paper_field(paper, PAPER_PLAIN, str_get(&name), width, false);
-	str_format(&line, "%10s %8.1f %11s %7.2f %11s %12s\n", str_duration(figures.cpu_ns, time),
+	str_format(&line, "%10s %8.1f %11s %7.2f %11s %12s\n", STR_DURATION(figures.cpu_ns),
 		   (double)figures.cpu_ns / (double)(row->run->events ? row->run->events : 1),
-		   str_bytes(figures.peak_bytes, peak),
-		   part(figures.peak_bytes, table->plan->peak_bytes),
-		   str_bytes(figures.end_bytes, end), str_count(figures.faults, faults));
+		   STR_BYTES(figures.peak_bytes), part(figures.peak_bytes, table->plan->peak_bytes),
+		   STR_BYTES(figures.end_bytes), STR_COUNT(figures.faults));
 	paper_text(paper, PAPER_PLAIN, str_get(&line));
 	STR_FINI(&name, &line);
 }
@@ -107,17 +105,16 @@ static void write_row(const struct replay_table *table, const struct replay_tabl
 static void write_head(const struct replay_table *table, struct paper *paper)
 {
 	const struct replay_plan *plan = table->plan;
-	char calls[28], peak[16], blocks[28], left[28];
 	double ns = (double)table->dry->cpu_ns / (double)(plan->calls ? plan->calls : 1);
 
 	paper_format(paper, PAPER_PLAIN, "%s calls%s, at most %s live in %s blocks; %s\n",
-		     str_count(plan->calls, calls), plan->one_thread ? " in one thread" : "",
-		     str_bytes(plan->peak_bytes, peak), str_count(plan->peak_count, blocks),
+		     STR_COUNT(plan->calls), plan->one_thread ? " in one thread" : "",
+		     STR_BYTES(plan->peak_bytes), STR_COUNT(plan->peak_count),
 		     touched[table->touch]);
 	if (plan->unknown_frees)
 		paper_format(paper, PAPER_PLAIN,
 			     "left out: %s frees of blocks that the trace does not know\n",
-			     str_count(plan->unknown_frees, left));
+			     STR_COUNT(plan->unknown_frees));
 	paper_format(paper, PAPER_DIM, "times are less the driver's own %.0f ns a call\n\n", ns);
 }
 
@@ -126,12 +123,11 @@ static void write_class(const struct replay_table *table, struct paper *paper, u
 			unsigned which)
 {
 	const struct replay_ring_class *first = &table->rows[0].run->classes[which];
-	char low[16], high[16], count[28];
 
 	ASSERT(which < REPLAY_RING_CLASSES);
 	paper_format(paper, PAPER_PLAIN, "%s to %s, %s allocations\n",
-		     str_bytes(which ? UINT64_C(1) << which : 0, low),
-		     str_bytes(UINT64_C(2) << which, high), str_count(first->count, count));
+		     STR_BYTES(which ? UINT64_C(1) << which : 0), STR_BYTES(UINT64_C(2) << which),
+		     STR_COUNT(first->count));
 	for (size_t i = 0; i < table->count; i++) {
 		const struct replay_ring_class *class = &table->rows[i].run->classes[which];
 		struct str name = { 0 };

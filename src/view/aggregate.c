@@ -470,28 +470,17 @@ static uint32_t text_number(struct packing *packing, const char *text)
 	return number;
 }
 
-// The same of a path, and of a name that may have one in it.
-static uint32_t path_number(struct packing *packing, const char *path)
+// The same of a text that may have a path in it: scrub_path or scrub_words takes that out.
+static uint32_t scrubbed_number(struct packing *packing, const char *from,
+				void (*scrub)(const struct scrub *scrub, const char *from,
+					      size_t length, struct str *out))
 {
 	struct str text = { 0 };
 	uint32_t number;
 
-	if (!packing->scrub || !path)
-		return text_number(packing, path);
-	scrub_path(packing->scrub, path, strlen(path), &text);
-	number = text_number(packing, str_get(&text));
-	str_fini(&text);
-	return number;
-}
-
-static uint32_t name_number(struct packing *packing, const char *name)
-{
-	struct str text = { 0 };
-	uint32_t number;
-
-	if (!packing->scrub || !name)
-		return text_number(packing, name);
-	scrub_words(packing->scrub, name, strlen(name), &text);
+	if (!packing->scrub || !from)
+		return text_number(packing, from);
+	scrub(packing->scrub, from, strlen(from), &text);
 	number = text_number(packing, str_get(&text));
 	str_fini(&text);
 	return number;
@@ -559,13 +548,13 @@ static uint64_t frame_figure(struct packing *packing, const struct symbol *symbo
 	ASSERT(column < FRAME_COLUMNS);
 	switch (column) {
 	case FUNCTION:
-		return name_number(packing, symbol->function);
+		return scrubbed_number(packing, symbol->function, scrub_words);
 	case FILE_NAME:
-		return path_number(packing, symbol->file);
+		return scrubbed_number(packing, symbol->file, scrub_path);
 	case LINE:
 		return symbol->line;
 	case MODULE:
-		return path_number(packing, symbol->module);
+		return scrubbed_number(packing, symbol->module, scrub_path);
 	case OFFSET:
 		return symbol->offset;
 	case INLINED:

@@ -355,7 +355,7 @@ static void alloc_now(struct index_pair *pair, uint64_t key, uint32_t cell)
 // The user is told before the files grow: up to some four times the trace.
 static void open_parts(struct index_pair *pair)
 {
-	char text[200], a[16];
+	char text[200];
 
 	ASSERT(!pair->parts);
 	pair->parts = mem_alloc(LIVE_TABLE_PARTS, sizeof *pair->parts);
@@ -372,7 +372,7 @@ static void open_parts(struct index_pair *pair)
 	snprintf(text, sizeof text,
 		 "very many blocks live at once: temporary files of up to %s are written beside "
 		 "the index",
-		 str_bytes(pair->trace_bytes * 4, a));
+		 STR_BYTES(pair->trace_bytes * 4));
 	pair->say(pair->say_context, text);
 }
 

@@ -327,14 +327,14 @@ void address_map_write_svg(const struct address_map *address_map, struct sink *s
 	const struct trace_info *info = reader_info(address_map->asked->reader);
 	unsigned width = LABEL + ROW_CELLS_WIDE * CELL + MARGIN;
 	struct str moment = { 0 };
-	char text[64], bytes[16], command[COMMAND_MAX + 8];
+	char text[64], command[COMMAND_MAX + 8];
 
 	write_text(&picture, MARGIN, "bold", shorten(info->command, command));
 	picture.y += LINE;
 	moment_view_describe(address_map->asked, &moment);
 	snprintf(text, sizeof text, ", process %" PRIu32 "; a cell is %s",
 		 reader_process(address_map->asked->reader, address_map->process)->pid,
-		 str_bytes(address_map->granularity, bytes));
+		 STR_BYTES(address_map->granularity));
 	str_add(&moment, text);
 	write_text(&picture, MARGIN, "dim", str_get(&moment));
 	picture.y += LINE + 6;

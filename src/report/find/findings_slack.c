@@ -353,18 +353,14 @@ static void say_what(struct findings *findings, struct finding *finding,
 		     const struct slack_line *line)
 {
 	const char *function = findings_function(findings, line->stack);
-	char count[28], mean[16], whole[16], more[16];
 
-	str_count(line->count, count);
-	str_bytes(line->bytes / line->count, mean);
-	str_bytes((line->bytes + line->more) / line->count, whole);
-	str_bytes(line->more, more);
 	switch (line->way) {
 	case SLACK_CLASS:
 		findings_say(&finding->what,
 			     "%s blocks of %s, of %s in the mean, are one to three bytes over a "
 			     "size that glibc has: together they take %s more.",
-			     count, function, mean, more);
+			     STR_COUNT(line->count), function, STR_BYTES(line->bytes / line->count),
+			     STR_BYTES(line->more));
 		findings_say(&finding->why, "by glibc's rules, which the addresses of the blocks "
 					    "agree with, at the peak");
 		findings_say(&finding->advice,
@@ -372,8 +368,9 @@ static void say_what(struct findings *findings, struct finding *finding,
 		break;
 	case SLACK_APART:
 		findings_say(&finding->what,
-			     "%s blocks of %s hold %s each in the mean and take %s.", count,
-			     function, mean, whole);
+			     "%s blocks of %s hold %s each in the mean and take %s.",
+			     STR_COUNT(line->count), function, STR_BYTES(line->bytes / line->count),
+			     STR_BYTES((line->bytes + line->more) / line->count));
 		findings_say(&finding->why,
 			     "by the distances between their addresses at the peak; nothing was "
 			     "ever allocated between them");
@@ -382,8 +379,9 @@ static void say_what(struct findings *findings, struct finding *finding,
 		break;
 	case SLACK_ALIGNED:
 		findings_say(&finding->what,
-			     "%s aligned blocks of %s hold %s each in the mean and take %s.", count,
-			     function, mean, whole);
+			     "%s aligned blocks of %s hold %s each in the mean and take %s.",
+			     STR_COUNT(line->count), function, STR_BYTES(line->bytes / line->count),
+			     STR_BYTES((line->bytes + line->more) / line->count));
 		findings_say(&finding->why, "their addresses are multiples of 64, and nothing was "
 					    "ever allocated in what is between them");
 		findings_say(&finding->advice,
