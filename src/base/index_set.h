@@ -3,6 +3,12 @@
 // Holds 8 bytes for a position and what is free between them; the items themselves stay with the
 // caller, who says by `same` whether one is what is looked for. `struct index_set set = { 0 };` is
 // an empty one. Nothing is removed. One thread.
+//
+// For example, names that are kept once each, in an array:
+//
+//     at = index_set_put(&set, index_set_hash_text(name), same, names, name, count);
+//     if (at == count)
+//             names[count++] = name;      it is new
 #pragma once
 
 #include <stdbool.h>
@@ -21,6 +27,7 @@ struct index_set {
 };
 
 // Whether `key` is what is at `position`.
+// Called for those whose hashes agree as far as they are kept. `context` is what the caller gave.
 typedef bool index_set_same(const void *context, uint32_t position, const void *key);
 
 // Where the key is, or INDEX_SET_NONE. Equal keys have equal hashes.
@@ -41,6 +48,7 @@ uint32_t index_set_put_by(struct index_set *set, uint32_t number, uint64_t hash,
 			  index_set_same *same, const void *context, const void *key,
 			  uint32_t position);
 
+// Accepts { 0 }. The items stay: they are the caller's.
 void index_set_fini(struct index_set *set);
 
 // A hash of some numbers; of a text.

@@ -1,11 +1,20 @@
 // progress: a bar on stderr for long work, after half a second, only where stderr is a terminal
 // (or always, as plain lines, with PROGRESS_PLAIN).
+//
+// A bar looks so, drawn over itself ten times a second at most; plain lines come once a second:
+//
+//     reading [############..................]  42 %
+//
+//     progress_begin
+//       progress_update    now and then
+//     progress_end
 #pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+// AUTO is a bar on a terminal that is not "dumb", and nothing elsewhere.
 enum progress_mode { PROGRESS_AUTO, PROGRESS_NONE, PROGRESS_PLAIN, PROGRESS_BAR };
 
 // Times are those of the steady clock. `visible`: there is something on the line to be wiped away.
@@ -26,6 +35,7 @@ struct progress_meter {
 };
 
 // The calling thread's work is reported to `meter`, until it says NULL.
+// One at a time for each thread. The meter must be there until then.
 void progress_listen(struct progress_meter *meter);
 
 // Work without a bar: so much of it is done. `what` is a literal. Costs a test where nobody

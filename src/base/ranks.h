@@ -105,6 +105,7 @@ bool ranks_add_all(const struct ranks *ranks, unsigned part, size_t row, const u
 bool ranks_add_each(const struct ranks *ranks, unsigned part, const uint32_t *rows,
 		    const uint64_t *numbers, size_t count, uint32_t none);
 
+// One number of one row; false as ranks_add_all has it.
 static inline bool ranks_add(const struct ranks *ranks, unsigned part, size_t row, uint64_t number)
 {
 	return ranks_add_all(ranks, part, row, &number, 1);

@@ -50,6 +50,7 @@ static inline __attribute__((always_inline)) size_t rising_place(const void *lis
 #define RISING_BELOW(list, count, member, key) RISING_PLACE(list, count, member, key, false)
 #define RISING_UPTO(list, count, member, key) RISING_PLACE(list, count, member, key, true)
 
+// How many numbers are below the key; how many are at most the key.
 static inline size_t rising_below(const uint64_t *list, size_t count, uint64_t key)
 {
 	return rising_place(list, count, sizeof *list, 0, sizeof *list, key, false);

@@ -1,6 +1,9 @@
 // sink: where a report goes, a file or memory.
 //
 // Errors are sticky: after one, writing does nothing. Ask sink_ok once, at the end.
+//
+// For example a report writes a thousand lines with sink_format and asks sink_ok once: false with
+// "cannot write standard output: No space left on device", whichever line it was.
 #pragma once
 
 #include "base/err.h"
@@ -27,6 +30,7 @@ bool sink_put(FILE *file, const void *bytes, size_t length);
 void sink_failed(const FILE *file);
 
 // Write bytes; text up to its NUL; text as printf would.
+// None of these returns whether it was written: that is what sink_ok is for.
 void sink_write(struct sink *sink, const void *bytes, size_t length);
 void sink_text(struct sink *sink, const char *text);
 void sink_format(struct sink *sink, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -36,4 +40,5 @@ void sink_format(struct sink *sink, const char *format, ...) __attribute__((form
 bool sink_entity(struct sink *sink, char c);
 
 // Flush, and say whether everything arrived.
+// A sink to memory is always good.
 bool sink_ok(struct sink *sink, struct err *err);

@@ -8,6 +8,7 @@
 // own may be among them: it is an expression of the two items, `one` and `other`.
 #pragma once
 
+// The function's type is that of qsort's and bsearch's last argument.
 #define SORT_ORDER(name, type, ...)                                             \
 	static int name(const void *first, const void *second)                  \
 	{                                                                       \
@@ -20,11 +21,13 @@
 // Below 0 where x comes first, above 0 where y does, 0 where they are equal.
 #define SORT_BY(x, y) (((x) > (y)) - ((x) < (y)))
 
+// Each is one of the list: the lower comes first, or the higher.
 #define SORT_RISES(member) SORT_BY(one->member, other->member)
 #define SORT_FALLS(member) SORT_BY(other->member, one->member)
 
 // The macro for as many as there are.
 #define SORT_NTH(a, b, c, d, e, f, count, ...) SORT_##count
+// The first that is not 0 decides; those after it are not looked at.
 #define SORT_1(a) (a)
 #define SORT_2(a, ...) ((a) ?: SORT_1(__VA_ARGS__))
 #define SORT_3(a, ...) ((a) ?: SORT_2(__VA_ARGS__))

@@ -2,6 +2,9 @@
 //
 // `struct str s = { 0 };` is an empty string. `s.text` is always NUL-terminated once something
 // was added, and may be NULL before. The owner calls str_fini.
+//
+// Memory doubles as it grows, so many small additions cost little. Where there is none the program
+// ends (mem.h): nothing here fails but the parsing. One thread for each str.
 #pragma once
 
 #include <stdarg.h>

@@ -1,4 +1,8 @@
 // picture: a chart drawn into a file by gnuplot.
+//
+// For example plot.svg: gnuplot writes into a folder of its own, and what it wrote is copied to its
+// place when it has ended well. With `keep` the script and its data stay, so that a picture can be
+// changed by hand.
 #pragma once
 
 #include "base/err.h"
@@ -13,6 +17,7 @@ struct picture {
 extern const struct picture picture_default; // but for the path
 
 // What would be missing in the end is said before the work.
+// False: *err says what to do about it.
 bool picture_check(const struct picture *picture, struct err *err);
 
 // The picture appears when it is whole, or not at all.

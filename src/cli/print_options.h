@@ -1,6 +1,9 @@
 // print_options: the options that say how an answer is shown and where names come from, the same
 // for all commands that answer questions. PRINT_OPTIONS_ROWS is in the command's own table of
 // options.
+//
+// For example a command that has PRINT_OPTIONS_ROWS in its table hands each id that is not its own
+// to print_options_take: "--color never" is taken there.
 #pragma once
 
 #include "base/progress.h"

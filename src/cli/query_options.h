@@ -87,6 +87,7 @@ struct query_context_options query_options_context(const struct command *command
 						   const struct query_context_rules *rules);
 
 // Open it. Ctrl-C ends the building of an index in good order.
+// False: *err says why, and nothing is to be closed.
 bool query_options_open(const struct query_context_options *context, struct query_context *asked,
 			struct err *err);
 

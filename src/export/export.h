@@ -6,6 +6,10 @@
 //
 // To add one: a file that defines its `struct export_format`, its line below, in export.c and in
 // meson.build, and in the help of cmd_export.c.
+//
+// For example `tidemark export app.tide --format folded` writes a line for each stack of the
+// window, "app[4242];main;parse 4096"; stacks that shrank, which the format cannot show, are said
+// to `say`.
 #pragma once
 
 #include "base/sink.h"
@@ -23,6 +27,7 @@ struct export_source {
 	bool value_given;
 	unsigned table; // of formats that hold one: enum rowset_table_id
 	bool lifetimes; // blocks, and not events, for formats that `has_lifetimes`
+	// For the user, on stderr.
 	void (*say)(void *context, const char *text); // a line without a newline
 	void *context;
 };
@@ -31,6 +36,7 @@ struct export_source {
 // says so itself (sink_ok).
 struct export_format {
 	const char *name, *brief;
+	// It is written from samples; without it, from events or blocks.
 	bool has_samples;
 	// else one sample of a stack has blocks of all sizes
 	bool by_size;      // samples of each size apart

@@ -4,6 +4,9 @@
 // A location is one frame of the trace: one address in one module, with one line for each
 // function that was inlined there, innermost first. A function is a name in a file and a module.
 // Numbers count from 0 in the order in which they were first asked for. One thread.
+//
+// For example frame 7 is `copy` inlined into `parse`: one location with two lines, of two
+// functions. Another place in `parse` is another location, with a line of the same function.
 #pragma once
 
 #include "base/map.h"
@@ -42,9 +45,11 @@ struct locations {
 };
 
 // `= { .reader = …, .names = … }` is an empty one.
+// The trace and the names stay.
 void locations_fini(struct locations *locations);
 
 // The number of a frame's location.
+// The same number each time. Lists may move: keep numbers, not pointers.
 uint32_t locations_add(struct locations *locations, frame_id frame);
 
 // The locations of a stack, innermost first, in `*stack` (grown with mem_grow; the caller's).

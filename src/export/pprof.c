@@ -80,6 +80,7 @@ static void add_label(struct pprof *pprof, const char *key, const char *value)
 	str_clear(&pprof->part);
 	protobuf_u64(&pprof->part, 1, text(pprof, key));
 	protobuf_u64(&pprof->part, 2, text(pprof, value));
+	// Labels are field 3 of a sample, and texts are numbers.
 	protobuf_bytes(&pprof->message, 3, str_get(&pprof->part), pprof->part.length);
 }
 
@@ -237,6 +238,8 @@ static void write_profile(struct pprof *pprof)
 	const struct samples *samples = pprof->source->samples;
 
 	write_head(pprof);
+	// These ask for locations, which ask for functions and texts; so each table is complete
+	// when it is written.
 	for (size_t i = 0; i < samples->count; i++)
 		write_sample(pprof, &samples->list[i]);
 	for (size_t i = 0; i < pprof->locations.count; i++)

@@ -1,5 +1,14 @@
 // rowset_sites: what each stack's blocks add up to, while allocations are written: the table
 // `sites`.
+//
+// For example two stacks that have the same names, of which one went through another address in
+// `main`, are one site. Of each stack what was allocated, what was never freed, and bytes times
+// nanoseconds are added up; joined, each is the sum.
+//
+//     rowset_sites_init
+//       rowset_sites_add      for each block
+//       rowset_sites_join     once, at the end
+//     rowset_sites_fini
 #pragma once
 
 #include "engine/replay/lives.h"
@@ -22,10 +31,12 @@ struct rowset_sites {
 	size_t count, capacity;
 };
 
+// Into a zeroed one.
 void rowset_sites_init(struct rowset_sites *sites, const struct reader *reader);
 void rowset_sites_fini(struct rowset_sites *sites); // accepts { 0 }
 
 // What was added so far, to go on with apart.
+// The caller ends it; the first one goes on by itself.
 struct rowset_sites rowset_sites_copy(const struct rowset_sites *sites);
 
 // A block of a stack that the trace has, or of none (0), with its end.

@@ -55,6 +55,7 @@ void samples_close(struct samples *samples); // accepts { 0 }
 
 // What all samples of one process and stack have of it, `*first` being the first of them, which
 // moves to the first of the next stack. False at the end of the list.
+// Sizes and threads of it are added up.
 bool samples_next_stack(const struct samples *samples, size_t *first, enum samples_value value,
 			int64_t *sum);
 

@@ -1,3 +1,5 @@
+// A text is copied when it comes first, and found again by its hash (index_set.h): of a million
+// frames in ten thousand functions ten thousand texts are kept.
 #include "export/string_table.h"
 
 #include "base/mem.h"

@@ -1,3 +1,6 @@
+// A field's head is a byte: how far its number is from that of the field before, and its type. For
+// example field 3 of 32 bits, after field 1, with the value -2: 25 (two on, type 5) and 03 (-2 with
+// its sign in the lowest bit). A list's head has its length in the place of the number.
 #include "export/thrift.h"
 
 #include "base/mem.h"
@@ -5,6 +8,7 @@
 
 #include <string.h>
 
+// 0, -1, 1, -2, 2 are 0, 1, 2, 3, 4: what is near 0 is short, whatever its sign.
 static uint64_t zigzag(int64_t value)
 {
 	return (uint64_t)value << 1 ^ (uint64_t)(value >> 63);
@@ -16,6 +20,7 @@ static void field_of(struct thrift *thrift, unsigned field, enum thrift_type typ
 	unsigned step = field - *last;
 
 	ASSERT(field > *last);
+	// A number that does not fit follows the type by itself.
 	if (step <= 15) {
 		str_add_char(thrift->out, (char)(step << 4 | type));
 	} else {
@@ -36,6 +41,7 @@ void thrift_begin(struct thrift *thrift, unsigned field)
 void thrift_end(struct thrift *thrift)
 {
 	ASSERT(thrift->depth > 0);
+	// Type 0 ends a struct.
 	str_add_char(thrift->out, 0);
 	thrift->depth--;
 }
@@ -68,6 +74,7 @@ void thrift_text(struct thrift *thrift, unsigned field, const char *text)
 void thrift_list(struct thrift *thrift, unsigned field, enum thrift_type type, size_t count)
 {
 	field_of(thrift, field, THRIFT_LIST);
+	// 15 says that the length follows.
 	if (count < 15) {
 		str_add_char(thrift->out, (char)(count << 4 | type));
 	} else {

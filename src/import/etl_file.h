@@ -56,6 +56,7 @@ struct etl_header {
 	bool cut;         // it ends before its last buffer does
 };
 
+// Private. One thread.
 struct etl_file;
 
 // Whether a file that begins so is one.

@@ -1,8 +1,12 @@
 // import_formats: the formats that there are, a file each.
+//
+// import_formats (import.h) has them in the order in which they are asked whether an input is
+// theirs; here they are in any.
 #pragma once
 
 #include "import/import.h"
 
+// Each is defined in the file of its name, and is constant.
 extern const struct import_format import_csv;
 extern const struct import_format import_jsonl;
 extern const struct import_format import_heap_text;

@@ -2,6 +2,9 @@
 //
 // The names of the columns say what they hold; a time's says its unit. docs/formats.md lists the
 // names and the words of the `op` column.
+//
+// For example a CSV file whose first line is "time_us,op,address,size" has times in microseconds;
+// then "12,malloc,0x1000,64" is a row, with everything else NULL.
 #pragma once
 
 #include "base/str.h"

@@ -1,4 +1,7 @@
 // spans: parts of an address space, as a sorted list. `struct spans s = { 0 };` is an empty one.
+//
+// For example 10 to 20 and 30 to 40, with 20 to 30 added, are one part, 10 to 40; with 15 to 35
+// taken out of that, two: 10 to 15 and 35 to 40.
 #pragma once
 
 #include <stddef.h>
@@ -14,6 +17,7 @@ struct spans {
 	size_t count, capacity;
 };
 
+// Accepts { 0 }; it is an empty list again.
 void spans_fini(struct spans *spans);
 
 // Put in, or take out, what is from `start` to `end`, whatever was there.

@@ -53,6 +53,7 @@ struct duckdb {
 #undef FIELD
 };
 
+// Each is copied as bytes: C has no cast from a pointer to data to one to a function.
 static bool find_functions(struct duckdb *duckdb, struct err *err)
 {
 	const char *missing = NULL;
@@ -86,11 +87,14 @@ static bool load(struct duckdb *duckdb, struct err *err)
 			"it)",
 			str_get(&file));
 	STR_FINI(&file, &why);
+	// On a failure in find_functions duckdb_free is called, which uses no function: nothing is
+	// open.
 	return duckdb->library && find_functions(duckdb, err);
 }
 
 static bool begin(struct duckdb *duckdb, struct err *err)
 {
+	// No path: the database is in memory, and gone with the connection.
 	if (duckdb->open(NULL, &duckdb->database) != DUCKDB_SUCCESS ||
 	    duckdb->connect(duckdb->database, &duckdb->connection) != DUCKDB_SUCCESS)
 		return err_set(err, ERR_IO, "DuckDB cannot make a database in memory");
@@ -128,6 +132,7 @@ static bool query(struct duckdb *duckdb, const char *sql, struct duckdb_result *
 	memset(result, 0, sizeof *result);
 	if (duckdb->query(duckdb->connection, sql, result) == DUCKDB_SUCCESS)
 		return true;
+	// Its first line; what follows shows the place in the SQL, which is ours.
 	said = duckdb->result_error(result);
 	err_set(err, ERR_USAGE, "%.*s", said ? (int)strcspn(said, "\n") : 0, said ? said : "");
 	duckdb->destroy_result(result);
@@ -171,6 +176,7 @@ static void tell_rows(struct duckdb *duckdb, void *chunk, size_t columns,
 			const struct duckdb_text *texts = duckdb->vector_get_data(vector);
 
 			at[c] = SIZE_MAX;
+			// A bit for each row; there are none where no value is NULL.
 			if (valid && !(valid[i / 64] >> i % 64 & 1))
 				continue;
 			at[c] = row.length;

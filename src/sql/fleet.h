@@ -5,6 +5,9 @@
 // A run is a trace. Its *level* is the mean of the bytes that lived in it: bytes times seconds,
 // divided by its seconds; that of a site is the site's part of it. Levels of runs are compared, so
 // runs need not be equally long. A site that a run does not have has the level 0 there.
+//
+// For example a run of 100 s in which 1 MB lived for 50 s has the level 0.5 MB, as has one of 10 s
+// with 1 MB for 5 s.
 #pragma once
 
 #include "sql/clickhouse.h"

@@ -21,6 +21,7 @@ static struct sheet_cell whole(const struct sheet_at *at)
 {
 	double value = *(const double *)((const char *)at->row + at->column->at);
 
+	// Rounded half away from 0, as people do.
 	if (at->column->flags & SHEET_SIGNED)
 		return (struct sheet_cell){ .i64 = (int64_t)(value < 0 ? value - 0.5
 								       : value + 0.5) };
@@ -44,6 +45,7 @@ static struct sheet_cell spread(const struct sheet_at *at)
 {
 	const struct fleet_row *row = at->row;
 
+	// Of one run there is no spread.
 	return sheet_u64(row->spread_known, (uint64_t)(row->spread + 0.5));
 }
 
@@ -191,6 +193,7 @@ static bool take_label(struct fleet_question *asked, const char *value, struct e
 {
 	const char *wrong = label_wrong(value);
 
+	// The list may have moved: the wish points to where it is.
 	*MEM_ADD(asked->labels, asked->wish.labels_count, asked->labels_capacity) = value;
 	asked->wish.labels = asked->labels;
 	return !wrong || err_set(err, ERR_USAGE, "--label %s: %s", value, wrong);

@@ -10,6 +10,11 @@
 //     aggregate_take       goes through the allocations, once for each try
 //       aggregate_write    into an object of a document that is being written
 //     aggregate_fini
+//
+// For example a trace of 8 s with 4 ticks and a mark at 3 s has edges at 0, 2, 3, 4, 6 and 8 s, and
+// so five buckets. A hundred blocks of 64 bytes of one stack that were born in the bucket from 2 to
+// 3 s and freed in that from 6 to 8 s are one cell, of 100 and 6,400 bytes. Whether they lived in a
+// window of whole buckets, and ended in it, can be said of all alike.
 #pragma once
 
 #include "base/json.h"
@@ -29,6 +34,7 @@ struct aggregate_group {
 };
 
 // Allocations that are alike: how many, and their bytes.
+// By its key cells are sorted, and those of one group are together.
 struct aggregate_cell {
 	uint64_t key; // private: group, birth, death, kind
 	uint64_t count, bytes;
@@ -59,6 +65,7 @@ struct aggregate {
 };
 
 // As fine as `cells_max` cells allow, and at most `stacks_max` stacks by themselves.
+// False: *err says why, and nothing is left of it.
 bool aggregate_take(struct aggregate *aggregate, struct opened *opened, size_t stacks_max,
 		    size_t cells_max, struct err *err);
 void aggregate_fini(struct aggregate *aggregate); // accepts { 0 }

@@ -2,6 +2,9 @@
 //
 // Each takes its parameters, asks the floors below, and writes the answer to `sink`. False with
 // *err set, or with answer_refuse: what is written by then is forgotten.
+//
+// For example "/api/histogram?from=1s&exit-frees=1": the table gives answer_sizes_histogram, which
+// takes exit-frees by itself, from with all other filters, and then nothing may be left.
 #pragma once
 
 #include "report/ask/moment_view.h"
@@ -9,9 +12,11 @@
 #include "view/viewer.h"
 
 enum {
+	// Of `n`: where it is not given, and the most. 0 asks for the most.
 	ANSWER_ROWS_DEFAULT = 200,
 	ANSWER_ROWS_MAX = 10000,
 	ANSWER_NODES_MAX = 10000,
+	// A longer answer is refused: a page could not bear it.
 	ANSWER_BYTES_MAX = 64 << 20,
 	ANSWER_BUCKETS_DEFAULT = 800,
 	ANSWER_BUCKETS_MAX = 4096,
@@ -27,6 +32,7 @@ struct answer {
 	struct viewer_reply *reply;
 };
 
+// The thread has its turn at the queue, so the trace is its own meanwhile.
 typedef bool answer_function(struct answer *answer, struct err *err);
 
 // About windows.

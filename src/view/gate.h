@@ -14,6 +14,7 @@
 
 enum { GATE_TOKEN_BYTES = 16, GATE_TOKEN_DIGITS = 32, GATE_LENGTH_MAX = 8192 };
 
+// The port that is served, and the token that only its address has. Never changes.
 struct gate {
 	uint16_t port;
 	char token[GATE_TOKEN_DIGITS + 1];

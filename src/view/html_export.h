@@ -2,6 +2,8 @@
 //
 // The data are what the server would answer, and what is needed to answer windows of whole buckets
 // (aggregate.h). Where they do not fit, they are made coarser, and the page says so.
+//
+// For example `tidemark view a.tide --html a.html --max-bytes 20M`.
 #pragma once
 
 #include "view/viewer.h"
@@ -10,7 +12,8 @@ struct html_export_options {
 	const char *path;
 	uint64_t bytes_max; // of the file
 	bool scrub;         // without paths and arguments (scrub.h)
-	bool force;         // a file that is there is replaced
+	// Without it, it is a mistake that it is there.
+	bool force; // a file that is there is replaced
 };
 
 // `viewer` is asked by nobody else meanwhile. ERR_LIMIT: it cannot be made so small. The file is

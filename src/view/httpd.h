@@ -2,6 +2,8 @@
 //
 // It brings gnutls and a dozen libraries more: to load and relocate them takes longer than all
 // else at the start of a command, and every recording would pay for it.
+//
+//     httpd_load(&httpd, err) && httpd.start_daemon(…)
 #pragma once
 
 #include "base/err.h"
@@ -9,6 +11,7 @@
 #include <microhttpd.h>
 
 // clang-format off
+// Each is looked up by its name when the library is loaded; its type is the header's.
 #define HTTPD_FUNCTIONS(X) \
 	X(add_response_header) \
 	X(create_response_from_buffer) \
@@ -23,6 +26,7 @@
 // clang-format on
 
 // The library's functions, without their prefix.
+// The types and constants come from the library's header, which is needed to build.
 struct httpd {
 #define X(name) __typeof__(MHD_##name) *name;
 	HTTPD_FUNCTIONS(X)

@@ -7,10 +7,14 @@
 //
 // A misspelt filter must not become a wrong answer, so unknown names, and names given twice that
 // have one value, are mistakes. Values are bytes, any but NUL.
+//
+// For example "from=1s&stack=a%2Bb&stack=c" has three: from, and stack twice, which is a filter
+// that may come more than once.
 #pragma once
 
 #include "report/ask/selection.h"
 
+// More are refused: nobody has so many filters.
 enum { PARAMS_MAX = 128 };
 
 struct params {
@@ -18,6 +22,7 @@ struct params {
 		const char *name, *value; // in `text`
 		bool taken;
 	} list[PARAMS_MAX];
+	// In the order in which they were given.
 	size_t count;
 	char *text; // owned
 };

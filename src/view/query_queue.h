@@ -12,6 +12,10 @@
 //       query_queue_leave     how it went: whether what was found may be believed
 //     query_queue_stop        everybody is sent away or stopped, and whoever comes
 //     query_queue_close       nobody is there any more; those that share it first
+//
+// For example a mouse drags a window: its page asks ten times a second in the lane "drag". One is
+// being answered when the next comes: it is stopped, and answered as superseded; of those that wait
+// only the newest stays.
 #pragma once
 
 #include "report/ask/opened.h"
@@ -28,6 +32,7 @@ struct query_queue_asker {
 	void *context;               // borrowed
 };
 
+// MINE: it is the caller's turn. All others: it is not, or is no longer.
 enum query_queue_turn {
 	QUERY_QUEUE_MINE,
 	QUERY_QUEUE_SUPERSEDED,
@@ -49,6 +54,7 @@ struct query_queue {
 };
 
 // `path` is borrowed; so is what the options name. Builds the index where there is none.
+// False: *err says why, and query_queue_close may be called.
 bool query_queue_open(struct query_queue *query_queue, const char *path,
 		      const struct symbols_options *symbols, const struct window_options *window,
 		      struct err *err);

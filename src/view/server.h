@@ -5,6 +5,9 @@
 //
 // Every request goes through the gate first (gate.h); the page itself needs no token, all else
 // does.
+//
+// For example, with port 8700: http://127.0.0.1:8700/#t=3f…, of which the browser sends nothing
+// after the '#'; the page reads the token there, and sends it with each question.
 #pragma once
 
 #include "view/gate.h"

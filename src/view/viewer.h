@@ -10,6 +10,10 @@
 // each allocation of a window, to `curves`; what goes through the recording, or looks for shapes in
 // it, to `replays`. These three are one trace and one index. `other` is the second trace. Where two
 // are needed, they are entered in this order: replays, other.
+//
+// For example the page asks for the timeline (sums), for the peaks of the whole trace (replays),
+// and for sums of a window (sums) while it waits for the peaks: the sums are there in milliseconds,
+// however long the others take.
 #pragma once
 
 #include "os/identity.h"
@@ -40,6 +44,7 @@ bool viewer_open(struct viewer *viewer, const struct viewer_options *options, st
 void viewer_stop(struct viewer *viewer);
 void viewer_close(struct viewer *viewer); // accepts { 0 }
 
+// What the server sends. viewer_reply_fini frees it.
 struct viewer_reply {
 	enum refusal refusal;
 	struct str body;     // the error's, if it is one
