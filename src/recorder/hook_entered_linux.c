@@ -1,7 +1,8 @@
 // hook_entered: the hooks that patched entries of an allocator lead to (enter_linux.h).
 //
-// They are those of hook_posix.c, hook_cxx_linux.c and hook_named_linux.c once more, under names
-// that are not found. What differs is what is behind them: the moved beginning of the very function
+// They are those of hook_malloc_linux.c, hook_cxx_linux.c and hook_named_linux.c once more, under
+// names that are not found. What differs is what is behind them: the moved beginning of the very
+// function
 // that was entered, and not the next definition of its name. So a function that finds malloc behind
 // itself (RTLD_NEXT) comes by the others, to the C library's.
 #define HOOK_ENTERED
@@ -26,7 +27,7 @@ static struct hook_entry hook_entered_malloc ENTERED_AS, hook_entered_free ENTER
 	hook_entered_memalign ENTERED_AS, hook_entered_valloc ENTERED_AS,
 	hook_entered_pvalloc ENTERED_AS;
 
-#include "recorder/hook_posix.c"
+#include "recorder/hook_malloc_linux.c"
 
 #define ENTERED(name)                                                            \
 	static struct hook_entry hook_entered_##name ENTERED_AS = { #name, NULL, \

@@ -450,7 +450,7 @@ HOOK_SHOWN void HOOK_NAME(mi_heap_destroy) HOOK_ARGUMENTS(void *heap)
 
 #ifdef HOOK_ENTERED
 
-// The C library's family that hook_posix.c leads to free and realloc.
+// The C library's family that hook_malloc_linux.c leads to free and realloc.
 HOOK_GIVES(cfree, (void *ptr), (ptr))
 HOOK_GIVES(free_sized, (void *ptr, size_t size), (ptr, size))
 HOOK_GIVES(free_aligned_sized, (void *ptr, size_t alignment, size_t size), (ptr, alignment, size))

@@ -37,14 +37,14 @@ HELD_UP = [
      '#include "recorder/lane.h"\n#include "recorder/kernel.h"\n' + DELAY),
     ("order.h", "\tdo {\n", "\torder_delay();\n\tdo {\n"),
     ("order.h", "\treturn true;\n", "\torder_delay();\n\treturn true;\n"),
-    ("hook_posix.c", "\thook_freed(&call);\n\tHOOK_REAL(free)(ptr);\n",
+    ("hook_malloc_linux.c", "\thook_freed(&call);\n\tHOOK_REAL(free)(ptr);\n",
      "\thook_freed(&call);\n\torder_delay();\n\tHOOK_REAL(free)(ptr);\n"),
-    ("hook_posix.c", "\tptr = HOOK_REAL(malloc)(size);\n\tcall.address = (uintptr_t)ptr;\n",
+    ("hook_malloc_linux.c", "\tptr = HOOK_REAL(malloc)(size);\n\tcall.address = (uintptr_t)ptr;\n",
      "\tptr = HOOK_REAL(malloc)(size);\n\torder_delay();\n\tcall.address = (uintptr_t)ptr;\n"),
 ]
 MUTATIONS = {
     "a free that is recorded after it happened": [
-        ("hook_posix.c", "\thook_freed(&call);\n\torder_delay();\n\tHOOK_REAL(free)(ptr);\n",
+        ("hook_malloc_linux.c", "\thook_freed(&call);\n\torder_delay();\n\tHOOK_REAL(free)(ptr);\n",
          "\tHOOK_REAL(free)(ptr);\n\torder_delay();\n\thook_freed(&call);\n")],
     "an owner that is remembered from before malloc": [
         ("order.h", "\tif (likely((word & ORDER_LANE) == lane->id))\n",
@@ -61,7 +61,7 @@ MUTATIONS = {
          "(word & ORDER_LARGE) | lane->id, true,\n\t\t\t\t\t      __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));\n",
          "\t\t__atomic_store_n(owner, *seq << 16 | lane->id, __ATOMIC_SEQ_CST);\n\t} while (0);\n")],
     "a failed realloc that is not undone": [
-        ("hook_posix.c", "\t\tat = event_put(lane, start, LANE_REALLOC_UNDO, EVENT_ADDRESS | "
+        ("hook_malloc_linux.c", "\t\tat = event_put(lane, start, LANE_REALLOC_UNDO, EVENT_ADDRESS | "
          "EVENT_SIZE, &call);\n", "\t\tat = start;\n")],
     "a time that is looked at every eighth event": [
         ("event.h", "\tif (unlikely(large) ||\n"

@@ -36,7 +36,7 @@ TREE = {
     "src/cli/cmd_say.c": '// say: one.\n#include "base/word.h"\n\nconst int cmd_say = 1;\n',
     "src/recorder/exports.map": "{ global: hooked; local: *; };\n",
     "src/recorder/imports.txt": "# nothing but\nneeded\n",
-    "src/recorder/hook_posix.c": "// hook: one.\nextern int needed(void) __attribute__((weak));\n"
+    "src/recorder/hook_malloc_linux.c": "// hook: one.\nextern int needed(void) __attribute__((weak));\n"
                                  "int hooked(void);\n\n"
                                  "int hooked(void)\n{\n\treturn needed();\n}\n",
     "docs/man/tidemark-say.1": ".TH say 1\n",
@@ -62,7 +62,7 @@ def build():
                                 "-o", f"build/{target}/src_{folder}_{name}.o"], check=True)
     for library in ("libtidemark.so", "libtidemark-musl.so"):
         subprocess.run(["gcc", "-shared", "-nostdlib", "-o", f"build/{library}",
-                        "build/libtidemark.so.p/src_recorder_hook_posix.c.o"], check=True)
+                        "build/libtidemark.so.p/src_recorder_hook_malloc_linux.c.o"], check=True)
     os.makedirs("build/test", exist_ok=True)
     write("build/test/word_test", "")
 

@@ -1,4 +1,4 @@
-// hook_posix: malloc and its family, by symbol.
+// hook_malloc_linux: malloc and its family, by symbol.
 //
 // Each hook calls the real function and records the call. An allocation is recorded after the real
 // call, a free before it: in the other order another thread could be given the same address in
