@@ -111,8 +111,6 @@ void lane_path_fini(struct lane_path *path); // accepts { 0 }
 struct lane_path_scratch *lane_path_scratch_new(struct interner *interner);
 void lane_path_scratch_free(struct lane_path_scratch *scratch); // NULL is allowed
 
-// Where frame `depth` of a list of frames is: four zeros are before the outermost one, so that the
-// hash of an edit with few callers reads zeros and not what is before the list.
 // Frames and ids become what path->whole has.
 void lane_path_spread_whole(struct lane_path *path);
 
@@ -123,6 +121,8 @@ static inline void lane_path_spread(struct lane_path *path)
 		lane_path_spread_whole(path);
 }
 
+// Where frame `depth` of a list of frames is: four zeros are before the outermost one, so that the
+// hash of an edit with few callers reads zeros and not what is before the list.
 static inline uint32_t *lane_path_frames(uint32_t *frames, uint32_t depth)
 {
 	return frames + EDIT_CACHE_CALLERS + depth;
