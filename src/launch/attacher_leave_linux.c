@@ -224,6 +224,8 @@ static enum attacher_left attacher_leave_with(struct attacher *attacher, struct 
 	return done ? ATTACHER_LEFT : ATTACHER_NOT_YET;
 }
 
+// One thread is stopped and asks the recorder; the others only once that has answered, so a process
+// that does not know the recording does not stand.
 static enum attacher_left attacher_try_to_leave(struct attacher *attacher, const char *session,
 						bool patient, struct attacher_figures *figures)
 {

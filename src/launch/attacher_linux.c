@@ -325,6 +325,8 @@ static bool attacher_load(struct attacher *attacher, struct tracee_loan *loan, c
 		       (int)attacher->pid, library);
 }
 
+// The recorder's answer as an error. `whys` is by the number that it gives for why it could not
+// begin (wire/attach.h).
 static bool attacher_answers(const struct attacher *attacher, struct err *err)
 {
 	static const char *const whys[] = { "",

@@ -195,6 +195,9 @@ static bool attacher_place_with(struct attacher *attacher, const struct tracee *
 	       (placed && placer_fail(attacher->pid, "its memory cannot be written", 0, err));
 }
 
+// The recorder's thread-local variables go into the room that the C library leaves in each thread
+// for libraries that are opened later, next to the program's own. At most 1,024 bytes of it are
+// taken, and only if nothing else is there (attacher_is_free).
 bool attacher_place(struct attacher *attacher, const struct tracee *tracee,
 		    struct tracee_loan *loan, const char *library, struct err *err)
 {

@@ -120,6 +120,8 @@ static void collector_process_say_last(const char *text)
 	collector_process_tell(COLLECTOR_PROCESS_REPORT_FD, COLLECT_WARNING, 0, text);
 }
 
+// Descriptors get fixed numbers in the child, so `own` has those in place of the launcher's. All
+// else that the options point to is there as well, copied by fork.
 _Noreturn static void collector_process_child(const struct collect_options *options, int report_fd)
 {
 	struct collect_options own = *options;

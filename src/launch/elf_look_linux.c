@@ -75,6 +75,7 @@ static bool elf_look_is_musl(Elf *elf, const GElf_Phdr *interpreter)
 	       memmem(data->d_buf, data->d_size, name, sizeof(name) - 1) != NULL;
 }
 
+// A file may claim billions of program headers; 32,768 are looked at.
 static void elf_look_segments(Elf *elf, struct elf_look *look)
 {
 	GElf_Phdr segment;
@@ -104,6 +105,7 @@ struct elf_look elf_look_at(int fd)
 	    elf_version(EV_CURRENT) == EV_NONE)
 		return look;
 	elf = elf_begin(fd, ELF_C_READ, NULL);
+	// A program that may be loaded anywhere (PIE) is ET_DYN, as a library is.
 	if (elf && elf_kind(elf) == ELF_K_ELF && gelf_getehdr(elf, &header) &&
 	    header.e_ident[EI_DATA] == ELFDATA2LSB &&
 	    (header.e_type == ET_EXEC || header.e_type == ET_DYN)) {

@@ -65,6 +65,7 @@ bool follower_open(struct follower *follower, const char *const *words, const ch
 	follower->pid = fork();
 	if (follower->pid == 0)
 		become(words, path, quiet);
+	// By a pidfd its end can be waited for together with signals to us.
 	if (follower->pid > 0)
 		follower->fd = pidfd_open(follower->pid, 0);
 	if (follower->pid > 0 && follower->fd >= 0)

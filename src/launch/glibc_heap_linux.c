@@ -411,6 +411,9 @@ static uint64_t glibc_heap_find_aligned(const struct glibc_heap_walk *walk, uint
 	return chunk;
 }
 
+// Several blocks may be in one line of the kernel's list, which joins mappings that touch; heaps of
+// other arenas may be between them, and are stepped over as a whole. Else page by page: a block
+// with a mapping of its own begins at a page.
 static void glibc_heap_walk_mapping(struct glibc_heap_walk *walk, uint64_t page, uint64_t end,
 				    uint64_t *bytes)
 {
@@ -527,6 +530,9 @@ static bool glibc_heap_walk_alone(struct glibc_heap_walk *walk)
 	return false;
 }
 
+// A program with another malloc may never have called glibc's: its main arena was not set up then,
+// and that no arena is found is no failure. `begun` says that one was, so that a heap that is
+// damaged is not taken for this.
 bool glibc_heap_read(struct glibc_heap *heap, const struct objects *objects,
 		     const struct tracee *tracee)
 {

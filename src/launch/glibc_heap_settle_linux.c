@@ -85,6 +85,9 @@ static void glibc_heap_find_front(struct glibc_heap_code *code, const struct obj
 		glibc_heap_add_span(code, object->start, object->end);
 }
 
+// All code in which a thread may be inside an allocator: glibc's functions by their spans, all of
+// musl, which is one file, allocators that are linked into others, and whatever exports a malloc of
+// its own.
 static bool glibc_heap_find_code(struct glibc_heap_code *code)
 {
 	const struct objects *objects = code->objects;

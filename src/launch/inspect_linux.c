@@ -121,6 +121,7 @@ static void inspect_elf(struct inspect *inspect, int fd, const struct elf_look *
 		return;
 	inspect->bits = look->bits;
 	inspect->musl = look->musl;
+	// x32: the processor's 64-bit mode with addresses of 32 bits, a class of its own.
 	if (look->machine == EM_X86_64 && look->bits == 32) {
 		inspect->verdict = INSPECT_BITS;
 		str_format(&inspect->why, "%s is an x32 program: it is not recorded", file);

@@ -327,6 +327,8 @@ static bool jemalloc_heap_add_extent(struct jemalloc_heap_walk *walk, uint64_t e
 	return true;
 }
 
+// A leaf has an element for each page of its gigabyte. State 0 is an extent in use; the elements of
+// its further pages repeat it, and add_extent lets them pass.
 static bool jemalloc_heap_walk_tree(struct jemalloc_heap_walk *walk)
 {
 	for (uint64_t gigabyte = 0; gigabyte < JEMALLOC_HEAP_ROOT; gigabyte++) {
@@ -420,6 +422,8 @@ static size_t jemalloc_heap_find_bins(const struct jemalloc_heap_walk *walk, uin
 	return 0;
 }
 
+// Found once by their form, in any thread that has bins, then read at that distance in all. A
+// thread that has not allocated yet has a zero there.
 static bool jemalloc_heap_walk_threads(struct jemalloc_heap_walk *walk)
 {
 	uint64_t *words = mem_alloc(JEMALLOC_HEAP_TLS_WORDS, sizeof(*words));
@@ -443,6 +447,8 @@ static bool jemalloc_heap_walk_threads(struct jemalloc_heap_walk *walk)
 						  : "has no thread's cache that is known");
 }
 
+// What was added before a contradiction is found is taken off the list again: all of its blocks or
+// none.
 void jemalloc_heap_read(struct glibc_heap *heap, const struct objects *objects,
 			const struct tracee *tracee)
 {

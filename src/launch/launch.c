@@ -55,6 +55,7 @@ int launch_create_output(const struct launch_options *options, struct launch_res
 		.program = file_name(program),
 		.pid = pid,
 		.force = options->force,
+		// Only a program that we start has our standard streams.
 		.started = options->attach_pid == 0 ? program : NULL,
 	};
 	int fd = output_create(&output, &result->path, made, err);

@@ -124,6 +124,8 @@ static void launch_send_before(struct launch *launch, struct glibc_heap *before)
 	glibc_heap_fini(before);
 }
 
+// launch_send_before also where nothing was read: launch_hold has made the collector keep back all
+// events until COLLECT_BEFORE.
 bool launch_attach(struct launch *launch, struct err *err)
 {
 	struct glibc_heap before = { 0 };
@@ -143,6 +145,8 @@ bool launch_attach(struct launch *launch, struct err *err)
 	return true;
 }
 
+// Said at the end and not when it was attached: taking the recorder out stops all threads once
+// more, and the longest stop counts.
 void launch_note_attached(const struct launch *launch)
 {
 	const struct attacher_figures *figures = &launch->figures;

@@ -55,6 +55,8 @@ static bool launch_look(struct launch *launch, struct err *err)
 	return true;
 }
 
+// The words of a program that was there before are its own, as /proc has them; else they are ours
+// to it. `info` only borrows: its texts are in `launch`, which lives as long.
 static void launch_describe(struct launch *launch, struct trace_info *info)
 {
 	struct utsname host;
@@ -170,6 +172,8 @@ static void launch_leave(struct launch *launch)
 	launch_stop(launch);
 }
 
+// All messages are acted on here, no matter who waits for which: one that comes between is not
+// lost. Who waits for a kind of its own looks at *message after it.
 bool launch_hear(struct launch *launch, struct collect_message *message, int patience_ms)
 {
 	struct launch_result *result = launch->result;
@@ -183,6 +187,8 @@ bool launch_hear(struct launch *launch, struct collect_message *message, int pat
 		break;
 	case COLLECT_STOPPED:
 		result->whole = false;
+		// Before the start the text is for who waits for COLLECT_READY, which returns it as
+		// its error.
 		if (!launch->started || launch->stopped || result->closed)
 			break;
 		launch->stopped = true;

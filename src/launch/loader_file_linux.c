@@ -190,6 +190,7 @@ static void loader_file_read_symbols(struct loader_file *file, Elf *elf, Elf_Scn
 	}
 }
 
+// A stripped program of Go has no symbols, but it has these sections.
 static void loader_file_read_sections(struct loader_file *file, Elf *elf)
 {
 	Elf_Scn *section = NULL;
@@ -212,6 +213,8 @@ static void loader_file_read_sections(struct loader_file *file, Elf *elf)
 	}
 }
 
+// One of fewer than two bytes would name no file: the first byte is a folder's name, the others are
+// the file's.
 static void loader_file_read_build_id(struct loader_file *file, Elf *elf, const GElf_Phdr *program)
 {
 	Elf_Data *data;
@@ -262,6 +265,7 @@ static void loader_file_read_debug(struct loader_file *file)
 	close(fd);
 }
 
+// Only where no function is among the file's own symbols is its debugging information opened.
 bool loader_file_read(int fd, struct loader_file *file)
 {
 	size_t count = 0;
@@ -326,6 +330,7 @@ static uint32_t loader_file_judge(int fd)
 	return file.allocates ? NOTE_EXEC_OK : NOTE_EXEC_NO_MALLOC;
 }
 
+// Each ends a sentence that inspect begins: "app is linked statically, and …".
 uint32_t loader_file_look(int fd, struct str *why)
 {
 	static const char *const texts[] = {

@@ -59,6 +59,9 @@ enum {
 
 // ---- From exec to the first instruction ---------------------------------------------------------
 
+// Yama's ptrace_scope: with 0 a process may trace others of its user, with 1 its descendants, with
+// 2 only with CAP_SYS_PTRACE, with 3 no process may. What the kernel would refuse anyway is not
+// tried, so that the message can say how to change it.
 bool loader_seize(pid_t tid, struct err *err)
 {
 	int scope = attachable_scope();
@@ -130,6 +133,9 @@ static bool loader_hears(int fd)
 	return false;
 }
 
+// Without `cancel_fd` the kernel waits. With it both are looked at in turn, a millisecond each:
+// there is no descriptor by which a thread that is traced could be waited for together with a
+// connection.
 bool loader_wait(pid_t tid, pid_t pid, int cancel_fd)
 {
 	int flags = WEXITED | WSTOPPED | WNOWAIT | __WALL | (cancel_fd >= 0 ? WNOHANG : 0);
@@ -435,6 +441,8 @@ static bool loader_ignores_traps(const struct loader *loader)
 	return ignored & (1ul << (SIGSEGV - 1) | 1ul << (SIGTRAP - 1));
 }
 
+// Until tracee_arrive the thread stands where its exec ended, and loader_leave lets it go; from
+// there on tracee_depart does, whatever has failed, and the program runs as if we had not come.
 bool loader_enter(pid_t pid, const char *library, struct err *err)
 {
 	struct loader loader = { .pid = pid, .placer = { .pid = pid, .path = library } };

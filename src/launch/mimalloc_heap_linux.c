@@ -284,6 +284,8 @@ static bool mimalloc_heap_walk_page(struct mimalloc_heap_walk *walk, uint64_t se
 	return true;
 }
 
+// The table has an entry for each 64 KiB. A page's first entry says over how many it goes, the next
+// one is after that; one without a size of blocks is free.
 static bool mimalloc_heap_walk_segment(struct mimalloc_heap_walk *walk, uint64_t at)
 {
 	const struct mimalloc_heap_segment *segment = &walk->segment;
@@ -306,6 +308,8 @@ static bool mimalloc_heap_walk_segment(struct mimalloc_heap_walk *walk, uint64_t
 	       mimalloc_heap_fail(walk, "has a segment that counts more pages than it has");
 }
 
+// Segments begin at multiples of 32 MiB, and each such place in memory that may be written is
+// looked at: mappings of the kernel's list may be of several segments, or of something else.
 static bool mimalloc_heap_walk_memory(struct mimalloc_heap_walk *walk)
 {
 	const char *at = walk->objects->text, *end = at + walk->objects->text_size;
@@ -371,6 +375,7 @@ static void mimalloc_heap_fini(struct mimalloc_heap_walk *walk)
 	MEM_FREE(walk->heaps, walk->window, walk->taken, walk->data, walk);
 }
 
+// What was added before a contradiction is found is taken off again, as for jemalloc.
 void mimalloc_heap_read(struct glibc_heap *heap, const struct objects *objects,
 			const struct tracee *tracee)
 {

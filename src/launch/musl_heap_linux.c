@@ -229,6 +229,8 @@ static bool musl_heap_size(const struct musl_heap_walk *walk, const struct musl_
 
 // ---- All of them --------------------------------------------------------------------------------
 
+// A slot may be a block of another group, which is described elsewhere and walked there: here it is
+// only noted, for musl_heap_check_inner.
 static bool musl_heap_walk_slot(struct musl_heap_walk *walk, const struct musl_heap_slots *slots,
 				unsigned number)
 {
@@ -295,6 +297,7 @@ static bool musl_heap_walk_area(struct musl_heap_walk *walk, uint64_t at,
 	return true;
 }
 
+// A list from `first` on, which must end at `last`; a page that is met twice is a ring.
 static bool musl_heap_walk_areas(struct musl_heap_walk *walk)
 {
 	uint64_t at = walk->first, before = 0;

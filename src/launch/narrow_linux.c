@@ -113,6 +113,9 @@ static void narrow_ask_wide(struct user_regs_struct *registers, uint64_t number,
 	registers->r9 = arguments[5];
 }
 
+// i386 has its arguments in ebx, ecx, edx, esi, edi and ebp. Of several numbers the first of the
+// table is taken: futex is 240. So calls whose first one takes other arguments (wait4: waitpid;
+// select) are only for narrow_call, and not to be asked for.
 bool narrow_ask(struct user_regs_struct *registers, uint64_t number, const uint64_t arguments[6])
 {
 	size_t i = 0;

@@ -34,6 +34,7 @@ enum {
 	OBJECTS_LINKED_MAX = 1 << 16, // in a namespace
 };
 
+// The text is kept: where variables are is looked up in it later (objects_find_variables).
 static bool objects_slurp(struct objects *objects)
 {
 	char path[32];
@@ -64,6 +65,9 @@ static void objects_add_code(struct objects_one *object, const struct maps_line 
 	object->code_end = line->end;
 }
 
+// A line with offset 0 begins an object, lines of the same file with another offset belong to the
+// one before. Lines without a file end nothing: the zeros of a library (.bss) are such, and may be
+// between two of its lines. A file of which only a part from further in is mapped is no object.
 static void objects_add(struct objects *objects, const struct maps_line *line)
 {
 	struct objects_one *last = objects->count ? &objects->list[objects->count - 1] : NULL;
@@ -192,6 +196,8 @@ static bool objects_dynamic(const struct objects *objects, uint64_t at,
 	return tables->symbols && tables->strings && tables->hash;
 }
 
+// The bias is where the first loaded segment is, less where its file wants it: for a library all of
+// its address, for a program that is linked to 0x400000 and is there 0.
 static bool objects_find_tables(const struct objects *objects, const struct objects_one *object,
 				struct objects_tables *tables)
 {
@@ -267,6 +273,7 @@ bool objects_read(struct objects *objects, pid_t pid)
 	while (at < end)
 		if (maps_text_next(&at, end, &line))
 			objects_add(objects, &line);
+	// The class first: what is read after that has words of its size.
 	objects->narrow = objects_are_narrow(objects);
 	objects->alone = objects_are_alone(objects);
 	objects_tell_apart(objects);
@@ -281,6 +288,7 @@ uint64_t objects_bias(const struct objects *objects, const struct objects_one *o
 	return tables.bias;
 }
 
+// The symbol of a 32-bit process has the same fields in another order.
 static bool objects_read_symbol(const struct objects *objects, uint64_t table, uint32_t index,
 				Elf64_Sym *symbol)
 {

@@ -58,6 +58,8 @@ static int open_one(const char *path, bool force, struct output_made *made)
 	return fd;
 }
 
+// A pattern without %n is tried once; one with it, and the default, until a name is free. --force
+// is for the first kind alone: a name with a number never needs it.
 int output_create(const struct output_options *options, struct str *path, struct output_made *made,
 		  struct err *err)
 {

@@ -19,6 +19,7 @@ static void pattern_add_word(struct str *out, const char *word)
 	}
 }
 
+// A % as the last character is met as one before the NUL, which is no letter that is known.
 bool pattern_expand(struct str *out, const char *pattern, const struct pattern_words *words,
 		    bool *numbered, struct err *err)
 {

@@ -70,6 +70,8 @@ static const Elf64_Phdr *placer_programs(const struct placer *placer, size_t *co
 	return (const void *)(placer->library + elf->e_phoff);
 }
 
+// The end of the last segment is the size of all, since they come by address. A library without
+// thread-local variables is not ours: the recorder has some.
 bool placer_open(struct placer *placer, struct err *err)
 {
 	int fd = open(placer->path, O_RDONLY | O_CLOEXEC);
@@ -147,6 +149,7 @@ bool placer_map(struct placer *placer, struct err *err)
 	for (size_t i = 0; i < count && got >= 0; i++)
 		if (programs[i].p_type == PT_LOAD)
 			got = placer_map_segment(placer, &programs[i], fd);
+	// The program's numbers of descriptors are as before; the mappings need none.
 	placer_ask(placer, SYS_close, (uint64_t)fd, 0, 0, 0, 0, 0);
 	return got >= 0 || placer_fail(placer->pid, "the recorder cannot be mapped", got, err);
 }
@@ -160,6 +163,10 @@ struct placer_tables {
 	uint64_t dynamic;
 };
 
+// A library's relocations are in two tables: of its variables (DT_RELA), and of functions that it
+// calls (DT_JMPREL). Values of the dynamic section are addresses. They are used as places in the
+// file, which are the same for what the linker puts before the writable segment, as it does these
+// tables.
 static struct placer_tables placer_find_tables(const struct placer *placer)
 {
 	struct placer_tables tables = { 0 };
@@ -285,6 +292,9 @@ static uint64_t placer_find_entry(const struct placer *placer, const struct plac
 	return 0;
 }
 
+// As a dynamic linker's list would be, so that the recorder finds modules in one way: first the
+// program, under an empty name, then itself. Both are in the block, and the pointers are addresses
+// there, not here.
 static void placer_write_list(const struct placer *placer, const struct placer_tables *tables,
 			      struct placer_block *block)
 {
@@ -307,6 +317,8 @@ static void placer_write_list(const struct placer *placer, const struct placer_t
 	snprintf(block->path, sizeof(block->path), "%s", placer->path);
 }
 
+// What its thread-local variables begin as is a part of the writable segment, and is taken from
+// there after relocating: there may be addresses in it.
 bool placer_write(struct placer *placer, uint8_t *variables, struct err *err)
 {
 	struct placer_tables tables = placer_find_tables(placer);

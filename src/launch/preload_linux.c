@@ -56,6 +56,7 @@ static bool preload_try(const char *path, struct str *found)
 	return true;
 }
 
+// Where TIDEMARK_LIBRARY names one, no other is tried.
 bool preload_find_library(struct str *path, struct err *err)
 {
 	const char *named = getenv("TIDEMARK_LIBRARY");

@@ -162,6 +162,8 @@ void process_copy_amend(const struct process_copy *copy, uint64_t start, uint64_
 	}
 }
 
+// The order matters: parts that a fork leaves out are read while the process stands, before it is
+// made to fork.
 bool process_copy_make(struct process_copy *copy, struct tracee *tracee)
 {
 	struct tracee_thread *thread = process_copy_thread(tracee), child;

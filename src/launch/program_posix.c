@@ -47,6 +47,7 @@ static enum program_found program_tell(const char *name, int error, struct err *
 	}
 }
 
+// A directory of that name counts as nothing there, as one that is looked for in PATH may be.
 enum program_found program_find(const char *name, const char *search, struct str *path,
 				struct err *err)
 {

@@ -204,6 +204,8 @@ static uint64_t reach_scan_release(void *stopped)
 	return task.stood_ns;
 }
 
+// attachable_await comes first and touches nothing: if one thread could not be stopped, the others
+// would stand and wait for it.
 static void *reach_scan_stop(uint32_t pid, uint64_t dead_stack, struct err *err)
 {
 	struct reach_scan_state *scan = mem_alloc(1, sizeof(*scan));
@@ -589,6 +591,8 @@ static struct reach_scan_list reach_scan_blocks(struct present *present, process
 	return list;
 }
 
+// Inherited blocks take part, for a pointer to one of ours may be in one; what is reported are the
+// process's own, which move to the front of the same list.
 static bool reach_scan_search(struct reach_scan_state *scan, struct present *present,
 			      process_id process, struct err *err)
 {
@@ -634,6 +638,8 @@ static bool reach_scan_read(void *stopped, int trace_fd, process_id process,
 	if (!reader)
 		return err_wrap(err, "the trace is not a file that can be read");
 	present = present_read(reader, &options);
+	// Blocks are missing then of which nothing is known, and what only they point to would seem
+	// lost.
 	if (reader_is_estimated(reader) || reader_process(reader, process)->paused ||
 	    reader_process(reader, process)->start == TRACE_START_ATTACH)
 		reach->flags |= TRACE_REACH_BLIND;

@@ -275,6 +275,8 @@ static void tracee_hurry(struct tracee *tracee, bool now)
 		sched_setscheduler(getpid(), policy | SCHED_RESET_ON_FORK, &own);
 }
 
+// Threads that tracee_stop_one has stopped are on the list already, and are not asked again: to
+// detach, one thread is stopped first and asks the recorder, then all.
 bool tracee_stop_others(struct tracee *tracee, struct err *err)
 {
 	bool more = true;
@@ -318,6 +320,10 @@ uint64_t tracee_release_others(struct tracee *tracee, pid_t tid)
 	return stood_ns;
 }
 
+// What cannot be detached was killed, or is in an exec: it may have ended by now, and is waited
+// for. Not so the first thread, whose end is its process's and others' to wait for: of that one it
+// is only seen whether it is ours still. `left` says that something is, which only the end of the
+// thread that traces brings away.
 uint64_t tracee_release(struct tracee *tracee)
 {
 	uint64_t stood_ns = now_steady_ns() - tracee->began_ns;
@@ -410,6 +416,11 @@ static uint64_t tracee_taken(const struct tracee_thread *thread, bool narrow, ui
 	return 0;
 }
 
+// The kernel calls a handler with a frame on the stack: the address that the handler returns to,
+// and above that what was interrupted. Where the frame is depends on how deep the handler is in its
+// calls, so words are looked at from the stack pointer on, as many as 2,048, until one is the
+// address of code that does nothing but rt_sigreturn. Stale frames of handlers that came back are
+// below the stack pointer, and are not met.
 bool tracee_interrupted(const struct tracee_thread *thread, uint64_t start, uint64_t end,
 			uint64_t *at, uint64_t *sp)
 {
@@ -418,6 +429,7 @@ bool tracee_interrupted(const struct tracee_thread *thread, uint64_t start, uint
 	size_t bytes = narrow_bytes(narrow), count;
 	uint64_t from = *sp & ~(uint64_t)(bytes - 1);
 
+	// One comparison for start <= *at < end: what is below `start` becomes a large number.
 	if (*at - start < end - start)
 		from -= bytes * tracee_taken(thread, narrow, *at);
 	count = tracee_words(thread->tid, from, narrow, words, TRACEE_STACK_WORDS);
@@ -577,12 +589,16 @@ static void tracee_look_at(const struct tracee_walk *walk, size_t i, bool wait)
 	if (!thread->gone && !wait && tracee_is_ours(status) &&
 	    ptrace(PTRACE_CONT, thread->tid, NULL, NULL) == 0)
 		return; // of an earlier stop
+	// It was told to stop and has met a trap in the same moment: the trap is pending, and would
+	// end the program if it came after the byte is put back. So it goes on once, to be stopped
+	// by that.
 	if (!thread->gone && tracee_is_ours(status) && tracee_has_trap(thread->tid) &&
 	    ptrace(PTRACE_CONT, thread->tid, NULL, NULL) == 0)
 		tracee_wait(thread, &status);
 	walker->runs = false;
 	if (thread->gone || ptrace(PTRACE_GETREGS, thread->tid, NULL, registers) != 0)
 		return;
+	// The trap is executed: the thread is one byte after it, and goes back to what was there.
 	if (WSTOPSIG(status) == SIGTRAP && !tracee_is_ours(status) &&
 	    tracee_is_behind_trap(walk, registers->rip)) {
 		registers->rip--;
@@ -590,6 +606,10 @@ static void tracee_look_at(const struct tracee_walk *walk, size_t i, bool wait)
 	}
 }
 
+// A trap (int3) is written over the first byte of each place, all threads go on with their signals
+// blocked, and each is stopped by the first trap that it meets. Those that have met none when the
+// time is over are asked to stop wherever they are, and the bytes are put back. While they run they
+// are looked at each 20 microseconds.
 void tracee_run_to(struct tracee *tracee, const uint64_t *places, uint64_t patience_ns)
 {
 	struct tracee_walker *walkers = mem_alloc(tracee->count, sizeof(*walkers));
@@ -617,6 +637,9 @@ void tracee_run_to(struct tracee *tracee, const uint64_t *places, uint64_t patie
 		if (running && !late)
 			now_sleep(TRACEE_NAP_NS);
 	}
+	// The second thread for a place has read the first one's trap as the byte that is there:
+	// the first one's is put back last. Any thread that is left can write it, for those that
+	// have ended.
 	for (size_t i = tracee->count; i-- > 0;) { // backwards: two may have one place
 		if (!walkers[i].set)
 			continue;
@@ -630,6 +653,9 @@ void tracee_run_to(struct tracee *tracee, const uint64_t *places, uint64_t patie
 	mem_free(walkers);
 }
 
+// What a function that is called may change: the general registers are in `thread` since it
+// stopped, the others are read here as one block, whose size is the processor's (with AVX-512 some
+// 2,700 bytes).
 bool tracee_borrow_plainly(struct tracee_loan *loan, struct tracee_thread *thread, uint64_t gate,
 			   struct err *err)
 {
@@ -649,6 +675,7 @@ bool tracee_borrow_plainly(struct tracee_loan *loan, struct tracee_thread *threa
 	return true;
 }
 
+// A system call needs no stack, so the thread can make the one that maps its stack.
 bool tracee_borrow(struct tracee_loan *loan, struct tracee_thread *thread, uint64_t gate,
 		   struct err *err)
 {
@@ -790,6 +817,8 @@ bool tracee_fork(struct tracee_loan *loan, struct tracee_thread *child)
 	return ptrace(PTRACE_GETREGS, child->tid, NULL, &child->registers) == 0;
 }
 
+// If the thread has ended meanwhile, its stack stays mapped: no thread of ours is left there to
+// unmap it.
 void tracee_give_back(struct tracee_loan *loan)
 {
 	const uint64_t arguments[6] = { loan->stack, TRACEE_STACK_BYTES, 0, 0, 0, 0 };

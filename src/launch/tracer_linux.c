@@ -19,6 +19,9 @@ struct tracer {
 	void *context;
 };
 
+// Only the thread that has seized another one may ask ptrace for anything about it: so all work on
+// a process is done in this one, and nothing here knows what. `work` stays set while it is done,
+// for tracer_do waits until it is not.
 static void *tracer_main(void *argument)
 {
 	struct tracer *tracer = argument;
@@ -65,6 +68,9 @@ static void tracer_bury(const struct tracer *tracer)
 	mem_free(list);
 }
 
+// While it is done the caller looks each 10 ms for threads that have ended, or the work could wait
+// for ever (see above). The time is the one of the day, since that is what a pthread_cond_t waits
+// by.
 void tracer_do(struct tracer *tracer, void (*work)(void *context), void *context)
 {
 	struct worker *worker = &tracer->worker;

@@ -21,7 +21,6 @@ static const char place[] =
 	"Software\\Microsoft\\Windows NT\\CurrentVersion\\Image File Execution Options";
 static const char infix[] = "\" watched \"";
 
-// The two views of the registry; on most systems they show the same key.
 static const REGSAM views[] = { KEY_WOW64_64KEY, KEY_WOW64_32KEY };
 
 static bool refused(LSTATUS status, const char *what, struct err *err)
@@ -139,6 +138,8 @@ static LSTATUS write_debugger(const char *name, REGSAM view, const struct str *c
 	return status;
 }
 
+// Both views are looked at before one is written, so that another's debugger in the second leaves
+// the first as it was.
 bool watch_on(const char *name, const char *pattern, struct err *err)
 {
 	struct str command = { 0 }, found = { 0 };
@@ -158,7 +159,8 @@ bool watch_on(const char *name, const char *pattern, struct err *err)
 	return good;
 }
 
-// Take our value away, and the key if nothing else is in it.
+// Take our value away, and the key if nothing else is in it: others keep their settings for the
+// image there.
 static LSTATUS remove_debugger(const char *name, REGSAM view)
 {
 	DWORD keys = 0, values = 0;
@@ -173,8 +175,6 @@ static LSTATUS remove_debugger(const char *name, REGSAM view)
 	RegQueryInfoKeyW(opened, NULL, NULL, NULL, &keys, NULL, NULL, &values, NULL, NULL, NULL,
 			 NULL);
 	RegCloseKey(opened);
-	// The key goes only if nothing else is in it: others keep their settings for the image
-	// there.
 	if (status != ERROR_SUCCESS || keys > 0 || values > 0 || !widen(name, units, MAX_PATH))
 		return status;
 	status =
@@ -206,6 +206,7 @@ bool watch_off(const char *name, struct err *err)
 	return good;
 }
 
+// Of the view for 64 bits alone, as watch_on writes both.
 void watch_list(void (*show)(void *context, const char *name, const char *pattern), void *context)
 {
 	struct str name = { 0 }, found = { 0 };
