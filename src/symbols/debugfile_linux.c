@@ -188,6 +188,8 @@ static struct object *try_beside(struct hunt *hunt)
 	return try_path(hunt);
 }
 
+// A server is asked by build-id, and knows no other name. What it sends must prove itself as any
+// other file.
 static struct object *try_debuginfod(struct hunt *hunt)
 {
 	struct object *object;
@@ -210,6 +212,7 @@ static struct object *try_debuginfod(struct hunt *hunt)
 	return object;
 }
 
+// Without a build-id there is no proof: a file of that name may be any version of it.
 struct object *debugfile_find_main(const struct search *search, const char *path,
 				   const uint8_t *build_id, size_t length)
 {
@@ -261,6 +264,8 @@ struct object *debugfile_find(const struct search *search, const char *path,
 	return found;
 }
 
+// The link has a name, which counts from the folder of the file that has the link, and the build-id
+// of the file that it means.
 struct object *debugfile_find_shared(const struct search *search, const struct object *object)
 {
 	const char *name;

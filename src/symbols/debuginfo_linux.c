@@ -450,6 +450,9 @@ static bool read_line(struct debuginfo *debuginfo, struct unit *unit, uint64_t o
 	return place->file != NULL;
 }
 
+// The line table knows the line of the innermost place. Each place further out has the line of the
+// call that was inlined, which the entry of the function inside it has. Code that is in no function
+// (assembly) has a line alone.
 static bool find_in_unit(struct debuginfo *debuginfo, struct unit *unit, uint64_t offset,
 			 struct places *places)
 {

@@ -251,6 +251,8 @@ static void run_standard(struct linetable *table, const struct head *head, uint8
 	}
 }
 
+// A table that breaks off, or makes no sense from some byte on, keeps the sequences that were whole
+// before.
 void linetable_read(struct linetable *table, const struct linetable_source *source, uint64_t offset)
 {
 	struct head head = { .address_bytes = source->address_bytes };
@@ -283,6 +285,7 @@ void linetable_read(struct linetable *table, const struct linetable_source *sour
 	}
 	ASSERT(cursor.at <= cursor.end);
 	table->rows_count = machine.first; // a sequence without an end covers nothing
+	// What a nest answers is a number of 32 bits.
 	if (table->sequences_count > UINT32_MAX)
 		table->sequences_count = UINT32_MAX;
 	ranges = mem_alloc(table->sequences_count + 1, sizeof *ranges);

@@ -97,6 +97,8 @@ static bool read_entries(struct msf *msf)
 	return true;
 }
 
+// After the magic, from byte 32 on, are numbers of four bytes: the size of a block, one of no
+// interest, how many blocks, the length of the directory, and at 52 the block that has its numbers.
 bool msf_open(struct msf *msf, const uint8_t *bytes, size_t size_bytes, struct err *err)
 {
 	*msf = (struct msf){ .bytes = bytes, .size_bytes = size_bytes };

@@ -46,6 +46,8 @@ static void heap_push(struct heap *heap, const struct nest_range *range)
 	heap->items[at] = range;
 }
 
+// The last item sinks from the top: the one that is further inside of two below moves up, until
+// neither is further inside than it.
 static void heap_pop(struct heap *heap)
 {
 	const struct nest_range *last;

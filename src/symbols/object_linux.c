@@ -18,6 +18,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+// A debug file has headers of all sections of its module, without the bytes of code and data
+// (SHT_NOBITS): such a section is not found, as it is somewhere else.
 Elf_Scn *object_find_section(const struct object *object, const char *name)
 {
 	Elf_Scn *section = NULL;

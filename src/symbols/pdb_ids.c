@@ -40,6 +40,8 @@ void pdb_ids_fini(struct pdb_ids *ids)
 	msf_stream_close(&ids->items.stream);
 }
 
+// The head says at 4 where records begin, and at 8 what number the first one has. A record that
+// would go past the end ends the table.
 static void read_table(const struct msf *msf, uint32_t number, struct pdb_ids_table *table)
 {
 	const uint8_t *bytes;
@@ -136,6 +138,8 @@ static const char *scope_name(struct pdb_ids *ids, uint32_t item)
 	return bytes && kind == LF_TEXT ? text_at(bytes, size, 4) : NULL;
 }
 
+// Both kinds have the scope or class first, then the type of the function, and its name from byte 8
+// on.
 static char *make_name(struct pdb_ids *ids, uint32_t item)
 {
 	const char *scope, *name;

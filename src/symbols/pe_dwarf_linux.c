@@ -101,6 +101,8 @@ static void add_headers(struct elf_maker *maker, bool is_64)
 	}
 }
 
+// 64 bytes were left free for it, the length of the longer of the two; the shorter one leaves 12 of
+// them unused. The table of names is the last section.
 static void write_head(struct elf_maker *maker, bool is_64, size_t headers_at)
 {
 	Elf64_Ehdr wide = {

@@ -1,5 +1,7 @@
 #include "symbols/pe_dwarf.h"
 
+// Reading DWARF is libdw's, which Windows does not have: names are those of the image's own tables,
+// and a remark says what is not read.
 struct pe_dwarf *pe_dwarf_new(const struct pe *pe, const char *path, struct remarks *remarks)
 {
 	if (pe_section_named(pe, ".debug_info") || pe_section_named(pe, ".zdebug_info"))

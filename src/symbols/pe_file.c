@@ -41,7 +41,6 @@ struct pe_file {
 	char *missing_pdb;
 };
 
-// Which PDB is meant.
 // A PDB by what the image says of it. The key is where a store has it: the GUID as Windows writes
 // it, its first three numbers in big-endian, and the age, as in 3844DBB920174967BE7AA4A2C20430FA2.
 struct wanted {
@@ -89,6 +88,8 @@ static bool is_same(const struct symbols_file_identity *identity, const struct p
 	return timestamp_of(identity) == 0 || pe->timestamp == timestamp_of(identity);
 }
 
+// One of symbol_path_try: an image that was looked for is at `path`. If it is the right one it
+// stays mapped, as the file's; else it is closed, and the search goes on.
 static bool try_image(void *opaque, const char *path)
 {
 	struct hunt *hunt = opaque;
@@ -230,6 +231,7 @@ static char *pdb_name(const struct pe_file *file, const struct symbols_file_iden
 	return str_take(&name);
 }
 
+// What the image says of its PDB; without an image, or if it says nothing, what was recorded.
 static struct wanted want_pdb(const struct pe_file *file,
 			      const struct symbols_file_identity *identity)
 {
@@ -256,6 +258,7 @@ static struct wanted want_pdb(const struct pe_file *file,
 	return wanted;
 }
 
+// As try_image. The age counts, too: a linker that writes a PDB again keeps the GUID.
 static bool try_pdb(void *opaque, const char *path)
 {
 	struct hunt *hunt = opaque;
@@ -307,6 +310,7 @@ static bool look_near(struct pe_file *file, const struct wanted *wanted, struct 
 	return done;
 }
 
+// Where the user says; then beside the image, and where the linker wrote it; then the symbol path.
 static void find_pdb(struct pe_file *file, const struct symbols_file_identity *identity,
 		     const struct search *search)
 {

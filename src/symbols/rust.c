@@ -72,6 +72,8 @@ static bool find_end(const char *text, size_t *length)
 	return false;
 }
 
+// In the first pass nothing is written, since only the last part shows whether it is a Rust name.
+// All but that part are written in the second.
 static char *demangle_legacy(const char *text)
 {
 	struct str out = { 0 };

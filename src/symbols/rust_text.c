@@ -156,6 +156,7 @@ static bool read_delta(const char *text, size_t length, size_t *at, uint64_t bia
 	}
 }
 
+// Letters of ASCII come before the last underscore; without one there are none.
 bool rust_text_add_punycode(struct str *out, const char *text, size_t length)
 {
 	uint32_t chars[PUNYCODE_MAX];

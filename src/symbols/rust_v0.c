@@ -346,6 +346,9 @@ static void read_impl(struct v0 *v0, char kind)
 	print(v0, ">");
 }
 
+// C is a crate, N a name within a path, M, X and Y a type with what is written for it, I a path
+// with generic arguments, B a path that was there before. For example INvC3std3VechE: I, the path
+// std::Vec, the argument h (u8): std::Vec<u8>.
 static void read_path(struct v0 *v0, bool in_value)
 {
 	struct identifier crate;
@@ -546,6 +549,7 @@ static void read_array(struct v0 *v0, bool sized)
 	print(v0, "]");
 }
 
+// For example RSh: a reference (R) to a slice (S) of h, u8: &[u8].
 static void read_type(struct v0 *v0)
 {
 	char letter;
@@ -614,6 +618,7 @@ static bool hex_value(const struct identifier *digits, uint64_t *value)
 	return true;
 }
 
+// As a literal of Rust would be: '\n', '\u{1b}', 'a'.
 static void print_char_constant(struct v0 *v0, uint64_t code)
 {
 	struct str text = { 0 };

@@ -69,6 +69,8 @@ static struct answer *answer_new(size_t count)
 	return answer;
 }
 
+// If no server of debuginfod can be asked, that is a remark and no error: most names come from
+// elsewhere.
 struct symbols *symbols_new(const struct reader *reader, const struct symbols_options *options)
 {
 	struct symbols *symbols = mem_alloc(1, sizeof *symbols);
@@ -100,6 +102,7 @@ static void free_answers(struct map *answers)
 	map_fini(answers);
 }
 
+// A name that needed no other text is borrowed from its file, and is its own text here.
 static void free_names(struct map *names)
 {
 	uint64_t raw, text;
@@ -188,6 +191,8 @@ static bool is_same(const struct mapped *file, const struct trace_module *module
 	       file->memory_bytes == memory_bytes(module);
 }
 
+// Files of one label share a bundle: the same build-id at two paths, such as a library and its copy
+// in a container. It is packed under the number of the first.
 static size_t add_file(struct symbols *symbols, const struct trace_module *module)
 {
 	const struct trace_process *process = reader_process(symbols->reader, module->process);
@@ -308,6 +313,8 @@ static const char *show(struct symbols *symbols, const char *raw)
 	return (const char *)(uintptr_t)*text;
 }
 
+// symbols->places holds one answer at a time, in memory that is used again; what is kept is a list
+// of its own. Texts in it are the file's, or those of symbols->names.
 static struct answer *answer_from_file(struct symbols *symbols, struct mapped *file,
 				       uint64_t offset)
 {
@@ -375,6 +382,8 @@ const struct symbol *symbols_find(struct symbols *symbols, frame_id id, size_t *
 
 	if (frame) {
 		module = frame->module != 0 ? reader_module(symbols->reader, frame->module) : NULL;
+		// Without a module the address itself is what can be said (generated code), but of
+		// a line of an interpreted program it is only a number.
 		offset = module                              ? frame->pc - module->bias
 			 : frame->flags & TRACE_FRAME_SOURCE ? 0
 							     : frame->pc;
@@ -406,6 +415,8 @@ struct packing {
 	struct map *seen; // by file: offsets that are in
 };
 
+// The lists grow with the files that frames have led to: find_file may have added one. Frames of
+// two processes may be one offset of one file, which is packed once.
 static void pack_frame(struct symbols *symbols, struct packing *packing,
 		       const struct trace_frame *frame)
 {
@@ -443,6 +454,7 @@ static void pack_frame(struct symbols *symbols, struct packing *packing,
 	symbols_bundle_add(packing->makers[at], offset, &symbols->places);
 }
 
+// After `sink` has failed it is given no more, but all that was made is still freed.
 bool symbols_pack(struct symbols *symbols, symbols_pack_sink *sink, void *opaque, struct err *err)
 {
 	struct packing packing = { 0 };

@@ -56,6 +56,7 @@ static const char *find_text(const struct symbols_bundle *bundle, uint32_t at)
 	return at > 0 && at < bundle->texts_bytes ? bundle->texts + at : NULL;
 }
 
+// An entry that leads out of the table of places is no answer, so that the file is asked.
 static bool add_places(const struct symbols_bundle *bundle, uint32_t first, uint32_t count,
 		       struct places *places)
 {
@@ -75,6 +76,8 @@ static bool add_places(const struct symbols_bundle *bundle, uint32_t first, uint
 	return true;
 }
 
+// Rows are where the trace is mapped, at any address, so each number is read by its bytes. Entries
+// that do not rise, in a trace that lies, are not found, and nothing is read outside.
 bool symbols_bundle_find(const struct symbols_bundle *bundle, uint64_t offset,
 			 struct places *places)
 {
@@ -166,6 +169,8 @@ void symbols_bundle_add(struct symbols_bundle_maker *maker, uint64_t offset,
 	struct maker_entry *entry;
 
 	ASSERT(places->count <= PLACES_MAX);
+	// Places are counted by 32 bits: what does not fit is left out, and the file is asked for
+	// it.
 	if (maker->places.size / PLACE_BYTES > UINT32_MAX - PLACES_MAX)
 		return;
 	entry = MEM_ADD(maker->entries, maker->entries_count, maker->entries_capacity);
@@ -185,6 +190,7 @@ void symbols_bundle_add(struct symbols_bundle_maker *maker, uint64_t offset,
 
 SORT_ORDER(compare_entries, struct maker_entry, SORT_RISES(offset))
 
+// Only entries are sorted: where their places are, and texts, are numbers in them and stay right.
 void *symbols_bundle_take(struct symbols_bundle_maker *maker, size_t *size)
 {
 	size_t places_count = maker->places.size / PLACE_BYTES;

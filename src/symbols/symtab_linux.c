@@ -180,6 +180,8 @@ void symtab_build(struct symtab *symtab)
 		return;
 	qsort(symtab->entries, symtab->count, sizeof *symtab->entries, compare_entries);
 	shorten_unsized(symtab);
+	// A size says more than where the next symbol begins: one with a size is the deeper one, so
+	// it wins.
 	ranges = mem_alloc(symtab->count, sizeof *ranges);
 	for (size_t i = 0; i < symtab->count; i++) {
 		const struct symtab_entry *entry = &symtab->entries[i];

@@ -174,6 +174,8 @@ static void read_symbol(struct reading *reading, struct str *out)
 	read_signature(reading, NULL, NULL);
 }
 
+// Not all arguments are types: $0 is a number, $1 the address of something that has a name, $E a
+// reference to such. For example $02 is 3 (a digit is one less), as the size in std::array<int,3>.
 static void read_argument(struct reading *reading, struct str *out)
 {
 	struct str type = { 0 };
@@ -193,6 +195,7 @@ static void read_argument(struct reading *reading, struct str *out)
 	}
 }
 
+// An argument that is a pack of nothing, and the mark where a pack ends, write nothing.
 static void read_arguments(struct reading *reading, struct str *out)
 {
 	bool first = true;
@@ -338,6 +341,7 @@ static void read_function_pointer(struct reading *reading, struct str *out, cons
 	STR_FINI(&class, &result, &arguments);
 }
 
+// For example PEBD: P a pointer, E of 64 bits, B to something const, D char: const char *.
 static void read_pointer(struct reading *reading, struct str *out, const char *sign,
 			 const char *own)
 {
@@ -389,6 +393,8 @@ static const struct {
 	{ "$$Q", "&&", "" },      { "$$R", "&&", "volatile" },
 };
 
+// Union, struct, class and enum (T, U, V, W4) are written by their names alone. A type of a
+// function ($$A6) has the 6 that read_signature wants to see: one step back.
 static void read_compound(struct reading *reading, struct str *out)
 {
 	for (size_t i = 0; i < sizeof pointers / sizeof *pointers; i++) {
@@ -461,6 +467,7 @@ static void read_parameter(struct reading *reading, struct str *out)
 	str_fini(&text);
 }
 
+// X alone is a list of none; Z ends one in "...", and @ any other.
 static void read_parameters(struct reading *reading, struct str *out)
 {
 	bool first = true;
