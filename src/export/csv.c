@@ -345,6 +345,7 @@ static const char *class_name(enum query_type type)
 				    : "AOFO";
 }
 
+// A block that was never freed while the trace lasted has no end_ns: the cell is empty, or null.
 static void write_life(void *context, const struct lives_block *block, const struct lives_end *end)
 {
 	struct rows *rows = context;
@@ -383,6 +384,8 @@ static void write_heading(struct rows *rows)
 	rows->heading = false;
 }
 
+// Both kinds of lines come from one reading of blocks: events are a line where a block begins and
+// one where it ends, lifetimes one line where it ends, or where the window does.
 static bool write(const struct export_source *source, struct sink *sink, bool json)
 {
 	struct rows rows = {

@@ -88,6 +88,9 @@ static void write_level(struct dhat *dhat, const struct stack_level *level)
 	sink_text(json->sink, "\n");
 }
 
+// tu and Mtu are units of time and of a million of them; what lives for less than tuth, 100 of
+// them, the page calls short-lived. te and tg, the end and the peak, count from the window's
+// beginning.
 static void write_head(struct dhat *dhat)
 {
 	const struct stack_levels *levels = &dhat->levels;

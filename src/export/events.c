@@ -211,6 +211,7 @@ void events_say_sampled(const struct export_source *source)
 			   "totals in it are too low");
 }
 
+// Whether it has blocks in the window is not asked: that would be known after reading all of it.
 bool events_choose(const struct export_source *source, const char *what, process_id *process,
 		   struct err *err)
 {

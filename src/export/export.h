@@ -38,14 +38,14 @@ struct export_format {
 	const char *name, *brief;
 	// It is written from samples; without it, from events or blocks.
 	bool has_samples;
-	// else one sample of a stack has blocks of all sizes
-	bool by_size;      // samples of each size apart
+	// Samples of each size apart; else one sample of a stack has blocks of all sizes.
+	bool by_size;
 	bool single_value; // --value chooses it
 	bool is_text;      // that may go to a terminal
 	bool has_lifetimes;
 	bool has_tables; // several (export/rowset.h), each of which is a file
-	// which then needs `against`
-	bool compares;                           // it can show what changed against another trace
+	// It can show what changed against another trace, and then needs `against`.
+	bool compares;
 	const struct query_context_rules *rules; // NULL: those of samples, or of blocks
 	bool (*write)(const struct export_source *source, struct sink *sink, struct err *err);
 };

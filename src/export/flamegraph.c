@@ -400,6 +400,7 @@ static void write_head(struct flamegraph *flamegraph, unsigned height)
 	mem_free(window);
 }
 
+// Nothing is written before the height is known, which the first walk finds.
 static void write_picture(struct flamegraph *flamegraph)
 {
 	unsigned height;

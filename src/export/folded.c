@@ -50,6 +50,8 @@ static bool write(const struct export_source *source, struct sink *sink, struct 
 	const struct samples *samples = source->samples;
 	int64_t value;
 
+	// samples_next_stack moves `i` to the next stack; `first` is still at the one that was
+	// summed.
 	for (size_t first = 0, i = 0; samples_next_stack(samples, &i, source->value, &value);
 	     first = i)
 		write_line(&folded, &samples->list[first], value, sink);

@@ -74,6 +74,8 @@ static void write_end(void *context, const struct lives_block *block, const stru
 	sink_write(log->sink, record, sizeof record);
 }
 
+// Handles stand at the number that records give their heap; malloc's, 0, has none. Heaps beyond the
+// numbers that a record can hold are not listed.
 static void write_header(const struct log *log)
 {
 	const struct reader *reader = log->reader;

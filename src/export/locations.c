@@ -31,6 +31,7 @@ static uint32_t add_name(struct locations *locations, const struct symbol *symbo
 	return number;
 }
 
+// Three numbers of texts are looked for, not texts: equal texts have equal numbers.
 static uint32_t add_function(struct locations *locations, const struct symbol *symbol)
 {
 	const struct location_function function = {

@@ -52,7 +52,7 @@ void locations_fini(struct locations *locations);
 // The same number each time. Lists may move: keep numbers, not pointers.
 uint32_t locations_add(struct locations *locations, frame_id frame);
 
-// The locations of a stack, innermost first, in `*stack` (grown with mem_grow; the caller's).
+// The locations of a stack, innermost first, in `*numbers` (grown with mem_grow; the caller's).
 // Returns how many: 0 for stack 0.
 size_t locations_of_stack(struct locations *locations, stack_id stack, uint32_t **numbers,
 			  size_t *capacity);

@@ -174,6 +174,8 @@ static const struct location *location_of(const struct locations *locations, uin
 	return &locations->list[low];
 }
 
+// A site is the number of a line of a location, or with PROCESS set a process, whose "function"
+// comes outermost where there are several. What is no code has the address 0x0.
 static void describe(const struct massif *massif, struct line line, struct str *text)
 {
 	uint32_t site = massif->nodes[line.node].site;

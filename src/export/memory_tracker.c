@@ -31,6 +31,8 @@ static void add_word(struct str *text, const char *word)
 		str_add_char(text, isspace((unsigned char)*word) ? '_' : *word);
 }
 
+// Where functions are inlined it is the innermost that is named: the address is that of all of
+// them.
 static void add_caller(struct tracker *tracker, stack_id stack)
 {
 	const struct trace_stack *node = reader_stack(tracker->asked->reader, stack);

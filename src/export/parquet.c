@@ -217,6 +217,8 @@ static void put_page(struct parquet *parquet, struct chunk *chunk, enum parquet_
 	str_clear(&parquet->page);
 }
 
+// In the order of the numbers that data pages have. The column's own values of texts are numbers of
+// the batch's table, which no reader of the file has: texts are written out.
 static void put_dictionary(struct parquet *parquet, struct chunk *chunk,
 			   const struct rowset_batch *batch)
 {
@@ -396,6 +398,8 @@ static void put_path(struct thrift *thrift, const struct rowset_column *column)
 	}
 }
 
+// Fields of ColumnMetaData: 4 how it is compressed, 5 values (of a list its items), 6 bytes before
+// and 7 after compression, 9 where its first data page is, and 11 its dictionary.
 static void put_chunk_meta(struct thrift *thrift, const struct parquet *parquet,
 			   const struct chunk *chunk, const struct rowset_batch *batch,
 			   size_t places)

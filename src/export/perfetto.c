@@ -251,6 +251,8 @@ static uint64_t string_of(struct perfetto *perfetto, unsigned table, uint32_t st
 	return string + UINT64_C(1);
 }
 
+// The path and the build-id are interned by `part` while the mapping itself grows in `message`, and
+// so stand before it.
 static void add_mapping(struct perfetto *perfetto, const struct trace_module *module,
 			uint64_t number)
 {
@@ -398,6 +400,8 @@ static void perfetto_fini(struct perfetto *perfetto)
 	MEM_FREE(perfetto->marked, perfetto->numbers, perfetto->strings_written);
 }
 
+// Marks are written as they are read, and end at the next one or with the window. All stacks are
+// met before what they consist of is written, and that before the profiles that refer to it.
 static bool write(const struct export_source *source, struct sink *sink, struct err *)
 {
 	struct reader *reader = source->asked->reader;

@@ -154,6 +154,7 @@ static void add_line(struct pprof *pprof, uint64_t function, uint64_t line)
 	protobuf_bytes(&pprof->message, 4, str_get(&pprof->part), pprof->part.length);
 }
 
+// A mapping is written when its first location is.
 static void write_location(struct pprof *pprof, size_t index)
 {
 	const struct locations *locations = &pprof->locations;

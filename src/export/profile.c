@@ -11,6 +11,7 @@ const struct profile_value profile_values[PROFILE_VALUES] = {
 	{ SAMPLES_LIVE, "inuse_space", "bytes" },
 };
 
+// The number is how many there are with it: the first is 1, and 0 means none.
 uint64_t profile_mapping(const struct reader *reader, struct map *mappings,
 			 const struct trace_frame *frame, const struct trace_module **fresh)
 {

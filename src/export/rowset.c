@@ -320,6 +320,8 @@ static uint64_t names_of(const struct symbol *symbols, size_t count)
 	return hash;
 }
 
+// By its code a frame is the same in two traces if its file is; by its names also in another build,
+// where its address is another one.
 static struct identity identity_of(struct rowset *rows, frame_id id)
 {
 	const struct trace_frame *frame = reader_frame(rows->reader, id);
@@ -467,6 +469,7 @@ static void write_frames(struct rowset *rows)
 
 // ---- the small ones ----
 
+// The words of a command are joined by spaces as they are: not for a shell to read again.
 static void write_processes(struct rowset *rows)
 {
 	for (process_id id = 0; id < reader_processes_count(rows->reader); id++) {
@@ -674,6 +677,7 @@ static bool write_table(struct rowset *rows, enum rowset_table_id id)
 	return rows->good && (!receiver->end || receiver->end(receiver->context, table, rows->err));
 }
 
+// Stacks and frames count from 1: 0 is none, whose identities are 0.
 struct rowset *rowset_new(const struct export_source *source,
 			  const struct rowset_receiver *receiver)
 {

@@ -6,6 +6,9 @@
 
 #define COLUMNS(list) list, sizeof list / sizeof *list
 
+// Of each column its name, its type, and what is usual of its values, by which a writer chooses how
+// to store them (export/rowset.h). rowset.c puts values by their place alone: a column that is
+// added or moved here is put there at the same place.
 static const struct rowset_column allocations[] = {
 	{ "trace", ROWSET_TEXT, ROWSET_FEW },       { "process", ROWSET_U32, ROWSET_FEW },
 	{ "thread", ROWSET_U32, ROWSET_FEW },       { "layer", ROWSET_TEXT, ROWSET_FEW },
@@ -128,6 +131,7 @@ const struct rowset_table rowset_tables[ROWSET_TABLES] = {
 	[ROWSET_RUNS] = { "runs", COLUMNS(runs) },
 };
 
+// ROWSET_TABLES: there is none of that name.
 enum rowset_table_id rowset_find(const char *name)
 {
 	enum rowset_table_id id = 0;

@@ -30,6 +30,7 @@ const char *samples_unit(enum samples_value value)
 	}
 }
 
+// What lives at the end of the window did not end in it: begun in it (AIFO) or before (AOFO).
 int64_t samples_value(const struct sample *sample, enum samples_value value)
 {
 	const struct window_row *row = &sample->row;
@@ -175,6 +176,8 @@ void samples_sort(struct samples *samples)
 		qsort(samples->list, samples->count, sizeof *samples->list, compare_samples);
 }
 
+// The engine asks `group` for each cell, which gives a new number to each new combination and makes
+// a sample for it; the sums then come back in rows of these numbers.
 bool samples_open(struct samples *samples, struct query_context *asked, bool by_size,
 		  struct err *err)
 {

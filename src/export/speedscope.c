@@ -63,6 +63,7 @@ static void write_frames(struct speedscope *speedscope)
 	json_object_end(json);
 }
 
+// Outermost first, as the format has it; "(no stack)" is the frame after all lines.
 static void write_stack(struct speedscope *speedscope, stack_id stack)
 {
 	struct locations *locations = &speedscope->locations;

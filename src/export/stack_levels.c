@@ -108,6 +108,8 @@ static void before(void *context, const struct lives_block *block)
 	begin(levels, block);
 }
 
+// The last peak's level is kept before the block is taken off. What the process left when it ended
+// is `left`, and all else was freed.
 static void end(void *context, const struct lives_block *block, const struct lives_end *end)
 {
 	struct stack_levels *levels = context;
