@@ -49,7 +49,8 @@ struct candidates {
 	size_t known_count;
 };
 
-// Each name once.
+// Each name once, with how many have it. The number is that of the first: it is shown only where
+// there is no other.
 static void add_candidate(struct candidates *candidates, const char *name, uint32_t number)
 {
 	size_t i = 0;
@@ -344,6 +345,7 @@ bool query_add_impact(struct query *query, const char *word, struct err *err)
 
 // ---- ranges ----
 
+// A duration may have a sign elsewhere; a lifetime has none.
 static bool parse_lifetime(const char *text, uint64_t *lifetime_ns)
 {
 	int64_t duration_ns;
@@ -466,6 +468,8 @@ static bool parse_owner(const char *word, uint32_t *bit, struct err *err)
 		       "'%s' is not an owner of memory (program, library, malloc-heap …)", word);
 }
 
+// The first owner that is named makes the set; others are added. What is dropped first is dropped
+// from all.
 bool query_add_owner(struct query *query, const char *word, struct err *err)
 {
 	uint32_t bit;

@@ -146,6 +146,7 @@ void etl_stacks_define(struct etl_stacks *stacks, uint64_t key, uint64_t time, u
 	row->waiting = 0;
 }
 
+// A reference waits for a definition that comes later, unless the last one was in front of it.
 void etl_stacks_refer(struct etl_stacks *stacks, uint64_t key)
 {
 	struct key *row = key_of(stacks, key);
@@ -155,7 +156,9 @@ void etl_stacks_refer(struct etl_stacks *stacks, uint64_t key)
 		row->waiting++;
 }
 
-// `next` never goes back: references come in the order of time.
+// `next` never goes back: references come in the order of time. A definition of the reference's own
+// time is not passed yet, so it counts. Of those that were passed only one that is in front of its
+// references (`before`) means anything to later ones, and only until another is passed.
 uint32_t etl_stacks_find(struct etl_stacks *stacks, uint64_t key, uint64_t time)
 {
 	uint64_t *at = map_find(&stacks->by_key, key);
@@ -175,6 +178,7 @@ uint32_t etl_stacks_find(struct etl_stacks *stacks, uint64_t key, uint64_t time)
 	return row->next ? stacks->definitions[row->next - 1].node : 0;
 }
 
+// Node 0 is none, and is not counted.
 struct etl_stacks_counts etl_stacks_count(const struct etl_stacks *stacks)
 {
 	struct etl_stacks_counts counts = {

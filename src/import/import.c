@@ -76,7 +76,6 @@ bool import_was_stopped(const struct import_work *work)
 	return options->stopped && options->stopped(options->context);
 }
 
-// The first format that says yes; NULL: none.
 bool import_content(struct import_work *work, struct str *content, struct err *err)
 {
 	const uint8_t *bytes;
@@ -93,6 +92,7 @@ bool import_content(struct import_work *work, struct str *content, struct err *e
 	return source_ok(work->source, err);
 }
 
+// The first format that says yes; NULL: none.
 static const struct import_format *recognise(struct source *source)
 {
 	size_t length;
@@ -104,6 +104,8 @@ static const struct import_format *recognise(struct source *source)
 	return NULL;
 }
 
+// Why no format was found: the head could not be read, there is nothing in it, or it is of none of
+// these. The first comes first, since a file that cannot be read looks empty.
 static bool nothing_is_known(struct source *source, struct err *err)
 {
 	struct str names = { 0 };
@@ -123,6 +125,7 @@ static bool nothing_is_known(struct source *source, struct err *err)
 	return false;
 }
 
+// A trace's times never fall. Where the input's do, its order is believed and the times are not.
 static void remark_times(struct import_work *work)
 {
 	uint64_t raised = intake_raised(work->intake);
@@ -134,8 +137,10 @@ static void remark_times(struct import_work *work)
 			   STR_COUNT(raised));
 }
 
-// One of the inputs. Its format is that of the first.
-// A failure gets the number of the line, where the format has lines.
+// One of the inputs. The first one's format makes the intake, and all others must be of it. Several
+// inputs are moments of one program, which only formats of snapshots have. What a format's reader
+// leaves to this function: the number of the line, where the format has lines; that the user
+// stopped it, at which a reader just ends; and that the source could not be read to its end.
 static bool read_input(struct import_work *work, const struct import_format **format,
 		       struct err *err)
 {
@@ -168,7 +173,8 @@ static bool read_input(struct import_work *work, const struct import_format **fo
 	return source_ok(work->source, err);
 }
 
-// What came before a cut is in the trace, which is told to be cut by its end.
+// The source itself may end early (a packed stream that breaks off), also where its reader saw
+// nothing but an end. What came before is in the trace, and the trace's end says that it is cut.
 static void end_input(struct import_work *work, struct import_result *result)
 {
 	if (source_cut(work->source)) {

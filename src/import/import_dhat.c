@@ -57,8 +57,8 @@ static bool take_char(struct dhat *dhat, char c)
 	return true;
 }
 
-// A string, as a part of the content; `\"` and `\\` are made plain, other escapes stay.
-// Escapes of other characters stay as they are written: names of functions have none.
+// A string, as a part of the content; `\"` and `\\` are made plain. Escapes of other characters
+// stay as they are written: names of functions have none.
 static char *take_string(struct dhat *dhat)
 {
 	char *begin, *to;
@@ -91,8 +91,7 @@ static bool take_number(struct dhat *dhat, uint64_t *number)
 	return true;
 }
 
-// Any value.
-// Counts brackets and does not recurse, so a file of a million brackets costs no stack.
+// Any value. Counts brackets and does not recurse, so a file of a million brackets costs no stack.
 static bool skip_value(struct dhat *dhat)
 {
 	unsigned depth = 0;
@@ -144,6 +143,8 @@ static bool next_item(struct dhat *dhat, bool *first, bool *more)
 
 // ---- its parts ----
 
+// Numbers of all points are in one list; a point has a stretch of it. What they refer to is known
+// only at the end of the file: frame_of looks whether it is there.
 static bool read_frames(struct dhat *dhat, struct point *point)
 {
 	bool first = true, more;
@@ -165,6 +166,8 @@ static bool read_frames(struct dhat *dhat, struct point *point)
 	return false;
 }
 
+// Sums over the whole run ("tb", "tbk") are skipped: a snapshot has what lived. What a point does
+// not say is 0.
 static bool read_point(struct dhat *dhat)
 {
 	struct point point = { 0 };
@@ -290,6 +293,8 @@ static frame_id frame_of(struct dhat *dhat, uint32_t number)
 	return frame;
 }
 
+// Points without a living block get no stack. Frames are innermost first, and stacks are made from
+// the outermost inwards.
 static void put_snapshot(struct dhat *dhat, const char *name, uint64_t time_ns, bool peak)
 {
 	struct series *series = dhat->work->series;
@@ -338,6 +343,9 @@ static bool is_dhat(const char *head, size_t length)
 	return length > 16 && *head == '{' && strstr(head, "\"dhatFileVersion\"") != NULL;
 }
 
+// DHAT can also count copies and calls that are asked of it by hand, in files of the same form:
+// their sums are not of memory that lives. The file is a series by itself (peak and end), so it
+// cannot be one of several.
 static bool read_all(struct dhat *dhat, struct err *err)
 {
 	if (dhat->work->input > 0)

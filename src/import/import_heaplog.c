@@ -37,6 +37,9 @@ struct heaplog {
 	uint64_t records;
 };
 
+// 24 bytes, then a handle of 8 bytes for each heap. The size of both is in the header, so how many
+// heaps there are follows from it: 40 bytes are two. Both "ends within" are failures and no cut,
+// for there is no record yet that could count.
 static bool read_header(struct heaplog *heaplog, struct err *err)
 {
 	struct trace_process process = { .parent = TRACE_NONE,
@@ -91,14 +94,16 @@ static heap_id heap_of(struct heaplog *heaplog, unsigned number)
 	return heaplog->heaps[number];
 }
 
-// The difference to the last time, modulo 2^32, is never negative: so a wrap goes on upwards.
+// Times rise, but for their wrap. The difference to the last time, modulo 2^32, is never negative:
+// so a wrap goes on upwards, and a pause of more than five days looks shorter by as much. Blocks of
+// a Windows heap are malloc's in all but their heap; blocks of a pool are carved out of others, and
+// so are events of a heap (trace.h).
 static void put(struct heaplog *heaplog, const uint8_t *record)
 {
 	unsigned number = record[0] & (BEGINS - 1);
 	bool begins = record[0] & BEGINS, pool = number > 0 && !heaplog->handles[number];
 	struct trace_event event = { .thread = heaplog->thread };
 
-	// Times rise, but for their wrap.
 	heaplog->ticks += (uint32_t)(bytes_get_u32(record + 1) - (uint32_t)heaplog->ticks);
 	event.time_ns = heaplog->ticks * TIME_NS;
 	event.heap = heap_of(heaplog, number);

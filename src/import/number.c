@@ -28,6 +28,7 @@ static bool parse(const char *text, size_t length, unsigned base, uint64_t *numb
 	return true;
 }
 
+// "0x" alone is no prefix, and so no number: x is not a digit.
 static bool has_prefix(const char *text, size_t length)
 {
 	return length > 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X');

@@ -47,6 +47,8 @@ static bool is_prefix(const char *text)
 	return true;
 }
 
+// For example otlp://collector/tenant/ becomes http://collector:4318/tenant/v1development/profiles.
+// A user or a password has no place in it: they go into a header.
 static bool take_place(struct otlp_send *send, const char *url, struct err *err)
 {
 	bool tls = strncmp(url, scheme_tls, strlen(scheme_tls)) == 0;
@@ -98,7 +100,7 @@ static void add_word(struct str *out, const char *at, const char *end)
 	}
 }
 
-// Ends a text that may be a token, and leaves nothing of it in memory.
+// Ends a text that may be a token, and overwrites it first.
 static void forget(struct str *secret)
 {
 	if (secret->text)
@@ -106,7 +108,8 @@ static void forget(struct str *secret)
 	str_fini(secret);
 }
 
-// "NAME=VALUE,NAME=VALUE"
+// "NAME=VALUE,NAME=VALUE". The message about a mistake does not show the list: values may be
+// tokens. A word without = has no name, and is a mistake.
 static bool take_headers(struct otlp_send *send, const char *list, struct err *err)
 {
 	bool good = true;
@@ -169,7 +172,8 @@ bool otlp_send_may_retry(const struct otlp_send *send)
 // ---- what comes back ----
 
 // A field of a message: its bytes, or its number where it has none. False at the end, or where it
-// is no message.
+// is no message. The last three bits of a tag say how the field is laid out: 0 a varint, 1 eight
+// bytes, 2 a length and so many bytes, 5 four bytes. Of no others do we know how long they are.
 static bool next_field(struct bytes_cursor *in, uint64_t *field, uint64_t *value,
 		       struct bytes_cursor *part)
 {
@@ -214,7 +218,8 @@ static bool read_said(struct bytes_cursor in, uint64_t *number, struct bytes_cur
 	return true;
 }
 
-// Of an answer that breaks off in the middle nothing is believed.
+// Of a partial success that breaks off in the middle nothing is believed. All profiles may be taken
+// and a text be there all the same: a warning.
 static void take_answer(const struct str *answer, struct otlp_said *said)
 {
 	struct bytes_cursor in = bytes_cursor(str_get(answer), answer->length), part;
@@ -232,7 +237,8 @@ static void take_answer(const struct str *answer, struct otlp_said *said)
 		str_add(&said->why, "it does not say why");
 }
 
-// Which statuses may pass is what OTLP says: 429, 502, 503 and 504.
+// Which statuses may pass is what OTLP says: 429, 502, 503 and 504. What comes with others is a
+// Status as a rule; what is none, such as a proxy's page, is shown from its beginning.
 static bool refuse(struct otlp_send *send, unsigned status, const struct str *answer,
 		   struct err *err)
 {
@@ -260,6 +266,7 @@ static bool refuse(struct otlp_send *send, unsigned status, const struct str *an
 
 // ---- sending ----
 
+// `busy` becomes whether another try may help. Only bytes that were accepted are counted.
 static bool try_once(struct otlp_send *send, const struct str *bytes, struct otlp_said *said,
 		     struct err *err)
 {

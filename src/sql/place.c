@@ -37,6 +37,8 @@ static bool is_port(const char *text, size_t length)
 	return text[0] == ':' && port > 0 && port <= PORT_MAX;
 }
 
+// A host may be all of it, but what is left after it must be a port: "db:", "db:0" and "db:70000"
+// are refused.
 bool place_add_server(struct str *server, const char *text, size_t length, unsigned port)
 {
 	size_t host = host_length(text, length);
@@ -50,6 +52,8 @@ bool place_add_server(struct str *server, const char *text, size_t length, unsig
 	return true;
 }
 
+// `stop` is asked before the pause and after it: what was stopped in the meantime is not tried
+// again.
 bool place_wait(unsigned tries, unsigned tries_max, bool (*stop)(void *context), void *context)
 {
 	if (tries >= (tries_max ? tries_max : PLACE_TRIES) || (stop && stop(context)))
@@ -95,6 +99,7 @@ const char *place_line(const char *said, size_t length, char line[static PLACE_L
 	return end ? line : "nothing more";
 }
 
+// Of a redirection the text is not shown: that it is one says more.
 const char *place_said(unsigned status, const char *said, size_t length,
 		       char line[static PLACE_LINE])
 {

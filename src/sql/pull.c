@@ -18,6 +18,7 @@
 
 enum { NAMED_MAX = 4, DIGITS = 32 };
 
+// `part` is the try that is believed: pieces of other tries may be in the table, too.
 struct piece {
 	char file[PIECES_FILE_MAX];
 	uint64_t at, size, part;
@@ -33,6 +34,8 @@ struct pull {
 	struct progress progress;
 };
 
+// Asks what is in `sql`, and leaves `sql` empty for the next question. What was in `answer` is
+// gone.
 static bool ask(struct pull *pull, struct err *err)
 {
 	bool good;
@@ -46,6 +49,8 @@ static bool ask(struct pull *pull, struct err *err)
 
 // ---- which ----
 
+// It goes into SQL between quotes and before a %, so nothing but digits may be in it. "" is good:
+// all numbers begin so.
 static bool is_beginning(const char *wanted)
 {
 	size_t length = strlen(wanted);
@@ -53,6 +58,8 @@ static bool is_beginning(const char *wanted)
 	return length <= DIGITS && strspn(wanted, "0123456789abcdef") == length;
 }
 
+// None or several were found. `several` has the first NAMED_MAX of them; `count` is one more where
+// there are others.
 static bool refuse(struct pull *pull, const char *wanted, size_t count, const char *several,
 		   struct err *err)
 {
@@ -70,7 +77,8 @@ static bool refuse(struct pull *pull, const char *wanted, size_t count, const ch
 	return err_set(err, ERR_USAGE, "there is no trace in %s", database);
 }
 
-// Of lines of a number each.
+// Of lines of a number each. What the server says is held against the form of a number, since it
+// goes into the SQL of all questions to come.
 static bool choose(struct pull *pull, const char *wanted, struct err *err)
 {
 	const char *line = str_get(&pull->answer);
@@ -92,6 +100,7 @@ static bool choose(struct pull *pull, const char *wanted, struct err *err)
 	return count == 1;
 }
 
+// One more is asked for than is named: it shows that there are others.
 static bool find_trace(struct pull *pull, const char *wanted, struct err *err)
 {
 	if (!is_beginning(wanted))
@@ -128,6 +137,8 @@ static bool take_piece(struct pull *pull, const char *line, struct err *err)
 	return true;
 }
 
+// `file` sorts "" first, so the pieces of the trace itself come before those of names. Blocks whose
+// last day (`until`) is over do not count: a server may have deleted their rows.
 static bool list_pieces(struct pull *pull, struct err *err)
 {
 	const char *database = clickhouse_database(pull->clickhouse);
@@ -237,6 +248,7 @@ static size_t read_file(struct pull *pull, size_t first, int fd, struct str *out
 	return i - first;
 }
 
+// The names of one file at a time, all of which are in memory: a bundle takes a file as a whole.
 static bool add_names(struct pull *pull, size_t first, struct bundle *bundle, struct err *err)
 {
 	uint8_t label[PIECES_LABEL_MAX];

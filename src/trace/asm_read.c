@@ -24,7 +24,7 @@
 
 #include <string.h>
 
-// Bytes in hexadecimal; returns how many, or SIZE_MAX.
+// Bytes in hexadecimal, without 0x; returns how many, or SIZE_MAX.
 static size_t parse_hex(const char *text, uint8_t *out, size_t max)
 {
 	size_t length = strlen(text);
@@ -161,6 +161,7 @@ static bool read_thread(struct asm_text *text)
 	return true;
 }
 
+// A file without a build-id= has none; "build-id=" with nothing after it is the same.
 static bool take_module_word(struct asm_text *text, void *context)
 {
 	struct trace_module *module = context;
@@ -266,8 +267,8 @@ static bool read_name(struct asm_text *text)
 	return true;
 }
 
-// The frame that stands for a function in a file at a line: one for all stacks.
-// Its pc is its own id: a number that no other such frame has.
+// The frame that stands for a function in a file at a line: one for all stacks. Its pc is its own
+// id: a number that no other such frame has.
 static frame_id named_frame(struct asm_text *text, const struct trace_name *name)
 {
 	struct str key = { 0 };
@@ -285,8 +286,8 @@ static frame_id named_frame(struct asm_text *text, const struct trace_name *name
 	return id;
 }
 
-// The stack of `frame` on `parent`: one for all texts that spell it out.
-// Classes 'n' and 'k' are not those of a label: no text can name them.
+// The stack of `frame` on `parent`: one for all texts that spell it out. Classes 'n' and 'k' are
+// not those of a label: no text can name them.
 static stack_id named_stack(struct asm_text *text, stack_id parent, frame_id frame, uint8_t flags)
 {
 	char key[48];
@@ -391,9 +392,8 @@ static bool read_end(struct asm_text *text)
 	return true;
 }
 
-// "@100", "+5us": the time of an item.
-// The unit is looked for from the end of the word, ns before s, so that "5ns" is not 5n seconds. A
-// time may not be before that of the item above.
+// "@100", "+5us": the time of an item. The unit is looked for from the end of the word, ns before
+// s, so that "5ns" is not 5n seconds. A time may not be before that of the item above.
 static bool take_time(struct asm_text *text)
 {
 	static const struct {
@@ -500,8 +500,8 @@ static bool read_event(struct asm_text *text, thread_id thread)
 	return true;
 }
 
-// How a process ended: exit=, signal= or exec, packed as the format has it.
-// `exec` alone, or a number where neither is said.
+// How a process ended: exit=, signal= or exec, packed as the format has it: exit=3 is 3 << 8 | 1.
+// Where none is said, value= may have the number.
 static bool take_ending(struct asm_text *text, uint64_t *value)
 {
 	static const char *const words[] = { "exit", "signal" };
@@ -576,8 +576,7 @@ static bool begin_trace(struct asm_text *text)
 	text->writer = writer_new(text->fd, &text->info, text->err);
 	if (!text->writer)
 		return false;
-	// Gaps of a damaged trace are spelled with the ids that mean "none".
-	// Frame f0, as the dump writes it.
+	// A dump spells a gap in a damaged trace with the ids that mean "none": frame f0.
 	asm_labels_add(&text->labels, 'f', "f0", 0);
 	return true;
 }

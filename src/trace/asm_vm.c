@@ -86,7 +86,9 @@ static bool take_places(struct asm_text *text, struct trace_event *event, struct
 	return !has(kind, COLUMN_SIZE) || asm_text_number(text, "a size", &event->size);
 }
 
-// `vm` is on this function's stack: the writer copies what it needs.
+// All kinds beyond TRACE_FAILED: calls on virtual memory; and those on heaps and blocks from before
+// the recording, which have places but no words after them. `vm` is on this function's stack: the
+// writer copies what it needs.
 bool asm_vm_read_event(struct asm_text *text, struct trace_event *event)
 {
 	struct trace_vm vm = { 0 };
@@ -112,6 +114,8 @@ bool asm_vm_read_event(struct asm_text *text, struct trace_event *event)
 }
 
 // A heap with a handle is one of Windows or of a language; one with a name alone is a pool.
+// "created=" has the flags of the call that made the heap, which may be 0: so it is the word that
+// says that such a call was seen, not the number.
 bool asm_vm_read_heap(struct asm_text *text)
 {
 	struct trace_heap heap = { .name = "" };
@@ -166,6 +170,7 @@ bool asm_vm_read_file(struct asm_text *text)
 	return true;
 }
 
+// 0 reads as a number, but no snapshot has it as its reason.
 bool asm_vm_take_reason(struct asm_text *text, void *context)
 {
 	uint8_t *reason = context;
@@ -230,6 +235,7 @@ static bool take_part(struct asm_text *text, uint64_t before, uint64_t *start, u
 	return *start >= before || asm_text_fail(text, word, "ranges must rise");
 }
 
+// Protection of a mapping is r, w and x alone; in events it may have more bits.
 static bool take_mapping_word(struct asm_text *text, void *context)
 {
 	struct trace_mapping *mapping = context;
@@ -248,6 +254,8 @@ static bool take_mapping_word(struct asm_text *text, void *context)
 	return value && asm_labels_find(&text->labels, 'x', value, &mapping->file);
 }
 
+// Sizes are bytes, as /proc/PID/smaps names them; what the text does not say is 0. `mappings` is
+// kept and used again for the next snapshot.
 bool asm_vm_read_mapping(struct asm_text *text)
 {
 	struct trace_snapshot *snapshot = &text->snapshot;
@@ -380,6 +388,8 @@ static void dump_mapping(const struct trace_mapping *mapping, struct sink *sink)
 	sink_text(sink, "\n");
 }
 
+// at=, began= and ended= are always written: what they are without it depends on where in the text
+// the line is.
 static void dump_snapshot(const struct trace_snapshot *snapshot, struct sink *sink)
 {
 	sink_format(sink, "snapshot p%u reason=", snapshot->process);

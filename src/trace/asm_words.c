@@ -78,6 +78,7 @@ _Static_assert(EVENTS_COUNT == TRACE_UNMAPPED + 1, "the last kind has a word, to
 
 _Static_assert(NOTES_COUNT == (int)TRACE_NOTES_COUNT, "and so has the last note");
 
+// NULL also between the kinds: 16 to 31 are no events yet.
 static const char *word_of(const char *const *words, size_t count, uint8_t kind)
 {
 	return kind < count ? words[kind] : NULL;
@@ -118,8 +119,8 @@ void asm_words_put_number(struct sink *sink, const char *key, uint64_t value, ui
 		sink_format(sink, " %s=%" PRIu64, key, value);
 }
 
-// What is not printable ASCII is \xNN, so that any bytes come back as they were, whatever the
-// terminal or editor does to them.
+// Whatever a terminal or an editor does to text, ASCII comes back as it was. For example the two
+// bytes of é are written \xc3\xa9.
 void asm_words_quote(struct sink *sink, const char *text)
 {
 	sink_text(sink, "\"");
@@ -208,7 +209,8 @@ static const struct value_word reason_words[] = {
 
 static const struct value_word no_words[] = { { NULL, 0 } };
 
-// The words of a kind's flags; *bits: they are ORed, not one of several values.
+// The words of a kind's flags; *bits: they are ORed, not one of several values. Flags of a kind
+// without words are bits all the same, which are then one hexadecimal number.
 static const struct value_word *words_of_flags(uint8_t kind, bool *bits)
 {
 	*bits = true;
@@ -243,7 +245,8 @@ static void put_value(struct sink *sink, const struct value_word *words, uint32_
 		sink_format(sink, "%u", value);
 }
 
-// Words of several bits come first in the table: shared-validate (3) is not shared|private.
+// A word's bits are taken away once it is written. So of a table that has words of several bits
+// first, shared-validate (3) is not shared|private, and what is left at the end has no word.
 static void put_bits(struct sink *sink, const struct value_word *words, uint32_t bits)
 {
 	const char *between = "";
@@ -352,6 +355,7 @@ bool asm_words_find_protection(const char *text, uint32_t *protection)
 	return *protection != 0;
 }
 
+// What a byte cannot hold is a mistake of the text: cut to a byte, 257 would be read as 1.
 static bool find_byte(const char *text, const struct value_word *words, uint8_t *byte)
 {
 	uint32_t value;

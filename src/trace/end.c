@@ -7,8 +7,8 @@ enum { NUMBERS_COUNT = 13, WHY_MAX = 4096 };
 _Static_assert(END_FOOTER_BYTES == 2 * sizeof(uint64_t) + sizeof footer_magic,
 	       "as end_encode writes it");
 
-// The numbers in the order of the format; a later version adds behind them.
-// One list for both directions, so that they cannot differ.
+// The numbers in the order of the format; a later version adds after them. One list for both
+// directions, so that they cannot differ.
 static void numbers_of(struct trace_end *end, uint64_t *numbers[static NUMBERS_COUNT])
 {
 	numbers[0] = &end->duration_ns;

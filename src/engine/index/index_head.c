@@ -74,6 +74,8 @@ static void put_snapshots(struct index_out *out, const struct index_snapshots *s
 	index_out_put_array(out, snapshots->list, snapshots->count, sizeof *snapshots->list);
 }
 
+// These, and those of cells, marks and moments below, are also what a build that was stopped keeps
+// (index_state.c): so they are by themselves, and are taken by the functions beside them.
 void index_head_put_tables(struct index_out *out, const struct index_files *files)
 {
 	index_out_put(out, files->longs_count, sizeof files->longs_count);
@@ -104,6 +106,7 @@ static void put_vaults(struct index_out *out, const struct index_files *files)
 		put_vault(out, index_files_vault((struct index_files *)files, i, name));
 }
 
+// In the order of their numbers from 0, so no number is written.
 void index_head_put_cells(struct index_out *out, const struct cells *cells)
 {
 	index_out_put_u64(out, cells->sites_count);
@@ -219,9 +222,8 @@ bool index_head_write(const struct index *index, struct err *err)
 
 // ---- reading ----
 
-// An empty one stays closed.
-// A file of 40,000 bytes has three checksums, of 16 KiB each but the last: with fewer some bytes
-// would not be checked, and more would be of nothing.
+// An empty one stays closed. A file of 40,000 bytes has three checksums, of 16 KiB each but the
+// last: with fewer some bytes would not be checked, and more would be of nothing.
 static bool take_vault(struct index_in *in, struct vault *vault, int directory, const char *name,
 		       struct err *err)
 {
@@ -295,6 +297,7 @@ void index_head_take_moments(struct index_in *in, struct index *index)
 	index->odd = index_in_take_u64(in) != 0;
 }
 
+// In the order of numbers, as put_vaults has them. `name` is the file's, and what opens it.
 static bool take_vaults(struct index_in *in, struct index_files *files, int directory,
 			struct err *err)
 {
@@ -321,6 +324,8 @@ static bool load_cell(struct cells *cells, uint32_t id, const struct cells_cell 
 	return true;
 }
 
+// A mark takes at least five numbers of 8 bytes: the fifth is the length of its name. The name has
+// its NUL from mem_alloc, which index_in_take_array asks for one byte more.
 void index_head_take_marks(struct index_in *in, struct index *index)
 {
 	index->marks_count = index_in_take_count(in, 5 * sizeof(uint64_t));
@@ -337,6 +342,8 @@ void index_head_take_marks(struct index_in *in, struct index *index)
 	}
 }
 
+// Lifetimes of virtual memory are few, so all are here, each with the number of its cell in the
+// list after it.
 static void take_vm(struct index_in *in, struct plain *vm, const struct reader *reader)
 {
 	vm->lives = index_in_take_array(in, &vm->lives_count, sizeof *vm->lives);
@@ -351,11 +358,10 @@ static void take_vm(struct index_in *in, struct plain *vm, const struct reader *
 			in->bad = true;
 }
 
-// Whether what the head says of itself can be.
-// Everything that a later shift, index or loop relies on. The shape's numbers are exponents: an
-// unchecked block_log2 of 70 would shift by more than a word has. Counts of blocks must be what
-// the counts of their records come to: 10,000 long lifetimes with 4,096 in a block are 3 blocks,
-// neither 2 nor 4.
+// Whether what the head says of itself can be: everything that a later shift, index or loop relies
+// on. The shape's numbers are exponents: an unchecked block_log2 of 70 would shift by more than a
+// word has. Counts of blocks must be what the counts of their records come to: 10,000 long
+// lifetimes with 4,096 in a block are 3 blocks, neither 2 nor 4.
 static bool is_sane(const struct index *index)
 {
 	const struct index_shape *shape = &index->shape;
@@ -437,7 +443,8 @@ static bool read_head(struct index *index, struct index_in *in,
 	return true;
 }
 
-// The head is mapped, the other files are opened and read when something of them is asked for.
+// The head is mapped and read, the other files are opened with it, and read where something of them
+// is asked for. After a failure too the caller ends it by index_close.
 bool index_open(struct index *index, const char *path, const struct index_identity *identity,
 		const struct reader *reader, struct err *err)
 {
@@ -456,6 +463,7 @@ bool index_open(struct index *index, const char *path, const struct index_identi
 	return ok;
 }
 
+// Names of marks are the index's own; others only borrow them, so they are const.
 void index_close(struct index *index)
 {
 	file_close(index->directory);

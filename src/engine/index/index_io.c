@@ -35,6 +35,8 @@ static void flush(struct index_out *out)
 	out->filled = 0;
 }
 
+// It is written under another name, "head.new" for "head". What a build that was killed left under
+// it is emptied.
 struct index_out *index_out_new(int directory, const char *name)
 {
 	struct index_out *out = mem_alloc(1, sizeof *out);
@@ -160,6 +162,8 @@ void index_in_close(struct index_in *in)
 	*in = (struct index_in){ .bad = true };
 }
 
+// What is not there is zeros, and `bad` stays: so callers take many numbers and ask once, at the
+// end.
 void index_in_take(struct index_in *in, void *out, size_t size)
 {
 	ASSERT(in->at <= in->end);
@@ -181,6 +185,8 @@ uint64_t index_in_take_u64(struct index_in *in)
 	return value;
 }
 
+// bits_take_varint says that there is none by a place after the end, from which nothing may be
+// taken.
 uint64_t index_in_take_varint(struct index_in *in)
 {
 	uint64_t value = in->bad ? 0 : bits_take_varint(&in->at, in->end);
@@ -203,6 +209,7 @@ size_t index_in_take_count(struct index_in *in, size_t size)
 	return in->bad ? 0 : (size_t)count;
 }
 
+// Never NULL. There is one item more, of zeros: an array of bytes is a text.
 void *index_in_take_array(struct index_in *in, size_t *count, size_t size)
 {
 	void *items;

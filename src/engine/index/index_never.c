@@ -57,7 +57,9 @@ static bool damaged(struct err *err)
 	return err_set(err, ERR_FORMAT, "the index is damaged: what nothing ended");
 }
 
-// One block of `count` values. False: it cannot be one.
+// One block of `count` values. False: it cannot be one. The column of cells is unpacked into
+// `values`; that of steps comes after it, and is taken in groups, so that it needs no list of its
+// own.
 static bool unpack(const uint8_t *at, const uint8_t *end, uint64_t step, size_t count,
 		   uint64_t steps_end, uint64_t *values)
 {
@@ -80,7 +82,9 @@ static bool unpack(const uint8_t *at, const uint8_t *end, uint64_t step, size_t 
 	return at == end;
 }
 
-// The blocks [first, end), into `values`.
+// The blocks [first, end), into `values`. They lie one after the other in the file and are read at
+// once; where each begins is from the head, which is not trusted: a place outside of what was read,
+// or after the next one's, is damage.
 static bool read_blocks(struct index *index, size_t first, size_t end, uint64_t *values,
 			struct err *err)
 {
@@ -214,6 +218,7 @@ static void run_next(struct run *run)
 		run->value = UINT64_MAX;
 }
 
+// The first entry is read back at once, so that the run is ready to be merged.
 static bool run_write(struct run *run, const struct sorted *sorted, int directory, struct err *err)
 {
 	if (!spill_open(&run->spill, directory, RUN_BUFFER, err))
@@ -227,6 +232,8 @@ static bool run_write(struct run *run, const struct sorted *sorted, int director
 	return true;
 }
 
+// The step is in the upper bits of a value, and so values are in the order of steps. Runs are few,
+// so each is looked at for every entry.
 static void merge_runs(struct run *runs, size_t count, struct index_store *store)
 {
 	for (;;) {

@@ -1,10 +1,10 @@
 // Steps in, files out; index_store.h says which and why.
 //
 // A batch is 65,536 steps. For each one the block of events is packed; counts by cell move; levels
-// and postings are fed. Every so often
-// counts are written as a snapshot: not sooner than 2^18 steps after the last, and not sooner than
-// twice as many steps as there are cells. With 10,000 cells that is every 262,144 steps, with a
-// million cells every two million, so that snapshots do not outgrow the steps between them.
+// and postings are fed. Every so often counts are written as a snapshot: not sooner than 2^18 steps
+// after the last, and not sooner than twice as many steps as there are cells. With 10,000 cells
+// that is every 262,144 steps, with a million cells every two million, so that snapshots do not
+// outgrow the steps between them.
 //
 // Levels are a pyramid. For example, 4,096 steps are 16 entries of levels0 (256 steps each), four
 // of levels1, one of levels2. An entry has the highest, lowest and last level of its steps, and so
@@ -148,6 +148,8 @@ void index_store_close(struct index_store *store)
 	*store = (struct index_store){ 0 };
 }
 
+// The first failure is kept, and nothing is added after it: index_store_finish tells of it. Vaults
+// keep their own.
 static void fail(struct index_store *store, const struct err *err)
 {
 	if (store->err.kind == ERR_NONE)
@@ -162,7 +164,9 @@ static uint8_t *scratch(struct index_store *store, size_t size)
 
 // ---- events and times ----
 
-// The changes of time in a block, as take_times (index_read.c) takes them.
+// The changes of time in a block, as take_times (index_read.c) takes them: how many after the
+// first, whose time is in the entry; then of each how many steps and how many nanoseconds after the
+// one before. A varint has at most 10 bytes.
 static void put_times(struct index_store *store, const struct index_batch *batch,
 		      struct index_block_entry *entry)
 {
@@ -196,6 +200,8 @@ static void put_events(struct index_store *store, const struct index_batch *batc
 
 // ---- long lifetimes ----
 
+// How many of a file are in memory and wait for their block to be full: with blocks of 4,096, of
+// 10,000 lifetimes 1,808.
 uint32_t index_store_waiting(const struct index_store *store, unsigned of)
 {
 	uint64_t count;
@@ -205,7 +211,10 @@ uint32_t index_store_waiting(const struct index_store *store, unsigned of)
 	return (uint32_t)count & ((1u << store->shape.sparse_log2) - 1);
 }
 
-// Of one more of a file, which is already counted there.
+// Of one more of a file, which is already counted there. So it has the place before the one that
+// waits next; where none waits, it was the last of a full block. With blocks of 4,096 the first
+// address is stored with waiting == 1, in place 0, and the 4,096th with waiting == 0, in place
+// 4,095.
 static void put_address(struct index_store *store, unsigned of, uint64_t address)
 {
 	uint32_t block = 1u << store->shape.sparse_log2;
@@ -238,7 +247,8 @@ static bool begin_longs(struct index_store *store, unsigned class)
 	return false;
 }
 
-// By the binary logarithm of the lifetime, in steps: the longest of all share the last class.
+// By the binary logarithm of the lifetime, in steps: with a long_log2 of 17, one of 300,000 steps
+// (2^18 and more) is in long1. The longest of all share the last class.
 static void put_long(struct index_store *store, uint64_t end, uint64_t begin, uint32_t cell,
 		     uint64_t address)
 {
@@ -260,7 +270,9 @@ static void put_long(struct index_store *store, uint64_t end, uint64_t begin, ui
 
 // ---- levels ----
 
-// An entry of a level is whole: write it, and put it into the one above.
+// An entry of a level is whole: write it, and put it into the one above, which takes its time and
+// its last level from the newest of its four. Of a level whose file cannot be made no name is left,
+// so that index_store_finish does not end what was not begun.
 static void level_done(struct index_store *store)
 {
 	for (unsigned i = 0; i < INDEX_LEVELS; i++) {
@@ -344,11 +356,13 @@ static void make_room(struct index_store *store, const struct index_batch *batch
 		index_store_counts(store, (most >> 1) + store->counts_capacity / 8 + 1024);
 }
 
+// Valid until the next call with a higher process, which may move the list.
 static struct heap_amount *process_of(struct index_store *store, process_id process)
 {
 	return MEM_REACH(store->of_process, store->processes_capacity, process);
 }
 
+// The peak's edge is that after the step. Of equal levels the first is the peak.
 static void begin_one(struct index_store *store, uint64_t step, uint32_t id, uint64_t size,
 		      struct heap_amount *process)
 {
@@ -384,6 +398,8 @@ static void end_one(struct index_store *store, uint64_t step, uint32_t id, uint6
 		put_long(store, step, begin, id, *(*addresses)++);
 }
 
+// What lives of a process ends with it, at once and by its sums: no block of it is looked at, and
+// the counts by cell stay, since its blocks are those that nothing ended.
 static void exit_one(struct index_store *store, process_id id)
 {
 	struct heap_amount *process = process_of(store, id);
@@ -460,6 +476,8 @@ static struct index_snapshot *new_snapshot(struct index_snapshots *snapshots,
 	return &snapshots->list[snapshots->count - 1];
 }
 
+// Cells have numbers in the order of first sight, so those that no step had yet are at the end.
+// Where a block was begun, or an orphan freed, `begun` is not 0.
 static uint32_t cells_seen(const struct index_store *store)
 {
 	size_t most = store->counts_capacity;
@@ -545,7 +563,8 @@ static size_t put_sites(uint8_t *out, const struct site_sums *sites, uint32_t co
 	return bits_put_group(out, columns, BITS_COLUMNS_MAX);
 }
 
-// Sites' sums are made when they are needed, some at a time: that is cheaper than keeping them.
+// Sites' sums are made when they are needed, 131,072 at a time: that is cheaper than keeping them.
+// Each time all cells are gone through. The marks after the groups are not in the snapshot's size.
 // Returns how many sites there are.
 static uint32_t snapshot_sites(const struct cells *cells, const struct index_count *counts,
 			       uint32_t keys, uint64_t step, struct vault *vault,
@@ -592,6 +611,7 @@ static uint32_t snapshot_sites_now(struct index_store *store, uint32_t keys)
 			      &store->files->sites_snapshots);
 }
 
+// In steps, to the next snapshot, where the last has so many keys.
 static uint64_t distance(const struct index_shape *shape, uint32_t keys)
 {
 	uint64_t steps = (uint64_t)shape->snapshot_ratio * keys;
@@ -647,6 +667,8 @@ void index_store_add(struct index_store *store, const struct index_batch *batch)
 
 // ---- what never ended ----
 
+// Snapshots of what nothing ended have entries in place of steps: counts of the first 100,000
+// blocks that live at the end, in the order of their beginnings.
 static void snapshot_never(struct index_store *store)
 {
 	struct vault *vault = &store->files->never_cells;
@@ -662,7 +684,8 @@ static void snapshot_never(struct index_store *store)
 	store->never_next = store->never_count + distance(&store->shape, keys / 4);
 }
 
-// The counts behind the last step: what lives then is what nothing ended.
+// The last snapshots, after the last step: what lives then is what nothing ended. From now on
+// counts are of these blocks, in a table of their own that begins at 0.
 void index_store_over(struct index_store *store)
 {
 	uint32_t keys = cells_seen(store);
@@ -679,6 +702,7 @@ void index_store_over(struct index_store *store)
 		mem_alloc((size_t)1 << store->shape.sparse_log2, sizeof *store->never_values);
 }
 
+// `begun` counts the blocks; `alive` has no meaning here and stays 0.
 void index_store_never(struct index_store *store, uint64_t value, uint64_t address)
 {
 	uint32_t block = 1u << store->shape.sparse_log2;
