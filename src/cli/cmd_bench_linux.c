@@ -211,6 +211,7 @@ static bool write_answer(const struct request *request, struct query_context *as
 	return sink_ok(&sink, err);
 }
 
+// `read` is how many traces were opened, also where the next one could not be: so many are closed.
 static int answer(const struct request *request)
 {
 	struct query_context *asked = mem_alloc(request->runs, sizeof *asked);

@@ -385,6 +385,7 @@ static bool read_runs(const struct request *request, struct runs *runs, struct e
 	return true;
 }
 
+// The exit code says whether limits were kept; what could not be written weighs more.
 static int answer(const struct request *request, const struct runs *runs)
 {
 	struct sink sink = sink_to_file(stdout);

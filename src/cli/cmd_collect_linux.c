@@ -247,6 +247,7 @@ static bool collect(const struct wishes *wishes, int output_fd, struct err *err)
 	return good;
 }
 
+// What can fail by a mistake of the user is done before go_quiet.
 static int run(int argc, char **argv)
 {
 	const char *words = getenv("TIDEMARK_OPTIONS");

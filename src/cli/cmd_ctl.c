@@ -132,6 +132,8 @@ static bool save(const char *path, const char *output, struct err *err)
 	return ok;
 }
 
+// By place: PID, VERB, and a third word that only mark, sample and save have. To save is done here
+// and not by the recording, which only says what its trace is.
 static int run(int argc, char **argv)
 {
 	struct control_request request = { .magic = CONTROL_MAGIC };

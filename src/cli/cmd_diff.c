@@ -172,6 +172,7 @@ static int compare(struct request *request, const struct diff_side sides[static 
 	return EXIT_ANSWERED;
 }
 
+// Runs are zero until they are opened, and may be closed so: opening may end at any of them.
 static int print(struct request *request)
 {
 	struct diff_side sides[2];
@@ -201,6 +202,8 @@ static int answer(struct args *args, struct request *request, struct selection_w
 			return args->exit_code;
 	if (!settle(args, request))
 		return args->exit_code;
+	// The second side has the filters of the first, and a window of its own where one was
+	// given.
 	selection_words_with_window(words, &request->options.words, request->with_from,
 				    request->with_to);
 	if (!filters_check(args, &request->options.words) || !filters_check(args, words))

@@ -136,6 +136,7 @@ static bool take_option(struct args *args, int id, struct export *export)
 		return take_table(args, export);
 	case EXPORT_AGAINST:
 		export->against = args->value;
+		// So that -o cannot write over the trace that is compared with.
 		fresh_spare(export->against);
 		return true;
 	case QUERY_OPTIONS_OUTPUT:

@@ -412,6 +412,8 @@ static void print_snapshots(const struct info *info)
 	putchar('\n');
 }
 
+// Stacks, frames and modules count from 1, so there is one fewer than the reader counts. A line is
+// there only if it has something to say, but "lost" always is.
 static void print_figures(const struct info *info)
 {
 	const struct reader *reader = info->reader;

@@ -93,6 +93,8 @@ static bool already_whole(const char *path, bool *whole, struct err *err)
 	return true;
 }
 
+// A whole trace needs no repair; with -o it is written all the same, as a script may want a file
+// there.
 static int run(int argc, char **argv)
 {
 	struct wish wish = { 0 };

@@ -400,6 +400,7 @@ static bool take(struct args *args, struct request *request, int id)
 	return query_options_take(args, &request->options, id) == PRINT_OPTIONS_TAKEN;
 }
 
+// What a picture needs is looked for first: a replay may take minutes.
 static int answer(struct args *args, struct request *request)
 {
 	struct err err = { 0 };

@@ -88,6 +88,8 @@ static bool make_rows(struct sql *sql, const char *trace, const char *folder, st
 	return good;
 }
 
+// A folder of tables, which export has made before, is taken as it is. Those of a trace are made in
+// a temporary folder, under the trace's number.
 static bool make_folders(struct sql *sql, struct err *err)
 {
 	struct str folder = { 0 };

@@ -227,6 +227,7 @@ static bool print_once(struct top *top, const struct wish *wish, struct err *err
 	return sink_ok(&sink, err);
 }
 
+// One reading comes before the first screen, so that it has figures.
 static bool show(const struct wish *wish, struct err *err)
 {
 	struct str path = { 0 };

@@ -229,6 +229,8 @@ static const char *of_a_trace(const struct request *request)
 								: NULL;
 }
 
+// A database alone is shown as a whole, all its traces; with "?trace=NUMBER" it is one trace, as a
+// file is.
 static int run(int argc, char **argv)
 {
 	struct request request = {

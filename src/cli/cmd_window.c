@@ -233,6 +233,7 @@ static int print(const struct request *request)
 	return query_options_print(&cmd_window, &request->options, &context, answer, request);
 }
 
+// Tags are borrowed by the table until it is printed.
 static int take_all(struct args *args, struct request *request)
 {
 	struct err err = { 0 };

@@ -100,6 +100,7 @@ static void give_view(const struct fleet_desk *desk, struct sink *sink)
 	json_end(&json);
 }
 
+// A connection for each question: several threads ask at one time.
 static bool ask(struct asker *asker, const struct fleet_question *asked, struct sink *sink,
 		struct err *err)
 {
@@ -174,6 +175,7 @@ static bool give_fleet(struct asker *asker, const char *query, struct viewer_rep
 	return good;
 }
 
+// An answer that fails may have begun: what is there of it goes, and the refusal stands alone.
 void fleet_desk_answer(void *desk, const char *path, const char *query, bool (*gone)(void *context),
 		       void *context, struct viewer_reply *reply)
 {

@@ -151,6 +151,7 @@ static void clear_up(struct picture_files *files)
 	STR_FINI(&files->script, &files->data, &files->picture);
 }
 
+// The picture itself, and where its script and data are kept, their files beside it.
 bool picture_check(const struct picture *picture, struct err *err)
 {
 	static const char *const kept[] = { "", ".gnuplot", ".dat" };

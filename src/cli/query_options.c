@@ -86,6 +86,7 @@ static void say(void *context, const char *text)
 	fprintf(stderr, "tidemark %s: %s\n", command->name, text);
 }
 
+// All is borrowed: `options` must live until the question is closed.
 struct query_context_options query_options_context(const struct command *command,
 						   const struct query_options *options,
 						   const struct query_context_rules *rules)
@@ -175,6 +176,7 @@ int query_options_print(const struct command *command, const struct query_option
 	return good ? EXIT_ANSWERED : args_fail(command, &err);
 }
 
+// For commands that have no options but shared ones: they are the `request` of their answer.
 int query_options_run(const struct command *command, int argc, char **argv,
 		      const struct query_context_rules *rules, query_options_answer *answer)
 {

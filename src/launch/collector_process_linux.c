@@ -166,6 +166,7 @@ bool collector_process_open(struct collector_process *collector_process,
 	return err_errno(err, errno, "cannot start the collector");
 }
 
+// One that says nothing in time is given up like one that has ended: its socket is closed.
 bool collector_process_read(struct collector_process *collector_process,
 			    struct collect_message *message, int patience_ms)
 {

@@ -156,6 +156,8 @@ static bool glibc_heap_is_arena(struct glibc_heap_walk *walk, uint64_t at, const
 	return true;
 }
 
+// An arena is aligned to two words, so every second word may be its first. Where a symbol says
+// where it is, that place alone is looked at.
 bool glibc_heap_find_main(struct glibc_heap_walk *walk)
 {
 	uint64_t known = objects_libc(walk->objects)->arena;

@@ -377,6 +377,8 @@ static size_t jemalloc_heap_bins(const uint64_t *words, size_t count)
 	return bins >= JEMALLOC_HEAP_SMALL ? bins : 0;
 }
 
+// The piece of memory that the stacks are in is a block of jemalloc's itself: it is the cache's,
+// and none of the program's.
 static bool jemalloc_heap_read_bins(struct jemalloc_heap_walk *walk, const uint64_t *words,
 				    size_t bins)
 {

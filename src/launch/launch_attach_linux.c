@@ -166,6 +166,7 @@ void launch_note_attached(const struct launch *launch)
 	str_fini(&line);
 }
 
+// Where not all threads can be stopped the recorder stays, and the warning says what that means.
 void launch_detach(struct launch *launch)
 {
 	pid_t pid = (pid_t)launch->options->attach_pid;

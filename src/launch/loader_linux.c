@@ -484,6 +484,7 @@ static uint32_t loader_children_prepare(uint32_t tid, int file)
 	return verdict;
 }
 
+// That nothing was executed, or the process has ended, is no failure: there is nothing to enter.
 static bool loader_children_finish(uint32_t pid, uint32_t tid, int connection, struct err *err)
 {
 	struct str library = { 0 };

@@ -75,6 +75,8 @@ bool narrow_is(const struct user_regs_struct *registers)
 	return registers->cs == NARROW_CODE;
 }
 
+// socketcall is one number for accept, send, recv and others, and which of them is in the program's
+// memory: it is taken for one that waits.
 uint64_t narrow_call(const struct user_regs_struct *registers)
 {
 	int32_t number = (int32_t)registers->orig_rax;

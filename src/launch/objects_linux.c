@@ -124,6 +124,8 @@ static bool objects_head(const struct objects *objects, uint64_t start, uint64_t
 	return *count <= OBJECTS_PROGRAMS_MAX;
 }
 
+// By the file's number alone: on some file systems (btrfs, overlays) stat and the list of mappings
+// name different devices.
 const struct objects_one *objects_program(const struct objects *objects)
 {
 	struct stat status;
@@ -510,6 +512,7 @@ uint64_t objects_gate(const struct objects *objects)
 	}
 	if (!at || bytes > sizeof(code) || !tracee_read(objects->pid, at, code, bytes))
 		return 0;
+	// As in a static program, these need not be the beginning of an instruction.
 	for (size_t i = 0; i + 1 < bytes; i++)
 		if (memcmp(code + i, gates[objects->narrow], 2) == 0)
 			return at + i;

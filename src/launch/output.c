@@ -44,6 +44,8 @@ static void set_aside(const char *path, struct output_made *made)
 		str_clear(&made->aside);
 }
 
+// Who could read the file that was there may read the new one. If there is none after all, the old
+// one gets its name back at once.
 static int open_one(const char *path, bool force, struct output_made *made)
 {
 	int fd;

@@ -147,6 +147,8 @@ static bool process_copy_keep(struct process_copy *copy)
 	return true;
 }
 
+// The copy has nothing in these parts, as a fork leaves them out: what was kept of them goes over
+// what was read there.
 void process_copy_amend(const struct process_copy *copy, uint64_t start, uint64_t end,
 			uint8_t *bytes)
 {

@@ -577,6 +577,7 @@ static void reach_scan_block(void *context, const struct present_block *block)
 	};
 }
 
+// `present` gives up its own list of them, so that they are in memory once.
 static struct reach_scan_list reach_scan_blocks(struct present *present, process_id process)
 {
 	size_t count = present_count(present, process, PRESENT_HEAP);

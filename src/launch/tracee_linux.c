@@ -303,6 +303,7 @@ bool tracee_stop(struct tracee *tracee, pid_t pid, struct err *err)
 	return tracee_stop_others(tracee, err);
 }
 
+// They have not ended; `gone` keeps tracee_release away from them.
 uint64_t tracee_release_others(struct tracee *tracee, pid_t tid)
 {
 	uint64_t stood_ns;
@@ -361,6 +362,8 @@ bool tracee_write(pid_t pid, uint64_t at, const void *bytes, size_t size)
 	return process_vm_writev(pid, &here, 1, &there, 1, 0) == (ssize_t)size;
 }
 
+// Half as many each time that the read fails, so less than what is there may be read, and never
+// more.
 size_t tracee_words(pid_t pid, uint64_t at, bool narrow, uint64_t *words, size_t count)
 {
 	size_t bytes = narrow_bytes(narrow);
@@ -486,6 +489,8 @@ static bool tracee_run(struct tracee_thread *thread, enum __ptrace_request how, 
 	return WSTOPSIG(status) == number;
 }
 
+// It stands in the stop of its exec. With a request to stop pending it goes on, and stops before
+// its first instruction.
 bool tracee_arrive(struct tracee *tracee, pid_t pid, struct err *err)
 {
 	uint64_t none = tracee_no_signals();

@@ -38,6 +38,7 @@ static bool get(const char *path, int fd, struct err *err)
 	return good;
 }
 
+// What the program says is not shown: its exit code alone counts.
 bool convert_svg(const void *svg, size_t size, const char *format, int fd, struct err *err)
 {
 	struct str folder = { 0 }, from = { 0 }, to = { 0 }, said = { 0 };

@@ -118,6 +118,8 @@ int file_open(const char *path, unsigned how)
 	return fd;
 }
 
+// Without FILE_FLAG_BACKUP_SEMANTICS Windows opens no folder; with it files as well, so it is asked
+// what was opened.
 int file_open_folder(const char *path)
 {
 	uint16_t *wide = wide_new_path(path);
@@ -235,6 +237,7 @@ void file_become(int fd, int other)
 	_dup2(other, fd);
 }
 
+// Unlike pread's, this reading moves the descriptor's own position.
 ptrdiff_t file_read_at(int fd, void *bytes, size_t size, uint64_t at)
 {
 	size_t done = 0;
@@ -521,6 +524,7 @@ char *file_caches(void)
 	return str_take(&path);
 }
 
+// b: line ends stay as they are; N: programs that we start do not inherit it.
 FILE *file_stream(const char *path, const char *mode)
 {
 	uint16_t *wide = wide_new_path(path);
@@ -593,6 +597,7 @@ static bool view_by_reading(struct file_view *view, int fd, struct err *err)
 	return true;
 }
 
+// Windows makes no mapping of a pipe, nor of an empty file: they are read.
 bool file_view_fd(struct file_view *view, int fd, struct err *err)
 {
 	uint64_t size;

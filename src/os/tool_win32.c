@@ -168,6 +168,8 @@ void tool_leave_preloaded(char **argv)
 	(void)argv; // there is no such thing
 }
 
+// main has the words in the system's code page, which may lack letters of a name: so the line is
+// split once more, in 16 bits.
 char **tool_arguments(int *argc, char **argv)
 {
 	wchar_t **words = CommandLineToArgvW(GetCommandLineW(), argc);

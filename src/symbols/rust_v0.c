@@ -509,6 +509,7 @@ static void read_dyn_type(struct v0 *v0)
 	}
 }
 
+// Lifetime 0 was erased, and is not written: &str, and &'a str else.
 static void read_reference(struct v0 *v0, bool mutable)
 {
 	print(v0, "&");
@@ -525,6 +526,7 @@ static void read_reference(struct v0 *v0, bool mutable)
 	read_type(v0);
 }
 
+// A tuple of one has a comma, as in Rust: (u8,).
 static void read_tuple(struct v0 *v0)
 {
 	int count = 0;

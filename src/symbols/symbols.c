@@ -479,6 +479,7 @@ bool symbols_pack(struct symbols *symbols, symbols_pack_sink *sink, void *opaque
 	return ok;
 }
 
+// Also where a bundle has the names: what this machine lacks is to be said as well.
 size_t symbols_open_all(struct symbols *symbols)
 {
 	for (module_id id = 1; id < reader_modules_count(symbols->reader); id++) {
