@@ -199,6 +199,9 @@ const char *info_seen(const struct trace_allocator *allocator)
 	return words[allocator->seen];
 }
 
+// "Stripped" means one of two. An allocator that is called "unknown" is only suspected: the
+// executable asks for no malloc of others. One that has a name is there, and only its functions are
+// not found.
 const char *info_seen_how(const struct trace_allocator *allocator)
 {
 	static const char *const words[TRACE_SEEN_COUNT] = {
@@ -216,6 +219,7 @@ const char *info_seen_how(const struct trace_allocator *allocator)
 	return words[allocator->seen];
 }
 
+// Those that were missed are not in the trace; each process has their count.
 struct info_snapshots info_snapshots(const struct info *info)
 {
 	struct info_snapshots all = { 0 };

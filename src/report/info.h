@@ -24,7 +24,7 @@ struct info {
 	const char *path;            // borrowed
 	const struct reader *reader; // borrowed
 	uint64_t events;             // all that could be read
-	uint64_t calls;              // of them: recorded memory calls (trace_kind_is_call)
+	uint64_t calls;              // of them: calls on malloc's heap (trace_kind_is_call)
 	uint64_t kinds[INFO_KINDS];
 	uint64_t notes[INFO_NOTES];
 	uint64_t shares_counted; // PSS, where it was not carried on
@@ -33,7 +33,7 @@ struct info {
 	// the latest time of any event or note
 	uint64_t last_ns;
 	struct map flags;         // calls that allocate, by heap << 32 | flags (info_next_flags)
-	uint64_t *process_events; // by process
+	uint64_t *process_events; // calls on malloc's heap, by process
 	// how many each of them has
 	uint64_t *process_threads;
 	struct info_message *messages; // texts of notes that the user should see

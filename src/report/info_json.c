@@ -83,8 +83,9 @@ static void json_trace(struct json *json, const struct info *info)
 	str_fini(&text);
 }
 
-// `total` counts calls on memory; `others` are what is an event but no call, such as what an
-// attached process had before.
+// `total` counts calls on malloc's heap, a realloc once; `others` are all other events: calls on
+// virtual memory and on other heaps, second halves of reallocs, and what an attached process had
+// before.
 static void json_events(struct json *json, const struct info *info)
 {
 	json_kv_object(json, "events");
@@ -104,6 +105,7 @@ static void json_events(struct json *json, const struct info *info)
 	json_object_end(json);
 }
 
+// An allocator without a file of its own is in the program's.
 static void json_allocators(struct json *json, const struct trace_process *process)
 {
 	json_kv_array(json, "allocators");
@@ -211,7 +213,8 @@ static void json_heaps(struct json *json, const struct info *info)
 	json_array_end(json);
 }
 
-// Of a trace that was cut, what the end alone knows is null.
+// Of a trace that was cut, what the end alone knows is null. Stack 0 and frame 0 are none, and not
+// counted. A message is written once, and not how often it was said.
 static void json_rest(struct json *json, const struct info *info)
 {
 	const struct reader *reader = info->reader;

@@ -40,6 +40,8 @@ static void write_unreachable(const struct sheet_at *at)
 			.get = get_error,                                              \
 			.meaning = "of bytes or calls that are estimated from samples" \
 	}
+// In the order in which a form has them. The standard error is listed twice, since JSON has it
+// beside the figures and flat forms have it after the site's columns.
 static const struct sheet_column columns[] = {
 	{ "section", SHEET_TEXT, SHEET_HEADS, FIELD(section),
 	  .meaning = "the question that the site answers" },
@@ -88,6 +90,8 @@ static void add_row(struct sheet *sheet, const struct sites_row *row, enum sites
 			 });
 }
 
+// All questions are one sheet, where each row says by `section` which one it answers. JSON asks
+// for one question at a time.
 void report_rows(const struct report *report, enum sites_question from, enum sites_question to,
 		 struct sheet *sheet)
 {

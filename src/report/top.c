@@ -13,6 +13,8 @@
 
 enum { TOP_SECOND_NS = 1000000000, TOP_PROCESSES = 8, TOP_INDENT = 43 };
 
+// The reader follows the file, so that READER_END means no more yet. The heap is never finished:
+// only what it has so far is asked.
 bool top_open(struct top *top, const char *path, const struct symbols_options *symbols,
 	      struct err *err)
 {
@@ -118,7 +120,8 @@ static void top_begin_part(struct top *top)
 }
 
 // The first time all up to the last second is taken at once, so that the first rates are of that
-// second.
+// second. Growth counts from there too, until a mark is set: top_mark takes the figures, and that
+// `marked` is false says that no user asked for it.
 void top_read(struct top *top)
 {
 	struct reader *reader = top->opened.reader;
@@ -189,7 +192,9 @@ static bool top_passes(struct top *top, stack_id stack)
 	return false;
 }
 
-// A site that is new since the last look had nothing then.
+// A site that is new since the last look had nothing then. One that holds nothing, did nothing and
+// is as it was is left out. What stays selected is the place in the list: after the next look there
+// may be another site in it.
 void top_list(struct top *top)
 {
 	size_t count;
@@ -233,6 +238,7 @@ static const char *top_change(int64_t bytes, char text[24])
 	return text;
 }
 
+// The second line is of all sites, whatever the filter leaves in the list, and so are the rates.
 static void top_write_head(struct top *top, struct paper *paper)
 {
 	const struct reader *reader = top->opened.reader;
@@ -261,6 +267,8 @@ static void top_write_head(struct top *top, struct paper *paper)
 	paper_format(paper, PAPER_DIM, " over %s\n", str_duration(top->at_ns - top->from_ns, b));
 }
 
+// Of one process this would say what the head says. Processes that ended are left out here, and
+// written in JSON; of those that run the first eight have a line.
 static void top_write_processes(struct top *top, struct paper *paper)
 {
 	const struct reader *reader = top->opened.reader;
@@ -377,6 +385,7 @@ static void top_json_row(struct top *top, struct json *json, const struct top_ro
 	json_object_end(json);
 }
 
+// As in text: `from_ns` to `at_ns` is what the rates are of, and the filter is of the rows alone.
 void top_write_json(struct top *top, struct sink *sink, size_t rows_max)
 {
 	size_t shown = rows_max && rows_max < top->rows_count ? rows_max : top->rows_count;

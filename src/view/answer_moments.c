@@ -13,6 +13,7 @@
 // A moment is no window.
 static const unsigned no_window = SELECTION_BIT(FROM) | SELECTION_BIT(TO);
 
+// An answer's own parameters are taken by now. What is left is filters, and else a mistake.
 static bool open_moment(struct answer *answer, const struct query_context_rules *rules,
 			const char *at, struct query_context *asked, struct err *err)
 {
@@ -29,6 +30,8 @@ static bool take_at(struct answer *answer, const char **at, struct err *err)
 	       (moment_view_check(*at, err) || err_wrap(err, "at"));
 }
 
+// The range and the granularity are checked by the command's own functions. A granularity of 0 is
+// as if none was given: 64 KiB.
 bool answer_moments_map(struct answer *answer, struct err *err)
 {
 	struct address_map_options options = { .granularity = SPACE_SLOT };
@@ -59,6 +62,8 @@ bool answer_moments_map(struct answer *answer, struct err *err)
 	return good;
 }
 
+// The context is read here, as active_init asks for one that was read. The others read theirs
+// themselves: the map also wants the address space, and reconcile finds its moment first.
 bool answer_moments_active(struct answer *answer, struct err *err)
 {
 	struct active_options options = { 0 };
@@ -82,6 +87,8 @@ bool answer_moments_active(struct answer *answer, struct err *err)
 	return good;
 }
 
+// Of a snapshot, and so at one of two words and not at any moment; it sets the moment itself. A
+// trace without snapshots is as a map without mappings: the page shows no such tab.
 bool answer_moments_reconcile(struct answer *answer, struct err *err)
 {
 	static const char *const moments[] = { "peak", "exit", NULL };

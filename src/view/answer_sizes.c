@@ -27,6 +27,7 @@ static void write_octave(struct json *json, uint32_t octave)
 
 // ---- histogram ----
 
+// The bin of an allocation; frees of nothing known have no size.
 static uint32_t by_octave(void *context, const struct window_cell *cell)
 {
 	if (cell->orphans || !query_context_selects(context, cell))
@@ -69,6 +70,9 @@ static void write_bins(const struct query_context *asked, const struct window_re
 	}
 }
 
+// Whether the end of a process ends its blocks is the page's to choose (`exit-frees`). With it,
+// what lived when its process ended in the window goes from impacting to transient, or from
+// persistent to freed_before.
 bool answer_sizes_histogram(struct answer *answer, struct err *err)
 {
 	struct query_context_options options = answer_options(answer, &query_context_window_rules);
@@ -110,7 +114,9 @@ struct life {
 	struct heap_amount *never;            // by octave of size
 };
 
-// Of those that were allocated in the window, ended by a call or not.
+// Counts an allocation by its size and how long it lived. One that only the end of its process
+// ended has no lifetime that the program chose: it is as one that never ended. A heap that was
+// destroyed did end its blocks, by a call.
 static bool take_allocation(void *context, const struct window_allocation *allocation)
 {
 	struct life *life = context;
@@ -141,6 +147,7 @@ static uint32_t by_octave_of_life(void *context, const struct window_cell *cell)
 									   : WINDOW_SKIP;
 }
 
+// Of 66 times 66 cells most are empty and left out. What never ended has a row of its own.
 static void write_cells(const struct life *life, struct json *json)
 {
 	json_kv_array(json, "cells");
@@ -173,6 +180,8 @@ static void write_cells(const struct life *life, struct json *json)
 	json_array_end(json);
 }
 
+// Classes of a window have no lifetimes, so the single allocations are walked and counted here. The
+// walk gives also those of before the window, which take_allocation passes over.
 bool answer_sizes_life(struct answer *answer, struct err *err)
 {
 	struct life life = { 0 };

@@ -88,6 +88,7 @@ static void write_mark(const struct opened *opened, const struct window_mark *ma
 	json_object_end(json);
 }
 
+// Marks after the first 4096 are left out and counted, and no `of` counts them.
 bool answer_trace_marks(struct answer *answer, struct err *err)
 {
 	const struct opened *opened = &answer->query_queue->opened;
@@ -188,6 +189,7 @@ static void write_peak(struct window *window, unsigned layer, const char *key, s
 	json_object_end(json);
 }
 
+// Ids are places in the trace's list, so what is left out has the highest ids.
 static void write_processes(const struct reader *reader, struct json *json)
 {
 	uint32_t count = reader_processes_count(reader);
@@ -209,6 +211,7 @@ static void write_processes(const struct reader *reader, struct json *json)
 	json_kv_u64(json, "processes_left_out", count > PROCESSES_MAX ? count - PROCESSES_MAX : 0);
 }
 
+// A thread's id is not written: it is its place in this array, as none before it is left out.
 static void write_threads(const struct reader *reader, struct json *json)
 {
 	uint32_t count = reader_threads_count(reader);
@@ -227,6 +230,8 @@ static void write_threads(const struct reader *reader, struct json *json)
 	json_kv_u64(json, "threads_left_out", count > THREADS_MAX ? count - THREADS_MAX : 0);
 }
 
+// The id of a heap is its place among the names, where 0 is malloc's. `pools` has the ids of those
+// that are pools of the program's own.
 static void write_heaps(const struct reader *reader, struct json *json)
 {
 	char text[READER_HEAP_TEXT];
@@ -281,6 +286,8 @@ static void write_path(const struct answer *answer, const char *path, const char
 	mem_free(whole);
 }
 
+// `other` is the second trace of a comparison, and has no reader where none was given.
+// `diff_duration_ns` is null then.
 static void write_view(const struct answer *answer, const struct query_context *asked,
 		       struct json *json)
 {
@@ -323,6 +330,7 @@ static void write_view(const struct answer *answer, const struct query_context *
 	json_object_end(json);
 }
 
+// A query context is opened although nothing is asked of it: it has the warnings.
 bool answer_trace_view(struct answer *answer, struct err *err)
 {
 	const struct query_context_options options =

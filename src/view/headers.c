@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+// Who may frame it is added to each policy here, so that none is without it.
 static void tell(const char *type, const char *policy, headers_add *add, void *context)
 {
 	char text[1024];
@@ -28,6 +29,8 @@ void headers_of_page(headers_add *add, void *context)
 	tell("text/html; charset=utf-8", page_policy, add, context);
 }
 
+// An answer that is text is a part of a source file, which has no room for a figure: with which
+// line it begins is in a header. All others, refusals too, are JSON.
 void headers_of_reply(const struct viewer_reply *reply, headers_add *add, void *context)
 {
 	char number[24];
@@ -42,7 +45,7 @@ void headers_of_reply(const struct viewer_reply *reply, headers_add *add, void *
 		add(context, "WWW-Authenticate", "Bearer");
 	if (reply->refusal == REFUSAL_METHOD)
 		add(context, "Allow", "GET, HEAD");
-	// In seconds: a question that was sent away may be asked again at once.
+	// In seconds. A superseded question has none: a newer one came in its place.
 	if (reply->refusal == REFUSAL_BUSY)
 		add(context, "Retry-After", "1");
 }

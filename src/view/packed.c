@@ -8,10 +8,12 @@
 
 enum { WINDOW_BITS_GZIP = 15 + 16, LEVEL = 7, MEMORY_LEVEL = 9, PART_BYTES = 1 << 30 };
 
-// In parts of at most 1 GiB, as zlib counts in 32 bits.
+// In parts of at most 1 GiB, as zlib counts in 32 bits. With the last part the compressor is asked
+// to finish; its status is Z_OK then for as long as the rest does not fit into `part`. It is never
+// asked to go on with no bytes left, which it would call an error.
 static bool compress_into(struct str *out, const void *bytes, size_t size, struct err *err)
 {
-	gz_header head = { .os = 255 }; // not said: the same file on every system
+	gz_header head = { .os = 255 }; // "not known"
 	z_stream stream = { 0 };
 	unsigned char part[16384];
 	const unsigned char *at = bytes;
@@ -38,6 +40,8 @@ static bool compress_into(struct str *out, const void *bytes, size_t size, struc
 	return status == Z_STREAM_END || err_set(err, ERR_IO, "cannot compress the data");
 }
 
+// What is missing of the last three bytes is zero, and a letter that no bit of theirs is in is
+// '=': "M" is TQ==, "Ma" is TWE=.
 static void add_base64(struct str *out, const unsigned char *bytes, size_t size)
 {
 	static const char digits[] =

@@ -9,8 +9,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-// Take the encoding off, in place.
-// A zero byte is refused: it would end the text.
+// Take the encoding off, in place: "a%2Bb+c" becomes "a+b c". A zero byte is refused, since it
+// would end the text. So is a text that ends within an encoding ("%4"): the zero at its end is no
+// digit, and nothing after it is read.
 static bool decode(char *text, struct err *err)
 {
 	char *out = text;
@@ -36,6 +37,9 @@ static bool decode(char *text, struct err *err)
 	return true;
 }
 
+// Names and values are separated before their encodings are taken off, so that '&' and '=' that
+// were sent as %26 and %3D stay in their value. An empty part ("a=1&&b=2") is passed over, and a
+// name without '=' has the value "". After a mistake, too, the text is freed by params_fini.
 bool params_parse(struct params *params, const char *query, struct err *err)
 {
 	char *next;
@@ -119,7 +123,8 @@ bool params_take_bytes(struct params *params, const char *name, uint64_t *bytes,
 		       value);
 }
 
-// The index of the word; a mistake is answered with all of them.
+// The words are listed while they are compared, for the answer to a mistake: "'at' is peak or exit,
+// not 'end'".
 bool params_take_word(struct params *params, const char *name, const char *const *words, int *index,
 		      struct err *err)
 {
@@ -144,6 +149,7 @@ bool params_take_word(struct params *params, const char *name, const char *const
 	return false;
 }
 
+// The index begins as what the flag is, so that one that was not given stays as it is.
 bool params_take_flag(struct params *params, const char *name, bool *flag, struct err *err)
 {
 	static const char *const words[] = { "0", "1", NULL };
@@ -156,7 +162,9 @@ bool params_take_flag(struct params *params, const char *name, bool *flag, struc
 	return true;
 }
 
-// Names of filters are those of the command line. What is taken already is passed over.
+// Names of filters are those of the command line. A filter may come several times, but for the two
+// ends of the window. What is taken already is passed over, and a kind in `without` is not taken,
+// so that params_check_taken refuses it as a name that is not known here.
 bool params_take_filters(struct params *params, unsigned without, struct selection_words *words,
 			 struct err *err)
 {

@@ -1,6 +1,5 @@
 // What the page needs to know of a refusal is its kind, as a word; HTTP's status is for other
-// readers. For example REFUSAL_NOT_RECORDED is {"error": "the trace has no calls on virtual
-// memory", "kind": "not-recorded", …} with status 409.
+// readers.
 #include "view/refusal.h"
 
 #include "base/json.h"
@@ -50,6 +49,8 @@ enum refusal refusal_of(const struct err *err)
 	return REFUSAL_INTERNAL;
 }
 
+// A superseded question has the status and the word of a busy one. The page can tell which of both
+// it was by "superseded".
 void refusal_write(enum refusal refusal, const char *text, struct str *body)
 {
 	struct sink sink = sink_to_str(body);

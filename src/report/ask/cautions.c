@@ -122,7 +122,8 @@ bool cautions_lacks(const struct trace_info *info, const char *word)
 	return defs_has_word(info->options, word) && strncmp(info->options, "imported=", 9) == 0;
 }
 
-// One sentence: from which tool, what is missing in the order of the trace's words, and the tick.
+// One sentence: from which tool, what is missing in the order of the trace's words, and the tick. A
+// recording whose addresses were stripped has one of these words too, but no tool.
 static void tell_import(const struct trace_info *info,
 			void (*tell)(void *context, const char *text), void *context)
 {
@@ -162,6 +163,8 @@ static void tell_import(const struct trace_info *info,
 	str_fini(&text);
 }
 
+// A trimmed trace begins with calls that were not made in its time: they only say what lived and
+// what was mapped where it was cut.
 static void tell_trimmed(const struct reader *reader, void (*tell)(void *context, const char *text),
 			 void *context)
 {

@@ -46,6 +46,8 @@ static bool unknown(const char *word, struct err *err)
 	return false;
 }
 
+// The order of words is the order of nesting. `lifetime` has a row for each allocation, which
+// nothing can divide further.
 static bool add(struct keys *keys, const char *word, struct err *err)
 {
 	enum keys_key key = 0;
@@ -64,7 +66,7 @@ static bool add(struct keys *keys, const char *word, struct err *err)
 	return true;
 }
 
-// Each word is copied, as it does not end with a zero.
+// Each word is copied, as it does not end with a zero. An empty one ("process,,stack") is unknown.
 bool keys_parse(const char *text, struct keys *keys, struct err *err)
 {
 	bool good = true;

@@ -36,7 +36,8 @@ struct row_filter {
 	size_t stacks_count;
 };
 
-// The key of "KEY:VALUE", and its value.
+// The key of "KEY:VALUE", and its value. The mistake names owner:WORD too, which the
+// selection takes before it comes here.
 static bool take_apart(const char *word, enum row_key *key, const char **value, struct err *err)
 {
 	const char *colon = strchr(word, ':');
@@ -89,6 +90,8 @@ void row_filter_free(struct row_filter *filter)
 	mem_free(filter);
 }
 
+// A stack is kept by its label, which all stacks share that are equal in every frame, whatever
+// their ids are. A name that no stack has is no mistake.
 bool row_filter_add(struct row_filter *filter, const char *word, bool out, struct err *err)
 {
 	struct row row = { .out = out };
@@ -115,6 +118,7 @@ void row_filter_and(struct row_filter *filter, struct frame_filter *frames)
 	filter->frames = frames;
 }
 
+// Names are made as those of a table's rows are, so that what a table shows can be asked for.
 static bool is_in(struct row_filter *filter, const struct row *row, stack_id stack)
 {
 	struct str text = { 0 };

@@ -126,6 +126,7 @@ static void begin_entrypoint(struct reading *reading, const char **attributes)
 	};
 }
 
+// Other elements are passed over, and what is in them is taken as if it stood outside of them.
 static void begin_element(void *context, const char *name, const char **attributes)
 {
 	struct reading *reading = context;
@@ -171,6 +172,8 @@ static void begin_doctype(void *context, const char *name, const char *system, c
 	fail(context, "a document type is not expected here");
 }
 
+// The text is given to the parser as one part, whose length is an int. The first mistake is the one
+// that is reported: fail has stopped the parser then, and what that says of it is of no use.
 struct tags *tags_read(const char *text, size_t length, struct err *err)
 {
 	struct reading reading = {

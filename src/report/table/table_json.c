@@ -12,6 +12,7 @@ static void write_total(struct json *json, const struct table *table)
 	table_write_total(json, table);
 }
 
+// `rows_left_out` is after the rows, as the sheet counts what it leaves out while it writes.
 void table_json(struct table *table, struct sink *sink)
 {
 	const struct query_context *asked = table->asked;
