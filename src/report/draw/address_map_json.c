@@ -12,6 +12,9 @@ static const char *file_of(const struct address_map *address_map, file_id id)
 	return id && file ? file->path : NULL;
 }
 
+// `largest_without` is never less than the largest hole that there is: a row that has just that
+// (largest_free) is not in the way. `heap` is the runtime that mapped it for a heap of its own,
+// null if none did. `mapped_file` is null where there is a stack, which says more.
 static void write_group(const struct address_map *address_map, struct json *json,
 			const struct address_map_group *group)
 {
@@ -37,7 +40,9 @@ static void write_group(const struct address_map *address_map, struct json *json
 	str_fini(&type);
 }
 
-// The first 20 are kept with all that was so when they failed; the rest is a number.
+// The first 20 are kept with all that was so when they failed; the rest is a number. What `low` and
+// `high` enclose is where the call could have been put: for a mapping with MAP_32BIT that is 1 to 2
+// GiB. `in_the_way` is null where no one group would have made a larger hole by its absence.
 static void write_failures(const struct address_map *address_map, struct json *json)
 {
 	json_kv_u64(json, "failures_count", address_map->failures_count);
@@ -71,7 +76,8 @@ static void write_failures(const struct address_map *address_map, struct json *j
 			    : 0);
 }
 
-// One line each: a large process has tens of thousands.
+// One line each: a large process has tens of thousands. All of the process are there, also those
+// outside of `low` and `high`, and tidemark's own.
 static void write_ranges(const struct address_map *address_map, struct json *json)
 {
 	const struct space *space = present_space(address_map->asked->present);
@@ -113,6 +119,9 @@ static void write_curve(const struct address_map *address_map, struct json *json
 	json_array_end(json);
 }
 
+// Sums are of what is between `low` and `high`. Owners that have nothing there are left out. The
+// limit of rows is of `rows` alone: the curve, the ranges and the failures that were kept are
+// always whole.
 void address_map_write_json(const struct address_map *address_map, struct sink *sink)
 {
 	const struct trace_process *process =

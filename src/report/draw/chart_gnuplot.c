@@ -175,6 +175,8 @@ static void write_key(const struct chart *chart, unsigned width, struct sink *si
 		    columns, 4.2 + 1.25 * (double)rows);
 }
 
+// Title and subtitle are labels, since gnuplot would centre a title, and they shall begin at the
+// left edge of the graph. They take the numbers 1 and 2; names of marks have none and get the next.
 static void write_frame(const struct chart *chart, unsigned width, struct sink *sink)
 {
 	sink_text(sink, "set border 3 linecolor '#808080' linewidth 1\n"
@@ -260,6 +262,8 @@ static void write_log_tics(const struct chart *chart, char name, const struct ch
 		write_size_tics(name, sink);
 }
 
+// `scale` is what the axis is divided by, which marks and curves must be too. A logarithmic axis is
+// not divided: its tics have names with units ("4K", "10 ms").
 static void write_axis(const struct chart *chart, char name, struct scale *scale, struct sink *sink)
 {
 	const struct chart_axis *axis = name == 'x' ? &chart->x : &chart->y;
@@ -324,7 +328,9 @@ static void write_marks(const struct chart *chart, double scale, struct sink *si
 	}
 }
 
-// Eight colours, then the same with another dash.
+// Eight colours, then the same with another dash. A curve alone is drawn twice where it is of
+// steps: the area below it, then its line. The curve of all others is grey and dashed, whatever its
+// place is.
 static void write_curves(const struct chart *chart, struct scale x, struct scale y,
 			 struct sink *sink)
 {
@@ -374,6 +380,8 @@ static void write_row_apart(double border, double at, const char *label, struct 
 		    border, border);
 }
 
+// The cells of the row apart reach from 1.14 to 2.27 times its border (plot_sizes.c), and on the
+// logarithmic axis its name is beside them at 1.8 times; of the row below, by division.
 static void write_cells(const struct chart *chart, struct sink *sink)
 {
 	sink_text(sink, "set palette defined (0 '#00224e', 0.2 '#35456c', 0.4 '#666970', "

@@ -46,7 +46,8 @@ static uint32_t by_value(void *context, const struct window_cell *cell)
 	return plot_keys_of(&groups->keys, cell);
 }
 
-// The others are group `count`. While candidates are weighed it is what was not among them.
+// The others are group `count`. While candidates are weighed, a value that is none of them has the
+// rank UINT32_MAX, which is WINDOW_SKIP: it is left out of that question.
 static uint32_t by_rank(void *context, const struct window_cell *cell)
 {
 	struct plot_groups *groups = context;
@@ -103,7 +104,10 @@ static uint64_t passed(const struct window_row *row, enum plot_kind kind)
 }
 
 // Ranks all values of the key by what passed through them, then, for levels, the first 200 of these
-// by the most that they had at once; the first `curves_max` of that order get a curve.
+// by the most that they had at once; the first `curves_max` of that order get a curve. For example
+// 1,000 functions and `curves_max` 7: the 200 that most passed through are weighed, the 7 that
+// reached most get groups 0 to 6, and all 993 others are group 7. A value outside of the 200 comes
+// after all of them, however much it held at once.
 bool plot_groups_find(struct plot_groups *groups, struct query_context *asked,
 		      const struct plot_options *options, struct err *err)
 {
@@ -175,6 +179,7 @@ void plot_groups_mark_rest(const struct plot_groups *groups, struct chart *chart
 		chart->curves[groups->count].rest = true;
 }
 
+// Edges and times are both of the window: series are cut into buckets by time.
 struct window_query plot_query(struct query_context *asked, struct plot_groups *groups,
 			       uint32_t (*group)(void *, const struct window_cell *))
 {

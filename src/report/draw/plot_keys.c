@@ -121,6 +121,8 @@ static void name_stack(const struct plot_keys *keys, stack_id id, struct str *na
 	}
 }
 
+// A block has no owner but the heap: owners divide up mappings. Where no key was asked for, all
+// cells are one group.
 static void name_value(const struct plot_keys *keys, const struct window_cell *cell,
 		       struct str *name)
 {

@@ -337,7 +337,8 @@ static uint64_t rows_count(const struct active *active)
 	return active->heap.count + active->pools.count + active->vm.count;
 }
 
-// What is not listed: behind the last row, and smaller than --min-bytes.
+// What is not listed: behind the last row, and smaller than --min-bytes. With --min-bytes it does
+// not advise -n 0, since rows that are too small stay away even then.
 static void write_rest(const struct active *active, struct paper *paper)
 {
 	uint64_t rest = rows_count(active) - active->shown;
@@ -464,6 +465,8 @@ static const struct sheet_column columns[] = {
 	{ .kind = SHEET_OBJECT, .flags = SHEET_JSON_ONLY, .json = write_stack },
 };
 
+// What is smaller than --min-bytes is not counted as left out, since no limit of rows keeps it
+// away; JSON counts it.
 void active_rows(const struct active *active, struct sheet *sheet)
 {
 	sheet->context = active;

@@ -19,7 +19,9 @@ static void write_value(struct paper *paper, enum check_figure figure, uint64_t 
 		    true);
 }
 
-// What is not known is left out here and in JSON, so no zero is taken for a figure.
+// What is not known is left out here and in JSON, so no zero is taken for a figure. With several
+// runs a figure is known only if all of them have it. A refusal (a sampled trace, say) is a warning
+// here and no failure: there is no limit that could be missed, and the figures are shown.
 void check_figures(const struct check_page *page, struct sink *sink)
 {
 	const struct check *check = page->check;
@@ -45,6 +47,8 @@ void check_figures(const struct check_page *page, struct sink *sink)
 		paper_paragraph(&paper, PAPER_WARNING, "warning", check->refusal);
 }
 
+// `values` are those of the runs in the order of `traces`, so that another program can test them
+// itself. A refusal is null where there is none.
 void check_figures_json(const struct check_page *page, struct sink *sink)
 {
 	const struct check *check = page->check;

@@ -604,8 +604,10 @@ SORT_ORDER(most_important_first, struct finding, SORT_FALLS(kind->class), SORT_F
 	   SORT_RISES(kind),
 	   trace_compare_places(one->process, one->stack, other->process, other->stack))
 
-// By the share of the peak and of the calls that a mend would save. A finding that is only
-// possible counts half.
+// By the share of the peak and of the calls that a mend would save. A finding that is only possible
+// counts half. Calls are compared with twice the allocations, as the free of a block is a call too:
+// a finding that would save all blocks has 1 there. Then each finding is numbered within its kind,
+// in that order.
 static void rank(struct findings *findings)
 {
 	for (size_t i = 0; i < findings->count; i++) {

@@ -7,7 +7,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-// A value in a fragment.
+// A value in a fragment: "function:std::list<int>" is "function:std::list%3Cint%3E" then. What
+// names of C functions are made of stays as it is, so that most links can be read.
 static void add_escaped(struct str *out, const char *text)
 {
 	for (; *text; text++) {
@@ -18,7 +19,9 @@ static void add_escaped(struct str *out, const char *text)
 	}
 }
 
-// What stands behind the viewer's address to open it there.
+// What stands behind the viewer's address to open it there. The window is part of it only if it is
+// less than the whole recording, and the process only if there are several: by its place in the
+// list ("#3"), since two processes may have one pid.
 static void add_link(const struct findings *findings, const struct finding *finding,
 		     struct str *out)
 {
@@ -71,6 +74,8 @@ static void write_other(const struct findings *findings, struct json *json,
 	json_object_end(json);
 }
 
+// `id` is the kind and the rank within it: growth#1 is the one of its kind that matters most.
+// `view` opens the finding in the viewer.
 static void write_finding(const struct findings *findings, struct json *json,
 			  const struct finding *finding)
 {
@@ -99,7 +104,9 @@ static void write_finding(const struct findings *findings, struct json *json,
 	str_fini(&text);
 }
 
-// What is left out is counted: a reader that adds findings up can see that it has not all.
+// What is left out is counted: a reader that adds findings up can see that it has not all. The
+// limit of rows is of each kind, and it is off where one kind or finding was asked for. What was
+// not looked for is listed with the reason, so that "nothing found" is not read as "nothing there".
 bool findings_json(const struct findings_page *page, struct sink *sink, struct err *err)
 {
 	const struct findings *findings = page->findings;

@@ -175,9 +175,9 @@ static int by_growth(const void *a, const void *b, void *)
 	return compare_growth(a, b);
 }
 
-// Series are made of these alone, which
-// are few of all places. A
-// place that fell back before the end of the span is none: it cannot be one that grows to the end.
+// Those that have grown by grown_min over the span, at most GROWTH_PLACES_MAX, the largest first.
+// Series are made of these alone, which are few of all places. A place that fell back before the
+// end of the span is none: it cannot be one that grows to the end.
 static bool find_candidates(struct judging *judging, struct err *err)
 {
 	struct window_query query = query_of(judging, by_place);

@@ -14,7 +14,8 @@ static struct sheet_cell get_verdict(const struct sheet_at *at)
 	return sheet_text(growth_key(row->trend.verdict));
 }
 
-// What grows all along has no moment at which it began.
+// What grows all along has no moment at which it began. Its since_ns is where judging began, which
+// would read as if something had happened then: so it is unknown.
 static struct sheet_cell get_since(const struct sheet_at *at)
 {
 	const struct growth_row *row = at->row;
@@ -22,7 +23,8 @@ static struct sheet_cell get_since(const struct sheet_at *at)
 	return sheet_u64(row->trend.verdict != TREND_GROWS, row->since_ns);
 }
 
-// Sixty numbers on one line.
+// Sixty numbers on one line. They are what the verdict was made of, one for each equal part of
+// from_ns to to_ns, so a reader can draw them.
 static void write_lows(const struct sheet_at *at)
 {
 	const struct growth_row *row = at->row;
@@ -36,6 +38,8 @@ static void write_lows(const struct sheet_at *at)
 	json_line_end(json);
 }
 
+// grown_count has a sign: a site that holds a few large blocks in place of many small ones grows in
+// bytes and has fewer blocks.
 #define FIELD(member) SHEET_FIELD(struct growth_row, member)
 static const struct sheet_column columns[] = {
 	{ "verdict", SHEET_TEXT, 0, get_verdict, 0,
@@ -67,6 +71,8 @@ static struct sheet_site site_of(const struct sheet *sheet, const void *of)
 	return (struct sheet_site){ page->asked, place->process, place->stack };
 }
 
+// The four lists are one table, in which each row says its verdict. The limit of rows is of each
+// list, so what is left out is the sum over the lists.
 void growth_rows(const struct growth_page *page, struct sheet *sheet)
 {
 	sheet->context = page;
@@ -83,6 +89,9 @@ void growth_rows(const struct growth_page *page, struct sheet *sheet)
 	sheet_end(sheet);
 }
 
+// live_bytes is what all sites of the judged processes hold at the end, whether they grow or not.
+// `totals` are of all sites that were found, also of those whose rows are left out. Who was not
+// judged is counted by reason: too many processes, too brief ones, too many sites in one process.
 void growth_json(const struct growth_page *page, struct sink *sink)
 {
 	const struct growth *growth = page->growth;

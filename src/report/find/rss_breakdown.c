@@ -278,9 +278,8 @@ static uint32_t choose(const struct query_context *asked, enum rss_breakdown_at 
 	return best;
 }
 
-// What advice gives back, by who asked for it (present_options.after).
-// Advice that gives pages back, by Linux's numbers. It counts whole pages that were asked for,
-// whether they were resident or not.
+// What advice gives back, by who asked for it (present_options.after); the numbers of advice are
+// Linux's. It counts whole pages that were asked for, whether they were resident or not.
 static void take_purge(void *context, const struct space *, const struct trace_event *event)
 {
 	enum { DONTNEED = 4, FREE = 8, REMOVE = 9, DONTNEED_LOCKED = 24 };

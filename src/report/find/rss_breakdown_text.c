@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 
+// What a row has before who holds it: bytes (18), how many (9) and " x " (3).
 enum { ROW_COLUMNS = 30 };
 
 static double percent(uint64_t part, uint64_t whole)
@@ -39,7 +40,8 @@ static void write_row(const struct rss_breakdown *rss_breakdown, struct stack_te
 	sink_text(paper->sink, "\n");
 }
 
-// Rows of one line stand together, and of them the largest are first.
+// Rows of one line stand together, and of them the largest are first. The limit is of each line.
+// What is beyond it is added up in one row, so that nothing of the line goes unsaid.
 static void write_rows(const struct rss_breakdown *rss_breakdown, struct stack_text *stacks,
 		       uint8_t line, uint64_t rows_max)
 {
@@ -68,6 +70,8 @@ static void write_rows(const struct rss_breakdown *rss_breakdown, struct stack_t
 		     STR_COUNT(rest_count));
 }
 
+// The trace says why the recorder took the snapshot just then. A reason that this version does not
+// know reads as one that was asked for.
 static const char *reason_of(const struct trace_snapshot *snapshot)
 {
 	switch (snapshot->reason) {
@@ -82,6 +86,9 @@ static const char *reason_of(const struct trace_snapshot *snapshot)
 	}
 }
 
+// Bytes that advice gave back, as the calls asked for them: pages that were not resident count, and
+// pages that were given back twice count twice. So they have no part in the sum, and the percentage
+// only compares them with what is resident: it can be more than 100.
 static void write_purges(const struct rss_breakdown *rss_breakdown, struct stack_text *stacks,
 			 uint64_t rows_max)
 {
@@ -193,7 +200,11 @@ static void write_witnesses(const struct rss_breakdown *rss_breakdown, struct pa
 	sink_text(paper->sink, "\n");
 }
 
-// A line of 0 bytes is left out, but not "unexplained": that there is none is the best news.
+// A line of 0 bytes is left out, but not "unexplained": that there is none is the best news. From
+// the top: lines that add up (with the difference) to what smaps says, then what the kernel says
+// itself, then what is beside that sum because it is not resident: blocks that were never touched,
+// and what was given back. Where the blocks are not glibc's, a paragraph says that rounding is an
+// estimate.
 void rss_breakdown_write_text(const struct rss_breakdown *rss_breakdown, struct paper *paper,
 			      uint64_t rows_max, bool all_frames)
 {

@@ -3,7 +3,10 @@
 #include "report/find/transients.h"
 #include "report/table/query_write.h"
 
-// The height is the body less the base; `top` is the highest level in the spike.
+// The height is the body less the base; `top` is the highest level in the spike. In a group
+// (`hill.spikes` above 1) the top is above the body, since single spikes rise out of it. All makers
+// have more than 0 bytes: sites that gave back are in none of the sums, so makers and other_bytes
+// can add up to more than risen_bytes.
 static void write_spike(struct json *json, const struct transients *t, const struct spikes_row *row)
 {
 	json_object_begin(json);
@@ -62,6 +65,8 @@ static void write_series(struct json *json, const struct transients *t,
 	json_object_end(json);
 }
 
+// The two lists are cut by themselves, so each has a total and what is left out of it. Where
+// series_all_followed is false, there were too many sizes and a series may be missing.
 void transients_json(const struct transients *t, struct sink *sink)
 {
 	const struct spikes *spikes = t->spikes;
@@ -123,6 +128,10 @@ static struct sheet_site site_of(const struct sheet *sheet, const void *of)
 	return (struct sheet_site){ t->asked, place->process, place->stack };
 }
 
+// A spike has as many lines as it has listed makers; what its other makers have is in JSON alone.
+// `rank` counts spikes and hills together, and series from 1 again. `left_out` is of spikes and
+// series, not of lines. The bytes of a series are all that it allocated: 50 buffers of 1 MiB are 50
+// MiB, of which never more than 1 MiB lived. Its end_ns is when the last of them began.
 void transients_rows(const struct transients *t, struct sheet *sheet)
 {
 	const struct spikes *spikes = t->spikes;
