@@ -83,6 +83,7 @@ static uint64_t take(struct bytes_cursor *cursor, unsigned bytes)
 	return !at ? 0 : bytes == 8 ? bytes_get_u64(at) : bytes_get_u32(at);
 }
 
+// The first byte says how many there are, each further one has six bits: é (e9) is c3 a9.
 static void add_utf8(struct str *text, uint32_t c)
 {
 	if (c < 0x80) {
@@ -102,8 +103,8 @@ static void add_utf8(struct str *text, uint32_t c)
 	}
 }
 
-// A text of UTF-16 up to its end or that of the event; owned by the caller.
-// Half a surrogate pair is U+FFFD, as decoders of UTF-16 make it.
+// A text of UTF-16 up to its end or that of the event; owned by the caller. Half a surrogate pair
+// is U+FFFD, as decoders of UTF-16 make it.
 static char *take_wide(struct bytes_cursor *cursor)
 {
 	struct str text = { 0 };
@@ -126,6 +127,7 @@ static char *take_wide(struct bytes_cursor *cursor)
 	return text.text ? str_take(&text) : mem_copy_text("");
 }
 
+// A text of bytes up to its NUL or the end of the event; owned by the caller.
 static char *take_narrow(struct bytes_cursor *cursor)
 {
 	size_t length = strnlen((const char *)cursor->at, bytes_left(cursor));
@@ -135,8 +137,9 @@ static char *take_narrow(struct bytes_cursor *cursor)
 	return text;
 }
 
-// Whose the process is: no user's, or two pointers and a security identifier.
-// A security identifier has a byte that says how many words of 4 bytes follow its first 8.
+// Whose the process is: no user's (a word of 0), or two pointers and a security identifier, which
+// has a byte that says how many words of 4 bytes follow its first 8. It is stepped over for the
+// name that comes after it.
 static void skip_sid(struct bytes_cursor *cursor, unsigned pointer)
 {
 	const uint8_t *sid;
@@ -229,7 +232,9 @@ static void add_process_event(struct etl_system *system, const struct etl_event 
 	}
 }
 
-// Never fails: events of a process that the log does not describe have one without a name.
+// Never fails: events of a process that the log does not describe have one without a name. Of those
+// with the pid the latest that ran at the time; else the latest that began before it, if none began
+// after it; else the one that began next.
 uint32_t etl_system_find(struct etl_system *system, uint32_t pid, uint64_t time)
 {
 	const uint64_t *last = map_find(&system->by_pid, pid);
@@ -374,6 +379,7 @@ static size_t images_behind(const struct etl_system *system, uint32_t pid, uint6
 	return low;
 }
 
+// Paths are of Windows, or of the machine on which a PDB was made.
 static const char *last_part(const char *path)
 {
 	const char *part = path;
@@ -409,9 +415,9 @@ static void give_id(struct etl_image *image, const struct rsds *rsds)
 	}
 }
 
-// An identity belongs to the image that was at its base at its time; it may be told a moment
-// before the image itself, or at the log's end.
-// Among images with that base the latest that was loaded by then; else the first one after it.
+// An identity belongs to the image that was at its base at its time; it may be told a moment before
+// the image itself, or at the log's end. Among images with that base the latest that was loaded by
+// then; else the first one after it. One that has an identity already is passed over.
 static void settle_rsds(struct etl_system *system, const struct rsds *rsds)
 {
 	size_t at = images_behind(system, rsds->pid, rsds->base);

@@ -68,9 +68,9 @@ struct profile {
 	bool damaged;
 };
 
-// The next field of a message. False: it ends, or is damaged.
-// Types 0 and 2 are a number and bytes; 1 and 5 are fixed numbers, of which none is needed here.
-// Groups (3 and 4) are not used by profiles, and are damage.
+// The next field of a message. False: it ends, or is damaged. Types 0 and 2 are a number and bytes;
+// 1 and 5 are fixed numbers, of which none is needed here. Groups (3 and 4) are not used by
+// profiles, and are damage. All tags beyond 63 are 64, which is not looked at.
 static bool next_field(struct profile *profile, struct bytes_cursor *message, struct field *field)
 {
 	uint64_t key;
@@ -99,8 +99,8 @@ static bool next_field(struct profile *profile, struct bytes_cursor *message, st
 	return !message->bad;
 }
 
-// A text of the table as a copy; owned by the caller.
-// The table of texts has "" at 0. A number that is not in it is "" as well.
+// A text of the table as a copy; owned by the caller. The table of texts has "" at 0. A number that
+// is not in it is "" as well.
 static char *text_of(const struct profile *profile, uint64_t number)
 {
 	const struct bytes_cursor *string;
@@ -142,6 +142,7 @@ static void add_function(struct profile *profile, struct bytes_cursor message)
 		function;
 }
 
+// The fields 1 to 6 in their order: id, start, end, offset, and the numbers of two texts.
 static void add_mapping(struct profile *profile, struct bytes_cursor message)
 {
 	struct mapping mapping = { 0 };
@@ -203,8 +204,8 @@ static void read_tables(struct profile *profile)
 	}
 }
 
-// Which of a sample's values are blocks and bytes that live, and that were allocated.
-// Names differ by who wrote the profile; what they mean is the same.
+// Which of a sample's values are blocks and bytes that live, and that were allocated. Names differ
+// by who wrote the profile; what they mean is the same.
 static void find_value(struct profile *profile, uint64_t name)
 {
 	static const struct {
@@ -277,7 +278,8 @@ static void read_build_id(struct trace_module *module, const char *hex)
 	}
 }
 
-// A mapping without a length has no addresses.
+// A mapping without a length has no addresses. An address less `bias` is the place in the file, as
+// far as start and offset tell.
 static module_id module_of(struct profile *profile, uint64_t id)
 {
 	uint64_t *at = map_find(&profile->mapping_of, id);
@@ -301,8 +303,8 @@ static module_id module_of(struct profile *profile, uint64_t id)
 	return found;
 }
 
-// A location without names is an address; one with names has them, innermost first.
-// Inlined functions are several lines of one location, innermost first.
+// A location without names is an address. One with names has them, innermost first: inlined
+// functions are several lines of one location. A function that the profile does not define is "".
 static frame_id make_frame(struct profile *profile, struct bytes_cursor message)
 {
 	struct trace_name names[NAMES_MAX];
@@ -344,6 +346,7 @@ static frame_id make_frame(struct profile *profile, struct bytes_cursor message)
 	return frame;
 }
 
+// Made once for each location. 0: the profile does not define it, and the stack goes on without it.
 static frame_id frame_of(struct profile *profile, uint64_t id)
 {
 	const uint64_t *at = map_find(&profile->location_of, id);
@@ -361,8 +364,8 @@ static frame_id frame_of(struct profile *profile, uint64_t id)
 
 // ---- samples ----
 
-// Numbers of a repeated field: one by one, or packed. How many there are by now.
-// What is beyond `max` is counted and not kept.
+// Numbers of a repeated field: one by one, or packed. How many there are by now. What is beyond
+// `max` is counted and not kept.
 static size_t add_numbers(struct field *field, uint64_t *numbers, size_t count, size_t max)
 {
 	if (!field->bytes.at) {
@@ -380,9 +383,8 @@ static size_t add_numbers(struct field *field, uint64_t *numbers, size_t count, 
 	return count;
 }
 
-// Labels that are more than words: the size of each block, and, as tidemark writes them, process
-// and thread.
-// Of each sample: a label is a key and a text or a number.
+// Labels of one sample that are more than words: the size of each block, and, as tidemark writes
+// them, process and thread. A label is a key and a text or a number.
 static void read_label(struct profile *profile, struct bytes_cursor message, uint64_t *size,
 		       char **process, char **thread)
 {
@@ -411,8 +413,8 @@ static uint64_t value_at(const uint64_t values[VALUES_MAX], int at)
 	return at >= 0 && at < VALUES_MAX ? values[at] : 0;
 }
 
-// What was freed is what was allocated and does not live.
-// Numbers are signed in the format; where more lives than was allocated nothing was freed.
+// What was freed is what was allocated and does not live. Numbers are signed in the format; where
+// more lives than was allocated nothing was freed.
 static void add_freed(struct profile *profile, const uint64_t values[VALUES_MAX], thread_id thread,
 		      stack_id stack, uint64_t size)
 {
@@ -486,9 +488,8 @@ static void read_samples(struct profile *profile)
 	series_end(work->series);
 }
 
-// What begins with some of a profile's fields, each of its own type, a sample's type among them.
-// There is no magic number: the beginning has to be fields that profiles have, each of its own
-// type.
+// There is no magic number: the beginning has to be three fields or more that profiles have, each
+// of its own type, a sample's type among them. Field 13 is a list of numbers, one by one or packed.
 static bool is_pprof(const char *head, size_t length)
 {
 	static const int8_t types[16] = { -1, 2, 2, 2, 2, 2, 2, 0, 0, 0, 0, 2, 0, -1, 0, 0 };

@@ -70,6 +70,7 @@ static struct figures figures_of(const struct replay_table *table, const struct 
 	return figures;
 }
 
+// Of nothing it is 0.
 static double part(uint64_t a, uint64_t b)
 {
 	return b ? (double)a / (double)b : 0;
@@ -118,7 +119,8 @@ static void write_head(const struct replay_table *table, struct paper *paper)
 	paper_format(paper, PAPER_DIM, "times are less the driver's own %.0f ns a call\n\n", ns);
 }
 
-// Times are means of the calls that were timed.
+// Times are means of the calls that were timed. A class goes from a power of two to the next; the
+// first begins with 0. Its allocations are counted in the first run, as all runs have one plan.
 static void write_class(const struct replay_table *table, struct paper *paper, unsigned width,
 			unsigned which)
 {

@@ -90,9 +90,9 @@ static struct sum *sum_of(struct otlp_push *push, const struct lives_block *bloc
 	return &push->sums[at];
 }
 
-// Whether it was counted in the file of before.
-// The same recording in another file has no numbers in common: blocks are told by their time and by
-// how many of one time there were, since their order is the same.
+// Whether it was counted in the file of before. The same recording in another file has no numbers
+// in common: blocks are told by their time and by how many of one time there were, since their
+// order is the same.
 static bool was_counted(struct otlp_push *push, const struct lives_block *block)
 {
 	struct place *at = &push->begins;
@@ -127,13 +127,15 @@ static void end(void *context, const struct lives_block *block, const struct liv
 		sum->live--;
 }
 
+// The end was counted when the first half came; a realloc that failed takes that back. Nothing
+// began.
 static void undo(void *context, const struct lives_block *block, const struct lives_end *)
 {
 	if (block->origin == LIVES_BEGUN)
 		sum_of(context, block)->live++;
 }
 
-// Forget sums of nothing.
+// Forget sums of nothing. Those that are kept move down, so the set of places is made again.
 static void forget_empty(struct otlp_push *push)
 {
 	size_t kept = 0;
@@ -194,6 +196,8 @@ static void sent(struct otlp_push *push, const struct samples *samples)
 	}
 }
 
+// A collector may reject profiles and answer well all the same: they count as sent, and the user is
+// told.
 static bool send_samples(struct otlp_push *push, const struct samples *samples, bool once,
 			 struct err *err)
 {
@@ -246,6 +250,7 @@ static bool send_all(struct otlp_push *push, bool once, struct err *err)
 
 // ---- periods ----
 
+// Once, until it answers again.
 static void say_away(struct otlp_push *push, const struct err *err)
 {
 	struct str line = { 0 };
@@ -258,8 +263,8 @@ static void say_away(struct otlp_push *push, const struct err *err)
 	str_fini(&line);
 }
 
-// `last`: there is no later one, so it is tried for longer.
-// A collector that is away ends nothing, unless it is the last period.
+// `last`: there is no later one, so it is tried for longer. A collector that is away ends nothing,
+// unless it is the last period: sums stay, and the next period begins where this one did.
 static bool end_period(struct otlp_push *push, bool last, struct err *err)
 {
 	bool good;
@@ -315,6 +320,7 @@ static void take_file(struct otlp_push *push, struct opened *file)
 	push->lives = lives_new(push->opened.reader, &watcher, NULL);
 }
 
+// A file that is cut at its front while it is recorded may begin later than we had read.
 static void say_dropped(struct otlp_push *push)
 {
 	uint64_t to_ns = moment_begin(push->opened.reader);
@@ -389,8 +395,8 @@ static bool reopen(struct otlp_push *push, struct err *err)
 	return true;
 }
 
-// All that is in the file by now.
-// Ends a period in the middle of reading, too: a long file takes longer than one.
+// All that is in the file by now. Ends a period in the middle of reading, too: a long file takes
+// longer than one.
 static bool read_on(struct otlp_push *push, struct err *err)
 {
 	struct reader *reader = push->opened.reader;
@@ -433,6 +439,8 @@ static bool goes_on(struct otlp_push *push, struct err *err)
 	return reopen(push, err);
 }
 
+// A file that grows is looked at four times a second; one that does not is read on at once in the
+// next, or is over.
 static bool follow(struct otlp_push *push, struct err *err)
 {
 	for (;;) {
@@ -451,6 +459,7 @@ static bool follow(struct otlp_push *push, struct err *err)
 	}
 }
 
+// The last period is sent whatever its length, once the recording has ended.
 bool otlp_push_run(struct otlp_send *send, const struct otlp_push_options *options,
 		   struct otlp_push_result *result, struct err *err)
 {

@@ -17,6 +17,7 @@ void pieces_file(const uint8_t *label, size_t length, char out[static PIECES_FIL
 	out[2 * i] = '\0';
 }
 
+// "" is the trace itself, and so no label: 0 too.
 size_t pieces_label(const char *file, uint8_t out[static PIECES_LABEL_MAX])
 {
 	size_t length = strspn(file, digits);

@@ -57,6 +57,8 @@ static bool add_server(struct shards *shards, const char *url, const char *name,
 	return server->clickhouse != NULL;
 }
 
+// "://a:8123,b:8123/memory" is a URL for each of a and b. The loop ends with the name before the
+// slash.
 static bool add_servers(struct shards *shards, const char *url, struct err *err)
 {
 	const char *at = strstr(url, "://");
@@ -120,6 +122,8 @@ static int by_number(const void *a, const void *b, void *context)
 	return left->number < right->number ? -1 : left->number > right->number;
 }
 
+// Each shard once and none left out: else rows would be counted twice, or be missing, without a
+// word. What remains is in the order of the shards' numbers, 1 to all.
 static bool order(struct shards *shards, struct err *err)
 {
 	unsigned all = 0;
@@ -166,6 +170,7 @@ bool shards_check(const struct clickhouse_place *place, const char *cluster, str
 	return shards != NULL;
 }
 
+// With a cluster the rows are in a database of the same name with "_shard" after it.
 struct shards *shards_new(const struct clickhouse_place *place, const char *cluster,
 			  struct err *err)
 {

@@ -131,6 +131,7 @@ static void csv_line(struct sink *sink, const char *const *values, size_t count)
 	sink_text(sink, "\n");
 }
 
+// Names are kept: JSON needs them in each row, a table needs their widths.
 static void take_columns(void *context, const char *const *names, size_t count)
 {
 	struct answer *answer = context;
@@ -286,6 +287,7 @@ bool sql_answer_write(struct duckdb *duckdb, const char *question, enum sql_answ
 	return good;
 }
 
+// DuckDB writes the file by itself, with the types of its own: nothing becomes text.
 bool sql_answer_parquet(struct duckdb *duckdb, const char *question, const char *path,
 			struct err *err)
 {

@@ -33,7 +33,7 @@ static bool is_within(const struct index *index, const struct index_posts *entry
 }
 
 // One entry of a chunk's list of sites: how far its site is from the one before, how many postings
-// and in which form, how many bytes.
+// and in which form, how many bytes. `site` and `list_at` are moved on by it.
 bool index_lists_entry(uint64_t *site, uint64_t *list_at, const uint8_t **at, const uint8_t *end,
 		       struct index_posts *entry)
 {
@@ -51,7 +51,9 @@ bool index_lists_entry(uint64_t *site, uint64_t *list_at, const uint8_t **at, co
 	       entry->form <= INDEX_POSTS_BUSY;
 }
 
-// The entries of chosen sites in a chunk's directory, which was read.
+// The entries of chosen sites in a chunk's directory, which was read. `numbers` has for each site
+// of the index what it is called by the caller; 0: it is not asked for. The directory is gone
+// through as a whole; at each mark the sums begin again.
 static bool visit_entries(struct index *index, const struct index_chunk *chunk,
 			  const uint32_t *numbers, const uint8_t *at, const uint8_t *end,
 			  visit_entry *visit, void *context, struct err *err)
@@ -78,6 +80,8 @@ static bool visit_entries(struct index *index, const struct index_chunk *chunk,
 	return true;
 }
 
+// Whether the chunk's marks and bytes are in the files is asked here, since the head has them as it
+// found them.
 static bool visit_chunk(struct index *index, uint64_t number, const uint32_t *numbers,
 			visit_entry *visit, void *context, struct err *err)
 {
@@ -108,6 +112,7 @@ static bool add_count(void *context, uint32_t, const struct index_posts *entry, 
 	return true;
 }
 
+// Of whole chunks, also where [from, to) begins or ends within one.
 bool index_lists_count(struct index *index, const uint32_t *numbers, uint64_t from, uint64_t to,
 		       uint64_t *postings, bool *known, struct err *err)
 {
@@ -192,6 +197,8 @@ struct loading {
 	uint64_t marked, most; // one more than the last of them
 };
 
+// A busy site has no list: the stretches in which it did something say it of their blocks. A
+// stretch is never longer than a block.
 static bool mark_stretches(const struct loading *loading, const struct index_posts *entry,
 			   struct err *err)
 {
@@ -213,7 +220,8 @@ static bool mark_stretches(const struct loading *loading, const struct index_pos
 	return ok;
 }
 
-// Read one list; until all are there, its places are offsets.
+// Read one list; until all are there, its places are offsets, since the bytes move when they grow.
+// A list of several runs begins with a table for skipping, which is not needed here.
 static bool load_list(void *context, uint32_t number, const struct index_posts *entry,
 		      struct err *err)
 {
@@ -253,7 +261,8 @@ static bool load_list(void *context, uint32_t number, const struct index_posts *
 	return true;
 }
 
-// To the first posting.
+// To the first posting. Until now `step` was the list's place in the bytes, and `size` its length;
+// from here on they are the posting's.
 static bool begin_list(struct index_list *list, const uint8_t *bytes, struct err *err)
 {
 	list->at = bytes + list->step;

@@ -39,6 +39,7 @@ static bool is_bad(const struct following *follow)
 	return err_set(follow->err, ERR_FORMAT, "the index is damaged: steps without their events");
 }
 
+// Between two blocks who asked may stop it (index_go_on).
 static bool load_next(struct following *follow)
 {
 	ASSERT(follow->block_number <= follow->index->files.blocks_count);

@@ -35,6 +35,7 @@ static uint32_t count_of(const struct run *run, uint32_t stripe)
 	return left < INDEX_STRIPE ? left : INDEX_STRIPE;
 }
 
+// The finder and the taker are never in one place of the ring: the lock guards the counts alone.
 static struct index_figures *figures_of(const struct run *run, uint32_t stripe)
 {
 	return run->figures + (size_t)(stripe % AHEAD) * INDEX_STRIPE;
@@ -108,6 +109,7 @@ static void run_alone(struct run *run)
 	}
 }
 
+// Of one stripe nothing can be found while another is taken, so no thread is started.
 bool index_stripes_run(const struct index_stripes *stripes, uint32_t end, struct err *err)
 {
 	struct run run = { .stripes = stripes, .end = end };

@@ -63,6 +63,7 @@ static size_t find_slot(const struct plain *plain, const struct window_cell *cel
 	return at;
 }
 
+// At most half full (plain_cell), so that a search ends soon. The table has numbers of cells, + 1.
 static void grow_table(struct plain *plain)
 {
 	plain->table_capacity = plain->table_capacity ? plain->table_capacity * 2 : 64;
@@ -152,13 +153,13 @@ static bool inside(const struct window_query *query, uint64_t step)
 	return step >= query->from && step < query->to;
 }
 
-// Its end in the classes.
+// Its end in the classes: a process's end counts only where the query says so.
 static uint64_t class_end(const struct window_query *query, const struct plain_life *life)
 {
 	return life->end == WINDOW_NEVER && query->exit_frees ? life->exit : life->end;
 }
 
-// Its end in the level.
+// Its end in the level: a process's end always counts.
 static uint64_t level_end(const struct plain_life *life)
 {
 	return life->end == WINDOW_NEVER ? life->exit : life->end;
@@ -188,6 +189,7 @@ struct rows {
 	size_t capacity, rests_capacity;
 };
 
+// Groups are numbered by the query and come in any order: rows up to this one are made with it.
 static void make_row(struct rows *rows, uint32_t group)
 {
 	struct window_result *result = rows->result;
@@ -357,6 +359,7 @@ static struct changes changes_of(const struct plain *plain, const struct window_
 	return changes;
 }
 
+// Added modulo 2^64: UINT64_MAX takes one away.
 static void apply(struct heap_amount *level, const struct change *change)
 {
 	level->count += change->up ? 1 : UINT64_MAX;
@@ -368,6 +371,7 @@ static bool step_is_over(const struct changes *changes, size_t i)
 	return i + 1 == changes->count || changes->list[i + 1].step != changes->list[i].step;
 }
 
+// WINDOW_SKIP as the group that is asked for stands for all groups.
 static bool is_of(const struct window_detail *detail, uint32_t group)
 {
 	return group != WINDOW_SKIP && (group == detail->group || detail->group == WINDOW_SKIP);
@@ -438,6 +442,7 @@ static void find_times(const struct plain *plain, const uint32_t *groups,
 	mem_free(lifetimes);
 }
 
+// Changes are sorted once, and each detail goes through them again.
 void plain_detail(const struct plain *plain, const struct window_query *query,
 		  struct window_detail *details, size_t count)
 {

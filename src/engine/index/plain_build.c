@@ -69,6 +69,7 @@ static process_id process_of(const struct build *build, const struct trace_event
 	return reader_thread(build->reader, event->thread)->process;
 }
 
+// `index`: of the list of lifetimes, which tables have as their values.
 static void end_life(struct build *build, size_t index, uint64_t step, uint64_t time_ns,
 		     enum window_end kind)
 {
@@ -219,6 +220,7 @@ static void end_process(struct build *build, const struct trace_note *note)
 	map_clear(&build->inherited[note->process]);
 }
 
+// A mark has no step: it is at the edge before the next one.
 static void add_mark(struct build *build, const struct trace_note *note)
 {
 	struct plain_steps *steps = build->steps;

@@ -56,6 +56,7 @@ struct lives {
 	uint64_t next_number;
 };
 
+// Places begin with 1, so that a spare of 0 says that there is none.
 struct lives *lives_new(const struct reader *reader, const struct lives_watcher *watcher,
 			const struct map *undone)
 {
@@ -140,6 +141,7 @@ static size_t keep(struct lives *lives, const struct lives_block *block)
 	return at;
 }
 
+// Its copy is the caller's; the place is the next one that is taken.
 static struct lives_block drop(struct lives *lives, size_t at)
 {
 	struct lives_block block = lives->list[at];
@@ -219,6 +221,8 @@ static void place(struct lives *lives, process_id process, const struct lives_bl
 	slot->site = (uint32_t)keep(lives, block);
 }
 
+// `moved`: by a realloc. `old_address` is where the block was before; 0: it was nowhere, or that is
+// not known.
 static void begin(struct lives *lives, const struct trace_event *event, process_id process,
 		  bool moved, uint64_t old_address)
 {
@@ -264,7 +268,8 @@ static struct lives_block unknown(struct lives *lives, process_id process,
 	return block;
 }
 
-// `lean`: blocks are not kept beside the table, and are made of what it has.
+// The block is told as it was: from its place in the list, or of a lean table made from what that
+// has; where nothing lives at the address, as one that no event began.
 static struct lives_block end(struct lives *lives, const struct trace_event *event,
 			      process_id process, uint64_t address, enum lives_cause cause)
 {
@@ -382,6 +387,7 @@ static void end_half(struct lives *lives, const struct trace_event *event, proce
 	half->end = end_by(event, LIVES_REALLOC);
 }
 
+// A heap that is destroyed, or reset: which of them is the same to its blocks.
 static void destroy(struct lives *lives, const struct trace_event *event, process_id process)
 {
 	struct lives_end how = end_by(event, LIVES_DESTROY);
@@ -505,6 +511,7 @@ struct heir {
 	const struct blocks *blocks; // of the parent
 };
 
+// Of a lean table, which has no list: the parent's block is made from what the table has.
 static void inherit_slot(void *context, const struct block *slot, uint64_t address)
 {
 	const struct heir *heir = context;
@@ -516,8 +523,8 @@ static void inherit_slot(void *context, const struct block *slot, uint64_t addre
 	lives_put(heir->lives, heir->child, &block);
 }
 
-// In the order in which they began, where somebody may ask for that.
-// A fork copies what its parent has at that moment, of malloc's heap alone.
+// A fork copies what its parent has at that moment, of malloc's heap alone; in the order in which
+// the blocks began, where somebody may ask for that.
 void lives_inherit(struct lives *lives, process_id parent, process_id child)
 {
 	struct heir heir = { .lives = lives, .parent = parent, .child = child };
@@ -559,6 +566,7 @@ void lives_read(struct lives *lives, struct reader *reader, struct progress *pro
 	reader_rewind(reader);
 }
 
+// A query asks of events: so the block is shown to it as the event that began it.
 bool lives_selects(const struct query *query, const struct lives_block *block)
 {
 	const struct trace_event event = {
@@ -658,6 +666,7 @@ struct open_half {
 	uint64_t number, address;
 };
 
+// A half is kept last, as it is a call itself: the half of a new realloc must not close itself.
 static void look(struct open_half *half, const struct trace_event *event, struct map *undone)
 {
 	unsigned effect = effect_of(event->kind);

@@ -66,7 +66,10 @@ void present_add_event(struct present *present, const struct trace_event *event)
 		options->after(options->context, present->space, event);
 }
 
-// A process and all that descends to the one whose inheritance is wanted.
+// Whether the process is the one whose inheritance is wanted, or a process that this one comes from
+// by forks alone: what the parent had from its own parent is passed on, too. An exec in between
+// ends the search, since it leaves nothing. Hops are counted, as the parents of a damaged trace may
+// go round in a circle.
 static bool inherits(const struct present *present, process_id id)
 {
 	process_id at = present->options.inherits;
@@ -129,6 +132,7 @@ static bool apply_events(struct present *present, struct trace_event *events, ui
 	return true;
 }
 
+// At exit there is no moment to stop at: all is read.
 static void read_items(struct present *present)
 {
 	struct reader_runs runs = { .reader = present->reader,
@@ -350,8 +354,8 @@ static void add_life(void *context, const struct lives_block *life)
 		listing->each(listing->context, &block);
 }
 
-// The blocks of `lives`, by address.
-// Each heap's blocks come by rising address; with two heaps or more they are sorted together.
+// The blocks of `lives`, by address. Each heap's blocks come by rising address; with two heaps or
+// more they are sorted together. NULL where there are none; the caller frees it.
 static struct present_block *list_lives(const struct present *present, process_id process,
 					enum present_heaps heaps, size_t *count)
 {
@@ -433,6 +437,8 @@ static void sort_alike(struct present_block *blocks, size_t count)
 	}
 }
 
+// What a made block is not given: whether it is wanted and selected. None is inherited: those are
+// in `lives`.
 static void tell_made(const struct walk *walk, struct present_block *block)
 {
 	if (!is_wanted(walk->present, walk->heaps, block->heap))
@@ -603,6 +609,7 @@ const struct space *present_space(const struct present *present)
 	return present->space;
 }
 
+// At exit each process has its own moment.
 uint64_t present_time(const struct present *present, process_id process)
 {
 	const struct trace_process *of = reader_process(present->reader, process);

@@ -36,6 +36,7 @@ enum {
 #define LIMIT_64 (UINT64_C(1) << 47)
 #define KERNEL_HALF (UINT64_C(1) << 63)
 
+// Slot 0 is none. Claims are of an epoch; epoch 0 is that of a claim that was never made.
 struct space *space_new(const struct space_hooks *hooks)
 {
 	struct space *space = mem_alloc(1, sizeof *space);
@@ -107,8 +108,9 @@ static uint64_t page_up(uint64_t bytes)
 	return (bytes + SPACE_PAGE - 1) & ~(uint64_t)(SPACE_PAGE - 1);
 }
 
-// A range that the kernel could have meant, as whole pages.
-// Pages are whole: a length is rounded up as the kernel does. An address must begin a page.
+// A range that the kernel could have meant, as whole pages: a length is rounded up as the kernel
+// does, an address must begin a page. Of 64 bits the bound is always 2^56, though `limit` is 2^47
+// until something is mapped above that: only five levels of page tables have such addresses.
 static bool believable(const struct space_process_state *process, uint64_t address, uint64_t size,
 		       uint64_t *high)
 {
@@ -138,8 +140,9 @@ static void count_overlapping(struct space *space, process_id id)
 	space->all.overlapping++;
 }
 
-// What an event that maps something maps.
-// Whose the memory is follows from the call, its file and what is below it (space_owner.h).
+// What an event that maps something maps. Whose the memory is follows from the call, its file and
+// what is below it (space_owner.h). In a process whose malloc is known not to be glibc's, what
+// looks like a large block of glibc's is an allocator's.
 static struct range range_of(struct space *space, process_id id, const struct trace_event *event,
 			     uint64_t low, uint64_t high)
 {
@@ -182,9 +185,8 @@ static uint64_t huge_up(uint64_t size, uint32_t flags)
 	return size > UINT64_MAX - page ? size : (size + page - 1) & ~(page - 1);
 }
 
-// mmap, shmat.
-// What was there is gone, whether the call was meant to replace it or not; only the second is
-// counted, as a call that was not seen.
+// mmap, shmat. What was there is gone, whether the call was meant to replace it or not; only the
+// second is counted, as a call that was not seen.
 static void apply_map(struct space *space, process_id id, const struct trace_event *event)
 {
 	uint64_t size = event->size;
@@ -229,8 +231,9 @@ static void apply_protect(struct space *space, process_id id, const struct trace
 		count_unknown(space, id);
 }
 
-// What is mapped up to `from` goes on to `to`, and is otherwise as it is there.
-// New pages belong to the mapping that they continue, so they have its stack and owner.
+// What is mapped up to `from` goes on to `to`, and is otherwise as it is there. New pages belong to
+// the mapping that they continue, so they have its stack and owner. Nothing may end there, if its
+// call was not seen: then they are a mapping of this event.
 static void grow(struct space *space, process_id id, uint64_t from, uint64_t to,
 		 const struct trace_event *event)
 {
@@ -262,8 +265,8 @@ static void grow(struct space *space, process_id id, uint64_t from, uint64_t to,
 			  commit ? commit->thread : range.thread);
 }
 
-// mremap with an old length of 0: shared pages are mapped a second time.
-// The old range stays where it is, and the new one shows the same pages of its file.
+// mremap with an old length of 0: shared pages are mapped a second time. The old range stays where
+// it is, and the new one shows the same pages of its file.
 static void map_again(struct space *space, process_id id, const struct trace_event *event,
 		      uint64_t high)
 {
@@ -290,6 +293,7 @@ static void map_again(struct space *space, process_id id, const struct trace_eve
 	space_state_flush(space);
 }
 
+// Bytes are those of the call: how many of them had pages is not known.
 static void count_purge(struct space *space, process_id id, uint64_t bytes)
 {
 	struct space_totals *each[] = { &space->processes[id].totals, &space->all };
@@ -300,7 +304,10 @@ static void count_purge(struct space *space, process_id id, uint64_t bytes)
 	}
 }
 
-// The kernel's order: what is too long goes, what is left moves, and what is missing is added.
+// The kernel's order: what is too long goes, what is left moves, and what is missing is added. For
+// example 8 pages at 0x10000 that become 4 at 0x90000: the upper four are unmapped, the lower four
+// moved. With MREMAP_DONTUNMAP (`keep`) the old range stays mapped and loses its pages, as if it
+// were purged. Old and new ranges that overlap are absurd: the kernel refuses them.
 static void apply_remap(struct space *space, process_id id, const struct trace_event *event)
 {
 	struct space_process_state *process = &space->processes[id];
@@ -363,9 +370,9 @@ static void apply_brk(struct space *space, process_id id, const struct trace_eve
 	}
 }
 
-// What is known of [low, high) is what a look at the map said: the gaps are filled.
-// For example a look found [0x1000, 0x5000), and [0x2000, 0x3000) is known: two ranges are made, at
-// 0x1000 and 0x3000, with offsets of 0 and 0x2000 more.
+// What is known of [low, high) is what a look at the map said: the gaps are filled. For example a
+// look found [0x1000, 0x5000), and [0x2000, 0x3000) is known: two ranges are made, at 0x1000 and
+// 0x3000, with offsets of 0 and 0x2000 more.
 static void fill(struct space *space, process_id id, uint64_t low, uint64_t high,
 		 const struct trace_event *event)
 {
@@ -532,6 +539,8 @@ static void count_call(struct space_totals *totals, const struct trace_event *ev
 	}
 }
 
+// What the calls of this kind do to the commits that they end. mremap and brk end what they cut
+// off, which is unmapped.
 static enum space_ending ending_of(uint8_t kind)
 {
 	switch (kind) {
@@ -577,8 +586,8 @@ void space_add_event(struct space *space, const struct trace_event *event)
 	space->now = NULL;
 }
 
-// A forked process has a copy of what its parent has.
-// The copy's commits belong to no call of the child: they are marked as such.
+// A forked process has a copy of what its parent has. The copy's commits belong to no call of the
+// child: they are marked as such. Where something is known of the child already, nothing is copied.
 static void inherit(struct space *space, process_id id)
 {
 	struct space_process_state *process = &space->processes[id];
@@ -644,6 +653,8 @@ void space_learn(struct space *space, const struct reader *reader)
 		space_add_file(space, reader_file(reader, id));
 }
 
+// The owner of a commit moves with that of its range, and only once: a commit may have many ranges.
+// The hook lets those who sum by owners move what they have.
 static void give_to_allocator(struct space *space, struct range *range)
 {
 	struct space_commit *commit;
@@ -660,8 +671,8 @@ static void give_to_allocator(struct space *space, struct range *range)
 		space->hooks.owner(space->hooks.context, commit);
 }
 
-// The lowest piece of the mapping that `range` is a piece of.
-// Pieces of one mapping have its number; mprotect has cut it.
+// The lowest piece of the mapping that `range` is a piece of. Pieces of one mapping have its
+// number; mprotect has cut it.
 static struct range *lowest_piece(const struct ranges *ranges, struct range *range)
 {
 	struct range *below;
@@ -683,8 +694,7 @@ static bool glibc_could(const struct range *range, uint64_t address)
 }
 
 // A block lies where glibc's never do: so no mapping of this malloc is a large block of glibc's, be
-// there blocks in it or not.
-// Once for a process: its malloc is not glibc's, so no rule of glibc's holds.
+// there blocks in it or not. Once for a process: from then on no rule of glibc's holds in it.
 static void make_foreign(struct space *space, struct space_process_state *process)
 {
 	struct range *range;
@@ -706,6 +716,7 @@ static struct space_state_claim *claim_at(struct space_process_state *process, b
 	return &process->claims[(address >> CLAIM_SHIFT) % CLAIMS_MAX + whole * CLAIMS_MAX];
 }
 
+// What was claimed counts until something is mapped, unmapped or moved: that begins another epoch.
 static bool is_claimed(const struct space *space, const struct space_state_claim *claim,
 		       uint64_t address)
 {
@@ -753,7 +764,8 @@ void space_claim_whole(struct space *space, process_id id, uint64_t address)
 		make_foreign(space, process);
 }
 
-// True: an owner changed, so that a caller that has counted by owners counts again.
+// True: an owner changed, so that a caller that has counted by owners counts again. All pieces of
+// the mapping change with the one that the block is in, from the lowest upwards.
 bool space_claim(struct space *space, process_id id, uint64_t address)
 {
 	struct space_process_state *process = &space->processes[id];
@@ -811,6 +823,8 @@ uint64_t space_limit(const struct space *space, process_id process)
 	return process < space->processes_count ? space->processes[process].limit : 0;
 }
 
+// What the process itself was found to be allowed (the trace's address-end) is nearer than a limit
+// by its bits; where something was mapped above 2^47 it no longer holds.
 uint64_t space_end(const struct space *space, const struct reader *reader, process_id process)
 {
 	const struct trace_process *of = reader_process(reader, process);

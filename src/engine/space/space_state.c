@@ -38,6 +38,7 @@ void space_state_count(struct space *space, struct space_process_state *process,
 	}
 }
 
+// The peak is the first moment at which there was so much.
 static void count_committed(struct space_totals *totals, uint64_t bytes,
 			    const struct space_end *now)
 {
@@ -49,7 +50,8 @@ static void count_committed(struct space_totals *totals, uint64_t bytes,
 	totals->committed_peak_number = now->number;
 }
 
-// Tell of the commit that has been gathering what begins with this item.
+// Tell of the commit that has been gathering what begins with this item. It is counted only now,
+// when it has its whole size.
 void space_state_flush(struct space *space)
 {
 	struct space_commit *commit = &space->slots[space->beginning].commit;
@@ -69,6 +71,7 @@ void space_state_flush(struct space *space)
 		space->hooks.begin(space->hooks.context, commit);
 }
 
+// Slots of commits that are over are taken again; the list of them is in the slots.
 static uint32_t new_slot(struct space *space)
 {
 	uint32_t slot = space->slots_spare;
@@ -82,7 +85,9 @@ static uint32_t new_slot(struct space *space)
 	return (uint32_t)space->slots_count++;
 }
 
-// `range` is committed from now on, by the call of `stack` and `thread`.
+// `range` is committed from now on, by the call of `stack` and `thread`. What joins the commit that
+// is gathering is its direct neighbour above, of one owner and one stack: else that one is told of,
+// and another begins. tidemark's own memory has no commit.
 static void begin(struct space *space, process_id process, struct range *range, stack_id stack,
 		  thread_id thread)
 {
@@ -116,7 +121,9 @@ static void begin(struct space *space, process_id process, struct range *range, 
 	range->commit = space->beginning;
 }
 
-// Tell of the end that has been gathering.
+// Tell of the end that has been gathering. The whole commit ends, or a part of it: the part has a
+// number of its own, and the rest goes on under the old one, from a higher address if it was the
+// lowest part that went.
 static void flush_end(struct space *space)
 {
 	struct space_pending ending = space->ending;
@@ -149,7 +156,8 @@ static void flush_end(struct space *space)
 		space->hooks.end(space->hooks.context, &part, commit, space->now);
 }
 
-// `range` is committed no more.
+// `range` is committed no more. Ends of one commit that lie side by side are gathered and told as
+// one.
 static void end(struct space *space, const struct range *range)
 {
 	struct space_pending *ending = &space->ending;
@@ -187,7 +195,9 @@ bool space_state_clear(struct space *space, process_id id, uint64_t low, uint64_
 	return any;
 }
 
-// Map a range where nothing is. If it is writable it is committed by `stack` and `thread`.
+// Map a range where nothing is. If it is writable it is committed by `stack` and `thread`. A file
+// of which a part may be executed is code from then on, in all its ranges (space_owner). The range
+// keeps its rights alone, and not the bit of Windows that says that it is committed.
 void space_state_place(struct space *space, process_id id, struct range range, stack_id stack,
 		       thread_id thread)
 {
@@ -206,7 +216,9 @@ void space_state_place(struct space *space, process_id id, struct range range, s
 	space->epoch++;
 }
 
-// Give what lies in [low, high) a protection. Returns how many bytes lie there.
+// Give what lies in [low, high) a protection. Returns how many bytes lie there. Without rights a
+// commit ends, unless the event says that only the access changed (Windows); memory that may be
+// read alone stays committed if it was. Neighbours that have become alike are one range again.
 uint64_t space_state_protect(struct space *space, process_id id, uint64_t low, uint64_t high,
 			     const struct trace_event *event)
 {
@@ -242,7 +254,9 @@ uint64_t space_state_protect(struct space *space, process_id id, uint64_t low, u
 	return covered;
 }
 
-// Move what lies in [low, high) by `by`. `keep`: the mappings stay, only their pages move.
+// Move what lies in [low, high) by `by`, which wraps where that is downwards. `keep`: the mappings
+// stay, only their pages move, so that the new place is a mapping of its own, with the stacks of
+// the old one. Else commits go along: one that begins with a range begins with it at the new place.
 void space_state_move(struct space *space, process_id id, uint64_t low, uint64_t high, uint64_t by,
 		      const struct trace_event *event, bool keep)
 {
