@@ -227,7 +227,6 @@ static int args_operand_of(struct args *args, const char *word)
 	return ARGS_EXIT;
 }
 
-// The member that the last option's row says.
 // The row's id says what member of the command's options is set, and of which type:
 // ARGS_TEXT(wish, filter) is ARGS_SETS_TEXT and the member's offset. So an option that only sets
 // something needs no branch.

@@ -135,6 +135,8 @@ static int record(const struct request *request, const char *path)
 			;
 		return status;
 	}
+	// `record` is called here as a function, in the child: no other tidemark can be met on a
+	// PATH.
 	line = mem_alloc(words + WORDS_OWN, sizeof *line);
 	line[count++] = (char *)"-q";
 	line[count++] = (char *)"-f"; // whether it may be there was asked before

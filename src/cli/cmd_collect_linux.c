@@ -73,6 +73,7 @@ static bool read_words(struct wishes *wishes, struct err *err)
 		{ "no-follow", SEGMENT_NO_FOLLOW },
 		{ "reachability", SEGMENT_REACHABILITY },
 		{ "language-heaps", SEGMENT_LANGUAGE_HEAPS },
+		// About our output: recorders have no bit for it.
 		{ "force", 0 },
 	};
 	char *words = mem_copy_text(wishes->words);

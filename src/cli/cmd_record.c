@@ -412,9 +412,11 @@ static bool record_check_push(struct record *record)
 		return args_mistake(args, "--push cuts the trace to --spool: not with --index");
 	if (!shards_check(&record->push, record->cluster, &err))
 		return args_mistake(args, "--push: %s", err.text);
+	// Unless the user keeps the trace short otherwise it is bounded by --spool (1G).
 	if (!keep->max_bytes && !keep_wishes_rotate(keep) &&
 	    (record->spool_bytes || !keep->keep_ns))
 		keep->max_bytes = record->spool_bytes ? record->spool_bytes : RECORD_SPOOL_BYTES;
+	// The command line of another tidemark (launch/follower_linux.h).
 	memcpy(record->follow, words, sizeof words);
 	if (record->push.credentials) {
 		record->follow[count++] = "--credentials";
@@ -550,6 +552,7 @@ static bool record_parse(struct record *record, int argc, char **argv)
 	args_init(args, &cmd_record, argc, argv);
 	args->stops_at_operand = true;
 	while ((id = args_next(args)) != ARGS_END)
+		// A row is the first member of its record_option.
 		if (id == ARGS_EXIT || !record_take(record, (const void *)args->row))
 			return false;
 	if (!record_check(record))

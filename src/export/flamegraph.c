@@ -300,8 +300,8 @@ static void push_children(struct flamegraph *flamegraph, struct place parent, st
 	mem_free(children);
 }
 
-// Each drawn node once: `draw` false only measures.
-// Twice: the first time for the depth, from which the height of the picture and each y follow.
+// Each drawn node once. It is done twice: `draw` false only measures the depth, from which the
+// height of the picture and each y follow.
 static void walk(struct flamegraph *flamegraph, bool draw)
 {
 	struct places places = { 0 };
@@ -400,7 +400,6 @@ static void write_head(struct flamegraph *flamegraph, unsigned height)
 	mem_free(window);
 }
 
-// Nothing is written before the height is known, which the first walk finds.
 static void write_picture(struct flamegraph *flamegraph)
 {
 	unsigned height;

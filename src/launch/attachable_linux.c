@@ -336,6 +336,7 @@ static bool attachable_alone(pid_t pid, const struct objects *objects, struct er
 	if (loader_file_look(fd, &why))
 		err_set(err, ERR_USAGE, "process %d is statically linked, and %s", (int)pid,
 			str_get(&why));
+	// From here on `linked` is the answer.
 	else if (!loader_file_read(fd, &file) || !file.main_map || !file.tls_used)
 		err_set(err, ERR_USAGE,
 			"process %d is statically linked with a C library (musl) whose threads "

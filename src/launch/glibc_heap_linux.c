@@ -229,6 +229,8 @@ static bool glibc_heap_follow(struct glibc_heap_walk *walk, uint64_t at, uint64_
 	return true;
 }
 
+// Of 64 bits the first list has chunks of 32 bytes, and each further one of 16 more. Its links lead
+// to headers, where those of a tcache lead to blocks.
 static bool glibc_heap_walk_fastbins(struct glibc_heap_walk *walk, const uint64_t *words)
 {
 	const struct glibc_heap_layout *layout = walk->layout;

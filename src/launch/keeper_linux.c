@@ -193,6 +193,7 @@ static enum collect_keep_wish say(struct keeper *keeper, const char *what, const
 	return COLLECT_KEEP_SAY;
 }
 
+// With --keep 10m a trace is shortened when it has 20 minutes, of which 10 go.
 static bool is_due(struct keeper *keeper, uint64_t trace_bytes, uint64_t now_ns)
 {
 	const struct keep_wishes *wishes = &keeper->wishes;

@@ -82,9 +82,8 @@ static void launch_describe(struct launch *launch, struct trace_info *info)
 	launch_describe_options(launch->options, info);
 }
 
-// What stands in LD_PRELOAD. NULL: nothing, the loader would only complain about it.
-// A program that we cannot enter may start others that we can: so only where the loader itself
-// would complain, or end the program, is it left out.
+// What stands in LD_PRELOAD; NULL: nothing. A program that we cannot enter may start others that we
+// can: only where the loader itself would complain, or end the program, is it left out.
 static const char *launch_entry(const struct launch *launch)
 {
 	const struct inspect *inspect = &launch->inspect;
@@ -436,6 +435,9 @@ static void launch_wait(struct launch *launch)
 			{ .fd = launch->timer_fd, .events = POLLIN },
 			{ .fd = launch->attached ? launch->program_fd : -1, .events = POLLIN },
 		};
+		// Time is short only after the program's end: half a second until it is said what
+		// is waited for, or ten seconds where the terminal is gone, and then the recording
+		// is stopped.
 		int patience = launch->hung_up ? LAUNCH_HANGUP_MS : LAUNCH_PATIENCE_MS;
 		int count = poll(ready, 4, waits ? patience : -1);
 

@@ -55,8 +55,8 @@ static void loader_file_add_inside(struct loader_file *file, uint64_t start, uin
 	list[first] = (struct loader_file_span){ start, end };
 }
 
-// Whether it is a function of glibc's malloc, between whose functions are few others. Functions of
-// glibc's malloc.c and arena.c, with the parts that compilers split off.
+// Whether it is a function of glibc's malloc (its files malloc and arena, and the parts that
+// compilers split off), between whose functions are few others.
 static bool loader_file_is_glibc(const char *name)
 {
 	static const char *const names[] = {

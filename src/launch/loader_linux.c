@@ -90,7 +90,6 @@ bool loader_seize(pid_t tid, struct err *err)
 		strerror(errno));
 }
 
-// What it waits for goes on as it would have.
 // True: it is the exec that was waited for. Other stops and signals are handed on as they are.
 static bool loader_pass(pid_t tid, int status)
 {

@@ -199,9 +199,8 @@ static struct placer_tables placer_find_tables(const struct placer *placer)
 	return tables;
 }
 
-// The two names that it takes from others, and its own.
-// The recorder is freestanding: it imports two names, where the list of objects is and where the
-// stack ends, and both are in the block that is written beside it.
+// Where a name is. The recorder is freestanding, and takes two names from others: where the list of
+// objects is, and where the stack ends. Both are in the block that is written beside it.
 static uint64_t placer_symbol(const struct placer *placer, const struct placer_tables *tables,
 			      uint32_t number)
 {

@@ -328,6 +328,7 @@ static const uint8_t *reach_scan_bytes(struct reach_scan_state *scan, uint64_t s
 			continue;
 		from = from < start ? start : from;
 		to = to > end ? end : to;
+		// Pages next to each other are one part.
 		if (parts > 0 &&
 		    (uint64_t)(uintptr_t)there[parts - 1].iov_base + there[parts - 1].iov_len ==
 			    from) {
@@ -348,6 +349,7 @@ static const uint8_t *reach_scan_bytes(struct reach_scan_state *scan, uint64_t s
 	return scan->buffer;
 }
 
+// A piece at a time, as large as the buffer.
 static void reach_scan_root(struct reach_scan_state *scan, uint64_t start, uint64_t end,
 			    enum trace_reach_place place, bool beginnings_only)
 {
@@ -439,6 +441,8 @@ static void reach_scan_kept(struct reach_scan_state *scan, uint64_t start, uint6
 	}
 }
 
+// From the lowest stack pointer on, and what a function that calls none may use below it
+// (RED_ZONE).
 static void reach_scan_stack(struct reach_scan_state *scan, uint64_t start, uint64_t end)
 {
 	uint64_t sp;
@@ -497,6 +501,8 @@ static void reach_scan_mapping(struct reach_scan_state *scan, uint64_t start, ui
 	const char *name = strrchr(path, '/');
 	bool is_libc = reach_scan_is_libc(path);
 
+	// No roots: devices, the recorder itself, malloc's heap, whose blocks are searched as
+	// blocks, and the kernel's own pages ([vdso], [vvar]).
 	if (strncmp(path, "/dev/", 5) == 0 && strncmp(path, "/dev/shm/", 9) != 0 &&
 	    strncmp(path, "/dev/zero", 9) != 0)
 		return; // reading may do something

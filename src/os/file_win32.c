@@ -183,7 +183,6 @@ int file_lock_folder(const char *path)
 	HANDLE handle;
 	int fd = -1;
 
-	// No other process may open it; it goes away with the lock.
 	str_format(&lock, "%s/lock", path);
 	wide = wide_new_path(str_get(&lock));
 	str_fini(&lock);

@@ -115,6 +115,7 @@ static bool read_head(struct cursor *cursor, struct head *head)
 	struct cursor program;
 	uint16_t version;
 
+	// Of the 64-bit form, whose lengths have eight bytes.
 	if (length == UINT32_MAX) {
 		offset_bytes = 8;
 		length = read_fixed(cursor, 8);
@@ -130,6 +131,7 @@ static bool read_head(struct cursor *cursor, struct head *head)
 		skip(cursor, 1); // size of segment selectors
 	}
 	head_length = read_fixed(cursor, offset_bytes);
+	// The tables of folders and files, which libdw reads, are passed over.
 	program = *cursor;
 	skip(&program, head_length);
 	head->least_length = (uint8_t)read_fixed(cursor, 1);

@@ -118,6 +118,7 @@ static void read_codeview(struct pe *pe)
 		if (!entry)
 			return;
 		bytes = bytes_get_u32(entry + 16);
+		// Where it is in the file, and not in memory.
 		at = bytes_get_u32(entry + 24);
 		if (bytes_get_u32(entry + 12) != CODEVIEW || bytes < CODEVIEW_BYTES ||
 		    at >= pe->size_bytes || bytes > pe->size_bytes - at)

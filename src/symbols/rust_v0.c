@@ -643,6 +643,7 @@ static void print_char_constant(struct v0 *v0, uint64_t code)
 	str_fini(&text);
 }
 
+// Digits are hexadecimal; what fits in 64 bits is written as a decimal number.
 static void read_constant_of(struct v0 *v0, char type)
 {
 	struct identifier digits;

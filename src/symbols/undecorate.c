@@ -629,6 +629,8 @@ static const char *find_operator(struct reading *reading)
 	return NULL;
 }
 
+// Functions without a name of their own: two have that of their class, which is read after them,
+// and one that of the type that it returns.
 enum special { SPECIAL_NONE, SPECIAL_CONSTRUCTOR, SPECIAL_DESTRUCTOR, SPECIAL_CAST };
 
 // Behind a ?: an operator, or what is named after its class.
@@ -709,7 +711,8 @@ static void read_scope(struct reading *reading, struct str *out)
 		put(reading, out, "`anonymous namespace'");
 		return;
 	}
-	// Within a function: ? number ? the function.
+	// Within a function: ? number ? the function. For example ?1??main@@YAHXZ is the second
+	// scope in main: `main'::`2'.
 	reading->at++;
 	put(reading, &inner, "`");
 	put_number(reading, &inner);
