@@ -363,6 +363,8 @@ static bool failed(struct window *window, struct err *err)
 
 // ---- moments ----
 
+// NULL without an error of its own: the caller reads the trace instead. If that is because the
+// index is damaged, the next opening builds it again.
 struct present *window_source_moment(struct window *window, const struct present_options *options)
 {
 	struct err err = { 0 };
@@ -396,6 +398,8 @@ bool window_source_plateau(struct window *window, process_id process, uint64_t n
 				  failed(window, &err));
 }
 
+// True with *known false: nothing was asked, and the caller reads the trace. False: it was asked,
+// and failed.
 bool window_source_lives(struct window *window, const struct lives_watcher *watcher,
 			 void (*over)(void *context, process_id process), struct progress *progress,
 			 bool *known, struct err *err)
@@ -435,6 +439,7 @@ uint64_t window_edge_at(struct window *window, uint64_t time_ns)
 	return 1 + rising_upto(window->steps.times_ns + 1, window->steps.count - 1, time_ns);
 }
 
+// The time of an edge is that of the step before it; edge 0 is before all.
 uint64_t window_edge_time(struct window *window, uint64_t edge)
 {
 	uint64_t time_ns = 0;
@@ -766,6 +771,8 @@ bool window_lifetimes(struct window *window, const struct window_query *query, s
 	return ask_sums(window, &lifetimes_question, query, &to, err);
 }
 
+// One level of all, so neither groups nor lifetimes are looked at: the files of levels have it. A
+// list has no such files, and answers as for a series of one group.
 bool window_timeline(struct window *window, const struct window_query *query,
 		     struct window_bucket *buckets, size_t count, struct err *err)
 {

@@ -93,7 +93,8 @@ static bool take_hex32(char **at, uint32_t *number)
 	return true;
 }
 
-// The next text of a line, as this version writes it; `rest`: older ones have all the rest.
+// The next text of a line, as this version writes it: "4 main" from version 3 on, where the text
+// may have blanks in it. Before that it ends with the next blank, or (`rest`) with the line.
 static bool take_text(const struct heaptrack *heaptrack, char **at, bool rest, char **text,
 		      size_t *length)
 {
@@ -192,9 +193,8 @@ static char *string_of(const struct heaptrack *heaptrack, uint64_t number)
 }
 
 // An instruction pointer of an interpreted file: its module, and the functions there, innermost
-// first.
-// A frame for each pointer: inlined functions are several names. Without a name it is called by its
-// module and address.
+// first. A frame for each pointer: inlined functions are several names. Without a name it is called
+// by its module and address.
 static bool read_pointer(struct heaptrack *heaptrack, char *at)
 {
 	struct trace_name names[NAMES_MAX];
@@ -297,8 +297,8 @@ static module_id find_module(const struct heaptrack *heaptrack, uint64_t pc)
 	return 0;
 }
 
-// A node of the tree of stacks: its pointer and its caller.
-// A parent comes before its child in the file, so it has a number already.
+// A node of the tree of stacks: its pointer and its caller, which comes before it in the file and
+// so has a number already.
 static bool read_trace(struct heaptrack *heaptrack, char *at)
 {
 	uint64_t pointer;
@@ -336,6 +336,7 @@ static bool take_stack(const struct heaptrack *heaptrack, char **at, stack_id *s
 	return true;
 }
 
+// Blocks of a pair are a list from the latest to the first: `top`, then `below` of each.
 static bool read_pair(struct heaptrack *heaptrack, char *at)
 {
 	struct pair pair = { 0 };
@@ -387,7 +388,9 @@ static void begin_block(struct heaptrack *heaptrack, struct pair *pair)
 	put(heaptrack, TRACE_MALLOC, heaptrack->blocks[at - 1].address, pair->size, pair->stack);
 }
 
-// A pair without a block that lives: heaptrack was attached later than the block was made.
+// The latest block of the pair ends. A pair without a block that lives: heaptrack was attached
+// later than the block was made. Places of blocks that ended are used again; their addresses are
+// not.
 static void end_block(struct heaptrack *heaptrack, struct pair *pair)
 {
 	struct numbered_block *block;
@@ -554,6 +557,7 @@ static void remark(const struct heaptrack *heaptrack, struct str *remarks)
 				 "allocated before is not there\n");
 }
 
+// Remarks are made also after a failure, as of what was read until then.
 static bool read_heaptrack(struct import_work *work, struct err *err)
 {
 	struct heaptrack heaptrack = { .work = work, .intake = work->intake };

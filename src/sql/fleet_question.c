@@ -16,7 +16,8 @@
 
 // ---- columns ----
 
-// A double as a whole number of bytes or blocks; signed where the column is.
+// A double as a whole number of bytes or blocks; signed where the column is. An unsigned one below
+// 0 is 0.
 static struct sheet_cell whole(const struct sheet_at *at)
 {
 	double value = *(const double *)((const char *)at->row + at->column->at);
@@ -49,6 +50,7 @@ static struct sheet_cell spread(const struct sheet_at *at)
 	return sheet_u64(row->spread_known, (uint64_t)(row->spread + 0.5));
 }
 
+// No score where there are too few hosts to say what is usual.
 static struct sheet_cell score(const struct sheet_at *at)
 {
 	const struct fleet_row *row = at->row;
@@ -171,6 +173,7 @@ void fleet_question_fini(struct fleet_question *asked)
 	*asked = (struct fleet_question){ 0 };
 }
 
+// `names` ends with a NULL, as str_nearest wants it: the table has a row without a name.
 bool fleet_question_find(struct fleet_question *asked, const char *name, struct err *err)
 {
 	const char *names[sizeof fleet_question_rows / sizeof *fleet_question_rows] = { NULL };
@@ -210,6 +213,8 @@ static bool take_time(const char *option, const char *value, uint64_t *ns, struc
 	return true;
 }
 
+// A duration back from now, by the clock of this machine; runs have those of the machines that
+// recorded them. More than there is since 1970 is all.
 static bool take_since(struct fleet_question *asked, const char *value, struct err *err)
 {
 	uint64_t ns = 0, now_ns = now_wall_ns();
@@ -259,6 +264,8 @@ bool fleet_question_take(struct fleet_question *asked, const char *option, const
 	return true;
 }
 
+// Options come in any order, and the question may be named after them: so what fits is asked at the
+// end.
 bool fleet_question_check(const struct fleet_question *asked, struct err *err)
 {
 	const struct fleet_wish *wish = &asked->wish;

@@ -82,9 +82,9 @@ static bool same_site(const struct cells_site *a, const struct cells_site *b)
 	       a->heap == b->heap && a->orphans == b->orphans;
 }
 
-// The slot of a hash among `count`, and the one behind a slot.
-// The upper half of a product, in place of a remainder: the table's size need not be a power of
-// two, and nothing is divided. Hash 0x80000000 among 1,000 slots is slot 500.
+// The slot of a hash among `count`. The upper half of a product, in place of a remainder: the
+// table's size need not be a power of two, and nothing is divided. Hash 0x80000000 among 1,000
+// slots is slot 500.
 static size_t home(uint64_t hash, size_t count)
 {
 	return (hash & UINT32_MAX) * count >> 32;
@@ -137,6 +137,7 @@ static size_t larger(size_t slots)
 	return slots < LARGE ? slots * 2 : slots + slots / 4;
 }
 
+// Slots have four bits of the hash alone, so hashes are computed again from the entries.
 static void grow_site_slots(struct cells *cells)
 {
 	mem_free(cells->site_slots);
@@ -167,6 +168,8 @@ static uint32_t *first_of(struct cells *cells, stack_id stack)
 	return MEM_REACH(cells->first_of_stack, cells->stacks_capacity, stack);
 }
 
+// Set once and never taken back, and read by another thread while this one adds
+// (cells_of_one_process).
 static void note_process(struct cells *cells, const struct cells_site *site)
 {
 	if (site->process != cells_site(cells, 1)->process)

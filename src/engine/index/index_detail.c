@@ -125,8 +125,8 @@ static uint32_t row_of_cell(void *context, const struct window_cell *cell)
 					      : WINDOW_SKIP;
 }
 
-// `details`: of this half, with their groups.
-// Its levels are those at `from`, of the whole, from sums: so a half needs nothing of the other.
+// `details`: of this half, with their groups. Its levels are those at `from`, of the whole, from
+// sums: so a half needs nothing of the other.
 static bool begin_half(struct half *half, const struct detailing *whole,
 		       const struct index_scan *scan, const struct window_query *query,
 		       uint64_t from, uint64_t to, struct window_detail *details, size_t count,
@@ -171,7 +171,8 @@ static void join_detail(struct window_detail *detail, const struct window_detail
 		detail->last_ns = more->last_ns;
 }
 
-// Go through both halves at once.
+// Go through both halves at once. Without a thread, one after the other. Of two errors the first
+// half's is told.
 static bool scan_halves(struct half halves[2], struct err *err)
 {
 	struct thread *thread;
@@ -191,6 +192,7 @@ static bool scan_halves(struct half halves[2], struct err *err)
 	return true;
 }
 
+// Each half has states and details of its own, which are joined when both are done.
 static bool detail_in_halves(struct detailing *detailing, struct index_scan *scan,
 			     const struct window_query *query, const struct batch *batch,
 			     struct err *err)
@@ -252,7 +254,9 @@ static bool by_scan(struct detailing *detailing, const struct window_query *quer
 	return ok;
 }
 
-// By postings where that is less, the rest by scan.
+// By postings where that is less, the rest by scan. Rows get new numbers for the scan, since only
+// the groups that are left have one: `state_of` is cleared for all and set for these. A group that
+// is named twice is asked for once, and copied.
 static bool by_postings(struct detailing *detailing, const struct window_query *query,
 			const struct batch *batch, struct err *err)
 {
@@ -332,6 +336,8 @@ static bool peak_of_total(struct detailing *detailing, struct window_query query
 	return ok;
 }
 
+// Groups by size are not of whole sites, as by_postings needs them: then the window is scanned. The
+// total is the last of the batch.
 static bool find_peaks(struct detailing *detailing, const struct window_query *query,
 		       const struct batch *batch, struct err *err)
 {
@@ -386,7 +392,8 @@ static void find_rows(struct aging *aging, const struct detailing *detailing,
 	}
 }
 
-// A sample of the window's blocks, where the window has many.
+// A sample, each 16th of the window's blocks where it has many: a guess from it may spare a round
+// (ranks.h).
 static bool take_sample(struct aging *aging, struct err *err)
 {
 	enum { BLOCKS_MIN = 32, EVERY = 16 };
@@ -491,6 +498,8 @@ static uint64_t row_bytes(const struct index *index, const struct batch *batch, 
 	       ranks_least(batch->lifetimes[i], index->duration_ns) * sizeof(uint64_t);
 }
 
+// `state_of` is made once for all batches and has an entry for each group, so a batch takes its own
+// numbers out again. The total is of no group.
 static void number_rows(struct detailing *detailing, const struct batch *batch, bool known)
 {
 	for (size_t i = 0; i < batch->count - batch->total; i++)

@@ -72,6 +72,7 @@ static void hand_over(struct index_feed *feed)
 	open_batch(feed);
 }
 
+// Until all that was handed over is stored. What is in the open batch is not.
 void index_feed_rest(struct index_feed *feed)
 {
 	if (!feed->worker.thread)
@@ -123,6 +124,8 @@ uint64_t index_feed_begin(struct index_feed *feed, uint32_t cell)
 	return add(feed, cell << 1, 0);
 }
 
+// Addresses are kept of lifetimes alone that get a place in the long files: the store takes them in
+// the same order, by the same measure.
 uint64_t index_feed_end(struct index_feed *feed, uint32_t cell, uint64_t begin, uint64_t address)
 {
 	struct index_batch *batch = feed->open;
@@ -144,6 +147,7 @@ uint64_t index_feed_nothing(struct index_feed *feed)
 	return add(feed, 0, 0);
 }
 
+// The end of a process is a step of its own, in which nothing else happens.
 uint64_t index_feed_exit(struct index_feed *feed, process_id process)
 {
 	struct index_batch *batch = feed->open;

@@ -56,6 +56,8 @@ static uint32_t group_of(void *context, const struct window_cell *cell)
 	return !cell->orphans && cell->process == looking->process ? 0 : WINDOW_SKIP;
 }
 
+// Between the halves of a realloc that fails the index and the trace differ: to the trace the block
+// is gone for so long.
 static bool is_between_halves(const struct index *index, uint64_t edge)
 {
 	for (size_t i = 0; i < index->undone_count; i++)
@@ -64,6 +66,7 @@ static bool is_between_halves(const struct index *index, uint64_t edge)
 	return false;
 }
 
+// From a number of an event, which is what callers have, to a number of a step.
 static bool edge_of(struct looking *looking, uint64_t number, uint64_t *edge, struct err *err)
 {
 	const struct moment_edge moment = { .number = number, .exact = true };

@@ -130,6 +130,8 @@ TWICE void amount_take(struct heap_amount *amount, const struct weight *weight)
 	amount->bytes -= weight->bytes;
 }
 
+// The variances have the same numbers as the sites, and are there only for figures that are
+// estimated. Of a recording with several means the stack says which it is.
 static uint32_t new_site(struct heap *heap, process_id process, stack_id stack)
 {
 	uint32_t index = (uint32_t)heap->sites_count;
@@ -150,9 +152,9 @@ static uint32_t new_site(struct heap *heap, process_id process, stack_id stack)
 	return index;
 }
 
-// One that is not the usual one of its stack, or not yet.
-// A stack is mostly of one process: `stack_site` has its first site, and further ones are in a map.
-// A stack that the query leaves out is asked about once.
+// One that is not the usual one of its stack, or not yet. A stack is mostly of one process:
+// `stack_site` has its first site, and further ones are in a map. A stack that the query leaves out
+// is asked about once.
 static uint32_t find_other_site(struct heap *heap, process_id process, stack_id stack)
 {
 	uint32_t index;
@@ -356,8 +358,8 @@ static void count_unknown(struct heap *heap, struct heap_thread_state *thread, b
 		counts->orphan_frees += (uint64_t)one;
 }
 
-// A free of an address where nothing is known to live.
-// A forked process may free each address of its parent's once: a second free of it is an orphan.
+// A free of an address where nothing is known to live. A forked process may free each address of
+// its parent's once: a second free of it is an orphan.
 static void release_unknown(struct heap *heap, struct heap_thread_state *thread, uint64_t address,
 			    struct pending *pending)
 {
@@ -370,8 +372,9 @@ static void release_unknown(struct heap *heap, struct heap_thread_state *thread,
 }
 
 // End the life of the block at `address`. What would be needed to take that back is left in
-// `*pending`; this does not make it active.
-// `pending` is filled in any case: only a first half keeps it, and all others drop it.
+// `*pending`, which is filled in any case and not made active here: only a first half keeps it, and
+// all others drop it. A block that its own thread frees before its next allocation is temporary; of
+// samples that is not known, since allocations between may be missing.
 TWICE void release(struct heap *heap, struct heap_thread_state *thread,
 		   const struct trace_event *event, uint64_t address, struct pending *pending,
 		   const struct blocks_hint *hint, bool plain)
@@ -442,6 +445,7 @@ static bool stack_selected(struct heap *heap, stack_id stack)
 	return !query || !query->stack || query->stack(query->context, stack);
 }
 
+// A call that failed has no block and no site: so the query is asked about its stack here.
 static void count_failed(struct heap *heap, struct heap_thread_state *thread,
 			 const struct trace_event *event)
 {
@@ -467,8 +471,8 @@ static void pass_time(struct heap *heap, uint64_t time_ns)
 		heap->totals.duration_ns = time_ns;
 }
 
-// A heap is destroyed: all its blocks end.
-// Each block counts as a free, since its life was ended by a call.
+// A heap is destroyed: all its blocks end. Each block counts as a free, since its life was ended by
+// a call.
 static void destroy(struct heap *heap, const struct trace_event *event)
 {
 	struct heap_thread_state *thread = &heap->threads[event->thread];
@@ -584,7 +588,8 @@ void heap_add_run(struct heap *heap, const struct trace_event *events, uint32_t 
 // The next blocks of an iteration, and their sites fetched from memory. 0: that is all.
 enum { NEXT_BLOCKS = 32 };
 
-// The sites of many blocks are anywhere in memory: they are fetched 32 at a time.
+// The sites of many blocks are anywhere in memory: they are fetched 32 at a time. Blocks that no
+// site counts are passed over.
 static size_t next_blocks(const struct heap *heap, const struct blocks *blocks,
 			  struct blocks_cursor *cursor, const struct block *next[NEXT_BLOCKS])
 {
@@ -600,6 +605,8 @@ static size_t next_blocks(const struct heap *heap, const struct blocks *blocks,
 	return count;
 }
 
+// What lived at the end is counted in any case. The level falls only where the process ended: what
+// a process held that still ran when the recording ended is in the level to the last.
 static void close_block(struct heap *heap, process_id id, const struct block *block, uint64_t size,
 			uint64_t time_ns, bool leaves)
 {
@@ -693,8 +700,8 @@ static void counts_round(struct heap_counts *counts)
 	counts->lost_frees = weight_round(counts->lost_frees);
 }
 
-// A sampled recording: from units to whole blocks and bytes.
-// Rounded once, at the end: sums of rounded figures would drift.
+// A sampled recording: from units to whole blocks and bytes. Rounded once, at the end: sums of
+// rounded figures would drift.
 static void leave_units(struct heap *heap)
 {
 	counts_round(&heap->totals.counts);
@@ -807,6 +814,7 @@ const struct heap_site *heap_sites(const struct heap *heap, size_t *count)
 	return heap->sites + 1;
 }
 
+// Site 0, which is none, stays: so the list of sites is there and empty.
 void heap_forget_sites(struct heap *heap)
 {
 	ASSERT(heap->finished);
