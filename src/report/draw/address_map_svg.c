@@ -51,8 +51,9 @@ static bool same(struct address_map_cell a, struct address_map_cell b)
 	return a.owner == b.owner && a.fill == b.fill && a.reserved == b.reserved;
 }
 
-// Cells alike, side by side in a row.
-// The cell is CELL pixels high: the mapped part from below, the hatched rest of the slot above it.
+// Cells alike, side by side in a row, as one rectangle. A cell is CELL pixels high: the mapped part
+// from below, the hatched rest of the slot above it. What is free is not drawn: the ground of the
+// row shows.
 static void write_run(struct picture *picture, unsigned column, unsigned count,
 		      struct address_map_cell cell)
 {
@@ -118,7 +119,8 @@ static void write_row(struct picture *picture, uint64_t start, uint64_t end)
 }
 
 // Rows of cells; an address stands at the first of each 16. What was left out before it is a line
-// of text.
+// of text. In the picture an address is higher than a row of 4 pixels: it is put 9 pixels below the
+// top of its row and reaches over the rows that follow, which have none.
 static void write_segment(struct picture *picture, const struct address_map_segment *segment)
 {
 	const struct address_map *address_map = picture->address_map;
@@ -153,7 +155,8 @@ static void write_segment(struct picture *picture, const struct address_map_segm
 		picture->y += (3 - rows % 16) * CELL;
 }
 
-// Only owners that have something.
+// Only owners that have something. Five of them are on a line, 220 pixels each. The last line is of
+// what is no owner: free, the unusable rest of slots, reserved, the largest hole.
 static void write_legend(struct picture *picture)
 {
 	const struct address_map *address_map = picture->address_map;
@@ -225,8 +228,8 @@ static uint64_t value_of(const struct address_map *address_map, unsigned point, 
 	return *(const uint64_t *)((const char *)&address_map->points[point] + at);
 }
 
-// One line over time, scaled to `high`.
-// Two points for each stretch of time, so that it is drawn as a level.
+// One line over time, scaled to `high`; `at` is the offset of the figure in a point. Each stretch
+// of time has two points, so that it is drawn as a level.
 static void write_line(struct picture *picture, uint64_t high, size_t at, const char *style)
 {
 	const struct address_map *address_map = picture->address_map;
@@ -264,7 +267,8 @@ static void write_moment(struct picture *picture)
 }
 
 // Of a space of 32 bits what is free is drawn, since that runs out; of a larger one what is used.
-// The blue curve's highest value is the height of both.
+// The blue curve's highest value is the height of both. The red one is a part of it and never
+// above.
 static void write_curves(struct picture *picture)
 {
 	const struct address_map *address_map = picture->address_map;

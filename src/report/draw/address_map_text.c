@@ -81,6 +81,7 @@ static void write_look(struct paper *paper, uint8_t owner, bool reserved, bool f
 		sink_format(paper->sink, "%c", reserved ? c + ('a' - 'A') : c);
 }
 
+// Only owners that have something, three on a line, each with the bytes that it has mapped.
 static void write_legend(const struct address_map *address_map, struct paper *paper)
 {
 	unsigned column = 0;
@@ -104,7 +105,9 @@ static void write_legend(const struct address_map *address_map, struct paper *pa
 				   : "small letters: reserved, not committed; .: free");
 }
 
-// One character for some slots.
+// One character for some slots. It is of the owner that fills most of them, and small (or pale)
+// only if nothing in them is committed. `fill` of a slot is 0 to 255: for example 8 slots of which
+// three are full and one is half full have 893 of 2,040, less than half.
 static void write_cell(const struct address_map *address_map, struct paper *paper, uint64_t at,
 		       uint64_t slots)
 {
@@ -145,7 +148,8 @@ static void write_skipped(const struct address_map *, struct paper *paper,
 		     segment->skipped_reserved ? ", reserved" : "");
 }
 
-// Characters stand for as many slots as are needed to have at most 40 lines of 64 characters.
+// Characters stand for as many slots as are needed to have at most 40 lines of 64 characters. The
+// last one of a segment may be of fewer.
 static void write_map(const struct address_map *address_map, struct paper *paper)
 {
 	uint64_t cells = 0;
@@ -297,6 +301,8 @@ static void write_group(const struct address_map *address_map, struct stack_text
 	str_fini(&line);
 }
 
+// Rows are in the order of address_map: those first without which the largest hole would be
+// largest. What is printed bold would make it larger than it is.
 static void write_table(const struct address_map *address_map, struct stack_text *stacks)
 {
 	struct paper *paper = stacks->paper;

@@ -17,7 +17,8 @@ static double begin_of(const struct query_context *asked, size_t bucket, size_t 
 	       (double)(asked->to_ns - asked->from_ns) * (double)bucket / (double)count;
 }
 
-// A level for each bucket, held until its end.
+// A level for each bucket, held until its end. It is the highest of the bucket, so that no peak is
+// lost, however brief. The last point repeats the last level, as a bucket needs an end.
 static void add_levels(struct chart *chart, const struct query_context *asked, const char *name,
 		       const struct window_bucket *buckets, size_t count, bool blocks)
 {
@@ -53,7 +54,8 @@ static bool add_layer(struct chart *chart, struct query_context *asked, unsigned
 	return good;
 }
 
-// Each layer that the trace has, or the one that was asked for.
+// Each layer that the trace has, or the one that was asked for. With filters it is only the layer
+// that they are asked of.
 static bool add_layers(struct chart *chart, struct query_context *asked,
 		       const struct plot_options *options, struct err *err)
 {
@@ -67,6 +69,8 @@ static bool add_layers(struct chart *chart, struct query_context *asked,
 	       add_layer(chart, asked, WINDOW_VM, "committed", options, err);
 }
 
+// One question for all curves: the buckets of group 0 come first, then those of group 1, and so on
+// to those of the others.
 static bool add_groups(struct chart *chart, struct query_context *asked,
 		       const struct plot_options *options, struct err *err)
 {
@@ -127,6 +131,8 @@ static void add_flow(struct chart *chart, const struct query_context *asked, con
 	chart_add_point(curve, (double)asked->to_ns, options->kind == PLOT_CUMULATIVE ? sum : rate);
 }
 
+// Without a key all is one group, so that both cases are drawn alike. Groups are ranked by what
+// they allocated, which is what is drawn: there is no second look at them as there is for levels.
 bool plot_time_flow(struct chart *chart, struct query_context *asked,
 		    const struct plot_options *options, struct err *err)
 {
@@ -255,7 +261,8 @@ static bool has_samples(const struct query_context *asked, uint8_t kind)
 	return false;
 }
 
-// PSS and swapped memory have curves only where some process has samples of them.
+// PSS and swapped memory have curves only where some process has samples of them. For comparison
+// the live bytes of the heap are in the same picture. The notes are read once for each curve.
 bool plot_time_rss(struct chart *chart, struct query_context *asked,
 		   const struct plot_options *options, struct err *err)
 {
@@ -389,6 +396,8 @@ static void faults_add_curve(const struct faults *faults, struct chart *chart, i
 	chart_add_point(curve, (double)asked->to_ns, rate);
 }
 
+// All samples are read, also those from before the window: the kernel only counts up, and what the
+// first sample in the window adds is known by the last one before it.
 bool plot_time_faults(struct chart *chart, struct query_context *asked,
 		      const struct plot_options *options, struct err *err)
 {

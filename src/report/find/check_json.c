@@ -60,6 +60,8 @@ static void write_row(const struct check_row *row, struct json *json)
 	json_object_end(json);
 }
 
+// A suppression that matched nothing is listed with its file and line, so that it can be mended or
+// deleted.
 static void write_unused(const struct check_page *page, struct json *json)
 {
 	const char *name, *path;
@@ -78,6 +80,8 @@ static void write_unused(const struct check_page *page, struct json *json)
 	json_array_end(json);
 }
 
+// `passed` is false where there is a refusal, whatever the figures are. All figures are there, also
+// those without a limit.
 void check_json(const struct check_page *page, struct sink *sink)
 {
 	const struct check *check = page->check;
@@ -223,6 +227,7 @@ static uint64_t fingerprint(const struct check_page *page, const struct check_ro
 	return print;
 }
 
+// Of the heaviest site alone. SARIF wants a line, so a result of which none is known is at line 1.
 static void write_location(const struct check *check, const struct check_row *row,
 			   struct json *json)
 {
@@ -295,6 +300,7 @@ static void write_rule(const char *name, const struct rule *rule, struct json *j
 	str_fini(&id);
 }
 
+// All rules are there, whether they have a result or not. Their order is that of enum check_figure.
 static void write_tool(struct json *json)
 {
 	static const struct rule rules[CHECK_FIGURES] = {
@@ -359,6 +365,7 @@ void check_sarif(const struct check_page *page, struct sink *sink)
 
 // ---- GitLab ----
 
+// As in SARIF: the same sentence, place and fingerprint, so that both show the same issue.
 static void write_issue(const struct check_page *page, const struct check_row *row,
 			struct json *json)
 {
@@ -452,6 +459,7 @@ static void write_refusal(const struct check *check, struct sink *sink)
 	sink_text(sink, "\"/>\n");
 }
 
+// The text of the failure lists the sites, one on a line, as a reader of JUnit shows it as it is.
 static void write_failure(const struct check_row *row, const char *text, struct sink *sink)
 {
 	ASSERT(row->exceeded);
@@ -474,6 +482,8 @@ static void write_failure(const struct check_row *row, const char *text, struct 
 	sink_text(sink, "</failure>\n");
 }
 
+// In a trace that cannot be judged each limit is an error, also one that is kept: no figure of it
+// counts.
 static void write_case(const struct check_page *page, const struct check_row *row,
 		       struct sink *sink)
 {

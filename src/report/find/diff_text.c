@@ -152,6 +152,8 @@ static void write_total(const struct diff *diff, struct paper *paper, const char
 	str_fini(&change);
 }
 
+// With --to on either side the level there is shown, which need not be an exit. Temporary calls
+// have a row only where they are known, and there is an interval only where there are several runs.
 static void write_totals(const struct diff_page *page, struct paper *paper)
 {
 	const struct diff *diff = page->diff;
@@ -213,7 +215,8 @@ static void write_process_figure(const struct diff *diff, size_t number, enum di
 	str_fini(&text);
 }
 
-// Of one process alone the totals above say the same.
+// Of one process alone the totals above say the same. The first PROCESSES_MAX of diff's order are
+// shown, the rest is a number; -n is of stacks.
 static void write_processes(const struct diff_page *page, struct paper *paper)
 {
 	const struct diff *diff = page->diff;
@@ -292,7 +295,8 @@ static void choose_columns(enum diff_order order, const struct column *chosen[CO
 	ASSERT(count == COLUMNS);
 }
 
-// Where it was before.
+// Where it was before: the stack of A, with A's names, under that of B. Like that one it begins at
+// the program's own innermost frame.
 static void write_moved(const struct diff_page *page, const struct diff_row *row,
 			struct paper *paper)
 {
@@ -368,6 +372,8 @@ static void write_counts(const struct diff *diff, struct paper *paper)
 }
 
 // A stack that is in B is shown as it is there, with B's names; one that is gone as it was in A.
+// `stacks` has a writer for each side. The line "more" also counts stacks that changed by less than
+// --min-bytes; -n 0 is advised only where it would show more.
 static void write_rows(const struct diff_page *page, struct stack_text *stacks)
 {
 	const struct diff *diff = page->diff;

@@ -100,6 +100,7 @@ static void look_at_failure(void *context, const struct space *space,
 	looking->list[i].free = holes;
 }
 
+// The window of the finding is the last nanosecond before the failure.
 static void tell_holes(struct findings *findings, const struct findings_kind *kind,
 		       const struct hole *hole)
 {
@@ -151,7 +152,9 @@ bool findings_holes(struct findings *findings, const struct findings_kind *kind,
 
 // In the snapshot with most resident memory, where stacks are used as much as they ever are. For
 // example 200 stacks of 8 MiB are 1.6 GiB: more than an eighth of the 4 GiB that a process of 32
-// bits has, so it is told if less than 200 MiB of them are resident.
+// bits has, so it is told if less than 200 MiB of them are resident. Guards are counted as bytes of
+// stacks and not as stacks. The call that is named is that of the stack at the highest address: one
+// speaks for all.
 bool findings_thread_stacks(struct findings *findings, const struct findings_kind *kind,
 			    struct err *)
 {
@@ -264,6 +267,8 @@ static void tell_unaligned(struct findings *findings, const struct findings_kind
 	findings_command(findings, finding, "map", "", false, false);
 }
 
+// Only of 32 bits, where addresses are scarce, and by what is reserved at the end. The address
+// space is read once for all processes, and only if there is such a process.
 bool findings_unaligned(struct findings *findings, const struct findings_kind *kind, struct err *)
 {
 	const struct reader *reader = findings->asked->reader;
@@ -366,6 +371,8 @@ static void add_outside(const struct findings *findings, process_id process,
 	map_fini(&places);
 }
 
+// If half of it or more is of a known runtime's heap, the advice is about that runtime; else
+// nothing is known of what is inside.
 static void tell_outside(struct findings *findings, const struct findings_kind *kind,
 			 process_id process, const struct outside *outside)
 {
