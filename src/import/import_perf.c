@@ -169,8 +169,8 @@ static const char *find_time(const char *line, size_t *length)
 	return NULL;
 }
 
-// `PID/TID` or `TID`, before the processor's number, if there is one.
-// From the time backwards, since the command's name at the beginning may have blanks and digits.
+// `PID/TID` or `TID`, before the processor's number, if there is one. From the time backwards,
+// since the command's name at the beginning may have blanks and digits.
 static void take_thread(struct perf_event *told, const char *line, const char *end)
 {
 	const char *begin, *slash;
@@ -235,8 +235,9 @@ static void read_head(struct perf *perf, const char *line)
 	take_values(told, end);
 }
 
-// `ADDRESS FUNCTION+0xOFFSET (PATH)`, of which all but the first two may be missing.
-// A frame without a name is called by its module and address.
+// `ADDRESS FUNCTION+0xOFFSET (PATH)`, of which all but the first two may be missing. A frame
+// without a name is called by its module and address. A ; in a name would begin another frame, and
+// becomes a colon.
 static void read_frame(struct perf *perf, const char *line)
 {
 	const char *at = line + strspn(line, " \t"), *name, *path, *end;

@@ -62,8 +62,8 @@ static bool fail(struct source *source, const char *why)
 	return false;
 }
 
-// More packed bytes. False at the end.
-// A read error is remembered and ends the input; what came before it is still given.
+// More packed bytes. False at the end. A read error is remembered and ends the input; what came
+// before it is still given.
 static bool fill_packed(struct source *source)
 {
 	if (source->packed_at < source->packed_end)
@@ -155,9 +155,8 @@ static size_t unpack(struct source *source, char *out, size_t room)
 	}
 }
 
-// Unpack some more behind what is there. False: there is no more.
-// What was not taken moves to the beginning of the buffer, so the buffer is as large as the longest
-// line and a step of 256 KiB.
+// Unpack some more after what is there. False: there is no more. What was not taken moves to the
+// beginning of the buffer, so the buffer is as large as the longest line and a step of 256 KiB.
 static bool fill(struct source *source)
 {
 	size_t room, count;
@@ -250,6 +249,7 @@ bool source_bytes(struct source *source, size_t count, const uint8_t **bytes)
 	return true;
 }
 
+// What is there already, and only if that is nothing one step more.
 size_t source_some(struct source *source, const uint8_t **bytes)
 {
 	size_t count;

@@ -50,6 +50,7 @@ static bool is_name(const char *text)
 	return true;
 }
 
+// A database must be said: statements name their tables with it.
 static bool take_place(struct clickhouse *clickhouse, const char *url, struct err *err)
 {
 	bool tls = strncmp(url, scheme_tls, strlen(scheme_tls)) == 0;

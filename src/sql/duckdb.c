@@ -71,6 +71,7 @@ static bool find_functions(struct duckdb *duckdb, struct err *err)
 		       missing);
 }
 
+// TIDEMARK_DUCKDB is a file; without it the system looks for the library by its name.
 static bool load(struct duckdb *duckdb, struct err *err)
 {
 	const char *named = getenv("TIDEMARK_DUCKDB");
@@ -190,6 +191,7 @@ static void tell_rows(struct duckdb *duckdb, void *chunk, size_t columns,
 	MEM_FREE(values, at);
 }
 
+// Names belong to the result: the reader has them until it returns.
 static void tell_columns(struct duckdb *duckdb, struct duckdb_result *result, size_t columns,
 			 const struct duckdb_reader *reader)
 {

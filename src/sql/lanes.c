@@ -79,6 +79,8 @@ static bool record(struct lane *lane, const struct lanes_block *block, uint64_t 
 	return clickhouse_run(lane->clickhouse, lane->text.text, NULL, false, &lane->answer, err);
 }
 
+// Rows count once they are recorded. Only the rows are tried again here: what records them is
+// small, and clickhouse_run repeats it by itself.
 static bool send(struct lane *lane, struct lanes_block *block, struct err *err)
 {
 	uint64_t part = 0;
@@ -193,6 +195,7 @@ bool lanes_wait(struct lanes *lanes, struct lanes_result *result, struct err *er
 	return good;
 }
 
+// Each lane has a connection of its own. `started` counts those that lanes_free has to end.
 struct lanes *lanes_new(const struct shards *shards, const char *trace, struct err *err)
 {
 	struct lanes *lanes = mem_alloc(1, sizeof *lanes);

@@ -76,6 +76,7 @@ static void dump_info(const struct reader *reader, struct sink *sink)
 	put_trace_text(sink, "labels", info->labels);
 }
 
+// A start that has no word is a number, so that a trace of a newer version reads back.
 static void dump_process(const struct trace_process *process, struct sink *sink)
 {
 	sink_format(sink, "process p%u pid=%u", process->id, process->pid);
@@ -229,6 +230,8 @@ static void dump_ending(uint64_t value, struct sink *sink)
 	}
 }
 
+// The end of a process has words for its value; of all other notes it is a number, and 0 is left
+// out.
 static void dump_note(const struct trace_note *note, struct sink *sink)
 {
 	const char *word = asm_words_note(note->kind);

@@ -167,6 +167,7 @@ bool asm_text_fields(struct asm_text *text, const struct asm_field *fields,
 	return true;
 }
 
+// The text is the line's own memory, as that of all words: who keeps it copies it.
 char *asm_text_quoted(struct asm_text *text)
 {
 	struct asm_word *word = asm_text_peek(text);

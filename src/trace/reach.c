@@ -144,6 +144,7 @@ bool reach_decode(struct bytes_cursor in, const struct reach_known *known, bool 
 	return ok;
 }
 
+// What the record says of itself stays, also where no blocks are wanted.
 void reach_fini(struct trace_reach *reach)
 {
 	mem_free(reach->blocks);

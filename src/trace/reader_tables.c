@@ -39,6 +39,7 @@ bool reader_heap_is_pool(const struct trace_heap *heap)
 	return heap && heap->id && !heap->handle;
 }
 
+// A handle is a name only where there is no other. NULL is malloc's heap.
 const char *reader_heap_name(const struct trace_heap *heap, char text[static READER_HEAP_TEXT])
 {
 	if (!heap)

@@ -45,6 +45,7 @@ struct worker {
 	bool failed;
 };
 
+// To the one who asked, by the worker's own part, so that two workers need no lock.
 static bool hand_over(struct worker *worker)
 {
 	const struct index_ages *ages = worker->work->ages;
@@ -130,6 +131,8 @@ static void *do_blocks(void *context)
 
 // ---- long lifetimes ----
 
+// Lists are of the whole trace: what ended outside of the window, or is not asked for, is passed
+// over. Times come from the clock, as a list has steps alone.
 static bool take_long(struct worker *worker, const struct index_long *one)
 {
 	const struct index_ages *ages = worker->work->ages;
@@ -186,7 +189,9 @@ static void *do_pieces(void *context)
 	return NULL;
 }
 
-// All that lived for as long as is asked for did so for so many steps at least.
+// All that lived for as long as is asked for did so for so many steps at least: the fewest over all
+// blocks of the window (see above). A block that is over before so much time has passed can end
+// none of it.
 static uint64_t least_steps(const struct index_ages *ages)
 {
 	const struct index *index = ages->index;

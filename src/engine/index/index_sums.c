@@ -45,6 +45,8 @@ static bool refill(struct piece *piece, struct err *err)
 	return true;
 }
 
+// Nothing is read yet. Room for a piece, for what is left of a group before it, and for what
+// unpacking looks at beyond the end. The caller frees `bytes`.
 static struct piece begin_piece(struct vault *vault, const struct index_snapshot *snapshot)
 {
 	struct piece piece = { .vault = vault,
@@ -99,7 +101,8 @@ static bool next_group(struct piece *piece, uint64_t columns[][BITS_GROUP], unsi
 	return size > 0 || damaged(err, "a snapshot");
 }
 
-// Into `counts`, or how many began added to `begun`.
+// Into `counts`, or how many began added to `begun`; either may be NULL. A group is always whole in
+// the file: the last one's keys beyond the snapshot's are passed over.
 static bool load_counts(struct vault *vault, const struct index_snapshot *snapshot,
 			uint32_t keys_max, struct index_count *counts, size_t stride,
 			uint32_t *begun, struct err *err)
@@ -124,9 +127,9 @@ static bool load_counts(struct vault *vault, const struct index_snapshot *snapsh
 	return ok;
 }
 
-// The sums of a site as they lie in a group.
-// Bytes are stored as what they differ from count * size of the site's first cell: a site of
-// 1,000 blocks of 48 bytes and one of 64 has 1,001 and a difference of 16, not 48,064.
+// The sums of a site as they lie in a group. Bytes are stored as what they differ from count * size
+// of the site's first cell: a site of 1,000 blocks of 48 bytes and one of 64 has 1,001 and a
+// difference of 16, not 48,064.
 static struct bits_sums sums_of(const struct cells *cells, uint32_t site,
 				uint64_t columns[][BITS_GROUP], unsigned i)
 {
@@ -208,6 +211,7 @@ struct way {
 	bool back;
 };
 
+// Without a snapshot from step 0 on, where all counts are 0.
 static struct way way_from(const struct index_snapshot *snapshot, uint64_t edge)
 {
 	uint64_t step = snapshot ? snapshot->step : 0;
@@ -424,6 +428,7 @@ static void add_shift(struct bits_sums *sums, const struct index_shifts *shifts,
 	sums->alive_bytes += shifts->far[site].alive_bytes;
 }
 
+// Sites that the snapshot does not have were met after it: all that they did is in the shifts.
 bool index_sums_next(struct index_sums *sums, struct bits_sums *out, uint32_t count,
 		     struct err *err)
 {
@@ -529,10 +534,9 @@ static bool visit_longs(struct index *index, unsigned class, uint64_t from, uint
 	return ok;
 }
 
-// Long lifetimes that span [from, to).
-// A file has the lifetimes of 2^log2 to 2^(log2 + 1) steps. One that began before `from` ends
-// before from + 2^(log2 + 1): files whose longest would end within the window are passed over, of
-// the others only that stretch is read.
+// Long lifetimes that span [from, to). A file has the lifetimes of 2^log2 to 2^(log2 + 1) steps.
+// One that began before `from` ends before from + 2^(log2 + 1): files whose longest would end
+// within the window are passed over, of the others only that stretch is read.
 static bool visit_all_longs(struct index *index, uint64_t from, uint64_t to,
 			    const struct index_visitor *visitor, bool *more, struct err *err)
 {
@@ -556,6 +560,7 @@ struct short_filter {
 	unsigned long_log2;
 };
 
+// Long lifetimes that end here are told from their files.
 static bool visit_short(void *context, uint32_t cell, uint64_t begin, uint64_t end)
 {
 	const struct short_filter *filter = context;
@@ -643,6 +648,7 @@ static const struct index_snapshot *never_before(struct index *index,
 							    : NULL;
 }
 
+// A snapshot's `step` is a number of entries here: the entries after it are read one by one.
 static bool never_counts(struct index *index, uint64_t before, uint32_t *counts, struct err *err)
 {
 	const struct index_visitor visitor = { counts, count_one };

@@ -96,7 +96,8 @@ bool spill_copy(const struct spill *spill, uint64_t at, void *out, size_t size)
 	return true;
 }
 
-// What the buffer has goes to the file even if nothing else is in it: reading has one way.
+// What the buffer has goes to the file even if nothing else is in it: reading has one way. From
+// here on `filled` is how much was loaded into the buffer, `at` how much of that was taken.
 void spill_turn(struct spill *spill)
 {
 	flush(spill);
@@ -128,6 +129,7 @@ static bool load(struct spill *spill, size_t size)
 	return spill->filled >= size;
 }
 
+// The end and an error look alike here; spill_ok tells them apart.
 bool spill_get(struct spill *spill, void *bytes, size_t size)
 {
 	if (!load(spill, size)) {

@@ -86,6 +86,7 @@ bool vault_resume(struct vault *vault, int directory, const char *name, uint64_t
 	return true;
 }
 
+// A short write is gone on with; one of nothing is a full disk. The first error stays.
 static void write_all(struct vault *vault, const uint8_t *bytes, size_t size)
 {
 	while (size > 0 && !vault->error) {

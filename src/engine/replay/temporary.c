@@ -144,6 +144,8 @@ static bool event_selected(const struct temporary *temporary, const struct trace
 	return !query || !query->event || query->event(query->event_context, event);
 }
 
+// The new block is its thread's latest, whether the query selects it or not: one that it leaves out
+// still ends the former one's chance.
 static void allocate(struct temporary *temporary, struct thread_state *thread,
 		     const struct trace_event *event)
 {
@@ -178,7 +180,9 @@ static bool stack_selected(const struct temporary *temporary, stack_id stack)
 	return !query || !query->stack || query->stack(query->context, stack);
 }
 
-// What would be needed to take that back is left in `pending`; this does not make it active.
+// A block that is in the table was its owner's latest; it is temporary if that is the thread that
+// frees it. What would be needed to take that back is left in `pending`; this does not make it
+// active.
 static void release(struct temporary *temporary, struct thread_state *thread,
 		    const struct trace_event *event, uint64_t address, struct pending *pending)
 {
@@ -203,7 +207,8 @@ static void release(struct temporary *temporary, struct thread_state *thread,
 		       false);
 }
 
-// The realloc failed: what its first half ended lives on.
+// The realloc failed: what its first half ended lives on. It is the latest again only if its thread
+// has allocated nothing since: their numbers are the same then.
 static void undo(struct temporary *temporary, struct thread_state *thread,
 		 const struct trace_event *event)
 {
