@@ -33,7 +33,9 @@ void report_json_life(struct json *json, const struct trace_process *process)
 	json_kv_u64_if(json, "ended_ns", process->ended_ns != UINT64_MAX, process->ended_ns);
 }
 
-// Frees of what no allocation is known of.
+// Frees of what no allocation is known of. `before` of them are of blocks that an attached process
+// had already; the heap counts these among the inherited. Filters that choose by stack or size
+// cannot judge such frees: null then.
 static void write_strange_frees(struct json *json, const struct report *report,
 				const struct heap_counts *counts, uint64_t before)
 {
@@ -122,6 +124,7 @@ static void write_errors(struct json *json, const struct report *report)
 		enum sites_question question = (enum sites_question)i;
 		double variance = report->sites.sums[question].variance;
 
+		// Samples do not tell what is temporary, so there is no error of it.
 		if (question == SITES_TEMPORARY)
 			continue;
 		json_kv_u64(json, sites_key(question), sites_error(variance));

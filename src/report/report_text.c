@@ -140,7 +140,8 @@ static void write_bound(struct page *page)
 		     STR_BYTES(totals->peak_low_bytes), STR_BYTES(totals->peak_high_bytes));
 }
 
-// Counts that are 0 in an ordinary run.
+// Counts that are 0 in an ordinary run. Those of "before" are two: frees of blocks that an attached
+// process had, which are no inherited ones here, and the blocks themselves.
 static void write_exceptions(struct page *page, const struct heap_counts *counts)
 {
 	uint64_t before = report_before(page->report, TRACE_NONE);
@@ -224,7 +225,8 @@ static void write_reached(struct page *page)
 		     STR_COUNT(inside->count), paper_plural(inside->count));
 }
 
-// What runtimes have besides malloc's blocks, each kind of them once.
+// What runtimes have besides malloc's blocks. It is said once for processes of one kind that come
+// one after the other.
 static void write_own_heaps(struct page *page)
 {
 	const struct reader *reader = page->report->asked->reader;
@@ -553,7 +555,8 @@ static void write_findings(struct page *page)
 	sink_text(page->paper.sink, "\n");
 }
 
-// Lines are at least 80 columns wide: narrower ones would leave no room for a stack.
+// Lines are at least 80 columns wide: narrower ones would leave no room for a stack. The notes on
+// names come last, since names that are missing are counted while lines are written.
 void report_text(struct report *report, struct sink *sink)
 {
 	struct page page = {

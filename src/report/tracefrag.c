@@ -75,7 +75,9 @@ static void add_area(struct list *list, uint64_t low, uint64_t size)
 	list->areas[list->areas_count++].high = low + whole_pages(size);
 }
 
-// mremap has two: where the mapping was, and where it is now.
+// mremap has two: where the mapping was, and where it is now. A failed call changes nothing and has
+// none; nor have calls that leave mapped what is mapped, such as mprotect. What no call explains
+// (TRACE_MAPPED, TRACE_UNMAPPED) is a change like any other.
 static void find_areas(struct list *list, const struct trace_event *event)
 {
 	uint64_t low, high;
@@ -110,7 +112,9 @@ static void touch(struct list *list, uint64_t position)
 	*MEM_ADD(list->touched, list->touched_count, list->touched_capacity) = position;
 }
 
-// Add (or take away) what of each reservation lies in the areas.
+// Add (or take away) what of each reservation lies in the areas. A range has the number of the
+// event that mapped it, so one that is of no listed reservation is not found and passed over. To
+// take away is to add a negative number, which wraps around.
 static void weigh(struct list *list, const struct space *space, bool add)
 {
 	const struct ranges *ranges = space_ranges(space, list->process);
@@ -247,7 +251,8 @@ static void make_prefix(const struct list *list, struct str *prefix)
 }
 
 // FNV-1a over the addresses of the frames, innermost first: the same stack has the same hash in
-// each run at the same addresses.
+// each run at the same addresses. A parent's number is below its child's; where damage made it
+// otherwise the walk ends, here and in write_frames.
 static uint32_t hash_of(const struct reader *reader, stack_id stack)
 {
 	uint32_t hash = 2166136261;
@@ -298,6 +303,7 @@ static uint64_t ticks(const struct list *list, uint64_t time_ns)
 	return time_ns > began_ns ? (time_ns - began_ns) / NS_PER_MS : 0;
 }
 
+// The list is in order of stacks, so a stack's head and frames are written where it changes.
 static void write_all(const struct list *list, struct sink *sink)
 {
 	struct str prefix = { 0 };

@@ -47,6 +47,8 @@ bool answer_findings_all(struct answer *answer, struct err *err)
 	return good;
 }
 
+// `min-bytes` of 0, or none, is the least growth that the command tells. So with transients: there
+// it is a part of the peak.
 bool answer_findings_growth(struct answer *answer, struct err *err)
 {
 	struct growth_options options = { 0 };
@@ -236,7 +238,9 @@ static void keep_highest(struct peaks *peaks, uint64_t n)
 		peaks->list[n - 1] = peaks->list[highest];
 }
 
-// Leave the `n` that stand out most, in their order, and look up what the curve does not say.
+// Leave the `n` that stand out most, in their order, and look up what the curve does not say: when
+// each was, of how many blocks, and of a bucket's peak at which edge. That is asked of few, as it
+// costs more than the curve does.
 static bool settle(struct peaks *peaks, uint64_t n, struct err *err)
 {
 	struct heap_amount level;
@@ -323,7 +327,8 @@ struct sides {
 	struct diff_options options;
 };
 
-// Without a second trace the comparison is with another window, and needs one.
+// Without a second trace the comparison is with another window, and needs one. B is asked with the
+// filters of A; only its window may be another.
 static bool take_sides(struct sides *sides, struct answer *answer, struct err *err)
 {
 	static const char *const withs[] = { "other", "self", NULL };
@@ -376,6 +381,8 @@ static bool open_side(void *context, int side, uint32_t, struct query_context *a
 	return query_context_open(asked, &options, err);
 }
 
+// The contexts are opened by diff_find, by open_side. They are closed here whether it came to that
+// or not: one that was never opened is { 0 }.
 static bool open_and_compare(struct sides *sides, struct query_queue *with, struct answer *answer,
 			     struct err *err)
 {

@@ -92,6 +92,8 @@ static void write_known(const struct levels *levels, const double *values, struc
 
 // ---- heap, vm ----
 
+// Buckets divide the time that was asked for, whose ends may lie before and after the first and
+// last edge of the window.
 static struct window_query query_of(struct levels *levels)
 {
 	struct query_context *asked = &levels->asked;
@@ -282,6 +284,7 @@ bool answer_levels_timeline(struct answer *answer, struct err *err)
 	    !params_take_word(&answer->params, "layer", layer_words, &layer, err))
 		return false;
 	levels.layer = (enum layer)layer;
+	// `layer` is no filter here, since two of its words are no layers: so it is made one.
 	if (layer == LAYER_VM)
 		selection_words_add(&answer->words, SELECTION_LAYER, "vm");
 	if (!answer_ask(answer, rules_of(levels.layer), &levels.asked, err))

@@ -155,6 +155,7 @@ bool functions_begins(const struct functions *functions, uint32_t function)
 	return functions->list[function].begins;
 }
 
+// No stack at all comes first.
 int functions_compare(const struct functions *functions, uint32_t left, uint32_t right)
 {
 	if (left == FUNCTIONS_NONE || right == FUNCTIONS_NONE)

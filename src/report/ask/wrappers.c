@@ -419,8 +419,8 @@ static bool is_named(const char *path, const char *const *beginnings)
 	return false;
 }
 
-// Frames of the recorder are never shown as callers. A frame of libc without a name is taken for a
-// wrapper, too: in a stripped libc it is a helper of malloc or of stdio.
+// glibc's file is libc.so.6, before 2.34 a link to libc-2.31.so or the like; its linker is
+// ld-linux… or ld-2.31.so. In musl both are one file, ld-musl-….
 bool wrappers_match_module(const char *module, bool named)
 {
 	static const char *const ours[] = { "libtidemark", NULL };

@@ -61,7 +61,8 @@ static bool is_named(const struct symbol *symbol)
 	return symbol->function && !strstr(symbol->function, "!sub_");
 }
 
-// Counts what has no name or no line as it writes, for the notes at the end of the page.
+// Counts what has no name or no line as it writes, for the notes at the end of the page. `least` is
+// what the name keeps in any case: 24 columns, or all of a shorter one.
 void lines_write(struct lines *lines, const struct symbol *symbol, enum paper_style style,
 		 const char *ending)
 {
@@ -82,7 +83,6 @@ void lines_write(struct lines *lines, const struct symbol *symbol, enum paper_st
 	least = cxxname_columns(str_get(&name));
 	least = least < NAME_COLUMNS_MIN ? least : NAME_COLUMNS_MIN;
 	describe_place(symbol, false, &place);
-	// What is said of a name goes before the name does: the folder, then the mark.
 	if (least + 2 + cxxname_columns(str_get(&place)) + cxxname_columns(mark) > room &&
 	    symbol->line) {
 		str_clear(&place);
@@ -107,6 +107,8 @@ void lines_write(struct lines *lines, const struct symbol *symbol, enum paper_st
 	STR_FINI(&place, &name);
 }
 
+// A function that stands for several of its lines has its file's name alone. One whose name or line
+// is not known has a module and an offset, as lines_write writes it.
 void lines_write_function(struct lines *lines, const struct symbol *symbol, enum paper_style style,
 			  bool exact)
 {

@@ -1,6 +1,6 @@
-// A style begins and ends within one line, and is left out where there is no colour, so that what
-// is written without it is the same text. For example paper_text(paper, PAPER_WARNING, "a\nb\n") on
-// a terminal is ESC[33m a ESC[0m, a line's end, and the same for b.
+// A style begins and ends within one line, so that no pager carries it into the next. It is left
+// out where there is no colour; the text is the same. For example paper_text(paper, PAPER_WARNING,
+// "a\nb\n") on a terminal is ESC[33m a ESC[0m, a line's end, and the same for b.
 #include "report/table/paper.h"
 
 #include "base/mem.h"
@@ -23,7 +23,6 @@ void paper_text(struct paper *paper, enum paper_style style, const char *text)
 
 	ASSERT(style <= PAPER_WARNING);
 	ASSERT(text);
-	// A style ends with its line, so that no pager carries it into the next.
 	for (; *text; text += length) {
 		length = strcspn(text, "\n");
 		if (length > 0 && styled)
@@ -57,6 +56,7 @@ static void pad(struct paper *paper, size_t used, unsigned columns)
 		sink_text(paper->sink, " ");
 }
 
+// A field is measured in characters, not bytes: "…" is one column, and three bytes.
 void paper_field(struct paper *paper, enum paper_style style, const char *text, unsigned columns,
 		 bool right)
 {

@@ -13,6 +13,8 @@
 
 // ---- for people ----
 
+// Duration and events are those of the whole trace. What narrows the figures below is said after
+// them: the window, and that there are filters.
 void query_write_headline(const struct query_context *asked, struct paper *paper)
 {
 	const struct trace_info *info = reader_info(asked->reader);
@@ -98,6 +100,7 @@ void query_write_trace_as(const struct query_context *asked, struct json *json, 
 	json_object_end(json);
 }
 
+// The window is within "trace" too: of a comparison each of the two traces has its own there.
 void query_write_trace(const struct query_context *asked, struct json *json)
 {
 	query_write_trace_as(asked, json, "trace");

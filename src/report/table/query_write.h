@@ -6,8 +6,8 @@
 #include "report/ask/query_context.h"
 #include "report/table/stack_text.h"
 
-// "./app --serve / 3.2 s, 1,234 events, process 42", the window where it is not the whole, the
-// warnings, and an empty line.
+// "./app --serve / 3.2 s, 1,234 events, process 42", the warnings, the window where it is not the
+// whole, whether filters leave something out, and an empty line.
 void query_write_headline(const struct query_context *asked, struct paper *paper);
 
 // The symbols that could not be used.

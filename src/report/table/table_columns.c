@@ -169,6 +169,8 @@ uint64_t table_error(const struct table_row *row, enum table_column column)
 	return variance > 0 ? (uint64_t)(sqrt(variance) + 0.5) : 0;
 }
 
+// A row of frees of nothing known has no allocations: its count is of those frees. That is for the
+// table that people see; in other forms it is 0 there, and the frees have a column (get_figure).
 int64_t table_figure(const struct table_row *row, enum table_column column)
 {
 	switch (column) {

@@ -88,6 +88,8 @@ static void describe_allocation(const struct table *table, uint64_t value, struc
 			   STR_DURATION(allocation->end_ns - allocation->begin_ns));
 }
 
+// What a row's value is depends on its key (value_of in table.c). An owner's is one more than its
+// number, as 0 is a heap. A row of frees of nothing known has neither impact nor type.
 void table_describe(const struct table *table, const struct table_row *row, struct str *text)
 {
 	if (row->depth == 0) {

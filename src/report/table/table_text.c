@@ -105,6 +105,8 @@ void table_write_top(const struct table *table, struct paper *paper)
 
 // ---- rows ----
 
+// As wide as its heading and two blanks, at least eleven columns. One whose figures have a sign is
+// one wider.
 unsigned table_column_width(enum table_column column)
 {
 	size_t least =
@@ -148,7 +150,8 @@ static void write_heads(struct page *page)
 	sink_text(page->paper.sink, "\n");
 }
 
-// A row of frees of nothing known has a count and no bytes: it is left blank there, not 0.
+// A row of frees of nothing known has a count and no bytes: it is left blank there, not 0. A change
+// of nothing is "0", without a sign and a unit.
 static void format_figure(const struct table_row *row, enum table_column column, struct str *text)
 {
 	const struct sheet_column *sheet = table_column_sheet(column);
@@ -226,6 +229,8 @@ static void write_stack(struct page *page, const struct table_row *row, stack_id
 	lines_write_callers(&page->lines, &stack, first);
 }
 
+// A free by a call, and a block that lives on, are in its name already ("for 1.2 s", "never
+// freed").
 static const char *ending_of(const struct window_allocation *allocation)
 {
 	switch (allocation->end_kind) {
@@ -391,6 +396,8 @@ static void write_bottom(struct page *page)
 	lines_write_notes(&page->lines, notes, notes_count);
 }
 
+// The width of the figures is known before the first line: that of the columns, of an error beside
+// those that have one, and three blanks before the name.
 void table_text(struct table *table, struct sink *sink)
 {
 	const struct table_options *options = table->options;

@@ -104,6 +104,7 @@ static void write_self(const struct sheet_at *at)
 	{                                                                           \
 		"offset", kind, flags, get_part, OFFSET, .meaning = "where in that" \
 	}
+// An offset is hexadecimal in flat forms, "0x1f40", and a number in JSON, so it is listed twice.
 static const struct sheet_column columns[] = {
 	{ "id", SHEET_NUMBER, 0, FIELD(id), .meaning = "the node" },
 	{ "parent", SHEET_NUMBER, 0, get_part, PARENT, .meaning = "the node above it" },
