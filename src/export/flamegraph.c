@@ -70,7 +70,7 @@ static uint32_t child_of(struct flamegraph *flamegraph, uint32_t parent, uint32_
 			.sibling = flamegraph->nodes[parent].child,
 			.depth = flamegraph->nodes[parent].depth + 1,
 		};
-		// The newest child is the first: children are sorted by width when they are drawn.
+		// The newest child is the first: children are sorted by name when they are drawn.
 		flamegraph->nodes[parent].child = at;
 	}
 	return at;

@@ -192,6 +192,7 @@ static void write_begin(void *context, const struct lives_block *block)
 	flush(heaptrack, 1 << 16);
 }
 
+// Without a time of its own: all are at the window's beginning, before the first `c`.
 static void write_before(void *context, const struct lives_block *block)
 {
 	struct heaptrack *heaptrack = context;

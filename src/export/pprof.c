@@ -2,7 +2,7 @@
 // four values of Go's heap profiles: what was allocated in the window and what lives at its end, in
 // objects and bytes. `go tool pprof` and what else reads pprof shows it.
 //
-// A sample is a process, thread, stack and block size; the last three also stand in its labels
+// A sample is a process, thread, stack and block size; all but the stack are in its labels, too
 // ("process", "thread", "bytes"). Functions are numbered from 1 as the format wants it, locations
 // and mappings likewise. Samples are written as they come; tables follow them.
 #include "export/export.h"

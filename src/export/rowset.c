@@ -602,6 +602,8 @@ static void write_rss(struct rowset *rows)
 		put(rows, rows->rss[i].bytes);
 		end_row(rows);
 	}
+	// What was given is not given again, to who asks for the table each time that more was
+	// read.
 	rows->rss_count = 0;
 }
 

@@ -517,6 +517,7 @@ static bool attacher_stop(struct attacher *attacher, struct tracee *tracee,
 }
 
 // `now`: what is mapped then, which has changed.
+// The C library's own heap first: where that cannot be read, no other is.
 static void attacher_read_before(struct attacher *attacher, const struct tracee *tracee,
 				 struct glibc_heap *before, struct objects *now,
 				 struct attacher_figures *figures)

@@ -71,12 +71,12 @@ bool starter_fork(struct starter *starter, const char *path, char *const *argv,
 		return err_errno(err, errno, "cannot make a pipe");
 	if (pipe2(error, O_CLOEXEC) != 0) {
 		close(go[0]);
-		// Its own copies of our ends would keep both pipes from ever ending.
 		close(go[1]);
 		return err_errno(err, errno, "cannot make a pipe");
 	}
 	starter->pid = fork();
 	if (starter->pid == 0) {
+		// Its own copies of our ends would keep both pipes from ever ending.
 		close(go[1]);
 		close(error[0]);
 		starter_child(go[0], error[1], path, argv, environment, bare_environment);

@@ -92,10 +92,10 @@ static bool add_ranges(const struct debuginfo *debuginfo, struct range_list *ran
 		at = dwarf_ranges(die, at, &base, &start, &end);
 		if (at <= 0)
 			break;
-		if (start >= end || start < debuginfo->code_start || start >= debuginfo->code_end)
-			continue;
 		// The linker sets the addresses of a function that it dropped to 0 or nearby: not
 		// code.
+		if (start >= end || start < debuginfo->code_start || start >= debuginfo->code_end)
+			continue;
 		add_range(ranges, start, end, depth, value);
 		added = true;
 	}
