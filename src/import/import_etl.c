@@ -286,9 +286,8 @@ static void add_stack(struct etl *etl, const struct etl_event *event)
 	slot->thread = thread;
 }
 
-// Who acts, where the event's header does not say.
-// Headers of the kernel's own events have no thread: it is the one that the processor switched to
-// last.
+// Who acts, where the event's header does not say: headers of the kernel's own events have no
+// thread. It is the one that the processor switched to last.
 static uint32_t thread_of(const struct etl *etl, const struct etl_event *event)
 {
 	if (event->thread != ETL_UNKNOWN)
@@ -344,8 +343,8 @@ static void add_virtual(struct etl *etl, const struct etl_event *event)
 	add_slot(etl, &slot);
 }
 
-// A block that moved has an event for its new place and one for its old place besides.
-// False: the call came to nothing, or is told by other events.
+// False: the call came to nothing, or is told by other events. A block that moved has an event for
+// its new place and one for its old place besides.
 static bool read_heap_call(struct etl *etl, uint8_t opcode, struct fields *fields,
 			   struct etl_slot *slot)
 {
@@ -403,8 +402,8 @@ static void add_heap(struct etl *etl, const struct etl_event *event)
 	add_slot(etl, &slot);
 }
 
-// Which thread runs on a processor, and whose it is.
-// A switch names the new thread first; a start names its process and then itself.
+// Which thread runs on a processor, and whose it is. A switch names the new thread first; a start
+// names its process and then itself.
 static void follow_thread(struct etl *etl, const struct etl_event *event)
 {
 	struct fields fields = fields_of(event);

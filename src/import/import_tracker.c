@@ -97,6 +97,7 @@ static bool read_call(struct tracker *tracker, char *line)
 	return true;
 }
 
+// There is no head: the first line has to be one of the calls.
 static bool is_tracker(const char *head, size_t length)
 {
 	static const char *const begins[] = { "malloc: 0x", "free: 0x", "malloc(realloc): 0x",

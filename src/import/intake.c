@@ -20,9 +20,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-// Texts with an id each.
-// `rows` are in the order of definition; `set` finds a row by the hash of its text. Texts are
-// copies.
+// Texts with an id each. `rows` are in the order of definition; `set` finds a row by the hash of
+// its text. Texts are copies.
 struct texts {
 	struct text_row {
 		char *text;
@@ -111,8 +110,8 @@ void intake_lacks(struct intake *intake, const char *word)
 	str_format(&intake->options, " %s", word);
 }
 
-// The writer, or NULL if it could not be made.
-// Tried once. The options are complete by then, which is why it is not done in intake_new.
+// The writer, or NULL if it could not be made, which is tried once. The options are complete by
+// then, which is why it is not done in intake_new.
 static struct writer *writer_of(struct intake *intake)
 {
 	struct trace_info info = intake->info;
@@ -147,8 +146,8 @@ static uint64_t hash_wanted(const struct wanted *wanted)
 	return hash;
 }
 
-// The row of a text; `*added`: its id is to be filled in.
-// The row stays valid until the next text is put.
+// The row of a text; `*added`: its id is to be filled in. The row stays valid until the next text
+// is put.
 static struct text_row *put_text(struct texts *texts, const char *text, size_t length,
 				 uint32_t space, bool *added)
 {
@@ -273,6 +272,7 @@ frame_id intake_frame_address(struct intake *intake, module_id module, uint64_t 
 	return (frame_id)*frame;
 }
 
+// A new frame each time: that equal ones are one is the caller's business.
 frame_id intake_frame_names(struct intake *intake, uint64_t pc, const struct trace_name *names,
 			    size_t count)
 {
@@ -305,8 +305,8 @@ frame_id intake_frame_named(struct intake *intake, const struct trace_name *name
 	return row->id;
 }
 
-// "FUNCTION (FILE:LINE)" apart, where it is that. Cuts the text.
-// The last " (" counts, as names of C++ have brackets of their own: "f(int) (a.cc:7)".
+// "FUNCTION (FILE:LINE)" apart, where it is that. Cuts the text. The last " (" counts, as names of
+// C++ have brackets of their own: "f(int) (a.cc:7)".
 static void split_place(char *text, struct trace_name *name)
 {
 	size_t length = strlen(text);
@@ -417,9 +417,8 @@ stack_id intake_stack_text(struct intake *intake, const char *text, enum intake_
 
 // ---- items ----
 
-// The writer raises times that fall.
-// Sources that write from several threads have times that fall by a little. They are counted, for a
-// remark.
+// Sources that write from several threads have times that fall by a little. The writer raises them;
+// here they are counted, for a remark.
 static void follow_time(struct intake *intake, uint64_t time_ns)
 {
 	if (time_ns < intake->last_ns)

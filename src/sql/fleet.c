@@ -284,6 +284,7 @@ static bool find_versions(struct fleet *fleet, struct answer_rows *cells, struct
 		       fleet->wish->version, fleet->wish->version);
 }
 
+// The row of a version, or, where it is in none, how many rows there are.
 static size_t version_row(const struct answer_rows *versions, const char *name)
 {
 	size_t row = 0;
@@ -304,9 +305,8 @@ static bool choose_after(struct fleet *fleet, const struct answer_rows *versions
 	       err_set(err, ERR_USAGE, "no run has %s=%s", fleet->wish->version, name);
 }
 
-// The last one that had begun so long before `after` did.
-// With no word about it the version before is the last one whose first run was before the first
-// run of `after`.
+// The last one that had begun so long before `after` did: with no word about it (`ago_ns` is 0),
+// the last one whose first run was not after the first run of `after`.
 static bool choose_before(struct fleet *fleet, const struct answer_rows *versions, size_t after,
 			  size_t *before, struct err *err)
 {
@@ -399,6 +399,7 @@ static void take_grew(struct fleet *fleet, const struct answer_rows *cells)
 	}
 }
 
+// Two questions: which versions there are, and then the sums of the two that are chosen.
 static bool find_grew(struct fleet *fleet, struct err *err)
 {
 	struct fleet_answer *answer = fleet->answer;
@@ -454,6 +455,8 @@ static void take_trend(const struct answer_rows *levels, const struct answer_row
 	row->most = answer_rows_real(levels, own, 4);
 }
 
+// Levels are summed up by run first, since a function may have several sites. Versions come from
+// their own question: one without the site is a row of 0 too.
 static bool find_trend(struct fleet *fleet, struct err *err)
 {
 	struct answer_rows versions, levels;
@@ -497,7 +500,8 @@ static double median(double *values, size_t count)
 	return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 
-// How far each is from the median, in units of what is usual.
+// How far each is from the median, in units of what is usual: the median of all distances, which a
+// few hosts that are far off do not move.
 static void score(struct fleet_answer *answer)
 {
 	double *values = mem_alloc(answer->count, sizeof *values);
@@ -527,9 +531,8 @@ static void score(struct fleet_answer *answer)
 	mem_free(values);
 }
 
-// The site by which a host is most above the mean of the others.
-// Only for hosts that are outside, and at most BLAMED_MAX of them: each is a question of its own
-// to the database.
+// The site by which a host is most above the mean of the others. Only for hosts that are outside,
+// and at most BLAMED_MAX of them: each is a question of its own to the database.
 static bool blame(struct fleet *fleet, struct fleet_row *row, struct err *err)
 {
 	uint64_t others = fleet->answer->all.runs - row->runs;

@@ -76,6 +76,7 @@ static struct window_cell index_cell(const struct index *index, uint32_t cell)
 	return told;
 }
 
+// The caller's function, asked each time; index_group remembers what it said.
 uint32_t index_group_ask(const struct index *index, const struct window_query *query, uint32_t site,
 			 uint64_t size)
 {
@@ -272,6 +273,8 @@ static void expect_place(const struct cell_state *state, uint32_t place)
 	mem_expect(&state->stay[id]);
 }
 
+// Cells in the order of their sites, and not in that of their numbers: those of one site come
+// together.
 static bool find_cells(void *context, uint32_t first, uint32_t count, struct index_figures *figures,
 		       struct err *)
 {
@@ -401,6 +404,7 @@ static bool count_site(void *context, uint32_t cell, uint64_t, uint64_t)
 	return true;
 }
 
+// What is still in the ring of cells at the end is counted last.
 static bool load_stays(struct site_state *state, struct err *err)
 {
 	const struct window_query *query = state->query;

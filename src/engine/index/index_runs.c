@@ -13,8 +13,8 @@
 
 // ---- finding a site's postings ----
 
-// The site's entry among those behind a mark. False without an error: there is none.
-// Entries are by rising site: a larger one than is looked for ends the search.
+// The site's entry among those after a mark. False without an error: there is none. Entries are by
+// rising site: a larger one than is looked for ends the search.
 static bool read_entry(const struct index_posts_mark *mark, const uint8_t *at, const uint8_t *end,
 		       uint32_t site, struct index_posts *entry, struct err *err)
 {
@@ -31,9 +31,8 @@ static bool read_entry(const struct index_posts_mark *mark, const uint8_t *at, c
 	return false;
 }
 
-// The entry of a site in a chunk. False without an error: it has none.
-// What the mark says is held against the chunk's size, as the index is a file that anybody may have
-// changed.
+// The entry of a site in a chunk. False without an error: it has none. What the mark says is held
+// against the chunk's size, as the index is a file that anybody may have changed.
 static bool find_entry(struct index *index, const struct index_chunk *chunk, uint32_t site,
 		       struct index_posts *entry, struct err *err)
 {
@@ -70,8 +69,8 @@ static struct site_run *push_run(struct site_runs *runs, struct site_run run)
 	return &runs->list[runs->count++];
 }
 
-// The size that all postings of a list have, in front of them.
-// A varint of at most ten bytes; the run's bytes then begin after it.
+// The size that all postings of a list have, in front of them: a varint of at most ten bytes. The
+// run's bytes then begin after it.
 static bool take_single(struct index *index, struct site_run *run, struct err *err)
 {
 	uint8_t bytes[10] = { 0 };
@@ -90,8 +89,8 @@ static bool take_single(struct index *index, struct site_run *run, struct err *e
 	return true;
 }
 
-// The stretches of a busy site with steps in [from, to).
-// The sums of a stretch are exact, so a window of whole stretches needs no step of it.
+// The stretches of a busy site with steps in [from, to). The sums of a stretch are exact, so a
+// window of whole stretches needs no step of it.
 static bool add_stretches(struct index *index, uint64_t number, uint32_t site,
 			  const struct index_posts *entry, uint64_t from, uint64_t to,
 			  struct site_runs *runs, struct err *err)
@@ -213,8 +212,8 @@ bool index_runs_find(struct index *index, uint32_t site, uint64_t from, uint64_t
 
 // ---- reading postings ----
 
-// What a busy site did in a stretch, from the block of steps.
-// The stretch is decoded once for all sites that ask for it one after the other.
+// What a busy site did in a stretch, from the block of steps. The stretch is decoded once for all
+// sites that ask for it one after the other.
 static bool read_stretch(struct site_reading *reading, const struct site_run *run,
 			 struct site_posting *list, struct err *err)
 {

@@ -138,7 +138,9 @@ bool index_series(struct index *index, struct index_clock *, const struct window
 
 // ---- the level of all ----
 
-// An entry of a levels file goes into the bucket of its time.
+// An entry of a levels file goes into the bucket of its time, which is that of its last step. Its
+// highest, lowest and last level are set one after the other; in which order they were is not
+// known, and only the last stays.
 static void put_level(struct buckets_row *row, const struct buckets_axis *axis,
 		      const struct index_level *level)
 {
@@ -159,7 +161,8 @@ struct timeline {
 	struct index_block block;
 };
 
-// Steps by themselves.
+// Steps by themselves, of everything: as if they were a series of one group. The block that was
+// decoded last is kept, for the steps at the other end may be in it.
 static bool put_steps(struct index *index, uint64_t from, uint64_t to, struct timeline *line,
 		      struct err *err)
 {

@@ -36,6 +36,8 @@ static void begin(void *context, const struct lives_block *block)
 	}
 }
 
+// All ends lower the level; frees are those that a call of the pool's asked for, not what went with
+// it or with its process.
 static void end(void *context, const struct lives_block *block, const struct lives_end *end)
 {
 	struct pool_total *total = pool_of(context, block->heap);

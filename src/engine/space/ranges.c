@@ -48,10 +48,9 @@ void ranges_copy(struct ranges *ranges, const struct ranges *from)
 	ranges->used = from->used;
 }
 
-// The first range that ends after the address, or the last that does not.
-// One way down. Where the node's range ends after the address, it may be the first such one, but
-// one to the left may be too; else it may be the last that does not, and one to the right may be
-// too.
+// The first range that ends after the address, or the last that does not. One way down: where the
+// node's range ends after the address, it may be the first such one, but one to the left may be
+// too; else it may be the last that does not, and one to the right may be too.
 static struct range *nearest(const struct ranges *ranges, uint64_t address, bool after)
 {
 	struct range *best = NULL;
@@ -373,6 +372,8 @@ static void pass_whole(struct passage *passage, const struct ranges_node *node)
 	passage->at = node->high;
 }
 
+// From the left to the right, so that `at` only rises. Only subtrees that an edge of the part goes
+// through are gone into.
 static void pass_below(const struct ranges *ranges, uint32_t at, struct passage *passage)
 {
 	const struct ranges_node *node = &ranges->nodes[at];
@@ -388,6 +389,7 @@ static void pass_below(const struct ranges *ranges, uint32_t at, struct passage 
 	pass_below(ranges, node->right, passage);
 }
 
+// A hole that reaches over an edge of the part counts as far as it is inside.
 struct ranges_holes ranges_holes(const struct ranges *ranges, uint64_t low, uint64_t high)
 {
 	struct passage passage = { .low = low, .high = high, .at = low };
