@@ -337,8 +337,7 @@ static void begin_tables(struct otlp *otlp)
 	otlp->attributes_count = 1;
 }
 
-// Samples are sorted, so each process has its own in a row, and is written when they end. The
-// dictionary, which all of them refer to, comes last: fields of protobuf may be in any order.
+// Samples are sorted, so each process has its own in a row, and is written when they end.
 static bool write(const struct export_source *source, struct sink *sink, struct err *)
 {
 	const struct samples *samples = source->samples;

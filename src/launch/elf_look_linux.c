@@ -48,6 +48,7 @@ static bool elf_look_is_asan(Elf *elf, int64_t offset)
 	return false;
 }
 
+// A library has a name (SONAME), a program that may be loaded anywhere has none: both are ET_DYN.
 static void elf_look_dynamic(Elf *elf, const GElf_Phdr *dynamic, struct elf_look *look)
 {
 	Elf_Data *data = elf_look_chunk(elf, dynamic, ELF_T_DYN);

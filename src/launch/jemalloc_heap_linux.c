@@ -148,6 +148,8 @@ static bool jemalloc_heap_read_data(struct jemalloc_heap_walk *walk)
 	       jemalloc_heap_fail(walk, "has variables that cannot be read");
 }
 
+// Of a program with memory in more of them than there is room for, no root is found: some element
+// of it is of a gigabyte that is not on the list.
 static void jemalloc_heap_add_gigabyte(struct jemalloc_heap_walk *walk, uint64_t number)
 {
 	for (size_t i = walk->gigabytes_count; i > 0; i--) // they come in order

@@ -375,6 +375,8 @@ static void launch_undo(struct launch *launch)
 	str_clear(&launch->result->path);
 }
 
+// The program's process is made first, and stands, because the output is named after its pid; then
+// come the collector, the recorder in the process, and its first instruction.
 void launch_run(const struct launch_options *options, struct launch_result *result, struct err *err)
 {
 	struct launch launch = { .options = options, .result = result, .output_fd = -1 };

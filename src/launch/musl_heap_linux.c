@@ -331,6 +331,7 @@ static bool musl_heap_check_inner(struct musl_heap_walk *walk)
 	return true;
 }
 
+// All or nothing: what was added before a contradiction does not count.
 bool musl_heap_read(struct glibc_heap *heap, const struct objects *objects,
 		    const struct tracee *tracee)
 {
