@@ -111,9 +111,10 @@ static uint64_t rest_of_slot(uint64_t address, uint64_t granularity)
 	return (granularity - address % granularity) % granularity;
 }
 
-// The hole [from, to) between two mappings: what of it lies in slots that one of them is in.
-// The slot at the lower end belongs to the mapping below the hole, that at the upper end to the one
-// above; what is between are whole free slots. A hole within one slot is all of the one below.
+// The hole [from, to) between two mappings: what of it is in slots that one of them is in. The slot
+// at the lower end belongs to the mapping below the hole, that at the upper end to the one above;
+// what is between are whole free slots. A hole within one slot is all of the one below. SIZE_MAX:
+// nothing is there, and the waste at that end has no owner.
 static void share_waste(struct weighing *weighing, uint64_t from, uint64_t to, size_t below,
 			size_t above)
 {
@@ -352,6 +353,7 @@ static void add_point(struct address_map *address_map, const struct space *space
 		point->committed_max = totals->committed_bytes;
 }
 
+// What fails is weighed before the event, as it changes nothing; the curve is measured after it.
 static void before_event(void *context, const struct space *space, const struct trace_event *event)
 {
 	struct address_map *address_map = context;
@@ -374,7 +376,8 @@ static void after_event(void *context, const struct space *space, const struct t
 		add_point(address_map, space, event->time_ns);
 }
 
-// A stretch of time without events is as the one before it ended; before the first, as that.
+// A stretch of time without events has the extremes of the one before it; before the first event,
+// those of the first stretch that has one.
 static void fill_points(struct address_map *address_map)
 {
 	struct address_map_point last = { 0 };
@@ -403,7 +406,8 @@ static void set_part(struct address_map *address_map)
 		space_end(present_space(address_map->asked->present), reader, address_map->process);
 }
 
-// The whole trace, for the curve and the failures.
+// The whole trace, for the curve and the failures. UINT64_MAX marks a stretch in which nothing was
+// seen (fill_points).
 static void read_whole(struct address_map *address_map)
 {
 	const struct present_options options = {
@@ -487,7 +491,9 @@ static void add_segment(struct address_map *address_map, uint64_t start, uint64_
 	};
 }
 
-// [start, end) is all of one kind: draw it, or its beginning and its end. Both lie on slots.
+// [start, end) is all of one kind and begins and ends at slots: draw it, or its beginning and its
+// end. Of a long free one nothing is drawn: an empty segment says how much was skipped, and what is
+// mapped next extends it (add_segment).
 static void add_stretch(struct address_map *address_map, uint64_t start, uint64_t end,
 			uint8_t owner, bool reserved, uint64_t slots_max)
 {

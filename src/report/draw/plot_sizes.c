@@ -57,7 +57,8 @@ struct histogram {
 	uint32_t highest, lowest;
 };
 
-// Groups of the engine are a curve and a class of sizes in one number.
+// Groups of the engine are a curve and a class of sizes in one number: group * CLASSES_MAX + class,
+// which count_sizes reads back.
 static uint32_t by_group_and_size(void *context, const struct window_cell *cell)
 {
 	struct histogram *histogram = context;
@@ -133,7 +134,8 @@ static void add_outline(struct chart *chart, const struct histogram *histogram, 
 }
 
 // Both axes are logarithmic, with four classes for each doubling of a size. The picture is from the
-// lowest class that has any to the highest, and a fifth more.
+// lowest class that has any to the highest, and a fifth more. A logarithmic axis has no 0, so the
+// bars begin at 0.7: a bar of one allocation can be seen then.
 bool plot_sizes(struct chart *chart, struct query_context *asked,
 		const struct plot_options *options, struct err *err)
 {
@@ -201,7 +203,9 @@ static void stretch(uint32_t *low, uint32_t *high, uint32_t class)
 }
 
 // Ended blocks by size and lifetime from one question, those that were not freed from another. What
-// lived less than a tick of the clock is below the lowest time: how long is not known.
+// lived less than a tick of the clock is below the lowest time: how long is not known. What the end
+// of a process takes away is not freed here (exit_frees): the picture is of what the program does.
+// The classes of the engine are finer than those of the picture, so several of them are one.
 static bool measure(struct heat *heat, struct err *err)
 {
 	struct window_query query = plot_query(heat->asked, NULL, NULL);

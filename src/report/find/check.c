@@ -57,7 +57,9 @@ static struct heap_amount amount_of(const struct heap_site *site, enum check_fig
 	}
 }
 
-// Whether what the site leaves is meant to be left.
+// Whether what the site leaves is meant to be left. It is counted, and so reported beside the
+// figure that it is missing from. A suppression for any state of reachability is of use here, since
+// live at exit has none.
 static bool is_suppressed(struct check *check, const struct heap_site *site,
 			  struct suppressions *suppressions)
 {
@@ -305,7 +307,9 @@ static bool read_growth(struct check *check, struct err *err)
 	return true;
 }
 
-// The trace is read once for the sums; growth asks the index.
+// The trace is read once for the sums; growth asks the index. Sums are set after the sites, as what
+// is suppressed is known then, and after both what an import does not know is taken back. Whether
+// the trace can be judged comes last: it asks which figures are known.
 bool check_find(struct check *check, struct query_context *asked,
 		const struct check_options *options, struct err *err)
 {

@@ -79,6 +79,8 @@ static const struct query_context *run_of(const struct diff_page *page, int side
 	return &page->sides[side].runs[place->run];
 }
 
+// The name is B's where the process is in both. Ids are of the run that the place is in, and null
+// on a side that does not have it.
 static void write_process(struct json *json, const struct diff_page *page, size_t number)
 {
 	const struct diff_process *row = &page->diff->processes[number];
@@ -212,6 +214,8 @@ static const struct sheet_column columns[] = {
 	{ .kind = SHEET_OBJECT, .flags = SHEET_JSON_ONLY, .json = write_row },
 };
 
+// What changed by less than --min-bytes is not counted as left out, since no limit of rows keeps it
+// away; rows_left_out in JSON counts it.
 void diff_rows(const struct diff_page *page, struct sheet *sheet)
 {
 	const struct diff *diff = page->diff;
@@ -225,6 +229,7 @@ void diff_rows(const struct diff_page *page, struct sheet *sheet)
 	sheet_end(sheet);
 }
 
+// In `stacks` each stack of either side is counted once, whatever is listed in rows.
 void diff_json(const struct diff_page *page, struct sink *sink)
 {
 	const struct diff *diff = page->diff;

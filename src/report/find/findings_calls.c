@@ -16,7 +16,8 @@ enum {
 	CONSTANT_LONGEST = 16,
 };
 
-// What one line of a process does.
+// What one line of a process does: `count` to `same_call` are of pairs, `chains` to `by_copy` of
+// buffers that grow.
 struct group {
 	process_id process;
 	frame_id frame;
@@ -250,7 +251,8 @@ bool findings_elsewhere(struct findings *findings, const struct findings_kind *k
 
 // ---- containers ----
 
-// A line that grows by realloc and by copies has a group of each, as the advice differs.
+// A line that grows by realloc and by copies has a group of each, as the advice differs. The stack
+// that is shown is the one with most steps.
 static void add_chains(struct findings *findings, struct group *group, size_t row)
 {
 	const struct findings_chains *chains = &findings->facts->chains[row];

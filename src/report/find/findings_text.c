@@ -53,9 +53,8 @@ static void write_label(struct paper *paper, const char *label)
 	paper_field(paper, PAPER_DIM, label, INDENT - 3, false);
 }
 
-// "   label    text", broken at blanks.
-// Breaks at the last blank that fits; a word that is longer than a line is not broken. Bytes are
-// counted and not columns, which is at most a short line.
+// A label and its text, broken at the last blank that fits; a word that is longer than a line is
+// not broken. Bytes are counted and not columns, which is at most a short line.
 static void write_part(struct paper *paper, const char *label, const char *text)
 {
 	unsigned width = paper->width > INDENT + 20 ? paper->width - INDENT : 60;
@@ -203,7 +202,9 @@ bool findings_check_only(const struct findings_page *page, struct err *err)
 		       page->only, page->findings->path);
 }
 
-// One that was asked for by name is shown with all callers and with the text of its kind.
+// One that was asked for by name is shown with all callers and with the text of its kind. The limit
+// of rows is of each kind: numbers count within it, so with 3 the findings #1 to #3 of every kind
+// are shown.
 bool findings_text(const struct findings_page *page, struct sink *sink, struct err *err)
 {
 	const struct findings *findings = page->findings;

@@ -70,9 +70,8 @@ static uint64_t overlap(uint64_t start, uint64_t end, uint64_t page)
 	return from < to ? to - from : 0;
 }
 
-// The blocks [first, last) lie on a pinned page.
-// `last_page` keeps a stack's several blocks on one page from counting the page twice; it is page +
-// 1, as 0 is no page yet.
+// The blocks [first, last) are on a pinned page. `last_page` keeps a stack's several blocks on one
+// page from counting the page twice; it is page + 1, as 0 is no page yet.
 static void count_pinned(struct proc_memory *proc_memory, uint64_t page, size_t first, size_t last)
 {
 	const struct chunk_block *blocks = proc_memory->chunk_extent.blocks;
@@ -261,7 +260,9 @@ static void write_figure(struct paper *paper, const char *label, uint64_t pages,
 }
 
 // What is free is shown only where mappings are known: without them no page without a block is
-// seen.
+// seen. The row of a stack has first what would go back if its blocks alone were elsewhere, then
+// all pinned pages that it is on: the second counts a page for each stack on it, so rows do not add
+// up to the figure at the top.
 void pins_write_text(const struct pins *pins, struct paper *paper)
 {
 	struct stack_text stacks =
@@ -304,6 +305,8 @@ void pins_write_text(const struct pins *pins, struct paper *paper)
 	stack_text_fini(&stacks);
 }
 
+// `mapped` false: mappings are not known, so no page without a block is seen and pages_free is 0.
+// `resident` false: all pages are taken for resident.
 void pins_write_json(const struct pins *pins, struct sink *sink)
 {
 	uint64_t most = pins->options->rows_max ? pins->options->rows_max : UINT64_MAX;

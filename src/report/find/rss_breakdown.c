@@ -54,6 +54,7 @@ static const struct {
 	[RSS_BREAKDOWN_FREE_OTHER] = { "other", "in other mappings" },
 };
 
+// Mappings of an allocator are its free memory as far as no block is in them (add_mapping).
 static const uint8_t line_of_owner[SPACE_OWNERS_COUNT] = {
 	[SPACE_PROGRAM] = RSS_BREAKDOWN_PROGRAM,   [SPACE_MALLOC_HEAP] = RSS_BREAKDOWN_FREE,
 	[SPACE_MALLOC_ARENA] = RSS_BREAKDOWN_FREE, [SPACE_MALLOC_LARGE] = RSS_BREAKDOWN_FREE,
@@ -170,7 +171,8 @@ static void add_free(struct rss_breakdown *rss_breakdown, const struct range *ra
 							: RSS_BREAKDOWN_FREE_ARENAS] += bytes - top;
 }
 
-// What of a mapping is resident and no block's.
+// What of a mapping is resident and no block's. `*first` is the first place that may reach into it:
+// ranges rise, so it only goes on, but a place that reaches over the end is also the next range's.
 static void add_mapping(struct rss_breakdown *rss_breakdown, const struct range *range,
 			const struct chunk_extent *chunk_extent, size_t *first,
 			const struct pages *pages)
@@ -203,9 +205,8 @@ static void add_mapping(struct rss_breakdown *rss_breakdown, const struct range 
 SORT_ORDER(by_line_then_largest, struct rss_breakdown_row, SORT_RISES(line), SORT_FALLS(bytes),
 	   SORT_RISES(stack), SORT_RISES(file))
 
-// Whose blocks they are: the plateau's, or those of the snapshot's moment.
-// Blocks of a plateau are claimed first: mappings that were made for them since count as the
-// allocator's.
+// Whose blocks they are: the plateau's, or those of the snapshot's moment. Blocks of a plateau are
+// claimed first: mappings that were made for them since count as the allocator's.
 static void divide(struct rss_breakdown *rss_breakdown, const struct trace_snapshot *snapshot)
 {
 	const struct ranges *ranges =
@@ -255,8 +256,8 @@ static bool is_before(const struct trace_snapshot *snapshot, const struct moment
 	return edge->exact ? snapshot->ended <= edge->number : snapshot->time_ns <= edge->time_ns;
 }
 
-// The snapshot that is asked for, of the selected processes; UINT32_MAX: there is none.
-// At a moment the last one before it counts, whatever its size; else the one with most memory.
+// The snapshot that is asked for, of the selected processes; UINT32_MAX: there is none. At a moment
+// the last one before it counts, whatever its size; else the one with most memory.
 static uint32_t choose(const struct query_context *asked, enum rss_breakdown_at at)
 {
 	uint32_t best = UINT32_MAX;
@@ -391,10 +392,9 @@ static void read_around(struct rss_breakdown *rss_breakdown)
 	rss_breakdown->rss_max_bytes = reader_process(reader, header->process)->rss_max_bytes;
 }
 
-// Other threads' events of the snapshot's tick may have happened before it, though they stand
-// behind it. If the moment behind the tick explains more, it is taken.
-// Both moments are as good by the trace; the one that explains more of what was resident is right
-// more often. If the second is no better the first is made again.
+// Other threads' events of the snapshot's tick may have happened before it, though they come after
+// it in the trace. Both moments are as good by the trace; the one that explains more of what was
+// resident is right more often. If the moment after the tick is no better the first is made again.
 static void weigh_again(struct rss_breakdown *rss_breakdown, const struct trace_snapshot *snapshot)
 {
 	struct query_context *asked = rss_breakdown->asked;

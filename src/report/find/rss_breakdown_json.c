@@ -37,6 +37,8 @@ static void write_rows(const struct rss_breakdown *rss_breakdown, struct json *j
 	json_kv_u64(json, "rows_left_out", left_out);
 }
 
+// at_ns is when the snapshot was taken; blocks_at_ns is earlier where the blocks are those of a
+// plateau. All lines are there, also those of 0 bytes.
 void rss_breakdown_write_json(const struct rss_breakdown *rss_breakdown, struct sink *sink,
 			      uint64_t rows_max)
 {

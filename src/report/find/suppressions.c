@@ -246,8 +246,8 @@ static bool is_wrong(const struct cursor *cursor, const char *what, struct err *
 	return err_set(err, ERR_USAGE, "%s: line %u: %s", cursor->path, cursor->number, what);
 }
 
-// What is behind match-leak-kinds: "definite, indirect".
-// Valgrind's "none" is a state that no block has, so that the suppression is never used.
+// What is behind match-leak-kinds: "definite, indirect". Valgrind's "none" is a state that no block
+// has, so that the suppression is never used.
 static bool take_kinds(struct suppression *suppression, const char *text)
 {
 	static const struct {
@@ -278,6 +278,8 @@ static bool take_kinds(struct suppression *suppression, const char *text)
 	return suppression->states != 0;
 }
 
+// A line of one of Valgrind's: a frame, any frames ("..."), or the kinds of leaks. False: it is
+// none of these.
 static bool take_part(struct suppression *suppression, const char *line)
 {
 	static const char kinds[] = "match-leak-kinds:";
@@ -296,8 +298,8 @@ static bool take_part(struct suppression *suppression, const char *line)
 	return true;
 }
 
-// Behind a "{".
-// One of another tool is read to its end and dropped, since its lines may be anything.
+// Behind a "{": a name, then the tool and kind, then frames up to "}". One of another tool is read
+// to its end and dropped, since its lines may be anything.
 static bool read_valgrind(struct suppressions *suppressions, struct cursor *cursor, struct err *err)
 {
 	struct suppression *suppression = add(suppressions, cursor->path, cursor->number);

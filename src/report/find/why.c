@@ -45,7 +45,9 @@ static void follow(struct why *why, const struct trace_reach_block *block)
 	}
 }
 
-// What was found at the process's end is preferred; else the last search of the recording.
+// What was found at the process's end is preferred; else the last search of the recording. Of
+// several processes with a block at that address the first is taken (--process chooses another):
+// equal addresses are common after a fork.
 bool why_find(struct why *why, struct query_context *asked, uint64_t address, struct err *err)
 {
 	const struct query *query = &asked->selection.query;
@@ -103,6 +105,8 @@ static const struct trace_module *module_of(const struct why *why, uint64_t at)
 	return best;
 }
 
+// What the chain ends in. It ends in a block only if that block is not among those of the search: a
+// forked child has pointers into what its parent left it.
 static void add_place(const struct why *why, const struct trace_reach_block *block,
 		      struct str *text)
 {
@@ -193,6 +197,8 @@ void why_write_text(const struct why *why, struct paper *paper, bool all_frames)
 
 // ---- for programs ----
 
+// `blocks` are from the block outwards; the offset of each is where in it the pointer to the one
+// before is, so the first has none. `root` is the last line of the text.
 void why_write_json(const struct why *why, struct sink *sink)
 {
 	const struct trace_reach_block *last = block_of(why, why->count - 1);
