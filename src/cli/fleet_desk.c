@@ -100,7 +100,6 @@ static void give_view(const struct fleet_desk *desk, struct sink *sink)
 	json_end(&json);
 }
 
-// A connection for each question: several threads ask at one time.
 static bool ask(struct asker *asker, const struct fleet_question *asked, struct sink *sink,
 		struct err *err)
 {
