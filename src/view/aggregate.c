@@ -34,8 +34,10 @@ enum {
 	STRETCHES = 1 << 15, // in which buckets are looked up
 };
 
-// How an allocation ended, as the page is told.
 _Static_assert(TICKS_FIRST + AGGREGATE_MARKS_MAX + 1 < 1 << END_BITS, "an edge fits into a key");
+
+// How an allocation ended, as the page is told. One whose free was not seen counts as ended by a
+// call, since its address was given out again.
 enum kind { KIND_NEVER, KIND_CALL, KIND_HEAP, KIND_EXIT, KIND_EXEC };
 _Static_assert(KIND_EXEC < 1 << KIND_BITS, "a kind fits into a key");
 
@@ -131,8 +133,8 @@ static struct weighed *rank_stacks(struct aggregate *aggregate, size_t *count, s
 	return list;
 }
 
-// Give numbers to the first so many; number 0 is "no stack", the last one the rest.
-// `numbers` is by label, `stacks` by number: 0 is no stack, then the kept ones, then the rest.
+// Give numbers to the first so many. `numbers` is by label, `stacks` by number: 0 is no stack, then
+// the kept ones, then the rest, if there is one.
 static void keep_stacks(struct aggregate *aggregate, const struct weighed *list, size_t count,
 			size_t kept)
 {
@@ -656,6 +658,7 @@ static void write_cells(struct packing *packing, struct json *json)
 	json_object_end(json);
 }
 
+// Texts are written last: they get their numbers while frames and cells are written.
 void aggregate_write(const struct aggregate *aggregate, const struct scrub *scrub,
 		     struct json *json)
 {

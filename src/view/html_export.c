@@ -100,7 +100,8 @@ static bool add_answers(struct html_export *single, struct json *json, struct er
 	return true;
 }
 
-// As many buckets as the sums have ticks, so that the page's curves and its windows agree.
+// As many buckets as the sums have ticks, so that the page's curves and its windows agree. The
+// second trace of a comparison has no curve of the largest free block: no question gives it.
 static bool add_timelines(struct html_export *single, struct json *json, const char *key,
 			  const char *path, struct err *err)
 {
@@ -208,6 +209,7 @@ static void tell_coarse(struct html_export *single)
 	single->viewer->coarse_count = single->coarse_count;
 }
 
+// What is coarse is put into words first, as the answer about the view has these sentences in it.
 static bool make_json(struct html_export *single, struct err *err)
 {
 	struct sink sink = sink_to_str(&single->json);
@@ -317,6 +319,9 @@ static bool write_page(const struct html_export_options *options, const struct s
 	return good;
 }
 
+// What the viewer answers from here on is for a file: without the text of sources, and without
+// where traces are. The sentences on what is coarse are owned here, so the viewer forgets them at
+// the end.
 bool html_export_write(struct viewer *viewer, const struct html_export_options *options,
 		       struct err *err)
 {

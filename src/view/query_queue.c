@@ -152,6 +152,8 @@ static enum query_queue_turn wait_in_line(struct query_queue *query_queue,
 	}
 }
 
+// The node is on this function's stack, so it leaves the line whatever comes of it. What is said of
+// progress from here to query_queue_leave goes to the queue's meter.
 enum query_queue_turn query_queue_enter(struct query_queue *query_queue,
 					const struct query_queue_asker *asker)
 {

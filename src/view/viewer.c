@@ -22,6 +22,8 @@ static void divide(struct viewer *viewer, uint64_t memory_bytes)
 			query_queue_divide(queues[i], memory_bytes / parts);
 }
 
+// What a file is known by is taken before it is opened, so that one that is replaced in between is
+// noticed with the first question.
 bool viewer_open(struct viewer *viewer, const struct viewer_options *options, struct err *err)
 {
 	struct window_options window = options->window;
@@ -152,6 +154,7 @@ static struct query_queue *queue_of_window(struct viewer *viewer, const struct p
 	return is_given(params, "details", "0") ? &viewer->sums : &viewer->curves;
 }
 
+// What is at no queue (AT_NONE) is given the first one and does not wait for it.
 static struct query_queue *find_queue(struct viewer *viewer, enum place place,
 				      const struct params *params)
 {

@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+// An interpreter is a name and a version ("python 3.12.1"), so beginnings are compared. Python is
+// not among these: a report has a line of its own for it (report_language_heaps).
 const char *own_heap_of(const struct trace_process *process)
 {
 	static const struct {

@@ -470,9 +470,9 @@ static bool is_place(const void *context, uint32_t position, const void *key)
 	       asked->places[position].stack == place->stack;
 }
 
-// Most traces are of one process, and every site of the window is asked for in every question.
 // The slot of a stack in the process that was asked for first; NULL: another process. An array in
-// place of a hash table, since a question asks for each of up to a million sites.
+// place of a hash table, since most traces are of one process, and each question asks for up to a
+// million sites.
 static uint32_t *first_place(struct query_context *asked, process_id process, stack_id stack)
 {
 	uint32_t count = reader_stacks_count(asked->reader);
@@ -574,6 +574,7 @@ static void describe_edge(const struct moment_edge *edge, const char *word, bool
 		str_add(text, time);
 }
 
+// For example "the beginning to mark:load (3.1 s): 3.1 s of 8.0 s".
 char *query_context_describe(const struct query_context *asked)
 {
 	const struct moment_edge *window = asked->selection.window;

@@ -17,6 +17,9 @@ struct sheet_grid {
 
 // ---- writing ----
 
+// '<', '>' and '&' become entities, a sign of Markdown has a backslash before it: '@' too, which
+// would call a user where the text is pasted. A byte that is no UTF-8 is U+FFFD. A zero ends the
+// text, whatever the length says.
 void sheet_write_markdown(struct sink *sink, const char *text, size_t length)
 {
 	size_t left = strnlen(text, length), step;

@@ -43,7 +43,6 @@ static uint64_t impact_of(enum window_type type)
 
 // ---- values: what keys make of a cell ----
 
-// Texts of a stack, found once.
 // The slot of a stack in a cache by stack, which is made when it is first asked for. A stack that
 // the trace does not have shares the slot of stack 0.
 static uint32_t *cached(struct table *table, uint32_t **cache, stack_id stack)

@@ -238,6 +238,8 @@ static void add_leaves(const struct table *table, struct sheet *sheet)
 	}
 }
 
+// Without keys the only row is the total. A JSON document has that by another key, and then it has
+// no rows.
 void table_rows(struct table *table, struct sheet *sheet)
 {
 	const struct keys *keys = &table->options->keys;

@@ -180,7 +180,8 @@ static void end_ways(struct page *page, uint32_t depth)
 	}
 }
 
-// The node above may have to be closed first: all ways of this depth and deeper are over.
+// The node above may have to be closed first: all ways of this depth and deeper are over. A run is
+// the last below its node ("└") only if nothing was left out there: else "└ 2 more" is.
 static void begin_run(struct page *page, const struct tree_node *node)
 {
 	struct run *run = &page->run;
@@ -295,7 +296,7 @@ static void take(void *context, const struct tree_node *node, const struct windo
 }
 
 // A page is as wide as the figures and 48 columns of names at least: who asks for many columns
-// scrolls.
+// scrolls. A flat list has the figures twice, and headings of its own, as a butterfly has.
 void tree_text(struct tree *tree, struct sink *sink)
 {
 	const struct table_options *options = &tree->options;

@@ -192,7 +192,8 @@ static void leave(struct scan *scan, uint32_t stack)
 
 // The places from which the tree grows.
 // Goes through the trie without recursion: to the first child, else to the next sibling of the
-// nearest caller that has one.
+// nearest caller that has one. What was allocated without a stack is a place too, but not of a
+// butterfly, which is about one function.
 static void find_places(struct tree *tree, struct steps *steps)
 {
 	const struct trie *trie = &tree->trie;
@@ -228,6 +229,7 @@ void tree_find_pivots(struct tree *tree)
 
 // ---- from a node to those below it ----
 
+// A step's line has 30 bits: the mask says so to the compiler.
 static void add_place(struct walk *walk, struct tree_step step, struct trie_place place)
 {
 	step.stack = place.stack;
