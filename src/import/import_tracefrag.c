@@ -82,9 +82,9 @@ static uint64_t days_of(uint64_t year, uint64_t month, uint64_t day)
 	       719469;
 }
 
-// `YYYYMMDDHHMMSSmmm PID SECONDS.HUNDREDTHS: trcmemBITS: `, and where the rest begins; the first
-// line's says whose log it is. NULL: it is not there.
-// Every line has it; only the first one's is used.
+// `YYYYMMDDHHMMSSmmm PID SECONDS.HUNDREDTHS: trcmemBITS: `, and where the rest begins. NULL: it is
+// not there. Every line has it; the first one's says whose log it is, and when the process began:
+// the date less the time that it had run.
 static const char *skip_prefix(struct tracefrag *tracefrag, const char *line)
 {
 	struct trace_process process = { .parent = TRACE_NONE,
@@ -119,8 +119,8 @@ static const char *skip_prefix(struct tracefrag *tracefrag, const char *line)
 	return line + 2;
 }
 
-// The frames that were told, innermost first, as a stack.
-// The frames of a stack come first, then the reservations that it made.
+// The frames that were told, innermost first, as a stack. They come before the reservations that it
+// made, so the first of these ends it.
 static void finish_stack(struct tracefrag *tracefrag)
 {
 	if (tracefrag->frames_count == 0)
@@ -170,8 +170,8 @@ static uint32_t access_of(uint64_t protection)
 	}
 }
 
-// `#N ADDRESS SIZE TYPE PROTECTION MADE FREED`
-// Times that would leave 64 bits as nanoseconds are refused.
+// `#N ADDRESS SIZE TYPE PROTECTION MADE FREED`. Times that would leave 64 bits as nanoseconds are
+// refused.
 static bool read_reservation(struct tracefrag *tracefrag, const char *at)
 {
 	struct reservation each = { 0 };

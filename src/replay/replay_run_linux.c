@@ -42,6 +42,7 @@ static uint64_t now(void)
 
 // ---- the environment ----
 
+// Of "NAME=VALUE" both: whether they are of one name. NULL is of none.
 static bool is_name(const char *entry, const char *setting)
 {
 	size_t length = setting ? strcspn(setting, "=") : 0;

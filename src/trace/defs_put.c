@@ -146,6 +146,7 @@ void defs_put_note(struct bytes *out, const struct trace_note *note, uint64_t nu
 	defs_put(out, DEFS_NOTE, &content);
 }
 
+// Innermost first, as all lists of names at one frame.
 void defs_put_name(struct bytes *out, frame_id frame, const struct trace_name *names, size_t count)
 {
 	struct bytes content = { 0 };
@@ -161,6 +162,8 @@ void defs_put_name(struct bytes *out, frame_id frame, const struct trace_name *n
 	defs_put(out, DEFS_NAME, &content);
 }
 
+// Only of a heap that was made while it was recorded there is a number after the name: its flags +
+// 1.
 void defs_put_heap(struct bytes *out, const struct trace_heap *heap)
 {
 	struct bytes content = { 0 };

@@ -100,6 +100,7 @@ static void walk_sums(struct walking *walking, const struct site_run *run)
 	walking->level.count += (uint64_t)run->skip.count;
 }
 
+// Of the run that was loaded last. A run may have ends alone.
 static bool has_beginning(const struct walking *walking, const struct site_run *run,
 			  uint64_t *first, uint64_t *last)
 {

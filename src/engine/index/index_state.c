@@ -235,6 +235,7 @@ static bool add_cell(struct cells *cells, uint32_t id, const struct cells_cell *
 	return id == 0 || cells_add_cell(cells, cell->site, cell->size) == id;
 }
 
+// Into the store's own area, which can grow where it is.
 static void take_counts(struct index_in *in, struct index_store *store)
 {
 	size_t count;
@@ -276,6 +277,7 @@ static void take_longs(struct index_in *in, struct index_store *store)
 	}
 }
 
+// In the order of put_store. Of long lifetimes the files say how many wait (take_waiting).
 static void take_store(struct index_in *in, struct index_store *store)
 {
 	store->step = index_in_take_u64(in);
@@ -294,6 +296,7 @@ static void take_store(struct index_in *in, struct index_store *store)
 		in->bad = true;
 }
 
+// Into a list that has room for `most`. 0 also where it is bad.
 static uint32_t take_list(struct index_in *in, void *list, size_t most, size_t size)
 {
 	size_t count = index_in_take_count(in, size);

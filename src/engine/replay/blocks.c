@@ -118,6 +118,7 @@ static void free_table(struct blocks *blocks, struct block *table, size_t capaci
 	blocks->spare[class_of(capacity)] = table;
 }
 
+// All zeros: one that was given back is cleared, fresh memory is so already.
 static struct block *new_table(struct blocks *blocks, size_t capacity)
 {
 	struct block *table = blocks->spare[class_of(capacity)];
@@ -218,6 +219,7 @@ static inline struct block *probe(const struct blocks_region *region, uint64_t l
 	return &region->slots[i];
 }
 
+// Larger or smaller. Hints of slots are of no use afterwards; `find` looks whether one still holds.
 static void resize(struct blocks *blocks, struct blocks_region *region, size_t capacity)
 {
 	struct blocks_region old = *region;
@@ -249,9 +251,9 @@ struct blocks_hint blocks_expect(const struct blocks *blocks, uint64_t address)
 	return (struct blocks_hint){ (uint32_t)(region - blocks->regions), UINT32_MAX };
 }
 
-// The region of an address, or the free place where it belongs. There is a free place.
-// A hint may be old: the directory may have been renewed since. So its region counts only if the
-// key is the same.
+// The region of an address, or the free place where it belongs. There is a free place. A hint may
+// be old: the directory may have been renewed since. So its region counts only if the key is the
+// same.
 static inline struct blocks_region *region_at(const struct blocks *blocks, uint64_t address,
 					      struct blocks_hint hint)
 {
@@ -283,6 +285,7 @@ static inline struct block *find(const struct blocks *blocks, uint64_t address,
 	return slot->owner != 0 ? slot : NULL;
 }
 
+// The block may move or end before the hint is used: it is a place to look first.
 const struct block *blocks_meet(const struct blocks *blocks, uint64_t address,
 				struct blocks_hint *hint)
 {
@@ -302,8 +305,9 @@ struct block *blocks_find(const struct blocks *blocks, uint64_t address)
 	return find(blocks, address, NO_HINT, &region);
 }
 
-// The region of an address, with room for one more block.
-// The directory is at most three quarters full. A region's table doubles from 4 slots on.
+// The region of an address, with room for one more block. The directory is at most three quarters
+// full. A region's table doubles from 4 slots on, at five eighths; where there are 1,048,576 blocks
+// or more and the table is not roomy, at seven.
 static struct blocks_region *make_room(struct blocks *blocks, uint64_t address,
 				       struct blocks_hint hint)
 {
@@ -393,6 +397,7 @@ bool blocks_take_at(struct blocks *blocks, uint64_t address, struct blocks_hint 
 	return true;
 }
 
+// A size has 48 bits beside the 16 of the place. From 2^47 on they are a place in `huge`.
 uint64_t blocks_size(const struct blocks *blocks, const struct block *block)
 {
 	uint64_t size = block->word >> REGION_BITS;

@@ -94,6 +94,8 @@ static void spans_add(struct spans *set, struct span span)
 	spans_replace(set, at, to, &span, 1);
 }
 
+// Of those that are hit at most two pieces stay: one below, of the first, and one above, of the
+// last.
 static void spans_remove(struct spans *set, struct span span)
 {
 	size_t at = spans_from(set, span.low + 1), to = at, count = 0;
@@ -248,6 +250,8 @@ void trim_vm_add_event(struct trim_vm *trim, const struct trace_event *event)
 	*MEM_ADD(trim->calls, trim->count, trim->capacity) = call;
 }
 
+// A fork is noted with the number of the next event: what the parent had called before is in the
+// child.
 void trim_vm_add_note(struct trim_vm *trim, const struct trace_note *note)
 {
 	const struct trace_process *process;
@@ -336,7 +340,8 @@ static void go_back(struct trim_vm *trim, struct call *call)
 	}
 }
 
-// A call, looked at after all that come before.
+// A call, looked at after all that come before. An unmapping is needed only for what a needed call
+// has mapped; a move also for where it takes pages from.
 static void go_on(struct trim_vm *trim, struct call *call)
 {
 	struct process_calls *process = &trim->processes[call->process];
@@ -354,6 +359,7 @@ static void go_on(struct trim_vm *trim, struct call *call)
 		spans_add(&process->mapped, call->span);
 }
 
+// `give` hears of needed calls in their order.
 void trim_vm_each(struct trim_vm *trim, void (*give)(void *context, uint64_t number), void *context)
 {
 	pin_parents(trim);
