@@ -68,8 +68,8 @@ static bool take_code(const char *at, uint32_t *code)
 	return true;
 }
 
-// What stands behind a backslash. NULL: nothing that JSON knows.
-// Two escapes that are a surrogate pair are one character; half of one is written as it is.
+// What stands after a backslash. NULL: nothing that JSON knows. Two escapes that are a surrogate
+// pair are one character; half of one is written as it is.
 static char *take_escape(char *at, char **out)
 {
 	static const char letters[] = "\"\\/bfnrt", means[] = "\"\\/\b\f\n\r\t";
@@ -124,8 +124,8 @@ static char *take_scalar(char *at, char **out)
 	return *at == '"' ? take_text(at, out) : take_bare(at, out);
 }
 
-// An array, as text with ';' between its elements.
-// A ';' within a frame becomes ':', or it would divide it.
+// An array, as text with ';' between its elements. A ';' within a frame becomes ':', or it would
+// divide it.
 static char *take_array(char *at, char **out)
 {
 	at = skip_blank(at + 1);
@@ -147,8 +147,8 @@ static char *take_array(char *at, char **out)
 	return *at ? at + 1 : NULL;
 }
 
-// An object within: nothing of it is ours.
-// By depth, without recursion; braces within texts do not count.
+// An object within: nothing of it is ours. By depth, without recursion; braces within texts do not
+// count.
 static char *skip_object(char *at)
 {
 	size_t depth = 0;
@@ -189,9 +189,9 @@ static enum rows_column find_key(struct objects *objects, size_t position, const
 	return column;
 }
 
-// `"key": value`. Behind it; NULL: it is none.
-// The value is ended by a NUL in place of what follows it. Where that is the object's own end, the
-// NUL takes its place, and the caller's loop ends by it.
+// `"key": value`. The place after it; NULL: it is none. The value is ended by a NUL in place of
+// what follows it. Where that is the object's own end, the NUL takes its place, and the caller's
+// loop ends by it.
 static char *take_member(struct objects *objects, size_t position, char *at, const char *fields[])
 {
 	char *name = at, *end = at, *value;
@@ -258,9 +258,8 @@ static bool is_jsonl(const char *head, size_t length)
 	       (mem_search(head, length, "\"op\"", 4) || mem_search(head, length, "\"event\"", 7));
 }
 
-// Which keys there are, as far as the beginning shows.
-// The trace must say at its beginning what it lacks, and JSON has no header: the first bytes of the
-// file show which keys there are.
+// Which keys there are, as far as the beginning shows. The trace must say at its beginning what it
+// lacks, and JSON has no header.
 static void look_ahead(struct objects *objects, struct source *source)
 {
 	size_t length;

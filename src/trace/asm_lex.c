@@ -37,8 +37,8 @@ bool asm_lex_fail(const struct asm_lex *lex, const struct asm_word *word, struct
 	return err_set(err, ERR_FORMAT, "line %zu, column %zu: %s", lex->line, column, text);
 }
 
-// The character behind a backslash at *at, which is moved behind it. -1: no such escape.
-// -1 also where the line ends inside of it.
+// The character after a backslash at *at, which is moved behind it. -1: no such escape, or the line
+// ends inside of it.
 static int escape(const char **at, const char *end)
 {
 	const char *c = *at;
@@ -68,8 +68,8 @@ static int escape(const char **at, const char *end)
 	}
 }
 
-// One word from *at, which is moved behind it, to `out`, which is moved behind its NUL.
-// A NUL in a file that claims to be text is a mistake, since words end at their NUL.
+// One word from *at, which is moved behind it, to `out`, which is moved behind its NUL. A NUL in a
+// file that claims to be text is a mistake, since words end at their NUL.
 static bool take_word(struct asm_lex *lex, const char **at, const char *end, char **out,
 		      struct asm_word *word, struct err *err)
 {
@@ -106,8 +106,8 @@ static bool take_word(struct asm_lex *lex, const char **at, const char *end, cha
 	return true;
 }
 
-// The words of the line [at, end).
-// Words and their NULs need less than twice the line: between two words there is a blank.
+// The words of the line [at, end), up to a ; that begins a comment. Words and their NULs need less
+// than twice the line: between two words there is a blank.
 static bool split(struct asm_lex *lex, const char *at, const char *end, struct err *err)
 {
 	const char *begin = at;

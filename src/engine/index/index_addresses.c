@@ -68,7 +68,9 @@ static bool find_parts(struct parts *parts, const uint64_t *addresses, uint32_t 
 	return true;
 }
 
-// What all addresses have in common.
+// What all addresses have in common: the lowest and the highest, and how many of the lowest bits
+// are 0 in all. Those are fewer than the bits of a place in a mebibyte, so that at least one is
+// left.
 static void look_at(const uint64_t *addresses, uint32_t count, unsigned *shift, uint64_t *lowest,
 		    uint64_t *highest)
 {
@@ -127,6 +129,8 @@ static size_t put(uint8_t *out, const uint64_t *addresses, uint32_t count, struc
 	return (size_t)(pack_bits_end(&packing) - out);
 }
 
+// Room for the longest block there may be: the head, each mebibyte as a varint, and each address
+// whole.
 void index_addresses_write(struct index_files *files, unsigned of, const uint64_t *addresses,
 			   uint32_t count)
 {
@@ -145,6 +149,7 @@ void index_addresses_write(struct index_files *files, unsigned of, const uint64_
 	MEM_FREE(out, parts);
 }
 
+// A number that begins within a byte may reach into a ninth one.
 static uint64_t take_bits(const uint8_t *bytes, uint64_t bit, unsigned width)
 {
 	const uint8_t *at = bytes + bit / 8;
@@ -155,7 +160,8 @@ static uint64_t take_bits(const uint8_t *bytes, uint64_t bit, unsigned width)
 	return width < 64 ? word & ((UINT64_C(1) << width) - 1) : word;
 }
 
-// `bytes` is followed by 16 more that may be read.
+// `bytes` is followed by 16 more that may be read. The widths and counts must come to the block's
+// size to the byte; else it is damaged.
 static bool unpack(const uint8_t *bytes, size_t size, uint64_t *out, uint32_t count)
 {
 	uint64_t parts[PARTS_MAX], parts_count = 0, lowest;

@@ -164,8 +164,8 @@ static void expect_cell(const struct index_scan *scan, uint32_t cell)
 	cells_expect(&scan->index->cells, cell);
 }
 
-// Tell of the steps of a block, and of drops that lie between them.
-// Groups are fetched 32 steps ahead, as the table by cell is larger than the caches.
+// Tell of the steps of a block, and of drops that lie between them. Groups are fetched 32 steps
+// ahead, as the table by cell is larger than the caches.
 static bool tell_block(const struct index_scan *scan, const struct index_block *block,
 		       const struct drops *drops, size_t *drop)
 {
@@ -281,8 +281,8 @@ struct kinds {
 
 SORT_ORDER(compare_kinds, struct kind, SORT_RISES(number), SORT_RISES(size))
 
-// False: all that there is is in a group.
-// Sites get numbers from 1 here: 0 is a site of which no group has any.
+// False: all that there is is in a group. Sites get numbers from 1 here: 0 is a site of which no
+// group has any.
 static bool find_kinds(const struct index_scan *scan, struct kinds *kinds)
 {
 	const struct cells *cells = &scan->index->cells;
@@ -335,8 +335,8 @@ static uint32_t group_of(const struct kinds *kinds, const struct index_list *lis
 	return WINDOW_SKIP;
 }
 
-// Whether postings say it in fewer words, and are there.
-// Each posting is read, put in its slot and taken from there.
+// Whether postings say it in fewer words, and are there. Each posting is read, put in its slot and
+// taken from there.
 static bool are_fewer(const struct index_scan *scan, const struct kinds *kinds, bool *fewer,
 		      struct err *err)
 {
@@ -359,9 +359,8 @@ struct slots {
 	size_t words;
 };
 
-// Bring the lists up to the end of a block.
-// Lists of several sites are each in the order of steps: a slot for each step of the block brings
-// them together without a merge.
+// Bring the lists up to the end of a block. Lists of several sites are each in the order of steps:
+// a slot for each step of the block brings them together without a merge.
 static bool fill_slots(const struct index_scan *scan, const struct kinds *kinds,
 		       struct index_lists *lists, uint64_t first, uint64_t end, struct slots *slots,
 		       struct err *err)

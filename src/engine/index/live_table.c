@@ -55,6 +55,7 @@ static inline struct live_table_slot *other_home(const struct live_table *alive,
 	return bucket_at(alive, live_table_other(hash, alive->buckets));
 }
 
+// One by one: only keys that were made to be so are here.
 static struct live_table_slot *find_rest(const struct live_table *alive, uint64_t key)
 {
 	for (size_t i = 0; i < alive->rest_count; i++)
