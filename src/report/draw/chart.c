@@ -42,7 +42,8 @@ void chart_add_mark(struct chart *chart, double x, const char *name)
 		(struct chart_mark){ x, mem_copy_text(name) };
 }
 
-// A name on one line of a comment.
+// A name on one line of a comment: a line break in it would end the comment, and the rest would be
+// read as data.
 static void write_comment(struct sink *sink, const char *text)
 {
 	for (; *text; text++)

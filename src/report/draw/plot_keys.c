@@ -49,6 +49,8 @@ static uint32_t number_of(struct plot_keys *keys, const char *name)
 	return (uint32_t)keys->count++;
 }
 
+// "make 1234", and "cc1 1234 (exec 1)" for the next image of that process: a pid alone would join
+// both.
 static void name_process(const struct query_context *asked, process_id id, struct str *name)
 {
 	const struct trace_process *process = reader_process(asked->reader, id);
@@ -90,6 +92,8 @@ static void name_heap(const struct query_context *asked, const struct window_cel
 	str_add(name, reader_heap_name(reader_heap(asked->reader, cell->heap), text));
 }
 
+// Code without a name is "libfoo.so+0x1234", by its offset in the file, which is the same in every
+// run.
 static void name_symbol(const struct symbol *symbol, struct str *name)
 {
 	if (symbol->function)

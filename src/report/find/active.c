@@ -486,6 +486,8 @@ static void write_amount(struct json *json, const char *key, const struct heap_a
 	json_object_end(json);
 }
 
+// The amounts are of all that is selected, whatever is listed. mappings_of_malloc are in none of
+// the others: their bytes are those that the blocks are in.
 void active_write_json(const struct active *active, struct sink *sink)
 {
 	struct sheet rows;

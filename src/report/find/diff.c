@@ -235,7 +235,8 @@ static uint64_t place_key(uint32_t parent, uint32_t program)
 	return (uint64_t)parent << 32 | program;
 }
 
-// What the earlier runs have: each can be found by its place and by its program.
+// What the earlier runs have: each can be found by its place and by its program. It goes from the
+// last number to the first, so that each list rises.
 static void list_processes(struct comparing *comparing)
 {
 	size_t numbers = comparing->processes_count;
@@ -282,7 +283,10 @@ static bool pair_by_place(struct comparing *comparing, process_id id)
 			 comparing->next_child);
 }
 
-// Those that are in the same place first.
+// Those that are in the same place first. Those that are in the same place first. The second round
+// asks for the place once more: a parent that it has paired by program alone, or made new, has a
+// number then, and its children come after it. What is left is paired by program, and else is a new
+// process.
 static void pair_processes(struct comparing *comparing, uint32_t count)
 {
 	const struct query *query = &comparing->asked->selection.query;

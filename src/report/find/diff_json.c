@@ -99,6 +99,7 @@ static void write_process(struct json *json, const struct diff_page *page, size_
 
 // ---- rows ----
 
+// A row is shown by its place in B, and in A only where B does not have it.
 static struct sheet_site site_of(const struct sheet *sheet, const void *of)
 {
 	const struct diff_page *page = sheet->context;
@@ -137,7 +138,7 @@ static struct sheet_cell get_figure(const struct sheet_at *at)
 	return sheet_u64(true, parts[at->column->at % PARTS]);
 }
 
-// Of the figure that ranks.
+// Of the figure that ranks. Unknown with a run each, and where the runs are too few for a bound.
 static struct sheet_cell get_bound(const struct sheet_at *at)
 {
 	const struct diff_page *page = at->sheet->context;

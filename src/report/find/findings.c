@@ -560,7 +560,7 @@ static bool has_snapshots(const struct reader *reader)
 }
 
 // Why a kind cannot be looked for in this trace; NULL: it can. It is listed with this reason, so
-// that "nothing found" is not read as "nothing there".
+// that "nothing found" is not read as "nothing there". The first reason is the one that is given.
 static const char *cannot_look(const struct findings *findings, const struct findings_kind *kind)
 {
 	const struct query_context *asked = findings->asked;

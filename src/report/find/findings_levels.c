@@ -127,7 +127,10 @@ static void add_stack(const struct findings *findings, struct grown *grown,
 	sum->since_ns = before.since_ns > row->since_ns ? before.since_ns : row->since_ns;
 }
 
-// Of a verdict, those that matter, each reported by `tell`.
+// Of a verdict, those that matter, each reported by `tell`. Rows of one function are one finding: a
+// leak that is reached by ten callers is one leak. They are looked for one by one, as the list has
+// at most a hundred (gather_sites). What is of brief processes is not judged, and that is said
+// once.
 static bool find_rows(struct findings *findings, const struct findings_kind *kind,
 		      enum trend_verdict verdict,
 		      void (*tell)(struct findings *findings, const struct findings_kind *kind,
@@ -165,7 +168,9 @@ static bool find_rows(struct findings *findings, const struct findings_kind *kin
 	return true;
 }
 
-// Whether what grew was still there when its process ended.
+// Whether what grew was still there when its process ended. If half of what it grew by was live
+// then, it counts as not freed. Nothing is said of a sampled recording, of which the figure is an
+// estimate.
 static void add_ending(const struct findings *findings, struct finding *finding,
 		       const struct grown *grown, struct str *text)
 {
@@ -190,7 +195,8 @@ static bool is_service(const struct findings *findings, const struct finding *fi
 }
 
 // Likely only if it is steady and of a program that goes on. That a program that ends still builds
-// up cannot be told from a leak.
+// up cannot be told from a leak. R² is that of the floor of the curve, which what comes and goes in
+// between does not make worse.
 static void tell_growth(struct findings *findings, const struct findings_kind *kind,
 			const struct grown *grown_of)
 {
@@ -418,7 +424,9 @@ struct reused {
 	size_t sizes; // others
 };
 
-// Adds a series to those of its function. The list has those first that would save most.
+// Adds a series to those of its function. The list has those first that would save most. All
+// buffers but one would be saved, and with each an allocation and a free. Other sizes are only
+// counted: the finding is of the first, which would save most.
 static void add_series(struct reused *reused, const struct spikes_series *series)
 {
 	struct spikes_series *sum = &reused->series;

@@ -211,7 +211,9 @@ static bool is_recorders(const struct reader *reader, frame_id frame)
 	return module && strstr(names_file(module->path), "tidemark");
 }
 
-// `word`: "operator new" or "operator delete".
+// How the block was begun or ended, by the frames between the call and the program's own innermost
+// one: the recorder's operators are there if they were called. `word`: "operator new" or "operator
+// delete". Frames of other files are passed over. No stack: all is false and 0.
 static struct call call_of(struct findings *findings, stack_id stack, const char *word)
 {
 	const struct reader *reader = findings->asked->reader;
@@ -423,6 +425,8 @@ bool findings_failures(struct findings *findings, const struct findings_kind *ki
 	return true;
 }
 
+// Why it may have been killed, by what the kernel counted in its control group while it ran; who
+// sent the signal is never known.
 static void say_killer(struct finding *finding, const struct trace_process *process)
 {
 	struct str limit = { 0 };

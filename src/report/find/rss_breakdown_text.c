@@ -13,6 +13,7 @@ static double percent(uint64_t part, uint64_t whole)
 	return whole ? 100.0 * (double)part / (double)whole : 0.0;
 }
 
+// A line: its title, its bytes, and their part of what smaps says in all.
 static void write_figure(struct paper *paper, const char *title, uint64_t bytes, uint64_t whole)
 {
 	paper_format(paper, PAPER_BOLD, "  %-30s", title);

@@ -97,8 +97,8 @@ static void lost_merge(struct sites_row *row, const struct reached *reached,
 SORT_ORDER(by_process, struct heap_site *const, SORT_BY((*one)->process, (*other)->process),
 	   SORT_BY(*one, *other))
 
-// The sites in order of their processes, so that a row's processes come one after the other.
-// The caller frees the list; the sites are the heap's.
+// The sites in order of their processes, so that a row's processes come one after the other. The
+// caller frees the list; the sites are the heap's.
 static const struct heap_site **sort_sites(const struct heap *heap, size_t *count)
 {
 	const struct heap_site *all = heap_sites(heap, count);
@@ -223,9 +223,9 @@ static int compare_ranks(const void *a, const void *b, void *context)
 	return trace_compare_places(l->process, l->stack, r->process, r->stack);
 }
 
-// Add up one question, and mark the rows that answer it.
-// Sums over all sites, kept or not, and the rows_max heaviest rows by a partial sort: of a million
-// rows some dozen are wanted.
+// Adds up one question, and marks the rows that answer it. Sums are over all sites, kept or not;
+// the rows_max heaviest rows are found by a partial sort, as of a million rows some dozen are
+// wanted.
 static void choose_rows(struct sites *sites, const struct merging *merging,
 			enum sites_question question, bool *chosen)
 {
@@ -265,9 +265,8 @@ static void choose_rows(struct sites *sites, const struct merging *merging,
 	MEM_FREE(ranks, ranking.amounts);
 }
 
-// Make the rows that were chosen.
-// Second round over the sites, for the chosen rows alone. The variance of what is not shown is
-// needed for the totals, so it is added up for all.
+// Makes the rows that were chosen, in a second round over the sites. The variance of what is not
+// shown is needed for the totals, so it is added up for all.
 static void make_rows(struct sites *sites, const struct merging *merging, const bool *chosen,
 		      const struct heap_variance *variances)
 {
@@ -342,6 +341,8 @@ static int compare_rows(const void *a, const void *b, void *context)
 }
 
 // A row that was kept for another question is in this list only if it has something of this one.
+// The rest is what the listed rows leave of the totals, so that both add up, also where rows are
+// smaller than bytes_min.
 struct sites_list sites_list(const struct sites *sites, enum sites_question question)
 {
 	const struct sites_options *options = &sites->options;
