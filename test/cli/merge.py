@@ -27,7 +27,7 @@ CODE = {"one": "x = [str(i) * 20 for i in range(5000)]", "two": "y = [[i] for i 
 def record(name):
     path = name + ".tide"
     if not os.path.exists(path):
-        subprocess.run([TIDEMARK, "record", "-o", path, "--", "/bin/sh", "-c",
+        subprocess.run([TIDEMARK, "record", "--rss-exact", "-o", path, "--", "/bin/sh", "-c",
                         f"/usr/bin/python3 -S -c '{CODE[name]}'; exit 3"], stderr=subprocess.DEVNULL,
                        check=False)
     return path

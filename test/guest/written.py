@@ -24,7 +24,7 @@ CUT = "the recording did not end"
 class Recording:
     def __enter__(self):
         self.running = subprocess.Popen(
-            [TIDEMARK, "record", "-q", "-o", "t.tide", "--", sys.executable, "-c", STAYS],
+            [TIDEMARK, "record", "-q", "--rss-exact", "-o", "t.tide", "--", sys.executable, "-c", STAYS],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
             env=environment(PYTHONMALLOC="malloc"))
         self.pid = int(self.running.stdout.readline())

@@ -12,7 +12,7 @@ LAYERS = [[], ["--layer", "vm"]]
 def recorded():
     """A trace of a real program, and how long it is."""
     if not os.path.exists("real.tide"):
-        run("record", "-o", "real.tide", "--", "python3", "-S", "-c",
+        run("record", "--rss-exact", "-o", "real.tide", "--", "python3", "-S", "-c",
             "x = [str(i) * (i % 50) for i in range(3000)]\ndel x[::2]\n"
             "y = [bytearray(i) for i in range(0, 90000, 600)]\ndel x\n")
     return "real.tide", answer("window", "real.tide", "--by", "none")["to_ns"]
