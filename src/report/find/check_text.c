@@ -222,7 +222,7 @@ static void write_value(struct sink *sink, enum check_figure figure, uint64_t va
 }
 
 // For $GITHUB_STEP_SUMMARY and comments of merge requests: a table of all figures, and one of sites
-// for each that is exceeded.
+// for each that is exceeded. As in the text, what has neither a value nor a limit is left out.
 void check_markdown(const struct check_page *page, struct sink *sink)
 {
 	const struct check *check = page->check;
@@ -302,6 +302,7 @@ static void write_error(const struct check_page *page, const struct check_row *r
 	STR_FINI(&text, &path, &words);
 }
 
+// An error for each limit that is exceeded, after the one that says why the trace is not judged.
 void check_github(const struct check_page *page, struct sink *sink)
 {
 	const struct check *check = page->check;

@@ -283,10 +283,9 @@ static bool pair_by_place(struct comparing *comparing, process_id id)
 			 comparing->next_child);
 }
 
-// Those that are in the same place first. Those that are in the same place first. The second round
-// asks for the place once more: a parent that it has paired by program alone, or made new, has a
-// number then, and its children come after it. What is left is paired by program, and else is a new
-// process.
+// Those that are in the same place first. The second round asks for the place once more: a parent
+// that it has paired by program alone, or made new, has a number then, and its children come after
+// it. What is left is paired by program, and else is a new process.
 static void pair_processes(struct comparing *comparing, uint32_t count)
 {
 	const struct query *query = &comparing->asked->selection.query;
@@ -524,6 +523,8 @@ static void let_go(const struct comparing *comparing, const struct diff_side *si
 	*asked = (struct query_context){ 0 };
 }
 
+// The first run speaks for its side: warnings of the others are added to its own, with the names of
+// their traces, and it is never closed here.
 static bool read_side(struct comparing *comparing, int side_number, const struct diff_side *side,
 		      const struct diff_options *options, struct err *err)
 {
@@ -629,6 +630,7 @@ static bool differs(const struct diff *diff, const struct diff_row *row)
 	return false;
 }
 
+// In any figure, by bytes or by blocks.
 static bool has_changed(const struct diff *diff, const struct diff_row *row)
 {
 	for (int f = 0; f < 2 * DIFF_FIGURES; f++)

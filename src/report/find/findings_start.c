@@ -81,7 +81,8 @@ static void tell_early(struct findings *findings, const struct findings_kind *ki
 }
 
 // A module is used if it is on any stack that is not of its constructors. The program itself is no
-// library, whatever its constructors take.
+// library, whatever its constructors take. Both are known after one pass over the sites, by process
+// and module, as a library may be used in one process and not in another.
 bool findings_early(struct findings *findings, const struct findings_kind *kind, struct err *)
 {
 	const struct reader *reader = findings->asked->reader;

@@ -415,8 +415,8 @@ static bool is_part(const struct part *part, const struct symbol *symbol)
 	}
 }
 
-// Parts from `part` on are the innermost frames from `line` on; "..." any number of them.
-// The same as for a glob: after "..." a frame that does not fit lets it take one more frame.
+// Parts from `part` on are the innermost frames from `line` on; "..." any number of them. It is the
+// same as for a glob: after "..." a frame that does not fit lets it take one more frame.
 static bool is_stack(const struct suppression *suppression, size_t part,
 		     const struct names_stack *stack, size_t line)
 {
