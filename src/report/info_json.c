@@ -161,6 +161,7 @@ static void json_processes(struct json *json, const struct info *info)
 	json_array_end(json);
 }
 
+// Module 0 is none.
 static void json_modules(struct json *json, const struct info *info)
 {
 	json_kv_array(json, "modules");

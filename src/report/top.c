@@ -295,6 +295,7 @@ static void top_write_processes(struct top *top, struct paper *paper)
 		paper_format(paper, PAPER_DIM, "and %" PRIu32 " more\n", shown - TOP_PROCESSES);
 }
 
+// The selected row is as others until it is opened: then it is bold, with its callers below.
 static void top_write_row(struct top *top, struct lines *lines, size_t at)
 {
 	const struct top_row *row = &top->rows[at];
@@ -348,6 +349,7 @@ static void top_json_warning(void *context, const char *text)
 	json_string(context, text);
 }
 
+// All processes, those that ended too.
 static void top_json_processes(struct top *top, struct json *json)
 {
 	const struct reader *reader = top->opened.reader;

@@ -177,6 +177,7 @@ static uint32_t type_of(const struct list *list, const struct trace_event *event
 	return event->vm->protection & 2 ? MEM_RESERVED | MEM_COMMITTED : MEM_RESERVED;
 }
 
+// Nothing of it is left at first: what lies there is added right after, as of any other.
 static void add_reservation(struct list *list, const struct trace_event *event)
 {
 	bool added;
@@ -328,6 +329,7 @@ static void write_all(const struct list *list, struct sink *sink)
 	str_fini(&prefix);
 }
 
+// The calls of the whole recording are followed, whatever moment was asked for.
 void tracefrag_write(struct query_context *asked, process_id process, struct sink *sink)
 {
 	struct list list = {

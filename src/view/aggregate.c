@@ -544,6 +544,7 @@ static void write_stacks(struct packing *packing, struct json *json)
 
 enum frame_column { FUNCTION, FILE_NAME, LINE, MODULE, OFFSET, INLINED, FRAME_COLUMNS };
 
+// Names and paths may say whose machine it was, so these are what can be scrubbed.
 static uint64_t frame_figure(struct packing *packing, const struct symbol *symbol,
 			     enum frame_column column)
 {

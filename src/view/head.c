@@ -114,6 +114,7 @@ static bool take_header(struct head *head, char *line)
 	return true;
 }
 
+// `why` is said before each step, of what it means if that fails.
 bool head_parse(struct head *head, char *bytes, size_t size, const char **why)
 {
 	char *at = bytes, *line;

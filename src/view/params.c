@@ -76,6 +76,7 @@ void params_fini(struct params *params)
 	*params = (struct params){ 0 };
 }
 
+// All are looked through: a second one is a mistake even where it says the same.
 bool params_take(struct params *params, const char *name, const char **value, struct err *err)
 {
 	ASSERT(name && value);

@@ -94,6 +94,7 @@ size_t sources_write_missing(struct symbols *symbols, struct sink *sink)
 	return written;
 }
 
+// Notes come of opening the files, so they are asked for last.
 void sources_write_json(struct symbols *symbols, struct sink *sink)
 {
 	size_t count = symbols_open_all(symbols);

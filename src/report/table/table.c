@@ -505,6 +505,8 @@ static void take_total(struct table *table, const struct window_result *result)
 	}
 }
 
+// The first question's sums are enough for some levels (table_present.c); for others the engine is
+// asked. add_row finds the answer in the table while its rows are made.
 static bool ask(struct table *table, size_t depth, const struct table_phase *phase, struct err *err)
 {
 	struct window_query query = table_query(table, depth, phase);

@@ -52,6 +52,8 @@ static bool can_keep(const struct table *table, const struct window_result *resu
 	       result->rows_count * sizeof *result->rows <= memory / KEPT_PART;
 }
 
+// The engine asks for the group of each cell that it comes upon. A stack of which the window then
+// has nothing loses its number again.
 bool table_find_present(struct table *table, struct err *err)
 {
 	struct window_query query = query_context_query(table->asked, QUERY_CONTEXT_ALL,
@@ -115,6 +117,9 @@ static uint32_t *list_stacks(const struct table *table)
 	return list;
 }
 
+// Groups are numbered in the order of their first stacks, so a row is added up at a place that was
+// read already. The last level therefore takes over the array of the stacks' rows and is made in
+// it; for a level before that the rows are needed again, and it has an array of its own.
 void table_sum_up(struct table *table, size_t depth,
 		  uint32_t (*group)(void *context, const struct window_cell *cell), void *context,
 		  struct window_result *result)

@@ -80,6 +80,7 @@ static void write_levels(const struct table *table, struct paper *paper)
 	sink_text(paper->sink, "\n");
 }
 
+// The same above a table and above a tree.
 void table_write_top(const struct table *table, struct paper *paper)
 {
 	struct query_context *asked = table->asked;

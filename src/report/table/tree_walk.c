@@ -557,6 +557,7 @@ static void visit_runs(struct walk *walk, tree_visit *visit, void *context)
 	}
 }
 
+// A flat list stays where its places are: no node has others below it.
 static void visit_whole(struct walk *walk, tree_visit *visit, void *context)
 {
 	static const enum direction directions[] = {
@@ -603,6 +604,8 @@ static void visit_kept(const struct tree *tree, tree_visit *visit, void *context
 		visit(context, &tree->kept[i], &none);
 }
 
+// A tree that was limited is kept as a list (tree_limit), so there is nothing to walk through. What
+// was left out is counted there as a whole, and no node has a rest.
 void tree_walk(struct tree *tree, tree_visit *visit, void *context)
 {
 	const struct window_row *whole = &tree->table->rows[0].sums;
