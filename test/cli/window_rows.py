@@ -6,6 +6,7 @@ no more memory than was said."""
 import json
 import re
 
+import libanswer
 from libanswer import make, measured
 from libtests import main, test
 
@@ -120,6 +121,25 @@ def rows_sorted_by_what_is_called_or_by_a_peak_are_found_among_all():
     for sort in ("name", "peak"):
         every = table(path, "--by", "stack", "--sort", sort)["rows"]
         assert table(path, "--by", "stack", "--sort", sort, "-n", "3")["rows"] == every[:3], sort
+
+
+@test
+def sites_that_fill_the_last_mark_of_a_snapshot_are_found():
+    """An index marks where each 1,024th site of a snapshot begins; here they are 1,024 with the one of nothing."""
+    sites = 1023
+    with open("marks.txt", "w", encoding="ascii") as file:
+        file.write("process p pid=7 exe=\"/p\" arg=\"p\"\nthread t p tid=7 \"p\"\n")
+        for i in range(sites):
+            file.write(f"stack s{i} \"text_{i:04}\"\n")
+        for _ in range(300):
+            for i in range(sites):
+                at = f"{0x10000 + 64 * i:#x}"
+                file.write(f"+1us t malloc s{i} {at} 16\n+1us t free {at}\n")
+    libanswer.run("dump", "-a", "marks.txt", "-o", "marks.tide", "-f")
+    for words in (("--frame", "text_1022"), ("--frame", "text_0500"), ()):
+        rows = table("marks.tide", "--by", "stack", "--from", "61%", "--to", "75%", *words)["rows"]
+        assert len(rows) == (1 if words else sites), (words, len(rows))
+        assert {row["peak_size"] for row in rows} == {16} and all(41 <= row["count"] <= 43 for row in rows), words
 
 
 main()

@@ -185,10 +185,11 @@ bool index_site_sums(struct index *index, uint32_t site, uint64_t edge, struct b
 	*step = snapshot ? snapshot->step : 0;
 	if (!snapshot || site >= snapshot->keys)
 		return true;
-	// Where its keys begin, and where they end: at the next mark, or with the snapshot.
+	// Where its keys begin, and where they end: at the next mark, or with the snapshot. No key
+	// is at the last mark of a snapshot of 1,024 n keys, and nothing was put there.
 	marks[1] = (uint32_t)snapshot->size;
 	if (!vault_read(vault, snapshot->at + snapshot->size + mark * sizeof *marks, marks,
-			(mark < snapshot->keys / BITS_MARK ? 2 : 1) * sizeof *marks, err))
+			(mark < (snapshot->keys - 1) / BITS_MARK ? 2 : 1) * sizeof *marks, err))
 		return false;
 	if (marks[1] > snapshot->size || marks[0] > marks[1] || marks[1] - marks[0] > BYTES_MAX)
 		return damaged(err, "a snapshot");
