@@ -21,7 +21,7 @@
 
 enum {
 	PAGE_ROWS = 1 << 16,
-	DICTIONARY_MAX = 1 << 16, // numbers; texts have one always
+	DICTIONARY_MAX = 1 << 16, // entries
 	SLOTS = 1 << 17,          // of the hash: twice as many
 	STATISTIC_MAX = 64,       // bytes of a text as a statistic
 	LEVEL = 1,
@@ -217,30 +217,36 @@ static void put_page(struct parquet *parquet, struct chunk *chunk, enum parquet_
 	str_clear(&parquet->page);
 }
 
-// In the order of the numbers that data pages have. The column's own values of texts are numbers of
-// the batch's table, which no reader of the file has: texts are written out.
+// The column's own values of texts are numbers of the batch's table, which no reader of the file
+// has: texts are written out, each after its length.
+static void add_texts(struct parquet *parquet, const struct rowset_batch *batch,
+		      const uint64_t *values, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		const char *text = batch->texts->texts[values[i]];
+		uint32_t length = (uint32_t)strlen(text);
+
+		str_add_bytes(&parquet->page, &length, sizeof length);
+		str_add_bytes(&parquet->page, text, length);
+	}
+}
+
+// In the order of the numbers that data pages have.
 static void put_dictionary(struct parquet *parquet, struct chunk *chunk,
 			   const struct rowset_batch *batch)
 {
-	if (chunk->column->type != ROWSET_TEXT) {
+	if (chunk->column->type == ROWSET_TEXT)
+		add_texts(parquet, batch, parquet->dictionary, parquet->dictionary_count);
+	else
 		parquet_encode_plain(&parquet->page, parquet->dictionary, parquet->dictionary_count,
 				     kinds[chunk->column->type].width);
-	} else {
-		for (size_t i = 0; i < parquet->dictionary_count; i++) {
-			const char *text = batch->texts->texts[parquet->dictionary[i]];
-			uint32_t length = (uint32_t)strlen(text);
-
-			str_add_bytes(&parquet->page, &length, sizeof length);
-			str_add_bytes(&parquet->page, text, length);
-		}
-	}
 	chunk->dictionary_at = parquet->at;
 	put_page(parquet, chunk, PAGE_DICTIONARY, parquet->dictionary_count);
 }
 
 // A page of dictionary numbers begins with their width.
-static void add_values(struct parquet *parquet, const struct chunk *chunk, size_t from,
-		       size_t count)
+static void add_values(struct parquet *parquet, const struct chunk *chunk,
+		       const struct rowset_batch *batch, size_t from, size_t count)
 {
 	unsigned bits = parquet_encode_bits(parquet->dictionary_count - 1);
 
@@ -254,8 +260,11 @@ static void add_values(struct parquet *parquet, const struct chunk *chunk, size_
 		parquet_encode_delta(&parquet->page, chunk->values + from, count);
 		break;
 	default:
-		parquet_encode_plain(&parquet->page, chunk->values + from, count,
-				     kinds[chunk->column->type].width);
+		if (chunk->column->type == ROWSET_TEXT)
+			add_texts(parquet, batch, chunk->values + from, count);
+		else
+			parquet_encode_plain(&parquet->page, chunk->values + from, count,
+					     kinds[chunk->column->type].width);
 	}
 }
 
@@ -314,9 +323,9 @@ static void put_data(struct parquet *parquet, struct chunk *chunk, const struct 
 
 			ASSERT(begin <= ends[to - 1] && ends[to - 1] <= chunk->count);
 			places = add_levels(&parquet->page, ends, from, to);
-			add_values(parquet, chunk, begin, (size_t)ends[to - 1] - begin);
+			add_values(parquet, chunk, batch, begin, (size_t)ends[to - 1] - begin);
 		} else {
-			add_values(parquet, chunk, from, to - from);
+			add_values(parquet, chunk, batch, from, to - from);
 		}
 		put_page(parquet, chunk, PAGE_DATA, places);
 	}
@@ -366,6 +375,9 @@ static void put_statistics(struct thrift *thrift, const struct parquet *parquet,
 	enum rowset_type type = chunk->column->type;
 
 	if (type == ROWSET_DOUBLE || type == ROWSET_LIST || chunk->count == 0)
+		return;
+	// Those of texts are of the dictionary's.
+	if (type == ROWSET_TEXT && chunk->encoding != ENCODING_DICTIONARY)
 		return;
 	thrift_begin(thrift, 12);
 	if (type == ROWSET_TEXT)

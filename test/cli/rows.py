@@ -288,6 +288,22 @@ def a_folder_of_tables_appears_whole_and_replaces_only_tables():
 
 
 @test
+def a_column_may_have_more_texts_than_a_dictionary_has_room_for():
+    databases()
+    count = 70_000
+    with open("texts.txt", "w", encoding="ascii") as file:
+        file.write("process p pid=7 exe=\"/p\" arg=\"p\"\nthread t p tid=7 \"p\"\n")
+        for i in range(count):
+            file.write(f"stack s{i} \"text_{i:05}\"\n")
+        for i in range(count):
+            file.write(f"+1us t malloc s{i} {0x10000 + 64 * i:#x} 16\n")
+    run("dump", "-a", "texts.txt", "-o", "texts.tide", "-f")
+    for where, expected in (("", count), ("WHERE function = 'text_69999'", 1), ("WHERE function = 'text_7'", 0),
+                            ("WHERE function > 'text_69989'", 10)):
+        equal([{"n": expected}], sql("texts.tide", f"SELECT count(DISTINCT function) AS n FROM frames {where}"), where)
+
+
+@test
 def sites_add_up_to_their_allocations():
     databases()
     for path in (assemble("kitchen"), assemble("family"), make("random.tide", 300, 500, 20_000), sampled()):
