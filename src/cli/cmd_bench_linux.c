@@ -13,6 +13,7 @@
 #include "report/find/check.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,12 +121,15 @@ static int record(const struct request *request, const char *path)
 {
 	size_t count = 0, words = 0;
 	char **line;
+	void (*before)(int);
 	pid_t child;
 	int status;
 
 	while (request->program[words])
 		words++;
 	fflush(NULL);
+	// Where it is ignored no child can be waited for. The program has it as we had it.
+	before = signal(SIGCHLD, SIG_DFL);
 	child = fork();
 	if (child < 0)
 		return EXIT_NOT_RECORDED << 8;
@@ -135,6 +139,7 @@ static int record(const struct request *request, const char *path)
 			;
 		return status;
 	}
+	signal(SIGCHLD, before);
 	// `record` is called here as a function, in the child: no other tidemark can be met on a
 	// PATH.
 	line = mem_alloc(words + WORDS_OWN, sizeof *line);

@@ -4,9 +4,11 @@
 import glob
 import json
 import os
+import signal
+import subprocess
 
 import libschema
-from libanswer import answer, refused, run
+from libanswer import TIDEMARK, answer, refused, run
 from libtests import check, equal, main, test
 
 SAME = ["/bin/sh", "-c", "echo hel''lo; read line && exit 1; exit 0"]
@@ -52,6 +54,14 @@ def a_run_that_fails_ends_it_with_its_code():
     run("bench", "-o", "none", "--", "/no/such/program", check=127)
     done = run("bench", "-o", "killed", "--", "/bin/sh", "-c", "kill -TERM $$", check=-15)
     check("ended by signal 15" in done.stderr, done)
+
+
+@test
+def it_ends_where_ends_of_children_are_ignored():
+    ended = subprocess.run([TIDEMARK, "bench", "--runs", "1", "-o", "ignored", "--", "/bin/true"], timeout=60,
+                           capture_output=True, check=False,
+                           preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+    equal(0, ended.returncode, ended.stderr)
 
 
 @test
