@@ -50,6 +50,9 @@ static bool is_ours(const struct gate *gate, const char *text, const char *prefi
 		snprintf(ours, sizeof ours, "%s%s:%u", prefix, names[i], gate->port);
 		if (strcmp(text, ours) == 0)
 			return true;
+		*strrchr(ours, ':') = 0; // a browser leaves out the port that http has
+		if (gate->port == 80 && strcmp(text, ours) == 0)
+			return true;
 	}
 	return false;
 }

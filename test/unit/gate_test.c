@@ -19,16 +19,35 @@ static struct gate_request good(void)
 	};
 }
 
-static enum refusal check(const struct gate_request *request)
+static enum refusal check_at(uint16_t port, const struct gate_request *request)
 {
 	struct gate gate;
 	const char *why = NULL;
 	enum refusal refusal;
 
-	gate_init(&gate, 8123, bytes);
+	gate_init(&gate, port, bytes);
 	refusal = gate_check(&gate, request, &why);
 	CHECK_EQ(refusal != REFUSAL_NONE, why != NULL);
 	return refusal;
+}
+
+static enum refusal check(const struct gate_request *request)
+{
+	return check_at(8123, request);
+}
+
+TEST(gate_knows_the_port_that_is_left_out)
+{
+	struct gate_request request = good();
+
+	request.host = "localhost";
+	request.origin = "http://localhost";
+	CHECK_EQ(REFUSAL_NONE, check_at(80, &request));
+	CHECK(check_at(8080, &request) != REFUSAL_NONE);
+	request.host = "127.0.0.1:80";
+	CHECK_EQ(REFUSAL_NONE, check_at(80, &request));
+	request.host = "localhost.evil.example";
+	CHECK(check_at(80, &request) != REFUSAL_NONE);
 }
 
 TEST(gate_lets_in_who_has_the_token)
