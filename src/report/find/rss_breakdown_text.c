@@ -161,11 +161,12 @@ static void write_witnesses(const struct rss_breakdown *rss_breakdown, struct pa
 	write_figure(paper, smaps ? "in all (smaps)" : "in all (by pages)",
 		     rss_breakdown->smaps_bytes, rss_breakdown->smaps_bytes);
 	if (rss_breakdown->difference)
-		paper_format(paper, PAPER_PLAIN,
-			     "  %-30s%11s  less in smaps than in the page map\n", "of it",
+		paper_format(paper, PAPER_PLAIN, "  %-30s%11s  %s in smaps than in the page map\n",
+			     "of it",
 			     STR_BYTES(rss_breakdown->difference < 0
 					       ? (uint64_t)-rss_breakdown->difference
-					       : (uint64_t)rss_breakdown->difference));
+					       : (uint64_t)rss_breakdown->difference),
+			     rss_breakdown->difference < 0 ? "less" : "more");
 	if (smaps)
 		paper_format(paper, PAPER_PLAIN, "  %-30s%11s\n", "its share of it (PSS)",
 			     STR_BYTES(rss_breakdown->pss_bytes));
