@@ -321,6 +321,15 @@ static void top_warn(void *context, const char *text)
 	paper_paragraph(context, PAPER_WARNING, "warning", text);
 }
 
+static void top_tell_cautions(const struct top *top, void (*tell)(void *context, const char *text),
+			      void *context)
+{
+	ASSERT(tell);
+	if (reader_is_estimated(top->opened.reader))
+		tell(context, "the recording is sampled: all figures are estimates of the whole");
+	cautions_tell_origin(top->opened.reader, tell, context);
+}
+
 // The selected row is always shown: the list is moved up as far as that needs.
 void top_write_text(struct top *top, struct paper *paper, size_t rows_max)
 {
@@ -331,7 +340,7 @@ void top_write_text(struct top *top, struct paper *paper, size_t rows_max)
 
 	ASSERT(first + shown <= top->rows_count); // top_list has put `selected` right
 	top_write_head(top, paper);
-	cautions_tell_origin(top->opened.reader, top_warn, paper);
+	top_tell_cautions(top, top_warn, paper);
 	top_write_processes(top, paper);
 	sink_text(paper->sink, "\n");
 	paper_format(paper, PAPER_DIM, "%10s %10s %10s %10s  SITE, by %s\n", "LIVE", "BLOCKS",
@@ -397,7 +406,7 @@ void top_write_json(struct top *top, struct sink *sink, size_t rows_max)
 	json_kv_bool(&json, "complete", reader_complete(top->opened.reader));
 	json_kv_bool(&json, "growing", reader_growing(top->opened.reader));
 	json_kv_array(&json, "warnings");
-	cautions_tell_origin(top->opened.reader, top_json_warning, &json);
+	top_tell_cautions(top, top_json_warning, &json);
 	json_array_end(&json);
 	json_kv_u64(&json, "at_ns", top->at_ns);
 	json_kv_u64(&json, "from_ns", top->from_ns);

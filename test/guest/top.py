@@ -165,6 +165,14 @@ def what_ends_it_finds_the_terminal_put_back():
 
 
 @test
+def a_sampled_recording_says_that_its_figures_are_estimates():
+    run([TIDEMARK, "record", "-q", "--sample", "4K", "-o", "s.tide", "--", "/usr/bin/python3", "-c",
+         "x = [bytearray(7000 + i) for i in range(300)]"])
+    check("figures are estimates" in " ".join(run([TIDEMARK, "top", "s.tide", "--once"]).out.split()), "text")
+    check("figures are estimates" in " ".join(once("s.tide")["warnings"]), "JSON")
+
+
+@test
 def what_cannot_be_watched_is_said():
     ended = run([TIDEMARK, "top", "1", "--once"])
     equal(2, ended.code, ended.err)
