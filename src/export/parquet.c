@@ -217,11 +217,16 @@ static void put_page(struct parquet *parquet, struct chunk *chunk, enum parquet_
 	str_clear(&parquet->page);
 }
 
-// The column's own values of texts are numbers of the batch's table, which no reader of the file
-// has: texts are written out, each after its length.
-static void add_texts(struct parquet *parquet, const struct rowset_batch *batch,
-		      const uint64_t *values, size_t count)
+// Values one after the other. Those of texts are numbers of the batch's table, which no reader of
+// the file has: texts are written out, each after its length.
+static void add_plain(struct parquet *parquet, const struct chunk *chunk,
+		      const struct rowset_batch *batch, const uint64_t *values, size_t count)
 {
+	if (chunk->column->type != ROWSET_TEXT) {
+		parquet_encode_plain(&parquet->page, values, count,
+				     kinds[chunk->column->type].width);
+		return;
+	}
 	for (size_t i = 0; i < count; i++) {
 		const char *text = batch->texts->texts[values[i]];
 		uint32_t length = (uint32_t)strlen(text);
@@ -235,11 +240,7 @@ static void add_texts(struct parquet *parquet, const struct rowset_batch *batch,
 static void put_dictionary(struct parquet *parquet, struct chunk *chunk,
 			   const struct rowset_batch *batch)
 {
-	if (chunk->column->type == ROWSET_TEXT)
-		add_texts(parquet, batch, parquet->dictionary, parquet->dictionary_count);
-	else
-		parquet_encode_plain(&parquet->page, parquet->dictionary, parquet->dictionary_count,
-				     kinds[chunk->column->type].width);
+	add_plain(parquet, chunk, batch, parquet->dictionary, parquet->dictionary_count);
 	chunk->dictionary_at = parquet->at;
 	put_page(parquet, chunk, PAGE_DICTIONARY, parquet->dictionary_count);
 }
@@ -260,11 +261,7 @@ static void add_values(struct parquet *parquet, const struct chunk *chunk,
 		parquet_encode_delta(&parquet->page, chunk->values + from, count);
 		break;
 	default:
-		if (chunk->column->type == ROWSET_TEXT)
-			add_texts(parquet, batch, chunk->values + from, count);
-		else
-			parquet_encode_plain(&parquet->page, chunk->values + from, count,
-					     kinds[chunk->column->type].width);
+		add_plain(parquet, chunk, batch, chunk->values + from, count);
 	}
 }
 
