@@ -17,6 +17,8 @@
 // A hundred years: more is a slip.
 enum { DAYS_MAX = 36500 };
 
+// Help is laid out for a terminal of 80 columns, whatever the real width is: so it reads the same
+// in a pager and in a pipe.
 enum { ARGS_HELP_COLUMN = 28, ARGS_HELP_WIDTH = 79, OPTIONS_MAX = 128 };
 
 static const struct option_row args_help_row = { ARGS_EXIT, 'h', "help", NULL, "print this help" };
@@ -66,6 +68,9 @@ static const struct option_row *args_row_after(const struct command *command,
 {
 	size_t stride = command->options_stride;
 
+	// A command may put its rows into larger ones of its own, the row first: `record` has a
+	// function beside each. The stride is how far it is from one to the next, in bytes; 0 is a
+	// plain array of rows.
 	ASSERT(stride == 0 || stride > sizeof *row);
 	return stride ? (const void *)((const char *)row + stride) : row + 1;
 }
@@ -102,6 +107,9 @@ static const struct option_row *args_find_name(const struct command *command, co
 	const struct option_row *row;
 
 	ASSERT(command && name);
+	// All rows are gone through although one was found: a second that begins so makes the word
+	// ambiguous, and the whole name may be the last in the table. An empty name (`--=x`) begins
+	// every one: it is none.
 	*many = false;
 	for (int i = 0; (row = args_row(command, i)); i++) {
 		if (length == 0 || strncmp(row->name, name, length) != 0)
@@ -157,6 +165,8 @@ static int args_next_long(struct args *args, const char *word)
 	const struct option_row *row = args_find_name(args->command, word, length, &many);
 
 	ASSERT(args->at > 0 && args->at <= args->argc);
+	// An unknown name and one that could be several are different mistakes: for the first the
+	// nearest name is proposed, for the second no single one could be.
 	if (!row) {
 		if (many)
 			args_mistake(args, "--%.*s could be several options", (int)length, word);
@@ -168,6 +178,8 @@ static int args_next_long(struct args *args, const char *word)
 		args_mistake(args, "--%s takes no argument", row->name);
 		return ARGS_EXIT;
 	}
+	// The value is in this word after "=", or it is the whole next word, also where that begins
+	// with a dash: `--offset -120ms` is a time and no second option.
 	args->value = equals ? equals + 1 : NULL;
 	if (row->argument && !equals) {
 		if (args->at >= args->argc) {
@@ -232,6 +244,9 @@ static int args_operand_of(struct args *args, const char *word)
 // something needs no branch.
 static bool args_set(struct args *args, int id)
 {
+	// The kind is in the number's upper part and the offset in its lower 20 bits. For example a
+	// text at offset 16 is 3 * 2^20 + 16 = 3,145,744: what is left by % 2^20 is 16, and the
+	// rest is ARGS_SETS_TEXT. A struct of options is below 1 MiB by far.
 	void *member = (char *)args->into + id % ARGS_SETS_ONE;
 
 	ASSERT(args->into);
@@ -287,6 +302,8 @@ int args_next(struct args *args)
 {
 	int id = args_next_any(args);
 
+	// A command that has one operand (`operand` is set) never sees it here: the second word
+	// that is no option is the mistake "unexpected", with the first one named.
 	while (id >= ARGS_SETS_ONE || (id == ARGS_OPERAND && args->operand)) {
 		if (!(id >= ARGS_SETS_ONE ? args_set(args, id) : args_operand(args, args->operand)))
 			return ARGS_EXIT;
@@ -320,6 +337,7 @@ bool args_days(struct args *args, unsigned *days)
 	unsigned long value = strtoul(args->value, &end, 10);
 
 	ASSERT(args->row && args->value);
+	// A value out of range is ULONG_MAX by strtoul, and so is above DAYS_MAX, too.
 	if (value == 0 || value > DAYS_MAX || strcmp(end, "d") != 0 || args->value[0] < '0' ||
 	    args->value[0] > '9')
 		return args_mistake(args, "--%s %s: a number of days such as 90d expected",
@@ -366,6 +384,9 @@ bool args_need(struct args *args, const char *operand, const char *what)
 static void args_help_wrap(const char *text, int column, FILE *file)
 {
 	ASSERT(text && column >= 0);
+	// Broken at single blanks. The first word is never put on a line of its own: it is beside
+	// the option's names, or the caller has begun a new line already. A word that is longer
+	// than a line sticks out.
 	for (bool first = true; *text != '\0'; first = false) {
 		size_t length = strcspn(text, " ");
 
@@ -396,6 +417,7 @@ static void args_help_row_print(const struct option_row *row, FILE *file)
 		column = fprintf(file, "      --%s", row->name);
 	if (row->argument)
 		column += fprintf(file, "=%s", row->argument);
+	// Two blanks at least between names and help, or they would read as one.
 	if (column + 2 > ARGS_HELP_COLUMN) {
 		fputc('\n', file);
 		column = 0;
@@ -430,6 +452,8 @@ void args_help(const struct command *command, FILE *file)
 	fprintf(file, "usage: tidemark %s %s\n\n%s.\n", command->name, command->usage,
 		command->brief);
 	args_help_section(command->text, file);
+	// A command's own rows come first, then --help, then the filters that it shares with
+	// others, under a title of their own: most users look for the former.
 	fprintf(file, "\nOptions\n");
 	for (const struct option_row *row = command->options; row && row->name;
 	     row = args_row_after(command, row))
@@ -453,6 +477,8 @@ static void say_line(const char *name, const char *text)
 	char line[sizeof(struct err)];
 	size_t length = 0;
 
+	// Control characters become blanks, one for one; bytes above 0x7f pass, which are UTF-8's.
+	// A text that is longer than an error can be is cut.
 	ASSERT(name && text);
 	for (; text[length] && length + 1 < sizeof line; length++)
 		line[length] = (unsigned char)text[length] < ' ' || text[length] == 0x7f
@@ -466,6 +492,7 @@ static void say_line(const char *name, const char *text)
 // only where the signal is blocked. What was printed until then is flushed first.
 int args_fail(const struct command *command, const struct err *err)
 {
+	// ERR_NONE is a failure without a description: it still ends with a code that is not 0.
 	say_line(command->name, err->text);
 	switch (err->kind) {
 	case ERR_NONE:

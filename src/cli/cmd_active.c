@@ -39,6 +39,7 @@ static bool answer(const void *request, struct query_context *asked, struct sink
 	struct active active;
 	bool good;
 
+	// The trace is read up to the moment, which leaves what lives then in asked->present.
 	moment_view_read(asked, NULL);
 	moment_view_warn_of_space(asked);
 	good = active_init(&active, asked, &wanted, err);

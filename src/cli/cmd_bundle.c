@@ -1,4 +1,8 @@
 // bundle: packs the symbols that a trace needs into it, so that it reads the same elsewhere.
+//
+// The names go to the end of the file, behind what is there already, which is not touched: a bundle
+// that breaks off leaves a trace that reads as before. What this machine has no symbols of may be
+// added by another run on the machine that has them.
 #include "cli/args.h"
 
 #include "base/str.h"
@@ -41,6 +45,7 @@ struct packing {
 static bool pack_file(void *opaque, const uint8_t *build_id, size_t build_id_length,
 		      const void *bytes, size_t size, struct err *err)
 {
+	// Names are found by build-id, so that two processes with the same library share one pack.
 	struct packing *packing = opaque;
 	size_t there_size;
 	const void *there = reader_bundle(packing->reader, build_id, build_id_length, &there_size);
@@ -67,6 +72,8 @@ static bool pack(const char *path, const struct symbols_options *options, struct
 
 	if (!reader)
 		return false;
+	// All definitions are needed first: symbols_pack asks for the names of each frame of the
+	// trace.
 	ok = reader_scan(reader, err);
 	symbols = symbols_new(reader, options);
 	if (ok) {

@@ -72,6 +72,9 @@ static bool take(struct args *args, struct request *request, int id)
 // What was said of traces, as runs of A and of B.
 static bool settle(struct args *args, struct request *request)
 {
+	// Afterwards each side has one run at least. For example `diff a b` came as two runs of A:
+	// the second moves over to B. `diff a --with-from 10s` puts the same path on both sides,
+	// and the sides differ by their windows alone.
 	struct runs *a = &request->runs[0];
 	bool windows = request->with_from || request->with_to;
 
@@ -104,6 +107,7 @@ static bool open_side(void *context, int side, uint32_t run, struct query_contex
 
 	ASSERT((side == 0 || side == 1) && run < request->runs[side].count);
 	options.path = request->runs[side].paths[run];
+	// Only the words differ between the two sides: symbols, memory and rules are those of both.
 	if (side == 1)
 		options.words = request->with_words;
 	return query_options_open(&options, asked, err);
@@ -117,6 +121,8 @@ static bool try_all(struct request *request, struct err *err)
 
 	ASSERT(request->runs[0].count > 0 && request->runs[1].count > 0);
 	reader_close(first);
+	// The first run of A is the one that diff_find opens first, so it is not opened here: its
+	// index would only be read twice. That it can be read at all was seen above.
 	for (int side = 1; ok && side >= 0; side--)
 		for (uint32_t run = side == 0; ok && run < request->runs[side].count; run++) {
 			struct query_context asked = { 0 };
@@ -155,6 +161,7 @@ static int compare(struct request *request, const struct diff_side sides[static 
 	    !diff_find(&diff, sides, &chosen, &err))
 		return args_fail(&cmd_diff, &err);
 	page.diff = &diff;
+	// A sheet is one table: its page names the first run of each side, and each row is of both.
 	if (options->print.form) {
 		struct sheet sheet = query_options_sheet(&cmd_diff, options, sides[0].runs, &sink);
 

@@ -101,6 +101,9 @@ static bool wants(void *context, const struct trace_event *event)
 static bool select_events(struct dump *dump, struct err *err)
 {
 	const struct query_context *asked = &dump->asked;
+	// Times are compared by asm_dump, event numbers and filters by wants(). What is filtered
+	// beyond the time takes a reading of the trace first, for the end of a block is selected by
+	// its beginning.
 	const struct query *query = &asked->selection.query;
 
 	dump->options.from_ns = asked->from_ns;

@@ -95,6 +95,7 @@ struct export
 // The names are those of the formats themselves, so that a new format needs no line here.
 static bool take_format(struct args *args, struct export *export)
 {
+	// Room for 31: there are 17 formats. args_word reads to the NULL.
 	const char *names[32];
 	size_t count = 0;
 	int index;
@@ -135,11 +136,15 @@ static bool take_option(struct args *args, int id, struct export *export)
 	case EXPORT_TABLE:
 		return take_table(args, export);
 	case EXPORT_AGAINST:
+		// The words of the command line are operands or an option's value: of these args
+		// spares operands alone.
 		export->against = args->value;
 		// So that -o cannot write over the trace that is compared with.
 		fresh_spare(export->against);
 		return true;
 	case QUERY_OPTIONS_OUTPUT:
+		// The output is settled here and not by query_options: "-" is the standard output
+		// for an export, as it is for tools that read one in a pipe.
 		export->query.output = strcmp(args->value, "-") == 0 ? NULL : args->value;
 		return true;
 	default:
@@ -193,6 +198,8 @@ static bool write_all(const struct export *export, struct writing *writing, stru
 // events after, since only then it is known what was matched.
 static bool write_trace(struct export *export, struct err *err)
 {
+	// A format gets the trace as a source: the query context, which value, which table, and
+	// whom to tell of what it cannot keep. It opens nothing and knows no command line.
 	struct writing writing = {
 		.format = export->format,
 		.source = {
@@ -207,6 +214,8 @@ static bool write_trace(struct export *export, struct err *err)
 	};
 	bool sums = export->format->has_samples;
 
+	// In order: which stacks the filters match (only a format of sums needs to know before),
+	// the warnings, then whether the trace has the layer that was asked for, and last the file.
 	if ((sums && !query_context_match(&export->asked, err)) ||
 	    (export->against && !query_context_match(&export->against_asked, err)))
 		return false;
@@ -219,6 +228,8 @@ static bool write_trace(struct export *export, struct err *err)
 		return false;
 	if (sums)
 		return true;
+	// Whatever was said of the trace's events while they were read comes last, when the file is
+	// whole.
 	query_context_caution(&export->asked);
 	query_options_warn(&cmd_export, &export->asked, NULL);
 	return true;
@@ -233,6 +244,8 @@ static bool export_trace(struct export *export, struct err *err)
 	ASSERT(export->format && export->query.path);
 	if (!can_write(export, err) || !query_options_open(&context, &export->asked, err))
 		return false;
+	// The other trace is opened with all that the first was opened with, filters and window
+	// included: what is compared is alike.
 	context.path = export->against;
 	good = (!export->against || query_options_open(&context, &export->against_asked, err)) &&
 	       write_trace(export, err);
@@ -244,6 +257,8 @@ static bool export_trace(struct export *export, struct err *err)
 // Whether the words fit together.
 static bool check(struct args *args, const struct export *export)
 {
+	// Formats of one value (folded, flamegraph) are text, too, so that they may go to a
+	// terminal.
 	bool one_value = export->format && export->format->single_value;
 
 	if (!args_need(args, export->query.path, "a trace FILE") ||

@@ -51,6 +51,8 @@ static bool answer(const void *context, struct query_context *asked, struct sink
 
 	if (!findings_find(&findings, asked, err))
 		return false;
+	// A replay takes as long as the program's own calls did, so it is only made when it is
+	// asked for.
 	if (request->cpu) {
 		struct call_costs *costs = call_costs_new(asked);
 
@@ -89,6 +91,8 @@ static bool take_all(struct args *args, struct request *request)
 			return false;
 	}
 	if (request->explain) {
+		// The kinds are listed from their table: the message cannot be older than the
+		// program.
 		struct str kinds = { 0 };
 
 		request->kind = findings_kind_find(request->explain);
@@ -101,6 +105,7 @@ static bool take_all(struct args *args, struct request *request)
 		if (!request->kind)
 			return false;
 	}
+	// Without a trace no filter can be wrong, so nothing else is checked.
 	return (request->explain && !request->options.path) ||
 	       query_options_check(args, &request->options);
 }

@@ -104,6 +104,8 @@ static void write_line(struct paper *paper, char *const *cells,
 	ASSERT(question->columns != NULL && widths != NULL);
 	while (last > 0 && !question->columns[last - 1].word)
 		last--;
+	// Widths are of what a terminal shows; printf would count bytes, so blanks are written by
+	// themselves.
 	for (size_t i = 0; i < last; i++) {
 		bool left = question->columns[i].kind == SHEET_TEXT;
 		size_t used = cxxname_columns(cells[i]);
@@ -130,6 +132,7 @@ static void write_text(struct paper *paper, const struct fleet_question_row *que
 	char **cells = mem_alloc((answer->count + 1) * columns, sizeof *cells);
 	size_t *widths = mem_alloc(columns, sizeof *widths);
 
+	// Row 0 is the heads of columns. Columns without a word stay empty and zero wide.
 	for (size_t row = 0; row <= answer->count; row++)
 		for (size_t i = 0; i < columns; i++) {
 			const struct sheet_column *column = &question->columns[i];
@@ -222,6 +225,8 @@ static bool take_operand(struct args *args, struct asking *asking)
 	struct err err = { 0 };
 
 	if (!asking->asked.row)
+		// The first operand is the question, so a slip in it is found before any place is
+		// looked at.
 		return is_good(args, fleet_question_find(&asking->asked, args->value, &err), &err);
 	if (!clickhouse_is(args->value))
 		return args_mistake(args, "a place is clickhouse://HOST:PORT/DATABASE");

@@ -1,4 +1,8 @@
 // tidemark growth: the sites that keep more and more, apart from caches and start-up.
+//
+// What counts is the lowest level of a site in each of 60 buckets of time (report/find/growth.h): a
+// buffer of 1 GiB that comes and goes in each of them leaves the floor where it was, and one block
+// of 64 bytes a second that stays raises it.
 #include "cli/query_options.h"
 
 #include "report/find/growth.h"

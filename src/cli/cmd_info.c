@@ -60,6 +60,8 @@ static const char *date_of(uint64_t unix_ns, char out[static 40])
 {
 	struct tm tm;
 
+	// Seconds of the day are all that is shown: the trace has ns, but no clock of a machine is
+	// so exact.
 	if (!str_date(unix_ns / 1000000000, &tm) ||
 	    strftime(out, 40, "%Y-%m-%d %H:%M:%S UTC", &tm) == 0)
 		return "at an unknown time";
@@ -115,6 +117,8 @@ static void print_turns(const struct reader *reader)
 	size_t count;
 	const struct trace_turn *turns = reader_turns(reader, &count);
 
+	// A turn is where the recorder went over to sampling or back. `log2` is the logarithm of
+	// the bytes between two samples: 19 is one allocation in 512 KiB; 0 is each call.
 	for (size_t i = 0; i < count; i++) {
 		printf("%-11sfrom %s ", i > 0 ? "" : "sampled", STR_DURATION(turns[i].time_ns));
 		if (turns[i].log2 > 0)
@@ -135,6 +139,7 @@ static void print_head(const struct info *info)
 	const struct trace_end *end = reader_end(reader);
 	char date[40];
 
+	// Three states. A trace that is being written is not damaged: it only has no end yet.
 	printf("%s: %s, format %u.%u, %s\n", info->path, STR_BYTES(reader_bytes(reader)),
 	       head->version_major, head->version_minor,
 	       info->whole              ? "whole"
@@ -158,6 +163,8 @@ static void print_head(const struct info *info)
 		printf("%-11sone allocation in %s is in the trace\n", "sampled",
 		       STR_BYTES(head->sample_bytes));
 	printf("%-11s%s", "duration", STR_DURATION(info_duration(info)));
+	// Times come from a tick of the clock (100 us by default) or from a reading for each event.
+	// The real ticks are longer on a busy machine; the end of the trace says by how much.
 	if (head->tick_ns > 0)
 		printf("; clock tick %s", STR_DURATION(head->tick_ns));
 	else
@@ -195,6 +202,7 @@ static void print_memory(const struct trace_process *process, int indent)
 		printf(", %s page faults", STR_COUNT(process->minor_faults));
 	if (process->major_faults)
 		printf(" and %s that read", STR_COUNT(process->major_faults));
+	// No limit is UINT64_MAX, a trace that does not know of it has 0.
 	if (process->mapped_limit && process->mapped_limit != UINT64_MAX)
 		printf("; it may map %s (ulimit -v)", STR_BYTES(process->mapped_limit));
 	if (process->data_limit && process->data_limit != UINT64_MAX)
@@ -248,6 +256,8 @@ static void print_process(const struct info *info, const struct trace_process *p
 {
 	char exit[48];
 
+	// Deeper than 20 generations are not moved further to the right: a line has to stay
+	// readable.
 	ASSERT(process->id < reader_processes_count(info->reader) && depth >= 0);
 	printf("  %*s%-8u ", 2 * (depth < 20 ? depth : 20), "", process->pid);
 	print_plain(process->exe[0] ? process->exe : "(not known)");
@@ -276,6 +286,9 @@ static void print_process(const struct info *info, const struct trace_process *p
 // is a root. Lists are filled from the last process on, so that each is in the order of the trace.
 static void print_tree(const struct info *info, uint32_t limit)
 {
+	// For example parents (none), 0, 0, 1 of processes 0 to 3: root = 0, child = { 1, 3, none,
+	// none } and sibling = { none, 2, none, none }. The walk is 0, 1, 3, then from 3 up to 1,
+	// whose sibling is 2.
 	const struct reader *reader = info->reader;
 	uint32_t count = reader_processes_count(reader);
 	process_id *child = mem_alloc(count + 1u, sizeof *child);     // the first one
@@ -341,6 +354,7 @@ static void print_flags(uint64_t flags)
 		{ 0x40, "free-checking" }, { 0x40000, "execute" },
 	};
 
+	// What no word stands for is left in `flags`, and printed as a number rather than dropped.
 	if (flags == 0)
 		printf(" none");
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
@@ -362,6 +376,7 @@ static void print_heaps(const struct info *info, bool all)
 		const struct trace_heap *heap = reader_heap(info->reader, id);
 		uint64_t flags = UINT64_MAX, calls;
 
+		// A pool has a name and no handle: its calls are among the events of its process.
 		if (heap->handle == 0)
 			continue;
 		if (shown == SHOWN_HEAPS && !all) {
@@ -397,6 +412,7 @@ static void print_snapshots(const struct info *info)
 	struct info_snapshots all = info_snapshots(info);
 	uint64_t duration_ns = info_duration(info);
 
+	// Snapshots that were due but not taken are said even where none was taken at all.
 	if (all.count == 0 && all.missed == 0)
 		return;
 	printf("%-11s%s", "snapshots", STR_COUNT(all.count));
@@ -442,6 +458,7 @@ static void print_figures(const struct info *info)
 	if (reader_stats(reader)->bundle_blocks > 0)
 		printf("%-11sbundled, %s\n", "symbols",
 		       STR_BYTES(reader_stats(reader)->bundle_bytes));
+	// "nothing" is a promise that only a whole trace can give.
 	if (info_events_lost(info) > 0)
 		printf("%-11s%s events known to be missing\n", "lost",
 		       STR_COUNT(info_events_lost(info)));

@@ -45,6 +45,7 @@ static const struct option_row rows[] = {
 // Take one option. False: return args->exit_code.
 static bool take(struct args *args, struct request *request, int id)
 {
+	// Shared options first: their ids do not overlap with this command's own two.
 	enum print_options_taken taken = query_options_take(args, &request->options, id);
 	struct err err = { 0 };
 	uint64_t bytes;
@@ -80,6 +81,7 @@ static bool draw(const struct request *request, const struct address_map *addres
 	bool good = fresh_open(&fresh, request->options.output, request->options.force, err);
 
 	ASSERT(request->options.output);
+	// The SVG is made in memory, since a converter wants it whole.
 	if (good) {
 		address_map_write_svg(address_map, &sink);
 		good = is_png(request->options.output)
@@ -111,6 +113,8 @@ static bool answer(const void *context, struct query_context *asked, struct sink
 	struct address_map address_map;
 	bool good;
 
+	// JSON and tracefrag's list go to the standard output beside a picture, the text only
+	// without one.
 	good = address_map_init(&address_map, asked, &request->address_map, err);
 	if (good && request->tracefrag)
 		tracefrag_write(asked, address_map.process, sink);

@@ -54,6 +54,7 @@ static bool take_option(struct args *args, int id, struct merge *merge)
 {
 	switch (id) {
 	case MERGE_OFFSET:
+		// Times in `--offset` are signed ns: -120ms is -120,000,000.
 		if (merge->count == 0)
 			return args_mistake(args, "--offset comes after the FILE that it is of");
 		return moment_parse_duration(args->value,

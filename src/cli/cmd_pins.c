@@ -50,6 +50,7 @@ static bool take(struct args *args, struct request *request, int id)
 	enum print_options_taken taken = query_options_take(args, &request->options, id);
 	uint64_t *live_max = &request->pins.live_max;
 
+	// A page with 4,096 bytes on it is full: with that much allowed every page would be pinned.
 	if (taken != PRINT_OPTIONS_NOT_MINE)
 		return taken == PRINT_OPTIONS_TAKEN;
 	if (id != OPTION_MAX_LIVE || !args_bytes(args, live_max))

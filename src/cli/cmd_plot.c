@@ -105,6 +105,7 @@ static int print(const struct request *request)
 static bool take_size(struct args *args, struct request *request)
 {
 	unsigned width, height;
+	// At most five digits each: more would overflow `unsigned` without a word.
 	char more;
 
 	if (sscanf(args->value, "%5ux%5u%c", &width, &height, &more) != 2 || width < PIXELS_MIN ||
@@ -187,6 +188,7 @@ static bool complete(struct args *args, struct request *request)
 	request->plot.kind = (enum plot_kind)kind;
 	request->plot.key = (enum plot_key)key;
 	request->plot.curves_max = request->options.rows_max ? request->options.rows_max : SIZE_MAX;
+	// A bucket of time for each pixel: fewer would lose spikes, more cannot be seen.
 	request->plot.buckets = request->picture.output.width > BUCKETS_MIN
 					? request->picture.output.width
 					: BUCKETS_MIN;

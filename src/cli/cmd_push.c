@@ -122,6 +122,8 @@ static bool send_trace(const struct pushing *pushing, struct shards *shards,
 	struct push_result result = { 0 };
 	uint64_t begin_ns = now_steady_ns();
 
+	// The time that is reported begins here: reading the trace is part of it, opening the
+	// database is not.
 	if (!events_prepare(source->asked, err) ||
 	    !push_trace(shards, source, pushing->keep_days, &result, err))
 		return false;
@@ -219,9 +221,14 @@ static bool push_ended(const struct pushing *pushing, struct shards *shards,
 	bool is = false, good;
 
 	// Held alone by the push that follows it: two would send the same rows.
+	// A file that cannot be opened here is reported by who opens it next, with the better
+	// message.
 	if (fd >= 0 && !file_hold(fd, false))
 		good = err_set(err, ERR_IO, "%s is being sent by another tidemark push", file);
 	else
+		// Who follows has not made the tables yet: push_all leaves that to push_live_run,
+		// which goes on trying while the server is away. Whether the trace was begun live
+		// is asked of them, so here they are made.
 		good = (!pushing->follow || tables_make(shards, NULL, err)) &&
 		       push_live_is(shards, reader, &is, err) &&
 		       (is || push_trace_file(pushing, shards, file, err));
@@ -258,6 +265,8 @@ static bool push_operand(const struct pushing *pushing, struct shards *shards, c
 			 struct err *err)
 {
 	struct str path = { 0 };
+	// A word is a path, or the number of a process that is being recorded, whose trace is
+	// looked up.
 	bool good = running_trace(word, &path, err) &&
 		    push_file_of(pushing, shards, str_get(&path), err);
 
@@ -271,6 +280,8 @@ static bool push_all(const struct pushing *pushing, struct err *err)
 {
 	struct shards *shards = shards_new(&pushing->place, pushing->cluster, err);
 	bool ages = true;
+	// Tables are made once for all files; whether rows can be kept for a limited time is the
+	// server's say.
 	bool good = shards && (pushing->follow || tables_make(shards, &ages, err));
 
 	ASSERT(pushing->files_count > 0 && pushing->place.url);
@@ -324,6 +335,7 @@ static bool profile_all(const struct pushing *pushing, struct err *err)
 
 	ASSERT(pushing->files_count > 0 && pushing->place.url);
 	for (size_t i = 0; i < pushing->files_count && good; i++)
+		// Like push_all, the first failure ends it.
 		good = profile_operand(pushing, send, pushing->files[i], err);
 	otlp_send_free(send);
 	return good;
@@ -383,6 +395,7 @@ static int answer(struct args *args, struct pushing *pushing)
 		return args->exit_code;
 	if (!check(args, pushing))
 		return args->exit_code;
+	// The place alone says which of the two ways it is: rows or profiles.
 	return (otlp_send_is(pushing->place.url) ? profile_all : push_all)(pushing, &err)
 		       ? EXIT_ANSWERED
 		       : args_fail(&cmd_push, &err);

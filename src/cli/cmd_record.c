@@ -75,6 +75,7 @@ static void record_add_segment(struct record *record, uint32_t bit, const char *
 // Into ns; zero and less are mistakes.
 static bool record_parse_time(struct record *record, uint64_t *ns)
 {
+	// A duration may be negative elsewhere (--from -5s); here it may not.
 	int64_t duration_ns;
 
 	ASSERT(record->args.row && record->args.value);
@@ -206,6 +207,8 @@ static bool record_label(struct record *record, const struct record_option *opti
 	const char *word = record->args.value, *wrong = label_wrong(word);
 
 	ASSERT(record->args.value);
+	// The line is added even where it is wrong, for the command ends then: label_find compares
+	// with the lines before it.
 	if (!wrong && label_find(str_get(&record->labels), word, strcspn(word, "=")))
 		wrong = "there is one of this name";
 	str_format(&record->labels, "%s\n", word);
@@ -218,6 +221,8 @@ static bool record_rotate(struct record *record, const struct record_option *)
 	struct keep_wishes *keep = &record->launch.keep;
 	int64_t duration_ns;
 	size_t length = strlen(record->args.value);
+	// A time ends in "s", "m" or "h" ("ns" and "ms" too), a size in a digit, "B" or a large
+	// letter. So 10m is ten minutes, and 10M is ten mebibytes.
 	bool is_time = length > 0 && strchr("smhn", record->args.value[length - 1]) &&
 		       moment_parse_duration(record->args.value, &duration_ns);
 
@@ -465,6 +470,8 @@ static bool record_check_budget(struct record *record)
 // What was asked for, together. False: it makes no sense.
 static bool record_check(struct record *record)
 {
+	// Mistakes that need no machine to be seen. What depends on it (whether the process is
+	// there, whether the kernel allows it) is found by launch_run, which says so.
 	struct args *args = &record->args;
 	const struct keep_wishes *keep = &record->launch.keep;
 	bool attaches = record->launch.attach_pid != 0;

@@ -1,4 +1,8 @@
 // tidemark report: what a person wants to know first.
+//
+// All of it comes from report_new (report/report.h); this file only chooses between text, JSON and
+// a sheet. For text, places that read the same are one row: two calls in one line of a function are
+// two sites to a program, and one to a reader.
 #include "cli/query_options.h"
 
 #include "report/report.h"

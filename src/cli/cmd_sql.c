@@ -74,6 +74,8 @@ static bool make_rows(struct sql *sql, const char *trace, const char *folder, st
 		query_options_context(&cmd_sql, &sql->query, &query_context_events_rules);
 	struct query_context asked;
 	struct export_source source = { .asked = &asked, .say = say };
+	// The row `trace` of the tables says which file a row is of, so one question may compare
+	// several.
 	bool good;
 
 	options.path = trace;
@@ -115,6 +117,8 @@ static bool make_folders(struct sql *sql, struct err *err)
 // Ours alone: a folder that the user named is not in `temporary`.
 static void remove_folders(struct sql *sql)
 {
+	// Called also after a mistake in the words: then there is no folder, and nothing in the
+	// lists.
 	struct str folder = { 0 };
 
 	for (size_t i = 0; sql->temporary.length && i + 1 < sql->words_count; i++) {
@@ -173,6 +177,8 @@ static bool ask(struct sql *sql, struct duckdb *duckdb, struct err *err)
 	};
 
 	ASSERT(sql->words_count > 1);
+	// In this order: a database that cannot be opened fails before any trace is read; views
+	// come after the files that they look at.
 	if (!duckdb_run(duckdb, "SET autoinstall_known_extensions = false", err) ||
 	    !make_folders(sql, err) ||
 	    !sql_answer_views(duckdb, (const char *const *)sql->folders, sql->words_count - 1, err))

@@ -1,4 +1,9 @@
 // symbols: where the names of each module come from, and what is missing.
+//
+// It opens the files of all modules of the trace, in the order in which a report would look for
+// them, and says of each which one it took. `--missing` lists the keys by which a symbol server or
+// a package is asked: so `tidemark symbols app.tide --missing` on the machine that cannot find them
+// gives what to fetch elsewhere.
 #include "cli/args.h"
 
 #include "cli/print_options.h"
@@ -41,6 +46,7 @@ const struct command cmd_symbols = {
 // Each module is opened, so it may take long for a trace of a large program.
 static bool answer(const struct wish *wish, struct err *err)
 {
+	// Colours as the terminal has them: this command has no option for it.
 	struct print_options print = { 0 };
 	struct sink sink = sink_to_file(stdout);
 	struct paper paper = { .sink = &sink,

@@ -1,4 +1,8 @@
 // tidemark transients: where the live level rises and falls back, and who made it.
+//
+// For example a level of 40 MiB that rises to 100 MiB within a second and falls back to 40: a spike
+// of 60 MiB, with the sites that held what was above 40 at its top. What is a spike, and how its
+// height is measured beside others, is in report/find/spikes.h.
 #include "cli/query_options.h"
 
 #include "report/find/transients.h"
@@ -21,6 +25,7 @@ static bool answer(const void *request, struct query_context *asked, struct sink
 		.rise_min = options->bytes_min,
 		.rows_max = options->rows_max,
 	};
+	// The page borrows the spikes, which are found below, and adds how wide it may be.
 	struct spikes spikes;
 	const struct transients transients = {
 		.asked = asked,

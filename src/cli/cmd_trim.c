@@ -1,4 +1,9 @@
 // trim: the trace of a window, which knows what lived when it began.
+//
+// For example `trim app.tide --from 10s --to 20s`: of two million events before 10 s those are kept
+// that began one of the, say, 5,000 blocks that live at 10 s, with their old times; all that
+// happened from 10 s to 20 s follows. So levels, frees and lifetimes read as in the whole trace,
+// and a mark says where the window begins.
 #include "cli/query_options.h"
 
 #include "base/mem.h"
@@ -43,6 +48,9 @@ const struct command cmd_trim = {
 static bool write_window(const struct query_options *options, const struct query_context *asked,
 			 const struct trim *trim, struct rewrite_result *result, struct err *err)
 {
+	// An edge is exact where it is a mark or the peak: several events may have its time, so the
+	// cut is by the event's number. Elsewhere the time cuts, and a window without an end goes
+	// to the last event.
 	const struct moment_edge *to = &asked->selection.window[1];
 	const struct rewrite_window window = {
 		.from_number = trim->from_number,
@@ -81,6 +89,7 @@ static bool trim_trace(const struct query_options *options, struct rewrite_resul
 	struct progress progress;
 	bool ok;
 
+	// A name that is taken is a mistake that shows before the trace is read, not after.
 	if (!query_options_can_write(options, err) || !query_options_open(&context, &asked, err))
 		return false;
 	interrupt_watch();

@@ -1,4 +1,10 @@
-// tidemark view: a trace in the browser.
+// view: a trace in the browser, served on this machine, or as one file that needs no server.
+//
+// The trace is opened once, then a server answers the page's questions from it (view/server.h)
+// until Ctrl-C. For example `view app.tide --no-open --port 8123` prints http://127.0.0.1:8123/
+// with a token after it, and waits. With --html the answers that the page is likely to ask are
+// written into one file instead. A database without "?trace=" is shown as a whole by another set of
+// answers (cli/fleet_desk.h) behind the same server.
 #include "base/mem.h"
 #include "cli/args.h"
 #include "cli/fleet_desk.h"
@@ -17,6 +23,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+// Of a database there is no budget of memory: FLEET_UNREAD is what the server may hold of answers
+// that a slow browser has not read.
 enum {
 	OPTION_PORT = 1,
 	MAX_BYTES_DEFAULT = 15 << 20,
@@ -94,6 +102,8 @@ static bool door_open(struct door *door, const char *address, struct err *err)
 	file = file_stream(str_get(&door->page), "w");
 	if (!file)
 		return err_set(err, ERR_IO, "cannot write %s", str_get(&door->page));
+	// A refresh, and no script: it works in any browser, and the token is in no command line or
+	// history of the shell.
 	good = fprintf(file,
 		       "<!doctype html><meta charset=utf-8><title>tidemark</title>"
 		       "<meta http-equiv=refresh content=\"0;url=%s\">\n",
@@ -134,6 +144,7 @@ static int serve(const struct request *request, const struct server_answers *ans
 	struct err err = { 0 };
 
 	ASSERT(request->port <= UINT16_MAX);
+	// Before the server starts, so that a Ctrl-C that comes at once is not lost.
 	quit_watch();
 	server = server_start(answers, (uint16_t)request->port, &err);
 	if (!server)
@@ -216,6 +227,7 @@ static int view(struct request *request)
 // An option that is about one trace; NULL: none was given.
 static const char *of_a_trace(const struct request *request)
 {
+	// The first one that was given is named; the mistake is the same for all.
 	const struct symbols_options *symbols = &request->print.symbols;
 
 	return request->viewer.other                            ? "diff"

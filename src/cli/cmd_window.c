@@ -67,6 +67,8 @@ static bool take_tree(struct args *args, struct request *request, enum tree_kind
 }
 
 // What there is to choose from, and nothing else.
+// It is `--columns help` and not an option of its own: who is in doubt about the word is at that
+// option already. False ends the command as a mistake does, with EXIT_ANSWERED.
 static bool say_columns(struct args *args)
 {
 	struct sink sink = sink_to_file(stdout);
@@ -109,6 +111,9 @@ static bool typed(const struct keys *keys)
 static bool complete(struct request *request, struct err *err)
 {
 	struct table_options *table = &request->table;
+	// Three kinds of answer: text for a terminal (`text`), a page of Markdown (`form->page`),
+	// and forms for programs. People get ten rows and names that may join places; programs get
+	// every row and exact names.
 	const struct sheet_form *form = request->options.print.form;
 	bool text = !form && !request->options.print.json;
 	const char *by = request->has_tree ? "stack" : "impact,stack";
@@ -135,6 +140,10 @@ static bool complete(struct request *request, struct err *err)
 	table->all_frames = request->options.all_frames;
 	table->labels = text ? LABELS_AS_SHOWN : LABELS_EXACT;
 	table->details = !text && !request->has_tree;
+	// A single step of a trace is looked up only for columns that need one (`details`).
+	// Programs get those always, for their columns are fixed; text only those that were chosen.
+	// Lifetimes cost the most of them, so where neither a column nor the order asks for one
+	// they are left out and peaks stay.
 	table->peaks_only = text && !(table->sorted && table_column_lifetimes(table->sort));
 	for (size_t i = 0; i < table->columns_count; i++) {
 		table->details |= table_column_details(table->columns[i]);
@@ -159,6 +168,7 @@ static struct tags *open_tags(const char *path, struct err *err)
 		err_wrap(err, "cannot read %s", path);
 		return NULL;
 	}
+	// Tags keep their own copy of the names that they need: the file's view may end here.
 	tags = tags_read((const char *)view.bytes, view.size, err);
 	if (!tags)
 		err_wrap(err, "%s", path);
@@ -213,6 +223,8 @@ static bool answer(const void *context, struct query_context *asked, struct sink
 	const struct request *request = context;
 	bool by_layer = keys_has(&request->table.keys, KEYS_LAYER);
 
+	// Heap and virtual memory never add up, so a question that has both is refused unless rows
+	// keep them apart by the key `layer`.
 	return query_context_check_layers(asked, by_layer, err) &&
 	       (request->has_tree ? write_tree(request, asked, sink, err)
 				  : write_table(request, asked, sink, err));

@@ -1,4 +1,10 @@
 // main: finds the command's row and calls it. Knows nothing else.
+//
+// In order: words that are no command (help, version), the command's row, then the options of the
+// project's file (cli/config.h) put in front of those of the command line. For example with
+// "[report]" and "rows = 20" in that file `tidemark report x.tide` runs as `report --rows 20
+// x.tide`, and a later option wins. What a command prints is flushed here, once, so that a full
+// disk changes the exit code of every command alike.
 #include "base/mem.h"
 #include "cli/absent.h"
 #include "cli/args.h"
@@ -101,6 +107,7 @@ static int tell_unknown(const char *word)
 	const char *nearest;
 	int count = 0;
 
+	// Hidden commands are started by ours, and are not proposed.
 	for (int i = 0; i < COMMANDS_COUNT; i++)
 		if (!commands[i]->hidden)
 			names[count++] = commands[i]->name;
@@ -190,6 +197,7 @@ int main(int argc, char **argv)
 		print_synopsis(stdout);
 		return flush_stdout(EXIT_ANSWERED);
 	}
+	// -1 is no exit code of ours: it is what a word that is neither help nor version gives.
 	code = run_builtin(argc - 1, argv + 1);
 	if (code >= 0)
 		return flush_stdout(code);

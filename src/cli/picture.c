@@ -51,6 +51,7 @@ static bool write_file(const char *path, const struct chart *chart,
 // A quote cannot be within quotes of its kind there: it's becomes 'it'."'".'s'.
 static void define(struct str *text, const char *name, const char *value)
 {
+	// The value is between single quotes, where gnuplot takes a backslash as it is.
 	str_format(text, "%s='", name);
 	for (; *value; value++)
 		str_add(text, *value == '\'' ? "'.\"'\".'" : (const char[]){ *value, 0 });
@@ -109,6 +110,9 @@ static bool draw(const struct picture *picture, const struct chart *chart,
 	struct fresh fresh = { .fd = -1 };
 	bool good;
 
+	// In this order, since each needs the one before: the data, the script that names them, the
+	// picture, and last its place. The place is taken when gnuplot has succeeded, so a failure
+	// leaves what was there.
 	output.data = str_get(&files->data);
 	good = write_file(str_get(&files->data), chart, NULL, err) &&
 	       write_file(str_get(&files->script), chart, &output, err) &&
@@ -127,6 +131,8 @@ static bool set_up(const struct picture *picture, struct picture_files *files, s
 	files->keep = picture->keep;
 	if (!tool_folder(&files->folder, err))
 		return false;
+	// The picture is made in the folder, with or without --keep; what is kept stands beside its
+	// place.
 	str_format(&files->picture, "%s/picture", files->folder.text);
 	if (files->keep) {
 		str_format(&files->script, "%s.gnuplot", path);

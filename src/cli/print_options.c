@@ -10,6 +10,7 @@
 
 enum { WIDTH_DEFAULT = 100, WIDTH_LEAST = 80, WIDTH_MOST = 120 };
 
+// In the order of SHEET_FORMS, which also numbers the options: the id less the first is the place.
 #define FORM(word, id, help) &sheet_##word,
 static const struct sheet_form *const forms[] = { SHEET_FORMS(FORM) };
 #undef FORM
@@ -27,6 +28,8 @@ enum print_options_taken print_options_take(struct args *args, struct print_opti
 
 	if (id == PRINT_OPTIONS_JSON || (id >= PRINT_OPTIONS_FORMS && id < PRINT_OPTIONS_END)) {
 		const struct sheet_form *form =
+			// JSON is no sheet: a command writes it as one document by itself, so it
+			// has no form.
 			id == PRINT_OPTIONS_JSON ? NULL : forms[id - PRINT_OPTIONS_FORMS];
 
 		// The same form twice is no mistake; two forms are.
@@ -63,6 +66,7 @@ enum print_options_taken print_options_take(struct args *args, struct print_opti
 
 unsigned print_options_width(void)
 {
+	// Zero columns: the output is a file or a pipe.
 	unsigned width = terminal_columns();
 
 	if (width == 0)
@@ -77,6 +81,7 @@ bool print_options_colour(const struct print_options *print)
 	const char *no_color = getenv("NO_COLOR");
 
 	ASSERT(print->color >= 0 && print->color <= 2);
+	// The words' places: 0 auto, 1 always, 2 never.
 	if (print->color != 0)
 		return print->color == 1;
 	return terminal_has_colours() && !(no_color && *no_color);

@@ -24,6 +24,8 @@ enum print_options_taken query_options_take(struct args *args, struct query_opti
 {
 	bool good = true;
 
+	// Ids of the three do not overlap (1,000, 2,000 and 3,000 on), so the order decides nothing
+	// but speed.
 	if (filters_take(args, &options->words, id))
 		return PRINT_OPTIONS_TAKEN;
 	switch (id) {
@@ -41,6 +43,8 @@ enum print_options_taken query_options_take(struct args *args, struct query_opti
 		break;
 	case QUERY_OPTIONS_ROWS:
 		options->rows_given = true;
+		// Zero is a wish, too (all rows): so that it was given is kept apart from the
+		// number.
 		good = args_count(args, &options->rows_max);
 		break;
 	case QUERY_OPTIONS_MIN_BYTES:
@@ -87,6 +91,9 @@ static void say(void *context, const char *text)
 }
 
 // All is borrowed: `options` must live until the question is closed.
+// Rules are the command's: whether it asks about windows, moments or events, which layers and which
+// filters it can honour. What the user may choose is in `options`, the rest has the engine's
+// defaults.
 struct query_context_options query_options_context(const struct command *command,
 						   const struct query_options *options,
 						   const struct query_context_rules *rules)
@@ -114,6 +121,9 @@ bool query_options_open(const struct query_context_options *context, struct quer
 	bool good;
 
 	ASSERT(context->rules);
+	// Opening may build an index, which takes seconds to minutes: Ctrl-C stops it in order,
+	// with what is half written removed. After it, until the answer is printed, Ctrl-C ends the
+	// process as usual.
 	interrupt_watch();
 	good = query_context_open(asked, context, err);
 	interrupt_leave();
@@ -132,6 +142,7 @@ struct paper query_options_paper(const struct query_options *options, struct sin
 void query_options_warn(const struct command *command, const struct query_context *asked,
 			const char *trace)
 {
+	// `trace` is named where a command has several; of one trace the user knows which it is.
 	for (size_t i = 0; i < asked->warnings_count; i++)
 		args_warn(command, "%s%s%s", trace ? trace : "", trace ? ": " : "",
 			  asked->warnings[i]);
@@ -150,6 +161,8 @@ struct sheet query_options_sheet(const struct command *command, const struct que
 
 bool query_options_warns(const struct query_options *options)
 {
+	// A text or Markdown answer has its warnings on the page, where they are read; the other
+	// forms have no place for a sentence, so stderr gets them.
 	return options->print.json || (options->print.form && !options->print.form->page);
 }
 
@@ -167,6 +180,9 @@ int query_options_print(const struct command *command, const struct query_option
 	ASSERT(command && context->rules && answer);
 	if (!query_options_open(context, &asked, &err))
 		return args_fail(command, &err);
+	// How the calls on virtual memory were seen (all of them, or those through libc alone)
+	// decides what their figures are worth: this is known only from the trace, so it is added
+	// here, for each command.
 	if (asked.window && asked.layers & WINDOW_VM)
 		moment_view_warn_of_calls(&asked);
 	good = answer(request, &asked, &sink, &err) && sink_ok(&sink, &err);
@@ -222,6 +238,8 @@ bool query_options_write(const struct query_options *options, query_options_writ
 	ASSERT(write);
 	if (!options->output)
 		return write_to(stdout, NULL, write, context, err);
+	// The file gets its name when it is whole (trace/fresh.h): a failure or Ctrl-C leaves what
+	// was there before, and no half of an answer.
 	if (!fresh_open(&fresh, options->output, options->force, err))
 		return false;
 	// A stream has a buffer and is closed to write it out; the descriptor stays for fresh_keep,

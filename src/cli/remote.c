@@ -63,6 +63,8 @@ static bool fetch(struct pull *pull, struct str *path, struct err *err)
 	uint64_t bytes_max = kept_bytes;
 	bool named = true, there;
 
+	// The name has the size in it: a trace that was sent again with more names is another file,
+	// and the old one goes when room is needed.
 	if (!file_cache_folder("traces", path))
 		return path->length
 			       ? err_set(err, ERR_IO, "cannot make the folder %s", path->text)

@@ -28,6 +28,8 @@ static void table_path(const char *path, enum rowset_table_id id, struct str *fi
 
 void rowset_folder_remove(const char *path)
 {
+	// Files that are not there are no mistake: a run that broke off has some of them. The
+	// folder itself goes last, and only if nothing else is in it.
 	struct str file = { 0 };
 
 	for (enum rowset_table_id id = 0; id < ROWSET_TABLES; id++) {
@@ -59,6 +61,8 @@ bool rowset_folder_check(const char *path, bool replace, struct err *err)
 {
 	enum file_kind kind = file_look(path);
 
+	// Whether it exists is looked at again by the renaming, which replaces nothing: what
+	// appears meanwhile is not lost.
 	bool strange = false;
 
 	if (kind == FILE_IS_MISSING)
@@ -132,6 +136,7 @@ bool rowset_folder_write(const struct export_source *source, const char *path, b
 		quit_removes(folder.path.text);
 		good = parquet_write(source, (1u << ROWSET_TABLES) - 1, &files, err) &&
 		       keep(&folder, path, replace, err);
+		// parquet_write failed inside of a table: its file is open still.
 		if (folder.file)
 			fclose(folder.file);
 		if (!good)

@@ -25,6 +25,9 @@ static const char *plural(uint64_t count, const char *one, const char *many)
 static const char *summary_frees(const struct launch_result *result, uint64_t *frees)
 {
 	enum { EVENTS_MAX = 1000000 };
+	// A process that forks has the blocks of its parent, and frees some: the collector counts
+	// these frees apart from those of its own. Up to a million events the trace is read for the
+	// exact number; beyond it the figure has "(inherited blocks too)" after it.
 	const struct collect_summary *summary = &result->summary;
 
 	*frees = summary->frees;
