@@ -6,6 +6,11 @@
 //
 // What such a function calls itself is its own business (inside_linux.h). What frees a block may be
 // any of them.
+//
+// Left out are mimalloc's mi_realpath, which needs the C library's, and mi_dupenv_s, mi_wdupenv_s,
+// mi_wcsdup and mi_reallocarr: names of Windows and NetBSD, which programs of Linux do not call.
+// mi_heap_recalloc_aligned_at has six arguments, so that it is recorded by its name alone and not
+// where it is linked in (hook_linux.h).
 #include "recorder/hook_linux.h"
 #include "recorder/scope_linux.h"
 #include "recorder/text.h"
@@ -144,15 +149,16 @@ static inline size_t hook_named_product(size_t count, size_t size)
 // A call on a block that exists already, as words: more of them than a function takes do no harm.
 struct hook_named_call {
 	void *function;
-	uintptr_t words[4];
+	uintptr_t words[6];
 };
 
 static uintptr_t hook_named_do(const struct hook_named_call *call)
 {
-	uintptr_t (*function)(uintptr_t, uintptr_t, uintptr_t, uintptr_t);
+	uintptr_t (*function)(uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t);
 
 	*(void **)&function = call->function;
-	return function(call->words[0], call->words[1], call->words[2], call->words[3]);
+	return function(call->words[0], call->words[1], call->words[2], call->words[3],
+			call->words[4], call->words[5]);
 }
 
 static void *hook_named_resize(void *, size_t, void *more)
@@ -162,7 +168,7 @@ static void *hook_named_resize(void *, size_t, void *more)
 
 // It makes `bytes` of `ptr`, maybe elsewhere. Of NULL it makes a new block.
 //
-// Up to four words are passed on, whatever the function takes: on x86-64 they are registers, and a
+// Six words are passed on, whatever the function takes: on x86-64 they are registers, and a
 // function does not look at those that it has no argument for.
 static __attribute__((noinline)) void *hook_named_again(struct hook_named_call *call, void *ptr,
 							size_t bytes, const uintptr_t *frame)
@@ -220,6 +226,14 @@ static void *hook_no_mallocx(size_t size, int flags)
 	if (ptr && alignment && (flags & HOOK_MALLOCX_ZERO))
 		memset(ptr, 0, size);
 	return ptr;
+}
+
+// An offset into the block that is aligned, in place of its beginning, nothing here can give.
+static void *hook_no_aligned_at(size_t size, size_t alignment, size_t offset, int flags)
+{
+	return alignment && offset % alignment
+		       ? NULL
+		       : hook_no_mallocx(size, hook_log2(alignment) | flags);
 }
 
 static void *hook_no_strndup(const char *text, size_t most)
@@ -372,9 +386,22 @@ HOOK_MI_TAKES(zalloc_aligned, size, alignment, (size_t size, size_t alignment), 
 HOOK_MI_TAKES(calloc_aligned, HOOK_PRODUCT, alignment,
 	      (size_t count, size_t size, size_t alignment), (count, size, alignment),
 	      hook_no_mallocx(HOOK_PRODUCT, hook_log2(alignment) | HOOK_MALLOCX_ZERO))
+HOOK_MI_TAKES(malloc_aligned_at, size, alignment, (size_t size, size_t alignment, size_t offset),
+	      (size, alignment, offset), hook_no_aligned_at(size, alignment, offset, 0))
+HOOK_MI_TAKES(zalloc_aligned_at, size, alignment, (size_t size, size_t alignment, size_t offset),
+	      (size, alignment, offset),
+	      hook_no_aligned_at(size, alignment, offset, HOOK_MALLOCX_ZERO))
+HOOK_MI_TAKES(calloc_aligned_at, HOOK_PRODUCT, alignment,
+	      (size_t count, size_t size, size_t alignment, size_t offset),
+	      (count, size, alignment, offset),
+	      hook_no_aligned_at(HOOK_PRODUCT, alignment, offset, HOOK_MALLOCX_ZERO))
 HOOK_MI_TAKES(strdup, HOOK_TEXT, 0, (const char *text), (text), hook_no_strndup(text, SIZE_MAX))
 HOOK_MI_TAKES(strndup, HOOK_TEXT, 0, (const char *text, size_t most), (text, most),
 	      hook_no_strndup(text, most))
+HOOK_TAKES(mi_mbsdup, HOOK_TEXT, 0, (const char *text), (text), hook_no_strndup(text, SIZE_MAX))
+HOOK_TAKES(mi_heap_alloc_new, size, 0, (void *heap, size_t size), (heap, size), malloc(size))
+HOOK_TAKES(mi_heap_alloc_new_n, HOOK_PRODUCT, 0, (void *heap, size_t count, size_t size),
+	   (heap, count, size), malloc(HOOK_PRODUCT))
 HOOK_TAKES(mi_heap_malloc, size, 0, (void *heap, size_t size), (heap, size), malloc(size))
 HOOK_TAKES(mi_heap_calloc, HOOK_PRODUCT, 0, (void *heap, size_t count, size_t size),
 	   (heap, count, size), calloc(count, size))
@@ -388,6 +415,34 @@ HOOK_MI_RESIZES(recalloc, HOOK_PRODUCT, (void *ptr, size_t count, size_t size),
 		(HOOK_PTR, count, size))
 HOOK_MI_RESIZES(realloc_aligned, size, (void *ptr, size_t size, size_t alignment),
 		(HOOK_PTR, size, alignment))
+HOOK_MI_RESIZES(realloc_aligned_at, size, (void *ptr, size_t size, size_t alignment, size_t offset),
+		(HOOK_PTR, size, alignment, offset))
+HOOK_MI_RESIZES(rezalloc_aligned, size, (void *ptr, size_t size, size_t alignment),
+		(HOOK_PTR, size, alignment))
+HOOK_MI_RESIZES(rezalloc_aligned_at, size,
+		(void *ptr, size_t size, size_t alignment, size_t offset),
+		(HOOK_PTR, size, alignment, offset))
+HOOK_MI_RESIZES(recalloc_aligned, HOOK_PRODUCT,
+		(void *ptr, size_t count, size_t size, size_t alignment),
+		(HOOK_PTR, count, size, alignment))
+#define HOOK_RECALLOC_AT(symbol)                                                              \
+	HOOK_RESIZES(symbol, HOOK_PRODUCT,                                                    \
+		     (void *ptr, size_t count, size_t size, size_t alignment, size_t offset), \
+		     (HOOK_PTR, count, size, alignment, offset), realloc(ptr, HOOK_PRODUCT))
+HOOK_RECALLOC_AT(mi_recalloc_aligned_at)
+HOOK_RECALLOC_AT(mi_aligned_offset_recalloc)
+#if !defined(HOOK_ENTERED) || !defined(HOOK_REGISTER)
+HOOK_RESIZES(mi_heap_recalloc_aligned_at, HOOK_PRODUCT,
+	     (void *heap, void *ptr, size_t count, size_t size, size_t alignment, size_t offset),
+	     ((uintptr_t)heap, HOOK_PTR, count, size, alignment, offset),
+	     realloc(ptr, HOOK_PRODUCT))
+#endif
+HOOK_RESIZES(mi_aligned_recalloc, HOOK_PRODUCT,
+	     (void *ptr, size_t count, size_t size, size_t alignment),
+	     (HOOK_PTR, count, size, alignment), realloc(ptr, HOOK_PRODUCT))
+// In place or not at all, which is a realloc that failed.
+HOOK_RESIZES(mi_expand, size, (void *ptr, size_t size), (HOOK_PTR, size), NULL)
+HOOK_RESIZES(mi__expand, size, (void *ptr, size_t size), (HOOK_PTR, size), NULL)
 HOOK_RESIZES(mi_reallocarray, HOOK_PRODUCT, (void *ptr, size_t count, size_t size),
 	     (HOOK_PTR, count, size), realloc(ptr, HOOK_PRODUCT))
 HOOK_RESIZES(mi_new_realloc, size, (void *ptr, size_t size), (HOOK_PTR, size), realloc(ptr, size))

@@ -3,10 +3,12 @@
 call by its usual name would be; where nobody has such a function, it works all the same."""
 # parallel: yes
 import glob
+import os
+import re
 
-from libguest import Skip, Trace, check, environment, equal, main, program, record, test
+from libguest import SOURCE, Skip, Trace, check, environment, equal, main, program, record, run, test
 
-MADE = {7902: 1, 7903: 1, 7910: 1, 7911: 1}
+MADE = {7902: 1, 7903: 1, 7910: 1, 7911: 1, 7914: 1}
 
 
 def check_named(library):
@@ -41,6 +43,26 @@ def those_of_tcmalloc_are_recorded():
 @test
 def those_of_mimalloc_are_recorded():
     check_named("libmimalloc.so.2*")
+
+
+# Functions of these libraries that give the program no block and take none, or (the last line)
+# that hook_named_linux.c leaves out.
+OTHERS = re.compile(r"""_|MallocExtension_|MallocHook_|RunningOnValgrind|TCMallocGetenvSafe
+    |(mi_|tc_)?malloc_(usable_size|size|good_size|stats\w*)$|(tc_)?mall(info|opt)$|mallctl|(tc_)?nallocx$|sallocx$
+    |tc_(version|query_new_mode|set_new_mode)$
+    |mi_(heap_)?(collect|check_owned|new|new_in_arena|delete|get_\w+|set_default|contains_block|visit_blocks)$
+    |mi_(arena|debug|is_|manage|option|process|register|reserve|stats|thread|good_size|usable_size|version)
+    |(mi_)?(reallocarr|w?dupenv_s|wcsdup|(heap_)?realpath)$|vfree$|reallocf$""", re.VERBOSE)
+
+
+@test
+def each_function_of_the_libraries_is_recorded_or_is_known_to_allocate_nothing():
+    ours = re.findall(r"\w+(?=;)", open(os.path.join(SOURCE, "src/recorder/exports.map")).read())
+    for library in ("libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2*"):
+        for found in glob.glob(f"/usr/lib/x86_64-linux-gnu/{library}"):
+            names = set(re.findall(r" [TW] (\w+)", run(["nm", "-D", found]).out))
+            check(len(names) > 15, f"{library}: {names}")
+            equal(set(), {name for name in names - set(ours) if not OTHERS.match(name)}, library)
 
 
 @test

@@ -18,6 +18,10 @@ WEAK void tc_delete_sized(void *ptr, size_t size);
 WEAK void *mi_malloc(size_t size);
 WEAK void *mi_zalloc_aligned(size_t size, size_t alignment);
 WEAK void *mi_recalloc(void *ptr, size_t count, size_t size);
+WEAK void *mi_malloc_aligned_at(size_t size, size_t alignment, size_t offset);
+WEAK void *mi_heap_recalloc_aligned_at(void *heap, void *ptr, size_t count, size_t size,
+				       size_t alignment, size_t offset);
+WEAK void *mi_expand(void *ptr, size_t size);
 WEAK char *mi_strdup(const char *text);
 WEAK void mi_free(void *ptr);
 WEAK void *mi_heap_new(void);
@@ -72,6 +76,14 @@ int main(void)
 		mi_heap_destroy(heap);
 	else
 		free(block);
-	guest_say("%d\n", 13);
+	mi_free(mi_malloc_aligned_at(7814, 64, 0));
+	heap = mi_heap_new ? mi_heap_new() : NULL;
+	block = mi_heap_recalloc_aligned_at(heap, mi_malloc(7815), 2, 3957, 64, 0);
+	mi_free(block);
+	block = mi_malloc(7816);
+	if (mi_expand(block, 7000000)) // it never can be
+		return 1;
+	mi_free(block);
+	guest_say("%d\n", 16);
 	return 0;
 }
