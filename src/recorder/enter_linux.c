@@ -55,6 +55,7 @@ enum enter_family {
 	ENTER_TCMALLOC,
 	ENTER_MIMALLOC,
 	ENTER_MOZJEMALLOC,
+	ENTER_TBBMALLOC,
 	ENTER_FAMILIES,
 };
 
@@ -235,7 +236,7 @@ static enum enter_family enter_family_of(const char *name)
 		{ "rallocx", ENTER_JEMALLOC }, { "xallocx", ENTER_JEMALLOC },
 		{ "dallocx", ENTER_JEMALLOC }, { "sdallocx", ENTER_JEMALLOC },
 		{ "tc_", ENTER_TCMALLOC },     { "mi_", ENTER_MIMALLOC },
-		{ "moz_", ENTER_MOZJEMALLOC },
+		{ "moz_", ENTER_MOZJEMALLOC }, { "scalable_", ENTER_TBBMALLOC },
 	};
 
 	for (size_t i = 0; i < sizeof(families) / sizeof(*families); i++) {
@@ -384,6 +385,7 @@ static const char *enter_name(const bool *has)
 	       : has[ENTER_JEMALLOC]  ? "jemalloc"
 	       : has[ENTER_TCMALLOC]  ? "tcmalloc"
 	       : has[ENTER_MIMALLOC]  ? "mimalloc"
+	       : has[ENTER_TBBMALLOC] ? "tbbmalloc"
 				      : NULL;
 }
 
@@ -630,6 +632,20 @@ static bool enter_meet(const struct scope_object *object)
 	return false; // there are too many
 }
 
+// Whether it exports an allocator by names of its own. Who opens it (libtbb opens libtbbmalloc)
+// asks it for them by dlsym with a handle, and does not find us.
+static bool enter_exports_named(const struct scope_object *object)
+{
+	static const char *const names[] = { "mallocx", "je_malloc", "tc_malloc", "mi_malloc",
+					     "scalable_malloc" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		if (scope_find(object, names[i]))
+			return true;
+	}
+	return false;
+}
+
 // A library that exports malloc is found by name, if others call it. What is not the first one, or
 // calls itself all the same, is entered; calls that came by name count once (inside_linux.h).
 static void enter_library(const struct scope_object *object)
@@ -640,7 +656,7 @@ static void enter_library(const struct scope_object *object)
 	    scope_find(object, "gnu_get_libc_version"))
 		return;
 	if (!scope_find(object, "malloc"))
-		enter_look(object, false);
+		enter_look(object, enter_exports_named(object));
 	else if (scope_is_symbolic(object) || (scope_next("malloc", &first) && first != object))
 		enter_look(object, true);
 }

@@ -1,5 +1,6 @@
 // hook_named: allocators by names of their own: jemalloc's mallocx and the like, tcmalloc's tc_…,
-// mimalloc's mi_…, and glibc's __libc_malloc. To add one: docs/howto/add-a-hook.md.
+// mimalloc's mi_…, oneTBB's scalable_…, and glibc's __libc_malloc. To add one:
+// docs/howto/add-a-hook.md.
 //
 // A program that looks whether there is such a function finds ours in any case; where no library
 // has it, it does by malloc and its family what it would do, and is recorded there.
@@ -81,6 +82,7 @@ static inline size_t hook_named_product(size_t count, size_t size)
 
 	return __builtin_mul_overflow(count, size, &product) ? SIZE_MAX : product;
 }
+#define HOOK_PRODUCT hook_named_product(count, size)
 
 // It returns a block of `bytes`. `instead` is what it does where no library has it.
 #define HOOK_TAKES(symbol, bytes, alignment, parameters, arguments, instead)         \
@@ -360,6 +362,20 @@ HOOK_TC_NEW(tc_newarray)
 HOOK_TC_DELETE(tc_delete)
 HOOK_TC_DELETE(tc_deletearray)
 
+// ---- oneTBB's -------------------------------------------------------------------------------
+
+HOOK_TAKES(scalable_malloc, size, 0, (size_t size), (size), malloc(size))
+HOOK_TAKES(scalable_calloc, HOOK_PRODUCT, 0, (size_t count, size_t size), (count, size),
+	   calloc(count, size))
+HOOK_RESIZES(scalable_realloc, size, (void *ptr, size_t size), (HOOK_PTR, size), realloc(ptr, size))
+HOOK_GIVES(scalable_free, (void *ptr), (ptr))
+HOOK_PUTS(scalable_posix_memalign)
+HOOK_TAKES(scalable_aligned_malloc, size, alignment, (size_t size, size_t alignment),
+	   (size, alignment), memalign(alignment, size))
+HOOK_RESIZES(scalable_aligned_realloc, size, (void *ptr, size_t size, size_t alignment),
+	     (HOOK_PTR, size, alignment), realloc(ptr, size))
+HOOK_GIVES(scalable_aligned_free, (void *ptr), (ptr))
+
 // ---- mimalloc: most functions once for the thread's heap, and once for one that is named -------
 
 #define HOOK_MI_TAKES(name, bytes, alignment, parameters, arguments, instead)                      \
@@ -371,7 +387,6 @@ HOOK_TC_DELETE(tc_deletearray)
 	HOOK_RESIZES(mi_##name, bytes, (HOOK_UNPACK parameters), arguments, realloc(ptr, bytes)) \
 	HOOK_RESIZES(mi_heap_##name, bytes, (void *heap, HOOK_UNPACK parameters),                \
 		     ((uintptr_t)heap, HOOK_UNPACK arguments), realloc(ptr, bytes))
-#define HOOK_PRODUCT hook_named_product(count, size)
 #define HOOK_TEXT (ptr ? text_length(ptr) + 1 : 0)
 
 HOOK_MI_TAKES(zalloc, size, 0, (size_t size), (size), calloc(1, size))

@@ -1,7 +1,10 @@
-// named: the functions of jemalloc, tcmalloc, mimalloc and glibc that have names of their own, as
-// far as there are such: by each a block of a size of its own from 7801 on, which is freed; 7900
-// and more is what some of them are made into. Prints how many.
+// named [LIBRARY]: the functions of jemalloc, tcmalloc, mimalloc, oneTBB and glibc that have names
+// of their own, as far as there are such: by each a block of a size of its own from 7801 on, which
+// is freed; 7900 and more is what some of them are made into. oneTBB's are those of the LIBRARY,
+// which is opened, as libtbb does it. Prints how many.
 #include "guest.h"
+
+#include <dlfcn.h>
 
 #define WEAK __attribute__((weak))
 
@@ -27,6 +30,9 @@ WEAK void mi_free(void *ptr);
 WEAK void *mi_heap_new(void);
 WEAK void *mi_heap_malloc(void *heap, size_t size);
 WEAK void mi_heap_destroy(void *heap);
+WEAK void *scalable_malloc(size_t size);
+WEAK void *scalable_aligned_realloc(void *ptr, size_t size, size_t alignment);
+WEAK void scalable_aligned_free(void *ptr);
 extern void *__libc_malloc(size_t size);
 extern void *__libc_memalign(size_t alignment, size_t size);
 extern void *__libc_realloc(void *ptr, size_t size);
@@ -40,7 +46,27 @@ static void check_zero(const char *bytes, size_t size)
 		guest_check(bytes[i] == 0, "it is zero");
 }
 
-int main(void)
+// By name, or of the library that was opened.
+static void take_scalable(const char *library)
+{
+	void *(*take)(size_t) = scalable_malloc, *opened = NULL;
+	void *(*again)(void *, size_t, size_t) = scalable_aligned_realloc;
+	void (*give)(void *) = scalable_aligned_free;
+
+	if (library) {
+		opened = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+		guest_check(opened != NULL, "dlopen");
+		*(void **)&take = dlsym(opened, "scalable_malloc");
+		*(void **)&again = dlsym(opened, "scalable_aligned_realloc");
+		*(void **)&give = dlsym(opened, "scalable_aligned_free");
+	}
+	give(take(7817));
+	block = again(take(7818), 7918, 64);
+	guest_check((uintptr_t)block % 64 == 0 || !library, "aligned");
+	give(block);
+}
+
+int main(int argc, char **argv)
 {
 	static char text[7812];
 	void *out = NULL, *heap;
@@ -84,6 +110,7 @@ int main(void)
 	if (mi_expand(block, 7000000)) // it never can be
 		return 1;
 	mi_free(block);
-	guest_say("%d\n", 16);
+	take_scalable(argc > 1 ? argv[1] : NULL);
+	guest_say("%d\n", 18);
 	return 0;
 }
