@@ -745,7 +745,7 @@ void table_free(struct table *table)
 	for (size_t i = 0; i < table->phases_count; i++)
 		mem_free(table->phases[i].name);
 	MEM_FREE(table->phases, table->levels, table->rows, table->order, table->allocations,
-		 table->dropped);
+		 table->dropped, table->bars);
 	table_singles_free(table->singles);
 	MEM_FREE(table->functions, table->modules, table->stack_tags);
 	index_set_fini(&table->children);

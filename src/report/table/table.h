@@ -112,6 +112,8 @@ struct table {
 	struct table_row *rows;                     // rows[0] is the total
 	size_t rows_count, rows_capacity;
 	size_t level_begin, choose_at; // private: see table_rows.c
+	size_t *bars;                  // by parent: place of the last row to be shown, + 1; 0: none
+	size_t bars_count;
 	bool choosing;
 	uint32_t *order;                       // children of each row, one after the other
 	struct window_allocation *allocations; // rows of key lifetime; value is the index

@@ -6,8 +6,9 @@
 //
 // For example -n 10 with a million stacks: when 8,192 rows wait, they are sorted and the first ten
 // of each parent stay; the others are 8,182 more in the parent's dropped rows, and their bytes in
-// its dropped sums. So there are never many more rows than are waiting. Sorted by a column that
-// needs details, or by name, nothing can be dropped before all is known.
+// its dropped sums. So there are never many more rows than are waiting. From then on a row that
+// comes after the tenth is dropped at once, so of a million nearly all are compared with one other.
+// Sorted by a column that needs details, or by name, nothing can be dropped before all is known.
 #include "report/table/table.h"
 
 #include "base/mem.h"
@@ -84,6 +85,16 @@ static int compare_siblings(const void *a, const void *b, void *context)
 	return table_compare_shown(context, left, right);
 }
 
+// Whether so many of a row's parent come before it already. `bars` says which of those is the last
+// that would be shown; what comes after it need not be sorted to know that it is not.
+static bool is_behind(const struct table *table, const struct table_row *row)
+{
+	size_t bar = row->parent < table->bars_count ? table->bars[row->parent] : 0;
+
+	ASSERT(bar == 0 || bar <= table->rows_count);
+	return bar && table_compare_shown(table, row, &table->rows[bar - 1]) > 0;
+}
+
 // Of the present level leave the first rows_max of each parent, and frees of nothing known.
 // `choose_at` doubles with what was kept, so that many parents do not make it sort again and again.
 static void choose(struct table *table)
@@ -95,12 +106,17 @@ static void choose(struct table *table)
 	if (count == 0)
 		return;
 	mem_sort(rows, count, sizeof *rows, compare_siblings, table);
+	if (table->bars_count == 0)
+		table->bars = mem_alloc(table->level_begin + 1, sizeof *table->bars);
+	table->bars_count = table->level_begin;
 	for (size_t i = 0; i < count; i++) {
 		rank = kept > 0 && rows[kept - 1].parent == rows[i].parent ? rank + 1 : 1;
 		if (rank > table->options->rows_max && !rows[i].orphans)
 			table_drop(table, rows[i].parent, 1, &rows[i].sums);
 		else
 			rows[kept++] = rows[i];
+		if (rank == table->options->rows_max && !rows[i].orphans)
+			table->bars[rows[kept - 1].parent] = table->level_begin + kept;
 	}
 	ASSERT(kept <= count);
 	table->rows_count = table->level_begin + kept;
@@ -123,6 +139,9 @@ void table_begin_level(struct table *table, size_t depth)
 	ASSERT(!table->choosing);
 	table->level_begin = table->rows_count;
 	table->choose_at = 0;
+	MEM_FREE(table->bars);
+	table->bars = NULL;
+	table->bars_count = 0;
 	table->choosing = depth > 0 && chooses(table->options) && !is_of_types(table, depth);
 }
 
@@ -133,7 +152,8 @@ void table_add_row(struct table *table, const struct table_row *row)
 	const struct table_options *options = table->options;
 
 	if (table->choosing) {
-		if (!row->orphans && window_present(&row->sums).bytes < options->bytes_min) {
+		if (!row->orphans && (window_present(&row->sums).bytes < options->bytes_min ||
+				      is_behind(table, row))) {
 			table_drop(table, row->parent, 1, &row->sums);
 			return;
 		}
