@@ -15,6 +15,7 @@
 #include "engine/replay/present.h"
 #include "engine/replay/reach_search.h"
 #include "launch/attachable_linux.h"
+#include "launch/narrow_linux.h"
 #include "launch/process_copy_linux.h"
 #include "launch/tracee_linux.h"
 #include "launch/tracer_linux.h"
@@ -391,7 +392,8 @@ static bool reach_scan_inhabited(const struct reach_scan_state *scan, uint64_t s
 	*sp = end;
 	for (size_t i = 0; i < scan->tracee.count; i++) {
 		const struct tracee_thread *thread = &scan->tracee.threads[i];
-		uint64_t at = thread->registers.rsp, own = thread->registers.fs_base;
+		uint64_t at = thread->registers.rsp;
+		uint64_t own = narrow_thread_pointer(&thread->registers);
 
 		if (thread->gone)
 			continue;
@@ -404,11 +406,13 @@ static bool reach_scan_inhabited(const struct reach_scan_state *scan, uint64_t s
 
 static bool reach_scan_is_own(const struct reach_scan_state *scan, uint64_t start, uint64_t end)
 {
-	for (size_t i = 0; i < scan->tracee.count; i++)
-		if (!scan->tracee.threads[i].gone &&
-		    scan->tracee.threads[i].registers.fs_base >= start &&
-		    scan->tracee.threads[i].registers.fs_base < end)
+	for (size_t i = 0; i < scan->tracee.count; i++) {
+		const struct tracee_thread *thread = &scan->tracee.threads[i];
+		uint64_t own = narrow_thread_pointer(&thread->registers);
+
+		if (!thread->gone && own >= start && own < end)
 			return true;
+	}
 	return false;
 }
 

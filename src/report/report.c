@@ -312,7 +312,7 @@ struct report *report_new(struct query_context *asked, const struct report_optio
 	report->heap = report->whole.heap;
 	report->complete = reader_ok(asked->reader, &damage);
 	warn_of_damage(report);
-	query_context_matched(asked, heap_totals(report->heap)->counts.allocated.count);
+	query_context_counted(asked, &heap_totals(report->heap)->counts);
 
 	heap_sites(report->heap, &sites_count);
 	progress_begin(&progress, mode, "naming", sites_count);

@@ -921,4 +921,31 @@ def very_many_stacks_and_blocks_keep_to_the_memory():
     assert most < 128 * MIB, most
 
 
+@test
+def what_an_import_cannot_tell_is_not_looked_for():
+    trace = Calls()
+    for step in range(COUNT):
+        trace.alloc(step * 1000, stack("format", "work"), 100, 0x10000 + step * 128)
+    for number, (lacks, missed) in enumerate((
+            ("csv", {"temporaries": "none in what", "growth": "none in what", "reuse": "none in what",
+                     "libraries": "files of functions", "outside": "virtual memory"}),
+            ("lsan snapshots no-addresses leaks no-threads",
+             {"temporaries": "made of sums", "failed": "made of sums", "growth": "left at the end"}),
+            ("heaptrack no-addresses no-threads", {"overhead": "addresses", "elsewhere": "none in what"}))):
+        trace.lines[0] = f'trace command="./app" tick=1000 options="imported={lacks} free-stacks"'
+        told = answer("findings", trace.write(f"imported{number}.tide"))
+        why = {one["kind"]: one["why"] for one in told["not_looked_for"]}
+        for kind, words in missed.items():
+            check(words in why.get(kind, ""), lacks, kind, why)
+        for verb in ("findings", "report", "window"):
+            told_of = answer(verb, f"imported{number}.tide")
+            warnings = (told_of if "warnings" in told_of else told_of["trace"])["warnings"]
+            equal("snapshots" not in lacks, "there is no free" in " ".join(warnings), lacks)
+        equal([], [one["kind"] for one in told["findings"]], lacks)
+    trace.free_by(COUNT * 1000, 0x10000, "work", "run")
+    told = answer("findings", trace.write("freed.tide"))
+    check("threads" in {one["kind"]: one["why"] for one in told["not_looked_for"]}["elsewhere"], told)
+    equal(["growth"], [one["kind"] for one in told["findings"]])
+
+
 main()

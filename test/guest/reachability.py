@@ -447,6 +447,57 @@ def what_is_kept_of_ended_threads_is_no_leak():
         check(found["inside"]["count"] >= 4, found)
 
 
+# A thread that has gone to another stack (a coroutine) when the program ends: what it has for itself, and what the
+# stack that it left holds.
+ELSEWHERE = r"""
+#include <pthread.h>
+#include <stdlib.h>
+#include <ucontext.h>
+#include <unistd.h>
+static __thread char *own;
+static ucontext_t home, away;
+static char stack[65536];
+static volatile int there;
+static void wait_there(void)
+{
+	there = 1;
+	for (;;)
+		pause();
+}
+static void *run(void *argument)
+{
+	char *volatile held = malloc(1000);
+	own = malloc(2000);
+	getcontext(&away);
+	away.uc_stack.ss_sp = stack;
+	away.uc_stack.ss_size = sizeof stack;
+	makecontext(&away, wait_there, 0);
+	swapcontext(&home, &away);
+	held[0] = own[0] = 1;
+	return argument;
+}
+int main(void)
+{
+	pthread_t thread;
+	if (pthread_create(&thread, NULL, run, NULL) != 0)
+		return 1;
+	while (!there)
+		usleep(1000);
+	_exit(0);
+}
+"""
+
+
+@test
+def what_a_thread_on_another_stack_has_is_no_leak():
+    with open("elsewhere.c", "w", encoding="utf-8") as file:
+        file.write(ELSEWHERE)
+    for bits in ("-m64", "-m32"):
+        equal(0, run(["gcc", bits, "-O1", "elsewhere.c", "-o", "elsewhere", "-lpthread"]).code)
+        record(["./elsewhere"], "--reachability", "-f")
+        equal(0, ask("report", "t.tide")["heap"]["reachability"]["unreachable"]["count"], bits)
+
+
 @test
 def memory_that_was_not_read_is_told():
     record([program("reaches")], "--reachability")

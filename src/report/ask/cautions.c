@@ -115,11 +115,16 @@ static const struct {
 		     "not against a recording of Windows" },
 };
 
+bool cautions_is_import(const struct trace_info *info)
+{
+	return info->options && strncmp(info->options, "imported=", 9) == 0;
+}
+
 // The options of an imported trace are "imported=TOOL word word": the word is looked for whole, so
 // that "totals" is not found in "subtotals".
 bool cautions_lacks(const struct trace_info *info, const char *word)
 {
-	return defs_has_word(info->options, word) && strncmp(info->options, "imported=", 9) == 0;
+	return cautions_is_import(info) && defs_has_word(info->options, word);
 }
 
 // One sentence: from which tool, what is missing in the order of the trace's words, and the tick. A

@@ -23,5 +23,6 @@ void cautions_tell_origin(const struct reader *reader,
 // How much of so much time each call was recorded, and not samples.
 uint64_t cautions_exact_ns(const struct reader *reader, uint64_t duration_ns);
 
-// Whether the trace was imported and lacks this, by a word of docs/format.md, 5.1 ("totals").
+// Whether the trace was imported; and lacks this, by a word of docs/format.md, 5.1 ("totals").
+bool cautions_is_import(const struct trace_info *info);
 bool cautions_lacks(const struct trace_info *info, const char *word);

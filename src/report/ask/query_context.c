@@ -65,6 +65,42 @@ void query_context_matched(struct query_context *asked, uint64_t count)
 		query_context_warn(asked, "no allocation passes the filters");
 }
 
+// Of snapshots it is known what lives, also where nothing was freed between them.
+static void warn_of_frees(struct query_context *asked, uint64_t allocations, uint64_t frees)
+{
+	const struct trace_info *info = reader_info(asked->reader);
+
+	asked->no_frees = allocations > 0 && frees == 0 && cautions_is_import(info) &&
+			  !cautions_lacks(info, "snapshots");
+	if (asked->no_frees)
+		query_context_warn(asked, "there is no free in what was imported: whatever was "
+					  "allocated counts as if it lived to the end");
+}
+
+// With a window query_context_open has asked; else it is known only of all that there is.
+void query_context_counted(struct query_context *asked, const struct heap_counts *counts)
+{
+	query_context_matched(asked, counts->allocated.count);
+	if (!asked->window && !query_narrows(&asked->selection.query))
+		warn_of_frees(asked, counts->allocated.count, counts->frees);
+}
+
+// One question of all that there is, so only of imports.
+static bool ask_frees(struct query_context *asked, struct err *err)
+{
+	const struct window_query query = { .to = window_facts(asked->window)->steps_end };
+	struct window_result result;
+
+	if (!cautions_is_import(reader_info(asked->reader)))
+		return true;
+	if (!window_ask(asked->window, &query, &result, err))
+		return false;
+	warn_of_frees(asked, window_allocated(&result.total).count,
+		      window_freed(&result.total).count + result.total_rest.orphans);
+	window_result_fini(&result);
+	return true;
+}
+
 // ---- the peak ----
 
 // The only group, 0, of what is selected. Frees of nothing known have no bytes that were ever live.
@@ -338,7 +374,7 @@ static bool prepare(struct query_context *asked, struct err *err)
 		cautions_tell_origin(asked->reader, tell_caution, asked);
 	if (window)
 		warn_of_pools(asked);
-	return true;
+	return !window || ask_frees(asked, err);
 }
 
 // What is open already may be shared (findings opens a second context); else it is opened here, and

@@ -108,6 +108,7 @@ struct query_context {
 
 	uint64_t peak_edge; // private: of the peak that a word asked for
 	bool pools_out;     // the trace has pools whose blocks are left out
+	bool no_frees;      // it was imported, and there is no free in it
 	char **warnings;    // what one must know before believing the figures, a line each
 	size_t warnings_count, warnings_capacity;
 };
@@ -131,7 +132,10 @@ void query_context_caution(struct query_context *asked);
 // Warn where filters were given and none of `count` allocations passed them.
 void query_context_matched(struct query_context *asked, uint64_t count);
 
-// The same for whoever has not counted what is in the window.
+// The same by the sums of a reading. An import without a single free has `no_frees` then.
+void query_context_counted(struct query_context *asked, const struct heap_counts *counts);
+
+// As query_context_matched, for whoever has not counted what is in the window.
 bool query_context_match(struct query_context *asked, struct err *err);
 
 // Make the selection whole for one who counts allocations from events (selection_read), or shows

@@ -215,6 +215,8 @@ static void forget_sums(struct check *check)
 	for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
 		if (cautions_lacks(info, sums[i].word) && (i > 0 || !totals))
 			figures |= sums[i].figures;
+	if (check->asked->no_frees)
+		figures |= PEAK | LIVE | 1 << CHECK_TEMPORARY | GROWTH;
 	for (int figure = 0; figure < CHECK_FIGURES; figure++) {
 		struct check_row *row = &check->rows[figure];
 		struct str text = { 0 };
@@ -332,7 +334,7 @@ bool check_find(struct check *check, struct query_context *asked,
 	heap = whole.heap;
 	asked->events = heap_totals(heap)->events;
 	query_context_caution(asked);
-	query_context_matched(asked, heap_totals(heap)->counts.allocated.count);
+	query_context_counted(asked, &heap_totals(heap)->counts);
 	fill(check, heap, options);
 	fill_unreachable(check, options);
 	check_read_expectations(asked, &check->rows[CHECK_UNEXPECTED]);

@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "base/sort.h"
+#include "report/ask/cautions.h"
 #include "report/ask/cxxname.h"
 #include "trace/defs.h"
 
@@ -78,7 +79,7 @@ const struct findings_kind findings_kinds[] = {
 	  "there it may have been another). A kill for lack of memory of the whole machine is in "
 	  "the kernel's log alone (possible).",
 	  findings_killed },
-	{ "growth", "memory grows without end", FINDINGS_PROBLEM, FINDINGS_SITES,
+	{ "growth", "memory grows without end", FINDINGS_PROBLEM, FINDINGS_SITES | FINDINGS_LEVELS,
 	  "A site whose live bytes grow and do not come back, to the end (tidemark growth says "
 	  "how that is decided: the floor of sixty parts of time, its slope, its fit). Programs "
 	  "that build something up and end look the same, so processes of less than ten seconds "
@@ -86,11 +87,12 @@ const struct findings_kind findings_kinds[] = {
 	  "more) in a process that still ran when the recording ended, or had run for a minute; "
 	  "else possible.",
 	  findings_growth },
-	{ "growth-lately", "memory grows since a while", FINDINGS_PROBLEM, FINDINGS_SITES,
+	{ "growth-lately", "memory grows since a while", FINDINGS_PROBLEM,
+	  FINDINGS_SITES | FINDINGS_LEVELS,
 	  "As growth, but less than a ninth of it is in the first two thirds of the time. Record "
 	  "longer to distinguish a leak from the last tooth of a saw.",
 	  findings_growth_lately },
-	{ "peak", "a peak made by few short buffers", FINDINGS_SAVING, 0,
+	{ "peak", "a peak made by few short buffers", FINDINGS_SAVING, FINDINGS_FREES,
 	  "The highest level of all is a spike that takes less than a tenth of the time, rises "
 	  "by a quarter of the peak or more, and at most sixteen blocks of one site make half of "
 	  "it. What it would save is the distance to the next highest level.",
@@ -112,13 +114,13 @@ const struct findings_kind findings_kinds[] = {
 	  "A buffer on the stack, one that is kept and reused, or a small-buffer type saves both "
 	  "calls.",
 	  findings_temporaries },
-	{ "reuse", "equal buffers, one at a time", FINDINGS_SAVING, 0,
+	{ "reuse", "equal buffers, one at a time", FINDINGS_SAVING, FINDINGS_FREES,
 	  "Ten or more buffers of one size from one site of which never two lived at a time, of "
 	  "128 KiB or more (tidemark transients lists them). One that is allocated once and kept "
 	  "would do.",
 	  findings_reuse },
 	{ "overhead", "small blocks cost more than they hold", FINDINGS_SAVING,
-	  FINDINGS_LINUX | FINDINGS_EVERY_CALL | FINDINGS_MOMENT,
+	  FINDINGS_LINUX | FINDINGS_EVERY_CALL | FINDINGS_ADDRESSES | FINDINGS_MOMENT,
 	  "At the peak, glibc's headers and rounding of a site's blocks are as many bytes as the "
 	  "blocks hold, or more. Computed from the addresses of the blocks, and only where these "
 	  "are glibc's. An array, or a pool that cuts large blocks, saves most of it.",
@@ -130,7 +132,7 @@ const struct findings_kind findings_kinds[] = {
 	  "space and commit, not memory; a smaller size would do, unless swapping took the pages.",
 	  findings_untouched },
 	{ "pinned", "few small blocks keep pages", FINDINGS_SAVING,
-	  FINDINGS_EVERY_CALL | FINDINGS_NO_FILTER | FINDINGS_MOMENT,
+	  FINDINGS_EVERY_CALL | FINDINGS_ADDRESSES | FINDINGS_NO_FILTER | FINDINGS_MOMENT,
 	  "At the end of a process that ran for ten seconds or more, pages of the heap on which "
 	  "only a few small blocks are (tidemark pins). Long-lived small blocks that are "
 	  "allocated among short-lived ones do that: allocate them early, together, or from a "
@@ -150,24 +152,24 @@ const struct findings_kind findings_kinds[] = {
 	  "from the same stack. Whether the contents are equal is not recorded: if they are, "
 	  "load before the fork and the pages are shared.",
 	  findings_processes },
-	{ "libraries", "two copies of one library", FINDINGS_NOTE, 0,
+	{ "libraries", "two copies of one library", FINDINGS_NOTE, FINDINGS_FILES,
 	  "Two files of one library (the same name but for the version) in one process, both on "
 	  "stacks of allocations. Blocks of one must not be freed by the other.",
 	  findings_libraries },
-	{ "elsewhere", "freed by another thread", FINDINGS_NOTE, CALLS,
+	{ "elsewhere", "freed by another thread", FINDINGS_NOTE, CALLS | FINDINGS_THREADS,
 	  "Half of a site's blocks or more are freed by another thread than the one that "
 	  "allocated them. With glibc each goes back to the arena of the first thread, under its "
 	  "lock; an allocator with free lists of its own for this (mimalloc, jemalloc) or "
 	  "batches are cheaper.",
 	  findings_elsewhere },
-	{ "cache", "grew and levelled off", FINDINGS_NOTE, FINDINGS_SITES,
+	{ "cache", "grew and levelled off", FINDINGS_NOTE, FINDINGS_SITES | FINDINGS_LEVELS,
 	  "A site that grew and stopped: a cache or a pool. It is listed so that it is not taken "
 	  "for a leak.",
 	  findings_cache },
-	{ "step", "a step that stays", FINDINGS_NOTE, FINDINGS_SITES,
+	{ "step", "a step that stays", FINDINGS_NOTE, FINDINGS_SITES | FINDINGS_LEVELS,
 	  "A site that grew in one or two steps: a table, a phase of the program.", findings_step },
 	{ "holes", "the address space is cut up", FINDINGS_PROBLEM,
-	  FINDINGS_EVERY_CALL | FINDINGS_MOMENT,
+	  FINDINGS_EVERY_CALL | FINDINGS_VM | FINDINGS_MOMENT,
 	  "In a process of 32 bits an allocation failed though as much was free: no hole was "
 	  "large enough. By what was mapped at that moment; the part below 64 KiB is not counted.",
 	  findings_holes },
@@ -178,29 +180,31 @@ const struct findings_kind findings_kinds[] = {
 	  "resident. In a process of 64 bits without a limit they cost nothing.",
 	  findings_thread_stacks },
 	{ "unaligned", "reservations of less than whole 64 KiB", FINDINGS_NOTE,
-	  FINDINGS_NO_FILTER | FINDINGS_MOMENT,
+	  FINDINGS_VM | FINDINGS_NO_FILTER | FINDINGS_MOMENT,
 	  "In a process of 32 bits on Windows: addresses after reservations, up to the next "
 	  "multiple of 64 KiB, which no other reservation can have. 32 MiB or more of one stack.",
 	  findings_unaligned },
-	{ "outside", "memory outside the heap", FINDINGS_NOTE, FINDINGS_NO_FILTER | FINDINGS_MOMENT,
+	{ "outside", "memory outside the heap", FINDINGS_NOTE,
+	  FINDINGS_VM | FINDINGS_NO_FILTER | FINDINGS_MOMENT,
 	  "When most was committed, the program had committed 8 MiB or more itself (mmap, "
 	  "VirtualAlloc), and more than the allocators that tidemark sees. It may be a pool, "
 	  "generated code, a garbage collector's heap, or an allocator of its own without "
 	  "symbols: what is allocated inside of it is in no figure of the heap.",
 	  findings_outside },
 	{ "early", "a library allocates before main and never again", FINDINGS_SAVING,
-	  FINDINGS_NO_FILTER | FINDINGS_SITES,
+	  FINDINGS_FILES | FINDINGS_NO_FILTER | FINDINGS_SITES,
 	  "Blocks that constructors of a library allocated before main and that lived at the "
 	  "peak, of a library that is on no other stack. It may be linked and not be used; or "
 	  "it is used and allocates nothing.",
 	  findings_early },
-	{ "runtimes", "two C runtimes", FINDINGS_NOTE, 0,
+	{ "runtimes", "two C runtimes", FINDINGS_NOTE, FINDINGS_FILES,
 	  "Two of Microsoft's C runtimes (msvcr100.dll, ucrtbase.dll) in one process, both on "
 	  "stacks of allocations: each has its own files, locale and errno, and blocks of one "
 	  "must not be freed by the other. msvcrt.dll is Windows' own and is not counted.",
 	  findings_runtimes },
 	{ "slack", "sizes just over a size class", FINDINGS_SAVING,
-	  FINDINGS_LINUX | FINDINGS_EVERY_CALL | FINDINGS_FREES | FINDINGS_MOMENT,
+	  FINDINGS_LINUX | FINDINGS_EVERY_CALL | FINDINGS_FREES | FINDINGS_ADDRESSES |
+		  FINDINGS_MOMENT,
 	  "Blocks at the peak that take more than they hold: with glibc those of one to three "
 	  "bytes over a size that it has, where that costs a quarter of them and three in four "
 	  "of a site's blocks are so; with other allocators, "
@@ -210,7 +214,8 @@ const struct findings_kind findings_kinds[] = {
 	  "overhead.",
 	  findings_slack },
 	{ "contention", "threads use one arena at the same time", FINDINGS_NOTE,
-	  FINDINGS_LINUX | CALLS | FINDINGS_NO_FILTER | FINDINGS_MOMENT,
+	  FINDINGS_LINUX | CALLS | FINDINGS_ADDRESSES | FINDINGS_THREADS | FINDINGS_NO_FILTER |
+		  FINDINGS_MOMENT,
 	  "Stretches of 100 ms in which 50,000 calls or more need one of glibc's arenas locked, "
 	  "a tenth of them or more by another thread than the first. Whose arena it is, the "
 	  "addresses tell; a call that the thread's own cache serves (tcache, by its rules) needs "
@@ -218,7 +223,7 @@ const struct findings_kind findings_kinds[] = {
 	  "Whether a thread waited is not recorded, so it is possible, never more.",
 	  findings_contention },
 	{ "ended-threads", "memory of ended threads", FINDINGS_SAVING,
-	  FINDINGS_EVERY_CALL | FINDINGS_FREES | FINDINGS_MOMENT,
+	  FINDINGS_EVERY_CALL | FINDINGS_FREES | FINDINGS_THREADS | FINDINGS_MOMENT,
 	  "Blocks of one line that four threads or more allocated which have ended, and that "
 	  "nothing had freed when the process ended. A thread has ended where libc gave its stack "
 	  "back, in that thread (glibc). Results that are kept to the end look the same: "
@@ -501,7 +506,7 @@ static bool gather_sites(struct findings *findings, struct err *err)
 	counts = &heap_totals(facts->heap)->counts;
 	findings->peak_bytes = counts->peak.bytes;
 	findings->allocations = counts->allocated.count;
-	query_context_matched(asked, counts->allocated.count);
+	query_context_counted(asked, counts);
 	facts->free_stacks = defs_has_word(reader_info(asked->reader)->options, "free-stacks");
 	return true;
 }
@@ -559,6 +564,35 @@ static bool has_snapshots(const struct reader *reader)
 	return false;
 }
 
+// The same of what a trace does not have that was not recorded here, or was stripped of addresses.
+static const char *import_lacks(const struct findings *findings, unsigned needs)
+{
+	const struct query_context *asked = findings->asked;
+	const struct trace_info *info = reader_info(asked->reader);
+	const unsigned layers = window_facts(asked->window)->layers;
+	const bool import = cautions_is_import(info);
+
+	if (import && !(needs & FINDINGS_VM) && !(layers & WINDOW_HEAP))
+		return "there is no heap in what was imported";
+	if ((needs & (FINDINGS_EVERY_CALL | FINDINGS_FREES)) && cautions_lacks(info, "snapshots"))
+		return "needs each call, and what was imported is made of sums";
+	if ((needs & FINDINGS_LEVELS) && cautions_lacks(info, "leaks"))
+		return "needs what lived over time, and what was imported is what was left at the "
+		       "end";
+	if ((needs & (FINDINGS_FREES | FINDINGS_LEVELS)) && asked->no_frees)
+		return "needs frees, and there is none in what was imported";
+	if ((needs & FINDINGS_ADDRESSES) && defs_has_word(info->options, "no-addresses"))
+		return "needs addresses of blocks, and those of the trace are numbers";
+	if ((needs & FINDINGS_THREADS) && cautions_lacks(info, "no-threads"))
+		return "needs threads, which what was imported does not distinguish";
+	if ((needs & FINDINGS_FILES) && import && reader_modules_count(asked->reader) <= 1)
+		return "needs the files of functions, which what was imported does not say";
+	if ((needs & FINDINGS_VM) && !(layers & WINDOW_VM) &&
+	    (import || defs_has_word(info->options, "no-addresses")))
+		return "needs calls on virtual memory, which the trace does not have";
+	return NULL;
+}
+
 // Why a kind cannot be looked for in this trace; NULL: it can. It is listed with this reason, so
 // that "nothing found" is not read as "nothing there". The first reason is the one that is given.
 static const char *cannot_look(const struct findings *findings, const struct findings_kind *kind)
@@ -566,7 +600,10 @@ static const char *cannot_look(const struct findings *findings, const struct fin
 	const struct query_context *asked = findings->asked;
 	const struct reader *reader = asked->reader;
 	unsigned needs = kind->needs;
+	const char *why = import_lacks(findings, needs);
 
+	if (why)
+		return why;
 	if ((needs & FINDINGS_EVERY_CALL) && reader_is_estimated(reader))
 		return "needs every call, and the recording is sampled (record without --sample "
 		       "or --max-overhead)";

@@ -36,6 +36,12 @@ enum findings_needs {
 	// lives at a moment has the room of the pairs. Else between the two.
 	FINDINGS_SITES = 1 << 8,
 	FINDINGS_MOMENT = 1 << 9,
+	// What an import may lack besides, and a trace without addresses (tidemark strip).
+	FINDINGS_LEVELS = 1 << 10,    // what lived over time
+	FINDINGS_ADDRESSES = 1 << 11, // of blocks, as places in memory
+	FINDINGS_THREADS = 1 << 12,
+	FINDINGS_FILES = 1 << 13, // that code is in
+	FINDINGS_VM = 1 << 14,    // calls on virtual memory
 };
 
 // Blocks that one stack of a process allocated and another one freed (or that of no call: 0).
