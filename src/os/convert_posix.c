@@ -32,6 +32,7 @@ static bool start(int in, int out, const char *format, pid_t *pid, struct err *e
 
 	ASSERT(in >= 0 && out >= 0);
 	posix_spawn_file_actions_init(&actions);
+	// The copies are open after the exec, though `in` and `out` themselves are closed by it.
 	posix_spawn_file_actions_adddup2(&actions, in, STDIN_FILENO);
 	posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
 	error = posix_spawnp(pid, program, &actions, NULL, argv, environ);
@@ -51,6 +52,8 @@ bool convert_svg(const void *svg, size_t size, const char *format, int fd, struc
 	in = file_temp(err);
 	if (in < 0)
 		return false;
+	// The offset is one for all copies of a descriptor: what was written is read from the
+	// beginning only after it was moved back.
 	if (!file_write_all(in, svg, size, err) || lseek(in, 0, SEEK_SET) != 0 ||
 	    !start(in, fd, format, &pid, err)) {
 		close(in);

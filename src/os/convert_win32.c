@@ -17,6 +17,7 @@ bool convert_check(const char *format, struct err *err)
 		       format);
 }
 
+// Into a file that was not there: the folder is new, so what is there is a mistake.
 static bool put(const char *path, const void *bytes, size_t size, struct err *err)
 {
 	int fd = file_open(path, FILE_WRITE | FILE_NEW);
@@ -42,6 +43,7 @@ static bool get(const char *path, int fd, struct err *err)
 bool convert_svg(const void *svg, size_t size, const char *format, int fd, struct err *err)
 {
 	struct str folder = { 0 }, from = { 0 }, to = { 0 }, said = { 0 };
+	// The two names are filled in below, when the folder has its own.
 	const char *words[] = { program, "-f", format, "-o", NULL, NULL, NULL };
 	bool good = convert_check(format, err) && tool_folder(&folder, err);
 
@@ -52,6 +54,7 @@ bool convert_svg(const void *svg, size_t size, const char *format, int fd, struc
 		words[5] = str_get(&from);
 		good = put(words[5], svg, size, err) && tool_run(words, &said, err) == TOOL_DONE &&
 		       get(words[4], fd, err);
+		// Removed one by one, since a folder is only left empty.
 		file_remove(words[5]);
 		file_remove(words[4]);
 	}

@@ -127,7 +127,8 @@ char *file_caches(void);
 bool file_cache_folder(const char *name, struct str *path);
 
 // A whole file as memory, read-only. Owns its memory, not the file: renaming or removing the file
-// does no harm, but cutting it short while a view is open makes reading past its new end a SIGBUS.
+// does no harm. Where it is cut short while a view is open, what is past its new end reads as zeros
+// from there on (os/mapped.h); Windows does not let it be cut.
 struct file_view {
 	const uint8_t *bytes; // never NULL once open, also for an empty file
 	size_t size;

@@ -44,6 +44,8 @@ static void share(int folder, int fd)
 int file_open_in(int folder, const char *name, unsigned how)
 {
 	// Without O_NONBLOCK, opening a FIFO would wait for somebody to write to it.
+	// O_NOCTTY: a terminal that is opened as a file must not become the one that controls us.
+	// O_WRONLY waits for a reader of a FIFO, as who names one expects.
 	int flags = O_CLOEXEC | (how & FILE_WRITE        ? O_RDWR
 				 : how & FILE_ONLY_WRITE ? O_WRONLY
 							 : O_RDONLY | O_NONBLOCK | O_NOCTTY);
@@ -57,9 +59,11 @@ int file_open_in(int folder, const char *name, unsigned how)
 		flags |= O_CREAT;
 	if (how & FILE_EMPTY)
 		flags |= O_TRUNC;
+	// What is to have its folder's rights is private until it has them.
 	fd = openat(folder, name, flags, how & (FILE_PRIVATE | FILE_AS_FOLDER) ? 0600 : 0666);
 	if (fd >= 0 && how & FILE_AS_FOLDER)
 		share(folder, fd);
+	// The name goes at once: whatever ends us, nothing is left.
 	if (fd >= 0 && how & FILE_VANISHES)
 		unlinkat(folder, name, 0);
 	return fd;
@@ -78,6 +82,7 @@ int file_open_folder(const char *path)
 // Not waited for: -1 and EWOULDBLOCK where another has it.
 static int lock(int fd)
 {
+	// Any other error is a file system without locks, which lets everybody on.
 	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0 &&
 	    (errno == EWOULDBLOCK || errno == EINTR)) {
 		close(fd);
@@ -126,6 +131,8 @@ ptrdiff_t file_read_at(int fd, void *bytes, size_t size, uint64_t at)
 	while (done < size) {
 		ssize_t got = pread(fd, (char *)bytes + done, size - done, (off_t)(at + done));
 
+		// For example 10 bytes asked and the file ends after 7: a read of 7, then one of 0,
+		// and 7 are returned.
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
@@ -152,6 +159,8 @@ bool file_cut(int fd, uint64_t size)
 // A lock of the open file, not of the process: copies of the descriptor may be closed.
 void file_claim(int fd)
 {
+	// From 0, with length 0: the whole file, however long it gets. It keeps none from reading
+	// or writing who does not ask.
 	struct flock lock = { .l_type = F_WRLCK };
 
 	fcntl(fd, F_OFD_SETLK, &lock);
@@ -160,6 +169,8 @@ void file_claim(int fd)
 // The lock is asked for and not taken, so that asking keeps no other out.
 bool file_is_claimed(int fd)
 {
+	// A lock to read conflicts with the writer's lock alone, so that two who ask do not see
+	// each other.
 	struct flock lock = { .l_type = F_RDLCK };
 
 	return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
@@ -189,6 +200,7 @@ bool file_reserve(int fd, uint64_t at, uint64_t size)
 
 bool file_is_full(int number)
 {
+	// A full disk, the user's share of it, and the limit of a file's size (ulimit -f).
 	return number == ENOSPC || number == EDQUOT || number == EFBIG;
 }
 
@@ -204,6 +216,8 @@ bool file_is_regular(int fd, uint64_t *size)
 
 uint64_t file_limit(void)
 {
+	// A write beyond it would be SIGXFSZ, which ends a process; who writes a trace stops
+	// before.
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
@@ -240,6 +254,7 @@ bool file_rename(const char *from, const char *to, bool replace)
 
 	if (replace)
 		return rename(from, to) == 0;
+	// The old call would replace what came there between a look and the renaming.
 	if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
 		return true;
 	if (errno != EINVAL && errno != ENOSYS)
@@ -273,6 +288,7 @@ void file_let_in(int fd, const char *path)
 {
 	struct stat from, is;
 
+	// A file that is gone lets in none: `fd` stays as private as it was made.
 	if (stat(path, &from) != 0 || fstat(fd, &is) != 0)
 		return;
 	if (from.st_gid != is.st_gid)
@@ -292,6 +308,8 @@ bool file_share_folder(const char *path, const char *file)
 		return false;
 	good = stat(file, &from) == 0 && fstat(fd, &is) == 0;
 	if (good) {
+		// For example a file of 0640 gives 0740, and who may read may look into it: 0750.
+		// The execute bits of the file say nothing here.
 		mode = 0700 | (from.st_mode & 0066);
 		mode |= (mode & 0044) >> 2; // who may read may look into it
 		if ((from.st_uid != is.st_uid || from.st_gid != is.st_gid) &&
@@ -349,6 +367,7 @@ char *file_caches(void)
 		return mem_copy_text(cache);
 	if (!home || !*home)
 		return NULL;
+	// Only this last part is made: a home that is not there is none of ours to make.
 	str_format(&path, "%s/.cache", home);
 	mkdir(str_get(&path), 0700);
 	return str_take(&path);
@@ -371,6 +390,7 @@ FILE *file_stream(const char *path, const char *mode)
 {
 	char ours[8];
 
+	// At most 6 letters, "e" and the end.
 	ASSERT(strlen(mode) < sizeof ours - 1);
 	snprintf(ours, sizeof ours, "%se", mode);
 	return fopen(path, ours);
@@ -401,6 +421,8 @@ static bool view_by_reading(struct file_view *view, int fd, struct err *err)
 		*view = (struct file_view){ .bytes = nothing };
 		return true;
 	}
+	// Copied once more, into pages of their own: file_view_close must be able to unmap either
+	// kind, and what the allocator gave cannot be.
 	bytes = mmap(NULL, text.length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (bytes == MAP_FAILED) {
 		str_fini(&text);
@@ -423,10 +445,13 @@ bool file_view_fd(struct file_view *view, int fd, struct err *err)
 	if (S_ISDIR(status.st_mode))
 		return err_set(err, ERR_IO, "it is a directory");
 	// Files of /proc are regular and say that they are empty.
+	// Of /proc/self/maps, say, st_size is 0 and the text has some kilobytes.
 	if (!S_ISREG(status.st_mode) || status.st_size == 0)
 		return view_by_reading(view, fd, err);
 	if ((uint64_t)status.st_size > SIZE_MAX)
 		return err_set(err, ERR_IO, "too large for this machine's addresses");
+	// Private, and only read: what another process writes into the file may be seen or not.
+	// Readers of traces check sums, so a change is found.
 	bytes = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (bytes == MAP_FAILED)
 		return err_errno(err, errno, "cannot map it");
@@ -452,6 +477,7 @@ bool file_read_all(int fd, struct str *out, struct err *err)
 	ssize_t got;
 
 	for (;;) {
+		// A file that grows while it is read is read to where it ends at the last call.
 		got = read(fd, buffer, READ_BYTES);
 		if (got > 0)
 			str_add_bytes(out, buffer, (size_t)got);
@@ -485,6 +511,7 @@ int file_temp(struct err *err)
 	const char *folder = getenv("TMPDIR");
 	int fd;
 
+	// An empty variable means the same as none, as for the shell's own tools.
 	if (!folder || !*folder)
 		folder = "/tmp";
 	fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600);

@@ -53,6 +53,8 @@ static bool failed(DWORD code)
 		{ ERROR_TOO_MANY_OPEN_FILES, EMFILE },
 	};
 
+	// What is not in the list is an error of input or output: some number has to be said, and 0
+	// would read as success.
 	errno = EIO;
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
 		if (known[i].code == code)
@@ -74,6 +76,8 @@ static int open_wide(const uint16_t *path, unsigned how)
 
 	ASSERT(!(how & FILE_WRITE && how & FILE_ONLY_WRITE));
 	ASSERT(!(how & FILE_EMPTY) || how & (FILE_WRITE | FILE_ONLY_WRITE));
+	// Four words of CreateFileW say what six bits of `how` do: what may be done, what else may
+	// be done by others, what is made or emptied, and how long it lives.
 	if (how & FILE_WRITE)
 		access |= GENERIC_WRITE;
 	if (how & FILE_ONLY_WRITE)
@@ -84,6 +88,8 @@ static int open_wide(const uint16_t *path, unsigned how)
 		make = TRUNCATE_EXISTING;
 	if (how & FILE_NEW)
 		make = CREATE_NEW;
+	// Temporary tells the cache to write it to the disk late; it is deleted with its last
+	// handle, also when we are killed.
 	if (how & FILE_VANISHES) {
 		flags = FILE_ATTRIBUTE_TEMPORARY | FILE_FLAG_DELETE_ON_CLOSE;
 		access |= DELETE;
@@ -103,6 +109,7 @@ static int open_wide(const uint16_t *path, unsigned how)
 			errno = EISDIR;
 		return -1;
 	}
+	// The descriptor owns the handle from here on: _close closes both.
 	fd = _open_osfhandle((intptr_t)handle, _O_BINARY | _O_NOINHERIT);
 	if (fd < 0)
 		CloseHandle(handle);
@@ -149,6 +156,7 @@ int file_open_folder(const char *path)
 static uint16_t *path_in(int folder, const char *name)
 {
 	HANDLE handle = handle_of(folder);
+	// Asked twice, for the length with its end and for the path.
 	DWORD count = GetFinalPathNameByHandleW(handle, NULL, 0, FILE_NAME_NORMALIZED);
 	size_t length = strlen(name);
 	uint16_t *path;
@@ -157,6 +165,8 @@ static uint16_t *path_in(int folder, const char *name)
 		failed(GetLastError());
 		return NULL;
 	}
+	// Room for the path, a backslash, the name and the end. The path begins with \\?\, so it
+	// may be longer than MAX_PATH.
 	path = mem_alloc(count + length + 2, sizeof *path);
 	count = GetFinalPathNameByHandleW(handle, (wchar_t *)path, count + 1, FILE_NAME_NORMALIZED);
 	path[count++] = '\\';
@@ -186,11 +196,13 @@ int file_lock_folder(const char *path)
 	str_format(&lock, "%s/lock", path);
 	wide = wide_new_path(str_get(&lock));
 	str_fini(&lock);
+	// Shared with none (0): another who opens it gets a sharing violation, which is the lock.
 	handle = CreateFileW((const wchar_t *)wide, GENERIC_WRITE, 0, NULL, OPEN_ALWAYS,
 			     FILE_FLAG_DELETE_ON_CLOSE, NULL);
 	mem_free(wide);
 	if (handle != INVALID_HANDLE_VALUE)
 		fd = _open_osfhandle((intptr_t)handle, _O_BINARY | _O_NOINHERIT);
+	// The word that POSIX has for it, since callers ask for that.
 	else if (GetLastError() == ERROR_SHARING_VIOLATION)
 		errno = EWOULDBLOCK;
 	else
@@ -242,12 +254,16 @@ ptrdiff_t file_read_at(int fd, void *bytes, size_t size, uint64_t at)
 	size_t done = 0;
 
 	while (done < size) {
+		// A structure that is meant for reads that go on in the background also says where
+		// to read: on a handle that was opened for plain reads the call waits, and the
+		// position moves along.
 		uint64_t place = at + done;
 		OVERLAPPED where = { .Offset = (DWORD)place, .OffsetHigh = (DWORD)(place >> 32) };
 		size_t part = size - done < ONCE_MAX ? size - done : ONCE_MAX;
 		DWORD got = 0;
 
 		if (!ReadFile(handle_of(fd), (char *)bytes + done, (DWORD)part, &got, &where)) {
+			// With a place given, the end is an error and not a read of 0 bytes.
 			if (GetLastError() == ERROR_HANDLE_EOF)
 				break;
 			failed(GetLastError());
@@ -265,6 +281,7 @@ ptrdiff_t file_write_some(int fd, const void *bytes, size_t size)
 {
 	DWORD put = 0;
 
+	// At most 1 GiB at a time: the count has 32 bits. file_write_all comes again for the rest.
 	if (!WriteFile(handle_of(fd), bytes, (DWORD)(size < ONCE_MAX ? size : ONCE_MAX), &put,
 		       NULL)) {
 		failed(GetLastError());
@@ -278,6 +295,7 @@ bool file_cut(int fd, uint64_t size)
 	LARGE_INTEGER to = { .QuadPart = (LONGLONG)size };
 	HANDLE handle = handle_of(fd);
 
+	// A file ends where its position is: so it is moved there first, and writing goes on there.
 	return (SetFilePointerEx(handle, to, NULL, FILE_BEGIN) && SetEndOfFile(handle)) ||
 	       failed(GetLastError());
 }
@@ -302,12 +320,14 @@ bool file_is_claimed(int fd)
 {
 	OVERLAPPED at = claimed_byte();
 
+	// A lock that is shared: it fails only where the writer has its own.
 	if (!LockFileEx(handle_of(fd), LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &at))
 		return GetLastError() == ERROR_LOCK_VIOLATION || GetLastError() == ERROR_IO_PENDING;
 	UnlockFileEx(handle_of(fd), 0, 1, 0, &at);
 	return false;
 }
 
+// A lock of Windows would keep others from reading, so a file is never held alone.
 bool file_hold(int, bool alone)
 {
 	return !alone;
@@ -321,6 +341,8 @@ uint64_t file_changed_ns(int)
 // Not by writing zeros: the file's size stays what it is.
 bool file_reserve(int fd, uint64_t at, uint64_t size)
 {
+	// Room is kept for the whole file and not from a place on, so what is in front of `at` is
+	// in the sum.
 	FILE_ALLOCATION_INFO wanted = { .AllocationSize.QuadPart = (LONGLONG)(at + size) };
 
 	return SetFileInformationByHandle(handle_of(fd), FileAllocationInfo, &wanted,
@@ -362,6 +384,7 @@ enum file_kind file_look(const char *path)
 {
 	DWORD attributes = attributes_of(path);
 
+	// Also where we may not look: then it is as good as missing.
 	if (attributes == INVALID_FILE_ATTRIBUTES)
 		return FILE_IS_MISSING;
 	if (attributes & FILE_ATTRIBUTE_DIRECTORY)
@@ -381,6 +404,8 @@ bool file_may_write(const char *path)
 	if (!(attributes & FILE_ATTRIBUTE_DIRECTORY)) {
 		fd = file_open(path, FILE_WRITE);
 	} else {
+		// In a folder, by making a file that vanishes again; our number in its name keeps
+		// two of us apart.
 		str_format(&probe, "%s/tidemark-%lu.tmp", path, GetCurrentProcessId());
 		fd = file_open(str_get(&probe), FILE_WRITE | FILE_NEW | FILE_VANISHES);
 		str_fini(&probe);
@@ -439,6 +464,7 @@ bool file_touch(const char *path)
 	bool ok;
 
 	mem_free(wide);
+	// NULL leaves the times of creation and of the last access as they are.
 	GetSystemTimeAsFileTime(&now);
 	ok = file != INVALID_HANDLE_VALUE && SetFileTime(file, NULL, NULL, &now);
 	if (file != INVALID_HANDLE_VALUE)
@@ -469,6 +495,8 @@ bool file_list(const char *path, void (*tell)(void *context, const char *name), 
 	mem_free(wide);
 	if (search == INVALID_HANDLE_VALUE)
 		return failed(GetLastError());
+	// Names come in 16 bits, and are told in UTF-8 as all paths here. What is not valid UTF-16
+	// is replaced, so such a file cannot be opened by the name that was told.
 	do {
 		struct str name = { 0 };
 
@@ -483,6 +511,7 @@ bool file_list(const char *path, void (*tell)(void *context, const char *name), 
 
 bool file_is_rooted(const char *path)
 {
+	// C:/ and C:\ with a backslash: a path such as C:x is relative to where that drive was left.
 	return isalpha((unsigned char)path[0]) && path[1] == ':' &&
 	       (path[2] == '/' || path[2] == '\\');
 }
@@ -507,6 +536,7 @@ const char *file_name(const char *path)
 	const char *name = path;
 
 	for (const char *at = path; *at; at++)
+		// A drive without a slash counts, too: in C:a.tide the name is a.tide.
 		if (*at == '/' || *at == '\\' || (*at == ':' && at == path + 1))
 			name = at + 1;
 	return name;
@@ -531,6 +561,7 @@ FILE *file_stream(const char *path, const char *mode)
 	FILE *stream;
 
 	ASSERT(strlen(mode) <= 5);
+	// Modes are ASCII, so a byte is a unit.
 	for (size_t i = 0; mode[i] && i < 5; i++)
 		ours[i] = (wchar_t)mode[i];
 	wcscat(ours, L"bN");
@@ -578,6 +609,7 @@ static bool view_by_reading(struct file_view *view, int fd, struct err *err)
 	}
 	*view = (struct file_view){ .bytes = nothing };
 	if (text.length > 0) {
+		// Pages without a file, for what a view gives back must be a view of some mapping.
 		section = CreateFileMappingW(INVALID_HANDLE_VALUE, NULL, PAGE_READWRITE,
 					     (DWORD)(text.length >> 32), (DWORD)text.length, NULL);
 		if (section)
@@ -607,6 +639,8 @@ bool file_view_fd(struct file_view *view, int fd, struct err *err)
 		return view_by_reading(view, fd, err);
 	if (size > SIZE_MAX)
 		return err_set(err, ERR_IO, "too large for this machine's addresses");
+	// The view holds the mapping, and the mapping the file: handle and descriptor may be
+	// closed. A mapped file cannot be cut shorter here, so there is nothing to watch.
 	section = CreateFileMappingW(handle_of(fd), NULL, PAGE_READONLY, 0, 0, NULL);
 	bytes = section ? MapViewOfFile(section, FILE_MAP_READ, 0, 0, 0) : NULL;
 	if (!bytes)
@@ -633,6 +667,7 @@ bool file_read_all(int fd, struct str *out, struct err *err)
 	DWORD got = 0;
 	bool ok;
 
+	// A pipe whose other end was closed is "broken" here, where POSIX says that it has ended.
 	while ((ok = ReadFile(handle_of(fd), buffer, READ_BYTES, &got, NULL)) && got > 0)
 		str_add_bytes(out, buffer, got);
 	ok = ok || GetLastError() == ERROR_BROKEN_PIPE || GetLastError() == ERROR_HANDLE_EOF ||
@@ -651,6 +686,8 @@ int file_temp(struct err *err)
 	int fd;
 
 	wide_add(&path, (const uint16_t *)folder, count);
+	// Our number and a count: two processes, and two files of one, do not meet. GetTempPathW
+	// ends in a backslash.
 	str_format(&path, "tidemark-%lu-%u.tmp", GetCurrentProcessId(), serial++);
 	fd = file_open(str_get(&path), FILE_WRITE | FILE_NEW | FILE_VANISHES);
 	if (fd < 0)

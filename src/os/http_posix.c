@@ -77,6 +77,7 @@ struct http *http_new(struct err *err)
 		mem_free(http);
 		return NULL;
 	}
+	// It fails only for want of memory, which is said in the one place for that (base/mem.h).
 	http->curl = http->easy_init();
 	if (!http->curl)
 		mem_none(1, 1 << 16);
@@ -125,7 +126,8 @@ void http_escape(struct http *http, const char *text, struct str *url)
 	http->free(escaped);
 }
 
-// libcurl calls it with each piece of an answer; less than all of it taken ends the request.
+// libcurl calls it with each piece of an answer; less than all of it taken ends the request, with
+// CURLE_WRITE_ERROR. An answer of more than 256 MiB is refused as it comes, before it is in memory.
 static size_t take(char *bytes, size_t size, size_t count, void *context)
 {
 	struct str *answer = context;
@@ -136,6 +138,8 @@ static size_t take(char *bytes, size_t size, size_t count, void *context)
 	return size * count;
 }
 
+// libcurl asks it about once a second, and more often while bytes move: not 0 ends the request. So
+// Ctrl-C is heard also while a server is silent.
 static int stops(void *context, curl_off_t, curl_off_t, curl_off_t, curl_off_t)
 {
 	const struct http *http = context;
@@ -187,8 +191,11 @@ bool http_post(struct http *http, const char *url, const void *bytes, size_t siz
 	http->easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, stops);
 	http->easy_setopt(curl, CURLOPT_XFERINFODATA, http);
 	set_safety(http);
+	// A request that fails without a text has none of the one before it.
 	http->why[0] = '\0';
 	code = http->easy_perform(curl);
+	// Only what no second try can mend: the other side is not who it should be, or our own file
+	// of certificates is broken. A server that is away may come back.
 	http->final = code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE;
 	if (code == CURLE_ABORTED_BY_CALLBACK)
 		return err_set(err, ERR_STOPPED, "stopped");

@@ -11,6 +11,7 @@ bool identity_find(struct identity *identity, const char *path, struct err *err)
 
 	if (stat(path, &status) != 0)
 		return err_errno(err, errno, "cannot look at %s", path);
+	// Of what a link leads to: traces are often reached by one ("latest.tide").
 	*identity = (struct identity){
 		.device = status.st_dev,
 		.number = status.st_ino,

@@ -11,6 +11,7 @@ struct library *library_open(const char *name, struct str *why)
 	void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
 
 	if (!handle)
+		// It names the file and says what is wrong with it.
 		str_add(why, dlerror());
 	return handle;
 }

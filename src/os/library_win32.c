@@ -25,6 +25,7 @@ void library_name(const char *name, struct str *file)
 void *library_find(struct library *library, const char *name)
 {
 	FARPROC found = GetProcAddress((HMODULE)library, name);
+	// By memcpy: C has no cast from a pointer to a function to one to an object.
 	void *address;
 
 	memcpy(&address, &found, sizeof address);

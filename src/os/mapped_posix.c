@@ -43,6 +43,8 @@ static struct link *find(uintptr_t address)
 // ends us.
 static void on_bus(int number, siginfo_t *info, void *)
 {
+	// Asked each time rather than kept: the handler runs once for each page that is missing, at
+	// most.
 	uintptr_t page_size = (uintptr_t)sysconf(_SC_PAGESIZE);
 	uintptr_t address = (uintptr_t)info->si_addr;
 	struct link *link = find(address);
@@ -64,6 +66,8 @@ void mapped_watch(const void *start, size_t size)
 	ASSERT(start != NULL); // of an empty file, too
 	pthread_mutex_lock(&mutex);
 	sigaction(SIGBUS, &action, NULL);
+	// A walk over all: a process has a few dozen files mapped, and a free link is worth more
+	// than the time.
 	for (link = atomic_load(&links); link && atomic_load(&link->size) > 0; link = link->next)
 		;
 	if (!link) {

@@ -2,7 +2,8 @@
 
 #include <windows.h>
 
-// Times in units of 100 ns.
+// The performance counter stands for CLOCK_MONOTONIC: its rate is fixed while the machine runs (10
+// MHz on most), and its zero is the machine's start. FILETIME is in units of 100 ns, in two halves.
 static uint64_t join(FILETIME time)
 {
 	return (uint64_t)time.dwHighDateTime << 32 | time.dwLowDateTime;
@@ -45,6 +46,8 @@ void now_sleep(uint64_t ns)
 
 void now_sleep_until(uint64_t steady_ns)
 {
+	// Windows has no sleep until a moment of that clock: what is left is slept, some
+	// milliseconds too long.
 	uint64_t now_ns = now_steady_ns();
 
 	if (steady_ns > now_ns)

@@ -20,6 +20,8 @@ static const char *volatile files[FILES_MAX]; // that are removed; NULL: free
 // vfork and exec may be called in a handler, and rm knows what is in the folder.
 static void remove_folder(const char *path)
 {
+	// fork would run handlers of the library (pthread_atfork) which may take locks that the
+	// interrupted thread holds.
 	pid_t child = vfork();
 
 	if (child == 0) {
@@ -44,6 +46,8 @@ static void end_so(int number)
 	struct sigaction action = { .sa_handler = remove_and_end };
 	struct sigaction before;
 
+	// Reset: a second signal of the kind has its default action. Not deferred: so raise() in
+	// the handler takes effect there, and does not wait for its end.
 	action.sa_flags = (int)(SA_RESETHAND | SA_NODEFER);
 	if (sigaction(number, NULL, &before) == 0 && before.sa_handler == SIG_DFL)
 		sigaction(number, &action, NULL);
@@ -57,12 +61,14 @@ void quit_removes(const char *path)
 	ASSERT(path != NULL);
 	while (at < FILES_MAX && files[at] != NULL)
 		at++;
+	// More than eight at a time: the ninth is left behind by a signal.
 	if (at == FILES_MAX)
 		return;
 	files[at] = path;
 	end_so(SIGINT);
 	end_so(SIGTERM);
 	end_so(SIGHUP);
+	// A file that may not grow is an error of write() then, with a message, and no signal.
 	signal(SIGXFSZ, SIG_IGN);
 }
 

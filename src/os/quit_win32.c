@@ -14,6 +14,7 @@ static HANDLE asked;
 // In a thread of its own.
 static BOOL WINAPI on_control(DWORD what)
 {
+	// With no time to wait it only asks whether the event is set.
 	if (WaitForSingleObject(asked, 0) == WAIT_OBJECT_0)
 		return FALSE;
 	SetEvent(asked);
@@ -33,6 +34,7 @@ void quit_wait(void)
 	WaitForSingleObject(asked, INFINITE);
 }
 
+// A temporary file here is deleted with its last handle; a folder may be left behind.
 void quit_removes(const char *)
 {
 }

@@ -9,6 +9,7 @@ bool random_bytes(void *bytes, size_t size, struct err *err)
 {
 	char *at = bytes;
 
+	// Zero bytes got is not a thing that the call does; it would loop, so it is an error.
 	while (size > 0) {
 		ssize_t got = getrandom(at, size, 0);
 

@@ -15,6 +15,7 @@ bool secret_read(const char *path, struct str *text, struct err *err)
 
 	if (stat(path, &known) != 0)
 		return err_errno(err, errno, "cannot read %s", path);
+	// The rights of group and others alone, whatever they are: also to write or to run.
 	if (known.st_mode & (S_IRWXG | S_IRWXO))
 		return err_set(err, ERR_USAGE, "others may read %s (try: chmod 600 %s)", path,
 			       path);

@@ -24,6 +24,7 @@ unsigned terminal_columns(void)
 {
 	struct winsize size;
 
+	// On a pipe or a file the call fails with ENOTTY: 0, and the caller takes its own width.
 	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 

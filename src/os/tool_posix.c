@@ -35,6 +35,8 @@ bool tool_find(const char *name)
 		str_clear(&program);
 		str_add_bytes(&program, path, length);
 		str_format(&program, "%s%s", length ? "/" : "./", name);
+		// Rights are looked at, not what the file is: whether it can be run is seen when it
+		// is run.
 		found = access(str_get(&program), X_OK) == 0;
 		path += length + (path[length] == ':');
 	}
@@ -49,6 +51,7 @@ static int spawn(const char *const *arguments, int said_fd, pid_t *pid)
 	int number;
 
 	posix_spawn_file_actions_init(&actions);
+	// What it prints to its standard output would be mixed with our answer.
 	posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
 	posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
 	posix_spawn_file_actions_adddup2(&actions, said_fd, STDERR_FILENO);
@@ -93,9 +96,12 @@ enum tool_result tool_run(const char *const *arguments, struct str *said, struct
 	number = spawn(arguments, ends[1], &pid);
 	close(ends[1]);
 	if (number == 0) {
+		// To its end, which is when the program, and whatever it started with the same
+		// stderr, has closed it.
 		file_read_all(ends[0], said, &ignored);
 		result = wait_for(pid, arguments[0], err);
 	} else {
+		// posix_spawnp reports a failed exec by its return value: no child is left then.
 		result = number == ENOENT ? TOOL_MISSING : TOOL_FAILED;
 		err_errno(err, number, "cannot run %s", arguments[0]);
 	}
@@ -140,6 +146,7 @@ bool tool_folder(struct str *path, struct err *err)
 {
 	const char *in = getenv("TMPDIR");
 
+	// mkdtemp puts six letters in place of the X's, and makes it for its owner alone (0700).
 	str_format(path, "%s/tidemark.XXXXXX", in && *in ? in : "/tmp");
 	ASSERT(path->length > 6);
 	if (mkdtemp(path->text)) {
@@ -154,6 +161,8 @@ bool tool_folder(struct str *path, struct err *err)
 void tool_folder_leave(struct str *path)
 {
 	if (path->length > 0) {
+		// First the folder, then it is no longer remembered for a signal: the other order
+		// could leave it.
 		file_remove_folder(path->text);
 		quit_keeps(path->text);
 	}
@@ -167,6 +176,8 @@ static bool malloc_is_taken(void)
 	Dl_info allocator, libc;
 	const char *name;
 
+	// dli_fbase is where an object is mapped: two addresses with the same base are in the same
+	// file.
 	if (!dladdr(dlsym(RTLD_DEFAULT, "malloc"), &allocator) ||
 	    !dladdr(dlsym(RTLD_DEFAULT, "gnu_get_libc_version"), &libc))
 		return false;
@@ -201,6 +212,8 @@ void tool_leave_preloaded(char **argv)
 	const char *kept = getenv(kept_name), *list = getenv("LD_PRELOAD");
 	char self[PATH_MAX] = "";
 
+	// The variable says that this is the second start, and carries the list to it. If the exec
+	// fails, what was set is undone below.
 	if (!kept && was_preloaded() && malloc_is_taken() &&
 	    readlink("/proc/self/exe", self, sizeof self - 1) > 0 &&
 	    setenv(kept_name, list ? list : "", 1) == 0) {

@@ -55,6 +55,7 @@ static bool start(const char *const *arguments, HANDLE said, PROCESS_INFORMATION
 	uint16_t *wide;
 	BOOL good;
 
+	// Only handles that may be inherited, and only with bInheritHandles, reach the program.
 	how.hStdInput = how.hStdOutput = CreateFileW(L"NUL", GENERIC_READ | GENERIC_WRITE,
 						     FILE_SHARE_READ | FILE_SHARE_WRITE, &inherited,
 						     OPEN_EXISTING, 0, NULL);
@@ -84,6 +85,7 @@ enum tool_result tool_run(const char *const *arguments, struct str *said, struct
 		err_set(err, ERR_IO, "cannot run %s: there is no pipe", arguments[0]);
 		return TOOL_FAILED;
 	}
+	// Our end must stay ours: a program that had it too would keep the pipe from ending.
 	SetHandleInformation(hear, HANDLE_FLAG_INHERIT, 0);
 	if (!start(arguments, tell, &program)) {
 		code = GetLastError();
@@ -93,6 +95,7 @@ enum tool_result tool_run(const char *const *arguments, struct str *said, struct
 		return code == ERROR_FILE_NOT_FOUND || code == ERROR_PATH_NOT_FOUND ? TOOL_MISSING
 										    : TOOL_FAILED;
 	}
+	// The last end to write is the program's from here on, so reading ends when it does.
 	CloseHandle(tell);
 	CloseHandle(program.hThread);
 	fd = _open_osfhandle((intptr_t)hear, _O_BINARY);
@@ -111,6 +114,7 @@ bool tool_opens(void)
 {
 	USEROBJECTFLAGS flags;
 
+	// A service has a window station that is not shown on any screen.
 	return GetUserObjectInformationW(GetProcessWindowStation(), UOI_FLAGS, &flags, sizeof flags,
 					 NULL) &&
 	       (flags.dwFlags & WSF_VISIBLE);
@@ -129,6 +133,8 @@ bool tool_open(const char *path, struct err *err)
 
 bool tool_folder(struct str *path, struct err *err)
 {
+	// Process ids are used again: where an old folder is in the way, making it fails, with its
+	// name.
 	static unsigned serial;
 	wchar_t folder[MAX_PATH + 2];
 	DWORD count = GetTempPathW(MAX_PATH + 1, folder);
@@ -181,6 +187,7 @@ char **tool_arguments(int *argc, char **argv)
 	for (int i = 0; i < *argc; i++) {
 		struct str text = { 0 };
 
+		// Not given back: words of the command line live as long as the process.
 		wide_add(&text, (const uint16_t *)words[i], wcslen(words[i]));
 		arguments[i] = str_take(&text);
 	}

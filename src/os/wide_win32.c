@@ -47,6 +47,7 @@ void wide_add(struct str *out, const uint16_t *units, size_t count)
 
 	if (count == 0)
 		return;
+	// A unit of 16 bits is at most three bytes of UTF-8; two that make one character are four.
 	size = WideCharToMultiByte(CP_UTF8, 0, (const wchar_t *)units, (int)count, NULL, 0, NULL,
 				   NULL);
 	text = mem_alloc((size_t)size + 1, 1);

@@ -2,6 +2,7 @@
 // pace: the lock and the condition are there all the same, so that one code serves both.
 #include "os/worker.h"
 
+// The lock comes before the thread: `work` may take it at once.
 void worker_start(struct worker *worker, void *(*work)(void *context), void *context)
 {
 	pthread_mutex_init(&worker->lock, NULL);
