@@ -106,8 +106,10 @@ static void write_name(struct callgrind *callgrind, const char *key, bool functi
 
 	ASSERT(name < callgrind->locations.strings.count);
 	sink_format(callgrind->sink, "%s=(%" PRIu32 ")", key, name + 1);
-	if (!callgrind->named[function][name])
-		sink_format(callgrind->sink, " %s", *text ? text : "???");
+	if (!callgrind->named[function][name]) {
+		sink_text(callgrind->sink, " ");
+		export_write_line(callgrind->sink, *text ? text : "???");
+	}
 	callgrind->named[function][name] = true;
 	sink_text(callgrind->sink, "\n");
 }
@@ -149,9 +151,11 @@ static void write_head(struct callgrind *callgrind, const struct cost *without)
 	for (size_t i = 0; i < samples->count; i++)
 		for (size_t k = 0; k < EVENTS; k++)
 			totals[k] += (uint64_t)samples_value(&samples->list[i], events[k]);
-	sink_format(callgrind->sink, "# callgrind format\nversion: 1\ncreator: %s\ncmd: %s\n",
-		    info->tool, info->command);
-	sink_text(callgrind->sink, "positions: line\n"
+	sink_text(callgrind->sink, "# callgrind format\nversion: 1\ncreator: ");
+	export_write_line(callgrind->sink, info->tool);
+	sink_text(callgrind->sink, "\ncmd: ");
+	export_write_line(callgrind->sink, info->command);
+	sink_text(callgrind->sink, "\npositions: line\n"
 				   "event: Allocated : bytes allocated\n"
 				   "event: Allocs : allocations\n"
 				   "event: Live : bytes live at the end\n"

@@ -79,3 +79,9 @@ void export_add_thread(const struct reader *reader, thread_id thread, struct str
 	else
 		str_format(text, "%" PRIu32, known ? known->tid : 0);
 }
+
+void export_write_line(struct sink *sink, const char *text)
+{
+	for (const char *at = text; *at; at++)
+		sink_write(sink, *at == '\n' || *at == '\r' ? " " : at, 1);
+}

@@ -68,6 +68,9 @@ void export_say(const struct export_source *source, const char *format, ...)
 void export_add_process(const struct reader *reader, process_id process, struct str *text);
 void export_add_thread(const struct reader *reader, thread_id thread, struct str *text);
 
+// Write a text of the trace with its line breaks as spaces: for formats that end an entry with one.
+void export_write_line(struct sink *sink, const char *text);
+
 // Each defined in the file of its name.
 extern const struct export_format pprof_format;
 extern const struct export_format otlp_format;

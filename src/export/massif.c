@@ -244,8 +244,7 @@ static void write_all(const struct massif *massif)
 	bool peaked = false;
 
 	sink_format(massif->sink, "desc: %s\ncmd: ", info->tool);
-	for (const char *at = info->command; *at; at++)
-		sink_write(massif->sink, *at == '\n' ? " " : at, 1);
+	export_write_line(massif->sink, info->command);
 	sink_text(massif->sink, "\ntime_unit: ms\n");
 	write_snapshot(massif, &number, levels->from_ns, levels->before.bytes, false);
 	for (uint32_t i = 0; i < levels->row_count; i++) {

@@ -261,6 +261,15 @@ def callgrind_costs_of_functions_are_the_total_and_those_of_calls_are_not_above_
 
 
 @test
+def line_breaks_of_commands_and_names_do_not_break_lines_of_callgrind():
+    path = assemble("breaks", 'trace command="sh -c \'a\\nb\'"\nprocess p pid=3 exe="/bin/app"\nthread t p tid=1\n'
+                    'stack s0 "f\\nx" "a.c":1\n+1ms t malloc s0 0x1000 16\nend\n')
+    lines = exported(path, "callgrind")[0].splitlines()
+    check("cmd: sh -c 'a b'" in lines, lines)
+    check(any(re.fullmatch(r"fn=\(\d+\) f x", line) for line in lines), lines)
+
+
+@test
 def a_flame_graph_is_as_wide_as_what_it_shows():
     path = assemble("family")
     text = exported(path, "flamegraph", "--value", "allocated")[0]
