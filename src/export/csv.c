@@ -89,6 +89,8 @@ static size_t digits_of(uint64_t value, char *end)
 				    "75767778798081828384858687888990919293949596979899";
 	char *at = end;
 
+	// For example 12,345: 45, then 23, then 1, written from the end: three rounds for five
+	// digits.
 	for (; value >= 100; value /= 100) {
 		at -= 2;
 		memcpy(at, pairs + value % 100 * 2, 2);
@@ -112,6 +114,7 @@ static void put_decimal(struct rows *rows, uint64_t value)
 
 static void put_hex(struct rows *rows, uint64_t value)
 {
+	// A digit for each four bits: 0x5010 has 15, so (67 - 49) / 4 = 4 digits.
 	unsigned length = value ? (unsigned)(67 - __builtin_clzll(value)) / 4 : 1;
 
 	for (unsigned i = length; i-- > 0; value /= 16)
@@ -128,6 +131,8 @@ static void put_hex(struct rows *rows, uint64_t value)
 __attribute__((always_inline)) static inline void begin_cell(struct rows *rows, const char *name,
 							     size_t length)
 {
+	// `{"time_ns":1200` or `,"op":…` in JSON; in CSV only what separates cells, but for the
+	// heading.
 	if (rows->json) {
 		put(rows, rows->any ? ",\"" : "{\"", 2);
 		put(rows, name, length);
@@ -183,6 +188,8 @@ static void quote(const struct rows *rows, const char *text, struct str *out)
 	struct sink sink = sink_to_str(out);
 	struct json json;
 
+	// CSV by RFC 4180: what has a comma, a quote or a line break is put into quotes, a quote within
+	// it doubled.
 	if (rows->json) {
 		json_init(&json, &sink, false);
 		json_string(&json, text);
@@ -246,6 +253,7 @@ static void stack(struct rows *rows, stack_id id)
 
 	if (rows->heading)
 		return;
+	// A stack that the table does not have is written as none.
 	found = text_of(rows, id < rows->stack_texts_count ? id : 0);
 	if (found->length)
 		put_text(rows, rows->stacks.text + found->at, found->length);
@@ -263,6 +271,7 @@ static void thread(struct rows *rows, thread_id id)
 static void end_line(struct rows *rows)
 {
 	put(rows, rows->json ? "}\n" : "\n", rows->json ? 2 : 1);
+	// The buffer goes out at 256 KiB, and is made ready for another line.
 	if (rows->at - rows->buffer >= BUFFER_BYTES)
 		flush(rows);
 	make_room(rows, 0);

@@ -35,6 +35,8 @@ static uint64_t first_line(const struct dhat *dhat)
 // Only where there are several: then each is the outermost function of its stacks.
 static void number_processes(struct dhat *dhat)
 {
+	// Processes take the numbers after "[root]" (0) and "(no stack)" (1): with two processes 2
+	// and 3, and the first line of a location is 4.
 	for (size_t i = 0; dhat->levels.processes > 1 && i < dhat->levels.count; i++) {
 		bool added;
 		uint64_t *number = map_put(&dhat->processes, dhat->levels.list[i].process, &added);
@@ -132,6 +134,7 @@ static void write_table(struct dhat *dhat)
 	json_string(json, "[root]");
 	json_string(json, "(no stack)");
 	for (size_t i = 0; i < dhat->levels.count && written < dhat->processes.count; i++) {
+		// The list has a process many times: it is written where its number is the next.
 		process_id process = dhat->levels.list[i].process;
 
 		if (*map_find(&dhat->processes, process) != WITHOUT + 1 + written)

@@ -96,6 +96,7 @@ static void end(void *context, const struct lives_block *block, const struct liv
 {
 	struct reading *reading = context;
 	const struct events_watcher *watcher = reading->watcher;
+	// A life counts where it overlaps the window; an end by itself where it is in it.
 	bool after = is_after(reading->from, end->number, end->time_ns);
 	bool wanted = watcher->whole_lives
 			      ? block->origin == LIVES_BEGUN &&
@@ -136,6 +137,8 @@ static void add_note(struct reading *reading, const struct trace_note *note)
 {
 	const struct events_watcher *watcher = reading->watcher;
 
+	// A note takes the number of the event that follows: a mark at the window's edge is in the
+	// window that begins with that event.
 	enter(reading, reading->next_number, note->time_ns);
 	if (watcher->note && is_after(reading->from, reading->next_number, note->time_ns) &&
 	    is_before(reading->to, reading->next_number, note->time_ns))
@@ -165,6 +168,8 @@ static void read_items(struct reading *reading, struct progress *progress)
 		else
 			add_note(reading, &pass.note);
 	}
+	// So blocks that live then are given to `before`, though no item came after the window's
+	// beginning.
 	enter(reading, reading->next_number, UINT64_MAX);
 	if (reading->watcher->whole_lives)
 		lives_finish(reading->lives, moment_duration(reader));
@@ -195,6 +200,7 @@ void events_read(const struct export_source *source, const struct events_watcher
 	progress_begin(&progress, asked->options.window.progress, "reading",
 		       reader_bytes(asked->reader));
 	lives_find_undone(asked->reader, &reading.undone, &progress);
+	// `undone` has the reallocs of which the trace says later that they failed (lives.h).
 	reading.lives = lives_new(asked->reader, &lives, &reading.undone);
 	read_items(&reading, &progress);
 	progress_end(&progress);

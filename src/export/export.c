@@ -30,6 +30,8 @@ bool export_write(const struct export_format *format, struct export_source *sour
 	struct samples samples = { 0 }, against = { 0 };
 	bool good;
 
+	// A format of events reads them by itself; one with rules of its own needs not even blocks
+	// of heaps.
 	ASSERT(format && sink);
 	if (!format->has_samples)
 		return (format->rules || events_prepare(source->asked, err)) &&

@@ -83,6 +83,9 @@ static uint32_t stack_of(struct firefox *firefox, stack_id stack)
 	uint32_t number = NONE;
 	size_t depth = 0;
 
+	// Up from the innermost frame to a stack that has its row, or to the root; then down again,
+	// so that a row's prefix has its number first. For example main;f is known as row 2, and
+	// main;f;g is asked for: `path` is g alone, and its row 3 has the prefix 2.
 	while (stack && !(known = map_find(&firefox->stack_numbers, stack))) {
 		const struct trace_stack *node = reader_stack(firefox->reader, stack);
 
@@ -112,6 +115,7 @@ static void add_event(struct firefox *firefox, uint64_t time_ns, const struct li
 	const struct trace_thread *known = reader_thread(firefox->reader, thread);
 
 	ASSERT(firefox->count <= EVENTS_MAX);
+	// Beyond it the page itself gets slow or ends: 8,388,608 events are 256 MiB here.
 	if (firefox->count == EVENTS_MAX) {
 		if (firefox->left_out++ == 0)
 			firefox->end_ns = time_ns;
@@ -194,6 +198,8 @@ static void add_ms(struct str *out, uint64_t time_ns)
 	if (!rest)
 		return;
 	str_add_char(out, '.');
+	// 1,500,000 ns: 1, then 500,000 by units of 100,000 and less: one digit, 5, and nothing is
+	// left.
 	for (uint64_t unit = NS_PER_MS / 10; unit && rest; rest %= unit, unit /= 10)
 		str_add_char(out, (char)('0' + rest / unit));
 }
@@ -372,6 +378,8 @@ static void write_samples(struct firefox *firefox)
 {
 	const struct query_context *asked = firefox->source->asked;
 
+	// A file that was cut at EVENTS_MAX ends where its last event is, or the page would show a
+	// long level that is not true.
 	text(firefox, "\"samples\":{\"weightType\":\"samples\",\"weight\":null,"
 		      "\"stack\":[null,null],\"time\":[");
 	add_ms(&firefox->out, asked->from_given ? asked->from_ns : 0);

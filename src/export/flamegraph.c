@@ -54,7 +54,8 @@ struct flamegraph {
 	size_t numbers_capacity;
 };
 
-// The child of that name, new if there is none.
+// The child of that name, new if there is none. Siblings are a list: a function calls few others,
+// and a walk along them is cheaper than a table for each node.
 static uint32_t child_of(struct flamegraph *flamegraph, uint32_t parent, uint32_t name)
 {
 	uint32_t *link = &flamegraph->nodes[parent].child, at = *link;
@@ -117,6 +118,7 @@ static void add_stack(struct flamegraph *flamegraph, const struct sample *sample
 	uint32_t at;
 
 	flamegraph->shrunk_count += value < 0;
+	// A sum of 0 has no width either, though blocks came and went.
 	if (value <= 0)
 		return;
 	*(before ? &flamegraph->nodes[0].before : &flamegraph->nodes[0].value) += (uint64_t)value;
@@ -151,6 +153,8 @@ static void find_changes(struct flamegraph *flamegraph)
 
 		if (change_of(node) > flamegraph->change_max)
 			flamegraph->change_max = change_of(node);
+		// Only where the parent is drawn: what is below a function that is gone is in its
+		// own value already.
 		for (uint32_t at = node->value || i == 0 ? node->child : 0; at;
 		     at = flamegraph->nodes[at].sibling)
 			flamegraph->gone +=
@@ -202,6 +206,7 @@ static void write_change(const struct flamegraph *flamegraph, const struct node 
 // White where nothing changed.
 static void write_change_colour(const struct flamegraph *flamegraph, const struct node *node)
 {
+	// The largest change is full colour (90 of 240), half of it halfway: 165.
 	double part = flamegraph->change_max
 			      ? (double)change_of(node) / (double)flamegraph->change_max
 			      : 0;
@@ -228,6 +233,7 @@ static void write_node(const struct flamegraph *flamegraph, const struct node *n
 	struct sink *sink = flamegraph->sink;
 	const char *name = flamegraph->locations.strings.texts[node->name];
 	double width = width_of(flamegraph, node->value);
+	// A letter of 11 px monospace is 6.6 wide: a rectangle of 100 pixels has room for 15.
 	size_t letters = (size_t)(width * 10 / LETTER_TENTHS);
 
 	ASSERT(node->name < flamegraph->locations.strings.count);
@@ -250,6 +256,8 @@ static void write_node(const struct flamegraph *flamegraph, const struct node *n
 	else
 		write_colour(sink, name);
 	sink_format(sink, "\"/><text x=\"%.2f\" y=\"%.0f\">", x + 3, y + ROW - 5);
+	// A name that does not fit loses its end and gets "..": three letters are the least that
+	// says anything.
 	if (letters >= 3)
 		write_text(sink, name, letters >= strlen(name) ? letters : letters - 2);
 	if (letters >= 3 && letters < strlen(name))
@@ -312,6 +320,7 @@ static void walk(struct flamegraph *flamegraph, bool draw)
 		struct place place = places.list[--places.count];
 		const struct node *node = &flamegraph->nodes[place.node];
 
+		// Its children are narrower still: the whole branch counts as one.
 		if (width_of(flamegraph, node->value) < 0.25) {
 			flamegraph->hidden += node->value > 0;
 			continue;
@@ -404,6 +413,7 @@ static void write_picture(struct flamegraph *flamegraph)
 {
 	unsigned height;
 
+	// An empty window has no width to divide by: only the head and a sentence are written.
 	if (flamegraph->nodes[0].value > 0)
 		walk(flamegraph, false);
 	height = HEAD + (flamegraph->depth_max + 1) * ROW + FOOT;

@@ -27,6 +27,7 @@ static void write_line(struct folded *folded, const struct sample *sample, int64
 {
 	struct str process = { 0 };
 
+	// Only `impacting` can be negative: what was freed is more than what was allocated.
 	if (value < 0) {
 		folded->shrunk += value;
 		folded->shrunk_count++;

@@ -30,6 +30,7 @@ struct gzip *gzip_begin(struct sink *sink)
 // Hand over what is there to compress; all of it and the end, if `flush` says Z_FINISH.
 static void run(struct gzip *gzip, int flush)
 {
+	// Again while the room for output was filled to its end: there may be more.
 	do {
 		gzip->stream.next_out = gzip->out;
 		gzip->stream.avail_out = OUT_BYTES;
@@ -46,6 +47,7 @@ void gzip_write(struct gzip *gzip, const void *bytes, size_t length)
 	while (length > 0) {
 		unsigned part = length < UINT_MAX ? (unsigned)length : UINT_MAX;
 
+		// zlib's member is not const, though it only reads.
 		gzip->stream.next_in = (unsigned char *)(uintptr_t)at;
 		gzip->stream.avail_in = part;
 		run(gzip, Z_NO_FLUSH);

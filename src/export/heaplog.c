@@ -54,6 +54,8 @@ static void write_begin(void *context, const struct lives_block *block)
 	uint64_t size = block->size < UINT32_MAX ? block->size : UINT32_MAX;
 	uint8_t record[BEGIN_BYTES], *at = record;
 
+	// For example 0x80: begins, heap 0. After 5 days the time begins at 0 again (4 bytes of 0.1
+	// ms).
 	*at++ = BEGINS | number_of(log, block->heap);
 	at = put(at, block->time_ns / TIME_NS, 4);
 	at = put(at, size, 4);
@@ -84,6 +86,8 @@ static void write_header(const struct log *log)
 	uint64_t handles[HEAPS_MAX] = { 0 };
 	unsigned heaps = 0;
 
+	// Heaps that share number 127 have no handle in the list, since it could be only one of
+	// them.
 	for (heap_id id = 0; id < log->heaps_count; id++)
 		if (log->numbers[id] < HEAPS_MAX) {
 			const struct trace_heap *heap = reader_heap(reader, id);
@@ -115,6 +119,7 @@ static void number_heaps(struct log *log)
 		const struct trace_heap *heap = reader_heap(log->reader, id);
 
 		log->numbers[id] = HEAPS_MAX;
+		// Heaps of other processes keep 127, and no block of this one is in them.
 		if (heap && heap->process == log->process && next < HEAPS_MAX)
 			log->numbers[id] = (uint8_t)next++;
 	}

@@ -98,6 +98,7 @@ static uint32_t ip_of(struct heaptrack *heaptrack, frame_id frame)
 	const struct location *location = &locations->list[number];
 	const struct trace_frame *known = reader_frame(heaptrack->reader, frame);
 
+	// Numbers are given in a row: a new one is the first that has no line yet.
 	ASSERT(number < locations->count && number <= heaptrack->ips_count);
 	if (number < heaptrack->ips_count)
 		return number + 1;
@@ -124,6 +125,7 @@ static uint64_t trace_of(struct heaptrack *heaptrack, stack_id stack)
 	uint64_t *known = NULL, number;
 	size_t depth = 0;
 
+	// As in firefox.c: up to a stack that has its line, then down again, callers first.
 	while (stack && !(known = map_find(&heaptrack->traces, stack))) {
 		const struct trace_stack *node = reader_stack(heaptrack->reader, stack);
 
@@ -175,6 +177,7 @@ static uint32_t kind_of(struct heaptrack *heaptrack, const struct lives_block *b
 // Only when the millisecond has changed.
 static void write_time(struct heaptrack *heaptrack, uint64_t time_ns)
 {
+	// Events before the window (a block that lived then) are at its beginning.
 	uint64_t ms = time_ns > heaptrack->from_ns ? (time_ns - heaptrack->from_ns) / NS_PER_MS : 0;
 
 	if (ms > heaptrack->ms)
@@ -239,6 +242,7 @@ static void write_head(struct heaptrack *heaptrack)
 		str_format(&heaptrack->text, "%s%s", i ? " " : "", process->args[i]);
 	if (process->args_count == 0)
 		str_add(&heaptrack->text, process->exe);
+	// After the first line, which is ours and ends in a break.
 	for (char *at = heaptrack->text.text + strlen("v 10400 3\n"); *at; at++)
 		if (*at == '\n')
 			*at = ' ';

@@ -22,6 +22,7 @@ static uint32_t add_name(struct locations *locations, const struct symbol *symbo
 	struct str text = { 0 };
 	uint32_t number;
 
+	// Without a name: libx.so+0x1234, which is what a person would look up.
 	if (symbol->function)
 		return string_table_add(&locations->strings, symbol->function);
 	str_format(&text, "%s+0x%" PRIx64,
@@ -61,6 +62,7 @@ uint32_t locations_add(struct locations *locations, frame_id frame)
 	const struct symbol *symbols;
 	size_t count;
 
+	// Each frame is named once, however many stacks have it: names cost a look into a file.
 	if (!added)
 		return (uint32_t)*number;
 	*number = locations->count;
@@ -91,6 +93,8 @@ size_t locations_of_stack(struct locations *locations, stack_id stack, uint32_t 
 		if (!node)
 			break;
 		*MEM_ADD(*numbers, depth, *capacity) = locations_add(locations, node->frame);
+		// Parents come before their children in a trace. One that does not is damage: the
+		// stack ends there, and so does the loop.
 		stack = node->parent < stack ? node->parent : 0;
 	}
 	return depth;

@@ -60,6 +60,7 @@ static uint32_t step(struct massif *massif, uint32_t parent, uint32_t site, uint
 				       &fresh, (uint32_t)massif->count);
 
 	ASSERT(parent < massif->count);
+	// The parent is looked up again: MEM_ROOM may have moved the list.
 	if (found == massif->count) {
 		fresh.sibling = massif->nodes[parent].child;
 		MEM_ROOM(massif->nodes, massif->capacity, massif->count + 1);
@@ -136,6 +137,8 @@ static int compare_lines(const void *a, const void *b, void *)
 static size_t push_children(const struct massif *massif, struct line of, struct lines *lines)
 {
 	size_t first = lines->count;
+	// For example of 1,600 bytes a line of 1,000 stays, and 10, 5 and 3 share "18 in 3 places":
+	// each is below 16.
 	struct line small = { .depth = of.depth + 1 };
 
 	for (uint32_t at = of.places ? 0 : massif->nodes[of.node].child; at;
@@ -207,6 +210,8 @@ static void write_tree(const struct massif *massif)
 
 	push(&lines, (struct line){ .bytes = massif->nodes[0].bytes });
 	while (lines.count > 0) {
+		// Children come out in the order of their bytes, the largest first: the list ends
+		// with it.
 		struct line line = lines.list[--lines.count];
 		size_t children = push_children(massif, line, &lines);
 
@@ -246,6 +251,8 @@ static void write_all(const struct massif *massif)
 	sink_format(massif->sink, "desc: %s\ncmd: ", info->tool);
 	export_write_line(massif->sink, info->command);
 	sink_text(massif->sink, "\ntime_unit: ms\n");
+	// The first snapshot is what lived when the window began; then one at the end of each of
+	// its 100 parts, and the peak: 102 in all.
 	write_snapshot(massif, &number, levels->from_ns, levels->before.bytes, false);
 	for (uint32_t i = 0; i < levels->row_count; i++) {
 		uint64_t time_ns = stack_levels_row_ns(levels, i);

@@ -57,6 +57,7 @@ static const char *caller_of(struct tracker *tracker, stack_id stack)
 	bool added;
 	uint64_t *at = map_put(&tracker->callers_at, stack, &added);
 
+	// The NUL is kept: a caller is read as a text from where it begins.
 	if (added) {
 		*at = tracker->callers.length;
 		add_caller(tracker, stack);
@@ -78,6 +79,8 @@ static void write_end(void *context, const struct lives_block *block, const stru
 {
 	struct tracker *tracker = context;
 
+	// Also an end that was not seen (LOST): its reader would take the next malloc at this
+	// address for a mistake.
 	if (end->cause < LIVES_EXIT)
 		sink_format(tracker->sink, "free%s: 0x%" PRIx64 "%s\n",
 			    end->cause == LIVES_REALLOC ? "(realloc)" : "", block->address,

@@ -131,6 +131,8 @@ static void add_mapping(struct otlp *otlp, const struct trace_module *module)
 	struct str mapping = { 0 }, id = { 0 }, list = { 0 };
 
 	profile_add_mapping(&mapping, 1, module, &otlp->locations.strings);
+	// The build-id is an attribute of a mapping here, in the dictionary's table like those of
+	// threads.
 	str_add_hex(&id, module->build_id, module->build_id_length);
 	if (id.length > 0) {
 		protobuf_varint(&list, table_attribute(otlp, "process.executable.build_id.gnu",
@@ -190,6 +192,7 @@ static uint64_t stack_of(struct otlp *otlp, stack_id stack)
 	number = map_put(&otlp->stacks, stack, &added);
 	if (!added)
 		return *number;
+	// The map has it already, so the first stack is number 1: 0 is the empty one.
 	*number = otlp->stacks.count;
 	depth = locations_of_stack(&otlp->locations, stack, &otlp->numbers, &otlp->capacity);
 	for (size_t i = 0; i < depth; i++)
@@ -259,6 +262,8 @@ static void add_profile(struct otlp *otlp, struct str *scope, size_t which, size
 	ASSERT(first <= end && end <= otlp->source->samples->count);
 	add_type(otlp, &profile, PROFILE_SAMPLE_TYPE, profile_values[which].name,
 		 profile_values[which].unit);
+	// A sample that comes to nothing in this profile (all freed, in one of what lives) is left
+	// out.
 	for (size_t i = first; i < end;) {
 		const struct sample *sample = &otlp->source->samples->list[i];
 		int64_t value = 0;
@@ -331,6 +336,8 @@ static void write_dictionary(struct otlp *otlp, struct sink *sink)
 static void begin_tables(struct otlp *otlp)
 {
 	text(otlp, "");
+	// Fields 1 to 7 are the tables, and each gets an empty first entry; that of strings is the
+	// text above.
 	for (unsigned field = DICTIONARY_MAPPING; field <= DICTIONARY_STACK; field++)
 		if (field != DICTIONARY_STRING)
 			protobuf_bytes(&otlp->dictionary, field, "", 0);

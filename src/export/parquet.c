@@ -127,6 +127,7 @@ _Static_assert(PAGE_ROWS * 8 <= INT32_MAX, "a page's bytes are a number of 32 bi
 // a search ends.
 static inline struct slot *slot_of(struct parquet *parquet, uint64_t key)
 {
+	// The product's upper bits are the well mixed ones: 24 of them, of which 17 are taken.
 	size_t at = (key * UINT64_C(0x9e3779b97f4a7c15) >> 40) % SLOTS;
 
 	while (parquet->slots[at].number && parquet->slots[at].key != key)
@@ -155,6 +156,7 @@ static bool number_values(struct parquet *parquet, const struct chunk *chunk)
 	for (size_t i = 0; i < chunk->count; i++) {
 		uint64_t value = chunk->values[i];
 
+		// `number` 0: there is no last one yet.
 		if (value != last || !number) {
 			struct slot *slot = slot_of(parquet, value);
 
@@ -174,6 +176,8 @@ static bool number_values(struct parquet *parquet, const struct chunk *chunk)
 
 static enum parquet_encoding choose(struct parquet *parquet, const struct chunk *chunk)
 {
+	// Columns that usually have few values are tried with a dictionary; if this batch has too
+	// many, they are written as others of their type.
 	if (chunk->column->usual == ROWSET_FEW && chunk->count > 0 && number_values(parquet, chunk))
 		return ENCODING_DICTIONARY;
 	return chunk->column->type == ROWSET_U64 && chunk->column->usual != ROWSET_RANDOM
@@ -192,12 +196,17 @@ static void put_page(struct parquet *parquet, struct chunk *chunk, enum parquet_
 	size_t room = ZSTD_compressBound(parquet->page.length);
 	size_t size;
 
+	// The bound is what zstd may need for bytes that do not shrink: so it cannot fail for want
+	// of room.
 	parquet->compressed.text =
 		mem_grow(parquet->compressed.text, &parquet->compressed.capacity, room + 1, 1);
 	size = ZSTD_compressCCtx(parquet->zstd, parquet->compressed.text, room,
 				 str_get(&parquet->page), parquet->page.length, LEVEL);
 	ASSERT(!ZSTD_isError(size) && size <= room);
 	str_clear(&parquet->header);
+	// PageHeader: 1 the kind, 2 and 3 bytes before and after compression, then 5 DataPageHeader
+	// or 7 DictionaryPageHeader with 1 how many values, 2 how they are written, 3 and 4 how
+	// levels are.
 	thrift_begin(&thrift, 0);
 	thrift_i32(&thrift, 1, type);
 	thrift_i32(&thrift, 2, (int32_t)parquet->page.length);
@@ -335,6 +344,7 @@ static void put_number_statistics(struct thrift *thrift, const struct chunk *chu
 	unsigned width = kinds[chunk->column->type].width;
 	uint64_t least = chunk->values[0], greatest = least;
 
+	// Fields of Statistics: 3 how many are null (none), 5 the greatest, 6 the least.
 	ASSERT(chunk->count > 0 && width <= sizeof least);
 	for (size_t i = 1; i < chunk->count; i++) {
 		least = chunk->values[i] < least ? chunk->values[i] : least;
@@ -446,6 +456,7 @@ static size_t places_of(const struct rowset_batch *batch, const uint64_t *ends)
 	size_t places = ends ? batch->items_count : batch->count;
 
 	for (size_t i = 0; ends && i < batch->count; i++)
+		// For example ends 2, 2, 3: the second list is empty, so 3 items take 4 places.
 		places += ends[i] == (i ? ends[i - 1] : 0);
 	return places;
 }
@@ -540,6 +551,7 @@ static void put_schema(struct thrift *thrift, const struct rowset_table *table)
 static void put_orders(struct thrift *thrift, const struct rowset_table *table)
 {
 	thrift_list(thrift, 7, THRIFT_STRUCT, table->columns_count);
+	// Each is a union with its first member, TypeDefinedOrder, which is empty.
 	for (unsigned i = 0; i < table->columns_count; i++) {
 		thrift_begin(thrift, 0);
 		thrift_begin(thrift, 1);
@@ -584,6 +596,7 @@ static bool begin_table(void *context, const struct rowset_table *table, struct 
 {
 	struct writing *writing = context;
 
+	// NULL: `err` says why, and the table is not begun.
 	writing->sink = writing->files->open(writing->files->context, table, err);
 	if (writing->sink)
 		writing->parquet = begin_file(table, writing->sink);

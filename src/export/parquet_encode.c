@@ -55,6 +55,9 @@ static size_t pack(uint8_t *out, const uint64_t *values, size_t count, unsigned 
 	size_t at = 0;
 
 	for (size_t i = 0; i < count; i++) {
+		// What does not fit into the word is lost by the shift, and is the beginning of the
+		// next word. With 3 bits: the 22nd value is at bit 63, so one bit of it is in the
+		// first word and two are in the second.
 		word |= values[i] << used;
 		used += bits;
 		if (used < 64)
@@ -93,6 +96,7 @@ static void add_block(struct str *out, int64_t deltas[DELTA_BLOCK], size_t count
 	for (size_t p = 0; p * DELTA_PART < count; p++) {
 		uint64_t all = 0;
 
+		// As unsigned numbers, so that the difference of any two is right.
 		for (size_t i = 0; i < DELTA_PART && p * DELTA_PART + i < count; i++) {
 			part[p][i] = (uint64_t)deltas[p * DELTA_PART + i] - (uint64_t)least;
 			all |= part[p][i];
@@ -139,6 +143,8 @@ static void add_packed(struct str *out, const uint32_t *values, size_t count, un
 	protobuf_varint(out, (count + HYBRID_GROUP - 1) / HYBRID_GROUP << 1 | 1);
 	while (count > 0) {
 		size_t now = count < CHUNK ? count : CHUNK;
+		// Only the last chunk may have a group that is not whole, for CHUNK is a multiple
+		// of eight.
 		size_t whole = (now + HYBRID_GROUP - 1) / HYBRID_GROUP * HYBRID_GROUP;
 
 		for (size_t i = 0; i < whole; i++)
@@ -168,6 +174,8 @@ void parquet_encode_hybrid(struct str *out, const uint32_t *values, size_t count
 
 		while (end < count && values[end] == values[at])
 			end++;
+		// For example 3 other values and then 20 equal ones: five of the run fill up the
+		// first group, and the run has 15 left.
 		if (end - at >= HYBRID_RUN_MIN) {
 			size_t whole = (at - from + HYBRID_GROUP - 1) / HYBRID_GROUP * HYBRID_GROUP;
 

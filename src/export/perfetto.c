@@ -107,6 +107,8 @@ static void write_event(struct perfetto *perfetto, uint64_t time_ns, unsigned ty
 {
 	struct str *event = &perfetto->message;
 
+	// Scratch is one text for each level of nesting: an event grows in `message`, a packet in
+	// `packet`.
 	protobuf_u64(event, EVENT_TYPE, type);
 	protobuf_u64(event, EVENT_TRACK, track);
 	if (name)
@@ -209,6 +211,7 @@ static void write_note(void *context, const struct trace_note *note)
 static void write_level(struct perfetto *perfetto)
 {
 	const struct stack_levels *levels = &perfetto->levels;
+	// A window in which nothing lived has no peak to show.
 	bool peaked = levels->peak.bytes == 0;
 
 	write_event(perfetto, levels->from_ns, EVENT_COUNTS, HEAP_TRACK, NULL,
@@ -240,6 +243,7 @@ static uint64_t string_of(struct perfetto *perfetto, unsigned table, uint32_t st
 
 	ASSERT(table < 64);
 	MEM_ROOM(perfetto->strings_written, perfetto->strings_capacity, string + (size_t)1);
+	// MEM_ROOM gives what was there and room after it, which is not zero.
 	for (; had < perfetto->strings_capacity; had++)
 		perfetto->strings_written[had] = 0;
 	if (perfetto->strings_written[string] & bit)
@@ -307,8 +311,7 @@ static uint64_t stack_of(struct perfetto *perfetto, stack_id stack)
 
 	if (!added)
 		return *number;
-	// Before locations_of_stack, which reads names and adds no stack: `number` stays where it
-	// is.
+	// Numbered before its frames are: a stack's number does not depend on what is in it.
 	*number = ++perfetto->stacks_count;
 	depth = locations_of_stack(&perfetto->locations, stack, &perfetto->numbers,
 				   &perfetto->numbers_capacity);
@@ -330,6 +333,8 @@ static uint64_t stack_of(struct perfetto *perfetto, stack_id stack)
 // One packet with all that the profiles refer to; it clears what a reader knew before.
 static void write_interned(struct perfetto *perfetto)
 {
+	// Frame 1 is "(no stack)", the lines of locations are 2 and on; stacks refer to these,
+	// profiles to stacks.
 	const struct locations *locations = &perfetto->locations;
 	uint32_t without = string_table_add(&perfetto->locations.strings, "(no stack)");
 	uint64_t name = string_of(perfetto, INTERNED_FUNCTION, without);

@@ -115,6 +115,7 @@ static void write_sample(struct pprof *pprof, const struct sample *sample)
 
 	str_clear(&pprof->message);
 	str_clear(&pprof->part);
+	// The sample's fields: 1 its locations, innermost first, 2 its values, 3 each label.
 	if (depth == 0)
 		protobuf_varint(&pprof->part, WITHOUT);
 	for (size_t i = 0; i < depth; i++)
@@ -140,6 +141,7 @@ static void write_mapping(struct pprof *pprof, const struct trace_module *module
 	protobuf_u64(&pprof->message, 1, number);
 	profile_add_mapping(&pprof->message, 2, module, &pprof->locations.strings);
 	protobuf_u64(&pprof->message, 6, text(pprof, str_get(&id)));
+	// A reader that looks up symbols by itself leaves those mappings alone.
 	for (unsigned has = 7; has <= 10; has++) // functions, files, lines, inline frames
 		protobuf_u64(&pprof->message, has, true);
 	write_field(pprof, PROFILE_MAPPING, &pprof->message);
@@ -196,6 +198,7 @@ static void write_functions(struct pprof *pprof)
 
 		write_function(pprof, i + FIRST, function->name, function->file);
 	}
+	// And the location of what has no stack, with that function.
 	str_clear(&pprof->message);
 	protobuf_u64(&pprof->message, 1, WITHOUT);
 	add_line(pprof, WITHOUT, 0);

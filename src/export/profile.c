@@ -31,6 +31,8 @@ uint64_t profile_mapping(const struct reader *reader, struct map *mappings,
 	return *number;
 }
 
+// Four fields in a row, whose numbers differ between the formats: start, end, offset in the file as
+// loaded (start less bias), and the path's number.
 void profile_add_mapping(struct str *message, unsigned field, const struct trace_module *module,
 			 struct string_table *strings)
 {

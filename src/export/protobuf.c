@@ -24,6 +24,7 @@ static void add_tag(struct str *out, unsigned field, enum wire_type type)
 	protobuf_varint(out, (uint64_t)field << 3 | type);
 }
 
+// Zero is what a reader takes for a field that is not there: it is left out.
 void protobuf_u64(struct str *out, unsigned field, uint64_t value)
 {
 	ASSERT(field > 0);

@@ -66,6 +66,7 @@ struct rowset {
 static void make_name(const struct reader *reader, char out[static 33])
 {
 	const struct reader_stats *stats = reader_stats(reader);
+	// The same trace gives the same name each time, so that pushing it again finds it.
 	const uint64_t numbers[] = {
 		index_set_hash_text(reader_info(reader)->command),
 		reader_bytes(reader),
@@ -100,6 +101,7 @@ static uint32_t number_of(struct rowset *rows, const char *text)
 	struct str clean = { 0 };
 	uint32_t number;
 
+	// NULL is a text that is not known, and is written as the empty one.
 	if (text)
 		str_add_utf8(&clean, text, strlen(text));
 	number = string_table_add(&rows->texts, str_get(&clean));
@@ -138,6 +140,7 @@ static void put_hex(struct rowset *rows, const uint8_t *bytes, size_t length)
 // After a failure batches are dropped, and the receiver is asked no more.
 static void flush(struct rowset *rows)
 {
+	// A batch of 0 rows is not handed on: a writer would make a group of nothing of it.
 	if (rows->batch.count > 0 && rows->good)
 		rows->good =
 			rows->receiver->batch(rows->receiver->context, &rows->batch, rows->err);
@@ -301,6 +304,7 @@ static uint64_t code_of(const struct trace_module *module, uint64_t offset)
 		return mix(0, offset);
 	if (!module->build_id_length)
 		return mix(text_hash(module->path), offset);
+	// Byte by byte: build-ids are mostly 20 bytes, and it is done once for a frame.
 	for (unsigned i = 0; i < module->build_id_length; i++)
 		hash = mix(hash, module->build_id[i]);
 	return mix(hash, offset);
@@ -311,6 +315,8 @@ static uint64_t names_of(const struct symbol *symbols, size_t count)
 {
 	uint64_t hash = 0;
 
+	// Inlined functions from the outermost in. Files and lines are left out: they move when a
+	// line is added above.
 	while (count-- > 0) {
 		hash = mix(hash, text_hash(symbols[count].module ? names_file(symbols[count].module)
 								 : NULL));
@@ -384,6 +390,8 @@ static void identify_stacks(struct rowset *rows)
 		mem_resize(rows->of_frame, frames + (size_t)1, sizeof *of_frame);
 	of_stack = rows->of_stack = mem_resize(rows->of_stack, count + (size_t)1, sizeof *of_stack);
 	of_frame[0] = of_stack[0] = (struct identity){ 0 };
+	// For example after a second call with 10 more stacks only those are done: a live push asks
+	// once for each piece.
 	for (frame_id id = rows->of_frame_count; id < frames; id++)
 		of_frame[id] = identity_of(rows, id);
 	for (stack_id id = rows->of_stack_count; id < count; id++) {
@@ -573,6 +581,7 @@ static void write_sites(struct rowset *rows)
 
 	need_lives(rows);
 	identify_stacks(rows);
+	// The sums by stack go on, for who pushes while the trace grows; joined is the copy.
 	sites = rowset_sites_copy(rows->adding);
 	rowset_sites_join(&sites, names_identity, rows);
 	for (size_t i = 0; i < sites.count && rows->good; i++) {
@@ -672,6 +681,8 @@ static bool write_table(struct rowset *rows, enum rowset_table_id id)
 
 	ASSERT(rows->column == 0 && rows->batch.count == 0);
 	rows->batch.table = table;
+	// In order: begin, batches of up to ROWSET_BATCH rows, end. A table without rows has a
+	// begin and an end.
 	rows->good = receiver->begin(receiver->context, table, rows->err);
 	if (rows->good)
 		writers[id](rows);
@@ -765,6 +776,7 @@ bool rowset_table(struct rowset *rows, enum rowset_table_id id, uint32_t from, s
 	ASSERT(id != ROWSET_ALLOCATIONS && rows->batch.count == 0);
 	rows->err = err;
 	rows->from = from;
+	// Who pushes live has read the events and told them by rowset_life and rowset_note.
 	rows->lives_read = true; // by the caller
 	good = write_table(rows, id);
 	rows->from = 1;

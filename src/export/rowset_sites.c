@@ -21,6 +21,7 @@ struct rowset_sites rowset_sites_copy(const struct rowset_sites *sites)
 {
 	struct rowset_sites copy = *sites;
 
+	// One more than needed: a copy of none has a list, too.
 	copy.sites = mem_alloc(sites->count + 1, sizeof *copy.sites);
 	copy.capacity = sites->count + 1;
 	if (sites->count)
@@ -50,6 +51,8 @@ static struct rowset_site *site_of(struct rowset_sites *sites, stack_id stack)
 void rowset_sites_add(struct rowset_sites *sites, const struct lives_block *block,
 		      const struct lives_end *end)
 {
+	// Weights are in units of 1 / WEIGHT_UNIT: of a recording that is not sampled one block is
+	// one unit of count times WEIGHT_UNIT.
 	struct rowset_site *site = site_of(sites, block->stack);
 	struct weight weight =
 		weight_of(reader_sample_bytes(sites->reader, block->stack), block->size);
@@ -85,6 +88,8 @@ void rowset_sites_join(struct rowset_sites *sites,
 	struct map seen = { 0 };
 	size_t joined = 0;
 
+	// Stacks of equal identity are one site: a recursion of two builds, or two processes with
+	// the same code.
 	for (size_t i = 0; i < sites->count; i++) {
 		struct rowset_site site = sites->sites[i];
 		uint64_t *number;

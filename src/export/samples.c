@@ -67,6 +67,8 @@ bool samples_next_stack(const struct samples *samples, size_t *first, enum sampl
 	const struct sample *sample = &samples->list[*first];
 	size_t i = *first;
 
+	// At the end of the list `sample` is beyond it and is not looked at: nothing was passed, so
+	// false.
 	*sum = 0;
 	for (; i < samples->count && samples->list[i].process == sample->process &&
 	       samples->list[i].stack == sample->stack;
@@ -114,6 +116,7 @@ static uint32_t group(void *context, const struct window_cell *cell)
 	};
 	uint32_t found;
 
+	// Orphans are frees of blocks that were not seen to begin: they have no size to add.
 	if (cell->orphans || !query_context_selects(samples->asked, cell))
 		return WINDOW_SKIP;
 	found = index_set_put(&making->known, hash_sample(&sample), is_sample, samples, &sample,
@@ -128,6 +131,7 @@ void samples_scale(struct sample *sample, uint64_t mean_bytes)
 {
 	struct weight weight = weight_of(mean_bytes, sample->size);
 
+	// For example 3 samples of 512 bytes at one in 512 KiB: each stands for some 1,024 blocks.
 	for (int i = 0; i < WINDOW_TYPES; i++) {
 		struct heap_amount *amount = &sample->row.type[i];
 		uint64_t samples = amount->count;
@@ -153,6 +157,7 @@ static void fill(struct samples *samples, const struct window_result *result)
 	for (size_t i = 0; i < samples->count; i++) {
 		struct sample *sample = &samples->list[i];
 
+		// Groups without a row have no figure.
 		if (sample->group >= result->rows_count)
 			continue;
 		sample->row = result->rows[sample->group];

@@ -105,6 +105,7 @@ static uint64_t walk(struct speedscope *speedscope, enum samples_value value,
 // Frames come before the profiles in the file, so all stacks are met in a first round.
 static void meet_stack(struct speedscope *speedscope, const struct sample *sample, uint64_t)
 {
+	// The numbers are not needed yet: what counts is that the locations have all its frames.
 	locations_of_stack(&speedscope->locations, sample->stack, &speedscope->numbers,
 			   &speedscope->capacity);
 }

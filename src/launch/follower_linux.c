@@ -25,6 +25,7 @@ _Noreturn static void become(const char *const *words, const char *path, bool qu
 	sigset_t none;
 	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 
+	// "--" before the path: a trace whose name begins with a dash is no option.
 	for (; *words && count < WORDS_MAX; words++)
 		argv[count++] = *words;
 	argv[count++] = "--";
@@ -35,6 +36,7 @@ _Noreturn static void become(const char *const *words, const char *path, bool qu
 	// The follower keeps the three standard descriptors; a copy of the trace's would keep the
 	// file claimed after its writer has ended.
 	close_range(STDERR_FILENO + 1, ~0u, CLOSE_RANGE_CLOEXEC);
+	// Below SIGRTMIN are all that the terminal or the kernel sends by itself.
 	for (int number = 1; number < SIGRTMIN; number++)
 		signal(number, number == SIGTERM ? SIG_DFL : SIG_IGN);
 	// An ignored SIGCHLD would take its own children's exit codes from it.
@@ -97,6 +99,7 @@ bool follower_wait(struct follower *follower, int signal_fd, void (*tell)(const 
 		if (count == 0)
 			tell("the recording has ended; sending the rest of it (Ctrl-C leaves that "
 			     "to tidemark push)");
+		// Said once, after half a second.
 		told |= count == 0;
 		if (ready[1].revents)
 			break;

@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+// `tell` is the caller's: a line without a break, and the command line decides where it is shown.
 void launch_tell(const struct launch_options *options, const char *format, ...)
 {
 	struct str line = { 0 };
@@ -25,6 +26,7 @@ void launch_tell(const struct launch_options *options, const char *format, ...)
 void launch_begin(struct launch_result *result)
 {
 	memset(result, 0, sizeof *result);
+	// What it is until something better, or worse, is known: each step sets it where it fails.
 	result->end = LAUNCH_FAILED;
 	result->whole = true;
 }
@@ -58,6 +60,8 @@ int launch_create_output(const struct launch_options *options, struct launch_res
 		// Only a program that we start has our standard streams.
 		.started = options->attach_pid == 0 ? program : NULL,
 	};
+	// `made` says whether the file is new, which decides whether it is removed when the start
+	// fails.
 	int fd = output_create(&output, &result->path, made, err);
 
 	ASSERT(fd >= 0 || !made->created);
@@ -79,6 +83,7 @@ void launch_close(struct launch_result *result, const struct collect_message *me
 	ASSERT(message->kind == COLLECT_DONE && !result->closed);
 	result->closed = true;
 	result->summary = message->summary;
+	// A trace may be closed in order and lack events: --strict asks for both.
 	if (!message->summary.complete || message->summary.events_lost > 0)
 		result->whole = false;
 }

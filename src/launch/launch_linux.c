@@ -41,6 +41,8 @@ static bool launch_look(struct launch *launch, struct err *err)
 	struct inspect *inspect = &launch->inspect;
 	bool unseen;
 
+	// In order: the program, our library, whether both classes are there, and what kind of
+	// program it is.
 	if (!launch_find(launch->options, launch->result, getenv("PATH"), &launch->program, err) ||
 	    !preload_find_library(&launch->library, err))
 		return false;
@@ -114,6 +116,7 @@ static void launch_make_environment(struct launch *launch)
 static bool launch_prepare(struct launch *launch, struct err *err)
 {
 	ASSERT(launch->program.length > 0);
+	// The name of the session is in the environment, so it comes before the process.
 	if (!preload_session(launch->session, err))
 		return false;
 	launch_make_environment(launch);
@@ -146,6 +149,7 @@ static bool launch_open_output(struct launch *launch, struct err *err)
 	launch->output_fd =
 		launch_create_output(launch->options, launch->result, str_get(&launch->program),
 				     (uint64_t)launch->starter.pid, &launch->output, err);
+	// A pipe cannot give back what was written, and a device cannot be cut.
 	if (launch->output_fd >= 0 && keep_wishes_any(&launch->options->keep) &&
 	    !file_is_regular(launch->output_fd, &size))
 		return err_set(err, ERR_USAGE,
@@ -236,6 +240,8 @@ static bool launch_open_collector(struct launch *launch, struct err *err)
 	close(launch->output_fd);
 	launch->output_fd = -1;
 	ASSERT(launch->collector_process.fd >= 0);
+	// Whatever it says before is acted on by launch_hear; a text without READY is why it could
+	// not.
 	while (launch_hear(launch, &message, LAUNCH_START_MS))
 		if (message.kind == COLLECT_READY)
 			return true;
@@ -291,6 +297,8 @@ static void launch_enter(void *context)
 	pid_t pid = launch->starter.pid;
 	struct err err = { .kind = ERR_NONE };
 
+	// The child stands at its exec until it is looked at: what happens here is before its first
+	// instruction.
 	if (!launch->seized || !loader_wait(pid, pid, -1))
 		return;
 	if (launch->starter.bare)
@@ -305,6 +313,8 @@ static bool launch_go(struct launch *launch, struct err *err)
 {
 	int error;
 
+	// Seized before the exec, since a static program has no loader that would load the
+	// recorder.
 	if (!launch_seize(launch, err))
 		return false;
 	error = starter_go(&launch->starter, launch_enter, launch);
@@ -351,6 +361,7 @@ static void launch_reap(struct launch *launch)
 {
 	int status;
 
+	// One SIGCHLD may stand for several ends, so each of ours is asked about.
 	if (launch->program_pid > 0 &&
 	    waitpid(launch->program_pid, &status, WNOHANG) == launch->program_pid) {
 		launch->result->status = status;
@@ -381,6 +392,8 @@ static void launch_signal(struct launch *launch, const struct signalfd_siginfo *
 		bool hung_up = launch_hung_up(info);
 		bool to_us_alone = number != SIGINT && number != SIGQUIT && info->ssi_code <= 0;
 
+		// kill(2) to the group, when the program has ended, comes back to us as a signal of
+		// our own (our_own).
 		launch->hung_up |= hung_up;
 		if (to_us_alone || hung_up)
 			kill(launch->program_pid, number);
@@ -426,6 +439,7 @@ static void launch_wait(struct launch *launch)
 	struct signalfd_siginfo info;
 
 	ASSERT(launch->started);
+	// It may have ended before its SIGCHLD was watched.
 	launch_reap(launch);
 	while (launch->program_pid > 0 || launch->collector_process.fd >= 0) {
 		bool waits = launch->program_pid == 0 && !launch->attached && !launch->told_waiting;
@@ -447,6 +461,7 @@ static void launch_wait(struct launch *launch)
 			launch_tell(launch->options, LAUNCH_WAITING);
 		if (count == 0)
 			launch->told_waiting = true;
+		// The descriptor does not wait: it is read until it is empty, whatever woke us.
 		while (read(launch->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
 			launch_signal(launch, &info);
 		if (ready[1].revents && !launch_hear(launch, &message, -1))
@@ -527,6 +542,8 @@ static void launch_wait_for_index(struct launch *launch)
 // must not find any there.
 static void launch_fill_standard(void)
 {
+	// open takes the lowest free number, so each hole is filled in its turn. Closed on exec:
+	// the program finds them closed, as it would without us.
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
 		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR | O_CLOEXEC) < 0)
 			return;
@@ -549,6 +566,8 @@ static bool launch_start(struct launch *launch, struct err *err)
 // Nothing was started: leave nothing behind.
 static void launch_undo(struct launch *launch)
 {
+	// First the child, which has done nothing, then the collector, then the file: each may use
+	// what is after it.
 	starter_cancel(&launch->starter);
 	if (launch->collector_process.pid > 0) {
 		collector_process_send(&launch->collector_process, COLLECT_STOP, 0, 0);
@@ -563,6 +582,7 @@ static void launch_undo(struct launch *launch)
 // A collector that was killed has left its socket.
 static void launch_sweep(const struct launch *launch)
 {
+	// SEGMENT_PATH is where all of them are; who ends in order has removed it.
 	char path[sizeof(SEGMENT_PATH) + PRELOAD_SESSION_BYTES];
 
 	if (!launch->session[0])

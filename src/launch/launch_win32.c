@@ -58,6 +58,7 @@ static void launch_listen(void *context, const struct collect_message *message)
 	struct launch_message *heard = mem_alloc(1, sizeof *heard);
 
 	ASSERT(message->kind != 0);
+	// `last` is the place where the next one is linked: `first` itself while the list is empty.
 	heard->message = *message;
 	EnterCriticalSection(&launch->lock);
 	*launch->last = heard;
@@ -95,6 +96,8 @@ static bool launch_next(struct launch *launch, struct collect_message *message)
 // All that was said so far. True: it is ready.
 static bool launch_hear(struct launch *launch)
 {
+	// The words in the order in which they were said. Warnings come at any time; READY once, at
+	// the start; DONE last, with the figures of the whole trace.
 	struct launch_result *result = launch->result;
 	struct collect_message message;
 	bool ready = false;
@@ -142,6 +145,8 @@ static void launch_describe(struct launch *launch)
 	wchar_t directory[MAX_PATH];
 	GUID id;
 
+	// A folder whose path is longer than MAX_PATH is written as "?": it is for people, and
+	// nothing opens it.
 	if (!GetCurrentDirectoryW(MAX_PATH, directory) ||
 	    !WideCharToMultiByte(CP_UTF8, 0, directory, -1, launch->directory,
 				 sizeof launch->directory, NULL, NULL))
@@ -162,6 +167,8 @@ static bool launch_open_collector(struct launch *launch, struct err *err)
 	launch_describe(launch);
 	launch->collect.output_fd = launch->output_fd;
 	launch->collect.segment_options = launch->options->segment_options;
+	// No descriptors: the collector is in this process, and is spoken to through the door and
+	// `tell`.
 	launch->collect.report_fd = launch->collect.stop_fd = launch->collect.listen_fd = -1;
 	launch->collect.tell = launch_listen;
 	launch->collect.tell_context = launch;
@@ -171,6 +178,8 @@ static bool launch_open_collector(struct launch *launch, struct err *err)
 	if (launch->collector == NULL)
 		return err_set(err, ERR_IO, "cannot start the collector");
 	// Its end, or a word of it: whichever comes first.
+	// The order matters: of two that are ready Windows names the first, so a collector that has
+	// ended is seen as such; what it said before is heard all the same.
 	either[0] = launch->collector;
 	either[1] = launch->spoken;
 	for (;;) {
@@ -205,6 +214,7 @@ static bool launch_fail(const struct launch *launch, const char *obstacle, struc
 // The process is made suspended: its main thread has run nothing when the recorder is brought in.
 static bool launch_create(struct launch *launch, struct err *err)
 {
+	// Static, since 64 KiB each are much for a stack; one launch at a time has them.
 	static wchar_t line[LAUNCH_TEXT_MAX], file[LAUNCH_TEXT_MAX];
 	STARTUPINFOW startup = { .cb = sizeof startup };
 	const char *obstacle;
@@ -221,6 +231,8 @@ static bool launch_create(struct launch *launch, struct err *err)
 	    !MultiByteToWideChar(CP_UTF8, 0, str_get(&launch->program), -1, file, LAUNCH_TEXT_MAX))
 		return err_set(err, ERR_USAGE, "the command line is too long");
 	// Started by a debugger, it is not started by way of us again; and then it has none.
+	// Handles are inherited: the program has our standard streams. Our own files are made not
+	// to be.
 	if (CreateProcessW(file, line, NULL, NULL, TRUE,
 			   CREATE_SUSPENDED |
 				   (launch->options->watched ? DEBUG_ONLY_THIS_PROCESS : 0),
@@ -259,6 +271,8 @@ static bool launch_attach(struct launch *launch, struct err *err)
 			return err_set(err, ERR_IO, "process %u: %s", pid, obstacle);
 		return err_set(err, ERR_IO, "cannot open process %u (error %lu)", pid, number);
 	}
+	// There is no thread to resume: it runs already, and goes on while the recorder is brought
+	// in.
 	launch->child.hProcess = process;
 	launch->child.dwProcessId = pid;
 	if (!QueryFullProcessImageNameW(process, 0, path, &length) ||
@@ -295,6 +309,9 @@ static void launch_tell_guard(const struct launch *launch)
 // What cannot be recorded runs all the same, but for --strict.
 static bool launch_go(struct launch *launch, struct err *err)
 {
+	// In order of what may be lost: attaching that fails is a failure; with --strict a program
+	// that would not be recorded is not started; else it runs, and the trace says that it was
+	// not seen.
 	if (!door_invite(launch->door, launch->child.hProcess, launch->child.hThread,
 			 launch->child.dwProcessId, err)) {
 		launch->result->whole = false;
@@ -350,6 +367,7 @@ static void launch_wait(struct launch *launch)
 		launch_hear(launch);
 		closed = which == WAIT_OBJECT_0 + 1;
 	}
+	// A recording that is left says 0, as `record -p` does on Linux.
 	if (launch->options->attach_pid) {
 		launch->result->status = 0; // its end is not ours
 	} else if (!launch->ended) { // the collector is gone first: no more room, or told to stop
@@ -366,6 +384,7 @@ static void launch_undo(struct launch *launch)
 		TerminateProcess(launch->child.hProcess, 1);
 	if (launch->door != NULL)
 		launch_post(launch, COLLECT_STOP, 0);
+	// Its thread writes to the file, so it is waited for before the file is closed and removed.
 	if (launch->collector != NULL)
 		WaitForSingleObject(launch->collector, INFINITE);
 	if (launch->output_fd >= 0)

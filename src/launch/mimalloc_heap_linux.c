@@ -109,6 +109,7 @@ static bool mimalloc_heap_fail(struct mimalloc_heap_walk *walk, const char *why)
 static bool mimalloc_heap_read_word(const struct mimalloc_heap_walk *walk, uint64_t at,
 				    uint64_t *word)
 {
+	// Unsigned: an address below the window is a large distance.
 	if (at - walk->window_at < walk->window_size &&
 	    walk->window_size - (at - walk->window_at) >= sizeof(*word)) {
 		memcpy(word, walk->window + (at - walk->window_at), sizeof(*word));
@@ -122,6 +123,8 @@ static bool mimalloc_heap_read_word(const struct mimalloc_heap_walk *walk, uint6
 // What such a function returns: mov $number, %eax; ret. 0: it does not look so.
 static unsigned mimalloc_heap_returned(const uint8_t *code, size_t size)
 {
+	// Two shapes: b8 d1 00 00 00 c3 returns 209; with endbr64 in front the same four bytes
+	// later.
 	static const uint8_t begins[] = { 0xf3, 0x0f, 0x1e, 0xfa }; // endbr64
 	size_t at = size > 4 && memcmp(code, begins, 4) == 0 ? 4 : 0;
 	uint32_t number;
@@ -165,6 +168,9 @@ static bool mimalloc_heap_read_data(struct mimalloc_heap_walk *walk)
 
 static bool mimalloc_heap_is_cookie(const struct mimalloc_heap_walk *walk, uint64_t cookie)
 {
+	// A segment's cookie is its address xor a random word of the library. Before that word is
+	// known it is looked for among the library's variables: something that is no segment does
+	// not give one of them.
 	if (walk->cookie)
 		return cookie == walk->cookie;
 	for (size_t i = 0; cookie && i < walk->data_count; i++)
@@ -178,6 +184,8 @@ static bool mimalloc_heap_is_segment(struct mimalloc_heap_walk *walk, uint64_t a
 {
 	struct mimalloc_heap_segment *segment = &walk->segment;
 
+	// All that a segment promises of itself is held against its limits, since any 32 MiB
+	// boundary of the process's memory may have anything there.
 	if (!tracee_read(walk->tracee->pid, at, segment, sizeof(*segment)) || !segment->used ||
 	    segment->kind > 1 || segment->own_slices == 0 ||
 	    segment->own_slices >= segment->entries || segment->entries > MIMALLOC_HEAP_SLICES ||
@@ -210,6 +218,8 @@ struct mimalloc_heap_blocks {
 static struct mimalloc_heap_blocks mimalloc_heap_blocks(uint64_t segment, size_t index,
 							const struct mimalloc_heap_page *page)
 {
+	// For example blocks of 48 bytes in a page of one slice: 65,536 - 384 = 65,152 bytes are
+	// 1,357 blocks.
 	uint64_t lead = page->size >= 8 && page->size <= MIMALLOC_HEAP_LEAD_MAX ? MIMALLOC_HEAP_LEAD
 										: 0;
 	uint64_t room = (uint64_t)page->slices * MIMALLOC_HEAP_SLICE - lead;
@@ -229,6 +239,8 @@ static bool mimalloc_heap_walk_chain(struct mimalloc_heap_walk *walk,
 {
 	ASSERT(blocks->size > 0 && blocks->count <= UINT16_MAX);
 	for (*count = 0; at; (*count)++) {
+		// A link is good if it is the beginning of a block of this page that no chain had
+		// before: so a chain that goes in a circle ends.
 		uint64_t number = (at - blocks->at) / blocks->size;
 
 		if (at < blocks->at || number >= blocks->count ||
@@ -263,6 +275,8 @@ static bool mimalloc_heap_walk_page(struct mimalloc_heap_walk *walk, uint64_t se
 	uint32_t free, local, thread;
 
 	ASSERT(index < MIMALLOC_HEAP_SLICES && page->size > 0);
+	// A process that was stopped inside of malloc may have counts that do not fit: such a page
+	// is refused, and with it all of the heap.
 	if (page->capacity > page->reserved || blocks.count != page->capacity ||
 	    page->used > page->capacity)
 		return false;
@@ -291,6 +305,7 @@ static bool mimalloc_heap_walk_segment(struct mimalloc_heap_walk *walk, uint64_t
 	const struct mimalloc_heap_segment *segment = &walk->segment;
 	uint64_t pages = 0;
 
+	// A page of three slices: its entry says 3, and the next page's is three further on.
 	for (uint64_t i = segment->own_slices; i < segment->entries;
 	     i += segment->pages[i].slices) {
 		const struct mimalloc_heap_page *page = &segment->pages[i];
@@ -319,6 +334,8 @@ static bool mimalloc_heap_walk_memory(struct mimalloc_heap_walk *walk)
 	while (at < end) {
 		if (!maps_text_next(&at, end, &line) || line.inode || !objects_may_write(&line))
 			continue;
+		// Rounded up: a mapping from 0x1ff0000 has its first boundary at 0x2000000. `i >=
+		// line.start`: at the end of the addresses the sum wraps around.
 		for (uint64_t i = (line.start + step - 1) / step * step;
 		     i >= line.start && i < line.end; i += step)
 			if (mimalloc_heap_is_segment(walk, i) &&
@@ -354,6 +371,7 @@ static bool mimalloc_heap_walk_heaps(struct mimalloc_heap_walk *walk)
 
 	walk->window_size = 0;
 	for (size_t i = 0; i < walk->heaps_count; i++) {
+		// The list grows while it is walked: heaps lead to others of their thread.
 		uint64_t at = walk->heaps[i];
 
 		if (i >= MIMALLOC_HEAP_HEAPS_MAX ||
@@ -399,6 +417,8 @@ void mimalloc_heap_read(struct glibc_heap *heap, const struct objects *objects,
 			   "%sof %zu blocks of mimalloc, the address that the program has may be "
 			   "within the block (their pages have aligned ones)",
 			   heap->but.length ? ", and " : "", heap->inexact);
+	// Half a heap would be worse than none: blocks whose frees come later would be missing or
+	// be there twice.
 	if (walk->why) {
 		heap->count = from;
 		heap->bytes = bytes;

@@ -1,5 +1,9 @@
 // Calls are known by pairs of numbers. Where i386 has a second one for times of 64 bits, both are
 // the same to us.
+//
+// For example a process of 32 bits waits in futex: orig_rax is 240, or 422 in newer libraries, and
+// narrow_call says SYS_futex (202) for both. To have it call mmap, 192 (mmap2) is put into eax with
+// the file's offset in pages: 8,192 bytes are 2.
 #include "launch/narrow_linux.h"
 
 #include <sys/syscall.h>
@@ -79,6 +83,7 @@ bool narrow_is(const struct user_regs_struct *registers)
 // memory: it is taken for one that waits.
 uint64_t narrow_call(const struct user_regs_struct *registers)
 {
+	// Of 32 bits also in a 64-bit thread, whose "no call" is -1.
 	int32_t number = (int32_t)registers->orig_rax;
 
 	if (number < 0)
@@ -146,6 +151,8 @@ int64_t narrow_answer(const struct user_regs_struct *registers)
 
 	if (!narrow_is(registers))
 		return (int64_t)registers->rax;
+	// The last 4,095 numbers are errors, as the kernel has it: 0xfffffff4 is -12 (ENOMEM), and
+	// 0xf7000000 is an address, which as a signed number would look like an error.
 	return answer >= (uint32_t)-NARROW_ERRORS ? (int32_t)answer : (int64_t)answer;
 }
 
@@ -170,6 +177,8 @@ const struct narrow_restorer *narrow_restorer(bool narrow, size_t number)
 		  NARROW_FRAME + NARROW_CONTEXT_AT },
 	};
 
+	// A signal handler returns into these bytes; the debugger finds what was interrupted at
+	// these distances from the stack pointer. i386 has two, one for each kind of frame.
 	if (!narrow)
 		return number == 0 ? &wide : NULL;
 	return number < 2 ? &narrows[number] : NULL;

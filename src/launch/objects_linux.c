@@ -46,6 +46,9 @@ static bool objects_slurp(struct objects *objects)
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return false;
+	// The kernel gives whole lines, a page of them at a time. A list that changes while it is
+	// read may name a mapping twice or not at all, so the process is stopped by who needs it
+	// exact.
 	while (got > 0) {
 		objects->text = mem_grow(objects->text, &room, objects->text_size + (64 << 10), 1);
 		got = read(fd, objects->text + objects->text_size, 64 << 10);
@@ -82,6 +85,7 @@ static void objects_add(struct objects *objects, const struct maps_line *line)
 		objects_add_code(last, line);
 		return;
 	}
+	// Memory without a file, or a file's later part by itself.
 	if (!line->inode || line->offset > 0)
 		return;
 	*MEM_ADD(objects->list, objects->count, objects->capacity) = (struct objects_one){
@@ -151,6 +155,7 @@ static bool objects_are_alone(const struct objects *objects)
 	if (!program || objects->narrow || objects_is_linker(program) ||
 	    !objects_head(objects, program->start, &at, &count))
 		return false;
+	// PT_INTERP names the dynamic linker; what cannot be read counts as one that has.
 	for (int i = 0; i < count; i++, at += sizeof(header))
 		if (!tracee_read(objects->pid, at, &header, sizeof(header)) ||
 		    header.p_type == PT_INTERP)
@@ -184,6 +189,8 @@ static bool objects_dynamic(const struct objects *objects, uint64_t at,
 		if (tracee_words(objects->pid, at, objects->narrow, entry, 2) < 2 || !entry[0])
 			break;
 		debug = entry[1];
+		// For example a symbol table at 0x2f8 of a library that is at 0x7f0000000000: 0x2f8
+		// is musl's, and is below the bias; glibc has 0x7f00000002f8 there.
 		if (entry[1] < tables->bias) // its linker has not made it an address
 			entry[1] += tables->bias;
 		if (entry[0] == DT_SYMTAB)
@@ -221,6 +228,8 @@ static bool objects_find_tables(const struct objects *objects, const struct obje
 		uint64_t address = narrow ? programs.narrow[i].p_vaddr : programs.wide[i].p_vaddr;
 
 		if (type == PT_LOAD && !loaded)
+			// Segments are mapped by pages of 4 KiB; the file's own address of the
+			// first may be within one.
 			tables->bias = object->start - (address & ~(uint64_t)4095);
 		loaded |= type == PT_LOAD;
 		if (type == PT_DYNAMIC) {
@@ -245,6 +254,8 @@ static void objects_tell_apart(struct objects *objects)
 
 	ASSERT(objects->count == 0 || objects->list != NULL);
 	if (program)
+		// r_debug: a version, then the head of the list, as two words of the process's
+		// size.
 		objects_find_tables(objects, program, &tables);
 	if (!tables.debug || tracee_words(objects->pid, tables.debug, objects->narrow, at, 2) < 2 ||
 	    !at[1])
@@ -347,6 +358,7 @@ uint64_t objects_symbol(const struct objects *objects, const struct objects_one 
 	// chain's end.
 	for (const char *at = name; *at; at++)
 		hash = hash * 33 + (uint8_t)*at;
+	// After four numbers come the filter's words, the buckets, and then the chains.
 	chain = tables.hash + sizeof(head) + head[2] * narrow_bytes(objects->narrow);
 	if (!tracee_read(objects->pid, chain + 4 * (uint64_t)(hash % head[0]), &index, 4) ||
 	    index < head[1])
@@ -355,6 +367,8 @@ uint64_t objects_symbol(const struct objects *objects, const struct objects_one 
 	for (int i = 0; i < OBJECTS_CHAIN_MAX && !(entry & 1); i++, index++) {
 		if (!tracee_read(objects->pid, chain + 4 * (uint64_t)(index - head[1]), &entry, 4))
 			return 0;
+		// The lowest bit is not part of the hash there. Equal hashes are rare, and then the
+		// name decides.
 		if ((entry | 1) == (hash | 1) &&
 		    objects_is(objects, &tables, index, name, &address, size ? size : &length))
 			return address;
@@ -382,6 +396,8 @@ static void objects_find_variables(const struct objects *objects, const struct o
 
 	*from = *to = 0;
 	while (at < end) {
+		// Its own lines, and one without a file that follows them at once: the zeros of
+		// .bss.
 		if (!maps_text_next(&at, end, &line) || !objects_may_write(&line) ||
 		    !(objects_has(object, &line) ||
 		      (*to && line.start == *to && !line.path_length)))
@@ -484,6 +500,7 @@ static uint64_t objects_first_call(const struct objects *objects)
 	const struct objects_one *program = objects_program(objects);
 	uint8_t code[4096];
 
+	// By pages: one across the border of two is not seen, and another is found.
 	for (uint64_t at = program->code_start; at + sizeof(code) <= program->code_end;
 	     at += sizeof(code)) {
 		if (!tracee_read(objects->pid, at, code, sizeof(code)))

@@ -12,6 +12,8 @@ int output_open(const char *path, bool force, bool *created)
 	int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY;
 	int fd = open(path, flags | O_EXCL, 0600);
 
+	// A file that was there is overwritten only with --force, and is not removed when the start
+	// fails.
 	*created = fd >= 0;
 	if (fd >= 0 || errno != EEXIST || !force)
 		return fd;
@@ -25,6 +27,8 @@ bool output_is_plain(const char *path)
 {
 	struct stat file;
 
+	// A link, or a file with a second name, is the user's own arrangement: it is written
+	// through and not replaced.
 	return lstat(path, &file) == 0 && S_ISREG(file.st_mode) && file.st_nlink == 1;
 }
 

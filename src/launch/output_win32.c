@@ -13,6 +13,7 @@ static wchar_t wide[OUTPUT_PATH_MAX]; // the launcher's only thread
 
 static bool widen(const char *path)
 {
+	// What is not UTF-8 is refused rather than written under another name.
 	return MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, path, -1, wide, OUTPUT_PATH_MAX) >
 	       0;
 }

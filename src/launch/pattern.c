@@ -12,6 +12,8 @@ enum { PATTERN_WORD_MAX = 100 };
 static void pattern_add_word(struct str *out, const char *word)
 {
 	ASSERT(word != NULL);
+	// A slash in a word would be a folder; control characters would be commands to a terminal
+	// that lists them.
 	for (int i = 0; i < PATTERN_WORD_MAX && word[i] != '\0'; i++) {
 		unsigned char c = (unsigned char)word[i];
 
@@ -30,6 +32,8 @@ bool pattern_expand(struct str *out, const char *pattern, const struct pattern_w
 			str_add_char(out, *at);
 			continue;
 		}
+		// `number` counts up for as long as the name is taken; the caller does that, if
+		// `numbered` says that it changes the name.
 		switch (*++at) {
 		case 'e':
 			pattern_add_word(out, words->program);

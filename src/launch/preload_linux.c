@@ -23,6 +23,7 @@ static const char *const preload_places[] = {
 
 bool preload_session(char name[static PRELOAD_SESSION_BYTES], struct err *err)
 {
+	// 128 random bits: a socket of that name cannot be guessed, nor met by two recordings.
 	uint64_t bits[2];
 
 	if (getrandom(bits, sizeof(bits), 0) != (ssize_t)sizeof(bits))
@@ -49,6 +50,7 @@ static bool preload_try(const char *path, struct str *found)
 {
 	char absolute[PATH_MAX];
 
+	// Read and not executed: the loader maps it.
 	if (access(path, R_OK) != 0 || !realpath(path, absolute))
 		return false;
 	str_clear(found);
@@ -105,6 +107,8 @@ static bool preload_find_class(const char *library, const char *class, struct st
 
 void preload_find_either(const char *library, struct str *path)
 {
+	// Either library has to be there, or the entry would be an error message in each program of
+	// the class that lacks it.
 	bool found = preload_find_class(library, preload_classes[0], path) &&
 		     (preload_find_class(library, preload_classes[1], path) ||
 		      preload_find_class(library, preload_classes[2], path));
@@ -162,6 +166,9 @@ char **preload_environment(char *const *environment, const char *library, const 
 
 	while (environment[count])
 		count++;
+	// For example { "HOME=/root", "LD_PRELOAD=a.so" } becomes "HOME=/root",
+	// "LD_PRELOAD=libtidemark.so:a.so" and "TIDEMARK_SESSION=…": ours is first, so that its
+	// malloc is found before that of a.so.
 	result = mem_alloc(count + 3, sizeof(*result));
 	for (size_t i = 0; i < count; i++) {
 		// A recording within a recording: the inner one has the program.

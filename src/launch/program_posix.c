@@ -21,6 +21,7 @@ static int program_try(const char *path)
 		return errno;
 	if (S_ISDIR(status.st_mode))
 		return EISDIR;
+	// The effective user's rights, which are those that execve looks at.
 	if (!S_ISREG(status.st_mode) || faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) != 0)
 		return EACCES;
 	return 0;
@@ -74,6 +75,7 @@ enum program_found program_find(const char *name, const char *search, struct str
 		if (problem == EACCES)
 			error = EACCES; // remembered: a later folder may have a better one
 		more = search[length] != '\0';
+		// After the last part it is beyond the end, and `more` is false.
 		search += length + 1;
 	}
 	ASSERT(error == ENOENT || error == EACCES);

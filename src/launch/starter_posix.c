@@ -25,6 +25,7 @@ static void starter_execute(const char *path, char *const *argv, char *const *en
 		return;
 	while (argv[count])
 		count++;
+	// /bin/sh, the file, the arguments: one more than before, and the end.
 	words = mem_alloc(count + 2, sizeof(*words));
 	words[0] = (char *)"/bin/sh";
 	words[1] = (char *)path;
@@ -55,6 +56,7 @@ _Noreturn static void starter_child(int go_fd, int error_fd, const char *path, c
 	    write(error_fd, &bare, sizeof(bare)) == (ssize_t)sizeof(bare))
 		starter_execute(path, argv, bare_environment);
 	error = errno;
+	// 126 and 127 as a shell has them; the launcher takes the errno, not these.
 	if (write(error_fd, &error, sizeof(error)) != sizeof(error))
 		_exit(126);
 	_exit(127);
@@ -108,6 +110,8 @@ int starter_go(struct starter *starter, void (*meanwhile)(void *context), void *
 
 	ASSERT(starter->pid > 0 && starter->go_fd >= 0);
 	// A child that is gone already is found by the process that waits for it.
+	// It was written to a pipe whose other end may be gone: SIGPIPE is ignored
+	// (launch_linux.c).
 	got = write(starter->go_fd, "g", 1);
 	close(starter->go_fd);
 	if (meanwhile)

@@ -32,6 +32,8 @@ static bool refused(LSTATUS status, const char *what, struct err *err)
 
 static bool check_name(const char *name, struct err *err)
 {
+	// The key is the name of a file without folders, so one name watches all programs of that
+	// name.
 	size_t length = strlen(name);
 
 	if (length > 4 && length < MAX_PATH && !strpbrk(name, "\\/:*?\"<>|") &&
@@ -66,6 +68,7 @@ static LSTATUS open_key(const char *name, REGSAM access, bool create, HKEY *open
 static bool debugger_of(const char *name, REGSAM view, struct str *text)
 {
 	wchar_t units[TEXT_MAX];
+	// Room for an end is kept back: a value of the registry need not have one.
 	DWORD size = sizeof units - sizeof *units, type = 0;
 	LSTATUS status;
 	HKEY opened;
@@ -88,6 +91,7 @@ static const char *pattern_in(struct str *debugger)
 	char *pattern = strstr(debugger->text, infix);
 	char *end;
 
+	// Both have to be there: the words that we write and our name.
 	if (!pattern || !strstr(debugger->text, "tidemark"))
 		return NULL;
 	pattern += strlen(infix);
@@ -175,6 +179,7 @@ static LSTATUS remove_debugger(const char *name, REGSAM view)
 	RegQueryInfoKeyW(opened, NULL, NULL, NULL, &keys, NULL, NULL, &values, NULL, NULL, NULL,
 			 NULL);
 	RegCloseKey(opened);
+	// What else is under the key is somebody's: it stays, and so does the key.
 	if (status != ERROR_SUCCESS || keys > 0 || values > 0 || !widen(name, units, MAX_PATH))
 		return status;
 	status =

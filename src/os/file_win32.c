@@ -511,8 +511,8 @@ bool file_list(const char *path, void (*tell)(void *context, const char *name), 
 
 bool file_is_rooted(const char *path)
 {
-	// After the colon a slash of either kind: a path such as C:x is relative to where that drive
-	// was left.
+	// After the colon a slash of either kind: a path such as C:x is relative to where that
+	// drive was left.
 	return isalpha((unsigned char)path[0]) && path[1] == ':' &&
 	       (path[2] == '/' || path[2] == '\\');
 }
