@@ -188,8 +188,8 @@ static void quote(const struct rows *rows, const char *text, struct str *out)
 	struct sink sink = sink_to_str(out);
 	struct json json;
 
-	// CSV by RFC 4180: what has a comma, a quote or a line break is put into quotes, a quote within
-	// it doubled.
+	// CSV by RFC 4180: what has a comma, a quote or a line break is put into quotes, a quote
+	// within it doubled.
 	if (rows->json) {
 		json_init(&json, &sink, false);
 		json_string(&json, text);
