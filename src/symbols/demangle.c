@@ -39,6 +39,8 @@ static char *demangle_cpp(const char *name)
 
 	if (strlen(name) > CPP_NAME_MAX)
 		return NULL;
+	// What add_piece has put into `cpp` is there after a longjmp: its address is known outside,
+	// so it is kept in memory and not in a register.
 	if (setjmp(cpp.too_long) != 0 ||
 	    __gcclibcxx_demangle_callback(name, add_piece, &cpp) != 0 || cpp.text.length == 0) {
 		str_fini(&cpp.text);
@@ -56,6 +58,8 @@ static char *read_name(const char *name)
 {
 	char *text;
 
+	// By how a name begins: ? is Microsoft's, _R and _ZN…17h… are Rust's, _Z the Itanium ABI's.
+	// Rust is asked before C++, since its older names are valid ones of that ABI as well.
 	if (name[0] == '?')
 		return undecorate(name);
 	text = rust_demangle(name);

@@ -79,6 +79,7 @@ char *drive_find(const char *path)
 		return access(path, F_OK) == 0 ? mem_copy_text(path) : NULL;
 	if (path[0] == '\\') // another machine's, or a device
 		return NULL;
+	// As Wine itself: WINEPREFIX, else .wine in the home.
 	if (prefix)
 		str_add(&folder, prefix);
 	else if (home)

@@ -10,6 +10,7 @@ char *drive_find_in(const char *folder, const char *name)
 	struct str path = { 0 };
 
 	str_format(&path, "%s\\%s", folder, name);
+	// A recorded path may have slashes of either kind; a message reads better with one.
 	for (size_t i = 0; i < path.length; i++)
 		if (path.text[i] == '/')
 			path.text[i] = '\\';

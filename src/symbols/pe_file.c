@@ -63,6 +63,8 @@ struct hunt {
 // at another file than a program of 32 bits loaded; then the sizes differ.
 static uint32_t timestamp_of(const struct symbols_file_identity *identity)
 {
+	// For example the program of 32 bits has syswow64\kernel32.dll, and the file that was
+	// looked at is the one in system32, of another size: its time says nothing.
 	if (identity->memory_bytes > 0 && identity->size_bytes != identity->memory_bytes)
 		return 0;
 	return (uint32_t)(identity->mtime_ns / 1000000000);
@@ -79,6 +81,7 @@ static bool is_same(const struct symbols_file_identity *identity, const struct p
 {
 	uint64_t image_bytes = image_bytes_of(identity);
 
+	// First what is cheap and sure: the class and the size.
 	if ((identity->bits != 0 && (identity->bits == 64) != pe->is_64) ||
 	    (image_bytes > 0 && pe->image_bytes != image_bytes))
 		return false;
@@ -97,6 +100,8 @@ static bool try_image(void *opaque, const char *path)
 	struct err err = { 0 };
 	struct pe pe = { 0 };
 
+	// Each failure is a remark: at the end the user sees what was tried, and why each was not
+	// taken.
 	if (!file_view_open(&bytes, path, &err)) {
 		remarks_add(hunt->remarks, "%s", err.text);
 		return false;
@@ -154,6 +159,8 @@ static bool image_key(const struct symbols_file_identity *identity, struct str *
 {
 	if (timestamp_of(identity) == 0 || image_bytes_of(identity) == 0)
 		return false;
+	// For example linked at 0x5f8a3c21 and 0x16000 bytes: 5F8A3C2116000, the time in capitals
+	// and the size without zeros in front, as symbol stores have it.
 	str_format(key, "%08X%x", timestamp_of(identity), (uint32_t)image_bytes_of(identity));
 	return true;
 }
@@ -174,6 +181,7 @@ static char *find_recorded(const struct symbols_file_identity *identity)
 	struct str other = { 0 };
 	char *found = NULL;
 
+	// The first one only: a folder of that name further in is the program's own.
 	for (const char *at = path; identity->bits == 32 && *at && !found; at++) {
 		if (strncasecmp(at, folder, sizeof folder - 1) != 0)
 			continue;
@@ -221,6 +229,7 @@ static char *pdb_name(const struct pe_file *file, const struct symbols_file_iden
 	struct str name = { 0 };
 	const char *dot = strrchr(file->name, '.');
 
+	// The image knows best: a module may have been renamed after it was linked.
 	if (file->pe.pdb && *drive_name(file->pe.pdb))
 		return mem_copy_text(drive_name(file->pe.pdb));
 	if (identity->build_id_length > ID_BYTES)
@@ -249,6 +258,8 @@ static struct wanted want_pdb(const struct pe_file *file,
 		return wanted;
 	}
 	wanted.name = pdb_name(file, identity);
+	// The first three parts of a GUID are numbers, and are written as such; the other eight
+	// bytes as they are.
 	str_format(&key, "%08X%04X%04X", bytes_get_u32(guid), bytes_get_u16(guid + 4),
 		   bytes_get_u16(guid + 6));
 	for (int i = 8; i < GUID_BYTES; i++)
@@ -301,6 +312,7 @@ static bool look_near(struct pe_file *file, const struct wanted *wanted, struct 
 		done = found && try_pdb(hunt, found);
 		mem_free(folder);
 	}
+	// Only if it has a folder: a name alone was looked for beside the image.
 	if (!done && file->pe.pdb && strcmp(drive_name(file->pe.pdb), file->pe.pdb) != 0) {
 		mem_free(found);
 		found = drive_find(file->pe.pdb);

@@ -15,6 +15,8 @@ void remarks_fini(struct remarks *remarks)
 	*remarks = (struct remarks){ 0 };
 }
 
+// A walk along the list: it has REMARKS_MAX lines at most, and equal ones come from many modules of
+// one file, or one server that cannot be reached.
 static bool is_there(const struct remarks *remarks, const char *line)
 {
 	for (size_t i = 0; i < remarks->count; i++)

@@ -61,6 +61,8 @@ static bool fail(struct v0 *v0)
 // Called by each rule that nests. Pairs with leave, also if it returns false.
 static bool enter(struct v0 *v0)
 {
+	// A reference back to a reference back … doubles the text with each step: 20 of them are a
+	// million times. Text and steps end that; depth keeps the stack.
 	if (++v0->depth > DEPTH_MAX || ++v0->steps > STEPS_MAX || v0->out.length > TEXT_MAX)
 		fail(v0);
 	return !v0->broken;
@@ -134,6 +136,8 @@ static uint64_t read_base62(struct v0 *v0)
 			digit = (uint64_t)(c - 'A') + 36;
 		else
 			return fail(v0);
+		// Before the multiplication, which could overflow; such a number is larger than any
+		// name.
 		if (number > (UINT64_MAX - 62) / 62)
 			return fail(v0);
 		number = number * 62 + digit;
@@ -147,6 +151,7 @@ static uint64_t read_optional62(struct v0 *v0, char letter)
 {
 	uint64_t number;
 
+	// So "s_" is 1 and no "s" is 0: crates of one name are told apart by it.
 	if (!take(v0, letter))
 		return 0;
 	number = read_base62(v0);
@@ -165,6 +170,7 @@ static struct identifier read_plain_identifier(struct v0 *v0)
 		fail(v0);
 		return identifier;
 	}
+	// A length of 0 is one digit: "05" is no length of 5.
 	if (!take(v0, '0'))
 		while (peek(v0) >= '0' && peek(v0) <= '9' && length <= v0->length)
 			length = length * 10 + (size_t)(next(v0) - '0');
@@ -215,6 +221,7 @@ static void print_lifetime(struct v0 *v0, uint64_t index)
 		return;
 	}
 	// With two bound by for<'a, 'b>, index 1 is 'b, the innermost, and 2 is 'a.
+	// From the outermost: it is the first letter, whichever binder it belongs to.
 	depth = v0->lifetimes - index;
 	if (depth < 26) {
 		print_bytes(v0, &"abcdefghijklmnopqrstuvwxyz"[depth], 1);
@@ -230,6 +237,7 @@ static uint64_t read_binder(struct v0 *v0)
 {
 	uint64_t count = read_optional62(v0, 'G');
 
+	// Each that is used takes a character at least; without this a number would print for ever.
 	if (count > v0->length) // more than could ever be used
 		return fail(v0);
 	if (count == 0)
@@ -300,6 +308,7 @@ static void read_nested(struct v0 *v0, bool in_value)
 	char space = next(v0);
 	struct identifier identifier;
 
+	// Small letters are namespaces of the language (types, values), and are not shown.
 	if (!((space >= 'a' && space <= 'z') || (space >= 'A' && space <= 'Z'))) {
 		fail(v0);
 		return;
@@ -330,6 +339,8 @@ static void read_nested(struct v0 *v0, bool in_value)
 // M, X, Y: <type> and <type as trait>.
 static void read_impl(struct v0 *v0, char kind)
 {
+	// For example <Vec<u8> as Clone>::clone: the path of the `impl` block is read, and what it
+	// is for is printed.
 	if (kind != 'Y') {
 		// Where the impl stands says nothing to a reader.
 		read_optional62(v0, 's');
@@ -431,6 +442,7 @@ static void read_function_type(struct v0 *v0)
 		read_type(v0);
 	}
 	print(v0, ")");
+	// A function that returns () has no arrow.
 	if (!take(v0, 'u')) {
 		print(v0, " -> ");
 		read_type(v0);
@@ -453,6 +465,7 @@ static bool read_open_path(struct v0 *v0)
 		uint64_t to = read_base62(v0);
 		size_t back = v0->at;
 
+		// As in follow, whose rule has no answer to give.
 		if (v0->broken || to >= from) {
 			fail(v0);
 		} else if (v0->quiet == 0) {
@@ -479,6 +492,8 @@ static void read_dyn_type(struct v0 *v0)
 
 	print(v0, "dyn ");
 	bound = read_binder(v0);
+	// For example Iterator<Item = u8>: the path Iterator, which has no list, so "<" opens one
+	// for the name and its type, and ">" closes it.
 	for (int i = 0; !v0->broken && !take(v0, 'E'); i++) {
 		bool open;
 
@@ -579,6 +594,7 @@ static void read_type(struct v0 *v0)
 	} else if (letter == 'B') {
 		follow(v0, read_type);
 	} else if (!v0->broken) {
+		// The letter is given back: read_path wants to see it.
 		v0->at--; // a path, which begins with this letter
 		read_path(v0, false);
 	}
@@ -599,6 +615,7 @@ static struct identifier read_hex(struct v0 *v0)
 	}
 	if (!v0->broken && digits.length == 0)
 		fail(v0);
+	// One digit stays: 0 is "0".
 	while (!v0->broken && digits.length > 1 && digits.text[0] == '0') {
 		digits.text++;
 		digits.length--;
@@ -610,6 +627,7 @@ static struct identifier read_hex(struct v0 *v0)
 static bool hex_value(const struct identifier *digits, uint64_t *value)
 {
 	*value = 0;
+	// Constants of 128 bits that need more are shown as they are, in hexadecimal.
 	if (digits->length > 16)
 		return false;
 	for (size_t i = 0; i < digits->length; i++) {
@@ -702,6 +720,7 @@ char *rust_v0_demangle(const char *name)
 	if (v0.length > NAME_MAX_LENGTH || peek(&v0) < 'A' || peek(&v0) > 'Z')
 		return NULL;
 	read_path(&v0, true);
+	// What is instantiated in another crate has that crate's path after its own.
 	if (!v0.broken && v0.at < v0.length) {
 		// The crate that asked for this instance.
 		v0.quiet++;

@@ -77,6 +77,8 @@ struct symbols *symbols_new(const struct reader *reader, const struct symbols_op
 	struct err err;
 
 	symbols->reader = reader;
+	// An answer that is always there: an id that is out of range, as in a damaged trace, gets
+	// it.
 	symbols->nobody = answer_new(1);
 	symbols->nobody->symbols[0].module = "";
 	symbol_path_add_environment(&symbols->symbol_path, &symbols->remarks);
@@ -97,6 +99,7 @@ static void free_answers(struct map *answers)
 	uint64_t key, value;
 	size_t at = 0;
 
+	// Values of the map are pointers, as numbers.
 	while (map_next(answers, &at, &key, &value))
 		mem_free((void *)(uintptr_t)value);
 	map_fini(answers);
@@ -142,6 +145,7 @@ static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t length)
 {
 	const uint8_t *at = bytes;
 
+	// FNV-1a: files are few, and what is hashed is short.
 	for (size_t i = 0; i < length; i++)
 		hash = (hash ^ at[i]) * 0x100000001b3u;
 	return hash;
@@ -211,6 +215,8 @@ static size_t add_file(struct symbols *symbols, const struct trace_module *modul
 	*MEM_ADD(symbols->files, symbols->files_count, symbols->files_capacity) = file;
 	first = map_put(&symbols->files_by_label,
 			hash_bytes(HASH_SEED, file->label, file->label_length), NULL);
+	// For example libz.so at /usr/lib (file 3) and in a container (file 9), with one build-id:
+	// the label of both leads to 3, and what is packed for either is packed once.
 	if (*first == 0)
 		*first = symbols->files_count;
 	file->pack_as = (size_t)*first - 1;
@@ -222,6 +228,7 @@ static size_t add_file(struct symbols *symbols, const struct trace_module *modul
 // the slot: each is then opened anew for each module, which costs time and no name.
 static struct mapped *find_file(struct symbols *symbols, const struct trace_module *module)
 {
+	// Modules are many (each process maps libc again), files are few.
 	uint64_t *by_module = map_put(&symbols->files_by_module, module->id, NULL);
 	uint64_t *by_hash;
 
@@ -271,6 +278,8 @@ static void open_file(struct symbols *symbols, struct mapped *file)
 // The places at `offset` into symbols->places.
 static void find_places(struct symbols *symbols, struct mapped *file, uint64_t offset)
 {
+	// In order of how sure they are: what travelled with the trace was looked up where it was
+	// recorded.
 	places_clear(&symbols->places);
 	if (!file->opened) {
 		file->opened = true;
@@ -280,6 +289,7 @@ static void find_places(struct symbols *symbols, struct mapped *file, uint64_t o
 		return;
 	if (!file->file)
 		open_file(symbols, file);
+	// It adds one place at least, if only an empty one, so an answer is never without one.
 	symbols_file_find(file->file, offset, &symbols->places);
 }
 
@@ -318,6 +328,7 @@ static const char *show(struct symbols *symbols, const char *raw)
 static struct answer *answer_from_file(struct symbols *symbols, struct mapped *file,
 				       uint64_t offset)
 {
+	// Nothing is put into this map before the slot is set: it stays where it is.
 	uint64_t *slot = map_put(&file->answers, offset, NULL);
 	struct answer *answer;
 
@@ -389,6 +400,8 @@ const struct symbol *symbols_find(struct symbols *symbols, frame_id id, size_t *
 							     : frame->pc;
 		if (module)
 			file = find_file(symbols, module);
+		// The trace's own names (of generated code, of an interpreter's lines) are better
+		// than a file's.
 		if (!file ||
 		    (reader_frame_names(symbols->reader, id, &names_count) && names_count > 0))
 			answer = answer_orphan(symbols, frame, file, offset);
@@ -443,6 +456,7 @@ static void pack_frame(struct symbols *symbols, struct packing *packing,
 		packing->count = count;
 	}
 	offset = frame->pc - module->bias;
+	// By offset: 40 processes that call malloc at one place in libc pack it once.
 	map_put(&packing->seen[at], offset, &added);
 	if (!added)
 		return;
@@ -482,6 +496,8 @@ bool symbols_pack(struct symbols *symbols, symbols_pack_sink *sink, void *opaque
 // Also where a bundle has the names: what this machine lacks is to be said as well.
 size_t symbols_open_all(struct symbols *symbols)
 {
+	// Each file is opened, however many modules lead to it; for a large program that is some
+	// hundred.
 	for (module_id id = 1; id < reader_modules_count(symbols->reader); id++) {
 		const struct trace_module *module = reader_module(symbols->reader, id);
 		struct mapped *file = module ? find_file(symbols, module) : NULL;

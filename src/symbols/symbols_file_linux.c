@@ -48,6 +48,7 @@ static struct object *open_vdso(const struct symbols_file_identity *identity)
 	// It ends with its section headers, and is whole pages in memory.
 	if (memcmp(bytes, ELFMAG, SELFMAG) != 0 || bytes[EI_CLASS] != ELFCLASS64)
 		return NULL;
+	// The kernel says where it begins, and not how long it is.
 	size = ((const Elf64_Ehdr *)bytes)->e_shoff +
 	       (size_t)((const Elf64_Ehdr *)bytes)->e_shnum * sizeof(Elf64_Shdr);
 	copy = mem_copy_bytes(bytes, size);
@@ -62,6 +63,7 @@ static struct object *open_vdso(const struct symbols_file_identity *identity)
 // Is this the file that was recorded?
 static bool is_unchanged(const struct symbols_file_identity *identity, const struct object *object)
 {
+	// A build-id says it all: a file that was copied, or touched, is still the same build.
 	if (identity->build_id_length > 0)
 		return object_is(object, identity->build_id, identity->build_id_length);
 	if (identity->size_bytes > 0 && identity->size_bytes != object->size_bytes)
@@ -94,6 +96,7 @@ static struct object *open_main(const struct symbols_file_identity *identity, co
 // The kernel names mappings that are no files on a disk as if they were.
 static bool is_real_path(const char *path)
 {
+	// memfd, devices, and System V's shared memory: there is no file to open at such a path.
 	return path[0] == '/' && strncmp(path, "/memfd:", 7) != 0 &&
 	       strncmp(path, "/dev/", 5) != 0 && strncmp(path, "/SYSV", 5) != 0;
 }
@@ -101,6 +104,8 @@ static bool is_real_path(const char *path)
 static void open_files(struct symbols_file *file, const struct symbols_file_identity *identity,
 		       const struct search *search)
 {
+	// " (deleted)" is the kernel's word behind the path of a file that is gone; another may be
+	// there now.
 	size_t length = strlen(identity->path);
 	char *path = mem_copy_bytes(identity->path, str_ends_with(identity->path, deleted)
 							    ? length - strlen(deleted)
@@ -137,6 +142,7 @@ static void gather_symbols(struct symbols_file *file, struct remarks *remarks)
 		file->exports_only = !file->minidebug;
 		if (file->minidebug)
 			symtab_add(&file->symtab, file->minidebug, SHT_SYMTAB);
+		// No .gnu_debugdata at all is no error; one that cannot be unpacked is said.
 		else if (err.kind != ERR_NONE)
 			remarks_add(remarks, "%s", err.text);
 	}
@@ -148,6 +154,7 @@ static char *build_id_path(const struct symbols_file_identity *identity, const c
 	struct str path = { 0 };
 
 	ASSERT(identity->build_id_length >= 2);
+	// For example .build-id/ab/cdef0123….debug: the first byte is a folder, as stores have it.
 	str_format(&path, ".build-id/%02x/", identity->build_id[0]);
 	str_add_hex(&path, identity->build_id + 1, identity->build_id_length - 1u);
 	str_add(&path, ending);
@@ -157,6 +164,7 @@ static char *build_id_path(const struct symbols_file_identity *identity, const c
 // What a store of files by build-id would have of it.
 static void note_missing(struct symbols_file *file, const struct symbols_file_identity *identity)
 {
+	// Without a build-id nothing can be asked for.
 	if (identity->build_id_length < 2 || !is_real_path(identity->path))
 		return;
 	if (!file->main)
@@ -177,6 +185,7 @@ struct symbols_file *symbols_file_open(const struct symbols_file_identity *ident
 	}
 	open_files(file, identity, search);
 	gather_symbols(file, search->remarks);
+	// The separate file is preferred: where there is one, the main file was stripped.
 	object = file->debug && file->debug->dwarf ? file->debug : file->main;
 	if (object && object->dwarf) {
 		file->shared = debugfile_find_shared(search, object);
@@ -222,10 +231,13 @@ void symbols_file_find(struct symbols_file *file, uint64_t offset, struct places
 		pe_file_find(file->pe, offset, places);
 		return;
 	}
+	// One place at least, with no name yet.
 	if (!file->debuginfo || !debuginfo_find(file->debuginfo, offset, places))
 		places_add(places);
 	// Symbols name functions that have code of their own, so the outermost one.
 	outer = &places->items[places->count - 1];
+	// `plain`: the DWARF names it as C does, without types; the symbol of a C++ function has
+	// them.
 	if (outer->function && !outer->plain)
 		return;
 	name = symtab_find(&file->symtab, offset, &source);

@@ -15,6 +15,7 @@ struct symbols_file *symbols_file_open(const struct symbols_file_identity *ident
 {
 	struct symbols_file *file = mem_alloc(1, sizeof *file);
 
+	// Paths tell the two apart: C:\… or \\… is Windows', /… a Linux one.
 	if (drive_is(identity->path))
 		file->pe = pe_file_open(identity, search);
 	else if (identity->path[0] == '/')
@@ -38,6 +39,8 @@ void symbols_file_find(struct symbols_file *file, uint64_t offset, struct places
 	if (file->pe)
 		pe_file_find(file->pe, offset, places);
 	else
+		// One empty place, as symbols.c is promised: the module and the offset are what can
+		// be said.
 		places_add(places);
 }
 

@@ -63,6 +63,8 @@ static const char *read_function(struct reading *reading, bool member, struct st
 // test after each step.
 static void fail(struct reading *reading)
 {
+	// For example a loop that reads until "@" is at a NUL then, which no rule takes: it sees
+	// `bad` and ends.
 	reading->bad = true;
 	reading->at = "";
 }
@@ -70,6 +72,8 @@ static void fail(struct reading *reading)
 // Every function that calls itself asks here first: depth and steps end, whatever the name.
 static bool enter(struct reading *reading)
 {
+	// Depth is given back by who entered; steps never are, so that a name of 16 KiB whose rules
+	// branch does not take minutes.
 	if (++reading->depth > DEPTH_MAX || ++reading->steps > STEPS_MAX)
 		fail(reading);
 	return !reading->bad;
@@ -91,6 +95,7 @@ static void put(struct reading *reading, struct str *out, const char *text)
 	size_t length = strlen(text);
 
 	ASSERT(reading->written <= TEXT_MAX || reading->bad);
+	// Counted although it may go into a text that is dropped: what is bounded is the work.
 	reading->written += length;
 	if (reading->written > TEXT_MAX)
 		fail(reading);
@@ -125,6 +130,7 @@ static uint64_t read_number(struct reading *reading, bool *negative)
 	uint64_t value = 0;
 
 	*negative = take(reading, "?");
+	// For example "2" is 3, "BA@" is 16 (B is 1, A is 0), and "?0" is -1.
 	if (*reading->at >= '0' && *reading->at <= '9')
 		return (uint64_t)(*reading->at++ - '0') + 1;
 	for (int i = 0; i < 16 && *reading->at >= 'A' && *reading->at <= 'P'; i++)
@@ -151,6 +157,7 @@ static void read_simple(struct reading *reading, struct str *out)
 	size_t length = strcspn(reading->at, "@");
 	char *text;
 
+	// No name is empty, and each ends with an @ that is there.
 	if (length == 0 || reading->at[length] == 0) {
 		fail(reading);
 		return;
@@ -219,6 +226,8 @@ static const char *find_operator(struct reading *reading);
 // Behind ?$: the name, the arguments. Digits within mean what is within.
 static void read_template(struct reading *reading, struct str *out, bool remember)
 {
+	// The outer numbering is put aside whole and comes back after the template, which is then
+	// one name of it.
 	struct back outer = reading->back;
 	struct str text = { 0 };
 	const char *operator_text;
@@ -238,6 +247,8 @@ static void read_template(struct reading *reading, struct str *out, bool remembe
 		}
 		put(reading, &text, "<");
 		read_arguments(reading, &text);
+		// A blank between two closing brackets, as undname writes them: vector<vector<int>
+		// >.
 		if (text.length > 0 && text.text[text.length - 1] == '>')
 			put(reading, &text, " ");
 		put(reading, &text, ">");
@@ -452,6 +463,7 @@ static void read_parameter(struct reading *reading, struct str *out)
 	struct str text = { 0 };
 	size_t index = (size_t)(*reading->at - '0');
 
+	// Any other character is far above 9 as an unsigned difference.
 	if (index < BACK_MAX) {
 		if (index >= reading->back.types_count)
 			fail(reading);
@@ -461,6 +473,7 @@ static void read_parameter(struct reading *reading, struct str *out)
 		return;
 	}
 	read_type(reading, &text);
+	// Types of one letter are not numbered: a reference to one would not be shorter.
 	if (!reading->bad && reading->at - before > 1 && reading->back.types_count < BACK_MAX)
 		reading->back.types[reading->back.types_count++] = mem_copy_text(str_get(&text));
 	put(reading, out, str_get(&text));
@@ -497,6 +510,7 @@ static const char *read_function(struct reading *reading, bool member, struct st
 {
 	const char *qualifiers = "";
 
+	// E of 64 bits, F __unaligned, I __restrict; G and H are the & and && of a member function.
 	while (member && (take(reading, "E") || take(reading, "F") || take(reading, "I") ||
 			  take(reading, "G") || take(reading, "H")))
 		;
@@ -542,6 +556,8 @@ static void read_signature(struct reading *reading, struct str *result, struct s
 			read_qualifiers(reading);
 	} else if ((kind >= 'A' && kind <= 'Z') || kind == '6') {
 		// Of each four or eight letters, two are static; some have an offset to this.
+		// For example Q (public, a member): (16) % 8 = 0; S (public, static): 18 % 8 = 2. Y
+		// and Z are no members.
 		bool member = kind < 'Y' && kind >= 'A' && (kind - 'A') % 8 != 2 &&
 			      (kind - 'A') % 8 != 3;
 
@@ -676,6 +692,8 @@ static bool read_common(struct reading *reading, struct str *out, bool remember)
 {
 	size_t index = (size_t)(*reading->at - '0');
 
+	// A digit is a name that was read before; "?$" a template; anything else but "?" a plain
+	// name.
 	if (index < BACK_MAX) {
 		if (index >= reading->back.names_count)
 			fail(reading);
@@ -701,6 +719,7 @@ static void read_scope(struct reading *reading, struct str *out)
 	if (read_common(reading, out, true))
 		return;
 	if (take(reading, "?A")) { // and a number that makes it unique
+		// The number is of no use to a reader: all anonymous namespaces read alike.
 		size_t length = strcspn(reading->at, "@");
 
 		if (reading->at[length] == 0)
@@ -772,6 +791,7 @@ static void read_name(struct reading *reading, struct str *out, bool symbol)
 		read_scope(reading, &part);
 		scopes.parts[scopes.count++] = part.text ? str_take(&part) : mem_copy_text("");
 	}
+	// Parts were read from the innermost out, and are written the other way round.
 	for (size_t i = scopes.count; i-- > 1;) {
 		put(reading, out, scopes.parts[i]);
 		put(reading, out, "::");
@@ -781,6 +801,8 @@ static void read_name(struct reading *reading, struct str *out, bool symbol)
 	if (special == SPECIAL_CONSTRUCTOR || special == SPECIAL_DESTRUCTOR) {
 		put_class(reading, out, &scopes);
 	} else if (special == SPECIAL_CAST) {
+		// A cast's name is the type that it returns, which is in the signature, after the
+		// scopes: so it is looked at ahead.
 		const char *at = reading->at;
 
 		read_signature(reading, &type, NULL); // and it is read once more by who asked
@@ -803,6 +825,7 @@ char *undecorate(const char *name)
 	struct str text = { 0 };
 
 	ASSERT(name);
+	// Longer ones do not come from a compiler (it shortens them to a hash from 4,096 on).
 	if (name[0] != '?' || strlen(name) > NAME_MAX_BYTES)
 		return NULL;
 	read_name(&reading, &text, true);
