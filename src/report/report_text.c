@@ -226,10 +226,11 @@ static void write_reached(struct page *page)
 }
 
 // What runtimes have besides malloc's blocks. It is said once for processes of one kind that come
-// one after the other.
+// one after the other. Slabs are looked for among the rows: so is said what they are.
 static void write_own_heaps(struct page *page)
 {
 	const struct reader *reader = page->report->asked->reader;
+	const struct sites *sites = &page->report->sites;
 	const char *said = NULL;
 
 	for (process_id id = 0; id < reader_processes_count(reader); id++) {
@@ -241,6 +242,15 @@ static void write_own_heaps(struct page *page)
 			continue;
 		said = heap;
 		paper_paragraph(&page->paper, PAPER_DIM, "  own heap", heap);
+	}
+	for (size_t i = 0; i < sites->count; i++) {
+		if (!own_heap_is_slab(page->report->asked->names, sites->rows[i].stack))
+			continue;
+		paper_paragraph(&page->paper, PAPER_DIM, "  own heap",
+				"GLib's slices (GList, GHashTable …) as slabs, which stay when "
+				"what is in them is freed; object by object only with "
+				"G_SLICE=always-malloc");
+		break;
 	}
 }
 

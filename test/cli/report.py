@@ -479,4 +479,17 @@ def a_place_is_no_name_and_what_would_name_windows_modules_is_said():
         assert ("tidemark symbols --missing" in " ".join(done.stdout.split())) == said, done
 
 
+@test
+def slabs_of_glib_are_said_to_be_slabs():
+    for inner, said in (("f", True), ("h < f", False)):
+        assemble("slices", 'process p pid=1\nthread t p\n'
+                 'module l p 0x1000-0x9000 bias=0x1000 "/usr/lib/libglib-2.0.so.0"\n'
+                 'module a p 0x10000-0x20000 bias=0x10000 "/bin/app"\n'
+                 'frame f l 0x1500\nframe g l 0x1600\nname g "g_slice_alloc"\nframe h l 0x1700\n'
+                 'name h "g_malloc0"\nframe m a 0x10100\nname m "main"\n'
+                 f'stack s {inner} < g < m\n@1 t malloc s 0x10 496\nend\n')
+        text = " ".join(run("report", "slices.tide").stdout.split())
+        assert ("own heap: GLib's slices" in text and "G_SLICE=always-malloc" in text) == said, text
+
+
 main()

@@ -106,6 +106,24 @@ const char *own_heap_mapped(struct names *names, const struct trace_process *pro
 	return heap ? heap->heap : NULL;
 }
 
+// From the innermost function outwards: GLib's own, with g_slice_alloc among them and no g_malloc
+// before it.
+bool own_heap_is_slab(struct names *names, stack_id stack)
+{
+	struct names_stack lines = names_stack(names, stack);
+
+	for (size_t i = 0; i < lines.count; i++) {
+		const struct symbol *symbol = lines.lines[i].symbol;
+
+		if (!own_heap_begins(names_file(symbol->module), "libglib-2.0.") ||
+		    wrappers_match_pattern("g_malloc*", symbol->function))
+			return false;
+		if (wrappers_match_pattern("g_slice_alloc*", symbol->function))
+			return i > 0;
+	}
+	return false;
+}
+
 const char *own_heap_advice(const char *heap)
 {
 	if (strcmp(heap, "Python heap") == 0)
