@@ -9,7 +9,6 @@
 #include "collect/peer.h"
 #include "launch/loader_linux.h"
 #include "launch/output.h"
-#include "launch/program.h"
 #include "launch/reach_scan_linux.h"
 #include "os/file.h"
 #include "wire/segment.h"

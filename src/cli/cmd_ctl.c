@@ -15,8 +15,6 @@
 #include "trace/repair.h"
 #include "wire/segment.h"
 
-#include <inttypes.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

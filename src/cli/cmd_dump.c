@@ -10,9 +10,6 @@
 #include "trace/asm.h"
 #include "trace/fresh.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 // What is asked, what is open meanwhile, and what was found.
 struct dump {
 	struct query_options query;

@@ -14,7 +14,6 @@
 #include "trace/label.h"
 
 #include <inttypes.h>
-#include <string.h>
 #include <time.h>
 
 enum { SHOWN_PROCESSES = 40, SHOWN_HEAPS = 10 };

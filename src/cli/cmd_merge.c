@@ -12,8 +12,6 @@
 #include "trace/fresh.h"
 #include "trace/rewrite.h"
 
-#include <string.h>
-
 enum {
 	MERGE_OFFSET = 1,
 };

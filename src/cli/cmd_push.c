@@ -20,8 +20,6 @@
 #include "sql/push_live.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { PUSH_TO = 1, PUSH_TTL, PUSH_EVERY, PUSH_COMPRESSION };
 

@@ -12,7 +12,6 @@
 #include "report/top.h"
 
 #include <poll.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <termios.h>

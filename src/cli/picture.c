@@ -13,7 +13,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 const struct picture picture_default = { .output = { .width = 1200, .height = 640 } };
 

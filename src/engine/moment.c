@@ -18,7 +18,6 @@
 #include "base/str.h"
 #include "trace/defs.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -19,7 +19,6 @@
 #include "base/json.h"
 #include "base/mem.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 // A line is put together in a buffer that has room for all of it but texts of the trace, which ask

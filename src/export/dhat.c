@@ -13,8 +13,6 @@
 #include "base/json.h"
 #include "base/mem.h"
 
-#include <inttypes.h>
-
 enum { NS_PER_US = 1000, SHORT_LIVED_US = 100, WITHOUT = 1 };
 
 struct dhat {

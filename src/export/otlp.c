@@ -13,8 +13,6 @@
 
 #include "base/mem.h"
 
-#include <string.h>
-
 // Fields of the messages that are written, by name: message_field.
 enum otlp_field {
 	DATA_RESOURCE_PROFILES = 1,

@@ -12,8 +12,6 @@
 
 #include "base/mem.h"
 
-#include <inttypes.h>
-
 // Fields by message, and values.
 enum {
 	TRACE_PACKET = 1,

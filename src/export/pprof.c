@@ -13,8 +13,6 @@
 
 #include "base/mem.h"
 
-#include <inttypes.h>
-
 enum profile_field {
 	PROFILE_SAMPLE_TYPE = 1,
 	PROFILE_SAMPLE = 2,

@@ -13,8 +13,6 @@
 #include "base/json.h"
 #include "base/mem.h"
 
-#include <inttypes.h>
-
 static const struct {
 	enum samples_value value;
 	const char *name;

@@ -18,7 +18,6 @@
 #include "trace/bytes.h"
 
 #include <errno.h>
-#include <inttypes.h>
 
 enum {
 	BUFFER_HEADER = 72,

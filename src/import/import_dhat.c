@@ -11,7 +11,6 @@
 #include "import/number.h"
 
 #include <ctype.h>
-#include <inttypes.h>
 #include <string.h>
 
 enum { FRAMES_MAX = 1 << 10, NS_PER_S = 1000000000 };

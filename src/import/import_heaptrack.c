@@ -19,7 +19,6 @@
 #include "import/number.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { VERSION_MAX = 3, NAMES_MAX = 256, NS_PER_MS = 1000000, TICK_MS = 10 };

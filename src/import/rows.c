@@ -17,7 +17,6 @@
 #include "import/number.h"
 #include "trace/asm_words.h"
 
-#include <inttypes.h>
 #include <string.h>
 #include <strings.h>
 

@@ -18,7 +18,6 @@
 #include "recorder/late_linux.h"
 #include "recorder/scope_linux.h"
 #include "recorder/static_linux.h"
-#include "recorder/text.h"
 
 enum {
 	INSIDE_LIBRARIES_MAX = 64,

@@ -9,8 +9,6 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-#include <inttypes.h>
-
 const char *const replay_table_touches[] = { "none", "first", "all", NULL };
 _Static_assert(sizeof replay_table_touches / sizeof *replay_table_touches == REPLAY_RING_ALL + 2,
 	       "a word each, and the end");

@@ -23,7 +23,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum {
 	// columns of the terminal, and for the last two what makes temporaries worth a line

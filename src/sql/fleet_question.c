@@ -9,7 +9,6 @@
 #include "os/now.h"
 #include "trace/label.h"
 
-#include <inttypes.h>
 #include <stddef.h>
 #include <string.h>
 #include <time.h>

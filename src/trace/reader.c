@@ -19,7 +19,6 @@
 // the trace (reader_place) is a block and how many items after its beginning.
 #include "trace/reader_own.h"
 
-#include "base/sort.h"
 #include "wire/compiler.h"
 
 #include <inttypes.h>

@@ -12,7 +12,6 @@
 #include "view/aggregate.h"
 
 #include "base/mem.h"
-#include "base/rising.h"
 #include "base/sort.h"
 #include "engine/moment.h"
 #include "engine/space/space.h"

@@ -17,7 +17,6 @@
 #include "report/find/transients.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum {
 	FINDINGS_ROWS = 5, // of each kind, as the command has it

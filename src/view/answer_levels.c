@@ -11,7 +11,6 @@
 #include "report/draw/plot.h"
 
 #include <math.h>
-#include <string.h>
 
 enum layer { LAYER_HEAP, LAYER_VM, LAYER_RSS, LAYER_CUMULATIVE, LAYER_LARGEST_FREE };
 

@@ -8,8 +8,6 @@
 #include "report/find/active.h"
 #include "report/find/rss_breakdown.h"
 
-#include <string.h>
-
 // A moment is no window.
 static const unsigned no_window = SELECTION_BIT(FROM) | SELECTION_BIT(TO);
 

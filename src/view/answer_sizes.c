@@ -7,8 +7,6 @@
 
 #include "base/json.h"
 #include "base/mem.h"
-#include "engine/window_series.h"
-#include "report/table/table.h"
 #include "view/octave.h"
 
 static void write_amount(struct json *json, const char *key, struct heap_amount amount)

@@ -27,8 +27,6 @@
 #include "engine/replay/weight.h"
 #include "trace/effect.h"
 
-#include <string.h>
-
 _Static_assert(sizeof(struct heap_site) == 128, "two lines of the cache");
 
 // For one site more.

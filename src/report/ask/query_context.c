@@ -13,7 +13,6 @@
 #include "engine/window_source.h"
 #include "report/ask/cautions.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 const struct query_context_rules query_context_window_rules = { .about = QUERY_CONTEXT_WINDOW };

@@ -13,7 +13,6 @@
 #include "report/ask/own_heap.h"
 #include "trace/effect.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,8 +5,6 @@
 
 #include "base/mem.h"
 
-#include <string.h>
-
 void chart_fini(struct chart *chart)
 {
 	for (size_t i = 0; i < chart->curves_count; i++) {

@@ -7,8 +7,6 @@
 #include "engine/space/space.h"
 #include "report/ask/moment_view.h"
 
-#include <string.h>
-
 // Where bucket `bucket` of `count` begins.
 static double begin_of(const struct query_context *asked, size_t bucket, size_t count)
 {

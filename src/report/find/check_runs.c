@@ -11,9 +11,7 @@
 #include "base/mem.h"
 #include "engine/significance.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 void check_runs_add(struct check_runs *runs, uint64_t value)
 {

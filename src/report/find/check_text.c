@@ -6,7 +6,6 @@
 // same lines in Markdown are a table, so that a pull request shows them; for a CI each site is a
 // line with file and line in front, and for suppressions each is a block of frames, as Valgrind
 // and LeakSanitizer read them.
-#include "report/ask/cxxname.h"
 #include "report/find/check.h"
 #include "report/table/query_write.h"
 #include "report/table/sheet.h"

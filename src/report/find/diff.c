@@ -20,7 +20,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 const char *const diff_order_words[] = { "live", "peak", "allocated", "count", "temporary", NULL };

@@ -10,7 +10,6 @@
 // Of nothing there is no percentage: a row that is new in B has a change and no share. What a
 // filter leaves out is in no figure of either side.
 #include "base/mem.h"
-#include "report/ask/cxxname.h"
 #include "report/find/diff.h"
 #include "report/table/query_write.h"
 #include "report/table/stack_text.h"

@@ -6,8 +6,6 @@
 #include "base/mem.h"
 #include "base/radix.h"
 
-#include <inttypes.h>
-
 enum {
 	SAME_CALL_FRAMES = 3, // between where it is allocated and the call that frees it too
 	// Steps of a buffer in the mean, from which on reserving is worth while.

@@ -21,8 +21,6 @@
 #include "base/mem.h"
 #include "report/ask/moment_view.h"
 
-#include <string.h>
-
 enum {
 	CACHED = 7, // chunks of one size in a thread's cache
 	CACHE_SIZES = 64,

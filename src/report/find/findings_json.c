@@ -1,6 +1,5 @@
 // Findings for programs: docs/schema/findings.json describes them.
 #include "report/find/findings_own.h"
-#include "report/table/lines.h"
 #include "report/table/query_write.h"
 
 #include <ctype.h>

@@ -9,7 +9,6 @@
 
 #include "base/mem.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 enum {

@@ -9,7 +9,6 @@
 #include "report/find/chunk_extent.h"
 #include "report/find/pins.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -11,7 +11,6 @@
 
 #include "base/map.h"
 #include "base/mem.h"
-#include "base/rising.h"
 #include "base/sort.h"
 #include "engine/replay/lives.h"
 #include "report/find/chunk_extent.h"

@@ -11,7 +11,6 @@
 #include "report/ask/pages.h"
 #include "trace/effect.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 enum {

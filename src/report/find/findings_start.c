@@ -6,7 +6,6 @@
 #include "base/mem.h"
 
 #include <ctype.h>
-#include <inttypes.h>
 #include <string.h>
 
 // Of the innermost frame.

@@ -16,7 +16,6 @@
 #include "base/sort.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 // What is left out at the start and at the end, as parts of the process's time.
 enum { WARM_UP_PART = 10, TEAR_DOWN_PART = 20 };

@@ -17,8 +17,6 @@
 #include "report/table/query_write.h"
 #include "report/table/stack_text.h"
 
-#include <inttypes.h>
-
 enum { FIGURES_COLUMNS = 36, CALLERS_SHOWN = 8, CURVE_COLUMNS = 20 };
 
 static const struct {

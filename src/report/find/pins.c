@@ -18,7 +18,6 @@
 #include "report/table/query_write.h"
 #include "report/table/stack_text.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
 const struct query_context_rules pins_rules = {

@@ -12,7 +12,6 @@
 
 #include "base/mem.h"
 #include "base/sort.h"
-#include "engine/space/space_owner.h"
 #include "report/ask/pages.h"
 #include "report/find/chunk_extent.h"
 #include "trace/effect.h"
@@ -20,7 +19,6 @@
 #include "trace/snapshot.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 const struct query_context_rules rss_breakdown_rules = {
 	.about = QUERY_CONTEXT_MOMENT,

@@ -3,8 +3,6 @@
 #include "report/table/query_write.h"
 #include "report/table/stack_text.h"
 
-#include <inttypes.h>
-
 // What a row has before who holds it: bytes (18), how many (9) and " x " (3).
 enum { ROW_COLUMNS = 30 };
 

@@ -14,8 +14,6 @@
 #include "report/table/query_write.h"
 #include "report/table/stack_text.h"
 
-#include <inttypes.h>
-
 enum {
 	FIGURES_COLUMNS = 36,
 	MAKERS_SHOWN = 3,

@@ -12,10 +12,8 @@
 #include "base/mem.h"
 #include "report/find/reached.h"
 #include "report/table/lines.h"
-#include "report/table/query_write.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 enum { INDENT = 4, CALLERS = 3 };
 

@@ -18,7 +18,6 @@
 #include "base/mem.h"
 #include "report/ask/own_heap.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

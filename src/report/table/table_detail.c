@@ -10,7 +10,6 @@
 #include "base/sort.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 // The level of a row goes up or down. Before all others: what is there at the window's beginning.
 struct change {

@@ -10,7 +10,6 @@
 #include "engine/space/space.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 static const char *const impact_words[] = { "impacting", "transient", "persistent" };
 _Static_assert(sizeof impact_words / sizeof *impact_words == TABLE_PERSISTENT + 1, "a word each");

@@ -13,8 +13,6 @@
 
 #include "base/mem.h"
 
-#include <string.h>
-
 // Rows of a level that are not chosen from yet; what one that is kept takes, with its details, its
 // names and what the engine has of it.
 enum { ROWS_WAITING = 1 << 13, ROW_BYTES = 480 };

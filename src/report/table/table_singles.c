@@ -16,7 +16,6 @@
 #include "base/mem.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 struct table_single {
 	struct window_allocation allocation;

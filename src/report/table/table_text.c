@@ -17,7 +17,6 @@
 #include "report/table/paper.h"
 
 #include <ctype.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

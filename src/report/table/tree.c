@@ -8,9 +8,7 @@
 #include "base/mem.h"
 #include "base/sort.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 const char *tree_word(enum tree_kind kind)
 {

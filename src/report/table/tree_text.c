@@ -19,8 +19,6 @@
 #include "report/table/lines.h"
 #include "report/table/paper.h"
 
-#include <string.h>
-
 enum { NAME_COLUMNS_MIN = 48, WIDTH_MIN = 80, RUN_LINES_MAX = 12, DEPTH_SHOWN = 24 };
 
 // A node that stands written, with children to come.
