@@ -34,6 +34,7 @@ static void new_line(struct json *json)
 // What stands between the previous value and this one.
 static void before_value(struct json *json)
 {
+	// A value after its key is part of the same entry: no comma, no line.
 	if (json->after_key) {
 		json->after_key = false;
 		return;
@@ -50,6 +51,7 @@ static void begin(struct json *json, const char *bracket)
 {
 	before_value(json);
 	sink_write(json->sink, bracket, 1);
+	// `filled` has an entry for each depth.
 	ASSERT(json->depth + 1 < JSON_DEPTH_MAX);
 	json->depth++;
 	json->filled[json->depth] = false;
@@ -104,6 +106,8 @@ void json_array_end(struct json *json)
 static void write_escaped(struct json *json, unsigned char c)
 {
 	static const char plain[] = "\"\\\b\f\n\r\t";
+	// At equal places: the sixth of `plain`, a carriage return, is \r by the sixth letter of
+	// `letters`, r.
 	static const char letters[] = "\"\\bfnrt";
 	const char *found = strchr(plain, c);
 
@@ -123,6 +127,8 @@ static void write_quoted(struct json *json, const char *bytes, size_t length)
 
 	sink_write(json->sink, "\"", 1);
 	while (at < length) {
+		// 0: not the beginning of a character. Only characters of one byte need an escape,
+		// so what follows such a byte is looked at again.
 		size_t step = str_utf8_length(text + at, length - at);
 
 		if (step > 0 && text[at] >= 0x20 && text[at] != '"' && text[at] != '\\') {
@@ -195,6 +201,8 @@ void json_double(struct json *json, double value)
 		json_null(json); // JSON has no word for it
 		return;
 	}
+	// Any decimal number of 15 digits survives the way through a double and back; 17 name every
+	// double.
 	for (int digits = 15; digits <= 17; digits++) {
 		snprintf(text, sizeof text, "%.*g", digits, value);
 		if (strtod(text, NULL) == value)
@@ -226,6 +234,7 @@ void json_hex(struct json *json, uint64_t value)
 void json_raw(struct json *json, const char *text, size_t length)
 {
 	before_value(json);
+	// The document is taken as it is, and is not read: who gives it knows that it is JSON.
 	while (length > 0 && text[length - 1] == '\n')
 		length--;
 	sink_write(json->sink, text, length);

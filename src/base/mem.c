@@ -37,6 +37,7 @@ __attribute__((format(printf, 1, 2))) static void say_last(const char *format, .
 // exit, not abort: what was opened is closed, and the exit code says why.
 _Noreturn void mem_none(size_t count, size_t size_bytes)
 {
+	// Both factors are named: their product may be what overflowed.
 	say_last("not enough memory for %zu x %zu bytes", count, size_bytes);
 	exit(EXIT_NO_MEMORY);
 }
@@ -73,6 +74,7 @@ char *mem_copy_bytes(const void *bytes, size_t length)
 {
 	char *copy;
 
+	// One more is needed for the end, which would be 0.
 	if (length == SIZE_MAX)
 		mem_none(length, 1);
 	copy = mem_resize(NULL, length + 1, 1);
@@ -102,6 +104,8 @@ void *mem_grow(void *items, size_t *capacity, size_t need, size_t size_bytes)
 		return items;
 	if (larger < CAPACITY_FIRST)
 		larger = CAPACITY_FIRST;
+	// For example 17 items wanted with room for 16: 32. An item is copied twice at most on
+	// average, however long the list gets.
 	while (larger < need) {
 		if (larger > SIZE_MAX / 2)
 			mem_none(need, size_bytes);
@@ -175,6 +179,7 @@ static bool is_less(const struct front *front, size_t a, size_t b)
 static void sink(const struct front *front, size_t at)
 {
 	for (;;) {
+		// The two below item 3 are 7 and 8.
 		size_t below = at * 2 + 1;
 
 		if (below >= front->count)
@@ -201,6 +206,7 @@ void mem_sort_first(void *items, size_t count, size_t first, size_t size_bytes,
 		mem_sort(items, count, size_bytes, compare, context);
 		return;
 	}
+	// From the last item that has one below it up to the first: then it is a heap.
 	for (size_t at = first / 2; at-- > 0;)
 		sink(&front, at);
 	for (size_t at = first; first > 0 && at < count; at++) {

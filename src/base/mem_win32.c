@@ -33,6 +33,7 @@ void mem_unmap(void *ptr, size_t size_bytes)
 void mem_area_grow(struct mem_area *area, size_t size_bytes)
 {
 	enum { SPARE = 4, PAGE = 1 << 12 };
+	// Up to the next page of 4 KiB.
 	size_t size = (size_bytes + PAGE - 1) & ~(size_t)(PAGE - 1);
 	struct mem_area old = *area;
 
@@ -40,6 +41,8 @@ void mem_area_grow(struct mem_area *area, size_t size_bytes)
 		return;
 	if (size_bytes > SIZE_MAX / 2 / SPARE)
 		mem_none(1, size_bytes);
+	// For example 1 MiB wanted of none: 4 MiB of addresses are reserved and 1 MiB is committed;
+	// up to 4 MiB it grows without a copy.
 	if (size > area->reserved) {
 		area->reserved = size * SPARE;
 		area->at = VirtualAlloc(NULL, area->reserved, MEM_RESERVE, PAGE_READWRITE);
@@ -47,6 +50,7 @@ void mem_area_grow(struct mem_area *area, size_t size_bytes)
 	if (!area->at || !VirtualAlloc(area->at, size, MEM_COMMIT, PAGE_READWRITE))
 		mem_none(1, size_bytes);
 	area->size = size;
+	// Only an area that outgrew its reservation has moved.
 	if (area->at == old.at || !old.at)
 		return;
 	memcpy(area->at, old.at, old.size);

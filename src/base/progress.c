@@ -29,6 +29,7 @@ static _Thread_local struct progress_meter *listener;
 
 void progress_listen(struct progress_meter *meter)
 {
+	// The meter that was listened to before has no work to show any more.
 	if (listener)
 		atomic_store(&listener->what, NULL);
 	listener = meter;
@@ -39,6 +40,8 @@ void progress_tell(const char *what, uint64_t done, uint64_t total)
 {
 	if (!listener)
 		return;
+	// Another work, or the same begun again: then its time begins again, too, from which a page
+	// reckons what is left.
 	if (atomic_load(&listener->what) != what || done < atomic_load(&listener->done))
 		atomic_store(&listener->began_ns, now_ns());
 	atomic_store(&listener->done, done);
@@ -57,6 +60,7 @@ static bool terminal_has_bars(void)
 void progress_begin(struct progress *progress, enum progress_mode mode, const char *what,
 		    uint64_t total)
 {
+	// Without a terminal nothing is shown unless it was asked for (plain).
 	if (mode == PROGRESS_AUTO)
 		mode = terminal_has_bars() ? PROGRESS_BAR : PROGRESS_NONE;
 	*progress = (struct progress){
@@ -72,6 +76,7 @@ void progress_begin(struct progress *progress, enum progress_mode mode, const ch
 static void show_bar(const char *what, int percent)
 {
 	char cells[BAR_CELLS + 1];
+	// For example 50 %: 15 of 30 cells are full.
 	int full = percent * BAR_CELLS / 100;
 
 	ASSERT(percent >= 0 && percent <= 100);
@@ -97,6 +102,7 @@ void progress_update(struct progress *progress, uint64_t done)
 		return;
 	if (progress->visible && now - progress->shown_ns < (bar ? bar_step_ns : plain_step_ns))
 		return;
+	// Also where the total is 0, by which nothing could be divided.
 	if (done >= progress->total)
 		percent = 100;
 	else
@@ -112,6 +118,7 @@ void progress_update(struct progress *progress, uint64_t done)
 
 void progress_end(struct progress *progress)
 {
+	// A bar is removed, so that the answer stands where it was; lines of a log stay.
 	if (progress->visible && progress->mode == PROGRESS_BAR) {
 		fputs("\r\033[K", stderr);
 		fflush(stderr);

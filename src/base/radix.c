@@ -52,6 +52,8 @@ void radix_sort_pairs(struct radix_pair *list, struct radix_pair *scratch, size_
 		size_t starts[DIGITS] = { 0 }, sum = 0;
 
 		// Bits that all have are passed over.
+		// For example addresses that differ in bits 16 to 37: two passes, over 16 to 26 and
+		// 27 to 37, where all 64 bits would be six.
 		shift += (unsigned)__builtin_ctzll(differ >> shift);
 		for (size_t i = 0; i < count; i++)
 			starts[from[i].key >> shift & (DIGITS - 1)]++;
@@ -86,10 +88,13 @@ static void part_pairs(struct radix_pair *list, size_t count, unsigned shift,
 {
 	size_t next[LEAN_DIGITS];
 
+	ASSERT(shift < 64);
 	memset(starts, 0, (LEAN_DIGITS + 1) * sizeof *starts);
 	for (size_t i = 0; i < count; i++)
 		starts[(list[i].key >> shift & (LEAN_DIGITS - 1)) + 1]++;
 	for (size_t digit = 0; digit < LEAN_DIGITS; digit++) {
+		// `next` moves within a digit's part; what is in front of it is in its place for
+		// good.
 		next[digit] = starts[digit];
 		starts[digit + 1] += starts[digit];
 	}
@@ -138,6 +143,8 @@ void radix_sort_pairs_lean(struct radix_pair *list, size_t count)
 		if (!differ)
 			continue;
 		high = 63 - (unsigned)__builtin_clzll(differ);
+		// The highest eight bits that differ. Parts of equal keys in these are sorted by
+		// the bits below.
 		part_pairs(part, span.count, high < LEAN_DIGIT ? 0 : high - (LEAN_DIGIT - 1),
 			   starts);
 		for (size_t digit = 0; digit < LEAN_DIGITS; digit++)

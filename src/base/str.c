@@ -16,6 +16,8 @@
 // Afterwards `text` is not NULL, also for 0 bytes more.
 static void reserve(struct str *str, size_t more)
 {
+	// Strictly less: one byte is the NUL's. Of an empty str both are 0, and 0 is not less than
+	// 0.
 	if (more < str->capacity - str->length)
 		return;
 	ASSERT(more < SIZE_MAX - str->length);
@@ -88,6 +90,7 @@ void str_add_digits(struct str *str, uint64_t value)
 {
 	char digits[20], *at = digits + sizeof digits; // as many as UINT64_MAX has
 
+	// From the last digit to the first.
 	for (; value >= 10; value /= 10)
 		*--at = (char)('0' + value % 10);
 	*--at = (char)('0' + value);
@@ -114,6 +117,8 @@ size_t str_utf8_length(const unsigned char *at, size_t left)
 	length = at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : 4;
 	if (length > left)
 		return 0;
+	// For example é, c3 a9: length 2, c3 & 1f = 3, and 3 << 6 | 29 = e9. The masks are 1f, 0f
+	// and 07.
 	code = at[0] & (0xffu >> (length + 1));
 	for (size_t i = 1; i < length; i++) {
 		if ((at[i] & 0xc0) != 0x80)
@@ -141,6 +146,7 @@ void str_add_utf8(struct str *str, const char *text, size_t length)
 void str_add_hex(struct str *str, const uint8_t *bytes, size_t length)
 {
 	for (size_t i = 0; i < length; i++) {
+		// Two digits a byte, the upper four bits first.
 		str_add_char(str, "0123456789abcdef"[bytes[i] >> 4]);
 		str_add_char(str, "0123456789abcdef"[bytes[i] & 15]);
 	}
@@ -185,6 +191,7 @@ char *str_take(struct str *str)
 {
 	char *text;
 
+	// An empty str has no memory yet, and who takes it gets a text all the same.
 	reserve(str, 0);
 	text = str->text;
 	text[str->length] = '\0';
@@ -205,6 +212,8 @@ const char *str_bytes(uint64_t bytes, char out[static 16])
 		return out;
 	}
 	// What would be printed as 1024.0 is 1.0 of the next unit.
+	// For example 1,048,550 bytes are 1,023.97 KiB, which would be written as 1024.0 KiB: they
+	// are 1.0 MiB.
 	while (value >= 1023.95 && unit < last) {
 		value /= 1024;
 		unit++;
@@ -221,6 +230,7 @@ const char *str_count(uint64_t count, char out[static 28])
 	char *to = out;
 
 	ASSERT(length > 0 && length <= 20);
+	// For example 1,234,567: before the digits 2 and 5, where six and three are left.
 	for (int i = 0; i < length; i++) {
 		if (i > 0 && (length - i) % 3 == 0)
 			*to++ = ',';
@@ -250,6 +260,8 @@ const char *str_duration(uint64_t duration_ns, char out[static 24])
 	}
 	for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
 		uint64_t unit = units[i].unit_ns;
+		// For example 1,234,567 ns: (1,234,567 + 500) / 1,000 = 1,235 thousandths of a
+		// millisecond, 1.235 ms.
 		uint64_t thousandths = (duration_ns + unit / 2000) / (unit / 1000);
 
 		if (duration_ns > units[i].last_ns)
@@ -272,6 +284,7 @@ static bool take_digits(const char **at, uint64_t *value)
 	for (; **at >= '0' && **at <= '9'; ++*at) {
 		uint64_t digit = (uint64_t)(**at - '0');
 
+		// Asked before, since a product that overflowed may be any number.
 		if (*value > (UINT64_MAX - digit) / 10)
 			return false;
 		*value = *value * 10 + digit;
@@ -319,6 +332,7 @@ bool str_parse_bytes(const char *text, uint64_t *bytes)
 
 		if (!take_digits(&text, &fraction) || text - begin > FRACTION_DIGITS_MAX)
 			return false;
+		// For example .25 is 25 of 100.
 		for (; begin < text; begin++)
 			scale *= 10;
 	}
@@ -396,6 +410,8 @@ const char *str_nearest(const char *word, const char *const *words)
 {
 	const char *nearest = NULL;
 	size_t length = strlen(word);
+	// For example of 5 letters two slips are near: "reprot" and "rport" are "report", "list" is
+	// not.
 	size_t nearest_distance = length / 3 + 1;
 
 	if (length == 0 || length > WORD_MAX)

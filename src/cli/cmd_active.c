@@ -6,6 +6,7 @@
 // has left in the trace.
 #include "cli/query_options.h"
 
+#include "base/mem.h"
 #include "report/find/active.h"
 #include "report/find/why.h"
 
@@ -72,6 +73,7 @@ static bool answer_why(const void *context, struct query_context *asked, struct 
 	struct paper paper = query_options_paper(&request->options, sink);
 	struct why why;
 
+	ASSERT(request->why);
 	if (!why_find(&why, asked, request->address, err))
 		return false;
 	if (request->options.print.json)

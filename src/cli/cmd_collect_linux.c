@@ -127,6 +127,7 @@ static bool parse(struct args *args, int argc, char **argv, struct wishes *wishe
 // What we inherited is the program's: its pipes must not stay open because of us.
 static void let_go(void)
 {
+	// All but the three standard ones, which go_quiet leads to nowhere.
 	close_range(3, ~0u, 0);
 }
 
@@ -137,6 +138,7 @@ static void go_quiet(void)
 
 	for (int fd = 0; fd < 3 && nowhere >= 0; fd++)
 		dup2(nowhere, fd);
+	// It took the place of one that was closed.
 	if (nowhere > 2)
 		close(nowhere);
 }
@@ -152,6 +154,8 @@ static int arrange_signals(void)
 		signal(ignored[i], SIG_IGN);
 	signal(SIGCHLD, SIG_DFL);
 	sigemptyset(&set);
+	// Blocked, so that it comes by the descriptor; all others are unblocked, whatever the
+	// program had.
 	sigaddset(&set, SIGTERM);
 	sigprocmask(SIG_SETMASK, &set, NULL);
 	return signalfd(-1, &set, SFD_CLOEXEC);
@@ -164,6 +168,7 @@ static void step_forward(void)
 
 	if (fd < 0)
 		return;
+	// It is a wish: in a container the file may not be written.
 	if (write(fd, "500", 3) < 0)
 		errno = 0;
 	close(fd);
@@ -261,6 +266,7 @@ static int run(int argc, char **argv)
 	int output_fd;
 	bool good;
 
+	// Messages still go to the program's stderr here.
 	if (!parse(&args, argc, argv, &wishes))
 		return args.exit_code;
 	let_go();

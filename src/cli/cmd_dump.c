@@ -115,6 +115,7 @@ static bool write(void *context, struct sink *sink, struct err *err)
 {
 	struct dump *dump = context;
 
+	ASSERT(dump->options.wants == wants); // by select_events
 	reader_rewind(dump->asked.reader);
 	return asm_dump(dump->asked.reader, &dump->options, sink, err);
 }

@@ -102,6 +102,7 @@ static bool take_format(struct args *args, struct export *export)
 
 	for (; export_formats[count]; count++)
 		names[count] = export_formats[count]->name;
+	ASSERT(count < sizeof names / sizeof *names);
 	names[count] = NULL;
 	if (!args_word(args, names, &index))
 		return false;

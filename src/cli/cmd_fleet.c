@@ -1,9 +1,9 @@
 // fleet: what many traces of a database say together.
 //
 // QUESTION is a row of a table (fleet_question.h) that knows its columns; this file only takes
-// words, asks, and lays the cells out for people. For example `fleet trend PLACE --site 0x5f… -n
-// 0`: the row "trend", its wishes site and rows_max, one statement to the database, and a line for
-// each version.
+// words, asks, and lays the cells out for people. For example `fleet trend PLACE --site
+// Session::open`: the row "trend" with the wish site, what its function asks the database, and a
+// line for each version.
 #include "cli/print_options.h"
 
 #include "base/mem.h"
@@ -36,7 +36,7 @@ static const struct option_row fleet_options[] = {
 	{ FLEET_WISH, 0, "version-label", "NAME", "the label that is the version (version)" },
 	{ FLEET_WISH, 0, "host-label", "NAME", "the label that is the host (host)" },
 	{ ARGS_COUNT(asking, asked.wish.rows_max), 'n', "rows", "N",
-	  "at most so many rows (10); 0: all" },
+	  "sites, grew, traces: at most so many rows (10); 0: all" },
 	{ ARGS_TEXT(asking, place.credentials), 0, "credentials", "FILE",
 	  "user and password, a line each; for its owner alone" },
 	PRINT_OPTIONS_ROW_JSON("fleet.json"),

@@ -91,6 +91,7 @@ static bool write_merged(const struct merge *merge, struct rewrite_result *resul
 
 static void tell(const struct merge *merge, const struct rewrite_result *result)
 {
+	ASSERT(merge->count > 1);
 	if (result->no_clock)
 		args_warn(&cmd_merge,
 			  "a trace does not say when it began: it begins with the first");

@@ -5,6 +5,7 @@
 // on it, each of the two has the page among those that it is on.
 #include "cli/query_options.h"
 
+#include "base/mem.h"
 #include "report/find/pins.h"
 
 enum { ROWS_DEFAULT = 10, LIVE_DEFAULT = 1024, OPTION_MAX_LIVE = 1 };
@@ -34,6 +35,7 @@ static bool answer(const void *context, struct query_context *asked, struct sink
 	struct paper paper = query_options_paper(&request->options, sink);
 	struct pins pins;
 
+	ASSERT(request->pins.live_max > 0 && request->pins.live_max < SPACE_PAGE);
 	if (!pins_init(&pins, asked, &request->pins, err))
 		return false;
 	if (request->options.print.json)

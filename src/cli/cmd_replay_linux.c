@@ -137,6 +137,7 @@ static void add_settings(struct plans *plans, const char *allocator, const char 
 		words += length + 1;
 	else if (strcspn(words, ":") < strcspn(words, "="))
 		return; // of another allocator
+	// The name with its '=': what follows is a list of values.
 	name = strcspn(words, "=") + 1;
 	for (const char *value = words + name;; value++) {
 		size_t end = strcspn(value, "|");
@@ -176,6 +177,7 @@ static bool add_named(const struct request *request, struct plans *plans, const 
 		add_allocator(request, plans, name, known[i].library);
 		return true;
 	}
+	// "libmine.so" without a path is looked for in this folder.
 	if (!strchr(name, '/') && !strstr(name, ".so"))
 		return err_set(err, ERR_USAGE,
 			       "no allocator '%s' (glibc, jemalloc, mimalloc, tcmalloc, or a path)",
@@ -195,6 +197,7 @@ static bool make_plans(const struct request *request, struct plans *plans, struc
 	const char *at = request->allocators;
 	bool good = true;
 
+	// glibc has no library to preload: it is what a program has anyway.
 	for (size_t i = 0; i < KNOWN && !at; i++)
 		if (!known[i].library || is_there(known[i].library))
 			add_allocator(request, plans, known[i].name, known[i].library);
@@ -308,6 +311,8 @@ static bool prepare(const struct request *request, struct replay_plan *plan, con
 
 	progress_begin(&progress, request->options.print.progress, "reading",
 		       reader_bytes(plan->reader));
+	// A plan that is simple needs no looking ahead for the dry run; one that is not has it done
+	// before, and then the second call finds nothing to do.
 	good = (replay_plan_is_simple(plan) || replay_plan_look_ahead(plan, &progress, err)) &&
 	       play(request, plan, driver, NULL, dry, &progress, err) &&
 	       replay_plan_look_ahead(plan, &progress, err);
@@ -332,6 +337,8 @@ static bool play_all(const struct request *request, struct query_context *asked,
 
 	table.dry = dry;
 	for (size_t i = 0; i < plans->count && good; i++) {
+		// A row is there before its run, so that what a run has left is given back also
+		// where it failed.
 		struct replay_table_row *row = &table.rows[table.count++];
 
 		row->allocator = plans->list[i].allocator;
@@ -357,6 +364,8 @@ static bool replay(const struct request *request, struct err *err)
 	process_id process = 0;
 	bool good;
 
+	// The trace is opened after that: reading its definitions takes longer than finding
+	// libraries.
 	if (!make_plans(request, &plans, err) || !query_options_open(&context, &asked, err)) {
 		free_plans(&plans);
 		return false;

@@ -6,6 +6,7 @@
 // gives what to fetch elsewhere.
 #include "cli/args.h"
 
+#include "base/mem.h"
 #include "cli/print_options.h"
 #include "report/ask/sources.h"
 
@@ -55,6 +56,7 @@ static bool answer(const struct wish *wish, struct err *err)
 	struct reader *reader = reader_open(wish->path, err);
 	struct symbols *symbols;
 
+	ASSERT(wish->path);
 	if (!reader)
 		return false;
 	// A damaged tail is told; what was defined before it has names.

@@ -101,6 +101,7 @@ static void draw(struct top *top, const struct screen *screen, const struct wish
 	struct paper paper = { .sink = &sink, .colour = wish->print.color != 2 };
 	size_t lines = 0;
 
+	// A terminal in a container may say 0.
 	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_row == 0 || size.ws_col == 0)
 		size = (struct winsize){ .ws_row = 24, .ws_col = 80 };
 	paper.width = size.ws_col;
@@ -108,6 +109,7 @@ static void draw(struct top *top, const struct screen *screen, const struct wish
 	top_write_text(top, &paper,
 		       size.ws_row > TOP_HEAD_LINES + 4 ? size.ws_row - TOP_HEAD_LINES : 4);
 	fputs("\033[H", stdout);
+	// The last line is left free: writing a line end there would move the page up.
 	for (const char *at = str_get(&text); *at && lines + 1 < size.ws_row; lines++) {
 		size_t length = strcspn(at, "\n");
 
@@ -142,6 +144,7 @@ static void press(struct top *top, struct screen *screen, const char *keys, ssiz
 			type(screen, keys[i]);
 			continue;
 		}
+		// Any sequence of three is passed over; only the two arrows do anything.
 		if (keys[i] == '\033' && i + 2 < count && keys[i + 1] == '[') {
 			i += 2;
 			if (keys[i] == 'B')
@@ -180,6 +183,7 @@ static void watch(struct top *top, const struct wish *wish)
 	struct screen screen = { 0 };
 
 	if (wish->filter)
+		// snprintf says how long it would be; what does not fit is cut.
 		screen.length =
 			(size_t)snprintf(screen.filter, sizeof(screen.filter), "%s", wish->filter);
 	if (screen.length >= TOP_FILTER_MAX)
@@ -192,9 +196,12 @@ static void watch(struct top *top, const struct wish *wish)
 		char keys[32];
 
 		draw(top, &screen, wish);
+		// Also where a signal came, -1: then the trace is read, and the loop asks why it
+		// was woken.
 		if (poll(&ready, 1, TOP_PERIOD_MS) > 0) {
 			ssize_t count = read(STDIN_FILENO, keys, sizeof(keys));
 
+			// The terminal is gone, or its input has ended.
 			screen.over = count <= 0;
 			press(top, &screen, keys, count);
 			continue;
@@ -217,6 +224,7 @@ static bool print_once(struct top *top, const struct wish *wish, struct err *err
 			       .width = print_options_width(),
 			       .colour = print_options_colour(&wish->print) };
 
+	// Rows of 0 are all of them.
 	top->filter = wish->filter;
 	top_list(top);
 	if (wish->print.json)

@@ -182,6 +182,7 @@ static bool write_table(const struct request *request, struct query_context *ask
 	const struct print_options *print = &request->options.print;
 	struct table *table = table_new(asked, &request->table, err);
 
+	ASSERT(!request->has_tree);
 	if (!table)
 		return false;
 	if (print->form) {

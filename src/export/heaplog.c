@@ -44,6 +44,7 @@ static uint8_t *put(uint8_t *at, uint64_t value, unsigned bytes)
 // Heaps beyond the 126 that have a number share 127.
 static uint8_t number_of(const struct log *log, heap_id heap)
 {
+	ASSERT(log->numbers && log->heaps_count > 0);
 	return heap < log->heaps_count ? log->numbers[heap] : HEAPS_MAX;
 }
 
@@ -103,6 +104,7 @@ static void write_header(const struct log *log)
 	at = put(at, reader_info(reader)->began_unix_ns, 8);
 	for (unsigned i = 0; i < heaps; i++)
 		at = put(at, handles[i], 8);
+	ASSERT((size_t)(at - header) == HEADER_BYTES + 8 * heaps);
 	sink_write(log->sink, header, (size_t)(at - header));
 }
 

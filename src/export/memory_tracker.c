@@ -11,6 +11,7 @@
 #include "export/events.h"
 
 #include "base/map.h"
+#include "base/mem.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -63,6 +64,7 @@ static const char *caller_of(struct tracker *tracker, stack_id stack)
 		add_caller(tracker, stack);
 		str_add_bytes(&tracker->callers, "", 1);
 	}
+	ASSERT(*at < tracker->callers.length);
 	return tracker->callers.text + *at;
 }
 

@@ -305,6 +305,7 @@ static void write_process(struct otlp *otlp, struct sink *sink, size_t first, si
 {
 	struct str message = { 0 }, scope = { 0 }, part = { 0 };
 
+	ASSERT(first < end && end <= otlp->source->samples->count);
 	add_resource(otlp, &message, otlp->source->samples->list[first].process);
 	protobuf_text(&part, 1, reader_info(otlp->reader)->tool);
 	add_message(&scope, SCOPE_PROFILES_SCOPE, &part);

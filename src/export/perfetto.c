@@ -369,6 +369,7 @@ static void write_profile(struct perfetto *perfetto, process_id process)
 {
 	struct str dump = { 0 };
 
+	ASSERT(process < perfetto->processes_count);
 	protobuf_u64(&dump, DUMP_PID, reader_process(perfetto->reader, process)->pid);
 	protobuf_u64(&dump, DUMP_TIMESTAMP, perfetto->levels.to_ns);
 	for (size_t i = 0; i < perfetto->levels.count; i++)

@@ -2,6 +2,7 @@
 // of 16 bytes in the window, of which one lives at its end: 3, 48, 1, 16.
 #include "export/profile.h"
 
+#include "base/mem.h"
 #include "export/protobuf.h"
 
 const struct profile_value profile_values[PROFILE_VALUES] = {
@@ -28,6 +29,7 @@ uint64_t profile_mapping(const struct reader *reader, struct map *mappings,
 		*number = mappings->count;
 		*fresh = module;
 	}
+	ASSERT(*number > 0 && *number <= mappings->count);
 	return *number;
 }
 

@@ -44,6 +44,7 @@ static struct rowset_site *site_of(struct rowset_sites *sites, stack_id stack)
 		       (stack + (size_t)1 - sites->count) * sizeof *sites->sites);
 		sites->count = stack + (size_t)1;
 	}
+	ASSERT(stack < sites->count);
 	return &sites->sites[stack];
 }
 

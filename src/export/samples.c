@@ -168,6 +168,7 @@ static void fill(struct samples *samples, const struct window_result *result)
 			samples_scale(sample, mean_bytes);
 		samples->list[kept++] = *sample;
 	}
+	ASSERT(kept <= samples->count);
 	samples->count = kept;
 }
 

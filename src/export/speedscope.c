@@ -115,6 +115,7 @@ static void each_stack(struct speedscope *speedscope, const struct sample *sampl
 
 static void each_weight(struct speedscope *speedscope, const struct sample *, uint64_t sum)
 {
+	ASSERT(sum > 0);
 	json_u64(&speedscope->json, sum);
 }
 

@@ -46,6 +46,8 @@ bool import_was_cut(struct import_work *work, struct err *err)
 	char *line;
 	size_t length;
 
+	// In this order: a line that failed in the middle of a file is an error, whatever comes
+	// later.
 	if (!source_position(work->source)->line_open && !source_cut(work->source))
 		return false;
 	if (source_line(work->source, &line, &length))
@@ -82,6 +84,7 @@ bool import_content(struct import_work *work, struct str *content, struct err *e
 	size_t count;
 
 	while ((count = source_some(work->source, &bytes)) > 0) {
+		// A profile is read as a whole; one of more than a gigabyte is no profile.
 		if (content->length + count > CONTENT_BYTES_MAX)
 			return err_set(err, ERR_FORMAT, "it is larger than %d MiB",
 				       CONTENT_BYTES_MAX >> 20);
@@ -98,6 +101,7 @@ static const struct import_format *recognise(struct source *source)
 	size_t length;
 	const char *head = source_head(source, &length);
 
+	// The order decides where several say yes: see the list.
 	for (const struct import_format *const *format = import_formats; *format; format++)
 		if ((*format)->is(head, length))
 			return *format;
@@ -144,11 +148,15 @@ static void remark_times(struct import_work *work)
 static bool read_input(struct import_work *work, const struct import_format **format,
 		       struct err *err)
 {
+	// --format overrules what the input looks like.
 	const struct import_format *found = work->options->format ? work->options->format
 								  : recognise(work->source);
 
+	ASSERT(work->source);
 	if (!found)
 		return nothing_is_known(work->source, err);
+	// The trace begins with the first input whose format is known; before that nothing is
+	// written.
 	if (!*format) {
 		*format = found;
 		work->intake = intake_new(work->fd, found->name);
@@ -184,6 +192,7 @@ static void end_input(struct import_work *work, struct import_result *result)
 		work->cut = true;
 	}
 	ASSERT(work->source);
+	// `read` is set by a format that reads a file by itself.
 	result->bytes += work->read ? work->read : source_position(work->source)->read;
 	source_free(work->source);
 	work->source = NULL;
@@ -203,6 +212,7 @@ static bool read_all(struct import_work *work, struct import_result *result, str
 		if (!ok)
 			return err_wrap(err, "%s", options->inputs[work->input].path);
 	}
+	// What follows is about the whole, and speaks of the first.
 	work->input = 0;
 	if (intake_events(work->intake) == 0)
 		return err_set(err, ERR_FORMAT, "%s: there is no event of memory in it (%s)",

@@ -166,6 +166,7 @@ static void learn_stack(struct etl *etl, const struct etl_event *event)
 static bool was_stopped(const struct etl *etl, bool second)
 {
 	const struct import_options *options = etl->work->options;
+	// In bytes of the file; the second half begins where the first has ended.
 	uint64_t read = etl_file_header(etl->file)->read / 2;
 
 	if (options->progress)
@@ -211,6 +212,8 @@ static uint64_t *head_of(struct etl *etl, uint64_t time)
 // An event that left the ring before its stack came has none.
 static void add_slot(struct etl *etl, const struct etl_slot *slot)
 {
+	// For example an event at tick 1000 as number 7: the head of the hash of 1000 was 4 (event
+	// 3, at some other tick of that hash); `below` of the new slot is 4, and the head 8.
 	uint64_t *head = head_of(etl, slot->time);
 	struct etl_slot *place;
 
@@ -233,6 +236,7 @@ static struct etl_slot *find_slot(struct etl *etl, uint64_t time, uint32_t threa
 	// The list of a hash goes from the youngest to the oldest, and ends where events have left
 	// the ring. Two events of one thread and time get their stacks in the order in which they
 	// came.
+	// `at` is a number + 1: 0 ends a list, as does a number that has left the ring.
 	for (uint64_t at = *head_of(etl, time); at > etl->first;) {
 		struct etl_slot *slot = &etl->ring[(at - 1) % EVENTS_MAX];
 
@@ -254,6 +258,7 @@ static void add_stack(struct etl *etl, const struct etl_event *event)
 	struct etl_slot *slot;
 	bool kernel;
 
+	// The process is not asked: thread and time name the event.
 	take32(&fields); // process
 	thread = take32(&fields);
 	switch (event->opcode) {
@@ -313,6 +318,8 @@ static void add_virtual(struct etl *etl, const struct etl_event *event)
 		return;
 	}
 	slot.process = etl_system_find(etl->system, pid, event->time);
+	// The low twelve bits of the flags are what was asked for, and are told by the kind of
+	// event.
 	slot.flags = ETL_PUT_PRIVATE | (flags & ~0xfffu);
 	slot.protection = flags & MEM_COMMIT ? ETL_PUT_READ_WRITE | TRACE_PROTECTION_COMMITTED : 0;
 	if (event->opcode == VIRTUAL_WAS_THERE) {
@@ -356,6 +363,7 @@ static bool read_heap_call(struct etl *etl, uint8_t opcode, struct fields *field
 		slot->kind = TRACE_MALLOC;
 		slot->size = take_pointer(fields);
 		slot->address = take_pointer(fields);
+		// No address was given: the call failed.
 		if (!slot->address)
 			slot->kind = TRACE_FAILED;
 		return true;
@@ -364,6 +372,7 @@ static bool read_heap_call(struct etl *etl, uint8_t opcode, struct fields *field
 		slot->address = take_pointer(fields);
 		slot->old_address = take_pointer(fields);
 		slot->size = take_pointer(fields);
+		// A block that moved is told by a HEAP_ALLOC and a HEAP_FREE of its own as well.
 		etl->moved += slot->address != slot->old_address;
 		return slot->address == slot->old_address && slot->address;
 	case HEAP_DESTROY:
@@ -412,6 +421,7 @@ static void follow_thread(struct etl *etl, const struct etl_event *event)
 	if (fields.cursor.bad)
 		return;
 	if (event->opcode == SWITCH) {
+		// Processors are few, and 0 is one of which no switch was seen.
 		while (etl->running_count <= event->cpu) {
 			*MEM_ADD(etl->running, etl->running_count, etl->running_capacity) = 0;
 		}
@@ -480,6 +490,8 @@ static bool follow(struct etl *etl)
 	while (etl_file_next(etl->file, &event)) {
 		if (count++ % EVENTS_PER_LOOK == 0 && was_stopped(etl, true))
 			return false;
+		// The second comparison: a difference of unsigned numbers is large where an event
+		// is older than the one that waits.
 		while (etl->first < etl->next &&
 		       event.time - etl->ring[etl->first % EVENTS_MAX].time > wait &&
 		       event.time > etl->ring[etl->first % EVENTS_MAX].time)
@@ -625,6 +637,7 @@ static int plain_file(struct import_work *work)
 	ptrdiff_t count;
 	uint64_t size;
 
+	// Standard input may be a file, too (tidemark import - < x.etl).
 	if (fd < 0 || !file_is_regular(fd, &size))
 		return -1;
 	count = file_read_at(fd, begin, sizeof begin, 0);

@@ -77,6 +77,7 @@ static bool next_field(struct profile *profile, struct bytes_cursor *message, st
 
 	if (bytes_left(message) == 0)
 		return false;
+	// A varint: the tag's number times eight, and in the low three bits the type of the value.
 	key = bytes_next(message);
 	*field = (struct field){ .tag = key >> 3 > 64 ? 64 : (unsigned)(key >> 3) };
 	switch (key & 7) {
@@ -103,6 +104,7 @@ static bool next_field(struct profile *profile, struct bytes_cursor *message, st
 // is not in it is "" as well.
 static char *text_of(const struct profile *profile, uint64_t number)
 {
+	// A text with a NUL in it ends there: a trace's texts do.
 	const struct bytes_cursor *string;
 
 	if (number >= profile->strings_count)
@@ -146,6 +148,7 @@ static void add_function(struct profile *profile, struct bytes_cursor message)
 static void add_mapping(struct profile *profile, struct bytes_cursor message)
 {
 	struct mapping mapping = { 0 };
+	// By number of the field: 0 is no field.
 	uint64_t id = 0, *into[] = { NULL,
 				     &id,
 				     &mapping.start,
@@ -165,6 +168,7 @@ static void add_mapping(struct profile *profile, struct bytes_cursor message)
 // Kept as bytes, and made a frame when a sample has it.
 static void add_location(struct profile *profile, struct bytes_cursor message)
 {
+	// A program has many more locations than its samples refer to, and each costs names.
 	struct bytes_cursor whole = message;
 	struct field field;
 	uint64_t id = 0;
@@ -236,6 +240,8 @@ static bool find_values(struct profile *profile, struct err *err)
 
 	profile->count_at = profile->bytes_at = -1;
 	profile->all_count_at = profile->all_bytes_at = -1;
+	// The place among the sample types is the place among each sample's values: the second type
+	// names the second value.
 	while (next_field(profile, &all, &field)) {
 		if (field.tag != TAG_SAMPLE_TYPE)
 			continue;
@@ -294,6 +300,8 @@ static module_id module_of(struct profile *profile, uint64_t id)
 	mapping = &profile->mappings[*at];
 	module.start = mapping->start;
 	module.end = mapping->end;
+	// For example code that is mapped from 0x1000 in its file to 0x55d000001000: the bias is
+	// 0x55d000000000.
 	module.bias = mapping->start - mapping->offset;
 	module.path = text_of(profile, mapping->path);
 	hex = text_of(profile, mapping->build_id);
@@ -368,6 +376,7 @@ static frame_id frame_of(struct profile *profile, uint64_t id)
 // `max` is counted and not kept.
 static size_t add_numbers(struct field *field, uint64_t *numbers, size_t count, size_t max)
 {
+	// Packed numbers are bytes (type 2), single ones numbers (type 0): a writer may use either.
 	if (!field->bytes.at) {
 		if (count < max)
 			numbers[count] = field->number;
@@ -452,6 +461,9 @@ static void add_sample(struct profile *profile, struct bytes_cursor message)
 	// Less than nothing is the difference of two profiles.
 	if ((int64_t)bytes >= 0 && (int64_t)count >= 0) {
 		owner = intake_process(profile->intake, process);
+		// From the outermost in, since a stack grows by its callee; locations come
+		// innermost first. What is beyond FRAMES_MAX is outer callers, which are missing
+		// then.
 		for (size_t i = frames < FRAMES_MAX ? frames : FRAMES_MAX; i-- > 0;)
 			stack = intake_stack(profile->intake, stack,
 					     frame_of(profile, locations[i]));
@@ -472,6 +484,8 @@ static void read_samples(struct profile *profile)
 	struct bytes_cursor all = bytes_cursor(profile->content.text, profile->content.length);
 	struct import_work *work = profile->work;
 	struct trace_info *info = intake_info(profile->intake);
+	// The second input is a second after the first, unless the profiles say when they were
+	// taken.
 	uint64_t time_ns = work->input * (uint64_t)STEP_NS;
 	struct field field;
 
@@ -498,6 +512,8 @@ static bool is_pprof(const char *head, size_t length)
 	unsigned count = 0;
 
 	while (bytes_left(&cursor) > 0 && count < 64) {
+		// Each field has to be of the type that profile.proto gives it: other data is not
+		// so by chance for long.
 		uint64_t key = bytes_next(&cursor);
 
 		if (cursor.bad || key >> 3 == 0 || key >> 3 >= 16)

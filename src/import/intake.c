@@ -63,6 +63,7 @@ struct intake *intake_new(int fd, const char *format)
 
 	intake->fd = fd;
 	str_format(&intake->options, "imported=%s", format);
+	// Two hashes of 64 bits are the 128 of an id.
 	for (size_t i = 0; i < 2; i++) {
 		uint64_t hash = index_set_hash(seed, 2);
 
@@ -183,6 +184,7 @@ static process_id add_process(struct intake *intake, uint32_t pid, const char *e
 // A number of more than 32 bits is a name like any other.
 process_id intake_process(struct intake *intake, const char *called)
 {
+	// NULL is the one process of a source that names none.
 	const char *text = called ? called : "";
 	bool added;
 	struct text_row *row = put_text(&intake->processes, text, strlen(text), 0, &added);
@@ -247,6 +249,7 @@ module_id intake_module(struct intake *intake, const struct trace_module *module
 	bool added;
 
 	ASSERT(module->path && module->start <= module->end);
+	// The path comes last: it may have blanks in it, the numbers have none.
 	str_format(&key, "%" PRIx64 " %" PRIx64 " %" PRIx64 " %s", module->start, module->end,
 		   module->bias, module->path);
 	row = put_text(&intake->modules, key.text, key.length, module->process, &added);
@@ -264,6 +267,7 @@ frame_id intake_frame_address(struct intake *intake, module_id module, uint64_t 
 {
 	uint64_t pair[2] = { module, pc };
 	bool added;
+	// Without a module the address itself is the key, so that no two can be taken for one.
 	uint64_t *frame = map_put(&intake->addresses[module != 0],
 				  module ? index_set_hash(pair, 2) : pc, &added);
 
@@ -319,6 +323,7 @@ static void split_place(char *text, struct trace_name *name)
 		for (char *at = strstr(text, " ("); at; at = strstr(at + 1, " ("))
 			open = at;
 	colon = open ? strrchr(open, ':') : NULL;
+	// "(:12)" has no file; "f (x)" no line: such a text is a function as a whole.
 	if (!colon || colon == open + 2 ||
 	    !number_parse(colon + 1, (size_t)(text + length - 1 - (colon + 1)), &line) ||
 	    line > UINT32_MAX)
@@ -338,6 +343,7 @@ frame_id intake_frame_text(struct intake *intake, const char *text, size_t lengt
 	bool added;
 	char *copy;
 
+	// Separators are often written with a blank, as in "main; f".
 	while (length > 0 && *text == ' ')
 		text++, length--;
 	while (length > 0 && text[length - 1] == ' ')
@@ -377,6 +383,8 @@ static stack_id make_stack(struct intake *intake, const char *text, enum intake_
 	const char *end = text + strlen(text);
 	stack_id stack = 0;
 
+	// For example "main;f;g": outermost first it takes main, f, g from the front; innermost
+	// first, for the same stack written g;f;main, from the end: main, f, g again.
 	while (text < end) {
 		const char *first = text, *after = memchr(text, ';', (size_t)(end - text));
 
@@ -421,6 +429,7 @@ stack_id intake_stack_text(struct intake *intake, const char *text, enum intake_
 // here they are counted, for a remark.
 static void follow_time(struct intake *intake, uint64_t time_ns)
 {
+	// The highest time so far stays, so each that is below it counts, and not only the first.
 	if (time_ns < intake->last_ns)
 		intake->raised++;
 	else

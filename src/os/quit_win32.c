@@ -5,6 +5,8 @@
 // seconds to finish.
 #include "os/quit.h"
 
+#include "base/mem.h"
+
 #include <windows.h>
 
 enum { LEAVE_MS = 4000 }; // the system ends us when this handler returns, or after five seconds
@@ -31,6 +33,7 @@ void quit_watch(void)
 
 void quit_wait(void)
 {
+	ASSERT(asked != NULL); // quit_watch was called
 	WaitForSingleObject(asked, INFINITE);
 }
 

@@ -81,6 +81,7 @@ enum tool_result tool_run(const char *const *arguments, struct str *said, struct
 	DWORD code = 0;
 	int fd;
 
+	ASSERT(arguments[0] != NULL);
 	if (!CreatePipe(&hear, &tell, &inherited, 0)) {
 		err_set(err, ERR_IO, "cannot run %s: there is no pipe", arguments[0]);
 		return TOOL_FAILED;

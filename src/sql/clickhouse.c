@@ -68,6 +68,7 @@ static bool take_place(struct clickhouse *clickhouse, const char *url, struct er
 		return err_set(err, ERR_USAGE, "a place is clickhouse://HOST:PORT/DATABASE");
 	str_add(&clickhouse->database, database + 1);
 	// Blocks of data bear no checksum of ClickHouse's own kind: the connection has its own.
+	// The settings of all requests are in the address; what one of them needs is appended.
 	str_format(&clickhouse->base,
 		   "%s://%s/?http_native_compression_disable_checksumming_on_decompress=1",
 		   tls ? "https" : "http", clickhouse->server.text);
@@ -99,6 +100,7 @@ static void take_trust(struct clickhouse *clickhouse)
 static bool take_lines(const char *path, char *text, const char **user, const char **password,
 		       struct err *err)
 {
+	// The third shows whether there is more than two.
 	const char *lines[3] = { "", NULL, NULL };
 	size_t count = 0;
 
@@ -135,6 +137,8 @@ static bool take_credentials(struct clickhouse *clickhouse, const char *path, st
 	struct str file = { 0 };
 	bool good = true;
 
+	// In this order: the option, a file that the environment names, then the environment
+	// itself.
 	path = path ? path : getenv("TIDEMARK_CLICKHOUSE_CREDENTIALS");
 	if (path && *path) {
 		if (!secret_read(path, &file, err)) {
@@ -202,6 +206,7 @@ bool clickhouse_wait(const struct clickhouse *clickhouse, unsigned tries)
 static bool is_passing(const char *answer)
 {
 	static const long passing[] = { 159, 202, 209, 210, 236, 241, 252 };
+	// An error begins with "Code: 252. DB::Exception: …".
 	long code = strncmp(answer, "Code: ", 6) == 0 ? strtol(answer + 6, NULL, 10) : 0;
 
 	for (size_t i = 0; i < sizeof passing / sizeof *passing; i++)
@@ -216,6 +221,7 @@ static bool refuse(struct clickhouse *clickhouse, unsigned status, const char *a
 {
 	char line[PLACE_LINE];
 
+	// 429 and 502, 503 are said by a balancer in front of it.
 	clickhouse->busy = is_passing(answer) || status == 429 || status == 502 || status == 503;
 	if (status == 401 || status == 403 || strstr(answer, "Code: 516") ||
 	    strstr(answer, "Code: 193") || strstr(answer, "Code: 192"))
@@ -239,6 +245,7 @@ static bool try_once(struct clickhouse *clickhouse, const char *url, const struc
 		     struct str *answer, struct err *err)
 {
 	unsigned status = 0;
+	// Callers append one answer to another.
 	size_t before = answer->length;
 
 	clickhouse->busy = true;
@@ -268,6 +275,7 @@ bool clickhouse_run(struct clickhouse *clickhouse, const char *sql, const struct
 	ASSERT(sql);
 	str_add(&url, clickhouse->base.text);
 	if (bytes) {
+		// The statement is part of the address then, so it is encoded.
 		str_add(&url, "&decompress=1&query=");
 		http_escape(clickhouse->http, sql, &url);
 	} else {

@@ -78,6 +78,7 @@ static bool load(struct duckdb *duckdb, struct err *err)
 	struct str file = { 0 }, why = { 0 };
 
 	library_name("duckdb", &file);
+	// A path that was named is tried alone.
 	duckdb->library = library_open(named && *named ? named : str_get(&file), &why);
 	if (!duckdb->library && named && *named)
 		err_set(err, ERR_IO, "cannot load DuckDB: %s (TIDEMARK_DUCKDB)", str_get(&why));
@@ -155,6 +156,7 @@ bool duckdb_run(struct duckdb *duckdb, const char *sql, struct err *err)
 // The text of a value, kept behind the others of its row.
 static void keep(struct str *row, const struct duckdb_text *text)
 {
+	// The short text begins in `begin` and goes on in `at`, which is beside it: 4 + 8 bytes.
 	const char *bytes = text->length <= TEXT_INLINE ? text->begin : text->at;
 
 	str_add_bytes(row, bytes, text->length);
@@ -172,6 +174,8 @@ static void tell_rows(struct duckdb *duckdb, void *chunk, size_t columns,
 	for (uint64_t i = 0; i < duckdb->data_chunk_get_size(chunk); i++) {
 		str_clear(&row);
 		for (size_t c = 0; c < columns; c++) {
+			// A chunk has some thousand rows; its columns are asked for again in each,
+			// which is cheap.
 			void *vector = duckdb->data_chunk_get_vector(chunk, c);
 			const uint64_t *valid = duckdb->vector_get_validity(vector);
 			const struct duckdb_text *texts = duckdb->vector_get_data(vector);
@@ -214,6 +218,7 @@ bool duckdb_ask(struct duckdb *duckdb, const char *sql, const struct duckdb_read
 		return false;
 	columns = (size_t)duckdb->column_count(&result);
 	tell_columns(duckdb, &result, columns, reader);
+	// NULL ends it.
 	while ((chunk = duckdb->fetch_chunk(result))) {
 		tell_rows(duckdb, chunk, columns, reader);
 		duckdb->destroy_data_chunk(&chunk);

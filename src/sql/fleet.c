@@ -106,6 +106,7 @@ static void add_sites(struct fleet *fleet)
 		   "byte_seconds / seconds AS level, seconds, version, host FROM (SELECT trace, "
 		   "site, function, module, count, bytes, kept_bytes, byte_seconds FROM %s.sites",
 		   fleet->database);
+	// By its function, or by its number as text: which one a word is need not be known.
 	if (site) {
 		str_add(sql, " WHERE function = ");
 		add_text(sql, site);
@@ -137,6 +138,7 @@ static bool ask(struct fleet *fleet, size_t columns, struct answer_rows *cells, 
 	str_clear(&fleet->sql);
 	if (!good)
 		return false;
+	// Rows of the answer point into it.
 	*MEM_ADD(answer->texts, answer->texts_count, answer->texts_capacity) = cells->text;
 	cells->text = NULL;
 	return true;
@@ -160,6 +162,7 @@ static bool count_runs(struct fleet *fleet, struct err *err)
 	add_runs(fleet);
 	if (!ask(fleet, 5, &cells, err))
 		return false;
+	// In the order of the statement's columns.
 	if (cells.rows == 1)
 		*all = (struct fleet_runs){
 			answer_rows_u64(&cells, 0, 0), answer_rows_u64(&cells, 0, 1),
@@ -176,6 +179,8 @@ static bool count_runs(struct fleet *fleet, struct err *err)
 // values themselves stay there.
 static double error_of(double sum, double squares, uint64_t n)
 {
+	// For example 2, 4 and 6: sum 12, squares 56, mean 4, variance (56 - 48) / 2 = 4, and four
+	// times 4 / 3 is 5.33, whose root, 2.31, is twice the standard error.
 	double mean = sum / (double)n;
 	double variance = (squares - mean * sum) / (double)(n - 1);
 
@@ -300,6 +305,7 @@ static bool choose_after(struct fleet *fleet, const struct answer_rows *versions
 {
 	const char *name = fleet->wish->after;
 
+	// Without a word it is the newest one.
 	*after = name ? version_row(versions, name) : versions->rows - 1;
 	return *after < versions->rows ||
 	       err_set(err, ERR_USAGE, "no run has %s=%s", fleet->wish->version, name);
@@ -322,6 +328,8 @@ static bool choose_before(struct fleet *fleet, const struct answer_rows *version
 		return *before != after ||
 		       err_set(err, ERR_USAGE, "%s is compared with itself", name);
 	}
+	// Versions are in the order of their first runs, so the first that is old enough on the way
+	// back is the newest of these.
 	for (*before = after; *before > 0;) {
 		--*before;
 		if (answer_rows_u64(versions, *before, 1) <=
@@ -354,6 +362,7 @@ static void add_grew(struct fleet *fleet)
 	for (int i = 0; i < 2; i++) {
 		const char *version = i ? answer->after : answer->before;
 
+		// Two columns for each version: sum of the levels, sum of their squares.
 		add_side(fleet, version, "level");
 		str_format(sql, " AS sum%d, ", i);
 		add_side(fleet, version, "level * level");
@@ -392,6 +401,7 @@ static void take_grew(struct fleet *fleet, const struct answer_rows *cells)
 			.hosts = answer_rows_u64(cells, i, 7),
 			.spread_known = n0 > 1 && n1 > 1,
 		};
+		// Errors of two means that do not depend on each other add up by their squares.
 		if (row->spread_known)
 			row->spread = sqrt(error_of(before, answer_rows_real(cells, i, 4), n0) +
 					   error_of(after, answer_rows_real(cells, i, 6), n1));
@@ -435,6 +445,7 @@ static void take_trend(const struct answer_rows *levels, const struct answer_row
 		       size_t at, struct fleet_row *row)
 {
 	const char *version = answer_rows_text(versions, at, 0);
+	// A version that is not among the levels has no run with the site.
 	size_t own = version_row(levels, version);
 
 	*row = (struct fleet_row){
@@ -450,6 +461,7 @@ static void take_trend(const struct answer_rows *levels, const struct answer_row
 	if (row->spread_known)
 		row->spread = sqrt(error_of(answer_rows_real(levels, own, 1),
 					    answer_rows_real(levels, own, 2), row->runs));
+	// Fewer runs have it than there are.
 	row->least = answer_rows_u64(levels, own, 5) < row->runs ? 0
 								 : answer_rows_real(levels, own, 3);
 	row->most = answer_rows_real(levels, own, 4);
@@ -510,6 +522,7 @@ static void score(struct fleet_answer *answer)
 	ASSERT(answer->count >= HOSTS_MIN);
 	for (size_t i = 0; i < answer->count; i++)
 		values[i] = answer->rows[i].level;
+	// It sorts its values, so distances are taken from the rows again.
 	middle = median(values, answer->count);
 	for (size_t i = 0; i < answer->count; i++) {
 		values[i] = fabs(answer->rows[i].level - middle);
@@ -538,6 +551,8 @@ static bool blame(struct fleet *fleet, struct fleet_row *row, struct err *err)
 	uint64_t others = fleet->answer->all.runs - row->runs;
 	struct answer_rows cells;
 
+	// The mean of this host's runs less the mean of all others, by site; the largest difference
+	// is named.
 	str_add(&fleet->sql, "SELECT min(function), sumIf(level, host = ");
 	add_text(&fleet->sql, row->name);
 	str_format(&fleet->sql, ") / %" PRIu64 " - sumIf(level, host != ", row->runs);
@@ -584,6 +599,7 @@ static bool find_hosts(struct fleet *fleet, struct err *err)
 			       fleet->wish->host, fleet->wish->host);
 	if (answer->count >= HOSTS_MIN)
 		score(answer);
+	// Only those above: of a host that holds less than others no site is to blame.
 	for (size_t i = 0; i < answer->count && good; i++)
 		if (answer->rows[i].outside && answer->rows[i].score > 0 && blamed++ < BLAMED_MAX)
 			good = blame(fleet, &answer->rows[i], err);

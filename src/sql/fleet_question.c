@@ -62,6 +62,7 @@ static struct sheet_cell verdict(const struct sheet_at *at)
 {
 	const struct fleet_row *row = at->row;
 
+	// `at` is no offset here: 1 is the column of a change, 0 that of a host.
 	if (at->column->at)
 		return sheet_text(!row->spread_known ? "one run" : row->outside ? "yes" : "no");
 	return sheet_text(!row->score_known ? "too few" : row->outside ? "yes" : "no");
@@ -175,6 +176,7 @@ void fleet_question_fini(struct fleet_question *asked)
 // `names` ends with a NULL, as str_nearest wants it: the table has a row without a name.
 bool fleet_question_find(struct fleet_question *asked, const char *name, struct err *err)
 {
+	// The last row of the table is empty, and so is the last name.
 	const char *names[sizeof fleet_question_rows / sizeof *fleet_question_rows] = { NULL };
 	const char *nearest;
 
@@ -196,6 +198,7 @@ static bool take_label(struct fleet_question *asked, const char *value, struct e
 	const char *wrong = label_wrong(value);
 
 	// The list may have moved: the wish points to where it is.
+	// Added also where it is wrong: the command ends then.
 	*MEM_ADD(asked->labels, asked->wish.labels_count, asked->labels_capacity) = value;
 	asked->wish.labels = asked->labels;
 	return !wrong || err_set(err, ERR_USAGE, "--label %s: %s", value, wrong);
@@ -256,6 +259,7 @@ bool fleet_question_take(struct fleet_question *asked, const char *option, const
 		*known = true;
 		if (words[i].take)
 			return words[i].take(asked, value, err);
+		// A word that is only put somewhere needs no function: its row says where.
 		*(const char **)((char *)&asked->wish + words[i].at) = value;
 		return true;
 	}
@@ -283,6 +287,7 @@ bool fleet_question_check(const struct fleet_question *asked, struct err *err)
 void fleet_question_write_rows(const struct fleet_question *asked, struct sheet *sheet,
 			       const struct fleet_answer *answer)
 {
+	ASSERT(asked->row);
 	sheet_begin(sheet, asked->row->columns, asked->row->count);
 	for (size_t i = 0; i < answer->count; i++)
 		sheet_row(sheet, &answer->rows[i]);
@@ -297,6 +302,7 @@ void fleet_question_write_json(const struct fleet_question *asked, struct sink *
 
 	json_begin(&json, sink, true, "tidemark-fleet-1");
 	json_kv_string(&json, "question", asked->row->name);
+	// Of all runs that the labels and times leave, also of those without a row.
 	json_kv_u64(&json, "runs", answer->all.runs);
 	json_kv_u64(&json, "runs_sampled", answer->all.sampled);
 	json_kv_u64(&json, "runs_incomplete", answer->all.incomplete);

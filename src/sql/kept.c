@@ -75,6 +75,7 @@ static void tell(void *context, const char *name)
 	MEM_ROOM(folder->list, folder->capacity, folder->count + 1);
 	trace = &folder->list[folder->count];
 	*trace = (struct trace){ 0 };
+	// A trace that is locked later is known by this descriptor, whatever its path is by then.
 	str_format(&trace->path, "%s/%s", folder->path, name);
 	trace->fd = file_look(trace->path.text) == FILE_IS_REGULAR
 			    ? file_open(trace->path.text, FILE_READ)
@@ -103,6 +104,7 @@ static bool take_away(struct folder *folder, const struct trace *trace)
 {
 	struct str index = { 0 };
 
+	// It is removed while it is locked: who opens it now finds no file, and fetches it again.
 	if (!file_hold(trace->fd, true) || !file_remove(trace->path.text))
 		return false;
 	index_of(trace, &index);
@@ -122,6 +124,7 @@ unsigned kept_make_room(const char *path, uint64_t bytes, uint64_t bytes_max)
 	file_list(path, tell, &folder);
 	mem_sort(folder.list, folder.count, sizeof *folder.list, by_age, NULL);
 	for (size_t i = 0; i < folder.count; i++) {
+		// `bytes` more have to fit; the second comparison cannot overflow after the first.
 		if (folder.bytes > bytes_max || bytes > bytes_max - folder.bytes)
 			gone += take_away(&folder, &folder.list[i]);
 		file_close(folder.list[i].fd);

@@ -85,6 +85,7 @@ static struct sum *sum_of(struct otlp_push *push, const struct lives_block *bloc
 	uint32_t at = index_set_put(&push->known, hash_of(&fresh), is_same, push, &fresh,
 				    (uint32_t)push->sums_count);
 
+	// Sums are of places that allocate, not of blocks: their number does not grow with the run.
 	if (at == push->sums_count)
 		*MEM_ADD(push->sums, push->sums_count, push->sums_capacity) = fresh;
 	return &push->sums[at];
@@ -97,6 +98,8 @@ static bool was_counted(struct otlp_push *push, const struct lives_block *block)
 {
 	struct place *at = &push->begins;
 
+	// For example three blocks at 5 ms are (5, 1), (5, 2) and (5, 3); if (5, 2) was the last of
+	// the file before, only the third counts.
 	at->count = at->time_ns == block->time_ns ? at->count + 1 : 1;
 	at->time_ns = block->time_ns;
 	return at->time_ns < push->before.time_ns ||
@@ -121,6 +124,7 @@ static void end(void *context, const struct lives_block *block, const struct liv
 	if (block->origin != LIVES_BEGUN)
 		return;
 	sum = sum_of(context, block);
+	// It stays among the living until the message is sent.
 	if (end->cause == LIVES_EXIT || end->cause == LIVES_EXEC)
 		sum->exited++;
 	else if (sum->live > 0)
@@ -161,6 +165,8 @@ static void forget_empty(struct otlp_push *push)
 static void add_sample(struct samples *samples, const struct sum *sum, uint32_t index,
 		       uint64_t mean_bytes)
 {
+	// Which blocks are the same is not kept, only how many: this is what can be said of two
+	// numbers.
 	uint64_t both = sum->begun < sum->live ? sum->begun : sum->live;
 	const uint64_t counts[WINDOW_TYPES] = {
 		[WINDOW_AIFI] = sum->begun - both,
@@ -242,6 +248,7 @@ static bool send_all(struct otlp_push *push, bool once, struct err *err)
 
 		part.list += at;
 		part.count = left < MESSAGE_SAMPLES ? left : MESSAGE_SAMPLES;
+		// What was sent is forgotten even if a later message fails.
 		good = send_samples(push, &part, once, err);
 	}
 	samples_close(&samples);

@@ -63,6 +63,7 @@ static bool take_place(struct otlp_send *send, const char *url, struct err *err)
 	if (!is_prefix(prefix) || !place_add_server(&send->server, server, length, PORT))
 		return err_set(err, ERR_USAGE, "a place is otlp://HOST:PORT");
 	str_format(&send->url, "%s://%s%s", tls ? "https" : "http", send->server.text, prefix);
+	// A slash at the end would be doubled by that of the path.
 	while (send->url.text[send->url.length - 1] == '/')
 		send->url.text[--send->url.length] = '\0';
 	str_add(&send->url, path);
@@ -91,6 +92,7 @@ static void add_word(struct str *out, const char *at, const char *end)
 	while (end > at && end[-1] == ' ')
 		end--;
 	for (; at < end; at++) {
+		// What is no encoding is taken as it is: "50%" stays.
 		int high = end - at > 2 && *at == '%' ? str_hex_digit(at[1]) : -1;
 		int low = high >= 0 ? str_hex_digit(at[2]) : -1;
 
@@ -119,6 +121,7 @@ static bool take_headers(struct otlp_send *send, const char *list, struct err *e
 		const char *sign = memchr(list, '=', (size_t)(end - list));
 		struct str name = { 0 }, value = { 0 }, header = { 0 };
 
+		// Without '=' the name is empty, which is_header refuses.
 		add_word(&name, list, sign ? sign : list);
 		add_word(&value, sign ? sign + 1 : end, end);
 		good = is_header(&name, &value);
@@ -141,6 +144,7 @@ struct otlp_send *otlp_send_new(const struct otlp_place *place, struct err *err)
 
 	send->plain = place->plain;
 	send->stop = place->stop;
+	// In this order, so that a slip in the place is found without libcurl.
 	if (!take_place(send, place->url, err) || !(send->http = http_new(err)) ||
 	    !take_headers(send, getenv("OTEL_EXPORTER_OTLP_HEADERS"), err)) {
 		otlp_send_free(send);
@@ -247,6 +251,7 @@ static bool refuse(struct otlp_send *send, unsigned status, const struct str *an
 	char line[PLACE_LINE];
 	uint64_t code = 0;
 
+	ASSERT(status / 100 != 2);
 	send->busy = status == 429 || (status >= 502 && status <= 504);
 	if (status == 401 || status == 403)
 		return err_set(err, ERR_IO,
@@ -274,6 +279,7 @@ static bool try_once(struct otlp_send *send, const struct str *bytes, struct otl
 	unsigned status = 0;
 	bool good;
 
+	// Until there is an answer: a connection that fails may be better the next time.
 	send->busy = true;
 	good = http_post(send->http, send->url.text, bytes->text, bytes->length, &status, &answer,
 			 err);

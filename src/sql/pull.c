@@ -85,6 +85,7 @@ static bool choose(struct pull *pull, const char *wanted, struct err *err)
 	struct str several = { 0 };
 	size_t count = 0;
 
+	// A line each; what is after the last line end is not one.
 	for (const char *end; (end = strchr(line, '\n')); line = end + 1) {
 		if (end - line != DIGITS || strspn(line, "0123456789abcdef") != DIGITS) {
 			str_fini(&several);
@@ -129,6 +130,7 @@ static bool take_piece(struct pull *pull, const char *line, struct err *err)
 	    sscanf(tab, "%" SCNu64 "%" SCNu64 "%" SCNu64, &piece.at, &piece.size, &piece.part) != 3)
 		return err_set(err, ERR_IO, "the database's list of pieces is damaged");
 	memcpy(piece.file, line, (size_t)(tab - line));
+	// A new file begins at 0; in a file each piece begins where the last one ended.
 	end = last && strcmp(last->file, piece.file) == 0 ? last->at + last->size : 0;
 	if (piece.at != end || piece.size == 0 || piece.size > PIECES_SIZE)
 		return err_set(err, ERR_IO, "a piece of trace %s is missing there", pull->trace);
@@ -214,6 +216,7 @@ static const char *read_piece(struct pull *pull, const struct piece *piece, stru
 	if (!ask(pull, err))
 		return NULL;
 	bytes = (const unsigned char *)str_get(&pull->answer);
+	// For example 4 MiB: 80 80 80 02, which is 2 << 21.
 	do
 		length |= (uint64_t)(bytes[at] & 0x7f) << shift;
 	while ((bytes[at++] & 0x80) && (shift += 7) < 35 && at < pull->answer.length);
@@ -272,11 +275,13 @@ static bool add_names(struct pull *pull, size_t first, struct bundle *bundle, st
 // A trace that was cut cannot take a bundle: it is whole without one, and *named says so.
 static bool write_fresh(struct pull *pull, struct fresh *fresh, bool *named, struct err *err)
 {
+	// The pieces of the trace itself are first (its name is ""), names of files after them.
 	size_t first = read_file(pull, 0, fresh->fd, NULL, err);
 	struct err unended = { 0 };
 	struct bundle *bundle;
 	bool good;
 
+	// A trace without names has all that it was sent with.
 	*named = first == pull->count;
 	if (first == 0 || *named)
 		return first > 0;

@@ -61,6 +61,7 @@ static bool add_server(struct shards *shards, const char *url, const char *name,
 // slash.
 static bool add_servers(struct shards *shards, const char *url, struct err *err)
 {
+	// The scheme ends in "://", the list of servers at the next slash.
 	const char *at = strstr(url, "://");
 	const char *database = at ? strchr(at + 3, '/') : NULL;
 
@@ -102,6 +103,7 @@ static bool ask_number(const struct shards *shards, struct server *server, unsig
 		   "WHERE cluster = '%s'",
 		   shards->cluster);
 	good = clickhouse_run(server->clickhouse, sql.text, NULL, false, &answer, err);
+	// Two columns in a line, as TabSeparated has them.
 	if (good && sscanf(str_get(&answer), "%u %u", all, &server->number) != 2)
 		good = err_set(err, ERR_IO, "what answers there is not ClickHouse");
 	if (good && *all == 0)
@@ -139,6 +141,7 @@ static bool order(struct shards *shards, struct err *err)
 				       "%s and %s are of one shard of cluster %s: name one of each",
 				       shards->list[i - 1].name.text, shards->list[i].name.text,
 				       shards->cluster);
+	// The last server's count is that of all: they are of one cluster.
 	return all == shards->count || err_set(err, ERR_USAGE,
 					       "cluster %s has %u shards: name a server of each, "
 					       "clickhouse://A:8123,B:8123/DATABASE",

@@ -30,6 +30,7 @@ static void add_question(struct str *sql, const char *question)
 {
 	size_t length = strlen(question);
 
+	// A semicolon would end the statement within the parentheses.
 	while (length > 0 &&
 	       (isspace((unsigned char)question[length - 1]) || question[length - 1] == ';'))
 		length--;
@@ -48,6 +49,7 @@ static bool make_view(struct duckdb *duckdb, enum rowset_table_id id, const char
 	bool good;
 
 	ASSERT(id < ROWSET_TABLES && count > 0);
+	// For example CREATE VIEW marks AS SELECT * FROM read_parquet(['a.rows/marks.parquet', …]).
 	str_format(&sql, "CREATE VIEW %s AS SELECT * FROM read_parquet([", rowset_tables[id].name);
 	for (size_t i = 0; i < count; i++) {
 		str_clear(&file);
@@ -177,6 +179,7 @@ static void take_row(void *context, const char *const *values, size_t count)
 		json_row(answer, values, count);
 		return;
 	default:
+		// Row after row: cell 7 of three columns is in row 2, column 1.
 		MEM_ROOM(answer->cells, answer->cells_capacity, answer->cells_count + count);
 		for (size_t i = 0; i < count; i++)
 			answer->cells[answer->cells_count++] = values[i] ? mem_copy_text(values[i])
@@ -203,6 +206,8 @@ static size_t characters_of(const char *text)
 
 static bool is_number(const char *text)
 {
+	// Written by DuckDB, so what has only these letters is a number; "-" and "e" alone are no
+	// values of it.
 	return *text && !text[strspn(text, "0123456789.-+e")];
 }
 
@@ -226,6 +231,7 @@ static struct width width_of(const struct answer *answer, size_t column)
 static void put_cell(struct sink *sink, const char *text, struct width width, bool last)
 {
 	size_t characters = characters_of(text);
+	// Bytes and characters differ: printf's own width would count bytes.
 	int pad = (int)(width.characters - characters);
 
 	ASSERT(characters <= width.characters);
@@ -267,6 +273,7 @@ bool sql_answer_write(struct duckdb *duckdb, const char *question, enum sql_answ
 	struct str sql = { 0 };
 	bool good;
 
+	// COLUMNS(*) applies the cast to each column, and leaves each its name.
 	str_add(&sql, as == SQL_ANSWER_JSON ? "SELECT to_json(COLUMNS(*))::VARCHAR FROM "
 					    : "SELECT COLUMNS(*)::VARCHAR FROM ");
 	add_question(&sql, question);

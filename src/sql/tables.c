@@ -118,6 +118,7 @@ static bool check_version(struct making *making, struct err *err)
 	if (major < OLDEST_MAJOR || (major == OLDEST_MAJOR && minor < OLDEST_MINOR))
 		return err_set(err, ERR_IO, "ClickHouse %u.%u is too old: %u.%u or newer", major,
 			       minor, OLDEST_MAJOR, OLDEST_MINOR);
+	// Older servers refuse a table that has a TTL.
 	making->ages = major > TTL_MAJOR || (major == TTL_MAJOR && minor >= TTL_MINOR);
 	return true;
 }
@@ -141,6 +142,8 @@ static void add_table(struct making *making, enum rowset_table_id id)
 	for (unsigned i = 0; i < table->columns_count; i++)
 		str_format(&making->sql, "`%s` %s, ", table->columns[i].name,
 			   tables_types[table->columns[i].type]);
+	// `until` is the last day of a row, `part` the try that has sent it; both are seen by no
+	// reader.
 	str_format(&making->sql,
 		   "until Date, part UInt64) ENGINE = MergeTree() ORDER BY (trace, %s)",
 		   tables_orders[id]);
@@ -221,6 +224,7 @@ static bool make_rows(struct making *making, struct err *err)
 							   add_pieces_view };
 	bool good;
 
+	// First what is not a table of rows, since the views look at `blocks`.
 	str_format(&making->sql, "CREATE DATABASE IF NOT EXISTS %s", making->database);
 	good = run(making, err);
 	for (size_t i = 0; i < sizeof others / sizeof *others && good; i++) {
@@ -282,6 +286,7 @@ static bool check_cluster(struct making *making, struct err *err)
 		   database);
 	if (!run(making, err))
 		return false;
+	// An empty answer: nothing was made there yet.
 	spread = strcmp(str_get(&making->answer), "Distributed\n") == 0;
 	if (!making->answer.length || spread == (making->cluster != NULL))
 		return true;
@@ -351,6 +356,8 @@ bool tables_make(struct shards *shards, bool *ages, struct err *err)
 	ASSERT(shards_count(shards) > 0);
 	if (ages)
 		*ages = true;
+	// Each server is made ready by itself: nothing is left to the cluster's own replication of
+	// statements.
 	for (size_t i = 0; i < shards_count(shards); i++) {
 		struct making making = {
 			.clickhouse = shards_server(shards, i),

@@ -169,6 +169,7 @@ static char *store_path(const char *name, const char *key)
 {
 	struct str path = { 0 };
 
+	ASSERT(name && key);
 	str_format(&path, "%s/%s/%s", name, key, name);
 	return str_take(&path);
 }

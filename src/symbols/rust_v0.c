@@ -595,6 +595,7 @@ static void read_type(struct v0 *v0)
 		follow(v0, read_type);
 	} else if (!v0->broken) {
 		// The letter is given back: read_path wants to see it.
+		ASSERT(v0->at > 0);
 		v0->at--; // a path, which begins with this letter
 		read_path(v0, false);
 	}

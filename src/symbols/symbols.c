@@ -237,6 +237,7 @@ static struct mapped *find_file(struct symbols *symbols, const struct trace_modu
 	by_hash = map_put(&symbols->files_by_hash, hash_identity(module, 0), NULL);
 	if (*by_hash == 0 || !is_same(symbols->files[*by_hash - 1], module))
 		*by_hash = add_file(symbols, module) + 1;
+	ASSERT(*by_hash > 0 && *by_hash <= symbols->files_count);
 	*by_module = *by_hash;
 	return symbols->files[*by_hash - 1];
 }

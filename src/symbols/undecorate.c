@@ -117,6 +117,7 @@ static void remember_name(struct reading *reading, const char *text)
 {
 	struct back *back = &reading->back;
 
+	ASSERT(back->names_count <= BACK_MAX);
 	for (size_t i = 0; i < back->names_count; i++)
 		if (strcmp(back->names[i], text) == 0)
 			return;

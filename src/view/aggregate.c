@@ -91,6 +91,8 @@ static void weigh(const struct window_result *result, struct weighed *list)
 		struct heap_amount all = window_present(row);
 
 		list[i].label = i;
+		// For example a third of all bytes, a tenth of all calls, and half of what stayed:
+		// .33 + .1 + .5. A stack that is large in one of the three is kept.
 		list[i].weight += part((double)all.bytes, (double)whole.bytes) +
 				  part((double)all.count, (double)whole.count) +
 				  part((double)row->type[WINDOW_AIFO].bytes, (double)stayed.bytes);
@@ -127,6 +129,7 @@ static struct weighed *rank_stacks(struct aggregate *aggregate, size_t *count, s
 	}
 	if (*count > 1)
 		qsort(list, *count, sizeof *list, heavier_first);
+	// What weighs nothing was in the trace's list and in no window.
 	while (*count > 0 && list[*count - 1].weight <= 0)
 		(*count)--;
 	return list;
@@ -144,6 +147,7 @@ static void keep_stacks(struct aggregate *aggregate, const struct weighed *list,
 	aggregate->stacks = mem_alloc(kept + 2, sizeof *aggregate->stacks);
 	aggregate->stacks_total = count;
 	aggregate->stacks_count = 1;
+	// What is not kept is FOLDED, and becomes part of "rest" when a cell has it (by_group).
 	for (size_t i = 0; i < labels; i++)
 		aggregate->numbers[i] = FOLDED;
 	aggregate->numbers[0] = 0;
@@ -220,6 +224,9 @@ static int64_t bucket_of(const struct aggregate *aggregate, uint64_t step)
 	uint64_t stretch = step >> aggregate->stretch_log2;
 	size_t low, high;
 
+	// For example 4 million steps: a stretch is 128 of them (32,768 stretches are too few at
+	// 64), and the step 1,000 is in stretch 7; its bucket is one of those from that of stretch
+	// 7 to that of stretch 8.
 	ASSERT(aggregate->buckets > 0 && aggregate->stretches);
 	if (step < WINDOW_START)
 		return -1;
@@ -276,6 +283,7 @@ static bool take_allocation(void *context, const struct window_allocation *alloc
 
 	ASSERT(aggregate->cells_count <= aggregate->cells_max);
 	if (added) {
+		// No more is looked at: the next try begins with fewer stacks or wider ticks.
 		if (aggregate->cells_count == aggregate->cells_max) {
 			aggregate->too_many = true;
 			return false;
@@ -307,6 +315,8 @@ static struct place *find_places(const struct aggregate *aggregate, size_t *coun
 
 	ASSERT(aggregate->ticks > 0);
 	*count = 0;
+	// For example 512 ticks of a recording of 10 s: an edge each 19.5 ms, and one where each
+	// mark is.
 	for (size_t i = 1; i < aggregate->ticks; i++) {
 		// In 128 bits: how long a trace is is what its file says.
 		uint64_t time = (uint64_t)((unsigned __int128)duration * i / aggregate->ticks);
@@ -335,6 +345,7 @@ static void set_edges(struct aggregate *aggregate)
 	for (size_t i = 0; i < count; i++) {
 		aggregate->edges[i + 1] = places[i].edge;
 		aggregate->edges_ns[i + 1] = places[i].time_ns;
+		// The page finds a mark by its edge, since edges of ticks and marks are one list.
 		if (places[i].mark)
 			aggregate->mark_edges[places[i].mark - 1] = i + 1;
 	}
@@ -375,6 +386,9 @@ static bool coarsen(struct aggregate *aggregate, size_t *stacks)
 {
 	ASSERT(aggregate->buckets > 0);
 	ASSERT(aggregate->ticks >= TICKS_LEAST);
+	// For example 5,000 stacks, threads and 512 ticks: 2,500, 1,250 and 1,000 stacks, then no
+	// threads, then 256 and 128 ticks, then 500 stacks, and so on to 31, 15; 64, 32, 16 ticks;
+	// and then it is an error.
 	if (*stacks > STACKS_FEW)
 		*stacks = *stacks / 2 < STACKS_FEW ? STACKS_FEW : *stacks / 2;
 	else if (aggregate->threads)
@@ -517,6 +531,7 @@ static void write_stacks(struct packing *packing, struct json *json)
 	for (size_t i = 0; i < aggregate->stacks_count; i++) {
 		struct names_stack stack = { 0 };
 
+		// "(no stack)" and "rest" have no lines and no face; the page has words for them.
 		packing->faces[i] = FOLDED;
 		if (!is_folded(aggregate, i))
 			stack = names_stack(aggregate->opened->names, aggregate->stacks[i]);

@@ -173,6 +173,8 @@ static bool find_in_buckets(struct peaks *peaks, struct err *err)
 	uint64_t highest = 0;
 	bool good;
 
+	// A window of 100 million steps has 4,096 buckets of time: three points of each are looked
+	// at, and not all its steps.
 	query.from_ns = asked->from_ns;
 	query.to_ns = asked->to_ns;
 	good = query_context_level(asked, asked->from, &peaks->level, err) &&
@@ -202,11 +204,15 @@ static bool find_in_buckets(struct peaks *peaks, struct err *err)
 static bool find_edge(const struct peaks *peaks, struct peak *peak, struct err *err)
 {
 	struct query_context *asked = peaks->asked;
+	// For example edge 3 * 17 + 2: the peak of bucket 17. In double: a window may be years of
+	// ns times 4,096.
 	double width = (double)(asked->to_ns - asked->from_ns) / PEAKS_BUCKETS;
 	double begin = (double)asked->from_ns + width * (double)((peak->edge - 1) / 3);
 	struct query_context_peak found;
 
 	peak->edge = window_edge_at(asked->window, (uint64_t)(begin + width));
+	// First the bucket itself, then an eighth, a quarter, a half and a whole of its width to
+	// both sides.
 	for (double more = 0; more <= 1; more = more > 0 ? more * 2 : 0.125) {
 		double from = begin - more * width, to = begin + (1 + more) * width;
 		uint64_t first = from <= (double)asked->from_ns
@@ -230,9 +236,11 @@ static void keep_highest(struct peaks *peaks, uint64_t n)
 {
 	size_t highest = 0;
 
+	ASSERT(n > 0); // answer_rows gives no 0
 	for (size_t i = 1; i < peaks->list_count; i++)
 		if (peaks->list[i].bytes > peaks->list[highest].bytes)
 			highest = i;
+	// It takes the place of the last of the n.
 	if (highest >= n)
 		peaks->list[n - 1] = peaks->list[highest];
 }
@@ -331,6 +339,7 @@ struct sides {
 static bool take_sides(struct sides *sides, struct answer *answer, struct err *err)
 {
 	static const char *const withs[] = { "other", "self", NULL };
+	// With a second trace the page compares with it unless it says "self".
 	int with = answer->viewer->options.other ? 0 : 1;
 
 	if (!params_take_word(&answer->params, "with", withs, &with, err) ||

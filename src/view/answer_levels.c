@@ -45,6 +45,7 @@ static void write_column(struct json *json, const char *key, const struct window
 	ASSERT(at <= sizeof *buckets - sizeof(uint64_t));
 	json_kv_array(json, key);
 	for (size_t i = 0; i < count; i++)
+		// All figures of a bucket are of 64 bits, so a column is an offset.
 		json_u64(json, *(const uint64_t *)((const char *)&buckets[i] + at));
 	json_array_end(json);
 }
@@ -113,6 +114,7 @@ static bool give_levels(struct levels *levels, struct answer *answer, struct err
 	struct heap_amount start = { 0 };
 	bool good = query_context_level(asked, asked->from, &start, err);
 
+	// With filters the allocations that they select are gone through.
 	if (good && !query_context_selects_all(asked))
 		good = window_series(asked->window, &query, 1, buckets, levels->buckets, err);
 	else if (good)
@@ -140,6 +142,7 @@ static bool give_flow(struct levels *levels, struct answer *answer, struct err *
 		begin(levels, &json, answer->sink);
 		json_kv_array(&json, "peak_bytes");
 		for (size_t i = 0; i < levels->buckets; i++)
+			// One after the other: each bucket's sum has those before it in it.
 			json_u64(&json, sum.bytes += flows[i].allocated.bytes);
 		json_array_end(&json);
 		json_kv_array(&json, "most_count");
@@ -161,6 +164,7 @@ static bool give_flow(struct levels *levels, struct answer *answer, struct err *
 static size_t bucket_of(const struct levels *levels, double time)
 {
 	double from = (double)levels->asked.from_ns, to = (double)levels->asked.to_ns;
+	// For example 3 s of a window from 2 s to 10 s in 8 buckets: (3 - 2) / 8 * 8 = bucket 1.
 	double at = (time - from) / (to - from) * (double)levels->buckets;
 
 	ASSERT(levels->buckets > 0);
@@ -186,6 +190,8 @@ static void fill(const struct levels *levels, const struct chart_curve *curve, b
 		// To the bucket of the next point, included: in that one the level still was this,
 		// until the point.
 		for (size_t i = first; i <= last && i < levels->buckets; i++)
+			// Of resident memory the highest counts, of the largest free block the
+			// lowest: what is near the limit.
 			if (values[i] < 0 || (lowest ? value < values[i] : value > values[i]))
 				values[i] = value;
 	}

@@ -42,6 +42,7 @@ bool answer_trace_info(struct answer *answer, struct err *err)
 		info_fini(&info);
 		reader_rewind(reader);
 	}
+	// Asked after the work, which is not interrupted: who asked may be gone by now.
 	if (query_queue_stops(answer->query_queue)) { // half of it is not to be kept
 		str_clear(&viewer->info);
 		return err_set(err, ERR_STOPPED, "interrupted");
@@ -57,6 +58,7 @@ static size_t count_alike(const struct window_mark *marks, size_t count, size_t 
 {
 	size_t alike = 0;
 
+	// For example marks load, idle, load: the third is the second of two.
 	ASSERT(i < count);
 	for (size_t j = 0; j < count; j++) {
 		if (strcmp(marks[j].name, marks[i].name) != 0)
@@ -124,6 +126,7 @@ static void write_work(void *context, const struct query_queue_work *work)
 	uint64_t done = what ? atomic_load(&meter->done) : 0, now = now_steady_ns();
 	uint64_t total = what ? atomic_load(&meter->total) : 0;
 	uint64_t began = what ? atomic_load(&meter->began_ns) : 0;
+	// Never more than 1: a file that grows has more than its total said.
 	double share = total ? (double)(done < total ? done : total) / (double)total : 0;
 	double spent = now > began ? (double)(now - began) : 0;
 
@@ -137,6 +140,7 @@ static void write_work(void *context, const struct query_queue_work *work)
 		json_double(json, share);
 	else
 		json_null(json);
+	// For example a quarter done after 2 s: 2 * (1 - .25) / .25 = 6 s are left.
 	json_kv_u64_if(json, "left_ns", share > 0.01,
 		       share > 0.01 ? (uint64_t)(spent * (1 - share) / share) : 0);
 	json_object_end(json);
@@ -257,6 +261,8 @@ static bool has_samples(struct reader *reader)
 	struct reader_pass pass = reader_pass_begin(reader, NULL);
 	bool found = false;
 
+	// A trace with samples has one soon: of a long one only its beginning is read, since the
+	// page waits for it.
 	while (!found && pass.items < PROBED_ITEMS && reader_pass_next(&pass) != READER_END)
 		found = pass.item == READER_NOTE && pass.note.kind == TRACE_NOTE_RSS;
 	reader_rewind(reader);

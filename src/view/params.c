@@ -51,6 +51,7 @@ bool params_parse(struct params *params, const char *query, struct err *err)
 	for (char *part = params->text; part; part = next) {
 		char *equals;
 
+		// Cut at '&' first: what follows belongs to the next parameter, whatever is in it.
 		next = strchr(part, '&');
 		if (next)
 			*next++ = '\0';
@@ -98,6 +99,8 @@ bool params_take_number(struct params *params, const char *name, uint64_t least,
 			uint64_t *number, struct err *err)
 {
 	const char *value;
+	// *number stays as it was where the parameter is not there: the caller has put what holds
+	// then.
 	uint64_t found;
 
 	ASSERT(least <= most);
@@ -172,6 +175,7 @@ bool params_take_filters(struct params *params, unsigned without, struct selecti
 	for (size_t i = 0; i < params->count; i++) {
 		struct params_one *one = &params->list[i];
 
+		// `without` is a set of bits by kind.
 		for (unsigned kind = 0; kind < SELECTION_KINDS; kind++) {
 			bool once = kind == SELECTION_FROM || kind == SELECTION_TO;
 

@@ -62,6 +62,8 @@ static bool is_ready(SOCKET handle, bool writes, unsigned ms)
 // False: it is not ready in time, or the server stops.
 static bool wait_for(const struct connection *connection, bool writes, ULONGLONG until)
 {
+	// A step is 100 ms: that long a server that is being stopped waits at most for each of its
+	// threads.
 	while (!atomic_load(&connection->server->stopping) && GetTickCount64() < until)
 		if (is_ready(connection->socket, writes, STEP_MS))
 			return true;
@@ -93,6 +95,7 @@ static bool is_closed(void *context)
 static bool send_all(const struct connection *connection, const char *bytes, size_t length)
 {
 	while (length > 0) {
+		// send takes an int; and after each MiB the peer is given its time anew.
 		int part = length < 1 << 20 ? (int)length : 1 << 20;
 		int sent = send(connection->socket, bytes, part, 0);
 
@@ -125,6 +128,8 @@ static bool send_response(const struct connection *connection, const struct head
 	struct str text = { 0 };
 	bool good;
 
+	// The head and the body are sent one after the other: a body may be of megabytes, and is
+	// not copied.
 	str_format(&text, "HTTP/1.1 %u %s\r\n%s", status, reason_of(status), str_get(told));
 	if (status != 204)
 		str_format(&text, "Content-Length: %zu\r\n", length);
@@ -166,6 +171,7 @@ static bool send_reply(const struct connection *connection, const struct head *h
 	bool good;
 
 	headers_of_reply(reply, add_header, &told);
+	// Counted while it is on its way: a client that does not read keeps its answer here.
 	atomic_fetch_add(sending, reply->body.length);
 	good = send_response(connection, head, refusal_status(reply->refusal), &told,
 			     str_get(&reply->body), reply->body.length);
@@ -190,6 +196,7 @@ static bool send_refusal(const struct connection *connection, const struct head 
 // fits.
 static bool fits(struct server *server, const struct viewer_reply *reply)
 {
+	// Two may pass this at once, and be over the limit by one answer.
 	size_t waiting = atomic_load(&server->sending_bytes);
 
 	return waiting == 0 || waiting + reply->body.length <= server->answers.unread_bytes_max;
@@ -274,6 +281,7 @@ static bool serve_one(struct connection *connection, bool *lingers)
 	*lingers = size > 0;
 	if (size == 0)
 		return false;
+	// receive_head has filled all of its room without finding the end.
 	if (head_size(connection->bytes, size, size) == 0)
 		return refuse_head(connection, NULL);
 	if (!head_parse(&head, connection->bytes, size, &why))
@@ -295,6 +303,8 @@ static void linger(struct connection *connection)
 	ULONGLONG until = GetTickCount64() + LINGER_MS;
 
 	shutdown(connection->socket, SD_SEND);
+	// What it sends is thrown away: closing a socket with unread bytes makes Windows reset the
+	// connection, and the peer may lose what it has not read.
 	while (wait_for(connection, false, until) &&
 	       recv(connection->socket, connection->bytes, sizeof connection->bytes, 0) > 0)
 		;
@@ -306,6 +316,7 @@ static void *serve(void *context)
 	struct server *server = connection->server;
 	bool lingers = false;
 
+	// One request after another on one connection, as HTTP/1.1 has it.
 	while (serve_one(connection, &lingers))
 		;
 	if (lingers)
@@ -326,6 +337,8 @@ static bool start_connection(struct server *server, SOCKET handle)
 	connection->server = server;
 	connection->socket = handle;
 	SetHandleInformation((HANDLE)handle, HANDLE_FLAG_INHERIT, 0);
+	// Counted here and not in the thread, so that accept_all sees it before it takes the next
+	// one.
 	atomic_fetch_add(&server->connections, 1);
 	if (ioctlsocket(handle, (long)FIONBIO, &yes) == 0 &&
 	    pthread_create(&thread, NULL, serve, connection) == 0) {
@@ -348,6 +361,7 @@ static void *accept_all(void *context)
 			Sleep(STEP_MS / 10);
 			continue;
 		}
+		// The socket does not block: between the look and the accept the peer may be gone.
 		if (!is_ready(server->listening, false, STEP_MS))
 			continue;
 		handle = accept(server->listening, NULL, NULL);
@@ -388,6 +402,8 @@ static bool listen_at(SOCKET *handle, uint16_t *port, struct err *err)
 	if (*handle == INVALID_SOCKET)
 		return err_set(err, ERR_IO, "cannot open a socket: error %d", WSAGetLastError());
 	SetHandleInformation((HANDLE)*handle, HANDLE_FLAG_INHERIT, 0);
+	// On Windows two programs can listen on one port by SO_REUSEADDR, and the second would see
+	// what was meant for us: this keeps it out.
 	if (setsockopt(*handle, SOL_SOCKET, SO_EXCLUSIVEADDRUSE, (const char *)&alone,
 		       sizeof alone) != 0 ||
 	    bind(*handle, (struct sockaddr *)&address, sizeof address) != 0 ||
@@ -409,6 +425,7 @@ static bool open_door(struct server *server, uint16_t port, struct err *err)
 	if (!random_bytes(bytes, sizeof bytes, err) || !listen_at(&server->listening, &port, err))
 		return false;
 	gate_init(&server->gate, port, bytes);
+	// The token comes after '#', which a browser keeps to itself.
 	snprintf(server->address, sizeof server->address, "http://127.0.0.1:%u/#t=%s", port,
 		 server->gate.token);
 	if (pthread_create(&server->accepting, NULL, accept_all, server) == 0)
