@@ -55,6 +55,10 @@ static inline uint32_t group(void *context, const struct window_cell *cell)
 		return (cell->size == 0 ? 0 : 64 - (uint32_t)__builtin_clzll(cell->size)) + orphans;
 	case 4:
 		return cell->layer;
+	case 5: // of most sizes a group of their own
+		if (cell->orphans || cell->size % 16)
+			return 30 + cell->orphans + (uint32_t)(cell->size % 3);
+		return (uint32_t)(cell->size % 29);
 	default:
 		return (uint32_t)((cell->process * 31 + cell->thread * 7 + cell->stack * 3 +
 				   cell->heap + cell->size + orphans) %
@@ -79,10 +83,12 @@ static inline struct window_query random_query(struct pair *pair)
 		query.to = end;
 	if (sample_below(&pair->random, 12) == 0)
 		query.to = query.from;
-	pair->grouping = (int)sample_below(&pair->random, 6);
+	pair->grouping = (int)sample_below(&pair->random, 7);
 	pair->skip = (uint32_t)sample_below(&pair->random, 4);
 	pair->only = (uint32_t)sample_below(&pair->random, 3) * 5;
-	query.by_size = pair->grouping == 3 || pair->grouping == 5 ||
+	if (pair->grouping == 5 && sample_below(&pair->random, 4))
+		pair->skip = pair->only = 0;
+	query.by_size = pair->grouping == 3 || pair->grouping > 4 ||
 			sample_below(&pair->random, 3) == 0;
 	query.by_thread = true;
 	query.peaks_only = sample_below(&pair->random, 2);

@@ -15,6 +15,7 @@
 #include "base/ranks.h"
 #include "engine/index/index_ages.h"
 #include "engine/index/index_scan.h"
+#include "engine/index/index_sizes.h"
 #include "os/thread.h"
 
 // Of the memory: for what is kept of rows, and for lifetimes.
@@ -254,21 +255,24 @@ static bool by_scan(struct detailing *detailing, const struct window_query *quer
 	return ok;
 }
 
-// By postings where that is less, the rest by scan. Rows get new numbers for the scan, since only
-// the groups that are left have one: `state_of` is cleared for all and set for these. A group that
-// is named twice is asked for once, and copied.
-static bool by_postings(struct detailing *detailing, const struct window_query *query,
-			const struct batch *batch, struct err *err)
+// By postings, or by sums of sizes, where that is less, the rest by scan. Rows get new numbers for
+// the scan, since only the groups that are left have one: `state_of` is cleared for all and set for
+// these. A group that is named twice is asked for once, and copied.
+static bool by_sums(struct detailing *detailing, const struct window_query *query,
+		    const struct batch *batch, struct err *err)
 {
 	struct window_detail *details = batch->details;
 	bool *done = mem_alloc(batch->count + 1, sizeof *done);
 	uint32_t *same = mem_alloc(batch->count + 1, sizeof *same); // the last of its group
 	struct batch rest = { .details = mem_alloc(batch->count + 1, sizeof *rest.details),
 			      .groups_count = batch->groups_count };
-	bool ok = index_peaks(detailing->index, detailing->clock, query, details, batch->count,
-			      detailing->state_of, batch->groups_count, done, err);
+	bool ok = query->by_size
+			  ? index_size_peaks(detailing->index, query, details, batch->count,
+					     detailing->state_of, batch->groups_count, done, err)
+			  : index_peaks(detailing->index, detailing->clock, query, details,
+					batch->count, detailing->state_of, batch->groups_count,
+					done, err);
 
-	ASSERT(!query->by_size);
 	for (size_t i = 0; i < batch->count; i++)
 		same[i] = detailing->state_of[details[i].group] - 1;
 	for (size_t i = 0; i < batch->count; i++) {
@@ -336,16 +340,14 @@ static bool peak_of_total(struct detailing *detailing, struct window_query query
 	return ok;
 }
 
-// Groups by size are not of whole sites, as by_postings needs them: then the window is scanned. The
-// total is the last of the batch.
+// The total is the last of the batch.
 static bool find_peaks(struct detailing *detailing, const struct window_query *query,
 		       const struct batch *batch, struct err *err)
 {
 	struct batch rows = *batch;
 
 	rows.count -= batch->total;
-	if (rows.count > 0 &&
-	    !(query->by_size ? by_scan : by_postings)(detailing, query, &rows, err))
+	if (rows.count > 0 && !by_sums(detailing, query, &rows, err))
 		return false;
 	return !batch->total || peak_of_total(detailing, *query, &batch->details[rows.count], err);
 }

@@ -16,7 +16,7 @@
 
 #include <string.h>
 
-enum { VERSION = 12 };
+enum { VERSION = 13 };
 
 static const char magic[8] = "TIDESTA\n";
 

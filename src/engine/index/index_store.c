@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "engine/index/index_bits.h"
 #include "engine/index/index_events.h"
+#include "engine/index/index_sizes.h"
 #include "engine/index/live_table.h"
 
 #include <stdio.h>
@@ -27,7 +28,7 @@ _Static_assert(sizeof(struct index_level) == 48, "is on disk as it is in memory"
 _Static_assert(sizeof(struct index_chunk) == 40, "is on disk as it is in memory");
 _Static_assert(sizeof(struct index_posts_mark) == 16, "is on disk as it is in memory");
 _Static_assert(sizeof(struct index_skip) == 40, "is on disk as it is in memory");
-_Static_assert(sizeof(struct index_block_entry) == 32, "is on disk as it is in memory");
+_Static_assert(sizeof(struct index_block_entry) == 40, "is on disk as it is in memory");
 _Static_assert(sizeof(struct index_snapshot) == 32, "is on disk as it is in memory");
 _Static_assert(sizeof(struct index_never_block) == 16, "is on disk as it is in memory");
 _Static_assert(sizeof(struct index_addresses) == 16, "is on disk as it is in memory");
@@ -72,6 +73,7 @@ struct vault *index_files_vault(struct index_files *files, unsigned i, char name
 		{ &files->never_sites, "never-sites" },
 		{ &files->addresses, "addresses" },
 		{ &files->calls, "calls" },
+		{ &files->sizes, "sizes" },
 	};
 	unsigned singles = sizeof single / sizeof *single;
 
@@ -122,6 +124,7 @@ bool index_store_open(struct index_store *store, const struct index_shape *shape
 		store->postings = index_postings_new(shape);
 	store->sites = mem_alloc((size_t)1 << shape->block_log2, sizeof *store->sites);
 	store->words = mem_alloc(1, sizeof *store->words);
+	store->sizes = index_sizes_new();
 	store->cells_next = store->sites_next = shape->snapshot_steps;
 	store->never_next = shape->snapshot_steps;
 	for (unsigned i = 0; i < INDEX_VAULTS_FIRST && create; i++) {
@@ -145,6 +148,7 @@ void index_store_close(struct index_store *store)
 		mem_free(store->longs[i]);
 	MEM_FREE(store->words, store->sites);
 	index_postings_free(store->postings);
+	index_sizes_free(store->sizes);
 	*store = (struct index_store){ 0 };
 }
 
@@ -369,6 +373,7 @@ static void begin_one(struct index_store *store, uint64_t step, uint32_t id, uin
 	ASSERT(id > 0 && id < store->counts_capacity);
 	store->counts[id].begun++;
 	store->counts[id].alive++;
+	index_sizes_begin(store->sizes, size);
 	process->count++;
 	process->bytes += size;
 	store->level.count++;
@@ -390,6 +395,7 @@ static void end_one(struct index_store *store, uint64_t step, uint32_t id, uint6
 		return;
 	}
 	store->counts[id].alive--;
+	index_sizes_end(store->sizes, size);
 	process->count--;
 	process->bytes -= size;
 	store->level.count--;
@@ -656,6 +662,7 @@ void index_store_add(struct index_store *store, const struct index_batch *batch)
 	files->blocks[files->blocks_count++] = entry;
 	make_room(store, batch);
 	count_steps(store, batch);
+	index_sizes_write(store->sizes, files);
 	store->step = batch->first + batch->count;
 	take_snapshots(store);
 	if (!store->postings)

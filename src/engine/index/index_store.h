@@ -29,6 +29,8 @@
 //                processes (engine/space/vm_calls.h)
 //     levels0 .. the level of each 256 steps: highest and last, bytes and count, and the time;
 //                each further file sums up 4 entries of the one before
+//     sizes      for each block and size of allocations in it: what it did there, so that the peak
+//                of all blocks of one size is found without the steps (index_sizes.h)
 //     posts      for chunks of steps and each site in them: its steps, with sums for each 1024 of
 //                them, so that the peak of one site costs what that site did; or the sums alone,
 //                of a site that is in nearly each group of steps
@@ -85,6 +87,7 @@ struct index_block_entry {
 	uint64_t events_at, times_at; // in the vaults
 	uint64_t time_ns;             // of the first step
 	uint32_t events_size, times_size;
+	uint64_t sizes_at; // up to the next block's
 };
 
 // Groups of keys (index_bits.h), from key 0 on. By cell: how many began, how many live. By site
@@ -200,7 +203,7 @@ enum { INDEX_OF_NEVER = INDEX_LONGS, INDEX_ADDRESSES };
 // All that is on disk, and what is known of it in memory.
 struct index_files {
 	struct vault events, times, cells, sites, never, never_cells, never_sites, posts,
-		posts_sites, addresses, calls;
+		posts_sites, addresses, calls, sizes;
 	struct vault longs[INDEX_LONGS], levels[INDEX_LEVELS];
 	struct index_block_entry *blocks;
 	size_t blocks_count, blocks_capacity;
@@ -246,6 +249,7 @@ struct index_store {
 	struct pack_words *words;
 	struct index_postings *postings; // the chunk that is being filled
 	uint32_t *sites;                 // of the steps of a batch
+	struct index_sizes *sizes;       // of a batch
 	struct index_count *never_counts;
 	uint64_t *never_values; // of a block that is not yet written
 	uint64_t never_count, never_next;
@@ -316,5 +320,5 @@ void index_files_close(struct index_files *files);
 
 // All vaults one after the other, and what their files are called. Those that must be there from
 // the beginning come first.
-enum { INDEX_VAULTS_FIRST = 12, INDEX_VAULTS = 11 + INDEX_LEVELS + INDEX_LONGS };
+enum { INDEX_VAULTS_FIRST = 13, INDEX_VAULTS = 12 + INDEX_LEVELS + INDEX_LONGS };
 struct vault *index_files_vault(struct index_files *files, unsigned i, char name[24]);
