@@ -39,7 +39,7 @@ static bool answer(const void *request, struct query_context *asked, struct sink
 	if (options->print.form) {
 		struct sheet sheet = query_options_sheet(&cmd_growth, options, asked, sink);
 
-		growth_rows(&page, &sheet);
+		growth_rows(&page, TREND_GROWS, TREND_VERDICTS, &sheet);
 	} else {
 		(options->print.json ? growth_json : growth_text)(&page, sink);
 	}

@@ -274,107 +274,7 @@ void active_fini(struct active *active)
 	*active = (struct active){ 0 };
 }
 
-// ---- for people ----
-
-// Three layers that do not add up: blocks, blocks of pools, which are parts of others, and
-// mappings.
-static void write_totals(const struct active *active, struct paper *paper)
-{
-	if (active->layers & QUERY_HEAP) {
-		paper_text(paper, PAPER_PLAIN, "  heap      ");
-		paper_field(paper, PAPER_BOLD, STR_BYTES(active->heap.bytes), 11, true);
-		paper_format(paper, PAPER_PLAIN, "  in %s block%s\n", STR_COUNT(active->heap.count),
-			     paper_plural(active->heap.count));
-	}
-	if (active->pools.count) {
-		paper_text(paper, PAPER_PLAIN, "  pools     ");
-		paper_field(paper, PAPER_BOLD, STR_BYTES(active->pools.bytes), 11, true);
-		paper_format(paper, PAPER_PLAIN,
-			     "  in %s block%s, parts of what the pools have from malloc or mmap\n",
-			     STR_COUNT(active->pools.count), paper_plural(active->pools.count));
-	}
-	if (active->layers & QUERY_VM) {
-		paper_text(paper, PAPER_PLAIN, "  mappings  ");
-		paper_field(paper, PAPER_BOLD, STR_BYTES(active->vm.bytes), 11, true);
-		paper_format(paper, PAPER_PLAIN, "  in %s mapping%s, %s of it committed\n",
-			     STR_COUNT(active->vm.count), paper_plural(active->vm.count),
-			     STR_BYTES(active->vm_committed));
-	}
-	if (active->left_out.count)
-		paper_format(paper, PAPER_DIM,
-			     "  %-10s%11s  in %s mapping%s of malloc, where the blocks are, left "
-			     "out here (--layer vm)\n",
-			     "", STR_BYTES(active->left_out.bytes),
-			     STR_COUNT(active->left_out.count),
-			     paper_plural(active->left_out.count));
-	sink_text(paper->sink, "\n");
-}
-
-// A mapping without a stack is called after its file.
-static void write_row(const struct active *active, const struct active_row *row,
-		      struct stack_text *stacks)
-{
-	const struct trace_file *file = reader_file(active->asked->reader, row->file);
-	struct paper *paper = stacks->paper;
-	char address[24];
-
-	paper_field(paper, PAPER_BOLD, STR_BYTES(row->size), 10, true);
-	paper_field(paper, PAPER_PLAIN, STR_DURATION(row->age_ns), 12, true);
-	snprintf(address, sizeof address, "0x%" PRIx64, row->address);
-	paper_field(paper, PAPER_PLAIN, address, 16, true);
-	paper_text(paper, PAPER_PLAIN, "  ");
-	paper_field(paper, PAPER_PLAIN, row->owner, 13, false);
-	if (row->stack == 0 && row->file && file) {
-		paper_foreign(paper, PAPER_PLAIN, file->path, paper->width - stacks->indent);
-		sink_text(paper->sink, "\n");
-		return;
-	}
-	stack_text_write(stacks, row->process, row->stack);
-}
-
-static uint64_t rows_count(const struct active *active)
-{
-	return active->heap.count + active->pools.count + active->vm.count;
-}
-
-// What is not listed: behind the last row, and smaller than --min-bytes. With --min-bytes it does
-// not advise -n 0, since rows that are too small stay away even then.
-static void write_rest(const struct active *active, struct paper *paper)
-{
-	uint64_t rest = rows_count(active) - active->shown;
-	uint64_t bytes = active->heap.bytes + active->pools.bytes + active->vm.bytes;
-
-	ASSERT(active->shown <= active->kept);
-	if (rest == 0)
-		return;
-	for (size_t i = 0; i < active->shown; i++)
-		bytes -= active->rows[i].size;
-	paper_field(paper, PAPER_DIM, STR_BYTES(bytes), 10, true);
-	paper_format(paper, PAPER_DIM, "  in %s more%s\n", STR_COUNT(rest),
-		     active->options->bytes_min ? "" : " (-n 0 shows all)");
-}
-
-void active_write_text(const struct active *active, struct paper *paper)
-{
-	const struct query_context *asked = active->asked;
-	struct stack_text stacks =
-		query_write_stacks(asked, paper, 53, 4, active->options->all_frames);
-
-	moment_view_write_headline(asked, paper, TRACE_NONE);
-	write_totals(active, paper);
-	if (active->shown) {
-		paper_format(paper, PAPER_DIM, "%10s%12s%16s  %-13s%s\n", "size", "age", "address",
-			     "owner", "who asked for it");
-		for (size_t i = 0; i < active->shown; i++)
-			write_row(active, &active->rows[i], &stacks);
-	}
-	write_rest(active, paper);
-	sink_text(paper->sink, "\n");
-	stack_text_hint(&stacks);
-	stack_text_fini(&stacks);
-}
-
-// ---- for programs ----
+// ---- rows ----
 
 static const char *heap_name(const struct active *active, const struct active_row *row)
 {
@@ -425,14 +325,6 @@ static struct sheet_site site_of(const struct sheet *sheet, const void *of)
 	return (struct sheet_site){ active->asked, row->process, row->stack };
 }
 
-static void write_stack(const struct sheet_at *at)
-{
-	const struct active *active = at->sheet->context;
-	const struct active_row *row = at->row;
-
-	moment_view_write_stack(active->asked, at->sheet->json, row->stack);
-}
-
 #define FIELD(member) SHEET_FIELD(struct active_row, member)
 #define HEAP_COLUMN(flags)                                                                    \
 	{                                                                                     \
@@ -440,11 +332,15 @@ static void write_stack(const struct sheet_at *at)
 	}
 static const struct sheet_column columns[] = {
 	{ "layer", SHEET_TEXT, 0, get_part, LAYER, .meaning = "heap: a block; vm: a mapping" },
-	{ "address", SHEET_HEX, 0, FIELD(address), .meaning = "where it begins" },
+	{ "address", SHEET_HEX, 0, FIELD(address), .meaning = "where it begins",
+	  .look = { 3, 16, PAPER_PLAIN, { "address" } } },
 	{ "size", SHEET_BYTES, 0, FIELD(size),
-	  .meaning = "as requested; of a mapping all its pages" },
-	{ "age_ns", SHEET_TIME, 0, FIELD(age_ns), .meaning = "how long it has been there" },
-	{ "owner", SHEET_TEXT, 0, FIELD(owner), .meaning = "whose memory it is in" },
+	  .meaning = "as requested; of a mapping all its pages",
+	  .look = { 1, 10, PAPER_BOLD, { "size" } } },
+	{ "age_ns", SHEET_TIME, 0, FIELD(age_ns), .meaning = "how long it has been there",
+	  .look = { 2, 12, PAPER_PLAIN, { "age" } } },
+	{ "owner", SHEET_TEXT, 0, FIELD(owner), .meaning = "whose memory it is in",
+	  .look = { 4, -15, PAPER_PLAIN, { "owner" } } },
 	{ "process", SHEET_NUMBER, SHEET_ZERO, sheet_site, SHEET_PROCESS,
 	  .meaning = "the process's pid" },
 	{ "process_id", SHEET_NUMBER, SHEET_PROGRAMS, sheet_site, SHEET_PROCESS_ID,
@@ -462,7 +358,7 @@ static const struct sheet_column columns[] = {
 	{ "function", SHEET_TEXT, 0, sheet_site, SHEET_FUNCTION,
 	  .meaning = "the function that asked for it" },
 	{ "library", SHEET_TEXT, 0, get_part, LIBRARY, .meaning = "the file that has its code" },
-	{ .kind = SHEET_OBJECT, .flags = SHEET_JSON_ONLY, .json = write_stack },
+	{ .kind = SHEET_OBJECT, .flags = SHEET_JSON_ONLY, .json = sheet_write_frames },
 };
 
 // What is smaller than --min-bytes is not counted as left out, since no limit of rows keeps it
@@ -477,6 +373,95 @@ void active_rows(const struct active *active, struct sheet *sheet)
 		sheet_row(sheet, &active->rows[i]);
 	sheet_end(sheet);
 }
+
+// ---- for people ----
+
+// Three layers that do not add up: blocks, blocks of pools, which are parts of others, and
+// mappings.
+static void write_totals(const struct active *active, struct paper *paper)
+{
+	if (active->layers & QUERY_HEAP) {
+		paper_text(paper, PAPER_PLAIN, "  heap      ");
+		paper_field(paper, PAPER_BOLD, STR_BYTES(active->heap.bytes), 11, true);
+		paper_format(paper, PAPER_PLAIN, "  in %s block%s\n", STR_COUNT(active->heap.count),
+			     paper_plural(active->heap.count));
+	}
+	if (active->pools.count) {
+		paper_text(paper, PAPER_PLAIN, "  pools     ");
+		paper_field(paper, PAPER_BOLD, STR_BYTES(active->pools.bytes), 11, true);
+		paper_format(paper, PAPER_PLAIN,
+			     "  in %s block%s, parts of what the pools have from malloc or mmap\n",
+			     STR_COUNT(active->pools.count), paper_plural(active->pools.count));
+	}
+	if (active->layers & QUERY_VM) {
+		paper_text(paper, PAPER_PLAIN, "  mappings  ");
+		paper_field(paper, PAPER_BOLD, STR_BYTES(active->vm.bytes), 11, true);
+		paper_format(paper, PAPER_PLAIN, "  in %s mapping%s, %s of it committed\n",
+			     STR_COUNT(active->vm.count), paper_plural(active->vm.count),
+			     STR_BYTES(active->vm_committed));
+	}
+	if (active->left_out.count)
+		paper_format(paper, PAPER_DIM,
+			     "  %-10s%11s  in %s mapping%s of malloc, where the blocks are, left "
+			     "out here (--layer vm)\n",
+			     "", STR_BYTES(active->left_out.bytes),
+			     STR_COUNT(active->left_out.count),
+			     paper_plural(active->left_out.count));
+	sink_text(paper->sink, "\n");
+}
+
+// A mapping without a stack is called after its file.
+static void name_file(struct sheet *sheet, const void *of)
+{
+	const struct active *active = sheet->context;
+	const struct active_row *row = of;
+	const struct trace_file *file = reader_file(active->asked->reader, row->file);
+
+	sheet->instead = row->stack == 0 && row->file && file ? file->path : NULL;
+}
+
+static uint64_t rows_count(const struct active *active)
+{
+	return active->heap.count + active->pools.count + active->vm.count;
+}
+
+// What is not listed: behind the last row, and smaller than --min-bytes. With --min-bytes it does
+// not advise -n 0, since rows that are too small stay away even then.
+static void write_rest(const struct active *active, struct paper *paper)
+{
+	uint64_t rest = rows_count(active) - active->shown;
+	uint64_t bytes = active->heap.bytes + active->pools.bytes + active->vm.bytes;
+
+	ASSERT(active->shown <= active->kept);
+	if (rest == 0)
+		return;
+	for (size_t i = 0; i < active->shown; i++)
+		bytes -= active->rows[i].size;
+	paper_field(paper, PAPER_DIM, STR_BYTES(bytes), 10, true);
+	paper_format(paper, PAPER_DIM, "  in %s more%s\n", STR_COUNT(rest),
+		     active->options->bytes_min ? "" : " (-n 0 shows all)");
+}
+
+void active_write_text(const struct active *active, struct paper *paper)
+{
+	const struct query_context *asked = active->asked;
+	struct stack_text stacks =
+		query_write_stacks(asked, paper, 53, 4, active->options->all_frames);
+	struct sheet sheet = sheet_in_text(&stacks, 0);
+
+	moment_view_write_headline(asked, paper, TRACE_NONE);
+	write_totals(active, paper);
+	sheet.who = "who asked for it";
+	sheet.above = name_file;
+	if (active->shown)
+		active_rows(active, &sheet);
+	write_rest(active, paper);
+	sink_text(paper->sink, "\n");
+	stack_text_hint(&stacks);
+	stack_text_fini(&stacks);
+}
+
+// ---- for programs ----
 
 static void write_amount(struct json *json, const char *key, const struct heap_amount *amount)
 {

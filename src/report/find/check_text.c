@@ -139,8 +139,7 @@ static void write_sites(const struct check_row *row, struct stack_text *stacks)
 		stacks->reader = row->asked->reader;
 		stack_text_write(stacks, site->process, site->stack);
 	}
-	if (row->sites_count < row->sites_total)
-		paper_more(paper, row->sites_total - row->sites_count);
+	paper_more(paper, row->sites_total - row->sites_count);
 }
 
 // An unused suppression is a warning and no failure: a list is shared by programs of which each

@@ -77,7 +77,9 @@ struct growth_page {
 	unsigned width;
 };
 
-// For people; as JSON (docs/schema/growth.json); its rows alone.
+// For people; as JSON (docs/schema/growth.json); the rows of the lists from TREND_GROWS or a later
+// one to before another, in the order of the answer. Sites that do not grow are in none.
 void growth_text(const struct growth_page *page, struct sink *sink);
 void growth_json(const struct growth_page *page, struct sink *sink);
-void growth_rows(const struct growth_page *page, struct sheet *sheet);
+void growth_rows(const struct growth_page *page, enum trend_verdict from, enum trend_verdict to,
+		 struct sheet *sheet);

@@ -2,11 +2,6 @@
 #include "report/find/growth.h"
 #include "report/table/query_write.h"
 
-// Lists in the order of the answer; sites that do not grow are in none.
-static const enum trend_verdict order[] = { TREND_GROWS, TREND_RECENT, TREND_LEVELS_OFF,
-					    TREND_STEPS };
-enum { ORDER_COUNT = sizeof order / sizeof *order };
-
 static struct sheet_cell get_verdict(const struct sheet_at *at)
 {
 	const struct growth_row *row = at->row;
@@ -46,11 +41,14 @@ static const struct sheet_column columns[] = {
 	  .meaning = "grows, recent, levels_off or steps" },
 	{ "slope_bytes_per_s", SHEET_RATE, 0, FIELD(slope_per_s), .meaning = "how fast it grows" },
 	{ "fit", SHEET_REAL, 0, FIELD(trend.fit), .meaning = "how steadily: R² of the slope" },
-	{ "grown_bytes", SHEET_BYTES, 0, FIELD(trend.grown), .meaning = "what it grew by" },
-	{ "grown_count", SHEET_COUNT, SHEET_SIGNED, FIELD(grown_count),
+	{ "grown_bytes", SHEET_BYTES, SHEET_CHANGE, FIELD(trend.grown),
+	  .meaning = "what it grew by", .look = { 1, 12, PAPER_BOLD, { "grown" } } },
+	{ "grown_count", SHEET_COUNT, SHEET_CHANGE, FIELD(grown_count),
 	  .meaning = "the same in blocks" },
-	{ "live_bytes", SHEET_BYTES, 0, FIELD(live.bytes), .meaning = "live at the end" },
-	{ "live_count", SHEET_COUNT, 0, FIELD(live.count), .meaning = "the same in blocks" },
+	{ "live_bytes", SHEET_BYTES, 0, FIELD(live.bytes), .meaning = "live at the end",
+	  .look = { 2, 11, PAPER_PLAIN, { "live" } } },
+	{ "live_count", SHEET_COUNT, 0, FIELD(live.count), .meaning = "the same in blocks",
+	  .look = { 3, 10, PAPER_PLAIN, { "blocks" } } },
 	{ "from_ns", SHEET_TIME, SHEET_JSON_ONLY, FIELD(from_ns),
 	  .meaning = "where judging began" },
 	{ "to_ns", SHEET_TIME, SHEET_JSON_ONLY, FIELD(to_ns), .meaning = "where it ended" },
@@ -73,13 +71,15 @@ static struct sheet_site site_of(const struct sheet *sheet, const void *of)
 
 // The four lists are one table, in which each row says its verdict. The limit of rows is of each
 // list, so what is left out is the sum over the lists.
-void growth_rows(const struct growth_page *page, struct sheet *sheet)
+void growth_rows(const struct growth_page *page, enum trend_verdict from, enum trend_verdict to,
+		 struct sheet *sheet)
 {
+	ASSERT(from >= TREND_GROWS && to <= TREND_VERDICTS);
 	sheet->context = page;
 	sheet->site_of = site_of;
 	sheet_begin(sheet, columns, sizeof columns / sizeof *columns);
-	for (size_t v = 0; v < ORDER_COUNT; v++) {
-		const struct growth_list *list = &page->growth->lists[order[v]];
+	for (enum trend_verdict v = from; v < to; v++) {
+		const struct growth_list *list = &page->growth->lists[v];
 
 		ASSERT(list->count <= list->total);
 		sheet->left_out += list->total - list->count;
@@ -108,10 +108,10 @@ void growth_json(const struct growth_page *page, struct sink *sink)
 	json_kv_u64(&json, "processes_too_brief", growth->brief);
 	json_kv_u64(&json, "sites_not_judged", growth->places_skipped);
 	json_kv_object(&json, "totals");
-	for (size_t v = 0; v < ORDER_COUNT; v++) {
-		const struct growth_list *list = &growth->lists[order[v]];
+	for (enum trend_verdict v = TREND_GROWS; v < TREND_VERDICTS; v++) {
+		const struct growth_list *list = &growth->lists[v];
 
-		json_key(&json, growth_key(order[v]));
+		json_key(&json, growth_key(v));
 		json_object_begin(&json);
 		json_kv_u64(&json, "sites", list->total);
 		json_kv_u64(&json, "grown_bytes", list->grown);
@@ -121,7 +121,7 @@ void growth_json(const struct growth_page *page, struct sink *sink)
 	json_object_end(&json);
 	json_kv_array(&json, "rows");
 	rows = sheet_in_json(&json);
-	growth_rows(page, &rows);
+	growth_rows(page, TREND_GROWS, TREND_VERDICTS, &rows);
 	json_array_end(&json);
 	json_kv_u64(&json, "rows_left_out", rows.left_out);
 	json_end(&json);

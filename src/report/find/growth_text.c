@@ -20,14 +20,13 @@
 enum { FIGURES_COLUMNS = 36, CALLERS_SHOWN = 8, CURVE_COLUMNS = 20 };
 
 static const struct {
-	enum trend_verdict verdict;
 	const char *title;
 	const char *meaning;
-} sections[] = {
-	{ TREND_GROWS, "GROWING", "kept more and more, to the end: leaks, logs, queues" },
-	{ TREND_RECENT, "GROWING LATELY", "only in the last third: record longer to tell" },
-	{ TREND_LEVELS_OFF, "LEVELLING OFF", "grew and stopped: caches, pools" },
-	{ TREND_STEPS, "IN STEPS", "grew in one or two steps: tables, phases" },
+} sections[TREND_VERDICTS] = {
+	[TREND_GROWS] = { "GROWING", "kept more and more, to the end: leaks, logs, queues" },
+	[TREND_RECENT] = { "GROWING LATELY", "only in the last third: record longer to tell" },
+	[TREND_LEVELS_OFF] = { "LEVELLING OFF", "grew and stopped: caches, pools" },
+	[TREND_STEPS] = { "IN STEPS", "grew in one or two steps: tables, phases" },
 };
 
 // The lowest levels as a curve of one line, from 0 to the highest.
@@ -84,8 +83,10 @@ static void add_projection(struct str *out, double bytes_per_s)
 }
 
 // The curve, and the one figure that goes with the verdict: a rate, or a moment.
-static void write_headline_of(const struct growth_row *row, struct paper *paper)
+static void write_headline_of(struct sheet *sheet, const void *of)
 {
+	const struct growth_row *row = of;
+	struct paper *paper = sheet->stacks->paper;
 	struct str text = { 0 };
 
 	add_curve(&text, row);
@@ -113,48 +114,31 @@ static void write_headline_of(const struct growth_row *row, struct paper *paper)
 	str_fini(&text);
 }
 
-static void write_row(const struct growth_page *page, const struct growth_row *row,
-		      struct stack_text *stacks)
-{
-	const struct query_context_place *place = &page->asked->places[row->place];
-	struct paper *paper = stacks->paper;
-	char grown[17];
-
-	write_headline_of(row, paper);
-	snprintf(grown, sizeof grown, "+%.15s", STR_BYTES(row->trend.grown));
-	paper_field(paper, PAPER_BOLD, grown, 12, true);
-	paper_field(paper, PAPER_PLAIN, STR_BYTES(row->live.bytes), 11, true);
-	paper_field(paper, PAPER_PLAIN, STR_COUNT(row->live.count), 10, true);
-	sink_text(paper->sink, "   ");
-	stack_text_write(stacks, place->process, place->stack);
-}
-
 // Nothing where no site has this verdict. The rate of all together is only said of what grows
 // still.
-static void write_section(const struct growth_page *page, size_t section, struct stack_text *stacks)
+static void write_section(const struct growth_page *page, enum trend_verdict verdict,
+			  struct stack_text *stacks)
 {
-	const struct growth_list *list = &page->growth->lists[sections[section].verdict];
+	const struct growth_list *list = &page->growth->lists[verdict];
+	struct sheet sheet = sheet_in_text(stacks, 3);
 	struct paper *paper = stacks->paper;
 	struct str rate = { 0 };
 
-	ASSERT(list->count <= list->total);
 	if (list->total == 0)
 		return;
-	paper_text(paper, PAPER_BOLD, sections[section].title);
+	paper_text(paper, PAPER_BOLD, sections[verdict].title);
 	add_rate(&rate, list->slope_per_s);
-	if (sections[section].verdict == TREND_GROWS)
+	if (verdict == TREND_GROWS)
 		add_projection(&rate, list->slope_per_s);
-	paper_format(paper, PAPER_DIM, "  %s\n", sections[section].meaning);
+	paper_format(paper, PAPER_DIM, "  %s\n", sections[verdict].meaning);
 	paper_format(paper, PAPER_PLAIN, "  %s site%s, +%s", STR_COUNT(list->total),
 		     paper_plural(list->total), STR_BYTES(list->grown));
-	if (sections[section].verdict == TREND_GROWS)
+	if (verdict == TREND_GROWS)
 		paper_format(paper, PAPER_PLAIN, ", %s", str_get(&rate));
 	sink_text(paper->sink, "\n");
-	paper_format(paper, PAPER_DIM, "%12s%11s%10s\n", "grown", "live", "blocks");
-	for (size_t i = 0; i < list->count; i++)
-		write_row(page, &list->rows[i], stacks);
-	if (list->count < list->total)
-		paper_more(paper, list->total - list->count);
+	sheet.above = write_headline_of;
+	growth_rows(page, verdict, verdict + 1, &sheet);
+	paper_more(paper, sheet.left_out);
 	sink_text(paper->sink, "\n");
 	str_fini(&rate);
 }
@@ -194,7 +178,7 @@ void growth_text(const struct growth_page *page, struct sink *sink)
 
 	query_write_headline(page->asked, &paper);
 	write_summary(page, &paper);
-	for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
-		write_section(page, i, &stacks);
+	for (enum trend_verdict v = TREND_GROWS; v < TREND_VERDICTS; v++)
+		write_section(page, v, &stacks);
 	query_write_last(page->asked, &stacks);
 }

@@ -16,7 +16,7 @@
 #include "report/ask/pages.h"
 #include "report/find/chunk_extent.h"
 #include "report/table/query_write.h"
-#include "report/table/stack_text.h"
+#include "report/table/sheet.h"
 
 #include <stdlib.h>
 
@@ -258,6 +258,54 @@ static void write_figure(struct paper *paper, const char *label, uint64_t pages,
 		     pages == 1 ? "" : "s", what);
 }
 
+// ---- rows ----
+
+static struct sheet_cell get_pages(const struct sheet_at *at)
+{
+	return sheet_u64(true, sheet_field(at).u64 * SPACE_PAGE);
+}
+
+static struct sheet_site site_of(const struct sheet *sheet, const void *of)
+{
+	const struct pins *pins = sheet->context;
+	const struct pins_row *row = of;
+
+	return (struct sheet_site){ pins->asked, pins->process, row->stack };
+}
+
+#define FIELD(member) SHEET_FIELD(struct pins_row, member)
+#define IN_BYTES(member) get_pages, SHEET_AT(struct pins_row, member)
+static const struct sheet_column columns[] = {
+	{ "blocks", SHEET_COUNT, 0, FIELD(blocks), .meaning = "blocks on pinned pages",
+	  .look = { 4, 9, PAPER_DIM, { "blocks" } } },
+	{ "live_bytes", SHEET_BYTES, 0, FIELD(live_bytes), .meaning = "their bytes there",
+	  .look = { 3, 12, PAPER_PLAIN, { "live there" } } },
+	{ "pages", SHEET_COUNT, 0, FIELD(pages), .meaning = "pinned pages that they are on" },
+	{ "pages_alone", SHEET_COUNT, 0, FIELD(alone), .meaning = "pages that they pin alone" },
+	{ "could_go_back", SHEET_BYTES, 0, IN_BYTES(alone), .meaning = "the same in bytes",
+	  .look = { 1, 12, PAPER_BOLD, { "could go", "back" } } },
+	{ "on_pinned", SHEET_BYTES, SHEET_FLAT_ONLY, IN_BYTES(pages),
+	  .meaning = "the pages that they are on, in bytes",
+	  .look = { 2, 12, PAPER_PLAIN, { "on pinned", "pages" } } },
+	{ .kind = SHEET_SITE, .flags = SHEET_FLAT_ONLY },
+	{ "stack", SHEET_OBJECT, SHEET_JSON_ONLY, .json = sheet_write_frames },
+};
+#undef FIELD
+#undef IN_BYTES
+
+static void write_rows(const struct pins *pins, struct sheet *sheet)
+{
+	size_t most = pins->options->rows_max ? pins->options->rows_max : SIZE_MAX;
+
+	sheet->context = pins;
+	sheet->site_of = site_of;
+	sheet->left_out = pins->rows_count > most ? pins->rows_count - most : 0;
+	sheet_begin(sheet, columns, sizeof columns / sizeof *columns);
+	for (size_t i = 0; i < pins->rows_count && i < most; i++)
+		sheet_row(sheet, &pins->rows[i]);
+	sheet_end(sheet);
+}
+
 // What is free is shown only where mappings are known: without them no page without a block is
 // seen. The row of a stack has first what would go back if its blocks alone were elsewhere, then
 // all pinned pages that it is on: the second counts a page for each stack on it, so rows do not add
@@ -266,7 +314,7 @@ void pins_write_text(const struct pins *pins, struct paper *paper)
 {
 	struct stack_text stacks =
 		query_write_stacks(pins->asked, paper, ROW_COLUMNS, 3, pins->options->all_frames);
-	uint64_t most = pins->options->rows_max ? pins->options->rows_max : UINT64_MAX;
+	struct sheet sheet;
 
 	stacks.several = false; // all are of one process
 	moment_view_write_headline(pins->asked, paper, pins->process);
@@ -282,23 +330,12 @@ void pins_write_text(const struct pins *pins, struct paper *paper)
 	write_figure(paper, "used", pins->pages_used, "with more on them");
 	paper_text(paper, PAPER_DIM, "\n");
 	if (pins->rows_count) {
+		sheet = sheet_in_text(&stacks, 3);
+		sheet.who = "who allocated them";
 		paper_text(paper, PAPER_BOLD, "WHO PINS THEM\n");
-		paper_format(paper, PAPER_DIM, "%12s%12s%12s%9s   %s\n", "could go", "on pinned",
-			     "live there", "blocks", "who allocated them");
-		paper_format(paper, PAPER_DIM, "%12s%12s\n", "back", "pages");
+		write_rows(pins, &sheet);
+		paper_more(paper, sheet.left_out);
 	}
-	for (size_t i = 0; i < pins->rows_count && i < most; i++) {
-		const struct pins_row *row = &pins->rows[i];
-
-		paper_field(paper, PAPER_BOLD, STR_BYTES(row->alone * SPACE_PAGE), 12, true);
-		paper_field(paper, PAPER_PLAIN, STR_BYTES(row->pages * SPACE_PAGE), 12, true);
-		paper_field(paper, PAPER_PLAIN, STR_BYTES(row->live_bytes), 12, true);
-		paper_field(paper, PAPER_DIM, STR_COUNT(row->blocks), 9, true);
-		sink_text(paper->sink, "   ");
-		stack_text_write(&stacks, pins->process, row->stack);
-	}
-	if (pins->rows_count > most)
-		paper_more(paper, pins->rows_count - most);
 	sink_text(paper->sink, "\n");
 	stack_text_hint(&stacks);
 	stack_text_fini(&stacks);
@@ -308,7 +345,7 @@ void pins_write_text(const struct pins *pins, struct paper *paper)
 // `resident` false: all pages are taken for resident.
 void pins_write_json(const struct pins *pins, struct sink *sink)
 {
-	uint64_t most = pins->options->rows_max ? pins->options->rows_max : UINT64_MAX;
+	struct sheet rows;
 	struct json json;
 
 	json_begin(&json, sink, true, "tidemark-pins-1");
@@ -329,19 +366,9 @@ void pins_write_json(const struct pins *pins, struct sink *sink)
 	json_kv_u64(&json, "live_bytes", pins->live_bytes);
 	json_kv_u64(&json, "pinned_bytes", pins->pinned_bytes);
 	json_kv_array(&json, "rows");
-	for (size_t i = 0; i < pins->rows_count && i < most; i++) {
-		const struct pins_row *row = &pins->rows[i];
-
-		json_object_begin(&json);
-		json_kv_u64(&json, "blocks", row->blocks);
-		json_kv_u64(&json, "live_bytes", row->live_bytes);
-		json_kv_u64(&json, "pages", row->pages);
-		json_kv_u64(&json, "pages_alone", row->alone);
-		json_kv_u64(&json, "could_go_back", row->alone * SPACE_PAGE);
-		moment_view_write_stack(pins->asked, &json, row->stack);
-		json_object_end(&json);
-	}
+	rows = sheet_in_json(&json);
+	write_rows(pins, &rows);
 	json_array_end(&json);
-	json_kv_u64(&json, "rows_left_out", pins->rows_count > most ? pins->rows_count - most : 0);
+	json_kv_u64(&json, "rows_left_out", rows.left_out);
 	json_end(&json);
 }

@@ -139,8 +139,7 @@ static void write_all_spikes(const struct transients *t, struct stack_text *stac
 		     STR_BYTES(spikes->rise_min));
 	if (write_spikes(t, stacks, false) == 0)
 		paper_text(paper, PAPER_DIM, "  none shorter than half of the time\n");
-	if (spikes->rows_total > spikes->rows_count)
-		paper_more(paper, spikes->rows_total - spikes->rows_count);
+	paper_more(paper, spikes->rows_total - spikes->rows_count);
 	sink_text(paper->sink, "\n");
 	if (write_spikes(t, stacks, true))
 		sink_text(paper->sink, "\n");
@@ -194,8 +193,7 @@ static void write_all_series(const struct transients *t, struct stack_text *stac
 		   "  equal buffers of one site that never overlap: allocate once and reuse?\n");
 	for (size_t i = 0; i < spikes->series_count; i++)
 		write_series(t, &spikes->series[i], stacks);
-	if (spikes->series_total > spikes->series_count)
-		paper_more(paper, spikes->series_total - spikes->series_count);
+	paper_more(paper, spikes->series_total - spikes->series_count);
 	if (spikes->sizes_dropped)
 		paper_text(paper, PAPER_DIM,
 			   "  so many different sizes that not all of them were followed\n");

@@ -152,6 +152,6 @@ void paper_foreign(struct paper *paper, enum paper_style style, const char *text
 
 void paper_more(struct paper *paper, uint64_t count)
 {
-	ASSERT(count > 0);
-	paper_format(paper, PAPER_DIM, "  … %s more (-n 0 shows all)\n", STR_COUNT(count));
+	if (count > 0)
+		paper_format(paper, PAPER_DIM, "  … %s more (-n 0 shows all)\n", STR_COUNT(count));
 }

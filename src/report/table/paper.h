@@ -41,7 +41,7 @@ void paper_field(struct paper *paper, enum paper_style style, const char *text, 
 void paper_paragraph(struct paper *paper, enum paper_style style, const char *label,
 		     const char *text);
 
-// "  … 12 more (-n 0 shows all)": of `count` rows that were left out.
+// "  … 12 more (-n 0 shows all)": of `count` rows that were left out. Nothing of 0.
 void paper_more(struct paper *paper, uint64_t count);
 
 // Text from a file that nobody vouches for, with control characters as '?' and bytes that are not

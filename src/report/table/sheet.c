@@ -51,6 +51,15 @@ void sheet_write_stack(const struct sheet_at *at)
 	lines_json_site(at->sheet->json, &at->sheet->stack);
 }
 
+void sheet_write_frames(const struct sheet_at *at)
+{
+	const struct names_stack *stack = &at->sheet->stack;
+
+	json_kv_u64(at->sheet->json, "user_frame", stack->count ? stack->user : 0);
+	json_key(at->sheet->json, "stack");
+	lines_json(at->sheet->json, stack);
+}
+
 // Function and so on are those of the first frame that is no allocator wrapper.
 enum { FRAME = SHEET_FLAT_ONLY | SHEET_PROGRAMS };
 static const struct sheet_column site_columns[] = {
@@ -172,6 +181,19 @@ void sheet_add_figure(const struct sheet_column *column, const struct sheet_cell
 
 // ---- the sheet ----
 
+// People have an order of their own.
+static void add_column(struct sheet *sheet, const struct sheet_column *column)
+{
+	size_t at = sheet->count++;
+
+	for (; sheet->form->looks && at > 0; at--) {
+		if (sheet->columns[at - 1].look.place < column->look.place)
+			break;
+		sheet->columns[at] = sheet->columns[at - 1];
+	}
+	sheet->columns[at] = *column;
+}
+
 // SHEET_SITE becomes the columns of a site; what the form has no use for is left out here, so that
 // rows need not ask.
 void sheet_begin(struct sheet *sheet, const struct sheet_column *columns, size_t count)
@@ -186,9 +208,10 @@ void sheet_begin(struct sheet *sheet, const struct sheet_column *columns, size_t
 		const struct sheet_column *from = site ? site_columns : &columns[i];
 		const struct sheet_column *end = from + (site ? SITE_COLUMNS : 1);
 
-		for (; !(columns[i].flags & not_here) && from < end; from++)
-			if (!(from->flags & not_here))
-				sheet->columns[sheet->count++] = *from;
+		for (; from < end; from++)
+			if (sheet->form->looks ? from->look.width
+					       : !((columns[i].flags | from->flags) & not_here))
+				add_column(sheet, from);
 	}
 	ASSERT(sheet->count <= count + SITE_COLUMNS);
 	if (sheet->form->begin)

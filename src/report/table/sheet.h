@@ -15,6 +15,8 @@
 // is 2048 in CSV, "live_bytes": 2048 in JSON, and "2.0 KiB" under the heading "live bytes" in
 // Markdown. Who writes rows does not ask which form it is.
 //
+// People see on a terminal the columns that have a look, each row before its stack.
+//
 // To add a column: its line, and docs/schema. To add a form: its three functions, and its line in
 // SHEET_FORMS, from which the commands with PRINT_OPTIONS_ROWS_SHEET have their option.
 #pragma once
@@ -22,6 +24,7 @@
 #include "base/json.h"
 #include "report/ask/names.h"
 #include "report/ask/query_context.h"
+#include "report/table/stack_text.h"
 
 #include <stddef.h>
 
@@ -77,6 +80,14 @@ struct sheet_at {
 	const struct sheet_column *column;
 };
 
+// How a column is seen on a terminal. Most are not: `width` is 0.
+struct sheet_look {
+	unsigned char place; // from 1, in the order in which people see them
+	signed char width;   // figures end there; below 0: two blanks, and a text begins
+	enum paper_style style;
+	const char *titles[2]; // the second is under the first; NULL: none
+};
+
 // One line of a table's declaration. Where `get` is NULL the column stands for others
 // (SHEET_SITE) or writes itself (`json`).
 struct sheet_column {
@@ -88,13 +99,15 @@ struct sheet_column {
 	struct sheet_cell (*get)(const struct sheet_at *at);
 	size_t at; // for `get`: an offset, a number
 	const char *meaning;
-	const char *word;                        // for people, where they choose columns
+	const char *word; // for people, where they choose columns
+	struct sheet_look look;
 	void (*json)(const struct sheet_at *at); // of SHEET_OBJECT: writes keys and values
 };
 
 // `get` and `at` of a member of the row: a number, a double, or a text that is there.
-#define SHEET_FIELD(type, member) \
-	sheet_field, offsetof(type, member) | sizeof(((type *)NULL)->member) << SHEET_FIELD_BITS
+#define SHEET_FIELD(type, member) sheet_field, SHEET_AT(type, member)
+#define SHEET_AT(type, member) \
+	offsetof(type, member) | sizeof(((type *)NULL)->member) << SHEET_FIELD_BITS
 enum { SHEET_FIELD_BITS = 24 };
 struct sheet_cell sheet_field(const struct sheet_at *at);
 
@@ -144,9 +157,10 @@ struct sheet_page {
 // that are to be written.
 struct sheet_form {
 	const char *name;
-	bool flat; // a cell is one value
-	bool part; // of a document, which says itself what SHEET_HEADS is about
-	bool page; // it has the warnings in it
+	bool flat;  // a cell is one value
+	bool part;  // of a document, which says itself what SHEET_HEADS is about
+	bool page;  // it has the warnings in it
+	bool looks; // its columns are those with a look
 	void (*begin)(struct sheet *sheet);
 	void (*row)(struct sheet *sheet, const void *row);
 	void (*end)(struct sheet *sheet);
@@ -155,7 +169,12 @@ struct sheet_form {
 struct sheet {
 	const struct sheet_form *form; // borrowed, as all that is not said to be otherwise
 	struct sink *sink;
-	struct json *json;      // of sheet_in_json
+	struct json *json;         // of sheet_in_json
+	struct stack_text *stacks; // of sheet_in_text, as what follows
+	unsigned gap;              // columns between the figures and the stack
+	const char *who;           // title of the stacks; NULL: none
+	void (*above)(struct sheet *sheet, const void *row); // before each row; NULL: nothing
+	const char *instead; // what is seen in place of a row's stack, said by `above`; NULL: none
 	struct sheet_page page; // of forms that are one
 
 	// For the getters of columns, set by who writes rows.
@@ -171,6 +190,7 @@ struct sheet {
 	struct names_stack stack;
 	struct str scratch, text;
 	struct json line; // of sheet_jsonl
+	unsigned margin;  // of sheet_in_text: columns to the left of all figures
 	struct sheet_grid *grid;
 };
 
@@ -179,11 +199,16 @@ void sheet_begin(struct sheet *sheet, const struct sheet_column *columns, size_t
 void sheet_row(struct sheet *sheet, const void *row);
 void sheet_end(struct sheet *sheet); // forgets all but the form
 
-// What a site's stack is in JSON.
+// What a site's stack is in JSON; and without "stack_complete", of a moment.
 void sheet_write_stack(const struct sheet_at *at);
+void sheet_write_frames(const struct sheet_at *at);
 
 // The rows of a JSON document: objects in an array that is open.
 struct sheet sheet_in_json(struct json *json);
+
+// The rows of a page for people: titles, where a column has one, then the figures of each row at
+// the right end of what is left in front of its stack, and the callers below.
+struct sheet sheet_in_text(struct stack_text *stacks, unsigned gap);
 
 // What a command can write, besides text and its JSON: a word for the option, and its help.
 #define SHEET_FORMS(X)                                           \
