@@ -77,6 +77,9 @@ void heap_add_process(struct heap *heap, bool forked)
 		.forked = forked,
 		.selected = !heap->query || query_has_process(heap->query, id),
 	};
+	// Estimates are sums of fractions, which differ by the order of their blocks.
+	if (!heap->estimated)
+		blocks_keep_near(&heap->processes[id].blocks);
 	heap->processes_count++;
 }
 
@@ -482,6 +485,7 @@ static void destroy(struct heap *heap, const struct trace_event *event)
 	if (event->heap >= process->heaps_count)
 		return;
 	blocks = &process->heaps[event->heap];
+	blocks_far(blocks);
 	while ((block = blocks_next(blocks, &cursor))) {
 		uint64_t size = blocks_size(blocks, block);
 
@@ -628,6 +632,7 @@ static void close_blocks(struct heap *heap, process_id id, struct blocks *blocks
 	struct blocks_cursor cursor = { 0 };
 	size_t count;
 
+	blocks_far(blocks);
 	while ((count = next_blocks(heap, blocks, &cursor, next)))
 		for (size_t i = 0; i < count; i++)
 			close_block(heap, id, next[i], blocks_size(blocks, next[i]), time_ns,

@@ -1,11 +1,12 @@
 // Reading a trace from end to end, for what it adds up to.
 //
-// Counting is a matter of waiting for memory: a block is somewhere in tables of a gigabyte, its
-// site somewhere in another. So up to 64 events are taken at once, as runs of one thread, and what
-// they will touch is fetched in three rounds, each of which needs what the round before has
-// fetched:
+// Counting is a matter of waiting for memory: a block is somewhere in tables of a gigabyte, unless
+// it is near (blocks_keep_near), its site somewhere in another. So up to 64 events are taken at
+// once, as runs of one thread, and what they will touch is fetched in three rounds, each of which
+// needs what the round before has fetched:
 //
-//     expect_ways     the directory's entry of the block's region; the number of the stack's site
+//     expect_ways     the directory's entry of the block's region, if the block is not near; the
+//                     number of the stack's site
 //     expect_blocks   the block's slot in the region's table
 //     expect_sites    the site's figures
 //
@@ -40,14 +41,16 @@ struct run {
 	uint32_t count;
 	const struct blocks *blocks; // of malloc's heap; NULL: it is not asked
 	struct blocks_hint *hints;   // of each
+	uint8_t *far;                // those whose blocks are not near, by their number in the run
+	uint32_t far_count;
 };
 
 // Only calls on malloc's own heap are asked for; for all others `blocks` stays NULL, and they are
 // counted without.
 static struct run run_of(const struct heap *heap, const struct trace_event *events, uint32_t count,
-			 struct blocks_hint *hints)
+			 struct blocks_hint *hints, uint8_t *far)
 {
-	struct run run = { .events = events, .count = count, .hints = hints };
+	struct run run = { .events = events, .count = count, .hints = hints, .far = far };
 	process_id process;
 
 	if (events->thread >= heap->threads_count || events->kind > TRACE_FAILED || events->heap)
@@ -63,29 +66,6 @@ static bool begins(const struct trace_event *event)
 	return event->kind <= TRACE_REALLOC && event->kind != TRACE_FREE;
 }
 
-// Where the next step has to look: the regions of the blocks, and the sites of stacks.
-static void expect_ways(const struct heap *heap, const struct run *run)
-{
-	for (uint32_t i = 0; i < run->count; i++) {
-		const struct trace_event *event = &run->events[i];
-
-		blocks_expect_region(run->blocks, event->address);
-		if (begins(event) && event->stack < heap->stack_site_capacity)
-			mem_expect(&heap->stack_site[event->stack]);
-	}
-}
-
-static void expect_blocks(const struct run *run)
-{
-	for (uint32_t i = 0; i < run->count; i++) {
-		const struct trace_event *event = &run->events[i];
-
-		run->hints[i] = blocks_expect(run->blocks, event->address);
-		if (event->kind == TRACE_REALLOC)
-			blocks_expect(run->blocks, event->old_address);
-	}
-}
-
 static void expect_site(const struct heap *heap, uint32_t site)
 {
 	if (site >= heap->sites_count)
@@ -96,7 +76,44 @@ static void expect_site(const struct heap *heap, uint32_t site)
 		mem_expect(&heap->sites[site].at_peak);
 }
 
-// The sites of blocks that will be freed are those of what lives there now, mostly.
+// Which blocks are not near. Of a realloc the old one is seldom so.
+static void find_far(struct run *run)
+{
+	for (uint32_t i = 0; i < run->count; i++) {
+		const struct trace_event *event = &run->events[i];
+
+		run->far[run->far_count] = (uint8_t)i;
+		run->far_count += !blocks_near(run->blocks, event->address) ||
+				  event->kind == TRACE_REALLOC;
+	}
+}
+
+// Where the next step has to look: the regions of the blocks, and the sites of stacks.
+static void expect_ways(const struct heap *heap, const struct run *run)
+{
+	for (uint32_t i = 0; i < run->far_count; i++)
+		blocks_expect_region(run->blocks, run->events[run->far[i]].address);
+	for (uint32_t i = 0; i < run->count; i++) {
+		const struct trace_event *event = &run->events[i];
+
+		if (begins(event) && event->stack < heap->stack_site_capacity)
+			mem_expect(&heap->stack_site[event->stack]);
+	}
+}
+
+static void expect_blocks(const struct run *run)
+{
+	for (uint32_t i = 0; i < run->far_count; i++) {
+		uint32_t far = run->far[i];
+
+		run->hints[far] = blocks_expect(run->blocks, run->events[far].address);
+		if (run->events[far].kind == TRACE_REALLOC)
+			blocks_expect(run->blocks, run->events[far].old_address);
+	}
+}
+
+// The sites of blocks that will be freed are those of what lives there now, mostly. What is near
+// may be of a block that ended: its site is as good a guess as any.
 static void expect_sites(const struct heap *heap, const struct run *run)
 {
 	for (uint32_t i = 0; i < run->count; i++) {
@@ -108,16 +125,21 @@ static void expect_sites(const struct heap *heap, const struct run *run)
 				expect_site(heap, heap->stack_site[event->stack]);
 			continue;
 		}
-		block = blocks_meet(run->blocks, event->address, &run->hints[i]);
+		block = blocks_near(run->blocks, event->address);
+		if (!block)
+			block = blocks_meet(run->blocks, event->address, &run->hints[i]);
 		if (block)
 			expect_site(heap, block->site);
 	}
 }
 
-static void expect(const struct heap *heap, const struct run *runs, uint32_t count)
+static void expect(const struct heap *heap, struct run *runs, uint32_t count)
 {
 	bool many = heap->sites_count > SITES_MANY;
 
+	for (uint32_t i = 0; i < count; i++)
+		if (runs[i].blocks)
+			find_far(&runs[i]);
 	for (uint32_t i = 0; i < count && many; i++)
 		if (runs[i].blocks)
 			expect_ways(heap, &runs[i]);
@@ -142,6 +164,7 @@ static enum reader_item read_events(struct heap *heap, struct reader *reader,
 {
 	struct trace_event events[EXPECT_EVENTS];
 	struct blocks_hint hints[EXPECT_EVENTS] = { 0 };
+	uint8_t far[EXPECT_EVENTS];
 	enum reader_item item = READER_EVENT;
 	uint32_t batches = 0;
 
@@ -163,7 +186,7 @@ static enum reader_item read_events(struct heap *heap, struct reader *reader,
 				heap_learn(heap, reader);
 			if ((event->vm || trace_kind_is_pool(event->kind)) && heap->on_vm)
 				heap->on_vm(heap->on_vm_context, event);
-			runs[runs_count++] = run_of(heap, event, run, &hints[count]);
+			runs[runs_count++] = run_of(heap, event, run, &hints[count], &far[count]);
 			count += run;
 		}
 		expect(heap, runs, runs_count);
