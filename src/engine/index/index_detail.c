@@ -107,52 +107,27 @@ static void *scan_half(void *context)
 	return NULL;
 }
 
-// A query whose groups are the rows that are asked for, and no others: of a million groups there
-// may be ten.
-struct narrowed {
-	const struct window_query *query;
-	const struct detailing *detailing;
-	uint32_t groups_count;
-};
-
-static uint32_t row_of_cell(void *context, const struct window_cell *cell)
-{
-	const struct narrowed *narrowed = context;
-	const struct window_query *query = narrowed->query;
-	uint32_t group = query->group ? query->group(query->context, cell) : 0;
-
-	// A row's number is one less than its state's; there is none where that is 0.
-	return group < narrowed->groups_count ? narrowed->detailing->state_of[group] - 1
-					      : WINDOW_SKIP;
-}
-
 // `details`: of this half, with their groups. Its levels are those at `from`, of the whole, from
 // sums: so a half needs nothing of the other.
 static bool begin_half(struct half *half, const struct detailing *whole,
-		       const struct index_scan *scan, const struct window_query *query,
-		       uint64_t from, uint64_t to, struct window_detail *details, size_t count,
-		       struct err *err)
+		       const struct index_scan *scan, uint64_t from, uint64_t to,
+		       struct window_detail *details, size_t count, struct err *err)
 {
-	struct narrowed narrowed = { query, whole, scan->groups_count };
-	struct window_query rows = *query;
-	struct heap_amount *levels;
+	struct heap_amount *levels = mem_alloc(count + 1, sizeof *levels);
+	bool ok;
 
-	ASSERT(from <= to && query->from <= from && to <= query->to);
+	ASSERT(from <= to && scan->from <= from && to <= scan->to);
 	*half = (struct half){ .scan = *scan, .detailing = *whole, .details = details };
 	half->scan.from = from;
 	half->scan.to = to;
 	half->scan.context = &half->detailing;
 	half->detailing.states = mem_alloc(count + 1, sizeof *half->detailing.states);
-	rows.group = row_of_cell;
-	rows.context = &narrowed;
-	levels = index_scan_levels(whole->index, &rows, from, count, err);
-	if (!levels)
-		return false;
-	for (size_t i = 0; i < count; i++)
+	ok = index_scan_wanted_levels(scan, from, levels, err);
+	for (size_t i = 0; ok && i < count; i++)
 		begin_detail(&half->detailing.states[i], &details[i], from,
 			     levels[whole->state_of[details[i].group] - 1]);
 	mem_free(levels);
-	return true;
+	return ok;
 }
 
 // What the second half found behind the first.
@@ -212,9 +187,9 @@ static bool detail_in_halves(struct detailing *detailing, struct index_scan *sca
 		middle = query->from;
 	for (size_t i = 0; i < batch->count; i++)
 		behind[i].group = details[i].group;
-	ok = begin_half(&halves[0], detailing, scan, query, query->from, middle, details,
-			batch->count, err);
-	ok = begin_half(&halves[1], detailing, scan, query, middle, query->to, behind, batch->count,
+	ok = begin_half(&halves[0], detailing, scan, query->from, middle, details, batch->count,
+			err);
+	ok = begin_half(&halves[1], detailing, scan, middle, query->to, behind, batch->count,
 			err) &&
 	     ok;
 	ok = ok && scan_halves(halves, err);

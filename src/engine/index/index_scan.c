@@ -521,3 +521,31 @@ struct heap_amount *index_scan_levels(struct index *index, const struct window_q
 	mem_free(levels);
 	return NULL;
 }
+
+// Groups are known by cell, so nobody is asked, and one count of each cell is enough.
+bool index_scan_wanted_levels(const struct index_scan *scan, uint64_t edge,
+			      struct heap_amount *levels, struct err *err)
+{
+	const struct index *index = scan->index;
+	const struct cells *cells = &index->cells;
+	struct index_count *counts = mem_alloc_table(cells->cells_count, sizeof *counts);
+	bool ok = index_counts(scan->index, edge, counts, 1, err);
+
+	ASSERT(scan->of_cell && scan->wanted);
+	for (uint32_t id = 1; ok && id < cells->cells_count; id++) {
+		uint32_t group = scan->of_cell[id];
+		struct cells_cell cell;
+		process_id process;
+
+		if (group == WINDOW_SKIP || !counts[id].alive)
+			continue;
+		cell = cells_cell(cells, id);
+		process = cells_site(cells, cell.site)->process;
+		if (process < index->exits_count && index->exits[process].step < edge)
+			continue;
+		levels[scan->wanted[group] - 1].count += counts[id].alive;
+		levels[scan->wanted[group] - 1].bytes += counts[id].alive * cell.size;
+	}
+	mem_free(counts);
+	return ok;
+}

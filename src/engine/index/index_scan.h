@@ -46,3 +46,8 @@ bool index_scan(struct index_scan *scan, struct err *err);
 // The level of each group below `groups_count` at an edge, after exits.
 struct heap_amount *index_scan_levels(struct index *index, const struct window_query *query,
 				      uint64_t edge, size_t groups_count, struct err *err);
+
+// The same of a scan that is prepared, by the numbers in `wanted`: that of number n is added to
+// levels[n - 1].
+bool index_scan_wanted_levels(const struct index_scan *scan, uint64_t edge,
+			      struct heap_amount *levels, struct err *err);

@@ -235,7 +235,9 @@ static uint32_t group(void *context, const struct window_cell *cell)
 {
 	const struct table *table = ((struct table_level *)context)->table;
 
-	if (!table_is_present(table, cell->stack) || !query_context_selects(table->asked, cell))
+	// Sizes first: most cells are of others, and what is known by stack is far apart in memory.
+	if (!query_has_size(&table->asked->selection.query, cell->size) ||
+	    !table_is_present(table, cell->stack) || !query_context_selects(table->asked, cell))
 		return WINDOW_SKIP;
 	return group_by_keys(context, cell);
 }

@@ -31,10 +31,11 @@ bool table_is_present(const struct table *table, stack_id stack)
 static uint32_t group_by_stack(void *context, const struct window_cell *cell)
 {
 	struct table *table = context;
-	uint32_t *number = number_of(table, cell->stack, cell->orphans);
+	uint32_t *number;
 
 	if (!query_context_selects(table->asked, cell))
 		return WINDOW_SKIP;
+	number = number_of(table, cell->stack, cell->orphans);
 	if (!*number)
 		*number = ++table->present_count;
 	return *number - 1;
