@@ -61,6 +61,8 @@ def rows_of_very_many_stacks_keep_to_the_memory():
     for by in ("stack", "impact,stack", "stack,impact", "function", "module,function"):
         _, taken = run(path, "--by", by, "--memory", "128M")
         assert taken < 128, (by, taken)
+    _, taken = run(path, "--by", "function,stack", "--memory", "128M")
+    assert taken < 106, taken  # of frames that have no name none is kept
 
 
 @test

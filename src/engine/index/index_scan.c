@@ -522,7 +522,7 @@ struct heap_amount *index_scan_levels(struct index *index, const struct window_q
 	return NULL;
 }
 
-// Groups are known by cell, so nobody is asked, and one count of each cell is enough.
+// The scan knows the group of each cell, so a count of each is all that is read.
 bool index_scan_wanted_levels(const struct index_scan *scan, uint64_t edge,
 			      struct heap_amount *levels, struct err *err)
 {

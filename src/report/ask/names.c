@@ -32,6 +32,7 @@ struct names {
 	struct found *frames; // by frame id
 	size_t frames_count;
 	struct found nobody; // for id 0
+	struct symbol face;  // the last that was asked for
 	struct names_line *lines;
 	size_t lines_capacity;
 };
@@ -250,37 +251,53 @@ struct names_stack names_stack(struct names *names, stack_id stack)
 	return result;
 }
 
+// A frame that can have no name is not kept, since there may be a million of them: what stands for
+// it is made each time, in `place`. A wrapper it cannot be.
+static struct found find_or_make(struct names *names, frame_id frame, struct symbol *place)
+{
+	if (names_nobody_knows(names, frame, place))
+		return (struct found){ .symbols = place, .count = 1 };
+	return *find(names, frame);
+}
+
 // A stack of wrappers alone is called after its innermost function.
 // The same answer as the `user` line of names_stack, without a list of all lines: tables ask for it
 // for each of their rows.
 const struct symbol *names_face(struct names *names, stack_id stack, bool innermost)
 {
-	const struct symbol *first = NULL, *unnamed = NULL; // that could be a wrapper's
-	const struct trace_stack *node;
+	bool any = false, waits = false; // what could be a wrapper's waits for its caller
+	struct symbol first = { 0 }, unnamed = { 0 }, place;
 
-	for (stack_id id = stack; id; id = node->parent < id ? node->parent : 0) {
-		const struct found *found;
+	for (stack_id id = stack; id;) {
+		const struct trace_stack *node = reader_stack(names->reader, id);
+		struct found found;
 
-		node = reader_stack(names->reader, id);
 		if (!node)
 			break;
-		found = find(names, node->frame);
-		if (!first)
-			first = found->symbols;
-		for (size_t i = 0; i < found->count; i++) {
-			const struct symbol *symbol = &found->symbols[i];
+		found = find_or_make(names, node->frame, &place);
+		if (!any)
+			first = *found.symbols;
+		any = true;
+		for (size_t i = 0; i < found.count; i++) {
+			const struct symbol *symbol = &found.symbols[i];
 
-			if (unnamed && !is_inner(unnamed, symbol))
-				return unnamed;
-			unnamed = NULL;
-			if (found_wrapper(found, i) && !innermost)
+			if (waits && !is_inner(&unnamed, symbol)) {
+				names->face = unnamed;
+				return &names->face;
+			}
+			waits = false;
+			if (found_wrapper(&found, i) && !innermost)
 				continue;
+			names->face = *symbol;
 			if (innermost || symbol->function)
-				return symbol;
-			unnamed = symbol;
+				return &names->face;
+			unnamed = *symbol;
+			waits = true;
 		}
+		id = node->parent < id ? node->parent : 0;
 	}
-	return unnamed ? unnamed : first;
+	names->face = waits ? unnamed : first;
+	return any ? &names->face : NULL;
 }
 
 void names_add_function(struct names *names, stack_id stack, bool innermost, struct str *text)

@@ -52,7 +52,7 @@ size_t names_without_address(const char *function);
 bool names_is_root(const struct symbol *symbol);
 
 // What stands for a stack in tables: its first function that is no wrapper (`innermost`: its very
-// first). NULL: it has none.
+// first). NULL: it has none. Valid until the next call of this or the two below for another stack.
 const struct symbol *names_face(struct names *names, stack_id stack, bool innermost);
 
 // What that is called, and the path of its file: "work", "libfoo.so+0x12", "(no stack)";
