@@ -86,6 +86,7 @@ static bool name_runs(struct request *request, struct err *err)
 	struct str text = { 0 };
 
 	ASSERT(request->runs > 0 && request->runs <= SIGNIFICANCE_RUNS_MAX);
+	// Zeroed: what was not named yet is NULL, and is freed as such.
 	request->paths = mem_alloc(request->runs, sizeof *request->paths);
 	for (uint64_t run = 0; run < request->runs; run++) {
 		str_clear(&text);
@@ -127,10 +128,12 @@ static int record(const struct request *request, const char *path)
 
 	while (request->program[words])
 		words++;
+	// Or the child would have what is in our buffers, too, and write it once more.
 	fflush(NULL);
 	// Where it is ignored no child can be waited for. The program has it as we had it.
 	before = signal(SIGCHLD, SIG_DFL);
 	child = fork();
+	// In the form of wait(): the exit code is in the second byte.
 	if (child < 0)
 		return EXIT_NOT_RECORDED << 8;
 	if (child > 0) {
@@ -175,6 +178,7 @@ static int record_all(const struct request *request)
 			fprintf(stderr,
 				"tidemark bench: run %llu ended with exit code %d: not measured\n",
 				(unsigned long long)run + 1, WEXITSTATUS(status));
+		// As the program ended: a script sees its exit code, or its signal.
 		return leave_as(status);
 	}
 	return 0;
@@ -203,6 +207,7 @@ static bool write_answer(const struct request *request, struct query_context *as
 
 	for (uint64_t run = 0; run < request->runs; run++) {
 		context.path = request->paths[run];
+		// All of them stay open: their warnings and figures are in the one answer.
 		if (!query_options_open(&context, &asked[run], err))
 			return false;
 		*read = run + 1;

@@ -101,6 +101,7 @@ static bool take_limit(struct args *args, struct request *request, enum check_fi
 		     figure == CHECK_UNEXPECTED;
 
 	ASSERT(figure < CHECK_FIGURES);
+	// Zero is a limit, too: nothing at all may be left.
 	limit->given = true;
 	return calls ? args_count(args, &limit->most) : args_bytes(args, &limit->most);
 }
@@ -113,6 +114,7 @@ static bool take(struct args *args, struct request *request, int id)
 	case ARGS_OPERAND:
 		*MEM_ADD(request->paths, request->paths_count, request->paths_capacity) =
 			args->value;
+		// Looked up again each time, since the list may have moved.
 		request->options.path = request->paths[0];
 		return true;
 	case OPTION_SUPPRESSIONS:
@@ -142,6 +144,8 @@ static bool take_all(struct args *args, struct request *request)
 	while ((id = args_next(args)) != ARGS_END)
 		if (id == ARGS_EXIT || !take(args, request, id))
 			return false;
+	// First what holds for each command (a trace, filters that can be), then what goes together
+	// here.
 	if (!query_options_check(args, &request->options))
 		return false;
 	if (request->update && !request->baseline)
@@ -170,10 +174,12 @@ static char *find_sanitizers(const char *options)
 		char quote[2] = "";
 		size_t length;
 
+		// A word without '=' has no value, and is passed over.
 		value += *value == '=';
 		if (*value == '\'' || *value == '"')
 			*quote = *value++;
 		length = strcspn(value, *quote ? quote : between);
+		// The key's '=' is part of the comparison: "suppressions_x=" is another.
 		if (strncmp(options, key, strlen(key)) == 0) {
 			mem_free(found);
 			found = mem_copy_bytes(value, length);
@@ -202,6 +208,7 @@ static bool read_lists(struct request *request, struct err *err)
 	char *sanitizers = find_sanitizers(getenv("LSAN_OPTIONS"));
 	bool good = true;
 
+	// Without any list there are no suppressions, and no page speaks of them.
 	if (sanitizers || request->lists_count)
 		all = request->check.suppressions = suppressions_new();
 	for (size_t i = 0; good && i < request->lists_count + (sanitizers != NULL); i++) {
@@ -221,6 +228,7 @@ static bool read_baseline(struct request *request, struct err *err)
 {
 	if (!request->baseline)
 		return true;
+	// A baseline that is only read must not be overwritten by a report of the same name.
 	if (!request->update)
 		fresh_spare(request->baseline);
 	if (request->update && file_look(request->baseline) == FILE_IS_MISSING)
@@ -237,6 +245,7 @@ static bool is_one_file(const char *path, const char *other)
 	struct err missing = { 0 };
 
 	ASSERT(path && other);
+	// Two names of a file that is not there yet can only be compared as texts.
 	if (file_look(path) == FILE_IS_MISSING)
 		return strcmp(path, other) == 0;
 	return file_look(path) == FILE_IS_REGULAR && identity_find(&identity, path, &missing) &&
@@ -303,6 +312,8 @@ static bool write_files(const struct request *request, const struct check_page *
 	const struct writing sarif = { page, check_sarif, request };
 	const struct writing baseline = { page, NULL, request };
 
+	// The baseline last: it is what the next run is judged by, so it is not changed where a
+	// report could not be written.
 	return write_file(request->junit, &junit, err) && write_file(request->sarif, &sarif, err) &&
 	       (!request->update || page->check->refusal ||
 		write_file(request->baseline, &baseline, err));
@@ -332,6 +343,7 @@ static int judge(const struct request *request, const struct check *check)
 		fprintf(stderr, "tidemark check: not judged: %s\n", check->refusal);
 	if (check->refusal)
 		return EXIT_UNREADABLE;
+	// Who forces new limits does not want to be told that the old ones are exceeded.
 	if (request->update && request->options.force)
 		return EXIT_ANSWERED;
 	return check->exceeded ? EXIT_CHECK_FAILED : EXIT_ANSWERED;
@@ -369,6 +381,7 @@ static bool read_runs(const struct request *request, struct runs *runs, struct e
 	for (size_t i = 0; i < request->paths_count; i++) {
 		struct query_context *asked = &runs->asked[i];
 
+		// All else is the same for each run.
 		context.path = request->paths[i];
 		if (!query_options_open(&context, asked, err))
 			return false;
@@ -403,6 +416,8 @@ static int answer(const struct request *request, const struct runs *runs)
 	ASSERT(runs->count > 0 && request->section);
 	write_answer(request, &page, &sink);
 	code = judge(request, &runs->check);
+	// A pipeline that cannot read the report must not go on as if all were well: 3 in place of
+	// 0 or 1.
 	if (!sink_ok(&sink, &err) || !write_files(request, &page, &err))
 		code = args_fail(&cmd_check, &err);
 	if (request->options.print.json || request->markdown || request->generate)
@@ -418,6 +433,8 @@ static int ask(struct request *request)
 	int code;
 
 	ASSERT(request->options.path);
+	// Limits are kept by the filters that they were made with: [all] without any, [--frame
+	// '^parse_'] with one.
 	request->section = check_section(&request->options.words);
 	if (!read_lists(request, &err) || !read_baseline(request, &err) ||
 	    !check_files(request, &err))
@@ -429,6 +446,7 @@ static int ask(struct request *request)
 					  : "");
 		return args_fail(&cmd_check, &err);
 	}
+	// A list of suppressions has each site.
 	request->check.sites_max = request->generate ? 0 : request->options.rows_max;
 	code = read_runs(request, &runs, &err) ? answer(request, &runs)
 					       : args_fail(&cmd_check, &err);

@@ -74,6 +74,8 @@ static bool take_verb(struct args *args, const char *word, uint32_t *verb)
 
 	for (uint32_t i = 0; verb_words[i]; i++) {
 		if (strcmp(word, verb_words[i]) == 0) {
+			// Numbers of the protocol never change, so a verb that came later is not in
+			// the row of the others.
 			*verb = strcmp(word, "sample") == 0 ? CONTROL_SAMPLE : CONTROL_MARK + i;
 			return true;
 		}
@@ -99,11 +101,14 @@ static bool take_distance(struct args *args, const char *word, struct control_re
 {
 	uint64_t bytes;
 
+	// `auto` is what holds where nothing else is recognised below.
 	request->value = word && strcmp(word, "all") == 0 ? OVERHEAD_ALL : OVERHEAD_AUTO;
 	if (!word)
 		return args_mistake(args, "sample needs a SIZE, all or auto");
 	if (strcmp(word, "all") == 0 || strcmp(word, "auto") == 0)
 		return true;
+	// A power of two, since only its exponent is sent; 1 byte would be every allocation, which
+	// is "all".
 	if (!str_parse_bytes(word, &bytes) || bytes < 2 || bytes > SEGMENT_SAMPLE_BYTES_MAX ||
 	    (bytes & (bytes - 1)) != 0)
 		return args_mistake(args, "sample %s: a power of two (64K), all or auto expected",
@@ -159,6 +164,7 @@ static int run(int argc, char **argv)
 		return args.exit_code;
 	if (request.verb == CONTROL_SAMPLE && !take_distance(&args, words[2], &request))
 		return args.exit_code;
+	// A name that is taken is refused before the collector is asked.
 	if (request.verb == CONTROL_SAVE &&
 	    (!args_need(&args, words[2], "the FILE to save it to") ||
 	     !fresh_check(words[2], false, &err)))
@@ -171,6 +177,7 @@ static int run(int argc, char **argv)
 	if (!control_ask(&request, said, &err))
 		return args_fail(&cmd_ctl, &err);
 	if (request.verb == CONTROL_SAVE)
+		// `said` is the path of the trace that is being written.
 		return save(said, words[2], &err) ? EXIT_ANSWERED : args_fail(&cmd_ctl, &err);
 	if (*said)
 		puts(said);

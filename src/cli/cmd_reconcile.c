@@ -55,6 +55,8 @@ static int run(int argc, char **argv)
 	args_init(&args, &cmd_reconcile, argc, argv);
 	if (query_options_take_all(&args, &options)) {
 		context = query_options_context(&cmd_reconcile, &options, &rss_breakdown_rules);
+		// The context must not look for a peak of live bytes: the snapshot says which
+		// moment it is.
 		if (which(&options) != RSS_BREAKDOWN_AT_MOMENT)
 			context.at = NULL; // it is the snapshot's
 		args.exit_code =

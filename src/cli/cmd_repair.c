@@ -48,6 +48,7 @@ static void name_output(const char *path, struct str *out)
 	static const char ending[] = ".tide";
 	size_t length = strlen(path);
 
+	// A file that is only called ".tide" keeps its name in front.
 	if (length > sizeof ending - 1 && strcmp(path + length - (sizeof ending - 1), ending) == 0)
 		length -= sizeof ending - 1;
 	str_add_bytes(out, path, length);
@@ -86,6 +87,7 @@ static bool already_whole(const char *path, bool *whole, struct err *err)
 
 	if (!reader)
 		return false;
+	// Checksums of blocks are looked at as they are read.
 	while (reader_pass_next(&pass) != READER_END)
 		;
 	*whole = reader_sound(reader);

@@ -37,6 +37,7 @@ struct reading {
 static bool fail(struct reading *reading, const char *what, const char *word, const char *nearest)
 {
 	ASSERT(what && word);
+	// The first one is what the user is told; libinih may call once more before it stops.
 	if (reading->failed)
 		return false;
 	reading->failed = true;
@@ -72,6 +73,8 @@ static const struct option_row *find_option(struct reading *reading, const struc
 
 	for (int i = 0; i < NAMES_MAX && (row = args_row(command, i)); i++) {
 		names[i] = row->name;
+		// Whole names alone: a beginning that is unique today may not be tomorrow. "help"
+		// is no setting.
 		if (strcmp(row->name, key) == 0 && strcmp(key, "help") != 0)
 			return row;
 	}
@@ -126,6 +129,8 @@ static int take(void *context, const char *section, const char *key, const char 
 
 	if (!row || (!row->argument && !read_switch(reading, value, &on)))
 		return 0;
+	// `key = no` takes nothing away that the command line gives: it is as if the line were not
+	// there.
 	if (command == reading->command && on)
 		add_word(reading, row, value);
 	return 1;
@@ -141,6 +146,7 @@ static char *next_line(char *line, int size, void *context)
 	if (!got)
 		return NULL;
 	reading->line++;
+	// fgets has filled the buffer and has not seen the line's end.
 	if (strlen(got) + 1 == (size_t)size && got[size - 2] != '\n')
 		fail(reading, "the line is too long at", got + size - 20, NULL);
 	return reading->failed ? NULL : got;
@@ -170,6 +176,8 @@ static bool find_file(const struct command *command, struct str *path)
 
 		str_clear(path);
 		str_format(path, "%s/%s", strcmp(folder, "/") == 0 ? "" : folder, file_name);
+		// The nearest one alone counts, also where it is not trusted: what is above it was
+		// meant for others.
 		if (access(str_get(path), F_OK) == 0) {
 			if (is_trusted(str_get(path)))
 				return true;
@@ -216,6 +224,7 @@ bool config_read(struct config *config, const struct command *const *commands,
 
 	ASSERT(commands && command && argc >= 0);
 	*config = (struct config){ 0 };
+	// An empty TIDEMARK_CONF is no file at all.
 	if (given)
 		str_add(&path, given);
 	else if (!find_file(command, &path))

@@ -37,6 +37,8 @@ static bool is_off(void *context)
 
 bool fleet_desk_open(struct fleet_desk *desk, const char *url, const char *version, struct err *err)
 {
+	// Only to see whether it can be reached, so that a slip in the address ends the command and
+	// not the first question of the page.
 	const struct clickhouse_place place = { url, .tries = TRIES, .stop = interrupt_came };
 	struct clickhouse *clickhouse = clickhouse_new(&place, err);
 	bool good = clickhouse && tables_check(clickhouse, err);
@@ -78,6 +80,7 @@ static bool take_words(struct params *params, struct fleet_question *asked, stru
 	for (size_t i = 0; i < params->count; i++) {
 		struct params_one *one = &params->list[i];
 
+		// What the question itself has no use for is refused by params_check_taken.
 		if (one->taken)
 			continue;
 		if (!fleet_question_take(asked, one->name, one->value, &one->taken, err))
@@ -193,6 +196,7 @@ void fleet_desk_answer(void *desk, const char *path, const char *query, bool (*g
 		reply->refusal = refusal_for(&err);
 	}
 	if (reply->refusal) {
+		// A refusal is a document of its own.
 		str_clear(&reply->body);
 		refusal_write(reply->refusal, err.text, &reply->body);
 	}

@@ -15,6 +15,7 @@ bool running_trace(const char *word, struct str *path, struct err *err)
 	struct control_request request = { .magic = CONTROL_MAGIC, .verb = CONTROL_WHERE };
 	char text[CONTROL_TEXT_MAX];
 	char *end;
+	// A number above 2^31 - 1 is refused below: no process has it.
 	unsigned long pid = strtoul(word, &end, 10);
 
 	ASSERT(word && path);
@@ -43,6 +44,7 @@ bool running_mark(const struct reader *reader, const char *name)
 	bool done = false;
 
 	ASSERT(name);
+	// A longer name is cut: a mark of ours, which no filter has to find.
 	snprintf(request.text, sizeof request.text, "%s", name);
 	for (process_id id = 0; id < reader_processes_count(reader) && !done; id++) {
 		struct err ignored = { 0 };

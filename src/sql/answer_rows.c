@@ -19,6 +19,7 @@ static char *take_cell(char *at)
 	for (; *at && *at != '\t' && *at != '\n'; at++) {
 		const char *escape;
 
+		// A backslash at the end of the text stands for itself.
 		if (*at != '\\' || !at[1]) {
 			*out++ = *at;
 			continue;
@@ -27,6 +28,7 @@ static char *take_cell(char *at)
 		escape = strchr(escapes, *at);
 		*out++ = !escape ? *at : *escape == '0' ? ' ' : means[escape - escapes];
 	}
+	// A cell got shorter by what was put back: it ends where its last character is.
 	if (out < at)
 		*out = '\0';
 	return at;
@@ -47,6 +49,8 @@ bool answer_rows_take(struct answer_rows *cells, struct str *text, size_t column
 		how = *end;
 		*end = '\0';
 		// A line ends where the last column does, and nowhere else.
+		// The third cell of two columns is the first of the next row: after it a tab has to
+		// come.
 		if (how != (count % columns ? '\t' : '\n'))
 			break;
 		at = end + 1;

@@ -26,6 +26,7 @@ void gate_header(struct gate_request *request, const char *name, const char *val
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
 		if (strcasecmp(name, known[i].name) != 0)
 			continue;
+		// Also where both say the same.
 		request->doubled |= *known[i].value != NULL;
 		*known[i].value = value;
 	}
@@ -47,6 +48,7 @@ static bool is_ours(const struct gate *gate, const char *text, const char *prefi
 
 	ASSERT(text && prefix);
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		// For example "http://localhost:8700" for a prefix of "http://".
 		snprintf(ours, sizeof ours, "%s%s:%u", prefix, names[i], gate->port);
 		if (strcmp(text, ours) == 0)
 			return true;
@@ -83,6 +85,7 @@ enum refusal gate_check(const struct gate *gate, const struct gate_request *requ
 	ASSERT(request->path && request->method);
 	asks = strncmp(request->path, "/api/", strlen("/api/")) == 0;
 
+	// HTTP/1.1 has a Host always: a request without one is none of a browser's.
 	if (request->doubled || !request->host || !is_ours(gate, request->host, "")) {
 		*why = "this server answers as 127.0.0.1 and localhost only";
 		return REFUSAL_HOST;
@@ -102,6 +105,7 @@ enum refusal gate_check(const struct gate *gate, const struct gate_request *requ
 		*why = "only GET and HEAD";
 		return REFUSAL_METHOD;
 	}
+	// Bytes of path and query together, as they were sent.
 	if (request->length > GATE_LENGTH_MAX) {
 		*why = "path and query are longer than 8192 bytes";
 		return REFUSAL_QUERY;

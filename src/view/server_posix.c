@@ -59,6 +59,7 @@ static void *on_target(void *, const char *target, struct MHD_Connection *)
 	struct request *request = mem_alloc(1, sizeof *request);
 
 	request->target = mem_copy_text(target);
+	// As it was sent, for the gate, which bounds it.
 	request->length = strlen(target);
 	request->query = strchr(request->target, '?');
 	if (request->query)
