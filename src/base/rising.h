@@ -22,6 +22,9 @@ static inline __attribute__((always_inline)) size_t rising_place(const void *lis
 								 size_t width, uint64_t key,
 								 bool equal)
 {
+	// Items before `low` are passed, those from `high` on are not: they meet where the answer
+	// is. For example 3, 5, 5, 9 and the key 5: middle 2 (5, not below) makes high 2, middle 1
+	// the same 1, and middle 0 (3) makes low 1.
 	size_t low = 0, high = count;
 
 	while (low < high) {
@@ -30,6 +33,7 @@ static inline __attribute__((always_inline)) size_t rising_place(const void *lis
 		uint64_t number;
 		uint32_t half;
 
+		// Copied as bytes: a member may be at any offset of a packed item.
 		if (width == sizeof half) {
 			memcpy(&half, at, sizeof half);
 			number = half;
@@ -44,6 +48,7 @@ static inline __attribute__((always_inline)) size_t rising_place(const void *lis
 	return low;
 }
 
+// `list` is evaluated once; its items' type says stride, offset and width.
 #define RISING_PLACE(list, count, member, key, equal)                                        \
 	rising_place((list), (count), sizeof *(list), offsetof(__typeof__(*(list)), member), \
 		     sizeof(list)->member, (key), (equal))

@@ -19,6 +19,9 @@
 #include <stdint.h>
 #include <string.h>
 
+// Sixteen bytes are one number of 128 bits to most functions; which parts it has, each says by the
+// end of its name: epi8 and epi32 are signed parts of 8 and 32 bits, epu unsigned, si128 the whole.
+// Names and operands are in Intel's order: the last operand of _mm_set_epi32 is the lowest part.
 typedef long long __m128i __attribute__((vector_size(16), may_alias));
 typedef float __m128 __attribute__((vector_size(16), may_alias));
 typedef int8_t sse2_i8 __attribute__((vector_size(16)));
@@ -42,6 +45,7 @@ static inline void _mm_storeu_si128(__m128i *to, __m128i value)
 	memcpy(to, &value, sizeof value);
 }
 
+// The lower half alone: eight bytes are written.
 static inline void _mm_storel_epi64(__m128i *to, __m128i value)
 {
 	memcpy(to, &value, 8);
@@ -52,9 +56,11 @@ static inline __m128 _mm_loadu_ps(const float *from)
 	return (__m128)_mm_loadu_si128((const __m128i *)(const void *)from);
 }
 
+// Aligned or not is one here.
 #define _mm_load_si128 _mm_loadu_si128
 #define _mm_store_si128 _mm_storeu_si128
 
+// For example _mm_set_epi32(4, 3, 2, 1) is 01000000 02000000 03000000 04000000 in memory.
 static inline __m128i _mm_set_epi32(int fourth, int third, int second, int first)
 {
 	return (__m128i)(sse2_i32){ first, second, third, fourth };
@@ -70,11 +76,14 @@ static inline __m128i _mm_set1_epi8(char value)
 #define _mm_setzero_si128() _mm_set_epi32(0, 0, 0, 0)
 #define _mm_castps_si128(value) ((__m128i)(value))
 #define _mm_castsi128_ps(value) ((__m128)(value))
+// The lowest part as a number.
 #define _mm_cvtsi128_si64(value) ((value)[0])
 #define _mm_cvtsi128_si32(value) (((sse2_i32)(value))[0])
 
 // ---- part by part ----
 
+// A comparison gives -1, all bits set, where it holds, and 0 elsewhere, as the instructions do.
+// Sums and differences are taken without a sign, so that they wrap around.
 #define SSE2_BOTH(name, type, what)                             \
 	static inline __m128i name(__m128i left, __m128i right) \
 	{                                                       \
@@ -93,6 +102,7 @@ SSE2_BOTH(_mm_cmpeq_epi32, sse2_i32, ==)
 SSE2_BOTH(_mm_cmpgt_epi32, sse2_i32, >)
 #undef SSE2_BOTH
 
+// To the left; to the right with zeros (srl); to the right with the sign (sra).
 #define _mm_slli_epi32(value, bits) ((__m128i)((sse2_u32)(value) << (bits)))
 #define _mm_srli_epi64(value, bits) ((__m128i)((sse2_u64)(value) >> (bits)))
 #define _mm_srai_epi32(value, bits) ((__m128i)((sse2_i32)(value) >> (bits)))
@@ -106,6 +116,7 @@ static inline __m128i _mm_mul_epu32(__m128i left, __m128i right)
 // ---- across parts ----
 
 // All of it, so many bytes to the right, or left.
+// `bytes` is 0 to 15, a constant.
 static inline __m128i _mm_srli_si128(__m128i value, int bytes)
 {
 	__m128i moved = { 0 };
@@ -122,6 +133,7 @@ static inline __m128i _mm_slli_si128(__m128i value, int bytes)
 	return moved;
 }
 
+// The lower halves of both, or the upper ones, side by side.
 static inline __m128i _mm_unpacklo_epi64(__m128i left, __m128i right)
 {
 	return (__m128i){ left[0], right[0] };
@@ -136,6 +148,8 @@ static inline __m128i _mm_unpackhi_epi64(__m128i left, __m128i right)
 #define _MM_SHUFFLE(fourth, third, second, first) \
 	((fourth) << 6 | (third) << 4 | (second) << 2 | (first))
 
+// For example _MM_SHUFFLE(3, 3, 1, 0) leaves the lower half as it is, and has the highest part
+// twice above it.
 static inline __m128i _mm_shuffle_epi32(__m128i value, int which)
 {
 	sse2_i32 of = (sse2_i32)value;
@@ -169,6 +183,7 @@ static inline __m128i _mm_packs_epi32(__m128i low, __m128i high)
 	return value;
 }
 
+// Signed numbers of 16 bits to bytes without a sign: -3 becomes 0, and 300 becomes 255.
 static inline __m128i _mm_packus_epi16(__m128i low, __m128i high)
 {
 	int16_t numbers[16];
@@ -186,6 +201,8 @@ static inline __m128i _mm_packus_epi16(__m128i low, __m128i high)
 }
 
 // The differences of eight bytes each, added up.
+// For example against zero: the sum of the first eight bytes, and that of the others, each below
+// 2,041.
 static inline __m128i _mm_sad_epu8(__m128i left, __m128i right)
 {
 	sse2_u8 a = (sse2_u8)left, b = (sse2_u8)right;
@@ -197,6 +214,7 @@ static inline __m128i _mm_sad_epu8(__m128i left, __m128i right)
 }
 
 // The highest bit of each part.
+// For example after a comparison: bit 3 is set where byte 3 was equal.
 static inline int _mm_movemask_epi8(__m128i value)
 {
 	int bits = 0;

@@ -31,6 +31,8 @@ enum etl_group {
 
 // One event with its header taken off. `data` has `size` bytes of what the provider wrote, in its
 // own layout; it is never NULL in an event that is given.
+// `pointer_bytes` is 4 or 8: how wide addresses and sizes are in `data`. `opcode` is the event's
+// kind within its group, `version` that of its layout.
 struct etl_event {
 	uint64_t time; // of the log's clock: etl_file_ns
 	uint32_t cpu;
@@ -43,6 +45,8 @@ struct etl_event {
 };
 
 // What the log says of itself. Losses are as Windows counted them while it wrote.
+// `tick_ns` is how far two readings of the clock are apart at least. Figures of a pass begin at 0
+// with each etl_file_rewind.
 struct etl_header {
 	uint64_t began_unix_ns;
 	uint64_t first, frequency; // of the clock: its first value, and its units a second
@@ -66,6 +70,7 @@ bool etl_file_is(const uint8_t *head, size_t size);
 struct etl_file *etl_file_open(int fd, struct err *err);
 void etl_file_close(struct etl_file *file); // NULL is allowed
 
+// Borrowed; it changes as events are read.
 const struct etl_header *etl_file_header(const struct etl_file *file);
 uint64_t etl_file_ns(const struct etl_file *file, uint64_t time); // since the log began
 

@@ -8,7 +8,8 @@
 #include "import/etl_system.h"
 #include "import/intake.h"
 
-// Kinds of a slot besides those of events.
+// Kinds of a slot besides those of events (trace/trace.h): a heap that was made has none there, and
+// the end of a process is no event of memory.
 enum {
 	ETL_PUT_HEAP_MADE = 0,
 	ETL_PUT_EXIT = 0xff,
@@ -19,6 +20,7 @@ enum {
 // An event, with the parts of its stack.
 // All of it is known when the event comes, but its stack, whose parts come later. Plain data:
 // nothing in it is owned.
+// Times are ticks of the log's clock, sizes bytes. What its kind does not have is 0.
 struct etl_slot {
 	uint64_t time, address, old_address, size, handle;
 	uint32_t process, thread; // number of etl_system, tid
@@ -31,6 +33,7 @@ struct etl_slot {
 
 // `written` and `stackless` count events of memory, for the remark to the user.
 struct etl_put {
+	// All four must outlive it. Set them, and leave the rest zero.
 	struct intake *intake; // these are borrowed
 	const struct etl_file *file;
 	const struct etl_stacks *stacks;
@@ -44,6 +47,7 @@ struct etl_put {
 	struct map by_pid, threads, heaps, modules, frames, stack_ids;
 };
 
+// One thread. Nothing here can fail: what cannot be written is known to the intake.
 void etl_put_fini(struct etl_put *put); // accepts { 0 }
 
 // What stacks of a process are kept under; another one once an image took the place of another.
@@ -51,6 +55,8 @@ uint32_t etl_put_space(struct etl_put *put, uint32_t process);
 void etl_put_reload(struct etl_put *put, uint32_t process);
 
 // In the order of time.
+// A slot's process has to be known to etl_system; its stack is put together from both parts, the
+// kernel's inside the user's.
 void etl_put_slot(struct etl_put *put, const struct etl_slot *slot);
 
 // Whether an address is the kernel's.

@@ -40,18 +40,21 @@ struct etl_system;
 struct etl_system *etl_system_new(void);
 void etl_system_free(struct etl_system *system); // NULL is allowed
 
-// Of all events the ones that speak of processes and images are taken; then what belongs together
-// is brought together.
+// Give all events: those that speak of processes and images are taken. Then what belongs together
+// is brought together: an image and the event that has its build-id, which may come before or after
+// it.
 void etl_system_add(struct etl_system *system, const struct etl_event *event);
 void etl_system_settle(struct etl_system *system);
 
 // The process that has the pid at that time, or else the one nearest to it: its parent may act in
 // it before it has begun. A pid that no event speaks of is a process without a name.
 uint32_t etl_system_find(struct etl_system *system, uint32_t pid, uint64_t time);
+// Numbers count from 0. Borrowed until etl_system_free.
 const struct etl_process *etl_system_process(const struct etl_system *system, uint32_t number);
 uint32_t etl_system_processes(const struct etl_system *system);
 
-// The number of the image there, or UINT32_MAX.
+// The number of the image that the process had there at that time, or else of one that it had there
+// at another time; UINT32_MAX: none.
 uint32_t etl_system_find_image(const struct etl_system *system, uint32_t pid, uint64_t address,
 			       uint64_t time);
 const struct etl_image *etl_system_image(const struct etl_system *system, uint32_t number);

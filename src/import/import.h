@@ -35,14 +35,19 @@ struct import_format {
 	bool (*is)(const char *head, size_t length);
 
 	// Reads all of it. A failure says why, without the line.
+	// True also where the user stopped it, or where the input was cut and that was said
+	// (`cut`).
 	bool (*read)(struct import_work *work, struct err *err);
 };
 
+// A stream at its beginning, open for reading; it is the caller's to close. Pipes are good.
 struct import_input {
 	FILE *file;
 	const char *path; // for messages
 };
 
+// All is borrowed until import_trace returns. `stopped` and `progress` have the same `context`, and
+// are asked every few thousand lines.
 struct import_options {
 	const struct import_input *inputs; // several only of snapshots
 	size_t inputs_count;
@@ -58,6 +63,7 @@ struct import_result {
 	char *remarks;          // lines; owned by the caller (mem_free); may be ""
 };
 
+// For `--format NAME` and for the help.
 extern const struct import_format *const import_formats[]; // ends with NULL
 
 // Make a trace in the file of the descriptor. False: nothing in it is of use.
@@ -65,6 +71,7 @@ bool import_trace(const struct import_options *options, int fd, struct import_re
 		  struct err *err);
 
 // For readers: the next line; false at the end and where the user stopped it.
+// `line` has a NUL in place of its end, and may be written to; it is valid until the next one.
 bool import_line(struct import_work *work, char **line, size_t *length);
 
 // For readers: the line could not be read, as *err says. True: it is the last one and has no end,

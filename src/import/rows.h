@@ -10,6 +10,8 @@
 #include "base/str.h"
 #include "import/intake.h"
 
+// Numbers are decimal, or hexadecimal with 0x. ROWS_OLD is the address that a realloc was given;
+// ROWS_THREAD and ROWS_PROCESS are any words, numbers being ids; ROWS_STACK a folded stack.
 enum rows_column {
 	ROWS_TIME,
 	ROWS_OP,
@@ -47,6 +49,7 @@ enum rows_column rows_find_column(const char *name);
 bool rows_begin(struct rows *rows, struct err *err);
 
 // A row; fields that it lacks are NULL or "".
+// False: the row cannot be one, and *err says why, without the line's number.
 bool rows_take(struct rows *rows, const char *const fields[ROWS_COLUMNS], struct err *err);
 
 // Lines about what was left out or assumed.

@@ -25,7 +25,9 @@ struct fleet_wish {
 	const char *site;           // a function, or the number of a site; NULL: all
 	const char *before, *after; // versions that are compared; NULL: the last two
 	uint64_t ago_ns;            // unless 0, `before` is what was the last one so long ago
-	uint64_t rows_max;          // 0: all
+	// Of sites, grew and traces; 0: all. Hosts and versions are all given: a host is compared
+	// with the others, and a trend has no gaps.
+	uint64_t rows_max;
 };
 
 // How many there are of those that the wish selects.
@@ -47,6 +49,8 @@ struct fleet_row {
 	// bytes, as least and most are
 	double level, before, spread; // means over runs; ± two standard errors of level - before
 	double least, most;           // of runs
+	// byte_seconds, bytes, count and kept_bytes are sums over the runs; `share` is the part of
+	// all byte-seconds, from 0 to 1. Sampled runs add estimates, so that all are doubles.
 	double byte_seconds, share, bytes, count, kept_bytes;
 	double score; // of a host: how far it is from the median, in robust deviations
 	bool spread_known, score_known, outside;
