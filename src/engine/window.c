@@ -633,6 +633,7 @@ bool window_walk(struct window *window, const struct window_query *query,
 		 void *context, struct err *err)
 {
 	struct window_query whole = tidy(window, query);
+	bool stopped = false;
 
 	ASSERT(each);
 	if (!is_sound(window, err))
@@ -640,11 +641,11 @@ bool window_walk(struct window *window, const struct window_query *query,
 	if (window->plain) {
 		if (!plain_walk(&window->heap, &whole, each, context))
 			return true;
-	} else if (asks(query, WINDOW_HEAP) &&
-		   !index_walk(&window->index, &window->clock, &whole, each, context, err)) {
+	} else if (asks(query, WINDOW_HEAP) && !index_walk(&window->index, &window->clock, &whole,
+							   each, context, &stopped, err)) {
 		return failed(window, err);
 	}
-	if (asks(query, WINDOW_VM))
+	if (!stopped && asks(query, WINDOW_VM))
 		plain_walk(window->vm, &whole, each, context);
 	return true;
 }

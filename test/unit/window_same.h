@@ -302,6 +302,27 @@ static inline struct singles walk(struct window *window, const struct window_que
 	return singles;
 }
 
+// `left` before it stops.
+static inline bool stop_walk(void *context, const struct window_allocation *)
+{
+	int64_t *left = context;
+
+	return --*left > 0;
+}
+
+// Who has stopped a walk is called no more, whichever layers it was of.
+static inline void check_stop(struct window *window, struct window_query query)
+{
+	query.layers = WINDOW_HEAP | WINDOW_VM;
+	for (int64_t left = 1, at; left < 1000; left *= 4) {
+		struct err err = { 0 };
+
+		at = left;
+		CHECK(window_walk(window, &query, stop_walk, &at, &err));
+		CHECK(at >= 0);
+	}
+}
+
 static inline void check_walk(struct pair *pair, const struct window_query *query)
 {
 	struct singles a = walk(pair->plain, query), b = walk(pair->index, query);
@@ -332,6 +353,8 @@ static inline void check_walk(struct pair *pair, const struct window_query *quer
 	}
 	mem_free(a.list);
 	mem_free(b.list);
+	check_stop(pair->plain, *query);
+	check_stop(pair->index, *query);
 }
 
 // ---- levels ----

@@ -754,7 +754,7 @@ static bool walk_edges(struct single *single, struct err *err)
 // ended inside is not asked for, the blocks at the two edges are enough.
 bool index_walk(struct index *index, struct index_clock *clock, const struct window_query *query,
 		bool (*each)(void *context, const struct window_allocation *allocation),
-		void *context, struct err *err)
+		void *context, bool *stopped, struct err *err)
 {
 	struct single single = { .index = index,
 				 .clock = clock,
@@ -772,16 +772,19 @@ bool index_walk(struct index *index, struct index_clock *clock, const struct win
 	if (query->walk_types && !(query->walk_types & 1u << WINDOW_AIFI) &&
 	    !is_short(index, query)) {
 		ok = walk_edges(&single, err);
-		index_groups_fini(&single.groups);
-		return ok;
+	} else {
+		ok = find_blocks(&single.groups, query, &marks, err) &&
+		     index_ending_in(index, query->from, query->to, marks, &visitor, err) &&
+		     !single.failed;
+		// What lives at `to` began before it, and does not end before it.
+		if (ok && !single.stopped)
+			ok = index_spanning(index, query->to, query->to, &visitor, err) &&
+			     !single.failed;
+		mem_free(marks);
 	}
-	ok = find_blocks(&single.groups, query, &marks, err) &&
-	     index_ending_in(index, query->from, query->to, marks, &visitor, err) && !single.failed;
-	// What lives at `to` began before it, and does not end before it.
-	if (ok && !single.stopped)
-		ok = index_spanning(index, query->to, query->to, &visitor, err) && !single.failed;
-	mem_free(marks);
 	index_groups_fini(&single.groups);
+	if (stopped)
+		*stopped = single.stopped;
 	return ok;
 }
 

@@ -49,10 +49,10 @@ uint32_t index_group_ask(const struct index *index, const struct window_query *q
 bool index_ask(struct index *index, const struct window_query *query, struct window_result *result,
 	       struct err *err);
 
-// As window_walk.
+// As window_walk. `*stopped` (NULL: nobody asks): `each` has ended it.
 bool index_walk(struct index *index, struct index_clock *clock, const struct window_query *query,
 		bool (*each)(void *context, const struct window_allocation *allocation),
-		void *context, struct err *err);
+		void *context, bool *stopped, struct err *err);
 
 // The lifetimes of a window as a list: for what asks of it again and again, and for questions by
 // lifetime, which none of those below answers but index_walk and index_lifetimes. More than there

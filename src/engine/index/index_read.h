@@ -114,7 +114,8 @@ bool index_sums_next(struct index_sums *sums, struct bits_sums *out, uint32_t co
 
 // Visit what began before `from` and did not end before `to` (to >= from): of each, its cell, its
 // beginning and end (WINDOW_NEVER). Those whose lifetime is shorter than 2^long_log2 steps are
-// found by scan of as many steps after `to`, and only if there can be any.
+// found by scan of as many steps after `to`, and only if there can be any. `visit` returns false to
+// stop.
 struct index_visitor {
 	void *context;
 	bool (*visit)(void *context, uint32_t cell, uint64_t begin, uint64_t end);

@@ -72,7 +72,7 @@ bool index_collect(struct index *index, struct index_clock *clock, const struct 
 
 	all.walk_types = 0;
 	plain->duration_ns = index->duration_ns;
-	if (!index_walk(index, clock, &all, collect_one, &collecting, err))
+	if (!index_walk(index, clock, &all, collect_one, &collecting, NULL, err))
 		return false;
 	return !collecting.full ||
 	       err_set(err, ERR_LIMIT,
@@ -661,5 +661,5 @@ bool index_lifetimes(struct index *index, struct index_clock *clock,
 
 	ASSERT(to->count == WINDOW_LIFETIME_CLASSES);
 	all.walk_types = 0;
-	return index_walk(index, clock, &all, age_one, &aging, err);
+	return index_walk(index, clock, &all, age_one, &aging, NULL, err);
 }

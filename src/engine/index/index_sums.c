@@ -559,6 +559,7 @@ struct short_filter {
 	const struct index_visitor *visitor;
 	uint64_t before;
 	unsigned long_log2;
+	bool *more;
 };
 
 // Long lifetimes that end here are told from their files.
@@ -568,14 +569,15 @@ static bool visit_short(void *context, uint32_t cell, uint64_t begin, uint64_t e
 
 	if (begin >= filter->before || (end - begin) >> filter->long_log2)
 		return true;
-	return filter->visitor->visit(filter->visitor->context, cell, begin, end);
+	*filter->more = filter->visitor->visit(filter->visitor->context, cell, begin, end);
+	return *filter->more;
 }
 
 // Shorter ones: they end soon behind `to`.
 static bool visit_shorts(struct index *index, uint64_t from, uint64_t to,
-			 const struct index_visitor *visitor, struct err *err)
+			 const struct index_visitor *visitor, bool *more, struct err *err)
 {
-	struct short_filter filter = { visitor, from, index->shape.long_log2 };
+	struct short_filter filter = { visitor, from, index->shape.long_log2, more };
 	const struct index_visitor inner = { &filter, visit_short };
 	uint64_t end = from + (UINT64_C(1) << index->shape.long_log2);
 
@@ -625,7 +627,7 @@ bool index_spanning(struct index *index, uint64_t from, uint64_t to,
 {
 	bool more = true;
 
-	return visit_shorts(index, from, to, visitor, err) &&
+	return visit_shorts(index, from, to, visitor, &more, err) &&
 	       visit_all_longs(index, from, to, visitor, &more, err) &&
 	       visit_never(index, 0, from, visitor, &more, err);
 }
@@ -685,7 +687,7 @@ bool index_spanning_sums(struct index *index, uint64_t from, uint64_t to, struct
 {
 	bool more = true;
 
-	return visit_shorts(index, from, to, visitor, err) &&
+	return visit_shorts(index, from, to, visitor, &more, err) &&
 	       visit_all_longs(index, from, to, visitor, &more, err) &&
 	       never_sums(index, from, sums, visitor, err);
 }
@@ -696,7 +698,7 @@ bool index_spanning_counts(struct index *index, uint64_t from, uint64_t to, uint
 	const struct index_visitor visitor = { counts, count_one };
 	bool more = true;
 
-	return visit_shorts(index, from, to, &visitor, err) &&
+	return visit_shorts(index, from, to, &visitor, &more, err) &&
 	       visit_all_longs(index, from, to, &visitor, &more, err) &&
 	       never_counts(index, from, counts, err);
 }
