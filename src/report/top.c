@@ -46,33 +46,28 @@ static bool top_outlives(const struct top *top, const struct trace_note *note)
 	       reader_process(top->opened.reader, note->process)->exit == TRACE_EXIT_UNKNOWN;
 }
 
-// Take what is there, up to `until_ns`.
-// A note has no place to be kept, so one that comes before the pending event is taken though its
-// time may be after `until_ns`.
+// Take what is there, up to `until_ns`. What is read of the next part is pending; the reader is not
+// asked before that is taken, so the text of a note is there still.
 static void top_take(struct top *top, uint64_t until_ns)
 {
 	struct reader *reader = top->opened.reader;
-	struct trace_note note;
-
 	for (;;) {
-		enum reader_item item = READER_EVENT;
+		uint64_t time_ns;
 
-		if (!top->is_pending)
-			item = reader_next(reader, &top->pending, &note);
-		if (item == READER_END)
+		if (top->pending == READER_END)
+			top->pending = reader_next(reader, &top->event, &top->note);
+		if (top->pending == READER_END)
+			return;
+		time_ns = top->pending == READER_NOTE ? top->note.time_ns : top->event.time_ns;
+		if (time_ns > until_ns)
 			return;
 		heap_learn(top->heap, reader);
-		if (item == READER_NOTE) {
-			if (!top_outlives(top, &note))
-				heap_add_note(top->heap, &note);
-			top->at_ns = note.time_ns;
-			continue;
-		}
-		top->is_pending = top->pending.time_ns > until_ns;
-		if (top->is_pending)
-			return;
-		heap_add_event(top->heap, &top->pending);
-		top->at_ns = top->pending.time_ns;
+		if (top->pending == READER_EVENT)
+			heap_add_event(top->heap, &top->event);
+		else if (!top_outlives(top, &top->note))
+			heap_add_note(top->heap, &top->note);
+		top->at_ns = time_ns;
+		top->pending = READER_END;
 	}
 }
 

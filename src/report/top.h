@@ -38,8 +38,9 @@ struct top_row {
 struct top {
 	struct opened opened;
 	struct heap *heap;
-	struct trace_event pending; // read, and of the next part
-	bool is_pending;
+	enum reader_item pending; // READER_END: none. Else what was read and is of the next part:
+	struct trace_event event;
+	struct trace_note note;
 	uint64_t from_ns, at_ns; // of the rates: from here to here
 	uint64_t mark_ns;
 	bool marked;

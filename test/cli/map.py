@@ -92,6 +92,20 @@ def every_figure_of_random_spaces_is_what_a_second_count_says():
 
 
 @test
+def a_hole_that_was_small_for_a_moment_is_so_in_the_curve_at_that_moment_alone():
+    lines = ["process p pid=5 bits=32", "thread t p tid=5", "stack a by_a < main",
+             f"@1ms t mmap a {LOW * PAGE} {PAGE} prot=rw flags=private|anonymous|fixed",
+             f"@500ms t mmap a {(LOW + 1) * PAGE} {PAGES * PAGE} prot=rw flags=private|anonymous|fixed",
+             f"@500100us t munmap a {(LOW + 1) * PAGE} {PAGES * PAGE}",
+             f"@1s t mmap a {(LOW + 2) * PAGE} {PAGE} prot=rw flags=private|anonymous|fixed"]
+    path = assemble("moment", "\n".join(lines) + "\nend\n")
+    committed = [point["committed"] for point in drawn(path)["curve"]]
+    assert committed[120] == (PAGES + 1) * PAGE, committed
+    assert committed[:120] == [PAGE] * 120 and committed[121:239] == [PAGE] * 118, committed
+    assert committed[239] == 2 * PAGE, committed
+
+
+@test
 def the_trace_made_by_hand_names_who_is_in_the_way():
     answer = drawn(assemble("space"), "--process", "700")
     assert (answer["bits"], answer["low"], answer["high"]) == (32, "0x0", "0x100000000")

@@ -50,9 +50,9 @@ def trace():
     return "a.tide"
 
 
-def plot(kind, *words, name="x.svg"):
+def plot(kind, *words, name="x.svg", path=None):
     """Draw, and return the data: {curve: [(x, y), …]}."""
-    run("plot", trace(), kind, "-f", "-o", name, "--keep", *words)
+    run("plot", path or trace(), kind, "-f", "-o", name, "--keep", *words)
     curves, points = {}, None
     with open(name + ".dat", encoding="utf-8") as file:
         for line in file:
@@ -132,6 +132,18 @@ def resident_memory_is_drawn_as_it_was_sampled():
     resident = curves["resident"]
     assert (0, 1048576) in resident and (250e6, 3145728) in resident, resident
     assert resident[-1] == (1e9, 0), resident[-1]
+
+
+@test
+def a_snapshot_is_drawn_in_its_time_and_behind_the_beginning_of_the_window():
+    snapshot = "snapshot p1 reason=growth at={0} began=0 ended=0 page=4096 rss={1} rss-max={1} cost=1\n"
+    with open("s.txt", "w", encoding="utf-8") as file:
+        file.write(TEXT.replace("@300ms", snapshot.format(280000000, 4 << 20) + "@300ms", 1)
+                   .replace("@1s end", snapshot.format(900000000, 5 << 20) + "@1s end", 1))
+    run("dump", "--assemble", "s.txt", "-o", "s.tide")
+    curves = plot("rss", "--from", "260ms", "--to", "950ms", path="s.tide")
+    levels = [(260e6, 3), (280e6, 3), (280e6, 4), (900e6, 4), (900e6, 5), (950e6, 5)]
+    assert curves["resident"] == [(at, level << 20) for at, level in levels], curves["resident"]
 
 
 @test

@@ -328,28 +328,49 @@ static bool is_failure(const struct trace_event *event)
 		event->kind == TRACE_BRK || event->kind == TRACE_SHMAT);
 }
 
+// So many points have been begun: a stretch of time begins with what the one before it ended with.
+static void begin_points(struct address_map *address_map, unsigned count)
+{
+	ASSERT(count <= ADDRESS_MAP_POINTS);
+	while (address_map->now_points < count)
+		address_map->points[address_map->now_points++] = address_map->now;
+}
+
 // Extremes of a stretch of time, and not its last values: a hole that was small for a moment is
-// what matters.
+// what matters. Before the first event all is as it is after that.
 static void add_point(struct address_map *address_map, const struct space *space, uint64_t time_ns)
 {
 	const struct space_totals *totals = space_process(space, address_map->process);
 	struct ranges_holes holes = ranges_holes(space_ranges(space, address_map->process),
 						 address_map->low, address_map->high);
+	const struct address_map_point now = {
+		.free_min = holes.bytes,
+		.largest_min = holes.largest,
+		.reserved_max = totals->reserved_bytes + totals->inherited_bytes,
+		.committed_max = totals->committed_bytes,
+		.holes_max = holes.count,
+	};
 	uint64_t length = address_map->points_end_ns ? address_map->points_end_ns : 1;
 	uint64_t at = (uint64_t)((double)time_ns / (double)length * ADDRESS_MAP_POINTS);
-	struct address_map_point *point =
-		&address_map->points[at < ADDRESS_MAP_POINTS ? at : ADDRESS_MAP_POINTS - 1];
+	struct address_map_point *point;
 
-	if (holes.bytes < point->free_min)
-		point->free_min = holes.bytes;
-	if (holes.largest < point->largest_min)
-		point->largest_min = holes.largest;
-	if (holes.count > point->holes_max)
-		point->holes_max = holes.count;
-	if (totals->reserved_bytes + totals->inherited_bytes > point->reserved_max)
-		point->reserved_max = totals->reserved_bytes + totals->inherited_bytes;
-	if (totals->committed_bytes > point->committed_max)
-		point->committed_max = totals->committed_bytes;
+	if (at >= ADDRESS_MAP_POINTS)
+		at = ADDRESS_MAP_POINTS - 1;
+	if (address_map->now_points == 0)
+		address_map->now = now;
+	begin_points(address_map, (unsigned)at + 1);
+	address_map->now = now;
+	point = &address_map->points[at];
+	if (now.free_min < point->free_min)
+		point->free_min = now.free_min;
+	if (now.largest_min < point->largest_min)
+		point->largest_min = now.largest_min;
+	if (now.holes_max > point->holes_max)
+		point->holes_max = now.holes_max;
+	if (now.reserved_max > point->reserved_max)
+		point->reserved_max = now.reserved_max;
+	if (now.committed_max > point->committed_max)
+		point->committed_max = now.committed_max;
 }
 
 // What fails is weighed before the event, as it changes nothing; the curve is measured after it.
@@ -375,22 +396,6 @@ static void after_event(void *context, const struct space *space, const struct t
 		add_point(address_map, space, event->time_ns);
 }
 
-// A stretch of time without events has the extremes of the one before it; before the first event,
-// those of the first stretch that has one.
-static void fill_points(struct address_map *address_map)
-{
-	struct address_map_point last = { 0 };
-
-	for (int i = ADDRESS_MAP_POINTS - 1; i >= 0; i--)
-		if (address_map->points[i].free_min != UINT64_MAX)
-			last = address_map->points[i];
-	for (int i = 0; i < ADDRESS_MAP_POINTS; i++) {
-		if (address_map->points[i].free_min == UINT64_MAX)
-			address_map->points[i] = last;
-		last = address_map->points[i];
-	}
-}
-
 // The part that was asked for; else all that the process can have.
 static void set_part(struct address_map *address_map)
 {
@@ -405,8 +410,7 @@ static void set_part(struct address_map *address_map)
 		space_end(present_space(address_map->asked->present), reader, address_map->process);
 }
 
-// The whole trace, for the curve and the failures. UINT64_MAX marks a stretch in which nothing was
-// seen (fill_points).
+// The whole trace, for the curve and the failures. After the last event nothing changes.
 static void read_whole(struct address_map *address_map)
 {
 	const struct present_options options = {
@@ -419,10 +423,8 @@ static void read_whole(struct address_map *address_map)
 
 	address_map->points_end_ns = moment_duration(address_map->asked->reader);
 	address_map->points = mem_alloc(ADDRESS_MAP_POINTS, sizeof *address_map->points);
-	for (int i = 0; i < ADDRESS_MAP_POINTS; i++)
-		address_map->points[i].free_min = address_map->points[i].largest_min = UINT64_MAX;
 	moment_view_calls(address_map->asked, &options, "drawing");
-	fill_points(address_map);
+	begin_points(address_map, ADDRESS_MAP_POINTS);
 }
 
 // ---- the map ----

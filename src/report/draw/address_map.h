@@ -108,6 +108,8 @@ struct address_map {
 	struct address_map_group *groups; // the table: most in the way first
 	size_t groups_count, groups_capacity;
 	struct address_map_point *points; // ADDRESS_MAP_POINTS, over the whole trace
+	struct address_map_point now;     // private: as it was after the last event that was read,
+	unsigned now_points;              // private: and how many points have been begun
 	// the time that the points divide into equal parts, from 0
 	uint64_t points_end_ns;
 	struct address_map_failure failures[ADDRESS_MAP_FAILURES_MAX];

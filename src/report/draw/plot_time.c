@@ -172,6 +172,7 @@ struct residence {
 	size_t capacity;
 	uint64_t total;
 	size_t samples;
+	bool inside; // the curve has begun
 };
 
 // The total is kept by differences, as samples come from one process at a time.
@@ -196,6 +197,16 @@ static bool residence_note(struct residence *residence, const struct query_conte
 	return true;
 }
 
+// Before anything of the window's time changes the level, the curve begins with it.
+static void begin_curve(struct chart_curve *curve, const struct query_context *asked,
+			struct residence *residence, uint64_t time_ns)
+{
+	if (residence->inside || time_ns < asked->from_ns)
+		return;
+	residence->inside = true;
+	chart_add_point(curve, (double)asked->from_ns, (double)residence->total);
+}
+
 // Snapshots until a time are samples too: the peak lies before memory is given back, where one is
 // taken, and mostly between two samples.
 static void add_snapshots(struct chart_curve *curve, const struct query_context *asked,
@@ -210,8 +221,9 @@ static void add_snapshots(struct chart_curve *curve, const struct query_context 
 		if (residence->kind != TRACE_NOTE_RSS || !one->rss_bytes ||
 		    !query_has_process(&asked->selection.query, one->process))
 			continue;
+		begin_curve(curve, asked, residence, time_ns);
 		residence_set(residence, one->process, one->rss_bytes);
-		if (time_ns >= asked->from_ns && time_ns <= asked->to_ns)
+		if (residence->inside)
 			chart_add_point(curve, (double)time_ns, (double)residence->total);
 	}
 }
@@ -222,8 +234,6 @@ static void add_resident(struct chart *chart, struct query_context *asked,
 {
 	struct chart_curve *curve = chart_add_curve(chart, name);
 	struct trace_note note;
-	uint64_t before = 0;
-	bool inside = false;
 	uint32_t next = 0;
 
 	reader_rewind(asked->reader);
@@ -231,18 +241,13 @@ static void add_resident(struct chart *chart, struct query_context *asked,
 		if (note.time_ns > asked->to_ns)
 			break;
 		add_snapshots(curve, asked, residence, &next, note.time_ns);
-		before = residence->total;
-		if (!residence_note(residence, asked, &note))
-			continue;
-		if (note.time_ns >= asked->from_ns && !inside)
-			chart_add_point(curve, (double)asked->from_ns, (double)before);
-		inside |= note.time_ns >= asked->from_ns;
-		if (inside)
+		begin_curve(curve, asked, residence, note.time_ns);
+		if (residence_note(residence, asked, &note) && residence->inside)
 			chart_add_point(curve, (double)note.time_ns, (double)residence->total);
 	}
 	reader_rewind(asked->reader);
-	if (!inside)
-		chart_add_point(curve, (double)asked->from_ns, (double)residence->total);
+	add_snapshots(curve, asked, residence, &next, asked->to_ns);
+	begin_curve(curve, asked, residence, asked->to_ns);
 	chart_add_point(curve, (double)asked->to_ns, (double)residence->total);
 }
 
