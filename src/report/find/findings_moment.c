@@ -514,19 +514,45 @@ static bool are_copies(const struct trace_module *a, const struct trace_module *
 	       (a->start >= b->end || b->start >= a->end);
 }
 
-// All pairs of the trace's modules are compared, of which a process has some hundred: 100 are 4,950
-// pairs. Modules are those that stacks pass through, so that of a copy which allocates nothing
-// there is no finding.
+// The next module of the same process and stem, by module; 0: there is none. So a module is
+// compared with few others, however many processes and modules there are.
+static module_id *next_of_stem(const struct reader *reader)
+{
+	const module_id count = reader_modules_count(reader);
+	module_id *next = mem_alloc(count + 1, sizeof *next);
+	struct map first = { 0 };
+
+	for (module_id i = count; i-- > 1;) {
+		const struct trace_module *module = reader_module(reader, i);
+		const char *stem;
+		size_t length = stem_of(module->path, &stem);
+		uint64_t key = module->process, *at;
+
+		if (length == 0)
+			continue;
+		for (size_t j = 0; j < length; j++) // FNV-1a
+			key = (key ^ (uint8_t)stem[j]) * UINT64_C(0x100000001b3);
+		at = map_put(&first, key, NULL);
+		next[i] = (module_id)*at;
+		*at = i;
+	}
+	map_fini(&first);
+	return next;
+}
+
+// Modules are those that stacks pass through, so that of a copy which allocates nothing there is no
+// finding.
 bool findings_libraries(struct findings *findings, const struct findings_kind *kind, struct err *)
 {
 	const struct reader *reader = findings->asked->reader;
+	module_id *next = next_of_stem(reader);
 
 	for (module_id i = 1; i < reader_modules_count(reader); i++) {
 		const struct trace_module *a = reader_module(reader, i);
 
 		if (!query_has_process(&findings->asked->selection.query, a->process))
 			continue;
-		for (module_id j = i + 1; j < reader_modules_count(reader); j++) {
+		for (module_id j = next[i]; j; j = next[j]) {
 			const struct trace_module *b = reader_module(reader, j);
 			struct finding *finding;
 
@@ -542,5 +568,6 @@ bool findings_libraries(struct findings *findings, const struct findings_kind *k
 			findings_command(findings, finding, "window", "--by module", false, false);
 		}
 	}
+	mem_free(next);
 	return true;
 }
