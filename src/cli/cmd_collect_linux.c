@@ -41,8 +41,8 @@ static const struct option_row options[] = {
 	{ ARGS_TEXT(wishes, output), 'o', "output", "FILE",
 	  "write the trace to FILE (default: $TIDEMARK_OUTPUT)" },
 	{ ARGS_TEXT(wishes, words), 0, "options", "WORDS",
-	  "free-stacks, sample=BYTES, clock=ns, paused, no-follow, force (default: "
-	  "$TIDEMARK_OPTIONS)" },
+	  "free-stacks, sample=BYTES, clock=ns, paused, no-follow, reachability, "
+	  "language-heaps, force (default: $TIDEMARK_OPTIONS)" },
 	{ 0 },
 };
 

@@ -396,16 +396,20 @@ bool attachable_refused(pid_t pid, int number, struct err *err)
 		       (int)pid, err_text(number, text, sizeof(text)), (int)pid);
 }
 
-// Whether the call that a thread is in makes a process.
+// Whether the call that a thread is in makes a process. The two classes number calls differently:
+// 190 is vfork of 32 bits, and fsetxattr of 64.
 static bool attachable_forks(const char *thread)
 {
-	static const int calls[] = { 58, 56, 435, 190, 120 }; // vfork, clone, clone3; of 32 bits
-	char text[256];
-	bool forks = false;
+	enum { CALLS = 3 };
+	static const int calls[2][CALLS] = { { 58, 56, 435 },
+					     { 190, 120, 435 } }; // vfork, clone, clone3
+	char text[256], head[EI_CLASS + 2];
+	bool forks = false, narrow;
 
+	narrow = attachable_read(thread, "exe", head, sizeof(head)) && head[EI_CLASS] == ELFCLASS32;
 	if (attachable_read(thread, "syscall", text, sizeof(text)))
-		for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++)
-			forks |= atoi(text) == calls[i];
+		for (size_t i = 0; i < CALLS; i++)
+			forks |= atoi(text) == calls[narrow][i];
 	return forks;
 }
 

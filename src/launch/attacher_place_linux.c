@@ -56,7 +56,7 @@ static bool attacher_read_file(struct attacher *attacher)
 	int fd;
 
 	if (attacher->file || !program)
-		return attacher->file;
+		return attacher->file != NULL;
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)attacher->pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	attacher->file = mem_alloc(1, sizeof(*attacher->file));
@@ -64,6 +64,10 @@ static bool attacher_read_file(struct attacher *attacher)
 	if (fd >= 0)
 		close(fd);
 	attacher->bias = objects_bias(&attacher->objects, program);
+	if (!read) {
+		mem_free(attacher->file);
+		attacher->file = NULL;
+	}
 	return read;
 }
 

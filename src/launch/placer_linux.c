@@ -78,15 +78,23 @@ bool placer_open(struct placer *placer, struct err *err)
 	const Elf64_Phdr *programs;
 	struct stat status;
 	void *pages = MAP_FAILED;
+	bool fits = false;
 	size_t count;
+	int number;
 
-	if (fd >= 0 && fstat(fd, &status) == 0 && status.st_size > (off_t)sizeof(Elf64_Ehdr) &&
-	    status.st_size < PLACER_LIBRARY_MAX)
-		pages = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (fd >= 0 && fstat(fd, &status) == 0) {
+		fits = status.st_size > (off_t)sizeof(Elf64_Ehdr) &&
+		       status.st_size < PLACER_LIBRARY_MAX;
+		if (fits)
+			pages = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	}
+	number = fits || fd < 0 ? errno : 0;
 	if (fd >= 0)
 		close(fd);
+	if (pages == MAP_FAILED && number)
+		return err_errno(err, number, "cannot read %s", placer->path);
 	if (pages == MAP_FAILED)
-		return err_errno(err, errno, "cannot read %s", placer->path);
+		return err_set(err, ERR_IO, "%s is not a recorder of this version", placer->path);
 	placer->library = pages;
 	placer->library_bytes = (size_t)status.st_size;
 	programs = placer_programs(placer, &count);

@@ -5,21 +5,26 @@
 #include <errno.h>
 
 // The size is asked before the reading, for files that are meant to be small: settings, secrets.
+// By the descriptor and not by the path, which may lead elsewhere by now.
+bool file_read_open(int fd, size_t size_max, struct str *out, struct err *err)
+{
+	uint64_t size;
+
+	if (!file_is_regular(fd, &size))
+		return err_set(err, ERR_IO, "it is not a regular file");
+	if (size > size_max)
+		return err_set(err, ERR_IO, "it is larger than %zu bytes", size_max);
+	return file_read_all(fd, out, err);
+}
+
 bool file_read_regular(const char *path, size_t size_max, struct str *out, struct err *err)
 {
 	int fd = file_open(path, FILE_READ);
-	uint64_t size;
 	bool good;
 
 	if (fd < 0)
 		return err_errno(err, errno, "cannot open it");
-	// By the descriptor and not by the path, which may lead elsewhere by now.
-	if (!file_is_regular(fd, &size))
-		good = err_set(err, ERR_IO, "it is not a regular file");
-	else if (size > size_max)
-		good = err_set(err, ERR_IO, "it is larger than %zu bytes", size_max);
-	else
-		good = file_read_all(fd, out, err);
+	good = file_read_open(fd, size_max, out, err);
 	file_close(fd);
 	return good;
 }

@@ -148,6 +148,8 @@ void file_view_close(struct file_view *view);
 // Append the contents of the file at `path`, if it is a regular one of at most `size_max` bytes;
 // never waits for one that is not.
 bool file_read_regular(const char *path, size_t size_max, struct str *out, struct err *err);
+// The same of one that is open, which it leaves so.
+bool file_read_open(int fd, size_t size_max, struct str *out, struct err *err);
 
 // Append all that can be read from `fd` to `out`.
 bool file_read_all(int fd, struct str *out, struct err *err);

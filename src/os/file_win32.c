@@ -157,18 +157,23 @@ static uint16_t *path_in(int folder, const char *name)
 {
 	HANDLE handle = handle_of(folder);
 	// Asked twice, for the length with its end and for the path.
-	DWORD count = GetFinalPathNameByHandleW(handle, NULL, 0, FILE_NAME_NORMALIZED);
+	DWORD room = GetFinalPathNameByHandleW(handle, NULL, 0, FILE_NAME_NORMALIZED), count = 0;
 	size_t length = strlen(name);
 	uint16_t *path;
 
-	if (count == 0) {
+	if (room == 0) {
 		failed(GetLastError());
 		return NULL;
 	}
 	// Room for the path, a backslash, the name and the end. The path begins with \\?\, so it
 	// may be longer than MAX_PATH.
-	path = mem_alloc(count + length + 2, sizeof *path);
-	count = GetFinalPathNameByHandleW(handle, (wchar_t *)path, count + 1, FILE_NAME_NORMALIZED);
+	path = mem_alloc(room + length + 2, sizeof *path);
+	count = GetFinalPathNameByHandleW(handle, (wchar_t *)path, room + 1, FILE_NAME_NORMALIZED);
+	if (count == 0 || count > room) { // gone, or renamed to something longer meanwhile
+		failed(count == 0 ? GetLastError() : ERROR_PATH_NOT_FOUND);
+		mem_free(path);
+		return NULL;
+	}
 	path[count++] = '\\';
 	for (size_t i = 0; i < length; i++)
 		path[count + i] = (uint8_t)name[i]; // our own names are ASCII

@@ -224,24 +224,24 @@ static void write_reached(struct page *page)
 		     STR_COUNT(inside->count), paper_plural(inside->count));
 }
 
-// What runtimes have besides malloc's blocks. It is said once for processes of one kind that come
-// one after the other. Slabs are looked for among the rows: so is said what they are.
+// What runtimes have besides malloc's blocks, each once. Slabs are looked for among the rows: so is
+// said what they are.
 static void write_own_heaps(struct page *page)
 {
 	const struct reader *reader = page->report->asked->reader;
 	const struct sites *sites = &page->report->sites;
-	const char *said = NULL;
+	struct map said = { 0 };
 
 	for (process_id id = 0; id < reader_processes_count(reader); id++) {
-		const struct trace_process *process = reader_process(reader, id);
-		const char *heap = own_heap_of(process);
+		const char *heap = own_heap_of(reader_process(reader, id));
+		bool added = false;
 
-		if (!heap || heap == said ||
-		    !query_has_process(&page->report->asked->selection.query, id))
-			continue;
-		said = heap;
-		paper_paragraph(&page->paper, PAPER_DIM, "  own heap", heap);
+		if (heap && query_has_process(&page->report->asked->selection.query, id))
+			map_put(&said, (uint64_t)(uintptr_t)heap, &added);
+		if (added)
+			paper_paragraph(&page->paper, PAPER_DIM, "  own heap", heap);
 	}
+	map_fini(&said);
 	for (size_t i = 0; i < sites->count; i++) {
 		if (!own_heap_is_slab(page->report->asked->names, sites->rows[i].stack))
 			continue;

@@ -164,7 +164,8 @@ static void put_defs(struct writer *writer)
 		fail(writer);
 }
 
-// mark_here comes before the block is in the file: it is what put_last_words may go back to.
+// What put_last_words may go back to is the state before a block that is in the file: where it is
+// this one that does not fit, the one before it makes room.
 static void put_events(struct writer *writer)
 {
 	struct block block = {
@@ -175,17 +176,19 @@ static void put_events(struct writer *writer)
 		.last_ns = writer->columns.last_ns,
 	};
 
+	const struct writer_mark before = mark_here(writer);
+
 	ASSERT(writer->columns.count <= COLUMNS_EVENTS_MAX);
 	ASSERT(!writer->failed && !writer->ended);
 	if (writer->columns.count == 0)
 		return;
-	writer->whole = mark_here(writer);
 	writer->chain.packer.cuts_count =
 		columns_finish(&writer->columns, &writer->chain.raw, writer->chain.packer.cuts);
 	if (!chain_put(&writer->chain, &block, false, &writer->err)) {
 		fail(writer);
 		return;
 	}
+	writer->whole = before;
 	writer->columns.predicts = predict_when(&writer->when, block.events_count,
 						block.stored_size, writer->columns.busy_ns);
 	writer->chain.next_event += block.events_count;

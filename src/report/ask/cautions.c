@@ -55,6 +55,17 @@ static void tell_pauses(const struct reader *reader, void (*tell)(void *context,
 	str_fini(&text);
 }
 
+// Of a list as "glibc, jemalloc".
+static bool is_listed(const char *list, const char *name)
+{
+	const size_t length = strlen(name);
+
+	for (; *list; list += strcspn(list, ","), list += strspn(list, ", "))
+		if (strcspn(list, ",") == length && strncmp(list, name, length) == 0)
+			return true;
+	return false;
+}
+
 // A line for each such process. Without `before` what it had is unknown; with it, what other
 // allocators of it had still is.
 static void tell_attached(const struct reader *reader,
@@ -81,7 +92,7 @@ static void tell_attached(const struct reader *reader,
 			str_format(&text, " (%s)", process->before_why);
 		for (uint32_t i = 0; process->before && i < process->allocators_count; i++)
 			if (process->allocators[i].seen != TRACE_SEEN_OPERATORS &&
-			    !strstr(process->before_with, process->allocators[i].name))
+			    !is_listed(process->before_with, process->allocators[i].name))
 				str_format(&text, "; what it had before with %s is in no figure",
 					   process->allocators[i].name);
 		tell(context, str_get(&text));
