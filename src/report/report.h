@@ -42,6 +42,9 @@ struct report {
 	uint64_t losses_told; // events lost, as far as a warning speaks of them
 };
 
+// Columns of an error, where figures are estimates.
+enum { REPORT_ERROR_COLUMNS = 7 };
+
 // For people; as JSON (docs/schema/report.json); the rows of the sites alone, for the questions
 // from one to before another. The text wants SITES_AS_SHOWN, the others SITES_EXACT.
 void report_text(struct report *report, struct sink *sink);

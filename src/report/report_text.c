@@ -13,13 +13,11 @@
 // line at its end, so that what is shown and what is not add up to the total.
 #include "report/report.h"
 
-#include "base/map.h"
 #include "base/mem.h"
 #include "report/ask/cautions.h"
 #include "report/ask/own_heap.h"
 #include "report/process_table.h"
-#include "report/table/lines.h"
-#include "report/table/paper.h"
+#include "report/table/query_write.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -28,7 +26,6 @@ enum {
 	// columns of the terminal, and for the last two what makes temporaries worth a line
 	ENDING_COLUMNS_MAX = 200,
 	FIGURES_COLUMNS = 36, // in front of a stack
-	ERROR_COLUMNS = 7,    // the same, where figures are estimates
 	WIDTH_MIN = 80,
 	FINDING_CALLS = 10000, // temporaries of one site that are worth a word, as in findings.c
 	FINDING_PART = 50,     // of all allocations: the same
@@ -44,11 +41,9 @@ static const char *const titles[SITES_QUESTIONS_COUNT] = {
 struct page {
 	struct report *report;
 	struct paper paper;
-	struct map printed; // position of a row that was printed -> its number, from 1
-	uint64_t rows;      // numbers given
-	bool several;       // more than one process is in it
-	bool parts;         // of the allocations of a process some are left out
-	struct lines lines;
+	struct stack_text stacks;
+	bool several; // more than one process is in it
+	bool parts;   // of the allocations of a process some are left out
 };
 
 // Of nothing it is 0, not a division.
@@ -329,102 +324,11 @@ static bool selects_parts(const struct report *report)
 
 // ---- sites ----
 
-static unsigned figures_columns(const struct report *report)
-{
-	return FIGURES_COLUMNS + (reader_is_estimated(report->asked->reader) ? ERROR_COLUMNS : 0);
-}
-
-// Who allocated, where there is more than one: "  [cc1 4242]", "  [cc1, 12 processes]".
-static void describe_owner(const struct page *page, const struct sites_row *row, struct str *text)
-{
-	const struct trace_process *process =
-		reader_process(page->report->asked->reader, row->process);
-
-	if (!page->several || !process)
-		return;
-	if (row->processes_count > 1)
-		str_format(text, "  [%s, %" PRIu32 " processes]", names_file(process->exe),
-			   row->processes_count);
-	else
-		str_format(text, "  [%s %" PRIu32 "]", names_file(process->exe), process->pid);
-}
-
-// "  [unreachable]", "  [1.2 KiB unreachable]": of what it left.
-static void describe_lost(const struct sites_row *row, struct str *text)
-{
-	if (row->lost.count == 0)
-		return;
-	if (row->lost.count == row->amounts[SITES_LIVE_AT_EXIT].count)
-		str_add(text, "  [unreachable]");
-	else
-		str_format(text, "  [%s unreachable]", STR_BYTES(row->lost.bytes));
-}
-
-// The figure that ranks, its error, its share of the total, and the other figure: "1.4 MiB  99.5 %
-// 4", or by count "4  80.0 %  1.4 MiB". `variance` is of the figure that ranks.
-static void write_figures(struct page *page, struct heap_amount amount, struct heap_amount total,
-			  double variance, bool by_count)
-{
-	const char *bytes = STR_BYTES(amount.bytes), *count = STR_COUNT(amount.count);
-	char share[16], error[16] = "";
-
-	snprintf(share, sizeof share, "%.1f %%",
-		 by_count ? percent(amount.count, total.count)
-			  : percent(amount.bytes, total.bytes));
-	paper_field(&page->paper, PAPER_BOLD, by_count ? count : bytes, 13, true);
-	if (sampled(page)) {
-		if (variance > 0)
-			snprintf(error, sizeof error, "±%.0f%%",
-				 percent(sites_error(variance),
-					 by_count ? amount.count : amount.bytes));
-		paper_field(&page->paper, PAPER_DIM, error, ERROR_COLUMNS, true);
-	}
-	paper_field(&page->paper, PAPER_PLAIN, share, 8, true);
-	paper_field(&page->paper, PAPER_PLAIN, by_count ? bytes : count, 12, true);
-	sink_text(page->paper.sink, "   ");
-}
-
-// Rows get their number when they are first printed, and are known by their position in the list.
-static void write_row(struct page *page, const struct sites_row *row, struct heap_amount total,
-		      enum sites_question question)
-{
-	struct names_stack stack = names_stack(page->report->asked->names, row->stack);
-	size_t first = page->report->options->all_frames ? 0 : stack.user;
-	struct str ending = { 0 };
-	uint64_t *number;
-	bool added;
-
-	ASSERT(question < SITES_QUESTIONS_COUNT);
-	write_figures(page, row->amounts[question], total, row->variances[question],
-		      sites_by_count(question));
-	describe_owner(page, row, &ending);
-	if (question == SITES_LIVE_AT_EXIT)
-		describe_lost(row, &ending);
-	if (stack.count == 0) {
-		paper_text(&page->paper, PAPER_DIM, "(no stack)");
-		paper_foreign(&page->paper, PAPER_DIM, str_get(&ending), ENDING_COLUMNS_MAX);
-		sink_text(page->paper.sink, "\n");
-		str_fini(&ending);
-		return;
-	}
-	number = map_put(&page->printed, (uint64_t)(row - page->report->sites.rows), &added);
-	if (added) {
-		*number = ++page->rows;
-		str_format(&ending, "  #%" PRIu64, *number);
-		lines_write(&page->lines, stack.lines[first].symbol, PAPER_BOLD, str_get(&ending));
-		lines_write_callers(&page->lines, &stack, first);
-	} else {
-		str_format(&ending, "  see #%" PRIu64, *number);
-		lines_write(&page->lines, stack.lines[first].symbol, PAPER_BOLD, str_get(&ending));
-	}
-	str_fini(&ending);
-}
-
 // Title, what all of it is, the rows, and one line for the rest: rows and rest add up to the total.
 static void write_question(struct page *page, enum sites_question question)
 {
-	const struct report_options *options = page->report->options;
 	struct sites_list list = sites_list(&page->report->sites, question);
+	struct sheet sheet;
 	bool by_count = sites_by_count(question);
 	char sites[28];
 
@@ -450,14 +354,8 @@ static void write_question(struct page *page, enum sites_question question)
 			     percent(sites_error(list.total_variance),
 				     by_count ? list.total.count : list.total.bytes));
 	sink_text(page->paper.sink, "\n");
-	for (size_t i = 0; i < list.count; i++)
-		write_row(page, list.rows[i], list.total, question);
-	if (list.rest_count) {
-		write_figures(page, list.rest, list.total, list.rest_variance, by_count);
-		paper_format(&page->paper, PAPER_DIM, "%s more site%s%s\n",
-			     str_count(list.rest_count, sites), paper_plural(list.rest_count),
-			     options->bytes_min ? "" : " (-n 0 shows all)");
-	}
+	sheet = sheet_in_text(&page->stacks, 3);
+	report_rows(page->report, question, question + 1, &sheet);
 	sink_text(page->paper.sink, "\n");
 	sites_list_fini(&list);
 }
@@ -576,13 +474,12 @@ void report_text(struct report *report, struct sink *sink)
 								       : report->options->width },
 		.parts = selects_parts(report),
 		.several = reader_processes_count(report->asked->reader) > 1,
-		.lines = { .indent = figures_columns(report),
-			   .all_frames = report->options->all_frames },
 	};
-	const char *const *notes;
-	size_t notes_count;
 
-	page.lines.paper = &page.paper;
+	page.stacks =
+		query_write_stacks(report->asked, &page.paper,
+				   FIGURES_COLUMNS + (sampled(&page) ? REPORT_ERROR_COLUMNS : 0), 0,
+				   report->options->all_frames);
 	write_headline(&page);
 	write_totals(&page);
 	if (page.several)
@@ -599,7 +496,5 @@ void report_text(struct report *report, struct sink *sink)
 	write_calls(&page);
 	if (heap_totals(report->heap)->counts.allocated.count)
 		write_findings(&page);
-	notes_count = symbols_notes(report->asked->symbols, &notes);
-	lines_write_notes(&page.lines, notes, notes_count);
-	map_fini(&page.printed);
+	query_write_last(report->asked, &page.stacks);
 }

@@ -184,14 +184,19 @@ void sheet_add_figure(const struct sheet_column *column, const struct sheet_cell
 // People have an order of their own.
 static void add_column(struct sheet *sheet, const struct sheet_column *column)
 {
+	bool first = sheet->form->looks && sheet->first && strcmp(sheet->first, column->name) == 0;
 	size_t at = sheet->count++;
 
 	for (; sheet->form->looks && at > 0; at--) {
-		if (sheet->columns[at - 1].look.place < column->look.place)
+		if (!first && sheet->columns[at - 1].look.place < column->look.place)
 			break;
 		sheet->columns[at] = sheet->columns[at - 1];
 	}
 	sheet->columns[at] = *column;
+	if (first)
+		sheet->columns[at].look = (struct sheet_look){
+			0, column->look.width, PAPER_BOLD, { column->look.titles[0] }
+		};
 }
 
 // SHEET_SITE becomes the columns of a site; what the form has no use for is left out here, so that

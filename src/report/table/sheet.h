@@ -51,7 +51,8 @@ enum sheet_flag {
 	SHEET_CHANGE = 1 << 3 | SHEET_SIGNED, // more is better shown as "+"
 	SHEET_PROGRAMS = 1 << 4,              // people do not miss it
 	SHEET_HEADS = 1 << 5,                 // people see rows of one value as a table of its own
-	SHEET_ZERO = 1 << 6,                  // what is not known is 0 in flat forms, not empty
+	SHEET_PEOPLE_ONLY = SHEET_FLAT_ONLY | SHEET_JSON_ONLY, // on a terminal alone
+	SHEET_ZERO = 1 << 6, // what is not known is 0 in flat forms, not empty
 };
 
 // One figure or text of a row. Unknown is not 0: it is empty in CSV, null in JSON, and a dash for
@@ -174,6 +175,8 @@ struct sheet {
 	unsigned gap;              // columns between the figures and the stack
 	const char *who;           // title of the stacks; NULL: none
 	void (*above)(struct sheet *sheet, const void *row); // before each row; NULL: nothing
+	const char *first; // the name of the column that people see first, bold; NULL: as placed
+	enum paper_style instead_style;
 	const char *instead; // what is seen in place of a row's stack, said by `above`; NULL: none
 	struct sheet_page page; // of forms that are one
 

@@ -76,7 +76,8 @@ static void row(struct sheet *sheet, const void *of)
 		stack_text_write(sheet->stacks, sheet->site.process, sheet->site.stack);
 		return;
 	}
-	paper_foreign(paper, PAPER_PLAIN, sheet->instead, paper->width - sheet->stacks->indent);
+	paper_foreign(paper, sheet->instead_style, sheet->instead,
+		      paper->width - sheet->stacks->indent);
 	sink_text(paper->sink, "\n");
 }
 
