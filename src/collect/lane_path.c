@@ -18,7 +18,8 @@
 
 enum {
 	DEPTH_FIRST = 64,
-	PUSHES = 1024, // that are asked for at once
+	PUSHES = 1024,     // that are asked for at once
+	NUMBERS_STEP = 64, // of edits, that room is made for at once
 };
 
 struct lane_path_scratch *lane_path_scratch_new(struct interner *interner)
@@ -66,7 +67,7 @@ static COLD void grow(struct lane_path *path, size_t depth)
 void lane_path_fini(struct lane_path *path)
 {
 	MEM_FREE(path->frames, path->settled, path->hashes, path->ids);
-	mem_unmap(path->numbered, path->numbered_count * sizeof *path->numbered);
+	mem_unmap(path->numbered, LANE_EDITS * sizeof *path->numbered);
 	for (uint32_t i = 0; i < path->wholes_end; i++) {
 		MEM_FREE(path->wholes[i].edit, path->wholes[i].ids);
 	}
@@ -74,12 +75,16 @@ void lane_path_fini(struct lane_path *path)
 	memset(path, 0, sizeof *path);
 }
 
-static COLD void add_numbered(struct lane_path *path)
+// Room for this number, and for those up to the next multiple of NUMBERS_STEP: few lanes give all.
+static COLD void add_numbered(struct lane_path *path, uint32_t number)
 {
-	path->numbered = mem_map(LANE_EDITS * sizeof *path->numbered);
-	path->numbered_count = LANE_EDITS;
-	for (uint32_t i = 0; i < LANE_EDITS; i++)
-		path->numbered[i].keep = UINT16_MAX; // no stack is so deep
+	uint32_t count = (number / NUMBERS_STEP + 1) * NUMBERS_STEP;
+
+	ASSERT(count <= LANE_EDITS);
+	if (path->numbered == NULL)
+		path->numbered = mem_map(LANE_EDITS * sizeof *path->numbered);
+	while (path->numbered_count < count)
+		path->numbered[path->numbered_count++].keep = UINT16_MAX; // no stack is so deep
 }
 
 // NULL: the number was never given, or the edit is none that can have one. For an edit that gets a
@@ -103,8 +108,8 @@ struct lane_path_edit *lane_path_find_numbered(struct lane_path *path, const uin
 	number = lane_path_load16(in + 4 + 4 * (size_t)push);
 	if (number >= LANE_EDITS)
 		return NULL;
-	if (path->numbered == NULL)
-		add_numbered(path);
+	if (unlikely(number >= path->numbered_count))
+		add_numbered(path, number);
 	edit = &path->numbered[number];
 	*edit = (struct lane_path_edit){ .keep = (uint16_t)(head & LANE_KEEP_MASK),
 					 .push_marks = (uint16_t)push_marks,

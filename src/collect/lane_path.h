@@ -96,8 +96,8 @@ struct lane_path {
 	uint32_t hashed;
 	uint32_t marks; // of that: LANE_PUSH_CUT, LANE_PUSH_INCOMPLETE
 	size_t capacity;
-	struct lane_path_edit *numbered; // by number
-	uint32_t numbered_count;         // LANE_EDITS; 0: there are none yet
+	struct lane_path_edit *numbered; // by number, room for LANE_EDITS; NULL: there are none yet
+	uint32_t numbered_count;         // those above have none yet
 	struct lane_path_whole *wholes;  // by number, from LANE_EDITS on
 	uint32_t wholes_count;           // LANE_WHOLES; 0: there are none yet
 	uint32_t wholes_end;             // after the last that was ever given

@@ -70,7 +70,11 @@ enum {
 	CAPTURE_SAVES_MAX = 2 * LANE_DEPTH_MAX,
 	CAPTURE_RBP_ANY = 1, // no frame pointer: it would be aligned
 	CAPTURE_MEMO_FRAMES = LANE_EDIT_FRAMES + 1,
-	CAPTURE_MEMOS = 64,       // 28 KiB, that only threads touch which find something there
+	// Memos, and how many a thread begins with: 28 KiB of 448, that only threads touch which
+	// find something there.
+	CAPTURE_MEMOS_LOG2 = sizeof(uintptr_t) == 8 ? 10 : 6,
+	CAPTURE_MEMOS = 1 << CAPTURE_MEMOS_LOG2,
+	CAPTURE_MEMOS_FEW = 64,
 	CAPTURE_RULES = 1024,     // 16 KiB, that only threads touch which walk a lot
 	CAPTURE_FAR_RULES = 4096, // 64 KiB, the same
 	CAPTURE_WALKS_MIN = 4096, // is a lot
@@ -170,11 +174,10 @@ struct capture {
 	// Memos are looked at as long as there is credit: a stack that is found there gives, one
 	// that is not takes.
 	uint32_t credit;
-	uint32_t idle; // walks since there was some
-	uint32_t turn; // memos that were made; the next one takes the place of the oldest
-	// Memos by where their walks begin: the latest of those that have it in common, and the one
-	// that was made before each. Numbers from 1 on, 0: none.
-	uint8_t memo_latest[CAPTURE_MEMOS], memo_before[CAPTURE_MEMOS];
+	uint32_t idle;       // walks since there was some
+	uint32_t turn;       // memos that were made; the next one takes the place of the oldest
+	uint32_t memo_count; // how many there may be: a power of two; 0 until any are looked at
+	uint32_t memo_last;  // number of the one that was made or found last; 0: none
 
 	// The same for whole stacks; and what was spent for keeping them, more than those that are
 	// found have brought: up to CAPTURE_KEEP_MAX.
@@ -196,6 +199,11 @@ struct capture {
 
 	struct capture_fresh fresh[LANE_DEPTH_MAX];
 
+	// Memos by where their walks begin: the latest of those that have it in common, and the one
+	// that was made before each. And by what came before: the one that followed each the last
+	// time. Numbers from 1 on, 0: none.
+	uint16_t memo_latest[CAPTURE_MEMOS];
+	uint16_t memo_before[CAPTURE_MEMOS + 1], memo_next[CAPTURE_MEMOS + 1];
 	struct capture_memo memos[CAPTURE_MEMOS];
 	struct capture_more mores[CAPTURE_MEMOS];
 
@@ -304,6 +312,7 @@ HIDDEN void capture_reset(struct capture *capture);
 static inline void capture_recall_always(struct capture *capture)
 {
 	capture->credit = UINT32_MAX / 2;
+	capture->memo_count = CAPTURE_MEMOS;
 	capture->walks = CAPTURE_WALKS_MIN;
 	capture->whole_credit = UINT32_MAX / 2;
 }

@@ -12,46 +12,68 @@
 // (capture->credit), and tries again now and then.
 //
 // In figures: a memo has 8 frames at most (7 where no frame has a frame pointer), and a lane has 64
-// memos. Up to 6 of those that begin at one place are compared for one call.
+// memos, 256 or 1,024 where 64 were too few. The one that followed the last one the last time is
+// compared first, then up to 6 of those that begin at one place.
 #include "recorder/capture_own.h"
 
 enum {
-	// What `credit` may be at most.
-	CAPTURE_CREDIT_MAX = 256, // so that what an unmapping takes can be made anew
-	CAPTURE_CREDIT_TRY = 64,
-	CAPTURE_IDLE_MAX = 4096, // walks until memos are tried again
-	CAPTURE_WHOLE_MISS = 4,  // credit that a whole stack costs which is not found
-	CAPTURE_MEMO_LOOKS = 6,  // at most, for one walk
-	CAPTURE_MEMOS_LOG2 = 6,
+	// For each memo that there may be: what `credit` may be at most (so that what an unmapping
+	// takes can be made anew), and walks until memos are tried again; with most of them longer.
+	CAPTURE_CREDIT_EACH = 4,
+	CAPTURE_IDLE_EACH = 64,
+	CAPTURE_IDLE_EACH_MOST = 256,
+	CAPTURE_MEMOS_MORE = 4, // times as many, where so many were too few
+	CAPTURE_MORE_MISS = 4,  // credit that one costs which is not found, among more than a few
+	CAPTURE_WHOLE_MISS = 4, // credit that a whole stack costs which is not found
+	CAPTURE_MEMO_LOOKS = 6, // at most, for one walk
 };
 
 #define CAPTURE_HASH 0x9e3779b1u // 2^32 by the golden ratio, prime
 
-_Static_assert(1 << CAPTURE_MEMOS_LOG2 == CAPTURE_MEMOS && CAPTURE_MEMOS < 256,
-	       "all have a number");
+_Static_assert(CAPTURE_MEMOS <= UINT16_MAX, "all have a number");
 
 // Where the number of the latest memo is kept whose walk begins there, or at another place with
 // that hash. The others follow it (capture->memo_before): many ways may lead to one place, and few
 // to another, so that no place has a share of its own.
-static inline uint8_t *capture_memo_latest(struct capture *capture, uintptr_t slot, uintptr_t pc)
+static inline uint16_t *capture_memo_latest(struct capture *capture, uintptr_t slot, uintptr_t pc)
 {
 	uint32_t at = (uint32_t)(slot ^ pc) * CAPTURE_HASH >> (32 - CAPTURE_MEMOS_LOG2);
 
 	return &capture->memo_latest[at];
 }
 
+// What it takes from the credit when no memo holds.
+static inline uint32_t capture_memo_miss(const struct capture *capture)
+{
+	return capture->memo_count > CAPTURE_MEMOS_FEW ? CAPTURE_MORE_MISS : 1;
+}
+
 // Whether to look at them.
 //
 // Without credit a lane walks, and only after 4,096 walks 64 memos are tried again: a program that
-// changed its ways is noticed, and one that did not loses less than two in a hundred.
+// changed its ways is noticed, and one that did not loses less than two in a hundred. A loop that
+// comes by more places than there are memos finds none of them: so each time that they were of no
+// use there may be four times as many, and they are tried after four times as many walks. More than
+// 64 are of use where four in five are found (an interpreter's loop: 98 in 100; a compiler: 72, and
+// what the others cost, in lines of the cache too, is more than these bring).
 static inline bool capture_recalls(struct capture *capture)
 {
+	uint32_t count = capture->memo_count ? capture->memo_count : CAPTURE_MEMOS_FEW;
+	uint32_t each = CAPTURE_MEMOS > CAPTURE_MEMOS_FEW && count == CAPTURE_MEMOS
+				? CAPTURE_IDLE_EACH_MOST
+				: CAPTURE_IDLE_EACH;
+
 	if (capture->credit)
 		return true;
-	if (unlikely(++capture->idle == CAPTURE_IDLE_MAX)) {
-		capture->idle = 0;
-		capture->credit = CAPTURE_CREDIT_TRY;
+	if (likely(++capture->idle < each * count))
+		return false;
+	capture->idle = 0;
+	if (capture->memo_count && count < CAPTURE_MEMOS) {
+		capture->turn = count; // the new ones first
+		count *= CAPTURE_MEMOS_MORE;
 	}
+	capture->memo_count = count;
+	capture->credit = count * capture_memo_miss(capture);
 	return false;
 }
 
@@ -83,25 +105,11 @@ static bool capture_remember_more(struct capture *capture, const struct capture_
 	return true;
 }
 
-// The memo that is to be the next one: the oldest, which none follows from here on.
-//
-// Its chain is by the slot and the return address that it has until now. One that was never used
-// has zeros there, and is in no chain.
-static struct capture_memo *capture_memo_next(struct capture *capture)
+// The latest memo is this one, and the last of those that follow it here.
+static inline void capture_memo_follows(struct capture *capture, uint32_t number)
 {
-	uint32_t number = capture->turn++ % CAPTURE_MEMOS + 1;
-	struct capture_memo *memo = &capture->memos[number - 1];
-	uint8_t *at = capture_memo_latest(capture, memo->slot, memo->pc);
-
-	// Bounded: a signal handler may have jumped out of here.
-	for (uint32_t i = 0; *at && i < CAPTURE_MEMOS; i++) {
-		if (*at == number) {
-			*at = capture->memo_before[number - 1];
-			break;
-		}
-		at = &capture->memo_before[*at - 1];
-	}
-	return memo;
+	capture->memo_next[capture->memo_last] = (uint16_t)number;
+	capture->memo_last = number;
 }
 
 // As many as an edit with a number pushes; and one more where frames have frame pointers, since
@@ -115,16 +123,22 @@ void capture_remember(struct capture *capture)
 	uint32_t outer_saves; // those of frames that are not kept
 	const struct capture_entry *inner = &capture->entries[depth];
 	struct capture_memo *memo;
-	uint8_t *latest;
+	uint32_t number;
+	uint16_t *latest;
 
 	if (depth < 2 || (capture->flags & LANE_PUSH_CUT) || capture->joinable != depth ||
 	    capture->entries[outer].slot - inner->slot > UINT32_MAX)
 		return;
 	outer_saves = capture_count_saves(capture, outer);
-	memo = capture_memo_next(capture);
+	// The oldest makes room. It stays in its chain, where it is seen to be younger than who has
+	// it for the one before; those that are older than it have gone already.
+	number = capture->turn++ % capture->memo_count + 1;
+	memo = &capture->memos[number - 1];
 	latest = capture_memo_latest(capture, inner->slot, inner->pc);
-	capture->memo_before[memo - capture->memos] = *latest;
-	*latest = (uint8_t)(memo - capture->memos + 1);
+	capture->memo_before[number] = *latest;
+	*latest = (uint16_t)number;
+	capture->memo_next[number] = 0;
+	capture_memo_follows(capture, number);
 	memo->slot = inner->slot;
 	memo->pc = inner->pc;
 	memo->outer_slot = capture->entries[outer].slot;
@@ -283,23 +297,50 @@ capture_memo_joins_over(struct capture *capture, const struct capture_memo *memo
 	return capture_memo_joins(capture, memo, rbp);
 }
 
-// The one that holds for a walk that begins at `frame`. NULL: there is none.
-static inline struct capture_memo *capture_find_memo(struct capture *capture,
-						     const uintptr_t *frame)
+// Whether the memo holds for a walk that begins at `frame`.
+static inline __attribute__((always_inline)) bool
+capture_memo_holds(struct capture *capture, const struct capture_memo *memo, const uintptr_t *frame)
 {
-	uintptr_t slot = (uintptr_t)(frame + 1);
-	uint32_t number = *capture_memo_latest(capture, slot, frame[1]);
+	return capture_memo_begins(capture, memo, (uintptr_t)(frame + 1), frame[1]) &&
+	       (likely(capture_memo_joins(capture, memo, frame[0])) ||
+		capture_memo_joins_over(capture, memo, frame[0]));
+}
+
+// The one that holds of those that begin at `frame`, from the latest on. NULL: there is none.
+static __attribute__((noinline)) struct capture_memo *capture_search_memo(struct capture *capture,
+									  const uintptr_t *frame)
+{
+	uint32_t number = *capture_memo_latest(capture, (uintptr_t)(frame + 1), frame[1]);
+	uint64_t younger = UINT64_MAX;
 
 	for (uint32_t i = 0; number && i < CAPTURE_MEMO_LOOKS; i++) {
 		struct capture_memo *memo = &capture->memos[number - 1];
 
-		if (capture_memo_begins(capture, memo, slot, frame[1]) &&
-		    (likely(capture_memo_joins(capture, memo, frame[0])) ||
-		     capture_memo_joins_over(capture, memo, frame[0])))
+		if (memo->serial >= younger)
+			return NULL; // it made room, and is in another chain
+		if (capture_memo_holds(capture, memo, frame)) {
+			capture_memo_follows(capture, number);
 			return memo;
-		number = capture->memo_before[number - 1];
+		}
+		younger = memo->serial;
+		number = capture->memo_before[number];
 	}
 	return NULL;
+}
+
+// The one that holds for a walk that begins at `frame`. NULL: there is none.
+//
+// What followed the last one the last time is asked first, since programs go in loops.
+static inline struct capture_memo *capture_find_memo(struct capture *capture,
+						     const uintptr_t *frame)
+{
+	uint32_t number = capture->memo_next[capture->memo_last];
+	struct capture_memo *memo = &capture->memos[number ? number - 1 : 0];
+
+	if (unlikely(!number || !capture_memo_holds(capture, memo, frame)))
+		return capture_search_memo(capture, frame);
+	capture->memo_last = number;
+	return memo;
 }
 
 static inline uint32_t capture_count_equal(const uint32_t *a, const uint32_t *b, uint32_t count)
@@ -372,7 +413,7 @@ static inline uint32_t capture_recall(struct capture *capture, struct capture_me
 	uint16_t old_flags = capture->flags;
 	uint32_t keep;
 
-	capture->credit += capture->credit < CAPTURE_CREDIT_MAX;
+	capture->credit += capture->credit < CAPTURE_CREDIT_EACH * capture->memo_count;
 	if (unlikely(memo == over)) { // it comes again and again: capture_is_same is faster
 		capture->keep = old_depth;
 		capture_spread(capture);
@@ -417,6 +458,7 @@ uint32_t capture_take(struct capture *capture, const uintptr_t *frame)
 {
 	uint64_t epoch = atomic_load_explicit(&capture_epoch, memory_order_relaxed);
 	struct capture_whole *whole;
+	uint32_t miss;
 	bool wholes;
 
 	if (unlikely(capture->epoch != epoch))
@@ -435,7 +477,8 @@ uint32_t capture_take(struct capture *capture, const uintptr_t *frame)
 
 		if (likely(memo))
 			return capture_recall(capture, memo);
-		capture->credit--;
+		miss = capture_memo_miss(capture);
+		capture->credit -= miss < capture->credit ? miss : capture->credit;
 	}
 	if (wholes) {
 		whole = capture_recalls_whole(capture, frame);

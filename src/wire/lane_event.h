@@ -207,7 +207,7 @@ enum {
 	LANE_SLOTS = 65536,
 	LANE_SLOT_BYTES = 16384, // neighbours that have one slot
 	LANE_HEAPS_MAX = 4095,
-	LANE_EDITS = 64,      // numbers of edits
+	LANE_EDITS = 1024,    // numbers of edits
 	LANE_EDIT_FRAMES = 7, // that a numbered one pushes at most
 	LANE_WHOLES = 4096,   // numbers of whole stacks, after those
 	LANE_WHOLE_FRAMES = 512,

@@ -3,6 +3,7 @@
 //     steps OUT LIBRARY same DEPTH      pairs of malloc and free, always with the same stack
 //     steps OUT LIBRARY random DEPTH    the inner four frames chosen at random for each pair
 //     steps OUT LIBRARY turns DEPTH     the inner four frames of four ways in turn
+//     steps OUT LIBRARY round DEPTH     the inner four frames of 200 ways in turn
 //     steps OUT LIBRARY alike DEPTH     five ways that lead to the same place in turn
 //     steps OUT LIBRARY outside DEPTH   four or nine frames in turn, below one that calls them from
 //                                       here and there
@@ -65,6 +66,16 @@ static void in_turn(long count)
 		descend_go(4, ways[count % 4], pair, NULL);
 }
 
+// As a loop of an interpreter, whose rounds all allocate in the same 200 places.
+static void all_round(long count)
+{
+	for (long i = 0; i < count; i++) {
+		if (i % 200 == 0)
+			chance = 88172645463325252u;
+		descend_go(4, descend_random(&chance), pair, NULL);
+	}
+}
+
 // The same functions in another order: malloc is called from the same place on the stack.
 static void alike(long count)
 {
@@ -120,13 +131,14 @@ static void child(const char *name, int depth)
 {
 	void (*work)(long) = strcmp(name, "random") == 0    ? at_random
 			     : strcmp(name, "turns") == 0   ? in_turn
+			     : strcmp(name, "round") == 0   ? all_round
 			     : strcmp(name, "alike") == 0   ? alike
 			     : strcmp(name, "outside") == 0 ? outside
 			     : strcmp(name, "realloc") == 0 ? regrow
 							    : same;
 
 	// main, child, the work, its pair, and where there is chance four frames more.
-	depth -= work == at_random || work == in_turn ? 9 : 5;
+	depth -= work == at_random || work == in_turn || work == all_round ? 9 : 5;
 	ptrace(PTRACE_TRACEME, 0, NULL, NULL);
 	raise(SIGSTOP);
 	descend_go(depth > 0 ? depth : 1, 0x3af5c1e68b7u, measured, &work);

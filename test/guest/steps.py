@@ -27,6 +27,7 @@ FIGURES = {
     ("random", 15, False): 984,
     ("turns", 15, False): 403,
     ("turns" + FRAMES, 15, False): 608,
+    ("round", 15, False): 428,
     ("alike", 40, False): 683,
     ("outside", 40, False): 858,
     ("realloc", 10, False): 256,
