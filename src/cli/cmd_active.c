@@ -90,6 +90,7 @@ static bool take_address(struct args *args, struct request *request)
 	char *end;
 
 	request->why = true;
+	// Any number is an address; whether a block is there is found by why_find.
 	request->address = strtoull(args->value, &end, 0);
 	return (end != args->value && *end == '\0') ||
 	       args_mistake(args, "--why %s: an address such as 0x55d0c0a012a0 expected",

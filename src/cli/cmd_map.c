@@ -56,6 +56,7 @@ static bool take(struct args *args, struct request *request, int id)
 	case OPTION_GRANULARITY:
 		if (!args_bytes(args, &bytes))
 			return false;
+		// The text of a mistake begins with the option's name.
 		return address_map_set_granularity(&request->address_map, bytes, &err) ||
 		       args_mistake(args, "--%s", err.text);
 	case OPTION_RANGE:
@@ -136,6 +137,7 @@ static int print(struct request *request)
 		query_options_context(&cmd_map, &request->options, &address_map_rules);
 	struct err err = { 0 };
 
+	// Before the trace is read: a converter that is missing is a slip that costs nothing yet.
 	if (!can_draw(request, &err))
 		return args_fail(&cmd_map, &err);
 	request->address_map.rows_max = request->options.rows_max;

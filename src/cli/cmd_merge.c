@@ -115,6 +115,7 @@ static int run(int argc, char **argv)
 	while ((id = args_next(&args)) != ARGS_END)
 		if (!take_option(&args, id, &merge))
 			return args.exit_code;
+	// The second FILE is asked for, since one alone is no merge.
 	if (!args_need(&args, merge.count > 1 ? merge.inputs[1].path : NULL, "two FILEs or more") ||
 	    !args_need(&args, merge.output, "-o OUT: the trace to make"))
 		return args.exit_code;

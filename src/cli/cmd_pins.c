@@ -36,6 +36,7 @@ static bool answer(const void *context, struct query_context *asked, struct sink
 	struct pins pins;
 
 	ASSERT(request->pins.live_max > 0 && request->pins.live_max < SPACE_PAGE);
+	// The blocks of the moment are sorted onto their pages there.
 	if (!pins_init(&pins, asked, &request->pins, err))
 		return false;
 	if (request->options.print.json)

@@ -31,6 +31,7 @@ static bool answer(const void *request, struct query_context *asked, struct sink
 	struct report *report = report_new(
 		asked, &wanted, print->json || print->form ? SITES_EXACT : SITES_AS_SHOWN, err);
 
+	// `err` says why; nothing was written yet.
 	if (!report)
 		return false;
 	if (print->form) {

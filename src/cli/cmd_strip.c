@@ -79,6 +79,7 @@ static int run(int argc, char **argv)
 	if (args_next(&args) != ARGS_END || !args_need(&args, input.path, "a trace FILE") ||
 	    !args_need(&args, strip.output, "-o OUT: the trace to make"))
 		return args.exit_code;
+	// `result` is only looked at where all went well.
 	ok = write_stripped(&strip, &result, &err);
 	if (!ok && err.kind == ERR_STOPPED)
 		interrupt_end();

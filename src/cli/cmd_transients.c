@@ -35,6 +35,7 @@ static bool answer(const void *request, struct query_context *asked, struct sink
 		.width = print_options_width(),
 	};
 
+	// All is found before a word is written: an answer does not end in the middle.
 	if (!spikes_find(&spikes, asked, &chosen, err))
 		return false;
 	if (options->print.form) {

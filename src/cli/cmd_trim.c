@@ -109,6 +109,7 @@ static int answer(struct args *args, struct query_options *options)
 	struct err err = { 0 };
 	bool ok;
 
+	// The window is checked with the other words; without one the whole trace is copied.
 	if (!query_options_take_all(args, options) ||
 	    !args_need(args, options->output, "-o OUT: the trace to make"))
 		return args->exit_code;

@@ -28,6 +28,7 @@ static int run(int argc, char **argv)
 	struct err err = { 0 };
 	int code;
 
+	// Started by hand, most likely: there is no program to run.
 	if (argc < 2)
 		return EXIT_NOT_RECORDED;
 	launch_run(&launch, &result, &err);

@@ -30,6 +30,7 @@ bool viewer_open(struct viewer *viewer, const struct viewer_options *options, st
 
 	ASSERT(options->path);
 	*viewer = (struct viewer){ .options = *options };
+	// From here on threads ask for memory, one for each connection.
 	mem_share();
 	if (!window.memory_bytes)
 		window.memory_bytes = UINT64_C(256) << 20;
@@ -58,6 +59,7 @@ void viewer_stop(struct viewer *viewer)
 
 void viewer_close(struct viewer *viewer)
 {
+	// Those that share first, then the one that owns the index.
 	query_queue_close(&viewer->curves);
 	query_queue_close(&viewer->replays);
 	query_queue_close(&viewer->sums);
@@ -135,6 +137,7 @@ static struct query_queue *queue_of_levels(struct viewer *viewer, const struct p
 	for (size_t i = 0; i < params->count; i++) {
 		bool known = false;
 
+		// `lane` is no filter: it says which part of the page asks.
 		for (int j = 0; plain[j]; j++)
 			known |= strcmp(params->list[i].name, plain[j]) == 0;
 		if (!known)
@@ -227,6 +230,7 @@ static bool wait_and_give(struct answer *answer, const struct endpoint *endpoint
 
 	if (!take_lane(answer, &asker->lane, err))
 		return false;
+	// Before the queue is entered, so that a trace that is gone is said at once.
 	if (!is_there(answer->viewer))
 		return answer_refuse(answer, REFUSAL_GONE, err,
 				     "the trace was deleted, replaced or changed since it was "
@@ -241,6 +245,7 @@ static bool wait_and_give(struct answer *answer, const struct endpoint *endpoint
 		return false;
 	good = endpoint->give(answer, err);
 	selection_words_fini(&answer->words);
+	// An answer that was overtaken while it was made is thrown away, whatever it is.
 	if (!is_mine(answer, query_queue_leave(answer->query_queue), err))
 		return false;
 	// A trace that was cut short meanwhile reads as a damaged one.
@@ -283,6 +288,7 @@ void viewer_answer(struct viewer *viewer, const char *path, const char *query,
 	else
 		good = wait_and_give(&answer, endpoint, &asker, &err) && is_bearable(&answer, &err);
 	if (!good) {
+		// Who refused has mostly said why; else the kind of the error does.
 		if (!reply->refusal)
 			reply->refusal = refusal_of(&err);
 		reply->is_text = false;
