@@ -143,12 +143,17 @@ static bool complete(struct request *request, struct err *err)
 	// A single step of a trace is looked up only for columns that need one (`details`).
 	// Programs get those always, for their columns are fixed; text only those that were chosen.
 	// Lifetimes cost the most of them, so where neither a column nor the order asks for one
-	// they are left out and peaks stay.
+	// they are left out and peaks stay; and the other way round.
 	table->peaks_only = text && !(table->sorted && table_column_lifetimes(table->sort));
+	table->lifetimes_only = text && !(table->sorted && table_column_details(table->sort) &&
+					  !table_column_lifetimes(table->sort));
 	for (size_t i = 0; i < table->columns_count; i++) {
 		table->details |= table_column_details(table->columns[i]);
 		table->peaks_only &= !table_column_lifetimes(table->columns[i]);
+		table->lifetimes_only &= !table_column_details(table->columns[i]) ||
+					 table_column_lifetimes(table->columns[i]);
 	}
+	table->lifetimes_only &= !table->peaks_only;
 	if (request->has_tree && table->details)
 		return err_set(
 			err, ERR_USAGE,

@@ -171,6 +171,7 @@ struct window_query {
 	bool by_size;            // `group` looks at the size. Without, it is asked once per site
 	bool by_thread;          // `group` looks at the thread
 	bool peaks_only;         // window_detail: lifetimes are not wanted; they cost most
+	bool lifetimes_only;     // window_detail: all else may be 0
 	unsigned walk_types;     // window_walk: set of enum window_type, as bits, that are wanted.
 				 // Others may be given too; without AIFI it costs what lives at the
 				 // edges. 0: all

@@ -490,7 +490,14 @@ static bool ask_batch(struct detailing *detailing, const struct window_query *qu
 
 	ASSERT(batch->count > 0 && batch->count < UINT32_MAX);
 	number_rows(detailing, batch, true);
-	ok = find_peaks(detailing, query, batch, err);
+	if (query->lifetimes_only) {
+		for (size_t i = 0; i < batch->count; i++)
+			batch->details[i] =
+				(struct window_detail){ .group = batch->details[i].group };
+		ok = true;
+	} else {
+		ok = find_peaks(detailing, query, batch, err);
+	}
 	number_rows(detailing, batch, true); // peaks are found of some rows at a time
 	ok = ok && (!batch->lifetimes || find_lifetimes(detailing, query, batch, err));
 	number_rows(detailing, batch, false);

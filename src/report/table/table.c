@@ -259,6 +259,7 @@ struct window_query table_query(struct table *table, size_t depth, const struct 
 		query.to = phase->to;
 	}
 	query.peaks_only = table->options->peaks_only;
+	query.lifetimes_only = table->options->lifetimes_only;
 	query.group = group;
 	query.context = &table->levels[depth];
 	return query;

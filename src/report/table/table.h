@@ -72,6 +72,7 @@ struct table_options {
 	uint64_t bytes_min;                       // rows of at least so many bytes (Size)
 	bool details;                             // find what needs single steps
 	bool peaks_only;                          // but for lifetimes, which cost most
+	bool lifetimes_only;                      // but for all others
 	bool all_frames;                          // innermost functions, allocator wrappers or not
 	const struct tags *tags;                  // borrowed; NULL: there are none
 	enum table_column columns[TABLE_COLUMNS]; // of the text

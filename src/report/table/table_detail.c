@@ -184,8 +184,18 @@ static unsigned types_of(const struct table *table, const struct table_row *row)
 	return types;
 }
 
+static uint32_t group_of_rows(void *context, const struct window_cell *cell)
+{
+	const struct scan *scan = context;
+	uint32_t group = scan->query.group(scan->query.context, cell);
+
+	return group < scan->groups && scan->first[group] ? group : WINDOW_SKIP;
+}
+
 // Rows of a depth and phase, of one type or impact each.
 // `first` and `next` chain the rows of each group: next[i] is the row before row i, + 1; 0 ends it.
+//
+// The engine passes over the groups that none of these rows is of.
 static bool scan_rows(struct table *table, size_t depth, const struct table_phase *phase,
 		      const uint32_t *rows, size_t count, struct err *err)
 {
@@ -196,6 +206,7 @@ static bool scan_rows(struct table *table, size_t depth, const struct table_phas
 		.rows_count = count,
 		.next = mem_alloc(count, sizeof *scan.next),
 	};
+	struct window_query query;
 	bool good;
 
 	ASSERT(depth <= table->options->keys.count);
@@ -214,7 +225,10 @@ static bool scan_rows(struct table *table, size_t depth, const struct table_phas
 		scan.first[row->group] = (uint32_t)i + 1;
 		scan.query.walk_types |= types_of(table, row);
 	}
-	good = window_walk(table->asked->window, &scan.query, take_allocation, &scan, err);
+	query = scan.query;
+	query.group = group_of_rows;
+	query.context = &scan;
+	good = window_walk(table->asked->window, &query, take_allocation, &scan, err);
 	find_peaks(&scan);
 	find_lifetimes(&scan);
 	for (size_t i = 0; i < count; i++)
