@@ -132,7 +132,7 @@ def mozjemalloc_counts_as_many_operations():
     with open("counts.c", "w", encoding="ascii") as file:
         file.write(COUNTS)
     equal(0, run(["gcc", "-shared", "-fPIC", "-fno-builtin", "counts.c", "-o", "libcounts.so"]).code, "gcc")
-    ended = run([TIDEMARK, "record", "-f", "-o", "c.tide", "--", "firefox-esr", "--version"], timeout=60,
+    ended = run([TIDEMARK, "record", "-f", "-o", "c.tide", "--", "firefox-esr", "--version"], timeout=300,
                 env=environment(HOME=os.getcwd(), LD_PRELOAD=os.path.abspath("libcounts.so")))
     equal(0, ended.code, ended.err)
     with open("counts.txt", encoding="ascii") as file:

@@ -115,7 +115,7 @@ def node(more, *options, env=None):
 def messages():
     """What `info` says of the recording."""
     text = subprocess.run([TIDEMARK, "info", "t.tide"], capture_output=True, text=True,
-                          errors="replace", timeout=60, check=True)
+                          errors="replace", timeout=300, check=True)
     return text.stdout + text.stderr
 
 

@@ -49,7 +49,7 @@ for name, text in (("rows.py", ROWS), ("family.py", FAMILY)):
 def ask(trace, index, *words):
     done = subprocess.run([libreal.TIDEMARK, "window", trace, "--json", *words],
                           env={**env, "TIDEMARK_INDEX": index}, capture_output=True, text=True,
-                          timeout=60)
+                          timeout=300)
     assert done.returncode == 0, (words, done.stderr)
     return json.loads(done.stdout)
 

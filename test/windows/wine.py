@@ -70,7 +70,7 @@ process = subprocess.Popen([libwin.WINE_RUN, "--time", "40", f"./hello{libwin.WI
 line = process.stdout.readline()
 check("without --prefix it runs in a fresh one", b"%d bits" % libwin.WIDTHS[-1] in line, line)
 process.send_signal(signal.SIGTERM)
-check("a signal is passed on", process.wait(timeout=30) == 143, process.returncode)
+check("a signal is passed on", process.wait(timeout=100) == 143, process.returncode)
 check("which is gone afterwards", set(os.listdir(".")) == before, os.listdir("."))
 
 libwin.end()
