@@ -160,7 +160,6 @@ void image_break_lane(struct stream *stream)
 
 	stream->reader.broken = true;
 	stream->mourned = true;
-	trace_builder->lanes_broken++;
 	trace_builder->events_lost++;
 	trace_builder_note(trace_builder, TRACE_NOTE_LOSS, stream->image->process, stream->thread,
 			   1, "a thread's lane was overwritten: its further events are lost");

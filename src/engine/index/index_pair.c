@@ -567,7 +567,6 @@ static bool pair_part(struct index_pair *pair, struct index_part *part, struct e
 		else
 			pair_free(pair, part, raw, key, (thread_id)word);
 	}
-	pair->temporary_bytes += part->calls.size + part->answers.size;
 	if (!spill_ok(&part->calls, err) || !spill_ok(&part->answers, err))
 		return false;
 	spill_close(&part->calls);
@@ -754,7 +753,6 @@ bool index_pair_settle(struct index_pair *pair, bool (*stop)(void *context), voi
 		return true;
 	}
 	spill_turn(&pair->row);
-	pair->temporary_bytes += pair->row.size;
 	for (size_t i = 0; i < LIVE_TABLE_PARTS; i++) {
 		if (!pair_part(pair, &pair->parts[i], err))
 			return false;

@@ -76,7 +76,6 @@ struct index_pair {
 	uint64_t row_time_ns, row_number;
 	uint64_t *lost_raw; // of raw steps that a lost block's end came before, rising
 	size_t lost_count, lost_capacity;
-	uint64_t temporary_bytes;
 	struct err err;
 };
 

@@ -83,10 +83,7 @@ static void add_event(struct reading *reading, struct lives *lives, const struct
 
 static void keep_vm(void *context, uint64_t number)
 {
-	struct trim *trim = context;
-
-	trim->vm_count++;
-	keep(trim, number);
+	keep(context, number);
 }
 
 // Events rise in the trace but not in the order in which they are found here, so they are sorted.

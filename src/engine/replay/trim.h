@@ -12,7 +12,6 @@
 struct trim {
 	uint64_t *numbers; // of the kept calls, rising; owned
 	size_t count, capacity;
-	uint64_t vm_count;    // of them, those on virtual memory
 	uint64_t from_number; // the window's first event
 };
 

@@ -292,7 +292,6 @@ static void keep_orphan(struct pass *pass, const struct lives_block *block,
 	if (!query_has_process(query, block->process) || !query_has_thread(query, end->thread) ||
 	    end->cause == LIVES_LOST || !findings_is_general(pass->findings, block->heap))
 		return;
-	facts->orphans_total++;
 	if (facts->orphans_count == ORPHANS_MAX)
 		return;
 	*MEM_ADD(facts->orphans, facts->orphans_count, facts->orphans_capacity) =
@@ -668,7 +667,7 @@ static void begin_again(struct pass *pass)
 	struct findings_facts *facts = pass->facts;
 
 	facts->pairs_count = facts->chains_count = facts->orphans_count = facts->failed_count = 0;
-	facts->lasts_count = facts->orphans_total = 0;
+	facts->lasts_count = 0;
 	pass_fini(pass);
 	*pass = (struct pass){ .findings = findings, .facts = facts };
 	if (facts->arenas) {

@@ -123,7 +123,6 @@ struct findings_facts {
 	size_t chains_count, chains_capacity;
 	struct findings_orphan *orphans; // the first ORPHANS_MAX
 	size_t orphans_count, orphans_capacity;
-	uint64_t orphans_total;
 	struct findings_failed *failed;
 	size_t failed_count, failed_capacity;
 	struct findings_last *lasts; // by process

@@ -475,7 +475,6 @@ static bool walk_row(struct spikes_row *row, uint64_t edge, uint64_t time_ns, ui
 		row->half_end_ns = time_ns;
 	if (rising || !low)
 		return true;
-	row->end_edge = edge;
 	row->end_ns = time_ns;
 	return false;
 }
@@ -576,7 +575,6 @@ static bool find_intervals(struct query_context *asked, struct spikes_row *rows,
 		struct spikes_row *row = flanks.open[i];
 
 		row->cut = true;
-		row->end_edge = asked->to;
 		row->end_ns = asked->to_ns;
 		if (row->half_end_ns == 0)
 			row->half_end_ns = asked->to_ns;
