@@ -74,14 +74,12 @@ static bool pack(const char *path, const struct symbols_options *options, struct
 		return false;
 	// All definitions are needed first: symbols_pack asks for the names of each frame of the
 	// trace.
-	ok = reader_scan(reader, err);
+	reader_scan(reader);
 	symbols = symbols_new(reader, options);
-	if (ok) {
-		packing->bundle = bundle_begin(path, err);
-		packing->reader = reader;
-		ok = packing->bundle && symbols_pack(symbols, pack_file, packing, err) &&
-		     (packing->files == 0 || bundle_end(packing->bundle, err));
-	}
+	packing->bundle = bundle_begin(path, err);
+	packing->reader = reader;
+	ok = packing->bundle && symbols_pack(symbols, pack_file, packing, err) &&
+	     (packing->files == 0 || bundle_end(packing->bundle, err));
 	notes_count = symbols_notes(symbols, &notes);
 	for (size_t i = 0; i < notes_count && ok; i++)
 		args_warn(&cmd_bundle, "%s", notes[i]);

@@ -195,7 +195,7 @@ bool window_follow(const char *trace_path, const struct window_options *options,
 	}
 	if (!reader)
 		return false;
-	reader_scan(reader, err);
+	reader_scan(reader);
 	path = options->index_path
 		       ? mem_copy_text(options->index_path)
 		       : window_source_path(trace_path, reader_info(reader)->recording_id, &cached);
@@ -283,7 +283,9 @@ struct window *window_open(const char *trace_path, struct reader *reader,
 	ASSERT(options);
 	window->reader = reader;
 	window->index.directory = -1;
-	ok = heed_wish(&wanted, err) && reader_scan(reader, err);
+	ok = heed_wish(&wanted, err);
+	if (ok)
+		reader_scan(reader);
 	window->plain = wanted.plain || (!wanted.index_path && !wanted.rebuild && !wanted.always &&
 					 ok && reader_stats(reader)->events <= PLAIN_EVENTS);
 	if (ok && window->plain && wanted.existing)

@@ -71,13 +71,12 @@ static void count_items(struct info *info, struct reader *reader, enum progress_
 	uint64_t *by_thread = NULL;
 	size_t capacity = 0;
 	struct str text = { 0 };
-	struct err ignored = { 0 }; // what is wrong is found again on the way
 	struct progress progress;
 	struct reader_pass pass = { .reader = reader, .progress = &progress };
 	struct space *space = space_new(NULL);
 	struct space_listed *listed;
 
-	reader_scan(reader, &ignored);
+	reader_scan(reader);
 	listed = space_listed_new(space, reader, NULL, NULL);
 	progress_begin(&progress, mode, "reading", reader_bytes(reader));
 	while (reader_pass_next(&pass) != READER_END) {

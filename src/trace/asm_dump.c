@@ -299,8 +299,7 @@ static void dump_end(const struct trace_end *end, struct sink *sink)
 bool asm_dump(struct reader *reader, const struct asm_options *options, struct sink *sink,
 	      struct err *err)
 {
-	if (!reader_scan(reader, err))
-		return false;
+	reader_scan(reader);
 	if (options->definitions)
 		dump_definitions(reader, sink);
 	if (options->items && options->from_ns > 0) {

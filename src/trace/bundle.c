@@ -68,7 +68,7 @@ struct bundle *bundle_begin(const char *path, struct err *err)
 
 	bundle->chain.out.fd = -1;
 	if (ok) {
-		reader_scan(reader, err);
+		reader_scan(reader);
 		ok = reader_sound(reader);
 		if (!ok) {
 			reader_ok(reader, &why);

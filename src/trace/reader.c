@@ -413,8 +413,6 @@ void reader_stop(struct reader *reader, bool (*stop)(void *context), void *conte
 enum reader_item reader_next(struct reader *reader, struct trace_event *event,
 			     struct trace_note *note)
 {
-	struct err ignored;
-
 	while (!reader->at_end) {
 		enum columns_result result;
 
@@ -448,15 +446,13 @@ enum reader_item reader_next(struct reader *reader, struct trace_event *event,
 		return next_note(reader, note);
 	// The caller may now ask whether all is whole: the frontier goes to the end as well. It
 	// reads headers alone, since the play has taken in the definitions.
-	reader_scan(reader, &ignored);
+	reader_scan(reader);
 	return READER_END;
 }
 
 // In a file of 10 GB this reads headers alone, and the DEFS blocks between.
 bool reader_next_note(struct reader *reader, struct trace_note *note)
 {
-	struct err ignored;
-
 	while (!reader->at_end && !note_due(reader, reader->next_number)) {
 		reader->in_events = false;
 		if (reader->stop && reader->stop(reader->stop_context))
@@ -469,7 +465,7 @@ bool reader_next_note(struct reader *reader, struct trace_note *note)
 		next_note(reader, note);
 		return true;
 	}
-	reader_scan(reader, &ignored);
+	reader_scan(reader);
 	return false;
 }
 
@@ -522,7 +518,7 @@ uint32_t reader_run(struct reader *reader, struct trace_event *events, uint32_t 
 
 // Notes that wait were read by the play and not by the frontier; what they say of processes (how
 // one ended, its limits) has to be known after a scan, too. Saying it twice changes nothing.
-bool reader_scan(struct reader *reader, struct err *)
+void reader_scan(struct reader *reader)
 {
 	struct walk *walk = &reader->frontier;
 	struct block block;
@@ -552,7 +548,6 @@ bool reader_scan(struct reader *reader, struct err *)
 		note.text = (const char *)reader->texts.data + reader->waiting[i].text_at;
 		defs_apply_note(&reader->defs, &note);
 	}
-	return true;
 }
 
 // The first thing that is wrong with the file, or NULL.

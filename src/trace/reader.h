@@ -79,8 +79,8 @@ void reader_grown(struct reader *reader);
 void reader_stop(struct reader *reader, bool (*stop)(void *context), void *context);
 
 // Read all definitions and notes without decoding events, so that the tables below are whole.
-// The position is unchanged.
-bool reader_scan(struct reader *reader, struct err *err);
+// The position is unchanged. Damage stops nothing here; reader_ok has it.
+void reader_scan(struct reader *reader);
 
 // After READER_END: true if the trace was whole. False with the reason: cut at byte N, block
 // damaged, recording ended early because …, N events were lost.

@@ -83,13 +83,11 @@ void reader_follow(struct reader *reader, bool follow)
 // that was half there when the play came to it is looked for again.
 void reader_grown(struct reader *reader)
 {
-	struct err ignored;
-
 	store_grown(&reader->store);
 	walk_retry(&reader->play);
 	walk_retry(&reader->frontier);
 	reader->at_end = false;
-	reader_scan(reader, &ignored);
+	reader_scan(reader);
 }
 
 // Follow the INDEX blocks from the end of the file. False if there is no unbroken chain of them.

@@ -464,7 +464,7 @@ static int ask(const char *path, uint64_t windows, uint64_t memory_mib, const ch
 
 	if (!reader)
 		fail(err.text);
-	reader_scan(reader, &err);
+	reader_scan(reader);
 	printf("%llu events, %u stacks; trace's definitions in memory: %llu MiB\n",
 	       (unsigned long long)reader_stats(reader)->events, reader_stacks_count(reader),
 	       (unsigned long long)status_kib("VmRSS") >> 10);

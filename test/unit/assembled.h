@@ -22,6 +22,6 @@ static inline struct reader *assembled_open(const char *text)
 	close(fd);
 	reader = reader_open(path, &err);
 	CHECK_STR("", err.text);
-	reader_scan(reader, &err);
+	reader_scan(reader);
 	return reader;
 }

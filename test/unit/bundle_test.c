@@ -23,7 +23,7 @@ static void check_bundled(const char *path, const uint8_t *id, size_t length, co
 	const void *bytes;
 	size_t size;
 
-	CHECK(reader_scan(reader, &err));
+	reader_scan(reader);
 	bytes = reader_bundle(reader, id, length, &size);
 	CHECK_EQ(expected == NULL, bytes == NULL);
 	if (expected) {

@@ -84,7 +84,7 @@ static char *make_report(const char *trace, const struct form *form, const struc
 	struct query_context asked;
 	struct report *report;
 
-	reader_scan(opened.reader, &err);
+	reader_scan(opened.reader);
 	opened.symbols = symbols_new(opened.reader, &symbols);
 	opened.names = names_new(opened.reader, opened.symbols);
 	CHECK(query_context_open(&asked, &options, &err));

@@ -22,9 +22,7 @@ struct moment_sides {
 static inline struct moment_sides moment_sides_of(struct reader *reader, struct window *window,
 						  uint64_t seed)
 {
-	struct err ignored;
-
-	reader_scan(reader, &ignored);
+	reader_scan(reader);
 	return (struct moment_sides){
 		.reader = reader,
 		.window = window,

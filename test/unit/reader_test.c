@@ -592,7 +592,7 @@ TEST(reader_comes_back_to_any_place_and_goes_on_the_same)
 	sample_write(path, 23, 150000, &sample);
 	hashes = mem_alloc(sample.count + 1, sizeof *hashes);
 	reader = reader_open(path, &err);
-	reader_scan(reader, &err);
+	reader_scan(reader);
 	while ((item = reader_next(reader, &event, &note)) != READER_END) {
 		CHECK(count < sample.count);
 		hashes[count++] = hash_item(item, &event, &note);
@@ -605,7 +605,7 @@ TEST(reader_comes_back_to_any_place_and_goes_on_the_same)
 	reader_close(reader);
 	for (uint64_t i = 0; i < kept; i++) {
 		reader = reader_open(path, &err);
-		reader_scan(reader, &err);
+		reader_scan(reader);
 		CHECK(reader_go(reader, &places[i]));
 		for (uint64_t k = at[i]; k < count && k < at[i] + 70000; k++) {
 			item = reader_next(reader, &event, &note);
@@ -639,7 +639,7 @@ TEST(reader_follows_a_file_that_grows_item_by_item)
 
 	sample_store(test_temp_path("whole.tide"), bytes, size);
 	whole = reader_open(test_temp_path("whole.tide"), &err);
-	reader_scan(whole, &err);
+	reader_scan(whole);
 	sample_store(path, bytes, at);
 	reader = reader_open(path, &err);
 	reader_follow(reader, true);
@@ -688,7 +688,7 @@ TEST(reader_scan_knows_all_definitions_and_stays_where_it_is)
 		events += reader_next(reader, &event, &note) == READER_EVENT;
 	number = event.number;
 	CHECK(reader_threads_count(reader) < sample.threads);
-	CHECK(reader_scan(reader, &err));
+	reader_scan(reader);
 	CHECK_EQ(sample.threads, reader_threads_count(reader));
 	CHECK_EQ(sample.stacks + 1, reader_stacks_count(reader));
 	CHECK(reader_complete(reader));

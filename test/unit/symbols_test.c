@@ -172,7 +172,7 @@ static struct reading reading_open(const struct recorded *recorded,
 
 	reading.reader = reader_open(recorded->trace, &err);
 	CHECK(reading.reader != NULL);
-	CHECK(reader_scan(reading.reader, &err));
+	reader_scan(reading.reader);
 	reading.symbols = symbols_new(reading.reader, options);
 	return reading;
 }

@@ -780,7 +780,7 @@ bool heap_count_frees(const char *path, uint64_t *frees)
 
 	if (!reader)
 		return false;
-	reader_scan(reader, &err);
+	reader_scan(reader);
 	heap = heap_new(NULL);
 	progress_begin(&progress, PROGRESS_NONE, "", reader_bytes(reader));
 	heap_read(heap, reader, &progress, NULL, NULL);

@@ -62,19 +62,16 @@ static bool find_kept(const struct trim_newest_options *options, const struct mo
 {
 	struct reader *reader = reader_open(options->path, err);
 	struct progress progress;
-	bool ok;
 
 	if (!reader)
 		return false;
-	ok = reader_scan(reader, err);
-	if (ok) {
-		reader_stop(reader, options->stopped, options->context);
-		progress_begin(&progress, PROGRESS_NONE, "", 0);
-		trim_find(reader, edge, &progress, trim);
-		progress_end(&progress);
-	}
+	reader_scan(reader);
+	reader_stop(reader, options->stopped, options->context);
+	progress_begin(&progress, PROGRESS_NONE, "", 0);
+	trim_find(reader, edge, &progress, trim);
+	progress_end(&progress);
 	reader_close(reader);
-	return ok;
+	return true;
 }
 
 // What is kept goes into a new file beside the trace, at whose end the writer stays open: the

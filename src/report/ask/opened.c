@@ -9,12 +9,10 @@
 bool opened_open(struct opened *opened, const char *path, const struct symbols_options *symbols,
 		 struct err *err)
 {
-	struct err damage = { 0 };
-
 	*opened = (struct opened){ .path = path, .reader = reader_open(path, err) };
 	if (!opened->reader)
 		return false;
-	reader_scan(opened->reader, &damage);
+	reader_scan(opened->reader);
 	opened->symbols = symbols_new(opened->reader, symbols);
 	opened->names = names_new(opened->reader, opened->symbols);
 	return true;
