@@ -133,6 +133,9 @@ static bool recording_say_hello(long fd, uint32_t start, uint32_t pid, uint32_t 
 
 // The answer and its descriptors. False: refused, or no answer.
 //
+// Signals are blocked, but a wait with a timeout is interrupted when who was stopped (SIGSTOP, a
+// debugger, cpulimit) goes on.
+//
 // Descriptors are copied out even if the answer is refused, so that the caller can close what came.
 static bool recording_hear(long fd, uint32_t wanted, struct recording_answer *answer)
 {
@@ -148,8 +151,11 @@ static bool recording_hear(long fd, uint32_t wanted, struct recording_answer *an
 		.control = &control,
 		.control_length = sizeof(control),
 	};
-	long got = kernel(__NR_recvmsg, fd, &message, MSG_CMSG_CLOEXEC);
+	long got;
 
+	do
+		got = kernel(__NR_recvmsg, fd, &message, MSG_CMSG_CLOEXEC);
+	while (got == -KERNEL_EINTR);
 	if (got != sizeof(*welcome))
 		return recording_fail(SEGMENT_WHY_ANSWER, got);
 	if (message.control_length >= sizeof(size_t) + 8 && control.level == SOL_SOCKET &&

@@ -12,9 +12,9 @@ import subprocess
 import sys
 import time
 
-from libguest import (BITS, BUILD, LIBRARY, PATIENCE_SECONDS, SOURCE, TIDEMARK, Skip, check, closed,
-                      environment, equal, main, need_root, other_system, program, python, run, test,
-                      wait_for, why_not_32_bits)
+from libguest import (BITS, BUILD, LIBRARY, PATIENCE_SECONDS, SOURCE, TIDEMARK, Skip, check,
+                      children_of, closed, environment, equal, main, need_root, other_system,
+                      program, python, run, runs, test, wait_for, why_not_32_bits)
 
 THREADS = 4
 KEPT = 1000
@@ -233,11 +233,13 @@ def who_is_killed_while_attached_leaves_what_the_next_one_puts_right():
     before = code_of(running.pid)
     recording = Running([TIDEMARK, "record", "-p", str(running.pid), "-o", "t.tide"])
     recording.process.stderr.readline()
+    collector = children_of(recording.pid)[0]
     recording.process.kill()
     recording.process.communicate()
     check(before != code_of(running.pid), "the code was not changed")
     wait_for(lambda: run([TIDEMARK, "info", "t.tide"]).out.split("\n")[0].endswith(" whole"),
              "the trace is whole")
+    wait_for(lambda: not runs(collector), "the collector's end")
     attach_until(running, "100ms", trace="again.tide")
     equal(before, code_of(running.pid), "the code")
     check(running.end(7).endswith(" 0 wrong\n"), "the program was disturbed")

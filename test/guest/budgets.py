@@ -107,4 +107,28 @@ def a_program_that_had_to_wait_lost_nothing_and_the_trace_says_how_long_it_waite
           "blocks of the program")
 
 
+@test
+def a_child_that_is_stopped_while_it_waits_for_the_collector_is_recorded():
+    recorder = started(["python3", "-c", "import os, time\nprint('ready', flush=True)\n"
+                        "while not os.path.exists('go'): time.sleep(0.01)\n"
+                        "child = os.fork()\n"
+                        "if child: open('child.part', 'w').write(str(child)); os.rename('child.part', 'child'); os.wait()\n"
+                        "else: os._exit(0)"])
+    collector = collector_of(recorder.pid)
+    os.kill(collector, signal.SIGSTOP)
+    open("go", "w", encoding="ascii").close()
+    wait_for(lambda: os.path.exists("child"), "the child")
+    with open("child", encoding="ascii") as file:
+        child = int(file.read())
+    for _ in range(30):
+        os.kill(child, signal.SIGSTOP)
+        time.sleep(0.01)
+        os.kill(child, signal.SIGCONT)
+        time.sleep(0.01)
+    os.kill(collector, signal.SIGCONT)
+    code, _, err = finished(recorder)
+    recorded = json.loads(run([TIDEMARK, "info", "--json", "t.tide"]).out)["processes"]
+    equal((0, 2, False), (code, len(recorded), "not recorded" in err), err)
+
+
 main()
