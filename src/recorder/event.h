@@ -28,13 +28,13 @@ enum {
 // A call that is to be recorded. What `fields` does not name is not looked at.
 struct event_call {
 	uint64_t address;
-	uint64_t size;
-	uint8_t align_log2;
+	uint64_t size;          // that was asked for, in bytes
+	uint8_t align_log2;     // of EVENT_ALIGN; 0: none was asked for
 	const uintptr_t *frame; // of the hook
 };
 
 // Eight bytes at any address, of which as many count as the caller says: what is after them is
-// overwritten by what comes next.
+// overwritten by what comes next. All eight must be the ring's: LANE_ROOM sees to that.
 static inline void event_store(uint8_t *at, uint64_t value)
 {
 	__builtin_memcpy(at, &value, 8);
@@ -60,10 +60,11 @@ struct event_time {
 // The recording was stopped from outside: nothing more from this process.
 HIDDEN void event_stopped(struct lane *lane);
 
-// The tick is another one: put the time.
+// The tick is another one than the lane's last: put the time, if it is later. This reads the clock.
 HIDDEN struct event_time event_put_time(struct lane *lane, uint8_t *start);
 
-// A large block begins or ends: the same, with a time of its own where threads can meet.
+// A large block begins or ends: the same, with a time of its own where threads can meet. The slot
+// of `address` is noted as having a large block, or none any more.
 HIDDEN struct event_time event_put_mark(struct lane *lane, uint8_t *start, uint32_t type,
 					uint64_t address);
 
@@ -73,18 +74,21 @@ HIDDEN void event_follow(struct lane *lane, const uint8_t *edit);
 // The stack just taken is walked again and compared (SEGMENT_VERIFY).
 HIDDEN void event_verify(struct lane *lane, const uintptr_t *frame);
 
-// The same with what a reader has who follows the edits.
+// The same with what a reader has who follows the edits. Differences are counted in the segment
+// (mismatched); nothing else happens to the program.
 HIDDEN void event_verify_edit(const struct lane *lane);
 
 // What an aligned operator new was asked for, while it asks aligned_alloc for a rounded size: the
-// size that is recorded is the program's own.
+// size that is recorded is the program's own. Of the calling thread; a size of 0: it is in none.
 struct event_new {
 	uint64_t size;
 	uint64_t alignment;
 };
 HIDDEN extern __thread struct event_new event_new;
 
-// The requested size after a call of aligned_alloc.
+// The size that the program asked for, when aligned_alloc was given this alignment (a power of two)
+// and size: that of the operator new around it, if they are those of its rounded request, which is
+// answered once; else `size`.
 static inline uint64_t event_new_size(uint64_t alignment, uint64_t size)
 {
 	uint64_t asked = event_new.size;
@@ -96,7 +100,8 @@ static inline uint64_t event_new_size(uint64_t alignment, uint64_t size)
 	return asked;
 }
 
-// Does a large block begin or end with this event?
+// Whether a large block (ORDER_LARGE_BYTES) begins or ends with this event. A free has no size: the
+// slot of its address knows.
 static inline bool event_is_large(const struct lane *lane, uint32_t fields,
 				  const struct event_call *call)
 {
@@ -105,7 +110,8 @@ static inline bool event_is_large(const struct lane *lane, uint32_t fields,
 }
 
 // Append one event of `type` with the fields in `fields`; the lane was entered and stays busy.
-// Returns where the next one goes; lane_leave publishes. NULL: nothing was written.
+// The lane's last address and stack become this event's. Returns where the next one goes;
+// lane_leave publishes. NULL: nothing was written, as the recording has ended.
 static inline __attribute__((always_inline)) uint8_t *event_put(struct lane *lane, uint8_t *start,
 								uint32_t type, uint32_t fields,
 								const struct event_call *call)
@@ -202,15 +208,16 @@ event_append(struct lane *lane, uint32_t type, uint32_t fields, const struct eve
 	lane_leave(lane, start, likely(at) ? at : start);
 }
 
-// In a busy lane: its next event is a sample, drawn at a mean distance of 2^turn. False: no room,
-// ever.
+// In a busy lane: publish that its next event is a sample, drawn at a mean distance of 2^turn
+// bytes. May wait for room. False: there is none, ever, and the lane is busy yet.
 HIDDEN bool event_put_sample(struct lane *lane, uint32_t turn);
 
-// As event_record, for such.
+// The same as event_record for an allocation that is a sample: both records, or neither.
 HIDDEN void event_sample(uint32_t turn, uint32_t type, uint32_t fields,
 			 const struct event_call *call);
 
-// Enter the lane, append one event, leave. What cannot be recorded is counted.
+// Enter the lane, append one event, leave. What cannot be recorded is counted. It may wait for the
+// collector. `frame` is not looked at without EVENT_STACK.
 HIDDEN void event_record(uint32_t type, uint32_t fields, uint64_t address, uint64_t size,
 			 uint8_t align_log2, const uintptr_t *frame);
 
@@ -249,6 +256,7 @@ static inline __attribute__((always_inline)) uint8_t *event_short_stack(struct l
 
 // Append and publish the event if nothing is special: the lane has room and its owner, it is still
 // the same tick, the block is not large, and the address's page was ours. False: nothing was done.
+// Afterwards the lane is not busy, in either case.
 static inline __attribute__((always_inline)) bool event_short(enum event_short way, uint32_t type,
 							      uint32_t fields, uint64_t address,
 							      uint64_t size, const uintptr_t *frame)

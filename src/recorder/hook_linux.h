@@ -65,11 +65,12 @@
 #define HOOK_ARGUMENTS(...) (__VA_ARGS__)
 #endif
 
-// The real function behind a name.
+// The real function of a name, for one hook. Its alignment is its size, so that those of the
+// section `entered` are an array.
 struct hook_entry {
-	const char *name;
-	void *function; // where there is but one
-	void *hook;     // of a patched entry: what it leads to; NULL: nothing, it is called
+	const char *name; // as programs call it
+	void *function;   // where there is but one
+	void *hook;       // of a patched entry: what it leads to; NULL: nothing, it is called
 } __attribute__((aligned(4 * sizeof(void *))));
 
 // log2 of an alignment, as events have it; 0 for none.
@@ -78,13 +79,14 @@ static inline uint8_t hook_log2(size_t alignment)
 	return alignment ? (uint8_t)(63 - __builtin_clzll(alignment)) : 0;
 }
 
-// Where the lane's next event goes.
+// Where the lane's next event goes. The pointer holds until the lane is left.
 static inline __attribute__((always_inline)) uint8_t *hook_start(const struct lane *lane)
 {
 	return lane->ring + (lane->head & lane->mask);
 }
 
-// An allocation of `type`, with fields `more` besides the usual ones. Address 0: it failed.
+// Record an allocation of `type`, after the real call, with fields `more` (EVENT_ALIGN, or 0)
+// besides address, size and stack. Address 0: it failed, which is recorded as LANE_FAILED.
 static inline __attribute__((always_inline)) void hook_allocated(uint32_t type, uint32_t more,
 								 const struct event_call *call)
 {
@@ -139,7 +141,8 @@ hook_allocated_maybe(uint32_t type, uint32_t more, const struct event_call *call
 		hook_hit(sample_way.drawn, type, more, call);
 }
 
-// The block at call->address is about to be freed.
+// Record that the block at call->address, which is not 0, is about to be freed: before the real
+// call.
 static inline __attribute__((always_inline)) void hook_freed(const struct event_call *call)
 {
 	struct lane *lane = lane_get_mine();

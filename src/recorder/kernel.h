@@ -23,7 +23,8 @@
 #ifdef __x86_64__
 
 // The thread's gate for system calls (strict_linux.h): 1 while what is called outside of libc's
-// code is dispatched, which our own calls must not be.
+// code is dispatched, which our own calls must not be. `kernel_gate_home` is what the gate goes
+// back to after a call of ours: 1 in a thread whose calls are dispatched, 0 in all others.
 HIDDEN extern __thread uint8_t kernel_gate, kernel_gate_home;
 
 // For a vfork child about to be another image: the gate is its parent's, and it has none.
@@ -98,6 +99,9 @@ static inline long kernel_call5(long nr, long a, long b, long c, long d, long e)
 
 #endif
 
+// What `kernel` and `kernel_pass` become, by how many arguments they are given, the number of the
+// call included: only a call with six arguments of its own goes by kernel_call6. What a call does
+// not take is 0.
 #define KERNEL_PICK(_1, _2, _3, _4, _5, _6, _7, name, ...) name
 #define KERNEL_1(n) kernel_call5(n, 0, 0, 0, 0, 0)
 #define KERNEL_2(n, a) kernel_call5(n, (long)(a), 0, 0, 0, 0)
@@ -109,11 +113,11 @@ static inline long kernel_call5(long nr, long a, long b, long c, long d, long e)
 #define KERNEL_7(n, a, b, c, d, e, f) \
 	kernel_call6(n, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 
-// Not 0: the process is under a system-call filter (seccomp), of which nothing is known. No call of
-// our own is made from then on: `kernel` fails with ENOSYS.
+// The process is under a system-call filter (seccomp), of which nothing is known, unless it is
+// KERNEL_OPEN. No call of our own is made from then on: `kernel` fails with ENOSYS.
 enum kernel_seal {
-	KERNEL_OPEN = 0,
-	KERNEL_SEALED = 1,
+	KERNEL_OPEN = 0,          // calls are made
+	KERNEL_SEALED = 1,        // none of our own is, but for kernel_pid_let
 	KERNEL_SEALED_STRICT = 2, // SECCOMP_MODE_STRICT, in which reading the counter is a fault
 };
 HIDDEN extern uint32_t kernel_sealed;        // enum kernel_seal; a forked child inherits it
@@ -122,7 +126,8 @@ HIDDEN extern bool kernel_pid_let;           // the filters are known to let it 
 HIDDEN extern uintptr_t kernel_tid_at;       // in the thread's block of libc: its id; 0: not known
 HIDDEN extern __thread uint32_t kernel_slow; // depth of kernel_block_signals
 
-// kernel(number, arguments…): a call of our own.
+// kernel(number, arguments…): a call of our own. The arguments may be numbers or pointers; in a
+// sealed process they are not evaluated.
 #define kernel(...) (unlikely(kernel_sealed) ? -KERNEL_ENOSYS : kernel_pass(__VA_ARGS__))
 
 // kernel_pass(number, arguments…): made in any case: the program's own, passed on.
@@ -141,24 +146,24 @@ enum {
 	KERNEL_MAP_PRIVATE = 2,
 	KERNEL_MAP_FIXED = 0x10,
 	KERNEL_MAP_ANONYMOUS = 0x20,
-	KERNEL_MAP_NORESERVE = 0x4000,
-	KERNEL_MAP_FIXED_NOREPLACE = 0x100000,
-	KERNEL_MADV_DONTNEED = 4,
+	KERNEL_MAP_NORESERVE = 0x4000,         // pages count once they are touched
+	KERNEL_MAP_FIXED_NOREPLACE = 0x100000, // fails where something is mapped; since Linux 4.17
+	KERNEL_MADV_DONTNEED = 4,              // private pages read as zero from then on
 	KERNEL_MADV_HUGEPAGE = 14,
-	KERNEL_MADV_DONTDUMP = 16,
-	KERNEL_MADV_WIPEONFORK = 18,
-	KERNEL_MADV_COLLAPSE = 25,
+	KERNEL_MADV_DONTDUMP = 16,   // is in no core dump
+	KERNEL_MADV_WIPEONFORK = 18, // a forked child finds zeros; since Linux 4.14
+	KERNEL_MADV_COLLAPSE = 25,   // make huge pages of it now; since Linux 6.1
 	KERNEL_MREMAP_MAYMOVE = 1,
 	KERNEL_MREMAP_FIXED = 2,
 	KERNEL_LIMIT_DATA = 2,        // RLIMIT_DATA
 	KERNEL_LIMIT_DESCRIPTORS = 7, // RLIMIT_NOFILE
 	KERNEL_LIMIT_ADDRESSES = 9,   // RLIMIT_AS
-	KERNEL_AT_FDCWD = -100,
-	KERNEL_ESRCH = 3,
-	KERNEL_EINTR = 4,
-	KERNEL_EFAULT = 14,
-	KERNEL_ENOSYS = 38,
-	KERNEL_PAGE = 4096,
+	KERNEL_AT_FDCWD = -100,       // paths begin at the working directory
+	KERNEL_ESRCH = 3,             // there is no such process or thread
+	KERNEL_EINTR = 4,             // a signal came first: call again
+	KERNEL_EFAULT = 14,           // memory cannot be read or written
+	KERNEL_ENOSYS = 38,           // there is no such call, or the process is sealed
+	KERNEL_PAGE = 4096,           // bytes
 };
 
 // Errors are -4095 to -1; any other value, also an address in the upper half, is a result.
@@ -168,6 +173,7 @@ static inline int kernel_failed(long result)
 }
 
 #ifdef __x86_64__
+// The number of mmap here, and how many bytes one of its offsets in a file counts for.
 enum { KERNEL_NR_MMAP = __NR_mmap, KERNEL_MMAP_UNIT = 1 };
 #else
 enum { KERNEL_NR_MMAP = __NR_mmap2, KERNEL_MMAP_UNIT = KERNEL_PAGE }; // of an offset in a file
@@ -181,7 +187,8 @@ static inline long kernel_map(uintptr_t near, size_t bytes, int protection, int 
 	return kernel(KERNEL_NR_MMAP, near, bytes, protection, flags, fd, at / KERNEL_MMAP_UNIT);
 }
 
-// Anonymous private pages, all zero, or NULL. NORESERVE: they count when they are touched.
+// Anonymous private pages, all zero, that count when they are touched. NULL: there are none, or the
+// process is sealed.
 static inline void *kernel_pages(size_t bytes)
 {
 	long at = kernel_map(0, bytes, KERNEL_PROT_READ | KERNEL_PROT_WRITE,
@@ -191,11 +198,11 @@ static inline void *kernel_pages(size_t bytes)
 	return kernel_failed(at) ? NULL : (void *)at;
 }
 
-// What stat tells of a file.
+// Which file it is (two names of one file have the same device and inode), and of what kind.
 struct kernel_file {
 	uint64_t device; // major << 20 | minor
-	uint64_t inode;
-	uint32_t mode;
+	uint64_t inode;  // of that device
+	uint32_t mode;   // S_IFMT and permissions, as stat has them
 };
 
 // What the kernel says of an open file. False: it does not say; then *file is all zero.
@@ -237,10 +244,11 @@ static inline bool kernel_stat(int fd, struct kernel_file *file)
 
 enum { KERNEL_STACK_BYTES = 3072 }; // that our slow paths need, and more
 
-// Block the calling thread's signals, and put back what was there. Those that something in the
-// thread itself raises stay as they are; where somebody sends one, its handler finds
-// kernel_nested. A stack that is about to overflow does so here, where nothing is held. In a sealed
-// process nothing is blocked.
+// Block the calling thread's signals, on slow paths, before a lock is taken. Returns what
+// kernel_restore_signals has to be given; the two come in pairs, which may be nested. A system call
+// each. Those that something in the thread itself raises stay as they are; where another process
+// sends one, its handler finds kernel_nested. A stack that is about to overflow does so here, where
+// nothing is held. In a sealed process nothing is blocked.
 static inline uint64_t kernel_block_signals(void)
 {
 	uint64_t all = ~KERNEL_RAISED_BITS;
@@ -255,6 +263,8 @@ static inline uint64_t kernel_block_signals(void)
 	return old;
 }
 
+// Put back what was there. A signal that was waiting comes before this returns, and its handler may
+// leave by a jump: no lock may be held any more.
 static inline void kernel_restore_signals(uint64_t old)
 {
 	kernel_slow--; // before a handler that has waited comes, and may never come back
@@ -268,7 +278,7 @@ static inline bool kernel_nested(void)
 	return unlikely(kernel_slow);
 }
 
-// What libc knows of the calling thread.
+// The address of what libc keeps of the calling thread, which is its first word.
 static inline uintptr_t kernel_thread_block(void)
 {
 	uintptr_t block;
@@ -282,13 +292,15 @@ static inline uintptr_t kernel_thread_block(void)
 }
 
 // A thread's block begins with its own address, by each libc. One that is all zeros is a sandbox's,
-// for a child that only makes a call or two: what is thread-local may not be touched there.
+// for a child that only makes a call or two: what is thread-local may not be touched there. To be
+// asked before anything that is declared __thread.
 static inline bool kernel_has_no_thread_block(void)
 {
 	return unlikely(!kernel_thread_block());
 }
 
-// The same number for all, where libc does not say it.
+// The same number for all, where libc does not say it. It makes no call, so that a sealed process
+// may ask.
 static inline uint32_t kernel_thread_id_told(void)
 {
 	uint32_t tid = INT32_MAX;
@@ -299,7 +311,7 @@ static inline uint32_t kernel_thread_id_told(void)
 }
 
 // The thread's number for the kernel. In a sealed process it cannot be asked for: libc's copy is
-// taken.
+// taken. It is of the thread's own pid namespace.
 static inline uint32_t kernel_thread_id(void)
 {
 	if (unlikely(kernel_sealed))
@@ -339,26 +351,29 @@ static inline uint64_t kernel_now_ns(void)
 	return (uint64_t)time[0] * 1000000000u + (uint64_t)time[1];
 }
 
-// Wake who sleeps on the word.
+// Wake one who sleeps on the word, in any process that has mapped it. Nothing happens in a sealed
+// process: there the collector finds what is new at its next look.
 static inline void kernel_wake(_Atomic uint32_t *word)
 {
 	kernel(__NR_futex, word, 1 /* FUTEX_WAKE */, 1);
 }
 
 // Whether there is such a thread (signal 0 is sent to it, which does nothing). A thread of ours
-// that has no permission is there, too: all but "no such thread" is yes.
+// that has no permission is there, too: all but "no such thread" is yes. In a sealed process that
+// is the answer for all.
 static inline bool kernel_thread_lives(uint32_t pid, uint32_t tid)
 {
 	return kernel(__NR_tgkill, pid, tid, 0) != -KERNEL_ESRCH;
 }
 
-// The calling thread's name.
+// The calling thread's name, with a NUL. In a sealed process `name` stays what it was.
 static inline void kernel_thread_name(char name[16])
 {
 	kernel(__NR_prctl, 16 /* PR_GET_NAME */, name);
 }
 
-// What the process may have of a resource (RLIMIT_…); UINT64_MAX: there is no limit.
+// What the process may have of a resource (RLIMIT_…); UINT64_MAX: there is no limit. That is the
+// answer in a sealed process too, whatever the limit is.
 static inline uint64_t kernel_limit(int which)
 {
 	uint64_t said[2] = { UINT64_MAX, UINT64_MAX };

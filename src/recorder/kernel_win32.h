@@ -20,11 +20,13 @@
 enum { KERNEL_PAGE = 4096 };
 
 // Bytes from the thread's own block (TEB) to the word that is ours in each thread: of a slot that
-// kernel_take_own reserved. 0 in a thread that has not set it, also in threads that never heard of
-// us.
+// kernel_take_own reserved, once in a process and before any hook is in place. The word is NULL in
+// a thread that has not set it, also in threads that never heard of us.
 HIDDEN extern uint32_t kernel_own_at;
+// False: all 64 slots that are in the block itself are taken, and kernel_own_at is what it was.
 HIDDEN bool kernel_take_own(void);
 
+// One load: the hooks ask for it with each call.
 static inline void *kernel_get_own(void)
 {
 	void *word;
@@ -49,7 +51,7 @@ static inline void kernel_set_own(void *word)
 #endif
 }
 
-// The thread's own block.
+// The thread's own block (TEB). It is there as long as the thread is.
 static inline uint8_t *kernel_teb(void)
 {
 	uint8_t *teb;
@@ -62,6 +64,7 @@ static inline uint8_t *kernel_teb(void)
 	return teb;
 }
 
+// In pairs around slow paths, as on other systems.
 static inline uint64_t kernel_block_signals(void)
 {
 	return 0;
@@ -72,39 +75,49 @@ static inline void kernel_restore_signals(uint64_t old)
 	(void)old;
 }
 
-// There are no filters.
+// No process is ever sealed: there are no filters of system calls.
 enum { kernel_sealed = 0 };
 
+// No handler interrupts a thread: exceptions are those of what it does itself.
 static inline bool kernel_nested(void)
 {
 	return false;
 }
 
-// The same as on other systems.
+// The system's numbers, from the thread's own block: no call is made.
 HIDDEN uint32_t kernel_thread_id(void);
 HIDDEN uint32_t kernel_process_id(void);
+// False: it has ended, even if a handle of it is open yet. Three system calls. A thread that cannot
+// be opened for want of rights counts as one that lives.
 HIDDEN bool kernel_thread_lives(uint32_t pid, uint32_t tid);
+// In whole units of 100 ns; what is less does not wait.
 HIDDEN void kernel_sleep_ns(long ns);
 
 // The process's own block (nt_win32.h).
 HIDDEN struct nt_peb *kernel_peb(void);
 
-// The system's monotonic clock.
+// The system's monotonic clock (QueryPerformanceCounter), in nanoseconds, the same for all
+// processes: only differences mean something.
 HIDDEN uint64_t kernel_now_ns(void);
 
-// Private pages, or NULL.
+// Private pages, committed and all zero, from the top of the address space, where they are least in
+// the program's way. NULL: there are none.
 HIDDEN void *kernel_pages(size_t bytes);
 
-// The collector is woken: the word is in the session's clock page.
+// The collector is woken, by the recording's event. The word, which is in the session's clock page,
+// is for the collector to read.
 HIDDEN void kernel_wake(_Atomic uint32_t *word);
 
-// The calling thread's name; empty: it has none yet.
+// The calling thread's name in UTF-8, with a NUL, cut where it is too long; empty: it has none yet,
+// or the system is older than Windows 10.
 HIDDEN void kernel_thread_name(char name[16]);
 
-// Whether the page can be read.
+// Whether the page can be read. On the calling thread's own stack that costs nothing, elsewhere a
+// system call. A guard page counts as one that cannot: to touch it would change it.
 HIDDEN bool kernel_can_read(uintptr_t page);
 
-// Whether what is there may be code: it can be read and run.
+// Whether what is there may be code: it is committed, and its protection lets it be run. A system
+// call.
 HIDDEN bool kernel_can_run(uintptr_t at);
 
 #endif

@@ -23,6 +23,8 @@
 #include "recorder/recording.h"
 #include "recorder/sample.h"
 
+// Heaps of a lane that are found by a hash of their handle; one that another has taken the place of
+// gets a new number when it is used again.
 enum { LANE_HEAPS_KNOWN = 32 };
 
 // A heap that has a number in the lane.
@@ -32,14 +34,20 @@ struct lane_heap {
 	uint32_t number;
 };
 
-// Windows: a call on a heap that an exception has interrupted, while its handler runs.
+// Windows: a call on a heap that an exception has interrupted, while its handler runs: what the
+// fields of the same name in struct lane were.
 struct lane_call {
 	uintptr_t inside, reallocated;
 	size_t asked;
 };
 
+// Handlers that interrupt each other, of which the outer ones' calls are kept.
 enum { LANE_CALLS_MAX = 4 };
 
+// What a lane's own thread needs, beside the ring. No other thread looks at it while the thread
+// lives, but for `tid`, by who searches for lanes of the dead (under lanes_lock). It is never given
+// back. What hooks read before they know whether the thread has a lane comes first: of
+// `lane_nobody_words` these are zero.
 struct lane {
 	uint64_t head;       // bytes written since the lane began
 	uint64_t limit;      // for one event head must stay LANE_ROOM below; 0: busy
@@ -53,12 +61,12 @@ struct lane {
 	const _Atomic uint64_t *tick; // what time it is: the session's tick, or exact_ns
 	uint64_t *owners;             // the process's ownership table (order.h)
 	struct lane_check *verify;    // of SEGMENT_VERIFY, else NULL
-	bool free_stacks;
-	bool of_languages;         // it has had events of a language's heaps (language_heap.h)
-	bool between;              // busy, but in the real realloc: its VM calls go here
-	bool exact;                // --clock=ns
-	_Atomic uint64_t exact_ns; // then, the time of the event in the making
-	uint64_t room;             // limit but for the clock's sake
+	bool free_stacks;             // SEGMENT_FREE_STACKS: frees have a stack too
+	bool of_languages;            // it has had events of a language's heaps (language_heap.h)
+	bool between;                 // busy, but in the real realloc: its VM calls go here
+	bool exact;                   // --clock=ns
+	_Atomic uint64_t exact_ns;    // then, the time of the event in the making
+	uint64_t room;                // limit but for the clock's sake
 	struct clock clock;
 	uint64_t heap;                // whose blocks the events are of
 	uint32_t heap_flags;          // Windows: and what calls that allocate are given
@@ -68,9 +76,9 @@ struct lane {
 	uintptr_t reallocated;        // Windows: a block whose realloc has not come back
 	struct python_stack *python;  // NULL: nothing is known
 	struct lane *inner;           // for events of a signal handler that interrupted this lane
-	uint32_t tid;
-	uint32_t level;                           // 0: a thread's first lane, 1: its inner one …
-	uint32_t heaps_count;                     // Windows: that were numbered
+	uint32_t tid;                 // who holds it; 0: that thread has ended
+	uint32_t level;               // 0: a thread's first lane, 1: its inner one …
+	uint32_t heaps_count;         // Windows: that were numbered
 	struct lane_heap heaps[LANE_HEAPS_KNOWN]; // Windows: some of them
 	struct lane_call interrupted[LANE_CALLS_MAX];
 	uint32_t interrupted_count; // Windows: calls on heaps that are to go on
@@ -78,13 +86,13 @@ struct lane {
 	struct capture capture;
 };
 
-// An edit that has a number.
+// An edit that has a number: how many frames stay, how many are pushed, and those.
 struct lane_check_edit {
 	uint32_t keep, push;
 	uint32_t ids[LANE_EDIT_FRAMES];
 };
 
-// A whole stack that has a number.
+// A whole stack that has a number: its frames, outermost first.
 struct lane_check_whole {
 	uint32_t depth;
 	uint32_t ids[LANE_WHOLE_FRAMES];
@@ -142,7 +150,9 @@ static inline void lane_set_mine(struct lane *lane)
 
 #endif
 
-// The slow way in: a lane that has room, or NULL when this event cannot be recorded.
+// The slow way in, for `lane`, which is the thread's own or nobody's: a lane that has room, or NULL
+// when this event cannot be recorded, which is counted. It may read the clock, wait for the
+// collector, or begin the recording.
 HIDDEN struct lane *lane_enter_slow(struct lane *lane);
 
 // Before a process is sealed (kernel.h): `spare` lanes for threads to come, as far as there is
@@ -156,7 +166,8 @@ HIDDEN void lane_forget(void);
 // dropped).
 HIDDEN bool lane_wait_room(struct lane *lane, uint64_t bytes);
 
-// Enter the recorder. NULL means: do nothing. The lane is busy until lane_leave.
+// Enter the recorder. NULL means: do nothing. The lane is busy until lane_leave. What it returns is
+// this thread's until then.
 static inline struct lane *lane_enter(void)
 {
 	for (;;) {
@@ -175,7 +186,8 @@ static inline struct lane *lane_enter(void)
 	}
 }
 
-// One more stack that is not proven to reach the root. Nobody else counts there.
+// One more stack that is not proven to reach the root, for the report. Only the lane's own thread
+// counts there.
 static inline void lane_count_incomplete(struct lane *lane)
 {
 	_Atomic uint32_t *count = &lane->shared->stacks_incomplete;
@@ -184,7 +196,8 @@ static inline void lane_count_incomplete(struct lane *lane)
 			      memory_order_relaxed);
 }
 
-// Publish what was written up to `at`.
+// Publish what was written from `start`, the lane's head, up to `at`: whole records only. From here
+// on the collector may read them, also if the process is killed. The lane stays busy.
 static inline void lane_publish(struct lane *lane, const uint8_t *start, const uint8_t *at)
 {
 	uint64_t head = lane->head + (uint64_t)(at - start);
@@ -193,7 +206,7 @@ static inline void lane_publish(struct lane *lane, const uint8_t *start, const u
 	__atomic_store_n(&lane->shared->head, head, __ATOMIC_RELEASE);
 }
 
-// Publish, and let others in.
+// Publish, and let others in. With `at` == `start` nothing is published.
 static inline void lane_leave(struct lane *lane, const uint8_t *start, const uint8_t *at)
 {
 	lane_publish(lane, start, at);

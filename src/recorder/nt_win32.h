@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// How ntdll's functions are called: NT is one that is imported, NT_CALL the type of any of them,
+// and of ours that it calls. In 64 bits there is one convention, and stdcall means nothing.
 #define NT __attribute__((dllimport)) __attribute__((stdcall))
 #define NT_CALL __attribute__((stdcall))
 
@@ -16,43 +18,43 @@ typedef int32_t nt_status;
 // NT_ in front and without what they have there (STATUS_, MEM_, PAGE_, FILE_).
 enum {
 	NT_SUCCESS = 0,
-	NT_ERROR_HANDLE = (int32_t)0xc0000008, // nothing has that handle
-	NT_ERROR_CID = (int32_t)0xc000000b,    // no such process or thread
-	NT_ERROR_MEMORY = (int32_t)0xc0000017,
-	NT_ERROR_CONFLICT = (int32_t)0xc0000018,
-	NT_ERROR_QUOTA = (int32_t)0xc0000044,
-	NT_ERROR_RESOURCES = (int32_t)0xc000009a,
-	NT_ERROR_COMMITMENT = (int32_t)0xc000012d,
-	NT_MEM_COALESCE = 1, // with NT_MEM_RELEASE: placeholders
+	NT_ERROR_HANDLE = (int32_t)0xc0000008,     // nothing has that handle
+	NT_ERROR_CID = (int32_t)0xc000000b,        // no such process or thread
+	NT_ERROR_MEMORY = (int32_t)0xc0000017,     // no address space, or no memory
+	NT_ERROR_CONFLICT = (int32_t)0xc0000018,   // something is at that address
+	NT_ERROR_QUOTA = (int32_t)0xc0000044,      // the process may have no more
+	NT_ERROR_RESOURCES = (int32_t)0xc000009a,  // the kernel's own memory is used up
+	NT_ERROR_COMMITMENT = (int32_t)0xc000012d, // memory and paging file are used up
+	NT_MEM_COALESCE = 1,                       // with NT_MEM_RELEASE: placeholders
 	NT_MEM_PRESERVE =
 		2, // with NT_MEM_RELEASE, and of NtUnmapViewOfSectionEx: a placeholder stays
-	NT_MEM_COMMIT = 0x1000,
-	NT_MEM_RESERVE = 0x2000,
-	NT_MEM_DECOMMIT = 0x4000,
-	NT_MEM_REPLACE = 0x4000, // of a call that takes memory: a placeholder
-	NT_MEM_RELEASE = 0x8000,
-	NT_MEM_FREE = 0x10000,
-	NT_MEM_RESET = 0x80000,
-	NT_MEM_TOP_DOWN = 0x100000,
-	NT_MEM_RESET_UNDO = 0x1000000,
-	NT_MEM_PRIVATE = 0x20000,
-	NT_MEM_MAPPED = 0x40000,
-	NT_MEM_IMAGE = 0x1000000,
+	NT_MEM_COMMIT = 0x1000,        // as a state: pages that can be used
+	NT_MEM_RESERVE = 0x2000,       // as a state: addresses without memory
+	NT_MEM_DECOMMIT = 0x4000,      // of a call that frees: addresses stay reserved
+	NT_MEM_REPLACE = 0x4000,       // of a call that takes memory: a placeholder
+	NT_MEM_RELEASE = 0x8000,       // the whole reservation
+	NT_MEM_FREE = 0x10000,         // a state: nothing is there
+	NT_MEM_RESET = 0x80000,        // what is in the pages matters no more; they stay committed
+	NT_MEM_TOP_DOWN = 0x100000,    // from the highest addresses that are free
+	NT_MEM_RESET_UNDO = 0x1000000, // it does matter again, as far as it is still there
+	NT_MEM_PRIVATE = 0x20000,      // a type: of NtAllocateVirtualMemory
+	NT_MEM_MAPPED = 0x40000,       // a type: a view of a section
+	NT_MEM_IMAGE = 0x1000000,      // a type: a view of a program or library
 	NT_PAGE_NOACCESS = 1,
 	NT_PAGE_READWRITE = 4,
 	NT_PAGE_EXECUTE_READ = 0x20,
 	NT_PAGE_EXECUTE_READWRITE = 0x40,
-	NT_PAGE_RUNS = 0xf0, // all that let code be run
-	NT_PAGE_GUARD = 0x100,
-	NT_VIEW_UNMAP = 2,
-	NT_SYNCHRONIZE = 0x100000,
+	NT_PAGE_RUNS = 0xf0,   // all that let code be run
+	NT_PAGE_GUARD = 0x100, // beside another: the first access is an exception, and removes it
+	NT_VIEW_UNMAP = 2,     // of a view: processes that are started do not get it
+	NT_SYNCHRONIZE = 0x100000, // the right to wait for what a handle is of
 	NT_FILE_READ = 1,
-	NT_FILE_SHARED = 7,   // others may read, write, delete
-	NT_FILE_WAITS = 0x20, // a call returns when it is done
-	NT_FILE_NO_FOLDER = 0x40,
-	NT_FILE_STANDARD = 5, // of NtQueryInformationFile
-	NT_OBJECT_ANY_CASE = 0x40,
-	NT_THREAD_SUSPENDED = 1, // of NtCreateUserProcess
+	NT_FILE_SHARED = 7,        // others may read, write, delete
+	NT_FILE_WAITS = 0x20,      // a call returns when it is done
+	NT_FILE_NO_FOLDER = 0x40,  // a folder of that name is an error
+	NT_FILE_STANDARD = 5,      // of NtQueryInformationFile
+	NT_OBJECT_ANY_CASE = 0x40, // of nt_object: names match in upper and lower case
+	NT_THREAD_SUSPENDED = 1,   // of NtCreateUserProcess
 	NT_BASIC_INFORMATION = 0,
 	NT_FILE_NAME = 2,
 	NT_THREAD_NAME = 38, // of NtQueryInformationThread, since Windows 10
@@ -63,13 +65,13 @@ enum {
 #define NT_THIS_THREAD ((void *)(intptr_t)-2)
 
 // A text as the system counts it (UNICODE_STRING): `bytes` of UTF-16 without a NUL, and how many
-// there is room for.
+// there is room for. `bytes` and `room` are twice as many as characters of 16 bits.
 struct nt_text {
 	uint16_t bytes, room;
 	uint16_t *text;
 };
 
-// The same in bytes.
+// The same in bytes, one a character (ANSI_STRING): names of exported functions.
 struct nt_name {
 	uint16_t bytes, room;
 	const char *text;
@@ -80,11 +82,13 @@ struct nt_list {
 	struct nt_list *next, *previous;
 };
 
+// Numbers of a process and of a thread of it (CLIENT_ID).
 struct nt_client {
 	uintptr_t process, thread;
 };
 
 // What is to be opened (OBJECT_ATTRIBUTES): a name, below `root` (NULL: a whole path, "\??\C:\…").
+// `length` is the struct's own size. `attributes` are NT_OBJECT_…, and the rest may be NULL.
 struct nt_object {
 	uint32_t length;
 	void *root;
@@ -93,14 +97,14 @@ struct nt_object {
 	void *security, *quality;
 };
 
-// What a call to a file tells when it ends.
+// What a call to a file says when it ends (IO_STATUS_BLOCK): how, and how many bytes it has moved.
 struct nt_outcome {
 	uintptr_t status, bytes;
 };
 
 // What NtQueryVirtualMemory says of an address: the pages from `base` on that are alike, and the
 // reservation (`allocation`) that they are a part of. `state`, `protection` and `type` are NT_MEM_…
-// and NT_PAGE_….
+// and NT_PAGE_…. `bytes` goes to where something differs; `allocation` is NULL where all is free.
 struct nt_region {
 	uint8_t *base, *allocation;
 	uint32_t allocation_protection;
@@ -111,36 +115,41 @@ struct nt_region {
 	uint32_t state, protection, type;
 };
 
-// What NtQueryInformationProcess says first.
+// What NtQueryInformationProcess says of NT_BASIC_INFORMATION. `peb` is an address in that process,
+// and `parent` the number of the process that started it, which another may have by now.
 struct nt_process {
 	uintptr_t status;
 	void *peb;
 	uintptr_t affinity, priority, pid, parent;
 };
 
-// What NtQuerySystemInformation says first.
+// What NtQuerySystemInformation says of NT_BASIC_INFORMATION. `page` and `granularity` are bytes:
+// what is mapped, and what reservations begin at multiples of.
 struct nt_system {
 	uint32_t reserved, timer, page, pages, lowest_page, highest_page, granularity;
 	uintptr_t lowest_address, highest_address, affinity;
 	uint8_t processors;
 };
 
-// Of a handle.
+// What NtSetInformationObject sets of a handle: whether processes that are started get it, and
+// whether NtClose refuses to close it.
 struct nt_handle {
 	uint8_t inherits, stays_open;
 };
 
+// How many bits, and where they are, 32 in a word, the lowest first.
 struct nt_bitmap {
 	uint32_t bits;
 	uint32_t *words;
 };
 
-// One loaded module, as the loader keeps them in the order of their loading.
+// One loaded module, which is in three lists of the loader's: in the order of their loading, of
+// their addresses, and of their initialization.
 struct nt_module {
 	struct nt_list load, memory, init;
 	uint8_t *base;
-	void *entry;
-	uint32_t bytes;
+	void *entry;    // what is called when it is loaded; NULL: nothing
+	uint32_t bytes; // mapped from `base` on
 	struct nt_text path, name;
 };
 
@@ -171,7 +180,7 @@ struct nt_peb {
 _Static_assert(offsetof(struct nt_peb, tls_bitmap) == (sizeof(void *) == 8 ? 0x78 : 0x40),
 	       "as the system has it");
 
-// What the loader tells of.
+// What the loader says of a module that has come or is about to go. It is valid during the call.
 struct nt_dll_notice {
 	uint32_t flags;
 	const struct nt_text *path, *name;
@@ -183,6 +192,8 @@ enum { NT_HANDLE_FLAGS = 4 }; // of NtSetInformationObject
 
 enum { NT_DLL_LOADED = 1, NT_DLL_UNLOADED = 2 };
 
+// What is called for each module, with NT_DLL_… and the context that it was registered with. The
+// loader holds its lock: nothing may be loaded from here.
 typedef NT_CALL void nt_dll_told(uint32_t reason, const struct nt_dll_notice *notice,
 				 void *context);
 
@@ -230,7 +241,9 @@ typedef NT_CALL void nt_dll_told(uint32_t reason, const struct nt_dll_notice *no
 	X(void, RtlGrowFunctionTable, (void *handle, uint32_t count))                              \
 	X(void, RtlDeleteGrowableFunctionTable, (void *handle))
 
-// As the system has them.
+// As the system has them. A result below 0 is an error, and then what is given back by a pointer is
+// not to be used. Handles that are given back have to be closed. `length`, `count` and `state` may
+// be NULL where the caller does not want to know.
 NT nt_status NtClose(void *handle);
 NT nt_status NtOpenFile(void **file, uint32_t access, struct nt_object *object,
 			struct nt_outcome *outcome, uint32_t share, uint32_t options);
@@ -239,6 +252,7 @@ NT nt_status NtQueryInformationFile(void *file, struct nt_outcome *outcome, void
 NT nt_status NtReadFile(void *file, void *event, void *routine, void *context,
 			struct nt_outcome *outcome, void *out, uint32_t bytes, const int64_t *at,
 			const uint32_t *key);
+// Times are in units of 100 ns: below 0 from now on, else a date.
 NT nt_status NtDelayExecution(uint8_t alertable, const int64_t *interval);
 NT nt_status NtFlushInstructionCache(void *process, const void *at, size_t bytes);
 NT nt_status NtOpenProcess(void **process, uint32_t access, struct nt_object *object,
@@ -256,11 +270,15 @@ NT nt_status NtQueryVirtualMemory(void *process, const void *at, uint32_t what, 
 NT nt_status NtResumeThread(void *thread, uint32_t *count);
 NT nt_status NtSetInformationObject(void *handle, uint32_t what, const void *in, uint32_t size);
 NT nt_status NtSetEvent(void *event, int32_t *state);
+// NT_SUCCESS: it is signalled, as a thread is that has ended. 0 as a time asks and does not wait.
 NT nt_status NtWaitForSingleObject(void *handle, uint8_t alertable, const int64_t *timeout);
 NT nt_status LdrGetProcedureAddress(void *module, const struct nt_name *name, uint32_t ordinal,
 				    void **at);
 NT nt_status LdrRegisterDllNotification(uint32_t flags, nt_dll_told *told, void *context,
 					void **cookie);
+// The process's own lock, of what is in its PEB. The same thread may take it again.
 NT void RtlAcquirePebLock(void);
 NT void RtlReleasePebLock(void);
+// So many bits in a row that are 0, searched for from `hint` on, are set. Returns the first one's
+// number; UINT32_MAX: there are none.
 NT uint32_t RtlFindClearBitsAndSet(struct nt_bitmap *bitmap, uint32_t count, uint32_t hint);

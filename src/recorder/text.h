@@ -7,13 +7,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Under their usual names, because the compiler may call them on its own.
+// Under their usual names, because the compiler may call them on its own, and doing what the C
+// standard says. They are hidden, so that the program's own are not replaced.
 HIDDEN void *memcpy(void *restrict to, const void *restrict from, size_t size);
 HIDDEN void *memset(void *to, int byte, size_t size);
 HIDDEN void *memmove(void *to, const void *from, size_t size);
 HIDDEN int memcmp(const void *a, const void *b, size_t size);
 
-// The number that is at an address of any alignment.
+// The number that is at an address of any alignment, in the processor's order of bytes.
 static inline uint32_t text_load32(const void *at)
 {
 	uint32_t value;
@@ -22,7 +23,8 @@ static inline uint32_t text_load32(const void *at)
 	return value;
 }
 
-// strlen, byte by byte: texts here are names and paths, and no library may be called.
+// strlen, byte by byte: texts here are names and paths, and no library may be called. The NUL is
+// not counted.
 static inline size_t text_length(const char *text)
 {
 	size_t length = 0;
@@ -43,7 +45,7 @@ static inline bool text_equal(const char *a, const char *b)
 }
 
 // The rest of `text` after `prefix`, or NULL: it does not begin so. For example
-// text_after("LD_PRELOAD=x", "LD_PRELOAD=") is "x".
+// text_after("LD_PRELOAD=x", "LD_PRELOAD=") is "x". What is returned points into `text`.
 static inline const char *text_after(const char *text, const char *prefix)
 {
 	while (*prefix) {
