@@ -122,8 +122,8 @@ static void write_line(struct paper *paper, char *const *cells,
 	sink_text(paper->sink, "\n");
 }
 
-// Each cell is made before any is written, since widths are known only then. Widths are columns of
-// the terminal, not bytes: a name in Chinese takes two for each character.
+// Each cell is made before any is written, since widths are known only then. Widths are code
+// points, not bytes.
 static void write_text(struct paper *paper, const struct fleet_question_row *question,
 		       const struct fleet_answer *answer)
 {

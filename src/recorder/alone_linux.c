@@ -122,6 +122,8 @@ static void alone_run_collector(uint32_t pid)
 	kernel(__NR_exit_group, 127);
 }
 
+// The session is an abstract name: its first byte is 0 and it ends without one, so the length says
+// where: 2 bytes of family, the 0, and the text. A visitor who leaves without a word does no harm.
 static bool alone_listens(void)
 {
 	struct {

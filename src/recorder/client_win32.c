@@ -15,6 +15,10 @@ struct client_place {
 	const struct client_table *_Atomic table;
 };
 
+// The places of all files of a module are in one section, and a linker may leave room between them:
+// so each is found by its eight bytes of magic, "TIMERKV1", at any multiple of four. It is written
+// at once, as a thread may read it meanwhile (in a program that was attached to): it sees NULL or
+// the whole address.
 static void client_fill(uint8_t *at, size_t bytes)
 {
 	static const uint32_t magic[2] = { 0x454d4954, 0x31564b52 };
@@ -25,6 +29,9 @@ static void client_fill(uint8_t *at, size_t bytes)
 					 &tidemark_client_v1, __ATOMIC_RELEASE);
 }
 
+// Of an image, 0x3c says where its headers are. In these, at 6 is the number of sections, at 20 the
+// size of the optional header that begins at 24; the rows of sections come after that. In a row, at
+// 8 is its size in memory, at 12 where it is, at 36 its flags.
 void client_reach(uint8_t *base, uint32_t bytes)
 {
 	const uint8_t *headers = base + text_load32(base + 0x3c);

@@ -91,6 +91,9 @@ static bool codemap_make_room(void)
 	return codemap_frames_used < recording_state->frames_room || recording_grow_frames();
 }
 
+// 0: no number is left, or no memory. The index is half empty at least, so that a search ends. A
+// frame is in the segment before `frames_count` says so: the collector reads up to there, without a
+// lock.
 uint32_t codemap_frame(uintptr_t pc, uint32_t module, uint32_t flags)
 {
 	struct segment_frame frame = { .pc = pc, .module = module, .flags = flags };

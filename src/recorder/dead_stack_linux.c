@@ -27,6 +27,8 @@ static bool dead_stack_is_system(uintptr_t pc)
 	return false;
 }
 
+// 0 also where a rule needs more than rsp and rbp, or no end comes within 16 frames. Each frame has
+// to be above the one before and within the stack, since what is read of it is memory.
 uintptr_t dead_stack_top(const uintptr_t *fp)
 {
 	uintptr_t rbp = fp[0], pc = fp[1], sp = (uintptr_t)(fp + 2), top = scope_stack_end(), next;

@@ -25,6 +25,9 @@ static bool eh_is_frames(const uint8_t *section, const uint8_t *frames, uint32_t
 	       (frames[9] == 'z' || frames[9] == 0);
 }
 
+// The first section that is .eh_frame is the only one: if nothing can be made of it, there is no
+// header. The entries are read twice, first for how many bytes the table takes, then into it.
+// (Where things are in an image: client_reach.)
 uint8_t *eh_make_header(const uint8_t *base, uint32_t bytes, size_t *pages)
 {
 	const uint8_t *headers = base + text_load32(base + 0x3c);

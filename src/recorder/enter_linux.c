@@ -226,6 +226,7 @@ static uint32_t enter_hook_of(const char *name)
 	return UINT32_MAX;
 }
 
+// jemalloc's own functions (mallocx and so on) have no je_ where it was built without a prefix.
 static enum enter_family enter_family_of(const char *name)
 {
 	static const struct {

@@ -170,6 +170,8 @@ static bool epilogue_is_new(struct epilogue_machine *machine)
 
 // ---- Ways -----------------------------------------------------------------------------------
 
+// A jump back to where esp was another one: each turn of that loop moves it, so that no distance
+// from esp holds (`loops`). With a full queue what was not reached may be reachable.
 static void epilogue_later(struct epilogue_machine *machine, uintptr_t pc)
 {
 	const struct epilogue_value *esp = &machine->state.registers[ESP];
@@ -785,6 +787,9 @@ static unwind_rule epilogue_made(const struct epilogue_machine *machine)
 	return epilogue_made_by_ebp(machine);
 }
 
+// First by what is known of calls. Where one of which nothing is known has made esp unknown, then
+// by two suppositions: no call removes its arguments, or each removes what was pushed for it. The
+// first holds that gives a rule and comes out even at the function's end.
 enum epilogue_reach epilogue_reaches(uintptr_t function, uintptr_t pc, int32_t pops,
 				     unwind_rule *rule)
 {

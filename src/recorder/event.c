@@ -54,6 +54,9 @@ static bool event_follow_whole(struct lane_check *check, const uint8_t *edit)
 	return true;
 }
 
+// What the collector will make of an edit, for SEGMENT_VERIFY. An edit is written in full (keep so
+// many frames, push these), in full with a number to be known by, or as that number alone. One that
+// keeps more frames than there are cannot be applied: depth 0.
 COLD void event_follow(struct lane *lane, const uint8_t *edit)
 {
 	struct lane_check *check = lane->verify;

@@ -562,6 +562,7 @@ bool exec_is_call(uint32_t number)
 	return number == __NR_execve || number == __NR_execveat;
 }
 
+// execveat has a word more in front, the folder: all that both have is one further on in it.
 long exec_call(long number, const long words[6])
 {
 	bool at = number == __NR_execveat;

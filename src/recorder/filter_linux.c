@@ -41,6 +41,7 @@ enum filter_code {
 #define FILTER_ARCHITECTURE UINT32_C(0x40000003)
 #endif
 
+// A range that goes over the end of the address space is not readable.
 static bool filter_readable(const void *at, size_t bytes)
 {
 	uintptr_t page = (uintptr_t)at & ~(uintptr_t)(KERNEL_PAGE - 1);
@@ -53,7 +54,8 @@ static bool filter_readable(const void *at, size_t bytes)
 	return end >= (uintptr_t)at;
 }
 
-// How many steps are left out after this one.
+// How many steps are left out after this one. For example, { FILTER_IF_EQUAL, yes 1, no 0, 39 }
+// leaves out one step for getpid (39) and none for others.
 static size_t filter_jump(const struct filter_step *step, uint32_t known)
 {
 	bool is;
@@ -71,6 +73,7 @@ static size_t filter_jump(const struct filter_step *step, uint32_t known)
 	return is ? step->yes : step->no;
 }
 
+// False also where it is not known. FILTER_LOG lets the call pass, too.
 bool filter_lets(const void *filter, uint32_t number)
 {
 	const struct filter_program *program = filter;

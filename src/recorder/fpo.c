@@ -506,6 +506,8 @@ static void fpo_tidy(struct fpo_table *table)
 	table->count = kept;
 }
 
+// The old and the new kind of data, of which a PDB may have both. There is room for each of their
+// entries; that fpo_tidy leaves fewer is not made use of.
 static struct fpo_table *fpo_make(const struct fpo_pdb *pdb, uint32_t image_bytes)
 {
 	struct fpo_bytes old = fpo_stream(pdb, pdb->streams[FPO_STREAM_OLD]);

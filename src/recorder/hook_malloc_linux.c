@@ -366,6 +366,8 @@ static COLD int hook_posix_memalign_nested(const struct inside *before, void **o
 	return error;
 }
 
+// A failure leaves `*out` as it was: it may be anything, and is no block. One of size 0 is not
+// recorded.
 HOOK int posix_memalign HOOK_ARGUMENTS(void **out, size_t alignment, size_t size)
 {
 	struct inside before = { 0 };

@@ -30,7 +30,8 @@ static struct visit *hook_take_visit(void)
 	return NULL;
 }
 
-// The collector is asked to invite the child, which has not run yet.
+// The collector is asked to invite the child, which has not run yet. Its answer is waited for, as
+// the child would else run without us; for 10 s at most, as the program stands still meanwhile.
 static void hook_announce(void *process, void *thread)
 {
 	struct visit *visit = hook_take_visit();
@@ -57,6 +58,9 @@ static void hook_announce(void *process, void *thread)
 		__atomic_store_n(&visit->state, VISIT_FREE, __ATOMIC_RELEASE);
 }
 
+// The child begins suspended whatever the program asked for, so that it is invited before its first
+// instruction, and its handles can do what the collector needs of them. A program that asked for a
+// suspended one goes on to resume it itself.
 NT_CALL nt_status hook_NtCreateUserProcess(void **process, void **thread, uint32_t process_access,
 					   uint32_t thread_access, void *process_object,
 					   void *thread_object, uint32_t process_flags,

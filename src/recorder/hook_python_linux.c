@@ -64,6 +64,7 @@ LANGUAGE_HEAP_HOOK static void *hook_python_malloc(void *context, size_t size)
 	return ptr;
 }
 
+// A product that is too large can only fail: it is recorded as SIZE_MAX.
 LANGUAGE_HEAP_HOOK static void *hook_python_calloc(void *context, size_t count, size_t size)
 {
 	struct hook_python_front *front = context;

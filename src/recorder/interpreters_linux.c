@@ -16,6 +16,8 @@ static const struct interpreters_kind {
 	{ "coreclr_execute_assembly", ".NET", 0 },
 };
 
+// One file may be several: a server may have Ruby and Perl linked into it. So the others are looked
+// for too when one was found.
 void interpreters_meet(const struct scope_object *object)
 {
 	enum { COUNT = sizeof(interpreters_kinds) / sizeof(*interpreters_kinds) };

@@ -43,6 +43,9 @@ static void main_tell(const char *name, const char *why, bool hooked)
 	notes_message(hooked ? NOTE_MESSAGE_OTHER : NOTE_MESSAGE_UNSEEN, text);
 }
 
+// Eight bytes of the image's headers, an entry of its directory (address, size), as they were
+// before the host changed them. The loader has read ours by now, or we would not be here. Headers
+// are read-only memory.
 static bool main_write(uint64_t at, const uint32_t was[2])
 {
 	void *page = (void *)(uintptr_t)at;
@@ -58,6 +61,9 @@ static bool main_write(uint64_t at, const uint32_t was[2])
 	return true;
 }
 
+// This DLL and the invitation are noted as ours first, so that they are in no figure of the
+// program's. The hooks come late: what they call has to be there. The host reads what else is in
+// the invitation when `state` is no longer OPEN or TAKEN, so that is written last.
 static void main_begin(struct invite *invite, uint8_t *module)
 {
 	uint32_t headers_at, bytes;
@@ -86,6 +92,8 @@ static void main_begin(struct invite *invite, uint8_t *module)
 	__atomic_store_n(&invite->state, INVITE_JOINED, __ATOMIC_RELEASE);
 }
 
+// 1 in any case: a DLL of the import table that answers 0 ends the start of its program, and one
+// that cannot record must not.
 NT_CALL int32_t main_entry(void *module, uint32_t reason, void *)
 {
 	struct invite *invite;

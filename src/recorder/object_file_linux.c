@@ -393,6 +393,8 @@ static bool object_file_open_link(struct object_file *file, const struct scope_o
 	return false;
 }
 
+// The name of the link is read while the object's own file is open, though a file by build-id is
+// looked for first.
 bool object_file_symbols(const struct scope_object *object, struct object_symbols *symbols,
 			 bool *stripped)
 {

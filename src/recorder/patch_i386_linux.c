@@ -345,6 +345,9 @@ static void patch_linker(uint8_t *at, const uint8_t *end)
 		}
 }
 
+// patch_enter is what all sites call, whatever their number; `wanted` has those that it does not
+// pass on: besides calls on virtual memory and exec the two forms that only i386 has, mmap with its
+// arguments in memory, and one call for all that is of System V.
 void patch_start(void)
 {
 	const struct scope_object *libc = scope_libc();

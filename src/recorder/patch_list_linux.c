@@ -13,6 +13,9 @@ uint32_t patch_done, patch_missing;
 bool patch_dispatched;
 uint64_t patch_covered[PATCH_NUMBERS / 64];
 
+// One row for each function, and not for each call: madvise and posix_madvise make the same one,
+// and need a place each. A fexecve that does not make execveat is an old libc's, which goes by
+// execve: it is not missing.
 const struct patch_function patch_functions[] = {
 	{ "execve", __NR_execve, __NR_execve },
 	{ "execveat", __NR_execveat, __NR_execveat },
@@ -37,6 +40,8 @@ const struct patch_function patch_functions[] = {
 };
 const size_t patch_functions_count = sizeof(patch_functions) / sizeof(*patch_functions);
 
+// With several executable segments, all from the beginning of the first to the end of the last is
+// its code: ELF has them in the order of their addresses.
 struct patch_code patch_code_of(const struct scope_object *object)
 {
 	struct patch_code code = { 0 };
@@ -55,6 +60,9 @@ struct patch_code patch_code_of(const struct scope_object *object)
 	return code;
 }
 
+// The best way that is at work is said, and why it is not a better one. Without --strict-vm patched
+// calls are all that was asked for, and need no reason. One function that could not be patched is
+// enough for NOTE_CALLS_INTERPOSED: libc's own calls by it are not seen then.
 void patch_tell(void)
 {
 	bool wanted = recording_state->options & SEGMENT_STRICT_VM;

@@ -343,6 +343,8 @@ static void program_patch(struct program_code *code)
 		taken = program_put(&program_sites[i], taken);
 }
 
+// A segment of which the program may not read the code, or which is very large, is left alone.
+// .eh_frame_hdr, for the extents of functions, is read in memory; the code in the file.
 static void program_object(const struct scope_object *object, uint8_t *window)
 {
 	uint16_t count = 0;

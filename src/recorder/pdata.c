@@ -568,6 +568,8 @@ static unwind_rule pdata_by_code(const struct codemap_place *place, uintptr_t pc
 
 // ---- Rules ---------------------------------------------------------------------------------
 
+// The caller's stack pointer is 8 bytes (the return address) above the offset. A rule counts the
+// place of rbp from there, so that both must have been counted from the same register.
 static unwind_rule pdata_rule(const struct pdata_state *state)
 {
 	enum unwind_kind kind = state->by_frame ? UNWIND_RBP : UNWIND_RSP;

@@ -242,6 +242,8 @@ bool recording_take_spare(struct recording_state *state, struct segment_clock *c
 	return false;
 }
 
+// A ring is mapped twice, one behind the other, with a page after that. What is unmapped is first
+// taken from what is known as ours: from then on another thread may be given these addresses.
 void recording_drop_spares(void)
 {
 	for (uint32_t i = 0; i < recording_spares_count; i++) {

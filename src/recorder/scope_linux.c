@@ -115,6 +115,8 @@ uintptr_t scope_auxiliary(uint32_t type)
 	return 0;
 }
 
+// Where the environment's beginning is not known it is read from the kernel, as it was when the
+// program began. Two bytes are left for the end: of a text that was cut, and of the list.
 const char *scope_environment(const char *name)
 {
 	const char *const *envp = scope_envp();
@@ -408,6 +410,8 @@ bool scope_is_late(void)
 	return false;
 }
 
+// As dlsym(RTLD_NEXT): what comes after us in the order of the search. Where that says nothing (we
+// came late, after the C library, or the program is static) all objects but ours are looked at.
 void *scope_next(const char *name, struct scope_object **object)
 {
 	const struct scope_object *ourselves = scope_ourselves();

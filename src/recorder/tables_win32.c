@@ -276,6 +276,7 @@ static bool tables_is_simple(uintptr_t callback)
 	return leaf_is_simple((const uint8_t *)callback, bytes);
 }
 
+// The lower two bits of the key are set by those who know the interface; Windows refuses others.
 NT_CALL uint8_t hook_RtlInstallFunctionTableCallback(uint64_t key, uint64_t base, uint32_t bytes,
 						     void *callback, void *context,
 						     const uint16_t *file)
@@ -294,6 +295,7 @@ NT_CALL uint8_t hook_RtlInstallFunctionTableCallback(uint64_t key, uint64_t base
 							  file);
 }
 
+// The handle is made by the call that comes after, so the key is where the functions are.
 NT_CALL nt_status hook_RtlAddGrowableFunctionTable(void **handle, const void *functions,
 						   uint32_t count, uint32_t count_max,
 						   uintptr_t base, uintptr_t end)

@@ -1,6 +1,7 @@
 #include "recorder/utf_win32.h"
 
-// The next character; `*at` moves behind it.
+// The next character; `*at` moves behind it. For example, the units d83d de00 are 0x10000 + (0x3d
+// << 10) + 0x200 = U+1F600. A half of a pair that is alone is U+FFFD.
 static uint32_t utf_next(const uint16_t *units, size_t count, size_t *at)
 {
 	uint32_t c = units[(*at)++];
@@ -21,6 +22,7 @@ void utf_decode(const uint16_t *units, size_t count, char *out, size_t room)
 
 		if (length + bytes >= room)
 			break;
+		// From the last byte on, six bits each; the first has what is left.
 		for (uint32_t i = bytes; i-- > 1; c >>= 6)
 			out[length + i] = (char)(0x80 | (c & 63));
 		out[length] = (char)(first[bytes] | c);

@@ -251,6 +251,7 @@ NT_CALL nt_status hook_NtAllocateVirtualMemory(void *process, void **at, uintptr
 	return status;
 }
 
+// What VirtualAlloc2 calls: the same, but for arguments, among them an alignment and a range.
 NT_CALL nt_status hook_NtAllocateVirtualMemoryEx(void *process, void **at, size_t *bytes,
 						 uint32_t type, uint32_t protection,
 						 void *parameters, uint32_t count)
@@ -340,6 +341,8 @@ void vm_check_code(void)
 	__atomic_store_n(&recording_state->segment->code_open, 0, __ATOMIC_RELAXED);
 }
 
+// Of code that we have hooked, the segment says from when it is made writable until our jumps were
+// looked for again: a process may end in between, and then its recording may have missed calls.
 NT_CALL nt_status hook_NtProtectVirtualMemory(void *process, void **at, size_t *bytes,
 					      uint32_t protection, uint32_t *old)
 {
@@ -432,6 +435,8 @@ static void vm_view_parts(struct nt_region region, uintptr_t end, uint32_t page,
 	vm_some_is_reserved |= first != NT_MEM_COMMIT;
 }
 
+// The arguments do not say whether it is an image, nor how much of it is committed: so it is looked
+// at after the call. A view that is gone again by then is recorded with the access asked for.
 static void vm_mapped(nt_status status, void **at, const uint64_t *offset, const size_t *bytes,
 		      uint32_t type, uint32_t page, const uintptr_t *frame)
 {
@@ -479,6 +484,7 @@ NT_CALL nt_status hook_NtMapViewOfSection(void *section, void *process, void **a
 	return status;
 }
 
+// What MapViewOfFile3 calls.
 NT_CALL nt_status hook_NtMapViewOfSectionEx(void *section, void *process, void **at,
 					    uint64_t *offset, size_t *bytes, uint32_t type,
 					    uint32_t protection, void *parameters, uint32_t count)
