@@ -32,6 +32,7 @@ typedef uint64_t sse2_u64 __attribute__((vector_size(16)));
 
 // ---- from and to memory and numbers ----
 
+// Sixteen bytes at any address; `from` need not be aligned.
 static inline __m128i _mm_loadu_si128(const __m128i *from)
 {
 	__m128i value;
@@ -51,6 +52,8 @@ static inline void _mm_storel_epi64(__m128i *to, __m128i value)
 	memcpy(to, &value, 8);
 }
 
+// Four numbers of 32 bits, which _mm_shuffle_ps alone asks for as such: no arithmetic is done on
+// them.
 static inline __m128 _mm_loadu_ps(const float *from)
 {
 	return (__m128)_mm_loadu_si128((const __m128i *)(const void *)from);
@@ -66,11 +69,14 @@ static inline __m128i _mm_set_epi32(int fourth, int third, int second, int first
 	return (__m128i)(sse2_i32){ first, second, third, fourth };
 }
 
+// The same in all sixteen bytes.
 static inline __m128i _mm_set1_epi8(char value)
 {
 	return (__m128i)((sse2_i8){ 0 } + value);
 }
 
+// _mm_set1_epi32 evaluates its operand four times. `cvtsi32` puts it into the lowest part, with
+// zeros above; the casts change the type alone.
 #define _mm_set1_epi32(value) _mm_set_epi32(value, value, value, value)
 #define _mm_cvtsi32_si128(value) _mm_set_epi32(0, 0, 0, value)
 #define _mm_setzero_si128() _mm_set_epi32(0, 0, 0, 0)
@@ -107,7 +113,8 @@ SSE2_BOTH(_mm_cmpgt_epi32, sse2_i32, >)
 #define _mm_srli_epi64(value, bits) ((__m128i)((sse2_u64)(value) >> (bits)))
 #define _mm_srai_epi32(value, bits) ((__m128i)((sse2_i32)(value) >> (bits)))
 
-// The lower half of each of two numbers, multiplied to a whole one.
+// The lower half of each of two numbers, multiplied to a whole one. Without a sign, so that none
+// overflows.
 static inline __m128i _mm_mul_epu32(__m128i left, __m128i right)
 {
 	return (__m128i)(((sse2_u64)left & UINT32_MAX) * ((sse2_u64)right & UINT32_MAX));
@@ -133,7 +140,7 @@ static inline __m128i _mm_slli_si128(__m128i value, int bytes)
 	return moved;
 }
 
-// The lower halves of both, or the upper ones, side by side.
+// The lower halves of both, or the upper ones, side by side. `left` is the result's lower half.
 static inline __m128i _mm_unpacklo_epi64(__m128i left, __m128i right)
 {
 	return (__m128i){ left[0], right[0] };
@@ -166,7 +173,7 @@ static inline __m128 _mm_shuffle_ps(__m128 low, __m128 high, int which)
 }
 
 // Numbers of 32 bits as such of 16, and those as bytes: what does not fit becomes the nearest that
-// does.
+// does. `low` gives the first eight.
 static inline __m128i _mm_packs_epi32(__m128i low, __m128i high)
 {
 	int16_t packed[8];
@@ -224,6 +231,7 @@ static inline int _mm_movemask_epi8(__m128i value)
 	return bits;
 }
 
+// Of four parts of 32 bits: a number from 0 to 15.
 static inline int _mm_movemask_ps(__m128 value)
 {
 	int bits = 0;

@@ -37,21 +37,23 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-// A word that was read: return addresses by entry, others in `saves`.
+// A return address that was read, and where: one for each frame of the last walk's stack.
 struct capture_entry {
 	uintptr_t slot; // where the return address is
 	uintptr_t pc;   // the return address
 };
 
+// Another word that was read on the way: a saved rbp, or where a frame address was.
 struct capture_save {
 	uintptr_t at;
-	uintptr_t value;
-	uint32_t index; // of the entry whose step outwards read it
+	uintptr_t value; // what was there
+	uint32_t index;  // of the entry whose step outwards read it
 };
 
+// A rule of the lane's own table, at the place that its key has there.
 struct capture_rule {
-	uint64_t key; // 0: none
-	unwind_rule rule;
+	uint64_t key;     // 0: none
+	unwind_rule rule; // of that key
 };
 
 // A frame of the walk in progress, innermost first.
@@ -85,8 +87,10 @@ enum {
 	CAPTURE_WHOLE_PLACES = 2 * CAPTURE_WHOLES,
 };
 
+// Of struct capture's `blind`: no entry, all of the way is sure.
 #define CAPTURE_SEEN UINT32_MAX
 
+// What capture_take returns below LANE_KEEP_AGAIN.
 enum capture_taken { CAPTURE_SAME = 0, CAPTURE_CHANGED = 1 };
 
 // The inner frames of an earlier stack.
@@ -153,6 +157,9 @@ struct capture_whole {
 	bool by_rbps;   // there are rbps
 };
 
+// A lane's last stack, and what is kept of earlier ones: some 2 MB of addresses, of which a thread
+// touches what it needs. All zero at first. The lane's thread alone uses it, and nothing here is
+// given back.
 struct capture {
 	uint32_t depth; // frames of the current stack
 	uint32_t saves_count;
@@ -221,19 +228,23 @@ struct capture {
 	struct capture_kept kept[CAPTURE_KEPT];
 };
 
+// The words of a whole stack: its frames, outermost first, then its saves. Until the next one is
+// kept.
 static inline const struct capture_kept *capture_kept_of(const struct capture *capture,
 							 const struct capture_whole *whole)
 {
 	return &capture->kept[whole->first % CAPTURE_KEPT];
 }
 
-// Where the number of the entry with this slot is kept.
+// Where the number of the entry with this slot is kept. Slots 32 KiB apart share a place: the entry
+// has to be looked at.
 static inline uint16_t *capture_place(struct capture *capture, uintptr_t slot)
 {
 	return &capture->places[slot / sizeof(uintptr_t) % CAPTURE_PLACES];
 }
 
-// Raised whenever the program unmaps memory.
+// Raised whenever the program unmaps memory. What was read before that is not read again without
+// being probed.
 HIDDEN extern _Atomic uint64_t capture_epoch;
 
 // The lowest page that was ever read by a walk. The heap that a program's break ends is below all
@@ -302,10 +313,11 @@ static inline uint64_t capture_switch(struct capture *capture, const uintptr_t *
 	return (uint64_t)unwind_frame(rule) << 32 | 1 << 16 | (depth - 1);
 }
 
-// Whether [from, to) can be read, from the beginning of a page.
+// Whether all pages of [from, to) can be read. A system call for each; in a sealed process none:
+// only what is on the calling thread's own stack can be known.
 HIDDEN bool capture_readable(uintptr_t from, uintptr_t to);
 
-// The next walk goes to the root.
+// The next walk goes to the root. Its ids stay, since the next edit is made against them.
 HIDDEN void capture_reset(struct capture *capture);
 
 // Look at memos and rules from the start and each time: what is verified is to be in use.
@@ -323,7 +335,7 @@ static inline void capture_recall_always(struct capture *capture)
 // nothing, takes no lock but for an address never seen before.
 HIDDEN uint32_t capture_take(struct capture *capture, const uintptr_t *frame);
 
-// The id of frame `at`, 0 for the outermost.
+// The id of frame `at`, 0 for the outermost, of `depth` frames.
 static inline uint32_t capture_id(const struct capture *capture, uint32_t at)
 {
 	const struct capture_memo *over = capture->over;
@@ -344,7 +356,7 @@ static inline uintptr_t capture_pc(const struct capture *capture, uint32_t at)
 					 : capture->entries[at + 1].pc;
 }
 
-// Where that is; 0: nobody knows.
+// The address of the word that has it; 0: it is not known.
 static inline uintptr_t capture_slot(const struct capture *capture, uint32_t at)
 {
 	const struct capture_memo *over = capture->over;
@@ -357,7 +369,7 @@ static inline uintptr_t capture_slot(const struct capture *capture, uint32_t at)
 }
 
 // The ids that are new, `keep` to `depth`; CAPTURE_MEMO_FRAMES can be read in any case. NULL: they
-// are not together.
+// are not together. They are the capture's, until it takes another stack.
 static inline const uint32_t *capture_pushed(const struct capture *capture)
 {
 	const struct capture_memo *over = capture->over;
@@ -385,6 +397,6 @@ static inline bool capture_is_numbered(const struct capture *capture)
 }
 
 // Walk to the root without using what is known, in `scratch`, and compare the frames with those of
-// `capture`, which was taken just before from the same frame.
+// `capture`, which was taken just before from the same frame. False: they differ.
 HIDDEN bool capture_verify(const struct capture *capture, struct capture *scratch,
 			   const uintptr_t *frame);

@@ -58,7 +58,7 @@ static inline void capture_drop(struct capture *capture, uint32_t join)
 		capture->blind = CAPTURE_SEEN;
 }
 
-// capture_take by walking.
+// capture_take by walking. False: the stack is what it was.
 HIDDEN bool capture_find(struct capture *capture, const uintptr_t *frame);
 
 // Memory was unmapped: everything known of it is forgotten.

@@ -13,9 +13,12 @@
 #include "recorder/elf.h"
 #include "recorder/text.h"
 
+// Bytes that are read; where the byte is that says the class (2: 64 bits); and how many bytes a
+// file has at least to be taken for one.
 enum { ELF_FILE_HEAD_BYTES = 1024, ELF_FILE_CLASS_AT = 4, ELF_FILE_HEADER_BYTES = 64 };
 
-// What is where in the headers of a file of either class.
+// What is where in the headers of a file of either class: offsets, and the bytes of a program
+// header.
 struct elf_file_class {
 	uint32_t bits;
 	uint32_t program_at, program_count_at, program_bytes; // in the header
@@ -42,7 +45,7 @@ static const struct elf_file_class elf_file_classes[] = {
 // Filled by the caller, on its stack.
 struct elf_file {
 	uint8_t bytes[ELF_FILE_HEAD_BYTES];
-	size_t size;
+	size_t size;                        // bytes that could be read
 	const struct elf_file_class *class; // NULL: it is no ELF file
 };
 
@@ -54,7 +57,8 @@ static inline void elf_file_init(struct elf_file *file)
 		file->class = &elf_file_classes[file->bytes[ELF_FILE_CLASS_AT] == 2 ? 0 : 1];
 }
 
-// A number as wide as an address of that class, at offset `at` of the file.
+// A number as wide as an address of that class, at offset `at` of the file. 0 where that is not
+// within what was read.
 static inline uint64_t elf_file_number(const struct elf_file *file, uint64_t at)
 {
 	uint32_t bytes = file->class->bits / 8;

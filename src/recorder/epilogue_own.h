@@ -6,6 +6,7 @@
 #include "recorder/insn.h"
 #include "recorder/text.h"
 
+// As instructions number them.
 enum {
 	EPILOGUE_MODRM_ABSOLUTE = 5, // of mode 0
 
@@ -56,14 +57,14 @@ struct epilogue_state {
 	int32_t arguments; // bytes pushed for the next call, if nothing else was done to esp
 };
 
-// The instruction in hand. `next` is where the one after it begins.
+// The instruction in hand, decoded for 32-bit mode. `next` is where the one after it begins.
 struct epilogue_at {
 	struct insn insn;
 	const uint8_t *op; // its opcode
 	uintptr_t next;
 	// If it has a modrm:
 	uint8_t mode, reg, rm;
-	bool has_address;
+	bool has_address; // rm is memory, at `address`, and no register
 	struct epilogue_value address;
 };
 
@@ -87,30 +88,35 @@ static inline bool epilogue_is_back(const struct epilogue_state *state,
 	       ebp->offset == 0 && value->at == ebp->at + UNWIND_WORD;
 }
 
+// A number of an instruction, with its sign.
 static inline int32_t epilogue_32(const uint8_t *at)
 {
 	return (int32_t)text_load32(at);
 }
 
-// The register has a value that is not known, or more than it had.
+// The register has a value that is not known, or so many bytes more than it had. Of esp that also
+// forgets what was noted as being on top of the stack, or how many arguments were pushed.
 HIDDEN void epilogue_lose(struct epilogue_state *state, uint32_t which);
 HIDDEN void epilogue_add(struct epilogue_state *state, uint32_t which, int32_t bytes);
 
-// sub esp, register.
+// sub esp, register: esp is unknown afterwards, unless the register is a number.
 HIDDEN void epilogue_make_room(struct epilogue_state *state, uint32_t which);
 
-// leave: mov esp, ebp; pop ebp.
+// leave: mov esp, ebp; pop ebp. The caller's ebp is what it pops.
 HIDDEN void epilogue_leave(struct epilogue_state *state);
 
 // push of anything: of an argument, or of what a register was that the function keeps.
 HIDDEN void epilogue_push(struct epilogue_state *state, const struct epilogue_at *at);
 
-// A call has come back, and has removed so many bytes of arguments, or EPILOGUE_POPS_UNKNOWN.
+// A call has come back, and has removed so many bytes of arguments, or EPILOGUE_POPS_UNKNOWN. What
+// a callee does not keep is unknown then.
 HIDDEN void epilogue_called(struct epilogue_state *state, int32_t pops);
 
-// What the modrm byte names, whether the instruction has one or not.
+// What the modrm byte names, whether the instruction has one or not. Of an address that has a
+// scaled index, or 16 bits, no more is said than that it is one.
 HIDDEN void epilogue_operand(struct epilogue_at *at, const uint8_t *modrm,
 			     const struct epilogue_state *state);
 
-// What any instruction does that goes on with the next one.
+// What any instruction does that goes on with the next one, which is all but calls, jumps and
+// returns.
 HIDDEN void epilogue_plain(struct epilogue_state *state, const struct epilogue_at *at);

@@ -10,6 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// The C library's functions, or those of an allocator that comes before it, with the C library's
+// types. Those of malloc's family are never NULL. Where their entries are patched (enter_linux.h),
+// what is here is the way around our jump.
 struct real {
 	void *(*malloc)(size_t);
 	void *(*calloc)(size_t, size_t);

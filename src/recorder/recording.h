@@ -23,33 +23,34 @@ enum recording_phase {
 
 struct lane;
 
+// Places of recording_state.files.
 enum { RECORDING_FILES_MAX = 1024 };
 
-// A mapped file that the collector knows of.
+// A mapped file that the collector knows of, by the number that NOTE_FILE gave it.
 struct recording_file {
 	uint64_t device, inode;
 	uint32_t id; // 0: free
 };
 
-// Wiped in a forked child.
+// What all threads of the process share. Wiped in a forked child.
 struct recording_state {
 	_Atomic uint32_t phase; // enum recording_phase
 	_Atomic int code_lock;  // rules, frames, modules
 	_Atomic int lanes_lock; // hand-out of lanes
 	_Atomic int notes_lock; // lane 0
 	_Atomic int enter_lock; // allocators that call themselves
-	uint32_t pid;
-	uint32_t options; // enum segment_option
+	uint32_t pid;           // as the process sees itself; what a vfork child has is another
+	uint32_t options;       // enum segment_option
 	struct segment *segment;
 	struct lane_shared *shared; // SEGMENT_LANES_MAX
 	struct segment_frame *frames;
 	uint32_t frames_room; // so many of them are mapped
 	struct segment_clock *clock;
-	uint8_t *next_ring;   // the first page of the ring after those that are mapped
-	uint32_t lanes_count; // lanes used so far, lane 0 included
-	uint32_t free_count;
-	uint64_t notes_head;
-	uint8_t *notes_ring;
+	uint8_t *next_ring;     // the first page of the ring after those that are mapped
+	uint32_t lanes_count;   // lanes used so far, lane 0 included
+	uint32_t free_count;    // of free_lanes, under lanes_lock
+	uint64_t notes_head;    // bytes written to lane 0, under notes_lock
+	uint8_t *notes_ring;    // lane 0's
 	_Atomic uint32_t waits; // not 0: hooks record nothing yet (wire/attach.h)
 	uint32_t resumes;       // of segment->resumes, that were heeded
 	bool copy;              // a forked child: its memory is its parent's
@@ -78,6 +79,7 @@ HIDDEN extern struct recording_state *recording_state;
 // it runs already. False: nothing is recorded.
 HIDDEN bool recording_begin(void);
 
+// What the process does now (enum recording_phase). It may be another at the next look.
 static inline uint32_t recording_phase(void)
 {
 	return recording_state ? __atomic_load_n(&recording_state->phase, __ATOMIC_ACQUIRE)
@@ -104,7 +106,7 @@ HIDDEN void recording_sealed(bool done);
 // those that it starts (PR_SET_TSC).
 HIDDEN void recording_forbid_counter(void);
 
-// Record nothing more in this process.
+// Record nothing more in this process. The phase is OFF from here on.
 HIDDEN void recording_stop(void);
 
 // The recording was ended from outside: what the program does from here on is none of it.
@@ -118,7 +120,8 @@ static inline bool recording_is_over(void)
 	return recording_state && recording_clock_is_over(recording_state->clock);
 }
 
-// An event cannot be recorded: it is counted, if it is one of the recording.
+// An event cannot be recorded: it is counted, if it is one of the recording. Any thread may, also
+// one without a lane.
 HIDDEN void recording_drop(void);
 
 // A wait for the collector. All zero at first.
@@ -157,9 +160,10 @@ static inline void recording_unlock(_Atomic int *lock)
 	__atomic_store_n(lock, 0, __ATOMIC_RELEASE);
 }
 
-// Pages of ours; NULL if the kernel has none. Wiped in a forked child if
-// asked so.
+// Pages of ours, all zero, in no core dump, and noted as the recorder's own; NULL if the kernel has
+// none or the process is sealed. Wiped in a forked child if asked so.
 HIDDEN void *recording_pages(size_t bytes, bool wipe_on_fork);
+// The memory goes back to the kernel; the addresses stay ours, and read as zero.
 HIDDEN void recording_give_back(void *pages, size_t bytes);
 
 // Whether so much can be mapped, as far as a limit goes: what is mapped in parts and given up half
@@ -178,7 +182,7 @@ HIDDEN bool recording_grow_frames(void);
 // call for each megabyte: now and then, on slow paths.
 HIDDEN void recording_measure(void);
 
-// A descriptor that is connected to the collector, or a negative errno.
+// A descriptor that is connected to the collector, or a negative errno. The caller closes it.
 HIDDEN long recording_connect(void);
 
 // Have libc tell us of forks, from now on. False: it cannot.

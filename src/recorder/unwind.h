@@ -50,6 +50,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// What is not a rule is 0.
 typedef uint64_t unwind_rule;
 
 enum unwind_kind {
@@ -70,6 +71,7 @@ enum unwind_kind {
 	UNWIND_RBP_COPIED = 14,
 };
 
+// Bytes of an address, and of what is at a slot.
 enum { UNWIND_WORD = sizeof(uintptr_t) };
 
 // Where the context of a signal keeps what the interrupted frame had (Linux), and the end of what
@@ -90,6 +92,7 @@ enum {
 #define UNWIND_ADDRESS_MAX (UINTPTR_MAX - 4096)
 #endif
 
+// The parts of a rule; offsets are bytes.
 static inline enum unwind_kind unwind_kind(unwind_rule rule)
 {
 	return (enum unwind_kind)(rule & 15);
@@ -100,6 +103,7 @@ static inline int64_t unwind_cfa_offset(unwind_rule rule)
 	return ((int64_t)rule >> 40) * UNWIND_WORD;
 }
 
+// From the cfa to the caller's rbp; of RBP_DEREF from rbp. Only where unwind_saves_rbp.
 static inline int64_t unwind_rbp_offset(unwind_rule rule)
 {
 	return ((int64_t)(rule << 48) >> 52) * UNWIND_WORD - UNWIND_WORD;
@@ -114,12 +118,13 @@ static inline bool unwind_saves_rbp(unwind_rule rule)
 	return rule & UNWIND_RBP_BITS & ~15ull;
 }
 
+// The frame's id in the segment; 0: it is not known.
 static inline uint32_t unwind_frame(unwind_rule rule)
 {
 	return (uint32_t)(rule >> 16) & 0xffffff;
 }
 
-// One that leaves rbp as it is.
+// A rule that leaves rbp as it is. `cfa_offset` is a multiple of a word.
 static inline unwind_rule unwind_make(enum unwind_kind kind, int64_t cfa_offset, uint32_t frame)
 {
 	return (uint64_t)kind | (uint64_t)frame << 16 | (uint64_t)(cfa_offset / UNWIND_WORD) << 40;
@@ -132,6 +137,7 @@ static inline bool unwind_can_save_at(int64_t rbp_offset)
 	       rbp_offset >= -2049 * UNWIND_WORD && rbp_offset <= 2046 * UNWIND_WORD;
 }
 
+// A rule by which the caller's rbp is in memory, at an offset that unwind_can_save_at allows.
 static inline unwind_rule unwind_make_saving(enum unwind_kind kind, int64_t cfa_offset,
 					     int64_t rbp_offset, uint32_t frame)
 {
@@ -163,6 +169,8 @@ static inline uintptr_t unwind_copied(const uintptr_t *words)
 // KB at first, so that a process that has hardly begun touches few pages.
 enum { UNWIND_SETS = 32768, UNWIND_WAYS = 4, UNWIND_PAGE_SETS = 64 };
 
+// One of the four ways of a set. Readers need no lock: what does not belong together matches no
+// key.
 struct unwind_entry {
 	uint64_t check; // key ^ rule
 	unwind_rule rule;
@@ -185,7 +193,9 @@ HIDDEN extern uint32_t unwind_turn;
 // return address.
 #define UNWIND_EXACT (1ull << 63)
 
-// The same for a key that is not first in its set: compiles the rule and puts it there if need be.
+// The same for a key that is not first in its set: compiles the rule and puts it there if need be,
+// under code_lock, with signals blocked. UNWIND_STOP in a signal handler that interrupted such a
+// place.
 HIDDEN unwind_rule unwind_find_more(uint64_t key);
 
 // The entry at `at`, or 0 if it is not of `key`.
@@ -205,6 +215,7 @@ static inline struct unwind_entry *unwind_set_of(uint64_t key, uint32_t used)
 	return (struct unwind_entry *)(void *)((char *)unwind_table + at);
 }
 
+// The key's set, as much of the table as is in use now.
 static inline struct unwind_entry *unwind_set(uint64_t key)
 {
 	return unwind_set_of(key, __atomic_load_n(&unwind_used, __ATOMIC_ACQUIRE));
@@ -221,7 +232,8 @@ static inline unwind_rule unwind_peek(uint64_t key)
 	return rule;
 }
 
-// The rule for return address `key` (or code address | UNWIND_EXACT).
+// The rule for return address `key` (or code address | UNWIND_EXACT). Never 0. The first time for
+// an address it is slow, and takes a lock; later it is a load or two.
 static inline unwind_rule unwind_find(uint64_t key)
 {
 	unwind_rule rule = unwind_match(unwind_set(key), key);
@@ -229,7 +241,7 @@ static inline unwind_rule unwind_find(uint64_t key)
 	return likely(rule) ? rule : unwind_find_more(key);
 }
 
-// Take pages for the table. False if the kernel has none.
+// Take pages for the table, if it has none yet. False: the kernel has none.
 HIDDEN bool unwind_start(void);
 
 // Forget all rules: code was unmapped.

@@ -20,23 +20,23 @@
 
 enum {
 	ATTACH_MAGIC = 0x54415454, // "TTAT"
-	ATTACH_PATCHES_MAX = 512,
-	ATTACH_PATCH_BYTES = 8,
+	ATTACH_PATCHES_MAX = 512,  // of a process
+	ATTACH_PATCH_BYTES = 8,    // of code, at most, that one patch changes
 	ATTACH_PAGES_MAX = 40,
-	ATTACH_SESSION_BYTES = 112,
+	ATTACH_SESSION_BYTES = 112, // of a session's name, with its NUL
 };
 
 // What is asked of the recorder.
 enum attach_verb {
-	ATTACH_START = 1,
-	ATTACH_ASK = 2,
-	ATTACH_STOP = 3,
-	ATTACH_ENTER = 4,
+	ATTACH_START = 1, // join the session, list the patches
+	ATTACH_ASK = 2,   // say once more what START said
+	ATTACH_STOP = 3,  // give everything back
+	ATTACH_ENTER = 4, // of a static program: join, and change code
 };
 
 // What it answers, with which of the verbs.
 enum attach_status {
-	ATTACH_DONE = 1,
+	ATTACH_DONE = 1,    // what was asked for was done
 	ATTACH_RUNS = 2,    // START: it records already
 	ATTACH_FAILED = 3,  // START, ENTER: `why` and `error` say why (enum segment_why, errno)
 	ATTACH_BUSY = 4,    // STOP: a thread is inside of an event
@@ -50,7 +50,7 @@ enum attach_status {
 // while all threads are stopped and none is inside of them.
 struct attach_patch {
 	uint64_t at;
-	uint32_t length;
+	uint32_t length; // bytes that count of `before` and of `after`
 	uint32_t reserved;
 	uint8_t before[ATTACH_PATCH_BYTES];
 	uint8_t after[ATTACH_PATCH_BYTES];
@@ -69,11 +69,11 @@ struct attach_call {
 	uint32_t verb;                      // enum attach_verb
 	uint32_t status;                    // out: enum attach_status; the rest likewise
 	char session[ATTACH_SESSION_BYTES]; // START: its name; ASK: out
-	uint32_t why, error;
-	uint64_t patches;       // where they are: struct attach_patch[patches_count]
-	uint32_t patches_count; // ATTACH_PATCHES_MAX + 1: there were more
-	uint32_t pages_count;
-	struct attach_range text;                    // the recorder's own code
+	uint32_t why, error;                // of ATTACH_FAILED; 0: not known
+	uint64_t patches;                   // where they are: struct attach_patch[patches_count]
+	uint32_t patches_count;             // ATTACH_PATCHES_MAX + 1: there were more
+	uint32_t pages_count;               // of `pages`
+	struct attach_range text;           // the recorder's own code
 	struct attach_range pages[ATTACH_PAGES_MAX]; // code that it has written
 	// In each thread, so far from its thread pointer (lane_object: from that entry of its DTV):
 	// its lane; `nobody`: it has none.

@@ -14,7 +14,8 @@
 
 #include "wire/segment.h"
 
-// The counter itself. It may be read a little early, by as much as the processor runs ahead.
+// The counter itself. It may be read a little early, by as much as the processor runs ahead. A
+// fault where the program has forbidden it (PR_SET_TSC, SECCOMP_MODE_STRICT).
 static inline uint64_t counter_read(void)
 {
 	return __builtin_ia32_rdtsc();
@@ -29,7 +30,9 @@ static inline uint64_t counter_scale(uint64_t count, uint64_t rate)
 	return (count >> 32) * rate + low * (rate >> 32) + (low * (rate & UINT32_MAX) >> 32);
 }
 
-// Nanoseconds since the recording began, by counter value `count`.
+// Nanoseconds since the recording began, by counter value `count`. Meant only while clock->counter
+// is SEGMENT_COUNTER_GOOD. It tries again while a beat is written, which is seldom: no lock, no
+// call.
 static inline uint64_t counter_convert(const struct segment_clock *clock, uint64_t count)
 {
 	uint64_t base_count, base_ns, rate;
@@ -52,7 +55,7 @@ static inline uint64_t counter_convert(const struct segment_clock *clock, uint64
 }
 
 // Raise the tick to `to_ns`, if it is behind that. SEGMENT_CLOCK_STOP is never behind. Returns the
-// tick then.
+// tick then. Any thread of any process of the session may.
 static inline uint64_t counter_raise(struct segment_clock *clock, uint64_t to_ns)
 {
 	uint64_t tick_ns = atomic_load_explicit(&clock->now_ns, memory_order_relaxed);
@@ -67,7 +70,8 @@ static inline uint64_t counter_raise(struct segment_clock *clock, uint64_t to_ns
 // Where a tick of `length_ns` is counted in segment_clock.lengths: 16 places for each power of two
 // from 1024 ns on, so a length is known to a sixteenth. For example 100,000 ns: the power is 16
 // (65,536), a sixteenth of that 4,096, and 100,000 is in the ninth after it: place 6 * 16 + 8 =
-// 104, whose middle is 100,352.
+// 104, whose middle is 100,352. What is shorter is in place 0, what is longer than there are places
+// in the last one.
 static inline uint32_t counter_place(uint64_t length_ns)
 {
 	uint32_t power;

@@ -27,12 +27,12 @@
 #include "wire/segment.h"
 
 enum {
-	INVITE_VERSION = 1,
+	INVITE_VERSION = 1,  // of the layout of both structs
 	INVITE_BYTES = 4096, // of the region, at least
 	INVITE_MAGIC_BYTES = 16,
-	INVITE_SESSION_BYTES = 64 << 10,
-	INVITE_VISITS_AT = 4096,
-	INVITE_VISITS_MAX = 64,
+	INVITE_SESSION_BYTES = 64 << 10, // of the section: clock page and visits
+	INVITE_VISITS_AT = 4096,         // in the session
+	INVITE_VISITS_MAX = 64,          // that may be under way at a time
 };
 
 #define INVITE_MAGIC                                                                             \
@@ -40,8 +40,9 @@ enum {
 		0x9f, 't', 'i', 'd', 'e', 'm', 'a', 'r', 'k', 0xb1, 0x5c, 0x0d, 0xe7, 0x33, 1, 0 \
 	}
 
+// How far the guest has come.
 enum invite_state {
-	INVITE_OPEN = 0,
+	INVITE_OPEN = 0,    // it has not looked yet
 	INVITE_TAKEN = 1,   // the guest has found it
 	INVITE_JOINED = 2,  // and records
 	INVITE_REFUSED = 3, // and cannot: `reason`
@@ -77,12 +78,14 @@ struct invite {
 // Who may write a visit now: it goes round, FREE, HELD, ASKED (guest), DONE (collector), FREE
 // (guest).
 enum visit_state {
-	VISIT_FREE = 0,
-	VISIT_HELD = 1, // a guest is writing it
-	VISIT_ASKED = 2,
-	VISIT_DONE = 3, // answered; the guest frees it
+	VISIT_FREE = 0,  // any guest may take it
+	VISIT_HELD = 1,  // a guest is writing it
+	VISIT_ASKED = 2, // it is written; the bell is rung next
+	VISIT_DONE = 3,  // answered; the guest frees it
 };
 
+// One request for a child to be invited, in the session. The guest waits for the answer, though not
+// for ever, before it lets the child run.
 struct visit {
 	_Atomic uint32_t state;   // enum visit_state
 	uint32_t image;           // who asks

@@ -39,6 +39,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// The low four bits of a record's head.
 enum lane_type {
 	LANE_NONE = 0,
 	LANE_MALLOC = 1,        // malloc, operator new of an allocator library
@@ -93,25 +94,28 @@ enum lane_language_heap {
 	LANE_HEAP_ZEND = 3,
 };
 
+// What happens to a block of a pool, or to all of it.
 enum lane_pool {
-	LANE_POOL_ALLOC = 1,
-	LANE_POOL_FREE = 2,
+	LANE_POOL_ALLOC = 1,   // a block begins
+	LANE_POOL_FREE = 2,    // a block ends
 	LANE_POOL_RESET = 3,   // all its blocks end; no address
 	LANE_POOL_DESTROY = 4, // and so does the pool
 };
 
+// Which of the parts of a LANE_EXTRA_POOL it has that not all have.
 enum lane_pool_flag {
-	LANE_POOL_OWNER = 1 << 0,
-	LANE_POOL_STACK = 1 << 1,
+	LANE_POOL_OWNER = 1 << 0, // the slot's new interval
+	LANE_POOL_STACK = 1 << 1, // an edit
 };
 
+// The other bits of a record's head.
 enum lane_flag {
-	LANE_TYPE_MASK = 0xf,
-	LANE_ADDRESS_SHIFT = 4,
-	LANE_SIZE_SHIFT = 8,
-	LANE_TIME = 1 << 12,
-	LANE_STACK = 1 << 13,
-	LANE_OWNER = 1 << 14,
+	LANE_TYPE_MASK = 0xf,   // enum lane_type
+	LANE_ADDRESS_SHIFT = 4, // how many bytes the address has: four bits
+	LANE_SIZE_SHIFT = 8,    // and the size: four bits
+	LANE_TIME = 1 << 12,    // four bytes of time follow
+	LANE_STACK = 1 << 13,   // an edit is at the end
+	LANE_OWNER = 1 << 14,   // eight bytes of the slot's new interval follow
 };
 
 // A LANE_VM record: the head (with LANE_TIME, LANE_OWNER, LANE_STACK, LANE_VM_HAS_STACK alone),
@@ -155,6 +159,8 @@ enum lane_vm_access {
 
 enum lane_vm_part { LANE_VM_WHOLE = 0, LANE_VM_BEGIN = 1, LANE_VM_END = 2 };
 
+// What a record of LANE_VM is about. Up to LANE_VM_UNMAPPED calls, and with MAPPED and UNMAPPED
+// what is found to have happened without one that was seen; the others are no calls.
 enum lane_vm_kind {
 	LANE_VM_MMAP = 32, // to LANE_VM_UNMAPPED: the numbers of the trace
 	LANE_VM_MUNMAP = 33,

@@ -42,23 +42,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// Before a session's name: the path of its second socket.
 #define SEGMENT_PATH "/tmp/."
 
 enum {
 	SEGMENT_MAGIC = 0x4d534454, // "TDSM"
-	SEGMENT_VERSION = 10,
+	SEGMENT_VERSION = 10,       // of the layout: the collector refuses others
 
-	SEGMENT_LANES_MAX = 4096,
-	SEGMENT_FRAMES_MAX = 1 << 20,
+	SEGMENT_LANES_MAX = 4096,     // lane 0 included
+	SEGMENT_FRAMES_MAX = 1 << 20, // ids, of which 0 is none
 
 	SEGMENT_PART_BYTES = 64 << 10,
 	SEGMENT_HEADER_AT = 0,
 	SEGMENT_HEADER_BYTES = 4096, // that are used
 	SEGMENT_LANES_AT = SEGMENT_HEADER_AT + SEGMENT_PART_BYTES,
-	SEGMENT_LANE_BYTES = 128,
+	SEGMENT_LANE_BYTES = 128, // of a struct lane_shared
 	SEGMENT_MARK_BYTES = 64,
 	SEGMENT_FRAMES_AT = SEGMENT_LANES_AT + SEGMENT_LANES_MAX * SEGMENT_LANE_BYTES,
-	SEGMENT_FRAME_BYTES = 16,
+	SEGMENT_FRAME_BYTES = 16, // of a struct segment_frame
 	SEGMENT_RINGS_AT = SEGMENT_FRAMES_AT + SEGMENT_FRAMES_MAX * SEGMENT_FRAME_BYTES,
 
 	// Rings: a program with few threads gets large ones, one with hundreds gets small ones.
@@ -115,12 +116,15 @@ struct segment_beat {
 	_Atomic uint64_t rate;  // nanoseconds for each count, 32 bits after the point
 };
 
+// Whether the processor's counter can be used as a clock. The collector finds out, and says so in
+// the clock page; it may still become BAD.
 enum segment_counter {
 	SEGMENT_COUNTER_LATER = 0, // no beat yet: the tick is raised by the collector alone
 	SEGMENT_COUNTER_GOOD = 1,  // guests read the time by counter_convert, and raise the tick
 	SEGMENT_COUNTER_BAD = 2,   // not to be trusted here: a thread of the collector raises it
 };
 
+// Places of segment_clock.lengths: 16 for each of 26 powers of two (counter_place).
 enum { SEGMENT_LENGTHS = 26 * 16 };
 
 // The session's clock page, shared by the collector and all images.
@@ -175,6 +179,7 @@ enum segment_option {
 	SEGMENT_BUDGET = 1 << 11,         // sampled at times, as the clock page says (turn)
 };
 
+// How an image came to be, or what else the hello is about.
 enum segment_start {
 	SEGMENT_START_EXEC = 1,   // a fresh image
 	SEGMENT_START_FORK = 2,   // a copy of a recorded image
@@ -216,11 +221,12 @@ struct segment_welcome {
 	uint32_t options; // enum segment_option
 	uint32_t collector_pid;
 	uint32_t refused; // not 0: do not record (e.g. SEGMENT_NO_FOLLOW); no descriptors come
-	uint64_t segment_bytes;
-	uint32_t pid; // the guest's as the collector sees it
+	uint64_t segment_bytes; // of the descriptor's file, rings included
+	uint32_t pid;           // the guest's as the collector sees it
 	uint32_t zero;
 };
 
+// Descriptors that one welcome brings at most.
 enum { SEGMENT_SPARES_AT_ONCE = 16 };
 
 // A *spare* is a segment that has its number but no guest. A process that is about to go where the
@@ -229,7 +235,7 @@ enum { SEGMENT_SPARES_AT_ONCE = 16 };
 // looking. When the child has ended, its segment is emptied and free again, under another number.
 enum segment_claim {
 	SEGMENT_CLAIM_NONE = 0, // no spare, or one that is out of use
-	SEGMENT_CLAIM_FREE = 1,
+	SEGMENT_CLAIM_FREE = 1, // to be claimed: a child sets HELD
 	SEGMENT_CLAIM_HELD = 2, // by a child, which fills in the rest
 	SEGMENT_CLAIM_DONE = 3, // it has
 	SEGMENT_CLAIM_SEEN = 4, // by the collector
@@ -250,10 +256,10 @@ struct segment_claimed {
 // Where the request for a snapshot is. The word goes round: IDLE or DONE, ASKED (the guest), TAKING
 // (the collector), DONE.
 enum segment_look {
-	SEGMENT_LOOK_IDLE = 0,
-	SEGMENT_LOOK_ASKED = 1,
-	SEGMENT_LOOK_TAKING = 2,
-	SEGMENT_LOOK_DONE = 3,
+	SEGMENT_LOOK_IDLE = 0,   // none was asked for yet
+	SEGMENT_LOOK_ASKED = 1,  // by the guest, which waits on the word
+	SEGMENT_LOOK_TAKING = 2, // by the collector: the guest's memory is being read
+	SEGMENT_LOOK_DONE = 3,   // and the guest goes on
 };
 
 // Why a forked child could not say hello.
@@ -279,16 +285,19 @@ struct segment_unseen {
 	uint32_t why;                   // enum segment_why
 	uint32_t error;                 // errno, or 0
 	_Alignas(8) uint64_t fork_head; // as in the parent's NOTE_FORK
-	uint32_t fork_lane;
+	uint32_t fork_lane;             // likewise
 	uint32_t reserved;
 };
 
+// So many are kept: of more at a time the count alone is known.
 enum { SEGMENT_UNSEEN_MAX = 32 };
 
+// Recorded calls that a thread adds to segment_cost.calls at once, and of which one is timed.
 enum { SEGMENT_CALLS_A_TIME = 256 };
 
-// What recording costs a guest's threads, by its own measure, adding up since the image began; what
-// each field counts is said at segment.cost.
+// What recording costs a guest's threads, by its own measure, adding up since the image began:
+// `…_timed` are calls that were timed, and `…_counts` what those took, in counts of the processor's
+// counter. More is said at segment.cost.
 struct segment_cost {
 	_Atomic uint64_t calls, calls_timed, calls_counts;
 	_Atomic uint64_t samples, samples_timed, samples_counts;
