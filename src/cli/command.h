@@ -34,12 +34,14 @@ struct option_row {
 	const char *help;     // one line, lower case, no full stop
 };
 
+// An id that says what is set, and where: a member that is not of that type does not compile.
 #define ARGS_SETS(kind, of, member, type)            \
 	((kind) + (int)offsetof(struct of, member) + \
 	 0 * (int)sizeof(_Generic(&((struct of *)0)->member, type * : 0)))
 #define ARGS_FLAG(of, member) ARGS_SETS(ARGS_SETS_FLAG, of, member, bool)         // to true
 #define ARGS_CLEAR(of, member) ARGS_SETS(ARGS_SETS_CLEAR, of, member, bool)       // to false
 #define ARGS_TEXT(of, member) ARGS_SETS(ARGS_SETS_TEXT, of, member, const char *) // borrowed
+// A number, or a size ("64K"); what is neither is a mistake, which args_next prints.
 #define ARGS_COUNT(of, member) ARGS_SETS(ARGS_SETS_COUNT, of, member, uint64_t)
 #define ARGS_BYTES(of, member) ARGS_SETS(ARGS_SETS_BYTES, of, member, uint64_t)
 enum {
@@ -86,6 +88,7 @@ enum exit_code {
 	EXIT_NOT_FOUND = 127,      // no such program
 };
 
+// Those of a system that is named are in no other system's program.
 extern const struct command cmd_record;
 extern const struct command cmd_report;
 extern const struct command cmd_window;

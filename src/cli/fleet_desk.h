@@ -24,4 +24,5 @@ bool fleet_desk_open(struct fleet_desk *desk, const char *url, const char *versi
 // As server_answers (view/server.h) has them; `desk` is a struct fleet_desk.
 void fleet_desk_answer(void *desk, const char *path, const char *query, bool (*gone)(void *context),
 		       void *context, struct viewer_reply *reply);
+// From any thread. What comes later is sent away, too.
 void fleet_desk_stop(void *desk);

@@ -22,11 +22,14 @@ enum print_options_option {
 	PRINT_OPTIONS_FORMS, // one for each of SHEET_FORMS, in their order
 };
 
+// Rows of a table of options. `schema` is the name of the answer's schema, as it is in its
+// "schema".
 #define PRINT_OPTIONS_ROW_JSON(schema)                                                     \
 	{                                                                                  \
 		PRINT_OPTIONS_JSON, 0, "json", NULL, "write JSON (docs/schema/" schema ")" \
 	}
 #define PRINT_OPTIONS_NUMBER(word, id, help) PRINT_OPTIONS_##id,
+// Numbers of the forms' rows, one after the other, in the order of SHEET_FORMS.
 enum {
 	PRINT_OPTIONS_BEFORE = PRINT_OPTIONS_FORMS - 1,
 	SHEET_FORMS(PRINT_OPTIONS_NUMBER) PRINT_OPTIONS_END
@@ -57,7 +60,7 @@ enum {
 
 // `= { 0 }` is what holds without options.
 struct print_options {
-	bool json;
+	bool json;                     // one document; `form` is NULL then
 	const struct sheet_form *form; // of rows alone; NULL: text, or JSON
 	int color;                     // 0: auto, 1: always, 2: never
 	enum progress_mode progress;
@@ -65,15 +68,17 @@ struct print_options {
 	struct symbols_options symbols;
 };
 
+// What became of an option.
 enum print_options_taken { PRINT_OPTIONS_NOT_MINE, PRINT_OPTIONS_TAKEN, PRINT_OPTIONS_MISTAKE };
 
-// Take the option, if it is one of these. PRINT_OPTIONS_MISTAKE: it was printed, return
-// args->exit_code.
+// Take the option that args_next has just given, if it is one of these: two forms of an answer are
+// a mistake. PRINT_OPTIONS_MISTAKE: it was printed, return args->exit_code.
 enum print_options_taken print_options_take(struct args *args, struct print_options *print, int id);
 
 // Columns of the terminal on stdout, within what a line can be read in (80 to 120; 100 if it is
 // none).
 unsigned print_options_width(void);
 
-// Whether to write colours to stdout.
+// Whether to write colours to stdout: where nothing was asked for, only to a terminal that has
+// them, and not with NO_COLOR in the environment.
 bool print_options_colour(const struct print_options *print);

@@ -23,12 +23,12 @@ enum {
 // Times are ticks of the log's clock, sizes bytes. What its kind does not have is 0.
 struct etl_slot {
 	uint64_t time, address, old_address, size, handle;
-	uint32_t process, thread; // number of etl_system, tid
-	uint32_t space;           // etl_put_space, when it came
-	uint32_t user, kernel;    // nodes of etl_stacks
-	uint32_t flags, protection;
-	uint64_t below; // the caller's
-	uint8_t kind;
+	uint32_t process, thread;   // number of etl_system, tid
+	uint32_t space;             // etl_put_space, when it came
+	uint32_t user, kernel;      // nodes of etl_stacks
+	uint32_t flags, protection; // of virtual memory, as a trace has them
+	uint64_t below;             // the caller's
+	uint8_t kind;               // enum trace_kind, or one of the above
 };
 
 // `written` and `stackless` count events of memory, for the remark to the user.
@@ -42,15 +42,17 @@ struct etl_put {
 
 	// Private.
 	struct etl_owner *owners;
-	size_t owners_count, owners_capacity;
-	uint32_t spaces;
+	size_t owners_count, owners_capacity; // one for each process of etl_system
+	uint32_t spaces;                      // that were given out: the next one is one more
 	struct map by_pid, threads, heaps, modules, frames, stack_ids;
 };
 
 // One thread. Nothing here can fail: what cannot be written is known to the intake.
 void etl_put_fini(struct etl_put *put); // accepts { 0 }
 
-// What stacks of a process are kept under; another one once an image took the place of another.
+// The number, from 1, of the process's address space, under which its frames and stacks are kept;
+// etl_put_reload gives it another one, since an image took the place of another. `process` is a
+// number of etl_system.
 uint32_t etl_put_space(struct etl_put *put, uint32_t process);
 void etl_put_reload(struct etl_put *put, uint32_t process);
 
@@ -59,5 +61,5 @@ void etl_put_reload(struct etl_put *put, uint32_t process);
 // kernel's inside the user's.
 void etl_put_slot(struct etl_put *put, const struct etl_slot *slot);
 
-// Whether an address is the kernel's.
+// Whether an address is the kernel's, in a log of that width of addresses.
 bool etl_put_is_kernel(const struct etl_put *put, uint64_t address);

@@ -12,10 +12,12 @@
 
 struct etl_stacks;
 
+// For one log. One thread; memory grows with frames and definitions that differ.
 struct etl_stacks *etl_stacks_new(void);
 void etl_stacks_free(struct etl_stacks *stacks); // NULL is allowed
 
-// The node of frames as they are in an event, innermost first; 0: there are none.
+// The node of frames as they are in an event, innermost first; 0: there are none. Equal stacks have
+// one node, which is valid until etl_stacks_free.
 uint32_t etl_stacks_put(struct etl_stacks *stacks, const uint8_t *frames, size_t count,
 			unsigned pointer_bytes);
 

@@ -6,7 +6,8 @@
 
 #include "import/import.h"
 
-// Each is defined in the file of its name, and is constant.
+// Each is defined in the file of its name, and is constant. A new one is a line here, a file, and
+// its place in import_formats.
 extern const struct import_format import_csv;
 extern const struct import_format import_jsonl;
 extern const struct import_format import_heap_text;

@@ -9,7 +9,7 @@
 
 enum {
 	ATTACHER_STACK_WORDS = 2048, // that are looked at
-	ATTACHER_NAP_NS = 1000000,
+	ATTACHER_NAP_NS = 1000000,   // between two tries; it grows
 };
 
 // What is known of one process.
@@ -27,7 +27,8 @@ struct attacher {
 	struct attach_call answer;
 };
 
-// The recorder does `verb`; its answer is in attacher->answer.
+// The recorder does `verb`, by the borrowed thread; its answer is in attacher->answer. False: it
+// could not be called.
 bool attacher_call(struct attacher *attacher, struct tracee_loan *loan, enum attach_verb verb,
 		   const char *session);
 
@@ -44,7 +45,8 @@ bool attacher_may_place(struct attacher *attacher, const struct tracee *tracee);
 bool attacher_may_come(const struct attacher *attacher, const struct tracee_thread *thread,
 		       const struct attach_range *range);
 
-// The list of patches, to be freed. NULL: there is none.
+// The list of patches of the last answer, read from the process, to be freed (mem_free). NULL:
+// there is none.
 struct attach_patch *attacher_list(const struct attacher *attacher);
 
 // What a thread goes back to behind its signal handlers, `number` of them; where it is, for 0.

@@ -19,5 +19,6 @@ struct elf_look {
 	bool needs_asan;  // the shared runtime of AddressSanitizer is among what it needs
 };
 
-// What `fd` holds; all false if it is no ELF file or cannot be read.
+// What `fd` holds; all false if it is no ELF file or cannot be read. The descriptor stays the
+// caller's.
 struct elf_look elf_look_at(int fd);

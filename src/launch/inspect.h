@@ -11,8 +11,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+// What of a program cannot be recorded, if anything.
 enum inspect_verdict {
-	INSPECT_OK,
+	INSPECT_OK,         // all of it can, as far as is known
 	INSPECT_STATIC,     // no dynamic loader, and the recorder cannot be brought in otherwise
 	INSPECT_PRIVILEGED, // runs with other rights than ours: the loader ignores LD_PRELOAD
 	INSPECT_BITS,       // a program of 32 bits that there may be no recorder for
@@ -30,6 +31,7 @@ struct inspect {
 };
 
 // `path` as program_find gave it, to be started with our environment. With `recorder_32` there is a
-// recorder for i386. Never fails.
+// recorder for i386. Never fails. What `inspect` was before does not matter; inspect_fini frees its
+// texts.
 void inspect_program(struct inspect *inspect, const char *path, bool recorder_32);
 void inspect_fini(struct inspect *inspect);

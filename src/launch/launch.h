@@ -20,6 +20,8 @@
 #include "collect/collect.h"
 #include "launch/keep_wishes.h"
 
+// What is to be recorded, and how. All pointers are borrowed until launch_run returns; what is
+// named for one system alone is not looked at on the other.
 struct launch_options {
 	char *const *argv;          // the program and its arguments; NULL: attach_pid
 	uint32_t attach_pid;        // a program that runs already
@@ -45,6 +47,7 @@ struct launch_options {
 	void (*tell)(const char *line);
 };
 
+// How far it came; `record`'s exit code follows from it.
 enum launch_end {
 	LAUNCH_RAN,            // `status` is the program's
 	LAUNCH_NOT_FOUND,      // no such program
@@ -54,18 +57,19 @@ enum launch_end {
 
 struct launch_result {
 	enum launch_end end;
-	int status;  // wait status of the program
-	bool whole;  // the trace is complete, and nothing is known to be missing
-	bool closed; // `summary` is set: the collector closed the trace itself
-	struct collect_summary summary;
-	struct str path;       // of the trace; empty if there is none
-	uint64_t stop_ns;      // attached: how long the threads stood still, at most
-	bool indexed;          // the index is there
-	uint64_t index_cpu_ns; // what it took
+	int status;                     // wait status of the program
+	bool whole;                     // the trace is complete, and nothing is known to be missing
+	bool closed;                    // `summary` is set: the collector closed the trace itself
+	struct collect_summary summary; // what was recorded, in figures
+	struct str path;                // of the trace; empty if there is none
+	uint64_t stop_ns;               // attached: how long the threads stood still, at most
+	bool indexed;                   // the index is there
+	uint64_t index_cpu_ns;          // what it took
 };
 
 // Record. The result is valid whatever happens; *err says why when it is not LAUNCH_RAN.
-// launch_result_fini frees what it holds.
+// launch_result_fini frees what it holds. On Linux launch_run blocks signals and waits for
+// children: it is for a process that does nothing else.
 void launch_run(const struct launch_options *options, struct launch_result *result,
 		struct err *err);
 void launch_result_fini(struct launch_result *result);

@@ -8,7 +8,7 @@
 	"the program has ended; waiting for processes of it that live on, " \
 	"or for the trace to be written (Ctrl-C ends the recording)"
 
-// A line for the user, now.
+// A line for the user, now, by options->tell. Without the line's end.
 void launch_tell(const struct launch_options *options, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 

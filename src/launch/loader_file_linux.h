@@ -14,10 +14,13 @@
 
 enum { LOADER_FILE_PROGRAMS_MAX = 64, LOADER_FILE_SPANS_MAX = 256 };
 
+// Addresses of the file, [start, end).
 struct loader_file_span {
 	uint64_t start, end;
 };
 
+// What was read of one file; plain data, without anything to free. Addresses are the file's own:
+// where it is mapped has to be added. 0: it was not found.
 struct loader_file {
 	GElf_Ehdr header;
 	GElf_Phdr programs[LOADER_FILE_PROGRAMS_MAX];
@@ -30,8 +33,8 @@ struct loader_file {
 	uint64_t main_map, sequence, tls_used;
 	uint64_t arena, parameters; // of glibc's malloc: main_arena and mp_
 	struct loader_file_span creates;
-	bool symbols; // it has a symbol table of its own functions
-	bool go;
+	bool symbols;   // it has a symbol table of its own functions
+	bool go;        // it was made by Go's compiler
 	bool operators; // C++'s new
 	bool allocator; // one with operators of its own: tcmalloc, mimalloc, jemalloc
 	// Of an allocator in it (glibc's, if it is linked in; jemalloc, mimalloc), exported or not:
@@ -48,5 +51,6 @@ struct loader_file {
 // after "it is linked statically, and".
 uint32_t loader_file_look(int fd, struct str *why);
 
-// False: it is no ELF file, or has too many program headers.
+// Fill in *file. False: it is no ELF file, or has too many program headers. The descriptor stays
+// the caller's.
 bool loader_file_read(int fd, struct loader_file *file);

@@ -27,6 +27,7 @@ struct objects_one {
 	uint64_t mallocx, mi_version, arena, parameters;
 };
 
+// The list, as it was when it was read: what is loaded or unloaded later is not in it.
 struct objects {
 	pid_t pid;
 	bool narrow;                   // a process of 32 bits

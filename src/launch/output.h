@@ -6,6 +6,7 @@
 
 #include <stdint.h>
 
+// What the file is to be. All texts are borrowed.
 struct output_options {
 	const char *pattern; // as pattern.h describes; NULL: tidemark.PROGRAM.PID.tide
 	const char *program; // file name of the program, without folders
@@ -14,7 +15,8 @@ struct output_options {
 	const char *started; // the program's path, if it has our standard streams; else NULL
 };
 
-// How to undo it.
+// What output_create did, so that it can be undone. One of output_begun and output_undo has to
+// follow.
 struct output_made {
 	bool created;     // it was not there before
 	struct str aside; // what was there before has this name meanwhile; empty: nothing has

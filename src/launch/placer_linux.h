@@ -20,11 +20,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// The list of objects that the recorder reads (scope_linux.c), as a dynamic linker has it.
+// The list of objects that the recorder reads (scope_linux.c), as a dynamic linker has it:
+// `link_map` of <link.h>, with addresses of the process.
 struct placer_object {
 	uint64_t bias, name, dynamic, next, previous;
 };
 
+// Where the list begins: `r_debug` of <link.h>.
 struct placer_debug {
 	int32_t version, padding;
 	uint64_t objects, stop;
@@ -41,6 +43,8 @@ struct placer_block {
 	char path[PATH_MAX];
 };
 
+// Fields that a function's comment names are set before it is called, the others by what is said at
+// them. Addresses are those of the process.
 struct placer {
 	pid_t pid;
 	struct tracee_loan *loan;
@@ -62,10 +66,11 @@ struct placer {
 bool placer_open(struct placer *placer, struct err *err);
 void placer_close(struct placer *placer);
 
-// `size` bytes of memory there. 0: there is none.
+// `size` bytes of memory there, all zero, which stay. 0: there is none, as *err says.
 uint64_t placer_room(struct placer *placer, size_t size, struct err *err);
 
-// `pid` and `loan` are set.
+// `pid` and `loan` are set. The recorder's segments are mapped as they are in its file. False: *err
+// says why; what was mapped is not unmapped.
 bool placer_map(struct placer *placer, struct err *err);
 
 // All else is set. `variables`: gets what the recorder's variables begin as, tls->p_filesz bytes.
@@ -74,5 +79,6 @@ bool placer_write(struct placer *placer, uint8_t *variables, struct err *err);
 // `value` rounded up to a multiple of `align`, a power of two.
 uint64_t placer_up(uint64_t value, uint64_t align);
 
-// err says that `what` failed, `number` being a negative errno or 0. False.
+// err says that `what` failed, `number` being a negative errno or 0. Returns false, for the caller
+// to return.
 bool placer_fail(pid_t pid, const char *what, int64_t number, struct err *err);

@@ -58,6 +58,8 @@ static inline const uintptr_t *hook_outermost(const struct lane *lane, const uin
 // call is the heap's own.
 HIDDEN struct lane *hook_enter_slow(struct lane *lane, const uintptr_t *frame);
 
+// A hook of a heap's function begins; `call` is HOOK_ALLOCATES or HOOK_OTHER. NULL: only the real
+// function is to be called. Else hook_leave has to follow.
 static inline struct lane *hook_enter(const uintptr_t *frame, uintptr_t call)
 {
 	struct lane *lane = lane_get_mine();

@@ -16,31 +16,32 @@ struct scope_object;
 
 enum { OBJECT_FILE_AT_ONCE = 16 }; // sections
 
-// An open file: its header, and some of its sections at a time.
+// An open file: its header, and some of its sections at a time. On the caller's stack; one thread.
 struct object_file {
 	int fd;
-	uint64_t bytes;
+	uint64_t bytes; // of the file; 0: not known
 	struct elf_header elf;
-	struct elf_section names;
-	uint32_t first; // of these sections
+	struct elf_section names; // the one that has the sections' names
+	uint32_t first;           // of these sections
 	struct elf_section sections[OBJECT_FILE_AT_ONCE];
 };
 
-// False: it cannot be had.
+// Open the object's file, if it begins as the object in memory does. False: it cannot be had. The
+// descriptor is ours until object_file_close: it must not outlast the call that opened it.
 HIDDEN bool object_file_open(struct object_file *file, const struct scope_object *object);
 HIDDEN void object_file_close(struct object_file *file);
 
 // Bytes of the file. False: it ends before.
 HIDDEN bool object_file_read(const struct object_file *file, uint64_t at, void *out, size_t bytes);
 
-// NULL: there are no more of them. Until the next call.
+// The section of that number, from 0. NULL: there are no more of them. Until the next call.
 HIDDEN const struct elf_section *object_file_section(struct object_file *file, uint32_t number);
 
 // Whether the section has that name.
 HIDDEN bool object_file_is_named(const struct object_file *file, const struct elf_section *section,
 				 const char *name);
 
-// A symbol table, mapped.
+// A symbol table, mapped: it stays readable until object_file_forget.
 struct object_symbols {
 	const struct elf_symbol *symbols;
 	size_t count;

@@ -37,13 +37,15 @@ struct patch_hook {
 enum { PATCH_HOOKS_MAX = 24 };
 
 // Hears of a function that could not be hooked, or (`hooked`) only on top of another's hook, and
-// why.
+// why. `why` is the end of a sentence that begins with the name. Both are constant.
 typedef void patch_told(const char *name, const char *why, bool hooked);
 
-// Hook all that can be. Returns how many; 0 where memory for code is refused.
+// Hook all that can be. Returns how many; 0 where memory for code is refused. Once in a process,
+// for PATCH_HOOKS_MAX at most; `hooks` stays as long as the process.
 HIDDEN uint32_t patch_start(const struct patch_hook *hooks, uint32_t count, patch_told *tell);
 
-// Tell of each hook that is no longer there: the program has put the function's own code back.
+// Tell of each hook that is no longer there: the program has put the function's own code back. Of
+// each once.
 HIDDEN void patch_check(void);
 
 // Where ntdll is: calls from there are the system's own.
@@ -52,6 +54,7 @@ struct patch_range {
 };
 HIDDEN extern struct patch_range patch_ntdll;
 
+// Whether a return address is in ntdll: then the system itself has called.
 static inline bool patch_from_ntdll(uintptr_t pc)
 {
 	return pc - patch_ntdll.start < patch_ntdll.bytes;

@@ -40,16 +40,17 @@ enum {
 	PYTHON_LAST_WITHOUT_ADAPTIVE = 0x030a, // instructions are apart; lines are co_lnotab
 
 	// The same in all of them.
-	PYTHON_TYPE_BASIC_SIZE = 32,
-	PYTHON_TYPE_FREE = 48, // tp_dealloc
-	PYTHON_OBJECT_TYPE = 8,
-	PYTHON_OBJECT_SIZE = 16,
-	PYTHON_TEXT_HASH = 24, // of names, which are interned, it is known
-	PYTHON_TEXT_STATE = 32,
-	PYTHON_BYTES_TEXT = 32,
+	PYTHON_TYPE_BASIC_SIZE = 32, // tp_basicsize
+	PYTHON_TYPE_FREE = 48,       // tp_dealloc
+	PYTHON_OBJECT_TYPE = 8,      // bytes from an object to its type
+	PYTHON_OBJECT_SIZE = 16,     // the length, of those that have one
+	PYTHON_TEXT_HASH = 24,       // of names, which are interned, it is known
+	PYTHON_TEXT_STATE = 32,      // of a str: how its characters are kept
+	PYTHON_BYTES_TEXT = 32,      // of a bytes: where its bytes begin
 };
 
 // The interpreter that the object defines at `runtime`: writes its version, as in PY_VERSION_HEX,
-// or 0 where that is not known. NULL: it is none of those that are known.
+// or 0 where that is not known. NULL: it is none of those that are known. What is returned is
+// constant, and lives as long as we do.
 HIDDEN const struct python_layout *python_layout_find(const struct scope_object *object,
 						      uintptr_t runtime, uint32_t *version);

@@ -14,12 +14,12 @@
 
 enum {
 	RELOCATE_BYTES_MAX = 128, // that relocate_copy writes at most, the jump back included
-	RELOCATE_JUMP_BYTES = 5,
-	RELOCATE_FAR_BYTES = 14,
+	RELOCATE_JUMP_BYTES = 5,  // of a jump within 2 GiB
+	RELOCATE_FAR_BYTES = 14,  // of a jump to anywhere, of 64 bits
 };
 
 enum relocate_reason {
-	RELOCATE_DONE = 0,
+	RELOCATE_DONE = 0,    // it is moved
 	RELOCATE_UNKNOWN = 1, // an instruction that cannot be decoded
 	RELOCATE_BRANCH = 2,  // a branch that cannot be moved, or goes into what is taken away
 	RELOCATE_REACH = 3,   // an operand would be out of reach

@@ -26,7 +26,7 @@ HIDDEN bool static_is(void);
 
 // Where in the program a function (or `data`) of that name is. NULL: nowhere, or in several files
 // that each have their own. (What is hidden, as all of libc in a position-independent program, is
-// local in the end.)
+// local in the end.) Only between static_begin, or static_find_program, and static_forget.
 HIDDEN void *static_find(const char *name, bool data);
 
 // How long the function at this address is; 0: it is not known.
@@ -36,10 +36,12 @@ HIDDEN uintptr_t static_size(uintptr_t at);
 // nothing in another program.
 HIDDEN void static_enter(void);
 
-// What an operator new of the program's that was entered is, by its name.
+// What an operator new of the program's that was entered is, by its name: the way around our jump.
+// NULL: it has none of that name.
 HIDDEN void *static_operator(const char *name);
 
-// Join the session and enter the program. The answer is in `call`.
+// Join the session and enter the program. The answer is in `call`. Called once, by the launcher's
+// borrowed thread, before the program's first call of its allocator.
 HIDDEN void static_begin(struct attach_call *call);
 
 // The first of that, for a program that runs already: its symbols are read. False: they cannot be.

@@ -11,12 +11,14 @@ enum vm_put_stack {
 };
 
 // Asked when the record has its place in the order, before it is written: it may still change it.
+// `context` is vm_put's.
 typedef enum vm_put_stack vm_put_last(struct lane *lane, struct lane_vm *record,
 				      const void *context);
 
-// Room for a call's records. False: there never will be.
+// Wait until a call's records fit, BEGIN and END together; Python's frames are written first.
+// False: there never will be room.
 HIDDEN bool vm_put_room(struct lane *lane);
 
-// Write and publish. `last` may be NULL: no stack. False: nothing was written.
+// Write and publish. `last` may be NULL: no stack. False: nothing was written. The lane stays busy.
 HIDDEN bool vm_put(struct lane *lane, struct lane_vm *record, vm_put_last *last,
 		   const void *context);

@@ -32,9 +32,12 @@ HIDDEN void walk_first(struct lane *lane);
 // The path of the file that is mapped at `at`, an image or a view; NULL: none is. Is in `room`.
 HIDDEN const char *walk_file(uintptr_t at, struct walk_file *room);
 
-// PAGE_… as PROT_….
+// What Windows' PAGE_… lets do, as PROT_…: 1 read, 2 write, 4 execute. Guards and caching do not
+// count.
 HIDDEN uint32_t walk_access(uint32_t page);
 
+// Calls on virtual memory that were begun and that are over: while they differ, or where they have
+// grown during a walk, that is not to be believed. And when the next walk is due, on clock_now.
 HIDDEN extern _Atomic uint32_t walk_calls_begun, walk_calls_done;
 HIDDEN extern _Atomic uint64_t walk_next_ns;
 

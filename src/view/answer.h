@@ -26,10 +26,10 @@ enum {
 struct answer {
 	struct viewer *viewer;
 	struct query_queue *query_queue; // whose turn it is
-	struct params params;
-	struct selection_words words;
-	struct sink *sink;
-	struct viewer_reply *reply;
+	struct params params;            // what was asked with; each is taken once
+	struct selection_words words;    // the filters; owned by the asker
+	struct sink *sink;               // the answer, as JSON
+	struct viewer_reply *reply;      // for a refusal, and for text that is no JSON
 };
 
 // The thread has its turn at the queue, so the trace is its own meanwhile.
@@ -55,10 +55,12 @@ answer_function answer_moments_map, answer_moments_active, answer_moments_reconc
 answer_function answer_trace_info, answer_trace_view, answer_trace_marks, answer_trace_progress,
 	answer_source;
 
-// Refuse for a reason that is no error. Always false.
+// Refuse for a reason that is no error, in a sentence for the user. Always false, for the caller to
+// return.
 bool answer_refuse(struct answer *answer, enum refusal refusal, struct err *err, const char *text);
 
-// The rows to show: `n`, within bounds.
+// The rows to show: `n`, up to ANSWER_ROWS_MAX; `rows_default` where it is not given. False: it is
+// no such number.
 bool answer_rows(struct answer *answer, uint64_t rows_default, uint64_t *rows, struct err *err);
 
 // How to open what is asked about at the queue, with the filters that were taken.

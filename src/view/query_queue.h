@@ -34,9 +34,9 @@ struct query_queue_asker {
 
 // MINE: it is the caller's turn. All others: it is not, or is no longer.
 enum query_queue_turn {
-	QUERY_QUEUE_MINE,
-	QUERY_QUEUE_SUPERSEDED,
-	QUERY_QUEUE_GONE,
+	QUERY_QUEUE_MINE,       // to be left again
+	QUERY_QUEUE_SUPERSEDED, // a newer one of its lane has come
+	QUERY_QUEUE_GONE,       // its asker does not wait any more
 	QUERY_QUEUE_STOPPED
 };
 
