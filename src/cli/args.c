@@ -46,6 +46,8 @@ void args_init(struct args *args, const struct command *command, int argc, char 
 	args->argv = argv;
 }
 
+// `at` is behind the word that is wrong. Where that came from a file its place there is said, since
+// the user has not typed it: the words of the file are the first ones.
 bool args_mistake(struct args *args, const char *format, ...)
 {
 	va_list list;

@@ -51,6 +51,7 @@ static const struct option_row rows[] = {
 	{ 0 },
 };
 
+// More runs than that, diff and check do not compare.
 static bool take(struct args *args, struct request *request, int id)
 {
 	if (id != OPTION_RUNS)

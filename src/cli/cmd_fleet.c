@@ -156,6 +156,8 @@ static void write_text(struct paper *paper, const struct fleet_question_row *que
 	MEM_FREE(cells, widths);
 }
 
+// Which runs the answer is of, and what their figures lack. A comparison of two versions says how
+// many runs each has.
 static void write_head(struct paper *paper, const struct asking *asking,
 		       const struct fleet_answer *answer)
 {

@@ -66,6 +66,7 @@ static inline void *hook_named_get(struct hook_entry *entry)
 #define HOOK_UNLESS(function, instead)
 #endif
 
+// A failure has a size and no address. What got nothing for nothing is neither.
 static __attribute__((noinline)) void hook_named_took(const struct event_call *call)
 {
 	if (!call->address && !call->size)
@@ -212,6 +213,7 @@ static __attribute__((noinline)) void *hook_named_again(struct hook_named_call *
 
 // ---- jemalloc -------------------------------------------------------------------------------
 
+// The lower six bits of the flags are the logarithm of the alignment; 0: none was asked for.
 static inline size_t hook_mallocx_alignment(int flags)
 {
 	return flags & HOOK_MALLOCX_ALIGN ? (size_t)1 << (flags & HOOK_MALLOCX_ALIGN) : 0;

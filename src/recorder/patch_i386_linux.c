@@ -146,7 +146,8 @@ _Static_assert(__NR_munmap == 91 && __NR_mprotect == 125, "as spelled out above"
 static uintptr_t patch_helpers[2];
 static uint32_t patch_helpers_count;
 
-// The call of old, with its arguments in memory.
+// The call of old, with its arguments in memory, and its offset in bytes where that of mmap2 is in
+// pages. One that is no whole page is the kernel's to refuse.
 static long patch_old_mmap(struct vm_ask *ask)
 {
 	const long *arguments = (const long *)ask->words[0];
@@ -158,7 +159,9 @@ static long patch_old_mmap(struct vm_ask *ask)
 	return vm_call(ask, KERNEL_NR_MMAP);
 }
 
-// libc's way to shared memory of System V: one call for all that is of System V.
+// libc's way to shared memory of System V: one call for all that is of System V. For example
+// ipc(21, id, flags, &address, at) is shmat(id, at, flags), whose flags are in their place already,
+// and whose result goes through the pointer.
 static long patch_ipc(struct vm_ask *ask)
 {
 	const long *words = ask->words;

@@ -195,6 +195,8 @@ struct scope_object *scope_objects(void)
 	return scope_objects_by_headers();
 }
 
+// A linker that has lists of namespaces (r_debug of version 2, glibc 2.35) has them one after the
+// other. The first is the program's own, and not given here.
 const struct scope_object *scope_next_namespace(const void **at)
 {
 	const struct scope_debug *space = *at;
@@ -246,6 +248,10 @@ static bool scope_matches(const struct elf_symbol *symbol, const char *strings,
 	return text_equal(strings + symbol->name, wanted->name);
 }
 
+// The table is four words (how many buckets, the first symbol that is in it, words of the Bloom
+// filter, a shift), the filter, the buckets, and a hash for each symbol, whose lowest bit says that
+// its bucket ends there.
+//
 // The Bloom filter is skipped: it saves looking at objects that lack a name, and costs two more
 // cache lines where they have it.
 static const struct elf_symbol *scope_find_gnu(const struct elf_symbol *symbols,
@@ -278,7 +284,8 @@ static const struct elf_symbol *scope_find_gnu(const struct elf_symbol *symbols,
 }
 
 // An STT_GNU_IFUNC's value is no function but one that returns it, chosen for the processor. The
-// linker calls it as well, so that to call it once more does no harm.
+// linker calls it as well, so that to call it once more does no harm. The old kind of table is not
+// hashed into: all symbols are compared.
 static void *scope_look(const struct scope_object *object, const struct scope_wanted *wanted)
 {
 	const struct elf_symbol *symbols = (const void *)scope_dynamic(object, DT_SYMTAB);

@@ -251,6 +251,8 @@ static void warn_of_damage(struct report *report)
 	if (text.length > 0)
 		query_context_warn(asked, "%s", str_get(&text));
 	str_fini(&text);
+	// What messages have said already is not said again; what a trace without an end lost is
+	// not known, as was said above.
 	if (totals->events_lost > report->losses_told && report->complete)
 		query_context_warn(asked, "%" PRIu64 " events were lost; the figures are too small",
 				   totals->events_lost);

@@ -268,6 +268,8 @@ static uint32_t hash_of(const struct reader *reader, stack_id stack)
 	return hash;
 }
 
+// A line for each function: those that were inlined into a frame have its address, and numbers of
+// their own.
 static void write_frames(const struct list *list, struct sink *sink, const char *prefix,
 			 stack_id stack)
 {

@@ -314,6 +314,7 @@ static void shorten_in_steps(const char *text, size_t width, struct str *out)
 	str_fini(&folded);
 }
 
+// Before anything is shortened the text is made UTF-8, since columns are counted by it.
 void cxxname_shorten(const char *text, size_t width, struct str *out)
 {
 	struct str clean = { 0 }, simple = { 0 };

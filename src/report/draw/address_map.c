@@ -613,6 +613,7 @@ static void count_slots(struct address_map *address_map)
 	address_map->unusable = address_map->holes.bytes - address_map->slots_free * granularity;
 }
 
+// A range that reaches out of the part that is shown counts with what is inside of it.
 static void count_owners(struct address_map *address_map)
 {
 	const struct space *space = present_space(address_map->asked->present);

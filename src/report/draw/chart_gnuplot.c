@@ -247,6 +247,8 @@ static void write_size_tics(char axis, struct sink *sink)
 	sink_text(sink, ")\n");
 }
 
+// A row apart (write_row_apart) is below `below` or above `above`: tics there would say what it is
+// not.
 static void write_log_tics(const struct chart *chart, char name, const struct chart_axis *axis,
 			   struct sink *sink)
 {

@@ -383,6 +383,8 @@ static void faults_note(struct faults *faults, const struct trace_note *note)
 	*last = (struct fault_last){ note->value, note->time_ns, true };
 }
 
+// Each bucket's rate is a point at its beginning, drawn as a step; the last is there again at the
+// end of the window, so that it has a width.
 static void faults_add_curve(const struct faults *faults, struct chart *chart, int kind,
 			     const char *name)
 {

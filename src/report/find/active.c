@@ -442,6 +442,7 @@ static void write_rest(const struct active *active, struct paper *paper)
 		     active->options->bytes_min ? "" : " (-n 0 shows all)");
 }
 
+// Figures take 53 columns (the looks above), and four callers of each row are shown.
 void active_write_text(const struct active *active, struct paper *paper)
 {
 	const struct query_context *asked = active->asked;

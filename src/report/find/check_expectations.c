@@ -63,6 +63,8 @@ static bool allocates(uint8_t kind)
 	return effect_of(kind) & EFFECT_BEGINS && effect_of(kind) & EFFECT_CALL;
 }
 
+// Counted where its own thread is in such a phase, whatever others are in, and by its stack, so
+// that the row says who allocates there.
 static void take_event(struct expectations *all, const struct reader *reader,
 		       const struct trace_event *event)
 {
@@ -101,6 +103,8 @@ static bool expects(const struct reader *reader)
 	return false;
 }
 
+// Without such a phase the row stays unknown, which is not 0: a check of it then says that there
+// was nothing to look at.
 void check_read_expectations(const struct query_context *asked, struct check_row *row)
 {
 	struct expectations all = { .query = &asked->selection.query, .row = row };

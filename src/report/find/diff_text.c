@@ -404,6 +404,7 @@ static void write_rows(const struct diff_page *page, struct stack_text *stacks)
 	sink_text(paper->sink, "\n");
 }
 
+// Both sides may be windows of one file: its notes on symbols are written once then.
 void diff_text(const struct diff_page *page, struct sink *sink)
 {
 	struct paper paper = { .sink = sink, .colour = page->colour, .width = page->width };

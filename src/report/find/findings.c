@@ -498,6 +498,7 @@ static bool gather_sites(struct findings *findings, struct err *err)
 		return err_set(err, ERR_USAGE,
 			       "findings are about the heap; for virtual memory try: tidemark "
 			       "growth --layer vm");
+	// A hundred rows of each are looked at: the largest.
 	if (!growth_find(&facts->growth, asked, &growth, err) ||
 	    !spikes_find(&facts->spikes, asked, &spikes, err) || !query_context_select(asked, err))
 		return false;
@@ -564,7 +565,8 @@ static bool has_snapshots(const struct reader *reader)
 	return false;
 }
 
-// The same of what a trace does not have that was not recorded here, or was stripped of addresses.
+// As cannot_look, of what a trace lacks that was not recorded here or was stripped of addresses.
+// NULL: it lacks nothing that is needed.
 static const char *import_lacks(const struct findings *findings, unsigned needs)
 {
 	const struct query_context *asked = findings->asked;
@@ -711,7 +713,8 @@ static bool find_all(struct findings *findings, struct err *err)
 	return look(findings, FINDINGS_MOMENT, err);
 }
 
-// What was not looked for, in the order of the kinds.
+// What was not looked for, in the order of the kinds: it came in that of the steps of find_all.
+// Reasons of one kind stay as they came. There are about as many as kinds, so they are inserted.
 static void order_missed(struct findings_missed *missed, size_t count)
 {
 	for (size_t i = 1; i < count; i++) {
@@ -724,6 +727,8 @@ static void order_missed(struct findings_missed *missed, size_t count)
 	}
 }
 
+// Facts live no longer than the search: what a finding shows of them is in its texts and figures.
+// Only all findings together can be ranked, so numbers ("growth#2") come last.
 bool findings_find(struct findings *findings, struct query_context *asked, struct err *err)
 {
 	bool good;
@@ -744,6 +749,8 @@ bool findings_find(struct findings *findings, struct query_context *asked, struc
 	return good;
 }
 
+// `saves_calls` counts an allocation and its free as two, so that a pair of them takes begin_ns +
+// end_ns. Calls of no one size (`saves_size` 0: buffers that grow) have no price.
 void findings_price(struct findings *findings, findings_cost *cost, void *context)
 {
 	ASSERT(cost);

@@ -201,6 +201,7 @@ static void consider_temporaries(struct findings *findings, const struct finding
 	findings_figure(finding, "size_bytes_max", "largest", FINDINGS_BYTES, group->size_max);
 	// Both the allocation and the free go.
 	finding->saves_calls = 2 * group->temporary;
+	// One byte more than the mean: 0 would say that they have no one size.
 	finding->saves_size = group->bytes / group->count + 1;
 	if (findings->facts->free_stacks && group->freed_by) {
 		finding->other_role = "freed by";

@@ -696,6 +696,8 @@ static bool follow_index(struct pass *pass, struct lives_watcher watcher, struct
 	return false;
 }
 
+// The index knows the lives of blocks of a trace that it was built of, and spares reading all
+// events. Where it does not, or is damaged, they are read.
 bool findings_read_lives(struct findings *findings, struct err *err)
 {
 	struct pass pass = { .findings = findings, .facts = findings->facts };

@@ -125,6 +125,7 @@ struct wrong {
 	const char *why, *advice;
 };
 
+// `size` is that of the block that is meant: the one around the pointer, or the other heap's.
 static struct wrong wrong_of(const struct findings *findings, const struct findings_orphan *orphan)
 {
 	const struct reader *reader = findings->asked->reader;

@@ -206,6 +206,7 @@ static struct slack_waste waste_of(const struct slack_process *in, size_t i)
 			.start = block->address - header + chunk,
 			.end = block->address - header + size->distance,
 		};
+	// The smallest chunk has no class below it that a byte less would fit into.
 	if (in->glibc && over >= 1 && over <= OVER_MAX && chunk > (in->bits == 32 ? 16 : 32))
 		return (struct slack_waste){ .way = SLACK_CLASS, .more = CLASS };
 	return (struct slack_waste){ .way = SLACK_WAYS };

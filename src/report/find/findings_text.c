@@ -240,6 +240,8 @@ bool findings_text(const struct findings_page *page, struct sink *sink, struct e
 	return true;
 }
 
+// Of what a kind needs only that is said which `record` can be asked for. What an import lacks is
+// said where that is asked (cannot_look).
 void findings_explain(const struct findings_kind *kind, struct sink *sink, unsigned width)
 {
 	struct paper paper = { .sink = sink, .width = width };

@@ -94,7 +94,7 @@ static void count_pinned(struct proc_memory *proc_memory, uint64_t page, size_t 
 		row_of(proc_memory, blocks[first].stack)->alone++;
 }
 
-// The pages of [low, high), where `*first` is the first berth that may reach into them.
+// The pages of [low, high), where `*first` is the first place that may still reach into them.
 static void count_pages(struct proc_memory *proc_memory, uint64_t low, uint64_t high, size_t *first)
 {
 	const struct chunk_extent *chunk_extent = &proc_memory->chunk_extent;
