@@ -2,9 +2,10 @@
 //
 // A column is a row here: its word for --columns and for headings, its name in CSV and JSON, its
 // unit, and a function that gets it from a window_row. To add one: its number in enum table_column
-// (table.h), before TABLE_NAME if people are to see it, and one more in TABLE_FIGURES; its row
-// here, and its case in table_figure, without which it is 0; docs/schema/window.json and the manual
-// page. Every form has it then.
+// (table.h), before TABLE_NAME if people are to see it, not between TABLE_PEAK and TABLE_P99 unless
+// it is of window_detail, and one more in TABLE_FIGURES; its row here, and its case in
+// table_figure, without which it is 0; docs/schema/window.json and the manual page. Every form has
+// it then.
 #include "report/table/table.h"
 
 #include "base/mem.h"
