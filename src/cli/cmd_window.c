@@ -155,9 +155,8 @@ static bool complete(struct request *request, struct err *err)
 	}
 	table->lifetimes_only &= !table->peaks_only;
 	if (request->has_tree && table->details)
-		return err_set(
-			err, ERR_USAGE,
-			"a tree has the columns impacting, size, count, allocated and freed");
+		return err_set(err, ERR_USAGE,
+			       "a tree has no columns of peaks, times or lifetimes");
 	table->width = print_options_width();
 	table->colour = print_options_colour(&request->options.print);
 	return true;

@@ -313,7 +313,7 @@ def mistakes_are_told_in_one_line():
     refused("only one of them", "t.tide", "--flat", "--tree", "leaf")
     refused("--tree is callers or leaf, not 'root'", "t.tide", "--tree", "root")
     refused("a tree has no keys", "t.tide", "--flat", "--by", "stack")
-    refused("a tree has the columns", "t.tide", "--flat", "--columns", "size,peak")
+    refused("a tree has no columns of peaks", "t.tide", "--flat", "--columns", "size,peak")
     with open("bad.stacktags", "w") as file:
         file.write("<Tag Name=''>\n<Tag Name='x'\n")
     refused("bad.stacktags: line 2, column 1", "t.tide", "--tags", "bad.stacktags", "--by", "tag", code=3)
