@@ -6,6 +6,14 @@
 // into a queue, in order, and the bell is rung.
 //
 // A hello is not to be trusted; the sender's pid comes from the kernel.
+//
+//     door_open
+//       door_take           what happened; then sleep until the bell rings (tick.h)
+//       door_watch, door_answer, door_number
+//     door_refuse           the recording ends; go on taking until door_idle
+//     door_close
+//
+// All calls are the collector's thread's; door_number may come from any.
 #pragma once
 
 #include "base/err.h"

@@ -8,6 +8,12 @@
 // up first: so the lines of many changes can be asked for before the first of them is there.
 //
 // Frames are the guest's own numbers, so each image has a tag of its own. One thread.
+//
+//     key = edit_cache_key(in, tag | flags | push, push)      frames are at in + 4
+//     lines = edit_cache_lines(cache, &key, callers)
+//     edit_cache_expect(lines)                          and the same of other edits meanwhile
+//     line = edit_cache_find(lines, &key, parent)       line->ids[push - 1] is the stack
+//     edit_cache_put(cache, lines, &key, parent, ids, push)       line was NULL
 #pragma once
 
 #include "base/mem.h"
@@ -27,6 +33,8 @@ enum {
 	EDIT_CACHE_BITS_MANY = 15,
 };
 
+// One change that was seen: what it was made of, and what it led to. ids[i] is the stack whose
+// innermost frame is frames[i]; of both, those from the number of frames on mean nothing.
 struct edit_cache_line {
 	uint32_t what; // tag, flags of the stack, number of frames; 0: free
 	uint32_t frames[EDIT_CACHE_PUSHES];
@@ -47,10 +55,12 @@ struct edit_cache {
 	struct edit_cache_line *few, *many; // NULL: not made
 };
 
+// Takes the small table, 512 KB of addresses, at once; the large one, 4 MB, when it is needed.
 void edit_cache_init(struct edit_cache *cache);
 void edit_cache_fini(struct edit_cache *cache); // accepts { 0 }
 
-// A tag for another image, a multiple of EDIT_CACHE_TAG; 0 if there are none left.
+// A tag for another image, a multiple of EDIT_CACHE_TAG; 0 if there are none left. Without a tag
+// nothing of an image is kept here: each of its edits is looked up frame by frame.
 uint32_t edit_cache_tag(struct edit_cache *cache);
 
 // What a line is known by, but for the parent.
@@ -60,14 +70,14 @@ struct edit_cache_key {
 
 // The first word of a line is made of an image's tag, of flags, and of the number of frames.
 enum {
-	EDIT_CACHE_CUT = 1 << 3,
-	EDIT_CACHE_INCOMPLETE = 1 << 4,
-	EDIT_CACHE_TAG = 1 << 5, // the first
-	EDIT_CACHE_TAGS = 1 << 27,
+	EDIT_CACHE_CUT = 1 << 3,        // outer frames are missing (LANE_PUSH_CUT)
+	EDIT_CACHE_INCOMPLETE = 1 << 4, // not proven to reach the root (LANE_PUSH_INCOMPLETE)
+	EDIT_CACHE_TAG = 1 << 5,        // the first
+	EDIT_CACHE_TAGS = 1 << 27,      // they fill the bits above those five
 };
 
 // The key of `push` frames at `in` + 4; from `in` on, 4 + 4 * EDIT_CACHE_PUSHES bytes can be read.
-// They are read once.
+// They are read once. `what` is the line's first word, whole.
 static inline struct edit_cache_key edit_cache_key(const uint8_t *in, uint32_t what, uint32_t push)
 {
 	static const uint32_t masks[2 * EDIT_CACHE_PUSHES + 1] = {
@@ -94,7 +104,8 @@ static inline __m128i edit_cache_mix(__m128i numbers, __m128i even, __m128i odd)
 			     _mm_mul_epu32(_mm_srli_epi64(numbers, 32), odd));
 }
 
-// The two lines where that edit would be. The frames of its callers end before `callers`.
+// The two lines where that edit would be. The frames of its callers end before `callers`. The
+// pointer stays good when the table grows, as the small one is kept.
 static inline struct edit_cache_line *edit_cache_lines(const struct edit_cache *cache,
 						       const struct edit_cache_key *key,
 						       const uint32_t *callers)
@@ -137,7 +148,8 @@ static inline bool edit_cache_is(const struct edit_cache_line *line,
 	return _mm_movemask_epi8(same) == 0xffff && line->parent == parent;
 }
 
-// Which of both lines is of this edit; NULL: none.
+// Which of both lines is of this edit; NULL: none. It is good until the next edit_cache_put, which
+// may move it to the other line or lose it.
 static inline const struct edit_cache_line *edit_cache_find(const struct edit_cache_line *lines,
 							    const struct edit_cache_key *key,
 							    stack_id parent)

@@ -29,7 +29,7 @@ struct frame_map_loose {
 };
 
 struct frame_map {
-	struct writer *writer;         // borrowed
+	struct writer *writer;         // borrowed; gets each frame once, when it is first used
 	const struct segment *segment; // borrowed from the image's share; NULL: none (any more)
 	const struct segment_frame *frames; // the same
 	frame_id *ids;                      // by the guest's id; 0: not yet
@@ -50,20 +50,25 @@ struct frame_map {
 	size_t modules_count, modules_capacity;
 };
 
+// Borrows all three until frame_map_fini, or frame_map_detach for the latter two.
 void frame_map_init(struct frame_map *map, struct writer *writer, const struct segment *segment,
 		    const struct segment_frame *frames);
 void frame_map_fini(struct frame_map *map); // accepts { 0 }
 
-// The trace's id of the guest's frame `id`; 0 if there is no such frame.
+// The trace's id of the guest's frame `id`; 0 if there is no such frame. Reads the segment, and
+// writes the frame into the trace, at the first time. Frames that are the parent's and came to
+// nothing, and frame 0, are one frame of unknown place.
 frame_id frame_map_find(struct frame_map *map, uint32_t id);
 
-// The guest's module `id` is `module`.
+// The guest's module `id` is `module`. Ids come in order: 0, and one more than 65,536 above those
+// that are known, are left out as damage.
 void frame_map_add_module(struct frame_map *map, uint32_t id, module_id module);
 
 // The guest's function `number` of an interpreted language; both texts are taken.
 void frame_map_add_code(struct frame_map *map, uint32_t number, char *function, char *file);
 
-// 0 if there is no such module.
+// 0 if there is no such module. Also of one that was left out, or that the trace has not been given
+// yet.
 module_id frame_map_module(const struct frame_map *map, uint32_t id);
 
 // Take over the parent's frames below `frames_count` and modules below `modules_count`. `parent`
@@ -74,6 +79,7 @@ void frame_map_inherit(struct frame_map *map, struct frame_map *parent, uint32_t
 // The segment goes away; what was looked up stays, and so does what a child may still inherit.
 void frame_map_detach(struct frame_map *map);
 
+// As frame_map_find; without a call where the frame was met before.
 static inline frame_id frame_map_get(struct frame_map *map, uint32_t id)
 {
 	frame_id found = id < map->ids_capacity ? map->ids[id] : 0;

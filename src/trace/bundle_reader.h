@@ -30,6 +30,8 @@ struct bundle_reader_file {
 	uint64_t size;
 };
 
+// The order of `parts` is that of the blocks in the trace. Blocks that cannot be read have no part,
+// and nothing says so: their file is not found.
 struct bundle_reader {
 	uint64_t *blocks; // offsets of BUNDLE blocks
 	size_t blocks_count, blocks_capacity;
@@ -41,6 +43,7 @@ struct bundle_reader {
 };
 
 void bundle_reader_fini(struct bundle_reader *bundle_reader); // accepts { 0 }
+// Note that a BUNDLE block begins at this offset of the trace. Nothing is read.
 void bundle_reader_add(struct bundle_reader *bundle_reader, uint64_t block_at);
 
 // Append the payload of a BUNDLE block.
@@ -48,5 +51,9 @@ void bundle_reader_encode(struct bytes *out, const struct bundle_reader_part *pa
 			  const uint8_t *bytes);
 
 // The file of a build-id, borrowed until bundle_reader_fini; NULL if it is not there or not whole.
+// The first question unpacks every BUNDLE block once for its label, and each file's blocks once
+// more; what was found is kept unpacked, up to BUNDLE_READER_FILE_MAX bytes a file. What was not
+// found is looked for again at each question. A file that was packed twice is found as its last
+// copy.
 const void *bundle_reader_find(struct bundle_reader *bundle_reader, const struct store *store,
 			       const uint8_t *build_id, size_t build_id_length, size_t *size);

@@ -2,6 +2,14 @@
 //
 // `struct bytes b = { 0 };` is empty; its owner calls bytes_fini. A cursor borrows. Reading past
 // its end gives 0 and sets `bad`, which stays set: ask once, after reading.
+//
+//     struct bytes_cursor in = bytes_cursor(payload, size), part;
+//     uint64_t count = bytes_next(&in);
+//     part = bytes_next_part(&in);
+//     ...                           read from `part` as from any cursor
+//     if (in.bad || part.bad)       the bytes are damaged: none of what was read counts
+//
+// A part has its own `bad`, which the outer cursor does not hear of: ask both.
 #pragma once
 
 #include "base/mem.h"
@@ -34,7 +42,9 @@ static inline void bytes_fini(struct bytes *bytes)
 	*bytes = (struct bytes){ 0 };
 }
 
-// Room for `more` bytes after the ones that are there; `size` is unchanged.
+// Room for `more` bytes after the ones that are there; `size` is unchanged. Returns where they
+// begin. The pointer, as `data`, is good until something is added; what is written there counts
+// once the caller has raised `size`.
 static inline uint8_t *bytes_reserve(struct bytes *bytes, size_t more)
 {
 	if (bytes->capacity - bytes->size < more)
@@ -58,7 +68,8 @@ static inline void bytes_add_varint(struct bytes *bytes, uint64_t value)
 	bytes->size += varint_encode(value, bytes_reserve(bytes, VARINT_BYTES_MAX));
 }
 
-// Several, one after the other.
+// Several, one after the other. Each value becomes a uint64_t: one below 0 takes ten bytes, and
+// belongs to bytes_add_signed.
 #define BYTES_ADD_ALL(bytes, ...)                                 \
 	bytes_add_all((bytes), (const uint64_t[]){ __VA_ARGS__ }, \
 		      sizeof((const uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t))
@@ -92,6 +103,8 @@ struct bytes_run {
 	uint64_t value, count;
 };
 
+// Writes the run that is open, if one is: the value, and how many. Then `run` is as before the
+// first.
 static inline void bytes_run_end(struct bytes *bytes, struct bytes_run *run)
 {
 	if (run->count > 0)
@@ -108,7 +121,7 @@ static inline void bytes_run_add(struct bytes *bytes, struct bytes_run *run, uin
 }
 
 // Numbers of fixed width, for headers and footers. They are little-endian on any machine, and need
-// no alignment.
+// no alignment. `out` has room for 2, 4 or 8 bytes.
 static inline void bytes_put_u16(uint8_t *out, uint16_t value)
 {
 	for (int i = 0; i < 2; i++)
@@ -127,6 +140,8 @@ static inline void bytes_put_u64(uint8_t *out, uint64_t value)
 		out[i] = (uint8_t)(value >> 8 * i);
 }
 
+// `in` has 2, 4 or 8 bytes. Nothing is checked here: take them by bytes_next_raw where their number
+// is not known.
 static inline uint16_t bytes_get_u16(const uint8_t *in)
 {
 	return (uint16_t)(in[0] | in[1] << 8);
@@ -155,7 +170,8 @@ static inline size_t bytes_left(const struct bytes_cursor *cursor)
 	return (size_t)(cursor->end - cursor->at);
 }
 
-// A varint (docs/format.md, 2.1). Most are one byte, which is read without a call.
+// A varint (docs/format.md, 2.1). Most are one byte, which is read without a call. One that is
+// longer than ten bytes, not whole, or not written the shortest way is bad.
 static inline uint64_t bytes_next(struct bytes_cursor *cursor)
 {
 	uint64_t value = 0;
@@ -173,7 +189,7 @@ static inline uint64_t bytes_next(struct bytes_cursor *cursor)
 	return value;
 }
 
-// Several, one after the other, each to its place.
+// Several, one after the other, each to its place. After one that is bad the others are 0.
 #define BYTES_NEXT_ALL(cursor, ...)                                  \
 	bytes_next_all((cursor), (uint64_t *const[]){ __VA_ARGS__ }, \
 		       sizeof((uint64_t *const[]){ __VA_ARGS__ }) / sizeof(uint64_t *))
@@ -225,7 +241,9 @@ static inline struct bytes_cursor bytes_next_part(struct bytes_cursor *cursor)
 	return at ? bytes_cursor(at, (size_t)size) : bytes_cursor(cursor->end, 0);
 }
 
-// A text, NUL-terminated; the caller owns it (mem_free). Never NULL. A NUL inside ends it.
+// A text, NUL-terminated; the caller owns it (mem_free). Never NULL. A NUL inside ends it. "" where
+// the text is not all there, and then the cursor is bad: no memory is taken for a length that the
+// bytes only claim.
 static inline char *bytes_next_text(struct bytes_cursor *cursor)
 {
 	struct bytes_cursor part = bytes_next_part(cursor);

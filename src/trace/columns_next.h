@@ -9,7 +9,8 @@
 #include "trace/word.h"
 #include "wire/compiler.h"
 
-// A number of 2 to 8 bytes, read as one word; anything else goes the careful way.
+// A number of 2 to 8 bytes, read as one word; anything else goes the careful way. At the column's
+// end, or where the number is cut: 0, and the column is bad.
 static inline uint64_t columns_next_long(struct bytes_cursor *in)
 {
 	uint64_t value;

@@ -19,15 +19,18 @@
 
 #include <stdatomic.h>
 
+// What a site is known by. `process` to `heap` are the trace's ids; of orphans (frees of addresses
+// where nothing was known to live) `thread` is the one that freed, and there is no stack.
 struct cells_site {
 	process_id process;
 	thread_id thread;
 	stack_id stack;
 	heap_id heap;
-	uint32_t last; // private: the cell that was asked for last; of loaded ones, the first
-	uint8_t orphans;
+	uint32_t last;   // private: the cell that was asked for last; of loaded ones, the first
+	uint8_t orphans; // 1: of frees, not of allocations
 };
 
+// Made from a packed one by cells_cell, not kept as this. `size` is in bytes, as asked for.
 struct cells_cell {
 	uint64_t size;
 	uint32_t site;
@@ -51,19 +54,25 @@ struct cells {
 	atomic_bool mixed;                 // sites are of several processes
 
 	// Dictionaries, while adding.
-	uint32_t *first_of_stack;
+	uint32_t *first_of_stack; // by stack: the site that was added first; 0: none
 	size_t stacks_capacity;
+	// Open addressing: 28 bits of number, four of hash; 0: free. At most three quarters are
+	// not.
 	uint32_t *site_slots, *cell_slots;
 	size_t site_slots_count, cell_slots_count;
 };
 
+// `large_pages`: segments are asked for as large tables are (mem_alloc_table).
 void cells_init(struct cells *cells, bool large_pages);
+// Accepts { 0 }.
 void cells_fini(struct cells *cells);
 
 // Forget the dictionaries: nothing will be added.
 void cells_drop(struct cells *cells);
 
-// The number of a site or cell; new ones are added. 0: there are CELLS_MAX of them.
+// The number of a site or cell; new ones are added. 0: there are CELLS_MAX of them. `last` of
+// `site` is 0. Constant time, most often one comparison: the first site of a stack and the last
+// cell of a site are tried before the dictionaries.
 uint32_t cells_add_site(struct cells *cells, const struct cells_site *site);
 uint32_t cells_add_cell(struct cells *cells, uint32_t site, uint64_t size);
 
@@ -79,6 +88,7 @@ void cells_expect_cell(const struct cells *cells, stack_id stack, uint64_t size)
 struct cells_order {
 	uint32_t *cells, *first;
 };
+// It is of the cells that there are now: those added later are in none.
 void cells_order_init(struct cells_order *order, const struct cells *cells);
 void cells_order_fini(struct cells_order *order);
 
@@ -88,10 +98,11 @@ void cells_load_site(struct cells *cells, uint32_t id, const struct cells_site *
 void cells_load_cell(struct cells *cells, uint32_t id, const struct cells_cell *cell);
 void cells_loaded(struct cells *cells);
 
-// Bytes of memory used.
+// Bytes of memory used. Segments count by what is in use of them; sizes of 32 GiB and more do not
+// count.
 uint64_t cells_bytes(const struct cells *cells);
 
-// By number; which must be there.
+// By number; which must be there. The pointer is good until cells_fini.
 static inline struct cells_site *cells_site(const struct cells *cells, uint32_t id)
 {
 	return &cells->sites[id >> CELLS_SEGMENT_LOG2][id & ((1 << CELLS_SEGMENT_LOG2) - 1)];

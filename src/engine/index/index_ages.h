@@ -9,7 +9,8 @@
 
 enum { INDEX_AGES_AT_ONCE = 1024, INDEX_AGES_PARTS = 2 };
 
-// Some ends, in no order.
+// Some ends, in no order: how long each lived (0: it began in the tick it ended in), the caller's
+// value of its cell, and the cell. The first `count` of each list are set.
 struct index_aged {
 	uint64_t ns[INDEX_AGES_AT_ONCE];
 	uint32_t of[INDEX_AGES_AT_ONCE];

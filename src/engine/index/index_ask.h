@@ -25,6 +25,7 @@ void index_groups_fini(struct index_groups *groups);
 // Asks the query; index_group below does only where it must.
 uint32_t index_group_slow(struct index_groups *groups, uint32_t cell, uint32_t site);
 
+// The group of a step's cell; WINDOW_SKIP: it is not in the question.
 static inline uint32_t index_group(struct index_groups *groups, uint32_t cell)
 {
 	uint32_t site = cells_cell(&groups->index->cells, cell).site;

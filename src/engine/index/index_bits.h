@@ -3,6 +3,11 @@
 // Writing trusts its caller. Reading trusts no file: every taker is given where its bytes end, and
 // gives 0 or false where something would go beyond. Little-endian, as the machines that this runs
 // on.
+//
+//     const uint8_t *at = bytes, *end = bytes + size;
+//     uint64_t count = bits_take_varint(&at, end);
+//     uint64_t level = bits_unzigzag(bits_take_varint(&at, end));
+//     if (at != end)      the index is damaged: `at` is end + 1 where something was missing
 #pragma once
 
 #include <stdbool.h>
@@ -14,6 +19,7 @@
 enum { BITS_MARK = 1024 };
 
 // Eight bytes from anywhere: where a number ends earlier, something must still be there to read.
+// Any alignment.
 static inline uint64_t bits_load(const uint8_t *at)
 {
 	uint64_t word;
@@ -22,7 +28,7 @@ static inline uint64_t bits_load(const uint8_t *at)
 	return word;
 }
 
-// A varint, as in the trace. Returns its bytes: 1 to 10.
+// A varint, as in the trace. Returns its bytes: 1 to 10. `out` has room for ten bytes.
 static inline size_t bits_put_varint(uint8_t *out, uint64_t value)
 {
 	size_t size = 0;
@@ -71,6 +77,8 @@ struct bits_sizes {
 };
 
 // Its place among them, from 1; 0: it is another, which is to be written. It is the latest now.
+// Writer and reader begin at the same posting, and each posting goes through both: one left out
+// changes the places of all later ones.
 static inline unsigned bits_sizes_put(struct bits_sizes *sizes, uint64_t size)
 {
 	uint64_t first = sizes->recent[0], second = sizes->recent[1];
@@ -89,7 +97,8 @@ static inline unsigned bits_sizes_put(struct bits_sizes *sizes, uint64_t size)
 	return 0;
 }
 
-// The size at a place, or the one that was read for 0.
+// The size at a place, or the one that was read for 0. `place` is at most BITS_SIZES, which two
+// bits hold; `other` is looked at for 0 alone.
 static inline uint64_t bits_sizes_take(struct bits_sizes *sizes, unsigned place, uint64_t other)
 {
 	uint64_t size = place ? sizes->recent[place - 1] : other;
@@ -114,7 +123,8 @@ static inline uint64_t bits_unzigzag(uint64_t value)
 	return value >> 1 ^ (0 - (value & 1));
 }
 
-// What is summed up of a site.
+// What is summed up of a site at an edge: how many of its blocks began before it, and how many of
+// them no call has ended by then; and the same in bytes.
 struct bits_sums {
 	uint64_t begun, alive, begun_bytes, alive_bytes;
 };
@@ -123,6 +133,8 @@ struct bits_sums {
 // for each column, how many bits its numbers have (0 to 56, or 64); then the columns, two bytes for
 // each bit. For example 16 counts below 32 take 1 + 10 bytes, and 16 that are all 0 take the byte
 // alone.
+//
+// The slack is for bits_load: the last number may begin in the last byte, and eight are read there.
 enum { BITS_GROUP = 16, BITS_COLUMNS_MAX = 4, BITS_GROUP_SLACK = 8 };
 enum { BITS_GROUP_MAX = BITS_COLUMNS_MAX * (1 + BITS_GROUP * 8) };
 
@@ -139,7 +151,8 @@ static inline unsigned bits_group_width(const uint64_t values[BITS_GROUP])
 	return width > 56 ? 64 : width;
 }
 
-// `out` has room for BITS_GROUP_MAX + BITS_GROUP_SLACK bytes. Returns how many they are.
+// `out` has room for BITS_GROUP_MAX + BITS_GROUP_SLACK bytes. Returns how many they are. `count`
+// columns, at most BITS_COLUMNS_MAX; the slack is cleared, and need not be kept.
 static inline size_t bits_put_group(uint8_t *out, uint64_t columns[][BITS_GROUP], unsigned count)
 {
 	size_t size = count;
@@ -161,7 +174,7 @@ static inline size_t bits_put_group(uint8_t *out, uint64_t columns[][BITS_GROUP]
 }
 
 // Of `left` bytes, after which BITS_GROUP_SLACK more may be read. Returns how many the group has;
-// 0: none can be so.
+// 0: none can be so. Only widths and lengths are checked: the numbers can be any.
 static inline size_t bits_take_group(const uint8_t *at, size_t left, uint64_t columns[][BITS_GROUP],
 				     unsigned count)
 {

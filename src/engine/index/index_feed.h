@@ -32,7 +32,8 @@ void index_feed_finish(struct index_feed *feed);
 // Wait until all that was handed over is stored: nobody touches the store then.
 void index_feed_rest(struct index_feed *feed);
 
-// Bytes of memory that the store uses, a moment ago.
+// Bytes of memory that the store uses, a moment ago. Any time while it is fed: it takes a lock, but
+// waits for no batch.
 uint64_t index_feed_bytes(struct index_feed *feed);
 
 // UINT64_MAX: of no event.
@@ -42,7 +43,10 @@ static inline void index_feed_at(struct index_feed *feed, uint64_t time_ns, uint
 	feed->number = number;
 }
 
-// Each is one step; its number is returned. `begin` is a step, and not 0.
+// Each is one step; its number is returned. `begin` is a step, and not 0. `address` is kept of long
+// lifetimes alone. An orphan is a free of an address where nothing was known to live; `nothing` is
+// a step that holds an event's place; an exit is a step of its own, in which nothing else happens.
+// A call may wait until one of the batches is stored: the store is slower.
 uint64_t index_feed_begin(struct index_feed *feed, uint32_t cell);
 uint64_t index_feed_end(struct index_feed *feed, uint32_t cell, uint64_t begin, uint64_t address);
 uint64_t index_feed_orphan(struct index_feed *feed, uint32_t cell);

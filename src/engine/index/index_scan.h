@@ -12,10 +12,10 @@ struct index_scan_step {
 	uint64_t step;
 	uint64_t time_ns;
 	struct heap_amount amount; // one allocation; of exits, all that the group loses
-	uint32_t group;
-	bool up;
+	uint32_t group;            // below groups_count
+	bool up;                   // a block begins; else it ends, or an exit takes what is left
 	bool exit;
-	bool last; // of its step
+	bool last; // of its step: only then is a level one that was
 };
 
 // What to go through, and what to do with each step. `visit` gets steps in their order, and ends of
@@ -38,12 +38,14 @@ struct index_scan {
 // Ask for the groups of all cells, once. Then parts of the window may be gone through by threads
 // of their own, each with a copy of the scan (from, to, context), which call index_scan.
 void index_scan_prepare(struct index_scan *scan);
+// Not of the copies that threads have; `kept` and `groups` stay the caller's.
 void index_scan_fini(struct index_scan *scan);
 
 // Goes through the window; prepares it, if that was not done. False: the index cannot be read.
 bool index_scan(struct index_scan *scan, struct err *err);
 
-// The level of each group below `groups_count` at an edge, after exits.
+// The level of each group below `groups_count` at an edge, after exits. The caller frees it
+// (mem_free). NULL: the index cannot be read.
 struct heap_amount *index_scan_levels(struct index *index, const struct window_query *query,
 				      uint64_t edge, size_t groups_count, struct err *err);
 

@@ -11,6 +11,8 @@
 #include "base/map.h"
 #include "engine/index/index_ask.h"
 
+// Of one size, in one block of steps. `begun` is at least `most`, and `most` at least `level`: a
+// reader takes anything else for damage.
 struct index_size {
 	uint64_t size;
 	uint32_t begun;
@@ -33,6 +35,7 @@ void index_sizes_free(struct index_sizes *sizes); // NULL is allowed
 // The size is new in its block.
 struct index_size *index_sizes_add(struct index_sizes *sizes, uint64_t size);
 
+// Its place in the list, which the next new size may move.
 static inline struct index_size *index_sizes_of(struct index_sizes *sizes, uint64_t size)
 {
 	uint32_t place = size < INDEX_SIZES_SMALL ? sizes->small[size] : 0;
@@ -49,15 +52,20 @@ static inline void index_sizes_begin(struct index_sizes *sizes, uint64_t size)
 	one->most = one->level > one->most ? one->level : one->most;
 }
 
+// The level may be below 0: what ends here may have begun in an earlier block.
 static inline void index_sizes_end(struct index_sizes *sizes, uint64_t size)
 {
 	index_sizes_of(sizes, size)->level--;
 }
 
-// Those of the block that was added last; then there are none.
+// Those of the block that was added last; then there are none. They are sorted, and appended to
+// files->sizes, where the last of files->blocks gets their place.
 void index_sizes_write(struct index_sizes *sizes, struct index_files *files);
 
-// As index_peaks, for a query by size: rows that are all allocations of one size.
+// As index_peaks, for a query by size: rows that are all allocations of one size. Of groups of one
+// size of which no other group has any; those have done[i] set, and all others are left as they
+// are. A window of less than eight blocks of steps, or with more than eight ends of processes, has
+// none such. `query` is by size.
 bool index_size_peaks(struct index *index, const struct window_query *query,
 		      struct window_detail *details, size_t count, const uint32_t *state_of,
 		      size_t groups_count, bool *done, struct err *err);

@@ -29,7 +29,8 @@ static inline void index_figures_add(struct index_figures *sum, const struct ind
 
 struct index_stripes {
 	// The figures of sites first .. first + count - 1, called for stripes that follow each
-	// other. False: it cannot be done.
+	// other, in one thread, which may be another than the caller's. `count` is INDEX_STRIPE but
+	// for the last. False: it cannot be done, and is not called again.
 	bool (*find)(void *context, uint32_t first, uint32_t count, struct index_figures *figures,
 		     struct err *err);
 	// In the caller's thread, in the same order.
@@ -38,5 +39,6 @@ struct index_stripes {
 	void *find_context, *take_context; // borrowed
 };
 
-// All sites from 0 to `end` - 1. False if `find` is.
+// All sites from 0 to `end` - 1. False if `find` is. All that was found before that is taken. Of
+// one stripe, or where no thread can be made, both are called in turn.
 bool index_stripes_run(const struct index_stripes *stripes, uint32_t end, struct err *err);

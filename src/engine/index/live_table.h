@@ -51,6 +51,7 @@ static inline uint64_t live_table_key(uint32_t space, uint64_t address)
 	return (uint64_t)(space + 1) << 48 | address;
 }
 
+// Bits 0 to 31 choose a key's first bucket, 26 to 57 its other one, and 58 to 63 its part.
 static inline uint64_t live_table_hash(uint64_t key)
 {
 	uint64_t hash = (key >> 4 ^ key << 60) * UINT64_C(0x9e3779b97f4a7c15);

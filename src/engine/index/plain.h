@@ -52,6 +52,7 @@ struct plain_steps {
 	uint64_t calls; // trace_kind_is_call
 };
 
+// Both accept { 0 }.
 void plain_fini(struct plain *plain);
 void plain_steps_fini(struct plain_steps *steps);
 

@@ -27,6 +27,7 @@ struct space_state_claim {
 	uint64_t epoch; // of the map when that was so
 };
 
+// Of one process, by its id (space_add_process). `ranges` never overlap.
 struct space_process_state {
 	struct ranges ranges;
 	struct space_totals totals;

@@ -35,6 +35,6 @@ struct keys {
 // the nearest; one given twice; `lifetime` before others.
 bool keys_parse(const char *text, struct keys *keys, struct err *err);
 
-// The word of a key; whether it is among those.
+// The word of a key; whether it is among those. Never NULL; a literal.
 const char *keys_word(enum keys_key key);
 bool keys_has(const struct keys *keys, enum keys_key key);
