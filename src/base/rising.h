@@ -14,9 +14,10 @@
 #include <stdint.h>
 #include <string.h>
 
-// Items of `stride` bytes, each with its number, of `width` bytes, at an offset.
-// With `equal` those with the key are passed, too. All but list, count and key are constants where
-// it is inlined, so each use is a search of its own.
+// Items of `stride` bytes, each with its number, of `width` bytes, at an offset. With `equal` those
+// with the key are passed, too. All but list, count and key are constants where it is inlined, so
+// each use is a search of its own. `list` may be NULL if `count` is 0. A search of a million items
+// looks at twenty.
 static inline __attribute__((always_inline)) size_t rising_place(const void *list, size_t count,
 								 size_t stride, size_t offset,
 								 size_t width, uint64_t key,

@@ -8,7 +8,7 @@
 //     intake_free
 //
 // Memory grows with what is defined (functions, stacks, threads), not with events. Errors of the
-// writer are sticky; intake_ok and intake_end tell them.
+// writer are sticky; intake_end says them.
 #pragma once
 
 #include "base/err.h"

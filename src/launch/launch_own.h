@@ -25,8 +25,10 @@ int launch_create_output(const struct launch_options *options, struct launch_res
 			 const char *program, uint64_t pid, struct output_made *made,
 			 struct err *err);
 
-// What the trace says of our options. Borrowed.
+// What the trace says of our options: tool, options and labels. The texts are borrowed from
+// `options`.
 void launch_describe_options(const struct launch_options *options, struct trace_info *info);
 
-// The collector has closed the trace: `message` is its COLLECT_DONE.
+// The collector has closed the trace: `message` is its COLLECT_DONE, of which the summary is
+// copied.
 void launch_close(struct launch_result *result, const struct collect_message *message);

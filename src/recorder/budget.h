@@ -27,6 +27,8 @@ enum {
 	BUDGET_LEAVES = sizeof(void *) == 8 ? 1 << 17 : 4,
 };
 
+// The bits of a GiB of addresses: 16 MiB, of which only touched pages take memory. Never given
+// back.
 struct budget_leaf {
 	_Atomic uint32_t words[1 << (BUDGET_LEAF_LOG2 - BUDGET_UNIT_LOG2 - 5)];
 };
@@ -37,20 +39,23 @@ HIDDEN extern struct budget_leaf *_Atomic *budget_leaves;
 // What the collector says. Never NULL.
 HIDDEN extern const _Atomic uint32_t *budget_turn;
 
-// While the recording begins. False: no memory for it.
+// While the recording begins. False: no memory for it. `turn` is in the clock page, and is looked
+// at until budget_forget: from then on every call counts as to be recorded.
 HIDDEN bool budget_start(const _Atomic uint32_t *turn);
 
 // The clock page is about to be unmapped.
 HIDDEN void budget_forget(void);
 
-// The block at `address` is recorded from here on. False: there is no memory to remember that.
+// The block at `address` is recorded from here on. False: there is no memory to remember that. Then
+// it is counted as dropped, and must not be recorded. A sealed process gets no new leaf.
 HIDDEN bool budget_keep(uint64_t address);
 
 // So many calls were recorded as all are; a sample was, that stands for so many others.
 HIDDEN void budget_count(uint32_t calls);
 HIDDEN void budget_count_sample(uint64_t left_out);
 
-// It took the time since the counter was at `began`.
+// It took the time since the counter was at `began`. What took more than 65,536 counts has waited
+// for something else, and is left out.
 HIDDEN void budget_measured(uint64_t began, bool sample);
 
 // The word with the bit of an address, or NULL: no block of that GiB was recorded yet. Never NULL

@@ -25,6 +25,8 @@ static inline bool dtv_has(const void *variable)
 
 #else
 
+// Here a variable is as far from the thread pointer in each thread, and no table says where.
+// Returns 0.
 static inline uint32_t dtv_find(const void *variable, int64_t *distance)
 {
 	*distance = (intptr_t)((uintptr_t)variable - kernel_thread_block());

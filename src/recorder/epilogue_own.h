@@ -23,10 +23,10 @@ enum {
 
 // What a value is counted from.
 enum epilogue_base {
-	BASE_UNKNOWN,
-	BASE_ESP,    // esp as it was at the start
-	BASE_EBP,    // ebp as it was
-	BASE_AT_ESP, // what is in memory there
+	BASE_UNKNOWN, // nothing is known; offset and at mean nothing
+	BASE_ESP,     // esp as it was at the start
+	BASE_EBP,     // ebp as it was
+	BASE_AT_ESP,  // what is in memory there
 	BASE_AT_EBP,
 	BASE_NUMBER, // none: the number alone
 	BASE_AT_NUMBER,
@@ -44,7 +44,7 @@ struct epilogue_value {
 
 // Where the code was followed to from the start, and what it has done so far.
 struct epilogue_state {
-	uintptr_t pc;
+	uintptr_t pc;    // of the next instruction
 	bool behind;     // the instruction before was a call
 	bool keeps_ebp;  // the ebp of the start is
 	int32_t kept_at; // there, from the esp of the start

@@ -40,14 +40,17 @@ static inline void event_store(uint8_t *at, uint64_t value)
 	__builtin_memcpy(at, &value, 8);
 }
 
-// Bytes that hold `value`, 1 to 8: for 0 it is 1 as well, which saves a branch.
+// Bytes that hold `value`, 1 to 8: for 0 it is 1 as well, which saves a branch. It is what the head
+// says of a field (LANE_ADDRESS_SHIFT, LANE_SIZE_SHIFT).
 static inline uint32_t event_bytes(uint64_t value)
 {
 	return ((63 ^ (uint32_t)__builtin_clzll(value | 1)) + 8) / 8;
 }
 
 // The frames that are new in the lane's stack. Returns where the next field goes; may wait for
-// room, with `start` and all after it staying where they are. NULL: no room, ever.
+// room, with `start` and all after it staying where they are. NULL: no room, ever. capture_take
+// must have found that the stack is another one. Where the edit has a number already
+// it is two bytes.
 HIDDEN uint8_t *event_put_stack(struct lane *lane, const uint8_t *start, uint8_t *at);
 
 // Where the event goes on after its time: its head is at head_at, its fields at `at`. With four
@@ -223,6 +226,7 @@ HIDDEN void event_record(uint32_t type, uint32_t fields, uint64_t address, uint6
 
 // ---- The short way --------------------------------------------------------------------------
 
+// What is done about the stack in the short way.
 enum event_short {
 	EVENT_SHORT_SAME,    // only if the stack is the last one: then no function is called
 	EVENT_SHORT_CHANGED, // it is taken
@@ -319,5 +323,6 @@ event_quick(uint32_t type, uint32_t fields, uint64_t address, uint64_t size, con
 	return event_short(EVENT_SHORT_SAME, type, fields, address, size, frame);
 }
 
-// An allocation that event_quick could not append; address, size and stack are all it has.
+// An allocation that event_quick could not append; address, size and stack are all it has. Its
+// stack is most likely another one. What the short way does not take goes by event_record.
 HIDDEN void event_changed(uint32_t type, uint64_t address, uint64_t size, const uintptr_t *frame);

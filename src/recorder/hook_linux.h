@@ -34,6 +34,8 @@
 // since none of these functions has six. On i386, where arguments are on the stack, there is one
 // real function for each hook.
 #ifdef HOOK_ENTERED
+// HOOK_NAME is the hook's own name, HOOK_SHOWN whether others find it, and HOOK_ENTRY declares the
+// `entry` of the hook that it is used in; those of patched entries are found by their section.
 #define HOOK_NAME(symbol) HOOK_JOIN(entered_, symbol)
 #define HOOK_JOIN(before, behind) HOOK_JOIN_NOW(before, behind)
 #define HOOK_JOIN_NOW(before, behind) before##behind
@@ -49,6 +51,9 @@
 #endif
 
 #if defined(HOOK_ENTERED) && defined(HOOK_REGISTER)
+// HOOK_ARGUMENTS makes a hook's list of parameters, up to five, of which the unused ones are filled
+// up, so that hook_real is the sixth. HOOK_TAKES_REAL and HOOK_GIVES_REAL pass it on to a function
+// that the hook is split into.
 #define HOOK_TAKES_REAL , void *hook_real
 #define HOOK_GIVES_REAL , hook_real
 #define HOOK_ARGUMENTS(...) (__VA_ARGS__, HOOK_PADS(__VA_ARGS__, 0, 1, 2, 3, 4, ) void *hook_real)
@@ -105,7 +110,8 @@ static inline __attribute__((always_inline)) void hook_allocated(uint32_t type, 
 		event_changed(type, call->address, call->size, call->frame);
 }
 
-// Whether the block that call->address begins, a sample by its size, is one from here on.
+// Whether the block that call->address begins, a sample by its size, is one from here on. False: it
+// is not recorded, as there is no room to remember it. Who watches (usdt_linux.h) hears of it.
 static inline bool hook_keeps(const struct event_call *call)
 {
 	if (!sample_keep(call->address))
@@ -154,7 +160,8 @@ static inline __attribute__((always_inline)) void hook_freed(const struct event_
 		event_record(LANE_FREE, EVENT_ADDRESS, call->address, 0, 0, call->frame);
 }
 
-// The program gives the block `ptr` to an allocator's function, whose frame it is.
+// The program gives the block `ptr` (which may be NULL) to an allocator's function, whose hook's
+// frame it is: recorded, unless its beginning was not.
 static __attribute__((noinline, unused)) void hook_gives(void *ptr, const uintptr_t *frame)
 {
 	struct event_call call = { (uintptr_t)ptr, 0, 0, frame };
@@ -183,6 +190,6 @@ static __attribute__((noinline, unused)) void hook_gives(void *ptr, const uintpt
 typedef void *(*hook_resizes)(void *ptr, size_t size, void *more);
 
 // A realloc by that function, with what it is given besides, of a block of that heap (enum
-// lane_language_heap, or 0). Recorded on both sides.
+// lane_language_heap, or 0). Recorded on both sides. Returns what `resize` does.
 HIDDEN void *hook_resize(uint64_t heap, void *ptr, size_t size, const uintptr_t *frame,
 			 hook_resizes resize, void *more);

@@ -52,6 +52,8 @@ static inline long kernel_call6(long nr, long a, long b, long c, long d, long e,
 	return result;
 }
 
+// The call itself, with five arguments or six: through the gate, sealed or not. `kernel` and
+// `kernel_pass` are what others use.
 static inline long kernel_call5(long nr, long a, long b, long c, long d, long e)
 {
 	return kernel_call6(nr, a, b, c, d, e, 0);
@@ -138,6 +140,7 @@ HIDDEN extern __thread uint32_t kernel_slow; // depth of kernel_block_signals
 
 // Numbers from the kernel's own headers, spelled out: the libc headers are not for us.
 enum {
+	// Protections, and flags of mmap (MAP_…), madvise (MADV_…) and mremap (MREMAP_…).
 	KERNEL_PROT_NONE = 0,
 	KERNEL_PROT_READ = 1,
 	KERNEL_PROT_WRITE = 2,

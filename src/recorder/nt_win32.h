@@ -197,7 +197,11 @@ enum { NT_DLL_LOADED = 1, NT_DLL_UNLOADED = 2 };
 typedef NT_CALL void nt_dll_told(uint32_t reason, const struct nt_dll_notice *notice,
 				 void *context);
 
-// The functions that are hooked. Not imported: not every system has all of them.
+// The functions that are hooked. Not imported: not every system has all of them. Each is X(result,
+// name, arguments). `process` and `section` are handles; `*at` and `*bytes` say what is wanted and
+// then what came of it; `type` is NT_MEM_…, `protection` NT_PAGE_…. RtlFreeHeap and the function
+// tables' calls return 0 where they fail, what returns a pointer NULL; but RtlDestroyHeap returns
+// NULL where it succeeds.
 #define NT_HOOKED(X)                                                                               \
 	X(void *, RtlAllocateHeap, (void *heap, uint32_t flags, size_t size))                      \
 	X(uint32_t, RtlFreeHeap, (void *heap, uint32_t flags, void *ptr))                          \

@@ -17,8 +17,8 @@
 #include "recorder/lane.h"
 
 enum {
-	ORDER_LANE = 0x7fff,
-	ORDER_LARGE = 0x8000,
+	ORDER_LANE = 0x7fff,          // of a word: the lane that touched the slot last; 0: none has
+	ORDER_LARGE = 0x8000,         // of a word: a large block begins in the slot
 	ORDER_LARGE_BYTES = 32 << 10, // what makes a block large
 	ORDER_PLACE_BYTES = 16,       // apart from each other, blocks begin at least
 };
@@ -52,7 +52,8 @@ static inline bool order_is_large(const struct lane *lane, uint64_t address)
 						       __ATOMIC_RELAXED) == order_place_of(address);
 }
 
-// A large block begins, or ends, at `address`.
+// A large block begins, or ends, at `address`. The owner stays who it is. Any lane may: the bit is
+// changed by one instruction.
 static inline void order_set_large(const struct lane *lane, uint64_t address, bool begins)
 {
 	uint64_t *owner = &lane->owners[lane_slot(address)];
@@ -67,7 +68,7 @@ static inline void order_set_large(const struct lane *lane, uint64_t address, bo
 }
 
 // Whether the lane touched the address's slot last, and the slot has no large block: then there is
-// nothing to say, and nothing to ask.
+// nothing to say, and nothing to ask. One load.
 static inline bool order_is_mine(const struct lane *lane, uint64_t address)
 {
 	uint64_t word = __atomic_load_n(&lane->owners[lane_slot(address)], __ATOMIC_SEQ_CST);
@@ -77,7 +78,8 @@ static inline bool order_is_mine(const struct lane *lane, uint64_t address)
 
 // True if the slot was taken over: `*seq` is then the new interval, one more than the last owner's.
 // For example a word of { seq 6, lane 3 } that lane 5 touches becomes { 7, 5 }, and lane 5 writes 7
-// before its event: the collector delivers it after all that lane 3 did in interval 6.
+// before its event: the collector delivers it after all that lane 3 did in interval 6. False: the
+// slot was this lane's already, and *seq is not set.
 static inline bool order_touch(const struct lane *lane, uint64_t address, uint64_t *seq)
 {
 	uint64_t *owner = &lane->owners[lane_slot(address)];

@@ -30,10 +30,11 @@ struct scope_object;
 
 #if defined(__x86_64__) && !defined(KERNEL_NT)
 
-// Python frames are read.
+// Python frames are read, from the first module that is a known interpreter on. Never false again.
 HIDDEN extern bool python_on;
 
-// A module was found: is it the interpreter? Under code_lock; `eh_header` may be NULL.
+// A module was found: is it the interpreter? Under code_lock; `eh_header` may be NULL. The first
+// that is known counts; what is not known is noted for the report (NOTE_LANGUAGE).
 HIDDEN void python_meet(const struct scope_object *object, uint32_t module,
 			const uint8_t *eh_header);
 
@@ -41,9 +42,11 @@ HIDDEN void python_meet(const struct scope_object *object, uint32_t module,
 HIDDEN bool python_is_evaluator(uintptr_t pc);
 
 // Whether the thread's frames are those that its lane says; needs no lane. False: they may not be.
+// Of the calling thread.
 HIDDEN bool python_is_same(void);
 
 // In a lane that was entered, before an event with a stack: put what has changed, and publish it.
+// It may wait for room.
 HIDDEN void python_write(struct lane *lane);
 
 // The recording ends, and the program goes on: nothing of the interpreter's leads to us.

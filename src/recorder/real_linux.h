@@ -45,6 +45,7 @@ struct real {
 	int (*shmdt)(const void *);
 	int (*remap_file_pages)(void *, size_t, int, size_t, int);
 	long (*syscall)(long, long, long, long, long, long, long);
+	// Where the calling thread's errno is: it is asked for each time.
 	int *(*errno_location)(void);
 	int (*bare_fork)(void); // _Fork
 	int (*clone)(int (*)(void *), void *, int, void *, long, long, long);

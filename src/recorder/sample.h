@@ -25,9 +25,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+// Values of sample_mean that are no distance: the recording has not begun, so that it is not known;
+// and there is a budget, so that each thread has a distance of its own.
 #define SAMPLE_UNKNOWN UINT64_MAX
 #define SAMPLE_AT_TIMES UINT64_C(1)
 
+// 131,072 counters of a byte each. One that has come to 255 stays there.
 enum { SAMPLE_FILTER_LOG2 = 17 };
 
 HIDDEN extern uint64_t sample_mean;                           // bytes; 0: record everything
@@ -35,8 +38,8 @@ HIDDEN extern uint8_t sample_filter[1 << SAMPLE_FILTER_LOG2]; // counts of sampl
 
 // Where a thread is on its way to its next sample. All zero at first.
 struct sample_way {
-	int64_t left; // bytes to go
-	uint64_t seed;
+	int64_t left;    // bytes to go
+	uint64_t seed;   // of its random numbers; 0: nothing was drawn yet
 	uint64_t points; // samples in the last block that was hit; only while somebody watches
 	// With a budget:
 	uint32_t turn;  // the distance that is gone by, as a power of two; 0: each is hit
@@ -51,6 +54,8 @@ HIDDEN extern __thread struct sample_way sample_way;
 #endif
 
 // While the recording begins: sample with this mean, or everything (0). False: no memory for it.
+// Takes 8.5 MiB of addresses, for a million sampled blocks at a time; little of that is touched. A
+// forked child keeps its parent's.
 HIDDEN bool sample_start(uint64_t mean);
 
 // The same with a budget, whose turns are in that word.
@@ -58,7 +63,7 @@ HIDDEN bool sample_start_at_times(const _Atomic uint32_t *turn);
 
 // The block at `address` is a sample from here on, before anybody can free it. False: there is no
 // room for more. Also when one whose end was announced (sample_passed) lives on, as a realloc
-// failed.
+// failed. Then it is counted as dropped, and must not be recorded.
 HIDDEN bool sample_keep(uint64_t address);
 
 // The slow halves of the two below; `size` is not 0.
@@ -66,7 +71,7 @@ HIDDEN bool sample_hit(struct sample_way *way, uint64_t size);
 HIDDEN bool sample_was_hit(uint64_t address);
 
 // With a budget: go by what the collector says now; the block at `address`, which was recorded, is
-// about to end.
+// about to end. sample_ends says whether it was recorded, and that it no longer is.
 HIDDEN void sample_turn(struct sample_way *way);
 HIDDEN bool sample_ends(uint64_t address);
 
@@ -77,7 +82,7 @@ static inline uint32_t sample_hash(uint64_t address)
 }
 
 // Whether an allocation of `size` bytes is no sample, so that nothing is recorded of it. Only while
-// sample_mean is not 0.
+// sample_mean is not 0. `way` is the calling thread's.
 static inline bool sample_passes(struct sample_way *way, uint64_t size)
 {
 	int64_t left;
@@ -107,6 +112,7 @@ static inline bool sample_passed(uint64_t address)
 }
 
 // When a call that is about to be recorded begins to be; 0: it is not timed. And the end of that.
+// In counts of the processor's counter, and only where that may be read.
 static inline uint64_t sample_time(struct sample_way *way)
 {
 	if (likely(!way->due))

@@ -33,5 +33,6 @@ struct httpd {
 #undef X
 };
 
-// Load the library, which stays. False: it is missing, or lacks a function.
+// Load the library, which stays until the program ends. False: it is missing, or lacks a function,
+// as *err says, and *httpd is not to be used.
 bool httpd_load(struct httpd *httpd, struct err *err);
