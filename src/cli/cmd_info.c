@@ -227,6 +227,7 @@ static void print_allocators(const struct trace_process *process, int indent)
 	}
 }
 
+// Where its frames are not read, stacks have the interpreter's own functions in their place.
 static void print_interpreter(const struct trace_process *process, int indent)
 {
 	const char *heap;

@@ -1,7 +1,7 @@
 // record: runs a program and writes where its memory goes into a trace.
 //
 // An option is a row of record_options: what the user types, the help, and a function that takes
-// its value. Most rows share one of six of these (a flag, a word, a time, a size, a bit of the
+// its value. Most rows share one of five of these (a flag, a word, a time, a size, a bit of the
 // segment's options), with the member of struct record that they set; the others have a function
 // of their own above the table. So a new flag is a member and a row.
 //

@@ -278,6 +278,7 @@ static bool play(const struct request *request, struct replay_plan *plan, const 
 	return replay_run_play(plan, &options, *run, err);
 }
 
+// Warnings, the table, then the picture: where that cannot be drawn, the figures are there.
 static bool print(const struct request *request, struct query_context *asked,
 		  const struct replay_table *table, struct err *err)
 {

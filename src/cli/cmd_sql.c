@@ -197,6 +197,7 @@ static bool take_option(struct args *args, int id, struct sql *sql)
 	return true;
 }
 
+// `form` is one of the sheets, such as --csv; JSON and Parquet are none.
 static bool check(struct args *args, const struct sql *sql)
 {
 	const struct query_options *query = &sql->query;

@@ -68,6 +68,7 @@ void summary_print(const struct launch_result *result)
 		STR_BYTES(summary->trace_bytes), path);
 }
 
+// As shells have it: 127 not found, 126 not to be executed; 125 is ours, for all else.
 int summary_failed(const struct launch_result *result, const struct err *err)
 {
 	ASSERT(result->end != LAUNCH_RAN);

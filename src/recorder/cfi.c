@@ -125,7 +125,8 @@ static uint64_t cfi_fixed(const uint8_t **at, int bytes, bool is_signed)
 	return value;
 }
 
-// A pointer in one of the encodings of .eh_frame. False for encodings that are not used on x86.
+// A pointer in one of the encodings of .eh_frame: the lower half of the byte is the form, the upper
+// one what it counts from (pcrel: from itself). False for encodings that are not used on x86.
 static bool cfi_pointer(const uint8_t **at, uint8_t encoding, uintptr_t data_base, uintptr_t *value)
 {
 	uintptr_t base = 0;

@@ -192,6 +192,8 @@ void client_name_thread(const char *name)
 	lane_leave(lane, start, at);
 }
 
+// 0: nothing is recorded. The note is written under a lock, which a signal handler of this thread
+// must not come to wait for.
 static unsigned client_pool_create(const char *name)
 {
 	struct client_text text;

@@ -303,15 +303,14 @@ static void epilogue_note(struct epilogue_state *state, uintptr_t number)
 	state->pushed_value = epilogue_number((int32_t)number);
 }
 
-// Instructions of which the opcode says what they write.
-//
-// By opcode: 60 pusha, 61 popa, 9c pushf, 9d popf, 8f pop rm, c8 enter, c9 leave, f6 and f7 not,
-// neg, mul and div. What is not listed here writes no general register.
+// Instructions of which the opcode says what they write. What is not listed here writes no general
+// register.
 static void epilogue_other(struct epilogue_state *state, const struct epilogue_at *at)
 {
 	uint8_t op = at->op[0];
 
 	switch (op) {
+	// pusha, popa: eight words. popa leaves esp out.
 	case 0x60:
 	case 0x61:
 		for (uint32_t i = EAX; i < REGISTERS; i++)
@@ -319,6 +318,7 @@ static void epilogue_other(struct epilogue_state *state, const struct epilogue_a
 				epilogue_lose(state, i);
 		epilogue_add(state, ESP, op == 0x60 ? -32 : 32);
 		break;
+	// push of a number; pushf.
 	case 0x68:
 	case 0x6a:
 	case 0x9c:
@@ -326,19 +326,23 @@ static void epilogue_other(struct epilogue_state *state, const struct epilogue_a
 		if (op == 0x68 && !at->insn.narrow)
 			epilogue_note(state, (uint32_t)epilogue_32(at->op + 1));
 		break;
+	// popf.
 	case 0x9d:
 		epilogue_add(state, ESP, 4);
 		break;
+	// imul with a number.
 	case 0x69:
 	case 0x6b:
 		epilogue_lose_reg(state, at, false);
 		break;
+	// add, or, adc, sbb, and, sub, xor, cmp with a number.
 	case 0x80:
 	case 0x81:
 	case 0x82:
 	case 0x83:
 		epilogue_with_number(state, at);
 		break;
+	// xchg: with the top of the stack, what was pushed is there no more.
 	case 0x86:
 	case 0x87:
 		if (at->address.base == state->registers[ESP].base &&
@@ -347,20 +351,24 @@ static void epilogue_other(struct epilogue_state *state, const struct epilogue_a
 		epilogue_lose_reg(state, at, op == 0x86);
 		epilogue_lose_rm(state, at, op == 0x86);
 		break;
+	// mov; lea.
 	case 0x88 ... 0x8b:
 	case 0x8d:
 		epilogue_move(state, at);
 		break;
+	// pop into a register or memory.
 	case 0x8f:
 		if (at->mode == 3)
 			epilogue_pop(state, at->rm);
 		else
 			epilogue_add(state, ESP, 4);
 		break;
+	// xchg with eax.
 	case 0x91 ... 0x97:
 		epilogue_lose(state, op & 7);
 		epilogue_lose(state, EAX);
 		break;
+	// What writes eax, edx or a part of them: cwde, cdq, lahf, mov al, aam, aad, xlat, in.
 	case 0x98:
 	case 0x99:
 	case 0x9f:
@@ -371,12 +379,14 @@ static void epilogue_other(struct epilogue_state *state, const struct epilogue_a
 		epilogue_lose(state, EAX);
 		epilogue_lose(state, EDX);
 		break;
+	// mov eax from an address.
 	case 0xa1:
 		state->registers[EAX] =
 			epilogue_load(state, epilogue_number(epilogue_32(at->op + 1)));
 		if (at->insn.narrow)
 			epilogue_lose(state, EAX);
 		break;
+	// ins, outs, movs, cmps, stos, lods, scas; with rep they count ecx down.
 	case 0x6c ... 0x6f:
 	case 0xa4 ... 0xa7:
 	case 0xaa ... 0xaf:
@@ -385,14 +395,17 @@ static void epilogue_other(struct epilogue_state *state, const struct epilogue_a
 		epilogue_lose(state, ESI);
 		epilogue_lose(state, EDI);
 		break;
+	// mov of a number into a byte of a register.
 	case 0xb0 ... 0xb7:
 		epilogue_lose(state, op & 3);
 		break;
+	// mov of a number into a register.
 	case 0xb8 ... 0xbf:
 		state->registers[op & 7] = epilogue_number(epilogue_32(at->op + 1));
 		if (at->insn.narrow)
 			epilogue_lose(state, op & 7);
 		break;
+	// Shifts; mov of a number into memory or a register.
 	case 0xc0:
 	case 0xc1:
 	case 0xc6:
@@ -400,13 +413,16 @@ static void epilogue_other(struct epilogue_state *state, const struct epilogue_a
 	case 0xd0 ... 0xd3:
 		epilogue_lose_rm(state, at, !(op & 1));
 		break;
+	// enter.
 	case 0xc8:
 		epilogue_lose(state, ESP);
 		epilogue_lose(state, EBP);
 		break;
+	// leave.
 	case 0xc9:
 		epilogue_leave(state);
 		break;
+	// test writes nothing; not, neg; mul, imul, div, idiv.
 	case 0xf6:
 	case 0xf7:
 		if (at->reg == 2 || at->reg == 3)
@@ -416,6 +432,7 @@ static void epilogue_other(struct epilogue_state *state, const struct epilogue_a
 			epilogue_lose(state, EDX);
 		}
 		break;
+	// inc and dec of a byte.
 	case 0xfe:
 		epilogue_lose_rm(state, at, true);
 		break;

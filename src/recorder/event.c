@@ -269,6 +269,7 @@ void event_record(uint32_t type, uint32_t fields, uint64_t address, uint64_t siz
 
 enum { EVENT_SAMPLE_BYTES = 7 };
 
+// Room is made for the event as well, which has to follow at once.
 COLD bool event_put_sample(struct lane *lane, uint32_t turn)
 {
 	const uint16_t head[] = { LANE_EXTRA, LANE_EXTRA_SAMPLE, 1 };

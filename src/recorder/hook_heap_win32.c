@@ -76,10 +76,8 @@ static inline void hook_set_heap(struct lane *lane, const void *heap)
 		hook_put_heap(lane, (uintptr_t)heap, 0);
 }
 
-// What the thread was in did not come back: an exception left it, so it has failed.
-//
-// A call that an exception has left returned nothing: a realloc's block lives on, and an allocation
-// has failed.
+// What the thread was in did not come back: an exception left it, and it returned nothing. A
+// realloc's block lives on; an allocation has failed.
 static void hook_settle(struct lane *lane, const uintptr_t *frame)
 {
 	uintptr_t block = lane->reallocated;
@@ -250,6 +248,8 @@ static COLD void hook_not_freed(struct lane *lane, const void *heap, uintptr_t b
 		sample_keep(block);
 }
 
+// The end is recorded before the call, as another thread may be given the block after it. Whether
+// the heap has taken it is known only then (hook_not_freed).
 NT_CALL uint32_t hook_RtlFreeHeap(void *heap, uint32_t flags, void *block)
 {
 	const uintptr_t *frame = HOOK_FRAME;

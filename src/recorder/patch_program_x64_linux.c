@@ -180,6 +180,7 @@ static bool program_decode(const uint8_t *at, const uint8_t *end, uint32_t from,
 		}
 		if (opcode[0] == 0x0f && opcode[1] == 0x05 && insn.length == PATCH_SYSCALL_BYTES)
 			program_found(&walk, at, end);
+		// jmp through a register or memory: where it goes cannot be read.
 		if (opcode[0] == 0xff && (opcode[1] & 0x38) == 0x20)
 			walk.table = true;
 		if (!program_may_move(at, &insn)) {
@@ -373,6 +374,8 @@ static void program_object(const struct scope_object *object, uint8_t *window)
 	kernel(__NR_close, code.fd);
 }
 
+// Whose code it is: not libc's and the linker's, whose calls are found otherwise, and not the
+// kernel's own page of code (vDSO), which may be in the list and has no file.
 static bool program_is_theirs(const struct scope_object *object)
 {
 	uintptr_t kernels = scope_auxiliary(PROGRAM_VDSO);

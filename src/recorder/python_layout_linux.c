@@ -243,6 +243,8 @@ static bool python_layout_fits(const struct python_layout *layout,
 	       (layout->version < 0x030d || python_layout_agrees(layout, runtime));
 }
 
+// A version is as Py_Version has it (from 3.11 on): 0x030d01f0 is 3.13.1, and its upper half says
+// which layout. Before that it is read from code.
 const struct python_layout *python_layout_find(const struct scope_object *object, uintptr_t runtime,
 					       uint32_t *version)
 {

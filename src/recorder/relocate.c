@@ -273,6 +273,7 @@ static enum relocate_reason relocate_do(struct relocate_state state, struct relo
 	while (state.taken < state.need) {
 		const uint8_t *at = state.code + state.taken;
 
+		// What comes after a return or a jump may be another function.
 		if (ended)
 			return RELOCATE_SHORT;
 		if (state.written > RELOCATE_BYTES_MAX - RELOCATE_ONE_MAX - RELOCATE_FAR_BYTES ||

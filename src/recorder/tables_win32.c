@@ -234,6 +234,8 @@ static bool tables_are_kept(void)
 	return recording_phase() == RECORDING_ON;
 }
 
+// Where its code begins and ends the program does not say: that is found by going through all
+// entries, if they can be read.
 static void tables_add_data(const struct pdata_function *functions, uint32_t count, uintptr_t base)
 {
 	struct tables_entry entry = {

@@ -363,6 +363,7 @@ static long vm_mmap(const struct vm_ask *ask)
 	return vm_after(ask, &record, result);
 }
 
+// Where the linker unmaps a library, what was changed in it is forgotten before its code goes.
 static long vm_munmap(const struct vm_ask *ask)
 {
 	struct lane_vm record = { .kind = LANE_VM_MUNMAP,
@@ -569,6 +570,7 @@ static struct vm_segment *vm_segment_of(uint64_t address)
 static long vm_shmat(const struct vm_ask *ask)
 {
 	uint32_t flags = (uint32_t)ask->words[2];
+	// The kernel's struct shmid64_ds; what is before the size is a struct ipc64_perm.
 	struct {
 		uint8_t permissions[sizeof(long) == 8 ? 48 : 36];
 		unsigned long size;

@@ -123,10 +123,8 @@ static bool vm_is_self(void *process)
 	return false;
 }
 
-// What is read before the system reads it, which would have refused it.
-//
-// The arguments are pointers of the program's; a system call checks them, and our own read must not
-// fault where it would have returned an error.
+// The arguments are pointers of the program's. A system call checks them, and our own read, which
+// comes before it, must not fault where that would have returned an error.
 static bool vm_can_read(const void *argument)
 {
 	return (uintptr_t)argument >= VM_LOWEST &&
@@ -233,6 +231,8 @@ static void vm_allocated(nt_status status, void **at, const size_t *bytes, uint3
 	vm_record(&record, frame);
 }
 
+// What is meant is found before the call, which writes into `*at`: afterwards it looks as if the
+// program had named the address.
 NT_CALL nt_status hook_NtAllocateVirtualMemory(void *process, void **at, uintptr_t zero_bits,
 					       size_t *bytes, uint32_t type, uint32_t protection)
 {

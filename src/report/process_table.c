@@ -106,6 +106,8 @@ static bool *choose_processes(const struct report *report)
 			process_id parent = reader_process(reader, id)->parent;
 
 			chosen[id] = true;
+			// With --process the ancestors were not asked for. A parent has a lower
+			// number; else it has none.
 			if (report->asked->selection.query.processes || parent >= id)
 				break;
 			id = parent;

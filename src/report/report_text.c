@@ -289,6 +289,7 @@ static void write_totals(struct page *page)
 			     percent(counts->temporary.count, counts->allocated.count));
 	}
 	write_exceptions(page, counts);
+	// With filters, what processes have as a whole is a section of its own (write_unfiltered).
 	if (!page->parts)
 		write_memory(page);
 	if (report_language_heaps(page->report) == REPORT_NOT_RECORDED)

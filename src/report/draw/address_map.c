@@ -746,6 +746,7 @@ void address_map_fini(struct address_map *address_map)
 	*address_map = (struct address_map){ 0 };
 }
 
+// Of an allocation that failed the trace has no more than whether it was a realloc.
 const char *address_map_failure_word(const struct address_map_failure *failure)
 {
 	switch (failure->kind) {

@@ -127,6 +127,7 @@ bool plot_groups_find(struct plot_groups *groups, struct query_context *asked,
 	for (uint32_t value = 0; value < result.rows_count; value++) {
 		const struct window_row *row = &result.rows[value];
 
+		// What had nothing in the window is no candidate, and none of the others.
 		groups->ranks[value] = UINT32_MAX;
 		if (window_present(row).count > 0)
 			ranked[candidates++] = (struct ranked){ value, passed(row, options->kind) };

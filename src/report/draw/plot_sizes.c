@@ -236,6 +236,7 @@ static bool measure(struct heat *heat, struct err *err)
 			heat->counts[size * CLASSES_MAX + time] += count;
 			stretch(&heat->times_low, &heat->times_high, time);
 		}
+	// Begun in the window, and ended by no call in it.
 	for (uint32_t size = 0; size < result.rows_count && good; size++) {
 		heat->outlived[size] = result.rows[size].type[WINDOW_AIFO].count;
 		if (heat->outlived[size] > 0) {

@@ -213,6 +213,7 @@ static void forget_sums(struct check *check)
 	unsigned figures = 0;
 
 	for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
+		// The first row is that of snapshots.
 		if (cautions_lacks(info, sums[i].word) && (i > 0 || !totals))
 			figures |= sums[i].figures;
 	if (check->asked->no_frees)

@@ -700,6 +700,7 @@ static void conclude(struct diff *diff, struct comparing *comparing,
 		choose_rows(diff, comparing, options);
 }
 
+// The message names what is enough; 3 and 3 are not (significance_possible).
 bool diff_enough_runs(const struct diff_side sides[static 2], struct err *err)
 {
 	uint32_t a = sides[0].count, b = sides[1].count;

@@ -116,8 +116,7 @@ static size_t find_first(const struct moves *moves, uint32_t program, double cal
 }
 
 // Adds a pairing for each new row that may be this one. A thousand rows of like figures are looked
-// at and no more: of stacks that
-// are called once each there may be tens of thousands.
+// at and no more: of stacks that are called once each there may be tens of thousands.
 static void look_for(struct moves *moves, uint32_t gone)
 {
 	const struct diff_row *row = &moves->rows[gone];
@@ -178,6 +177,7 @@ size_t diff_moves_join(struct diff *diff, struct diff_row *rows, size_t count,
 
 	moves.gone = mem_alloc(count + 1, sizeof *moves.gone);
 	moves.fresh = mem_alloc(count + 1, sizeof *moves.fresh);
+	// What both sides have has not moved.
 	for (size_t i = 0; i < count; i++)
 		if (!amount_of(&rows[i])->count)
 			continue;

@@ -338,6 +338,7 @@ static void write_row(const struct diff_page *page, const struct diff_row *row,
 			      &figure);
 		paper_field(text->paper, i == 0 ? PAPER_BOLD : PAPER_PLAIN, str_get(&figure),
 			    COLUMN_WIDTH, true);
+		// The figure that ranks alone has its interval.
 		if (i == 0 && diff->significance) {
 			format_interval(diff, by_count, &verdict, &figure);
 			paper_field(text->paper, PAPER_DIM, str_get(&figure), INTERVAL_WIDTH, true);

@@ -377,6 +377,7 @@ stack_id findings_user(struct findings *findings, stack_id stack)
 	return at ? at : stack;
 }
 
+// Short, as it stands in a sentence, and kept: several kinds find something of one stack.
 const char *findings_function(const struct findings *findings, stack_id stack)
 {
 	const uint32_t stacks = reader_stacks_count(findings->asked->reader);

@@ -98,6 +98,7 @@ bool findings_early(struct findings *findings, const struct findings_kind *kind,
 		uint64_t *at;
 		bool added;
 
+		// Each module that a stack passes through, of no constructor, is used.
 		for (stack_id on = module ? 0 : site->stack; on;
 		     on = reader_stack(reader, on)->parent)
 			map_put(&used, (uint64_t)site->process << 32 | module_of(reader, on), NULL);

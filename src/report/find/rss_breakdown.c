@@ -494,6 +494,7 @@ bool rss_breakdown_init(struct rss_breakdown *rss_breakdown, struct query_contex
 		query_context_warn(asked,
 				   "the snapshot's list of pages is cut; what comes after is in no "
 				   "line");
+	// From here on the moment is the snapshot's own: when its reading was over.
 	asked->at_exit = false;
 	asked->edge = (struct moment_edge){
 		.time_ns = rss_breakdown->header->time_ns,

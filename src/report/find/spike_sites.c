@@ -198,9 +198,6 @@ static bool pass_is_less(const struct query_context *asked, uint64_t questions)
 	return questions * reader_stacks_count(asked->reader) > asked->to - asked->from;
 }
 
-// Long rows are each asked of the index, at two edges. Short ones are read together, in one pass
-// over the steps, if that is less than to ask for each: thousands of them may lie close together,
-// and a question goes to all stacks.
 bool spike_sites_find(struct query_context *asked, struct spikes_row *rows, size_t count,
 		      struct err *err)
 {

@@ -83,6 +83,8 @@ void lines_write(struct lines *lines, const struct symbol *symbol, enum paper_st
 	least = cxxname_columns(str_get(&name));
 	least = least < NAME_COLUMNS_MIN ? least : NAME_COLUMNS_MIN;
 	describe_place(symbol, false, &place);
+	// Where there is no room for all, these go one after the other: the folder of the file, the
+	// mark of what was inlined, parts of the name.
 	if (least + 2 + cxxname_columns(str_get(&place)) + cxxname_columns(mark) > room &&
 	    symbol->line) {
 		str_clear(&place);

@@ -126,8 +126,8 @@ static bool is_shown(const struct sheet *sheet, size_t column)
 	       !(sheet->columns[column].flags & (SHEET_PROGRAMS | SHEET_HEADS));
 }
 
-// Kinds below SHEET_BYTES are names and numbers without a unit, at the left; quantities are at the
-// right, so that their digits are below each other.
+// What has no unit is at the left; quantities are at the right, so that their digits are below each
+// other.
 static void write_heading(const struct sheet *sheet)
 {
 	sink_text(sheet->sink, "|");

@@ -410,6 +410,7 @@ static uint32_t rows_of_group(struct table *table, size_t depth, struct place *p
 
 	ASSERT(depth > 0 && depth <= table->options->keys.count);
 	keep_types(table, &sums, &rest);
+	// tuple[0] says that it is frees of nothing known: they have no rows below orphans_depth.
 	if (window_is_empty(&sums, &rest) ||
 	    (tuple[0] && depth > orphans_depth(&table->options->keys)))
 		return 0;

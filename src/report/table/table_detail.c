@@ -232,6 +232,8 @@ static bool scan_rows(struct table *table, size_t depth, const struct table_phas
 	find_peaks(&scan);
 	find_lifetimes(&scan);
 	for (size_t i = 0; i < count; i++)
+		// No allocation of it began in the window: that the time is not known says
+		// table_cell.
 		if (table->rows[rows[i]].detail.first_ns == UINT64_MAX)
 			table->rows[rows[i]].detail.first_ns = 0;
 	MEM_FREE(scan.changes, scan.lifetimes, scan.first, scan.next);

@@ -511,6 +511,7 @@ static void choose(struct walk *walk, struct tree_node *node, struct window_row 
 	sort_choices(walk);
 	if (rows_max && walk->choices_count > rows_max)
 		walk->choices_count = rows_max;
+	// From the end of the list only: a small one that comes before a larger one stays.
 	while (rows_max && walk->choices_count > 0 && !is_run(walk, node) &&
 	       share(walk, &walk->choices[walk->choices_count - 1]) < walk->tree->share_min)
 		walk->choices_count--;
