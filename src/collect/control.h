@@ -17,13 +17,13 @@
 enum { CONTROL_MAGIC = 0x6c746374, CONTROL_TEXT_MAX = 256 };
 
 enum control_verb {
-	CONTROL_MARK = 1,
-	CONTROL_STOP = 2,
-	CONTROL_START = 3,
-	CONTROL_DETACH = 4,
-	CONTROL_REACHABILITY = 5,
-	CONTROL_SAVE = 6, // all that was delivered is put into the file; answered as CONTROL_WHERE
-	CONTROL_WHERE = 7,
+	CONTROL_MARK = 1,         // `text`: its name
+	CONTROL_STOP = 2,         // leave the process's allocations out from here on
+	CONTROL_START = 3,        // and record them again
+	CONTROL_DETACH = 4,       // end the recording; the programs go on
+	CONTROL_REACHABILITY = 5, // search the process now; answered when that is done
+	CONTROL_SAVE = 6,  // all that was delivered is put into the file; answered as CONTROL_WHERE
+	CONTROL_WHERE = 7, // the answer's text is the path of the trace
 	CONTROL_SAMPLE = 8, // `value`: a power of two, OVERHEAD_ALL or OVERHEAD_AUTO (overhead.h)
 };
 
@@ -57,8 +57,10 @@ struct control_sender {
 // A descriptor, or -1: then nobody can say anything.
 int control_listen(void);
 
-// False: there is none that may be heard.
+// False: there is none that may be heard. Does not wait. A sender of another user is answered here,
+// with CONTROL_FOREIGN. The text ends with a NUL.
 bool control_read(int fd, struct control_request *request, struct control_sender *sender);
+// One who is gone, or does not listen, gets no answer, and nothing says so. A longer text is cut.
 void control_reply(int fd, const struct control_sender *sender, enum control_status status,
 		   const char *text);
 
@@ -68,5 +70,5 @@ void control_reply(int fd, const struct control_sender *sender, enum control_sta
 bool control_ask(const struct control_request *request, char text[CONTROL_TEXT_MAX],
 		 struct err *err);
 
-// The path of the trace, into `text`; false, and why: it has none.
+// The path of the trace, into `text`; false, and why: it has none. Then `text` is the reason.
 bool control_where(int fd, char text[CONTROL_TEXT_MAX]);

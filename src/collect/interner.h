@@ -14,6 +14,14 @@
 // A stack costs 16 bytes in a table that is between five sixteenths and five eighths full, whatever
 // its depth. The table grows where it is: memory that was never touched before is expensive. New
 // stacks are written to the trace at once. One thread.
+//
+//     uint64_t hash = interner_root(flags);
+//     for each frame, outermost first                      their places are asked for
+//             hash = interner_hash(hash, frame), interner_prefetch(interner, hash);
+//     ...
+//     for each frame again                                 and now looked at
+//             push = { .hash = hash >> 32, .frame = frame };
+//             stack = interner_add(interner, stack, &push, flags);
 #pragma once
 
 #include "base/mem.h"
@@ -63,6 +71,7 @@ struct interner {
 	size_t frames_capacity;
 };
 
+// `writer` is borrowed until interner_fini.
 void interner_init(struct interner *interner, struct writer *writer);
 void interner_fini(struct interner *interner); // accepts { 0 }
 
@@ -94,10 +103,12 @@ static inline void interner_prefetch(const struct interner *interner, uint64_t h
 	mem_expect(interner_bucket(interner, (uint32_t)(hash >> 32)));
 }
 
-// interner_add, where the stack is not the first of its hash in its bucket.
+// interner_add, where the stack is not the first of its hash in its bucket. Writes a stack that is
+// new to the trace, and may grow the table: buckets that were asked for may then be others.
 stack_id interner_search(struct interner *interner, stack_id parent,
 			 const struct interner_push *push, uint8_t flags);
 
+// What a slot is compared with; the flags count for outermost frames alone.
 static inline uint64_t interner_key(stack_id parent, frame_id frame, uint8_t flags)
 {
 	uint32_t callers = unlikely(parent == 0 && flags != 0) ? UINT32_MAX - flags : parent;
@@ -106,7 +117,7 @@ static inline uint64_t interner_key(stack_id parent, frame_id frame, uint8_t fla
 }
 
 // The stack of `push->frame` called from `parent` (0: nobody). `push->hash` is the upper half of
-// its hash.
+// its hash. Never 0, and the same number for as long as the trace is written.
 static inline stack_id interner_add(struct interner *interner, stack_id parent,
 				    const struct interner_push *push, uint8_t flags)
 {

@@ -45,7 +45,7 @@ struct lane_part {
 	struct edit_cache_line *lines; // where it would be
 	const uint8_t *record;         // of which it is
 	uint32_t marks;                // of the stack: LANE_PUSH_CUT, LANE_PUSH_INCOMPLETE
-	uint32_t keep, push;
+	uint32_t keep, push;           // frames that stay, outermost first, and that come
 };
 
 // What the readers of a collector's lanes share, since they take turns: where stacks are looked up,
@@ -56,10 +56,10 @@ struct lane_path_scratch {
 	struct interner *interner; // borrowed
 	struct language *language; // borrowed; NULL: what guests say of such frames is not read
 	struct edit_cache edits;
-	struct interner_push *pushes;
-	unsigned misses; // parts of the batch that were not known
+	struct interner_push *pushes; // of the parts that are being looked up
+	unsigned misses;              // parts of the batch that were not known
 	unsigned misses_max;
-	struct lane_part part[LANE_PARTS_MAX];
+	struct lane_part part[LANE_PARTS_MAX]; // of the batch; how many is the reader's
 };
 
 // An edit that has a number in its lane, and what it came to the last time.
@@ -78,9 +78,9 @@ _Static_assert(sizeof(struct lane_path_edit) == 64 && (int)LANE_EDIT_FRAMES == E
 // A whole stack that has a number in its lane. `edit` is as it is in a lane, without a number, and
 // as many frames as a line of the cache has can be read after it.
 struct lane_path_whole {
-	uint32_t *edit; // the two numbers of its head, and the frames; NULL: there is none
-	stack_id *ids;  // of the frames
-	uint32_t capacity;
+	uint32_t *edit;    // the two numbers of its head, and the frames; NULL: there is none
+	stack_id *ids;     // of the frames
+	uint32_t capacity; // of both, in frames
 	uint32_t depth, marks;
 	bool known; // the ids are
 };
@@ -108,6 +108,8 @@ struct lane_path {
 
 void lane_path_fini(struct lane_path *path); // accepts { 0 }
 
+// `interner` is borrowed until lane_path_scratch_free. One for all lanes of a collector: nothing is
+// in it from one batch to the next but the cache and what it has learned about misses.
 struct lane_path_scratch *lane_path_scratch_new(struct interner *interner);
 void lane_path_scratch_free(struct lane_path_scratch *scratch); // NULL is allowed
 
@@ -129,6 +131,7 @@ static inline uint32_t *lane_path_frames(uint32_t *frames, uint32_t depth)
 }
 
 // What `key` pushes comes at `frames`, and zeros after it up to EDIT_CACHE_PUSHES.
+// EDIT_CACHE_PUSHES numbers are written, whatever is pushed: `frames` has room.
 static inline void lane_path_put(uint32_t *frames, const struct edit_cache_key *key)
 {
 	_mm_storeu_si128((__m128i *)(void *)frames, _mm_srli_si128(key->low, 4));
@@ -136,7 +139,7 @@ static inline void lane_path_put(uint32_t *frames, const struct edit_cache_key *
 }
 
 // The guest may write while we read: what is checked must be what is used. So values that a check
-// depends on are loaded once.
+// depends on are loaded once. Any alignment.
 static inline uint32_t lane_path_load16(const uint8_t *in)
 {
 	uint16_t half;
@@ -148,7 +151,8 @@ static inline uint32_t lane_path_load16(const uint8_t *in)
 	return value;
 }
 
-// What a line is known by, but for the number of frames.
+// What a line is known by, but for the number of frames. `marks` are LANE_PUSH_CUT and
+// LANE_PUSH_INCOMPLETE, or none.
 static inline uint32_t lane_path_what(uint32_t tag, uint32_t marks)
 {
 	_Static_assert(LANE_PUSH_CUT >> 11 == EDIT_CACHE_CUT, "moved by 11");
@@ -156,8 +160,8 @@ static inline uint32_t lane_path_what(uint32_t tag, uint32_t marks)
 	return tag | marks >> 11;
 }
 
-// The ids that a line of the cache says come after the outermost `keep`. Returns the
-// stack.
+// The ids that a line of the cache says come after the outermost `keep`. Returns the stack. `push`
+// is not 0. Hashes of what was pushed are not known.
 static inline stack_id lane_path_put_ids(struct lane_path *path, const struct edit_cache_line *line,
 					 uint32_t keep, uint32_t push)
 {
@@ -176,7 +180,7 @@ struct lane_path_look {
 };
 
 // Find out where the edit at `in` would be; as many frames as a line has can be read in any case.
-// False: it is none of such.
+// False: it is none of such. `path` is changed only in that it is spread.
 static inline __attribute__((always_inline)) bool lane_path_look(struct lane_path *path,
 								 const struct edit_cache *cache,
 								 uint32_t tag, const uint8_t *in,
@@ -243,10 +247,11 @@ lane_path_wait(struct lane_path *path, const struct edit_cache *cache, uint32_t 
 	return in + 4 + 4 * (size_t)look.push;
 }
 
-// Edits will be decoded that wait to be looked up.
+// Edits will be decoded that wait to be looked up. Call it before the first of a batch that waits:
+// from there on `frames` is ahead of `settled`.
 void lane_path_part(struct lane_path *path);
 
-// The same, if it is the number of a whole stack.
+// As lane_path_again, where the number is that of a whole stack. Hashes are not known then.
 bool lane_path_again_whole(struct lane_path *path, uint32_t head, stack_id *stack);
 
 // The edit whose number is in `head`, its first two bytes, comes again, and nothing waits to be
@@ -277,11 +282,13 @@ static inline __attribute__((always_inline)) bool lane_path_again(struct lane_pa
 }
 
 // The edit with a number, or that comes again by its number, at `in`: *length is what it takes
-// there. NULL: it cannot be.
+// there. NULL: it cannot be. Of one that is given its number here, what had the number before is
+// forgotten. It is good as long as the path.
 struct lane_path_edit *lane_path_find_numbered(struct lane_path *path, const uint8_t *in,
 					       uint64_t left, size_t *length);
 
-// It has just been looked up, and nothing waits.
+// It has just been looked up, and nothing waits. For the callers' stack that it was applied to:
+// with the same one it comes to the same again.
 void lane_path_learn(const struct lane_path *path, struct lane_path_edit *edit);
 
 // The same for the edit of a whole stack. Where it comes for the first time it is kept.
@@ -290,7 +297,7 @@ struct lane_path_whole *lane_path_find_whole(struct lane_path *path, const uint8
 void lane_path_learn_whole(const struct lane_path *path, struct lane_path_whole *whole);
 
 // Is the edit with a number, or that comes again by its number, at `in` one of a whole stack? False
-// also where it cannot be known.
+// also where it cannot be known. Nothing is changed.
 bool lane_path_is_whole(const uint8_t *in, uint64_t left);
 
 // Edits of a batch will wait together from here on, since so many were not known: up to its event,
@@ -312,7 +319,8 @@ size_t lane_path_take(struct lane_path *path, const struct edit_cache *cache, ui
 		      uint64_t left);
 
 // Look up the first `count` parts, all that was decoded: stacks[i + 1] becomes what is current
-// after part i. Returns the number of parts that could be looked up: all, or as many as are
-// before one that has a frame that does not exist. queue->misses says whether more is learned.
+// after part i. Returns the number of parts that could be looked up: all, or as many as are before
+// one that has a frame that does not exist. What is not known is learned one by one until
+// scratch->misses is scratch->misses_max, and from there on looked up together, and not learned.
 size_t lane_path_settle(struct lane_path *path, struct lane_path_scratch *scratch, size_t count,
 			struct frame_map *frames, stack_id *stacks);

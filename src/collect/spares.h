@@ -18,19 +18,21 @@ struct door;
 struct process_list;
 struct spare_pool;
 
+// One segment. `pool` is the one that it is in.
 struct spare {
 	struct spare_pool *pool;
 	struct share share; // all 0: out of use
-	uint32_t image;
-	bool taken; // an image has it
+	uint32_t image;     // the number of the image that has it, or that will be the next to
+	bool taken;         // an image has it
 };
 
+// What one process asked for at once: `count` of `spares` are there.
 struct spare_pool {
 	struct spare_pool *next;
 	uint32_t owner; // the image that asked
-	uint32_t abi;
-	uint32_t taken;
-	char *exe;
+	uint32_t abi;   // of its program, and so of its children: 32 or 64 bits (segment_hello)
+	uint32_t taken; // of the spares
+	char *exe;      // owned: the path of its program
 	size_t count;
 	struct spare spares[SEGMENT_SPARES_AT_ONCE];
 };
@@ -42,6 +44,7 @@ struct spares {
 
 void spares_fini(struct spares *spares); // accepts { 0 }
 
+// None of its spares is taken.
 void spares_pool_free(struct spare_pool *pool); // NULL is allowed
 
 // Takes the pool.
@@ -50,5 +53,7 @@ void spares_add(struct spares *spares, struct spare_pool *pool);
 // Once a pass: the claims that are new arrive.
 void spares_pass(struct spares *spares, struct process_list *process_list);
 
-// The image that had the spare is over. `clean`: its process surely is, too.
+// The image that had the spare is over. `clean`: its process surely is, too. Without the door, or
+// where its memory cannot be given back, it is out of use too. What is known of the image was
+// copied before.
 void spares_release(struct spares *spares, struct spare *spare, bool clean);

@@ -23,7 +23,7 @@ enum { STREAM_CHUNK_SLOTS = 64, STREAM_CHUNKS = LANE_SLOTS / STREAM_CHUNK_SLOTS 
 // What the lane holds of a slot: since which owner sequence, and the run of waiting events.
 struct stream_interval {
 	uint64_t owner;
-	uint32_t run;
+	uint32_t run; // in struct slots; 0: none waits
 };
 
 // One lane. The image owns it. Fields that are the merge's are looked at by nothing else.
@@ -62,10 +62,13 @@ struct stream {
 struct stream *stream_new(struct image *image, uint32_t lane);
 void stream_free(struct stream *stream); // NULL is allowed
 
-// Put an item after all others; the cuts stay.
+// Put an item after all others; the cuts stay. It is all 0. Items may move: pointers to others are
+// lost by it.
 struct lane_item *stream_push(struct stream *stream);
 
-// A note has its place at position `head` of the lane, which was not decoded yet.
+// A note has its place at position `head` of the lane, which was not decoded yet. `kind` and
+// `detail` are those of the item that it becomes. Of one position, what was added first comes
+// first.
 void stream_add_barrier(struct stream *stream, uint8_t kind, uint64_t head, uint64_t time_ns,
 			uint32_t detail);
 
@@ -73,17 +76,19 @@ void stream_add_barrier(struct stream *stream, uint8_t kind, uint64_t head, uint
 // True if there is more before the limit.
 bool stream_fill(struct stream *stream, uint64_t limit, size_t max);
 
-// Read events up to `limit` into a row, as lane_reader_take_row does; none beyond a barrier.
+// Read events up to `limit` into a row, as lane_reader_take_row does; none beyond a barrier. False:
+// what comes next, if anything, is stream_fill's.
 bool stream_take_row(struct stream *stream, uint64_t limit, uint64_t limit_ns,
 		     struct lane_reader_row *row);
 
 // Move what waits to the front; give back memory that a burst took.
 void stream_settle(struct stream *stream);
 
-// The interval of `address`'s slot.
+// The lane's interval of a slot. Made at first use, all 0; good as long as the stream.
 struct stream_interval *stream_interval_get(struct stream *stream, uint32_t slot);
 
-// Echoes become the items that they stand for.
+// Echoes become the items that they stand for. All items are before the first cut then, and are
+// moved; the two before an echo are still in the array.
 void stream_expand(struct stream *stream);
 
 // The items from `from` on belong to runs now, if they do not yet. `inner`: they are before the

@@ -21,11 +21,14 @@ struct trace_builder {
 	const struct collect_options *options; // borrowed
 	bool free_stacks;
 	struct file_table files;
-	struct map hidden;  // hidden_allocator_look's
-	uint64_t kinds[64]; // events by enum trace_kind
-	uint64_t allocated_bytes;
-	uint64_t processes_count, forked_count;
+	struct map hidden;                      // hidden_allocator_look's
+	uint64_t kinds[64];                     // events by enum trace_kind
+	uint64_t allocated_bytes;               // asked for
+	uint64_t processes_count, forked_count; // images; of them, those that a fork made
 	uint64_t events_lost;
+	// From the segments of images that are over: how long their threads waited for room in a
+	// lane; stacks that are not proven to reach the root; those that were walked twice, and of
+	// them those whose two walks differ.
 	uint64_t waited_ns;
 	uint64_t stacks_incomplete;
 	uint64_t stacks_verified, stacks_mismatched;
@@ -35,14 +38,16 @@ struct trace_builder {
 	uint64_t unbegun;    // programs that had not said hello by then
 };
 
+// `writer` and `options` are borrowed until trace_builder_fini.
 void trace_builder_init(struct trace_builder *trace_builder, struct writer *writer,
 			const struct collect_options *options);
 void trace_builder_fini(struct trace_builder *trace_builder); // the writer stays the caller's
 
-// Time moves on to `time_ns`, if that is later. Returns the time now.
+// Time moves on to `time_ns`, if that is later. Returns the time now. An earlier one is the trace's
+// as it is: no item has an earlier time than the one before.
 uint64_t trace_builder_time(struct trace_builder *trace_builder, uint64_t time_ns);
 
-// A note at the present place.
+// A note at the present place. `text` is copied.
 void trace_builder_note(struct trace_builder *trace_builder, enum trace_note_kind kind,
 			process_id process, thread_id thread, uint64_t value, const char *text);
 
@@ -58,7 +63,9 @@ void trace_builder_unseen(struct trace_builder *trace_builder, process_id proces
 bool trace_builder_tell(const struct trace_builder *trace_builder,
 			const struct collect_message *message);
 
-// The thread of `stream`'s next events is `tid`, called `name` (16 bytes).
+// The thread of `stream`'s next events is `tid`, called `name` (16 bytes). A new thread of the
+// trace, unless it is known under this number and holds its lane still, or was seen a tenth of a
+// second ago: the system gives numbers again.
 void trace_builder_thread(struct trace_builder *trace_builder, struct stream *stream, uint32_t tid,
 			  const char *name);
 

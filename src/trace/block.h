@@ -28,11 +28,11 @@ enum {
 // Numbers are part of the format. Of a type that is not known, header and checksum are looked at,
 // and nothing else.
 enum block_type {
-	BLOCK_DEFS = 1,
-	BLOCK_EVENTS = 2,
-	BLOCK_INDEX = 3,
-	BLOCK_END = 4,
-	BLOCK_BUNDLE = 5,
+	BLOCK_DEFS = 1,   // definitions and notes (trace/defs.h)
+	BLOCK_EVENTS = 2, // columns of events (trace/columns.h)
+	BLOCK_INDEX = 3,  // where blocks are (trace/seek.h)
+	BLOCK_END = 4,    // totals, and how it ended (trace/end.h)
+	BLOCK_BUNDLE = 5, // a part of a symbol file (trace/bundle_reader.h)
 };
 
 // How the payload is stored: as it is where it is small or does not shrink.
@@ -41,6 +41,7 @@ enum block_codec {
 	BLOCK_ZSTD = 1,
 };
 
+// What a header says, decoded. Numbers of events count over the whole trace.
 struct block {
 	uint16_t type;        // enum block_type, or one we do not know
 	uint8_t codec;        // enum block_codec
@@ -76,6 +77,8 @@ enum block_preamble_verdict block_preamble_decode(const uint8_t *in, size_t size
 
 extern const uint8_t block_magic[BLOCK_MAGIC_BYTES];
 
+// The header's own checksum is computed here; block->payload_crc is the caller's (block_pack sets
+// it).
 void block_header_encode(const struct block *block, uint8_t out[static BLOCK_HEADER_BYTES]);
 
 // False if these bytes are not a block header: magic, checksum or a limit is wrong.

@@ -28,18 +28,18 @@ enum {
 
 // Numbers are part of the format.
 enum defs_kind {
-	DEFS_INFO = 1,
+	DEFS_INFO = 1, // the recording itself: the first one counts
 	DEFS_PROCESS = 2,
 	DEFS_THREAD = 3,
 	DEFS_MODULE = 4,
-	DEFS_FRAMES = 5,
+	DEFS_FRAMES = 5, // as many as have ids one after the other; stacks too
 	DEFS_STACKS = 6,
-	DEFS_NOTE = 7,
-	DEFS_NAME = 8,
+	DEFS_NOTE = 7, // has a place in the order, and is in no table
+	DEFS_NAME = 8, // functions and lines at one frame
 	DEFS_HEAP = 9,
-	DEFS_FILE = 11, // 10 is reserved
-	DEFS_SNAPSHOT = 12,
-	DEFS_REACH = 13,
+	DEFS_FILE = 11,     // 10 is reserved
+	DEFS_SNAPSHOT = 12, // mappings, and their resident pages, at one moment
+	DEFS_REACH = 13,    // a part of the blocks that a process could reach at one moment
 };
 
 // One record: its kind and its content.
@@ -52,7 +52,8 @@ struct defs_record {
 // A cursor that is bad stays so: the records before it were whole.
 bool defs_next(struct bytes_cursor *payload, struct defs_record *record);
 
-// What follows the word (with its =) among the options; NULL: it is not there.
+// What follows the word (with its =) among the options; NULL: it is not there. `options` may be
+// NULL; what is returned is inside of it, and goes on to its end.
 const char *defs_option(const char *options, const char *word);
 
 // Whether one of the words, which blanks divide, is this one. `options` may be NULL.
@@ -133,13 +134,15 @@ struct defs_reach {
 	size_t size;
 };
 
+// Entry 0 of those that have none, and the recording's texts as "", are there at once. Ends with
+// defs_fini.
 void defs_init(struct defs *defs);
 void defs_fini(struct defs *defs);
 
 // Take one record into the tables. Notes are not for here. What is defined already stays.
 void defs_read(struct defs *defs, struct defs_record *record);
 
-// The whole part, which reach_fini takes back.
+// The whole part, which reach_fini takes back. False: its record cannot be decoded.
 bool defs_load_reach(const struct defs *defs, size_t index, struct trace_reach *reach);
 
 // Decode a note. Its text is `text`'s, which is overwritten. False if it makes no sense.

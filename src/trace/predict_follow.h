@@ -7,6 +7,13 @@
 // Writer and reader both call these, with the same numbers in the same order. That is all that
 // keeps them in step: whatever one of them does at an event, the other must do, down to which
 // element leaves which list. So what changes the state is here, once.
+//
+// A realloc whose block moves, as a reader has it:
+//
+//     predict_follow_ended(blocks, slot, ending, &number)      old = blocks->begun[number]
+//     predict_follow_begun(blocks, slot, beginning, list, &at)
+//     predict_put_begun(blocks, slot, beginning.way, at, chunks)
+//     predict_put_ended(blocks, list_of_old, old)
 #pragma once
 
 #include "base/mem.h"
@@ -50,7 +57,8 @@ static inline uint32_t *predict_lists(const struct predict_blocks *blocks, uint3
 	return &blocks->lists[thread % PREDICT_ROWS * PREDICT_CLASSES];
 }
 
-// What is at a place of a list, without those that have left it. 0: nothing.
+// What is at a place of a list, without those that have left it. 0: nothing. Those that have left
+// are taken out on the way, so that each costs once.
 static inline uint32_t predict_settle(const struct predict_blocks *blocks, uint32_t *at)
 {
 	while (unlikely(*at != 0 && blocks->ended[*at - 1].left))
@@ -108,8 +116,9 @@ static inline uint32_t predict_put_begun(struct predict_blocks *blocks, struct p
 	return number;
 }
 
-// A block ended whose difference to the thread's last address was written.
-// The sum is modulo 2^64, so one comparison says that the difference is from -65,536 to 65,535.
+// A block ended whose difference to the thread's last address was written. The sum is modulo 2^64,
+// so one comparison says that the difference is from -65,536 to 65,535. A longer one is not
+// remembered: the last short one stays.
 static inline void predict_note_step(struct predict_slot *slot, uint64_t difference)
 {
 	if (difference + PREDICT_STEP_MAX < 2 * PREDICT_STEP_MAX)
@@ -117,7 +126,7 @@ static inline void predict_note_step(struct predict_slot *slot, uint64_t differe
 }
 
 // The number of the block that ends, coded in any way but PREDICT_FAR and _STEP. False: there is
-// none such.
+// none such. `slot` goes on also where it is false: the block of events is given up then.
 static inline bool predict_follow_ended(const struct predict_blocks *blocks,
 					struct predict_slot *slot, struct predict_told told,
 					uint32_t *number)

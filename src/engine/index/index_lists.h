@@ -35,12 +35,14 @@ struct index_lists {
 };
 
 // Postings of the chosen sites in all chunks that have steps of [from, to). *known is false where
-// the index has none.
+// the index has none. Chunks count as wholes, also where the stretch begins or ends within one;
+// only directories are read.
 bool index_lists_count(struct index *index, const uint32_t *numbers, uint64_t from, uint64_t to,
 		       uint64_t *postings, bool *known, struct err *err);
 
-// Each list is at its first posting. `= { 0 }` is a valid one to begin with; keep it from chunk
-// to chunk.
+// Each list is at its first posting. `= { 0 }` is a valid one to begin with; keep it from chunk to
+// chunk. `busy` is set where a chosen site has stretches in place of a list. The lists, and what
+// they read from, hold until the next load.
 bool index_lists_load(struct index_lists *lists, struct index *index, const uint32_t *numbers,
 		      uint64_t chunk, struct err *err);
 void index_lists_fini(struct index_lists *lists);
@@ -72,7 +74,8 @@ static inline void index_list_take_size(struct index_list *list, uint64_t word)
 	list->size = bits_sizes_take(&list->sizes, place, other);
 }
 
-// The next one. False with *err: the index is damaged. At the end `left` is 0.
+// The next one. False with *err: the index is damaged. At the end `left` is 0. The list has one:
+// `left` is not 0.
 static inline bool index_list_next(struct index_list *list, struct err *err)
 {
 	uint64_t word;

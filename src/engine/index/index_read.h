@@ -29,12 +29,14 @@ struct index_block {
 		bytes_capacity;
 };
 
+// What of a block is wanted besides its words, as a set; each fills the members that name it.
 enum { INDEX_LIVES = 1, INDEX_TIMES = 2, INDEX_JUMPS = 4, INDEX_ENDS = 8 };
 
 void index_block_fini(struct index_block *block);
 
-// Decode block `number`; every cell in it is one that the index has, every beginning is before
-// its end.
+// Decode block `number`; every cell in it is one that the index has, every beginning is before its
+// end. `number` is of a block that is there. What an earlier load left in members that are not
+// asked for means nothing.
 bool index_block_load(struct index *index, uint64_t number, unsigned what,
 		      struct index_block *block, struct err *err);
 
@@ -80,11 +82,14 @@ bool index_edges_next(struct index_edges *edges, struct index *index, uint64_t t
 // The number of the event of a step; UINT64_MAX: none.
 bool index_number(struct index *index, uint64_t step, uint64_t *number, struct err *err);
 
-// Counts at an edge, by cell: that of cell c is counts[c * stride]. All are 0 before.
+// Counts at an edge, by cell: that of cell c is counts[c * stride]. All are 0 before. The snapshot
+// nearest to the edge is read, and the steps between it and the edge are gone through, forwards or
+// back. The count of cell 0 stays 0.
 bool index_counts(struct index *index, uint64_t edge, struct index_count *counts, size_t stride,
 		  struct err *err);
 
 // Sums of one site at the last snapshot that is not later than an edge, and that one's step.
+// Without one *step is 0, and so is all.
 bool index_site_sums(struct index *index, uint32_t site, uint64_t edge, struct bits_sums *sums,
 		     uint64_t *step, struct err *err);
 
@@ -143,7 +148,8 @@ bool index_never_read(struct index *index, uint64_t first, size_t count, uint64_
 // How many entries of `never` began before a step.
 bool index_never_at(struct index *index, uint64_t before, uint64_t *entries, struct err *err);
 
-// Visit what ended in [from, to), whenever it began.
+// Visit what ended in [from, to), whenever it began. Orphans are not visited: their beginning is
+// not known.
 bool index_ending(struct index *index, uint64_t from, uint64_t to,
 		  const struct index_visitor *visitor, struct err *err);
 

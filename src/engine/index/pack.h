@@ -11,6 +11,11 @@
 //
 // Writing trusts its caller. Reading trusts nobody: it is given where its bytes end, of which the 8
 // after may be read too, and says false where they cannot be a column.
+//
+//     uint8_t *out = mem_resize(NULL, pack_bytes_max(count), 1);
+//     size_t size = (size_t)(pack_put(out, values, count) - out);
+//     ...
+//     if (!pack_take(&at, end, values, count))     it is damaged; 8 bytes follow `end`
 #pragma once
 
 #include <stdbool.h>
@@ -20,25 +25,28 @@
 
 enum { PACK_GROUP = 128, PACK_PATCHED = 0x80, PACK_SLACK = 8 };
 
-// A group takes so many bytes at most, and PACK_SLACK more are written to.
+// A group takes so many bytes at most, and PACK_SLACK more are written to: three of the head, a
+// place for each number, and eight bytes for each number and for what it has above.
 enum { PACK_GROUP_MAX = 3 + PACK_GROUP + 2 * PACK_GROUP * 8 };
 
-// How many bits a number has.
+// How many bits a number has. 0 has none.
 static inline unsigned pack_width(uint64_t value)
 {
 	return value ? 64 - (unsigned)__builtin_clzll(value) : 0;
 }
 
-// One group of at most PACK_GROUP numbers. Returns the end of what it writes.
+// One group of at most PACK_GROUP numbers. Returns the end of what it writes. `out` has room for
+// PACK_GROUP_MAX + PACK_SLACK bytes.
 uint8_t *pack_put_group(uint8_t *out, const uint64_t *values, uint32_t count);
 
-// *at is moved on. False: the bytes before `end` are no such group.
+// *at is moved on. False: the bytes before `end` are no such group. `count` is that with which it
+// was written, which the bytes do not say.
 bool pack_take_group(const uint8_t **at, const uint8_t *end, uint64_t *values, uint32_t count);
 
 // Move on past one, of which the numbers are not wanted.
 bool pack_skip_group(const uint8_t **at, const uint8_t *end, uint32_t count);
 
-// All groups of a column. A column of `count` takes pack_bytes_max(count).
+// All groups of a column. A column of `count` takes pack_bytes_max(count). The slack is in it.
 size_t pack_bytes_max(size_t count);
 uint8_t *pack_put(uint8_t *out, const uint64_t *values, size_t count);
 bool pack_take(const uint8_t **at, const uint8_t *end, uint64_t *values, size_t count);
@@ -46,11 +54,12 @@ bool pack_take(const uint8_t **at, const uint8_t *end, uint64_t *values, size_t 
 // Bits of any width, one number after the other, from the lowest on. `= { .at = out }` is a
 // beginning; pack_bits_end says where the next byte is. Up to 8 bytes after it are written to.
 struct pack_bits {
-	uint8_t *at;
-	uint64_t word;
-	unsigned filled;
+	uint8_t *at;     // where the next eight bytes go
+	uint64_t word;   // bits that are not written yet, from the lowest on
+	unsigned filled; // how many they are, below 64
 };
 
+// `value` is below 2^width, and `width` at most 64.
 static inline void pack_bits(struct pack_bits *bits, uint64_t value, unsigned width)
 {
 	bits->word |= value << bits->filled;
@@ -63,6 +72,7 @@ static inline void pack_bits(struct pack_bits *bits, uint64_t value, unsigned wi
 	bits->word = bits->filled ? value >> (width - bits->filled) : 0;
 }
 
+// The end of what was put, rounded up to a byte. Eight bytes from bits->at on are written to.
 static inline uint8_t *pack_bits_end(struct pack_bits *bits)
 {
 	memcpy(bits->at, &bits->word, 8);
@@ -70,20 +80,20 @@ static inline uint8_t *pack_bits_end(struct pack_bits *bits)
 }
 
 // Numbers in place of words of which there are few, in order of their first appearance.
-// `= { 0 }` is one without any.
+// pack_words_clear comes before the first: as { 0 } all slots count as filled. 160 KB.
 enum { PACK_WORDS_MAX = 1 << 12, PACK_WORDS_SLOTS = 4 * PACK_WORDS_MAX };
 
 struct pack_words {
 	uint64_t words[PACK_WORDS_MAX];
 	uint32_t count;
-	uint32_t turn; // of slots that are filled
+	uint32_t turn; // of slots that are filled; never 0 once it was cleared
 	struct pack_words_slot {
 		uint32_t turn;
 		uint32_t number;
 	} slots[PACK_WORDS_SLOTS];
 };
 
-// Forget all of them.
+// Forget all of them. Constant time, but for once in 2^32.
 void pack_words_clear(struct pack_words *words);
 
 // The number of a word, which may be new; PACK_WORDS_MAX: there are too many.

@@ -64,7 +64,7 @@ struct heap_held {
 struct heap {
 	const struct query *query; // borrowed; NULL: everything
 	struct heap_totals totals;
-	uint64_t unjudged_frees;
+	uint64_t unjudged_frees; // of blocks that are not known, so that no filter could judge them
 	struct heap_amount level; // alive now, all processes
 	struct bound bound;
 	uint64_t peak_epoch; // counts new peaks
@@ -80,7 +80,7 @@ struct heap {
 	struct heap_site *sites; // in `table`
 	struct mem_area table;
 	size_t sites_count, sites_capacity;
-	uint32_t *stack_site;
+	uint32_t *stack_site; // SITE_UNSEEN, SITE_UNSELECTED, or the site
 	size_t stack_site_capacity;
 	struct map sites_else;
 
@@ -91,7 +91,8 @@ struct heap {
 	struct heap_variance *variances; // of the sites, too, then
 	size_t variances_capacity;
 
-	struct heap_held *held; // in their order
+	// In their order; held_waiting counts halves among them whose other ones are not known.
+	struct heap_held *held;
 	size_t held_count, held_capacity, held_waiting;
 
 	bool finished;
