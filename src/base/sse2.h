@@ -41,6 +41,7 @@ static inline __m128i _mm_loadu_si128(const __m128i *from)
 	return value;
 }
 
+// Sixteen bytes are written, at any address.
 static inline void _mm_storeu_si128(__m128i *to, __m128i value)
 {
 	memcpy(to, &value, sizeof value);
@@ -122,8 +123,8 @@ static inline __m128i _mm_mul_epu32(__m128i left, __m128i right)
 
 // ---- across parts ----
 
-// All of it, so many bytes to the right, or left.
-// `bytes` is 0 to 15, a constant.
+// All of it, so many bytes to the right, or left. `bytes` is 0 to 15, a constant. Zeros come in. To
+// the right is towards the lowest byte, which is the first in memory.
 static inline __m128i _mm_srli_si128(__m128i value, int bytes)
 {
 	__m128i moved = { 0 };

@@ -45,12 +45,12 @@ struct option_row {
 #define ARGS_COUNT(of, member) ARGS_SETS(ARGS_SETS_COUNT, of, member, uint64_t)
 #define ARGS_BYTES(of, member) ARGS_SETS(ARGS_SETS_BYTES, of, member, uint64_t)
 enum {
-	ARGS_SETS_ONE = 1 << 20, // ids from here on: the kind, and where the member is
-	ARGS_SETS_FLAG = ARGS_SETS_ONE,
-	ARGS_SETS_CLEAR = ARGS_SETS_ONE * 2,
-	ARGS_SETS_TEXT = ARGS_SETS_ONE * 3,
-	ARGS_SETS_COUNT = ARGS_SETS_ONE * 4,
-	ARGS_SETS_BYTES = ARGS_SETS_ONE * 5,
+	ARGS_SETS_ONE = 1 << 20,             // ids from here on: the kind, and where the member is
+	ARGS_SETS_FLAG = ARGS_SETS_ONE,      // a bool becomes true
+	ARGS_SETS_CLEAR = ARGS_SETS_ONE * 2, // a bool becomes false
+	ARGS_SETS_TEXT = ARGS_SETS_ONE * 3,  // a text, borrowed
+	ARGS_SETS_COUNT = ARGS_SETS_ONE * 4, // a number
+	ARGS_SETS_BYTES = ARGS_SETS_ONE * 5, // a size
 };
 
 // All texts are borrowed, and mostly constants.

@@ -58,25 +58,25 @@ struct capture_rule {
 
 // A frame of the walk in progress, innermost first.
 struct capture_fresh {
-	uintptr_t slot;
-	uintptr_t pc;
-	uintptr_t rbp;
-	unwind_rule rule;
+	uintptr_t slot;     // where the return address is that led here
+	uintptr_t pc;       // that address
+	uintptr_t rbp;      // in the frame
+	unwind_rule rule;   // the step outwards
 	uintptr_t saved_at; // where the caller's rbp was read, if the rule says so
 	uintptr_t cfa_at;   // DEREF kinds: where the frame address was read
 	uintptr_t cfa;      // and what it is
 };
 
 enum {
-	CAPTURE_PLACES = 4096, // words of stack: 32 KiB
-	CAPTURE_SAVES_MAX = 2 * LANE_DEPTH_MAX,
-	CAPTURE_RBP_ANY = 1, // no frame pointer: it would be aligned
-	CAPTURE_MEMO_FRAMES = LANE_EDIT_FRAMES + 1,
+	CAPTURE_PLACES = 4096,                      // words of stack: 32 KiB
+	CAPTURE_SAVES_MAX = 2 * LANE_DEPTH_MAX,     // two for each frame, at most
+	CAPTURE_RBP_ANY = 1,                        // no frame pointer: it would be aligned
+	CAPTURE_MEMO_FRAMES = LANE_EDIT_FRAMES + 1, // of a memo, at most
 	// Memos, and how many a thread begins with: 28 KiB of 448, that only threads touch which
 	// find something there.
 	CAPTURE_MEMOS_LOG2 = sizeof(uintptr_t) == 8 ? 10 : 6,
 	CAPTURE_MEMOS = 1 << CAPTURE_MEMOS_LOG2,
-	CAPTURE_MEMOS_FEW = 64,
+	CAPTURE_MEMOS_FEW = 64,   // that a thread begins with
 	CAPTURE_RULES = 1024,     // 16 KiB, that only threads touch which walk a lot
 	CAPTURE_FAR_RULES = 4096, // 64 KiB, the same
 	CAPTURE_WALKS_MIN = 4096, // is a lot
@@ -84,7 +84,7 @@ enum {
 	// them. Fewer where addresses are scarce.
 	CAPTURE_WHOLES = sizeof(uintptr_t) == 8 ? LANE_WHOLES : LANE_WHOLES / 4,
 	CAPTURE_KEPT = 16 * CAPTURE_WHOLES,
-	CAPTURE_WHOLE_PLACES = 2 * CAPTURE_WHOLES,
+	CAPTURE_WHOLE_PLACES = 2 * CAPTURE_WHOLES, // by which they are found
 };
 
 // Of struct capture's `blind`: no entry, all of the way is sure.
@@ -157,9 +157,9 @@ struct capture_whole {
 	bool by_rbps;   // there are rbps
 };
 
-// A lane's last stack, and what is kept of earlier ones: some 2 MB of addresses, of which a thread
-// touches what it needs. All zero at first. The lane's thread alone uses it, and nothing here is
-// given back.
+// A lane's last stack, and what is kept of earlier ones: 2.9 MiB of addresses (0.9 in 32 bits), of
+// which a thread touches what it needs. All zero at first. The lane's thread alone uses it, and
+// nothing here is given back.
 struct capture {
 	uint32_t depth; // frames of the current stack
 	uint32_t saves_count;

@@ -48,7 +48,8 @@ static inline uintptr_t capture_saves_differ(const struct capture *capture, uint
 	return differs;
 }
 
-// Forget what is known of the frames inside of the `join` entries that stay.
+// Forget what is known of the frames inside of the `join` entries that stay. The entries themselves
+// are overwritten by who calls.
 static inline void capture_drop(struct capture *capture, uint32_t join)
 {
 	while (unlikely(capture->saves_count) &&
@@ -61,17 +62,18 @@ static inline void capture_drop(struct capture *capture, uint32_t join)
 // capture_take by walking. False: the stack is what it was.
 HIDDEN bool capture_find(struct capture *capture, const uintptr_t *frame);
 
-// Memory was unmapped: everything known of it is forgotten.
+// Memory was unmapped: everything known of it is forgotten. Ids stay.
 HIDDEN void capture_forget(struct capture *capture, uint64_t epoch);
 
-// Keep the inner frames of the stack that was just walked, all but its outermost at most.
+// Keep the inner frames of the stack that was just walked, all but its outermost at most. As a
+// memo, in the place of the oldest.
 HIDDEN void capture_remember(struct capture *capture);
 
 // The entries describe the whole stack from here on, and no longer capture->over.
 HIDDEN void capture_spread(struct capture *capture);
 
 // Without a walk: the whole stack that holds for a walk that begins at `frame`. NULL: none is known
-// to.
+// to. All its words have been compared with memory.
 HIDDEN struct capture_whole *capture_find_whole(struct capture *capture, const uintptr_t *frame);
 
 // It is the stack from here on. Returns as capture_take does.

@@ -25,7 +25,8 @@ struct codemap_place {
 	bool generated; // Windows: no module's, by a table that the program gave (tables_win32.h)
 };
 
-// Find the linker's own table of objects. False: no table, everything is "no file".
+// Pages for modules and frames, and the linker's own way from an address to an object, or its list
+// where it has none. Nothing is done the second time.
 HIDDEN void codemap_start(void);
 
 // Pages for frames: part of codemap_start.

@@ -78,6 +78,7 @@ static inline uint64_t elf_file_segment(const struct elf_file *file, uint16_t nu
 		      (uint64_t)number * file->class->program_bytes;
 	uint16_t count;
 
+	// It is within what was read, as elf_file_init has seen.
 	memcpy(&count, file->bytes + file->class->program_count_at, sizeof(count));
 	if (number >= count || at > file->size || file->class->program_bytes > file->size - at)
 		return 0;

@@ -10,7 +10,7 @@
 enum {
 	EPILOGUE_MODRM_ABSOLUTE = 5, // of mode 0
 
-	EAX = 0,
+	EAX = 0, // registers, as instructions number them
 	ECX = 1,
 	EDX = 2,
 	EBX = 3,
@@ -23,14 +23,14 @@ enum {
 
 // What a value is counted from.
 enum epilogue_base {
-	BASE_UNKNOWN, // nothing is known; offset and at mean nothing
-	BASE_ESP,     // esp as it was at the start
-	BASE_EBP,     // ebp as it was
-	BASE_AT_ESP,  // what is in memory there
-	BASE_AT_EBP,
-	BASE_NUMBER, // none: the number alone
-	BASE_AT_NUMBER,
-	BASE_OWN, // what the register `at` was that a function keeps
+	BASE_UNKNOWN,   // nothing is known; offset and at mean nothing
+	BASE_ESP,       // esp as it was at the start
+	BASE_EBP,       // ebp as it was
+	BASE_AT_ESP,    // what is in memory there
+	BASE_AT_EBP,    // the same of ebp
+	BASE_NUMBER,    // none: the number alone
+	BASE_AT_NUMBER, // and of a number, which is an address
+	BASE_OWN,       // what the register `at` was that a function keeps
 };
 
 // What is known of a register or of a word of the stack: base + offset, where the base may be what

@@ -125,6 +125,8 @@ static inline __attribute__((always_inline)) uint8_t *event_put(struct lane *lan
 	uint32_t head = type;
 	bool large = (fields & EVENT_ADDRESS) && event_is_large(lane, fields, call);
 
+	// The time comes first, as it may need a record of its own: then the event's head is after
+	// that.
 	if (unlikely(large) ||
 	    unlikely(__atomic_load_n(lane->tick, __ATOMIC_RELAXED) != lane->time_ns)) {
 		struct event_time time = large ? event_put_mark(lane, start, type, call->address)
@@ -142,6 +144,7 @@ static inline __attribute__((always_inline)) uint8_t *event_put(struct lane *lan
 			at += 8;
 			head |= LANE_OWNER;
 		}
+		// Zigzag: a small distance is a small number, up or down.
 		delta = call->address - lane->address;
 		delta = (delta << 1) ^ (uint64_t)((int64_t)delta >> 63);
 		lane->address = call->address;
@@ -157,6 +160,8 @@ static inline __attribute__((always_inline)) uint8_t *event_put(struct lane *lan
 	if (fields & EVENT_ALIGN)
 		*at++ = call->align_log2;
 	if (fields & EVENT_STACK) {
+		// What costs least first: another place in the same function, the same stack, a
+		// walk.
 		if ((stack = capture_switch(&lane->capture, call->frame)) != 0) {
 			head |= LANE_STACK;
 			event_store(at, stack);
@@ -287,6 +292,8 @@ static inline __attribute__((always_inline)) bool event_short(enum event_short w
 	if (way == EVENT_SHORT_SAME && (fields & EVENT_STACK) &&
 	    unlikely(!capture_is_same(&lane->capture, frame)))
 		goto special;
+	// From here on the event is written, as event_put would, unless there is no room for its
+	// stack.
 	start = lane->ring + (head & lane->mask);
 	at = start + 2;
 	delta = address - lane->address;
@@ -304,6 +311,7 @@ static inline __attribute__((always_inline)) bool event_short(enum event_short w
 		at = event_short_stack(lane, start, at, &type, frame);
 		at = likely(at) ? at : start;
 	}
+	// A stack that could not be written leaves nothing: the head does not move.
 	__builtin_memcpy(start, &type, 2);
 	head += (uint64_t)(at - start);
 	lane->head = head;

@@ -77,6 +77,7 @@ static inline struct lane *hook_enter(const uintptr_t *frame, uintptr_t call)
 // Back to what was interrupted last.
 HIDDEN void hook_resume(struct lane *lane);
 
+// The call is over: the thread is in no heap, or in the one whose call was interrupted.
 static inline void hook_leave(struct lane *lane)
 {
 	if (unlikely(lane->inside & HOOK_OVER))

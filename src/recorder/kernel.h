@@ -35,6 +35,7 @@ static inline long kernel_call6_bare(long nr, long a, long b, long c, long d, lo
 	register long r9 __asm__("r9") = f;
 	long result;
 
+	// The instruction itself changes rcx and r11.
 	__asm__ volatile("syscall"
 			 : "=a"(result)
 			 : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
@@ -257,6 +258,7 @@ static inline uint64_t kernel_block_signals(void)
 	uint64_t all = ~KERNEL_RAISED_BITS;
 	uint64_t old = 0;
 
+	// Here a guard page is hit, while signals still come.
 	(void)*((const volatile char *)__builtin_frame_address(0) - KERNEL_STACK_BYTES);
 	if (unlikely(kernel_sealed))
 		old = KERNEL_SIGKILL_BIT;

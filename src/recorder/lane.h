@@ -49,15 +49,15 @@ enum { LANE_CALLS_MAX = 4 };
 // back. What hooks read before they know whether the thread has a lane comes first: of
 // `lane_nobody_words` these are zero.
 struct lane {
-	uint64_t head;       // bytes written since the lane began
-	uint64_t limit;      // for one event head must stay LANE_ROOM below; 0: busy
-	uint64_t open_limit; // what `limit` is while the lane is not busy
-	uint8_t *ring;       // mapped twice, end to end
-	uint64_t mask;       // ring size - 1
-	uint64_t address;    // of the last event
-	uint64_t time_ns;    // of the last event
-	uint64_t id;         // 1..
-	struct lane_shared *shared;
+	uint64_t head;                // bytes written since the lane began
+	uint64_t limit;               // for one event head must stay LANE_ROOM below; 0: busy
+	uint64_t open_limit;          // what `limit` is while the lane is not busy
+	uint8_t *ring;                // mapped twice, end to end
+	uint64_t mask;                // ring size - 1
+	uint64_t address;             // of the last event
+	uint64_t time_ns;             // of the last event
+	uint64_t id;                  // 1..
+	struct lane_shared *shared;   // in the segment: what the collector looks at
 	const _Atomic uint64_t *tick; // what time it is: the session's tick, or exact_ns
 	uint64_t *owners;             // the process's ownership table (order.h)
 	struct lane_check *verify;    // of SEGMENT_VERIFY, else NULL
@@ -67,7 +67,7 @@ struct lane {
 	bool exact;                   // --clock=ns
 	_Atomic uint64_t exact_ns;    // then, the time of the event in the making
 	uint64_t room;                // limit but for the clock's sake
-	struct clock clock;
+	struct clock clock;           // when it reads the processor's counter next
 	uint64_t heap;                // whose blocks the events are of
 	uint32_t heap_flags;          // Windows: and what calls that allocate are given
 	uintptr_t inside;             // Windows: the outermost hook of a heap that is being called
@@ -79,11 +79,11 @@ struct lane {
 	uint32_t tid;                 // who holds it; 0: that thread has ended
 	uint32_t level;               // 0: a thread's first lane, 1: its inner one …
 	uint32_t heaps_count;         // Windows: that were numbered
-	struct lane_heap heaps[LANE_HEAPS_KNOWN]; // Windows: some of them
-	struct lane_call interrupted[LANE_CALLS_MAX];
-	uint32_t interrupted_count; // Windows: calls on heaps that are to go on
+	struct lane_heap heaps[LANE_HEAPS_KNOWN];     // Windows: some of them
+	struct lane_call interrupted[LANE_CALLS_MAX]; // Windows: the last is the innermost
+	uint32_t interrupted_count;                   // Windows: calls on heaps that are to go on
 	struct capture *asked_walk; // the stack of a call that may be nested (inside_linux.c)
-	struct capture capture;
+	struct capture capture;     // the last stack, and what is known of earlier ones
 };
 
 // An edit that has a number: how many frames stay, how many are pushed, and those.
@@ -113,7 +113,8 @@ enum {
 	LANE_LEVELS_MAX = 4, // lanes of a thread that may be busy, before it begins again
 };
 
-// What a thread has before its first event: a struct lane's head, all zero. It stays so.
+// What a thread has before its first event: a struct lane's head, all zero. It stays so. Its limit
+// is 0, so that whoever enters it takes the slow way.
 HIDDEN extern uint64_t lane_nobody_words[32];
 _Static_assert(offsetof(struct lane, inner) <= sizeof(lane_nobody_words),
 	       "what hooks look at before they have a lane");
@@ -128,6 +129,7 @@ static inline struct lane *lane_get_mine(void)
 	return likely(lane) ? lane : (struct lane *)(void *)lane_nobody_words;
 }
 
+// The calling thread's lane from here on, for events of its own and of signal handlers in it.
 static inline void lane_set_mine(struct lane *lane)
 {
 	kernel_set_own(lane);

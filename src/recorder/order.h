@@ -87,6 +87,7 @@ static inline bool order_touch(const struct lane *lane, uint64_t address, uint64
 
 	if (likely((word & ORDER_LANE) == lane->id))
 		return false;
+	// Another thread may take it over in between: then its word is `word`, and counts.
 	do {
 		*seq = (word >> 16) + 1;
 	} while (!__atomic_compare_exchange_n(owner, &word,

@@ -53,6 +53,7 @@
 // What is not a rule is 0.
 typedef uint64_t unwind_rule;
 
+// In the lowest four bits of a rule. What each says is above.
 enum unwind_kind {
 	UNWIND_NONE = 0, // free table entry
 	UNWIND_RSP = 1,
@@ -78,14 +79,14 @@ enum { UNWIND_WORD = sizeof(uintptr_t) };
 // can be code or a stack.
 #ifdef __x86_64__
 enum {
-	UNWIND_CONTEXT_RBP = 120,
+	UNWIND_CONTEXT_RBP = 120, // bytes from the context's beginning
 	UNWIND_CONTEXT_RSP = 160,
 	UNWIND_CONTEXT_RIP = 168,
 };
 #define UNWIND_ADDRESS_MAX (UINTPTR_MAX >> 17)
 #else
 enum {
-	UNWIND_CONTEXT_RBP = 24,
+	UNWIND_CONTEXT_RBP = 24, // likewise
 	UNWIND_CONTEXT_RSP = 28,
 	UNWIND_CONTEXT_RIP = 56,
 };

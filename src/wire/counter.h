@@ -46,6 +46,7 @@ static inline uint64_t counter_convert(const struct segment_clock *clock, uint64
 		base_count = atomic_load_explicit(&beat->count, memory_order_relaxed);
 		base_ns = atomic_load_explicit(&beat->ns, memory_order_relaxed);
 		rate = atomic_load_explicit(&beat->rate, memory_order_relaxed);
+		// The three are read before `beats` is once more: unchanged, they belong together.
 		atomic_thread_fence(memory_order_acquire);
 		beats = atomic_load_explicit(&clock->beats, memory_order_relaxed);
 	} while (beats != before);
