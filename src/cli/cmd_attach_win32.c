@@ -73,6 +73,7 @@ static bool parse(struct args *args, struct launch_options *launch, bool *quiet)
 			break;
 		case ATTACH_FREE_STACKS:
 			launch->segment_options |= SEGMENT_FREE_STACKS;
+			// Who reads the trace has to know whether frees have stacks.
 			launch->options_text = "free-stacks";
 			break;
 		case ATTACH_NO_FOLLOW:

@@ -293,6 +293,7 @@ static bool push_all(const struct pushing *pushing, struct err *err)
 
 // ---- profiles ----
 
+// `word` is a path, or the number of a process that is being recorded.
 static bool profile_operand(const struct pushing *pushing, struct otlp_send *send, const char *word,
 			    struct err *err)
 {

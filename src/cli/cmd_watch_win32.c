@@ -56,6 +56,8 @@ static int run(int argc, char **argv)
 		if (id == WATCH_OUTPUT)
 			pattern = args.value;
 	}
+	// Without a name what is watched is listed, and nothing is changed: both options are of
+	// one.
 	if (!name && (off || pattern)) {
 		args_need(&args, NULL, "the NAME of an image");
 		return args.exit_code;

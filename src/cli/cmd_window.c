@@ -245,6 +245,7 @@ static int print(const struct request *request)
 	ASSERT(request->table.columns_count > 0);
 	context.exit_frees = request->exit_frees;
 	context.by_heap = keys_has(&request->table.keys, KEYS_HEAP);
+	// Layers never add up: both are asked about only where each has rows of its own.
 	if (keys_has(&request->table.keys, KEYS_LAYER))
 		context.layers = WINDOW_HEAP | WINDOW_VM;
 	return query_options_print(&cmd_window, &request->options, &context, answer, request);

@@ -171,8 +171,8 @@ static void *hook_named_resize(void *, size_t, void *more)
 
 // It makes `bytes` of `ptr`, maybe elsewhere. Of NULL it makes a new block.
 //
-// Six words are passed on, whatever the function takes: on x86-64 they are registers, and a
-// function does not look at those that it has no argument for.
+// Six words are passed on, whatever the function takes: on x86-64 they are registers, on i386 words
+// of our stack, and a function does not look at those that it has no argument for.
 static __attribute__((noinline)) void *hook_named_again(struct hook_named_call *call, void *ptr,
 							size_t bytes, const uintptr_t *frame)
 {

@@ -117,6 +117,7 @@ static void count_items(struct info *info, struct reader *reader, enum progress_
 		process_id process = reader_thread(reader, id)->process;
 
 		info->process_threads[process]++;
+		// A thread without events may be beyond the list.
 		info->process_events[process] += id < capacity ? by_thread[id] : 0;
 	}
 	mem_free(by_thread);

@@ -113,6 +113,7 @@ static void describe(struct sheet *sheet, const void *of)
 		sheet->instead_style = PAPER_DIM;
 		return;
 	}
+	// The pid of one, which stack_text_write adds; a row of several names the program alone.
 	sheet->stacks->several = several && row->processes_count <= 1;
 	if (several && row->processes_count > 1 && sheet->process)
 		str_format(text, "[%s, %" PRIu32 " processes]", names_file(sheet->process->exe),

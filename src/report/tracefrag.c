@@ -99,6 +99,7 @@ static void find_areas(struct list *list, const struct trace_event *event)
 			add_area(list, event->address, event->size);
 		break;
 	case TRACE_BRK:
+		// Between the old end and the new one, with the page that each is in.
 		low = event->address < event->old_address ? event->address : event->old_address;
 		high = event->address < event->old_address ? event->old_address : event->address;
 		add_area(list, low & ~(uint64_t)(SPACE_PAGE - 1), high - low + SPACE_PAGE);

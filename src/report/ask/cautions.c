@@ -36,6 +36,7 @@ static void tell_pauses(const struct reader *reader, void (*tell)(void *context,
 		if (!process->paused)
 			continue;
 		paused++;
+		// Its last pause is after its last resume, or there was no resume.
 		stopped += process->paused_last_ns > process->resumed_last_ns ||
 			   process->resumed_last_ns == 0;
 		if (process->paused_first_ns < first_ns)

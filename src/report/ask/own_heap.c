@@ -78,6 +78,7 @@ static const struct own_heap *own_heap_find(const struct symbol *symbol, const c
 		{ "SpiderMonkey heap", "js::gc::*", NULL, NULL },
 		{ "PartitionAlloc", "partition_alloc::*", NULL, NULL },
 	};
+	// The first row that fits counts.
 	const char *file = names_file(symbol->module);
 
 	for (size_t i = 0; i < sizeof(heaps) / sizeof(*heaps); i++) {

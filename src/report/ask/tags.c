@@ -101,6 +101,7 @@ static void begin_tag(struct reading *reading, const char **attributes, bool is_
 		tag.hint = HINT_CALLEE;
 	else if (is_hint)
 		fail(reading, "a HintOperator is Caller or Callee");
+	// OnlyShowModule="false": the function of the neighbour, too.
 	tag.with_function = only && strcasecmp(only, "false") == 0;
 	tag.name = whole.text ? str_take(&whole) : mem_copy_text("");
 	MEM_ROOM(tags->tags, tags->tags_capacity, tags->tags_count + 1);

@@ -307,6 +307,7 @@ static void add_failure(struct address_map *address_map, const struct space *spa
 		weighing.low = failure->low;
 	weighing.high = failure->high;
 	take_census(&weighing);
+	// What could be given: less than what is free, by alignment and by the gap below a stack.
 	failure->holes.largest = weighing.largest;
 	for (size_t i = 0; i < weighing.count; i++) {
 		const struct address_map_group *group = &weighing.groups[i];

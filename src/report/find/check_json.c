@@ -208,9 +208,8 @@ static void add_result_path(const struct check *check, const struct symbol *plac
 	check_add_path(check, place ? place->file : check->path, path);
 }
 
-// The same for a figure of the same program, filters and function, whatever its value and line.
-// No value and no line goes into it, so that a result stays the same from commit to commit, and a
-// CI can tell a new one from an old one.
+// The same for a figure of one program, filters and function, whatever its value and line: so a
+// result stays the same from commit to commit, and a CI can tell a new one from an old one.
 static uint64_t fingerprint(const struct check_page *page, const struct check_row *row)
 {
 	const struct symbol *face =

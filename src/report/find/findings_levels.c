@@ -497,6 +497,7 @@ bool findings_reuse(struct findings *findings, const struct findings_kind *kind,
 		if (series->count < REUSE_COUNT_MIN || series->size < REUSE_SIZE_MIN)
 			continue;
 		function = findings_function(findings, place->stack);
+		// Stacks of one function have a text each.
 		for (at = 0; at < count; at++)
 			if (places[list[at].series.place].process == place->process &&
 			    strcmp(list[at].function, function) == 0)

@@ -413,6 +413,7 @@ bool findings_failures(struct findings *findings, const struct findings_kind *ki
 		findings_say(&finding->why, "%s", str_get(&why));
 		findings_say(&finding->advice, "look at the size that is asked for, and at what "
 					       "the program does with the answer NULL");
+		// A window begins after its first moment.
 		finding->from_ns = failed->first_ns ? failed->first_ns - 1 : 0;
 		finding->to_ns = failed->last_ns;
 		findings_figure(finding, "failed", "failed", FINDINGS_COUNT, failed->count);

@@ -220,6 +220,8 @@ static uint64_t find_since(const struct growth_row *row, const uint64_t *floor)
 	uint64_t highest = 0;
 	size_t at = 0;
 
+	// Of steps the largest; of late growth the first rise; of what levelled off, when nineteen
+	// of twenty parts of it were there.
 	for (size_t i = 1; i < GROWTH_BUCKETS; i++) {
 		if (row->trend.verdict == TREND_STEPS && floor[i] - floor[i - 1] > highest) {
 			highest = floor[i] - floor[i - 1];

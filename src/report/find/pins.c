@@ -220,6 +220,7 @@ bool pins_init(struct pins *pins, struct query_context *asked, const struct pins
 	moment_view_warn_of_samples(asked);
 	if (!choose(pins, err))
 		return false;
+	// Without mappings only pages are seen that have a block.
 	pins->mapped = ranges_bytes(space_ranges(present_space(asked->present), pins->process)) !=
 		       0;
 	pins->resident = find_snapshot(pins, &snapshot);

@@ -42,6 +42,7 @@ static void write_rows(const struct rss_breakdown *rss_breakdown, struct json *j
 void rss_breakdown_write_json(const struct rss_breakdown *rss_breakdown, struct sink *sink,
 			      uint64_t rows_max)
 {
+	// By the number in the snapshot. One of a later version is null.
 	static const char *const reasons[] = { "", "release", "exit", "growth", "asked" };
 	const struct trace_snapshot *snapshot = rss_breakdown->header;
 	bool smaps = !(snapshot->flags & TRACE_SNAPSHOT_NO_SMAPS);

@@ -279,6 +279,7 @@ static void make_rows(struct sites *sites, const struct merging *merging, const 
 	sites->rows = mem_alloc(sites->count, sizeof *sites->rows);
 	for (size_t i = 0; i < merging->count; i++) {
 		const struct heap_site *site = merging->sorted[i];
+		// Only looked at where it was chosen; else its place is 0.
 		struct sites_row *row = &sites->rows[places[merging->row_of[i]]];
 
 		ASSERT(merging->row_of[i] < merging->rows_count);

@@ -179,6 +179,7 @@ void why_write_text(const struct why *why, struct paper *paper, bool all_frames)
 		if (i == 0)
 			paper_format(paper, PAPER_PLAIN, ", %s", state_sentences[block->state]);
 		else
+			// `at` of the block above is the address in this one where the pointer is.
 			paper_format(paper, PAPER_PLAIN, ", at byte %" PRIu64,
 				     block_of(why, i - 1)->at - block->address);
 		sink_text(paper->sink, "\n");

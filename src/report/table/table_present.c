@@ -144,6 +144,7 @@ void table_sum_up(struct table *table, size_t depth,
 		struct window_cell cell = { .stack = stacks[i] >> 1, .orphans = stacks[i] & 1 };
 		uint32_t to;
 
+		// It has been read, and its place is another row's from here on.
 		if (last && i < from->rests_count)
 			from->rests[i] = (struct window_rest){ 0 };
 		if (window_is_empty(&row, &rest))

@@ -105,6 +105,7 @@ static void write_keys(const struct sheet_at *at)
 	ASSERT(row->depth <= KEYS_COUNT);
 	for (; row->depth > 0; row = &table->rows[row->parent])
 		path[row->depth - 1] = row;
+	// `row` is the whole table now; the path has the rows on the way, the outermost first.
 	json_kv_object(json, "keys");
 	for (size_t i = 0; i < depth; i++) {
 		write_key(json, table, path[i]);
