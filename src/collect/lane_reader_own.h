@@ -8,7 +8,7 @@
 
 // Edits of a batch that were decoded and wait to be looked up.
 struct lane_reader_edits {
-	size_t parts;
+	size_t parts;    // in scratch->part; 0: none waits
 	size_t first;    // the item with the first; from there on stacks number them from 1
 	size_t numbered; // items up to the last one whose edit was given a number
 };
@@ -56,9 +56,11 @@ const uint8_t *lane_reader_edit(struct lane_reader *reader, struct lane_reader_e
 				size_t item, const uint8_t *record, const uint8_t *in,
 				const uint8_t *end, uint32_t *current);
 
-// How many bytes from `in` on, up to `end`, are those that are `period` bytes before.
+// How many bytes from `in` on, up to `end`, are those that are `period` bytes before. `period`
+// bytes before `in` can be read. n times `period` are n more turns of a loop.
 size_t lane_reader_same(const uint8_t *in, const uint8_t *end, size_t period);
 
 // Take an edit of the list of an interpreted language's frames, `length` bytes at `in`. False: it
-// cannot be.
+// cannot be. Lists go to reader->lists by depth. Without a language to put them into it is only
+// checked.
 bool lane_reader_take_frames(struct lane_reader *reader, const uint8_t *in, uint64_t length);

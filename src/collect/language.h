@@ -59,11 +59,15 @@ struct language {
 void language_init(struct language *language, struct interner *interner, bool native);
 void language_fini(struct language *language); // accepts { 0 }
 
-// What a frame of the trace is.
+// What a frame of the trace is. `flags` is a set of enum language_frame_flag, which is added to
+// what is known of the frame.
 void language_mark(struct language *language, frame_id frame, uint8_t flags);
 
-// The list `outer` and `frame` inside of it.
+// The list `outer` and `frame` inside of it. 0 and LANGUAGE_CUT are the empty ones to begin with.
+// Equal lists are one number.
 uint32_t language_push(struct language *language, uint32_t outer, uint32_t frame);
 
-// The stack for native stack `stack` and the list `node`, neither of which is empty.
+// The stack for native stack `stack` and the list `node`, neither of which is empty. The first time
+// that a pair comes both are walked; from there on it is a look into a table. Where all frames are
+// left out, it is `stack`.
 stack_id language_merge(struct language *language, stack_id stack, uint32_t node);

@@ -2,6 +2,10 @@
 //
 // Parents are before their children, children in the order they came. A process whose parent is
 // not in the trace, or makes no sense, is a root.
+//
+//     process_tree_init
+//       for each of nodes[0 .. count - 1]: process_tree_lines, then its name
+//     process_tree_fini
 #pragma once
 
 #include "base/str.h"
@@ -19,8 +23,10 @@ struct process_tree {
 	size_t count;
 };
 
+// One walk, without recursion, however deep forks go.
 void process_tree_init(struct process_tree *tree, const struct reader *reader);
 void process_tree_fini(struct process_tree *tree);
 
-// The lines that lead to node `index`: "│  ├─ ". Deep trees are cut: "… ├─ ".
+// The lines that lead to node `index`: "│  ├─ ". Deep trees are cut: "… ├─ ". Appends; nothing for
+// a root.
 void process_tree_lines(const struct process_tree *tree, size_t index, struct str *out);

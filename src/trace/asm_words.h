@@ -4,7 +4,8 @@
 #include "base/sink.h"
 #include "trace/trace.h"
 
-// "malloc", or NULL; and back, 0 for no such kind.
+// "malloc", or NULL; and back, 0 for no such kind. `kind` is an enum trace_kind; of one that is not
+// known there is no word. Words are literals.
 const char *asm_words_event(uint8_t kind);
 uint8_t asm_words_find_event(const char *word);
 

@@ -26,7 +26,8 @@ void chain_init(struct chain *chain, int fd); // borrows the descriptor
 void chain_fini(struct chain *chain);         // accepts { 0 }
 
 // Write a block with chain->raw as payload. `last` may use the room kept free. Type, counts and
-// times of *block are the caller's, the rest is filled in.
+// times of *block are the caller's, the rest is filled in. chain->raw is empty afterwards, whatever
+// is returned.
 bool chain_put(struct chain *chain, struct block *block, bool last, struct err *err);
 
 // A block without events: place and time are the chain's.

@@ -39,19 +39,19 @@ enum column {
 	COLUMN_TIME = 3,   // of all events
 	COLUMN_ADDRESS = 4,
 	COLUMN_ADDRESS_LOW = 5, // the low four bits of what column 4 holds
-	COLUMN_OLD_ADDRESS = 6,
-	COLUMN_SIZE = 7,
+	COLUMN_OLD_ADDRESS = 6, // as the difference to the address
+	COLUMN_SIZE = 7,        // bytes asked for
 	COLUMN_STACK = 8,
-	COLUMN_ALIGN = 9,
+	COLUMN_ALIGN = 9,       // the binary logarithm
 	COLUMN_FREE_STACK = 10, // the stack of an event that ends a block
 	COLUMN_HEAP = 11,
-	COLUMN_OLD_SIZE = 12,
-	COLUMN_PROTECTION = 13,
-	COLUMN_OFFSET = 14,
-	COLUMN_ERROR = 15,
-	COLUMN_FLAGS = 17, // 16 is reserved
+	COLUMN_OLD_SIZE = 12,   // of mremap: bytes that were there before
+	COLUMN_PROTECTION = 13, // 1 read, 2 write, 4 execute, and what else the call was given
+	COLUMN_OFFSET = 14,     // in the file
+	COLUMN_ERROR = 15,      // 0: the call succeeded
+	COLUMN_FLAGS = 17,      // as the call takes them; 16 is reserved
 	COLUMN_FILE = 18,
-	COLUMN_ORIGIN = 19,
+	COLUMN_ORIGIN = 19, // who called
 	COLUMN_WAY = 20,    // in place of an address that is predicted
 	COLUMN_NUMBER = 21, // of ways that have one
 	COLUMN_NEAR = 22,   // two bytes of the difference of what is not predicted
@@ -138,7 +138,8 @@ struct columns_encoder {
 	struct bytes column[COLUMNS_COUNT];
 };
 
-// What events of the kind have an entry in, in this block.
+// What events of the kind have an entry in, in this block. As bits. Depends on `heaps` and
+// `predicts`, and so is the same for the whole block.
 static inline uint64_t columns_written(const struct columns_encoder *encoder, uint8_t kind)
 {
 	uint64_t columns = columns_of_kind(kind);

@@ -35,7 +35,7 @@ struct index_exit {
 	uint64_t kind; // enum window_end
 };
 
-// Steps that are ends with a heap.
+// Steps [from, to): blocks that end with their heap.
 struct index_range {
 	uint64_t from, to;
 };
@@ -51,12 +51,12 @@ struct index {
 	struct index_shape shape;
 	struct index_files files;
 	struct cells cells;
-	uint64_t steps_end, duration_ns;
-	uint64_t calls; // window_facts.calls
+	uint64_t steps_end, duration_ns; // the edge after the last step; as window_facts has it
+	uint64_t calls;                  // window_facts.calls
 	uint64_t orphans, inherited, lost;
 	struct heap_amount peak;
-	uint64_t peak_edge;
-	uint64_t never_count;
+	uint64_t peak_edge;       // after the step that first reached it
+	uint64_t never_count;     // blocks that no call ended
 	struct index_exit *exits; // by process
 	size_t exits_count;
 	struct index_range *destroys; // rising
@@ -72,8 +72,8 @@ struct index {
 	bool odd;
 	struct window_mark *marks; // names are owned
 	size_t marks_count;
-	struct plain vm; // the layer of virtual memory
-	uint64_t head_bytes;
+	struct plain vm;       // the layer of virtual memory
+	uint64_t head_bytes;   // of the file `head`
 	int directory;         // -1: not open
 	uint64_t memory_bytes; // that a question may take; 0: its default
 	// Asked wherever many blocks are gone through: true stops, with ERR_STOPPED (NULL: no).

@@ -49,7 +49,8 @@ struct site_reading {
 	struct index_block stretch; // whose `count` is 0: none yet
 };
 
-// All runs of a site with steps in [from, to), in their order.
+// All runs of a site with steps in [from, to), in their order. `runs` is empty. The first and the
+// last may have steps outside of [from, to).
 bool index_runs_find(struct index *index, uint32_t site, uint64_t from, uint64_t to,
 		     struct site_runs *runs, struct err *err);
 

@@ -63,15 +63,18 @@ bool plain_build(struct plain *plain, struct plain *vm, struct plain_steps *step
 		 struct reader *reader, struct progress *progress, bool (*stop)(void *context),
 		 void *context);
 
-// The number of a cell, new or known.
+// The number of a cell, new or known, from 0. Constant time.
 uint32_t plain_cell(struct plain *plain, const struct window_cell *cell);
 
-// Add a lifetime; the index of it. An orphan.
+// Add a lifetime; the index of it. An orphan. `life->cell` is one that plain_cell gave. The index
+// holds; a pointer to the lifetime does not, once another is added.
 size_t plain_add(struct plain *plain, const struct plain_life *life);
 void plain_add_orphan(struct plain *plain, uint64_t step, uint32_t cell);
 
 // The questions of window.h and window_series.h. Those that take layers look at them. plain_ask
-// adds to the rows that are there, so that several lists can answer one question.
+// adds to the rows that are there, so that several lists can answer one question. Each costs a walk
+// of all lifetimes, and a call of query->group for each cell. plain_walk: false if `each` was; its
+// allocations have no threads (TRACE_NONE).
 void plain_ask(const struct plain *plain, const struct window_query *query,
 	       struct window_result *result);
 void plain_detail(const struct plain *plain, const struct window_query *query,

@@ -114,5 +114,6 @@ void heap_end_process(struct heap *heap, process_id process, uint64_t time_ns);
 // The same, in its order among what is held.
 void heap_hold_end(struct heap *heap, process_id process, uint64_t time_ns);
 
-// Count what is held. What is still waited for counts as if it did not fail.
+// Count what is held. What is still waited for counts as if it did not fail. At 65,536 held events,
+// at the end, and wherever none is waited for.
 void heap_hold_no_more(struct heap *heap);
