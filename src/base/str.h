@@ -50,7 +50,7 @@ void str_vformat(struct str *str, const char *format, va_list args);
 // The text, never NULL. Borrowed until the next change.
 const char *str_get(const struct str *str);
 
-// The text; the caller owns it (mem_free). `str` is empty afterwards.
+// The text; the caller owns it (mem_free). `str` is empty afterwards. Never NULL.
 char *str_take(struct str *str);
 
 // 1536 -> "1.5 KiB"; 0 -> "0 B". At most 16 bytes with the NUL.
@@ -67,7 +67,8 @@ const char *str_duration(uint64_t duration_ns, char out[static 24]);
 #define STR_COUNT(count) str_count(count, (char[28]){ 0 })
 #define STR_DURATION(duration_ns) str_duration(duration_ns, (char[24]){ 0 })
 
-// "12", "64K", "1.5MiB", "2G" -> bytes. False when it is not a size.
+// "12", "64K", "1.5MiB", "2G" -> bytes. False when it is not a size. Units are powers of 1,024, in
+// upper or lower case; a fraction needs one, and has nine digits at most.
 bool str_parse_bytes(const char *text, uint64_t *bytes);
 
 // What a hexadecimal digit is worth, 0 to 15; -1: it is none.
@@ -77,7 +78,8 @@ int str_hex_digit(char c);
 bool str_parse_count(const char *text, uint64_t *count);
 
 // The entry of `words` (NULL-terminated) nearest to `word` by edit distance, or NULL if none is
-// near enough to be worth suggesting.
+// near enough to be worth suggesting: a third of its letters and one more may differ. A beginning
+// is near. Words of more than 48 bytes are left out. Of two alike the first.
 const char *str_nearest(const char *word, const char *const *words);
 
 // The last place of `c` in the first `length` bytes of `text`; NULL: it is not there.

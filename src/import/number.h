@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 // All of the text is a number: decimal, or hexadecimal with 0x. False: it is not, or is too large.
+// There is no sign and no blank; *number is set only where it is one.
 bool number_parse(const char *text, size_t length, uint64_t *number);
 
 // Hexadecimal digits, with or without 0x.

@@ -24,6 +24,6 @@ void spans_fini(struct spans *spans);
 void spans_add(struct spans *spans, uint64_t start, uint64_t end);
 void spans_remove(struct spans *spans, uint64_t start, uint64_t end);
 
-// The first part at or after `start` that no span has, up to `end`: its length, 0 if there is
-// none.
+// The first part at or after `start` that no span has, up to `end`: its length, 0 if there is none.
+// *start moves to where it begins.
 uint64_t spans_gap(const struct spans *spans, uint64_t *start, uint64_t end);

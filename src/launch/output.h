@@ -35,13 +35,14 @@ int output_create(const struct output_options *options, struct str *path, struct
 void output_begun(struct output_made *made);                  // what was there before goes
 void output_undo(struct output_made *made, const char *path); // all is as it was before
 
-// Of the system. Create one file, or with `force` take the one that is there: a descriptor, or -1
-// with errno. Whether a file of one name is there, and no link to it. The host's name into `host`,
-// which is left as it is where that cannot be had.
+// Of the system. Create one file, or with `force` take the one that is there and empty it: a
+// close-on-exec descriptor, or -1 with errno. *created: it was not there.
 int output_open(const char *path, bool force, bool *created);
+// Whether a file of one name is there, and no link to it: it may be set aside and replaced.
 bool output_is_plain(const char *path);
 
 // What the file is to a program at `program` that has our standard streams, in words: a trace that
 // is written there would destroy it, or be mixed with what the program writes. NULL: nothing.
 const char *output_is_its(const char *path, const char *program);
+// The host's name into `host`, which is left as it is where that cannot be had.
 void output_host(char *host, size_t room);

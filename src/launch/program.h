@@ -12,6 +12,7 @@ enum program_found {
 };
 
 // A name with a slash stands for itself; others are looked for in `search` (the value of PATH;
-// NULL: the system's default). `*path`, which is empty, receives the file; *err says why not.
+// NULL: the system's default). `*path` receives the file in place of what it had; *err says why
+// not.
 enum program_found program_find(const char *name, const char *search, struct str *path,
 				struct err *err);
