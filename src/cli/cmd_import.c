@@ -212,6 +212,7 @@ static int run(int argc, char **argv)
 		tell(&import, &result);
 	}
 	MEM_FREE(result.remarks, import.inputs);
+	// The output has no name yet then (fresh.h), and who called us sees that it was a signal.
 	if (!ok && err.kind == ERR_STOPPED)
 		interrupt_end();
 	return ok ? EXIT_ANSWERED : args_fail(&cmd_import, &err);

@@ -73,6 +73,8 @@ static bool answer_into(const struct request *request, struct chart *chart, stru
 	bool good;
 
 	ASSERT(request->options.path && request->plot.curves_max > 0);
+	// By heap, pools have curves of their own; else their blocks, parts of others, are left
+	// out.
 	context.by_heap = chosen.key == PLOT_BY_HEAP;
 	good = query_options_open(&context, &asked, err);
 	if (good) {

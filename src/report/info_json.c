@@ -193,6 +193,7 @@ static void json_heaps(struct json *json, const struct info *info)
 
 		json_object_begin(json);
 		json_kv_u64(json, "process_id", heap->process);
+		// A language's heap has both, and goes by its name.
 		json_key(json, "handle");
 		if (heap->handle != 0 && !heap->name[0])
 			json_hex(json, heap->handle);

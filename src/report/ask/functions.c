@@ -36,6 +36,7 @@ struct functions *functions_new(const struct reader *reader, struct names *names
 	functions->names = names;
 	functions->plain = plain;
 	functions->list = mem_grow(NULL, &functions->capacity, 1, sizeof *functions->list);
+	// What has no stack: a number of its own, so that it can be a row.
 	functions->list[FUNCTIONS_NONE] = (struct function){ 0 };
 	functions->count = 1;
 	functions->frames_count = reader_frames_count(reader);

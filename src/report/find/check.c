@@ -104,8 +104,8 @@ static void fill(struct check *check, const struct heap *heap, const struct chec
 			struct heap_amount amount = amount_of(&sites[i], figure);
 			struct check_site *site;
 
-			// Other figures count what is suppressed as well: it is meant to be left,
-			// not to be free.
+			// A suppression says that a block may be left: peaks and calls count it all
+			// the same.
 			if (!amount.count || (meant && figure == CHECK_LIVE_AT_EXIT))
 				continue;
 			site = add_site(&check->rows[figure], &capacities[figure]);

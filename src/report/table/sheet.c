@@ -181,7 +181,8 @@ void sheet_add_figure(const struct sheet_column *column, const struct sheet_cell
 
 // ---- the sheet ----
 
-// People have an order of their own.
+// Programs have columns as they were declared, people by their `place`: each is put before all that
+// come after it. The one that rows are ranked by (`first`) is the first, and bold.
 static void add_column(struct sheet *sheet, const struct sheet_column *column)
 {
 	bool first = sheet->form->looks && sheet->first && strcmp(sheet->first, column->name) == 0;
@@ -214,6 +215,8 @@ void sheet_begin(struct sheet *sheet, const struct sheet_column *columns, size_t
 		const struct sheet_column *end = from + (site ? SITE_COLUMNS : 1);
 
 		for (; from < end; from++)
+			// People see what has a width. Of a site each column has flags of its own,
+			// beside those of the line that stands for all.
 			if (sheet->form->looks ? from->look.width
 					       : !((columns[i].flags | from->flags) & not_here))
 				add_column(sheet, from);

@@ -453,6 +453,8 @@ static void join_orphans(struct table *table, size_t depth, struct window_result
 		uint32_t other;
 
 		memcpy(tuple, level->tuples + i * level->width, level->width * sizeof *tuple);
+		// Groups of frees of nothing known, each to the group that has the same keys and
+		// blocks.
 		if (!tuple[0] || rest.orphans == 0)
 			continue;
 		tuple[0] = 0;
@@ -591,6 +593,7 @@ static bool fetch_shown(struct table *table, const uint32_t *list, size_t count,
 	}
 	ASSERT(wanted_count <= count);
 	good = window_fetch(table->asked->window, wanted, wanted_count, err);
+	// The same rows once more, in the same order: each takes its answer back.
 	wanted_count = 0;
 	for (size_t i = 0; i < count && good; i++) {
 		const struct table_row *row = &table->rows[list[i]];
@@ -682,6 +685,7 @@ static bool warn_of_orphans(struct query_context *asked, struct err *err)
 
 	if (query_context_judges_frees(asked) || !(asked->layers & WINDOW_HEAP))
 		return true;
+	// The index has counted them: where there are none it is not asked.
 	if (asked->layers == WINDOW_HEAP && (facts->orphans | facts->inherited) == 0)
 		return true;
 	query.lifetime_min_ns = query.lifetime_max_ns = 0; // which they do not have
