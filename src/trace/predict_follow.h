@@ -51,7 +51,8 @@ static inline struct predict_slot *predict_slot(struct predict *predict, uint32_
 	return &predict->slots[thread % PREDICT_SLOTS];
 }
 
-// The lists of a thread, one for each class.
+// The lists of a thread, one for each class. Threads whose ids have the same remainder share them,
+// as they do a slot.
 static inline uint32_t *predict_lists(const struct predict_blocks *blocks, uint32_t thread)
 {
 	return &blocks->lists[thread % PREDICT_ROWS * PREDICT_CLASSES];
@@ -66,7 +67,7 @@ static inline uint32_t predict_settle(const struct predict_blocks *blocks, uint3
 	return *at;
 }
 
-// What is there, and is settled, leaves the list. Returns where it was.
+// What is there, and is settled, leaves the list. Returns where it was. *at is not 0.
 static inline uint64_t predict_take(const struct predict_blocks *blocks, uint32_t *at)
 {
 	struct predict_place *ended = &blocks->ended[*at - 1];
@@ -102,7 +103,8 @@ static inline void predict_cut(struct predict_slot *slot, unsigned way, uint64_t
 	slot->rest[0] = behind;
 }
 
-// A block began, of which there is room for another. Returns its number.
+// A block began, of which there is room for another. Returns its number. Where a list predicted it
+// (PREDICT_TOP, PREDICT_DEEPER and on), rests stay as they are.
 static inline uint32_t predict_put_begun(struct predict_blocks *blocks, struct predict_slot *slot,
 					 unsigned way, uint64_t address, uint64_t chunks)
 {

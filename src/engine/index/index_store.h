@@ -83,6 +83,7 @@ struct index_batch {
 void index_batch_init(struct index_batch *batch, const struct index_shape *shape);
 void index_batch_fini(struct index_batch *batch);
 
+// Of one block of steps, in the order of steps.
 struct index_block_entry {
 	uint64_t events_at, times_at; // in the vaults
 	uint64_t time_ns;             // of the first step
@@ -267,6 +268,7 @@ struct index_count {
 bool index_store_open(struct index_store *store, const struct index_shape *shape,
 		      const struct cells *cells, struct index_files *files, int directory,
 		      bool posts, bool create, struct err *err);
+// After index_store_finish or in place of it: what was not written is lost. The files stay open.
 void index_store_close(struct index_store *store);
 
 // Batches follow each other; all but the last are full.

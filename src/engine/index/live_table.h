@@ -22,10 +22,10 @@
 #include <stdint.h>
 
 enum {
-	LIVE_TABLE_PARTS = 64,
-	LIVE_TABLE_CELL_BITS = 28,
-	LIVE_TABLE_SPACES = 0xfffe,
-	LIVE_TABLE_BUCKET = 4
+	LIVE_TABLE_PARTS = 64,      // named by six bits of the hash
+	LIVE_TABLE_CELL_BITS = 28,  // of a value, the lowest; above is the step
+	LIVE_TABLE_SPACES = 0xfffe, // so that space + 1 is in 16 bits, and a key never 0
+	LIVE_TABLE_BUCKET = 4       // slots
 };
 
 struct live_table_slot {
@@ -43,6 +43,7 @@ struct live_table {
 	uint64_t moves; // of keys, to make room for others; what that took is no more than this
 };
 
+// Accepts { 0 }, and leaves it.
 void live_table_fini(struct live_table *alive);
 
 // The key of an address below 2^48 in a space below LIVE_TABLE_SPACES.
@@ -98,7 +99,8 @@ struct live_table_slot *live_table_find(const struct live_table *alive, uint64_t
 // Room for so many keys in a table that has none, so that it need not grow.
 void live_table_reserve(struct live_table *alive, size_t count);
 
-// The slot of a key, new (value 0) or known.
+// The slot of a key, new (value 0) or known. May move other keys, and the whole table where it
+// grows: slots that were given before are not good any more.
 struct live_table_slot *live_table_put(struct live_table *alive, uint64_t key, bool *added);
 
 // Whether the next live_table_put of a new key makes the table grow, and to how many bytes it

@@ -32,7 +32,7 @@ struct space_process_state {
 	struct ranges ranges;
 	struct space_totals totals;
 	struct space_state_claim *claims; // CLAIMS_MAX of each kind; NULL until the first
-	uint64_t limit;
+	uint64_t limit;                   // addresses end here: 2^32, 2^47, or 2^56
 	process_id parent;
 	bool forked;
 	bool foreign; // malloc is not glibc's
@@ -41,7 +41,7 @@ struct space_process_state {
 
 struct space_slot {
 	struct space_commit commit;
-	uint32_t spare; // the next spare slot
+	uint32_t spare; // where it has none: the next spare slot; 0: there is none
 };
 
 // Parts of one commit that end one after the other are reported as one.
@@ -55,16 +55,16 @@ struct space {
 	struct space_totals all;
 	struct space_process_state *processes;
 	size_t processes_count, processes_capacity;
-	process_id *threads;
+	process_id *threads; // whose each is, by thread id
 	size_t threads_count, threads_capacity;
 	struct space_owner_file *files; // by id; [0] is not used
 	size_t files_count, files_capacity;
 	struct space_slot *slots; // [0] is not used
 	size_t slots_count, slots_capacity;
 	uint32_t slots_spare;
-	uint64_t commits_made;
-	uint64_t epoch; // counts changes of what is mapped
-	bool windows;   // flags are MEM_…, but for the lowest twelve bits
+	uint64_t commits_made; // the number of the last one
+	uint64_t epoch;        // counts changes of what is mapped
+	bool windows;          // flags are MEM_…, but for the lowest twelve bits
 
 	// While one item is applied:
 	const struct space_end *now;
