@@ -107,6 +107,7 @@ static bool take_all(struct args *args, struct request *request)
 							 : query_options_take(args, options, id) !=
 								   PRINT_OPTIONS_TAKEN))
 			return false;
+	// The answer is about one block, and no table.
 	if (request->why && options->print.form)
 		return args_mistake(args, "--why is for people, or --json");
 	return query_options_check(args, options);

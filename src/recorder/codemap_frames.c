@@ -37,6 +37,7 @@ void codemap_start_frames(void)
 	codemap_index = recording_pages(sizeof(*codemap_index) * codemap_index_room, false);
 }
 
+// The upper half of the product: all bits of the address have come into it.
 static uint32_t codemap_hash(uintptr_t pc)
 {
 	uint64_t hash = (uint64_t)pc * 0x9e3779b97f4a7c15u;
@@ -58,6 +59,7 @@ static bool codemap_grow_index(void)
 		codemap_index = index;
 		codemap_index_room = slots;
 	} else {
+		// What comes after these slots was never used, and is 0.
 		memset(codemap_index, 0, sizeof(*codemap_index) * codemap_index_slots);
 	}
 	codemap_index_slots = slots;

@@ -213,7 +213,8 @@ static uint32_t label_one(struct labels *labels, stack_id id)
 {
 	const struct trace_stack *stack = reader_stack(labels->reader, id);
 	stack_id parent = parent_of(stack, id);
-	// The flags belong to the outermost end; there they stand in for a caller.
+	// The flags belong to the outermost end; there they stand in for a caller, and numbers of
+	// callers begin above them.
 	struct pair pair = {
 		.callers = parent ? labels->stacks[parent] + 3 : stack->flags & 3u,
 		.frame = label_frame(labels, stack->frame),

@@ -487,6 +487,8 @@ static bool read_run(struct comparing *comparing, struct query_context *asked,
 	comparing->asked = asked;
 	stack_match_turn(comparing->stack_match, asked->names, asked->reader);
 	add_processes(comparing);
+	// From an edge to itself is what lives there. At the peak, blocks of processes that had
+	// ended are gone, as for the peak itself.
 	ok = query_context_match(asked, err) &&
 	     add_figure(comparing, DIFF_ALLOCATED, asked->from, asked->to, false, err) &&
 	     add_figure(comparing, DIFF_LIVE, asked->to, asked->to, false, err) &&

@@ -28,6 +28,7 @@ static void write_row(const struct rss_breakdown *rss_breakdown, struct stack_te
 	paper_field(paper, PAPER_PLAIN, STR_BYTES(row->bytes), 18, true);
 	paper_field(paper, PAPER_DIM, STR_COUNT(row->count), 9, true);
 	paper_text(paper, PAPER_DIM, " x ");
+	// It ends the line by itself.
 	if (row->stack) {
 		stack_text_write(stacks, rss_breakdown->header->process, row->stack);
 		return;

@@ -59,6 +59,7 @@ static bool table_row_in_type(const struct table *table, const struct table_row 
 
 		if (key == KEYS_TYPE && row->value != type)
 			return false;
+		// Each word is there once, so that its address is enough.
 		if (key == KEYS_IMPACT && table_impact_word(row->value) != impact)
 			return false;
 	}

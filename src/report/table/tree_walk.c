@@ -298,6 +298,7 @@ static struct window_row passing(const struct walk *walk, const struct tree_step
 		return trie_ending(trie, step->origin);
 	if (walk->direction == OUTWARDS)
 		step = &walk->tree->pivots[step->origin];
+	// A function that is on the way already has it counted.
 	if (step->again)
 		return none;
 	return step->alone ? trie_ending(trie, step->stack) : trie_passing(trie, place_of(step));
