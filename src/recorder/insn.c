@@ -311,8 +311,10 @@ static bool insn_vector(struct insn_state *state, enum insn_form *form)
 	*form = insn_vector_form(map, insn_byte(state, prefix));
 	if ((first == 0xc4 && (map < 1 || map > 3)) || (first == 0x8f && map > 10))
 		*form = FORM_BAD;
+	// Maps that there are not, and a bit that has to be 0.
 	if (first == 0x62 && (map == 0 || map == 4 || map == 7 || (second & 8) != 0))
 		*form = FORM_BAD;
+	// Older prefixes in front of these make them invalid.
 	if (state->operand_16 || state->repeat || state->lock || state->rex)
 		*form = FORM_BAD;
 	state->at += prefix + 1;

@@ -189,6 +189,8 @@ uint32_t patch_start(const struct patch_hook *hooks, uint32_t count, patch_told 
 
 		if (!works[i].trampoline)
 			continue;
+		// Before the jump is written: who calls patch_real then must come to the function,
+		// and not to the hook.
 		*real = works[i].trampoline;
 		if (patch_write(function, works[i].jump)) {
 			hooked++;
