@@ -331,11 +331,13 @@ static bool launch_go(struct launch *launch, struct err *err)
 }
 
 // Ctrl-C is the program's while it runs, unless we have only attached; then it ends the recording.
+// Before there is a collector to tell it is too early for that, and nothing is done.
 static BOOL WINAPI launch_interrupt(DWORD)
 {
 	struct launch *launch = launch_now;
 
-	if (launch != NULL && (launch->ended || launch->options->attach_pid))
+	if (launch != NULL && launch->door != NULL &&
+	    (launch->ended || launch->options->attach_pid))
 		launch_post(launch, COLLECT_STOP, 0);
 	return TRUE;
 }
