@@ -26,7 +26,7 @@ PROCESSOR = re.compile(r"\b(rsp|rbp|rip|rax|rdi|eflags|rdtsc|user_regs_struct|cp
 PROCESSOR_FILE = re.compile(r"_(x64|i386)_|_win32\.[ch]$")  # and Windows, which has a page of its own
 WITHOUT_LIBRARIES = ("wire", "recorder")  # freestanding: tools/tidy has their list
 
-RATIO_C_MIN, RATIO_H_MIN, ASSERTS_MIN = 0.115, 0.55, 10.2  # what there is; STYLE.md has the aims
+RATIO_C_MIN, RATIO_H_MIN, ASSERTS_MIN = 0.13, 0.58, 10.2  # what there is; STYLE.md has the aims
 
 
 def folder_of(path):

@@ -2,9 +2,8 @@
 //
 // They are those of hook_malloc_linux.c, hook_cxx_linux.c and hook_named_linux.c once more, under
 // names that are not found. What differs is what is behind them: the moved beginning of the very
-// function
-// that was entered, and not the next definition of its name. So a function that finds malloc behind
-// itself (RTLD_NEXT) comes by the others, to the C library's.
+// function that was entered, and not the next definition of its name. So a function that finds
+// malloc behind itself (RTLD_NEXT) comes by the others, to the C library's.
 #define HOOK_ENTERED
 #define malloc entered_malloc
 #define free entered_free
