@@ -32,8 +32,8 @@ enum filter_code {
 	FILTER_IF_ANY = 0x45, // bit of both
 };
 
-#define FILTER_LOG UINT32_C(0x7ffc0000) // let, and the system's log says so
-#define FILTER_ALLOW UINT32_C(0x7fff0000)
+#define FILTER_LOG UINT32_C(0x7ffc0000)  // let, and the system's log says so
+#define FILTER_KILL UINT32_C(0x80000000) // the process; above all that lets
 
 #ifdef __x86_64__
 #define FILTER_ARCHITECTURE UINT32_C(0xc000003e)
@@ -73,7 +73,8 @@ static size_t filter_jump(const struct filter_step *step, uint32_t known)
 	return is ? step->yes : step->no;
 }
 
-// False also where it is not known. FILTER_LOG lets the call pass, too.
+// False also where it is not known. What lets the call pass are the last two actions, log and allow
+// (0x7fff0000), before the one that kills.
 bool filter_lets(const void *filter, uint32_t number)
 {
 	const struct filter_program *program = filter;
@@ -103,7 +104,7 @@ bool filter_lets(const void *filter, uint32_t number)
 			i += filter_jump(step, known);
 			break;
 		case FILTER_RETURN:
-			return step->value >= FILTER_LOG;
+			return step->value >= FILTER_LOG && step->value < FILTER_KILL;
 		default:
 			return false;
 		}

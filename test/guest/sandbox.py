@@ -119,6 +119,12 @@ def children_that_are_forked_under_the_filter_are_recorded():
 
 
 @test
+def children_under_a_filter_that_kills_who_asks_for_its_number_are_recorded():
+    trace = check_exact(sandboxed("kill", "getpid", "f2", 1000), 3000)
+    equal(3, len(trace.processes), "processes")
+
+
+@test
 def an_image_under_a_filter_that_kills_runs_and_is_told_of():
     for action in ("kill", "trap"):
         ended = sandboxed(action, "socket,connect,recvmsg", 0, 10, *IMAGE)
