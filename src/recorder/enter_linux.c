@@ -414,9 +414,10 @@ static const uint8_t *enter_exported(const char *name)
 static void enter_find_unchecked(uint8_t *found[ENTER_TABLES])
 {
 	const struct enter_table exported = {
-		enter_exported("malloc"),   enter_exported("calloc"), enter_exported("memalign"),
-		enter_exported("realloc"),  enter_exported("free"),   enter_now.place->pages.start,
-		enter_now.place->pages.end,
+		enter_exported("malloc"),     enter_exported("calloc"),
+		enter_exported("memalign"),   enter_exported("realloc"),
+		enter_exported("free"),       scope_find(enter_now.object, "malloc_usable_size"),
+		enter_now.place->pages.start, enter_now.place->pages.end,
 	};
 
 	memset(found, 0, ENTER_TABLES * sizeof(*found));
@@ -428,7 +429,9 @@ static void enter_find_unchecked(uint8_t *found[ENTER_TABLES])
 // Some may be exported, too, by another name (nothrow new).
 static void enter_unchecked(uint8_t *const found[ENTER_TABLES])
 {
-	static const char *const names[ENTER_TABLES] = { "malloc", "calloc", "realloc" };
+	static const char *const names[ENTER_TABLES] = {
+		"malloc", "calloc", "realloc", "mi_malloc_aligned", "mi_realloc_aligned", "free",
+	}; // of hooks with the same arguments
 
 	for (uint32_t i = 0; i < ENTER_TABLES; i++) {
 		struct hook_entry *entry = &__start_entered[enter_hook_of(names[i])];

@@ -215,49 +215,85 @@ static void *grow(void *ptr, size_t size, void *more)
 	return old ? memcpy(now, ptr, old < size ? old : size) : now;
 }
 static void drop(void *ptr, void *more) { (void)ptr, (void)more; }
+static size_t size(void *ptr, void *more) { (void)more; return *(size_t *)((char *)ptr - 8); }
+static void *side(size_t size, size_t to, void *more) { (void)to; return take(size, more); }
+static void *side_grow(void *ptr, size_t size, size_t to, void *more) { (void)to; return grow(ptr, size, more); }
 static const struct table {
 	void *(*alloc)(size_t, void *), *(*alloc_unchecked)(size_t, void *);
 	void *(*zero)(size_t, size_t, void *), *(*zero_unchecked)(size_t, size_t, void *);
 	void *(*line)(size_t, size_t, void *), *(*line_unchecked)(size_t, size_t, void *);
 	void *(*grow)(void *, size_t, void *), *(*grow_unchecked)(void *, size_t, void *);
 	void (*drop)(void *, void *);
-} table = { take, take, zero, zero, line, line, grow, grow, drop };
-static const struct table *volatile chain = &table;
+	size_t (*size)(void *, void *);
+	void *(*side)(size_t, size_t, void *), *(*side_unchecked)(size_t, size_t, void *);
+	void *(*side_grow)(void *, size_t, size_t, void *);
+	void *(*side_grow_unchecked)(void *, size_t, size_t, void *);
+	void (*side_drop)(void *, void *);
+} table = { take, take, zero, zero, line, line, grow, grow, drop, size,
+	    side, side, side_grow, side_grow, drop };
+__attribute__((visibility("hidden"))) const struct table *volatile chain = &table;
 #define OUTSIDE __attribute__((noinline))
 #define INSIDE __attribute__((visibility("hidden"), noinline))
 OUTSIDE void *malloc(size_t size) { return chain->alloc(size, 0); }
 INSIDE void *unchecked(size_t size) { return chain->alloc_unchecked(size, 0); }
+#ifdef TWELVE // as where it has to be kept beyond the call
+#define CALLS(name, offset) __asm__(".globl " #name "\n.type " #name ", @function\n.p2align 4, 0xcc\n" \
+	#name ": push %r12\n mov chain(%rip), %r12\n xor %edx, %edx\n call *" #offset "(%r12)\n"      \
+	" pop %r12\n ret\n .p2align 4, 0xcc\n")
+CALLS(calloc, 0x10);
+CALLS(memalign, 0x20);
+CALLS(realloc, 0x30);
+extern void *calloc(size_t count, size_t size), *memalign(size_t to, size_t size);
+extern void *realloc(void *ptr, size_t size);
+#else
 OUTSIDE void *calloc(size_t count, size_t size) { return chain->zero(count, size, 0); }
-INSIDE void *unchecked_zero(size_t count, size_t size) { return chain->zero_unchecked(count, size, 0); }
 OUTSIDE void *memalign(size_t to, size_t size) { return chain->line(to, size, 0); }
 OUTSIDE void *realloc(void *ptr, size_t size) { return chain->grow(ptr, size, 0); }
+#endif
+INSIDE void *unchecked_zero(size_t count, size_t size) { return chain->zero_unchecked(count, size, 0); }
 INSIDE void *unchecked_grow(void *ptr, size_t size) { return chain->grow_unchecked(ptr, size, 0); }
 OUTSIDE void free(void *ptr) { chain->drop(ptr, 0); }
+OUTSIDE size_t malloc_usable_size(void *ptr) { return chain->size(ptr, 0); }
+INSIDE void *unchecked_side(size_t size, size_t to) { return chain->side_unchecked(size, to, 0); }
+INSIDE void *unchecked_side_grow(void *ptr, size_t size, size_t to) { return chain->side_grow_unchecked(ptr, size, to, 0); }
+INSIDE void side_free(void *ptr) { chain->side_drop(ptr, 0); }
 int main(void)
 {
 	for (int i = 0; i < 100; i++) {
 		free(unchecked(7801));
 		free(unchecked_zero(2, 3902));
 		free(unchecked_grow(malloc(7802), 7803));
+		side_free(unchecked_side_grow(unchecked_side(7805, 64), 7806, 64));
+		if (malloc_usable_size(calloc(1, 7807)) != 7807)
+			return 1;
 	}
 	return 0;
 }
 """
 
 
-@test
-def functions_of_a_stripped_one_that_go_through_the_same_table():
+def check_table(*options):
     with open("table.c", "w", encoding="ascii") as file:
         file.write(TABLE)
-    subprocess.run(["gcc", "-O2", "-fno-builtin", "-rdynamic", "-s", "-o", "table", "table.c"],
-                   check=True)
+    subprocess.run(["gcc", "-O2", "-fno-builtin", "-rdynamic", "-s", *options, "-o", "table",
+                    "table.c"], check=True)
     record([os.path.abspath("table")], "--strict")
     told = Trace()
     told.check_ownership()
-    expected = {size: (100, 100) for size in (7801, 7804, 7802, 7803)}
+    expected = {size: (100, 100) for size in (7801, 7804, 7802, 7803, 7805, 7806)}
     equal(expected, {size: (len(told.of_size(size)), told.frees_of_size(size))
                      for size in expected}, "blocks by size, and their ends")
-    equal(100, told.counts().reallocations, "reallocations")
+    equal(200, told.counts().reallocations, "reallocations")
+
+
+@test
+def functions_of_a_stripped_one_that_go_through_the_same_table():
+    check_table()
+
+
+@test
+def the_same_where_the_table_is_in_r12():
+    check_table("-DTWELVE")
 
 
 def linked(folder, *options):
