@@ -46,6 +46,7 @@ static const char *allocators_name(const struct scope_object *object)
 // Each is reported once for an image. A path of more than 255 bytes is cut at its beginning.
 void allocators_add(const struct scope_object *object, uint32_t seen, const char *name)
 {
+	static bool said;
 	struct allocator *new = &allocators[allocators_count];
 	const char *path = object == scope_objects() ? "" : object->name;
 	size_t length = text_length(path);
@@ -59,8 +60,13 @@ void allocators_add(const struct scope_object *object, uint32_t seen, const char
 		    text_equal(allocators[i].path, path))
 			return;
 	}
-	if (allocators_count == ALLOCATORS_MAX)
+	if (allocators_count == ALLOCATORS_MAX) {
+		if (!said)
+			notes_message(NOTE_MESSAGE_OTHER,
+				      "it has more than 32 allocators: others are not named");
+		said = true;
 		return;
+	}
 	new->seen = seen;
 	new->name = name;
 	memcpy(new->path, path, text_length(path) + 1);

@@ -80,6 +80,7 @@ static struct {
 } enter_now;
 
 static struct enter_object enter_objects[ENTER_OBJECTS_MAX];
+static struct enter_object enter_none; // all are taken: the object is looked at, and not entered
 // Open addressing: a hook is at its hash, or at the next free place.
 static uint16_t enter_hashes[ENTER_HASHES]; // number of a hook + 1
 static uint8_t enter_beginnings[512];       // of their names, a bit each
@@ -363,16 +364,18 @@ static void enter_one(uint32_t number)
 		entry->function = enter_now.moved[number];
 }
 
-// NULL: there are 32 objects with allocators already, or it is not known where this one ends.
+// NULL: it is not known where the object ends.
 static struct enter_object *enter_find_place(const struct scope_object *object)
 {
 	for (uint32_t i = 0; i < ENTER_OBJECTS_MAX; i++) {
 		struct enter_object *place = &enter_objects[i];
 
-		if (!place->object && scope_span(object, &place->pages.start, &place->pages.end))
-			return place;
+		if (!place->object)
+			return scope_span(object, &place->pages.start, &place->pages.end) ? place
+											  : NULL;
 	}
-	return NULL;
+	return scope_span(object, &enter_none.pages.start, &enter_none.pages.end) ? &enter_none
+										  : NULL;
 }
 
 // What the report calls the allocator. NULL: nothing is known but malloc's usual names.
@@ -512,7 +515,7 @@ static void enter_add_inside(void)
 		inside_add_code(start, end - start);
 }
 
-// False: there is no room for one more.
+// False: it is not known where it ends.
 static bool enter_begin(const struct scope_object *object)
 {
 	memset(&enter_now, 0, sizeof(enter_now));
@@ -521,9 +524,24 @@ static bool enter_begin(const struct scope_object *object)
 	return enter_now.place;
 }
 
+// Of what there is no room for, the first is said by name.
+static void enter_say_full(const struct scope_object *object, const char *what, const char *why,
+			   bool *said)
+{
+	if (*said)
+		return;
+	*said = true;
+	enter_now.object = object;
+	enter_now.refused[0] = 0;
+	enter_refuse(what, why);
+	notes_message(NOTE_MESSAGE_UNSEEN, enter_now.refused);
+	enter_now.refused[0] = 0;
+}
+
 // Look whether the object has an allocator that calls itself, and enter it. False: it is stripped.
 static bool enter_look(const struct scope_object *object, bool exported)
 {
+	static bool said;
 	bool has[ENTER_FAMILIES], any = false, named;
 
 	if (!enter_begin(object))
@@ -535,7 +553,12 @@ static bool enter_look(const struct scope_object *object, bool exported)
 		any |= has[family] = enter_has(family);
 	if (object == scope_objects() && !has[ENTER_USUAL] && enter_now.at[enter_hook_of("malloc")])
 		enter_refuse("malloc", "is there, but not free, and calloc or realloc");
-	if (any) {
+	if (any && enter_now.place == &enter_none) {
+		enter_say_full(object, "its allocator",
+			       "is not entered, nor are others after it: there is room for 32, and "
+			       "calls of these are not recorded",
+			       &said);
+	} else if (any) {
 		enter_now.place->object = object;
 		allocators_add(object, enter_all(has), enter_name(has));
 	}
@@ -618,6 +641,7 @@ static void enter_filters(void)
 // the same.
 static bool enter_meet(const struct scope_object *object)
 {
+	static bool said;
 	uint32_t at = (uint32_t)((uintptr_t)object >> 4) % ENTER_KNOWN_MAX;
 
 	for (uint32_t i = 0; i < ENTER_KNOWN_MAX; i++, at = (at + 1) % ENTER_KNOWN_MAX) {
@@ -633,7 +657,11 @@ static bool enter_meet(const struct scope_object *object)
 			return true;
 		}
 	}
-	return false; // there are too many
+	enter_say_full(object, "and libraries after it",
+		       "are not looked at: 1,024 were loaded before, and calls of their own "
+		       "allocators are not recorded",
+		       &said);
+	return false;
 }
 
 // Whether it exports an allocator by names of its own. Who opens it (libtbb opens libtbbmalloc)
@@ -712,6 +740,19 @@ uint32_t enter_functions(void)
 	return enter_count;
 }
 
+// Of an allocator's calls inside of it that count.
+static void enter_say_inside(void)
+{
+	static bool said;
+
+	if (inside_full && !said)
+		notes_message(NOTE_MESSAGE_OTHER,
+			      "more than 64 libraries have allocators, or are needed by one: what "
+			      "others ask for inside of an allocator's call counts as a call of "
+			      "the program's");
+	said = inside_full;
+}
+
 // The executable first, then what the linker has loaded with it, in its order.
 void enter_start(void)
 {
@@ -720,6 +761,11 @@ void enter_start(void)
 
 	if (!program)
 		return;
+	if (enter_hooks_count() > ENTER_HOOKS_MAX) { // a mistake of ours
+		notes_message(NOTE_MESSAGE_UNSEEN, "allocators are not entered: there are more "
+						   "hooks than ENTER_HOOKS_MAX");
+		return;
+	}
 	enter_hash_all();
 	enter_started = true;
 	if (enter_meet(program) && !enter_look(program, !static_is()) &&
@@ -743,6 +789,7 @@ void enter_start(void)
 	}
 	for (const void *at = NULL; late_is() && (program = scope_next_namespace(&at));)
 		enter_namespace(program);
+	enter_say_inside();
 }
 
 // In 32 bits the C library's own functions are not entered. A library that binds to them, and not
@@ -806,6 +853,7 @@ void enter_loaded(void)
 		enter_look_for_deep();
 	for (const void *at = NULL; (first = scope_next_namespace(&at));)
 		enter_namespace(first);
+	enter_say_inside();
 	recording_unlock(&recording_state->enter_lock);
 	kernel_restore_signals(signals);
 }

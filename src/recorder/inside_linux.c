@@ -36,7 +36,7 @@ struct inside_library {
 	bool program; // the executable, of which the allocator is but a part
 };
 
-bool inside_watched = true;
+bool inside_watched = true, inside_full;
 __thread struct inside inside_mine;
 
 uintptr_t inside_libc_start, inside_libc_bytes;
@@ -66,8 +66,10 @@ static void inside_add(const struct scope_object *object, bool allocates)
 			count = i;
 		}
 	}
-	if (count == INSIDE_LIBRARIES_MAX)
+	if (count == INSIDE_LIBRARIES_MAX) {
+		inside_full = true;
 		return;
+	}
 	library->object = object;
 	library->allocates = allocates;
 	library->program = object == scope_objects();
@@ -176,6 +178,7 @@ static void inside_add_libc(const struct scope_object *object)
 {
 	struct inside_library library = { object, 0, 0, true, false };
 
+	inside_full |= inside_count == INSIDE_LIBRARIES_MAX;
 	if (!inside_find_libc(object) || inside_count == INSIDE_LIBRARIES_MAX)
 		return;
 	inside_add(scope_ourselves(), true); // a function that ends in a call of another one
@@ -200,6 +203,7 @@ void inside_add_code(uintptr_t start, uintptr_t bytes)
 {
 	uintptr_t end = inside_own_start + inside_own_bytes, ours;
 
+	inside_full |= inside_own_count == INSIDE_OWN_MAX;
 	if (inside_own_count == INSIDE_OWN_MAX || !bytes)
 		return;
 	inside_own[inside_own_count].start = start;

@@ -43,6 +43,10 @@ struct inside {
 // There is an allocator that may call hooks. So it is taken to be until inside_find has looked.
 HIDDEN extern bool inside_watched;
 
+// There were more such libraries, or functions, than there is room for: what those call counts as
+// the program's.
+HIDDEN extern bool inside_full;
+
 // The calling thread's.
 HIDDEN extern __thread struct inside inside_mine;
 

@@ -59,6 +59,10 @@ static void recording_map_spare(int fd)
 		return;
 	spare->segment = recording_map_part(fd, SEGMENT_HEADER_AT, SPARES_HEAD_BYTES);
 	spare->page = recording_map_part(fd, SEGMENT_RINGS_AT, KERNEL_PAGE);
+	if (spare->segment && !spare->page) {
+		vm_own(spare->segment, SPARES_HEAD_BYTES, true);
+		kernel(__NR_munmap, spare->segment, SPARES_HEAD_BYTES);
+	}
 	if (!spare->segment || !spare->page)
 		return;
 	spare->next_ring = spare->page;

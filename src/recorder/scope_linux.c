@@ -526,19 +526,26 @@ bool scope_span(const struct scope_object *object, uintptr_t *start, uintptr_t *
 	return *start < *end;
 }
 
-// By the last part of its path, as DT_NEEDED has it.
+static const char *scope_last_part(const char *path)
+{
+	const char *last = path;
+
+	for (const char *at = path; at && *at; at++) {
+		if (*at == '/')
+			last = at + 1;
+	}
+	return last;
+}
+
+// By the last part of both paths: DT_NEEDED mostly has no more than that.
 bool scope_needs(const struct scope_object *object, const struct scope_object *other)
 {
 	const char *strings = (const char *)scope_dynamic(object, DT_STRTAB);
-	const char *name = other->name;
+	const char *name = scope_last_part(other->name);
 
-	for (const char *at = name; at && *at; at++) {
-		if (*at == '/')
-			name = at + 1;
-	}
 	for (const struct elf_pair *at = object->dynamic; strings && name && *name && at && at->tag;
 	     at++) {
-		if (at->tag == DT_NEEDED && text_equal(strings + at->value, name))
+		if (at->tag == DT_NEEDED && text_equal(scope_last_part(strings + at->value), name))
 			return true;
 	}
 	return false;

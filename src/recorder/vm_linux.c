@@ -538,9 +538,15 @@ static long vm_advise_vectors(const struct vm_ask *ask)
 	struct lane_vm record = { .kind = LANE_VM_MADVISE, .flags = (uint32_t)ask->words[3] };
 	long result;
 
-	if (recording_phase() != RECORDING_ON || count == 0 || count > VM_VECTORS_MAX ||
-	    !vm_is_ourselves((int)ask->words[0]))
+	if (recording_phase() != RECORDING_ON || count == 0 || count > VM_VECTORS_MAX)
 		return vm_make(ask, __NR_process_madvise);
+	if (!vm_is_ourselves((int)ask->words[0])) {
+		result = vm_make(ask, __NR_process_madvise);
+		if (!kernel_failed(result))
+			__atomic_fetch_add(&recording_state->segment->calls_elsewhere, 1,
+					   __ATOMIC_RELAXED);
+		return result;
+	}
 	vm_before_advice(record.flags, VM_RELEASE_MIN);
 	result = vm_make(ask, __NR_process_madvise);
 	if (kernel_failed(result)) // what the vectors are is not known then

@@ -4,10 +4,42 @@
 import glob
 import json
 import os
+import shutil
 
 import libschema
-from libguest import (SOURCE, TIDEMARK, Skip, check, environment, equal, main, program, record, run,
-                      test)
+from libguest import (SOURCE, TIDEMARK, Skip, Trace, check, environment, equal, main, program, record,
+                      run, test)
+
+# A library whose allocator is known by its names; each copy of it is another library.
+LIBRARY = """
+static char memory[1 << 16];
+static unsigned long used;
+void *scalable_malloc(unsigned long size)
+{
+	return memory + (used += (size + 15) & -16UL) - ((size + 15) & -16UL);
+}
+void scalable_free(void *block)
+{
+	static void *volatile last, *volatile before;
+
+	before = last;
+	last = block;
+}
+"""
+OPENER = """
+#include <dlfcn.h>
+#include <stddef.h>
+int main(int count, char **names)
+{
+	for (int i = 1; i < count; i++) {
+		void *library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+		void *(*take)(size_t) = (void *(*)(size_t))dlsym(library, "scalable_malloc");
+
+		take(7800 + (size_t)i);
+	}
+	return 0;
+}
+"""
 
 
 def allocators_of(path, trace="t.tide"):
@@ -56,6 +88,61 @@ def one_that_the_executable_exports_is_entered_in_a_forked_child_too():
               allocators_of(path, f"{name}.tide"), "allocators")
         check_text(f"allocator {name} in the executable, by patched entries of what it exports",
                    f"{name}.tide")
+
+
+def record_libraries(count):
+    """Of a program that opens so many libraries with an allocator: the sizes that were recorded, and
+    what `info` says that the program is."""
+    for name, source, options in (("one.so", LIBRARY, ["-shared", "-fPIC", "-O1"]),
+                                  ("opener", OPENER, ["-O1", "-ldl"])):
+        with open(f"{name}.c", "w", encoding="utf-8") as file:
+            file.write(source)
+        built = run(["gcc", f"{name}.c", "-o", name, *options])
+        equal(0, built.code, built.err)
+    paths = [os.path.abspath(f"{number}.so") for number in range(1, count + 1)]
+    for path in paths:
+        shutil.copy("one.so", path)
+    ended = record([os.path.abspath("opener"), *paths], "--force")
+    seen = {event.size - 7800 for event in Trace().events if 7800 < event.size <= 7800 + count}
+    return seen, ended.err, run([TIDEMARK, "info", "t.tide"]).out
+
+
+@test
+def as_many_as_there_is_room_for_are_entered_and_nothing_is_said():
+    seen, err, info = record_libraries(30)
+    equal(set(range(1, 31)), seen, "libraries whose calls are recorded")
+    check("allocators" not in err and "not recorded" not in info, err, info)
+
+
+@test
+def allocators_for_which_there_is_no_room_are_said():
+    seen, err, info = record_libraries(40)
+    check(30 <= len(seen) < 40, seen)
+    first = min(set(range(1, 41)) - seen)
+    line = f"{os.path.abspath(f'{first}.so')}: its allocator is not entered"
+    check(line in err and line in info, line, err, info)
+
+
+@test
+def libraries_that_an_allocator_needs_beyond_those_that_are_known_are_said():
+    for count, said in ((20, False), (90, True)):
+        for name, source in (("one", "int one;"), ("all", LIBRARY)):
+            with open(f"{name}.c", "w", encoding="utf-8") as file:
+                file.write(source)
+        built = run(["gcc", "-shared", "one.c", "-o", "one.so"])
+        equal(0, built.code, built.err)
+        paths = [os.path.abspath(f"needed{number}.so") for number in range(count)]
+        for path in paths:
+            shutil.copy("one.so", path)
+        with open("opener.c", "w", encoding="utf-8") as file:
+            file.write(OPENER)
+        for command in (["-shared", "-fPIC", "all.c", "-o", "all.so", "-Wl,--no-as-needed", *paths],
+                        ["opener.c", "-o", "opener", "-ldl"]):
+            built = run(["gcc", *command])
+            equal(0, built.code, built.err)
+        record([os.path.abspath("opener"), os.path.abspath("all.so")], "--force")
+        info = run([TIDEMARK, "info", "t.tide"]).out
+        equal(said, "more than 64 libraries have allocators" in info, f"{count}: {info}")
 
 
 main()

@@ -7,8 +7,8 @@ import json
 import os
 import shutil
 
-from libguest import (SOURCE, TIDEMARK, Skip, check, environment, equal, main, program, record, run,
-                      test)
+from libguest import (BITS, SOURCE, TIDEMARK, Skip, check, environment, equal, main, program, python,
+                      record, run, test)
 from libmemory import Memory, map_differences
 
 LIBRARY = program("libplugin_a.so")
@@ -101,6 +101,43 @@ def a_program_of_musl_is_seen_as_well():
     expected = told(ended.out)
     equal(expected, {kind: found.get(kind) for kind in expected}, "calls of the program")
     equal([], map_differences(memory, "t.maps"), "what is mapped in the end")
+
+
+OTHERS = """
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+class Vector(ctypes.Structure):
+    _fields_ = [("at", ctypes.c_void_p), ("size", ctypes.c_size_t)]
+memory = ctypes.create_string_buffer(1 << 16)
+vector = Vector((ctypes.addressof(memory) + 4095) & ~4095, 4096)
+ready, leave = os.pipe(), os.pipe()
+child = os.fork()
+if child == 0:
+    os.write(ready[1], b"x")
+    os.read(leave[0], 1)
+    os._exit(0)
+os.read(ready[0], 1)
+done = 0
+for whom in (child, child, os.getpid()):
+    done += libc.process_madvise(os.pidfd_open(whom), ctypes.byref(vector), 1, 20, 0) == 4096
+os.write(leave[1], b"x")
+os.waitpid(child, 0)
+print(done)
+"""
+
+
+@test
+def a_call_on_another_process_s_memory_is_counted_apart():
+    interpreter, variables = python()
+    if BITS != 64:
+        raise Skip("asked of 64 bits")
+    ended = record([*interpreter, "-c", OTHERS], env=environment(**variables))
+    if ended.out != "3\n":
+        raise Skip("a process may not be advised by another here")
+    info = json.loads(run([TIDEMARK, "info", "--json", "t.tide"]).out)
+    equal([2, 0], [each["calls_elsewhere"] for each in info["processes"]], "calls")
+    check("2 calls on the memory of other processes, not recorded" in
+          run([TIDEMARK, "info", "t.tide"]).out, "what info says")
 
 
 main()
