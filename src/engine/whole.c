@@ -256,7 +256,7 @@ static void take_other(void *context, const struct trace_event *event)
 	space_learn(passing->space, passing->reader);
 	if (thread &&
 	    (!passing->wish->query || query_has_process(passing->wish->query, thread->process))) {
-		space_listed_pass(passing->listed, event->number);
+		space_listed_pass(passing->listed, event);
 		space_add_event(passing->space, event);
 	}
 }

@@ -100,7 +100,7 @@ static void count_items(struct info *info, struct reader *reader, enum progress_
 		info->events++;
 		if (trace_kind_is_vm(event->kind)) {
 			space_learn(space, reader);
-			space_listed_pass(listed, event->number);
+			space_listed_pass(listed, event);
 			space_add_event(space, event);
 		}
 	}

@@ -241,6 +241,31 @@ def another_allocators_mappings_are_not_large_blocks():
 
 
 @test
+def a_call_that_was_being_made_at_the_snapshot_was_seen():
+    """Another thread's mmap is done, and its event comes after; it may be next to another's."""
+    head = ("process p pid=9\nthread t p tid=9\nthread u p tid=10\n@1 start p\n"
+            "@2 t mmap 0x1000000 0x4000 prot=rw flags=private|anonymous\n"
+            "snapshot p reason=growth at=4\nmapping 0x1000000-0x1004000 prot=rw rss=4096\n"
+            "mapping 0x2000000-0x2009000 prot=rw rss=4096\n")
+    late = "@{} {} mmap {:#x} {:#x} prot=rw flags=private|anonymous\n"
+    tail = "@900000000 end p exit=0\nend\n"
+    both = late.format(5, "u", 0x2003000, 0x3000) + late.format(6, "t", 0x2000000, 0x3000)
+    for name, text, unseen in (("none", "", "36.0 KiB"), ("both", both, "12.0 KiB"), (
+            "all", both + late.format(7, "u", 0x2006000, 0x3000), None), (
+            "failed", "@5 u mmap 0x0 0x9000 prot=rw flags=private|anonymous error=12\n", "36.0 KiB"), (
+            "long after", late.format(800000000, "u", 0x2000000, 0x9000), "36.0 KiB")):
+        path = assemble(name.replace(" ", "-"), head + text + tail)
+        for words in (["report"], ["info"], ["window", "--layer", "vm"]):
+            done = run(words[0], path, *words[1:], check=None)
+            out = " ".join((done.stdout + done.stderr).split())
+            if unseen:
+                assert f"recorded 0 B should be mapped that is not, and {unseen} is mapped" in out, \
+                    (name, words, out)
+            else:
+                assert "should be mapped" not in out, (name, words, out)
+
+
+@test
 def calls_that_nobody_saw_are_said_where_calls_were_seen_at_all():
     """The kernel's list and the calls, of the last snapshot; a process that has done nothing yet
     has not said what is mapped."""

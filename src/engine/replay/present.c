@@ -55,7 +55,7 @@ void present_add_event(struct present *present, const struct trace_event *event)
 	if (shown)
 		space_learn(present->space, present->reader);
 	if (vm)
-		space_listed_pass(present->listed, event->number);
+		space_listed_pass(present->listed, event);
 	if (options->before && shown)
 		options->before(options->context, present->space, event);
 	if (vm)

@@ -2,10 +2,24 @@
 // [0x10000, 0x30000) and [0x80000, 0x90000). So [0x30000, 0x50000), 128 KiB, was unmapped by a call
 // that no hook saw, and [0x80000, 0x90000), 64 KiB, was mapped by one. Both lists are sorted: each
 // is gone through once, beside the other.
+//
+// A thread that was in the midst of mmap then had made the mapping, and its event came after: such
+// an event within 100 ms takes the range off what no call made.
 #include "engine/space/space_listed.h"
 
 #include "base/mem.h"
 #include "engine/space/space_owner.h"
+
+enum {
+	FLIGHT_NS = 100 * 1000 * 1000
+}; // between a call and its event, on a machine with much to do
+
+// What the kernel listed and no call had made yet.
+struct unknown {
+	process_id process;
+	uint64_t start, end;
+	uint64_t until_ns; // a call that is told until then was being made
+};
 
 // The last good snapshot of a process, by process.
 struct waiting {
@@ -21,6 +35,8 @@ struct space_listed {
 	uint32_t count, due;
 	uint64_t next; // the least of those that are due
 	uint64_t gone_bytes, unknown_bytes;
+	struct unknown *unknown; // of these, what an event may still tell
+	size_t unknown_count, unknown_capacity;
 };
 
 // A snapshot with smaps that no event came into: the list and the calls are of one moment.
@@ -101,32 +117,67 @@ static uint64_t bytes_gone(const struct space *space, const struct trace_snapsho
 	return bytes;
 }
 
-// Bytes that the kernel listed and that are in no range.
-static uint64_t bytes_unknown(const struct space *space, const struct reader *reader,
-			      const struct trace_snapshot *snapshot)
+static void add_unknown(struct space_listed *listed, const struct unknown *unknown)
 {
-	const struct ranges *ranges = space_ranges(space, snapshot->process);
-	uint64_t bytes = 0;
+	ASSERT(unknown->start < unknown->end);
+	*MEM_REACH(listed->unknown, listed->unknown_capacity, listed->unknown_count) = *unknown;
+	listed->unknown_count++;
+	listed->unknown_bytes += unknown->end - unknown->start;
+}
+
+// What the kernel listed and is in no range.
+static void find_unknown(struct space_listed *listed, const struct trace_snapshot *snapshot)
+{
+	const struct ranges *ranges = space_ranges(listed->space, snapshot->process);
+	struct unknown found = { .process = snapshot->process,
+				 .until_ns = snapshot->time_ns + snapshot->cost_ns + FLIGHT_NS };
 
 	for (uint32_t i = 0; i < snapshot->mappings_count; i++) {
 		const struct trace_mapping *mapping = &snapshot->mappings[i];
-		const struct trace_file *file = reader_file(reader, mapping->file);
+		const struct trace_file *file = reader_file(listed->reader, mapping->file);
 		uint8_t path = file ? space_owner_of_path(file->path).path : SPACE_OWNER_PLAIN;
-		uint64_t at = mapping->start;
 
 		if (path == SPACE_OWNER_STACK || path == SPACE_OWNER_KERNEL)
 			continue;
-		for (const struct range *each = ranges_from(ranges, at);
-		     each && each->start < mapping->end && at < mapping->end;
+		found.start = mapping->start;
+		for (const struct range *each = ranges_from(ranges, found.start);
+		     each && each->start < mapping->end && found.start < mapping->end;
 		     each = ranges_from(ranges, each->end)) {
-			if (each->start > at)
-				bytes += each->start - at;
-			at = each->end;
+			found.end = each->start;
+			if (found.end > found.start)
+				add_unknown(listed, &found);
+			found.start = each->end;
 		}
-		if (at < mapping->end)
-			bytes += mapping->end - at;
+		found.end = mapping->end;
+		if (found.start < found.end)
+			add_unknown(listed, &found);
 	}
-	return bytes;
+}
+
+// A call that was being made at the snapshot: what it mapped is known now. Of a range that it is a
+// part of, what is on both sides stays.
+static void know(struct space_listed *listed, const struct trace_event *event)
+{
+	const struct trace_thread *thread = reader_thread(listed->reader, event->thread);
+	uint64_t end = event->address + event->size;
+
+	if (!thread || event->kind != TRACE_MMAP || event->vm->error)
+		return;
+	for (size_t i = listed->unknown_count; i-- > 0;) {
+		struct unknown each = listed->unknown[i], right = each;
+
+		if (each.process != thread->process || each.until_ns < event->time_ns ||
+		    each.end <= event->address || each.start >= end)
+			continue;
+		listed->unknown[i] = listed->unknown[--listed->unknown_count];
+		listed->unknown_bytes -= each.end - each.start;
+		each.end = event->address;
+		right.start = end;
+		if (each.start < each.end)
+			add_unknown(listed, &each);
+		if (right.start < right.end)
+			add_unknown(listed, &right);
+	}
 }
 
 // What the calls say is mapped against what the kernel listed in a snapshot.
@@ -144,14 +195,14 @@ static void compare(struct space_listed *listed, struct waiting *waiting)
 	// A process that has done nothing yet has not said either what is mapped.
 	if (ranges && ranges_from(ranges, 0)) {
 		listed->gone_bytes += bytes_gone(listed->space, &snapshot);
-		listed->unknown_bytes += bytes_unknown(listed->space, listed->reader, &snapshot);
+		find_unknown(listed, &snapshot);
 	}
 	snapshot_fini(&snapshot);
 }
 
 // Called for each event of virtual memory, so that `next` answers most of them without a look at
 // all processes.
-void space_listed_pass(struct space_listed *listed, uint64_t number)
+static void pass_number(struct space_listed *listed, uint64_t number)
 {
 	if (number < listed->next)
 		return;
@@ -159,6 +210,13 @@ void space_listed_pass(struct space_listed *listed, uint64_t number)
 		if (listed->all[id].due && listed->all[id].ended <= number)
 			compare(listed, &listed->all[id]);
 	find_next(listed);
+}
+
+void space_listed_pass(struct space_listed *listed, const struct trace_event *event)
+{
+	pass_number(listed, event->number);
+	if (listed->unknown_count > 0)
+		know(listed, event);
 }
 
 void space_listed_end(struct space_listed *listed, process_id process)
@@ -169,13 +227,13 @@ void space_listed_end(struct space_listed *listed, process_id process)
 	find_next(listed);
 }
 
-// What is still due had its snapshot after the last event. `number` must not be UINT64_MAX, which
+// What is still due had its snapshot after the last event. The number must not be UINT64_MAX, which
 // is `next` where nothing is due.
 void space_listed_finish(struct space_listed *listed)
 {
 	if (!listed)
 		return;
-	space_listed_pass(listed, UINT64_MAX - 1);
+	pass_number(listed, UINT64_MAX - 1);
 	space_set_unlisted(listed->space, listed->gone_bytes, listed->unknown_bytes);
-	MEM_FREE(listed->all, listed);
+	MEM_FREE(listed->unknown, listed->all, listed);
 }

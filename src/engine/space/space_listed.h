@@ -21,6 +21,6 @@ struct space_listed;
 // is not before. All is borrowed.
 struct space_listed *space_listed_new(struct space *space, const struct reader *reader,
 				      const struct query *query, const struct moment_edge *edge);
-void space_listed_pass(struct space_listed *listed, uint64_t number);
+void space_listed_pass(struct space_listed *listed, const struct trace_event *event);
 void space_listed_end(struct space_listed *listed, process_id process);
 void space_listed_finish(struct space_listed *listed); // NULL is allowed
