@@ -98,14 +98,14 @@ enum { STEPS = 1000, STRETCH_LOG2 = 6, FIRST = 1 << 20 };
 // What `ops` and `begins` say is what comes back: of the whole block, and of some of its stretches.
 static void check_block(const struct index_batch *batch, uint32_t kinds, bool numbers)
 {
-	struct pack_words *words = calloc(1, sizeof *words);
+	struct index_events_work *work = calloc(1, sizeof *work);
 	uint8_t *bytes = calloc(1, index_events_bytes_max(batch) + PACK_SLACK);
 	uint32_t all[STEPS], some[STEPS], ends_count, ended = 0;
 	struct index_ended ends[STEPS + 1];
 	struct index_events_head head;
 	uint64_t begins[STEPS];
 
-	index_events_put(bytes, batch, words);
+	index_events_put(bytes, batch, work);
 	memcpy(&head, bytes, sizeof head);
 	CHECK_EQ(numbers, head.words_count > 0);
 	CHECK(index_events_take_ops(bytes, &head, kinds, all));
@@ -127,7 +127,7 @@ static void check_block(const struct index_batch *batch, uint32_t kinds, bool nu
 	}
 	CHECK_EQ(ended, ends_count);
 	CHECK(!index_events_take_some(bytes, &head, 1, 0, batch->count, some));
-	free(words);
+	free(work);
 	free(bytes);
 }
 

@@ -430,14 +430,14 @@ static bool wait_for_more(struct index_work *work)
 	return true;
 }
 
-// Writing the state may take a twentieth of the time.
+// Writing the state may take a hundredth of the time.
 static void save_now_and_then(struct index_work *work, bool now)
 {
-	enum { LEAST_NS = 2000000000, SHARE = 20 };
+	enum { LEAST_NS = 2000000000, SHARE = 100 };
 	uint64_t began_ns = now_steady_ns();
 
 	// The state of a build with 2 million live blocks takes 0.3 s to write: then the next is
-	// due after 2 + 6 s.
+	// due after 2 + 30 s.
 	if (work->due_ns == 0)
 		work->due_ns = began_ns + LEAST_NS;
 	else

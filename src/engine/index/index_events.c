@@ -62,35 +62,54 @@ static inline bool bit_of(const uint64_t *bits, uint32_t i)
 	return bits[i / 64] >> i % 64 & 1;
 }
 
-// Which steps of a batch end what began in the same stretch. An orphan's beginning is 0, which is
-// before all blocks but the first, whose step 0 begins nothing.
-static void find_near(const struct index_batch *batch, uint64_t bits[BITS_WORDS])
+// Which steps of a batch end what began in the same stretch: their bits, and the steps by kind. An
+// orphan's beginning is 0, which is before all blocks but the first, whose step 0 begins nothing.
+// Nothing predicts which step is what: each is noted after those of all three kinds, and the place
+// is taken by its own.
+static void split(const struct index_batch *batch, uint64_t bits[BITS_WORDS],
+		  struct index_events_work *work)
 {
 	unsigned log2 = batch->stretch_log2;
+	uint32_t others = 0, near = 0, far = 0;
 
-	memset(bits, 0, BITS_WORDS * sizeof *bits);
-	for (uint32_t i = 0; i < batch->count; i++) {
-		uint64_t begin = batch->begins[i], stretch = (batch->first + i) >> log2;
-		bool near = (batch->ops[i] & 1) & (begin != 0) & (begin >= batch->first) &
-			    (begin >> log2 == stretch);
+	for (uint32_t i = 0; i < batch->count; i += 64) {
+		uint32_t end = batch->count - i < 64 ? batch->count : i + 64;
+		uint64_t word = 0;
 
-		bits[i / 64] |= (uint64_t)near << i % 64;
+		for (uint32_t k = i; k < end; k++) {
+			uint64_t begin = batch->begins[k];
+			uint32_t op = batch->ops[k];
+			bool is_near = (op & 1) & (begin != 0) & (begin >= batch->first) &
+				       (begin >> log2 == (batch->first + k) >> log2);
+
+			word |= (uint64_t)is_near << (k - i);
+			work->others[others] = op;
+			work->near[near] =
+				(struct index_events_near){ (uint16_t)k,
+							    (uint16_t)(begin - batch->first) };
+			work->far[far] = (uint16_t)k;
+			others += !is_near;
+			near += is_near;
+			far += (op & 1) & !is_near;
+		}
+		bits[i / 64] = word;
 	}
+	work->others_count = others;
+	work->near_count = near;
+	work->far_count = far;
 }
 
 // By number. NULL: there are too many of them for that.
-static uint8_t *put_numbers(uint8_t *at, const struct index_batch *batch, const uint64_t *bits,
-			    struct pack_words *words)
+static uint8_t *put_numbers(uint8_t *at, const struct index_batch *batch,
+			    struct index_events_work *work)
 {
 	struct column column = { .at = at };
+	struct pack_words *words = &work->words;
 
 	pack_words_clear(words);
-	for (uint32_t i = 0; i < batch->count; i++) {
-		uint32_t number;
+	for (uint32_t i = 0; i < work->others_count; i++) {
+		uint32_t number = pack_words_number(words, work->others[i]);
 
-		if (bit_of(bits, i))
-			continue;
-		number = pack_words_number(words, batch->ops[i]);
 		// Words are written once more than they are numbered: in 65,536 steps up to 8,208
 		// of them pay.
 		if (number == PACK_WORDS_MAX || words->count > batch->count / 8 + 16)
@@ -100,82 +119,81 @@ static uint8_t *put_numbers(uint8_t *at, const struct index_batch *batch, const 
 	return column_end(&column);
 }
 
-static uint8_t *put_words(uint8_t *at, const struct index_batch *batch, const uint64_t *bits)
+static uint8_t *put_words(uint8_t *at, const struct index_events_work *work)
 {
 	struct column column = { .at = at };
 
-	for (uint32_t i = 0; i < batch->count; i++)
-		if (!bit_of(bits, i))
-			column_put(&column, batch->ops[i]);
+	for (uint32_t i = 0; i < work->others_count; i++)
+		column_put(&column, work->others[i]);
 	return column_end(&column);
 }
 
-// Where distances of a stretch begin.
-static inline uint64_t stretch_of(const struct index_batch *batch, uint32_t i)
-{
-	return (batch->first + i) >> batch->stretch_log2 << batch->stretch_log2;
-}
-
 // Whether distances of beginnings take fewer bits than lifetimes: of near ends, and of others.
-static void find_shorter(const struct index_batch *batch, const uint64_t *bits,
+static void find_shorter(const struct index_batch *batch, const struct index_events_work *work,
 			 struct index_events_head *head)
 {
-	uint64_t lives[2] = { 0 }, begins[2] = { 0 }, last[2] = { batch->first, batch->first };
+	uint64_t lives = 0, begins = 0, last = 0;
 
-	for (uint32_t i = 0; i < batch->count; i++) {
-		uint64_t begin = batch->begins[i];
-		bool near = bit_of(bits, i);
+	for (uint32_t i = 0; i < work->near_count; i++) {
+		struct index_events_near near = work->near[i];
 
-		if (!(batch->ops[i] & 1) || begin == 0)
-			continue;
-		lives[near] += pack_width(batch->first + i - begin);
-		begins[near] += pack_width(!near + bits_zigzag(begin - last[near]));
-		last[near] = begin;
+		lives += pack_width((uint64_t)near.at - near.begin);
+		begins += pack_width(bits_zigzag(near.begin - last));
+		last = near.begin;
 	}
-	head->near_by_begins = begins[1] < lives[1];
-	head->far_by_begins = begins[0] < lives[0];
+	head->near_by_begins = begins < lives;
+	lives = begins = 0;
+	last = batch->first;
+	for (uint32_t i = 0; i < work->far_count; i++) {
+		uint64_t begin = batch->begins[work->far[i]];
+
+		if (begin == 0)
+			continue;
+		lives += pack_width(batch->first + work->far[i] - begin);
+		begins += pack_width(1 + bits_zigzag(begin - last));
+		last = begin;
+	}
+	head->far_by_begins = begins < lives;
 }
 
 // Ends whose beginning is in the same stretch: by it their cell is known, too, so it has no word.
-static uint8_t *put_near(uint8_t *at, const struct index_batch *batch, const uint64_t *bits,
-			 bool by_begins)
+// Distances of a stretch begin with its first step.
+static uint8_t *put_near(uint8_t *at, const struct index_batch *batch,
+			 const struct index_events_work *work, bool by_begins)
 {
 	struct column column = { .at = at };
 	uint64_t last = 0;
 
-	for (uint32_t i = 0; i < batch->count; i++) {
-		uint64_t begin = batch->begins[i], stretch = stretch_of(batch, i);
+	for (uint32_t i = 0; i < work->near_count; i++) {
+		struct index_events_near near = work->near[i];
+		uint64_t lived = (uint64_t)near.at - near.begin;
+		uint64_t stretch = (uint64_t)near.at >> batch->stretch_log2 << batch->stretch_log2;
 
-		if (!bit_of(bits, i))
-			continue;
 		// What began is told by the same words: nothing is lost.
-		ASSERT((batch->ops[begin - batch->first] | 1) == batch->ops[i]);
+		ASSERT((batch->ops[near.begin] | 1) == batch->ops[near.at]);
 		last = last < stretch ? stretch : last;
-		column_put(&column,
-			   by_begins ? bits_zigzag(begin - last) : batch->first + i - begin);
-		last = begin;
+		column_put(&column, by_begins ? bits_zigzag(near.begin - last) : lived);
+		last = near.begin;
 	}
 	return column_end(&column);
 }
 
 // Ends whose beginning is in another stretch, or known to be of nothing (0): how long they lived,
 // or what their beginning differs from the last such one, whichever takes fewer bits in this block.
-static uint8_t *put_far(uint8_t *at, const struct index_batch *batch, const uint64_t *bits,
-			bool by_begins)
+static uint8_t *put_far(uint8_t *at, const struct index_batch *batch,
+			const struct index_events_work *work, bool by_begins)
 {
 	struct column column = { .at = at };
 	uint64_t last = batch->first;
 
 	ASSERT(batch->count > 0);
-	for (uint32_t i = 0; i < batch->count; i++) {
-		uint64_t begin = batch->begins[i];
+	for (uint32_t i = 0; i < work->far_count; i++) {
+		uint64_t begin = batch->begins[work->far[i]];
 
-		if (!(batch->ops[i] & 1) || bit_of(bits, i))
-			continue;
 		if (begin == 0) {
 			column_put(&column, 0);
 		} else if (!by_begins) {
-			column_put(&column, batch->first + i - begin);
+			column_put(&column, batch->first + work->far[i] - begin);
 		} else {
 			column_put(&column, 1 + bits_zigzag(begin - last));
 			last = begin;
@@ -211,9 +229,10 @@ size_t index_events_bytes_max(const struct index_batch *batch)
 }
 
 // The parts of a block, one after the other: which steps are near ends (a bit each), words or their
-// numbers, the list of words, near ends, far ends, numbers of events. `words` is only a place to
-// work in. Where too many words are different, they are written as they are and the list is empty.
-size_t index_events_put(uint8_t *out, const struct index_batch *batch, struct pack_words *words)
+// numbers, the list of words, near ends, far ends, numbers of events. Where
+// too many words are different, they are written as they are and the list is empty.
+size_t index_events_put(uint8_t *out, const struct index_batch *batch,
+			struct index_events_work *work)
 {
 	struct index_events_head head = { .count = batch->count,
 					  .stretch_log2 = (uint16_t)batch->stretch_log2 };
@@ -222,22 +241,23 @@ size_t index_events_put(uint8_t *out, const struct index_batch *batch, struct pa
 
 	ASSERT(batch->count > 0 && batch->stretch_log2 < 64);
 	ASSERT(batch->count <= INDEX_EVENTS_MAX && batch->jumps_count <= batch->count);
-	find_near(batch, bits);
+	ASSERT(batch->first % (UINT64_C(1) << batch->stretch_log2) == 0);
+	split(batch, bits, work);
 	first = pack_put(out + sizeof head, bits, (batch->count + 63) / 64);
-	at = put_numbers(first, batch, bits, words);
+	at = put_numbers(first, batch, work);
 	if (!at) {
-		at = put_words(first, batch, bits);
-		words->count = 0;
+		at = put_words(first, work);
+		work->words.count = 0;
 	}
 	head.ops_at = (uint32_t)(first - out);
 	head.words_at = (uint32_t)(at - out);
-	head.words_count = words->count;
-	at = pack_put(at, words->words, words->count);
+	head.words_count = work->words.count;
+	at = pack_put(at, work->words.words, work->words.count);
 	head.near_at = (uint32_t)(at - out);
-	find_shorter(batch, bits, &head);
-	at = put_near(at, batch, bits, head.near_by_begins);
+	find_shorter(batch, work, &head);
+	at = put_near(at, batch, work, head.near_by_begins);
 	head.far_at = (uint32_t)(at - out);
-	at = put_far(at, batch, bits, head.far_by_begins);
+	at = put_far(at, batch, work, head.far_by_begins);
 	head.jumps_at = (uint32_t)(at - out);
 	at = put_jumps(at, batch);
 	memcpy(out, &head, sizeof head);

@@ -31,9 +31,23 @@ struct index_ended {
 	uint32_t at, cell; // at: step of the block
 };
 
+// A place to work in, for index_events_put: its words, and its steps by kind. 832 KB. The last of
+// each list is only for what is put after the last.
+struct index_events_near {
+	uint16_t at, begin; // steps of the block: an end, and where that began
+};
+struct index_events_work {
+	struct pack_words words;
+	uint32_t others_count, near_count, far_count;
+	uint32_t others[INDEX_EVENTS_MAX + 1]; // what steps did that are no near ends
+	struct index_events_near near[INDEX_EVENTS_MAX + 1];
+	uint16_t far[INDEX_EVENTS_MAX + 1]; // ends that are not near: steps of the block
+};
+
 // `out` has room for index_events_bytes_max. Returns how many they are.
 size_t index_events_bytes_max(const struct index_batch *batch);
-size_t index_events_put(uint8_t *out, const struct index_batch *batch, struct pack_words *words);
+size_t index_events_put(uint8_t *out, const struct index_batch *batch,
+			struct index_events_work *work);
 
 // False: the bytes are no such block, or have a cell that is not there.
 bool index_events_take_ops(const uint8_t *bytes, const struct index_events_head *head,

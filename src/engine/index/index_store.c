@@ -123,7 +123,7 @@ bool index_store_open(struct index_store *store, const struct index_shape *shape
 	if (posts)
 		store->postings = index_postings_new(shape);
 	store->sites = mem_alloc((size_t)1 << shape->block_log2, sizeof *store->sites);
-	store->words = mem_alloc(1, sizeof *store->words);
+	store->work = mem_alloc(1, sizeof *store->work);
 	store->sizes = index_sizes_new();
 	store->cells_next = store->sites_next = shape->snapshot_steps;
 	store->never_next = shape->snapshot_steps;
@@ -146,7 +146,7 @@ void index_store_close(struct index_store *store)
 		mem_free(store->addresses[i]);
 	for (size_t i = 0; i < INDEX_LONGS; i++)
 		mem_free(store->longs[i]);
-	MEM_FREE(store->words, store->sites);
+	MEM_FREE(store->work, store->sites);
 	index_postings_free(store->postings);
 	index_sizes_free(store->sizes);
 	*store = (struct index_store){ 0 };
@@ -198,7 +198,7 @@ static void put_events(struct index_store *store, const struct index_batch *batc
 	uint8_t *out = scratch(store, index_events_bytes_max(batch));
 
 	entry->events_at = store->files->events.size;
-	entry->events_size = (uint32_t)index_events_put(out, batch, store->words);
+	entry->events_size = (uint32_t)index_events_put(out, batch, store->work);
 	vault_append(&store->files->events, out, entry->events_size);
 }
 
@@ -526,27 +526,46 @@ struct site_sums {
 	bool met;
 };
 
-// Of sites [first, end), from those of their cells.
+static inline void add_to_site(struct site_sums *site, const struct index_count *count,
+			       uint64_t size)
+{
+	if (!site->met)
+		site->size = size;
+	site->met = true;
+	site->sums.begun += count->begun;
+	site->sums.alive += count->alive;
+	site->sums.begun_bytes += count->begun * size;
+	site->sums.alive_bytes += count->alive * size;
+}
+
+// Of sites [first, end), from those of their cells: some cells at a time, whose sites are fetched
+// before they are added to.
 static void sum_sites(const struct cells *cells, const struct index_count *counts, uint32_t keys,
 		      uint32_t first, uint32_t end, struct site_sums *sites)
 {
+	enum { SOME_CELLS = 128 };
+
 	ASSERT(first < end);
 	memset(sites, 0, (end - first) * sizeof *sites);
-	for (uint32_t id = 1; id < keys; id++) {
-		struct cells_cell cell = cells_cell(cells, id);
-		struct bits_sums *sum;
+	for (uint32_t from = 1, to; from < keys; from = to) {
+		uint32_t found[SOME_CELLS], count = 0;
 
-		// Also true of a site before `first`: the difference wraps to far above.
-		if (cell.site - first >= end - first)
-			continue;
-		sum = &sites[cell.site - first].sums;
-		if (!sites[cell.site - first].met)
-			sites[cell.site - first].size = cell.size;
-		sites[cell.site - first].met = true;
-		sum->begun += counts[id].begun;
-		sum->alive += counts[id].alive;
-		sum->begun_bytes += counts[id].begun * cell.size;
-		sum->alive_bytes += counts[id].alive * cell.size;
+		to = keys - from < SOME_CELLS ? keys : from + SOME_CELLS;
+		// Without a branch: which of them are of these sites is as good as random.
+		for (uint32_t id = from; id < to; id++) {
+			uint32_t site = cells_cell(cells, id).site - first;
+			// Not of one before `first` either: the difference wraps to far above.
+			bool is_here = site < end - first;
+
+			mem_expect(&sites[is_here ? site : 0]);
+			found[count] = id;
+			count += is_here;
+		}
+		for (uint32_t i = 0; i < count; i++) {
+			struct cells_cell cell = cells_cell(cells, found[i]);
+
+			add_to_site(&sites[cell.site - first], &counts[found[i]], cell.size);
+		}
 	}
 }
 

@@ -247,7 +247,7 @@ struct index_store {
 	uint32_t building_count[INDEX_LEVELS];
 	uint8_t *bytes; // scratch
 	size_t bytes_capacity;
-	struct pack_words *words;
+	struct index_events_work *work;
 	struct index_postings *postings; // the chunk that is being filled
 	uint32_t *sites;                 // of the steps of a batch
 	struct index_sizes *sizes;       // of a batch
