@@ -20,7 +20,7 @@ enum {
 	VM_WRITE_LOOK_FRAMES = 24,
 	VM_WRITE_SBRK_BYTES = 256, // of the function's code
 	VM_WRITE_FREE_BYTES = 256,
-	VM_WRITE_OWN_MAX = 512,
+	VM_WRITE_OWN_MAX = 1024, // two for each of 256 lanes that a filter needs at once, and more
 };
 
 // Where code lies whose calls have another origin than the program's.
@@ -119,7 +119,7 @@ static struct vm_write_own_change {
 static _Atomic uint32_t vm_write_changes_put;
 static _Atomic uint32_t vm_write_changes_told;
 
-// A ring of changes, for any thread to report at its next record (vm_write_own). There are 512
+// A ring of changes, for any thread to report at its next record (vm_write_own). There are 1,024
 // unreported ones only while nothing is recorded.
 void vm_own(const void *start, size_t bytes, bool gone)
 {

@@ -56,6 +56,39 @@ def a_process_that_may_do_next_to_nothing_is_recorded():
         check_exact(sandboxed(action, "none", 0, 200000), 200000)
 
 
+ASKS = r"""
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int main(void)
+{
+	char *volatile kept = malloc(7801);
+	if (syscall(SYS_seccomp, 1, 0, NULL) == 0 || errno != EFAULT)
+		return 77;
+	free(kept);
+	return 0;
+}
+"""
+
+
+@test
+def who_asks_whether_there_are_filters_has_seen_all_mappings():
+    """As qemu does, by a filter at no address: what was got ready for one is told as ours."""
+    with open("asks.c", "w", encoding="ascii") as file:
+        file.write(ASKS)
+    narrow = ["-m32"] if BITS == 32 else []
+    equal(0, run(["gcc", *narrow, "-o", "asks", "asks.c"]).code, "gcc")
+    ended = run([TIDEMARK, "record", "--rss-exact", "-o", "asks.tide", "--", "./asks"])
+    if ended.code == 77:
+        raise Skip("the kernel has no filters")
+    equal(0, ended.code, ended.err)
+    info = json.loads(run([TIDEMARK, "info", "--json", "asks.tide"]).out)
+    equal([], info["notes"]["messages"], "messages")
+    equal(1, len(Trace("asks.tide").of_size(7801)), "blocks")
+
+
 @test
 def strict_is_content_with_a_filter():
     sandboxed("kill", OURS, 0, 1000, options=["--strict"])
