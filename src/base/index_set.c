@@ -12,7 +12,7 @@ struct index_set_slot {
 	uint32_t position; // + 1; 0: free
 };
 
-enum { CAPACITY_FIRST = 16 };
+enum { CAPACITY_FIRST = 16, CAPACITY_LARGE = 1 << 16 };
 
 // The slot of the key, or the free one where it belongs. There is always a free one.
 // `same` is NULL where slots are moved to a larger table: all are different there, so a free one is
@@ -32,13 +32,16 @@ static struct index_set_slot *slot_of(const struct index_set *set, uint32_t hash
 }
 
 // The slots have 32 bits of their hashes, enough to place them again without a look at the items; a
-// table has at most 2^32 slots.
+// table has at most 2^32 slots. To double is to place each item again, at an address of its own: so
+// a large one goes at once to the size that it may need.
 static void grow(struct index_set *set)
 {
 	struct index_set_slot *old = set->slots;
 	size_t old_capacity = set->capacity;
 
 	set->capacity = old_capacity ? old_capacity * 2 : CAPACITY_FIRST;
+	while (old_capacity >= CAPACITY_LARGE && set->capacity / 4 * 3 <= set->most)
+		set->capacity *= 2;
 	ASSERT(set->capacity > old_capacity);
 	set->slots = mem_alloc_table(set->capacity, sizeof *set->slots);
 	for (size_t i = 0; i < old_capacity; i++)

@@ -22,6 +22,7 @@ struct index_set {
 	struct index_set_slot *slots; // private
 	size_t capacity;              // a power of two, or 0
 	size_t count;
+	size_t most;      // the caller's: so many may come, and a large table has room at once
 	uint32_t *firsts; // private: by number, see index_set_put_by
 	size_t firsts_capacity;
 };

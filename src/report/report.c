@@ -208,13 +208,14 @@ struct report_stacks {
 // A stack is incomplete if any of its frames is marked so, outer ones included: flags are handed
 // down from parents, which have smaller numbers than their children, in one pass. A stack that is
 // cut counts only as too deep, even where it also passes code without unwind tables.
-static struct report_stacks count_incomplete(const struct report *report)
+static struct report_stacks count_incomplete(struct report *report)
 {
+	struct whole_walk walk =
+		whole_walk(&report->whole, 1 << WHOLE_PLACE | 1 << WHOLE_ALLOCATED);
 	uint32_t stacks_count = reader_stacks_count(report->asked->reader);
 	uint8_t *flags = mem_alloc(stacks_count, 1);
 	struct report_stacks incomplete = { 0 };
-	size_t count;
-	const struct heap_site *sites = heap_sites(report->heap, &count);
+	bool any = false;
 
 	for (stack_id id = 1; id < stacks_count; id++) {
 		const struct trace_stack *stack = reader_stack(report->asked->reader, id);
@@ -222,14 +223,17 @@ static struct report_stacks count_incomplete(const struct report *report)
 		flags[id] = stack->flags;
 		if (stack->parent && stack->parent < id)
 			flags[id] |= flags[stack->parent];
+		any |= flags[id] & (TRACE_STACK_CUT | TRACE_STACK_INCOMPLETE);
 	}
-	for (size_t i = 0; i < count; i++) {
-		if (sites[i].stack >= stacks_count)
+	while (any && whole_walk_next(&walk)) {
+		const struct heap_site *site = walk.site;
+
+		if (site->stack >= stacks_count)
 			continue;
-		if (flags[sites[i].stack] & TRACE_STACK_CUT)
-			incomplete.deep += sites[i].allocated.count;
-		else if (flags[sites[i].stack] & TRACE_STACK_INCOMPLETE)
-			incomplete.unproven += sites[i].allocated.count;
+		if (flags[site->stack] & TRACE_STACK_CUT)
+			incomplete.deep += site->allocated.count;
+		else if (flags[site->stack] & TRACE_STACK_INCOMPLETE)
+			incomplete.unproven += site->allocated.count;
 	}
 	mem_free(flags);
 	return incomplete;
@@ -301,7 +305,6 @@ struct report *report_new(struct query_context *asked, const struct report_optio
 	struct messages messages = { .report = report };
 	struct sites_options wanted;
 	struct err damage = { 0 };
-	size_t sites_count;
 
 	report->asked = asked;
 	report->options = options;
@@ -309,21 +312,20 @@ struct report *report_new(struct query_context *asked, const struct report_optio
 		report_free(report);
 		return NULL;
 	}
-	query_context_whole(asked, &report->whole, keep_note, &messages);
+	query_context_whole(asked, &report->whole, true, keep_note, &messages);
 	tell_messages(&messages);
 	report->heap = report->whole.heap;
 	report->complete = reader_ok(asked->reader, &damage);
 	warn_of_damage(report);
 	query_context_counted(asked, &heap_totals(report->heap)->counts);
 
-	heap_sites(report->heap, &sites_count);
-	progress_begin(&progress, mode, "naming", sites_count);
+	progress_begin(&progress, mode, "naming", whole_sites_count(&report->whole));
 	reached_read(&report->reached, asked);
 	wanted = (struct sites_options){ merge, options->rows_max, options->bytes_min,
 					 report->reached.known ? &report->reached : NULL };
 	if (report->reached.asked && report->reached.why)
 		query_context_warn(asked, report->reached.why);
-	sites_init(&report->sites, &wanted, report->heap, asked->reader, asked->names, &progress);
+	sites_init(&report->sites, &wanted, &report->whole, asked->reader, asked->names, &progress);
 	progress_end(&progress);
 	return report;
 }

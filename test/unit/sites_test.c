@@ -62,7 +62,7 @@ static void check_rows(enum sites_merge merge, enum sites_question question, uin
 		       uint64_t bytes_min, const char *expected)
 {
 	struct reader *reader = assembled_open(trace);
-	struct heap *heap = heap_of(reader);
+	struct whole whole = { .heap = heap_of(reader) };
 	struct names *names = names_new(reader, NULL);
 	struct progress progress;
 	struct sites_options options = { merge, rows_max, bytes_min, NULL };
@@ -70,13 +70,13 @@ static void check_rows(enum sites_merge merge, enum sites_question question, uin
 	char *actual;
 
 	progress_begin(&progress, PROGRESS_NONE, "", 1);
-	sites_init(&sites, &options, heap, reader, names, &progress);
+	sites_init(&sites, &options, &whole, reader, names, &progress);
 	actual = describe(&sites, question);
 	CHECK_STR(expected, actual);
 	mem_free(actual);
 	sites_fini(&sites);
 	names_free(names);
-	heap_free(heap);
+	whole_fini(&whole);
 	reader_close(reader);
 }
 

@@ -54,6 +54,7 @@ struct labels *labels_new(enum labels_kind kind, const struct reader *reader, st
 	labels->stacks_count = reader_stacks_count(reader);
 	labels->frames = mem_alloc(labels->frames_count + (size_t)1, sizeof *labels->frames);
 	labels->stacks = mem_alloc(labels->stacks_count + (size_t)1, sizeof *labels->stacks);
+	labels->places_set.most = labels->frames_count;
 	return labels;
 }
 
@@ -157,17 +158,66 @@ static void describe_frame(const struct labels *labels, frame_id id, struct str 
 		describe_symbol(&symbols[i], text);
 }
 
+// Whether all that is said of the frame is a number, `offset`: no file and no names.
+static bool is_bare(const struct labels *labels, frame_id id, uint64_t *offset)
+{
+	const struct trace_frame *frame = reader_frame(labels->reader, id);
+	const struct trace_module *module;
+	const struct symbol *symbol;
+	struct symbol place;
+	size_t count;
+
+	if (labels->kind == LABELS_EXACT) {
+		module = reader_module(labels->reader, frame->module);
+		*offset = frame->pc - (module ? module->bias : 0);
+		return !module || (!*module->path && module->build_id_length == 0);
+	}
+	if (names_nobody_knows(labels->names, id, &place)) {
+		*offset = place.offset;
+		return !*place.module;
+	}
+	symbol = names_find(labels->names, id, &count);
+	if (count != 1)
+		return false;
+	*offset = symbol->offset;
+	return (!symbol->function || !*symbol->function) && (!symbol->file || !*symbol->file) &&
+	       symbol->line == 0 && !symbol->inlined && !*symbol->module;
+}
+
+// What a frame reads as. Of a bare one, of which there may be a million, no text is made.
+struct reading {
+	const char *text; // NULL: bare
+	uint64_t offset;
+};
+
+// Frames whose addresses are near each other are met one after the other, and are near each other
+// in the table: else each would be a miss of the cache.
+static uint64_t hash_offset(uint64_t offset)
+{
+	enum { NEAR_LOG2 = 9, ALIGNED_LOG2 = 4 };
+	enum { NEAR = (1 << (NEAR_LOG2 - ALIGNED_LOG2)) - 1 };
+	uint64_t far = offset >> NEAR_LOG2;
+
+	return (uint32_t)(index_set_hash(&far, 1) & ~(uint64_t)NEAR) |
+	       (offset >> ALIGNED_LOG2 & NEAR);
+}
+
 // Says again what the frame there reads as: the texts of all frames would be the largest part of
 // what is kept, and two frames are compared only where their hashes meet.
 static bool is_place(const void *context, uint32_t position, const void *key)
 {
 	const struct labels *labels = context;
+	const struct reading *reading = key;
 	struct str text = { 0 };
+	uint64_t offset;
 	bool same;
 
 	ASSERT(position < labels->places_count);
+	if (!reading->text)
+		return is_bare(labels, labels->places[position], &offset) &&
+		       offset == reading->offset;
 	describe_frame(labels, labels->places[position], &text);
-	same = strcmp(str_get(&text), key) == 0;
+	same = strcmp(str_get(&text), reading->text) == 0;
 	str_fini(&text);
 	return same;
 }
@@ -176,15 +226,22 @@ static bool is_place(const void *context, uint32_t position, const void *key)
 static uint32_t label_frame(struct labels *labels, frame_id id)
 {
 	uint32_t count = (uint32_t)labels->places_count, at;
+	struct reading reading = { 0 };
 	struct str text = { 0 };
+	uint64_t hash;
 
 	if (id >= labels->frames_count || !reader_frame(labels->reader, id))
 		return 0;
 	if (labels->frames[id])
 		return labels->frames[id];
-	describe_frame(labels, id, &text);
-	at = index_set_put(&labels->places_set, index_set_hash_text(str_get(&text)), is_place,
-			   labels, str_get(&text), count);
+	if (is_bare(labels, id, &reading.offset)) {
+		hash = hash_offset(reading.offset);
+	} else {
+		describe_frame(labels, id, &text);
+		reading.text = str_get(&text);
+		hash = index_set_hash_text(reading.text);
+	}
+	at = index_set_put(&labels->places_set, hash, is_place, labels, &reading, count);
 	str_fini(&text);
 	if (at == count) {
 		*MEM_ADD(labels->places, labels->places_count, labels->places_capacity) = id;

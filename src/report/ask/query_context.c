@@ -430,7 +430,7 @@ bool query_context_select_events(struct query_context *asked, struct err *err)
 	return selection_read_events(&asked->selection, asked->options.window.progress, err);
 }
 
-void query_context_whole(struct query_context *asked, struct whole *whole,
+void query_context_whole(struct query_context *asked, struct whole *whole, bool walks,
 			 void (*on_note)(void *context, const struct trace_note *note),
 			 void *context)
 {
@@ -438,7 +438,8 @@ void query_context_whole(struct query_context *asked, struct whole *whole,
 					 .query = &asked->selection.query,
 					 .window = &asked->options.window,
 					 .on_note = on_note,
-					 .context = context };
+					 .context = context,
+					 .walks = walks };
 
 	whole_read(whole, asked->reader, &wish);
 }

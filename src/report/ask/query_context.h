@@ -144,7 +144,8 @@ bool query_context_select(struct query_context *asked, struct err *err);
 bool query_context_select_events(struct query_context *asked, struct err *err);
 
 // What all of the trace adds up to, of what is selected (query_context_select comes first).
-void query_context_whole(struct query_context *asked, struct whole *whole,
+// `walks`: sites are asked for by whole_walk alone.
+void query_context_whole(struct query_context *asked, struct whole *whole, bool walks,
 			 void (*on_note)(void *context, const struct trace_note *note),
 			 void *context);
 

@@ -333,7 +333,7 @@ bool check_find(struct check *check, struct query_context *asked,
 		check_fini(check);
 		return false;
 	}
-	query_context_whole(asked, &whole, NULL, NULL);
+	query_context_whole(asked, &whole, false, NULL, NULL);
 	heap = whole.heap;
 	asked->events = heap_totals(heap)->events;
 	query_context_caution(asked);

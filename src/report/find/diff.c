@@ -439,17 +439,16 @@ static void add_temporary(void *context, process_id process, stack_id stack, uin
 static void add_whole_temporaries(struct comparing *comparing)
 {
 	struct whole whole;
-	size_t count;
-	const struct heap_site *sites;
+	struct whole_walk walk;
 
-	query_context_whole(comparing->asked, &whole, NULL, NULL);
-	sites = heap_sites(whole.heap, &count);
-	for (size_t i = 0; i < count && !comparing->over; i++)
-		if (sites[i].temporary.count)
+	query_context_whole(comparing->asked, &whole, true, NULL, NULL);
+	walk = whole_walk(&whole, 1 << WHOLE_PLACE | 1 << WHOLE_TEMPORARY);
+	while (!comparing->over && whole_walk_next(&walk))
+		if (walk.site->temporary.count)
 			add_amount(comparing, DIFF_TEMPORARY,
-				   query_context_place(comparing->asked, sites[i].process,
-						       sites[i].stack),
-				   sites[i].temporary);
+				   query_context_place(comparing->asked, walk.site->process,
+						       walk.site->stack),
+				   walk.site->temporary);
 	whole_fini(&whole);
 }
 

@@ -503,7 +503,7 @@ static bool gather_sites(struct findings *findings, struct err *err)
 	if (!growth_find(&facts->growth, asked, &growth, err) ||
 	    !spikes_find(&facts->spikes, asked, &spikes, err) || !query_context_select(asked, err))
 		return false;
-	query_context_whole(asked, &facts->whole, NULL, NULL);
+	query_context_whole(asked, &facts->whole, false, NULL, NULL);
 	facts->heap = facts->whole.heap;
 	counts = &heap_totals(facts->heap)->counts;
 	findings->peak_bytes = counts->peak.bytes;

@@ -94,45 +94,76 @@ static void lost_merge(struct sites_row *row, const struct reached *reached,
 	amount_merge(&row->lost, &lost);
 }
 
-SORT_ORDER(by_process, struct heap_site *const, SORT_BY((*one)->process, (*other)->process),
-	   SORT_BY(*one, *other))
-
-// The sites in order of their processes, so that a row's processes come one after the other. The
-// caller frees the list; the sites are the heap's.
-static const struct heap_site **sort_sites(const struct heap *heap, size_t *count)
-{
-	const struct heap_site *all = heap_sites(heap, count);
-	const struct heap_site **sorted = mem_alloc(*count, sizeof *sorted);
-
-	bool rises = true; // of one process, mostly
-
-	for (size_t i = 0; i < *count; i++) {
-		sorted[i] = &all[i];
-		rises &= i == 0 || all[i - 1].process <= all[i].process;
-	}
-	if (!rises)
-		qsort(sorted, *count, sizeof *sorted, by_process);
-	return sorted;
-}
-
-// Which row a site is merged into.
+// Which row a site is merged into. A place is all that is kept of each site; its figures are walked
+// through when they are asked for.
 struct merging {
-	const struct heap_site *all;
-	const struct heap_site **sorted;
+	struct whole *whole;
+	struct site_place {
+		process_id process;
+		stack_id stack;
+	} * places;       // by site
+	uint32_t *sorted; // sites in order of their processes; NULL: they are in it
 	size_t count;
-	uint32_t *row_of; // by place in `sorted`
+	uint32_t *row_of; // by site
 	struct appearance {
 		uint32_t who, stack; // labels
 	} * looks;                   // by row
-	uint32_t *first;             // by row: place of its first site
+	uint32_t *first;             // by row: its first site in order of processes
 	size_t rows_count, looks_capacity, first_capacity;
 };
+
+static int by_process(const void *a, const void *b, void *context)
+{
+	const struct merging *merging = context;
+	uint32_t one = *(const uint32_t *)a, other = *(const uint32_t *)b;
+	process_id l = merging->places[one].process, r = merging->places[other].process;
+
+	return l != r ? (l > r ? 1 : -1) : (one > other) - (one < other);
+}
+
+// Where all sites are, and which comes after which: a row's processes come one after the other.
+static void sort_sites(struct merging *merging)
+{
+	struct whole_walk walk = whole_walk(merging->whole, 1 << WHOLE_PLACE);
+	bool rises = true; // of one process, mostly
+
+	merging->count = whole_sites_count(merging->whole);
+	merging->places = mem_alloc(merging->count, sizeof *merging->places);
+	for (process_id latest = 0; whole_walk_next(&walk); latest = walk.site->process) {
+		merging->places[walk.number].process = walk.site->process;
+		merging->places[walk.number].stack = walk.site->stack;
+		rises &= latest <= walk.site->process;
+	}
+	if (rises)
+		return;
+	merging->sorted = mem_alloc(merging->count, sizeof *merging->sorted);
+	for (uint32_t i = 0; i < merging->count; i++)
+		merging->sorted[i] = i;
+	mem_sort(merging->sorted, merging->count, sizeof *merging->sorted, by_process, merging);
+}
 
 static bool is_look(const void *context, uint32_t position, const void *key)
 {
 	const struct merging *merging = context;
 
 	return memcmp(&merging->looks[position], key, sizeof *merging->looks) == 0;
+}
+
+// Stacks get their labels in order of their numbers, which their tables have too: in the order of
+// sites, which is that of first allocations, each would be looked for all over memory.
+static void label_stacks(const struct merging *merging, struct labels *labels,
+			 const struct reader *reader)
+{
+	uint32_t count = reader_stacks_count(reader);
+	bool *met = mem_alloc(count, sizeof *met);
+
+	for (size_t i = 0; i < merging->count; i++)
+		if (merging->places[i].stack < count)
+			met[merging->places[i].stack] = true;
+	for (stack_id stack = 1; stack < count; stack++)
+		if (met[stack])
+			labels_stack(labels, stack);
+	mem_free(met);
 }
 
 // Gives each site the number of its row: equal labels of the process and the stack are one row. The
@@ -143,24 +174,32 @@ static void number_rows(struct merging *merging, enum sites_merge merge,
 	struct labels *labels =
 		labels_new(merge == SITES_EXACT ? LABELS_EXACT : LABELS_AS_SHOWN, reader, names);
 	struct index_set known = { 0 };
+	process_id latest = TRACE_NONE;
+	uint32_t program = 0; // of the latest process
 
+	label_stacks(merging, labels, reader);
 	for (size_t i = 0; i < merging->count; i++) {
-		const struct heap_site *site = merging->sorted[i];
+		uint32_t number = merging->sorted ? merging->sorted[i] : (uint32_t)i;
+		const struct site_place *site = &merging->places[number];
 		const struct trace_process *process = reader_process(reader, site->process);
 		struct appearance look = { site->process, labels_stack(labels, site->stack) };
 		uint32_t count = (uint32_t)merging->rows_count;
 
-		if (merge == SITES_AS_SHOWN && process)
-			look.who = labels_text(labels, process->exe);
-		merging->row_of[i] = index_set_put_by(
+		if (merge == SITES_AS_SHOWN && process) {
+			if (site->process != latest)
+				program = labels_text(labels, process->exe);
+			latest = site->process;
+			look.who = program;
+		}
+		merging->row_of[number] = index_set_put_by(
 			&known, look.stack, index_set_hash((uint64_t[]){ look.who, look.stack }, 2),
 			is_look, merging, &look, count);
-		ASSERT(merging->row_of[i] <= count);
-		if (merging->row_of[i] == count) {
+		ASSERT(merging->row_of[number] <= count);
+		if (merging->row_of[number] == count) {
 			MEM_ROOM(merging->looks, merging->looks_capacity, count + (size_t)1);
 			MEM_ROOM(merging->first, merging->first_capacity, count + (size_t)1);
 			merging->looks[count] = look;
-			merging->first[count] = (uint32_t)i;
+			merging->first[count] = number;
 			merging->rows_count++;
 		}
 		if (i % 1024 == 0)
@@ -170,17 +209,23 @@ static void number_rows(struct merging *merging, enum sites_merge merge,
 	labels_free(labels);
 }
 
-static struct heap_amount amount_of(const struct heap_site *site, enum sites_question question)
+static const enum whole_part parts[SITES_QUESTIONS_COUNT] = {
+	[SITES_LIVE_AT_EXIT] = WHOLE_LIVE_AT_EXIT, [SITES_PEAK] = WHOLE_AT_PEAK,
+	[SITES_BYTES] = WHOLE_ALLOCATED,           [SITES_CALLS] = WHOLE_ALLOCATED,
+	[SITES_TEMPORARY] = WHOLE_TEMPORARY,
+};
+
+static struct heap_amount amount_of(const struct heap_site *site, enum whole_part part)
 {
-	ASSERT(question < SITES_QUESTIONS_COUNT);
-	switch (question) {
-	case SITES_LIVE_AT_EXIT:
+	switch (part) {
+	case WHOLE_LIVE_AT_EXIT:
 		return site->live_at_exit;
-	case SITES_PEAK:
+	case WHOLE_AT_PEAK:
 		return site->at_peak;
-	case SITES_TEMPORARY:
+	case WHOLE_TEMPORARY:
 		return site->temporary;
 	default:
+		ASSERT(part == WHOLE_ALLOCATED);
 		return site->allocated;
 	}
 }
@@ -189,7 +234,9 @@ static struct heap_amount amount_of(const struct heap_site *site, enum sites_que
 struct ranking {
 	const struct merging *merging;
 	enum sites_question question;
+	enum whole_part part;        // which `amounts` are
 	struct heap_amount *amounts; // by row
+	uint32_t *ranks;             // rows that answer the question
 };
 
 // Heaviest first; what weighs the same, in the order of processes and stacks.
@@ -214,111 +261,164 @@ static int compare_ranks(const void *a, const void *b, void *context)
 	uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
 	int order =
 		compare_amounts(ranking->question, ranking->amounts[left], ranking->amounts[right]);
-	const struct heap_site *l, *r;
+	const struct site_place *l, *r;
 
 	if (order != 0)
 		return order;
-	l = merging->sorted[merging->first[left]];
-	r = merging->sorted[merging->first[right]];
+	l = &merging->places[merging->first[left]];
+	r = &merging->places[merging->first[right]];
 	return trace_compare_places(l->process, l->stack, r->process, r->stack);
+}
+
+// Two questions are about what was allocated.
+static void add_amounts(struct ranking *ranking, enum whole_part part)
+{
+	const struct merging *merging = ranking->merging;
+	struct whole_walk walk = whole_walk(merging->whole, 1u << part);
+
+	if (part == ranking->part)
+		return;
+	ranking->part = part;
+	memset(ranking->amounts, 0, merging->rows_count * sizeof *ranking->amounts);
+	while (whole_walk_next(&walk)) {
+		struct heap_amount amount = amount_of(walk.site, part);
+
+		ASSERT(merging->row_of[walk.number] < merging->rows_count);
+		amount_merge(&ranking->amounts[merging->row_of[walk.number]], &amount);
+	}
 }
 
 // Adds up one question, and marks the rows that answer it. Sums are over all sites, kept or not;
 // the rows_max heaviest rows are found by a partial sort, as of a million rows some dozen are
 // wanted.
-static void choose_rows(struct sites *sites, const struct merging *merging,
-			enum sites_question question, bool *chosen)
+static void choose_rows(struct sites *sites, struct ranking *ranking, enum sites_question question,
+			bool *chosen)
 {
 	const struct sites_options *options = &sites->options;
+	const struct merging *merging = ranking->merging;
 	struct sites_sums *sums = &sites->sums[question];
-	struct ranking ranking = {
-		.merging = merging,
-		.question = question,
-		.amounts = mem_alloc(merging->rows_count, sizeof *ranking.amounts),
-	};
-	uint32_t *ranks = mem_alloc(merging->rows_count, sizeof *ranks);
 	size_t count = 0;
 
 	ASSERT(question < SITES_QUESTIONS_COUNT);
-	for (size_t i = 0; i < merging->count; i++) {
-		struct heap_amount amount = amount_of(merging->sorted[i], question);
-
-		ASSERT(merging->row_of[i] < merging->rows_count);
-		amount_merge(&ranking.amounts[merging->row_of[i]], &amount);
-	}
+	ranking->question = question;
+	add_amounts(ranking, parts[question]);
 	for (uint32_t row = 0; row < merging->rows_count; row++) {
-		const struct heap_amount *amount = &ranking.amounts[row];
+		const struct heap_amount *amount = &ranking->amounts[row];
 
 		amount_merge(&sums->amount, amount);
 		sums->rows += amount->count > 0;
 		if (amount->count > 0 && amount->bytes >= options->bytes_min)
-			ranks[count++] = row;
+			ranking->ranks[count++] = row;
 	}
 	ASSERT(count <= merging->rows_count);
 	if (options->rows_max && options->rows_max < count) {
-		mem_sort_first(ranks, count, (size_t)options->rows_max, sizeof *ranks,
-			       compare_ranks, &ranking);
+		mem_sort_first(ranking->ranks, count, (size_t)options->rows_max,
+			       sizeof *ranking->ranks, compare_ranks, ranking);
 		count = (size_t)options->rows_max;
 	}
 	for (size_t i = 0; i < count; i++)
-		chosen[ranks[i]] = true;
-	MEM_FREE(ranks, ranking.amounts);
+		chosen[ranking->ranks[i]] = true;
 }
 
-// Makes the rows that were chosen, in a second round over the sites. The variance of what is not
-// shown is needed for the totals, so it is added up for all.
-static void make_rows(struct sites *sites, const struct merging *merging, const bool *chosen,
-		      const struct heap_variance *variances)
+static void choose_all(struct sites *sites, const struct merging *merging, bool *chosen)
 {
-	uint32_t *places = mem_alloc(merging->rows_count, sizeof *places);
+	struct ranking ranking = {
+		.merging = merging,
+		.part = WHOLE_PARTS,
+		.amounts = mem_alloc(merging->rows_count, sizeof *ranking.amounts),
+		.ranks = mem_alloc(merging->rows_count, sizeof *ranking.ranks),
+	};
+
+	for (int question = 0; question < SITES_QUESTIONS_COUNT; question++)
+		choose_rows(sites, &ranking, (enum sites_question)question, chosen);
+	MEM_FREE(ranking.amounts, ranking.ranks);
+}
+
+// A site of a row that was chosen.
+struct chosen_site {
+	uint32_t number;
+	struct heap_site site;
+};
+
+SORT_ORDER(by_process_of_site, struct chosen_site, SORT_BY(one->site.process, other->site.process),
+	   SORT_BY(one->number, other->number))
+
+static void add_site(struct sites *sites, const struct merging *merging, struct sites_row *row,
+		     const struct heap_site *site, size_t number)
+{
+	const struct heap_variance *variances = heap_variances(merging->whole->heap);
+
+	if (row->sites_count == 0) {
+		row->process = site->process;
+		row->stack = site->stack;
+	}
+	row_merge(row, site);
+	lost_merge(row, sites->options.reached, site);
+	if (variances)
+		variances_merge(row, &variances[number]);
+}
+
+// The variance of what is not shown is needed for the totals, so it is added up for all.
+static void add_variances(struct sites *sites, const struct merging *merging)
+{
+	const struct heap_variance *variances = heap_variances(merging->whole->heap);
 	struct sites_row all = { 0 };
+
+	for (size_t i = 0; variances && i < merging->count; i++)
+		variances_merge(&all, &variances[merging->sorted ? merging->sorted[i] : i]);
+	for (int question = 0; question < SITES_QUESTIONS_COUNT; question++)
+		sites->sums[question].variance = all.variances[question];
+}
+
+// Makes the rows that were chosen, in another round over the sites; where these do not come in
+// order of their processes, from a list of those that count.
+static void make_rows(struct sites *sites, const struct merging *merging, const bool *chosen)
+{
+	struct whole_walk walk = whole_walk(merging->whole, WHOLE_ALL);
+	uint32_t *places = mem_alloc(merging->rows_count, sizeof *places);
+	struct chosen_site *list = NULL;
+	size_t count = 0, capacity = 0;
 
 	for (size_t row = 0; row < merging->rows_count; row++)
 		if (chosen[row])
 			places[row] = (uint32_t)sites->count++;
 	sites->rows = mem_alloc(sites->count, sizeof *sites->rows);
-	for (size_t i = 0; i < merging->count; i++) {
-		const struct heap_site *site = merging->sorted[i];
-		// Only looked at where it was chosen; else its place is 0.
-		struct sites_row *row = &sites->rows[places[merging->row_of[i]]];
+	while (whole_walk_next(&walk)) {
+		uint32_t row = merging->row_of[walk.number];
 
-		ASSERT(merging->row_of[i] < merging->rows_count);
-		if (variances)
-			variances_merge(&all, &variances[site - merging->all]);
-		if (!chosen[merging->row_of[i]])
-			continue;
-		if (row->sites_count == 0) {
-			row->process = site->process;
-			row->stack = site->stack;
-		}
-		row_merge(row, site);
-		lost_merge(row, sites->options.reached, site);
-		if (variances)
-			variances_merge(row, &variances[site - merging->all]);
+		ASSERT(row < merging->rows_count);
+		if (chosen[row] && merging->sorted)
+			*MEM_ADD(list, count, capacity) =
+				(struct chosen_site){ (uint32_t)walk.number, *walk.site };
+		else if (chosen[row])
+			add_site(sites, merging, &sites->rows[places[row]], walk.site, walk.number);
 	}
-	for (int question = 0; question < SITES_QUESTIONS_COUNT; question++)
-		sites->sums[question].variance = all.variances[question];
-	mem_free(places);
+	if (count)
+		qsort(list, count, sizeof *list, by_process_of_site);
+	for (size_t i = 0; i < count; i++)
+		add_site(sites, merging, &sites->rows[places[merging->row_of[list[i].number]]],
+			 &list[i].site, list[i].number);
+	MEM_FREE(places, list);
 }
 
-// Three passes over the sites: equal ones get one number of a row, each question chooses its rows
-// by sums, then only the chosen rows are made.
-void sites_init(struct sites *sites, const struct sites_options *options, const struct heap *heap,
+// Passes over the sites: equal ones get one number of a row, each question chooses its rows by
+// sums, then only the chosen rows are made.
+void sites_init(struct sites *sites, const struct sites_options *options, struct whole *whole,
 		const struct reader *reader, struct names *names, struct progress *progress)
 {
-	struct merging merging = { 0 };
+	struct merging merging = { .whole = whole };
 	bool *chosen;
 
 	*sites = (struct sites){ .options = *options };
-	merging.all = heap_sites(heap, &merging.count);
-	merging.sorted = sort_sites(heap, &merging.count);
+	sort_sites(&merging);
 	merging.row_of = mem_alloc(merging.count, sizeof *merging.row_of);
 	number_rows(&merging, options->merge, reader, names, progress);
+	mem_free(merging.looks);
 	chosen = mem_alloc(merging.rows_count, sizeof *chosen);
-	for (int question = 0; question < SITES_QUESTIONS_COUNT; question++)
-		choose_rows(sites, &merging, (enum sites_question)question, chosen);
-	make_rows(sites, &merging, chosen, heap_variances(heap));
-	MEM_FREE(chosen, merging.sorted, merging.row_of, merging.looks, merging.first);
+	choose_all(sites, &merging, chosen);
+	add_variances(sites, &merging);
+	make_rows(sites, &merging, chosen);
+	MEM_FREE(chosen, merging.places, merging.sorted, merging.row_of, merging.first);
 }
 
 void sites_fini(struct sites *sites)

@@ -15,7 +15,7 @@
 #pragma once
 
 #include "base/progress.h"
-#include "engine/replay/heap.h"
+#include "engine/whole.h"
 #include "report/ask/names.h"
 #include "report/find/reached.h"
 
@@ -71,8 +71,8 @@ struct sites {
 	struct sites_sums sums[SITES_QUESTIONS_COUNT];
 };
 
-// Merge the sites of a finished heap. `names` is asked only for SITES_AS_SHOWN.
-void sites_init(struct sites *sites, const struct sites_options *options, const struct heap *heap,
+// Merge the sites of a whole trace. `names` is asked only for SITES_AS_SHOWN.
+void sites_init(struct sites *sites, const struct sites_options *options, struct whole *whole,
 		const struct reader *reader, struct names *names, struct progress *progress);
 void sites_fini(struct sites *sites);
 
