@@ -8,6 +8,11 @@ void code_lists_open(struct code_lists *lists, uint32_t)
 	memset(lists, 0, sizeof *lists);
 }
 
+void code_lists_open_child(struct code_lists *lists, uint32_t, const struct code_lists *, uint32_t)
+{
+	memset(lists, 0, sizeof *lists);
+}
+
 void code_lists_close(struct code_lists *)
 {
 }

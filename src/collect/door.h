@@ -32,6 +32,8 @@ struct door_arrival {
 	uint64_t time_ns;
 	uint64_t tick_ns; // the tick at that time: whatever the image does is not earlier
 	int pidfd;
+	uint32_t user; // who it runs as, if `user_known`
+	bool user_known;
 	struct spare *spare; // whose segment it is; NULL: its own
 	bool first;          // no instruction of the program runs before it has joined
 	bool pid_unsure;     // it had ended before it could be looked for: `pid` is its own number

@@ -184,6 +184,8 @@ static void welcome_image(struct door *door, int fd, const struct segment_hello 
 	if (helped)
 		arrival->hello.start = SEGMENT_START_FORK;
 	arrival->exe = mem_copy_bytes(hello->exe, hello->exe_length);
+	arrival->user = from->uid;
+	arrival->user_known = !helped;
 	arrival->pidfd = peer_pidfd(helped ? -1 : fd, arrival->pid);
 	if (!share_open(&arrival->share, welcome.image, welcome.options,
 			door->options->info.sample_bytes, &err)) {
@@ -199,7 +201,9 @@ static void welcome_image(struct door *door, int fd, const struct segment_hello 
 	// might have replaced by exec.
 	arrival->parent_pid = peer_parent_of(arrival->pidfd, arrival->pid);
 	arrival->args = peer_args(arrival->pid, &arrival->args_count);
-	peer_space(arrival->pid, arrival->hello.abi == 32 ? 32 : 64, &arrival->space);
+	peer_space(arrival->pid, arrival->hello.abi == 32 ? 32 : 64,
+		   arrival->hello.start == SEGMENT_START_FORK ? hello->parent_image : 0,
+		   &arrival->space);
 	if (arrival->hello.start != SEGMENT_START_FORK)
 		arrival->space.files_limit = peer_full_files(arrival->pid);
 	if (arrival->pidfd < 0 || !watch(door, arrival->pidfd, WATCHED_PROCESS, arrival->image)) {

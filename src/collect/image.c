@@ -38,7 +38,6 @@ struct image *image_new(struct door_arrival *arrival, struct trace_builder *trac
 		       image->share.frames);
 	image->frames.language = &trace_builder->language;
 	image->frames.now_ns = &trace_builder->now_ns;
-	code_lists_open(&image->code_lists, image->pid);
 	image->frames.tag = edit_cache_tag(&trace_builder->scratch->edits);
 	return image;
 }
@@ -119,10 +118,22 @@ void image_free(struct image *image)
 	mem_free(image);
 }
 
-// NULL: its ring cannot be mapped (addresses or memory are lacking); it is tried again the next
-// time.
+// The lane's reader goes on in a ring that is mapped twice. False: it cannot be mapped (no memory,
+// or addresses).
+static bool map_twice(struct stream *stream)
+{
+	ASSERT(stream->ring == NULL);
+	stream->ring = share_map_ring(&stream->image->share, stream->lane);
+	if (stream->ring == NULL)
+		return false;
+	stream->reader.ring = stream->ring;
+	return true;
+}
+
+// NULL: its ring cannot be mapped; it is tried again the next time.
 struct stream *image_stream(struct image *image, uint32_t lane)
 {
+	const uint8_t *plain;
 	struct stream *stream;
 
 	ASSERT(lane < SEGMENT_LANES_MAX);
@@ -141,13 +152,13 @@ struct stream *image_stream(struct image *image, uint32_t lane)
 	if (stream != NULL)
 		return stream;
 	stream = stream_new(image, lane);
-	stream->ring = share_map_ring(&image->share, lane);
-	if (stream->ring == NULL) {
+	plain = share_plain_ring(&image->share, lane);
+	lane_reader_init(&stream->reader, plain, segment_ring_bytes(lane), &image->frames,
+			 image->trace_builder->scratch, image->trace_builder->free_stacks);
+	if (plain == NULL && !map_twice(stream)) {
 		stream_free(stream);
 		return NULL;
 	}
-	lane_reader_init(&stream->reader, stream->ring, segment_ring_bytes(lane), &image->frames,
-			 image->trace_builder->scratch, image->trace_builder->free_stacks);
 	image->streams[lane] = stream;
 	return stream;
 }
@@ -188,6 +199,11 @@ static uint64_t look_at(struct stream *stream)
 		publish_tail(stream, head);
 		return stream->reader.at;
 	}
+	// Beyond the end of the ring for the first time. If it cannot be mapped now, nothing new is
+	// seen, and it is tried again at the next look.
+	if (unlikely(head > segment_ring_bytes(stream->lane) && stream->ring == NULL) &&
+	    !map_twice(stream))
+		return stream->reader.at;
 	return head;
 }
 
@@ -246,6 +262,8 @@ uint64_t image_look_again(struct image *image)
 		if (stream == NULL)
 			continue;
 		stream->seen = look_at(stream);
+		if (stream->cut > stream->seen) // it cannot be read any more, or not now
+			stream->cut = stream->seen;
 		if (stream->cut < stream->reader.at)
 			stream->cut = stream->reader.at;
 		between += stream->seen - stream->cut;

@@ -82,7 +82,8 @@ uint64_t peer_proportional(uint32_t pid, struct peer_kinds *kinds);
 // mapped (RLIMIT_AS), and private and writable ones (RLIMIT_DATA). 0: not known, or no limit. All
 // 0 on Windows, where the guest says it (NOTE_SPACE).
 // And what its control group may hold, the least of those that it is in, and how often the kernel
-// has killed for lack of memory there.
+// has killed for lack of memory there. `parent_image` is the image that forked it, 0 if none did: a
+// child is in its parent's group.
 struct peer_space {
 	uint64_t low, end;
 	uint64_t mapped_limit, data_limit;
@@ -93,7 +94,7 @@ struct peer_space {
 	bool group_counts_inner;
 	uint64_t group_around_kills;
 };
-void peer_space(uint32_t pid, int bits, struct peer_space *space);
+void peer_space(uint32_t pid, int bits, uint32_t parent_image, struct peer_space *space);
 
 // Linux: /proc/PID/stat of a process or a thread, from the field of that number on: 3, its state,
 // or a later one. It is in `bytes`. NULL: there is none.

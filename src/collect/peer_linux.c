@@ -563,6 +563,34 @@ static void find_group(uint32_t pid, struct peer_space *space)
 	}
 }
 
+// A forked child is in its parent's group: of children that come one after the other the kernel is
+// asked once a second which that is. How often it has killed there is asked each time.
+static void find_group_of_child(uint32_t pid, uint32_t parent_image, struct peer_space *space)
+{
+	static _Thread_local struct {
+		uint32_t parent_image;
+		uint64_t until_ns;
+		struct peer_space space;
+	} last;
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	if (parent_image != last.parent_image || now >= last.until_ns) {
+		find_group(pid, space);
+		last.parent_image = parent_image;
+		last.until_ns = now + 1000000000u;
+		last.space = *space;
+		return;
+	}
+	space->group_limit = last.space.group_limit;
+	if (!last.space.group_events[0] ||
+	    !group_read(last.space.group_events, &space->group_kills))
+		return;
+	memcpy(space->group_events, last.space.group_events, sizeof space->group_events);
+	space->group_counts_inner = last.space.group_counts_inner;
+	if (space->group_counts_inner)
+		space->group_around_kills = group_kills_around(space->group_events);
+}
+
 // How many more than at the beginning; 0 also where it cannot be known.
 uint64_t peer_killed(const struct peer_space *space)
 {
@@ -597,7 +625,7 @@ uint64_t peer_full_files(uint32_t pid)
 }
 
 // mmap_min_addr is the system's, and read once.
-void peer_space(uint32_t pid, int bits, struct peer_space *space)
+void peer_space(uint32_t pid, int bits, uint32_t parent_image, struct peer_space *space)
 {
 	char path[64], text[4096];
 
@@ -612,7 +640,10 @@ void peer_space(uint32_t pid, int bits, struct peer_space *space)
 	if (bits == 32 && read_proc(path, text, sizeof text) &&
 	    strtoull(text, NULL, 16) & PERSONALITY_3GB)
 		space->end = END_3GB;
-	find_group(pid, space);
+	if (parent_image != 0)
+		find_group_of_child(pid, parent_image, space);
+	else
+		find_group(pid, space);
 	space->mapped_limit = limit_of(pid, RLIMIT_AS, "Max address space");
 	space->data_limit = limit_of(pid, RLIMIT_DATA, "Max data size");
 }

@@ -273,7 +273,7 @@ void peer_file(uint32_t pid, const char *path, struct str *seen, uint64_t *size,
 	str_fini(&other);
 }
 
-void peer_space(uint32_t, int, struct peer_space *space)
+void peer_space(uint32_t, int, uint32_t, struct peer_space *space)
 {
 	*space = (struct peer_space){ 0 };
 }

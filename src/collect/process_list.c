@@ -100,6 +100,21 @@ static void take_out(struct image **list, struct image *image)
 	image->next = NULL;
 }
 
+// A child that said hello itself did so when it had just been forked.
+static void open_code_lists(struct process_list *process_list, struct image *image)
+{
+	const struct door_arrival *arrival = image->arrival;
+	const struct image *parent = NULL;
+
+	if (arrival->hello.start == SEGMENT_START_FORK && arrival->user_known)
+		parent = process_list_image(process_list, arrival->hello.parent_image);
+	if (parent != NULL)
+		code_lists_open_child(&image->code_lists, image->pid, &parent->code_lists,
+				      arrival->user);
+	else
+		code_lists_open(&image->code_lists, image->pid);
+}
+
 // `arrival` is the image's from here on. A second hello of one pid is an exec of the first, or, if
 // it was a fork, a new process with a pid that was given again.
 void process_list_arrive(struct process_list *process_list, struct door_arrival *arrival)
@@ -109,6 +124,7 @@ void process_list_arrive(struct process_list *process_list, struct door_arrival 
 						 : find_pid(process_list->arrivals, image->pid);
 	uint64_t *generation;
 
+	open_code_lists(process_list, image);
 	image->spares = &process_list->spares;
 	if (before == NULL && !image->pid_unsure)
 		before = find_pid(process_list->images, image->pid);
@@ -580,10 +596,14 @@ static void take_counts(struct process_list *process_list, struct image *image)
 			   why[no_lane < sizeof why / sizeof *why ? no_lane : 0]);
 }
 
+// To look through them is what costs: so it is done once there are a quarter more.
 static void shorten_ended(struct process_list *process_list)
 {
 	struct image **link = &process_list->ended;
 
+	if (++process_list->ended_count < ENDED_MAX + ENDED_MAX / 4)
+		return;
+	process_list->ended_count = ENDED_MAX;
 	for (size_t i = 0; i < ENDED_MAX && *link != NULL; i++)
 		link = &(*link)->next;
 	free_list(*link);

@@ -3,6 +3,15 @@
 // dropped.
 #include "collect/share.h"
 
+// What is read behind a record's end, by loads of fixed size, is the next ring's: the last one has
+// none behind it.
+const uint8_t *share_plain_ring(const struct share *share, uint32_t lane)
+{
+	if (!share->whole || lane + 1 >= SEGMENT_LANES_MAX)
+		return NULL;
+	return (const uint8_t *)share->segment + segment_ring_at(lane);
+}
+
 void share_begin(struct share *share, void *base, uint32_t image, uint32_t options,
 		 uint64_t sample_bytes, uint32_t collector_pid)
 {

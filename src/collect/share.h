@@ -1,7 +1,9 @@
 // share: the collector's side of a segment (wire/segment.h): its file, and where it is mapped.
 //
 // The header, the lanes' words and the frames are mapped at once; a lane's ring, twice end to end,
-// when it is first looked at. What the guest writes there is not to be trusted.
+// when it is first looked at. Where addresses are plenty all rings are mapped with the header, once
+// each: that is enough for a lane until its first record goes over its ring's end, which few lanes
+// of a short process or thread ever do. What the guest writes there is not to be trusted.
 #pragma once
 
 #include "base/err.h"
@@ -12,6 +14,7 @@ struct share {
 	struct segment *segment;
 	struct lane_shared *lanes;
 	struct segment_frame *frames;
+	bool whole; // the rings are mapped after the frames, once each
 };
 
 // Make a segment for image `image`.
@@ -26,6 +29,10 @@ void share_begin(struct share *share, void *base, uint32_t image, uint32_t optio
 // Its memory is given back and all is 0, for another image with the same options, by a guest that
 // has it mapped. False: the system cannot.
 bool share_empty(struct share *share, uint32_t image);
+
+// Lane `lane`'s ring as the segment has it, for as long as nothing went over its end. NULL: it
+// has to be mapped twice.
+const uint8_t *share_plain_ring(const struct share *share, uint32_t lane);
 
 // Map lane `lane`'s ring twice. NULL when the system refuses.
 const uint8_t *share_map_ring(const struct share *share, uint32_t lane);

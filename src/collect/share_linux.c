@@ -9,8 +9,25 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+// Where the collector's addresses are limited (ulimit -v) a segment takes no more than it needs.
+static bool share_may_be_whole(void)
+{
+	static _Atomic int may; // 1: yes, -1: no
+	struct rlimit limit;
+
+	if (may == 0)
+		may = getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur == RLIM_INFINITY ? 1 : -1;
+	return may > 0;
+}
+
+static size_t share_mapped_bytes(const struct share *share)
+{
+	return share->whole ? segment_ring_at(SEGMENT_LANES_MAX) : SEGMENT_RINGS_AT;
+}
 
 // A file without a name, as large as all rings would be and sparse: only what is touched takes
 // memory.
@@ -29,7 +46,8 @@ bool share_open(struct share *share, uint32_t image, uint32_t options, uint64_t 
 		close(fd);
 		return false;
 	}
-	base = mmap(NULL, SEGMENT_RINGS_AT, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	share->whole = share_may_be_whole();
+	base = mmap(NULL, share_mapped_bytes(share), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (base == MAP_FAILED) {
 		err_errno(err, errno, "cannot map a segment");
 		close(fd);
@@ -44,7 +62,7 @@ void share_close(struct share *share)
 {
 	if (share->segment == NULL)
 		return;
-	munmap(share->segment, SEGMENT_RINGS_AT);
+	munmap(share->segment, share_mapped_bytes(share));
 	close(share->fd);
 	memset(share, 0, sizeof *share);
 }

@@ -30,7 +30,7 @@ struct stream_interval {
 struct stream {
 	struct image *image; // borrowed
 	uint32_t lane;
-	const uint8_t *ring; // double-mapped; ours to unmap
+	const uint8_t *ring; // mapped twice, ours to unmap; NULL: the segment's, mapped once
 	struct lane_reader reader;
 
 	struct lane_item *items;

@@ -67,11 +67,17 @@ TEST(peer_knows_what_a_process_may_map_each_time_anew)
 		}
 		close(tube[1]);
 		CHECK_EQ(0, read(tube[0], &byte, 1)); // its end: the limit is set
-		peer_space((uint32_t)pid, 64, &space);
+		// By itself, and twice as a child of one image: asked for, and remembered.
+		peer_space((uint32_t)pid, 64, i > 0 ? 7 : 0, &space);
 		CHECK_EQ(limits[i] == RLIM_INFINITY ? 0 : limits[i], space.data_limit);
 		CHECK_EQ(0, space.mapped_limit);
 		CHECK(space.low > 0 && space.low < space.end);
-		CHECK(i == 0 || space.group_limit == before.group_limit);
+		CHECK(i == 0 || (space.group_limit == before.group_limit &&
+				 space.group_kills == before.group_kills &&
+				 space.group_counts_inner == before.group_counts_inner &&
+				 space.group_around_kills == before.group_around_kills));
+		if (i > 0)
+			CHECK_STR(before.group_events, space.group_events);
 		before = space;
 		kill(pid, SIGKILL);
 		waitpid(pid, NULL, 0);
