@@ -1,28 +1,21 @@
 // What a trace adds up to, and the file that keeps it.
 //
-// The file `whole` in the folder of the index is written and read as its `head` is (index_io): all
-// or nothing, with a checksum. It begins with what it must agree with: the trace's identity, and
-// the sizes of the structs that are written as they are in memory, so that a program with another
-// layout takes it for another version. Sites are most of it: a dozen small numbers each. They are
-// in chunks, and a chunk in parts, what was allocated apart from what lived at the peak, so that
-// who goes through the sites for one of them reads no other, and unpacks no other: of 700,000
-// sites all figures take 90 MB in memory, and 14 in the file, which is mapped.
+// The file `whole` in the folder of the index is written and read as shelf.h says. Sites are most
+// of it: a dozen small numbers each. They are in chunks, and a chunk in parts, what was allocated
+// apart from what lived at the peak, so that who goes through the sites for one of them reads no
+// other, and unpacks no other: of 700,000 sites all figures take 90 MB in memory, and 14 in the
+// file, which is mapped.
 #include "engine/whole.h"
 
 #include "base/mem.h"
-#include "engine/index/index.h"
 #include "engine/index/index_bits.h"
-#include "engine/index/index_disk.h"
-#include "engine/index/index_io.h"
+#include "engine/shelf.h"
 #include "engine/space/space_listed.h"
-#include "engine/window_source.h"
-#include "os/file.h"
 
 #include <string.h>
 
 enum {
-	VERSION = 3,         // raise it when a figure changes its meaning
-	LONG_PASS = 1 << 22, // events from which a folder is made for what they add up to
+	VERSION = 3, // raise it when a figure changes its meaning
 	CHUNK = WHOLE_CHUNK,
 	COLUMNS = 2, // numbers of a part
 	PART_MAX = CHUNK / BITS_GROUP * COLUMNS * (1 + BITS_GROUP * 8),
@@ -32,46 +25,17 @@ _Static_assert(CHUNK % BITS_GROUP == 0, "groups are within chunks");
 static const char name[] = "whole";
 static const char magic[8] = "TIDEALL\n";
 
-// ---- where it is ----
-
-// What must be the same.
-struct stamp {
-	char magic[sizeof magic];
-	uint64_t version;
-	uint64_t heap_totals_size, heap_counts_size, space_totals_size, pool_total_size;
-	struct index_identity identity;
-};
-
-// The folder is `path` (owned); `stamp` is what the file must begin with. False: nothing is to be
-// kept of this trace, or for this question.
-// Kept are the figures of whole traces without filters, and only where the trace is sound: of one
-// that is still written they are others in a second. `*make`: the folder may be made for them (else
-// they are kept only where it is there).
-static bool find_folder(const struct reader *reader, const struct whole_wish *wish, char **path,
-			struct stamp *stamp, bool *cached, bool *make)
+// What the file must begin with.
+static struct shelf_stamp stamp_of(void)
 {
-	const struct window_options *window = wish->window;
-	enum window_source_wish word;
-	struct err ignored = { 0 };
+	struct shelf_stamp stamp = {
+		.version = VERSION,
+		.sizes = { sizeof(struct heap_totals), sizeof(struct heap_counts),
+			   sizeof(struct space_totals), sizeof(struct pool_total) },
+	};
 
-	if ((wish->query && query_narrows(wish->query)) || window->plain || !reader_sound(reader) ||
-	    !window_source_wish(&word, &ignored) || word == WINDOW_SOURCE_NEVER)
-		return false;
-	memset(stamp, 0, sizeof *stamp);
-	memcpy(stamp->magic, magic, sizeof magic);
-	stamp->version = VERSION;
-	stamp->heap_totals_size = sizeof(struct heap_totals);
-	stamp->heap_counts_size = sizeof(struct heap_counts);
-	stamp->space_totals_size = sizeof(struct space_totals);
-	stamp->pool_total_size = sizeof(struct pool_total);
-	if (!index_identify(&stamp->identity, wish->trace_path, reader, UINT64_MAX, &ignored))
-		return false;
-	*cached = false;
-	*make = word != WINDOW_SOURCE_AUTO || reader_stats(reader)->events >= LONG_PASS;
-	*path = window->index_path ? mem_copy_text(window->index_path)
-				   : window_source_path(wish->trace_path,
-							stamp->identity.recording_id, cached);
-	return true;
+	memcpy(stamp.magic, magic, sizeof magic);
+	return stamp;
 }
 
 // ---- writing ----
@@ -186,27 +150,17 @@ static void put_pools(struct index_out *out, const struct pool_totals *pools, ui
 		index_out_put(out, pool_totals_get(pools, id), sizeof(struct pool_total));
 }
 
-// Failures are no harm: the next question reads the trace again.
-static void keep(const struct whole *whole, const struct reader *reader,
-		 const struct whole_wish *wish, const char *path, const struct stamp *stamp,
-		 bool make)
+static void keep(const struct whole *whole, const struct reader *reader, struct shelf *shelf)
 {
-	struct err ignored = { 0 };
-	struct index_out *out;
-	int directory;
+	struct shelf_stamp stamp = stamp_of();
+	struct index_out *out = shelf_new(shelf, name, &stamp);
 
-	if (make && file_make_folder(path, true))
-		file_share_folder(path, wish->trace_path);
-	directory = file_open_folder(path);
-	if (directory < 0)
+	if (!out)
 		return;
-	out = index_out_new(directory, name);
-	index_out_put(out, stamp, sizeof *stamp);
 	put_heap(out, whole->heap, reader_processes_count(reader));
 	index_out_put(out, &whole->vm, sizeof whole->vm);
 	put_pools(out, whole->pools, reader_heaps_count(reader));
-	index_out_end(out, &ignored);
-	file_close(directory);
+	shelf_end(shelf, out);
 }
 
 // ---- reading ----
@@ -365,34 +319,23 @@ static void take_pools(struct index_in *in, const struct reader *reader, struct 
 	mem_free(totals);
 }
 
-// Nothing is believed of a file that was written for another trace, or that does not end where it
-// should.
+// Nothing is believed of a file that does not end where it should.
 static bool take(struct whole *whole, const struct reader *reader, const struct whole_wish *wish,
-		 const char *path, const struct stamp *stamp)
+		 const struct shelf *shelf)
 {
-	int directory = file_open_folder(path);
-	struct err ignored = { 0 };
-	struct stamp found;
+	struct shelf_stamp stamp = stamp_of();
 	struct index_in in;
 	bool good;
 
-	if (directory < 0)
+	if (!shelf_open(shelf, name, &stamp, &in))
 		return false;
-	good = index_in_open(&in, directory, name, &ignored);
-	file_close(directory);
+	take_heap(whole, &in, reader, wish->walks);
+	index_in_take(&in, &whole->vm, sizeof whole->vm);
+	whole->pools = pool_totals_new(reader);
+	take_pools(&in, reader, whole->pools);
+	good = !in.bad && in.at == in.end;
 	if (!good)
-		return false;
-	index_in_take(&in, &found, sizeof found);
-	good = memcmp(&found, stamp, sizeof found) == 0;
-	if (good) {
-		take_heap(whole, &in, reader, wish->walks);
-		index_in_take(&in, &whole->vm, sizeof whole->vm);
-		whole->pools = pool_totals_new(reader);
-		take_pools(&in, reader, whole->pools);
-		good = !in.bad && in.at == in.end;
-		if (!good)
-			whole_fini(whole);
-	}
+		whole_fini(whole);
 	// What is walked stays where it is until whole_fini.
 	if (good && wish->walks) {
 		whole->file = in;
@@ -483,27 +426,20 @@ static void pass_notes(struct reader *reader, const struct whole_wish *wish)
 // figures are there; of blocks of events that takes only the headers.
 void whole_read(struct whole *whole, struct reader *reader, const struct whole_wish *wish)
 {
-	bool can_keep, cached = false, make = false;
-	uint64_t cache_bytes;
-	struct stamp stamp;
-	struct err ignored = { 0 };
-	char *path = NULL;
+	struct shelf shelf;
 
 	ASSERT(wish->window);
 	*whole = (struct whole){ 0 };
-	can_keep = find_folder(reader, wish, &path, &stamp, &cached, &make);
-	whole->kept = can_keep && !wish->window->rebuild && take(whole, reader, wish, path, &stamp);
+	shelf_find(&shelf, reader, wish->trace_path, wish->query, wish->window);
+	whole->kept = take(whole, reader, wish, &shelf);
 	if (whole->kept) {
 		pass_notes(reader, wish);
 	} else {
 		pass(whole, reader, wish);
-		if (can_keep && reader_sound(reader) && reader_over(reader) &&
-		    !reader_unknown(reader))
-			keep(whole, reader, wish, path, &stamp, make);
+		if (reader_sound(reader) && reader_over(reader) && !reader_unknown(reader))
+			keep(whole, reader, &shelf);
 	}
-	if (cached && index_disk_limit(&cache_bytes, &ignored))
-		index_disk_keep(path, cache_bytes);
-	mem_free(path);
+	shelf_fini(&shelf);
 }
 
 void whole_fini(struct whole *whole)

@@ -21,8 +21,8 @@ def said(path, words, env):
     return done.returncode, done.stdout, done.stderr
 
 
-def whole(path):
-    return os.path.join(path + "-index", "whole")
+def whole(path, name="whole"):
+    return os.path.join(path + "-index", name)
 
 
 def recorded():
@@ -31,6 +31,15 @@ def recorded():
     if not os.path.exists(path):
         run("record", "-q", "-o", path, "--", "/bin/sh", "-c",
             "ls / | sort; perl -e 'if (!fork) { my @a = map { $_ x 9 } 1..900; exit 0 } wait'")
+    return path
+
+
+def threads():
+    """Buffers that grow, frees by another thread, and calls that fail."""
+    path = "threads.tide"
+    if not os.path.exists(path):
+        run("record", "-q", "--free-stacks", "-o", path, "--", "/bin/sh", "-c",
+            "perl -e 'my $s; $s .= q(x) x 4000 for 1..900; for (1..9) { my @a = map { $_ } 1..99 }'")
     return path
 
 
@@ -100,29 +109,39 @@ def spoil(path, at, value):
         file.write(bytes([byte ^ value]))
 
 
+def is_made_anew(words, name, other):
+    path = threads()
+    file = whole(path, name)
+    right = run(words[0], path, *words[1:], env=KEEP).stdout
+    good = open(file, "rb").read()
+    written = os.stat(file).st_ino
+    assert run(words[0], path, *words[1:], env=KEEP).stdout == right
+    assert os.stat(file).st_ino == written  # it was taken
+
+    def answers(content, why):
+        with open(file, "wb") as out:
+            out.write(content)
+        if isinstance(why, int):
+            spoil(file, why, 4)
+        assert run(words[0], path, *words[1:], env=KEEP).stdout == right, why
+        assert open(file, "rb").read() == good, why
+
+    for at in (0, 9, 60, 100, len(good) // 2, -1):
+        answers(good, at)
+    for content in (b"", good[:3], good[:-5], good + b"x"):
+        answers(content, len(content) // 2 if len(content) > 3 else "short")
+    run(words[0], other, env=KEEP)
+    answers(open(whole(other, name), "rb").read(), "another trace's")
+
+
 @test
 def damaged_or_of_another_trace_it_is_made_anew():
-    path = recorded()
-    right = run("report", path, "--json", env=KEEP).stdout
-    good = open(whole(path), "rb").read()
+    is_made_anew(("report", "--json"), "whole", sampled())
 
-    def put(content):
-        with open(whole(path), "wb") as file:
-            file.write(content)
 
-    for at in (0, 9, 60, 120, len(good) // 2, -1):
-        put(good)
-        spoil(whole(path), at, 4)
-        assert run("report", path, "--json", env=KEEP).stdout == right, at
-        assert open(whole(path), "rb").read() == good, at
-    for content in (b"", good[:3], good[:-5], good + b"x"):
-        put(content)
-        assert run("report", path, "--json", env=KEEP).stdout == right
-    other = sampled()
-    run("report", other, env=KEEP)
-    shutil.copy(whole(other), whole(path))
-    assert run("report", path, "--json", env=KEEP).stdout == right
-    assert open(whole(path), "rb").read() == good
+@test
+def so_are_the_lives_of_blocks_that_findings_keeps():
+    is_made_anew(("findings", "--json"), "lives", recorded())
 
 
 @test

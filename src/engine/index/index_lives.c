@@ -193,6 +193,8 @@ bool index_lives(struct index *index, struct reader *reader, const struct lives_
 		if (item == READER_NOTE && runs.note.kind == TRACE_NOTE_PROCESS_END)
 			over(watcher->context, runs.note.process);
 	}
+	if (ok && !reader_over(reader))
+		ok = err_set(err, ERR_STOPPED, "interrupted");
 	if (ok)
 		over(watcher->context, TRACE_NONE);
 	reader_rewind(reader);

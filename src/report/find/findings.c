@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "base/sort.h"
+#include "engine/shelf.h"
 #include "report/ask/cautions.h"
 #include "report/ask/cxxname.h"
 #include "trace/defs.h"
@@ -530,15 +531,29 @@ static void forget_sites(struct findings_facts *facts)
 	heap_forget_sites(facts->whole.heap);
 }
 
-// And those of lives, from another reading. A sampled trace has no second reading: its frees are
-// not all seen.
+// And those of lives, from another reading, or from what an earlier one has kept. A sampled trace
+// has no second reading: its frees are not all seen.
 static bool gather_lives(struct findings *findings, struct err *err)
 {
-	if (reader_is_estimated(findings->asked->reader))
+	struct query_context *asked = findings->asked;
+	struct findings_facts *facts = findings->facts;
+	struct shelf shelf;
+	bool complete, good = true;
+
+	if (reader_is_estimated(asked->reader))
 		return true;
-	if (!query_narrows(&findings->asked->selection.query))
-		findings->facts->arenas = findings_arenas_new(findings);
-	return findings_read_lives(findings, err);
+	shelf_find(&shelf, asked->reader, asked->opened->path, &asked->selection.query,
+		   &asked->options.window);
+	if (!findings_take_lives(findings, &shelf)) {
+		if (!query_narrows(&asked->selection.query))
+			facts->arenas = findings_arenas_new(findings);
+		good = findings_read_lives(findings, &complete, err);
+		findings_arenas_sum(facts);
+		if (good && complete && !reader_unknown(asked->reader))
+			findings_keep_lives(findings, &shelf);
+	}
+	shelf_fini(&shelf);
+	return good;
 }
 
 static void forget_pairs(struct findings_facts *facts)
@@ -678,7 +693,7 @@ static void free_facts(struct findings_facts *facts)
 	growth_fini(&facts->growth);
 	spikes_fini(&facts->spikes);
 	MEM_FREE(facts->pairs, facts->chains, facts->orphans, facts->failed, facts->lasts,
-		 facts->mosts, facts->users, facts->functions);
+		 facts->mosts, facts->users, facts->functions, facts->locks);
 	arena_fini(&facts->texts);
 	findings_arenas_free(facts->arenas);
 	mem_free(facts);

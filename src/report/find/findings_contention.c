@@ -321,25 +321,45 @@ static uint64_t count_threads(const struct heap_arena *arena)
 }
 
 // The last window of each arena is still open, and is judged first.
-bool findings_contention(struct findings *findings, const struct findings_kind *kind, struct err *)
+void findings_arenas_sum(struct findings_facts *facts)
 {
-	const struct findings_arenas *arenas = findings->facts->arenas;
+	struct findings_arenas *arenas = facts->arenas;
 
 	for (size_t i = ARENA_MAIN; arenas && i < arenas->count; i++) {
 		struct heap_arena *arena = &arenas->list[i];
-		struct finding *finding;
 
 		end_window(arena);
-		if (arena->windows < WINDOWS_MIN || arena->together < findings_calls_min(findings))
+		*MEM_ADD(facts->locks, facts->locks_count, facts->locks_capacity) =
+			(struct findings_lock){
+				.process = arena->process,
+				.stack = most_calls(arena),
+				.windows = arena->windows,
+				.together = arena->together,
+				.most = arena->most,
+				.threads = count_threads(arena),
+			};
+	}
+	findings_arenas_free(arenas);
+	facts->arenas = NULL;
+}
+
+bool findings_contention(struct findings *findings, const struct findings_kind *kind, struct err *)
+{
+	const struct findings_facts *facts = findings->facts;
+
+	for (size_t i = 0; i < facts->locks_count; i++) {
+		const struct findings_lock *lock = &facts->locks[i];
+		struct finding *finding;
+
+		if (lock->windows < WINDOWS_MIN || lock->together < findings_calls_min(findings))
 			continue;
-		finding = findings_add(findings, kind, FINDINGS_POSSIBLE, arena->process,
-				       most_calls(arena));
+		finding =
+			findings_add(findings, kind, FINDINGS_POSSIBLE, lock->process, lock->stack);
 		findings_say(
 			&finding->what,
 			"%s threads use one arena at the same time: %s calls need its lock, up "
 			"to %s in 100 ms.",
-			STR_COUNT(count_threads(arena)), STR_COUNT(arena->together),
-			STR_COUNT(arena->most));
+			STR_COUNT(lock->threads), STR_COUNT(lock->together), STR_COUNT(lock->most));
 		findings_say(&finding->why,
 			     "by the addresses of the blocks and the rules of glibc's tcache, at "
 			     "most so many; that one waited for another is not recorded");
@@ -347,11 +367,9 @@ bool findings_contention(struct findings *findings, const struct findings_kind *
 			&finding->advice,
 			"more arenas (MALLOC_ARENA_MAX), blocks that the thread keeps, or an "
 			"allocator that is made for it (tidemark replay --allocator tries some)");
-		findings_figure(finding, "threads", "threads", FINDINGS_COUNT,
-				count_threads(arena));
-		findings_figure(finding, "calls", "calls", FINDINGS_COUNT, arena->together);
-		findings_figure(finding, "time_ns", "in", FINDINGS_TIME,
-				arena->windows * WINDOW_NS);
+		findings_figure(finding, "threads", "threads", FINDINGS_COUNT, lock->threads);
+		findings_figure(finding, "calls", "calls", FINDINGS_COUNT, lock->together);
+		findings_figure(finding, "time_ns", "in", FINDINGS_TIME, lock->windows * WINDOW_NS);
 		findings_command(findings, finding, "window", "--by thread,stack", false, false);
 	}
 	return true;

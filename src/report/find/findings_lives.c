@@ -626,9 +626,9 @@ static void remember_end(void *context, const struct lives_block *block,
 	}
 }
 
-// Goes through the trace once more, to the last orphan that was kept. Only where there are some:
-// most programs have none, and the pass costs as much as the first.
-static void read_before_orphans(struct findings *findings)
+// Goes through the trace once more, to the last orphan that was kept; false: not so far. Only where
+// there are some: most programs have none, and the pass costs as much as the first.
+static bool read_before_orphans(struct findings *findings)
 {
 	struct findings_facts *facts = findings->facts;
 	struct reader *reader = findings->asked->reader;
@@ -642,6 +642,7 @@ static void read_before_orphans(struct findings *findings)
 	struct lives *lives = lives_new(reader, &watcher, NULL);
 	uint64_t last = facts->orphans[facts->orphans_count - 1].number;
 	struct reader_pass items = reader_pass_begin(reader, NULL);
+	bool complete;
 
 	ASSERT(facts->orphans_count > 0);
 	for (uint32_t i = 0; i < facts->orphans_count; i++)
@@ -654,8 +655,10 @@ static void read_before_orphans(struct findings *findings)
 		else
 			lives_add_event(lives, &items.event);
 	}
+	complete = items.event.number >= last || reader_over(reader);
 	lives_free(lives);
 	mem_free(pass.by_address);
+	return complete;
 }
 
 // ---- the pass ----
@@ -698,7 +701,7 @@ static bool follow_index(struct pass *pass, struct lives_watcher watcher, struct
 
 // The index knows the lives of blocks of a trace that it was built of, and spares reading all
 // events. Where it does not, or is damaged, they are read.
-bool findings_read_lives(struct findings *findings, struct err *err)
+bool findings_read_lives(struct findings *findings, bool *complete, struct err *err)
 {
 	struct pass pass = { .findings = findings, .facts = findings->facts };
 	const struct lives_watcher watcher = {
@@ -708,13 +711,15 @@ bool findings_read_lives(struct findings *findings, struct err *err)
 
 	progress_begin(&progress, findings->asked->options.window.progress, "lives of blocks",
 		       reader_bytes(findings->asked->reader));
-	if (!follow_index(&pass, watcher, &progress, err) && err->kind == ERR_NONE) {
+	*complete = follow_index(&pass, watcher, &progress, err);
+	if (!*complete && err->kind == ERR_NONE) {
 		pass.lives = lives_new(findings->asked->reader, &watcher, NULL);
 		lives_read(pass.lives, findings->asked->reader, &progress);
+		*complete = reader_over(findings->asked->reader);
 	}
 	progress_end(&progress);
 	pass_fini(&pass);
 	if (findings->facts->orphans_count && err->kind == ERR_NONE)
-		read_before_orphans(findings);
+		*complete &= read_before_orphans(findings);
 	return err->kind == ERR_NONE;
 }

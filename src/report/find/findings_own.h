@@ -110,6 +110,15 @@ struct findings_most { // of a process
 	uint64_t bytes;
 };
 
+// An arena of glibc, and what its lock had to do (findings_contention.c).
+struct findings_lock {
+	process_id process;
+	stack_id stack;          // of the blocks of most calls
+	uint64_t windows;        // in which threads came together
+	uint64_t together, most; // calls in all of them, and in the one with most
+	uint64_t threads;        // that count
+};
+
 // What was gathered. Sites are forgotten when lives are looked at, and pairs when moments are
 // (findings.c); all else lives as long as the search, and is freed together.
 struct findings_facts {
@@ -129,10 +138,12 @@ struct findings_facts {
 	size_t lasts_count, lasts_capacity;
 	struct findings_most *mosts; // by process
 	size_t mosts_count, mosts_capacity;
-	struct findings_arenas *arenas; // NULL: not asked for
-	stack_id *users;                // by stack: findings_user + 1; 0: not asked yet
-	const char **functions;         // by stack: findings_function; NULL: not asked yet
-	struct arena texts;             // theirs
+	struct findings_arenas *arenas; // while lives are read; NULL: not asked for
+	struct findings_lock *locks;    // what is left of them
+	size_t locks_count, locks_capacity;
+	stack_id *users;        // by stack: findings_user + 1; 0: not asked yet
+	const char **functions; // by stack: findings_function; NULL: not asked yet
+	struct arena texts;     // theirs
 	bool free_stacks;
 };
 
@@ -184,8 +195,15 @@ bool findings_load_largest(const struct findings *findings, struct trace_snapsho
 // What is there after so many events, and when it began, if that is asked; the caller frees it.
 struct present *findings_present(const struct findings *findings, uint64_t events, bool dated);
 
-// Go through the lives of all blocks, into the facts. False: somebody wants to stop.
-bool findings_read_lives(struct findings *findings, struct err *err);
+// Go through the lives of all blocks, into the facts. False: somebody wants to stop. `*complete`:
+// nobody did.
+bool findings_read_lives(struct findings *findings, bool *complete, struct err *err);
+
+// What was learned from lives is kept beside the trace's index (engine/shelf.h): all facts but
+// those of sites. False: there is none.
+struct shelf;
+bool findings_take_lives(struct findings *findings, const struct shelf *shelf);
+void findings_keep_lives(const struct findings *findings, struct shelf *shelf);
 
 // Who uses which arena of glibc when. NULL: no process has threads. It is given each block as it
 // begins and ends, in the order of the trace.
@@ -193,6 +211,7 @@ struct findings_arenas *findings_arenas_new(struct findings *findings);
 void findings_arenas_begin(struct findings_arenas *arenas, const struct lives_block *block);
 void findings_arenas_end(struct findings_arenas *arenas, const struct lives_block *block,
 			 const struct lives_end *end);
+void findings_arenas_sum(struct findings_facts *facts);    // into `locks`
 void findings_arenas_free(struct findings_arenas *arenas); // NULL is allowed
 
 // The kinds' functions.
