@@ -11,6 +11,12 @@
 //
 // Both are kept as trees: list a, b, c is a node (outer: the node of a, b; frame: c). So a pair is
 // (stack, node), 64 bits, and is put together once.
+//
+// Nor is all of a pair put together that is new. Where a native stack ends in an evaluator, what it
+// and a list come to is kept (`bases`), and a pair goes on from the nearest of these: if c has gone
+// on to its next line, c', the pair's inner end is taken off until main … eval with a, b, c' has
+// become main … call with a, b, and that main … eval with a, b, which is known; call is put on top
+// of that, then c', and malloc's caller.
 #include "collect/language.h"
 
 #include "base/mem.h"
@@ -34,8 +40,9 @@ void language_init(struct language *language, struct interner *interner, bool na
 void language_fini(struct language *language)
 {
 	MEM_FREE(language->flags, language->nodes, language->recent);
-	MAP_FINI(&language->nodes_by, &language->merged);
-	MEM_FREE(language->frames, language->own);
+	MAP_FINI(&language->nodes_by, &language->merged, &language->bases_by);
+	MEM_FREE(language->frames, language->own, language->bases);
+	MEM_FREE(language->inner, language->marks);
 	memset(language, 0, sizeof *language);
 }
 
@@ -83,19 +90,18 @@ struct merging {
 	struct language *language;
 	size_t frames_count, own_count; // of both, that are left, from the outermost
 	size_t groups;                  // of the latter
-	stack_id stack;
-	uint64_t hash;
-	uint8_t flags;
+	struct language_base made;      // so far
 };
 
 static void add(struct merging *merging, frame_id frame)
 {
 	struct interner_push push;
 
-	merging->hash = interner_hash(merging->hash, frame);
-	push = (struct interner_push){ .hash = (uint32_t)(merging->hash >> 32), .frame = frame };
-	merging->stack =
-		interner_add(merging->language->interner, merging->stack, &push, merging->flags);
+	merging->made.hash = interner_hash(merging->made.hash, frame);
+	push = (struct interner_push){ .hash = (uint32_t)(merging->made.hash >> 32),
+				       .frame = frame };
+	merging->made.stack = interner_add(merging->language->interner, merging->made.stack, &push,
+					   merging->made.flags);
 }
 
 // The language's frames of one evaluator, or those before the first that begins one.
@@ -130,7 +136,7 @@ static size_t take_apart(struct merging *merging, stack_id stack, uint32_t node)
 		*MEM_ADD(language->frames, merging->frames_count, language->frames_capacity) =
 			row.frame;
 		evaluators += (flags_of(language, row.frame) & LANGUAGE_EVALUATOR) != 0;
-		merging->flags = row.flags;
+		merging->made.flags = row.flags;
 		stack = row.parent;
 	}
 	while (node > LANGUAGE_CUT) {
@@ -141,43 +147,165 @@ static size_t take_apart(struct merging *merging, stack_id stack, uint32_t node)
 		node = at->outer;
 	}
 	if (node == LANGUAGE_CUT)
-		merging->flags |= TRACE_STACK_CUT;
+		merging->made.flags |= TRACE_STACK_CUT;
 	return evaluators;
 }
 
-// Whether a frame is the interpreter's own, also by what it calls: CPython generates code for each
-// function that only calls the evaluator (PYTHONPERFSUPPORT).
-static bool is_own(const struct language *language, size_t inner, uint8_t flags)
+// Whether a frame is the interpreter's own, also by what it calls, whose flags are `inner`: CPython
+// generates code for each function that only calls the evaluator (PYTHONPERFSUPPORT).
+static bool is_own(uint8_t flags, uint8_t inner)
 {
-	if (flags & LANGUAGE_INTERPRETER)
-		return true;
-	return (flags & LANGUAGE_GENERATED) && inner > 0 &&
-	       (flags_of(language, language->frames[inner - 1]) & LANGUAGE_EVALUATOR);
+	return (flags & LANGUAGE_INTERPRETER) ||
+	       ((flags & LANGUAGE_GENERATED) && (inner & LANGUAGE_EVALUATOR));
 }
 
-// Where one of both lacks outer frames, they fit from the innermost evaluator on.
+// The whole of a pair, from its outermost frame on.
 //
-// `unsure` counts stacks in which groups and evaluators differ in number, though neither was cut.
+// Where one of both lacks outer frames, they fit from the innermost evaluator on.
+static void put_whole(struct merging *merging, stack_id stack, uint32_t node)
+{
+	struct language *language = merging->language;
+	size_t evaluators = take_apart(merging, stack, node);
+
+	merging->made.hash = interner_root(merging->made.flags);
+	merging->made.unsure = !(merging->made.flags & TRACE_STACK_CUT) &&
+			       evaluators != merging->groups;
+	while (merging->groups > evaluators)
+		add_group(merging);
+	while (merging->frames_count > 0) {
+		frame_id frame = language->frames[--merging->frames_count];
+		uint8_t flags = flags_of(language, frame);
+		uint8_t inner =
+			merging->frames_count > 0
+				? flags_of(language, language->frames[merging->frames_count - 1])
+				: 0;
+
+		if (language->native || !is_own(flags, inner))
+			add(merging, frame);
+		if ((flags & LANGUAGE_EVALUATOR) && merging->groups >= evaluators--)
+			add_group(merging);
+	}
+}
+
+static uint64_t key_of(stack_id stack, uint32_t node)
+{
+	return (uint64_t)node << 32 | stack;
+}
+
+// What lies inside of what is put together first.
+struct taken {
+	size_t inner_count, marks_count; // of language->inner and ->marks
+	// The pair that is outside of it, whose native stack ends in an evaluator, unless it is the
+	// whole of the pair that came.
+	stack_id stack;
+	uint32_t node;
+};
+
+static void take_frame(struct language *language, struct taken *taken, frame_id frame)
+{
+	*MEM_ADD(language->inner, taken->inner_count, language->inner_capacity) = frame;
+}
+
+// Take native frames off until the stack ends in an evaluator. `inner`: flags of the frame inside
+// of them. 0: there is none.
+static stack_id take_native(struct language *language, struct taken *taken, stack_id stack,
+			    uint8_t inner)
+{
+	while (stack != 0) {
+		struct interner_row row = interner_get(language->interner, stack);
+		uint8_t flags = flags_of(language, row.frame);
+
+		if (flags & LANGUAGE_EVALUATOR)
+			break;
+		if (language->native || !is_own(flags, inner))
+			take_frame(language, taken, row.frame);
+		inner = flags;
+		stack = row.parent;
+	}
+	return stack;
+}
+
+// Take the innermost frame off the list, and the evaluator as well if it was its first. False: what
+// is left has no list, or no evaluator.
+static bool take_listed(struct language *language, struct taken *taken)
+{
+	const struct language_node *last = &language->nodes[taken->node];
+	struct interner_row row;
+	size_t before = taken->inner_count;
+	stack_id stack = taken->stack;
+
+	if (last->outer <= LANGUAGE_CUT)
+		return false;
+	if ((last->frame & ~LANGUAGE_ENTRY) != 0)
+		take_frame(language, taken, last->frame & ~LANGUAGE_ENTRY);
+	if (last->frame & LANGUAGE_ENTRY) {
+		row = interner_get(language->interner, stack);
+		if (language->native || !is_own(flags_of(language, row.frame), 0))
+			take_frame(language, taken, row.frame);
+		stack = take_native(language, taken, row.parent, LANGUAGE_EVALUATOR);
+	}
+	if (stack == 0) {
+		taken->inner_count = before;
+		return false;
+	}
+	taken->stack = stack;
+	taken->node = last->outer;
+	return true;
+}
+
+// Take frames off the pair from its inner end on, until what is left is known. NULL: nothing is,
+// and what is left is to be put together as a whole.
+static const struct language_base *take_inner(struct language *language, struct taken *taken)
+{
+	stack_id stack = take_native(language, taken, taken->stack, 0);
+	const uint64_t *known;
+
+	if (stack == 0) {
+		taken->inner_count = 0;
+		return NULL;
+	}
+	taken->stack = stack;
+	do {
+		uint64_t key = key_of(taken->stack, taken->node);
+
+		known = map_find(&language->bases_by, key);
+		if (known != NULL)
+			return &language->bases[*known];
+		*MEM_ADD(language->marks, taken->marks_count, language->marks_capacity) =
+			(struct language_kept){ key, taken->inner_count };
+	} while (take_listed(language, taken));
+	return NULL;
+}
+
+// What was put together is what the pair comes to that `mark` was taken for.
+static void keep_base(const struct merging *merging, const struct language_kept *mark)
+{
+	struct language *language = merging->language;
+
+	*map_put(&language->bases_by, mark->key, NULL) = language->bases_count;
+	*MEM_ADD(language->bases, language->bases_count, language->bases_capacity) = merging->made;
+}
+
+// `unsure` counts pairs; whether one is follows from what is left when its inner end is taken off.
 static stack_id put_together(struct language *language, stack_id stack, uint32_t node)
 {
 	struct merging merging = { .language = language };
-	size_t evaluators = take_apart(&merging, stack, node);
+	struct taken taken = { .stack = stack, .node = node };
+	const struct language_base *base = take_inner(language, &taken);
 
-	merging.hash = interner_root(merging.flags);
-	if (!(merging.flags & TRACE_STACK_CUT))
-		language->unsure += evaluators != merging.groups;
-	while (merging.groups > evaluators)
-		add_group(&merging);
-	while (merging.frames_count > 0) {
-		frame_id frame = language->frames[--merging.frames_count];
-		uint8_t flags = flags_of(language, frame);
-
-		if (language->native || !is_own(language, merging.frames_count, flags))
-			add(&merging, frame);
-		if ((flags & LANGUAGE_EVALUATOR) && merging.groups >= evaluators--)
-			add_group(&merging);
+	if (base != NULL)
+		merging.made = *base;
+	else
+		put_whole(&merging, taken.stack, taken.node);
+	for (size_t left = taken.inner_count;; add(&merging, language->inner[--left])) {
+		while (taken.marks_count > 0 &&
+		       language->marks[taken.marks_count - 1].inner_count == left)
+			keep_base(&merging, &language->marks[--taken.marks_count]);
+		if (left == 0)
+			break;
 	}
-	return merging.stack != 0 ? merging.stack : stack;
+	language->unsure += merging.made.unsure;
+	return merging.made.stack != 0 ? merging.made.stack : stack;
 }
 
 // Of a pair that is not among the last ones.
@@ -193,7 +321,7 @@ static COLD stack_id find_merged(struct language *language, uint64_t key)
 // 1,024 recent pairs, direct-mapped, before the map of all.
 stack_id language_merge(struct language *language, stack_id stack, uint32_t node)
 {
-	uint64_t key = (uint64_t)node << 32 | stack;
+	uint64_t key = key_of(stack, node);
 	struct language_pair *pair;
 
 	ASSERT(stack != 0 && node > LANGUAGE_CUT && node < language->nodes_count);

@@ -38,6 +38,21 @@ struct language_pair {
 	stack_id merged;
 };
 
+// What a pair comes to.
+struct language_base {
+	uint64_t hash;  // interner_hash of its frames
+	stack_id stack; // 0: no frame is left
+	uint8_t flags;  // enum trace_stack_flag
+	bool unsure;    // evaluators and groups differ in number, though neither was cut
+};
+
+// While a pair is put together: another one that is to be kept, when all but its innermost
+// `inner_count` frames are.
+struct language_kept {
+	uint64_t key;
+	size_t inner_count;
+};
+
 struct language {
 	struct interner *interner; // borrowed
 	bool native;               // the interpreter's frames stay
@@ -48,9 +63,14 @@ struct language {
 	struct map nodes_by;          // outer << 32 | frame -> node
 	struct map merged;            // node << 32 | stack -> stack
 	struct language_pair *recent; // of `merged`, LANGUAGE_RECENT by the key's hash; NULL
-	frame_id *frames;             // of the two stacks that are put together, innermost first
+	struct map bases_by;          // node << 32 | stack that ends in an evaluator -> of `bases`
+	struct language_base *bases;
+	size_t bases_count, bases_capacity;
+	frame_id *frames; // of the two stacks that are put together, innermost first
 	uint32_t *own;
-	size_t frames_capacity, own_capacity;
+	frame_id *inner; // of what is put on top of them, innermost first
+	struct language_kept *marks;
+	size_t frames_capacity, own_capacity, inner_capacity, marks_capacity;
 	uint64_t unsure; // pairs that do not fit each other
 };
 
@@ -68,6 +88,6 @@ void language_mark(struct language *language, frame_id frame, uint8_t flags);
 uint32_t language_push(struct language *language, uint32_t outer, uint32_t frame);
 
 // The stack for native stack `stack` and the list `node`, neither of which is empty. The first time
-// that a pair comes both are walked; from there on it is a look into a table. Where all frames are
-// left out, it is `stack`.
+// that a pair comes both are walked, outwards to where what is left came before; from there on it
+// is a look into a table. Where all frames are left out, it is `stack`.
 stack_id language_merge(struct language *language, stack_id stack, uint32_t node);
