@@ -77,6 +77,7 @@ struct door {
 	_Atomic uint32_t busy;     // visitors inside
 	_Atomic uint32_t entering; // static programs: threads of entry_main
 
+	struct share next; // made ahead: who says hello next waits for less; { 0 }: there is none
 	struct door_queue queue;
 };
 
@@ -153,6 +154,29 @@ static void set_reach_mark(const struct door *door, struct share *share)
 		strncpy(share->segment->reach_mark, mark, SEGMENT_MARK_BYTES - 1);
 }
 
+// A segment for `image`: the one that was made ahead, or a new one.
+static bool take_share(struct door *door, struct share *share, uint32_t image, struct err *err)
+{
+	if (door->next.segment == NULL)
+		return share_open(share, image, door->options->segment_options,
+				  door->options->info.sample_bytes, err);
+	*share = door->next;
+	share->segment->image = image;
+	memset(&door->next, 0, sizeof door->next);
+	return true;
+}
+
+// Who forked will fork again, or its child executes something. Where it cannot be made, the next
+// one is made when it is asked for.
+static void make_next_share(struct door *door)
+{
+	struct err unwanted;
+
+	ASSERT(door->next.segment == NULL);
+	share_open(&door->next, 0, door->options->segment_options, door->options->info.sample_bytes,
+		   &unwanted);
+}
+
 // Make a segment for the one who said hello, and answer.
 //
 // The event is put into the queue with the queue held while the welcome is sent: no event of the
@@ -171,6 +195,7 @@ static void welcome_image(struct door *door, int fd, const struct segment_hello 
 		.pid = (uint32_t)from->pid,
 	};
 	bool helped = hello->start == SEGMENT_START_FORK_HELPED;
+	bool forked = helped || hello->start == SEGMENT_START_FORK;
 	struct door_event *event;
 	struct err err;
 	bool sent;
@@ -187,8 +212,7 @@ static void welcome_image(struct door *door, int fd, const struct segment_hello 
 	arrival->user = from->uid;
 	arrival->user_known = !helped;
 	arrival->pidfd = peer_pidfd(helped ? -1 : fd, arrival->pid);
-	if (!share_open(&arrival->share, welcome.image, welcome.options,
-			door->options->info.sample_bytes, &err)) {
+	if (!take_share(door, &arrival->share, welcome.image, &err)) {
 		door_queue_warn(&door->queue, &err);
 		welcome.refused = 1;
 		send_welcome(fd, &welcome, NULL, 0);
@@ -225,6 +249,8 @@ static void welcome_image(struct door *door, int fd, const struct segment_hello 
 	}
 	if (door->first_pid == 0)
 		door->first_pid = (uint32_t)from->pid;
+	if (forked)
+		make_next_share(door);
 }
 
 // Its place is taken by the last one.
@@ -666,6 +692,7 @@ static void give_back(struct door *door)
 	file_close(door->epoll_fd);
 	file_close(door->quit_fd);
 	file_close(door->control_fd);
+	share_close(&door->next);
 	mem_free(door);
 }
 

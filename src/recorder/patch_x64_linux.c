@@ -486,6 +486,20 @@ static bool patch_site(uint8_t *site, uint32_t number)
 	return true;
 }
 
+// No `syscall` (0f 05) begins in the first seven of eight bytes.
+//
+// In `both` a byte is zero where such a pair begins; the subtraction borrows from a byte's highest
+// bit only then, or above one that is.
+static bool patch_no_syscall(const uint8_t *at)
+{
+	const uint64_t ones = UINT64_C(0x0101010101010101);
+	uint64_t bytes, both;
+
+	memcpy(&bytes, at, sizeof(bytes));
+	both = (bytes ^ ones * 0x0f) | (bytes >> 8 ^ ones * 0x05);
+	return ((both - ones) & ~both & ones * 0x80) == 0;
+}
+
 // Patch the sites in [at, end) of the call `only` (0: of each that is wanted). True: there was one.
 //
 // Bytes that look so within another instruction would be broken. In 64 bytes of a function that
@@ -497,6 +511,11 @@ static bool patch_range(uint8_t *at, const uint8_t *end, uint32_t only)
 	for (; at + PATCH_SITE_BYTES <= end; at++) {
 		uint32_t number;
 
+		// The linker's 150 KB are looked through in each program that starts.
+		if (at + PATCH_JUMP_BYTES + 8 <= end && patch_no_syscall(at + PATCH_JUMP_BYTES)) {
+			at += 6;
+			continue;
+		}
 		if (at[0] != 0xb8 || at[5] != 0x0f || at[6] != 0x05)
 			continue;
 		memcpy(&number, at + 1, 4);

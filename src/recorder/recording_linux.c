@@ -823,8 +823,12 @@ void recording_before_fork(void)
 	kernel_restore_signals(signals);
 }
 
+// What is ours is all zero in the child. A page that is read first and then written is faulted in
+// twice: so it is written first.
 static void recording_forked(void)
 {
+	if (recording_state)
+		__atomic_fetch_or(&recording_state->phase, RECORDING_NEW, __ATOMIC_RELAXED);
 	recording_begin();
 }
 

@@ -26,9 +26,10 @@
 //   * words that both sides change are aligned to their size, and are changed with one
 //     instruction in a guest of 32 bits as well: it is built for a processor with SSE2 (a load
 //     or a store is one movq) and cmpxchg8b, so that no library of atomics is needed;
-//   * nobody has to map a segment as a whole, which would be 290 MB. All parts begin at
-//     multiples of SEGMENT_PART_BYTES, which every system can map at: a guest maps the header
-//     with the lanes, as many frames as it has, and the rings of the lanes that it uses.
+//   * nobody has to map a segment as a whole, which would be 290 MB. What is mapped by itself
+//     begins at a multiple of SEGMENT_PART_BYTES, which every system can map at: a guest maps
+//     the header with the lanes, as many frames as it has, and the rings of the lanes that it
+//     uses.
 //
 // Freestanding: no libc call. Included by the recorder and by the collector.
 //
@@ -47,18 +48,18 @@
 
 enum {
 	SEGMENT_MAGIC = 0x4d534454, // "TDSM"
-	SEGMENT_VERSION = 10,       // of the layout: the collector refuses others
+	SEGMENT_VERSION = 11,       // of the layout: the collector refuses others
 
 	SEGMENT_LANES_MAX = 4096,     // lane 0 included
 	SEGMENT_FRAMES_MAX = 1 << 20, // ids, of which 0 is none
 
 	SEGMENT_PART_BYTES = 64 << 10,
 	SEGMENT_HEADER_AT = 0,
-	SEGMENT_HEADER_BYTES = 4096, // that are used
-	SEGMENT_LANES_AT = SEGMENT_HEADER_AT + SEGMENT_PART_BYTES,
+	SEGMENT_HEADER_BYTES = 2048, // the first lanes are in the same page
+	SEGMENT_LANES_AT = SEGMENT_HEADER_AT + SEGMENT_HEADER_BYTES,
 	SEGMENT_LANE_BYTES = 128, // of a struct lane_shared
 	SEGMENT_MARK_BYTES = 64,
-	SEGMENT_FRAMES_AT = SEGMENT_LANES_AT + SEGMENT_LANES_MAX * SEGMENT_LANE_BYTES,
+	SEGMENT_FRAMES_AT = SEGMENT_PART_BYTES + SEGMENT_LANES_MAX * SEGMENT_LANE_BYTES,
 	SEGMENT_FRAME_BYTES = 16, // of a struct segment_frame
 	SEGMENT_RINGS_AT = SEGMENT_FRAMES_AT + SEGMENT_FRAMES_MAX * SEGMENT_FRAME_BYTES,
 
@@ -397,8 +398,10 @@ struct lane_shared {
 _Static_assert(SEGMENT_FRAMES_AT % SEGMENT_PART_BYTES == 0 &&
 		       SEGMENT_RINGS_AT % SEGMENT_PART_BYTES == 0,
 	       "all parts can be mapped");
-_Static_assert(sizeof(struct segment) <= SEGMENT_HEADER_BYTES, "header fits its page");
-_Static_assert(sizeof(struct segment_clock) <= SEGMENT_HEADER_BYTES, "and so does the clock");
+_Static_assert(sizeof(struct segment) <= SEGMENT_HEADER_BYTES, "the header ends before the lanes");
+_Static_assert(SEGMENT_LANES_AT + SEGMENT_LANES_MAX * SEGMENT_LANE_BYTES <= SEGMENT_FRAMES_AT,
+	       "lanes and frames are apart");
+_Static_assert(sizeof(struct segment_clock) <= 4096, "the clock fits its page");
 _Static_assert(sizeof(struct lane_shared) == SEGMENT_LANE_BYTES, "two cache lines a lane");
 _Static_assert(sizeof(struct segment_frame) == SEGMENT_FRAME_BYTES, "16 bytes a frame");
 
