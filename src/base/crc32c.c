@@ -4,9 +4,12 @@
 // the checksum is 0xe3069283.
 #include "base/crc32c.h"
 
+#include <pthread.h>
+#include <stdbool.h>
 #include <string.h>
 
 #if defined(__x86_64__)
+#include <cpuid.h>
 #include <nmmintrin.h>
 #endif
 
@@ -18,8 +21,7 @@ static const uint32_t polynomial = 0x82f63b78; // reflected
 // tables[k][b]: what byte b does to the checksum k bytes later.
 static uint32_t tables[SLICES][256];
 
-// Before main, so that no call has to ask whether the tables are there, from whatever thread.
-__attribute__((constructor)) static void fill_tables(void)
+static void fill_tables(void)
 {
 	for (uint32_t byte = 0; byte < 256; byte++) {
 		uint32_t crc = byte;
@@ -41,8 +43,10 @@ __attribute__((constructor)) static void fill_tables(void)
 // the beginning count.
 uint32_t crc32c_portable(uint32_t crc, const void *bytes, size_t size)
 {
+	static pthread_once_t filled = PTHREAD_ONCE_INIT;
 	const uint8_t *at = bytes;
 
+	pthread_once(&filled, fill_tables); // hardly any processor needs them
 	crc = ~crc;
 	for (; size >= SLICES; size -= SLICES, at += SLICES) {
 		// The sum so far takes part in the first four of the eight bytes; the other four
@@ -78,10 +82,22 @@ __attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t crc, c
 	return ~(uint32_t)sum;
 }
 
-// A question per call is some nanoseconds; blocks have hundreds of KiB.
+// Asked at the first call: __builtin_cpu_supports has the processor asked a dozen questions in each
+// program that starts, and in a virtual machine each is an exit to its host. Threads may race to
+// ask: they get the same answer.
+static bool has_sse42(void)
+{
+	static _Atomic int known; // 1: it has, -1: it has not
+	unsigned a, b, c = 0, d;
+
+	if (known == 0)
+		known = __get_cpuid(1, &a, &b, &c, &d) && c & bit_SSE4_2 ? 1 : -1;
+	return known > 0;
+}
+
 uint32_t crc32c(uint32_t crc, const void *bytes, size_t size)
 {
-	if (__builtin_cpu_supports("sse4.2"))
+	if (has_sse42())
 		return by_instruction(crc, bytes, size);
 	return crc32c_portable(crc, bytes, size);
 }
