@@ -1,9 +1,9 @@
 // Who hears of signals. The program is in our process group, so Ctrl-C in the terminal reaches both
 // of us by itself. The kernel says which it was: a signal that another process sent to us alone has
 // ssi_code 0 or less, and is passed on; one from the terminal has not, and passing it on would give
-// it to the program twice. For example, `kill -TERM` of our pid: passed on. Ctrl-C: not, nor is
-// SIGINT or SIGQUIT from anywhere. Once the program has ended, all of them mean that we should not
-// wait for what it left behind.
+// it to the program twice. For example, `kill -TERM` of our pid: passed on. Ctrl-C: not. A SIGINT
+// or SIGQUIT that may be a shell's for its whole job is not, either. Once the program has ended,
+// those that end a program mean that we should not wait for what it left behind.
 #include "launch/launch_own_linux.h"
 
 #include "base/mem.h"
@@ -127,14 +127,16 @@ static bool launch_prepare(struct launch *launch, struct err *err)
 // From here on signals come through a descriptor. The program's process was forked before.
 static bool launch_catch_signals(struct launch *launch, struct err *err)
 {
-	static const int numbers[] = { SIGCHLD, SIGINT,  SIGQUIT, SIGTERM,
-				       SIGHUP,  SIGUSR1, SIGUSR2, SIGCONT };
+	// Our own faults, and what stops us with the program.
+	static const int not_these[] = { SIGILL,  SIGTRAP, SIGABRT, SIGBUS,  SIGFPE,
+					 SIGSEGV, SIGPIPE, SIGTSTP, SIGTTIN, SIGTTOU,
+					 SIGSYS,  SIGXCPU, SIGXFSZ };
 	sigset_t set;
 
 	ASSERT(launch->signal_fd < 0);
-	sigemptyset(&set);
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-		sigaddset(&set, numbers[i]);
+	sigfillset(&set);
+	for (size_t i = 0; i < sizeof(not_these) / sizeof(not_these[0]); i++)
+		sigdelset(&set, not_these[i]);
 	signal(SIGCHLD, SIG_DFL); // ignored, the kernel would keep the exit status to itself
 	signal(SIGPIPE, SIG_IGN); // a process that is gone is noticed otherwise
 	sigprocmask(SIG_BLOCK, &set, NULL);
@@ -356,6 +358,45 @@ static bool launch_hung_up(const struct signalfd_siginfo *info)
 	       !launch_ignores_hangup();
 }
 
+// What is sent to a group looks as what is sent to a process. A shell with a terminal sends to its
+// job (`kill -INT %1`), which we lead then; a supervisor, a script or what is outside of a
+// container (pid 0) sends to us. Who is gone already may have been either.
+static bool launch_may_be_for_the_group(uint32_t sender)
+{
+	pid_t session = sender ? getsid((pid_t)sender) : 0;
+
+	return getpgrp() == getpid() && (session == getsid(0) || session < 0);
+}
+
+// It did not reach the program. A timer that was begun before us (`alarm`, and then exec) would
+// have been the program's.
+static bool launch_is_for_us_alone(const struct signalfd_siginfo *info)
+{
+	int number = (int)info->ssi_signo;
+
+	if (number == SIGALRM || number == SIGVTALRM || number == SIGPROF)
+		return true;
+	return info->ssi_code <= 0 && ((number != SIGINT && number != SIGQUIT) ||
+				       !launch_may_be_for_the_group(info->ssi_pid));
+}
+
+static void launch_pass_on(pid_t pid, const struct signalfd_siginfo *info)
+{
+	union sigval value = { .sival_ptr = (void *)(uintptr_t)info->ssi_ptr };
+
+	if (info->ssi_code == SI_QUEUE)
+		sigqueue(pid, (int)info->ssi_signo, value);
+	else
+		kill(pid, (int)info->ssi_signo);
+}
+
+// Where there is no program to tell: these mean nothing to us, and all others that we should end.
+static bool launch_ends_us(int number)
+{
+	return number != SIGCONT && number != SIGUSR1 && number != SIGUSR2 && number != SIGWINCH &&
+	       number != SIGURG;
+}
+
 // The program and the collector are our children, and maybe others that we were born with.
 static void launch_reap(struct launch *launch)
 {
@@ -386,18 +427,17 @@ static void launch_signal(struct launch *launch, const struct signalfd_siginfo *
 	} else if (our_own) {
 		return; // it was for what the program left: its end is waited for
 	} else if (launch->attached) {
-		if (number != SIGCONT && number != SIGUSR1 && number != SIGUSR2)
+		if (launch_ends_us(number))
 			launch_leave(launch);
 	} else if (launch->program_pid > 0) {
 		bool hung_up = launch_hung_up(info);
-		bool to_us_alone = number != SIGINT && number != SIGQUIT && info->ssi_code <= 0;
 
 		// kill(2) to the group, when the program has ended, comes back to us as a signal of
 		// our own (our_own).
 		launch->hung_up |= hung_up;
-		if (to_us_alone || hung_up)
-			kill(launch->program_pid, number);
-	} else if (number == SIGINT || number == SIGQUIT || number == SIGTERM || number == SIGHUP) {
+		if (hung_up || launch_is_for_us_alone(info))
+			launch_pass_on(launch->program_pid, info);
+	} else if (launch_ends_us(number)) {
 		launch_stop(launch);
 	}
 }

@@ -235,6 +235,58 @@ def signals_that_are_sent_to_us_are_passed_on():
     check_whole(Trace())
 
 
+# It prints what reaches it, by name; SIGALRM is in its own hands.
+HEARS = """import signal
+numbers = (signal.SIGINT, signal.SIGQUIT, signal.SIGWINCH, signal.SIGIO, signal.SIGALRM,
+           signal.SIGRTMIN + 3, signal.SIGTERM)
+signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+print("ready", flush=True)
+while (info := signal.sigtimedwait(numbers, 30)) and info.si_signo != signal.SIGTERM:
+    print(info.si_signo, flush=True)
+"""
+
+
+def hears(*before, **options):
+    recorder = subprocess.Popen([*before, TIDEMARK, "record", "--force", "-o", "t.tide", sys.executable,
+                                 "-c", HEARS], env=environment(), stdout=subprocess.PIPE, **options)
+    equal(b"ready\n", recorder.stdout.readline(), "the first line")
+    return recorder
+
+
+def ends(recorder):
+    os.kill(recorder.pid, signal.SIGTERM)
+    left, _ = recorder.communicate(timeout=PATIENCE_SECONDS)
+    equal((b"", 0), (left, recorder.returncode), "what else reached the program, and its code")
+    check_whole(Trace())
+
+
+@test
+def a_supervisors_signals_are_passed_on_whichever_they_are():
+    """Those that stop nginx, postgres, apache and a service manager: SIGQUIT, SIGINT, SIGWINCH …"""
+    for own_session in (True, False):
+        recorder = hears(start_new_session=own_session)
+        for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGWINCH, signal.SIGIO,
+                       signal.SIGALRM, signal.SIGRTMIN + 3, signal.SIGINT):
+            os.kill(recorder.pid, number)
+            equal(b"%d\n" % number, recorder.stdout.readline(), "what reached the program")
+        ends(recorder)
+
+
+@test
+def what_a_shell_sends_to_its_job_reaches_the_program_once():
+    recorder = hears(process_group=0)
+    os.killpg(recorder.pid, signal.SIGINT)
+    equal(b"%d\n" % signal.SIGINT, recorder.stdout.readline(), "what reached the program")
+    ends(recorder)
+
+
+@test
+def an_alarm_that_was_set_before_us_is_the_programs():
+    recorder = hears("perl", "-e", "alarm 2; exec @ARGV")
+    equal(b"%d\n" % signal.SIGALRM, recorder.stdout.readline(), "what reached the program")
+    ends(recorder)
+
+
 @test
 def processes_that_outlive_the_program_are_waited_for_until_we_are_told_to_stop():
     recorder = subprocess.Popen([TIDEMARK, "record", "-o", "t.tide", "sh", "-c",
