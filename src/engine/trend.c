@@ -9,7 +9,6 @@
 #include "engine/trend.h"
 
 #include "base/mem.h"
-#include "base/radix.h"
 
 // A slope that is not negative: they are in order as their bits are.
 union slope {
@@ -17,12 +16,45 @@ union slope {
 	uint64_t bits;
 };
 
+// The one that would be at `place` if they were sorted; what is before it then is no more. Each
+// turn parts what is left by a value in it, and goes on in the part that has the place.
+static uint64_t select_at(uint64_t *list, size_t count, size_t place)
+{
+	size_t first = 0, end = count;
+
+	ASSERT(place < count);
+	while (end - first > 1) {
+		uint64_t middle = list[first + (end - first) / 2], swap;
+		size_t low = first, high = end;
+
+		// Of equal ones each may be on either side: so both sides are shorter each time.
+		for (;;) {
+			while (list[low] < middle)
+				low++;
+			while (list[high - 1] > middle)
+				high--;
+			if (low + 1 >= high)
+				break;
+			swap = list[low];
+			list[low++] = list[high - 1];
+			list[--high] = swap;
+		}
+		if (place < low)
+			end = low;
+		else if (place >= high)
+			first = high;
+		else
+			return list[place];
+	}
+	return list[place];
+}
+
 // The median slope of all pairs. A floor never falls.
 static double theil_sen(const uint64_t *floor, size_t count)
 {
 	size_t pairs = count * (count - 1) / 2;
-	uint64_t *slopes = mem_alloc(pairs * 2, sizeof *slopes);
-	union slope before, median;
+	uint64_t *slopes = mem_alloc(pairs, sizeof *slopes);
+	union slope before = { .bits = 0 }, median;
 	size_t at = 0;
 
 	ASSERT(count >= 2);
@@ -32,9 +64,9 @@ static double theil_sen(const uint64_t *floor, size_t count)
 
 			slopes[at++] = (union slope){ .value = rise / (double)(j - i) }.bits;
 		}
-	radix_sort(slopes, slopes + pairs, pairs, 0);
-	before.bits = slopes[pairs / 2 - (pairs % 2 == 0)];
-	median.bits = slopes[pairs / 2];
+	median.bits = select_at(slopes, pairs, pairs / 2);
+	for (size_t i = 0; i < pairs / 2; i++)
+		before.bits = slopes[i] > before.bits ? slopes[i] : before.bits;
 	mem_free(slopes);
 	return pairs % 2 ? median.value : (before.value + median.value) / 2;
 }

@@ -168,3 +168,39 @@ TEST(trend_floor_is_what_was_never_given_back)
 	for (int i = 0; i < 6; i++)
 		CHECK_EQ(expected[i], floor[i]);
 }
+
+static int compare_doubles(const void *a, const void *b)
+{
+	double left = *(const double *)a, right = *(const double *)b;
+
+	return (left > right) - (left < right);
+}
+
+// As the median is defined: all slopes, sorted.
+static double median_slope(const uint64_t *floor, size_t count)
+{
+	static double slopes[TREND_BUCKETS_MAX * TREND_BUCKETS_MAX];
+	size_t pairs = 0;
+
+	for (size_t i = 0; i < count; i++)
+		for (size_t j = i + 1; j < count; j++)
+			slopes[pairs++] = (double)(floor[j] - floor[i]) / (double)(j - i);
+	qsort(slopes, pairs, sizeof *slopes, compare_doubles);
+	return (slopes[(pairs - 1) / 2] + slopes[pairs / 2]) / 2;
+}
+
+TEST(trend_has_the_median_slope_of_any_floor)
+{
+	uint64_t lows[N], floor[N], random = 12345;
+
+	for (int turn = 0; turn < 2000; turn++) {
+		size_t count = 2 + (size_t)turn % (N - 1);
+		uint64_t most = turn % 3 ? UINT64_C(1) << turn % 40 : 3; // of few values, too
+
+		for (size_t i = 0; i < count; i++) {
+			random = random * UINT64_C(6364136223846793005) + 1442695040888963407u;
+			lows[i] = (random >> 20) % most + (turn % 2 ? i * most / 8 : 0);
+		}
+		CHECK_EQ(trend_judge(lows, count, 1, floor).slope == median_slope(floor, count), 1);
+	}
+}

@@ -412,12 +412,21 @@ static struct date *date_slice(const struct making *making, const struct radix_p
 	return dates;
 }
 
+enum { AHEAD = 16 };
+
+// A life's cell is asked for in 2 * AHEAD turns, and its site in AHEAD: both are all over memory,
+// and where the site is only the cell says.
+static inline void expect_live(const struct cells *cells, uint64_t cell_soon, uint64_t site_soon)
+{
+	cells_expect(cells, live_table_cell(cell_soon));
+	mem_expect(cells_site(cells, cells_cell(cells, live_table_cell(site_soon)).site));
+}
+
 // What the present asks for, some lives at a time: a block takes 56 bytes, and what it is made of
 // 16.
 static bool make_blocks(void *context, const struct radix_pair *list, size_t count,
 			struct present_block *blocks, struct err *err)
 {
-	enum { AHEAD = 16 };
 	const struct making *making = context;
 	const struct cells *cells = &making->index->cells;
 	struct date *dates = making->dated ? date_slice(making, list, count, err) : NULL;
@@ -431,8 +440,8 @@ static bool make_blocks(void *context, const struct radix_pair *list, size_t cou
 		ASSERT(live_table_cell(list[i].value) < cells->cells_count); // is_known has looked
 		cell = cells_cell(cells, live_table_cell(list[i].value));
 		site = cells_site(cells, cell.site);
-		if (i + AHEAD < count)
-			cells_expect(cells, live_table_cell(list[i + AHEAD].value));
+		if (i + 2 * AHEAD < count)
+			expect_live(cells, list[i + 2 * AHEAD].value, list[i + AHEAD].value);
 		blocks[i] = (struct present_block){
 			.address = list[i].key,
 			.size = cell.size,
@@ -569,6 +578,8 @@ static void claim_lives(const struct asking *asking,
 		struct cells_cell cell = cells_cell(cells, live_table_cell(live->key));
 		const struct cells_site *site = cells_site(cells, cell.site);
 
+		if (i + 2 * AHEAD < asking->count)
+			expect_live(cells, live[2 * AHEAD].key, live[AHEAD].key);
 		if (site->heap == 0 && !has_ended(asking, site->process))
 			claim(asking->present, site->process, live->value);
 	}

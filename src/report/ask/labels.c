@@ -18,6 +18,9 @@ struct pair {
 	uint32_t callers, frame;
 };
 
+// From so many frames on it is worth while to go through all of them.
+enum { FRAMES_MANY = 1 << 12 };
+
 struct labels {
 	enum labels_kind kind;
 	const struct reader *reader;
@@ -30,6 +33,7 @@ struct labels {
 	frame_id *places; // by label of a frame - 1: the first that was asked for
 	size_t places_count, places_capacity;
 	struct index_set places_set;
+	bool swept;       // frames of no file have their labels
 	uint32_t *frames; // label, by frame id; 0: not asked yet
 	uint32_t *stacks; // by stack id; 0: not asked yet
 	uint32_t frames_count, stacks_count;
@@ -222,6 +226,21 @@ static bool is_place(const void *context, uint32_t position, const void *key)
 	return same;
 }
 
+static uint32_t label_frame(struct labels *labels, frame_id id);
+
+// Generated code has many frames, and nothing is to be looked up for them: in the order of their
+// numbers, which is that of their addresses for the most part, all take less than some at random.
+static void sweep(struct labels *labels)
+{
+	labels->swept = true;
+	for (frame_id id = 1; id < labels->frames_count; id++) {
+		const struct trace_frame *frame = reader_frame(labels->reader, id);
+
+		if (frame && frame->module == 0)
+			label_frame(labels, id);
+	}
+}
+
 // 0: no such frame.
 static uint32_t label_frame(struct labels *labels, frame_id id)
 {
@@ -234,6 +253,10 @@ static uint32_t label_frame(struct labels *labels, frame_id id)
 		return 0;
 	if (labels->frames[id])
 		return labels->frames[id];
+	if (count >= FRAMES_MANY && !labels->swept) {
+		sweep(labels);
+		return label_frame(labels, id);
+	}
 	if (is_bare(labels, id, &reading.offset)) {
 		hash = hash_offset(reading.offset);
 	} else {

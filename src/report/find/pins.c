@@ -108,11 +108,13 @@ static void count_pages(struct proc_memory *proc_memory, uint64_t low, uint64_t 
 		while (*first < chunk_extent->count &&
 		       chunk_extent_end(chunk_extent, *first) <= page)
 			++*first;
-		for (last = *first; last < chunk_extent->count &&
-				    chunk_extent_start(chunk_extent, last) < page + SPACE_PAGE;
-		     last++)
-			taken += overlap(chunk_extent_start(chunk_extent, last),
-					 chunk_extent_end(chunk_extent, last), page);
+		for (last = *first; last < chunk_extent->count; last++) {
+			uint64_t start = chunk_extent_start(chunk_extent, last);
+
+			if (start >= page + SPACE_PAGE)
+				break;
+			taken += overlap(start, chunk_extent_end(chunk_extent, last), page);
+		}
 		// Asked after its blocks: `first` has to go on over a page that is not resident,
 		// too.
 		if (!is_there(proc_memory, page))
@@ -150,16 +152,16 @@ static void count_unmapped(struct proc_memory *proc_memory)
 	size_t first = 0;
 
 	for (size_t i = 0; i < chunk_extent->count; i++) {
-		uint64_t low = chunk_extent_start(chunk_extent, i) -
-			       chunk_extent_start(chunk_extent, i) % SPACE_PAGE;
+		uint64_t start = chunk_extent_start(chunk_extent, i);
+		uint64_t end = chunk_extent_end(chunk_extent, i);
+		uint64_t low = start - start % SPACE_PAGE;
 
 		if (low < done)
 			low = done;
-		if (low >= chunk_extent_end(chunk_extent, i))
+		if (low >= end)
 			continue;
 		// Up to the end of the last page that the block reaches into.
-		done = chunk_extent_end(chunk_extent, i) +
-		       (SPACE_PAGE - chunk_extent_end(chunk_extent, i) % SPACE_PAGE) % SPACE_PAGE;
+		done = end + (SPACE_PAGE - end % SPACE_PAGE) % SPACE_PAGE;
 		count_pages(proc_memory, low, done, &first);
 	}
 }
