@@ -145,6 +145,47 @@ def equal_buffers_that_never_overlap_are_told_and_overlapping_ones_are_not():
           frame["what"])
 
 
+@test
+def what_comes_after_a_hundred_others_of_its_kind_is_looked_at_too():
+    trace = Trace()  # steeper growth of a short process, and a leak that is larger
+    short = trace.process("/bin/short", 43)
+    for time_us in range(0, 70 * SECOND, 250000):
+        trace.alloc(time_us, stack("leak"), 1500)
+        if time_us < 10 * SECOND:
+            for site_at in range(110):
+                trace.alloc(time_us, stack(f"early{site_at}"), 2000, thread=short)
+    trace.note(12 * SECOND, f"end p{short} exit=0")
+    check("leak" in sites(trace, "growth", end_us=70 * SECOND), "beside a hundred steeper ones")
+
+    trace = Trace()  # many small buffers for each of a hundred lines, and a few of another
+    for step in range(1200):
+        block = trace.alloc(step * 1000, stack(f"line{step % 110}"), MIB)
+        trace.free(step * 1000 + 400, block)
+        if step % 100 == 0:
+            trace.free(step * 1000 + 800, trace.alloc(step * 1000 + 500, stack("last"), MIB // 4))
+    equal(111, len(found(trace, "reuse")))
+
+
+@test
+def what_a_peak_would_save_is_held_against_all_levels():
+    trace = Trace()  # a hundred spikes before a plateau, and lower ones on it
+    time_us = 0
+
+    def spike(size, name):
+        nonlocal time_us
+        time_us += SECOND // 10
+        trace.free(time_us + 10000, trace.alloc(time_us, stack(name), size))
+    trace.alloc(0, stack("base"), 2 * MIB)
+    for _ in range(130):
+        spike(MIB, "low")
+    trace.alloc(time_us + 50000, stack("plateau"), 8 * MIB)
+    for _ in range(40):
+        spike(MIB // 2, "high")
+    spike(8 * MIB, "export")
+    [peak] = found(trace, "peak", end_us=time_us + SECOND)
+    equal(8 * MIB - MIB // 2, peak["saves"]["peak_bytes"], peak)
+
+
 # ---- calls ----
 
 COUNT = 20000

@@ -492,15 +492,15 @@ static bool gather_sites(struct findings *findings, struct err *err)
 {
 	struct query_context *asked = findings->asked;
 	struct findings_facts *facts = findings->facts;
-	const struct growth_options growth = { .rows_max = 100 };
-	const struct spikes_options spikes = { .rows_max = 100 };
+	const struct growth_options growth = { .rows_max = 0 };
+	const struct spikes_options spikes = { .rows_max = 100, .all_series = true };
 	const struct heap_counts *counts;
 
 	if (asked->layers != WINDOW_HEAP)
 		return err_set(err, ERR_USAGE,
 			       "findings are about the heap; for virtual memory try: tidemark "
 			       "growth --layer vm");
-	// A hundred rows of each are looked at: the largest.
+	// Of spikes only the highest is a finding: it is among the hundred.
 	if (!growth_find(&facts->growth, asked, &growth, err) ||
 	    !spikes_find(&facts->spikes, asked, &spikes, err) || !query_context_select(asked, err))
 		return false;

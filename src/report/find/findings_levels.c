@@ -127,8 +127,8 @@ static void add_stack(const struct findings *findings, struct grown *grown,
 }
 
 // Of a verdict, those that matter, each reported by `tell`. Rows of one function are one finding: a
-// leak that is reached by ten callers is one leak. They are looked for one by one, as the list has
-// at most a hundred (gather_sites). What is of brief processes is not judged, and that is said
+// leak that is reached by ten callers is one leak. They are looked for one by one: of what lives at
+// one time, some fifty can be a fiftieth. Of brief processes nothing is judged, and that is said
 // once.
 static bool find_rows(struct findings *findings, const struct findings_kind *kind,
 		      enum trend_verdict verdict,
@@ -164,6 +164,11 @@ static bool find_rows(struct findings *findings, const struct findings_kind *kin
 			      "of processes that ran for less than %d s: they may only have built "
 			      "up (--from and --to say when to look)",
 			      FINDINGS_LASTING_S);
+	if (findings->facts->growth.skipped)
+		findings_miss(findings, kind,
+			      "of the %zu processes that were left with least (--process says "
+			      "which to look at)",
+			      findings->facts->growth.skipped);
 	return true;
 }
 
@@ -302,9 +307,14 @@ bool findings_step(struct findings *findings, const struct findings_kind *kind, 
 
 // ---- peaks and series ----
 
-// The highest level beside a spike: of the other spikes, of the ends, and what it stands on.
-static uint64_t level_without(const struct spikes *spikes, const struct spikes_row *without)
+// The highest level beside a spike: of the other spikes, of the ends, and what it stands on. Where
+// there are more spikes than were found one by one, of all steps before it and behind it.
+static bool level_without(const struct findings *findings, const struct spikes_row *without,
+			  uint64_t *highest, struct err *err)
 {
+	const struct spikes *spikes = &findings->facts->spikes;
+	struct query_context *asked = findings->asked;
+	struct query_context_peak before, behind;
 	uint64_t level = without->hill.base;
 
 	for (size_t i = 0; i < spikes->rows_count; i++) {
@@ -314,9 +324,20 @@ static uint64_t level_without(const struct spikes *spikes, const struct spikes_r
 		if (row != without && apart && row->hill.top > level)
 			level = row->hill.top;
 	}
+	if (spikes->rows_total > spikes->rows_count) {
+		uint64_t end = window_edge_at(asked->window, without->end_ns);
+
+		if (!query_context_peak(asked, asked->from, without->begin_edge, &before, err) ||
+		    !query_context_peak(asked, end < asked->to ? end : asked->to, asked->to,
+					&behind, err))
+			return false;
+		level = before.bytes > level ? before.bytes : level;
+		level = behind.bytes > level ? behind.bytes : level;
+	}
 	if (spikes->level_from > level)
 		level = spikes->level_from;
-	return spikes->level_to > level ? spikes->level_to : level;
+	*highest = spikes->level_to > level ? spikes->level_to : level;
+	return true;
 }
 
 // The most that a process had in memory or swapped out, as the kernel counted; 0: not known.
@@ -330,12 +351,12 @@ static uint64_t had_at_most(const struct findings *findings, process_id id)
 // What without the blocks of a spike there would be less. Of those that are mostly never touched,
 // as a buffer for the largest case is, not more than the process had: of 200 MiB with 7 in memory
 // that is 7.
-static uint64_t saves_without(const struct findings *findings, const struct spikes_row *row)
+static uint64_t saves_without(const struct findings *findings, const struct spikes_row *row,
+			      uint64_t next)
 {
-	const struct spikes *spikes = &findings->facts->spikes;
 	const struct spikes_maker *maker = &row->spike_sites[0];
 	uint64_t had = had_at_most(findings, findings->asked->places[maker->place].process);
-	uint64_t saves = spikes->peak - level_without(spikes, row);
+	uint64_t peak = findings->facts->spikes.peak, saves = peak > next ? peak - next : 0;
 
 	if (saves > (uint64_t)maker->bytes)
 		saves = (uint64_t)maker->bytes;
@@ -345,14 +366,14 @@ static uint64_t saves_without(const struct findings *findings, const struct spik
 // What was never resident saves no memory, however much was asked for: if the process had less in
 // memory than these blocks are large, that is said, and the figure is given.
 static void tell_peak(struct findings *findings, const struct findings_kind *kind,
-		      const struct spikes_row *row, uint64_t saves)
+		      const struct spikes_row *row, uint64_t next, uint64_t saves)
 {
 	const struct spikes *spikes = &findings->facts->spikes;
 	const struct spikes_maker *maker = &row->spike_sites[0];
 	const struct query_context_place *place = &findings->asked->places[maker->place];
 	struct finding *finding =
 		findings_add(findings, kind, FINDINGS_CERTAIN, place->process, place->stack);
-	uint64_t next = level_without(spikes, row), had = had_at_most(findings, place->process);
+	uint64_t had = had_at_most(findings, place->process);
 	struct str untouched = { 0 };
 
 	ASSERT(maker->count > 0 && row->hill.top == spikes->peak);
@@ -390,7 +411,7 @@ static void tell_peak(struct findings *findings, const struct findings_kind *kin
 
 // Only the highest spike is looked at, and only if it is one spike and no group of them. The loop
 // ends there in any case: whatever is below the peak cannot lower it.
-bool findings_peak(struct findings *findings, const struct findings_kind *kind, struct err *)
+bool findings_peak(struct findings *findings, const struct findings_kind *kind, struct err *err)
 {
 	const struct spikes *spikes = &findings->facts->spikes;
 	uint64_t length_ns = findings->asked->to_ns - findings->asked->from_ns;
@@ -398,7 +419,7 @@ bool findings_peak(struct findings *findings, const struct findings_kind *kind, 
 	for (size_t i = 0; i < spikes->rows_count; i++) {
 		const struct spikes_row *row = &spikes->rows[i];
 		const struct spikes_maker *maker = &row->spike_sites[0];
-		uint64_t saves;
+		uint64_t next, saves;
 
 		if (row->hill.spikes != 1 || row->cut || row->hill.top != spikes->peak ||
 		    !row->spike_sites_count || maker->count < 1 || maker->count > PEAK_BLOCKS_MAX ||
@@ -406,9 +427,11 @@ bool findings_peak(struct findings *findings, const struct findings_kind *kind, 
 		    row->risen < spikes->peak / PEAK_RISE_PART ||
 		    (row->half_end_ns - row->half_begin_ns) > length_ns / PEAK_TIME_PART)
 			continue;
-		saves = saves_without(findings, row);
+		if (!level_without(findings, row, &next, err))
+			return false;
+		saves = saves_without(findings, row, next);
 		if (saves >= findings_bytes_min(findings))
-			tell_peak(findings, kind, row, saves);
+			tell_peak(findings, kind, row, next, saves);
 		break;
 	}
 	return true;

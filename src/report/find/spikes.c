@@ -701,7 +701,7 @@ bool spikes_find(struct spikes *spikes, struct query_context *asked,
 			     "there are %" PRIu64 " spikes; a larger --min-bytes finds fewer",
 			     survey.hills_total);
 	if (ok) {
-		find_series(spikes, &survey, options->rows_max);
+		find_series(spikes, &survey, options->all_series ? 0 : options->rows_max);
 		ok = find_rows(spikes, &survey, options->rows_max, err);
 	}
 	survey_fini(&survey);

@@ -74,6 +74,7 @@ struct spikes_series {
 struct spikes_options {
 	uint64_t rise_min; // 0: a hundredth of the peak, at least 1
 	uint64_t rows_max; // of each table, but few hills; 0: all
+	bool all_series;   // whatever rows_max is
 };
 
 // What was found; all levels in bytes. `level_from` and `level_to` are those at the window's edges.
