@@ -3,16 +3,16 @@
 // is 5, done is 4: the reader is working on chunk 4, and 5 to 8 are ready. The thread may fill up
 // to chunk 19 before it has to wait.
 //
-// The reader waits for each chunk that is not there; the thread is told of room only when half of
-// the ring is free.
+// Who waits is not woken for one chunk: the thread is told of room only when half of the ring is
+// free, and a reader that found none is told when there are four.
 #include "trace/reader_ahead.h"
 
 #include "base/mem.h"
 #include "os/worker.h"
 
 // Waking costs some microseconds, a chunk is decoded in ten: who waits for room is woken when half
-// of the chunks are free.
-enum { ROOM = READER_AHEAD_CHUNKS / 2 };
+// of the chunks are free, who waits for chunks when some are filled.
+enum { ROOM = READER_AHEAD_CHUNKS / 2, SOME = READER_AHEAD_CHUNKS / 4 };
 
 // What is above `worker` belongs to the thread once it runs; what is below is under its lock. The
 // memory of `chunks` belongs to the side whose turn it is.
@@ -25,6 +25,7 @@ struct reader_ahead {
 
 	struct worker worker;
 	uint64_t filled, given, done; // chunks that were decoded, were asked for, are done with
+	uint64_t wanted;              // the reader waits until so many were decoded
 	bool waits;                   // the thread, for room
 	bool dry;                     // it has no more
 };
@@ -52,14 +53,12 @@ static bool wait_for_room(struct reader_ahead *ahead)
 	return wanted;
 }
 
-// The reader waits for one chunk at a time, the last that it asked for: no other is worth a
-// wake-up.
 static void hand_over(struct reader_ahead *ahead)
 {
 	pthread_mutex_lock(&ahead->worker.lock);
 	ASSERT(ahead->filled < ahead->done + READER_AHEAD_CHUNKS);
 	ahead->filled++;
-	if (ahead->filled == ahead->given) // somebody waits for it
+	if (ahead->filled == ahead->wanted)
 		pthread_cond_broadcast(&ahead->worker.changed);
 	pthread_mutex_unlock(&ahead->worker.lock);
 }
@@ -165,7 +164,9 @@ const struct reader_ahead_chunk *reader_ahead_next(struct reader_ahead *ahead, u
 	ahead->done = ahead->given++;
 	if (ahead->waits && ahead->filled <= ahead->done + ROOM)
 		pthread_cond_broadcast(&ahead->worker.changed);
-	while (ahead->filled < ahead->given && !ahead->dry)
+	if (ahead->filled < ahead->given)
+		ahead->wanted = ahead->given + SOME - 1;
+	while (ahead->filled < ahead->wanted && !ahead->dry)
 		pthread_cond_wait(&ahead->worker.changed, &ahead->worker.lock);
 	if (ahead->filled >= ahead->given)
 		chunk = chunk_at(ahead, ahead->given - 1);

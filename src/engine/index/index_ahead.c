@@ -24,7 +24,9 @@
 #include "trace/effect.h"
 
 enum {
-	ROUND = 32, // events whose cells are looked for together
+	ROUND = 32,                     // events whose cells are looked for together
+	ROOM = INDEX_AHEAD_BATCHES / 2, // batches that are free when the thread is woken
+	SOME = INDEX_AHEAD_BATCHES / 4, // that there are when who waits for one is
 };
 
 // What is read at once.
@@ -192,7 +194,15 @@ static bool may_fill(struct index_ahead *ahead)
 	return ahead->filled == ahead->done || !batch_at(ahead, ahead->filled - 1)->holds;
 }
 
-// The thread: it reads without the lock, and has it only to change the counts.
+// Whether it is worth waking for.
+static bool is_due(const struct index_ahead *ahead)
+{
+	return ahead->rests || ahead->filled < ahead->done + ROOM;
+}
+
+// The thread: it reads without the lock, and has it only to change the counts. Waking costs some
+// microseconds, a batch is read in fifty: it fills the ring, and waits until half of it is free.
+// Who found none is woken when there are some, or when no more can be read.
 static void *fill_batches(void *context)
 {
 	struct index_ahead *ahead = context;
@@ -200,14 +210,20 @@ static void *fill_batches(void *context)
 	pthread_mutex_lock(&ahead->worker.lock);
 	while (!ahead->worker.over) {
 		if (!may_fill(ahead)) {
-			pthread_cond_wait(&ahead->worker.changed, &ahead->worker.lock);
+			ahead->waits = true;
+			pthread_cond_broadcast(&ahead->worker.changed);
+			do
+				pthread_cond_wait(&ahead->worker.changed, &ahead->worker.lock);
+			while (!ahead->worker.over && !(may_fill(ahead) && is_due(ahead)));
+			ahead->waits = false;
 			continue;
 		}
 		pthread_mutex_unlock(&ahead->worker.lock);
 		fill(ahead, batch_at(ahead, ahead->filled));
 		pthread_mutex_lock(&ahead->worker.lock);
 		ahead->filled++;
-		pthread_cond_broadcast(&ahead->worker.changed);
+		if (ahead->filled == ahead->wanted)
+			pthread_cond_broadcast(&ahead->worker.changed);
 	}
 	pthread_mutex_unlock(&ahead->worker.lock);
 	return NULL;
@@ -237,8 +253,12 @@ const struct index_ahead_batch *index_ahead_next(struct index_ahead *ahead)
 	ASSERT(ahead->given == ahead->done || ahead->given == ahead->done + 1);
 	pthread_mutex_lock(&ahead->worker.lock);
 	ahead->done = ahead->given++;
-	pthread_cond_broadcast(&ahead->worker.changed);
-	while (ahead->worker.thread && ahead->filled < ahead->given)
+	if (ahead->waits && may_fill(ahead) && is_due(ahead))
+		pthread_cond_broadcast(&ahead->worker.changed);
+	if (ahead->filled < ahead->given)
+		ahead->wanted = ahead->given + SOME - 1;
+	while (ahead->worker.thread &&
+	       (ahead->filled < ahead->given || (ahead->filled < ahead->wanted && !ahead->waits)))
 		pthread_cond_wait(&ahead->worker.changed, &ahead->worker.lock);
 	pthread_mutex_unlock(&ahead->worker.lock);
 	if (!ahead->worker.thread)
@@ -251,8 +271,11 @@ void index_ahead_rest(struct index_ahead *ahead)
 	if (!ahead->worker.thread)
 		return;
 	pthread_mutex_lock(&ahead->worker.lock);
+	ahead->rests = true;
+	pthread_cond_broadcast(&ahead->worker.changed);
 	while (may_fill(ahead))
 		pthread_cond_wait(&ahead->worker.changed, &ahead->worker.lock);
+	ahead->rests = false;
 	pthread_mutex_unlock(&ahead->worker.lock);
 }
 

@@ -60,6 +60,9 @@ struct index_ahead {
 
 	struct worker worker;
 	uint64_t filled, given, done; // batches that were read, were asked for, are done with
+	uint64_t wanted;              // who waits for a batch is woken when so many were read
+	bool waits;                   // the thread, for room
+	bool rests;                   // who has a batch waits until there is no room
 	struct index_ahead_round *round;
 };
 

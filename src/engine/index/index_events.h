@@ -31,8 +31,8 @@ struct index_ended {
 	uint32_t at, cell; // at: step of the block
 };
 
-// A place to work in, for index_events_put: its words, and its steps by kind. 832 KB. The last of
-// each list is only for what is put after the last.
+// A place to work in, for index_events_put: its words, and its steps by kind. 832 KB. Lists have
+// one place more, which is written to and never read.
 struct index_events_near {
 	uint16_t at, begin; // steps of the block: an end, and where that began
 };

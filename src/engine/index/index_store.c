@@ -728,7 +728,24 @@ void index_store_over(struct index_store *store)
 		mem_alloc((size_t)1 << store->shape.sparse_log2, sizeof *store->never_values);
 }
 
-// `begun` counts the blocks; `alive` has no meaning here and stays 0.
+// `begun` counts the blocks; `alive` has no meaning here and stays 0. What is counted lies all over
+// memory, and is fetched ahead: so a block of them is counted at once, or what a snapshot needs.
+static void count_never(struct index_store *store)
+{
+	enum { AHEAD = 16 };
+	uint32_t block = 1u << store->shape.sparse_log2;
+
+	ASSERT(store->never_count - store->never_counted <= block);
+	for (; store->never_counted < store->never_count; store->never_counted++) {
+		uint64_t at = store->never_counted, soon = at + AHEAD;
+
+		if (soon < store->never_count)
+			mem_expect(&store->never_counts[live_table_cell(
+				store->never_values[soon % block])]);
+		store->never_counts[live_table_cell(store->never_values[at % block])].begun++;
+	}
+}
+
 void index_store_never(struct index_store *store, uint64_t value, uint64_t address)
 {
 	uint32_t block = 1u << store->shape.sparse_log2;
@@ -736,10 +753,11 @@ void index_store_never(struct index_store *store, uint64_t value, uint64_t addre
 	ASSERT(store->never_counts);
 	ASSERT(live_table_cell(value) < store->counts_capacity);
 	store->never_values[store->never_count++ % block] = value;
+	if (store->never_count % block == 0 || store->never_count >= store->never_next)
+		count_never(store);
 	if (store->never_count % block == 0)
 		index_never_write(store->files, store->never_values, block);
 	put_address(store, INDEX_OF_NEVER, address);
-	store->never_counts[live_table_cell(value)].begun++;
 	if (store->never_count >= store->never_next)
 		snapshot_never(store);
 }

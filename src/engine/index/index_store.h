@@ -253,7 +253,7 @@ struct index_store {
 	struct index_sizes *sizes;       // of a batch
 	struct index_count *never_counts;
 	uint64_t *never_values; // of a block that is not yet written
-	uint64_t never_count, never_next;
+	uint64_t never_count, never_next, never_counted;
 	struct index_long *longs[INDEX_LONGS]; // of blocks that are not yet written
 	uint64_t *addresses[INDEX_ADDRESSES];
 	struct err err; // the first failure
