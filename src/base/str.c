@@ -143,6 +143,22 @@ void str_add_utf8(struct str *str, const char *text, size_t length)
 	}
 }
 
+void str_add_plain(struct str *str, const char *text, size_t length)
+{
+	struct str clean = { 0 };
+
+	str_add_utf8(&clean, text, length);
+	text = str_get(&clean);
+	for (size_t i = 0; i < clean.length; i++) {
+		unsigned char c = (unsigned char)text[i];
+		bool wide = c == 0xc2 && (text[i + 1] & 0xe0) == 0x80;
+
+		str_add_char(str, wide || c < 0x20 || c == 0x7f ? '?' : (char)c);
+		i += wide;
+	}
+	str_fini(&clean);
+}
+
 void str_add_hex(struct str *str, const uint8_t *bytes, size_t length)
 {
 	for (size_t i = 0; i < length; i++) {

@@ -57,6 +57,11 @@ static bool parse(struct args *args, struct launch_options *launch, bool *quiet)
 	const char *pid = NULL;
 	int id;
 
+	// Who reads the trace has to know whether frees have stacks, and children are in it.
+	static const char *const texts[] = { "", "free-stacks", "no-follow",
+					     "free-stacks no-follow" };
+	unsigned text = 0;
+
 	while ((id = args_next(args)) != ARGS_END) {
 		switch (id) {
 		case ARGS_EXIT:
@@ -73,17 +78,18 @@ static bool parse(struct args *args, struct launch_options *launch, bool *quiet)
 			break;
 		case ATTACH_FREE_STACKS:
 			launch->segment_options |= SEGMENT_FREE_STACKS;
-			// Who reads the trace has to know whether frees have stacks.
-			launch->options_text = "free-stacks";
+			text |= 1;
 			break;
 		case ATTACH_NO_FOLLOW:
 			launch->segment_options |= SEGMENT_NO_FOLLOW;
+			text |= 2;
 			break;
 		case ATTACH_QUIET:
 			*quiet = true;
 			break;
 		}
 	}
+	launch->options_text = texts[text];
 	return args_need(args, pid, "a PID") && (launch->attach_pid = pid_of(args, pid)) != 0;
 }
 

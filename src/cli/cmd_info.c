@@ -70,8 +70,11 @@ static const char *date_of(uint64_t unix_ns, char out[static 40])
 // Bytes of a file may hold anything; a terminal shall not obey them.
 static void print_plain(const char *text)
 {
-	for (; *text; text++)
-		putchar((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text);
+	struct str plain = { 0 };
+
+	str_add_plain(&plain, text, strlen(text));
+	fputs(str_get(&plain), stdout);
+	str_fini(&plain);
 }
 
 // Labels take eleven columns, and the text begins after them. Empty text: no line.

@@ -59,7 +59,7 @@ static bool take(struct args *args, struct request *request, int id)
 	if (id != OPTION_MAX_LIVE || !args_bytes(args, live_max))
 		return false;
 	return (*live_max > 0 && *live_max < SPACE_PAGE) ||
-	       args_mistake(args, "--max-live is less than a page of 4K");
+	       args_mistake(args, "--max-live is at least 1 and less than a page of 4K");
 }
 
 static int run(int argc, char **argv)

@@ -18,7 +18,6 @@ enum {
 	CURVES_DEFAULT = 7,
 	PIXELS_MIN = 200,
 	PIXELS_MAX = 10000,
-	BUCKETS_MIN = 100,
 };
 
 enum { OPTION_SIZE = 1 };
@@ -191,9 +190,7 @@ static bool complete(struct args *args, struct request *request)
 	request->plot.key = (enum plot_key)key;
 	request->plot.curves_max = request->options.rows_max ? request->options.rows_max : SIZE_MAX;
 	// A bucket of time for each pixel: fewer would lose spikes, more cannot be seen.
-	request->plot.buckets = request->picture.output.width > BUCKETS_MIN
-					? request->picture.output.width
-					: BUCKETS_MIN;
+	request->plot.buckets = request->picture.output.width;
 	return true;
 }
 

@@ -576,7 +576,7 @@ static bool record_parse(struct record *record, int argc, char **argv)
 // The exit code: the program's own, unless --strict finds something missing.
 static int record_finish(const struct record *record, struct launch_result *result)
 {
-	char *words[] = { (char *)str_get(&result->path), NULL };
+	char *words[] = { (char *)"--", (char *)str_get(&result->path), NULL }; // -o -x.tide
 
 	ASSERT(result->end == LAUNCH_RAN);
 	if (result->closed && result->summary.processes == 0)
@@ -585,7 +585,7 @@ static int record_finish(const struct record *record, struct launch_result *resu
 		summary_print(result);
 	// Only a trace that was closed can get more at its end.
 	if (record->bundle && result->closed)
-		cmd_bundle.run(1, words);
+		cmd_bundle.run(2, words);
 	if (record->launch.strict && (!result->whole || result->summary.processes == 0)) {
 		summary_tell("not everything was recorded (--strict)");
 		return EXIT_NOT_RECORDED;

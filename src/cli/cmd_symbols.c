@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "cli/print_options.h"
+#include "report/ask/cautions.h"
 #include "report/ask/sources.h"
 
 #include <errno.h>
@@ -55,14 +56,19 @@ static bool answer(const struct wish *wish, struct err *err)
 			       .colour = print_options_colour(&print) };
 	struct reader *reader = reader_open(wish->path, err);
 	struct symbols *symbols;
+	struct str text = { 0 };
 
 	ASSERT(wish->path);
 	if (!reader)
 		return false;
 	reader_scan(reader); // of a damaged trace what was defined before has names
+	cautions_add_wholeness(reader, &text);
+	if (text.length)
+		args_warn(&cmd_symbols, "%s", str_get(&text));
+	str_fini(&text);
 	symbols = symbols_new(reader, &wish->symbols);
 	if (wish->json)
-		sources_write_json(symbols, &sink);
+		sources_write_json(symbols, reader_complete(reader), &sink);
 	else if (wish->missing)
 		sources_write_missing(symbols, &sink);
 	else

@@ -241,6 +241,18 @@ static const char *of_a_trace(const struct request *request)
 								: NULL;
 }
 
+// One file is written, or served: what is for the other is refused.
+static bool fits(struct args *args, const struct request *request)
+{
+	const struct html_export_options *single = &request->single;
+
+	if (single->path && (request->port > 0 || request->opens_nothing))
+		return args_mistake(args, "--port and --no-open are of no use with --html");
+	return single->path ||
+	       (!single->scrub && !single->force && single->bytes_max == MAX_BYTES_DEFAULT) ||
+	       args_mistake(args, "--scrub, --max-bytes and --force are for --html");
+}
+
 // A database alone is shown as a whole, all its traces; with "?trace=NUMBER" it is one trace, as a
 // file is.
 static int run(int argc, char **argv)
@@ -260,10 +272,8 @@ static int run(int argc, char **argv)
 			return args.exit_code;
 	if (!args_need(&args, request.viewer.path, "a trace FILE"))
 		return args.exit_code;
-	if (!request.single.path && (request.single.scrub || request.single.force)) {
-		args_mistake(&args, "--scrub and --force are for --html");
+	if (!fits(&args, &request))
 		return args.exit_code;
-	}
 	if (!remote_is(request.viewer.path) || strchr(request.viewer.path, '?'))
 		return view(&request);
 	if (!of_a_trace(&request))

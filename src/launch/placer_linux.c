@@ -78,17 +78,17 @@ bool placer_open(struct placer *placer, struct err *err)
 	const Elf64_Phdr *programs;
 	struct stat status;
 	void *pages = MAP_FAILED;
-	bool fits = false;
+	bool fits = false, known = fd >= 0 && fstat(fd, &status) == 0;
 	size_t count;
 	int number;
 
-	if (fd >= 0 && fstat(fd, &status) == 0) {
+	if (known) {
 		fits = status.st_size > (off_t)sizeof(Elf64_Ehdr) &&
 		       status.st_size < PLACER_LIBRARY_MAX;
 		if (fits)
 			pages = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	}
-	number = fits || fd < 0 ? errno : 0;
+	number = fits || !known ? errno : 0;
 	if (fd >= 0)
 		close(fd);
 	if (pages == MAP_FAILED && number)

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,6 +27,7 @@ bool tool_find(const char *name)
 {
 	const char *path = getenv("PATH");
 	struct str program = { 0 };
+	struct stat status;
 	bool found = false;
 
 	// As execvp looks where there is no PATH.
@@ -35,9 +37,10 @@ bool tool_find(const char *name)
 		str_clear(&program);
 		str_add_bytes(&program, path, length);
 		str_format(&program, "%s%s", length ? "/" : "./", name);
-		// Rights are looked at, not what the file is: whether it can be run is seen when it
-		// is run.
-		found = access(str_get(&program), X_OK) == 0;
+		// Rights are looked at, not what is in the file: whether it can be run is seen when
+		// it is run. A folder has the same right for another reason.
+		found = access(str_get(&program), X_OK) == 0 &&
+			stat(str_get(&program), &status) == 0 && S_ISREG(status.st_mode);
 		path += length + (path[length] == ':');
 	}
 	str_fini(&program);

@@ -982,10 +982,14 @@ def what_an_import_cannot_tell_is_not_looked_for():
             told_of = answer(verb, f"imported{number}.tide")
             warnings = (told_of if "warnings" in told_of else told_of["trace"])["warnings"]
             equal("snapshots" not in lacks, "there is no free" in " ".join(warnings), lacks)
+        filtered = answer("report", f"imported{number}.tide", "--size", "1..200")["trace"]["warnings"]
+        equal("snapshots" not in lacks, "there is no free" in " ".join(filtered), f"{lacks} with a filter")
         equal([], [one["kind"] for one in told["findings"]], lacks)
     trace.free_by(COUNT * 1000, 0x10000, "work", "run")
     told = answer("findings", trace.write("freed.tide"))
     check("threads" in {one["kind"]: one["why"] for one in told["not_looked_for"]}["elsewhere"], told)
+    filtered = answer("report", "freed.tide", "--lifetime", "1h..2h")["trace"]["warnings"]
+    check("there is no free" not in " ".join(filtered), "nothing that is selected was freed", filtered)
     equal(["growth"], [one["kind"] for one in told["findings"]])
 
 

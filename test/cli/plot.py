@@ -238,8 +238,10 @@ def mistakes_are_told_in_one_line():
     run("plot", trace(), "live", "-o", "twice.svg")
     assert "--force" in run("plot", trace(), "live", "-o", "twice.svg", check=3).stderr
     run("plot", trace(), "live", "-o", "twice.svg", "--force")
-    done = run("plot", trace(), "live", "-o", "n.svg", check=3, env={"PATH": "/nowhere"})
-    assert re.search("gnuplot, .*apt install gnuplot-nox", done.stderr), done.stderr
+    os.makedirs("bin/gnuplot")
+    for path in "/nowhere", os.path.abspath("bin"):
+        done = run("plot", trace(), "live", "-o", "n.svg", check=3, env={"PATH": path})
+        assert re.search("gnuplot, .*apt install gnuplot-nox", done.stderr), done.stderr
 
 
 if not shutil.which("gnuplot"):

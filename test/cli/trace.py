@@ -229,6 +229,24 @@ def info_prints_no_control_characters_of_a_trace():
 
 
 @test
+def nor_does_it_print_those_of_unicode():
+    write("wide.txt", 'trace command="\\xc2\\x9b2J"\nprocess p exe="/bin/\\xc2\\x9d0;x"\nend\n')
+    run("dump", "-a", "wide.txt", "-o", "wide.tide")
+    text = run("info", "wide.tide").stdout
+    assert not re.search("[\x80-\x9f]", text) and "/bin/?0;x" in text, text
+
+
+@test
+def symbols_says_that_a_trace_is_cut():
+    write("cut.tide", read(recorded())[:-1])
+    done = run("symbols", "cut.tide")
+    assert "not whole" in done.stderr, done.stderr
+    assert not json.loads(run("symbols", "--json", "cut.tide").stdout)["complete"]
+    done = run("symbols", recorded(), "--json")
+    assert not done.stderr and json.loads(done.stdout)["complete"], done.stderr
+
+
+@test
 def info_says_where_a_trace_is_cut():
     write("cut.tide", read(recorded())[:-1])
     done = run("info", "cut.tide")

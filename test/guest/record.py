@@ -315,6 +315,8 @@ def bundle_packs_the_symbols_and_prints_nothing_on_standard_output():
     plain = os.path.getsize("t.tide")
     record([program("resizes")], trace="plain.tide")
     check(plain > os.path.getsize("plain.tide"), "nothing was added to the trace")
+    ended = record([program("resizes")], "--bundle", trace="-x.tide")
+    check("added to -x.tide" in ended.err, "nothing was added", ended.err)
 
 
 @test

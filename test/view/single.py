@@ -297,8 +297,12 @@ def a_file_that_is_there_is_kept_unless_told():
     done = run("view", path, "--html", "no/such/folder.html", check=3)
     assert "no/such/folder.html" in done.stderr
     assert not [name for name in os.listdir() if name.endswith(".part")]
-    done = run("view", path, "--scrub", check=2)
-    assert "--html" in done.stderr
+    for words in ("--scrub",), ("--max-bytes", "1M"):
+        done = run("view", path, *words, check=2)
+        assert "--html" in done.stderr, (words, done.stderr)
+    for words in ("--port", "1234"), ("--no-open",):
+        done = run("view", path, "--html", "there.html", "--force", *words, check=2)
+        assert words[0] in done.stderr, (words, done.stderr)
 
 
 @test

@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "engine/window_source.h"
 #include "report/ask/cautions.h"
+#include "trace/effect.h"
 
 #include <string.h>
 
@@ -76,12 +77,32 @@ static void warn_of_frees(struct query_context *asked, uint64_t allocations, uin
 					  "allocated counts as if it lived to the end");
 }
 
-// With a window query_context_open has asked; else it is known only of all that there is.
+// Whether the trace has any, whatever is selected. Up to the first, which mostly comes soon.
+static bool has_frees(const struct query_context *asked)
+{
+	struct err err = { 0 };
+	struct reader *reader = reader_open(asked->opened->path, &err);
+	struct trace_event event = { 0 };
+	struct trace_note note;
+	enum reader_item item;
+	bool found = !reader; // it was open before: nothing is said of what is not known
+
+	while (!found && (item = reader_next(reader, &event, &note)) != READER_END)
+		found = item == READER_EVENT &&
+			(effect_of(event.kind) & (EFFECT_ENDS | EFFECT_DESTROYS)) != 0;
+	reader_close(reader);
+	return found;
+}
+
+// With a window query_context_open has asked. What is selected may have no frees in a trace that
+// has some.
 void query_context_counted(struct query_context *asked, const struct heap_counts *counts)
 {
 	query_context_matched(asked, counts->allocated.count);
-	if (!asked->window && !query_narrows(&asked->selection.query))
-		warn_of_frees(asked, counts->allocated.count, counts->frees);
+	if (asked->window || counts->frees > 0 || !cautions_is_import(reader_info(asked->reader)))
+		return;
+	if (!query_narrows(&asked->selection.query) || !has_frees(asked))
+		warn_of_frees(asked, counts->allocated.count, 0);
 }
 
 // One question of all that there is, so only of imports.

@@ -72,8 +72,12 @@ static bool write_key(struct sink *sink, struct map *seen, const char *key)
 	map_put(seen, hash, &added);
 	if (!added)
 		return false;
-	for (const char *at = key; *at; at++)
-		sink_write(sink, (unsigned char)*at < 0x20 || *at == 0x7f ? "?" : at, 1);
+	for (const unsigned char *at = (const unsigned char *)key; *at; at++) {
+		bool wide = *at == 0xc2 && (at[1] & 0xe0) == 0x80; // U+0080 to U+009F
+
+		sink_write(sink, wide || *at < 0x20 || *at == 0x7f ? (const void *)"?" : at, 1);
+		at += wide;
+	}
 	sink_text(sink, "\n");
 	return true;
 }
@@ -95,13 +99,14 @@ size_t sources_write_missing(struct symbols *symbols, struct sink *sink)
 }
 
 // Notes come of opening the files, so they are asked for last.
-void sources_write_json(struct symbols *symbols, struct sink *sink)
+void sources_write_json(struct symbols *symbols, bool complete, struct sink *sink)
 {
 	size_t count = symbols_open_all(symbols);
 	const char *const *notes;
 	struct json json;
 
 	json_begin(&json, sink, true, "tidemark-symbols-1");
+	json_kv_bool(&json, "complete", complete);
 	json_kv_array(&json, "modules");
 	for (size_t i = 0; i < count; i++) {
 		struct symbols_source source = symbols_source(symbols, i);

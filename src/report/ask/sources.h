@@ -13,5 +13,5 @@ void sources_write_text(struct symbols *symbols, struct paper *paper);
 // Only what is missing: keys, one a line, each once. Returns how many.
 size_t sources_write_missing(struct symbols *symbols, struct sink *sink);
 
-// docs/schema/symbols.json describes it.
-void sources_write_json(struct symbols *symbols, struct sink *sink);
+// docs/schema/symbols.json describes it. `complete`: whether the trace is whole.
+void sources_write_json(struct symbols *symbols, bool complete, struct sink *sink);

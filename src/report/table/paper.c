@@ -68,29 +68,6 @@ void paper_field(struct paper *paper, enum paper_style style, const char *text, 
 		pad(paper, cxxname_columns(text), columns);
 }
 
-// Text[0..length) with control characters as '?': those of ASCII, and those of Unicode that a
-// terminal obeys too (U+0080 to U+009F, of two bytes). The rest is UTF-8, whatever the file had.
-static void add_safe(struct str *out, const char *text, size_t length)
-{
-	struct str clean = { 0 };
-
-	str_add_utf8(&clean, text, length);
-	text = str_get(&clean);
-	for (size_t i = 0; i < clean.length; i++) {
-		unsigned char c = (unsigned char)text[i];
-
-		if (c < 0x20 || c == 0x7f) {
-			str_add_char(out, '?');
-		} else if (c == 0xc2 && (text[i + 1] & 0xe0) == 0x80) {
-			str_add_char(out, '?');
-			i++;
-		} else {
-			str_add_char(out, (char)c);
-		}
-	}
-	str_fini(&clean);
-}
-
 // A word that is longer than a line is not broken. Bytes are counted, so that a line with much that
 // is not ASCII is shorter than it could be.
 void paper_paragraph(struct paper *paper, enum paper_style style, const char *label,
@@ -114,7 +91,7 @@ void paper_paragraph(struct paper *paper, enum paper_style style, const char *la
 			str_add_char(&line, ' ');
 			columns++;
 		}
-		add_safe(&line, text, length);
+		str_add_plain(&line, text, length);
 		columns += length;
 		text += length;
 		text += strspn(text, " ");
@@ -142,7 +119,7 @@ void paper_foreign(struct paper *paper, enum paper_style style, const char *text
 			str_add(&safe, "…");
 			break;
 		}
-		add_safe(&safe, text + at, length);
+		str_add_plain(&safe, text + at, length);
 		at += length;
 		used++;
 	}
