@@ -8,10 +8,11 @@
 //
 //     guest of 1    starts it suspended; VISIT_HELD: its handles, as image 1 has them; VISIT_ASKED
 //     door_take     duplicates the handles out of image 1, makes a segment, invites, puts
-//                   DOOR_ARRIVAL, answers 0 (it joins) and sets VISIT_DONE
+//                   DOOR_ARRIVAL, answers 0 (it joins) and sets VISIT_DONE (VISIT_TAKEN before)
 //     guest of 1    lets the child run
 //
 // A child that cannot be invited runs all the same, and DOOR_UNSEEN says that it is not recorded.
+// Of those whose guest waited in vain its segment has the number (segment.unasked).
 #include "collect/door_win32.h"
 
 #include "base/mem.h"
@@ -309,12 +310,15 @@ static void serve_visits(struct door *door)
 	for (size_t i = 0; i < INVITE_VISITS_MAX; i++) {
 		struct visit *visit = &visits[i];
 		struct err err = { 0 };
+		uint32_t state = VISIT_ASKED;
 
-		if (atomic_load(&visit->state) != VISIT_ASKED)
+		if (!atomic_compare_exchange_strong(&visit->state, &state, VISIT_TAKEN))
 			continue;
 		visit->answer = !wanted || atomic_load(&door->refusing) ||
 				!receive(door, visit, &err);
-		atomic_store(&visit->state, VISIT_DONE);
+		state = VISIT_TAKEN;
+		if (!atomic_compare_exchange_strong(&visit->state, &state, VISIT_DONE))
+			atomic_store(&visit->state, VISIT_FREE); // it was left
 	}
 }
 

@@ -681,6 +681,24 @@ static void check_hooks(struct process_list *process_list, const struct image *i
 	str_fini(&line);
 }
 
+// Children of a Windows program of which the collector was not asked: it did not look for so long.
+static void check_unasked(struct process_list *process_list, const struct image *image)
+{
+	uint32_t unasked = atomic_load(&image->share.segment->unasked);
+	struct str line = { 0 };
+
+	if (unasked == 0)
+		return;
+	str_format(&line,
+		   "%s began %" PRIu32
+		   " program%s that %s not recorded: the collector was too busy "
+		   "to invite %s",
+		   image->arrival->exe, unasked, unasked == 1 ? "" : "s",
+		   unasked == 1 ? "is" : "are", unasked == 1 ? "it" : "them");
+	trace_builder_unseen(process_list->trace_builder, image->process, str_get(&line));
+	str_fini(&line);
+}
+
 // The end of the process into the trace. False: not yet.
 //
 // All that is known only at the end, in this order: execs that did not say hello, children, losses,
@@ -699,6 +717,7 @@ static bool tell_end(struct process_list *process_list, struct image *image, boo
 	notes_reader_check_children(image);
 	check_joined(process_list, image, exit, value);
 	check_hooks(process_list, image);
+	check_unasked(process_list, image);
 	trace_builder_time(process_list->trace_builder,
 			   running ? process_list->trace_builder->stopped_ns : image->exited_ns);
 	take_counts(process_list, image);

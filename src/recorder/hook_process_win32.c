@@ -12,6 +12,7 @@ enum {
 	HOOK_THREAD_ACCESS = 0x0002 | 0x0008 | 0x0010 | 0x0040 | 0x100000,
 	HOOK_ANSWER_NS = 1000000,
 	HOOK_ANSWER_NAPS = 10000, // 10 s
+	HOOK_TAKEN_NAPS = 60000,  // of what the collector is at
 	HOOK_NAME_BYTES = 16,
 };
 
@@ -30,32 +31,58 @@ static struct visit *hook_take_visit(void)
 	return NULL;
 }
 
+// Until it is answered, or so many naps are over in all. Returns its state then.
+static uint32_t hook_await_visit(const struct visit *visit, uint32_t *naps, uint32_t naps_max)
+{
+	uint32_t state;
+
+	while ((state = __atomic_load_n(&visit->state, __ATOMIC_ACQUIRE)) != VISIT_DONE &&
+	       (*naps)++ < naps_max) {
+		kernel_wake(&recording_state->clock->bell);
+		kernel_sleep_ns(HOOK_ANSWER_NS);
+	}
+	return state;
+}
+
+// False: it is not what it was any more.
+static bool hook_give_up_visit(struct visit *visit, uint32_t was, uint32_t now)
+{
+	return __atomic_compare_exchange_n(&visit->state, &was, now, false, __ATOMIC_ACQ_REL,
+					   __ATOMIC_RELAXED);
+}
+
 // The collector is asked to invite the child, which has not run yet. Its answer is waited for, as
-// the child would else run without us; for 10 s at most, as the program stands still meanwhile.
+// the child would else run without us; for 10 s at most, as the program stands still meanwhile, and
+// somewhat longer where the collector is at it. What it was not asked is counted.
 static void hook_announce(void *process, void *thread)
 {
 	struct visit *visit = hook_take_visit();
-	uint32_t asked = VISIT_ASKED;
+	uint32_t naps = 0;
 
-	if (!visit)
+	for (; !visit && naps < HOOK_ANSWER_NAPS; naps++) {
+		kernel_wake(&recording_state->clock->bell);
+		kernel_sleep_ns(HOOK_ANSWER_NS);
+		visit = hook_take_visit();
+	}
+	if (!visit) {
+		__atomic_fetch_add(&recording_state->segment->unasked, 1, __ATOMIC_RELAXED);
 		return;
+	}
 	visit->image = recording_state->segment->image;
 	visit->pid = 0; // the collector knows it by the handle
 	visit->process = (uint32_t)(uintptr_t)process;
 	visit->thread = (uint32_t)(uintptr_t)thread;
 	visit->answer = 0;
 	__atomic_store_n(&visit->state, VISIT_ASKED, __ATOMIC_RELEASE);
-	for (int naps = 0; naps < HOOK_ANSWER_NAPS; naps++) {
-		kernel_wake(&recording_state->clock->bell);
-		if (__atomic_load_n(&visit->state, __ATOMIC_ACQUIRE) == VISIT_DONE)
-			break;
-		kernel_sleep_ns(HOOK_ANSWER_NS);
+	if (hook_await_visit(visit, &naps, HOOK_ANSWER_NAPS) == VISIT_ASKED &&
+	    hook_give_up_visit(visit, VISIT_ASKED, VISIT_FREE)) {
+		__atomic_fetch_add(&recording_state->segment->unasked, 1, __ATOMIC_RELAXED);
+		return;
 	}
-	// No answer has come: the collector finds no process there when it looks later.
-	if (!__atomic_compare_exchange_n(&visit->state, &asked, VISIT_FREE, false, __ATOMIC_ACQ_REL,
-					 __ATOMIC_RELAXED) &&
-	    asked == VISIT_DONE)
-		__atomic_store_n(&visit->state, VISIT_FREE, __ATOMIC_RELEASE);
+	if (hook_await_visit(visit, &naps, HOOK_TAKEN_NAPS) != VISIT_DONE &&
+	    hook_give_up_visit(visit, VISIT_TAKEN, VISIT_LEFT))
+		return;
+	__atomic_store_n(&visit->state, VISIT_FREE, __ATOMIC_RELEASE);
 }
 
 // The child begins suspended whatever the program asked for, so that it is invited before its first

@@ -75,13 +75,16 @@ struct invite {
 	uint32_t import_was[2], bound_was[2];
 };
 
-// Who may write a visit now: it goes round, FREE, HELD, ASKED (guest), DONE (collector), FREE
-// (guest).
+// Who may write a visit now: it goes round, FREE, HELD, ASKED (guest), TAKEN, DONE (collector),
+// FREE (guest). A guest that has waited too long takes back what is ASKED, and leaves what is TAKEN
+// to the collector, which frees it then.
 enum visit_state {
 	VISIT_FREE = 0,  // any guest may take it
 	VISIT_HELD = 1,  // a guest is writing it
 	VISIT_ASKED = 2, // it is written; the bell is rung next
 	VISIT_DONE = 3,  // answered; the guest frees it
+	VISIT_TAKEN = 4, // the collector is at it
+	VISIT_LEFT = 5,  // and nobody waits for the answer any more
 };
 
 // One request for a child to be invited, in the session. The guest waits for the answer, though not

@@ -332,6 +332,7 @@ struct segment {
 	_Atomic uint64_t calls_elsewhere; // on the memory of other processes: not recorded
 	_Atomic uint32_t code_open; // Windows: 1: the program has made hooked code writable, and
 				    // whether the hooks are still there was not looked at since
+	_Atomic uint32_t unasked;   // Windows: children that run without having been invited
 
 	// Snapshots of the guest's memory. A guest sets the reason, then ASKED, rings the bell and
 	// waits on the word; the collector sets TAKING, and DONE when it is done. The next one may

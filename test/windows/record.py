@@ -213,6 +213,46 @@ def children():
                   and row["freed_count"] >= int(frees) + int(reallocs), row, done.stdout)
 
 
+def pids_of(*words):
+    """Processes with all of these in their command lines that are Wine's own."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                line = file.read()
+            with open(f"/proc/{pid}/comm", encoding="utf-8") as file:
+                name = file.read()
+        except OSError:
+            continue  # it has ended
+        if name.startswith("tidemark.exe") and all(word.encode() in line for word in words):
+            found.append(int(pid))
+    return found
+
+
+def stalled():
+    """A collector that does not look for so long that a child runs without it: it is said."""
+    command = [libwin.WINE_RUN, "--prefix", "prefix", "--time", "100", "--", EXE, "record", "-o", "stalled.tide", "--",
+               "cmd.exe", "/c", "echo ready & set /p x= & " + windows_path("exact64.exe") + " return"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True) as running:
+        check("stalled: it begins", "ready" in running.stdout.readline())
+        collectors = pids_of("stalled.tide")
+        for pid in collectors:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            running.stdin.write("\n")
+            running.stdin.flush()
+            line = running.stdout.readline()
+        finally:
+            for pid in collectors:
+                os.kill(pid, signal.SIGCONT)
+        err = running.communicate()[1]
+    check("stalled: the child ran meanwhile", collectors and "heap" in line, line, collectors)
+    check("stalled: it is said", re.search(r"cmd\.exe began 1 program that is not recorded", err), err)
+    info = ask("info", "--json", "stalled.tide")
+    check("stalled: and the trace is not whole", len(info["processes"]) == 1 and not info["trace"]["complete"], info)
+
+
 # What is started first brings up a server that lives on and would keep our pipes open.
 subprocess.run([libwin.WINE_RUN, "--prefix", "prefix", "--", "cmd.exe", "/c", "exit"],
                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
@@ -232,5 +272,6 @@ for BITS in libwin.WIDTHS:
     unborn(BITS)
     late(BITS)
 children()
+stalled()
 subprocess.run([libwin.WINE_RUN, "--prefix", "prefix", "--end"], check=False)
 libwin.end()
