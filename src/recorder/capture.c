@@ -496,8 +496,14 @@ static inline uint32_t capture_walk_out(struct capture *capture, struct capture_
 		fresh->rbp = walk->rbp;
 		fresh->rule = capture_find_rule(capture, walk->pc);
 		went = capture_step(capture, walk, fresh);
-		if (unlikely(went != CAPTURE_WENT_OUT))
-			went = capture_doubt(capture, walk, &fresh, went);
+		if (unlikely(went != CAPTURE_WENT_OUT)) {
+			struct capture_walk doubted = *walk; // for the reason that capture_step has
+			struct capture_fresh *last = fresh;
+
+			went = capture_doubt(capture, &doubted, &last, went);
+			*walk = doubted;
+			fresh = last;
+		}
 		if (unlikely(went != CAPTURE_WENT_OUT)) {
 			walk->end = went == CAPTURE_WENT_PAST ? fresh : fresh + 1;
 			walk->lost = went >= CAPTURE_WENT_NOWHERE;
@@ -592,11 +598,11 @@ static inline uint32_t capture_put(struct capture *capture, const struct capture
 // LANE_DEPTH_MAX frames are kept, the innermost. The ids outside of `join` have to move outwards
 // for that, so that no entry describes memory any more: the next walk goes to the root or to the
 // same limit.
-static COLD void capture_put_cut(struct capture *capture, const struct capture_walk *walk,
+static COLD void capture_put_cut(struct capture *capture, const struct capture_fresh *end,
 				 uint32_t join)
 {
-	const struct capture_fresh *fresh = walk->end;
-	uint32_t stay = LANE_DEPTH_MAX - (uint32_t)(walk->end - capture->fresh);
+	const struct capture_fresh *fresh = end;
+	uint32_t stay = LANE_DEPTH_MAX - (uint32_t)(end - capture->fresh);
 
 	for (uint32_t i = 0; i < stay; i++)
 		capture->ids[i] = capture->ids[join - stay + i];
@@ -692,7 +698,7 @@ bool capture_find(struct capture *capture, const uintptr_t *frame)
 	capture->flags = walk.flags;
 	if (unlikely(join + (uint32_t)(walk.end - capture->fresh) > LANE_DEPTH_MAX)) {
 		capture->flags |= LANE_PUSH_CUT;
-		capture_put_cut(capture, &walk, join);
+		capture_put_cut(capture, walk.end, join);
 		return true;
 	}
 	capture->keep = capture_put(capture, &walk, join);

@@ -22,18 +22,18 @@ FRAMES = " with frame pointers"  # of the program's own functions
 
 # Instructions in libtidemark.so for a pair of malloc and free, or a call of realloc. gcc 12, -O2.
 FIGURES = {
-    ("same", 5, False): 217,
-    ("same", 40, False): 393,
-    ("random", 15, False): 984,
-    ("turns", 15, False): 403,
-    ("turns" + FRAMES, 15, False): 608,
+    ("same", 5, False): 225,
+    ("same", 40, False): 398,
+    ("random", 15, False): 1043,
+    ("turns", 15, False): 427,
+    ("turns" + FRAMES, 15, False): 624,
     ("round", 15, False): 428,
-    ("alike", 40, False): 683,
-    ("outside", 40, False): 858,
-    ("realloc", 10, False): 256,
-    ("same", 5, True): 546,
-    ("same", 40, True): 888,
-    ("random", 15, True): 1227,
+    ("alike", 40, False): 580,
+    ("outside", 40, False): 907,
+    ("realloc", 10, False): 277,
+    ("same", 5, True): 580,
+    ("same", 40, True): 927,
+    ("random", 15, True): 1300,
 }
 
 
