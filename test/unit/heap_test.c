@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "engine/replay/heap.h"
 #include "test/test.h"
+#include "test/unit/window_random.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -903,4 +904,89 @@ TEST(heap_agrees_with_the_model_on_one_thread_and_its_bound_is_the_peak)
 {
 	for (unsigned seed = 100; seed <= 105; seed++)
 		run_model(seed, 1);
+}
+
+// ---- many at once ----
+
+static bool not_small(void *context, const struct trace_event *event)
+{
+	(void)context;
+	return event->size > 16;
+}
+
+static struct heap *one_by_one(struct reader *reader, const struct query *query)
+{
+	struct heap *heap = heap_new(query);
+	struct trace_event event;
+	struct trace_note note;
+	enum reader_item item;
+
+	reader_rewind(reader);
+	heap_learn(heap, reader);
+	while ((item = reader_next(reader, &event, &note)) != READER_END) {
+		heap_learn(heap, reader);
+		if (item == READER_EVENT)
+			heap_add_event(heap, &event);
+		else
+			heap_add_note(heap, &note);
+	}
+	heap_finish(heap);
+	return heap;
+}
+
+static void check_same(struct reader *reader, const struct query *query)
+{
+	struct progress progress = { .mode = PROGRESS_NONE };
+	struct heap *expected = one_by_one(reader, query), *actual = heap_new(query);
+	const struct heap_site *wanted, *found;
+	size_t wanted_count, found_count;
+
+	reader_rewind(reader);
+	heap_read(actual, reader, &progress, NULL, NULL);
+	CHECK(memcmp(heap_totals(expected), heap_totals(actual), sizeof(struct heap_totals)) == 0);
+	CHECK_EQ(heap_unjudged_frees(expected), heap_unjudged_frees(actual));
+	for (process_id id = 0; id < reader_processes_count(reader); id++)
+		CHECK(memcmp(heap_process(expected, id), heap_process(actual, id),
+			     sizeof(struct heap_counts)) == 0);
+	wanted = heap_sites(expected, &wanted_count);
+	found = heap_sites(actual, &found_count);
+	CHECK_EQ(wanted_count, found_count);
+	for (size_t i = 0; i < wanted_count && i < found_count; i++) {
+		struct heap_site site = found[i];
+
+		site.peak_epoch = wanted[i].peak_epoch;
+		CHECK(memcmp(&wanted[i], &site, sizeof site) == 0);
+	}
+	heap_free(expected);
+	heap_free(actual);
+}
+
+TEST(heap_counts_many_at_once_as_it_counts_them_one_by_one)
+{
+	bool threads[] = { true, false, true }, processes[] = { false, true, true };
+	const struct query queries[] = {
+		{ .event = not_small },
+		{ .stack = only_stack_two },
+		{ .threads = threads, .threads_count = 3 },
+		{ .processes = processes, .processes_count = 3 },
+	};
+
+	for (uint64_t seed = 1; seed <= 60; seed++) {
+		const struct window_random like = {
+			.events = 6000,
+			.addresses = (uint32_t)4 << seed % 9,
+			.free_share = (uint32_t)(30 + seed % 30),
+			.idle_share = (uint32_t)(seed % 4 * 10),
+			.one_process = seed % 3 == 0,
+			.clean = seed % 2,
+			.huge = seed % 5 == 0,
+			.late = seed % 7 == 0,
+		};
+		struct reader *reader = window_random_open(seed, &like, 0);
+
+		check_same(reader, NULL);
+		for (size_t i = 0; i < sizeof queries / sizeof *queries; i++)
+			check_same(reader, &queries[i]);
+		reader_close(reader);
+	}
 }
