@@ -37,7 +37,8 @@ static void remove_and_end(int number)
 	for (size_t i = 0; i < FILES_MAX; i++)
 		if (files[i] != NULL && unlink(files[i]) != 0 && errno != ENOENT)
 			remove_folder(files[i]);
-	raise(number); // its action is the default one again
+	signal(number, SIG_DFL);
+	raise(number); // it comes when we return
 }
 
 // A signal that is ignored (nohup) or has a handler already stays as it is.
@@ -46,9 +47,9 @@ static void end_so(int number)
 	struct sigaction action = { .sa_handler = remove_and_end };
 	struct sigaction before;
 
-	// Reset: a second signal of the kind has its default action. Not deferred: so raise() in
-	// the handler takes effect there, and does not wait for its end.
-	action.sa_flags = (int)(SA_RESETHAND | SA_NODEFER);
+	// A second signal, of this kind or another, waits until all is removed; what removes a
+	// folder inherits that.
+	sigfillset(&action.sa_mask);
 	if (sigaction(number, NULL, &before) == 0 && before.sa_handler == SIG_DFL)
 		sigaction(number, &action, NULL);
 }

@@ -317,6 +317,41 @@ def what_is_ended_by_a_signal_leaves_nothing_behind():
         os.remove("came")
 
 
+def children_of(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+        return [int(word) for word in file.read().split()]
+
+
+@test
+def a_second_signal_waits_until_the_folder_is_removed():
+    if not shutil.which("strace"):
+        raise Skip("needs strace")
+    os.makedirs("slow/tools")
+    os.makedirs("slow/temporary")
+    with open("slow/tools/gnuplot", "w", encoding="ascii") as file:
+        file.write("#!/bin/sh\n: >slow/came\nexec sleep 1000\n")
+    os.chmod("slow/tools/gnuplot", 0o755)
+    env = {**os.environ, "PATH": os.path.abspath("slow/tools") + ":" + os.environ["PATH"],
+           "TMPDIR": os.path.abspath("slow/temporary")}
+    with subprocess.Popen(["strace", "-f", "-o", "slow/log", "-e", "trace=unlinkat", "-e",
+                           "inject=unlinkat:delay_enter=500000", TIDEMARK, "plot", trace(), "live", "-o",
+                           "slow/ended.png"], env=env, start_new_session=True) as running:
+        wait_for(lambda: os.path.exists("slow/came"), "the tool")
+        assert os.listdir("slow/temporary")
+        (tidemark,) = children_of(running.pid)
+        before = children_of(tidemark)
+        os.kill(tidemark, signal.SIGTERM)
+        wait_for(lambda: set(children_of(tidemark)) - set(before), "what removes the folder")
+        (remover,) = set(children_of(tidemark)) - set(before)
+        wait_for(lambda: "rm" in open(f"/proc/{remover}/comm", encoding="ascii").read(), "rm")
+        for pid in remover, tidemark:  # as who ends a whole group sends it
+            os.kill(pid, signal.SIGTERM)
+        for pid in before:
+            os.kill(pid, signal.SIGKILL)
+        running.wait(60)
+    assert not os.listdir("slow/temporary") and not glob.glob("slow/ended*"), os.listdir("slow/temporary")
+
+
 @test
 def nor_does_its_folder_for_what_other_programs_read_and_write():
     os.makedirs("tools", exist_ok=True)
