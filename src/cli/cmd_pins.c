@@ -17,8 +17,7 @@ static const struct option_row rows[] = {
 	  "a page with at most so much on it is pinned (1K)" },
 	QUERY_OPTIONS_ROW_ROWS("show N stacks (0: all)"),
 	QUERY_OPTIONS_ROW_ALL_FRAMES,
-	PRINT_OPTIONS_ROW_JSON("pins.json"),
-	PRINT_OPTIONS_ROWS,
+	PRINT_OPTIONS_ROWS_SHEET("pins.json"),
 	{ 0 },
 };
 
@@ -39,10 +38,15 @@ static bool answer(const void *context, struct query_context *asked, struct sink
 	// The blocks of the moment are sorted onto their pages there.
 	if (!pins_init(&pins, asked, &request->pins, err))
 		return false;
-	if (request->options.print.json)
+	if (request->options.print.form) {
+		struct sheet sheet = query_options_sheet(&cmd_pins, &request->options, asked, sink);
+
+		pins_rows(&pins, &sheet);
+	} else if (request->options.print.json) {
 		pins_write_json(&pins, sink);
-	else
+	} else {
 		pins_write_text(&pins, &paper);
+	}
 	pins_fini(&pins);
 	return true;
 }

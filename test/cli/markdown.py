@@ -10,7 +10,7 @@ import re
 from libanswer import assemble, refused, run
 from libtests import check, equal, main, test
 
-COMMANDS = ("report", "window", "growth", "transients", "active")
+COMMANDS = ("report", "window", "growth", "transients", "active", "pins")
 TRACES = ("kitchen", "family", "crowd")
 
 

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # parallel: yes
 """`tidemark pins`: pages of a heap, counted a second time here, page by page."""
+import csv
+import io
 import random
 
 from libanswer import answer, run
@@ -121,6 +123,19 @@ def pages_of_windows_heaps_are_those_that_are_committed():
             assert (answer["mapped"], answer["resident"]) == (mapped, False)
             check(answer, pages, 1024)
             assert ("the heaps keep them committed" in run("pins", path).stdout) == mapped
+
+
+@test
+def rows_are_the_same_in_every_form():
+    path, _, _ = build("forms", 2, True)
+    rows = pins(path)["rows"]
+    table = list(csv.DictReader(io.StringIO(run("pins", path, "--csv").stdout)))
+    assert len(rows) == len(table) == 2, table
+    for row, line in zip(rows, table):
+        assert line["function"] == row["stack"][row["user_frame"]]["function"], (row, line)
+        assert (line["process"], line["on_pinned"]) == ("9", str(PAGE * row["pages"])), line
+        for key in ("blocks", "live_bytes", "pages", "pages_alone", "could_go_back"):
+            assert line[key] == str(row[key]), (key, row, line)
 
 
 @test

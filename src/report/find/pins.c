@@ -16,7 +16,6 @@
 #include "report/ask/pages.h"
 #include "report/find/chunk_extent.h"
 #include "report/table/query_write.h"
-#include "report/table/sheet.h"
 
 #include <stdlib.h>
 
@@ -296,7 +295,7 @@ static const struct sheet_column columns[] = {
 #undef FIELD
 #undef IN_BYTES
 
-static void write_rows(const struct pins *pins, struct sheet *sheet)
+void pins_rows(const struct pins *pins, struct sheet *sheet)
 {
 	size_t most = pins->options->rows_max ? pins->options->rows_max : SIZE_MAX;
 
@@ -336,7 +335,7 @@ void pins_write_text(const struct pins *pins, struct paper *paper)
 		sheet = sheet_in_text(&stacks, 3);
 		sheet.who = "who allocated them";
 		paper_text(paper, PAPER_BOLD, "WHO PINS THEM\n");
-		write_rows(pins, &sheet);
+		pins_rows(pins, &sheet);
 		paper_more(paper, sheet.left_out);
 	}
 	sink_text(paper->sink, "\n");
@@ -370,7 +369,7 @@ void pins_write_json(const struct pins *pins, struct sink *sink)
 	json_kv_u64(&json, "pinned_bytes", pins->pinned_bytes);
 	json_kv_array(&json, "rows");
 	rows = sheet_in_json(&json);
-	write_rows(pins, &rows);
+	pins_rows(pins, &rows);
 	json_array_end(&json);
 	json_kv_u64(&json, "rows_left_out", rows.left_out);
 	json_end(&json);

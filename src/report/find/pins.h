@@ -12,6 +12,7 @@
 #pragma once
 
 #include "report/ask/moment_view.h"
+#include "report/table/sheet.h"
 
 extern const struct query_context_rules pins_rules;
 
@@ -51,6 +52,9 @@ bool pins_init(struct pins *pins, struct query_context *asked, const struct pins
 	       struct err *err);
 void pins_fini(struct pins *pins);
 
-// In one of two forms.
+// The rows alone, at most options->rows_max of them.
+void pins_rows(const struct pins *pins, struct sheet *sheet);
+
+// The pages, and the rows.
 void pins_write_text(const struct pins *pins, struct paper *paper);
 void pins_write_json(const struct pins *pins, struct sink *sink);
