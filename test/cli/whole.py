@@ -145,6 +145,16 @@ def so_are_the_lives_of_blocks_that_findings_keeps():
 
 
 @test
+def lives_are_kept_of_a_trace_with_wrong_frees_too():
+    path = assemble("kitchen")
+    shutil.rmtree(path + "-index", ignore_errors=True)
+    right = run("findings", path, "--json", env=NEVER).stdout
+    for _ in range(2):
+        assert run("findings", path, "--json", env=KEEP).stdout == right
+        assert os.path.exists(whole(path, "lives"))
+
+
+@test
 def a_trace_that_is_cut_has_none():
     path = "cut.tide"
     with open(recorded(), "rb") as file:

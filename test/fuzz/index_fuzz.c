@@ -1,11 +1,14 @@
 // A damaged window index: no crash, and no wrong number.
 //
-// The indexes of two small traces are made once, and what each trace adds up to (whole.h) is kept
-// in them. One has all that can be wrong with a trace (frees of nothing, blocks on blocks), the
-// other nothing of it, so that its lives can be told (index_lives.h).
+// The indexes of two small traces are made once, and what is found by a pass over all events is
+// kept in them: what each trace adds up to (whole.h), and what findings has learned from the lives
+// of blocks (findings_own.h). One has all that can be wrong with a trace (frees of nothing, blocks
+// on blocks), the other nothing of it, so that its lives can be told (index_lives.h), but calls
+// that fail and threads that share an arena.
 //
 // An input changes bytes of the files of one: bit 0 of the first byte says how they are believed,
-// bit 1 which index it is; then come changes of six bytes (file, place, new byte). As they are,
+// bit 1 which index it is, bit 2 that only what is kept is changed, and findings asked; then come
+// changes of six bytes (file, place, new byte). As they are,
 // checksums stop them: then an answer is the right one, or there is none. With checksums made right
 // again the numbers may be anything, but reading them must hurt nobody.
 #include "base/crc32c.h"
@@ -18,6 +21,7 @@
 #include "engine/whole.h"
 #include "engine/window.h"
 #include "engine/window_series.h"
+#include "report/find/findings.h"
 #include "trace/writer.h"
 
 #include <dirent.h>
@@ -42,6 +46,10 @@ enum {
 	GROUPS = 12,
 	SCENES = 2,
 	ORDERLY = 1, // of the scenes
+	// The first byte of an input.
+	BELIEVED = 1 << 0,
+	SCENE = 1 << 1,
+	FINDINGS = 1 << 2,
 };
 
 struct file {
@@ -59,12 +67,13 @@ static struct scene {
 	char folder[64], trace[96], index[96];
 	struct reader *reader;
 	struct index_identity identity;
-	struct file files[FILES_MAX];
+	struct file files[FILES_MAX]; // the last two are what is kept
 	unsigned files_count;
 	uint64_t steps_end;
 	struct window_result right[QUERIES];
 	struct heap_totals right_totals;
 	struct told right_lives; // of the orderly one
+	char *right_findings;
 } scenes[SCENES], *scene;
 
 static void must(bool holds, const char *what)
@@ -141,6 +150,8 @@ static void write_trace(bool orderly)
 	must(writer != NULL, err.text);
 	writer_add_process(writer, &process);
 	writer_add_thread(writer, 0, 1, "main");
+	if (orderly)
+		writer_add_thread(writer, 0, 2, "other");
 	for (uint32_t i = 1; i <= STACKS; i++)
 		writer_add_stack(writer, i / 2, writer_add_frame(writer, 0, 0x400000 + i, 0), 0);
 	for (unsigned i = 0; i < EVENTS; i++) {
@@ -160,8 +171,19 @@ static void write_trace(bool orderly)
 			event.address &= ~(uint64_t)4095;
 			event.size = 0x3000;
 			event.vm = &vm;
+		} else if (orderly && i == 0) {
+			event.kind = TRACE_BRK;
+			event.old_address = ADDRESS(0);
+			event.address = ADDRESS(PLACES);
+			event.vm = &vm;
+		} else if (orderly && i % 50 == 9) {
+			event = (struct trace_event){ .time_ns = event.time_ns,
+						      .kind = TRACE_FAILED,
+						      .stack = 1 + i % STACKS,
+						      .size = UINT64_C(1) << 60 };
 		} else if (orderly) {
 			make_orderly(&event, alive, dice);
+			event.thread = dice >> 30 & 1;
 		}
 		writer_event(writer, &event);
 	}
@@ -171,11 +193,13 @@ static void write_trace(bool orderly)
 	close(fd);
 }
 
+// What is kept by those who ask comes last.
 static int compare_files(const void *a, const void *b)
 {
 	const struct file *x = a, *y = b;
+	bool x_last = strcmp(x->name, "lives") == 0, y_last = strcmp(y->name, "lives") == 0;
 
-	return strcmp(x->name, y->name);
+	return x_last != y_last ? x_last - y_last : strcmp(x->name, y->name);
 }
 
 // In the order of their names, so that an input means the same everywhere.
@@ -205,6 +229,9 @@ static void load_files(void)
 	}
 	closedir(dir);
 	qsort(scene->files, scene->files_count, sizeof *scene->files, compare_files);
+	must(strcmp(scene->files[scene->files_count - 2].name, "whole") == 0 &&
+		     strcmp(scene->files[scene->files_count - 1].name, "lives") == 0,
+	     "something is not kept");
 }
 
 // ---- lives ----
@@ -270,13 +297,42 @@ static void learn_lives(void)
 }
 
 // True: it was not counted now.
-static bool read_whole(struct whole *whole)
+static bool read_whole(struct whole *whole, bool walks)
 {
 	const struct window_options window = { .index_path = scene->index };
 
 	whole_read(whole, scene->reader,
-		   &(struct whole_wish){ .trace_path = scene->trace, .window = &window });
+		   &(struct whole_wish){
+			   .trace_path = scene->trace, .window = &window, .walks = walks });
 	return whole->kept;
+}
+
+// As JSON; the caller frees it. NULL: it cannot be said.
+static char *read_findings(void)
+{
+	static const struct selection_words no_words;
+	const struct query_context_options options = {
+		.rules = &query_context_findings_rules,
+		.path = scene->trace,
+		.words = &no_words,
+		.window = { .index_path = scene->index, .always = true },
+	};
+	struct query_context asked;
+	struct findings findings;
+	const struct findings_page page = { .findings = &findings };
+	struct str text = { 0 };
+	struct sink sink = sink_to_str(&text);
+	struct err err = { 0 };
+	bool good;
+
+	must(query_context_open(&asked, &options, &err), err.text);
+	good = findings_find(&findings, &asked, &err);
+	if (good) {
+		findings_json(&page, &sink, &err);
+		findings_fini(&findings);
+	}
+	query_context_close(&asked);
+	return good ? str_take(&text) : NULL;
 }
 
 static void set_scene(unsigned number)
@@ -308,12 +364,14 @@ static void set_scene(unsigned number)
 		must(window_ask(window, &query, &scene->right[i], &err), err.text);
 	}
 	window_close(window);
-	must(!read_whole(&whole), "there is one already");
+	must(!read_whole(&whole, false), "there is one already");
 	scene->right_totals = *heap_totals(whole.heap);
 	whole_fini(&whole);
-	must(read_whole(&whole), "it was not kept");
+	must(read_whole(&whole, false), "it was not kept");
 	whole_fini(&whole);
 	learn_lives();
+	scene->right_findings = read_findings();
+	must(scene->right_findings != NULL, "no findings");
 	load_files();
 }
 
@@ -341,8 +399,14 @@ static void store(const struct file *file, const uint8_t *bytes)
 	close(fd);
 }
 
+// The one that a change is of.
+static unsigned changed_file(uint8_t number, bool kept)
+{
+	return kept ? scene->files_count - 1 - number % 2 : number % (scene->files_count - 1);
+}
+
 // Write the files with the changes that concern each.
-static void change_files(const uint8_t *data, size_t size, bool right_sums)
+static void change_files(const uint8_t *data, size_t size, bool right_sums, bool kept)
 {
 	for (unsigned i = 0; i < scene->files_count; i++) {
 		const struct file *file = &scene->files[i];
@@ -352,11 +416,12 @@ static void change_files(const uint8_t *data, size_t size, bool right_sums)
 			uint32_t place;
 
 			memcpy(&place, data + at + 1, 4);
-			if (data[at] % scene->files_count == i)
+			if (changed_file(data[at], kept) == i)
 				bytes[place % file->size] = data[at + 5];
 		}
 		if (right_sums &&
-		    (strcmp(file->name, "head") == 0 || strcmp(file->name, "whole") == 0)) {
+		    (strcmp(file->name, "head") == 0 || strcmp(file->name, "whole") == 0 ||
+		     strcmp(file->name, "lives") == 0)) {
 			uint32_t crc = crc32c(0, bytes, file->size - 4);
 
 			memcpy(bytes + file->size - 4, &crc, 4);
@@ -473,6 +538,28 @@ static void use_believed(void)
 	index_close(&index);
 }
 
+// The same, one by one.
+static void walk_whole(const struct heap_site *sites, size_t count)
+{
+	struct whole whole;
+	struct whole_walk walk;
+
+	read_whole(&whole, true);
+	must(whole_sites_count(&whole) == count, "another number of sites");
+	walk = whole_walk(&whole, WHOLE_ALL);
+	while (whole_walk_next(&walk)) {
+		const struct heap_site *site = &sites[walk.number];
+
+		must(walk.site->process == site->process && walk.site->stack == site->stack &&
+			     walk.site->allocated.bytes == site->allocated.bytes &&
+			     walk.site->at_peak.bytes == site->at_peak.bytes &&
+			     walk.site->largest_bytes == site->largest_bytes &&
+			     walk.site->last_ns == site->last_ns,
+		     "another site");
+	}
+	whole_fini(&whole);
+}
+
 // Whatever its numbers are, they belong to processes and stacks that there are.
 static void use_whole(bool right)
 {
@@ -480,7 +567,7 @@ static void use_whole(bool right)
 	const struct heap_site *sites;
 	size_t count;
 
-	read_whole(&whole);
+	read_whole(&whole, false);
 	sites = heap_sites(whole.heap, &count);
 	for (size_t i = 0; i < count; i++)
 		must(reader_process(scene->reader, sites[i].process) &&
@@ -491,7 +578,19 @@ static void use_whole(bool right)
 		must(memcmp(heap_totals(whole.heap), &scene->right_totals,
 			    sizeof scene->right_totals) == 0,
 		     "a wrong total");
+	walk_whole(sites, count);
 	whole_fini(&whole);
+}
+
+// With the files as they are it is what was found at first, whatever has happened to what was kept.
+static void use_findings(bool right)
+{
+	char *text = read_findings();
+
+	must(text != NULL, "no findings");
+	if (right)
+		must(strcmp(text, scene->right_findings) == 0, "a wrong finding");
+	mem_free(text);
 }
 
 static void use_as_it_is(void)
@@ -525,12 +624,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	if (size < 7)
 		return 0;
-	scene = &scenes[data[0] >> 1 & 1];
-	change_files(data + 1, size - 1, data[0] & 1);
-	if (data[0] & 1)
+	scene = &scenes[data[0] & SCENE ? 1 : 0];
+	change_files(data + 1, size - 1, data[0] & BELIEVED, data[0] & FINDINGS);
+	if (data[0] & FINDINGS)
+		use_findings(!(data[0] & BELIEVED));
+	else if (data[0] & BELIEVED)
 		use_believed();
 	else
 		use_as_it_is();
-	use_whole(!(data[0] & 1));
+	use_whole(!(data[0] & BELIEVED));
 	return 0;
 }

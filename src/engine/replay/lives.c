@@ -548,10 +548,11 @@ void lives_inherit(struct lives *lives, process_id parent, process_id child)
 	mem_free(list);
 }
 
-void lives_read(struct lives *lives, struct reader *reader, struct progress *progress)
+bool lives_read(struct lives *lives, struct reader *reader, struct progress *progress)
 {
 	struct reader_runs runs = { .reader = reader, .progress = progress };
 	enum reader_item item = READER_EVENT;
+	bool over;
 
 	reader_rewind(reader);
 	while (item != READER_END) {
@@ -563,7 +564,9 @@ void lives_read(struct lives *lives, struct reader *reader, struct progress *pro
 			lives_add_note(lives, &runs.note);
 	}
 	lives_finish(lives, moment_duration(reader));
+	over = reader_over(reader);
 	reader_rewind(reader);
+	return over;
 }
 
 // A query asks of events: so the block is shown to it as the event that began it.

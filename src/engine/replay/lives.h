@@ -116,8 +116,9 @@ void lives_expect(struct lives *lives, const struct trace_event *events, uint32_
 void lives_add_event(struct lives *lives, const struct trace_event *event);
 void lives_add_note(struct lives *lives, const struct trace_note *note);
 
-// All items of the reader, then lives_finish. Rewinds it, before and after.
-void lives_read(struct lives *lives, struct reader *reader, struct progress *progress);
+// All items of the reader, then lives_finish. Rewinds it, before and after; so it says itself
+// whether it came to the end (reader_over).
+bool lives_read(struct lives *lives, struct reader *reader, struct progress *progress);
 
 // Write on a block that lives; where its end is undone, it is as it was. False: it does not live.
 bool lives_tag(struct lives *lives, const struct lives_block *block, uint32_t tag);

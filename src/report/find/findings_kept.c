@@ -86,6 +86,36 @@ static void check_place(struct index_in *in, const struct reader *reader, uint64
 		   stack >= reader_stacks_count(reader);
 }
 
+// What the kinds of findings rely on: so many calls of a pair as there are events at most, so that
+// sums of them fit; and at least one, by which they divide.
+static void check_pair(struct index_in *in, const struct reader *reader,
+		       const struct findings_pair *pair)
+{
+	in->bad |= pair->count == 0 || pair->count > reader_stats(reader)->events ||
+		   pair->temporary > pair->count || pair->elsewhere > pair->count;
+}
+
+// A bool of a file can be any byte.
+static bool is_flag(const bool *flag)
+{
+	uint8_t byte;
+
+	memcpy(&byte, flag, 1);
+	return byte <= 1;
+}
+
+static void check_orphan(struct index_in *in, const struct reader *reader,
+			 const struct findings_orphan *orphan)
+{
+	check_place(in, reader, orphan->process, orphan->stack);
+	check_place(in, reader, orphan->process, orphan->freed_by);
+	check_place(in, reader, orphan->process, orphan->allocated_by);
+	in->bad |= orphan->heap && orphan->heap >= reader_heaps_count(reader);
+	in->bad |= orphan->other_heap && orphan->other_heap >= reader_heaps_count(reader);
+	in->bad |= !is_flag(&orphan->refused) || !is_flag(&orphan->freed) ||
+		   !is_flag(&orphan->inside) || !is_flag(&orphan->mixed);
+}
+
 static void take_numbers(struct index_in *in, uint64_t *numbers, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
@@ -113,6 +143,7 @@ static void take_pairs(struct index_in *in, const struct reader *reader,
 			.temporary = n[6],
 			.elsewhere = n[7],
 		};
+		check_pair(in, reader, &facts->pairs[i]);
 	}
 }
 
@@ -147,17 +178,14 @@ static void take_rest(struct index_in *in, const struct reader *reader,
 	facts->failed = index_in_take_array(in, &facts->failed_count, sizeof *facts->failed);
 	facts->lasts = index_in_take_array(in, &facts->lasts_count, sizeof *facts->lasts);
 	facts->locks = index_in_take_array(in, &facts->locks_count, sizeof *facts->locks);
-	for (size_t i = 0; i < facts->orphans_count; i++) {
-		const struct findings_orphan *orphan = &facts->orphans[i];
+	for (size_t i = 0; i < facts->orphans_count; i++)
+		check_orphan(in, reader, &facts->orphans[i]);
+	for (size_t i = 0; i < facts->failed_count; i++) {
+		const struct findings_failed *failed = &facts->failed[i];
 
-		check_place(in, reader, orphan->process, orphan->stack);
-		check_place(in, reader, orphan->process, orphan->freed_by);
-		check_place(in, reader, orphan->process, orphan->allocated_by);
-		in->bad |= orphan->heap && orphan->heap >= reader_heaps_count(reader);
-		in->bad |= orphan->other_heap && orphan->other_heap >= reader_heaps_count(reader);
+		check_place(in, reader, failed->process, failed->stack);
+		in->bad |= failed->count == 0 || failed->size_min > failed->size_max;
 	}
-	for (size_t i = 0; i < facts->failed_count; i++)
-		check_place(in, reader, facts->failed[i].process, facts->failed[i].stack);
 	for (size_t i = 0; i < facts->lasts_count; i++)
 		check_place(in, reader, i, facts->lasts[i].stack);
 	for (size_t i = 0; i < facts->locks_count; i++)

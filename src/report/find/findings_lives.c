@@ -714,8 +714,7 @@ bool findings_read_lives(struct findings *findings, bool *complete, struct err *
 	*complete = follow_index(&pass, watcher, &progress, err);
 	if (!*complete && err->kind == ERR_NONE) {
 		pass.lives = lives_new(findings->asked->reader, &watcher, NULL);
-		lives_read(pass.lives, findings->asked->reader, &progress);
-		*complete = reader_over(findings->asked->reader);
+		*complete = lives_read(pass.lives, findings->asked->reader, &progress);
 	}
 	progress_end(&progress);
 	pass_fini(&pass);
