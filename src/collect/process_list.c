@@ -576,6 +576,7 @@ static void take_counts(struct process_list *process_list, struct image *image)
 		[SEGMENT_NO_LANE_MORE] = "more than 4,095 threads ran at once",
 		[SEGMENT_NO_LANE_SEALED] = "its system-call filter forbids to map memory for more "
 					   "threads",
+		[SEGMENT_NO_LANE_VALGRIND] = "it ran inside valgrind",
 	};
 	struct trace_builder *trace_builder = process_list->trace_builder;
 	uint32_t no_lane = atomic_load(&segment->no_lane);

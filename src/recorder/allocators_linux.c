@@ -84,8 +84,23 @@ static bool allocators_ask_any(const struct scope_object *object, const char *co
 	return false;
 }
 
-// Whether a stripped program may have an allocator that is not seen: it asks no library for malloc,
-// and asks the kernel for memory, or is larger than a launcher.
+// Whether it asks a library for memory by functions of that one's: ffmpeg asks for av_malloc, gimp
+// for g_malloc0.
+static bool allocators_ask_library(const struct scope_object *object)
+{
+	const char *asked;
+	uint32_t at = 0;
+
+	// Behind its first letter: malloc_trim and malloc_usable_size give nothing.
+	while ((asked = scope_next_asked(object, &at)))
+		if (*asked && (text_has(asked + 1, "malloc") || text_has(asked + 1, "calloc") ||
+			       text_has(asked + 1, "realloc")))
+			return true;
+	return false;
+}
+
+// Whether a stripped program may have an allocator that is not seen: it asks no library for malloc
+// or what leads to it, and asks the kernel for memory, or is larger than a launcher.
 bool allocators_may_hide(const struct scope_object *object)
 {
 	static const char *const mallocs[] = { "malloc",         "calloc",       "realloc", "free",
@@ -94,7 +109,8 @@ bool allocators_may_hide(const struct scope_object *object)
 	static const char *const kernels[] = { "mmap", "mmap64", "sbrk", "brk", "syscall" };
 	uintptr_t start, end;
 
-	if (allocators_ask_any(object, mallocs, sizeof(mallocs) / sizeof(*mallocs)))
+	if (allocators_ask_any(object, mallocs, sizeof(mallocs) / sizeof(*mallocs)) ||
+	    allocators_ask_library(object))
 		return false;
 	return allocators_ask_any(object, kernels, sizeof(kernels) / sizeof(*kernels)) ||
 	       !scope_span(object, &start, &end) || end - start > ALLOCATORS_LAUNCHER_MAX;

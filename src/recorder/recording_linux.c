@@ -722,6 +722,17 @@ static bool recording_start(struct recording_state *state)
 		recording_tell_unseen();
 		return false;
 	}
+	// It refuses what lanes are mapped with, and most of its tools take malloc's place.
+	if (fresh && scope_is_valgrinds()) {
+		notes_message(
+			NOTE_MESSAGE_UNSEEN,
+			"it runs inside valgrind, where the recorder cannot be: what it allocates "
+			"is not recorded (try: without valgrind)");
+		__atomic_store_n(&state->segment->no_lane, SEGMENT_NO_LANE_VALGRIND,
+				 __ATOMIC_RELAXED);
+		recording_refused = true;
+		return false;
+	}
 	usdt_on = state->segment->options & SEGMENT_USDT;
 	if (!kernel_sealed) {
 		recording_find_tid();

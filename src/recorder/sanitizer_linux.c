@@ -23,25 +23,17 @@ static long sanitizer_read(long fd, void *out, size_t size, uint64_t at)
 #endif
 }
 
-static bool sanitizer_has(const char *text, const char *part)
-{
-	for (; *text; text++)
-		if (text_after(text, part))
-			return true;
-	return false;
-}
-
 // gcc's library, and clang's.
 bool sanitizer_listed(const char *list)
 {
-	return sanitizer_has(list, "libasan.so") || sanitizer_has(list, "libclang_rt.asan");
+	return text_has(list, "libasan.so") || text_has(list, "libclang_rt.asan");
 }
 
 bool sanitizer_lets(const char *options)
 {
-	return sanitizer_has(options, "verify_asan_link_order=0") ||
-	       sanitizer_has(options, "verify_asan_link_order=n") ||
-	       sanitizer_has(options, "verify_asan_link_order=f");
+	return text_has(options, "verify_asan_link_order=0") ||
+	       text_has(options, "verify_asan_link_order=n") ||
+	       text_has(options, "verify_asan_link_order=f");
 }
 
 // Where in the file an address lies. 0: nowhere.

@@ -158,6 +158,14 @@ bool scope_is_audited(void)
 	return false;
 }
 
+bool scope_is_valgrinds(void)
+{
+	for (const struct scope_object *at = scope_objects(); at; at = at->next)
+		if (at->name && text_has(at->name, "/vgpreload_"))
+			return true;
+	return false;
+}
+
 uintptr_t scope_stack_end(void)
 {
 	return &__libc_stack_end ? (uintptr_t)__libc_stack_end : 0;
@@ -348,10 +356,10 @@ bool scope_is_symbolic(const struct scope_object *object)
 	return scope_number(object, DT_FLAGS) & DF_SYMBOLIC;
 }
 
-// An undefined symbol of that name. The old hash table says how many symbols there are. A GNU one
-// has the defined ones at its end, so its second word (the first that is hashed) counts the
-// undefined ones.
-bool scope_asks(const struct scope_object *object, const char *name)
+// An undefined symbol. The old hash table says how many symbols there are. A GNU one has the
+// defined ones at its end, so its second word (the first that is hashed) counts the undefined
+// ones.
+const char *scope_next_asked(const struct scope_object *object, uint32_t *at)
 {
 	const struct elf_symbol *symbols = (const void *)scope_dynamic(object, DT_SYMTAB);
 	const char *strings = (const char *)scope_dynamic(object, DT_STRTAB);
@@ -359,10 +367,21 @@ bool scope_asks(const struct scope_object *object, const char *name)
 	const uint32_t *hash = (const void *)scope_dynamic(object, DT_HASH);
 	uint32_t count = hash ? hash[1] : gnu ? gnu[1] : 0;
 
-	for (uint32_t i = 1; symbols && strings && i < count; i++) {
-		if (!symbols[i].section && text_equal(strings + symbols[i].name, name))
-			return true;
+	while (symbols && strings && ++*at < count) {
+		if (!symbols[*at].section)
+			return strings + symbols[*at].name;
 	}
+	return NULL;
+}
+
+bool scope_asks(const struct scope_object *object, const char *name)
+{
+	const char *asked;
+	uint32_t at = 0;
+
+	while ((asked = scope_next_asked(object, &at)))
+		if (text_equal(asked, name))
+			return true;
 	return false;
 }
 

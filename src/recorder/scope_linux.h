@@ -49,6 +49,10 @@ HIDDEN void *scope_find_data(const struct scope_object *object, const char *name
 // -Bsymbolic-functions leaves no trace).
 HIDDEN bool scope_is_symbolic(const struct scope_object *object);
 
+// The name of the next function or variable that the object asks others for, after the symbol
+// `*at`, which begins with 0. NULL: there is none.
+HIDDEN const char *scope_next_asked(const struct scope_object *object, uint32_t *at);
+
 // Whether the object asks others for the function.
 HIDDEN bool scope_asks(const struct scope_object *object, const char *name);
 
@@ -83,6 +87,9 @@ HIDDEN const char *scope_environment(const char *name);
 // Whether libraries look on at its linking, as LD_AUDIT or the executable has it (DT_AUDIT,
 // DT_DEPAUDIT; the linker asks no library for them). They have a C library of their own.
 HIDDEN bool scope_is_audited(void);
+
+// Whether it runs inside valgrind, which loads a library of its own into each program.
+HIDDEN bool scope_is_valgrinds(void);
 
 // A value of the auxiliary vector (AT_…), or 0.
 HIDDEN uintptr_t scope_auxiliary(uint32_t type);

@@ -55,6 +55,15 @@ static inline const char *text_after(const char *text, const char *prefix)
 	return text;
 }
 
+// Whether `part` is somewhere in it.
+static inline bool text_has(const char *text, const char *part)
+{
+	for (; *text; text++)
+		if (text_after(text, part))
+			return true;
+	return false;
+}
+
 // The path of descriptor `fd`, as "/proc/self/fd/7": `folder` with its slash, and the number. `out`
 // has room for ten digits and a NUL after the folder.
 HIDDEN void text_put_fd(char *out, const char *folder, uint32_t fd);

@@ -277,6 +277,7 @@ enum segment_no_lane {
 	SEGMENT_NO_LANE_MEMORY = 1, // no memory could be mapped
 	SEGMENT_NO_LANE_MORE = 2,   // SEGMENT_LANES_MAX are in use
 	SEGMENT_NO_LANE_SEALED = 3, // those that were there before a system-call filter are in use
+	SEGMENT_NO_LANE_VALGRIND = 4,
 };
 
 // A forked child that could not say hello says so here, in its parent's segment.

@@ -376,6 +376,20 @@ def a_stripped_one_is_said_to_be_unseen_if_it_is_there():
 
 
 @test
+def one_that_allocates_by_a_library_alone_is_not_said_to_have_one():
+    """As ffmpeg does by av_malloc; it is larger than a launcher, and asks for mmap."""
+    for name, text, *options in (("libgive.so", "void *own_malloc(int size) { return malloc(size); } void own_free(void *p) { free(p); }", "-shared", "-fPIC"),
+                                 ("asks", "#include <sys/mman.h>\nvoid *own_malloc(int); void own_free(void *); char room[1 << 17] = { 1 };\n"
+                                  "int main(void) { munmap(mmap(0, 4096, 3, 34, -1, 0), 4096); own_free(own_malloc(7806)); return !room[0]; }",
+                                  "-L.", "-lgive", "-Wl,-rpath,.", "-s")):
+        subprocess.run(["gcc", "-fno-builtin", "-include", "stdlib.h", "-x", "c", "-", "-o", name, *options],
+                       input=text, text=True, check=True)
+    record([os.path.abspath("asks")], "--strict")
+    equal(1, len(Trace().of_size(7806)), "blocks seen")
+    equal([("glibc", "libc.so.6", "name")], allocators()[0])
+
+
+@test
 def a_launcher_that_only_calls_its_library_is_not_said_to_have_one():
     for name, text, *options in (("liball.so", "int all(void) { free(malloc(7805)); return 0; }", "-shared", "-fPIC"),
                                  ("launcher", "int all(void); int main(void) { return all(); }", "-L.", "-lall", "-Wl,-rpath,.", "-s")):

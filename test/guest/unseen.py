@@ -337,4 +337,18 @@ def what_libraries_that_audit_allocate_is_told():
     check("LD_AUDIT" not in ended.err, ended.err)
 
 
+@test
+def what_valgrind_runs_is_said_to_be_unseen():
+    """It refuses what the recorder maps, and most of its tools take malloc's place."""
+    if not shutil.which("valgrind"):
+        raise Skip("no valgrind")
+    for tool in ("none", "memcheck"):
+        ended = run([TIDEMARK, "record", "--force", "-o", "t.tide", "valgrind", "-q", f"--tool={tool}", *PROGRAM])
+        equal(0, ended.code, ended.err)
+        check_told(ended, "it runs inside valgrind", "try: without valgrind", answers=True)
+        said = " ".join(run([TIDEMARK, "report", "t.tide"]).out.split())
+        check(tool == "memcheck" or "were lost: it ran inside valgrind" in said, said)
+        check("ulimit" not in said and "should not be" not in said, said)
+
+
 main()
