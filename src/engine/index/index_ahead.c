@@ -38,11 +38,11 @@ struct index_ahead_round {
 
 static void add_run(struct index_ahead_batch *batch, const struct index_ahead_run *run)
 {
-	struct index_ahead_run *last = &batch->runs[batch->runs_count - 1];
+	struct index_ahead_run *end = &batch->runs[batch->runs_count];
 
-	if (batch->runs_count > 0 && last->thread == run->thread && last->time_ns == run->time_ns &&
-	    last->number + last->count == run->number)
-		last->count += run->count;
+	if (batch->runs_count > 0 && end[-1].thread == run->thread &&
+	    end[-1].time_ns == run->time_ns && end[-1].number + end[-1].count == run->number)
+		end[-1].count += run->count;
 	else
 		batch->runs[batch->runs_count++] = *run;
 }
