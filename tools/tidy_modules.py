@@ -21,8 +21,8 @@ PORTABLE = re.compile(r"(assert|ctype|errno|float|inttypes|limits|locale|math|pt
 # Libraries, and what the compiler brings.
 LIBRARIES = re.compile(r"(zstd|zlib|ini|lzma|expat|dwarf|elf|gelf|microhttpd|regex|cpuid|\w+intrin)\.h|elfutils/.*")
 # What only x86 has: its registers, its instructions by name, the compiler's words for it.
-PROCESSOR = re.compile(r"\b(rsp|rbp|rip|rax|rdi|eflags|rdtsc|user_regs_struct|cpuid\.h|emmintrin\.h|EM_X86_64|R_X86_64_\w+|"
-                       r"__x86_64__|__i386__)\b")
+PROCESSOR = re.compile(r"\b([re](?:[abcd]x|[sd]i|[sbi]p|flags)|r(?:8|9|1[0-5])|[xy]mm\d+|[fg]s_base|orig_[re]ax|rdtscp?|"
+                       r"user_regs_struct|cpuid\.h|\wmmintrin\.h|EM_X86_64|EM_386|R_X86_64_\w+|R_386_\w+|__x86_64__|__i386__)\b")
 PROCESSOR_FILE = re.compile(r"_(x64|i386)_|_win32\.[ch]$")  # and Windows, which has a page of its own
 WITHOUT_LIBRARIES = ("wire", "recorder")  # freestanding: tools/tidy has their list
 

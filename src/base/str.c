@@ -152,8 +152,9 @@ void str_add_plain(struct str *str, const char *text, size_t length)
 	for (size_t i = 0; i < clean.length; i++) {
 		unsigned char c = (unsigned char)text[i];
 		bool wide = c == 0xc2 && (text[i + 1] & 0xe0) == 0x80;
+		bool blank = c == '\n' || c == '\t' || c == '\r';
 
-		str_add_char(str, wide || c < 0x20 || c == 0x7f ? '?' : (char)c);
+		str_add_char(str, blank ? ' ' : wide || c < 0x20 || c == 0x7f ? '?' : (char)c);
 		i += wide;
 	}
 	str_fini(&clean);

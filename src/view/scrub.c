@@ -5,7 +5,7 @@
 //     "file": "/home/me/secret/parse.c"         "file": "path-77d2e0b5.c"
 //     "name": "main"                            "name": "main"
 //
-// In sentences paths are found by their looks, those of Windows by how they begin.
+// In sentences paths are found by their looks, those of Windows by how they begin or end.
 // The document is read as text, by its quotes and brackets: it is our own JSON, so no reader of any
 // JSON is needed.
 #include "view/scrub.h"
@@ -190,6 +190,17 @@ static size_t word_end(const char *text, size_t at, size_t length, bool windows)
 	return end;
 }
 
+// "src\parse.c", "..\tool": it has a backslash that is no escape of JSON's, and a file's ending or
+// such a beginning. A name as "App\Models\run" has neither.
+static bool is_relative_on_windows(const char *word, size_t end)
+{
+	bool found = false;
+
+	for (size_t i = 0; i + 1 < end && !found; i++)
+		found = word[i] == '\\' && !memchr("nrtbfu/\"", word[i + 1], 8);
+	return found && (word[0] == '.' || ending_of(word, end) < end);
+}
+
 static bool is_path(const char *word, size_t length, bool windows)
 {
 	for (size_t i = 0; i + 1 < length; i++)
@@ -225,12 +236,16 @@ void scrub_words(const struct scrub *scrub, const char *text, size_t length, str
 
 	while (at < length) {
 		size_t end, file;
+		bool relative;
 
 		// What follows a blank may be the rest of a path: "C:\Program Files\x".
 		windows |= begins_on_windows(text + at, length - at);
-		end = word_end(text, at, length, windows);
+		end = word_end(text, at, length, true);
+		relative = is_relative_on_windows(text + at, end - at);
+		if (!relative && !windows)
+			end = word_end(text, at, length, false);
 		file = file_in_front(text + at, end - at);
-		if (is_path(text + at, end - at, windows)) {
+		if (is_path(text + at, end - at, windows || relative)) {
 			scrub_escaped(scrub, text + at, end - at, out);
 		} else {
 			scrub_path(scrub, text + at, file, out);

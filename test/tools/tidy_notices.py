@@ -142,6 +142,8 @@ MISTAKES = [
      {"src/trace/word_fast.c": "// Fast.\n#include <emmintrin.h>\n"}),
     ("a word of one processor that no page names", "word.c:1: rsp is x86's",
      {"ARCHITECTURE.md": "# A\n\n## To port it\n\n`base/other.c`\n", "src/base/word.c": WORD + "// In rsp.\n"}),
+    ("a register of 32 bits that no page names", "word.c:1: esi is x86's",
+     {"ARCHITECTURE.md": "# A\n\n## To port it\n\n`base/other.c`\n", "src/base/word.c": WORD + "// In esi.\n"}),
     ("a file that is gone, of a folder that is new", "attic/lost.c is not there",
      {"ARCHITECTURE.md": "# A\n\nSee `attic/lost.c`.\n", "src/attic/word_attic.h": TREE["src/base/word.h"]}),
     ("a circle of modules", "circle of modules that STYLE.md (section 1) does not explain: base/text base/word",

@@ -61,6 +61,9 @@ TEST(paper_makes_foreign_text_harmless_and_short)
 		      20);
 	CHECK_STR("a?[2Jb?c", str_get(&text));
 	paper = paper_on(80, false);
+	paper_foreign(&paper, PAPER_PLAIN, "sh -c a\n\tb\r\n", 40);
+	CHECK_STR("sh -c a  b  ", str_get(&text));
+	paper = paper_on(80, false);
 	paper_foreign(&paper, PAPER_PLAIN, "twelve bytes", 6);
 	CHECK_STR("twelv…", str_get(&text));
 	paper = paper_on(80, false);

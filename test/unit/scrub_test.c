@@ -74,6 +74,9 @@ TEST(scrub_finds_paths_of_windows_in_sentences)
 		"\"from \\\\\\\\hush\\\\share\\\\a.tide\"",
 		"\"\\\\Device\\\\HarddiskVolume3\\\\hush\\\\a.dll\"",
 		"\"{lambda at C:\\src\\hush\\x.cc:12}\"", // as a name is before it is written
+		"\"{lambda at src\\hush\\x.cc:12}\"",
+		"\"cannot read src\\\\hush\\\\x.pdb, at all\"",
+		"\"from ..\\\\hush\\\\tool\"",
 	};
 
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
@@ -82,6 +85,8 @@ TEST(scrub_finds_paths_of_windows_in_sentences)
 	}
 	CHECK_CONTAINS(".pdb: gone\"", scrubbed(texts[0]));
 	CHECK_CONTAINS(".cc:12}\"", scrubbed(texts[5]));
+	CHECK_CONTAINS(".cc:12}\"", scrubbed(texts[6]));
+	CHECK_STR("\"one\\ntwo.c\"", scrubbed("\"one\\ntwo.c\""));
 	CHECK_STR("\"App\\\\Models\\\\run\"", scrubbed("\"App\\\\Models\\\\run\""));
 	CHECK_STR("\"on C:\\\"x\\\"\"", scrubbed("\"on C:\\\"x\\\"\""));
 }
