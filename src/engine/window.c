@@ -617,7 +617,8 @@ bool window_detail(struct window *window, const struct window_query *query,
 		return ok;
 	vm = mem_alloc(count + 1, sizeof *vm);
 	for (size_t i = 0; i < count; i++)
-		vm[i].group = details[i].group;
+		vm[i] = (struct window_detail){ .group = details[i].group,
+						.types = details[i].types };
 	plain_detail(window->vm, &whole, vm, count);
 	for (size_t i = 0; i < count; i++) {
 		if (asks(query, WINDOW_HEAP))

@@ -308,6 +308,7 @@ struct window_rest *window_result_make_rest(struct window_result *result, size_t
 // the window for all asked rows together.
 struct window_detail {
 	uint32_t group;              // set by the caller; WINDOW_SKIP: all groups together
+	uint8_t types;               // the same: bits of enum window_type; 0: all (see below)
 	uint64_t peak_bytes;         // the highest level in the window, its edges included
 	uint64_t peak_count;         // the number of blocks when that was first reached
 	uint64_t most_count;         // the highest number of blocks, whenever that was
@@ -318,8 +319,10 @@ struct window_detail {
 	uint64_t lifetime_p99_ns;    // at (n - 1) * 99 / 100
 };
 
-// Fills in all but `group` of each. The query must be the one that was asked. All groups together
-// may be asked for once, as the last, and not where only peaks are.
+// Fills in all but `group` and `types` of each. The query must be the one that was asked. All
+// groups together may be asked for once, as the last, and not where only peaks are. With
+// lifetimes_only a row may be of some types: a group may be asked for once for each of several sets
+// of types, which have none in common.
 bool window_detail(struct window *window, const struct window_query *query,
 		   struct window_detail *details, size_t count, struct err *err);
 

@@ -682,6 +682,20 @@ def an_index_names_the_same_stack_for_a_row_of_several():
 
 
 @test
+def lifetimes_of_types_are_the_same_with_an_index():
+    rng = random.Random(9)
+    for seed in (81, 82):
+        trace = Trace("types.tide", seed)
+        for by in ("impact,stack", "stack,type", "type", "size,impact", "mark,impact,stack", "none"):
+            for more in ([], ["--impact", "transient"], ["--impact", "impacting"], ["--exit-frees"],
+                         ["--sort", "p99"], ["--process", "one"]):
+                words = [*rng.choice([[], trace.edges(rng)[0]]), "--by", by, *more, "-c", "median,p99"]
+                texts = [run("window", trace.path, *words, env={"TIDEMARK_INDEX": how}).stdout
+                         for how in ("never", "always", "tiny")]
+                assert texts[0] == texts[1] == texts[2], (words, texts)
+
+
+@test
 def a_cut_trace_is_answered_with_a_warning():
     trace = Trace("whole.tide", 71, items=300)
     with open("whole.tide", "rb") as file:

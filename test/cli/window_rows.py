@@ -66,6 +66,18 @@ def rows_of_very_many_stacks_keep_to_the_memory():
 
 
 @test
+def medians_of_types_need_not_fit():
+    path = make("aged.tide", 100, 2000, 1000000)
+    text = run(path, "-c", "median", "--memory", "32M")[0]
+    assert "left out" not in text, text
+    # With a peak beside it the blocks are gone through.
+    slow = run(path, "-c", "median,peak", "--memory", "1G")[0]
+    want = [line.split()[0] for line in slow.splitlines() if re.search(r" (total|transient)$", line)]
+    found = [line.split()[0] for line in text.splitlines() if re.search(r" (total|transient)$", line)]
+    assert len(found) == 2 and found == want, (text, slow)
+
+
+@test
 def rows_that_do_not_fit_are_refused():
     path = many()
     for words, advice in ((("--by", "stack", "-n", "0"), "show fewer (-n)"),

@@ -227,6 +227,35 @@ static inline void check_details_of(struct pair *pair, const struct window_query
 	}
 }
 
+// Two rows of each group: of what was transient, and of the rest; or of all that has an end.
+static inline void check_lifetimes_of_types(struct pair *pair, const struct window_query *asked)
+{
+	const uint8_t types[] = { 1 << WINDOW_AIFI, 1 << WINDOW_AOFI | 1 << WINDOW_AIFO };
+	const uint8_t ended = 1 << WINDOW_AIFI | 1 << WINDOW_AOFI, none = 1 << WINDOW_AOFO;
+	struct window_detail a[26] = { 0 }, b[26];
+	struct window_query query = *asked;
+	struct err err = { 0 };
+
+	query.peaks_only = false;
+	query.lifetimes_only = true;
+	for (uint32_t i = 0; i < 24; i++) {
+		a[i].group = i / 2;
+		a[i].types = i / 2 == 5 ? (uint8_t[]){ ended, none }[i % 2] : types[i % 2];
+	}
+	a[24] = a[1]; // once more
+	a[25].group = WINDOW_SKIP;
+	memcpy(b, a, sizeof a);
+	CHECK(window_detail(pair->plain, &query, a, 26, &err));
+	if (!window_detail(pair->index, &query, b, 26, &err))
+		CHECK_STR("", err.text);
+	for (uint32_t i = 0; i < 26; i++) {
+		CHECK_EQ(a[i].types, b[i].types);
+		CHECK_EQ(a[i].lifetimes, b[i].lifetimes);
+		CHECK_EQ(a[i].lifetime_median_ns, b[i].lifetime_median_ns);
+		CHECK_EQ(a[i].lifetime_p99_ns, b[i].lifetime_p99_ns);
+	}
+}
+
 static inline void check_details(struct pair *pair, const struct window_query *query)
 {
 	struct window_query all = *query;
@@ -238,6 +267,7 @@ static inline void check_details(struct pair *pair, const struct window_query *q
 	// (With a lifetime filter they all have to fit.)
 	window_memory(pair->index, query->lifetime_max_ns ? 0 : memory[query->from % 3]);
 	check_details_of(pair, query, 24);
+	check_lifetimes_of_types(pair, query);
 	// All of the heap in one group.
 	all.layers = WINDOW_HEAP;
 	all.by_size = false;

@@ -55,6 +55,12 @@ static bool hand_over(struct worker *worker)
 	return more;
 }
 
+// The caller's value of a cell, for what began at the step.
+static const uint32_t *value_of(const struct index_ages *ages, uint32_t cell, uint64_t begin)
+{
+	return &(begin < ages->from && ages->of_before ? ages->of_before : ages->of)[cell];
+}
+
 // How long each lived that ends in these steps, if its cell is asked for. What began in the same
 // tick has 0, and its beginning is not looked up.
 static bool take_block(struct worker *worker)
@@ -67,10 +73,10 @@ static bool take_block(struct worker *worker)
 	for (uint32_t i = 0; i < block->ends_count; i++) {
 		const struct index_ended *ended = &block->ends[i];
 		uint64_t step = block->first + ended->at, begin_ns;
-		uint32_t of = ages->of[ended->cell];
+		uint32_t of = *value_of(ages, ended->cell, ended->begin);
 
 		if (i + AHEAD < block->ends_count)
-			mem_expect(&ages->of[ended[AHEAD].cell]);
+			mem_expect(value_of(ages, ended[AHEAD].cell, ended[AHEAD].begin));
 		if (of == UINT32_MAX || step < ages->from)
 			continue;
 		if (step >= ages->to)
@@ -140,16 +146,18 @@ static bool take_long(struct worker *worker, const struct index_long *one)
 	uint32_t cell = live_table_cell(one->begin);
 	uint64_t begin = live_table_step(one->begin), begin_ns, end_ns;
 	struct index_aged *aged = &worker->aged;
+	uint32_t of;
 
 	if (cell >= index->cells.cells_count || begin >= one->end || one->end >= index->steps_end)
 		return err_set(&worker->err, ERR_FORMAT, "the index is damaged: lifetimes");
-	if (one->end < ages->from || one->end >= ages->to || ages->of[cell] == UINT32_MAX)
+	of = *value_of(ages, cell, begin);
+	if (one->end < ages->from || one->end >= ages->to || of == UINT32_MAX)
 		return true;
 	if (!index_clock_time(&worker->clock, index, begin, &begin_ns, &worker->err) ||
 	    !index_clock_time(&worker->clock, index, one->end, &end_ns, &worker->err))
 		return false;
 	aged->ns[aged->count] = end_ns - begin_ns;
-	aged->of[aged->count] = ages->of[cell];
+	aged->of[aged->count] = of;
 	aged->cell[aged->count++] = cell;
 	return aged->count < INDEX_AGES_AT_ONCE || hand_over(worker);
 }

@@ -21,9 +21,10 @@ struct index_aged {
 struct index_ages {
 	struct index *index;
 	uint64_t from, to;
-	uint64_t least_ns;  // shorter lifetimes are not asked for; they may be given
-	unsigned every;     // of so many blocks one is looked at, for a sample; 0 or 1: all
-	const uint32_t *of; // by cell: whatever the caller likes; UINT32_MAX: not asked for
+	uint64_t least_ns;         // shorter lifetimes are not asked for; they may be given
+	unsigned every;            // of so many blocks one is looked at, for a sample; 0 or 1: all
+	const uint32_t *of;        // by cell: whatever the caller likes; UINT32_MAX: not asked for
+	const uint32_t *of_before; // the same, of what began before the window; NULL: as `of`
 	void *context;
 	// `part` is the thread's, from 0 on: what it is given is its own. False stops.
 	bool (*take)(void *context, unsigned part, const struct index_aged *aged);

@@ -331,11 +331,16 @@ static bool find_peaks(struct detailing *detailing, const struct window_query *q
 
 enum { NO_ROW = UINT32_MAX };
 
+// Where what ended in the window began.
+enum { INSIDE, BEFORE, SIDES };
+
 struct aging {
 	struct ranks ranks;
 	struct index_groups groups;
 	struct index_ages ages;
-	uint32_t *of; // by cell: its row; or `rows`, if only the total is interested in it
+	// Of what began in the window, and before it: by group its row + 1; by cell its row, or
+	// `rows`, if only the total is interested in it. Both are one where no types are asked for.
+	uint32_t *row_of[SIDES], *of[SIDES];
 	uint32_t rows;
 	bool total; // is row `rows`, and wants numbers
 };
@@ -349,23 +354,58 @@ static bool take_ages(void *context, unsigned part, const struct index_aged *age
 		ranks_add_all(&aging->ranks, part, aging->rows, aged->ns, aged->count));
 }
 
-// Of which row each cell's lifetimes are, if it wants any.
-static void find_rows(struct aging *aging, const struct detailing *detailing,
-		      const struct batch *batch)
+// Whether lifetimes of what began there are asked for.
+static bool wants_side(const struct window_detail *detail, int side)
 {
-	const struct cells *cells = &detailing->index->cells;
+	return !detail->types || detail->types >> (side == INSIDE ? WINDOW_AIFI : WINDOW_AOFI) & 1;
+}
+
+// Rows of types have lists of both sides, as two of them may be of one group.
+static void begin_sides(struct aging *aging, const struct detailing *detailing,
+			const struct batch *batch)
+{
+	size_t cells = detailing->index->cells.cells_count;
+	bool typed = false;
+
+	for (size_t i = 0; i < batch->count; i++)
+		typed |= batch->details[i].types != 0;
+	for (int side = 0; side < (typed ? SIDES : 1); side++) {
+		aging->of[side] = mem_alloc_table(cells, sizeof *aging->of[side]);
+		aging->row_of[side] = mem_alloc(batch->groups_count, sizeof *aging->row_of[side]);
+		for (uint32_t i = 0; i < aging->rows; i++)
+			if (wants_side(&batch->details[i], side))
+				aging->row_of[side][batch->details[i].group] = i + 1;
+	}
+	if (!typed) {
+		aging->of[BEFORE] = aging->of[INSIDE];
+		aging->row_of[BEFORE] = aging->row_of[INSIDE];
+	}
+}
+
+static void end_sides(struct aging *aging)
+{
+	if (aging->of[BEFORE] != aging->of[INSIDE])
+		MEM_FREE(aging->of[BEFORE], aging->row_of[BEFORE]);
+	MEM_FREE(aging->of[INSIDE], aging->row_of[INSIDE]);
+}
+
+// Of which row each cell's lifetimes are, if it wants any.
+static void find_rows(struct aging *aging, const struct cells *cells, const struct batch *batch,
+		      int side)
+{
+	uint32_t *of = aging->of[side];
 
 	aging->total = batch->total && ranks_wants(&aging->ranks, aging->rows);
-	aging->of[0] = NO_ROW;
+	of[0] = NO_ROW;
 	for (uint32_t id = 1; id < cells->cells_count; id++) {
 		uint32_t group = index_group(&aging->groups, id);
-		uint32_t state = group < batch->groups_count ? detailing->state_of[group] : 0;
+		uint32_t row = group < batch->groups_count ? aging->row_of[side][group] : 0;
 
-		aging->of[id] = aging->total && group != WINDOW_SKIP ? aging->rows : NO_ROW;
-		if (state && ranks_wants(&aging->ranks, state - 1))
-			aging->of[id] = state - 1;
+		of[id] = aging->total && group != WINDOW_SKIP ? aging->rows : NO_ROW;
+		if (row && ranks_wants(&aging->ranks, row - 1))
+			of[id] = row - 1;
 		if (cells_site(cells, cells_cell(cells, id).site)->orphans)
-			aging->of[id] = NO_ROW;
+			of[id] = NO_ROW;
 	}
 }
 
@@ -392,7 +432,9 @@ static bool go_rounds(struct aging *aging, const struct detailing *detailing,
 	ASSERT(batch->lifetimes);
 	do {
 		ranks_round(&aging->ranks);
-		find_rows(aging, detailing, batch);
+		find_rows(aging, &detailing->index->cells, batch, INSIDE);
+		if (aging->of[BEFORE] != aging->of[INSIDE])
+			find_rows(aging, &detailing->index->cells, batch, BEFORE);
 		aging->ages.least_ns = ranks_lowest(&aging->ranks);
 		if (!take_sample(aging, err) || !index_ages(&aging->ages, err))
 			return err->kind != ERR_NONE ? false
@@ -402,20 +444,42 @@ static bool go_rounds(struct aging *aging, const struct detailing *detailing,
 	return true;
 }
 
+static bool any_ends(const struct batch *batch)
+{
+	for (size_t i = 0; i < batch->count; i++)
+		if (batch->lifetimes[i] > 0)
+			return true;
+	return false;
+}
+
+// Which row of `ranks` has a detail's numbers: of those that are the same, the last.
+static size_t place_of(const struct aging *aging, const struct window_detail *detail, size_t i)
+{
+	if (detail->group == WINDOW_SKIP)
+		return i;
+	for (int side = 0; side < SIDES; side++)
+		if (wants_side(detail, side))
+			return aging->row_of[side][detail->group] - 1;
+	return i;
+}
+
 // The medians and 99th percentiles of all rows that are asked for. Their lifetimes need not fit in
 // memory: each round narrows down where a row's median is, and looks again (ranks.h).
 static bool find_lifetimes(const struct detailing *detailing, const struct window_query *query,
 			   const struct batch *batch, struct err *err)
 {
 	struct index *index = detailing->index;
-	struct aging aging = { .rows = (uint32_t)(batch->count - batch->total),
-			       .of = mem_alloc_table(index->cells.cells_count, sizeof *aging.of) };
+	struct aging aging = { .rows = (uint32_t)(batch->count - batch->total) };
 	bool ok;
 
+	if (!any_ends(batch))
+		return true;
+	begin_sides(&aging, detailing, batch);
 	aging.ages = (struct index_ages){ .index = index,
 					  .from = query->from,
 					  .to = query->to,
-					  .of = aging.of,
+					  .of = aging.of[INSIDE],
+					  .of_before = aging.of[BEFORE],
 					  .context = &aging,
 					  .take = take_ages };
 	ranks_begin(&aging.ranks, batch->lifetimes, batch->count, index->duration_ns,
@@ -424,8 +488,7 @@ static bool find_lifetimes(const struct detailing *detailing, const struct windo
 	ok = go_rounds(&aging, detailing, batch, err);
 	for (size_t i = 0; ok && i < batch->count; i++) {
 		struct window_detail *detail = &batch->details[i];
-		size_t row = detail->group == WINDOW_SKIP ? i
-							  : detailing->state_of[detail->group] - 1;
+		size_t row = place_of(&aging, detail, i);
 
 		detail->lifetimes = ranks_count(&aging.ranks, row);
 		detail->lifetime_median_ns = ranks_median(&aging.ranks, row);
@@ -433,7 +496,7 @@ static bool find_lifetimes(const struct detailing *detailing, const struct windo
 	}
 	index_groups_fini(&aging.groups);
 	ranks_end(&aging.ranks);
-	mem_free(aging.of);
+	end_sides(&aging);
 	return ok;
 }
 
@@ -448,16 +511,22 @@ static bool count_ends(struct index *index, const struct window_query *query,
 	bool ok;
 
 	*ends = NULL;
+	ASSERT(query->lifetimes_only || details[0].types == 0);
 	if (query->peaks_only)
 		return true;
 	ok = index_ask(index, query, &result, err);
 	if (ok)
 		*ends = mem_alloc(count + 1, sizeof **ends);
-	for (size_t i = 0; ok && i < count; i++)
+	for (size_t i = 0; ok && i < count; i++) {
+		struct window_row row = { 0 };
+
 		if (details[i].group == WINDOW_SKIP)
-			(*ends)[i] = window_freed(&result.total).count;
+			row = result.total;
 		else if (details[i].group < result.rows_count)
-			(*ends)[i] = window_freed(&result.rows[details[i].group]).count;
+			row = result.rows[details[i].group];
+		window_keep_types(&row, details[i].types);
+		(*ends)[i] = window_freed(&row).count;
+	}
 	if (result.rows_count > *groups_count)
 		*groups_count = result.rows_count;
 	window_result_fini(&result);
@@ -493,7 +562,8 @@ static bool ask_batch(struct detailing *detailing, const struct window_query *qu
 	if (query->lifetimes_only) {
 		for (size_t i = 0; i < batch->count; i++)
 			batch->details[i] =
-				(struct window_detail){ .group = batch->details[i].group };
+				(struct window_detail){ .group = batch->details[i].group,
+							.types = batch->details[i].types };
 		ok = true;
 	} else {
 		ok = find_peaks(detailing, query, batch, err);

@@ -419,6 +419,7 @@ static void find_times(const struct plain *plain, const uint32_t *groups,
 	detail->first_ns = detail->last_ns = 0;
 	for (size_t i = 0; i < plain->lives_count; i++) {
 		const struct plain_life *life = &plain->lives[i];
+		enum window_type type;
 
 		if (!is_of(detail, groups[life->cell]) || !lifetime_fits(plain, query, life))
 			continue;
@@ -430,7 +431,8 @@ static void find_times(const struct plain *plain, const uint32_t *groups,
 			last = life->begin;
 			detail->last_ns = life->begin_ns;
 		}
-		if (!inside(query, life->end))
+		type = inside(query, life->begin) ? WINDOW_AIFI : WINDOW_AOFI;
+		if (!inside(query, life->end) || (detail->types && !(detail->types >> type & 1)))
 			continue;
 		*MEM_ADD(lifetimes, count, capacity) = life->end_ns - life->begin_ns;
 	}

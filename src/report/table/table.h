@@ -13,7 +13,8 @@
 //
 // What needs a row's single steps (its peak, times, lifetimes) is found for the rows that are
 // shown, or for all where it is sorted by. Rows of one impact or type are found by going through
-// the window's allocations; where they would not fit in the engine's memory, they are left out.
+// the window's allocations, but where lifetimes alone are asked of an index; where they would not
+// fit in the engine's memory, they are left out.
 //
 // Frees of addresses where nothing was known to live are rows of their own, last of their parent.
 //

@@ -1,5 +1,5 @@
 // What the rows of a table need single steps for. The engine tells it of groups of cells; rows of
-// one impact or type are found here, from the window's allocations.
+// one impact or type are found here, from the window's allocations, but for lifetimes alone.
 //
 // For example a row of two blocks, of 100 bytes from step 3 to 9 and of 50 from step 5 on: changes
 // are +100 at 3, +50 at 5 and -100 at 9, so its peak is 150 bytes in 2 blocks at step 5, and the
@@ -241,18 +241,52 @@ static bool scan_rows(struct table *table, size_t depth, const struct table_phas
 	return good;
 }
 
-// Rows of a depth and phase that are whole groups, or the first row of all: it is all of them.
+// Whether rows of the depth are of some types only.
+static bool is_of_types(const struct table *table, size_t depth)
+{
+	return table_typed(table, depth) || table->asked->selection.query.types;
+}
+
+// Whether lifetimes alone are asked for, of one layer, by an index: what the engine finds by type.
+static bool asks_lifetimes(struct table *table)
+{
+	struct window_query query = table_query(table, 0, NULL);
+
+	return query.lifetimes_only && !(query.layers & WINDOW_VM) && !query.lifetime_min_ns &&
+	       !query.lifetime_max_ns && window_facts(table->asked->window)->index_bytes > 0;
+}
+
+// Whether the engine is asked for rows of types. It reads all that ended in the window; of what was
+// there before, and no more than that, it is less to go through the blocks.
+static bool ages_by_type(struct table *table, const uint32_t *rows, size_t count)
+{
+	uint64_t ended = 0;
+	bool transient = false;
+
+	for (size_t i = 0; i < count; i++) {
+		transient |= types_of(table, &table->rows[rows[i]]) >> WINDOW_AIFI & 1;
+		ended += window_freed(&table->rows[rows[i]].sums).count;
+	}
+	return asks_lifetimes(table) && (transient || ended == 0);
+}
+
+// Rows of a depth and phase that are whole groups, of all types or some, or the first row of all:
+// it is all of them.
 static bool ask_rows(struct table *table, size_t depth, const struct table_phase *phase,
 		     const uint32_t *rows, size_t count, struct err *err)
 {
 	struct window_query query = table_query(table, depth, phase);
 	struct window_detail *details = mem_alloc(count, sizeof *details);
+	bool typed = is_of_types(table, depth);
 	bool good;
 
-	for (size_t i = 0; i < count; i++)
-		details[i].group = depth > 0 && table->rows[rows[i]].depth == 0
-					   ? WINDOW_SKIP
-					   : table->rows[rows[i]].group;
+	for (size_t i = 0; i < count; i++) {
+		bool all = depth > 0 && table->rows[rows[i]].depth == 0;
+
+		details[i].group = all ? WINDOW_SKIP : table->rows[rows[i]].group;
+		details[i].types = typed && !all ? (uint8_t)types_of(table, &table->rows[rows[i]])
+						 : 0;
+	}
 	good = window_detail(table->asked->window, &query, details, count, err);
 	for (size_t i = 0; i < count && good; i++) {
 		table->rows[rows[i]].detail = details[i];
@@ -317,8 +351,8 @@ static bool scan_some(struct table *table, size_t depth, const struct table_phas
 	return good;
 }
 
-// Three ways: of a single allocation all is known; of whole groups the engine is asked; of types
-// the window's allocations are gone through.
+// Three ways: of a single allocation all is known; of whole groups the engine is asked, and of
+// types for what it tells apart; else the window's allocations are gone through.
 static bool detail_some(struct table *table, size_t depth, const struct table_phase *phase,
 			const uint32_t *rows, size_t count, struct err *err)
 {
@@ -332,21 +366,42 @@ static bool detail_some(struct table *table, size_t depth, const struct table_ph
 					  &table->rows[rows[i]]);
 		return true;
 	}
-	if (!table_typed(table, depth) && !table->asked->selection.query.types)
+	if (!is_of_types(table, depth) || ages_by_type(table, rows, count))
 		return ask_rows(table, depth, phase, rows, count, err);
 	return scan_some(table, depth, phase, rows, count, false, err) &&
 	       scan_some(table, depth, phase, rows, count, true, err);
 }
 
 // Whether what is asked of all is found in the same passes over the window as what is asked of the
-// first key's rows.
-static bool asks_total_with_rows(const struct table *table)
+// rows of a depth.
+static bool asks_total_with_rows(struct table *table, size_t depth, const uint32_t *rows,
+				 size_t count)
 {
 	const struct keys *keys = &table->options->keys;
 
-	return keys->count > 0 && keys->list[0] != KEYS_LIFETIME && !table_typed(table, 1) &&
+	return (depth == 1 || (depth > 0 && asks_lifetimes(table))) && keys->count > 0 &&
+	       keys->list[depth - 1] != KEYS_LIFETIME &&
+	       (!table_typed(table, depth) || ages_by_type(table, rows, count)) &&
 	       !table->asked->selection.query.types && !table->phases_count &&
 	       !table->options->peaks_only;
+}
+
+// Whether the row has all that ended, so that its lifetimes are those of the total. Phases have
+// other windows, and estimates do not count.
+static bool ends_as_total(const struct table *table, const struct table_row *row)
+{
+	return !table->phases_count && !table->estimated &&
+	       window_freed(&row->sums).count == window_freed(&table->rows[0].sums).count;
+}
+
+// For example the transient row of a whole trace: nothing else in it ended.
+static bool copies_total(struct table *table, const uint32_t *rows, size_t count)
+{
+	bool has_total = false;
+
+	for (size_t i = 0; i < count; i++)
+		has_total |= rows[i] == 0;
+	return has_total && table->rows[0].group != WINDOW_SKIP && asks_lifetimes(table);
 }
 
 // Puts the row of all behind the others, if there are any. Returns how many it are then.
@@ -363,7 +418,7 @@ static size_t add_total(const struct table *table, const uint32_t *rows, size_t 
 bool table_detail(struct table *table, uint32_t *rows, size_t count, struct err *err)
 {
 	uint32_t *some = mem_alloc(count, sizeof *some);
-	bool good = true;
+	bool good = true, copies = copies_total(table, rows, count);
 
 	// That nothing lived is known: it is 0 at most.
 	if (table->rows[0].group == WINDOW_SKIP)
@@ -383,15 +438,25 @@ bool table_detail(struct table *table, uint32_t *rows, size_t count, struct err 
 
 				if (row->depth != depth || row->orphans || row->detailed ||
 				    row->group == WINDOW_SKIP ||
-				    (its ? its != &table->phases[p] : p > 0))
+				    (its ? its != &table->phases[p] : p > 0) ||
+				    (copies && depth > 0 && ends_as_total(table, row)))
 					continue;
 				phase = its;
 				some[some_count++] = rows[k];
 			}
-			if (depth == 1 && asks_total_with_rows(table))
+			if (asks_total_with_rows(table, depth, some, some_count))
 				some_count = add_total(table, rows, count, some, some_count);
 			good = good && detail_some(table, depth, phase, some, some_count, err);
 		}
+	}
+	for (size_t i = 0; i < count && good && copies; i++) {
+		struct table_row *row = &table->rows[rows[i]];
+
+		if (row->detailed || row->orphans || row->group == WINDOW_SKIP ||
+		    !ends_as_total(table, row))
+			continue;
+		row->detail = table->rows[0].detail;
+		row->detailed = true;
 	}
 	mem_free(some);
 	return good;
