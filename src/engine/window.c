@@ -143,6 +143,16 @@ static bool build_index(struct reader *reader, const char *path, const char *tra
 	return false;
 }
 
+// With what its build found wrong with the trace.
+static bool open_knowing(struct window *window, const char *path,
+			 const struct index_identity *identity, struct err *err)
+{
+	if (!index_open(&window->index, path, identity, window->reader, err))
+		return false;
+	reader_know_damage(window->reader, &window->index.damage);
+	return true;
+}
+
 // Open the index, or build it and open it. Only one process builds at a time; another waits, and
 // mostly finds it done.
 static bool find_index(struct window *window, const char *path, const char *trace_path,
@@ -155,7 +165,7 @@ static bool find_index(struct window *window, const char *path, const char *trac
 
 	if (!check_memory(options, err))
 		return false;
-	if (!options->rebuild && index_open(&window->index, path, identity, window->reader, &why))
+	if (!options->rebuild && open_knowing(window, path, identity, &why))
 		return true;
 	index_close(&window->index);
 	if (options->existing)
@@ -168,11 +178,11 @@ static bool find_index(struct window *window, const char *path, const char *trac
 		window_source_fail(path, 0, err);
 		return false;
 	}
-	ok = !options->rebuild && index_open(&window->index, path, identity, window->reader, &why);
+	ok = !options->rebuild && open_knowing(window, path, identity, &why);
 	if (!ok) {
 		index_close(&window->index);
 		ok = build_index(window->reader, path, trace_path, options, NULL, err) &&
-		     index_open(&window->index, path, identity, window->reader, err);
+		     open_knowing(window, path, identity, err);
 	}
 	window_source_unlock(lock);
 	return ok;

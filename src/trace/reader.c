@@ -561,6 +561,30 @@ static const struct walk *first_damage(const struct reader *reader)
 	return reader->frontier.damaged ? &reader->frontier : NULL;
 }
 
+void reader_damage(const struct reader *reader, struct reader_damage *damage)
+{
+	const struct walk *first = first_damage(reader);
+
+	*damage = (struct reader_damage){ .missed = reader_skipped(reader) };
+	if (!first)
+		return;
+	damage->at = first->damage_at;
+	memcpy(damage->why, first->damage, sizeof damage->why);
+}
+
+void reader_know_damage(struct reader *reader, const struct reader_damage *damage)
+{
+	_Static_assert(sizeof damage->why == sizeof reader->damaged.damage, "the same text");
+	ASSERT(memchr(damage->why, '\0', sizeof damage->why));
+	if (reader->missed < damage->missed)
+		reader->missed = damage->missed;
+	if (damage->why[0] == '\0' || first_damage(reader))
+		return;
+	reader->damaged.damaged = true;
+	reader->damaged.damage_at = damage->at;
+	memcpy(reader->damaged.damage, damage->why, sizeof damage->why);
+}
+
 // False before a walk has come to the END block, which is the last one.
 bool reader_sound(const struct reader *reader)
 {

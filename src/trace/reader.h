@@ -86,6 +86,18 @@ void reader_scan(struct reader *reader);
 // damaged, recording ended early because …, N events were lost.
 bool reader_ok(const struct reader *reader, struct err *err);
 
+// The first thing that was found wrong with the file, and how many blocks are lost.
+struct reader_damage {
+	uint64_t at, missed; // its offset in the file; blocks
+	char why[96];        // "": nothing was
+};
+
+// For who keeps what he has counted of a trace: a reader that reads no events does not find it.
+void reader_damage(const struct reader *reader, struct reader_damage *damage);
+
+// It was found by another reader of the same file. What this one finds itself comes first.
+void reader_know_damage(struct reader *reader, const struct reader_damage *damage);
+
 // The same, without the words; valid after reader_scan too.
 bool reader_complete(const struct reader *reader);
 

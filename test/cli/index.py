@@ -150,6 +150,29 @@ def a_damaged_index_gives_no_wrong_number():
     assert refused > 0
 
 
+def damage_told(*words):
+    done = run(*words, env={"TIDEMARK_INDEX": "always"})
+    return re.findall(r"damaged at byte \d+: [^;]*; blocks lost: \d+",
+                      " ".join((done.stderr + done.stdout).split()))
+
+
+@test
+def damage_of_the_trace_is_said_where_the_index_answers():
+    with open(make("sound.tide", 50, 3000, 300000), "rb") as file:
+        content = file.read()
+    said = 0
+    for share in (15, 30, 45, 60, 75, 90):
+        at = len(content) * share // 100
+        with open("spoilt.tide", "wb") as file:
+            file.write(content[:at] + bytes([content[at] ^ 0x55]) + content[at + 1:])
+        shutil.rmtree("spoilt.tide-index", ignore_errors=True)
+        first = damage_told("window", "spoilt.tide")
+        for question in ("window", "growth", "transients", "findings"):
+            assert damage_told(question, "spoilt.tide") == first, (share, question)
+        said += len(first)
+    assert said >= 4
+
+
 @test
 def symbols_that_are_bundled_later_leave_the_index_as_it_is():
     subprocess.run([TIDEMARK, "record", "-q", "-o", "ls.tide", "--", "/bin/ls", "/"], check=True,

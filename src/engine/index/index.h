@@ -70,6 +70,9 @@ struct index {
 	// damage, events after the end of their process, heaps of other processes. Moments are
 	// then asked of the trace (index_moment.h).
 	bool odd;
+	// What its build found wrong with the trace: whoever opens it reads no event that would
+	// show it.
+	struct reader_damage damage;
 	struct window_mark *marks; // names are owned
 	size_t marks_count;
 	struct plain vm;       // the layer of virtual memory

@@ -554,6 +554,7 @@ static bool build_all(struct index_work *work, struct err *err)
 	if (!ok)
 		return false;
 	finalize(work);
+	reader_damage(work->reader, &index->damage);
 	index->steps_end = work->store.step;
 	index->peak = work->store.peak;
 	index->peak_edge = work->store.peak_edge;

@@ -22,7 +22,7 @@ _Static_assert(sizeof(struct index_identity) == 32, "is on disk as it is in memo
 _Static_assert(sizeof(struct index_shape) == 48, "is on disk as it is in memory");
 _Static_assert(sizeof(struct reader_place) == 40, "is on disk as it is in memory");
 
-enum { VERSION = 13 };
+enum { VERSION = 14 };
 
 // What a site or a cell takes at least.
 enum { SITE_BYTES_MIN = 5, CELL_BYTES_MIN = 2 };
@@ -286,6 +286,25 @@ void index_head_put_moments(struct index_out *out, const struct index *index)
 	index_out_put_array(out, index->places.list, index->places.count,
 			    sizeof *index->places.list);
 	index_out_put_u64(out, index->odd);
+	index_out_put_u64(out, index->damage.at);
+	index_out_put_u64(out, index->damage.missed);
+	index_out_put(out, index->damage.why, sizeof index->damage.why);
+}
+
+// The reason is printed: so it is plain text that ends.
+static void take_damage(struct index_in *in, struct reader_damage *damage)
+{
+	size_t length;
+
+	damage->at = index_in_take_u64(in);
+	damage->missed = index_in_take_u64(in);
+	index_in_take(in, damage->why, sizeof damage->why);
+	length = strnlen(damage->why, sizeof damage->why);
+	in->bad |= length == sizeof damage->why;
+	for (size_t i = 0; i < length; i++)
+		in->bad |= damage->why[i] < ' ' || damage->why[i] > '~';
+	if (in->bad)
+		damage->why[0] = '\0';
 }
 
 void index_head_take_moments(struct index_in *in, struct index *index)
@@ -295,6 +314,7 @@ void index_head_take_moments(struct index_in *in, struct index *index)
 		index_in_take_array(in, &index->places.count, sizeof *index->places.list);
 	index->places.capacity = index->places.count;
 	index->odd = index_in_take_u64(in) != 0;
+	take_damage(in, &index->damage);
 }
 
 // In the order of numbers, as put_vaults has them. `name` is the file's, and what opens it.

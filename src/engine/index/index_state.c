@@ -16,7 +16,7 @@
 
 #include <string.h>
 
-enum { VERSION = 13 };
+enum { VERSION = 14 };
 
 static const char magic[8] = "TIDESTA\n";
 
@@ -153,6 +153,7 @@ static bool put_all(struct index_out *out, struct index_work *work,
 	put_map(out, &work->undone);
 	index_out_put_array(out, index->exits, index->exits_count, sizeof *index->exits);
 	index_out_put_array(out, index->destroys, index->destroys_count, sizeof *index->destroys);
+	reader_damage(work->reader, &index->damage);
 	index_head_put_moments(out, index);
 	index_out_put_u64(out, work->vm.events);
 	index_out_put_array(out, work->halves, work->threads_count, sizeof *work->halves);
@@ -454,6 +455,7 @@ static bool take_all(struct index_in *in, struct index_work *work, const struct 
 	take_pair(in, &work->pair);
 	if (in->bad || work->store.step != work->feed.open->first)
 		return bad(err);
+	reader_know_damage(work->reader, &index->damage);
 	return reader_go(work->reader, place) || bad(err);
 }
 
