@@ -98,7 +98,7 @@ void reader_damage(const struct reader *reader, struct reader_damage *damage);
 // It was found by another reader of the same file. What this one finds itself comes first.
 void reader_know_damage(struct reader *reader, const struct reader_damage *damage);
 
-// The same, without the words; valid after reader_scan too.
+// What reader_ok says, without the words; valid after reader_scan too.
 bool reader_complete(const struct reader *reader);
 
 // Its end is missing because it was still being written when it was opened (or last grew): it is
