@@ -143,6 +143,15 @@ void str_add_utf8(struct str *str, const char *text, size_t length)
 	}
 }
 
+size_t str_control(const char *at)
+{
+	const unsigned char *bytes = (const unsigned char *)at;
+
+	if (bytes[0] == 0xc2 && (bytes[1] & 0xe0) == 0x80)
+		return 2;
+	return bytes[0] < 0x20 || bytes[0] == 0x7f;
+}
+
 void str_add_plain(struct str *str, const char *text, size_t length)
 {
 	struct str clean = { 0 };
@@ -150,12 +159,11 @@ void str_add_plain(struct str *str, const char *text, size_t length)
 	str_add_utf8(&clean, text, length);
 	text = str_get(&clean);
 	for (size_t i = 0; i < clean.length; i++) {
-		unsigned char c = (unsigned char)text[i];
-		bool wide = c == 0xc2 && (text[i + 1] & 0xe0) == 0x80;
-		bool blank = c == '\n' || c == '\t' || c == '\r';
+		size_t control = str_control(text + i);
+		bool blank = text[i] == '\n' || text[i] == '\t' || text[i] == '\r';
 
-		str_add_char(str, blank ? ' ' : wide || c < 0x20 || c == 0x7f ? '?' : (char)c);
-		i += wide;
+		str_add_char(str, blank ? ' ' : control ? '?' : text[i]);
+		i += control == 2;
 	}
 	str_fini(&clean);
 }

@@ -35,8 +35,11 @@ void str_add_char(struct str *str, char c);
 // the three bytes "a\xff" "b" make five.
 void str_add_utf8(struct str *str, const char *text, size_t length);
 
-// Append it as UTF-8 in one line: line breaks and tabs become blanks, other control characters '?',
-// those of ASCII, and those of Unicode that a terminal obeys too (U+0080 to U+009F, of two bytes).
+// How many bytes the control character at `at` takes, of a text that ends with NUL: 1 of ASCII, 2
+// of those of Unicode that a terminal obeys too (U+0080 to U+009F). 0: it is none. NUL is one.
+size_t str_control(const char *at);
+
+// Append it as UTF-8 in one line: line breaks and tabs become blanks, other control characters '?'.
 void str_add_plain(struct str *str, const char *text, size_t length);
 
 // Length of the UTF-8 sequence at `at`, of at most `left` bytes, or 0 if what is there is not one

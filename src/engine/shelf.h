@@ -20,7 +20,7 @@ struct shelf_stamp {
 	char magic[8];
 	uint64_t version;
 	uint64_t sizes[4];
-	struct index_identity identity; // of the trace; set by shelf_find
+	struct index_identity identity; // of the trace; set by shelf_open and shelf_new
 };
 
 struct shelf {

@@ -154,6 +154,15 @@ static void find_unknown(struct space_listed *listed, const struct trace_snapsho
 	}
 }
 
+// Events come in the order of their times: later ones tell nothing of what is too long ago, so that
+// few ranges are looked at for each event. Their bytes stay counted.
+static void forget_old(struct space_listed *listed, uint64_t now_ns)
+{
+	for (size_t i = listed->unknown_count; i-- > 0;)
+		if (listed->unknown[i].until_ns < now_ns)
+			listed->unknown[i] = listed->unknown[--listed->unknown_count];
+}
+
 // A call that was being made at the snapshot: what it mapped is known now. Of a range that it is a
 // part of, what is on both sides stays.
 static void know(struct space_listed *listed, const struct trace_event *event)
@@ -161,13 +170,14 @@ static void know(struct space_listed *listed, const struct trace_event *event)
 	const struct trace_thread *thread = reader_thread(listed->reader, event->thread);
 	uint64_t end = event->address + event->size;
 
+	forget_old(listed, event->time_ns);
 	if (!thread || event->kind != TRACE_MMAP || event->vm->error)
 		return;
 	for (size_t i = listed->unknown_count; i-- > 0;) {
 		struct unknown each = listed->unknown[i], right = each;
 
-		if (each.process != thread->process || each.until_ns < event->time_ns ||
-		    each.end <= event->address || each.start >= end)
+		if (each.process != thread->process || each.end <= event->address ||
+		    each.start >= end)
 			continue;
 		listed->unknown[i] = listed->unknown[--listed->unknown_count];
 		listed->unknown_bytes -= each.end - each.start;

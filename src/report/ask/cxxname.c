@@ -210,15 +210,12 @@ static void simplify(const char *text, struct str *out)
 			}
 		}
 		if (length == 0) {
-			unsigned char c = (unsigned char)text[at];
-			bool control = c < 0x20 || c == 0x7f ||
-				       (c == 0xc2 && (text[at + 1] & 0xe0) == 0x80);
+			size_t control = str_control(text + at);
+			char c = text[at];
 
 			if (!(c == ' ' && text[at + 1] == '>' && at > 0 && text[at - 1] == '>'))
-				str_add_char(out, control ? '?' : (char)c);
-			length = 1;
-			if (control && c == 0xc2)
-				length = 2;
+				str_add_char(out, control ? '?' : c);
+			length = control == 2 ? 2 : 1;
 		}
 		at += length;
 	}

@@ -72,11 +72,11 @@ static bool write_key(struct sink *sink, struct map *seen, const char *key)
 	map_put(seen, hash, &added);
 	if (!added)
 		return false;
-	for (const unsigned char *at = (const unsigned char *)key; *at; at++) {
-		bool wide = *at == 0xc2 && (at[1] & 0xe0) == 0x80; // U+0080 to U+009F
+	for (const char *at = key; *at; at++) {
+		size_t control = str_control(at);
 
-		sink_write(sink, wide || *at < 0x20 || *at == 0x7f ? (const void *)"?" : at, 1);
-		at += wide;
+		sink_write(sink, control ? "?" : at, 1);
+		at += control == 2;
 	}
 	sink_text(sink, "\n");
 	return true;
