@@ -12,12 +12,20 @@
 // computed.
 #include "engine/index/cells.h"
 
+#include <pthread.h>
+
 _Static_assert(sizeof(struct cells_site) == 24, "what the header promises of memory");
 _Static_assert(CELLS_SEGMENTS == CELLS_MAX >> CELLS_SEGMENT_LOG2,
 	       "a segment for each number there may be");
 _Static_assert(CELLS_MAX == 1 << CELLS_SITE_BITS, "a packed cell has room for any site");
 
 enum { SEGMENT = 1 << CELLS_SEGMENT_LOG2, SLOTS_MIN = 1 << 10 };
+
+// The order of loaded cells, made when it is first asked for.
+struct cells_kept {
+	pthread_mutex_t lock;
+	struct cells_order order;
+};
 
 static void *new_segment(const struct cells *cells, size_t size_bytes)
 {
@@ -51,6 +59,10 @@ void cells_fini(struct cells *cells)
 	cells_drop(cells);
 	for (size_t i = 0; cells->sites && i < CELLS_SEGMENTS; i++) {
 		MEM_FREE(cells->sites[i], cells->cells[i], cells->large[i]);
+	}
+	if (cells->kept) {
+		pthread_mutex_destroy(&cells->kept->lock);
+		MEM_FREE(cells->kept->order.cells, cells->kept->order.first, cells->kept);
 	}
 	MEM_FREE(cells->sites, cells->cells, cells->large);
 	*cells = (struct cells){ 0 };
@@ -331,6 +343,9 @@ void cells_loaded(struct cells *cells)
 		if (!site->last)
 			site->last = id;
 	}
+	ASSERT(!cells->kept);
+	cells->kept = mem_alloc(1, sizeof *cells->kept);
+	pthread_mutex_init(&cells->kept->lock, NULL);
 }
 
 uint64_t cells_bytes(const struct cells *cells)
@@ -344,8 +359,9 @@ uint64_t cells_bytes(const struct cells *cells)
 // A counting sort. Say cells 1 and 3 are site 1's and cell 2 is site 2's; cell 0 is site 0's.
 // `ends` is { 1, 2, 1 } when they are counted, { 0, 1, 3 } when it has the beginnings, and { 1,
 // 3, 4 } when all were put: order->cells is { 0, 1, 3, 2 }, and order->first { 0, 1, 3, 4 }.
-void cells_order_init(struct cells_order *order, const struct cells *cells)
+static void make_order(struct cells_order *order, const struct cells *cells)
 {
+	uint64_t number_mask = (UINT64_C(1) << CELLS_SITE_BITS) - 1;
 	uint32_t *ends, before = 0;
 
 	order->cells = mem_resize(NULL, cells->cells_count, sizeof *order->cells);
@@ -353,19 +369,28 @@ void cells_order_init(struct cells_order *order, const struct cells *cells)
 	// Of each site first how many it has, then where they begin, and in the end where they end.
 	ends = order->first + 1;
 	for (uint32_t id = 0; id < cells->cells_count; id++)
-		ends[cells_cell(cells, id).site]++;
+		ends[cells_packed_number(*cells_packed(cells, id))]++;
 	for (uint32_t site = 0; site < cells->sites_count; site++) {
 		uint32_t count = ends[site];
 
 		ends[site] = before;
 		before += count;
 	}
-	for (uint32_t id = 0; id < cells->cells_count; id++)
-		order->cells[ends[cells_cell(cells, id).site]++] = id;
+	for (uint32_t id = 0; id < cells->cells_count; id++) {
+		uint64_t packed = *cells_packed(cells, id);
+
+		order->cells[ends[cells_packed_number(packed)]++] = (packed & ~number_mask) | id;
+	}
 }
 
-void cells_order_fini(struct cells_order *order)
+const struct cells_order *cells_order(const struct cells *cells)
 {
-	MEM_FREE(order->cells, order->first);
-	*order = (struct cells_order){ 0 };
+	struct cells_kept *kept = cells->kept;
+
+	ASSERT(kept);
+	pthread_mutex_lock(&kept->lock);
+	if (!kept->order.cells)
+		make_order(&kept->order, cells);
+	pthread_mutex_unlock(&kept->lock);
+	return &kept->order;
 }

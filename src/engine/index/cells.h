@@ -52,6 +52,7 @@ struct cells {
 	uint32_t sites_count, cells_count; // with the unused 0
 	bool large_pages;                  // for them: may take some MiB more
 	atomic_bool mixed;                 // sites are of several processes
+	struct cells_kept *kept;           // of loaded ones; see cells_order
 
 	// Dictionaries, while adding.
 	uint32_t *first_of_stack; // by stack: the site that was added first; 0: none
@@ -83,17 +84,18 @@ void cells_expect_site(const struct cells *cells, stack_id stack);
 void cells_expect_slot(const struct cells *cells, stack_id stack, uint64_t size);
 void cells_expect_cell(const struct cells *cells, stack_id stack, uint64_t size);
 
-// The cells of each site, one site after the other: those of site s are cells[first[s]] to
-// cells[first[s + 1] - 1], rising. 4 bytes a cell and a site.
+// The cells of each site, one site after the other: those of site s are in the places first[s] to
+// first[s + 1] - 1, rising. A place has the cell's number and its size: packed as a cell is, with
+// the number where that has the site. 8 bytes a cell, 4 a site.
 struct cells_order {
-	uint32_t *cells, *first;
+	uint64_t *cells; // use cells_id_at, cells_size_at
+	uint32_t *first;
 };
-// It is of the cells that there are now: those added later are in none.
-void cells_order_init(struct cells_order *order, const struct cells *cells);
-void cells_order_fini(struct cells_order *order);
+// Made when it is first asked for, by any thread, and kept until cells_fini. The cells are loaded.
+const struct cells_order *cells_order(const struct cells *cells);
 
 // Put one that was added before, in the order of numbers, from 0 on; and once all are there, note
-// each site's first cell.
+// each site's first cell. Then nothing is added.
 void cells_load_site(struct cells *cells, uint32_t id, const struct cells_site *site);
 void cells_load_cell(struct cells *cells, uint32_t id, const struct cells_cell *cell);
 void cells_loaded(struct cells *cells);
@@ -113,17 +115,39 @@ static inline uint64_t *cells_packed(const struct cells *cells, uint32_t id)
 	return &cells->cells[id >> CELLS_SEGMENT_LOG2][id & ((1 << CELLS_SEGMENT_LOG2) - 1)];
 }
 
+static inline uint32_t cells_packed_number(uint64_t packed)
+{
+	return (uint32_t)packed & ((1u << CELLS_SITE_BITS) - 1);
+}
+
+static inline uint64_t cells_packed_size(const struct cells *cells, uint64_t packed)
+{
+	uint64_t size = packed >> CELLS_SITE_BITS;
+	uint32_t at = (uint32_t)size;
+
+	return size >> CELLS_SIZE_BITS ? cells->large[at >> CELLS_SEGMENT_LOG2]
+						     [at & ((1 << CELLS_SEGMENT_LOG2) - 1)]
+				       : size;
+}
+
 static inline struct cells_cell cells_cell(const struct cells *cells, uint32_t id)
 {
-	uint64_t packed = *cells_packed(cells, id), size = packed >> CELLS_SITE_BITS;
-	uint32_t site = (uint32_t)packed & ((1u << CELLS_SITE_BITS) - 1);
+	uint64_t packed = *cells_packed(cells, id);
 
-	if (size >> CELLS_SIZE_BITS) {
-		uint32_t at = (uint32_t)size;
+	return (struct cells_cell){ .size = cells_packed_size(cells, packed),
+				    .site = cells_packed_number(packed) };
+}
 
-		size = cells->large[at >> CELLS_SEGMENT_LOG2][at & ((1 << CELLS_SEGMENT_LOG2) - 1)];
-	}
-	return (struct cells_cell){ .size = size, .site = site };
+// The cell at a place of the order.
+static inline uint32_t cells_id_at(const struct cells_order *order, uint32_t place)
+{
+	return cells_packed_number(order->cells[place]);
+}
+
+static inline uint64_t cells_size_at(const struct cells *cells, const struct cells_order *order,
+				     uint32_t place)
+{
+	return cells_packed_size(cells, order->cells[place]);
 }
 
 // The size of a site's first cell, where all were loaded and none added.

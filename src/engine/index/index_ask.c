@@ -144,18 +144,19 @@ enum { AHEAD = 24, STAYS_AHEAD = 16 };
 
 // ---- by cell ----
 
-// Side by side: both are looked at, and one cell is far from the next.
-struct edge_counts {
+// Side by side: all are looked at, and one cell is far from the next.
+struct cell_counts {
 	struct index_count from, to;
+	uint32_t stay; // or, in a short window, what was there before and ends in it
 };
 
 struct cell_state {
 	struct index *index;
 	const struct window_query *query;
-	struct cells_order order;
-	struct edge_counts *edges;
-	uint32_t *stay; // or, in a short window, what was there before and ends in it
+	const struct cells_order *order;
+	struct cell_counts *counts;
 	bool is_short;
+	uint32_t find_site, take_site;
 	struct index_tallies tallies; // instead of all those: by lifetime
 	struct index_rows rows;
 };
@@ -164,7 +165,7 @@ static bool count_before(void *context, uint32_t cell, uint64_t, uint64_t)
 {
 	const struct cell_state *state = context;
 
-	state->stay[cell]++;
+	state->counts[cell].stay++;
 	return true;
 }
 
@@ -200,16 +201,17 @@ static bool load_cells(void *context, unsigned part, struct err *err)
 	const struct index_visitor filtered = { &filter, visit_before };
 
 	if (part == 3)
-		cells_order_init(&state->order, &state->index->cells);
+		state->order = cells_order(&state->index->cells);
 	if (part == 3)
 		return true;
 	if (part > 0)
 		return index_counts(state->index, part == 1 ? query->from : query->to,
-				    part == 1 ? &state->edges->from : &state->edges->to,
-				    sizeof *state->edges / sizeof(struct index_count), err);
+				    part == 1 ? &state->counts->from : &state->counts->to,
+				    sizeof *state->counts, err);
 	if (state->is_short)
 		return index_ending(state->index, query->from, query->to, &filtered, err);
-	return index_spanning_counts(state->index, query->from, query->to, state->stay, err);
+	return index_spanning_counts(state->index, query->from, query->to, &state->counts->stay,
+				     sizeof *state->counts, err);
 }
 
 static struct heap_amount of_size(uint64_t count, uint64_t size)
@@ -236,19 +238,20 @@ static inline struct index_figures cell_figures(const struct cell_state *state, 
 						struct cells_cell cell)
 {
 	bool orphans = cells_site(&state->index->cells, cell.site)->orphans;
+	const struct cell_counts *counts = &state->counts[id];
 	struct index_count from, to;
 	uint32_t begun, stay;
 
 	if (state->tallies.ended)
 		return orphans ? (struct index_figures){ 0 }
 			       : tallied_figures(&state->tallies, id, cell.size);
-	from = state->edges[id].from;
-	to = state->edges[id].to;
+	from = counts->from;
+	to = counts->to;
 	begun = to.begun - from.begun;
 	// Steps count orphans as ends, snapshots as beginnings.
 	if (orphans)
 		return (struct index_figures){ .begun.count = begun - (to.alive - from.alive) };
-	stay = state->is_short ? from.alive - state->stay[id] : state->stay[id];
+	stay = state->is_short ? from.alive - counts->stay : counts->stay;
 	return (struct index_figures){ .begun = of_size(begun, cell.size),
 				       .from = of_size(from.alive, cell.size),
 				       .to = of_size(to.alive, cell.size),
@@ -262,15 +265,26 @@ static void expect_place(const struct cell_state *state, uint32_t place)
 
 	if (place >= state->index->cells.cells_count)
 		return;
-	id = state->order.cells[place];
-	cells_expect(&state->index->cells, id);
+	id = cells_id_at(state->order, place);
 	if (state->tallies.ended) {
 		mem_expect(&state->tallies.ended[id]);
 		mem_expect(&state->tallies.living[id]);
 		return;
 	}
-	mem_expect(&state->edges[id]);
-	mem_expect(&state->stay[id]);
+	// It may lie in two lines.
+	mem_expect(&state->counts[id]);
+	mem_expect(&state->counts[id].stay);
+}
+
+// The cell at a place of the order. *site is one that is not after its site, and moves on to it.
+static inline struct cells_cell cell_at(const struct cell_state *state, uint32_t place,
+					uint32_t *site)
+{
+	while (place >= state->order->first[*site + 1])
+		++*site;
+	return (struct cells_cell){
+		.size = cells_size_at(&state->index->cells, state->order, place), .site = *site
+	};
 }
 
 // Cells in the order of their sites, and not in that of their numbers: those of one site come
@@ -278,13 +292,12 @@ static void expect_place(const struct cell_state *state, uint32_t place)
 static bool find_cells(void *context, uint32_t first, uint32_t count, struct index_figures *figures,
 		       struct err *)
 {
-	const struct cell_state *state = context;
+	struct cell_state *state = context;
 
-	for (uint32_t i = 0; i < count; i++) {
-		uint32_t id = state->order.cells[first + i];
-
-		expect_place(state, first + i + AHEAD);
-		figures[i] = cell_figures(state, id, cells_cell(&state->index->cells, id));
+	for (uint32_t place = first; place < first + count; place++) {
+		expect_place(state, place + AHEAD);
+		*figures++ = cell_figures(state, cells_id_at(state->order, place),
+					  cell_at(state, place, &state->find_site));
 	}
 	return true;
 }
@@ -294,14 +307,11 @@ static void take_cells(void *context, uint32_t first, uint32_t count,
 {
 	struct cell_state *state = context;
 
-	for (uint32_t i = 0; i < count; i++) {
-		uint32_t id = state->order.cells[first + i];
-		struct cells_cell cell = cells_cell(&state->index->cells, id);
+	// Cell 0, at the first place, is none.
+	for (uint32_t i = first ? 0 : 1; i < count; i++) {
+		struct cells_cell cell = cell_at(state, first + i, &state->take_site);
 
-		if (i + AHEAD < count)
-			cells_expect(&state->index->cells, state->order.cells[first + i + AHEAD]);
-		if (id > 0)
-			index_rows_add(&state->rows, cell.site, cell.size, &figures[i]);
+		index_rows_add(&state->rows, cell.site, cell.size, &figures[i]);
 	}
 }
 
@@ -310,16 +320,16 @@ static bool find_sites_by_cell(void *context, uint32_t first, uint32_t count,
 			       struct index_figures *figures, struct err *)
 {
 	const struct cell_state *state = context;
-	uint32_t end = state->order.first[first + count];
+	uint32_t end = state->order->first[first + count], site = first;
 
 	memset(figures, 0, count * sizeof *figures);
-	for (uint32_t at = state->order.first[first]; at < end; at++) {
-		uint32_t id = state->order.cells[at];
-		struct cells_cell cell = cells_cell(&state->index->cells, id);
-		struct index_figures one = cell_figures(state, id, cell);
+	for (uint32_t place = state->order->first[first]; place < end; place++) {
+		struct cells_cell cell = cell_at(state, place, &site);
+		struct index_figures one =
+			cell_figures(state, cells_id_at(state->order, place), cell);
 
-		expect_place(state, at + AHEAD);
-		index_figures_add(&figures[cell.site - first], &one);
+		expect_place(state, place + AHEAD);
+		index_figures_add(&figures[site - first], &one);
 	}
 	return true;
 }
@@ -358,13 +368,11 @@ static bool ask_cells(struct index *index, const struct window_query *query,
 	uint32_t count = index->cells.cells_count;
 	struct cell_state state = { .index = index,
 				    .query = query,
-				    .edges = mem_alloc_table(count, sizeof *state.edges),
-				    .stay = mem_alloc_table(count, sizeof *state.stay),
+				    .counts = mem_alloc_table(count, sizeof *state.counts),
 				    .is_short = is_short(index, query) };
 	bool ok = load_all(load_cells, &state, 4, err) && make_rows_by_cell(&state, result, err);
 
-	cells_order_fini(&state.order);
-	MEM_FREE(state.edges, state.stay);
+	mem_free(state.counts);
 	return ok;
 }
 
@@ -510,7 +518,7 @@ static void *order_cells(void *context)
 {
 	struct cell_state *state = context;
 
-	cells_order_init(&state->order, &state->index->cells);
+	state->order = cells_order(&state->index->cells);
 	return NULL;
 }
 
@@ -525,7 +533,6 @@ static bool ask_lifetimes(struct index *index, const struct window_query *query,
 	if (!thread && ok)
 		order_cells(&state);
 	ok = ok && make_rows_by_cell(&state, result, err);
-	cells_order_fini(&state.order);
 	index_tallies_fini(&state.tallies);
 	return ok;
 }

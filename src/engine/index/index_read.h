@@ -82,9 +82,10 @@ bool index_edges_next(struct index_edges *edges, struct index *index, uint64_t t
 // The number of the event of a step; UINT64_MAX: none.
 bool index_number(struct index *index, uint64_t step, uint64_t *number, struct err *err);
 
-// Counts at an edge, by cell: that of cell c is counts[c * stride]. All are 0 before. The snapshot
-// nearest to the edge is read, and the steps between it and the edge are gone through, forwards or
-// back. The count of cell 0 stays 0.
+// Counts at an edge, by cell: that of cell c is `stride` * c bytes from the first, as several of
+// each cell may be kept together. All are 0 before. The snapshot nearest to the edge is read,
+// and the steps between it and the edge are gone through, forwards or back. The count of cell 0
+// stays 0.
 bool index_counts(struct index *index, uint64_t edge, struct index_count *counts, size_t stride,
 		  struct err *err);
 
@@ -128,9 +129,10 @@ struct index_visitor {
 bool index_spanning(struct index *index, uint64_t from, uint64_t to,
 		    const struct index_visitor *visitor, struct err *err);
 
-// The same as counts by cell, added to `counts`; what nothing ends comes from its own sums.
+// The same as counts by cell, each `stride` bytes from the next, that are added to; what nothing
+// ends comes from its own sums.
 bool index_spanning_counts(struct index *index, uint64_t from, uint64_t to, uint32_t *counts,
-			   struct err *err);
+			   size_t stride, struct err *err);
 
 // As index_spanning, of sums by site: the visitor is shown what no sums tell, `sums` is added to.
 bool index_spanning_sums(struct index *index, uint64_t from, uint64_t to, struct heap_amount *sums,

@@ -102,7 +102,7 @@ static bool find_drops(const struct index_scan *scan, struct drops *drops, struc
 	if (!any_exit(index, scan->from, scan->to))
 		return true;
 	counts = mem_alloc(index->cells.cells_count, sizeof *counts);
-	ok = index_counts(index, index->steps_end, counts, 1, err);
+	ok = index_counts(index, index->steps_end, counts, sizeof *counts, err);
 	for (uint32_t id = 1; ok && id < index->cells.cells_count; id++) {
 		const struct cells_site *site =
 			cells_site(&index->cells, cells_cell(&index->cells, id).site);
@@ -529,7 +529,7 @@ bool index_scan_wanted_levels(const struct index_scan *scan, uint64_t edge,
 	const struct index *index = scan->index;
 	const struct cells *cells = &index->cells;
 	struct index_count *counts = mem_alloc_table(cells->cells_count, sizeof *counts);
-	bool ok = index_counts(scan->index, edge, counts, 1, err);
+	bool ok = index_counts(scan->index, edge, counts, sizeof *counts, err);
 
 	ASSERT(scan->of_cell && scan->wanted);
 	for (uint32_t id = 1; ok && id < cells->cells_count; id++) {

@@ -101,11 +101,17 @@ static bool next_group(struct piece *piece, uint64_t columns[][BITS_GROUP], unsi
 	return size > 0 || damaged(err, "a snapshot");
 }
 
+// Of counts that are so many bytes apart.
+static inline void *strided(void *first, uint32_t i, size_t stride)
+{
+	return (char *)first + i * stride;
+}
+
 // Into `counts`, or how many began added to `begun`; either may be NULL. A group is always whole in
 // the file: the last one's keys beyond the snapshot's are passed over.
 static bool load_counts(struct vault *vault, const struct index_snapshot *snapshot,
-			uint32_t keys_max, struct index_count *counts, size_t stride,
-			uint32_t *begun, struct err *err)
+			uint32_t keys_max, struct index_count *counts, uint32_t *begun,
+			size_t stride, struct err *err)
 {
 	struct piece piece = begin_piece(vault, snapshot);
 	bool ok = snapshot->keys <= keys_max || damaged(err, "a snapshot");
@@ -117,9 +123,9 @@ static bool load_counts(struct vault *vault, const struct index_snapshot *snapsh
 
 		ok = next_group(&piece, columns, 2, err);
 		for (uint32_t i = 0; ok && i < count && begun; i++)
-			begun[first + i] += (uint32_t)columns[0][i];
+			*(uint32_t *)strided(begun, first + i, stride) += (uint32_t)columns[0][i];
 		for (uint32_t i = 0; ok && i < count && counts; i++)
-			counts[(first + i) * stride] =
+			*(struct index_count *)strided(counts, first + i, stride) =
 				(struct index_count){ (uint32_t)columns[0][i],
 						      (uint32_t)columns[1][i] };
 	}
@@ -229,8 +235,7 @@ static void clip(const struct index_block *block, uint64_t from, uint64_t to, ui
 }
 
 // What each cell had done up to an edge: the nearest snapshot, and the steps between it and the
-// edge, forwards or back. `stride`: so many counts apart are those of two cells, as the caller may
-// keep several of each cell together.
+// edge, forwards or back.
 bool index_counts(struct index *index, uint64_t edge, struct index_count *counts, size_t stride,
 		  struct err *err)
 {
@@ -242,7 +247,7 @@ bool index_counts(struct index *index, uint64_t edge, struct index_count *counts
 
 	if (snapshot)
 		ok = load_counts(&index->files.cells, snapshot, index->cells.cells_count, counts,
-				 stride, NULL, err);
+				 NULL, stride, err);
 	for (uint64_t number = way.from >> index->shape.block_log2;
 	     ok && number << index->shape.block_log2 < way.to; number++) {
 		uint32_t i, end;
@@ -252,11 +257,11 @@ bool index_counts(struct index *index, uint64_t edge, struct index_count *counts
 			break;
 		clip(&block, way.from, way.to, &i, &end);
 		for (; i < end; i++) {
-			struct index_count *count = &counts[(block.ops[i] >> 1) * stride];
+			struct index_count *count = strided(counts, block.ops[i] >> 1, stride);
 			uint32_t ends = block.ops[i] & 1, one = way.back ? UINT32_MAX : 1;
 
 			if (i + AHEAD < end)
-				mem_expect(&counts[(block.ops[i + AHEAD] >> 1) * stride]);
+				mem_expect(strided(counts, block.ops[i + AHEAD] >> 1, stride));
 			count->begun += ends ? 0 : one;
 			count->alive += ends ? 0 - one : one;
 		}
@@ -632,11 +637,16 @@ bool index_spanning(struct index *index, uint64_t from, uint64_t to,
 	       visit_never(index, 0, from, visitor, &more, err);
 }
 
+struct strided_counts {
+	uint32_t *first;
+	size_t stride;
+};
+
 static bool count_one(void *context, uint32_t cell, uint64_t, uint64_t)
 {
-	uint32_t *counts = context;
+	const struct strided_counts *counts = context;
 
-	counts[cell]++;
+	++*(uint32_t *)strided(counts->first, cell, counts->stride);
 	return true;
 }
 
@@ -652,9 +662,9 @@ static const struct index_snapshot *never_before(struct index *index,
 }
 
 // A snapshot's `step` is a number of entries here: the entries after it are read one by one.
-static bool never_counts(struct index *index, uint64_t before, uint32_t *counts, struct err *err)
+static bool never_counts(struct index *index, uint64_t before, const struct index_visitor *visitor,
+			 const struct strided_counts *counts, struct err *err)
 {
-	const struct index_visitor visitor = { counts, count_one };
 	const struct index_snapshot *snapshot =
 		never_before(index, &index->files.never_snapshots, before, err);
 	bool more = true, ok = true;
@@ -663,9 +673,8 @@ static bool never_counts(struct index *index, uint64_t before, uint32_t *counts,
 		return false;
 	if (snapshot)
 		ok = load_counts(&index->files.never_cells, snapshot, index->cells.cells_count,
-				 NULL, 0, counts, err);
-	return ok &&
-	       visit_never(index, snapshot ? snapshot->step : 0, before, &visitor, &more, err);
+				 NULL, counts->first, counts->stride, err);
+	return ok && visit_never(index, snapshot ? snapshot->step : 0, before, visitor, &more, err);
 }
 
 static bool never_sums(struct index *index, uint64_t before, struct heap_amount *sums,
@@ -693,12 +702,13 @@ bool index_spanning_sums(struct index *index, uint64_t from, uint64_t to, struct
 }
 
 bool index_spanning_counts(struct index *index, uint64_t from, uint64_t to, uint32_t *counts,
-			   struct err *err)
+			   size_t stride, struct err *err)
 {
-	const struct index_visitor visitor = { counts, count_one };
+	struct strided_counts strided = { counts, stride };
+	const struct index_visitor visitor = { &strided, count_one };
 	bool more = true;
 
 	return visit_shorts(index, from, to, &visitor, &more, err) &&
 	       visit_all_longs(index, from, to, &visitor, &more, err) &&
-	       never_counts(index, from, counts, err);
+	       never_counts(index, from, &visitor, &strided, err);
 }
