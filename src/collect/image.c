@@ -461,6 +461,13 @@ bool image_lanes_drained(const struct image *image)
 	return true;
 }
 
+// An exec is announced before it is made, and taken back where it fails. One into a program that is
+// not recorded is followed by no hello: the process goes on for hours, with another's memory.
+bool image_is_there(const struct image *image)
+{
+	return !image->final && !image->replaced && image->exec.path == NULL;
+}
+
 // Whether all that the guest has published is delivered, of lanes too that were never looked at.
 bool image_read_out(const struct image *image)
 {

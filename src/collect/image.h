@@ -231,6 +231,10 @@ struct image_event *image_event_add(struct image *image, uint8_t kind, uint64_t 
 // The process ended at about `time_ns`: the end has its place among the others' items.
 void image_place_end(struct image *image, uint64_t time_ns);
 
+// What the process has now in memory is the image's: it neither has ended nor is about to be, or
+// is, another program.
+bool image_is_there(const struct image *image);
+
 // Everything published has been delivered, also what no look has seen yet.
 bool image_read_out(const struct image *image);
 

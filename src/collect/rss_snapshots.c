@@ -364,7 +364,7 @@ void rss_snapshots_pass(struct rss_snapshots *looks)
 				writer_events_count(looks->process_list->trace_builder->writer);
 			give(image);
 		}
-		if (image->look_open || image->final || image->share.segment == NULL)
+		if (image->look_open || !image_is_there(image) || image->share.segment == NULL)
 			continue;
 		if (!grown(looks, image))
 			continue;

@@ -93,6 +93,18 @@ static bool images_differ(struct sampler *sampler, const struct process_list *pr
 	return sampler->images_count != last;
 }
 
+// A process that has become a program which is not recorded has nothing of the image's any more.
+// Whether the exec fails is known soon, and the last figures hold until then.
+static void tell_left(struct image *image, uint64_t now_ns)
+{
+	if (image->final || !image->exec.told)
+		return;
+	trace_builder_time(image->trace_builder, now_ns);
+	tell(image, TRACE_NOTE_RSS, &image->resident, 0);
+	tell(image, TRACE_NOTE_SWAP, &image->pages.swapped, 0);
+	tell(image, TRACE_NOTE_PSS, &image->proportional, 0);
+}
+
 // If a process has come or gone, what the others share with it is another part of theirs: their
 // last answers are stale.
 static void sample_memory(struct sampler *sampler, struct process_list *process_list,
@@ -103,7 +115,11 @@ static void sample_memory(struct sampler *sampler, struct process_list *process_
 	for (struct image *image = process_list->images; image != NULL; image = image->next) {
 		struct peer_pages pages;
 
-		if (image->final || !peer_pages(image->pid, &pages))
+		if (!image_is_there(image)) {
+			tell_left(image, now_ns);
+			continue;
+		}
+		if (!peer_pages(image->pid, &pages))
 			continue;
 		trace_builder_time(process_list->trace_builder, now_ns);
 		tell(image, TRACE_NOTE_RSS, &image->resident, pages.rss);
@@ -136,7 +152,7 @@ static void refresh_names(struct process_list *process_list)
 	size_t asked = 0;
 
 	for (struct image *image = process_list->images; image != NULL; image = image->next)
-		for (uint32_t i = 1; i < image->streams_count && !image->final; i++) {
+		for (uint32_t i = 1; i < image->streams_count && image_is_there(image); i++) {
 			struct stream *stream = image->streams[i];
 
 			if (stream == NULL || !stream->stirred || stream->named ||

@@ -4,6 +4,7 @@
 # parallel: yes
 import json
 import os
+import re
 import shutil
 
 from libguest import (TIDEMARK, Skip, Trace, check, equal, main, need_root, program, record,
@@ -349,6 +350,52 @@ def what_valgrind_runs_is_said_to_be_unseen():
         said = " ".join(run([TIDEMARK, "report", "t.tide"]).out.split())
         check(tool == "memcheck" or "were lost: it ran inside valgrind" in said, said)
         check("ulimit" not in said and "should not be" not in said, said)
+
+
+LARGE = """
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int main(void)
+{
+	for (int i = 0; i < 8; i++) {
+		memset(malloc(16 << 20), 1, 16 << 20);
+		usleep(150000);
+	}
+	return 0;
+}
+"""
+
+
+def resident(notes):
+    return [int(re.search(r"value=(\d+)", line)[1]) for kind, _, line in notes if kind == "rss"]
+
+
+@test
+def memory_of_a_program_that_is_not_recorded_is_nobody_elses():
+    """A process that becomes one is not measured as what it was before."""
+    with open("large.c", "w", encoding="ascii") as file:
+        file.write(LARGE)
+    for options in (["-static", "-s", "-o", "unseen"], ["-o", "seen"]):
+        made = run(["gcc", *options, "large.c"])
+        equal(0, made.code, made.err)
+    for script in ("exec ./unseen", "(exec ./unseen); true"):
+        ended = run([TIDEMARK, "record", "--force", "--rss-exact", "-o", "t.tide", "/bin/sh", "-c", script])
+        equal(0, ended.code, ended.err)
+        check_told(ended, "unseen", "stripped")
+        processes = json.loads(run([TIDEMARK, "info", "--json", "t.tide"]).out)["processes"]
+        check(all((each["rss_max_bytes"] or 0) < 16 << 20 for each in processes), script, processes)
+        notes = Trace().notes
+        check("should be mapped" not in str(notes), script, notes)
+        check(all(value < 16 << 20 for value in resident(notes)), script, notes)
+    # An exec that fails changes nothing.
+    code = ("import os, time\ntry:\n os.execv('./nothing', ['nothing'])\nexcept OSError:\n"
+            " kept = b'x' * (64 << 20)\n time.sleep(.5)\n")
+    record(["python3", "-S", "-c", code], "--force")
+    process = json.loads(run([TIDEMARK, "info", "--json", "t.tide"]).out)["processes"][0]
+    check(process["rss_max_bytes"] > 64 << 20, process)
+    check(resident(Trace().notes)[-1] > 64 << 20, "measured no more")
 
 
 main()
