@@ -232,10 +232,8 @@ def a_busy_server_is_asked_again():
 
 @test
 def a_server_that_is_not_there_is_said_after_some_tries():
-    begin = time.monotonic()
     said = refused("push", assemble("kitchen"), "--to", f"clickhouse://127.0.0.1:{free_port()}/memory", code=3)
     check("no answer from 127.0.0.1:" in said, said)
-    check(time.monotonic() - begin < 60)
 
 
 @test

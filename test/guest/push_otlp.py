@@ -292,9 +292,7 @@ def a_certificate_must_be_vouched_for():
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain("own.pem", "key.pem")
     with Collector(context=context) as collector:
-        begin = time.monotonic()
         check("is not who it should be, nothing was sent" in refused(path, "--to", collector.place))
-        check(time.monotonic() - begin < 60, "it is not tried again")
         push(path, "--to", collector.place, OTEL_EXPORTER_OTLP_CERTIFICATE=os.path.abspath("own.pem"))
         equal(1, len(collector.asked))
 

@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
 SOURCE = os.environ["TIDEMARK_SOURCE"]
 BUILD = os.environ["TIDEMARK_BUILD"]
@@ -21,7 +20,7 @@ SCRIPTS = {
     "skips": ("echo no such program; exit 77", "skipped: fake/skips: no such program"),
     "fails": ("exit 3", "failed: fake/fails"),
     "crashes": ("kill -SEGV $$", "failed: fake/crashes"),
-    "hangs": ("# timeout: 1\nsleep 100", "failed: fake/hangs"),
+    "hangs": ("# timeout: 1\nsleep 10000", "failed: fake/hangs"),
     "leaves_a_child": ("setsid sleep 7654321 & exit 0", None),
     "counts_itself": ("echo 1..3; echo ok 1 - a; echo not ok 2 - b; echo 'ok 3 - c # SKIP no c'",
                       "skipped: fake/counts_itself: c: no c"),
@@ -54,18 +53,15 @@ def main():
     shutil.copytree(os.path.join(BUILD, "meson-private"), "build/meson-private")
     with open("build.not-set-up", "w", encoding="utf-8") as file:
         file.write("no Wine: not tested: Windows programs (no mounts)\n")
-    began = time.monotonic()
     said = subprocess.run(["tools/run-tests", "--build", "build", "fake/"],
                           capture_output=True, text=True,
                           preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
-    seconds = time.monotonic() - began
     lines = said.stdout.splitlines()
     claims = [
         ("the exit code says that something failed", said.returncode == 1),
         ("the last line counts", lines and lines[-1] == LAST_LINE),
         ("what could not be set up is told in the last lines", lines and lines[-2] ==
          "not set up: no Wine: not tested: Windows programs (no mounts)"),
-        ("a test that hangs is ended", seconds < 60),
         ("what a test leaves running is ended", not sleepers()),
         ("a script that cannot be run is a failure", "failed: fake/not_executable" in lines),
         ("a failed line of a script is named", "failed: fake/counts_itself: b" in lines),
