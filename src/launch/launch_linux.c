@@ -124,13 +124,29 @@ static bool launch_prepare(struct launch *launch, struct err *err)
 			    launch->environment, launch->options->strict ? NULL : environ, err);
 }
 
+// What stops us with the program.
+static bool launch_stops(int number)
+{
+	return number == SIGTSTP || number == SIGTTIN || number == SIGTTOU;
+}
+
+static void launch_mask_stops(int how)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (int number = 1; number < SIGRTMIN; number++)
+		if (launch_stops(number))
+			sigaddset(&set, number);
+	sigprocmask(how, &set, NULL);
+}
+
 // From here on signals come through a descriptor. The program's process was forked before.
 static bool launch_catch_signals(struct launch *launch, struct err *err)
 {
-	// Our own faults, and what stops us with the program.
+	// Our own faults.
 	static const int not_these[] = { SIGILL,  SIGTRAP, SIGABRT, SIGBUS,  SIGFPE,
-					 SIGSEGV, SIGPIPE, SIGTSTP, SIGTTIN, SIGTTOU,
-					 SIGSYS,  SIGXCPU, SIGXFSZ };
+					 SIGSEGV, SIGPIPE, SIGSYS,  SIGXCPU, SIGXFSZ };
 	sigset_t set;
 
 	ASSERT(launch->signal_fd < 0);
@@ -140,6 +156,7 @@ static bool launch_catch_signals(struct launch *launch, struct err *err)
 	signal(SIGCHLD, SIG_DFL); // ignored, the kernel would keep the exit status to itself
 	signal(SIGPIPE, SIG_IGN); // a process that is gone is noticed otherwise
 	sigprocmask(SIG_BLOCK, &set, NULL);
+	launch_mask_stops(SIG_UNBLOCK); // until launch_wait
 	launch->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return launch->signal_fd >= 0 || err_errno(err, errno, "cannot watch signals");
 }
@@ -376,8 +393,9 @@ static bool launch_is_for_us_alone(const struct signalfd_siginfo *info)
 
 	if (number == SIGALRM || number == SIGVTALRM || number == SIGPROF)
 		return true;
-	return info->ssi_code <= 0 && ((number != SIGINT && number != SIGQUIT) ||
-				       !launch_may_be_for_the_group(info->ssi_pid));
+	return info->ssi_code <= 0 &&
+	       ((number != SIGINT && number != SIGQUIT && !launch_stops(number)) ||
+		!launch_may_be_for_the_group(info->ssi_pid));
 }
 
 static void launch_pass_on(pid_t pid, const struct signalfd_siginfo *info)
@@ -426,6 +444,14 @@ static void launch_signal(struct launch *launch, const struct signalfd_siginfo *
 		launch_reap(launch);
 	} else if (our_own) {
 		return; // it was for what the program left: its end is waited for
+	} else if (launch_stops(number)) {
+		if (launch->program_pid > 0 && launch_is_for_us_alone(info))
+			launch_pass_on(launch->program_pid, info);
+		// We stop here, as we would have without looking. Where nothing would let us go on
+		// (an orphaned process group) the kernel lets us go on at once.
+		raise(number);
+		launch_mask_stops(SIG_UNBLOCK);
+		launch_mask_stops(SIG_BLOCK);
 	} else if (launch->attached) {
 		if (launch_ends_us(number))
 			launch_leave(launch);
@@ -479,6 +505,7 @@ static void launch_wait(struct launch *launch)
 	struct signalfd_siginfo info;
 
 	ASSERT(launch->started);
+	launch_mask_stops(SIG_BLOCK);
 	// It may have ended before its SIGCHLD was watched.
 	launch_reap(launch);
 	while (launch->program_pid > 0 || launch->collector_process.fd >= 0) {
@@ -511,6 +538,7 @@ static void launch_wait(struct launch *launch)
 		if (ready[3].revents && launch->attached) // and not left just now
 			launch_note_end(launch);
 	}
+	launch_mask_stops(SIG_UNBLOCK);
 }
 
 static void launch_open_indexer(struct launch *launch)

@@ -2,6 +2,7 @@
 """`tidemark record` and the command line: codes, signals, files, and what is said about mistakes."""
 # timeout: 120
 # parallel: yes
+import fcntl
 import os
 import pty
 import re
@@ -9,9 +10,10 @@ import shutil
 import signal
 import subprocess
 import sys
+import termios
 
-from libguest import (PATIENCE_SECONDS, TIDEMARK, Trace, check, check_whole, environment, equal,
-                      finished, main, program, record, report, run, started, test)
+from libguest import (PATIENCE_SECONDS, TIDEMARK, Trace, check, check_whole, children_of,
+                      environment, equal, finished, main, program, record, report, run, started, test, wait_for)
 
 
 def files():
@@ -172,8 +174,12 @@ def everything_after_the_program_is_the_programs():
 
 @test
 def ctrl_c_reaches_the_program_and_the_trace_stays_whole():
-    recorder = started([program("still"), "100", "10"], start_new_session=True)
-    os.killpg(recorder.pid, signal.SIGINT)  # as the terminal does
+    """By a terminal's key: of a signal to a group from another session nothing tells us that the
+    program has it already."""
+    ours, theirs = pty.openpty()
+    recorder = started([program("still"), "100", "10"], start_new_session=True, stdin=theirs,
+                       preexec_fn=lambda: fcntl.ioctl(theirs, termios.TIOCSCTTY, 0))
+    os.write(ours, b"\x03")
     code, out, err = finished(recorder)
     equal(("INT\n", 6), (out, code), f"what reached the program, and its code ({err})")
     check_whole(Trace())
@@ -238,10 +244,10 @@ def signals_that_are_sent_to_us_are_passed_on():
 # It prints what reaches it, by name; SIGALRM is in its own hands.
 HEARS = """import signal
 numbers = (signal.SIGINT, signal.SIGQUIT, signal.SIGWINCH, signal.SIGIO, signal.SIGALRM,
-           signal.SIGRTMIN + 3, signal.SIGTERM)
+           signal.SIGRTMIN + 3, signal.SIGTSTP, signal.SIGTERM)
 signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
 print("ready", flush=True)
-while (info := signal.sigtimedwait(numbers, 30)) and info.si_signo != signal.SIGTERM:
+while (info := signal.sigtimedwait(numbers, 100)) and info.si_signo != signal.SIGTERM:
     print(info.si_signo, flush=True)
 """
 
@@ -253,8 +259,8 @@ def hears(*before, **options):
     return recorder
 
 
-def ends(recorder):
-    os.kill(recorder.pid, signal.SIGTERM)
+def ends(recorder, pid=None):
+    os.kill(pid or recorder.pid, signal.SIGTERM)
     left, _ = recorder.communicate(timeout=PATIENCE_SECONDS)
     equal((b"", 0), (left, recorder.returncode), "what else reached the program, and its code")
     check_whole(Trace())
@@ -278,6 +284,24 @@ def what_a_shell_sends_to_its_job_reaches_the_program_once():
     os.killpg(recorder.pid, signal.SIGINT)
     equal(b"%d\n" % signal.SIGINT, recorder.stdout.readline(), "what reached the program")
     ends(recorder)
+
+
+def state_of(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+        return file.read().rpartition(") ")[2][0]
+
+
+@test
+def what_stops_us_reaches_the_program_too_and_once():
+    """In a job that a shell leads, and that somebody is there to continue."""
+    for send, before in ((os.kill, ("sh", "-c", '"$@" & wait', "sh")), (os.killpg, ())):
+        recorder = hears(*before, process_group=0)
+        us = children_of(recorder.pid)[0] if before else recorder.pid
+        send(us, signal.SIGTSTP)
+        equal(b"%d\n" % signal.SIGTSTP, recorder.stdout.readline(), "what reached the program")
+        wait_for(lambda pid=us: state_of(pid) == "T", "our own stop")
+        send(us, signal.SIGCONT)
+        ends(recorder, us)
 
 
 @test
