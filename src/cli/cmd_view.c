@@ -230,15 +230,15 @@ static const char *of_a_trace(const struct request *request)
 	// The first one that was given is named; the mistake is the same for all.
 	const struct symbols_options *symbols = &request->print.symbols;
 
-	return request->viewer.other                            ? "diff"
-	       : request->viewer.source_root                    ? "source-root"
-	       : request->single.path                           ? "html"
-	       : request->single.bytes_max != MAX_BYTES_DEFAULT ? "max-bytes"
-	       : request->viewer.window.memory_bytes            ? "memory"
-	       : symbols->path                                  ? "symbols"
-	       : symbols->debuginfod                            ? "debuginfod"
-	       : symbols->mangled                               ? "mangled"
-								: NULL;
+	return request->viewer.other                     ? "diff"
+	       : request->viewer.source_root             ? "source-root"
+	       : request->single.path                    ? "html"
+	       : request->single.bytes_max != UINT64_MAX ? "max-bytes"
+	       : request->viewer.window.memory_bytes     ? "memory"
+	       : symbols->path                           ? "symbols"
+	       : symbols->debuginfod                     ? "debuginfod"
+	       : symbols->mangled                        ? "mangled"
+							 : NULL;
 }
 
 // One file is written, or served: what is for the other is refused.
@@ -249,7 +249,7 @@ static bool fits(struct args *args, const struct request *request)
 	if (single->path && (request->port > 0 || request->opens_nothing))
 		return args_mistake(args, "--port and --no-open are of no use with --html");
 	return single->path ||
-	       (!single->scrub && !single->force && single->bytes_max == MAX_BYTES_DEFAULT) ||
+	       (!single->scrub && !single->force && single->bytes_max == UINT64_MAX) ||
 	       args_mistake(args, "--scrub, --max-bytes and --force are for --html");
 }
 
@@ -259,7 +259,7 @@ static int run(int argc, char **argv)
 {
 	struct request request = {
 		.viewer = { .version = TIDEMARK_VERSION },
-		.single = { .bytes_max = MAX_BYTES_DEFAULT },
+		.single = { .bytes_max = UINT64_MAX }, // not given
 	};
 	struct args args;
 	int id;
@@ -274,6 +274,8 @@ static int run(int argc, char **argv)
 		return args.exit_code;
 	if (!fits(&args, &request))
 		return args.exit_code;
+	if (request.single.path && request.single.bytes_max == UINT64_MAX)
+		request.single.bytes_max = MAX_BYTES_DEFAULT;
 	if (!remote_is(request.viewer.path) || strchr(request.viewer.path, '?'))
 		return view(&request);
 	if (!of_a_trace(&request))

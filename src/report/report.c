@@ -122,13 +122,16 @@ static void keep_note(void *context, const struct trace_note *note)
 			report->rss_peak_bytes = note->value;
 		return;
 	case TRACE_NOTE_LOSS:
-		str_format(&message.before, "%" PRIu64 " events of ", note->value);
-		str_format(&message.after, " were lost%s%s; the figures are too small",
-			   *detail ? ": " : "", detail);
+		str_format(&message.before, "%" PRIu64 " event%s of ", note->value,
+			   note->value == 1 ? "" : "s");
+		str_format(&message.after, " %s lost%s%s; the figures are too small",
+			   note->value == 1 ? "was" : "were", *detail ? ": " : "", detail);
 		report->losses_told += note->value;
 		break;
 	case TRACE_NOTE_EXEC_UNSEEN:
-		str_format(&message.after, " started a program that could not be recorded: %s",
+		// Of a program that the process started, or of the process itself: the text says
+		// it.
+		str_format(&message.after, "%snot all is recorded: %s", process ? ": " : "",
 			   detail);
 		break;
 	case TRACE_NOTE_MESSAGE:

@@ -297,7 +297,7 @@ def a_file_that_is_there_is_kept_unless_told():
     done = run("view", path, "--html", "no/such/folder.html", check=3)
     assert "no/such/folder.html" in done.stderr
     assert not [name for name in os.listdir() if name.endswith(".part")]
-    for words in ("--scrub",), ("--max-bytes", "1M"):
+    for words in ("--scrub",), ("--max-bytes", "1M"), ("--max-bytes", "15M"):
         done = run("view", path, *words, check=2)
         assert "--html" in done.stderr, (words, done.stderr)
     for words in ("--port", "1234"), ("--no-open",):
