@@ -438,7 +438,8 @@ static void count_steps(struct index_store *store, const struct index_batch *bat
 {
 	const struct cells *table = store->table;
 	const struct index_run *run = batch->runs, *runs_end = run + batch->runs_count;
-	const struct index_run *exit = batch->exits, *exits_end = exit + batch->exits_count;
+	const struct index_run *exit = batch->exits;
+	const struct index_run *exits_end = exit ? exit + batch->exits_count : NULL;
 	const uint64_t *addresses = batch->addresses;
 	uint64_t time_ns = run->value;
 	// Sites lie all over memory, and say only which process it is.

@@ -256,10 +256,13 @@ void live_table_reserve(struct live_table *alive, size_t count)
 struct live_table_slot *live_table_put(struct live_table *alive, uint64_t key, bool *added)
 {
 	uint64_t hash = live_table_hash(key);
-	struct live_table_slot slot = { .key = key }, *first = home(alive, hash),
-			       *second = other_home(alive, hash), *found = NULL;
+	struct live_table_slot slot = { .key = key }, *first, *second, *found = NULL;
 
 	ASSERT(key != 0);
+	if (alive->buckets == 0)
+		grow(alive);
+	first = home(alive, hash);
+	second = other_home(alive, hash);
 	if (alive->count > 0)
 		found = find_in(alive, key, first, second);
 	*added = !found;
@@ -296,6 +299,8 @@ void live_table_expect(const struct live_table *alive, uint64_t key)
 {
 	uint64_t hash = live_table_hash(key);
 
+	if (alive->buckets == 0)
+		return;
 	mem_expect(home(alive, hash));
 	mem_expect(other_home(alive, hash));
 }

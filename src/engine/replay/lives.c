@@ -94,12 +94,15 @@ void lives_free(struct lives *lives)
 // The heap that was asked for last is mostly the one that is asked for next.
 static struct blocks *blocks_of(struct lives *lives, process_id process, heap_id heap)
 {
-	const struct lives_heap *latest = lives->heaps + lives->latest;
 	uint64_t *at;
 	bool added;
 
-	if (lives->heaps_count && latest->process == process && latest->heap == heap)
-		return &lives->heaps[lives->latest].blocks;
+	if (lives->heaps_count) {
+		struct lives_heap *latest = &lives->heaps[lives->latest];
+
+		if (latest->process == process && latest->heap == heap)
+			return &latest->blocks;
+	}
 	at = map_put(&lives->heap_of, (uint64_t)process << 32 | heap, &added);
 	if (added) {
 		*MEM_ADD(lives->heaps, lives->heaps_count, lives->heaps_capacity) =
