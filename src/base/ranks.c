@@ -286,14 +286,93 @@ static inline bool add(const struct ranks *ranks, unsigned part, size_t row, uin
 	return good;
 }
 
+// Of one that is counted, without a guess.
+static bool count_all(const struct ranks *ranks, uint32_t *bins, const uint64_t *numbers,
+		      size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		uint32_t bin = bin_of(numbers[i], ranks->sub_log2);
+
+		if (bin >= ranks->bins)
+			return false;
+		bins[bin]++;
+	}
+	return true;
+}
+
 bool ranks_add_all(const struct ranks *ranks, unsigned part, size_t row, const uint64_t *numbers,
 		   size_t count)
 {
+	const struct ranks_target *target = &ranks->rows[row].targets[0];
 	bool good = true;
 
 	ASSERT(row < ranks->rows_count);
+	if (target->how == COUNTED && !ranks->guesses)
+		return count_all(ranks, bins_of(ranks, target, part), numbers, count);
 	for (size_t i = 0; i < count; i++)
 		good &= add(ranks, part, row, numbers[i]);
+	return good;
+}
+
+// As keep, so many times.
+static bool keep_same(const struct ranks *ranks, unsigned part, const struct ranks_target *target,
+		      bool wide, uint64_t *filled, uint64_t number, uint64_t count)
+{
+	bool good = true;
+
+	for (uint64_t i = 0; good && i < count; i++)
+		good = keep(ranks, part, target, wide, filled, number);
+	return good;
+}
+
+// Numbers that no target of a row is about are left out at both ends, in rounds after its first.
+bool ranks_add_rising(const struct ranks *ranks, unsigned part, size_t row, const uint64_t *numbers,
+		      size_t count)
+{
+	const struct ranks_target *targets = ranks->rows[row].targets;
+	uint64_t low = UINT64_MAX, last = 0;
+	size_t from = 0;
+
+	if (!ranks->rows[row].begun)
+		return ranks_add_all(ranks, part, row, numbers, count);
+	for (unsigned i = 0; i < RANKS_WANTED; i++) {
+		if (targets[i].how == WAITS || targets[i].how == FOUND)
+			continue;
+		low = targets[i].low < low ? targets[i].low : low;
+		if (targets[i].low + (targets[i].width - 1) > last)
+			last = targets[i].low + (targets[i].width - 1);
+	}
+	while (count > 0 && numbers[count - 1] > last)
+		count--;
+	while (from < count && numbers[from] < low)
+		from++;
+	return ranks_add_all(ranks, part, row, numbers + from, count - from);
+}
+
+bool ranks_add_same(const struct ranks *ranks, unsigned part, size_t row, uint64_t number,
+		    uint64_t count)
+{
+	bool wide = !ranks->rows[row].begun, good = true;
+
+	ASSERT(row < ranks->rows_count && !ranks->guesses);
+	for (unsigned i = 0; i < RANKS_WANTED && count > 0; i++) {
+		const struct ranks_target *target = &ranks->rows[row].targets[i];
+		uint32_t bin = target->how == COUNTED ? bin_of(number, ranks->sub_log2) : 0;
+
+		if (target->how == COUNTED) {
+			good &= bin < ranks->bins;
+			if (bin < ranks->bins)
+				bins_of(ranks, target, part)[bin] += (uint32_t)count;
+		} else if (!wide && number - target->low >= target->width) {
+			continue;
+		} else if (target->how == DIVIDED) {
+			bins_of(ranks, target, part)[(number - target->low) >> target->shift] +=
+				(uint32_t)count;
+		} else if (target->how == KEPT) {
+			good &= keep_same(ranks, part, target, wide, &ranks->filled[part][row][i],
+					  number, count);
+		}
+	}
 	return good;
 }
 

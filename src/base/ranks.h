@@ -101,6 +101,14 @@ uint64_t ranks_lowest(const struct ranks *ranks);
 bool ranks_add_all(const struct ranks *ranks, unsigned part, size_t row, const uint64_t *numbers,
 		   size_t count);
 
+// The same, in rising order.
+bool ranks_add_rising(const struct ranks *ranks, unsigned part, size_t row, const uint64_t *numbers,
+		      size_t count);
+
+// The same number, so many times; not where a sample was given.
+bool ranks_add_same(const struct ranks *ranks, unsigned part, size_t row, uint64_t number,
+		    uint64_t count);
+
 // One number each, of rows[i]; `none` is no row.
 bool ranks_add_each(const struct ranks *ranks, unsigned part, const uint32_t *rows,
 		    const uint64_t *numbers, size_t count, uint32_t none);

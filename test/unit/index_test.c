@@ -457,6 +457,103 @@ TEST(an_index_is_used_again_and_one_of_another_trace_is_not)
 	close_pair(&pair);
 }
 
+// ---- lifetimes of the whole trace, which are kept ----
+
+static const char *sorted_head(void)
+{
+	return test_temp_path("random.tide-index/sorted-head");
+}
+
+static void ask_of_all(struct pair *pair, uint64_t memory_bytes)
+{
+	for (int i = 0; i < 6; i++) {
+		struct window_query query = random_query(pair);
+
+		query.from = WINDOW_START;
+		query.to = window_facts(pair->plain)->steps_end;
+		query.lifetime_min_ns = query.lifetime_max_ns = 0;
+		query.peaks_only = false;
+		window_memory(pair->index, memory_bytes);
+		check_details_of(pair, &query, 24);
+		check_lifetimes_of_types(pair, &query);
+	}
+	window_memory(pair->index, 0);
+}
+
+// Change a byte of it, and ask: what is damaged counts for nothing, and is made again.
+static void spoil_kept(struct pair *pair, const char *path, struct sample_random *random)
+{
+	struct stat status;
+	uint8_t byte;
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	off_t at;
+
+	CHECK(fd >= 0 && fstat(fd, &status) == 0 && status.st_size > 0);
+	at = (off_t)sample_below(random, (uint64_t)status.st_size);
+	CHECK_EQ(1, pread(fd, &byte, 1, at));
+	byte ^= (uint8_t)(1 << sample_below(random, 8));
+	CHECK_EQ(1, pwrite(fd, &byte, 1, at));
+	close(fd);
+	ask_of_all(pair, 0);
+	ask_of_all(pair, 0);
+	CHECK_EQ(0, access(sorted_head(), F_OK));
+}
+
+TEST(lifetimes_of_the_whole_trace_are_kept_and_are_those_of_its_steps)
+{
+	// Of that of 256 bytes not even the lifetimes of one kind fit.
+	const uint64_t memory[] = { 0, 1 << 12, 1 << 8 };
+	const struct window_options options = { 0 };
+	struct sample_random random = { 9 };
+
+	for (uint64_t seed = 701; seed <= 715; seed++) {
+		const struct window_random like = { .events = 6000,
+						    .addresses = (uint32_t)60 << seed % 5,
+						    .free_share = 45,
+						    .idle_share = (uint32_t)(seed % 4) * 20,
+						    .one_process = seed % 2 == 0 };
+		struct pair pair = open_pair(seed, &like, &options, 0);
+
+		for (int i = 0; i < 3; i++) {
+			unlink(sorted_head());
+			ask_of_all(&pair, memory[i]);
+			CHECK_EQ(0, access(sorted_head(), F_OK));
+			ask_of_all(&pair, 0);
+		}
+		spoil_kept(&pair, sorted_head(), &random);
+		spoil_kept(&pair, test_temp_path("random.tide-index/sorted"), &random);
+		close_pair(&pair);
+	}
+}
+
+// Those of another trace are not believed.
+TEST(lifetimes_that_are_kept_belong_to_one_index)
+{
+	const struct window_random like = {
+		.events = 3000, .addresses = 300, .free_share = 45, .idle_share = 20
+	};
+	const struct window_options options = { 0 };
+	const char *moved[] = { "sorted", "sorted-head" };
+	struct pair pair = open_pair(721, &like, &options, 0);
+	char from[4096], to[4096];
+
+	ask_of_all(&pair, 0);
+	for (int i = 0; i < 2; i++) {
+		snprintf(from, sizeof from, "%s/%s", test_temp_path("random.tide-index"), moved[i]);
+		snprintf(to, sizeof to, "%s.%s", test_temp_path("other"), moved[i]);
+		CHECK_EQ(0, rename(from, to));
+	}
+	close_pair(&pair);
+	pair = open_pair(722, &like, &options, 0);
+	for (int i = 0; i < 2; i++) {
+		snprintf(from, sizeof from, "%s.%s", test_temp_path("other"), moved[i]);
+		snprintf(to, sizeof to, "%s/%s", test_temp_path("random.tide-index"), moved[i]);
+		CHECK_EQ(0, rename(from, to));
+	}
+	ask_of_all(&pair, 0);
+	close_pair(&pair);
+}
+
 // Change one byte of a file of the index; false if there is none to change.
 static bool spoil(struct sample_random *random)
 {

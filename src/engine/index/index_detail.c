@@ -16,6 +16,7 @@
 #include "engine/index/index_ages.h"
 #include "engine/index/index_scan.h"
 #include "engine/index/index_sizes.h"
+#include "engine/index/index_sorted.h"
 #include "os/thread.h"
 
 // Of the memory: for what is kept of rows, and for lifetimes.
@@ -338,6 +339,7 @@ struct aging {
 	struct ranks ranks;
 	struct index_groups groups;
 	struct index_ages ages;
+	struct index_sorted *sorted; // in place of ages; NULL: there is none
 	// Of what began in the window, and before it: by group its row + 1; by cell its row, or
 	// `rows`, if only the total is interested in it. Both are one where no types are asked for.
 	uint32_t *row_of[SIDES], *of[SIDES];
@@ -352,6 +354,19 @@ static bool take_ages(void *context, unsigned part, const struct index_aged *age
 	return ranks_add_each(&aging->ranks, part, aged->of, aged->ns, aged->count, aging->rows) &&
 	       (!aging->total ||
 		ranks_add_all(&aging->ranks, part, aging->rows, aged->ns, aged->count));
+}
+
+static bool take_run(void *context, unsigned part, const struct index_sorted_run *run)
+{
+	const struct aging *aging = context;
+
+	if (run->of < aging->rows &&
+	    !(ranks_add_same(&aging->ranks, part, run->of, 0, run->none) &&
+	      ranks_add_rising(&aging->ranks, part, run->of, run->ns, run->count)))
+		return false;
+	return !aging->total ||
+	       (ranks_add_same(&aging->ranks, part, aging->rows, 0, run->none) &&
+		ranks_add_rising(&aging->ranks, part, aging->rows, run->ns, run->count));
 }
 
 // Whether lifetimes of what began there are asked for.
@@ -436,11 +451,38 @@ static bool go_rounds(struct aging *aging, const struct detailing *detailing,
 		if (aging->of[BEFORE] != aging->of[INSIDE])
 			find_rows(aging, &detailing->index->cells, batch, BEFORE);
 		aging->ages.least_ns = ranks_lowest(&aging->ranks);
-		if (!take_sample(aging, err) || !index_ages(&aging->ages, err))
+		if (aging->sorted ? !index_sorted_each(aging->sorted, aging->of[INSIDE], take_run,
+						       aging, err)
+				  : !take_sample(aging, err) || !index_ages(&aging->ages, err))
 			return err->kind != ERR_NONE ? false
 						     : err_set(err, ERR_FORMAT,
 							       "the index is damaged: lifetimes");
 	} while (!ranks_close(&aging->ranks));
+	return true;
+}
+
+// What is kept of lifetimes is of the whole trace; of a short one it is not worth it.
+static bool open_sorted(struct aging *aging, struct err *err)
+{
+	enum { BLOCKS_MIN = 32 };
+	const struct index_ages *ages = &aging->ages;
+	struct index *index = ages->index;
+
+	if (ages->from <= WINDOW_START && ages->to >= index->steps_end &&
+	    index->files.blocks_count >= BLOCKS_MIN)
+		aging->sorted = index_sorted_open(index, err);
+	return aging->sorted || err->kind == ERR_NONE;
+}
+
+// Where what is kept turns out to be damaged, the steps have it.
+static bool begin_again(struct aging *aging, struct err *err)
+{
+	if (!aging->sorted || err->kind == ERR_STOPPED)
+		return false;
+	index_sorted_forget(aging->ages.index);
+	index_sorted_close(aging->sorted);
+	aging->sorted = NULL;
+	*err = (struct err){ 0 };
 	return true;
 }
 
@@ -482,10 +524,17 @@ static bool find_lifetimes(const struct detailing *detailing, const struct windo
 					  .of_before = aging.of[BEFORE],
 					  .context = &aging,
 					  .take = take_ages };
-	ranks_begin(&aging.ranks, batch->lifetimes, batch->count, index->duration_ns,
-		    index_room(index, LIFETIMES_SHARE, sizeof(uint64_t)));
 	index_groups_init(&aging.groups, index, query);
-	ok = go_rounds(&aging, detailing, batch, err);
+	ok = open_sorted(&aging, err);
+	while (ok) {
+		ranks_begin(&aging.ranks, batch->lifetimes, batch->count, index->duration_ns,
+			    index_room(index, LIFETIMES_SHARE, sizeof(uint64_t)));
+		ok = go_rounds(&aging, detailing, batch, err);
+		if (ok || !begin_again(&aging, err))
+			break;
+		ranks_end(&aging.ranks);
+		ok = true;
+	}
 	for (size_t i = 0; ok && i < batch->count; i++) {
 		struct window_detail *detail = &batch->details[i];
 		size_t row = place_of(&aging, detail, i);
@@ -494,6 +543,7 @@ static bool find_lifetimes(const struct detailing *detailing, const struct windo
 		detail->lifetime_median_ns = ranks_median(&aging.ranks, row);
 		detail->lifetime_p99_ns = ranks_high(&aging.ranks, row);
 	}
+	index_sorted_close(aging.sorted);
 	index_groups_fini(&aging.groups);
 	ranks_end(&aging.ranks);
 	end_sides(&aging);

@@ -1,0 +1,625 @@
+// Two files: `sorted`, a vault of pieces, and `sorted-head`, which says where they begin and which
+// index they are of. A piece has up to 2^15 lifetimes of cells that follow each other, in three
+// columns (pack.h): by cell how many lifetimes are 0, and how many are not; and these, each as its
+// distance to the one before it in the cell. For example lifetimes of 0, 0, 5 and 9 ms of cell 7,
+// none of cell 8, and 4 ms of cell 9:
+//
+//     2 0 0     2 0 1     5 4 4
+//
+// What is 0 is two thirds of a compiler's. A cell with more than fit goes on in the next piece.
+//
+// Making it: one pass over the ends (index_ages) writes each lifetime that is not 0 as a number,
+// its cell above its nanoseconds, into one of some temporary files, each of which has a range of
+// cells. How many each cell has is known before, from the counts at the end. A file is then sorted
+// in memory, or in parts where it does not fit; there are two of each, as two threads write.
+#include "engine/index/index_sorted.h"
+
+#include "base/crc32c.h"
+#include "base/mem.h"
+#include "base/radix.h"
+#include "engine/index/spill.h"
+#include "os/thread.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+enum {
+	VERSION = 1,
+	PIECE_LIFETIMES = 1 << 15,
+	PIECE_CELLS = 1 << 13,
+	SHARES_MAX = 64,
+	SHARE_BUFFER = 1 << 16,
+	MEMORY_SHARE = 4, // of a question's memory, to sort in
+};
+
+static const char vault_name[] = "sorted", head_name[] = "sorted-head";
+
+// What `sorted-head` begins with. Cells are numbers of this one index.
+struct stamp {
+	char magic[8];
+	uint64_t version;
+	struct index_identity identity;
+	uint64_t steps_end, duration_ns;
+	uint32_t cells_count, events_crc; // of the checksums of `events`
+};
+
+struct piece {
+	uint64_t at;
+	uint32_t size, first, cells, count;
+};
+
+struct index_sorted {
+	struct index *index;
+	struct vault vault;
+	struct piece *pieces;
+	size_t pieces_count;
+};
+
+static struct stamp stamp_of(const struct index *index)
+{
+	const struct vault *events = &index->files.events;
+	struct stamp stamp;
+
+	memset(&stamp, 0, sizeof stamp); // it is compared and written with what is between
+	memcpy(stamp.magic, "TIDESRT", sizeof stamp.magic);
+	stamp.version = VERSION;
+	stamp.identity = index->identity;
+	stamp.steps_end = index->steps_end;
+	stamp.duration_ns = index->duration_ns;
+	stamp.cells_count = index->cells.cells_count;
+	stamp.events_crc = crc32c(0, events->sums, events->sums_count * sizeof *events->sums);
+	return stamp;
+}
+
+// ---- reading ----
+
+// Pieces follow each other, by their bytes and by their cells. The last cell of one may be the
+// first of the next.
+static bool are_sound(const struct index_sorted *sorted)
+{
+	uint64_t at = 0;
+	uint32_t cell = 0;
+
+	for (size_t i = 0; i < sorted->pieces_count; i++) {
+		const struct piece *piece = &sorted->pieces[i];
+		bool goes_on = cell > 0 && piece->first == cell - 1;
+
+		if (piece->at != at || (piece->first != cell && !goes_on) || piece->cells == 0 ||
+		    piece->cells > PIECE_CELLS || piece->count > PIECE_LIFETIMES ||
+		    piece->cells > sorted->index->cells.cells_count - piece->first)
+			return false;
+		at += piece->size;
+		cell = piece->first + piece->cells;
+	}
+	return at == sorted->vault.size && cell == sorted->index->cells.cells_count;
+}
+
+static bool take_head(struct index_sorted *sorted, struct index_in *in)
+{
+	struct stamp stamp = stamp_of(sorted->index), found;
+	struct err ignored = { 0 };
+	uint32_t *sums;
+	uint64_t size;
+	size_t sums_count;
+
+	index_in_take(in, &found, sizeof found);
+	if (memcmp(&found, &stamp, sizeof found) != 0)
+		return false;
+	size = index_in_take_u64(in);
+	sums = index_in_take_array(in, &sums_count, sizeof *sums);
+	sorted->pieces = index_in_take_array(in, &sorted->pieces_count, sizeof *sorted->pieces);
+	if (in->bad || size / VAULT_PAGE > sums_count ||
+	    sums_count != (size + VAULT_PAGE - 1) / VAULT_PAGE) {
+		mem_free(sums);
+		return false;
+	}
+	return vault_open(&sorted->vault, sorted->index->directory, vault_name, size, sums,
+			  &ignored) &&
+	       are_sound(sorted);
+}
+
+static struct index_sorted *open_kept(struct index *index)
+{
+	struct index_sorted *sorted;
+	struct index_in in;
+	struct err ignored = { 0 };
+	bool good;
+
+	if (!index_in_open(&in, index->directory, head_name, &ignored))
+		return NULL;
+	sorted = mem_alloc(1, sizeof *sorted);
+	sorted->index = index;
+	sorted->vault.fd = -1;
+	good = take_head(sorted, &in);
+	index_in_close(&in);
+	if (good)
+		return sorted;
+	index_sorted_close(sorted);
+	return NULL;
+}
+
+void index_sorted_close(struct index_sorted *sorted)
+{
+	if (!sorted)
+		return;
+	vault_close(&sorted->vault);
+	MEM_FREE(sorted->pieces, sorted);
+}
+
+void index_sorted_forget(struct index *index)
+{
+	file_remove_in(index->directory, head_name);
+}
+
+struct reading {
+	struct index_sorted *sorted;
+	const uint32_t *of;
+	bool (*take)(void *context, unsigned part, const struct index_sorted_run *run);
+	void *context;
+	atomic_size_t next; // piece
+	atomic_bool over;
+};
+
+struct reader_part {
+	struct reading *reading;
+	unsigned part;
+	uint8_t *bytes;
+	size_t bytes_capacity;
+	uint64_t none[PIECE_CELLS], counts[PIECE_CELLS], ns[PIECE_LIFETIMES];
+	struct err err;
+	bool failed;
+};
+
+static bool is_asked_for(const struct reading *reading, const struct piece *piece)
+{
+	for (uint32_t i = 0; i < piece->cells; i++)
+		if (reading->of[piece->first + i] != UINT32_MAX)
+			return true;
+	return false;
+}
+
+static bool unpack(struct reader_part *part, const struct piece *piece)
+{
+	const uint8_t *at, *end;
+	uint64_t count = 0;
+
+	part->bytes =
+		mem_grow(part->bytes, &part->bytes_capacity, (size_t)piece->size + PACK_SLACK, 1);
+	memset(part->bytes + piece->size, 0, PACK_SLACK);
+	if (!vault_read(&part->reading->sorted->vault, piece->at, part->bytes, piece->size,
+			&part->err))
+		return false;
+	at = part->bytes;
+	end = at + piece->size;
+	if (!pack_take(&at, end, part->none, piece->cells) ||
+	    !pack_take(&at, end, part->counts, piece->cells) ||
+	    !pack_take(&at, end, part->ns, piece->count) || at != end)
+		return false;
+	for (uint32_t i = 0; i < piece->cells; i++) {
+		if (part->counts[i] > piece->count - count)
+			return false;
+		count += part->counts[i];
+	}
+	return count == piece->count;
+}
+
+static bool take_piece(struct reader_part *part, const struct piece *piece)
+{
+	const struct reading *reading = part->reading;
+	uint64_t *ns = part->ns;
+
+	if (!index_go_on(reading->sorted->index, &part->err))
+		return false;
+	if (!unpack(part, piece))
+		return part->err.kind != ERR_NONE ? false
+						  : err_set(&part->err, ERR_FORMAT,
+							    "what is kept of lifetimes is damaged");
+	for (uint32_t i = 0; i < piece->cells; i++) {
+		struct index_sorted_run run = { .none = part->none[i],
+						.ns = ns,
+						.count = (uint32_t)part->counts[i],
+						.of = reading->of[piece->first + i] };
+
+		if (run.of != UINT32_MAX) {
+			for (uint32_t k = 1; k < run.count; k++)
+				ns[k] += ns[k - 1];
+			if (!reading->take(reading->context, part->part, &run))
+				return false;
+		}
+		ns += run.count;
+	}
+	return true;
+}
+
+static void *read_pieces(void *context)
+{
+	struct reader_part *part = context;
+	struct reading *reading = part->reading;
+	const struct index_sorted *sorted = reading->sorted;
+	size_t number;
+
+	ASSERT(part->part < INDEX_AGES_PARTS);
+	while (!atomic_load(&reading->over) &&
+	       (number = atomic_fetch_add(&reading->next, 1)) < sorted->pieces_count) {
+		if (!is_asked_for(reading, &sorted->pieces[number]) ||
+		    take_piece(part, &sorted->pieces[number]))
+			continue;
+		part->failed = true;
+		atomic_store(&reading->over, true);
+	}
+	return NULL;
+}
+
+bool index_sorted_each(struct index_sorted *sorted, const uint32_t *of,
+		       bool (*take)(void *context, unsigned part,
+				    const struct index_sorted_run *run),
+		       void *context, struct err *err)
+{
+	struct reading reading = { .sorted = sorted, .of = of, .take = take, .context = context };
+	struct reader_part *parts = mem_alloc(INDEX_AGES_PARTS, sizeof *parts);
+	struct thread *thread = NULL;
+	bool ok = true;
+
+	for (unsigned i = 0; i < INDEX_AGES_PARTS; i++) {
+		parts[i].reading = &reading;
+		parts[i].part = i;
+	}
+	if (sorted->pieces_count > 1)
+		thread = thread_start(read_pieces, &parts[1]);
+	read_pieces(&parts[0]);
+	thread_join(thread);
+	for (unsigned i = 0; i < INDEX_AGES_PARTS; i++) {
+		if (parts[i].err.kind != ERR_NONE)
+			*err = parts[i].err;
+		ok = ok && !parts[i].failed;
+		mem_free(parts[i].bytes);
+	}
+	mem_free(parts);
+	return ok;
+}
+
+// ---- making ----
+
+struct making {
+	struct index *index;
+	unsigned ns_bits; // of a number: below its cell
+	uint32_t *ended;  // by cell: how many calls ended
+	uint32_t *share;  // by cell; UINT32_MAX: of cells that no call ended
+	uint32_t shares_count;
+	struct spill shares[INDEX_AGES_PARTS][SHARES_MAX];
+	uint64_t given[INDEX_AGES_PARTS]; // lifetimes
+	uint64_t *list, *scratch;         // to sort in
+	size_t room;
+
+	// What is written.
+	struct vault vault;
+	struct piece *pieces;
+	size_t pieces_count, pieces_capacity;
+	struct piece piece;                    // that is being filled
+	uint32_t piece_cells, piece_lifetimes; // at most
+	uint64_t none[PIECE_CELLS], counts[PIECE_CELLS], ns[PIECE_LIFETIMES];
+	uint32_t cell, cell_all; // the cell that is being filled, and how many it had
+	uint64_t last_ns;        // of it
+	uint8_t *bytes;
+};
+
+static bool is_of_orphans(const struct cells *cells, uint32_t cell)
+{
+	return cells_site(cells, cells_cell(cells, cell).site)->orphans;
+}
+
+// Each cell has one of some files, in the order of cells, so that each file has as many lifetimes
+// as fit, or all have about as many.
+static bool share_out(struct making *making, struct err *err)
+{
+	uint32_t cells = making->index->cells.cells_count;
+	struct index_count *counts = mem_alloc_table(cells, sizeof *counts);
+	uint64_t all = 0, before = 0, each;
+	bool ok = index_counts(making->index, making->index->steps_end, counts, 1, err);
+
+	making->ended = mem_alloc(cells, sizeof *making->ended);
+	making->share = mem_alloc(cells, sizeof *making->share);
+	for (uint32_t cell = 0; ok && cell < cells; cell++) {
+		if (cell > 0 && !is_of_orphans(&making->index->cells, cell))
+			making->ended[cell] = counts[cell].begun - counts[cell].alive;
+		all += making->ended[cell];
+	}
+	each = all / making->room + 1;
+	making->shares_count = (uint32_t)(each < SHARES_MAX ? each : SHARES_MAX);
+	each = all / making->shares_count + 1;
+	for (uint32_t cell = 0; ok && cell < cells; cell++) {
+		making->share[cell] = making->ended[cell] ? (uint32_t)(before / each) : UINT32_MAX;
+		before += making->ended[cell];
+	}
+	mem_free(counts);
+	return ok;
+}
+
+static bool take_aged(void *context, unsigned part, const struct index_aged *aged)
+{
+	struct making *making = context;
+
+	making->given[part] += aged->count;
+	for (uint32_t i = 0; i < aged->count; i++) {
+		uint64_t number = (uint64_t)aged->cell[i] << making->ns_bits | aged->ns[i];
+
+		if (aged->ns[i] >> making->ns_bits)
+			return false;
+		if (aged->ns[i])
+			spill_put(&making->shares[part][aged->of[i]], &number, sizeof number);
+	}
+	return true;
+}
+
+static bool gather(struct making *making, struct err *err)
+{
+	struct index_ages ages = { .index = making->index,
+				   .from = WINDOW_START,
+				   .to = making->index->steps_end,
+				   .of = making->share,
+				   .context = making,
+				   .take = take_aged };
+	uint64_t all = 0;
+	bool ok = true;
+
+	for (unsigned part = 0; part < INDEX_AGES_PARTS; part++)
+		for (uint32_t i = 0; ok && i < making->shares_count; i++)
+			ok = spill_open(&making->shares[part][i], making->index->directory,
+					SHARE_BUFFER, err);
+	ok = ok && index_ages(&ages, err);
+	for (unsigned part = 0; part < INDEX_AGES_PARTS; part++)
+		for (uint32_t i = 0; ok && i < making->shares_count; i++) {
+			spill_turn(&making->shares[part][i]);
+			ok = spill_ok(&making->shares[part][i], err);
+		}
+	for (uint32_t cell = 0; cell < making->index->cells.cells_count; cell++)
+		all += making->ended[cell];
+	return ok && all == making->given[0] + making->given[1];
+}
+
+static void end_piece(struct making *making)
+{
+	struct piece *piece = &making->piece;
+	uint8_t *at = making->bytes;
+
+	at = pack_put(at, making->none, piece->cells);
+	at = pack_put(at, making->counts, piece->cells);
+	at = pack_put(at, making->ns, piece->count);
+	piece->at = making->vault.size;
+	piece->size = (uint32_t)(at - making->bytes);
+	vault_append(&making->vault, making->bytes, piece->size);
+	*MEM_ADD(making->pieces, making->pieces_count, making->pieces_capacity) = *piece;
+	*piece = (struct piece){ 0 };
+	making->last_ns = 0;
+	memset(making->counts, 0, sizeof making->counts);
+}
+
+// What it has not was 0.
+static void end_cell(struct making *making)
+{
+	struct piece *piece = &making->piece;
+
+	ASSERT(piece->cells < making->piece_cells);
+	making->none[piece->cells++] = making->ended[making->cell] - making->cell_all;
+	making->cell++;
+	making->cell_all = 0;
+	making->last_ns = 0;
+	if (piece->cells == making->piece_cells) {
+		end_piece(making);
+		making->piece.first = making->cell;
+	}
+}
+
+// Numbers come in rising order. False: a cell has more than were counted.
+static bool put_number(struct making *making, uint64_t number)
+{
+	uint64_t ns = number & ((UINT64_C(1) << making->ns_bits) - 1);
+	struct piece *piece = &making->piece;
+
+	while (making->cell < number >> making->ns_bits)
+		end_cell(making);
+	if (making->cell_all++ >= making->ended[making->cell])
+		return false;
+	making->ns[piece->count++] = ns - making->last_ns;
+	making->counts[piece->cells]++;
+	making->last_ns = ns;
+	if (piece->count == making->piece_lifetimes) {
+		making->none[piece->cells++] = 0;
+		end_piece(making);
+		piece->first = making->cell;
+	}
+	return true;
+}
+
+// Those numbers of a file that are in a range are given to `each`.
+static bool each_number(struct making *making, uint32_t share, uint64_t low, uint64_t high,
+			void (*each)(void *context, uint64_t number), void *context)
+{
+	enum { AT_ONCE = 1 << 11 };
+	uint64_t numbers[AT_ONCE];
+
+	for (unsigned part = 0; part < INDEX_AGES_PARTS; part++) {
+		const struct spill *spill = &making->shares[part][share];
+
+		for (uint64_t at = 0; at < spill->size; at += sizeof numbers) {
+			uint64_t left = spill->size - at;
+			size_t size = left < sizeof numbers ? (size_t)left : sizeof numbers;
+
+			if (!spill_copy(spill, at, numbers, size))
+				return false;
+			for (size_t i = 0; i < size / sizeof *numbers; i++)
+				if (numbers[i] >= low && numbers[i] <= high)
+					each(context, numbers[i]);
+		}
+	}
+	return true;
+}
+
+struct gathered {
+	uint64_t *list;
+	size_t count;
+};
+
+static void add_number(void *context, uint64_t number)
+{
+	struct gathered *gathered = context;
+
+	gathered->list[gathered->count++] = number;
+}
+
+// `count` of them are in the range, and fit.
+static bool write_sorted(struct making *making, uint32_t share, uint64_t low, uint64_t high,
+			 uint64_t count)
+{
+	struct gathered gathered = { .list = making->list };
+
+	ASSERT(count <= making->room);
+	if (!each_number(making, share, low, high, add_number, &gathered) ||
+	    gathered.count != count)
+		return false;
+	radix_sort(making->list, making->scratch, gathered.count, 0);
+	for (size_t i = 0; i < gathered.count; i++)
+		if (!put_number(making, making->list[i]))
+			return false;
+	return true;
+}
+
+// How many numbers have each byte behind what all of the range have alike.
+enum { SPAN_LOG2 = 8, SPANS = 1 << SPAN_LOG2 };
+struct spans {
+	uint64_t counts[SPANS];
+	unsigned shift;
+};
+
+static void count_number(void *context, uint64_t number)
+{
+	struct spans *spans = context;
+
+	spans->counts[number >> spans->shift & (SPANS - 1)]++;
+}
+
+// Numbers from `low` on, 2^log2 different ones, that do not fit: by their next byte, as many of its
+// values at a time as do, and where those of one do not, by the byte after it.
+static bool write_span(struct making *making, uint32_t share, uint64_t low, unsigned log2,
+		       uint64_t count)
+{
+	struct spans spans = { 0 };
+	uint64_t high;
+	unsigned end;
+	bool ok = true;
+
+	if (log2 == 0) {
+		while (ok && count-- > 0)
+			ok = put_number(making, low);
+		return ok;
+	}
+	spans.shift = log2 - SPAN_LOG2;
+	high = low + ((UINT64_C(2) << (log2 - 1)) - 1);
+	if (!each_number(making, share, low, high, count_number, &spans))
+		return false;
+	for (unsigned i = 0; ok && i < SPANS; i = end) {
+		uint64_t sum = spans.counts[i], from = low + ((uint64_t)i << spans.shift);
+
+		for (end = i + 1; end < SPANS && sum + spans.counts[end] <= making->room; end++)
+			sum += spans.counts[end];
+		high = from + ((uint64_t)(end - i) << spans.shift) - 1;
+		if (sum > making->room)
+			ok = write_span(making, share, from, spans.shift, sum);
+		else if (sum > 0)
+			ok = write_sorted(making, share, from, high, sum);
+	}
+	return ok;
+}
+
+static bool write_share(struct making *making, uint32_t share)
+{
+	uint64_t count = 0;
+
+	for (unsigned part = 0; part < INDEX_AGES_PARTS; part++)
+		count += making->shares[part][share].size / sizeof(uint64_t);
+	if (count <= making->room)
+		return write_sorted(making, share, 0, UINT64_MAX, count);
+	return write_span(making, share, 0, 64, count);
+}
+
+static bool write_head(struct making *making, struct err *err)
+{
+	struct index_out *out = index_out_new(making->index->directory, head_name);
+	struct stamp stamp = stamp_of(making->index);
+
+	index_out_put(out, &stamp, sizeof stamp);
+	index_out_put_u64(out, making->vault.size);
+	index_out_put_array(out, making->vault.sums, making->vault.sums_count,
+			    sizeof *making->vault.sums);
+	index_out_put_array(out, making->pieces, making->pieces_count, sizeof *making->pieces);
+	return index_out_end(out, err);
+}
+
+static bool write_all(struct making *making, struct err *err)
+{
+	bool ok = vault_create(&making->vault, making->index->directory, vault_name, err);
+
+	making->list = mem_alloc_table(2 * making->room, sizeof *making->list);
+	making->scratch = making->list + making->room;
+	making->bytes = mem_resize(
+		NULL, 2 * pack_bytes_max(PIECE_CELLS) + pack_bytes_max(PIECE_LIFETIMES), 1);
+	for (uint32_t i = 0; ok && i < making->shares_count; i++)
+		ok = index_go_on(making->index, err) && write_share(making, i);
+	while (ok && making->cell < making->index->cells.cells_count)
+		end_cell(making);
+	if (ok && making->piece.cells > 0)
+		end_piece(making);
+	return ok && vault_finish(&making->vault, err) && write_head(making, err);
+}
+
+// Of a small index, which tests have, pieces are small.
+static uint32_t piece_limit(const struct index *index, uint32_t most)
+{
+	uint32_t block = 1u << index->shape.block_log2;
+
+	return block >= 2 * PIECE_LIFETIMES ? most : block / 8;
+}
+
+// One at a time in a process; others go without.
+static bool make(struct index *index, struct err *err)
+{
+	static atomic_flag busy = ATOMIC_FLAG_INIT;
+	unsigned ns_bits = pack_width(index->duration_ns);
+	struct making *making;
+	bool ok;
+
+	if (ns_bits == 0 || ns_bits + pack_width(index->cells.cells_count) > 64 ||
+	    atomic_flag_test_and_set(&busy))
+		return false;
+	making = mem_alloc(1, sizeof *making);
+	making->index = index;
+	making->vault.fd = -1;
+	making->ns_bits = ns_bits;
+	making->piece_cells = piece_limit(index, PIECE_CELLS);
+	making->piece_lifetimes = piece_limit(index, PIECE_LIFETIMES);
+	making->room = index_room(index, MEMORY_SHARE, 2 * sizeof(uint64_t));
+	ok = share_out(making, err) && gather(making, err) && write_all(making, err);
+	for (unsigned part = 0; part < INDEX_AGES_PARTS; part++)
+		for (uint32_t i = 0; i < making->shares_count; i++)
+			spill_close(&making->shares[part][i]);
+	vault_close(&making->vault);
+	if (!ok)
+		file_remove_in(index->directory, vault_name);
+	MEM_FREE(making->ended, making->share, making->list, making->bytes, making->pieces, making);
+	atomic_flag_clear(&busy);
+	return ok;
+}
+
+struct index_sorted *index_sorted_open(struct index *index, struct err *err)
+{
+	struct index_sorted *sorted = open_kept(index);
+	struct err why = { 0 };
+
+	if (sorted)
+		return sorted;
+	if (make(index, &why))
+		return open_kept(index);
+	if (why.kind == ERR_STOPPED)
+		*err = why;
+	return NULL;
+}
