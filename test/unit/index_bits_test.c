@@ -100,15 +100,18 @@ static void check_block(const struct index_batch *batch, uint32_t kinds, bool nu
 {
 	struct index_events_work *work = calloc(1, sizeof *work);
 	uint8_t *bytes = calloc(1, index_events_bytes_max(batch) + PACK_SLACK);
-	uint32_t all[STEPS], some[STEPS], ends_count, ended = 0;
-	struct index_ended ends[STEPS + 1];
+	uint32_t all[STEPS], some[STEPS], near_count, far_count, near_met = 0, far_met = 0;
+	struct index_events_near near[STEPS];
+	struct index_ended far[STEPS + 1];
 	struct index_events_head head;
 	uint64_t begins[STEPS];
 
 	index_events_put(bytes, batch, work);
 	memcpy(&head, bytes, sizeof head);
 	CHECK_EQ(numbers, head.words_count > 0);
-	CHECK(index_events_take_ops(bytes, &head, kinds, all));
+	CHECK(index_events_take_ops(bytes, &head, kinds, all, NULL, &near_count));
+	CHECK_EQ(0, near_count);
+	CHECK(index_events_take_ops(bytes, &head, kinds, all, near, &near_count));
 	CHECK_BYTES(batch->ops, all, batch->count * sizeof *all);
 	for (uint32_t from = 0; from < batch->count; from += 1 << STRETCH_LOG2)
 		for (uint32_t count = 1; from + count <= batch->count; count += 97) {
@@ -116,16 +119,23 @@ static void check_block(const struct index_batch *batch, uint32_t kinds, bool nu
 			CHECK_BYTES(batch->ops + from, some, count * sizeof *some);
 		}
 	CHECK(index_events_take_begins(bytes, &head, all, batch->first, begins));
-	CHECK(index_events_take_ends(bytes, &head, all, batch->first, ends, &ends_count));
+	CHECK(index_events_take_far(bytes, &head, all, batch->first, far, &far_count));
 	for (uint32_t i = 0; i < batch->count; i++) {
 		CHECK_EQ(batch->ops[i] & 1 ? batch->begins[i] : 0, begins[i]);
 		if (!begins[i])
 			continue;
-		CHECK_EQ(i, ends[ended].at);
-		CHECK_EQ(begins[i], ends[ended].begin);
-		CHECK_EQ(batch->ops[i] >> 1, ends[ended++].cell);
+		if (begins[i] >= batch->first &&
+		    begins[i] >> STRETCH_LOG2 == (batch->first + i) >> STRETCH_LOG2) {
+			CHECK_EQ(i, near[near_met].at);
+			CHECK_EQ(begins[i], batch->first + near[near_met++].begin);
+			continue;
+		}
+		CHECK_EQ(i, far[far_met].at);
+		CHECK_EQ(begins[i], far[far_met].begin);
+		CHECK_EQ(batch->ops[i] >> 1, far[far_met++].cell);
 	}
-	CHECK_EQ(ended, ends_count);
+	CHECK_EQ(near_count, near_met);
+	CHECK_EQ(far_count, far_met);
 	CHECK(!index_events_take_some(bytes, &head, 1, 0, batch->count, some));
 	free(work);
 	free(bytes);

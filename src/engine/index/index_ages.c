@@ -61,38 +61,62 @@ static const uint32_t *value_of(const struct index_ages *ages, uint32_t cell, ui
 	return &(begin < ages->from && ages->of_before ? ages->of_before : ages->of)[cell];
 }
 
-// How long each lived that ends in these steps, if its cell is asked for. What began in the same
-// tick has 0, and its beginning is not looked up.
+// How long one lived, if its cell is asked for. What began in the same tick has 0, and its
+// beginning is not looked up. *run is the end's time or one before, and moves on to it.
+static inline bool take_end(struct worker *worker, struct index_ended ended,
+			    const struct index_run **run)
+{
+	const struct index_ages *ages = worker->work->ages;
+	const struct index_block *block = &worker->block;
+	uint64_t step = block->first + ended.at, begin_ns;
+	uint32_t of = *value_of(ages, ended.cell, ended.begin);
+	struct index_aged *aged = &worker->aged;
+
+	if (of == UINT32_MAX || step < ages->from || step >= ages->to)
+		return true;
+	while (*run + 1 < block->runs + block->runs_count && (*run)[1].at <= ended.at)
+		++*run;
+	aged->ns[aged->count] = 0;
+	if (ended.begin < block->first + (*run)->at) {
+		if (!index_clock_time(&worker->clock, ages->index, ended.begin, &begin_ns,
+				      &worker->err))
+			return false;
+		aged->ns[aged->count] = (*run)->value - begin_ns;
+	}
+	aged->of[aged->count] = of;
+	aged->cell[aged->count++] = ended.cell;
+	return aged->count < INDEX_AGES_AT_ONCE || hand_over(worker);
+}
+
+static struct index_ended near_end(const struct index_block *block, uint32_t i)
+{
+	struct index_events_near near = block->near[i];
+
+	return (struct index_ended){ block->first + near.begin, near.at, block->ops[near.at] >> 1 };
+}
+
+// All that ends in the block.
 static bool take_block(struct worker *worker)
 {
 	const struct index_ages *ages = worker->work->ages;
 	const struct index_block *block = &worker->block;
-	const struct index_run *run = block->runs, *runs_end = run + block->runs_count;
-	struct index_aged *aged = &worker->aged;
+	const struct index_run *run = block->runs;
+	struct index_ended soon;
 
-	for (uint32_t i = 0; i < block->ends_count; i++) {
-		const struct index_ended *ended = &block->ends[i];
-		uint64_t step = block->first + ended->at, begin_ns;
-		uint32_t of = *value_of(ages, ended->cell, ended->begin);
-
-		if (i + AHEAD < block->ends_count)
-			mem_expect(value_of(ages, ended[AHEAD].cell, ended[AHEAD].begin));
-		if (of == UINT32_MAX || step < ages->from)
-			continue;
-		if (step >= ages->to)
-			break;
-		while (run + 1 < runs_end && run[1].at <= ended->at)
-			run++;
-		aged->ns[aged->count] = 0;
-		if (ended->begin < block->first + run->at) {
-			if (!index_clock_time(&worker->clock, ages->index, ended->begin, &begin_ns,
-					      &worker->err))
-				return false;
-			aged->ns[aged->count] = run->value - begin_ns;
+	for (uint32_t i = 0; i < block->near_count; i++) {
+		if (i + AHEAD < block->near_count) {
+			soon = near_end(block, i + AHEAD);
+			mem_expect(value_of(ages, soon.cell, soon.begin));
 		}
-		aged->of[aged->count] = of;
-		aged->cell[aged->count++] = ended->cell;
-		if (aged->count == INDEX_AGES_AT_ONCE && !hand_over(worker))
+		if (!take_end(worker, near_end(block, i), &run))
+			return false;
+	}
+	run = block->runs;
+	for (uint32_t i = 0; i < block->far_count; i++) {
+		if (i + AHEAD < block->far_count)
+			mem_expect(value_of(ages, block->far[i + AHEAD].cell,
+					    block->far[i + AHEAD].begin));
+		if (!take_end(worker, block->far[i], &run))
 			return false;
 	}
 	return true;

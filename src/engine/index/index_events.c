@@ -452,9 +452,11 @@ static inline uint32_t take_words_of(const struct some *some, const uint64_t *va
 }
 
 // Near ends get the words of what began. Returns how many there are; *last is UINT32_MAX if one of
-// them cannot be.
+// them cannot be. They are put into `list` too, if there is one, of a stretch that begins at
+// `from`.
 static inline uint32_t take_ends_of(const struct some *some, const uint64_t *near, bool by_begins,
-				    uint32_t *ops, uint32_t *last)
+				    uint32_t *ops, uint32_t *last, uint32_t from,
+				    struct index_events_near *list)
 {
 	uint64_t bits = some->count < 64 ? some->bits & ((UINT64_C(1) << some->count) - 1)
 					 : some->bits;
@@ -468,16 +470,19 @@ static inline uint32_t take_ends_of(const struct some *some, const uint64_t *nea
 		begin = by_begins ? begin + (uint32_t)bits_unzigzag(told) : at - (uint32_t)told;
 		bad |= begin >= at;
 		ops[at] = ops[begin < at ? begin : 0] | 1;
+		if (list)
+			*list++ = (struct index_events_near){ (uint16_t)(from + at),
+							      (uint16_t)(from + begin) };
 	}
 	*last = bad ? UINT32_MAX : begin;
 	return taken;
 }
 
 // Steps [from, to) of the block, `from` being the first of a stretch. *most: at least the highest
-// word; more where there is one that cannot be.
+// word; more where there is one that cannot be. *list, if it is not NULL, is moved on.
 static bool take_steps(struct taking *taking, const struct index_events_head *head,
 		       const uint32_t *words, uint32_t from, uint32_t to, uint32_t *ops,
-		       uint64_t *most)
+		       struct index_events_near **list, uint64_t *most)
 {
 	uint32_t last = 0, size = to - from;
 
@@ -493,7 +498,8 @@ static bool take_steps(struct taking *taking, const struct index_events_head *he
 		some.count = some.count < near ? some.count : near;
 		some.count = some.count < other ? some.count : other;
 		others = take_words_of(&some, values, words, ops, most);
-		ends = take_ends_of(&some, lives, head->near_by_begins, ops, &last);
+		ends = take_ends_of(&some, lives, head->near_by_begins, ops, &last, from, *list);
+		*list += *list ? ends : 0;
 		if (!source_took(&taking->ops, others) || !source_took(&taking->near, ends) ||
 		    last == UINT32_MAX)
 			return false;
@@ -502,15 +508,10 @@ static bool take_steps(struct taking *taking, const struct index_events_head *he
 	return true;
 }
 
-bool index_events_take_ops(const uint8_t *bytes, const struct index_events_head *head,
-			   uint32_t cells_count, uint32_t *ops)
-{
-	return index_events_take_some(bytes, head, cells_count, 0, head->count, ops);
-}
-
 // Stretch by stretch. All bytes must be used up at the end of the block, or it is damaged.
-bool index_events_take_some(const uint8_t *bytes, const struct index_events_head *head,
-			    uint32_t cells_count, uint32_t from, uint32_t count, uint32_t *ops)
+static bool take_some(const uint8_t *bytes, const struct index_events_head *head,
+		      uint32_t cells_count, uint32_t from, uint32_t count, uint32_t *ops,
+		      struct index_events_near **list)
 {
 	uint32_t words[PACK_WORDS_MAX], stretch, end = from + count;
 	struct taking taking;
@@ -526,11 +527,30 @@ bool index_events_take_some(const uint8_t *bytes, const struct index_events_head
 	for (uint32_t at = from, next; at < end; at = next) {
 		next = end - at < stretch ? end : at + stretch;
 		if (!take_steps(&taking, head, head->words_count ? words : NULL, at, next,
-				ops + (at - from), &most) ||
+				ops + (at - from), list, &most) ||
 		    most >> 1 >= cells_count)
 			return false;
 	}
 	return end < head->count || (source_is_done(&taking.ops) && source_is_done(&taking.near));
+}
+
+bool index_events_take_ops(const uint8_t *bytes, const struct index_events_head *head,
+			   uint32_t cells_count, uint32_t *ops, struct index_events_near *near,
+			   uint32_t *near_count)
+{
+	struct index_events_near *end = near;
+	bool ok = take_some(bytes, head, cells_count, 0, head->count, ops, &end);
+
+	*near_count = near ? (uint32_t)(end - near) : 0;
+	return ok;
+}
+
+bool index_events_take_some(const uint8_t *bytes, const struct index_events_head *head,
+			    uint32_t cells_count, uint32_t from, uint32_t count, uint32_t *ops)
+{
+	struct index_events_near *none = NULL;
+
+	return take_some(bytes, head, cells_count, from, count, ops, &none);
 }
 
 // The step that began what ended at `step`, the block's first being `first`; 0: an orphan. *last is
@@ -615,31 +635,32 @@ bool index_events_take_begins(const uint8_t *bytes, const struct index_events_he
 	return ending_is_done(&ending);
 }
 
-bool index_events_take_ends(const uint8_t *bytes, const struct index_events_head *head,
-			    const uint32_t *ops, uint64_t first, struct index_ended *ends,
-			    uint32_t *ends_count)
+bool index_events_take_far(const uint8_t *bytes, const struct index_events_head *head,
+			   const uint32_t *ops, uint64_t first, struct index_ended *far,
+			   uint32_t *far_count)
 {
-	struct ending ending;
-	uint32_t ended = count_ends(ops, head->count), known = 0, places = 0;
+	uint64_t bits[BITS_WORDS], last = first;
+	uint32_t known = 0, places = 0;
+	struct source source;
 
-	if (!open_ending(&ending, bytes, head, ops, first))
+	if (!take_bits(bytes, head, bits))
 		return false;
 	// Without a branch: each step is noted at the next free place, and the place is taken only
-	// by a step that ends something. `ends` has room for one more, for the steps after the
-	// last.
+	// by a far end. `far` has room for one more, for the steps after the last.
 	for (uint32_t i = 0; i < head->count; i++) {
-		ends[places].at = i;
-		places += ops[i] & 1;
+		far[places].at = i;
+		places += ops[i] & 1 & (uint32_t) ~(bits[i / 64] >> i % 64);
 	}
-	for (uint32_t i = 0; i < ended; i++) {
-		uint32_t step = ends[i].at;
-		uint64_t begin = next_begin(&ending, step);
+	source_open(&source, bytes + head->far_at, bytes + head->jumps_at, places, 0);
+	for (uint32_t i = 0; i < places; i++) {
+		uint32_t step = far[i].at;
+		uint64_t begin = next_far(&source, head->far_by_begins, first + step, &last);
 
-		ends[known] = (struct index_ended){ begin, step, ops[step] >> 1 };
+		far[known] = (struct index_ended){ begin, step, ops[step] >> 1 };
 		known += begin != 0;
 	}
-	*ends_count = known;
-	return ending_is_done(&ending);
+	*far_count = known;
+	return source_is_done(&source);
 }
 
 // As put_jumps wrote them.

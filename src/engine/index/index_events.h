@@ -4,7 +4,7 @@
 //     index_events_take_some      the words of some steps
 //     index_events_take_ops       the words of its steps; then, as they are needed:
 //       index_events_take_begins    by step, where what it ended began
-//       index_events_take_ends      the same of ends alone, in a list
+//       index_events_take_far       the same of far ends alone, in a list
 //       index_events_take_jumps     numbers of events
 //
 // Taking trusts nothing but `count`, which the caller holds against the index, and that the head's
@@ -25,17 +25,19 @@ struct index_events_head {
 
 enum { INDEX_EVENTS_MAX = 1 << 16 }; // steps of a block
 
-// An end of what had begun.
+// An end of what had begun in another stretch.
 struct index_ended {
 	uint64_t begin;
 	uint32_t at, cell; // at: step of the block
 };
 
+// An end of what had begun in the same stretch.
+struct index_events_near {
+	uint16_t at, begin; // steps of the block: the end, and where that began
+};
+
 // A place to work in, for index_events_put: its words, and its steps by kind. 832 KB. Lists have
 // one place more, which is written to and never read.
-struct index_events_near {
-	uint16_t at, begin; // steps of the block: an end, and where that began
-};
 struct index_events_work {
 	struct pack_words words;
 	uint32_t others_count, near_count, far_count;
@@ -49,9 +51,11 @@ size_t index_events_bytes_max(const struct index_batch *batch);
 size_t index_events_put(uint8_t *out, const struct index_batch *batch,
 			struct index_events_work *work);
 
-// False: the bytes are no such block, or have a cell that is not there.
+// False: the bytes are no such block, or have a cell that is not there. `near` (NULL: they are not
+// wanted) has room for as many as there are steps: near ends, in order.
 bool index_events_take_ops(const uint8_t *bytes, const struct index_events_head *head,
-			   uint32_t cells_count, uint32_t *ops);
+			   uint32_t cells_count, uint32_t *ops, struct index_events_near *near,
+			   uint32_t *near_count);
 
 // The same of `count` steps from `from` on, the first of a stretch, which there are: those before
 // them are stepped over.
@@ -62,10 +66,10 @@ bool index_events_take_some(const uint8_t *bytes, const struct index_events_head
 bool index_events_take_begins(const uint8_t *bytes, const struct index_events_head *head,
 			      const uint32_t *ops, uint64_t first, uint64_t *begins);
 
-// All but orphans. `ends` has room for one more than there are steps.
-bool index_events_take_ends(const uint8_t *bytes, const struct index_events_head *head,
-			    const uint32_t *ops, uint64_t first, struct index_ended *ends,
-			    uint32_t *ends_count);
+// All that are not near, but orphans; in order. `far` has room for one more than there are steps.
+bool index_events_take_far(const uint8_t *bytes, const struct index_events_head *head,
+			   const uint32_t *ops, uint64_t first, struct index_ended *far,
+			   uint32_t *far_count);
 
 // `count` of them, which follow their number.
 bool index_events_take_jumps(const uint8_t *at, const uint8_t *end, struct index_run *jumps,

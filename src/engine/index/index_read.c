@@ -18,7 +18,8 @@
 
 void index_block_fini(struct index_block *block)
 {
-	MEM_FREE(block->ops, block->begins, block->ends, block->runs, block->jumps, block->bytes);
+	MEM_FREE(block->ops, block->begins, block->near, block->far, block->runs, block->jumps,
+		 block->bytes);
 	*block = (struct index_block){ 0 };
 }
 
@@ -130,7 +131,10 @@ static bool take_block(const struct index *index, unsigned what, struct index_bl
 	if (!is_head_sound(block, &head, size))
 		return false;
 	MEM_ROOM(block->ops, block->ops_capacity, block->count);
-	if (!index_events_take_ops(block->bytes, &head, index->cells.cells_count, block->ops))
+	if (what & INDEX_ENDS)
+		MEM_ROOM(block->near, block->near_capacity, block->count);
+	if (!index_events_take_ops(block->bytes, &head, index->cells.cells_count, block->ops,
+				   what & INDEX_ENDS ? block->near : NULL, &block->near_count))
 		return false;
 	if (what & INDEX_LIVES) {
 		MEM_ROOM(block->begins, block->begins_capacity, block->count);
@@ -139,9 +143,9 @@ static bool take_block(const struct index *index, unsigned what, struct index_bl
 			return false;
 	}
 	if (what & INDEX_ENDS) {
-		MEM_ROOM(block->ends, block->ends_capacity, block->count + (size_t)1);
-		if (!index_events_take_ends(block->bytes, &head, block->ops, block->first,
-					    block->ends, &block->ends_count))
+		MEM_ROOM(block->far, block->far_capacity, block->count + (size_t)1);
+		if (!index_events_take_far(block->bytes, &head, block->ops, block->first,
+					   block->far, &block->far_count))
 			return false;
 	}
 	return !(what & INDEX_JUMPS) ||

@@ -18,15 +18,17 @@ bool index_go_on(const struct index *index, struct err *err);
 struct index_block {
 	uint64_t first; // step
 	uint32_t count;
-	uint32_t *ops;            // cell << 1 | ends
-	uint64_t *begins;         // INDEX_LIVES: by step; of ends, where they began, 0: orphans
-	struct index_ended *ends; // INDEX_ENDS: all but orphans
-	struct index_run *runs;   // INDEX_TIMES
-	struct index_run *jumps;  // INDEX_JUMPS
-	uint32_t ends_count, runs_count, jumps_count;
+	uint32_t *ops;    // cell << 1 | ends
+	uint64_t *begins; // INDEX_LIVES: by step; of ends, where they began, 0: orphans
+	// INDEX_ENDS: all but orphans, in two lists, each in the order of steps
+	struct index_events_near *near; // of what began in the same stretch
+	struct index_ended *far;        // of all else
+	struct index_run *runs;         // INDEX_TIMES
+	struct index_run *jumps;        // INDEX_JUMPS
+	uint32_t near_count, far_count, runs_count, jumps_count;
 	uint8_t *bytes; // private
-	size_t ops_capacity, begins_capacity, ends_capacity, runs_capacity, jumps_capacity,
-		bytes_capacity;
+	size_t ops_capacity, begins_capacity, near_capacity, far_capacity, runs_capacity,
+		jumps_capacity, bytes_capacity;
 };
 
 // What of a block is wanted besides its words, as a set; each fills the members that name it.

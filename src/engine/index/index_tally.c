@@ -56,6 +56,8 @@ struct worker {
 	struct index_edges least, most; // of times less the least lifetime, and the most
 	struct index_clock clock;
 	void *records;
+	uint32_t *found; // of a block; see struct finding
+	size_t found_capacity;
 	struct err err;
 };
 
@@ -110,62 +112,120 @@ static bool find_stretch(struct worker *worker, uint64_t time_ns, struct stretch
 				&stretch->from, &worker->err);
 }
 
-// Of what ends behind the window, only that which long files do not have.
-static bool is_there(const struct work *work, uint64_t begin, uint64_t end)
-{
-	return end < work->query->to ||
-	       (begin < work->query->to && (end - begin) >> work->index->shape.long_log2 == 0);
-}
-
-static inline void count(const struct worker *worker, uint32_t cell, uint64_t begin, bool ends)
+static inline void count(const struct worker *worker, uint32_t cell, bool before, bool ends)
 {
 	struct index_tallies *tallies = worker->tallies;
 	struct index_tally *tally = &(ends ? tallies->ended : tallies->living)[cell];
-	bool before = begin < worker->work->query->from;
 
 	// No branch: which of them it is, nothing predicts.
 	if (++tally->count[before] == 0)
 		wrap(tallies, cell, type_of(ends, before), 1);
 }
 
+// The ends of a block, and how far they are found.
+struct finding {
+	const struct work *work;
+	const struct index_block *block;
+	uint32_t near, far; // that come next
+	bool behind;        // behind the window, where nothing ended in it
+	uint32_t *found;    // cell << 1 | begun before the window
+	uint32_t count;
+};
+
+// A step, as one of a block: its first at least, and its end at most.
+static uint32_t in_block(const struct index_block *block, uint64_t step)
+{
+	uint64_t at = step > block->first ? step - block->first : 0;
+
+	return at < block->count ? (uint32_t)at : block->count;
+}
+
+// Ends before a step of the block, of one time: those that began in a stretch. Nothing predicts
+// which did: each is noted at the next free place, and the place is taken by one that did. Of what
+// ends behind the window, only that counts which long files do not have.
+static void find_of_time(struct finding *finding, struct stretch stretch, uint32_t end)
+{
+	const struct index_block *block = finding->block;
+	uint64_t begin = finding->work->query->from;
+	uint32_t from = in_block(block, stretch.from), to = in_block(block, stretch.to);
+	uint32_t before = in_block(block, begin), count = finding->count;
+	unsigned long_log2 = finding->work->index->shape.long_log2;
+
+	for (; finding->near < block->near_count && block->near[finding->near].at < end;
+	     finding->near++) {
+		struct index_events_near near = block->near[finding->near];
+
+		finding->found[count] = (block->ops[near.at] & ~1u) | (near.begin < before);
+		count += (near.begin >= from) & (near.begin < to);
+	}
+	for (; finding->far < block->far_count && block->far[finding->far].at < end;
+	     finding->far++) {
+		const struct index_ended *far = &block->far[finding->far];
+		bool is_long = (block->first + far->at - far->begin) >> long_log2 != 0;
+
+		finding->found[count] = far->cell << 1 | (far->begin < begin);
+		count += (far->begin >= stretch.from) & (far->begin < stretch.to) &
+			 !(finding->behind & is_long);
+	}
+	finding->count = count;
+}
+
+// Those before a step are passed over.
+static void pass_over(struct finding *finding, uint32_t at)
+{
+	const struct index_block *block = finding->block;
+
+	while (finding->near < block->near_count && block->near[finding->near].at < at)
+		finding->near++;
+	while (finding->far < block->far_count && block->far[finding->far].at < at)
+		finding->far++;
+}
+
+static bool is_any_before(const struct finding *finding, uint32_t at)
+{
+	const struct index_block *block = finding->block;
+
+	return (finding->near < block->near_count && block->near[finding->near].at < at) ||
+	       (finding->far < block->far_count && block->far[finding->far].at < at);
+}
+
 // The ends of a job's steps. Steps of one time are next to each other, so the stretch in which they
-// must have begun is found once for all of them.
+// must have begun is found once for all of them. Then what was found is counted.
 static bool count_block(struct worker *worker, const struct job *job)
 {
 	const struct work *work = worker->work;
 	struct index_block *block = &worker->block;
-	struct stretch stretch = { 0 };
-	const struct index_tally *expected = worker->tallies->ended;
-	const struct index_run *run, *runs_end;
-	bool known = false;
-
-	// A block behind the window has nothing that ended in it.
-	if (job->from >= work->query->to)
-		expected = worker->tallies->living;
+	struct finding finding = { .work = work,
+				   .block = block,
+				   .behind = job->from >= work->query->to };
+	const struct index_tally *expected = finding.behind ? worker->tallies->living
+							    : worker->tallies->ended;
+	uint32_t end;
 
 	if (!index_block_load(work->index, job->from >> work->index->shape.block_log2,
 			      INDEX_ENDS | INDEX_TIMES, block, &worker->err))
 		return false;
-	run = block->runs;
-	runs_end = run + block->runs_count;
-	for (uint32_t i = 0; i < block->ends_count; i++) {
-		const struct index_ended *ended = &block->ends[i];
-		uint64_t step = block->first + ended->at;
+	MEM_ROOM(worker->found, worker->found_capacity, block->count + (size_t)1);
+	finding.found = worker->found;
+	end = in_block(block, job->to);
+	pass_over(&finding, in_block(block, job->from));
+	for (uint32_t run = 0; run < block->runs_count && is_any_before(&finding, end); run++) {
+		uint32_t next = run + 1 < block->runs_count ? block->runs[run + 1].at : end;
+		struct stretch stretch;
 
-		if (i + AHEAD < block->ends_count)
-			mem_expect(&expected[ended[AHEAD].cell]);
-		if (step < job->from)
+		next = next < end ? next : end;
+		if (!is_any_before(&finding, next))
 			continue;
-		if (step >= job->to)
-			break;
-		for (; run + 1 < runs_end && run[1].at <= ended->at; known = false)
-			run++;
-		if (!known && !find_stretch(worker, run->value, &stretch))
+		if (!find_stretch(worker, block->runs[run].value, &stretch))
 			return false;
-		known = true;
-		if (ended->begin >= stretch.from && ended->begin < stretch.to &&
-		    is_there(work, ended->begin, step))
-			count(worker, ended->cell, ended->begin, step < work->query->to);
+		if (finding.behind && stretch.to > work->query->to)
+			stretch.to = work->query->to;
+		find_of_time(&finding, stretch, next);
+	}
+	for (uint32_t i = 0; i < finding.count; i++) {
+		if (i + AHEAD < finding.count)
+			mem_expect(&expected[finding.found[i + AHEAD] >> 1]);
+		count(worker, finding.found[i] >> 1, finding.found[i] & 1, !finding.behind);
 	}
 	return true;
 }
@@ -246,7 +306,7 @@ static bool count_longs(struct worker *worker, const struct job *job)
 		if (!is_asked_for(worker, begin, list[i].end, &asked))
 			return false;
 		if (asked)
-			count(worker, cell, begin, false);
+			count(worker, cell, begin < work->query->from, false);
 	}
 	return true;
 }
@@ -286,7 +346,7 @@ static bool count_never(struct worker *worker, const struct job *job)
 			return bad_lifetime(worker);
 		stretch = stretch_of(work, cell);
 		if (begin < work->query->to && begin >= stretch->from && begin < stretch->to)
-			count(worker, cell, begin, false);
+			count(worker, cell, begin < work->query->from, false);
 	}
 	return true;
 }
@@ -342,17 +402,25 @@ static void add_job(struct work *work, enum job_kind kind, unsigned class, uint6
 		(struct job){ kind, class, from, to };
 }
 
+static void add_blocks_of(struct work *work, uint64_t from, uint64_t to)
+{
+	uint64_t size = UINT64_C(1) << work->index->shape.block_log2;
+
+	for (uint64_t at = from, next; at < to; at = next) {
+		next = (at / size + 1) * size;
+		next = next < to ? next : to;
+		add_job(work, JOB_BLOCK, 0, at, next);
+	}
+}
+
+// A block is all in the window, or all behind it; one that is both is two jobs.
 static void add_blocks(struct work *work)
 {
 	const struct index *index = work->index;
-	uint64_t at = work->query->from, size = UINT64_C(1) << index->shape.block_log2;
-	uint64_t end = work->query->to + (UINT64_C(1) << index->shape.long_log2);
+	uint64_t to = work->query->to, end = to + (UINT64_C(1) << index->shape.long_log2);
 
-	if (end > index->steps_end)
-		end = index->steps_end;
-	for (; at < end; at = (at / size + 1) * size)
-		add_job(work, JOB_BLOCK, 0, at,
-			(at / size + 1) * size < end ? (at / size + 1) * size : end);
+	add_blocks_of(work, work->query->from, to);
+	add_blocks_of(work, to, end < index->steps_end ? end : index->steps_end);
 }
 
 // The first block of lifetimes that does not begin to end before a step.
@@ -432,7 +500,7 @@ static void *do_jobs(void *context)
 	       (at = atomic_fetch_add(&work->next, 1)) < work->jobs_count)
 		if (!do_job(worker, &work->jobs[at]))
 			atomic_store(&work->failed, true);
-	mem_free(worker->records);
+	MEM_FREE(worker->records, worker->found);
 	index_block_fini(&worker->block);
 	index_edges_fini(&worker->least);
 	index_edges_fini(&worker->most);
